@@ -1,0 +1,44 @@
+/* alloc.h - every byte of the heap that gnnstream takes, counted.
+ *
+ * All rooms allocate through these functions (third-party libraries do not).
+ * The counters answer "how much is live, and how much was it at worst?"; the
+ * freeze answers "did anything allocate inside an epoch?"; the failure hook
+ * lets a test make the n-th allocation fail. Sizes are bytes.
+ * Threads: all functions may be called from any thread.
+ */
+#ifndef GS_BASE_ALLOC_H
+#define GS_BASE_ALLOC_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+/* NULL when memory is short or count * size overflows; gs_fail() is not called
+ * (the caller knows what the memory was for). A size of 0 gives a pointer that
+ * may be freed. gs_calloc() zeroes. */
+void *gs_malloc(size_t size);
+void *gs_calloc(size_t count, size_t size);
+void *gs_realloc(void *p, size_t size);
+void *gs_malloc_array(size_t count, size_t size);
+char *gs_strdup(const char *text);
+/* NULL is allowed. */
+void gs_free(void *p);
+
+/* Page-aligned anonymous memory, zeroed, for buffers that the kernel reads
+ * into (O_DIRECT) and that a device copies from. Counted like the heap.
+ * Free with gs_free_pages() and the same size. NULL when memory is short. */
+void *gs_alloc_pages(size_t bytes);
+void gs_free_pages(void *p, size_t bytes);
+
+uint64_t gs_alloc_live_bytes(void);
+uint64_t gs_alloc_peak_bytes(void);
+
+/* Between freeze(true) and freeze(false) every allocation is counted as a
+ * violation (it still succeeds); the count says how many there were. */
+void gs_alloc_freeze(bool on);
+uint64_t gs_alloc_frozen_count(void);
+
+/* Test hook: the n-th allocation from now (1 = the next) fails; 0 = never. */
+void gs_alloc_fail_nth(uint64_t n);
+
+#endif /* GS_BASE_ALLOC_H */

@@ -1,0 +1,36 @@
+/* file.h - whole-file habits: read it all, write it atomically, say which file.
+ * All functions block; paths are UTF-8 bytes; errors name the path. */
+#ifndef GS_BASE_FILE_H
+#define GS_BASE_FILE_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "base/status.h"
+
+/* Retries EINTR and short transfers. A file that ends early is GS_EFORMAT
+ * ("file ends at byte ..."). `path` is for messages only. */
+gs_status gs_pread_exact(int fd, void *dst, uint64_t bytes, uint64_t offset, const char *path);
+gs_status gs_pwrite_exact(int fd, const void *src, uint64_t bytes, uint64_t offset, const char *path);
+
+/* Opens for reading and gives its size. A folder is GS_EINVAL. */
+gs_status gs_file_open_read(int *fd, uint64_t *bytes, const char *path);
+
+/* Whole file into a new buffer with a 0 byte after it; free with gs_free().
+ * Files above `limit` bytes are GS_EFORMAT. */
+gs_status gs_file_read_all(char **out, uint64_t *bytes, const char *path, uint64_t limit);
+
+/* Writes PATH.tmp, syncs it, renames it over PATH, syncs the folder. */
+gs_status gs_file_write_atomic(const char *path, const void *data, uint64_t bytes);
+
+/* "dir/name" into a new string; free with gs_free(). NULL when memory is short. */
+char *gs_path_join(const char *dir, const char *name);
+bool gs_path_exists(const char *path);
+bool gs_path_is_dir(const char *path);
+/* mkdir; an existing folder is fine. */
+gs_status gs_mkdir(const char *path);
+/* Removes a folder and everything in it; a missing one is fine. Does not
+ * follow links. */
+gs_status gs_remove_tree(const char *path);
+
+#endif /* GS_BASE_FILE_H */

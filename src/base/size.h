@@ -1,0 +1,50 @@
+/* size.h - sizes: checked arithmetic, alignment, and "256M" in and out.
+ * Units: bytes unless a name says otherwise. */
+#ifndef GS_BASE_SIZE_H
+#define GS_BASE_SIZE_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "base/status.h"
+
+#define GS_KIB (1024ull)
+#define GS_MIB (1024ull * GS_KIB)
+#define GS_GIB (1024ull * GS_MIB)
+#define GS_BLOCK_BYTES 4096ull /* alignment of everything under O_DIRECT */
+
+#define GS_ARRAY_LEN(a) (sizeof(a) / sizeof((a)[0]))
+#define GS_MIN(a, b) ((a) < (b) ? (a) : (b))
+#define GS_MAX(a, b) ((a) > (b) ? (a) : (b))
+
+static inline uint64_t gs_div_up(uint64_t a, uint64_t b) { return a / b + (a % b != 0); }
+/* `align` is a power of two. */
+static inline uint64_t gs_align_down(uint64_t v, uint64_t align) { return v & ~(align - 1); }
+static inline uint64_t gs_align_up(uint64_t v, uint64_t align) { return (v + align - 1) & ~(align - 1); }
+
+/* false on overflow, and *out is then untouched. */
+static inline bool gs_mul_u64(uint64_t *out, uint64_t a, uint64_t b)
+{
+    uint64_t r;
+    if (__builtin_mul_overflow(a, b, &r))
+        return false;
+    *out = r;
+    return true;
+}
+static inline bool gs_add_u64(uint64_t *out, uint64_t a, uint64_t b)
+{
+    uint64_t r;
+    if (__builtin_add_overflow(a, b, &r))
+        return false;
+    *out = r;
+    return true;
+}
+
+/* "4096", "64K", "1.5G" (powers of 1024) to bytes. GS_EINVAL otherwise. */
+gs_status gs_size_parse(uint64_t *out, const char *text);
+
+/* "1.5 GiB" into `buf` (at least 16 bytes); returns buf. */
+char *gs_size_format(char *buf, size_t cap, uint64_t bytes);
+
+#endif /* GS_BASE_SIZE_H */

@@ -1,0 +1,36 @@
+/* compile.h - IR to stages: passes over the graph, then cutting it at edge sums. */
+#ifndef GS_COMPILE_COMPILE_H
+#define GS_COMPILE_COMPILE_H
+
+#include <stdbool.h>
+
+#include "base/dtype.h"
+#include "base/status.h"
+#include "ir/ir.h"
+#include "program/program.h"
+
+/* What a leaf of the IR ("features", "in_degree", "loops", "labels", "split",
+ * "input_id") is in the store. */
+typedef struct gs_leaf {
+    const char *name;
+    int store_id;
+    gs_dtype dtype;
+    uint32_t width;
+} gs_leaf;
+
+typedef struct gs_compile_options {
+    const char *pass;     /* "train", "eval", "predict" */
+    const gs_leaf *leaf;
+    uint32_t leaves;
+    bool metrics;         /* evaluate loss and accuracies on the logits */
+    bool store_logits;    /* write them to an array: program->logits */
+    bool no_move;         /* --no-move: operators stay where the model put them */
+    double edges_per_vertex; /* for choices by volume */
+} gs_compile_options;
+
+/* Compiles `ir` (consumed: passes rewrite it) and appends it to `program` as one
+ * more pass. Arrays of the store and parameters are shared by name with passes
+ * already there. `program` is unchanged on failure. */
+gs_status gs_compile(gs_program *program, gs_ir *ir, const gs_compile_options *options);
+
+#endif /* GS_COMPILE_COMPILE_H */

@@ -1,0 +1,78 @@
+/* exec.h - runs a plan: tasks meet the bytes that they wait for.
+ *
+ * The only room that sees both a chunk and a task. One thread drives: it hands
+ * reads and writes to io as soon as their slots and inputs allow, and feeds the
+ * device one launch after the other. No allocation after gs_exec_open().
+ */
+#ifndef GS_EXEC_EXEC_H
+#define GS_EXEC_EXEC_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "base/status.h"
+#include "device/device.h"
+#include "io/io.h"
+#include "plan/plan.h"
+#include "program/program.h"
+
+typedef struct gs_exec gs_exec;
+
+/* What exec must know of a file; index as GS_FILE_EDGES says. */
+typedef struct gs_exec_file {
+    const char *path;     /* NULL: an array that is wholly resident or not in the store */
+    bool create;          /* the run's own (spilled) array: made now */
+    const uint64_t *sums; /* checksums of blocks, or NULL */
+    uint64_t sum_bytes;   /* bytes a block */
+    uint64_t bytes;       /* without padding */
+} gs_exec_file;
+
+/* What exec must know of chunks, [direction][target * parts + operand]. */
+typedef struct gs_exec_chunk {
+    uint64_t checksum, edges;
+    uint32_t targets, operands;
+} gs_exec_chunk;
+
+typedef struct gs_exec_config {
+    const gs_program *program;
+    const gs_plan *plan;
+    gs_device *device;
+    const gs_exec_file *file; /* [arrays + 2] */
+    uint32_t parts, interval_rows;
+    uint64_t vertices;
+    uint32_t index_bytes;
+    const gs_exec_chunk *chunk[2];
+    gs_io_backend io;
+    bool no_verify;           /* skip checksums on arrival */
+} gs_exec_config;
+
+/* Takes all memory, opens the files, loads what is resident. */
+gs_status gs_exec_open(gs_exec **out, const gs_exec_config *config);
+void gs_exec_close(gs_exec *e); /* NULL is allowed */
+
+typedef struct gs_exec_args {
+    const float *const *param; /* [program->params] */
+    float *const *grad;        /* NULL for passes without gradients; else zeroed by the caller */
+    uint64_t seed;
+    uint32_t epoch;
+    float loss_scale;          /* 1 / training vertices */
+    const volatile int *stop;  /* becomes nonzero (Ctrl-C): give up between tasks; may be NULL */
+} gs_exec_args;
+
+typedef struct gs_exec_stats {
+    gs_metrics metrics;
+    double seconds, compute_seconds, edge_seconds, stall_seconds;
+    uint64_t read_bytes, written_bytes;
+} gs_exec_stats;
+
+/* Runs one pass once. Errors name the file and the chunk or rows. */
+gs_status gs_exec_run(gs_exec *e, uint32_t pass, const gs_exec_args *args, gs_exec_stats *out);
+
+/* Rows [first, first + rows) of an array that the last pass wrote, as f32, store order. */
+gs_status gs_exec_read_rows(gs_exec *e, uint32_t array, uint64_t first, uint64_t rows, float *dst);
+
+const char *gs_exec_io_name(const gs_exec *e);
+/* What limits of the system kept fast I/O off, "" for nothing. */
+const char *gs_exec_io_note(const gs_exec *e);
+
+#endif /* GS_EXEC_EXEC_H */

@@ -1,0 +1,39 @@
+/* model.h - model text to typed IR; the built-in models are such texts.
+ *
+ * A file holds one or more `layer`s (docs/models.md is the language's reference). A
+ * network stacks `layers` copies as torch_geometric.nn.models does: layer,
+ * activation, dropout; the last layer alone. Parameters get PyG's names:
+ * "convs.<i>." before the name in the text.
+ */
+#ifndef GS_MODEL_MODEL_H
+#define GS_MODEL_MODEL_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "base/status.h"
+#include "ir/ir.h"
+
+typedef struct gs_model gs_model;
+
+typedef struct gs_model_config {
+    uint32_t layers, in_width, hidden, classes, heads;
+    const char *act;               /* "relu", "elu", "tanh", ... */
+    float dropout, input_dropout;
+    bool training;                 /* false: dropout is the identity */
+    bool self_loops;               /* the graph has some; else `v.loops` is the constant 0 */
+} gs_model_config;
+
+/* `name` is a built-in model ("gcn", "sage") or a path to a text. Syntax errors
+ * are GS_EFORMAT: "FILE:LINE:COLUMN: ...". An unknown name is GS_ENOTFOUND and lists the built-in ones. */
+gs_status gs_model_open(gs_model **out, const char *name);
+void gs_model_close(gs_model *m);
+
+/* Builds the network's forward graph, with its logits marked as the root.
+ * Shape and type errors are GS_EFORMAT at line and column. The caller frees *out with gs_ir_free(). */
+gs_status gs_model_build(gs_ir **out, const gs_model *m, const gs_model_config *config);
+
+/* Names of the built-in models, NULL-terminated. */
+const char *const *gs_model_zoo(void);
+
+#endif /* GS_MODEL_MODEL_H */

@@ -1,0 +1,95 @@
+/* plan.h - one epoch as a static list of tasks. Data only.
+ *
+ * schedule makes it, exec runs it. Three lanes take their tasks in list order:
+ * reads, computes (with their vertex programs), writes. A task starts when
+ * it is the next of its lane and every task in its `deps` is done. As deps always point to
+ * earlier tasks of the list, a plan cannot deadlock.
+ *
+ * Memory is three regions whose layout the plan fixes: RING (pinned staging:
+ * what was read, what is to be written), RESIDENT (whole arrays and chunks
+ * that stay in host memory) and ARENA (the device's: sums and registers).
+ * Units: bytes, rows.
+ */
+#ifndef GS_PLAN_PLAN_H
+#define GS_PLAN_PLAN_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "base/status.h"
+#include "program/program.h"
+
+typedef enum gs_region { GS_REGION_NONE, GS_REGION_RING, GS_REGION_RESIDENT, GS_REGION_ARENA, GS_REGION_COUNT } gs_region;
+
+typedef struct gs_place {
+    gs_region region;
+    uint64_t offset;
+} gs_place;
+
+/* Files of a run: one a program array, then the edge files of both directions. */
+#define GS_FILE_EDGES(program, direction) ((program)->arrays + (direction))
+
+typedef enum gs_task_kind {
+    GS_TASK_READ,   /* file [offset, +bytes) -> place */
+    GS_TASK_WRITE,  /* place -> file [offset, +bytes) */
+    GS_TASK_ZERO,   /* `bytes` at place = 0 */
+    GS_TASK_SELF,   /* rows of operand added to the sums at `place` */
+    GS_TASK_EDGES,  /* chunk (target, operand): sums at `place` += operand rows */
+    GS_TASK_VERTEX, /* the stage's vertex program on `rows` rows from `first_row` */
+    GS_TASK_KINDS
+} gs_task_kind;
+
+/* What a read verifies on arrival. */
+typedef enum gs_check { GS_CHECK_NONE, GS_CHECK_CHUNK, GS_CHECK_BLOCKS } gs_check;
+
+typedef struct gs_task {
+    gs_task_kind kind;
+    gs_check check;      /* READ */
+    uint32_t stage;      /* of the program */
+    uint32_t first_dep, deps; /* plan->dep[first_dep .. +deps): task indices */
+    uint32_t file;       /* READ, WRITE */
+    uint32_t sum;        /* ZERO, SELF, EDGES: which of the stage's sums */
+    uint32_t target, operand; /* EDGES; READ with CHECK_CHUNK: intervals */
+    uint32_t rows;       /* VERTEX, SELF */
+    uint32_t first_reg;  /* VERTEX: plan->reg[first_reg .. +stage->regs) */
+    uint64_t first_row;  /* VERTEX: in store order */
+    uint64_t offset, bytes; /* READ, WRITE: file extent; ZERO: bytes */
+    gs_place place;      /* READ, WRITE: memory; ZERO, SELF, EDGES: the sums */
+    gs_place source;     /* SELF, EDGES: operand rows */
+    gs_place chunk;      /* EDGES */
+    uint64_t chunk_bytes; /* EDGES */
+} gs_task;
+
+/* An array or a direction's edges kept in host memory in whole or in its first part. */
+typedef struct gs_resident {
+    uint32_t file;
+    uint64_t bytes;      /* of its first `bytes` bytes (arrays: whole rows of whole intervals) */
+    uint64_t offset;     /* in RESIDENT */
+    bool load;           /* read once when the run opens (the store's); else the run writes it */
+} gs_resident;
+
+typedef struct gs_plan_pass {
+    uint32_t first_task, tasks;
+    uint64_t read_bytes, written_bytes, read_requests;
+    uint64_t edge_bytes;   /* operand rows gathered by edge passes */
+    double dense_flops, edge_flops;
+    uint32_t blocks;       /* most blocks that a stage's columns are cut in: the P that counts */
+} gs_plan_pass;
+
+typedef struct gs_plan {
+    uint32_t tasks, deps, regs, residents, passes;
+    gs_task *task;
+    uint32_t *dep;
+    gs_place *reg;
+    gs_resident *resident;
+    gs_plan_pass *pass;        /* as program->pass */
+    uint64_t *spill_bytes;     /* [program->arrays]: size of the file of an array of the run, 0: none */
+    uint64_t region_bytes[GS_REGION_COUNT];
+    uint64_t host_bytes;       /* everything on the host, the caller's fixed part included */
+    uint64_t device_bytes;
+    uint64_t table_bytes;      /* of this plan itself (part of host_bytes) */
+} gs_plan;
+
+void gs_plan_free(gs_plan *p); /* NULL is allowed */
+
+#endif /* GS_PLAN_PLAN_H */

@@ -1,0 +1,148 @@
+/* program.h - what a compiled model is: stages over vertex arrays and edges.
+ *
+ * Data only: compile makes it, schedule lays it over chunks and budgets,
+ * exec walks it, a device runs its launches. Nothing here knows chunks,
+ * files or memory.
+ *
+ * A program reads and writes *arrays* of one row a vertex (from the store, or
+ * made by the run), updates the gradients of *parameters*, and consists of
+ * *stages*, run in order. A stage is
+ *   1. optionally an edge pass: sums over the in-edges (GS_BY_DEST order) or
+ *      out-edges of every vertex, of rows of arrays that earlier stages or the
+ *      store hold (SAGA-NN's Scatter-ApplyEdge-Gather);
+ *   2. a vertex program: instructions over tiles of rows, run for an interval
+ *      as soon as its sums are complete (SAGA-NN's ApplyVertex).
+ * A *pass* is a range of stages: one training epoch, one evaluation, ...
+ */
+#ifndef GS_PROGRAM_PROGRAM_H
+#define GS_PROGRAM_PROGRAM_H
+
+#include <stdbool.h>
+#include <stdint.h>
+#include <stdio.h>
+
+#include "base/dtype.h"
+#include "base/status.h"
+#include "tensor/op.h"
+
+#define GS_NAME_BYTES 64
+#define GS_NONE UINT32_MAX
+#define GS_STAGE_SUMS 4
+
+/* One row a vertex, `width` elements a row. */
+typedef struct gs_array {
+    char name[GS_NAME_BYTES]; /* "features", "layer0.h" */
+    gs_dtype dtype;           /* GS_F32 unless it comes from the store */
+    uint32_t width;
+    int store_id;             /* gs_array_id of the store, or -1: made by the run */
+} gs_array;
+
+/* A learned tensor, [rows, cols] row-major ([out, in] for weights), or [cols]
+ * with rows == 1 and dims == 1 (a bias). */
+typedef struct gs_param {
+    char name[GS_NAME_BYTES]; /* PyG's name: "convs.0.lin.weight" */
+    uint32_t dims, rows, cols;
+    bool zero_init;           /* else Glorot uniform */
+} gs_param;
+
+typedef enum gs_reg_kind {
+    GS_REG_LOAD, /* rows of `array`, in that array's type; never written */
+    GS_REG_SUM,  /* the edge pass's sums of these rows; never written */
+    GS_REG_TEMP, /* f32 scratch of a tile */
+} gs_reg_kind;
+
+/* A register holds [tile rows, width], rows contiguous. Each is written by at
+ * most one instruction (SSA), so that schedule can overlay their memory. */
+typedef struct gs_reg {
+    gs_reg_kind kind;
+    gs_dtype dtype;
+    uint32_t width;
+    uint32_t array; /* GS_REG_LOAD: read from; GS_REG_TEMP: stored to, or GS_NONE */
+} gs_reg;
+
+typedef enum gs_operand_kind { GS_FROM_NONE, GS_FROM_REG, GS_FROM_PARAM, GS_FROM_CONST } gs_operand_kind;
+
+typedef struct gs_operand {
+    gs_operand_kind kind;
+    uint32_t index; /* register or parameter */
+    float value;    /* GS_FROM_CONST */
+} gs_operand;
+
+/* One instruction. `dst` is a register, except for class REDUCE, where it is
+ * the parameter whose gradient is accumulated (+=), and for a loss whose
+ * gradient is not wanted, where it is GS_NONE.
+ *
+ *   elementwise  dst = f(a, b); operands broadcast as op.h says
+ *   dropout      a: values; b: register of input ids (u32, width 1). Element (r, c) is kept
+ *                when gs_uniform_f32(word[c % 4]) >= alpha, word = philox(counter {id of row r,
+ *                c / 4, site, epoch}, key (seed, GS_RANDOM_DROPOUT)), and scaled by 1 / (1 - alpha).
+ *                Its derivative is the same instruction on the gradient.
+ *   matmul_t     a: register [., in], b: parameter [out, in] -> [., out]
+ *   matmul       a: register [., out], b: parameter [out, in] -> [., in]
+ *   outer        grad(dst)[out, in] += a[., out]' @ b[., in]
+ *   colsum       grad(dst)[w] += sum of the rows of a
+ *   xent(_grad)  a: logits; b: register of labels (i32), c: register of splits (u8).
+ *                Adds to the launch's metrics: over training rows the summed loss
+ *                (negative log-softmax at the label), and for each split the labelled rows
+ *                and how many the largest logit (lowest index wins ties) hits.
+ *                _grad: dst = (softmax - onehot) * (1 / training rows), 0 off the training rows. */
+typedef struct gs_instr {
+    gs_op op;
+    uint32_t dst;
+    gs_operand a, b, c;
+    float alpha;
+    uint32_t site; /* dropout: a number of its own for each dropout of the model */
+} gs_instr;
+
+typedef struct gs_sum {
+    uint32_t array; /* operand rows, f32 */
+    uint32_t reg;   /* GS_REG_SUM */
+    bool self;      /* the vertex's own row is added too */
+} gs_sum;
+
+typedef struct gs_stage {
+    char name[GS_NAME_BYTES]; /* for traces and `plan`: "forward 1: sum_in(layer0.y)" */
+    uint32_t sums;            /* 0: no edge pass */
+    uint32_t direction;       /* of all sums: 0 in-edges, 1 out-edges (gs_direction) */
+    gs_sum sum[GS_STAGE_SUMS];
+    uint32_t regs, instrs;
+    gs_reg *reg;
+    gs_instr *instr;
+} gs_stage;
+
+typedef struct gs_pass {
+    char name[16]; /* "train", "eval", "predict" */
+    uint32_t first_stage, stages;
+} gs_pass;
+
+typedef struct gs_program {
+    uint32_t arrays, params, stages, passes;
+    gs_array *array;
+    gs_param *param;
+    gs_stage *stage;
+    gs_pass *pass;
+    uint32_t logits; /* array written by the predict pass, or GS_NONE */
+} gs_program;
+
+/* An empty program; NULL when memory is short. */
+gs_program *gs_program_new(void);
+void gs_program_free(gs_program *p); /* NULL is allowed */
+
+/* Index of the pass of this name, GS_NONE where there is none. */
+uint32_t gs_program_pass(const gs_program *p, const char *name);
+uint64_t gs_param_elements(const gs_param *p);
+
+/* Checks that the data obeys what this header says: indices in range, widths fit
+ * their operators, SSA, loads and sums written by an earlier stage of the same pass or
+ * in the store, nothing stored twice in a pass. GS_EINVAL names the stage and instruction. */
+gs_status gs_program_check(const gs_program *p);
+
+/* One readable line an array, parameter, sum and instruction. */
+void gs_program_print(const gs_program *p, FILE *out);
+
+/* Floating-point operations of one run of a pass over this graph (a multiply-add counts two):
+ * dense products, and edge sums. */
+void gs_program_flops(const gs_program *p, uint32_t pass, uint64_t vertices, uint64_t edges,
+                      double *dense, double *edge);
+
+#endif /* GS_PROGRAM_PROGRAM_H */

@@ -1,0 +1,28 @@
+/* schedule.h - lays a program over the chunks and the budgets. */
+#ifndef GS_SCHEDULE_SCHEDULE_H
+#define GS_SCHEDULE_SCHEDULE_H
+
+#include <stdbool.h>
+
+#include "base/status.h"
+#include "plan/plan.h"
+#include "program/program.h"
+#include "store/chunk_table.h"
+
+typedef struct gs_schedule_config {
+    const gs_program *program;
+    const gs_chunk_table *chunks;
+    uint64_t array_sum_bytes;  /* a store array's reads are whole checksum blocks of this size */
+    uint64_t host_memory;      /* budget */
+    uint64_t device_memory;    /* budget */
+    bool unified;              /* the device's memory is a part of the host's */
+    uint64_t host_fixed;       /* taken already: process, store tables, run's own state */
+    uint64_t device_fixed;     /* parameters, gradients, optimiser, kernels' scratch */
+    bool force_spill;          /* keep nothing resident (tests, measurements) */
+} gs_schedule_config;
+
+/* GS_EBUDGET: a line that says which budget is too small, and the smallest that
+ * works. The caller frees *out with gs_plan_free(). Touches no disk, no device. */
+gs_status gs_schedule(gs_plan **out, const gs_schedule_config *config);
+
+#endif /* GS_SCHEDULE_SCHEDULE_H */

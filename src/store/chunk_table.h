@@ -1,0 +1,62 @@
+/* chunk_table.h - where is edge chunk (i, j), and how big is it?
+ *
+ * Vertices stand in store order, cut into P intervals of `interval_rows`
+ * consecutive rows (the last may be short). An edge u -> v lies in the chunk of
+ * u's and v's intervals. Each chunk exists once by destination (GS_BY_DEST, for
+ * sums over in-edges) and once by source (GS_BY_SOURCE, for sums over
+ * out-edges). To speak of both in one way: the *target* end is the one whose
+ * rows accumulate, the *operand* end the one whose rows are read. By
+ * destination, targets are destinations; by source, targets are sources.
+ *
+ * This header is data about chunks; it knows no bytes and no files.
+ * Units: offsets and lengths bytes, everything else elements.
+ */
+#ifndef GS_STORE_CHUNK_TABLE_H
+#define GS_STORE_CHUNK_TABLE_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+typedef enum gs_direction { GS_BY_DEST = 0, GS_BY_SOURCE = 1 } gs_direction;
+
+/* One chunk in one direction. An empty chunk has length 0. `offset` and
+ * `length` are multiples of GS_BLOCK_BYTES; `length` includes the padding. */
+typedef struct gs_chunk {
+    uint64_t offset;   /* in the edge file of its direction */
+    uint64_t length;
+    uint64_t edges;
+    uint64_t checksum; /* gs_hash64() over `length` bytes; 0 for an empty chunk */
+    uint32_t targets;  /* distinct target rows */
+    uint32_t operands; /* distinct operand rows */
+} gs_chunk;
+
+typedef struct gs_chunk_table {
+    uint64_t vertices;
+    uint32_t parts;         /* P */
+    uint32_t interval_rows; /* rows of every interval but perhaps the last */
+    bool shared;            /* symmetric graph: chunk[1] is chunk[0], roles as they are */
+    bool weights;           /* each edge carries a float32 weight */
+    uint32_t type_bytes;    /* each edge carries a type of 0, 1 or 2 bytes */
+    /* [direction][target interval * P + operand interval], in file order: all
+     * chunks of a target interval are consecutive, by operand interval. */
+    const gs_chunk *chunk[2];
+} gs_chunk_table;
+
+static inline uint64_t gs_interval_first(const gs_chunk_table *t, uint32_t i)
+{
+    return (uint64_t)i * t->interval_rows;
+}
+static inline uint32_t gs_interval_rows(const gs_chunk_table *t, uint32_t i)
+{
+    const uint64_t first = gs_interval_first(t, i), left = t->vertices - first;
+    return left < t->interval_rows ? (uint32_t)left : t->interval_rows;
+}
+static inline const gs_chunk *gs_chunk_at(const gs_chunk_table *t, gs_direction d, uint32_t target, uint32_t operand)
+{
+    return &t->chunk[d][(uint64_t)target * t->parts + operand];
+}
+/* Bytes of one interval-local index in every chunk: 2 when an interval has at most
+ * 65536 rows, else 4. */
+static inline uint32_t gs_index_bytes(const gs_chunk_table *t) { return t->interval_rows <= 65536 ? 2 : 4; }
+
+#endif /* GS_STORE_CHUNK_TABLE_H */

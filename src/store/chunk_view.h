@@ -1,0 +1,70 @@
+/* chunk_view.h - the bytes of one edge chunk, checked, as arrays.
+ *
+ * Layout of a chunk's `length` bytes (each section starts at a multiple of 16,
+ * zero padded; ix is gs_index_bytes(); local = row within its interval):
+ *
+ *   header   32 bytes  magic "GSCH", u32 ix, u32 targets, u32 operands, u64 edges,
+ *                      u32 type_bytes, u32 weights (0 or 1)
+ *   targets  ix  * targets       local rows that have an edge here, ascending
+ *   starts   u32 * (targets + 1) edges of targets[t] are [starts[t], starts[t+1])
+ *   index    ix  * edges         local operand row of each edge, ascending within a target
+ *                                (with types: by type first, then by operand)
+ *   operands ix  * operands      distinct local operand rows, ascending
+ *   types    type_bytes * edges  same order as `index`
+ *   weights  f32 * edges         same order as `index`
+ *
+ * The order of edges of one target is ascending operand row in store order, so
+ * the order of a floating-point sum over a target's edges does not depend on P.
+ */
+#ifndef GS_STORE_CHUNK_VIEW_H
+#define GS_STORE_CHUNK_VIEW_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "base/status.h"
+
+#define GS_CHUNK_MAGIC "GSCH"
+#define GS_CHUNK_HEADER_BYTES 32u
+
+/* Points into the bytes it was made from and lives as long as they do. */
+typedef struct gs_chunk_view {
+    uint32_t index_bytes; /* 2 or 4: element size of targets, index, operands */
+    uint32_t targets, operands;
+    uint64_t edges;
+    const void *target;   /* [targets] */
+    const uint32_t *start; /* [targets + 1] */
+    const void *index;    /* [edges] */
+    const void *operand;  /* [operands] */
+    const void *type;     /* [edges] of type_bytes, or NULL */
+    uint32_t type_bytes;
+    const float *weight;  /* [edges], or NULL */
+} gs_chunk_view;
+
+/* What the chunk table says, for the check. */
+typedef struct gs_chunk_expect {
+    uint32_t target_rows, operand_rows; /* rows of the two intervals: bounds of every index */
+    uint32_t index_bytes;
+    uint64_t edges;
+    uint32_t targets, operands;
+} gs_chunk_expect;
+
+/* Size of a chunk with these counts, padded to GS_BLOCK_BYTES (0 for no edges);
+ * UINT64_MAX on overflow. */
+uint64_t gs_chunk_bytes(uint64_t edges, uint32_t targets, uint32_t operands, uint32_t index_bytes,
+                        uint32_t type_bytes, bool weights);
+
+/* Makes a view of `length` bytes at `data` (16-byte aligned) and checks that sections lie inside,
+ * counts equal `expect`, and `starts` is monotone from 0 to edges. With
+ * `deep` every index is checked against its interval as well: needed once for
+ * bytes whose checksum was not verified. GS_EFORMAT with a text that names what
+ * is wrong (the caller adds which chunk). Never reads outside the bytes. */
+gs_status gs_chunk_view_make(gs_chunk_view *out, const void *data, uint64_t length,
+                             const gs_chunk_expect *expect, bool deep);
+
+/* Writer's side: lays out the sections for these counts in zeroed `data` of
+ * gs_chunk_bytes(...) bytes, fills the header, and gives the places to fill. */
+void gs_chunk_layout(gs_chunk_view *out, void *data, const gs_chunk_expect *counts, uint32_t type_bytes, bool weights);
+
+#endif /* GS_STORE_CHUNK_VIEW_H */

@@ -1,0 +1,106 @@
+/* store.h - read side of a store: which file, which bytes, are they whole?
+ *
+ * partition/ writes a store once; training reads it many times. This header
+ * answers where the bytes of a chunk or of rows of a vertex array are, and what
+ * their checksums are. It moves no bulk data itself; io/ reads the extents.
+ *
+ * A store is a directory; docs/format.md is its reference:
+ *   manifest.json      written last and atomically: no manifest, no store
+ *   edges.dest.bin     chunks by destination, edges.source.bin by source
+ *   chunks.bin         the chunk table (gs_chunk as 6 little-endian u64 a chunk)
+ *   NAME.bin           one vertex array each, rows in store order, dense
+ *   sums.bin           checksums of every GS_SUM_BYTES of each vertex array
+ *
+ * Threads: a store never changes after gs_store_open(), so any number of
+ * threads may query one. Opening and closing belong to a single thread.
+ */
+#ifndef GS_STORE_STORE_H
+#define GS_STORE_STORE_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "base/dtype.h"
+#include "base/status.h"
+#include "store/chunk_table.h"
+
+#define GS_STORE_VERSION 1
+#define GS_SUM_BYTES 65536ull /* a checksum covers this many bytes of an array's file */
+
+/* Vertex arrays that a store may hold. */
+#define GS_ARRAY_MAP(X) /* enum, file stem */                                         \
+    X(GS_ARRAY_FEATURES, "features")     /* [N, F] f32 | bf16 | f16 */                \
+    X(GS_ARRAY_LABELS, "labels")         /* [N] i32, -1 for none */                   \
+    X(GS_ARRAY_SPLIT, "split")           /* [N] u8: gs_split */                       \
+    X(GS_ARRAY_IN_DEGREE, "in_degree")   /* [N] f32: in-edges, self loops included */ \
+    X(GS_ARRAY_OUT_DEGREE, "out_degree") /* [N] f32 */                                \
+    X(GS_ARRAY_LOOPS, "loops")           /* [N] f32: self loops; only if there are any */ \
+    X(GS_ARRAY_INPUT_ID, "input_id")     /* [N] u32: the id this row had in the input */
+
+typedef enum gs_array_id {
+#define X(id, stem) id,
+    GS_ARRAY_MAP(X)
+#undef X
+    GS_ARRAY_COUNT
+} gs_array_id;
+
+typedef enum gs_split { GS_SPLIT_NONE = 0, GS_SPLIT_TRAIN = 1, GS_SPLIT_VALID = 2, GS_SPLIT_TEST = 3 } gs_split;
+
+typedef struct gs_store gs_store;
+
+/* A vertex array at rest. The file's size is `bytes` rounded up to
+ * GS_BLOCK_BYTES, zero padded; the last checksum covers what is left of `bytes`
+ * after whole GS_SUM_BYTES pieces, padding excluded. */
+typedef struct gs_array_info {
+    bool present;
+    gs_dtype dtype;
+    uint32_t width;        /* elements a row */
+    uint64_t row_bytes;
+    uint64_t bytes;        /* rows * row_bytes */
+    const uint64_t *sums;  /* [ceil(bytes / GS_SUM_BYTES)] */
+} gs_array_info;
+
+typedef struct gs_store_info {
+    uint64_t vertices, edges, self_loops;
+    uint32_t parts, interval_rows;
+    uint32_t features;     /* 0: none */
+    gs_dtype feature_type;
+    uint32_t classes;      /* 0: no labels */
+    uint64_t train, valid, test;
+    bool symmetric, weights;
+    uint32_t edge_types;   /* number of types, 0: untyped */
+    uint64_t max_in_degree, max_out_degree;
+    uint64_t feature_id;   /* checksum over the feature file's checksums: names its content */
+    char method[16];       /* how the order was made: metis, fennel, ... */
+    uint64_t seed;
+    uint64_t total_bytes;  /* of all files */
+} gs_store_info;
+
+/* Opens the store in `dir`: parses the manifest, checks every number against
+ * the real sizes of the files, loads the tables.
+ *   GS_ENOTFOUND  no manifest.json in `dir`
+ *   GS_EFORMAT    wrong version, a file too short, an extent outside its file, ...
+ *   GS_EIO, GS_ENOMEM
+ * On GS_OK the caller owns *out and releases it with gs_store_close(). */
+gs_status gs_store_open(gs_store **out, const char *dir);
+void gs_store_close(gs_store *s); /* NULL is allowed */
+
+const char *gs_store_dir(const gs_store *s);
+const gs_store_info *gs_store_get_info(const gs_store *s);
+const gs_chunk_table *gs_store_chunks(const gs_store *s);
+const gs_array_info *gs_store_array(const gs_store *s, gs_array_id id);
+/* Bytes of tables that an open store keeps in memory. */
+uint64_t gs_store_table_bytes(const gs_store *s);
+
+/* Paths of the files; free with gs_free(). A shared store gives the same edge
+ * file for both directions. */
+char *gs_store_array_path(const gs_store *s, gs_array_id id);
+char *gs_store_edges_path(const gs_store *s, gs_direction d);
+const char *gs_array_stem(gs_array_id id);
+
+/* Reads every byte: checksums, every index, that both directions hold the same
+ * edges (by count per chunk and an order-free hash), degrees, that input ids are a permutation, splits and labels
+ * in range, features finite. Blocks. `memory` bounds its buffers in bytes. */
+gs_status gs_store_verify(const gs_store *s, uint64_t memory);
+
+#endif /* GS_STORE_STORE_H */

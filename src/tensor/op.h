@@ -1,0 +1,68 @@
+/* op.h - the one table of operators: names, arities and classes.
+ *
+ * ir, program, device and cuda all speak of operators through this table, so a
+ * new one is added here, given a derivative in ir and a body on each device.
+ *
+ * Shapes: a vertex value is [rows, width]; w[out, in] is a parameter as
+ * PyTorch stores it. "Broadcast" operands may be [rows, width], [rows, 1]
+ * (a scalar a vertex), a parameter of [width], or a constant.
+ */
+#ifndef GS_TENSOR_OP_H
+#define GS_TENSOR_OP_H
+
+#include <stdbool.h>
+
+typedef enum gs_op_class {
+    GS_CLASS_LEAF,        /* comes from outside: arrays, parameters, constants */
+    GS_CLASS_ELEMENTWISE, /* row-wise and element by element; cheap to redo */
+    GS_CLASS_MATMUL,      /* row-wise dense product */
+    GS_CLASS_REDUCE,      /* over all vertices into a parameter's gradient */
+    GS_CLASS_EDGE,        /* over the edges of a vertex */
+    GS_CLASS_LOSS,
+} gs_op_class;
+
+#define GS_OP_MAP(X) /* enum, name, inputs, class */                                      \
+    X(GS_OP_INPUT, "input", 0, GS_CLASS_LEAF)           /* a vertex array of the store */ \
+    X(GS_OP_PARAM, "param", 0, GS_CLASS_LEAF)                                             \
+    X(GS_OP_CONST, "const", 0, GS_CLASS_LEAF)                                             \
+    X(GS_OP_ADD, "add", 2, GS_CLASS_ELEMENTWISE)        /* a + b, broadcast */            \
+    X(GS_OP_SUB, "sub", 2, GS_CLASS_ELEMENTWISE)                                          \
+    X(GS_OP_MUL, "mul", 2, GS_CLASS_ELEMENTWISE)                                          \
+    X(GS_OP_DIV, "div", 2, GS_CLASS_ELEMENTWISE)                                          \
+    X(GS_OP_MAX, "max", 2, GS_CLASS_ELEMENTWISE)                                          \
+    X(GS_OP_NEG, "neg", 1, GS_CLASS_ELEMENTWISE)                                          \
+    X(GS_OP_EXP, "exp", 1, GS_CLASS_ELEMENTWISE)                                          \
+    X(GS_OP_LOG, "log", 1, GS_CLASS_ELEMENTWISE)                                          \
+    X(GS_OP_SQRT, "sqrt", 1, GS_CLASS_ELEMENTWISE)                                        \
+    X(GS_OP_RSQRT, "rsqrt", 1, GS_CLASS_ELEMENTWISE)    /* 1 / sqrt(a) */                 \
+    X(GS_OP_SIGMOID, "sigmoid", 1, GS_CLASS_ELEMENTWISE)                                  \
+    X(GS_OP_TANH, "tanh", 1, GS_CLASS_ELEMENTWISE)                                        \
+    X(GS_OP_RELU, "relu", 1, GS_CLASS_ELEMENTWISE)                                        \
+    X(GS_OP_LEAKY_RELU, "leaky_relu", 1, GS_CLASS_ELEMENTWISE) /* slope in alpha */       \
+    X(GS_OP_ELU, "elu", 1, GS_CLASS_ELEMENTWISE)        /* alpha */                       \
+    X(GS_OP_STEP, "step", 1, GS_CLASS_ELEMENTWISE)      /* 1 where a > 0, else 0 */       \
+    X(GS_OP_DROPOUT, "dropout", 1, GS_CLASS_ELEMENTWISE) /* p in alpha, see program.h */  \
+    X(GS_OP_CAST, "cast", 1, GS_CLASS_ELEMENTWISE)      /* bf16/f16 as stored -> f32 */   \
+    X(GS_OP_ROWSUM, "rowsum", 1, GS_CLASS_ELEMENTWISE)  /* [rows, w] -> [rows, 1] */      \
+    X(GS_OP_MATMUL_T, "matmul_t", 2, GS_CLASS_MATMUL)   /* x[., in] @ w[out, in]' */      \
+    X(GS_OP_MATMUL, "matmul", 2, GS_CLASS_MATMUL)       /* x[., out] @ w[out, in] */      \
+    X(GS_OP_OUTER, "outer", 2, GS_CLASS_REDUCE)         /* a' @ b over all vertices */    \
+    X(GS_OP_COLSUM, "colsum", 1, GS_CLASS_REDUCE)       /* sum of rows */                 \
+    X(GS_OP_SRC, "src", 1, GS_CLASS_EDGE)               /* D -> S: u's row */             \
+    X(GS_OP_SUM_IN, "sum_in", 1, GS_CLASS_EDGE)         /* over in-edges, CSC order */    \
+    X(GS_OP_SUM_OUT, "sum_out", 1, GS_CLASS_EDGE)       /* over out-edges, CSR order */   \
+    X(GS_OP_XENT, "xent", 2, GS_CLASS_LOSS)             /* mean cross-entropy */          \
+    X(GS_OP_XENT_GRAD, "xent_grad", 2, GS_CLASS_LOSS)   /* its gradient in the logits */
+
+typedef enum gs_op {
+#define X(id, name, inputs, cls) id,
+    GS_OP_MAP(X)
+#undef X
+    GS_OP_COUNT
+} gs_op;
+
+const char *gs_op_name(gs_op op);
+unsigned gs_op_inputs(gs_op op);
+gs_op_class gs_op_classof(gs_op op);
+
+#endif /* GS_TENSOR_OP_H */
