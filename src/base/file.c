@@ -1,0 +1,289 @@
+#include "base/file.h"
+
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <inttypes.h>
+#include <limits.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "base/alloc.h"
+#include "base/size.h"
+
+#define CALL_BYTES (1 * GS_GIB) /* Linux moves at most 2^31 - 4096 bytes a call */
+
+static gs_status ends_early(int fd, uint64_t bytes, uint64_t offset, uint64_t reached, const char *path)
+{
+    struct stat s;
+    const uint64_t end = fstat(fd, &s) == 0 ? (uint64_t)s.st_size : reached;
+    return gs_fail(GS_EFORMAT, "%s: file ends at byte %" PRIu64 ", but %" PRIu64 " bytes at %" PRIu64 " are needed",
+                   path, GS_MIN(end, reached), bytes, offset);
+}
+
+static gs_status check_extent(uint64_t bytes, uint64_t offset, const char *path)
+{
+    uint64_t end;
+    if (!gs_add_u64(&end, offset, bytes) || end > INT64_MAX)
+        return gs_fail(GS_EINVAL, "%s: %" PRIu64 " bytes at %" PRIu64 " lie beyond what a file can hold", path,
+                       bytes, offset);
+    return GS_OK;
+}
+
+gs_status gs_pread_exact(int fd, void *dst, uint64_t bytes, uint64_t offset, const char *path)
+{
+    gs_status st = check_extent(bytes, offset, path);
+
+    for (uint64_t done = 0; st == GS_OK && done < bytes;) {
+        const ssize_t n = pread(fd, (char *)dst + done, GS_MIN(bytes - done, CALL_BYTES), (off_t)(offset + done));
+        if (n > 0)
+            done += (uint64_t)n;
+        else if (n == 0)
+            st = ends_early(fd, bytes, offset, offset + done, path);
+        else if (errno != EINTR)
+            st = gs_fail_errno(errno, "%s: read of %" PRIu64 " bytes at %" PRIu64 " failed", path, bytes, offset);
+    }
+    return st;
+}
+
+gs_status gs_pwrite_exact(int fd, const void *src, uint64_t bytes, uint64_t offset, const char *path)
+{
+    gs_status st = check_extent(bytes, offset, path);
+
+    for (uint64_t done = 0; st == GS_OK && done < bytes;) {
+        const ssize_t n =
+            pwrite(fd, (const char *)src + done, GS_MIN(bytes - done, CALL_BYTES), (off_t)(offset + done));
+        if (n > 0)
+            done += (uint64_t)n;
+        else if (n == 0 || errno != EINTR)
+            st = gs_fail_errno(n == 0 ? EIO : errno, "%s: write of %" PRIu64 " bytes at %" PRIu64 " failed", path, bytes, offset);
+    }
+    return st;
+}
+
+gs_status gs_file_open_read(int *out, uint64_t *bytes, const char *path)
+{
+    /* O_NONBLOCK: opening a pipe would otherwise wait for its writer. */
+    const int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
+    struct stat s;
+    gs_status st = GS_OK;
+
+    if (fd < 0)
+        return gs_fail_errno(errno, "%s: cannot open", path);
+    if (fstat(fd, &s) != 0)
+        st = gs_fail_errno(errno, "%s: cannot find its size", path);
+    else if (S_ISDIR(s.st_mode))
+        st = gs_fail(GS_EINVAL, "%s: is a folder where a file is needed", path);
+    else if (!S_ISREG(s.st_mode))
+        st = gs_fail(GS_EINVAL, "%s: is a pipe or a device where a file is needed", path);
+    if (st != GS_OK) {
+        close(fd);
+        return st;
+    }
+    *out = fd;
+    *bytes = (uint64_t)s.st_size;
+    return GS_OK;
+}
+
+/* Reads up to `cap` bytes from the start; fewer at the end of the file. */
+static gs_status read_up_to(uint64_t *got, int fd, char *dst, uint64_t cap, const char *path)
+{
+    uint64_t done = 0;
+    while (done < cap) {
+        const ssize_t n = read(fd, dst + done, GS_MIN(cap - done, CALL_BYTES));
+        if (n == 0)
+            break;
+        if (n < 0 && errno != EINTR)
+            return gs_fail_errno(errno, "%s: read failed", path);
+        if (n > 0)
+            done += (uint64_t)n;
+    }
+    *got = done;
+    return GS_OK;
+}
+
+gs_status gs_file_read_all(char **out, uint64_t *bytes, const char *path, uint64_t limit)
+{
+    char *text = NULL;
+    uint64_t size = 0, used = 0;
+    int fd = -1;
+    gs_status st = gs_file_open_read(&fd, &size, path);
+
+    if (st != GS_OK)
+        goto done;
+    /* Files of /proc say 0 and have more, so the end is where read() says it is:
+     * one byte more than expected is asked for, and doubled while it comes. */
+    for (uint64_t cap = GS_MAX(size, 4095); st == GS_OK; cap *= 2) {
+        uint64_t more = 0;
+        if (size > limit || used > limit) {
+            st = gs_fail(GS_EFORMAT, "%s: is larger than the %" PRIu64 " bytes such a file may have", path, limit);
+            goto done;
+        }
+        cap = GS_MIN(cap, limit);
+        char *const grown = cap < SIZE_MAX - 2 ? gs_realloc(text, cap + 2) : NULL;
+        if (grown == NULL) {
+            st = gs_fail(GS_ENOMEM, "%s: no memory to read its %" PRIu64 " bytes", path, cap);
+            goto done;
+        }
+        text = grown;
+        st = read_up_to(&more, fd, text + used, cap + 1 - used, path);
+        used += more;
+        if (st == GS_OK && used <= cap)
+            break;
+    }
+    if (st != GS_OK)
+        goto done;
+    text[used] = '\0';
+    *out = text;
+    *bytes = used;
+    text = NULL; /* now the caller's */
+done:
+    gs_free(text);
+    if (fd >= 0)
+        close(fd);
+    return st;
+}
+
+/* Makes a rename or a new name in the folder of `path` survive a power cut. */
+static gs_status sync_folder_of(const char *path)
+{
+    char dir[PATH_MAX];
+    const char *const slash = strrchr(path, '/');
+    const size_t length = slash == NULL ? 0 : (size_t)(slash - path);
+
+    if (length >= sizeof(dir))
+        return gs_fail_errno(ENAMETOOLONG, "%s", path);
+    memcpy(dir, path, length);
+    dir[length] = '\0';
+    const char *const name = slash == NULL ? "." : length == 0 ? "/" : dir;
+    const int fd = open(name, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    if (fd < 0)
+        return gs_fail_errno(errno, "%s: cannot open to sync", name);
+    /* EINVAL: the file system cannot sync folders; nothing more can be done. */
+    const gs_status st =
+        fsync(fd) != 0 && errno != EINVAL ? gs_fail_errno(errno, "%s: sync failed", name) : GS_OK;
+    close(fd);
+    return st;
+}
+
+gs_status gs_file_write_atomic(const char *path, const void *data, uint64_t bytes)
+{
+    char tmp[PATH_MAX];
+    gs_status st;
+
+    if ((size_t)snprintf(tmp, sizeof(tmp), "%s.tmp", path) >= sizeof(tmp))
+        return gs_fail_errno(ENAMETOOLONG, "%s", path);
+    const int fd = open(tmp, O_WRONLY | O_CREAT | O_TRUNC | O_NOFOLLOW | O_CLOEXEC, 0666);
+    if (fd < 0)
+        return gs_fail_errno(errno, "%s: cannot create", tmp);
+
+    st = gs_pwrite_exact(fd, data, bytes, 0, tmp);
+    if (st == GS_OK && fsync(fd) != 0)
+        st = gs_fail_errno(errno, "%s: sync failed", tmp);
+    if (close(fd) != 0 && st == GS_OK)
+        st = gs_fail_errno(errno, "%s: close failed", tmp);
+    if (st == GS_OK && rename(tmp, path) != 0)
+        st = gs_fail_errno(errno, "%s: cannot rename %s to it", path, tmp);
+    if (st != GS_OK) {
+        unlink(tmp);
+        return st;
+    }
+    return sync_folder_of(path);
+}
+
+char *gs_path_join(const char *dir, const char *name)
+{
+    const size_t dir_length = strlen(dir), name_length = strlen(name);
+    const bool slash = dir_length > 0 && dir[dir_length - 1] != '/';
+    char *const path = gs_malloc(dir_length + slash + name_length + 1);
+
+    if (path == NULL)
+        return NULL;
+    memcpy(path, dir, dir_length);
+    if (slash)
+        path[dir_length] = '/';
+    memcpy(path + dir_length + slash, name, name_length + 1);
+    return path;
+}
+
+bool gs_path_exists(const char *path)
+{
+    struct stat s;
+    return stat(path, &s) == 0;
+}
+
+bool gs_path_is_dir(const char *path)
+{
+    struct stat s;
+    return stat(path, &s) == 0 && S_ISDIR(s.st_mode);
+}
+
+gs_status gs_mkdir(const char *path)
+{
+    if (mkdir(path, 0777) == 0)
+        return GS_OK;
+    const int err = errno;
+    if (err == EEXIST && gs_path_is_dir(path))
+        return GS_OK;
+    if (err == EEXIST)
+        return gs_fail(GS_EEXIST, "%s: is a file where a folder is needed", path);
+    return gs_fail_errno(err, "%s: cannot make the folder", path);
+}
+
+static gs_status remove_inside(int fd, const char *path);
+
+/* Removes one entry of the folder open at `parent`. `path` is the tree's, for messages. */
+static gs_status remove_entry(int parent, const char *name, const char *path)
+{
+    if (unlinkat(parent, name, 0) == 0 || errno == ENOENT)
+        return GS_OK;
+    if (errno != EISDIR && errno != EPERM) /* POSIX says EPERM, Linux EISDIR for a folder */
+        return gs_fail_errno(errno, "%s: cannot remove \"%s\" in it", path, name);
+
+    const int fd = openat(parent, name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+    if (fd < 0)
+        return gs_fail_errno(errno, "%s: cannot open \"%s\" in it", path, name);
+    const gs_status st = remove_inside(fd, path);
+    if (st == GS_OK && unlinkat(parent, name, AT_REMOVEDIR) != 0)
+        return gs_fail_errno(errno, "%s: cannot remove \"%s\" in it", path, name);
+    return st;
+}
+
+/* Empties the folder `fd` and closes it. */
+static gs_status remove_inside(int fd, const char *path)
+{
+    DIR *const dir = fdopendir(fd);
+    const struct dirent *entry;
+    gs_status st = GS_OK;
+
+    if (dir == NULL) {
+        st = gs_fail_errno(errno, "%s: cannot list", path);
+        close(fd);
+        return st;
+    }
+    while (st == GS_OK && (errno = 0, entry = readdir(dir)) != NULL)
+        if (strcmp(entry->d_name, ".") != 0 && strcmp(entry->d_name, "..") != 0)
+            st = remove_entry(fd, entry->d_name, path);
+    if (st == GS_OK && errno != 0)
+        st = gs_fail_errno(errno, "%s: cannot list", path);
+    closedir(dir);
+    return st;
+}
+
+gs_status gs_remove_tree(const char *path)
+{
+    const int fd = open(path, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+
+    if (fd < 0 && errno == ENOENT)
+        return GS_OK;
+    if (fd < 0 && (errno == ENOTDIR || errno == ELOOP))
+        return gs_fail(GS_EINVAL, "%s: is not a folder, so it is not removed", path);
+    if (fd < 0)
+        return gs_fail_errno(errno, "%s: cannot open", path);
+    const gs_status st = remove_inside(fd, path);
+    if (st == GS_OK && rmdir(path) != 0)
+        return gs_fail_errno(errno, "%s: cannot remove", path);
+    return st;
+}

@@ -1,0 +1,325 @@
+/* Where the kernel says what is left: Documentation/admin-guide/cgroup-v1/memory.rst,
+ * cgroup-v2.rst, and proc(5) for cgroup, mountinfo, meminfo and status.
+ *
+ * Everything here is advice for defaults: what cannot be read limits nothing. */
+#include "base/machine.h"
+
+#include <ctype.h>
+#include <fcntl.h>
+#include <limits.h>
+#include <sched.h>
+#include <stdbool.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "base/alloc.h"
+#include "base/file.h"
+#include "base/machine_internal.h"
+#include "base/size.h"
+
+#define TEXT_LIMIT (4 * GS_MIB)
+#define NO_LIMIT UINT64_MAX
+
+/* PATH's text, owned; NULL where it cannot be read. */
+static char *read_text(const char *dir, const char *name)
+{
+    char path[PATH_MAX];
+    char *text = NULL;
+    uint64_t bytes;
+
+    if ((size_t)snprintf(path, sizeof(path), "%s/%s", dir, name) >= sizeof(path))
+        return NULL;
+    if (access(path, R_OK) != 0) /* not worth an error text: most of these files exist on some kernels only */
+        return NULL;
+    return gs_file_read_all(&text, &bytes, path, TEXT_LIMIT) == GS_OK ? text : NULL;
+}
+
+/* The number that follows `key` at the start of a line; false where there is none. */
+static bool find_number(uint64_t *out, const char *text, const char *key)
+{
+    const size_t length = strlen(key);
+    for (const char *line = text; line != NULL && *line != '\0';) {
+        if (strncmp(line, key, length) == 0) {
+            const char *const p = line + length + strspn(line + length, " \t:");
+            if (isdigit((unsigned char)*p)) {
+                *out = strtoull(p, NULL, 10);
+                return true;
+            }
+        }
+        line = strchr(line, '\n');
+        line = line == NULL ? NULL : line + 1;
+    }
+    return false;
+}
+
+static uint64_t file_number(const char *dir, const char *name, uint64_t missing)
+{
+    char *const text = read_text(dir, name);
+    uint64_t value = missing;
+
+    /* "max" of cgroup v2 and "-1" of v1 are no numbers, so they give `missing` */
+    if (text != NULL)
+        find_number(&value, text, "");
+    gs_free(text);
+    return value;
+}
+
+/* One step up from the process's cgroup to the root of what is mounted. */
+typedef void (*visit_fn)(const char *dir, bool v2, void *context);
+
+/* Where the process is, by controller. */
+typedef struct cgroup_place {
+    char path[PATH_MAX]; /* within the hierarchy, "/..." */
+    bool found;
+} cgroup_place;
+
+/* True where `word` is an item of the comma-separated list [list, end). */
+static bool list_has(const char *list, const char *end, const char *word)
+{
+    const size_t length = strlen(word);
+    for (const char *p = list; p < end;) {
+        const char *const comma = memchr(p, ',', (size_t)(end - p));
+        const char *const stop = comma != NULL ? comma : end;
+        if ((size_t)(stop - p) == length && memcmp(p, word, length) == 0)
+            return true;
+        p = stop + 1;
+    }
+    return false;
+}
+
+/* Lines of /proc/self/cgroup: "ID:CONTROLLERS:PATH"; v2 is "0::PATH". */
+static void find_place(cgroup_place *out, const char *cgroups, const char *controller, bool v2)
+{
+    out->found = false;
+    for (const char *line = cgroups; line != NULL && *line != '\0';) {
+        const char *const newline = strchr(line, '\n');
+        const char *const end = newline != NULL ? newline : line + strlen(line);
+        const char *const list = memchr(line, ':', (size_t)(end - line));
+        const char *const path = list == NULL ? NULL : memchr(list + 1, ':', (size_t)(end - list - 1));
+
+        line = newline != NULL ? newline + 1 : NULL;
+        if (path == NULL || (size_t)(end - path) >= sizeof(out->path))
+            continue;
+        if (v2 ? path == list + 1 : list_has(list + 1, path, controller)) {
+            memcpy(out->path, path + 1, (size_t)(end - path - 1));
+            out->path[end - path - 1] = '\0';
+            out->found = true;
+            return;
+        }
+    }
+}
+
+/* mountinfo writes a blank within a name as \040. In place. */
+static void decode_octal(char *s)
+{
+    char *to = s;
+    for (; *s != '\0'; to++) {
+        if (s[0] == '\\' && isdigit((unsigned char)s[1]) && isdigit((unsigned char)s[2]) &&
+            isdigit((unsigned char)s[3])) {
+            *to = (char)((s[1] - '0') * 64 + (s[2] - '0') * 8 + (s[3] - '0'));
+            s += 4;
+        } else {
+            *to = *s++;
+        }
+    }
+    *to = '\0';
+}
+
+/* Fields of a line of mountinfo that matter here; they point into the line. */
+typedef struct mount_line {
+    char *root, *point, *type, *options;
+} mount_line;
+
+/* "36 35 98:0 ROOT POINT rw,noatime [optional...] - TYPE SOURCE OPTIONS" */
+static bool split_mount(mount_line *out, char *line)
+{
+    char *fields[6], *save = NULL, *tail = strstr(line, " - ");
+
+    if (tail == NULL)
+        return false;
+    *tail = '\0';
+    tail += 3;
+    for (int i = 0; i < 6; i++)
+        if ((fields[i] = strtok_r(i == 0 ? line : NULL, " ", &save)) == NULL)
+            return false;
+    out->root = fields[3];
+    out->point = fields[4];
+    out->type = strtok_r(tail, " ", &save);
+    if (out->type == NULL || strtok_r(NULL, " ", &save) == NULL)
+        return false;
+    out->options = strtok_r(NULL, " ", &save);
+    decode_octal(out->root);
+    decode_octal(out->point);
+    return out->options != NULL;
+}
+
+/* Calls `visit` for the process's own cgroup under this mount and every
+ * ancestor that the mount shows. */
+static void visit_upwards(const mount_line *m, const cgroup_place *place, bool v2, visit_fn visit, void *context)
+{
+    char dir[2 * PATH_MAX];
+    const size_t root = strcmp(m->root, "/") == 0 ? 0 : strlen(m->root), point = strlen(m->point);
+    const bool inside = strncmp(place->path, m->root, root) == 0 &&
+                        (place->path[root] == '/' || place->path[root] == '\0');
+
+    /* A container without a cgroup namespace may see a path that its mount does
+     * not have; the mount's top is then the nearest thing to its own group. */
+    const char *const below = inside ? place->path + root : "";
+    if (strstr(below, "/..") != NULL || (size_t)snprintf(dir, sizeof(dir), "%s%s", m->point, below) >= sizeof(dir))
+        return;
+    for (;;) {
+        visit(dir, v2, context);
+        char *const slash = strrchr(dir, '/');
+        if (slash == NULL || (size_t)(slash - dir) < point || strlen(dir) <= point)
+            return;
+        *slash = '\0';
+    }
+}
+
+/* Visits this process's groups of `controller` in both versions of cgroups. */
+static void visit_cgroups(const char *proc, const char *controller, visit_fn visit, void *context)
+{
+    char *const cgroups = read_text(proc, "self/cgroup");
+    char *const mounts = read_text(proc, "self/mountinfo");
+    char *save = NULL;
+    cgroup_place *const place = gs_calloc(2, sizeof(*place)); /* [v1, v2] */
+
+    if (cgroups == NULL || mounts == NULL || place == NULL)
+        goto done;
+    find_place(&place[0], cgroups, controller, false);
+    find_place(&place[1], cgroups, controller, true);
+    for (char *line = strtok_r(mounts, "\n", &save); line != NULL; line = strtok_r(NULL, "\n", &save)) {
+        mount_line m;
+        if (!split_mount(&m, line))
+            continue;
+        const bool v2 = strcmp(m.type, "cgroup2") == 0;
+        const bool v1 = strcmp(m.type, "cgroup") == 0 &&
+                        list_has(m.options, m.options + strlen(m.options), controller);
+        if ((v1 || v2) && place[v2].found)
+            visit_upwards(&m, &place[v2], v2, visit, context);
+    }
+done:
+    gs_free(cgroups);
+    gs_free(mounts);
+    gs_free(place);
+}
+
+/* What a memory cgroup leaves: its limit less what it uses, file cache apart,
+ * which the kernel drops before it refuses memory (as MemAvailable counts it). */
+static void visit_memory(const char *dir, bool v2, void *context)
+{
+    uint64_t *const left = context;
+    uint64_t limit, usage, inactive = 0, active = 0;
+    char *const stat = read_text(dir, "memory.stat");
+
+    if (v2) {
+        limit = GS_MIN(file_number(dir, "memory.max", NO_LIMIT), file_number(dir, "memory.high", NO_LIMIT));
+        usage = file_number(dir, "memory.current", 0);
+    } else {
+        limit = file_number(dir, "memory.limit_in_bytes", NO_LIMIT);
+        usage = file_number(dir, "memory.usage_in_bytes", 0);
+    }
+    if (stat != NULL) {
+        uint64_t ancestors = NO_LIMIT; /* v1 tells the least of them, also of those no mount shows */
+        if (!v2 && find_number(&ancestors, stat, "hierarchical_memory_limit"))
+            limit = GS_MIN(limit, ancestors);
+        find_number(&inactive, stat, v2 ? "inactive_file " : "total_inactive_file ");
+        find_number(&active, stat, v2 ? "active_file " : "total_active_file ");
+    }
+    gs_free(stat);
+
+    if (limit > INT64_MAX - 65536) /* v1 writes "none" as 2^63 less a page */
+        return;
+    const uint64_t cache = GS_MIN(inactive + active, usage);
+    const uint64_t held = usage - cache;
+    *left = GS_MIN(*left, limit > held ? limit - held : 0);
+}
+
+uint64_t gs_machine__free_memory(const char *proc)
+{
+    char *const meminfo = read_text(proc, "meminfo");
+    uint64_t kib, left = NO_LIMIT;
+
+    if (meminfo != NULL && (find_number(&kib, meminfo, "MemAvailable:") || find_number(&kib, meminfo, "MemFree:")))
+        left = kib * GS_KIB;
+    gs_free(meminfo);
+    visit_cgroups(proc, "memory", visit_memory, &left);
+
+    if (left == NO_LIMIT) { /* no /proc: what the C library knows */
+        const long pages = sysconf(_SC_AVPHYS_PAGES), page_bytes = sysconf(_SC_PAGESIZE);
+        left = pages > 0 && page_bytes > 0 ? (uint64_t)pages * (uint64_t)page_bytes : 0;
+    }
+    return GS_MAX(left, GS_BLOCK_BYTES);
+}
+
+uint64_t gs_machine_free_memory(void) { return gs_machine__free_memory("/proc"); }
+
+/* Called once per epoch and more often: no heap, one small file. */
+static uint64_t own_status_bytes(const char *key)
+{
+    char text[8192];
+    size_t used = 0;
+    uint64_t kib = 0;
+    const int fd = open("/proc/self/status", O_RDONLY | O_CLOEXEC);
+
+    if (fd < 0)
+        return 0;
+    for (ssize_t n; used < sizeof(text) - 1 && (n = read(fd, text + used, sizeof(text) - 1 - used)) > 0;)
+        used += (size_t)n;
+    close(fd);
+    text[used] = '\0';
+    find_number(&kib, text, key);
+    return kib * GS_KIB;
+}
+
+uint64_t gs_process_resident_bytes(void) { return own_status_bytes("VmRSS:"); }
+uint64_t gs_process_peak_bytes(void) { return own_status_bytes("VmHWM:"); }
+
+static void visit_cpu(const char *dir, bool v2, void *context)
+{
+    unsigned *const cpus = context;
+    uint64_t quota = 0, period = 0;
+
+    if (v2) { /* "QUOTA PERIOD" or "max PERIOD", microseconds */
+        char *const text = read_text(dir, "cpu.max");
+        char *end = NULL;
+        if (text != NULL && isdigit((unsigned char)text[0])) {
+            quota = strtoull(text, &end, 10);
+            period = strtoull(end, NULL, 10);
+        }
+        gs_free(text);
+    } else {
+        quota = file_number(dir, "cpu.cfs_quota_us", 0);
+        period = file_number(dir, "cpu.cfs_period_us", 0);
+    }
+    if (quota == 0 || period == 0)
+        return;
+    const uint64_t allowed = gs_div_up(quota, period);
+    if (allowed < *cpus)
+        *cpus = (unsigned)allowed;
+}
+
+unsigned gs_machine__quota_cpus(const char *proc, unsigned most)
+{
+    visit_cgroups(proc, "cpu", visit_cpu, &most);
+    return most;
+}
+
+unsigned gs_machine_cpus(void)
+{
+    unsigned cpus = 0;
+
+    /* The kernel refuses a set smaller than the processors it knows. */
+    for (int room = CPU_SETSIZE; cpus == 0 && room <= 1 << 20; room *= 2) {
+        const size_t bytes = CPU_ALLOC_SIZE((size_t)room);
+        cpu_set_t *const set = gs_calloc(1, bytes);
+        if (set == NULL)
+            break;
+        if (sched_getaffinity(0, bytes, set) == 0)
+            cpus = (unsigned)CPU_COUNT_S(bytes, set);
+        gs_free(set);
+    }
+    return gs_machine__quota_cpus("/proc", GS_MAX(cpus, 1u));
+}

@@ -1,0 +1,92 @@
+#include "base/status.h"
+
+#include <errno.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <string.h>
+
+#define TEXT_BYTES 2048
+
+static _Thread_local char last_error[TEXT_BYTES];
+
+const char *gs_status_text(gs_status st)
+{
+    switch (st) {
+#define X(name, value, text) \
+    case name:               \
+        return text;
+        GS_STATUS_MAP(X)
+#undef X
+    }
+    return "unknown status";
+}
+
+/* Makes `text` the last error. File names may hold anything; what is not
+ * printable becomes '?', so that one error is one line and no terminal codes. */
+static void record(char *text)
+{
+    for (char *p = text; *p != '\0'; p++)
+        if ((unsigned char)*p < 0x20 || *p == 0x7f)
+            *p = '?';
+    memcpy(last_error, text, strlen(text) + 1);
+}
+
+/* Both functions format into their own buffer first: the arguments may point
+ * into last_error, where a caller puts a chunk's name before its reason. */
+gs_status gs_fail(gs_status st, const char *fmt, ...)
+{
+    char text[TEXT_BYTES];
+    va_list args;
+
+    va_start(args, fmt);
+    vsnprintf(text, sizeof(text), fmt, args);
+    va_end(args);
+    record(text);
+    return st;
+}
+
+static gs_status status_of_errno(int err)
+{
+    switch (err) {
+    case ENOMEM:
+        return GS_ENOMEM;
+    case ENOENT:
+    case ENOTDIR:
+        return GS_ENOTFOUND;
+    case EEXIST:
+    case ENOTEMPTY:
+        return GS_EEXIST;
+    case EINVAL:
+    case EISDIR:
+    case ENAMETOOLONG:
+    case ELOOP:
+        return GS_EINVAL;
+    case EINTR:
+        return GS_EINTERRUPTED;
+    case EAGAIN:
+        return GS_EAGAIN;
+    case ENOSYS:
+    case EOPNOTSUPP:
+        return GS_EUNSUPPORTED;
+    default: /* ENOSPC, EACCES, EPERM, EROFS, EMFILE, EIO, ... */
+        return GS_EIO;
+    }
+}
+
+gs_status gs_fail_errno(int err, const char *fmt, ...)
+{
+    char text[TEXT_BYTES], reason_buf[128];
+    va_list args;
+
+    va_start(args, fmt);
+    const int length = vsnprintf(text, sizeof(text), fmt, args);
+    va_end(args);
+
+    const size_t used = length < 0 ? 0 : (size_t)length;
+    if (used < sizeof(text))
+        snprintf(text + used, sizeof(text) - used, ": %s", strerror_r(err, reason_buf, sizeof(reason_buf)));
+    record(text);
+    return status_of_errno(err);
+}
+
+const char *gs_last_error(void) { return last_error; }
