@@ -1,0 +1,185 @@
+/* choice.c - block sizes and what stays in host memory, for given amounts of memory.
+ *
+ * An epoch reads its arrays in the same order every time, so what is worth
+ * keeping is a fixed first part of a file (with cyclic scans nothing that a
+ * replacement policy could do beats that), and files are ranked by the bytes that an
+ * epoch saves for each byte held.
+ */
+#include <string.h>
+
+#include "base/alloc.h"
+#include "base/size.h"
+#include "schedule/schedule_internal.h"
+
+gs_status gs_choice_make(gs_choice *out, const gs_layout *l)
+{
+    gs_choice c = {0};
+    c.block = gs_calloc(l->program->stages + 1, sizeof(*c.block));
+    c.kept_intervals = gs_calloc(l->program->arrays + 1, sizeof(*c.kept_intervals));
+    if (c.block == NULL || c.kept_intervals == NULL) {
+        gs_choice_drop(&c);
+        return gs_fail(GS_ENOMEM, "out of memory while planning");
+    }
+    *out = c;
+    return GS_OK;
+}
+
+void gs_choice_drop(gs_choice *c)
+{
+    gs_free(c->block);
+    gs_free(c->kept_intervals);
+    c->block = c->kept_intervals = NULL;
+}
+
+/* Sums of `block` intervals, each sum starting at a multiple of 64. */
+static uint64_t block_bytes(const gs_layout *l, uint32_t stage, uint32_t block)
+{
+    const gs_stage *s = &l->program->stage[stage];
+    uint64_t bytes = 0;
+    for (uint32_t i = 0; i < s->sums; i++)
+        bytes += gs_align_up(4ull * s->reg[s->sum[i].reg].width * block * l->chunks->interval_rows, 64);
+    return gs_align_up(bytes, GS_BLOCK_BYTES);
+}
+
+uint64_t gs_layout_least_arena(const gs_layout *l)
+{
+    uint64_t least = GS_BLOCK_BYTES;
+    for (uint32_t s = 0; s < l->program->stages; s++)
+        least = GS_MAX(least, l->stage[s].scratch_bytes + block_bytes(l, s, 1));
+    return least;
+}
+
+bool gs_choice_set_arena(gs_choice *c, const gs_layout *l, uint64_t arena_bytes)
+{
+    uint64_t used = GS_BLOCK_BYTES;
+    for (uint32_t s = 0; s < l->program->stages; s++) {
+        uint32_t block = l->program->stage[s].sums ? l->parts : 1;
+        while (block > 0 && l->stage[s].scratch_bytes + block_bytes(l, s, block) > arena_bytes)
+            block--;
+        if (block == 0)
+            return false;
+        /* Equal blocks: the last one should not be a sliver. */
+        if (l->program->stage[s].sums)
+            block = (uint32_t)gs_div_up(l->parts, gs_div_up(l->parts, block));
+        c->block[s] = block;
+        used = GS_MAX(used, l->stage[s].scratch_bytes + block_bytes(l, s, block));
+    }
+    c->arena_bytes = used;
+    return true;
+}
+
+/* How often a run of a pass counts: "predict" happens once, not every epoch. */
+static double pass_weight(const gs_program *p, uint32_t stage)
+{
+    for (uint32_t i = 0; i < p->passes; i++)
+        if (stage >= p->pass[i].first_stage && stage < p->pass[i].first_stage + p->pass[i].stages)
+            return strcmp(p->pass[i].name, "predict") == 0 ? 0.01 : 1.0;
+    return 1.0;
+}
+
+/* Times a whole array (or a direction's edges) goes over the disk's wire in an epoch. */
+static double uses_of(const gs_choice *c, const gs_layout *l, uint32_t file)
+{
+    const gs_program *p = l->program;
+    double uses = 0;
+    for (uint32_t s = 0; s < p->stages; s++) {
+        const gs_stage *stage = &p->stage[s];
+        const double weight = pass_weight(p, s);
+        const double blocks = (double)gs_div_up(l->parts, GS_MAX(c->block[s], 1));
+        const bool shared = l->chunks->shared;
+        if (stage->sums && (file == GS_FILE_EDGES(p, stage->direction) || (shared && file == GS_FILE_EDGES(p, 0))))
+            uses += weight;
+        for (uint32_t i = 0; i < stage->sums; i++)
+            uses += stage->sum[i].array == file ? weight * blocks : 0;
+        for (uint32_t r = 0; r < stage->regs; r++)
+            if (stage->reg[r].kind != GS_REG_SUM && stage->reg[r].array == file)
+                uses += weight;
+    }
+    return uses;
+}
+
+static uint64_t edge_file_bytes(const gs_layout *l, uint32_t direction)
+{
+    if (l->chunks->shared && direction == 1)
+        return 0;
+    const uint64_t n = (uint64_t)l->parts * l->parts;
+    uint64_t end = 0;
+    for (uint64_t i = 0; i < n; i++) {
+        const gs_chunk *c = &l->chunks->chunk[direction][i];
+        end = c->length ? GS_MAX(end, c->offset + c->length) : end;
+    }
+    return end;
+}
+
+static uint64_t file_bytes(const gs_layout *l, uint32_t file)
+{
+    if (file < l->program->arrays)
+        return l->row_bytes[file] * l->chunks->vertices;
+    return edge_file_bytes(l, file - l->program->arrays);
+}
+
+uint64_t gs_choice_room(const gs_layout *l, uint64_t kept_bytes)
+{
+    return kept_bytes ? gs_align_up(kept_bytes, l->config->array_sum_bytes) : 0;
+}
+
+uint64_t gs_choice_kept_bytes(const gs_choice *c, const gs_layout *l, uint32_t file)
+{
+    if (file >= l->program->arrays)
+        return c->kept_edges[file - l->program->arrays];
+    const uint64_t rows = GS_MIN((uint64_t)c->kept_intervals[file] * l->chunks->interval_rows, l->chunks->vertices);
+    return rows * l->row_bytes[file];
+}
+
+/* Keeps as much of `file` as `left` holds; returns the bytes of RESIDENT taken. */
+static uint64_t keep_file(gs_choice *c, const gs_layout *l, uint32_t file, uint64_t left)
+{
+    if (file >= l->program->arrays) {
+        const uint32_t d = file - l->program->arrays;
+        const uint64_t whole = edge_file_bytes(l, d);
+        const uint64_t room = gs_align_down(left, l->config->array_sum_bytes);
+        c->kept_edges[d] = GS_MIN(whole, room);
+    } else {
+        const uint64_t interval = l->row_bytes[file] * l->chunks->interval_rows;
+        const uint64_t room = gs_align_down(left, l->config->array_sum_bytes);
+        if (room >= gs_choice_room(l, file_bytes(l, file)))
+            c->kept_intervals[file] = l->parts;
+        else
+            c->kept_intervals[file] = (uint32_t)GS_MIN(room / GS_MAX(interval, 1), l->parts - 1);
+    }
+    return gs_choice_room(l, gs_choice_kept_bytes(c, l, file));
+}
+
+bool gs_choice_keep(gs_choice *c, const gs_layout *l, uint64_t bytes)
+{
+    const uint32_t files = l->program->arrays + 2;
+    bool whole = true;
+    c->resident_bytes = 0;
+    memset(c->kept_intervals, 0, l->program->arrays * sizeof(*c->kept_intervals));
+    c->kept_edges[0] = c->kept_edges[1] = 0;
+    /* Selection by repeated maximum: files are few. A file's rank is its uses;
+     * narrow arrays come first, since their reads are mostly overhead. */
+    double done_above = 1e300;
+    uint32_t done_file = GS_NONE;
+    for (uint32_t n = 0; n < files; n++) {
+        uint32_t best = GS_NONE;
+        double best_rank = -1;
+        for (uint32_t f = 0; f < files; f++) {
+            const double uses = uses_of(c, l, f);
+            const double rank =
+                uses + (uses > 0 && f < l->program->arrays && l->row_bytes[f] <= GS_NARROW_ROW_BYTES ? 1e6 : 0);
+            const bool later = rank < done_above || (rank == done_above && f > done_file);
+            if (uses > 0 && later && (best == GS_NONE || rank > best_rank)) {
+                best = f;
+                best_rank = rank;
+            }
+        }
+        if (best == GS_NONE)
+            break;
+        done_above = best_rank;
+        done_file = best;
+        c->resident_bytes += keep_file(c, l, best, bytes - c->resident_bytes);
+        whole = whole && gs_choice_kept_bytes(c, l, best) >= file_bytes(l, best);
+    }
+    return whole;
+}

@@ -1,0 +1,132 @@
+/* layout.c - what a row, a tile and an interval of everything weighs.
+ *
+ * Registers that a tile needs for itself are laid out in the arena. Two of
+ * them share memory only when they have the same width: a device may run a block
+ * of rows through several instructions before it takes the next block, and
+ * with equal widths a row of one overlays exactly that row of the other.
+ */
+#include <string.h>
+
+#include "base/alloc.h"
+#include "base/size.h"
+#include "schedule/schedule_internal.h"
+
+/* A tile's registers should stay in the shared cache between instructions. */
+#define TILE_BYTES (4 * GS_MIB)
+#define TILE_ROWS_MOST 16384u
+
+static bool reads_register(const gs_operand *o, uint32_t reg)
+{
+    return o->kind == GS_FROM_REG && o->index == reg;
+}
+
+/* Index of the last instruction that touches `reg`. */
+static uint32_t last_use(const gs_stage *s, uint32_t reg)
+{
+    uint32_t last = 0;
+    for (uint32_t i = 0; i < s->instrs; i++) {
+        const gs_instr *in = &s->instr[i];
+        const bool writes = gs_op_classof(in->op) != GS_CLASS_REDUCE && in->dst == reg;
+        if (writes || reads_register(&in->a, reg) || reads_register(&in->b, reg) || reads_register(&in->c, reg))
+            last = i;
+    }
+    return last;
+}
+
+/* Memory that a register of this width used and no longer needs, or GS_NONE. */
+static uint32_t reusable(const gs_stage *s, const uint32_t *owner_until, const uint64_t *offset, uint32_t reg,
+                         uint32_t now)
+{
+    for (uint32_t r = 0; r < s->regs; r++)
+        if (r != reg && offset[r] != UINT64_MAX && s->reg[r].width == s->reg[reg].width && owner_until[r] < now)
+            return r;
+    return GS_NONE;
+}
+
+static uint32_t tile_rows(const gs_layout *l, const gs_stage *s)
+{
+    uint64_t row = 0;
+    for (uint32_t r = 0; r < s->regs; r++)
+        row += s->reg[r].width * (uint64_t)gs_dtype_bytes(s->reg[r].dtype);
+    uint64_t rows = gs_align_down(TILE_BYTES / GS_MAX(row, 1), GS_TILE_ROWS);
+    rows = GS_MIN(GS_MAX(rows, GS_TILE_ROWS), TILE_ROWS_MOST);
+    return (uint32_t)GS_MIN(rows, l->chunks->interval_rows);
+}
+
+static bool in_scratch(const gs_reg *r)
+{
+    return r->kind == GS_REG_TEMP && r->array == GS_NONE;
+}
+
+static gs_status layout_stage(const gs_layout *l, const gs_stage *s, gs_stage_layout *out)
+{
+    uint32_t *until = gs_malloc_array(s->regs + 1, sizeof(*until));
+    gs_status st = GS_ENOMEM;
+
+    out->reg_offset = gs_malloc_array(s->regs + 1, sizeof(*out->reg_offset));
+    if (until == NULL || out->reg_offset == NULL)
+        goto done;
+    out->tile_rows = tile_rows(l, s);
+    for (uint32_t i = 0; i < s->sums; i++)
+        out->sum_row_bytes += 4ull * s->reg[s->sum[i].reg].width;
+    memset(out->reg_offset, 0xff, s->regs * sizeof(*out->reg_offset));
+    for (uint32_t i = 0; i < s->instrs; i++) {
+        const gs_instr *in = &s->instr[i];
+        if (gs_op_classof(in->op) == GS_CLASS_REDUCE || in->dst == GS_NONE || !in_scratch(&s->reg[in->dst]))
+            continue;
+        const uint32_t old = reusable(s, until, out->reg_offset, in->dst, i);
+        if (old != GS_NONE) {
+            out->reg_offset[in->dst] = out->reg_offset[old];
+            until[old] = UINT32_MAX; /* its memory has one heir */
+        } else {
+            out->reg_offset[in->dst] = out->scratch_bytes;
+            out->scratch_bytes += gs_align_up(4ull * s->reg[in->dst].width * out->tile_rows, 64);
+        }
+        until[in->dst] = last_use(s, in->dst);
+    }
+    out->scratch_bytes = gs_align_up(out->scratch_bytes, GS_BLOCK_BYTES);
+    st = GS_OK;
+done:
+    gs_free(until);
+    return st;
+}
+
+gs_status gs_layout_make(gs_layout *out, const gs_schedule_config *config)
+{
+    const gs_program *p = config->program;
+    gs_layout l = {.config = config, .program = p, .chunks = config->chunks, .parts = config->chunks->parts};
+    gs_status st = GS_ENOMEM;
+
+    l.row_bytes = gs_calloc(p->arrays + 1, sizeof(*l.row_bytes));
+    l.spill_interval = gs_calloc(p->arrays + 1, sizeof(*l.spill_interval));
+    l.stage = gs_calloc(p->stages + 1, sizeof(*l.stage));
+    if (l.row_bytes == NULL || l.spill_interval == NULL || l.stage == NULL)
+        goto done;
+    for (uint32_t a = 0; a < p->arrays; a++) {
+        l.row_bytes[a] = p->array[a].width * (uint64_t)gs_dtype_bytes(p->array[a].dtype);
+        if (p->array[a].store_id < 0)
+            l.spill_interval[a] = gs_align_up(l.row_bytes[a] * config->chunks->interval_rows, GS_BLOCK_BYTES);
+    }
+    for (uint32_t s = 0; s < p->stages; s++)
+        if ((st = layout_stage(&l, &p->stage[s], &l.stage[s])) != GS_OK)
+            goto done;
+    *out = l;
+    st = GS_OK;
+done:
+    if (st != GS_OK) {
+        gs_layout_drop(&l);
+        return gs_fail(GS_ENOMEM, "out of memory while planning");
+    }
+    return st;
+}
+
+void gs_layout_drop(gs_layout *l)
+{
+    for (uint32_t s = 0; l->stage != NULL && s < l->program->stages; s++)
+        gs_free(l->stage[s].reg_offset);
+    gs_free(l->row_bytes);
+    gs_free(l->spill_interval);
+    gs_free(l->stage);
+    l->row_bytes = l->spill_interval = NULL;
+    l->stage = NULL;
+}

@@ -1,0 +1,141 @@
+/* ring_sim.c - next-fit placement in the staging ring, at planning time.
+ *
+ * The head runs round the ring, so a place is reused as late as can be and
+ * reads run ahead as far as can be. Pieces that are still live (their last
+ * user has not been emitted yet) are stepped over, not waited for.
+ */
+#include <string.h>
+
+#include "base/alloc.h"
+#include "base/size.h"
+#include "schedule/schedule_internal.h"
+
+void gs_ring_init(gs_ring_sim *r, uint64_t bytes)
+{
+    *r = (gs_ring_sim){.bytes = bytes};
+}
+
+void gs_ring_drop(gs_ring_sim *r)
+{
+    gs_free(r->piece);
+    r->piece = NULL;
+    r->pieces = r->room = 0;
+}
+
+void gs_ring_reset(gs_ring_sim *r)
+{
+    r->pieces = 0;
+    r->head = 0;
+}
+
+/* First piece that ends after `offset`. */
+static uint32_t piece_after(const gs_ring_sim *r, uint64_t offset)
+{
+    uint32_t low = 0, high = r->pieces;
+    while (low < high) {
+        const uint32_t mid = low + (high - low) / 2;
+        if (r->piece[mid].offset + r->piece[mid].bytes <= offset)
+            low = mid + 1;
+        else
+            high = mid;
+    }
+    return low;
+}
+
+/* End of the first live piece that meets [at, at + bytes), 0 where none does. */
+static uint64_t blocked_until(const gs_ring_sim *r, uint64_t at, uint64_t bytes)
+{
+    for (uint32_t i = piece_after(r, at); i < r->pieces && r->piece[i].offset < at + bytes; i++)
+        if (r->piece[i].release == GS_NONE)
+            return r->piece[i].offset + r->piece[i].bytes;
+    return 0;
+}
+
+static gs_status find_place(gs_ring_sim *r, uint64_t bytes, uint64_t *at)
+{
+    bool wrapped = false;
+    uint64_t head = r->head;
+
+    if (bytes > r->bytes)
+        return GS_EAGAIN;
+    for (;;) {
+        if (head + bytes > r->bytes) {
+            if (wrapped)
+                return GS_EAGAIN;
+            wrapped = true;
+            head = 0;
+        }
+        const uint64_t until = blocked_until(r, head, bytes);
+        if (until == 0)
+            break;
+        head = until;
+    }
+    *at = head;
+    return GS_OK;
+}
+
+static gs_status grow(gs_ring_sim *r)
+{
+    if (r->pieces + 3 <= r->room)
+        return GS_OK;
+    const uint32_t room = r->room ? r->room * 2 : 64;
+    gs_ring_piece *piece = gs_realloc(r->piece, room * sizeof(*piece));
+    if (piece == NULL)
+        return gs_fail(GS_ENOMEM, "out of memory while planning");
+    r->piece = piece;
+    r->room = room;
+    return GS_OK;
+}
+
+gs_status gs_ring_take(gs_ring_sim *r, uint64_t bytes, uint64_t *offset, uint32_t *waits, uint32_t room,
+                       uint32_t *wait_count)
+{
+    uint64_t at = 0;
+    gs_status st;
+
+    bytes = gs_align_up(GS_MAX(bytes, 1), GS_BLOCK_BYTES);
+    if ((st = grow(r)) != GS_OK || (st = find_place(r, bytes, &at)) != GS_OK)
+        return st;
+
+    /* Dead pieces below the new one go; what sticks out of it on either side
+     * stays, so that whoever takes those bytes later waits as well. */
+    const uint32_t first = piece_after(r, at);
+    uint32_t last = first;
+    gs_ring_piece before = {0}, tail = {0};
+    for (; last < r->pieces && r->piece[last].offset < at + bytes; last++) {
+        const gs_ring_piece p = r->piece[last];
+        if (*wait_count < room)
+            waits[(*wait_count)++] = p.release;
+        else
+            return GS_EAGAIN; /* never with sane piece sizes; a bigger ring has bigger pieces */
+        if (p.offset < at) {
+            before = p;
+            before.bytes = at - p.offset;
+        }
+        if (p.offset + p.bytes > at + bytes) {
+            tail = p;
+            tail.bytes = p.offset + p.bytes - (at + bytes);
+            tail.offset = at + bytes;
+        }
+    }
+    gs_ring_piece added[3];
+    uint32_t n = 0;
+    if (before.bytes)
+        added[n++] = before;
+    added[n++] = (gs_ring_piece){.offset = at, .bytes = bytes, .release = GS_NONE};
+    if (tail.bytes)
+        added[n++] = tail;
+    memmove(&r->piece[first + n], &r->piece[last], (r->pieces - last) * sizeof(r->piece[0]));
+    memcpy(&r->piece[first], added, n * sizeof(added[0]));
+    r->pieces = r->pieces - (last - first) + n;
+    r->head = at + bytes;
+    *offset = at;
+    return GS_OK;
+}
+
+void gs_ring_release(gs_ring_sim *r, uint64_t offset, uint32_t task)
+{
+    const uint32_t i = piece_after(r, offset);
+    if (i < r->pieces && r->piece[i].offset == offset && r->piece[i].release == GS_NONE)
+        r->piece[i].release = task;
+}

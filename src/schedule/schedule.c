@@ -1,0 +1,210 @@
+/* schedule.c - searches for the choice of memory that moves the fewest bytes.
+ *
+ * Memory is divided between sums (larger blocks: operand rows are read fewer
+ * times an epoch), the staging ring (reads run further ahead) and what stays
+ * resident. A plan is cheap to make, so candidates are made whole and compared
+ * by the bytes they move.
+ */
+#include <stdio.h>
+#include <string.h>
+
+#include "base/alloc.h"
+#include "base/size.h"
+#include "schedule/schedule_internal.h"
+
+/* A ring larger than this no longer helps an SSD; the rest is better used to keep data. */
+#define RING_WANTED (128 * GS_MIB)
+
+static double plan_cost(const gs_program *p, const gs_plan *plan)
+{
+    double bytes = 0;
+    for (uint32_t i = 0; i < p->passes; i++) {
+        const double weight = strcmp(p->pass[i].name, "predict") == 0 ? 0.01 : 1.0;
+        bytes += weight * ((double)plan->pass[i].read_bytes + (double)plan->pass[i].written_bytes);
+    }
+    return bytes;
+}
+
+/* A plan with this arena, ring and kept bytes, if it exists and its real total,
+ * tables included, is within the host budget. */
+static gs_status try_choice(gs_plan **out, const gs_layout *l, gs_choice *c, uint64_t keep, uint64_t ring)
+{
+    gs_plan *plan = NULL;
+    gs_status st;
+
+    const bool whole = gs_choice_keep(c, l, l->config->force_spill ? 0 : keep);
+    c->ring_bytes = gs_align_down(whole ? GS_BLOCK_BYTES : ring, GS_BLOCK_BYTES);
+    if ((st = gs_emit(&plan, l, c)) != GS_OK)
+        return st;
+    if (plan->host_bytes > l->config->host_memory) {
+        gs_plan_free(plan);
+        return GS_EAGAIN;
+    }
+    *out = plan;
+    return GS_OK;
+}
+
+/* Host bytes left for ring and kept data under this arena, 0 where nothing is. */
+static uint64_t host_left(const gs_layout *l, const gs_choice *c, uint64_t tables)
+{
+    const gs_schedule_config *cfg = l->config;
+    const uint64_t used =
+        cfg->host_fixed + tables + (cfg->unified ? cfg->device_fixed + c->arena_bytes : 0);
+    return used < cfg->host_memory ? cfg->host_memory - used : 0;
+}
+
+/* Best plan for one arena. Tables are part of the budget but known only
+ * afterwards: a first plan tells their size. */
+static gs_status plan_for_arena(gs_plan **out, const gs_layout *l, gs_choice *c, uint64_t arena)
+{
+    gs_plan *probe = NULL;
+    gs_status st;
+
+    if (!gs_choice_set_arena(c, l, arena))
+        return GS_EAGAIN;
+    gs_choice_keep(c, l, 0);
+    c->ring_bytes = UINT64_MAX / 4;
+    if ((st = gs_emit(&probe, l, c)) != GS_OK)
+        return st;
+    const uint64_t left = host_left(l, c, probe->table_bytes + probe->table_bytes / 8);
+    gs_plan_free(probe);
+    if (left < GS_BLOCK_BYTES)
+        return GS_EAGAIN;
+
+    const uint64_t ring = GS_MIN(left / 4 * 3, RING_WANTED);
+    gs_choice_keep(c, l, 0);
+    /* Whole in memory? Then there is nothing to stage. */
+    if (!l->config->force_spill && gs_choice_keep(c, l, left - GS_BLOCK_BYTES))
+        return try_choice(out, l, c, left - GS_BLOCK_BYTES, GS_BLOCK_BYTES);
+    st = try_choice(out, l, c, left - ring, ring);
+    if (st == GS_EAGAIN)
+        st = try_choice(out, l, c, 0, left);
+    return st;
+}
+
+/* The smallest ring with which anything works: doubling, then halving the gap. */
+static gs_status least_ring(uint64_t *out, uint64_t *tables, const gs_layout *l, gs_choice *c)
+{
+    const uint64_t step = 16 * GS_BLOCK_BYTES;
+    uint64_t low = 0, high = step;
+    gs_plan *plan = NULL;
+    gs_status st;
+
+    gs_choice_keep(c, l, 0);
+    for (;; high *= 2) {
+        c->ring_bytes = high;
+        if ((st = gs_emit(&plan, l, c)) == GS_OK || st != GS_EAGAIN || high > UINT64_MAX / 8)
+            break;
+        low = high;
+    }
+    if (st != GS_OK)
+        return st;
+    *tables = plan->table_bytes;
+    gs_plan_free(plan);
+    while (high - low > step) {
+        c->ring_bytes = gs_align_up(low + (high - low) / 2, step);
+        if (c->ring_bytes >= high)
+            break;
+        st = gs_emit(&plan, l, c);
+        if (st == GS_OK) {
+            gs_plan_free(plan);
+            high = c->ring_bytes;
+        } else if (st == GS_EAGAIN) {
+            low = c->ring_bytes;
+        } else {
+            return st;
+        }
+    }
+    *out = high;
+    return GS_OK;
+}
+
+/* As a user types it, rounded up. */
+static const char *mib_up(char *buf, size_t cap, uint64_t bytes)
+{
+    snprintf(buf, cap, "%lluM", (unsigned long long)gs_div_up(bytes, GS_MIB));
+    return buf;
+}
+
+/* Says which budget is too small, and the smallest one that works. */
+static gs_status refuse(const gs_layout *l, gs_choice *c)
+{
+    const gs_schedule_config *cfg = l->config;
+    const uint64_t arena = gs_layout_least_arena(l);
+    uint64_t ring = 0, tables = 0;
+    char have[32], need[32], fixed[32];
+    gs_status st;
+
+    if (cfg->device_fixed + arena > cfg->device_memory)
+        return gs_fail(GS_EBUDGET,
+                       "--device-memory %s is too small: this model on this store needs at least %s"
+                       " (or a store with more --parts, whose intervals are smaller)",
+                       gs_size_format(have, sizeof(have), cfg->device_memory),
+                       mib_up(need, sizeof(need), cfg->device_fixed + arena));
+    gs_choice_set_arena(c, l, arena);
+    if ((st = least_ring(&ring, &tables, l, c)) != GS_OK)
+        return st;
+    const uint64_t least = cfg->host_fixed + tables + tables / 8 + ring + GS_BLOCK_BYTES +
+                           (cfg->unified ? cfg->device_fixed + c->arena_bytes : 0);
+    return gs_fail(GS_EBUDGET,
+                   "--host-memory %s is too small: this model on this store needs at least %s, %s of it"
+                   " for the program itself (or a store with more --parts, whose chunks are smaller)",
+                   gs_size_format(have, sizeof(have), cfg->host_memory),
+                   mib_up(need, sizeof(need), least),
+                   gs_size_format(fixed, sizeof(fixed), cfg->host_fixed));
+}
+
+static gs_status search(gs_plan **out, const gs_layout *l, gs_choice *c)
+{
+    const gs_schedule_config *cfg = l->config;
+    const uint64_t least = gs_layout_least_arena(l);
+    gs_plan *best = NULL;
+    double best_cost = 0;
+    gs_status st = GS_OK;
+
+    if (cfg->device_memory < cfg->device_fixed + least)
+        return refuse(l, c);
+    /* From all of the device's memory down to the least, by quarters. */
+    for (uint64_t arena = cfg->device_memory - cfg->device_fixed;; arena = arena / 4 * 3) {
+        gs_plan *plan = NULL;
+        arena = GS_MAX(arena, least);
+        st = plan_for_arena(&plan, l, c, arena);
+        if (st == GS_OK) {
+            const double cost = plan_cost(l->program, plan);
+            if (best == NULL || cost < best_cost) {
+                gs_plan_free(best);
+                best = plan;
+                best_cost = cost;
+            } else {
+                gs_plan_free(plan);
+            }
+        } else if (st != GS_EAGAIN) {
+            goto done;
+        }
+        if (arena == least || (best != NULL && best_cost == 0))
+            break;
+        arena = GS_MIN(arena, c->arena_bytes ? c->arena_bytes : arena);
+    }
+    st = best ? GS_OK : refuse(l, c);
+done:
+    if (st == GS_OK)
+        *out = best;
+    else
+        gs_plan_free(best);
+    return st;
+}
+
+gs_status gs_schedule(gs_plan **out, const gs_schedule_config *config)
+{
+    gs_layout l = {0};
+    gs_choice c = {0};
+    gs_status st;
+
+    if ((st = gs_layout_make(&l, config)) != GS_OK)
+        return st;
+    if ((st = gs_choice_make(&c, &l)) == GS_OK)
+        st = search(out, &l, &c);
+    gs_choice_drop(&c);
+    gs_layout_drop(&l);
+    return st;
+}

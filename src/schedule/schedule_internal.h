@@ -1,0 +1,95 @@
+/* schedule_internal.h - the parts of the scheduler, for each other and for tests.
+ *
+ *   layout     what a row, a tile and an interval of everything weighs
+ *   choice     what is free to choose: block sizes, ring, what stays resident
+ *   ring_sim   where each staged piece stands, and what it must wait for
+ *   emit       layout + choice -> plan
+ *   schedule   searches for the choice that moves the fewest bytes
+ *
+ * Units: bytes and rows.
+ */
+#ifndef GS_SCHEDULE_INTERNAL_H
+#define GS_SCHEDULE_INTERNAL_H
+
+#include "schedule/schedule.h"
+
+/* Vertex arrays of at most this many bytes a row are staged an interval at a
+ * time, not a tile: a tile of them would be a small, expensive read. */
+#define GS_NARROW_ROW_BYTES 16u
+/* Tiles are multiples of this many rows, so that a tile of any f32 array starts
+ * at a multiple of GS_BLOCK_BYTES within its interval. */
+#define GS_TILE_ROWS 1024u
+
+typedef struct gs_stage_layout {
+    uint32_t tile_rows;
+    uint64_t sum_row_bytes;   /* of all sums, a row */
+    uint64_t scratch_bytes;   /* registers of a tile that live in the arena */
+    uint64_t *reg_offset;     /* [regs] in scratch, UINT64_MAX where not there */
+} gs_stage_layout;
+
+typedef struct gs_layout {
+    const gs_schedule_config *config;
+    const gs_program *program;
+    const gs_chunk_table *chunks;
+    uint32_t parts;
+    uint64_t *row_bytes;      /* [arrays] */
+    uint64_t *spill_interval; /* [arrays] bytes of an interval in a spill file; 0: a store array */
+    gs_stage_layout *stage;   /* [stages] */
+} gs_layout;
+
+gs_status gs_layout_make(gs_layout *out, const gs_schedule_config *config);
+void gs_layout_drop(gs_layout *l);
+
+typedef struct gs_choice {
+    uint64_t arena_bytes;
+    uint64_t ring_bytes;
+    uint32_t *block;          /* [stages] target intervals whose sums are held at a time */
+    uint32_t *kept_intervals; /* [arrays] first intervals kept in host memory */
+    uint64_t kept_edges[2];   /* first bytes of an edge file kept in host memory */
+    uint64_t resident_bytes;
+} gs_choice;
+
+gs_status gs_choice_make(gs_choice *out, const gs_layout *l);
+void gs_choice_drop(gs_choice *c);
+
+/* Sets block[] to the largest that `arena_bytes` allows; false if even one
+ * interval of some stage does not fit. */
+bool gs_choice_set_arena(gs_choice *c, const gs_layout *l, uint64_t arena_bytes);
+/* The smallest arena for which that is true. */
+uint64_t gs_layout_least_arena(const gs_layout *l);
+/* Fills kept_*[] greedily, most bytes saved an epoch for each byte held first, within
+ * `bytes`. Returns true where everything that is ever read or written is kept. */
+bool gs_choice_keep(gs_choice *c, const gs_layout *l, uint64_t bytes);
+/* Where a kept file begins in RESIDENT, and how long it is there. */
+uint64_t gs_choice_kept_bytes(const gs_choice *c, const gs_layout *l, uint32_t file);
+/* Bytes of RESIDENT that a kept file takes: room to read whole checksum blocks. */
+uint64_t gs_choice_room(const gs_layout *l, uint64_t kept_bytes);
+
+/* GS_EAGAIN: the ring is too small. */
+gs_status gs_emit(gs_plan **out, const gs_layout *l, const gs_choice *c);
+
+/* The ring, simulated while tasks are emitted. A piece is live from its
+ * allocation until gs_ring_release() names the task after which its bytes are free. */
+typedef struct gs_ring_piece {
+    uint64_t offset, bytes;
+    uint32_t release; /* task, or GS_NONE while live */
+} gs_ring_piece;
+
+typedef struct gs_ring_sim {
+    uint64_t bytes, head;
+    gs_ring_piece *piece; /* sorted by offset, disjoint */
+    uint32_t pieces, room;
+} gs_ring_sim;
+
+void gs_ring_init(gs_ring_sim *r, uint64_t bytes);
+void gs_ring_drop(gs_ring_sim *r);
+/* Forgets all pieces: nothing that was placed is waited for any more. */
+void gs_ring_reset(gs_ring_sim *r);
+/* Next fit, skipping what is live. Appends to `waits` (of `room` entries) the tasks
+ * that must be done before the place may be written. GS_EAGAIN: no place; GS_ENOMEM. */
+gs_status gs_ring_take(gs_ring_sim *r, uint64_t bytes, uint64_t *offset, uint32_t *waits, uint32_t room,
+                       uint32_t *wait_count);
+/* `offset` is what gs_ring_take() gave; a second release is ignored. */
+void gs_ring_release(gs_ring_sim *r, uint64_t offset, uint32_t task);
+
+#endif /* GS_SCHEDULE_INTERNAL_H */
