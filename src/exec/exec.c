@@ -1,0 +1,259 @@
+/* exec.c - takes and gives back everything that a run holds. */
+#include "exec/exec.h"
+
+#include <string.h>
+
+#include "base/alloc.h"
+#include "base/size.h"
+#include "exec/exec_internal.h"
+
+#define REQUESTS 1024u
+#define DEPTH 64u
+
+static gs_status no_memory(const char *what, uint64_t bytes)
+{
+    char text[32];
+    return gs_fail(GS_ENOMEM, "out of memory: %s of %s could not be had", what,
+                   gs_size_format(text, sizeof(text), bytes));
+}
+
+static gs_status take_regions(gs_exec *e)
+{
+    static const char *const what[GS_REGION_COUNT] = {"", "the staging ring", "resident data", "device memory"};
+    for (int r = GS_REGION_RING; r < GS_REGION_COUNT; r++) {
+        e->region_bytes[r] = gs_align_up(GS_MAX(e->plan->region_bytes[r], 1), GS_BLOCK_BYTES);
+        if ((e->region[r] = gs_alloc_pages(e->region_bytes[r])) == NULL)
+            return no_memory(what[r], e->region_bytes[r]);
+    }
+    return GS_OK;
+}
+
+static enum lane lane_of(gs_task_kind k)
+{
+    return k == GS_TASK_READ ? LANE_READ : k == GS_TASK_WRITE ? LANE_WRITE : LANE_COMPUTE;
+}
+
+/* Sorts each pass's tasks into its lanes, order kept. */
+static void fill_lanes(gs_exec *e)
+{
+    uint32_t at = 0;
+    for (uint32_t p = 0; p < e->plan->passes; p++) {
+        const gs_plan_pass *pass = &e->plan->pass[p];
+        for (uint32_t lane = 0; lane < LANE_COUNT; lane++) {
+            e->lane_first[p * LANE_COUNT + lane] = at;
+            for (uint32_t i = pass->first_task; i < pass->first_task + pass->tasks; i++)
+                if (lane_of(e->plan->task[i].kind) == (enum lane)lane)
+                    e->lane_task[at++] = i;
+        }
+    }
+    e->lane_first[e->plan->passes * LANE_COUNT] = at;
+}
+
+static gs_status take_tables(gs_exec *e, const gs_exec_config *c)
+{
+    const uint64_t chunks = (uint64_t)c->parts * c->parts;
+    uint32_t regs = 1;
+    for (uint32_t s = 0; s < c->program->stages; s++)
+        regs = GS_MAX(regs, c->program->stage[s].regs);
+    e->files = c->program->arrays + 2;
+    e->file = gs_calloc(e->files, sizeof(*e->file));
+    e->io_file = gs_malloc_array(e->files, sizeof(*e->io_file));
+    e->lane_task = gs_malloc_array((size_t)e->plan->tasks + 1, sizeof(*e->lane_task));
+    e->lane_first = gs_calloc(e->plan->passes * LANE_COUNT + 1, sizeof(*e->lane_first));
+    e->done = gs_calloc((size_t)e->plan->tasks + 1, 1);
+    e->reg = gs_calloc(regs, sizeof(*e->reg));
+    e->chunk_seen[0] = gs_calloc(chunks, 1);
+    e->chunk_seen[1] = gs_calloc(chunks, 1);
+    if (e->file == NULL || e->io_file == NULL || e->lane_task == NULL || e->lane_first == NULL ||
+        e->done == NULL || e->reg == NULL || e->chunk_seen[0] == NULL || e->chunk_seen[1] == NULL)
+        return no_memory("tables", e->plan->table_bytes);
+    memcpy(e->file, c->file, e->files * sizeof(*e->file));
+    memset(e->io_file, 0xff, e->files * sizeof(*e->io_file));
+    fill_lanes(e);
+    return GS_OK;
+}
+
+static bool file_is_used(const gs_exec *e, uint32_t file)
+{
+    for (uint32_t i = 0; i < e->plan->tasks; i++) {
+        const gs_task *t = &e->plan->task[i];
+        if ((t->kind == GS_TASK_READ || t->kind == GS_TASK_WRITE) && t->file == file)
+            return true;
+    }
+    for (uint32_t i = 0; i < e->plan->residents; i++)
+        if (e->plan->resident[i].file == file && e->plan->resident[i].load)
+            return true;
+    return false;
+}
+
+static gs_status open_files(gs_exec *e, const gs_exec_config *c)
+{
+    const struct gs_io_buffer buffers[] = {
+        {e->region[GS_REGION_RING], e->region_bytes[GS_REGION_RING]},
+    };
+    const gs_io_config io = {.backend = c->io, .requests = REQUESTS, .depth = DEPTH, .buffers = buffers,
+                             .buffer_count = GS_ARRAY_LEN(buffers)};
+    gs_status st;
+
+    if ((st = gs_io_open(&e->io, &io)) != GS_OK)
+        return st;
+    for (uint32_t f = 0; f < e->files; f++) {
+        if (!file_is_used(e, f))
+            continue;
+        const gs_io_mode mode = e->file[f].create ? GS_IO_CREATE : GS_IO_READ;
+        if ((st = gs_io_add_file(e->io, &e->io_file[f], e->file[f].path, mode)) != GS_OK)
+            return st;
+        if (e->file[f].create &&
+            (st = gs_io_set_size(e->io, e->io_file[f], e->plan->spill_bytes[f])) != GS_OK)
+            return st;
+    }
+    return GS_OK;
+}
+
+/* One request, waited for. Used outside passes only. */
+static gs_status transfer(gs_exec *e, uint32_t file, uint64_t offset, void *memory, uint64_t bytes)
+{
+    const gs_io_request r = {.file = e->io_file[file], .offset = offset, .length = bytes, .memory = memory};
+    gs_io_completion done;
+    gs_status st = gs_io_submit(e->io, &r);
+    if (st != GS_OK)
+        return st;
+    while (gs_io_reap(e->io, &done, 1, true) == 0)
+        ;
+    return done.status == GS_OK ? GS_OK : gs_io_explain(e->io, &r, &done);
+}
+
+/* Reads what stays in host memory, in large pieces that are checked as they come.
+ * Chunks are checked when first used. */
+static gs_status load_residents(gs_exec *e)
+{
+    const uint64_t step = 64 * GS_MIB;
+    gs_status st;
+    for (uint32_t i = 0; i < e->plan->residents; i++) {
+        const gs_resident *r = &e->plan->resident[i];
+        const bool edges = r->file >= e->program->arrays;
+        if (!r->load)
+            continue;
+        uint8_t *to = e->region[GS_REGION_RESIDENT] + r->offset;
+        const gs_exec_file *f = &e->file[r->file];
+        const uint64_t whole = gs_align_up(f->bytes, GS_BLOCK_BYTES);
+        const uint64_t end = edges ? r->bytes : GS_MIN(gs_align_up(r->bytes, f->sum_bytes), whole);
+        for (uint64_t at = 0; at < end; at += step) {
+            const uint64_t n = GS_MIN(step, end - at);
+            if ((st = transfer(e, r->file, at, to + at, n)) != GS_OK ||
+                (!edges && (st = gs_exec__check_blocks(e, r->file, at, to + at, n)) != GS_OK))
+                return st;
+        }
+    }
+    return GS_OK;
+}
+
+gs_status gs_exec_open(gs_exec **out, const gs_exec_config *config)
+{
+    gs_exec *e = gs_calloc(1, sizeof(*e));
+    gs_status st;
+
+    if (e == NULL)
+        return no_memory("the run", sizeof(*e));
+    e->program = config->program;
+    e->plan = config->plan;
+    e->device = config->device;
+    e->parts = config->parts;
+    e->interval_rows = config->interval_rows;
+    e->vertices = config->vertices;
+    e->index_bytes = config->index_bytes;
+    e->chunk[0] = config->chunk[0];
+    e->chunk[1] = config->chunk[1];
+    e->verify = !config->no_verify;
+    if ((st = take_tables(e, config)) != GS_OK || (st = take_regions(e)) != GS_OK ||
+        (st = open_files(e, config)) != GS_OK || (st = load_residents(e)) != GS_OK)
+        goto done;
+    *out = e;
+    e = NULL;
+done:
+    gs_exec_close(e);
+    return st;
+}
+
+void gs_exec_close(gs_exec *e)
+{
+    if (e == NULL)
+        return;
+    gs_io_close(e->io); /* first: the kernel may still write into the regions */
+    for (int r = GS_REGION_RING; r < GS_REGION_COUNT; r++)
+        if (e->region[r] != NULL)
+            gs_free_pages(e->region[r], e->region_bytes[r]);
+    gs_free(e->file);
+    gs_free(e->io_file);
+    gs_free(e->lane_task);
+    gs_free(e->lane_first);
+    gs_free(e->done);
+    gs_free(e->reg);
+    gs_free(e->chunk_seen[0]);
+    gs_free(e->chunk_seen[1]);
+    gs_free(e);
+}
+
+static const gs_resident *resident_of(const gs_exec *e, uint32_t file)
+{
+    for (uint32_t i = 0; i < e->plan->residents; i++)
+        if (e->plan->resident[i].file == file)
+            return &e->plan->resident[i];
+    return NULL;
+}
+
+/* Rows of one interval of a spilled array, through the ring (passes are idle). */
+static gs_status read_spilled(gs_exec *e, uint32_t array, uint32_t interval, uint64_t from, uint64_t rows,
+                              uint64_t row_bytes, float *dst)
+{
+    const gs_resident *r = resident_of(e, array);
+    const uint64_t per_interval = gs_align_up(row_bytes * e->interval_rows, GS_BLOCK_BYTES);
+    const uint64_t kept = r ? gs_div_up(r->bytes, row_bytes * e->interval_rows) : 0;
+    uint64_t at = (interval - kept) * per_interval + from * row_bytes, left = rows * row_bytes;
+    uint8_t *to = (uint8_t *)dst;
+    const uint64_t room = e->region_bytes[GS_REGION_RING];
+    gs_status st;
+
+    while (left > 0) {
+        const uint64_t begin = gs_align_down(at, GS_BLOCK_BYTES), skip = at - begin;
+        const uint64_t n = GS_MIN(room, gs_align_up(skip + left, GS_BLOCK_BYTES));
+        if ((st = transfer(e, array, begin, e->region[GS_REGION_RING], n)) != GS_OK)
+            return st;
+        const uint64_t got = GS_MIN(n - skip, left);
+        memcpy(to, e->region[GS_REGION_RING] + skip, got);
+        to += got;
+        at += got;
+        left -= got;
+    }
+    return GS_OK;
+}
+
+gs_status gs_exec_read_rows(gs_exec *e, uint32_t array, uint64_t first, uint64_t rows, float *dst)
+{
+    const uint64_t row_bytes = 4ull * e->program->array[array].width;
+    const gs_resident *r = resident_of(e, array);
+    gs_status st = GS_OK;
+
+    while (rows > 0 && st == GS_OK) {
+        const uint32_t interval = (uint32_t)(first / e->interval_rows);
+        const uint64_t from = first % e->interval_rows, n = GS_MIN(rows, e->interval_rows - from);
+        if (r != NULL && (first + n) * row_bytes <= r->bytes)
+            memcpy(dst, e->region[GS_REGION_RESIDENT] + r->offset + first * row_bytes, n * row_bytes);
+        else
+            st = read_spilled(e, array, interval, from, n, row_bytes, dst);
+        first += n;
+        rows -= n;
+        dst += n * e->program->array[array].width;
+    }
+    return st;
+}
+
+const char *gs_exec_io_name(const gs_exec *e)
+{
+    return gs_io_backend_name(e->io);
+}
+
+const char *gs_exec_io_note(const gs_exec *e)
+{
+    return gs_io_fallback_reason(e->io);
+}

@@ -1,0 +1,58 @@
+/* exec_internal.h - the state of a run, shared by the files of this room.
+ *
+ * A task is in one of these states; lanes.c moves it along:
+ *
+ *   reads, writes   waiting -> (deps done, io has room) -> in flight -> done
+ *   computes        waiting -> (deps done, its turn)    -> done
+ *
+ * Fields are grouped by who changes them and when.
+ */
+#ifndef GS_EXEC_INTERNAL_H
+#define GS_EXEC_INTERNAL_H
+
+#include "exec/exec.h"
+
+enum lane { LANE_READ, LANE_COMPUTE, LANE_WRITE, LANE_COUNT };
+
+struct gs_exec {
+    /* set at open */
+    const gs_program *program;
+    const gs_plan *plan;
+    gs_device *device;
+    gs_exec_file *file;       /* [arrays + 2], copied */
+    uint32_t *io_file;        /* [arrays + 2], GS_NONE where not open */
+    uint32_t files, parts, interval_rows, index_bytes;
+    uint64_t vertices;
+    const gs_exec_chunk *chunk[2];
+    bool verify;
+    gs_io *io;
+    uint8_t *region[GS_REGION_COUNT];
+    uint64_t region_bytes[GS_REGION_COUNT];
+    uint32_t *lane_task;      /* task indices, pass by pass, lane by lane */
+    uint32_t *lane_first;     /* [passes * LANE_COUNT + 1] into lane_task */
+    void **reg;               /* [most registers of a stage] of the launch being made */
+
+    /* lasting, by the driving thread */
+    uint8_t *chunk_seen[2];   /* chunk was checked in depth once in this run */
+
+    /* of the pass being run, by the driving thread */
+    uint8_t *done;            /* [tasks] */
+    uint32_t next[LANE_COUNT], end[LANE_COUNT]; /* into lane_task */
+    const gs_exec_args *args;
+    gs_exec_stats stats;
+};
+
+static inline void *gs_exec__at(const gs_exec *e, gs_place p)
+{
+    return p.region == GS_REGION_NONE ? NULL : e->region[p.region] + p.offset;
+}
+
+/* check.c: what arrived is what was written. Text names file and chunk or bytes. */
+gs_status gs_exec__check_blocks(const gs_exec *e, uint32_t file, uint64_t offset, const uint8_t *data, uint64_t bytes);
+gs_status gs_exec__check_chunk(const gs_exec *e, uint32_t direction, uint32_t target, uint32_t operand,
+                               const uint8_t *data, uint64_t bytes);
+
+/* launch.c: runs one compute task on the device. */
+gs_status gs_exec__launch(gs_exec *e, const gs_task *t);
+
+#endif /* GS_EXEC_INTERNAL_H */

@@ -1,0 +1,165 @@
+/* lanes.c - drives the three lanes of a pass.
+ *
+ * The thread that feeds the device also feeds and reaps io: before each launch
+ * it hands over every write and read that may start, so that the disk has
+ * work while the device computes; only when the next launch misses its bytes does
+ * it sleep on a completion, and that time is the stall time.
+ */
+#include <string.h>
+
+#include "base/alloc.h"
+#include "base/clock.h"
+#include "exec/exec_internal.h"
+
+static bool deps_done(const gs_exec *e, const gs_task *t)
+{
+    for (uint32_t i = 0; i < t->deps; i++)
+        if (!e->done[e->plan->dep[t->first_dep + i]])
+            return false;
+    return true;
+}
+
+static gs_io_request request_of(const gs_exec *e, uint32_t index)
+{
+    const gs_task *t = &e->plan->task[index];
+    return (gs_io_request){.file = e->io_file[t->file], .write = t->kind == GS_TASK_WRITE, .offset = t->offset,
+                           .length = t->bytes, .memory = gs_exec__at(e, t->place), .tag = index};
+}
+
+/* Hands over tasks of one lane, in order, until one has to wait. */
+static gs_status feed(gs_exec *e, enum lane lane)
+{
+    while (e->next[lane] < e->end[lane]) {
+        const uint32_t index = e->lane_task[e->next[lane]];
+        if (!deps_done(e, &e->plan->task[index]))
+            return GS_OK;
+        const gs_io_request r = request_of(e, index);
+        const gs_status st = gs_io_submit(e->io, &r);
+        if (st == GS_EAGAIN)
+            return GS_OK;
+        if (st != GS_OK)
+            return st;
+        e->next[lane]++;
+    }
+    return GS_OK;
+}
+
+static gs_status finish_one(gs_exec *e, const gs_io_completion *c)
+{
+    const uint32_t index = (uint32_t)c->tag;
+    const gs_task *t = &e->plan->task[index];
+    gs_status st = GS_OK;
+
+    if (c->status != GS_OK) {
+        const gs_io_request r = request_of(e, index);
+        return gs_io_explain(e->io, &r, c);
+    }
+    if (t->kind == GS_TASK_WRITE) {
+        e->stats.written_bytes += t->bytes;
+    } else {
+        const uint8_t *data = gs_exec__at(e, t->place);
+        e->stats.read_bytes += t->bytes;
+        if (t->check == GS_CHECK_BLOCKS)
+            st = gs_exec__check_blocks(e, t->file, t->offset, data, t->bytes);
+        else if (t->check == GS_CHECK_CHUNK)
+            st = gs_exec__check_chunk(e, t->file - e->program->arrays, t->target, t->operand, data, t->bytes);
+    }
+    e->done[index] = 1;
+    return st;
+}
+
+static gs_status reap(gs_exec *e, bool wait)
+{
+    gs_io_completion done[32];
+    uint32_t n;
+    gs_status st = GS_OK;
+    do {
+        n = gs_io_reap(e->io, done, 32, wait);
+        for (uint32_t i = 0; i < n && st == GS_OK; i++)
+            st = finish_one(e, &done[i]);
+        wait = false;
+    } while (n == 32 && st == GS_OK);
+    return st;
+}
+
+static gs_status pump(gs_exec *e, bool wait)
+{
+    gs_status st;
+    if ((st = feed(e, LANE_WRITE)) != GS_OK || (st = feed(e, LANE_READ)) != GS_OK ||
+        (st = reap(e, wait)) != GS_OK)
+        return st;
+    /* What was reaped may have freed a place: the disk should not wait for the next launch. */
+    if ((st = feed(e, LANE_WRITE)) != GS_OK)
+        return st;
+    return feed(e, LANE_READ);
+}
+
+static gs_status wait_until_ready(gs_exec *e, const gs_task *t)
+{
+    const double begin = gs_now();
+    gs_status st = GS_OK;
+    while (st == GS_OK && !deps_done(e, t))
+        st = pump(e, true);
+    e->stats.stall_seconds += gs_now() - begin;
+    return st;
+}
+
+static gs_status run_computes(gs_exec *e)
+{
+    gs_status st = GS_OK;
+    while (e->next[LANE_COMPUTE] < e->end[LANE_COMPUTE]) {
+        const uint32_t index = e->lane_task[e->next[LANE_COMPUTE]];
+        const gs_task *t = &e->plan->task[index];
+        if (e->args->stop != NULL && *e->args->stop)
+            return gs_fail(GS_EINTERRUPTED, "interrupted");
+        if (e->io != NULL && (st = pump(e, false)) != GS_OK)
+            return st;
+        if (!deps_done(e, t) && (st = wait_until_ready(e, t)) != GS_OK)
+            return st;
+        const double begin = gs_now();
+        if ((st = gs_exec__launch(e, t)) != GS_OK)
+            return st;
+        e->stats.compute_seconds += gs_now() - begin;
+        e->done[index] = 1;
+        e->next[LANE_COMPUTE]++;
+    }
+    return st;
+}
+
+/* Everything that was handed over comes back, also after a failure: memory that
+ * the kernel may still write to must not be reused. */
+static gs_status drain(gs_exec *e, gs_status st)
+{
+    const double begin = gs_now();
+    while (st == GS_OK && (e->next[LANE_WRITE] < e->end[LANE_WRITE] || e->next[LANE_READ] < e->end[LANE_READ] ||
+                           (e->io != NULL && gs_io_outstanding(e->io) > 0)))
+        st = pump(e, true);
+    gs_io_completion done[32];
+    while (e->io != NULL && gs_io_outstanding(e->io) > 0)
+        gs_io_reap(e->io, done, 32, true);
+    e->stats.stall_seconds += gs_now() - begin;
+    return st;
+}
+
+gs_status gs_exec_run(gs_exec *e, uint32_t pass, const gs_exec_args *args, gs_exec_stats *out)
+{
+    const gs_plan_pass *p = &e->plan->pass[pass];
+    const double begin = gs_now();
+    gs_status st;
+
+    memset(&e->stats, 0, sizeof(e->stats));
+    memset(e->done + p->first_task, 0, p->tasks);
+    e->args = args;
+    for (uint32_t lane = 0; lane < LANE_COUNT; lane++) {
+        e->next[lane] = e->lane_first[pass * LANE_COUNT + lane];
+        e->end[lane] = e->lane_first[pass * LANE_COUNT + lane + 1];
+    }
+    gs_alloc_freeze(true);
+    st = drain(e, run_computes(e));
+    gs_alloc_freeze(false);
+    e->args = NULL;
+    e->stats.seconds = gs_now() - begin;
+    if (st == GS_OK)
+        *out = e->stats;
+    return st;
+}

@@ -1,0 +1,85 @@
+/* launch.c - a compute task meets its bytes: one launch on the device. */
+#include "base/clock.h"
+#include "base/size.h"
+#include "exec/exec_internal.h"
+#include "store/chunk_view.h"
+
+static uint32_t interval_rows(const gs_exec *e, uint32_t interval)
+{
+    const uint64_t first = (uint64_t)interval * e->interval_rows;
+    return (uint32_t)GS_MIN(e->interval_rows, e->vertices - first);
+}
+
+/* Indices of a chunk are looked at in depth when its bytes are first used; after that its
+ * checksum stands for them. Resident chunks have their checksum verified here too. */
+static gs_status view_chunk(gs_exec *e, const gs_task *t, const gs_stage *s, gs_chunk_view *view)
+{
+    /* A shared edge file holds both directions under the first one's table. */
+    const uint32_t d = e->chunk[s->direction] == e->chunk[0] ? 0 : s->direction;
+    const uint64_t index = (uint64_t)t->target * e->parts + t->operand;
+    const gs_exec_chunk *c = &e->chunk[d][index];
+    const gs_chunk_expect expect = {
+        .target_rows = interval_rows(e, t->target), .operand_rows = interval_rows(e, t->operand),
+        .index_bytes = e->index_bytes, .edges = c->edges, .targets = c->targets, .operands = c->operands};
+    const bool first = !e->chunk_seen[d][index];
+    gs_status st = GS_OK;
+
+    if (first && t->chunk.region == GS_REGION_RESIDENT)
+        st = gs_exec__check_chunk(e, d, t->target, t->operand, gs_exec__at(e, t->chunk), t->chunk_bytes);
+    if (st == GS_OK)
+        st = gs_chunk_view_make(view, gs_exec__at(e, t->chunk), t->chunk_bytes, &expect, first || !e->verify);
+    if (st == GS_OK)
+        e->chunk_seen[d][index] = 1;
+    else if (t->chunk.region != GS_REGION_RESIDENT || !first)
+        st = gs_fail(st, "%s: chunk (%u, %u): %s", e->file[GS_FILE_EDGES(e->program, d)].path, t->target,
+                     t->operand, gs_last_error());
+    return st;
+}
+
+static gs_status launch_edges(gs_exec *e, const gs_task *t)
+{
+    const gs_stage *s = &e->program->stage[t->stage];
+    const double begin = gs_now();
+    gs_chunk_view view;
+    gs_status st;
+
+    if ((st = view_chunk(e, t, s, &view)) != GS_OK)
+        return st;
+    const gs_edge_launch l = {
+        .index_bytes = view.index_bytes, .targets = view.targets, .target = view.target, .start = view.start,
+        .index = view.index, .operand = gs_exec__at(e, t->source), .acc = gs_exec__at(e, t->place),
+        .width = s->reg[s->sum[t->sum].reg].width};
+    st = gs_device_run_edges(e->device, &l);
+    e->stats.edge_seconds += gs_now() - begin;
+    return st;
+}
+
+static gs_status launch_vertex(gs_exec *e, const gs_task *t)
+{
+    const gs_stage *s = &e->program->stage[t->stage];
+    for (uint32_t r = 0; r < s->regs; r++)
+        e->reg[r] = gs_exec__at(e, e->plan->reg[t->first_reg + r]);
+    const gs_vertex_launch l = {
+        .program = e->program, .stage = s, .rows = t->rows, .reg = e->reg, .param = e->args->param,
+        .grad = e->args->grad, .metrics = &e->stats.metrics, .seed = e->args->seed, .epoch = e->args->epoch,
+        .loss_scale = e->args->loss_scale};
+    return gs_device_run_vertex(e->device, &l);
+}
+
+gs_status gs_exec__launch(gs_exec *e, const gs_task *t)
+{
+    const gs_stage *s = &e->program->stage[t->stage];
+    switch (t->kind) {
+    case GS_TASK_ZERO:
+        return gs_device_zero(e->device, gs_exec__at(e, t->place), t->bytes);
+    case GS_TASK_SELF:
+        return gs_device_add(e->device, gs_exec__at(e, t->place), gs_exec__at(e, t->source),
+                             (uint64_t)t->rows * s->reg[s->sum[t->sum].reg].width);
+    case GS_TASK_EDGES:
+        return launch_edges(e, t);
+    case GS_TASK_VERTEX:
+        return launch_vertex(e, t);
+    default:
+        return gs_fail(GS_EINVAL, "task kind %d is not a computation", (int)t->kind);
+    }
+}

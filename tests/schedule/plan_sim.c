@@ -1,0 +1,292 @@
+#include "plan_sim.h"
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "base/size.h"
+
+struct sim {
+    const gs_plan *plan;
+    const gs_schedule_config *cfg;
+    const gs_program *p;
+    uint8_t *region[GS_REGION_COUNT];
+    uint8_t **spill;      /* [arrays] contents of files of the run */
+    uint8_t *started, *done;
+    uint32_t rng;
+    uint32_t run;         /* bytes of arrays of the run differ from run to run */
+};
+
+static uint32_t mix(uint64_t v)
+{
+    v ^= v >> 31;
+    v *= 0x9E3779B97F4A7C15ull;
+    v ^= v >> 29;
+    v *= 0xBF58476D1CE4E5B9ull;
+    return (uint32_t)(v >> 32);
+}
+
+static uint32_t next(struct sim *s)
+{
+    s->rng = s->rng * 1664525u + 1013904223u;
+    return s->rng >> 8;
+}
+
+static uint64_t row_bytes(const struct sim *s, uint32_t a)
+{
+    return s->p->array[a].width * (uint64_t)gs_dtype_bytes(s->p->array[a].dtype);
+}
+
+/* Byte `at` (counted through all rows) of an array, or of an edge file. */
+static uint8_t byte_of(const struct sim *s, uint32_t file, uint64_t at)
+{
+    const bool made = file < s->p->arrays && s->p->array[file].store_id < 0;
+    return (uint8_t)mix(((uint64_t)file << 48) ^ ((uint64_t)(made ? s->run + 1 : 0) << 40) ^ at);
+}
+
+static void *place(struct sim *s, gs_place at)
+{
+    return s->region[at.region] + at.offset;
+}
+
+static void expect_bytes(struct sim *s, uint32_t task, const uint8_t *got, uint32_t file, uint64_t at, uint64_t n)
+{
+    for (uint64_t i = 0; i < n; i++)
+        if (got[i] != byte_of(s, file, at + i))
+            fail_msg("task %u (kind %d, stage %u): byte %llu of file %u is not there", task,
+                     s->plan->task[task].kind, s->plan->task[task].stage, (unsigned long long)(at + i), file);
+}
+
+static uint32_t chunk_word(const struct sim *s, uint32_t direction, uint32_t target, uint32_t operand)
+{
+    return mix(((uint64_t)direction << 60) ^ ((uint64_t)target << 30) ^ operand ^ ((uint64_t)s->run << 50));
+}
+
+static uint32_t self_word(uint32_t interval) { return mix(0xABCDull << 32 | interval); }
+
+static void add_words(uint32_t *to, uint64_t n, uint32_t word)
+{
+    for (uint64_t i = 0; i < n; i++)
+        to[i] += word;
+}
+
+static void run_edges(struct sim *s, uint32_t index, const gs_task *t)
+{
+    const gs_stage *st = &s->p->stage[t->stage];
+    const gs_chunk_table *ch = s->cfg->chunks;
+    const gs_sum *sum = &st->sum[t->sum];
+    const uint64_t rb = row_bytes(s, sum->array);
+    const gs_chunk *c = gs_chunk_at(ch, st->direction, t->target, t->operand);
+    const uint32_t d = ch->shared ? 0 : st->direction;
+
+    assert_int_equal(t->chunk_bytes, c->length);
+    expect_bytes(s, index, place(s, t->chunk), GS_FILE_EDGES(s->p, d), c->offset, c->length);
+    expect_bytes(s, index, place(s, t->source), sum->array, gs_interval_first(ch, t->operand) * rb,
+                 gs_interval_rows(ch, t->operand) * rb);
+    add_words(place(s, t->place), (uint64_t)gs_interval_rows(ch, t->target) * st->reg[sum->reg].width,
+              chunk_word(s, st->direction, t->target, t->operand));
+}
+
+static void run_self(struct sim *s, uint32_t index, const gs_task *t)
+{
+    const gs_stage *st = &s->p->stage[t->stage];
+    const gs_sum *sum = &st->sum[t->sum];
+    const uint64_t rb = row_bytes(s, sum->array);
+    /* Which interval: found by its first bytes, then all of it is checked. */
+    for (uint32_t i = 0; i < s->cfg->chunks->parts; i++) {
+        const uint64_t at = gs_interval_first(s->cfg->chunks, i) * rb;
+        const uint8_t *got = place(s, t->source);
+        uint32_t same = 0;
+        while (same < 16 && got[same] == byte_of(s, sum->array, at + same))
+            same++;
+        if (same < 16)
+            continue;
+        expect_bytes(s, index, got, sum->array, at, t->rows * rb);
+        assert_int_equal(t->rows, gs_interval_rows(s->cfg->chunks, i));
+        add_words(place(s, t->place), (uint64_t)t->rows * st->reg[sum->reg].width, self_word(i));
+        return;
+    }
+    fail_msg("task %u: self rows are of no interval", index);
+}
+
+static uint32_t expected_sum(const struct sim *s, const gs_stage *st, const gs_sum *sum, uint32_t interval)
+{
+    uint32_t word = sum->self ? self_word(interval) : 0;
+    for (uint32_t o = 0; o < s->cfg->chunks->parts; o++)
+        if (gs_chunk_at(s->cfg->chunks, st->direction, interval, o)->edges)
+            word += chunk_word(s, st->direction, interval, o);
+    return word;
+}
+
+static void run_vertex(struct sim *s, uint32_t index, const gs_task *t)
+{
+    const gs_stage *st = &s->p->stage[t->stage];
+    const gs_place *reg = &s->plan->reg[t->first_reg];
+    const uint32_t interval = (uint32_t)(t->first_row / s->cfg->chunks->interval_rows);
+
+    for (uint32_t r = 0; r < st->regs; r++)
+        if (st->reg[r].kind == GS_REG_LOAD) {
+            const uint64_t rb = row_bytes(s, st->reg[r].array);
+            expect_bytes(s, index, place(s, reg[r]), st->reg[r].array, t->first_row * rb, t->rows * rb);
+        }
+    for (uint32_t i = 0; i < st->sums; i++) {
+        const uint32_t *got = place(s, reg[st->sum[i].reg]);
+        const uint32_t want = expected_sum(s, st, &st->sum[i], interval);
+        for (uint64_t k = 0; k < (uint64_t)t->rows * st->reg[st->sum[i].reg].width; k++)
+            if (got[k] != want)
+                fail_msg("task %u: a sum of interval %u is wrong", index, interval);
+    }
+    /* Scratch is scribbled over first: nothing else may live there. */
+    for (uint32_t r = 0; r < st->regs; r++)
+        if (st->reg[r].kind == GS_REG_TEMP && st->reg[r].array == GS_NONE)
+            memset(place(s, reg[r]), 0x5a, (uint64_t)t->rows * st->reg[r].width * 4);
+    for (uint32_t r = 0; r < st->regs; r++)
+        if (st->reg[r].kind == GS_REG_TEMP && st->reg[r].array != GS_NONE) {
+            const uint64_t rb = row_bytes(s, st->reg[r].array);
+            uint8_t *to = place(s, reg[r]);
+            for (uint64_t b = 0; b < t->rows * rb; b++)
+                to[b] = byte_of(s, st->reg[r].array, t->first_row * rb + b);
+        }
+}
+
+static void run_compute(struct sim *s, uint32_t index)
+{
+    const gs_task *t = &s->plan->task[index];
+    switch (t->kind) {
+    case GS_TASK_ZERO: memset(place(s, t->place), 0, t->bytes); break;
+    case GS_TASK_SELF: run_self(s, index, t); break;
+    case GS_TASK_EDGES: run_edges(s, index, t); break;
+    case GS_TASK_VERTEX: run_vertex(s, index, t); break;
+    default: fail_msg("not a compute task");
+    }
+}
+
+static void start_transfer(struct sim *s, uint32_t index)
+{
+    const gs_task *t = &s->plan->task[index];
+    assert_int_equal(t->offset % GS_BLOCK_BYTES, 0);
+    assert_int_equal(t->bytes % GS_BLOCK_BYTES, 0);
+    assert_int_equal(t->place.offset % GS_BLOCK_BYTES, 0);
+    assert_true(t->bytes > 0);
+    assert_true(t->place.region == GS_REGION_RING);
+    assert_true(t->place.offset + t->bytes <= s->plan->region_bytes[GS_REGION_RING]);
+    if (t->kind == GS_TASK_READ)
+        memset(place(s, t->place), 0xEE, t->bytes);
+}
+
+static void complete_transfer(struct sim *s, uint32_t index)
+{
+    const gs_task *t = &s->plan->task[index];
+    const bool made = t->file < s->p->arrays && s->p->array[t->file].store_id < 0;
+    uint8_t *m = place(s, t->place);
+    if (made) {
+        assert_true(t->offset + t->bytes <= s->plan->spill_bytes[t->file]);
+        if (t->kind == GS_TASK_READ)
+            memcpy(m, s->spill[t->file] + t->offset, t->bytes);
+        else
+            memcpy(s->spill[t->file] + t->offset, m, t->bytes);
+    } else {
+        assert_int_equal(t->kind, GS_TASK_READ);
+        for (uint64_t i = 0; i < t->bytes; i++)
+            m[i] = byte_of(s, t->file, t->offset + i);
+    }
+}
+
+static bool ready(const struct sim *s, uint32_t index)
+{
+    const gs_task *t = &s->plan->task[index];
+    for (uint32_t i = 0; i < t->deps; i++) {
+        assert_true(s->plan->dep[t->first_dep + i] < index);
+        if (!s->done[s->plan->dep[t->first_dep + i]])
+            return false;
+    }
+    return true;
+}
+
+static int lane_of(gs_task_kind k) { return k == GS_TASK_READ ? 0 : k == GS_TASK_WRITE ? 1 : 2; }
+
+/* The next task of a lane at or after `from`, or `end`. */
+static uint32_t lane_next(const struct sim *s, int lane, uint32_t from, uint32_t end)
+{
+    while (from < end && lane_of(s->plan->task[from].kind) != lane)
+        from++;
+    return from;
+}
+
+static void run_once(struct sim *s, uint32_t pass)
+{
+    const uint32_t first = s->plan->pass[pass].first_task, end = first + s->plan->pass[pass].tasks;
+    uint32_t at[3], flying[64], in_flight = 0, left = end - first;
+
+    memset(s->started + first, 0, end - first);
+    memset(s->done + first, 0, end - first);
+    for (int lane = 0; lane < 3; lane++)
+        at[lane] = lane_next(s, lane, first, end);
+    for (uint64_t idle = 0; left > 0; idle++) {
+        assert_true(idle < 10000000); /* a deadlock */
+        const uint32_t pick = next(s) % 4;
+        if (pick == 3) {
+            if (in_flight == 0)
+                continue;
+            const uint32_t k = next(s) % in_flight, index = flying[k];
+            flying[k] = flying[--in_flight];
+            complete_transfer(s, index);
+            s->done[index] = 1;
+            left--;
+        } else if (at[pick] < end && ready(s, at[pick])) {
+            const uint32_t index = at[pick];
+            if (pick == 2) {
+                run_compute(s, index);
+                s->done[index] = 1;
+                left--;
+            } else {
+                if (in_flight == GS_ARRAY_LEN(flying))
+                    continue;
+                start_transfer(s, index);
+                flying[in_flight++] = index;
+            }
+            at[pick] = lane_next(s, (int)pick, index + 1, end);
+        } else {
+            continue;
+        }
+        idle = 0;
+    }
+}
+
+static void load_residents(struct sim *s)
+{
+    for (uint32_t i = 0; i < s->plan->residents; i++) {
+        const gs_resident *r = &s->plan->resident[i];
+        assert_true(r->offset + r->bytes <= s->plan->region_bytes[GS_REGION_RESIDENT]);
+        for (uint64_t b = 0; r->load && b < r->bytes; b++)
+            s->region[GS_REGION_RESIDENT][r->offset + b] = byte_of(s, r->file, b);
+    }
+}
+
+void plan_sim_run(const gs_plan *plan, const gs_schedule_config *config, uint32_t pass, uint32_t runs,
+                  uint32_t seed)
+{
+    struct sim s = {.plan = plan, .cfg = config, .p = config->program, .rng = seed * 2654435761u + 1};
+
+    for (int r = 1; r < GS_REGION_COUNT; r++)
+        assert_non_null(s.region[r] = calloc(1, plan->region_bytes[r] + 64));
+    assert_non_null(s.spill = calloc(s.p->arrays + 1, sizeof(*s.spill)));
+    for (uint32_t a = 0; a < s.p->arrays; a++)
+        assert_non_null(s.spill[a] = calloc(1, plan->spill_bytes[a] + 1));
+    assert_non_null(s.started = calloc(plan->tasks + 1, 1));
+    assert_non_null(s.done = calloc(plan->tasks + 1, 1));
+    load_residents(&s);
+    for (s.run = 0; s.run < runs; s.run++)
+        run_once(&s, pass);
+    for (int r = 1; r < GS_REGION_COUNT; r++)
+        free(s.region[r]);
+    for (uint32_t a = 0; a < s.p->arrays; a++)
+        free(s.spill[a]);
+    free(s.spill);
+    free(s.started);
+    free(s.done);
+}

@@ -1,0 +1,18 @@
+/* plan_sim.h - runs a plan against pretend files, memory and a pretend device.
+ *
+ * Lanes advance in a random but legal order, and transfers that are in flight
+ * scribble over their memory until they complete. Every byte of an array or
+ * chunk is a function of where it belongs, so whoever reads a byte can tell
+ * whether it is the right one. The first wrong byte fails the test.
+ */
+#ifndef GS_TESTS_PLAN_SIM_H
+#define GS_TESTS_PLAN_SIM_H
+
+#include "plan/plan.h"
+#include "schedule/schedule.h"
+
+/* Runs pass `pass` `runs` times. Fails the cmocka test on the first violation. */
+void plan_sim_run(const gs_plan *plan, const gs_schedule_config *config, uint32_t pass, uint32_t runs,
+                  uint32_t seed);
+
+#endif /* GS_TESTS_PLAN_SIM_H */

@@ -1,0 +1,292 @@
+/* A plan never uses a byte that is not there, never overwrites one that is
+ * still needed, never waits in a circle, and never holds more than its budget:
+ * shown by running plans of many shapes in random legal orders. */
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/size.h"
+#include "plan_sim.h"
+#include "schedule/schedule_internal.h"
+#include "support/support.h"
+
+/* ---- a program with every shape of stage ---- */
+
+enum { FEATURES, DEGREE, SPLIT, Y, H, G, ARRAYS };
+
+struct fixture {
+    gs_program p;
+    gs_array array[ARRAYS];
+    gs_stage stage[4];
+    gs_pass pass[2];
+    gs_reg reg[4][8];
+    gs_instr instr[4][8];
+    gs_chunk_table chunks;
+    gs_chunk *chunk[2];
+};
+
+static gs_array array_of(const char *name, gs_dtype t, uint32_t width, int store_id)
+{
+    gs_array a = {.dtype = t, .width = width, .store_id = store_id};
+    strncpy(a.name, name, sizeof(a.name) - 1);
+    return a;
+}
+
+static gs_reg load(const struct fixture *f, uint32_t a)
+{
+    return (gs_reg){GS_REG_LOAD, f->array[a].dtype, f->array[a].width, a};
+}
+static gs_reg temp(uint32_t width, uint32_t array) { return (gs_reg){GS_REG_TEMP, GS_F32, width, array}; }
+static gs_reg sum_reg(uint32_t width) { return (gs_reg){GS_REG_SUM, GS_F32, width, GS_NONE}; }
+
+static void add_reg(struct fixture *f, uint32_t s, gs_reg r) { f->reg[s][f->stage[s].regs++] = r; }
+static void add_instr(struct fixture *f, uint32_t s, uint32_t dst, uint32_t a)
+{
+    f->instr[s][f->stage[s].instrs++] = (gs_instr){.op = GS_OP_RELU, .dst = dst, .a = {GS_FROM_REG, a, 0}};
+}
+
+static void make_program(struct fixture *f, uint32_t features, uint32_t hidden)
+{
+    f->array[FEATURES] = array_of("features", GS_F32, features, 0);
+    f->array[DEGREE] = array_of("in_degree", GS_F32, 1, 3);
+    f->array[SPLIT] = array_of("split", GS_U8, 1, 2);
+    f->array[Y] = array_of("y", GS_F32, hidden, -1);
+    f->array[H] = array_of("h", GS_F32, hidden + 3, -1);
+    f->array[G] = array_of("g", GS_F32, 7, -1);
+    for (uint32_t s = 0; s < 4; s++) {
+        f->stage[s].reg = f->reg[s];
+        f->stage[s].instr = f->instr[s];
+    }
+    /* 0: vertex only; two temps in a row */
+    add_reg(f, 0, load(f, FEATURES));
+    add_reg(f, 0, load(f, DEGREE));
+    add_reg(f, 0, temp(hidden, GS_NONE));
+    add_reg(f, 0, temp(hidden, GS_NONE));
+    add_reg(f, 0, temp(hidden, Y));
+    add_instr(f, 0, 2, 0);
+    add_instr(f, 0, 3, 2);
+    add_instr(f, 0, 4, 3);
+    /* 1: in-edges, own row too; two stores */
+    f->stage[1].sums = 1;
+    f->stage[1].sum[0] = (gs_sum){Y, 0, true};
+    add_reg(f, 1, sum_reg(hidden));
+    add_reg(f, 1, load(f, SPLIT));
+    add_reg(f, 1, temp(hidden + 3, H));
+    add_reg(f, 1, temp(7, G));
+    add_instr(f, 1, 2, 0);
+    add_instr(f, 1, 3, 2);
+    /* 2: out-edges, two sums of two arrays, loads of a store array and a made one */
+    f->stage[2].sums = 2;
+    f->stage[2].direction = GS_BY_SOURCE;
+    f->stage[2].sum[0] = (gs_sum){G, 0, false};
+    f->stage[2].sum[1] = (gs_sum){H, 1, true};
+    add_reg(f, 2, sum_reg(7));
+    add_reg(f, 2, sum_reg(hidden + 3));
+    add_reg(f, 2, load(f, H));
+    add_reg(f, 2, load(f, FEATURES));
+    add_reg(f, 2, temp(7, GS_NONE));
+    add_instr(f, 2, 4, 0);
+    /* 3 (second pass): straight from the store, the same array twice */
+    f->stage[3].sums = 2;
+    f->stage[3].sum[0] = (gs_sum){FEATURES, 0, false};
+    f->stage[3].sum[1] = (gs_sum){FEATURES, 1, true};
+    add_reg(f, 3, sum_reg(features));
+    add_reg(f, 3, sum_reg(features));
+    add_reg(f, 3, load(f, DEGREE));
+    add_reg(f, 3, temp(features, GS_NONE));
+    add_instr(f, 3, 3, 0);
+    f->pass[0] = (gs_pass){"train", 0, 3};
+    f->pass[1] = (gs_pass){"eval", 3, 1};
+    f->p = (gs_program){.arrays = ARRAYS, .stages = 4, .passes = 2, .array = f->array, .stage = f->stage,
+                        .pass = f->pass, .logits = GS_NONE};
+}
+
+/* Chunks of random sizes, a third of them empty. */
+static void make_chunks(struct fixture *f, uint64_t vertices, uint32_t parts, bool shared, uint32_t seed)
+{
+    const uint64_t n = (uint64_t)parts * parts;
+    f->chunks = (gs_chunk_table){.vertices = vertices, .parts = parts, .shared = shared,
+                                 .interval_rows = (uint32_t)gs_div_up(vertices, parts)};
+    for (int d = 0; d < 2; d++) {
+        uint64_t at = 0;
+        f->chunk[d] = calloc(n, sizeof(*f->chunk[d]));
+        for (uint64_t i = 0; i < n; i++) {
+            seed = seed * 1664525u + 1013904223u;
+            gs_chunk *c = &f->chunk[d][i];
+            if ((seed >> 8) % 3 == 0)
+                continue;
+            c->edges = 1 + (seed >> 12) % 5000;
+            c->targets = c->operands = 1;
+            c->offset = at;
+            c->length = gs_align_up(c->edges * 4, GS_BLOCK_BYTES);
+            at += c->length;
+        }
+        f->chunks.chunk[d] = f->chunk[shared ? 0 : d];
+    }
+}
+
+static void drop(struct fixture *f)
+{
+    free(f->chunk[0]);
+    free(f->chunk[1]);
+}
+
+static gs_schedule_config config_of(const struct fixture *f, uint64_t host, uint64_t device)
+{
+    return (gs_schedule_config){.program = &f->p, .chunks = &f->chunks, .array_sum_bytes = 65536,
+                                .host_memory = host, .device_memory = device, .unified = true,
+                                .host_fixed = 1 * GS_MIB, .device_fixed = 64 * GS_KIB};
+}
+
+static void assert_within(const gs_plan *p, const gs_schedule_config *c)
+{
+    uint64_t regions = 0;
+    for (int r = 1; r < GS_REGION_COUNT; r++)
+        regions += p->region_bytes[r];
+    assert_true(p->host_bytes <= c->host_memory);
+    assert_true(p->device_bytes <= c->device_memory);
+    assert_true(p->host_bytes >= c->host_fixed + c->device_fixed + regions);
+}
+
+/* ---- tests ---- */
+
+static void run_plan(uint64_t vertices, uint32_t parts, uint64_t host, uint64_t device, bool shared, uint32_t seed)
+{
+    struct fixture f = {0};
+    gs_plan *plan = NULL;
+    make_program(&f, 37, 16);
+    make_chunks(&f, vertices, parts, shared, seed);
+    const gs_schedule_config c = config_of(&f, host, device);
+    gs_assert_ok(gs_schedule(&plan, &c));
+    assert_within(plan, &c);
+    plan_sim_run(plan, &c, 0, 2, seed);
+    plan_sim_run(plan, &c, 1, 2, seed + 1);
+    gs_plan_free(plan);
+    drop(&f);
+}
+
+static void test_plan__everything_in_memory_moves_nothing(void **state)
+{
+    (void)state;
+    struct fixture f = {0};
+    gs_plan *plan = NULL;
+    make_program(&f, 37, 16);
+    make_chunks(&f, 5000, 3, false, 7);
+    const gs_schedule_config c = config_of(&f, 256 * GS_MIB, 128 * GS_MIB);
+    gs_assert_ok(gs_schedule(&plan, &c));
+    for (uint32_t p = 0; p < 2; p++) {
+        assert_int_equal(plan->pass[p].read_bytes, 0);
+        assert_int_equal(plan->pass[p].written_bytes, 0);
+        plan_sim_run(plan, &c, p, 2, 3);
+    }
+    gs_plan_free(plan);
+    drop(&f);
+}
+
+static void test_plan__is_safe_in_any_order(void **state)
+{
+    (void)state;
+    run_plan(6000, 1, 8 * GS_MIB, 3 * GS_MIB, false, 1);
+    run_plan(6000, 2, 6 * GS_MIB, 2 * GS_MIB, false, 2);
+    run_plan(6000, 8, 5 * GS_MIB, 2 * GS_MIB, false, 3);
+    run_plan(6000, 8, 5 * GS_MIB, 2 * GS_MIB, true, 4);
+    run_plan(6007, 17, 5 * GS_MIB, 2 * GS_MIB, false, 5);
+    run_plan(9001, 5, 7 * GS_MIB, 3 * GS_MIB, false, 6);
+}
+
+/* At exactly the budget that a refusal names, the plan exists and is safe. */
+static void test_budget__smallest_named_works(void **state)
+{
+    (void)state;
+    for (uint32_t parts = 1; parts <= 9; parts += 4) {
+        struct fixture f = {0};
+        gs_plan *plan = NULL;
+        unsigned long long need = 0;
+        make_program(&f, 37, 16);
+        make_chunks(&f, 20000, parts, false, parts);
+        gs_schedule_config c = config_of(&f, 512 * GS_MIB, 100 * GS_KIB);
+        gs_assert_fails(gs_schedule(&plan, &c), GS_EBUDGET, "--device-memory 100.0 KiB is too small");
+        assert_int_equal(sscanf(strstr(gs_last_error(), "at least"), "at least %lluM", &need), 1);
+        c.device_memory = need * GS_MIB;
+        c.host_memory = 2 * GS_MIB;
+        gs_assert_fails(gs_schedule(&plan, &c), GS_EBUDGET, "--host-memory 2.0 MiB is too small");
+        assert_int_equal(sscanf(strstr(gs_last_error(), "at least"), "at least %lluM", &need), 1);
+        c.host_memory = need * GS_MIB;
+        gs_assert_ok(gs_schedule(&plan, &c));
+        assert_within(plan, &c);
+        plan_sim_run(plan, &c, 0, 1, 9);
+        plan_sim_run(plan, &c, 1, 1, 9);
+        gs_plan_free(plan);
+        drop(&f);
+    }
+}
+
+/* More memory never moves more bytes. */
+static void test_plan__more_memory_moves_fewer_bytes(void **state)
+{
+    (void)state;
+    struct fixture f = {0};
+    uint64_t before = UINT64_MAX;
+    make_program(&f, 37, 16);
+    make_chunks(&f, 20000, 8, false, 11);
+    for (uint64_t host = 6 * GS_MIB; host <= 24 * GS_MIB; host += 2 * GS_MIB) {
+        gs_plan *plan = NULL;
+        const gs_schedule_config c = config_of(&f, host, 2 * GS_MIB);
+        gs_assert_ok(gs_schedule(&plan, &c));
+        const uint64_t moved = plan->pass[0].read_bytes + plan->pass[0].written_bytes +
+                               plan->pass[1].read_bytes + plan->pass[1].written_bytes;
+        assert_true(moved <= before);
+        before = moved;
+        gs_plan_free(plan);
+    }
+    assert_int_equal(before, 0);
+    drop(&f);
+}
+
+static void test_plan__forced_spill_keeps_nothing(void **state)
+{
+    (void)state;
+    struct fixture f = {0};
+    gs_plan *plan = NULL;
+    make_program(&f, 37, 16);
+    make_chunks(&f, 5000, 3, false, 7);
+    gs_schedule_config c = config_of(&f, 256 * GS_MIB, 128 * GS_MIB);
+    c.force_spill = true;
+    gs_assert_ok(gs_schedule(&plan, &c));
+    assert_int_equal(plan->residents, 0);
+    assert_true(plan->pass[0].written_bytes >= 5000ull * 4 * (16 + 19 + 7));
+    plan_sim_run(plan, &c, 0, 2, 3);
+    gs_plan_free(plan);
+    drop(&f);
+}
+
+static void test_ring__waits_for_what_it_overwrites(void **state)
+{
+    (void)state;
+    gs_ring_sim r;
+    uint64_t a, b, c;
+    uint32_t waits[8], n = 0;
+    gs_ring_init(&r, 3 * GS_BLOCK_BYTES);
+    gs_assert_ok(gs_ring_take(&r, 1, &a, waits, 8, &n));
+    gs_assert_ok(gs_ring_take(&r, GS_BLOCK_BYTES, &b, waits, 8, &n));
+    assert_int_equal(n, 0);
+    assert_int_equal(gs_ring_take(&r, 2 * GS_BLOCK_BYTES, &c, waits, 8, &n), GS_EAGAIN);
+    gs_ring_release(&r, b, 42);
+    gs_assert_ok(gs_ring_take(&r, 2 * GS_BLOCK_BYTES, &c, waits, 8, &n)); /* steps over a, which is live */
+    assert_int_equal(c, GS_BLOCK_BYTES);
+    assert_int_equal(n, 1);
+    assert_int_equal(waits[0], 42);
+    gs_ring_drop(&r);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_ring__waits_for_what_it_overwrites),
+        cmocka_unit_test(test_plan__everything_in_memory_moves_nothing),
+        cmocka_unit_test(test_plan__is_safe_in_any_order),
+        cmocka_unit_test(test_budget__smallest_named_works),
+        cmocka_unit_test(test_plan__more_memory_moves_fewer_bytes),
+        cmocka_unit_test(test_plan__forced_spill_keeps_nothing),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
