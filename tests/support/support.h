@@ -48,12 +48,12 @@ void gs_test_temp_remove(char *dir);
 int gs_test_temp_setup(void **state);
 int gs_test_temp_teardown(void **state);
 
-/* "dir/name", printf style, in one of 16 buffers that are used in turn: nothing to free. */
+/* "dir/name", printf style; valid until the program ends, nothing to free. */
 const char *gs_test_path(const char *dir, const char *name, ...) __attribute__((format(printf, 2, 3)));
 void gs_test_write_file(const char *path, const void *data, size_t bytes);
 
 /* Path of `name` within $GS_TEST_DATA, or the folder of real graphs beside the
- * sources; NULL where it is not there. Same buffers as gs_test_path(). */
+ * sources; NULL where it is not there. Lives as gs_test_path() does. */
 const char *gs_test_data(const char *name);
 /* As gs_test_data(), but says so and skips the running test where it is not there. */
 const char *gs_test_need_data(const char *name);

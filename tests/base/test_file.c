@@ -1,0 +1,270 @@
+/* Whole files: read exactly, written all or not at all, trees removed without leaving them. */
+#include "support/support.h"
+
+#include <fcntl.h>
+#include <limits.h>
+#include <signal.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/resource.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "base/alloc.h"
+#include "base/file.h"
+
+static void test_file__reads_what_it_wrote(void **state)
+{
+    const char *const path = gs_test_path(*state, "f");
+    char got[8] = {0};
+    uint64_t bytes = 0;
+    int fd = -1;
+
+    gs_assert_ok(gs_file_write_atomic(path, "0123456789", 10));
+    gs_assert_ok(gs_file_open_read(&fd, &bytes, path));
+    assert_int_equal(bytes, 10);
+    gs_assert_ok(gs_pread_exact(fd, got, 4, 6, path));
+    assert_memory_equal(got, "6789", 5);
+    gs_assert_ok(gs_pread_exact(fd, got, 0, 10, path));
+    close(fd);
+
+    fd = open(path, O_RDWR);
+    gs_assert_ok(gs_pwrite_exact(fd, "ab", 2, 12, path));
+    gs_assert_ok(gs_pread_exact(fd, got, 4, 10, path));
+    assert_memory_equal(got, "\0\0ab", 4);
+    close(fd);
+}
+
+static void test_file__says_where_it_ends(void **state)
+{
+    const char *const path = gs_test_path(*state, "short");
+    char got[8];
+    uint64_t bytes;
+    int fd = -1;
+
+    gs_test_write_file(path, "01234", 5);
+    gs_assert_ok(gs_file_open_read(&fd, &bytes, path));
+    gs_assert_fails(gs_pread_exact(fd, got, 4, 2, path), GS_EFORMAT, "file ends at byte 5, but 4 bytes at 2");
+    gs_assert_fails(gs_pread_exact(fd, got, 4, 2, path), GS_EFORMAT, path);
+    gs_assert_fails(gs_pread_exact(fd, got, 1, 1000, path), GS_EFORMAT, "file ends at byte 5,");
+    gs_assert_fails(gs_pread_exact(fd, got, 8, UINT64_MAX - 3, path), GS_EINVAL, "beyond what a file can hold");
+    gs_assert_fails(gs_pread_exact(fd, got, UINT64_MAX, 0, path), GS_EINVAL, "beyond");
+    gs_assert_fails(gs_pwrite_exact(fd, got, 1, 0, path), GS_EIO, "write of 1 bytes at 0 failed");
+    close(fd);
+}
+
+static void test_file__open_refuses_what_is_no_file(void **state)
+{
+    uint64_t bytes = 3;
+    int fd = 7;
+
+    gs_assert_fails(gs_file_open_read(&fd, &bytes, gs_test_path(*state, "absent")), GS_ENOTFOUND, "absent");
+    gs_assert_fails(gs_file_open_read(&fd, &bytes, *state), GS_EINVAL, "is a folder");
+    const char *const pipe_path = gs_test_path(*state, "pipe");
+    assert_int_equal(mkfifo(pipe_path, 0600), 0);
+    gs_assert_fails(gs_file_open_read(&fd, &bytes, pipe_path), GS_EINVAL, "pipe");
+    assert_int_equal(fd, 7);
+    assert_int_equal(bytes, 3);
+}
+
+static void test_file__read_all_keeps_its_limit(void **state)
+{
+    const char *const path = gs_test_path(*state, "all");
+    static char big[10000];
+    char *text = NULL;
+    uint64_t bytes = 0;
+
+    memset(big, 'x', sizeof(big));
+    gs_test_write_file(path, big, sizeof(big));
+    gs_assert_ok(gs_file_read_all(&text, &bytes, path, sizeof(big)));
+    assert_int_equal(bytes, sizeof(big));
+    assert_memory_equal(text, big, sizeof(big));
+    assert_int_equal(text[sizeof(big)], 0);
+    gs_free(text);
+
+    text = NULL;
+    gs_assert_fails(gs_file_read_all(&text, &bytes, path, sizeof(big) - 1), GS_EFORMAT, "larger than the 9999 bytes");
+    assert_null(text);
+
+    gs_test_write_file(path, "", 0);
+    gs_assert_ok(gs_file_read_all(&text, &bytes, path, 0));
+    assert_int_equal(bytes, 0);
+    assert_string_equal(text, "");
+    gs_free(text);
+}
+
+static void test_file__read_all_reads_files_of_unknown_size(void **state)
+{
+    char *text = NULL;
+    uint64_t bytes = 0;
+
+    (void)state;
+    gs_assert_ok(gs_file_read_all(&text, &bytes, "/proc/self/status", 1 << 20));
+    assert_int_equal(strlen(text), bytes);
+    assert_non_null(strstr(text, "VmRSS:"));
+    gs_free(text);
+    /* Its stat() says 0 and it has more than the first buffer: read by doubling. */
+    gs_assert_ok(gs_file_read_all(&text, &bytes, "/proc/self/maps", 1 << 24));
+    assert_int_equal(strlen(text), bytes);
+    gs_free(text);
+    gs_assert_fails(gs_file_read_all(&text, &bytes, "/proc/self/status", 100), GS_EFORMAT, "larger than the 100");
+}
+
+static void test_file__no_memory_is_said(void **state)
+{
+    const char *const path = gs_test_path(*state, "f");
+    char *text = NULL;
+    uint64_t bytes;
+
+    gs_test_write_file(path, "abc", 3);
+    gs_alloc_fail_nth(1);
+    gs_assert_fails(gs_file_read_all(&text, &bytes, path, 100), GS_ENOMEM, path);
+    gs_alloc_fail_nth(1);
+    assert_null(gs_path_join("a", "b"));
+    gs_alloc_fail_nth(0);
+}
+
+static void assert_file_is(const char *path, const char *want)
+{
+    char *text = NULL;
+    uint64_t bytes = 0;
+    gs_assert_ok(gs_file_read_all(&text, &bytes, path, 1 << 20));
+    assert_string_equal(text, want);
+    gs_free(text);
+}
+
+static void test_file__atomic_write_replaces(void **state)
+{
+    const char *const path = gs_test_path(*state, "m.json");
+
+    gs_assert_ok(gs_file_write_atomic(path, "old", 3));
+    gs_assert_ok(gs_file_write_atomic(path, "newer", 5));
+    assert_file_is(path, "newer");
+    assert_false(gs_path_exists(gs_test_path(*state, "m.json.tmp")));
+    gs_assert_fails(gs_file_write_atomic(gs_test_path(*state, "no/m.json"), "x", 1), GS_ENOTFOUND, "no/m.json.tmp");
+}
+
+/* A write that fails half way (here: the process may write no more than 4 KiB)
+ * leaves the old file as it was. */
+static void test_file__failed_atomic_write_changes_nothing(void **state)
+{
+    const char *const path = gs_test_path(*state, "kept");
+    static const char big[10000];
+    struct rlimit old, low;
+
+    gs_assert_ok(gs_file_write_atomic(path, "kept", 4));
+    signal(SIGXFSZ, SIG_IGN);
+    getrlimit(RLIMIT_FSIZE, &old);
+    low = old;
+    low.rlim_cur = 4096;
+    setrlimit(RLIMIT_FSIZE, &low);
+    const gs_status st = gs_file_write_atomic(path, big, sizeof(big));
+    setrlimit(RLIMIT_FSIZE, &old);
+    gs_assert_fails(st, GS_EIO, "kept.tmp: write of 10000 bytes");
+    assert_file_is(path, "kept");
+    assert_false(gs_path_exists(gs_test_path(*state, "kept.tmp")));
+}
+
+static void test_file__atomic_write_does_not_follow_a_planted_link(void **state)
+{
+    const char *const victim = gs_test_path(*state, "victim"), *const path = gs_test_path(*state, "out");
+
+    gs_test_write_file(victim, "mine", 4);
+    assert_int_equal(symlink(victim, gs_test_path(*state, "out.tmp")), 0);
+    gs_assert_fails(gs_file_write_atomic(path, "theirs", 6), GS_EINVAL, "out.tmp");
+    assert_file_is(victim, "mine");
+}
+
+static void test_file__relative_paths_work(void **state)
+{
+    char old[PATH_MAX];
+
+    assert_non_null(getcwd(old, sizeof(old)));
+    assert_int_equal(chdir(*state), 0);
+    const gs_status st = gs_file_write_atomic("here", "x", 1);
+    assert_int_equal(chdir(old), 0);
+    gs_assert_ok(st);
+    assert_true(gs_path_exists(gs_test_path(*state, "here")));
+}
+
+static void test_file__paths_join(void **state)
+{
+    static const char *const cases[][3] = {{"a", "b", "a/b"}, {"a/", "b", "a/b"}, {"", "b", "b"}, {"/", "b", "/b"}};
+
+    (void)state;
+    for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+        char *const path = gs_path_join(cases[i][0], cases[i][1]);
+        assert_string_equal(path, cases[i][2]);
+        gs_free(path);
+    }
+}
+
+static void test_file__mkdir_takes_what_is_there(void **state)
+{
+    const char *const dir = gs_test_path(*state, "d"), *const file = gs_test_path(*state, "f");
+
+    gs_assert_ok(gs_mkdir(dir));
+    gs_assert_ok(gs_mkdir(dir));
+    assert_true(gs_path_is_dir(dir));
+    gs_test_write_file(file, "", 0);
+    assert_true(gs_path_exists(file));
+    assert_false(gs_path_is_dir(file));
+    gs_assert_fails(gs_mkdir(file), GS_EEXIST, "is a file where a folder is needed");
+    gs_assert_fails(gs_mkdir(gs_test_path(*state, "x/y")), GS_ENOTFOUND, "x/y");
+}
+
+static void test_file__remove_tree_stays_inside(void **state)
+{
+    const char *const tree = gs_test_path(*state, "tree"), *const outside = gs_test_path(*state, "outside");
+
+    gs_assert_ok(gs_mkdir(outside));
+    gs_test_write_file(gs_test_path(*state, "outside/keep"), "k", 1);
+    gs_assert_ok(gs_mkdir(tree));
+    for (int i = 0; i < 100; i++)
+        gs_test_write_file(gs_test_path(*state, "tree/f%d", i), "x", 1);
+    gs_assert_ok(gs_mkdir(gs_test_path(*state, "tree/deep")));
+    gs_assert_ok(gs_mkdir(gs_test_path(*state, "tree/deep/er")));
+    gs_test_write_file(gs_test_path(*state, "tree/deep/er/f"), "x", 1);
+    assert_int_equal(symlink(outside, gs_test_path(*state, "tree/deep/link")), 0);
+
+    gs_assert_ok(gs_remove_tree(tree));
+    assert_false(gs_path_exists(tree));
+    assert_file_is(gs_test_path(*state, "outside/keep"), "k");
+    gs_assert_ok(gs_remove_tree(tree)); /* a missing one is fine */
+}
+
+static void test_file__remove_tree_refuses_what_is_no_folder(void **state)
+{
+    const char *const file = gs_test_path(*state, "file"), *const link = gs_test_path(*state, "link");
+    const char *const dir = gs_test_path(*state, "dir");
+
+    gs_test_write_file(file, "x", 1);
+    gs_assert_fails(gs_remove_tree(file), GS_EINVAL, "is not a folder");
+    gs_assert_ok(gs_mkdir(dir));
+    assert_int_equal(symlink(dir, link), 0);
+    gs_assert_fails(gs_remove_tree(link), GS_EINVAL, "is not a folder");
+    assert_true(gs_path_exists(file) && gs_path_is_dir(dir));
+}
+
+#define WITH_FOLDER(test) cmocka_unit_test_setup_teardown(test, gs_test_temp_setup, gs_test_temp_teardown)
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        WITH_FOLDER(test_file__reads_what_it_wrote),
+        WITH_FOLDER(test_file__says_where_it_ends),
+        WITH_FOLDER(test_file__open_refuses_what_is_no_file),
+        WITH_FOLDER(test_file__read_all_keeps_its_limit),
+        cmocka_unit_test(test_file__read_all_reads_files_of_unknown_size),
+        WITH_FOLDER(test_file__no_memory_is_said),
+        WITH_FOLDER(test_file__atomic_write_replaces),
+        WITH_FOLDER(test_file__failed_atomic_write_changes_nothing),
+        WITH_FOLDER(test_file__atomic_write_does_not_follow_a_planted_link),
+        WITH_FOLDER(test_file__relative_paths_work),
+        cmocka_unit_test(test_file__paths_join),
+        WITH_FOLDER(test_file__mkdir_takes_what_is_there),
+        WITH_FOLDER(test_file__remove_tree_stays_inside),
+        WITH_FOLDER(test_file__remove_tree_refuses_what_is_no_folder),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
