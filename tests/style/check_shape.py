@@ -1,0 +1,151 @@
+#!/usr/bin/env python3
+"""Are files and functions short, named once, and opened as the style says?
+
+    check_shape.py [ROOT]
+
+  * no C file in src/, cuda/, tools/, bench/ and tests/ is over 600 lines, and
+    no two have the same name;
+  * no function outside tests/ is over 60 lines from brace to brace, unless
+    tests/style/long_functions.txt lists it with a reason;
+  * a header opens with a comment and is guarded by GS_ROOM_FILE_H; any other
+    file opens with a comment or its first #include.
+
+Violations are printed as FILE:LINE: MESSAGE.
+"""
+import re
+import sys
+from pathlib import Path
+
+CODE = {".c", ".h", ".cu", ".cuh"}
+FOLDERS = ("src", "cuda", "tools", "bench", "tests")
+MOST_FILE_LINES = 600
+MOST_FUNCTION_LINES = 60
+ALLOW_LIST = "tests/style/long_functions.txt"
+
+TOKENS = re.compile(r"""/\*.*?\*/ | //[^\n]* | "(?:\\.|[^"\\\n])*" | '(?:\\.|[^'\\\n])*'
+                        | ^[ \t]*\#(?:\\\n|/\*.*?\*/|[^\n\\]|\\)*""", re.X | re.S | re.M)
+
+
+def bare(text):
+    """The text without comments, strings and preprocessor lines, line breaks kept."""
+    return TOKENS.sub(lambda m: re.sub(r"[^\n]", " ", m.group(0)), text)
+
+
+def name_before(code, brace):
+    """Name of the function whose body opens at `brace`; None if none does."""
+    i = brace - 1
+    while i >= 0 and code[i].isspace():
+        i -= 1
+    if i < 0 or code[i] != ")":
+        return None
+    depth = 0
+    while i >= 0:
+        depth += (code[i] == ")") - (code[i] == "(")
+        if depth == 0:
+            break
+        i -= 1
+    m = re.search(r"(\w+)\s*$", code[:max(i, 0)])
+    return m.group(1) if m else None
+
+
+def functions(text):
+    """(name, first line, lines) of every function; a negative line count means braces do not match."""
+    code, depth, start = bare(text), 0, None
+    for i, ch in enumerate(code):
+        if ch == "{":
+            if depth == 0:
+                name = name_before(code, i)
+                start = (name, i) if name else None
+            depth += 1
+        elif ch == "}":
+            depth -= 1
+            if depth == 0 and start:
+                first = code.count("\n", 0, start[1]) + 1
+                yield start[0], first, code.count("\n", start[1], i) + 1
+    if depth != 0:
+        yield "", text.count("\n") or 1, -1
+
+
+def read_allowed(path):
+    """{(file, function): [reason, line]} and faults of the list itself."""
+    allowed, faults = {}, []
+    lines = path.read_text(encoding="utf-8").splitlines() if path.is_file() else []
+    for number, line in enumerate(lines, 1):
+        if not line.strip() or line.startswith("#"):
+            continue
+        words = line.split(None, 2)
+        if len(words) < 3:
+            faults.append((path, number, "write FILE FUNCTION REASON"))
+        else:
+            allowed[words[0], words[1]] = number
+    return allowed, faults
+
+
+def opening_fault(path, relative, text):
+    """What is wrong with how the file opens."""
+    if relative == "src/gnnstream.h" and not text.strip():
+        return None  # not written yet
+    first = text.lstrip()
+    if path.suffix not in (".h", ".cuh"):
+        return None if first.startswith(("/*", "//", "#include")) else "opens with neither a comment nor an #include"
+    if not first.startswith(("/*", "//")):
+        return "a header opens with the question it answers, in a comment"
+    folders = [p for p in Path(relative).parts[:-1] if p != "src"]
+    wanted = "_".join(["GS", *folders, path.name]).upper()
+    wanted = re.sub(r"[^A-Z0-9]", "_", wanted)
+    m = re.search(r"^#ifndef (\w+)\n#define (\w+)", bare_comments(text), re.M)
+    if not m or m.group(1) != wanted or m.group(2) != wanted:
+        return f"its include guard is not {wanted}"
+    return None
+
+
+def bare_comments(text):
+    return re.sub(r"/\*.*?\*/", "", text, flags=re.S)
+
+
+def check_file(path, relative, allowed):
+    text = path.read_text(encoding="utf-8", errors="replace")
+    lines = text.count("\n")
+    if lines > MOST_FILE_LINES:
+        yield path, lines, f"{lines} lines; a file has at most {MOST_FILE_LINES}"
+    if relative.startswith(("src/", "cuda/")):
+        message = opening_fault(path, relative, text)
+        if message:
+            yield path, 1, message
+    if relative.startswith("tests/"):
+        return
+    for name, first, count in functions(text):
+        if count < 0:
+            yield path, first, "braces do not match, so its functions cannot be measured"
+        elif count > MOST_FUNCTION_LINES and allowed.pop((relative, name), None) is None:
+            yield (path, first, f"{name}() has {count} lines; a function has at most {MOST_FUNCTION_LINES}, "
+                                f"or a line with a reason in {ALLOW_LIST}")
+
+
+def check(root):
+    allowed, faults = read_allowed(root / ALLOW_LIST)
+    seen = {}
+    for folder in FOLDERS:
+        for path in sorted((root / folder).rglob("*")):
+            if path.suffix not in CODE or not path.is_file():
+                continue
+            relative = path.relative_to(root).as_posix()
+            if path.name in seen:
+                faults.append((path, 1, f"there is a {path.name} already: {seen[path.name]}"))
+            seen.setdefault(path.name, relative)
+            faults.extend(check_file(path, relative, allowed))
+    for (relative, name), number in allowed.items():
+        faults.append((root / ALLOW_LIST, number, f"{name}() of {relative} is not long (any more); take its line out"))
+    return faults
+
+
+def main():
+    root = Path(sys.argv[1] if len(sys.argv) > 1 else Path(__file__).parents[2]).resolve()
+    faults = check(root)
+    for path, number, message in faults:
+        print(f"{path.relative_to(root)}:{number}: {message}")
+    return 1 if faults else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,186 @@
+#!/usr/bin/env python3
+"""Do the style checks catch what they are there for? Each test plants one fault
+in a small tree that is otherwise clean."""
+import sys
+import tempfile
+import unittest
+from pathlib import Path
+
+sys.dont_write_bytecode = True
+sys.path.insert(0, str(Path(__file__).parent))
+import check_includes  # noqa: E402
+import check_shape  # noqa: E402
+
+TABLE = """# Rooms
+
+| rank | room | may include | knows |
+|---|---|---|---|
+| 0 | `src/base` | – | a |
+| 1 | `src/store` | base | b |
+| 1 | `src/mem` | base | c |
+| 4 | `src/schedule` | base mem, `store/chunk_table.h` | d |
+| 4 | `cuda` | base mem | e |
+| 5 | `src/train` | everything above | f |
+| 6 | `tools` | `gnnstream.h` | g |
+"""
+
+
+def header(guard):
+    return f"/* what */\n#ifndef {guard}\n#define {guard}\n#endif\n"
+
+
+CLEAN = {
+    "src/README.md": TABLE,
+    "src/gnnstream.h": "/* api */\n#ifndef GS_GNNSTREAM_H\n#define GS_GNNSTREAM_H\n#include <stdint.h>\n#endif\n",
+    "src/base/alloc.h": header("GS_BASE_ALLOC_H"),
+    "src/base/alloc.c": '#include "base/alloc.h"\n#include <stdlib.h>\n',
+    "src/store/chunk_table.h": header("GS_STORE_CHUNK_TABLE_H"),
+    "src/store/store_internal.h": header("GS_STORE_STORE_INTERNAL_H"),
+    "src/store/store.c": '#include "store/store_internal.h"\n#include "base/alloc.h"\n',
+    "src/mem/mem.c": '/* x */\n#include "base/alloc.h"\n',
+    "src/schedule/order.c": '#include "store/chunk_table.h"\n#include "base/alloc.h"\n',
+    "src/train/api.c": '#include "gnnstream.h"\n#include "store/chunk_table.h"\n#include <cjson/cJSON.h>\n',
+    "tools/main.c": '#include "gnnstream.h"\n#include "options.h"\n',
+    "tools/options.h": "/* x */\n",
+    "cuda/launch.cu": '#include "mem/slot.h"\n',
+    "tests/base/test_alloc.c": '#include "store/store_internal.h"\n',
+}
+
+
+def body(lines):
+    """A function whose braces span `lines` lines."""
+    return "static int f(int a, int (*g)(int))\n{\n" + "    a++; /* { */\n" * (lines - 2) + "}\n"
+
+
+class StyleTest(unittest.TestCase):
+    def faults(self, checker, changes=None):
+        with tempfile.TemporaryDirectory() as folder:
+            root = Path(folder).resolve()
+            for name, text in {**CLEAN, **(changes or {})}.items():
+                if text is not None:
+                    (root / name).parent.mkdir(parents=True, exist_ok=True)
+                    (root / name).write_text(text, encoding="utf-8")
+            return [f"{p.relative_to(root)}:{n}: {m}" for p, n, m in checker.check(root)]
+
+    def only(self, checker, changes, place, part):
+        """Exactly one fault, at `place`, that says `part`."""
+        faults = self.faults(checker, changes)
+        self.assertEqual(len(faults), 1, faults)
+        self.assertTrue(faults[0].startswith(place + ": "), faults)
+        self.assertIn(part, faults[0])
+
+    def test_clean_tree_has_no_faults(self):
+        self.assertEqual(self.faults(check_includes), [])
+        self.assertEqual(self.faults(check_shape), [])
+
+
+class IncludesTest(StyleTest):
+    def planted(self, name, text, line, part):
+        self.only(check_includes, {name: text}, f"{name}:{line}", part)
+
+    def test_upward_arrow(self):
+        self.planted("src/base/alloc.c", '/* a\n */\n#include "store/chunk_table.h"\n', 3,
+                     "base may not include store/chunk_table.h")
+
+    def test_sideways_arrow(self):
+        self.planted("src/mem/mem.c", '#include "store/chunk_table.h"\n', 1, "mem may not include")
+
+    def test_angle_brackets_do_not_hide_it(self):
+        self.planted("src/mem/mem.c", "#  include <store/chunk_table.h>\n", 1, "mem may not include")
+
+    def test_single_header_permission_is_for_that_header(self):
+        self.planted("src/schedule/order.c", '#include "store/store.h"\n', 1, "schedule may not include store/store.h")
+
+    def test_internal_header_of_another_room(self):
+        self.planted("src/train/api.c", '#include "store/store_internal.h"\n', 1, "is for store and its tests only")
+
+    def test_public_header_is_for_train_and_tools(self):
+        self.planted("src/store/store.c", '#include "gnnstream.h"\n', 1, "store may not include gnnstream.h")
+
+    def test_tools_include_nothing_below_the_api(self):
+        self.planted("tools/main.c", '#include "gnnstream.h"\n#include "base/alloc.h"\n', 2, "tools may not include")
+
+    def test_cuda_knows_nothing_above_device(self):
+        self.planted("cuda/launch.cu", '#include "train/loss.h"\n', 1, "cuda may not include")
+
+    def test_public_header_stands_alone(self):
+        self.planted("src/gnnstream.h", '/* x */\n#include "base/status.h"\n', 2, "must stand alone")
+
+    def test_header_without_its_room(self):
+        self.planted("src/store/store.c", '#include "store_internal.h"\n', 1, "not named by its room")
+
+    def test_room_outside_the_table(self):
+        self.planted("src/extra/extra.c", '#include "base/alloc.h"\n', 1, "not in the table")
+
+    def test_unknown_folder(self):
+        self.planted("src/store/store.c", '#include "nowhere/x.h"\n', 1, "in no room of the table")
+
+    def test_comments_and_strings_are_no_includes(self):
+        text = '/*\n#include "train/a.h"\n*/\n// #include "train/a.h"\nconst char *s = "/*";\n#include "base/alloc.h"\n'
+        self.assertEqual(self.faults(check_includes, {"src/store/store.c": text}), [])
+
+    def test_include_after_a_string_like_a_comment(self):
+        self.planted("src/store/store.c", 'const char *s = "/*";\n#include "train/a.h"\n/* */\n', 2, "may not include")
+
+    def test_table_with_an_upward_row(self):
+        table = TABLE.replace("| `src/store` | base |", "| `src/store` | base mem |")
+        self.planted("src/README.md", table, 6, "no room above it")
+
+    def test_missing_table(self):
+        faults = self.faults(check_includes, {"src/README.md": "# nothing\n"})
+        self.assertTrue(faults[0].startswith("src/README.md:1: no room table"), faults)
+
+
+class ShapeTest(StyleTest):
+    def planted(self, name, text, line, part, **others):
+        self.only(check_shape, {name: text, **others}, f"{name}:{line}", part)
+
+    def test_sixty_lines_are_fine(self):
+        self.assertEqual(self.faults(check_shape, {"src/mem/mem.c": "/* x */\n" + body(60)}), [])
+
+    def test_long_function(self):
+        self.planted("src/mem/mem.c", "/* x */\n" + body(61), 3, "f() has 61 lines")
+
+    def test_long_function_after_others(self):
+        text = '#include "a.h"\n#define M(x) { \\\n  x\nstruct s { int a; };\nint t[] = { 1, 2 };\n' \
+               'char c = \'{\';\nint g(void) { return 1; }\n' + body(70)
+        self.planted("src/mem/mem.c", text, 9, "f() has 70 lines")
+
+    def test_allowed_long_function(self):
+        changes = {"src/mem/mem.c": "/* x */\n" + body(61),
+                   "tests/style/long_functions.txt": "# list\nsrc/mem/mem.c f a flat switch\n"}
+        self.assertEqual(self.faults(check_shape, changes), [])
+
+    def test_allowed_without_a_reason(self):
+        changes = {"tests/style/long_functions.txt": "src/mem/mem.c f\n"}
+        self.only(check_shape, changes, "tests/style/long_functions.txt:1", "REASON")
+
+    def test_allowed_but_not_long(self):
+        changes = {"tests/style/long_functions.txt": "src/mem/mem.c f because\n"}
+        self.only(check_shape, changes, "tests/style/long_functions.txt:1", "is not long")
+
+    def test_unbalanced_braces(self):
+        self.planted("src/mem/mem.c", "/* x */\nint f(void)\n{\n", 3, "braces do not match")
+
+    def test_long_file(self):
+        self.planted("tests/mem/test_mem.c", "int x;\n" * 601, 601, "601 lines")
+        self.assertEqual(self.faults(check_shape, {"tests/mem/test_mem.c": "int x;\n" * 600}), [])
+
+    def test_same_name_twice(self):
+        self.planted("src/store/alloc.c", "/* x */\n", 1, "there is a alloc.c already: src/base/alloc.c")
+
+    def test_wrong_guard(self):
+        self.planted("src/base/alloc.h", header("GS_ALLOC_H"), 1, "not GS_BASE_ALLOC_H")
+
+    def test_missing_guard(self):
+        self.planted("src/base/alloc.h", "/* x */\nint a;\n", 1, "not GS_BASE_ALLOC_H")
+
+    def test_header_without_a_comment(self):
+        self.planted("src/base/alloc.h", header("GS_BASE_ALLOC_H").split("\n", 1)[1], 1, "opens with the question")
+
+    def test_source_that_opens_with_code(self):
+        self.planted("src/mem/mem.c", "int x;\n", 1, "opens with neither")
+
+
+if __name__ == "__main__":
+    unittest.main()
