@@ -1,0 +1,388 @@
+/* io.c - the request table: cuts requests into pieces, in the order in which
+ * they came, and puts what became of the pieces together again. */
+#include "io/io.h"
+
+#include <assert.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/alloc.h"
+#include "base/size.h"
+#include "io/io_internal.h"
+
+typedef struct slot {
+    struct slot *next;     /* in the list of free, pending or done ones, or in none */
+    gs_io_request request;
+    uint64_t cut;          /* bytes that pieces were made of */
+    uint32_t pieces;       /* under way */
+    gs_status status;      /* of the first piece that failed */
+    int error;
+} slot;
+
+typedef struct slot_list {
+    slot *head, *tail;
+} slot_list;
+
+struct gs_io {
+    /* set by gs_io_open() */
+    const gs_io__ops *ops;
+    void *backend;
+    uint32_t depth;
+    uint64_t piece_bytes;
+    slot *slots;
+    gs_io__piece *pieces;
+    char note[GS_IO__NOTE_BYTES];
+    /* by gs_io_add_file() */
+    gs_io__file *files;
+    uint32_t file_count, file_capacity;
+    bool buffered;         /* tests: no O_DIRECT */
+    /* as requests come and go */
+    slot_list free, pending, done; /* only the head of `pending` is cut in part */
+    gs_io__list free_pieces;
+    gs_io__list refused;   /* failed by the fault hook before they went out */
+    uint32_t outstanding;  /* submitted and not yet reaped */
+    gs_io_counters counters;
+    gs_io_fault_fn fault;
+    void *fault_context;
+};
+
+static void push_slot(slot_list *l, slot *s)
+{
+    s->next = NULL;
+    if (l->head == NULL)
+        l->head = s;
+    else
+        l->tail->next = s;
+    l->tail = s;
+}
+
+static slot *pop_slot(slot_list *l)
+{
+    slot *const s = l->head;
+    if (s != NULL)
+        l->head = s->next;
+    return s;
+}
+
+/* --- opening and closing --- */
+
+static gs_status fill_defaults(gs_io_config *c)
+{
+    if (c->requests == 0)
+        c->requests = 64;
+    if (c->depth == 0)
+        c->depth = GS_IO_DEPTH;
+    if (c->piece_bytes == 0)
+        c->piece_bytes = GS_IO_PIECE_BYTES;
+    if (c->requests > GS_IO__MAX_REQUESTS || c->depth > GS_IO__MAX_DEPTH || c->piece_bytes > GS_GIB)
+        return gs_fail(GS_EINVAL, "I/O: %u requests, depth %u, pieces of %llu bytes: at most %u, %u and %llu are possible",
+                       c->requests, c->depth, (unsigned long long)c->piece_bytes, GS_IO__MAX_REQUESTS,
+                       GS_IO__MAX_DEPTH, (unsigned long long)GS_GIB);
+    c->piece_bytes = gs_align_up(c->piece_bytes, GS_BLOCK_BYTES);
+    return GS_OK;
+}
+
+/* GS_IO in the environment decides what the caller left open. */
+static gs_status choose_backend(gs_io_backend *out)
+{
+    const char *const word = getenv("GS_IO");
+    if (*out != GS_IO_AUTO || word == NULL || *word == '\0')
+        return GS_OK;
+    if (strcmp(word, "uring") == 0)
+        *out = GS_IO_URING;
+    else if (strcmp(word, "threads") == 0)
+        *out = GS_IO_THREADS;
+    else
+        return gs_fail(GS_EINVAL, "environment variable GS_IO is '%s'; set it to uring or threads, or unset it", word);
+    return GS_OK;
+}
+
+static gs_status open_backend(gs_io *io, const gs_io_config *config)
+{
+    if (config->backend != GS_IO_THREADS) {
+        const gs_status st = gs_io__uring_ops.open(&io->backend, config, io->note);
+        if (st == GS_OK)
+            io->ops = &gs_io__uring_ops;
+        if (st == GS_OK || st != GS_EUNSUPPORTED || config->backend == GS_IO_URING)
+            return st;
+    }
+    const gs_status st = gs_io__threads_ops.open(&io->backend, config, io->note);
+    if (st == GS_OK)
+        io->ops = &gs_io__threads_ops;
+    return st;
+}
+
+static gs_status take_tables(gs_io *io, uint32_t requests)
+{
+    io->slots = gs_calloc(requests, sizeof(*io->slots));
+    io->pieces = gs_calloc(io->depth, sizeof(*io->pieces));
+    if (io->slots == NULL || io->pieces == NULL)
+        return gs_fail(GS_ENOMEM, "out of memory for %u I/O requests", requests);
+    for (uint32_t i = 0; i < requests; i++)
+        push_slot(&io->free, &io->slots[i]);
+    for (uint32_t i = 0; i < io->depth; i++)
+        gs_io__push(&io->free_pieces, &io->pieces[i]);
+    return GS_OK;
+}
+
+gs_status gs_io_open(gs_io **out, const gs_io_config *config)
+{
+    gs_io_config c = *config;
+    gs_io *io = NULL;
+    gs_status st;
+
+    if ((st = fill_defaults(&c)) != GS_OK || (st = choose_backend(&c.backend)) != GS_OK)
+        return st;
+    if ((io = gs_calloc(1, sizeof(*io))) == NULL)
+        return gs_fail(GS_ENOMEM, "out of memory for I/O");
+    io->depth = c.depth;
+    io->piece_bytes = c.piece_bytes;
+    if ((st = take_tables(io, c.requests)) != GS_OK || (st = open_backend(io, &c)) != GS_OK)
+        goto done;
+    *out = io;
+    io = NULL; /* now the caller's */
+done:
+    gs_io_close(io);
+    return st;
+}
+
+void gs_io_close(gs_io *io)
+{
+    gs_io_completion done;
+
+    if (io == NULL)
+        return;
+    while (io->outstanding > 0)
+        gs_io_reap(io, &done, 1, true);
+    if (io->ops != NULL)
+        io->ops->close(io->backend);
+    for (uint32_t i = 0; i < io->file_count; i++)
+        gs_io__file_close(&io->files[i]);
+    gs_free(io->files);
+    gs_free(io->pieces);
+    gs_free(io->slots);
+    gs_free(io);
+}
+
+const char *gs_io_backend_name(const gs_io *io) { return io->ops->name(io->backend); }
+const char *gs_io_fallback_reason(const gs_io *io) { return io->note; }
+
+/* --- files --- */
+
+gs_status gs_io_add_file(gs_io *io, uint32_t *index, const char *path, gs_io_mode mode)
+{
+    gs_status st;
+
+    if (io->file_count == io->file_capacity) {
+        const uint32_t capacity = io->file_capacity == 0 ? 16 : io->file_capacity * 2;
+        gs_io__file *const files = gs_realloc(io->files, capacity * sizeof(*files));
+        if (files == NULL)
+            return gs_fail(GS_ENOMEM, "%s: out of memory opening it", path);
+        io->files = files;
+        io->file_capacity = capacity;
+    }
+    st = gs_io__file_open(&io->files[io->file_count], path, mode, io->buffered);
+    if (st != GS_OK)
+        return st;
+    io->ops->add_file(io->backend, io->file_count, io->files[io->file_count].fd);
+    *index = io->file_count++;
+    return GS_OK;
+}
+
+bool gs_io_is_direct(const gs_io *io, uint32_t file)
+{
+    assert(file < io->file_count);
+    return io->files[file].direct;
+}
+
+gs_status gs_io_set_size(gs_io *io, uint32_t file, uint64_t bytes)
+{
+    assert(file < io->file_count);
+    return gs_io__file_set_size(&io->files[file], bytes);
+}
+
+void gs_io__force_buffered(gs_io *io, bool on) { io->buffered = on; }
+
+/* --- pieces --- */
+
+/* Sends a piece, or what is left of one, out. */
+static void issue(gs_io *io, gs_io__piece *p)
+{
+    const gs_io_request *const whole = &io->slots[p->slot].request;
+    int error = 0;
+
+    p->length = p->counts = p->left;
+    p->direct = io->files[p->file].direct;
+    if (io->fault != NULL) {
+        const gs_io_request piece = {.file = p->file, .write = p->write, .offset = p->offset,
+                                     .length = p->left, .memory = p->memory, .tag = whole->tag};
+        error = io->fault(io->fault_context, &piece, &p->counts);
+        p->counts = GS_MIN(p->counts, p->left);
+        /* O_DIRECT moves whole blocks; what goes beyond `counts` is as if it had not moved. */
+        p->length = p->direct ? GS_MIN(gs_align_up(p->counts, GS_BLOCK_BYTES), p->left) : p->counts;
+    }
+    if (error != 0) {
+        p->result = -error;
+        gs_io__push(&io->refused, p);
+        return;
+    }
+    io->ops->queue(io->backend, p);
+}
+
+/* Cuts pending requests while there are pieces to be had: the order of
+ * submission is the order in which the device sees them. */
+static void feed(gs_io *io)
+{
+    while (io->pending.head != NULL && io->free_pieces.head != NULL) {
+        slot *const s = io->pending.head;
+        gs_io__piece *const p = gs_io__pop(&io->free_pieces);
+        const uint64_t bytes = GS_MIN(s->request.length - s->cut, io->piece_bytes);
+
+        p->slot = (uint32_t)(s - io->slots);
+        p->file = s->request.file;
+        p->fd = io->files[p->file].fd;
+        p->write = s->request.write;
+        p->tries = 0;
+        p->offset = s->request.offset + s->cut;
+        p->memory = (char *)s->request.memory + s->cut;
+        p->left = bytes;
+        s->cut += bytes;
+        s->pieces++;
+        if (s->cut == s->request.length)
+            pop_slot(&io->pending);
+        io->counters.pieces++;
+        issue(io, p);
+    }
+}
+
+static void fail_request(gs_io *io, slot *s, gs_status st, int error)
+{
+    if (s->status == GS_OK) {
+        s->status = st;
+        s->error = error;
+    }
+    if (s->cut < s->request.length) { /* no more pieces of this one */
+        assert(io->pending.head == s);
+        pop_slot(&io->pending);
+        s->cut = s->request.length;
+    }
+}
+
+static void settle(gs_io *io, gs_io__piece *p)
+{
+    slot *const s = &io->slots[p->slot];
+    gs_status st = GS_OK;
+    uint64_t moved = 0;
+    int error = 0;
+    const gs_io__verdict verdict = gs_io__judge(p, &io->files[p->file], &moved, &st, &error);
+
+    *(p->write ? &io->counters.written_bytes : &io->counters.read_bytes) += moved;
+    if (verdict == GS_IO__FAILED)
+        fail_request(io, s, st, error);
+    if (verdict == GS_IO__AGAIN && s->status == GS_OK) {
+        io->counters.retries++;
+        issue(io, p);
+        return;
+    }
+    gs_io__push(&io->free_pieces, p);
+    if (--s->pieces == 0 && s->cut == s->request.length)
+        push_slot(&io->done, s);
+}
+
+/* One round: what has ended makes room for what is next. */
+static void turn(gs_io *io, bool wait)
+{
+    gs_io__list ended = io->refused;
+    gs_io__piece *p;
+
+    io->refused = (gs_io__list){0};
+    io->ops->collect(io->backend, &ended);
+    while ((p = gs_io__pop(&ended)) != NULL)
+        settle(io, p);
+    feed(io);
+    /* With a request outstanding and none done, pieces of it are with the backend now. */
+    wait = wait && io->outstanding > 0 && io->done.head == NULL && io->refused.head == NULL;
+    io->ops->submit(io->backend, wait);
+}
+
+/* --- requests --- */
+
+static gs_status check_request(const gs_io *io, const gs_io_request *r)
+{
+    if (r->file >= io->file_count)
+        return gs_fail(GS_EINVAL, "I/O request for file %u of %u", r->file, io->file_count);
+    const gs_io__file *const f = &io->files[r->file];
+    const char *const what = r->write ? "write" : "read";
+    uint64_t end;
+    if (r->length == 0 || r->memory == NULL || !gs_add_u64(&end, r->offset, r->length) || end > INT64_MAX)
+        return gs_fail(GS_EINVAL, "%s: %s of %llu bytes at %llu is not possible", f->path, what,
+                       (unsigned long long)r->length, (unsigned long long)r->offset);
+    if (r->write && !f->writable)
+        return gs_fail(GS_EINVAL, "%s: write to a file that is open for reading only", f->path);
+    if (f->direct && ((r->offset | r->length | (uintptr_t)r->memory) & (GS_BLOCK_BYTES - 1)) != 0)
+        return gs_fail(GS_EINVAL, "%s: %s of %llu bytes at %llu to memory at %p is not aligned to %llu bytes", f->path,
+                       what, (unsigned long long)r->length, (unsigned long long)r->offset, r->memory,
+                       (unsigned long long)GS_BLOCK_BYTES);
+    return GS_OK;
+}
+
+gs_status gs_io_submit(gs_io *io, const gs_io_request *request)
+{
+    const gs_status st = check_request(io, request);
+    if (st != GS_OK)
+        return st;
+    slot *const s = pop_slot(&io->free);
+    if (s == NULL)
+        return GS_EAGAIN; /* no text: callers meet this all the time */
+    s->request = *request;
+    s->cut = 0;
+    s->pieces = 0;
+    s->status = GS_OK;
+    s->error = 0;
+    push_slot(&io->pending, s);
+    io->outstanding++;
+    io->counters.requests++;
+    return GS_OK;
+}
+
+uint32_t gs_io_reap(gs_io *io, gs_io_completion *out, uint32_t max, bool wait)
+{
+    uint32_t count = 0;
+
+    wait = wait && max > 0;
+    do /* a round that waited has not looked yet at what it waited for */
+        turn(io, wait);
+    while (wait && io->done.head == NULL && io->outstanding > 0);
+    while (count < max && io->done.head != NULL) {
+        slot *const s = pop_slot(&io->done);
+        out[count++] = (gs_io_completion){.tag = s->request.tag, .status = s->status, .error = s->error};
+        push_slot(&io->free, s);
+        io->outstanding--;
+    }
+    return count;
+}
+
+uint32_t gs_io_outstanding(const gs_io *io) { return io->outstanding; }
+void gs_io_get_counters(const gs_io *io, gs_io_counters *out) { *out = io->counters; }
+
+gs_status gs_io_explain(const gs_io *io, const gs_io_request *request, const gs_io_completion *done)
+{
+    const char *const path = request->file < io->file_count ? io->files[request->file].path : "?";
+    const char *const what = request->write ? "write" : "read";
+    const unsigned long long bytes = request->length, offset = request->offset;
+
+    if (done->status == GS_OK)
+        return GS_OK;
+    if (done->status == GS_EFORMAT)
+        return gs_fail(GS_EFORMAT, "%s: file ends inside a read of %llu bytes at %llu; it was cut short, make it again",
+                       path, bytes, offset);
+    return gs_fail(done->status, "%s: %s of %llu bytes at %llu failed: %s", path, what, bytes, offset,
+                   strerror(done->error));
+}
+
+void gs_io_set_fault(gs_io *io, gs_io_fault_fn fn, void *context)
+{
+    io->fault = fn;
+    io->fault_context = context;
+}
