@@ -5,7 +5,12 @@
  * Requests of any size are cut into pieces inside, resubmitted when short, and
  * complete once. End of file inside a read is an error; EINTR and EAGAIN are not.
  *
- * Threads: one thread owns a gs_io and makes all calls.
+ * Which of the two: gs_io_config.backend; with GS_IO_AUTO the environment
+ * variable GS_IO ("uring" or "threads") decides, and where it is not set,
+ * io_uring is tried first.
+ *
+ * Threads: one thread owns a gs_io and makes all calls. Memory: all of it is
+ * taken by gs_io_open() and gs_io_add_file(); submit and reap allocate nothing.
  * Units: bytes. Alignment: a file opened `direct` wants offset, length and
  * address in multiples of GS_BLOCK_BYTES.
  */
@@ -18,13 +23,16 @@
 
 #include "base/status.h"
 
+#define GS_IO_DEPTH 32u
+#define GS_IO_PIECE_BYTES (1024u * 1024u)
+
 typedef enum gs_io_backend { GS_IO_AUTO, GS_IO_URING, GS_IO_THREADS } gs_io_backend;
 
 typedef struct gs_io_config {
     gs_io_backend backend;
-    uint32_t requests;    /* most requests outstanding at a time (pieces: see piece_bytes) */
-    uint32_t depth;       /* most pieces in the kernel at a time; 0: 32 */
-    uint64_t piece_bytes; /* 0: 1 MiB */
+    uint32_t requests;    /* most requests outstanding at a time (pieces: see piece_bytes); 0: 64 */
+    uint32_t depth;       /* most pieces in the kernel at a time, up to 4096; 0: GS_IO_DEPTH */
+    uint64_t piece_bytes; /* rounded up to GS_BLOCK_BYTES, up to 1 GiB; 0: GS_IO_PIECE_BYTES */
     /* Memory that requests will point into, registered with the kernel where it
      * allows (RLIMIT_MEMLOCK); requests elsewhere work too, a little slower. */
     struct gs_io_buffer {
@@ -51,28 +59,45 @@ typedef struct gs_io_completion {
 } gs_io_completion;
 
 typedef struct gs_io_counters {
-    uint64_t read_bytes, written_bytes, requests, pieces, retries;
+    uint64_t read_bytes, written_bytes; /* moved, by pieces that have ended */
+    uint64_t requests;                  /* submitted */
+    uint64_t pieces;                    /* cut from them */
+    uint64_t retries;                   /* pieces that went out again: short, interrupted */
 } gs_io_counters;
 
-/* GS_ENOMEM, GS_EUNSUPPORTED (GS_IO_URING asked for and not to be had). */
+/* Takes all memory, starts the ring or the threads. The buffers must outlive the gs_io.
+ * GS_ENOMEM, GS_EUNSUPPORTED (io_uring asked for and not to be had),
+ * GS_EINVAL (a size out of range, GS_IO set to an unknown word). */
 gs_status gs_io_open(gs_io **out, const gs_io_config *config);
 /* Waits for what is outstanding, closes its files, frees. NULL is allowed. */
 void gs_io_close(gs_io *io);
 /* "io_uring", "io_uring (unregistered buffers)" or "threads". */
 const char *gs_io_backend_name(const gs_io *io);
-/* What kept io_uring from being used, "" where it is used. */
+/* What kept io_uring, or its registered buffers, from being used; "" where nothing did. */
 const char *gs_io_fallback_reason(const gs_io *io);
 
 typedef enum gs_io_mode { GS_IO_READ = 0, GS_IO_WRITE = 1, GS_IO_CREATE = 2 } gs_io_mode;
 /* Opens `path` with O_DIRECT where the file system has it (else buffered, and
  * drops what it read from the page cache as it goes). GS_IO_CREATE makes or empties the
- * file, for reading and writing. `*index` is for requests. */
+ * file, for reading and writing. `*index` is for requests. Blocks.
+ * GS_ENOTFOUND, GS_EINVAL (neither a file nor a block device), GS_EIO, GS_ENOMEM. */
 gs_status gs_io_add_file(gs_io *io, uint32_t *index, const char *path, gs_io_mode mode);
+/* True where the file is open with O_DIRECT. A file system that takes the flag and then
+ * refuses a transfer (EINVAL) turns this to false during the run. */
+bool gs_io_is_direct(const gs_io *io, uint32_t file);
+/* Gives a writable file `bytes` bytes, with space reserved where the file
+ * system can: ENOSPC shows here and not in the middle of an epoch, and direct
+ * writes within the size need no exclusive lock on the file (writes
+ * that extend it do, one after the other). Blocks. GS_EIO ("disk full", size as it was), GS_EINVAL. */
+gs_status gs_io_set_size(gs_io *io, uint32_t file, uint64_t bytes);
 
-/* Never blocks on the device. GS_EAGAIN when `requests` are outstanding (nothing was taken). */
+/* Queues a request; gs_io_reap() hands it to the kernel. Never blocks on the device.
+ * GS_EAGAIN when `requests` are outstanding, GS_EINVAL (unknown file, a file
+ * opened for reading only, length 0, misaligned for a direct file); nothing was taken then. */
 gs_status gs_io_submit(gs_io *io, const gs_io_request *request);
-/* Gives up to `max` completions; with `wait`, blocks for at least one if any is
- * outstanding. Also feeds further pieces to the kernel, so call it often. */
+/* Gives up to `max` completions; with `wait` (and max > 0), blocks for at least one if any is
+ * outstanding. Also feeds further pieces to the kernel, in one system call, so call it
+ * often, and once after a run of submits. */
 uint32_t gs_io_reap(gs_io *io, gs_io_completion *out, uint32_t max, bool wait);
 uint32_t gs_io_outstanding(const gs_io *io);
 void gs_io_get_counters(const gs_io *io, gs_io_counters *out);
@@ -80,8 +105,9 @@ void gs_io_get_counters(const gs_io *io, gs_io_counters *out);
 /* Records "PATH: read of N bytes at OFFSET failed: ..." as the last error. */
 gs_status gs_io_explain(const gs_io *io, const gs_io_request *request, const gs_io_completion *done);
 
-/* Test hook: called for each piece before it goes out; may shorten it
- * (*length) or fail it (return an errno). NULL: none. */
+/* Test hook: called for each piece before it goes out, again when it goes out again;
+ * may shorten what counts of it (*length; 0 reads as end of file) or fail it
+ * (return an errno). NULL: none. */
 typedef int (*gs_io_fault_fn)(void *context, const gs_io_request *piece, uint64_t *length);
 void gs_io_set_fault(gs_io *io, gs_io_fault_fn fn, void *context);
 

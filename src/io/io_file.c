@@ -2,6 +2,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <sys/stat.h>
+#include <sys/statvfs.h>
 #include <unistd.h>
 
 #include "base/alloc.h"
@@ -72,6 +73,17 @@ void gs_io__file_close(gs_io__file *file)
     file->path = NULL;
 }
 
+/* Asking for more than there is would first take all that there is, which
+ * others may need. What is kept for the superuser is left alone. */
+static bool disk_has(int fd, const struct stat *now, uint64_t bytes)
+{
+    struct statvfs v;
+    const uint64_t allocated = (uint64_t)now->st_blocks * 512;
+    if (bytes <= allocated || fstatvfs(fd, &v) != 0 || v.f_blocks == 0)
+        return true;
+    return gs_div_up(bytes - allocated, v.f_frsize) <= v.f_bavail;
+}
+
 /* 0 or an errno. fallocate() allocates blocks, which posix_fallocate() would
  * imitate by writing where a file system cannot; a sparse file serves there. */
 static int reserve(int fd, uint64_t bytes)
@@ -99,7 +111,11 @@ gs_status gs_io__file_set_size(const gs_io__file *file, uint64_t bytes)
         return gs_fail(GS_EINVAL, "%s: a file cannot have %llu bytes", file->path, (unsigned long long)bytes);
     if (fstat(file->fd, &info) != 0)
         return gs_fail_errno(errno, "%s: cannot be examined", file->path);
-    if (bytes > 0)
+    if (S_ISBLK(info.st_mode))
+        return gs_fail(GS_EINVAL, "%s: is a block device, its size cannot be set", file->path);
+    if (!disk_has(file->fd, &info, bytes))
+        error = ENOSPC;
+    else if (bytes > 0)
         error = reserve(file->fd, bytes);
     if (error == 0 && ftruncate(file->fd, (off_t)bytes) != 0)
         error = errno;

@@ -9,6 +9,8 @@
 
 /* A transfer that moves nothing this many times in a row is given up. */
 #define MAX_TRIES 1000u
+/* The page cache keeps up to this much as one folio, and drops it only whole. */
+#define FOLIO_BYTES (2 * GS_MIB)
 
 static gs_io__verdict fail(gs_status *st, int *error, gs_status why, int number)
 {
@@ -52,6 +54,14 @@ static bool ends_before(const gs_io__file *file, uint64_t end)
     return fstat(file->fd, &info) == 0 && S_ISREG(info.st_mode) && (uint64_t)info.st_size <= end;
 }
 
+/* The page cache is no place for a stream. A folio that began in an earlier
+ * piece goes with the piece that ends it. */
+static void drop_behind(const gs_io__file *file, uint64_t start, uint64_t end)
+{
+    start -= GS_MIN(start, FOLIO_BYTES);
+    posix_fadvise(file->fd, (off_t)start, (off_t)(end - start), POSIX_FADV_DONTNEED);
+}
+
 gs_io__verdict gs_io__judge(gs_io__piece *p, gs_io__file *file, uint64_t *moved, gs_status *st, int *error)
 {
     if (p->result < 0)
@@ -66,10 +76,8 @@ gs_io__verdict gs_io__judge(gs_io__piece *p, gs_io__file *file, uint64_t *moved,
             return fail(st, error, GS_EFORMAT, 0);
         bytes = gs_align_down(bytes, GS_BLOCK_BYTES); /* what is left must stay aligned */
     }
-    /* The page cache is no place for a stream; only a buffered file left any there. */
-    if (!p->write && !p->direct && bytes > 0)
-        posix_fadvise(file->fd, (off_t)p->offset, (off_t)bytes, POSIX_FADV_DONTNEED);
-
+    if (!p->write && !p->direct)
+        drop_behind(file, p->offset, p->offset + bytes);
     p->offset += bytes;
     p->memory += bytes;
     p->left -= bytes;
