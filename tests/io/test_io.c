@@ -328,14 +328,15 @@ static void counters_add_up(void **state)
     const bed_case *const c = *state;
     gs_io_counters n;
     bed b;
-    bed_open(&b, c, 4, 4, 8192, 64 * 4096);
+    bed_open(&b, c, 4, 4, 8192, 87 * 4096);
     bed_make_file(&b, "count", 64 * 4096, 9);
     const uint32_t file = bed_add(&b, "count", GS_IO_WRITE);
     gs_io_get_counters(b.io, &n);
     assert_int_equal(n.requests + n.pieces + n.read_bytes + n.written_bytes + n.retries, 0);
     const uint64_t blocks[] = {1, 2, 3, 64, 17};
-    for (size_t i = 0; i < GS_ARRAY_LEN(blocks); i++)
-        bed_submit(&b, &(gs_io_request){.file = file, .length = blocks[i] * 4096, .memory = b.memory});
+    uint8_t *at = b.memory;
+    for (size_t i = 0; i < GS_ARRAY_LEN(blocks); at += blocks[i] * 4096, i++)
+        bed_submit(&b, &(gs_io_request){.file = file, .length = blocks[i] * 4096, .memory = at});
     bed_drain(&b);
     bed_submit(&b, &(gs_io_request){.file = file, .write = true, .length = 5 * 4096, .memory = b.memory});
     bed_drain(&b);
@@ -425,13 +426,13 @@ static void memory_may_lie_anywhere(void **state)
 static void nothing_is_allocated_after_opening(void **state)
 {
     bed b;
-    bed_open(&b, *state, 16, 4, 4096, 64 * 4096);
-    bed_make_file(&b, "f", 64 * 4096, 11);
+    bed_open(&b, *state, 16, 4, 4096, 64 * 8 * 4096);
+    bed_make_file(&b, "f", 8 * 4096, 11);
     const uint32_t file = bed_add(&b, "f", GS_IO_READ);
     const uint64_t before = gs_alloc_frozen_count();
     gs_alloc_freeze(true);
     for (uint64_t i = 0; i < 64; i++)
-        bed_submit(&b, &(gs_io_request){.file = file, .length = 64 * 4096, .memory = b.memory, .tag = i});
+        bed_submit(&b, &(gs_io_request){.file = file, .length = 8 * 4096, .memory = b.memory + i * 8 * 4096});
     bed_drain(&b);
     gs_alloc_freeze(false);
     assert_int_equal(gs_alloc_frozen_count() - before, 0);

@@ -443,9 +443,10 @@ static void test_io_system__signals_do_not_disturb(void **state)
         assert_int_equal(sigaction(SIGALRM, &action, &before), 0);
         alarms = 0;
         setitimer(ITIMER_REAL, &every, NULL);
-        for (int n = 0; n < 2000 && (n < 20 || alarms < 5); n++)
+        for (int n = 0; n < 2000 && (n < 20 || alarms < 5); n++) {
             bed_submit(&b, &(gs_io_request){.file = file, .length = GS_MIB, .memory = b.memory});
-        bed_drain(&b);
+            bed_drain(&b);
+        }
         setitimer(ITIMER_REAL, &never, NULL);
         assert_int_equal(sigaction(SIGALRM, &before, NULL), 0);
         assert_in_range(alarms, 5, 1000000);
