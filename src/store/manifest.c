@@ -1,0 +1,413 @@
+/* manifest.c - manifest.json: text to checked values, and back.
+ *
+ * The file ends with `"checksum": "<16 hex digits>"\n}\n`; the digits are the checksum of all
+ * bytes before them, and the four bytes after them are always the same: so every byte of
+ * the text is covered. A checksum finds damage, not malice: every value
+ * is checked all the same. Keys are exactly those of the format, each once. */
+#include <cjson/cJSON.h>
+#include <math.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "base/alloc.h"
+#include "base/hash.h"
+#include "base/size.h"
+#include "store/store_internal.h"
+
+#define HEX_DIGITS 16u
+#define TAIL "\"\n}\n"
+#define TAIL_BYTES (sizeof(TAIL) - 1)
+#define SEAL_BYTES (HEX_DIGITS + TAIL_BYTES)
+
+static void hex_format(char out[HEX_DIGITS + 1], uint64_t v)
+{
+    snprintf(out, HEX_DIGITS + 1, "%016llx", (unsigned long long)v);
+}
+
+/* Sixteen lower-case digits, nothing else. */
+static bool hex_parse(uint64_t *out, const char *text)
+{
+    uint64_t v = 0;
+    for (unsigned k = 0; k < HEX_DIGITS; k++) {
+        const char c = text[k];
+        if (c >= '0' && c <= '9')
+            v = v << 4 | (uint64_t)(c - '0');
+        else if (c >= 'a' && c <= 'f')
+            v = v << 4 | (uint64_t)(c - 'a' + 10);
+        else
+            return false;
+    }
+    *out = v;
+    return true;
+}
+
+bool gs_manifest__seal(char *text, uint64_t bytes)
+{
+    char digits[HEX_DIGITS + 1];
+    if (bytes < SEAL_BYTES)
+        return false;
+    hex_format(digits, gs_hash64(text, bytes - SEAL_BYTES));
+    memcpy(text + bytes - SEAL_BYTES, digits, HEX_DIGITS);
+    return true;
+}
+
+static gs_status seal_check(const char *text, uint64_t bytes, const char *path)
+{
+    uint64_t said;
+    if (bytes < SEAL_BYTES || memcmp(text + bytes - TAIL_BYTES, TAIL, TAIL_BYTES) != 0 ||
+        !hex_parse(&said, text + bytes - SEAL_BYTES))
+        return gs_fail(GS_EFORMAT, "%s: does not end with a checksum" GS_STORE_DAMAGED, path);
+    if (said != gs_hash64(text, bytes - SEAL_BYTES))
+        return gs_fail(GS_EFORMAT, "%s: checksum mismatch" GS_STORE_DAMAGED, path);
+    return GS_OK;
+}
+
+/* Takes values out of an object; what is left in the end was not expected.
+ * After a first failure `st` says so and every take gives 0. */
+typedef struct reader {
+    cJSON *object;
+    const char *path, *where; /* where: "" or "arrays.features." */
+    gs_status st;
+} reader;
+
+/* The item, detached; the caller deletes it. NULL after a failure. */
+static cJSON *take(reader *r, const char *key)
+{
+    if (r->st != GS_OK)
+        return NULL;
+    cJSON *item = cJSON_DetachItemFromObjectCaseSensitive(r->object, key);
+    if (item == NULL)
+        r->st = gs_fail(GS_EFORMAT, "%s: \"%s%s\" is missing" GS_STORE_DAMAGED, r->path, r->where, key);
+    return item;
+}
+
+static uint64_t take_number(reader *r, const char *key, uint64_t least, uint64_t most)
+{
+    cJSON *item = take(r, key);
+    double v = 0;
+    if (item == NULL)
+        return 0;
+    if (!cJSON_IsNumber(item))
+        r->st = gs_fail(GS_EFORMAT, "%s: \"%s%s\" is not a number" GS_STORE_DAMAGED, r->path, r->where, key);
+    else if (v = item->valuedouble, !(v >= (double)least && v <= (double)most) || v != floor(v))
+        r->st = gs_fail(GS_EFORMAT, "%s: \"%s%s\" is %.17g, not a whole number from %llu to %llu" GS_STORE_DAMAGED,
+                        r->path, r->where, key, v, (unsigned long long)least, (unsigned long long)most);
+    cJSON_Delete(item);
+    return r->st == GS_OK ? (uint64_t)v : 0;
+}
+
+static bool take_bool(reader *r, const char *key)
+{
+    cJSON *item = take(r, key);
+    if (item == NULL)
+        return false;
+    const bool v = cJSON_IsTrue(item);
+    if (!cJSON_IsBool(item))
+        r->st = gs_fail(GS_EFORMAT, "%s: \"%s%s\" is neither true nor false" GS_STORE_DAMAGED, r->path, r->where, key);
+    cJSON_Delete(item);
+    return v;
+}
+
+/* Copies a string of fewer than `cap` bytes. */
+static void take_string(reader *r, const char *key, char *out, size_t cap)
+{
+    cJSON *item = take(r, key);
+    out[0] = '\0';
+    if (item == NULL)
+        return;
+    if (!cJSON_IsString(item) || strlen(item->valuestring) >= cap)
+        r->st = gs_fail(GS_EFORMAT, "%s: \"%s%s\" is not a string of fewer than %zu bytes" GS_STORE_DAMAGED, r->path,
+                        r->where, key, cap);
+    else
+        memcpy(out, item->valuestring, strlen(item->valuestring) + 1);
+    cJSON_Delete(item);
+}
+
+static uint64_t take_hex(reader *r, const char *key)
+{
+    char text[HEX_DIGITS + 2];
+    uint64_t v = 0;
+    take_string(r, key, text, sizeof(text));
+    if (r->st == GS_OK && (strlen(text) != HEX_DIGITS || !hex_parse(&v, text)))
+        r->st = gs_fail(GS_EFORMAT, "%s: \"%s%s\" is not 16 lower-case hex digits" GS_STORE_DAMAGED, r->path, r->where,
+                        key);
+    return v;
+}
+
+static gs_dtype take_dtype(reader *r, const char *key)
+{
+    char text[8];
+    gs_dtype t = GS_F32;
+    take_string(r, key, text, sizeof(text));
+    if (r->st == GS_OK && !gs_dtype_parse(&t, text))
+        r->st = gs_fail(GS_EFORMAT, "%s: \"%s%s\" is no element type" GS_STORE_DAMAGED, r->path, r->where, key);
+    return t;
+}
+
+static void expect_empty(reader *r)
+{
+    if (r->st == GS_OK && r->object->child != NULL)
+        r->st = gs_fail(GS_EFORMAT, "%s: \"%s%s\" is unknown or there twice" GS_STORE_DAMAGED, r->path, r->where,
+                        r->object->child->string ? r->object->child->string : "");
+}
+
+/* An object inside the object, detached; the caller deletes it. */
+static cJSON *take_object(reader *r, const char *key)
+{
+    cJSON *item = take(r, key);
+    if (item != NULL && !cJSON_IsObject(item)) {
+        r->st = gs_fail(GS_EFORMAT, "%s: \"%s%s\" is not an object" GS_STORE_DAMAGED, r->path, r->where, key);
+        cJSON_Delete(item);
+        item = NULL;
+    }
+    return item;
+}
+
+static void read_arrays(reader *r, gs_manifest *m)
+{
+    cJSON *object = take_object(r, "arrays");
+    if (object == NULL)
+        return;
+    reader arrays = {.object = object, .path = r->path, .where = "arrays."};
+    for (unsigned id = 0; id < GS_ARRAY_COUNT && arrays.st == GS_OK; id++) {
+        const char *stem = gs_array_stem(id);
+        char where[32];
+        if (cJSON_GetObjectItemCaseSensitive(object, stem) == NULL)
+            continue;
+        cJSON *one = take_object(&arrays, stem);
+        if (one == NULL)
+            break;
+        snprintf(where, sizeof(where), "arrays.%s.", stem);
+        reader fields = {.object = one, .path = r->path, .where = where};
+        m->array[id].present = true;
+        m->array[id].dtype = take_dtype(&fields, "type");
+        m->array[id].width = (uint32_t)take_number(&fields, "width", 1, GS_MAX_FEATURES);
+        expect_empty(&fields);
+        arrays.st = fields.st;
+        cJSON_Delete(one);
+    }
+    expect_empty(&arrays);
+    r->st = arrays.st;
+    cJSON_Delete(object);
+}
+
+static void read_identity(reader *r)
+{
+    char format[32];
+    take_string(r, "format", format, sizeof(format));
+    if (r->st == GS_OK && strcmp(format, GS_MANIFEST_FORMAT) != 0)
+        r->st = gs_fail(GS_EFORMAT, "%s: \"format\" is not \"" GS_MANIFEST_FORMAT "\", so this is no store", r->path);
+    const uint64_t version = take_number(r, "version", 0, GS_MAX_COUNT);
+    if (r->st == GS_OK && version != GS_STORE_VERSION)
+        r->st = gs_fail(GS_EFORMAT, "%s: store version %llu, but this program reads version %d; partition the input again",
+                        r->path, (unsigned long long)version, GS_STORE_VERSION);
+}
+
+static void read_fields(reader *r, gs_manifest *m)
+{
+    gs_store_info *i = &m->info;
+    read_identity(r);
+    i->vertices = take_number(r, "vertices", 1, GS_MAX_VERTICES);
+    i->edges = take_number(r, "edges", 0, GS_MAX_COUNT);
+    i->self_loops = take_number(r, "self_loops", 0, GS_MAX_COUNT);
+    i->parts = (uint32_t)take_number(r, "parts", 1, GS_MAX_PARTS);
+    i->interval_rows = (uint32_t)take_number(r, "interval_rows", 1, GS_MAX_VERTICES);
+    i->symmetric = take_bool(r, "symmetric");
+    m->shared = take_bool(r, "shared_edges");
+    i->weights = take_bool(r, "weights");
+    i->edge_types = (uint32_t)take_number(r, "edge_types", 0, GS_MAX_EDGE_TYPES);
+    m->type_bytes = (uint32_t)take_number(r, "type_bytes", 0, 2);
+    i->max_in_degree = take_number(r, "max_in_degree", 0, GS_MAX_COUNT);
+    i->max_out_degree = take_number(r, "max_out_degree", 0, GS_MAX_COUNT);
+    i->features = (uint32_t)take_number(r, "features", 0, GS_MAX_FEATURES);
+    i->feature_type = take_dtype(r, "feature_type");
+    i->feature_id = take_hex(r, "feature_id");
+    i->classes = (uint32_t)take_number(r, "classes", 0, INT32_MAX);
+    i->train = take_number(r, "train", 0, GS_MAX_VERTICES);
+    i->valid = take_number(r, "valid", 0, GS_MAX_VERTICES);
+    i->test = take_number(r, "test", 0, GS_MAX_VERTICES);
+    take_string(r, "method", i->method, sizeof(i->method));
+    i->seed = take_hex(r, "seed");
+    read_arrays(r, m);
+    m->edge_bytes[GS_BY_DEST] = take_number(r, "edges_dest_bytes", 0, GS_MAX_COUNT);
+    m->edge_bytes[GS_BY_SOURCE] = take_number(r, "edges_source_bytes", 0, GS_MAX_COUNT);
+    m->chunks_checksum = take_hex(r, "chunks_checksum");
+    m->sums_checksum = take_hex(r, "sums_checksum");
+    (void)take_hex(r, "checksum"); /* seal_check() has looked at it */
+    expect_empty(r);
+}
+
+gs_status gs_manifest__parse(gs_manifest *out, const char *text, uint64_t bytes, const char *path)
+{
+    gs_manifest m = {0};
+    gs_status st = seal_check(text, bytes, path);
+    if (st != GS_OK)
+        return st;
+    cJSON *root = cJSON_ParseWithLength(text, bytes);
+    if (!cJSON_IsObject(root)) {
+        cJSON_Delete(root);
+        return gs_fail(GS_EFORMAT, "%s: not a JSON object" GS_STORE_DAMAGED, path);
+    }
+    reader r = {.object = root, .path = path, .where = ""};
+    read_fields(&r, &m);
+    cJSON_Delete(root);
+    if (r.st != GS_OK || (r.st = gs_manifest__check(&m, path)) != GS_OK)
+        return r.st;
+    *out = m;
+    return GS_OK;
+}
+
+static const char *array_fault(const gs_manifest *m)
+{
+    const struct gs_manifest_array *a = m->array;
+    const gs_store_info *i = &m->info;
+    static const gs_dtype type[GS_ARRAY_COUNT] = {
+        [GS_ARRAY_LABELS] = GS_I32,    [GS_ARRAY_SPLIT] = GS_U8,  [GS_ARRAY_IN_DEGREE] = GS_F32,
+        [GS_ARRAY_OUT_DEGREE] = GS_F32, [GS_ARRAY_LOOPS] = GS_F32, [GS_ARRAY_INPUT_ID] = GS_U32,
+    };
+    if (i->feature_type != GS_F32 && i->feature_type != GS_BF16 && i->feature_type != GS_F16)
+        return "\"feature_type\" is not f32, bf16 or f16";
+    if (a[GS_ARRAY_FEATURES].present != (i->features > 0))
+        return "\"features\" and the array of features disagree";
+    if (i->features > 0 && (a[GS_ARRAY_FEATURES].width != i->features || a[GS_ARRAY_FEATURES].dtype != i->feature_type))
+        return "\"features\" and the array of features disagree";
+    for (unsigned id = GS_ARRAY_FEATURES + 1; id < GS_ARRAY_COUNT; id++)
+        if (a[id].present && (a[id].dtype != type[id] || a[id].width != 1))
+            return "an array has another element type or width than its name demands";
+    if (!a[GS_ARRAY_IN_DEGREE].present || !a[GS_ARRAY_OUT_DEGREE].present || !a[GS_ARRAY_INPUT_ID].present)
+        return "in_degree, out_degree or input_id is not among the arrays";
+    if (a[GS_ARRAY_LABELS].present != (i->classes > 0))
+        return "\"classes\" and the array of labels disagree";
+    if (!a[GS_ARRAY_SPLIT].present && i->train + i->valid + i->test > 0)
+        return "there are split sizes but no array of splits";
+    if (a[GS_ARRAY_LOOPS].present != (i->self_loops > 0))
+        return "\"self_loops\" and the array of loops disagree";
+    return NULL;
+}
+
+static const char *number_fault(const gs_manifest *m)
+{
+    const gs_store_info *i = &m->info;
+    const uint64_t p = i->parts, r = i->interval_rows;
+
+    if (i->vertices == 0 || i->vertices > GS_MAX_VERTICES || i->edges > GS_MAX_COUNT)
+        return "the number of vertices or edges is out of range";
+    if (p == 0 || p > GS_MAX_PARTS || r == 0 || p * r < i->vertices || (p - 1) * r >= i->vertices)
+        return "\"parts\" intervals of \"interval_rows\" do not cut \"vertices\" with a last one that is not empty";
+    if (i->self_loops > i->edges || i->max_in_degree > i->edges || i->max_out_degree > i->edges)
+        return "\"self_loops\" or a greatest degree is above \"edges\"";
+    if (i->train + i->valid + i->test > i->vertices)
+        return "\"train\", \"valid\" and \"test\" are more than \"vertices\"";
+    if (m->shared && !i->symmetric)
+        return "edges are shared by both directions, but the graph is not symmetric";
+    if (m->shared && m->edge_bytes[GS_BY_SOURCE] != 0)
+        return "edges are shared by both directions, but there are bytes by source";
+    if (i->edge_types > GS_MAX_EDGE_TYPES || m->type_bytes != (i->edge_types == 0 ? 0u : i->edge_types <= 256 ? 1u : 2u))
+        return "\"type_bytes\" does not fit \"edge_types\"";
+    if (i->features > GS_MAX_FEATURES || i->classes > INT32_MAX || (i->features == 0 && i->feature_id != 0))
+        return "\"features\", \"feature_id\" or \"classes\" is out of range";
+    if (m->edge_bytes[0] % GS_BLOCK_BYTES != 0 || m->edge_bytes[1] % GS_BLOCK_BYTES != 0 ||
+        m->edge_bytes[0] > GS_MAX_COUNT || m->edge_bytes[1] > GS_MAX_COUNT)
+        return "the size of an edge file is not a multiple of 4096";
+    return NULL;
+}
+
+/* "metis", "fennel": letters, digits, '-' and '_'; it is printed to people. */
+static const char *method_fault(const gs_manifest *m)
+{
+    const char *text = m->info.method;
+    const size_t n = strnlen(text, sizeof(m->info.method));
+    if (n == sizeof(m->info.method))
+        return "\"method\" is too long";
+    for (size_t k = 0; k < n; k++)
+        if (!((text[k] >= 'a' && text[k] <= 'z') || (text[k] >= '0' && text[k] <= '9') || text[k] == '-' ||
+              text[k] == '_'))
+            return "\"method\" has a character other than a-z, 0-9, '-' and '_'";
+    return NULL;
+}
+
+gs_status gs_manifest__check(const gs_manifest *m, const char *path)
+{
+    const char *fault = number_fault(m);
+    if (fault == NULL)
+        fault = array_fault(m);
+    if (fault == NULL)
+        fault = method_fault(m);
+    return fault == NULL ? GS_OK : gs_fail(GS_EFORMAT, "%s: %s" GS_STORE_DAMAGED, path, fault);
+}
+
+static bool add_hex(cJSON *root, const char *key, uint64_t v)
+{
+    char text[HEX_DIGITS + 1];
+    hex_format(text, v);
+    return cJSON_AddStringToObject(root, key, text) != NULL;
+}
+
+static bool add_number(cJSON *root, const char *key, uint64_t v)
+{
+    return cJSON_AddNumberToObject(root, key, (double)v) != NULL;
+}
+
+static bool add_arrays(cJSON *root, const gs_manifest *m)
+{
+    cJSON *arrays = cJSON_AddObjectToObject(root, "arrays");
+    bool ok = arrays != NULL;
+    for (unsigned id = 0; ok && id < GS_ARRAY_COUNT; id++) {
+        if (!m->array[id].present)
+            continue;
+        cJSON *one = cJSON_AddObjectToObject(arrays, gs_array_stem(id));
+        ok = one != NULL && cJSON_AddStringToObject(one, "type", gs_dtype_name(m->array[id].dtype)) != NULL &&
+             add_number(one, "width", m->array[id].width);
+    }
+    return ok;
+}
+
+static bool add_fields(cJSON *root, const gs_manifest *m)
+{
+    const gs_store_info *i = &m->info;
+    return cJSON_AddStringToObject(root, "format", GS_MANIFEST_FORMAT) != NULL &&
+           add_number(root, "version", GS_STORE_VERSION) && add_number(root, "vertices", i->vertices) &&
+           add_number(root, "edges", i->edges) && add_number(root, "self_loops", i->self_loops) &&
+           add_number(root, "parts", i->parts) && add_number(root, "interval_rows", i->interval_rows) &&
+           cJSON_AddBoolToObject(root, "symmetric", i->symmetric) != NULL &&
+           cJSON_AddBoolToObject(root, "shared_edges", m->shared) != NULL &&
+           cJSON_AddBoolToObject(root, "weights", i->weights) != NULL &&
+           add_number(root, "edge_types", i->edge_types) && add_number(root, "type_bytes", m->type_bytes) &&
+           add_number(root, "max_in_degree", i->max_in_degree) &&
+           add_number(root, "max_out_degree", i->max_out_degree) && add_number(root, "features", i->features) &&
+           cJSON_AddStringToObject(root, "feature_type", gs_dtype_name(i->feature_type)) != NULL &&
+           add_hex(root, "feature_id", i->feature_id) && add_number(root, "classes", i->classes) &&
+           add_number(root, "train", i->train) && add_number(root, "valid", i->valid) &&
+           add_number(root, "test", i->test) && cJSON_AddStringToObject(root, "method", i->method) != NULL &&
+           add_hex(root, "seed", i->seed) && add_arrays(root, m) &&
+           add_number(root, "edges_dest_bytes", m->edge_bytes[GS_BY_DEST]) &&
+           add_number(root, "edges_source_bytes", m->edge_bytes[GS_BY_SOURCE]) &&
+           add_hex(root, "chunks_checksum", m->chunks_checksum) && add_hex(root, "sums_checksum", m->sums_checksum) &&
+           add_hex(root, "checksum", 0); /* last: sealed below */
+}
+
+gs_status gs_manifest__format(char **text, uint64_t *bytes, const gs_manifest *m)
+{
+    cJSON *root = cJSON_CreateObject();
+    char *printed = NULL, *out = NULL;
+    gs_status st = GS_ENOMEM;
+
+    if (root == NULL || !add_fields(root, m) || (printed = cJSON_Print(root)) == NULL)
+        goto done;
+    const size_t n = strlen(printed);
+    if ((out = gs_malloc(n + 2)) == NULL)
+        goto done;
+    memcpy(out, printed, n);
+    memcpy(out + n, "\n", 2);
+    if (!gs_manifest__seal(out, n + 1))
+        goto done;
+    *text = out;
+    *bytes = n + 1;
+    out = NULL;
+    st = GS_OK;
+done:
+    gs_free(out);
+    cJSON_free(printed);
+    cJSON_Delete(root);
+    return st == GS_OK ? st : gs_fail(st, GS_MANIFEST_NAME ": no memory to write it");
+}
