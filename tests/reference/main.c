@@ -10,6 +10,7 @@
  *   reference slope W0 W1 OUT --lr X        (W0 - W1) / X: what one SGD step tells of the gradient
  *   reference nudge W OUT --at NAME,INDEX,STEP
  *   reference value W --at NAME,INDEX
+ *   reference steepest W                    "NAME,INDEX VALUE" of each tensor's largest element
  *
  * NETWORK: [--model gcn|sage] [--layers 2] [--hidden 16] [--seed 0]
  */
@@ -251,6 +252,20 @@ static int run_value(const options *o)
     return 0;
 }
 
+static int run_steepest(const options *o)
+{
+    ref_tensors t = ref_tensors_read(o->place[0]);
+    for (size_t i = 0; i < t.count; i++) {
+        const double *v = t.tensor[i].value;
+        size_t most = 0;
+        for (size_t k = 1; k < ref_tensor_size(&t.tensor[i]); k++)
+            most = fabs(v[k]) > fabs(v[most]) ? k : most;
+        printf("%s,%zu %.12g\n", t.tensor[i].name, most, v[most]);
+    }
+    ref_tensors_free(&t);
+    return 0;
+}
+
 static int run_graph(const options *o)
 {
     ref_graph_make(o->place[0], o->place[1], (uint64_t)o->seed);
@@ -266,6 +281,7 @@ int main(int argc, char **argv)
     } commands[] = {
         {"graph", 2, run_graph}, {"init", 2, run_init},   {"train", 1, run_train}, {"compare", 2, run_compare},
         {"slope", 3, run_slope}, {"nudge", 2, run_nudge}, {"value", 1, run_value},
+        {"steepest", 1, run_steepest},
     };
     for (size_t i = 0; argc > 1 && i < sizeof(commands) / sizeof(commands[0]); i++) {
         if (strcmp(argv[1], commands[i].name) != 0)

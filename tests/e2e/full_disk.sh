@@ -1,0 +1,52 @@
+#!/usr/bin/env bash
+# full_disk.sh - partition, spill and results onto a file system that fills up, and
+# a partition that is interrupted: one line, status 1, and nothing that looks like a
+# store. Needs to mount a small tmpfs (root); skipped, saying so, where it cannot.
+. "$(dirname "$0")/lib.sh"
+
+disk=$work/disk
+mkdir "$disk"
+unmount() { mountpoint -q "$disk" && umount "$disk"; cleanup; }
+trap unmount EXIT
+if ! mount -t tmpfs -o size=256k tmpfs "$disk" 2>/dev/null; then
+    echo 'SKIP a small file system cannot be mounted here (needs root)'
+    exit 77
+fi
+
+# The input's store needs more than 256 KiB, so there are several places to run out at.
+run generate "$GNNSTREAM" generate sbm "$work/input" --vertices 20000 --edges 100000 --features 16 --classes 4 --seed 1 || finish
+for size in 16k 64k 256k 1m 2m; do
+    mount -o remount,size=$size "$disk"
+    refuse 1 'space' "$GNNSTREAM" partition "$work/input" "$disk/store" --parts 4 --method random --memory 64M
+    [ -e "$disk/store/manifest.json" ] && fail "a manifest on a full disk of $size" || pass
+    rm -rf "${disk:?}"/*
+done
+mount -o remount,size=256k "$disk"
+run partition "$GNNSTREAM" partition "$work/input" "$work/store" --parts 4 --method random || finish
+train=("$GNNSTREAM" train "$work/store" --model gcn --epochs 1)
+refuse 1 'space' "${train[@]}" --no-cache --spill "$disk"
+refuse 1 'space' "${train[@]}" --logits "$disk/logits.npy"
+[ -e "$disk/logits.npy" ] && fail 'half of the logits was left on the full disk' || pass
+[ -z "$(ls -A "$disk")" ] && pass || fail "left on the full disk: $(ls -A "$disk" | tr '\n' ' ')"
+rm -rf "${disk:?}"/*
+
+# ---- interrupted: SIGINT and SIGTERM at several moments ----
+for signal in INT TERM; do
+    for delay in 0.02 0.08 0.2 0.5; do
+        rm -rf "$work/out"
+        # With job control on, a background child keeps the default SIGINT.
+        (set -m; "$GNNSTREAM" partition "$work/input" "$work/out" --parts 16 --method fennel >"$work/stdout" 2>"$work/stderr" &
+            pid=$!; sleep $delay; kill -$signal $pid 2>/dev/null; wait $pid)
+        status=$?
+        if [ $status -eq 0 ]; then
+            run "verify after a late $signal" "$GNNSTREAM" verify "$work/out"
+        elif [ -e "$work/out/manifest.json" ]; then
+            fail "a manifest was left by $signal after $delay s"
+        elif [ -d "$work/out" ] && [ -n "$(ls -A "$work/out")" ]; then
+            fail "$signal after $delay s (status $status) left: $(ls -A "$work/out" | tr '\n' ' ')"
+        else
+            pass
+        fi
+    done
+done
+finish

@@ -1,0 +1,58 @@
+#!/usr/bin/env bash
+# gradients.sh KIND LAYERS - what one SGD step says of the gradient.
+#
+# (w0 - w1) / lr equals the reference's analytic gradient, and for the
+# steepest element of each parameter the central difference of the engine's
+# own loss (the first line of --metrics is the loss at the initial weights).
+. "$(dirname "$0")/lib.sh"
+
+kind=$1 layers=$2
+input_of "$kind"
+lr=64 # large: w1 then holds more digits of the gradient than of w0
+
+# loss_at WEIGHTS: of the engine.
+loss_at()
+{
+    run "$name: loss" "$GNNSTREAM" train "$store" --model "$model" --layers "$layers" --hidden 16 --epochs 1 \
+        --optimizer sgd --lr 0.1 --init "$1" --metrics "$work/loss.jsonl" "${options[@]}" || return 1
+    loss=$(column loss "$work/loss.jsonl")
+}
+
+# Steps of 0.01 and 0.02, extrapolated (error of fourth order): the loss is a float32 sum,
+# so smaller steps would drown in its rounding.
+difference_at()
+{
+    local at=$1 step up down width
+    for step in 0.01 0.02; do
+        "$REFERENCE" nudge "$init" "$work/up.safetensors" --at "$at,$step"
+        "$REFERENCE" nudge "$init" "$work/down.safetensors" --at "$at,-$step"
+        width=$(echo "$("$REFERENCE" value "$work/up.safetensors" --at "$at")" \
+            "$("$REFERENCE" value "$work/down.safetensors" --at "$at")" | awk '{ printf "%.12g", $1 - $2 }')
+        loss_at "$work/up.safetensors" && up=$loss && loss_at "$work/down.safetensors" && down=$loss || return 1
+        eval "slope_${step#0.}=$(awk -v u="$up" -v d="$down" -v w="$width" 'BEGIN { printf "%.12g", (u - d) / w }')"
+    done
+    slope=$(awk -v a="$slope_01" -v b="$slope_02" 'BEGIN { printf "%.12g", (4 * a - b) / 3 }')
+}
+
+for model in gcn sage; do
+    init=$work/$model.init.safetensors
+    "$REFERENCE" init "$input" "$init" --model $model --layers "$layers" --seed 3 &&
+        "$REFERENCE" train "$input" --model $model --layers "$layers" --init "$init" --epochs 1 \
+            --gradient "$work/ref.gradient.safetensors" || exit 99
+    for parts in 1 8; do
+        store=$work/store
+        rm -rf "$store"
+        run "$kind P=$parts: partition" "$GNNSTREAM" partition "$input" "$store" --method fennel --parts $parts || continue
+        options=()
+        [ $parts -gt 1 ] && options=(--no-cache)
+        name="$kind $model P=$parts ${options[*]}"
+        run "$name: step" "$GNNSTREAM" train "$store" --model $model --layers "$layers" --hidden 16 --epochs 1 \
+            --optimizer sgd --lr $lr --init "$init" --save "$work/step.safetensors" "${options[@]}" || continue
+        "$REFERENCE" slope "$init" "$work/step.safetensors" "$work/gradient.safetensors" --lr $lr || exit 99
+        compare "$name: gradient" "$work/gradient.safetensors" "$work/ref.gradient.safetensors" 1e-4
+    done
+    while read -r at gradient; do
+        difference_at "$at" && near "$name: finite difference at $at" "$slope" "$gradient" 5e-3
+    done < <("$REFERENCE" steepest "$work/gradient.safetensors")
+done
+finish

@@ -1,0 +1,120 @@
+# shellcheck shell=bash
+# lib.sh - what the end-to-end tests share. Sourced, with
+#   GNNSTREAM, REFERENCE   the two programs
+#   GS_TEST_DATA           folder of real graphs; may be absent
+# The tests drive the engine through its command line alone. They need bash,
+# coreutils, awk and sed, nothing else.
+set -u
+export LC_ALL=C
+: "${GNNSTREAM:?}" "${REFERENCE:?}" "${GS_TEST_DATA:=}"
+
+failures=0
+checks=0
+work=$(mktemp -d "$PWD/gs_e2e.XXXXXX") || exit 99
+cleanup() { rm -rf "$work"; }
+trap cleanup EXIT
+
+fail()
+{
+    failures=$((failures + 1))
+    printf 'FAIL %s\n' "$1"
+    [ -n "${2:-}" ] && [ -s "$2" ] && sed 's/^/     | /' "$2" | head -20
+    return 0
+}
+pass() { checks=$((checks + 1)); }
+note() { printf 'NOTE %s\n' "$1"; }
+
+# Ends the test; a run in which nothing was checked is no success.
+finish()
+{
+    printf '%d checks, %d failures\n' "$checks" "$failures"
+    [ "$failures" -eq 0 ] && [ "$checks" -gt 0 ]
+    exit $?
+}
+
+# run NAME COMMAND...: must succeed and say nothing on stderr.
+run()
+{
+    local name=$1
+    shift
+    if ! "$@" >"$work/stdout" 2>"$work/stderr"; then
+        fail "$name: exit status $? of: $*" "$work/stderr"
+        return 1
+    fi
+    if [ -s "$work/stderr" ]; then
+        fail "$name: words on stderr of: $*" "$work/stderr"
+        return 1
+    fi
+    pass
+}
+
+# refuse STATUS PATTERN COMMAND...: must fail with this status, nothing on stdout, and one
+# line on stderr that matches the extended regular expression (any case).
+refuse()
+{
+    local want=$1 pattern=$2 got
+    shift 2
+    timeout 60 "$@" >"$work/stdout" 2>"$work/stderr"
+    got=$?
+    if [ "$got" -ne "$want" ]; then
+        fail "exit status $got, expected $want: $*" "$work/stderr"
+    elif [ "$(wc -l <"$work/stderr")" -ne 1 ]; then
+        fail "not one line on stderr: $*" "$work/stderr"
+    elif ! grep -Eiq -e "$pattern" "$work/stderr"; then
+        fail "stderr does not match /$pattern/: $*" "$work/stderr"
+    elif [ -s "$work/stdout" ]; then
+        fail "a failure wrote to stdout: $*" "$work/stdout"
+    else
+        pass
+        return 0
+    fi
+    return 1
+}
+
+# compare NAME A B TOLERANCE: two .npy or two .safetensors, the second the yardstick.
+compare()
+{
+    if "$REFERENCE" compare "$2" "$3" --tolerance "$4" >"$work/compare" 2>&1; then
+        pass
+    else
+        fail "$1" "$work/compare"
+        return 1
+    fi
+}
+
+# column KEY FILE: the values of a key in a file of one JSON object a line.
+column() { sed -n "s/.*\"$1\": *\([^,}]*\).*/\1/p" "$2"; }
+
+# total: sum of the numbers on stdin.
+total() { awk '{ s += $1 } END { printf "%.0f\n", s }'; }
+
+# near NAME A B TOLERANCE: |A - B| <= TOLERANCE * max(1e-30, |B|).
+near()
+{
+    if awk -v a="$2" -v b="$3" -v t="$4" 'BEGIN {
+            d = a - b; if (d < 0) d = -d; m = b < 0 ? -b : b
+            exit !(a != "" && b != "" && d == d && d <= t * m + 1e-30) }'; then
+        pass
+    else
+        fail "$1: $2, expected $3 within a relative $4"
+        return 1
+    fi
+}
+
+# input_of KIND: sets $input to a made graph, or a real one, made once.
+input_of()
+{
+    case $1 in
+    cora | dblp)
+        input=$GS_TEST_DATA/$1
+        if [ ! -f "$input/edges.npy" ]; then
+            echo "SKIP no $1 in GS_TEST_DATA ($GS_TEST_DATA)"
+            exit 77
+        fi
+        ;;
+    *)
+        input=$work/$1
+        [ -d "$input" ] || "$REFERENCE" graph "$1" "$input" || exit 99
+        ;;
+    esac
+}
