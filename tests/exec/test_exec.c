@@ -1,0 +1,146 @@
+/* What a run computes does not depend on the memory it has; what is damaged on
+ * disk is named; nothing is allocated while a pass runs. */
+#include <fcntl.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "base/alloc.h"
+#include "base/size.h"
+#include "support/support.h"
+#include "tiny_run.h"
+
+#define SMALL_HOST (800 * GS_KIB)
+#define SMALL_DEVICE (100 * GS_KIB)
+
+static struct tiny tiny;
+
+static gs_status run(gs_exec *e, gs_exec_stats *stats)
+{
+    const gs_exec_args args = {.loss_scale = 1};
+    return gs_exec_run(e, 0, &args, stats);
+}
+
+static void check_result(uint64_t host, uint64_t device, gs_io_backend io)
+{
+    static float got[TINY_ROWS * TINY_WIDTH];
+    gs_exec *e = NULL;
+    gs_exec_stats stats;
+    gs_assert_ok(tiny_open(&e, &tiny, host, device, io));
+    for (int epoch = 0; epoch < 3; epoch++) {
+        const uint64_t before = gs_alloc_frozen_count();
+        gs_assert_ok(run(e, &stats));
+        assert_int_equal(gs_alloc_frozen_count(), before);
+        assert_int_equal(stats.read_bytes, tiny.plan->pass[0].read_bytes);
+        assert_int_equal(stats.written_bytes, tiny.plan->pass[0].written_bytes);
+        memset(got, 0, sizeof(got));
+        gs_assert_ok(gs_exec_read_rows(e, TINY_OUT, 0, 1700, got));
+        gs_assert_ok(gs_exec_read_rows(e, TINY_OUT, 1700, TINY_ROWS - 1700, got + 1700 * TINY_WIDTH));
+        assert_memory_equal(got, tiny.want, sizeof(got));
+    }
+    gs_exec_close(e);
+}
+
+static void test_run__same_result_in_any_memory(void **state)
+{
+    (void)state;
+    tiny_make(&tiny);
+    check_result(64 * GS_MIB, 32 * GS_MIB, GS_IO_AUTO);
+    assert_int_equal(tiny.plan->pass[0].read_bytes, 0);
+    check_result(SMALL_HOST, SMALL_DEVICE, GS_IO_AUTO);
+    assert_true(tiny.plan->pass[0].written_bytes > 0);
+    check_result(SMALL_HOST, SMALL_DEVICE, GS_IO_THREADS);
+    tiny_drop(&tiny);
+}
+
+static void flip(const char *path, uint64_t at)
+{
+    uint8_t b;
+    const int fd = open(path, O_RDWR);
+    assert_int_equal(pread(fd, &b, 1, (off_t)at), 1);
+    b ^= 0x10;
+    assert_int_equal(pwrite(fd, &b, 1, (off_t)at), 1);
+    close(fd);
+}
+
+/* Streamed and resident data are checked alike: the run fails on opening or in its first pass. */
+static void expect_damage(uint64_t host, uint64_t device, const char *text)
+{
+    gs_exec *e = NULL;
+    gs_exec_stats stats;
+    gs_status st = tiny_open(&e, &tiny, host, device, GS_IO_AUTO);
+    if (st == GS_OK)
+        st = run(e, &stats);
+    assert_int_equal(st, GS_EFORMAT);
+    if (strstr(gs_last_error(), text) == NULL)
+        fail_msg("\"%s\" is not in \"%s\"", text, gs_last_error());
+    gs_exec_close(e);
+}
+
+static void expect_damage_everywhere(const char *text)
+{
+    expect_damage(64 * GS_MIB, 32 * GS_MIB, text);
+    expect_damage(SMALL_HOST, SMALL_DEVICE, text);
+}
+
+static void test_run__names_flipped_bytes(void **state)
+{
+    (void)state;
+    tiny_make(&tiny);
+    flip(tiny.path[TINY_FEATURES], 70001);
+    expect_damage_everywhere("features.bin: bytes 65536 to 96000 do not match");
+    tiny_drop(&tiny);
+    tiny_make(&tiny);
+    flip(tiny.path[TINY_ARRAYS], tiny.chunk[0][TINY_PARTS + 2].offset + 777);
+    expect_damage_everywhere("dest.bin: chunk (1, 2) does not match");
+    tiny_drop(&tiny);
+    tiny_make(&tiny);
+    flip(tiny.path[TINY_ARRAYS + 1], tiny.chunk[1][3].offset + 40);
+    expect_damage_everywhere("source.bin: chunk (1, 0) does not match");
+    tiny_drop(&tiny);
+}
+
+static void test_run__refuses_forged_indices(void **state)
+{
+    (void)state;
+    tiny_make(&tiny);
+    tiny_forge_index(&tiny, 1, 1);
+    expect_damage_everywhere("dest.bin: chunk (1, 1)");
+    tiny_drop(&tiny);
+}
+
+static void test_run__names_a_short_file(void **state)
+{
+    (void)state;
+    tiny_make(&tiny);
+    assert_int_equal(truncate(tiny.path[TINY_FEATURES], 65536), 0);
+    expect_damage_everywhere("features.bin");
+    tiny_drop(&tiny);
+}
+
+static void test_run__stops_when_asked(void **state)
+{
+    (void)state;
+    gs_exec *e = NULL;
+    gs_exec_stats stats;
+    const volatile int stop = 1;
+    const gs_exec_args args = {.loss_scale = 1, .stop = &stop};
+    tiny_make(&tiny);
+    gs_assert_ok(tiny_open(&e, &tiny, SMALL_HOST, SMALL_DEVICE, GS_IO_AUTO));
+    assert_int_equal(gs_exec_run(e, 0, &args, &stats), GS_EINTERRUPTED);
+    gs_assert_ok(run(e, &stats)); /* and can go on afterwards */
+    gs_exec_close(e);
+    tiny_drop(&tiny);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_run__same_result_in_any_memory),
+        cmocka_unit_test(test_run__names_flipped_bytes),
+        cmocka_unit_test(test_run__refuses_forged_indices),
+        cmocka_unit_test(test_run__names_a_short_file),
+        cmocka_unit_test(test_run__stops_when_asked),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
