@@ -55,7 +55,7 @@ static void test_npy__refuses_bad_headers(void **state)
         {"{'descr: <f4", "key"},
         {"{'descr': '<f4' 'fortran_order': False}", "',' or '}'"},
         {"{'descr': '<f4', 'fortran_order': False, 'shape': (3, 2)", "',' or '}'"},
-        {HEAD("'<f4", "False", "(3, 2)"), "big-endian or"}, /* the string runs on; replaced below */
+        {HEAD("'<f4", "False", "(3, 2)"), "elements of type '<f4, '"}, /* the string runs on */
         {HEAD("'>f4'", "False", "(3, 2)"), "big-endian ('>f4')"},
         {HEAD("'>i8'", "False", "(3, 2)"), "big-endian"},
         {HEAD("'<c8'", "False", "(3, 2)"), "'<c8'"},
@@ -92,9 +92,8 @@ static void test_npy__refuses_bad_headers(void **state)
     unsigned char file[1024];
 
     for (size_t i = 0; i < GS_ARRAY_LEN(cases); i++) {
-        const bool runs_on = strcmp(cases[i].reason, "big-endian or") == 0;
         const size_t bytes = make(file, cases[i].text, strlen(cases[i].text), 24);
-        check_refused(path, file, bytes, runs_on ? "elements of type '<f4, '" : cases[i].reason);
+        check_refused(path, file, bytes, cases[i].reason);
     }
 }
 
