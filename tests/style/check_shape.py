@@ -7,8 +7,7 @@
     no two have the same name;
   * no function outside tests/ is over 60 lines from brace to brace, unless
     tests/style/long_functions.txt lists it with a reason;
-  * a header opens with a comment and is guarded by GS_ROOM_FILE_H (the public
-    one, which stands in no room, by GNNSTREAM_H); any other
+  * a header opens with a comment and is guarded by GS_ROOM_FILE_H; any other
     file opens with a comment or its first #include.
 
 Violations are printed as FILE:LINE: MESSAGE.
@@ -92,7 +91,7 @@ def opening_fault(path, relative, text):
     if not first.startswith(("/*", "//")):
         return "a header opens with the question it answers, in a comment"
     folders = [p for p in Path(relative).parts[:-1] if p != "src"]
-    wanted = "_".join(["GS", *folders, path.name] if folders else [path.name]).upper()
+    wanted = "_".join(["GS", *folders, path.name]).upper()
     wanted = re.sub(r"[^A-Z0-9]", "_", wanted)
     m = re.search(r"^#ifndef (\w+)\n#define (\w+)", bare_comments(text), re.M)
     if not m or m.group(1) != wanted or m.group(2) != wanted:

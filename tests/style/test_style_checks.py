@@ -31,7 +31,7 @@ def header(guard):
 
 CLEAN = {
     "src/README.md": TABLE,
-    "src/gnnstream.h": "/* api */\n#ifndef GNNSTREAM_H\n#define GNNSTREAM_H\n#include <stdint.h>\n#endif\n",
+    "src/gnnstream.h": "/* api */\n#ifndef GS_GNNSTREAM_H\n#define GS_GNNSTREAM_H\n#include <stdint.h>\n#endif\n",
     "src/base/alloc.h": header("GS_BASE_ALLOC_H"),
     "src/base/alloc.c": '#include "base/alloc.h"\n#include <stdlib.h>\n',
     "src/store/chunk_table.h": header("GS_STORE_CHUNK_TABLE_H"),
