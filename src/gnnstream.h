@@ -1,1 +1,327 @@
+/* gnnstream.h - train graph neural networks on whole graphs larger than memory.
+ *
+ * This is the whole public interface of libgnnstream; the command line uses
+ * nothing else. It compiles alone, as C and as C++.
+ *
+ *   gs_partition()   a raw graph -> a store (a folder of checked chunks), once
+ *   gs_train()       a store + a model -> learned weights, many times
+ *   gs_predict()     a store + a model + weights -> logits
+ *   gs_plan_train()  what gs_train() would read, write and hold, without running
+ *
+ * Units: sizes are bytes, times seconds, rates per second.
+ * Errors: a function that can fail returns GS_OK or a negative gs_status; what
+ * it was to fill is then untouched unless its comment says otherwise, and
+ * gs_error_message() gives one line, on the thread that called, that names the
+ * file or option, what is wrong and what to do.
+ * Memory: options and reports are plain structs that the caller owns; strings
+ * in options must live until the call returns; nothing is left to be freed.
+ * Blocking: everything here blocks until it is done. Long calls take a `stop`:
+ * when the int it points to becomes nonzero (a signal handler or another thread
+ * may set it) they clean up and return GS_EINTERRUPTED.
+ * Threads: calls on different stores may run at the same time in different
+ * threads; each uses as many threads inside as its options say.
+ */
+#ifndef GS_GNNSTREAM_H
+#define GS_GNNSTREAM_H
 
+#include <stdbool.h>
+#include <stdint.h>
+
+#if defined(__GNUC__)
+#define GS_API __attribute__((visibility("default")))
+#else
+#define GS_API
+#endif
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+/* The library's own sources have the same codes from base/status.h;
+ * tests/train holds the two lists together. */
+#ifndef GS_BASE_STATUS_H
+typedef enum gs_status {
+    GS_OK = 0,
+    GS_EINVAL = -1,       /* invalid argument or option */
+    GS_ENOMEM = -2,       /* out of memory */
+    GS_ENOTFOUND = -3,    /* a file, store or model is not there */
+    GS_EFORMAT = -4,      /* malformed or damaged data */
+    GS_EIO = -5,          /* input/output error */
+    GS_EAGAIN = -6,       /* never returned by this interface */
+    GS_EBUDGET = -7,      /* does not fit the memory budget; the text says what would */
+    GS_EUNSUPPORTED = -8, /* not supported here */
+    GS_EEXIST = -9,       /* refuses to replace what is there */
+    GS_EINTERRUPTED = -10, /* `stop` became nonzero */
+    GS_EDEVICE = -11      /* device failure, or a computation that left the numbers */
+} gs_status;
+#endif
+
+#define GS_VERSION "0.1.0"
+/* GS_VERSION of the library that is running. */
+GS_API const char *gs_version(void);
+/* The last failure's line on this thread, without newline; "" where there was none. */
+GS_API const char *gs_error_message(void);
+
+/* "4096", "64K", "1.5G" (powers of 1024) to bytes; GS_EINVAL otherwise. */
+GS_API gs_status gs_parse_size(uint64_t *out, const char *text);
+/* "1.5 GiB" into `buffer` of `capacity` (at least 16) bytes; returns `buffer`. */
+GS_API char *gs_format_size(char *buffer, uint64_t capacity, uint64_t bytes);
+
+/* Called now and then with what is being done and how far it is (0 to 1). */
+typedef void (*gs_progress_fn)(void *context, const char *what, double done);
+
+/* ---- raw graphs ---------------------------------------------------------- */
+
+typedef struct gs_generate_options {
+    uint64_t vertices;
+    uint64_t edges; /* directed; "sbm" gives both directions of each */
+    uint32_t features, classes;
+    uint64_t seed;
+    bool force; /* replace what is in the folder */
+    gs_progress_fn progress; /* may be NULL */
+    void *context;
+    const volatile int *stop; /* may be NULL */
+} gs_generate_options;
+
+GS_API void gs_generate_options_init(gs_generate_options *options);
+
+/* Writes a folder of .npy files that gs_partition() reads. `kind` is "rmat"
+ * (Graph500's; labels and features random) or "sbm" (planted classes; features carry a
+ * noisy signal of the class). Memory does not grow with edges or features.
+ * GS_EINVAL, GS_EEXIST, GS_EIO, GS_EINTERRUPTED. */
+GS_API gs_status gs_generate(const char *kind, const char *folder, const gs_generate_options *options);
+
+/* ---- stores -------------------------------------------------------------- */
+
+typedef struct gs_partition_options {
+    const char *format;       /* NULL: found by looking; "npy", "snap", "mtx" */
+    const char *method;       /* NULL: metis where it fits the memory, else fennel; "metis", "fennel", "random", "natural" */
+    const char *feature_type; /* at rest: "f32", "bf16", "f16" */
+    uint32_t parts;           /* intervals; 0: chosen by size */
+    uint32_t random_features; /* 0: none; else columns, where the input has no features */
+    uint64_t memory;          /* bytes; 0: half of what is free */
+    uint64_t seed;
+    bool undirected;          /* add the reverse of each edge that lacks it */
+    bool force;               /* replace an existing store */
+    gs_progress_fn progress;  /* may be NULL */
+    void *context;
+    const volatile int *stop; /* may be NULL */
+} gs_partition_options;
+
+typedef struct gs_partition_report {
+    uint64_t vertices, edges, store_bytes, peak_bytes;
+    uint32_t parts;
+    char method[16];     /* that was used */
+    char note[256];      /* why it is not the one asked for, or "" */
+    double cut_fraction; /* edges between different intervals */
+    double seconds, read_seconds, order_seconds, edge_seconds, array_seconds;
+} gs_partition_report;
+
+GS_API void gs_partition_options_init(gs_partition_options *options);
+
+/* Makes the store `store` of the graph at `input`. On failure nothing that
+ * looks like a store is left. `report` may be NULL.
+ * GS_ENOTFOUND, GS_EFORMAT, GS_EEXIST, GS_EBUDGET, GS_EIO, GS_EINTERRUPTED. */
+GS_API gs_status gs_partition(const char *input, const char *store, const gs_partition_options *options,
+                              gs_partition_report *report);
+
+typedef struct gs_store_summary {
+    uint64_t vertices, edges, self_loops;
+    uint32_t parts, interval_rows;
+    uint32_t features;    /* columns; 0: none */
+    uint32_t classes;     /* 0: no labels */
+    uint32_t edge_types;  /* 0: untyped */
+    uint64_t train, valid, test; /* vertices of each split */
+    uint64_t max_in_degree, max_out_degree;
+    uint64_t total_bytes; /* of all files */
+    uint64_t table_bytes; /* held in memory while the store is open */
+    uint64_t seed;
+    bool symmetric;       /* one copy of the edges serves both directions */
+    bool weights;         /* edges carry weights */
+    char feature_type[8]; /* "f32", "bf16", "f16", or "" */
+    char method[16];      /* how the vertex order was made */
+} gs_store_summary;
+
+/* Reads the manifest and the tables. GS_ENOTFOUND, GS_EFORMAT, GS_EIO. */
+GS_API gs_status gs_inspect(gs_store_summary *out, const char *store);
+
+/* Reads every byte of the store and checks it against its checksums and
+ * against the others. `memory` bounds its buffers; 0: 256 MiB. */
+GS_API gs_status gs_verify(const char *store, uint64_t memory);
+
+/* ---- training ------------------------------------------------------------ */
+
+/* One epoch, as a line of the metrics file. Loss and accuracies are of the
+ * weights before the epoch's update. */
+typedef struct gs_epoch_report {
+    uint32_t epoch, epochs; /* 1-based; of how many */
+    double loss;            /* mean cross-entropy over the training vertices */
+    double accuracy[3];     /* train, valid, test; NaN where not evaluated */
+    double seconds, compute_seconds, stall_seconds;
+    double edge_seconds;    /* of compute_seconds, in sums over edges */
+    uint64_t read_bytes, written_bytes;
+    uint64_t peak_host_bytes;   /* most this process ever had resident */
+    uint64_t peak_device_bytes;
+} gs_epoch_report;
+
+typedef struct gs_train_options {
+    /* The model. */
+    const char *model;      /* "gcn", "sage", or a path to a model's text; required */
+    uint32_t layers;
+    uint32_t hidden;        /* width of a hidden layer, its heads concatenated */
+    uint32_t heads;
+    const char *activation; /* "relu", "elu", "tanh", ... */
+    double dropout, input_dropout; /* in [0, 1) */
+
+    /* The optimiser, as PyTorch defines it; weight decay is added to the gradient. */
+    uint32_t epochs;
+    const char *optimizer;  /* "adam", "sgd" */
+    double lr, weight_decay;
+    uint64_t seed;          /* of the initial weights and of dropout */
+    uint32_t eval_every;    /* with dropout: epochs between evaluations, 0: only the last. Without, each is. */
+
+    /* The machine. */
+    const char *device;     /* "cpu" */
+    uint32_t threads;       /* 0: all that the process may use */
+    uint64_t host_memory;   /* bytes resident at most; 0: 80 % of what is free */
+    uint64_t device_memory; /* bytes; a part of host_memory for the cpu; 0: half of host_memory */
+
+    /* Files; NULL: none. Each is written whole or not at all, but for metrics. */
+    const char *init;       /* .safetensors to start from; NULL: Glorot uniform */
+    const char *save;       /* .safetensors of the final weights */
+    const char *logits;     /* .npy, float32 [vertices, classes], input order, final weights, no dropout */
+    const char *metrics;    /* one line of JSON an epoch */
+    const char *spill;      /* folder for what does not fit in memory; NULL: inside the store */
+
+    /* Switches for measurements. */
+    bool no_cache;          /* keep nothing in memory from one task to the next */
+    bool no_move;           /* leave operators on the side of an edge sum where the model has them */
+
+    void (*on_epoch)(void *context, const gs_epoch_report *report); /* after each epoch; may be NULL */
+    void *context;
+    const volatile int *stop; /* may be NULL */
+} gs_train_options;
+
+typedef struct gs_train_report {
+    uint32_t epochs;        /* that were run */
+    double loss;            /* of the final weights, without dropout */
+    double accuracy[3];     /* train, valid, test of the final weights; NaN for an empty split */
+    uint64_t parameters;    /* numbers learned */
+    double open_seconds;    /* from the call to the first epoch */
+    double seconds;         /* the epochs alone */
+    uint64_t read_bytes, written_bytes; /* the epochs alone */
+    uint64_t peak_host_bytes, peak_device_bytes;
+    char device[64];        /* "cpu (AVX2, 2 threads)" */
+    char io[64];            /* "io_uring", "threads", ... */
+    char io_note[256];      /* what keeps faster I/O off, or "" */
+} gs_train_report;
+
+/* The defaults: 2 layers of 64, relu, no dropout, 100 epochs of Adam at 0.01, on the cpu. */
+GS_API void gs_train_options_init(gs_train_options *options);
+
+/* Trains. `report` may be NULL. What can be seen to be impossible (a store
+ * without training vertices, a budget too small, weights of another shape, a
+ * folder that cannot be written to) is refused before the first epoch.
+ *   GS_EINVAL       an option out of range
+ *   GS_ENOTFOUND    store, model or weights
+ *   GS_EFORMAT      damaged store, malformed model or weights
+ *   GS_EBUDGET      which budget, and the smallest that works
+ *   GS_EDEVICE      the loss left the finite numbers
+ *   GS_EIO, GS_ENOMEM, GS_EINTERRUPTED */
+GS_API gs_status gs_train(const char *store, const gs_train_options *options, gs_train_report *report);
+
+/* Evaluates `weights` (.safetensors) on every vertex and writes `logits` (.npy).
+ * Of `options`, what speaks of the model and the machine counts. In `report`, loss and
+ * accuracies are NaN where the store has no labels. Errors as gs_train(). */
+GS_API gs_status gs_predict(const char *store, const gs_train_options *options, const char *weights,
+                            const char *logits, gs_train_report *report);
+
+/* ---- plans --------------------------------------------------------------- */
+
+/* One pass over the graph: "train" is an epoch, "eval" and "predict" go forward only. */
+typedef struct gs_pass_report {
+    char name[16];
+    uint32_t blocks; /* intervals that the graph is cut in to fit: the P that counts */
+    uint32_t tasks;
+    uint64_t read_bytes, read_requests, written_bytes;
+    uint64_t edge_bytes; /* rows gathered along edges */
+    double dense_flops, edge_flops;
+} gs_pass_report;
+
+typedef struct gs_memory_item {
+    char name[48];
+    uint64_t bytes;
+    bool device; /* counts against the device's budget; on the cpu against the host's too */
+} gs_memory_item;
+
+#define GS_PLAN_PASSES 4
+#define GS_PLAN_ITEMS 16
+
+typedef struct gs_plan_report {
+    uint64_t vertices, edges, parameters;
+    uint64_t host_memory, device_memory; /* the budgets */
+    uint64_t host_bytes, device_bytes;   /* used of them at the most */
+    uint64_t spill_bytes;                /* files made in the spill folder */
+    bool unified;                        /* the device's memory is a part of the host's */
+    uint32_t passes, items;
+    gs_pass_report pass[GS_PLAN_PASSES];
+    gs_memory_item item[GS_PLAN_ITEMS];
+} gs_plan_report;
+
+/* What gs_train() with these options would do to memory and disk. Reads the
+ * store's tables; runs nothing, writes nothing. Errors as gs_train(). */
+GS_API gs_status gs_plan_train(gs_plan_report *out, const char *store, const gs_train_options *options);
+
+/* ---- what this machine can do -------------------------------------------- */
+
+#define GS_LIMIT_SIZES 5
+#define GS_LIMIT_SHAPES 3
+
+typedef struct gs_limits_report {
+    double disk_read_bps, disk_write_bps; /* sequential, O_DIRECT; writes with fsync */
+    bool disk_direct; /* false: no O_DIRECT there, so memory may have served the reads */
+    char io[48];
+    char device[64];
+    double copy_bps; /* memory to memory */
+    struct {
+        uint64_t bytes; /* of a read at a random place */
+        double bps;
+    } random_read[GS_LIMIT_SIZES];
+    struct {
+        uint32_t rows, in, out; /* [rows, in] times [in, out] */
+        double flops;
+    } gemm[GS_LIMIT_SHAPES];
+    struct {
+        uint32_t width; /* floats a row, of random rows that are added up */
+        double bps;
+    } gather[GS_LIMIT_SHAPES];
+} gs_limits_report;
+
+/* Measures the disk that holds the folder `dir` (a scratch file of 1 GiB, removed) and the
+ * CPU device with `threads` threads (0: all). Takes about 20 seconds. */
+GS_API gs_status gs_measure_limits(gs_limits_report *out, const char *dir, uint32_t threads);
+
+/* Figures of one epoch: the one with the median time. */
+typedef struct gs_bench_report {
+    gs_train_report train;
+    gs_pass_report pass; /* as planned */
+    double seconds, compute_seconds, edge_seconds, stall_seconds;
+    uint64_t read_bytes, written_bytes;
+    /* Ceilings, measured before the run: the disk at the spill folder, products
+     * of the model's largest shape, random rows of its widest sum. */
+    double disk_read_bps, disk_write_bps, gemm_flops_per_second, gather_bps;
+    uint32_t gemm_in, gemm_out, gather_width;
+    /* What an epoch cannot be faster than: reading alone, or products alone. */
+    double floor_seconds;
+    double fraction; /* floor_seconds / seconds */
+} gs_bench_report;
+
+/* gs_train() for `options->epochs` (at least 1) epochs beside ceilings measured in the same run.
+ * Errors as gs_train(). */
+GS_API gs_status gs_bench_train(gs_bench_report *out, const char *store, const gs_train_options *options);
+
+#ifdef __cplusplus
+}
+#endif
+
+#endif /* GS_GNNSTREAM_H */

@@ -1,0 +1,65 @@
+/* api.c - the small calls of the public interface. */
+#include <stdio.h>
+
+#include "base/dtype.h"
+#include "base/size.h"
+#include "base/status.h"
+#include "gnnstream.h"
+#include "store/store.h"
+
+#define VERIFY_MEMORY (256 * GS_MIB)
+
+const char *gs_version(void) { return GS_VERSION; }
+const char *gs_error_message(void) { return gs_last_error(); }
+gs_status gs_parse_size(uint64_t *out, const char *text) { return gs_size_parse(out, text); }
+char *gs_format_size(char *buffer, uint64_t capacity, uint64_t bytes)
+{
+    return gs_size_format(buffer, capacity, bytes);
+}
+
+gs_status gs_inspect(gs_store_summary *out, const char *store)
+{
+    gs_store *s = NULL;
+    const gs_store_info *info;
+    const gs_status st = gs_store_open(&s, store);
+
+    if (st != GS_OK)
+        return st;
+    info = gs_store_get_info(s);
+    *out = (gs_store_summary){
+        .vertices = info->vertices,
+        .edges = info->edges,
+        .self_loops = info->self_loops,
+        .parts = info->parts,
+        .interval_rows = info->interval_rows,
+        .features = info->features,
+        .classes = info->classes,
+        .edge_types = info->edge_types,
+        .train = info->train,
+        .valid = info->valid,
+        .test = info->test,
+        .max_in_degree = info->max_in_degree,
+        .max_out_degree = info->max_out_degree,
+        .total_bytes = info->total_bytes,
+        .table_bytes = gs_store_table_bytes(s),
+        .seed = info->seed,
+        .symmetric = info->symmetric,
+        .weights = info->weights,
+    };
+    if (info->features != 0)
+        snprintf(out->feature_type, sizeof(out->feature_type), "%s", gs_dtype_name(info->feature_type));
+    snprintf(out->method, sizeof(out->method), "%s", info->method);
+    gs_store_close(s);
+    return GS_OK;
+}
+
+gs_status gs_verify(const char *store, uint64_t memory)
+{
+    gs_store *s = NULL;
+    gs_status st = gs_store_open(&s, store);
+
+    if (st == GS_OK)
+        st = gs_store_verify(s, memory != 0 ? memory : VERIFY_MEMORY);
+    gs_store_close(s);
+    return st;
+}

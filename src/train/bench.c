@@ -1,0 +1,169 @@
+/* bench.c - a short training run beside the ceilings of the machine it ran on. */
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/alloc.h"
+#include "base/size.h"
+#include "device/device.h" /* gs_device_measure_* */
+#include "gnnstream.h"
+#include "train/limits.h"
+#include "train/options.h"
+#include "train/session.h"
+
+#define PROBE_BYTES (512 * GS_MIB) /* of the scratch file */
+#define PROBE_ROWS 8192u
+
+gs_status gs_measure_limits(gs_limits_report *out, const char *dir, uint32_t threads)
+{
+    gs_limits l;
+    const gs_status st = gs_limits_measure(&l, dir, threads);
+
+    _Static_assert(GS_LIMITS_RUNS == GS_LIMIT_SIZES && GS_LIMITS_GEMMS == GS_LIMIT_SHAPES &&
+                       GS_LIMITS_GATHERS == GS_LIMIT_SHAPES,
+                   "the public report has room for what is measured");
+    if (st != GS_OK)
+        return st;
+    memset(out, 0, sizeof(*out));
+    out->disk_read_bps = l.disk_read_bps;
+    out->disk_write_bps = l.disk_write_bps;
+    out->disk_direct = l.disk_direct;
+    out->copy_bps = l.copy_bps;
+    snprintf(out->io, sizeof(out->io), "%s", l.io_name);
+    snprintf(out->device, sizeof(out->device), "%s", l.device_name);
+    for (int i = 0; i < GS_LIMIT_SIZES; i++) {
+        out->random_read[i].bytes = l.random_read[i].bytes;
+        out->random_read[i].bps = l.random_read[i].bps;
+    }
+    for (int i = 0; i < GS_LIMIT_SHAPES; i++) {
+        out->gemm[i].rows = l.gemm[i].rows;
+        out->gemm[i].in = l.gemm[i].in;
+        out->gemm[i].out = l.gemm[i].out;
+        out->gemm[i].flops = l.gemm[i].flops;
+        out->gather[i].width = l.gather[i].width;
+        out->gather[i].bps = l.gather[i].bps;
+    }
+    return GS_OK;
+}
+
+/* ---- what the model asks of the machine ---------------------------------- */
+
+/* The largest product and the widest edge sum of the train pass. */
+static void find_shapes(gs_bench_report *b, const gs_program *p, const gs_pass *pass)
+{
+    for (uint32_t s = pass->first_stage; s < pass->first_stage + pass->stages; s++) {
+        const gs_stage *const stage = &p->stage[s];
+        for (uint32_t k = 0; k < stage->sums; k++)
+            b->gather_width = GS_MAX(b->gather_width, p->array[stage->sum[k].array].width);
+        for (uint32_t i = 0; i < stage->instrs; i++) {
+            const gs_instr *const x = &stage->instr[i];
+            if ((x->op != GS_OP_MATMUL_T && x->op != GS_OP_MATMUL) || x->b.kind != GS_FROM_PARAM)
+                continue;
+            const gs_param *const w = &p->param[x->b.index];
+            if ((uint64_t)w->rows * w->cols > (uint64_t)b->gemm_in * b->gemm_out) {
+                b->gemm_in = w->cols;
+                b->gemm_out = w->rows;
+            }
+        }
+    }
+}
+
+static gs_status measure_device(gs_bench_report *b, const gs_session *s)
+{
+    const uint64_t vertices = gs_store_get_info(s->store)->vertices;
+    gs_status st = GS_OK;
+
+    if (b->gemm_in != 0)
+        st = gs_device_measure_gemm(s->device, PROBE_ROWS, b->gemm_in, b->gemm_out, &b->gemm_flops_per_second);
+    if (st == GS_OK && b->gather_width != 0) {
+        /* A table as large as the graph's, where the budget has room for one. */
+        const uint64_t room = s->host_memory / 2 / (b->gather_width * sizeof(float));
+        const uint64_t rows = GS_MAX(1, GS_MIN(GS_MIN(vertices, room), UINT32_MAX));
+        st = gs_device_measure_gather(s->device, rows, b->gather_width, &b->gather_bps);
+    }
+    return st;
+}
+
+/* Everything but the run. The session is closed before the run opens its own, so
+ * that nothing is held twice. */
+static gs_status measure_ceilings(gs_bench_report *b, const char *store, const gs_train_options *options)
+{
+    gs_session *s = NULL;
+    gs_plan_report plan;
+    gs_status st = gs_session_open(&s, store, options, GS_FOR_TRAINING, options->logits != NULL);
+
+    if (st != GS_OK)
+        return st;
+    gs_session_describe(s, &plan);
+    b->pass = plan.pass[s->train];
+    find_shapes(b, s->program, &s->program->pass[s->train]);
+    if ((st = measure_device(b, s)) == GS_OK)
+        st = gs_limits_disk(&b->disk_read_bps, &b->disk_write_bps, gs_session_scratch_dir(s), PROBE_BYTES);
+    gs_session_close(s);
+    return st;
+}
+
+/* ---- the run ------------------------------------------------------------- */
+
+typedef struct epochs {
+    const gs_train_options *options; /* the caller's */
+    gs_epoch_report *epoch;
+    uint32_t count;
+} epochs;
+
+static void keep_epoch(void *context, const gs_epoch_report *e)
+{
+    epochs *const all = context;
+
+    all->epoch[all->count++] = *e;
+    if (all->options->on_epoch != NULL)
+        all->options->on_epoch(all->options->context, e);
+}
+
+static int by_seconds(const void *a, const void *b)
+{
+    const double x = ((const gs_epoch_report *)a)->seconds, y = ((const gs_epoch_report *)b)->seconds;
+    return (x > y) - (x < y);
+}
+
+static void set_figures(gs_bench_report *b, epochs *all)
+{
+    const gs_epoch_report *median;
+    double reading, products;
+
+    qsort(all->epoch, all->count, sizeof(*all->epoch), by_seconds);
+    median = &all->epoch[all->count / 2];
+    b->seconds = median->seconds;
+    b->compute_seconds = median->compute_seconds;
+    b->edge_seconds = median->edge_seconds;
+    b->stall_seconds = median->stall_seconds;
+    b->read_bytes = median->read_bytes;
+    b->written_bytes = median->written_bytes;
+    reading = b->disk_read_bps > 0 ? (double)b->read_bytes / b->disk_read_bps : 0;
+    products = b->gemm_flops_per_second > 0 ? b->pass.dense_flops / b->gemm_flops_per_second : 0;
+    b->floor_seconds = GS_MAX(reading, products);
+    b->fraction = b->seconds > 0 ? b->floor_seconds / b->seconds : 0;
+}
+
+gs_status gs_bench_train(gs_bench_report *out, const char *store, const gs_train_options *options)
+{
+    gs_train_options own = *options;
+    epochs all = {.options = options};
+    gs_bench_report b = {0};
+    gs_status st;
+
+    if (options->epochs == 0)
+        return gs_fail(GS_EINVAL, "--epochs 0: there is nothing to measure; give at least 1");
+    if ((st = gs_train_options_check(options)) != GS_OK)
+        return st;
+    if ((all.epoch = gs_calloc(options->epochs, sizeof(*all.epoch))) == NULL)
+        return gs_fail(GS_ENOMEM, "no memory for the figures of %u epochs", options->epochs);
+    own.on_epoch = keep_epoch;
+    own.context = &all;
+    if ((st = measure_ceilings(&b, store, options)) == GS_OK && (st = gs_train(store, &own, &b.train)) == GS_OK) {
+        set_figures(&b, &all);
+        *out = b;
+    }
+    gs_free(all.epoch);
+    return st;
+}

@@ -1,0 +1,245 @@
+#include "train/logits.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "base/alloc.h"
+#include "base/file.h"
+#include "base/npy.h"
+#include "base/size.h"
+#include "train/store_rows.h"
+
+#define LEAST_MEMORY (64u << 10)  /* bytes */
+#define BUCKET_BUFFER (64u << 10) /* most bytes that a window gathers before they are written */
+
+gs_status gs_logits_begin(gs_outfile *o, uint64_t *data_offset, const char *path, uint64_t rows, uint32_t classes)
+{
+    gs_status st;
+
+    if (gs_path_is_dir(path))
+        return gs_fail(GS_EINVAL, "--logits %s: is a folder; give the name of a file", path);
+    if ((st = gs_outfile_name(o, path)) != GS_OK)
+        return st;
+    if ((st = gs_npy_create(&o->fd, data_offset, o->temporary, GS_F32, rows, classes)) != GS_OK)
+        gs_outfile_abandon(o);
+    return st;
+}
+
+/* Input ids [window * window_rows, + window_rows) go to one window. A record
+ * in the scratch file is a u32 id and `classes` floats; window w's records
+ * start at w * window_rows * record_bytes, which is exact as ids are a permutation. */
+typedef struct dealer {
+    const gs_logits_job *job;
+    const gs_outfile *out;
+    uint64_t data_offset;
+    uint64_t rows, row_bytes, record_bytes, window_rows, batch_rows;
+    uint32_t windows;
+    unsigned char *window;   /* [window_rows, row_bytes] */
+    unsigned char *seen;     /* [window_rows] bits: rows of the window that are filled */
+    unsigned char *buffer;   /* [windows, buffer_records, record_bytes]; NULL for one window */
+    uint64_t buffer_records;
+    uint64_t *dealt;         /* [windows] records so far, written or buffered */
+    float *batch;            /* [batch_rows, classes] in store order */
+    int scratch;            /* -1: none */
+    char *scratch_path;
+} dealer;
+
+static uint64_t rows_of_window(const dealer *d, uint64_t w)
+{
+    return GS_MIN(d->window_rows, d->rows - w * d->window_rows);
+}
+
+static gs_status not_a_permutation(const dealer *d)
+{
+    return gs_fail(GS_EFORMAT, "%s: %s.bin holds an id twice or one out of range; make the store again",
+                   gs_store_dir(d->job->store), gs_array_stem(GS_ARRAY_INPUT_ID));
+}
+
+/* Sizes: half of the memory for the window, a quarter for buckets, the rest for
+ * a batch of rows and the bits. */
+static void dealer_sizes(dealer *d, const gs_logits_job *job)
+{
+    const uint64_t half = GS_MAX(job->memory, LEAST_MEMORY) / 2;
+    const uint64_t batch = half / 4 / d->row_bytes;
+
+    d->window_rows = GS_MAX(1, GS_MIN(half / d->row_bytes, d->rows));
+    d->windows = (uint32_t)gs_div_up(d->rows, d->window_rows);
+    /* A batch is what one checksummed block of ids names, at most. */
+    d->batch_rows = GS_MAX(1, GS_MIN(batch, GS_SUM_BYTES / sizeof(uint32_t)));
+    d->buffer_records = GS_MAX(1, GS_MIN(half / 2 / GS_MAX(d->windows, 1), BUCKET_BUFFER) / d->record_bytes);
+}
+
+static gs_status dealer_init(dealer *d, const gs_outfile *o, uint64_t data_offset, const gs_logits_job *job)
+{
+    const uint64_t row_bytes = (uint64_t)job->classes * sizeof(float);
+
+    *d = (dealer){.job = job, .out = o, .data_offset = data_offset, .scratch = -1, .row_bytes = row_bytes};
+    d->rows = gs_store_get_info(job->store)->vertices;
+    d->record_bytes = row_bytes + sizeof(uint32_t);
+    dealer_sizes(d, job);
+    d->window = gs_malloc_array(d->window_rows, row_bytes);
+    d->seen = gs_calloc(d->window_rows / 8 + 1, 1);
+    d->batch = gs_malloc_array(d->batch_rows, row_bytes);
+    d->dealt = gs_calloc(d->windows, sizeof(*d->dealt));
+    if (d->windows > 1)
+        d->buffer = gs_malloc_array(d->windows * d->buffer_records, d->record_bytes);
+    if (d->window == NULL || d->seen == NULL || d->batch == NULL || d->dealt == NULL ||
+        (d->windows > 1 && d->buffer == NULL))
+        return gs_fail(GS_ENOMEM, "%s: no memory to put the logits in order", o->path);
+    return GS_OK;
+}
+
+static gs_status open_scratch(dealer *d)
+{
+    d->scratch_path = gs_path_join(d->job->scratch_dir, "logits.order.bin");
+    if (d->scratch_path == NULL)
+        return gs_fail(GS_ENOMEM, "%s: out of memory", d->out->path);
+    d->scratch = open(d->scratch_path, O_CREAT | O_TRUNC | O_RDWR | O_CLOEXEC, 0600);
+    if (d->scratch < 0)
+        return gs_fail_errno(errno, "%s: cannot create; choose another folder with --spill", d->scratch_path);
+    unlink(d->scratch_path); /* so that it goes away however the run ends */
+    return GS_OK;
+}
+
+static void dealer_free(dealer *d)
+{
+    if (d->scratch >= 0)
+        close(d->scratch);
+    gs_free(d->scratch_path);
+    gs_free(d->window);
+    gs_free(d->seen);
+    gs_free(d->buffer);
+    gs_free(d->dealt);
+    gs_free(d->batch);
+}
+
+/* Writes what bucket `w` holds: it has just become full, or is the last, partly full one. */
+static gs_status flush_bucket(dealer *d, uint32_t w)
+{
+    const uint64_t part = d->dealt[w] % d->buffer_records, held = part == 0 ? d->buffer_records : part;
+    const uint64_t first = w * d->window_rows + d->dealt[w] - held;
+
+    return gs_pwrite_exact(d->scratch, d->buffer + w * d->buffer_records * d->record_bytes, held * d->record_bytes,
+                           first * d->record_bytes, d->scratch_path);
+}
+
+/* Puts the row of input id `id` into its place in the window that starts at `base`. */
+static gs_status place(dealer *d, uint64_t base, uint32_t id, const void *row)
+{
+    const uint64_t r = id - base;
+
+    if (d->seen[r / 8] >> (r % 8) & 1)
+        return not_a_permutation(d);
+    d->seen[r / 8] |= (unsigned char)(1u << (r % 8));
+    memcpy(d->window + r * d->row_bytes, row, d->row_bytes);
+    return GS_OK;
+}
+
+static gs_status deal(dealer *d, uint32_t id, const float *row)
+{
+    const uint32_t w = (uint32_t)(id / d->window_rows);
+    unsigned char *record;
+
+    if (id >= d->rows || d->dealt[w] == rows_of_window(d, w))
+        return not_a_permutation(d);
+    if (d->windows == 1) {
+        d->dealt[w]++;
+        return place(d, 0, id, row);
+    }
+    record = d->buffer + (w * d->buffer_records + d->dealt[w] % d->buffer_records) * d->record_bytes;
+    memcpy(record, &id, sizeof(id));
+    memcpy(record + sizeof(id), row, d->row_bytes);
+    d->dealt[w]++;
+    return d->dealt[w] % d->buffer_records == 0 ? flush_bucket(d, w) : GS_OK;
+}
+
+/* Deals rows [first, first + count), whose input ids are at `id`. */
+static gs_status deal_rows(dealer *d, uint64_t first, uint64_t count, const uint32_t *id)
+{
+    gs_status st = GS_OK;
+
+    for (uint64_t at = 0; at < count && st == GS_OK; at += d->batch_rows) {
+        const uint64_t n = GS_MIN(d->batch_rows, count - at);
+        if (d->job->stop != NULL && *d->job->stop)
+            return gs_fail(GS_EINTERRUPTED, "%s: interrupted", d->out->path);
+        st = d->job->source(d->job->context, first + at, n, d->batch);
+        for (uint64_t i = 0; i < n && st == GS_OK; i++)
+            st = deal(d, id[at + i], d->batch + i * d->job->classes);
+    }
+    return st;
+}
+
+static gs_status deal_all(dealer *d)
+{
+    gs_block_reader ids = {0};
+    gs_status st = gs_block_reader_open(&ids, d->job->store, GS_ARRAY_INPUT_ID);
+
+    for (uint64_t first = 0, block = 0; first < d->rows && st == GS_OK; block++) {
+        uint64_t bytes, count;
+        if ((st = gs_block_reader_next(&ids, block, &bytes)) != GS_OK)
+            break;
+        count = GS_MIN(bytes / sizeof(uint32_t), d->rows - first);
+        st = deal_rows(d, first, count, ids.block);
+        first += count;
+    }
+    gs_block_reader_close(&ids);
+    for (uint32_t w = 0; d->buffer != NULL && w < d->windows && st == GS_OK; w++)
+        if (d->dealt[w] % d->buffer_records != 0)
+            st = flush_bucket(d, w);
+    return st;
+}
+
+/* Puts window `w` in order, reading its records through the buckets' memory. */
+static gs_status order_window(dealer *d, uint32_t w)
+{
+    const uint64_t base = w * d->window_rows, count = rows_of_window(d, w);
+    const uint64_t step = d->windows * d->buffer_records;
+    gs_status st = GS_OK;
+
+    memset(d->seen, 0, d->window_rows / 8 + 1);
+    for (uint64_t at = 0; at < count && st == GS_OK; at += step) {
+        const uint64_t n = GS_MIN(step, count - at);
+        st = gs_pread_exact(d->scratch, d->buffer, n * d->record_bytes, (base + at) * d->record_bytes, d->scratch_path);
+        for (uint64_t i = 0; i < n && st == GS_OK; i++) {
+            const unsigned char *const record = d->buffer + i * d->record_bytes;
+            uint32_t id;
+            memcpy(&id, record, sizeof(id));
+            st = place(d, base, id, record + sizeof(id));
+        }
+    }
+    return st;
+}
+
+static gs_status write_windows(dealer *d)
+{
+    gs_status st = GS_OK;
+
+    for (uint32_t w = 0; w < d->windows && st == GS_OK; w++) {
+        if (d->dealt[w] != rows_of_window(d, w))
+            st = not_a_permutation(d);
+        else if (d->windows > 1)
+            st = order_window(d, w);
+        if (st == GS_OK)
+            st = gs_pwrite_exact(d->out->fd, d->window, rows_of_window(d, w) * d->row_bytes,
+                                 d->data_offset + w * d->window_rows * d->row_bytes, d->out->temporary);
+    }
+    return st;
+}
+
+gs_status gs_logits_write(const gs_outfile *o, uint64_t data_offset, const gs_logits_job *job)
+{
+    dealer d;
+    gs_status st = dealer_init(&d, o, data_offset, job);
+
+    if (st == GS_OK && d.windows > 1)
+        st = open_scratch(&d);
+    if (st == GS_OK)
+        st = deal_all(&d);
+    if (st == GS_OK)
+        st = write_windows(&d);
+    dealer_free(&d);
+    return st;
+}

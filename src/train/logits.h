@@ -1,0 +1,40 @@
+/* logits.h - the logits array as a .npy file in the order of the input.
+ *
+ * Rows are computed in store order and wanted in input order, a permutation
+ * with no locality, and neither side may have to fit in memory. So rows are
+ * dealt into a scratch file by window of input ids (every window's size is
+ * known beforehand), and each window is put in order in memory and written at
+ * once: two sequential passes. Where one window holds everything there is no
+ * scratch file. Units: rows, bytes.
+ */
+#ifndef GS_TRAIN_LOGITS_H
+#define GS_TRAIN_LOGITS_H
+
+#include <stdint.h>
+
+#include "base/status.h"
+#include "store/store.h"
+#include "train/outfile.h"
+
+/* Gives rows [first, first + rows) in store order, f32. */
+typedef gs_status (*gs_logits_source)(void *context, uint64_t first, uint64_t rows, float *dst);
+
+typedef struct gs_logits_job {
+    const gs_store *store;   /* for the input ids and the number of rows */
+    uint32_t classes;
+    uint64_t memory;         /* for buffers; what does not work at all is raised */
+    const char *scratch_dir; /* folder for the scratch file */
+    gs_logits_source source;
+    void *context;
+    const volatile int *stop; /* may be NULL */
+} gs_logits_job;
+
+/* Creates PATH.tmp in its full size (so that a full disk shows now). `*o` must
+ * be GS_OUTFILE_NONE; finish or abandon it as any outfile. */
+gs_status gs_logits_begin(gs_outfile *o, uint64_t *data_offset, const char *path, uint64_t rows, uint32_t classes);
+
+/* Fills it. GS_EFORMAT names the store's file where input ids are damaged or
+ * are no permutation. */
+gs_status gs_logits_write(const gs_outfile *o, uint64_t data_offset, const gs_logits_job *job);
+
+#endif /* GS_TRAIN_LOGITS_H */

@@ -1,0 +1,35 @@
+/* metrics_log.h - one line of JSON an epoch, in the file of --metrics.
+ *
+ * The line's fields are a contract (docs, other programs): epoch, loss,
+ * train_acc, valid_acc, test_acc, seconds, read_bytes, written_bytes,
+ * compute_seconds, stall_seconds, peak_host_bytes, peak_device_bytes. An
+ * accuracy that was not evaluated is null. Lines are flushed one by one, so
+ * that a run can be watched and an interrupted one leaves whole lines.
+ */
+#ifndef GS_TRAIN_METRICS_LOG_H
+#define GS_TRAIN_METRICS_LOG_H
+
+#include <stddef.h>
+#include <stdio.h>
+
+#include "base/status.h"
+#include "gnnstream.h" /* gs_epoch_report */
+
+#define GS_METRICS_LINE 768 /* bytes that any line fits in */
+
+typedef struct gs_metrics_log {
+    FILE *file;       /* NULL: no log */
+    const char *path; /* the caller's */
+} gs_metrics_log;
+
+/* Creates or empties `path`; NULL gives a log that takes nothing. */
+gs_status gs_metrics_log_open(gs_metrics_log *log, const char *path);
+gs_status gs_metrics_log_write(gs_metrics_log *log, const gs_epoch_report *epoch);
+/* Safe on a zeroed log, and twice. */
+gs_status gs_metrics_log_close(gs_metrics_log *log);
+
+/* The line with its newline into `buf` of GS_METRICS_LINE bytes; its length.
+ * Numbers have a decimal point in every locale. */
+size_t gs_metrics_line(char *buf, const gs_epoch_report *epoch);
+
+#endif /* GS_TRAIN_METRICS_LOG_H */

@@ -1,0 +1,117 @@
+#include "train/params.h"
+
+#include <math.h>
+#include <string.h>
+
+#include "base/alloc.h"
+#include "base/philox.h"
+#include "base/size.h"
+
+#define ALIGN_ELEMENTS (64 / sizeof(float))
+
+uint64_t gs_params_elements(const gs_program *p)
+{
+    uint64_t total = 0;
+
+    for (uint32_t i = 0; i < p->params; i++) {
+        uint64_t n;
+        if (!gs_mul_u64(&n, p->param[i].rows, p->param[i].cols) ||
+            !gs_add_u64(&total, total, gs_align_up(n, ALIGN_ELEMENTS)))
+            return UINT64_MAX;
+    }
+    return total;
+}
+
+uint64_t gs_params_learned(const gs_program *p)
+{
+    uint64_t total = 0;
+    for (uint32_t i = 0; i < p->params; i++)
+        total += gs_param_elements(&p->param[i]);
+    return total;
+}
+
+gs_status gs_params_alloc(gs_params *out, const gs_program *p, bool grads, uint32_t states)
+{
+    const uint64_t elements = gs_params_elements(p), runs = 1 + (grads ? 1 + states : 0);
+    gs_params made = {.count = p->params, .elements = elements};
+    float *block = NULL;
+
+    if (!gs_mul_u64(&made.block_bytes, elements, runs * sizeof(float)))
+        return gs_fail(GS_ENOMEM, "the model's parameters do not fit in memory");
+    made.value = gs_calloc(p->params, sizeof(*made.value));
+    made.grad = gs_calloc(p->params, sizeof(*made.grad));
+    if (made.block_bytes != 0)
+        block = gs_alloc_pages(made.block_bytes);
+    made.values = block;
+    if (made.value == NULL || made.grad == NULL || (made.block_bytes != 0 && block == NULL)) {
+        gs_params_free(&made);
+        return gs_fail(GS_ENOMEM, "no memory for the model's parameters (%llu bytes)",
+                       (unsigned long long)made.block_bytes);
+    }
+    if (grads) {
+        made.grads = block + elements;
+        for (uint32_t k = 0; k < states; k++)
+            made.state[k] = block + (2 + k) * elements;
+    }
+    for (uint64_t i = 0, at = 0; i < p->params; i++) {
+        made.value[i] = block + at;
+        made.grad[i] = grads ? made.grads + at : NULL;
+        at += gs_align_up(gs_param_elements(&p->param[i]), ALIGN_ELEMENTS);
+    }
+    *out = made;
+    return GS_OK;
+}
+
+void gs_params_free(gs_params *params)
+{
+    if (params->values != NULL)
+        gs_free_pages(params->values, params->block_bytes);
+    gs_free(params->value);
+    gs_free(params->grad);
+    *params = (gs_params){0};
+}
+
+static void glorot_uniform(float *value, uint64_t n, double bound, uint64_t seed, uint32_t index)
+{
+    uint32_t key[2], word[4];
+
+    gs_random_key(key, seed, GS_RANDOM_INIT);
+    for (uint64_t i = 0; i < n; i++) {
+        if (i % 4 == 0) {
+            const uint64_t quad = i / 4;
+            const uint32_t counter[4] = {(uint32_t)quad, (uint32_t)(quad >> 32), index, 0};
+            gs_philox4x32(word, counter, key);
+        }
+        value[i] = (float)((2.0 * (double)gs_uniform_f32(word[i % 4]) - 1.0) * bound);
+    }
+}
+
+void gs_params_init(gs_params *params, const gs_program *p, uint64_t seed)
+{
+    for (uint32_t i = 0; i < p->params; i++) {
+        const gs_param *const q = &p->param[i];
+        const uint64_t n = gs_param_elements(q);
+
+        if (q->zero_init)
+            memset(params->value[i], 0, n * sizeof(float));
+        else
+            glorot_uniform(params->value[i], n, sqrt(6.0 / ((double)q->rows + q->cols)), seed, i);
+    }
+}
+
+void gs_params_zero_grads(gs_params *params)
+{
+    if (params->elements != 0)
+        memset(params->grads, 0, params->elements * sizeof(float));
+}
+
+uint32_t gs_params_find_nonfinite(const gs_params *params, const gs_program *p)
+{
+    for (uint32_t i = 0; i < p->params; i++) {
+        const uint64_t n = gs_param_elements(&p->param[i]);
+        for (uint64_t k = 0; k < n; k++)
+            if (!isfinite(params->value[i][k]))
+                return i;
+    }
+    return GS_NONE;
+}

@@ -1,0 +1,355 @@
+#include "train/safetensors.h"
+
+#include <math.h>
+#include <stdbool.h>
+#include <stdio.h>
+#include <string.h>
+#include <unistd.h>
+
+#include <cjson/cJSON.h>
+
+#include "base/alloc.h"
+#include "base/dtype.h"
+#include "base/file.h"
+#include "base/size.h"
+
+#define SHAPE_TEXT 96
+#define NAME_TEXT 80
+#define MAX_DIMS 8
+#define MAX_EXACT 9007199254740992.0 /* 2^53: JSON numbers are doubles here */
+#define PIECE_ELEMENTS 65536u
+
+/* ---- writing ------------------------------------------------------------- */
+
+static bool add_tensor(cJSON *header, const gs_param *q, uint64_t begin, uint64_t end)
+{
+    cJSON *const entry = cJSON_AddObjectToObject(header, q->name), *shape, *span;
+
+    if (entry == NULL || cJSON_AddStringToObject(entry, "dtype", "F32") == NULL ||
+        (shape = cJSON_AddArrayToObject(entry, "shape")) == NULL)
+        return false;
+    if (q->dims != 1 && !cJSON_AddItemToArray(shape, cJSON_CreateNumber(q->rows)))
+        return false;
+    return cJSON_AddItemToArray(shape, cJSON_CreateNumber(q->cols)) &&
+           (span = cJSON_AddArrayToObject(entry, "data_offsets")) != NULL &&
+           cJSON_AddItemToArray(span, cJSON_CreateNumber((double)begin)) &&
+           cJSON_AddItemToArray(span, cJSON_CreateNumber((double)end));
+}
+
+/* The header's text, or NULL; free with cJSON_free(). */
+static char *header_text(const gs_program *p)
+{
+    cJSON *const header = cJSON_CreateObject();
+    cJSON *const meta = header == NULL ? NULL : cJSON_AddObjectToObject(header, "__metadata__");
+    char *text = NULL;
+    uint64_t at = 0;
+
+    /* "format": "pt" is what Python's loaders look for. */
+    if (meta == NULL || cJSON_AddStringToObject(meta, "format", "pt") == NULL)
+        goto done;
+    for (uint32_t i = 0; i < p->params; i++) {
+        const uint64_t bytes = gs_param_elements(&p->param[i]) * sizeof(float);
+        if (!add_tensor(header, &p->param[i], at, at + bytes))
+            goto done;
+        at += bytes;
+    }
+    text = cJSON_PrintUnformatted(header);
+done:
+    cJSON_Delete(header);
+    return text;
+}
+
+static void store_u64(unsigned char out[8], uint64_t v)
+{
+    for (int i = 0; i < 8; i++)
+        out[i] = (unsigned char)(v >> (8 * i));
+}
+
+static uint64_t load_u64(const unsigned char in[8])
+{
+    uint64_t v = 0;
+    for (int i = 7; i >= 0; i--)
+        v = v << 8 | in[i];
+    return v;
+}
+
+gs_status gs_safetensors_write(int fd, const char *path, const gs_program *p, float *const *value)
+{
+    static const char spaces[8] = "        ";
+    char *const text = header_text(p);
+    const size_t length = text == NULL ? 0 : strlen(text), padded = (size_t)gs_align_up(length, 8);
+    unsigned char prefix[8];
+    uint64_t at = 8 + padded;
+    gs_status st;
+
+    if (text == NULL)
+        return gs_fail(GS_ENOMEM, "%s: no memory for the header", path);
+    store_u64(prefix, padded);
+    if ((st = gs_pwrite_exact(fd, prefix, 8, 0, path)) != GS_OK ||
+        (st = gs_pwrite_exact(fd, text, length, 8, path)) != GS_OK)
+        goto done;
+    if (padded != length && (st = gs_pwrite_exact(fd, spaces, padded - length, 8 + length, path)) != GS_OK)
+        goto done;
+    for (uint32_t i = 0; i < p->params; i++) {
+        const uint64_t bytes = gs_param_elements(&p->param[i]) * sizeof(float);
+        if ((st = gs_pwrite_exact(fd, value[i], bytes, at, path)) != GS_OK)
+            goto done;
+        at += bytes;
+    }
+done:
+    cJSON_free(text);
+    return st;
+}
+
+/* ---- reading ------------------------------------------------------------- */
+
+/* One tensor as the header describes it, checked against the file's size. */
+typedef struct entry {
+    gs_dtype dtype;
+    uint32_t dims;
+    uint64_t shape[MAX_DIMS];
+    uint64_t begin, end; /* bytes from the start of the data */
+} entry;
+
+static bool exact_u64(uint64_t *out, const cJSON *item)
+{
+    if (!cJSON_IsNumber(item) || !(item->valuedouble >= 0) || item->valuedouble > MAX_EXACT ||
+        item->valuedouble != floor(item->valuedouble))
+        return false;
+    *out = (uint64_t)item->valuedouble;
+    return true;
+}
+
+/* A name from the file, fit for a message of one line. */
+static const char *printable(char out[NAME_TEXT], const char *name)
+{
+    size_t n = 0;
+
+    for (; name[n] != '\0' && n < NAME_TEXT - 1; n++)
+        out[n] = (unsigned char)name[n] < ' ' || name[n] == 127 ? '?' : name[n];
+    out[n] = '\0';
+    return out;
+}
+
+static bool parse_dtype(gs_dtype *out, const cJSON *item)
+{
+    static const struct {
+        const char *name;
+        gs_dtype dtype;
+    } known[] = {{"F32", GS_F32}, {"F16", GS_F16}, {"BF16", GS_BF16}, {"F64", GS_F64}};
+
+    for (size_t i = 0; cJSON_IsString(item) && i < GS_ARRAY_LEN(known); i++)
+        if (strcmp(item->valuestring, known[i].name) == 0) {
+            *out = known[i].dtype;
+            return true;
+        }
+    return false;
+}
+
+static bool parse_shape(entry *e, const cJSON *item)
+{
+    const cJSON *dim;
+
+    if (!cJSON_IsArray(item))
+        return false;
+    e->dims = 0;
+    cJSON_ArrayForEach(dim, item)
+    {
+        if (e->dims == MAX_DIMS || !exact_u64(&e->shape[e->dims], dim))
+            return false;
+        e->dims++;
+    }
+    return true;
+}
+
+static gs_status parse_entry(entry *e, const cJSON *item, uint64_t data_bytes, const char *path)
+{
+    char name[NAME_TEXT], type[NAME_TEXT];
+    const cJSON *const dtype = cJSON_GetObjectItemCaseSensitive(item, "dtype");
+    const cJSON *const span = cJSON_GetObjectItemCaseSensitive(item, "data_offsets");
+    uint64_t bytes;
+
+    printable(name, item->string);
+    if (!parse_dtype(&e->dtype, dtype))
+        return gs_fail(GS_EFORMAT, "%s: tensor \"%s\" has type %s; F32, F16, BF16 and F64 can be read", path,
+                       name, printable(type, cJSON_IsString(dtype) ? dtype->valuestring : "(none)"));
+    if (!parse_shape(e, cJSON_GetObjectItemCaseSensitive(item, "shape")))
+        return gs_fail(GS_EFORMAT, "%s: tensor \"%s\" has no valid shape; the header is damaged", path, name);
+    bytes = gs_dtype_bytes(e->dtype);
+    for (uint32_t d = 0; d < e->dims; d++)
+        if (!gs_mul_u64(&bytes, bytes, e->shape[d]))
+            return gs_fail(GS_EFORMAT, "%s: tensor \"%s\" has an impossible shape; the header is damaged", path,
+                           name);
+    if (cJSON_GetArraySize(span) != 2 || !exact_u64(&e->begin, cJSON_GetArrayItem(span, 0)) ||
+        !exact_u64(&e->end, cJSON_GetArrayItem(span, 1)) || e->begin > e->end || e->end > data_bytes ||
+        e->end - e->begin != bytes)
+        return gs_fail(GS_EFORMAT,
+                       "%s: the place of tensor \"%s\" does not fit its shape or the file; it is damaged or cut short",
+                       path, name);
+    return GS_OK;
+}
+
+static const char *shape_text(char out[SHAPE_TEXT], uint32_t dims, const uint64_t *shape)
+{
+    size_t at = 0;
+
+    out[at++] = '[';
+    for (uint32_t d = 0; d < dims && at < SHAPE_TEXT - 24; d++)
+        at += (size_t)snprintf(out + at, SHAPE_TEXT - at, "%s%llu", d ? ", " : "", (unsigned long long)shape[d]);
+    snprintf(out + at, SHAPE_TEXT - at, "]");
+    return out;
+}
+
+static uint32_t param_shape(uint64_t shape[2], const gs_param *q)
+{
+    shape[0] = q->dims == 1 ? q->cols : q->rows;
+    shape[1] = q->cols;
+    return q->dims == 1 ? 1 : 2;
+}
+
+static gs_status match_shape(const entry *e, const gs_param *q, const char *path)
+{
+    char has[SHAPE_TEXT], wants[SHAPE_TEXT];
+    uint64_t want[2];
+    const uint32_t dims = param_shape(want, q);
+
+    if (e->dims == dims && memcmp(e->shape, want, dims * sizeof(*want)) == 0)
+        return GS_OK;
+    return gs_fail(GS_EFORMAT, "%s: tensor \"%s\" has shape %s, the model wants %s; check --hidden, --layers and --model",
+                   path, q->name, shape_text(has, e->dims, e->shape), shape_text(wants, dims, want));
+}
+
+/* Fills `found` ([params]) with where each of the program's tensors is. */
+static gs_status match_entries(entry *found, const cJSON *header, const gs_program *p, uint64_t data_bytes,
+                               const char *path)
+{
+    char text[SHAPE_TEXT], name[NAME_TEXT];
+    const cJSON *item;
+    gs_status st;
+
+    for (uint32_t i = 0; i < p->params; i++)
+        found[i].dims = UINT32_MAX; /* not seen */
+    cJSON_ArrayForEach(item, header)
+    {
+        uint32_t i = 0;
+        entry e;
+
+        if (strcmp(item->string, "__metadata__") == 0)
+            continue;
+        if ((st = parse_entry(&e, item, data_bytes, path)) != GS_OK)
+            return st;
+        while (i < p->params && strcmp(p->param[i].name, item->string) != 0)
+            i++;
+        if (i == p->params)
+            return gs_fail(GS_EFORMAT, "%s: unexpected tensor \"%s\" %s: the model has none of that name", path,
+                           printable(name, item->string), shape_text(text, e.dims, e.shape));
+        if (found[i].dims != UINT32_MAX)
+            return gs_fail(GS_EFORMAT, "%s: tensor \"%s\" is there twice; the header is damaged", path,
+                           p->param[i].name);
+        if ((st = match_shape(&e, &p->param[i], path)) != GS_OK)
+            return st;
+        found[i] = e;
+    }
+    for (uint32_t i = 0; i < p->params; i++)
+        if (found[i].dims == UINT32_MAX) {
+            uint64_t want[2];
+            const uint32_t dims = param_shape(want, &p->param[i]);
+            return gs_fail(GS_EFORMAT, "%s: tensor \"%s\" is missing; the model wants it with shape %s", path,
+                           p->param[i].name, shape_text(text, dims, want));
+        }
+    return GS_OK;
+}
+
+static void convert(float *dst, const void *src, gs_dtype dtype, size_t n)
+{
+    if (dtype != GS_F64) {
+        gs_convert_to_f32(dst, src, dtype, n);
+        return;
+    }
+    for (size_t i = 0; i < n; i++)
+        dst[i] = (float)((const double *)src)[i];
+}
+
+static gs_status read_tensor(float *dst, const entry *e, int fd, uint64_t data_at, const char *path)
+{
+    const uint64_t size = gs_dtype_bytes(e->dtype), elements = (e->end - e->begin) / size;
+    void *const piece = gs_malloc_array(PIECE_ELEMENTS, size);
+    gs_status st = GS_OK;
+
+    if (piece == NULL)
+        return gs_fail(GS_ENOMEM, "%s: out of memory", path);
+    for (uint64_t at = 0; at < elements && st == GS_OK; at += PIECE_ELEMENTS) {
+        const uint64_t n = GS_MIN(elements - at, PIECE_ELEMENTS);
+        if ((st = gs_pread_exact(fd, piece, n * size, data_at + e->begin + at * size, path)) == GS_OK)
+            convert(dst + at, piece, e->dtype, n);
+    }
+    gs_free(piece);
+    return st;
+}
+
+/* Parses the header of `length` bytes after the first 8 of the file. */
+static gs_status read_header(cJSON **out, int fd, uint64_t length, const char *path)
+{
+    char *const text = gs_malloc(length + 1);
+    const char *end = NULL;
+    cJSON *header = NULL;
+    gs_status st;
+
+    if (text == NULL)
+        return gs_fail(GS_ENOMEM, "%s: no memory for a header of %llu bytes", path, (unsigned long long)length);
+    text[length] = '\0';
+    if ((st = gs_pread_exact(fd, text, length, 8, path)) != GS_OK)
+        goto done;
+    st = GS_EFORMAT;
+    header = cJSON_ParseWithLengthOpts(text, length + 1, &end, false);
+    if (!cJSON_IsObject(header) || strspn(end, " \t\r\n") != (size_t)(text + length - end)) {
+        gs_fail(st, "%s: the header is not a JSON object; not a safetensors file, or damaged", path);
+        goto done;
+    }
+    *out = header;
+    header = NULL; /* now the caller's */
+    st = GS_OK;
+done:
+    cJSON_Delete(header);
+    gs_free(text);
+    return st;
+}
+
+gs_status gs_safetensors_load(float *const *value, const gs_program *p, const char *path)
+{
+    unsigned char prefix[8];
+    uint64_t bytes = 0, length;
+    cJSON *header = NULL;
+    entry *found = NULL;
+    int fd = -1;
+    gs_status st;
+
+    if ((st = gs_file_open_read(&fd, &bytes, path)) != GS_OK)
+        return st;
+    if (bytes < 8) {
+        st = gs_fail(GS_EFORMAT, "%s: %llu bytes are too few for a safetensors file", path, (unsigned long long)bytes);
+        goto done;
+    }
+    if ((st = gs_pread_exact(fd, prefix, 8, 0, path)) != GS_OK)
+        goto done;
+    length = load_u64(prefix);
+    if (length > bytes - 8 || length > GS_SAFETENSORS_HEADER_LIMIT) {
+        st = gs_fail(GS_EFORMAT, "%s: a header of %llu bytes does not fit the file (%llu bytes) or the limit (%u); not a safetensors file, or damaged",
+                     path, (unsigned long long)length, (unsigned long long)bytes, GS_SAFETENSORS_HEADER_LIMIT);
+        goto done;
+    }
+    if ((found = gs_calloc(p->params, sizeof(*found))) == NULL) {
+        st = gs_fail(GS_ENOMEM, "%s: out of memory", path);
+        goto done;
+    }
+    if ((st = read_header(&header, fd, length, path)) != GS_OK ||
+        (st = match_entries(found, header, p, bytes - 8 - length, path)) != GS_OK)
+        goto done;
+    for (uint32_t i = 0; i < p->params && st == GS_OK; i++)
+        st = read_tensor(value[i], &found[i], fd, 8 + length, path);
+done:
+    cJSON_Delete(header);
+    gs_free(found);
+    close(fd);
+    return st;
+}

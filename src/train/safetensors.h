@@ -1,0 +1,29 @@
+/* safetensors.h - the model's weights as a .safetensors file, and back.
+ *
+ * Format: u64 little-endian length of a JSON header; the header, {"name":
+ * {"dtype": "F32", "shape": [..], "data_offsets": [begin, end]}, ..}; the data.
+ * The writer gives F32 in the program's order and pads the header with spaces so that data
+ * starts at a multiple of 8. The reader takes F32, F16, BF16 and F64, trusts no
+ * length, and is strict: the file's tensors and the program's are the same
+ * names with the same shapes. All functions block.
+ */
+#ifndef GS_TRAIN_SAFETENSORS_H
+#define GS_TRAIN_SAFETENSORS_H
+
+#include "base/status.h"
+#include "program/program.h"
+
+/* Longest header that is read: some thousands of tensors. Bounds what a
+ * hostile file can make the JSON parser allocate. */
+#define GS_SAFETENSORS_HEADER_LIMIT (1u << 20)
+
+/* Writes the tensors of `p` to `fd` from its start; `path` is for messages. */
+gs_status gs_safetensors_write(int fd, const char *path, const gs_program *p, float *const *value);
+
+/* Fills `value` ([params], each of gs_param_elements()).
+ *   GS_ENOTFOUND, GS_EIO
+ *   GS_EFORMAT  not such a file, damaged, or other tensors than `p` has: the
+ *               text names the tensor and both shapes. `value` is untouched. */
+gs_status gs_safetensors_load(float *const *value, const gs_program *p, const char *path);
+
+#endif /* GS_TRAIN_SAFETENSORS_H */

@@ -1,0 +1,75 @@
+/* session.h - a store, a model and a machine, brought together for a run.
+ *
+ * gs_session_open() does everything that moves no data: it opens the store and
+ * the device, compiles the passes, accounts for memory and makes the plan. What
+ * it refuses is refused before any file is touched. gs_session_start() takes
+ * the memory and opens the files; gs_session_run() runs one pass.
+ * Units: bytes. One thread owns a session.
+ */
+#ifndef GS_TRAIN_SESSION_H
+#define GS_TRAIN_SESSION_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "base/status.h"
+#include "device/device.h"
+#include "exec/exec.h"
+#include "gnnstream.h" /* gs_train_options, gs_plan_report */
+#include "plan/plan.h"
+#include "program/program.h"
+#include "store/store.h"
+#include "train/params.h"
+
+typedef enum gs_purpose {
+    GS_FOR_TRAINING,   /* passes "train", and "eval" or "predict" */
+    GS_FOR_PREDICTION, /* pass "predict" */
+} gs_purpose;
+
+typedef struct gs_session {
+    const gs_train_options *options; /* the caller's; lives as long as the session */
+    gs_store *store;
+    gs_device *device;
+    gs_program *program;
+    gs_plan *plan;
+    gs_exec *exec;
+    gs_params params;
+    uint32_t train, eval, predict; /* passes of the program, or GS_NONE */
+    bool gradients;
+    uint32_t states;               /* runs of optimiser state */
+    bool labelled;                 /* eval and predict give loss and accuracies */
+
+    uint64_t host_memory, device_memory; /* budgets */
+    uint64_t logits_memory;        /* for gs_logits_write(); 0: none wanted */
+    uint64_t host_fixed, device_fixed;
+    uint32_t items;
+    gs_memory_item item[GS_PLAN_ITEMS]; /* what the two are made of */
+
+    gs_exec_chunk *chunk[2];       /* [1] may be [0] */
+    char *spill;                   /* the run's own folder, or NULL */
+} gs_session;
+
+/* `store` is a folder; options have passed gs_train_options_check(). `logits`:
+ * the predict pass stores them. GS_ENOTFOUND, GS_EFORMAT, GS_EINVAL (the
+ * store lacks what the purpose needs), GS_EBUDGET, GS_ENOMEM. */
+gs_status gs_session_open(gs_session **out, const char *store, const gs_train_options *options, gs_purpose purpose,
+                          bool logits);
+void gs_session_close(gs_session *s); /* NULL is allowed; removes the spill folder */
+
+/* Takes parameters (zeroed) and all memory of the plan, makes the spill files. */
+gs_status gs_session_start(gs_session *s);
+
+/* One run of a pass: `epoch` is 1-based and keys dropout. Gradients are zeroed
+ * before and filled by the train pass only. */
+gs_status gs_session_run(gs_session *s, uint32_t pass, uint32_t epoch, gs_exec_stats *out);
+
+/* Rows of the logits after the predict pass: a gs_logits_source. */
+gs_status gs_session_logits(void *session, uint64_t first, uint64_t rows, float *dst);
+/* Folder for scratch files: the spill folder where there is one, or its place. */
+const char *gs_session_scratch_dir(const gs_session *s);
+
+/* session_plan.c: accounts for what the plan does not, and makes it. */
+gs_status gs_session_plan(gs_session *s, bool logits);
+void gs_session_describe(const gs_session *s, gs_plan_report *out);
+
+#endif /* GS_TRAIN_SESSION_H */

@@ -1,0 +1,147 @@
+/* session_plan.c - what a run takes beside its plan, and the plan for the rest. */
+#include <stdio.h>
+#include <string.h>
+
+#include "base/alloc.h"
+#include "base/machine.h"
+#include "base/size.h"
+#include "schedule/schedule.h"
+#include "train/session.h"
+
+/* Memory that libraries take after the budgets are drawn up: code pages of
+ * oneDNN and OpenMP touched for the first time, GEMM packing buffers, kernels
+ * generated at run time, the ring's kernel side, malloc's slack. */
+#define LIBRARY_ALLOWANCE (24 * GS_MIB)
+
+#define HOST_SHARE 0.8 /* of free memory, by default */
+#define LOGITS_SHARE 32 /* of host memory, for putting logits in order */
+#define LOGITS_LEAST (4 * GS_MIB)
+#define LOGITS_MOST (256 * GS_MIB)
+
+static void note(gs_session *s, const char *name, uint64_t bytes, bool device)
+{
+    gs_memory_item *const i = &s->item[s->items];
+
+    if (bytes == 0 || s->items == GS_PLAN_ITEMS)
+        return;
+    snprintf(i->name, sizeof(i->name), "%s", name);
+    i->bytes = bytes;
+    i->device = device;
+    s->items++;
+}
+
+/* The same, for what gs_schedule() must be told of. */
+static void charge(gs_session *s, const char *name, uint64_t bytes, bool device)
+{
+    note(s, name, bytes, device);
+    *(device ? &s->device_fixed : &s->host_fixed) += bytes;
+}
+
+static void set_budgets(gs_session *s)
+{
+    const gs_train_options *const o = s->options;
+
+    s->host_memory = o->host_memory;
+    if (s->host_memory == 0)
+        s->host_memory = (uint64_t)(HOST_SHARE * (double)gs_machine_free_memory());
+    s->device_memory = o->device_memory != 0 ? o->device_memory : s->host_memory / 2;
+}
+
+/* What gs_logits_write() may use: enough for one window where that is little. */
+static uint64_t logits_memory(const gs_session *s)
+{
+    const gs_store_info *const info = gs_store_get_info(s->store);
+    const uint64_t share = GS_MAX(GS_MIN(s->host_memory / LOGITS_SHARE, LOGITS_MOST), LOGITS_LEAST);
+    uint64_t whole;
+
+    if (!gs_mul_u64(&whole, info->vertices, 2 * sizeof(float) * ((uint64_t)info->classes + 1)))
+        return share;
+    return GS_MIN(whole + GS_SUM_BYTES, share);
+}
+
+static void charge_fixed(gs_session *s, bool logits)
+{
+    const gs_chunk_table *const t = gs_store_chunks(s->store);
+    const uint64_t chunks = (uint64_t)t->parts * t->parts, copies = t->shared ? 1 : 2;
+    const uint64_t one = gs_params_elements(s->program) * sizeof(float);
+
+    /* Open store and compiled model are resident already. */
+    charge(s, "process, store tables", gs_process_resident_bytes(), false);
+    charge(s, "libraries (allowance)", LIBRARY_ALLOWANCE, false);
+    charge(s, "chunk tables", copies * chunks * sizeof(gs_exec_chunk), false);
+    if (logits)
+        charge(s, "logits in input order", s->logits_memory = logits_memory(s), false);
+    charge(s, "parameters", one, true);
+    if (s->gradients) {
+        charge(s, "gradients", one, true);
+        charge(s, "optimizer state", one * s->states, true);
+    }
+    charge(s, "kernel scratch", gs_device_scratch_bytes(s->device, s->program), true);
+}
+
+gs_status gs_session_plan(gs_session *s, bool logits)
+{
+    gs_schedule_config config;
+    gs_status st;
+
+    if (gs_params_elements(s->program) > UINT64_MAX / 64)
+        return gs_fail(GS_EINVAL, "the model's parameters are beyond what memory can hold; check --hidden");
+    set_budgets(s);
+    charge_fixed(s, logits);
+    config = (gs_schedule_config){
+        .program = s->program,
+        .chunks = gs_store_chunks(s->store),
+        .array_sum_bytes = GS_SUM_BYTES,
+        .host_memory = s->host_memory,
+        .device_memory = s->device_memory,
+        .unified = gs_device_unified(s->device),
+        .host_fixed = s->host_fixed,
+        .device_fixed = s->device_fixed,
+        .force_spill = s->options->no_cache,
+    };
+    if ((st = gs_schedule(&s->plan, &config)) != GS_OK)
+        return st;
+    note(s, "plan", s->plan->table_bytes, false);
+    note(s, "staging ring", s->plan->region_bytes[GS_REGION_RING], false);
+    note(s, "resident data", s->plan->region_bytes[GS_REGION_RESIDENT], false);
+    note(s, "sums and registers", s->plan->region_bytes[GS_REGION_ARENA], true);
+    return GS_OK;
+}
+
+static void describe_pass(gs_pass_report *out, const gs_pass *pass, const gs_plan_pass *planned)
+{
+    *out = (gs_pass_report){
+        .blocks = planned->blocks,
+        .tasks = planned->tasks,
+        .read_bytes = planned->read_bytes,
+        .read_requests = planned->read_requests,
+        .written_bytes = planned->written_bytes,
+        .edge_bytes = planned->edge_bytes,
+        .dense_flops = planned->dense_flops,
+        .edge_flops = planned->edge_flops,
+    };
+    snprintf(out->name, sizeof(out->name), "%s", pass->name);
+}
+
+void gs_session_describe(const gs_session *s, gs_plan_report *out)
+{
+    const gs_store_info *const info = gs_store_get_info(s->store);
+
+    *out = (gs_plan_report){
+        .vertices = info->vertices,
+        .edges = info->edges,
+        .parameters = gs_params_learned(s->program),
+        .host_memory = s->host_memory,
+        .device_memory = s->device_memory,
+        .host_bytes = s->plan->host_bytes,
+        .device_bytes = s->plan->device_bytes,
+        .unified = gs_device_unified(s->device),
+        .passes = GS_MIN(s->program->passes, GS_PLAN_PASSES),
+        .items = s->items,
+    };
+    for (uint32_t a = 0; a < s->program->arrays; a++)
+        out->spill_bytes += s->plan->spill_bytes[a];
+    for (uint32_t p = 0; p < out->passes; p++)
+        describe_pass(&out->pass[p], &s->program->pass[p], &s->plan->pass[p]);
+    memcpy(out->item, s->item, sizeof(out->item));
+}

@@ -1,0 +1,184 @@
+/* session_run.c - the plan's memory and files, and running its passes. */
+#include <stdio.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "base/alloc.h"
+#include "base/file.h"
+#include "base/size.h"
+#include "train/session.h"
+
+/* ---- spill folder -------------------------------------------------------- */
+
+static bool plan_spills(const gs_session *s)
+{
+    for (uint32_t a = 0; a < s->program->arrays; a++)
+        if (s->plan->spill_bytes[a] != 0)
+            return true;
+    return false;
+}
+
+/* "spill.PID" within --spill, or within the store. Of its own, so that it can be
+ * removed whole. */
+static gs_status make_spill_dir(gs_session *s)
+{
+    const char *const parent = gs_session_scratch_dir(s);
+    char name[32];
+    gs_status st;
+
+    if (s->options->spill != NULL && (st = gs_mkdir(s->options->spill)) != GS_OK)
+        return st;
+    snprintf(name, sizeof(name), "spill.%ld", (long)getpid());
+    char *const dir = gs_path_join(parent, name);
+    if (dir == NULL)
+        return gs_fail(GS_ENOMEM, "%s: out of memory", parent);
+    if ((st = gs_mkdir(dir)) != GS_OK) {
+        char why[256];
+        snprintf(why, sizeof(why), "%s", gs_last_error());
+        gs_free(dir);
+        return gs_fail(st, "%s; choose a folder for what does not fit in memory with --spill", why);
+    }
+    s->spill = dir;
+    return GS_OK;
+}
+
+const char *gs_session_scratch_dir(const gs_session *s)
+{
+    if (s->spill != NULL)
+        return s->spill;
+    return s->options->spill != NULL ? s->options->spill : gs_store_dir(s->store);
+}
+
+/* ---- what exec must know ------------------------------------------------- */
+
+static gs_status copy_chunks(gs_session *s)
+{
+    const gs_chunk_table *const t = gs_store_chunks(s->store);
+    const uint64_t n = (uint64_t)t->parts * t->parts;
+
+    for (int d = 0; d < 2; d++) {
+        if (d == 1 && t->shared) {
+            s->chunk[1] = s->chunk[0];
+            break;
+        }
+        if ((s->chunk[d] = gs_malloc_array(n, sizeof(*s->chunk[d]))) == NULL)
+            return gs_fail(GS_ENOMEM, "no memory for the tables of %llu chunks", (unsigned long long)n);
+        for (uint64_t i = 0; i < n; i++) {
+            const gs_chunk *const c = &t->chunk[d][i];
+            s->chunk[d][i] = (gs_exec_chunk){c->checksum, c->edges, c->targets, c->operands};
+        }
+    }
+    return GS_OK;
+}
+
+static uint64_t edge_file_bytes(const gs_chunk_table *t, gs_direction d)
+{
+    uint64_t end = 0;
+    for (uint64_t i = 0; i < (uint64_t)t->parts * t->parts; i++)
+        end = GS_MAX(end, t->chunk[d][i].offset + t->chunk[d][i].length);
+    return end;
+}
+
+/* Describes the files of a run. Paths are owned by `path` ([arrays + 2]). */
+static gs_status describe_files(const gs_session *s, gs_exec_file *file, char **path)
+{
+    const gs_chunk_table *const t = gs_store_chunks(s->store);
+    const uint32_t arrays = s->program->arrays;
+
+    for (uint32_t a = 0; a < arrays; a++) {
+        const int id = s->program->array[a].store_id;
+        if (id >= 0) {
+            const gs_array_info *const info = gs_store_array(s->store, (gs_array_id)id);
+            path[a] = gs_store_array_path(s->store, (gs_array_id)id);
+            file[a] = (gs_exec_file){.sums = info->sums, .sum_bytes = GS_SUM_BYTES, .bytes = info->bytes};
+        } else if (s->plan->spill_bytes[a] != 0) {
+            char name[32];
+            snprintf(name, sizeof(name), "array%u.bin", a);
+            path[a] = gs_path_join(s->spill, name);
+            file[a] = (gs_exec_file){.create = true, .bytes = s->plan->spill_bytes[a]};
+        } else {
+            continue; /* wholly in memory */
+        }
+        if (path[a] == NULL)
+            return gs_fail(GS_ENOMEM, "out of memory");
+        file[a].path = path[a];
+    }
+    for (uint32_t d = 0; d < 2; d++) {
+        if ((path[arrays + d] = gs_store_edges_path(s->store, (gs_direction)d)) == NULL)
+            return gs_fail(GS_ENOMEM, "out of memory");
+        file[arrays + d] = (gs_exec_file){.path = path[arrays + d], .bytes = edge_file_bytes(t, (gs_direction)d)};
+    }
+    return GS_OK;
+}
+
+static gs_status open_exec(gs_session *s)
+{
+    const gs_chunk_table *const t = gs_store_chunks(s->store);
+    const uint32_t files = s->program->arrays + 2;
+    gs_exec_file *const file = gs_calloc(files, sizeof(*file));
+    char **const path = gs_calloc(files, sizeof(*path));
+    gs_status st;
+
+    if (file == NULL || path == NULL) {
+        st = gs_fail(GS_ENOMEM, "out of memory");
+        goto done;
+    }
+    if ((st = describe_files(s, file, path)) != GS_OK)
+        goto done;
+    st = gs_exec_open(&s->exec, &(gs_exec_config){
+                                    .program = s->program,
+                                    .plan = s->plan,
+                                    .device = s->device,
+                                    .file = file,
+                                    .parts = t->parts,
+                                    .interval_rows = t->interval_rows,
+                                    .vertices = t->vertices,
+                                    .index_bytes = gs_index_bytes(t),
+                                    .chunk = {s->chunk[0], s->chunk[1]},
+                                    .io = GS_IO_AUTO,
+                                });
+done:
+    for (uint32_t f = 0; path != NULL && f < files; f++)
+        gs_free(path[f]);
+    gs_free(path);
+    gs_free(file);
+    return st;
+}
+
+gs_status gs_session_start(gs_session *s)
+{
+    gs_status st;
+
+    if ((st = gs_params_alloc(&s->params, s->program, s->gradients, s->states)) != GS_OK ||
+        (st = copy_chunks(s)) != GS_OK || (st = gs_device_prepare(s->device, s->program)) != GS_OK)
+        return st;
+    if (plan_spills(s) && (st = make_spill_dir(s)) != GS_OK)
+        return st;
+    return open_exec(s);
+}
+
+/* ---- running ------------------------------------------------------------- */
+
+gs_status gs_session_run(gs_session *s, uint32_t pass, uint32_t epoch, gs_exec_stats *out)
+{
+    const gs_store_info *const info = gs_store_get_info(s->store);
+    const bool gradients = pass == s->train;
+    const gs_exec_args args = {
+        .param = (const float *const *)s->params.value,
+        .grad = gradients ? s->params.grad : NULL,
+        .seed = s->options->seed,
+        .epoch = epoch,
+        .loss_scale = info->train == 0 ? 0.0f : (float)(1.0 / (double)info->train),
+        .stop = s->options->stop,
+    };
+
+    if (gradients)
+        gs_params_zero_grads(&s->params);
+    return gs_exec_run(s->exec, pass, &args, out);
+}
+
+gs_status gs_session_logits(void *session, uint64_t first, uint64_t rows, float *dst)
+{
+    gs_session *const s = session;
+    return gs_exec_read_rows(s->exec, s->program->logits, first, rows, dst);
+}

@@ -1,0 +1,322 @@
+/* train.c - epochs: forward, backward, update, say how it went. */
+#include <math.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "base/clock.h"
+#include "base/machine.h"
+#include "base/size.h"
+#include "train/logits.h"
+#include "train/metrics_log.h"
+#include "train/optim.h"
+#include "train/options.h"
+#include "train/outfile.h"
+#include "train/safetensors.h"
+#include "train/session.h"
+
+/* A run and the files it is to leave. */
+typedef struct run {
+    const gs_train_options *options;
+    gs_session *session;
+    gs_optim optim;
+    gs_metrics_log metrics;
+    gs_outfile weights, logits;
+    uint64_t logits_offset;
+    double began; /* gs_now() at the call */
+    gs_train_report report;
+} run;
+
+/* ---- results of a pass --------------------------------------------------- */
+
+static double ratio(uint64_t a, uint64_t b) { return b == 0 ? NAN : (double)a / (double)b; }
+
+static double mean_loss(const gs_metrics *m)
+{
+    return m->rows[GS_SPLIT_TRAIN] == 0 ? NAN : m->loss_sum / (double)m->rows[GS_SPLIT_TRAIN];
+}
+
+static void set_accuracy(double accuracy[3], const gs_metrics *m)
+{
+    for (int k = 0; k < 3; k++)
+        accuracy[k] = ratio(m->correct[k + 1], m->rows[k + 1]);
+}
+
+static void add_stats(gs_epoch_report *e, const gs_exec_stats *x)
+{
+    e->compute_seconds += x->compute_seconds;
+    e->edge_seconds += x->edge_seconds;
+    e->stall_seconds += x->stall_seconds;
+    e->read_bytes += x->read_bytes;
+    e->written_bytes += x->written_bytes;
+}
+
+/* ---- one epoch ----------------------------------------------------------- */
+
+static gs_status interrupted(const run *r, uint32_t epoch)
+{
+    return gs_fail(GS_EINTERRUPTED, "interrupted in epoch %u of %u; no weights or logits were written", epoch,
+                   r->options->epochs);
+}
+
+static gs_status check_loss(const run *r, uint32_t epoch, double loss)
+{
+    if (isfinite(loss))
+        return GS_OK;
+    return gs_fail(GS_EDEVICE, "epoch %u: the loss is %s; lower --lr (now %g), or check the features with gnnstream verify",
+                   epoch, isnan(loss) ? "not a number" : "infinite", r->options->lr);
+}
+
+/* With dropout the train pass's logits are not the model's, so an evaluation
+ * gives the accuracies, before the update like everything else of the epoch. */
+static gs_status evaluate_epoch(run *r, gs_epoch_report *e)
+{
+    const uint32_t every = r->options->eval_every;
+    gs_exec_stats x = {0};
+    gs_status st;
+
+    if (every == 0 || e->epoch % every != 0)
+        return GS_OK;
+    if ((st = gs_session_run(r->session, r->session->eval, e->epoch, &x)) != GS_OK)
+        return st;
+    set_accuracy(e->accuracy, &x.metrics);
+    add_stats(e, &x);
+    return GS_OK;
+}
+
+static gs_status run_epoch(run *r, gs_epoch_report *e)
+{
+    const bool dropout = r->options->dropout > 0 || r->options->input_dropout > 0;
+    const double began = gs_now();
+    gs_exec_stats x = {0};
+    double update;
+    gs_status st;
+
+    if (dropout && (st = evaluate_epoch(r, e)) != GS_OK)
+        return st;
+    if ((st = gs_session_run(r->session, r->session->train, e->epoch, &x)) != GS_OK)
+        return st;
+    e->loss = mean_loss(&x.metrics);
+    if ((st = check_loss(r, e->epoch, e->loss)) != GS_OK)
+        return st;
+    if (!dropout)
+        set_accuracy(e->accuracy, &x.metrics);
+    add_stats(e, &x);
+    update = gs_now();
+    gs_optim_step(&r->optim, &r->session->params);
+    e->compute_seconds += gs_now() - update;
+    e->seconds = gs_now() - began;
+    e->peak_host_bytes = gs_process_peak_bytes();
+    e->peak_device_bytes = r->session->plan->device_bytes;
+    return GS_OK;
+}
+
+static gs_status run_epochs(run *r)
+{
+    const gs_train_options *const o = r->options;
+    const double began = gs_now();
+    gs_status st = GS_OK;
+
+    r->report.open_seconds = began - r->began;
+    for (uint32_t epoch = 1; epoch <= o->epochs && st == GS_OK; epoch++) {
+        gs_epoch_report e = {.epoch = epoch, .epochs = o->epochs, .accuracy = {NAN, NAN, NAN}};
+
+        if (o->stop != NULL && *o->stop)
+            return interrupted(r, epoch);
+        if ((st = run_epoch(r, &e)) == GS_EINTERRUPTED)
+            return interrupted(r, epoch);
+        if (st != GS_OK || (st = gs_metrics_log_write(&r->metrics, &e)) != GS_OK)
+            return st;
+        r->report.epochs = epoch;
+        r->report.read_bytes += e.read_bytes;
+        r->report.written_bytes += e.written_bytes;
+        if (o->on_epoch != NULL)
+            o->on_epoch(o->context, &e);
+    }
+    r->report.seconds = gs_now() - began;
+    return st;
+}
+
+/* ---- before and after ---------------------------------------------------- */
+
+/* Names that would overwrite each other are a mistake worth stopping for. */
+static gs_status check_outputs(const gs_train_options *o)
+{
+    const struct {
+        const char *option, *path;
+    } out[] = {{"--save", o->save}, {"--logits", o->logits}, {"--metrics", o->metrics}};
+
+    for (size_t i = 0; i < GS_ARRAY_LEN(out); i++)
+        for (size_t k = 0; k < i; k++)
+            if (out[i].path != NULL && out[k].path != NULL && strcmp(out[i].path, out[k].path) == 0)
+                return gs_fail(GS_EINVAL, "%s and %s both name %s", out[k].option, out[i].option, out[i].path);
+    return GS_OK;
+}
+
+/* Result files are begun before the work, so that what cannot be written is
+ * refused now; the metrics file comes last, as it replaces what was there. */
+static gs_status begin_outputs(run *r, const char *logits)
+{
+    const gs_store_info *const info = gs_store_get_info(r->session->store);
+    gs_status st = GS_OK;
+
+    if (r->options->save != NULL)
+        st = gs_outfile_begin(&r->weights, r->options->save);
+    if (st == GS_OK && logits != NULL)
+        st = gs_logits_begin(&r->logits, &r->logits_offset, logits, info->vertices, info->classes);
+    if (st == GS_OK)
+        st = gs_metrics_log_open(&r->metrics, r->options->metrics);
+    return st;
+}
+
+/* Loss and accuracies of the weights as they are, by the pass that also stores
+ * the logits where they are wanted. */
+static gs_status evaluate_final(run *r)
+{
+    const gs_session *const s = r->session;
+    const uint32_t pass = s->predict != GS_NONE ? s->predict : s->eval;
+    gs_exec_stats x = {0};
+    const gs_status st = gs_session_run(r->session, pass, 0, &x);
+
+    if (st == GS_EINTERRUPTED)
+        return gs_fail(st, "interrupted in the last evaluation; no weights or logits were written");
+    if (st != GS_OK)
+        return st;
+    r->report.loss = mean_loss(&x.metrics);
+    set_accuracy(r->report.accuracy, &x.metrics);
+    return GS_OK;
+}
+
+static gs_status check_weights(const run *r)
+{
+    const gs_program *const p = r->session->program;
+    const uint32_t bad = gs_params_find_nonfinite(&r->session->params, p);
+
+    if (bad == GS_NONE)
+        return GS_OK;
+    return gs_fail(GS_EDEVICE, "after epoch %u: parameter %s holds numbers that are not finite; lower --lr (now %g)",
+                   r->report.epochs, p->param[bad].name, r->options->lr);
+}
+
+static gs_status write_outputs(run *r)
+{
+    gs_session *const s = r->session;
+    gs_status st = GS_OK;
+
+    if (r->logits.path != NULL) {
+        const gs_logits_job job = {
+            .store = s->store,
+            .classes = gs_store_get_info(s->store)->classes,
+            .memory = s->logits_memory,
+            .scratch_dir = gs_session_scratch_dir(s),
+            .source = gs_session_logits,
+            .context = s,
+            .stop = r->options->stop,
+        };
+        st = gs_logits_write(&r->logits, r->logits_offset, &job);
+    }
+    if (st == GS_OK && r->weights.path != NULL)
+        st = gs_safetensors_write(r->weights.fd, r->weights.temporary, s->program, s->params.value);
+    /* Renamed only when all are whole. */
+    if (st == GS_OK && r->logits.path != NULL)
+        st = gs_outfile_finish(&r->logits);
+    if (st == GS_OK && r->weights.path != NULL)
+        st = gs_outfile_finish(&r->weights);
+    return st;
+}
+
+static void fill_report(run *r)
+{
+    gs_session *const s = r->session;
+
+    r->report.parameters = gs_params_learned(s->program);
+    r->report.peak_host_bytes = gs_process_peak_bytes();
+    r->report.peak_device_bytes = s->plan->device_bytes;
+    snprintf(r->report.device, sizeof(r->report.device), "%s", gs_device_name(s->device));
+    snprintf(r->report.io, sizeof(r->report.io), "%s", gs_exec_io_name(s->exec));
+    snprintf(r->report.io_note, sizeof(r->report.io_note), "%s", gs_exec_io_note(s->exec));
+}
+
+static gs_status run_end(run *r, gs_status st)
+{
+    const gs_status closed = gs_metrics_log_close(&r->metrics);
+
+    if (st == GS_OK)
+        st = closed;
+    gs_outfile_abandon(&r->weights);
+    gs_outfile_abandon(&r->logits);
+    gs_session_close(r->session);
+    return st;
+}
+
+/* ---- the public calls ---------------------------------------------------- */
+
+static gs_status start_weights(run *r, const char *from)
+{
+    gs_session *const s = r->session;
+
+    if (from != NULL)
+        return gs_safetensors_load(s->params.value, s->program, from);
+    gs_params_init(&s->params, s->program, r->options->seed);
+    return GS_OK;
+}
+
+gs_status gs_train(const char *store, const gs_train_options *options, gs_train_report *report)
+{
+    run r = {.options = options, .weights = GS_OUTFILE_NONE, .logits = GS_OUTFILE_NONE, .began = gs_now()};
+    gs_status st;
+
+    if ((st = gs_train_options_check(options)) != GS_OK || (st = check_outputs(options)) != GS_OK ||
+        (st = gs_session_open(&r.session, store, options, GS_FOR_TRAINING, options->logits != NULL)) != GS_OK)
+        goto done;
+    r.optim = (gs_optim){.lr = options->lr, .weight_decay = options->weight_decay};
+    if ((st = gs_optim_parse(&r.optim.kind, options->optimizer)) != GS_OK ||
+        (st = gs_session_start(r.session)) != GS_OK || (st = start_weights(&r, options->init)) != GS_OK ||
+        (st = begin_outputs(&r, options->logits)) != GS_OK || (st = run_epochs(&r)) != GS_OK ||
+        (st = check_weights(&r)) != GS_OK || (st = evaluate_final(&r)) != GS_OK ||
+        (st = write_outputs(&r)) != GS_OK)
+        goto done;
+    fill_report(&r);
+done:
+    st = run_end(&r, st);
+    if (st == GS_OK && report != NULL)
+        *report = r.report;
+    return st;
+}
+
+gs_status gs_predict(const char *store, const gs_train_options *options, const char *weights, const char *logits,
+                     gs_train_report *report)
+{
+    gs_train_options own = *options;
+    run r = {.options = &own, .weights = GS_OUTFILE_NONE, .logits = GS_OUTFILE_NONE, .began = gs_now()};
+    gs_status st;
+
+    own.save = own.metrics = own.init = NULL;
+    own.logits = logits;
+    if (weights == NULL || logits == NULL)
+        return gs_fail(GS_EINVAL, "%s: none given", weights == NULL ? "--weights" : "--logits");
+    if ((st = gs_train_options_check(&own)) != GS_OK ||
+        (st = gs_session_open(&r.session, store, &own, GS_FOR_PREDICTION, true)) != GS_OK ||
+        (st = gs_session_start(r.session)) != GS_OK || (st = start_weights(&r, weights)) != GS_OK ||
+        (st = begin_outputs(&r, logits)) != GS_OK || (st = evaluate_final(&r)) != GS_OK ||
+        (st = write_outputs(&r)) != GS_OK)
+        goto done;
+    fill_report(&r);
+done:
+    st = run_end(&r, st);
+    if (st == GS_OK && report != NULL)
+        *report = r.report;
+    return st;
+}
+
+gs_status gs_plan_train(gs_plan_report *out, const char *store, const gs_train_options *options)
+{
+    gs_session *session = NULL;
+    gs_status st;
+
+    if ((st = gs_train_options_check(options)) != GS_OK ||
+        (st = gs_session_open(&session, store, options, GS_FOR_TRAINING, options->logits != NULL)) != GS_OK)
+        return st;
+    gs_session_describe(session, out);
+    gs_session_close(session);
+    return GS_OK;
+}
