@@ -1,0 +1,98 @@
+/* cli.h - commands and options as tables: parsing, help and defaults come from
+ * the same rows, so that they cannot disagree.
+ *
+ * A command's options are fields of one plain struct. Its `defaults` fills the
+ * struct (from the library's own initialiser), parsing overwrites fields, help
+ * prints the fields of a freshly filled one.
+ */
+#ifndef GS_TOOLS_CLI_H
+#define GS_TOOLS_CLI_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdio.h>
+
+#include "gnnstream.h"
+
+/* Exit statuses: a contract with scripts. */
+enum { CLI_DONE = 0, CLI_FAILED = 1, CLI_USAGE = 2 };
+
+typedef enum cli_kind {
+    CLI_FLAG,    /* bool, no value */
+    CLI_COUNT,   /* uint32_t in [least, most] */
+    CLI_AUTO,    /* the same, or "auto", which is 0 */
+    CLI_LONG,    /* uint64_t, at least `least` */
+    CLI_REAL,    /* double */
+    CLI_SIZE,    /* uint64_t bytes: 64K, 1.5G */
+    CLI_TEXT,    /* const char * */
+    CLI_CHOICE,  /* const char *, one of `value`'s words, "adam|sgd" */
+    CLI_MISSING, /* known, but not available in this version; `value` as it will be */
+} cli_kind;
+
+typedef struct cli_option {
+    const char *name; /* with its dashes; NULL ends a table */
+    cli_kind kind;
+    size_t field;      /* offset in the command's struct */
+    const char *value; /* NULL for flags */
+    const char *help;
+    const char *unset; /* what a default of 0 or NULL means, or NULL */
+    uint32_t least, most; /* counts; most == 0: no bound */
+} cli_option;
+
+typedef struct cli_group {
+    const char *title; /* NULL ends a list */
+    const cli_option *option;
+} cli_group;
+
+#define CLI_PLACES 3
+
+typedef struct cli_command {
+    const char *name;  /* "train", "bench train" */
+    const char *place[CLI_PLACES]; /* "STORE": arguments without a name, all required */
+    const char *summary;
+    const cli_group *group;
+    void (*defaults)(void *options);
+    size_t options_bytes;
+    /* Returns an exit status; errors are printed by then. */
+    int (*run)(const struct cli_command *self, const void *options, const char *const *place);
+} cli_command;
+
+/* Commands, NULL-terminated: gnnstream.c. */
+extern const cli_command *const cli_commands[];
+
+/* Parses and runs. `argv` starts after the command's name. */
+int cli_run(const cli_command *c, int argc, char **argv);
+void cli_print_help(FILE *out, const cli_command *c);
+void cli_print_overview(FILE *out);
+
+/* "gnnstream train: TEXT" on stderr; returns `status`. */
+int cli_fail(const cli_command *c, int status, const char *fmt, ...) __attribute__((format(printf, 3, 4)));
+/* The library's last error, and the exit status that fits: an argument it will
+ * not take is wrong usage. GS_OK gives CLI_DONE. */
+int cli_result(const cli_command *c, gs_status st);
+
+/* The nearest of a NULL-terminated list by edit distance, or NULL where none is near. */
+const char *cli_nearest(const char *word, const char *const *list);
+
+/* Set to 1 by SIGINT and SIGTERM from the first call on; a second signal kills. */
+const volatile int *cli_stop(void);
+
+/* ---- words for people ---------------------------------------------------- */
+
+/* Rewrites one line on stderr, only where that is a terminal. */
+void cli_progress(void *context, const char *what, double done);
+void cli_progress_end(void);
+bool cli_shows_progress(void);
+
+/* One of 8 buffers, used in turn. */
+const char *cli_size(uint64_t bytes);  /* "1.5 GiB" */
+const char *cli_count(uint64_t n);     /* "1,234,567" */
+/* JSON: a quoted string; a number, null where it is not finite. Same buffers. */
+const char *cli_json_text(const char *text);
+const char *cli_json_real(double v);
+
+/* ---- commands: cmd_*.c ---- */
+extern const cli_command cmd_generate, cmd_partition, cmd_info, cmd_verify, cmd_plan, cmd_train, cmd_predict,
+    cmd_bench_limits, cmd_bench_train;
+
+#endif /* GS_TOOLS_CLI_H */

@@ -1,0 +1,269 @@
+/* cli_parse.c - the words of a command line into a command's struct. */
+#include <errno.h>
+#include <inttypes.h>
+#include <math.h>
+#include <stdarg.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "cli.h"
+
+#define MOST_OPTIONS 64
+#define OPTIONS_BYTES 512
+
+int cli_fail(const cli_command *c, int status, const char *fmt, ...)
+{
+    va_list args;
+
+    cli_progress_end();
+    fprintf(stderr, "gnnstream%s%s: ", c == NULL ? "" : " ", c == NULL ? "" : c->name);
+    va_start(args, fmt);
+    vfprintf(stderr, fmt, args);
+    va_end(args);
+    fputc('\n', stderr);
+    return status;
+}
+
+int cli_result(const cli_command *c, gs_status st)
+{
+    if (st == GS_OK)
+        return CLI_DONE;
+    return cli_fail(c, st == GS_EINVAL ? CLI_USAGE : CLI_FAILED, "%s", gs_error_message());
+}
+
+/* ---- the nearest name ---------------------------------------------------- */
+
+#define WORD_MOST 40
+
+/* Levenshtein's distance, a swap of neighbours counting one. */
+static size_t edit_distance(const char *a, const char *b)
+{
+    const size_t n = strlen(a), m = strlen(b);
+    size_t row[3][WORD_MOST + 1];
+
+    if (n > WORD_MOST || m > WORD_MOST)
+        return WORD_MOST;
+    for (size_t j = 0; j <= m; j++)
+        row[0][j] = j;
+    for (size_t i = 1; i <= n; i++) {
+        size_t *const now = row[i % 3], *const last = row[(i + 2) % 3], *const before = row[(i + 1) % 3];
+        now[0] = i;
+        for (size_t j = 1; j <= m; j++) {
+            size_t best = last[j - 1] + (a[i - 1] != b[j - 1]);
+            if (last[j] + 1 < best)
+                best = last[j] + 1;
+            if (now[j - 1] + 1 < best)
+                best = now[j - 1] + 1;
+            if (i > 1 && j > 1 && a[i - 1] == b[j - 2] && a[i - 2] == b[j - 1] && before[j - 2] + 1 < best)
+                best = before[j - 2] + 1;
+            now[j] = best;
+        }
+    }
+    return row[n % 3][m];
+}
+
+const char *cli_nearest(const char *word, const char *const *list)
+{
+    const size_t near = strlen(word) / 3 + 1;
+    const char *best = NULL;
+    size_t best_distance = near + 1;
+
+    for (; *list != NULL; list++) {
+        const size_t d = edit_distance(word, *list);
+        if (d < best_distance) {
+            best = *list;
+            best_distance = d;
+        }
+    }
+    return best;
+}
+
+static int unknown_option(const cli_command *c, const char *name)
+{
+    const char *list[MOST_OPTIONS + 1];
+    const char *near;
+    size_t n = 0;
+
+    for (const cli_group *g = c->group; g->title != NULL; g++)
+        for (const cli_option *o = g->option; o->name != NULL && n < MOST_OPTIONS; o++)
+            list[n++] = o->name;
+    list[n] = NULL;
+    near = cli_nearest(name, list);
+    return cli_fail(c, CLI_USAGE, "unknown option %s%s%s; see gnnstream help %s", name,
+                    near == NULL ? "" : "; did you mean ", near == NULL ? "" : near, c->name);
+}
+
+/* ---- values -------------------------------------------------------------- */
+
+/* Digits alone: strtoull() would take " -3" and wrap it. */
+static bool parse_integer(uint64_t *out, const char *text)
+{
+    char *end;
+
+    if (*text < '0' || *text > '9')
+        return false;
+    errno = 0;
+    *out = strtoull(text, &end, 10);
+    return errno == 0 && *end == '\0';
+}
+
+static int set_integer(const cli_command *c, const cli_option *o, void *field, const char *text)
+{
+    const bool wide = o->kind == CLI_LONG;
+    const uint64_t most = o->most != 0 ? o->most : wide ? UINT64_MAX : UINT32_MAX;
+    uint64_t v;
+
+    if (o->kind == CLI_AUTO && strcmp(text, "auto") == 0)
+        v = 0;
+    else if (!parse_integer(&v, text) || v < o->least || v > most)
+        return cli_fail(c, CLI_USAGE, "%s %s: must be a whole number from %" PRIu32 " to %" PRIu64 "%s", o->name, text,
+                        o->least, most, o->kind == CLI_AUTO ? ", or auto" : "");
+    if (wide)
+        *(uint64_t *)field = v;
+    else
+        *(uint32_t *)field = (uint32_t)v;
+    return CLI_DONE;
+}
+
+static int set_real(const cli_command *c, const cli_option *o, double *field, const char *text)
+{
+    char *end;
+    const double v = strtod(text, &end);
+
+    if (end == text || *end != '\0' || !isfinite(v))
+        return cli_fail(c, CLI_USAGE, "%s %s: must be a number", o->name, text);
+    *field = v; /* its range is the library's to check */
+    return CLI_DONE;
+}
+
+static int set_size(const cli_command *c, const cli_option *o, uint64_t *field, const char *text)
+{
+    uint64_t v;
+
+    if (gs_parse_size(&v, text) != GS_OK || v == 0)
+        return cli_fail(c, CLI_USAGE, "%s %s: must be a size such as 512M or 1.5G", o->name, text);
+    *field = v;
+    return CLI_DONE;
+}
+
+/* True where `text` is one of the words of "a|b|c". */
+static bool is_choice(const char *words, const char *text)
+{
+    const size_t n = strlen(text);
+
+    for (const char *at = words; n != 0 && at != NULL; at = strchr(at, '|') == NULL ? NULL : strchr(at, '|') + 1)
+        if (strncmp(at, text, n) == 0 && (at[n] == '|' || at[n] == '\0'))
+            return true;
+    return false;
+}
+
+static int set_choice(const cli_command *c, const cli_option *o, const char **field, const char *text)
+{
+    if (!is_choice(o->value, text))
+        return cli_fail(c, CLI_USAGE, "%s %s: must be one of %s", o->name, text, o->value);
+    *field = text;
+    return CLI_DONE;
+}
+
+static int set_option(const cli_command *c, const cli_option *o, char *options, const char *text)
+{
+    void *const field = options + o->field;
+
+    switch (o->kind) {
+    case CLI_FLAG:
+        *(bool *)field = true;
+        return CLI_DONE;
+    case CLI_COUNT:
+    case CLI_AUTO:
+    case CLI_LONG:
+        return set_integer(c, o, field, text);
+    case CLI_REAL:
+        return set_real(c, o, field, text);
+    case CLI_SIZE:
+        return set_size(c, o, field, text);
+    case CLI_TEXT:
+        if (*text == '\0')
+            return cli_fail(c, CLI_USAGE, "%s: its value is empty", o->name);
+        *(const char **)field = text;
+        return CLI_DONE;
+    case CLI_CHOICE:
+        return set_choice(c, o, field, text);
+    case CLI_MISSING:
+        break;
+    }
+    return cli_fail(c, CLI_USAGE, "%s is not available in this version", o->name);
+}
+
+/* ---- the line ------------------------------------------------------------ */
+
+static const cli_option *find_option(const cli_command *c, const char *name, size_t length)
+{
+    for (const cli_group *g = c->group; g->title != NULL; g++)
+        for (const cli_option *o = g->option; o->name != NULL; o++)
+            if (strncmp(o->name, name, length) == 0 && o->name[length] == '\0')
+                return o;
+    return NULL;
+}
+
+/* Takes argv[*at], and its value after "=" or in the next word. */
+static int take_option(const cli_command *c, char *options, int argc, char **argv, int *at)
+{
+    char *const word = argv[*at], *const equals = strchr(word, '=');
+    const size_t length = equals == NULL ? strlen(word) : (size_t)(equals - word);
+    const cli_option *const o = find_option(c, word, length);
+    const char *text = equals == NULL ? NULL : equals + 1;
+
+    if (o == NULL) {
+        word[length] = '\0';
+        return unknown_option(c, word);
+    }
+    if (o->kind == CLI_MISSING)
+        return set_option(c, o, options, NULL);
+    if (o->value == NULL && text != NULL)
+        return cli_fail(c, CLI_USAGE, "%s takes no value", o->name);
+    if (o->value != NULL && text == NULL) {
+        if (*at + 1 == argc || strncmp(argv[*at + 1], "--", 2) == 0)
+            return cli_fail(c, CLI_USAGE, "%s needs a value: %s", o->name, o->value);
+        text = argv[++*at];
+    }
+    return set_option(c, o, options, text);
+}
+
+static int check_places(const cli_command *c, size_t given)
+{
+    for (size_t i = given; i < CLI_PLACES && c->place[i] != NULL; i++)
+        return cli_fail(c, CLI_USAGE, "%s is missing; see gnnstream help %s", c->place[i], c->name);
+    return CLI_DONE;
+}
+
+int cli_run(const cli_command *c, int argc, char **argv)
+{
+    _Alignas(16) char options[OPTIONS_BYTES] = {0};
+    const char *place[CLI_PLACES] = {NULL};
+    size_t places = 0;
+    bool only_places = false;
+    int status;
+
+    if (c->options_bytes > sizeof(options))
+        abort(); /* OPTIONS_BYTES is to be raised */
+    c->defaults(options);
+    for (int i = 0; i < argc; i++) {
+        if (!only_places && (strcmp(argv[i], "--help") == 0 || strcmp(argv[i], "-h") == 0)) {
+            cli_print_help(stdout, c);
+            return CLI_DONE;
+        }
+        if (!only_places && strcmp(argv[i], "--") == 0) {
+            only_places = true;
+        } else if (!only_places && argv[i][0] == '-' && argv[i][1] != '\0') {
+            if ((status = take_option(c, options, argc, argv, &i)) != CLI_DONE)
+                return status;
+        } else if (places == CLI_PLACES || c->place[places] == NULL) {
+            return cli_fail(c, CLI_USAGE, "%s: one argument too many; see gnnstream help %s", argv[i], c->name);
+        } else {
+            place[places++] = argv[i];
+        }
+    }
+    if ((status = check_places(c, places)) != CLI_DONE)
+        return status;
+    return c->run(c, options, place);
+}

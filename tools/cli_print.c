@@ -1,0 +1,234 @@
+/* cli_print.c - help from the tables, and numbers for people and for JSON. */
+#include <inttypes.h>
+#include <math.h>
+#include <signal.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "cli.h"
+
+#define HELP_COLUMN 30
+
+/* ---- buffers used in turn ------------------------------------------------ */
+
+#define TEXT_BYTES 512
+
+static char *next_buffer(void)
+{
+    static char buffer[8][TEXT_BYTES];
+    static unsigned turn;
+    return buffer[turn++ % 8];
+}
+
+const char *cli_size(uint64_t bytes) { return gs_format_size(next_buffer(), TEXT_BYTES, bytes); }
+
+const char *cli_count(uint64_t n)
+{
+    char digits[24];
+    char *const out = next_buffer();
+    size_t at = 0;
+    const size_t length = (size_t)snprintf(digits, sizeof(digits), "%" PRIu64, n);
+
+    for (size_t i = 0; i < length; i++) {
+        if (i != 0 && (length - i) % 3 == 0)
+            out[at++] = ',';
+        out[at++] = digits[i];
+    }
+    out[at] = '\0';
+    return out;
+}
+
+const char *cli_json_text(const char *text)
+{
+    char *const out = next_buffer();
+    size_t at = 0;
+
+    out[at++] = '"';
+    for (const unsigned char *c = (const unsigned char *)text; *c != '\0' && at < TEXT_BYTES - 8; c++) {
+        if (*c == '"' || *c == '\\')
+            at += (size_t)snprintf(out + at, 3, "\\%c", *c);
+        else if (*c < ' ')
+            at += (size_t)snprintf(out + at, 7, "\\u%04x", *c);
+        else
+            out[at++] = (char)*c;
+    }
+    out[at++] = '"';
+    out[at] = '\0';
+    return out;
+}
+
+const char *cli_json_real(double v)
+{
+    char *const out = next_buffer();
+
+    if (!isfinite(v))
+        return "null";
+    snprintf(out, TEXT_BYTES, "%.9g", v);
+    return out;
+}
+
+/* ---- help ---------------------------------------------------------------- */
+
+/* What the field holds before anything is parsed; "" where there is nothing to say. */
+static const char *default_text(const cli_option *o, const char *options)
+{
+    const void *const field = options + o->field;
+    char *const out = next_buffer();
+    uint64_t integer = 0;
+
+    switch (o->kind) {
+    case CLI_FLAG:
+    case CLI_MISSING:
+        return "";
+    case CLI_TEXT:
+    case CLI_CHOICE:
+        if (*(const char *const *)field != NULL)
+            return *(const char *const *)field;
+        return o->unset == NULL ? "" : o->unset;
+    case CLI_REAL:
+        snprintf(out, TEXT_BYTES, "%g", *(const double *)field);
+        return out;
+    case CLI_COUNT:
+    case CLI_AUTO:
+        integer = *(const uint32_t *)field;
+        break;
+    case CLI_LONG:
+    case CLI_SIZE:
+        integer = *(const uint64_t *)field;
+        break;
+    }
+    if (integer == 0 && o->unset != NULL)
+        return o->unset;
+    if (o->kind == CLI_SIZE)
+        return cli_size(integer);
+    snprintf(out, TEXT_BYTES, "%" PRIu64, integer);
+    return out;
+}
+
+static void print_option(FILE *out, const cli_option *o, const char *options)
+{
+    char left[128];
+    const char *const given = default_text(o, options);
+
+    if (o->kind == CLI_MISSING)
+        return;
+    snprintf(left, sizeof(left), "  %s%s%s", o->name, o->value == NULL ? "" : " ", o->value == NULL ? "" : o->value);
+    fprintf(out, "%-*s", HELP_COLUMN, left);
+    if (strlen(left) >= HELP_COLUMN)
+        fprintf(out, "\n%*s", HELP_COLUMN, "");
+    fprintf(out, "%s", o->help);
+    if (*given != '\0')
+        fprintf(out, " (default: %s)", given);
+    fputc('\n', out);
+}
+
+/* Options that are known but missing, in one paragraph. */
+static void print_missing(FILE *out, const cli_command *c)
+{
+    const char *before = "\nNot available in this version: ";
+
+    for (const cli_group *g = c->group; g->title != NULL; g++)
+        for (const cli_option *o = g->option; o->name != NULL; o++)
+            if (o->kind == CLI_MISSING) {
+                fprintf(out, "%s%s", before, o->name);
+                before = ", ";
+            }
+    if (*before == ',')
+        fputs(".\n", out);
+}
+
+static bool has_available(const cli_group *g)
+{
+    for (const cli_option *o = g->option; o->name != NULL; o++)
+        if (o->kind != CLI_MISSING)
+            return true;
+    return false;
+}
+
+void cli_print_help(FILE *out, const cli_command *c)
+{
+    _Alignas(16) char options[512] = {0};
+
+    c->defaults(options);
+    fprintf(out, "Usage: gnnstream %s", c->name);
+    for (int i = 0; i < CLI_PLACES && c->place[i] != NULL; i++)
+        fprintf(out, " %s", c->place[i]);
+    fprintf(out, "%s\n\n%s\n", c->group->title == NULL ? "" : " [OPTIONS]", c->summary);
+    for (const cli_group *g = c->group; g->title != NULL; g++) {
+        if (!has_available(g))
+            continue;
+        fprintf(out, "\n%s:\n", g->title);
+        for (const cli_option *o = g->option; o->name != NULL; o++)
+            print_option(out, o, options);
+    }
+    print_missing(out, c);
+}
+
+void cli_print_overview(FILE *out)
+{
+    fprintf(out, "gnnstream %s: trains graph neural networks on whole graphs larger than memory\n\n"
+                 "Usage: gnnstream COMMAND ...\n\n",
+            gs_version());
+    for (const cli_command *const *c = cli_commands; *c != NULL; c++) {
+        char left[128];
+        int n = snprintf(left, sizeof(left), "%s", (*c)->name);
+        for (int i = 0; i < CLI_PLACES && (*c)->place[i] != NULL; i++)
+            n += snprintf(left + n, sizeof(left) - (size_t)n, " %s", (*c)->place[i]);
+        fprintf(out, "  %-26s %.*s\n", left, (int)strcspn((*c)->summary, ".\n"), (*c)->summary);
+    }
+    fprintf(out, "\nSizes take K, M, G (powers of 1024). gnnstream help COMMAND shows a command's options.\n"
+                 "Exit status: 0 done, 1 failed, 2 wrong usage.\n");
+}
+
+/* ---- progress ------------------------------------------------------------ */
+
+static bool line_open;
+
+bool cli_shows_progress(void)
+{
+    static int terminal = -1;
+    if (terminal < 0)
+        terminal = isatty(STDERR_FILENO);
+    return terminal != 0;
+}
+
+void cli_progress(void *context, const char *what, double done)
+{
+    (void)context;
+    if (!cli_shows_progress())
+        return;
+    if (done >= 0)
+        fprintf(stderr, "\r\033[K%s: %.0f %%", what, 100 * done);
+    else
+        fprintf(stderr, "\r\033[K%s", what);
+    fflush(stderr);
+    line_open = true;
+}
+
+void cli_progress_end(void)
+{
+    if (line_open)
+        fputs("\r\033[K", stderr);
+    line_open = false;
+}
+
+/* ---- signals ------------------------------------------------------------- */
+
+static volatile int stop_flag;
+
+static void on_signal(int number)
+{
+    (void)number;
+    stop_flag = 1;
+}
+
+const volatile int *cli_stop(void)
+{
+    /* Reset on delivery, so that a second one ends the program whatever it does. */
+    const struct sigaction action = {.sa_handler = on_signal, .sa_flags = (int)SA_RESETHAND};
+
+    sigaction(SIGINT, &action, NULL);
+    sigaction(SIGTERM, &action, NULL);
+    return &stop_flag;
+}

@@ -1,0 +1,91 @@
+#include <inttypes.h>
+#include <string.h>
+
+#include "cli.h"
+
+typedef struct limits_options {
+    const char *dir;
+    uint32_t threads;
+    bool json;
+} limits_options;
+
+static const cli_option opts[] = {
+    {"--dir", CLI_TEXT, offsetof(limits_options, dir), "DIR", "folder on the disk to measure; 1 GiB is written there",
+     NULL, 0, 0},
+    {"--threads", CLI_COUNT, offsetof(limits_options, threads), "N", "threads that compute", "all", 0, 4096},
+    {"--json", CLI_FLAG, offsetof(limits_options, json), NULL, "print JSON", NULL, 0, 0},
+    {0},
+};
+
+static void defaults(void *options)
+{
+    memset(options, 0, sizeof(limits_options));
+    ((limits_options *)options)->dir = ".";
+}
+
+#define MIB 1048576.0
+#define GIB 1073741824.0
+
+static void print_text(const gs_limits_report *l)
+{
+    printf("disk by %s%s\n", l->io, l->disk_direct ? "" : " (no O_DIRECT here: memory may have served the reads)");
+    printf("  sequential read         %10.0f MiB/s\n", l->disk_read_bps / MIB);
+    printf("  sequential write        %10.0f MiB/s\n", l->disk_write_bps / MIB);
+    for (int i = 0; i < GS_LIMIT_SIZES; i++)
+        printf("  random read of %-8s %10.0f MiB/s\n", cli_size(l->random_read[i].bytes), l->random_read[i].bps / MIB);
+    printf("%s\n", l->device);
+    printf("  memory copy             %10.2f GiB/s\n", l->copy_bps / GIB);
+    for (int i = 0; i < GS_LIMIT_SHAPES; i++)
+        printf("  product %ux%ux%-6u     %10.1f Gflop/s\n", l->gemm[i].rows, l->gemm[i].in, l->gemm[i].out,
+               l->gemm[i].flops * 1e-9);
+    for (int i = 0; i < GS_LIMIT_SHAPES; i++)
+        printf("  gather of %4u floats    %10.2f GiB/s\n", l->gather[i].width, l->gather[i].bps / GIB);
+}
+
+static void print_json(const gs_limits_report *l)
+{
+    printf("{\"disk_read_bps\": %s, \"disk_write_bps\": %s, \"disk_direct\": %s, \"io\": %s, \"device\": %s, "
+           "\"copy_bps\": %s, \"random_read\": [",
+           cli_json_real(l->disk_read_bps), cli_json_real(l->disk_write_bps), l->disk_direct ? "true" : "false",
+           cli_json_text(l->io), cli_json_text(l->device), cli_json_real(l->copy_bps));
+    for (int i = 0; i < GS_LIMIT_SIZES; i++)
+        printf("%s{\"bytes\": %" PRIu64 ", \"bps\": %s}", i == 0 ? "" : ", ", l->random_read[i].bytes,
+               cli_json_real(l->random_read[i].bps));
+    printf("], \"gemm\": [");
+    for (int i = 0; i < GS_LIMIT_SHAPES; i++)
+        printf("%s{\"rows\": %" PRIu32 ", \"in\": %" PRIu32 ", \"out\": %" PRIu32 ", \"flops_per_second\": %s}",
+               i == 0 ? "" : ", ", l->gemm[i].rows, l->gemm[i].in, l->gemm[i].out, cli_json_real(l->gemm[i].flops));
+    printf("], \"gather\": [");
+    for (int i = 0; i < GS_LIMIT_SHAPES; i++)
+        printf("%s{\"width\": %" PRIu32 ", \"bps\": %s}", i == 0 ? "" : ", ", l->gather[i].width,
+               cli_json_real(l->gather[i].bps));
+    puts("]}");
+}
+
+static int run(const cli_command *self, const void *options, const char *const *place)
+{
+    const limits_options *const o = options;
+    gs_limits_report l;
+    int status;
+
+    (void)place;
+    cli_progress(NULL, "measuring, about 20 seconds", -1);
+    status = cli_result(self, gs_measure_limits(&l, o->dir, o->threads));
+    cli_progress_end();
+    if (status != CLI_DONE)
+        return status;
+    if (o->json)
+        print_json(&l);
+    else
+        print_text(&l);
+    return CLI_DONE;
+}
+
+const cli_command cmd_bench_limits = {
+    .name = "bench limits",
+    .summary = "Measures what this machine can do: disk, memory, products, gathers.",
+    .group = (const cli_group[]){{"Options", opts}, {0}},
+    .defaults = defaults,
+    .options_bytes = sizeof(limits_options),
+    .run = run,
+};

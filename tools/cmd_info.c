@@ -1,0 +1,76 @@
+#include <inttypes.h>
+#include <string.h>
+
+#include "cli.h"
+
+typedef struct info_options {
+    bool json;
+} info_options;
+
+static const cli_option opts[] = {
+    {"--json", CLI_FLAG, offsetof(info_options, json), NULL, "print JSON", NULL, 0, 0},
+    {0},
+};
+
+static void defaults(void *options) { memset(options, 0, sizeof(info_options)); }
+
+static void print_text(const char *store, const gs_store_summary *s)
+{
+    printf("store      %s, %s (%s of tables in memory when open)\n", store, cli_size(s->total_bytes),
+           cli_size(s->table_bytes));
+    printf("vertices   %s in %u parts of %s, ordered by %s (seed %" PRIu64 ")\n", cli_count(s->vertices), s->parts,
+           cli_count(s->interval_rows), s->method, s->seed);
+    printf("edges      %s, %s self loops, largest in-degree %s, out-degree %s%s%s\n", cli_count(s->edges),
+           cli_count(s->self_loops), cli_count(s->max_in_degree), cli_count(s->max_out_degree),
+           s->symmetric ? ", symmetric" : "", s->weights ? ", weighted" : "");
+    if (s->edge_types != 0)
+        printf("edge types %u\n", s->edge_types);
+    if (s->features != 0)
+        printf("features   %u columns of %s\n", s->features, s->feature_type);
+    else
+        puts("features   none");
+    if (s->classes != 0)
+        printf("labels     %u classes; train %s, valid %s, test %s\n", s->classes, cli_count(s->train),
+               cli_count(s->valid), cli_count(s->test));
+    else
+        puts("labels     none");
+}
+
+static void print_json(const gs_store_summary *s)
+{
+    printf("{\"vertices\": %" PRIu64 ", \"edges\": %" PRIu64 ", \"self_loops\": %" PRIu64 ", \"parts\": %" PRIu32
+           ", \"interval_rows\": %" PRIu32 ", \"features\": %" PRIu32 ", \"feature_type\": %s, \"classes\": %" PRIu32,
+           s->vertices, s->edges, s->self_loops, s->parts, s->interval_rows, s->features,
+           s->features == 0 ? "null" : cli_json_text(s->feature_type), s->classes);
+    printf(", \"train\": %" PRIu64 ", \"valid\": %" PRIu64 ", \"test\": %" PRIu64 ", \"edge_types\": %" PRIu32
+           ", \"symmetric\": %s, \"weights\": %s, \"max_in_degree\": %" PRIu64 ", \"max_out_degree\": %" PRIu64,
+           s->train, s->valid, s->test, s->edge_types, s->symmetric ? "true" : "false", s->weights ? "true" : "false",
+           s->max_in_degree, s->max_out_degree);
+    printf(", \"method\": %s, \"seed\": %" PRIu64 ", \"total_bytes\": %" PRIu64 ", \"table_bytes\": %" PRIu64 "}\n",
+           cli_json_text(s->method), s->seed, s->total_bytes, s->table_bytes);
+}
+
+static int run(const cli_command *self, const void *options, const char *const *place)
+{
+    const info_options *const o = options;
+    gs_store_summary s;
+    const int status = cli_result(self, gs_inspect(&s, place[0]));
+
+    if (status != CLI_DONE)
+        return status;
+    if (o->json)
+        print_json(&s);
+    else
+        print_text(place[0], &s);
+    return CLI_DONE;
+}
+
+const cli_command cmd_info = {
+    .name = "info",
+    .place = {"STORE"},
+    .summary = "Says what is in a store.",
+    .group = (const cli_group[]){{"Options", opts}, {0}},
+    .defaults = defaults,
+    .options_bytes = sizeof(info_options),
+    .run = run,
+};

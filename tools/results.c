@@ -1,0 +1,37 @@
+#include "results.h"
+
+#include <math.h>
+#include <stdio.h>
+
+#include "cli.h"
+
+void print_results(const gs_train_report *r)
+{
+    static const char *const split[3] = {"train", "valid", "test"};
+
+    if (r->epochs != 0)
+        printf("%u epochs in %.3f s, %.4f s each; read %s, written %s\n", r->epochs, r->seconds,
+               r->seconds / r->epochs, cli_size(r->read_bytes), cli_size(r->written_bytes));
+    printf("%s parameters on %s; I/O by %s; at most %s resident\n", cli_count(r->parameters), r->device, r->io,
+           cli_size(r->peak_host_bytes));
+    if (isfinite(r->loss))
+        printf("loss   %.6f\n", r->loss);
+    for (int k = 0; k < 3; k++)
+        if (isfinite(r->accuracy[k]))
+            printf("%-6s %.4f\n", split[k], r->accuracy[k]);
+}
+
+void show_epoch(void *context, const gs_epoch_report *e)
+{
+    char line[160];
+    int n;
+
+    (void)context;
+    if (!cli_shows_progress())
+        return;
+    n = snprintf(line, sizeof(line), "epoch %u of %u: loss %.4f", e->epoch, e->epochs, e->loss);
+    if (isfinite(e->accuracy[1]))
+        n += snprintf(line + n, sizeof(line) - (size_t)n, ", valid %.4f", e->accuracy[1]);
+    snprintf(line + n, sizeof(line) - (size_t)n, ", %.3f s", e->seconds);
+    cli_progress(NULL, line, -1);
+}

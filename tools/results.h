@@ -1,0 +1,11 @@
+/* results.h - what a training run or a prediction came to, as a short table. */
+#ifndef GS_TOOLS_RESULTS_H
+#define GS_TOOLS_RESULTS_H
+
+#include "gnnstream.h"
+
+void print_results(const gs_train_report *r);
+/* on_epoch: one line, rewritten, on a terminal's stderr. */
+void show_epoch(void *context, const gs_epoch_report *e);
+
+#endif /* GS_TOOLS_RESULTS_H */

@@ -1,0 +1,67 @@
+#include "train_options.h"
+
+#define FIELD(name) offsetof(train_command, train.name)
+
+void train_command_defaults(void *options)
+{
+    train_command *const t = options;
+    *t = (train_command){0};
+    gs_train_options_init(&t->train);
+}
+
+const cli_option train_model_options[] = {
+    {"--model", CLI_TEXT, FIELD(model), "M", "gcn, sage, or the file of a model's text; required", NULL, 0, 0},
+    {"--layers", CLI_COUNT, FIELD(layers), "N", "layers", NULL, 1, 1024},
+    {"--hidden", CLI_COUNT, FIELD(hidden), "N", "width of a hidden layer", NULL, 1, 1u << 20},
+    {"--heads", CLI_COUNT, FIELD(heads), "N", "attention heads, for models that have them", NULL, 1, 1024},
+    {"--act", CLI_TEXT, FIELD(activation), "NAME", "activation between layers", NULL, 0, 0},
+    {"--dropout", CLI_REAL, FIELD(dropout), "P", "after each hidden layer, from 0 to below 1", NULL, 0, 0},
+    {"--input-dropout", CLI_REAL, FIELD(input_dropout), "P", "of the features, from 0 to below 1", NULL, 0, 0},
+    {0},
+};
+
+const cli_option train_learning_options[] = {
+    {"--epochs", CLI_COUNT, FIELD(epochs), "N", "passes over the whole graph", NULL, 0, 0},
+    {"--optimizer", CLI_CHOICE, FIELD(optimizer), "adam|sgd", "as PyTorch defines them", NULL, 0, 0},
+    {"--lr", CLI_REAL, FIELD(lr), "X", "learning rate", NULL, 0, 0},
+    {"--weight-decay", CLI_REAL, FIELD(weight_decay), "X", "L2, added to the gradient", NULL, 0, 0},
+    {"--seed", CLI_LONG, FIELD(seed), "S", "of the first weights and of dropout", NULL, 0, 0},
+    {"--eval-every", CLI_COUNT, FIELD(eval_every), "K",
+     "with dropout: epochs between evaluations, 0: only at the end; without, every epoch has them", NULL, 0, 0},
+    {"--init", CLI_TEXT, FIELD(init), "W.safetensors", "weights to start from", "Glorot uniform", 0, 0},
+    {0},
+};
+
+const cli_option train_machine_options[] = {
+    {"--device", CLI_TEXT, FIELD(device), "cpu", "what computes", NULL, 0, 0},
+    {"--host-memory", CLI_SIZE, FIELD(host_memory), "SIZE", "most memory that is resident", "80 % of what is free", 0, 0},
+    {"--device-memory", CLI_SIZE, FIELD(device_memory), "SIZE", "most that the device holds; for cpu a part of the host's",
+     "half of --host-memory", 0, 0},
+    {"--threads", CLI_COUNT, FIELD(threads), "N", "threads that compute", "all", 0, 4096},
+    {"--spill", CLI_TEXT, FIELD(spill), "DIR", "folder for what does not fit in memory", "inside the store", 0, 0},
+    {"--no-cache", CLI_FLAG, FIELD(no_cache), NULL, "keep nothing in memory between tasks", NULL, 0, 0},
+    {"--no-move", CLI_FLAG, FIELD(no_move), NULL, "do not move operators across an edge sum", NULL, 0, 0},
+    {0},
+};
+
+const cli_option train_output_options[] = {
+    {"--save", CLI_TEXT, FIELD(save), "W.safetensors", "where the final weights go", NULL, 0, 0},
+    {"--logits", CLI_TEXT, FIELD(logits), "OUT.npy", "float32 [vertices, classes] of the final weights, input order", NULL,
+     0, 0},
+    {"--metrics", CLI_TEXT, FIELD(metrics), "OUT.jsonl", "one line of JSON an epoch", NULL, 0, 0},
+    {0},
+};
+
+#define LATER(name, value) {name, CLI_MISSING, 0, value, NULL, NULL, 0, 0}
+
+const cli_option train_later_options[] = {
+    LATER("--trace", "OUT.json"),  LATER("--checkpoint", "DIR"), LATER("--checkpoint-every", "K"),
+    LATER("--resume", "DIR"),      LATER("--no-selective", NULL), LATER("--no-pipeline", NULL),
+    LATER("--no-swap", NULL),      LATER("--no-hoist", NULL),     LATER("--no-prune", NULL),
+    LATER("--no-fuse", NULL),      LATER("--no-chain", NULL),     {0},
+};
+
+const cli_option train_json_options[] = {
+    {"--json", CLI_FLAG, offsetof(train_command, json), NULL, "print JSON", NULL, 0, 0},
+    {0},
+};

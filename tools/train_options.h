@@ -1,0 +1,19 @@
+/* train_options.h - the option tables that train, plan, predict and bench train share. */
+#ifndef GS_TOOLS_TRAIN_OPTIONS_H
+#define GS_TOOLS_TRAIN_OPTIONS_H
+
+#include "cli.h"
+
+/* First member of the struct of each of these commands. */
+typedef struct train_command {
+    gs_train_options train;
+    const char *weights; /* predict */
+    bool json;           /* plan, bench train */
+} train_command;
+
+void train_command_defaults(void *options);
+
+extern const cli_option train_model_options[], train_learning_options[], train_machine_options[],
+    train_output_options[], train_later_options[], train_json_options[];
+
+#endif /* GS_TOOLS_TRAIN_OPTIONS_H */
