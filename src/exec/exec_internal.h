@@ -7,8 +7,8 @@
  *
  * Fields are grouped by who changes them and when.
  */
-#ifndef GS_EXEC_INTERNAL_H
-#define GS_EXEC_INTERNAL_H
+#ifndef GS_EXEC_EXEC_INTERNAL_H
+#define GS_EXEC_EXEC_INTERNAL_H
 
 #include "exec/exec.h"
 
@@ -55,4 +55,4 @@ gs_status gs_exec__check_chunk(const gs_exec *e, uint32_t direction, uint32_t ta
 /* launch.c: runs one compute task on the device. */
 gs_status gs_exec__launch(gs_exec *e, const gs_task *t);
 
-#endif /* GS_EXEC_INTERNAL_H */
+#endif /* GS_EXEC_EXEC_INTERNAL_H */

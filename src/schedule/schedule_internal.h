@@ -8,8 +8,8 @@
  *
  * Units: bytes and rows.
  */
-#ifndef GS_SCHEDULE_INTERNAL_H
-#define GS_SCHEDULE_INTERNAL_H
+#ifndef GS_SCHEDULE_SCHEDULE_INTERNAL_H
+#define GS_SCHEDULE_SCHEDULE_INTERNAL_H
 
 #include "schedule/schedule.h"
 
@@ -92,4 +92,4 @@ gs_status gs_ring_take(gs_ring_sim *r, uint64_t bytes, uint64_t *offset, uint32_
 /* `offset` is what gs_ring_take() gave; a second release is ignored. */
 void gs_ring_release(gs_ring_sim *r, uint64_t offset, uint32_t task);
 
-#endif /* GS_SCHEDULE_INTERNAL_H */
+#endif /* GS_SCHEDULE_SCHEDULE_INTERNAL_H */
