@@ -23,7 +23,7 @@
 
 #include "base/status.h"
 
-#define GS_IO_DEPTH 32u
+#define GS_IO_DEPTH 64u /* with 1 MiB pieces the best of 4..128 on an NVMe disk (bench/disk/io_sweep) */
 #define GS_IO_PIECE_BYTES (1024u * 1024u)
 
 typedef enum gs_io_backend { GS_IO_AUTO, GS_IO_URING, GS_IO_THREADS } gs_io_backend;

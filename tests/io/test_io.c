@@ -503,5 +503,5 @@ int main(void)
                                                .initial_state = &cases[i]};
             count++;
         }
-    return _cmocka_run_group_tests("io/transfer", tests, count, NULL, NULL);
+    return _cmocka_run_group_tests("io/io", tests, count, NULL, NULL);
 }

@@ -295,5 +295,5 @@ int main(void)
         BOTH(test_io_files__odd_piece_size_keeps_alignment),
         cmocka_unit_test(test_io_files__config_out_of_range_is_refused),
     };
-    return cmocka_run_group_tests_name("io/files", tests, NULL, NULL);
+    return cmocka_run_group_tests_name("io/io_files", tests, NULL, NULL);
 }

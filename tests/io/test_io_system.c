@@ -473,5 +473,5 @@ int main(void)
         cmocka_unit_test(test_io_system__area_beyond_one_gib),
         cmocka_unit_test(test_io_system__signals_do_not_disturb),
     };
-    return cmocka_run_group_tests_name("io/system", tests, NULL, NULL);
+    return cmocka_run_group_tests_name("io/io_system", tests, NULL, NULL);
 }
