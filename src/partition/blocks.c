@@ -1,0 +1,354 @@
+/* blocks.c - the edge list, read once, bucketed on disk by vertex blocks.
+ *
+ * The block of an edge is that of its larger endpoint id. Reading blocks in
+ * order then gives, for every vertex, all its edges to smaller ids at once:
+ * what a streaming order needs, with each edge stored once. An edge and its
+ * reverse are in the same block.
+ */
+#include <fcntl.h>
+#include <omp.h>
+#include <string.h>
+
+#include "base/alloc.h"
+#include "partition/partition_internal.h"
+
+#define MOST_BLOCKS 256u
+#define MOST_PIECE 65536u /* edges: reads of 1 MiB */
+#define LEAST_PIECE 1024u
+#define AHEAD_PIECES 8u
+
+/* -- symmetry --------------------------------------------------------------- */
+
+static inline uint64_t mix(uint64_t x) /* MurmurHash3's finalizer */
+{
+    x ^= x >> 33;
+    x *= 0xff51afd7ed558ccdull;
+    x ^= x >> 33;
+    x *= 0xc4ceb9fe1a85ec53ull;
+    return x ^ (x >> 33);
+}
+
+/* A graph equals its transpose if these sum to 0 (mod 2^64): an edge counts
+ * plus or minus a hash of its unordered ends and payload. */
+static inline uint64_t balance(uint32_t u, uint32_t v, uint64_t payload)
+{
+    const uint64_t ends = u < v ? (uint64_t)u << 32 | v : (uint64_t)v << 32 | u;
+    const uint64_t h = mix(ends ^ payload);
+    return u == v ? 0 : u < v ? h : 0 - h;
+}
+
+static inline uint64_t record_balance(const uint32_t *r, uint32_t words)
+{
+    uint64_t payload = 0;
+    for (uint32_t w = 2; w < words; w++)
+        payload = mix(payload + r[w] + 0x9e3779b97f4a7c15ull);
+    return balance(r[0], r[1], payload);
+}
+
+/* -- reading ---------------------------------------------------------------- */
+
+typedef struct reading {
+    gs_part_job *job;
+    gs_part_input *in;
+    gs_part_blocks *b;
+    uint64_t piece, next; /* next: atomic */
+    /* sums over all threads, added at the end of each */
+    uint64_t balance, loops;
+    uint32_t most_type;
+} reading;
+
+static gs_status bucket_piece(reading *r, const gs_part_batch *batch, uint32_t writer, uint64_t *sum,
+                              uint64_t *loops, uint32_t *most_type)
+{
+    gs_part_blocks *const b = r->b;
+    const uint32_t words = b->words, shift = b->shift;
+
+    for (uint64_t i = 0; i < batch->count; i++) {
+        const uint32_t u = batch->src[i], v = batch->dst[i];
+        uint32_t *record = gs_part__spill_put(b->spill, writer, GS_MAX(u, v) >> shift);
+        if (__builtin_expect(record == NULL, 0))
+            return GS_EIO; /* gs_fail() was called */
+        uint32_t w = 2;
+        record[0] = u;
+        record[1] = v;
+        if (batch->type != NULL) {
+            record[w++] = batch->type[i];
+            *most_type = GS_MAX(*most_type, batch->type[i]);
+        }
+        if (batch->weight != NULL)
+            memcpy(&record[w], &batch->weight[i], 4);
+        *sum += record_balance(record, words);
+        *loops += u == v;
+    }
+    return GS_OK;
+}
+
+static void read_ahead(const reading *r, uint64_t piece)
+{
+    const gs_npy *e = &r->in->edge.npy;
+    if (r->in->text != NULL || piece % (AHEAD_PIECES / 2) != 0)
+        return;
+    const uint64_t row = 2 * gs_dtype_bytes(e->dtype);
+    posix_fadvise(e->fd, (off_t)(e->data_offset + piece * r->piece * row), (off_t)(AHEAD_PIECES * r->piece * row),
+                  POSIX_FADV_WILLNEED);
+}
+
+static void read_worker(reading *r, uint32_t writer)
+{
+    gs_part_batch batch;
+    uint64_t sum = 0, loops = 0;
+    uint32_t most_type = 0;
+    gs_status st = gs_part__batch_make(&batch, r->in, r->piece);
+
+    while (st == GS_OK && !gs_part__job_stop(r->job)) {
+        const uint64_t piece = __atomic_fetch_add(&r->next, 1, __ATOMIC_RELAXED), first = piece * r->piece;
+        if (first >= r->in->edges)
+            break;
+        gs_part__tick(r->job, "reading edges", (double)first / (double)r->in->edges);
+        read_ahead(r, piece);
+        if ((st = gs_part__input_edges(r->in, &batch, first, GS_MIN(r->piece, r->in->edges - first))) == GS_OK)
+            st = bucket_piece(r, &batch, writer, &sum, &loops, &most_type);
+    }
+    gs_part__job_fail(r->job, st);
+    gs_part__batch_free(&batch);
+#pragma omp critical(gs_part_reading)
+    {
+        r->balance += sum;
+        r->loops += loops;
+        r->most_type = GS_MAX(r->most_type, most_type);
+    }
+}
+
+static gs_status read_all(gs_part_blocks *b, gs_part_job *job, gs_part_input *in)
+{
+    reading r = {.job = job, .in = in, .b = b};
+    const uint32_t threads = in->text != NULL ? 1 : job->threads;
+
+    r.piece = GS_MAX(GS_MIN(job->buffers / 8 / threads / 32, MOST_PIECE), LEAST_PIECE);
+#pragma omp parallel num_threads(threads)
+    read_worker(&r, (uint32_t)omp_get_thread_num());
+    const gs_status st = gs_part__job_result(job);
+    if (st != GS_OK)
+        return st;
+    b->symmetric = r.balance == 0;
+    b->self_loops = r.loops;
+    b->edges = in->edges;
+    b->edge_types = !in->typed ? 0 : in->edge_types != 0 ? in->edge_types : r.most_type + 1;
+    return gs_part__spill_finish(b->spill);
+}
+
+/* -- visiting --------------------------------------------------------------- */
+
+typedef struct visiting {
+    const gs_part_blocks *b;
+    gs_part_job *job;
+    gs_part_visit *visit;
+    void *context;
+    uint32_t *records; /* [cap] */
+    uint64_t done;     /* edges */
+} visiting;
+
+static gs_status visit_stream(visiting *w, const gs_spill *s, uint32_t stream, uint64_t first, uint64_t vertices);
+
+static gs_status rebucket(const visiting *w, gs_spill *sub, const gs_spill *s, uint32_t stream, uint64_t first,
+                          uint32_t shift)
+{
+    gs_spill_cursor at = gs_part__spill_first(s, stream);
+    const uint32_t words = w->b->words;
+    uint64_t count = 1;
+    gs_status st;
+
+    while (count != 0) {
+        if ((st = gs_part__spill_read(s, &at, w->records, w->b->cap, &count)) != GS_OK ||
+            (st = gs_part__job_result(w->job)) != GS_OK)
+            return st;
+        for (const uint32_t *r = w->records; r < w->records + count * words; r += words) {
+            uint32_t *to = gs_part__spill_put(sub, 0, (uint32_t)((GS_MAX(r[0], r[1]) - first) >> shift));
+            if (to == NULL)
+                return GS_EIO; /* gs_fail() was called */
+            memcpy(to, r, words * 4u);
+        }
+    }
+    return gs_part__spill_finish(sub);
+}
+
+/* A block beyond the memory bound: bucketed once more, by smaller blocks. */
+static gs_status visit_large(visiting *w, const gs_spill *s, uint32_t stream, uint64_t first, uint64_t vertices)
+{
+    gs_spill *sub = NULL;
+    uint32_t shift = 0;
+    gs_status st;
+
+    if (vertices == 1)
+        return gs_fail(GS_EBUDGET,
+                       "vertex %llu: has %llu edges to smaller ids, more than fit the memory bound; raise --memory",
+                       (unsigned long long)first, (unsigned long long)gs_part__spill_records(s, stream));
+    while ((vertices - 1) >> shift >= MOST_BLOCKS)
+        shift++;
+    const uint32_t count = (uint32_t)((vertices - 1) >> shift) + 1;
+    if ((st = gs_part__spill_make(&sub, w->job->dir, "tmp.subblocks", count, 1, w->b->words, w->job->buffers / 16)) !=
+            GS_OK ||
+        (st = rebucket(w, sub, s, stream, first, shift)) != GS_OK)
+        goto done;
+    for (uint32_t i = 0; i < count; i++) {
+        const uint64_t from = (uint64_t)i << shift, left = vertices - from, width = 1ull << shift;
+        if ((st = visit_stream(w, sub, i, first + from, GS_MIN(left, width))) != GS_OK)
+            break;
+    }
+done:
+    gs_part__spill_free(sub);
+    return st;
+}
+
+static gs_status visit_stream(visiting *w, const gs_spill *s, uint32_t stream, uint64_t first, uint64_t vertices)
+{
+    const uint64_t records = gs_part__spill_records(s, stream);
+    gs_spill_cursor at = gs_part__spill_first(s, stream);
+    uint64_t count;
+    gs_status st;
+
+    if (records > w->b->cap)
+        return visit_large(w, s, stream, first, vertices);
+    if ((st = gs_part__spill_read(s, &at, w->records, records, &count)) != GS_OK ||
+        (st = gs_part__job_result(w->job)) != GS_OK)
+        return st;
+    w->done += count;
+    gs_part__tick(w->job, "ordering", (double)w->done / (double)GS_MAX(w->b->edges, 1));
+    return w->visit(w->context, first, vertices, w->records, count);
+}
+
+gs_status gs_part__blocks_each(const gs_part_blocks *b, gs_part_job *job, gs_part_visit *visit, void *context)
+{
+    visiting w = {.b = b, .job = job, .visit = visit, .context = context};
+    const uint64_t cap = GS_MIN(b->cap, GS_MAX(b->edges, 1));
+    gs_status st = GS_OK;
+
+    if ((w.records = gs_malloc_array(cap, b->words * 4u)) == NULL)
+        return gs_fail(GS_ENOMEM, "%s: no memory for a block of %llu edges", job->dir, (unsigned long long)cap);
+    gs_part__spill_prefetch(b->spill, 0);
+    for (uint32_t i = 0; i < b->count && st == GS_OK; i++) {
+        const uint64_t first = (uint64_t)i << b->shift, width = 1ull << b->shift;
+        if (i + 1 < b->count)
+            gs_part__spill_prefetch(b->spill, i + 1);
+        st = visit_stream(&w, b->spill, i, first, GS_MIN(width, b->vertices - first));
+    }
+    gs_free(w.records);
+    return st;
+}
+
+/* -- reverses ----------------------------------------------------------------- */
+
+typedef struct reversing {
+    gs_part_blocks *b;
+    gs_spill *out;
+    uint64_t *keys, *spare; /* [cap] */
+    uint64_t balance, added;
+} reversing;
+
+/* Orders by larger end, smaller end, direction. */
+static inline uint64_t pair_key(uint32_t u, uint32_t v, uint64_t first)
+{
+    return u > v ? (u - first) << 33 | (uint64_t)v << 1 : (v - first) << 33 | (uint64_t)u << 1 | 1;
+}
+
+static bool holds(const uint64_t *keys, uint64_t n, uint64_t key)
+{
+    uint64_t low = 0;
+    while (n > 0) {
+        const uint64_t half = n / 2;
+        if (keys[low + half] < key) {
+            low += half + 1;
+            n -= half + 1;
+        } else {
+            n = half;
+        }
+    }
+    return keys[low] == key; /* one past the last is a sentinel */
+}
+
+static gs_status put_record(reversing *w, const uint32_t *record, bool reversed)
+{
+    uint32_t *to = gs_part__spill_put(w->out, 0, GS_MAX(record[0], record[1]) >> w->b->shift);
+    if (to == NULL)
+        return GS_EIO; /* gs_fail() was called */
+    memcpy(to, record, w->b->words * 4u);
+    to[0] = record[reversed];
+    to[1] = record[!reversed];
+    w->balance += record_balance(to, w->b->words);
+    w->added += reversed;
+    return GS_OK;
+}
+
+static gs_status reverse_block(void *context, uint64_t first, uint64_t vertices, uint32_t *records, uint64_t count)
+{
+    reversing *w = context;
+    const uint32_t words = w->b->words;
+    gs_status st = GS_OK;
+
+    uint32_t bits = 33;
+    while (bits < 64 && (vertices - 1) >> (bits - 33) != 0)
+        bits++;
+    for (uint64_t i = 0; i < count; i++)
+        w->keys[i] = pair_key(records[i * words], records[i * words + 1], first);
+    uint64_t *sorted = gs_part__sort8(w->keys, w->spare, count, bits);
+    sorted[count] = UINT64_MAX;
+    for (uint64_t i = 0; i < count && st == GS_OK; i++) {
+        const uint32_t *r = records + i * words;
+        if ((st = put_record(w, r, false)) == GS_OK && r[0] != r[1] && !holds(sorted, count, pair_key(r[1], r[0], first)))
+            st = put_record(w, r, true);
+    }
+    return st;
+}
+
+static gs_status add_reverses(gs_part_blocks *b, gs_part_job *job)
+{
+    const uint64_t cap = GS_MIN(b->cap, GS_MAX(b->edges, 1)) + 1;
+    reversing w = {.b = b};
+    gs_status st;
+
+    w.keys = gs_malloc_array(cap, 8);
+    w.spare = gs_malloc_array(cap, 8);
+    if (w.keys == NULL || w.spare == NULL) {
+        st = gs_fail(GS_ENOMEM, "%s: no memory to look for reverse edges", job->dir);
+        goto done;
+    }
+    if ((st = gs_part__spill_make(&w.out, job->dir, "tmp.reversed", b->count, 1, b->words, job->buffers / 8)) !=
+            GS_OK ||
+        (st = gs_part__blocks_each(b, job, reverse_block, &w)) != GS_OK ||
+        (st = gs_part__spill_finish(w.out)) != GS_OK)
+        goto done;
+    gs_part__spill_free(b->spill);
+    b->spill = w.out;
+    w.out = NULL;
+    b->edges += w.added;
+    b->symmetric = w.balance == 0;
+done:
+    gs_part__spill_free(w.out);
+    gs_free(w.keys);
+    gs_free(w.spare);
+    return st;
+}
+
+gs_status gs_part__blocks_make(gs_part_blocks *b, gs_part_job *job, gs_part_input *in)
+{
+    gs_status st;
+
+    memset(b, 0, sizeof(*b));
+    b->vertices = in->vertices;
+    b->words = 2u + in->typed + in->weighted;
+    while ((b->vertices - 1) >> b->shift >= MOST_BLOCKS)
+        b->shift++;
+    b->count = (uint32_t)((b->vertices - 1) >> b->shift) + 1;
+    b->cap = GS_MAX(job->buffers / 8 / (b->words * 4u), 1024);
+    if ((st = gs_part__spill_make(&b->spill, job->dir, "tmp.blocks", b->count, job->threads, b->words,
+                                  job->buffers / 4)) != GS_OK ||
+        (st = read_all(b, job, in)) != GS_OK)
+        return st;
+    return job->opt->undirected ? add_reverses(b, job) : GS_OK;
+}
+
+void gs_part__blocks_free(gs_part_blocks *b)
+{
+    gs_part__spill_free(b->spill);
+    memset(b, 0, sizeof(*b));
+}

@@ -1,0 +1,516 @@
+/* chunks.c - each edge chunk sorted, laid out and written, in file order.
+ *
+ * A region is a run of chunks whose edges came out of one stream. Threads sort
+ * regions side by side; offsets in the file are given in region order by a
+ * turn that passes from region to region, so the file is the same for any
+ * number of threads.
+ */
+#include <errno.h>
+#include <fcntl.h>
+#include <omp.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "base/alloc.h"
+#include "base/file.h"
+#include "base/hash.h"
+#include "partition/partition_internal.h"
+#include "store/chunk_view.h"
+
+#define STAGE_RECORDS 4096u
+#define LEAST_OUT_BYTES (256u * GS_KIB)
+#define LEAST_CAP 1024u
+#define FIXED_BYTES (512u * GS_KIB)   /* a thread's buffers that do not grow with the edges */
+#define OUT_BYTES_PER_EDGE 24u        /* a chunk at its worst: 4+4+4 for a target, 4+4 for an index, 2+4 payload */
+#define MOST_SUBREGIONS 256u
+
+typedef struct writing {
+    gs_part_job *job;
+    const gs_part_chunks_spec *spec;
+    gs_part_grid grid;
+    uint64_t cap; /* most edges sorted at once */
+    uint64_t chunks;
+    int fd;
+    char *path;
+    pthread_mutex_t lock; /* guards turn and end */
+    pthread_cond_t passed;
+    uint64_t turn; /* region that may take file space */
+    uint64_t end;  /* of the file */
+} writing;
+
+/* One thread's buffers and place. */
+typedef struct worker {
+    writing *w;
+    void *keys, *spare; /* [cap] u64 or gs_part_key16 */
+    uint32_t *stage;    /* records as they come */
+    uint64_t *seen;     /* a bit for each row of an interval; all 0 between chunks */
+    char *out;          /* laid out chunks, not yet in the file */
+    uint64_t out_bytes, out_cap;
+    uint64_t out_first, out_next; /* chunks in `out` */
+    uint64_t region;
+    bool has_turn;
+} worker;
+
+uint64_t gs_part__chunk_cap(const gs_part_job *job, uint64_t memory, bool payload)
+{
+    const uint64_t share = memory / job->threads, key = payload ? sizeof(gs_part_key16) : 8;
+    const uint64_t cap = (share > FIXED_BYTES ? share - FIXED_BYTES : 0) / (2 * key + OUT_BYTES_PER_EDGE);
+    return GS_MIN(GS_MAX(cap, LEAST_CAP), UINT32_MAX - 1); /* a chunk's starts are u32 */
+}
+
+/* -- the turn ---------------------------------------------------------------- */
+
+static gs_status take_turn(worker *k)
+{
+    writing *const w = k->w;
+
+    if (k->has_turn)
+        return GS_OK;
+    pthread_mutex_lock(&w->lock);
+    while (w->turn != k->region && !gs_part__job_stop(w->job))
+        pthread_cond_wait(&w->passed, &w->lock);
+    pthread_mutex_unlock(&w->lock);
+    k->has_turn = true;
+    return gs_part__job_result(w->job);
+}
+
+static void pass_turn(worker *k)
+{
+    pthread_mutex_lock(&k->w->lock);
+    k->w->turn++;
+    pthread_cond_broadcast(&k->w->passed);
+    pthread_mutex_unlock(&k->w->lock);
+    k->has_turn = false;
+}
+
+/* After a failure nobody's turn comes: wakes all who wait. */
+static void wake_all(writing *w)
+{
+    pthread_mutex_lock(&w->lock);
+    pthread_cond_broadcast(&w->passed);
+    pthread_mutex_unlock(&w->lock);
+}
+
+/* Gives the chunks in `out` their place and writes them. With `last` the turn
+ * is passed before the write, which then overlaps the next region's. */
+static gs_status flush(worker *k, bool last)
+{
+    writing *const w = k->w;
+    const uint64_t bytes = k->out_bytes;
+    gs_status st;
+
+    if ((st = take_turn(k)) != GS_OK)
+        return st;
+    const uint64_t base = w->end; /* only who has the turn reads or moves it */
+    w->end += bytes;
+    if (last)
+        pass_turn(k);
+    for (uint64_t c = k->out_first; c < k->out_next; c++)
+        if (w->spec->chunk[c].length != 0)
+            w->spec->chunk[c].offset += base;
+    k->out_first = k->out_next;
+    k->out_bytes = 0;
+    return bytes == 0 ? GS_OK : gs_pwrite_exact(w->fd, k->out, bytes, base, w->path);
+}
+
+/* -- one chunk ---------------------------------------------------------------- */
+
+static inline uint64_t key_at(const void *keys, uint64_t i, bool payload)
+{
+    return payload ? ((const gs_part_key16 *)keys)[i].key : ((const uint64_t *)keys)[i];
+}
+
+/* Sorted edges of one chunk: what the layout needs to know and to copy. */
+typedef struct run {
+    const void *keys;
+    uint64_t edges;
+    uint32_t targets, operands;
+    bool payload;
+} run;
+
+static inline void put_index(void *section, uint64_t i, uint32_t value, uint32_t index_bytes)
+{
+    if (index_bytes == 2)
+        ((uint16_t *)section)[i] = (uint16_t)value;
+    else
+        ((uint32_t *)section)[i] = value;
+}
+
+static void count_run(run *r, uint64_t *seen, const gs_part_grid *g)
+{
+    const uint64_t mask = (1ull << g->local_bits) - 1;
+    uint64_t before = UINT64_MAX;
+
+    r->targets = r->operands = 0;
+    for (uint64_t i = 0; i < r->edges; i++) {
+        const uint64_t key = key_at(r->keys, i, r->payload), operand = key & mask, target = key >> g->local_bits;
+        r->targets += target != before;
+        before = target;
+        const uint64_t bit = 1ull << (operand & 63);
+        r->operands += (seen[operand >> 6] & bit) == 0;
+        seen[operand >> 6] |= bit;
+    }
+}
+
+/* Distinct operands, ascending; clears `seen`. */
+static void fill_operands(void *section, uint64_t *seen, uint32_t rows, uint32_t ix)
+{
+    uint64_t n = 0;
+    for (uint32_t word = 0; word < (rows + 63) / 64; word++) {
+        for (uint64_t bits = seen[word]; bits != 0; bits &= bits - 1)
+            put_index(section, n++, word * 64 + (uint32_t)__builtin_ctzll(bits), ix);
+        seen[word] = 0;
+    }
+}
+
+/* `degree` counts the edges of each target row. The view's arrays are const
+ * for readers; here they point into our own buffer. */
+static inline __attribute__((always_inline)) void fill_edges(const gs_chunk_view *view, const run *r,
+                                                             const gs_part_grid *g, uint32_t *degree, uint32_t ix)
+{
+    const uint64_t mask = (1ull << g->local_bits) - 1;
+    void *const target = (void *)(uintptr_t)view->target, *const index = (void *)(uintptr_t)view->index;
+    uint32_t *const start = (uint32_t *)(uintptr_t)view->start;
+    uint64_t before = UINT64_MAX, t = 0;
+
+    for (uint64_t i = 0; i < r->edges; i++) {
+        const uint64_t key = key_at(r->keys, i, r->payload), row = key >> g->local_bits & mask;
+        if (row != before) {
+            put_index(target, t, (uint32_t)row, ix);
+            start[t++] = (uint32_t)i;
+            before = row;
+        }
+        put_index(index, i, (uint32_t)(key & mask), ix);
+    }
+    start[t] = (uint32_t)r->edges;
+    for (uint64_t i = 0; i < t; i++) {
+        const uint32_t row = ix == 2 ? ((const uint16_t *)target)[i] : ((const uint32_t *)target)[i];
+        __atomic_fetch_add(&degree[row], start[i + 1] - start[i], __ATOMIC_RELAXED);
+    }
+}
+
+static void fill_payload(const gs_chunk_view *view, const run *r)
+{
+    const gs_part_key16 *keys = r->keys;
+    void *const type = (void *)(uintptr_t)view->type;
+    float *const weight = (float *)(uintptr_t)view->weight;
+
+    if (type != NULL)
+        for (uint64_t i = 0; i < r->edges; i++) {
+            if (view->type_bytes == 1)
+                ((uint8_t *)type)[i] = (uint8_t)keys[i].type;
+            else
+                ((uint16_t *)type)[i] = (uint16_t)keys[i].type;
+        }
+    if (weight != NULL)
+        for (uint64_t i = 0; i < r->edges; i++)
+            weight[i] = keys[i].weight;
+}
+
+/* Lays chunk `c` out behind what `out` holds, flushing first if it must. */
+static gs_status put_chunk(worker *k, uint64_t c, run *r)
+{
+    const writing *const w = k->w;
+    const gs_part_chunks_spec *const spec = w->spec;
+    const gs_part_grid *const g = &w->grid;
+    const uint32_t ix = g->rows <= 65536 ? 2 : 4, target = (uint32_t)(c / g->parts), operand = (uint32_t)(c % g->parts);
+    gs_chunk_view view;
+
+    count_run(r, k->seen, g);
+    const uint64_t bytes = gs_chunk_bytes(r->edges, r->targets, r->operands, ix, spec->type_bytes, spec->weighted);
+    if (bytes > k->out_cap)
+        return gs_fail(GS_EBUDGET, "chunk (%u, %u): %llu bytes do not fit the write buffer; use more --parts", target,
+                       operand, (unsigned long long)bytes);
+    if (k->out_bytes + bytes > k->out_cap) {
+        const gs_status st = flush(k, false);
+        if (st != GS_OK)
+            return st;
+    }
+    const gs_chunk_expect counts = {.target_rows = gs_part__grid_capacity(g, target),
+                                    .operand_rows = gs_part__grid_capacity(g, operand),
+                                    .index_bytes = ix,
+                                    .edges = r->edges,
+                                    .targets = r->targets,
+                                    .operands = r->operands};
+    char *const data = k->out + k->out_bytes;
+    uint32_t *const degree = spec->degrees->count[spec->direction] + (uint64_t)target * g->rows;
+    memset(data, 0, bytes);
+    gs_chunk_layout(&view, data, &counts, spec->type_bytes, spec->weighted);
+    if (ix == 2)
+        fill_edges(&view, r, g, degree, 2);
+    else
+        fill_edges(&view, r, g, degree, 4);
+    fill_operands((void *)(uintptr_t)view.operand, k->seen, counts.operand_rows, ix);
+    if (r->payload)
+        fill_payload(&view, r);
+    spec->chunk[c] = (gs_chunk){.offset = k->out_bytes,
+                                .length = bytes,
+                                .edges = r->edges,
+                                .checksum = gs_hash64(data, bytes),
+                                .targets = r->targets,
+                                .operands = r->operands};
+    k->out_bytes += bytes;
+    k->out_next = c + 1;
+    return GS_OK;
+}
+
+/* -- one region ---------------------------------------------------------------- */
+
+static uint32_t bits_for(uint64_t count)
+{
+    uint32_t bits = 0;
+    while (bits < 64 && (count - 1) >> bits != 0)
+        bits++;
+    return bits;
+}
+
+/* Records to sort keys: chunk within the region, target row, operand row. */
+static void make_keys(worker *k, const uint32_t *records, uint64_t at, uint64_t count, uint64_t first_chunk)
+{
+    const gs_part_chunks_spec *const spec = k->w->spec;
+    const gs_part_grid *const g = &k->w->grid;
+    const uint32_t *const position = spec->order->position;
+    const bool by_dest = spec->direction == GS_BY_DEST, payload = spec->typed || spec->weighted;
+    uint32_t *const loops = by_dest ? spec->degrees->loops : NULL;
+
+    for (uint64_t i = 0; i < count; i++, records += spec->words) {
+        const uint32_t target = position[records[by_dest]], operand = position[records[!by_dest]];
+        const uint32_t ti = gs_fastdiv_of(g->by_rows, target), oi = gs_fastdiv_of(g->by_rows, operand);
+        const uint64_t chunk = (uint64_t)ti * g->parts + oi - first_chunk;
+        const uint64_t key = (chunk << g->local_bits | (target - ti * g->rows)) << g->local_bits |
+                             (operand - oi * g->rows);
+        if (loops != NULL && target == operand)
+            __atomic_fetch_add(&loops[target], 1, __ATOMIC_RELAXED);
+        if (!payload) {
+            ((uint64_t *)k->keys)[at + i] = key;
+            continue;
+        }
+        gs_part_key16 *const to = (gs_part_key16 *)k->keys + at + i;
+        *to = (gs_part_key16){.key = key, .type = spec->typed ? records[2] : 0};
+        if (spec->weighted)
+            memcpy(&to->weight, &records[2 + spec->typed], 4);
+    }
+}
+
+static gs_status load(worker *k, const gs_spill *s, uint32_t stream, uint64_t first_chunk, uint64_t *edges)
+{
+    gs_spill_cursor at = gs_part__spill_first(s, stream);
+    uint64_t count = 1;
+
+    *edges = 0;
+    while (count != 0) {
+        const gs_status st = gs_part__spill_read(s, &at, k->stage, STAGE_RECORDS, &count);
+        if (st != GS_OK)
+            return st;
+        make_keys(k, k->stage, *edges, count, first_chunk);
+        *edges += count;
+    }
+    return GS_OK;
+}
+
+/* A run of chunks that fits memory. */
+static gs_status write_leaf(worker *k, const gs_spill *s, uint32_t stream, uint64_t first, uint64_t chunks)
+{
+    const gs_part_grid *const g = &k->w->grid;
+    const bool payload = k->w->spec->typed || k->w->spec->weighted;
+    const uint32_t bits = bits_for(chunks) + 2 * g->local_bits;
+    uint64_t edges;
+    gs_status st;
+
+    if ((st = load(k, s, stream, first, &edges)) != GS_OK)
+        return st;
+    const char *const keys =
+        payload ? (char *)gs_part__sort16(k->keys, k->spare, edges, bits, g->local_bits, k->w->spec->typed ? 16 : 0)
+                : (char *)gs_part__sort8(k->keys, k->spare, edges, bits);
+    for (uint64_t i = 0, end; i < edges && st == GS_OK; i = end) {
+        const uint64_t chunk = key_at(keys, i, payload) >> g->local_bits >> g->local_bits;
+        for (end = i + 1; end < edges && key_at(keys, end, payload) >> g->local_bits >> g->local_bits == chunk; end++)
+            ;
+        run r = {.keys = keys + i * (payload ? sizeof(gs_part_key16) : 8), .edges = end - i, .payload = payload};
+        st = put_chunk(k, first + chunk, &r);
+    }
+    k->out_next = first + chunks;
+    return st;
+}
+
+static gs_status write_run(worker *k, const gs_spill *s, uint32_t stream, uint64_t first, uint64_t chunks);
+
+static gs_status split_stream(worker *k, gs_spill *sub, const gs_spill *s, uint32_t stream, uint64_t first,
+                              uint32_t shift)
+{
+    const gs_part_chunks_spec *const spec = k->w->spec;
+    const gs_part_grid *const g = &k->w->grid;
+    const bool by_dest = spec->direction == GS_BY_DEST;
+    gs_spill_cursor at = gs_part__spill_first(s, stream);
+    uint64_t count = 1;
+    gs_status st;
+
+    while (count != 0) {
+        if ((st = gs_part__spill_read(s, &at, k->stage, STAGE_RECORDS, &count)) != GS_OK ||
+            (st = gs_part__job_result(k->w->job)) != GS_OK)
+            return st;
+        for (const uint32_t *r = k->stage; r < k->stage + count * spec->words; r += spec->words) {
+            const uint64_t ti = gs_fastdiv_of(g->by_rows, spec->order->position[r[by_dest]]);
+            const uint64_t chunk = ti * g->parts + gs_fastdiv_of(g->by_rows, spec->order->position[r[!by_dest]]);
+            uint32_t *to = gs_part__spill_put(sub, 0, (uint32_t)((chunk - first) >> shift));
+            if (to == NULL)
+                return GS_EIO; /* gs_fail() was called */
+            memcpy(to, r, spec->words * 4u);
+        }
+    }
+    return gs_part__spill_finish(sub);
+}
+
+/* A run of chunks beyond the memory bound: bucketed once more, by shorter runs. */
+static gs_status write_large(worker *k, const gs_spill *s, uint32_t stream, uint64_t first, uint64_t chunks)
+{
+    const writing *const w = k->w;
+    gs_spill *sub = NULL;
+    uint32_t shift = 0;
+    gs_status st;
+
+    if (chunks == 1)
+        return gs_fail(GS_EBUDGET,
+                       "chunk (%llu, %llu): %llu edges, but %llu fit the memory bound; use more --parts or --memory",
+                       (unsigned long long)(first / w->grid.parts), (unsigned long long)(first % w->grid.parts),
+                       (unsigned long long)gs_part__spill_records(s, stream), (unsigned long long)w->cap);
+    while ((chunks - 1) >> shift >= MOST_SUBREGIONS)
+        shift++;
+    const uint32_t count = (uint32_t)((chunks - 1) >> shift) + 1;
+    if ((st = gs_part__spill_make(&sub, w->job->dir, "tmp.subregions", count, 1, w->spec->words,
+                                  FIXED_BYTES / 4)) != GS_OK ||
+        (st = split_stream(k, sub, s, stream, first, shift)) != GS_OK)
+        goto done;
+    for (uint32_t i = 0; i < count && st == GS_OK; i++) {
+        const uint64_t from = (uint64_t)i << shift;
+        st = write_run(k, sub, i, first + from, GS_MIN(chunks - from, 1ull << shift));
+    }
+done:
+    gs_part__spill_free(sub);
+    return st;
+}
+
+static gs_status write_run(worker *k, const gs_spill *s, uint32_t stream, uint64_t first, uint64_t chunks)
+{
+    if (gs_part__job_stop(k->w->job))
+        return gs_part__job_result(k->w->job);
+    return gs_part__spill_records(s, stream) > k->w->cap ? write_large(k, s, stream, first, chunks)
+                                                         : write_leaf(k, s, stream, first, chunks);
+}
+
+/* -- all regions ---------------------------------------------------------------- */
+
+static void worker_free(worker *k)
+{
+    gs_free(k->keys);
+    gs_free(k->spare);
+    gs_free(k->stage);
+    gs_free(k->seen);
+    gs_free_pages(k->out, k->out_cap);
+}
+
+static gs_status worker_make(worker *k, writing *w, uint64_t most)
+{
+    const uint64_t cap = GS_MIN(w->cap, most);
+    const size_t key = w->spec->typed || w->spec->weighted ? sizeof(gs_part_key16) : 8;
+
+    memset(k, 0, sizeof(*k));
+    k->w = w;
+    k->out_cap = GS_MAX(gs_align_up(cap * OUT_BYTES_PER_EDGE + 2 * GS_BLOCK_BYTES, GS_BLOCK_BYTES), LEAST_OUT_BYTES);
+    k->keys = gs_malloc_array(cap + 1, key);
+    k->spare = gs_malloc_array(cap + 1, key);
+    k->stage = gs_malloc_array(STAGE_RECORDS, w->spec->words * 4u);
+    k->seen = gs_calloc(((uint64_t)w->grid.rows + 63) / 64, 8);
+    k->out = gs_alloc_pages(k->out_cap);
+    if (!k->keys || !k->spare || !k->stage || !k->seen || !k->out)
+        return gs_fail(GS_ENOMEM, "no memory to sort chunks of %llu edges", (unsigned long long)cap);
+    return GS_OK;
+}
+
+static uint64_t largest_stream(const gs_spill *s)
+{
+    uint64_t most = 1;
+    for (uint32_t i = 0; i < s->streams; i++)
+        most = GS_MAX(most, gs_part__spill_records(s, i));
+    return most;
+}
+
+static void write_region(worker *k, uint64_t region)
+{
+    writing *const w = k->w;
+    const gs_spill *const s = w->spec->order->chunked[w->spec->direction];
+    const uint32_t shift = w->spec->order->region_shift;
+    const uint64_t first = region << shift;
+    gs_status st;
+
+    if (region + 1 < s->streams)
+        gs_part__spill_prefetch(s, (uint32_t)region + 1);
+    gs_part__tick(w->job, "writing chunks",
+                  w->spec->progress_from +
+                      (w->spec->progress_to - w->spec->progress_from) * (double)region / (double)s->streams);
+    k->region = region;
+    k->has_turn = false;
+    k->out_bytes = 0;
+    k->out_first = k->out_next = first;
+    st = write_run(k, s, (uint32_t)region, first, GS_MIN(w->chunks - first, 1ull << shift));
+    if (st == GS_OK)
+        st = flush(k, true);
+    if (st != GS_OK) {
+        gs_part__job_fail(w->job, st);
+        wake_all(w);
+    }
+}
+
+static gs_status write_all(writing *w)
+{
+    const gs_spill *const s = w->spec->order->chunked[w->spec->direction];
+    const uint64_t most = largest_stream(s);
+
+#pragma omp parallel num_threads(w->job->threads)
+    {
+        worker k;
+        gs_part__job_fail(w->job, worker_make(&k, w, most));
+        /* dynamic, 1: a region starts only after all before it, so turns come */
+#pragma omp for schedule(monotonic : dynamic, 1)
+        for (uint64_t region = 0; region < s->streams; region++) {
+            if (gs_part__job_stop(w->job))
+                wake_all(w); /* this region's turn will not be passed on */
+            else
+                write_region(&k, region);
+        }
+        worker_free(&k);
+    }
+    return gs_part__job_result(w->job);
+}
+
+gs_status gs_part__chunks_write(gs_part_job *job, const gs_part_chunks_spec *spec)
+{
+    writing w = {.job = job, .spec = spec, .grid = spec->order->grid, .fd = -1};
+    gs_status st;
+
+    w.chunks = (uint64_t)w.grid.parts * w.grid.parts;
+    w.cap = gs_part__chunk_cap(job, spec->memory, spec->typed || spec->weighted);
+    pthread_mutex_init(&w.lock, NULL);
+    pthread_cond_init(&w.passed, NULL);
+    if (bits_for(1ull << spec->order->region_shift) + 2 * w.grid.local_bits > 64) {
+        st = gs_fail(GS_EUNSUPPORTED, "%u parts of %llu vertices: use a number of parts that is a power of two",
+                     w.grid.parts, (unsigned long long)w.grid.vertices);
+        goto done;
+    }
+    if ((w.path = gs_path_join(job->dir, gs_store_edges_name(spec->direction))) == NULL) {
+        st = gs_fail(GS_ENOMEM, "%s: no memory for a path", job->dir);
+        goto done;
+    }
+    if ((w.fd = open(w.path, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0644)) < 0) {
+        st = gs_fail_errno(errno, "%s: cannot make this file", w.path);
+        goto done;
+    }
+    st = write_all(&w);
+done:
+    if (w.fd >= 0)
+        close(w.fd);
+    gs_free(w.path);
+    pthread_mutex_destroy(&w.lock);
+    pthread_cond_destroy(&w.passed);
+    return st;
+}

@@ -1,0 +1,284 @@
+/* generate.c - graphs of any size for benchmarks and tests, as .npy files. */
+#include <dirent.h>
+#include <errno.h>
+#include <omp.h>
+#include <stdio.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "base/alloc.h"
+#include "base/file.h"
+#include "base/machine.h"
+#include "base/philox.h"
+#include "partition/generate_internal.h"
+#include "partition/partition.h"
+
+#define PIECE_BYTES (4u * GS_MIB)
+#define SPLIT_COUNT 3
+
+static const char *const file_names[] = {"meta.json",     "edges.npy",     "features.npy", "labels.npy",
+                                         "train_idx.npy", "valid_idx.npy", "test_idx.npy"};
+enum { FILE_META, FILE_EDGES, FILE_FEATURES, FILE_LABELS, FILE_SPLIT };
+
+typedef struct generating {
+    gs_gen g;
+    bool sbm;
+    const char *dir;
+    uint32_t threads;
+    char *piece; /* PIECE_BYTES */
+    uint64_t split[SPLIT_COUNT + 1]; /* ranks at which splits begin */
+    uint64_t done, total;            /* bytes, for progress */
+} generating;
+
+/* Makes items [first, first + count) at `dst`; called by several threads. */
+typedef void make_items(const generating *w, void *dst, uint64_t first, uint64_t count);
+
+static gs_status check_stop(generating *w, const char *what, uint64_t bytes)
+{
+    const gs_generate_options *const o = w->g.opt;
+    w->done += bytes;
+    if (o->progress != NULL)
+        o->progress(o->context, what, (double)w->done / (double)GS_MAX(w->total, 1));
+    return o->stop != NULL && *o->stop != 0
+               ? gs_fail(GS_EINTERRUPTED, "%s: interrupted; nothing was kept", w->dir)
+               : GS_OK;
+}
+
+static gs_status write_pieces(generating *w, int fd, uint64_t offset, uint64_t items, uint64_t item_bytes,
+                              make_items *make, const char *path, const char *what)
+{
+    const uint64_t per_piece = GS_MAX(PIECE_BYTES / item_bytes, 1);
+    gs_status st = GS_OK;
+
+    for (uint64_t at = 0; at < items && st == GS_OK; at += per_piece) {
+        const uint64_t count = GS_MIN(per_piece, items - at);
+#pragma omp parallel num_threads(w->threads)
+        {
+            const uint64_t t = (uint64_t)omp_get_thread_num(), threads = (uint64_t)omp_get_num_threads();
+            const uint64_t from = count * t / threads, to = count * (t + 1) / threads;
+            make(w, w->piece + from * item_bytes, at + from, to - from);
+        }
+        if ((st = gs_pwrite_exact(fd, w->piece, count * item_bytes, offset + at * item_bytes, path)) == GS_OK)
+            st = check_stop(w, what, count * item_bytes);
+    }
+    return st;
+}
+
+/* One array: `rows` x `cols` of `dtype`, made by items of `item_bytes`. */
+static gs_status write_array(generating *w, int file, gs_dtype dtype, uint64_t rows, uint64_t cols, uint64_t items,
+                             make_items *make)
+{
+    char *path = gs_path_join(w->dir, file_names[file]);
+    const uint64_t bytes = rows * GS_MAX(cols, 1) * gs_dtype_bytes(dtype);
+    uint64_t offset;
+    int fd = -1;
+    gs_status st;
+
+    if (path == NULL)
+        return gs_fail(GS_ENOMEM, "%s: no memory for a path", w->dir);
+    if ((st = gs_npy_create(&fd, &offset, path, dtype, rows, cols)) == GS_OK && items != 0)
+        st = write_pieces(w, fd, offset, items, bytes / items, make, path, file_names[file]);
+    if (fd >= 0 && close(fd) != 0 && st == GS_OK)
+        st = gs_fail_errno(errno, "%s: close failed", path);
+    gs_free(path);
+    return st;
+}
+
+static void make_edges(const generating *w, void *dst, uint64_t first, uint64_t count)
+{
+    if (w->sbm)
+        gs_gen__sbm_edges(&w->g, dst, first, count);
+    else
+        gs_gen__rmat_edges(&w->g, dst, first, count);
+}
+
+static int64_t label_of(const generating *w, uint64_t id)
+{
+    return w->sbm ? gs_gen__sbm_label(&w->g, id) : gs_gen__rmat_label(&w->g, id);
+}
+
+static void make_labels(const generating *w, void *dst, uint64_t first, uint64_t count)
+{
+    for (uint64_t i = 0; i < count; i++)
+        ((int64_t *)dst)[i] = label_of(w, first + i);
+}
+
+static void make_features(const generating *w, void *dst, uint64_t first, uint64_t count)
+{
+    for (uint64_t i = 0; i < count; i++)
+        gs_gen__row(&w->g, (float *)dst + i * w->g.width, first + i, w->g.mean != NULL ? label_of(w, first + i) : 0);
+}
+
+/* Ids in ascending order whose rank in a seeded permutation is in the split's
+ * range: exactly as many as stated, none in two splits. */
+static gs_status write_split(generating *w, int which)
+{
+    const uint64_t low = w->split[which], high = w->split[which + 1], cap = PIECE_BYTES / 8;
+    char *path = gs_path_join(w->dir, file_names[FILE_SPLIT + which]);
+    int64_t *ids = (int64_t *)(void *)w->piece;
+    uint64_t offset, have = 0;
+    int fd = -1;
+    gs_status st;
+
+    if (path == NULL)
+        return gs_fail(GS_ENOMEM, "%s: no memory for a path", w->dir);
+    st = gs_npy_create(&fd, &offset, path, GS_I64, high - low, 0);
+    for (uint64_t v = 0; v < w->g.n && st == GS_OK; v++) {
+        const uint64_t rank = gs_part__permute(&w->g.splits, v);
+        if (rank >= low && rank < high)
+            ids[have++] = (int64_t)v;
+        if (have == cap || (v + 1 == w->g.n && have != 0)) {
+            st = gs_pwrite_exact(fd, ids, have * 8, offset, path);
+            offset += have * 8;
+            have = 0;
+        }
+        if (v % 1048576 == 0 && st == GS_OK)
+            st = check_stop(w, file_names[FILE_SPLIT + which], 0);
+    }
+    if (fd >= 0 && close(fd) != 0 && st == GS_OK)
+        st = gs_fail_errno(errno, "%s: close failed", path);
+    gs_free(path);
+    return st;
+}
+
+static gs_status write_meta(const generating *w, const char *kind)
+{
+    char *path = gs_path_join(w->dir, file_names[FILE_META]), text[1024];
+    gs_status st;
+
+    if (path == NULL)
+        return gs_fail(GS_ENOMEM, "%s: no memory for a path", w->dir);
+    const int length = snprintf(
+        text, sizeof(text),
+        "{\n \"generator\": \"%s\",\n \"seed\": %llu,\n \"num_nodes\": %llu,\n \"num_edges\": %llu,\n"
+        " \"feature_format\": \"%s\",\n \"num_features\": %u,\n \"num_classes\": %u,\n"
+        " \"num_train\": %llu,\n \"num_valid\": %llu,\n \"num_test\": %llu\n}\n",
+        kind, (unsigned long long)w->g.opt->seed, (unsigned long long)w->g.n, (unsigned long long)w->g.edges,
+        w->g.width != 0 ? "dense" : "none", w->g.width, w->g.classes,
+        (unsigned long long)(w->split[1] - w->split[0]), (unsigned long long)(w->split[2] - w->split[1]),
+        (unsigned long long)(w->split[3] - w->split[2]));
+    st = gs_file_write_atomic(path, text, (uint64_t)length);
+    gs_free(path);
+    return st;
+}
+
+static gs_status write_files(generating *w, const char *kind)
+{
+    const uint64_t n = w->g.n, edges = w->g.edges;
+    gs_status st;
+
+    if ((st = write_array(w, FILE_EDGES, GS_I64, edges, 2, w->sbm ? edges / 2 : edges, make_edges)) != GS_OK ||
+        (w->g.width != 0 &&
+         (st = write_array(w, FILE_FEATURES, GS_F32, n, w->g.width, n, make_features)) != GS_OK))
+        return st;
+    if (w->g.classes != 0) {
+        if ((st = write_array(w, FILE_LABELS, GS_I64, n, 0, n, make_labels)) != GS_OK)
+            return st;
+        for (int i = 0; i < SPLIT_COUNT; i++)
+            if ((st = write_split(w, i)) != GS_OK)
+                return st;
+    }
+    return write_meta(w, kind);
+}
+
+/* -- the folder ------------------------------------------------------------------- */
+
+/* meta.json goes first: without it the rest is not a finished input. */
+static void remove_files(const char *dir)
+{
+    for (size_t i = 0; i < GS_ARRAY_LEN(file_names); i++) {
+        char *path = gs_path_join(dir, file_names[i]);
+        if (path != NULL)
+            unlink(path);
+        gs_free(path);
+    }
+}
+
+static gs_status begin(const char *dir, bool force)
+{
+    gs_status st = gs_mkdir(dir);
+    DIR *d;
+    bool empty = true;
+
+    if (st != GS_OK)
+        return st;
+    if ((d = opendir(dir)) == NULL)
+        return gs_fail_errno(errno, "%s", dir);
+    for (struct dirent *e; (e = readdir(d)) != NULL;)
+        empty = empty && (strcmp(e->d_name, ".") == 0 || strcmp(e->d_name, "..") == 0);
+    closedir(d);
+    if (!empty && !force)
+        return gs_fail(GS_EEXIST, "%s: the folder is not empty; use --force to replace the graph in it", dir);
+    if (!empty)
+        remove_files(dir);
+    return GS_OK;
+}
+
+static gs_status check_options(bool *sbm, const char *kind, const gs_generate_options *o)
+{
+    *sbm = strcmp(kind, "sbm") == 0;
+    if (!*sbm && strcmp(kind, "rmat") != 0)
+        return gs_fail(GS_EINVAL, "kind: '%s' is not known; use rmat or sbm", kind);
+    if (o->vertices < 2 || o->vertices >= UINT32_MAX)
+        return gs_fail(GS_EINVAL, "vertices: %llu is outside 2 to 2^32 - 2", (unsigned long long)o->vertices);
+    if (o->edges > UINT64_MAX / 64)
+        return gs_fail(GS_EINVAL, "edges: %llu is too many", (unsigned long long)o->edges);
+    if (*sbm && o->edges % 2 != 0)
+        return gs_fail(GS_EINVAL, "edges: %llu is odd; sbm writes both directions of each edge",
+                       (unsigned long long)o->edges);
+    if (o->features > PIECE_BYTES / 4)
+        return gs_fail(GS_EINVAL, "features: %u is more than %llu", o->features,
+                       (unsigned long long)(PIECE_BYTES / 4));
+    if (*sbm && (o->classes == 0 || o->vertices / o->classes < 2))
+        return gs_fail(GS_EINVAL, "classes: %u; sbm needs at least 1 class and 2 vertices a class", o->classes);
+    if (o->classes > INT32_MAX)
+        return gs_fail(GS_EINVAL, "classes: %u is too many", o->classes);
+    return GS_OK;
+}
+
+static gs_status setup(generating *w, const gs_generate_options *o)
+{
+    gs_gen *const g = &w->g;
+
+    g->opt = o;
+    g->n = o->vertices;
+    g->edges = o->edges;
+    g->classes = o->classes;
+    g->width = o->features;
+    gs_random_key(g->key, o->seed, GS_RANDOM_GENERATE);
+    g->ids = gs_part__permute_make(g->n, o->seed, GS_RANDOM_GENERATE);
+    g->splits = gs_part__permute_make(g->n, o->seed ^ 0x73706c6974ull, GS_RANDOM_GENERATE); /* "split" */
+    g->communities = GS_MAX(o->classes, g->n / 2000);
+    for (int i = 0; i <= SPLIT_COUNT; i++)
+        w->split[i] = i == SPLIT_COUNT ? g->n * 4 / 10 : g->n * (uint64_t)i / 10;
+    w->threads = gs_machine_cpus();
+    w->total = g->edges * 16 + g->n * g->width * 4 + (g->classes != 0 ? g->n * 8 : 0);
+    if ((w->piece = gs_alloc_pages(PIECE_BYTES)) == NULL ||
+        (w->sbm && (g->mean = gs_malloc_array((uint64_t)g->classes * GS_MAX(g->width, 1), 4)) == NULL))
+        return gs_fail(GS_ENOMEM, "%s: no memory to generate a graph", w->dir);
+    if (w->sbm)
+        gs_gen__means(g);
+    return GS_OK;
+}
+
+gs_status gs_generate_run(const char *kind, const char *out_dir, const gs_generate_options *options)
+{
+    generating w = {.dir = out_dir};
+    const bool existed = gs_path_exists(out_dir);
+    char text[768];
+    gs_status st;
+
+    if ((st = check_options(&w.sbm, kind, options)) != GS_OK || (st = begin(out_dir, options->force)) != GS_OK)
+        return st;
+    if ((st = setup(&w, options)) == GS_OK)
+        st = write_files(&w, kind);
+    gs_free_pages(w.piece, PIECE_BYTES);
+    gs_free(w.g.mean);
+    if (st == GS_OK)
+        return GS_OK;
+    snprintf(text, sizeof(text), "%s", gs_last_error());
+    remove_files(out_dir);
+    if (!existed)
+        rmdir(out_dir);
+    return gs_fail(st, "%s", text);
+}

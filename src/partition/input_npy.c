@@ -1,0 +1,413 @@
+/* input_npy.c - a folder of .npy files: which are there, do they fit together? */
+#include <fcntl.h>
+#include <math.h>
+#include <stdio.h>
+#include <string.h>
+
+#include <cjson/cJSON.h>
+
+#include "base/alloc.h"
+#include "base/file.h"
+#include "partition/partition_internal.h"
+
+#define META_LIMIT (16 * GS_MIB)
+#define SCAN_EDGES 65536u
+
+gs_status gs_part__file_open(gs_part_file *f, const char *dir, const char *name, bool required)
+{
+    if ((f->path = gs_path_join(dir, name)) == NULL)
+        return gs_fail(GS_ENOMEM, "%s: no memory for a path", dir);
+    if (!required && !gs_path_exists(f->path))
+        return GS_OK;
+    const gs_status st = gs_npy_open(&f->npy, f->path);
+    if (st != GS_OK) {
+        f->npy.fd = -1;
+        return st;
+    }
+    posix_fadvise(f->npy.fd, 0, 0, POSIX_FADV_SEQUENTIAL);
+    return GS_OK;
+}
+
+void gs_part__file_close(gs_part_file *f)
+{
+    if (f->npy.fd >= 0)
+        gs_npy_close(&f->npy);
+    f->npy.fd = -1;
+    gs_free(f->path);
+    f->path = NULL;
+}
+
+static bool is_there(const gs_part_file *f) { return f->npy.fd >= 0; }
+
+bool gs_part__is_integer(gs_dtype t)
+{
+    return t != GS_F32 && t != GS_F64 && t != GS_F16 && t != GS_BF16;
+}
+
+void gs_part__to_i64(int64_t *dst, const void *src, gs_dtype from, uint64_t n)
+{
+#define CASE(tag, type)                                 \
+    case tag:                                           \
+        for (uint64_t i = 0; i < n; i++)                \
+            dst[i] = (int64_t)((const type *)src)[i];   \
+        break;
+    switch (from) {
+        CASE(GS_U8, uint8_t)
+        CASE(GS_I8, int8_t)
+        CASE(GS_U16, uint16_t)
+        CASE(GS_I16, int16_t)
+        CASE(GS_U32, uint32_t)
+        CASE(GS_I32, int32_t)
+        CASE(GS_I64, int64_t)
+    case GS_U64:
+        for (uint64_t i = 0; i < n; i++) {
+            const uint64_t v = ((const uint64_t *)src)[i];
+            dst[i] = v > INT64_MAX ? INT64_MAX : (int64_t)v;
+        }
+        break;
+    default:
+        memset(dst, 0, n * sizeof(*dst));
+    }
+#undef CASE
+}
+
+/* -- meta.json ------------------------------------------------------------ */
+
+typedef struct meta {
+    uint64_t vertices, features, classes, edge_types; /* 0: not said */
+} meta;
+
+static gs_status meta_number(uint64_t *out, const cJSON *root, const char *key, const char *path)
+{
+    const cJSON *item = cJSON_GetObjectItemCaseSensitive(root, key);
+    if (item == NULL || cJSON_IsNull(item))
+        return GS_OK;
+    if (!cJSON_IsNumber(item) || !(item->valuedouble >= 0) || item->valuedouble > 1e15 ||
+        floor(item->valuedouble) != item->valuedouble)
+        return gs_fail(GS_EFORMAT, "%s: \"%s\" is not a count", path, key);
+    *out = (uint64_t)item->valuedouble;
+    return GS_OK;
+}
+
+static gs_status meta_parse(meta *m, const char *text, const char *path)
+{
+    cJSON *root = cJSON_Parse(text);
+    gs_status st;
+
+    if (!cJSON_IsObject(root))
+        st = gs_fail(GS_EFORMAT, "%s: is not a JSON object; correct or remove it", path);
+    else if ((st = meta_number(&m->vertices, root, "num_nodes", path)) == GS_OK &&
+             (st = meta_number(&m->features, root, "num_features", path)) == GS_OK &&
+             (st = meta_number(&m->classes, root, "num_classes", path)) == GS_OK)
+        st = meta_number(&m->edge_types, root, "num_edge_types", path);
+    cJSON_Delete(root);
+    return st;
+}
+
+static gs_status meta_load(meta *m, const char *dir)
+{
+    char *path = gs_path_join(dir, "meta.json"), *text = NULL;
+    uint64_t bytes;
+    gs_status st = GS_OK;
+
+    if (path == NULL)
+        return gs_fail(GS_ENOMEM, "%s: no memory for a path", dir);
+    if (gs_path_exists(path) && (st = gs_file_read_all(&text, &bytes, path, META_LIMIT)) == GS_OK)
+        st = meta_parse(m, text, path);
+    gs_free(text);
+    gs_free(path);
+    return st;
+}
+
+/* -- do the files fit together? ------------------------------------------- */
+
+static gs_status check_edges(gs_part_input *in)
+{
+    const gs_npy *e = &in->edge.npy;
+    if (!gs_part__is_integer(e->dtype))
+        return gs_fail(GS_EFORMAT, "%s: has type %s; edges are pairs of integers (int64 or int32)", in->edge.path,
+                       gs_dtype_name(e->dtype));
+    if (e->dims != 2 || e->shape[1] != 2)
+        return gs_fail(GS_EFORMAT, "%s: has shape [%llu, %llu]; edges are [E, 2]%s", in->edge.path,
+                       (unsigned long long)e->shape[0], (unsigned long long)e->shape[1],
+                       e->dims == 2 && e->shape[0] == 2 ? " (transpose it)" : "");
+    in->edges = e->shape[0];
+    if (is_there(&in->type)) {
+        const gs_npy *t = &in->type.npy;
+        if (!gs_part__is_integer(t->dtype) || t->shape[1] != 1 || t->shape[0] != in->edges)
+            return gs_fail(GS_EFORMAT, "%s: is %s [%llu, %llu]; edge types are integers [%llu], one an edge",
+                           in->type.path, gs_dtype_name(t->dtype), (unsigned long long)t->shape[0],
+                           (unsigned long long)t->shape[1], (unsigned long long)in->edges);
+        in->typed = true;
+    }
+    if (is_there(&in->weight)) {
+        const gs_npy *w = &in->weight.npy;
+        if (gs_part__is_integer(w->dtype) || w->shape[1] != 1 || w->shape[0] != in->edges)
+            return gs_fail(GS_EFORMAT, "%s: is %s [%llu, %llu]; edge weights are float32 or float64 [%llu], one an edge",
+                           in->weight.path, gs_dtype_name(w->dtype), (unsigned long long)w->shape[0],
+                           (unsigned long long)w->shape[1], (unsigned long long)in->edges);
+        in->weighted = true;
+    }
+    return GS_OK;
+}
+
+/* Columns of a CSR matrix that no meta.json states: the largest index + 1. */
+static gs_status scan_columns(gs_part_input *in)
+{
+    const gs_npy *x = &in->indices.npy;
+    const uint64_t piece = 65536;
+    int64_t *ids = gs_malloc_array(piece, 8);
+    void *raw = gs_malloc_array(piece, 8);
+    int64_t most = -1;
+    gs_status st = ids && raw ? GS_OK : gs_fail(GS_ENOMEM, "%s: no memory to read it", in->indices.path);
+
+    for (uint64_t at = 0; st == GS_OK && at < x->shape[0]; at += piece) {
+        const uint64_t n = GS_MIN(piece, x->shape[0] - at);
+        if ((st = gs_npy_read_rows(x, raw, at, n, in->indices.path)) != GS_OK)
+            break;
+        gs_part__to_i64(ids, raw, x->dtype, n);
+        for (uint64_t i = 0; i < n; i++)
+            most = GS_MAX(most, ids[i]);
+    }
+    if (st == GS_OK && most >= INT32_MAX)
+        st = gs_fail(GS_EFORMAT, "%s: holds column %lld; state num_features in meta.json", in->indices.path,
+                     (long long)most);
+    if (st == GS_OK)
+        in->features = (uint32_t)(most + 1);
+    gs_free(ids);
+    gs_free(raw);
+    return st;
+}
+
+static gs_status check_csr(gs_part_input *in, const meta *m)
+{
+    const gs_npy *p = &in->indptr.npy, *x = &in->indices.npy, *d = &in->data.npy;
+
+    if (!gs_part__is_integer(p->dtype) || p->shape[1] != 1 || p->shape[0] < 2)
+        return gs_fail(GS_EFORMAT, "%s: must be integers [N + 1]", in->indptr.path);
+    if (!gs_part__is_integer(x->dtype) || x->shape[1] != 1)
+        return gs_fail(GS_EFORMAT, "%s: must be integers, one a stored value", in->indices.path);
+    if (gs_part__is_integer(d->dtype) || d->shape[1] != 1 || d->shape[0] != x->shape[0])
+        return gs_fail(GS_EFORMAT, "%s: must be float32 or float64 [%llu], as long as %s", in->data.path,
+                       (unsigned long long)x->shape[0], in->indices.path);
+    in->form = GS_FORM_CSR;
+    in->vertices = p->shape[0] - 1;
+    if (m->features > INT32_MAX)
+        return gs_fail(GS_EFORMAT, "%s/meta.json: num_features is %llu", in->path, (unsigned long long)m->features);
+    in->features = (uint32_t)m->features;
+    return in->features != 0 ? GS_OK : scan_columns(in);
+}
+
+static gs_status check_features(gs_part_input *in, const meta *m)
+{
+    const gs_npy *f = &in->feature.npy;
+
+    if (is_there(&in->indptr) && is_there(&in->feature))
+        return gs_fail(GS_EFORMAT, "%s: has both features.npy and features_indptr.npy; keep one", in->path);
+    if (is_there(&in->indptr))
+        return check_csr(in, m);
+    if (!is_there(&in->feature))
+        return GS_OK;
+    if (f->dtype != GS_F32 && f->dtype != GS_F64 && f->dtype != GS_F16)
+        return gs_fail(GS_EFORMAT, "%s: has type %s; features are float32, float64 or float16", in->feature.path,
+                       gs_dtype_name(f->dtype));
+    if (f->dims != 2 || f->shape[1] == 0 || f->shape[1] > INT32_MAX)
+        return gs_fail(GS_EFORMAT, "%s: has shape [%llu, %llu]; features are [N, F]", in->feature.path,
+                       (unsigned long long)f->shape[0], (unsigned long long)f->shape[1]);
+    if (m->features != 0 && m->features != f->shape[1])
+        return gs_fail(GS_EFORMAT, "%s: has %llu columns, but meta.json says num_features %llu", in->feature.path,
+                       (unsigned long long)f->shape[1], (unsigned long long)m->features);
+    in->form = GS_FORM_DENSE;
+    in->vertices = f->shape[0];
+    in->features = (uint32_t)f->shape[1];
+    return GS_OK;
+}
+
+static gs_status check_labels(gs_part_input *in, const meta *m)
+{
+    const gs_npy *l = &in->label.npy;
+
+    if (!is_there(&in->label)) {
+        char *multi = gs_path_join(in->path, "labels_multi.npy");
+        if (multi != NULL && gs_path_exists(multi))
+            snprintf(in->note, sizeof(in->note),
+                     "labels_multi.npy: several labels a vertex are not supported; the store has no labels");
+        gs_free(multi);
+        return GS_OK;
+    }
+    if (!gs_part__is_integer(l->dtype) || l->shape[1] != 1)
+        return gs_fail(GS_EFORMAT, "%s: is %s [%llu, %llu]; labels are integers [N], -1 for none", in->label.path,
+                       gs_dtype_name(l->dtype), (unsigned long long)l->shape[0], (unsigned long long)l->shape[1]);
+    if (in->form != GS_FORM_NONE && in->vertices != l->shape[0])
+        return gs_fail(GS_EFORMAT, "%s: has %llu rows, but there are features of %llu vertices", in->label.path,
+                       (unsigned long long)l->shape[0], (unsigned long long)in->vertices);
+    in->vertices = l->shape[0];
+    if (m->classes > INT32_MAX)
+        return gs_fail(GS_EFORMAT, "%s/meta.json: num_classes is %llu", in->path, (unsigned long long)m->classes);
+    in->classes = (uint32_t)m->classes;
+    return GS_OK;
+}
+
+/* No file but the edges says how many vertices there are. */
+static gs_status scan_vertices(gs_part_input *in)
+{
+    gs_part_batch b;
+    uint32_t most = 0;
+    gs_status st = gs_part__batch_make(&b, in, SCAN_EDGES);
+
+    in->vertices = UINT32_MAX - 1u; /* any id that a store could hold */
+    for (uint64_t at = 0; st == GS_OK && at < in->edges; at += b.count) {
+        if ((st = gs_part__npy_edges(in, &b, at, GS_MIN(SCAN_EDGES, in->edges - at))) != GS_OK)
+            break;
+        for (uint64_t i = 0; i < b.count; i++)
+            most = GS_MAX(most, GS_MAX(b.src[i], b.dst[i]));
+    }
+    gs_part__batch_free(&b);
+    in->vertices = in->edges == 0 ? 0 : (uint64_t)most + 1;
+    return st;
+}
+
+static gs_status open_all(gs_part_input *in)
+{
+    gs_status st;
+    if ((st = gs_part__file_open(&in->edge, in->path, "edges.npy", true)) != GS_OK ||
+        (st = gs_part__file_open(&in->type, in->path, "edge_types.npy", false)) != GS_OK ||
+        (st = gs_part__file_open(&in->weight, in->path, "edge_weights.npy", false)) != GS_OK ||
+        (st = gs_part__file_open(&in->feature, in->path, "features.npy", false)) != GS_OK ||
+        (st = gs_part__file_open(&in->indptr, in->path, "features_indptr.npy", false)) != GS_OK ||
+        (st = gs_part__file_open(&in->label, in->path, "labels.npy", false)) != GS_OK ||
+        (st = gs_part__file_open(&in->split[0], in->path, "train_idx.npy", false)) != GS_OK ||
+        (st = gs_part__file_open(&in->split[1], in->path, "valid_idx.npy", false)) != GS_OK ||
+        (st = gs_part__file_open(&in->split[2], in->path, "test_idx.npy", false)) != GS_OK)
+        return st;
+    if (!is_there(&in->indptr))
+        return GS_OK;
+    if ((st = gs_part__file_open(&in->indices, in->path, "features_indices.npy", true)) != GS_OK)
+        return st;
+    return gs_part__file_open(&in->data, in->path, "features_data.npy", true);
+}
+
+gs_status gs_part__npy_folder(gs_part_input *in, gs_part_job *job)
+{
+    meta m = {0};
+    gs_status st;
+
+    (void)job;
+    if ((st = meta_load(&m, in->path)) != GS_OK || (st = open_all(in)) != GS_OK ||
+        (st = check_edges(in)) != GS_OK || (st = check_features(in, &m)) != GS_OK ||
+        (st = check_labels(in, &m)) != GS_OK)
+        return st;
+    if (in->vertices != 0 && m.vertices != 0 && in->vertices != m.vertices)
+        return gs_fail(GS_EFORMAT, "%s/meta.json: num_nodes is %llu, but %s has %llu rows", in->path,
+                       (unsigned long long)m.vertices,
+                       in->form == GS_FORM_NONE ? "labels.npy" : "the features", (unsigned long long)in->vertices);
+    if (in->vertices == 0)
+        in->vertices = m.vertices;
+    if (m.edge_types > 65536)
+        return gs_fail(GS_EUNSUPPORTED, "%s/meta.json: num_edge_types is %llu; at most 65536 are supported", in->path,
+                       (unsigned long long)m.edge_types);
+    in->edge_types = in->typed ? (uint32_t)m.edge_types : 0;
+    return in->vertices != 0 ? GS_OK : scan_vertices(in);
+}
+
+/* -- edges ------------------------------------------------------------------ */
+
+/* The slow path: a piece is known to hold a wrong id; which? */
+static gs_status name_wrong_id(const gs_part_input *in, const gs_part_batch *b)
+{
+    for (uint64_t i = 0; i < 2 * b->count; i++) {
+        int64_t id;
+        const char *at = (const char *)b->raw + i * gs_dtype_bytes(in->edge.npy.dtype);
+        gs_part__to_i64(&id, at, in->edge.npy.dtype, 1);
+        if (id < 0 || (uint64_t)id >= in->vertices)
+            return gs_fail(GS_EFORMAT, "%s: row %llu, column %u: vertex %lld is not one of the %llu vertices (ids start at 0)",
+                           in->edge.path, (unsigned long long)(b->first + i / 2), (unsigned)(i % 2), (long long)id,
+                           (unsigned long long)in->vertices);
+    }
+    return gs_fail(GS_EFORMAT, "%s: changed while it was read", in->edge.path);
+}
+
+#define SPLIT(type)                                                              \
+    do {                                                                         \
+        const type *pair = b->raw;                                               \
+        uint64_t wrong = 0;                                                      \
+        for (uint64_t i = 0; i < b->count; i++) {                                \
+            const uint64_t u = (uint64_t)pair[2 * i], v = (uint64_t)pair[2 * i + 1]; \
+            wrong |= (uint64_t)(u >= n) | (uint64_t)(v >= n);                    \
+            b->src[i] = (uint32_t)u;                                             \
+            b->dst[i] = (uint32_t)v;                                             \
+        }                                                                        \
+        return wrong != 0 ? name_wrong_id(in, b) : GS_OK;                        \
+    } while (0)
+
+/* Signed ids are widened with their sign, so that a negative one is beyond any N. */
+static gs_status split_pairs(const gs_part_input *in, gs_part_batch *b)
+{
+    const uint64_t n = in->vertices;
+    switch (in->edge.npy.dtype) {
+    case GS_I64:
+        SPLIT(int64_t);
+    case GS_U64:
+        SPLIT(uint64_t);
+    case GS_I32:
+        SPLIT(int32_t);
+    case GS_U32:
+        SPLIT(uint32_t);
+    case GS_I16:
+        SPLIT(int16_t);
+    case GS_U16:
+        SPLIT(uint16_t);
+    case GS_I8:
+        SPLIT(int8_t);
+    default:
+        SPLIT(uint8_t);
+    }
+}
+#undef SPLIT
+
+static gs_status read_types(const gs_part_input *in, gs_part_batch *b)
+{
+    gs_status st = gs_npy_read_rows(&in->type.npy, b->raw, b->first, b->count, in->type.path);
+    for (uint64_t i = 0; st == GS_OK && i < b->count; i++) {
+        int64_t t;
+        gs_part__to_i64(&t, (const char *)b->raw + i * gs_dtype_bytes(in->type.npy.dtype), in->type.npy.dtype, 1);
+        if (t < 0 || t >= (in->edge_types != 0 ? (int64_t)in->edge_types : 65536))
+            return gs_fail(GS_EFORMAT, "%s: row %llu: type %lld is outside 0 to %u", in->type.path,
+                           (unsigned long long)(b->first + i), (long long)t,
+                           in->edge_types != 0 ? in->edge_types - 1 : 65535);
+        b->type[i] = (uint32_t)t;
+    }
+    return st;
+}
+
+static gs_status read_weights(const gs_part_input *in, gs_part_batch *b)
+{
+    const gs_dtype t = in->weight.npy.dtype;
+    const gs_status st = gs_npy_read_rows(&in->weight.npy, b->raw, b->first, b->count, in->weight.path);
+    if (st != GS_OK)
+        return st;
+    if (t == GS_F64)
+        for (uint64_t i = 0; i < b->count; i++)
+            b->weight[i] = (float)((const double *)b->raw)[i];
+    else
+        gs_convert_to_f32(b->weight, b->raw, t, b->count);
+    for (uint64_t i = 0; i < b->count; i++)
+        if (!isfinite(b->weight[i]))
+            return gs_fail(GS_EFORMAT, "%s: row %llu: the weight is not a finite float32", in->weight.path,
+                           (unsigned long long)(b->first + i));
+    return GS_OK;
+}
+
+gs_status gs_part__npy_edges(const gs_part_input *in, gs_part_batch *b, uint64_t first, uint64_t count)
+{
+    gs_status st;
+
+    b->first = first;
+    b->count = count;
+    if ((st = gs_npy_read_rows(&in->edge.npy, b->raw, first, count, in->edge.path)) != GS_OK ||
+        (st = split_pairs(in, b)) != GS_OK)
+        return st;
+    if (in->typed && (st = read_types(in, b)) != GS_OK)
+        return st;
+    return in->weighted ? read_weights(in, b) : GS_OK;
+}

@@ -1,0 +1,144 @@
+/* labels.c - labels and splits, checked and held in input order. */
+#include <string.h>
+
+#include "base/alloc.h"
+#include "partition/partition_internal.h"
+#include "store/store.h" /* gs_split */
+
+#define PIECE 65536u
+
+/* Calls per piece with what was read as i64. */
+typedef gs_status piece_fn(void *context, const int64_t *values, uint64_t first, uint64_t count);
+
+static gs_status each_piece(const gs_part_file *f, gs_part_job *job, piece_fn *fn, void *context)
+{
+    const uint64_t n = f->npy.shape[0];
+    int64_t *values = gs_malloc_array(PIECE, 8);
+    void *raw = gs_malloc_array(PIECE, 8);
+    gs_status st = values && raw ? GS_OK : gs_fail(GS_ENOMEM, "%s: no memory to read it", f->path);
+
+    for (uint64_t at = 0; st == GS_OK && at < n; at += PIECE) {
+        const uint64_t count = GS_MIN(PIECE, n - at);
+        if ((st = gs_part__job_result(job)) != GS_OK ||
+            (st = gs_npy_read_rows(&f->npy, raw, at, count, f->path)) != GS_OK)
+            break;
+        gs_part__to_i64(values, raw, f->npy.dtype, count);
+        st = fn(context, values, at, count);
+    }
+    gs_free(values);
+    gs_free(raw);
+    return st;
+}
+
+typedef struct label_work {
+    gs_part_input *in;
+    int32_t *labels;
+    int64_t most;
+} label_work;
+
+static gs_status label_piece(void *context, const int64_t *values, uint64_t first, uint64_t count)
+{
+    label_work *w = context;
+    const int64_t classes = w->in->classes != 0 ? w->in->classes : INT32_MAX;
+
+    for (uint64_t i = 0; i < count; i++) {
+        if (values[i] < -1 || values[i] >= classes)
+            return gs_fail(GS_EFORMAT, "%s: row %llu: label %lld is outside 0 to %lld (-1: none)", w->in->label.path,
+                           (unsigned long long)(first + i), (long long)values[i], (long long)classes - 1);
+        w->most = GS_MAX(w->most, values[i]);
+        w->labels[first + i] = (int32_t)values[i];
+    }
+    return GS_OK;
+}
+
+gs_status gs_part__labels_load(int32_t **labels, gs_part_input *in, gs_part_job *job)
+{
+    label_work w = {.in = in, .most = -1};
+    gs_status st;
+
+    if (in->label.npy.fd < 0)
+        return GS_OK;
+    if ((w.labels = gs_malloc_array(in->vertices, sizeof(*w.labels))) == NULL)
+        return gs_fail(GS_ENOMEM, "%s: no memory for the labels", in->label.path);
+    if ((st = each_piece(&in->label, job, label_piece, &w)) != GS_OK) {
+        gs_free(w.labels);
+        return st;
+    }
+    if (in->classes == 0)
+        in->classes = (uint32_t)(w.most + 1);
+    if (in->classes == 0) { /* not one vertex is labelled: no labels */
+        gs_free(w.labels);
+        w.labels = NULL;
+    }
+    *labels = w.labels;
+    return GS_OK;
+}
+
+typedef struct split_work {
+    const gs_part_input *in;
+    const gs_part_file *file;
+    const int32_t *labels;
+    uint8_t *split;
+    uint8_t which; /* gs_split */
+} split_work;
+
+static gs_status split_piece(void *context, const int64_t *values, uint64_t first, uint64_t count)
+{
+    static const char *const names[] = {"", "train_idx.npy", "valid_idx.npy", "test_idx.npy"};
+    const split_work *w = context;
+
+    for (uint64_t i = 0; i < count; i++) {
+        const unsigned long long row = first + i;
+        if (values[i] < 0 || (uint64_t)values[i] >= w->in->vertices)
+            return gs_fail(GS_EFORMAT, "%s: row %llu: vertex %lld is not one of the %llu vertices (ids start at 0)",
+                           w->file->path, row, (long long)values[i], (unsigned long long)w->in->vertices);
+        uint8_t *s = &w->split[values[i]];
+        if (*s == w->which)
+            return gs_fail(GS_EFORMAT, "%s: row %llu: vertex %lld is listed twice", w->file->path, row,
+                           (long long)values[i]);
+        if (*s != GS_SPLIT_NONE)
+            return gs_fail(GS_EFORMAT, "%s: row %llu: vertex %lld is in %s as well; splits may not overlap",
+                           w->file->path, row, (long long)values[i], names[*s]);
+        if (w->which == GS_SPLIT_TRAIN && w->labels != NULL && w->labels[values[i]] < 0)
+            return gs_fail(GS_EFORMAT, "%s: row %llu: vertex %lld has no label; training vertices need one",
+                           w->file->path, row, (long long)values[i]);
+        *s = w->which;
+    }
+    return GS_OK;
+}
+
+gs_status gs_part__splits_load(uint8_t **split, uint64_t count[3], const gs_part_input *in,
+                               const int32_t *labels, gs_part_job *job)
+{
+    split_work w = {.in = in, .labels = labels};
+    gs_status st = GS_OK;
+    bool any = false;
+
+    for (int i = 0; i < 3; i++)
+        any |= in->split[i].npy.fd >= 0;
+    if (!any)
+        return GS_OK;
+    if ((w.split = gs_calloc(in->vertices, 1)) == NULL)
+        return gs_fail(GS_ENOMEM, "%s: no memory for the splits", in->path);
+    for (int i = 0; i < 3 && st == GS_OK; i++) {
+        const gs_npy *npy = &in->split[i].npy;
+        count[i] = 0;
+        if (npy->fd < 0)
+            continue;
+        if (!gs_part__is_integer(npy->dtype) || npy->shape[1] != 1) {
+            st = gs_fail(GS_EFORMAT, "%s: is %s; a split is a list of vertex ids (int64)", in->split[i].path,
+                         gs_dtype_name(npy->dtype));
+            break;
+        }
+        w.file = &in->split[i];
+        w.which = (uint8_t)(GS_SPLIT_TRAIN + i);
+        st = each_piece(w.file, job, split_piece, &w);
+        count[i] = npy->shape[0];
+    }
+    if (st != GS_OK) {
+        gs_free(w.split);
+        return st;
+    }
+    *split = w.split;
+    return GS_OK;
+}

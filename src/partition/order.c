@@ -1,0 +1,204 @@
+/* order.c - the interval of every vertex, and its edges bucketed by chunk. */
+#include <omp.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "base/alloc.h"
+#include "base/philox.h"
+#include "partition/partition_internal.h"
+
+#define MOST_REGIONS 1024u
+#define LANE_BYTES 4096u     /* least buffer of a stream */
+#define PARALLEL_EDGES 8192u /* fewer are bucketed by one thread */
+
+gs_part_grid gs_part__grid_make(uint64_t vertices, uint32_t parts)
+{
+    gs_part_grid g = {.vertices = vertices};
+    g.rows = (uint32_t)gs_div_up(vertices, GS_MAX(1, GS_MIN(parts, vertices)));
+    g.parts = (uint32_t)gs_div_up(vertices, g.rows);
+    while (g.local_bits < 32 && (uint64_t)(g.rows - 1) >> g.local_bits != 0)
+        g.local_bits++;
+    g.by_rows = gs_fastdiv_make(g.rows);
+    return g;
+}
+
+typedef struct scattering {
+    gs_part_order *o;
+    gs_part_job *job;
+    const gs_part_blocks *b;
+    gs_fennel *fennel; /* NULL: the order is known */
+    uint64_t cut;
+} scattering;
+
+static inline void mark_need(uint64_t *need, uint64_t bit)
+{
+    /* Most edges find their bit set: look before the costly store. */
+    if ((__atomic_load_n(need, __ATOMIC_RELAXED) & bit) == 0)
+        __atomic_fetch_or(need, bit, __ATOMIC_RELAXED);
+}
+
+static inline uint64_t need_bit(uint32_t part, uint32_t parts)
+{
+    return 1ull << (parts <= 64 ? part : (uint32_t)((uint64_t)part * 64 / parts));
+}
+
+static gs_status put_chunked(const gs_part_order *o, gs_direction d, uint32_t writer, uint32_t target,
+                             uint32_t operand, const uint32_t *record, uint32_t words)
+{
+    const uint64_t chunk = (uint64_t)target * o->grid.parts + operand;
+    uint32_t *to = gs_part__spill_put(o->chunked[d], writer, (uint32_t)(chunk >> o->region_shift));
+    if (__builtin_expect(to == NULL, 0))
+        return GS_EIO; /* gs_fail() was called */
+    for (uint32_t w = 0; w < words; w++)
+        to[w] = record[w];
+    return GS_OK;
+}
+
+/* Buckets records [from, to) of a block. */
+static gs_status scatter(const scattering *s, const uint32_t *records, uint64_t from, uint64_t to, uint32_t writer,
+                         uint64_t *cut)
+{
+    gs_part_order *const o = s->o;
+    const uint32_t words = s->b->words, parts = o->grid.parts;
+    const bool both = o->chunked[GS_BY_SOURCE] != NULL;
+    gs_status st = GS_OK;
+
+    for (uint64_t i = from; i < to && st == GS_OK; i++) {
+        const uint32_t *r = records + i * words;
+        const uint32_t pu = o->part[r[0]], pv = o->part[r[1]];
+        *cut += pu != pv;
+        if (o->need != NULL && pu != pv) {
+            mark_need(&o->need[r[0]], need_bit(pv, parts));
+            if (both)
+                mark_need(&o->need[r[1]], need_bit(pu, parts));
+        }
+        st = put_chunked(o, GS_BY_DEST, writer, pv, pu, r, words);
+        if (both && st == GS_OK)
+            st = put_chunked(o, GS_BY_SOURCE, writer, pu, pv, r, words);
+    }
+    return st;
+}
+
+static gs_status order_block(void *context, uint64_t first, uint64_t vertices, uint32_t *records, uint64_t count)
+{
+    scattering *s = context;
+    const uint32_t threads = count < PARALLEL_EDGES ? 1 : s->job->threads;
+    uint64_t cut = 0;
+
+    if (s->fennel != NULL) {
+        const gs_status st = gs_part__fennel_block(s->fennel, first, vertices, records, count, s->b->words);
+        if (st != GS_OK)
+            return st;
+    }
+#pragma omp parallel num_threads(threads) reduction(+ : cut)
+    {
+        const uint32_t t = (uint32_t)omp_get_thread_num();
+        gs_part__job_fail(s->job, scatter(s, records, count * t / threads, count * (t + 1) / threads, t, &cut));
+    }
+    s->cut += cut;
+    return gs_part__job_result(s->job);
+}
+
+/* Streams: runs of 2^shift chunks in file order, few enough to buffer. */
+static gs_status make_spills(gs_part_order *o, gs_part_job *job, const gs_part_blocks *b)
+{
+    const uint64_t chunks = (uint64_t)o->grid.parts * o->grid.parts;
+    const uint64_t most = GS_MAX(GS_MIN(job->buffers / 8 / job->threads / LANE_BYTES, MOST_REGIONS), 1);
+    gs_status st;
+
+    while ((chunks - 1) >> o->region_shift >= most)
+        o->region_shift++;
+    const uint32_t streams = (uint32_t)((chunks - 1) >> o->region_shift) + 1;
+    if ((st = gs_part__spill_make(&o->chunked[0], job->dir, "tmp.dest", streams, job->threads, b->words,
+                                  job->buffers / 8)) != GS_OK ||
+        b->symmetric)
+        return st;
+    return gs_part__spill_make(&o->chunked[1], job->dir, "tmp.source", streams, job->threads, b->words,
+                               job->buffers / 8);
+}
+
+static void fill_natural(gs_part_order *o)
+{
+    for (uint64_t v = 0; v < o->grid.vertices; v++)
+        o->part[v] = gs_fastdiv_of(o->grid.by_rows, (uint32_t)v);
+}
+
+static void fill_random(gs_part_order *o, gs_part_job *job)
+{
+    const gs_permute p = gs_part__permute_make(o->grid.vertices, job->opt->seed, GS_RANDOM_PARTITION);
+#pragma omp parallel for num_threads(job->threads) schedule(static)
+    for (uint64_t v = 0; v < o->grid.vertices; v++)
+        o->part[v] = gs_fastdiv_of(o->grid.by_rows, (uint32_t)gs_part__permute(&p, v));
+}
+
+static gs_status choose_method(gs_part_order *o, gs_part_job *job, const gs_part_blocks *b, const char *method,
+                               char *note, size_t note_cap)
+{
+    char why[160] = "";
+    const bool metis = method == NULL || strcmp(method, "metis") == 0;
+
+    if (metis)
+        gs_part__metis_fits(why, sizeof(why), job, b, &o->grid);
+    if (why[0] != '\0' && method != NULL)
+        snprintf(note, note_cap, "fennel instead of metis: %s", why);
+    snprintf(o->method, sizeof(o->method), "%s", metis ? (why[0] == '\0' ? "metis" : "fennel") : method);
+    return GS_OK;
+}
+
+static gs_status assign(gs_part_order *o, gs_part_job *job, const gs_part_blocks *b, gs_fennel **fennel)
+{
+    gs_status st = GS_OK;
+
+    if (strcmp(o->method, "natural") == 0)
+        fill_natural(o);
+    else if (strcmp(o->method, "random") == 0)
+        fill_random(o, job);
+    else if (strcmp(o->method, "metis") == 0)
+        st = gs_part__metis(o->part, &o->grid, job, b);
+    else if (strcmp(o->method, "fennel") == 0)
+        st = gs_part__fennel_make(fennel, &o->grid, b->edges, b->symmetric, o->part);
+    else
+        st = gs_fail(GS_EINVAL, "method: '%s' is not known; use metis, fennel, random or natural", o->method);
+    return st;
+}
+
+gs_status gs_part__order_make(gs_part_order *o, gs_part_job *job, const gs_part_blocks *b, uint32_t parts,
+                              const char *method, char *note, size_t note_cap)
+{
+    scattering s = {.o = o, .job = job, .b = b};
+    gs_status st;
+
+    memset(o, 0, sizeof(*o));
+    o->grid = gs_part__grid_make(b->vertices, parts);
+    if ((st = choose_method(o, job, b, method, note, note_cap)) != GS_OK)
+        return st;
+    const bool placed = strcmp(o->method, "natural") != 0 && strcmp(o->method, "random") != 0;
+    if ((o->part = gs_malloc_array(b->vertices, 4)) == NULL ||
+        (placed && o->grid.parts > 1 && (o->need = gs_calloc(b->vertices, 8)) == NULL)) {
+        st = gs_fail(GS_ENOMEM, "no memory for the intervals of %llu vertices", (unsigned long long)b->vertices);
+        goto done;
+    }
+    if ((st = assign(o, job, b, &s.fennel)) != GS_OK || (st = make_spills(o, job, b)) != GS_OK ||
+        (st = gs_part__blocks_each(b, job, order_block, &s)) != GS_OK ||
+        (st = gs_part__spill_finish(o->chunked[0])) != GS_OK ||
+        (o->chunked[1] != NULL && (st = gs_part__spill_finish(o->chunked[1])) != GS_OK))
+        goto done;
+    o->cut = s.cut;
+    gs_part__fennel_free(s.fennel);
+    s.fennel = NULL;
+    st = gs_part__positions(o, job);
+done:
+    gs_part__fennel_free(s.fennel);
+    return st;
+}
+
+void gs_part__order_free(gs_part_order *o)
+{
+    gs_free(o->part);
+    gs_free(o->need);
+    gs_free(o->position);
+    gs_free(o->input_id);
+    gs_part__spill_free(o->chunked[0]);
+    gs_part__spill_free(o->chunked[1]);
+    memset(o, 0, sizeof(*o));
+}

@@ -1,0 +1,270 @@
+/* order_metis.c - METIS's k-way partitioning, then made into equal intervals.
+ *
+ * METIS sees the graph as simple and undirected. Its parts are nearly equal;
+ * a store's intervals are exactly so, hence a vertex of a too large part that
+ * has few neighbours there moves to the part with room that has most of them.
+ */
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <metis.h>
+
+#include "base/alloc.h"
+#include "partition/partition_internal.h"
+
+#define LEAST_VERTICES_PER_PART 20u /* METIS complains on stdout about smaller ones */
+/* Measured peak of METIS_PartGraphKway with our arrays, rounded up. */
+#define BYTES_PER_NEIGHBOUR 28u
+#define BYTES_PER_VERTEX 120u
+
+static uint64_t most_neighbours(const gs_part_blocks *b) { return b->symmetric ? b->edges : 2 * b->edges; }
+
+void gs_part__metis_fits(char *why, size_t cap, const gs_part_job *job, const gs_part_blocks *b,
+                         const gs_part_grid *grid)
+{
+    const uint64_t neighbours = most_neighbours(b);
+    char need[32], have[32];
+
+    why[0] = '\0';
+    if (grid->parts == 1)
+        return; /* nothing to cut */
+    if (b->edges == b->self_loops || grid->rows < LEAST_VERTICES_PER_PART) {
+        snprintf(why, cap, "METIS needs edges, and %u vertices an interval", LEAST_VERTICES_PER_PART);
+        return;
+    }
+    if (sizeof(idx_t) == 4 && (b->vertices >= INT32_MAX || neighbours >= INT32_MAX)) {
+        snprintf(why, cap, "%llu vertices with %llu neighbours are beyond METIS's 32-bit indices",
+                 (unsigned long long)b->vertices, (unsigned long long)neighbours);
+        return;
+    }
+    const uint64_t bytes = neighbours * BYTES_PER_NEIGHBOUR + b->vertices * BYTES_PER_VERTEX;
+    if (bytes > job->buffers)
+        snprintf(why, cap, "METIS would take about %s, of which %s are within the memory bound",
+                 gs_size_format(need, sizeof(need), bytes), gs_size_format(have, sizeof(have), job->buffers));
+}
+
+/* The simple undirected graph. */
+typedef struct adjacency {
+    idx_t *start, *neighbour; /* [N + 1], [start[N]] */
+    uint64_t *keys, *spare;   /* one block's pairs */
+    uint32_t words;
+    bool fill; /* second visit: places, not counts */
+} adjacency;
+
+/* Unordered pairs of a block, each once; the lower 32 bits are the smaller id. */
+static uint64_t unique_pairs(uint64_t **pairs, const adjacency *a, uint64_t first, uint64_t vertices,
+                             const uint32_t *records, uint64_t count)
+{
+    uint32_t bits = 32;
+    uint64_t n = 0, kept = 0;
+
+    while (bits < 64 && (vertices - 1) >> (bits - 32) != 0)
+        bits++;
+    for (const uint32_t *r = records; r < records + count * a->words; r += a->words)
+        if (r[0] != r[1])
+            a->keys[n++] = (GS_MAX(r[0], r[1]) - first) << 32 | GS_MIN(r[0], r[1]);
+    uint64_t *sorted = gs_part__sort8(a->keys, a->spare, n, bits);
+    for (uint64_t i = 0; i < n; i++) /* kept <= i, so the entry before is still itself */
+        if (i == 0 || sorted[i] != sorted[i - 1])
+            sorted[kept++] = sorted[i];
+    *pairs = sorted;
+    return kept;
+}
+
+static gs_status adjacency_block(void *context, uint64_t first, uint64_t vertices, uint32_t *records, uint64_t count)
+{
+    adjacency *a = context;
+    uint64_t *pairs;
+    const uint64_t n = unique_pairs(&pairs, a, first, vertices, records, count);
+
+    for (uint64_t i = 0; i < n; i++) {
+        const uint64_t u = (pairs[i] >> 32) + first, v = (uint32_t)pairs[i];
+        if (a->fill) {
+            a->neighbour[a->start[u]++] = (idx_t)v;
+            a->neighbour[a->start[v]++] = (idx_t)u;
+        } else {
+            a->start[u + 1]++;
+            a->start[v + 1]++;
+        }
+    }
+    return GS_OK;
+}
+
+static gs_status adjacency_make(adjacency *a, gs_part_job *job, const gs_part_blocks *b)
+{
+    const uint64_t n = b->vertices, cap = GS_MIN(b->cap, b->edges) + 1;
+    gs_status st;
+
+    a->words = b->words;
+    a->start = gs_calloc(n + 2, sizeof(idx_t));
+    a->keys = gs_malloc_array(cap, 8);
+    a->spare = gs_malloc_array(cap, 8);
+    if (a->start == NULL || a->keys == NULL || a->spare == NULL)
+        return gs_fail(GS_ENOMEM, "no memory for METIS's graph of %llu vertices", (unsigned long long)n);
+    if ((st = gs_part__blocks_each(b, job, adjacency_block, a)) != GS_OK)
+        return st;
+    for (uint64_t v = 0; v < n; v++)
+        a->start[v + 1] += a->start[v];
+    if ((a->neighbour = gs_malloc_array((uint64_t)a->start[n] + 1, sizeof(idx_t))) == NULL)
+        return gs_fail(GS_ENOMEM, "no memory for METIS's graph of %llu neighbours", (unsigned long long)a->start[n]);
+    a->fill = true;
+    if ((st = gs_part__blocks_each(b, job, adjacency_block, a)) != GS_OK)
+        return st;
+    memmove(a->start + 1, a->start, n * sizeof(idx_t)); /* filling moved each start to its end */
+    a->start[0] = 0;
+    gs_free(a->keys);
+    gs_free(a->spare);
+    a->keys = a->spare = NULL;
+    return GS_OK;
+}
+
+static void adjacency_free(adjacency *a)
+{
+    gs_free(a->start);
+    gs_free(a->neighbour);
+    gs_free(a->keys);
+    gs_free(a->spare);
+}
+
+/* Equal intervals out of METIS's parts. */
+typedef struct balancing {
+    const adjacency *a;
+    const gs_part_grid *grid;
+    uint32_t *part;
+    uint64_t *size; /* [P] */
+    uint32_t *near; /* [P] */
+} balancing;
+
+static int larger_first(const void *a, const void *b)
+{
+    const uint64_t x = *(const uint64_t *)a, y = *(const uint64_t *)b;
+    return (x < y) - (x > y);
+}
+
+/* The last interval may be short: it gets the smallest part. */
+static gs_status rename_by_size(balancing *w)
+{
+    const uint32_t parts = w->grid->parts;
+    uint64_t *order = gs_malloc_array(parts, 8);
+    uint32_t *name = gs_malloc_array(parts, 4);
+
+    if (order == NULL || name == NULL) {
+        gs_free(order);
+        gs_free(name);
+        return gs_fail(GS_ENOMEM, "no memory to balance %u intervals", parts);
+    }
+    memset(w->size, 0, parts * sizeof(*w->size));
+    for (uint64_t v = 0; v < w->grid->vertices; v++)
+        w->size[w->part[v]]++;
+    for (uint32_t i = 0; i < parts; i++)
+        order[i] = w->size[i] << 32 | (parts - 1 - i); /* N < 2^31 here; ties by number */
+    qsort(order, parts, 8, larger_first);
+    for (uint32_t i = 0; i < parts; i++) {
+        name[parts - 1 - (uint32_t)order[i]] = i;
+        w->size[i] = order[i] >> 32;
+    }
+    for (uint64_t v = 0; v < w->grid->vertices; v++)
+        w->part[v] = name[w->part[v]];
+    gs_free(order);
+    gs_free(name);
+    return GS_OK;
+}
+
+static void move_vertex(balancing *w, uint32_t v)
+{
+    const idx_t from = w->a->start[v], to = w->a->start[v + 1];
+    uint32_t best = UINT32_MAX;
+
+    for (idx_t k = from; k < to; k++)
+        w->near[w->part[w->a->neighbour[k]]]++;
+    for (uint32_t i = 0; i < w->grid->parts; i++) {
+        if (w->size[i] >= gs_part__grid_capacity(w->grid, i))
+            continue;
+        if (best == UINT32_MAX || w->near[i] > w->near[best])
+            best = i;
+    }
+    for (idx_t k = from; k < to; k++)
+        w->near[w->part[w->a->neighbour[k]]] = 0;
+    w->size[w->part[v]]--;
+    w->size[best]++;
+    w->part[v] = best;
+}
+
+static uint64_t inside(const balancing *w, uint32_t v)
+{
+    uint64_t n = 0;
+    for (idx_t k = w->a->start[v]; k < w->a->start[v + 1]; k++)
+        n += w->part[w->a->neighbour[k]] == w->part[v];
+    return n;
+}
+
+static gs_status shrink_part(balancing *w, uint32_t i)
+{
+    const uint64_t over = w->size[i] - gs_part__grid_capacity(w->grid, i);
+    uint64_t *keys = gs_malloc_array(w->size[i], 8), *spare = gs_malloc_array(w->size[i], 8), n = 0;
+
+    if (keys == NULL || spare == NULL) {
+        gs_free(keys);
+        gs_free(spare);
+        return gs_fail(GS_ENOMEM, "no memory to balance an interval of %llu vertices", (unsigned long long)w->size[i]);
+    }
+    for (uint64_t v = 0; v < w->grid->vertices; v++)
+        if (w->part[v] == i)
+            keys[n++] = inside(w, (uint32_t)v) << 32 | v;
+    const uint64_t *sorted = gs_part__sort8(keys, spare, n, 64);
+    for (uint64_t k = 0; k < over; k++)
+        move_vertex(w, (uint32_t)sorted[k]);
+    gs_free(keys);
+    gs_free(spare);
+    return GS_OK;
+}
+
+static gs_status balance(uint32_t *part, const gs_part_grid *grid, const adjacency *a)
+{
+    balancing w = {.a = a, .grid = grid, .part = part};
+    gs_status st;
+
+    w.size = gs_calloc(grid->parts, sizeof(*w.size));
+    w.near = gs_calloc(grid->parts, sizeof(*w.near));
+    st = w.size && w.near ? rename_by_size(&w) : gs_fail(GS_ENOMEM, "no memory to balance %u intervals", grid->parts);
+    for (uint32_t i = 0; i < grid->parts && st == GS_OK; i++)
+        if (w.size[i] > gs_part__grid_capacity(grid, i))
+            st = shrink_part(&w, i);
+    gs_free(w.size);
+    gs_free(w.near);
+    return st;
+}
+
+static gs_status call_metis(uint32_t *part, const gs_part_grid *grid, adjacency *a, uint64_t seed)
+{
+    idx_t options[METIS_NOPTIONS], n = (idx_t)grid->vertices, constraints = 1, parts = (idx_t)grid->parts, cut;
+
+    METIS_SetDefaultOptions(options);
+    options[METIS_OPTION_SEED] = (idx_t)(seed & INT32_MAX);
+    const int rc = METIS_PartGraphKway(&n, &constraints, a->start, a->neighbour, NULL, NULL, NULL, &parts, NULL,
+                                       NULL, options, &cut, (idx_t *)part);
+    if (rc == METIS_ERROR_MEMORY)
+        return gs_fail(GS_ENOMEM, "METIS: out of memory; use --method fennel");
+    return rc == METIS_OK ? GS_OK : gs_fail(GS_EUNSUPPORTED, "METIS: failed with code %d; use --method fennel", rc);
+}
+
+gs_status gs_part__metis(uint32_t *part, const gs_part_grid *grid, gs_part_job *job, const gs_part_blocks *b)
+{
+    adjacency a = {0};
+    gs_status st = GS_OK;
+
+    _Static_assert(sizeof(idx_t) == sizeof(*part), "METIS writes into the interval numbers");
+    if (grid->parts == 1) {
+        memset(part, 0, grid->vertices * 4);
+        return GS_OK;
+    }
+    if ((st = adjacency_make(&a, job, b)) != GS_OK)
+        goto done;
+    gs_part__tick(job, "METIS", 0);
+    if ((st = call_metis(part, grid, &a, job->opt->seed)) == GS_OK)
+        st = balance(part, grid, &a);
+done:
+    adjacency_free(&a);
+    return st;
+}

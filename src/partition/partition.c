@@ -1,0 +1,385 @@
+/* partition.c - the run as a whole: read, order, write, make it a store. */
+#include "partition/partition.h"
+
+#include <stdio.h>
+#include <string.h>
+
+#include "base/alloc.h"
+#include "base/clock.h"
+#include "base/machine.h"
+#include "partition/partition_internal.h"
+
+#define MOST_PARTS 16384u /* the chunk table of P * P entries stays below 13 GB */
+#define AUTO_SHARE 8u     /* auto: an interval's rows and the largest chunk fit memory / 8 */
+#define AUTO_WIDTH 256u   /* floats a row, at least, for that rule */
+#define AUTO_TRIES 4
+
+typedef struct run {
+    gs_part_job job;
+    gs_part_input in;
+    gs_part_blocks blocks;
+    gs_part_order order;
+    gs_part_degrees degrees;
+    gs_chunk *chunk[2];
+    int32_t *labels;  /* input order; NULL: none */
+    uint8_t *split;
+    uint64_t split_count[3];
+    gs_array_info array[GS_ARRAY_COUNT];
+    char note[90];
+    double read_seconds, order_seconds, edge_seconds, array_seconds;
+} run;
+
+/* -- the number of parts ------------------------------------------------------- */
+
+static uint64_t chunk_memory(const gs_part_job *job) { return job->buffers * 3 / 8; }
+static uint64_t row_memory(const gs_part_job *job) { return job->buffers * 3 / 8; }
+
+static uint64_t auto_cap(const run *r)
+{
+    const bool payload = r->in.typed || r->in.weighted;
+    const uint64_t sorted = gs_part__chunk_cap(&r->job, chunk_memory(&r->job), payload);
+    const uint64_t at_rest = r->job.memory / AUTO_SHARE / (payload ? 22 : 16); /* a chunk's bytes an edge, at worst */
+    return GS_MAX(GS_MIN(sorted, at_rest), 1);
+}
+
+/* The smallest P for which an interval's rows of max(F, 256) floats fit an
+ * eighth of memory and so would all chunks if they were equal. Skewed ones
+ * are found after ordering (order_graph()). */
+static uint32_t auto_parts(const run *r)
+{
+    const uint64_t row = GS_MAX(r->in.features, AUTO_WIDTH) * 4ull, n = r->in.vertices;
+    const uint64_t rows = GS_MAX(r->job.memory / AUTO_SHARE / row, 1);
+    uint64_t parts = GS_MIN(gs_div_up(n, rows), MOST_PARTS);
+    while (parts < MOST_PARTS && gs_div_up(r->blocks.edges, parts * parts) > auto_cap(r))
+        parts++;
+    return (uint32_t)GS_MIN(parts, n);
+}
+
+static gs_status check_options(const gs_partition_options *o)
+{
+    static const char *const methods[] = {"metis", "fennel", "random", "natural"};
+    bool known = o->method == NULL;
+
+    for (size_t i = 0; i < GS_ARRAY_LEN(methods) && !known; i++)
+        known = strcmp(o->method, methods[i]) == 0;
+    if (!known)
+        return gs_fail(GS_EINVAL, "method: '%s' is not known; use metis, fennel, random or natural", o->method);
+    if (o->feature_type != GS_F32 && o->feature_type != GS_BF16 && o->feature_type != GS_F16)
+        return gs_fail(GS_EINVAL, "feature-type: must be f32, bf16 or f16");
+    if (o->parts > MOST_PARTS)
+        return gs_fail(GS_EINVAL, "parts: %u is more than %u", o->parts, MOST_PARTS);
+    return GS_OK;
+}
+
+/* -- phases ---------------------------------------------------------------------- */
+
+static gs_status read_graph(run *r)
+{
+    gs_status st;
+
+    if ((st = gs_part__input_parse(&r->in, &r->job)) != GS_OK ||
+        (st = gs_part__job_plan(&r->job, r->in.vertices, r->in.edges)) != GS_OK ||
+        (st = gs_part__labels_load(&r->labels, &r->in, &r->job)) != GS_OK ||
+        (st = gs_part__splits_load(&r->split, r->split_count, &r->in, r->labels, &r->job)) != GS_OK)
+        return st;
+    return gs_part__blocks_make(&r->blocks, &r->job, &r->in);
+}
+
+static gs_status order_graph(run *r)
+{
+    const gs_partition_options *const opt = r->job.opt;
+    const uint64_t cap = auto_cap(r);
+    uint32_t parts = opt->parts != 0 ? opt->parts : auto_parts(r);
+    gs_status st = GS_OK;
+
+    for (int i = 0; i < AUTO_TRIES; i++) {
+        uint64_t most = 0;
+        if ((st = gs_part__order_make(&r->order, &r->job, &r->blocks, parts, opt->method, r->note,
+                                      sizeof(r->note))) != GS_OK ||
+            opt->parts != 0 || (st = gs_part__largest_chunk(&most, &r->order, cap)) != GS_OK || most <= cap ||
+            i + 1 == AUTO_TRIES || parts * 2 > GS_MIN(MOST_PARTS, r->in.vertices))
+            break;
+        gs_part__order_free(&r->order);
+        parts *= 2; /* a skewed chunk: quarters of it have a chance */
+    }
+    gs_part__blocks_free(&r->blocks);
+    return st;
+}
+
+static gs_status make_tables(run *r, const gs_part_blocks *b)
+{
+    const uint64_t chunks = (uint64_t)r->order.grid.parts * r->order.grid.parts, n = r->in.vertices;
+    bool ok = true;
+
+    for (int d = 0; d < (b->symmetric ? 1 : 2); d++) {
+        ok = ok && (r->chunk[d] = gs_calloc(chunks, sizeof(gs_chunk))) != NULL;
+        ok = ok && (r->degrees.count[d] = gs_calloc(n, 4)) != NULL;
+    }
+    if (b->self_loops != 0)
+        ok = ok && (r->degrees.loops = gs_calloc(n, 4)) != NULL;
+    return ok ? GS_OK : gs_fail(GS_ENOMEM, "no memory for the tables of %u parts", r->order.grid.parts);
+}
+
+static gs_status write_edges(run *r, const gs_part_blocks *b)
+{
+    const double start = gs_now();
+    gs_status st = GS_OK;
+
+    for (int d = 0; d < (b->symmetric ? 1 : 2) && st == GS_OK; d++) {
+        const gs_part_chunks_spec spec = {
+            .order = &r->order,
+            .direction = (gs_direction)d,
+            .words = b->words,
+            .typed = r->in.typed,
+            .weighted = r->in.weighted,
+            .type_bytes = !r->in.typed ? 0 : b->edge_types <= 256 ? 1 : 2,
+            .chunk = r->chunk[d],
+            .degrees = &r->degrees,
+            .memory = chunk_memory(&r->job),
+            .progress_from = 0.5 * d,
+            .progress_to = b->symmetric ? 1 : 0.5 * d + 0.5,
+        };
+        st = gs_part__chunks_write(&r->job, &spec);
+        gs_part__spill_free(r->order.chunked[d]);
+        r->order.chunked[d] = NULL;
+    }
+    r->edge_seconds = gs_now() - start;
+    return st;
+}
+
+/* -- small arrays ------------------------------------------------------------------ */
+
+typedef struct column {
+    const uint32_t *input_id, *count;
+    const int32_t *labels;
+    const uint8_t *split;
+} column;
+
+static void fill_labels(const void *context, void *dst, uint64_t first, uint64_t count)
+{
+    const column *c = context;
+    for (uint64_t i = 0; i < count; i++)
+        ((int32_t *)dst)[i] = c->labels[c->input_id[first + i]];
+}
+
+static void fill_split(const void *context, void *dst, uint64_t first, uint64_t count)
+{
+    const column *c = context;
+    for (uint64_t i = 0; i < count; i++)
+        ((uint8_t *)dst)[i] = c->split != NULL ? c->split[c->input_id[first + i]] : GS_SPLIT_NONE;
+}
+
+static void fill_count(const void *context, void *dst, uint64_t first, uint64_t count)
+{
+    const column *c = context;
+    for (uint64_t i = 0; i < count; i++)
+        ((float *)dst)[i] = (float)c->count[first + i];
+}
+
+static void fill_id(const void *context, void *dst, uint64_t first, uint64_t count)
+{
+    const column *c = context;
+    memcpy(dst, c->input_id + first, count * 4);
+}
+
+static gs_status write_arrays(run *r)
+{
+    const uint64_t n = r->in.vertices;
+    gs_part_job *const job = &r->job;
+    column c = {.input_id = r->order.input_id, .labels = r->labels, .split = r->split};
+    gs_status st = GS_OK;
+
+    if (r->labels != NULL)
+        st = gs_part__array_write(job, GS_ARRAY_LABELS, GS_I32, n, fill_labels, &c, &r->array[GS_ARRAY_LABELS]);
+    if (st == GS_OK && r->split != NULL)
+        st = gs_part__array_write(job, GS_ARRAY_SPLIT, GS_U8, n, fill_split, &c, &r->array[GS_ARRAY_SPLIT]);
+    for (int d = 0; d < 2 && st == GS_OK; d++) {
+        const gs_array_id id = d == 0 ? GS_ARRAY_IN_DEGREE : GS_ARRAY_OUT_DEGREE;
+        c.count = r->degrees.count[d] != NULL ? r->degrees.count[d] : r->degrees.count[0];
+        st = gs_part__array_write(job, id, GS_F32, n, fill_count, &c, &r->array[id]);
+    }
+    c.count = r->degrees.loops;
+    if (st == GS_OK && c.count != NULL)
+        st = gs_part__array_write(job, GS_ARRAY_LOOPS, GS_F32, n, fill_count, &c, &r->array[GS_ARRAY_LOOPS]);
+    return st != GS_OK ? st
+                       : gs_part__array_write(job, GS_ARRAY_INPUT_ID, GS_U32, n, fill_id, &c,
+                                              &r->array[GS_ARRAY_INPUT_ID]);
+}
+
+/* Features move on a thread of their own: they are disk work, edges are not. */
+static void *feature_thread(void *context)
+{
+    run *r = context;
+    const double start = gs_now();
+    gs_part__job_fail(&r->job, gs_part__rows_write(&r->job, &r->in, &r->order, &r->array[GS_ARRAY_FEATURES],
+                                                   row_memory(&r->job)));
+    r->array_seconds = gs_now() - start;
+    return NULL;
+}
+
+static gs_status write_all(run *r, const gs_part_blocks *b)
+{
+    pthread_t thread;
+    bool started = false;
+    gs_status st;
+
+    if ((st = make_tables(r, b)) != GS_OK)
+        return st;
+    if (r->in.form != GS_FORM_NONE) {
+        const int rc = pthread_create(&thread, NULL, feature_thread, r);
+        if (rc != 0)
+            return gs_fail_errno(rc, "cannot start a thread");
+        started = true;
+    }
+    gs_part__job_fail(&r->job, write_edges(r, b));
+    if (started)
+        pthread_join(thread, NULL);
+    if ((st = gs_part__job_result(&r->job)) != GS_OK)
+        return st;
+    const double start = gs_now();
+    st = write_arrays(r);
+    r->array_seconds += gs_now() - start;
+    return st;
+}
+
+/* -- the store ------------------------------------------------------------------------ */
+
+static uint64_t most_of(const uint32_t *count, uint64_t n)
+{
+    uint32_t most = 0;
+    for (uint64_t i = 0; i < n; i++)
+        most = GS_MAX(most, count[i]);
+    return most;
+}
+
+static gs_status finish(run *r, const gs_part_blocks *b)
+{
+    const gs_part_grid *const g = &r->order.grid;
+    const uint32_t *const out = r->degrees.count[b->symmetric ? 0 : 1];
+    gs_store_contents c;
+
+    memset(&c, 0, sizeof(c));
+    c.info = (gs_store_info){.vertices = g->vertices,
+                             .edges = b->edges,
+                             .self_loops = b->self_loops,
+                             .parts = g->parts,
+                             .interval_rows = g->rows,
+                             .features = r->in.form != GS_FORM_NONE ? r->in.features : 0,
+                             .feature_type = r->job.opt->feature_type,
+                             .classes = r->labels != NULL ? r->in.classes : 0,
+                             .train = r->split_count[0],
+                             .valid = r->split_count[1],
+                             .test = r->split_count[2],
+                             .symmetric = b->symmetric,
+                             .weights = r->in.weighted,
+                             .edge_types = b->edge_types,
+                             .max_in_degree = most_of(r->degrees.count[0], g->vertices),
+                             .max_out_degree = most_of(out, g->vertices),
+                             .seed = r->job.opt->seed};
+    snprintf(c.info.method, sizeof(c.info.method), "%s", r->order.method);
+    c.chunks = (gs_chunk_table){.vertices = g->vertices,
+                                .parts = g->parts,
+                                .interval_rows = g->rows,
+                                .shared = b->symmetric,
+                                .weights = r->in.weighted,
+                                .type_bytes = !r->in.typed ? 0 : b->edge_types <= 256 ? 1 : 2,
+                                .chunk = {r->chunk[0], b->symmetric ? r->chunk[0] : r->chunk[1]}};
+    memcpy(c.array, r->array, sizeof(c.array));
+    gs_part__tick(&r->job, "finishing", 1);
+    return gs_store_finish(r->job.dir, &c);
+}
+
+static uint64_t store_bytes(const char *dir)
+{
+    gs_store *s = NULL;
+    uint64_t bytes = 0;
+    if (gs_store_open(&s, dir) == GS_OK)
+        bytes = gs_store_get_info(s)->total_bytes;
+    gs_store_close(s);
+    return bytes;
+}
+
+static void fill_report(gs_partition_report *report, const run *r, const gs_part_blocks *b, double seconds)
+{
+    memset(report, 0, sizeof(*report));
+    report->vertices = r->in.vertices;
+    report->edges = b->edges;
+    report->parts = r->order.grid.parts;
+    report->store_bytes = store_bytes(r->job.dir);
+    report->peak_bytes = gs_process_peak_bytes();
+    snprintf(report->method, sizeof(report->method), "%s", r->order.method);
+    snprintf(report->note, sizeof(report->note), "%s%s%s", r->note, r->note[0] && r->in.note[0] ? "; " : "",
+             r->in.note);
+    report->cut_fraction = b->edges != 0 ? (double)r->order.cut / (double)b->edges : 0;
+    report->seconds = seconds;
+    report->read_seconds = r->read_seconds;
+    report->order_seconds = r->order_seconds;
+    report->edge_seconds = r->edge_seconds;
+    report->array_seconds = r->array_seconds;
+}
+
+static void run_free(run *r)
+{
+    gs_part__input_close(&r->in);
+    gs_part__blocks_free(&r->blocks);
+    gs_part__order_free(&r->order);
+    for (int d = 0; d < 2; d++) {
+        gs_free(r->degrees.count[d]);
+        gs_free(r->chunk[d]);
+    }
+    gs_free(r->degrees.loops);
+    gs_free(r->labels);
+    gs_free(r->split);
+    for (int i = 0; i < GS_ARRAY_COUNT; i++)
+        gs_free((void *)(uintptr_t)r->array[i].sums);
+    gs_part__job_free(&r->job);
+    gs_free(r);
+}
+
+static gs_status run_phases(run *r, gs_partition_report *report)
+{
+    const double start = gs_now();
+    gs_status st;
+
+    if ((st = read_graph(r)) != GS_OK)
+        return st;
+    gs_part_blocks facts = r->blocks; /* its numbers, after its file is gone */
+    facts.spill = NULL;
+    r->read_seconds = gs_now() - start;
+    if ((st = order_graph(r)) != GS_OK)
+        return st;
+    r->order_seconds = gs_now() - start - r->read_seconds;
+    if ((st = write_all(r, &facts)) != GS_OK || (st = gs_part__job_result(&r->job)) != GS_OK ||
+        (st = finish(r, &facts)) != GS_OK)
+        return st;
+    if (report != NULL)
+        fill_report(report, r, &facts, gs_now() - start);
+    return GS_OK;
+}
+
+gs_status gs_partition_run(const char *input, const char *store_dir, const gs_partition_options *options,
+                           gs_partition_report *report)
+{
+    char text[768];
+    run *r;
+    gs_status st;
+
+    if ((st = check_options(options)) != GS_OK)
+        return st;
+    if ((r = gs_calloc(1, sizeof(*r))) == NULL)
+        return gs_fail(GS_ENOMEM, "no memory");
+    gs_part__job_init(&r->job, options, store_dir);
+    /* An input that cannot be opened must not cost the user an existing store. */
+    if ((st = gs_part__input_open(&r->in, &r->job, input)) != GS_OK ||
+        (st = gs_store_begin(store_dir, options->force)) != GS_OK) {
+        run_free(r);
+        return st;
+    }
+    st = run_phases(r, report);
+    run_free(r);
+    if (st == GS_OK)
+        return GS_OK;
+    snprintf(text, sizeof(text), "%s", gs_last_error());
+    gs_store_abandon(store_dir);
+    return gs_fail(st, "%s", text);
+}

@@ -1,0 +1,136 @@
+/* sort.c - least-significant-digit radix sorts of edges.
+ *
+ * 11-bit digits: 2048 counters (16 KiB) and as many write streams stay in the
+ * first- and second-level caches, and a chunk's 30 to 40 bits take 3 or 4 passes.
+ */
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/size.h"
+#include "partition/partition_internal.h"
+
+#define DIGIT_BITS 11u
+#define DIGITS (1u << DIGIT_BITS)
+#define SMALL 48u /* below this many, insertion sort is faster */
+
+/* Counts to places; true when one digit holds everything, so no pass is needed. */
+static bool to_places(uint64_t places[DIGITS], uint64_t n)
+{
+    uint64_t at = 0;
+    for (uint32_t d = 0; d < DIGITS; d++) {
+        const uint64_t count = places[d];
+        if (count == n)
+            return true;
+        places[d] = at;
+        at += count;
+    }
+    return false;
+}
+
+static void insertion8(uint64_t *a, uint64_t n)
+{
+    for (uint64_t i = 1; i < n; i++) {
+        const uint64_t v = a[i];
+        uint64_t j = i;
+        for (; j > 0 && a[j - 1] > v; j--)
+            a[j] = a[j - 1];
+        a[j] = v;
+    }
+}
+
+/* Digits as even as the bits allow, none wider than DIGIT_BITS. */
+static uint32_t digit_width(uint32_t bits)
+{
+    const uint32_t passes = (uint32_t)gs_div_up(bits, DIGIT_BITS);
+    return passes == 0 ? 1 : (uint32_t)gs_div_up(bits, passes);
+}
+
+uint64_t *gs_part__sort8(uint64_t *data, uint64_t *spare, uint64_t n, uint32_t bits)
+{
+    const uint32_t width = digit_width(bits);
+    uint64_t places[DIGITS];
+
+    if (n < SMALL) {
+        insertion8(data, n);
+        return data;
+    }
+    for (uint32_t shift = 0; shift < bits; shift += width) {
+        const uint64_t mask = (1ull << GS_MIN(width, bits - shift)) - 1;
+        memset(places, 0, sizeof(places));
+        for (uint64_t i = 0; i < n; i++)
+            places[data[i] >> shift & mask]++;
+        if (to_places(places, n))
+            continue;
+        for (uint64_t i = 0; i < n; i++)
+            spare[places[data[i] >> shift & mask]++] = data[i];
+        uint64_t *const t = data;
+        data = spare;
+        spare = t;
+    }
+    return data;
+}
+
+typedef uint32_t digit_of(const gs_part_key16 *k, uint32_t shift, uint64_t mask);
+
+static uint32_t key_digit(const gs_part_key16 *k, uint32_t shift, uint64_t mask)
+{
+    return (uint32_t)(k->key >> shift & mask);
+}
+
+static uint32_t type_digit(const gs_part_key16 *k, uint32_t shift, uint64_t mask)
+{
+    return (uint32_t)(k->type >> shift & mask);
+}
+
+/* One stable pass over bits [shift, shift + width) of what `digit` reads. */
+static inline __attribute__((always_inline)) void pass16(gs_part_key16 **data, gs_part_key16 **spare, uint64_t n,
+                                                         digit_of *digit, uint32_t shift, uint32_t width)
+{
+    const uint64_t mask = (1ull << width) - 1;
+    uint64_t places[DIGITS] = {0};
+
+    for (uint64_t i = 0; i < n; i++)
+        places[digit(&(*data)[i], shift, mask)]++;
+    if (to_places(places, n))
+        return;
+    for (uint64_t i = 0; i < n; i++)
+        (*spare)[places[digit(&(*data)[i], shift, mask)]++] = (*data)[i];
+    gs_part_key16 *const t = *data;
+    *data = *spare;
+    *spare = t;
+}
+
+static int by_weight_bits(const void *a, const void *b)
+{
+    uint32_t x, y;
+    memcpy(&x, &((const gs_part_key16 *)a)->weight, 4);
+    memcpy(&y, &((const gs_part_key16 *)b)->weight, 4);
+    return (x > y) - (x < y);
+}
+
+/* Edges that are equal but for their weight get an order of their own, so
+ * that sums do not depend on the order of reading. */
+static void order_weights(gs_part_key16 *a, uint64_t n)
+{
+    for (uint64_t i = 0, end; i < n; i = end) {
+        for (end = i + 1; end < n && a[end].key == a[i].key && a[end].type == a[i].type; end++)
+            ;
+        if (end - i > 1)
+            qsort(a + i, end - i, sizeof(*a), by_weight_bits);
+    }
+}
+
+gs_part_key16 *gs_part__sort16(gs_part_key16 *data, gs_part_key16 *spare, uint64_t n, uint32_t bits,
+                               uint32_t low, uint32_t type_bits)
+{
+    const uint32_t width = DIGIT_BITS;
+
+    for (uint32_t shift = 0; shift < low; shift += width)
+        pass16(&data, &spare, n, key_digit, shift, GS_MIN(width, low - shift));
+    for (uint32_t shift = 0; shift < type_bits; shift += width)
+        pass16(&data, &spare, n, type_digit, shift, GS_MIN(width, type_bits - shift));
+    for (uint32_t shift = low; shift < bits; shift += width)
+        pass16(&data, &spare, n, key_digit, shift, GS_MIN(width, bits - shift));
+    order_weights(data, n);
+    return data;
+}
