@@ -1,25 +1,137 @@
 /* ir.h - the typed dataflow graph of a model, and its derivative.
- * (Public part: what model, compile and train need. The room's owner extends it.)
  *
- * Every value has a graph type: S one row a source (seen from an edge),
- * D one row a destination (= a vertex), E one row an edge, P a parameter.
+ * A graph is a list of nodes in topological order (a node's inputs have lower
+ * numbers) and a list of outputs. Every value has a graph type, as in Seastar
+ * (EuroSys'21): S one row a source (seen from an edge), D one row a destination
+ * (= a vertex), E one row an edge, P none (a parameter or a constant).
+ *
+ * Nodes are only ever added, through the constructors below, and a pass builds
+ * a new graph from an old one (gs_ir_rewrite). Where `fold` is on, the constructors
+ * simplify: constants are folded, x * 1 and x + 0 vanish, an equal node is found
+ * again instead of made twice, factors common to both sides of a sum leave it, and
+ * sum_in(y) + y becomes one sum that includes the vertex's own row. Dead code
+ * is what a rewrite does not reach.
+ *
+ * Errors are sticky: a constructor that fails records its text (with the place in
+ * the model's text that gs_ir_at() set last), returns GS_IR_NONE, and so does every
+ * constructor that gets a GS_IR_NONE. Look at gs_ir_status() at the end.
+ *
+ * Threads: one thread owns a graph. Typical size: 10 to 500 nodes.
  */
 #ifndef GS_IR_IR_H
 #define GS_IR_IR_H
 
+#include <stdbool.h>
 #include <stdint.h>
 #include <stdio.h>
 
+#include "base/dtype.h"
 #include "base/status.h"
 #include "tensor/op.h"
 
+#define GS_IR_NONE UINT32_MAX
+#define GS_IR_INPUTS 3
+#define GS_IR_NAME_BYTES 48
+
 typedef struct gs_ir gs_ir;
 
+/* As bits, so that the type of an operation on two values is the OR of theirs:
+ * something of the source with something of the destination is of the edge. */
+typedef enum gs_graph_type { GS_TYPE_P = 0, GS_TYPE_D = 1, GS_TYPE_S = 2, GS_TYPE_E = 3 } gs_graph_type;
+
+typedef struct gs_node {
+    gs_op op;
+    gs_graph_type type;
+    gs_dtype dtype;            /* of an INPUT as it is stored; GS_F32 otherwise */
+    uint32_t width;            /* elements a row; PARAM: columns */
+    uint32_t dims, rows;       /* PARAM: 1 or 2; rows of a matrix */
+    uint32_t in[GS_IR_INPUTS]; /* GS_IR_NONE where unused */
+    float alpha;               /* CONST: the value; leaky_relu, elu: slope; dropout: p */
+    uint32_t site;             /* DROPOUT: which of the model's */
+    bool self;                 /* SUM_IN, SUM_OUT: the vertex's own row is added too */
+    uint32_t line, column;     /* in the model's text; 0: none */
+    char name[GS_IR_NAME_BYTES]; /* INPUT, PARAM: which; else a label for people, or "" */
+} gs_node;
+
+typedef enum gs_output_kind {
+    GS_OUTPUT_LOGITS, /* the root */
+    GS_OUTPUT_LOSS,   /* an XENT node */
+    GS_OUTPUT_GRAD,   /* a REDUCE node, to be added to the gradient of `param` */
+} gs_output_kind;
+
+typedef struct gs_output {
+    gs_output_kind kind;
+    uint32_t node;
+    uint32_t param; /* GS_OUTPUT_GRAD: the PARAM node */
+} gs_output;
+
+/* `source` names the text in error messages. NULL when memory is short. */
+gs_ir *gs_ir_new(const char *source, bool fold);
+gs_ir *gs_ir_clone(const gs_ir *ir);
 void gs_ir_free(gs_ir *ir); /* NULL is allowed */
-/* Adds mean cross-entropy over the training vertices on the root, then the
- * gradient of every parameter (reverse mode), as IR again. */
+void gs_ir_swap(gs_ir *a, gs_ir *b);
+
+/* ---- reading ---- */
+uint32_t gs_ir_count(const gs_ir *ir);
+/* Valid until the next constructor call. */
+const gs_node *gs_ir_node(const gs_ir *ir, uint32_t i);
+uint32_t gs_ir_outputs(const gs_ir *ir);
+const gs_output *gs_ir_output(const gs_ir *ir, uint32_t i);
+/* The logits' node, GS_IR_NONE where there are none yet. */
+uint32_t gs_ir_root(const gs_ir *ir);
+bool gs_ir_differentiated(const gs_ir *ir);
+/* Inputs a node really has: op.h's, and what the program's instruction reads
+ * besides (input ids of a dropout, splits of a loss). */
+uint32_t gs_node_inputs(const gs_node *n);
+/* GS_OK, or the first error of a constructor; its text is gs_last_error(). */
+gs_status gs_ir_status(const gs_ir *ir);
+
+/* ---- making nodes ---- */
+/* Place in the text that nodes made from here on come from. */
+void gs_ir_at(gs_ir *ir, uint32_t line, uint32_t column);
+/* Records "SOURCE:LINE:COLUMN: ..." as the sticky error and returns GS_IR_NONE. */
+uint32_t gs_ir_error(gs_ir *ir, gs_status st, const char *fmt, ...) __attribute__((format(printf, 3, 4)));
+/* Leaves of the same name are the same node; another shape is an error. */
+uint32_t gs_ir_input(gs_ir *ir, const char *name, uint32_t width, gs_dtype dtype);
+uint32_t gs_ir_param(gs_ir *ir, const char *name, uint32_t dims, uint32_t rows, uint32_t cols);
+uint32_t gs_ir_const(gs_ir *ir, float value, uint32_t width);
+/* Elementwise of one input, and SRC; `alpha` where the operator has one. */
+uint32_t gs_ir_unary(gs_ir *ir, gs_op op, uint32_t a, float alpha);
+/* Elementwise of two inputs, matmul(_t), outer. */
+uint32_t gs_ir_binary(gs_ir *ir, gs_op op, uint32_t a, uint32_t b);
+uint32_t gs_ir_dropout(gs_ir *ir, uint32_t a, float p, uint32_t site);
+/* SUM_IN of a value of any type, SUM_OUT of a D value. */
+uint32_t gs_ir_sum(gs_ir *ir, gs_op op, uint32_t a, bool self);
+/* The same operation as `like` (of any graph) on other inputs. */
+uint32_t gs_ir_like(gs_ir *ir, const gs_node *like, const uint32_t *in);
+/* Names a value for people; the first name stays. Leaves keep their own. */
+void gs_ir_label(gs_ir *ir, uint32_t node, const char *name);
+void gs_ir_add_output(gs_ir *ir, gs_output_kind kind, uint32_t node, uint32_t param);
+/* Drops the loss and every gradient: the forward graph again. */
+void gs_ir_forward_only(gs_ir *ir);
+/* Drops outputs of this kind. */
+void gs_ir_drop_outputs(gs_ir *ir, gs_output_kind kind);
+
+/* ---- passes ---- */
+/* Node `i` of `from`, with its inputs already in `to` as `in`, to a node of `to`. */
+typedef uint32_t (*gs_ir_rewriter)(gs_ir *to, const gs_ir *from, uint32_t i, const uint32_t *in, void *context);
+/* Rebuilds the graph through `fn` (NULL: as it is), with folding, from what the
+ * outputs reach; parameters stay even if nothing uses them. `ir` is unchanged on failure. */
+gs_status gs_ir_rewrite(gs_ir *ir, gs_ir_rewriter fn, void *context);
+/* Folds, and takes the work that depends on one end only off the edges: every
+ * sum becomes SUM_IN(SRC(vertex value)). Factors of the destination leave
+ * the sum, sums of terms are split. GS_EUNSUPPORTED, with the place in the text, for an expression
+ * of both ends that is not such a sum of products. */
+gs_status gs_ir_normalise(gs_ir *ir);
+
+/* Adds mean cross-entropy over the training vertices on the root (inputs
+ * "labels" and "split"), then the
+ * gradient of every parameter (reverse mode), as IR again. Differentiating
+ * normalises first. Values that depend on no parameter get no gradient. */
 gs_status gs_ir_add_loss(gs_ir *ir);
 gs_status gs_ir_differentiate(gs_ir *ir);
+
+/* One line a node and an output. */
 void gs_ir_print(const gs_ir *ir, FILE *out);
 
 #endif /* GS_IR_IR_H */

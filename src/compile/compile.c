@@ -1,0 +1,190 @@
+/* compile.c - the order of the passes, and the choice of moves by what they cost.
+ *
+ *   normalise   fold; one-end work leaves the edges            (ir/ir_edges.c)
+ *   bind        leaves become what the store holds, f16/bf16 are cast
+ *   move        products before or after the edges             (compile_move.c)
+ *   loss, differentiate                                        (ir/ir_grad.c)
+ *   cut         stages                                         (compile_cut.c)
+ *   emit        the program                                    (compile_emit.c)
+ *
+ * A move changes the backward pass and what is stored as well, so each candidate goes through
+ * the derivative and the cut, and the whole pass's bytes decide: rows gathered by
+ * edge passes (edges_per_vertex of them a vertex), rows stored, rows loaded. Weights are tried one after
+ * the other, as layers hardly influence each other; it is a sweep, not a proof.
+ */
+#include "compile/compile.h"
+
+#include <string.h>
+
+#include "base/alloc.h"
+#include "compile/compile_internal.h"
+
+typedef struct gs_compiler {
+    const gs_compile_options *options;
+    const gs_ir *base; /* normalised, bound, forward only */
+    bool gradients;
+} gs_compiler;
+
+static bool is_half(gs_dtype t)
+{
+    return t == GS_BF16 || t == GS_F16;
+}
+
+static uint32_t bind_leaf(gs_ir *to, const gs_ir *from, uint32_t i, const uint32_t *in, void *context)
+{
+    const gs_compile_options *o = context;
+    const gs_node *n = gs_ir_node(from, i);
+
+    if (n->op != GS_OP_INPUT)
+        return gs_ir_like(to, n, in);
+    for (uint32_t k = 0; k < o->leaves; k++) {
+        uint32_t leaf;
+        if (strcmp(o->leaf[k].name, n->name) != 0 || !is_half(o->leaf[k].dtype))
+            continue;
+        leaf = gs_ir_input(to, n->name, n->width, o->leaf[k].dtype);
+        return gs_ir_unary(to, GS_OP_CAST, leaf, 0);
+    }
+    return gs_ir_like(to, n, in);
+}
+
+static bool has_op(const gs_ir *ir, gs_op op)
+{
+    for (uint32_t i = 0; i < gs_ir_count(ir); i++)
+        if (gs_ir_node(ir, i)->op == op)
+            return true;
+    return false;
+}
+
+/* Loss and gradients on the moved forward graph; dead code goes. */
+static gs_status finish(const gs_compiler *k, gs_ir *ir)
+{
+    gs_status st = GS_OK;
+    if (k->options->metrics || k->gradients)
+        st = gs_ir_add_loss(ir);
+    if (st == GS_OK && k->gradients)
+        st = gs_ir_differentiate(ir);
+    if (st == GS_OK && has_op(ir, GS_OP_XENT_GRAD)) /* it counts the metrics itself */
+        gs_ir_drop_outputs(ir, GS_OUTPUT_LOSS);
+    return st == GS_OK ? gs_ir_rewrite(ir, NULL, NULL) : st;
+}
+
+/* The graph under these moves, finished, as a new one. */
+static gs_status make_variant(gs_ir **out, const gs_compiler *k, const uint32_t *weight, const gs_move *move,
+                              uint32_t weights)
+{
+    gs_ir *ir = gs_ir_clone(k->base);
+    gs_status st = GS_OK;
+
+    if (ir == NULL)
+        return gs_fail(GS_ENOMEM, "no memory to compile the model");
+    for (uint32_t i = 0; i < weights && st == GS_OK; i++)
+        if (move[i] != GS_MOVE_NONE)
+            st = gs_compile__move(ir, gs_ir_node(k->base, weight[i])->name, move[i]);
+    if (st == GS_OK)
+        st = finish(k, ir);
+    if (st == GS_OK)
+        *out = ir;
+    else
+        gs_ir_free(ir);
+    return st;
+}
+
+static gs_status variant_cost(uint64_t *cost, const gs_compiler *k, const uint32_t *weight, const gs_move *move,
+                              uint32_t weights)
+{
+    gs_ir *ir = NULL;
+    gs_cut *c = NULL;
+    gs_status st = make_variant(&ir, k, weight, move, weights);
+
+    if (st == GS_OK)
+        st = gs_compile__cut(&c, ir, k->options->store_logits, k->options->edges_per_vertex, weights <= 8);
+    if (st == GS_OK)
+        *cost = c->cost;
+    gs_compile__cut_free(c);
+    gs_ir_free(ir);
+    return st;
+}
+
+static gs_status choose_moves(const gs_compiler *k, const uint32_t *weight, gs_move *move, uint32_t weights)
+{
+    static const gs_move tried[] = {GS_MOVE_NONE, GS_MOVE_TRANSFORM_FIRST, GS_MOVE_AGGREGATE_FIRST};
+    uint64_t best;
+    gs_status st = variant_cost(&best, k, weight, move, weights);
+
+    for (uint32_t i = 0; i < weights && st == GS_OK; i++) {
+        gs_move choice = move[i];
+        for (uint32_t m = 1; m < 3 && st == GS_OK; m++) {
+            uint64_t cost = UINT64_MAX;
+            move[i] = tried[m];
+            st = variant_cost(&cost, k, weight, move, weights);
+            if (st == GS_OK && cost < best) {
+                best = cost;
+                choice = move[i];
+            }
+        }
+        move[i] = choice;
+    }
+    return st;
+}
+
+/* Replaces `ir` by its best variant, finished. */
+static gs_status move_and_finish(const gs_compiler *k, gs_ir **ir)
+{
+    const uint32_t n = gs_ir_count(k->base);
+    uint32_t *weight = gs_calloc((size_t)n + 1, sizeof(*weight));
+    gs_move *move = gs_calloc((size_t)n + 1, sizeof(*move));
+    uint32_t weights = 0;
+    gs_status st = GS_OK;
+
+    if (weight == NULL || move == NULL) {
+        st = gs_fail(GS_ENOMEM, "no memory to compile the model");
+        goto done;
+    }
+    for (uint32_t i = 0; i < n; i++)
+        if (gs_ir_node(k->base, i)->op == GS_OP_PARAM && gs_ir_node(k->base, i)->dims == 2)
+            weight[weights++] = i;
+    if (!k->options->no_move)
+        st = choose_moves(k, weight, move, weights);
+    if (st == GS_OK)
+        st = make_variant(ir, k, weight, move, weights);
+done:
+    gs_free(weight);
+    gs_free(move);
+    return st;
+}
+
+static gs_status check_root(const gs_ir *ir)
+{
+    const uint32_t root = gs_ir_root(ir);
+    if (root == GS_IR_NONE)
+        return gs_fail(GS_EINVAL, "compile: the graph has no logits");
+    if (gs_ir_node(ir, root)->type != GS_TYPE_D || gs_ir_node(ir, root)->op == GS_OP_INPUT)
+        return gs_fail(GS_EUNSUPPORTED, "the model computes nothing from its vertices: its result is %s",
+                       gs_ir_node(ir, root)->type == GS_TYPE_P ? "a constant" : "its input");
+    return GS_OK;
+}
+
+gs_status gs_compile(gs_program *program, gs_ir *ir, const gs_compile_options *options)
+{
+    gs_compiler k = {.options = options, .base = ir, .gradients = gs_ir_differentiated(ir)};
+    gs_ir *best = NULL;
+    gs_cut *c = NULL;
+    gs_status st;
+
+    if (strlen(options->pass) >= sizeof(program->pass->name) || gs_program_pass(program, options->pass) != GS_NONE)
+        return gs_fail(GS_EINVAL, "compile: the pass '%s' is there already, or its name is too long", options->pass);
+    gs_ir_forward_only(ir);
+    if ((st = gs_ir_normalise(ir)) != GS_OK || (st = check_root(ir)) != GS_OK ||
+        (st = gs_ir_rewrite(ir, bind_leaf, (void *)(uintptr_t)options)) != GS_OK ||
+        (st = move_and_finish(&k, &best)) != GS_OK)
+        goto done;
+    if ((st = gs_compile__cut(&c, best, options->store_logits, options->edges_per_vertex, true)) != GS_OK)
+        goto done;
+    st = gs_compile__emit(program, c, options);
+done:
+    gs_compile__cut_free(c);
+    if (st == GS_OK) /* the caller sees what was compiled */
+        gs_ir_swap(ir, best);
+    gs_ir_free(best);
+    return st;
+}

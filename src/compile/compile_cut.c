@@ -1,0 +1,327 @@
+/* compile_cut.c - cuts a graph into stages at its edge sums, for the fewest bytes.
+ *
+ * A sum reads rows of an array that an earlier stage has written, so the level of
+ * a value is the number of edge sums on its longest way from the leaves, plus one
+ * for a first stage without sums. All sums of a stage have one direction. What is left
+ * to decide is what happens to a value that a later stage needs: it is stored and loaded, or
+ * something it is made of is, and the rest is done again. The rule:
+ *
+ *   fewest bytes of vertex rows stored and loaded, over all stages; then fewest
+ *   floating-point operations.
+ *
+ * For one stage, given what the earlier ones may store, that is a minimum cut: a
+ * vertex of the network is a value; cutting it means loading it (4 bytes an element, and as
+ * much again to store it, unless it is an array anyway); on the far side of the cut
+ * everything is computed from what was cut. Sums of other stages and the
+ * loss (it counts metrics once) can only be loaded. Stages are cut from the last to the first, so that what
+ * a stage loads is known as an array when the earlier ones are looked at. That is
+ * greedy between stages; a local search then forbids stored values one at a time, and tries
+ * later stages for the gradients of parameters, and keeps what costs less.
+ */
+#include <string.h>
+
+#include "base/alloc.h"
+#include "base/size.h"
+#include "compile/compile_internal.h"
+
+static const gs_node *at(const gs_cut *c, uint32_t i)
+{
+    return gs_ir_node(c->ir, i);
+}
+
+static bool is_sum(const gs_node *n)
+{
+    return n->op == GS_OP_SUM_IN || n->op == GS_OP_SUM_OUT;
+}
+
+/* Without rows: nothing to load or compute. */
+static bool is_free(const gs_node *n)
+{
+    return n->op == GS_OP_PARAM || n->op == GS_OP_CONST;
+}
+
+static uint64_t row_cost(const gs_node *n)
+{
+    return (uint64_t)n->width * gs_dtype_bytes(n->dtype) * GS_COST_BYTE;
+}
+
+static uint64_t compute_cost(const gs_cut *c, const gs_node *n)
+{
+    uint64_t flops = n->width;
+    if (gs_op_classof(n->op) == GS_CLASS_MATMUL)
+        flops = 2ull * n->width * at(c, n->in[0])->width;
+    else if (n->op == GS_OP_DROPOUT)
+        flops = 20ull * n->width; /* Philox: 10 rounds for 4 elements */
+    return GS_MIN(flops, GS_COST_BYTE / 16);
+}
+
+void gs_compile__cut_free(gs_cut *c)
+{
+    if (c == NULL)
+        return;
+    gs_free(c->level);
+    gs_free(c->operand);
+    gs_free(c->direction);
+    gs_free(c->sums);
+    gs_free(c->place);
+    gs_free(c->must_store);
+    gs_free(c->may_not_store);
+    gs_free(c->stored);
+    gs_free(c->state);
+    gs_free(c->stack);
+    gs_compile__flow_free(c->flow);
+    gs_free(c);
+}
+
+/* ---- levels ---- */
+
+/* First stage from `first` on that takes one more sum of this direction. */
+static uint32_t place_sum(gs_cut *c, uint32_t first, uint32_t direction)
+{
+    uint32_t s = first;
+    while (c->sums[s] == GS_STAGE_SUMS || (c->sums[s] > 0 && c->direction[s] != direction))
+        s++; /* ends: there are more stages than sums */
+    c->sums[s]++;
+    c->direction[s] = direction;
+    return s;
+}
+
+static void find_levels(gs_cut *c)
+{
+    for (uint32_t i = 0; i < c->nodes; i++) {
+        const gs_node *n = at(c, i);
+        c->operand[i] = GS_IR_NONE;
+        c->level[i] = 0;
+        if (gs_op_classof(n->op) == GS_CLASS_LEAF)
+            continue;
+        if (is_sum(n)) {
+            const uint32_t o = n->op == GS_OP_SUM_IN ? at(c, n->in[0])->in[0] : n->in[0];
+            c->operand[i] = o;
+            c->level[i] = place_sum(c, c->level[o] + 1, n->op == GS_OP_SUM_OUT);
+            c->must_store[o] = at(c, o)->op != GS_OP_INPUT;
+        } else {
+            c->level[i] = 1;
+            for (uint32_t k = 0; k < gs_node_inputs(n); k++)
+                c->level[i] = GS_MAX(c->level[i], c->level[n->in[k]]);
+        }
+        c->stages = GS_MAX(c->stages, c->level[i]);
+    }
+    for (uint32_t o = 0; o < gs_ir_outputs(c->ir); o++)
+        c->place[o] = c->level[gs_ir_output(c->ir, o)->node];
+}
+
+/* ---- one stage as a network: value v is the arc 2v -> 2v + 1 ---- */
+
+typedef struct gs_network {
+    gs_cut *c;
+    uint32_t stage, top; /* top: of c->stack */
+    uint32_t source, sink;
+    uint8_t *seen; /* [nodes] the stage's row of c->state while the network is made */
+} gs_network;
+
+static void visit(gs_network *w, uint32_t v)
+{
+    if (w->seen[v])
+        return;
+    w->seen[v] = 1;
+    w->c->stack[w->top++] = v;
+}
+
+static void need(gs_network *w, uint32_t v)
+{
+    visit(w, v);
+    gs_compile__flow_arc(w->c->flow, 2 * v + 1, w->sink, GS_COST_INF);
+}
+
+/* Calls `fn` for what stage t has to produce. */
+static void for_each_goal(gs_network *w, void (*fn)(gs_network *w, uint32_t v))
+{
+    const gs_cut *c = w->c;
+    for (uint32_t v = 0; v < c->nodes; v++)
+        if (c->level[v] == w->stage && (c->stored[v] || at(c, v)->op == GS_OP_XENT_GRAD))
+            fn(w, v);
+    for (uint32_t o = 0; o < gs_ir_outputs(c->ir); o++)
+        if (c->place[o] == w->stage && gs_ir_output(c->ir, o)->kind != GS_OUTPUT_LOGITS)
+            fn(w, gs_ir_output(c->ir, o)->node);
+}
+
+static void add_value(gs_network *w, uint32_t v)
+{
+    gs_cut *c = w->c;
+    const gs_node *n = at(c, v);
+    const bool here_only = is_sum(n) || n->op == GS_OP_XENT_GRAD;
+    const bool rows = gs_op_classof(n->op) != GS_CLASS_REDUCE && n->op != GS_OP_XENT;
+    const bool loadable = rows && c->level[v] < w->stage && (c->stored[v] || !c->may_not_store[v]);
+    uint64_t load = GS_COST_INF, compute;
+
+    if (is_free(n) || (is_sum(n) && c->level[v] == w->stage))
+        return;
+    if (n->op == GS_OP_INPUT)
+        load = row_cost(n);
+    else if (loadable)
+        load = row_cost(n) * (c->stored[v] ? 1 : 2);
+    compute = n->op == GS_OP_INPUT || (here_only && c->level[v] != w->stage) ? GS_COST_INF : compute_cost(c, n);
+    gs_compile__flow_arc(c->flow, w->source, 2 * v, compute);
+    gs_compile__flow_arc(c->flow, 2 * v, 2 * v + 1, load);
+    for (uint32_t k = 0; compute < GS_COST_INF && k < gs_node_inputs(n); k++) {
+        visit(w, n->in[k]);
+        gs_compile__flow_arc(c->flow, 2 * n->in[k] + 1, 2 * v, GS_COST_INF);
+    }
+}
+
+static void settle(gs_network *w, uint32_t v)
+{
+    gs_cut *c = w->c;
+    if (w->seen[v] != GS_CUT_UNUSED || is_free(at(c, v)))
+        return;
+    w->seen[v] = gs_compile__flow_source_side(c->flow, 2 * v) ? GS_CUT_LOADED : GS_CUT_COMPUTED;
+    c->stack[w->top++] = v;
+}
+
+/* Decides stage t; adds its cost to c->cost and marks what it wants stored. */
+static void cut_stage(gs_cut *c, uint32_t t)
+{
+    gs_network w = {.c = c, .stage = t, .source = 2 * c->nodes, .sink = 2 * c->nodes + 1};
+
+    w.seen = c->state + (size_t)t * c->nodes;
+    memset(w.seen, 0, c->nodes);
+    gs_compile__flow_reset(c->flow, 2 * c->nodes + 2);
+    for_each_goal(&w, need);
+    for (uint32_t i = 0; i < w.top; i++)
+        add_value(&w, c->stack[i]);
+    c->cost += gs_compile__flow_run(c->flow, w.source, w.sink);
+    memset(w.seen, GS_CUT_UNUSED, c->nodes);
+    w.top = 0;
+    for_each_goal(&w, settle);
+    for (uint32_t i = 0; i < w.top; i++) {
+        const gs_node *n = at(c, c->stack[i]);
+        if (w.seen[c->stack[i]] == GS_CUT_LOADED)
+            c->stored[c->stack[i]] = n->op != GS_OP_INPUT;
+        else if (!is_sum(n))
+            for (uint32_t k = 0; k < gs_node_inputs(n); k++)
+                settle(&w, n->in[k]);
+    }
+}
+
+/* Bytes that do not depend on the search: operands of edge sums, and arrays that must be. */
+static uint64_t fixed_cost(const gs_cut *c, double edges_per_vertex)
+{
+    uint64_t cost = 0;
+    for (uint32_t v = 0; v < c->nodes; v++) {
+        if (c->must_store[v])
+            cost += row_cost(at(c, v));
+        if (c->operand[v] != GS_IR_NONE)
+            cost += (uint64_t)((1.0 + edges_per_vertex) * (double)row_cost(at(c, c->operand[v])));
+    }
+    return cost;
+}
+
+static uint64_t evaluate(gs_cut *c)
+{
+    c->cost = 0;
+    memcpy(c->stored, c->must_store, c->nodes * sizeof(*c->stored));
+    for (uint32_t t = c->stages; t > 0; t--)
+        cut_stage(c, t);
+    return c->cost;
+}
+
+/* ---- local search ---- */
+
+static bool try_forbidding(gs_cut *c, uint64_t *best)
+{
+    bool better = false;
+    for (uint32_t v = 0; v < c->nodes; v++) {
+        uint64_t cost;
+        if (!c->stored[v] || c->must_store[v])
+            continue;
+        c->may_not_store[v] = true;
+        cost = evaluate(c);
+        if (cost < *best) {
+            *best = cost;
+            better = true;
+            continue;
+        }
+        c->may_not_store[v] = false;
+        evaluate(c);
+    }
+    return better;
+}
+
+static bool try_later_gradients(gs_cut *c, uint64_t *best)
+{
+    bool better = false;
+    for (uint32_t o = 0; o < gs_ir_outputs(c->ir); o++) {
+        const gs_output *out = gs_ir_output(c->ir, o);
+        const uint32_t first = c->level[out->node];
+        const uint32_t last = GS_MIN(c->stages, first + 3);
+        uint32_t choice = c->place[o];
+        if (out->kind != GS_OUTPUT_GRAD)
+            continue;
+        for (uint32_t s = first; s <= last; s++) {
+            uint64_t cost;
+            c->place[o] = s;
+            cost = evaluate(c);
+            if (cost < *best) {
+                *best = cost;
+                choice = s;
+                better = true;
+            }
+        }
+        c->place[o] = choice;
+    }
+    evaluate(c);
+    return better;
+}
+
+static gs_cut *cut_new(const gs_ir *ir)
+{
+    const uint32_t n = gs_ir_count(ir), stages = n + 2;
+    gs_cut *c = gs_calloc(1, sizeof(*c));
+    if (c == NULL)
+        return NULL;
+    c->ir = ir;
+    c->nodes = n;
+    c->level = gs_calloc(n, sizeof(*c->level));
+    c->operand = gs_calloc(n, sizeof(*c->operand));
+    c->direction = gs_calloc(stages, sizeof(*c->direction));
+    c->sums = gs_calloc(stages, sizeof(*c->sums));
+    c->place = gs_calloc((size_t)gs_ir_outputs(ir) + 1, sizeof(*c->place));
+    c->must_store = gs_calloc(n, sizeof(*c->must_store));
+    c->may_not_store = gs_calloc(n, sizeof(*c->may_not_store));
+    c->stored = gs_calloc(n, sizeof(*c->stored));
+    c->stack = gs_calloc(n, sizeof(*c->stack));
+    c->flow = gs_compile__flow_new(2 * n + 2, 6 * n + gs_ir_outputs(ir) + 8);
+    if (c->level == NULL || c->operand == NULL || c->direction == NULL || c->sums == NULL || c->place == NULL ||
+        c->must_store == NULL || c->may_not_store == NULL || c->stored == NULL || c->stack == NULL || c->flow == NULL) {
+        gs_compile__cut_free(c);
+        return NULL;
+    }
+    return c;
+}
+
+gs_status gs_compile__cut(gs_cut **out, const gs_ir *ir, bool keep_logits, double edges_per_vertex, bool search_more)
+{
+    gs_cut *c = cut_new(ir);
+    uint64_t best;
+
+    if (c == NULL)
+        return gs_fail(GS_ENOMEM, "no memory to cut the model into stages");
+    if (keep_logits)
+        c->must_store[gs_ir_root(ir)] = true;
+    find_levels(c);
+    c->state = gs_calloc((size_t)c->stages + 1, c->nodes);
+    if (c->state == NULL) {
+        gs_compile__cut_free(c);
+        return gs_fail(GS_ENOMEM, "no memory to cut the model into stages");
+    }
+    best = evaluate(c);
+    for (int sweep = 0; search_more && sweep < 4; sweep++) {
+        const bool a = try_later_gradients(c, &best);
+        const bool b = try_forbidding(c, &best);
+        if (!a && !b)
+            break;
+    }
+    c->cost += fixed_cost(c, edges_per_vertex);
+    *out = c;
+    return GS_OK;
+}

@@ -1,0 +1,325 @@
+/* compile_emit.c - a cut graph to arrays, parameters and stages of a program. */
+#include <string.h>
+
+#include "base/alloc.h"
+#include "compile/compile_internal.h"
+
+typedef struct gs_emitter {
+    gs_program *p;
+    const gs_cut *c;
+    const gs_compile_options *options;
+    uint32_t *array;  /* [nodes] program array of an INPUT or a stored value */
+    uint32_t *param;  /* [nodes] program parameter of a PARAM */
+    uint32_t *reg;    /* [nodes] register in the stage being made */
+} gs_emitter;
+
+static const gs_node *at(const gs_emitter *e, uint32_t i)
+{
+    return gs_ir_node(e->c->ir, i);
+}
+
+static gs_status no_memory(void)
+{
+    return gs_fail(GS_ENOMEM, "no memory for the compiled program");
+}
+
+/* Room for one more element; arrays of a program grow one at a time, there are few. */
+static gs_status grow(void **array, uint32_t count, size_t size)
+{
+    void *q = gs_realloc(*array, ((size_t)count + 1) * size);
+    if (q == NULL)
+        return no_memory();
+    *array = q;
+    memset((char *)q + (size_t)count * size, 0, size);
+    return GS_OK;
+}
+
+static uint32_t find_array(const gs_program *p, const char *name)
+{
+    for (uint32_t i = 0; i < p->arrays; i++)
+        if (strcmp(p->array[i].name, name) == 0)
+            return i;
+    return GS_NONE;
+}
+
+static gs_status add_array(gs_emitter *e, uint32_t *out, const gs_array *a)
+{
+    void *array = e->p->array;
+    gs_status st = grow(&array, e->p->arrays, sizeof(*a));
+    if (st != GS_OK)
+        return st;
+    e->p->array = array;
+    e->p->array[e->p->arrays] = *a;
+    *out = e->p->arrays++;
+    return GS_OK;
+}
+
+/* ---- leaves ---- */
+
+static gs_status emit_input(gs_emitter *e, uint32_t v)
+{
+    const gs_node *n = at(e, v);
+    const gs_leaf *leaf = NULL;
+    gs_array a = {.dtype = n->dtype, .width = n->width};
+
+    for (uint32_t i = 0; i < e->options->leaves; i++)
+        if (strcmp(e->options->leaf[i].name, n->name) == 0)
+            leaf = &e->options->leaf[i];
+    if (leaf == NULL)
+        return gs_fail(GS_ENOTFOUND, "the model needs the vertex array '%s', which the store does not have", n->name);
+    if (leaf->dtype != n->dtype || leaf->width != n->width)
+        return gs_fail(GS_EINVAL, "the model needs '%s' as %s[%u], the store has %s[%u]", n->name,
+                       gs_dtype_name(n->dtype), n->width, gs_dtype_name(leaf->dtype), leaf->width);
+    a.store_id = leaf->store_id;
+    e->array[v] = find_array(e->p, n->name);
+    if (e->array[v] == GS_NONE) {
+        snprintf(a.name, sizeof(a.name), "%s", n->name);
+        return add_array(e, &e->array[v], &a);
+    }
+    if (e->p->array[e->array[v]].dtype != n->dtype || e->p->array[e->array[v]].width != n->width)
+        return gs_fail(GS_EINVAL, "two passes read '%s' with different shapes", n->name);
+    return GS_OK;
+}
+
+static gs_status emit_param(gs_emitter *e, uint32_t v)
+{
+    const gs_node *n = at(e, v);
+    gs_param q = {.dims = n->dims, .rows = n->rows, .cols = n->width, .zero_init = n->dims == 1};
+    void *array = e->p->param;
+    gs_status st;
+
+    for (uint32_t i = 0; i < e->p->params; i++) {
+        const gs_param *old = &e->p->param[i];
+        if (strcmp(old->name, n->name) != 0)
+            continue;
+        if (old->dims != q.dims || old->rows != q.rows || old->cols != q.cols)
+            return gs_fail(GS_EINVAL, "two passes have '%s' in different shapes", n->name);
+        e->param[v] = i;
+        return GS_OK;
+    }
+    if ((st = grow(&array, e->p->params, sizeof(q))) != GS_OK)
+        return st;
+    e->p->param = array;
+    snprintf(q.name, sizeof(q.name), "%s", n->name);
+    e->p->param[e->p->params] = q;
+    e->param[v] = e->p->params++;
+    return GS_OK;
+}
+
+/* "train.layer0.h"; a number behind it where two values have one label. */
+static gs_status emit_stored(gs_emitter *e, uint32_t v)
+{
+    const gs_node *n = at(e, v);
+    gs_array a = {.dtype = GS_F32, .width = n->width, .store_id = -1};
+    const bool logits = e->options->store_logits && v == gs_ir_root(e->c->ir);
+
+    if (logits)
+        snprintf(a.name, sizeof(a.name), "%s.logits", e->options->pass);
+    else if (n->name[0] != 0)
+        snprintf(a.name, sizeof(a.name), "%s.%.*s", e->options->pass, GS_IR_NAME_BYTES - 12, n->name);
+    else
+        snprintf(a.name, sizeof(a.name), "%s.%s", e->options->pass, gs_op_name(n->op));
+    for (uint32_t k = 2; find_array(e->p, a.name) != GS_NONE; k++) {
+        char base[GS_NAME_BYTES];
+        memcpy(base, a.name, sizeof(base));
+        base[strcspn(base, "#")] = 0;
+        snprintf(a.name, sizeof(a.name), "%.50s#%u", base, k);
+    }
+    return add_array(e, &e->array[v], &a);
+}
+
+static gs_status emit_leaves(gs_emitter *e)
+{
+    gs_status st = GS_OK;
+    for (uint32_t v = 0; v < e->c->nodes && st == GS_OK; v++) {
+        e->array[v] = e->param[v] = GS_NONE;
+        if (at(e, v)->op == GS_OP_INPUT)
+            st = emit_input(e, v);
+        else if (at(e, v)->op == GS_OP_PARAM)
+            st = emit_param(e, v);
+    }
+    for (uint32_t v = 0; v < e->c->nodes && st == GS_OK; v++)
+        if (e->c->stored[v])
+            st = emit_stored(e, v);
+    return st;
+}
+
+/* ---- one stage; its arrays have room for all registers and instructions ---- */
+
+static uint32_t add_reg(gs_stage *s, gs_reg_kind kind, const gs_node *n, uint32_t array)
+{
+    s->reg[s->regs] = (gs_reg){.kind = kind, .dtype = kind == GS_REG_LOAD ? n->dtype : GS_F32, .width = n->width,
+                               .array = array};
+    return s->regs++;
+}
+
+static gs_operand operand(const gs_emitter *e, uint32_t v)
+{
+    const gs_node *n = at(e, v);
+    if (n->op == GS_OP_PARAM)
+        return (gs_operand){.kind = GS_FROM_PARAM, .index = e->param[v]};
+    if (n->op == GS_OP_CONST)
+        return (gs_operand){.kind = GS_FROM_CONST, .value = n->alpha};
+    return (gs_operand){.kind = GS_FROM_REG, .index = e->reg[v]};
+}
+
+/* Widest rows first where the order does not matter: kernels stream operand a. */
+static bool swap_operands(const gs_emitter *e, const gs_node *n)
+{
+    const gs_node *a, *b;
+    if (n->op != GS_OP_ADD && n->op != GS_OP_MUL)
+        return false;
+    a = at(e, n->in[0]);
+    b = at(e, n->in[1]);
+    if (a->type == GS_TYPE_P || b->type == GS_TYPE_P)
+        return a->type == GS_TYPE_P && b->type != GS_TYPE_P;
+    return b->width > a->width;
+}
+
+/* A value that later stages do again is stored where it is computed first. */
+static void emit_instr(gs_emitter *e, gs_stage *s, uint32_t v, uint32_t t)
+{
+    const gs_node *n = at(e, v);
+    const uint32_t inputs = gs_node_inputs(n);
+    const uint32_t first = swap_operands(e, n) ? 1 : 0;
+    gs_instr i = {.op = n->op, .alpha = n->alpha, .site = n->site, .dst = GS_NONE};
+
+    i.a = operand(e, n->in[first]);
+    if (inputs > 1)
+        i.b = operand(e, n->in[1 - first]);
+    if (inputs > 2)
+        i.c = operand(e, n->in[2]);
+    if (n->op != GS_OP_XENT)
+        i.dst = e->reg[v] = add_reg(s, GS_REG_TEMP, n, e->c->stored[v] && e->c->level[v] == t ? e->array[v] : GS_NONE);
+    s->instr[s->instrs++] = i;
+}
+
+/* A sum's register is not writable, so a sum that becomes an array is copied. */
+static void emit_sum(gs_emitter *e, gs_stage *s, uint32_t v)
+{
+    const gs_node *n = at(e, v);
+    e->reg[v] = add_reg(s, GS_REG_SUM, n, GS_NONE);
+    s->direction = n->op == GS_OP_SUM_OUT;
+    s->sum[s->sums++] = (gs_sum){.array = e->array[e->c->operand[v]], .reg = e->reg[v], .self = n->self};
+    if (e->c->stored[v]) {
+        const gs_instr copy = {.op = GS_OP_MUL, .a = operand(e, v), .b = {.kind = GS_FROM_CONST, .value = 1.0f},
+                               .dst = add_reg(s, GS_REG_TEMP, n, e->array[v])};
+        s->instr[s->instrs++] = copy;
+    }
+}
+
+/* Gradients may be placed in a later stage than their level, so they go by output. */
+static void emit_gradients(gs_emitter *e, gs_stage *s, uint32_t t)
+{
+    for (uint32_t o = 0; o < gs_ir_outputs(e->c->ir); o++) {
+        const gs_output *out = gs_ir_output(e->c->ir, o);
+        const gs_node *n = at(e, out->node);
+        gs_instr i = {.op = n->op, .dst = GS_NONE};
+        if (out->kind != GS_OUTPUT_GRAD || e->c->place[o] != t)
+            continue;
+        i.dst = e->param[out->param];
+        i.a = operand(e, n->in[0]);
+        if (n->op == GS_OP_OUTER)
+            i.b = operand(e, n->in[1]);
+        s->instr[s->instrs++] = i;
+    }
+}
+
+static void name_stage(const gs_emitter *e, gs_stage *s, uint32_t number)
+{
+    if (s->sums == 0)
+        snprintf(s->name, sizeof(s->name), "%s %u", e->options->pass, number);
+    else
+        snprintf(s->name, sizeof(s->name), "%s %u: %s(%.36s)", e->options->pass, number,
+                 s->direction == 0 ? "sum_in" : "sum_out", e->p->array[s->sum[0].array].name);
+}
+
+static gs_status emit_stage(gs_emitter *e, uint32_t t, uint32_t number)
+{
+    void *stages = e->p->stage;
+    gs_stage *s;
+    gs_status st = grow(&stages, e->p->stages, sizeof(gs_stage));
+
+    if (st != GS_OK)
+        return st;
+    e->p->stage = stages;
+    s = &e->p->stage[e->p->stages++]; /* freed with the program from here on */
+    s->reg = gs_calloc(2 * (size_t)e->c->nodes, sizeof(*s->reg));
+    s->instr = gs_calloc(2 * (size_t)e->c->nodes + gs_ir_outputs(e->c->ir), sizeof(*s->instr));
+    if (s->reg == NULL || s->instr == NULL)
+        return no_memory();
+    for (uint32_t v = 0; v < e->c->nodes; v++) {
+        const gs_node *n = at(e, v);
+        const gs_cut_state state = gs_cut_at(e->c, t, v);
+        e->reg[v] = GS_NONE;
+        if (state == GS_CUT_LOADED)
+            e->reg[v] = add_reg(s, GS_REG_LOAD, n, e->array[v]);
+        else if (state == GS_CUT_COMPUTED && e->c->operand[v] != GS_IR_NONE)
+            emit_sum(e, s, v);
+        else if (state == GS_CUT_COMPUTED && gs_op_classof(n->op) != GS_CLASS_REDUCE)
+            emit_instr(e, s, v, t);
+    }
+    emit_gradients(e, s, t);
+    name_stage(e, s, number);
+    return GS_OK;
+}
+
+static bool stage_is_empty(const gs_cut *c, uint32_t t)
+{
+    for (uint32_t v = 0; v < c->nodes; v++)
+        if (gs_cut_at(c, t, v) == GS_CUT_COMPUTED)
+            return false;
+    return true;
+}
+
+static gs_status emit_pass(gs_emitter *e)
+{
+    void *passes = e->p->pass;
+    gs_pass q = {.first_stage = e->p->stages};
+    gs_status st = emit_leaves(e);
+
+    for (uint32_t t = 1; t <= e->c->stages && st == GS_OK; t++)
+        if (!stage_is_empty(e->c, t))
+            st = emit_stage(e, t, e->p->stages - q.first_stage);
+    if (st != GS_OK || (st = grow(&passes, e->p->passes, sizeof(q))) != GS_OK)
+        return st;
+    e->p->pass = passes;
+    snprintf(q.name, sizeof(q.name), "%s", e->options->pass);
+    q.stages = e->p->stages - q.first_stage;
+    e->p->pass[e->p->passes++] = q;
+    if (e->options->store_logits)
+        e->p->logits = e->array[gs_ir_root(e->c->ir)];
+    return gs_program_check(e->p);
+}
+
+/* Takes away what was appended since the counts were `old`. */
+static void roll_back(gs_program *p, const gs_program *old)
+{
+    for (uint32_t s = old->stages; s < p->stages; s++) {
+        gs_free(p->stage[s].reg);
+        gs_free(p->stage[s].instr);
+    }
+    p->arrays = old->arrays;
+    p->params = old->params;
+    p->stages = old->stages;
+    p->passes = old->passes;
+    p->logits = old->logits;
+}
+
+gs_status gs_compile__emit(gs_program *p, const gs_cut *c, const gs_compile_options *options)
+{
+    const gs_program old = *p;
+    gs_emitter e = {.p = p, .c = c, .options = options};
+    gs_status st;
+
+    e.array = gs_malloc_array(c->nodes, sizeof(*e.array));
+    e.param = gs_malloc_array(c->nodes, sizeof(*e.param));
+    e.reg = gs_malloc_array(c->nodes, sizeof(*e.reg));
+    st = e.array == NULL || e.param == NULL || e.reg == NULL ? no_memory() : emit_pass(&e);
+    if (st != GS_OK)
+        roll_back(p, &old);
+    gs_free(e.array);
+    gs_free(e.param);
+    gs_free(e.reg);
+    return st;
+}

@@ -1,0 +1,65 @@
+/* compile_internal.h - the steps of gs_compile(), for this room and its tests. */
+#ifndef GS_COMPILE_COMPILE_INTERNAL_H
+#define GS_COMPILE_COMPILE_INTERNAL_H
+
+#include "compile/compile.h"
+
+/* ---- compile_move.c: transform first or aggregate first ---- */
+
+typedef enum gs_move { GS_MOVE_NONE, GS_MOVE_TRANSFORM_FIRST, GS_MOVE_AGGREGATE_FIRST } gs_move;
+
+/* Rewrites every product with parameter `name` as `move` says. */
+gs_status gs_compile__move(gs_ir *ir, const char *name, gs_move move);
+
+/* ---- compile_cut.c: which stage computes, stores and loads what ---- */
+
+/* Cost of bytes dominates; floating-point operations break ties. */
+#define GS_COST_BYTE ((uint64_t)1 << 24)
+#define GS_COST_INF ((uint64_t)1 << 60)
+
+typedef enum gs_cut_state { GS_CUT_UNUSED, GS_CUT_COMPUTED, GS_CUT_LOADED } gs_cut_state;
+
+/* Stages are numbered from 1; leaves are there from stage 0 on. */
+typedef struct gs_cut {
+    const gs_ir *ir;
+    uint32_t nodes, stages;
+    uint32_t *level;      /* [nodes] first stage that can compute the node */
+    uint32_t *operand;    /* [nodes] of a SUM: the vertex value it sums, else GS_IR_NONE */
+    uint32_t *direction;  /* [stages + 1] of the stage's sums */
+    uint32_t *sums;       /* [stages + 1] */
+    uint32_t *place;      /* [outputs] stage of each output */
+    bool *must_store;     /* [nodes] summed over edges later, or logits to keep */
+    bool *may_not_store;  /* [nodes] the search ruled it out */
+    bool *stored;         /* [nodes] result: becomes an array */
+    uint8_t *state;       /* [(stages + 1) * nodes] result: gs_cut_state in each stage */
+    uint64_t cost;        /* result */
+    struct gs_flow *flow; /* scratch */
+    uint32_t *stack;      /* scratch [nodes] */
+} gs_cut;
+
+/* `search`: also try other sets of stored values and other stages for gradients. */
+gs_status gs_compile__cut(gs_cut **out, const gs_ir *ir, bool keep_logits, double edges_per_vertex, bool search);
+void gs_compile__cut_free(gs_cut *c);
+static inline gs_cut_state gs_cut_at(const gs_cut *c, uint32_t stage, uint32_t node)
+{
+    return (gs_cut_state)c->state[(size_t)stage * c->nodes + node];
+}
+
+/* ---- compile_flow.c: minimum cut of a small network ---- */
+
+typedef struct gs_flow gs_flow;
+/* Room for `vertices` vertices and `arcs` arcs; NULL when memory is short. */
+gs_flow *gs_compile__flow_new(uint32_t vertices, uint32_t arcs);
+void gs_compile__flow_free(gs_flow *f);
+void gs_compile__flow_reset(gs_flow *f, uint32_t vertices);
+void gs_compile__flow_arc(gs_flow *f, uint32_t from, uint32_t to, uint64_t capacity);
+/* Value of the minimum cut; at least GS_COST_INF when there is none of finite value. */
+uint64_t gs_compile__flow_run(gs_flow *f, uint32_t source, uint32_t sink);
+/* After a run: is v on the source's side? */
+bool gs_compile__flow_source_side(const gs_flow *f, uint32_t v);
+
+/* ---- compile_emit.c: a cut graph to stages of a program ---- */
+
+gs_status gs_compile__emit(gs_program *p, const gs_cut *c, const gs_compile_options *options);
+
+#endif /* GS_COMPILE_COMPILE_INTERNAL_H */

@@ -1,0 +1,205 @@
+/* compile_move.c - products with a weight before or after the edges.
+ *
+ * A sum over edges, a scalar a vertex and a matrix commute:
+ *     sum_in(s x) @ W' = sum_in(s (x @ W')),   s (x @ W') = (s x) @ W'.
+ * "Transform first" pushes a product towards its inputs through sums, scalars and
+ * additions; "aggregate first" pulls it the other way. Which is better is a matter of the
+ * widths and of what has to be stored; compile.c tries both and counts bytes.
+ */
+#include <string.h>
+
+#include "compile/compile_internal.h"
+
+#define MAX_DEPTH 64  /* of a chain looked through; longer ones stay as they are */
+#define MAX_WORK 2048 /* nodes looked at for one product: shared values are met once a use */
+
+typedef struct gs_mover {
+    const char *name;
+    gs_move move;
+    gs_op op;      /* of the product being moved */
+    uint32_t work; /* left, of MAX_WORK */
+} gs_mover;
+
+static bool give_up(gs_mover *m, int depth)
+{
+    if (depth == MAX_DEPTH || m->work == 0)
+        return true;
+    m->work--;
+    return false;
+}
+
+static bool is_product(const gs_ir *ir, const gs_mover *m, uint32_t i)
+{
+    const gs_node *n = gs_ir_node(ir, i);
+    return gs_op_classof(n->op) == GS_CLASS_MATMUL && strcmp(gs_ir_node(ir, n->in[1])->name, m->name) == 0;
+}
+
+/* The operand of an edge sum that is a vertex value, or GS_IR_NONE. */
+static uint32_t sum_operand(const gs_ir *ir, const gs_node *n)
+{
+    const gs_node *src;
+    if (n->op != GS_OP_SUM_IN)
+        return GS_IR_NONE;
+    src = gs_ir_node(ir, n->in[0]);
+    return src->op == GS_OP_SRC ? src->in[0] : GS_IR_NONE;
+}
+
+/* For s * x, x * s, x / s with a scalar s a vertex or a number: which input is x; else -1. */
+static int scaled_input(const gs_ir *ir, const gs_node *n)
+{
+    const uint32_t w0 = n->op == GS_OP_MUL || n->op == GS_OP_DIV ? gs_ir_node(ir, n->in[0])->width : 0;
+    const uint32_t w1 = w0 != 0 ? gs_ir_node(ir, n->in[1])->width : 0;
+    if (w0 == 0)
+        return -1;
+    if (w1 == 1 && w0 == n->width && gs_ir_node(ir, n->in[0])->type == GS_TYPE_D)
+        return 0;
+    if (n->op == GS_OP_MUL && w0 == 1 && w1 == n->width && gs_ir_node(ir, n->in[1])->type == GS_TYPE_D)
+        return 1;
+    return -1;
+}
+
+static bool is_addition(const gs_ir *ir, const gs_node *n)
+{
+    if (n->op != GS_OP_ADD && n->op != GS_OP_SUB)
+        return false;
+    for (int k = 0; k < 2; k++)
+        if (gs_ir_node(ir, n->in[k])->width != n->width || gs_ir_node(ir, n->in[k])->type != GS_TYPE_D)
+            return false;
+    return true;
+}
+
+/* Does a product have an edge sum to be pushed through, along the linear operations above? */
+static bool has_sum(const gs_ir *ir, gs_mover *m, uint32_t i, int depth)
+{
+    const gs_node *n = gs_ir_node(ir, i);
+    int k;
+    if (give_up(m, depth))
+        return false;
+    if (sum_operand(ir, n) != GS_IR_NONE)
+        return true;
+    if (n->op == GS_OP_NEG)
+        return has_sum(ir, m, n->in[0], depth + 1);
+    if ((k = scaled_input(ir, n)) >= 0)
+        return has_sum(ir, m, n->in[k], depth + 1);
+    return is_addition(ir, n) && (has_sum(ir, m, n->in[0], depth + 1) || has_sum(ir, m, n->in[1], depth + 1));
+}
+
+/* x @ W, with the product as far down as it goes. */
+static uint32_t push(gs_ir *ir, gs_mover *m, uint32_t x, uint32_t w)
+{
+    const gs_node n = *gs_ir_node(ir, x);
+    const uint32_t operand = sum_operand(ir, &n);
+    int k;
+
+    if (!has_sum(ir, m, x, 0))
+        return gs_ir_binary(ir, m->op, x, w);
+    if (operand != GS_IR_NONE)
+        return gs_ir_sum(ir, GS_OP_SUM_IN, gs_ir_unary(ir, GS_OP_SRC, push(ir, m, operand, w), 0), n.self);
+    if (n.op == GS_OP_NEG)
+        return gs_ir_unary(ir, GS_OP_NEG, push(ir, m, n.in[0], w), 0);
+    if ((k = scaled_input(ir, &n)) >= 0) {
+        const uint32_t p = push(ir, m, n.in[k], w);
+        return k == 0 ? gs_ir_binary(ir, n.op, p, n.in[1]) : gs_ir_binary(ir, n.op, n.in[0], p);
+    }
+    return gs_ir_binary(ir, n.op, push(ir, m, n.in[0], w), push(ir, m, n.in[1], w));
+}
+
+/* y with y @ W = value, where `value` is W's product (of kind m->op) under linear operations;
+ * else GS_IR_NONE. */
+static uint32_t pull(gs_ir *ir, gs_mover *m, uint32_t value, int depth)
+{
+    const gs_node n = *gs_ir_node(ir, value);
+    uint32_t a, b;
+    int k;
+
+    if (give_up(m, depth))
+        return GS_IR_NONE;
+    if (n.op == m->op && is_product(ir, m, value))
+        return n.in[0];
+    if (n.op == GS_OP_NEG) {
+        a = pull(ir, m, n.in[0], depth + 1);
+        return a == GS_IR_NONE ? a : gs_ir_unary(ir, GS_OP_NEG, a, 0);
+    }
+    if ((k = scaled_input(ir, &n)) >= 0) {
+        a = pull(ir, m, n.in[k], depth + 1);
+        if (a == GS_IR_NONE)
+            return a;
+        return k == 0 ? gs_ir_binary(ir, n.op, a, n.in[1]) : gs_ir_binary(ir, n.op, n.in[0], a);
+    }
+    if (!is_addition(ir, &n))
+        return GS_IR_NONE;
+    a = pull(ir, m, n.in[0], depth + 1);
+    b = a == GS_IR_NONE ? a : pull(ir, m, n.in[1], depth + 1);
+    return b == GS_IR_NONE ? b : gs_ir_binary(ir, n.op, a, b);
+}
+
+/* The weight of the product under `value`: pull() has found one. */
+static uint32_t weight_below(const gs_ir *ir, const gs_mover *m, uint32_t value)
+{
+    const gs_node *n = gs_ir_node(ir, value);
+    int k;
+    if (is_product(ir, m, value))
+        return n->in[1];
+    k = scaled_input(ir, n);
+    return weight_below(ir, m, n->in[k < 0 ? 0 : k]);
+}
+
+/* sum_in(x @ W) = sum_in(x) @ W; GS_IR_NONE where there is no such product. */
+static uint32_t pull_out_of_sum(gs_ir *to, gs_mover *m, const gs_node *n, uint32_t value)
+{
+    const uint32_t x = pull(to, m, value, 0);
+    uint32_t s;
+    if (x == GS_IR_NONE)
+        return x;
+    s = gs_ir_sum(to, GS_OP_SUM_IN, gs_ir_unary(to, GS_OP_SRC, x, 0), n->self);
+    return gs_ir_binary(to, m->op, s, weight_below(to, m, value));
+}
+
+/* a @ W + b @ W = (a + b) @ W, where that joins something to a sum. */
+static uint32_t pull_out_of_addition(gs_ir *to, gs_mover *m, const gs_node *n, const uint32_t *in)
+{
+    const uint32_t a = pull(to, m, in[0], 0), b = a == GS_IR_NONE ? a : pull(to, m, in[1], 0);
+    if (b == GS_IR_NONE || !(has_sum(to, m, a, 0) || has_sum(to, m, b, 0)))
+        return GS_IR_NONE;
+    return gs_ir_binary(to, m->op, gs_ir_binary(to, n->op, a, b), weight_below(to, m, in[0]));
+}
+
+static uint32_t aggregate_first(gs_ir *to, gs_mover *m, const gs_node *n, const uint32_t *in)
+{
+    static const gs_op products[2] = {GS_OP_MATMUL_T, GS_OP_MATMUL};
+    gs_node now = *n;
+    uint32_t operand, pulled = GS_IR_NONE;
+
+    memcpy(now.in, in, sizeof(now.in));
+    operand = sum_operand(to, &now);
+    for (int k = 0; k < 2 && pulled == GS_IR_NONE; k++) {
+        m->op = products[k];
+        m->work = MAX_WORK;
+        if (operand != GS_IR_NONE)
+            pulled = pull_out_of_sum(to, m, n, operand);
+        else if (is_addition(to, &now))
+            pulled = pull_out_of_addition(to, m, n, in);
+    }
+    return pulled != GS_IR_NONE || gs_ir_status(to) != GS_OK ? pulled : gs_ir_like(to, n, in);
+}
+
+static uint32_t rewrite(gs_ir *to, const gs_ir *from, uint32_t i, const uint32_t *in, void *context)
+{
+    gs_mover *m = context;
+    const gs_node *n = gs_ir_node(from, i);
+
+    if (m->move == GS_MOVE_AGGREGATE_FIRST)
+        return aggregate_first(to, m, n, in);
+    if (m->move == GS_MOVE_TRANSFORM_FIRST && is_product(from, m, i)) {
+        m->op = n->op;
+        m->work = MAX_WORK;
+        return push(to, m, in[0], in[1]);
+    }
+    return gs_ir_like(to, n, in);
+}
+
+gs_status gs_compile__move(gs_ir *ir, const char *name, gs_move move)
+{
+    gs_mover m = {.name = name, .move = move};
+    return gs_ir_rewrite(ir, rewrite, &m);
+}

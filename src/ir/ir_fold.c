@@ -1,0 +1,273 @@
+/* ir_fold.c - local simplification: what a new node equals, if something simpler.
+ *
+ * Each rule either returns an existing node or makes strictly simpler ones, so
+ * that folding ends. Values may differ from the unfolded ones by rounding.
+ */
+#include "ir/ir_internal.h"
+
+#include <math.h>
+
+#include "base/size.h"
+
+static const gs_node *at(const gs_ir *ir, uint32_t i)
+{
+    return &ir->node[i];
+}
+
+static bool is_const(const gs_ir *ir, uint32_t i)
+{
+    return at(ir, i)->op == GS_OP_CONST;
+}
+
+static bool is_value(const gs_ir *ir, uint32_t i, float v)
+{
+    return is_const(ir, i) && at(ir, i)->alpha == v;
+}
+
+static double binary_value(gs_op op, double a, double b)
+{
+    switch (op) {
+    case GS_OP_ADD:
+        return a + b;
+    case GS_OP_SUB:
+        return a - b;
+    case GS_OP_MUL:
+        return a * b;
+    case GS_OP_DIV:
+        return a / b;
+    default: /* GS_OP_MAX */
+        return a > b ? a : b;
+    }
+}
+
+static double unary_value(gs_op op, double a, double alpha)
+{
+    switch (op) {
+    case GS_OP_NEG:
+        return -a;
+    case GS_OP_EXP:
+        return exp(a);
+    case GS_OP_LOG:
+        return log(a);
+    case GS_OP_SQRT:
+        return sqrt(a);
+    case GS_OP_RSQRT:
+        return 1.0 / sqrt(a);
+    case GS_OP_SIGMOID:
+        return 1.0 / (1.0 + exp(-a));
+    case GS_OP_TANH:
+        return tanh(a);
+    case GS_OP_RELU:
+        return a > 0 ? a : 0;
+    case GS_OP_LEAKY_RELU:
+        return a > 0 ? a : alpha * a;
+    case GS_OP_ELU:
+        return a > 0 ? a : alpha * expm1(a);
+    case GS_OP_STEP:
+        return a > 0;
+    default:
+        return NAN;
+    }
+}
+
+/* The input of a binary node that is not `i`; GS_IR_NONE where `i` is none of them. */
+static uint32_t other_input(const gs_node *n, uint32_t i)
+{
+    return n->in[0] == i ? n->in[1] : n->in[1] == i ? n->in[0] : GS_IR_NONE;
+}
+
+/* The vertex value that an edge sum adds up: through SRC for in-edges. */
+static uint32_t summed(const gs_ir *ir, const gs_node *n)
+{
+    if (n->op == GS_OP_SUM_OUT)
+        return n->in[0];
+    if (n->op == GS_OP_SUM_IN && at(ir, n->in[0])->op == GS_OP_SRC)
+        return at(ir, n->in[0])->in[0];
+    return GS_IR_NONE;
+}
+
+/* sum(y) + y, also inside a longer sum (a few terms deep), is the sum with the vertex's own row. */
+static uint32_t fold_self(gs_ir *ir, uint32_t a, uint32_t b, int depth)
+{
+    const gs_node n = *at(ir, a);
+
+    if (n.op == GS_OP_ADD && depth < 4) {
+        for (uint32_t k = 0; k < 2; k++) {
+            const uint32_t s = fold_self(ir, n.in[k], b, depth + 1);
+            if (s != GS_IR_NONE)
+                return gs_ir_binary(ir, GS_OP_ADD, s, n.in[1 - k]);
+        }
+        return GS_IR_NONE;
+    }
+    if (n.self || summed(ir, &n) != b)
+        return GS_IR_NONE;
+    return gs_ir_sum(ir, n.op, n.in[0], true);
+}
+
+/* a s + b s = (a + b) s, and the same for a common divisor. */
+static uint32_t fold_common_factor(gs_ir *ir, const gs_node *n)
+{
+    const gs_node a = *at(ir, n->in[0]), b = *at(ir, n->in[1]);
+
+    if (a.op == GS_OP_MUL && b.op == GS_OP_MUL)
+        for (uint32_t k = 0; k < 2; k++) {
+            const uint32_t rest = other_input(&b, a.in[k]);
+            if (rest != GS_IR_NONE && at(ir, rest)->width == at(ir, a.in[1 - k])->width)
+                return gs_ir_binary(ir, GS_OP_MUL, gs_ir_binary(ir, GS_OP_ADD, a.in[1 - k], rest), a.in[k]);
+        }
+    if (a.op == GS_OP_DIV && b.op == GS_OP_DIV && a.in[1] == b.in[1] &&
+        at(ir, a.in[0])->width == at(ir, b.in[0])->width)
+        return gs_ir_binary(ir, GS_OP_DIV, gs_ir_binary(ir, GS_OP_ADD, a.in[0], b.in[0]), a.in[1]);
+    return GS_IR_NONE;
+}
+
+static uint32_t fold_add(gs_ir *ir, const gs_node *n)
+{
+    for (uint32_t k = 0; k < 2; k++) {
+        const uint32_t a = n->in[k], b = n->in[1 - k];
+        uint32_t s;
+        if (is_value(ir, a, 0.0f) && at(ir, b)->width == n->width)
+            return b;
+        if (at(ir, a)->op == GS_OP_NEG)
+            return gs_ir_binary(ir, GS_OP_SUB, b, at(ir, a)->in[0]);
+        s = fold_self(ir, a, b, 0);
+        if (s != GS_IR_NONE)
+            return s;
+    }
+    return fold_common_factor(ir, n);
+}
+
+static uint32_t fold_sub(gs_ir *ir, const gs_node *n)
+{
+    const uint32_t a = n->in[0], b = n->in[1];
+    if (is_value(ir, b, 0.0f) && at(ir, a)->width == n->width)
+        return a;
+    if (is_value(ir, a, 0.0f) && at(ir, b)->width == n->width)
+        return gs_ir_unary(ir, GS_OP_NEG, b, 0);
+    if (at(ir, b)->op == GS_OP_NEG)
+        return gs_ir_binary(ir, GS_OP_ADD, a, at(ir, b)->in[0]);
+    if (a == b)
+        return gs_ir_const(ir, 0.0f, n->width);
+    return GS_IR_NONE;
+}
+
+/* (p q) b = p (q b) where q b is there already: scalars p, q, and a wide b. The
+ * wide product is then an array that is stored once instead of two. */
+static uint32_t fold_known_product(gs_ir *ir, uint32_t a, uint32_t b)
+{
+    const gs_node n = *at(ir, a);
+    if (n.op != GS_OP_MUL || n.width != 1 || at(ir, b)->width == 1)
+        return GS_IR_NONE;
+    for (uint32_t k = 0; k < 2; k++) {
+        gs_node product = gs_ir__blank(GS_OP_MUL, GS_MIN(n.in[k], b), GS_MAX(n.in[k], b));
+        uint32_t found;
+        product.width = at(ir, b)->width;
+        found = gs_ir__find(ir, &product);
+        if (found != GS_IR_NONE)
+            return gs_ir_binary(ir, GS_OP_MUL, n.in[1 - k], found);
+    }
+    return GS_IR_NONE;
+}
+
+static uint32_t fold_mul(gs_ir *ir, const gs_node *n)
+{
+    for (uint32_t k = 0; k < 2; k++) {
+        const uint32_t a = n->in[k], b = n->in[1 - k];
+        const gs_node m = *at(ir, b);
+        uint32_t known;
+        if (is_value(ir, a, 0.0f))
+            return gs_ir_const(ir, 0.0f, n->width);
+        if (is_value(ir, a, 1.0f) && m.width == n->width)
+            return b;
+        if (is_const(ir, a) && m.op == GS_OP_MUL)
+            for (uint32_t j = 0; j < 2; j++)
+                if (is_const(ir, m.in[j]))
+                    return gs_ir_binary(ir, GS_OP_MUL, m.in[1 - j], gs_ir_binary(ir, GS_OP_MUL, a, m.in[j]));
+        known = fold_known_product(ir, a, b);
+        if (known != GS_IR_NONE)
+            return known;
+    }
+    return GS_IR_NONE;
+}
+
+static uint32_t fold_div(gs_ir *ir, const gs_node *n)
+{
+    const uint32_t a = n->in[0], b = n->in[1];
+    if (is_const(ir, b) && at(ir, b)->alpha != 0.0f)
+        return gs_ir_binary(ir, GS_OP_MUL, a, gs_ir_const(ir, 1.0f / at(ir, b)->alpha, at(ir, b)->width));
+    if (is_value(ir, a, 0.0f))
+        return gs_ir_const(ir, 0.0f, n->width);
+    return GS_IR_NONE;
+}
+
+static uint32_t fold_neg(gs_ir *ir, const gs_node *n)
+{
+    const gs_node a = *at(ir, n->in[0]);
+    if (a.op == GS_OP_NEG)
+        return a.in[0];
+    if (a.op == GS_OP_SUB)
+        return gs_ir_binary(ir, GS_OP_SUB, a.in[1], a.in[0]);
+    return GS_IR_NONE;
+}
+
+static uint32_t fold_constants(gs_ir *ir, const gs_node *n)
+{
+    const gs_node *a = at(ir, n->in[0]);
+    double v;
+
+    if (a->op != GS_OP_CONST)
+        return GS_IR_NONE;
+    if (gs_op_inputs(n->op) == 2) {
+        if (!is_const(ir, n->in[1]))
+            return GS_IR_NONE;
+        v = binary_value(n->op, a->alpha, at(ir, n->in[1])->alpha);
+    } else if (n->op == GS_OP_DROPOUT || n->op == GS_OP_CAST) {
+        return GS_IR_NONE;
+    } else {
+        v = n->op == GS_OP_ROWSUM ? (double)a->alpha * a->width : unary_value(n->op, a->alpha, n->alpha);
+    }
+    if (!isfinite((float)v))
+        return gs_ir_error(ir, GS_EFORMAT, "%s of constants is not a finite number", gs_op_name(n->op));
+    return gs_ir_const(ir, (float)v, n->width);
+}
+
+static uint32_t fold_elementwise(gs_ir *ir, const gs_node *n)
+{
+    const uint32_t folded = fold_constants(ir, n);
+    if (folded != GS_IR_NONE || ir->status != GS_OK)
+        return folded;
+    switch (n->op) {
+    case GS_OP_ADD:
+        return fold_add(ir, n);
+    case GS_OP_SUB:
+        return fold_sub(ir, n);
+    case GS_OP_MUL:
+        return fold_mul(ir, n);
+    case GS_OP_DIV:
+        return fold_div(ir, n);
+    case GS_OP_NEG:
+        return fold_neg(ir, n);
+    case GS_OP_DROPOUT:
+        return n->alpha == 0.0f || is_value(ir, n->in[0], 0.0f) ? n->in[0] : GS_IR_NONE;
+    case GS_OP_ROWSUM:
+        return at(ir, n->in[0])->width == 1 ? n->in[0] : GS_IR_NONE;
+    default:
+        return GS_IR_NONE;
+    }
+}
+
+uint32_t gs_ir__fold(gs_ir *ir, const gs_node *n)
+{
+    switch (gs_op_classof(n->op)) {
+    case GS_CLASS_ELEMENTWISE:
+        return fold_elementwise(ir, n);
+    case GS_CLASS_MATMUL:
+        return is_value(ir, n->in[0], 0.0f) ? gs_ir_const(ir, 0.0f, n->width) : GS_IR_NONE;
+    case GS_CLASS_EDGE:
+        if (n->op == GS_OP_SRC && at(ir, n->in[0])->type == GS_TYPE_P)
+            return n->in[0];
+        return is_value(ir, n->in[0], 0.0f) ? gs_ir_const(ir, 0.0f, n->width) : GS_IR_NONE;
+    default:
+        return GS_IR_NONE;
+    }
+}

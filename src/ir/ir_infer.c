@@ -1,0 +1,122 @@
+/* ir_infer.c - graph type and width of a new node, from its inputs. */
+#include "ir/ir_internal.h"
+
+static bool all_there(const gs_node *n)
+{
+    for (uint32_t k = 0; k < gs_node_inputs(n); k++)
+        if (n->in[k] == GS_IR_NONE)
+            return false;
+    return true;
+}
+
+static bool is_matrix(const gs_node *n)
+{
+    return n->op == GS_OP_PARAM && n->dims == 2;
+}
+
+static bool infer_leaf(gs_ir *ir, gs_node *n)
+{
+    n->type = n->op == GS_OP_INPUT ? GS_TYPE_D : GS_TYPE_P;
+    if (n->width == 0 || (n->op == GS_OP_PARAM && n->rows == 0)) {
+        gs_ir_error(ir, GS_EFORMAT, "'%s' would have no elements", n->name);
+        return false;
+    }
+    return true;
+}
+
+static bool infer_elementwise(gs_ir *ir, gs_node *n)
+{
+    const gs_node *a = &ir->node[n->in[0]];
+    const gs_node *b = gs_op_inputs(n->op) == 2 ? &ir->node[n->in[1]] : NULL;
+
+    if (is_matrix(a) || (b != NULL && is_matrix(b))) {
+        gs_ir_error(ir, GS_EFORMAT, "%s: '%s' is a matrix; a matrix can only stand right of @", gs_op_name(n->op),
+                    is_matrix(a) ? a->name : b->name);
+        return false;
+    }
+    n->type = (gs_graph_type)(a->type | (b != NULL ? b->type : GS_TYPE_P));
+    n->width = a->width;
+    if (b != NULL && a->width != b->width) {
+        if (a->width != 1 && b->width != 1) {
+            gs_ir_error(ir, GS_EFORMAT, "%s: the two sides have widths %u and %u", gs_op_name(n->op), a->width, b->width);
+            return false;
+        }
+        n->width = a->width > b->width ? a->width : b->width;
+    }
+    if (n->op == GS_OP_ROWSUM)
+        n->width = 1;
+    if (n->type == GS_TYPE_P && (a->op == GS_OP_PARAM || (b != NULL && b->op == GS_OP_PARAM))) {
+        gs_ir_error(ir, GS_EUNSUPPORTED, "%s of parameters alone is not supported; apply it to a vertex's value",
+                    gs_op_name(n->op));
+        return false;
+    }
+    return true;
+}
+
+static bool infer_matmul(gs_ir *ir, gs_node *n)
+{
+    const gs_node *a = &ir->node[n->in[0]], *w = &ir->node[n->in[1]];
+    const bool transposed = n->op == GS_OP_MATMUL_T;
+    uint32_t inner;
+
+    if (!is_matrix(w)) {
+        gs_ir_error(ir, GS_EFORMAT, "right of @ a parameter with two dimensions must stand");
+        return false;
+    }
+    inner = transposed ? w->width : w->rows;
+    if (is_matrix(a) || a->width != inner) {
+        gs_ir_error(ir, GS_EFORMAT, "@: the left side has width %u, but %s%s is [%u, %u]", a->width, w->name,
+                    transposed ? "'" : "", inner, transposed ? w->rows : w->width);
+        return false;
+    }
+    if (a->type == GS_TYPE_P && !(a->op == GS_OP_CONST && a->alpha == 0.0f)) {
+        gs_ir_error(ir, GS_EUNSUPPORTED, "@ of parameters alone is not supported; left of it a vertex's value must stand");
+        return false;
+    }
+    n->type = a->type;
+    n->width = transposed ? w->rows : w->width;
+    return true;
+}
+
+static bool infer_edge(gs_ir *ir, gs_node *n)
+{
+    const gs_node *a = &ir->node[n->in[0]];
+    n->width = a->width;
+    if (is_matrix(a)) {
+        gs_ir_error(ir, GS_EFORMAT, "%s: '%s' is a matrix", gs_op_name(n->op), a->name);
+        return false;
+    }
+    n->type = n->op == GS_OP_SRC ? GS_TYPE_S : GS_TYPE_D;
+    return true;
+}
+
+static bool infer_loss(gs_ir *ir, gs_node *n)
+{
+    const bool grad = n->op == GS_OP_XENT_GRAD;
+    n->type = grad ? GS_TYPE_D : GS_TYPE_P;
+    n->width = grad ? ir->node[n->in[0]].width : 1;
+    return true;
+}
+
+bool gs_ir__infer(gs_ir *ir, gs_node *n)
+{
+    if (!all_there(n)) /* the error that made the input missing is recorded already */
+        return false;
+    switch (gs_op_classof(n->op)) {
+    case GS_CLASS_LEAF:
+        return infer_leaf(ir, n);
+    case GS_CLASS_ELEMENTWISE:
+        return infer_elementwise(ir, n);
+    case GS_CLASS_MATMUL:
+        return infer_matmul(ir, n);
+    case GS_CLASS_EDGE:
+        return infer_edge(ir, n);
+    case GS_CLASS_LOSS:
+        return infer_loss(ir, n);
+    case GS_CLASS_REDUCE:
+        n->type = GS_TYPE_P;
+        n->width = ir->node[n->in[n->op == GS_OP_OUTER ? 1 : 0]].width;
+        return true;
+    }
+    return false;
+}

@@ -1,0 +1,33 @@
+/* ir_internal.h - what the files of this room share. */
+#ifndef GS_IR_IR_INTERNAL_H
+#define GS_IR_IR_INTERNAL_H
+
+#include "ir/ir.h"
+
+#define GS_IR_SOURCE_BYTES 256
+#define GS_IR_MAX_NODES 65536u /* a bound for what a text can ask for */
+
+struct gs_ir {
+    char source[GS_IR_SOURCE_BYTES];
+    gs_status status;
+    bool fold, differentiated;
+    uint32_t line, column;
+    uint32_t nodes, node_cap;
+    gs_node *node;
+    uint32_t slots; /* of the table of nodes by value: open addressing, a power of two */
+    uint32_t *slot; /* node + 1; 0: empty */
+    uint32_t outputs, output_cap;
+    gs_output *output;
+};
+
+/* Fills type and width of `n` from its inputs; false after recording an error. */
+bool gs_ir__infer(gs_ir *ir, gs_node *n);
+/* A node equal to what `n` would be, but simpler, or GS_IR_NONE. */
+uint32_t gs_ir__fold(gs_ir *ir, const gs_node *n);
+/* An existing node equal to `n`, or GS_IR_NONE. */
+uint32_t gs_ir__find(const gs_ir *ir, const gs_node *n);
+/* infer, fold, find, else append. */
+uint32_t gs_ir__make(gs_ir *ir, gs_node n);
+gs_node gs_ir__blank(gs_op op, uint32_t a, uint32_t b);
+
+#endif /* GS_IR_IR_INTERNAL_H */

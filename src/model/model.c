@@ -1,0 +1,73 @@
+/* model.c - finding a model's text, and giving it up again. */
+#include "model/model.h"
+
+#include <stdio.h>
+#include <string.h>
+
+#include "base/alloc.h"
+#include "base/file.h"
+#include "model/model_internal.h"
+
+const char *const *gs_model_zoo(void)
+{
+    return gs_model__zoo_names;
+}
+
+static const gs_zoo_text *find_zoo(const char *name)
+{
+    for (const gs_zoo_text *z = gs_model__zoo; z->name != NULL; z++)
+        if (strcmp(z->name, name) == 0)
+            return z;
+    return NULL;
+}
+
+static gs_status unknown(const char *name)
+{
+    char names[256] = "";
+    size_t used = 0;
+    for (const gs_zoo_text *z = gs_model__zoo; z->name != NULL && used < sizeof(names); z++)
+        used += (size_t)snprintf(names + used, sizeof(names) - used, "%s%s", used > 0 ? ", " : "", z->name);
+    return gs_fail(GS_ENOTFOUND, "%s: neither a built-in model (%s) nor a file", name, names);
+}
+
+gs_status gs_model_open(gs_model **out, const char *name)
+{
+    const gs_zoo_text *z = find_zoo(name);
+    gs_model *m = NULL;
+    char *file = NULL;
+    uint64_t bytes = 0;
+    gs_status st;
+
+    if (z == NULL && !gs_path_exists(name))
+        return unknown(name);
+    if (z == NULL && (st = gs_file_read_all(&file, &bytes, name, GS_TEXT_MAX_BYTES)) != GS_OK)
+        goto done;
+    st = GS_ENOMEM;
+    if ((m = gs_calloc(1, sizeof(*m))) == NULL || (m->path = gs_strdup(name)) == NULL) {
+        gs_fail(st, "%s: no memory for the model's text", name);
+        goto done;
+    }
+    st = z != NULL ? gs_model__parse(m, z->text, z->bytes) : gs_model__parse(m, file, (size_t)bytes);
+    if (st != GS_OK)
+        goto done;
+    *out = m;
+    m = NULL;
+done:
+    gs_model_close(m);
+    gs_free(file);
+    return st;
+}
+
+void gs_model_close(gs_model *m)
+{
+    if (m == NULL)
+        return;
+    for (uint32_t i = 0; i < m->layers; i++) {
+        gs_free(m->layer[i].param);
+        gs_free(m->layer[i].assign);
+    }
+    gs_free(m->layer);
+    gs_free(m->expr);
+    gs_free(m->path);
+    gs_free(m);
+}

@@ -1,0 +1,407 @@
+/* model_parse.c - recursive descent over the tokens of a model text.
+ *
+ *   file   := { layer }
+ *   layer  := "layer" NAME "(" NAME "[" dim "]" ")" "->" "[" dim "]" ":" { statement NEWLINE }
+ *   statement := "param" shape { "," shape } | NAME "=" expr | "return" expr
+ *   shape  := NAME "[" dim [ "," dim ] "]"          dim := NAME | NUMBER
+ *   expr   := term { ("+" | "-") term }
+ *   term   := sign { ("*" | "/") sign | "@" NAME [ "'" ] }
+ *   sign   := "-" sign | NUMBER | "(" expr ")" | NAME [ "(" expr [ "," [ "-" ] NUMBER ] ")" ]
+ *
+ * A layer ends with its return. Blank lines and indentation mean nothing;
+ * neither do line ends inside brackets.
+ */
+#include <stdio.h>
+#include <string.h>
+
+#include "base/alloc.h"
+#include "model/model_internal.h"
+
+typedef struct gs_parser {
+    gs_lexer lexer;
+    gs_token t; /* the next token, not yet taken */
+    gs_model *m;
+    uint32_t depth;
+} gs_parser;
+
+#define ERROR(p, ...) gs_model__error((p)->m->path, (p)->t.line, (p)->t.column, __VA_ARGS__)
+
+static gs_status next(gs_parser *p)
+{
+    return gs_model__lex(&p->lexer, &p->t);
+}
+
+static bool is_char(const gs_parser *p, char c)
+{
+    return p->t.kind == GS_TOKEN_CHAR && p->t.text[0] == c;
+}
+
+static bool is_word(const gs_parser *p, const char *word)
+{
+    return p->t.kind == GS_TOKEN_NAME && p->t.bytes == strlen(word) && memcmp(p->t.text, word, p->t.bytes) == 0;
+}
+
+/* What the next token is, for messages. */
+static const char *found(const gs_parser *p, char buf[48])
+{
+    if (p->t.kind == GS_TOKEN_END)
+        return "the end of the text";
+    if (p->t.kind == GS_TOKEN_NEWLINE)
+        return "the end of the line";
+    snprintf(buf, 48, "'%.*s'", (int)(p->t.bytes < 40 ? p->t.bytes : 40), p->t.text);
+    return buf;
+}
+
+static gs_status expected(const gs_parser *p, const char *what)
+{
+    char buf[48];
+    return ERROR(p, "expected %s, found %s", what, found(p, buf));
+}
+
+static gs_status take_char(gs_parser *p, char c)
+{
+    const char what[] = {'\'', c, '\'', 0};
+    return is_char(p, c) ? next(p) : expected(p, what);
+}
+
+static gs_status take_name(gs_parser *p, char out[GS_TEXT_NAME], const char *what, bool dots)
+{
+    if (p->t.kind != GS_TOKEN_NAME)
+        return expected(p, what);
+    if (p->t.bytes >= GS_TEXT_NAME)
+        return ERROR(p, "a name may have %d characters at most", GS_TEXT_NAME - 1);
+    memcpy(out, p->t.text, p->t.bytes);
+    out[p->t.bytes] = 0;
+    if (!dots && strchr(out, '.') != NULL)
+        return ERROR(p, "%s cannot have a dot: '%s'", what, out);
+    return next(p);
+}
+
+static gs_status skip_newlines(gs_parser *p)
+{
+    while (p->t.kind == GS_TOKEN_NEWLINE) {
+        const gs_status st = next(p);
+        if (st != GS_OK)
+            return st;
+    }
+    return GS_OK;
+}
+
+/* ---- expressions ---- */
+
+static gs_status parse_expr(gs_parser *p, uint32_t *out);
+
+static gs_status add_expr(gs_parser *p, uint32_t *out, const gs_expr *e)
+{
+    gs_model *m = p->m;
+    if (m->exprs == GS_TEXT_MAX_EXPRS)
+        return ERROR(p, "the text has more than %u operations", GS_TEXT_MAX_EXPRS);
+    if (m->exprs == m->expr_cap) {
+        const uint32_t cap = m->expr_cap == 0 ? 64 : m->expr_cap * 2;
+        gs_expr *q = gs_realloc(m->expr, cap * sizeof(*q));
+        if (q == NULL)
+            return gs_fail(GS_ENOMEM, "%s: no memory for the model's text", m->path);
+        m->expr = q;
+        m->expr_cap = cap;
+    }
+    m->expr[m->exprs] = *e;
+    *out = m->exprs++;
+    return GS_OK;
+}
+
+static gs_expr expr_at(const gs_parser *p, gs_expr_kind kind)
+{
+    return (gs_expr){.kind = kind, .line = p->t.line, .column = p->t.column, .a = GS_TEXT_NONE, .b = GS_TEXT_NONE};
+}
+
+/* After NAME "(". */
+static gs_status parse_arguments(gs_parser *p, gs_expr *e)
+{
+    gs_status st;
+    bool minus = false;
+
+    if ((st = parse_expr(p, &e->a)) != GS_OK)
+        return st;
+    if (is_char(p, ',')) {
+        if ((st = next(p)) != GS_OK)
+            return st;
+        minus = is_char(p, '-');
+        if (minus && (st = next(p)) != GS_OK)
+            return st;
+        if (p->t.kind != GS_TOKEN_NUMBER)
+            return expected(p, "a number");
+        e->number = minus ? -p->t.number : p->t.number;
+        e->has_number = true;
+        if ((st = next(p)) != GS_OK)
+            return st;
+    }
+    return take_char(p, ')');
+}
+
+static gs_status parse_named(gs_parser *p, uint32_t *out)
+{
+    gs_expr e = expr_at(p, GS_EXPR_NAME);
+    gs_status st = take_name(p, e.name, "a name", true);
+
+    if (st == GS_OK && is_char(p, '(')) {
+        e.kind = GS_EXPR_CALL;
+        if ((st = next(p)) == GS_OK)
+            st = parse_arguments(p, &e);
+    }
+    return st == GS_OK ? add_expr(p, out, &e) : st;
+}
+
+static gs_status parse_sign(gs_parser *p, uint32_t *out)
+{
+    gs_expr e = expr_at(p, GS_EXPR_NUMBER);
+    gs_status st;
+
+    if (p->depth == GS_TEXT_MAX_DEPTH)
+        return ERROR(p, "nested deeper than %u", GS_TEXT_MAX_DEPTH);
+    p->depth++;
+    if (is_char(p, '-')) {
+        e.kind = GS_EXPR_NEG;
+        if ((st = next(p)) == GS_OK && (st = parse_sign(p, &e.a)) == GS_OK)
+            st = add_expr(p, out, &e);
+    } else if (is_char(p, '(')) {
+        if ((st = next(p)) == GS_OK && (st = parse_expr(p, out)) == GS_OK)
+            st = take_char(p, ')');
+    } else if (p->t.kind == GS_TOKEN_NUMBER) {
+        e.number = p->t.number;
+        if ((st = next(p)) == GS_OK)
+            st = add_expr(p, out, &e);
+    } else if (p->t.kind == GS_TOKEN_NAME) {
+        st = parse_named(p, out);
+    } else {
+        st = expected(p, "an expression");
+    }
+    p->depth--;
+    return st;
+}
+
+static gs_status parse_matmul(gs_parser *p, uint32_t *out)
+{
+    gs_expr e = expr_at(p, GS_EXPR_MATMUL);
+    gs_status st;
+
+    e.a = *out;
+    if ((st = next(p)) != GS_OK || (st = take_name(p, e.name, "a parameter right of @", true)) != GS_OK)
+        return st;
+    if (is_char(p, '\'')) {
+        e.transposed = true;
+        if ((st = next(p)) != GS_OK)
+            return st;
+    }
+    return add_expr(p, out, &e);
+}
+
+static gs_status parse_term(gs_parser *p, uint32_t *out)
+{
+    gs_status st = parse_sign(p, out);
+
+    while (st == GS_OK && (is_char(p, '*') || is_char(p, '/') || is_char(p, '@'))) {
+        gs_expr e = expr_at(p, GS_EXPR_BINARY);
+        if (is_char(p, '@')) {
+            st = parse_matmul(p, out);
+            continue;
+        }
+        e.op = is_char(p, '*') ? GS_OP_MUL : GS_OP_DIV;
+        e.a = *out;
+        if ((st = next(p)) == GS_OK && (st = parse_sign(p, &e.b)) == GS_OK)
+            st = add_expr(p, out, &e);
+    }
+    return st;
+}
+
+static gs_status parse_expr(gs_parser *p, uint32_t *out)
+{
+    gs_status st = parse_term(p, out);
+
+    while (st == GS_OK && (is_char(p, '+') || is_char(p, '-'))) {
+        gs_expr e = expr_at(p, GS_EXPR_BINARY);
+        e.op = is_char(p, '+') ? GS_OP_ADD : GS_OP_SUB;
+        e.a = *out;
+        if ((st = next(p)) == GS_OK && (st = parse_term(p, &e.b)) == GS_OK)
+            st = add_expr(p, out, &e);
+    }
+    return st;
+}
+
+/* ---- statements ---- */
+
+static gs_status parse_dim(gs_parser *p, gs_dim *out)
+{
+    out->line = p->t.line;
+    out->column = p->t.column;
+    if (p->t.kind != GS_TOKEN_NUMBER)
+        return take_name(p, out->name, "a width (a name or a number)", false);
+    if (!(p->t.number >= 1.0f && p->t.number <= 1e6f) || p->t.number != (float)(uint32_t)p->t.number)
+        return ERROR(p, "a width must be a whole number from 1 to 1000000");
+    out->value = (uint32_t)p->t.number;
+    return next(p);
+}
+
+/* Names that mean something already. */
+static bool reserved(const char *name)
+{
+    static const char *const words[] = {"layer", "param", "return", "u",   "v",   "e",         "in_degree",
+                                        "loops", "sum",   "mean",   "max", "min", "softmax"};
+    gs_op op;
+    bool takes;
+    float number;
+    for (size_t i = 0; i < sizeof(words) / sizeof(words[0]); i++)
+        if (strcmp(words[i], name) == 0)
+            return true;
+    return gs_model__function(name, &op, &takes, &number);
+}
+
+static gs_status check_new_name(const gs_parser *p, const gs_text_layer *l, const char *name, uint32_t line,
+                                uint32_t column)
+{
+    const char *path = p->m->path;
+    if (reserved(name) || strncmp(name, "u.", 2) == 0 || strncmp(name, "v.", 2) == 0 || strncmp(name, "e.", 2) == 0)
+        return gs_model__error(path, line, column, "'%s' has a meaning of its own; choose another name", name);
+    if (strcmp(l->input, name) == 0)
+        return gs_model__error(path, line, column, "'%s' is the layer's input already", name);
+    for (uint32_t i = 0; i < l->params; i++)
+        if (strcmp(l->param[i].name, name) == 0)
+            return gs_model__error(path, line, column, "'%s' is defined already, at line %u", name, l->param[i].line);
+    for (uint32_t i = 0; i < l->assigns; i++)
+        if (strcmp(l->assign[i].name, name) == 0)
+            return gs_model__error(path, line, column, "'%s' is defined already, at line %u", name, l->assign[i].line);
+    return GS_OK;
+}
+
+/* One more element in an array that grows by powers of two. */
+static gs_status grow(const gs_parser *p, void **array, uint32_t count, size_t size)
+{
+    void *q;
+    if (count > 0 && (count & (count - 1)) != 0)
+        return GS_OK;
+    q = gs_realloc(*array, (count == 0 ? 1 : (size_t)count * 2) * size);
+    if (q == NULL)
+        return gs_fail(GS_ENOMEM, "%s: no memory for the model's text", p->m->path);
+    *array = q;
+    return GS_OK;
+}
+
+static gs_status parse_shape(gs_parser *p, gs_text_layer *l)
+{
+    gs_text_param q = {.dims = 1, .line = p->t.line, .column = p->t.column};
+    void *array = l->param;
+    gs_status st;
+
+    if ((st = take_name(p, q.name, "a parameter's name", true)) != GS_OK ||
+        (st = check_new_name(p, l, q.name, q.line, q.column)) != GS_OK || (st = take_char(p, '[')) != GS_OK ||
+        (st = parse_dim(p, &q.dim[0])) != GS_OK)
+        return st;
+    if (is_char(p, ',')) {
+        q.dims = 2;
+        if ((st = next(p)) != GS_OK || (st = parse_dim(p, &q.dim[1])) != GS_OK)
+            return st;
+    }
+    if ((st = take_char(p, ']')) != GS_OK || (st = grow(p, &array, l->params, sizeof(q))) != GS_OK)
+        return st;
+    l->param = array;
+    l->param[l->params++] = q;
+    return GS_OK;
+}
+
+static gs_status parse_params(gs_parser *p, gs_text_layer *l)
+{
+    gs_status st;
+    do {
+        if ((st = next(p)) != GS_OK || (st = skip_newlines(p)) != GS_OK || (st = parse_shape(p, l)) != GS_OK)
+            return st;
+    } while (is_char(p, ','));
+    return GS_OK;
+}
+
+static gs_status parse_assign(gs_parser *p, gs_text_layer *l)
+{
+    gs_text_assign a = {.line = p->t.line, .column = p->t.column};
+    void *array = l->assign;
+    gs_status st;
+
+    if ((st = take_name(p, a.name, "a variable's name", false)) != GS_OK ||
+        (st = check_new_name(p, l, a.name, a.line, a.column)) != GS_OK || (st = take_char(p, '=')) != GS_OK ||
+        (st = parse_expr(p, &a.expr)) != GS_OK || (st = grow(p, &array, l->assigns, sizeof(a))) != GS_OK)
+        return st;
+    l->assign = array;
+    l->assign[l->assigns++] = a;
+    return GS_OK;
+}
+
+static gs_status end_of_line(const gs_parser *p)
+{
+    return p->t.kind == GS_TOKEN_NEWLINE || p->t.kind == GS_TOKEN_END ? GS_OK : expected(p, "the end of the line");
+}
+
+static gs_status parse_body(gs_parser *p, gs_text_layer *l)
+{
+    gs_status st;
+    for (;;) {
+        bool last = false;
+        if ((st = skip_newlines(p)) != GS_OK)
+            return st;
+        if (is_word(p, "param")) {
+            st = parse_params(p, l);
+        } else if (is_word(p, "return")) {
+            last = true;
+            if ((st = next(p)) == GS_OK)
+                st = parse_expr(p, &l->result);
+        } else if (p->t.kind == GS_TOKEN_NAME && !is_word(p, "layer")) {
+            st = parse_assign(p, l);
+        } else {
+            st = expected(p, "'param', 'NAME = ...' or 'return'");
+        }
+        if (st != GS_OK || (st = end_of_line(p)) != GS_OK || last)
+            return st;
+    }
+}
+
+static gs_status parse_layer(gs_parser *p)
+{
+    gs_model *m = p->m;
+    gs_text_layer *l;
+    void *array = m->layer;
+    gs_status st;
+
+    if (!is_word(p, "layer"))
+        return expected(p, "'layer'");
+    if ((st = grow(p, &array, m->layers, sizeof(*m->layer))) != GS_OK)
+        return st;
+    m->layer = array;
+    l = &m->layer[m->layers++]; /* freed by gs_model_close() from here on */
+    memset(l, 0, sizeof(*l));
+    l->line = p->t.line;
+    l->column = p->t.column;
+    if ((st = next(p)) != GS_OK || (st = take_name(p, l->name, "the layer's name", false)) != GS_OK ||
+        (st = take_char(p, '(')) != GS_OK || (st = take_name(p, l->input, "the input's name", false)) != GS_OK ||
+        (st = take_char(p, '[')) != GS_OK || (st = parse_dim(p, &l->in)) != GS_OK ||
+        (st = take_char(p, ']')) != GS_OK || (st = take_char(p, ')')) != GS_OK)
+        return st;
+    if (reserved(l->input))
+        return gs_model__error(m->path, l->line, l->column, "the layer's input cannot be called '%s'", l->input);
+    if (p->t.kind != GS_TOKEN_ARROW)
+        return expected(p, "'->'");
+    if ((st = next(p)) != GS_OK || (st = take_char(p, '[')) != GS_OK || (st = parse_dim(p, &l->out)) != GS_OK ||
+        (st = take_char(p, ']')) != GS_OK || (st = take_char(p, ':')) != GS_OK || (st = end_of_line(p)) != GS_OK)
+        return st;
+    return parse_body(p, l);
+}
+
+gs_status gs_model__parse(gs_model *m, const char *text, size_t bytes)
+{
+    gs_parser p = {.m = m, .lexer = {.path = m->path, .text = text, .bytes = bytes, .line = 1, .column = 1}};
+    gs_status st = next(&p);
+
+    if (st == GS_OK)
+        st = skip_newlines(&p);
+    if (st == GS_OK && p.t.kind == GS_TOKEN_END)
+        return gs_model__error(m->path, p.t.line, p.t.column, "the text has no layer");
+    while (st == GS_OK && p.t.kind != GS_TOKEN_END)
+        if ((st = parse_layer(&p)) == GS_OK)
+            st = skip_newlines(&p);
+    return st;
+}

@@ -1,0 +1,74 @@
+/* program.c - making, freeing and counting programs. */
+#include "program/program.h"
+
+#include <string.h>
+
+#include "base/alloc.h"
+
+gs_program *gs_program_new(void)
+{
+    gs_program *p = gs_calloc(1, sizeof(*p));
+    if (p != NULL)
+        p->logits = GS_NONE;
+    return p;
+}
+
+void gs_program_free(gs_program *p)
+{
+    if (p == NULL)
+        return;
+    for (uint32_t s = 0; s < p->stages; s++) {
+        gs_free(p->stage[s].reg);
+        gs_free(p->stage[s].instr);
+    }
+    gs_free(p->array);
+    gs_free(p->param);
+    gs_free(p->stage);
+    gs_free(p->pass);
+    gs_free(p);
+}
+
+uint32_t gs_program_pass(const gs_program *p, const char *name)
+{
+    for (uint32_t i = 0; i < p->passes; i++)
+        if (strcmp(p->pass[i].name, name) == 0)
+            return i;
+    return GS_NONE;
+}
+
+uint64_t gs_param_elements(const gs_param *p)
+{
+    return (uint64_t)p->rows * p->cols;
+}
+
+static double instr_flops(const gs_program *p, const gs_stage *s, const gs_instr *i)
+{
+    const gs_param *w;
+    switch (i->op) {
+    case GS_OP_MATMUL:
+    case GS_OP_MATMUL_T:
+        w = &p->param[i->b.index];
+        return 2.0 * w->rows * w->cols;
+    case GS_OP_OUTER:
+        return 2.0 * s->reg[i->a.index].width * s->reg[i->b.index].width;
+    default:
+        return 0.0;
+    }
+}
+
+void gs_program_flops(const gs_program *p, uint32_t pass, uint64_t vertices, uint64_t edges, double *dense,
+                      double *edge)
+{
+    const gs_pass *q = &p->pass[pass];
+    double d = 0.0, e = 0.0;
+
+    for (uint32_t k = q->first_stage; k < q->first_stage + q->stages; k++) {
+        const gs_stage *s = &p->stage[k];
+        for (uint32_t i = 0; i < s->instrs; i++)
+            d += instr_flops(p, s, &s->instr[i]) * (double)vertices;
+        for (uint32_t i = 0; i < s->sums; i++) /* one addition an element */
+            e += (double)p->array[s->sum[i].array].width * ((double)edges + (s->sum[i].self ? (double)vertices : 0.0));
+    }
+    *dense = d;
+    *edge = e;
+}

@@ -1,0 +1,306 @@
+/* program_check.c - does the data obey what program.h says? */
+#include <stdarg.h>
+#include <stdio.h>
+
+#include "base/alloc.h"
+#include "program/program.h"
+
+typedef struct gs_checker {
+    const gs_program *p;
+    uint32_t stage, instr; /* where we are; instr GS_NONE: none */
+    bool *array_ready;     /* rows are there for the stages that follow, in this pass */
+    bool *reg_ready;       /* registers of the stage written so far */
+} gs_checker;
+
+#define FAIL(c, ...) checker_fail(c, __VA_ARGS__)
+
+static gs_status __attribute__((format(printf, 2, 3))) checker_fail(const gs_checker *c, const char *fmt, ...)
+{
+    char text[256];
+    va_list args;
+    va_start(args, fmt);
+    vsnprintf(text, sizeof(text), fmt, args);
+    va_end(args);
+    if (c->instr != GS_NONE)
+        return gs_fail(GS_EINVAL, "program: stage %u (%s), instruction %u: %s", c->stage, c->p->stage[c->stage].name,
+                       c->instr, text);
+    return gs_fail(GS_EINVAL, "program: stage %u (%s): %s", c->stage, c->p->stage[c->stage].name, text);
+}
+
+static gs_status check_sums(const gs_checker *c, const gs_stage *s)
+{
+    if (s->sums > GS_STAGE_SUMS || s->direction > 1)
+        return FAIL(c, "%u sums in direction %u", s->sums, s->direction);
+    for (uint32_t i = 0; i < s->sums; i++) {
+        const gs_sum *m = &s->sum[i];
+        if (m->array >= c->p->arrays || m->reg >= s->regs)
+            return FAIL(c, "sum %u: array %u or register %u does not exist", i, m->array, m->reg);
+        if (!c->array_ready[m->array])
+            return FAIL(c, "sum %u: array %s is not written yet", i, c->p->array[m->array].name);
+        if (c->p->array[m->array].dtype != GS_F32)
+            return FAIL(c, "sum %u: array %s is not f32", i, c->p->array[m->array].name);
+        if (s->reg[m->reg].kind != GS_REG_SUM || s->reg[m->reg].width != c->p->array[m->array].width)
+            return FAIL(c, "sum %u: register %u is no sum of %u elements", i, m->reg, c->p->array[m->array].width);
+        if (c->reg_ready[m->reg])
+            return FAIL(c, "sum %u: register %u has two sums", i, m->reg);
+        c->reg_ready[m->reg] = true;
+    }
+    return GS_OK;
+}
+
+static gs_status check_regs(const gs_checker *c, const gs_stage *s)
+{
+    for (uint32_t r = 0; r < s->regs; r++) {
+        const gs_reg *g = &s->reg[r];
+        if (g->width == 0 || g->kind > GS_REG_TEMP || g->dtype >= GS_DTYPE_COUNT)
+            return FAIL(c, "register %u has no kind, type or width", r);
+        if (g->kind != GS_REG_LOAD && g->dtype != GS_F32)
+            return FAIL(c, "register %u is not f32", r);
+        if (g->kind == GS_REG_SUM) {
+            if (!c->reg_ready[r] || g->array != GS_NONE)
+                return FAIL(c, "register %u is of no sum, or names an array", r);
+            continue;
+        }
+        if (g->kind == GS_REG_TEMP && g->array == GS_NONE)
+            continue;
+        if (g->array >= c->p->arrays)
+            return FAIL(c, "register %u: array %u does not exist", r, g->array);
+        if (g->width != c->p->array[g->array].width || g->dtype != c->p->array[g->array].dtype)
+            return FAIL(c, "register %u does not fit array %s", r, c->p->array[g->array].name);
+        if (g->kind == GS_REG_LOAD) {
+            if (!c->array_ready[g->array])
+                return FAIL(c, "register %u: array %s is not written yet", r, c->p->array[g->array].name);
+            c->reg_ready[r] = true;
+        } else if (c->p->array[g->array].store_id >= 0) {
+            return FAIL(c, "register %u would overwrite the store's array %s", r, c->p->array[g->array].name);
+        }
+    }
+    return GS_OK;
+}
+
+/* Width of an operand, 0 for an invalid one (recorded). A constant fits any width: 1. */
+static uint32_t operand_width(const gs_checker *c, const gs_stage *s, const gs_operand *o, const char *which)
+{
+    switch (o->kind) {
+    case GS_FROM_REG:
+        if (o->index < s->regs && c->reg_ready[o->index])
+            return s->reg[o->index].width;
+        FAIL(c, "operand %s: register %u does not exist or is not written yet", which, o->index);
+        return 0;
+    case GS_FROM_PARAM:
+        if (o->index < c->p->params)
+            return c->p->param[o->index].cols;
+        FAIL(c, "operand %s: parameter %u does not exist", which, o->index);
+        return 0;
+    case GS_FROM_CONST:
+        return 1;
+    default:
+        FAIL(c, "operand %s is missing", which);
+        return 0;
+    }
+}
+
+static bool is_reg(const gs_stage *s, const gs_operand *o, gs_dtype type)
+{
+    return o->kind == GS_FROM_REG && s->reg[o->index].dtype == type;
+}
+
+/* Elementwise operands are f32 rows, vectors of parameters, or constants; at least one has rows. */
+static gs_status check_elementwise(const gs_checker *c, const gs_stage *s, const gs_instr *i, uint32_t width)
+{
+    const bool two = gs_op_inputs(i->op) == 2;
+    const gs_operand *const operand[2] = {&i->a, &i->b};
+    uint32_t out = 1;
+    bool rows = false;
+
+    for (uint32_t k = 0; k < (two ? 2u : 1u); k++) {
+        const uint32_t w = operand_width(c, s, operand[k], k == 0 ? "a" : "b");
+        if (w == 0)
+            return GS_EINVAL;
+        if (w != 1 && out != 1 && w != out)
+            return FAIL(c, "%s: widths %u and %u", gs_op_name(i->op), out, w);
+        out = w > out ? w : out;
+        rows |= operand[k]->kind == GS_FROM_REG;
+        if (operand[k]->kind == GS_FROM_PARAM && c->p->param[operand[k]->index].dims != 1)
+            return FAIL(c, "%s of a matrix", gs_op_name(i->op));
+        if (operand[k]->kind == GS_FROM_REG && i->op != GS_OP_CAST && s->reg[operand[k]->index].dtype != GS_F32)
+            return FAIL(c, "%s of a register that is not f32", gs_op_name(i->op));
+    }
+    if (!rows)
+        return FAIL(c, "%s of no register", gs_op_name(i->op));
+    if (width != (i->op == GS_OP_ROWSUM ? 1 : out))
+        return FAIL(c, "%s gives width %u, its register has %u", gs_op_name(i->op), out, width);
+    if (i->op == GS_OP_CAST && !is_reg(s, &i->a, GS_BF16) && !is_reg(s, &i->a, GS_F16))
+        return FAIL(c, "cast of a register that is neither bf16 nor f16");
+    if (i->op == GS_OP_DROPOUT) {
+        if (operand_width(c, s, &i->b, "b") != 1 || !is_reg(s, &i->b, GS_U32))
+            return FAIL(c, "dropout needs a register of input ids as b");
+        if (!(i->alpha >= 0.0f && i->alpha < 1.0f))
+            return FAIL(c, "dropout with p = %g", (double)i->alpha);
+    }
+    return GS_OK;
+}
+
+static gs_status check_matmul(const gs_checker *c, const gs_stage *s, const gs_instr *i, uint32_t width)
+{
+    const uint32_t a = operand_width(c, s, &i->a, "a");
+    const gs_param *w;
+    bool fits;
+
+    if (a == 0)
+        return GS_EINVAL;
+    if (!is_reg(s, &i->a, GS_F32) || i->b.kind != GS_FROM_PARAM || i->b.index >= c->p->params)
+        return FAIL(c, "%s needs an f32 register and a parameter", gs_op_name(i->op));
+    w = &c->p->param[i->b.index];
+    fits = i->op == GS_OP_MATMUL_T ? a == w->cols && width == w->rows : a == w->rows && width == w->cols;
+    if (w->dims != 2 || !fits)
+        return FAIL(c, "%s: %u elements by %s[%u, %u] into %u", gs_op_name(i->op), a, w->name, w->rows, w->cols, width);
+    return GS_OK;
+}
+
+static gs_status check_reduce(const gs_checker *c, const gs_stage *s, const gs_instr *i)
+{
+    const bool outer = i->op == GS_OP_OUTER;
+    const uint32_t a = operand_width(c, s, &i->a, "a");
+    const uint32_t b = outer ? operand_width(c, s, &i->b, "b") : a;
+    const gs_param *w;
+
+    if (a == 0 || b == 0)
+        return GS_EINVAL;
+    if (i->dst >= c->p->params)
+        return FAIL(c, "parameter %u does not exist", i->dst);
+    w = &c->p->param[i->dst];
+    if (!is_reg(s, &i->a, GS_F32) || (outer && !is_reg(s, &i->b, GS_F32)))
+        return FAIL(c, "%s needs f32 registers", gs_op_name(i->op));
+    if (outer ? (w->dims != 2 || w->rows != a || w->cols != b) : (w->dims != 1 || w->cols != a))
+        return FAIL(c, "%s: widths %u, %u do not fit %s[%u, %u]", gs_op_name(i->op), a, b, w->name, w->rows, w->cols);
+    return GS_OK;
+}
+
+static gs_status check_loss(const gs_checker *c, const gs_stage *s, const gs_instr *i, uint32_t width)
+{
+    const uint32_t a = operand_width(c, s, &i->a, "a");
+    if (a == 0 || operand_width(c, s, &i->b, "b") == 0 || operand_width(c, s, &i->c, "c") == 0)
+        return GS_EINVAL;
+    if (!is_reg(s, &i->a, GS_F32) || !is_reg(s, &i->b, GS_I32) || !is_reg(s, &i->c, GS_U8))
+        return FAIL(c, "%s needs registers of logits (f32), labels (i32) and splits (u8)", gs_op_name(i->op));
+    if (i->op == GS_OP_XENT_GRAD && width != a)
+        return FAIL(c, "xent_grad of %u logits into %u elements", a, width);
+    return GS_OK;
+}
+
+static gs_status check_instr(const gs_checker *c, const gs_stage *s, const gs_instr *i)
+{
+    const gs_op_class cls = (unsigned)i->op < GS_OP_COUNT ? gs_op_classof(i->op) : GS_CLASS_LEAF;
+    const bool writes = cls == GS_CLASS_ELEMENTWISE || cls == GS_CLASS_MATMUL || i->op == GS_OP_XENT_GRAD;
+    uint32_t width = 0;
+    gs_status st;
+
+    if (writes) {
+        if (i->dst >= s->regs || s->reg[i->dst].kind != GS_REG_TEMP)
+            return FAIL(c, "writes register %u, which is no scratch register", i->dst);
+        if (c->reg_ready[i->dst])
+            return FAIL(c, "register %u is written twice", i->dst);
+        width = s->reg[i->dst].width;
+    } else if (i->op == GS_OP_XENT && i->dst != GS_NONE) {
+        return FAIL(c, "xent writes no register");
+    }
+    switch (cls) {
+    case GS_CLASS_ELEMENTWISE:
+        st = check_elementwise(c, s, i, width);
+        break;
+    case GS_CLASS_MATMUL:
+        st = check_matmul(c, s, i, width);
+        break;
+    case GS_CLASS_REDUCE:
+        st = check_reduce(c, s, i);
+        break;
+    case GS_CLASS_LOSS:
+        st = check_loss(c, s, i, width);
+        break;
+    default:
+        return FAIL(c, "%s is no instruction of a vertex program", gs_op_name(i->op));
+    }
+    if (st == GS_OK && writes)
+        c->reg_ready[i->dst] = true;
+    return st;
+}
+
+/* After the stage its stored arrays are there; none may be stored a second time. */
+static gs_status check_stores(const gs_checker *c, const gs_stage *s)
+{
+    for (uint32_t r = 0; r < s->regs; r++) {
+        const gs_reg *g = &s->reg[r];
+        if (g->kind != GS_REG_TEMP)
+            continue;
+        if (!c->reg_ready[r])
+            return FAIL(c, "register %u is never written", r);
+        if (g->array == GS_NONE)
+            continue;
+        if (c->array_ready[g->array])
+            return FAIL(c, "array %s is stored twice", c->p->array[g->array].name);
+        c->array_ready[g->array] = true;
+    }
+    return GS_OK;
+}
+
+static gs_status check_stage(gs_checker *c, uint32_t index)
+{
+    const gs_stage *s = &c->p->stage[index];
+    gs_status st;
+
+    c->stage = index;
+    c->instr = GS_NONE;
+    c->reg_ready = gs_calloc((size_t)s->regs + 1, sizeof(*c->reg_ready));
+    if (c->reg_ready == NULL)
+        return gs_fail(GS_ENOMEM, "program: no memory to check stage %u", index);
+    if ((st = check_sums(c, s)) != GS_OK || (st = check_regs(c, s)) != GS_OK)
+        goto done;
+    for (c->instr = 0; c->instr < s->instrs; c->instr++)
+        if ((st = check_instr(c, s, &s->instr[c->instr])) != GS_OK)
+            goto done;
+    c->instr = GS_NONE;
+    st = check_stores(c, s);
+done:
+    gs_free(c->reg_ready);
+    c->reg_ready = NULL;
+    return st;
+}
+
+static gs_status check_pass(const gs_program *p, const gs_pass *q)
+{
+    gs_checker c = {.p = p, .instr = GS_NONE};
+    gs_status st = GS_OK;
+
+    if (q->first_stage > p->stages || q->stages > p->stages - q->first_stage || q->stages == 0)
+        return gs_fail(GS_EINVAL, "program: pass %s has stages %u to %u of %u", q->name, q->first_stage,
+                       q->first_stage + q->stages, p->stages);
+    c.array_ready = gs_calloc((size_t)p->arrays + 1, sizeof(*c.array_ready));
+    if (c.array_ready == NULL)
+        return gs_fail(GS_ENOMEM, "program: no memory to check pass %s", q->name);
+    for (uint32_t a = 0; a < p->arrays; a++)
+        c.array_ready[a] = p->array[a].store_id >= 0;
+    for (uint32_t s = q->first_stage; s < q->first_stage + q->stages && st == GS_OK; s++)
+        st = check_stage(&c, s);
+    gs_free(c.array_ready);
+    return st;
+}
+
+gs_status gs_program_check(const gs_program *p)
+{
+    gs_status st = GS_OK;
+
+    for (uint32_t i = 0; i < p->params; i++)
+        if (p->param[i].rows == 0 || p->param[i].cols == 0 || p->param[i].dims < 1 || p->param[i].dims > 2 ||
+            (p->param[i].dims == 1 && p->param[i].rows != 1))
+            return gs_fail(GS_EINVAL, "program: parameter %u (%s) has no valid shape", i, p->param[i].name);
+    for (uint32_t i = 0; i < p->arrays; i++)
+        if (p->array[i].width == 0 || p->array[i].dtype >= GS_DTYPE_COUNT ||
+            (p->array[i].store_id < 0 && p->array[i].dtype != GS_F32))
+            return gs_fail(GS_EINVAL, "program: array %u (%s) has no valid type or width", i, p->array[i].name);
+    if (p->logits != GS_NONE && p->logits >= p->arrays)
+        return gs_fail(GS_EINVAL, "program: the logits are array %u of %u", p->logits, p->arrays);
+    for (uint32_t i = 0; i < p->passes && st == GS_OK; i++)
+        st = check_pass(p, &p->pass[i]);
+    return st;
+}

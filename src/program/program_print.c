@@ -1,0 +1,85 @@
+/* program_print.c - a program as text, for people and for tests' messages. */
+#include "program/program.h"
+
+static void print_operand(const gs_program *p, const gs_operand *o, FILE *out)
+{
+    switch (o->kind) {
+    case GS_FROM_REG:
+        fprintf(out, " r%u", o->index);
+        return;
+    case GS_FROM_PARAM:
+        fprintf(out, " %s", o->index < p->params ? p->param[o->index].name : "?");
+        return;
+    case GS_FROM_CONST:
+        fprintf(out, " %g", (double)o->value);
+        return;
+    case GS_FROM_NONE:
+        return;
+    }
+}
+
+static const char *array_name(const gs_program *p, uint32_t a)
+{
+    return a < p->arrays ? p->array[a].name : "?";
+}
+
+static void print_instr(const gs_program *p, const gs_stage *s, const gs_instr *i, FILE *out)
+{
+    const gs_op_class cls = gs_op_classof(i->op);
+
+    if (cls == GS_CLASS_REDUCE)
+        fprintf(out, "    grad(%s) += %s", i->dst < p->params ? p->param[i->dst].name : "?", gs_op_name(i->op));
+    else if (i->dst == GS_NONE)
+        fprintf(out, "    metrics += %s", gs_op_name(i->op));
+    else
+        fprintf(out, "    r%u = %s", i->dst, gs_op_name(i->op));
+    print_operand(p, &i->a, out);
+    print_operand(p, &i->b, out);
+    print_operand(p, &i->c, out);
+    if (i->op == GS_OP_DROPOUT)
+        fprintf(out, " p %g site %u", (double)i->alpha, i->site);
+    if (i->op == GS_OP_LEAKY_RELU || i->op == GS_OP_ELU)
+        fprintf(out, " alpha %g", (double)i->alpha);
+    if (cls != GS_CLASS_REDUCE && i->dst < s->regs) {
+        fprintf(out, " : [%u]", s->reg[i->dst].width);
+        if (s->reg[i->dst].array != GS_NONE)
+            fprintf(out, " -> store %s", array_name(p, s->reg[i->dst].array));
+    }
+    fputc('\n', out);
+}
+
+static void print_stage(const gs_program *p, uint32_t index, FILE *out)
+{
+    const gs_stage *s = &p->stage[index];
+
+    fprintf(out, "  stage %u \"%s\"\n", index, s->name);
+    for (uint32_t i = 0; i < s->sums; i++)
+        fprintf(out, "    r%u = %s %s%s : [%u]\n", s->sum[i].reg, s->direction == 0 ? "sum_in" : "sum_out",
+                array_name(p, s->sum[i].array), s->sum[i].self ? " self" : "", s->reg[s->sum[i].reg].width);
+    for (uint32_t r = 0; r < s->regs; r++)
+        if (s->reg[r].kind == GS_REG_LOAD)
+            fprintf(out, "    r%u = load %s : %s[%u]\n", r, array_name(p, s->reg[r].array),
+                    gs_dtype_name(s->reg[r].dtype), s->reg[r].width);
+    for (uint32_t i = 0; i < s->instrs; i++)
+        print_instr(p, s, &s->instr[i], out);
+}
+
+void gs_program_print(const gs_program *p, FILE *out)
+{
+    for (uint32_t i = 0; i < p->arrays; i++)
+        fprintf(out, "array %s %s[%u]%s\n", p->array[i].name, gs_dtype_name(p->array[i].dtype), p->array[i].width,
+                p->array[i].store_id >= 0 ? " (store)" : "");
+    for (uint32_t i = 0; i < p->params; i++) {
+        if (p->param[i].dims == 2)
+            fprintf(out, "param %s[%u, %u]\n", p->param[i].name, p->param[i].rows, p->param[i].cols);
+        else
+            fprintf(out, "param %s[%u]\n", p->param[i].name, p->param[i].cols);
+    }
+    for (uint32_t i = 0; i < p->passes; i++) {
+        fprintf(out, "pass %s\n", p->pass[i].name);
+        for (uint32_t s = 0; s < p->pass[i].stages; s++)
+            print_stage(p, p->pass[i].first_stage + s, out);
+    }
+    if (p->logits != GS_NONE)
+        fprintf(out, "logits %s\n", array_name(p, p->logits));
+}

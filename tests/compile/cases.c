@@ -1,0 +1,132 @@
+#include "cases.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/philox.h"
+
+static uint32_t draw(uint64_t seed, uint32_t i, uint32_t stream)
+{
+    const uint32_t counter[4] = {i, stream, 0, 0};
+    uint32_t key[2], word[4];
+    gs_random_key(key, seed, GS_RANDOM_GENERATE);
+    gs_philox4x32(word, counter, key);
+    return word[0];
+}
+
+test_graph *graph_new(uint32_t n, uint32_t m, uint32_t features, uint32_t classes, bool self_loops, uint64_t seed)
+{
+    test_graph *g = calloc(1, sizeof(*g));
+    uint32_t *src = calloc(m, sizeof(*src)), *dst = calloc(m, sizeof(*dst));
+    double *a[ID_COUNT];
+
+    for (int k = 0; k < ID_COUNT; k++)
+        g->store[k] = a[k] = calloc((size_t)n * (k == ID_FEATURES ? features : 1), sizeof(double));
+    for (uint32_t e = 0; e < m; e++) {
+        src[e] = draw(seed, e, 0) % (n - 2); /* the last two vertices are isolated */
+        dst[e] = draw(seed, e, 1) % (n - 2);
+        if (e % 7 == 3) { /* doubled edge */
+            src[e] = src[e - 1];
+            dst[e] = dst[e - 1];
+        }
+        if (self_loops && e % 5 == 0) /* every tenth of them twice */
+            dst[e] = src[e] = (e % 10 == 0 && e > 0) ? src[e - 5] : src[e];
+        if (!self_loops && src[e] == dst[e])
+            dst[e] = (dst[e] + 1) % (n - 2);
+        a[ID_IN_DEGREE][dst[e]] += 1;
+        a[ID_LOOPS][dst[e]] += src[e] == dst[e];
+    }
+    for (uint32_t v = 0; v < n; v++) {
+        a[ID_LABELS][v] = draw(seed, v, 2) % classes;
+        a[ID_SPLIT][v] = draw(seed, v, 3) % 4;
+        a[ID_INPUT_ID][v] = (v * 7 + 3) % 1009;
+    }
+    for (uint32_t k = 0; k < n * features; k++)
+        a[ID_FEATURES][k] = gs_uniform_f32(draw(seed, k, 4)) - 0.5;
+    g->n = n;
+    g->m = m;
+    g->features = features;
+    g->src = src;
+    g->dst = dst;
+    return g;
+}
+
+void graph_free(test_graph *g)
+{
+    for (int k = 0; k < ID_COUNT; k++)
+        free((void *)(uintptr_t)g->store[k]);
+    free((void *)(uintptr_t)g->src);
+    free((void *)(uintptr_t)g->dst);
+    free(g);
+}
+
+gs_status compile_case(gs_program *p, const test_case *t, const char *pass)
+{
+    const gs_leaf leaves[] = {
+        {"features", ID_FEATURES, t->feature_type, t->in}, {"in_degree", ID_IN_DEGREE, GS_F32, 1},
+        {"loops", ID_LOOPS, GS_F32, 1},                    {"labels", ID_LABELS, GS_I32, 1},
+        {"split", ID_SPLIT, GS_U8, 1},                     {"input_id", ID_INPUT_ID, GS_U32, 1},
+    };
+    const bool train = strcmp(pass, "train") == 0, predict = strcmp(pass, "predict") == 0;
+    const gs_model_config config = {
+        .layers = t->layers, .in_width = t->in, .hidden = t->hidden, .classes = t->classes, .heads = 1,
+        .act = t->act != NULL ? t->act : "relu", .dropout = t->dropout, .input_dropout = t->input_dropout,
+        .training = train, .self_loops = t->self_loops,
+    };
+    const gs_compile_options options = {
+        .pass = pass, .leaf = leaves, .leaves = sizeof(leaves) / sizeof(leaves[0]), .metrics = !predict,
+        .store_logits = predict, .no_move = t->no_move,
+        .edges_per_vertex = t->edges_per_vertex > 0 ? t->edges_per_vertex : 8,
+    };
+    gs_model *m = NULL;
+    gs_ir *ir = NULL;
+    gs_status st = gs_model_open(&m, t->model);
+
+    if (st == GS_OK)
+        st = gs_model_build(&ir, m, &config);
+    if (st == GS_OK && !predict)
+        st = gs_ir_add_loss(ir);
+    if (st == GS_OK && train)
+        st = gs_ir_differentiate(ir);
+    if (st == GS_OK)
+        st = gs_compile(p, ir, &options);
+    gs_ir_free(ir);
+    gs_model_close(m);
+    return st;
+}
+
+double **params_new(const gs_program *p, uint64_t seed)
+{
+    double **param = calloc(p->params + 1, sizeof(*param));
+    for (uint32_t i = 0; i < p->params; i++) {
+        const uint64_t n = gs_param_elements(&p->param[i]);
+        param[i] = calloc(n, sizeof(double));
+        for (uint64_t k = 0; k < n; k++)
+            param[i][k] = gs_uniform_f32(draw(seed, (uint32_t)k, 100 + i)) - 0.5;
+    }
+    return param;
+}
+
+void params_free(const gs_program *p, double **param)
+{
+    for (uint32_t i = 0; i < p->params; i++)
+        free(param[i]);
+    free(param);
+}
+
+uint32_t param_index(const gs_program *p, const char *name)
+{
+    for (uint32_t i = 0; i < p->params; i++)
+        if (strcmp(p->param[i].name, name) == 0)
+            return i;
+    fail_msg("no parameter %s", name);
+    return GS_NONE;
+}
+
+const char *model_text(const char *dir, const char *text)
+{
+    static unsigned number;
+    const char *path = gs_test_path(dir, "model%u.gnn", number++);
+    gs_test_write_file(path, text, strlen(text));
+    return path;
+}

@@ -1,0 +1,244 @@
+/* interp.c - see interp.h. Any misuse of the program's data is an assertion here. */
+#include "interp.h"
+
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/philox.h"
+#include "support/support.h"
+
+typedef struct frame {
+    interp *x;
+    const gs_stage *s;
+    double **reg; /* [regs] of [n * width] */
+} frame;
+
+static double *zeros(size_t count)
+{
+    double *p = calloc(count > 0 ? count : 1, sizeof(*p));
+    assert_non_null(p);
+    return p;
+}
+
+void interp_open(interp *x, const gs_program *p, const test_graph *g, double **param)
+{
+    memset(x, 0, sizeof(*x));
+    x->p = p;
+    x->g = g;
+    x->param = param;
+    x->loss_scale = 1.0;
+    x->grad = calloc(p->params + 1, sizeof(*x->grad));
+    x->array = calloc(p->arrays + 1, sizeof(*x->array));
+    for (uint32_t i = 0; i < p->params; i++)
+        x->grad[i] = zeros((size_t)p->param[i].rows * p->param[i].cols);
+    for (uint32_t i = 0; i < p->arrays; i++)
+        x->array[i] = zeros((size_t)g->n * p->array[i].width);
+}
+
+void interp_close(interp *x)
+{
+    for (uint32_t i = 0; i < x->p->params; i++)
+        free(x->grad[i]);
+    for (uint32_t i = 0; i < x->p->arrays; i++)
+        free(x->array[i]);
+    free(x->grad);
+    free(x->array);
+}
+
+/* Element (row, c) of an operand under broadcasting. */
+static double element(const frame *f, const gs_operand *o, uint32_t row, uint32_t c)
+{
+    uint32_t width;
+    switch (o->kind) {
+    case GS_FROM_REG:
+        width = f->s->reg[o->index].width;
+        return f->reg[o->index][(size_t)row * width + (width == 1 ? 0 : c)];
+    case GS_FROM_PARAM:
+        return f->x->param[o->index][f->x->p->param[o->index].cols == 1 ? 0 : c];
+    case GS_FROM_CONST:
+        return (double)o->value;
+    default:
+        fail_msg("operand missing");
+        return 0;
+    }
+}
+
+static double dropped(const frame *f, const gs_instr *i, double v, uint32_t row, uint32_t c)
+{
+    const uint32_t id = (uint32_t)element(f, &i->b, row, 0);
+    const uint32_t counter[4] = {id, c / 4, i->site, f->x->epoch};
+    uint32_t key[2], word[4];
+    gs_random_key(key, f->x->seed, GS_RANDOM_DROPOUT);
+    gs_philox4x32(word, counter, key);
+    return gs_uniform_f32(word[c % 4]) >= i->alpha ? v / (1.0 - (double)i->alpha) : 0.0;
+}
+
+static double elementwise(const frame *f, const gs_instr *i, uint32_t row, uint32_t c)
+{
+    const double a = element(f, &i->a, row, c);
+    const double b = gs_op_inputs(i->op) == 2 ? element(f, &i->b, row, c) : 0.0;
+    const double alpha = (double)i->alpha;
+    double s = 0.0;
+
+    switch (i->op) {
+    case GS_OP_ADD: return a + b;
+    case GS_OP_SUB: return a - b;
+    case GS_OP_MUL: return a * b;
+    case GS_OP_DIV: return a / b;
+    case GS_OP_MAX: return a > b ? a : b;
+    case GS_OP_NEG: return -a;
+    case GS_OP_EXP: return exp(a);
+    case GS_OP_LOG: return log(a);
+    case GS_OP_SQRT: return sqrt(a);
+    case GS_OP_RSQRT: return 1.0 / sqrt(a);
+    case GS_OP_SIGMOID: return 1.0 / (1.0 + exp(-a));
+    case GS_OP_TANH: return tanh(a);
+    case GS_OP_RELU: return a > 0 ? a : 0;
+    case GS_OP_LEAKY_RELU: return a > 0 ? a : alpha * a;
+    case GS_OP_ELU: return a > 0 ? a : alpha * (exp(a) - 1);
+    case GS_OP_STEP: return a > 0 ? 1 : 0;
+    case GS_OP_CAST: return a;
+    case GS_OP_DROPOUT: return dropped(f, i, a, row, c);
+    case GS_OP_ROWSUM:
+        for (uint32_t k = 0; k < f->s->reg[i->a.index].width; k++)
+            s += element(f, &i->a, row, k);
+        return s;
+    default:
+        fail_msg("not elementwise: %s", gs_op_name(i->op));
+        return 0;
+    }
+}
+
+static void matmul(const frame *f, const gs_instr *i, double *dst, uint32_t width)
+{
+    const gs_param *w = &f->x->p->param[i->b.index];
+    const double *v = f->x->param[i->b.index];
+    const uint32_t inner = f->s->reg[i->a.index].width;
+    for (uint32_t r = 0; r < f->x->g->n; r++)
+        for (uint32_t c = 0; c < width; c++)
+            for (uint32_t k = 0; k < inner; k++)
+                dst[(size_t)r * width + c] += f->reg[i->a.index][(size_t)r * inner + k] *
+                                              (i->op == GS_OP_MATMUL_T ? v[(size_t)c * w->cols + k] : v[(size_t)k * w->cols + c]);
+}
+
+static void reduce(const frame *f, const gs_instr *i)
+{
+    const gs_param *w = &f->x->p->param[i->dst];
+    double *grad = f->x->grad[i->dst];
+    for (uint32_t r = 0; r < f->x->g->n; r++)
+        for (uint32_t a = 0; a < w->rows; a++)
+            for (uint32_t b = 0; b < w->cols; b++)
+                grad[(size_t)a * w->cols + b] += i->op == GS_OP_OUTER
+                                                     ? element(f, &i->a, r, a) * element(f, &i->b, r, b)
+                                                     : element(f, &i->a, r, b);
+}
+
+static void loss_row(frame *f, const gs_instr *i, uint32_t r, double *dst)
+{
+    const uint32_t classes = f->s->reg[i->a.index].width;
+    const double *z = f->reg[i->a.index] + (size_t)r * classes;
+    const int label = (int)f->reg[i->b.index][r], split = (int)f->reg[i->c.index][r];
+    double top = -INFINITY, sum = 0;
+    uint32_t best = 0;
+
+    for (uint32_t c = 0; c < classes; c++)
+        if (z[c] > top) {
+            top = z[c];
+            best = c;
+        }
+    for (uint32_t c = 0; c < classes; c++)
+        sum += exp(z[c] - top);
+    if (split != 0 && label >= 0) {
+        f->x->rows[split]++;
+        f->x->correct[split] += best == (uint32_t)label;
+    }
+    if (split != 1 || label < 0)
+        return;
+    f->x->loss_sum += log(sum) - (z[label] - top);
+    for (uint32_t c = 0; dst != NULL && c < classes; c++)
+        dst[c] = (exp(z[c] - top) / sum - (c == (uint32_t)label)) * f->x->loss_scale;
+}
+
+static void run_instr(frame *f, const gs_instr *i)
+{
+    const uint32_t n = f->x->g->n;
+    const uint32_t width = i->dst != GS_NONE && gs_op_classof(i->op) != GS_CLASS_REDUCE ? f->s->reg[i->dst].width : 0;
+
+    switch (gs_op_classof(i->op)) {
+    case GS_CLASS_ELEMENTWISE:
+        for (uint32_t r = 0; r < n; r++)
+            for (uint32_t c = 0; c < width; c++)
+                f->reg[i->dst][(size_t)r * width + c] = elementwise(f, i, r, c);
+        return;
+    case GS_CLASS_MATMUL:
+        matmul(f, i, f->reg[i->dst], width);
+        return;
+    case GS_CLASS_REDUCE:
+        reduce(f, i);
+        return;
+    case GS_CLASS_LOSS:
+        for (uint32_t r = 0; r < n; r++)
+            loss_row(f, i, r, i->op == GS_OP_XENT_GRAD ? f->reg[i->dst] + (size_t)r * width : NULL);
+        return;
+    default:
+        fail_msg("no instruction: %s", gs_op_name(i->op));
+    }
+}
+
+static void run_sum(frame *f, const gs_sum *m)
+{
+    const test_graph *g = f->x->g;
+    const uint32_t w = f->s->reg[m->reg].width;
+    const double *rows = f->x->array[m->array];
+    double *acc = f->reg[m->reg];
+
+    for (size_t k = 0; m->self && k < (size_t)g->n * w; k++)
+        acc[k] = rows[k];
+    for (uint32_t e = 0; e < g->m; e++) {
+        const uint32_t target = f->s->direction == 0 ? g->dst[e] : g->src[e];
+        const uint32_t other = f->s->direction == 0 ? g->src[e] : g->dst[e];
+        for (uint32_t c = 0; c < w; c++)
+            acc[(size_t)target * w + c] += rows[(size_t)other * w + c];
+    }
+}
+
+static void run_stage(interp *x, const gs_stage *s)
+{
+    frame f = {x, s, calloc(s->regs + 1, sizeof(double *))};
+    const size_t n = x->g->n;
+
+    for (uint32_t r = 0; r < s->regs; r++) {
+        f.reg[r] = zeros(n * s->reg[r].width);
+        if (s->reg[r].kind == GS_REG_LOAD)
+            memcpy(f.reg[r], x->array[s->reg[r].array], n * s->reg[r].width * sizeof(double));
+    }
+    for (uint32_t i = 0; i < s->sums; i++)
+        run_sum(&f, &s->sum[i]);
+    for (uint32_t i = 0; i < s->instrs; i++)
+        run_instr(&f, &s->instr[i]);
+    for (uint32_t r = 0; r < s->regs; r++) {
+        if (s->reg[r].kind == GS_REG_TEMP && s->reg[r].array != GS_NONE)
+            memcpy(x->array[s->reg[r].array], f.reg[r], n * s->reg[r].width * sizeof(double));
+        free(f.reg[r]);
+    }
+    free(f.reg);
+}
+
+void interp_run(interp *x, uint32_t pass)
+{
+    const gs_pass *q = &x->p->pass[pass];
+
+    x->loss_sum = 0;
+    memset(x->rows, 0, sizeof(x->rows));
+    memset(x->correct, 0, sizeof(x->correct));
+    for (uint32_t i = 0; i < x->p->params; i++)
+        memset(x->grad[i], 0, (size_t)x->p->param[i].rows * x->p->param[i].cols * sizeof(double));
+    for (uint32_t i = 0; i < x->p->arrays; i++) {
+        const gs_array *a = &x->p->array[i];
+        for (size_t k = 0; k < (size_t)x->g->n * a->width; k++)
+            x->array[i][k] = a->store_id >= 0 ? x->g->store[a->store_id][k] : NAN; /* unwritten rows show */
+    }
+    for (uint32_t k = 0; k < q->stages; k++)
+        run_stage(x, &x->p->stage[q->first_stage + k]);
+}
