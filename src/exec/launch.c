@@ -24,16 +24,15 @@ static gs_status view_chunk(gs_exec *e, const gs_task *t, const gs_stage *s, gs_
     const bool first = !e->chunk_seen[d][index];
     gs_status st = GS_OK;
 
-    if (first && t->chunk.region == GS_REGION_RESIDENT)
-        st = gs_exec__check_chunk(e, d, t->target, t->operand, gs_exec__at(e, t->chunk), t->chunk_bytes);
-    if (st == GS_OK)
-        st = gs_chunk_view_make(view, gs_exec__at(e, t->chunk), t->chunk_bytes, &expect, first || !e->verify);
-    if (st == GS_OK)
-        e->chunk_seen[d][index] = 1;
-    else if (t->chunk.region != GS_REGION_RESIDENT || !first)
-        st = gs_fail(st, "%s: chunk (%u, %u): %s", e->file[GS_FILE_EDGES(e->program, d)].path, t->target,
-                     t->operand, gs_last_error());
-    return st;
+    if (first && t->chunk.region == GS_REGION_RESIDENT &&
+        (st = gs_exec__check_chunk(e, d, t->target, t->operand, gs_exec__at(e, t->chunk), t->chunk_bytes)) != GS_OK)
+        return st;
+    st = gs_chunk_view_make(view, gs_exec__at(e, t->chunk), t->chunk_bytes, &expect, first || !e->verify);
+    if (st != GS_OK)
+        return gs_fail(st, "%s: chunk (%u, %u): %s", e->file[GS_FILE_EDGES(e->program, d)].path, t->target,
+                       t->operand, gs_last_error());
+    e->chunk_seen[d][index] = 1;
+    return GS_OK;
 }
 
 static gs_status launch_edges(gs_exec *e, const gs_task *t)

@@ -10,7 +10,7 @@
 #include "support/support.h"
 #include "tiny_run.h"
 
-#define SMALL_HOST (800 * GS_KIB)
+#define SMALL_HOST (420 * GS_KIB)
 #define SMALL_DEVICE (100 * GS_KIB)
 
 static struct tiny tiny;
