@@ -273,8 +273,10 @@ void tiny_contents_free(gs_store_contents *c)
 void tiny_write(const char *dir, const tiny_graph *g)
 {
     gs_store_contents c;
-    tiny_write_files(&c, dir, g);
-    gs_assert_ok(gs_store_finish(dir, &c));
+    char kept[512]; /* `dir` may be one of gs_test_path()'s buffers, which come round again */
+    snprintf(kept, sizeof(kept), "%s", dir);
+    tiny_write_files(&c, kept, g);
+    gs_assert_ok(gs_store_finish(kept, &c));
     tiny_contents_free(&c);
 }
 
