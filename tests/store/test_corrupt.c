@@ -32,11 +32,11 @@ static void must_fail(gs_status st, const char *name, size_t at)
 }
 
 /* All bytes of tables and of the first part of each block; of the rest, which is
- * padding in these small stores, one in 61. */
+ * padding in these small stores, one in 257. */
 static size_t next_byte(const char *name, size_t k)
 {
     const size_t last = gs_align_down(k, GS_BLOCK_BYTES) + GS_BLOCK_BYTES - 1;
-    return is_table(name) || k - (last - (GS_BLOCK_BYTES - 1)) < 160 || k == last ? k + 1 : GS_MIN(k + 61, last);
+    return is_table(name) || k - (last - (GS_BLOCK_BYTES - 1)) < 128 || k == last ? k + 1 : GS_MIN(k + 257, last);
 }
 
 /* Changes bytes in turn, in place; a different bit each time. */

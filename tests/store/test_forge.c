@@ -144,12 +144,12 @@ static void test_store__forged_chunk_tables_are_refused(void **state)
             if (at % 48 < 16 || checksum) /* counts may be possible for the chunk, but not for the whole */
                 snprintf(chunk, sizeof(chunk), "chunk (%zu, %zu)", at / 48 % 4 / 2, at / 48 % 2);
             const uint64_t live = gs_alloc_live_bytes();
-            gs_store *s = NULL;
-            const gs_status opened = gs_store_open(&s, dir);
-            assert_int_equal(opened, checksum && !empty ? GS_OK : GS_EFORMAT);
-            gs_store_close(s);
-            gs_assert_fails(tiny_open_and_verify(dir), GS_EFORMAT, checksum && !empty ? "checksum mismatch" : "chunks.bin");
-            gs_assert_fails(tiny_open_and_verify(dir), GS_EFORMAT, chunk);
+            const gs_status st = tiny_open_and_verify(dir);
+            /* Only the verifier can tell a wrong checksum of a chunk; it names the edge file then. */
+            const char *file = checksum && !empty ? ".bin: chunk" : "chunks.bin: chunk";
+            if (st != GS_EFORMAT || strstr(gs_last_error(), file) == NULL || strstr(gs_last_error(), chunk) == NULL)
+                fail_msg("byte %zu = %llx: %s: \"%s\"", at, (unsigned long long)values[k], gs_status_text(st),
+                         gs_last_error());
             assert_int_equal(gs_alloc_live_bytes(), live);
             tiny_replace(dir, "chunks.bin", table, bytes);
             tiny_replace(dir, "manifest.json", manifest, manifest_bytes);
@@ -222,23 +222,48 @@ static const patch patches[] = {
     {&tiny_rich, "edges.dest.bin", 112, 4, 0x40000000, "(0, 0) by source hold different edges"},
 };
 
+typedef struct saved_file {
+    const char *name;
+    unsigned char *data;
+    size_t bytes;
+} saved_file;
+
+/* One forgery in a whole store, which is whole again afterwards. */
+static void refuse_patch(const char *dir, const patch *p)
+{
+    saved_file saved[] = {{.name = p->file}, {.name = "chunks.bin"}, {.name = "sums.bin"}, {.name = "manifest.json"}};
+    gs_store *s = NULL;
+    for (size_t k = 0; k < GS_ARRAY_LEN(saved); k++)
+        saved[k].data = tiny_read(dir, saved[k].name, &saved[k].bytes);
+    tiny_forge(dir, p->file, p->offset, &p->value, p->bytes);
+    gs_assert_ok(gs_store_open(&s, dir)); /* no table is wrong */
+    const gs_status st = gs_store_verify(s, GS_MIB);
+    if (st != GS_EFORMAT || strstr(gs_last_error(), p->text) == NULL || strncmp(gs_last_error(), dir, strlen(dir)) != 0)
+        fail_msg("%s at %zu: %s: \"%s\" instead of \"%s\"", p->file, p->offset, gs_status_text(st), gs_last_error(),
+                 p->text);
+    gs_store_close(s);
+    for (size_t k = 0; k < GS_ARRAY_LEN(saved); k++) {
+        tiny_replace(dir, saved[k].name, saved[k].data, saved[k].bytes);
+        free(saved[k].data);
+    }
+}
+
 static void test_verify__forged_contents_are_refused(void **state)
 {
-    for (size_t k = 0; k < GS_ARRAY_LEN(patches); k++) {
-        const patch *p = &patches[k];
-        char dir[4096];
-        gs_store *s = NULL;
-        snprintf(dir, sizeof(dir), "%s/%zu", (char *)*state, k);
-        tiny_write(dir, p->graph);
-        tiny_forge(dir, p->file, p->offset, &p->value, p->bytes);
-        gs_assert_ok(gs_store_open(&s, dir)); /* no table is wrong */
-        const gs_status st = gs_store_verify(s, GS_MIB);
-        if (st != GS_EFORMAT || strstr(gs_last_error(), p->text) == NULL ||
-            strncmp(gs_last_error(), dir, strlen(dir)) != 0)
-            fail_msg("%s at %zu: %s: \"%s\" instead of \"%s\"", p->file, p->offset, gs_status_text(st), gs_last_error(),
-                     p->text);
-        gs_store_close(s);
+    static const tiny_graph *const graphs[] = {&tiny_plain, &tiny_symmetric, &tiny_rich};
+    size_t done = 0;
+    for (size_t g = 0; g < GS_ARRAY_LEN(graphs); g++) {
+        char dir[512];
+        snprintf(dir, sizeof(dir), "%s/%zu", (char *)*state, g);
+        tiny_write(dir, graphs[g]);
+        for (size_t k = 0; k < GS_ARRAY_LEN(patches); k++)
+            if (patches[k].graph == graphs[g]) {
+                refuse_patch(dir, &patches[k]);
+                done++;
+            }
+        gs_assert_ok(tiny_open_and_verify(dir));
     }
+    assert_int_equal(done, GS_ARRAY_LEN(patches));
 }
 
 #define TEST(f) cmocka_unit_test_setup_teardown(f, gs_test_temp_setup, gs_test_temp_teardown)
