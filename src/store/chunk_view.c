@@ -73,7 +73,8 @@ static void view_fill(gs_chunk_view *v, const void *data, const chunk_header *h,
     };
 }
 
-void gs_chunk_layout(gs_chunk_view *out, void *data, const gs_chunk_expect *counts, uint32_t type_bytes, bool weights)
+void gs_chunk_layout(gs_chunk_view *out, void *data, const gs_chunk_expect *counts, uint32_t type_bytes,
+                     bool weights)
 {
     const chunk_header h = {
         .magic = {'G', 'S', 'C', 'H'},
@@ -101,8 +102,8 @@ static gs_status header_check(const chunk_header *h, const gs_chunk_expect *expe
     if (h->edges != expect->edges || h->targets != expect->targets || h->operands != expect->operands)
         return gs_fail(GS_EFORMAT,
                        "its header counts %llu edges, %u targets, %u operands, the chunk table %llu, %u, %u",
-                       (unsigned long long)h->edges, h->targets, h->operands, (unsigned long long)expect->edges,
-                       expect->targets, expect->operands);
+                       (unsigned long long)h->edges, h->targets, h->operands,
+                       (unsigned long long)expect->edges, expect->targets, expect->operands);
     if (h->edges == 0 || h->targets == 0 || h->targets > h->edges || h->targets > expect->target_rows ||
         h->operands == 0 || h->operands > h->edges || h->operands > expect->operand_rows)
         return gs_fail(GS_EFORMAT, "%llu edges cannot have %u targets of %u rows and %u operands of %u rows",
@@ -126,8 +127,8 @@ static gs_status starts_check(const gs_chunk_view *v)
 
 /* Rows strictly ascending and below `limit`. With `width` a constant the loop
  * becomes a vector loop. */
-static inline __attribute__((always_inline)) gs_status rows_check(const void *rows, uint32_t count, uint32_t limit,
-                                                                  uint32_t width, const char *what)
+static inline __attribute__((always_inline)) gs_status
+rows_check(const void *rows, uint32_t count, uint32_t limit, uint32_t width, const char *what)
 {
     uint32_t bad = 0;
     for (uint32_t k = 1; k < count; k++)
@@ -141,8 +142,8 @@ static inline __attribute__((always_inline)) gs_status rows_check(const void *ro
 }
 
 /* Every index below `limit`. */
-static inline __attribute__((always_inline)) gs_status index_range_check(const gs_chunk_view *v, uint32_t limit,
-                                                                         uint32_t width)
+static inline __attribute__((always_inline)) gs_status index_range_check(const gs_chunk_view *v,
+                                                                         uint32_t limit, uint32_t width)
 {
     uint32_t most = 0;
     for (uint64_t k = 0; k < v->edges; k++) {
@@ -155,9 +156,11 @@ static inline __attribute__((always_inline)) gs_status index_range_check(const g
 }
 
 /* Does edge k come before edge k - 1 in the order (type, operand)? */
-static inline __attribute__((always_inline)) uint32_t descends(const gs_chunk_view *v, uint32_t width, uint64_t k)
+static inline __attribute__((always_inline)) uint32_t descends(const gs_chunk_view *v, uint32_t width,
+                                                               uint64_t k)
 {
-    const uint32_t row = gs_chunk__index(v->index, width, k), before = gs_chunk__index(v->index, width, k - 1);
+    const uint32_t row = gs_chunk__index(v->index, width, k),
+                   before = gs_chunk__index(v->index, width, k - 1);
     if (v->type == NULL)
         return row < before;
     const uint32_t type = gs_chunk__type(v, k), type_before = gs_chunk__type(v, k - 1);
@@ -179,8 +182,8 @@ static inline __attribute__((always_inline)) gs_status order_check(const gs_chun
     return GS_OK;
 }
 
-static inline __attribute__((always_inline)) gs_status deep_check(const gs_chunk_view *v, const gs_chunk_expect *expect,
-                                                                  uint32_t width)
+static inline __attribute__((always_inline)) gs_status
+deep_check(const gs_chunk_view *v, const gs_chunk_expect *expect, uint32_t width)
 {
     gs_status st;
     if ((st = rows_check(v->target, v->targets, expect->target_rows, width, "targets")) != GS_OK ||
@@ -190,8 +193,8 @@ static inline __attribute__((always_inline)) gs_status deep_check(const gs_chunk
     return order_check(v, width);
 }
 
-gs_status gs_chunk_view_make(gs_chunk_view *out, const void *data, uint64_t length, const gs_chunk_expect *expect,
-                             bool deep)
+gs_status gs_chunk_view_make(gs_chunk_view *out, const void *data, uint64_t length,
+                             const gs_chunk_expect *expect, bool deep)
 {
     chunk_header h;
     chunk_sections s;
@@ -204,7 +207,8 @@ gs_status gs_chunk_view_make(gs_chunk_view *out, const void *data, uint64_t leng
     memcpy(&h, data, sizeof(h));
     if ((st = header_check(&h, expect)) != GS_OK)
         return st;
-    if (!sections_of(&s, h.edges, h.targets, h.operands, h.index_bytes, h.type_bytes, h.weights) || s.end > length)
+    if (!sections_of(&s, h.edges, h.targets, h.operands, h.index_bytes, h.type_bytes, h.weights) ||
+        s.end > length)
         return gs_fail(GS_EFORMAT, "%llu bytes are too short for %llu edges", (unsigned long long)length,
                        (unsigned long long)h.edges);
     view_fill(&v, data, &h, &s);
@@ -234,5 +238,6 @@ bool gs_chunk__padding_is_zero(const gs_chunk_view *v, const void *data, uint64_
            zero_between(data, s.start + ((uint64_t)v->targets + 1) * sizeof(uint32_t), s.index) &&
            zero_between(data, s.index + v->edges * ix, s.operand) &&
            zero_between(data, s.operand + v->operands * ix, s.type) &&
-           zero_between(data, s.type + v->edges * v->type_bytes, s.weight) && zero_between(data, s.end, length);
+           zero_between(data, s.type + v->edges * v->type_bytes, s.weight) &&
+           zero_between(data, s.end, length);
 }

@@ -59,7 +59,9 @@ uint64_t gs_chunk_bytes(uint64_t edges, uint32_t targets, uint32_t operands, uin
  * counts equal `expect`, and `starts` is monotone from 0 to edges. With
  * `deep` every index is checked against its interval as well: needed once for
  * bytes whose checksum was not verified. GS_EFORMAT with a text that names what
- * is wrong (the caller adds which chunk). Never reads outside the bytes. */
+ * is wrong (the caller adds which chunk). Never reads outside the bytes. Whether there are
+ * types and weights is what the chunk's own header says: compare out->type_bytes and
+ * out->weight with the chunk table before following them. */
 gs_status gs_chunk_view_make(gs_chunk_view *out, const void *data, uint64_t length,
                              const gs_chunk_expect *expect, bool deep);
 

@@ -15,7 +15,7 @@
 #include "store/store_internal.h"
 
 #define HEX_DIGITS 16u
-#define TAIL "\"\n}\n"
+#define TAIL       "\"\n}\n"
 #define TAIL_BYTES (sizeof(TAIL) - 1)
 #define SEAL_BYTES (HEX_DIGITS + TAIL_BYTES)
 
@@ -90,7 +90,8 @@ static uint64_t take_number(reader *r, const char *key, uint64_t least, uint64_t
     if (!cJSON_IsNumber(item))
         r->st = gs_fail(GS_EFORMAT, "%s: \"%s%s\" is not a number" GS_STORE_DAMAGED, r->path, r->where, key);
     else if (v = item->valuedouble, !(v >= (double)least && v <= (double)most) || v != floor(v))
-        r->st = gs_fail(GS_EFORMAT, "%s: \"%s%s\" is %.17g, not a whole number from %llu to %llu" GS_STORE_DAMAGED,
+        r->st = gs_fail(GS_EFORMAT,
+                        "%s: \"%s%s\" is %.17g, not a whole number from %llu to %llu" GS_STORE_DAMAGED,
                         r->path, r->where, key, v, (unsigned long long)least, (unsigned long long)most);
     cJSON_Delete(item);
     return r->st == GS_OK ? (uint64_t)v : 0;
@@ -103,7 +104,8 @@ static bool take_bool(reader *r, const char *key)
         return false;
     const bool v = cJSON_IsTrue(item);
     if (!cJSON_IsBool(item))
-        r->st = gs_fail(GS_EFORMAT, "%s: \"%s%s\" is neither true nor false" GS_STORE_DAMAGED, r->path, r->where, key);
+        r->st = gs_fail(GS_EFORMAT, "%s: \"%s%s\" is neither true nor false" GS_STORE_DAMAGED, r->path,
+                        r->where, key);
     cJSON_Delete(item);
     return v;
 }
@@ -116,8 +118,8 @@ static void take_string(reader *r, const char *key, char *out, size_t cap)
     if (item == NULL)
         return;
     if (!cJSON_IsString(item) || strlen(item->valuestring) >= cap)
-        r->st = gs_fail(GS_EFORMAT, "%s: \"%s%s\" is not a string of fewer than %zu bytes" GS_STORE_DAMAGED, r->path,
-                        r->where, key, cap);
+        r->st = gs_fail(GS_EFORMAT, "%s: \"%s%s\" is not a string of fewer than %zu bytes" GS_STORE_DAMAGED,
+                        r->path, r->where, key, cap);
     else
         memcpy(out, item->valuestring, strlen(item->valuestring) + 1);
     cJSON_Delete(item);
@@ -129,8 +131,8 @@ static uint64_t take_hex(reader *r, const char *key)
     uint64_t v = 0;
     take_string(r, key, text, sizeof(text));
     if (r->st == GS_OK && (strlen(text) != HEX_DIGITS || !hex_parse(&v, text)))
-        r->st = gs_fail(GS_EFORMAT, "%s: \"%s%s\" is not 16 lower-case hex digits" GS_STORE_DAMAGED, r->path, r->where,
-                        key);
+        r->st = gs_fail(GS_EFORMAT, "%s: \"%s%s\" is not 16 lower-case hex digits" GS_STORE_DAMAGED, r->path,
+                        r->where, key);
     return v;
 }
 
@@ -140,15 +142,16 @@ static gs_dtype take_dtype(reader *r, const char *key)
     gs_dtype t = GS_F32;
     take_string(r, key, text, sizeof(text));
     if (r->st == GS_OK && !gs_dtype_parse(&t, text))
-        r->st = gs_fail(GS_EFORMAT, "%s: \"%s%s\" is no element type" GS_STORE_DAMAGED, r->path, r->where, key);
+        r->st =
+            gs_fail(GS_EFORMAT, "%s: \"%s%s\" is no element type" GS_STORE_DAMAGED, r->path, r->where, key);
     return t;
 }
 
 static void expect_empty(reader *r)
 {
     if (r->st == GS_OK && r->object->child != NULL)
-        r->st = gs_fail(GS_EFORMAT, "%s: \"%s%s\" is unknown or there twice" GS_STORE_DAMAGED, r->path, r->where,
-                        r->object->child->string ? r->object->child->string : "");
+        r->st = gs_fail(GS_EFORMAT, "%s: \"%s%s\" is unknown or there twice" GS_STORE_DAMAGED, r->path,
+                        r->where, r->object->child->string ? r->object->child->string : "");
 }
 
 /* An object inside the object, detached; the caller deletes it. */
@@ -196,11 +199,14 @@ static void read_identity(reader *r)
     char format[32];
     take_string(r, "format", format, sizeof(format));
     if (r->st == GS_OK && strcmp(format, GS_MANIFEST_FORMAT) != 0)
-        r->st = gs_fail(GS_EFORMAT, "%s: \"format\" is not \"" GS_MANIFEST_FORMAT "\", so this is no store", r->path);
+        r->st = gs_fail(GS_EFORMAT, "%s: \"format\" is not \"" GS_MANIFEST_FORMAT "\", so this is no store",
+                        r->path);
     const uint64_t version = take_number(r, "version", 0, GS_MAX_COUNT);
     if (r->st == GS_OK && version != GS_STORE_VERSION)
-        r->st = gs_fail(GS_EFORMAT, "%s: store version %llu, but this program reads version %d; partition the input again",
-                        r->path, (unsigned long long)version, GS_STORE_VERSION);
+        r->st =
+            gs_fail(GS_EFORMAT,
+                    "%s: store version %llu, but this program reads version %d; partition the input again",
+                    r->path, (unsigned long long)version, GS_STORE_VERSION);
 }
 
 static void read_fields(reader *r, gs_manifest *m)
@@ -262,14 +268,15 @@ static const char *array_fault(const gs_manifest *m)
     const struct gs_manifest_array *a = m->array;
     const gs_store_info *i = &m->info;
     static const gs_dtype type[GS_ARRAY_COUNT] = {
-        [GS_ARRAY_LABELS] = GS_I32,    [GS_ARRAY_SPLIT] = GS_U8,  [GS_ARRAY_IN_DEGREE] = GS_F32,
+        [GS_ARRAY_LABELS] = GS_I32,     [GS_ARRAY_SPLIT] = GS_U8,  [GS_ARRAY_IN_DEGREE] = GS_F32,
         [GS_ARRAY_OUT_DEGREE] = GS_F32, [GS_ARRAY_LOOPS] = GS_F32, [GS_ARRAY_INPUT_ID] = GS_U32,
     };
     if (i->feature_type != GS_F32 && i->feature_type != GS_BF16 && i->feature_type != GS_F16)
         return "\"feature_type\" is not f32, bf16 or f16";
     if (a[GS_ARRAY_FEATURES].present != (i->features > 0))
         return "\"features\" and the array of features disagree";
-    if (i->features > 0 && (a[GS_ARRAY_FEATURES].width != i->features || a[GS_ARRAY_FEATURES].dtype != i->feature_type))
+    if (i->features > 0 &&
+        (a[GS_ARRAY_FEATURES].width != i->features || a[GS_ARRAY_FEATURES].dtype != i->feature_type))
         return "\"features\" and the array of features disagree";
     for (unsigned id = GS_ARRAY_FEATURES + 1; id < GS_ARRAY_COUNT; id++)
         if (a[id].present && (a[id].dtype != type[id] || a[id].width != 1))
@@ -285,6 +292,14 @@ static const char *array_fault(const gs_manifest *m)
     return NULL;
 }
 
+/* The narrowest type that numbers them all. */
+static uint32_t type_bytes_of(uint32_t edge_types)
+{
+    if (edge_types == 0)
+        return 0;
+    return edge_types <= 256 ? 1 : 2;
+}
+
 static const char *number_fault(const gs_manifest *m)
 {
     const gs_store_info *i = &m->info;
@@ -293,7 +308,8 @@ static const char *number_fault(const gs_manifest *m)
     if (i->vertices == 0 || i->vertices > GS_MAX_VERTICES || i->edges > GS_MAX_COUNT)
         return "the number of vertices or edges is out of range";
     if (p == 0 || p > GS_MAX_PARTS || r == 0 || p * r < i->vertices || (p - 1) * r >= i->vertices)
-        return "\"parts\" intervals of \"interval_rows\" do not cut \"vertices\" with a last one that is not empty";
+        return "\"parts\" intervals of \"interval_rows\" do not cut \"vertices\" with a last one that is not "
+               "empty";
     if (i->self_loops > i->edges || i->max_in_degree > i->edges || i->max_out_degree > i->edges)
         return "\"self_loops\" or a greatest degree is above \"edges\"";
     if (i->train + i->valid + i->test > i->vertices)
@@ -302,7 +318,7 @@ static const char *number_fault(const gs_manifest *m)
         return "edges are shared by both directions, but the graph is not symmetric";
     if (m->shared && m->edge_bytes[GS_BY_SOURCE] != 0)
         return "edges are shared by both directions, but there are bytes by source";
-    if (i->edge_types > GS_MAX_EDGE_TYPES || m->type_bytes != (i->edge_types == 0 ? 0u : i->edge_types <= 256 ? 1u : 2u))
+    if (i->edge_types > GS_MAX_EDGE_TYPES || m->type_bytes != type_bytes_of(i->edge_types))
         return "\"type_bytes\" does not fit \"edge_types\"";
     if (i->features > GS_MAX_FEATURES || i->classes > INT32_MAX || (i->features == 0 && i->feature_id != 0))
         return "\"features\", \"feature_id\" or \"classes\" is out of range";
@@ -374,7 +390,8 @@ static bool add_fields(cJSON *root, const gs_manifest *m)
            cJSON_AddBoolToObject(root, "weights", i->weights) != NULL &&
            add_number(root, "edge_types", i->edge_types) && add_number(root, "type_bytes", m->type_bytes) &&
            add_number(root, "max_in_degree", i->max_in_degree) &&
-           add_number(root, "max_out_degree", i->max_out_degree) && add_number(root, "features", i->features) &&
+           add_number(root, "max_out_degree", i->max_out_degree) &&
+           add_number(root, "features", i->features) &&
            cJSON_AddStringToObject(root, "feature_type", gs_dtype_name(i->feature_type)) != NULL &&
            add_hex(root, "feature_id", i->feature_id) && add_number(root, "classes", i->classes) &&
            add_number(root, "train", i->train) && add_number(root, "valid", i->valid) &&
@@ -382,7 +399,8 @@ static bool add_fields(cJSON *root, const gs_manifest *m)
            add_hex(root, "seed", i->seed) && add_arrays(root, m) &&
            add_number(root, "edges_dest_bytes", m->edge_bytes[GS_BY_DEST]) &&
            add_number(root, "edges_source_bytes", m->edge_bytes[GS_BY_SOURCE]) &&
-           add_hex(root, "chunks_checksum", m->chunks_checksum) && add_hex(root, "sums_checksum", m->sums_checksum) &&
+           add_hex(root, "chunks_checksum", m->chunks_checksum) &&
+           add_hex(root, "sums_checksum", m->sums_checksum) &&
            add_hex(root, "checksum", 0); /* last: sealed below */
 }
 

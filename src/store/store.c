@@ -62,7 +62,8 @@ static gs_status load_manifest(gs_manifest *m, const char *dir, uint64_t *manife
     if (path == NULL)
         return gs_fail(GS_ENOMEM, "%s: no memory to open it", dir);
     if (!gs_path_exists(path))
-        st = gs_fail(GS_ENOTFOUND, "%s: no store here (it has no " GS_MANIFEST_NAME "); make one with partition", dir);
+        st = gs_fail(GS_ENOTFOUND,
+                     "%s: no store here (it has no " GS_MANIFEST_NAME "); make one with partition", dir);
     else if ((st = gs_file_read_all(&text, manifest_bytes, path, GS_MANIFEST_LIMIT)) == GS_OK)
         st = gs_manifest__parse(m, text, *manifest_bytes, path);
     gs_free(text);
@@ -91,7 +92,8 @@ static gs_status unpack_table(gs_chunk *chunks, const gs_manifest *m, const char
         if (k % square == square - 1 && (st = gs_store__check_walk(m, d, &walk, path)) != GS_OK)
             return st;
     }
-    return gs_store__check_twins(m, (const gs_chunk *const[2]){chunks, m->shared ? chunks : chunks + square}, path);
+    return gs_store__check_twins(m, (const gs_chunk *const[2]){chunks, m->shared ? chunks : chunks + square},
+                                 path);
 }
 
 static gs_status load_table(gs_store *s, const gs_manifest *m)
@@ -153,8 +155,10 @@ static gs_status load_sums(gs_store *s, const gs_manifest *m)
         next += gs_div_up(array_bytes, GS_SUM_BYTES);
     }
     const gs_array_info *f = &s->array[GS_ARRAY_FEATURES];
-    if (f->present && gs_hash64(f->sums, gs_div_up(f->bytes, GS_SUM_BYTES) * sizeof(uint64_t)) != m->info.feature_id)
-        return gs_fail(GS_EFORMAT, "%s/" GS_MANIFEST_NAME ": \"feature_id\" is not that of sums.bin" GS_STORE_DAMAGED,
+    if (f->present &&
+        gs_hash64(f->sums, gs_div_up(f->bytes, GS_SUM_BYTES) * sizeof(uint64_t)) != m->info.feature_id)
+        return gs_fail(GS_EFORMAT,
+                       "%s/" GS_MANIFEST_NAME ": \"feature_id\" is not that of sums.bin" GS_STORE_DAMAGED,
                        s->dir);
     return GS_OK;
 }
@@ -196,11 +200,26 @@ void gs_store_close(gs_store *s)
     gs_free(s);
 }
 
-const char *gs_store_dir(const gs_store *s) { return s->dir; }
-const gs_store_info *gs_store_get_info(const gs_store *s) { return &s->info; }
-const gs_chunk_table *gs_store_chunks(const gs_store *s) { return &s->table; }
-const gs_array_info *gs_store_array(const gs_store *s, gs_array_id id) { return &s->array[id]; }
-uint64_t gs_store_table_bytes(const gs_store *s) { return s->table_bytes; }
+const char *gs_store_dir(const gs_store *s)
+{
+    return s->dir;
+}
+const gs_store_info *gs_store_get_info(const gs_store *s)
+{
+    return &s->info;
+}
+const gs_chunk_table *gs_store_chunks(const gs_store *s)
+{
+    return &s->table;
+}
+const gs_array_info *gs_store_array(const gs_store *s, gs_array_id id)
+{
+    return &s->array[id];
+}
+uint64_t gs_store_table_bytes(const gs_store *s)
+{
+    return s->table_bytes;
+}
 
 char *gs_store_array_path(const gs_store *s, gs_array_id id)
 {

@@ -17,17 +17,27 @@ static const char *const array_stem[GS_ARRAY_COUNT] = {
 #undef X
 };
 
-const char *gs_array_stem(gs_array_id id) { return array_stem[id]; }
+const char *gs_array_stem(gs_array_id id)
+{
+    return array_stem[id];
+}
 
-const char *gs_store_edges_name(gs_direction d) { return d == GS_BY_DEST ? "edges.dest.bin" : "edges.source.bin"; }
+const char *gs_store_edges_name(gs_direction d)
+{
+    return d == GS_BY_DEST ? "edges.dest.bin" : "edges.source.bin";
+}
 
-const char *gs_direction_name(gs_direction d) { return d == GS_BY_DEST ? "by destination" : "by source"; }
+const char *gs_chunk__direction_name(gs_direction d)
+{
+    return d == GS_BY_DEST ? "by destination" : "by source";
+}
 
 const char *gs_store__file_name(char buf[GS_FILE_NAME_BYTES], unsigned k)
 {
     static const char *const fixed[GS_FILE_ARRAY0] = {
-        [GS_FILE_MANIFEST] = GS_MANIFEST_NAME, [GS_FILE_CHUNKS] = "chunks.bin",        [GS_FILE_SUMS] = "sums.bin",
-        [GS_FILE_DEST] = "edges.dest.bin",     [GS_FILE_SOURCE] = "edges.source.bin",
+        [GS_FILE_MANIFEST] = GS_MANIFEST_NAME, [GS_FILE_CHUNKS] = "chunks.bin",
+        [GS_FILE_SUMS] = "sums.bin",           [GS_FILE_DEST] = "edges.dest.bin",
+        [GS_FILE_SOURCE] = "edges.source.bin",
     };
     if (k < GS_FILE_ARRAY0)
         return fixed[k];
@@ -137,13 +147,13 @@ void gs_store__record_save(void *record, const gs_chunk *c)
 
 static gs_chunk_table table_shape(const gs_manifest *m)
 {
-    return (gs_chunk_table){.vertices = m->info.vertices,
-                            .parts = m->info.parts,
-                            .interval_rows = m->info.interval_rows};
+    return (gs_chunk_table){
+        .vertices = m->info.vertices, .parts = m->info.parts, .interval_rows = m->info.interval_rows};
 }
 
 /* What is wrong with a record that follows `end` bytes of chunks; NULL: nothing. */
-static const char *chunk_fault(const gs_manifest *m, gs_direction d, uint64_t k, const gs_chunk *c, uint64_t end)
+static const char *chunk_fault(const gs_manifest *m, gs_direction d, uint64_t k, const gs_chunk *c,
+                               uint64_t end)
 {
     const gs_chunk_table t = table_shape(m);
     const uint32_t target_rows = gs_interval_rows(&t, (uint32_t)(k / t.parts));
@@ -152,15 +162,17 @@ static const char *chunk_fault(const gs_manifest *m, gs_direction d, uint64_t k,
     if (c->offset != end)
         return "does not start where the chunk before it ends";
     if (c->edges == 0)
-        return c->length || c->targets || c->operands || c->checksum ? "has no edges, but a length, rows or a checksum"
-                                                                     : NULL;
+        return c->length || c->targets || c->operands || c->checksum
+                   ? "has no edges, but a length, rows or a checksum"
+                   : NULL;
     if (c->edges > UINT32_MAX)
         return "has more than 4294967295 edges";
     if (c->targets == 0 || c->targets > target_rows || c->targets > c->edges)
         return "has a number of targets that its interval and its edges cannot have";
     if (c->operands == 0 || c->operands > operand_rows || c->operands > c->edges)
         return "has a number of operands that its interval and its edges cannot have";
-    if (c->length != gs_chunk_bytes(c->edges, c->targets, c->operands, gs_index_bytes(&t), m->type_bytes, m->info.weights))
+    if (c->length !=
+        gs_chunk_bytes(c->edges, c->targets, c->operands, gs_index_bytes(&t), m->type_bytes, m->info.weights))
         return "has a length that is not that of its counts";
     if (c->length > m->edge_bytes[m->shared ? 0 : d] - end)
         return "reaches beyond the end of its file";
@@ -174,21 +186,23 @@ gs_status gs_store__check_chunk(const gs_manifest *m, gs_direction d, uint64_t k
     if (fault != NULL)
         return gs_fail(GS_EFORMAT, "%s: chunk (%llu, %llu) %s %s" GS_STORE_DAMAGED, path,
                        (unsigned long long)(k / m->info.parts), (unsigned long long)(k % m->info.parts),
-                       gs_direction_name(d), fault);
+                       gs_chunk__direction_name(d), fault);
     walk->end += c->length;
     /* Each has fewer than 2^32 edges and there are at most 2^32: no overflow. */
     walk->edges += c->edges;
     return GS_OK;
 }
 
-gs_status gs_store__check_walk(const gs_manifest *m, gs_direction d, const gs_table_walk *walk, const char *path)
+gs_status gs_store__check_walk(const gs_manifest *m, gs_direction d, const gs_table_walk *walk,
+                               const char *path)
 {
     if (walk->edges != m->info.edges)
         return gs_fail(GS_EFORMAT, "%s: chunks %s have %llu edges, the manifest %llu" GS_STORE_DAMAGED, path,
-                       gs_direction_name(d), (unsigned long long)walk->edges, (unsigned long long)m->info.edges);
+                       gs_chunk__direction_name(d), (unsigned long long)walk->edges,
+                       (unsigned long long)m->info.edges);
     if (walk->end != m->edge_bytes[d])
         return gs_fail(GS_EFORMAT, "%s: chunks %s end at byte %llu, %s at %llu" GS_STORE_DAMAGED, path,
-                       gs_direction_name(d), (unsigned long long)walk->end, gs_store_edges_name(d),
+                       gs_chunk__direction_name(d), (unsigned long long)walk->end, gs_store_edges_name(d),
                        (unsigned long long)m->edge_bytes[d]);
     return GS_OK;
 }
@@ -201,8 +215,8 @@ gs_status gs_store__check_twins(const gs_manifest *m, const gs_chunk *const chun
             const gs_chunk *a = &chunk[GS_BY_DEST][i * p + j], *b = &chunk[GS_BY_SOURCE][j * p + i];
             if (a->edges != b->edges || a->targets != b->operands || a->operands != b->targets)
                 return gs_fail(GS_EFORMAT,
-                               "%s: chunk (%llu, %llu) by destination and (%llu, %llu) by source differ in counts"
-                               GS_STORE_DAMAGED,
+                               "%s: chunk (%llu, %llu) by destination and (%llu, %llu) by source differ in "
+                               "counts" GS_STORE_DAMAGED,
                                path, (unsigned long long)i, (unsigned long long)j, (unsigned long long)j,
                                (unsigned long long)i);
         }

@@ -17,18 +17,18 @@
 /* Files are little-endian and their arrays are used in place. */
 _Static_assert(__BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__, "a big-endian machine would need byte swaps here");
 
-#define GS_MANIFEST_NAME "manifest.json"
-#define GS_MANIFEST_LIMIT 65536u       /* bytes; a real one has about 1500 */
-#define GS_MANIFEST_FORMAT "gnnstream store"
-#define GS_MARKER_NAME "store.unfinished" /* from gs_store_begin() to gs_store_finish() */
-#define GS_CHUNK_RECORD_BYTES 48u      /* 6 u64 */
+#define GS_MANIFEST_NAME      "manifest.json"
+#define GS_MANIFEST_LIMIT     65536u /* bytes; a real one has about 1500 */
+#define GS_MANIFEST_FORMAT    "gnnstream store"
+#define GS_MARKER_NAME        "store.unfinished" /* from gs_store_begin() to gs_store_finish() */
+#define GS_CHUNK_RECORD_BYTES 48u                /* 6 u64 */
 
 /* Limits of the format: far above what is useful, low enough that no size
  * computed from them can pass 2^63. */
-#define GS_MAX_COUNT (1ull << 53)      /* integers that JSON numbers hold exactly */
-#define GS_MAX_VERTICES 0xFFFFFFFFull  /* input ids are u32 */
-#define GS_MAX_PARTS 65536u
-#define GS_MAX_FEATURES (1u << 24)
+#define GS_MAX_COUNT      (1ull << 53)  /* integers that JSON numbers hold exactly */
+#define GS_MAX_VERTICES   0xFFFFFFFFull /* input ids are u32 */
+#define GS_MAX_PARTS      65536u
+#define GS_MAX_FEATURES   (1u << 24)
 #define GS_MAX_EDGE_TYPES 65536u
 
 /* End of every message about bytes that cannot be right. */
@@ -60,8 +60,15 @@ bool gs_manifest__seal(char *text, uint64_t bytes);
 
 /* store_files.c: the names and sizes of the files. k counts manifest, chunks, sums, the two
  * edge files, then the arrays. */
-enum { GS_FILE_MANIFEST, GS_FILE_CHUNKS, GS_FILE_SUMS, GS_FILE_DEST, GS_FILE_SOURCE, GS_FILE_ARRAY0,
-       GS_STORE_FILES = GS_FILE_ARRAY0 + GS_ARRAY_COUNT };
+enum {
+    GS_FILE_MANIFEST,
+    GS_FILE_CHUNKS,
+    GS_FILE_SUMS,
+    GS_FILE_DEST,
+    GS_FILE_SOURCE,
+    GS_FILE_ARRAY0,
+    GS_STORE_FILES = GS_FILE_ARRAY0 + GS_ARRAY_COUNT
+};
 #define GS_FILE_NAME_BYTES 32u
 const char *gs_store__file_name(char buf[GS_FILE_NAME_BYTES], unsigned k);
 /* Does this store have file k, and how many bytes must it have? (Not for the manifest.) */
@@ -71,21 +78,23 @@ gs_status gs_store__check_files(const gs_manifest *m, const char *dir, uint64_t 
 /* Size of "dir/name"; GS_ENOTFOUND where there is no such regular file. */
 gs_status gs_store__file_size(uint64_t *bytes, const char *dir, const char *name);
 
-uint64_t gs_manifest__array_bytes(const gs_manifest *m, gs_array_id id); /* rows only, no padding; 0: absent */
-uint64_t gs_manifest__sum_count(const gs_manifest *m);                   /* checksums in sums.bin */
-uint64_t gs_manifest__chunk_count(const gs_manifest *m);                 /* records in chunks.bin */
-const char *gs_direction_name(gs_direction d);                           /* "by destination" */
+uint64_t gs_manifest__array_bytes(const gs_manifest *m,
+                                  gs_array_id id);       /* rows only, no padding; 0: absent */
+uint64_t gs_manifest__sum_count(const gs_manifest *m);   /* checksums in sums.bin */
+uint64_t gs_manifest__chunk_count(const gs_manifest *m); /* records in chunks.bin */
+const char *gs_chunk__direction_name(gs_direction d); /* "by destination" */
 
 /* Walks a chunk table in file order. Zero it before each direction. */
 typedef struct gs_table_walk {
-    uint64_t end;   /* bytes of the edge file so far */
+    uint64_t end; /* bytes of the edge file so far */
     uint64_t edges;
 } gs_table_walk;
 /* Checks record k = target * P + operand of direction d; records come in order. */
 gs_status gs_store__check_chunk(const gs_manifest *m, gs_direction d, uint64_t k, const gs_chunk *c,
                                 gs_table_walk *walk, const char *path);
 /* After the last record of a direction. */
-gs_status gs_store__check_walk(const gs_manifest *m, gs_direction d, const gs_table_walk *walk, const char *path);
+gs_status gs_store__check_walk(const gs_manifest *m, gs_direction d, const gs_table_walk *walk,
+                               const char *path);
 /* Both directions' counts agree chunk by chunk. `chunk[1]` may be chunk[0] (shared). */
 gs_status gs_store__check_twins(const gs_manifest *m, const gs_chunk *const chunk[2], const char *path);
 void gs_store__record_load(gs_chunk *c, const void *record);
@@ -113,10 +122,14 @@ typedef struct gs_window {
     uint64_t capacity, file_bytes;
     uint64_t first, valid; /* the buffer holds [first, first + valid) of the file */
 } gs_window;
-#define GS_WINDOW_NONE {.fd = -1}
+#define GS_WINDOW_NONE                                                                                       \
+    {                                                                                                        \
+        .fd = -1                                                                                             \
+    }
 /* Takes `path` (freed by close). `capacity` is a multiple of GS_BLOCK_BYTES. */
 gs_status gs_window__open(gs_window *w, char *path, uint64_t capacity);
-/* *data: `bytes` bytes at `offset` (a multiple of GS_BLOCK_BYTES), valid until the next call. bytes <= capacity. */
+/* *data: `bytes` bytes at `offset` (a multiple of GS_BLOCK_BYTES), valid until the next call. bytes <=
+ * capacity. */
 gs_status gs_window__get(gs_window *w, const void **data, uint64_t offset, uint64_t bytes);
 void gs_window__close(gs_window *w);
 

@@ -127,9 +127,12 @@ static gs_status may_replace(const char *dir, const listing *l, bool force)
 {
     const bool store = has_our_manifest(dir), begun = has(dir, GS_MARKER_NAME);
     if (l->foreign[0] != '\0')
-        return gs_fail(GS_EEXIST, "%s: holds \"%s\", which is no part of a store; choose another folder", dir, l->foreign);
+        return gs_fail(GS_EEXIST, "%s: holds \"%s\", which is no part of a store; choose another folder", dir,
+                       l->foreign);
     if (!store && !begun && !has(dir, gs_store_edges_name(GS_BY_DEST)))
-        return gs_fail(GS_EEXIST, "%s: holds files, and it is not sure that they are a store's; remove them or choose another folder",
+        return gs_fail(GS_EEXIST,
+                       "%s: holds files, and it is not sure that they are a store's; remove them or choose "
+                       "another folder",
                        dir);
     if (!force)
         return gs_fail(GS_EEXIST, "%s: holds %s already; use --force to replace it", dir,
@@ -174,27 +177,30 @@ static void manifest_of(gs_manifest *m, const gs_store_contents *c)
     m->info.total_bytes = 0;
     m->info.feature_id = 0;
     if (f->present)
-        m->info.feature_id = gs_hash64(f->sums, gs_div_up(gs_manifest__array_bytes(m, GS_ARRAY_FEATURES), GS_SUM_BYTES) *
-                                                    sizeof(uint64_t));
+        m->info.feature_id =
+            gs_hash64(f->sums, gs_div_up(gs_manifest__array_bytes(m, GS_ARRAY_FEATURES), GS_SUM_BYTES) *
+                                   sizeof(uint64_t));
 }
 
 /* What the caller says twice must be the same. */
 static gs_status contents_check(const gs_store_contents *c, const gs_manifest *m, const char *dir)
 {
     const gs_chunk_table *t = &c->chunks;
-    if (t->vertices != m->info.vertices || t->parts != m->info.parts || t->interval_rows != m->info.interval_rows ||
-        t->weights != m->info.weights)
+    if (t->vertices != m->info.vertices || t->parts != m->info.parts ||
+        t->interval_rows != m->info.interval_rows || t->weights != m->info.weights)
         return gs_fail(GS_EINVAL, "%s: the chunk table and the store's numbers disagree", dir);
     for (unsigned id = 0; id < GS_ARRAY_COUNT; id++)
-        if (c->array[id].present && c->array[id].bytes != 0 && c->array[id].bytes != gs_manifest__array_bytes(m, id))
-            return gs_fail(GS_EINVAL, "%s/%s.bin: said to have %llu bytes of rows instead of %llu", dir, gs_array_stem(id),
-                           (unsigned long long)c->array[id].bytes, (unsigned long long)gs_manifest__array_bytes(m, id));
+        if (c->array[id].present && c->array[id].bytes != 0 &&
+            c->array[id].bytes != gs_manifest__array_bytes(m, id))
+            return gs_fail(GS_EINVAL, "%s/%s.bin: said to have %llu bytes of rows instead of %llu", dir,
+                           gs_array_stem(id), (unsigned long long)c->array[id].bytes,
+                           (unsigned long long)gs_manifest__array_bytes(m, id));
     return GS_OK;
 }
 
 /* Records of one direction, checked; empty chunks stand where the next begins. */
-static gs_status pack_direction(char *records, const gs_manifest *m, const gs_store_contents *c, gs_direction d,
-                                const char *path)
+static gs_status pack_direction(char *records, const gs_manifest *m, const gs_store_contents *c,
+                                gs_direction d, const char *path)
 {
     const uint64_t square = (uint64_t)m->info.parts * m->info.parts;
     gs_table_walk walk = {0};
@@ -325,7 +331,8 @@ gs_status gs_store_finish(const char *dir, const gs_store_contents *contents)
     manifest_of(&m, contents);
     if ((st = edge_sizes(&m, dir)) != GS_OK || (st = gs_manifest__check(&m, dir)) != GS_OK ||
         (st = contents_check(contents, &m, dir)) != GS_OK || (st = write_table(&m, contents, dir)) != GS_OK ||
-        (st = write_sums(&m, contents, dir)) != GS_OK || (st = gs_store__check_files(&m, dir, &total)) != GS_OK)
+        (st = write_sums(&m, contents, dir)) != GS_OK ||
+        (st = gs_store__check_files(&m, dir, &total)) != GS_OK)
         return st == GS_EFORMAT ? GS_EINVAL : st; /* nothing was read: the caller's numbers are wrong */
     if ((st = sync_files(&m, dir)) != GS_OK || (st = write_manifest(&m, dir)) != GS_OK)
         return st;

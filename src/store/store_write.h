@@ -18,7 +18,9 @@
  * folder with anything else in it is GS_EEXIST even then (nothing of a user's is deleted). */
 gs_status gs_store_begin(const char *dir, bool force);
 
-/* Removes the files a store has (and the folder, if it is then empty): after a failure. */
+/* Removes the files a store has (and the folder, if it is then empty): after a failure. Does
+ * nothing in a folder that gs_store_begin() did not begin or gs_store_finish() finished, and
+ * leaves gs_last_error() as it is. */
 void gs_store_abandon(const char *dir);
 
 typedef struct gs_store_contents {
@@ -28,7 +30,9 @@ typedef struct gs_store_contents {
 } gs_store_contents;
 
 /* Writes chunks.bin and sums.bin, syncs every file of the store and the folder, then writes
- * manifest.json atomically. Blocks. */
+ * manifest.json atomically. Blocks. Every number is checked as a reader would: GS_EINVAL says
+ * which is wrong, and no manifest is written. `bytes` and `row_bytes` of arrays may be 0; `offset` of empty
+ * chunks is not looked at. */
 gs_status gs_store_finish(const char *dir, const gs_store_contents *contents);
 
 /* Name of the edge file of a direction within a store: "edges.dest.bin". */

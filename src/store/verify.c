@@ -108,13 +108,15 @@ static const struct {
     [GS_ARRAY_INPUT_ID] = {input_id_check, "the input id is out of range or that of an earlier row"},
 };
 
-static gs_status block_check(array_scan *scan, const gs_window *w, const void *data, uint64_t block, uint64_t bytes)
+static gs_status block_check(array_scan *scan, const gs_window *w, const void *data, uint64_t block,
+                             uint64_t bytes)
 {
     const gs_array_info *a = gs_store_array(scan->store, scan->id);
     const uint64_t size = gs_dtype_bytes(a->dtype), first = block * (GS_SUM_BYTES / size);
 
     if (gs_hash64(data, bytes) != a->sums[block])
-        return gs_fail(GS_EFORMAT, "%s: checksum mismatch in rows %llu to %llu (bytes %llu to %llu)" GS_STORE_DAMAGED,
+        return gs_fail(GS_EFORMAT,
+                       "%s: checksum mismatch in rows %llu to %llu (bytes %llu to %llu)" GS_STORE_DAMAGED,
                        w->path, (unsigned long long)(first / a->width),
                        (unsigned long long)((first + bytes / size - 1) / a->width),
                        (unsigned long long)(block * GS_SUM_BYTES),
@@ -149,7 +151,8 @@ static gs_status splits_check(const array_scan *scan, const gs_window *w)
     const uint64_t said[4] = {0, i->train, i->valid, i->test};
     for (unsigned k = GS_SPLIT_TRAIN; k <= GS_SPLIT_TEST; k++)
         if (scan->splits[k] != said[k])
-            return gs_fail(GS_EFORMAT, "%s: %llu rows of split %u, but the manifest says %llu" GS_STORE_DAMAGED, w->path,
+            return gs_fail(GS_EFORMAT,
+                           "%s: %llu rows of split %u, but the manifest says %llu" GS_STORE_DAMAGED, w->path,
                            (unsigned long long)scan->splits[k], k, (unsigned long long)said[k]);
     return GS_OK;
 }
@@ -188,8 +191,9 @@ gs_status gs_store_verify(const gs_store *s, uint64_t memory)
     char need[16], have[16];
 
     if (memory < least)
-        return gs_fail(GS_EBUDGET, "%s: verifying it takes at least %s of memory, and %s are allowed", gs_store_dir(s),
-                       gs_size_format(need, sizeof(need), least), gs_size_format(have, sizeof(have), memory));
+        return gs_fail(GS_EBUDGET, "%s: verifying it takes at least %s of memory, and %s are allowed",
+                       gs_store_dir(s), gs_size_format(need, sizeof(need), least),
+                       gs_size_format(have, sizeof(have), memory));
     const uint64_t window = gs_align_down(GS_MIN(memory - bitmap, WINDOW_BYTES), GS_SUM_BYTES);
     for (unsigned id = 0; id < GS_ARRAY_COUNT; id++) {
         const gs_status st = gs_store_array(s, id)->present ? array_verify(s, id, window) : GS_OK;

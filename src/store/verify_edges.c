@@ -54,8 +54,8 @@ static inline uint64_t edge_hash(uint64_t source, uint64_t dest, uint64_t extra)
 
 static gs_status chunk_fail(const edge_scan *s, const char *what)
 {
-    return gs_fail(GS_EFORMAT, "%s: chunk (%u, %u) %s: %s" GS_STORE_DAMAGED, s->window.path, s->target, s->operand,
-                   gs_direction_name(s->direction), what);
+    return gs_fail(GS_EFORMAT, "%s: chunk (%u, %u) %s: %s" GS_STORE_DAMAGED, s->window.path, s->target,
+                   s->operand, gs_chunk__direction_name(s->direction), what);
 }
 
 /* The listed operand rows (distinct, in range: deep check) are as many as the
@@ -102,34 +102,62 @@ static gs_status attributes_check(const edge_scan *s, const gs_chunk_view *v)
     return GS_OK;
 }
 
-/* Degrees, loops and hashes of the edges of a checked chunk. */
-static void edges_count(edge_scan *s, const gs_chunk_view *v)
+/* Sum of the hashes of target -> operand, or with `back` of operand -> target.
+ * `plain`: no types, no weights. With both constant the loop has no branch. */
+static inline __attribute__((always_inline)) uint64_t hash_sum(const gs_chunk_view *v, uint64_t first_target,
+                                                               uint64_t first_operand, bool back, bool plain)
 {
-    const uint64_t first_target = gs_interval_first(s->table, s->target);
-    const uint64_t first_operand = gs_interval_first(s->table, s->operand);
-    uint64_t forth = 0, back = 0; /* sums over target -> operand, operand -> target */
-
+    uint64_t sum = 0;
     for (uint32_t t = 0; t < v->targets; t++) {
-        const uint32_t local = gs_chunk__index(v->target, v->index_bytes, t);
-        const uint64_t target = first_target + local;
+        const uint64_t target = first_target + gs_chunk__index(v->target, v->index_bytes, t);
         for (uint64_t k = v->start[t]; k < v->start[t + 1]; k++) {
             const uint64_t operand = first_operand + gs_chunk__index(v->index, v->index_bytes, k);
-            const uint64_t extra = edge_extra(v, k);
-            forth += edge_hash(target, operand, extra);
-            back += edge_hash(operand, target, extra);
-            s->loops[local] += target == operand;
+            const uint64_t extra = plain ? 0 : edge_extra(v, k);
+            sum += back ? edge_hash(operand, target, extra) : edge_hash(target, operand, extra);
         }
-        s->degree[local] += v->start[t + 1] - v->start[t];
     }
+    return sum;
+}
+
+static uint64_t hash_edges(const edge_scan *s, const gs_chunk_view *v, bool back)
+{
+    const uint64_t target = gs_interval_first(s->table, s->target),
+                   operand = gs_interval_first(s->table, s->operand);
+    const bool plain = v->type == NULL && v->weight == NULL;
+    if (back)
+        return plain ? hash_sum(v, target, operand, true, true) : hash_sum(v, target, operand, true, false);
+    return plain ? hash_sum(v, target, operand, false, true) : hash_sum(v, target, operand, false, false);
+}
+
+/* Adds and subtracts what must cancel over the whole store. */
+static void hashes_add(edge_scan *s, const gs_chunk_view *v)
+{
     const uint64_t here = (uint64_t)s->target * s->table->parts + s->operand;
     const uint64_t twin = (uint64_t)s->operand * s->table->parts + s->target;
-    if (s->directions != NULL && s->direction == GS_BY_DEST)
+    if (s->direction == GS_BY_SOURCE) {
+        if (s->directions != NULL)
+            s->directions[twin] -= hash_edges(s, v, false);
+        return;
+    }
+    const uint64_t back = hash_edges(s, v, true); /* operand -> target is source -> destination here */
+    if (s->directions != NULL)
         s->directions[here] += back;
-    if (s->directions != NULL && s->direction == GS_BY_SOURCE)
-        s->directions[twin] -= forth;
-    if (s->mirror != NULL && s->direction == GS_BY_DEST) {
+    if (s->mirror != NULL) {
         s->mirror[here] += back;
-        s->mirror[twin] -= forth;
+        s->mirror[twin] -= hash_edges(s, v, false);
+    }
+}
+
+/* Degrees and loops of the rows of the target interval. */
+static void edges_count(edge_scan *s, const gs_chunk_view *v)
+{
+    for (uint32_t t = 0; t < v->targets; t++) {
+        const uint32_t local = gs_chunk__index(v->target, v->index_bytes, t);
+        s->degree[local] += v->start[t + 1] - v->start[t];
+        if (s->target != s->operand)
+            continue; /* a loop's ends are in one interval */
+        for (uint64_t k = v->start[t]; k < v->start[t + 1]; k++)
+            s->loops[local] += gs_chunk__index(v->index, v->index_bytes, k) == local;
     }
 }
 
@@ -162,6 +190,7 @@ static gs_status chunk_verify(edge_scan *s)
     if (!operands_match(s, &v))
         return chunk_fail(s, "its list of operands is not what its edges name");
     edges_count(s, &v);
+    hashes_add(s, &v);
     return GS_OK;
 }
 
@@ -189,7 +218,8 @@ static gs_status count_fail(const edge_scan *s, gs_array_id id, uint32_t local, 
 {
     return gs_fail(GS_EFORMAT, "%s/%s.bin: row %llu says %.9g, but it has %.9g such edges" GS_STORE_DAMAGED,
                    gs_store_dir(s->store), gs_array_stem(id),
-                   (unsigned long long)(gs_interval_first(s->table, s->target) + local), (double)s->said[local], counted);
+                   (unsigned long long)(gs_interval_first(s->table, s->target) + local),
+                   (double)s->said[local], counted);
 }
 
 static gs_status degrees_check(edge_scan *s, gs_array_id id)
@@ -240,7 +270,8 @@ static gs_status interval_verify(edge_scan *s)
 
 static gs_status manifest_fail(const edge_scan *s, const char *key, uint64_t said, uint64_t counted)
 {
-    return gs_fail(GS_EFORMAT, "%s/" GS_MANIFEST_NAME ": \"%s\" is %llu, but the edges give %llu" GS_STORE_DAMAGED,
+    return gs_fail(GS_EFORMAT,
+                   "%s/" GS_MANIFEST_NAME ": \"%s\" is %llu, but the edges give %llu" GS_STORE_DAMAGED,
                    gs_store_dir(s->store), key, (unsigned long long)said, (unsigned long long)counted);
 }
 
@@ -272,12 +303,13 @@ static gs_status sums_check(const edge_scan *s)
         const unsigned i = (unsigned)(k / p), j = (unsigned)(k % p);
         if (s->directions != NULL && s->directions[k] != 0)
             return gs_fail(GS_EFORMAT,
-                           "%s: chunk (%u, %u) by destination and (%u, %u) by source hold different edges" GS_STORE_DAMAGED,
+                           "%s: chunk (%u, %u) by destination and (%u, %u) by source hold different "
+                           "edges" GS_STORE_DAMAGED,
                            gs_store_dir(s->store), i, j, j, i);
         if (s->mirror != NULL && s->mirror[k] != 0)
             return gs_fail(GS_EFORMAT,
-                           "%s: the graph is said to be symmetric, but chunks (%u, %u) and (%u, %u) are not mirror images"
-                           GS_STORE_DAMAGED,
+                           "%s: the graph is said to be symmetric, but chunks (%u, %u) and (%u, %u) are not "
+                           "mirror images" GS_STORE_DAMAGED,
                            gs_store_dir(s->store), i, j, j, i);
     }
     return GS_OK;
@@ -339,7 +371,8 @@ gs_status gs_store__verify_edges(const gs_store *store, uint64_t memory)
         return gs_fail(GS_EBUDGET, "%s: verifying its edges takes at least %s of memory, and %s are allowed",
                        gs_store_dir(store), gs_size_format(need, sizeof(need), tables + chunk),
                        gs_size_format(have, sizeof(have), memory));
-    const uint64_t window = gs_align_down(GS_MIN(memory - tables, GS_MAX(chunk, WINDOW_BYTES)), GS_BLOCK_BYTES);
+    const uint64_t window =
+        gs_align_down(GS_MIN(memory - tables, GS_MAX(chunk, WINDOW_BYTES)), GS_BLOCK_BYTES);
     if ((st = scan_alloc(&s)) == GS_OK && (st = direction_verify(&s, GS_BY_DEST, window)) == GS_OK &&
         !s.table->shared)
         st = direction_verify(&s, GS_BY_SOURCE, window);

@@ -20,7 +20,8 @@ gs_status gs_window__open(gs_window *w, char *path, uint64_t capacity)
     if ((st = gs_file_open_read(&w->fd, &w->file_bytes, path)) != GS_OK)
         return st;
     if ((w->buffer = gs_alloc_pages(capacity)) == NULL)
-        return gs_fail(GS_ENOMEM, "%s: no memory for a buffer of %llu bytes", path, (unsigned long long)capacity);
+        return gs_fail(GS_ENOMEM, "%s: no memory for a buffer of %llu bytes", path,
+                       (unsigned long long)capacity);
     (void)posix_fadvise(w->fd, 0, 0, POSIX_FADV_SEQUENTIAL); /* advice: a refusal changes nothing */
     return GS_OK;
 }

@@ -36,8 +36,10 @@ static void follow(const gs_chunk_view *v, const gs_chunk_expect *e)
     uint64_t edges = 0;
     for (uint32_t t = 0; t < v->targets; t++) {
         require(row(v->target, v->index_bytes, t) < e->target_rows, "target rows in range");
-        require(t == 0 || row(v->target, v->index_bytes, t) > row(v->target, v->index_bytes, t - 1), "targets ascend");
-        require(v->start[t] == edges && v->start[t + 1] > v->start[t] && v->start[t + 1] <= v->edges, "starts");
+        require(t == 0 || row(v->target, v->index_bytes, t) > row(v->target, v->index_bytes, t - 1),
+                "targets ascend");
+        require(v->start[t] == edges && v->start[t + 1] > v->start[t] && v->start[t + 1] <= v->edges,
+                "starts");
         for (uint64_t k = v->start[t]; k < v->start[t + 1]; k++, edges++) {
             require(row(v->index, v->index_bytes, k) < e->operand_rows, "indices in range");
             require(v->type != NULL || k == v->start[t] ||
@@ -79,8 +81,12 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
         return 0;
     memcpy(exact, data, size);
 
-    gs_chunk_expect e = {.target_rows = prefix[0], .operand_rows = prefix[1], .index_bytes = prefix[2], .edges = 6,
-                         .targets = 3, .operands = 4};
+    gs_chunk_expect e = {.target_rows = prefix[0],
+                         .operand_rows = prefix[1],
+                         .index_bytes = prefix[2],
+                         .edges = 6,
+                         .targets = 3,
+                         .operands = 4};
     if ((prefix[3] & 1) && size >= GS_CHUNK_HEADER_BYTES) {
         memcpy(&e.targets, data + 8, 4);
         memcpy(&e.operands, data + 12, 4);
@@ -110,7 +116,8 @@ static void fill(const void *where, uint32_t width, const uint32_t *values, unsi
  * mutations shall hit what matters. k: bit 0 index width, bit 1 types and weights, bit 2 flag 1. */
 size_t gs_fuzz_seed(unsigned k, uint8_t *data, size_t capacity)
 {
-    static const uint32_t target[] = {0, 3, 7}, start[] = {0, 1, 4, 6}, index[] = {9, 0, 4, 9, 2, 2}, operand[] = {0, 2, 4, 9};
+    static const uint32_t target[] = {0, 3, 7}, start[] = {0, 1, 4, 6}, index[] = {9, 0, 4, 9, 2, 2},
+                          operand[] = {0, 2, 4, 9};
     const uint32_t width = k & 1 ? 4 : 2, type_bytes = k & 2 ? 1 : 0;
     const uint32_t prefix[4] = {8, 10, width, k & 4 ? 1 : 0};
     const gs_chunk_expect e = {.index_bytes = width, .edges = 6, .targets = 3, .operands = 4};
@@ -124,7 +131,8 @@ size_t gs_fuzz_seed(unsigned k, uint8_t *data, size_t capacity)
     fill(v.start, 4, start, 4);
     fill(v.index, width, index, 6);
     fill(v.operand, width, operand, 4);
-    const uint8_t *end = type_bytes ? (const uint8_t *)(v.weight + 6) : (const uint8_t *)v.operand + 4 * width;
+    const uint8_t *end =
+        type_bytes ? (const uint8_t *)(v.weight + 6) : (const uint8_t *)v.operand + 4 * width;
     const size_t bytes = (size_t)(end - chunk);
     if (PREFIX_BYTES + bytes > capacity)
         abort();

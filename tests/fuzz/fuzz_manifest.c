@@ -37,9 +37,11 @@ static void check_promises(const gs_manifest *m)
     require(i->train <= i->vertices && i->valid <= i->vertices && i->test <= i->vertices, "splits");
     for (unsigned k = GS_FILE_CHUNKS; k < GS_STORE_FILES; k++)
         if (gs_store__file_expected(m, k, &bytes))
-            require(!__builtin_add_overflow(total, bytes, &total) && total < 1ull << 63, "sizes of files add up");
+            require(!__builtin_add_overflow(total, bytes, &total) && total < 1ull << 63,
+                    "sizes of files add up");
     for (unsigned id = 0; id < GS_ARRAY_COUNT; id++)
-        require(!m->array[id].present || (m->array[id].width >= 1 && m->array[id].dtype < GS_DTYPE_COUNT), "arrays");
+        require(!m->array[id].present || (m->array[id].width >= 1 && m->array[id].dtype < GS_DTYPE_COUNT),
+                "arrays");
 }
 
 static void try_text(const char *text, size_t size)
@@ -88,16 +90,30 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 size_t gs_fuzz_seed(unsigned k, uint8_t *data, size_t capacity)
 {
     gs_manifest m = {
-        .info = {.vertices = 111059956, .edges = 1615685872, .parts = 64, .interval_rows = 1735312, .features = 128,
-                 .feature_type = GS_F16, .classes = 172, .train = 1207179, .valid = 125265, .test = 214338,
-                 .max_in_degree = 26000, .max_out_degree = 3000, .feature_id = 0x0123456789ABCDEF, .method = "fennel",
+        .info = {.vertices = 111059956,
+                 .edges = 1615685872,
+                 .parts = 64,
+                 .interval_rows = 1735312,
+                 .features = 128,
+                 .feature_type = GS_F16,
+                 .classes = 172,
+                 .train = 1207179,
+                 .valid = 125265,
+                 .test = 214338,
+                 .max_in_degree = 26000,
+                 .max_out_degree = 3000,
+                 .feature_id = 0x0123456789ABCDEF,
+                 .method = "fennel",
                  .seed = 7},
         .edge_bytes = {4096 * 1000, 4096 * 1001},
         .chunks_checksum = 1,
         .sums_checksum = UINT64_MAX,
-        .array = {[GS_ARRAY_FEATURES] = {true, GS_F16, 128}, [GS_ARRAY_LABELS] = {true, GS_I32, 1},
-                  [GS_ARRAY_SPLIT] = {true, GS_U8, 1}, [GS_ARRAY_IN_DEGREE] = {true, GS_F32, 1},
-                  [GS_ARRAY_OUT_DEGREE] = {true, GS_F32, 1}, [GS_ARRAY_INPUT_ID] = {true, GS_U32, 1}},
+        .array = {[GS_ARRAY_FEATURES] = {true, GS_F16, 128},
+                  [GS_ARRAY_LABELS] = {true, GS_I32, 1},
+                  [GS_ARRAY_SPLIT] = {true, GS_U8, 1},
+                  [GS_ARRAY_IN_DEGREE] = {true, GS_F32, 1},
+                  [GS_ARRAY_OUT_DEGREE] = {true, GS_F32, 1},
+                  [GS_ARRAY_INPUT_ID] = {true, GS_U32, 1}},
     };
     char *text = NULL;
     uint64_t bytes = 0;

@@ -38,10 +38,11 @@ static void run(const uint8_t *data, size_t size)
 /* One small change, in place; gives the new size. */
 static size_t mutate(uint8_t *data, size_t size)
 {
-    static const uint64_t values[] = {0,      1,          2,           0x7F,        0xFF,      0xFFFF,
+    static const uint64_t values[] = {0,      1,          2,           0x7F,        0xFF,       0xFFFF,
                                       0x8000, 0x7FFFFFFF, 0x80000000u, 0xFFFFFFFFu, 1ull << 32, ~0ull};
-    static const char *const texts[] = {"1e999", "-1", "0.5", "null", "NaN", "{", "}", "[", "]", "\"", ",", "9007199254740993",
-                                        "true", "\\u0000", "4294967296", "00", "-0"};
+    static const char *const texts[] = {"1e999", "-1",      "0.5",        "null", "NaN", "{",
+                                        "}",     "[",       "]",          "\"",   ",",   "9007199254740993",
+                                        "true",  "\\u0000", "4294967296", "00",   "-0"};
     if (size == 0)
         return 0;
     const size_t at = draw(size), left = size - at;
@@ -109,7 +110,8 @@ static int run_file(const char *path)
 int main(int argc, char **argv)
 {
     static uint8_t data[INPUT_BYTES];
-    const unsigned long rounds = argc == 2 && isdigit((unsigned char)argv[1][0]) ? strtoul(argv[1], NULL, 10) : 5000;
+    const unsigned long rounds =
+        argc == 2 && isdigit((unsigned char)argv[1][0]) ? strtoul(argv[1], NULL, 10) : 5000;
     unsigned seeds = 0;
     int failed = 0;
 

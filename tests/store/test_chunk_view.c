@@ -36,7 +36,10 @@ typedef struct sample_chunk {
     gs_chunk_view at;
 } sample_chunk;
 
-static void *edit(const void *p) { return (void *)(uintptr_t)p; }
+static void *edit(const void *p)
+{
+    return (void *)(uintptr_t)p;
+}
 
 static int make_sample(void **state)
 {
@@ -107,7 +110,8 @@ static void test_chunk_view__points_at_the_sections(void **state)
         gs_assert_fails(gs_chunk_view_make(&v, c->data, length, &sample, true), GS_EFORMAT, "too short");
 }
 
-static void refuse(const sample_chunk *c, size_t at, uint64_t value, size_t bytes, bool deep, const char *text)
+static void refuse(const sample_chunk *c, size_t at, uint64_t value, size_t bytes, bool deep,
+                   const char *text)
 {
     unsigned char kept[8];
     gs_chunk_view v, untouched;
@@ -162,13 +166,16 @@ static void test_chunk_view__order_is_by_type_first(void **state)
     uint8_t *type = edit(c->at.type);
     uint16_t *index = edit(c->at.index);
 
-    gs_assert_ok(gs_chunk_view_make(&v, c->data, c->length, &sample, true)); /* row 5: type 0 from 6, type 3 from 0 */
-    type[3] = 0;                                                             /* both type 0: 6 before 0 */
-    gs_assert_fails(gs_chunk_view_make(&v, c->data, c->length, &sample, true), GS_EFORMAT, "not in ascending order");
+    gs_assert_ok(
+        gs_chunk_view_make(&v, c->data, c->length, &sample, true)); /* row 5: type 0 from 6, type 3 from 0 */
+    type[3] = 0;                                                    /* both type 0: 6 before 0 */
+    gs_assert_fails(gs_chunk_view_make(&v, c->data, c->length, &sample, true), GS_EFORMAT,
+                    "not in ascending order");
     index[3] = 6; /* a double edge is in order */
     gs_assert_ok(gs_chunk_view_make(&v, c->data, c->length, &sample, true));
     type[2] = 1; /* descending types */
-    gs_assert_fails(gs_chunk_view_make(&v, c->data, c->length, &sample, true), GS_EFORMAT, "not in ascending order");
+    gs_assert_fails(gs_chunk_view_make(&v, c->data, c->length, &sample, true), GS_EFORMAT,
+                    "not in ascending order");
     gs_assert_ok(gs_chunk_view_make(&v, c->data, c->length, &sample, false));
 }
 
@@ -176,8 +183,8 @@ static void test_chunk_view__order_is_by_type_first(void **state)
 static void test_chunk_view__refuses_impossible_counts(void **state)
 {
     static const uint32_t counts[][3] = {/* edges, targets, operands */
-                                         {0, 0, 0}, {4, 0, 3}, {4, 2, 0}, {4, 5, 3}, {4, 2, 5}, {4, 9, 3}, {100, 9, 3},
-                                         {100, 2, 11}};
+                                         {0, 0, 0}, {4, 0, 3}, {4, 2, 0},   {4, 5, 3},
+                                         {4, 2, 5}, {4, 9, 3}, {100, 9, 3}, {100, 2, 11}};
     const sample_chunk *c = *state;
     for (size_t k = 0; k < GS_ARRAY_LEN(counts); k++) {
         gs_chunk_expect e = sample;
@@ -206,8 +213,12 @@ static bool reference_good(const uint32_t *start, uint32_t targets, const uint32
 static void test_chunk_view__deep_check_agrees_with_a_plain_one(void **state)
 {
     enum { TARGETS = 7, EDGES = 61, ROWS = 9 };
-    const gs_chunk_expect e = {.target_rows = TARGETS, .operand_rows = ROWS, .index_bytes = 4, .edges = EDGES,
-                               .targets = TARGETS, .operands = 1};
+    const gs_chunk_expect e = {.target_rows = TARGETS,
+                               .operand_rows = ROWS,
+                               .index_bytes = 4,
+                               .edges = EDGES,
+                               .targets = TARGETS,
+                               .operands = 1};
     static _Alignas(16) unsigned char data[4096];
     uint32_t seed = 1, good = 0, bad = 0;
     gs_chunk_view v;
@@ -218,9 +229,11 @@ static void test_chunk_view__deep_check_agrees_with_a_plain_one(void **state)
     for (uint32_t round = 0; round < 2000; round++) {
         for (uint32_t t = 0; t < TARGETS; t++) {
             target[t] = t;
-            start[t + 1] = t + 1 == TARGETS ? EDGES : start[t] + 1 + (seed = seed * 1664525 + 1013904223) % 12 / 2;
+            start[t + 1] =
+                t + 1 == TARGETS ? EDGES : start[t] + 1 + (seed = seed * 1664525 + 1013904223) % 12 / 2;
             for (uint32_t k = start[t], row = 0; k < start[t + 1]; k++)
-                index[k] = row = GS_MIN(row + (seed = seed * 1664525 + 1013904223) / 65536 % 3 / 2, ROWS - 1u);
+                index[k] = row =
+                    GS_MIN(row + (seed = seed * 1664525 + 1013904223) / 65536 % 3 / 2, ROWS - 1u);
         }
         seed = seed * 1664525 + 1013904223;
         index[seed / 65536 % EDGES] = seed % (ROWS + 1);

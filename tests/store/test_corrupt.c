@@ -18,7 +18,8 @@ static const char *const names[] = {
 /* Tables are read when a store opens, the rest when it is verified. */
 static bool is_table(const char *name)
 {
-    return strcmp(name, "manifest.json") == 0 || strcmp(name, "chunks.bin") == 0 || strcmp(name, "sums.bin") == 0;
+    return strcmp(name, "manifest.json") == 0 || strcmp(name, "chunks.bin") == 0 ||
+           strcmp(name, "sums.bin") == 0;
 }
 
 static void must_fail(gs_status st, const char *name, size_t at)
@@ -36,7 +37,8 @@ static void must_fail(gs_status st, const char *name, size_t at)
 static size_t next_byte(const char *name, size_t k)
 {
     const size_t last = gs_align_down(k, GS_BLOCK_BYTES) + GS_BLOCK_BYTES - 1;
-    return is_table(name) || k - (last - (GS_BLOCK_BYTES - 1)) < 128 || k == last ? k + 1 : GS_MIN(k + 257, last);
+    return is_table(name) || k - (last - (GS_BLOCK_BYTES - 1)) < 128 || k == last ? k + 1
+                                                                                  : GS_MIN(k + 257, last);
 }
 
 /* Changes bytes in turn, in place; a different bit each time. */
@@ -71,7 +73,10 @@ static void flip_all(const char *dir, const tiny_graph *g)
     gs_assert_ok(tiny_open_and_verify(dir));
 }
 
-static void test_store__every_changed_byte_is_found(void **state) { flip_all(*state, &tiny_plain); }
+static void test_store__every_changed_byte_is_found(void **state)
+{
+    flip_all(*state, &tiny_plain);
+}
 
 static void test_store__wrong_length_is_found_when_opening(void **state)
 {

@@ -27,7 +27,8 @@ static const forgery manifests[] = {
     {"\"vertices\":\t5", "\"vertices\":\t\"5\"", "\"vertices\" is not a number"},
     {"\"vertices\":\t5", "\"vertices\":\tnull", "\"vertices\" is not a number"},
     {"\"vertices\":\t5", "\"vertices\":\t[5]", "\"vertices\" is not a number"},
-    {"\"vertices\":\t5", "\"vertices\":\t6", "features.bin: checksum mismatch"}, /* no file gets longer by a row */
+    {"\"vertices\":\t5", "\"vertices\":\t6",
+     "features.bin: checksum mismatch"}, /* no file gets longer by a row */
     {"\"vertices\":\t5", "\"vertices\":\t5, \"vertices\":\t5", "\"vertices\" is unknown or there twice"},
     {"\"vertices\":\t5", "\"vertices\":\t5, \"Vertices\":\t5", "\"Vertices\" is unknown or there twice"},
     {"\"vertices\":\t5", "\"vertices\":\t5, \"colour\":\t\"red\"", "\"colour\" is unknown or there twice"},
@@ -41,7 +42,8 @@ static const forgery manifests[] = {
     {"\"parts\":\t2", "\"parts\":\t4294967297", "\"parts\" is 4294967297"},
     {"\"interval_rows\":\t3", "\"interval_rows\":\t5", "do not cut"},
     {"\"interval_rows\":\t3", "\"interval_rows\":\t2", "do not cut"},
-    {"\"interval_rows\":\t3", "\"interval_rows\":\t4", "chunk (0, 1) by destination has a number of operands"},
+    {"\"interval_rows\":\t3", "\"interval_rows\":\t4",
+     "chunk (0, 1) by destination has a number of operands"},
     {"\"symmetric\":\tfalse", "\"symmetric\":\t0", "\"symmetric\" is neither true nor false"},
     {"\"symmetric\":\tfalse", "\"symmetric\":\ttrue", "not mirror images"},
     {"\"shared_edges\":\tfalse", "\"shared_edges\":\ttrue", "not symmetric"},
@@ -65,8 +67,10 @@ static const forgery manifests[] = {
     {"\"natural\"", "7", "\"method\" is not a string"},
     {"\"fedcba9876543210\"", "\"FEDCBA9876543210\"", "\"seed\" is not 16 lower-case hex digits"},
     {"\"fedcba9876543210\"", "\"fedcba987654321\"", "\"seed\" is not 16 lower-case hex digits"},
-    {"\"edges_dest_bytes\":\t12288", "\"edges_dest_bytes\":\t16384", "edges.dest.bin: has 12288 bytes instead of 16384"},
-    {"\"edges_dest_bytes\":\t12288", "\"edges_dest_bytes\":\t8192", "edges.dest.bin: has 12288 bytes instead of 8192"},
+    {"\"edges_dest_bytes\":\t12288", "\"edges_dest_bytes\":\t16384",
+     "edges.dest.bin: has 12288 bytes instead of 16384"},
+    {"\"edges_dest_bytes\":\t12288", "\"edges_dest_bytes\":\t8192",
+     "edges.dest.bin: has 12288 bytes instead of 8192"},
     {"\"edges_dest_bytes\":\t12288", "\"edges_dest_bytes\":\t12289", "not a multiple of 4096"},
     {"\"arrays\":\t{", "\"arrays\":\t{\"x\": 1,", "\"arrays.x\" is unknown"},
     {"\"arrays\":\t{", "\"arrays\":\t[{", "not a JSON object"},
@@ -91,8 +95,8 @@ static void test_store__forged_manifests_are_refused(void **state)
         const gs_status st = tiny_open_and_verify(dir);
         if (st != GS_EFORMAT || strstr(gs_last_error(), f->text) == NULL ||
             strncmp(gs_last_error(), dir, strlen(dir)) != 0)
-            fail_msg("%s -> %s: %s: \"%s\" instead of \"%s\"", f->from, f->to, gs_status_text(st), gs_last_error(),
-                     f->text);
+            fail_msg("%s -> %s: %s: \"%s\" instead of \"%s\"", f->from, f->to, gs_status_text(st),
+                     gs_last_error(), f->text);
         tiny_replace(dir, "manifest.json", whole, bytes);
     }
     free(whole);
@@ -105,7 +109,8 @@ static void test_store__each_key_is_needed(void **state)
     size_t bytes, keys = 0;
     tiny_write(dir, &tiny_plain);
     unsigned char *whole = tiny_read(dir, "manifest.json", &bytes);
-    for (const char *line = strstr((char *)whole, "\n\t\""); line != NULL; line = strstr(line + 1, "\n\t\"")) {
+    for (const char *line = strstr((char *)whole, "\n\t\""); line != NULL;
+         line = strstr(line + 1, "\n\t\"")) {
         const size_t key = strcspn(line + 3, "\"");
         char from[80], to[80], text[80];
         if (strncmp(line + 3, "checksum", key) == 0)
@@ -125,8 +130,9 @@ static void test_store__each_key_is_needed(void **state)
 /* Each field of each record of the chunk table, to values that matter. */
 static void test_store__forged_chunk_tables_are_refused(void **state)
 {
-    static const uint64_t values[] = {0,          1,           2,         3,          5,          4095,
-                                      4096,       4097,        8192,      0x7FFFFFFF, 0xFFFFFFFF, 0x100000000ull,
+    static const uint64_t values[] = {0,          1,          2,          3,
+                                      5,          4095,       4096,       4097,
+                                      8192,       0x7FFFFFFF, 0xFFFFFFFF, 0x100000000ull,
                                       1ull << 53, 1ull << 63, UINT64_MAX, UINT64_MAX - 4095};
     const char *dir = *state;
     size_t bytes, manifest_bytes;
@@ -147,7 +153,8 @@ static void test_store__forged_chunk_tables_are_refused(void **state)
             const gs_status st = tiny_open_and_verify(dir);
             /* Only the verifier can tell a wrong checksum of a chunk; it names the edge file then. */
             const char *file = checksum && !empty ? ".bin: chunk" : "chunks.bin: chunk";
-            if (st != GS_EFORMAT || strstr(gs_last_error(), file) == NULL || strstr(gs_last_error(), chunk) == NULL)
+            if (st != GS_EFORMAT || strstr(gs_last_error(), file) == NULL ||
+                strstr(gs_last_error(), chunk) == NULL)
                 fail_msg("byte %zu = %llx: %s: \"%s\"", at, (unsigned long long)values[k], gs_status_text(st),
                          gs_last_error());
             assert_int_equal(gs_alloc_live_bytes(), live);
@@ -171,7 +178,8 @@ typedef struct patch {
 static const patch patches[] = {
     {&tiny_plain, "edges.dest.bin", 0, 1, 'X', "chunk (0, 0) by destination: does not start with \"GSCH\""},
     {&tiny_plain, "edges.dest.bin", 4, 4, 4, "chunk (0, 0) by destination: indices of 4 bytes instead of 2"},
-    {&tiny_plain, "edges.dest.bin", 8, 4, 3, "its header counts 4 edges, 3 targets, 3 operands, the chunk table 4, 2, 3"},
+    {&tiny_plain, "edges.dest.bin", 8, 4, 3,
+     "its header counts 4 edges, 3 targets, 3 operands, the chunk table 4, 2, 3"},
     {&tiny_plain, "edges.dest.bin", 12, 4, 2, "its header counts"},
     {&tiny_plain, "edges.dest.bin", 16, 8, UINT64_MAX, "its header counts"},
     {&tiny_plain, "edges.dest.bin", 24, 4, 1, "carry other types or weights"},
@@ -188,15 +196,19 @@ static const patch patches[] = {
     {&tiny_plain, "edges.dest.bin", 66, 2, 2, "edges of a target row are not in ascending order"},
     {&tiny_plain, "edges.dest.bin", 80, 2, 2, "list of operands is not ascending"},
     {&tiny_plain, "edges.dest.bin", 84, 2, 3, "list of operands has row 3"},
-    {&tiny_plain, "edges.dest.bin", 64, 2, 2, "chunk (0, 0) by destination and (0, 0) by source hold different edges"},
+    {&tiny_plain, "edges.dest.bin", 64, 2, 2,
+     "chunk (0, 0) by destination and (0, 0) by source hold different edges"},
     {&tiny_plain, "edges.dest.bin", 4096 + 52, 4, 1, "in_degree.bin: row 0 says 3, but it has 2 such edges"},
     {&tiny_plain, "edges.dest.bin", 36, 1, 1, "chunk (0, 0) by destination: its padding is not zero"},
     {&tiny_plain, "edges.dest.bin", 95, 1, 1, "its padding is not zero"},
-    {&tiny_plain, "edges.dest.bin", 8192 + 80, 2, 1, "chunk (1, 0) by destination: its list of operands is not what"},
+    {&tiny_plain, "edges.dest.bin", 8192 + 80, 2, 1,
+     "chunk (1, 0) by destination: its list of operands is not what"},
     {&tiny_plain, "edges.dest.bin", 12287, 1, 1, "chunk (1, 0) by destination: its padding is not zero"},
-    {&tiny_plain, "edges.source.bin", 64, 2, 9, "edges.source.bin: chunk (0, 0) by source: an edge names operand row 9"},
+    {&tiny_plain, "edges.source.bin", 64, 2, 9,
+     "edges.source.bin: chunk (0, 0) by source: an edge names operand row 9"},
     {&tiny_plain, "in_degree.bin", 8, 4, 0x40000000, "in_degree.bin: row 2 says 2, but it has 1 such edges"},
-    {&tiny_plain, "in_degree.bin", 12, 4, 0x7FC00000, "in_degree.bin: row 3 says nan, but it has 1 such edges"},
+    {&tiny_plain, "in_degree.bin", 12, 4, 0x7FC00000,
+     "in_degree.bin: row 3 says nan, but it has 1 such edges"},
     {&tiny_plain, "out_degree.bin", 16, 4, 0, "out_degree.bin: row 4 says 0, but it has 1 such edges"},
     {&tiny_plain, "loops.bin", 8, 4, 0x3F800000, "loops.bin: row 2 says 1, but it has 0 such edges"},
     {&tiny_plain, "labels.bin", 4, 4, 3, "labels.bin: row 1: the label"},
@@ -213,7 +225,8 @@ static const patch patches[] = {
     {&tiny_rich, "features.bin", 24, 2, 0x7F81, "features.bin: row 6: a feature is not finite"},
     {&tiny_symmetric, "features.bin", 6, 2, 0xFC00, "features.bin: row 1: a feature is not finite"},
     /* chunk (0, 1): targets 0, 2 from 4, 3. Exchanged: the degrees stay, the mirror image does not. */
-    {&tiny_symmetric, "edges.dest.bin", 4096 + 64, 4, 0x10000, "chunks (0, 1) and (1, 0) are not mirror images"},
+    {&tiny_symmetric, "edges.dest.bin", 4096 + 64, 4, 0x10000,
+     "chunks (0, 1) and (1, 0) are not mirror images"},
     {&tiny_symmetric, "out_degree.bin", 0, 4, 0, "out_degree.bin: row 0 says 0, but it has 2 such edges"},
     /* chunk (0, 0) of the rich graph: edges of types 0, 1, 2 into row 1; types at 96, weights at 112. */
     {&tiny_rich, "edges.dest.bin", 96, 1, 2, "edges of a target row are not in ascending order"},
@@ -231,16 +244,18 @@ typedef struct saved_file {
 /* One forgery in a whole store, which is whole again afterwards. */
 static void refuse_patch(const char *dir, const patch *p)
 {
-    saved_file saved[] = {{.name = p->file}, {.name = "chunks.bin"}, {.name = "sums.bin"}, {.name = "manifest.json"}};
+    saved_file saved[] = {
+        {.name = p->file}, {.name = "chunks.bin"}, {.name = "sums.bin"}, {.name = "manifest.json"}};
     gs_store *s = NULL;
     for (size_t k = 0; k < GS_ARRAY_LEN(saved); k++)
         saved[k].data = tiny_read(dir, saved[k].name, &saved[k].bytes);
     tiny_forge(dir, p->file, p->offset, &p->value, p->bytes);
     gs_assert_ok(gs_store_open(&s, dir)); /* no table is wrong */
     const gs_status st = gs_store_verify(s, GS_MIB);
-    if (st != GS_EFORMAT || strstr(gs_last_error(), p->text) == NULL || strncmp(gs_last_error(), dir, strlen(dir)) != 0)
-        fail_msg("%s at %zu: %s: \"%s\" instead of \"%s\"", p->file, p->offset, gs_status_text(st), gs_last_error(),
-                 p->text);
+    if (st != GS_EFORMAT || strstr(gs_last_error(), p->text) == NULL ||
+        strncmp(gs_last_error(), dir, strlen(dir)) != 0)
+        fail_msg("%s at %zu: %s: \"%s\" instead of \"%s\"", p->file, p->offset, gs_status_text(st),
+                 gs_last_error(), p->text);
     gs_store_close(s);
     for (size_t k = 0; k < GS_ARRAY_LEN(saved); k++) {
         tiny_replace(dir, saved[k].name, saved[k].data, saved[k].bytes);

@@ -74,9 +74,9 @@ static unsigned char *hex_block(const char *name, size_t *bytes)
 
 static void test_format__example_is_what_the_writer_makes(void **state)
 {
-    static const char *const names[] = {"chunks.bin",    "sums.bin",       "edges.dest.bin", "edges.source.bin",
-                                        "features.bin",  "labels.bin",     "split.bin",      "in_degree.bin",
-                                        "out_degree.bin", "loops.bin",     "input_id.bin"};
+    static const char *const names[] = {"chunks.bin",     "sums.bin",   "edges.dest.bin", "edges.source.bin",
+                                        "features.bin",   "labels.bin", "split.bin",      "in_degree.bin",
+                                        "out_degree.bin", "loops.bin",  "input_id.bin"};
     const char *dir = *state;
     size_t real_bytes, bytes;
     tiny_write(dir, &tiny_plain);
@@ -86,11 +86,13 @@ static void test_format__example_is_what_the_writer_makes(void **state)
             fail_msg("%s: %zu bytes in the document, %zu in the store", names[k], bytes, real_bytes);
         for (size_t b = 0; b < bytes; b++)
             if (said[b] != real[b])
-                fail_msg("%s: byte %zx is %02x in the document, %02x in the store", names[k], b, said[b], real[b]);
+                fail_msg("%s: byte %zx is %02x in the document, %02x in the store", names[k], b, said[b],
+                         real[b]);
         free(real);
         free(said);
     }
-    char *manifest = block("json manifest.json"), *real = (char *)tiny_read(dir, "manifest.json", &real_bytes);
+    char *manifest = block("json manifest.json"),
+         *real = (char *)tiny_read(dir, "manifest.json", &real_bytes);
     assert_string_equal(manifest, real);
     free(manifest);
     free(real);
@@ -104,14 +106,18 @@ static uint64_t word(const unsigned char *p, unsigned bytes)
     return v;
 }
 
-static size_t up16(size_t v) { return (v + 15) / 16 * 16; }
+static size_t up16(size_t v)
+{
+    return (v + 15) / 16 * 16;
+}
 
 /* Counts the edges u -> v of a chunk, by the tables of the document alone. */
-static unsigned decode_chunk(const unsigned char *c, unsigned count[5][5], unsigned target_first, unsigned operand_first,
-                             bool by_dest)
+static unsigned decode_chunk(const unsigned char *c, unsigned count[5][5], unsigned target_first,
+                             unsigned operand_first, bool by_dest)
 {
     assert_memory_equal(c, "GSCH", 4);
-    const size_t ix = word(c + 4, 4), targets = word(c + 8, 4), operands = word(c + 12, 4), edges = word(c + 16, 8);
+    const size_t ix = word(c + 4, 4), targets = word(c + 8, 4), operands = word(c + 12, 4),
+                 edges = word(c + 16, 8);
     const size_t starts = up16(32 + ix * targets), index = up16(starts + 4 * (targets + 1));
     const size_t operand = up16(index + ix * edges);
     bool named[5] = {false};
@@ -144,13 +150,15 @@ static void decode_direction(bool by_dest)
         if (length == 0)
             continue;
         assert_true(gs_hash64(file + offset, length) == word(record + 24, 8));
-        assert_int_equal(decode_chunk(file + offset, count, k / 2 * 3, k % 2 * 3, by_dest), word(record + 16, 8));
+        assert_int_equal(decode_chunk(file + offset, count, k / 2 * 3, k % 2 * 3, by_dest),
+                         word(record + 16, 8));
         edges += (unsigned)word(record + 16, 8);
     }
     /* Strike out the edges that the document lists. */
     char *list = block("edges"), *rest = list;
     unsigned listed = 0;
-    for (char *line; (line = strsep(&rest, "\n")) != NULL && sscanf(line, "%u -> %u", &u, &v) == 2; listed++) {
+    for (char *line; (line = strsep(&rest, "\n")) != NULL && sscanf(line, "%u -> %u", &u, &v) == 2;
+         listed++) {
         assert_true(u < 5 && v < 5 && count[u][v] > 0);
         count[u][v]--;
     }

@@ -18,8 +18,8 @@ static uint32_t element(const void *p, uint32_t width, uint64_t k)
 }
 
 /* Each edge of the chunk is found once in `left` and struck out. */
-static void strike_out(const gs_chunk_view *v, const gs_chunk_table *t, gs_direction d, uint32_t i, uint32_t j,
-                       const tiny_graph *g, bool *left)
+static void strike_out(const gs_chunk_view *v, const gs_chunk_table *t, gs_direction d, uint32_t i,
+                       uint32_t j, const tiny_graph *g, bool *left)
 {
     for (uint32_t r = 0; r < v->targets; r++)
         for (uint32_t k = v->start[r]; k < v->start[r + 1]; k++) {
@@ -53,8 +53,12 @@ static void check_edges(const gs_store *s, const tiny_graph *g, gs_direction d)
     for (uint32_t i = 0; i < t->parts; i++)
         for (uint32_t j = 0; j < t->parts; j++) {
             const gs_chunk *c = gs_chunk_at(t, d, i, j);
-            const gs_chunk_expect expect = {gs_interval_rows(t, i), gs_interval_rows(t, j), gs_index_bytes(t),
-                                            c->edges, c->targets, c->operands};
+            const gs_chunk_expect expect = {gs_interval_rows(t, i),
+                                            gs_interval_rows(t, j),
+                                            gs_index_bytes(t),
+                                            c->edges,
+                                            c->targets,
+                                            c->operands};
             gs_chunk_view v;
             assert_true(c->offset + c->length <= file_bytes);
             if (c->length == 0)
@@ -90,9 +94,9 @@ static void check_array(const gs_store *s, gs_array_id id, gs_dtype dtype, uint3
 
 static uint64_t folder_bytes(const gs_store *s)
 {
-    static const char *const names[] = {"manifest.json", "chunks.bin",   "sums.bin",       "edges.dest.bin",
-                                        "edges.source.bin", "features.bin", "labels.bin",  "split.bin",
-                                        "in_degree.bin", "out_degree.bin", "loops.bin",    "input_id.bin"};
+    static const char *const names[] = {"manifest.json",    "chunks.bin",     "sums.bin",   "edges.dest.bin",
+                                        "edges.source.bin", "features.bin",   "labels.bin", "split.bin",
+                                        "in_degree.bin",    "out_degree.bin", "loops.bin",  "input_id.bin"};
     uint64_t sum = 0;
     for (size_t k = 0; k < GS_ARRAY_LEN(names); k++) {
         struct stat sb;
@@ -134,7 +138,8 @@ static void round_trip(const char *dir, const tiny_graph *g)
     tiny_write(dir, g);
     gs_assert_ok(gs_store_open(&s, dir));
     assert_string_equal(gs_store_dir(s), dir);
-    assert_true(gs_store_table_bytes(s) >= (uint64_t)g->parts * g->parts * sizeof(gs_chunk) * (g->shared ? 1 : 2));
+    assert_true(gs_store_table_bytes(s) >=
+                (uint64_t)g->parts * g->parts * sizeof(gs_chunk) * (g->shared ? 1 : 2));
     assert_true(gs_store_table_bytes(s) <= gs_alloc_live_bytes() - live);
     check_info(s, g);
     check_edges(s, g, GS_BY_DEST);
@@ -144,8 +149,14 @@ static void round_trip(const char *dir, const tiny_graph *g)
     assert_int_equal(gs_alloc_live_bytes(), live); /* nothing is kept */
 }
 
-static void test_store__plain_graph_round_trips(void **state) { round_trip(*state, &tiny_plain); }
-static void test_store__typed_weighted_graph_round_trips(void **state) { round_trip(*state, &tiny_rich); }
+static void test_store__plain_graph_round_trips(void **state)
+{
+    round_trip(*state, &tiny_plain);
+}
+static void test_store__typed_weighted_graph_round_trips(void **state)
+{
+    round_trip(*state, &tiny_rich);
+}
 
 static void test_store__arrays_are_where_the_paths_say(void **state)
 {
@@ -201,15 +212,25 @@ static void test_store__symmetric_graph_may_have_two_files(void **state)
 
 static void test_store__wide_intervals_have_4_byte_indices(void **state)
 {
-    static const tiny_edge edges[] = {{0, 69999, 0, 0}, {69999, 0, 0, 0}, {65536, 65536, 0, 0}, {70123, 3, 0, 0}};
-    const tiny_graph g = {.vertices = 70124, .parts = 2, .interval_rows = 70000, .edge = edges, .edges = 4,
-                          .features = 1, .feature_type = GS_F32};
+    static const tiny_edge edges[] = {
+        {0, 69999, 0, 0}, {69999, 0, 0, 0}, {65536, 65536, 0, 0}, {70123, 3, 0, 0}};
+    const tiny_graph g = {.vertices = 70124,
+                          .parts = 2,
+                          .interval_rows = 70000,
+                          .edge = edges,
+                          .edges = 4,
+                          .features = 1,
+                          .feature_type = GS_F32};
     round_trip(*state, &g); /* features fill several checksum blocks too */
 }
 
 static void test_store__bare_graph_without_edges_round_trips(void **state)
 {
-    const tiny_graph g = {.vertices = 1, .parts = 1, .interval_rows = 1, .edge = (const tiny_edge[1]){{0}}, .edges = 0,
+    const tiny_graph g = {.vertices = 1,
+                          .parts = 1,
+                          .interval_rows = 1,
+                          .edge = (const tiny_edge[1]){{0}},
+                          .edges = 0,
                           .feature_type = GS_F32};
     round_trip(*state, &g);
 }

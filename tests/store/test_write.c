@@ -93,7 +93,8 @@ static void test_begin__never_removes_what_is_not_a_stores(void **state)
     const kept_path store = sub(dir, "store"), foreign = sub(dir, "store/notes.txt");
     tiny_write(store.text, &tiny_plain);
     gs_test_write_file(foreign.text, "mine", 4);
-    gs_assert_fails(gs_store_begin(store.text, true), GS_EEXIST, "\"notes.txt\", which is no part of a store");
+    gs_assert_fails(gs_store_begin(store.text, true), GS_EEXIST,
+                    "\"notes.txt\", which is no part of a store");
     assert_true(gs_path_exists(foreign.text));
     gs_assert_ok(tiny_open_and_verify(store.text));
 }
@@ -129,16 +130,46 @@ static void test_abandon__keeps_the_error_that_led_to_it(void **state)
 
 /* A change that makes the contents wrong, and what is said about it. */
 typedef void (*spoil)(gs_store_contents *c);
-static void spoil_parts(gs_store_contents *c) { c->info.parts = 1; }
-static void spoil_interval(gs_store_contents *c) { c->chunks.interval_rows = 4; }
-static void spoil_edges(gs_store_contents *c) { c->info.edges++; }
-static void spoil_train(gs_store_contents *c) { c->info.train = 6; }
-static void spoil_array(gs_store_contents *c) { c->array[GS_ARRAY_LABELS].present = false; }
-static void spoil_bytes(gs_store_contents *c) { c->array[GS_ARRAY_LABELS].bytes++; }
-static void spoil_dtype(gs_store_contents *c) { c->array[GS_ARRAY_LABELS].dtype = GS_F32; }
-static void spoil_chunk(gs_store_contents *c) { ((gs_chunk *)(uintptr_t)c->chunks.chunk[1])[1].targets++; }
-static void spoil_offset(gs_store_contents *c) { ((gs_chunk *)(uintptr_t)c->chunks.chunk[0])[1].offset += 4096; }
-static void spoil_method(gs_store_contents *c) { memset(c->info.method, 'x', sizeof(c->info.method)); }
+static void spoil_parts(gs_store_contents *c)
+{
+    c->info.parts = 1;
+}
+static void spoil_interval(gs_store_contents *c)
+{
+    c->chunks.interval_rows = 4;
+}
+static void spoil_edges(gs_store_contents *c)
+{
+    c->info.edges++;
+}
+static void spoil_train(gs_store_contents *c)
+{
+    c->info.train = 6;
+}
+static void spoil_array(gs_store_contents *c)
+{
+    c->array[GS_ARRAY_LABELS].present = false;
+}
+static void spoil_bytes(gs_store_contents *c)
+{
+    c->array[GS_ARRAY_LABELS].bytes++;
+}
+static void spoil_dtype(gs_store_contents *c)
+{
+    c->array[GS_ARRAY_LABELS].dtype = GS_F32;
+}
+static void spoil_chunk(gs_store_contents *c)
+{
+    ((gs_chunk *)(uintptr_t)c->chunks.chunk[1])[1].targets++;
+}
+static void spoil_offset(gs_store_contents *c)
+{
+    ((gs_chunk *)(uintptr_t)c->chunks.chunk[0])[1].offset += 4096;
+}
+static void spoil_method(gs_store_contents *c)
+{
+    memset(c->info.method, 'x', sizeof(c->info.method));
+}
 
 static void test_finish__refuses_what_a_reader_would(void **state)
 {

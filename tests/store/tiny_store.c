@@ -41,7 +41,7 @@ const tiny_graph tiny_symmetric = {.vertices = 5,
                                    .splits = true};
 
 static const tiny_edge rich_edges[] = {
-    {0, 1, 2, 0.5f}, {1, 1, 0, 1.f}, {2, 1, 1, -2.f}, {3, 0, 1, 4.f}, {3, 0, 0, 0.f},
+    {0, 1, 2, 0.5f}, {1, 1, 0, 1.f}, {2, 1, 1, -2.f}, {3, 0, 1, 4.f},  {3, 0, 0, 0.f},
     {4, 2, 2, 8.f},  {0, 3, 0, 3.f}, {2, 4, 2, 1.f},  {6, 5, 1, .25f}, {5, 6, 0, 7.f},
 };
 const tiny_graph tiny_rich = {.vertices = 7,
@@ -56,10 +56,22 @@ const tiny_graph tiny_rich = {.vertices = 7,
                               .feature_type = GS_BF16,
                               .splits = true};
 
-float tiny_feature(uint32_t v, uint32_t column) { return (float)v + 0.25f * (float)column - 1.f; }
-int32_t tiny_label(const tiny_graph *g, uint32_t v) { return v == 2 ? -1 : (int32_t)(v % g->classes); }
-uint8_t tiny_split(uint32_t v) { return (uint8_t)(v % 4); }
-uint32_t tiny_input_id(const tiny_graph *g, uint32_t v) { return g->vertices - 1 - v; }
+float tiny_feature(uint32_t v, uint32_t column)
+{
+    return (float)v + 0.25f * (float)column - 1.f;
+}
+int32_t tiny_label(const tiny_graph *g, uint32_t v)
+{
+    return v == 2 ? -1 : (int32_t)(v % g->classes);
+}
+uint8_t tiny_split(uint32_t v)
+{
+    return (uint8_t)(v % 4);
+}
+uint32_t tiny_input_id(const tiny_graph *g, uint32_t v)
+{
+    return g->vertices - 1 - v;
+}
 
 static void *allocate(size_t bytes)
 {
@@ -68,8 +80,14 @@ static void *allocate(size_t bytes)
     return p;
 }
 
-static uint32_t target_of(const tiny_edge *e, gs_direction d) { return d == GS_BY_DEST ? e->dest : e->source; }
-static uint32_t operand_of(const tiny_edge *e, gs_direction d) { return d == GS_BY_DEST ? e->source : e->dest; }
+static uint32_t target_of(const tiny_edge *e, gs_direction d)
+{
+    return d == GS_BY_DEST ? e->dest : e->source;
+}
+static uint32_t operand_of(const tiny_edge *e, gs_direction d)
+{
+    return d == GS_BY_DEST ? e->source : e->dest;
+}
 
 static gs_direction sort_direction; /* qsort has no context */
 static int by_target_type_operand(const void *a, const void *b)
@@ -89,8 +107,8 @@ static void put(const void *where, uint32_t width, uint64_t k, uint32_t value)
 }
 
 /* The edges of one chunk, sorted, to bytes; appends them to `file`. */
-static void write_chunk(FILE *file, gs_chunk *c, const tiny_graph *g, tiny_edge *e, uint32_t n, gs_direction d,
-                        uint32_t target, uint32_t operand)
+static void write_chunk(FILE *file, gs_chunk *c, const tiny_graph *g, tiny_edge *e, uint32_t n,
+                        gs_direction d, uint32_t target, uint32_t operand)
 {
     const uint32_t type_bytes = g->edge_types ? 1 : 0, ix = g->interval_rows <= 65536 ? 2 : 4;
     gs_chunk_expect counts = {.index_bytes = ix, .edges = n};
@@ -145,7 +163,8 @@ static gs_chunk *write_edges(const char *dir, const tiny_graph *g, gs_direction 
         for (uint32_t j = 0; j < g->parts; j++) {
             uint32_t n = 0;
             for (uint32_t k = 0; k < g->edges; k++)
-                if (target_of(&g->edge[k], d) / g->interval_rows == i && operand_of(&g->edge[k], d) / g->interval_rows == j)
+                if (target_of(&g->edge[k], d) / g->interval_rows == i &&
+                    operand_of(&g->edge[k], d) / g->interval_rows == j)
                     some[n++] = g->edge[k];
             write_chunk(file, &table[i * g->parts + j], g, some, n, d, i, j);
         }
@@ -158,7 +177,8 @@ static gs_chunk *write_edges(const char *dir, const tiny_graph *g, gs_direction 
 static void write_array(gs_store_contents *c, const char *dir, gs_array_id id, gs_dtype dtype, uint32_t width,
                         const void *rows)
 {
-    const uint64_t bytes = c->info.vertices * width * gs_dtype_bytes(dtype), padded = gs_align_up(bytes, GS_BLOCK_BYTES);
+    const uint64_t bytes = c->info.vertices * width * gs_dtype_bytes(dtype),
+                   padded = gs_align_up(bytes, GS_BLOCK_BYTES);
     const uint64_t count = gs_div_up(bytes, GS_SUM_BYTES);
     char *data = allocate(padded);
     uint64_t *sums = allocate(count * sizeof(*sums));
@@ -343,7 +363,8 @@ static void reseal_chunk(const char *dir, gs_direction d, size_t offset, const u
     size_t manifest_bytes;
     char *text = (char *)tiny_read(dir, GS_MANIFEST_NAME, &manifest_bytes);
     gs_assert_ok(gs_manifest__parse(&m, text, manifest_bytes, "manifest"));
-    const size_t first = d == GS_BY_SOURCE ? count / 2 : 0, last = m.shared || d == GS_BY_SOURCE ? count : count / 2;
+    const size_t first = d == GS_BY_SOURCE ? count / 2 : 0,
+                 last = m.shared || d == GS_BY_SOURCE ? count : count / 2;
     for (size_t k = first; k < last; k++) {
         gs_chunk c;
         gs_store__record_load(&c, records + k * GS_CHUNK_RECORD_BYTES);
