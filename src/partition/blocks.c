@@ -16,6 +16,7 @@
 #define MOST_PIECE 65536u /* edges: reads of 1 MiB */
 #define LEAST_PIECE 1024u
 #define AHEAD_PIECES 8u
+#define REBUCKET_RECORDS 8192u
 
 /* -- symmetry --------------------------------------------------------------- */
 
@@ -144,8 +145,7 @@ typedef struct visiting {
     gs_part_job *job;
     gs_part_visit *visit;
     void *context;
-    uint32_t *records; /* [cap] */
-    uint64_t done;     /* edges */
+    uint64_t done; /* edges */
 } visiting;
 
 static gs_status visit_stream(visiting *w, const gs_spill *s, uint32_t stream, uint64_t first, uint64_t vertices);
@@ -155,21 +155,24 @@ static gs_status rebucket(const visiting *w, gs_spill *sub, const gs_spill *s, u
 {
     gs_spill_cursor at = gs_part__spill_first(s, stream);
     const uint32_t words = w->b->words;
+    uint32_t *records = gs_malloc_array(REBUCKET_RECORDS, words * 4u);
     uint64_t count = 1;
-    gs_status st;
+    gs_status st = records != NULL ? GS_OK : gs_fail(GS_ENOMEM, "%s: no memory to split a block", w->job->dir);
 
-    while (count != 0) {
-        if ((st = gs_part__spill_read(s, &at, w->records, w->b->cap, &count)) != GS_OK ||
+    while (count != 0 && st == GS_OK) {
+        if ((st = gs_part__spill_read(s, &at, records, REBUCKET_RECORDS, &count)) != GS_OK ||
             (st = gs_part__job_result(w->job)) != GS_OK)
-            return st;
-        for (const uint32_t *r = w->records; r < w->records + count * words; r += words) {
+            break;
+        for (const uint32_t *r = records; r < records + count * words && st == GS_OK; r += words) {
             uint32_t *to = gs_part__spill_put(sub, 0, (uint32_t)((GS_MAX(r[0], r[1]) - first) >> shift));
-            if (to == NULL)
-                return GS_EIO; /* gs_fail() was called */
-            memcpy(to, r, words * 4u);
+            if (to != NULL)
+                memcpy(to, r, words * 4u);
+            else
+                st = GS_EIO; /* gs_fail() was called */
         }
     }
-    return gs_part__spill_finish(sub);
+    gs_free(records);
+    return st == GS_OK ? gs_part__spill_finish(sub) : st;
 }
 
 /* A block beyond the memory bound: bucketed once more, by smaller blocks. */
@@ -209,22 +212,24 @@ static gs_status visit_stream(visiting *w, const gs_spill *s, uint32_t stream, u
 
     if (records > w->b->cap)
         return visit_large(w, s, stream, first, vertices);
-    if ((st = gs_part__spill_read(s, &at, w->records, records, &count)) != GS_OK ||
-        (st = gs_part__job_result(w->job)) != GS_OK)
+    uint32_t *const data = gs_malloc_array(GS_MAX(records, 1), w->b->words * 4u);
+    if (data == NULL)
+        return gs_fail(GS_ENOMEM, "%s: no memory for a block of %llu edges", w->job->dir, (unsigned long long)records);
+    if ((st = gs_part__spill_read(s, &at, data, records, &count)) != GS_OK ||
+        (st = gs_part__job_result(w->job)) != GS_OK) {
+        gs_free(data);
         return st;
+    }
     w->done += count;
     gs_part__tick(w->job, "ordering", (double)w->done / (double)GS_MAX(w->b->edges, 1));
-    return w->visit(w->context, first, vertices, w->records, count);
+    return w->visit(w->context, first, vertices, data, count);
 }
 
 gs_status gs_part__blocks_each(const gs_part_blocks *b, gs_part_job *job, gs_part_visit *visit, void *context)
 {
     visiting w = {.b = b, .job = job, .visit = visit, .context = context};
-    const uint64_t cap = GS_MIN(b->cap, GS_MAX(b->edges, 1));
     gs_status st = GS_OK;
 
-    if ((w.records = gs_malloc_array(cap, b->words * 4u)) == NULL)
-        return gs_fail(GS_ENOMEM, "%s: no memory for a block of %llu edges", job->dir, (unsigned long long)cap);
     gs_part__spill_prefetch(b->spill, 0);
     for (uint32_t i = 0; i < b->count && st == GS_OK; i++) {
         const uint64_t first = (uint64_t)i << b->shift, width = 1ull << b->shift;
@@ -232,7 +237,6 @@ gs_status gs_part__blocks_each(const gs_part_blocks *b, gs_part_job *job, gs_par
             gs_part__spill_prefetch(b->spill, i + 1);
         st = visit_stream(&w, b->spill, i, first, GS_MIN(width, b->vertices - first));
     }
-    gs_free(w.records);
     return st;
 }
 
@@ -297,6 +301,7 @@ static gs_status reverse_block(void *context, uint64_t first, uint64_t vertices,
         if ((st = put_record(w, r, false)) == GS_OK && r[0] != r[1] && !holds(sorted, count, pair_key(r[1], r[0], first)))
             st = put_record(w, r, true);
     }
+    gs_free(records);
     return st;
 }
 

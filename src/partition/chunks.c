@@ -51,9 +51,9 @@ typedef struct worker {
     bool has_turn;
 } worker;
 
-uint64_t gs_part__chunk_cap(const gs_part_job *job, uint64_t memory, bool payload)
+uint64_t gs_part__chunk_cap(uint32_t threads, uint64_t memory, bool payload)
 {
-    const uint64_t share = memory / job->threads, key = payload ? sizeof(gs_part_key16) : 8;
+    const uint64_t share = memory / threads, key = payload ? sizeof(gs_part_key16) : 8;
     const uint64_t cap = (share > FIXED_BYTES ? share - FIXED_BYTES : 0) / (2 * key + OUT_BYTES_PER_EDGE);
     return GS_MIN(GS_MAX(cap, LEAST_CAP), UINT32_MAX - 1); /* a chunk's starts are u32 */
 }
@@ -466,7 +466,7 @@ static gs_status write_all(writing *w)
     const gs_spill *const s = w->spec->order->chunked[w->spec->direction];
     const uint64_t most = largest_stream(s);
 
-#pragma omp parallel num_threads(w->job->threads)
+#pragma omp parallel num_threads(w->spec->threads)
     {
         worker k;
         gs_part__job_fail(w->job, worker_make(&k, w, most));
@@ -489,7 +489,7 @@ gs_status gs_part__chunks_write(gs_part_job *job, const gs_part_chunks_spec *spe
     gs_status st;
 
     w.chunks = (uint64_t)w.grid.parts * w.grid.parts;
-    w.cap = gs_part__chunk_cap(job, spec->memory, spec->typed || spec->weighted);
+    w.cap = gs_part__chunk_cap(spec->threads, spec->memory, spec->typed || spec->weighted);
     pthread_mutex_init(&w.lock, NULL);
     pthread_cond_init(&w.passed, NULL);
     if (bits_for(1ull << spec->order->region_shift) + 2 * w.grid.local_bits > 64) {

@@ -9,14 +9,13 @@
  * need it (8), input id (4); later position, input id, two degrees, label. */
 #define TABLE_BYTES_PER_VERTEX 20u
 #define LEAST_BUFFERS (1u * GS_MIB)
-#define MAX_THREADS 16u
 
 void gs_part__job_init(gs_part_job *job, const gs_partition_options *opt, const char *dir)
 {
     memset(job, 0, sizeof(*job));
     job->opt = opt;
     job->dir = dir;
-    job->threads = GS_MIN(gs_machine_cpus(), MAX_THREADS);
+    job->threads = GS_MIN(gs_machine_cpus(), GS_PART_MOST_THREADS);
     job->memory = opt->memory != 0 ? opt->memory : gs_machine_free_memory() / 2;
     job->buffers = job->memory / 4; /* until N is known */
     job->owner = pthread_self();

@@ -7,9 +7,9 @@
 #include "base/philox.h"
 #include "partition/partition_internal.h"
 
-#define MOST_REGIONS 1024u
+#define MOST_REGIONS 256u /* more streams than this cost cache misses in scatter() */
 #define LANE_BYTES 4096u     /* least buffer of a stream */
-#define PARALLEL_EDGES 8192u /* fewer are bucketed by one thread */
+#define QUEUE_BLOCKS 64u
 
 gs_part_grid gs_part__grid_make(uint64_t vertices, uint32_t parts)
 {
@@ -22,11 +22,26 @@ gs_part_grid gs_part__grid_make(uint64_t vertices, uint32_t parts)
     return g;
 }
 
+/* A block whose vertices all have their interval, to be bucketed by chunk. */
+typedef struct placed_block {
+    uint32_t *records;
+    uint64_t count;
+} placed_block;
+
+/* The caller reads and places blocks; these threads bucket what is placed. */
 typedef struct scattering {
     gs_part_order *o;
     gs_part_job *job;
     const gs_part_blocks *b;
     gs_fennel *fennel; /* NULL: the order is known */
+    pthread_t thread[GS_PART_MOST_THREADS];
+    uint32_t threads, numbered; /* numbered: threads that took their writer number, atomic */
+    pthread_mutex_t lock; /* guards all below */
+    pthread_cond_t changed;
+    placed_block queue[QUEUE_BLOCKS];
+    uint32_t head, length;
+    uint64_t in_flight; /* records, queued or being bucketed */
+    bool closed;
     uint64_t cut;
 } scattering;
 
@@ -54,16 +69,14 @@ static gs_status put_chunked(const gs_part_order *o, gs_direction d, uint32_t wr
     return GS_OK;
 }
 
-/* Buckets records [from, to) of a block. */
-static gs_status scatter(const scattering *s, const uint32_t *records, uint64_t from, uint64_t to, uint32_t writer,
-                         uint64_t *cut)
+static gs_status scatter(const scattering *s, const uint32_t *records, uint64_t count, uint32_t writer, uint64_t *cut)
 {
     gs_part_order *const o = s->o;
     const uint32_t words = s->b->words, parts = o->grid.parts;
     const bool both = o->chunked[GS_BY_SOURCE] != NULL;
     gs_status st = GS_OK;
 
-    for (uint64_t i = from; i < to && st == GS_OK; i++) {
+    for (uint64_t i = 0; i < count && st == GS_OK; i++) {
         const uint32_t *r = records + i * words;
         const uint32_t pu = o->part[r[0]], pv = o->part[r[1]];
         *cut += pu != pv;
@@ -79,23 +92,86 @@ static gs_status scatter(const scattering *s, const uint32_t *records, uint64_t 
     return st;
 }
 
+static bool take_block(scattering *s, placed_block *out)
+{
+    pthread_mutex_lock(&s->lock);
+    while (s->length == 0 && !s->closed)
+        pthread_cond_wait(&s->changed, &s->lock);
+    const bool any = s->length != 0;
+    if (any) {
+        *out = s->queue[s->head];
+        s->head = (s->head + 1) % QUEUE_BLOCKS;
+        s->length--;
+    }
+    pthread_mutex_unlock(&s->lock);
+    return any;
+}
+
+static void *scatter_thread(void *context)
+{
+    scattering *s = context;
+    const uint32_t writer = __atomic_fetch_add(&s->numbered, 1, __ATOMIC_RELAXED);
+    placed_block block;
+    uint64_t cut = 0;
+
+    while (take_block(s, &block)) { /* after a failure too: the records must be freed */
+        if (!gs_part__job_stop(s->job))
+            gs_part__job_fail(s->job, scatter(s, block.records, block.count, writer, &cut));
+        gs_free(block.records);
+        pthread_mutex_lock(&s->lock);
+        s->in_flight -= block.count;
+        pthread_cond_broadcast(&s->changed);
+        pthread_mutex_unlock(&s->lock);
+    }
+    pthread_mutex_lock(&s->lock);
+    s->cut += cut;
+    pthread_mutex_unlock(&s->lock);
+    return NULL;
+}
+
 static gs_status order_block(void *context, uint64_t first, uint64_t vertices, uint32_t *records, uint64_t count)
 {
     scattering *s = context;
-    const uint32_t threads = count < PARALLEL_EDGES ? 1 : s->job->threads;
-    uint64_t cut = 0;
 
     if (s->fennel != NULL) {
         const gs_status st = gs_part__fennel_block(s->fennel, first, vertices, records, count, s->b->words);
-        if (st != GS_OK)
+        if (st != GS_OK) {
+            gs_free(records);
             return st;
+        }
     }
-#pragma omp parallel num_threads(threads) reduction(+ : cut)
-    {
-        const uint32_t t = (uint32_t)omp_get_thread_num();
-        gs_part__job_fail(s->job, scatter(s, records, count * t / threads, count * (t + 1) / threads, t, &cut));
+    pthread_mutex_lock(&s->lock);
+    while (s->length == QUEUE_BLOCKS || (s->in_flight != 0 && s->in_flight + count > s->b->cap))
+        pthread_cond_wait(&s->changed, &s->lock);
+    s->queue[(s->head + s->length++) % QUEUE_BLOCKS] = (placed_block){records, count};
+    s->in_flight += count;
+    pthread_cond_broadcast(&s->changed);
+    pthread_mutex_unlock(&s->lock);
+    return gs_part__job_result(s->job);
+}
+
+static gs_status scatter_all(scattering *s)
+{
+    gs_status st = GS_OK;
+
+    pthread_mutex_init(&s->lock, NULL);
+    pthread_cond_init(&s->changed, NULL);
+    for (; s->threads < s->job->threads && st == GS_OK; s->threads += st == GS_OK) {
+        const int rc = pthread_create(&s->thread[s->threads], NULL, scatter_thread, s);
+        if (rc != 0)
+            st = gs_fail_errno(rc, "cannot start a thread");
     }
-    s->cut += cut;
+    if (st == GS_OK)
+        st = gs_part__blocks_each(s->b, s->job, order_block, s);
+    gs_part__job_fail(s->job, st);
+    pthread_mutex_lock(&s->lock);
+    s->closed = true;
+    pthread_cond_broadcast(&s->changed);
+    pthread_mutex_unlock(&s->lock);
+    for (uint32_t i = 0; i < s->threads; i++)
+        pthread_join(s->thread[i], NULL);
+    pthread_mutex_destroy(&s->lock);
+    pthread_cond_destroy(&s->changed);
     return gs_part__job_result(s->job);
 }
 
@@ -179,7 +255,7 @@ gs_status gs_part__order_make(gs_part_order *o, gs_part_job *job, const gs_part_
         goto done;
     }
     if ((st = assign(o, job, b, &s.fennel)) != GS_OK || (st = make_spills(o, job, b)) != GS_OK ||
-        (st = gs_part__blocks_each(b, job, order_block, &s)) != GS_OK ||
+        (st = scatter_all(&s)) != GS_OK ||
         (st = gs_part__spill_finish(o->chunked[0])) != GS_OK ||
         (o->chunked[1] != NULL && (st = gs_part__spill_finish(o->chunked[1])) != GS_OK))
         goto done;

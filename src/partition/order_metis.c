@@ -88,6 +88,7 @@ static gs_status adjacency_block(void *context, uint64_t first, uint64_t vertice
             a->start[v + 1]++;
         }
     }
+    gs_free(records);
     return GS_OK;
 }
 

@@ -24,6 +24,7 @@ typedef struct run {
     int32_t *labels;  /* input order; NULL: none */
     uint8_t *split;
     uint64_t split_count[3];
+    uint64_t largest; /* edges of the largest chunk, where that is above the cap */
     gs_array_info array[GS_ARRAY_COUNT];
     char note[90];
     double read_seconds, order_seconds, edge_seconds, array_seconds;
@@ -37,7 +38,7 @@ static uint64_t row_memory(const gs_part_job *job) { return job->buffers * 3 / 8
 static uint64_t auto_cap(const run *r)
 {
     const bool payload = r->in.typed || r->in.weighted;
-    const uint64_t sorted = gs_part__chunk_cap(&r->job, chunk_memory(&r->job), payload);
+    const uint64_t sorted = gs_part__chunk_cap(r->job.threads, chunk_memory(&r->job), payload);
     const uint64_t at_rest = r->job.memory / AUTO_SHARE / (payload ? 22 : 16); /* a chunk's bytes an edge, at worst */
     return GS_MAX(GS_MIN(sorted, at_rest), 1);
 }
@@ -93,11 +94,11 @@ static gs_status order_graph(run *r)
     gs_status st = GS_OK;
 
     for (int i = 0; i < AUTO_TRIES; i++) {
-        uint64_t most = 0;
+        r->largest = 0;
         if ((st = gs_part__order_make(&r->order, &r->job, &r->blocks, parts, opt->method, r->note,
                                       sizeof(r->note))) != GS_OK ||
-            opt->parts != 0 || (st = gs_part__largest_chunk(&most, &r->order, cap)) != GS_OK || most <= cap ||
-            i + 1 == AUTO_TRIES || parts * 2 > GS_MIN(MOST_PARTS, r->in.vertices))
+            (st = gs_part__largest_chunk(&r->largest, &r->order, cap)) != GS_OK || opt->parts != 0 ||
+            r->largest <= cap || i + 1 == AUTO_TRIES || parts * 2 > GS_MIN(MOST_PARTS, r->in.vertices))
             break;
         gs_part__order_free(&r->order);
         parts *= 2; /* a skewed chunk: quarters of it have a chance */
@@ -120,6 +121,16 @@ static gs_status make_tables(run *r, const gs_part_blocks *b)
     return ok ? GS_OK : gs_fail(GS_ENOMEM, "no memory for the tables of %u parts", r->order.grid.parts);
 }
 
+/* A chunk too large for one thread's share of memory may fit a larger share. */
+static uint32_t sort_threads(const run *r)
+{
+    const bool payload = r->in.typed || r->in.weighted;
+    uint32_t threads = r->job.threads;
+    while (threads > 1 && gs_part__chunk_cap(threads, chunk_memory(&r->job), payload) < r->largest)
+        threads--;
+    return threads;
+}
+
 static gs_status write_edges(run *r, const gs_part_blocks *b)
 {
     const double start = gs_now();
@@ -136,6 +147,7 @@ static gs_status write_edges(run *r, const gs_part_blocks *b)
             .chunk = r->chunk[d],
             .degrees = &r->degrees,
             .memory = chunk_memory(&r->job),
+            .threads = sort_threads(r),
             .progress_from = 0.5 * d,
             .progress_to = b->symmetric ? 1 : 0.5 * d + 0.5,
         };

@@ -26,6 +26,8 @@
 
 /* -- job.c: failures, interrupts and memory of one run ------------------- */
 
+#define GS_PART_MOST_THREADS 16u
+
 typedef struct gs_part_job {
     const gs_partition_options *opt;
     const char *dir;
@@ -185,8 +187,8 @@ gs_status gs_part__blocks_make(gs_part_blocks *b, gs_part_job *job, gs_part_inpu
 void gs_part__blocks_free(gs_part_blocks *b);
 
 /* All edges whose larger endpoint lies in [first, first + vertices), in no
- * particular order, `count` records at `records` (which the visitor may
- * reorder). Blocks come in ascending order of vertices, none left out. */
+ * particular order, `count` records at `records`, which are the visitor's to
+ * free with gs_free(). Blocks come in ascending order of vertices, none left out. */
 typedef gs_status gs_part_visit(void *context, uint64_t first, uint64_t vertices, uint32_t *records,
                                 uint64_t count);
 gs_status gs_part__blocks_each(const gs_part_blocks *b, gs_part_job *job, gs_part_visit *visit, void *context);
@@ -299,10 +301,11 @@ typedef struct gs_part_chunks_spec {
     gs_chunk *chunk; /* [P * P] filled */
     gs_part_degrees *degrees;
     uint64_t memory;
+    uint32_t threads;
     double progress_from, progress_to;
 } gs_part_chunks_spec;
-/* Most edges a chunk may have to be sorted within `memory`. */
-uint64_t gs_part__chunk_cap(const gs_part_job *job, uint64_t memory, bool payload);
+/* Most edges a chunk may have for `threads` to sort one each within `memory`. */
+uint64_t gs_part__chunk_cap(uint32_t threads, uint64_t memory, bool payload);
 gs_status gs_part__chunks_write(gs_part_job *job, const gs_part_chunks_spec *spec);
 
 /* Moves or makes the feature rows; fills `info` (its sums are owned by the
