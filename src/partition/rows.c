@@ -22,8 +22,11 @@
 #include "store/store.h" /* GS_SUM_BYTES */
 
 #define NO_SLOT UINT32_MAX
-#define PIECE_BYTES (2u * GS_MIB)
-#define LEAST_SLOTS 8u
+#define PIECE_BYTES (1u * GS_MIB)
+#define PIECES 4u /* in memory: one in use, the others being read */
+#define LEAST_SLOTS 16u
+#define MOST_WRITES 32u
+#define WRITE_TAG (1ull << 32)
 
 typedef struct placing {
     gs_part_job *job;
@@ -37,10 +40,13 @@ typedef struct placing {
     char *pool;         /* [slots][GS_SUM_BYTES] */
     uint32_t *filled;   /* [slots] bytes */
     uint32_t *vacant;   /* [slots] stack of free slots */
-    uint32_t slots, vacancies;
+    uint32_t slots, vacancies, most_writes, writes;
+    uint64_t read_done[PIECES]; /* 1 + number of the piece that its buffer holds, by buffer */
     float *row;       /* one row as f32 */
+    void *aligned;    /* one row as in the input, where a file's header leaves it unaligned */
     void *at_rest;    /* one row as it is stored */
-    int fd;
+    gs_part_aio *aio;
+    gs_part_aio_file source, file;
     char *path;
 } placing;
 
@@ -51,38 +57,70 @@ static uint64_t window_bytes(const placing *p, uint64_t w)
     return GS_MIN(GS_SUM_BYTES, p->bytes - w * GS_SUM_BYTES);
 }
 
+/* Waits for one read or write and takes note of it. */
+static gs_status reap(placing *p)
+{
+    uint64_t tag = UINT64_MAX;
+    const gs_status st = gs_part__aio_wait(p->aio, &tag);
+
+    if (st != GS_OK)
+        return st;
+    if (tag >= WRITE_TAG) {
+        p->vacant[p->vacancies++] = (uint32_t)(tag - WRITE_TAG);
+        p->writes--;
+    } else {
+        p->read_done[tag % PIECES] = tag + 1;
+    }
+    return GS_OK;
+}
+
+/* A full window: its checksum, and off to the disk. Padding is written with it. */
 static gs_status close_window(placing *p, uint64_t w)
 {
     const uint32_t slot = p->slot[w];
-    const uint64_t bytes = window_bytes(p, w);
-    const char *const data = p->pool + (uint64_t)slot * GS_SUM_BYTES;
+    const uint64_t bytes = window_bytes(p, w), padded = gs_align_up(bytes, GS_BLOCK_BYTES);
+    char *const data = p->pool + (uint64_t)slot * GS_SUM_BYTES;
 
+    while (p->writes >= p->most_writes) {
+        const gs_status st = reap(p);
+        if (st != GS_OK)
+            return st;
+    }
+    memset(data + bytes, 0, padded - bytes);
     p->sums[w] = gs_hash64(data, bytes);
     p->slot[w] = NO_SLOT;
-    p->vacant[p->vacancies++] = slot;
-    return gs_pwrite_exact(p->fd, data, bytes, w * GS_SUM_BYTES, p->path);
+    p->writes++;
+    return gs_part__aio_submit(p->aio, &p->file, true, data, padded, padded, w * GS_SUM_BYTES, WRITE_TAG + slot);
+}
+
+static gs_status open_window(placing *p, uint64_t w)
+{
+    while (p->vacancies == 0) {
+        if (p->writes == 0) /* two windows a group always fit */
+            return gs_fail(GS_EBUDGET, "%s: too many write windows; raise --memory", p->path);
+        const gs_status st = reap(p);
+        if (st != GS_OK)
+            return st;
+    }
+    p->slot[w] = p->vacant[--p->vacancies];
+    p->filled[p->slot[w]] = 0;
+    return GS_OK;
 }
 
 static gs_status place(placing *p, uint64_t position, const char *row)
 {
     uint64_t at = position * p->row_bytes, left = p->row_bytes;
+    gs_status st;
 
     while (left > 0) {
         const uint64_t w = at / GS_SUM_BYTES, inside = at % GS_SUM_BYTES, take = GS_MIN(left, GS_SUM_BYTES - inside);
-        uint32_t slot = p->slot[w];
-        if (slot == NO_SLOT) {
-            if (p->vacancies == 0) /* two windows a group always fit */
-                return gs_fail(GS_EBUDGET, "%s: too many write windows; raise --memory", p->path);
-            slot = p->slot[w] = p->vacant[--p->vacancies];
-            p->filled[slot] = 0;
-        }
+        if (p->slot[w] == NO_SLOT && (st = open_window(p, w)) != GS_OK)
+            return st;
+        const uint32_t slot = p->slot[w];
         memcpy(p->pool + (uint64_t)slot * GS_SUM_BYTES + inside, row, take);
         p->filled[slot] += (uint32_t)take;
-        if (p->filled[slot] == window_bytes(p, w)) {
-            const gs_status st = close_window(p, w);
-            if (st != GS_OK)
-                return st;
-        }
+        if (p->filled[slot] == window_bytes(p, w) && (st = close_window(p, w)) != GS_OK)
+            return st;
         row += take;
         at += take;
         left -= take;
@@ -169,38 +207,74 @@ static gs_status put_dense(placing *p, uint64_t first, uint64_t count, const cha
 
     for (uint64_t i = 0; i < count && st == GS_OK; i++, raw += row_bytes) {
         const uint64_t position = p->o->position[first + i];
-        const float *row = (const float *)(const void *)raw;
+        const void *row = raw;
         if (!in_pass(p, position))
             continue;
-        if (from == GS_F64) {
+        if ((uintptr_t)raw % gs_dtype_bytes(from) != 0)
+            row = memcpy(p->aligned, raw, row_bytes);
+        if (from == GS_F64)
             for (uint32_t c = 0; c < width; c++)
-                p->row[c] = (float)((const double *)(const void *)raw)[c];
-            row = p->row;
-        } else if (from != GS_F32) {
-            gs_convert_to_f32(p->row, raw, from, width);
-            row = p->row;
-        }
-        st = put_row(p, position, first + i, row);
+                p->row[c] = (float)((const double *)row)[c];
+        else if (from != GS_F32)
+            gs_convert_to_f32(p->row, row, from, width);
+        st = put_row(p, position, first + i, from == GS_F32 ? row : p->row);
     }
     return st;
 }
 
+/* The file cut into pieces of whole rows, read as whole blocks around them. */
+typedef struct dense {
+    uint64_t row_bytes, piece_rows, pieces, buffer_bytes;
+    char *buffers; /* [PIECES][buffer_bytes] */
+} dense;
+
+static gs_status start_read(placing *p, const dense *d, uint64_t piece)
+{
+    const uint64_t first = piece * d->piece_rows, count = GS_MIN(d->piece_rows, p->in->vertices - first);
+    const uint64_t from = p->in->feature.npy.data_offset + first * d->row_bytes, to = from + count * d->row_bytes;
+    const uint64_t block = gs_align_down(from, GS_BLOCK_BYTES);
+
+    return gs_part__aio_submit(p->aio, &p->source, false, d->buffers + piece % PIECES * d->buffer_bytes,
+                               gs_align_up(to, GS_BLOCK_BYTES) - block, to - block, block, piece);
+}
+
+static gs_status read_dense(placing *p, const dense *d)
+{
+    gs_status st = GS_OK;
+
+    memset(p->read_done, 0, sizeof(p->read_done));
+    for (uint64_t i = 0; i < GS_MIN(PIECES, d->pieces) && st == GS_OK; i++)
+        st = start_read(p, d, i);
+    for (uint64_t i = 0; i < d->pieces && st == GS_OK; i++) {
+        const uint64_t first = i * d->piece_rows, count = GS_MIN(d->piece_rows, p->in->vertices - first);
+        const uint64_t from = p->in->feature.npy.data_offset + first * d->row_bytes;
+        while (st == GS_OK && p->read_done[i % PIECES] != i + 1)
+            st = reap(p);
+        if (st == GS_OK && (st = check(p, first)) == GS_OK)
+            st = put_dense(p, first, count, d->buffers + i % PIECES * d->buffer_bytes + from % GS_BLOCK_BYTES);
+        if (st == GS_OK && i + PIECES < d->pieces)
+            st = start_read(p, d, i + PIECES);
+    }
+    return st;
+}
+
+/* Reads in flight must not outlive their buffers, so a failure waits for all. */
 static gs_status pass_dense(placing *p)
 {
     const gs_part_file *const f = &p->in->feature;
-    const uint64_t n = p->in->vertices, row_bytes = p->in->features * gs_dtype_bytes(f->npy.dtype);
-    const uint64_t piece = GS_MAX(PIECE_BYTES / row_bytes, 1);
-    char *raw = gs_alloc_pages(piece * row_bytes);
-    gs_status st = raw != NULL ? GS_OK : gs_fail(GS_ENOMEM, "%s: no memory to read it", f->path);
+    dense d = {.row_bytes = p->in->features * gs_dtype_bytes(f->npy.dtype)};
+    uint64_t tag;
+    gs_status st;
 
-    for (uint64_t at = 0; at < n && st == GS_OK; at += piece) {
-        const uint64_t count = GS_MIN(piece, n - at);
-        posix_fadvise(f->npy.fd, (off_t)(f->npy.data_offset + (at + piece) * row_bytes),
-                      (off_t)(2 * piece * row_bytes), POSIX_FADV_WILLNEED);
-        if ((st = check(p, at)) == GS_OK && (st = gs_npy_read_rows(&f->npy, raw, at, count, f->path)) == GS_OK)
-            st = put_dense(p, at, count, raw);
-    }
-    gs_free_pages(raw, piece * row_bytes);
+    d.piece_rows = GS_MAX(PIECE_BYTES / d.row_bytes, 1);
+    d.pieces = gs_div_up(p->in->vertices, d.piece_rows);
+    d.buffer_bytes = gs_align_up(d.piece_rows * d.row_bytes, GS_BLOCK_BYTES) + 2 * GS_BLOCK_BYTES;
+    if ((d.buffers = gs_alloc_pages(PIECES * d.buffer_bytes)) == NULL)
+        return gs_fail(GS_ENOMEM, "%s: no memory to read it", f->path);
+    if ((st = read_dense(p, &d)) != GS_OK)
+        while (gs_part__aio_in_flight(p->aio) != 0 && gs_part__aio_wait(p->aio, &tag) == GS_OK)
+            ;
+    gs_free_pages(d.buffers, PIECES * d.buffer_bytes);
     return st;
 }
 
@@ -375,7 +449,7 @@ static gs_status pass_random(placing *p)
 static gs_status passes(placing *p)
 {
     const uint64_t streams = p->in->form == GS_FORM_RANDOM ? 1 : p->o->groups;
-    const uint64_t count = gs_div_up(streams, p->slots / 2 - 2), n = p->in->vertices;
+    const uint64_t count = gs_div_up(streams, (p->slots - p->most_writes) / 2 - 2), n = p->in->vertices;
     gs_status st = GS_OK;
 
     for (uint64_t i = 0; i < count && st == GS_OK; i++) {
@@ -393,22 +467,36 @@ static gs_status passes(placing *p)
 static gs_status make_file(placing *p)
 {
     const off_t size = (off_t)gs_align_up(p->bytes, GS_BLOCK_BYTES);
+    gs_status st;
 
     if ((p->path = gs_path_join(p->job->dir, "features.bin")) == NULL)
         return gs_fail(GS_ENOMEM, "%s: no memory for a path", p->job->dir);
-    if ((p->fd = open(p->path, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0644)) < 0)
-        return gs_fail_errno(errno, "%s: cannot make this file", p->path);
-    if ((fallocate(p->fd, 0, 0, size) != 0 && errno != EOPNOTSUPP && errno != ENOSYS) ||
-        ftruncate(p->fd, size) != 0)
+    if ((st = gs_part__aio_file_open(&p->file, p->path, O_RDWR | O_CREAT | O_TRUNC)) != GS_OK)
+        return st;
+    if (p->in->form == GS_FORM_DENSE &&
+        (st = gs_part__aio_file_open(&p->source, p->in->feature.path, O_RDONLY)) != GS_OK)
+        return st;
+    if ((fallocate(p->file.plain, 0, 0, size) != 0 && errno != EOPNOTSUPP && errno != ENOSYS) ||
+        ftruncate(p->file.plain, size) != 0)
         return gs_fail_errno(errno, "%s: cannot take %llu bytes", p->path, (unsigned long long)size);
-    return GS_OK;
+    return gs_part__aio_open(&p->aio, MOST_WRITES + PIECES);
+}
+
+/* The windows still being written. */
+static gs_status drain(placing *p)
+{
+    gs_status st = GS_OK;
+    while (p->writes != 0 && st == GS_OK)
+        st = reap(p);
+    return st;
 }
 
 static gs_status make_buffers(placing *p, uint64_t memory)
 {
-    const uint64_t pool = memory > PIECE_BYTES ? memory - PIECE_BYTES : 0;
+    const uint64_t pieces = PIECES * (PIECE_BYTES + 3 * GS_BLOCK_BYTES), pool = memory > pieces ? memory - pieces : 0;
 
-    p->slots = (uint32_t)GS_MIN(GS_MAX(pool / GS_SUM_BYTES, LEAST_SLOTS), p->windows + LEAST_SLOTS);
+    p->slots = (uint32_t)GS_MIN(GS_MAX(pool / GS_SUM_BYTES, LEAST_SLOTS), p->windows + MOST_WRITES + LEAST_SLOTS);
+    p->most_writes = GS_MIN(MOST_WRITES, p->slots / 4);
     p->vacancies = p->slots;
     p->slot = gs_malloc_array(p->windows, 4);
     p->sums = gs_malloc_array(p->windows, 8);
@@ -417,7 +505,8 @@ static gs_status make_buffers(placing *p, uint64_t memory)
     p->vacant = gs_malloc_array(p->slots, 4);
     p->row = gs_malloc_array(p->in->features, 4);
     p->at_rest = gs_malloc_array(p->in->features, 4);
-    if (!p->slot || !p->sums || !p->pool || !p->filled || !p->vacant || !p->row || !p->at_rest)
+    p->aligned = gs_malloc_array(p->in->features, 8);
+    if (!p->slot || !p->sums || !p->pool || !p->filled || !p->vacant || !p->row || !p->at_rest || !p->aligned)
         return gs_fail(GS_ENOMEM, "%s: no memory for %u write windows", p->path, p->slots);
     memset(p->slot, 0xff, p->windows * 4);
     for (uint32_t i = 0; i < p->slots; i++)
@@ -428,20 +517,23 @@ static gs_status make_buffers(placing *p, uint64_t memory)
 gs_status gs_part__rows_write(gs_part_job *job, const gs_part_input *in, const gs_part_order *o,
                               gs_array_info *info, uint64_t memory)
 {
-    placing p = {.job = job, .in = in, .o = o, .dtype = job->opt->feature_type, .fd = -1};
+    placing p = {.job = job, .in = in, .o = o, .dtype = job->opt->feature_type,
+                 .source = {-1, -1, NULL}, .file = {-1, -1, NULL}};
     gs_status st;
 
     p.row_bytes = (uint64_t)in->features * gs_dtype_bytes(p.dtype);
     p.bytes = in->vertices * p.row_bytes; /* below 2^32 * 2^31 * 4: no overflow */
     p.windows = gs_div_up(p.bytes, GS_SUM_BYTES);
-    if ((st = make_file(&p)) != GS_OK || (st = make_buffers(&p, memory)) != GS_OK || (st = passes(&p)) != GS_OK)
+    if ((st = make_file(&p)) != GS_OK || (st = make_buffers(&p, memory)) != GS_OK || (st = passes(&p)) != GS_OK ||
+        (st = drain(&p)) != GS_OK)
         goto done;
     *info = (gs_array_info){.present = true, .dtype = p.dtype, .width = in->features, .row_bytes = p.row_bytes,
                             .bytes = p.bytes, .sums = p.sums};
     p.sums = NULL; /* now the caller's */
 done:
-    if (p.fd >= 0)
-        close(p.fd);
+    gs_part__aio_close(p.aio); /* before the buffers go */
+    gs_part__aio_file_close(&p.source);
+    gs_part__aio_file_close(&p.file);
     gs_free_pages(p.pool, p.slots * GS_SUM_BYTES);
     gs_free(p.slot);
     gs_free(p.sums);
@@ -449,6 +541,7 @@ done:
     gs_free(p.vacant);
     gs_free(p.row);
     gs_free(p.at_rest);
+    gs_free(p.aligned);
     gs_free(p.path);
     return st;
 }
