@@ -97,7 +97,7 @@ static gs_status variant_cost(uint64_t *cost, const gs_compiler *k, const uint32
     gs_status st = make_variant(&ir, k, weight, move, weights);
 
     if (st == GS_OK)
-        st = gs_compile__cut(&c, ir, k->options->store_logits, k->options->edges_per_vertex, weights <= 8);
+        st = gs_compile__cut(&c, ir, k->options->store_logits, k->options->edges_per_vertex, weights <= 4);
     if (st == GS_OK)
         *cost = c->cost;
     gs_compile__cut_free(c);

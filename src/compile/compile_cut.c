@@ -6,8 +6,8 @@
  * to decide is what happens to a value that a later stage needs: it is stored and loaded, or
  * something it is made of is, and the rest is done again. The rule:
  *
- *   fewest bytes of vertex rows stored and loaded, over all stages; then fewest
- *   floating-point operations.
+ *   fewest bytes of vertex rows stored and loaded, over all stages, where doing 32
+ *   floating-point operations once more is worth one byte (GS_FLOPS_PER_BYTE).
  *
  * For one stage, given what the earlier ones may store, that is a minimum cut: a
  * vertex of the network is a value; cutting it means loading it (4 bytes an element, and as
@@ -23,6 +23,12 @@
 #include "base/alloc.h"
 #include "base/size.h"
 #include "compile/compile_internal.h"
+
+/* An SSD reads some 3 GB/s and a few cores do some 100 GFLOP/s; between GPU and host the ratio
+ * is higher. */
+#define GS_FLOPS_PER_BYTE 32
+/* Nodes times stages that one local search may look at: well below a second. */
+#define GS_SEARCH_WORK 1000000u
 
 static const gs_node *at(const gs_cut *c, uint32_t i)
 {
@@ -52,7 +58,7 @@ static uint64_t compute_cost(const gs_cut *c, const gs_node *n)
         flops = 2ull * n->width * at(c, n->in[0])->width;
     else if (n->op == GS_OP_DROPOUT)
         flops = 20ull * n->width; /* Philox: 10 rounds for 4 elements */
-    return GS_MIN(flops, GS_COST_BYTE / 16);
+    return flops * (GS_COST_BYTE / GS_FLOPS_PER_BYTE);
 }
 
 void gs_compile__cut_free(gs_cut *c)
@@ -67,6 +73,7 @@ void gs_compile__cut_free(gs_cut *c)
     gs_free(c->must_store);
     gs_free(c->may_not_store);
     gs_free(c->stored);
+    gs_free(c->candidate);
     gs_free(c->state);
     gs_free(c->stack);
     gs_compile__flow_free(c->flow);
@@ -227,27 +234,42 @@ static uint64_t evaluate(gs_cut *c)
 
 /* ---- local search ---- */
 
-static bool try_forbidding(gs_cut *c, uint64_t *best)
+typedef struct gs_search {
+    uint64_t best;
+    uint64_t left; /* evaluations, so that a huge model compiles in bounded time */
+} gs_search;
+
+/* One more evaluation; true when it is better than the best so far, which it then is. */
+static bool improves(gs_cut *c, gs_search *s)
+{
+    if (s->left == 0)
+        return false;
+    s->left--;
+    if (evaluate(c) >= s->best)
+        return false;
+    s->best = c->cost;
+    return true;
+}
+
+static bool try_forbidding(gs_cut *c, gs_search *s)
 {
     bool better = false;
-    for (uint32_t v = 0; v < c->nodes; v++) {
-        uint64_t cost;
-        if (!c->stored[v] || c->must_store[v])
+    evaluate(c);
+    for (uint32_t v = 0; v < c->nodes; v++)
+        c->candidate[v] = c->stored[v] && !c->must_store[v];
+    for (uint32_t v = 0; v < c->nodes && s->left > 0; v++) {
+        if (!c->candidate[v])
             continue;
         c->may_not_store[v] = true;
-        cost = evaluate(c);
-        if (cost < *best) {
-            *best = cost;
+        if (improves(c, s))
             better = true;
-            continue;
-        }
-        c->may_not_store[v] = false;
-        evaluate(c);
+        else
+            c->may_not_store[v] = false;
     }
     return better;
 }
 
-static bool try_later_gradients(gs_cut *c, uint64_t *best)
+static bool try_later_gradients(gs_cut *c, gs_search *s)
 {
     bool better = false;
     for (uint32_t o = 0; o < gs_ir_outputs(c->ir); o++) {
@@ -255,22 +277,31 @@ static bool try_later_gradients(gs_cut *c, uint64_t *best)
         const uint32_t first = c->level[out->node];
         const uint32_t last = GS_MIN(c->stages, first + 3);
         uint32_t choice = c->place[o];
-        if (out->kind != GS_OUTPUT_GRAD)
-            continue;
-        for (uint32_t s = first; s <= last; s++) {
-            uint64_t cost;
-            c->place[o] = s;
-            cost = evaluate(c);
-            if (cost < *best) {
-                *best = cost;
-                choice = s;
+        if (out->kind != GS_OUTPUT_GRAD || gs_node_inputs(at(c, out->node)) < 2)
+            continue; /* a sum of rows belongs where the rows are */
+        for (uint32_t t = first; t <= last; t++) {
+            c->place[o] = t;
+            if (t != choice && improves(c, s)) {
+                choice = t;
                 better = true;
             }
         }
         c->place[o] = choice;
     }
-    evaluate(c);
     return better;
+}
+
+static void search_sets(gs_cut *c)
+{
+    gs_search s = {.left = GS_SEARCH_WORK / ((uint64_t)c->nodes * c->stages)};
+    s.best = evaluate(c);
+    while (s.left > 0) {
+        const bool a = try_later_gradients(c, &s);
+        const bool b = try_forbidding(c, &s);
+        if (!a && !b)
+            break;
+    }
+    evaluate(c);
 }
 
 static gs_cut *cut_new(const gs_ir *ir)
@@ -289,10 +320,12 @@ static gs_cut *cut_new(const gs_ir *ir)
     c->must_store = gs_calloc(n, sizeof(*c->must_store));
     c->may_not_store = gs_calloc(n, sizeof(*c->may_not_store));
     c->stored = gs_calloc(n, sizeof(*c->stored));
+    c->candidate = gs_calloc(n, sizeof(*c->candidate));
     c->stack = gs_calloc(n, sizeof(*c->stack));
     c->flow = gs_compile__flow_new(2 * n + 2, 6 * n + gs_ir_outputs(ir) + 8);
     if (c->level == NULL || c->operand == NULL || c->direction == NULL || c->sums == NULL || c->place == NULL ||
-        c->must_store == NULL || c->may_not_store == NULL || c->stored == NULL || c->stack == NULL || c->flow == NULL) {
+        c->must_store == NULL || c->may_not_store == NULL || c->stored == NULL || c->candidate == NULL ||
+        c->stack == NULL || c->flow == NULL) {
         gs_compile__cut_free(c);
         return NULL;
     }
@@ -302,7 +335,6 @@ static gs_cut *cut_new(const gs_ir *ir)
 gs_status gs_compile__cut(gs_cut **out, const gs_ir *ir, bool keep_logits, double edges_per_vertex, bool search_more)
 {
     gs_cut *c = cut_new(ir);
-    uint64_t best;
 
     if (c == NULL)
         return gs_fail(GS_ENOMEM, "no memory to cut the model into stages");
@@ -314,13 +346,10 @@ gs_status gs_compile__cut(gs_cut **out, const gs_ir *ir, bool keep_logits, doubl
         gs_compile__cut_free(c);
         return gs_fail(GS_ENOMEM, "no memory to cut the model into stages");
     }
-    best = evaluate(c);
-    for (int sweep = 0; search_more && sweep < 4; sweep++) {
-        const bool a = try_later_gradients(c, &best);
-        const bool b = try_forbidding(c, &best);
-        if (!a && !b)
-            break;
-    }
+    if (search_more)
+        search_sets(c);
+    else
+        evaluate(c);
     c->cost += fixed_cost(c, edges_per_vertex);
     *out = c;
     return GS_OK;

@@ -106,24 +106,42 @@ static gs_status emit_param(gs_emitter *e, uint32_t v)
     return GS_OK;
 }
 
+/* A label for a stored value: its own, or what it was made of. */
+static void describe(const gs_emitter *e, uint32_t v, char out[GS_IR_NAME_BYTES + 16])
+{
+    const gs_node *n = at(e, v);
+    const char *of = "", *how = gs_op_name(n->op);
+
+    if (e->options->store_logits && v == gs_ir_root(e->c->ir)) {
+        of = "logits";
+        how = "";
+    } else if (n->name[0] != 0) {
+        of = n->name;
+        how = "";
+    } else if (gs_op_classof(n->op) == GS_CLASS_MATMUL) {
+        of = at(e, n->in[1])->name;
+        how = "product";
+    } else {
+        for (uint32_t k = 0; k < gs_node_inputs(n); k++)
+            if (at(e, n->in[k])->width == n->width && at(e, n->in[k])->name[0] != 0)
+                of = at(e, n->in[k])->name;
+    }
+    snprintf(out, GS_IR_NAME_BYTES + 16, "%.40s%s%s", of, of[0] != 0 && how[0] != 0 ? "." : "", how);
+}
+
 /* "train.layer0.h"; a number behind it where two values have one label. */
 static gs_status emit_stored(gs_emitter *e, uint32_t v)
 {
-    const gs_node *n = at(e, v);
-    gs_array a = {.dtype = GS_F32, .width = n->width, .store_id = -1};
-    const bool logits = e->options->store_logits && v == gs_ir_root(e->c->ir);
+    gs_array a = {.dtype = GS_F32, .width = at(e, v)->width, .store_id = -1};
+    char label[GS_IR_NAME_BYTES + 16];
 
-    if (logits)
-        snprintf(a.name, sizeof(a.name), "%s.logits", e->options->pass);
-    else if (n->name[0] != 0)
-        snprintf(a.name, sizeof(a.name), "%s.%.*s", e->options->pass, GS_IR_NAME_BYTES - 12, n->name);
-    else
-        snprintf(a.name, sizeof(a.name), "%s.%s", e->options->pass, gs_op_name(n->op));
+    describe(e, v, label);
+    snprintf(a.name, sizeof(a.name), "%.15s.%.44s", e->options->pass, label);
     for (uint32_t k = 2; find_array(e->p, a.name) != GS_NONE; k++) {
         char base[GS_NAME_BYTES];
         memcpy(base, a.name, sizeof(base));
         base[strcspn(base, "#")] = 0;
-        snprintf(a.name, sizeof(a.name), "%.50s#%u", base, k);
+        snprintf(a.name, sizeof(a.name), "%.52s#%u", base, k);
     }
     return add_array(e, &e->array[v], &a);
 }

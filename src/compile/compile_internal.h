@@ -13,7 +13,7 @@ gs_status gs_compile__move(gs_ir *ir, const char *name, gs_move move);
 
 /* ---- compile_cut.c: which stage computes, stores and loads what ---- */
 
-/* Cost of bytes dominates; floating-point operations break ties. */
+/* Costs are in fractions of a byte a vertex. */
 #define GS_COST_BYTE ((uint64_t)1 << 24)
 #define GS_COST_INF ((uint64_t)1 << 60)
 
@@ -31,6 +31,7 @@ typedef struct gs_cut {
     bool *must_store;     /* [nodes] summed over edges later, or logits to keep */
     bool *may_not_store;  /* [nodes] the search ruled it out */
     bool *stored;         /* [nodes] result: becomes an array */
+    bool *candidate;      /* scratch [nodes] */
     uint8_t *state;       /* [(stages + 1) * nodes] result: gs_cut_state in each stage */
     uint64_t cost;        /* result */
     struct gs_flow *flow; /* scratch */

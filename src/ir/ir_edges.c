@@ -28,8 +28,9 @@ static uint32_t times(gs_ir *ir, uint32_t a, uint32_t b)
     return a == GS_IR_NONE ? b : b == GS_IR_NONE ? a : gs_ir_binary(ir, GS_OP_MUL, a, b);
 }
 
-static bool mixed(gs_ir *ir)
+static bool mixed(gs_ir *ir, const gs_node *n)
 {
+    gs_ir_at(ir, n->line, n->column);
     gs_ir_error(ir, GS_EUNSUPPORTED, "an expression of both ends inside sum() is not supported yet");
     return false;
 }
@@ -94,7 +95,7 @@ static bool split_quotient(gs_ir *ir, const gs_node *n, gs_terms *out)
     if (!split(ir, n->in[0], &a) || !split(ir, n->in[1], &b))
         return false;
     if (b.count != 1)
-        return mixed(ir);
+        return mixed(ir, n);
     for (uint32_t i = 0; i < a.count; i++) {
         gs_term t = a.term[i];
         if (b.term[0].d != GS_IR_NONE)
@@ -132,7 +133,7 @@ static bool split_matmul(gs_ir *ir, const gs_node *n, gs_terms *out)
         gs_term t = a.term[i];
         if (t.d != GS_IR_NONE && t.s != GS_IR_NONE &&
             (gs_ir_node(ir, t.d)->width != 1 || gs_ir_node(ir, t.s)->width != gs_ir_node(ir, n->in[0])->width))
-            return mixed(ir);
+            return mixed(ir, n);
         if (t.s != GS_IR_NONE)
             t.s = gs_ir_binary(ir, n->op, t.s, n->in[1]);
         else
@@ -175,7 +176,7 @@ static bool split(gs_ir *ir, uint32_t value, gs_terms *out)
             out->term[i].d = times(ir, out->term[i].d, gs_ir_const(ir, -1.0f, 1));
         return true;
     default:
-        return mixed(ir);
+        return mixed(ir, &n);
     }
 }
 
@@ -240,5 +241,6 @@ static uint32_t rewrite(gs_ir *to, const gs_ir *from, uint32_t i, const uint32_t
 
 gs_status gs_ir_normalise(gs_ir *ir)
 {
-    return gs_ir_rewrite(ir, rewrite, NULL);
+    const gs_status st = gs_ir_rewrite(ir, rewrite, NULL);
+    return st == GS_OK ? gs_ir_rewrite(ir, NULL, NULL) : st; /* what splitting left behind goes */
 }

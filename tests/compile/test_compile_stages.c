@@ -1,1 +1,260 @@
-int main(void){return 0;}
+/* test_compile_stages.c - which arrays, loads and stores a compiled pass has. */
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "cases.h"
+
+/* "load W W; store W; sum_in W self" of one stage: the wide things it moves. */
+static void summarise(const gs_program *p, const gs_stage *s, char *out, size_t cap)
+{
+    size_t used = 0;
+    out[0] = 0;
+#define SAY(...) used += (size_t)snprintf(out + used, cap - used, __VA_ARGS__)
+    for (uint32_t i = 0; i < s->sums; i++)
+        SAY("%s %u%s; ", s->direction == 0 ? "sum_in" : "sum_out", p->array[s->sum[i].array].width,
+            s->sum[i].self ? " self" : "");
+    for (uint32_t r = 0; r < s->regs; r++)
+        if (s->reg[r].kind == GS_REG_LOAD && s->reg[r].width > 1)
+            SAY("load %u; ", s->reg[r].width);
+    for (uint32_t r = 0; r < s->regs; r++)
+        if (s->reg[r].kind == GS_REG_TEMP && s->reg[r].array != GS_NONE)
+            SAY("store %u; ", s->reg[r].width);
+    for (uint32_t i = 0; i < s->instrs; i++)
+        if (gs_op_classof(s->instr[i].op) == GS_CLASS_REDUCE)
+            SAY("grad %s; ", p->param[s->instr[i].dst].name);
+#undef SAY
+}
+
+static void check_stages(const test_case *t, const char *pass, const char *const *want)
+{
+    gs_program *p = gs_program_new();
+    uint32_t i = 0;
+
+    gs_assert_ok(compile_case(p, t, pass));
+    for (; want[i] != NULL; i++) {
+        char got[512];
+        assert_true(i < p->stages);
+        summarise(p, &p->stage[i], got, sizeof(got));
+        if (strcmp(got, want[i]) != 0) {
+            gs_program_print(p, stderr);
+            fail_msg("stage %u: got \"%s\", want \"%s\"", i, got, want[i]);
+        }
+    }
+    assert_int_equal(p->stages, i);
+    gs_program_free(p);
+}
+
+static void test_stages__gcn_training_transform_first(void **state)
+{
+    static const char *const want[] = {
+        "load 100; store 16; ",
+        "sum_in 16 self; store 16; store 7; ",
+        "sum_in 7 self; store 7; grad convs.1.bias; ",
+        "sum_out 7 self; load 16; store 16; grad convs.1.lin.weight; grad convs.0.bias; ",
+        "sum_out 16 self; load 100; grad convs.0.lin.weight; ",
+        NULL,
+    };
+    test_case t = {.model = "gcn", .layers = 2, .in = 100, .hidden = 16, .classes = 7, .dropout = 0.5f};
+    (void)state;
+    check_stages(&t, "train", want);
+    t.no_move = true; /* the text is transform first */
+    check_stages(&t, "train", want);
+}
+
+static void test_stages__gcn_with_loops_loads_the_own_row(void **state)
+{
+    static const char *const want[] = {
+        "load 100; store 16; ",
+        "sum_in 16; load 16; store 16; store 7; ",
+        "sum_in 7; load 7; store 7; grad convs.1.bias; ",
+        "sum_out 7; load 16; load 7; store 16; grad convs.1.lin.weight; grad convs.0.bias; ",
+        "sum_out 16; load 100; load 16; grad convs.0.lin.weight; ",
+        NULL,
+    };
+    const test_case t = {.model = "gcn", .layers = 2, .in = 100, .hidden = 16, .classes = 7, .self_loops = true};
+    (void)state;
+    check_stages(&t, "train", want);
+}
+
+static void test_stages__gcn_training_aggregate_first(void **state)
+{
+    /* 8 < 64: the first layer sums features (scaled, so stored once more), and
+     * its weight needs no edge pass backward at all. The hidden rows are cheaper to
+     * do again from the 8 sums than to store. */
+    static const char *const want[] = {
+        "load 8; store 8; ",
+        "sum_in 8 self; store 8; store 5; ",
+        "sum_in 5 self; store 5; grad convs.1.bias; ",
+        "sum_out 5 self; load 8; grad convs.1.lin.weight; grad convs.0.bias; grad convs.0.lin.weight; ",
+        NULL,
+    };
+    const test_case t = {.model = "gcn", .layers = 2, .in = 8, .hidden = 64, .classes = 5, .dropout = 0.5f};
+    (void)state;
+    check_stages(&t, "train", want);
+}
+
+static void test_stages__sage_reads_raw_features_in_the_edge_pass(void **state)
+{
+    static const char *const want[] = {"sum_in 48; load 48; store 64; ", "sum_in 64; load 64; store 64; ", NULL};
+    test_case t = {.model = "sage", .layers = 2, .in = 48, .hidden = 64, .classes = 64};
+    (void)state;
+    check_stages(&t, "predict", want);
+    t.no_move = true; /* the text is aggregate first */
+    check_stages(&t, "predict", want);
+}
+
+static void test_stages__half_features_are_cast_before_they_are_summed(void **state)
+{
+    static const char *const want[] = {"load 48; store 48; ", "sum_in 48; load 48; store 64; ",
+                                       "sum_in 64; load 64; store 64; ", NULL};
+    const test_case t = {.model = "sage", .layers = 2, .in = 48, .hidden = 64, .classes = 64, .feature_type = GS_BF16};
+    gs_program *p = gs_program_new();
+    (void)state;
+    check_stages(&t, "predict", want);
+    gs_assert_ok(compile_case(p, &t, "predict"));
+    assert_int_equal(p->array[0].dtype, GS_BF16);
+    assert_int_equal(p->stage[0].instr[0].op, GS_OP_CAST);
+    gs_program_free(p);
+}
+
+static void test_stages__sage_training_transform_first(void **state)
+{
+    static const char *const want[] = {
+        "load 100; store 16; store 16; ",
+        "sum_in 16; load 16; store 16; store 7; store 7; ",
+        "sum_in 7; load 7; store 7; store 7; grad convs.1.lin_l.bias; ",
+        "sum_out 7; load 16; load 7; store 16; store 16; "
+        "grad convs.1.lin_r.weight; grad convs.1.lin_l.weight; grad convs.0.lin_l.bias; ",
+        "sum_out 16; load 100; load 16; grad convs.0.lin_r.weight; grad convs.0.lin_l.weight; ",
+        NULL,
+    };
+    const test_case t = {.model = "sage", .layers = 2, .in = 100, .hidden = 16, .classes = 7, .dropout = 0.5f};
+    (void)state;
+    check_stages(&t, "train", want);
+}
+
+static void test_stages__evaluation_is_forward_only(void **state)
+{
+    static const char *const want[] = {"load 100; store 16; ", "sum_in 16 self; store 7; ", "sum_in 7 self; ", NULL};
+    const test_case t = {.model = "gcn", .layers = 2, .in = 100, .hidden = 16, .classes = 7, .dropout = 0.5f};
+    gs_program *p = gs_program_new();
+    (void)state;
+    check_stages(&t, "eval", want);
+    gs_assert_ok(compile_case(p, &t, "eval"));
+    assert_int_equal(p->stage[2].instr[p->stage[2].instrs - 1].op, GS_OP_XENT);
+    assert_int_equal(p->logits, GS_NONE);
+    for (uint32_t s = 0; s < p->stages; s++)
+        for (uint32_t i = 0; i < p->stage[s].instrs; i++)
+            assert_int_not_equal(p->stage[s].instr[i].op, GS_OP_DROPOUT);
+    gs_program_free(p);
+}
+
+static void test_stages__the_metrics_are_counted_once(void **state)
+{
+    (void)state;
+    for (uint32_t layers = 1; layers <= 4; layers++) {
+        const test_case t = {.model = "sage", .layers = layers, .in = 20, .hidden = 16, .classes = 50, .dropout = 0.5f};
+        gs_program *p = gs_program_new();
+        uint32_t losses = 0;
+        gs_assert_ok(compile_case(p, &t, "train"));
+        for (uint32_t s = 0; s < p->stages; s++)
+            for (uint32_t i = 0; i < p->stage[s].instrs; i++)
+                losses += gs_op_classof(p->stage[s].instr[i].op) == GS_CLASS_LOSS;
+        assert_int_equal(losses, 1);
+        gs_program_free(p);
+    }
+}
+
+static void test_stages__passes_share_store_arrays_and_parameters_only(void **state)
+{
+    const test_case t = {.model = "gcn", .layers = 2, .in = 10, .hidden = 16, .classes = 7, .dropout = 0.5f};
+    gs_program *p = gs_program_new();
+    uint32_t made = 0, of_store = 0;
+    double dense, edge;
+    (void)state;
+    gs_assert_ok(compile_case(p, &t, "train"));
+    gs_assert_ok(compile_case(p, &t, "eval"));
+    gs_assert_ok(compile_case(p, &t, "predict"));
+    assert_int_equal(p->passes, 3);
+    assert_int_equal(p->params, 4);
+    assert_string_equal(p->param[0].name, "convs.0.lin.weight");
+    assert_int_equal(p->param[0].rows, 16);
+    assert_int_equal(p->param[0].cols, 10);
+    assert_false(p->param[0].zero_init);
+    assert_string_equal(p->param[1].name, "convs.0.bias");
+    assert_true(p->param[1].zero_init);
+    for (uint32_t i = 0; i < p->arrays; i++) {
+        for (uint32_t j = 0; j < i; j++)
+            assert_string_not_equal(p->array[i].name, p->array[j].name);
+        made += p->array[i].store_id < 0;
+        of_store += p->array[i].store_id >= 0;
+    }
+    assert_int_equal(of_store, 5); /* features, in_degree, input_id, labels, split */
+    assert_true(made > 5);
+    assert_string_equal(p->array[p->logits].name, "predict.logits");
+    gs_assert_ok(gs_program_check(p));
+    gs_program_flops(p, gs_program_pass(p, "eval"), 1000, 8000, &dense, &edge);
+    gs_assert_close(dense, 2.0 * 1000 * (16 * 10 + 7 * 16), 1e-12);
+    gs_assert_close(edge, 9000.0 * (p->array[p->stage[p->pass[1].first_stage + 1].sum[0].array].width + 7.0), 1e-12);
+    gs_assert_fails(compile_case(p, &t, "eval"), GS_EINVAL, "the pass 'eval' is there already");
+    gs_program_free(p);
+}
+
+static void test_stages__both_directions_and_many_sums_are_spread(void **state)
+{
+    const char *text = "layer t(h[a]) -> [b]:\n"
+                       "  param w[b, a]\n"
+                       "  x = h @ w'\n"
+                       "  return sum(u.x) + sum(exp(u.x)) + sum(tanh(u.x)) + sum(relu(u.x)) + sum(sigmoid(u.x)) +"
+                       " sum(elu(u.x))\n";
+    const test_case t = {.model = model_text(*state, text), .layers = 1, .in = 4, .hidden = 4, .classes = 3};
+    gs_program *p = gs_program_new();
+    uint32_t sums = 0;
+    gs_assert_ok(compile_case(p, &t, "train"));
+    for (uint32_t s = 0; s < p->stages; s++) {
+        assert_true(p->stage[s].sums <= GS_STAGE_SUMS);
+        if (p->stage[s].direction == 0)
+            sums += p->stage[s].sums;
+    }
+    assert_int_equal(sums, 6);
+    gs_program_free(p);
+}
+
+static void test_stages__compiling_is_fast_and_repeatable(void **state)
+{
+    const test_case t = {.model = "sage", .layers = 8, .in = 64, .hidden = 32, .classes = 10, .dropout = 0.5f};
+    char *text[2];
+    size_t bytes[2];
+    (void)state;
+    for (int k = 0; k < 2; k++) {
+        gs_program *p = gs_program_new();
+        FILE *f = open_memstream(&text[k], &bytes[k]);
+        gs_assert_ok(compile_case(p, &t, "train"));
+        gs_program_print(p, f);
+        fclose(f);
+        gs_program_free(p);
+    }
+    assert_string_equal(text[0], text[1]);
+    free(text[0]);
+    free(text[1]);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_stages__gcn_training_transform_first),
+        cmocka_unit_test(test_stages__gcn_with_loops_loads_the_own_row),
+        cmocka_unit_test(test_stages__gcn_training_aggregate_first),
+        cmocka_unit_test(test_stages__sage_reads_raw_features_in_the_edge_pass),
+        cmocka_unit_test(test_stages__half_features_are_cast_before_they_are_summed),
+        cmocka_unit_test(test_stages__sage_training_transform_first),
+        cmocka_unit_test(test_stages__evaluation_is_forward_only),
+        cmocka_unit_test(test_stages__the_metrics_are_counted_once),
+        cmocka_unit_test(test_stages__passes_share_store_arrays_and_parameters_only),
+        cmocka_unit_test_setup_teardown(test_stages__both_directions_and_many_sums_are_spread, gs_test_temp_setup,
+                                        gs_test_temp_teardown),
+        cmocka_unit_test(test_stages__compiling_is_fast_and_repeatable),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,271 @@
+/* test_ir_passes.c - folding, one-end work leaving the edges, and the derivative's shape. */
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "ir/ir.h"
+#include "support/support.h"
+
+typedef struct graph {
+    gs_ir *ir;
+    uint32_t x, y, s, n1, w, c; /* x, y [4]; s, in_degree [1]; w [3, 4]; c [4] */
+} graph;
+
+static graph graph_new(bool fold)
+{
+    graph g = {.ir = gs_ir_new("text.gnn", fold)};
+    assert_non_null(g.ir);
+    g.x = gs_ir_input(g.ir, "x", 4, GS_F32);
+    g.y = gs_ir_input(g.ir, "y", 4, GS_F32);
+    g.s = gs_ir_input(g.ir, "s", 1, GS_F32);
+    g.n1 = gs_ir_input(g.ir, "in_degree", 1, GS_F32);
+    g.w = gs_ir_param(g.ir, "w", 2, 3, 4);
+    g.c = gs_ir_param(g.ir, "c", 1, 1, 4);
+    return g;
+}
+
+static uint32_t bin(graph *g, gs_op op, uint32_t a, uint32_t b)
+{
+    return gs_ir_binary(g->ir, op, a, b);
+}
+
+static uint32_t num(graph *g, float v)
+{
+    return gs_ir_const(g->ir, v, 1);
+}
+
+static uint32_t un(graph *g, gs_op op, uint32_t a)
+{
+    return gs_ir_unary(g->ir, op, a, 0);
+}
+
+static uint32_t sum_of(graph *g, uint32_t edge_value)
+{
+    return gs_ir_sum(g->ir, GS_OP_SUM_IN, edge_value, false);
+}
+
+/* "mul(x, add(s, 1))": a node as an expression over leaves. */
+static void say(const gs_ir *ir, uint32_t i, char *out, size_t cap)
+{
+    const gs_node *n = gs_ir_node(ir, i);
+    size_t used;
+    if (n->op == GS_OP_CONST)
+        snprintf(out, cap, "%g", (double)n->alpha);
+    else if (gs_op_classof(n->op) == GS_CLASS_LEAF)
+        snprintf(out, cap, "%s", n->name);
+    else {
+        snprintf(out, cap, "%s%s(", gs_op_name(n->op), n->self ? "_self" : "");
+        for (uint32_t k = 0; k < gs_op_inputs(n->op); k++) {
+            used = strlen(out);
+            if (k > 0)
+                snprintf(out + used, cap - used, ", ");
+            used = strlen(out);
+            say(ir, n->in[k], out + used, cap - used);
+        }
+        used = strlen(out);
+        snprintf(out + used, cap - used, ")");
+    }
+}
+
+static void check(graph *g, uint32_t i, const char *want)
+{
+    char got[512];
+    gs_assert_ok(gs_ir_status(g->ir));
+    say(g->ir, i, got, sizeof(got));
+    assert_string_equal(got, want);
+}
+
+static void test_fold__constants_and_identities(void **state)
+{
+    graph g = graph_new(true);
+    (void)state;
+    check(&g, bin(&g, GS_OP_ADD, num(&g, 2), num(&g, 3)), "5");
+    check(&g, un(&g, GS_OP_RSQRT, num(&g, 4)), "0.5");
+    check(&g, bin(&g, GS_OP_MUL, g.x, num(&g, 1)), "x");
+    check(&g, bin(&g, GS_OP_MUL, num(&g, 1), g.x), "x");
+    check(&g, bin(&g, GS_OP_ADD, g.x, num(&g, 0)), "x");
+    check(&g, bin(&g, GS_OP_SUB, g.x, num(&g, 0)), "x");
+    check(&g, bin(&g, GS_OP_SUB, num(&g, 0), g.x), "neg(x)");
+    check(&g, bin(&g, GS_OP_SUB, g.x, g.x), "0");
+    check(&g, bin(&g, GS_OP_MUL, g.x, num(&g, 0)), "0");
+    check(&g, bin(&g, GS_OP_DIV, g.x, num(&g, 4)), "mul(x, 0.25)");
+    check(&g, un(&g, GS_OP_NEG, un(&g, GS_OP_NEG, g.x)), "x");
+    check(&g, bin(&g, GS_OP_ADD, g.x, un(&g, GS_OP_NEG, g.y)), "sub(x, y)");
+    check(&g, gs_ir_dropout(g.ir, g.x, 0.0f, 0), "x");
+    /* A wide zero keeps its width, so x + 0 with a scalar x is not x. */
+    assert_int_equal(gs_ir_node(g.ir, bin(&g, GS_OP_ADD, g.s, gs_ir_const(g.ir, 0, 4)))->width, 4);
+    gs_ir_free(g.ir);
+}
+
+static void test_fold__equal_nodes_are_one(void **state)
+{
+    graph g = graph_new(true);
+    (void)state;
+    assert_int_equal(bin(&g, GS_OP_ADD, g.x, g.y), bin(&g, GS_OP_ADD, g.y, g.x));
+    assert_int_not_equal(bin(&g, GS_OP_SUB, g.x, g.y), bin(&g, GS_OP_SUB, g.y, g.x));
+    assert_int_not_equal(gs_ir_dropout(g.ir, g.x, 0.5f, 0), gs_ir_dropout(g.ir, g.x, 0.5f, 1));
+    assert_int_not_equal(gs_ir_unary(g.ir, GS_OP_ELU, g.x, 1.0f), gs_ir_unary(g.ir, GS_OP_ELU, g.x, 0.5f));
+    gs_ir_free(g.ir);
+}
+
+static void test_fold__sum_plus_own_row_is_one_sum(void **state)
+{
+    graph g = graph_new(true);
+    const uint32_t in = gs_ir_sum(g.ir, GS_OP_SUM_IN, un(&g, GS_OP_SRC, g.x), false);
+    const uint32_t out = gs_ir_sum(g.ir, GS_OP_SUM_OUT, g.x, false);
+    const uint32_t sx = bin(&g, GS_OP_MUL, g.s, g.x), ss = bin(&g, GS_OP_MUL, g.s, in);
+    (void)state;
+    check(&g, bin(&g, GS_OP_ADD, in, g.x), "sum_in_self(src(x))");
+    check(&g, bin(&g, GS_OP_ADD, g.x, in), "sum_in_self(src(x))");
+    check(&g, bin(&g, GS_OP_ADD, g.x, out), "sum_out_self(x)");
+    check(&g, bin(&g, GS_OP_ADD, in, g.y), "add(y, sum_in(src(x)))");
+    check(&g, bin(&g, GS_OP_ADD, ss, sx), "mul(s, sum_in_self(src(x)))");
+    check(&g, bin(&g, GS_OP_ADD, bin(&g, GS_OP_ADD, in, g.y), g.x), "add(y, sum_in_self(src(x)))");
+    gs_ir_free(g.ir);
+}
+
+/* Normalises a graph whose root is sum_in(`edge`) and says the root. */
+static void check_sum(graph *g, uint32_t edge, const char *want)
+{
+    uint32_t nodes;
+    gs_ir_add_output(g->ir, GS_OUTPUT_LOGITS, sum_of(g, edge), GS_IR_NONE);
+    gs_assert_ok(gs_ir_normalise(g->ir));
+    check(g, gs_ir_root(g->ir), want);
+    nodes = gs_ir_count(g->ir);
+    gs_assert_ok(gs_ir_normalise(g->ir)); /* once more changes nothing but the numbering */
+    assert_int_equal(gs_ir_count(g->ir), nodes);
+    gs_ir_free(g->ir);
+}
+
+static void test_edges__work_of_one_end_leaves(void **state)
+{
+    graph g;
+    (void)state;
+    g = graph_new(false); /* f(x_u) */
+    check_sum(&g, un(&g, GS_OP_EXP, bin(&g, GS_OP_MUL, un(&g, GS_OP_SRC, g.x), un(&g, GS_OP_SRC, g.s))),
+              "sum_in(src(exp(mul(x, s))))");
+    g = graph_new(false); /* s_v x_u */
+    check_sum(&g, bin(&g, GS_OP_MUL, g.s, un(&g, GS_OP_SRC, g.x)), "mul(s, sum_in(src(x)))");
+    g = graph_new(false); /* x_u + y_v */
+    check_sum(&g, bin(&g, GS_OP_ADD, un(&g, GS_OP_SRC, g.x), g.y), "add(mul(y, in_degree), sum_in(src(x)))");
+    g = graph_new(false); /* y_v alone; a number alone */
+    check_sum(&g, g.y, "mul(y, in_degree)");
+    g = graph_new(false);
+    check_sum(&g, num(&g, 3), "mul(3, in_degree)");
+    g = graph_new(false); /* 2 x_u: the sum is of x itself */
+    check_sum(&g, bin(&g, GS_OP_MUL, num(&g, 2), un(&g, GS_OP_SRC, g.x)), "mul(2, sum_in(src(x)))");
+    g = graph_new(false); /* (s_v x_u) @ w' */
+    check_sum(&g, bin(&g, GS_OP_MATMUL_T, bin(&g, GS_OP_MUL, g.s, un(&g, GS_OP_SRC, g.x)), g.w),
+              "mul(s, sum_in(src(matmul_t(x, w))))");
+    g = graph_new(false); /* x_u / s_v */
+    check_sum(&g, bin(&g, GS_OP_DIV, un(&g, GS_OP_SRC, g.x), g.s), "mul(div(1, s), sum_in(src(x)))");
+    g = graph_new(false); /* a parameter goes with the source */
+    check_sum(&g, bin(&g, GS_OP_MUL, g.c, bin(&g, GS_OP_MUL, g.s, un(&g, GS_OP_SRC, g.x))),
+              "mul(s, sum_in(src(mul(x, c))))");
+}
+
+static void test_edges__both_ends_in_one_function_are_refused(void **state)
+{
+    graph g = graph_new(false);
+    uint32_t mixed;
+    (void)state;
+    gs_ir_at(g.ir, 12, 34);
+    mixed = un(&g, GS_OP_TANH, bin(&g, GS_OP_ADD, un(&g, GS_OP_SRC, g.x), g.y));
+    assert_int_equal(gs_ir_node(g.ir, mixed)->type, GS_TYPE_E);
+    gs_ir_at(g.ir, 0, 0);
+    gs_ir_add_output(g.ir, GS_OUTPUT_LOGITS, sum_of(&g, mixed), GS_IR_NONE);
+    gs_assert_fails(gs_ir_normalise(g.ir), GS_EUNSUPPORTED, "text.gnn:12:34: an expression of both ends inside sum()");
+    gs_ir_free(g.ir);
+}
+
+static void test_errors__are_sticky_and_keep_the_first(void **state)
+{
+    graph g = graph_new(true);
+    uint32_t bad;
+    (void)state;
+    gs_ir_at(g.ir, 3, 4);
+    bad = bin(&g, GS_OP_MATMUL_T, g.s, g.w);
+    assert_int_equal(bad, GS_IR_NONE);
+    gs_ir_at(g.ir, 5, 6);
+    assert_int_equal(bin(&g, GS_OP_ADD, bad, g.x), GS_IR_NONE);
+    gs_assert_fails(gs_ir_status(g.ir), GS_EFORMAT, "text.gnn:3:4: @: the left side has width 1, but w' is [4, 3]");
+    gs_assert_fails(gs_ir_normalise(g.ir), GS_EFORMAT, "text.gnn:3:4");
+    gs_ir_free(g.ir);
+}
+
+static void test_grad__needs_a_loss_and_a_root(void **state)
+{
+    graph g = graph_new(false);
+    (void)state;
+    gs_assert_fails(gs_ir_add_loss(g.ir), GS_EINVAL, "the graph has no root");
+    gs_assert_fails(gs_ir_differentiate(g.ir), GS_EINVAL, "there is no loss");
+    gs_ir_free(g.ir);
+}
+
+static void test_grad__transposes_edges_and_stops_at_leaves(void **state)
+{
+    graph g = graph_new(false);
+    const uint32_t h = un(&g, GS_OP_RELU, bin(&g, GS_OP_MATMUL_T, g.x, g.w)), b = gs_ir_param(g.ir, "b", 1, 1, 3);
+    uint32_t outs = 0;
+    (void)state;
+    gs_ir_add_output(g.ir, GS_OUTPUT_LOGITS,
+                     bin(&g, GS_OP_ADD, bin(&g, GS_OP_MUL, g.s, sum_of(&g, un(&g, GS_OP_SRC, h))), b), GS_IR_NONE);
+    gs_assert_ok(gs_ir_add_loss(g.ir));
+    gs_assert_ok(gs_ir_differentiate(g.ir));
+    assert_true(gs_ir_differentiated(g.ir));
+    for (uint32_t i = 0; i < gs_ir_outputs(g.ir); i++) {
+        const gs_output *o = gs_ir_output(g.ir, i);
+        if (o->kind != GS_OUTPUT_GRAD)
+            continue;
+        outs++;
+        if (strcmp(gs_ir_node(g.ir, o->param)->name, "b") == 0)
+            check(&g, o->node, "colsum(xent_grad(add(b, mul(s, sum_in(src(relu(matmul_t(x, w)))))), labels))");
+        else
+            check(&g, o->node,
+                  "outer(mul(sum_out(mul(s, xent_grad(add(b, mul(s, sum_in(src(relu(matmul_t(x, w)))))), labels))), "
+                  "step(relu(matmul_t(x, w)))), x)");
+    }
+    assert_int_equal(outs, 2); /* c, which nothing uses, has none */
+    gs_ir_forward_only(g.ir);
+    assert_int_equal(gs_ir_outputs(g.ir), 1);
+    gs_ir_free(g.ir);
+}
+
+static void test_print__one_line_a_node_with_types_and_places(void **state)
+{
+    graph g = graph_new(true);
+    char *text = NULL;
+    size_t bytes = 0;
+    FILE *f = open_memstream(&text, &bytes);
+    uint32_t y;
+    (void)state;
+    gs_ir_at(g.ir, 7, 9);
+    y = sum_of(&g, un(&g, GS_OP_SRC, g.x));
+    gs_ir_label(g.ir, y, "agg");
+    gs_ir_add_output(g.ir, GS_OUTPUT_LOGITS, y, GS_IR_NONE);
+    gs_ir_print(g.ir, f);
+    fclose(f);
+    assert_non_null(strstr(text, "ir text.gnn, 8 nodes\n"));
+    assert_non_null(strstr(text, "  %4 = param : P[3, 4]  w\n"));
+    assert_non_null(strstr(text, "  %6 = src %0 : S[4]  # 7:9\n"));
+    assert_non_null(strstr(text, "  %7 = sum_in %6 : D[4]  agg  # 7:9\n"));
+    assert_non_null(strstr(text, "  logits: %7\n"));
+    free(text);
+    gs_ir_free(g.ir);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_fold__constants_and_identities),
+        cmocka_unit_test(test_fold__equal_nodes_are_one),
+        cmocka_unit_test(test_fold__sum_plus_own_row_is_one_sum),
+        cmocka_unit_test(test_edges__work_of_one_end_leaves),
+        cmocka_unit_test(test_edges__both_ends_in_one_function_are_refused),
+        cmocka_unit_test(test_errors__are_sticky_and_keep_the_first),
+        cmocka_unit_test(test_grad__needs_a_loss_and_a_root),
+        cmocka_unit_test(test_grad__transposes_edges_and_stops_at_leaves),
+        cmocka_unit_test(test_print__one_line_a_node_with_types_and_places),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

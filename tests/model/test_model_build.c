@@ -1,0 +1,222 @@
+/* test_model_build.c - networks have PyG's structure, names and shapes; type errors have a place. */
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "model/model.h"
+#include "support/support.h"
+
+static const gs_model_config base = {.layers = 2, .in_width = 5, .hidden = 4, .classes = 3, .heads = 1, .act = "relu",
+                                     .dropout = 0.5f, .training = true, .self_loops = true};
+
+static gs_status build_text(gs_ir **ir, const char *dir, const char *text, const gs_model_config *config)
+{
+    const char *path = gs_test_path(dir, "m.gnn");
+    gs_model *m = NULL;
+    gs_status st;
+    gs_test_write_file(path, text, strlen(text));
+    gs_assert_ok(gs_model_open(&m, path));
+    st = gs_model_build(ir, m, config);
+    gs_model_close(m);
+    return st;
+}
+
+static void fails(const char *dir, const char *body, gs_status st, const char *part)
+{
+    char text[512];
+    gs_ir *ir = NULL;
+    snprintf(text, sizeof(text), "layer t(h[a]) -> [b]:\n  param w[b, a], c[b]\n  x = h @ w'\n%s\n", body);
+    gs_assert_fails(build_text(&ir, dir, text, &base), st, part);
+    assert_null(ir);
+}
+
+static void test_build__errors_name_line_and_column(void **state)
+{
+    const char *d = *state;
+    fails(d, "  return y", GS_EFORMAT, "m.gnn:4:10: there is no 'y' here");
+    fails(d, "  return sum(u.y)", GS_EFORMAT, "m.gnn:4:14: there is no 'y' here");
+    fails(d, "  return sum(x)", GS_EFORMAT, "m.gnn:4:14: inside sum() say u.x (the in-neighbour's) or v.x");
+    fails(d, "  return mean(in_degree)", GS_EFORMAT, "inside mean() say u.in_degree");
+    fails(d, "  return sum(u.c)", GS_EFORMAT, "'c' is a parameter and belongs to no vertex: leave out 'u.'");
+    fails(d, "  return sum(sum(u.x))", GS_EFORMAT, "m.gnn:4:14: sum() cannot stand inside sum()");
+    fails(d, "  return sum(u.x, 2)", GS_EFORMAT, "sum() takes one argument");
+    fails(d, "  return relu(x, 2)", GS_EFORMAT, "relu() takes one argument");
+    fails(d, "  return foo(x)", GS_EFORMAT, "m.gnn:4:10: unknown function 'foo' (sum, mean, relu");
+    fails(d, "  return dropout(x, 1)", GS_EFORMAT, "m.gnn:4:10: dropout(): the probability must be at least 0 and below 1");
+    fails(d, "  return x @ h'", GS_EFORMAT, "m.gnn:4:12: right of @ a parameter must stand, and 'h' is none");
+    fails(d, "  return x @ w'", GS_EFORMAT, "m.gnn:4:12: @: the left side has width 4, but convs.0.w' is [5, 4]");
+    fails(d, "  return x @ c", GS_EFORMAT, "right of @ a parameter with two dimensions must stand");
+    fails(d, "  return x + h", GS_EFORMAT, "m.gnn:4:12: add: the two sides have widths 4 and 5");
+    fails(d, "  return x * w", GS_EFORMAT, "m.gnn:4:12: mul: 'convs.0.w' is a matrix");
+    fails(d, "  return u.x", GS_EFORMAT, "m.gnn:4:10: a layer returns a value of vertices; this is one of edges");
+    fails(d, "  e1 = u.x * v.x\n  return sum(u.e1)", GS_EFORMAT, "'e1' is a value of edges already: leave out 'u.'");
+    fails(d, "  return h", GS_EFORMAT, "m.gnn:4:10: the layer returns width 5 instead of 4");
+    fails(d, "  return x * (c + c)", GS_EUNSUPPORTED, "m.gnn:4:17: add of parameters alone is not supported");
+    fails(d, "  return sum(e.weight * u.x)", GS_EUNSUPPORTED, "m.gnn:4:14: 'e.weight': data of edges is not supported yet");
+    fails(d, "  param q[z]\n  return x", GS_EFORMAT, "m.gnn:4:11: 'z' is neither a number nor a width of this layer");
+}
+
+static void test_build__widths_that_a_text_fixes_are_checked(void **state)
+{
+    gs_ir *ir = NULL;
+    gs_assert_fails(build_text(&ir, *state, "layer t(h[7]) -> [b]:\n  return h\n", &base), GS_EFORMAT,
+                    "m.gnn:1:11: layer 0 of the network has input width 5, the text says 7");
+    gs_assert_fails(build_text(&ir, *state, "layer t(h[a]) -> [a]:\n  return h\n", &base), GS_EFORMAT,
+                    "m.gnn:1:19: layer 0 of the network has output width 4, the text says 5");
+}
+
+static void test_build__configs_that_cannot_be_are_refused(void **state)
+{
+    gs_model *m = NULL;
+    gs_ir *ir = NULL;
+    gs_model_config c = base;
+    (void)state;
+    gs_assert_ok(gs_model_open(&m, "gcn"));
+    c.layers = 0;
+    gs_assert_fails(gs_model_build(&ir, m, &c), GS_EINVAL, "--layers 0");
+    c = base;
+    c.act = "swish";
+    gs_assert_fails(gs_model_build(&ir, m, &c), GS_EINVAL, "--act swish: not one of relu");
+    c = base;
+    c.dropout = 1.0f;
+    gs_assert_fails(gs_model_build(&ir, m, &c), GS_EINVAL, "must be at least 0 and below 1");
+    c = base;
+    c.in_width = 0;
+    gs_assert_fails(gs_model_build(&ir, m, &c), GS_EINVAL, "no features");
+    gs_model_close(m);
+}
+
+static uint32_t count(const gs_ir *ir, gs_op op)
+{
+    uint32_t n = 0;
+    for (uint32_t i = 0; i < gs_ir_count(ir); i++)
+        n += gs_ir_node(ir, i)->op == op;
+    return n;
+}
+
+static void check_param(const gs_ir *ir, uint32_t k, const char *name, uint32_t dims, uint32_t rows, uint32_t cols)
+{
+    for (uint32_t i = 0; i < gs_ir_count(ir); i++) {
+        const gs_node *n = gs_ir_node(ir, i);
+        if (n->op != GS_OP_PARAM || k-- != 0)
+            continue;
+        assert_string_equal(n->name, name);
+        assert_int_equal(n->dims, dims);
+        assert_int_equal(n->rows, rows);
+        assert_int_equal(n->width, cols);
+        return;
+    }
+    fail_msg("no parameter %s", name);
+}
+
+static void test_build__parameters_are_pygs(void **state)
+{
+    gs_model *m = NULL;
+    gs_ir *ir = NULL;
+    (void)state;
+    gs_assert_ok(gs_model_open(&m, "gcn"));
+    gs_assert_ok(gs_model_build(&ir, m, &base));
+    assert_int_equal(count(ir, GS_OP_PARAM), 4);
+    check_param(ir, 0, "convs.0.lin.weight", 2, 4, 5);
+    check_param(ir, 1, "convs.0.bias", 1, 1, 4);
+    check_param(ir, 2, "convs.1.lin.weight", 2, 3, 4);
+    check_param(ir, 3, "convs.1.bias", 1, 1, 3);
+    gs_ir_free(ir);
+    gs_model_close(m);
+
+    gs_assert_ok(gs_model_open(&m, "sage"));
+    gs_assert_ok(gs_model_build(&ir, m, &base));
+    assert_int_equal(count(ir, GS_OP_PARAM), 6);
+    check_param(ir, 0, "convs.0.lin_l.weight", 2, 4, 5);
+    check_param(ir, 1, "convs.0.lin_l.bias", 1, 1, 4);
+    check_param(ir, 2, "convs.0.lin_r.weight", 2, 4, 5);
+    check_param(ir, 5, "convs.1.lin_r.weight", 2, 3, 4);
+    gs_ir_free(ir);
+    gs_model_close(m);
+}
+
+static uint32_t site(const gs_ir *ir, uint32_t k)
+{
+    for (uint32_t i = 0; i < gs_ir_count(ir); i++)
+        if (gs_ir_node(ir, i)->op == GS_OP_DROPOUT && k-- == 0)
+            return gs_ir_node(ir, i)->site;
+    fail_msg("no dropout %u", k);
+    return 0;
+}
+
+static void test_build__dropout_sites_are_numbered_and_only_for_training(void **state)
+{
+    const char *text = "layer t(h[a]) -> [b]:\n  param w[b, a]\n  return sum(dropout(u.h)) @ w'\n";
+    gs_model_config c = base;
+    gs_ir *ir = NULL;
+    c.layers = 3;
+    c.input_dropout = 0.1f;
+    gs_assert_ok(build_text(&ir, *state, text, &c));
+    assert_int_equal(count(ir, GS_OP_DROPOUT), 6);
+    assert_int_equal(site(ir, 0), 0); /* input */
+    assert_int_equal(site(ir, 1), 3); /* inside layer 0 */
+    assert_int_equal(site(ir, 2), 1); /* after layer 0 */
+    assert_int_equal(site(ir, 3), 4);
+    assert_int_equal(site(ir, 4), 2);
+    assert_int_equal(site(ir, 5), 5);
+    gs_ir_free(ir);
+    c.training = false;
+    gs_assert_ok(build_text(&ir, *state, text, &c));
+    assert_int_equal(count(ir, GS_OP_DROPOUT), 0);
+    gs_ir_free(ir);
+}
+
+static void test_build__loops_fold_away_where_there_are_none(void **state)
+{
+    gs_model_config c = base;
+    gs_model *m = NULL;
+    gs_ir *ir = NULL;
+    (void)state;
+    c.self_loops = false;
+    gs_assert_ok(gs_model_open(&m, "gcn"));
+    gs_assert_ok(gs_model_build(&ir, m, &c));
+    gs_assert_ok(gs_ir_normalise(ir));
+    for (uint32_t i = 0; i < gs_ir_count(ir); i++) {
+        const gs_node *n = gs_ir_node(ir, i);
+        assert_string_not_equal(n->name, "loops");
+        if (n->op == GS_OP_SUM_IN)
+            assert_true(n->self);
+    }
+    assert_int_equal(count(ir, GS_OP_SUM_IN), 2);
+    assert_int_equal(count(ir, GS_OP_RSQRT), 1); /* shared by both layers */
+    gs_ir_free(ir);
+    gs_model_close(m);
+}
+
+static void test_build__texts_of_several_layers_are_used_in_order(void **state)
+{
+    const char *text = "layer first(h[a]) -> [b]:\n  param w0[b, a]\n  return h @ w0'\n"
+                       "layer middle(h[a]) -> [b]:\n  param w1[b, a]\n  return sum(u.h) @ w1'\n\n"
+                       "layer last(h[a]) -> [b]:\n  param w2[b, a]\n  return mean(u.h) @ w2'\n";
+    gs_model_config c = base;
+    gs_ir *ir = NULL;
+    c.layers = 4;
+    gs_assert_ok(build_text(&ir, *state, text, &c));
+    check_param(ir, 0, "convs.0.w0", 2, 4, 5);
+    check_param(ir, 1, "convs.1.w1", 2, 4, 4);
+    check_param(ir, 2, "convs.2.w1", 2, 4, 4);
+    check_param(ir, 3, "convs.3.w2", 2, 3, 4);
+    gs_ir_free(ir);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test_setup_teardown(test_build__errors_name_line_and_column, gs_test_temp_setup, gs_test_temp_teardown),
+        cmocka_unit_test_setup_teardown(test_build__widths_that_a_text_fixes_are_checked, gs_test_temp_setup,
+                                        gs_test_temp_teardown),
+        cmocka_unit_test(test_build__configs_that_cannot_be_are_refused),
+        cmocka_unit_test(test_build__parameters_are_pygs),
+        cmocka_unit_test_setup_teardown(test_build__dropout_sites_are_numbered_and_only_for_training, gs_test_temp_setup,
+                                        gs_test_temp_teardown),
+        cmocka_unit_test(test_build__loops_fold_away_where_there_are_none),
+        cmocka_unit_test_setup_teardown(test_build__texts_of_several_layers_are_used_in_order, gs_test_temp_setup,
+                                        gs_test_temp_teardown),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,163 @@
+/* test_model_text.c - texts that are not models are refused at their line and column, whatever their bytes. */
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/alloc.h"
+#include "base/philox.h"
+#include "model/model.h"
+#include "model/model_internal.h"
+#include "support/support.h"
+
+#define HEAD "layer t(h[a]) -> [b]:\n"
+
+static gs_status open_bytes(const char *dir, const char *text, size_t bytes)
+{
+    const char *path = gs_test_path(dir, "m.gnn");
+    gs_model *m = NULL;
+    gs_status st;
+    gs_test_write_file(path, text, bytes);
+    st = gs_model_open(&m, path);
+    gs_model_close(m);
+    return st;
+}
+
+static void test_text__errors_name_line_and_column(void **state)
+{
+    static const struct {
+        const char *text, *part;
+    } cases[] = {
+        {"", "m.gnn:1:1: the text has no layer"},
+        {"# nothing\n\n", "m.gnn:3:1: the text has no layer"},
+        {"model t", "m.gnn:1:1: expected 'layer', found 'model'"},
+        {"layer t(h[a]) -> [b]\n  return h\n", "m.gnn:1:21: expected ':', found the end of the line"},
+        {"layer t(h[a] -> [b]:\n", "m.gnn:1:14: expected ')', found '->'"},
+        {"layer t.x(h[a]) -> [b]:\n", "m.gnn:1:7: the layer's name cannot have a dot: 't.x'"},
+        {"layer t(sum[a]) -> [b]:\n return h", "the layer's input cannot be called 'sum'"},
+        {HEAD, "m.gnn:2:1: expected 'param', 'NAME = ...' or 'return', found the end of the text"},
+        {HEAD "  x = h\nlayer", "m.gnn:3:1: expected 'param'"},
+        {HEAD "  return h + \n", "m.gnn:2:14: expected an expression, found the end of the line"},
+        {HEAD "  return (h\n", "m.gnn:3:1: expected ')', found the end of the text"},
+        {HEAD "  return h h\n", "m.gnn:2:12: expected the end of the line, found 'h'"},
+        {HEAD "  return h @ (h)\n", "m.gnn:2:14: expected a parameter right of @, found '('"},
+        {HEAD "  return h'\n", "m.gnn:2:11: expected the end of the line, found '''"},
+        {HEAD "  return h ; 1\n", "m.gnn:2:12: unexpected character ';'"},
+        {HEAD "  return h \x80\n", "m.gnn:2:12: unexpected byte 0x80"},
+        {HEAD "  return 1e99 * h\n", "m.gnn:2:10: the number 1e99 is out of range"},
+        {HEAD "  return 1.2.3\n", "m.gnn:2:10: malformed number"},
+        {HEAD "  return 3x\n", "m.gnn:2:10: malformed number"},
+        {HEAD "  return elu(h, x)\n", "m.gnn:2:17: expected a number, found 'x'"},
+        {HEAD "  h = 1\n", "m.gnn:2:3: 'h' is the layer's input already"},
+        {HEAD "  x = 1\n\n  x = 2\n", "m.gnn:4:3: 'x' is defined already, at line 2"},
+        {HEAD "  param w[b, a], w[a]\n", "m.gnn:2:18: 'w' is defined already, at line 2"},
+        {HEAD "  relu = 1\n", "m.gnn:2:3: 'relu' has a meaning of its own"},
+        {HEAD "  param u.w[a]\n", "m.gnn:2:9: 'u.w' has a meaning of its own"},
+        {HEAD "  param w[0]\n", "m.gnn:2:11: a width must be a whole number from 1 to 1000000"},
+        {HEAD "  param w[1.5]\n", "m.gnn:2:11: a width must be"},
+        {HEAD "  param w[a, b, a]\n", "m.gnn:2:15: expected ']', found ','"},
+        {HEAD "  x_x234567890123456789012345678901234567890 = 1\n", "m.gnn:2:3: a name may have 31 characters at most"},
+    };
+    for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++)
+        gs_assert_fails(open_bytes(*state, cases[i].text, strlen(cases[i].text)), GS_EFORMAT, cases[i].part);
+}
+
+static void test_text__layout_is_free(void **state)
+{
+    const char *text = "\r\n# c\xc3\xb6mment \x01\n  layer t ( h [ a ] ) -> [ b ] : # end\n"
+                       "param w[b,\n   a], # one\n c[b]\nx=h@w'+c\n\n\n return (x +\n  -  .5e-1 * x\n)";
+    gs_assert_ok(open_bytes(*state, text, strlen(text)));
+}
+
+static void test_text__depth_and_size_are_bounded(void **state)
+{
+    const size_t bytes = 200000;
+    char *text = malloc(bytes + 64);
+    const size_t head = (size_t)sprintf(text, HEAD "return ");
+    memset(text + head, '(', bytes);
+    gs_assert_fails(open_bytes(*state, text, head + bytes), GS_EFORMAT, "nested deeper than 100");
+    memset(text + head, '-', bytes);
+    gs_assert_fails(open_bytes(*state, text, head + bytes), GS_EFORMAT, "nested deeper than 100");
+    for (size_t i = 0; i < bytes; i++)
+        text[head + i] = i % 2 == 0 ? 'h' : '+';
+    gs_assert_fails(open_bytes(*state, text, head + bytes), GS_EFORMAT, "more than 4096 operations");
+    free(text);
+    text = calloc(1, GS_TEXT_MAX_BYTES + 2);
+    memset(text, '\n', GS_TEXT_MAX_BYTES + 1);
+    gs_assert_fails(open_bytes(*state, text, GS_TEXT_MAX_BYTES + 1), GS_EFORMAT, "m.gnn");
+    free(text);
+}
+
+static uint32_t draw(uint32_t i, uint32_t k)
+{
+    const uint32_t counter[4] = {i, k, 0, 0}, key[2] = {7, 7};
+    uint32_t word[4];
+    gs_philox4x32(word, counter, key);
+    return word[0];
+}
+
+/* Bytes changed, taken away, doubled and moved in real texts: parse, and build what parses. */
+static void test_text__mutated_texts_never_crash(void **state)
+{
+    const gs_model_config config = {.layers = 2, .in_width = 5, .hidden = 4, .classes = 3, .heads = 1, .act = "relu",
+                                    .dropout = 0.5f, .training = true, .self_loops = true};
+    uint32_t parsed = 0, built = 0;
+    (void)state;
+    for (uint32_t i = 0; i < 6000; i++) {
+        const gs_zoo_text *z = &gs_model__zoo[i % 2];
+        const uint32_t changes = 1 + draw(i, 0) % 4;
+        size_t bytes = z->bytes;
+        char *text = malloc(bytes + 64);
+        gs_model *m = gs_calloc(1, sizeof(*m));
+        gs_ir *ir = NULL;
+        memcpy(text, z->text, bytes);
+        for (uint32_t k = 0; k < changes; k++) {
+            const size_t at = draw(i, 2 * k + 1) % bytes;
+            const uint32_t what = draw(i, 2 * k + 2);
+            if (what % 4 == 0) {
+                text[at] = (char)(what >> 8);
+            } else if (what % 4 == 1) {
+                text[at] = "()[]@'+-*/=.,:#\n uvhe12"[(what >> 8) % 23];
+            } else if (what % 4 == 2 && bytes > 8) {
+                memmove(text + at, text + at + 1, bytes - at - 1);
+                bytes--;
+            } else {
+                memmove(text + at + 1, text + at, bytes - at);
+                bytes++;
+            }
+        }
+        text = realloc(text, bytes); /* so that a sanitizer sees reads past the end */
+        m->path = gs_strdup("mutated");
+        if (gs_model__parse(m, text, bytes) == GS_OK) {
+            parsed++;
+            if (gs_model_build(&ir, m, &config) == GS_OK && gs_ir_add_loss(ir) == GS_OK) {
+                built++;
+                (void)gs_ir_differentiate(ir);
+            }
+        }
+        gs_ir_free(ir);
+        gs_model_close(m);
+        free(text);
+    }
+    assert_true(parsed > 100 && built > 20 && parsed < 6000);
+}
+
+static void test_text__unknown_names_list_the_built_in_models(void **state)
+{
+    gs_model *m = NULL;
+    (void)state;
+    gs_assert_fails(gs_model_open(&m, "gatt"), GS_ENOTFOUND, "gatt: neither a built-in model (gcn, sage) nor a file");
+    gs_assert_fails(gs_model_open(&m, "/"), GS_EINVAL, "/");
+    assert_null(m);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test_setup_teardown(test_text__errors_name_line_and_column, gs_test_temp_setup, gs_test_temp_teardown),
+        cmocka_unit_test_setup_teardown(test_text__layout_is_free, gs_test_temp_setup, gs_test_temp_teardown),
+        cmocka_unit_test_setup_teardown(test_text__depth_and_size_are_bounded, gs_test_temp_setup, gs_test_temp_teardown),
+        cmocka_unit_test(test_text__mutated_texts_never_crash),
+        cmocka_unit_test(test_text__unknown_names_list_the_built_in_models),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

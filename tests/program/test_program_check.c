@@ -1,0 +1,183 @@
+/* test_program_check.c - a program that breaks program.h is refused with the stage and instruction. */
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/alloc.h"
+#include "program/program.h"
+#include "support/support.h"
+
+enum { X, LABELS, SPLIT, IDS, Y, ARRAYS };
+enum { W, B, PARAMS };
+
+static gs_operand reg(uint32_t i)
+{
+    return (gs_operand){.kind = GS_FROM_REG, .index = i};
+}
+
+static gs_operand param(uint32_t i)
+{
+    return (gs_operand){.kind = GS_FROM_PARAM, .index = i};
+}
+
+static void add_stage(gs_program *p, uint32_t i, const gs_reg *regs, uint32_t n, const gs_instr *instrs, uint32_t k)
+{
+    gs_stage *s = &p->stage[i];
+    s->regs = n;
+    s->instrs = k;
+    s->reg = gs_malloc_array(n, sizeof(*regs));
+    s->instr = gs_malloc_array(k, sizeof(*instrs));
+    memcpy(s->reg, regs, n * sizeof(*regs));
+    memcpy(s->instr, instrs, k * sizeof(*instrs));
+}
+
+/* y = drop(x) @ W' stored; then loss of sum_in(y) + B, with gradients of B and W. */
+static gs_program *valid(void)
+{
+    static const gs_array arrays[ARRAYS] = {{"x", GS_F32, 4, 0}, {"labels", GS_I32, 1, 1}, {"split", GS_U8, 1, 2},
+                                            {"input_id", GS_U32, 1, 3}, {"y", GS_F32, 3, -1}};
+    static const gs_param params[PARAMS] = {{"w", 2, 3, 4, false}, {"b", 1, 1, 3, true}};
+    const gs_reg r0[] = {{GS_REG_LOAD, GS_F32, 4, X}, {GS_REG_LOAD, GS_U32, 1, IDS}, {GS_REG_TEMP, GS_F32, 4, GS_NONE},
+                         {GS_REG_TEMP, GS_F32, 3, Y}};
+    const gs_instr i0[] = {{.op = GS_OP_DROPOUT, .dst = 2, .a = reg(0), .b = reg(1), .alpha = 0.5f},
+                           {.op = GS_OP_MATMUL_T, .dst = 3, .a = reg(2), .b = param(W)}};
+    const gs_reg r1[] = {{GS_REG_SUM, GS_F32, 3, GS_NONE}, {GS_REG_LOAD, GS_I32, 1, LABELS}, {GS_REG_LOAD, GS_U8, 1, SPLIT},
+                         {GS_REG_TEMP, GS_F32, 3, GS_NONE}, {GS_REG_TEMP, GS_F32, 3, GS_NONE}, {GS_REG_LOAD, GS_F32, 4, X}};
+    const gs_instr i1[] = {{.op = GS_OP_ADD, .dst = 3, .a = reg(0), .b = param(B)},
+                           {.op = GS_OP_XENT_GRAD, .dst = 4, .a = reg(3), .b = reg(1), .c = reg(2)},
+                           {.op = GS_OP_COLSUM, .dst = B, .a = reg(4)},
+                           {.op = GS_OP_OUTER, .dst = W, .a = reg(4), .b = reg(5)}};
+    gs_program *p = gs_program_new();
+    p->arrays = ARRAYS;
+    p->params = PARAMS;
+    p->stages = 2;
+    p->passes = 1;
+    p->array = gs_malloc_array(ARRAYS, sizeof(*arrays));
+    p->param = gs_malloc_array(PARAMS, sizeof(*params));
+    p->stage = gs_calloc(2, sizeof(*p->stage));
+    p->pass = gs_calloc(1, sizeof(*p->pass));
+    memcpy(p->array, arrays, sizeof(arrays));
+    memcpy(p->param, params, sizeof(params));
+    add_stage(p, 0, r0, 4, i0, 2);
+    add_stage(p, 1, r1, 6, i1, 4);
+    strcpy(p->stage[0].name, "first");
+    strcpy(p->stage[1].name, "second");
+    p->stage[1].sums = 1;
+    p->stage[1].sum[0] = (gs_sum){.array = Y, .reg = 0};
+    p->pass[0] = (gs_pass){"train", 0, 2};
+    return p;
+}
+
+static void test_check__a_valid_program_passes(void **state)
+{
+    gs_program *p = valid();
+    (void)state;
+    gs_assert_ok(gs_program_check(p));
+    assert_int_equal(gs_program_pass(p, "train"), 0);
+    assert_int_equal(gs_program_pass(p, "eval"), GS_NONE);
+    assert_int_equal(gs_param_elements(&p->param[W]), 12);
+    gs_program_free(p);
+    gs_program_free(NULL);
+}
+
+#define BROKEN(change, part)                                  \
+    do {                                                      \
+        gs_program *p = valid();                              \
+        gs_stage *s0 = &p->stage[0], *s1 = &p->stage[1];      \
+        (void)s0;                                             \
+        (void)s1;                                             \
+        change;                                               \
+        gs_assert_fails(gs_program_check(p), GS_EINVAL, part); \
+        gs_program_free(p);                                   \
+    } while (0)
+
+static void test_check__each_rule_has_its_text(void **state)
+{
+    (void)state;
+    BROKEN(p->param[W].rows = 0, "parameter 0 (w) has no valid shape");
+    BROKEN(p->array[Y].dtype = GS_BF16, "array 4 (y) has no valid type or width");
+    BROKEN(p->logits = 99, "the logits are array 99 of 5");
+    BROKEN(p->pass[0].stages = 3, "pass train has stages 0 to 3 of 2");
+    BROKEN(p->pass[0].first_stage = UINT32_MAX, "pass train has stages");
+    BROKEN(s1->sums = 9, "stage 1 (second): 9 sums");
+    BROKEN(s1->sum[0].array = 77, "stage 1 (second): sum 0: array 77 or register 0 does not exist");
+    BROKEN(s1->sum[0].array = LABELS, "sum 0: array labels is not f32");
+    BROKEN(s1->sum[0].reg = 3, "sum 0: register 3 is no sum of 3 elements");
+    BROKEN(s1->sums = 0, "register 0 is of no sum");
+    BROKEN((s1->sums = 2, s1->sum[1] = s1->sum[0]), "register 0 has two sums");
+    BROKEN(s0->reg[3].array = GS_NONE, "stage 1 (second): sum 0: array y is not written yet");
+    BROKEN(s0->reg[0].array = 50, "stage 0 (first): register 0: array 50 does not exist");
+    BROKEN(s0->reg[0].width = 5, "register 0 does not fit array x");
+    BROKEN(s0->reg[0].array = Y, "register 0 does not fit array y");
+    BROKEN(s0->reg[2].array = X, "register 2 would overwrite the store's array x");
+    BROKEN((s1->reg[4].array = Y), "stage 1 (second): array y is stored twice");
+    BROKEN(s0->instr[0].dst = 0, "stage 0 (first), instruction 0: writes register 0, which is no scratch register");
+    BROKEN(s0->instr[1].dst = 2, "instruction 1: register 2 is written twice");
+    BROKEN(s0->instrs = 1, "register 3 is never written");
+    BROKEN(s0->instr[0].a = reg(3), "instruction 0: operand a: register 3 does not exist or is not written yet");
+    BROKEN(s0->instr[0].a = reg(400), "operand a: register 400 does not exist");
+    BROKEN(s0->instr[0].b = reg(0), "dropout needs a register of input ids");
+    BROKEN(s0->instr[0].alpha = 1.0f, "dropout with p = 1");
+    BROKEN(s0->instr[1].b = param(B), "matmul_t: 4 elements by b[1, 3] into 3");
+    BROKEN(s0->instr[1].b = param(9), "matmul_t needs an f32 register and a parameter");
+    BROKEN(s0->instr[1].op = GS_OP_MATMUL, "matmul: 4 elements by w[3, 4] into 3");
+    BROKEN(s1->instr[0].b = param(W), "instruction 0: add: widths 3 and 4");
+    BROKEN(s1->instr[0].a = s1->instr[0].b, "add of no register");
+    BROKEN(s1->instr[0].b = reg(1), "add of a register that is not f32");
+    BROKEN(s1->instr[0].op = GS_OP_ROWSUM, "rowsum gives width 3, its register has 3");
+    BROKEN(s1->instr[0].op = GS_OP_CAST, "cast of a register that is neither bf16 nor f16");
+    BROKEN(s1->instr[0].op = GS_OP_SRC, "src is no instruction of a vertex program");
+    BROKEN(s1->instr[0].op = (gs_op)1000, "is no instruction of a vertex program");
+    BROKEN(s1->instr[1].b = reg(2), "xent_grad needs registers of logits (f32), labels (i32) and splits (u8)");
+    BROKEN(s1->instr[1].op = GS_OP_XENT, "xent writes no register");
+    BROKEN(s1->instr[2].dst = W, "colsum: widths 3, 3 do not fit w[3, 4]");
+    BROKEN(s1->instr[3].dst = 12, "parameter 12 does not exist");
+    BROKEN(s1->instr[3].b = reg(4), "outer: widths 3, 3 do not fit w[3, 4]");
+}
+
+static void test_flops__count_products_and_edges(void **state)
+{
+    gs_program *p = valid();
+    double dense, edge;
+    (void)state;
+    gs_program_flops(p, 0, 10, 50, &dense, &edge);
+    gs_assert_close(dense, 10.0 * (2 * 3 * 4 + 2 * 3 * 4), 1e-15); /* x @ W', outer */
+    gs_assert_close(edge, 50.0 * 3, 1e-15);
+    p->stage[1].sum[0].self = true;
+    gs_program_flops(p, 0, 10, 50, &dense, &edge);
+    gs_assert_close(edge, 60.0 * 3, 1e-15);
+    gs_program_free(p);
+}
+
+static void test_print__says_every_instruction(void **state)
+{
+    static const char *const lines[] = {
+        "array x f32[4] (store)\n", "array y f32[3]\n", "param w[3, 4]\n", "param b[3]\n", "pass train\n",
+        "  stage 1 \"second\"\n", "    r0 = sum_in y : [3]\n", "    r1 = load input_id : u32[1]\n",
+        "    r2 = dropout r0 r1 p 0.5 site 0 : [4]\n", "    r3 = matmul_t r2 w : [3] -> store y\n",
+        "    r4 = xent_grad r3 r1 r2 : [3]\n", "    grad(b) += colsum r4\n", "    grad(w) += outer r4 r5\n",
+    };
+    gs_program *p = valid();
+    char *text = NULL;
+    size_t bytes = 0;
+    FILE *f = open_memstream(&text, &bytes);
+    (void)state;
+    gs_program_print(p, f);
+    fclose(f);
+    for (size_t i = 0; i < sizeof(lines) / sizeof(lines[0]); i++)
+        if (strstr(text, lines[i]) == NULL)
+            fail_msg("no line \"%s\" in:\n%s", lines[i], text);
+    free(text);
+    gs_program_free(p);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_check__a_valid_program_passes),
+        cmocka_unit_test(test_check__each_rule_has_its_text),
+        cmocka_unit_test(test_flops__count_products_and_edges),
+        cmocka_unit_test(test_print__says_every_instruction),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
