@@ -164,27 +164,36 @@ static gs_status check_root(const gs_ir *ir)
     return GS_OK;
 }
 
-gs_status gs_compile(gs_program *program, gs_ir *ir, const gs_compile_options *options)
+gs_status gs_compile_passes(gs_ir *ir, const gs_compile_options *options)
 {
     gs_compiler k = {.options = options, .base = ir, .gradients = gs_ir_differentiated(ir)};
     gs_ir *best = NULL;
-    gs_cut *c = NULL;
     gs_status st;
 
-    if (strlen(options->pass) >= sizeof(program->pass->name) || gs_program_pass(program, options->pass) != GS_NONE)
-        return gs_fail(GS_EINVAL, "compile: the pass '%s' is there already, or its name is too long", options->pass);
     gs_ir_forward_only(ir);
     if ((st = gs_ir_normalise(ir)) != GS_OK || (st = check_root(ir)) != GS_OK ||
         (st = gs_ir_rewrite(ir, bind_leaf, (void *)(uintptr_t)options)) != GS_OK ||
         (st = move_and_finish(&k, &best)) != GS_OK)
-        goto done;
-    if ((st = gs_compile__cut(&c, best, options->store_logits, options->edges_per_vertex, true)) != GS_OK)
-        goto done;
-    st = gs_compile__emit(program, c, options);
-done:
-    gs_compile__cut_free(c);
-    if (st == GS_OK) /* the caller sees what was compiled */
-        gs_ir_swap(ir, best);
+        return st;
+    gs_ir_swap(ir, best);
     gs_ir_free(best);
+    return GS_OK;
+}
+
+gs_status gs_compile(gs_program *program, gs_ir *ir, const gs_compile_options *options)
+{
+    gs_cut *c = NULL;
+    gs_status st;
+
+    if (strlen(options->pass) >= sizeof(program->pass->name) || gs_program_pass(program, options->pass) != GS_NONE)
+        st = gs_fail(GS_EINVAL, "compile: the pass '%s' is there already, or its name is too long", options->pass);
+    else
+        st = gs_compile_passes(ir, options);
+    if (st == GS_OK)
+        st = gs_compile__cut(&c, ir, options->store_logits, options->edges_per_vertex, true);
+    if (st == GS_OK)
+        st = gs_compile__emit(program, c, options);
+    gs_compile__cut_free(c);
+    gs_ir_free(ir);
     return st;
 }

@@ -28,17 +28,19 @@ typedef struct gs_compile_options {
     double edges_per_vertex; /* for choices by volume */
 } gs_compile_options;
 
-/* Compiles `ir` and appends it to `program` as one more pass. Passes rewrite `ir`: afterwards
- * it holds the graph that was compiled, for printing, and the caller still frees it. Where gradients were asked
- * for (gs_ir_differentiate()), they are derived again after operators have moved.
- * Arrays of the store and parameters are shared by name with passes already there; arrays that passes
- * make are their own, "PASS.label". What crosses from one stage to a later one is stored, or done again from
- * something that is: fewest bytes win (compile_cut.c has the rule).
- * `program` is unchanged on failure:
+/* Compiles `ir`, which it takes and frees, also on failure, and appends it to `program`
+ * as one more pass. Where gradients were asked for (gs_ir_differentiate()) they are derived again
+ * after operators have moved. Arrays of the store and parameters are shared by name with
+ * passes already there; arrays that passes make are their own, "PASS.label". What crosses from
+ * one stage to a later one is stored, or done again from something that is:
+ * fewest bytes win (compile_cut.c has the rule). `program` is unchanged on failure:
  *   GS_EUNSUPPORTED  an edge expression of both ends, with its place in the text
  *   GS_ENOTFOUND     a vertex array that the store does not have
  *   GS_EINVAL        shapes of leaves or parameters contradict each other
  *   GS_ENOMEM */
 gs_status gs_compile(gs_program *program, gs_ir *ir, const gs_compile_options *options);
+
+/* The passes alone, in place: what gs_compile() cuts into stages, for printing. The caller keeps `ir`. */
+gs_status gs_compile_passes(gs_ir *ir, const gs_compile_options *options);
 
 #endif /* GS_COMPILE_COMPILE_H */

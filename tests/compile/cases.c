@@ -89,8 +89,9 @@ gs_status compile_case(gs_program *p, const test_case *t, const char *pass)
     if (st == GS_OK && train)
         st = gs_ir_differentiate(ir);
     if (st == GS_OK)
-        st = gs_compile(p, ir, &options);
-    gs_ir_free(ir);
+        st = gs_compile(p, ir, &options); /* takes it */
+    else
+        gs_ir_free(ir);
     gs_model_close(m);
     return st;
 }

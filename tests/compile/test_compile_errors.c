@@ -66,7 +66,6 @@ static void test_errors__a_leaf_that_the_store_lacks_is_named(void **state)
                         k == 0 ? "needs the vertex array 'in_degree'" : "needs 'features' as f32[6], the store has f32[7]");
         assert_int_equal(p->arrays + p->params + p->stages + p->passes, 0);
         o.leaf = &wide;
-        gs_ir_free(ir);
     }
     gs_model_close(m);
     gs_program_free(p);
