@@ -126,16 +126,22 @@ static void print_option(FILE *out, const cli_option *o, const char *options)
 /* Options that are known but missing, in one paragraph. */
 static void print_missing(FILE *out, const cli_command *c)
 {
-    const char *before = "\nNot available in this version: ";
+    size_t column = 0;
 
     for (const cli_group *g = c->group; g->title != NULL; g++)
-        for (const cli_option *o = g->option; o->name != NULL; o++)
-            if (o->kind == CLI_MISSING) {
-                fprintf(out, "%s%s", before, o->name);
-                before = ", ";
+        for (const cli_option *o = g->option; o->name != NULL; o++) {
+            if (o->kind != CLI_MISSING)
+                continue;
+            if (column == 0)
+                fputs("\nNot available in this version:", out);
+            if (column == 0 || column + strlen(o->name) > 90) {
+                fputs("\n ", out);
+                column = 1;
             }
-    if (*before == ',')
-        fputs(".\n", out);
+            column += (size_t)fprintf(out, " %s", o->name);
+        }
+    if (column != 0)
+        fputc('\n', out);
 }
 
 static bool has_available(const cli_group *g)
@@ -165,6 +171,13 @@ void cli_print_help(FILE *out, const cli_command *c)
     print_missing(out, c);
 }
 
+/* Length of the first line, its full stop excluded. */
+static size_t first_line(const char *text)
+{
+    const size_t n = strcspn(text, "\n");
+    return n > 0 && text[n - 1] == '.' ? n - 1 : n;
+}
+
 void cli_print_overview(FILE *out)
 {
     fprintf(out, "gnnstream %s: trains graph neural networks on whole graphs larger than memory\n\n"
@@ -175,7 +188,7 @@ void cli_print_overview(FILE *out)
         int n = snprintf(left, sizeof(left), "%s", (*c)->name);
         for (int i = 0; i < CLI_PLACES && (*c)->place[i] != NULL; i++)
             n += snprintf(left + n, sizeof(left) - (size_t)n, " %s", (*c)->place[i]);
-        fprintf(out, "  %-26s %.*s\n", left, (int)strcspn((*c)->summary, ".\n"), (*c)->summary);
+        fprintf(out, "  %-26s %.*s\n", left, (int)first_line((*c)->summary), (*c)->summary);
     }
     fprintf(out, "\nSizes take K, M, G (powers of 1024). gnnstream help COMMAND shows a command's options.\n"
                  "Exit status: 0 done, 1 failed, 2 wrong usage.\n");

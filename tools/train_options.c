@@ -27,7 +27,7 @@ const cli_option train_learning_options[] = {
     {"--weight-decay", CLI_REAL, FIELD(weight_decay), "X", "L2, added to the gradient", NULL, 0, 0},
     {"--seed", CLI_LONG, FIELD(seed), "S", "of the first weights and of dropout", NULL, 0, 0},
     {"--eval-every", CLI_COUNT, FIELD(eval_every), "K",
-     "with dropout: epochs between evaluations, 0: only at the end; without, every epoch has them", NULL, 0, 0},
+     "with dropout: epochs between evaluations; 0: at the end alone", NULL, 0, 0},
     {"--init", CLI_TEXT, FIELD(init), "W.safetensors", "weights to start from", "Glorot uniform", 0, 0},
     {0},
 };

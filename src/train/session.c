@@ -164,6 +164,9 @@ void gs_session_close(gs_session *s)
     if (s->spill != NULL)
         (void)gs_remove_tree(s->spill);
     gs_free(s->spill);
+    for (uint32_t f = 0; s->path != NULL && f < s->program->arrays + 2; f++)
+        gs_free(s->path[f]);
+    gs_free(s->path);
     if (s->chunk[1] != s->chunk[0])
         gs_free(s->chunk[1]);
     gs_free(s->chunk[0]);

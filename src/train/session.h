@@ -46,6 +46,7 @@ typedef struct gs_session {
     gs_memory_item item[GS_PLAN_ITEMS]; /* what the two are made of */
 
     gs_exec_chunk *chunk[2];       /* [1] may be [0] */
+    char **path;                   /* [arrays + 2] of the run's files; exec speaks of them */
     char *spill;                   /* the run's own folder, or NULL */
 } gs_session;
 

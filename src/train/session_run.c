@@ -79,11 +79,12 @@ static uint64_t edge_file_bytes(const gs_chunk_table *t, gs_direction d)
     return end;
 }
 
-/* Describes the files of a run. Paths are owned by `path` ([arrays + 2]). */
-static gs_status describe_files(const gs_session *s, gs_exec_file *file, char **path)
+/* Describes the files of a run; the session owns their paths. */
+static gs_status describe_files(const gs_session *s, gs_exec_file *file)
 {
     const gs_chunk_table *const t = gs_store_chunks(s->store);
     const uint32_t arrays = s->program->arrays;
+    char **const path = s->path;
 
     for (uint32_t a = 0; a < arrays; a++) {
         const int id = s->program->array[a].store_id;
@@ -111,19 +112,28 @@ static gs_status describe_files(const gs_session *s, gs_exec_file *file, char **
     return GS_OK;
 }
 
+/* Open files need no name: without one, spilled data goes away however the
+ * process ends. A file system that refuses keeps it until the session closes. */
+static void unname_spill(const gs_session *s)
+{
+    for (uint32_t a = 0; a < s->program->arrays; a++)
+        if (s->plan->spill_bytes[a] != 0)
+            (void)unlink(s->path[a]);
+}
+
 static gs_status open_exec(gs_session *s)
 {
     const gs_chunk_table *const t = gs_store_chunks(s->store);
     const uint32_t files = s->program->arrays + 2;
     gs_exec_file *const file = gs_calloc(files, sizeof(*file));
-    char **const path = gs_calloc(files, sizeof(*path));
     gs_status st;
 
-    if (file == NULL || path == NULL) {
+    s->path = gs_calloc(files, sizeof(*s->path));
+    if (file == NULL || s->path == NULL) {
         st = gs_fail(GS_ENOMEM, "out of memory");
         goto done;
     }
-    if ((st = describe_files(s, file, path)) != GS_OK)
+    if ((st = describe_files(s, file)) != GS_OK)
         goto done;
     st = gs_exec_open(&s->exec, &(gs_exec_config){
                                     .program = s->program,
@@ -137,10 +147,9 @@ static gs_status open_exec(gs_session *s)
                                     .chunk = {s->chunk[0], s->chunk[1]},
                                     .io = GS_IO_AUTO,
                                 });
+    if (st == GS_OK)
+        unname_spill(s);
 done:
-    for (uint32_t f = 0; path != NULL && f < files; f++)
-        gs_free(path[f]);
-    gs_free(path);
     gs_free(file);
     return st;
 }

@@ -1,0 +1,46 @@
+# shellcheck shell=bash
+# cases.sh - what the cases share. Sourced before each.
+
+# die WORDS...: the case has failed in a way that no expected file describes.
+die()
+{
+    echo "case: $*"
+    exit 70
+}
+
+# small_store: a graph of planted classes in ./graph and its store of three parts in ./store.
+small_store()
+{
+    gnnstream generate sbm graph --vertices 1500 --edges 12000 --features 12 --classes 3 --seed 1 >made
+    gnnstream partition graph store --parts 3 --method random --seed 1 >made
+}
+
+# refused STATUS WORDS COMMAND...: exit status, one line on stderr that holds the words,
+# nothing on stdout. For cases that try several commands.
+refused()
+{
+    local want=$1 words=$2 status=0
+    shift 2
+    "$@" >refused.out 2>refused.err || status=$?
+    [ "$status" = "$want" ] || die "exit status $status, expected $want: $*: $(<refused.err)"
+    [ "$(wc -l <refused.err)" = 1 ] || die "not one line on stderr: $*: $(<refused.err)"
+    grep -Fq -e "$words" refused.err || die "no \"$words\" in: $(<refused.err)"
+    [ ! -s refused.out ] || die "words on stdout: $*"
+}
+
+# turn_over FILE OFFSET: flips one bit of a byte.
+turn_over()
+{
+    local byte
+    byte=$(od -An -tu1 -j "$2" -N 1 "$1")
+    # shellcheck disable=SC2059 # the format is the byte
+    printf "$(printf '\\x%x' $((byte ^ 4)))" | dd of="$1" bs=1 seek="$2" conv=notrunc status=none
+}
+
+# nothing_left: no half-written result and no spill folder, here or in the store.
+nothing_left()
+{
+    local left
+    left=$(find . -name '*.tmp' -o -name 'spill.*' -o -name 'logits.order.bin')
+    [ -z "$left" ] || die "left behind: $left"
+}

@@ -1,0 +1,23 @@
+# Ctrl-C: status 1, one line, no results, no spill folder; the metrics are whole lines.
+small_store
+for signal in INT TERM; do
+    for delay in 0.1 0.5; do
+        # A background child of a script ignores SIGINT; with job control it does not.
+        set -m
+        gnnstream train store --model gcn --epochs 1000000 --no-cache --save w.safetensors --logits l.npy \
+            --metrics m.jsonl >out 2>err &
+        pid=$!
+        set +m
+        sleep $delay
+        kill -$signal $pid
+        status=0
+        wait $pid || status=$?
+        # so early that no handler stood yet: the signal itself ended it
+        [ $status -gt 128 ] && [ $delay = 0.1 ] && continue
+        [ $status = 1 ] || die "exit status $status: $(<err)"
+        [ "$(wc -l <err)" = 1 ] && grep -q 'gnnstream train: interrupted' err || die "$(<err)"
+        [ ! -s out ] && [ ! -e w.safetensors ] && [ ! -e l.npy ] || die 'a result was left'
+        [ ! -s m.jsonl ] || [ "$(tail -c 2 m.jsonl)" = '}' ] || die "metrics end in: $(tail -n 1 m.jsonl)"
+        nothing_left
+    done
+done

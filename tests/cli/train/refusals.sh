@@ -1,0 +1,22 @@
+# What can be seen to be impossible is refused, and leaves what was there as it was.
+small_store
+t() { refused 1 "$1" gnnstream train store --model gcn --epochs 2 "${@:2}"; }
+t 'at least' --host-memory 1M
+t '--host-memory' --host-memory 16M --device-memory 12M
+t 'at least' --device-memory 64K
+echo old >w.safetensors
+t 'epoch' --optimizer sgd --lr 1e30 --epochs 20 --save w.safetensors
+[ "$(<w.safetensors)" = old ] || die 'an old result was replaced by none'
+t 'w.safetensors' --init w.safetensors
+t 'none.safetensors' --init none.safetensors
+t 'no/such' --save no/such/w.safetensors
+t 'no/such' --logits no/such/l.npy
+t 'no/such' --metrics no/such/m.jsonl
+refused 1 'nomodel' gnnstream train store --model nomodel
+refused 2 '--act wobble' gnnstream train store --model gcn --act wobble
+gnnstream train store --model gcn --hidden 8 --epochs 1 --save narrow.safetensors >result
+t '"convs.0.lin.weight" has shape [8, 12], the model wants [16, 12]' --hidden 16 --init narrow.safetensors
+refused 1 'has shape [8, 12]' gnnstream predict store --model gcn --hidden 16 --weights narrow.safetensors --logits l.npy
+refused 1 'has shape [8, 12], the model wants [3, 12]' gnnstream predict store --model gcn --hidden 8 --layers 1 --weights narrow.safetensors --logits l.npy
+[ ! -e l.npy ] || die 'logits of weights that do not fit'
+nothing_left

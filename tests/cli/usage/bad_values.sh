@@ -1,0 +1,34 @@
+# Every kind of value, out of its range or not of its kind; nothing is read or made.
+t() { refused 2 "gnnstream train: $1" gnnstream train store --model gcn "${@:2}"; }
+for size in 12Q -1G '' lots 0 1e3 0x10 99999999999999G; do
+    t "--host-memory" --host-memory "$size"
+done
+for count in -1 3x '' ' 3' 1.5 99999999999 0; do
+    t "--layers $count: must be a whole number from 1 to 1024" --layers "$count"
+done
+t '--epochs -1: must be' --epochs -1
+t '--seed -1: must be' --seed -1
+t '--seed 18446744073709551616: must be' --seed 18446744073709551616
+for real in fast nan inf 1x ''; do
+    t "--lr $real: must be a number" --lr "$real"
+done
+t '--lr 0: must be a number above 0' --lr 0
+t '--dropout 1: must be' --dropout 1
+t '--input-dropout -0.1: must be' --input-dropout -0.1
+t '--weight-decay -1: must be' --weight-decay -1
+t '--optimizer lion: must be one of adam|sgd' --optimizer lion
+t '--optimizer dam|sgd: must be one of adam|sgd' --optimizer 'dam|sgd'
+t '--optimizer ada: must be one of adam|sgd' --optimizer ada
+t '--heads 2: model gcn has no attention heads' --heads 2
+t '--save: its value is empty' --save ''
+t '--save and --metrics both name x' --save x --metrics x
+for device in cuda cuda:0 cpu:4 tpu; do
+    t "--device $device: is not available in this version; use cpu" --device $device
+done
+p() { refused 2 "gnnstream partition: $1" gnnstream partition graph store "${@:2}"; }
+p '--parts 0: must be a whole number from 1 to 4294967295, or auto' --parts 0
+p '--parts few: must be' --parts few
+p '--method lp: must be one of' --method lp
+p '--format csv: must be one of npy|snap|mtx' --format csv
+p '--feature-type f8: must be one of f32|bf16|f16' --feature-type f8
+[ ! -e store ] || die 'wrong usage made a store'

@@ -1,0 +1,47 @@
+# Help of every command exits 0, and names every option of the contract, as one
+# that can be used or as one that is not there yet.
+has()
+{
+    local command=$1 option
+    shift
+    # shellcheck disable=SC2086 # a command may be two words
+    gnnstream help $command >help
+    # shellcheck disable=SC2086
+    gnnstream $command --help >help2
+    cmp help help2 || die "help $command and $command --help differ"
+    grep -q "^Usage: gnnstream $command" help || die "no usage in the help of $command"
+    for option; do
+        grep -Eq -e "(^| )$option( |\$)" help || die "no $option in the help of $command"
+    done
+    ! grep -Eq '.{130}' help || die "a line of the help of $command is too long"
+}
+gnnstream help >overview
+for command in generate partition info verify plan train predict 'bench limits' 'bench train'; do
+    grep -q "^  $command " overview || die "no $command in the overview"
+done
+model='--model --layers --hidden --heads --act --dropout --input-dropout'
+machine='--device --device-memory --host-memory --threads --spill --no-cache --no-move'
+learning='--epochs --optimizer --lr --weight-decay --seed --init --eval-every'
+results='--save --logits --metrics'
+later='--trace --checkpoint --checkpoint-every --resume --no-selective --no-pipeline --no-swap --no-hoist --no-prune
+    --no-fuse --no-chain'
+has generate --vertices --edges --features --classes --seed
+has partition --format --parts --method --memory --feature-type --random-features --undirected --seed --force
+has info --json
+has verify
+# shellcheck disable=SC2086 # lists of words
+{
+    has plan --json $model $machine $learning $results $later
+    has train $model $machine $learning $results $later
+    has predict --weights --logits $model $machine
+    has 'bench train' --json $model $machine $learning $results $later
+}
+has 'bench limits' --dir --json
+# The defaults are the contract's.
+gnnstream help train >help
+for default in 'layers N .*(default: 2)' 'hidden N .*(default: 64)' 'heads N .*(default: 1)' 'act NAME .*(default: relu)' \
+    'epochs N .*(default: 100)' 'optimizer adam.sgd .*(default: adam)' 'lr X .*(default: 0.01)' \
+    'weight-decay X .*(default: 0)' 'dropout P .*(default: 0)' 'seed S .*(default: 0)' 'device cpu .*(default: cpu)'; do
+    grep -q -e "--$default" help || die "no such default in the help of train: $default"
+done
+[ "$(gnnstream --version)" = "$(gnnstream help | sed -n '1s/^\(gnnstream [0-9.]*\):.*/\1/p')" ] || die 'two versions'

@@ -1,0 +1,1 @@
+gnnstream info store other

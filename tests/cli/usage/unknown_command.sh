@@ -1,0 +1,1 @@
+gnnstream trian store

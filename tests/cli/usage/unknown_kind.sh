@@ -1,0 +1,1 @@
+gnnstream generate grid out

@@ -1,0 +1,1 @@
+gnnstream train store --modle=gcn

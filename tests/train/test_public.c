@@ -1,0 +1,94 @@
+/* The public header: its codes are base's, its version the project's, and what
+ * an option may be. */
+#include <math.h>
+
+#include "support/support.h"
+
+#include "base/status.h"
+#include "gnnstream.h"
+#include "public_user.h"
+#include "train/options.h"
+
+static void public__status_codes_are_those_of_base(void **state)
+{
+    (void)state;
+#define X(name, value, text) assert_int_equal(public_status(#name), value);
+    GS_STATUS_MAP(X)
+#undef X
+}
+
+static void public__version_is_the_projects(void **state)
+{
+    (void)state;
+    assert_string_equal(public_version(), PROJECT_VERSION);
+    assert_string_equal(GS_VERSION, PROJECT_VERSION);
+}
+
+static gs_train_options good(void)
+{
+    gs_train_options o;
+    gs_train_options_init(&o);
+    o.model = "gcn";
+    return o;
+}
+
+static void options__defaults_are_the_contracts(void **state)
+{
+    const gs_train_options o = good();
+
+    (void)state;
+    gs_assert_ok(gs_train_options_check(&o));
+    assert_int_equal(o.layers, 2);
+    assert_int_equal(o.hidden, 64);
+    assert_int_equal(o.heads, 1);
+    assert_string_equal(o.activation, "relu");
+    assert_true(o.dropout == 0 && o.input_dropout == 0);
+    assert_int_equal(o.epochs, 100);
+    assert_string_equal(o.optimizer, "adam");
+    assert_true(o.lr == 0.01 && o.weight_decay == 0);
+    assert_int_equal(o.seed, 0);
+    assert_string_equal(o.device, "cpu");
+}
+
+#define REFUSED(field, bad, part)                                       \
+    do {                                                                \
+        gs_train_options o = good();                                    \
+        o.field = bad;                                                  \
+        gs_assert_fails(gs_train_options_check(&o), GS_EINVAL, part);   \
+    } while (0)
+
+static void options__out_of_range_names_the_option(void **state)
+{
+    (void)state;
+    REFUSED(model, NULL, "--model");
+    REFUSED(model, "", "--model");
+    REFUSED(layers, 0, "--layers 0");
+    REFUSED(layers, 1025, "--layers 1025");
+    REFUSED(hidden, 0, "--hidden 0");
+    REFUSED(heads, 2, "--heads 2");
+    REFUSED(activation, NULL, "--act");
+    REFUSED(dropout, 1, "--dropout 1");
+    REFUSED(dropout, -0.1, "--dropout -0.1");
+    REFUSED(dropout, NAN, "--dropout");
+    REFUSED(input_dropout, 1.5, "--input-dropout 1.5");
+    REFUSED(optimizer, "lion", "--optimizer lion");
+    REFUSED(optimizer, NULL, "--optimizer");
+    REFUSED(lr, 0, "--lr 0");
+    REFUSED(lr, NAN, "--lr");
+    REFUSED(lr, INFINITY, "--lr");
+    REFUSED(weight_decay, -1, "--weight-decay -1");
+    REFUSED(weight_decay, NAN, "--weight-decay");
+    REFUSED(device, "cuda", "--device cuda");
+    REFUSED(device, NULL, "--device");
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(public__status_codes_are_those_of_base),
+        cmocka_unit_test(public__version_is_the_projects),
+        cmocka_unit_test(options__defaults_are_the_contracts),
+        cmocka_unit_test(options__out_of_range_names_the_option),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
