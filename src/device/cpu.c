@@ -1,0 +1,172 @@
+/* The CPU device: computes on host memory, returns when done. */
+#include <omp.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "base/alloc.h"
+#include "base/machine.h"
+#include "base/size.h"
+#include "device/cpu_internal.h"
+
+/* Bytes below which a second thread costs more than it brings. */
+#define PARALLEL_BYTES (256 * GS_KIB)
+
+int gs_cpu__enter(const gs_cpu *cpu)
+{
+    const int before = omp_get_max_threads();
+    omp_set_num_threads((int)cpu->threads);
+    return before;
+}
+
+void gs_cpu__leave(int before) { omp_set_num_threads(before); }
+
+static void cpu_close(void *context)
+{
+    gs_cpu *const cpu = context;
+    gs_free(cpu->step);
+    gs_free(cpu->colsum);
+    gs_free(cpu->outer);
+    gs_free(cpu);
+}
+
+static const char *cpu_name(const void *context) { return ((const gs_cpu *)context)->name; }
+
+static bool cpu_unified(const void *context)
+{
+    (void)context;
+    return true;
+}
+
+/* What a program's largest launches need. */
+typedef struct needs {
+    uint32_t steps;
+    uint64_t colsum_floats, outer_floats;
+} needs;
+
+static needs find_needs(const gs_program *p)
+{
+    needs n = {0};
+    for (uint32_t s = 0; s < p->stages; s++) {
+        const gs_stage *const stage = &p->stage[s];
+        uint64_t colsum = 0;
+        for (uint32_t i = 0; i < stage->instrs; i++) {
+            const gs_instr *const in = &stage->instr[i];
+            if ((in->op != GS_OP_COLSUM && in->op != GS_OP_OUTER) || in->dst >= p->params)
+                continue;
+            const gs_param *const grad = &p->param[in->dst];
+            if (in->op == GS_OP_COLSUM)
+                colsum += grad->cols;
+            else
+                n.outer_floats = GS_MAX(n.outer_floats, gs_cpu__outer_floats(grad->rows, grad->cols));
+        }
+        n.colsum_floats = GS_MAX(n.colsum_floats, colsum);
+        n.steps = GS_MAX(n.steps, stage->instrs);
+    }
+    return n;
+}
+
+static uint64_t cpu_scratch_bytes(const void *context, const gs_program *p)
+{
+    const needs n = find_needs(p);
+    /* every allocation may be rounded up by the C library */
+    return n.steps * sizeof(gs_cpu_step) + GS_CPU_PARTS * n.colsum_floats * sizeof(float) +
+           n.outer_floats * sizeof(float) + 3 * GS_BLOCK_BYTES + gs_cpu__gemm_bytes(context);
+}
+
+/* Room for `count` elements; what is there already is kept if it is enough. */
+static bool make_room(void *where, uint64_t had, uint64_t count, size_t size)
+{
+    void *old;
+    if (had >= count)
+        return true;
+    memcpy(&old, where, sizeof(old));
+    void *const fresh = gs_malloc_array(count, size);
+    if (fresh == NULL)
+        return false;
+    gs_free(old);
+    memcpy(where, &fresh, sizeof(fresh));
+    return true;
+}
+
+static gs_status cpu_prepare(void *context, const gs_program *p)
+{
+    gs_cpu *const cpu = context;
+    const needs n = find_needs(p);
+    const gs_status no_memory = GS_ENOMEM;
+
+    if (!make_room(&cpu->step, cpu->steps, n.steps, sizeof(*cpu->step)))
+        return gs_fail(no_memory, "device cpu: out of memory for %u steps", n.steps);
+    cpu->steps = GS_MAX(cpu->steps, n.steps);
+    if (!make_room(&cpu->colsum, cpu->colsum_floats, n.colsum_floats, GS_CPU_PARTS * sizeof(float)))
+        return gs_fail(no_memory, "device cpu: out of memory for the partial sums of columns");
+    cpu->colsum_floats = GS_MAX(cpu->colsum_floats, n.colsum_floats);
+    if (!make_room(&cpu->outer, cpu->outer_floats, n.outer_floats, sizeof(float)))
+        return gs_fail(no_memory, "device cpu: out of memory for the partial sums of gradients");
+    cpu->outer_floats = GS_MAX(cpu->outer_floats, n.outer_floats);
+    return gs_cpu__gemm_warm(cpu);
+}
+
+/* Pieces of a flat launch: one a thread, none for what one thread does as fast. */
+static uint64_t piece_bytes(const gs_cpu *cpu, uint64_t bytes)
+{
+    return bytes < PARALLEL_BYTES ? bytes : gs_align_up(gs_div_up(bytes, cpu->threads), 64);
+}
+
+static gs_status cpu_add(void *context, float *acc, const float *src, uint64_t count)
+{
+    const gs_cpu *const cpu = context;
+    const uint64_t piece = piece_bytes(cpu, count * sizeof(float)) / sizeof(float);
+    const int before = gs_cpu__enter(cpu);
+#pragma omp parallel for schedule(static) if (piece < count)
+    for (uint64_t i = 0; i < count; i += piece)
+        cpu->k->add(acc + i, src + i, GS_MIN(piece, count - i));
+    gs_cpu__leave(before);
+    return GS_OK;
+}
+
+static gs_status cpu_zero(void *context, void *memory, uint64_t bytes)
+{
+    const gs_cpu *const cpu = context;
+    const uint64_t piece = piece_bytes(cpu, bytes);
+    const int before = gs_cpu__enter(cpu);
+#pragma omp parallel for schedule(static) if (piece < bytes)
+    for (uint64_t i = 0; i < bytes; i += piece)
+        memset((char *)memory + i, 0, GS_MIN(piece, bytes - i));
+    gs_cpu__leave(before);
+    return GS_OK;
+}
+
+static const gs_device_ops cpu_ops = {
+    .close = cpu_close,
+    .name = cpu_name,
+    .unified = cpu_unified,
+    .scratch_bytes = cpu_scratch_bytes,
+    .prepare = cpu_prepare,
+    .run_vertex = gs_cpu__run_vertex,
+    .run_edges = gs_cpu__run_edges,
+    .add = cpu_add,
+    .zero = cpu_zero,
+    .measure_gemm = gs_cpu__measure_gemm,
+    .measure_gather = gs_cpu__measure_gather,
+    .measure_copy = gs_cpu__measure_copy,
+};
+
+gs_status gs_cpu__open(const gs_device_ops **ops, void **context, unsigned threads)
+{
+    const gs_cpu_kernels *kernels = NULL;
+    const char *note = "";
+
+    const gs_status st = gs_cpu__kernels(&kernels, &note);
+    if (st != GS_OK)
+        return st;
+    gs_cpu *const cpu = gs_calloc(1, sizeof(*cpu));
+    if (cpu == NULL)
+        return gs_fail(GS_ENOMEM, "device cpu: out of memory");
+    cpu->k = kernels;
+    cpu->threads = threads > 0 ? threads : gs_machine_cpus();
+    snprintf(cpu->name, sizeof(cpu->name), "cpu (%s%s, %u thread%s)", kernels->name, note, cpu->threads,
+             cpu->threads == 1 ? "" : "s");
+    *ops = &cpu_ops;
+    *context = cpu;
+    return GS_OK;
+}

@@ -1,0 +1,105 @@
+/* cpu_internal.h - the CPU device's own parts, for each other and for tests.
+ *
+ *   cpu.c          opening, scratch memory, small launches
+ *   cpu_isa.c      which kernels this CPU may run
+ *   cpu_edges.c    edge launches: ranges of targets over threads
+ *   cpu_resolve.c  vertex launches: instructions to steps with pointers, and
+ *                  which steps may run block by block without waiting
+ *   cpu_vertex.c   vertex launches: steps over threads
+ *   cpu_gemm.c     dense products (oneDNN)
+ *   cpu_measure.c  ceilings
+ *
+ * Results do not depend on the number of threads: work is cut by sizes alone, and
+ * partial sums are added in the order of their parts.
+ */
+#ifndef GS_DEVICE_CPU_INTERNAL_H
+#define GS_DEVICE_CPU_INTERNAL_H
+
+#include "device/cpu_kernels.h"
+#include "device/device_internal.h"
+
+/* Most parts that a tile is cut in. Each has its own partial sums. */
+#define GS_CPU_PARTS 256
+#define GS_CPU_STEP_REGS 4
+
+/* A register's memory as a step sees it. */
+typedef struct gs_cpu_range {
+    const char *p;
+    uint64_t row_bytes;
+} gs_cpu_range;
+
+/* An instruction with everything looked up. Pointers are those of row 0. */
+typedef struct gs_cpu_step {
+    gs_op op;
+    uint32_t width;          /* of dst; REDUCE and losses: of a */
+    float *dst;              /* NULL where the result is no register */
+    gs_cpu_operand a, b;     /* elementwise */
+    const void *source;      /* CAST: a */
+    gs_dtype source_type;
+    uint32_t a_width;        /* ROWSUM, and products: of a */
+    const void *id, *split;  /* DROPOUT, losses: b (ids, labels) and c */
+    float alpha;
+    gs_cpu_dropout dropout;
+    const float *weight;     /* products: parameter [weight_rows, weight_cols] */
+    uint32_t weight_rows, weight_cols;
+    float *grad;             /* REDUCE */
+    uint64_t partial;        /* COLSUM: first float within a part's sums */
+    gs_cpu_range reg[GS_CPU_STEP_REGS]; /* dst first where there is one */
+    uint32_t regs;
+    uint32_t run_end;        /* first step of a run: the step after its last one */
+    uint64_t run_colsum;     /* first step of a run: floats of its column sums */
+    uint32_t cheap_end;      /* first of a sequence without products: the step after it ... */
+    uint32_t block_rows;     /* ... and the rows at a time that stay in the cache */
+} gs_cpu_step;
+
+typedef struct gs_cpu {
+    /* set by open */
+    const gs_cpu_kernels *k;
+    unsigned threads;
+    char name[128];
+    /* set by prepare: room, never contents that outlive a launch */
+    gs_cpu_step *step;
+    uint32_t steps;
+    float *colsum;           /* [GS_CPU_PARTS][colsum_floats] */
+    uint64_t colsum_floats;
+    float *outer;
+    uint64_t outer_floats;
+    gs_metrics part_metrics[GS_CPU_PARTS];
+} gs_cpu;
+
+gs_status gs_cpu__open(const gs_device_ops **ops, void **context, unsigned threads);
+
+/* The best kernels that this CPU and GS_ISA (generic, avx2, avx512) allow. `note` says, for
+ * the device's name, when GS_ISA asked for other ones ("" else). GS_EINVAL for an unknown GS_ISA. */
+gs_status gs_cpu__kernels(const gs_cpu_kernels **out, const char **note);
+
+/* Every launch lies between these: OpenMP, and oneDNN with it, use the device's threads. */
+int gs_cpu__enter(const gs_cpu *cpu);
+void gs_cpu__leave(int before);
+
+gs_status gs_cpu__run_edges(void *context, const gs_edge_launch *l);
+gs_status gs_cpu__run_vertex(void *context, const gs_vertex_launch *l);
+
+/* Fills cpu->step for a launch; GS_EINVAL names the stage and the instruction. */
+gs_status gs_cpu__resolve(gs_cpu *cpu, const gs_vertex_launch *l);
+static inline bool gs_cpu__is_product(gs_op op) { return op == GS_OP_MATMUL || op == GS_OP_MATMUL_T; }
+
+/* Rows a part of a tile: a multiple of 64, at most GS_CPU_PARTS parts. */
+uint32_t gs_cpu__part_rows(uint32_t rows);
+
+/* The rows [first, first + rows) of a product, on the calling thread. False when oneDNN fails. */
+bool gs_cpu__product_rows(const gs_cpu_step *s, uint32_t first, uint32_t rows);
+/* grad += a' b over all rows, on all threads. */
+gs_status gs_cpu__outer(gs_cpu *cpu, const gs_cpu_step *s, uint32_t rows);
+/* Floats of partial sums that an outer product of this shape wants. */
+uint64_t gs_cpu__outer_floats(uint32_t out, uint32_t in);
+/* What oneDNN may take for packing, all threads together. */
+uint64_t gs_cpu__gemm_bytes(const gs_cpu *cpu);
+/* First calls on every thread: the library makes its code and its threads there. */
+gs_status gs_cpu__gemm_warm(const gs_cpu *cpu);
+
+gs_status gs_cpu__measure_gemm(void *context, uint32_t rows, uint32_t in, uint32_t out, double *flops_per_second);
+gs_status gs_cpu__measure_gather(void *context, uint64_t table_rows, uint32_t width, double *bytes_per_second);
+gs_status gs_cpu__measure_copy(void *context, double *bytes_per_second);
+
+#endif /* GS_DEVICE_CPU_INTERNAL_H */

@@ -1,0 +1,77 @@
+/* cpu_kernels.h - the CPU device's inner loops, as a table for each instruction set.
+ *
+ * Every kernel works on one thread's share and knows nothing of threads. The
+ * files cpu_kernels_*.c are compiled once for every instruction set; cpu_isa.c
+ * picks a table at run time. Pointers are aligned as their element type needs,
+ * no more. Lengths are elements. A kernel may write in place where `dst` is
+ * exactly an operand, and not where they overlap otherwise.
+ */
+#ifndef GS_DEVICE_CPU_KERNELS_H
+#define GS_DEVICE_CPU_KERNELS_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+#include "base/dtype.h"
+#include "device/device.h"
+#include "tensor/op.h"
+
+/* How an operand stretches over [rows, width]; op.h, "Broadcast". */
+typedef enum gs_cpu_shape {
+    GS_CPU_FULL,   /* [rows, width] */
+    GS_CPU_COLUMN, /* [rows, 1]: one number a row */
+    GS_CPU_ROW,    /* [width]: the same row for all */
+    GS_CPU_SCALAR, /* one number */
+} gs_cpu_shape;
+
+typedef struct gs_cpu_operand {
+    const float *p;
+    gs_cpu_shape shape;
+} gs_cpu_operand;
+
+typedef struct gs_cpu_dropout {
+    uint32_t site, epoch;
+    uint32_t key[2];
+    uint32_t threshold; /* kept when the upper 24 bits of the word are at least this */
+    float scale;
+} gs_cpu_dropout;
+
+typedef struct gs_cpu_xent {
+    const float *logits;  /* [rows, classes] */
+    const int32_t *label; /* [rows]; outside [0, classes): not labelled */
+    const uint8_t *split; /* [rows], gs_split */
+    float *gradient;      /* [rows, classes], or NULL */
+    uint32_t rows, classes;
+    float scale;          /* of the gradient */
+} gs_cpu_xent;
+
+typedef struct gs_cpu_kernels {
+    const char *name; /* "AVX2" */
+
+    /* dst[rows, width] = a op b, for GS_OP_ADD, SUB, MUL, DIV, MAX. */
+    void (*binary)(gs_op op, float *dst, gs_cpu_operand a, gs_cpu_operand b, uint32_t rows, uint32_t width);
+    /* dst[n] = op(a[n]), for the operators of one input from GS_OP_NEG to GS_OP_STEP. */
+    void (*unary)(gs_op op, float *dst, const float *a, size_t n, float alpha);
+    void (*rowsum)(float *dst, const float *a, uint32_t rows, uint32_t width);
+    void (*colsum)(float *acc, const float *a, uint32_t rows, uint32_t width); /* acc[width] += */
+    /* From the types gs_cpu__can_cast() names. */
+    void (*cast)(float *dst, const void *src, gs_dtype from, size_t n);
+    /* id[rows]: input ids. */
+    void (*dropout)(const gs_cpu_dropout *d, float *dst, const float *src, const uint32_t *id, uint32_t rows,
+                    uint32_t width);
+    void (*xent)(const gs_cpu_xent *x, gs_metrics *m); /* adds to m */
+
+    /* Targets [first, end) of the launch, columns [column, column + columns) of their rows. */
+    void (*edges)(const gs_edge_launch *l, uint32_t first, uint32_t end, uint32_t column, uint32_t columns);
+    void (*add)(float *acc, const float *src, size_t n);
+    /* Reads table rows index[0..n), prefetching `ahead` rows ahead; returns a number that depends on all of them. */
+    float (*gather)(const float *table, const uint32_t *index, size_t n, uint32_t width, uint32_t ahead);
+} gs_cpu_kernels;
+
+static inline bool gs_cpu__can_cast(gs_dtype from)
+{
+    return from == GS_F32 || from == GS_BF16 || from == GS_F16 || from == GS_U8 || from == GS_U16 ||
+           from == GS_U32 || from == GS_I32;
+}
+
+#endif /* GS_DEVICE_CPU_KERNELS_H */

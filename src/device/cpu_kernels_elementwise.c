@@ -1,0 +1,239 @@
+/* Elementwise operators: plain loops that the compiler vectorises where an
+ * operation is one instruction, vector functions of cpu_simd_math.h where not. */
+#include <math.h>
+
+#include "device/cpu_kernels_isa.h"
+#include "device/cpu_simd_math.h"
+
+/* A run of n elements, each operand a vector or one number for all. */
+typedef void (*run_fn)(float *d, const float *a, const float *b, size_t n);
+
+/* NAME_vv, _vs, _sv, _ss: which of the operands are vectors, which are single numbers. */
+#define DEFINE_BINARY(NAME, EXPR)                                                              \
+    static void NAME##_vv(float *d, const float *a, const float *b, size_t n)                  \
+    {                                                                                          \
+        _Pragma("omp simd") for (size_t i = 0; i < n; i++)                                     \
+        {                                                                                      \
+            const float x = a[i], y = b[i];                                                    \
+            d[i] = (EXPR);                                                                     \
+        }                                                                                      \
+    }                                                                                          \
+    static void NAME##_vs(float *d, const float *a, const float *b, size_t n)                  \
+    {                                                                                          \
+        const float y = *b;                                                                    \
+        _Pragma("omp simd") for (size_t i = 0; i < n; i++)                                     \
+        {                                                                                      \
+            const float x = a[i];                                                              \
+            d[i] = (EXPR);                                                                     \
+        }                                                                                      \
+    }                                                                                          \
+    static void NAME##_sv(float *d, const float *a, const float *b, size_t n)                  \
+    {                                                                                          \
+        const float x = *a;                                                                    \
+        _Pragma("omp simd") for (size_t i = 0; i < n; i++)                                     \
+        {                                                                                      \
+            const float y = b[i];                                                              \
+            d[i] = (EXPR);                                                                     \
+        }                                                                                      \
+    }                                                                                          \
+    static void NAME##_ss(float *d, const float *a, const float *b, size_t n)                  \
+    {                                                                                          \
+        const float x = *a, y = *b;                                                            \
+        const float value = (EXPR);                                                            \
+        for (size_t i = 0; i < n; i++)                                                         \
+            d[i] = value;                                                                      \
+    }
+
+DEFINE_BINARY(add, x + y)
+DEFINE_BINARY(sub, x - y)
+DEFINE_BINARY(mul, x *y)
+DEFINE_BINARY(div, x / y)
+DEFINE_BINARY(max, x > y || x != x ? x : y) /* NaN wins, as in torch.maximum */
+
+#define FORMS(NAME) {{NAME##_ss, NAME##_sv}, {NAME##_vs, NAME##_vv}}
+
+static run_fn pick(gs_op op, bool a_vector, bool b_vector)
+{
+    static const run_fn table[5][2][2] = {FORMS(add), FORMS(sub), FORMS(mul), FORMS(div), FORMS(max)};
+    _Static_assert(GS_OP_MAX - GS_OP_ADD == 4, "the table follows the order of GS_OP_MAP");
+    return table[op - GS_OP_ADD][a_vector][b_vector];
+}
+
+static const float *row_start(gs_cpu_operand o, uint32_t row, uint32_t width)
+{
+    return o.shape == GS_CPU_FULL ? o.p + (size_t)row * width : o.shape == GS_CPU_COLUMN ? o.p + row : o.p;
+}
+
+/* A row of width 1 is one number, and a column of numbers is then the full shape. */
+static gs_cpu_operand narrowed(gs_cpu_operand o, uint32_t width)
+{
+    if (width == 1 && o.shape == GS_CPU_COLUMN)
+        o.shape = GS_CPU_FULL;
+    if (width == 1 && o.shape == GS_CPU_ROW)
+        o.shape = GS_CPU_SCALAR;
+    return o;
+}
+
+void GS_KERNEL(binary)(gs_op op, float *dst, gs_cpu_operand a, gs_cpu_operand b, uint32_t rows, uint32_t width)
+{
+    a = narrowed(a, width);
+    b = narrowed(b, width);
+    const bool a_vector = a.shape == GS_CPU_FULL || a.shape == GS_CPU_ROW;
+    const bool b_vector = b.shape == GS_CPU_FULL || b.shape == GS_CPU_ROW;
+    const run_fn run = pick(op, a_vector, b_vector);
+    const bool flat_a = a.shape == GS_CPU_FULL || a.shape == GS_CPU_SCALAR;
+    const bool flat_b = b.shape == GS_CPU_FULL || b.shape == GS_CPU_SCALAR;
+
+    if (flat_a && flat_b) {
+        run(dst, a.p, b.p, (size_t)rows * width);
+        return;
+    }
+    for (uint32_t r = 0; r < rows; r++)
+        run(dst + (size_t)r * width, row_start(a, r, width), row_start(b, r, width), width);
+}
+
+#define DEFINE_SIMPLE(NAME, EXPR)                                               \
+    static void NAME(float *d, const float *a, size_t n, float alpha)           \
+    {                                                                           \
+        (void)alpha;                                                            \
+        _Pragma("omp simd") for (size_t i = 0; i < n; i++)                      \
+        {                                                                       \
+            const float x = a[i];                                               \
+            d[i] = (EXPR);                                                      \
+        }                                                                       \
+    }
+
+/* x: a vector; the last, partial one is done in a register, so an element's value does
+ * not depend on where in the array it stands. */
+#define DEFINE_VECTOR(NAME, EXPR)                                               \
+    static void NAME(float *d, const float *a, size_t n, float alpha)           \
+    {                                                                           \
+        size_t i = 0;                                                           \
+        (void)alpha;                                                            \
+        for (; i + GS_LANES <= n; i += GS_LANES) {                              \
+            const gs_vf x = gs_load(a + i);                                     \
+            gs_store(d + i, (EXPR));                                            \
+        }                                                                       \
+        if (i < n) {                                                            \
+            const gs_vf x = gs_load_part(a + i, n - i);                         \
+            gs_store_part(d + i, (EXPR), n - i);                                \
+        }                                                                       \
+    }
+
+DEFINE_SIMPLE(neg, -x)
+DEFINE_SIMPLE(square_root, sqrtf(x))
+DEFINE_SIMPLE(reciprocal_root, 1.0f / sqrtf(x))
+DEFINE_SIMPLE(relu, x < 0.0f ? 0.0f : x) /* NaN stays, as in torch.relu */
+DEFINE_SIMPLE(leaky_relu, x > 0.0f ? x : alpha * x)
+DEFINE_SIMPLE(step, x > 0.0f ? 1.0f : 0.0f)
+DEFINE_VECTOR(exponential, gs_v_exp(x))
+DEFINE_VECTOR(logarithm, gs_v_log(x))
+DEFINE_VECTOR(sigmoid, gs_v_sigmoid(x))
+DEFINE_VECTOR(hyperbolic_tangent, gs_v_tanh(x))
+DEFINE_VECTOR(elu, gs_select(x > 0.0f, x, gs_v_expm1_negative(x) * alpha))
+
+void GS_KERNEL(unary)(gs_op op, float *dst, const float *a, size_t n, float alpha)
+{
+    switch (op) {
+    case GS_OP_NEG:
+        neg(dst, a, n, alpha);
+        break;
+    case GS_OP_EXP:
+        exponential(dst, a, n, alpha);
+        break;
+    case GS_OP_LOG:
+        logarithm(dst, a, n, alpha);
+        break;
+    case GS_OP_SQRT:
+        square_root(dst, a, n, alpha);
+        break;
+    case GS_OP_RSQRT:
+        reciprocal_root(dst, a, n, alpha);
+        break;
+    case GS_OP_SIGMOID:
+        sigmoid(dst, a, n, alpha);
+        break;
+    case GS_OP_TANH:
+        hyperbolic_tangent(dst, a, n, alpha);
+        break;
+    case GS_OP_RELU:
+        relu(dst, a, n, alpha);
+        break;
+    case GS_OP_LEAKY_RELU:
+        leaky_relu(dst, a, n, alpha);
+        break;
+    case GS_OP_ELU:
+        elu(dst, a, n, alpha);
+        break;
+    case GS_OP_STEP:
+        step(dst, a, n, alpha);
+        break;
+    default:
+        __builtin_unreachable(); /* cpu_vertex.c sends no other */
+    }
+}
+
+#define DEFINE_CAST(NAME, TYPE, EXPR)                                  \
+    static void NAME(float *d, const void *src, size_t n)              \
+    {                                                                  \
+        const TYPE *const s = src;                                     \
+        _Pragma("omp simd") for (size_t i = 0; i < n; i++) d[i] = (EXPR); \
+    }
+
+GS_INLINE float from_bits(uint32_t bits)
+{
+    float f;
+    memcpy(&f, &bits, sizeof(f));
+    return f;
+}
+
+DEFINE_CAST(cast_f32, float, s[i])
+DEFINE_CAST(cast_bf16, uint16_t, from_bits((uint32_t)s[i] << 16))
+DEFINE_CAST(cast_u8, uint8_t, (float)s[i])
+DEFINE_CAST(cast_u16, uint16_t, (float)s[i])
+DEFINE_CAST(cast_u32, uint32_t, (float)s[i])
+DEFINE_CAST(cast_i32, int32_t, (float)s[i])
+
+#if defined(__F16C__)
+#include <immintrin.h>
+static void cast_f16(float *d, const void *src, size_t n)
+{
+    const uint16_t *const s = src;
+    size_t i = 0;
+    for (; i + 8 <= n; i += 8)
+        _mm256_storeu_ps(d + i, _mm256_cvtph_ps(_mm_loadu_si128((const __m128i_u *)(s + i))));
+    for (; i < n; i++)
+        d[i] = _cvtsh_ss(s[i]);
+}
+#else
+DEFINE_CAST(cast_f16, uint16_t, gs_f32_from_f16(s[i]))
+#endif
+
+void GS_KERNEL(cast)(float *dst, const void *src, gs_dtype from, size_t n)
+{
+    switch (from) {
+    case GS_F32:
+        cast_f32(dst, src, n);
+        break;
+    case GS_BF16:
+        cast_bf16(dst, src, n);
+        break;
+    case GS_F16:
+        cast_f16(dst, src, n);
+        break;
+    case GS_U8:
+        cast_u8(dst, src, n);
+        break;
+    case GS_U16:
+        cast_u16(dst, src, n);
+        break;
+    case GS_U32:
+        cast_u32(dst, src, n);
+        break;
+    case GS_I32:
+        cast_i32(dst, src, n);
+        break;
+    default:
+        __builtin_unreachable(); /* gs_cpu__can_cast() */
+    }
+}

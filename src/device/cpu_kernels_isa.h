@@ -1,0 +1,23 @@
+/* cpu_kernels_isa.h - the kernels of the instruction set that this file is being
+ * compiled for; meanings stand in cpu_kernels.h. Only cpu_kernels_*.c include it. */
+#ifndef GS_DEVICE_CPU_KERNELS_ISA_H
+#define GS_DEVICE_CPU_KERNELS_ISA_H
+
+#include "device/cpu_kernels.h"
+#include "device/cpu_simd.h"
+
+void GS_KERNEL(binary)(gs_op op, float *dst, gs_cpu_operand a, gs_cpu_operand b, uint32_t rows, uint32_t width);
+void GS_KERNEL(unary)(gs_op op, float *dst, const float *a, size_t n, float alpha);
+void GS_KERNEL(rowsum)(float *dst, const float *a, uint32_t rows, uint32_t width);
+void GS_KERNEL(colsum)(float *acc, const float *a, uint32_t rows, uint32_t width);
+void GS_KERNEL(cast)(float *dst, const void *src, gs_dtype from, size_t n);
+void GS_KERNEL(dropout)(const gs_cpu_dropout *d, float *dst, const float *src, const uint32_t *id, uint32_t rows,
+                        uint32_t width);
+void GS_KERNEL(xent)(const gs_cpu_xent *x, gs_metrics *m);
+void GS_KERNEL(edges)(const gs_edge_launch *l, uint32_t first, uint32_t end, uint32_t column, uint32_t columns);
+void GS_KERNEL(add)(float *acc, const float *src, size_t n);
+float GS_KERNEL(gather)(const float *table, const uint32_t *index, size_t n, uint32_t width, uint32_t ahead);
+
+extern const gs_cpu_kernels GS_KERNEL(kernels);
+
+#endif /* GS_DEVICE_CPU_KERNELS_ISA_H */

@@ -1,0 +1,309 @@
+/* Instructions of a launch to steps: every operand looked up and checked against
+ * what the instruction asks for, once a launch, before anything is written.
+ *
+ * Runs. Consecutive steps whose rows depend on the same rows only can run
+ * block by block with no waiting in between. Two things end a run: an outer
+ * product, which wants all rows of its operands, and memory that is used twice. Registers
+ * may lie over one another (program.h: SSA, so that schedule can overlay them), which is in
+ * order instruction by instruction, but one block's new rows may lie on
+ * another block's old ones when their rows differ in place or length.
+ */
+#include "base/philox.h" /* gs_random_key */
+#include "base/size.h"
+#include "device/cpu_internal.h"
+
+#define BLOCK_BYTES (64 * GS_KIB) /* rows of a cheap sequence at a time: well inside a second-level cache */
+#define BLOCK_MIN 8
+#define BLOCK_MAX 256
+
+typedef struct lookup {
+    const gs_vertex_launch *l;
+    gs_cpu_step *step;
+    const gs_instr *instr;
+    uint32_t index;
+} lookup;
+
+static gs_status refuse(const lookup *k, const char *what)
+{
+    return gs_fail(GS_EINVAL, "stage \"%s\", instruction %u: %s", k->l->stage->name, k->index, what);
+}
+
+/* The register `index`, noted as one that the step touches; NULL after an error. */
+static void *find_register(const lookup *k, uint32_t index, gs_dtype dtype, uint32_t width, gs_status *st)
+{
+    const gs_stage *const stage = k->l->stage;
+    if (*st != GS_OK)
+        return NULL;
+    if (index >= stage->regs || k->l->reg[index] == NULL) {
+        *st = refuse(k, "a register that the launch does not have");
+        return NULL;
+    }
+    const gs_reg *const r = &stage->reg[index];
+    if (r->dtype != dtype || (width != 0 && r->width != width)) {
+        *st = refuse(k, "a register of the wrong type or width");
+        return NULL;
+    }
+    k->step->reg[k->step->regs++] =
+        (gs_cpu_range){.p = k->l->reg[index], .row_bytes = (uint64_t)r->width * gs_dtype_bytes(r->dtype)};
+    return k->l->reg[index];
+}
+
+static void *operand_register(const lookup *k, const gs_operand *o, gs_dtype dtype, uint32_t width, gs_status *st)
+{
+    if (*st == GS_OK && o->kind != GS_FROM_REG)
+        *st = refuse(k, "an operand that must be a register is none");
+    return find_register(k, o->index, dtype, width, st);
+}
+
+/* Width of a register operand, 0 for what is none (refused later). */
+static uint32_t width_of(const lookup *k, const gs_operand *o)
+{
+    return o->kind == GS_FROM_REG && o->index < k->l->stage->regs ? k->l->stage->reg[o->index].width : 0;
+}
+
+static gs_cpu_operand broadcast(const lookup *k, const gs_operand *o, gs_status *st)
+{
+    const uint32_t width = k->step->width;
+    const gs_program *const p = k->l->program;
+
+    if (*st != GS_OK)
+        return (gs_cpu_operand){0};
+    if (o->kind == GS_FROM_CONST)
+        return (gs_cpu_operand){&o->value, GS_CPU_SCALAR};
+    if (o->kind == GS_FROM_PARAM && o->index < p->params && k->l->param != NULL) {
+        const gs_param *const param = &p->param[o->index];
+        if (param->rows == 1 && (param->cols == width || param->cols == 1))
+            return (gs_cpu_operand){k->l->param[o->index], param->cols == 1 ? GS_CPU_SCALAR : GS_CPU_ROW};
+        *st = refuse(k, "a parameter that does not stretch over the result");
+        return (gs_cpu_operand){0};
+    }
+    const bool column = width_of(k, o) == 1 && width != 1;
+    return (gs_cpu_operand){operand_register(k, o, GS_F32, column ? 1 : width, st),
+                            column ? GS_CPU_COLUMN : GS_CPU_FULL};
+}
+
+static gs_status resolve_weight(const lookup *k, const gs_param **param)
+{
+    const uint32_t index = k->instr->b.index;
+    if (k->instr->b.kind != GS_FROM_PARAM || index >= k->l->program->params || k->l->param == NULL)
+        return refuse(k, "the second operand of a product must be a parameter");
+    *param = &k->l->program->param[index];
+    k->step->weight = k->l->param[index];
+    k->step->weight_rows = (*param)->rows;
+    k->step->weight_cols = (*param)->cols;
+    return GS_OK;
+}
+
+static gs_status resolve_product(const lookup *k)
+{
+    gs_cpu_step *const s = k->step;
+    const gs_param *w = NULL;
+    gs_status st = resolve_weight(k, &w);
+    if (st != GS_OK)
+        return st;
+    const bool transposed = s->op == GS_OP_MATMUL_T;
+    s->a_width = transposed ? w->cols : w->rows;
+    s->dst = find_register(k, k->instr->dst, GS_F32, transposed ? w->rows : w->cols, &st);
+    s->a.p = operand_register(k, &k->instr->a, GS_F32, s->a_width, &st);
+    return st;
+}
+
+static gs_status resolve_reduce(const lookup *k)
+{
+    gs_cpu_step *const s = k->step;
+    gs_status st = GS_OK;
+    if (k->instr->dst >= k->l->program->params || k->l->grad == NULL || k->l->grad[k->instr->dst] == NULL)
+        return refuse(k, "the launch has no place for this gradient");
+    const gs_param *const w = &k->l->program->param[k->instr->dst];
+    s->grad = k->l->grad[k->instr->dst];
+    s->weight_rows = w->rows;
+    s->weight_cols = w->cols;
+    if (s->op == GS_OP_COLSUM) {
+        if (w->rows != 1)
+            return refuse(k, "columns can only be summed into a parameter of one row");
+        s->a.p = operand_register(k, &k->instr->a, GS_F32, w->cols, &st);
+        return st;
+    }
+    s->a.p = operand_register(k, &k->instr->a, GS_F32, w->rows, &st);
+    s->b.p = operand_register(k, &k->instr->b, GS_F32, w->cols, &st);
+    return st;
+}
+
+static gs_status resolve_loss(const lookup *k)
+{
+    gs_cpu_step *const s = k->step;
+    gs_status st = GS_OK;
+    s->width = width_of(k, &k->instr->a);
+    if (s->op == GS_OP_XENT_GRAD)
+        s->dst = find_register(k, k->instr->dst, GS_F32, s->width, &st);
+    s->a.p = operand_register(k, &k->instr->a, GS_F32, 0, &st);
+    s->id = operand_register(k, &k->instr->b, GS_I32, 1, &st);
+    s->split = operand_register(k, &k->instr->c, GS_U8, 1, &st);
+    return st;
+}
+
+/* Elements are kept when their 24 random bits times 2^-24 are at least p, that is when the bits
+ * are at least p * 2^24, which a double holds exactly. */
+static gs_status resolve_dropout(const lookup *k)
+{
+    gs_cpu_step *const s = k->step;
+    gs_status st = GS_OK;
+    const float p = k->instr->alpha;
+    if (!(p >= 0.0f && p < 1.0f))
+        return refuse(k, "a dropout probability must be at least 0 and below 1");
+    const double exact = (double)p * 0x1p24;
+    const uint32_t whole = (uint32_t)exact;
+    s->dropout = (gs_cpu_dropout){.site = k->instr->site,
+                                  .epoch = k->l->epoch,
+                                  .threshold = whole + ((double)whole < exact),
+                                  .scale = 1.0f / (1.0f - p)};
+    gs_random_key(s->dropout.key, k->l->seed, GS_RANDOM_DROPOUT);
+    s->a.p = operand_register(k, &k->instr->a, GS_F32, s->width, &st);
+    s->id = operand_register(k, &k->instr->b, GS_U32, 1, &st);
+    return st;
+}
+
+static gs_status resolve_cast(const lookup *k)
+{
+    gs_status st = GS_OK;
+    const gs_operand *const a = &k->instr->a;
+    if (width_of(k, a) == 0)
+        return refuse(k, "an operand that must be a register is none");
+    k->step->source_type = k->l->stage->reg[a->index].dtype;
+    if (!gs_cpu__can_cast(k->step->source_type))
+        return refuse(k, "values of this type are not converted");
+    k->step->source = operand_register(k, a, k->step->source_type, k->step->width, &st);
+    return st;
+}
+
+static gs_status resolve_elementwise(const lookup *k)
+{
+    gs_cpu_step *const s = k->step;
+    gs_status st = GS_OK;
+
+    if (k->instr->dst < k->l->stage->regs)
+        s->width = k->l->stage->reg[k->instr->dst].width;
+    s->dst = find_register(k, k->instr->dst, GS_F32, 0, &st);
+    if (st != GS_OK)
+        return st;
+    switch (s->op) {
+    case GS_OP_CAST:
+        return resolve_cast(k);
+    case GS_OP_DROPOUT:
+        return resolve_dropout(k);
+    case GS_OP_ROWSUM:
+        if (s->width != 1)
+            return refuse(k, "the sum of a row is one number wide");
+        s->a_width = width_of(k, &k->instr->a);
+        s->a.p = operand_register(k, &k->instr->a, GS_F32, 0, &st);
+        return st;
+    case GS_OP_ADD:
+    case GS_OP_SUB:
+    case GS_OP_MUL:
+    case GS_OP_DIV:
+    case GS_OP_MAX:
+        s->a = broadcast(k, &k->instr->a, &st);
+        s->b = broadcast(k, &k->instr->b, &st);
+        return st;
+    default:
+        s->a.p = operand_register(k, &k->instr->a, GS_F32, s->width, &st);
+        return st;
+    }
+}
+
+static gs_status resolve_step(const lookup *k)
+{
+    const gs_op op = k->instr->op;
+    *k->step = (gs_cpu_step){.op = op, .alpha = k->instr->alpha};
+    if (gs_cpu__is_product(op)) {
+        const gs_status st = resolve_product(k);
+        k->step->width = width_of(k, &(gs_operand){.kind = GS_FROM_REG, .index = k->instr->dst});
+        return st;
+    }
+    if (op == GS_OP_OUTER || op == GS_OP_COLSUM) {
+        k->step->width = width_of(k, &k->instr->a);
+        return resolve_reduce(k);
+    }
+    if (op == GS_OP_XENT || op == GS_OP_XENT_GRAD)
+        return resolve_loss(k);
+    if (op >= GS_OP_ADD && op <= GS_OP_ROWSUM)
+        return resolve_elementwise(k);
+    return refuse(k, "not an instruction of a vertex program");
+}
+
+/* True where writing step b's result block by block may touch memory that an earlier
+ * step's other blocks still need. */
+static bool collide(const gs_cpu_step *earlier, const gs_cpu_step *b, uint32_t rows)
+{
+    const gs_cpu_range w = b->reg[0];
+    if (b->dst == NULL)
+        return false;
+    for (uint32_t i = 0; i < earlier->regs; i++) {
+        const gs_cpu_range r = earlier->reg[i];
+        const bool apart = w.p + w.row_bytes * rows <= r.p || r.p + r.row_bytes * rows <= w.p;
+        if (!apart && (w.p != r.p || w.row_bytes != r.row_bytes))
+            return true;
+    }
+    return false;
+}
+
+static void find_runs(gs_cpu_step *step, uint32_t n, uint32_t rows)
+{
+    for (uint32_t first = 0, end; first < n; first = end) {
+        for (end = first + 1; end < n && step[first].op != GS_OP_OUTER && step[end].op != GS_OP_OUTER; end++) {
+            uint32_t i = first;
+            while (i < end && !collide(&step[i], &step[end], rows))
+                i++;
+            if (i < end)
+                break;
+        }
+        step[first].run_end = end;
+    }
+}
+
+/* Within a run [first, end): sequences without products, their block sizes, and where
+ * their column sums go. */
+static void find_blocks(gs_cpu_step *step, uint32_t first, uint32_t end)
+{
+    uint64_t partial = 0;
+    for (uint32_t i = first, stop; i < end; i = stop) {
+        uint64_t row_bytes = 0;
+        for (stop = i; stop < end && !gs_cpu__is_product(step[stop].op); stop++) {
+            for (uint32_t r = 0; r < step[stop].regs; r++)
+                row_bytes += step[stop].reg[r].row_bytes;
+            if (step[stop].op == GS_OP_COLSUM) {
+                step[stop].partial = partial;
+                partial += step[stop].width;
+            }
+        }
+        const uint64_t rows = BLOCK_BYTES / GS_MAX(row_bytes, 1u) / BLOCK_MIN * BLOCK_MIN;
+        step[i].cheap_end = stop;
+        step[i].block_rows = (uint32_t)GS_MAX(GS_MIN(rows, (uint64_t)BLOCK_MAX), (uint64_t)BLOCK_MIN);
+        stop = GS_MAX(stop, i + 1); /* a product stands alone */
+    }
+    step[first].run_colsum = partial;
+}
+
+gs_status gs_cpu__resolve(gs_cpu *cpu, const gs_vertex_launch *l)
+{
+    const uint32_t n = l->stage->instrs;
+    uint64_t colsum = 0;
+
+    for (uint32_t i = 0; i < n; i++) {
+        const lookup k = {.l = l, .step = &cpu->step[i], .instr = &l->stage->instr[i], .index = i};
+        if (i >= cpu->steps)
+            return refuse(&k, "not prepared for so many instructions");
+        const gs_status st = resolve_step(&k);
+        if (st != GS_OK)
+            return st;
+        const bool outer = cpu->step[i].op == GS_OP_OUTER;
+        colsum += cpu->step[i].op == GS_OP_COLSUM ? cpu->step[i].width : 0;
+        if (colsum > cpu->colsum_floats ||
+            (outer && gs_cpu__outer_floats(cpu->step[i].weight_rows, cpu->step[i].weight_cols) > cpu->outer_floats))
+            return refuse(&k, "not prepared for a gradient of this size");
+    }
+    find_runs(cpu->step, n, l->rows);
+    for (uint32_t i = 0; i < n; i = cpu->step[i].run_end)
+        find_blocks(cpu->step, i, cpu->step[i].run_end);
+    return GS_OK;
+}

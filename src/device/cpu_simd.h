@@ -1,0 +1,70 @@
+/* cpu_simd.h - vectors of floats as wide as the instruction set that a file is
+ * being compiled for, in the compiler's own vector language.
+ *
+ * Kernel files are compiled once for every instruction set (meson.build), with
+ * GS_ISA naming it; GS_KERNEL(x) gives each copy a name of its own. Only they
+ * include this header: a `static inline` function here is one copy a file, so
+ * no code for a newer CPU can be linked into a place that an older one runs.
+ */
+#ifndef GS_DEVICE_CPU_SIMD_H
+#define GS_DEVICE_CPU_SIMD_H
+
+#include <stddef.h>
+#include <stdint.h>
+#include <string.h>
+
+#define GS_KERNEL_JOIN(name, isa) gs_cpu__##name##_##isa
+#define GS_KERNEL_NAME(name, isa) GS_KERNEL_JOIN(name, isa)
+#define GS_KERNEL(name) GS_KERNEL_NAME(name, GS_ISA)
+
+#if defined(__AVX512F__)
+#define GS_LANES 16
+#elif defined(__AVX2__)
+#define GS_LANES 8
+#else
+#define GS_LANES 4 /* SSE2, or what the compiler makes of it elsewhere */
+#endif
+
+#define GS_INLINE static inline __attribute__((always_inline))
+
+typedef float gs_vf __attribute__((vector_size(4 * GS_LANES)));
+typedef int32_t gs_vi __attribute__((vector_size(4 * GS_LANES)));
+typedef uint32_t gs_vu __attribute__((vector_size(4 * GS_LANES)));
+/* The same in memory, where nothing is known of alignment but a float's. */
+typedef float gs_vf_mem __attribute__((vector_size(4 * GS_LANES), aligned(4), may_alias));
+
+GS_INLINE gs_vf gs_load(const float *p) { return *(const gs_vf_mem *)p; }
+GS_INLINE void gs_store(float *p, gs_vf v) { *(gs_vf_mem *)p = v; }
+
+GS_INLINE gs_vf gs_load_part(const float *p, size_t n)
+{
+    gs_vf v = {0};
+    memcpy(&v, p, n * sizeof(float));
+    return v;
+}
+
+GS_INLINE void gs_store_part(float *p, gs_vf v, size_t n) { memcpy(p, &v, n * sizeof(float)); }
+
+GS_INLINE gs_vf gs_splat(float x) { return (gs_vf){0} + x; }
+GS_INLINE gs_vf gs_select(gs_vi mask, gs_vf yes, gs_vf no)
+{
+    return (gs_vf)((mask & (gs_vi)yes) | (~mask & (gs_vi)no));
+}
+
+GS_INLINE float gs_lanes_sum(gs_vf v)
+{
+    float s = 0;
+    for (int i = 0; i < GS_LANES; i++)
+        s += v[i];
+    return s;
+}
+
+GS_INLINE float gs_lanes_max(gs_vf v)
+{
+    float m = v[0];
+    for (int i = 1; i < GS_LANES; i++)
+        m = v[i] > m ? v[i] : m;
+    return m;
+}
+
+#endif /* GS_DEVICE_CPU_SIMD_H */

@@ -1,0 +1,112 @@
+/* cpu_simd_math.h - exp, log, tanh, sigmoid and expm1 of vectors, to about one or
+ * two units in the last place (tests/device/test_cpu_ops.c holds the bounds).
+ *
+ * Range reductions and polynomials are those of Cephes (expf, logf, tanhf; S.
+ * Moshier), without branches. ln 2 is split in two so that n * LN2_HIGH is
+ * exact; constants with fewer digits than a float shows are exact.
+ * Infinities, NaN and subnormal numbers behave as in libm.
+ */
+#ifndef GS_DEVICE_CPU_SIMD_MATH_H
+#define GS_DEVICE_CPU_SIMD_MATH_H
+
+#include <math.h>
+
+#include "device/cpu_simd.h"
+
+#define GS_LN2_HIGH 0.693359375f
+#define GS_LN2_LOW -2.12194440e-4f
+#define GS_LOG2_E 1.44269504088896341f
+#define GS_ROUND_MAGIC 12582912.0f /* 1.5 * 2^23: adding it rounds to an integer in the low bits */
+
+GS_INLINE gs_vf gs_v_power_of_two(gs_vi n) { return (gs_vf)((n + 127) << 23); }
+
+/* x = n ln 2 + r with |r| <= ln 2 / 2; returns e^r - 1. */
+GS_INLINE gs_vf gs_v_exp_reduced(gs_vi *n, gs_vf x)
+{
+    const gs_vf shifted = x * GS_LOG2_E + GS_ROUND_MAGIC;
+    const gs_vf whole = shifted - GS_ROUND_MAGIC;
+    *n = (gs_vi)((gs_vu)shifted - (gs_vu)gs_splat(GS_ROUND_MAGIC));
+
+    const gs_vf r = (x - whole * GS_LN2_HIGH) - whole * GS_LN2_LOW;
+    gs_vf p = gs_splat(1.9875691500e-4f);
+    p = p * r + 1.3981999507e-3f;
+    p = p * r + 8.3334519073e-3f;
+    p = p * r + 4.1665795894e-2f;
+    p = p * r + 1.6666665459e-1f;
+    p = p * r + 5.0000001201e-1f;
+    return p * (r * r) + r;
+}
+
+GS_INLINE gs_vf gs_v_exp(gs_vf x)
+{
+    gs_vi n;
+    x = gs_select(x > 89.0f, gs_splat(89.0f), x);     /* e^89 overflows */
+    x = gs_select(x < -104.0f, gs_splat(-104.0f), x); /* e^-104 is below half the least subnormal */
+    const gs_vf e = gs_v_exp_reduced(&n, x) + 1.0f;
+    const gs_vi half = n >> 1; /* in two steps: 2^n itself may not be a float when the result is */
+    return e * gs_v_power_of_two(half) * gs_v_power_of_two(n - half);
+}
+
+/* e^x - 1 for x <= 0 (any value is allowed above, and meaningless). */
+GS_INLINE gs_vf gs_v_expm1_negative(gs_vf x)
+{
+    gs_vi n;
+    x = gs_select(x > 0.0f, gs_splat(0.0f), x);
+    x = gs_select(x < -20.0f, gs_splat(-20.0f), x);
+    const gs_vf e = gs_v_exp_reduced(&n, x), scale = gs_v_power_of_two(n);
+    return scale * e + (scale - 1.0f);
+}
+
+GS_INLINE gs_vf gs_v_log(gs_vf x)
+{
+    const gs_vi tiny = x < 0x1p-126f;
+    const gs_vf scaled = gs_select(tiny, x * 0x1p23f, x);
+    const gs_vu bits = (gs_vu)scaled;
+    gs_vi e = (gs_vi)(bits >> 23) - 126 - (tiny & 23);
+    gs_vf m = (gs_vf)((bits & 0x007fffffu) | 0x3f000000u); /* [0.5, 1) */
+    const gs_vi small = m < 0.707106781186547524f;
+    e += small; /* -1 where true */
+    m = gs_select(small, m + m, m) - 1.0f;
+
+    const gs_vf z = m * m, exponent = __builtin_convertvector(e, gs_vf);
+    gs_vf p = gs_splat(7.0376836292e-2f);
+    p = p * m - 1.1514610310e-1f;
+    p = p * m + 1.1676998740e-1f;
+    p = p * m - 1.2420140846e-1f;
+    p = p * m + 1.4249322787e-1f;
+    p = p * m - 1.6668057665e-1f;
+    p = p * m + 2.0000714765e-1f;
+    p = p * m - 2.4999993993e-1f;
+    p = p * m + 3.3333331174e-1f;
+    gs_vf y = p * m * z + exponent * GS_LN2_LOW - 0.5f * z;
+    y = (m + y) + exponent * GS_LN2_HIGH;
+
+    y = gs_select(x == 0.0f, gs_splat(-INFINITY), y);
+    y = gs_select(x < 0.0f, gs_splat(NAN), y);
+    return gs_select((x == INFINITY) | (x != x), x, y);
+}
+
+GS_INLINE gs_vf gs_v_abs(gs_vf x) { return (gs_vf)((gs_vu)x & 0x7fffffffu); }
+
+GS_INLINE gs_vf gs_v_tanh(gs_vf x)
+{
+    const gs_vf a = gs_v_abs(x), z = x * x;
+    const gs_vf large = 1.0f - 2.0f / (gs_v_exp(a + a) + 1.0f);
+    gs_vf p = gs_splat(-5.70498872745e-3f);
+    p = p * z + 2.06390887954e-2f;
+    p = p * z - 5.37397155531e-2f;
+    p = p * z + 1.33314422036e-1f;
+    p = p * z - 3.33332819422e-1f;
+    const gs_vf near_zero = p * z * x + x;
+    const gs_vf signed_large = (gs_vf)((gs_vu)large | ((gs_vu)x & 0x80000000u));
+    return gs_select(a < 0.625f, near_zero, signed_large);
+}
+
+/* e^-|x| cannot overflow, so neither side loses its small values. */
+GS_INLINE gs_vf gs_v_sigmoid(gs_vf x)
+{
+    const gs_vf e = gs_v_exp(-gs_v_abs(x));
+    return gs_select(x < 0.0f, e, gs_splat(1.0f)) / (1.0f + e);
+}
+
+#endif /* GS_DEVICE_CPU_SIMD_MATH_H */

@@ -1,0 +1,32 @@
+/* device_internal.h - what a device must provide, behind device.h.
+ *
+ * device.c checks arguments once and is the only file that dereferences the
+ * table; device_list.c is the only one that knows which devices exist. Every
+ * entry is required. Meaning, units and threads are those of the function
+ * of the same name in device.h.
+ */
+#ifndef GS_DEVICE_DEVICE_INTERNAL_H
+#define GS_DEVICE_DEVICE_INTERNAL_H
+
+#include "device/device.h"
+
+typedef struct gs_device_ops {
+    void (*close)(void *context);
+    const char *(*name)(const void *context);
+    bool (*unified)(const void *context);
+    uint64_t (*scratch_bytes)(const void *context, const gs_program *p);
+    gs_status (*prepare)(void *context, const gs_program *p);
+    gs_status (*run_vertex)(void *context, const gs_vertex_launch *l);
+    gs_status (*run_edges)(void *context, const gs_edge_launch *l);
+    gs_status (*add)(void *context, float *acc, const float *src, uint64_t count);
+    gs_status (*zero)(void *context, void *memory, uint64_t bytes);
+    gs_status (*measure_gemm)(void *context, uint32_t rows, uint32_t in, uint32_t out, double *flops_per_second);
+    gs_status (*measure_gather)(void *context, uint64_t table_rows, uint32_t width, double *bytes_per_second);
+    gs_status (*measure_copy)(void *context, double *bytes_per_second);
+} gs_device_ops;
+
+/* Opens the device of `spec` (device_list.c). On GS_OK the caller owns *context and
+ * gives it back through (*ops)->close. Errors as gs_device_open(). */
+gs_status gs_device__find(const gs_device_ops **ops, void **context, const char *spec, unsigned threads);
+
+#endif /* GS_DEVICE_DEVICE_INTERNAL_H */
