@@ -1,0 +1,54 @@
+/* device_fixture.h - devices of every instruction set that runs here, small
+ * programs, and random numbers, for the tests of this folder. */
+#ifndef GS_TESTS_DEVICE_FIXTURE_H
+#define GS_TESTS_DEVICE_FIXTURE_H
+
+#include "device/device.h"
+#include "support/support.h"
+
+/* Opens "cpu" with GS_ISA = isa ("generic", "avx2", "avx512"); NULL where this machine does not have it. */
+gs_device *open_isa(const char *isa, unsigned threads);
+
+/* for (FOR_EACH_ISA(i)): isa_names[i] */
+extern const char *const isa_names[3];
+
+/* Calls body(device, context) for every instruction set here, and 1 and 2 threads. */
+void on_every_device(void (*body)(gs_device *d, void *context), void *context);
+
+/* Deterministic numbers: uniform in [low, high), and below n. */
+float random_between(uint32_t i, uint32_t stream, float low, float high);
+uint32_t random_below(uint32_t i, uint32_t stream, uint32_t n);
+/* n of them, in memory that test_free() takes. */
+float *random_floats(size_t n, uint32_t stream, float low, float high);
+
+#define FIXTURE_MAX 16
+
+/* A program of one stage with registers and parameters added one by one. */
+typedef struct fixture {
+    gs_program program;
+    gs_stage stage;
+    gs_param param[FIXTURE_MAX];
+    gs_reg reg[FIXTURE_MAX];
+    gs_instr instr[FIXTURE_MAX];
+    void *memory[FIXTURE_MAX]; /* of registers, exactly [rows, width] so that sanitizers see the ends */
+    const float *weight[FIXTURE_MAX];
+    float *grad[FIXTURE_MAX];
+    gs_metrics metrics;
+    gs_vertex_launch launch;
+} fixture;
+
+void fixture_init(fixture *f, uint32_t rows);
+void fixture_free(fixture *f); /* and the memory of its registers, parameters and gradients */
+uint32_t add_reg(fixture *f, gs_dtype dtype, uint32_t width);         /* memory filled with a pattern (NaN) */
+uint32_t add_random(fixture *f, uint32_t width, float low, float high); /* f32 */
+uint32_t add_ids(fixture *f);                                         /* u32, width 1 */
+uint32_t add_param(fixture *f, uint32_t dims, uint32_t rows, uint32_t cols); /* random; gradient 0.5 everywhere */
+gs_instr *add_instr(fixture *f, gs_op op, uint32_t dst, gs_operand a, gs_operand b);
+void fixture_run(fixture *f, gs_device *d); /* prepares and runs; must succeed */
+
+gs_operand in_reg(uint32_t index);
+gs_operand in_param(uint32_t index);
+gs_operand in_const(float value);
+#define NO_OPERAND ((gs_operand){0})
+
+#endif /* GS_TESTS_DEVICE_FIXTURE_H */

@@ -1,0 +1,369 @@
+/* Every elementwise operator and broadcast form against float64, on every
+ * instruction set and with odd sizes; dropout bit by bit against scalar Philox. */
+#include <float.h>
+#include <math.h>
+#include <string.h>
+
+#include "base/philox.h"
+#include "device_fixture.h"
+
+/* ---- two operands ---- */
+
+typedef enum shape { FULL, COLUMN, ROW, ONE_PARAM, CONSTANT, SHAPES } shape;
+
+static double apply2(gs_op op, double x, double y)
+{
+    switch (op) {
+    case GS_OP_ADD:
+        return x + y;
+    case GS_OP_SUB:
+        return x - y;
+    case GS_OP_MUL:
+        return x * y;
+    case GS_OP_DIV:
+        return x / y;
+    default:
+        return fmax(x, y);
+    }
+}
+
+static gs_operand make_operand(fixture *f, shape s, uint32_t width)
+{
+    switch (s) {
+    case FULL:
+        return in_reg(add_random(f, width, 0.5f, 3));
+    case COLUMN:
+        return in_reg(add_random(f, 1, 0.5f, 3));
+    case ROW:
+        return in_param(add_param(f, 1, 1, width));
+    case ONE_PARAM:
+        return in_param(add_param(f, 1, 1, 1));
+    default:
+        return in_const(-1.75f);
+    }
+}
+
+static double operand_at(const fixture *f, gs_operand o, shape s, uint32_t r, uint32_t c, uint32_t width)
+{
+    switch (s) {
+    case FULL:
+        return (double)((const float *)f->memory[o.index])[(size_t)r * width + c];
+    case COLUMN:
+        return (double)((const float *)f->memory[o.index])[r];
+    case ROW:
+        return (double)f->weight[o.index][c];
+    case ONE_PARAM:
+        return (double)f->weight[o.index][0];
+    default:
+        return (double)o.value;
+    }
+}
+
+static void check_binary(gs_device *d, gs_op op, shape sa, shape sb, uint32_t rows, uint32_t width)
+{
+    fixture f;
+    fixture_init(&f, rows);
+    const uint32_t dst = add_reg(&f, GS_F32, width);
+    const gs_operand a = make_operand(&f, sa, width), b = make_operand(&f, sb, width);
+    add_instr(&f, op, dst, a, b);
+    fixture_run(&f, d);
+    const float *const got = f.memory[dst];
+    for (uint32_t r = 0; r < rows; r++)
+        for (uint32_t c = 0; c < width; c++) {
+            const double want = apply2(op, operand_at(&f, a, sa, r, c, width), operand_at(&f, b, sb, r, c, width));
+            /* one correctly rounded operation */
+            if (!(fabs((double)got[(size_t)r * width + c] - want) <= 6e-8 * fabs(want)))
+                fail_msg("op %d shapes %d %d [%u, %u] at (%u, %u): got %.9g, want %.17g", op, sa, sb, rows, width, r,
+                         c, (double)got[(size_t)r * width + c], want);
+        }
+    fixture_free(&f);
+}
+
+static void every_broadcast(gs_device *d, void *context)
+{
+    /* sizes in turn: 5 operators and 25 forms meet all of them, but not every pair; one size is met by all */
+    static const uint32_t sizes[][2] = {{1, 1}, {130, 1}, {67, 41}, {140, 16}, {5, 602}, {9, 3}};
+    uint32_t turn = 0;
+    (void)context;
+    for (gs_op op = GS_OP_ADD; op <= GS_OP_MAX; op++)
+        for (shape a = 0; a < SHAPES; a++)
+            for (shape b = 0; b < SHAPES; b++, turn++) {
+                check_binary(d, op, a, b, 3, 7);
+                check_binary(d, op, a, b, sizes[turn % 6][0], sizes[turn % 6][1]);
+            }
+}
+
+static void test_ops__binary_in_every_broadcast_form(void **state)
+{
+    (void)state;
+    on_every_device(every_broadcast, NULL);
+}
+
+static void max_of_nan(gs_device *d, void *context)
+{
+    fixture f;
+    (void)context;
+    fixture_init(&f, 20);
+    const uint32_t a = add_random(&f, 1, -1, 1), b = add_random(&f, 1, -1, 1), dst = add_reg(&f, GS_F32, 1);
+    ((float *)f.memory[a])[3] = NAN;
+    ((float *)f.memory[b])[17] = NAN;
+    add_instr(&f, GS_OP_MAX, dst, in_reg(a), in_reg(b));
+    fixture_run(&f, d);
+    for (uint32_t i = 0; i < 20; i++)
+        assert_int_equal(isnan(((float *)f.memory[dst])[i]), i == 3 || i == 17);
+    fixture_free(&f);
+}
+
+static void test_ops__max_keeps_nan(void **state)
+{
+    (void)state;
+    on_every_device(max_of_nan, NULL);
+}
+
+/* ---- one operand ---- */
+
+#define ALPHA 0.3f
+
+static double apply1(gs_op op, double x)
+{
+    switch (op) {
+    case GS_OP_NEG:
+        return -x;
+    case GS_OP_EXP:
+        return exp(x);
+    case GS_OP_LOG:
+        return log(x);
+    case GS_OP_SQRT:
+        return sqrt(x);
+    case GS_OP_RSQRT:
+        return 1 / sqrt(x);
+    case GS_OP_SIGMOID:
+        return x >= 0 ? 1 / (1 + exp(-x)) : exp(x) / (1 + exp(x));
+    case GS_OP_TANH:
+        return tanh(x);
+    case GS_OP_RELU:
+        return x < 0 ? 0 : x;
+    case GS_OP_LEAKY_RELU:
+        return x > 0 ? x : (double)ALPHA * x;
+    case GS_OP_ELU:
+        return x > 0 ? x : (double)ALPHA * expm1(x);
+    default:
+        return x > 0 ? 1 : 0;
+    }
+}
+
+/* Distance in units of the last place of the wanted value as a float. */
+static double ulps(float got, double want)
+{
+    if (isnan(want))
+        return isnan(got) ? 0 : INFINITY;
+    if ((double)got == want || got == (float)want)
+        return 0;
+    if (isinf(got) || isnan(got) || isinf((float)want))
+        return INFINITY;
+    const double size = fmax(fabs(want), (double)FLT_MIN);
+    return fabs((double)got - want) / ldexp(1, ilogb(size) - 23);
+}
+
+static const struct {
+    gs_op op;
+    float low, high;
+    double ulps; /* allowed */
+} unary_cases[] = {
+    {GS_OP_NEG, -5, 5, 0},         {GS_OP_EXP, -105, 90, 1.5},    {GS_OP_EXP, -1, 1, 1.5},
+    {GS_OP_LOG, 0, 3, 1.5},        {GS_OP_LOG, 0.9f, 1.1f, 1.5},  {GS_OP_LOG, 0, 3e38f, 1.5},
+    {GS_OP_LOG, 0, 1e-37f, 1.5},   {GS_OP_SQRT, 0, 100, 0.5},     {GS_OP_RSQRT, 1e-3f, 100, 1.5},
+    {GS_OP_SIGMOID, -110, 110, 3}, {GS_OP_SIGMOID, -4, 4, 3},     {GS_OP_TANH, -12, 12, 2.5},
+    {GS_OP_TANH, -0.7f, 0.7f, 2.5}, {GS_OP_TANH, -1e-4f, 1e-4f, 2.5}, {GS_OP_RELU, -2, 2, 0},
+    {GS_OP_LEAKY_RELU, -2, 2, 0.5}, {GS_OP_ELU, -30, 3, 2.5},     {GS_OP_ELU, -1, 0, 2.5},
+    {GS_OP_ELU, -1e-5f, 0, 2.5},   {GS_OP_STEP, -2, 2, 0},
+};
+
+static const float special[] = {0.0f, -0.0f, INFINITY, -INFINITY, NAN, FLT_MIN, FLT_MAX, -FLT_MAX, 1e-45f, -1e-40f,
+                                88.72f, 88.73f, -87.4f, -103.9f, -104.1f, 0.625f, -0.625f, 1.0f, -1.0f};
+#define SPECIALS (sizeof(special) / sizeof(special[0]))
+
+static void check_unary(gs_device *d, gs_op op, float low, float high, double allowed)
+{
+    enum { ROWS = 1709, WIDTH = 7 };
+    fixture f;
+    double worst = 0;
+    fixture_init(&f, ROWS);
+    const uint32_t a = add_random(&f, WIDTH, low, high), dst = add_reg(&f, GS_F32, WIDTH);
+    float *const x = f.memory[a];
+    memcpy(x + 100, special, sizeof(special));
+    memcpy(x + ROWS * WIDTH - SPECIALS, special, sizeof(special)); /* in a partial vector, too */
+    add_instr(&f, op, dst, in_reg(a), NO_OPERAND)->alpha = ALPHA;
+    fixture_run(&f, d);
+    for (size_t i = 0; i < ROWS * WIDTH; i++) {
+        const float got = ((float *)f.memory[dst])[i];
+        const double want = apply1(op, (double)x[i]), error = ulps(got, want);
+        worst = fmax(worst, error);
+        if (!(error <= allowed))
+            fail_msg("op %d of %.9g on %s: got %.9g, want %.17g, %.2f ulp", op, (double)x[i], gs_device_name(d),
+                     (double)got, want, error);
+    }
+    fixture_free(&f);
+}
+
+static void every_unary(gs_device *d, void *context)
+{
+    (void)context;
+    for (size_t i = 0; i < sizeof(unary_cases) / sizeof(unary_cases[0]); i++)
+        check_unary(d, unary_cases[i].op, unary_cases[i].low, unary_cases[i].high, unary_cases[i].ulps);
+}
+
+static void test_ops__unary_within_ulps_of_float64(void **state)
+{
+    (void)state;
+    on_every_device(every_unary, NULL);
+}
+
+static void rowsums(gs_device *d, void *context)
+{
+    static const uint32_t widths[] = {1, 3, 8, 41, 256};
+    (void)context;
+    for (size_t w = 0; w < sizeof(widths) / sizeof(widths[0]); w++) {
+        fixture f;
+        fixture_init(&f, 77);
+        const uint32_t a = add_random(&f, widths[w], -1, 1), dst = add_reg(&f, GS_F32, 1);
+        add_instr(&f, GS_OP_ROWSUM, dst, in_reg(a), NO_OPERAND);
+        fixture_run(&f, d);
+        for (uint32_t r = 0; r < 77; r++) {
+            double want = 0;
+            for (uint32_t c = 0; c < widths[w]; c++)
+                want += (double)((float *)f.memory[a])[r * widths[w] + c];
+            const float got = ((float *)f.memory[dst])[r];
+            assert_true(fabs((double)got - want) <= 1e-6 * widths[w]);
+        }
+        fixture_free(&f);
+    }
+}
+
+static void test_ops__rowsum(void **state)
+{
+    (void)state;
+    on_every_device(rowsums, NULL);
+}
+
+static void casts(gs_device *d, void *context)
+{
+    static const gs_dtype types[] = {GS_F32, GS_BF16, GS_F16, GS_U8, GS_U16, GS_U32, GS_I32};
+    enum { ROWS = 301, WIDTH = 5 };
+    (void)context;
+    for (size_t t = 0; t < sizeof(types) / sizeof(types[0]); t++) {
+        fixture f;
+        fixture_init(&f, ROWS);
+        const uint32_t a = add_reg(&f, types[t], WIDTH), dst = add_reg(&f, GS_F32, WIDTH);
+        for (size_t i = 0; i < ROWS * WIDTH; i++) {
+            const uint32_t n = random_below((uint32_t)i, 6, UINT32_MAX);
+            const float v = random_between((uint32_t)i, 7, -100, 100);
+            void *const p = f.memory[a];
+            double want = 0;
+            switch (types[t]) {
+            case GS_F32:
+                want = (double)(((float *)p)[i] = v);
+                break;
+            case GS_BF16: /* 8 bits of mantissa: exact after rounding */
+                want = (double)gs_f32_from_bf16(((uint16_t *)p)[i] = gs_bf16_from_f32(v));
+                assert_true(fabs(want - (double)v) <= fabs((double)v) / 256);
+                break;
+            case GS_F16: {
+                static const uint16_t bits[] = {0x3c00, 0xc000, 0x7bff, 0x0400, 0x0001, 0x8000, 0x3555};
+                static const double values[] = {1, -2, 65504, 0x1p-14, 0x1p-24, -0.0, 0.333251953125};
+                ((uint16_t *)p)[i] = bits[i % 7];
+                want = values[i % 7];
+                break;
+            }
+            case GS_U8:
+                want = ((uint8_t *)p)[i] = (uint8_t)n;
+                break;
+            case GS_U16:
+                want = ((uint16_t *)p)[i] = (uint16_t)n;
+                break;
+            case GS_U32:
+                want = (double)(float)(((uint32_t *)p)[i] = n);
+                break;
+            default:
+                want = (double)(float)(((int32_t *)p)[i] = (int32_t)n);
+                break;
+            }
+            ((float *)f.memory[dst])[i] = (float)want; /* what must be found there again */
+        }
+        float *const want = test_malloc(ROWS * WIDTH * sizeof(float));
+        memcpy(want, f.memory[dst], ROWS * WIDTH * sizeof(float));
+        memset(f.memory[dst], 0xff, ROWS * WIDTH * sizeof(float));
+        add_instr(&f, GS_OP_CAST, dst, in_reg(a), NO_OPERAND);
+        fixture_run(&f, d);
+        assert_memory_equal(f.memory[dst], want, ROWS * WIDTH * sizeof(float));
+        test_free(want);
+        fixture_free(&f);
+    }
+}
+
+static void test_ops__cast_from_stored_types(void **state)
+{
+    (void)state;
+    on_every_device(casts, NULL);
+}
+
+/* ---- dropout ---- */
+
+static void check_dropout(gs_device *d, uint32_t rows, uint32_t width, float p)
+{
+    fixture f;
+    uint32_t key[2], word[4];
+    size_t kept = 0;
+    fixture_init(&f, rows);
+    const uint32_t a = add_random(&f, width, 1, 2), id = add_ids(&f), dst = add_reg(&f, GS_F32, width);
+    gs_instr *const in = add_instr(&f, GS_OP_DROPOUT, dst, in_reg(a), in_reg(id));
+    in->alpha = p;
+    in->site = 11;
+    fixture_run(&f, d);
+
+    gs_random_key(key, f.launch.seed, GS_RANDOM_DROPOUT);
+    for (uint32_t r = 0; r < rows; r++)
+        for (uint32_t c = 0; c < width; c++) {
+            const uint32_t counter[4] = {((uint32_t *)f.memory[id])[r], c / 4, 11, f.launch.epoch};
+            gs_philox4x32(word, counter, key);
+            const bool keep = gs_uniform_f32(word[c % 4]) >= p;
+            const float x = ((float *)f.memory[a])[(size_t)r * width + c];
+            const float want = keep ? x * (1.0f / (1.0f - p)) : 0.0f, got = ((float *)f.memory[dst])[(size_t)r * width + c];
+            kept += keep;
+            if (got != want)
+                fail_msg("dropout p %g [%u, %u] at (%u, %u) on %s: got %.9g, want %.9g", (double)p, rows, width, r, c,
+                         gs_device_name(d), (double)got, (double)want);
+        }
+    const double n = (double)rows * width, off = fabs((double)kept - n * (1 - (double)p));
+    assert_true(off <= 5 * sqrt(n * (double)p * (1 - (double)p)) + 1e-9);
+    fixture_free(&f);
+}
+
+static void dropouts(gs_device *d, void *context)
+{
+    static const uint32_t sizes[][2] = {{1, 1}, {400, 1}, {70, 2}, {129, 3}, {70, 4}, {215, 7}, {64, 16}, {33, 41}, {20, 256}, {3, 602}};
+    static const float probabilities[] = {0, 0.1f, 0.5f, 0.6f, 0.99999994f};
+    (void)context;
+    for (size_t s = 0; s < sizeof(sizes) / sizeof(sizes[0]); s++)
+        for (size_t p = 0; p < sizeof(probabilities) / sizeof(probabilities[0]); p++)
+            check_dropout(d, sizes[s][0], sizes[s][1], probabilities[p]);
+}
+
+static void test_ops__dropout_is_scalar_philox_bit_by_bit(void **state)
+{
+    (void)state;
+    on_every_device(dropouts, NULL);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_ops__binary_in_every_broadcast_form),
+        cmocka_unit_test(test_ops__max_keeps_nan),
+        cmocka_unit_test(test_ops__unary_within_ulps_of_float64),
+        cmocka_unit_test(test_ops__rowsum),
+        cmocka_unit_test(test_ops__cast_from_stored_types),
+        cmocka_unit_test(test_ops__dropout_is_scalar_philox_bit_by_bit),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,464 @@
+/* Vertex launches: products, gradients, the loss, whole programs; that results do not
+ * depend on threads, that registers may lie over one another, that nothing
+ * allocates, and what is refused. */
+#include <math.h>
+#include <string.h>
+
+#include "base/alloc.h"
+#include "device_fixture.h"
+
+static double reg_at(const fixture *f, uint32_t r, size_t i) { return (double)((const float *)f->memory[r])[i]; }
+
+/* ---- products ---- */
+
+typedef struct product_size {
+    uint32_t rows, in, out;
+} product_size;
+
+static const product_size product_sizes[] = {{1, 1, 1},    {5, 7, 16},     {130, 16, 7},   {300, 64, 64},
+                                             {257, 41, 47}, {1000, 33, 128}, {2500, 20, 70}, {64, 602, 41}};
+
+static void products(gs_device *d, void *context)
+{
+    (void)context;
+    for (size_t s = 0; s < sizeof(product_sizes) / sizeof(product_sizes[0]); s++) {
+        const product_size z = product_sizes[s];
+        fixture f;
+        fixture_init(&f, z.rows);
+        const uint32_t w = add_param(&f, 2, z.out, z.in);
+        const uint32_t x = add_random(&f, z.in, -1, 1), g = add_random(&f, z.out, -1, 1);
+        const uint32_t y = add_reg(&f, GS_F32, z.out), dx = add_reg(&f, GS_F32, z.in);
+        add_instr(&f, GS_OP_MATMUL_T, y, in_reg(x), in_param(w));
+        add_instr(&f, GS_OP_MATMUL, dx, in_reg(g), in_param(w));
+        fixture_run(&f, d);
+        for (uint32_t r = 0; r < z.rows; r++) {
+            for (uint32_t o = 0; o < z.out; o++) {
+                double want = 0;
+                for (uint32_t i = 0; i < z.in; i++)
+                    want += reg_at(&f, x, (size_t)r * z.in + i) * (double)f.weight[w][o * z.in + i];
+                assert_true(fabs(reg_at(&f, y, (size_t)r * z.out + o) - want) <= 3e-7 * (z.in + 4));
+            }
+            for (uint32_t i = 0; i < z.in; i++) {
+                double want = 0;
+                for (uint32_t o = 0; o < z.out; o++)
+                    want += reg_at(&f, g, (size_t)r * z.out + o) * (double)f.weight[w][o * z.in + i];
+                assert_true(fabs(reg_at(&f, dx, (size_t)r * z.in + i) - want) <= 3e-7 * (z.out + 4));
+            }
+        }
+        fixture_free(&f);
+    }
+}
+
+static void test_vertex__products(void **state)
+{
+    (void)state;
+    on_every_device(products, NULL);
+}
+
+/* Gradients add to what is there (0.5). */
+static void gradients(gs_device *d, void *context)
+{
+    (void)context;
+    for (size_t s = 0; s < sizeof(product_sizes) / sizeof(product_sizes[0]); s++) {
+        const product_size z = product_sizes[s];
+        fixture f;
+        fixture_init(&f, z.rows);
+        const uint32_t w = add_param(&f, 2, z.out, z.in), bias = add_param(&f, 1, 1, z.out);
+        const uint32_t x = add_random(&f, z.in, -1, 1), g = add_random(&f, z.out, -1, 1);
+        add_instr(&f, GS_OP_OUTER, w, in_reg(g), in_reg(x));
+        add_instr(&f, GS_OP_COLSUM, bias, in_reg(g), NO_OPERAND);
+        fixture_run(&f, d);
+        const double allowed = 1e-7 * (z.rows + 16);
+        for (uint32_t o = 0; o < z.out; o++) {
+            double sum = 0.5;
+            for (uint32_t r = 0; r < z.rows; r++)
+                sum += reg_at(&f, g, (size_t)r * z.out + o);
+            assert_true(fabs((double)f.grad[bias][o] - sum) <= allowed);
+            for (uint32_t i = 0; i < z.in; i++) {
+                double want = 0.5;
+                for (uint32_t r = 0; r < z.rows; r++)
+                    want += reg_at(&f, g, (size_t)r * z.out + o) * reg_at(&f, x, (size_t)r * z.in + i);
+                assert_true(fabs((double)f.grad[w][o * z.in + i] - want) <= allowed);
+            }
+        }
+        fixture_free(&f);
+    }
+}
+
+static void test_vertex__gradients_add_up(void **state)
+{
+    (void)state;
+    on_every_device(gradients, NULL);
+}
+
+/* ---- the loss ---- */
+
+typedef struct loss_regs {
+    uint32_t logits, labels, splits, gradient;
+} loss_regs;
+
+static loss_regs add_loss(fixture *f, uint32_t classes, float spread)
+{
+    const loss_regs l = {.logits = add_random(f, classes, -spread, spread), .labels = add_reg(f, GS_I32, 1),
+                         .splits = add_reg(f, GS_U8, 1), .gradient = add_reg(f, GS_F32, classes)};
+    for (uint32_t r = 0; r < f->launch.rows; r++) {
+        const uint32_t kind = random_below(r, 20, 10);
+        ((int32_t *)f->memory[l.labels])[r] = kind == 0   ? -1
+                                              : kind == 1 ? (int32_t)classes /* damaged: no label */
+                                                          : (int32_t)random_below(r, 21, classes);
+        ((uint8_t *)f->memory[l.splits])[r] = (uint8_t)random_below(r, 22, 5); /* 4 is no split */
+        float *const a = (float *)f->memory[l.logits] + (size_t)r * classes;
+        if (r % 3 == 0 && classes > 1) /* a tie: the lower index wins */
+            a[classes - 1] = a[random_below(r, 23, classes - 1)] = spread + 1;
+    }
+    return l;
+}
+
+static void check_loss(const fixture *f, loss_regs l, uint32_t classes, bool with_gradient)
+{
+    gs_metrics want = {0};
+    double size = 0;
+    for (uint32_t r = 0; r < f->launch.rows; r++) {
+        const float *const a = (const float *)f->memory[l.logits] + (size_t)r * classes;
+        const int32_t label = ((const int32_t *)f->memory[l.labels])[r];
+        const uint8_t split = ((const uint8_t *)f->memory[l.splits])[r];
+        const bool counted = label >= 0 && label < (int32_t)classes && split >= 1 && split <= 3;
+        uint32_t best = 0;
+        double total = 0;
+        for (uint32_t c = 1; c < classes; c++)
+            best = a[c] > a[best] ? c : best;
+        for (uint32_t c = 0; c < classes; c++)
+            total += exp((double)a[c] - (double)a[best]);
+        if (counted) {
+            want.rows[split]++;
+            want.correct[split] += (int32_t)best == label;
+        }
+        if (counted && split == 1) {
+            const double loss = log(total) - ((double)a[label] - (double)a[best]);
+            want.loss_sum += loss;
+            size += loss;
+        }
+        for (uint32_t c = 0; with_gradient && c < classes; c++) {
+            const double p = exp((double)a[c] - (double)a[best]) / total;
+            const double g = counted && split == 1 ? (p - ((int32_t)c == label)) * 0.25 : 0;
+            const double got = reg_at(f, l.gradient, (size_t)r * classes + c);
+            if (g == 0 ? got != 0 && fabs(got) > 1e-40 : fabs(got - g) > 2e-7 * (0.25 + fabs(g)))
+                fail_msg("gradient at (%u, %u): got %.9g, want %.9g", r, c, got, g);
+        }
+    }
+    gs_assert_close(f->metrics.loss_sum, want.loss_sum, 1e-6 + 1e-12 * size);
+    for (int s = 0; s < 4; s++) {
+        assert_int_equal(f->metrics.rows[s], want.rows[s]);
+        assert_int_equal(f->metrics.correct[s], want.correct[s]);
+    }
+}
+
+static void losses(gs_device *d, void *context)
+{
+    static const uint32_t classes[] = {1, 2, 7, 8, 16, 41, 47, 172};
+    (void)context;
+    for (size_t c = 0; c < sizeof(classes) / sizeof(classes[0]); c++)
+        for (int with_gradient = 0; with_gradient < 2; with_gradient++)
+            for (float spread = 3; spread < 4000; spread *= 30) { /* 2700: naive softmax overflows */
+                fixture f;
+                fixture_init(&f, 700);
+                const loss_regs l = add_loss(&f, classes[c], spread);
+                gs_instr *const in = with_gradient
+                                         ? add_instr(&f, GS_OP_XENT_GRAD, l.gradient, in_reg(l.logits), in_reg(l.labels))
+                                         : add_instr(&f, GS_OP_XENT, GS_NONE, in_reg(l.logits), in_reg(l.labels));
+                in->c = in_reg(l.splits);
+                fixture_run(&f, d);
+                check_loss(&f, l, classes[c], with_gradient);
+                fixture_free(&f);
+            }
+}
+
+static void test_vertex__loss_metrics_and_gradient(void **state)
+{
+    (void)state;
+    on_every_device(losses, NULL);
+}
+
+/* ---- a whole program ---- */
+
+enum { IN = 20, HIDDEN = 24, CLASSES = 7 };
+
+typedef struct model {
+    uint32_t x, scale, id, h, z, dropped, y, logits, dh, dz, dx, act;
+    uint32_t w1, b1, w2;
+    loss_regs loss;
+} model;
+
+/* Forward and backward of relu(scale * (x W1') + b1), dropout, W2, loss: every kind of instruction at once. */
+static model build_model(fixture *f, uint32_t rows)
+{
+    model m;
+    fixture_init(f, rows);
+    m.w1 = add_param(f, 2, HIDDEN, IN);
+    m.b1 = add_param(f, 1, 1, HIDDEN);
+    m.w2 = add_param(f, 2, CLASSES, HIDDEN);
+    m.x = add_random(f, IN, -1, 1);
+    m.scale = add_random(f, 1, 0.2f, 1);
+    m.id = add_ids(f);
+    m.h = add_reg(f, GS_F32, HIDDEN);
+    m.z = add_reg(f, GS_F32, HIDDEN);
+    m.act = add_reg(f, GS_F32, HIDDEN);
+    m.dropped = add_reg(f, GS_F32, HIDDEN);
+    m.loss = add_loss(f, CLASSES, 1);
+    m.dh = add_reg(f, GS_F32, HIDDEN);
+    m.dz = add_reg(f, GS_F32, HIDDEN);
+
+    add_instr(f, GS_OP_MATMUL_T, m.h, in_reg(m.x), in_param(m.w1));
+    add_instr(f, GS_OP_MUL, m.z, in_reg(m.scale), in_reg(m.h));
+    add_instr(f, GS_OP_ADD, m.act, in_reg(m.z), in_param(m.b1));
+    add_instr(f, GS_OP_DROPOUT, m.dropped, in_reg(m.act), in_reg(m.id))->alpha = 0.4f;
+    add_instr(f, GS_OP_MATMUL_T, m.loss.logits, in_reg(m.dropped), in_param(m.w2));
+    add_instr(f, GS_OP_XENT_GRAD, m.loss.gradient, in_reg(m.loss.logits), in_reg(m.loss.labels))->c =
+        in_reg(m.loss.splits);
+    add_instr(f, GS_OP_OUTER, m.w2, in_reg(m.loss.gradient), in_reg(m.dropped));
+    add_instr(f, GS_OP_MATMUL, m.dh, in_reg(m.loss.gradient), in_param(m.w2));
+    add_instr(f, GS_OP_DROPOUT, m.dz, in_reg(m.dh), in_reg(m.id))->alpha = 0.4f;
+    add_instr(f, GS_OP_COLSUM, m.b1, in_reg(m.dz), NO_OPERAND);
+    return m;
+}
+
+/* Each result from the inputs of its own instruction, in float64: a wrong order or a
+ * wrong block would show as an input that was not there yet. */
+static void whole_program(gs_device *d, void *context)
+{
+    (void)context;
+    for (uint32_t rows = 1; rows < 4000; rows = rows * 9 + 2) {
+        fixture f;
+        const model m = build_model(&f, rows);
+        fixture_run(&f, d);
+        for (uint32_t r = 0; r < rows; r++) {
+            for (uint32_t c = 0; c < HIDDEN; c++) {
+                const size_t at = (size_t)r * HIDDEN + c;
+                double h = 0, dh = 0;
+                for (uint32_t i = 0; i < IN; i++)
+                    h += reg_at(&f, m.x, (size_t)r * IN + i) * (double)f.weight[m.w1][c * IN + i];
+                for (uint32_t k = 0; k < CLASSES; k++)
+                    dh += reg_at(&f, m.loss.gradient, (size_t)r * CLASSES + k) * (double)f.weight[m.w2][k * HIDDEN + c];
+                const double act = reg_at(&f, m.scale, r) * h + (double)f.weight[m.b1][c];
+                const bool kept = reg_at(&f, m.dropped, at) != 0;
+                assert_true(fabs(reg_at(&f, m.act, at) - act) <= 1e-5);
+                assert_true(fabs(reg_at(&f, m.dropped, at) - (kept ? act / 0.6 : 0)) <= 2e-5);
+                assert_true(fabs(reg_at(&f, m.dz, at) - (kept ? dh / 0.6 : 0)) <= 1e-5); /* the same mask */
+            }
+            for (uint32_t k = 0; k < CLASSES; k++) {
+                double y = 0;
+                for (uint32_t c = 0; c < HIDDEN; c++)
+                    y += reg_at(&f, m.dropped, (size_t)r * HIDDEN + c) * (double)f.weight[m.w2][k * HIDDEN + c];
+                assert_true(fabs(reg_at(&f, m.loss.logits, (size_t)r * CLASSES + k) - y) <= 2e-5);
+            }
+        }
+        check_loss(&f, m.loss, CLASSES, true);
+        for (uint32_t c = 0; c < HIDDEN; c++) {
+            double want = 0.5;
+            for (uint32_t r = 0; r < rows; r++)
+                want += reg_at(&f, m.dz, (size_t)r * HIDDEN + c);
+            assert_true(fabs((double)f.grad[m.b1][c] - want) <= 1e-6 * (rows + 10));
+        }
+        fixture_free(&f);
+    }
+}
+
+static void test_vertex__whole_program(void **state)
+{
+    (void)state;
+    on_every_device(whole_program, NULL);
+}
+
+static void same_bits(const fixture *a, const fixture *b)
+{
+    for (uint32_t r = 0; r < a->stage.regs; r++)
+        assert_memory_equal(a->memory[r], b->memory[r],
+                            (size_t)a->launch.rows * a->reg[r].width * gs_dtype_bytes(a->reg[r].dtype));
+    for (uint32_t p = 0; p < a->program.params; p++)
+        assert_memory_equal(a->grad[p], b->grad[p], (size_t)a->param[p].rows * a->param[p].cols * sizeof(float));
+    assert_memory_equal(&a->metrics, &b->metrics, sizeof(gs_metrics));
+}
+
+static void test_vertex__threads_do_not_change_a_bit(void **state)
+{
+    (void)state;
+    for (size_t i = 0; i < 3; i++)
+        for (uint32_t rows = 700; rows < 10000; rows += 4111) {
+            fixture one;
+            gs_device *d = open_isa(isa_names[i], 1);
+            if (d == NULL)
+                continue;
+            build_model(&one, rows);
+            fixture_run(&one, d);
+            gs_device_close(d);
+            for (unsigned threads = 2; threads <= 5; threads += 3) {
+                fixture many;
+                d = open_isa(isa_names[i], threads);
+                build_model(&many, rows);
+                fixture_run(&many, d);
+                same_bits(&one, &many);
+                fixture_free(&many);
+                gs_device_close(d);
+            }
+            fixture_free(&one);
+        }
+}
+
+/* Registers laid over dead ones at another place and width, as schedule does: the
+ * results must be those of registers apart. */
+static void overlaid(gs_device *d, void *context)
+{
+    enum { ROWS = 1500, NARROW = 5, WIDE = 40 };
+    fixture f;
+    (void)context;
+    fixture_init(&f, ROWS);
+    const uint32_t wide = add_random(&f, WIDE, -1, 1), sum = add_reg(&f, GS_F32, 1), narrow = add_random(&f, NARROW, -1, 1);
+    const uint32_t a = add_reg(&f, GS_F32, WIDE), b = add_reg(&f, GS_F32, NARROW), c = add_reg(&f, GS_F32, NARROW);
+    add_instr(&f, GS_OP_NEG, a, in_reg(wide), NO_OPERAND);         /* a = -wide */
+    add_instr(&f, GS_OP_ROWSUM, sum, in_reg(a), NO_OPERAND);       /* the last use of a */
+    add_instr(&f, GS_OP_MUL, b, in_reg(narrow), in_const(2));      /* lies over a's middle */
+    add_instr(&f, GS_OP_SUB, c, in_reg(b), in_reg(sum));
+    void *const own = f.memory[b];
+    f.memory[b] = (float *)f.memory[a] + 3001;
+    fixture_run(&f, d);
+    for (uint32_t r = 0; r < ROWS; r++) {
+        double want = 0;
+        for (uint32_t i = 0; i < WIDE; i++)
+            want -= reg_at(&f, wide, (size_t)r * WIDE + i);
+        assert_true(fabs(reg_at(&f, sum, r) - want) <= 1e-5);
+        for (uint32_t i = 0; i < NARROW; i++)
+            assert_true(fabs(reg_at(&f, c, (size_t)r * NARROW + i) -
+                             (2 * reg_at(&f, narrow, (size_t)r * NARROW + i) - want)) <= 2e-5);
+    }
+    f.memory[b] = own;
+    fixture_free(&f);
+}
+
+static void test_vertex__registers_may_lie_over_dead_ones(void **state)
+{
+    (void)state;
+    on_every_device(overlaid, NULL);
+}
+
+/* ---- memory ---- */
+
+static void test_vertex__prepare_takes_what_it_says_and_launches_nothing(void **state)
+{
+    fixture f;
+    gs_device *d = NULL;
+    (void)state;
+    gs_assert_ok(gs_device_open(&d, "cpu", 2));
+    build_model(&f, 3000);
+    const uint64_t before = gs_alloc_live_bytes();
+    gs_assert_ok(gs_device_prepare(d, &f.program));
+    const uint64_t taken = gs_alloc_live_bytes() - before;
+    assert_true(taken > 0 && taken <= gs_device_scratch_bytes(d, &f.program));
+    gs_assert_ok(gs_device_prepare(d, &f.program)); /* again: nothing more */
+    assert_int_equal(gs_alloc_live_bytes() - before, taken);
+
+    gs_alloc_freeze(true);
+    const uint64_t frozen = gs_alloc_frozen_count();
+    gs_assert_ok(gs_device_run_vertex(d, &f.launch));
+    assert_int_equal(gs_alloc_frozen_count(), frozen);
+    gs_alloc_freeze(false);
+    gs_device_close(d);
+
+    for (unsigned n = 1; n <= 3; n++) {
+        d = NULL;
+        gs_assert_ok(gs_device_open(&d, "cpu", 2));
+        gs_alloc_fail_nth(n);
+        gs_assert_fails(gs_device_prepare(d, &f.program), GS_ENOMEM, "device cpu: out of memory");
+        gs_alloc_fail_nth(0);
+        gs_assert_ok(gs_device_prepare(d, &f.program)); /* a failure leaves it usable */
+        gs_assert_ok(gs_device_run_vertex(d, &f.launch));
+        gs_device_close(d);
+    }
+    fixture_free(&f);
+}
+
+/* ---- what is refused ---- */
+
+/* Runs with one thing of a good program spoilt; nothing may be written. */
+static void refuse(gs_device *d, fixture *f, const char *part)
+{
+    const float first = ((float *)f->memory[0])[0];
+    gs_assert_fails(gs_device_run_vertex(d, &f->launch), GS_EINVAL, part);
+    assert_true(strstr(gs_last_error(), "stage \"test stage\"") != NULL);
+    assert_true(((float *)f->memory[0])[0] == first);
+}
+
+static void test_vertex__refuses_what_does_not_fit(void **state)
+{
+    fixture f;
+    gs_device *d = NULL;
+    (void)state;
+    gs_assert_ok(gs_device_open(&d, "cpu", 2));
+    fixture_init(&f, 10);
+    const uint32_t dst = add_random(&f, 4, 0, 1), a = add_random(&f, 4, 0, 1), five = add_random(&f, 5, 0, 1);
+    const uint32_t id = add_ids(&f), w = add_param(&f, 2, 4, 5), wide = add_param(&f, 1, 1, 5);
+    gs_instr *const in = add_instr(&f, GS_OP_RELU, dst, in_reg(a), NO_OPERAND);
+    refuse(d, &f, "instruction 0: not prepared for so many instructions");
+    gs_assert_ok(gs_device_prepare(d, &f.program));
+    gs_assert_ok(gs_device_run_vertex(d, &f.launch));
+
+    in->a = in_reg(77);
+    refuse(d, &f, "a register that the launch does not have");
+    in->a = in_const(1);
+    refuse(d, &f, "an operand that must be a register is none");
+    in->a = in_reg(five);
+    refuse(d, &f, "a register of the wrong type or width");
+    *in = (gs_instr){.op = GS_OP_ADD, .dst = dst, .a = in_reg(a), .b = in_reg(id)};
+    refuse(d, &f, "a register of the wrong type or width");
+    in->b = in_param(wide);
+    refuse(d, &f, "a parameter that does not stretch over the result");
+    in->b = in_param(9);
+    refuse(d, &f, "an operand that must be a register is none");
+    *in = (gs_instr){.op = GS_OP_DROPOUT, .dst = dst, .a = in_reg(a), .b = in_reg(id), .alpha = 1};
+    refuse(d, &f, "a dropout probability must be at least 0 and below 1");
+    in->alpha = NAN;
+    refuse(d, &f, "a dropout probability");
+    *in = (gs_instr){.op = GS_OP_MATMUL_T, .dst = dst, .a = in_reg(a), .b = in_param(w)};
+    refuse(d, &f, "a register of the wrong type or width");
+    in->b = in_reg(a);
+    refuse(d, &f, "the second operand of a product must be a parameter");
+    *in = (gs_instr){.op = GS_OP_OUTER, .dst = 9, .a = in_reg(a), .b = in_reg(five)};
+    refuse(d, &f, "no place for this gradient");
+    in->dst = w;
+    refuse(d, &f, "not prepared for a gradient of this size");
+    *in = (gs_instr){.op = GS_OP_COLSUM, .dst = w, .a = in_reg(five)};
+    refuse(d, &f, "only be summed into a parameter of one row");
+    in->dst = wide;
+    refuse(d, &f, "not prepared for a gradient of this size");
+    *in = (gs_instr){.op = GS_OP_ROWSUM, .dst = dst, .a = in_reg(a)};
+    refuse(d, &f, "one number wide");
+    *in = (gs_instr){.op = GS_OP_XENT, .dst = GS_NONE, .a = in_reg(a), .b = in_reg(id), .c = in_reg(id)};
+    refuse(d, &f, "a register of the wrong type or width");
+    *in = (gs_instr){.op = GS_OP_SUM_IN, .dst = dst, .a = in_reg(a)};
+    refuse(d, &f, "not an instruction of a vertex program");
+    f.launch.grad = NULL;
+    *in = (gs_instr){.op = GS_OP_COLSUM, .dst = wide, .a = in_reg(five)};
+    refuse(d, &f, "no place for this gradient");
+    f.launch.reg = NULL;
+    gs_assert_fails(gs_device_run_vertex(d, &f.launch), GS_EINVAL, "the launch has no registers");
+    f.launch.reg = f.memory;
+
+    f.launch.rows = 0; /* no rows: nothing to refuse */
+    gs_assert_ok(gs_device_run_vertex(d, &f.launch));
+    fixture_free(&f);
+    gs_device_close(d);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_vertex__products),
+        cmocka_unit_test(test_vertex__gradients_add_up),
+        cmocka_unit_test(test_vertex__loss_metrics_and_gradient),
+        cmocka_unit_test(test_vertex__whole_program),
+        cmocka_unit_test(test_vertex__threads_do_not_change_a_bit),
+        cmocka_unit_test(test_vertex__registers_may_lie_over_dead_ones),
+        cmocka_unit_test(test_vertex__prepare_takes_what_it_says_and_launches_nothing),
+        cmocka_unit_test(test_vertex__refuses_what_does_not_fit),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,128 @@
+/* Which devices can be opened, what they say about themselves, and how they measure. */
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/alloc.h"
+#include "device_fixture.h"
+
+static void test_device__cpu_opens_and_names_itself(void **state)
+{
+    gs_device *d = NULL;
+    (void)state;
+    gs_assert_ok(gs_device_open(&d, "cpu", 2));
+    assert_memory_equal(gs_device_name(d), "cpu (", 5);
+    assert_non_null(strstr(gs_device_name(d), "2 threads)"));
+    assert_true(gs_device_unified(d));
+    gs_device_close(d);
+    gs_assert_ok(gs_device_open(&d, "cpu", 1));
+    assert_non_null(strstr(gs_device_name(d), "1 thread)"));
+    gs_device_close(d);
+    gs_assert_ok(gs_device_open(&d, "cpu", 0));
+    gs_device_close(d);
+    gs_device_close(NULL);
+}
+
+static void test_device__absent_devices_are_refused_by_name(void **state)
+{
+    gs_device *d = NULL;
+    (void)state;
+    gs_assert_fails(gs_device_open(&d, "cpu:4", 0), GS_EUNSUPPORTED, "device cpu:4: ");
+    gs_assert_fails(gs_device_open(&d, "cuda", 0), GS_EUNSUPPORTED, "device cuda: this build has no CUDA; use \"cpu\"");
+    gs_assert_fails(gs_device_open(&d, "cuda:0", 0), GS_EUNSUPPORTED, "cuda:0");
+    gs_assert_fails(gs_device_open(&d, "cuda:0,1", 0), GS_EUNSUPPORTED, "cuda:0,1");
+    assert_null(d);
+}
+
+static void test_device__nonsense_is_invalid(void **state)
+{
+    static const char *const specs[] = {"", "gpu", "CPU", "cpu:", "cpu:x", "cpu:1,2", "cpu4", "cuda:", "cuda:0,", "cuda:,1", "cuda:0;1"};
+    gs_device *d = NULL;
+    (void)state;
+    for (size_t i = 0; i < sizeof(specs) / sizeof(specs[0]); i++)
+        gs_assert_fails(gs_device_open(&d, specs[i], 0), GS_EINVAL, "is not known; use \"cpu\"");
+}
+
+static void test_device__isa_is_lowered_never_raised(void **state)
+{
+    gs_device *d = NULL;
+    (void)state;
+    setenv("GS_ISA", "generic", 1);
+    gs_assert_ok(gs_device_open(&d, "cpu", 1));
+    assert_string_equal(gs_device_name(d), "cpu (generic as GS_ISA says, 1 thread)");
+    gs_device_close(d);
+
+    d = NULL;
+    setenv("GS_ISA", "sse9", 1);
+    gs_assert_fails(gs_device_open(&d, "cpu", 1), GS_EINVAL, "GS_ISA=sse9: not an instruction set; use generic, avx2 or avx512");
+    assert_null(d);
+
+    setenv("GS_ISA", "avx512", 1);
+    gs_assert_ok(gs_device_open(&d, "cpu", 1));
+    const bool has = strstr(gs_device_name(d), "AVX-512 as GS_ISA says") != NULL;
+    assert_true(has || strstr(gs_device_name(d), ", the best below GS_ISA here") != NULL);
+    gs_device_close(d);
+    unsetenv("GS_ISA");
+}
+
+static void test_device__out_of_memory_is_said(void **state)
+{
+    gs_device *d = NULL;
+    (void)state;
+    for (unsigned n = 1; n <= 2; n++) {
+        const uint64_t before = gs_alloc_live_bytes();
+        gs_alloc_fail_nth(n);
+        gs_assert_fails(gs_device_open(&d, "cpu", 1), GS_ENOMEM, "out of memory");
+        gs_alloc_fail_nth(0);
+        assert_int_equal(gs_alloc_live_bytes(), before);
+    }
+}
+
+static void test_device__measures_are_plausible(void **state)
+{
+    gs_device *d = NULL;
+    double rate = 0;
+    (void)state;
+    gs_assert_ok(gs_device_open(&d, "cpu", 2));
+    const uint64_t before = gs_alloc_live_bytes();
+    gs_assert_ok(gs_device_measure_gemm(d, 512, 64, 64, &rate));
+    assert_true(rate > 1e7 && rate < 1e15);
+    for (uint32_t width = 1; width <= 300; width = width * 3 + 1) {
+        rate = 0;
+        gs_assert_ok(gs_device_measure_gather(d, 1000, width, &rate));
+        assert_true(rate > 1e6 && rate < 1e14);
+    }
+    rate = 0;
+    gs_assert_ok(gs_device_measure_copy(d, &rate));
+    assert_true(rate > 1e7 && rate < 1e14);
+    assert_int_equal(gs_alloc_live_bytes(), before);
+
+    rate = -1;
+    gs_assert_fails(gs_device_measure_gemm(d, 0, 64, 64, &rate), GS_EINVAL, "every size must be at least 1");
+    gs_assert_fails(gs_device_measure_gather(d, 0, 64, &rate), GS_EINVAL, "0 rows");
+    gs_assert_fails(gs_device_measure_gather(d, 10, 0, &rate), GS_EINVAL, "0 floats");
+    for (unsigned n = 1; n <= 2; n++) {
+        gs_alloc_fail_nth(n);
+        gs_assert_fails(gs_device_measure_gather(d, 1000, 8, &rate), GS_ENOMEM, "out of memory");
+        gs_alloc_fail_nth(n);
+        gs_assert_fails(gs_device_measure_gemm(d, 10, 10, 10, &rate), GS_ENOMEM, "out of memory");
+        gs_alloc_fail_nth(n);
+        gs_assert_fails(gs_device_measure_copy(d, &rate), GS_ENOMEM, "out of memory");
+    }
+    gs_alloc_fail_nth(0);
+    assert_true(rate == -1);
+    assert_int_equal(gs_alloc_live_bytes(), before);
+    gs_device_close(d);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_device__cpu_opens_and_names_itself),
+        cmocka_unit_test(test_device__absent_devices_are_refused_by_name),
+        cmocka_unit_test(test_device__nonsense_is_invalid),
+        cmocka_unit_test(test_device__isa_is_lowered_never_raised),
+        cmocka_unit_test(test_device__out_of_memory_is_said),
+        cmocka_unit_test(test_device__measures_are_plausible),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
