@@ -1,0 +1,45 @@
+#!/usr/bin/env bash
+# budgets.sh - a refusal names the smallest budget that works; with it, and with
+# everything from there to plenty, a run gives the same result, reads the less the more
+# memory it has, and stays inside (the last is left out under sanitizers, whose
+# own memory is the process's: GS_SANITIZED).
+. "$(dirname "$0")/lib.sh"
+
+run generate "$GNNSTREAM" generate sbm "$work/input" --vertices 20000 --edges 200000 --features 96 --classes 5 --seed 2 || finish
+store=$work/store
+run partition "$GNNSTREAM" partition "$work/input" "$store" --parts 24 --method fennel || finish
+train=("$GNNSTREAM" train "$store" --hidden 24 --epochs 2 --dropout 0.3 --optimizer sgd --lr 0.5)
+
+# least: the size that the last refusal names, in MiB.
+least() { sed -n 's/.*needs at least \([0-9]*\)M.*/\1/p' "$work/stderr"; }
+
+for model in gcn sage; do
+    run "$model: plenty" "${train[@]}" --model $model --logits "$work/plenty.npy" --metrics "$work/plenty.jsonl" || continue
+    refuse 1 'device-memory.*needs at least [0-9]*M' "${train[@]}" --model $model --device-memory 4K || continue
+    device=$(least)
+    refuse 1 'host-memory.*needs at least [0-9]*M' "${train[@]}" --model $model --device-memory "${device}M" \
+        --host-memory 4K || continue
+    host=$(least)
+    [ "$device" -gt 1 ] && refuse 1 'device-memory' "${train[@]}" --model $model --device-memory $((device - 1))M
+    refuse 1 'host-memory' "${train[@]}" --model $model --device-memory "${device}M" --host-memory $((host - 3))M
+    before=
+    # One MiB more than named: the process itself differs by some pages from run to run.
+    for more in 1 4 12 40; do
+        name="$model, $((host + more)) MiB of host and $device MiB of device memory"
+        run "$name" "${train[@]}" --model $model --device-memory "${device}M" --host-memory $((host + more))M \
+            --logits "$work/tight.npy" --metrics "$work/tight.jsonl" || continue
+        compare "$name: logits" "$work/tight.npy" "$work/plenty.npy" 1e-5
+        bytes=$(column read_bytes "$work/tight.jsonl" | tail -n 1)
+        [ "$bytes" -le "${before:-$bytes}" ] && pass || fail "$name: reads $bytes bytes an epoch, with less memory $before"
+        before=$bytes
+        peak=$(column peak_host_bytes "$work/tight.jsonl" | tail -n 1)
+        [ -n "${GS_SANITIZED:-}" ] || [ "$peak" -le $(((host + more) << 20)) ] && pass ||
+            fail "$name: $peak bytes were resident"
+        peak=$(column peak_device_bytes "$work/tight.jsonl" | tail -n 1)
+        [ "$peak" -le $((device << 20)) ] && pass || fail "$name: $peak bytes of device memory"
+        [ $more -gt 1 ] || spilled=$(column written_bytes "$work/tight.jsonl" | tail -n 1)
+    done
+    [ "${spilled:-0}" -gt 0 ] && pass || fail "$model: nothing was spilled at the smallest budget"
+    [ "$(ls "$store")" = "$(ls "$store" | grep -v spill)" ] && pass || fail "$model: spill files were left in the store"
+done
+finish
