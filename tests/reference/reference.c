@@ -1,4 +1,4 @@
-/* main.c - the reference as a command, for the end-to-end tests.
+/* reference.c - the reference as a command, for the end-to-end tests.
  *
  *   reference graph KIND OUT [--seed S]
  *   reference init INPUT OUT.safetensors [NETWORK]
@@ -291,5 +291,5 @@ int main(int argc, char **argv)
             ref_die("%s takes %zu arguments", argv[1], commands[i].places);
         return commands[i].run(&o);
     }
-    ref_die("no such command; see the head of tests/reference/main.c");
+    ref_die("no such command; see the head of tests/reference/reference.c");
 }
