@@ -185,7 +185,9 @@ static void test_disk_probe__rate_is_bytes_over_time(void **state)
             uint32_t seen = 0;
             for (uint64_t k = 0; k < bytes / 4096; k++)
                 seen += t->blocks[0][k] > 0;
-            assert_in_range(seen, t->bytes[0] > 4 * bytes ? 900 : 1, 1024);
+            /* After 4 files' worth some places out of many, or out of four, may still be missing. */
+            const uint32_t enough = runs[i] < GS_MIB ? 800 : 512;
+            assert_in_range(seen, t->bytes[0] > 4 * bytes ? enough : 1, 1024);
             free(t);
         }
     gs_disk_probe_close(&p);

@@ -30,6 +30,7 @@ static void reads_give_the_bytes_of_the_file(void **state)
     bed_open(&b, c, 8, 5, PIECE, part * parts);
     bed_make_file(&b, "read", FILE_BYTES, 1);
     const uint32_t file = bed_add(&b, "read", GS_IO_READ);
+    const bool direct = gs_io_is_direct(b.io, file);
 
     for (int round = 0; round < 12; round++) {
         gs_io_request r[6];
@@ -51,6 +52,7 @@ static void reads_give_the_bytes_of_the_file(void **state)
                 assert_int_equal(*p, 0xA5);
         }
     }
+    assert_int_equal(gs_io_is_direct(b.io, file), direct); /* what was left of a piece stayed aligned */
     bed_close(&b);
 }
 
@@ -64,6 +66,7 @@ static void writes_arrive_and_read_back(void **state)
     bed b;
     bed_open(&b, c, 4, 3, PIECE, FILE_BYTES);
     const uint32_t file = bed_add(&b, "write", GS_IO_CREATE);
+    const bool direct = gs_io_is_direct(b.io, file);
     assert_int_equal(gs_io_set_size(b.io, file, FILE_BYTES), GS_OK);
     bed_fill(b.memory, 0, FILE_BYTES, 2);
 
@@ -90,6 +93,7 @@ static void writes_arrive_and_read_back(void **state)
     bed_submit(&b, &(gs_io_request){.file = file, .length = FILE_BYTES, .memory = b.memory});
     bed_drain(&b);
     bed_expect(b.memory, 0, FILE_BYTES, 2);
+    assert_int_equal(gs_io_is_direct(b.io, file), direct);
     bed_close(&b);
 }
 

@@ -278,6 +278,33 @@ static void test_io_files__odd_piece_size_keeps_alignment(void **state)
     bed_close(&b);
 }
 
+/* Every other time interrupted, else one block: slow, but it moves. */
+static int crawl(void *context, const gs_io_request *piece, uint64_t *length)
+{
+    uint32_t *const calls = context;
+    if ((*calls)++ % 2 == 0)
+        return EAGAIN;
+    *length = GS_MIN(piece->length, 4096u);
+    return 0;
+}
+
+static void test_io_files__slow_progress_is_not_given_up(void **state)
+{
+    const uint64_t blocks = 1500; /* more than a piece may be tried in vain */
+    uint32_t calls = 0;
+    bed b;
+    bed_open(&b, *state, 1, 1, 8 * GS_MIB, blocks * 4096);
+    bed_make_file(&b, "f", blocks * 4096, 3);
+    gs_io__force_buffered(b.io, true);
+    const uint32_t file = bed_add(&b, "f", GS_IO_READ);
+    gs_io_set_fault(b.io, crawl, &calls);
+    bed_submit(&b, &(gs_io_request){.file = file, .length = blocks * 4096, .memory = b.memory});
+    bed_drain(&b);
+    assert_int_equal(calls, 2 * blocks);
+    bed_expect(b.memory, 0, blocks * 4096, 3);
+    bed_close(&b);
+}
+
 int main(void)
 {
 #define BOTH(f)                                                                                                     \
@@ -292,6 +319,7 @@ int main(void)
         BOTH(test_io_files__many_files_are_kept_apart),
         BOTH(test_io_files__refused_direct_transfer_goes_on_buffered),
         BOTH(test_io_files__buffered_reads_leave_the_page_cache),
+        BOTH(test_io_files__slow_progress_is_not_given_up),
         BOTH(test_io_files__odd_piece_size_keeps_alignment),
         cmocka_unit_test(test_io_files__config_out_of_range_is_refused),
     };

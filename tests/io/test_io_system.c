@@ -1,5 +1,6 @@
 /* test_io_system.c - a system that does not allow everything: no io_uring, no
  * registration, a kernel that is short of memory, a ring that dies. */
+#include <dirent.h>
 #include <errno.h>
 #include <liburing.h>
 #include <linux/filter.h>
@@ -455,6 +456,37 @@ static void test_io_system__signals_do_not_disturb(void **state)
     }
 }
 
+/* Threads of this process that block SIGALRM. */
+static uint32_t deaf_threads(void)
+{
+    uint32_t count = 0;
+    DIR *d = opendir("/proc/self/task");
+    assert_non_null(d);
+    for (const struct dirent *e = readdir(d); e != NULL; e = readdir(d)) {
+        char path[300], line[256];
+        snprintf(path, sizeof(path), "/proc/self/task/%s/status", e->d_name);
+        FILE *f = e->d_name[0] == '.' ? NULL : fopen(path, "re");
+        while (f != NULL && fgets(line, sizeof(line), f) != NULL)
+            if (strncmp(line, "SigBlk:", 7) == 0)
+                count += strtoull(line + 7, NULL, 16) >> (SIGALRM - 1) & 1;
+        if (f != NULL)
+            fclose(f);
+    }
+    closedir(d);
+    return count;
+}
+
+/* A handler runs on the program's threads, never on one of the workers. */
+static void test_io_system__workers_take_no_signals(void **state)
+{
+    (void)state;
+    gs_io *io = NULL;
+    const uint32_t before = deaf_threads();
+    assert_int_equal(gs_io_open(&io, &(gs_io_config){.backend = GS_IO_THREADS}), GS_OK);
+    assert_int_equal(deaf_threads(), before + GS_IO__THREADS);
+    gs_io_close(io);
+}
+
 int main(void)
 {
     gs_io *io = NULL;
@@ -472,6 +504,7 @@ int main(void)
         cmocka_unit_test(test_io_system__short_of_memory_leaks_nothing),
         cmocka_unit_test(test_io_system__area_beyond_one_gib),
         cmocka_unit_test(test_io_system__signals_do_not_disturb),
+        cmocka_unit_test(test_io_system__workers_take_no_signals),
     };
     return cmocka_run_group_tests_name("io/io_system", tests, NULL, NULL);
 }
