@@ -1,0 +1,148 @@
+/* test_limits.c - the ceilings: right shapes asked for, right places filled,
+ * failures passed on with nothing touched. The device here is a fake that
+ * answers with numbers made from its arguments; the disk is real. */
+#include <math.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+#include <cmocka.h>
+
+#include "base/alloc.h"
+#include "base/size.h"
+#include "device/device.h"
+#include "train/limits.h"
+#include "io_bed.h"
+
+static char dir[64];
+static struct {
+    int calls, fail_at; /* the fail_at-th measurement fails; 0: none */
+    int open;
+    unsigned threads;
+} device;
+
+static gs_status measured(double *out, double value)
+{
+    if (++device.calls == device.fail_at)
+        return gs_fail(GS_EDEVICE, "measurement %d failed", device.calls);
+    *out = value;
+    return GS_OK;
+}
+
+gs_status gs_device_open(gs_device **out, const char *spec, unsigned threads)
+{
+    assert_string_equal(spec, "cpu");
+    device.threads = threads;
+    device.open++;
+    *out = (gs_device *)(void *)&device;
+    return GS_OK;
+}
+void gs_device_close(gs_device *d) { device.open -= d != NULL; }
+const char *gs_device_name(const gs_device *d) { return d != NULL ? "fake" : ""; }
+gs_status gs_device_measure_gemm(gs_device *d, uint32_t rows, uint32_t in, uint32_t out, double *flops)
+{
+    assert_non_null(d);
+    return measured(flops, 1e6 * rows + 1e3 * in + out);
+}
+gs_status gs_device_measure_gather(gs_device *d, uint64_t table_rows, uint32_t width, double *bps)
+{
+    assert_non_null(d);
+    assert_true(table_rows * width * 4 >= 32 * GS_MIB); /* larger than caches */
+    return measured(bps, width);
+}
+gs_status gs_device_measure_copy(gs_device *d, double *bps)
+{
+    assert_non_null(d);
+    return measured(bps, 7e9);
+}
+
+static int make_dir(void **state)
+{
+    (void)state;
+    snprintf(dir, sizeof(dir), "io-test-XXXXXX");
+    return mkdtemp(dir) == NULL;
+}
+
+static int remove_dir(void **state)
+{
+    (void)state;
+    return rmdir(dir); /* fails where something was left in it */
+}
+
+static void test_limits__bad_arguments_touch_nothing(void **state)
+{
+    (void)state;
+    double r = -1, w = -2;
+    gs_limits l, before;
+    memset(&l, 0x5A, sizeof(l));
+    before = l;
+    assert_int_equal(gs_limits_disk(&r, &w, "no/such/folder", GS_MIB), GS_ENOTFOUND);
+    bed_expect_text("no/such/folder");
+    assert_int_equal(gs_limits_disk(&r, &w, dir, GS_MIB - 1), GS_EINVAL);
+    assert_int_equal(gs_limits_measure(&l, "no/such/folder", 1), GS_ENOTFOUND);
+    assert_true(r < -0.5 && w < -1.5);
+    assert_memory_equal(&l, &before, sizeof(l));
+}
+
+static void test_limits__everything_is_filled(void **state)
+{
+    (void)state;
+    const uint32_t shape[GS_LIMITS_GEMMS][3] = {{8192, 256, 64}, {8192, 64, 256}, {8192, 128, 128}};
+    const uint32_t width[GS_LIMITS_GATHERS] = {16, 64, 256};
+    const uint64_t live = gs_alloc_live_bytes();
+    gs_limits l;
+    memset(&l, 0, sizeof(l));
+    memset(&device, 0, sizeof(device));
+    assert_int_equal(gs_limits_measure(&l, dir, 3), GS_OK);
+    assert_int_equal(device.threads, 3);
+    assert_int_equal(device.open, 0);
+    assert_string_equal(l.device_name, "fake");
+    assert_true(strlen(l.io_name) > 0);
+    assert_true(l.disk_read_bps > 1e6 && l.disk_read_bps < 1e12);
+    assert_true(l.disk_write_bps > 1e6 && l.disk_write_bps < 1e12);
+    for (uint32_t i = 0; i < GS_LIMITS_RUNS; i++) {
+        assert_int_equal(l.random_read[i].bytes, 4096ull << (2 * i));
+        assert_true(l.random_read[i].bps > 1e5 && l.random_read[i].bps < 1e12);
+    }
+    assert_true(fabs(l.copy_bps - 7e9) < 1);
+    for (uint32_t i = 0; i < GS_LIMITS_GEMMS; i++) {
+        assert_int_equal(l.gemm[i].rows, shape[i][0]);
+        assert_int_equal(l.gemm[i].in, shape[i][1]);
+        assert_int_equal(l.gemm[i].out, shape[i][2]);
+        assert_true(fabs(l.gemm[i].flops - (1e6 * shape[i][0] + 1e3 * shape[i][1] + shape[i][2])) < 1);
+    }
+    for (uint32_t i = 0; i < GS_LIMITS_GATHERS; i++) {
+        assert_int_equal(l.gather[i].width, width[i]);
+        assert_true(fabs(l.gather[i].bps - width[i]) < 1e-9);
+    }
+    assert_int_equal(gs_alloc_live_bytes(), live);
+}
+
+static void test_limits__device_failure_is_passed_on(void **state)
+{
+    (void)state;
+    for (int n = 1; n <= 1 + GS_LIMITS_GEMMS + GS_LIMITS_GATHERS; n += 3) {
+        gs_limits l, before;
+        memset(&device, 0, sizeof(device));
+        device.fail_at = n;
+        memset(&l, 0x5A, sizeof(l));
+        before = l;
+        assert_int_equal(gs_limits_measure_device(&l, 0), GS_EDEVICE);
+        assert_int_equal(device.calls, n);
+        assert_int_equal(device.open, 0);
+        assert_memory_equal(&l, &before, sizeof(l));
+    }
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_limits__bad_arguments_touch_nothing),
+        cmocka_unit_test(test_limits__everything_is_filled),
+        cmocka_unit_test(test_limits__device_failure_is_passed_on),
+    };
+    return cmocka_run_group_tests_name("train/limits", tests, make_dir, remove_dir);
+}
