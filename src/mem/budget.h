@@ -25,7 +25,7 @@ typedef struct gs_budget {
 } gs_budget;
 
 void gs_budget_init(gs_budget *b, const char *name, uint64_t limit);
-/* GS_EBUDGET when it does not fit. Items of the same name add up. */
+/* GS_EBUDGET when it does not fit, GS_EINVAL for one name too many. Items of the same name add up. */
 gs_status gs_budget_take(gs_budget *b, const char *what, uint64_t bytes);
 static inline uint64_t gs_budget_left(const gs_budget *b) { return b->limit - b->used; }
 /* "host memory 256.0 MiB: params 1.0 MiB, ring 64.0 MiB, ..." into buf; returns buf. */
