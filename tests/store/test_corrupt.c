@@ -37,7 +37,7 @@ static void must_fail(gs_status st, const char *name, size_t at)
 static size_t next_byte(const char *name, size_t k)
 {
     const size_t last = gs_align_down(k, GS_BLOCK_BYTES) + GS_BLOCK_BYTES - 1;
-    return is_table(name) || k - (last - (GS_BLOCK_BYTES - 1)) < 128 || k == last ? k + 1
+    return is_table(name) || k - (last - (GS_BLOCK_BYTES - 1)) < 100 || k == last ? k + 1
                                                                                   : GS_MIN(k + 257, last);
 }
 

@@ -130,10 +130,8 @@ static void test_store__each_key_is_needed(void **state)
 /* Each field of each record of the chunk table, to values that matter. */
 static void test_store__forged_chunk_tables_are_refused(void **state)
 {
-    static const uint64_t values[] = {0,          1,          2,          3,
-                                      5,          4095,       4096,       4097,
-                                      8192,       0x7FFFFFFF, 0xFFFFFFFF, 0x100000000ull,
-                                      1ull << 53, 1ull << 63, UINT64_MAX, UINT64_MAX - 4095};
+    static const uint64_t values[] = {0,          1,          3,          4096,      4097,
+                                      0xFFFFFFFF, 1ull << 32, 1ull << 63, UINT64_MAX - 4095};
     const char *dir = *state;
     size_t bytes, manifest_bytes;
     tiny_write(dir, &tiny_plain);
