@@ -1,0 +1,306 @@
+/* What is wrong with an input is said in one line that names file and place. */
+#include "graphs.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "base/alloc.h"
+#include "base/size.h"
+
+/* Partitions DIR/in, expects the failure, and that no store is left. */
+static void expect(const char *dir, const char *input, gs_status status, const char *part)
+{
+    gs_partition_options o = test_options("natural", 2, 8 * GS_MIB);
+    char *store = strdup(gs_test_path(dir, "store"));
+    gs_assert_fails(gs_partition_run(input, store, &o, NULL), status, part);
+    assert_gone(store);
+    free(store);
+}
+
+static void put_text(const char *path, const char *text) { gs_test_write_file(path, text, strlen(text)); }
+
+/* A folder with a good graph of 4 vertices, 5 features; files are then replaced by bad ones. */
+static void good_folder(const char *dir)
+{
+    edge few[] = {{0, 1, 0, 0}, {1, 2, 0, 0}, {3, 0, 0, 0}};
+    edge_list list = {few, 3};
+    const int64_t labels[] = {0, 1, -1, 1}, train[] = {0}, valid[] = {1}, test[] = {3};
+    write_edges(dir, &list, false, false);
+    write_features(dir, 4, 5);
+    write_npy(dir, "labels.npy", GS_I64, labels, 4, 0);
+    write_npy(dir, "train_idx.npy", GS_I64, train, 1, 0);
+    write_npy(dir, "valid_idx.npy", GS_I64, valid, 1, 0);
+    write_npy(dir, "test_idx.npy", GS_I64, test, 1, 0);
+}
+
+static void test_input__edges_are_checked(void **state)
+{
+    const char *dir = *state;
+    const int64_t beyond[] = {0, 1, 2, 4}, negative[] = {0, 1, -1, 2}, flat[] = {1, 2, 3};
+    const float floats[] = {0, 1};
+    gs_partition_options o = test_options("natural", 2, 8 * GS_MIB);
+
+    expect(dir, gs_test_path(dir, "nowhere"), GS_ENOTFOUND, "nowhere: there is no such file or folder");
+    expect(dir, dir, GS_ENOTFOUND, "no edges.npy");
+    good_folder(dir);
+    write_npy(dir, "edges.npy", GS_I64, beyond, 2, 2);
+    expect(dir, dir, GS_EFORMAT, "edges.npy: row 1, column 1: vertex 4 is not one of the 4 vertices");
+    write_npy(dir, "edges.npy", GS_I64, negative, 2, 2);
+    expect(dir, dir, GS_EFORMAT, "edges.npy: row 1, column 0: vertex -1");
+    write_npy(dir, "edges.npy", GS_F32, floats, 1, 2);
+    expect(dir, dir, GS_EFORMAT, "edges.npy: has type f32");
+    write_npy(dir, "edges.npy", GS_I64, flat, 3, 0);
+    expect(dir, dir, GS_EFORMAT, "edges are [E, 2]");
+    gs_test_write_file(gs_test_path(dir, "edges.npy"), "", 0);
+    expect(dir, dir, GS_EFORMAT, "edges.npy");
+    o.format = "ogb";
+    gs_assert_fails(gs_partition_run(dir, gs_test_path(dir, "store"), &o, NULL), GS_EINVAL, "format: 'ogb' is not known");
+    o.format = NULL;
+    o.method = "lp";
+    gs_assert_fails(gs_partition_run(dir, gs_test_path(dir, "store"), &o, NULL), GS_EINVAL, "method: 'lp' is not known");
+}
+
+static void test_input__ids_of_every_integer_type(void **state)
+{
+    const char *dir = *state;
+    const int32_t i32[] = {0, 1, 2, 3};
+    const uint32_t u32[] = {0, 1, 2, 3};
+    const uint64_t u64[] = {0, 1, 2, 3};
+    const int16_t i16[] = {0, 1, 2, 3};
+    const uint8_t u8[] = {0, 1, 2, 3};
+    const void *data[] = {i32, u32, u64, i16, u8};
+    const gs_dtype types[] = {GS_I32, GS_U32, GS_U64, GS_I16, GS_U8};
+    edge two[] = {{0, 1, 0, 0}, {2, 3, 0, 0}};
+    edge_list want = {two, 2};
+
+    for (size_t i = 0; i < GS_ARRAY_LEN(types); i++) {
+        gs_partition_options o = test_options("natural", 2, 8 * GS_MIB);
+        o.force = true;
+        char *sub = gs_test_temp_dir();
+        write_npy(sub, "edges.npy", types[i], data[i], 2, 2);
+        gs_store_close(partition_and_check(sub, gs_test_path(dir, "s"), &o, &want, 4, NULL));
+        gs_test_temp_remove(sub);
+    }
+    const uint64_t huge[] = {0, UINT64_MAX};
+    char *sub = gs_test_temp_dir();
+    write_npy(sub, "edges.npy", GS_U64, huge, 1, 2);
+    expect(dir, sub, GS_EFORMAT, "row 0, column 1");
+    gs_test_temp_remove(sub);
+}
+
+static void test_input__labels_and_splits_are_checked(void **state)
+{
+    const char *dir = *state;
+    const int64_t low[] = {0, -2, 1, 1}, short_list[] = {0, 1}, twice[] = {0, 0}, out[] = {4}, both[] = {1, 0},
+                  unlabelled[] = {2};
+    const float wrong[] = {0, 1, 2, 3};
+    const int64_t labels[] = {0, 1, -1, 1};
+
+    good_folder(dir);
+    write_npy(dir, "labels.npy", GS_I64, low, 4, 0);
+    expect(dir, dir, GS_EFORMAT, "labels.npy: row 1: label -2");
+    write_npy(dir, "labels.npy", GS_I64, short_list, 2, 0);
+    expect(dir, dir, GS_EFORMAT, "labels.npy: has 2 rows");
+    write_npy(dir, "labels.npy", GS_F32, wrong, 4, 0);
+    expect(dir, dir, GS_EFORMAT, "labels.npy: is f32");
+    write_npy(dir, "labels.npy", GS_I64, labels, 4, 0);
+    put_text(gs_test_path(dir, "meta.json"), "{\"num_classes\": 1}");
+    expect(dir, dir, GS_EFORMAT, "labels.npy: row 1: label 1 is outside 0 to 0");
+    unlink(gs_test_path(dir, "meta.json"));
+    write_npy(dir, "train_idx.npy", GS_I64, twice, 2, 0);
+    expect(dir, dir, GS_EFORMAT, "train_idx.npy: row 1: vertex 0 is listed twice");
+    write_npy(dir, "train_idx.npy", GS_I64, out, 1, 0);
+    expect(dir, dir, GS_EFORMAT, "train_idx.npy: row 0: vertex 4");
+    write_npy(dir, "train_idx.npy", GS_I64, unlabelled, 1, 0);
+    expect(dir, dir, GS_EFORMAT, "train_idx.npy: row 0: vertex 2 has no label");
+    write_npy(dir, "train_idx.npy", GS_I64, twice, 1, 0);
+    write_npy(dir, "valid_idx.npy", GS_I64, both, 2, 0);
+    expect(dir, dir, GS_EFORMAT, "valid_idx.npy: row 1: vertex 0 is in train_idx.npy as well");
+    write_npy(dir, "valid_idx.npy", GS_F32, wrong, 4, 0);
+    expect(dir, dir, GS_EFORMAT, "valid_idx.npy: is f32");
+}
+
+static void test_input__features_are_checked(void **state)
+{
+    const char *dir = *state;
+    float rows[20] = {0};
+    double wide[20] = {0};
+    const int64_t ints[4] = {0};
+
+    good_folder(dir);
+    rows[7] = __builtin_nanf("");
+    write_npy(dir, "features.npy", GS_F32, rows, 4, 5);
+    expect(dir, dir, GS_EFORMAT, "features.npy: row 1, column 2: the value is not a finite");
+    wide[19] = 1e300;
+    write_npy(dir, "features.npy", GS_F64, wide, 4, 5);
+    expect(dir, dir, GS_EFORMAT, "features.npy: row 3, column 4: the value is not a finite float32");
+    write_npy(dir, "features.npy", GS_I64, ints, 4, 1);
+    expect(dir, dir, GS_EFORMAT, "features.npy: has type i64");
+    write_npy(dir, "features.npy", GS_F32, rows, 5, 4);
+    expect(dir, dir, GS_EFORMAT, "labels.npy: has 4 rows, but there are features of 5 vertices");
+    rows[7] = 70000;
+    write_npy(dir, "features.npy", GS_F32, rows, 4, 5);
+    gs_partition_options o = test_options("natural", 2, 8 * GS_MIB);
+    o.feature_type = GS_F16;
+    gs_assert_fails(gs_partition_run(dir, gs_test_path(dir, "store"), &o, NULL), GS_EFORMAT,
+                    "features.npy: row 1, column 2: 70000 is too large for f16");
+    o.feature_type = GS_F32;
+    o.random_features = 8;
+    gs_assert_fails(gs_partition_run(dir, gs_test_path(dir, "store"), &o, NULL), GS_EINVAL, "has features of its own");
+}
+
+static void test_input__csr_features_are_checked(void **state)
+{
+    const char *dir = *state;
+    edge one[] = {{0, 1, 0, 0}};
+    edge_list list = {one, 1};
+    const int64_t good_ptr[] = {0, 2, 3}, down[] = {0, 4, 3}, not_all[] = {0, 1, 2}, nonzero[] = {1, 2, 3};
+    const int32_t good_idx[] = {0, 3, 1}, bad_idx[] = {0, 3, 9};
+    const float data[] = {1, 2, 3};
+
+    write_edges(dir, &list, false, false);
+    put_text(gs_test_path(dir, "meta.json"), "{\"num_features\": 4}");
+    write_npy(dir, "features_indptr.npy", GS_I64, down, 3, 0);
+    write_npy(dir, "features_indices.npy", GS_I32, good_idx, 3, 0);
+    expect(dir, dir, GS_ENOTFOUND, "features_data.npy");
+    write_npy(dir, "features_data.npy", GS_F32, data, 3, 0);
+    expect(dir, dir, GS_EFORMAT, "features_indptr.npy: row 1");
+    write_npy(dir, "features_indptr.npy", GS_I64, not_all, 3, 0);
+    expect(dir, dir, GS_EFORMAT, "features_indptr.npy: row 2");
+    write_npy(dir, "features_indptr.npy", GS_I64, nonzero, 3, 0);
+    expect(dir, dir, GS_EFORMAT, "features_indptr.npy: row 0");
+    write_npy(dir, "features_indptr.npy", GS_I64, good_ptr, 3, 0);
+    write_npy(dir, "features_indices.npy", GS_I32, bad_idx, 3, 0);
+    expect(dir, dir, GS_EFORMAT, "features_indices.npy: row 2: column 9 is not one of the 4 features");
+}
+
+static void test_input__types_weights_and_meta_are_checked(void **state)
+{
+    const char *dir = *state;
+    const int64_t types[] = {0, -1, 2}, many[] = {0, 1, 70000}, good[] = {0, 1, 2};
+    float weights[] = {1, 2, __builtin_inff()};
+
+    good_folder(dir);
+    write_npy(dir, "edge_types.npy", GS_I64, types, 3, 0);
+    expect(dir, dir, GS_EFORMAT, "edge_types.npy: row 1: type -1");
+    write_npy(dir, "edge_types.npy", GS_I64, many, 3, 0);
+    expect(dir, dir, GS_EFORMAT, "edge_types.npy: row 2: type 70000");
+    write_npy(dir, "edge_types.npy", GS_I64, good, 2, 0);
+    expect(dir, dir, GS_EFORMAT, "edge types are integers [3]");
+    unlink(gs_test_path(dir, "edge_types.npy"));
+    write_npy(dir, "edge_weights.npy", GS_F32, weights, 3, 0);
+    expect(dir, dir, GS_EFORMAT, "edge_weights.npy: row 2: the weight is not a finite");
+    unlink(gs_test_path(dir, "edge_weights.npy"));
+    put_text(gs_test_path(dir, "meta.json"), "{\"num_nodes\": 5}");
+    expect(dir, dir, GS_EFORMAT, "meta.json: num_nodes is 5, but the features has 4 rows");
+    put_text(gs_test_path(dir, "meta.json"), "{\"num_nodes\": -1}");
+    expect(dir, dir, GS_EFORMAT, "meta.json: \"num_nodes\" is not a count");
+    put_text(gs_test_path(dir, "meta.json"), "nonsense");
+    expect(dir, dir, GS_EFORMAT, "meta.json: is not a JSON object");
+}
+
+static void expect_text(const char *dir, const char *text, gs_status status, const char *part)
+{
+    char *path = strdup(gs_test_path(dir, "graph.txt"));
+    put_text(path, text);
+    expect(dir, path, status, part);
+    free(path);
+}
+
+static void test_input__snap_errors_name_line_and_column(void **state)
+{
+    expect_text(*state, "", GS_EFORMAT, "graph.txt: the file is empty");
+    expect_text(*state, "# a\n0 1\n2 x\n", GS_EFORMAT, "line 3, column 3: expected the destination id");
+    expect_text(*state, "0 1\n2\n", GS_EFORMAT, "line 2, column 2: expected the destination id");
+    expect_text(*state, "0 1\n2 3 4\n", GS_EFORMAT, "line 2, column 5: expected the end of the line");
+    expect_text(*state, "0 1\n2 -3\n", GS_EFORMAT, "line 2, column 3");
+    expect_text(*state, "0 1\n2 4294967295\n", GS_EFORMAT, "line 2, column 3: the destination id is outside 0 to 4294967293");
+    expect_text(*state, "0 1\n12a 4\n", GS_EFORMAT, "line 2, column 3: a number ends");
+    expect_text(*state, "# only\n# comments\n", GS_EFORMAT, "holds no edge");
+    expect_text(*state, "hello\n", GS_EFORMAT, "no known format");
+}
+
+static void test_input__mtx_errors_name_line_and_column(void **state)
+{
+    const char *banner = "%%MatrixMarket matrix coordinate pattern general\n";
+    char text[512];
+    const struct {
+        const char *rest, *part;
+    } cases[] = {
+        {"", "ends before its size line"},
+        {"3 4 1\n1 1\n", "line 2, column 3: rows and columns differ"},
+        {"3 3 2\n1 1\n", "ends after 1 entries; its size line says 2"},
+        {"3 3 1\n1 1\n2 2\n", "line 4, column 1: more entries"},
+        {"3 3 1\n0 1\n", "line 3, column 1: the row is outside 1 to 3"},
+        {"3 3 1\n1 4\n", "line 3, column 3: the column is outside 1 to 3"},
+        {"3 3 1\n1 2 7\n", "line 3, column 5: expected the end of the line"},
+    };
+    for (size_t i = 0; i < GS_ARRAY_LEN(cases); i++) {
+        snprintf(text, sizeof(text), "%s%s", banner, cases[i].rest);
+        expect_text(*state, text, GS_EFORMAT, cases[i].part);
+    }
+    expect_text(*state, "%%MatrixMarket matrix array real general\n", GS_EFORMAT, "line 1, column 1: only 'matrix coordinate'");
+    expect_text(*state, "%%MatrixMarket matrix coordinate complex general\n", GS_EFORMAT, "pattern, real or integer");
+    expect_text(*state, "%%MatrixMarket matrix coordinate real skew-symmetric\n", GS_EFORMAT, "general or symmetric");
+    expect_text(*state, "%%MatrixMarket matrix coordinate real general\n2 2 1\n1 2 nan\n", GS_EFORMAT,
+                "line 3, column 5: expected a finite value");
+}
+
+static void test_input__text_files_are_read(void **state)
+{
+    edge snap[] = {{0, 1, 0, 0}, {0, 1, 0, 0}, {5, 2, 0, 0}};
+    edge real[] = {{0, 1, 0, 2.5f}, {1, 0, 0, 2.5f}, {2, 2, 0, -1}};
+    edge_list want = {snap, 3};
+    gs_partition_options o = test_options("natural", 2, 8 * GS_MIB);
+    char *path = strdup(gs_test_path(*state, "g"));
+
+    put_text(path, "# comment\n0\t1\r\n\n  0 1  \n5 2"); /* no newline at the end */
+    gs_store_close(partition_and_check(path, gs_test_path(*state, "s1"), &o, &want, 6, NULL));
+    put_text(path, "%%MatrixMarket MATRIX coordinate Real symmetric\n% c\n\n4 4 2\n1 2 2.5\n3 3 -1e0\n");
+    want = (edge_list){real, 3};
+    sort_edges(&want);
+    gs_store *s = partition_and_check(path, gs_test_path(*state, "s2"), &o, &want, 4, NULL);
+    assert_true(gs_store_get_info(s)->weights);
+    assert_true(gs_store_get_info(s)->symmetric);
+    gs_store_close(s);
+    free(path);
+}
+
+static void test_input__an_existing_store_survives_a_bad_input(void **state)
+{
+    edge one[] = {{0, 1, 0, 0}};
+    edge_list list = {one, 1};
+    gs_partition_options o = test_options("natural", 1, 8 * GS_MIB);
+    char *store = strdup(gs_test_path(*state, "store"));
+    gs_store *s = NULL;
+
+    write_edges(*state, &list, false, false);
+    gs_store_close(partition_and_check(*state, store, &o, &list, 2, NULL));
+    gs_assert_fails(gs_partition_run(*state, store, &o, NULL), GS_EEXIST, "--force");
+    o.force = true;
+    gs_assert_fails(gs_partition_run(gs_test_path(*state, "nowhere"), store, &o, NULL), GS_ENOTFOUND, "nowhere");
+    gs_assert_ok(gs_store_open(&s, store));
+    gs_store_close(s);
+    gs_store_close(partition_and_check(*state, store, &o, &list, 2, NULL));
+    free(store);
+}
+
+#define T(name) cmocka_unit_test_setup_teardown(name, gs_test_temp_setup, gs_test_temp_teardown)
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        T(test_input__edges_are_checked),
+        T(test_input__ids_of_every_integer_type),
+        T(test_input__labels_and_splits_are_checked),
+        T(test_input__features_are_checked),
+        T(test_input__csr_features_are_checked),
+        T(test_input__types_weights_and_meta_are_checked),
+        T(test_input__snap_errors_name_line_and_column),
+        T(test_input__mtx_errors_name_line_and_column),
+        T(test_input__text_files_are_read),
+        T(test_input__an_existing_store_survives_a_bad_input),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
