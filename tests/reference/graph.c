@@ -131,8 +131,7 @@ void ref_graph_undirect(ref_graph *g)
     size_t n = g->edges;
     for (size_t i = 0; i < g->edges; i++) {
         const pair back = {sorted[i].target, sorted[i].source};
-        const bool copy = i > 0 && by_source(&sorted[i], &sorted[i - 1]) == 0;
-        if (copy || bsearch(&back, sorted, g->edges, sizeof(pair), by_source) != NULL)
+        if (bsearch(&back, sorted, g->edges, sizeof(pair), by_source) != NULL)
             continue;
         g->source[n] = back.source;
         g->target[n++] = back.target;

@@ -93,7 +93,7 @@ typedef struct ref_graph {
  * features, labels, splits. */
 ref_graph ref_graph_read(const char *dir);
 void ref_graph_free(ref_graph *g);
-/* The reverse of every edge that lacks it, once; what --undirected means. */
+/* The reverse of every edge (each copy of it) that lacks one; what --undirected means. */
 void ref_graph_undirect(ref_graph *g);
 /* Features to the nearest "bf16" or "f16" number; "f32" leaves them. */
 void ref_graph_round(ref_graph *g, const char *type);
