@@ -89,9 +89,10 @@ static gs_status pump(gs_exec *e, bool wait)
         (st = reap(e, wait)) != GS_OK)
         return st;
     /* What was reaped may have freed a place: the disk should not wait for the next launch. */
-    if ((st = feed(e, LANE_WRITE)) != GS_OK)
+    if ((st = feed(e, LANE_WRITE)) != GS_OK || (st = feed(e, LANE_READ)) != GS_OK)
         return st;
-    return feed(e, LANE_READ);
+    gs_io_reap(e->io, NULL, 0, false); /* what was only queued goes to the kernel */
+    return GS_OK;
 }
 
 static gs_status wait_until_ready(gs_exec *e, const gs_task *t)
