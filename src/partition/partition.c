@@ -369,10 +369,18 @@ static gs_status run_phases(run *r, gs_partition_report *report)
     return GS_OK;
 }
 
+/* Keeps the text of the failure that is the reason. */
+static void abandon(const char *dir)
+{
+    char text[768];
+    snprintf(text, sizeof(text), "%s", gs_last_error());
+    gs_store_abandon(dir);
+    gs_fail(GS_OK, "%s", text);
+}
+
 gs_status gs_partition_run(const char *input, const char *store_dir, const gs_partition_options *options,
                            gs_partition_report *report)
 {
-    char text[768];
     run *r;
     gs_status st;
 
@@ -382,16 +390,13 @@ gs_status gs_partition_run(const char *input, const char *store_dir, const gs_pa
         return gs_fail(GS_ENOMEM, "no memory");
     gs_part__job_init(&r->job, options, store_dir);
     /* An input that cannot be opened must not cost the user an existing store. */
-    if ((st = gs_part__input_open(&r->in, &r->job, input)) != GS_OK ||
-        (st = gs_store_begin(store_dir, options->force)) != GS_OK) {
-        run_free(r);
-        return st;
-    }
-    st = run_phases(r, report);
+    if ((st = gs_part__input_open(&r->in, &r->job, input)) != GS_OK)
+        goto done;
+    if ((st = gs_store_begin(store_dir, options->force)) == GS_OK)
+        st = run_phases(r, report);
+    if (st != GS_OK && st != GS_EEXIST)
+        abandon(store_dir);
+done:
     run_free(r);
-    if (st == GS_OK)
-        return GS_OK;
-    snprintf(text, sizeof(text), "%s", gs_last_error());
-    gs_store_abandon(store_dir);
-    return gs_fail(st, "%s", text);
+    return st;
 }

@@ -265,3 +265,18 @@ void assert_gone(const char *dir)
             fail_msg("%s was left with files in it", dir);
     }
 }
+
+cpu_set_t use_cpus(bool one)
+{
+    cpu_set_t before, only;
+    int first = 0;
+
+    assert_int_equal(sched_getaffinity(0, sizeof(before), &before), 0);
+    while (!CPU_ISSET(first, &before))
+        first++;
+    CPU_ZERO(&only);
+    CPU_SET(first, &only);
+    if (one)
+        assert_int_equal(sched_setaffinity(0, sizeof(only), &only), 0);
+    return before;
+}

@@ -3,6 +3,8 @@
 #ifndef GS_TESTS_PARTITION_GRAPHS_H
 #define GS_TESTS_PARTITION_GRAPHS_H
 
+#include <sched.h>
+
 #include "support/support.h"
 
 #include "base/dtype.h"
@@ -44,6 +46,8 @@ void *read_array(const gs_store *s, gs_array_id id);
 /* Partitions, verifies, compares both directions, degrees and ids with `want`. Close the result. */
 gs_store *partition_and_check(const char *input, const char *dir, const gs_partition_options *o, const edge_list *want,
                               uint64_t vertices, gs_partition_report *report);
+/* One processor, or all that were there; returns what was before. */
+cpu_set_t use_cpus(bool one);
 /* Nothing at all is left at `dir`. */
 void assert_gone(const char *dir);
 
