@@ -4,6 +4,7 @@
  *   bind        leaves become what the store holds, f16/bf16 are cast
  *   move        products before or after the edges             (compile_move.c)
  *   loss, differentiate                                        (ir/ir_grad.c)
+ *   undo        x from x / s, instead of storing both          (compile_undo.c)
  *   cut         stages                                         (compile_cut.c)
  *   emit        the program                                    (compile_emit.c)
  *
@@ -175,9 +176,10 @@ gs_status gs_compile_passes(gs_ir *ir, const gs_compile_options *options)
         (st = gs_ir_rewrite(ir, bind_leaf, (void *)(uintptr_t)options)) != GS_OK ||
         (st = move_and_finish(&k, &best)) != GS_OK)
         return st;
-    gs_ir_swap(ir, best);
+    if ((st = gs_compile__undo_quotients(best, options)) == GS_OK)
+        gs_ir_swap(ir, best);
     gs_ir_free(best);
-    return GS_OK;
+    return st;
 }
 
 gs_status gs_compile(gs_program *program, gs_ir *ir, const gs_compile_options *options)

@@ -59,6 +59,12 @@ uint64_t gs_compile__flow_run(gs_flow *f, uint32_t source, uint32_t sink);
 /* After a run: is v on the source's side? */
 bool gs_compile__flow_source_side(const gs_flow *f, uint32_t v);
 
+/* ---- compile_undo.c ---- */
+
+/* On a finished graph: values that can be had back from an array of theirs over a scalar
+ * are, where that moves fewer bytes. */
+gs_status gs_compile__undo_quotients(gs_ir *ir, const gs_compile_options *options);
+
 /* ---- compile_emit.c: a cut graph to stages of a program ---- */
 
 gs_status gs_compile__emit(gs_program *p, const gs_cut *c, const gs_compile_options *options);

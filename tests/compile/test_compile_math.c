@@ -147,7 +147,7 @@ static void check_gradients(interp *x, const gs_program *p, uint32_t pass, doubl
     }
     for (uint32_t i = 0; i < p->params; i++) {
         const uint64_t n = gs_param_elements(&p->param[i]);
-        for (uint64_t k = 0; k < n; k += 1 + n / 7) {
+        for (uint64_t k = 0; k < n; k += 1 + n / 4) {
             const double old = param[i][k];
             double up, difference;
             param[i][k] = old + step;
@@ -213,7 +213,10 @@ static void test_math__zoo_models_match_formulas_and_difference_quotients(void *
                     .classes = w == 1 ? 8 : 3, .self_loops = bits & 2, .no_move = bits & 4,
                     .dropout = bits & 8 ? 0.3f : 0, .input_dropout = bits & 8 ? 0.2f : 0,
                 };
-                check_case(&t);
+                if (bits & 1 || !t.self_loops) /* a loop is an edge as any other to sage: one case has them */
+                    check_case(&t);
+                else if (bits == 2)
+                    check_case(&t);
             }
 }
 

@@ -1,0 +1,110 @@
+/* compile_undo.c - x again from x / s, where x / s is an array and x would become one too.
+ *
+ * The backward pass of a mean needs a gradient g twice: g / degree goes to the edges, and so
+ * is stored, and g itself is read by later stages (for SAGE's own-row weight). A later stage
+ * has g back as (g / degree) * degree, and no second array is written. s is a scalar a
+ * vertex; it is not 0, or x / s would not have been finite. The values differ by rounding only.
+ */
+#include <string.h>
+
+#include "base/alloc.h"
+#include "compile/compile_internal.h"
+
+#define MOST_SEARCHED 200 /* nodes of a graph whose stages are searched for each candidate */
+
+typedef struct gs_undo {
+    uint32_t x, y, s;  /* y = x / s */
+    uint32_t s_new;    /* in the graph being made, once it is there */
+    const bool *later; /* [nodes] computed in some stage after the one that makes x */
+} gs_undo;
+
+static uint32_t rewrite(gs_ir *to, const gs_ir *from, uint32_t i, const uint32_t *in, void *context)
+{
+    gs_undo *u = context;
+    const gs_node *n = gs_ir_node(from, i);
+    uint32_t again[GS_IR_INPUTS], made;
+
+    memcpy(again, in, sizeof(again));
+    for (uint32_t k = 0; u->later[i] && u->s_new != GS_IR_NONE && k < gs_node_inputs(n); k++)
+        if (n->in[k] == u->x) /* the same quotient as y: found again, not made twice */
+            again[k] = gs_ir_binary(to, GS_OP_MUL, gs_ir_binary(to, GS_OP_DIV, in[k], u->s_new), u->s_new);
+    made = gs_ir_like(to, n, again);
+    if (i == u->s)
+        u->s_new = made;
+    return made;
+}
+
+static void find_later(const gs_cut *c, uint32_t x, uint32_t y, bool *later)
+{
+    for (uint32_t t = c->level[x] + 1; t <= c->stages; t++)
+        for (uint32_t i = 0; i < c->nodes; i++)
+            later[i] |= i != y && c->operand[i] == GS_IR_NONE && gs_cut_at(c, t, i) == GS_CUT_COMPUTED;
+}
+
+/* `ir` without the second array for the operand of sum `i`, as a new graph; *out stays
+ * NULL where there is nothing to undo. */
+static gs_status undo(gs_ir **out, const gs_cut *c, uint32_t i)
+{
+    gs_undo u = {.y = c->operand[i], .s_new = GS_IR_NONE};
+    const gs_node *y = u.y == GS_IR_NONE ? NULL : gs_ir_node(c->ir, u.y);
+    bool *later = NULL;
+    gs_ir *ir = NULL;
+    gs_status st = GS_OK;
+
+    if (y == NULL || y->op != GS_OP_DIV || gs_ir_node(c->ir, y->in[1])->width != 1 || y->width == 1)
+        return GS_OK;
+    u.x = y->in[0];
+    u.s = y->in[1];
+    if (!c->stored[u.x] || c->must_store[u.x])
+        return GS_OK;
+    later = gs_calloc(c->nodes, sizeof(*later));
+    ir = gs_ir_clone(c->ir);
+    if (later == NULL || ir == NULL) {
+        st = gs_fail(GS_ENOMEM, "no memory to compile the model");
+        goto done;
+    }
+    find_later(c, u.x, u.y, later);
+    u.later = later;
+    if ((st = gs_ir_rewrite(ir, rewrite, &u)) != GS_OK)
+        goto done;
+    *out = ir;
+    ir = NULL;
+done:
+    gs_ir_free(ir);
+    gs_free(later);
+    return st;
+}
+
+/* Takes the first change that costs less; *better says whether there was one. */
+static gs_status improve_once(gs_ir *ir, const gs_compile_options *o, bool *better)
+{
+    gs_cut *c = NULL, *d = NULL;
+    gs_ir *changed = NULL;
+    const bool search = gs_ir_count(ir) <= MOST_SEARCHED;
+    gs_status st = gs_compile__cut(&c, ir, o->store_logits, o->edges_per_vertex, search);
+
+    *better = false;
+    for (uint32_t i = 0; st == GS_OK && !*better && i < c->nodes; i++) {
+        if ((st = undo(&changed, c, i)) != GS_OK || changed == NULL)
+            continue;
+        st = gs_compile__cut(&d, changed, o->store_logits, o->edges_per_vertex, search);
+        *better = st == GS_OK && d->cost < c->cost;
+        gs_compile__cut_free(d);
+        d = NULL;
+        if (*better)
+            gs_ir_swap(ir, changed);
+        gs_ir_free(changed);
+        changed = NULL;
+    }
+    gs_compile__cut_free(c);
+    return st;
+}
+
+gs_status gs_compile__undo_quotients(gs_ir *ir, const gs_compile_options *options)
+{
+    bool better = true;
+    gs_status st = GS_OK;
+    while (better && st == GS_OK) /* ends: every change makes the pass cheaper */
+        st = improve_once(ir, options, &better);
+    return st;
+}
