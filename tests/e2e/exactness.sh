@@ -11,10 +11,8 @@ epochs=5 tolerance=1e-4
 input_of "$kind"
 
 for model in gcn sage; do
-    "$REFERENCE" init "$input" "$work/$model.init.safetensors" --model $model --layers "$layers" --seed 7 &&
-        "$REFERENCE" train "$input" --model $model --layers "$layers" --init "$work/$model.init.safetensors" \
-            --epochs $epochs --lr "$lr" --logits "$work/$model.ref.npy" --save "$work/$model.ref.safetensors" \
-            --losses "$work/$model.ref.losses" || exit 99
+    reference "$work/$model.init.safetensors" --model $model --layers "$layers" --epochs $epochs --lr "$lr" \
+        --logits "$work/$model.ref.npy" --save "$work/$model.ref.safetensors" --losses "$work/$model.ref.losses"
 done
 
 # check MODEL NAME OPTIONS...: one training run of the store, against the reference.

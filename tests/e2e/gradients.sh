@@ -36,9 +36,7 @@ difference_at()
 
 for model in gcn sage; do
     init=$work/$model.init.safetensors
-    "$REFERENCE" init "$input" "$init" --model $model --layers "$layers" --seed 3 &&
-        "$REFERENCE" train "$input" --model $model --layers "$layers" --init "$init" --epochs 1 \
-            --gradient "$work/ref.gradient.safetensors" || exit 99
+    reference "$init" --model $model --layers "$layers" --epochs 1 --gradient "$work/ref.gradient.safetensors"
     for parts in 1 8; do
         store=$work/store
         rm -rf "$store"

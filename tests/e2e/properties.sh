@@ -56,9 +56,7 @@ against()
 {
     local name=$1 store=$2 tolerance=$3 model=$4 both=$7 init=$work/$4.init.safetensors
     # shellcheck disable=SC2086
-    "$REFERENCE" init "$input" "$init" --model "$model" --seed 9 &&
-        "$REFERENCE" train "$input" --model "$model" --init "$init" --epochs $epochs --logits "$work/ref.npy" \
-            --save "$work/ref.safetensors" $6 $both || exit 99
+    reference "$init" --model "$model" --epochs $epochs --logits "$work/ref.npy" --save "$work/ref.safetensors" $6 $both
     # shellcheck disable=SC2086
     train out "$store" --model "$model" --init "$init" $5 $both || return
     compare "$name: logits" "$work/out.npy" "$work/ref.npy" "$tolerance"
@@ -69,6 +67,10 @@ for model in gcn sage; do
     against "$model: Adam" p8 1e-3 $model "" "" "--optimizer adam --lr 0.02"
     against "$model: Adam with decay" p1 1e-3 $model "" "" "--optimizer adam --lr 0.02 --weight-decay 0.05"
     against "$model: SGD with decay" p8 1e-4 $model "" "" "--optimizer sgd --lr 0.5 --weight-decay 0.02"
+done
+for model in gcn sage; do
+    against "$model: --no-move" p8 1e-4 $model "--no-move" "" "--optimizer sgd --lr 0.5"
+    against "$model: --threads 1" p8 1e-4 $model "--threads 1 --no-cache" "" "--optimizer sgd --lr 0.5"
 done
 for type in bf16 f16; do
     run "partition $type" "$GNNSTREAM" partition "$input" "$work/$type" --parts 3 --method random --feature-type $type

@@ -123,7 +123,7 @@ static void declare(ref_network *n, size_t layer, const char *name, size_t dims,
 
 ref_network ref_network_new(ref_model model, size_t layers, size_t hidden, const ref_graph *g)
 {
-    ref_network n = {.model = model, .layers = layers, .hidden = hidden};
+    ref_network n = {.model = model, .layers = layers, .hidden = hidden, .margin = 1.0};
     n.weight.tensor = ref_alloc(3 * layers, sizeof(ref_tensor));
     n.gradient.tensor = ref_alloc(3 * layers, sizeof(ref_tensor));
     for (size_t l = 0; l < layers; l++) {
@@ -176,6 +176,7 @@ void ref_network_load(ref_network *n, const ref_tensors *from)
 typedef struct trace {
     double **x;    /* [layers + 1]: a layer's input; the last one is the logits */
     double **mean; /* [layers]: sage's M */
+    double margin; /* as ref_network's */
 } trace;
 
 /* Parameter i of a layer, in the order of declaration. */
@@ -187,6 +188,20 @@ static double *weight_of(const ref_network *n, size_t layer, size_t i)
 static double *gradient_of(const ref_network *n, size_t layer, size_t i)
 {
     return n->gradient.tensor[layer * (n->model == REF_GCN ? 2 : 3) + i].value;
+}
+
+/* h = relu(h), in place; the margin of its numbers. An exact 0 is one in any precision. */
+static double relu(double *h, size_t n)
+{
+    double most = 0.0, least = INFINITY;
+    for (size_t i = 0; i < n; i++) {
+        const double size = fabs(h[i]);
+        most = fmax(most, size);
+        if (size != 0.0)
+            least = fmin(least, size);
+        h[i] = fmax(h[i], 0.0);
+    }
+    return most == 0.0 ? 1.0 : least / most;
 }
 
 static void layer_forward(const ref_network *n, const ref_graph *g, trace *t, size_t l)
@@ -205,8 +220,8 @@ static void layer_forward(const ref_network *n, const ref_graph *g, trace *t, si
         add_rows(h, weight_of(n, l, 1), rows, out);
         multiply(h, t->x[l], weight_of(n, l, 2), rows, in, out);
     }
-    for (size_t i = 0; l + 1 < n->layers && i < rows * out; i++)
-        h[i] = h[i] > 0.0 ? h[i] : 0.0;
+    if (l + 1 < n->layers)
+        t->margin = fmin(t->margin, relu(h, rows * out));
     t->x[l + 1] = h;
 }
 
@@ -242,7 +257,7 @@ static double *layer_backward(ref_network *n, const ref_graph *g, const trace *t
 
 static trace forward(const ref_network *n, const ref_graph *g)
 {
-    trace t = {ref_alloc(n->layers + 1, sizeof(double *)), ref_alloc(n->layers, sizeof(double *))};
+    trace t = {ref_alloc(n->layers + 1, sizeof(double *)), ref_alloc(n->layers, sizeof(double *)), 1.0};
     t.x[0] = g->feature;
     for (size_t l = 0; l < n->layers; l++)
         layer_forward(n, g, &t, l);
@@ -314,6 +329,7 @@ double ref_network_backward(ref_network *n, const ref_graph *g)
         free(d);
         d = dx;
     }
+    n->margin = fmin(n->margin, t.margin);
     trace_free(&t, n->layers);
     return loss;
 }

@@ -5,7 +5,9 @@
  *   reference train INPUT --init W.safetensors [NETWORK] [--epochs 5] [--optimizer sgd]
  *             [--lr 0.1] [--weight-decay 0] [--feature-type f32] [--undirected]
  *             [--logits OUT.npy] [--save W.safetensors] [--gradient G.safetensors] [--losses OUT.txt]
- *             gradient: of the first epoch; losses: a line an epoch, before its update
+ *             [--margin X]
+ *             gradient: of the first epoch; losses: a line an epoch, before its update; exit status 4
+ *             where a relu's input came nearer to 0 than X (see ref_network in reference.h)
  *   reference compare A B --tolerance T     two .npy or two .safetensors; 1 when they differ
  *   reference slope W0 W1 OUT --lr X        (W0 - W1) / X: what one SGD step tells of the gradient
  *   reference nudge W OUT --at NAME,INDEX,STEP
@@ -24,7 +26,7 @@ typedef struct options {
     const char *place[4]; /* arguments without a name */
     size_t places;
     const char *model, *optimizer, *init, *logits, *save, *gradient, *losses, *feature_type, *at;
-    double layers, hidden, epochs, lr, weight_decay, tolerance, seed;
+    double layers, hidden, epochs, lr, weight_decay, tolerance, seed, margin;
     bool undirected;
 } options;
 
@@ -42,7 +44,7 @@ static options parse(int argc, char **argv)
         {"--losses", &o.losses, NULL},     {"--at", &o.at, NULL},               {"--feature-type", &o.feature_type, NULL},
         {"--layers", NULL, &o.layers},     {"--hidden", NULL, &o.hidden},       {"--epochs", NULL, &o.epochs},
         {"--lr", NULL, &o.lr},             {"--seed", NULL, &o.seed},           {"--weight-decay", NULL, &o.weight_decay},
-        {"--tolerance", NULL, &o.tolerance},
+        {"--tolerance", NULL, &o.tolerance}, {"--margin", NULL, &o.margin},
     };
     for (int i = 2; i < argc; i++) {
         bool known = strcmp(argv[i], "--undirected") == 0;
@@ -121,10 +123,11 @@ static int run_train(const options *o)
         ref_npy_write(o->logits, "f8", g.vertices, g.classes, logits);
         free(logits);
     }
+    const int status = n.margin < o->margin ? 4 : 0;
     ref_tensors_free(&init);
     ref_network_free(&n);
     ref_graph_free(&g);
-    return 0;
+    return status;
 }
 
 /* max |a - b| / max |b| and |a - b| / |b| (Frobenius). Infinite where b is 0 and

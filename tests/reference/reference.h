@@ -109,6 +109,10 @@ typedef struct ref_network {
     size_t layers, hidden;
     ref_tensors weight;   /* names and shapes of torch_geometric.nn.models */
     ref_tensors gradient; /* same order */
+    /* How near any number that went into a relu came to 0, as a fraction of the largest there, over all calls of
+     * ref_network_backward(). Where float32 lands on the other side, the gradient jumps, and two exact
+     * programs part: a comparison means something only with a margin above float32's error. */
+    double margin;
 } ref_network;
 
 ref_network ref_network_new(ref_model model, size_t layers, size_t hidden, const ref_graph *g);
