@@ -67,7 +67,7 @@ static void make_program(struct fixture *f, uint32_t features, uint32_t hidden)
     add_instr(f, 0, 4, 3);
     /* 1: in-edges, own row too; two stores */
     f->stage[1].sums = 1;
-    f->stage[1].sum[0] = (gs_sum){Y, 0, true};
+    f->stage[1].sum[0] = (gs_sum){.array = Y, .reg = 0, .self = true};
     add_reg(f, 1, sum_reg(hidden));
     add_reg(f, 1, load(f, SPLIT));
     add_reg(f, 1, temp(hidden + 3, H));
@@ -77,8 +77,8 @@ static void make_program(struct fixture *f, uint32_t features, uint32_t hidden)
     /* 2: out-edges, two sums of two arrays, loads of a store array and a made one */
     f->stage[2].sums = 2;
     f->stage[2].direction = GS_BY_SOURCE;
-    f->stage[2].sum[0] = (gs_sum){G, 0, false};
-    f->stage[2].sum[1] = (gs_sum){H, 1, true};
+    f->stage[2].sum[0] = (gs_sum){.array = G, .reg = 0};
+    f->stage[2].sum[1] = (gs_sum){.array = H, .reg = 1, .self = true};
     add_reg(f, 2, sum_reg(7));
     add_reg(f, 2, sum_reg(hidden + 3));
     add_reg(f, 2, load(f, H));
@@ -87,8 +87,8 @@ static void make_program(struct fixture *f, uint32_t features, uint32_t hidden)
     add_instr(f, 2, 4, 0);
     /* 3 (second pass): straight from the store, the same array twice */
     f->stage[3].sums = 2;
-    f->stage[3].sum[0] = (gs_sum){FEATURES, 0, false};
-    f->stage[3].sum[1] = (gs_sum){FEATURES, 1, true};
+    f->stage[3].sum[0] = (gs_sum){.array = FEATURES, .reg = 0};
+    f->stage[3].sum[1] = (gs_sum){.array = FEATURES, .reg = 1, .self = true};
     add_reg(f, 3, sum_reg(features));
     add_reg(f, 3, sum_reg(features));
     add_reg(f, 3, load(f, DEGREE));
