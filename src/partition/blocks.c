@@ -68,7 +68,7 @@ static gs_status bucket_piece(reading *r, const gs_part_batch *batch, uint32_t w
         const uint32_t u = batch->src[i], v = batch->dst[i];
         uint32_t *record = gs_part__spill_put(b->spill, writer, GS_MAX(u, v) >> shift);
         if (__builtin_expect(record == NULL, 0))
-            return GS_EIO; /* gs_fail() was called */
+            return gs_part__spill_failure(b->spill);
         uint32_t w = 2;
         record[0] = u;
         record[1] = v;
@@ -168,7 +168,7 @@ static gs_status rebucket(const visiting *w, gs_spill *sub, const gs_spill *s, u
             if (to != NULL)
                 memcpy(to, r, words * 4u);
             else
-                st = GS_EIO; /* gs_fail() was called */
+                st = gs_part__spill_failure(sub);
         }
     }
     gs_free(records);
@@ -274,7 +274,7 @@ static gs_status put_record(reversing *w, const uint32_t *record, bool reversed)
 {
     uint32_t *to = gs_part__spill_put(w->out, 0, GS_MAX(record[0], record[1]) >> w->b->shift);
     if (to == NULL)
-        return GS_EIO; /* gs_fail() was called */
+        return gs_part__spill_failure(w->out);
     memcpy(to, record, w->b->words * 4u);
     to[0] = record[reversed];
     to[1] = record[!reversed];

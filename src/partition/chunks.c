@@ -354,7 +354,7 @@ static gs_status split_stream(worker *k, gs_spill *sub, const gs_spill *s, uint3
             const uint64_t chunk = ti * g->parts + gs_fastdiv_of(g->by_rows, spec->order->position[r[!by_dest]]);
             uint32_t *to = gs_part__spill_put(sub, 0, (uint32_t)((chunk - first) >> shift));
             if (to == NULL)
-                return GS_EIO; /* gs_fail() was called */
+                return gs_part__spill_failure(sub);
             memcpy(to, r, spec->words * 4u);
         }
     }

@@ -138,7 +138,7 @@ static gs_status put_edge(gs_part_input *in, uint64_t u, uint64_t v, float weigh
 {
     uint32_t *record = gs_part__spill_put(in->text, 0, 0);
     if (record == NULL)
-        return GS_EIO; /* gs_fail() was called */
+        return gs_part__spill_failure(in->text);
     record[0] = (uint32_t)u;
     record[1] = (uint32_t)v;
     if (in->weighted)

@@ -63,7 +63,7 @@ static gs_status put_chunked(const gs_part_order *o, gs_direction d, uint32_t wr
     const uint64_t chunk = (uint64_t)target * o->grid.parts + operand;
     uint32_t *to = gs_part__spill_put(o->chunked[d], writer, (uint32_t)(chunk >> o->region_shift));
     if (__builtin_expect(to == NULL, 0))
-        return GS_EIO; /* gs_fail() was called */
+        return gs_part__spill_failure(o->chunked[d]);
     for (uint32_t w = 0; w < words; w++)
         to[w] = record[w];
     return GS_OK;

@@ -64,8 +64,10 @@ typedef struct gs_spill gs_spill;
 gs_status gs_part__spill_make(gs_spill **out, const char *dir, const char *name, uint32_t streams,
                               uint32_t writers, uint32_t words, uint64_t memory);
 void gs_part__spill_free(gs_spill *s); /* NULL is allowed */
-/* Where to put one record of `stream`; NULL on failure (gs_last_error()). */
+/* The slow path of gs_part__spill_put(). */
 uint32_t *gs_part__spill_flush_put(gs_spill *s, uint32_t writer, uint32_t stream);
+/* Why a put gave NULL; its text is in gs_last_error() of the thread that put. */
+gs_status gs_part__spill_failure(gs_spill *s);
 /* Writes what is buffered and frees the buffers; reading comes after. */
 gs_status gs_part__spill_finish(gs_spill *s);
 uint64_t gs_part__spill_records(const gs_spill *s, uint32_t stream);
@@ -98,10 +100,12 @@ struct gs_spill {
     struct gs_spill_segment *segment; /* under `lock` while writing */
     uint32_t segments, segment_cap;
     uint64_t end; /* of the file, under `lock` */
+    gs_status failure; /* the first one, under `lock` */
     int fd;
     char *path;
     pthread_mutex_t lock;
 };
+/* Where to put one record of `stream`; NULL on failure. */
 static inline uint32_t *gs_part__spill_put(gs_spill *s, uint32_t writer, uint32_t stream)
 {
     struct gs_spill_lane *lane = &s->lane[(uint64_t)writer * s->streams + stream];

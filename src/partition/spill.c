@@ -151,10 +151,23 @@ static gs_status flush_lane(gs_spill *s, uint32_t writer, uint32_t stream)
 
 uint32_t *gs_part__spill_flush_put(gs_spill *s, uint32_t writer, uint32_t stream)
 {
-    if (flush_lane(s, writer, stream) != GS_OK)
+    const gs_status st = flush_lane(s, writer, stream);
+    if (st != GS_OK) {
+        pthread_mutex_lock(&s->lock);
+        s->failure = s->failure == GS_OK ? st : s->failure;
+        pthread_mutex_unlock(&s->lock);
         return NULL;
+    }
     struct gs_spill_lane *lane = &s->lane[(uint64_t)writer * s->streams + stream];
     return lane->data + (uint64_t)lane->fill++ * s->words;
+}
+
+gs_status gs_part__spill_failure(gs_spill *s)
+{
+    pthread_mutex_lock(&s->lock);
+    const gs_status st = s->failure;
+    pthread_mutex_unlock(&s->lock);
+    return st;
 }
 
 gs_status gs_part__spill_finish(gs_spill *s)
