@@ -73,6 +73,9 @@ gs_status gs_cpu__open(const gs_device_ops **ops, void **context, unsigned threa
  * the device's name, when GS_ISA asked for other ones ("" else). GS_EINVAL for an unknown GS_ISA. */
 gs_status gs_cpu__kernels(const gs_cpu_kernels **out, const char **note);
 
+/* Set by a test: opened devices use these. */
+extern const gs_cpu_kernels *gs_cpu__test_kernels;
+
 /* Every launch lies between these: OpenMP, and oneDNN with it, use the device's threads. */
 int gs_cpu__enter(const gs_cpu *cpu);
 void gs_cpu__leave(int before);

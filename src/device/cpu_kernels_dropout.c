@@ -24,11 +24,11 @@ typedef uint64_t vq_mem __attribute__((vector_size(8 * PAIRS), aligned(4), may_a
 GS_INLINE vq multiply_low_halves(vq a, uint32_t by)
 {
     const vq b = (vq){0} + by;
-#if defined(__AVX512F__)
+#if defined(__AVX512F__) && PAIRS == 8
     return (vq)_mm512_mul_epu32((__m512i)a, (__m512i)b);
-#elif defined(__AVX2__)
+#elif defined(__AVX2__) && PAIRS == 4
     return (vq)_mm256_mul_epu32((__m256i)a, (__m256i)b);
-#elif defined(__SSE2__)
+#elif defined(__SSE2__) && PAIRS == 2
     return (vq)_mm_mul_epu32((__m128i)a, (__m128i)b);
 #else
     return (a & 0xffffffffu) * b;

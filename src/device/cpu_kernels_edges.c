@@ -24,7 +24,6 @@
 
 typedef struct edge_walk {
     const void *index;
-    uint32_t index_bytes;
     const float *operand; /* first column of the slice */
     size_t stride;        /* floats between rows */
     uint32_t columns;
@@ -137,92 +136,105 @@ GS_INLINE void wide(float *acc, const edge_walk *w, uint32_t k, uint32_t end, co
     }
 }
 
-/* All targets [first, end) with one body, chosen outside the loop. */
-#define FOR_TARGETS(BODY)                                                                         \
-    for (uint32_t t = first; t < end; t++) {                                                      \
-        float *const acc = l->acc + row_of(&target, t, index_bytes) * (size_t)l->width + column;  \
-        const uint32_t k = l->start[t], stop = l->start[t + 1];                                   \
-        BODY;                                                                                     \
-    }                                                                                             \
-    break
+/* A part of a launch: targets [first, end), from column `column` on. */
+typedef struct share {
+    const gs_edge_launch *l;
+    uint32_t first, end, column;
+} share;
 
-#define TILES(NAME, N)                                              \
-    case N:                                                         \
-        FOR_TARGETS(NAME(acc, &w, k, stop, N, index_bytes))
+/* case N: all targets of the share with one body, chosen outside the loop. */
+#define CASE(N, SUM)                                                                                           \
+    case N:                                                                                                    \
+        for (uint32_t t = s->first; t < s->end; t++) {                                                         \
+            float *const acc = s->l->acc + row_of(&target, t, index_bytes) * (size_t)s->l->width + s->column;  \
+            const uint32_t k = s->l->start[t], stop = s->l->start[t + 1];                                      \
+            SUM;                                                                                               \
+        }                                                                                                      \
+        break
+#define TILE_CASE(NAME, N) CASE(N, NAME(acc, w, k, stop, N, index_bytes))
 
-GS_INLINE void walk(const gs_edge_launch *l, uint32_t first, uint32_t end, uint32_t column, uint32_t columns,
-                    const uint32_t index_bytes)
+/* Rows narrower than the narrowest vector. */
+GS_INLINE void walk_narrow(const share *s, const edge_walk *w, const uint32_t index_bytes)
 {
-    const uint32_t row_bytes = columns * (uint32_t)sizeof(float);
-    const uint32_t ahead = AHEAD_BYTES / row_bytes;
-    const edge_walk target = {.index = l->target};
-    const edge_walk w = {.index = l->index,
-                         .operand = l->operand + column,
-                         .stride = l->width,
-                         .columns = columns,
-                         .last = l->start[end] - 1,
-                         .ahead = ahead < AHEAD_MIN ? AHEAD_MIN : ahead > AHEAD_MAX ? AHEAD_MAX : ahead};
+    const edge_walk target = {.index = s->l->target};
+    switch (w->columns) {
+        CASE(1, narrow(acc, w, k, stop, 1, index_bytes));
+        CASE(2, narrow(acc, w, k, stop, 2, index_bytes));
+        CASE(3, narrow(acc, w, k, stop, 3, index_bytes));
+    }
+}
 
-    if (columns < 8 || GS_LANES == 4) {
-        switch (columns < 4 ? 0 : (columns + 3) / 4) {
-        case 0:
-            switch (columns) {
-            case 1:
-                FOR_TARGETS(narrow(acc, &w, k, stop, 1, index_bytes));
-            case 2:
-                FOR_TARGETS(narrow(acc, &w, k, stop, 2, index_bytes));
-            default:
-                FOR_TARGETS(narrow(acc, &w, k, stop, 3, index_bytes));
-            }
-            return;
-            TILES(tile4, 1);
-            TILES(tile4, 2);
-#if GS_LANES == 4
-            TILES(tile4, 3);
-            TILES(tile4, 4);
-            TILES(tile4, 5);
-            TILES(tile4, 6);
-            TILES(tile4, 7);
-            TILES(tile4, 8);
-#endif
-        default:
-            FOR_TARGETS(wide(acc, &w, k, stop, index_bytes));
-        }
-        return;
+#if GS_LANES > 4
+/* Rows narrower than two vectors of 4 (of 8): those of full width would not fit in. */
+GS_INLINE void walk_tile4(const share *s, const edge_walk *w, const uint32_t index_bytes)
+{
+    const edge_walk target = {.index = s->l->target};
+    switch ((w->columns + 3) / 4) {
+        TILE_CASE(tile4, 1);
+        TILE_CASE(tile4, 2);
     }
-#if GS_LANES == 16
-    if (columns < 16) {
-        switch ((columns + 7) / 8) {
-            TILES(tile8, 1);
-            TILES(tile8, 2);
-        }
-        return;
-    }
+}
 #endif
-#if GS_LANES >= 8
-    switch ((columns + GS_LANES - 1) / GS_LANES) {
-        TILES(WIDEST_TILE, 1);
-        TILES(WIDEST_TILE, 2);
-        TILES(WIDEST_TILE, 3);
-        TILES(WIDEST_TILE, 4);
-        TILES(WIDEST_TILE, 5);
-        TILES(WIDEST_TILE, 6);
-        TILES(WIDEST_TILE, 7);
-        TILES(WIDEST_TILE, 8);
-    default:
-        FOR_TARGETS(wide(acc, &w, k, stop, index_bytes));
+
+#if GS_LANES > 8
+GS_INLINE void walk_tile8(const share *s, const edge_walk *w, const uint32_t index_bytes)
+{
+    const edge_walk target = {.index = s->l->target};
+    switch ((w->columns + 7) / 8) {
+        TILE_CASE(tile8, 1);
+        TILE_CASE(tile8, 2);
     }
+}
 #endif
+
+GS_INLINE void walk_full(const share *s, const edge_walk *w, const uint32_t index_bytes)
+{
+    const edge_walk target = {.index = s->l->target};
+    switch (w->columns > MAX_TILE * GS_LANES ? 0 : (w->columns + GS_LANES - 1) / GS_LANES) {
+        CASE(0, wide(acc, w, k, stop, index_bytes));
+        TILE_CASE(WIDEST_TILE, 1);
+        TILE_CASE(WIDEST_TILE, 2);
+        TILE_CASE(WIDEST_TILE, 3);
+        TILE_CASE(WIDEST_TILE, 4);
+        TILE_CASE(WIDEST_TILE, 5);
+        TILE_CASE(WIDEST_TILE, 6);
+        TILE_CASE(WIDEST_TILE, 7);
+        TILE_CASE(WIDEST_TILE, 8);
+    }
+}
+
+GS_INLINE void walk(const share *s, const edge_walk *w, const uint32_t index_bytes)
+{
+    if (w->columns < 4)
+        walk_narrow(s, w, index_bytes);
+#if GS_LANES > 4
+    else if (w->columns < 8)
+        walk_tile4(s, w, index_bytes);
+#endif
+#if GS_LANES > 8
+    else if (w->columns < 16)
+        walk_tile8(s, w, index_bytes);
+#endif
+    else
+        walk_full(s, w, index_bytes);
 }
 
 void GS_KERNEL(edges)(const gs_edge_launch *l, uint32_t first, uint32_t end, uint32_t column, uint32_t columns)
 {
     if (first == end || l->start[first] == l->start[end])
         return;
+    const uint32_t ahead = AHEAD_BYTES / (columns * (uint32_t)sizeof(float));
+    const share s = {.l = l, .first = first, .end = end, .column = column};
+    const edge_walk w = {.index = l->index,
+                         .operand = l->operand + column,
+                         .stride = l->width,
+                         .columns = columns,
+                         .last = l->start[end] - 1,
+                         .ahead = ahead < AHEAD_MIN ? AHEAD_MIN : ahead > AHEAD_MAX ? AHEAD_MAX : ahead};
     if (l->index_bytes == 2)
-        walk(l, first, end, column, columns, 2);
+        walk(&s, &w, 2);
     else
-        walk(l, first, end, column, columns, 4);
+        walk(&s, &w, 4);
 }
 
 void GS_KERNEL(add)(float *acc, const float *src, size_t n)

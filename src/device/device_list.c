@@ -1,24 +1,19 @@
 /* Which devices exist: the one place that knows. */
-#include <ctype.h>
 #include <stdbool.h>
 #include <string.h>
 
 #include "device/cpu_internal.h" /* gs_cpu__open */
 #include "device/device_internal.h"
 
-/* "3", "0,1,2": numbers with commas between them. */
+/* "3"; with commas allowed, "0,1,2" too. */
 static bool is_number_list(const char *text, bool commas)
 {
-    for (; isdigit((unsigned char)*text); text++) {
-        while (isdigit((unsigned char)text[1]))
-            text++;
-        if (text[1] == '\0')
-            return true;
-        if (!commas || text[1] != ',')
-            return false;
-        text++;
-    }
-    return false;
+    const size_t digits = strspn(text, "0123456789");
+    if (digits == 0)
+        return false;
+    if (text[digits] == '\0')
+        return true;
+    return commas && text[digits] == ',' && is_number_list(text + digits + 1, commas);
 }
 
 gs_status gs_device__find(const gs_device_ops **ops, void **context, const char *spec, unsigned threads)

@@ -4,12 +4,21 @@
 #include <string.h>
 
 #include "base/philox.h"
+#include "device/cpu_internal.h" /* gs_cpu__test_kernels */
 
-const char *const isa_names[3] = {"generic", "avx2", "avx512"};
+extern const gs_cpu_kernels gs_cpu__kernels_wide; /* meson.build */
+
+const char *const isa_names[ISAS] = {"generic", "avx2", "avx512", "wide"};
 
 gs_device *open_isa(const char *isa, unsigned threads)
 {
     gs_device *d = NULL;
+    if (strcmp(isa, "wide") == 0) {
+        gs_cpu__test_kernels = &gs_cpu__kernels_wide;
+        gs_assert_ok(gs_device_open(&d, "cpu", threads));
+        gs_cpu__test_kernels = NULL;
+        return d;
+    }
     setenv("GS_ISA", isa, 1);
     gs_assert_ok(gs_device_open(&d, "cpu", threads));
     unsetenv("GS_ISA");
@@ -21,7 +30,7 @@ gs_device *open_isa(const char *isa, unsigned threads)
 
 void on_every_device(void (*body)(gs_device *d, void *context), void *context)
 {
-    for (size_t i = 0; i < 3; i++)
+    for (size_t i = 0; i < ISAS; i++)
         for (unsigned threads = 1; threads <= 2; threads++) {
             gs_device *const d = open_isa(isa_names[i], threads);
             if (d == NULL)

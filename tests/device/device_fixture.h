@@ -6,11 +6,12 @@
 #include "device/device.h"
 #include "support/support.h"
 
-/* Opens "cpu" with GS_ISA = isa ("generic", "avx2", "avx512"); NULL where this machine does not have it. */
+/* Opens "cpu" with GS_ISA = isa ("generic", "avx2", "avx512"), or "wide": the code of AVX-512
+ * made for vectors that every CPU has. NULL where this machine does not have it. */
 gs_device *open_isa(const char *isa, unsigned threads);
 
-/* for (FOR_EACH_ISA(i)): isa_names[i] */
-extern const char *const isa_names[3];
+#define ISAS 4
+extern const char *const isa_names[ISAS];
 
 /* Calls body(device, context) for every instruction set here, and 1 and 2 threads. */
 void on_every_device(void (*body)(gs_device *d, void *context), void *context);

@@ -339,6 +339,36 @@ static void check_dropout(gs_device *d, uint32_t rows, uint32_t width, float p)
     fixture_free(&f);
 }
 
+/* p exactly an element's random number keeps that element; the next larger float drops it. */
+static void dropout_edge(gs_device *d, void *context)
+{
+    (void)context;
+    for (uint32_t c = 0; c < 40; c++)
+        for (int above = 0; above < 2; above++) {
+            fixture f;
+            uint32_t key[2], word[4];
+            fixture_init(&f, 1);
+            const uint32_t a = add_random(&f, 40, 1, 2), id = add_ids(&f), dst = add_reg(&f, GS_F32, 40);
+            gs_random_key(key, f.launch.seed, GS_RANDOM_DROPOUT);
+            gs_philox4x32(word, (const uint32_t[4]){((uint32_t *)f.memory[id])[0], c / 4, 0, f.launch.epoch}, key);
+            const float p = gs_uniform_f32(word[c % 4]);
+            add_instr(&f, GS_OP_DROPOUT, dst, in_reg(a), in_reg(id))->alpha = above ? nextafterf(p, 2) : p;
+            fixture_run(&f, d);
+            const float x = ((float *)f.memory[a])[c], got = ((float *)f.memory[dst])[c];
+            if (above)
+                assert_true(got == 0);
+            else
+                gs_assert_close((double)got, (double)x / (1 - (double)p), 1e-6);
+            fixture_free(&f);
+        }
+}
+
+static void test_ops__dropout_keeps_at_p_itself(void **state)
+{
+    (void)state;
+    on_every_device(dropout_edge, NULL);
+}
+
 static void dropouts(gs_device *d, void *context)
 {
     static const uint32_t sizes[][2] = {{1, 1}, {400, 1}, {70, 2}, {129, 3}, {70, 4}, {215, 7}, {64, 16}, {33, 41}, {20, 256}, {3, 602}};
@@ -363,6 +393,7 @@ int main(void)
         cmocka_unit_test(test_ops__unary_within_ulps_of_float64),
         cmocka_unit_test(test_ops__rowsum),
         cmocka_unit_test(test_ops__cast_from_stored_types),
+        cmocka_unit_test(test_ops__dropout_keeps_at_p_itself),
         cmocka_unit_test(test_ops__dropout_is_scalar_philox_bit_by_bit),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
