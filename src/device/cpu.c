@@ -11,10 +11,11 @@
 /* Bytes below which a second thread costs more than it brings. */
 #define PARALLEL_BYTES (256 * GS_KIB)
 
-int gs_cpu__enter(const gs_cpu *cpu)
+/* One or all, nothing between: libgomp ends the threads that a smaller team leaves out. */
+int gs_cpu__enter(const gs_cpu *cpu, uint64_t tasks)
 {
     const int before = omp_get_max_threads();
-    omp_set_num_threads((int)cpu->threads);
+    omp_set_num_threads(tasks == 1 ? 1 : (int)cpu->threads);
     return before;
 }
 
@@ -116,8 +117,8 @@ static gs_status cpu_add(void *context, float *acc, const float *src, uint64_t c
 {
     const gs_cpu *const cpu = context;
     const uint64_t piece = piece_bytes(cpu, count * sizeof(float)) / sizeof(float);
-    const int before = gs_cpu__enter(cpu);
-#pragma omp parallel for schedule(static) if (piece < count)
+    const int before = gs_cpu__enter(cpu, gs_div_up(count, piece));
+#pragma omp parallel for schedule(static)
     for (uint64_t i = 0; i < count; i += piece)
         cpu->k->add(acc + i, src + i, GS_MIN(piece, count - i));
     gs_cpu__leave(before);
@@ -128,8 +129,8 @@ static gs_status cpu_zero(void *context, void *memory, uint64_t bytes)
 {
     const gs_cpu *const cpu = context;
     const uint64_t piece = piece_bytes(cpu, bytes);
-    const int before = gs_cpu__enter(cpu);
-#pragma omp parallel for schedule(static) if (piece < bytes)
+    const int before = gs_cpu__enter(cpu, gs_div_up(bytes, piece));
+#pragma omp parallel for schedule(static)
     for (uint64_t i = 0; i < bytes; i += piece)
         memset((char *)memory + i, 0, GS_MIN(piece, bytes - i));
     gs_cpu__leave(before);

@@ -95,8 +95,8 @@ gs_status gs_cpu__run_edges(void *context, const gs_edge_launch *l)
     c.work = work_before(&c, l->targets);
     c.ranges = cpu->threads == 1 ? 1 : GS_MIN(cpu->threads * RANGES_PER_THREAD, c.work / RANGE_WORK + 1);
 
-    const int before = gs_cpu__enter(cpu);
-#pragma omp parallel for schedule(dynamic, 1) if (c.ranges > 1)
+    const int before = gs_cpu__enter(cpu, c.ranges);
+#pragma omp parallel for schedule(dynamic, 1)
     for (uint64_t r = 0; r < c.ranges; r++)
         run_range(cpu, &c, r);
     gs_cpu__leave(before);

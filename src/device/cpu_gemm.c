@@ -83,6 +83,7 @@ gs_status gs_cpu__outer(gs_cpu *cpu, const gs_cpu_step *s, uint32_t rows)
 {
     const outer_cut cut = cut_outer(s->weight_rows, s->weight_cols, rows);
     const uint64_t n = (uint64_t)s->weight_rows * s->weight_cols;
+    const int before = gs_cpu__enter(cpu, cut.chunks * cut.tiles);
     bool failed = false;
 
 #pragma omp parallel
@@ -100,6 +101,7 @@ gs_status gs_cpu__outer(gs_cpu *cpu, const gs_cpu_step *s, uint32_t rows)
                     cpu->k->add(s->grad + first, cpu->outer + c * n + first, GS_MIN(GS_BLOCK_BYTES, n - first));
         }
     }
+    gs_cpu__leave(before);
     return failed ? gs_fail(GS_EDEVICE, "device cpu: oneDNN could not multiply [%u, %u]' by [%u, %u]", rows,
                             s->weight_rows, rows, s->weight_cols)
                   : GS_OK;
@@ -115,7 +117,7 @@ gs_status gs_cpu__gemm_warm(const gs_cpu *cpu)
 
     for (int i = 0; i < N * N; i++)
         a[i] = b[i] = 1.0f;
-    const int before = gs_cpu__enter(cpu);
+    const int before = gs_cpu__enter(cpu, cpu->threads);
 #pragma omp parallel reduction(+ : sum)
     {
         float c[N * N];

@@ -76,8 +76,9 @@ gs_status gs_cpu__kernels(const gs_cpu_kernels **out, const char **note);
 /* Set by a test: opened devices use these. */
 extern const gs_cpu_kernels *gs_cpu__test_kernels;
 
-/* Every launch lies between these: OpenMP, and oneDNN with it, use the device's threads. */
-int gs_cpu__enter(const gs_cpu *cpu);
+/* Every launch lies between these: OpenMP, and oneDNN with it, use the device's threads, or one
+ * where the launch is a single task: waking the others would cost more than a small task takes. */
+int gs_cpu__enter(const gs_cpu *cpu, uint64_t tasks);
 void gs_cpu__leave(int before);
 
 gs_status gs_cpu__run_edges(void *context, const gs_edge_launch *l);

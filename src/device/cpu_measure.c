@@ -12,6 +12,7 @@
 #include "device/cpu_internal.h"
 
 #define SECONDS 0.5
+#define ALL UINT64_MAX               /* tasks: all threads */
 #define COPY_BYTES (128 * GS_MIB)   /* more than last-level caches hold */
 #define GATHER_ROWS (1u << 20)      /* at most, rows a repetition */
 #define GATHER_BYTES (256 * GS_MIB) /* about, a repetition */
@@ -48,7 +49,7 @@ static void drop(float *p, uint64_t floats) { gs_free_pages(p, floats * sizeof(f
 gs_status gs_cpu__measure_gemm(void *context, uint32_t rows, uint32_t in, uint32_t out, double *flops_per_second)
 {
     const uint64_t a_floats = (uint64_t)rows * in, b_floats = (uint64_t)out * in, c_floats = (uint64_t)rows * out;
-    const int before = gs_cpu__enter(context);
+    const int before = gs_cpu__enter(context, ALL);
     float *const a = filled(a_floats), *const b = filled(b_floats), *const c = filled(c_floats);
     gs_status st = GS_OK;
     bool fine = true;
@@ -102,7 +103,7 @@ gs_status gs_cpu__measure_gather(void *context, uint64_t table_rows, uint32_t wi
     const gs_cpu *const cpu = context;
     const uint64_t row_bytes = width * sizeof(float);
     const uint32_t rows = (uint32_t)GS_MAX(GS_MIN(GATHER_BYTES / row_bytes, (uint64_t)GATHER_ROWS), 1024u);
-    const int before = gs_cpu__enter(cpu);
+    const int before = gs_cpu__enter(cpu, ALL);
     uint32_t *const index = gs_malloc_array(rows, sizeof(*index));
     float *const table = filled(table_rows * width);
     volatile float sink = 0;
@@ -142,7 +143,7 @@ static void copy_all(float *to, const float *from)
 gs_status gs_cpu__measure_copy(void *context, double *bytes_per_second)
 {
     const uint64_t floats = COPY_BYTES / sizeof(float);
-    const int before = gs_cpu__enter(context);
+    const int before = gs_cpu__enter(context, ALL);
     float *const from = filled(floats), *const to = filled(floats);
     gs_status st = GS_OK;
     double best = 0;

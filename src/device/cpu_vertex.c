@@ -136,6 +136,7 @@ static void finish_run(tile *t, uint32_t first, uint32_t end)
 static void run_parallel(tile *t, uint32_t first, uint32_t end)
 {
     const gs_cpu *const cpu = t->cpu;
+    const int before = gs_cpu__enter(cpu, t->parts);
 #pragma omp parallel for schedule(dynamic, 1)
     for (uint32_t p = 0; p < t->parts; p++) {
         t->cpu->part_metrics[p] = (gs_metrics){0};
@@ -143,6 +144,7 @@ static void run_parallel(tile *t, uint32_t first, uint32_t end)
             memset(cpu->colsum + p * cpu->colsum_floats, 0, cpu->step[first].run_colsum * sizeof(float));
         run_part(t, first, end, p);
     }
+    gs_cpu__leave(before);
     finish_run(t, first, end);
 }
 
@@ -155,7 +157,6 @@ gs_status gs_cpu__run_vertex(void *context, const gs_vertex_launch *l)
     tile t = {.cpu = cpu, .l = l, .part_rows = gs_cpu__part_rows(l->rows)};
     t.parts = (uint32_t)gs_div_up(l->rows, t.part_rows);
 
-    const int before = gs_cpu__enter(cpu);
     for (uint32_t i = 0, end; i < l->stage->instrs && st == GS_OK; i = end) {
         end = cpu->step[i].run_end;
         if (cpu->step[i].op == GS_OP_OUTER)
@@ -165,6 +166,5 @@ gs_status gs_cpu__run_vertex(void *context, const gs_vertex_launch *l)
         if (st == GS_OK && t.failed)
             st = gs_fail(GS_EDEVICE, "stage \"%s\": oneDNN could not multiply", l->stage->name);
     }
-    gs_cpu__leave(before);
     return st;
 }

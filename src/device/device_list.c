@@ -8,12 +8,14 @@
 /* "3"; with commas allowed, "0,1,2" too. */
 static bool is_number_list(const char *text, bool commas)
 {
-    const size_t digits = strspn(text, "0123456789");
-    if (digits == 0)
-        return false;
-    if (text[digits] == '\0')
-        return true;
-    return commas && text[digits] == ',' && is_number_list(text + digits + 1, commas);
+    bool after_digit = false;
+    for (; *text != '\0'; text++) {
+        const bool digit = *text >= '0' && *text <= '9';
+        if (!digit && !(commas && after_digit && *text == ','))
+            return false;
+        after_digit = digit;
+    }
+    return after_digit;
 }
 
 gs_status gs_device__find(const gs_device_ops **ops, void **context, const char *spec, unsigned threads)
