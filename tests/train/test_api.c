@@ -1,0 +1,285 @@
+/* The public interface as a program uses it: from a made graph to logits. */
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "support/support.h"
+
+#include "base/alloc.h" /* gs_alloc_fail_nth */
+#include "base/file.h"
+#include "gnnstream.h"
+
+#define VERTICES 400u
+#define EPOCHS 6u
+
+/* A graph of planted classes and its store in two parts, once for all tests. */
+static char *folder;
+static const char *store;
+
+static int make_store(void **state)
+{
+    gs_generate_options g;
+    gs_partition_options p;
+    gs_partition_report r;
+    static char path[512];
+
+    (void)state;
+    folder = gs_test_temp_dir();
+    snprintf(path, sizeof(path), "%s/store", folder);
+    store = path;
+    gs_generate_options_init(&g);
+    g.vertices = VERTICES;
+    g.edges = 3000;
+    g.features = 6;
+    g.classes = 3;
+    gs_assert_ok(gs_generate("sbm", gs_test_path(folder, "graph"), &g));
+    gs_partition_options_init(&p);
+    p.parts = 2;
+    p.method = "random";
+    gs_assert_ok(gs_partition(gs_test_path(folder, "graph"), store, &p, &r));
+    assert_int_equal(r.vertices, VERTICES);
+    assert_int_equal(r.parts, 2);
+    assert_string_equal(r.method, "random");
+    return 0;
+}
+
+static int remove_store(void **state)
+{
+    (void)state;
+    gs_test_temp_remove(folder);
+    return 0;
+}
+
+typedef struct watch {
+    gs_epoch_report seen[EPOCHS];
+    uint32_t count, stop_after; /* 0: never */
+    volatile int stop;
+} watch;
+
+static void on_epoch(void *context, const gs_epoch_report *e)
+{
+    watch *const w = context;
+
+    assert_true(w->count < EPOCHS);
+    w->seen[w->count++] = *e;
+    w->stop = w->count == w->stop_after;
+}
+
+static gs_train_options options(watch *w)
+{
+    gs_train_options o;
+
+    memset(w, 0, sizeof(*w));
+    gs_train_options_init(&o);
+    o.model = "gcn";
+    o.hidden = 8;
+    o.epochs = EPOCHS;
+    o.lr = 0.05;
+    o.on_epoch = on_epoch;
+    o.context = w;
+    o.stop = &w->stop;
+    return o;
+}
+
+static char *text_of(const char *path)
+{
+    char *text = NULL;
+    uint64_t bytes;
+    gs_assert_ok(gs_file_read_all(&text, &bytes, path, 1 << 20));
+    return text;
+}
+
+static void api__inspect_verify_and_plan(void **state)
+{
+    gs_store_summary s;
+    gs_plan_report plan;
+    gs_train_options o;
+    uint64_t host = 0, device = 0;
+    watch w;
+
+    (void)state;
+    gs_assert_ok(gs_inspect(&s, store));
+    assert_int_equal(s.vertices, VERTICES);
+    assert_int_equal(s.classes, 3);
+    assert_string_equal(s.feature_type, "f32");
+    gs_assert_ok(gs_verify(store, 0));
+    o = options(&w);
+    gs_assert_ok(gs_plan_train(&plan, store, &o));
+    assert_int_equal(plan.parameters, 6 * 8 + 8 + 8 * 3 + 3);
+    assert_int_equal(plan.passes, 2);
+    assert_string_equal(plan.pass[0].name, "train");
+    assert_true(plan.pass[0].dense_flops > plan.pass[1].dense_flops);
+    for (uint32_t i = 0; i < plan.items; i++)
+        *(plan.item[i].device ? &device : &host) += plan.item[i].bytes;
+    /* The items are all there is: their sums are the totals, but for rounding to pages. */
+    assert_true(device <= plan.device_bytes && plan.device_bytes - device < 65536);
+    assert_true(host + device <= plan.host_bytes + 65536 && plan.host_bytes < host + device + 65536);
+    assert_int_equal(w.count, 0);
+}
+
+static void api__reports_and_metrics_say_the_same(void **state)
+{
+    const char *const metrics = gs_test_path(folder, "m.jsonl");
+    gs_train_report r;
+    gs_train_options o;
+    watch w;
+    char *text, *line;
+
+    (void)state;
+    o = options(&w);
+    o.metrics = metrics;
+    gs_assert_ok(gs_train(store, &o, &r));
+    assert_int_equal(w.count, EPOCHS);
+    assert_int_equal(r.epochs, EPOCHS);
+    text = text_of(metrics);
+    line = text;
+    for (uint32_t i = 0; i < EPOCHS; i++) {
+        char want[64];
+        assert_int_equal(w.seen[i].epoch, i + 1);
+        snprintf(want, sizeof(want), "{\"epoch\": %u, \"loss\": %.10g,", i + 1, w.seen[i].loss);
+        assert_int_equal(strncmp(line, want, strlen(want)), 0);
+        line = strchr(line, '\n') + 1;
+    }
+    gs_free(text);
+    /* An untrained network of 3 classes has a loss near log 3; the final one is
+     * of weights that one more update has improved. */
+    assert_true(w.seen[0].loss > 0.8 && w.seen[0].loss < 1.6);
+    assert_true(r.loss < w.seen[EPOCHS - 1].loss && w.seen[EPOCHS - 1].loss < w.seen[0].loss);
+    for (int k = 0; k < 3; k++)
+        assert_true(r.accuracy[k] >= 0 && r.accuracy[k] <= 1);
+    assert_true(r.peak_host_bytes > 0 && r.peak_device_bytes > 0 && r.seconds > 0);
+    assert_int_equal(r.parameters, 6 * 8 + 8 + 8 * 3 + 3);
+}
+
+/* The loss of an epoch is of the weights before its update, so a run of one
+ * epoch more, started from saved weights, begins with the loss the first one ended with. */
+static void api__losses_are_before_the_update(void **state)
+{
+    const char *const saved = gs_test_path(folder, "w.safetensors");
+    gs_train_report first, second;
+    gs_train_options o;
+    watch w;
+
+    (void)state;
+    o = options(&w);
+    o.save = saved;
+    gs_assert_ok(gs_train(store, &o, &first));
+    o = options(&w);
+    o.init = saved;
+    o.epochs = 1;
+    gs_assert_ok(gs_train(store, &o, &second));
+    gs_assert_close(w.seen[0].loss, first.loss, 1e-6);
+    for (int k = 0; k < 3; k++)
+        gs_assert_close(w.seen[0].accuracy[k], first.accuracy[k], 0);
+}
+
+static void api__stop_between_epochs_leaves_no_results(void **state)
+{
+    const char *const metrics = gs_test_path(folder, "stopped.jsonl");
+    const char *const saved = gs_test_path(folder, "stopped.safetensors");
+    gs_train_report r;
+    gs_train_options o;
+    watch w;
+    char *text;
+    int lines = 0;
+
+    (void)state;
+    memset(&r, 0x5a, sizeof(r));
+    o = options(&w);
+    o.save = saved;
+    o.logits = gs_test_path(folder, "stopped.npy");
+    o.metrics = metrics;
+    o.no_cache = true;
+    w.stop_after = 3;
+    gs_assert_fails(gs_train(store, &o, &r), GS_EINTERRUPTED, "interrupted in epoch 4 of 6");
+    for (size_t i = 0; i < sizeof(r); i++)
+        assert_int_equal(((unsigned char *)&r)[i], 0x5a); /* untouched */
+    text = text_of(metrics);
+    for (const char *c = text; *c != '\0'; c++)
+        lines += *c == '\n';
+    assert_int_equal(lines, 3);
+    gs_free(text);
+    assert_false(gs_path_exists(saved));
+    assert_false(gs_path_exists(gs_test_path(folder, "stopped.safetensors.tmp")));
+    assert_false(gs_path_exists(gs_test_path(folder, "stopped.npy")));
+    assert_false(gs_path_exists(gs_test_path(folder, "stopped.npy.tmp")));
+    assert_false(gs_path_exists(gs_test_path(folder, "store/spill.%ld", (long)getpid())));
+}
+
+static void api__weights_depend_on_the_seed_alone(void **state)
+{
+    static const uint64_t seed[3] = {4, 4, 5};
+    unsigned char *bytes[3];
+    uint64_t length[3];
+
+    (void)state;
+    for (int i = 0; i < 3; i++) {
+        const char *const saved = gs_test_path(folder, "seed%d.safetensors", i);
+        gs_train_options o;
+        watch w;
+        char *text = NULL;
+
+        o = options(&w);
+        o.seed = seed[i];
+        o.dropout = 0.5;
+        o.threads = 1;
+        o.save = saved;
+        gs_assert_ok(gs_train(store, &o, NULL));
+        gs_assert_ok(gs_file_read_all(&text, &length[i], saved, 1 << 20));
+        bytes[i] = (unsigned char *)text;
+    }
+    assert_int_equal(length[0], length[1]);
+    assert_memory_equal(bytes[0], bytes[1], length[0]);
+    assert_int_equal(length[0], length[2]);
+    assert_memory_not_equal(bytes[0], bytes[2], length[0]);
+    for (int i = 0; i < 3; i++)
+        gs_free(bytes[i]);
+}
+
+/* Whichever allocation fails, the answer is a line and GS_ENOMEM, nothing is
+ * left, and the next run works. (Under the leak checker, nothing leaks either.) */
+static void api__any_allocation_may_fail(void **state)
+{
+    const char *const saved = gs_test_path(folder, "nomem.safetensors");
+    const char *const logits = gs_test_path(folder, "nomem.npy");
+    int fine = 0; /* in a row: a failure that is made up for does not end the search */
+
+    (void)state;
+    for (uint64_t n = 1; fine < 3; n += 1 + n / 12) {
+        gs_train_options o;
+        watch w;
+
+        o = options(&w);
+        o.epochs = 1;
+        o.save = saved;
+        o.logits = logits;
+        o.no_cache = true;
+        gs_alloc_fail_nth(n);
+        const gs_status st = gs_train(store, &o, NULL);
+        gs_alloc_fail_nth(0);
+        if (st != GS_OK && st != GS_ENOMEM)
+            fail_msg("allocation %d: status %d, %s", (int)n, (int)st, gs_error_message());
+        assert_true(st == GS_OK || *gs_error_message() != '\0');
+        assert_true(gs_path_exists(saved) == (st == GS_OK));
+        assert_true(gs_path_exists(logits) == (st == GS_OK));
+        assert_false(gs_path_exists(gs_test_path(folder, "store/spill.%ld", (long)getpid())));
+        fine = st == GS_OK ? fine + 1 : 0;
+        unlink(saved);
+        unlink(logits);
+    }
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(api__inspect_verify_and_plan),
+        cmocka_unit_test(api__reports_and_metrics_say_the_same),
+        cmocka_unit_test(api__losses_are_before_the_update),
+        cmocka_unit_test(api__stop_between_epochs_leaves_no_results),
+        cmocka_unit_test(api__weights_depend_on_the_seed_alone),
+        cmocka_unit_test(api__any_allocation_may_fail),
+    };
+    return cmocka_run_group_tests(tests, make_store, remove_store);
+}
