@@ -231,8 +231,9 @@ GS_API void gs_train_options_init(gs_train_options *options);
 GS_API gs_status gs_train(const char *store, const gs_train_options *options, gs_train_report *report);
 
 /* Evaluates `weights` (.safetensors) on every vertex and writes `logits` (.npy).
- * Of `options`, what speaks of the model and the machine counts. In `report`, loss and
- * accuracies are NaN where the store has no labels. Errors as gs_train(). */
+ * Of `options`, what speaks of the model and the machine counts. The store
+ * needs labels, as they say how many classes there are; training vertices it need not have. In
+ * `report`, figures of a split without vertices are NaN. Errors as gs_train(). */
 GS_API gs_status gs_predict(const char *store, const gs_train_options *options, const char *weights,
                             const char *logits, gs_train_report *report);
 
