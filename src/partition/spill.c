@@ -7,6 +7,7 @@
  */
 #include <errno.h>
 #include <fcntl.h>
+#include <stdio.h>
 #include <string.h>
 #include <unistd.h>
 
@@ -24,11 +25,20 @@ struct gs_spill_segment {
     uint32_t next;
 };
 
+/* Threads split regions at the same time, so each file needs a name of its
+ * own for the moment that it has one: NAME.NUMBER, never one that exists. */
 static gs_status open_nameless(gs_spill *s, const char *dir, const char *name)
 {
-    if ((s->path = gs_path_join(dir, name)) == NULL)
-        return gs_fail(GS_ENOMEM, "%s: no memory for a temporary file", dir);
-    s->fd = open(s->path, O_RDWR | O_CREAT | O_TRUNC | O_CLOEXEC, 0600);
+    static uint32_t numbers; /* atomic */
+    char numbered[64];
+
+    do {
+        gs_free(s->path);
+        snprintf(numbered, sizeof(numbered), "%s.%u", name, __atomic_fetch_add(&numbers, 1, __ATOMIC_RELAXED));
+        if ((s->path = gs_path_join(dir, numbered)) == NULL)
+            return gs_fail(GS_ENOMEM, "%s: no memory for a temporary file", dir);
+        s->fd = open(s->path, O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
+    } while (s->fd < 0 && errno == EEXIST);
     if (s->fd < 0)
         return gs_fail_errno(errno, "%s: cannot make this temporary file", s->path);
     unlink(s->path);
