@@ -42,8 +42,8 @@ summary()
         mean = sum / NF
         deviation = NF > 1 ? sqrt((square - NF * mean * mean) / (NF - 1)) : 0
         printf "%-6s P=%-2d  mean %.2f  deviation %.2f  floor %.1f  %s   seeds:%s\n", graph, parts, mean, deviation,
-            floor, mean >= floor ? "ok" : "BELOW", " " $0
-        exit mean < floor }'
+            floor, (mean >= floor) ? "ok" : "BELOW", " " $0
+        exit (mean < floor) }'
 }
 
 machine
