@@ -191,10 +191,12 @@ typedef struct gs_train_options {
     const char *save;       /* .safetensors of the final weights */
     const char *logits;     /* .npy, float32 [vertices, classes], input order, final weights, no dropout */
     const char *metrics;    /* one line of JSON an epoch */
+    const char *trace;      /* the last epoch's tasks as Chrome trace events; whole or not at all */
     const char *spill;      /* folder for what does not fit in memory; NULL: inside the store */
 
     /* Switches for measurements. */
     bool no_cache;          /* keep nothing in memory from one task to the next */
+    bool no_verify;         /* do not check the store's checksums as data arrives */
     bool no_move;           /* leave operators on the side of an edge sum where the model has them */
 
     void (*on_epoch)(void *context, const gs_epoch_report *report); /* after each epoch; may be NULL */

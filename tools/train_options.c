@@ -40,6 +40,7 @@ const cli_option train_machine_options[] = {
     {"--threads", CLI_COUNT, FIELD(threads), "N", "threads that compute", "all", 0, 4096},
     {"--spill", CLI_TEXT, FIELD(spill), "DIR", "folder for what does not fit in memory", "inside the store", 0, 0},
     {"--no-cache", CLI_FLAG, FIELD(no_cache), NULL, "keep nothing in memory between tasks", NULL, 0, 0},
+    {"--no-verify", CLI_FLAG, FIELD(no_verify), NULL, "do not check checksums as data arrives", NULL, 0, 0},
     {"--no-move", CLI_FLAG, FIELD(no_move), NULL, "do not move operators across an edge sum", NULL, 0, 0},
     {0},
 };
@@ -48,6 +49,8 @@ const cli_option train_output_options[] = {
     {"--save", CLI_TEXT, FIELD(save), "W.safetensors", "where the final weights go", NULL, 0, 0},
     {"--logits", CLI_TEXT, FIELD(logits), "OUT.npy", "float32 [vertices, classes] of the final weights, input order", NULL,
      0, 0},
+    {"--trace", CLI_TEXT, FIELD(trace), "OUT.json", "the last epoch's tasks as Chrome trace events (Perfetto opens them)",
+     NULL, 0, 0},
     {"--metrics", CLI_TEXT, FIELD(metrics), "OUT.jsonl", "one line of JSON an epoch", NULL, 0, 0},
     {0},
 };
@@ -55,7 +58,7 @@ const cli_option train_output_options[] = {
 #define LATER(name, value) {name, CLI_MISSING, 0, value, NULL, NULL, 0, 0}
 
 const cli_option train_later_options[] = {
-    LATER("--trace", "OUT.json"),  LATER("--checkpoint", "DIR"), LATER("--checkpoint-every", "K"),
+    LATER("--checkpoint", "DIR"), LATER("--checkpoint-every", "K"),
     LATER("--resume", "DIR"),      LATER("--no-selective", NULL), LATER("--no-pipeline", NULL),
     LATER("--no-swap", NULL),      LATER("--no-hoist", NULL),     LATER("--no-prune", NULL),
     LATER("--no-fuse", NULL),      LATER("--no-chain", NULL),     {0},

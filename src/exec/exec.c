@@ -67,6 +67,8 @@ static gs_status take_tables(gs_exec *e, const gs_exec_config *c)
     if (e->file == NULL || e->io_file == NULL || e->lane_task == NULL || e->lane_first == NULL ||
         e->done == NULL || e->reg == NULL || e->chunk_seen[0] == NULL || e->chunk_seen[1] == NULL)
         return no_memory("tables", e->plan->table_bytes);
+    if (c->trace && (e->span = gs_calloc((size_t)e->plan->tasks + 1, sizeof(*e->span))) == NULL)
+        return no_memory("the trace", e->plan->tasks * GS_EXEC_TRACE_TASK_BYTES);
     memcpy(e->file, c->file, e->files * sizeof(*e->file));
     memset(e->io_file, 0xff, e->files * sizeof(*e->io_file));
     fill_lanes(e);
@@ -189,6 +191,7 @@ void gs_exec_close(gs_exec *e)
     gs_free(e->lane_first);
     gs_free(e->done);
     gs_free(e->reg);
+    gs_free(e->span);
     gs_free(e->chunk_seen[0]);
     gs_free(e->chunk_seen[1]);
     gs_free(e);

@@ -9,6 +9,7 @@
 
 #include <stdbool.h>
 #include <stdint.h>
+#include <stdio.h>
 
 #include "base/status.h"
 #include "device/device.h"
@@ -44,6 +45,7 @@ typedef struct gs_exec_config {
     const gs_exec_chunk *chunk[2];
     gs_io_backend io;
     bool no_verify;           /* skip checksums on arrival */
+    bool trace;               /* keep when each task of the last pass began and ended */
 } gs_exec_config;
 
 /* Takes all memory, opens the files, loads what is resident. */
@@ -67,6 +69,12 @@ typedef struct gs_exec_stats {
 
 /* Runs one pass once. Errors name the file and the chunk or rows. */
 gs_status gs_exec_run(gs_exec *e, uint32_t pass, const gs_exec_args *args, gs_exec_stats *out);
+
+/* Writes the last run of `pass` as Chrome trace events (chrome://tracing, Perfetto): one track for the
+ * device, one for reads and one for writes. The run was opened with `trace`. */
+gs_status gs_exec_write_trace(const gs_exec *e, uint32_t pass, FILE *out);
+/* Memory that tracing takes for each task. */
+#define GS_EXEC_TRACE_TASK_BYTES (2 * sizeof(double))
 
 /* Rows [first, first + rows) of an array that the last pass wrote, as f32, store order. */
 gs_status gs_exec_read_rows(gs_exec *e, uint32_t array, uint64_t first, uint64_t rows, float *dst);

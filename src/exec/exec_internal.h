@@ -36,6 +36,7 @@ struct gs_exec {
     uint8_t *chunk_seen[2];   /* chunk was checked in depth once in this run */
 
     /* of the pass being run, by the driving thread */
+    double (*span)[2];        /* [tasks] when a task began and ended, gs_now(); NULL: no trace */
     uint8_t *done;            /* [tasks] */
     uint32_t next[LANE_COUNT], end[LANE_COUNT]; /* into lane_task */
     const gs_exec_args *args;

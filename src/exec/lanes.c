@@ -39,6 +39,8 @@ static gs_status feed(gs_exec *e, enum lane lane)
             return GS_OK;
         if (st != GS_OK)
             return st;
+        if (e->span != NULL)
+            e->span[index][0] = gs_now();
         e->next[lane]++;
     }
     return GS_OK;
@@ -54,6 +56,8 @@ static gs_status finish_one(gs_exec *e, const gs_io_completion *c)
         const gs_io_request r = request_of(e, index);
         return gs_io_explain(e->io, &r, c);
     }
+    if (e->span != NULL)
+        e->span[index][1] = gs_now();
     if (t->kind == GS_TASK_WRITE) {
         e->stats.written_bytes += t->bytes;
     } else {
@@ -120,7 +124,12 @@ static gs_status run_computes(gs_exec *e)
         const double begin = gs_now();
         if ((st = gs_exec__launch(e, t)) != GS_OK)
             return st;
-        e->stats.compute_seconds += gs_now() - begin;
+        const double end = gs_now();
+        e->stats.compute_seconds += end - begin;
+        if (e->span != NULL) {
+            e->span[index][0] = begin;
+            e->span[index][1] = end;
+        }
         e->done[index] = 1;
         e->next[LANE_COMPUTE]++;
     }

@@ -525,7 +525,7 @@ static void finish(struct emitter *e)
         p->spill_bytes[a] = (l->parts - e->c->kept_intervals[a]) * l->spill_interval[a];
     p->region_bytes[GS_REGION_RING] = e->c->ring_bytes;
     p->region_bytes[GS_REGION_ARENA] = e->c->arena_bytes;
-    p->table_bytes = p->tasks * (sizeof(*p->task) + sizeof(uint32_t) + 1) + p->deps * sizeof(*p->dep) +
+    p->table_bytes = p->tasks * (sizeof(*p->task) + sizeof(uint32_t) + 1 + cfg->task_bytes) + p->deps * sizeof(*p->dep) +
                      p->regs * sizeof(*p->reg);
     p->device_bytes = cfg->device_fixed + e->c->arena_bytes;
     p->host_bytes = cfg->host_fixed + p->table_bytes + e->c->ring_bytes + p->region_bytes[GS_REGION_RESIDENT] +

@@ -18,6 +18,7 @@ typedef struct gs_schedule_config {
     bool unified;              /* the device's memory is a part of the host's */
     uint64_t host_fixed;       /* taken already: process, store tables, run's own state */
     uint64_t device_fixed;     /* parameters, gradients, optimiser, kernels' scratch */
+    uint64_t task_bytes;       /* what the run keeps for each task beside the plan (a trace) */
     bool force_spill;          /* keep nothing resident (tests, measurements) */
 } gs_schedule_config;
 

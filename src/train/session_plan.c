@@ -98,6 +98,7 @@ gs_status gs_session_plan(gs_session *s, bool logits)
         .unified = gs_device_unified(s->device),
         .host_fixed = s->host_fixed,
         .device_fixed = s->device_fixed,
+        .task_bytes = s->options->trace != NULL ? GS_EXEC_TRACE_TASK_BYTES : 0,
         .force_spill = s->options->no_cache,
     };
     if ((st = gs_schedule(&s->plan, &config)) != GS_OK)

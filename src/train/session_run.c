@@ -146,6 +146,8 @@ static gs_status open_exec(gs_session *s)
                                     .index_bytes = gs_index_bytes(t),
                                     .chunk = {s->chunk[0], s->chunk[1]},
                                     .io = GS_IO_AUTO,
+                                    .no_verify = s->options->no_verify,
+                                    .trace = s->options->trace != NULL,
                                 });
     if (st == GS_OK)
         unname_spill(s);

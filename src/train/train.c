@@ -1,7 +1,9 @@
 /* train.c - epochs: forward, backward, update, say how it went. */
+#include <errno.h>
 #include <math.h>
 #include <stdio.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "base/clock.h"
 #include "base/machine.h"
@@ -20,7 +22,7 @@ typedef struct run {
     gs_session *session;
     gs_optim optim;
     gs_metrics_log metrics;
-    gs_outfile weights, logits;
+    gs_outfile weights, logits, trace;
     uint64_t logits_offset;
     double began; /* gs_now() at the call */
     gs_train_report report;
@@ -143,7 +145,7 @@ static gs_status check_outputs(const gs_train_options *o)
 {
     const struct {
         const char *option, *path;
-    } out[] = {{"--save", o->save}, {"--logits", o->logits}, {"--metrics", o->metrics}};
+    } out[] = {{"--save", o->save}, {"--logits", o->logits}, {"--metrics", o->metrics}, {"--trace", o->trace}};
 
     for (size_t i = 0; i < GS_ARRAY_LEN(out); i++)
         for (size_t k = 0; k < i; k++)
@@ -163,6 +165,8 @@ static gs_status begin_outputs(run *r, const char *logits)
         st = gs_outfile_begin(&r->weights, r->options->save);
     if (st == GS_OK && logits != NULL)
         st = gs_logits_begin(&r->logits, &r->logits_offset, logits, info->vertices, info->classes);
+    if (st == GS_OK && r->options->trace != NULL)
+        st = gs_outfile_begin(&r->trace, r->options->trace);
     if (st == GS_OK)
         st = gs_metrics_log_open(&r->metrics, r->options->metrics);
     return st;
@@ -197,6 +201,21 @@ static gs_status check_weights(const run *r)
                    r->report.epochs, p->param[bad].name, r->options->lr);
 }
 
+/* The last epoch's training pass. The evaluation that follows has other tasks,
+ * so their times are still there. */
+static gs_status write_trace(run *r)
+{
+    FILE *const out = fdopen(dup(r->trace.fd), "w");
+    gs_status st;
+
+    if (out == NULL)
+        return gs_fail_errno(errno, "%s: cannot be written", r->trace.temporary);
+    st = gs_exec_write_trace(r->session->exec, r->session->train, out);
+    if (fclose(out) != 0 && st == GS_OK)
+        st = gs_fail_errno(errno, "%s: cannot be written", r->trace.temporary);
+    return st;
+}
+
 static gs_status write_outputs(run *r)
 {
     gs_session *const s = r->session;
@@ -216,7 +235,11 @@ static gs_status write_outputs(run *r)
     }
     if (st == GS_OK && r->weights.path != NULL)
         st = gs_safetensors_write(r->weights.fd, r->weights.temporary, s->program, s->params.value);
+    if (st == GS_OK && r->trace.path != NULL)
+        st = write_trace(r);
     /* Renamed only when all are whole. */
+    if (st == GS_OK && r->trace.path != NULL)
+        st = gs_outfile_finish(&r->trace);
     if (st == GS_OK && r->logits.path != NULL)
         st = gs_outfile_finish(&r->logits);
     if (st == GS_OK && r->weights.path != NULL)
@@ -244,6 +267,7 @@ static gs_status run_end(run *r, gs_status st)
         st = closed;
     gs_outfile_abandon(&r->weights);
     gs_outfile_abandon(&r->logits);
+    gs_outfile_abandon(&r->trace);
     gs_session_close(r->session);
     return st;
 }
@@ -262,7 +286,7 @@ static gs_status start_weights(run *r, const char *from)
 
 gs_status gs_train(const char *store, const gs_train_options *options, gs_train_report *report)
 {
-    run r = {.options = options, .weights = GS_OUTFILE_NONE, .logits = GS_OUTFILE_NONE, .began = gs_now()};
+    run r = {.options = options, .weights = GS_OUTFILE_NONE, .logits = GS_OUTFILE_NONE, .trace = GS_OUTFILE_NONE, .began = gs_now()};
     gs_status st;
 
     if ((st = gs_train_options_check(options)) != GS_OK || (st = check_outputs(options)) != GS_OK ||
@@ -287,10 +311,10 @@ gs_status gs_predict(const char *store, const gs_train_options *options, const c
                      gs_train_report *report)
 {
     gs_train_options own = *options;
-    run r = {.options = &own, .weights = GS_OUTFILE_NONE, .logits = GS_OUTFILE_NONE, .began = gs_now()};
+    run r = {.options = &own, .weights = GS_OUTFILE_NONE, .logits = GS_OUTFILE_NONE, .trace = GS_OUTFILE_NONE, .began = gs_now()};
     gs_status st;
 
-    own.save = own.metrics = own.init = NULL;
+    own.save = own.metrics = own.init = own.trace = NULL;
     own.logits = logits;
     if (weights == NULL || logits == NULL)
         return gs_fail(GS_EINVAL, "%s: none given", weights == NULL ? "--weights" : "--logits");

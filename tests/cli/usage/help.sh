@@ -23,7 +23,7 @@ model='--model --layers --hidden --heads --act --dropout --input-dropout'
 machine='--device --device-memory --host-memory --threads --spill --no-cache --no-move'
 learning='--epochs --optimizer --lr --weight-decay --seed --init --eval-every'
 results='--save --logits --metrics'
-later='--trace --checkpoint --checkpoint-every --resume --no-selective --no-pipeline --no-swap --no-hoist --no-prune
+later='--checkpoint --checkpoint-every --resume --no-selective --no-pipeline --no-swap --no-hoist --no-prune
     --no-fuse --no-chain'
 has generate --vertices --edges --features --classes --seed
 has partition --format --parts --method --memory --feature-type --random-features --undirected --seed --force

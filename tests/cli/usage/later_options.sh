@@ -1,5 +1,5 @@
 # Options of the contract whose feature is not there yet are refused, never ignored.
-for option in --trace --checkpoint --checkpoint-every --resume; do
+for option in --checkpoint --checkpoint-every --resume; do
     refused 2 "gnnstream train: $option is not available in this version" gnnstream train store --model gcn $option 1
 done
 for option in selective pipeline swap hoist prune fuse chain; do

@@ -1,0 +1,64 @@
+/* trace.c - when each task ran, as Chrome trace events.
+ *
+ * Launches follow each other, so they are complete events ("X") on one thread of
+ * the device; transfers overlap, so they are asynchronous ones ("b", "e"), which
+ * viewers stack. Times are microseconds from the pass's first task.
+ */
+#include "base/size.h"
+#include "exec/exec_internal.h"
+
+static const char *const kind_name[GS_TASK_KINDS] = {
+    [GS_TASK_READ] = "read",   [GS_TASK_WRITE] = "write", [GS_TASK_ZERO] = "zero",
+    [GS_TASK_SELF] = "own rows", [GS_TASK_EDGES] = "edges", [GS_TASK_VERTEX] = "vertex program",
+};
+
+static void write_launch(const gs_exec *e, const gs_task *t, double begin, double seconds, FILE *out)
+{
+    fprintf(out, ",\n{\"ph\":\"X\",\"pid\":1,\"tid\":1,\"ts\":%.1f,\"dur\":%.1f,\"name\":\"%s\",\"args\":{\"stage\":\"%s\"",
+            begin * 1e6, seconds * 1e6, kind_name[t->kind], e->program->stage[t->stage].name);
+    if (t->kind == GS_TASK_EDGES)
+        fprintf(out, ",\"target\":%u,\"operand\":%u", t->target, t->operand);
+    else if (t->kind == GS_TASK_VERTEX)
+        fprintf(out, ",\"first_row\":%llu,\"rows\":%u", (unsigned long long)t->first_row, t->rows);
+    fprintf(out, "}}");
+}
+
+static void write_transfer(const gs_exec *e, uint32_t index, double begin, double end, FILE *out)
+{
+    const gs_task *t = &e->plan->task[index];
+    const bool edges = t->file >= e->program->arrays;
+    const char *what = edges ? "edges" : e->program->array[t->file].name;
+    const int tid = t->kind == GS_TASK_READ ? 2 : 3;
+    fprintf(out, ",\n{\"ph\":\"b\",\"cat\":\"%s\",\"id\":%u,\"pid\":1,\"tid\":%d,\"ts\":%.1f,\"name\":\"%s\","
+                 "\"args\":{\"bytes\":%llu,\"offset\":%llu}}",
+            kind_name[t->kind], index, tid, begin * 1e6, what, (unsigned long long)t->bytes,
+            (unsigned long long)t->offset);
+    fprintf(out, ",\n{\"ph\":\"e\",\"cat\":\"%s\",\"id\":%u,\"pid\":1,\"tid\":%d,\"ts\":%.1f,\"name\":\"%s\"}",
+            kind_name[t->kind], index, tid, end * 1e6, what);
+}
+
+gs_status gs_exec_write_trace(const gs_exec *e, uint32_t pass, FILE *out)
+{
+    static const char *const track[] = {"", "device", "reads", "writes"};
+    const gs_plan_pass *p = &e->plan->pass[pass];
+    double origin = 0;
+
+    for (uint32_t i = p->first_task; i < p->first_task + p->tasks; i++)
+        origin = i == p->first_task ? e->span[i][0] : GS_MIN(origin, e->span[i][0]);
+    fprintf(out, "{\"displayTimeUnit\":\"ms\",\"traceEvents\":[\n"
+                 "{\"ph\":\"M\",\"pid\":1,\"name\":\"process_name\",\"args\":{\"name\":\"gnnstream: %s\"}}",
+            e->program->pass[pass].name);
+    for (int tid = 1; tid < (int)GS_ARRAY_LEN(track); tid++)
+        fprintf(out, ",\n{\"ph\":\"M\",\"pid\":1,\"tid\":%d,\"name\":\"thread_name\",\"args\":{\"name\":\"%s\"}}", tid,
+                track[tid]);
+    for (uint32_t i = p->first_task; i < p->first_task + p->tasks; i++) {
+        const gs_task *t = &e->plan->task[i];
+        const double begin = e->span[i][0] - origin, end = e->span[i][1] - origin;
+        if (t->kind == GS_TASK_READ || t->kind == GS_TASK_WRITE)
+            write_transfer(e, i, begin, end, out);
+        else
+            write_launch(e, t, begin, end - begin, out);
+    }
+    fprintf(out, "\n]}\n");
+    return ferror(out) ? gs_fail(GS_EIO, "the trace could not be written") : GS_OK;
+}
