@@ -26,12 +26,22 @@ mkdir -p "$out"
 trap 'rm -rf "$store"' EXIT
 result=0
 
+# speed METHOD FILE: edges a second, from the line "S s (reading ..., ordering O, ...)" of partition.
+speed()
+{
+    sed -n 's/^\([0-9.]*\) s (.*ordering \([0-9.]*\).*/\1 \2/p' "$2" | awk -v method="$1" '{
+        seconds = method == "metis" ? $1 - $2 : $1
+        printf "partition by %s: %.1f million edges a second%s (target 5)\n", method, 16.777216 / seconds,
+            method == "metis" ? ", ordering excluded" : "" }'
+}
+
 for method in $methods; do
     rm -rf "$store"
     cold "$graph"/*.npy
-    memory=256M
-    [ "$method" = metis ] && memory=8G
-    show "$GNNSTREAM" partition "$graph" "$store" --method "$method" --memory $memory | tee "$out/partition-$method.txt"
+    options=(--memory 256M)
+    [ "$method" = metis ] && options=(--memory 8G --parts 64)
+    show "$GNNSTREAM" partition "$graph" "$store" --method "$method" "${options[@]}" | tee "$out/partition-$method.txt"
+    speed "$method" "$out/partition-$method.txt"
 done
 
 cold "$store"/*
