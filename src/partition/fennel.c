@@ -12,6 +12,8 @@
 #include "base/alloc.h"
 #include "partition/partition_internal.h"
 
+#define AHEAD_NEIGHBOURS 64u
+
 struct gs_fennel {
     gs_part_grid grid;
     uint32_t *part; /* the caller's */
@@ -169,7 +171,11 @@ gs_status gs_part__fennel_block(gs_fennel *f, uint64_t first, uint64_t vertices,
     const gs_status st = group(f, first, vertices, records, count, words);
     if (st != GS_OK)
         return st;
-    for (uint64_t i = 0; i < vertices; i++)
+    uint64_t ahead = 0; /* neighbours whose intervals are on their way into the cache */
+    for (uint64_t i = 0; i < vertices; i++) {
+        for (const uint64_t to = GS_MIN(f->start[i] + AHEAD_NEIGHBOURS, count); ahead < to; ahead++)
+            __builtin_prefetch(&f->part[f->neighbour[ahead]]);
         place_vertex(f, (uint32_t)(first + i), f->neighbour + f->start[i], f->start[i + 1] - f->start[i]);
+    }
     return GS_OK;
 }

@@ -10,6 +10,7 @@
 #define MOST_REGIONS 256u /* more streams than this cost cache misses in scatter() */
 #define LANE_BYTES 4096u     /* least buffer of a stream */
 #define QUEUE_BLOCKS 64u
+#define AHEAD 16u /* edges to prefetch ahead: about a memory latency of work */
 
 gs_part_grid gs_part__grid_make(uint64_t vertices, uint32_t parts)
 {
@@ -78,6 +79,12 @@ static gs_status scatter(const scattering *s, const uint32_t *records, uint64_t 
 
     for (uint64_t i = 0; i < count && st == GS_OK; i++) {
         const uint32_t *r = records + i * words;
+        if (i + AHEAD < count) { /* one end of each edge is anywhere in these tables */
+            const uint32_t *next = r + AHEAD * words;
+            __builtin_prefetch(&o->part[GS_MIN(next[0], next[1])]);
+            if (o->need != NULL)
+                __builtin_prefetch(&o->need[GS_MIN(next[0], next[1])], 1);
+        }
         const uint32_t pu = o->part[r[0]], pv = o->part[r[1]];
         *cut += pu != pv;
         if (o->need != NULL && pu != pv) {
