@@ -21,7 +21,7 @@
 #define LEAST_OUT_BYTES (256u * GS_KIB)
 #define LEAST_CAP 1024u
 #define FIXED_BYTES (512u * GS_KIB)   /* a thread's buffers that do not grow with the edges */
-#define OUT_BYTES_PER_EDGE 24u        /* a chunk at its worst: 4+4+4 for a target, 4+4 for an index, 2+4 payload */
+#define OVERHEAD_BYTES (2u * 4096u)   /* a chunk's header, alignment of sections, padding */
 #define MOST_SUBREGIONS 256u
 
 typedef struct writing {
@@ -51,10 +51,33 @@ typedef struct worker {
     bool has_turn;
 } worker;
 
-uint64_t gs_part__chunk_cap(uint32_t threads, uint64_t memory, bool payload)
+static uint64_t edge_bytes(const gs_part_chunk_kind *k)
 {
-    const uint64_t share = memory / threads, key = payload ? sizeof(gs_part_key16) : 8;
-    const uint64_t cap = (share > FIXED_BYTES ? share - FIXED_BYTES : 0) / (2 * key + OUT_BYTES_PER_EDGE);
+    return (k->rows <= 65536 ? 2u : 4u) + (k->typed ? 2u : 0u) + (k->weighted ? 4u : 0u);
+}
+
+/* Of a distinct target (its number and its start) and a distinct operand. */
+static uint64_t row_bytes(const gs_part_chunk_kind *k) { return 4u + 2 * (k->rows <= 65536 ? 2u : 4u); }
+
+uint64_t gs_part__chunk_edges(uint64_t bytes, const gs_part_chunk_kind *kind)
+{
+    const uint64_t left = bytes > OVERHEAD_BYTES ? bytes - OVERHEAD_BYTES : 0, rows = kind->rows * row_bytes(kind);
+    /* Every edge may have rows of its own, but no chunk has more rows than its intervals. */
+    const uint64_t sparse = left / (edge_bytes(kind) + row_bytes(kind));
+    return left > rows ? GS_MAX(sparse, (left - rows) / edge_bytes(kind)) : sparse;
+}
+
+static uint64_t chunk_bytes(uint64_t edges, const gs_part_chunk_kind *kind)
+{
+    return edges * edge_bytes(kind) + GS_MIN(edges, kind->rows) * row_bytes(kind) + OVERHEAD_BYTES;
+}
+
+uint64_t gs_part__chunk_cap(uint32_t threads, uint64_t memory, const gs_part_chunk_kind *kind)
+{
+    const uint64_t share = memory / threads, key = 2 * (kind->typed || kind->weighted ? sizeof(gs_part_key16) : 8);
+    const uint64_t left = share > FIXED_BYTES ? share - FIXED_BYTES : 0, rows = kind->rows * row_bytes(kind);
+    const uint64_t sparse = left / (key + edge_bytes(kind) + row_bytes(kind));
+    const uint64_t cap = left > rows ? GS_MAX(sparse, (left - rows) / (key + edge_bytes(kind))) : sparse;
     return GS_MIN(GS_MAX(cap, LEAST_CAP), UINT32_MAX - 1); /* a chunk's starts are u32 */
 }
 
@@ -411,12 +434,13 @@ static void worker_free(worker *k)
 
 static gs_status worker_make(worker *k, writing *w, uint64_t most)
 {
+    const gs_part_chunk_kind kind = {w->grid.rows, w->spec->typed, w->spec->weighted};
     const uint64_t cap = GS_MIN(w->cap, most);
     const size_t key = w->spec->typed || w->spec->weighted ? sizeof(gs_part_key16) : 8;
 
     memset(k, 0, sizeof(*k));
     k->w = w;
-    k->out_cap = GS_MAX(gs_align_up(cap * OUT_BYTES_PER_EDGE + 2 * GS_BLOCK_BYTES, GS_BLOCK_BYTES), LEAST_OUT_BYTES);
+    k->out_cap = GS_MAX(gs_align_up(chunk_bytes(cap, &kind), GS_BLOCK_BYTES), LEAST_OUT_BYTES);
     k->keys = gs_malloc_array(cap + 1, key);
     k->spare = gs_malloc_array(cap + 1, key);
     k->stage = gs_malloc_array(STAGE_RECORDS, w->spec->words * 4u);
@@ -488,8 +512,9 @@ gs_status gs_part__chunks_write(gs_part_job *job, const gs_part_chunks_spec *spe
     writing w = {.job = job, .spec = spec, .grid = spec->order->grid, .fd = -1};
     gs_status st;
 
+    const gs_part_chunk_kind kind = {w.grid.rows, spec->typed, spec->weighted};
     w.chunks = (uint64_t)w.grid.parts * w.grid.parts;
-    w.cap = gs_part__chunk_cap(spec->threads, spec->memory, spec->typed || spec->weighted);
+    w.cap = gs_part__chunk_cap(spec->threads, spec->memory, &kind);
     pthread_mutex_init(&w.lock, NULL);
     pthread_cond_init(&w.passed, NULL);
     if (bits_for(1ull << spec->order->region_shift) + 2 * w.grid.local_bits > 64) {

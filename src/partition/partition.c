@@ -35,12 +35,18 @@ typedef struct run {
 static uint64_t chunk_memory(const gs_part_job *job) { return job->buffers * 3 / 8; }
 static uint64_t row_memory(const gs_part_job *job) { return job->buffers * 3 / 8; }
 
-static uint64_t auto_cap(const run *r)
+static uint64_t sort_cap(const run *r, uint32_t threads, uint64_t rows)
 {
-    const bool payload = r->in.typed || r->in.weighted;
-    const uint64_t sorted = gs_part__chunk_cap(r->job.threads, chunk_memory(&r->job), payload);
-    const uint64_t at_rest = r->job.memory / AUTO_SHARE / (payload ? 22 : 16); /* a chunk's bytes an edge, at worst */
-    return GS_MAX(GS_MIN(sorted, at_rest), 1);
+    const gs_part_chunk_kind kind = {rows, r->in.typed, r->in.weighted};
+    return gs_part__chunk_cap(threads, chunk_memory(&r->job), &kind);
+}
+
+/* Edges a chunk may have for the rule below, and to be sorted by any thread. */
+static uint64_t auto_cap(const run *r, uint32_t parts)
+{
+    const gs_part_chunk_kind kind = {gs_div_up(r->in.vertices, parts), r->in.typed, r->in.weighted};
+    const uint64_t at_rest = gs_part__chunk_edges(r->job.memory / AUTO_SHARE, &kind);
+    return GS_MAX(GS_MIN(sort_cap(r, r->job.threads, kind.rows), at_rest), 1);
 }
 
 /* The smallest P for which an interval's rows of max(F, 256) floats fit an
@@ -51,7 +57,7 @@ static uint32_t auto_parts(const run *r)
     const uint64_t row = GS_MAX(r->in.features, AUTO_WIDTH) * 4ull, n = r->in.vertices;
     const uint64_t rows = GS_MAX(r->job.memory / AUTO_SHARE / row, 1);
     uint64_t parts = GS_MIN(gs_div_up(n, rows), MOST_PARTS);
-    while (parts < MOST_PARTS && gs_div_up(r->blocks.edges, parts * parts) > auto_cap(r))
+    while (parts < MOST_PARTS && gs_div_up(r->blocks.edges, parts * parts) > auto_cap(r, (uint32_t)parts))
         parts++;
     return (uint32_t)GS_MIN(parts, n);
 }
@@ -89,11 +95,11 @@ static gs_status read_graph(run *r)
 static gs_status order_graph(run *r)
 {
     const gs_partition_options *const opt = r->job.opt;
-    const uint64_t cap = auto_cap(r);
     uint32_t parts = opt->parts != 0 ? opt->parts : auto_parts(r);
     gs_status st = GS_OK;
 
     for (int i = 0; i < AUTO_TRIES; i++) {
+        const uint64_t cap = auto_cap(r, parts);
         r->largest = 0;
         if ((st = gs_part__order_make(&r->order, &r->job, &r->blocks, parts, opt->method, r->note,
                                       sizeof(r->note))) != GS_OK ||
@@ -124,9 +130,8 @@ static gs_status make_tables(run *r, const gs_part_blocks *b)
 /* A chunk too large for one thread's share of memory may fit a larger share. */
 static uint32_t sort_threads(const run *r)
 {
-    const bool payload = r->in.typed || r->in.weighted;
     uint32_t threads = r->job.threads;
-    while (threads > 1 && gs_part__chunk_cap(threads, chunk_memory(&r->job), payload) < r->largest)
+    while (threads > 1 && sort_cap(r, threads, r->order.grid.rows) < r->largest)
         threads--;
     return threads;
 }

@@ -329,8 +329,15 @@ typedef struct gs_part_chunks_spec {
     uint32_t threads;
     double progress_from, progress_to;
 } gs_part_chunks_spec;
+/* What a chunk's size depends on: rows of an interval, payload of an edge. */
+typedef struct gs_part_chunk_kind {
+    uint64_t rows;
+    bool typed, weighted;
+} gs_part_chunk_kind;
+/* Most edges for which a chunk surely has at most `bytes` at rest. */
+uint64_t gs_part__chunk_edges(uint64_t bytes, const gs_part_chunk_kind *kind);
 /* Most edges a chunk may have for `threads` to sort one each within `memory`. */
-uint64_t gs_part__chunk_cap(uint32_t threads, uint64_t memory, bool payload);
+uint64_t gs_part__chunk_cap(uint32_t threads, uint64_t memory, const gs_part_chunk_kind *kind);
 gs_status gs_part__chunks_write(gs_part_job *job, const gs_part_chunks_spec *spec);
 
 /* Moves or makes the feature rows; fills `info` (its sums are owned by the
