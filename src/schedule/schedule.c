@@ -126,12 +126,32 @@ static const char *mib_up(char *buf, size_t cap, uint64_t bytes)
     return buf;
 }
 
+/* The smallest host budget: larger blocks need more memory for sums, but fewer
+ * tasks, whose tables count too. */
+static gs_status least_host(uint64_t *out, const gs_layout *l, gs_choice *c, uint64_t least_arena)
+{
+    const gs_schedule_config *cfg = l->config;
+    uint64_t least = UINT64_MAX;
+    for (uint64_t arena = least_arena; arena <= 8 * least_arena; arena *= 2) {
+        uint64_t ring = 0, tables = 0;
+        gs_status st;
+        if (arena > cfg->device_memory - cfg->device_fixed || !gs_choice_set_arena(c, l, arena))
+            break;
+        if ((st = least_ring(&ring, &tables, l, c)) != GS_OK)
+            return st;
+        least = GS_MIN(least, cfg->host_fixed + tables + tables / 8 + ring + GS_BLOCK_BYTES +
+                                  (cfg->unified ? cfg->device_fixed + c->arena_bytes : 0));
+    }
+    *out = least;
+    return GS_OK;
+}
+
 /* Says which budget is too small, and the smallest one that works. */
 static gs_status refuse(const gs_layout *l, gs_choice *c)
 {
     const gs_schedule_config *cfg = l->config;
     const uint64_t arena = gs_layout_least_arena(l);
-    uint64_t ring = 0, tables = 0;
+    uint64_t least = 0;
     char have[32], need[32], fixed[32];
     gs_status st;
 
@@ -141,11 +161,8 @@ static gs_status refuse(const gs_layout *l, gs_choice *c)
                        " (or a store with more --parts, whose intervals are smaller)",
                        gs_size_format(have, sizeof(have), cfg->device_memory),
                        mib_up(need, sizeof(need), cfg->device_fixed + arena));
-    gs_choice_set_arena(c, l, arena);
-    if ((st = least_ring(&ring, &tables, l, c)) != GS_OK)
+    if ((st = least_host(&least, l, c, arena)) != GS_OK)
         return st;
-    const uint64_t least = cfg->host_fixed + tables + tables / 8 + ring + GS_BLOCK_BYTES +
-                           (cfg->unified ? cfg->device_fixed + c->arena_bytes : 0);
     return gs_fail(GS_EBUDGET,
                    "--host-memory %s is too small: this model on this store needs at least %s, %s of it"
                    " for the program itself (or a store with more --parts, whose chunks are smaller)",
