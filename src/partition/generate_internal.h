@@ -27,9 +27,11 @@ enum gs_gen_use { GS_GEN_EDGE = 1u << 24, GS_GEN_LABEL = 2u << 24, GS_GEN_NOISE 
 void gs_gen__rmat_edges(const gs_gen *g, int64_t *pairs, uint64_t first, uint64_t count);
 void gs_gen__sbm_edges(const gs_gen *g, int64_t *pairs, uint64_t first, uint64_t count);
 int64_t gs_gen__rmat_label(const gs_gen *g, uint64_t id);
+/* The planted class, and the label, which is another one for a few vertices. */
+int64_t gs_gen__sbm_class(const gs_gen *g, uint64_t id);
 int64_t gs_gen__sbm_label(const gs_gen *g, uint64_t id);
-/* Feature row of a vertex with this label. */
-void gs_gen__row(const gs_gen *g, float *row, uint64_t id, int64_t label);
+/* Feature row of a vertex of this class. */
+void gs_gen__row(const gs_gen *g, float *row, uint64_t id, int64_t class);
 void gs_gen__means(gs_gen *g);
 
 #endif /* GS_PARTITION_GENERATE_INTERNAL_H */

@@ -19,6 +19,9 @@
 #define SBM_COMMUNITY_VERTICES 2000u
 #define SBM_SKEW 1.4 /* x^SKEW for uniform x: low places get more edges, mildly */
 #define SBM_SIGNAL 1.75f
+/* Vertices whose label is drawn at random: no model can do better than about
+ * 1 - SBM_MISLABELLED, so an accuracy tells something. */
+#define SBM_MISLABELLED 0.05
 
 static void draw(uint32_t out[4], const gs_gen *g, uint64_t item, uint32_t round, uint32_t use)
 {
@@ -119,6 +122,13 @@ void gs_gen__sbm_edges(const gs_gen *g, int64_t *pairs, uint64_t first, uint64_t
 
 int64_t gs_gen__sbm_label(const gs_gen *g, uint64_t id)
 {
+    uint32_t bits[4];
+    draw(bits, g, id, 0, GS_GEN_LABEL);
+    return gs_uniform_open(bits[0]) < SBM_MISLABELLED ? (int64_t)(bits[1] % g->classes) : gs_gen__sbm_class(g, id);
+}
+
+int64_t gs_gen__sbm_class(const gs_gen *g, uint64_t id)
+{
     return (int64_t)(community_of(g, gs_part__permute_back(&g->ids, id)) % g->classes);
 }
 
@@ -158,12 +168,12 @@ void gs_gen__means(gs_gen *g)
     }
 }
 
-void gs_gen__row(const gs_gen *g, float *row, uint64_t id, int64_t label)
+void gs_gen__row(const gs_gen *g, float *row, uint64_t id, int64_t class)
 {
     normal_row(g, row, id, GS_GEN_NOISE);
     if (g->mean == NULL)
         return;
-    const float *const mean = g->mean + (uint64_t)label * g->width;
+    const float *const mean = g->mean + (uint64_t)class * g->width;
     for (uint32_t c = 0; c < g->width; c++)
         row[c] += mean[c];
 }

@@ -193,13 +193,13 @@ static void test_generate__sbm_needs_the_graph(void **state)
         assert_true(pairs[2 * i] != pairs[2 * i + 1]);
         inside += labels[pairs[2 * i]] == labels[pairs[2 * i + 1]];
     }
-    assert_in_range(inside, 0.88 * E / 2, 0.97 * E / 2);
+    assert_in_range(inside, 0.80 * E / 2, 0.89 * E / 2); /* 5 % of the labels are wrong */
     const double alone = accuracy(rows, labels, train, N / 10, N, F, C);
     float *one = average(rows, pairs, E, N, F), *two = average(one, pairs, E, N, F);
     const double with_graph = accuracy(two, labels, train, N / 10, N, F, C);
     print_message("features alone %.3f, averaged twice %.3f\n", alone, with_graph);
     assert_true(alone > 0.35 && alone < 0.62);
-    assert_true(with_graph > 0.88);
+    assert_true(with_graph > 0.88 && with_graph < 0.98);
     free(one);
     free(two);
     free(rows);
