@@ -67,6 +67,50 @@ typedef struct gs_edge_launch {
 
 gs_status gs_device_run_edges(gs_device *d, const gs_edge_launch *l);
 
+/* The same by edge type (see GS_SUM_SPLIT and GS_SUM_PICK): `type` has one entry of `type_bytes`
+ * an edge, all below `types`; `width` is the narrow side's. */
+typedef struct gs_typed_launch {
+    gs_edge_launch edges;
+    const void *type;
+    uint32_t type_bytes, types;
+    bool pick; /* else split */
+} gs_typed_launch;
+
+gs_status gs_device_run_typed(gs_device *d, const gs_typed_launch *l);
+
+/* Memory of one sum over the rows of a target interval. */
+typedef struct gs_accumulator {
+    float *acc;     /* [rows, width] */
+    float *maximum; /* ATTEND: [rows, heads], the running maximum; becomes lse */
+    float *norm;    /* ATTEND: [rows, heads], sum of exp(score - maximum) so far */
+} gs_accumulator;
+
+/* Edge program of one chunk: computes the edge registers for tiles of edges and
+ * accumulates the stage's sums of kind ADD and after. Never holds more than a tile a thread. */
+typedef struct gs_edge_program_launch {
+    const gs_program *program;
+    const gs_stage *stage;
+    uint32_t index_bytes;
+    uint32_t targets;
+    const void *target;
+    const uint32_t *start;
+    const void *index;
+    const float *weight;           /* [edges], NULL: all 1 */
+    const float *const *rows;      /* [edge_regs]: OPERAND, TARGET: first row of that interval; else NULL */
+    const gs_accumulator *sum;     /* [stage->sums], of the target interval */
+    const float *const *param;     /* [program->params] */
+} gs_edge_program_launch;
+
+gs_status gs_device_run_edge_program(gs_device *d, const gs_edge_program_launch *l);
+
+/* Before the first chunk and after the last one of a target interval, for a sum of kind ADD or
+ * after: neutral values; then 0 for MAX and MIN of no edges, and for ATTEND acc /= norm and
+ * maximum = log-sum-exp. */
+gs_status gs_device_begin_sum(gs_device *d, gs_sum_kind kind, const gs_accumulator *sum, uint32_t rows,
+                              uint32_t width, uint32_t heads);
+gs_status gs_device_finish_sum(gs_device *d, gs_sum_kind kind, const gs_accumulator *sum, uint32_t rows,
+                               uint32_t width, uint32_t heads);
+
 /* acc[0..count) += src[0..count); and acc = 0. */
 gs_status gs_device_add(gs_device *d, float *acc, const float *src, uint64_t count);
 gs_status gs_device_zero(gs_device *d, void *memory, uint64_t bytes);

@@ -94,11 +94,44 @@ typedef struct gs_instr {
     uint32_t site; /* dropout: a number of its own for each dropout of the model */
 } gs_instr;
 
+/* What an edge pass accumulates for a vertex over its edges. Edges have a target
+ * end (the vertex that accumulates) and an operand end: by in-edges the target is the
+ * destination, by out-edges it is the source. No edges: 0 for every kind. */
+typedef enum gs_sum_kind {
+    GS_SUM_ROWS,    /* rows of `array` at the operand end: acc += row */
+    GS_SUM_SPLIT,   /* the same by edge type t: acc[t * w, +w) += row[0, w); acc has types * w columns */
+    GS_SUM_PICK,    /* its transpose: acc[0, w) += row[t * w, +w); the array has types * w columns */
+    GS_SUM_ADD,     /* edge register `value`: acc += value */
+    GS_SUM_MAX,     /* acc = max(acc, value), element by element */
+    GS_SUM_MIN,
+    GS_SUM_ATTEND,  /* acc = sum of softmax(score) * value: `score` is [h], `value` [h * d], the softmax is over
+                     * the vertex's edges, for each of the h heads; in one pass, with the running maximum and
+                     * sum kept per vertex. `lse` gets log(sum(exp(score))) (-inf without edges). */
+} gs_sum_kind;
+
 typedef struct gs_sum {
-    uint32_t array; /* operand rows, f32 */
-    uint32_t reg;   /* GS_REG_SUM */
-    bool self;      /* the vertex's own row is added too */
+    uint32_t array; /* ROWS, SPLIT, PICK: operand rows, f32 */
+    uint32_t reg;   /* GS_REG_SUM: what the vertex program sees */
+    bool self;      /* ROWS: the vertex's own row is added too */
+    gs_sum_kind kind;
+    uint32_t value, score; /* ADD, MAX, MIN, ATTEND: edge registers */
+    uint32_t lse;          /* ATTEND: GS_REG_SUM of width h */
 } gs_sum;
+
+/* Registers of an edge program: one row an edge, f32; they exist for a tile of edges only,
+ * never for all edges. */
+typedef enum gs_edge_reg_kind {
+    GS_EDGE_OPERAND, /* row of `array` at the operand end */
+    GS_EDGE_TARGET,  /* row of `array` at the target end */
+    GS_EDGE_WEIGHT,  /* the edge's weight, width 1 */
+    GS_EDGE_TEMP,    /* written by one instruction */
+} gs_edge_reg_kind;
+
+typedef struct gs_edge_reg {
+    gs_edge_reg_kind kind;
+    uint32_t width;
+    uint32_t array; /* OPERAND, TARGET: f32 array; else GS_NONE */
+} gs_edge_reg;
 
 typedef struct gs_stage {
     char name[GS_NAME_BYTES]; /* for traces and `plan`: "forward 1: sum_in(layer0.y)" */
@@ -108,6 +141,12 @@ typedef struct gs_stage {
     uint32_t regs, instrs;
     gs_reg *reg;
     gs_instr *instr;
+    /* The edge program that sums of kind ADD and after take their values from:
+     * elementwise instructions (with fold, spread; parameters of one dimension broadcast)
+     * whose registers are edge registers. */
+    uint32_t edge_regs, edge_instrs;
+    gs_edge_reg *edge_reg;
+    gs_instr *edge_instr;
 } gs_stage;
 
 typedef struct gs_pass {
