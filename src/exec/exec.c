@@ -52,9 +52,11 @@ static void fill_lanes(gs_exec *e)
 static gs_status take_tables(gs_exec *e, const gs_exec_config *c)
 {
     const uint64_t chunks = (uint64_t)c->parts * c->parts;
-    uint32_t regs = 1;
-    for (uint32_t s = 0; s < c->program->stages; s++)
+    uint32_t regs = 1, edge_regs = 1;
+    for (uint32_t s = 0; s < c->program->stages; s++) {
         regs = GS_MAX(regs, c->program->stage[s].regs);
+        edge_regs = GS_MAX(edge_regs, c->program->stage[s].edge_regs);
+    }
     e->files = c->program->arrays + 2;
     e->file = gs_calloc(e->files, sizeof(*e->file));
     e->io_file = gs_malloc_array(e->files, sizeof(*e->io_file));
@@ -62,10 +64,11 @@ static gs_status take_tables(gs_exec *e, const gs_exec_config *c)
     e->lane_first = gs_calloc(e->plan->passes * LANE_COUNT + 1, sizeof(*e->lane_first));
     e->done = gs_calloc((size_t)e->plan->tasks + 1, 1);
     e->reg = gs_calloc(regs, sizeof(*e->reg));
+    e->edge_rows = gs_calloc(edge_regs, sizeof(*e->edge_rows));
     e->chunk_seen[0] = gs_calloc(chunks, 1);
     e->chunk_seen[1] = gs_calloc(chunks, 1);
     if (e->file == NULL || e->io_file == NULL || e->lane_task == NULL || e->lane_first == NULL ||
-        e->done == NULL || e->reg == NULL || e->chunk_seen[0] == NULL || e->chunk_seen[1] == NULL)
+        e->done == NULL || e->reg == NULL || e->edge_rows == NULL || e->chunk_seen[0] == NULL || e->chunk_seen[1] == NULL)
         return no_memory("tables", e->plan->table_bytes);
     if (c->trace && (e->span = gs_calloc((size_t)e->plan->tasks + 1, sizeof(*e->span))) == NULL)
         return no_memory("the trace", e->plan->tasks * GS_EXEC_TRACE_TASK_BYTES);
@@ -164,6 +167,9 @@ gs_status gs_exec_open(gs_exec **out, const gs_exec_config *config)
     e->interval_rows = config->interval_rows;
     e->vertices = config->vertices;
     e->index_bytes = config->index_bytes;
+    e->type_bytes = config->type_bytes;
+    e->edge_types = config->edge_types;
+    e->weights = config->weights;
     e->chunk[0] = config->chunk[0];
     e->chunk[1] = config->chunk[1];
     e->verify = !config->no_verify;
@@ -192,6 +198,7 @@ void gs_exec_close(gs_exec *e)
     gs_free(e->done);
     gs_free(e->reg);
     gs_free(e->span);
+    gs_free(e->edge_rows);
     gs_free(e->chunk_seen[0]);
     gs_free(e->chunk_seen[1]);
     gs_free(e);

@@ -42,6 +42,8 @@ typedef struct gs_exec_config {
     uint32_t parts, interval_rows;
     uint64_t vertices;
     uint32_t index_bytes;
+    uint32_t type_bytes, edge_types; /* of each edge's type; how many types; 0: untyped */
+    bool weights;             /* edges carry weights */
     const gs_exec_chunk *chunk[2];
     gs_io_backend io;
     bool no_verify;           /* skip checksums on arrival */

@@ -21,7 +21,8 @@ struct gs_exec {
     gs_device *device;
     gs_exec_file *file;       /* [arrays + 2], copied */
     uint32_t *io_file;        /* [arrays + 2], GS_NONE where not open */
-    uint32_t files, parts, interval_rows, index_bytes;
+    uint32_t files, parts, interval_rows, index_bytes, type_bytes, edge_types;
+    bool weights;
     uint64_t vertices;
     const gs_exec_chunk *chunk[2];
     bool verify;
@@ -31,6 +32,7 @@ struct gs_exec {
     uint32_t *lane_task;      /* task indices, pass by pass, lane by lane */
     uint32_t *lane_first;     /* [passes * LANE_COUNT + 1] into lane_task */
     void **reg;               /* [most registers of a stage] of the launch being made */
+    const float **edge_rows;  /* [most edge registers of a stage] likewise */
 
     /* lasting, by the driving thread */
     uint8_t *chunk_seen[2];   /* chunk was checked in depth once in this run */

@@ -10,6 +10,19 @@ static uint32_t interval_rows(const gs_exec *e, uint32_t interval)
     return (uint32_t)GS_MIN(e->interval_rows, e->vertices - first);
 }
 
+/* What the chunk's own header says about types and weights, against the store. */
+static gs_status check_edge_data(const gs_exec *e, const gs_chunk_view *v)
+{
+    if (v->type_bytes != e->type_bytes || (v->weight != NULL) != e->weights)
+        return gs_fail(GS_EFORMAT, "its edges carry other data than the store's");
+    for (uint64_t k = 0; k < v->edges && v->type_bytes > 0; k++) {
+        const uint32_t type = v->type_bytes == 1 ? ((const uint8_t *)v->type)[k] : ((const uint16_t *)v->type)[k];
+        if (type >= e->edge_types)
+            return gs_fail(GS_EFORMAT, "an edge has type %u of %u", type, e->edge_types);
+    }
+    return GS_OK;
+}
+
 /* Indices of a chunk are looked at in depth when its bytes are first used; after that its
  * checksum stands for them. Resident chunks have their checksum verified here too. */
 static gs_status view_chunk(gs_exec *e, const gs_task *t, const gs_stage *s, gs_chunk_view *view)
@@ -28,6 +41,8 @@ static gs_status view_chunk(gs_exec *e, const gs_task *t, const gs_stage *s, gs_
         (st = gs_exec__check_chunk(e, d, t->target, t->operand, gs_exec__at(e, t->chunk), t->chunk_bytes)) != GS_OK)
         return st;
     st = gs_chunk_view_make(view, gs_exec__at(e, t->chunk), t->chunk_bytes, &expect, first || !e->verify);
+    if (st == GS_OK && (first || !e->verify))
+        st = check_edge_data(e, view);
     if (st != GS_OK)
         return gs_fail(st, "%s: chunk (%u, %u): %s", e->file[GS_FILE_EDGES(e->program, d)].path, t->target,
                        t->operand, gs_last_error());
@@ -38,7 +53,8 @@ static gs_status view_chunk(gs_exec *e, const gs_task *t, const gs_stage *s, gs_
 static gs_status launch_edges(gs_exec *e, const gs_task *t)
 {
     const gs_stage *s = &e->program->stage[t->stage];
-    const double begin = gs_now();
+    const gs_sum *sum = &s->sum[t->sum];
+    const uint32_t wide = s->reg[sum->reg].width, row = e->program->array[sum->array].width;
     gs_chunk_view view;
     gs_status st;
 
@@ -47,10 +63,53 @@ static gs_status launch_edges(gs_exec *e, const gs_task *t)
     const gs_edge_launch l = {
         .index_bytes = view.index_bytes, .targets = view.targets, .target = view.target, .start = view.start,
         .index = view.index, .operand = gs_exec__at(e, t->source), .acc = gs_exec__at(e, t->place),
-        .width = s->reg[s->sum[t->sum].reg].width};
-    st = gs_device_run_edges(e->device, &l);
-    e->stats.edge_seconds += gs_now() - begin;
-    return st;
+        .width = GS_MIN(wide, row)};
+    if (sum->kind == GS_SUM_ROWS)
+        return gs_device_run_edges(e->device, &l);
+    const gs_typed_launch typed = {.edges = l, .type = view.type, .type_bytes = view.type_bytes,
+                                   .types = e->edge_types, .pick = sum->kind == GS_SUM_PICK};
+    if (typed.type_bytes == 0)
+        return gs_fail(GS_EINVAL, "the model uses edge types, and this store's edges have none");
+    return gs_device_run_typed(e->device, &typed);
+}
+
+static gs_accumulator accumulator_of(const gs_exec *e, const gs_place *place)
+{
+    return (gs_accumulator){gs_exec__at(e, place[GS_SUM_ACC]), gs_exec__at(e, place[GS_SUM_MAXIMUM]),
+                            gs_exec__at(e, place[GS_SUM_NORM])};
+}
+
+static gs_status launch_program(gs_exec *e, const gs_task *t)
+{
+    const gs_stage *s = &e->program->stage[t->stage];
+    const gs_place *place = &e->plan->reg[t->first_reg];
+    gs_accumulator sum[GS_STAGE_SUMS];
+    gs_chunk_view view;
+    gs_status st;
+
+    if ((st = view_chunk(e, t, s, &view)) != GS_OK)
+        return st;
+    for (uint32_t r = 0; r < s->edge_regs; r++)
+        e->edge_rows[r] = gs_exec__at(e, place[r]);
+    for (uint32_t i = 0; i < s->sums; i++)
+        sum[i] = accumulator_of(e, &place[s->edge_regs + i * GS_SUM_PLACES]);
+    const gs_edge_program_launch l = {
+        .program = e->program, .stage = s, .index_bytes = view.index_bytes, .targets = view.targets,
+        .target = view.target, .start = view.start, .index = view.index, .weight = view.weight,
+        .rows = e->edge_rows, .sum = sum, .param = e->args->param};
+    return gs_device_run_edge_program(e->device, &l);
+}
+
+/* Neutral values before a sum's first chunk, final values after its last. */
+static gs_status launch_frame(gs_exec *e, const gs_task *t)
+{
+    const gs_stage *s = &e->program->stage[t->stage];
+    const gs_sum *sum = &s->sum[t->sum];
+    const gs_accumulator a = accumulator_of(e, &e->plan->reg[t->first_reg]);
+    const uint32_t heads = sum->kind == GS_SUM_ATTEND ? s->reg[sum->lse].width : 0;
+    if (t->kind == GS_TASK_BEGIN)
+        return gs_device_begin_sum(e->device, sum->kind, &a, t->rows, s->reg[sum->reg].width, heads);
+    return gs_device_finish_sum(e->device, sum->kind, &a, t->rows, s->reg[sum->reg].width, heads);
 }
 
 static gs_status launch_vertex(gs_exec *e, const gs_task *t)
@@ -65,17 +124,30 @@ static gs_status launch_vertex(gs_exec *e, const gs_task *t)
     return gs_device_run_vertex(e->device, &l);
 }
 
+static gs_status timed(gs_exec *e, const gs_task *t, gs_status (*launch)(gs_exec *e, const gs_task *t))
+{
+    const double begin = gs_now();
+    const gs_status st = launch(e, t);
+    e->stats.edge_seconds += gs_now() - begin;
+    return st;
+}
+
 gs_status gs_exec__launch(gs_exec *e, const gs_task *t)
 {
     const gs_stage *s = &e->program->stage[t->stage];
     switch (t->kind) {
+    case GS_TASK_BEGIN:
+    case GS_TASK_FINISH:
+        return launch_frame(e, t);
     case GS_TASK_ZERO:
         return gs_device_zero(e->device, gs_exec__at(e, t->place), t->bytes);
     case GS_TASK_SELF:
         return gs_device_add(e->device, gs_exec__at(e, t->place), gs_exec__at(e, t->source),
                              (uint64_t)t->rows * s->reg[s->sum[t->sum].reg].width);
     case GS_TASK_EDGES:
-        return launch_edges(e, t);
+        return timed(e, t, launch_edges);
+    case GS_TASK_PROGRAM:
+        return timed(e, t, launch_program);
     case GS_TASK_VERTEX:
         return launch_vertex(e, t);
     default:

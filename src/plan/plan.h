@@ -33,11 +33,17 @@ typedef enum gs_task_kind {
     GS_TASK_READ,   /* file [offset, +bytes) -> place */
     GS_TASK_WRITE,  /* place -> file [offset, +bytes) */
     GS_TASK_ZERO,   /* `bytes` at place = 0 */
+    GS_TASK_BEGIN,  /* sum of an edge program over `rows` rows: neutral values */
+    GS_TASK_FINISH, /* the same sum is complete: from running to final values */
     GS_TASK_SELF,   /* rows of operand added to the sums at `place` */
     GS_TASK_EDGES,  /* chunk (target, operand): sums at `place` += operand rows */
+    GS_TASK_PROGRAM, /* chunk (target, operand): the stage's edge program and its sums */
     GS_TASK_VERTEX, /* the stage's vertex program on `rows` rows from `first_row` */
     GS_TASK_KINDS
 } gs_task_kind;
+
+/* Memory of one sum: its rows, and for ATTEND the running maximum and norm. */
+enum { GS_SUM_ACC, GS_SUM_MAXIMUM, GS_SUM_NORM, GS_SUM_PLACES };
 
 /* What a read verifies on arrival. */
 typedef enum gs_check { GS_CHECK_NONE, GS_CHECK_CHUNK, GS_CHECK_BLOCKS } gs_check;
@@ -48,16 +54,18 @@ typedef struct gs_task {
     uint32_t stage;      /* of the program */
     uint32_t first_dep, deps; /* plan->dep[first_dep .. +deps): task indices */
     uint32_t file;       /* READ, WRITE */
-    uint32_t sum;        /* ZERO, SELF, EDGES: which of the stage's sums */
-    uint32_t target, operand; /* EDGES; READ with CHECK_CHUNK: intervals */
-    uint32_t rows;       /* VERTEX, SELF */
-    uint32_t first_reg;  /* VERTEX: plan->reg[first_reg .. +stage->regs) */
+    uint32_t sum;        /* ZERO, SELF, EDGES, BEGIN, FINISH: which of the stage's sums */
+    uint32_t target, operand; /* EDGES, PROGRAM; READ with CHECK_CHUNK: intervals */
+    uint32_t rows;       /* VERTEX, SELF, BEGIN, FINISH */
+    /* plan->reg[first_reg ..): VERTEX: a place a register; BEGIN, FINISH: the sum's
+     * GS_SUM_PLACES; PROGRAM: a place an edge register, then GS_SUM_PLACES a sum. */
+    uint32_t first_reg;
     uint64_t first_row;  /* VERTEX: in store order */
     uint64_t offset, bytes; /* READ, WRITE: file extent; ZERO: bytes */
     gs_place place;      /* READ, WRITE: memory; ZERO, SELF, EDGES: the sums */
     gs_place source;     /* SELF, EDGES: operand rows */
-    gs_place chunk;      /* EDGES */
-    uint64_t chunk_bytes; /* EDGES */
+    gs_place chunk;      /* EDGES, PROGRAM */
+    uint64_t chunk_bytes; /* EDGES, PROGRAM */
 } gs_task;
 
 /* An array or a direction's edges kept in host memory in whole or in its first part. */

@@ -37,7 +37,8 @@ static uint64_t block_bytes(const gs_layout *l, uint32_t stage, uint32_t block)
     const gs_stage *s = &l->program->stage[stage];
     uint64_t bytes = 0;
     for (uint32_t i = 0; i < s->sums; i++)
-        bytes += gs_align_up(4ull * s->reg[s->sum[i].reg].width * block * l->chunks->interval_rows, 64);
+        for (int k = 0; k < GS_SUM_PLACES; k++)
+            bytes += gs_align_up(4ull * gs_sum_width(s, i, k) * block * l->chunks->interval_rows, 64);
     return gs_align_up(bytes, GS_BLOCK_BYTES);
 }
 
@@ -90,7 +91,11 @@ static double uses_of(const gs_choice *c, const gs_layout *l, uint32_t file)
         if (stage->sums && (file == GS_FILE_EDGES(p, stage->direction) || (shared && file == GS_FILE_EDGES(p, 0))))
             uses += weight;
         for (uint32_t i = 0; i < stage->sums; i++)
-            uses += stage->sum[i].array == file ? weight * blocks : 0;
+            uses += stage->sum[i].kind <= GS_SUM_PICK && stage->sum[i].array == file ? weight * blocks : 0;
+        for (uint32_t r = 0; r < stage->edge_regs; r++)
+            if (stage->edge_reg[r].kind == GS_EDGE_OPERAND || stage->edge_reg[r].kind == GS_EDGE_TARGET)
+                uses += stage->edge_reg[r].array != file ? 0
+                        : stage->edge_reg[r].kind == GS_EDGE_OPERAND ? weight * blocks : weight;
         for (uint32_t r = 0; r < stage->regs; r++)
             if (stage->reg[r].kind != GS_REG_SUM && stage->reg[r].array == file)
                 uses += weight;

@@ -67,8 +67,6 @@ static gs_status layout_stage(const gs_layout *l, const gs_stage *s, gs_stage_la
     if (until == NULL || out->reg_offset == NULL)
         goto done;
     out->tile_rows = tile_rows(l, s);
-    for (uint32_t i = 0; i < s->sums; i++)
-        out->sum_row_bytes += 4ull * s->reg[s->sum[i].reg].width;
     memset(out->reg_offset, 0xff, s->regs * sizeof(*out->reg_offset));
     for (uint32_t i = 0; i < s->instrs; i++) {
         const gs_instr *in = &s->instr[i];

@@ -22,7 +22,6 @@
 
 typedef struct gs_stage_layout {
     uint32_t tile_rows;
-    uint64_t sum_row_bytes;   /* of all sums, a row */
     uint64_t scratch_bytes;   /* registers of a tile that live in the arena */
     uint64_t *reg_offset;     /* [regs] in scratch, UINT64_MAX where not there */
 } gs_stage_layout;
@@ -36,6 +35,14 @@ typedef struct gs_layout {
     uint64_t *spill_interval; /* [arrays] bytes of an interval in a spill file; 0: a store array */
     gs_stage_layout *stage;   /* [stages] */
 } gs_layout;
+
+/* Columns of a part of a sum's memory; 0 where the sum has no such part. */
+static inline uint32_t gs_sum_width(const gs_stage *s, uint32_t sum, int part)
+{
+    if (part == GS_SUM_ACC)
+        return s->reg[s->sum[sum].reg].width;
+    return s->sum[sum].kind == GS_SUM_ATTEND ? s->reg[s->sum[sum].lse].width : 0;
+}
 
 gs_status gs_layout_make(gs_layout *out, const gs_schedule_config *config);
 void gs_layout_drop(gs_layout *l);

@@ -113,9 +113,61 @@ static void run_self(struct sim *s, uint32_t index, const gs_task *t)
     fail_msg("task %u: self rows are of no interval", index);
 }
 
+static bool of_rows(const gs_sum *sum) { return sum->kind <= GS_SUM_PICK; }
+
+/* Every part of an edge program's sum gets the same words; finishing adds this one. */
+#define FINISHED 0x51515151u
+
+static uint32_t part_width(const gs_stage *st, const gs_sum *sum, int part)
+{
+    if (part == GS_SUM_ACC)
+        return st->reg[sum->reg].width;
+    return sum->kind == GS_SUM_ATTEND ? st->reg[sum->lse].width : 0;
+}
+
+static void run_frame(struct sim *s, const gs_task *t)
+{
+    const gs_stage *st = &s->p->stage[t->stage];
+    for (int k = 0; k < GS_SUM_PLACES; k++) {
+        const uint64_t n = (uint64_t)t->rows * part_width(st, &st->sum[t->sum], k);
+        uint32_t *to = place(s, s->plan->reg[t->first_reg + (uint32_t)k]);
+        if (n > 0 && t->kind == GS_TASK_BEGIN)
+            memset(to, 0, n * 4);
+        else
+            add_words(to, n, FINISHED);
+    }
+}
+
+/* Rows of both ends, the chunk, and the sums' memory. */
+static void run_program(struct sim *s, uint32_t index, const gs_task *t)
+{
+    const gs_stage *st = &s->p->stage[t->stage];
+    const gs_chunk_table *ch = s->cfg->chunks;
+    const gs_place *reg = &s->plan->reg[t->first_reg];
+    const gs_chunk *c = gs_chunk_at(ch, st->direction, t->target, t->operand);
+    const uint64_t rows = gs_interval_rows(ch, t->target);
+
+    expect_bytes(s, index, place(s, t->chunk), GS_FILE_EDGES(s->p, ch->shared ? 0 : st->direction), c->offset,
+                 c->length);
+    for (uint32_t r = 0; r < st->edge_regs; r++) {
+        const gs_edge_reg *er = &st->edge_reg[r];
+        if (er->kind != GS_EDGE_OPERAND && er->kind != GS_EDGE_TARGET)
+            continue;
+        const uint32_t interval = er->kind == GS_EDGE_OPERAND ? t->operand : t->target;
+        const uint64_t rb = row_bytes(s, er->array);
+        expect_bytes(s, index, place(s, reg[r]), er->array, gs_interval_first(ch, interval) * rb,
+                     gs_interval_rows(ch, interval) * rb);
+    }
+    for (uint32_t i = 0; i < st->sums; i++)
+        for (int k = 0; !of_rows(&st->sum[i]) && k < GS_SUM_PLACES; k++)
+            add_words(place(s, reg[st->edge_regs + i * GS_SUM_PLACES + (uint32_t)k]),
+                      rows * part_width(st, &st->sum[i], k),
+                      chunk_word(s, st->direction, t->target, t->operand));
+}
+
 static uint32_t expected_sum(const struct sim *s, const gs_stage *st, const gs_sum *sum, uint32_t interval)
 {
-    uint32_t word = sum->self ? self_word(interval) : 0;
+    uint32_t word = sum->self ? self_word(interval) : of_rows(sum) ? 0 : FINISHED;
     for (uint32_t o = 0; o < s->cfg->chunks->parts; o++)
         if (gs_chunk_at(s->cfg->chunks, st->direction, interval, o)->edges)
             word += chunk_word(s, st->direction, interval, o);
@@ -134,11 +186,14 @@ static void run_vertex(struct sim *s, uint32_t index, const gs_task *t)
             expect_bytes(s, index, place(s, reg[r]), st->reg[r].array, t->first_row * rb, t->rows * rb);
         }
     for (uint32_t i = 0; i < st->sums; i++) {
-        const uint32_t *got = place(s, reg[st->sum[i].reg]);
         const uint32_t want = expected_sum(s, st, &st->sum[i], interval);
-        for (uint64_t k = 0; k < (uint64_t)t->rows * st->reg[st->sum[i].reg].width; k++)
-            if (got[k] != want)
-                fail_msg("task %u: a sum of interval %u is wrong", index, interval);
+        const uint32_t seen[2] = {st->sum[i].reg, st->sum[i].kind == GS_SUM_ATTEND ? st->sum[i].lse : st->sum[i].reg};
+        for (uint64_t n = 0; n < 2; n++) {
+            const uint32_t *got = place(s, reg[seen[n]]);
+            for (uint64_t k = 0; k < (uint64_t)t->rows * st->reg[seen[n]].width; k++)
+                if (got[k] != want)
+                    fail_msg("task %u: a sum of interval %u is wrong", index, interval);
+        }
     }
     /* Scratch is scribbled over first: nothing else may live there. */
     for (uint32_t r = 0; r < st->regs; r++)
@@ -160,6 +215,9 @@ static void run_compute(struct sim *s, uint32_t index)
     case GS_TASK_ZERO: memset(place(s, t->place), 0, t->bytes); break;
     case GS_TASK_SELF: run_self(s, index, t); break;
     case GS_TASK_EDGES: run_edges(s, index, t); break;
+    case GS_TASK_BEGIN:
+    case GS_TASK_FINISH: run_frame(s, t); break;
+    case GS_TASK_PROGRAM: run_program(s, index, t); break;
     case GS_TASK_VERTEX: run_vertex(s, index, t); break;
     default: fail_msg("not a compute task");
     }

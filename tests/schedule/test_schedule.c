@@ -16,10 +16,11 @@ enum { FEATURES, DEGREE, SPLIT, Y, H, G, ARRAYS };
 struct fixture {
     gs_program p;
     gs_array array[ARRAYS];
-    gs_stage stage[4];
+    gs_stage stage[5];
     gs_pass pass[2];
-    gs_reg reg[4][8];
-    gs_instr instr[4][8];
+    gs_reg reg[5][8];
+    gs_instr instr[5][8];
+    gs_edge_reg edge_reg[4];
     gs_chunk_table chunks;
     gs_chunk *chunk[2];
 };
@@ -52,7 +53,7 @@ static void make_program(struct fixture *f, uint32_t features, uint32_t hidden)
     f->array[Y] = array_of("y", GS_F32, hidden, -1);
     f->array[H] = array_of("h", GS_F32, hidden + 3, -1);
     f->array[G] = array_of("g", GS_F32, 7, -1);
-    for (uint32_t s = 0; s < 4; s++) {
+    for (uint32_t s = 0; s < 5; s++) {
         f->stage[s].reg = f->reg[s];
         f->stage[s].instr = f->instr[s];
     }
@@ -94,9 +95,26 @@ static void make_program(struct fixture *f, uint32_t features, uint32_t hidden)
     add_reg(f, 3, load(f, DEGREE));
     add_reg(f, 3, temp(features, GS_NONE));
     add_instr(f, 3, 3, 0);
+    /* 4: an edge program over rows of both ends, beside a plain sum */
+    f->stage[4].sums = 3;
+    f->stage[4].sum[0] = (gs_sum){.kind = GS_SUM_ATTEND, .reg = 0, .lse = 1, .value = 0, .score = 1};
+    f->stage[4].sum[1] = (gs_sum){.kind = GS_SUM_MAX, .reg = 2, .value = 3};
+    f->stage[4].sum[2] = (gs_sum){.array = FEATURES, .reg = 3};
+    f->stage[4].edge_regs = 4;
+    f->stage[4].edge_reg = f->edge_reg;
+    f->edge_reg[0] = (gs_edge_reg){GS_EDGE_OPERAND, features, FEATURES};
+    f->edge_reg[1] = (gs_edge_reg){GS_EDGE_TARGET, 1, DEGREE};
+    f->edge_reg[2] = (gs_edge_reg){GS_EDGE_TARGET, features, FEATURES};
+    f->edge_reg[3] = (gs_edge_reg){GS_EDGE_TEMP, 5, GS_NONE};
+    add_reg(f, 4, sum_reg(features));
+    add_reg(f, 4, sum_reg(1));
+    add_reg(f, 4, sum_reg(5));
+    add_reg(f, 4, sum_reg(features));
+    add_reg(f, 4, temp(features, GS_NONE));
+    add_instr(f, 4, 4, 0);
     f->pass[0] = (gs_pass){"train", 0, 3};
-    f->pass[1] = (gs_pass){"eval", 3, 1};
-    f->p = (gs_program){.arrays = ARRAYS, .stages = 4, .passes = 2, .array = f->array, .stage = f->stage,
+    f->pass[1] = (gs_pass){"eval", 3, 2};
+    f->p = (gs_program){.arrays = ARRAYS, .stages = 5, .passes = 2, .array = f->array, .stage = f->stage,
                         .pass = f->pass, .logits = GS_NONE};
 }
 

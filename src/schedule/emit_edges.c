@@ -1,0 +1,295 @@
+/* emit_edges.c - the edge pass of one block of target intervals.
+ *
+ * Rows at the operand end come interval by interval and go when their chunks
+ * are done; rows at the target end (edge programs only) stay for the block.
+ */
+#include "base/size.h"
+#include "schedule/emit_internal.h"
+
+gs_place gs_emit__sum_place(const struct emitter *e, uint32_t sum, int part, uint32_t local_interval)
+{
+    const gs_stage *s = gs_emit__stage(e);
+    const uint64_t rows = e->l->chunks->interval_rows, block = e->c->block[e->stage];
+    uint64_t at = e->l->stage[e->stage].scratch_bytes;
+    for (uint32_t i = 0; i <= sum; i++)
+        for (int k = 0; k < (i < sum ? GS_SUM_PLACES : part); k++)
+            at += gs_align_up(4ull * gs_sum_width(s, i, k) * block * rows, 64);
+    return (gs_place){GS_REGION_ARENA, at + 4ull * gs_sum_width(s, sum, part) * rows * local_interval};
+}
+
+static bool of_rows(const gs_sum *s)
+{
+    return s->kind <= GS_SUM_PICK;
+}
+
+static bool has_program(const gs_stage *s)
+{
+    for (uint32_t i = 0; i < s->sums; i++)
+        if (!of_rows(&s->sum[i]))
+            return true;
+    return false;
+}
+
+static uint32_t find_or_add(uint32_t *list, uint32_t *count, uint32_t array)
+{
+    uint32_t i = 0;
+    while (i < *count && list[i] != array)
+        i++;
+    if (i == *count)
+        list[(*count)++] = array;
+    return i;
+}
+
+/* Which arrays the pass reads at either end, each once. */
+static void list_ends(struct emitter *e)
+{
+    const gs_stage *s = gs_emit__stage(e);
+    e->operands = e->targets = 0;
+    for (uint32_t i = 0; i < s->sums; i++)
+        if (of_rows(&s->sum[i]))
+            find_or_add(e->operand_array, &e->operands, s->sum[i].array);
+    for (uint32_t r = 0; r < s->edge_regs; r++) {
+        if (s->edge_reg[r].kind == GS_EDGE_OPERAND)
+            find_or_add(e->operand_array, &e->operands, s->edge_reg[r].array);
+        else if (s->edge_reg[r].kind == GS_EDGE_TARGET)
+            find_or_add(e->target_array, &e->targets, s->edge_reg[r].array);
+    }
+}
+
+/* ---- the sums' memory, before the first chunk and after the last ---- */
+
+static gs_status add_places(struct emitter *e, uint32_t sum, uint32_t local)
+{
+    gs_plan *p = e->plan;
+    gs_status st = gs_emit__grow((void **)&p->reg, &e->reg_room, p->regs + GS_SUM_PLACES, sizeof(*p->reg));
+    if (st != GS_OK)
+        return st;
+    for (int k = 0; k < GS_SUM_PLACES; k++)
+        p->reg[p->regs++] = gs_emit__sum_place(e, sum, k, local);
+    return GS_OK;
+}
+
+static gs_status frame_sum(struct emitter *e, struct block b, uint32_t sum, gs_task_kind kind)
+{
+    gs_status st = GS_OK;
+    uint32_t task;
+    for (uint32_t t = 0; t < b.count && st == GS_OK; t++) {
+        const gs_task frame = {.kind = kind, .sum = sum, .first_reg = e->plan->regs,
+                               .rows = gs_interval_rows(e->l->chunks, b.first + t)};
+        if ((st = add_places(e, sum, t)) == GS_OK)
+            st = gs_emit__task(e, &frame, &task);
+    }
+    return st;
+}
+
+static gs_status zero_sum(struct emitter *e, struct block b, uint32_t sum)
+{
+    const gs_chunk_table *c = e->l->chunks;
+    const uint64_t first = gs_interval_first(c, b.first);
+    const uint64_t end = gs_interval_first(c, b.first + b.count - 1) + gs_interval_rows(c, b.first + b.count - 1);
+    const gs_task zero = {.kind = GS_TASK_ZERO, .sum = sum, .place = gs_emit__sum_place(e, sum, GS_SUM_ACC, 0),
+                          .bytes = (end - first) * 4ull * gs_sum_width(gs_emit__stage(e), sum, GS_SUM_ACC)};
+    uint32_t task;
+    return gs_emit__task(e, &zero, &task);
+}
+
+static gs_status begin_sums(struct emitter *e, struct block b)
+{
+    const gs_stage *s = gs_emit__stage(e);
+    gs_status st = GS_OK;
+    for (uint32_t i = 0; i < s->sums && st == GS_OK; i++)
+        st = of_rows(&s->sum[i]) ? zero_sum(e, b, i) : frame_sum(e, b, i, GS_TASK_BEGIN);
+    return st;
+}
+
+static gs_status finish_sums(struct emitter *e, struct block b)
+{
+    const gs_stage *s = gs_emit__stage(e);
+    gs_status st = GS_OK;
+    for (uint32_t i = 0; i < s->sums && st == GS_OK; i++)
+        if (!of_rows(&s->sum[i]))
+            st = frame_sum(e, b, i, GS_TASK_FINISH);
+    return st;
+}
+
+/* ---- rows at the target end ---- */
+
+static bool target_needed(const struct emitter *e, uint32_t target)
+{
+    for (uint32_t o = 0; o < e->l->parts; o++)
+        if (gs_chunk_at(e->l->chunks, gs_emit__stage(e)->direction, target, o)->edges)
+            return true;
+    return false;
+}
+
+static gs_status load_targets(struct emitter *e, struct block b)
+{
+    gs_status st = GS_OK;
+    /* They stay for the whole block: at the ring's start they leave the rest in one piece. */
+    if (e->targets > 0)
+        e->ring.head = 0;
+    for (uint32_t a = 0; a < e->targets && st == GS_OK; a++)
+        for (uint32_t t = 0; t < b.count && st == GS_OK; t++) {
+            struct unit *u = &e->target[a * e->l->parts + t];
+            *u = (struct unit){.read = GS_NONE, .ring = NOT_STAGED};
+            if (target_needed(e, b.first + t))
+                st = gs_emit__load_rows(e, e->target_array[a], b.first + t, 0,
+                                        gs_interval_rows(e->l->chunks, b.first + t), u);
+        }
+    return st;
+}
+
+static void release_targets(struct emitter *e, struct block b, uint32_t last)
+{
+    for (uint32_t a = 0; a < e->targets; a++)
+        for (uint32_t t = 0; t < b.count; t++)
+            gs_emit__release(e, &e->target[a * e->l->parts + t], last);
+}
+
+/* ---- chunks ---- */
+
+/* True where this operand interval has edges into the block, or is in it and
+ * its own rows are added. */
+static bool operand_needed(const struct emitter *e, struct block b, uint32_t operand)
+{
+    const gs_stage *s = gs_emit__stage(e);
+    for (uint32_t i = 0; i < s->sums; i++)
+        if (s->sum[i].self && operand >= b.first && operand < b.first + b.count)
+            return true;
+    for (uint32_t t = 0; t < b.count; t++)
+        if (gs_chunk_at(e->l->chunks, s->direction, b.first + t, operand)->edges)
+            return true;
+    return false;
+}
+
+static const struct unit *operand_of(struct emitter *e, uint32_t array)
+{
+    return &e->operand[find_or_add(e->operand_array, &e->operands, array)];
+}
+
+static gs_status add_rows_task(struct emitter *e, const gs_task *like, uint32_t sum, uint32_t local,
+                               const struct unit *chunk, uint32_t *last)
+{
+    const struct unit *rows = operand_of(e, gs_emit__stage(e)->sum[sum].array);
+    gs_task t = *like;
+    t.kind = GS_TASK_EDGES;
+    t.sum = sum;
+    t.place = gs_emit__sum_place(e, sum, GS_SUM_ACC, local);
+    t.source = rows->place;
+    gs_emit__wait(e, chunk->read);
+    gs_emit__wait(e, rows->read);
+    return gs_emit__task(e, &t, last);
+}
+
+/* A place an edge register, then the places of each sum. */
+static gs_status add_program_task(struct emitter *e, const gs_task *like, uint32_t local,
+                                  const struct unit *chunk, uint32_t *last)
+{
+    const gs_stage *s = gs_emit__stage(e);
+    gs_plan *p = e->plan;
+    gs_task t = *like;
+    gs_status st;
+
+    t.kind = GS_TASK_PROGRAM;
+    t.first_reg = p->regs;
+    if ((st = gs_emit__grow((void **)&p->reg, &e->reg_room, p->regs + s->edge_regs, sizeof(*p->reg))) != GS_OK)
+        return st;
+    gs_emit__wait(e, chunk->read);
+    for (uint32_t r = 0; r < s->edge_regs; r++) {
+        const gs_edge_reg *reg = &s->edge_reg[r];
+        const struct unit *u = NULL;
+        if (reg->kind == GS_EDGE_OPERAND)
+            u = operand_of(e, reg->array);
+        else if (reg->kind == GS_EDGE_TARGET)
+            u = &e->target[find_or_add(e->target_array, &e->targets, reg->array) * e->l->parts + local];
+        p->reg[p->regs++] = u ? u->place : (gs_place){GS_REGION_NONE, 0};
+        gs_emit__wait(e, u ? u->read : GS_NONE);
+    }
+    for (uint32_t i = 0; i < s->sums; i++)
+        if ((st = add_places(e, i, local)) != GS_OK)
+            return st;
+    return gs_emit__task(e, &t, last);
+}
+
+static uint64_t gathered_row_bytes(const struct emitter *e)
+{
+    const gs_stage *s = gs_emit__stage(e);
+    uint64_t bytes = 0;
+    for (uint32_t i = 0; i < s->sums; i++)
+        bytes += of_rows(&s->sum[i]) ? 4ull * gs_sum_width(s, i, GS_SUM_ACC) : 0;
+    for (uint32_t r = 0; r < s->edge_regs; r++)
+        bytes += s->edge_reg[r].kind == GS_EDGE_OPERAND ? 4ull * s->edge_reg[r].width : 0;
+    return bytes;
+}
+
+static gs_status sum_chunk(struct emitter *e, struct block b, uint32_t local, uint32_t operand, uint32_t *last)
+{
+    const gs_stage *s = gs_emit__stage(e);
+    const uint32_t target = b.first + local;
+    const gs_chunk *c = gs_chunk_at(e->l->chunks, s->direction, target, operand);
+    struct unit chunk;
+    gs_status st;
+
+    if (c->edges == 0)
+        return GS_OK;
+    if ((st = gs_emit__load_chunk(e, s->direction, target, operand, &chunk)) != GS_OK)
+        return st;
+    const gs_task t = {.target = target, .operand = operand, .chunk = chunk.place, .chunk_bytes = c->length};
+    for (uint32_t i = 0; i < s->sums && st == GS_OK; i++)
+        if (of_rows(&s->sum[i]))
+            st = add_rows_task(e, &t, i, local, &chunk, last);
+    if (st == GS_OK && has_program(s))
+        st = add_program_task(e, &t, local, &chunk, last);
+    gs_emit__release(e, &chunk, *last);
+    e->pass->edge_bytes += c->edges * gathered_row_bytes(e);
+    return st;
+}
+
+static gs_status add_own_rows(struct emitter *e, struct block b, uint32_t operand, uint32_t *last)
+{
+    const gs_stage *s = gs_emit__stage(e);
+    gs_status st = GS_OK;
+    for (uint32_t i = 0; i < s->sums && st == GS_OK; i++) {
+        if (!s->sum[i].self || operand < b.first || operand >= b.first + b.count)
+            continue;
+        const struct unit *rows = operand_of(e, s->sum[i].array);
+        const gs_task t = {.kind = GS_TASK_SELF, .sum = i, .rows = gs_interval_rows(e->l->chunks, operand),
+                           .source = rows->place,
+                           .place = gs_emit__sum_place(e, i, GS_SUM_ACC, operand - b.first)};
+        gs_emit__wait(e, rows->read);
+        st = gs_emit__task(e, &t, last);
+    }
+    return st;
+}
+
+static gs_status sum_operand(struct emitter *e, struct block b, uint32_t operand, uint32_t *last)
+{
+    const uint32_t count = gs_interval_rows(e->l->chunks, operand);
+    gs_status st = GS_OK;
+
+    for (uint32_t a = 0; a < e->operands && st == GS_OK; a++)
+        st = gs_emit__load_rows(e, e->operand_array[a], operand, 0, count, &e->operand[a]);
+    if (st == GS_OK)
+        st = add_own_rows(e, b, operand, last);
+    for (uint32_t t = 0; t < b.count && st == GS_OK; t++)
+        st = sum_chunk(e, b, t, operand, last);
+    for (uint32_t a = 0; a < e->operands && st == GS_OK; a++)
+        gs_emit__release(e, &e->operand[a], *last);
+    return st;
+}
+
+gs_status gs_emit__edge_pass(struct emitter *e, struct block b)
+{
+    uint32_t last = GS_NONE;
+    gs_status st;
+
+    list_ends(e);
+    if ((st = begin_sums(e, b)) != GS_OK || (st = load_targets(e, b)) != GS_OK)
+        return st;
+    for (uint32_t o = 0; o < e->l->parts && st == GS_OK; o++)
+        if (operand_needed(e, b, o))
+            st = sum_operand(e, b, o, &last);
+    if (st == GS_OK)
+        release_targets(e, b, last);
+    return st == GS_OK ? finish_sums(e, b) : st;
+}

@@ -1,0 +1,78 @@
+/* emit_internal.h - the emitter's state, shared by emit.c and its two halves.
+ *
+ *   emit.c         tasks, waits, units; stages and passes
+ *   emit_edges.c   the edge pass of a block of target intervals
+ *   emit_vertex.c  the vertex program of an interval
+ *
+ * Once a plan; one thread.
+ */
+#ifndef GS_SCHEDULE_EMIT_INTERNAL_H
+#define GS_SCHEDULE_EMIT_INTERNAL_H
+
+#include "schedule/schedule_internal.h"
+
+#define WAITS 65536u
+#define NOT_STAGED UINT64_MAX
+
+/* Rows or a chunk that a compute task will use, where they stand, and the read
+ * that brings them (GS_NONE: they are resident). */
+struct unit {
+    gs_place place;
+    uint32_t read;
+    uint64_t ring; /* offset of its piece of the ring, or NOT_STAGED */
+};
+
+struct emitter {
+    const gs_layout *l;
+    const gs_choice *c;
+    gs_plan *plan;
+    uint32_t task_room, dep_room, reg_room;
+    gs_ring_sim ring;
+    uint64_t *resident_offset; /* [arrays + 2] */
+    /* [array * parts + interval]: first and last task of the writes of those rows */
+    uint32_t (*written)[2];
+    uint32_t *waits; /* of the task being made */
+    uint32_t wait_count;
+    uint32_t stage;
+    gs_plan_pass *pass;
+    struct unit *narrow; /* [most regs] interval-wide loads of the stage */
+    struct unit *tile;   /* [most regs] what the tile being made uses */
+    /* Of the edge pass being made: the arrays whose rows it reads at either end,
+     * each once, and where the rows stand. */
+    uint32_t operands, targets;
+    uint32_t *operand_array, *target_array; /* [GS_STAGE_SUMS + most edge regs] */
+    struct unit *operand;                   /* [operands] of the current operand interval */
+    struct unit *target;                    /* [targets * parts] of the block's intervals */
+};
+
+struct block {
+    uint32_t first, count; /* target intervals */
+};
+
+static inline const gs_stage *gs_emit__stage(const struct emitter *e)
+{
+    return &e->l->program->stage[e->stage];
+}
+
+gs_status gs_emit__grow(void **array, uint32_t *room, uint32_t need, size_t size);
+/* The next task added waits for `task` (GS_NONE: for nothing). */
+void gs_emit__wait(struct emitter *e, uint32_t task);
+/* Appends a task that waits for what was collected, and begins a new collection. */
+gs_status gs_emit__task(struct emitter *e, const gs_task *t, uint32_t *index);
+gs_status gs_emit__take_ring(struct emitter *e, uint64_t bytes, struct unit *out);
+/* The unit's bytes are free again after `task`. */
+void gs_emit__release(struct emitter *e, const struct unit *u, uint32_t task);
+/* Rows (within one interval) of an array: where they are kept, or a read. */
+gs_status gs_emit__load_rows(struct emitter *e, uint32_t array, uint32_t interval, uint32_t from, uint32_t rows,
+                             struct unit *out);
+gs_status gs_emit__load_chunk(struct emitter *e, uint32_t direction, uint32_t target, uint32_t operand,
+                              struct unit *out);
+
+/* emit_edges.c */
+gs_place gs_emit__sum_place(const struct emitter *e, uint32_t sum, int part, uint32_t local_interval);
+gs_status gs_emit__edge_pass(struct emitter *e, struct block b);
+
+/* emit_vertex.c */
+gs_status gs_emit__interval(struct emitter *e, uint32_t interval, struct block b);
+
+#endif /* GS_SCHEDULE_EMIT_INTERNAL_H */

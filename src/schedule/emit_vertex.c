@@ -1,0 +1,137 @@
+/* emit_vertex.c - the vertex program of one interval, tile by tile.
+ *
+ * Wide arrays are staged a tile at a time, narrow ones an interval at a time; what is
+ * stored goes to the kept rows themselves or to a place in the ring that a write empties.
+ */
+#include "base/size.h"
+#include "schedule/emit_internal.h"
+
+static bool is_narrow(const struct emitter *e, const gs_reg *r)
+{
+    return r->kind == GS_REG_LOAD && e->l->row_bytes[r->array] <= GS_NARROW_ROW_BYTES;
+}
+
+/* Loads what a tile reads; the tile's units and the task's register places are filled. */
+static gs_status tile_inputs(struct emitter *e, uint32_t interval, struct block b, uint32_t from, uint32_t rows, gs_place *place)
+{
+    const gs_stage *s = gs_emit__stage(e);
+    const gs_stage_layout *sl = &e->l->stage[e->stage];
+    gs_status st = GS_OK;
+    for (uint32_t r = 0; r < s->regs && st == GS_OK; r++) {
+        const gs_reg *reg = &s->reg[r];
+        e->tile[r] = (struct unit){.read = GS_NONE, .ring = NOT_STAGED};
+        if (is_narrow(e, reg)) {
+            e->tile[r].place = e->narrow[r].place;
+            e->tile[r].place.offset += from * e->l->row_bytes[reg->array];
+            e->tile[r].read = e->narrow[r].read;
+        } else if (reg->kind == GS_REG_LOAD) {
+            st = gs_emit__load_rows(e, reg->array, interval, from, rows, &e->tile[r]);
+        } else if (reg->kind == GS_REG_TEMP && reg->array == GS_NONE && sl->reg_offset[r] != UINT64_MAX) {
+            e->tile[r].place = (gs_place){GS_REGION_ARENA, sl->reg_offset[r]};
+        }
+        place[r] = e->tile[r].place;
+    }
+    for (uint32_t i = 0; i < s->sums && st == GS_OK; i++) {
+        const uint32_t r = s->sum[i].reg;
+        place[r] = gs_emit__sum_place(e, i, GS_SUM_ACC, interval - b.first);
+        place[r].offset += 4ull * s->reg[r].width * from;
+        if (s->sum[i].kind == GS_SUM_ATTEND) { /* a finished maximum is the log-sum-exp */
+            place[s->sum[i].lse] = gs_emit__sum_place(e, i, GS_SUM_MAXIMUM, interval - b.first);
+            place[s->sum[i].lse].offset += 4ull * s->reg[s->sum[i].lse].width * from;
+        }
+    }
+    return st;
+}
+
+/* Places for what a tile stores: the kept rows themselves, or the ring. */
+static gs_status tile_outputs(struct emitter *e, uint32_t interval, uint32_t from, uint32_t rows, gs_place *place)
+{
+    const gs_stage *s = gs_emit__stage(e);
+    gs_status st = GS_OK;
+    for (uint32_t r = 0; r < s->regs && st == GS_OK; r++) {
+        const gs_reg *reg = &s->reg[r];
+        if (reg->kind != GS_REG_TEMP || reg->array == GS_NONE)
+            continue;
+        const uint64_t row = e->l->row_bytes[reg->array];
+        if (interval < e->c->kept_intervals[reg->array]) {
+            const uint64_t first = gs_interval_first(e->l->chunks, interval) + from;
+            e->tile[r].place = (gs_place){GS_REGION_RESIDENT, e->resident_offset[reg->array] + first * row};
+        } else {
+            st = gs_emit__take_ring(e, gs_align_up(rows * row, GS_BLOCK_BYTES), &e->tile[r]);
+        }
+        place[r] = e->tile[r].place;
+    }
+    return st;
+}
+
+static gs_status write_outputs(struct emitter *e, uint32_t interval, uint32_t from, uint32_t rows,
+                               uint32_t vertex_task)
+{
+    const gs_stage *s = gs_emit__stage(e);
+    gs_status st = GS_OK;
+    for (uint32_t r = 0; r < s->regs && st == GS_OK; r++) {
+        const gs_reg *reg = &s->reg[r];
+        if (reg->kind != GS_REG_TEMP || reg->array == GS_NONE || e->tile[r].ring == NOT_STAGED)
+            continue;
+        const uint32_t kept = e->c->kept_intervals[reg->array];
+        const uint64_t row = e->l->row_bytes[reg->array];
+        const gs_task t = {.kind = GS_TASK_WRITE, .file = reg->array, .place = e->tile[r].place,
+                           .offset = (interval - kept) * e->l->spill_interval[reg->array] + from * row,
+                           .bytes = gs_align_up(rows * row, GS_BLOCK_BYTES)};
+        uint32_t task, *w = e->written[(uint64_t)reg->array * e->l->parts + interval];
+        gs_emit__wait(e, vertex_task);
+        if ((st = gs_emit__task(e, &t, &task)) != GS_OK)
+            break;
+        w[0] = w[0] == GS_NONE ? task : w[0];
+        w[1] = task;
+        gs_ring_release(&e->ring, e->tile[r].ring, task);
+        e->pass->written_bytes += t.bytes;
+    }
+    return st;
+}
+
+static gs_status emit_tile(struct emitter *e, uint32_t interval, struct block b, uint32_t from, uint32_t rows,
+                           uint32_t *task)
+{
+    const gs_stage *s = gs_emit__stage(e);
+    gs_plan *p = e->plan;
+    gs_task t = {.kind = GS_TASK_VERTEX, .rows = rows, .first_reg = p->regs,
+                 .first_row = gs_interval_first(e->l->chunks, interval) + from};
+    gs_status st;
+
+    if ((st = gs_emit__grow((void **)&p->reg, &e->reg_room, p->regs + s->regs, sizeof(*p->reg))) != GS_OK)
+        return st;
+    gs_place *place = &p->reg[p->regs];
+    p->regs += s->regs;
+    if ((st = tile_inputs(e, interval, b, from, rows, place)) != GS_OK ||
+        (st = tile_outputs(e, interval, from, rows, place)) != GS_OK)
+        return st;
+    for (uint32_t r = 0; r < s->regs; r++)
+        gs_emit__wait(e, e->tile[r].read);
+    if ((st = gs_emit__task(e, &t, task)) != GS_OK)
+        return st;
+    for (uint32_t r = 0; r < s->regs; r++)
+        if (s->reg[r].kind == GS_REG_LOAD)
+            gs_emit__release(e, &e->tile[r], *task);
+    return write_outputs(e, interval, from, rows, *task);
+}
+
+gs_status gs_emit__interval(struct emitter *e, uint32_t interval, struct block b)
+{
+    const gs_stage *s = gs_emit__stage(e);
+    const uint32_t count = gs_interval_rows(e->l->chunks, interval), step = e->l->stage[e->stage].tile_rows;
+    uint32_t task = GS_NONE;
+    gs_status st = GS_OK;
+
+    if (s->instrs == 0)
+        return GS_OK;
+    for (uint32_t r = 0; r < s->regs && st == GS_OK; r++)
+        if (is_narrow(e, &s->reg[r]))
+            st = gs_emit__load_rows(e, s->reg[r].array, interval, 0, count, &e->narrow[r]);
+    for (uint32_t from = 0; from < count && st == GS_OK; from += step)
+        st = emit_tile(e, interval, b, from, GS_MIN(step, count - from), &task);
+    for (uint32_t r = 0; r < s->regs && st == GS_OK; r++)
+        if (is_narrow(e, &s->reg[r]))
+            gs_emit__release(e, &e->narrow[r], task);
+    return st;
+}
