@@ -121,7 +121,14 @@ static void store_extent(const gs_layout *l, uint32_t array, uint64_t first, uin
     *skip = first * row - begin;
 }
 
-/* Rows (within one interval) of an array: where they are kept, or a read. */
+uint64_t gs_emit__staged_bytes(const struct emitter *e, uint32_t array, uint32_t interval, uint64_t rows)
+{
+    const uint64_t bytes = rows * e->l->row_bytes[array], block = e->l->config->array_sum_bytes;
+    if (interval < e->c->kept_intervals[array])
+        return 0;
+    return e->l->spill_interval[array] ? gs_align_up(bytes, GS_BLOCK_BYTES) : gs_align_up(bytes, block) + block;
+}
+
 gs_status gs_emit__load_rows(struct emitter *e, uint32_t array, uint32_t interval, uint32_t from, uint32_t rows,
                            struct unit *out)
 {

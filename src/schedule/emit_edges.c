@@ -265,8 +265,12 @@ static gs_status add_own_rows(struct emitter *e, struct block b, uint32_t operan
 static gs_status sum_operand(struct emitter *e, struct block b, uint32_t operand, uint32_t *last)
 {
     const uint32_t count = gs_interval_rows(e->l->chunks, operand);
+    uint64_t together = 0;
     gs_status st = GS_OK;
 
+    for (uint32_t a = 0; a < e->operands; a++)
+        together += gs_emit__staged_bytes(e, e->operand_array[a], operand, count);
+    gs_ring_group(&e->ring, together);
     for (uint32_t a = 0; a < e->operands && st == GS_OK; a++)
         st = gs_emit__load_rows(e, e->operand_array[a], operand, 0, count, &e->operand[a]);
     if (st == GS_OK)

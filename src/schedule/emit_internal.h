@@ -62,6 +62,8 @@ gs_status gs_emit__task(struct emitter *e, const gs_task *t, uint32_t *index);
 gs_status gs_emit__take_ring(struct emitter *e, uint64_t bytes, struct unit *out);
 /* The unit's bytes are free again after `task`. */
 void gs_emit__release(struct emitter *e, const struct unit *u, uint32_t task);
+/* Most bytes of the ring that these rows take; 0 where they are kept. */
+uint64_t gs_emit__staged_bytes(const struct emitter *e, uint32_t array, uint32_t interval, uint64_t rows);
 /* Rows (within one interval) of an array: where they are kept, or a read. */
 gs_status gs_emit__load_rows(struct emitter *e, uint32_t array, uint32_t interval, uint32_t from, uint32_t rows,
                              struct unit *out);

@@ -90,6 +90,31 @@ static gs_status write_outputs(struct emitter *e, uint32_t interval, uint32_t fr
     return st;
 }
 
+/* A tile's inputs and outputs are live together, and so are an interval's narrow arrays. */
+static void group_tile(struct emitter *e, uint32_t interval, uint64_t rows)
+{
+    const gs_stage *s = gs_emit__stage(e);
+    uint64_t bytes = 0;
+    for (uint32_t r = 0; r < s->regs; r++)
+        if (s->reg[r].kind != GS_REG_SUM && s->reg[r].array != GS_NONE && !is_narrow(e, &s->reg[r]))
+            bytes += gs_emit__staged_bytes(e, s->reg[r].array, interval, rows);
+    gs_ring_group(&e->ring, bytes);
+}
+
+static gs_status load_narrow(struct emitter *e, uint32_t interval, uint32_t rows)
+{
+    const gs_stage *s = gs_emit__stage(e);
+    gs_status st = GS_OK;
+    /* Live for the whole interval: at the ring's start they leave the rest in one piece. */
+    for (uint32_t r = 0; r < s->regs; r++)
+        if (is_narrow(e, &s->reg[r]) && gs_emit__staged_bytes(e, s->reg[r].array, interval, rows) > 0)
+            e->ring.head = 0;
+    for (uint32_t r = 0; r < s->regs && st == GS_OK; r++)
+        if (is_narrow(e, &s->reg[r]))
+            st = gs_emit__load_rows(e, s->reg[r].array, interval, 0, rows, &e->narrow[r]);
+    return st;
+}
+
 static gs_status emit_tile(struct emitter *e, uint32_t interval, struct block b, uint32_t from, uint32_t rows,
                            uint32_t *task)
 {
@@ -103,6 +128,7 @@ static gs_status emit_tile(struct emitter *e, uint32_t interval, struct block b,
         return st;
     gs_place *place = &p->reg[p->regs];
     p->regs += s->regs;
+    group_tile(e, interval, rows);
     if ((st = tile_inputs(e, interval, b, from, rows, place)) != GS_OK ||
         (st = tile_outputs(e, interval, from, rows, place)) != GS_OK)
         return st;
@@ -125,9 +151,7 @@ gs_status gs_emit__interval(struct emitter *e, uint32_t interval, struct block b
 
     if (s->instrs == 0)
         return GS_OK;
-    for (uint32_t r = 0; r < s->regs && st == GS_OK; r++)
-        if (is_narrow(e, &s->reg[r]))
-            st = gs_emit__load_rows(e, s->reg[r].array, interval, 0, count, &e->narrow[r]);
+    st = load_narrow(e, interval, count);
     for (uint32_t from = 0; from < count && st == GS_OK; from += step)
         st = emit_tile(e, interval, b, from, GS_MIN(step, count - from), &task);
     for (uint32_t r = 0; r < s->regs && st == GS_OK; r++)

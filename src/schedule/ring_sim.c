@@ -28,6 +28,12 @@ void gs_ring_reset(gs_ring_sim *r)
     r->head = 0;
 }
 
+void gs_ring_group(gs_ring_sim *r, uint64_t bytes)
+{
+    if (r->head + bytes > r->bytes)
+        r->head = 0;
+}
+
 /* First piece that ends after `offset`. */
 static uint32_t piece_after(const gs_ring_sim *r, uint64_t offset)
 {

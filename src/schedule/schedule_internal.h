@@ -92,6 +92,9 @@ void gs_ring_init(gs_ring_sim *r, uint64_t bytes);
 void gs_ring_drop(gs_ring_sim *r);
 /* Forgets all pieces: nothing that was placed is waited for any more. */
 void gs_ring_reset(gs_ring_sim *r);
+/* What follows, `bytes` in all, will be live together: it is kept in one stretch,
+ * so that it does not leave the ring in pieces too small for each other. */
+void gs_ring_group(gs_ring_sim *r, uint64_t bytes);
 /* Next fit, skipping what is live. Appends to `waits` (of `room` entries) the tasks
  * that must be done before the place may be written. GS_EAGAIN: no place; GS_ENOMEM. */
 gs_status gs_ring_take(gs_ring_sim *r, uint64_t bytes, uint64_t *offset, uint32_t *waits, uint32_t room,
