@@ -69,12 +69,16 @@ bool gs_choice_set_arena(gs_choice *c, const gs_layout *l, uint64_t arena_bytes)
     return true;
 }
 
-/* How often a run of a pass counts: "predict" happens once, not every epoch. */
-static double pass_weight(const gs_program *p, uint32_t stage)
+double gs_pass_weight(const gs_pass *pass)
+{
+    return strcmp(pass->name, "predict") == 0 || strcmp(pass->name, "setup") == 0 ? 0.01 : 1.0;
+}
+
+static double stage_weight(const gs_program *p, uint32_t stage)
 {
     for (uint32_t i = 0; i < p->passes; i++)
         if (stage >= p->pass[i].first_stage && stage < p->pass[i].first_stage + p->pass[i].stages)
-            return strcmp(p->pass[i].name, "predict") == 0 ? 0.01 : 1.0;
+            return gs_pass_weight(&p->pass[i]);
     return 1.0;
 }
 
@@ -85,7 +89,7 @@ static double uses_of(const gs_choice *c, const gs_layout *l, uint32_t file)
     double uses = 0;
     for (uint32_t s = 0; s < p->stages; s++) {
         const gs_stage *stage = &p->stage[s];
-        const double weight = pass_weight(p, s);
+        const double weight = stage_weight(p, s);
         const double blocks = (double)gs_div_up(l->parts, GS_MAX(c->block[s], 1));
         const bool shared = l->chunks->shared;
         if (stage->sums && (file == GS_FILE_EDGES(p, stage->direction) || (shared && file == GS_FILE_EDGES(p, 0))))

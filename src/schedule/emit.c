@@ -310,7 +310,9 @@ gs_status gs_emit(gs_plan **out, const gs_layout *l, const gs_choice *c)
     for (uint32_t i = 0; i < p->passes; i++) {
         e.pass = &e.plan->pass[i];
         e.pass->first_task = e.plan->tasks;
-        gs_ring_reset(&e.ring); /* a pass ends only when all of its tasks are done */
+        /* A pass ends only when all of its tasks are done: the next waits for none of them. */
+        gs_ring_reset(&e.ring);
+        memset(e.written, 0xff, (uint64_t)p->arrays * l->parts * sizeof(*e.written));
         for (uint32_t s = 0; s < p->pass[i].stages; s++) {
             e.stage = p->pass[i].first_stage + s;
             if ((st = emit_stage(&e)) != GS_OK)

@@ -19,7 +19,7 @@ static double plan_cost(const gs_program *p, const gs_plan *plan)
 {
     double bytes = 0;
     for (uint32_t i = 0; i < p->passes; i++) {
-        const double weight = strcmp(p->pass[i].name, "predict") == 0 ? 0.01 : 1.0;
+        const double weight = gs_pass_weight(&p->pass[i]);
         bytes += weight * ((double)plan->pass[i].read_bytes + (double)plan->pass[i].written_bytes);
     }
     return bytes;

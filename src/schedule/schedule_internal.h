@@ -36,6 +36,9 @@ typedef struct gs_layout {
     gs_stage_layout *stage;   /* [stages] */
 } gs_layout;
 
+/* How often an epoch runs a pass: "setup" and "predict" happen once a run. */
+double gs_pass_weight(const gs_pass *pass);
+
 /* Columns of a part of a sum's memory; 0 where the sum has no such part. */
 static inline uint32_t gs_sum_width(const gs_stage *s, uint32_t sum, int part)
 {

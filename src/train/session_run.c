@@ -168,7 +168,12 @@ gs_status gs_session_start(gs_session *s)
         return st;
     if (plan_spills(s) && (st = make_spill_dir(s)) != GS_OK)
         return st;
-    return open_exec(s);
+    if ((st = open_exec(s)) != GS_OK)
+        return st;
+    /* What depends on the graph and its features alone is computed once. */
+    const uint32_t setup = gs_program_pass(s->program, "setup");
+    gs_exec_stats once;
+    return setup == GS_NONE ? GS_OK : gs_session_run(s, setup, 0, &once);
 }
 
 /* ---- running ------------------------------------------------------------- */
