@@ -24,6 +24,11 @@ void gs_cpu__leave(int before) { omp_set_num_threads(before); }
 static void cpu_close(void *context)
 {
     gs_cpu *const cpu = context;
+    gs_free(cpu->hub_rows);
+    gs_free(cpu->edge_scratch);
+    gs_free(cpu->edge_state);
+    gs_free(cpu->edge_slot);
+    gs_free(cpu->edge_step);
     gs_free(cpu->step);
     gs_free(cpu->colsum);
     gs_free(cpu->outer);
@@ -42,7 +47,16 @@ static bool cpu_unified(const void *context)
 typedef struct needs {
     uint32_t steps;
     uint64_t colsum_floats, outer_floats;
+    gs_cpu_edge_needs edge;
 } needs;
+
+static void widen(gs_cpu_edge_needs *n, gs_cpu_edge_needs by)
+{
+    n->steps = GS_MAX(n->steps, by.steps);
+    n->states = GS_MAX(n->states, by.states);
+    n->floats = GS_MAX(n->floats, by.floats);
+    n->row_floats = GS_MAX(n->row_floats, by.row_floats);
+}
 
 static needs find_needs(const gs_program *p)
 {
@@ -62,6 +76,7 @@ static needs find_needs(const gs_program *p)
         }
         n.colsum_floats = GS_MAX(n.colsum_floats, colsum);
         n.steps = GS_MAX(n.steps, stage->instrs);
+        widen(&n.edge, gs_cpu__edge_needs(stage));
     }
     return n;
 }
@@ -69,9 +84,13 @@ static needs find_needs(const gs_program *p)
 static uint64_t cpu_scratch_bytes(const void *context, const gs_program *p)
 {
     const needs n = find_needs(p);
+    const gs_cpu *const cpu = context;
+    const uint64_t edge = n.edge.steps * (sizeof(gs_cpu_edge_step) + sizeof(gs_cpu_edge_slot)) +
+                          n.edge.states * sizeof(gs_cpu_edge_state) +
+                          (cpu->threads * n.edge.floats + GS_CPU_HUB_PIECES * n.edge.row_floats) * sizeof(float);
     /* every allocation may be rounded up by the C library */
     return n.steps * sizeof(gs_cpu_step) + GS_CPU_PARTS * n.colsum_floats * sizeof(float) +
-           n.outer_floats * sizeof(float) + 3 * GS_BLOCK_BYTES + gs_cpu__gemm_bytes(context);
+           n.outer_floats * sizeof(float) + edge + 8 * GS_BLOCK_BYTES + gs_cpu__gemm_bytes(context);
 }
 
 /* Room for `count` elements; what is there already is kept if it is enough. */
@@ -89,6 +108,24 @@ static bool make_room(void *where, uint64_t had, uint64_t count, size_t size)
     return true;
 }
 
+static gs_status prepare_edges(gs_cpu *cpu, const gs_cpu_edge_needs *n)
+{
+    const gs_status st = GS_ENOMEM;
+    if (!make_room(&cpu->edge_step, cpu->edge_steps, n->steps, sizeof(*cpu->edge_step)) ||
+        !make_room(&cpu->edge_slot, cpu->edge_steps, n->steps, sizeof(*cpu->edge_slot)) ||
+        !make_room(&cpu->edge_state, cpu->edge_states, n->states, sizeof(*cpu->edge_state)))
+        return gs_fail(st, "device cpu: out of memory for %u steps of an edge program", n->steps);
+    cpu->edge_steps = GS_MAX(cpu->edge_steps, n->steps);
+    cpu->edge_states = GS_MAX(cpu->edge_states, n->states);
+    if (!make_room(&cpu->edge_scratch, cpu->edge_floats, n->floats, cpu->threads * sizeof(float)))
+        return gs_fail(st, "device cpu: out of memory for tiles of edges");
+    cpu->edge_floats = GS_MAX(cpu->edge_floats, n->floats);
+    if (!make_room(&cpu->hub_rows, cpu->hub_row_floats, n->row_floats, GS_CPU_HUB_PIECES * sizeof(float)))
+        return gs_fail(st, "device cpu: out of memory for the partial sums of edges");
+    cpu->hub_row_floats = GS_MAX(cpu->hub_row_floats, n->row_floats);
+    return GS_OK;
+}
+
 static gs_status cpu_prepare(void *context, const gs_program *p)
 {
     gs_cpu *const cpu = context;
@@ -104,7 +141,8 @@ static gs_status cpu_prepare(void *context, const gs_program *p)
     if (!make_room(&cpu->outer, cpu->outer_floats, n.outer_floats, sizeof(float)))
         return gs_fail(no_memory, "device cpu: out of memory for the partial sums of gradients");
     cpu->outer_floats = GS_MAX(cpu->outer_floats, n.outer_floats);
-    return gs_cpu__gemm_warm(cpu);
+    const gs_status st = prepare_edges(cpu, &n.edge);
+    return st == GS_OK ? gs_cpu__gemm_warm(cpu) : st;
 }
 
 /* Pieces of a flat launch: one a thread, none for what one thread does as fast. */
@@ -145,6 +183,10 @@ static const gs_device_ops cpu_ops = {
     .prepare = cpu_prepare,
     .run_vertex = gs_cpu__run_vertex,
     .run_edges = gs_cpu__run_edges,
+    .run_typed = gs_cpu__run_typed,
+    .run_edge_program = gs_cpu__run_edge_program,
+    .begin_sum = gs_cpu__begin_sum,
+    .finish_sum = gs_cpu__finish_sum,
     .add = cpu_add,
     .zero = cpu_zero,
     .measure_gemm = gs_cpu__measure_gemm,

@@ -3,6 +3,8 @@
  *   cpu.c          opening, scratch memory, small launches
  *   cpu_isa.c      which kernels this CPU may run
  *   cpu_edges.c    edge launches: ranges of targets over threads
+ *   cpu_edge_plan.c     edge programs: instructions to steps on tiles of edges
+ *   cpu_edge_program.c  edge programs: targets over threads, and sums before and after
  *   cpu_resolve.c  vertex launches: instructions to steps with pointers, and
  *                  which steps may run block by block without waiting
  *   cpu_vertex.c   vertex launches: steps over threads
@@ -52,6 +54,23 @@ typedef struct gs_cpu_step {
     uint32_t block_rows;     /* ... and the rows at a time that stay in the cache */
 } gs_cpu_step;
 
+/* What is known of an edge register while a plan is made. */
+typedef struct gs_cpu_edge_state {
+    uint32_t uses;
+    bool ready, foldable;    /* foldable: the one that uses it can multiply on the way */
+    gs_cpu_edge_value a, b;  /* b: the value is a * b */
+} gs_cpu_edge_state;
+
+/* What the edge program of a stage needs. */
+typedef struct gs_cpu_edge_needs {
+    uint32_t steps, states;
+    uint64_t floats;     /* of scratch, a thread */
+    uint64_t row_floats; /* of the accumulators of one target */
+} gs_cpu_edge_needs;
+
+/* Most pieces that the targets with very many edges are cut in, all together. */
+#define GS_CPU_HUB_PIECES 128
+
 typedef struct gs_cpu {
     /* set by open */
     const gs_cpu_kernels *k;
@@ -64,6 +83,15 @@ typedef struct gs_cpu {
     uint64_t colsum_floats;
     float *outer;
     uint64_t outer_floats;
+    gs_cpu_edge_step *edge_step;
+    gs_cpu_edge_slot *edge_slot;
+    uint32_t edge_steps;     /* and slots */
+    gs_cpu_edge_state *edge_state;
+    uint32_t edge_states;
+    float *edge_scratch;     /* [threads][edge_floats] */
+    uint64_t edge_floats;
+    float *hub_rows;         /* [GS_CPU_HUB_PIECES][hub_row_floats] */
+    uint64_t hub_row_floats;
     gs_metrics part_metrics[GS_CPU_PARTS];
 } gs_cpu;
 
@@ -82,6 +110,27 @@ int gs_cpu__enter(const gs_cpu *cpu, uint64_t tasks);
 void gs_cpu__leave(int before);
 
 gs_status gs_cpu__run_edges(void *context, const gs_edge_launch *l);
+gs_status gs_cpu__run_typed(void *context, const gs_typed_launch *l);
+gs_status gs_cpu__run_edge_program(void *context, const gs_edge_program_launch *l);
+gs_status gs_cpu__begin_sum(void *context, gs_sum_kind kind, const gs_accumulator *sum, uint32_t rows, uint32_t width,
+                            uint32_t heads);
+gs_status gs_cpu__finish_sum(void *context, gs_sum_kind kind, const gs_accumulator *sum, uint32_t rows, uint32_t width,
+                             uint32_t heads);
+/* Targets of a launch in ranges of about equal work; the results of a range do not depend on it. */
+typedef struct gs_cpu_cut {
+    const uint32_t *start;
+    uint32_t targets;
+    uint64_t work, ranges;
+} gs_cpu_cut;
+
+gs_cpu_cut gs_cpu__cut(const gs_cpu *cpu, const uint32_t *start, uint32_t targets);
+/* First target of range r; r may be the number of ranges. */
+uint32_t gs_cpu__cut_target(const gs_cpu_cut *c, uint64_t r);
+
+/* Fills `plan`, with the room that prepare took; GS_EINVAL names the stage and the instruction or sum. */
+gs_status gs_cpu__plan_edges(gs_cpu_edge_plan *plan, const gs_cpu *cpu, const gs_edge_program_launch *l);
+gs_cpu_edge_needs gs_cpu__edge_needs(const gs_stage *stage);
+
 gs_status gs_cpu__run_vertex(void *context, const gs_vertex_launch *l);
 
 /* Fills cpu->step for a launch; GS_EINVAL names the stage and the instruction. */

@@ -13,6 +13,7 @@
 #include <stdint.h>
 
 #include "base/dtype.h"
+#include "device/cpu_edge_plan.h"
 #include "device/device.h"
 #include "tensor/op.h"
 
@@ -28,6 +29,13 @@ typedef struct gs_cpu_operand {
     const float *p;
     gs_cpu_shape shape;
 } gs_cpu_operand;
+
+/* Row e is at p + at[e] * stride. */
+typedef struct gs_cpu_rows {
+    const float *p;
+    const uint32_t *at;
+    size_t stride;
+} gs_cpu_rows;
 
 typedef struct gs_cpu_dropout {
     uint32_t site, epoch;
@@ -47,13 +55,19 @@ typedef struct gs_cpu_xent {
 
 typedef struct gs_cpu_kernels {
     const char *name; /* "AVX2" */
+    uint32_t lanes;   /* floats of a vector */
+    const uint32_t *row_numbers; /* [GS_CPU_TILE_EDGES] 0, 1, 2, ...: `at` of rows one after the other */
 
-    /* dst[rows, width] = a op b, for GS_OP_ADD, SUB, MUL, DIV, MAX. */
+    /* dst[rows, width] = a op b, for GS_OP_ADD, SUB, MUL, DIV, MAX, EQ. */
     void (*binary)(gs_op op, float *dst, gs_cpu_operand a, gs_cpu_operand b, uint32_t rows, uint32_t width);
     /* dst[n] = op(a[n]), for the operators of one input from GS_OP_NEG to GS_OP_STEP. */
     void (*unary)(gs_op op, float *dst, const float *a, size_t n, float alpha);
     void (*rowsum)(float *dst, const float *a, uint32_t rows, uint32_t width);
     void (*colsum)(float *acc, const float *a, uint32_t rows, uint32_t width); /* acc[width] += */
+    /* dst[rows, groups]: sums of `each` columns of a, [groups * each], or of a * b where b is not NULL. */
+    void (*fold)(float *dst, const gs_cpu_rows *a, const gs_cpu_rows *b, uint32_t rows, uint32_t groups, uint32_t each);
+    /* dst[rows, groups * each] = each number of a, [groups], `each` times. */
+    void (*spread)(float *dst, const gs_cpu_rows *a, uint32_t rows, uint32_t groups, uint32_t each);
     /* From the types gs_cpu__can_cast() names. */
     void (*cast)(float *dst, const void *src, gs_dtype from, size_t n);
     /* id[rows]: input ids. */
@@ -63,6 +77,11 @@ typedef struct gs_cpu_kernels {
 
     /* Targets [first, end) of the launch, columns [column, column + columns) of their rows. */
     void (*edges)(const gs_edge_launch *l, uint32_t first, uint32_t end, uint32_t column, uint32_t columns);
+    void (*typed)(const gs_typed_launch *l, uint32_t first, uint32_t end, uint32_t column, uint32_t columns);
+    /* Edge programs: cpu_edge_plan.h. */
+    void (*edge_program)(const gs_cpu_edge_plan *plan, const gs_cpu_edge_work *work);
+    /* acc[rows, width] / norm, maximum + log(norm), of `heads` heads; norm is scratch afterwards. */
+    void (*finish_attend)(const gs_accumulator *sum, uint32_t rows, uint32_t width, uint32_t heads);
     void (*add)(float *acc, const float *src, size_t n);
     /* Reads table rows index[0..n), prefetching `ahead` rows ahead; returns a number that depends on all of them. */
     float (*gather)(const float *table, const uint32_t *index, size_t n, uint32_t width, uint32_t ahead);

@@ -11,14 +11,21 @@
 
 const gs_cpu_kernels GS_KERNEL(kernels) = {
     .name = ISA_TITLE,
+    .lanes = GS_LANES,
+    .row_numbers = GS_KERNEL(row_numbers),
     .binary = GS_KERNEL(binary),
     .unary = GS_KERNEL(unary),
     .rowsum = GS_KERNEL(rowsum),
     .colsum = GS_KERNEL(colsum),
+    .fold = GS_KERNEL(fold),
+    .spread = GS_KERNEL(spread),
     .cast = GS_KERNEL(cast),
     .dropout = GS_KERNEL(dropout),
     .xent = GS_KERNEL(xent),
     .edges = GS_KERNEL(edges),
+    .typed = GS_KERNEL(typed),
+    .edge_program = GS_KERNEL(edge_program),
+    .finish_attend = GS_KERNEL(finish_attend),
     .add = GS_KERNEL(add),
     .gather = GS_KERNEL(gather),
 };

@@ -176,6 +176,20 @@ static gs_status resolve_cast(const lookup *k)
     return st;
 }
 
+/* One side has a whole number of columns for each column of the other. */
+static gs_status resolve_groups(const lookup *k)
+{
+    gs_cpu_step *const s = k->step;
+    gs_status st = GS_OK;
+    s->a_width = width_of(k, &k->instr->a);
+    s->a.p = operand_register(k, &k->instr->a, GS_F32, 0, &st);
+    const uint32_t narrow = s->op == GS_OP_FOLD ? s->width : s->a_width;
+    const uint32_t wide = s->op == GS_OP_FOLD ? s->a_width : s->width;
+    if (st == GS_OK && wide % narrow != 0)
+        return refuse(k, "columns that are no whole number of groups");
+    return st;
+}
+
 static gs_status resolve_elementwise(const lookup *k)
 {
     gs_cpu_step *const s = k->step;
@@ -197,11 +211,15 @@ static gs_status resolve_elementwise(const lookup *k)
         s->a_width = width_of(k, &k->instr->a);
         s->a.p = operand_register(k, &k->instr->a, GS_F32, 0, &st);
         return st;
+    case GS_OP_FOLD:
+    case GS_OP_SPREAD:
+        return resolve_groups(k);
     case GS_OP_ADD:
     case GS_OP_SUB:
     case GS_OP_MUL:
     case GS_OP_DIV:
     case GS_OP_MAX:
+    case GS_OP_EQ:
         s->a = broadcast(k, &k->instr->a, &st);
         s->b = broadcast(k, &k->instr->b, &st);
         return st;
@@ -226,7 +244,7 @@ static gs_status resolve_step(const lookup *k)
     }
     if (op == GS_OP_XENT || op == GS_OP_XENT_GRAD)
         return resolve_loss(k);
-    if (op >= GS_OP_ADD && op <= GS_OP_ROWSUM)
+    if (op >= GS_OP_ADD && op <= GS_OP_EQ)
         return resolve_elementwise(k);
     return refuse(k, "not an instruction of a vertex program");
 }

@@ -69,4 +69,13 @@ GS_INLINE float gs_lanes_max(gs_vf v)
     return m;
 }
 
+/* 0, 1, 2, ... */
+GS_INLINE gs_vi gs_lane_numbers(void)
+{
+    gs_vi v;
+    for (int i = 0; i < GS_LANES; i++)
+        v[i] = i;
+    return v;
+}
+
 #endif /* GS_DEVICE_CPU_SIMD_H */

@@ -53,6 +53,20 @@ static void run_loss(const tile *t, const gs_cpu_step *s, uint32_t part, uint32_
     t->cpu->k->xent(&x, &t->cpu->part_metrics[part]);
 }
 
+/* FOLD and SPREAD, GS_CPU_TILE_EDGES rows at a time: as many as are numbered. */
+static void run_groups(const gs_cpu_kernels *k, const gs_cpu_step *s, uint32_t row, uint32_t rows)
+{
+    for (uint32_t r = row; r < row + rows; r += GS_CPU_TILE_EDGES) {
+        const gs_cpu_rows a = {.p = s->a.p + (size_t)r * s->a_width, .at = k->row_numbers, .stride = s->a_width};
+        const uint32_t n = GS_MIN((uint32_t)GS_CPU_TILE_EDGES, row + rows - r);
+        float *const dst = s->dst + (size_t)r * s->width;
+        if (s->op == GS_OP_FOLD)
+            k->fold(dst, &a, NULL, n, s->width, s->a_width / s->width);
+        else
+            k->spread(dst, &a, n, s->a_width, s->width / s->a_width);
+    }
+}
+
 /* A step that is no product, on rows [row, row + rows) of a part. */
 static void run_cheap(const tile *t, const gs_cpu_step *s, uint32_t part, uint32_t row, uint32_t rows)
 {
@@ -65,6 +79,7 @@ static void run_cheap(const tile *t, const gs_cpu_step *s, uint32_t part, uint32
     case GS_OP_MUL:
     case GS_OP_DIV:
     case GS_OP_MAX:
+    case GS_OP_EQ:
         k->binary(s->op, s->dst + at, shifted(s->a, row, s->width), shifted(s->b, row, s->width), rows, s->width);
         break;
     case GS_OP_DROPOUT:
@@ -75,6 +90,10 @@ static void run_cheap(const tile *t, const gs_cpu_step *s, uint32_t part, uint32
         break;
     case GS_OP_ROWSUM:
         k->rowsum(s->dst + row, s->a.p + (size_t)row * s->a_width, rows, s->a_width);
+        break;
+    case GS_OP_FOLD:
+    case GS_OP_SPREAD:
+        run_groups(k, s, row, rows);
         break;
     case GS_OP_COLSUM:
         k->colsum(t->cpu->colsum + part * t->cpu->colsum_floats + s->partial, s->a.p + at, rows, s->width);

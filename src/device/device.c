@@ -70,6 +70,54 @@ gs_status gs_device_run_edges(gs_device *d, const gs_edge_launch *l)
     return d->ops->run_edges(d->context, l);
 }
 
+gs_status gs_device_run_typed(gs_device *d, const gs_typed_launch *l)
+{
+    assert(l != NULL);
+    const gs_edge_launch *const e = &l->edges;
+    if (e->index_bytes != 2 && e->index_bytes != 4)
+        return gs_fail(GS_EINVAL, "typed launch: indices of %u bytes; only 2 and 4 exist", e->index_bytes);
+    if (l->type_bytes != 1 && l->type_bytes != 2 && l->type_bytes != 4)
+        return gs_fail(GS_EINVAL, "typed launch: edge types of %u bytes; only 1, 2 and 4 exist", l->type_bytes);
+    if (e->targets == 0 || e->width == 0 || l->types == 0 || e->start[e->targets] == e->start[0])
+        return GS_OK;
+    return d->ops->run_typed(d->context, l);
+}
+
+gs_status gs_device_run_edge_program(gs_device *d, const gs_edge_program_launch *l)
+{
+    assert(l != NULL && l->program != NULL && l->stage != NULL);
+    if (l->index_bytes != 2 && l->index_bytes != 4)
+        return gs_fail(GS_EINVAL, "stage \"%s\": indices of %u bytes; only 2 and 4 exist", l->stage->name,
+                       l->index_bytes);
+    if (l->targets == 0 || l->start[l->targets] == l->start[0])
+        return GS_OK;
+    return d->ops->run_edge_program(d->context, l);
+}
+
+static gs_status check_sum(gs_sum_kind kind, const gs_accumulator *sum, uint32_t width, uint32_t heads)
+{
+    if (sum->acc == NULL)
+        return gs_fail(GS_EINVAL, "a sum over edges has no memory");
+    if (kind == GS_SUM_ATTEND && (heads == 0 || width % heads != 0 || sum->maximum == NULL || sum->norm == NULL))
+        return gs_fail(GS_EINVAL, "attention of %u heads over %u columns, or without memory for maximum and norm", heads,
+                       width);
+    return GS_OK;
+}
+
+gs_status gs_device_begin_sum(gs_device *d, gs_sum_kind kind, const gs_accumulator *sum, uint32_t rows, uint32_t width,
+                              uint32_t heads)
+{
+    const gs_status st = check_sum(kind, sum, width, heads);
+    return st != GS_OK || rows == 0 || width == 0 ? st : d->ops->begin_sum(d->context, kind, sum, rows, width, heads);
+}
+
+gs_status gs_device_finish_sum(gs_device *d, gs_sum_kind kind, const gs_accumulator *sum, uint32_t rows, uint32_t width,
+                               uint32_t heads)
+{
+    const gs_status st = check_sum(kind, sum, width, heads);
+    return st != GS_OK || rows == 0 || width == 0 ? st : d->ops->finish_sum(d->context, kind, sum, rows, width, heads);
+}
+
 gs_status gs_device_add(gs_device *d, float *acc, const float *src, uint64_t count)
 {
     return count == 0 ? GS_OK : d->ops->add(d->context, acc, src, count);

@@ -246,6 +246,84 @@ static void test_ops__rowsum(void **state)
     on_every_device(rowsums, NULL);
 }
 
+/* ---- groups of columns, and equality ---- */
+
+static void check_groups(gs_device *d, uint32_t rows, uint32_t groups, uint32_t each)
+{
+    const uint32_t width = groups * each;
+    fixture f;
+    fixture_init(&f, rows);
+    const uint32_t a = add_random(&f, width, 0, 1), b = add_random(&f, groups, -1, 1);
+    const uint32_t folded = add_reg(&f, GS_F32, groups), spread = add_reg(&f, GS_F32, width);
+    add_instr(&f, GS_OP_FOLD, folded, in_reg(a), NO_OPERAND);
+    add_instr(&f, GS_OP_SPREAD, spread, in_reg(b), NO_OPERAND);
+    fixture_run(&f, d);
+    for (size_t i = 0; i < (size_t)rows * groups; i++) {
+        double want = 0;
+        for (uint32_t c = 0; c < each; c++) {
+            want += (double)((const float *)f.memory[a])[i * each + c];
+            if (((const float *)f.memory[spread])[i * each + c] != ((const float *)f.memory[b])[i])
+                fail_msg("spread [%u, %u x %u] is wrong at %zu, %u", rows, groups, each, i, c);
+        }
+        const double got = (double)((const float *)f.memory[folded])[i];
+        if (!(fabs(got - want) <= 1e-6 * want))
+            fail_msg("fold [%u, %u x %u] at %zu: got %.9g, want %.9g", rows, groups, each, i, got, want);
+    }
+    fixture_free(&f);
+}
+
+static void groups(gs_device *d, void *context)
+{
+    static const uint32_t sizes[][2] = {{1, 1}, {1, 3}, {2, 1}, {2, 2}, {1, 64}, {8, 1}, {8, 7}, {8, 8}, {4, 16},
+                                        {3, 5}, {5, 13}, {2, 20}, {16, 4}, {17, 33}, {1, 602}};
+    (void)context;
+    for (size_t s = 0; s < sizeof(sizes) / sizeof(sizes[0]); s++)
+        for (uint32_t rows = 1; rows <= 700; rows += 233)
+            check_groups(d, rows, sizes[s][0], sizes[s][1]);
+}
+
+static void test_ops__fold_and_spread(void **state)
+{
+    (void)state;
+    on_every_device(groups, NULL);
+}
+
+static void equality(gs_device *d, void *context)
+{
+    enum { ROWS = 75, WIDTH = 5 };
+    fixture f;
+    (void)context;
+    fixture_init(&f, ROWS);
+    const uint32_t a = add_random(&f, WIDTH, -1, 1), b = add_random(&f, WIDTH, -1, 1), column = add_random(&f, 1, -1, 1);
+    const uint32_t both = add_reg(&f, GS_F32, WIDTH), number = add_reg(&f, GS_F32, WIDTH), same = add_reg(&f, GS_F32, WIDTH);
+    float *const x = f.memory[a], *const y = f.memory[b], *const z = f.memory[column];
+    for (uint32_t i = 0; i < ROWS * WIDTH; i += 3)
+        y[i] = x[i];
+    for (uint32_t r = 0; r < ROWS; r += 2)
+        z[r] = x[r * WIDTH + r % WIDTH];
+    x[4] = y[4] = NAN; /* equals nothing */
+    x[7] = 0.0f;
+    y[7] = -0.0f;
+    x[8] = 1.5f;
+    add_instr(&f, GS_OP_EQ, both, in_reg(a), in_reg(b));
+    add_instr(&f, GS_OP_EQ, number, in_reg(column), in_reg(a));
+    add_instr(&f, GS_OP_EQ, same, in_reg(a), in_const(1.5f));
+    fixture_run(&f, d);
+    for (uint32_t i = 0; i < ROWS * WIDTH; i++) {
+        assert_true(((float *)f.memory[both])[i] == (x[i] == y[i] ? 1.0f : 0.0f));
+        assert_true(((float *)f.memory[number])[i] == (x[i] == z[i / WIDTH] ? 1.0f : 0.0f));
+        assert_true(((float *)f.memory[same])[i] == (i == 8 ? 1.0f : 0.0f));
+    }
+    assert_true(((float *)f.memory[both])[4] == 0 && ((float *)f.memory[both])[7] == 1 && ((float *)f.memory[both])[6] == 1);
+    fixture_free(&f);
+}
+
+static void test_ops__equality(void **state)
+{
+    (void)state;
+    on_every_device(equality, NULL);
+}
+
 static void casts(gs_device *d, void *context)
 {
     static const gs_dtype types[] = {GS_F32, GS_BF16, GS_F16, GS_U8, GS_U16, GS_U32, GS_I32};
@@ -392,6 +470,8 @@ int main(void)
         cmocka_unit_test(test_ops__max_keeps_nan),
         cmocka_unit_test(test_ops__unary_within_ulps_of_float64),
         cmocka_unit_test(test_ops__rowsum),
+        cmocka_unit_test(test_ops__fold_and_spread),
+        cmocka_unit_test(test_ops__equality),
         cmocka_unit_test(test_ops__cast_from_stored_types),
         cmocka_unit_test(test_ops__dropout_keeps_at_p_itself),
         cmocka_unit_test(test_ops__dropout_is_scalar_philox_bit_by_bit),

@@ -431,6 +431,8 @@ static void test_vertex__refuses_what_does_not_fit(void **state)
     refuse(d, &f, "not prepared for a gradient of this size");
     *in = (gs_instr){.op = GS_OP_ROWSUM, .dst = dst, .a = in_reg(a)};
     refuse(d, &f, "one number wide");
+    *in = (gs_instr){.op = GS_OP_FOLD, .dst = five, .a = in_reg(a)};
+    refuse(d, &f, "columns that are no whole number of groups");
     *in = (gs_instr){.op = GS_OP_XENT, .dst = GS_NONE, .a = in_reg(a), .b = in_reg(id), .c = in_reg(id)};
     refuse(d, &f, "a register of the wrong type or width");
     *in = (gs_instr){.op = GS_OP_SUM_IN, .dst = dst, .a = in_reg(a)};

@@ -1,0 +1,469 @@
+/* Edge instructions of a launch to a plan: operands looked up and checked, steps chosen, scratch laid out.
+ *
+ * Values stay where they are as long as a step can read them there. An instruction gives no step
+ * of its own where the one that uses its result can do it on the way: a product that only one sum or fold
+ * reads, and every spread. A value is copied to a slot where a step wants rows contiguous: operators of
+ * one operand, and all of them where rows are narrower than a vector.
+ */
+#include "base/size.h"
+#include "device/cpu_internal.h"
+
+#define TILE_BYTES (24 * GS_KIB) /* slots and gathered rows of a tile: most of a first-level cache */
+#define TILE_STEP 8
+
+typedef struct planner {
+    const gs_cpu *cpu;
+    const gs_edge_program_launch *l;
+    gs_cpu_edge_plan *plan;
+    uint32_t index;  /* of the instruction or sum */
+    const char *noun; /* "edge instruction" or "sum" */
+    gs_status st;
+} planner;
+
+static void refuse(planner *p, const char *what)
+{
+    if (p->st == GS_OK)
+        p->st = gs_fail(GS_EINVAL, "stage \"%s\", %s %u: %s", p->l->stage->name, p->noun, p->index, what);
+}
+
+/* ---- values and steps ---- */
+
+static gs_cpu_edge_value new_slot(planner *p, uint32_t width)
+{
+    gs_cpu_edge_plan *const plan = p->plan;
+    if (plan->slots == p->cpu->edge_steps) {
+        refuse(p, "not prepared for so many values");
+        return (gs_cpu_edge_value){.form = GS_CPU_EDGE_NOTHING};
+    }
+    plan->slot[plan->slots] = (gs_cpu_edge_slot){.width = width};
+    return (gs_cpu_edge_value){.form = GS_CPU_EDGE_SLOT, .width = width, .slot = plan->slots++};
+}
+
+static void emit(planner *p, gs_cpu_edge_step step)
+{
+    gs_cpu_edge_plan *const plan = p->plan;
+    if (p->st != GS_OK)
+        return;
+    if (plan->steps == p->cpu->edge_steps) {
+        refuse(p, "not prepared for so many steps");
+        return;
+    }
+    plan->step[plan->steps++] = step;
+}
+
+/* The result of a new step that writes a slot of `width`. */
+static gs_cpu_edge_value emit_value(planner *p, gs_cpu_edge_step step)
+{
+    const gs_cpu_edge_value v = new_slot(p, step.width);
+    step.dst = v.slot;
+    emit(p, step);
+    return v;
+}
+
+/* True where rows of `width` lie one after the other, or are one number for all. */
+static bool is_flat(const gs_cpu_edge_value *v, uint32_t width)
+{
+    const bool contiguous = v->form == GS_CPU_EDGE_SLOT || v->form == GS_CPU_EDGE_WEIGHT;
+    return (contiguous && v->width == width) || (v->form == GS_CPU_EDGE_FIXED && v->width == 1);
+}
+
+/* The value, stretched to `width`, in a slot. */
+static gs_cpu_edge_value copied(planner *p, gs_cpu_edge_value v, uint32_t width)
+{
+    return emit_value(p, (gs_cpu_edge_step){.kind = GS_CPU_EDGE_COPY, .width = width, .a = v});
+}
+
+static gs_cpu_edge_value contiguous(planner *p, gs_cpu_edge_value v, uint32_t width)
+{
+    return is_flat(&v, width) && v.form != GS_CPU_EDGE_FIXED ? v : copied(p, v, width);
+}
+
+/* Rows of the full width, anywhere. */
+static gs_cpu_edge_value full(planner *p, gs_cpu_edge_value v, uint32_t width)
+{
+    return v.width == width ? v : copied(p, v, width);
+}
+
+static gs_cpu_edge_value multiply(planner *p, gs_cpu_edge_value a, gs_cpu_edge_value b, uint32_t width);
+
+/* The register's rows, `width` of them. */
+static gs_cpu_edge_value register_value(planner *p, uint32_t index, uint32_t *width)
+{
+    const gs_stage *const stage = p->l->stage;
+    if (index >= stage->edge_regs || !p->cpu->edge_state[index].ready) {
+        refuse(p, "an edge register that does not exist or is not written yet");
+        return (gs_cpu_edge_value){.form = GS_CPU_EDGE_NOTHING};
+    }
+    gs_cpu_edge_state *const s = &p->cpu->edge_state[index];
+    *width = stage->edge_reg[index].width;
+    if (s->b.form != GS_CPU_EDGE_NOTHING) {
+        s->a = multiply(p, s->a, s->b, *width);
+        s->b = (gs_cpu_edge_value){.form = GS_CPU_EDGE_NOTHING};
+    }
+    return s->a;
+}
+
+/* Any operand, and its width before a spread that is still to be done. */
+static gs_cpu_edge_value operand_value(planner *p, const gs_operand *o, uint32_t *width)
+{
+    const gs_program *const program = p->l->program;
+    if (o->kind == GS_FROM_REG)
+        return register_value(p, o->index, width);
+    *width = 1;
+    if (o->kind == GS_FROM_CONST)
+        return (gs_cpu_edge_value){.form = GS_CPU_EDGE_FIXED, .width = 1, .p = &o->value};
+    if (o->kind == GS_FROM_PARAM && o->index < program->params && p->l->param != NULL &&
+        program->param[o->index].rows == 1) {
+        *width = program->param[o->index].cols;
+        return (gs_cpu_edge_value){.form = GS_CPU_EDGE_FIXED, .width = *width, .p = p->l->param[o->index]};
+    }
+    refuse(p, "an operand that is no edge register, no parameter of one dimension and no constant");
+    return (gs_cpu_edge_value){.form = GS_CPU_EDGE_NOTHING};
+}
+
+/* An operand that stretches over `width` columns. */
+static gs_cpu_edge_value stretched(planner *p, const gs_operand *o, uint32_t width)
+{
+    uint32_t own = width;
+    const gs_cpu_edge_value v = operand_value(p, o, &own);
+    if (own != width && own != 1)
+        refuse(p, "an operand that does not stretch over the result");
+    return v;
+}
+
+static void swap(gs_cpu_edge_value *a, gs_cpu_edge_value *b)
+{
+    const gs_cpu_edge_value t = *a;
+    *a = *b;
+    *b = t;
+}
+
+static gs_cpu_edge_value binary(planner *p, gs_op op, gs_cpu_edge_value a, gs_cpu_edge_value b, uint32_t width)
+{
+    gs_cpu_edge_step s = {.kind = GS_CPU_EDGE_FLAT, .op = op, .width = width};
+    const uint32_t lanes = p->cpu->k->lanes;
+    const bool flat = is_flat(&a, width) && is_flat(&b, width);
+
+    if (p->st != GS_OK)
+        return (gs_cpu_edge_value){.form = GS_CPU_EDGE_NOTHING};
+    if (!flat && width < lanes) {
+        a = is_flat(&a, width) ? a : copied(p, a, width);
+        b = is_flat(&b, width) ? b : copied(p, b, width);
+    } else if (!flat) {
+        s.kind = GS_CPU_EDGE_BINARY;
+        if (op == GS_OP_MUL && a.width != width)
+            swap(&a, &b);
+        a = a.width == 1 && b.width == width ? a : full(p, a, width);
+        if (b.width != 1 && !(op == GS_OP_MUL && width / b.width % lanes == 0))
+            b = full(p, b, width);
+    }
+    s.a = a;
+    s.b = b;
+    return emit_value(p, s);
+}
+
+static gs_cpu_edge_value multiply(planner *p, gs_cpu_edge_value a, gs_cpu_edge_value b, uint32_t width)
+{
+    return binary(p, GS_OP_MUL, a, b, width);
+}
+
+/* ---- instructions ---- */
+
+static void plan_fold(planner *p, const gs_instr *in, uint32_t groups, gs_cpu_edge_state *d)
+{
+    gs_cpu_edge_step s = {.kind = GS_CPU_EDGE_FOLD, .width = groups};
+    if (in->a.kind != GS_FROM_REG || in->a.index >= p->l->stage->edge_regs ||
+        !p->cpu->edge_state[in->a.index].ready) {
+        refuse(p, "an edge register that does not exist or is not written yet");
+        return;
+    }
+    const gs_cpu_edge_state *const a = &p->cpu->edge_state[in->a.index];
+    const uint32_t width = p->l->stage->edge_reg[in->a.index].width;
+    if (width % groups != 0) {
+        refuse(p, "columns cannot be folded to this width");
+        return;
+    }
+    s.a = full(p, a->a, width);
+    if (a->b.form != GS_CPU_EDGE_NOTHING)
+        s.b = full(p, a->b, width);
+    d->a = emit_value(p, s);
+}
+
+static void plan_instr(planner *p, const gs_instr *in)
+{
+    const gs_stage *const stage = p->l->stage;
+    if (in->dst >= stage->edge_regs || stage->edge_reg[in->dst].kind != GS_EDGE_TEMP) {
+        refuse(p, "a result that is no temporary edge register");
+        return;
+    }
+    gs_cpu_edge_state *const d = &p->cpu->edge_state[in->dst];
+    const uint32_t width = stage->edge_reg[in->dst].width;
+    uint32_t own = 0;
+
+    switch (in->op) {
+    case GS_OP_MUL:
+        d->a = stretched(p, &in->a, width);
+        d->b = stretched(p, &in->b, width);
+        if (d->foldable)
+            break;
+        d->a = multiply(p, d->a, d->b, width);
+        d->b = (gs_cpu_edge_value){.form = GS_CPU_EDGE_NOTHING};
+        break;
+    case GS_OP_ADD:
+    case GS_OP_SUB:
+    case GS_OP_DIV:
+    case GS_OP_MAX:
+    case GS_OP_EQ:
+        d->a = stretched(p, &in->a, width);
+        d->a = binary(p, in->op, d->a, stretched(p, &in->b, width), width);
+        break;
+    case GS_OP_FOLD:
+    case GS_OP_ROWSUM:
+        plan_fold(p, in, width, d);
+        break;
+    case GS_OP_SPREAD:
+        d->a = operand_value(p, &in->a, &own);
+        if (own == 0 || width % own != 0)
+            refuse(p, "columns cannot be spread to this width");
+        break;
+    default:
+        if (in->op < GS_OP_NEG || in->op > GS_OP_STEP) {
+            refuse(p, "not an instruction of an edge program");
+            return;
+        }
+        d->a = contiguous(p, stretched(p, &in->a, width), width);
+        d->a = emit_value(p, (gs_cpu_edge_step){.kind = GS_CPU_EDGE_UNARY, .op = in->op, .alpha = in->alpha,
+                                                .width = width, .a = d->a});
+    }
+    d->ready = true;
+}
+
+/* ---- sums ---- */
+
+/* acc += a * b: the first one of the full width; the second one with a number for each vector at least. */
+static void plan_product_sum(planner *p, gs_cpu_edge_step s, gs_cpu_edge_value a, gs_cpu_edge_value b)
+{
+    const uint32_t lanes = p->cpu->k->lanes;
+    if (a.width != s.width)
+        swap(&a, &b);
+    s.a = full(p, a, s.width);
+    const bool groups = s.width >= lanes && b.width != 0 && s.width / b.width >= lanes;
+    s.b = b.width == 1 || groups ? b : full(p, b, s.width);
+    emit(p, s);
+}
+
+static void plan_sum(planner *p, const gs_sum *sum)
+{
+    const gs_stage *const stage = p->l->stage;
+    gs_cpu_edge_step s = {.kind = GS_CPU_EDGE_SUM, .fold = sum->kind, .dst = GS_NONE, .sum = p->index};
+    uint32_t width = 0, heads = 0;
+
+    if (sum->reg >= stage->regs || p->l->sum == NULL || p->l->sum[p->index].acc == NULL) {
+        refuse(p, "no place for this sum");
+        return;
+    }
+    s.width = stage->reg[sum->reg].width;
+    if (sum->kind == GS_SUM_ADD && sum->value < stage->edge_regs && p->cpu->edge_state[sum->value].ready) {
+        const gs_cpu_edge_state *const v = &p->cpu->edge_state[sum->value];
+        width = stage->edge_reg[sum->value].width;
+        if (width == s.width && v->b.form != GS_CPU_EDGE_NOTHING) {
+            plan_product_sum(p, s, v->a, v->b);
+            return;
+        }
+    }
+    gs_cpu_edge_value value = register_value(p, sum->value, &width);
+    if (p->st == GS_OK && width != s.width)
+        refuse(p, "a value and a sum of different widths");
+    if (sum->kind != GS_SUM_ATTEND) {
+        s.a = full(p, value, s.width);
+        emit(p, s);
+        return;
+    }
+    const gs_cpu_edge_value score = register_value(p, sum->score, &heads);
+    if (p->st != GS_OK)
+        return;
+    if (width % heads != 0 || p->l->sum[p->index].maximum == NULL || p->l->sum[p->index].norm == NULL) {
+        refuse(p, "scores that do not fit the value, or no place for maximum and norm");
+        return;
+    }
+    const gs_cpu_edge_step attend = {.kind = GS_CPU_EDGE_ATTEND, .width = heads, .sum = p->index,
+                                     .a = contiguous(p, score, heads)};
+    s.fold = GS_SUM_ADD;
+    value = full(p, value, s.width);
+    plan_product_sum(p, s, value, emit_value(p, attend));
+}
+
+/* ---- the whole ---- */
+
+static void note_use(const gs_cpu *cpu, const gs_stage *stage, const gs_operand *o, bool can_multiply)
+{
+    if (o->kind != GS_FROM_REG || o->index >= stage->edge_regs)
+        return;
+    cpu->edge_state[o->index].uses++;
+    cpu->edge_state[o->index].foldable = can_multiply && cpu->edge_state[o->index].uses == 1;
+}
+
+static void find_uses(const gs_cpu *cpu, const gs_stage *stage)
+{
+    for (uint32_t i = 0; i < stage->edge_instrs; i++) {
+        const gs_instr *const in = &stage->edge_instr[i];
+        note_use(cpu, stage, &in->a, in->op == GS_OP_FOLD || in->op == GS_OP_ROWSUM);
+        note_use(cpu, stage, &in->b, false);
+    }
+    for (uint32_t i = 0; i < stage->sums; i++) {
+        const gs_sum *const sum = &stage->sum[i];
+        if (sum->kind < GS_SUM_ADD)
+            continue;
+        note_use(cpu, stage, &(gs_operand){.kind = GS_FROM_REG, .index = sum->value}, sum->kind == GS_SUM_ADD);
+        if (sum->kind == GS_SUM_ATTEND)
+            note_use(cpu, stage, &(gs_operand){.kind = GS_FROM_REG, .index = sum->score}, false);
+    }
+}
+
+static void add_gather(gs_cpu_edge_plan *plan, const float *rows, uint32_t width)
+{
+    for (uint32_t g = 0; g < plan->gathers; g++)
+        if (plan->gather[g].p == rows)
+            return;
+    if (plan->gathers == GS_CPU_EDGE_GATHERS)
+        return; /* only not prefetched */
+    plan->gather[plan->gathers].p = rows;
+    plan->gather[plan->gathers++].width = width;
+}
+
+/* Leaves: where their rows are. */
+static void plan_register(planner *p, uint32_t index)
+{
+    static const float one = 1.0f;
+    const gs_edge_reg *const r = &p->l->stage->edge_reg[index];
+    gs_cpu_edge_state *const s = &p->cpu->edge_state[index];
+    const float *const rows = p->l->rows == NULL ? NULL : p->l->rows[index];
+
+    s->ready = r->kind != GS_EDGE_TEMP;
+    if (r->kind == GS_EDGE_WEIGHT) {
+        s->a = p->l->weight == NULL ? (gs_cpu_edge_value){.form = GS_CPU_EDGE_FIXED, .width = 1, .p = &one}
+                                    : (gs_cpu_edge_value){.form = GS_CPU_EDGE_WEIGHT, .width = 1, .p = p->l->weight};
+    } else if (r->kind != GS_EDGE_TEMP) {
+        const bool operand = r->kind == GS_EDGE_OPERAND;
+        if (rows == NULL || r->width == 0)
+            refuse(p, "rows that the launch does not have");
+        s->a = (gs_cpu_edge_value){.form = operand ? GS_CPU_EDGE_OPERAND : GS_CPU_EDGE_TARGET, .width = r->width, .p = rows};
+        if (operand && s->uses > 0)
+            add_gather(p->plan, rows, r->width);
+    } else if (r->width == 0) {
+        refuse(p, "an edge register of no width");
+    }
+}
+
+static void note_last(gs_cpu_edge_plan *plan, const gs_cpu_edge_value *v, uint32_t step)
+{
+    if (v->form == GS_CPU_EDGE_SLOT)
+        plan->slot[v->slot].last = step;
+}
+
+/* A free place of the same width, or a new one. */
+static uint64_t find_place(gs_cpu_edge_plan *plan, uint32_t width)
+{
+    for (uint32_t i = 0; i < plan->slots; i++)
+        if (plan->slot[i].free && plan->slot[i].width == width) {
+            plan->slot[i].free = false;
+            return plan->slot[i].offset;
+        }
+    plan->floats += width;
+    return plan->floats - width;
+}
+
+static void release(gs_cpu_edge_plan *plan, const gs_cpu_edge_value *v, uint32_t step)
+{
+    if (v->form == GS_CPU_EDGE_SLOT && plan->slot[v->slot].last == step)
+        plan->slot[v->slot].free = true;
+}
+
+/* Slots whose values are not needed at the same time share a place. Only operators of one operand may write over
+ * theirs: rows of other steps are written in vectors that overlap. */
+static void lay_out(gs_cpu_edge_plan *plan)
+{
+    for (uint32_t i = 0; i < plan->steps; i++) {
+        if (plan->step[i].dst != GS_NONE)
+            plan->slot[plan->step[i].dst].last = i;
+        note_last(plan, &plan->step[i].a, i);
+        note_last(plan, &plan->step[i].b, i);
+    }
+    for (uint32_t i = 0; i < plan->steps; i++) {
+        const gs_cpu_edge_step *const s = &plan->step[i];
+        const gs_cpu_edge_value dst = {.form = GS_CPU_EDGE_SLOT, .slot = s->dst};
+        if (s->kind == GS_CPU_EDGE_UNARY)
+            release(plan, &s->a, i);
+        if (s->dst != GS_NONE)
+            plan->slot[s->dst].offset = find_place(plan, s->width);
+        if (s->kind != GS_CPU_EDGE_UNARY)
+            release(plan, &s->a, i);
+        release(plan, &s->b, i);
+        if (s->dst != GS_NONE)
+            release(plan, &dst, i); /* nobody reads it */
+    }
+}
+
+static void choose_tile(gs_cpu_edge_plan *plan)
+{
+    uint64_t bytes = 4 * sizeof(uint32_t) + plan->floats * sizeof(float);
+    for (uint32_t g = 0; g < plan->gathers; g++)
+        bytes += plan->gather[g].width * sizeof(float);
+    const uint64_t edges = TILE_BYTES / bytes / TILE_STEP * TILE_STEP;
+    plan->tile = (uint32_t)GS_MAX(GS_MIN(edges, (uint64_t)GS_CPU_TILE_EDGES), (uint64_t)TILE_STEP);
+}
+
+gs_status gs_cpu__plan_edges(gs_cpu_edge_plan *plan, const gs_cpu *cpu, const gs_edge_program_launch *l)
+{
+    const gs_stage *const stage = l->stage;
+    planner p = {.cpu = cpu, .l = l, .plan = plan, .noun = "edge register", .st = GS_OK};
+
+    *plan = (gs_cpu_edge_plan){.l = l, .step = cpu->edge_step, .slot = cpu->edge_slot};
+    if (stage->edge_regs > cpu->edge_states)
+        return gs_fail(GS_EINVAL, "stage \"%s\": not prepared for so many edge registers", stage->name);
+    for (uint32_t r = 0; r < stage->edge_regs; r++)
+        cpu->edge_state[r] = (gs_cpu_edge_state){.uses = 0};
+    find_uses(cpu, stage);
+    for (p.index = 0; p.index < stage->edge_regs && p.st == GS_OK; p.index++)
+        plan_register(&p, p.index);
+    p.noun = "edge instruction";
+    for (p.index = 0; p.index < stage->edge_instrs && p.st == GS_OK; p.index++)
+        plan_instr(&p, &stage->edge_instr[p.index]);
+    p.noun = "sum";
+    for (p.index = 0; p.index < stage->sums && p.st == GS_OK; p.index++)
+        if (stage->sum[p.index].kind >= GS_SUM_ADD)
+            plan_sum(&p, &stage->sum[p.index]);
+    if (p.st != GS_OK)
+        return p.st;
+    lay_out(plan);
+    choose_tile(plan);
+    if (plan->floats * plan->tile > cpu->edge_floats)
+        return gs_fail(GS_EINVAL, "stage \"%s\": not prepared for edge registers of this size", stage->name);
+    return GS_OK;
+}
+
+gs_cpu_edge_needs gs_cpu__edge_needs(const gs_stage *stage)
+{
+    gs_cpu_edge_needs n = {0};
+    uint64_t floats = 0;
+
+    for (uint32_t s = 0; s < stage->sums; s++)
+        if (stage->sum[s].kind >= GS_SUM_ADD && stage->sum[s].reg < stage->regs) {
+            const uint64_t width = stage->reg[stage->sum[s].reg].width;
+            floats += 4 * width;
+            n.row_floats += 3 * width;
+            n.steps += 6;
+        }
+    if (n.steps == 0)
+        return n;
+    for (uint32_t i = 0; i < stage->edge_instrs; i++) {
+        const gs_instr *const in = &stage->edge_instr[i];
+        const uint64_t to = in->dst < stage->edge_regs ? stage->edge_reg[in->dst].width : 0;
+        const uint64_t from = in->a.kind == GS_FROM_REG && in->a.index < stage->edge_regs ? stage->edge_reg[in->a.index].width : 0;
+        floats += 3 * GS_MAX(to, from);
+    }
+    n.steps += 3 * stage->edge_instrs;
+    n.states = stage->edge_regs;
+    n.floats = GS_MAX(TILE_STEP * floats, TILE_BYTES / sizeof(float));
+    return n;
+}

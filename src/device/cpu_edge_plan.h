@@ -1,0 +1,110 @@
+/* cpu_edge_plan.h - an edge program with everything looked up, as the CPU runs it.
+ *
+ * cpu_edge_plan.c makes a plan once a launch; cpu_kernels_edge_*.c run it on tiles of edges.
+ * A tile has the edges of consecutive targets, or a piece of one target's. What a step
+ * computes for a tile lies in a *slot*, [edges, width] in the thread's scratch, which the
+ * first-level cache holds. Most values need no slot: rows of arrays are read where they are,
+ * by the edge's number at that end; a product that is only added up, folded or spread is
+ * never written. So a step reads *values*: rows, wherever they lie, one an edge.
+ *
+ * A value may be narrower than the result it is used for: one number an edge (a weight), or one
+ * number for each group of columns (a head's). Columns a number: result's width / value's.
+ */
+#ifndef GS_DEVICE_CPU_EDGE_PLAN_H
+#define GS_DEVICE_CPU_EDGE_PLAN_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "device/device.h"
+
+#define GS_CPU_TILE_EDGES 256 /* at most */
+#define GS_CPU_EDGE_GATHERS 8 /* arrays of the operand end that are prefetched */
+
+typedef enum gs_cpu_edge_form {
+    GS_CPU_EDGE_NOTHING, /* no second value */
+    GS_CPU_EDGE_SLOT,    /* written by a step */
+    GS_CPU_EDGE_OPERAND, /* rows at the operand end */
+    GS_CPU_EDGE_TARGET,  /* rows at the target end */
+    GS_CPU_EDGE_WEIGHT,  /* one number an edge, in the order of edges */
+    GS_CPU_EDGE_FIXED,   /* the same row or number for all */
+} gs_cpu_edge_form;
+
+typedef struct gs_cpu_edge_value {
+    gs_cpu_edge_form form;
+    uint32_t width;
+    uint32_t slot;  /* SLOT */
+    const float *p; /* else: row 0 */
+} gs_cpu_edge_value;
+
+typedef enum gs_cpu_edge_kind {
+    GS_CPU_EDGE_COPY,   /* dst = a, stretched to the width of dst */
+    GS_CPU_EDGE_UNARY,  /* dst = op(a), a contiguous */
+    GS_CPU_EDGE_FLAT,   /* dst = a op b, each contiguous or one number for all */
+    GS_CPU_EDGE_BINARY, /* dst = a op b, rows at least a vector wide; for MUL, b may have one number a group */
+    GS_CPU_EDGE_FOLD,   /* dst = sums of groups of a, or of a * b */
+    GS_CPU_EDGE_SUM,    /* acc += a, or a * b; or the largest, or the least */
+    GS_CPU_EDGE_ATTEND, /* raises the running maximum to scores a, dst = exp(a - maximum), adds to the norm */
+} gs_cpu_edge_kind;
+
+typedef struct gs_cpu_edge_step {
+    gs_cpu_edge_kind kind;
+    gs_op op;         /* UNARY, FLAT, BINARY */
+    gs_sum_kind fold; /* SUM: ADD, MAX or MIN */
+    float alpha;
+    uint32_t width;   /* of dst; of the accumulator */
+    uint32_t dst;     /* slot, or GS_NONE */
+    uint32_t sum;     /* SUM, ATTEND: of the stage */
+    gs_cpu_edge_value a, b;
+} gs_cpu_edge_step;
+
+typedef struct gs_cpu_edge_slot {
+    uint32_t width;
+    uint32_t last;   /* step that reads it last */
+    uint64_t offset; /* floats, for one edge; times the edges of a tile: where it starts */
+    bool free;       /* while offsets are given: its place may be taken */
+} gs_cpu_edge_slot;
+
+typedef struct gs_cpu_edge_plan {
+    const gs_edge_program_launch *l;
+    gs_cpu_edge_step *step;
+    gs_cpu_edge_slot *slot;
+    uint32_t steps, slots;
+    uint64_t floats; /* of scratch, an edge */
+    uint32_t tile;   /* edges of a full tile */
+    uint32_t gathers;
+    struct {
+        const float *p;
+        uint32_t width;
+    } gather[GS_CPU_EDGE_GATHERS];
+} gs_cpu_edge_plan;
+
+/* What one thread does in one call: targets [first, end), or edges [from, to) of target
+ * `first` (where from < to), into row `row` of the accumulators. */
+typedef struct gs_cpu_edge_work {
+    uint32_t first, end;
+    uint32_t from, to, row;
+    const gs_accumulator *sum; /* [stage->sums] */
+    float *scratch;            /* [plan->floats * plan->tile], aligned to a cache line */
+} gs_cpu_edge_work;
+
+/* The edges [first, end) of a tile add to one row. */
+typedef struct gs_cpu_edge_run {
+    uint32_t row, first, end;
+} gs_cpu_edge_run;
+
+typedef struct gs_cpu_edge_tile {
+    uint32_t edge; /* first one, of the launch */
+    uint32_t edges, runs;
+    uint32_t operand[GS_CPU_TILE_EDGES], target[GS_CPU_TILE_EDGES]; /* row numbers */
+    gs_cpu_edge_run run[GS_CPU_TILE_EDGES];
+} gs_cpu_edge_tile;
+
+/* A tile being computed. */
+typedef struct gs_cpu_edge_frame {
+    const gs_cpu_edge_plan *plan;
+    const gs_cpu_edge_work *work;
+    const gs_cpu_edge_tile *tile;
+} gs_cpu_edge_frame;
+
+#endif /* GS_DEVICE_CPU_EDGE_PLAN_H */

@@ -1,0 +1,259 @@
+/* Edge programs: tiles of edges, one after the other, and all steps of the plan on each.
+ *
+ * A target whose edges fit in a tile is never cut, and one with more is cut at whole
+ * tiles from its own first edge. So what is computed for a target does not depend on
+ * which targets a thread takes together.
+ *
+ * The row numbers of the next tile are known while one is computed: its rows are prefetched
+ * between the steps, a share of them each time.
+ */
+#include "device/cpu_kernels_isa.h"
+#include "device/cpu_simd_rows.h"
+
+#define LINE 64 /* bytes of a cache line */
+
+/* Where a thread is in its work. */
+typedef struct cursor {
+    const gs_edge_program_launch *l;
+    const gs_cpu_edge_work *work;
+    uint32_t target, end; /* the target that comes next */
+    uint32_t edge, stop;  /* its edges that come next */
+    uint32_t tile;        /* edges of a full one */
+} cursor;
+
+GS_INLINE uint32_t number_at(const void *array, uint32_t bytes, uint32_t i)
+{
+    return bytes == 2 ? ((const uint16_t *)array)[i] : ((const uint32_t *)array)[i];
+}
+
+static void cursor_start(cursor *c, const gs_cpu_edge_plan *plan, const gs_cpu_edge_work *work)
+{
+    const gs_edge_program_launch *const l = plan->l;
+    *c = (cursor){.l = l, .work = work, .tile = plan->tile, .target = work->first, .end = work->end};
+    if (work->from < work->to) {
+        c->end = work->first + 1;
+        c->edge = work->from;
+        c->stop = work->to;
+    } else if (c->target < c->end) {
+        c->edge = l->start[c->target];
+        c->stop = l->start[c->target + 1];
+    }
+}
+
+static void next_target(cursor *c)
+{
+    c->target++;
+    if (c->target < c->end) {
+        c->edge = c->l->start[c->target];
+        c->stop = c->l->start[c->target + 1];
+    }
+}
+
+/* Edges of the cursor's target that go into a tile with this much room: all, or none, or of
+ * many a tile full. */
+static uint32_t edges_to_take(const cursor *c, uint32_t room)
+{
+    const uint32_t left = c->stop - c->edge;
+    if (left <= room)
+        return left;
+    return room == c->tile ? room : 0;
+}
+
+/* False when there is no more. */
+static bool next_tile(cursor *c, gs_cpu_edge_tile *t)
+{
+    const gs_edge_program_launch *const l = c->l;
+    t->edges = t->runs = 0;
+    while (c->target < c->end) {
+        const uint32_t n = edges_to_take(c, c->tile - t->edges);
+        if (n == 0 && c->edge < c->stop)
+            break;
+        if (n > 0) {
+            const uint32_t row = number_at(l->target, l->index_bytes, c->target);
+            if (t->runs == 0)
+                t->edge = c->edge;
+            t->run[t->runs++] = (gs_cpu_edge_run){.row = c->work->from < c->work->to ? c->work->row : row,
+                                                  .first = t->edges,
+                                                  .end = t->edges + n};
+            for (uint32_t i = 0; i < n; i++)
+                t->target[t->edges + i] = row;
+            t->edges += n;
+            c->edge += n;
+        }
+        if (c->edge == c->stop)
+            next_target(c);
+        else
+            break; /* a full tile of a target that has more */
+    }
+    if (l->index_bytes == 2)
+        for (uint32_t i = 0; i < t->edges; i++)
+            t->operand[i] = ((const uint16_t *)l->index)[t->edge + i];
+    else
+        memcpy(t->operand, (const uint32_t *)l->index + t->edge, t->edges * sizeof(uint32_t));
+    return t->edges > 0;
+}
+
+static void prefetch(const gs_cpu_edge_plan *plan, const gs_cpu_edge_tile *t, uint32_t first, uint32_t end)
+{
+    for (uint32_t g = 0; g < plan->gathers; g++) {
+        const uint32_t width = plan->gather[g].width;
+        for (uint32_t e = first; e < end; e++) {
+            const char *const row = (const char *)(plan->gather[g].p + (size_t)t->operand[e] * width);
+            for (uint32_t b = 0; b < width * sizeof(float); b += LINE)
+                __builtin_prefetch(row + b);
+            __builtin_prefetch(row + width * sizeof(float) - 1);
+        }
+    }
+}
+
+/* ---- rows by rows ---- */
+
+typedef enum rows_form_kind { ROW_ROW, ROW_NUMBER, NUMBER_ROW } rows_form_kind;
+
+GS_INLINE gs_vf apply(const gs_op op, gs_vf x, gs_vf y)
+{
+    switch (op) {
+    case GS_OP_ADD:
+        return x + y;
+    case GS_OP_SUB:
+        return x - y;
+    case GS_OP_MUL:
+        return x * y;
+    case GS_OP_DIV:
+        return x / y;
+    case GS_OP_MAX:
+        return gs_select((x > y) | (x != x), x, y);
+    default:
+        return gs_select(x == y, gs_splat(1.0f), gs_splat(0.0f));
+    }
+}
+
+/* The last vector of a row may overlap the one before it: `dst` is none of the operands. */
+GS_INLINE void rows_form(float *dst, const gs_cpu_rows *a, const gs_cpu_rows *b, uint32_t edges, uint32_t width,
+                         const gs_op op, const rows_form_kind f)
+{
+    const uint32_t tail = width - GS_LANES;
+    for (uint32_t e = 0; e < edges; e++, dst += width) {
+        const float *const x = gs_row(a, e), *const y = gs_row(b, e);
+        const gs_vf x0 = gs_splat(*x), y0 = gs_splat(*y);
+        for (uint32_t c = 0; c < tail; c += GS_LANES)
+            gs_store(dst + c, apply(op, f == NUMBER_ROW ? x0 : gs_load(x + c), f == ROW_NUMBER ? y0 : gs_load(y + c)));
+        gs_store(dst + tail,
+                 apply(op, f == NUMBER_ROW ? x0 : gs_load(x + tail), f == ROW_NUMBER ? y0 : gs_load(y + tail)));
+    }
+}
+
+GS_INLINE void rows_op(float *dst, const gs_cpu_rows *a, const gs_cpu_rows *b, uint32_t edges, uint32_t width,
+                       const gs_op op, rows_form_kind f)
+{
+    if (f == ROW_NUMBER)
+        rows_form(dst, a, b, edges, width, op, ROW_NUMBER);
+    else if (f == NUMBER_ROW)
+        rows_form(dst, a, b, edges, width, op, NUMBER_ROW);
+    else
+        rows_form(dst, a, b, edges, width, op, ROW_ROW);
+}
+
+/* A number of b for each group of columns, whole vectors of them. */
+static void multiply_groups(float *dst, const gs_cpu_rows *a, const gs_cpu_rows *b, uint32_t edges, uint32_t width,
+                            uint32_t each)
+{
+    for (uint32_t e = 0; e < edges; e++, dst += width) {
+        const float *const x = gs_row(a, e), *y = gs_row(b, e);
+        for (uint32_t from = 0; from < width; from += each, y++)
+            for (uint32_t c = from; c < from + each; c += GS_LANES)
+                gs_store(dst + c, gs_load(x + c) * gs_splat(*y));
+    }
+}
+
+static void run_binary(const gs_cpu_edge_frame *f, const gs_cpu_edge_step *s)
+{
+    const gs_cpu_rows a = gs_value_rows(f, &s->a), b = gs_value_rows(f, &s->b);
+    const uint32_t edges = f->tile->edges, width = s->width;
+    const rows_form_kind form = s->a.width == 1 ? NUMBER_ROW : s->b.width == 1 ? ROW_NUMBER : ROW_ROW;
+    float *const dst = gs_slot(f, s->dst);
+
+    if (s->b.width != 1 && s->b.width != width) {
+        multiply_groups(dst, &a, &b, edges, width, width / s->b.width);
+        return;
+    }
+    switch (s->op) {
+    case GS_OP_ADD:
+        rows_op(dst, &a, &b, edges, width, GS_OP_ADD, form);
+        break;
+    case GS_OP_SUB:
+        rows_op(dst, &a, &b, edges, width, GS_OP_SUB, form);
+        break;
+    case GS_OP_MUL:
+        rows_op(dst, &a, &b, edges, width, GS_OP_MUL, form);
+        break;
+    case GS_OP_DIV:
+        rows_op(dst, &a, &b, edges, width, GS_OP_DIV, form);
+        break;
+    case GS_OP_MAX:
+        rows_op(dst, &a, &b, edges, width, GS_OP_MAX, form);
+        break;
+    default:
+        rows_op(dst, &a, &b, edges, width, GS_OP_EQ, form);
+    }
+}
+
+/* ---- steps ---- */
+
+static gs_cpu_operand flat_operand(const gs_cpu_edge_frame *f, const gs_cpu_edge_value *v)
+{
+    const gs_cpu_rows rows = gs_value_rows(f, v);
+    return (gs_cpu_operand){rows.p, v->form == GS_CPU_EDGE_FIXED ? GS_CPU_SCALAR : GS_CPU_FULL};
+}
+
+static void run_step(const gs_cpu_edge_frame *f, const gs_cpu_edge_step *s)
+{
+    const uint32_t edges = f->tile->edges;
+    gs_cpu_rows a, b;
+
+    switch (s->kind) {
+    case GS_CPU_EDGE_COPY:
+        a = gs_value_rows(f, &s->a);
+        GS_KERNEL(spread)(gs_slot(f, s->dst), &a, edges, s->a.width, s->width / s->a.width);
+        break;
+    case GS_CPU_EDGE_UNARY:
+        GS_KERNEL(unary)(s->op, gs_slot(f, s->dst), gs_value_rows(f, &s->a).p, (size_t)edges * s->width, s->alpha);
+        break;
+    case GS_CPU_EDGE_FLAT:
+        GS_KERNEL(binary)(s->op, gs_slot(f, s->dst), flat_operand(f, &s->a), flat_operand(f, &s->b), edges, s->width);
+        break;
+    case GS_CPU_EDGE_BINARY:
+        run_binary(f, s);
+        break;
+    case GS_CPU_EDGE_FOLD:
+        a = gs_value_rows(f, &s->a);
+        b = gs_value_rows(f, &s->b);
+        GS_KERNEL(fold)(gs_slot(f, s->dst), &a, s->b.form == GS_CPU_EDGE_NOTHING ? NULL : &b, edges, s->width,
+                        s->a.width / s->width);
+        break;
+    case GS_CPU_EDGE_SUM:
+        GS_KERNEL(edge_sum)(f, s);
+        break;
+    case GS_CPU_EDGE_ATTEND:
+        GS_KERNEL(edge_attend)(f, s);
+        break;
+    }
+}
+
+void GS_KERNEL(edge_program)(const gs_cpu_edge_plan *plan, const gs_cpu_edge_work *work)
+{
+    gs_cpu_edge_tile tile[2];
+    cursor c;
+
+    cursor_start(&c, plan, work);
+    bool more = next_tile(&c, &tile[0]);
+    for (uint32_t i = 0; more; i ^= 1) {
+        const gs_cpu_edge_frame f = {.plan = plan, .work = work, .tile = &tile[i]};
+        const gs_cpu_edge_tile *const next = &tile[i ^ 1];
+        more = next_tile(&c, &tile[i ^ 1]);
+        for (uint32_t s = 0; s < plan->steps; s++) {
+            prefetch(plan, next, next->edges * s / plan->steps, next->edges * (s + 1) / plan->steps);
+            run_step(&f, &plan->step[s]);
+        }
+    }
+}

@@ -1,0 +1,174 @@
+/* Sums of groups of columns (a head's dot product), and their transpose. */
+#include "device/cpu_kernels_isa.h"
+#include "device/cpu_simd_rows.h"
+
+#define ROW4(n) n, n + 1, n + 2, n + 3
+#define ROW16(n) ROW4(n), ROW4(n + 4), ROW4(n + 8), ROW4(n + 12)
+#define ROW64(n) ROW16(n), ROW16(n + 16), ROW16(n + 32), ROW16(n + 48)
+const uint32_t GS_KERNEL(row_numbers)[GS_CPU_TILE_EDGES] = {ROW64(0), ROW64(64), ROW64(128), ROW64(192)};
+
+/* Two vectors to one: blocks of `H` lanes, those at even places plus those at odd ones, of a and b by turns. */
+#if GS_LANES == 16
+#define JOIN8(a, b) (__builtin_shufflevector(a, b, 0, 1, 2, 3, 4, 5, 6, 7, 16, 17, 18, 19, 20, 21, 22, 23) + \
+                     __builtin_shufflevector(a, b, 8, 9, 10, 11, 12, 13, 14, 15, 24, 25, 26, 27, 28, 29, 30, 31))
+#define JOIN4(a, b) (__builtin_shufflevector(a, b, 0, 1, 2, 3, 16, 17, 18, 19, 8, 9, 10, 11, 24, 25, 26, 27) + \
+                     __builtin_shufflevector(a, b, 4, 5, 6, 7, 20, 21, 22, 23, 12, 13, 14, 15, 28, 29, 30, 31))
+#define JOIN2(a, b) (__builtin_shufflevector(a, b, 0, 1, 16, 17, 4, 5, 20, 21, 8, 9, 24, 25, 12, 13, 28, 29) + \
+                     __builtin_shufflevector(a, b, 2, 3, 18, 19, 6, 7, 22, 23, 10, 11, 26, 27, 14, 15, 30, 31))
+#define JOIN1(a, b) (__builtin_shufflevector(a, b, 0, 16, 2, 18, 4, 20, 6, 22, 8, 24, 10, 26, 12, 28, 14, 30) + \
+                     __builtin_shufflevector(a, b, 1, 17, 3, 19, 5, 21, 7, 23, 9, 25, 11, 27, 13, 29, 15, 31))
+#elif GS_LANES == 8
+#define JOIN4(a, b) (__builtin_shufflevector(a, b, 0, 1, 2, 3, 8, 9, 10, 11) + \
+                     __builtin_shufflevector(a, b, 4, 5, 6, 7, 12, 13, 14, 15))
+#define JOIN2(a, b) (__builtin_shufflevector(a, b, 0, 1, 8, 9, 4, 5, 12, 13) + \
+                     __builtin_shufflevector(a, b, 2, 3, 10, 11, 6, 7, 14, 15))
+#define JOIN1(a, b) (__builtin_shufflevector(a, b, 0, 8, 2, 10, 4, 12, 6, 14) + \
+                     __builtin_shufflevector(a, b, 1, 9, 3, 11, 5, 13, 7, 15))
+#else
+#define JOIN2(a, b) (__builtin_shufflevector(a, b, 0, 1, 4, 5) + __builtin_shufflevector(a, b, 2, 3, 6, 7))
+#define JOIN1(a, b) (__builtin_shufflevector(a, b, 0, 4, 2, 6) + __builtin_shufflevector(a, b, 1, 5, 3, 7))
+#endif
+
+/* Lane i of the result: the sum of the lanes of p[i], added in the same tree for each. */
+GS_INLINE gs_vf sums_of(gs_vf *p)
+{
+#if GS_LANES >= 16
+    for (int i = 0; i < 8; i++)
+        p[i] = JOIN8(p[i], p[i + 8]);
+#endif
+#if GS_LANES >= 8
+    for (int i = 0; i < 4; i++)
+        p[i] = JOIN4(p[i], p[i + 4]);
+#endif
+    for (int i = 0; i < 2; i++)
+        p[i] = JOIN2(p[i], p[i + 2]);
+    return JOIN1(p[0], p[1]);
+}
+
+GS_INLINE gs_vf term(const float *x, const float *y, size_t at, const bool product)
+{
+    return product ? gs_load(x + at) * gs_load(y + at) : gs_load(x + at);
+}
+
+/* Columns [from, from + each) of a row of `width` (at least a vector), to be summed over lanes. The
+ * part that fills no vector is read with what stands before or after it in the row, and masked. */
+GS_INLINE gs_vf group_part(const float *x, const float *y, uint32_t from, uint32_t each, uint32_t width,
+                           const bool product)
+{
+    const uint32_t rest = each % GS_LANES, tail = from + each - rest;
+    gs_vf sum = {0};
+    for (uint32_t c = from; c < tail; c += GS_LANES)
+        sum += term(x, y, c, product);
+    if (rest > 0) {
+        const uint32_t at = tail + GS_LANES <= width ? tail : width - GS_LANES;
+        const int32_t low = (int32_t)(tail - at);
+        const gs_vi lane = gs_lane_numbers(), wanted = (lane >= low) & (lane < low + (int32_t)rest);
+        sum += (gs_vf)((gs_vi)term(x, y, at, product) & wanted);
+    }
+    return sum;
+}
+
+GS_INLINE void fold_wide(float *dst, const gs_cpu_rows *a, const gs_cpu_rows *b, uint32_t rows, uint32_t groups,
+                         const uint32_t each, const bool product)
+{
+    const uint32_t width = groups * each;
+    gs_vf part[GS_LANES];
+    uint32_t filled = 0;
+    for (uint32_t r = 0; r < rows; r++) {
+        const float *const x = gs_row(a, r), *const y = product ? gs_row(b, r) : NULL;
+        for (uint32_t g = 0; g < groups; g++) {
+            part[filled++] = group_part(x, y, g * each, each, width, product);
+            if (filled == GS_LANES) {
+                gs_store(dst, sums_of(part));
+                dst += GS_LANES;
+                filled = 0;
+            }
+        }
+    }
+    if (filled > 0) {
+        for (uint32_t i = filled; i < GS_LANES; i++)
+            part[i] = (gs_vf){0};
+        gs_store_part(dst, sums_of(part), filled);
+    }
+}
+
+/* Rows of less than a vector. */
+GS_INLINE void fold_narrow(float *dst, const gs_cpu_rows *a, const gs_cpu_rows *b, uint32_t rows, uint32_t groups,
+                           uint32_t each, const bool product)
+{
+    for (uint32_t r = 0; r < rows; r++) {
+        const float *const x = gs_row(a, r), *const y = product ? gs_row(b, r) : NULL;
+        for (uint32_t g = 0; g < groups; g++) {
+            float sum = 0;
+            for (uint32_t c = g * each; c < (g + 1) * each; c++)
+                sum += product ? x[c] * y[c] : x[c];
+            *dst++ = sum;
+        }
+    }
+}
+
+void GS_KERNEL(fold)(float *dst, const gs_cpu_rows *a, const gs_cpu_rows *b, uint32_t rows, uint32_t groups,
+                     uint32_t each)
+{
+    const bool wide = groups * each >= GS_LANES;
+    if (wide && each == GS_LANES && b != NULL)
+        fold_wide(dst, a, b, rows, groups, GS_LANES, true);
+    else if (wide && b != NULL)
+        fold_wide(dst, a, b, rows, groups, each, true);
+    else if (wide)
+        fold_wide(dst, a, b, rows, groups, each, false);
+    else if (b != NULL)
+        fold_narrow(dst, a, b, rows, groups, each, true);
+    else
+        fold_narrow(dst, a, b, rows, groups, each, false);
+}
+
+/* A narrow group is written as a whole vector where that stays within the result: what is too much is
+ * written over by the groups that follow. */
+GS_INLINE void spread_groups(float *dst, const gs_cpu_rows *a, uint32_t rows, uint32_t groups, uint32_t each)
+{
+    float *const end = dst + (size_t)rows * groups * each;
+    for (uint32_t r = 0; r < rows; r++) {
+        const float *const x = gs_row(a, r);
+        for (uint32_t g = 0; g < groups; g++, dst += each) {
+            const gs_vf v = gs_splat(x[g]);
+            uint32_t c = 0;
+            for (; c + GS_LANES <= each; c += GS_LANES)
+                gs_store(dst + c, v);
+            if (c < each && end - dst >= (ptrdiff_t)(c + GS_LANES)) {
+                gs_store(dst + c, v);
+                continue;
+            }
+            for (; c < each; c++)
+                dst[c] = x[g];
+        }
+    }
+}
+
+/* Copies of rows: constant widths for the narrow ones. */
+GS_INLINE void copy_rows(float *dst, const gs_cpu_rows *a, uint32_t rows, const uint32_t width)
+{
+    for (uint32_t r = 0; r < rows; r++)
+        memcpy(dst + (size_t)r * width, gs_row(a, r), width * sizeof(float));
+}
+
+#define COPY_CASE(N)                  \
+    case N:                           \
+        copy_rows(dst, a, rows, N);   \
+        break
+
+void GS_KERNEL(spread)(float *dst, const gs_cpu_rows *a, uint32_t rows, uint32_t groups, uint32_t each)
+{
+    if (each > 1) {
+        spread_groups(dst, a, rows, groups, each);
+        return;
+    }
+    switch (groups) {
+        COPY_CASE(1);
+        COPY_CASE(2);
+        COPY_CASE(4);
+        COPY_CASE(8);
+    default:
+        copy_rows(dst, a, rows, groups);
+    }
+}

@@ -1,0 +1,437 @@
+#include "edge_bed.h"
+
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/alloc.h"
+
+static void put(void *array, uint32_t bytes, uint32_t i, uint32_t value)
+{
+    if (bytes == 2)
+        ((uint16_t *)array)[i] = (uint16_t)value;
+    else
+        ((uint32_t *)array)[i] = value;
+}
+
+static uint32_t get(const void *array, uint32_t bytes, uint32_t i)
+{
+    return bytes == 2 ? ((const uint16_t *)array)[i] : ((const uint32_t *)array)[i];
+}
+
+void bed_init(edge_bed *b, uint32_t index_bytes, uint32_t targets, const uint32_t *degree, uint32_t operand_rows)
+{
+    memset(b, 0, sizeof(*b));
+    strcpy(b->stage.name, "edge stage");
+    b->stage.reg = b->reg;
+    b->stage.edge_reg = b->edge_reg;
+    b->stage.edge_instr = b->instr;
+    b->program = (gs_program){.stages = 1, .stage = &b->stage, .param = b->param};
+    b->index_bytes = index_bytes;
+    b->targets = targets;
+    b->target_rows = 2 * targets + 1;
+    b->operand_rows = operand_rows;
+    b->start = test_malloc((targets + 1) * sizeof(uint32_t));
+    b->start[0] = 0;
+    for (uint32_t t = 0; t < targets; t++)
+        b->start[t + 1] = b->start[t] + degree[t];
+    b->edges = b->start[targets];
+    b->target = test_malloc((size_t)targets * index_bytes);
+    b->index = test_malloc((size_t)b->edges * index_bytes);
+    for (uint32_t t = 0; t < targets; t++)
+        put(b->target, index_bytes, t, 2 * t + 1);
+    for (uint32_t k = 0; k < b->edges; k++)
+        put(b->index, index_bytes, k, random_below(k, 7, operand_rows));
+}
+
+static void free_rows(const float *p) { test_free((void *)(uintptr_t)p); }
+
+void bed_free(edge_bed *b)
+{
+    for (uint32_t i = 0; i < BED_MAX; i++) {
+        free_rows(b->weight[i]);
+        free_rows(b->rows[i]);
+    }
+    for (uint32_t s = 0; s < GS_STAGE_SUMS; s++) {
+        test_free(b->want[s]);
+        test_free(b->want_lse[s]);
+        test_free(b->size[s]);
+    }
+    free_rows(b->edge_weight);
+    test_free(b->start);
+    test_free(b->target);
+    test_free(b->index);
+}
+
+static uint32_t add_edge_reg(edge_bed *b, gs_edge_reg_kind kind, uint32_t width, const float *rows)
+{
+    const uint32_t r = b->stage.edge_regs++;
+    assert_true(r < BED_MAX);
+    b->edge_reg[r] = (gs_edge_reg){.kind = kind, .width = width, .array = GS_NONE};
+    b->rows[r] = rows;
+    return r;
+}
+
+uint32_t bed_operand(edge_bed *b, uint32_t width, float low, float high)
+{
+    return add_edge_reg(b, GS_EDGE_OPERAND, width,
+                        random_floats((size_t)b->operand_rows * width, 20 + b->stage.edge_regs, low, high));
+}
+
+uint32_t bed_target(edge_bed *b, uint32_t width, float low, float high)
+{
+    return add_edge_reg(b, GS_EDGE_TARGET, width,
+                        random_floats((size_t)b->target_rows * width, 20 + b->stage.edge_regs, low, high));
+}
+
+uint32_t bed_weight(edge_bed *b)
+{
+    if (b->edge_weight == NULL)
+        b->edge_weight = random_floats(b->edges, 19, 0.1f, 2);
+    return add_edge_reg(b, GS_EDGE_WEIGHT, 1, NULL);
+}
+
+uint32_t bed_param(edge_bed *b, uint32_t width)
+{
+    const uint32_t p = b->program.params++;
+    b->param[p] = (gs_param){.dims = 1, .rows = 1, .cols = width};
+    b->weight[p] = random_floats(width, 900 + p, 0.25f, 1.5f);
+    return p;
+}
+
+uint32_t bed_do(edge_bed *b, gs_op op, uint32_t width, gs_operand x, gs_operand y)
+{
+    assert_true(b->stage.edge_instrs < BED_MAX);
+    const uint32_t r = add_edge_reg(b, GS_EDGE_TEMP, width, NULL);
+    b->instr[b->stage.edge_instrs++] = (gs_instr){.op = op, .dst = r, .a = x, .b = y, .alpha = 0.2f};
+    return r;
+}
+
+static uint32_t add_sum_reg(edge_bed *b, uint32_t width)
+{
+    b->reg[b->stage.regs] = (gs_reg){.kind = GS_REG_SUM, .dtype = GS_F32, .width = width, .array = GS_NONE};
+    return b->stage.regs++;
+}
+
+uint32_t bed_sum(edge_bed *b, gs_sum_kind kind, uint32_t value)
+{
+    b->stage.sum[b->stage.sums] = (gs_sum){.kind = kind, .array = GS_NONE, .value = value, .score = GS_NONE, .lse = GS_NONE,
+                                           .reg = add_sum_reg(b, b->edge_reg[value].width)};
+    return b->stage.sums++;
+}
+
+uint32_t bed_attend(edge_bed *b, uint32_t value, uint32_t score)
+{
+    const uint32_t s = bed_sum(b, GS_SUM_ATTEND, value);
+    b->stage.sum[s].score = score;
+    b->stage.sum[s].lse = add_sum_reg(b, b->edge_reg[score].width);
+    return s;
+}
+
+uint32_t bed_sum_width(const edge_bed *b, uint32_t sum) { return b->edge_reg[b->stage.sum[sum].value].width; }
+
+uint32_t bed_heads(const edge_bed *b, uint32_t sum)
+{
+    const gs_sum *const s = &b->stage.sum[sum];
+    return s->kind == GS_SUM_ATTEND ? b->edge_reg[s->score].width : 0;
+}
+
+/* ---- float64 ---- */
+
+#define WIDEST 700
+
+typedef struct edge_values {
+    double value[BED_MAX][WIDEST];
+} edge_values;
+
+static double operand_at(const edge_bed *b, const edge_values *v, const gs_operand *o, uint32_t c)
+{
+    if (o->kind == GS_FROM_CONST)
+        return (double)o->value;
+    if (o->kind == GS_FROM_PARAM)
+        return (double)b->weight[o->index][b->param[o->index].cols == 1 ? 0 : c];
+    return v->value[o->index][b->edge_reg[o->index].width == 1 ? 0 : c];
+}
+
+static double apply(const gs_instr *in, double x, double y)
+{
+    switch (in->op) {
+    case GS_OP_ADD:
+        return x + y;
+    case GS_OP_SUB:
+        return x - y;
+    case GS_OP_MUL:
+        return x * y;
+    case GS_OP_DIV:
+        return x / y;
+    case GS_OP_MAX:
+        return fmax(x, y);
+    case GS_OP_EQ:
+        return x == y;
+    case GS_OP_NEG:
+        return -x;
+    case GS_OP_EXP:
+        return exp(x);
+    case GS_OP_LOG:
+        return log(x);
+    case GS_OP_SQRT:
+        return sqrt(x);
+    case GS_OP_SIGMOID:
+        return 1 / (1 + exp(-x));
+    case GS_OP_TANH:
+        return tanh(x);
+    case GS_OP_RELU:
+        return fmax(x, 0);
+    case GS_OP_LEAKY_RELU:
+        return x > 0 ? x : (double)in->alpha * x;
+    case GS_OP_STEP:
+        return x > 0;
+    default:
+        fail_msg("the test knows no %s", gs_op_name(in->op));
+        return 0;
+    }
+}
+
+static void compute_edge(const edge_bed *b, edge_values *v, uint32_t target, uint32_t operand, uint32_t edge)
+{
+    for (uint32_t r = 0; r < b->stage.edge_regs; r++) {
+        const gs_edge_reg *const g = &b->edge_reg[r];
+        const uint32_t row = g->kind == GS_EDGE_TARGET ? target : operand;
+        for (uint32_t c = 0; g->kind != GS_EDGE_TEMP && c < g->width; c++)
+            v->value[r][c] = g->kind != GS_EDGE_WEIGHT ? (double)b->rows[r][(size_t)row * g->width + c]
+                             : b->edge_weight == NULL  ? 1
+                                                       : (double)b->edge_weight[edge];
+    }
+    for (uint32_t i = 0; i < b->stage.edge_instrs; i++) {
+        const gs_instr *const in = &b->instr[i];
+        const uint32_t width = b->edge_reg[in->dst].width;
+        const uint32_t from = in->a.kind == GS_FROM_REG ? b->edge_reg[in->a.index].width : 1;
+        for (uint32_t c = 0; c < width; c++) {
+            double x = 0;
+            if (in->op == GS_OP_FOLD || in->op == GS_OP_ROWSUM)
+                for (uint32_t j = 0; j < from / width; j++)
+                    x += v->value[in->a.index][c * (from / width) + j];
+            else if (in->op == GS_OP_SPREAD)
+                x = v->value[in->a.index][c / (width / from)];
+            else
+                x = apply(in, operand_at(b, v, &in->a, c), operand_at(b, v, &in->b, c));
+            v->value[in->dst][c] = x;
+        }
+    }
+}
+
+/* Softmax in two passes: the largest score of each head first. */
+static void expect_attend(const edge_bed *b, edge_values *v, uint32_t s, uint32_t t)
+{
+    const gs_sum *const sum = &b->stage.sum[s];
+    const uint32_t width = bed_sum_width(b, s), heads = bed_heads(b, s), row = 2 * t + 1;
+    double *const acc = b->want[s] + (size_t)row * width, *const size = b->size[s] + (size_t)row * width;
+    double *const most = test_malloc(heads * sizeof(double)), *const total = test_malloc(heads * sizeof(double));
+    for (uint32_t h = 0; h < heads; h++) {
+        most[h] = -INFINITY;
+        total[h] = 0;
+    }
+    for (uint32_t k = b->start[t]; k < b->start[t + 1]; k++) {
+        compute_edge(b, v, row, get(b->index, b->index_bytes, k), k);
+        for (uint32_t h = 0; h < heads; h++)
+            most[h] = fmax(most[h], v->value[sum->score][h]);
+    }
+    for (uint32_t k = b->start[t]; k < b->start[t + 1]; k++) {
+        compute_edge(b, v, row, get(b->index, b->index_bytes, k), k);
+        for (uint32_t h = 0; h < heads; h++) {
+            const double p = exp(v->value[sum->score][h] - most[h]);
+            total[h] += p;
+            for (uint32_t c = h * (width / heads); c < (h + 1) * (width / heads); c++) {
+                acc[c] += p * v->value[sum->value][c];
+                size[c] += p * fabs(v->value[sum->value][c]);
+            }
+        }
+    }
+    for (uint32_t h = 0; h < heads; h++)
+        b->want_lse[s][(size_t)row * heads + h] = most[h] + log(total[h]);
+    for (uint32_t c = 0; c < width && b->start[t] < b->start[t + 1]; c++) {
+        acc[c] /= total[c / (width / heads)];
+        size[c] /= total[c / (width / heads)];
+    }
+    test_free(most);
+    test_free(total);
+}
+
+static void expect_sum(const edge_bed *b, edge_values *v, uint32_t s, uint32_t t)
+{
+    const gs_sum *const sum = &b->stage.sum[s];
+    const uint32_t width = bed_sum_width(b, s), row = 2 * t + 1;
+    double *const acc = b->want[s] + (size_t)row * width, *const size = b->size[s] + (size_t)row * width;
+    for (uint32_t k = b->start[t]; k < b->start[t + 1]; k++) {
+        compute_edge(b, v, row, get(b->index, b->index_bytes, k), k);
+        for (uint32_t c = 0; c < width; c++) {
+            const double x = v->value[sum->value][c];
+            if (sum->kind == GS_SUM_ADD)
+                acc[c] += x;
+            else if (k == b->start[t])
+                acc[c] = x;
+            else
+                acc[c] = sum->kind == GS_SUM_MAX ? fmax(acc[c], x) : fmin(acc[c], x);
+            size[c] += fabs(x);
+        }
+    }
+}
+
+static double *zeros(size_t n)
+{
+    double *const p = test_malloc(n * sizeof(double));
+    for (size_t i = 0; i < n; i++)
+        p[i] = 0;
+    return p;
+}
+
+void bed_expect(edge_bed *b)
+{
+    edge_values *const v = test_malloc(sizeof(*v));
+    for (uint32_t s = 0; s < b->stage.sums; s++) {
+        const uint32_t width = bed_sum_width(b, s), heads = bed_heads(b, s);
+        b->want[s] = zeros((size_t)b->target_rows * width);
+        b->size[s] = zeros((size_t)b->target_rows * width);
+        b->want_lse[s] = zeros((size_t)b->target_rows * heads + 1);
+        for (size_t i = 0; i < (size_t)b->target_rows * heads; i++)
+            b->want_lse[s][i] = -INFINITY;
+        for (uint32_t t = 0; t < b->targets; t++)
+            if (heads > 0)
+                expect_attend(b, v, s, t);
+            else
+                expect_sum(b, v, s, t);
+    }
+    test_free(v);
+}
+
+/* ---- runs ---- */
+
+static gs_edge_program_launch launch_of(const edge_bed *b, const bed_result *r)
+{
+    return (gs_edge_program_launch){.program = &b->program, .stage = &b->stage, .index_bytes = b->index_bytes,
+                                    .targets = b->targets, .target = b->target, .start = b->start, .index = b->index,
+                                    .weight = b->edge_weight, .rows = b->rows, .sum = r->sum, .param = b->weight};
+}
+
+static void run_frozen(gs_device *d, const gs_edge_program_launch *l)
+{
+    gs_alloc_freeze(true);
+    const uint64_t frozen = gs_alloc_frozen_count();
+    gs_assert_ok(gs_device_run_edge_program(d, l));
+    assert_int_equal(gs_alloc_frozen_count(), frozen);
+    gs_alloc_freeze(false);
+}
+
+/* The i-th of `pieces` parts of every target's edges, with indices and weights of its own. */
+static void run_part(const edge_bed *b, gs_device *d, uint32_t i, uint32_t pieces, const bed_result *r)
+{
+    uint32_t *const start = test_malloc((b->targets + 1) * sizeof(uint32_t));
+    char *const index = test_malloc((size_t)b->edges * b->index_bytes);
+    float *const weight = test_malloc(b->edges * sizeof(float));
+    gs_edge_program_launch l = launch_of(b, r);
+    uint32_t n = 0;
+    for (uint32_t t = 0; t < b->targets; t++) {
+        const uint64_t degree = b->start[t + 1] - b->start[t];
+        start[t] = n;
+        for (uint64_t k = degree * i / pieces; k < degree * (i + 1) / pieces; k++, n++) {
+            put(index, b->index_bytes, n, get(b->index, b->index_bytes, b->start[t] + (uint32_t)k));
+            if (b->edge_weight != NULL)
+                weight[n] = b->edge_weight[b->start[t] + k];
+        }
+    }
+    start[b->targets] = n;
+    l.start = start;
+    l.index = index;
+    l.weight = b->edge_weight == NULL ? NULL : weight;
+    run_frozen(d, &l);
+    test_free(start);
+    test_free(index);
+    test_free(weight);
+}
+
+void bed_run(const edge_bed *b, gs_device *d, uint32_t pieces, bed_result *r)
+{
+    gs_assert_ok(gs_device_prepare(d, &b->program));
+    for (uint32_t s = 0; s < b->stage.sums; s++) {
+        const uint32_t width = bed_sum_width(b, s), heads = bed_heads(b, s);
+        gs_accumulator *const a = &r->sum[s];
+        a->acc = random_floats((size_t)b->target_rows * width, 77, 5, 6); /* begin must write them */
+        a->maximum = heads == 0 ? NULL : random_floats((size_t)b->target_rows * heads, 78, 5, 6);
+        a->norm = heads == 0 ? NULL : random_floats((size_t)b->target_rows * heads, 79, 5, 6);
+        gs_assert_ok(gs_device_begin_sum(d, b->stage.sum[s].kind, a, b->target_rows, width, heads));
+    }
+    if (pieces == 1) {
+        const gs_edge_program_launch l = launch_of(b, r);
+        run_frozen(d, &l);
+    } else {
+        for (uint32_t i = 0; i < pieces; i++)
+            run_part(b, d, i, pieces, r);
+    }
+    for (uint32_t s = 0; s < b->stage.sums; s++)
+        gs_assert_ok(gs_device_finish_sum(d, b->stage.sum[s].kind, &r->sum[s], b->target_rows, bed_sum_width(b, s),
+                                          bed_heads(b, s)));
+}
+
+void bed_result_free(bed_result *r)
+{
+    for (uint32_t s = 0; s < GS_STAGE_SUMS; s++) {
+        test_free(r->sum[s].acc);
+        test_free(r->sum[s].maximum);
+        test_free(r->sum[s].norm);
+    }
+    memset(r, 0, sizeof(*r));
+}
+
+void bed_compare(const edge_bed *b, const bed_result *r, double tolerance)
+{
+    for (uint32_t s = 0; s < b->stage.sums; s++) {
+        const uint32_t width = bed_sum_width(b, s), heads = bed_heads(b, s);
+        for (size_t i = 0; i < (size_t)b->target_rows * width; i++) {
+            const double got = (double)r->sum[s].acc[i], want = b->want[s][i];
+            if (!(fabs(got - want) <= tolerance * (b->size[s][i] + 1e-30)))
+                fail_msg("sum %u, row %zu, column %zu: %.9g, not %.9g (magnitudes %.3g)", s, i / width, i % width, got, want,
+                         b->size[s][i]);
+        }
+        for (size_t i = 0; i < (size_t)b->target_rows * heads; i++) {
+            const double got = (double)r->sum[s].maximum[i], want = b->want_lse[s][i];
+            if (got != want && !(fabs(got - want) <= 4 * tolerance * (1 + fabs(want))))
+                fail_msg("sum %u, row %zu, head %zu: log-sum-exp %.9g, not %.9g", s, i / heads, i % heads, got, want);
+        }
+    }
+}
+
+void bed_same(const edge_bed *b, const bed_result *x, const bed_result *y)
+{
+    for (uint32_t s = 0; s < b->stage.sums; s++) {
+        const size_t n = (size_t)b->target_rows * bed_sum_width(b, s), h = (size_t)b->target_rows * bed_heads(b, s);
+        gs_assert_all_close(x->sum[s].acc, y->sum[s].acc, n, 0, 0); /* prints the place */
+        assert_memory_equal(x->sum[s].acc, y->sum[s].acc, n * sizeof(float));
+        if (h > 0)
+            assert_memory_equal(x->sum[s].maximum, y->sum[s].maximum, h * sizeof(float));
+    }
+}
+
+void bed_check(edge_bed *b, double tolerance)
+{
+    bed_expect(b);
+    for (size_t i = 0; i < ISAS; i++) {
+        bed_result first = {0};
+        for (unsigned threads = 1; threads <= 3; threads++) {
+            bed_result r = {0};
+            gs_device *const d = open_isa(isa_names[i], threads);
+            if (d == NULL)
+                break;
+            bed_run(b, d, 1, threads == 1 ? &first : &r);
+            if (threads > 1) {
+                bed_same(b, &first, &r);
+            } else {
+                bed_compare(b, &first, tolerance);
+                bed_run(b, d, 3, &r);
+                bed_compare(b, &r, tolerance);
+            }
+            bed_result_free(&r);
+            gs_device_close(d);
+        }
+        bed_result_free(&first);
+    }
+}

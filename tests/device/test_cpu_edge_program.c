@@ -1,0 +1,380 @@
+/* Edge programs against float64, edge by edge: every kind of sum, the shapes of real models and odd ones, on every
+ * instruction set, cut in launches, and the same bits whatever the number of threads. */
+#include <math.h>
+#include <string.h>
+
+#include "base/alloc.h"
+#include "edge_bed.h"
+
+enum { TARGETS = 120 };
+
+/* Empty targets, single edges, some that fill tiles. */
+static void some_degrees(uint32_t *degree, uint32_t n)
+{
+    for (uint32_t t = 0; t < n; t++)
+        degree[t] = t % 7 == 0 ? 0 : t % 31 == 0 ? 300 + t : random_below(t, 3, 14);
+}
+
+static void open_bed(edge_bed *b, uint32_t index_bytes)
+{
+    uint32_t degree[TARGETS];
+    some_degrees(degree, TARGETS);
+    bed_init(b, index_bytes, TARGETS, degree, 61);
+}
+
+static void test_edge_program__weighted_sum_of_rows(void **state)
+{
+    static const uint32_t widths[] = {1, 2, 3, 4, 5, 7, 8, 9, 15, 16, 17, 31, 33, 41, 64, 65, 100, 129, 130, 602};
+    (void)state;
+    for (size_t i = 0; i < sizeof(widths) / sizeof(widths[0]); i++) {
+        edge_bed b;
+        open_bed(&b, i % 2 == 0 ? 2 : 4);
+        const uint32_t row = bed_operand(&b, widths[i], -2, 2);
+        const uint32_t value = bed_do(&b, GS_OP_MUL, widths[i], in_reg(bed_weight(&b)), in_reg(row));
+        bed_sum(&b, GS_SUM_ADD, value);
+        bed_check(&b, 2e-6);
+        bed_free(&b);
+    }
+}
+
+static void test_edge_program__weights_that_are_not_there_are_one(void **state)
+{
+    edge_bed b;
+    (void)state;
+    open_bed(&b, 4);
+    const uint32_t row = bed_operand(&b, 20, -2, 2), weight = bed_weight(&b);
+    bed_sum(&b, GS_SUM_ADD, bed_do(&b, GS_OP_MUL, 20, in_reg(row), in_reg(weight)));
+    bed_sum(&b, GS_SUM_ADD, weight); /* the in-degree */
+    test_free((void *)(uintptr_t)b.edge_weight);
+    b.edge_weight = NULL;
+    bed_check(&b, 2e-6);
+    bed_free(&b);
+}
+
+static void test_edge_program__gated_sum(void **state)
+{
+    static const uint32_t widths[] = {1, 3, 4, 8, 13, 16, 64, 70, 200};
+    (void)state;
+    for (size_t i = 0; i < sizeof(widths) / sizeof(widths[0]); i++) {
+        const uint32_t w = widths[i];
+        edge_bed b;
+        open_bed(&b, 4);
+        const uint32_t mine = bed_target(&b, w, -3, 3), gate = bed_operand(&b, w, -3, 3), row = bed_operand(&b, w, -2, 2);
+        const uint32_t pre = bed_do(&b, GS_OP_ADD, w, in_reg(mine), in_reg(gate));
+        const uint32_t open = bed_do(&b, GS_OP_SIGMOID, w, in_reg(pre), NO_OPERAND);
+        bed_sum(&b, GS_SUM_ADD, bed_do(&b, GS_OP_MUL, w, in_reg(open), in_reg(row)));
+        bed_check(&b, 4e-6);
+        bed_free(&b);
+    }
+}
+
+static void test_edge_program__largest_and_least(void **state)
+{
+    static const uint32_t widths[] = {1, 2, 5, 8, 11, 16, 33, 64, 140};
+    (void)state;
+    for (size_t i = 0; i < sizeof(widths) / sizeof(widths[0]); i++) {
+        const uint32_t w = widths[i];
+        edge_bed b;
+        open_bed(&b, 2);
+        const uint32_t row = bed_operand(&b, w, -2, -1); /* below 0: what an empty target must not keep */
+        const uint32_t scaled = bed_do(&b, GS_OP_MUL, w, in_reg(row), in_reg(bed_weight(&b)));
+        bed_sum(&b, GS_SUM_MAX, row);
+        bed_sum(&b, GS_SUM_MIN, row);
+        bed_sum(&b, GS_SUM_MAX, scaled);
+        bed_sum(&b, GS_SUM_MIN, scaled);
+        bed_check(&b, 1e-6);
+        bed_free(&b);
+    }
+}
+
+/* score = leaky_relu(a_src[u] + a_dst[v]) */
+static uint32_t gat_score(edge_bed *b, uint32_t heads, uint32_t operand, uint32_t target)
+{
+    const uint32_t pre = bed_do(b, GS_OP_ADD, heads, in_reg(operand), in_reg(target));
+    return bed_do(b, GS_OP_LEAKY_RELU, heads, in_reg(pre), NO_OPERAND);
+}
+
+static const uint32_t head_shapes[][2] = {{1, 1}, {1, 7}, {1, 8}, {1, 41}, {1, 64}, {2, 3}, {2, 8}, {2, 20}, {3, 5},
+                                          {4, 16}, {8, 1}, {8, 7}, {8, 8}, {8, 16}, {8, 12}, {16, 4}, {17, 3}, {8, 33}};
+
+static void test_edge_program__attention(void **state)
+{
+    (void)state;
+    for (size_t i = 0; i < sizeof(head_shapes) / sizeof(head_shapes[0]); i++) {
+        const uint32_t h = head_shapes[i][0], w = h * head_shapes[i][1];
+        edge_bed b;
+        open_bed(&b, i % 2 == 0 ? 4 : 2);
+        const uint32_t source = bed_operand(&b, h, -3, 3), mine = bed_target(&b, h, -3, 3);
+        const uint32_t score = gat_score(&b, h, source, mine);
+        bed_attend(&b, bed_operand(&b, w, -2, 2), score);
+        bed_check(&b, 4e-6);
+        bed_free(&b);
+    }
+}
+
+/* The gradients of attention: by source (rows and scores) and by destination (scores). */
+static void test_edge_program__attention_backward(void **state)
+{
+    (void)state;
+    for (size_t i = 0; i < sizeof(head_shapes) / sizeof(head_shapes[0]); i++)
+        for (int by_source = 0; by_source < 2; by_source++) {
+            const uint32_t h = head_shapes[i][0], w = h * head_shapes[i][1];
+            edge_bed b;
+            open_bed(&b, 4);
+            const uint32_t ours = bed_operand(&b, h, -1, 1), theirs = bed_target(&b, h, -1, 1);
+            uint32_t (*const destination)(edge_bed *, uint32_t, float, float) = by_source ? bed_operand : bed_target;
+            uint32_t (*const source)(edge_bed *, uint32_t, float, float) = by_source ? bed_target : bed_operand;
+            const uint32_t lse = destination(&b, h, 1, 2), mean = destination(&b, h, -2, -1);
+            const uint32_t g = destination(&b, w, 0, 1), x = source(&b, w, 0, 1); /* nothing cancels */
+
+            const uint32_t pre = bed_do(&b, GS_OP_ADD, h, in_reg(ours), in_reg(theirs));
+            const uint32_t score = bed_do(&b, GS_OP_LEAKY_RELU, h, in_reg(pre), NO_OPERAND);
+            const uint32_t alpha = bed_do(&b, GS_OP_EXP, h, in_reg(bed_do(&b, GS_OP_SUB, h, in_reg(score), in_reg(lse))), NO_OPERAND);
+            const uint32_t dot = bed_do(&b, GS_OP_FOLD, h, in_reg(bed_do(&b, GS_OP_MUL, w, in_reg(g), in_reg(x))), NO_OPERAND);
+            const uint32_t d_score = bed_do(&b, GS_OP_MUL, h, in_reg(alpha), in_reg(bed_do(&b, GS_OP_SUB, h, in_reg(dot), in_reg(mean))));
+            const uint32_t step = bed_do(&b, GS_OP_STEP, h, in_reg(pre), NO_OPERAND);
+            const uint32_t slope = bed_do(&b, GS_OP_ADD, h, in_reg(bed_do(&b, GS_OP_MUL, h, in_reg(step), in_const(0.8f))), in_const(0.2f));
+            bed_sum(&b, GS_SUM_ADD, bed_do(&b, GS_OP_MUL, h, in_reg(d_score), in_reg(slope)));
+            if (by_source) {
+                const uint32_t wide = bed_do(&b, GS_OP_SPREAD, w, in_reg(alpha), NO_OPERAND);
+                bed_sum(&b, GS_SUM_ADD, bed_do(&b, GS_OP_MUL, w, in_reg(wide), in_reg(g)));
+            }
+            bed_check(&b, 5e-6);
+            bed_free(&b);
+        }
+}
+
+/* Every operator on rows at both ends, weights, parameters and constants; values with several uses; a product that is
+ * folded and summed; spreads that are read as they are; sums of one register twice. */
+static void everything(edge_bed *b, uint32_t h, uint32_t d)
+{
+    const uint32_t w = h * d;
+    const uint32_t u = bed_operand(b, w, 0.5f, 2), v = bed_target(b, w, 0.5f, 2), s = bed_operand(b, h, 0.5f, 2);
+    const uint32_t weight = bed_weight(b), p = bed_param(b, w), one = bed_param(b, 1);
+    const uint32_t q = bed_do(b, GS_OP_DIV, w, in_reg(u), in_param(p));
+    const uint32_t r = bed_do(b, GS_OP_DIV, w, in_const(1.5f), in_reg(v));
+    const uint32_t m = bed_do(b, GS_OP_MAX, w, in_reg(q), in_reg(r));
+    const uint32_t equal = bed_do(b, GS_OP_EQ, w, in_reg(m), in_reg(q));
+    const uint32_t t = bed_do(b, GS_OP_SUB, w, in_reg(weight), in_reg(m));
+    const uint32_t th = bed_do(b, GS_OP_TANH, w, in_reg(t), NO_OPERAND);
+    const uint32_t wide = bed_do(b, GS_OP_SPREAD, w, in_reg(s), NO_OPERAND);
+    const uint32_t more = bed_do(b, GS_OP_ADD, w, in_reg(wide), in_reg(th));
+    const uint32_t product = bed_do(b, GS_OP_MUL, w, in_reg(more), in_reg(wide));
+    const uint32_t folded = bed_do(b, GS_OP_FOLD, h, in_reg(product), NO_OPERAND);
+    const uint32_t whole = bed_do(b, GS_OP_ROWSUM, 1, in_reg(more), NO_OPERAND);
+    const uint32_t scaled = bed_do(b, GS_OP_MUL, h, in_reg(folded), in_reg(whole));
+    const uint32_t root = bed_do(b, GS_OP_SQRT, w, in_reg(u), NO_OPERAND);
+    const uint32_t log = bed_do(b, GS_OP_LOG, w, in_reg(v), NO_OPERAND);
+    const uint32_t both = bed_do(b, GS_OP_MUL, w, in_reg(root), in_reg(log));
+    const uint32_t biased = bed_do(b, GS_OP_ADD, w, in_reg(bed_do(b, GS_OP_MUL, w, in_reg(both), in_param(one))), in_reg(equal));
+    bed_sum(b, GS_SUM_ADD, scaled);
+    bed_sum(b, GS_SUM_ADD, biased);
+    bed_sum(b, GS_SUM_ADD, wide);
+    bed_sum(b, GS_SUM_MAX, biased);
+}
+
+static void test_edge_program__every_operator_and_operand(void **state)
+{
+    static const uint32_t shapes[][2] = {{1, 1}, {1, 9}, {2, 2}, {3, 7}, {4, 8}, {8, 8}, {2, 16}, {5, 32}, {9, 1}};
+    (void)state;
+    for (size_t i = 0; i < sizeof(shapes) / sizeof(shapes[0]); i++) {
+        edge_bed b;
+        open_bed(&b, 4);
+        everything(&b, shapes[i][0], shapes[i][1]);
+        bed_check(&b, 1e-5);
+        bed_free(&b);
+    }
+}
+
+/* Hubs next to each other and at both ends: pieces, merged in order. */
+static void test_edge_program__hubs(void **state)
+{
+    uint32_t degree[TARGETS];
+    (void)state;
+    for (int kind = 0; kind < 2; kind++) {
+        edge_bed b;
+        some_degrees(degree, TARGETS);
+        degree[0] = 9000;
+        degree[60] = 50000;
+        degree[61] = 12000;
+        degree[TARGETS - 1] = 5000;
+        bed_init(&b, 4, TARGETS, degree, 1000);
+        const uint32_t row = bed_operand(&b, 24, -2, 2);
+        if (kind == 0) {
+            bed_attend(&b, row, gat_score(&b, 2, bed_operand(&b, 2, -4, 4), bed_target(&b, 2, -4, 4)));
+        } else {
+            bed_sum(&b, GS_SUM_ADD, bed_do(&b, GS_OP_MUL, 24, in_reg(row), in_reg(bed_weight(&b))));
+            bed_sum(&b, GS_SUM_MAX, row);
+            bed_sum(&b, GS_SUM_MIN, row);
+        }
+        bed_check(&b, 3e-5);
+        bed_free(&b);
+    }
+}
+
+/* Scores so far apart that only differences to the maximum can be raised to e; equal ones; both in turn. */
+static void test_edge_program__extreme_scores(void **state)
+{
+    static const float ranges[][2] = {{-1e4f, 1e4f}, {1e4f, 1e4f}, {-1e4f, -1e4f}, {0, 0}, {-90, 90}, {-1e30f, 1e30f}};
+    (void)state;
+    for (size_t i = 0; i < sizeof(ranges) / sizeof(ranges[0]); i++)
+        for (uint32_t h = 1; h <= 8; h *= 2) {
+            edge_bed b;
+            open_bed(&b, 4);
+            const uint32_t score = bed_operand(&b, h, ranges[i][0], ranges[i][1]);
+            bed_attend(&b, bed_operand(&b, h * 8, -2, 2), score);
+            bed_check(&b, 4e-6);
+            bed_free(&b);
+        }
+}
+
+static void test_edge_program__scores_of_minus_infinity_weigh_nothing(void **state)
+{
+    const uint32_t degree[2] = {3, 2};
+    (void)state;
+    for (size_t isa = 0; isa < ISAS; isa++) {
+        gs_device *const d = open_isa(isa_names[isa], 1);
+        edge_bed b;
+        bed_result r = {0};
+        if (d == NULL)
+            continue;
+        bed_init(&b, 4, 2, degree, 5);
+        const float score[5] = {-INFINITY, 1, -INFINITY, -INFINITY, -INFINITY}, value[5] = {10, 20, 30, 40, 50};
+        memcpy(b.index, (const uint32_t[5]){0, 1, 2, 3, 4}, sizeof(uint32_t[5]));
+        const uint32_t s = bed_operand(&b, 1, 0, 1), x = bed_operand(&b, 1, 0, 1);
+        memcpy((void *)(uintptr_t)b.rows[s], score, sizeof(score));
+        memcpy((void *)(uintptr_t)b.rows[x], value, sizeof(value));
+        bed_attend(&b, x, s);
+        bed_run(&b, d, 1, &r);
+        assert_true(r.sum[0].acc[1] == 20 && r.sum[0].maximum[1] == 1);
+        assert_true(r.sum[0].acc[3] == 0 && r.sum[0].maximum[3] == -INFINITY);
+        assert_true(r.sum[0].acc[0] == 0 && r.sum[0].maximum[0] == -INFINITY); /* no edges */
+        bed_result_free(&r);
+        bed_free(&b);
+        gs_device_close(d);
+    }
+}
+
+static void expect_refusal(gs_device *d, const gs_edge_program_launch *l, const char *text)
+{
+    gs_assert_fails(gs_device_run_edge_program(d, l), GS_EINVAL, text);
+}
+
+static void test_edge_program__refuses_what_does_not_fit(void **state)
+{
+    gs_device *d = NULL;
+    edge_bed b;
+    (void)state;
+    gs_assert_ok(gs_device_open(&d, "cpu", 2));
+    open_bed(&b, 4);
+    const uint32_t row = bed_operand(&b, 6, 0, 1), five = bed_operand(&b, 5, 0, 1), matrix = bed_param(&b, 6);
+    const uint32_t value = bed_do(&b, GS_OP_ADD, 6, in_reg(row), in_reg(row));
+    const uint32_t sum = bed_sum(&b, GS_SUM_ADD, value);
+    float *const acc = test_malloc((size_t)b.target_rows * 6 * sizeof(float));
+    gs_accumulator a = {.acc = acc};
+    gs_edge_program_launch l = {.program = &b.program, .stage = &b.stage, .index_bytes = 4, .targets = b.targets,
+                                .target = b.target, .start = b.start, .index = b.index, .rows = b.rows, .sum = &a,
+                                .param = b.weight};
+    expect_refusal(d, &l, "stage \"edge stage\": not prepared for so many edge registers");
+    gs_assert_ok(gs_device_prepare(d, &b.program));
+    gs_assert_ok(gs_device_begin_sum(d, GS_SUM_ADD, &a, b.target_rows, 6, 0));
+    gs_assert_ok(gs_device_run_edge_program(d, &l));
+
+    gs_instr *const in = &b.instr[0];
+    const gs_instr good = *in;
+    in->b = in_reg(five);
+    expect_refusal(d, &l, "edge instruction 0: an operand that does not stretch over the result");
+    in->b = in_reg(value);
+    expect_refusal(d, &l, "edge register that does not exist or is not written yet");
+    in->b = in_reg(99);
+    expect_refusal(d, &l, "edge register that does not exist or is not written yet");
+    in->b = NO_OPERAND;
+    expect_refusal(d, &l, "no edge register, no parameter of one dimension and no constant");
+    b.param[matrix].rows = 2;
+    in->b = in_param(matrix);
+    expect_refusal(d, &l, "no edge register, no parameter of one dimension and no constant");
+    *in = good;
+    in->op = GS_OP_MATMUL;
+    expect_refusal(d, &l, "edge instruction 0: not an instruction of an edge program");
+    in->op = GS_OP_DROPOUT;
+    expect_refusal(d, &l, "not an instruction of an edge program");
+    *in = good;
+    in->op = GS_OP_FOLD;
+    in->a = in_reg(five);
+    expect_refusal(d, &l, "columns cannot be folded to this width");
+    in->op = GS_OP_SPREAD;
+    expect_refusal(d, &l, "columns cannot be spread to this width");
+    *in = good;
+    in->dst = row;
+    expect_refusal(d, &l, "a result that is no temporary edge register");
+    *in = good;
+    b.stage.sum[sum].value = five;
+    expect_refusal(d, &l, "sum 0: a value and a sum of different widths");
+    b.stage.sum[sum].value = value;
+    b.stage.sum[sum].kind = GS_SUM_ATTEND;
+    b.stage.sum[sum].score = five;
+    expect_refusal(d, &l, "sum 0: scores that do not fit the value");
+    b.stage.sum[sum].kind = GS_SUM_ADD;
+    a.acc = NULL;
+    expect_refusal(d, &l, "sum 0: no place for this sum");
+    gs_assert_fails(gs_device_begin_sum(d, GS_SUM_ADD, &a, 1, 6, 0), GS_EINVAL, "has no memory");
+    a.acc = acc;
+    gs_assert_fails(gs_device_finish_sum(d, GS_SUM_ATTEND, &a, 1, 6, 4), GS_EINVAL, "attention of 4 heads over 6 columns");
+    const float *const kept = b.rows[row];
+    b.rows[row] = NULL;
+    expect_refusal(d, &l, "edge register 0: rows that the launch does not have");
+    b.rows[row] = kept;
+    l.index_bytes = 8;
+    expect_refusal(d, &l, "indices of 8 bytes; only 2 and 4 exist");
+    test_free(acc);
+    bed_free(&b);
+    gs_device_close(d);
+}
+
+static void test_edge_program__prepare_takes_what_it_says(void **state)
+{
+    gs_device *d = NULL;
+    edge_bed b;
+    (void)state;
+    gs_assert_ok(gs_device_open(&d, "cpu", 3));
+    open_bed(&b, 4);
+    everything(&b, 8, 75);
+    const uint64_t before = gs_alloc_live_bytes(), most = gs_device_scratch_bytes(d, &b.program);
+    gs_assert_ok(gs_device_prepare(d, &b.program));
+    const uint64_t took = gs_alloc_live_bytes() - before;
+    assert_true(took > 0 && took <= most);
+    gs_assert_ok(gs_device_prepare(d, &b.program)); /* nothing more the second time */
+    assert_int_equal(gs_alloc_live_bytes() - before, took);
+    gs_device_close(d);
+
+    for (unsigned n = 1; n <= 5; n++) {
+        gs_assert_ok(gs_device_open(&d, "cpu", 1));
+        gs_alloc_fail_nth(n);
+        const gs_status st = gs_device_prepare(d, &b.program);
+        gs_alloc_fail_nth(0);
+        if (st != GS_OK)
+            gs_assert_fails(st, GS_ENOMEM, "device cpu: out of memory for");
+        assert_int_equal(st, GS_ENOMEM);
+        gs_device_close(d);
+    }
+    bed_free(&b);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_edge_program__weighted_sum_of_rows),
+        cmocka_unit_test(test_edge_program__weights_that_are_not_there_are_one),
+        cmocka_unit_test(test_edge_program__gated_sum),
+        cmocka_unit_test(test_edge_program__largest_and_least),
+        cmocka_unit_test(test_edge_program__attention),
+        cmocka_unit_test(test_edge_program__attention_backward),
+        cmocka_unit_test(test_edge_program__every_operator_and_operand),
+        cmocka_unit_test(test_edge_program__hubs),
+        cmocka_unit_test(test_edge_program__extreme_scores),
+        cmocka_unit_test(test_edge_program__scores_of_minus_infinity_weigh_nothing),
+        cmocka_unit_test(test_edge_program__refuses_what_does_not_fit),
+        cmocka_unit_test(test_edge_program__prepare_takes_what_it_says),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
