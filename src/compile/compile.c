@@ -98,7 +98,7 @@ static gs_status variant_cost(uint64_t *cost, const gs_compiler *k, const uint32
     gs_status st = make_variant(&ir, k, weight, move, weights);
 
     if (st == GS_OK)
-        st = gs_compile__cut(&c, ir, k->options->store_logits, k->options->edges_per_vertex, weights <= 4);
+        st = gs_compile__cut(&c, ir, k->options, weights <= 4);
     if (st == GS_OK)
         *cost = c->cost;
     gs_compile__cut_free(c);
@@ -192,7 +192,7 @@ gs_status gs_compile(gs_program *program, gs_ir *ir, const gs_compile_options *o
     else
         st = gs_compile_passes(ir, options);
     if (st == GS_OK)
-        st = gs_compile__cut(&c, ir, options->store_logits, options->edges_per_vertex, true);
+        st = gs_compile__cut(&c, ir, options, true);
     if (st == GS_OK)
         st = gs_compile__emit(program, c, options);
     gs_compile__cut_free(c);

@@ -25,6 +25,7 @@ typedef struct gs_compile_options {
     bool metrics;         /* evaluate loss and accuracies on the logits */
     bool store_logits;    /* write them to an array: program->logits */
     bool no_move;         /* --no-move: operators stay where the model put them */
+    bool no_fuse;         /* --no-fuse: sums that need an edge program share it with no other sum */
     double edges_per_vertex; /* for choices by volume */
 } gs_compile_options;
 
@@ -34,7 +35,7 @@ typedef struct gs_compile_options {
  * passes already there; arrays that passes make are their own, "PASS.label". What crosses from
  * one stage to a later one is stored, or done again from something that is:
  * fewest bytes win (compile_cut.c has the rule). `program` is unchanged on failure:
- *   GS_EUNSUPPORTED  an edge expression of both ends, with its place in the text
+ *   GS_EUNSUPPORTED  a matrix product or dropout on edges, with its place in the text
  *   GS_ENOTFOUND     a vertex array that the store does not have
  *   GS_EINVAL        shapes of leaves or parameters contradict each other
  *   GS_ENOMEM */

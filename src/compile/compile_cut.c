@@ -37,7 +37,7 @@ static const gs_node *at(const gs_cut *c, uint32_t i)
 
 static bool is_sum(const gs_node *n)
 {
-    return n->op == GS_OP_SUM_IN || n->op == GS_OP_SUM_OUT;
+    return gs_compile__is_sum(n);
 }
 
 /* Without rows: nothing to load or compute. */
@@ -67,6 +67,8 @@ void gs_compile__cut_free(gs_cut *c)
         return;
     gs_free(c->level);
     gs_free(c->operand);
+    gs_free(c->partner);
+    gs_free(c->bits);
     gs_free(c->direction);
     gs_free(c->sums);
     gs_free(c->place);
@@ -82,36 +84,83 @@ void gs_compile__cut_free(gs_cut *c)
 
 /* ---- levels ---- */
 
-/* First stage from `first` on that takes one more sum of this direction. */
-static uint32_t place_sum(gs_cut *c, uint32_t first, uint32_t direction)
+/* First stage from `first` on that takes one more sum of this direction. `alone`: a sum with an
+ * edge program that is to share it with no other. */
+static uint32_t place_sum(gs_cut *c, uint32_t first, uint32_t direction, bool alone)
 {
     uint32_t s = first;
-    while (c->sums[s] == GS_STAGE_SUMS || (c->sums[s] > 0 && c->direction[s] != direction))
+    while (c->sums[s] == GS_STAGE_SUMS || (c->sums[s] > 0 && (alone || c->direction[s] != direction)))
         s++; /* ends: there are more stages than sums */
-    c->sums[s]++;
+    c->sums[s] = alone ? GS_STAGE_SUMS : c->sums[s] + 1;
     c->direction[s] = direction;
     return s;
 }
 
+/* What the edge pass of sum `i` reads must be arrays of earlier stages. */
+static void store_operands(gs_cut *c, uint32_t i)
+{
+    if (c->operand[i] != GS_IR_NONE) {
+        c->must_store[c->operand[i]] |= at(c, c->operand[i])->op != GS_OP_INPUT;
+        return;
+    }
+    memset(c->bits, 0, c->nodes);
+    gs_compile__cone(c->ir, i, c->bits);
+    for (uint32_t v = 0; v < i; v++)
+        if ((c->bits[v] & (GS_CONE_SOURCE | GS_CONE_DESTINATION)) != 0)
+            c->must_store[v] |= at(c, v)->op != GS_OP_INPUT;
+}
+
+/* A value of edges has the level of the vertex values it is made of. */
+static void find_level(gs_cut *c, uint32_t i)
+{
+    const gs_node *n = at(c, i);
+    const bool out = n->op == GS_OP_SUM_OUT || n->op == GS_OP_PICK_OUT;
+
+    c->level[i] = gs_op_classof(n->op) == GS_CLASS_LEAF || (n->type & GS_TYPE_S) != 0 ? 0 : 1;
+    if (c->partner[i] != GS_IR_NONE) {
+        c->level[i] = c->level[c->partner[i]];
+        return;
+    }
+    for (uint32_t k = 0; k < gs_node_inputs(n); k++)
+        c->level[i] = GS_MAX(c->level[i], c->level[n->in[k]] + is_sum(n));
+    if (!is_sum(n))
+        return;
+    c->operand[i] = gs_compile__operand(c->ir, n);
+    c->level[i] = place_sum(c, c->level[i], out, c->no_fuse && c->operand[i] == GS_IR_NONE);
+    store_operands(c, i);
+}
+
+/* In the order of the nodes, but for an LSE_IN, which takes the level of its ATTEND and so
+ * comes after that one. */
 static void find_levels(gs_cut *c)
 {
+    uint32_t *const todo = c->stack;
+    bool *const done = c->candidate;
+
+    memset(done, 0, c->nodes * sizeof(*done));
     for (uint32_t i = 0; i < c->nodes; i++) {
-        const gs_node *n = at(c, i);
         c->operand[i] = GS_IR_NONE;
-        c->level[i] = 0;
-        if (gs_op_classof(n->op) == GS_CLASS_LEAF)
-            continue;
-        if (is_sum(n)) {
-            const uint32_t o = n->op == GS_OP_SUM_IN ? at(c, n->in[0])->in[0] : n->in[0];
-            c->operand[i] = o;
-            c->level[i] = place_sum(c, c->level[o] + 1, n->op == GS_OP_SUM_OUT);
-            c->must_store[o] = at(c, o)->op != GS_OP_INPUT;
-        } else {
-            c->level[i] = 1;
-            for (uint32_t k = 0; k < gs_node_inputs(n); k++)
-                c->level[i] = GS_MAX(c->level[i], c->level[n->in[k]]);
+        c->partner[i] = at(c, i)->op == GS_OP_LSE_IN ? gs_compile__partner(c->ir, i, c->bits) : GS_IR_NONE;
+    }
+    for (uint32_t i = 0; i < c->nodes; i++) {
+        uint32_t top = 0;
+        todo[top++] = i;
+        while (top > 0) {
+            const uint32_t v = todo[top - 1], before = top;
+            const gs_node *n = at(c, v);
+            for (uint32_t k = 0; !done[v] && k < gs_node_inputs(n); k++)
+                if (!done[n->in[k]])
+                    todo[top++] = n->in[k];
+            if (!done[v] && c->partner[v] != GS_IR_NONE && !done[c->partner[v]])
+                todo[top++] = c->partner[v];
+            if (top > before)
+                continue;
+            if (!done[v])
+                find_level(c, v);
+            done[v] = true;
+            c->stages = GS_MAX(c->stages, c->level[v]);
+            top--;
         }
-        c->stages = GS_MAX(c->stages, c->level[i]);
     }
     for (uint32_t o = 0; o < gs_ir_outputs(c->ir); o++)
         c->place[o] = c->level[gs_ir_output(c->ir, o)->node];
@@ -210,16 +259,42 @@ static void cut_stage(gs_cut *c, uint32_t t)
     }
 }
 
-/* Bytes that do not depend on the search: operands of edge sums, and arrays that must be. */
+/* Bytes that edge passes of stage t read: an array at the operand end once an edge, at the target
+ * end once a vertex, however many sums use it. */
+static uint64_t edge_pass_cost(const gs_cut *c, uint32_t t, double edges_per_vertex)
+{
+    const unsigned operand_end = c->direction[t] == 0 ? GS_CONE_SOURCE : GS_CONE_DESTINATION;
+    const unsigned ends = GS_CONE_SOURCE | GS_CONE_DESTINATION;
+    uint64_t cost = 0;
+
+    memset(c->bits, 0, c->nodes);
+    for (uint32_t v = 0; v < c->nodes; v++)
+        if (is_sum(at(c, v)) && c->level[v] == t) {
+            if (c->operand[v] != GS_IR_NONE)
+                c->bits[c->operand[v]] |= (uint8_t)operand_end;
+            else
+                gs_compile__cone(c->ir, v, c->bits);
+        }
+    for (uint32_t v = 0; v < c->nodes; v++) {
+        const double row = (double)row_cost(at(c, v));
+        if ((c->bits[v] & operand_end) != 0)
+            cost += (uint64_t)((1.0 + edges_per_vertex) * row);
+        if ((c->bits[v] & ends & ~operand_end) != 0)
+            cost += (uint64_t)row;
+    }
+    return cost;
+}
+
+/* Bytes that do not depend on the search: what edge passes read, and arrays that must be. */
 static uint64_t fixed_cost(const gs_cut *c, double edges_per_vertex)
 {
     uint64_t cost = 0;
-    for (uint32_t v = 0; v < c->nodes; v++) {
+    for (uint32_t v = 0; v < c->nodes; v++)
         if (c->must_store[v])
             cost += row_cost(at(c, v));
-        if (c->operand[v] != GS_IR_NONE)
-            cost += (uint64_t)((1.0 + edges_per_vertex) * (double)row_cost(at(c, c->operand[v])));
-    }
+    for (uint32_t t = 1; t <= c->stages; t++)
+        if (c->sums[t] > 0)
+            cost += edge_pass_cost(c, t, edges_per_vertex);
     return cost;
 }
 
@@ -314,6 +389,8 @@ static gs_cut *cut_new(const gs_ir *ir)
     c->nodes = n;
     c->level = gs_calloc(n, sizeof(*c->level));
     c->operand = gs_calloc(n, sizeof(*c->operand));
+    c->partner = gs_calloc(n, sizeof(*c->partner));
+    c->bits = gs_calloc(n, sizeof(*c->bits));
     c->direction = gs_calloc(stages, sizeof(*c->direction));
     c->sums = gs_calloc(stages, sizeof(*c->sums));
     c->place = gs_calloc((size_t)gs_ir_outputs(ir) + 1, sizeof(*c->place));
@@ -321,9 +398,9 @@ static gs_cut *cut_new(const gs_ir *ir)
     c->may_not_store = gs_calloc(n, sizeof(*c->may_not_store));
     c->stored = gs_calloc(n, sizeof(*c->stored));
     c->candidate = gs_calloc(n, sizeof(*c->candidate));
-    c->stack = gs_calloc(n, sizeof(*c->stack));
+    c->stack = gs_calloc(4 * (size_t)n + 4, sizeof(*c->stack)); /* find_levels() may meet a node once an input */
     c->flow = gs_compile__flow_new(2 * n + 2, 6 * n + gs_ir_outputs(ir) + 8);
-    if (c->level == NULL || c->operand == NULL || c->direction == NULL || c->sums == NULL || c->place == NULL ||
+    if (c->level == NULL || c->operand == NULL || c->partner == NULL || c->bits == NULL || c->direction == NULL || c->sums == NULL || c->place == NULL ||
         c->must_store == NULL || c->may_not_store == NULL || c->stored == NULL || c->candidate == NULL ||
         c->stack == NULL || c->flow == NULL) {
         gs_compile__cut_free(c);
@@ -332,13 +409,14 @@ static gs_cut *cut_new(const gs_ir *ir)
     return c;
 }
 
-gs_status gs_compile__cut(gs_cut **out, const gs_ir *ir, bool keep_logits, double edges_per_vertex, bool search_more)
+gs_status gs_compile__cut(gs_cut **out, const gs_ir *ir, const gs_compile_options *options, bool search_more)
 {
     gs_cut *c = cut_new(ir);
 
     if (c == NULL)
         return gs_fail(GS_ENOMEM, "no memory to cut the model into stages");
-    if (keep_logits)
+    c->no_fuse = options->no_fuse;
+    if (options->store_logits)
         c->must_store[gs_ir_root(ir)] = true;
     find_levels(c);
     c->state = gs_calloc((size_t)c->stages + 1, c->nodes);
@@ -350,7 +428,7 @@ gs_status gs_compile__cut(gs_cut **out, const gs_ir *ir, bool keep_logits, doubl
         search_sets(c);
     else
         evaluate(c);
-    c->cost += fixed_cost(c, edges_per_vertex);
+    c->cost += fixed_cost(c, options->edges_per_vertex);
     *out = c;
     return GS_OK;
 }

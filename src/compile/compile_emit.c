@@ -4,15 +4,6 @@
 #include "base/alloc.h"
 #include "compile/compile_internal.h"
 
-typedef struct gs_emitter {
-    gs_program *p;
-    const gs_cut *c;
-    const gs_compile_options *options;
-    uint32_t *array;  /* [nodes] program array of an INPUT or a stored value */
-    uint32_t *param;  /* [nodes] program parameter of a PARAM */
-    uint32_t *reg;    /* [nodes] register in the stage being made */
-} gs_emitter;
-
 static const gs_node *at(const gs_emitter *e, uint32_t i)
 {
     return gs_ir_node(e->c->ir, i);
@@ -84,7 +75,9 @@ static gs_status emit_input(gs_emitter *e, uint32_t v)
 static gs_status emit_param(gs_emitter *e, uint32_t v)
 {
     const gs_node *n = at(e, v);
-    gs_param q = {.dims = n->dims, .rows = n->rows, .cols = n->width, .zero_init = n->dims == 1};
+    const bool shaped = n->shape_dims > 1;
+    gs_param q = {.dims = n->dims, .rows = n->rows, .cols = n->width, .zero_init = n->dims == 1 && !shaped,
+                  .fixed = n->fixed, .shape_dims = n->shape_dims};
     void *array = e->p->param;
     gs_status st;
 
@@ -100,6 +93,7 @@ static gs_status emit_param(gs_emitter *e, uint32_t v)
     if ((st = grow(&array, e->p->params, sizeof(q))) != GS_OK)
         return st;
     e->p->param = array;
+    memcpy(q.shape, n->shape, sizeof(q.shape));
     snprintf(q.name, sizeof(q.name), "%s", n->name);
     e->p->param[e->p->params] = q;
     e->param[v] = e->p->params++;
@@ -164,7 +158,7 @@ static gs_status emit_leaves(gs_emitter *e)
 
 /* ---- one stage; its arrays have room for all registers and instructions ---- */
 
-static uint32_t add_reg(gs_stage *s, gs_reg_kind kind, const gs_node *n, uint32_t array)
+uint32_t gs_compile__add_reg(gs_stage *s, gs_reg_kind kind, const gs_node *n, uint32_t array)
 {
     s->reg[s->regs] = (gs_reg){.kind = kind, .dtype = kind == GS_REG_LOAD ? n->dtype : GS_F32, .width = n->width,
                                .array = array};
@@ -208,22 +202,16 @@ static void emit_instr(gs_emitter *e, gs_stage *s, uint32_t v, uint32_t t)
     if (inputs > 2)
         i.c = operand(e, n->in[2]);
     if (n->op != GS_OP_XENT)
-        i.dst = e->reg[v] = add_reg(s, GS_REG_TEMP, n, e->c->stored[v] && e->c->level[v] == t ? e->array[v] : GS_NONE);
+        i.dst = e->reg[v] = gs_compile__add_reg(s, GS_REG_TEMP, n, e->c->stored[v] && e->c->level[v] == t ? e->array[v] : GS_NONE);
     s->instr[s->instrs++] = i;
 }
 
 /* A sum's register is not writable, so a sum that becomes an array is copied. */
-static void emit_sum(gs_emitter *e, gs_stage *s, uint32_t v)
+static void store_sum(gs_emitter *e, gs_stage *s, uint32_t v)
 {
-    const gs_node *n = at(e, v);
-    e->reg[v] = add_reg(s, GS_REG_SUM, n, GS_NONE);
-    s->direction = n->op == GS_OP_SUM_OUT;
-    s->sum[s->sums++] = (gs_sum){.array = e->array[e->c->operand[v]], .reg = e->reg[v], .self = n->self};
-    if (e->c->stored[v]) {
-        const gs_instr copy = {.op = GS_OP_MUL, .a = operand(e, v), .b = {.kind = GS_FROM_CONST, .value = 1.0f},
-                               .dst = add_reg(s, GS_REG_TEMP, n, e->array[v])};
-        s->instr[s->instrs++] = copy;
-    }
+    const gs_instr copy = {.op = GS_OP_MUL, .a = operand(e, v), .b = {.kind = GS_FROM_CONST, .value = 1.0f},
+                           .dst = gs_compile__add_reg(s, GS_REG_TEMP, at(e, v), e->array[v])};
+    s->instr[s->instrs++] = copy;
 }
 
 /* Gradients may be placed in a later stage than their level, so they go by output. */
@@ -243,13 +231,38 @@ static void emit_gradients(gs_emitter *e, gs_stage *s, uint32_t t)
     }
 }
 
+/* "train 1: sum_in(train.layer0.y)" */
 static void name_stage(const gs_emitter *e, gs_stage *s, uint32_t number)
 {
-    if (s->sums == 0)
+    static const char *const what[] = {"sum", "split", "pick", "sum", "max", "min", "attend"};
+    const char *of = "";
+
+    if (s->sums == 0) {
         snprintf(s->name, sizeof(s->name), "%s %u", e->options->pass, number);
+        return;
+    }
+    if (s->sum[0].kind <= GS_SUM_PICK)
+        of = e->p->array[s->sum[0].array].name;
     else
-        snprintf(s->name, sizeof(s->name), "%s %u: %s(%.36s)", e->options->pass, number,
-                 s->direction == 0 ? "sum_in" : "sum_out", e->p->array[s->sum[0].array].name);
+        for (uint32_t r = 0; r < s->edge_regs && of[0] == 0; r++)
+            if (s->edge_reg[r].kind == GS_EDGE_OPERAND)
+                of = e->p->array[s->edge_reg[r].array].name;
+    snprintf(s->name, sizeof(s->name), "%.15s %u: %s_%s(%.30s)", e->options->pass, number, what[s->sum[0].kind],
+             s->direction == 0 ? "in" : "out", of);
+}
+
+static void emit_values(gs_emitter *e, gs_stage *s, uint32_t t)
+{
+    for (uint32_t v = 0; v < e->c->nodes; v++) {
+        const gs_node *n = at(e, v);
+        const gs_cut_state state = gs_cut_at(e->c, t, v);
+        if (state == GS_CUT_LOADED)
+            e->reg[v] = gs_compile__add_reg(s, GS_REG_LOAD, n, e->array[v]);
+        else if (state == GS_CUT_COMPUTED && gs_compile__is_sum(n) && e->c->stored[v])
+            store_sum(e, s, v);
+        else if (state == GS_CUT_COMPUTED && !gs_compile__is_sum(n) && gs_op_classof(n->op) != GS_CLASS_REDUCE)
+            emit_instr(e, s, v, t);
+    }
 }
 
 static gs_status emit_stage(gs_emitter *e, uint32_t t, uint32_t number)
@@ -262,21 +275,15 @@ static gs_status emit_stage(gs_emitter *e, uint32_t t, uint32_t number)
         return st;
     e->p->stage = stages;
     s = &e->p->stage[e->p->stages++]; /* freed with the program from here on */
-    s->reg = gs_calloc(2 * (size_t)e->c->nodes, sizeof(*s->reg));
+    s->reg = gs_calloc(2 * (size_t)e->c->nodes + 2 * GS_STAGE_SUMS, sizeof(*s->reg));
     s->instr = gs_calloc(2 * (size_t)e->c->nodes + gs_ir_outputs(e->c->ir), sizeof(*s->instr));
     if (s->reg == NULL || s->instr == NULL)
         return no_memory();
-    for (uint32_t v = 0; v < e->c->nodes; v++) {
-        const gs_node *n = at(e, v);
-        const gs_cut_state state = gs_cut_at(e->c, t, v);
+    for (uint32_t v = 0; v < e->c->nodes; v++)
         e->reg[v] = GS_NONE;
-        if (state == GS_CUT_LOADED)
-            e->reg[v] = add_reg(s, GS_REG_LOAD, n, e->array[v]);
-        else if (state == GS_CUT_COMPUTED && e->c->operand[v] != GS_IR_NONE)
-            emit_sum(e, s, v);
-        else if (state == GS_CUT_COMPUTED && gs_op_classof(n->op) != GS_CLASS_REDUCE)
-            emit_instr(e, s, v, t);
-    }
+    if ((st = gs_compile__emit_edges(e, s, t)) != GS_OK)
+        return st;
+    emit_values(e, s, t);
     emit_gradients(e, s, t);
     name_stage(e, s, number);
     return GS_OK;
@@ -316,6 +323,8 @@ static void roll_back(gs_program *p, const gs_program *old)
     for (uint32_t s = old->stages; s < p->stages; s++) {
         gs_free(p->stage[s].reg);
         gs_free(p->stage[s].instr);
+        gs_free(p->stage[s].edge_reg);
+        gs_free(p->stage[s].edge_instr);
     }
     p->arrays = old->arrays;
     p->params = old->params;
@@ -333,11 +342,20 @@ gs_status gs_compile__emit(gs_program *p, const gs_cut *c, const gs_compile_opti
     e.array = gs_malloc_array(c->nodes, sizeof(*e.array));
     e.param = gs_malloc_array(c->nodes, sizeof(*e.param));
     e.reg = gs_malloc_array(c->nodes, sizeof(*e.reg));
-    st = e.array == NULL || e.param == NULL || e.reg == NULL ? no_memory() : emit_pass(&e);
+    e.edge = gs_malloc_array(c->nodes, sizeof(*e.edge));
+    e.edge_destination = gs_malloc_array(c->nodes, sizeof(*e.edge_destination));
+    e.bits = gs_malloc_array(c->nodes, sizeof(*e.bits));
+    st = e.array == NULL || e.param == NULL || e.reg == NULL || e.edge == NULL || e.edge_destination == NULL ||
+                 e.bits == NULL
+             ? no_memory()
+             : emit_pass(&e);
     if (st != GS_OK)
         roll_back(p, &old);
     gs_free(e.array);
     gs_free(e.param);
     gs_free(e.reg);
+    gs_free(e.edge);
+    gs_free(e.edge_destination);
+    gs_free(e.bits);
     return st;
 }

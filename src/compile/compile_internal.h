@@ -11,6 +11,24 @@ typedef enum gs_move { GS_MOVE_NONE, GS_MOVE_TRANSFORM_FIRST, GS_MOVE_AGGREGATE_
 /* Rewrites every product with parameter `name` as `move` says. */
 gs_status gs_compile__move(gs_ir *ir, const char *name, gs_move move);
 
+/* ---- compile_cone.c: what a sum over edges reads ---- */
+
+/* Bits of a node in a cone. */
+enum {
+    GS_CONE_EDGE = 1, /* a value of edges, computed by the edge program */
+    GS_CONE_SOURCE = 2, /* a vertex value, read at the source end */
+    GS_CONE_DESTINATION = 4, /* a vertex value, read at the destination end */
+};
+
+/* Does the node's value come from an edge pass? */
+bool gs_compile__is_sum(const gs_node *n);
+/* The array whose rows a sum adds up as they are; GS_IR_NONE where it needs an edge program. */
+uint32_t gs_compile__operand(const gs_ir *ir, const gs_node *n);
+/* Adds the cone of sum `i` to bits[nodes]. */
+void gs_compile__cone(const gs_ir *ir, uint32_t i, uint8_t *bits);
+/* The ATTEND whose edge pass also gives the LSE_IN `i`, or GS_IR_NONE. `scratch`: [nodes]. */
+uint32_t gs_compile__partner(const gs_ir *ir, uint32_t i, uint8_t *scratch);
+
 /* ---- compile_cut.c: which stage computes, stores and loads what ---- */
 
 /* Costs are in fractions of a byte a vertex. */
@@ -24,14 +42,17 @@ typedef struct gs_cut {
     const gs_ir *ir;
     uint32_t nodes, stages;
     uint32_t *level;      /* [nodes] first stage that can compute the node */
-    uint32_t *operand;    /* [nodes] of a SUM: the vertex value it sums, else GS_IR_NONE */
+    uint32_t *operand;    /* [nodes] of a sum of rows: the vertex value, else GS_IR_NONE */
+    uint32_t *partner;    /* [nodes] of an LSE_IN: gs_compile__partner() */
     uint32_t *direction;  /* [stages + 1] of the stage's sums */
     uint32_t *sums;       /* [stages + 1] */
     uint32_t *place;      /* [outputs] stage of each output */
-    bool *must_store;     /* [nodes] summed over edges later, or logits to keep */
+    bool no_fuse;
+    bool *must_store;     /* [nodes] read by edge passes later, or logits to keep */
     bool *may_not_store;  /* [nodes] the search ruled it out */
     bool *stored;         /* [nodes] result: becomes an array */
     bool *candidate;      /* scratch [nodes] */
+    uint8_t *bits;        /* scratch [nodes] */
     uint8_t *state;       /* [(stages + 1) * nodes] result: gs_cut_state in each stage */
     uint64_t cost;        /* result */
     struct gs_flow *flow; /* scratch */
@@ -39,7 +60,7 @@ typedef struct gs_cut {
 } gs_cut;
 
 /* `search`: also try other sets of stored values and other stages for gradients. */
-gs_status gs_compile__cut(gs_cut **out, const gs_ir *ir, bool keep_logits, double edges_per_vertex, bool search);
+gs_status gs_compile__cut(gs_cut **out, const gs_ir *ir, const gs_compile_options *options, bool search);
 void gs_compile__cut_free(gs_cut *c);
 static inline gs_cut_state gs_cut_at(const gs_cut *c, uint32_t stage, uint32_t node)
 {
@@ -66,6 +87,23 @@ bool gs_compile__flow_source_side(const gs_flow *f, uint32_t v);
 gs_status gs_compile__undo_quotients(gs_ir *ir, const gs_compile_options *options);
 
 /* ---- compile_emit.c: a cut graph to stages of a program ---- */
+
+typedef struct gs_emitter {
+    gs_program *p;
+    const gs_cut *c;
+    const gs_compile_options *options;
+    uint32_t *array;  /* [nodes] program array of an INPUT or a stored value */
+    uint32_t *param;  /* [nodes] program parameter of a PARAM */
+    uint32_t *reg;    /* [nodes] register in the stage being made */
+    uint32_t *edge;   /* [nodes] edge register at the source end or of the edge, in the stage being made */
+    uint32_t *edge_destination; /* [nodes] the same at the destination end */
+    uint8_t *bits;    /* scratch [nodes] */
+} gs_emitter;
+
+/* compile_emit_edges.c: the sums of stage `t`, and their edge program. */
+gs_status gs_compile__emit_edges(gs_emitter *e, gs_stage *s, uint32_t t);
+/* A register of the stage; its array has room for it. */
+uint32_t gs_compile__add_reg(gs_stage *s, gs_reg_kind kind, const gs_node *n, uint32_t array);
 
 gs_status gs_compile__emit(gs_program *p, const gs_cut *c, const gs_compile_options *options);
 

@@ -38,7 +38,7 @@ static void find_later(const gs_cut *c, uint32_t x, uint32_t y, bool *later)
 {
     for (uint32_t t = c->level[x] + 1; t <= c->stages; t++)
         for (uint32_t i = 0; i < c->nodes; i++)
-            later[i] |= i != y && c->operand[i] == GS_IR_NONE && gs_cut_at(c, t, i) == GS_CUT_COMPUTED;
+            later[i] |= i != y && !gs_compile__is_sum(gs_ir_node(c->ir, i)) && gs_cut_at(c, t, i) == GS_CUT_COMPUTED;
 }
 
 /* `ir` without the second array for the operand of sum `i`, as a new graph; *out stays
@@ -81,13 +81,13 @@ static gs_status improve_once(gs_ir *ir, const gs_compile_options *o, bool *bett
     gs_cut *c = NULL, *d = NULL;
     gs_ir *changed = NULL;
     const bool search = gs_ir_count(ir) <= MOST_SEARCHED;
-    gs_status st = gs_compile__cut(&c, ir, o->store_logits, o->edges_per_vertex, search);
+    gs_status st = gs_compile__cut(&c, ir, o, search);
 
     *better = false;
     for (uint32_t i = 0; st == GS_OK && !*better && i < c->nodes; i++) {
         if ((st = undo(&changed, c, i)) != GS_OK || changed == NULL)
             continue;
-        st = gs_compile__cut(&d, changed, o->store_logits, o->edges_per_vertex, search);
+        st = gs_compile__cut(&d, changed, o, search);
         *better = st == GS_OK && d->cost < c->cost;
         gs_compile__cut_free(d);
         d = NULL;

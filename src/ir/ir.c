@@ -295,6 +295,32 @@ uint32_t gs_ir_param(gs_ir *ir, const char *name, uint32_t dims, uint32_t rows, 
     return make_leaf(ir, &n, name);
 }
 
+void gs_ir_param_shape(gs_ir *ir, uint32_t param, uint32_t dims, const uint32_t *shape, bool fixed)
+{
+    gs_node *n;
+    if (param == GS_IR_NONE)
+        return;
+    n = &ir->node[param];
+    n->shape_dims = dims;
+    for (uint32_t k = 0; k < 3; k++)
+        n->shape[k] = k < dims ? shape[k] : 0;
+    n->fixed = fixed;
+}
+
+uint32_t gs_ir_weight(gs_ir *ir)
+{
+    gs_node n = gs_ir__blank(GS_OP_WEIGHT, GS_IR_NONE, GS_IR_NONE);
+    n.width = 1;
+    return gs_ir__make(ir, n);
+}
+
+uint32_t gs_ir_resize(gs_ir *ir, gs_op op, uint32_t a, uint32_t width)
+{
+    gs_node n = gs_ir__blank(op, a, GS_IR_NONE);
+    n.width = width;
+    return gs_ir__make(ir, n);
+}
+
 uint32_t gs_ir_const(gs_ir *ir, float value, uint32_t width)
 {
     gs_node n = gs_ir__blank(GS_OP_CONST, GS_IR_NONE, GS_IR_NONE);

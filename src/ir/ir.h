@@ -44,11 +44,14 @@ typedef struct gs_node {
     gs_graph_type type;
     gs_dtype dtype;            /* of an INPUT as it is stored; GS_F32 otherwise */
     uint32_t width;            /* elements a row; PARAM: columns */
-    uint32_t dims, rows;       /* PARAM: 1 or 2; rows of a matrix */
+    uint32_t dims, rows;       /* PARAM: 1 or 2, as it is computed with; rows of a matrix */
+    uint32_t shape_dims, shape[3]; /* PARAM: its shape in files, where that is another; 0: the same */
+    bool fixed;                /* PARAM: not learned */
     uint32_t in[GS_IR_INPUTS]; /* GS_IR_NONE where unused */
     float alpha;               /* CONST: the value; leaky_relu, elu: slope; dropout: p */
     uint32_t site;             /* DROPOUT: which of the model's */
-    bool self;                 /* SUM_IN, SUM_OUT: the vertex's own row is added too */
+    bool self;                 /* SUM_IN, SUM_OUT of rows: the vertex's own row is added too;
+                                * TYPED: the mean over the edges of each type, not their sum */
     uint32_t line, column;     /* in the model's text; 0: none */
     char name[GS_IR_NAME_BYTES]; /* INPUT, PARAM: which; else a label for people, or "" */
 } gs_node;
@@ -94,13 +97,19 @@ uint32_t gs_ir_error(gs_ir *ir, gs_status st, const char *fmt, ...) __attribute_
 /* Leaves of the same name are the same node; another shape is an error. */
 uint32_t gs_ir_input(gs_ir *ir, const char *name, uint32_t width, gs_dtype dtype);
 uint32_t gs_ir_param(gs_ir *ir, const char *name, uint32_t dims, uint32_t rows, uint32_t cols);
+/* Says what files call the parameter's shape, and whether it is learned. */
+void gs_ir_param_shape(gs_ir *ir, uint32_t param, uint32_t dims, const uint32_t *shape, bool fixed);
 uint32_t gs_ir_const(gs_ir *ir, float value, uint32_t width);
+uint32_t gs_ir_weight(gs_ir *ir);
 /* Elementwise of one input, and SRC; `alpha` where the operator has one. */
 uint32_t gs_ir_unary(gs_ir *ir, gs_op op, uint32_t a, float alpha);
-/* Elementwise of two inputs, matmul(_t), outer. */
+/* FOLD, SPREAD, ACROSS, TILE, SPLIT_IN, PICK_OUT: the result has `width` elements a row. */
+uint32_t gs_ir_resize(gs_ir *ir, gs_op op, uint32_t a, uint32_t width);
+/* Elementwise of two inputs, matmul(_t), outer, ATTEND(score, value). */
 uint32_t gs_ir_binary(gs_ir *ir, gs_op op, uint32_t a, uint32_t b);
 uint32_t gs_ir_dropout(gs_ir *ir, uint32_t a, float p, uint32_t site);
-/* SUM_IN of a value of any type, SUM_OUT of a D value. */
+/* SUM_IN, SUM_OUT, MAX_IN, MIN_IN, LSE_IN of a value of any type; of type D it is the destination's.
+ * `self` only for sums. */
 uint32_t gs_ir_sum(gs_ir *ir, gs_op op, uint32_t a, bool self);
 /* The same operation as `like` (of any graph) on other inputs. */
 uint32_t gs_ir_like(gs_ir *ir, const gs_node *like, const uint32_t *in);
@@ -118,10 +127,11 @@ typedef uint32_t (*gs_ir_rewriter)(gs_ir *to, const gs_ir *from, uint32_t i, con
 /* Rebuilds the graph through `fn` (NULL: as it is), with folding, from what the
  * outputs reach; parameters stay even if nothing uses them. `ir` is unchanged on failure. */
 gs_status gs_ir_rewrite(gs_ir *ir, gs_ir_rewriter fn, void *context);
-/* Folds, and takes the work that depends on one end only off the edges: every
- * sum becomes SUM_IN(SRC(vertex value)). Factors of the destination leave
- * the sum, sums of terms are split. GS_EUNSUPPORTED, with the place in the text, for an expression
- * of both ends that is not such a sum of products. */
+/* Folds, and takes the work that depends on one end only off the edges: a value of type S
+ * becomes SRC(vertex value), factors of the destination leave the sum, sums of terms are split. What
+ * really depends on both ends stays a value of type E under its sum. sum(softmax(s) x)
+ * becomes ATTEND(s, x), products with W[e.type] become SPLIT_IN and one product. GS_EUNSUPPORTED, with
+ * the place in the text, for a matrix product of a value of both ends that cannot leave the edges. */
 gs_status gs_ir_normalise(gs_ir *ir);
 
 /* Adds mean cross-entropy over the training vertices on the root (inputs

@@ -1,52 +1,100 @@
 /* ir_edges.c - work that depends on one end of an edge only leaves the edges.
  *
  * (NeuGraph section 3.2 moves vertex-only work out of ApplyEdge by pattern; here
- * it follows from the types.) Rewriting upwards keeps two invariants:
- *   - a value of type S is SRC(x) with x of type D: f(SRC a, SRC b) = SRC(f(a, b));
- *   - a sum of type-E terms is split: each term is d * s, d of the destination or constant,
- *     s of the source, and sum over in-edges of d * s = d * SUM_IN(SRC s).
+ * it follows from the types.) Folding keeps every value of type S in the form SRC(x), x a
+ * vertex value. A sum is split into terms
+ *
+ *     t * o * e,   t of the target end, o of the operand end, e of both,
+ *
+ * and sum(t o e) = t * sum(o e); without an e that is a sum of rows, else the sum of a
+ * value that exists for an edge at a time. By in-edges the target is the destination, by
+ * out-edges, in derivatives, the source. Products are multiplied out only where that frees
+ * them of every e.
  */
 #include "ir/ir_internal.h"
 
 #include <string.h>
 
 #define MAX_TERMS 32
+#define MAX_PRODUCT 4 /* terms that a product may be multiplied out to */
 #define MAX_WORK 4096 /* nodes looked at for one sum: shared values are split again at each use */
+#define MAX_FACTORS 16
 
 typedef struct gs_term {
-    uint32_t d, s; /* the factor of the destination / the vertex value at the source; GS_IR_NONE: 1 */
+    uint32_t t, o; /* vertex values (o may be a parameter); GS_IR_NONE: 1 */
+    uint32_t e;    /* a value of both ends, or GS_IR_NONE */
+    uint32_t done; /* instead of o and e: their sum, a vertex value */
 } gs_term;
 
 typedef struct gs_terms {
+    gs_op op;       /* SUM_IN or SUM_OUT */
     uint32_t count;
     uint32_t *work; /* left, of MAX_WORK */
     gs_term term[MAX_TERMS];
 } gs_terms;
+
+static const gs_term nothing = {GS_IR_NONE, GS_IR_NONE, GS_IR_NONE, GS_IR_NONE};
+
+uint32_t gs_ir__ones(gs_ir *ir)
+{
+    const uint32_t degree = gs_ir_input(ir, "in_degree", 1, GS_F32);
+    return gs_ir_unary(ir, GS_OP_STEP, gs_ir_binary(ir, GS_OP_ADD, degree, gs_ir_const(ir, 1.0f, 1)), 0);
+}
+
+uint32_t gs_ir__zeros(gs_ir *ir)
+{
+    return gs_ir_unary(ir, GS_OP_STEP, gs_ir_unary(ir, GS_OP_NEG, gs_ir_input(ir, "in_degree", 1, GS_F32), 0), 0);
+}
 
 static uint32_t times(gs_ir *ir, uint32_t a, uint32_t b)
 {
     return a == GS_IR_NONE ? b : b == GS_IR_NONE ? a : gs_ir_binary(ir, GS_OP_MUL, a, b);
 }
 
-static bool mixed(gs_ir *ir, const gs_node *n)
+/* exp(s - lse_in(s)), which is softmax(s) over the in-edges; spread over heads or not. */
+static bool is_softmax(const gs_ir *ir, uint32_t value)
 {
-    gs_ir_at(ir, n->line, n->column);
-    gs_ir_error(ir, GS_EUNSUPPORTED, "an expression of both ends inside sum() is not supported yet");
-    return false;
+    const gs_node *n = gs_ir_node(ir, value), *d, *lse;
+    if (n->op == GS_OP_SPREAD)
+        n = gs_ir_node(ir, n->in[0]);
+    if (n->op != GS_OP_EXP)
+        return false;
+    d = gs_ir_node(ir, n->in[0]);
+    if (d->op != GS_OP_SUB)
+        return false;
+    lse = gs_ir_node(ir, d->in[1]);
+    return lse->op == GS_OP_LSE_IN && lse->in[0] == d->in[0];
 }
 
 static bool split(gs_ir *ir, uint32_t value, gs_terms *out);
 
-/* Constant factors of a source value leave the sum too. */
-static gs_term source_term(gs_ir *ir, uint32_t s)
+/* `value` as one term that stays on the edges. */
+static bool keep(gs_ir *ir, uint32_t value, gs_terms *out)
 {
-    gs_term t = {GS_IR_NONE, s};
+    gs_term t = nothing;
+    t.e = value;
+    out->count = 0;
+    out->term[out->count++] = t;
+    return ir->status == GS_OK;
+}
+
+static bool put(gs_ir *ir, gs_terms *out, gs_term t)
+{
+    out->term[out->count++] = t;
+    return ir->status == GS_OK;
+}
+
+/* Constant factors of a value of the operand end leave the sum too. */
+static gs_term operand_term(gs_ir *ir, uint32_t o)
+{
+    gs_term t = nothing;
+    t.o = o;
     for (;;) {
-        const gs_node n = *gs_ir_node(ir, t.s);
+        const gs_node n = *gs_ir_node(ir, t.o);
         uint32_t k;
         if (n.op == GS_OP_NEG) {
-            t.d = times(ir, t.d, gs_ir_const(ir, -1.0f, 1));
-            t.s = n.in[0];
+            t.t = times(ir, t.t, gs_ir_const(ir, -1.0f, 1));
+            t.o = n.in[0];
             continue;
         }
         if (n.op != GS_OP_MUL)
@@ -54,193 +102,419 @@ static gs_term source_term(gs_ir *ir, uint32_t s)
         k = gs_ir_node(ir, n.in[0])->op == GS_OP_CONST ? 0 : 1;
         if (gs_ir_node(ir, n.in[k])->op != GS_OP_CONST || gs_ir_node(ir, n.in[1 - k])->width != n.width)
             return t;
-        t.d = times(ir, t.d, n.in[k]);
-        t.s = n.in[1 - k];
+        t.t = times(ir, t.t, n.in[k]);
+        t.o = n.in[1 - k];
     }
 }
 
-static bool too_long(gs_ir *ir)
+static bool stays(const gs_terms *x)
 {
-    gs_ir_error(ir, GS_EUNSUPPORTED, "an expression inside sum() splits into more than %d terms", MAX_TERMS);
+    for (uint32_t i = 0; i < x->count; i++)
+        if (x->term[i].e != GS_IR_NONE || x->term[i].done != GS_IR_NONE)
+            return true;
     return false;
 }
 
-static bool put(gs_ir *ir, gs_terms *out, gs_term t)
+static bool split_product(gs_ir *ir, uint32_t value, gs_terms *out)
 {
-    if (out->count == MAX_TERMS)
-        return too_long(ir);
-    out->term[out->count++] = t;
-    return ir->status == GS_OK;
-}
+    const gs_node n = *gs_ir_node(ir, value);
+    gs_terms x[2] = {{.op = out->op, .work = out->work}, {.op = out->op, .work = out->work}};
 
-static bool split_product(gs_ir *ir, const gs_node *n, gs_terms *out)
-{
-    gs_terms a = {.work = out->work}, b = {.work = out->work};
-    if (!split(ir, n->in[0], &a) || !split(ir, n->in[1], &b))
-        return false;
-    for (uint32_t i = 0; i < a.count; i++)
-        for (uint32_t j = 0; j < b.count; j++) {
-            const gs_term t = {times(ir, a.term[i].d, b.term[j].d), times(ir, a.term[i].s, b.term[j].s)};
+    for (int k = 0; k < 2; k++)
+        if (!split(ir, n.in[k], &x[k]))
+            return false;
+    if (stays(&x[0]) || stays(&x[1]) || x[0].count * x[1].count > MAX_PRODUCT)
+        for (int k = 0; k < 2; k++)
+            if (x[k].count > 1 && !keep(ir, n.in[k], &x[k]))
+                return false;
+    for (uint32_t i = 0; i < x[0].count; i++)
+        for (uint32_t j = 0; j < x[1].count; j++) {
+            const gs_term a = x[0].term[i], b = x[1].term[j];
+            gs_term t = {times(ir, a.t, b.t), times(ir, a.o, b.o), times(ir, a.e, b.e), GS_IR_NONE};
+            if (a.done != GS_IR_NONE || b.done != GS_IR_NONE) {
+                t.done = a.done != GS_IR_NONE ? a.done : b.done;
+                if (t.o != GS_IR_NONE || t.e != GS_IR_NONE || (a.done != GS_IR_NONE && b.done != GS_IR_NONE))
+                    return keep(ir, value, out);
+            }
             if (!put(ir, out, t))
                 return false;
         }
     return true;
 }
 
+/* A divisor of the target end: 1 where no edge asks, so that no edges give 0 and not 0 / 0. */
+static uint32_t divisor(gs_ir *ir, const gs_terms *out, uint32_t b)
+{
+    const gs_node n = *gs_ir_node(ir, b);
+    uint32_t has;
+    if (out->op != GS_OP_SUM_IN || n.op == GS_OP_CONST)
+        return b;
+    for (uint32_t k = 0; n.op == GS_OP_MAX && k < 2; k++)
+        if (gs_ir_node(ir, n.in[k])->op == GS_OP_CONST && gs_ir_node(ir, n.in[k])->alpha > 0.0f)
+            return b;
+    has = gs_ir_unary(ir, GS_OP_STEP, gs_ir_input(ir, "in_degree", 1, GS_F32), 0);
+    return gs_ir_binary(ir, GS_OP_ADD, gs_ir_binary(ir, GS_OP_MUL, has, b),
+                        gs_ir_binary(ir, GS_OP_SUB, gs_ir_const(ir, 1.0f, 1), has));
+}
+
 /* Division by something of one end only: each term is divided at that end. */
-static bool split_quotient(gs_ir *ir, const gs_node *n, gs_terms *out)
-{
-    gs_terms a = {.work = out->work}, b = {.work = out->work};
-    const uint32_t one = gs_ir_const(ir, 1.0f, 1);
-    if (!split(ir, n->in[0], &a) || !split(ir, n->in[1], &b))
-        return false;
-    if (b.count != 1)
-        return mixed(ir, n);
-    for (uint32_t i = 0; i < a.count; i++) {
-        gs_term t = a.term[i];
-        if (b.term[0].d != GS_IR_NONE)
-            t.d = gs_ir_binary(ir, GS_OP_DIV, t.d == GS_IR_NONE ? one : t.d, b.term[0].d);
-        if (b.term[0].s != GS_IR_NONE && t.s == GS_IR_NONE && gs_ir_node(ir, b.term[0].s)->type == GS_TYPE_P)
-            t.d = gs_ir_binary(ir, GS_OP_DIV, t.d, b.term[0].s);
-        else if (b.term[0].s != GS_IR_NONE)
-            t.s = gs_ir_binary(ir, GS_OP_DIV, t.s == GS_IR_NONE ? one : t.s, b.term[0].s);
-        if (!put(ir, out, t))
-            return false;
-    }
-    return true;
-}
-
-static bool split_sum(gs_ir *ir, const gs_node *n, gs_terms *out)
-{
-    uint32_t first_of_b;
-    if (!split(ir, n->in[0], out))
-        return false;
-    first_of_b = out->count;
-    if (!split(ir, n->in[1], out))
-        return false;
-    for (uint32_t i = first_of_b; n->op == GS_OP_SUB && i < out->count; i++)
-        out->term[i].d = times(ir, out->term[i].d, gs_ir_const(ir, -1.0f, 1));
-    return true;
-}
-
-/* (d s) @ W = d (s @ W) where d is a scalar a vertex. */
-static bool split_matmul(gs_ir *ir, const gs_node *n, gs_terms *out)
-{
-    gs_terms a = {.work = out->work};
-    if (!split(ir, n->in[0], &a))
-        return false;
-    for (uint32_t i = 0; i < a.count; i++) {
-        gs_term t = a.term[i];
-        if (t.d != GS_IR_NONE && t.s != GS_IR_NONE &&
-            (gs_ir_node(ir, t.d)->width != 1 || gs_ir_node(ir, t.s)->width != gs_ir_node(ir, n->in[0])->width))
-            return mixed(ir, n);
-        if (t.s != GS_IR_NONE)
-            t.s = gs_ir_binary(ir, n->op, t.s, n->in[1]);
-        else
-            t.d = gs_ir_binary(ir, n->op, t.d, n->in[1]);
-        if (!put(ir, out, t))
-            return false;
-    }
-    return true;
-}
-
-static bool split(gs_ir *ir, uint32_t value, gs_terms *out)
+static bool split_quotient(gs_ir *ir, uint32_t value, gs_terms *out)
 {
     const gs_node n = *gs_ir_node(ir, value);
+    gs_terms a = {.op = out->op, .work = out->work}, b = {.op = out->op, .work = out->work};
+    const uint32_t one = gs_ir_const(ir, 1.0f, 1);
 
-    if (n.type == GS_TYPE_S)
-        return put(ir, out, source_term(ir, n.in[0])); /* an SRC: the first invariant */
-    if (n.op == GS_OP_PARAM) /* with the source's part: d may be a constant, and that times a parameter is no value */
-        return put(ir, out, (gs_term){GS_IR_NONE, value});
-    if (n.type != GS_TYPE_E)
-        return put(ir, out, (gs_term){value, GS_IR_NONE});
-    gs_ir_at(ir, n.line, n.column);
+    if (!split(ir, n.in[0], &a) || !split(ir, n.in[1], &b))
+        return false;
+    if (b.count != 1 || stays(&b) || (stays(&a) && a.count > 1))
+        return keep(ir, value, out);
+    for (uint32_t i = 0; i < a.count; i++) {
+        gs_term t = a.term[i];
+        if (b.term[0].t != GS_IR_NONE)
+            t.t = gs_ir_binary(ir, GS_OP_DIV, t.t == GS_IR_NONE ? one : t.t, divisor(ir, out, b.term[0].t));
+        if (b.term[0].o != GS_IR_NONE && t.done != GS_IR_NONE)
+            return keep(ir, value, out);
+        if (b.term[0].o != GS_IR_NONE && t.o == GS_IR_NONE && t.t != GS_IR_NONE &&
+            gs_ir_node(ir, b.term[0].o)->type == GS_TYPE_P)
+            t.t = gs_ir_binary(ir, GS_OP_DIV, t.t, b.term[0].o);
+        else if (b.term[0].o != GS_IR_NONE)
+            t.o = gs_ir_binary(ir, GS_OP_DIV, t.o == GS_IR_NONE ? one : t.o, b.term[0].o);
+        if (!put(ir, out, t))
+            return false;
+    }
+    return true;
+}
+
+static void negate(gs_ir *ir, gs_terms *out, uint32_t from)
+{
+    for (uint32_t i = from; i < out->count; i++)
+        out->term[i].t = times(ir, out->term[i].t, gs_ir_const(ir, -1.0f, 1));
+}
+
+static bool split_sum(gs_ir *ir, uint32_t value, gs_terms *out)
+{
+    const gs_node n = *gs_ir_node(ir, value);
+    gs_terms b = {.op = out->op, .work = out->work};
+
+    if (!split(ir, n.in[0], out) || !split(ir, n.in[1], &b))
+        return false;
+    if (out->count + b.count > MAX_TERMS)
+        return keep(ir, value, out);
+    if (n.op == GS_OP_SUB)
+        negate(ir, &b, 0);
+    for (uint32_t i = 0; i < b.count; i++)
+        out->term[out->count++] = b.term[i];
+    return ir->status == GS_OK;
+}
+
+/* (t o) @ W = t (o @ W) where t is a scalar a vertex; of both ends, the sum comes first. */
+static bool split_matmul(gs_ir *ir, uint32_t value, gs_terms *out)
+{
+    const gs_node n = *gs_ir_node(ir, value);
+    gs_terms a = {.op = out->op, .work = out->work};
+    bool commutes = true;
+
+    if (!split(ir, n.in[0], &a))
+        return false;
+    for (uint32_t i = 0; i < a.count; i++) {
+        const gs_term t = a.term[i];
+        commutes &= t.e == GS_IR_NONE && t.done == GS_IR_NONE;
+        if (t.t != GS_IR_NONE && t.o != GS_IR_NONE)
+            commutes &= gs_ir_node(ir, t.t)->width == 1 && gs_ir_node(ir, t.o)->width == gs_ir_node(ir, n.in[0])->width;
+    }
+    if (!commutes) {
+        gs_term t = nothing;
+        t.done = gs_ir_binary(ir, n.op, gs_ir__sum(ir, out->op, n.in[0], true), n.in[1]);
+        return put(ir, out, t);
+    }
+    for (uint32_t i = 0; i < a.count; i++) {
+        gs_term t = a.term[i];
+        if (t.o != GS_IR_NONE)
+            t.o = gs_ir_binary(ir, n.op, t.o, n.in[1]);
+        else
+            t.t = gs_ir_binary(ir, n.op, t.t, n.in[1]);
+        if (!put(ir, out, t))
+            return false;
+    }
+    return true;
+}
+
+static uint32_t spread(gs_ir *ir, uint32_t a, uint32_t narrow, uint32_t wide)
+{
+    return a == GS_IR_NONE || gs_ir_node(ir, a)->width != narrow ? a : gs_ir_resize(ir, GS_OP_SPREAD, a, wide);
+}
+
+static bool split_spread(gs_ir *ir, uint32_t value, gs_terms *out)
+{
+    const gs_node n = *gs_ir_node(ir, value);
+    const uint32_t narrow = gs_ir_node(ir, n.in[0])->width;
+    if (narrow == 1)
+        return keep(ir, value, out);
+    if (!split(ir, n.in[0], out))
+        return false;
+    for (uint32_t i = 0; i < out->count; i++) {
+        gs_term *t = &out->term[i];
+        t->t = spread(ir, t->t, narrow, n.width);
+        t->o = spread(ir, t->o, narrow, n.width);
+        t->e = spread(ir, t->e, narrow, n.width);
+        t->done = spread(ir, t->done, narrow, n.width);
+    }
+    return ir->status == GS_OK;
+}
+
+/* sum of u.x @ W[e.type] = (sums of x by type, side by side) @ (the matrices, one above the other) */
+static bool split_typed(gs_ir *ir, uint32_t value, gs_terms *out)
+{
+    const gs_node n = *gs_ir_node(ir, value);
+    const uint32_t types = gs_ir_node(ir, n.in[1])->shape[0], width = gs_ir_node(ir, n.in[0])->width;
+    gs_term t = nothing;
+    uint32_t sum, count;
+
+    if (gs_ir_node(ir, n.in[0])->op != GS_OP_SRC)
+        return keep(ir, value, out);
+    sum = gs_ir_resize(ir, GS_OP_SPLIT_IN, n.in[0], types * width);
+    if (n.self) {
+        count = gs_ir_resize(ir, GS_OP_SPLIT_IN, gs_ir_unary(ir, GS_OP_SRC, gs_ir__ones(ir), 0), types);
+        count = gs_ir_binary(ir, GS_OP_MAX, count, gs_ir_const(ir, 1.0f, 1));
+        sum = gs_ir_binary(ir, GS_OP_DIV, sum, types == 1 ? count : gs_ir_resize(ir, GS_OP_SPREAD, count, types * width));
+    }
+    t.done = gs_ir_binary(ir, GS_OP_MATMUL, sum, n.in[1]);
+    return put(ir, out, t);
+}
+
+static bool split_edge_value(gs_ir *ir, uint32_t value, gs_terms *out)
+{
+    const gs_node n = *gs_ir_node(ir, value);
     if (*out->work == 0)
-        return too_long(ir);
+        return keep(ir, value, out);
     --*out->work;
+    gs_ir_at(ir, n.line, n.column);
     switch (n.op) {
     case GS_OP_ADD:
     case GS_OP_SUB:
-        return split_sum(ir, &n, out);
+        return split_sum(ir, value, out);
     case GS_OP_MUL:
-        return split_product(ir, &n, out);
+        return split_product(ir, value, out);
     case GS_OP_DIV:
-        return split_quotient(ir, &n, out);
+        return split_quotient(ir, value, out);
     case GS_OP_MATMUL:
     case GS_OP_MATMUL_T:
-        return split_matmul(ir, &n, out);
+        return split_matmul(ir, value, out);
+    case GS_OP_SPREAD:
+        return split_spread(ir, value, out);
+    case GS_OP_TYPED:
+        return split_typed(ir, value, out);
     case GS_OP_NEG:
         if (!split(ir, n.in[0], out))
             return false;
-        for (uint32_t i = 0; i < out->count; i++)
-            out->term[i].d = times(ir, out->term[i].d, gs_ir_const(ir, -1.0f, 1));
-        return true;
+        negate(ir, out, 0);
+        return ir->status == GS_OK;
     default:
-        return mixed(ir, &n);
+        return keep(ir, value, out);
     }
 }
 
-static uint32_t sum_terms(gs_ir *ir, uint32_t value)
+/* Fills `out`, which is empty. */
+static bool split(gs_ir *ir, uint32_t value, gs_terms *out)
 {
-    const uint32_t width = gs_ir_node(ir, value)->width;
-    uint32_t work = MAX_WORK, total = GS_IR_NONE;
-    gs_terms terms = {.work = &work};
+    const gs_node n = *gs_ir_node(ir, value);
+    const bool in = out->op == GS_OP_SUM_IN;
+    gs_term t = nothing;
 
+    if (is_softmax(ir, value))
+        return keep(ir, value, out);
+    if (n.op == GS_OP_CONST)
+        t.t = value;
+    else if (n.type == GS_TYPE_P) /* with the operand's part: t may be a constant, and that times a parameter is no value */
+        t.o = value;
+    else if (n.type == GS_TYPE_S && in)
+        return put(ir, out, operand_term(ir, n.in[0])); /* an SRC: folding's invariant */
+    else if (n.type == GS_TYPE_D && !in)
+        return put(ir, out, operand_term(ir, value));
+    else if (n.type == GS_TYPE_S)
+        t.t = n.in[0];
+    else if (n.type == GS_TYPE_D)
+        t.t = value;
+    else
+        return split_edge_value(ir, value, out);
+    return put(ir, out, t);
+}
+
+/* ---- sums of terms ---- */
+
+/* A vertex value as the edge sees it, at its end. */
+static uint32_t at_end(gs_ir *ir, uint32_t v, bool source)
+{
+    if (v == GS_IR_NONE || !source || gs_ir_node(ir, v)->type == GS_TYPE_P)
+        return v;
+    return gs_ir_unary(ir, GS_OP_SRC, v, 0);
+}
+
+static uint32_t factors(const gs_ir *ir, uint32_t value, uint32_t *out, uint32_t count)
+{
+    const gs_node *n = gs_ir_node(ir, value);
+    if (n->op != GS_OP_MUL || count + 2 > MAX_FACTORS) {
+        if (count < MAX_FACTORS)
+            out[count++] = value;
+        return count;
+    }
+    count = factors(ir, n->in[0], out, count);
+    return factors(ir, n->in[1], out, count);
+}
+
+/* ATTEND for a softmax among the factors of t.o * t.e; GS_IR_NONE where there is none. */
+static uint32_t attend(gs_ir *ir, gs_term t)
+{
+    uint32_t f[MAX_FACTORS], rest = at_end(ir, t.o, true), score, heads, width, y;
+    const uint32_t count = factors(ir, t.e, f, 0);
+    uint32_t soft = 0;
+    gs_node n;
+
+    while (soft < count && !is_softmax(ir, f[soft]))
+        soft++;
+    if (soft == count || count == MAX_FACTORS)
+        return GS_IR_NONE;
+    for (uint32_t k = 0; k < count; k++)
+        if (k != soft)
+            rest = times(ir, rest, f[k]);
+    if (rest == GS_IR_NONE || gs_ir_node(ir, rest)->type == GS_TYPE_P)
+        return GS_IR_NONE;
+    n = *gs_ir_node(ir, f[soft]);
+    width = n.width;
+    if (n.op == GS_OP_SPREAD)
+        n = *gs_ir_node(ir, n.in[0]);
+    heads = n.width;
+    score = gs_ir_node(ir, n.in[0])->in[0];
+    if (gs_ir_node(ir, rest)->width % heads != 0) /* a scalar, the same for all heads */
+        rest = gs_ir_binary(ir, GS_OP_MUL, rest, gs_ir_const(ir, 1.0f, heads));
+    y = gs_ir_binary(ir, GS_OP_ATTEND, score, rest);
+    return gs_ir_node(ir, y)->width < width ? gs_ir_resize(ir, GS_OP_SPREAD, y, width) : y;
+}
+
+/* sum(o e); without an e, of rows. */
+static uint32_t sum_of(gs_ir *ir, gs_op op, gs_term t)
+{
+    const bool in = op == GS_OP_SUM_IN;
+    if (t.e != GS_IR_NONE)
+        return gs_ir_sum(ir, op, times(ir, at_end(ir, t.o, in), t.e), false);
+    if (t.o != GS_IR_NONE && gs_ir_node(ir, t.o)->type != GS_TYPE_P)
+        return gs_ir_sum(ir, op, at_end(ir, t.o, in), false);
+    return times(ir, t.o, in ? gs_ir_input(ir, "in_degree", 1, GS_F32) : gs_ir_sum(ir, op, gs_ir__ones(ir), false));
+}
+
+static uint32_t add(gs_ir *ir, uint32_t total, uint32_t v)
+{
+    return total == GS_IR_NONE ? v : gs_ir_binary(ir, GS_OP_ADD, total, v);
+}
+
+/* Terms that stay on the edges go into one sum; alone, a term's target factor leaves it. */
+static uint32_t sum_edge_terms(gs_ir *ir, const gs_terms *x)
+{
+    const bool in = x->op == GS_OP_SUM_IN;
+    uint32_t count = 0, last = 0, value = GS_IR_NONE;
+
+    for (uint32_t i = 0; i < x->count; i++)
+        if (x->term[i].e != GS_IR_NONE) {
+            count++;
+            last = i;
+        }
+    if (count == 0)
+        return GS_IR_NONE;
+    if (count == 1)
+        return times(ir, x->term[last].t, sum_of(ir, x->op, x->term[last]));
+    for (uint32_t i = 0; i < x->count; i++) {
+        const gs_term t = x->term[i];
+        if (t.e != GS_IR_NONE)
+            value = add(ir, value, times(ir, at_end(ir, t.t, !in), times(ir, at_end(ir, t.o, in), t.e)));
+    }
+    return gs_ir_sum(ir, x->op, value, false);
+}
+
+uint32_t gs_ir__sum(gs_ir *ir, gs_op op, uint32_t value, bool softmax)
+{
+    uint32_t work = MAX_WORK, total = GS_IR_NONE, width, edges;
+    gs_terms terms = {.op = op, .work = &work};
+
+    if (value == GS_IR_NONE)
+        return value;
+    width = gs_ir_node(ir, value)->width;
     if (!split(ir, value, &terms))
         return GS_IR_NONE;
-    for (uint32_t i = 0; i < terms.count; i++) {
-        const gs_term t = terms.term[i];
-        uint32_t v;
-        if (t.s == GS_IR_NONE || gs_ir_node(ir, t.s)->type == GS_TYPE_P)
-            v = times(ir, t.d, times(ir, t.s, gs_ir_input(ir, "in_degree", 1, GS_F32)));
-        else
-            v = times(ir, t.d, gs_ir_sum(ir, GS_OP_SUM_IN, gs_ir_unary(ir, GS_OP_SRC, t.s, 0), false));
-        total = total == GS_IR_NONE ? v : gs_ir_binary(ir, GS_OP_ADD, total, v);
+    for (uint32_t i = 0; i < terms.count && ir->status == GS_OK; i++) {
+        gs_term *t = &terms.term[i];
+        uint32_t y = t->done;
+        if (t->e != GS_IR_NONE) {
+            y = softmax ? attend(ir, *t) : GS_IR_NONE;
+            if (y == GS_IR_NONE)
+                continue;
+            t->e = GS_IR_NONE;
+        } else if (y == GS_IR_NONE) {
+            y = sum_of(ir, op, *t);
+        }
+        total = add(ir, total, times(ir, t->t, y));
     }
+    if (ir->status != GS_OK)
+        return GS_IR_NONE;
+    edges = sum_edge_terms(ir, &terms);
+    if (edges != GS_IR_NONE)
+        total = add(ir, total, edges);
     if (total != GS_IR_NONE && gs_ir_node(ir, total)->width != width)
         return gs_ir_binary(ir, GS_OP_ADD, total, gs_ir_const(ir, 0.0f, width));
     return total;
 }
 
-/* f(SRC a, SRC b, parameter) = SRC(f(a, b, parameter)) */
-static uint32_t lift_source(gs_ir *to, const gs_node *n, const uint32_t *in)
-{
-    uint32_t at_vertex[GS_IR_INPUTS];
-    memcpy(at_vertex, in, sizeof(at_vertex));
-    for (uint32_t k = 0; k < gs_node_inputs(n); k++)
-        if (in[k] != GS_IR_NONE && gs_ir_node(to, in[k])->op == GS_OP_SRC)
-            at_vertex[k] = gs_ir_node(to, in[k])->in[0];
-    return gs_ir_unary(to, GS_OP_SRC, gs_ir_like(to, n, at_vertex), 0);
-}
-
-/* Does the operation work on values of the source alone? Asked of the new inputs:
- * folding may have turned a value of an edge into one of its source. */
-static bool of_source(const gs_ir *to, const gs_node *n, const uint32_t *in)
-{
-    const gs_op_class cls = gs_op_classof(n->op);
-    const bool two = cls == GS_CLASS_ELEMENTWISE && gs_op_inputs(n->op) == 2;
-    if (cls != GS_CLASS_ELEMENTWISE && cls != GS_CLASS_MATMUL)
-        return false;
-    return (gs_ir_node(to, in[0])->type | (two ? gs_ir_node(to, in[1])->type : GS_TYPE_P)) == GS_TYPE_S;
-}
+/* ---- passes ---- */
 
 static uint32_t rewrite(gs_ir *to, const gs_ir *from, uint32_t i, const uint32_t *in, void *context)
 {
-    const gs_node *n = gs_ir_node(from, i);
+    const gs_node *n = gs_ir_node(from, i), *e;
+    uint32_t s;
     (void)context;
-    if (n->op == GS_OP_SUM_IN) {
-        const uint32_t s = sum_terms(to, in[0]);
-        /* With `self` the graph was normal before; folding finds the own row again. */
-        const gs_node *e = gs_ir_node(to, in[0]);
-        return n->self ? gs_ir_binary(to, GS_OP_ADD, s, e->op == GS_OP_SRC ? e->in[0] : in[0]) : s;
+
+    if (n->op == GS_OP_MAX_IN || n->op == GS_OP_MIN_IN) {
+        e = gs_ir_node(to, in[0]);
+        if ((e->type & GS_TYPE_S) == 0) /* the same on all edges */
+            return gs_ir_binary(to, GS_OP_MUL, in[0],
+                                gs_ir_unary(to, GS_OP_STEP, gs_ir_input(to, "in_degree", 1, GS_F32), 0));
     }
-    if (of_source(to, n, in))
-        return lift_source(to, n, in);
+    if (n->op == GS_OP_SUM_IN) {
+        s = gs_ir__sum(to, GS_OP_SUM_IN, in[0], true);
+        /* With `self` the graph was normal before; folding finds the own row again. */
+        if (s == GS_IR_NONE || !n->self)
+            return s;
+        e = gs_ir_node(to, in[0]);
+        return gs_ir_binary(to, GS_OP_ADD, s, e->op == GS_OP_SRC ? e->in[0] : in[0]);
+    }
     return gs_ir_like(to, n, in);
+}
+
+/* Arithmetic on parameters alone is done a row at a time, as instructions work on rows; and
+ * no matrix product is left on the edges. */
+static uint32_t promote(gs_ir *to, const gs_ir *from, uint32_t i, const uint32_t *in, void *context)
+{
+    const gs_node *n = gs_ir_node(from, i);
+    const gs_op_class cls = gs_op_classof(n->op);
+    uint32_t again[GS_IR_INPUTS], type = GS_TYPE_P;
+    (void)context;
+
+    if ((cls == GS_CLASS_MATMUL || n->op == GS_OP_TYPED) && n->type == GS_TYPE_E)
+        return gs_ir_error(to, GS_EUNSUPPORTED,
+                           "a matrix product of a value of both ends cannot leave the edges; multiply at one end first");
+    for (uint32_t k = 0; k < gs_node_inputs(n); k++)
+        type |= (uint32_t)gs_ir_node(to, in[k])->type;
+    if (cls != GS_CLASS_ELEMENTWISE || type != GS_TYPE_P || n->type != GS_TYPE_P)
+        return gs_ir_like(to, n, in);
+    memcpy(again, in, sizeof(again));
+    for (uint32_t k = 0; k < gs_node_inputs(n); k++)
+        if (gs_ir_node(to, in[k])->op == GS_OP_PARAM) {
+            again[k] = gs_ir_binary(to, GS_OP_ADD, in[k], gs_ir__zeros(to));
+            break;
+        }
+    return gs_ir_like(to, n, again);
 }
 
 gs_status gs_ir_normalise(gs_ir *ir)
 {
     const gs_status st = gs_ir_rewrite(ir, rewrite, NULL);
-    return st == GS_OK ? gs_ir_rewrite(ir, NULL, NULL) : st; /* what splitting left behind goes */
+    return st == GS_OK ? gs_ir_rewrite(ir, promote, NULL) : st; /* what splitting left behind goes */
 }

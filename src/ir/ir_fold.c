@@ -35,6 +35,8 @@ static double binary_value(gs_op op, double a, double b)
         return a * b;
     case GS_OP_DIV:
         return a / b;
+    case GS_OP_EQ:
+        return a == b;
     default: /* GS_OP_MAX */
         return a > b ? a : b;
     }
@@ -76,10 +78,10 @@ static uint32_t other_input(const gs_node *n, uint32_t i)
     return n->in[0] == i ? n->in[1] : n->in[1] == i ? n->in[0] : GS_IR_NONE;
 }
 
-/* The vertex value that an edge sum adds up: through SRC for in-edges. */
+/* The vertex value that an edge sum of rows adds up: through SRC for in-edges. */
 static uint32_t summed(const gs_ir *ir, const gs_node *n)
 {
-    if (n->op == GS_OP_SUM_OUT)
+    if (n->op == GS_OP_SUM_OUT && at(ir, n->in[0])->type == GS_TYPE_D)
         return n->in[0];
     if (n->op == GS_OP_SUM_IN && at(ir, n->in[0])->op == GS_OP_SRC)
         return at(ir, n->in[0])->in[0];
@@ -210,9 +212,17 @@ static uint32_t fold_neg(gs_ir *ir, const gs_node *n)
     return GS_IR_NONE;
 }
 
+/* Elements of the input that one element of the result adds up. */
+static uint32_t added(const gs_node *n, const gs_node *a)
+{
+    const bool adds = n->op == GS_OP_ROWSUM || n->op == GS_OP_FOLD || n->op == GS_OP_ACROSS;
+    return adds ? a->width / n->width : 1;
+}
+
 static uint32_t fold_constants(gs_ir *ir, const gs_node *n)
 {
     const gs_node *a = at(ir, n->in[0]);
+    const bool moves = n->op == GS_OP_SPREAD || n->op == GS_OP_TILE || added(n, a) > 1;
     double v;
 
     if (a->op != GS_OP_CONST)
@@ -224,7 +234,7 @@ static uint32_t fold_constants(gs_ir *ir, const gs_node *n)
     } else if (n->op == GS_OP_DROPOUT || n->op == GS_OP_CAST) {
         return GS_IR_NONE;
     } else {
-        v = n->op == GS_OP_ROWSUM ? (double)a->alpha * a->width : unary_value(n->op, a->alpha, n->alpha);
+        v = moves ? (double)a->alpha * added(n, a) : unary_value(n->op, a->alpha, n->alpha);
     }
     if (!isfinite((float)v))
         return gs_ir_error(ir, GS_EFORMAT, "%s of constants is not a finite number", gs_op_name(n->op));
@@ -250,23 +260,49 @@ static uint32_t fold_elementwise(gs_ir *ir, const gs_node *n)
     case GS_OP_DROPOUT:
         return n->alpha == 0.0f || is_value(ir, n->in[0], 0.0f) ? n->in[0] : GS_IR_NONE;
     case GS_OP_ROWSUM:
-        return at(ir, n->in[0])->width == 1 ? n->in[0] : GS_IR_NONE;
+    case GS_OP_FOLD:
+    case GS_OP_SPREAD:
+    case GS_OP_ACROSS:
+    case GS_OP_TILE:
+        return at(ir, n->in[0])->width == n->width ? n->in[0] : GS_IR_NONE;
     default:
         return GS_IR_NONE;
     }
 }
 
+/* f(SRC a, SRC b, parameter) = SRC(f(a, b, parameter)): work of the source alone is done once a vertex. */
+static uint32_t fold_source(gs_ir *ir, const gs_node *n)
+{
+    gs_node vertex = *n;
+    for (uint32_t k = 0; k < gs_node_inputs(n); k++)
+        if (at(ir, n->in[k])->op == GS_OP_SRC)
+            vertex.in[k] = at(ir, n->in[k])->in[0];
+    vertex.name[0] = 0;
+    return gs_ir_unary(ir, GS_OP_SRC, gs_ir__make(ir, vertex), 0);
+}
+
+static uint32_t fold_edge(gs_ir *ir, const gs_node *n)
+{
+    const gs_node *a = at(ir, n->in[0]);
+    if (n->op == GS_OP_SRC && a->type == GS_TYPE_P)
+        return n->in[0];
+    if (n->op == GS_OP_LSE_IN || n->op == GS_OP_ATTEND || n->op == GS_OP_TYPED)
+        return GS_IR_NONE;
+    return is_value(ir, n->in[0], 0.0f) ? gs_ir_const(ir, 0.0f, n->width) : GS_IR_NONE;
+}
+
 uint32_t gs_ir__fold(gs_ir *ir, const gs_node *n)
 {
-    switch (gs_op_classof(n->op)) {
+    const gs_op_class cls = gs_op_classof(n->op);
+    if (n->type == GS_TYPE_S && (cls == GS_CLASS_ELEMENTWISE || cls == GS_CLASS_MATMUL))
+        return fold_source(ir, n);
+    switch (cls) {
     case GS_CLASS_ELEMENTWISE:
         return fold_elementwise(ir, n);
     case GS_CLASS_MATMUL:
         return is_value(ir, n->in[0], 0.0f) ? gs_ir_const(ir, 0.0f, n->width) : GS_IR_NONE;
     case GS_CLASS_EDGE:
-        if (n->op == GS_OP_SRC && at(ir, n->in[0])->type == GS_TYPE_P)
-            return n->in[0];
-        return is_value(ir, n->in[0], 0.0f) ? gs_ir_const(ir, 0.0f, n->width) : GS_IR_NONE;
+        return fold_edge(ir, n);
     default:
         return GS_IR_NONE;
     }

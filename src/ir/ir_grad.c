@@ -2,7 +2,9 @@
  *
  * The gradient of a sum over in-edges is a sum over out-edges: row u of
  * x goes to every v with an edge u -> v, so dx[u] = sum of g[v] over those (Seastar,
- * section 5: the transposed graph). Derivatives use a node's output instead of its
+ * section 5: the transposed graph). The gradient of a value of edges is one too; where it
+ * reaches SRC(x) it is summed over out-edges, where it reaches a value of the destination over in-edges.
+ * Attention's softmax comes again from its log-sum-exp, a number a vertex and head. Derivatives use a node's output instead of its
  * input where that suffices (relu, sigmoid, tanh, ...): one array less to keep.
  */
 #include "ir/ir_internal.h"
@@ -14,6 +16,7 @@
 typedef struct gs_tape {
     gs_ir *ir;
     uint32_t *grad; /* per node: what has flowed to it, GS_IR_NONE for nothing */
+    uint32_t *edge; /* per vertex value: what has flowed to it on in-edges, not yet summed */
     bool *needs;    /* some parameter is below it */
 } gs_tape;
 
@@ -42,22 +45,60 @@ static bool is_zero(const gs_ir *ir, uint32_t i)
     return ir->node[i].op == GS_OP_CONST && ir->node[i].alpha == 0.0f;
 }
 
+static void accumulate(const gs_tape *t, uint32_t *slot, uint32_t c)
+{
+    *slot = *slot == GS_IR_NONE ? c : bin(t, GS_OP_ADD, *slot, c);
+}
+
+static void param_gradient(const gs_tape *t, uint32_t param, uint32_t c)
+{
+    if (!t->ir->node[param].fixed)
+        gs_ir_add_output(t->ir, GS_OUTPUT_GRAD, gs_ir__make(t->ir, gs_ir__blank(GS_OP_COLSUM, c, GS_IR_NONE)), param);
+}
+
+/* A gradient narrower than its value, the same in every column, gets its width. */
+static uint32_t fit(const gs_tape *t, uint32_t to, uint32_t c)
+{
+    const uint32_t want = t->ir->node[to].width, has = t->ir->node[c].width;
+    if (want == 1 && has > 1)
+        return un(t, GS_OP_ROWSUM, c);
+    return want > has ? bin(t, GS_OP_ADD, c, gs_ir_const(t->ir, 0.0f, want)) : c;
+}
+
 /* Adds contribution `c` to what flows to node `to`: a vertex value's gradient is
  * accumulated, a parameter's is an output. */
 static void flow(gs_tape *t, uint32_t to, uint32_t c)
 {
-    gs_ir *ir = t->ir;
+    if (c == GS_IR_NONE || !t->needs[to] || is_zero(t->ir, c))
+        return;
+    c = fit(t, to, c);
+    if (t->ir->node[to].op == GS_OP_PARAM)
+        param_gradient(t, to, c);
+    else
+        accumulate(t, &t->grad[to], c);
+}
 
-    if (c == GS_IR_NONE || !t->needs[to] || is_zero(ir, c))
+/* The same for a contribution `c` on every in-edge. */
+static void flow_on_edges(gs_tape *t, uint32_t to, uint32_t c)
+{
+    if (c == GS_IR_NONE || !t->needs[to] || is_zero(t->ir, c))
         return;
-    if (ir->node[to].width == 1 && ir->node[c].width > 1)
-        c = un(t, GS_OP_ROWSUM, c);
-    if (ir->node[to].op == GS_OP_PARAM) {
-        gs_node sum = gs_ir__blank(GS_OP_COLSUM, c, GS_IR_NONE);
-        gs_ir_add_output(ir, GS_OUTPUT_GRAD, gs_ir__make(ir, sum), to);
-        return;
-    }
-    t->grad[to] = t->grad[to] == GS_IR_NONE ? c : bin(t, GS_OP_ADD, t->grad[to], c);
+    c = fit(t, to, c);
+    if (t->ir->node[to].op == GS_OP_PARAM)
+        param_gradient(t, to, gs_ir__sum(t->ir, GS_OP_SUM_IN, c, false));
+    else if (t->ir->node[to].type == GS_TYPE_D)
+        accumulate(t, &t->edge[to], c);
+    else
+        accumulate(t, &t->grad[to], c);
+}
+
+/* From a node to one of its inputs: from a value of edges it flows on edges. */
+static void pass(gs_tape *t, uint32_t from, uint32_t to, uint32_t c)
+{
+    if ((t->ir->node[from].type & GS_TYPE_S) != 0)
+        flow_on_edges(t, to, c);
+    else
+        flow(t, to, c);
 }
 
 static void through_binary(gs_tape *t, uint32_t i, const gs_node *n, uint32_t g)
@@ -67,30 +108,32 @@ static void through_binary(gs_tape *t, uint32_t i, const gs_node *n, uint32_t g)
 
     switch (n->op) {
     case GS_OP_ADD:
-        flow(t, a, g);
-        flow(t, b, g);
+        pass(t, i, a, g);
+        pass(t, i, b, g);
         return;
     case GS_OP_SUB:
-        flow(t, a, g);
+        pass(t, i, a, g);
         if (t->needs[b])
-            flow(t, b, un(t, GS_OP_NEG, g));
+            pass(t, i, b, un(t, GS_OP_NEG, g));
         return;
     case GS_OP_MUL:
         if (t->needs[a])
-            flow(t, a, mul(t, g, b));
+            pass(t, i, a, mul(t, g, b));
         if (t->needs[b])
-            flow(t, b, mul(t, g, a));
+            pass(t, i, b, mul(t, g, a));
         return;
     case GS_OP_DIV: /* y = a / b: da = g / b, db = -(g / b) y */
         g = bin(t, GS_OP_DIV, g, b);
-        flow(t, a, g);
+        pass(t, i, a, g);
         if (t->needs[b])
-            flow(t, b, un(t, GS_OP_NEG, mul(t, g, i)));
+            pass(t, i, b, un(t, GS_OP_NEG, mul(t, g, i)));
+        return;
+    case GS_OP_EQ:
         return;
     default: /* GS_OP_MAX: a tie goes to b */
         mask = un(t, GS_OP_STEP, bin(t, GS_OP_SUB, a, b));
-        flow(t, a, mul(t, g, mask));
-        flow(t, b, mul(t, g, bin(t, GS_OP_SUB, number(t, 1), mask)));
+        pass(t, i, a, mul(t, g, mask));
+        pass(t, i, b, mul(t, g, bin(t, GS_OP_SUB, number(t, 1), mask)));
         return;
     }
 }
@@ -134,14 +177,35 @@ static uint32_t slope(gs_tape *t, uint32_t y, const gs_node *n)
 
 static void through_elementwise(gs_tape *t, uint32_t i, const gs_node *n, uint32_t g)
 {
-    if (n->op == GS_OP_DROPOUT)
-        flow(t, n->in[0], gs_ir_dropout(t->ir, g, n->alpha, n->site));
-    else if (n->op == GS_OP_CAST)
-        flow(t, n->in[0], g);
-    else if (gs_op_inputs(n->op) == 2)
+    const uint32_t a = n->in[0], width = t->ir->node[a].width;
+
+    switch (n->op) {
+    case GS_OP_DROPOUT:
+        pass(t, i, a, gs_ir_dropout(t->ir, g, n->alpha, n->site));
+        return;
+    case GS_OP_CAST:
+    case GS_OP_ROWSUM: /* fit() widens it */
+        pass(t, i, a, g);
+        return;
+    case GS_OP_FOLD:
+        pass(t, i, a, gs_ir_resize(t->ir, GS_OP_SPREAD, g, width));
+        return;
+    case GS_OP_SPREAD:
+        pass(t, i, a, gs_ir_resize(t->ir, GS_OP_FOLD, g, width));
+        return;
+    case GS_OP_ACROSS:
+        pass(t, i, a, gs_ir_resize(t->ir, GS_OP_TILE, g, width));
+        return;
+    case GS_OP_TILE:
+        pass(t, i, a, gs_ir_resize(t->ir, GS_OP_ACROSS, g, width));
+        return;
+    default:
+        break;
+    }
+    if (gs_op_inputs(n->op) == 2)
         through_binary(t, i, n, g);
     else
-        flow(t, n->in[0], mul(t, g, slope(t, i, n)));
+        pass(t, i, a, mul(t, g, slope(t, i, n)));
 }
 
 static void through_matmul(gs_tape *t, const gs_node *n, uint32_t g)
@@ -150,18 +214,88 @@ static void through_matmul(gs_tape *t, const gs_node *n, uint32_t g)
     const bool transposed = n->op == GS_OP_MATMUL_T; /* y = a w' : da = g w, dw = g' a */
     gs_ir *ir = t->ir;
 
-    gs_ir_add_output(ir, GS_OUTPUT_GRAD, transposed ? bin(t, GS_OP_OUTER, g, a) : bin(t, GS_OP_OUTER, a, g), w);
+    if (!ir->node[w].fixed)
+        gs_ir_add_output(ir, GS_OUTPUT_GRAD, transposed ? bin(t, GS_OP_OUTER, g, a) : bin(t, GS_OP_OUTER, a, g), w);
     if (t->needs[a])
         flow(t, a, bin(t, transposed ? GS_OP_MATMUL : GS_OP_MATMUL_T, g, w));
+}
+
+/* softmax(score) as a value of edges, from what is kept of it. */
+static uint32_t softmax_again(const gs_tape *t, uint32_t score)
+{
+    const uint32_t lse = gs_ir_sum(t->ir, GS_OP_LSE_IN, score, false);
+    return un(t, GS_OP_EXP, bin(t, GS_OP_SUB, score, lse));
+}
+
+/* y = sum(p x) with p = softmax(s): dx = p g, ds = p (g x - g y), the products summed within each
+ * head (FlashAttention, section 3.1, with one row of scores a vertex). */
+static void through_attend(gs_tape *t, uint32_t i, const gs_node *n, uint32_t g)
+{
+    const uint32_t s = n->in[0], x = n->in[1], heads = t->ir->node[s].width;
+    const uint32_t p = softmax_again(t, s);
+    uint32_t gx, gy;
+
+    if (t->needs[x])
+        flow_on_edges(t, x, mul(t, heads == 1 ? p : gs_ir_resize(t->ir, GS_OP_SPREAD, p, n->width), g));
+    if (!t->needs[s])
+        return;
+    gx = gs_ir_resize(t->ir, GS_OP_FOLD, mul(t, g, x), heads);
+    gy = gs_ir_resize(t->ir, GS_OP_FOLD, mul(t, g, i), heads);
+    flow_on_edges(t, s, mul(t, p, bin(t, GS_OP_SUB, gx, gy)));
+}
+
+/* The gradient goes to the edges that attain the extreme, in equal parts (as torch's amax). */
+static void through_extreme(gs_tape *t, uint32_t i, const gs_node *n, uint32_t g)
+{
+    const uint32_t attains = bin(t, GS_OP_EQ, n->in[0], i);
+    const uint32_t ties = gs_ir__sum(t->ir, GS_OP_SUM_IN, attains, false);
+    const uint32_t share = bin(t, GS_OP_DIV, g, bin(t, GS_OP_MAX, ties, number(t, 1)));
+    flow_on_edges(t, n->in[0], mul(t, attains, share));
+}
+
+static void through_edges(gs_tape *t, uint32_t i, const gs_node *n, uint32_t g)
+{
+    const uint32_t a = n->in[0];
+    const bool rows = t->ir->node[a].op == GS_OP_SRC;
+
+    switch (n->op) {
+    case GS_OP_SRC:
+        flow(t, a, gs_ir__sum(t->ir, GS_OP_SUM_OUT, g, false));
+        return;
+    case GS_OP_SUM_IN:
+        if (rows)
+            flow(t, t->ir->node[a].in[0], gs_ir_sum(t->ir, GS_OP_SUM_OUT, g, n->self));
+        else
+            flow_on_edges(t, a, g);
+        return;
+    case GS_OP_SPLIT_IN:
+        flow(t, t->ir->node[a].in[0], gs_ir_resize(t->ir, GS_OP_PICK_OUT, g, t->ir->node[a].width));
+        return;
+    case GS_OP_ATTEND:
+        through_attend(t, i, n, g);
+        return;
+    case GS_OP_LSE_IN:
+        flow_on_edges(t, a, mul(t, softmax_again(t, a), g));
+        return;
+    case GS_OP_MAX_IN:
+    case GS_OP_MIN_IN:
+        through_extreme(t, i, n, g);
+        return;
+    default:
+        gs_ir_error(t->ir, GS_EUNSUPPORTED, "%s has no derivative", gs_op_name(n->op));
+    }
 }
 
 static void through(gs_tape *t, uint32_t i)
 {
     const gs_node n = t->ir->node[i];
-    const uint32_t g = t->grad[i];
+    uint32_t g;
     char label[GS_IR_NAME_BYTES + 8];
 
     gs_ir_at(t->ir, n.line, n.column);
+    if (t->edge[i] != GS_IR_NONE)
+        accumulate(t, &t->grad[i], gs_ir__sum(t->ir, GS_OP_SUM_IN, t->edge[i], false));
+    g = t->grad[i];
     if (n.name[0] != 0) {
         snprintf(label, sizeof(label), "d.%s", n.name);
         gs_ir_label(t->ir, g, label);
@@ -174,21 +308,17 @@ static void through(gs_tape *t, uint32_t i)
         through_matmul(t, &n, g);
         return;
     case GS_CLASS_EDGE:
-        if (n.op == GS_OP_SUM_IN && t->ir->node[n.in[0]].op == GS_OP_SRC) {
-            flow(t, t->ir->node[n.in[0]].in[0], gs_ir_sum(t->ir, GS_OP_SUM_OUT, g, n.self));
-            return;
-        }
-        break;
+        through_edges(t, i, &n, g);
+        return;
     default:
-        break;
+        gs_ir_error(t->ir, GS_EUNSUPPORTED, "%s has no derivative", gs_op_name(n.op));
     }
-    gs_ir_error(t->ir, GS_EUNSUPPORTED, "%s has no derivative", gs_op_name(n.op));
 }
 
 static void find_needs(const gs_ir *ir, bool *needs)
 {
     for (uint32_t i = 0; i < ir->nodes; i++) {
-        needs[i] = ir->node[i].op == GS_OP_PARAM;
+        needs[i] = ir->node[i].op == GS_OP_PARAM && !ir->node[i].fixed;
         for (uint32_t k = 0; k < gs_node_inputs(&ir->node[i]); k++)
             needs[i] |= needs[ir->node[i].in[k]];
     }
@@ -234,21 +364,24 @@ gs_status gs_ir_differentiate(gs_ir *ir)
     root = ir->node[loss].in[0];
     forward = ir->nodes;
     t.grad = gs_malloc_array(forward, sizeof(*t.grad));
+    t.edge = gs_malloc_array(forward, sizeof(*t.edge));
     t.needs = gs_calloc(forward, sizeof(*t.needs));
-    if (t.grad == NULL || t.needs == NULL) {
+    if (t.grad == NULL || t.edge == NULL || t.needs == NULL) {
         st = gs_fail(GS_ENOMEM, "%s: no memory for the model's graph", ir->source);
         goto done;
     }
     memset(t.grad, 0xff, forward * sizeof(*t.grad)); /* GS_IR_NONE */
+    memset(t.edge, 0xff, forward * sizeof(*t.edge));
     find_needs(ir, t.needs);
     flow(&t, root, make_loss(ir, GS_OP_XENT_GRAD, root));
     for (uint32_t i = root + 1; i-- > 0 && ir->status == GS_OK;)
-        if (t.grad[i] != GS_IR_NONE)
+        if (t.grad[i] != GS_IR_NONE || t.edge[i] != GS_IR_NONE)
             through(&t, i);
     ir->differentiated = true;
     st = ir->status;
 done:
     gs_free(t.grad);
+    gs_free(t.edge);
     gs_free(t.needs);
     return st;
 }

@@ -16,11 +16,25 @@ static bool is_matrix(const gs_node *n)
 
 static bool infer_leaf(gs_ir *ir, gs_node *n)
 {
-    n->type = n->op == GS_OP_INPUT ? GS_TYPE_D : GS_TYPE_P;
+    n->type = n->op == GS_OP_INPUT ? GS_TYPE_D : n->op == GS_OP_WEIGHT ? GS_TYPE_E : GS_TYPE_P;
     if (n->width == 0 || (n->op == GS_OP_PARAM && n->rows == 0)) {
         gs_ir_error(ir, GS_EFORMAT, "'%s' would have no elements", n->name);
         return false;
     }
+    return true;
+}
+
+/* fold, spread, across, tile: the node says its width; one of the two is so many times the other. */
+static bool infer_resize(gs_ir *ir, gs_node *n)
+{
+    const gs_node *a = &ir->node[n->in[0]];
+    const bool grows = n->op == GS_OP_SPREAD || n->op == GS_OP_TILE;
+    const uint32_t wide = grows ? n->width : a->width, narrow = grows ? a->width : n->width;
+    if (is_matrix(a) || narrow == 0 || wide % narrow != 0) {
+        gs_ir_error(ir, GS_EFORMAT, "%s: width %u does not become %u", gs_op_name(n->op), a->width, n->width);
+        return false;
+    }
+    n->type = a->type;
     return true;
 }
 
@@ -45,9 +59,8 @@ static bool infer_elementwise(gs_ir *ir, gs_node *n)
     }
     if (n->op == GS_OP_ROWSUM)
         n->width = 1;
-    if (n->type == GS_TYPE_P && (a->op == GS_OP_PARAM || (b != NULL && b->op == GS_OP_PARAM))) {
-        gs_ir_error(ir, GS_EUNSUPPORTED, "%s of parameters alone is not supported; apply it to a vertex's value",
-                    gs_op_name(n->op));
+    if (n->op == GS_OP_DROPOUT && n->type == GS_TYPE_E) {
+        gs_ir_error(ir, GS_EUNSUPPORTED, "dropout of a value of both ends is not supported; drop values of one end");
         return false;
     }
     return true;
@@ -78,12 +91,34 @@ static bool infer_matmul(gs_ir *ir, gs_node *n)
     return true;
 }
 
+static bool infer_typed(gs_ir *ir, gs_node *n)
+{
+    const gs_node *a = &ir->node[n->in[0]], *w = &ir->node[n->in[1]];
+    if (!is_matrix(w) || is_matrix(a) || w->shape_dims != 3 || w->shape[1] != a->width) {
+        gs_ir_error(ir, GS_EFORMAT, "@: the left side has width %u, but %s is no parameter [types, %u, ...]", a->width,
+                    w->name, a->width);
+        return false;
+    }
+    n->type = GS_TYPE_E;
+    n->width = w->width;
+    return true;
+}
+
 static bool infer_edge(gs_ir *ir, gs_node *n)
 {
-    const gs_node *a = &ir->node[n->in[0]];
-    n->width = a->width;
-    if (is_matrix(a)) {
-        gs_ir_error(ir, GS_EFORMAT, "%s: '%s' is a matrix", gs_op_name(n->op), a->name);
+    const gs_node *a = &ir->node[n->in[0]], *b = gs_op_inputs(n->op) == 2 ? &ir->node[n->in[1]] : NULL;
+    const bool given = n->op == GS_OP_SPLIT_IN || n->op == GS_OP_PICK_OUT;
+
+    if (n->op == GS_OP_TYPED)
+        return infer_typed(ir, n);
+    if (is_matrix(a) || (b != NULL && is_matrix(b))) {
+        gs_ir_error(ir, GS_EFORMAT, "%s: '%s' is a matrix", gs_op_name(n->op), is_matrix(a) ? a->name : b->name);
+        return false;
+    }
+    if (!given)
+        n->width = b != NULL ? b->width : a->width;
+    if (b != NULL && b->width % a->width != 0) {
+        gs_ir_error(ir, GS_EFORMAT, "attend: %u scores for values of width %u", a->width, b->width);
         return false;
     }
     n->type = n->op == GS_OP_SRC ? GS_TYPE_S : GS_TYPE_D;
@@ -106,6 +141,8 @@ bool gs_ir__infer(gs_ir *ir, gs_node *n)
     case GS_CLASS_LEAF:
         return infer_leaf(ir, n);
     case GS_CLASS_ELEMENTWISE:
+        if (n->op == GS_OP_FOLD || n->op == GS_OP_SPREAD || n->op == GS_OP_ACROSS || n->op == GS_OP_TILE)
+            return infer_resize(ir, n);
         return infer_elementwise(ir, n);
     case GS_CLASS_MATMUL:
         return infer_matmul(ir, n);

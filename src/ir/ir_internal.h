@@ -28,6 +28,12 @@ uint32_t gs_ir__fold(gs_ir *ir, const gs_node *n);
 uint32_t gs_ir__find(const gs_ir *ir, const gs_node *n);
 /* infer, fold, find, else append. */
 uint32_t gs_ir__make(gs_ir *ir, gs_node n);
+/* The sum (SUM_IN or SUM_OUT) of a value of edges, normalised: one-end work leaves the edges.
+ * `attend`: softmax-weighted sums become ATTEND. */
+uint32_t gs_ir__sum(gs_ir *ir, gs_op op, uint32_t value, bool attend);
+/* A vertex value that is 1 (0) everywhere, of width 1, which folding leaves alone. */
+uint32_t gs_ir__ones(gs_ir *ir);
+uint32_t gs_ir__zeros(gs_ir *ir);
 gs_node gs_ir__blank(gs_op op, uint32_t a, uint32_t b);
 
 #endif /* GS_IR_IR_INTERNAL_H */

@@ -20,6 +20,8 @@ void gs_program_free(gs_program *p)
     for (uint32_t s = 0; s < p->stages; s++) {
         gs_free(p->stage[s].reg);
         gs_free(p->stage[s].instr);
+        gs_free(p->stage[s].edge_reg);
+        gs_free(p->stage[s].edge_instr);
     }
     gs_free(p->array);
     gs_free(p->param);
@@ -56,6 +58,29 @@ static double instr_flops(const gs_program *p, const gs_stage *s, const gs_instr
     }
 }
 
+/* Elements that an instruction of an edge program goes over. */
+static double edge_width(const gs_stage *s, const gs_instr *i)
+{
+    double w = s->edge_reg[i->dst].width;
+    if (i->a.kind == GS_FROM_REG && s->edge_reg[i->a.index].width > w)
+        w = s->edge_reg[i->a.index].width;
+    return w;
+}
+
+/* A sum's own additions an edge: attention has an exponential and a rescaling besides. */
+static double sum_flops(const gs_program *p, const gs_stage *s, const gs_sum *m)
+{
+    switch (m->kind) {
+    case GS_SUM_ROWS:
+    case GS_SUM_SPLIT:
+        return p->array[m->array].width;
+    case GS_SUM_ATTEND:
+        return 2.0 * s->reg[m->reg].width + 4.0 * s->edge_reg[m->score].width;
+    default:
+        return s->reg[m->reg].width;
+    }
+}
+
 void gs_program_flops(const gs_program *p, uint32_t pass, uint64_t vertices, uint64_t edges, double *dense,
                       double *edge)
 {
@@ -66,8 +91,10 @@ void gs_program_flops(const gs_program *p, uint32_t pass, uint64_t vertices, uin
         const gs_stage *s = &p->stage[k];
         for (uint32_t i = 0; i < s->instrs; i++)
             d += instr_flops(p, s, &s->instr[i]) * (double)vertices;
-        for (uint32_t i = 0; i < s->sums; i++) /* one addition an element */
-            e += (double)p->array[s->sum[i].array].width * ((double)edges + (s->sum[i].self ? (double)vertices : 0.0));
+        for (uint32_t i = 0; i < s->sums; i++)
+            e += sum_flops(p, s, &s->sum[i]) * ((double)edges + (s->sum[i].self ? (double)vertices : 0.0));
+        for (uint32_t i = 0; i < s->edge_instrs; i++) /* one an element of the wider side */
+            e += (double)edges * edge_width(s, &s->edge_instr[i]);
     }
     *dense = d;
     *edge = e;

@@ -42,7 +42,9 @@ typedef struct gs_array {
 typedef struct gs_param {
     char name[GS_NAME_BYTES]; /* PyG's name: "convs.0.lin.weight" */
     uint32_t dims, rows, cols;
-    bool zero_init;           /* else Glorot uniform */
+    bool zero_init;           /* else Glorot uniform, of the last two dimensions of `shape` */
+    bool fixed;               /* not learned: no gradient, no weight decay; starts at 0 */
+    uint32_t shape_dims, shape[3]; /* as files have it, where that is not dims, rows, cols; 0: it is */
 } gs_param;
 
 typedef enum gs_reg_kind {

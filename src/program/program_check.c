@@ -27,25 +27,80 @@ static gs_status __attribute__((format(printf, 2, 3))) checker_fail(const gs_che
     return gs_fail(GS_EINVAL, "program: stage %u (%s): %s", c->stage, c->p->stage[c->stage].name, text);
 }
 
-static gs_status check_sums(const gs_checker *c, const gs_stage *s)
+/* A sum of rows: of which array, how wide is the sum? */
+static gs_status check_rows(const gs_checker *c, const gs_stage *s, uint32_t i)
 {
-    if (s->sums > GS_STAGE_SUMS || s->direction > 1)
-        return FAIL(c, "%u sums in direction %u", s->sums, s->direction);
-    for (uint32_t i = 0; i < s->sums; i++) {
-        const gs_sum *m = &s->sum[i];
-        if (m->array >= c->p->arrays || m->reg >= s->regs)
-            return FAIL(c, "sum %u: array %u or register %u does not exist", i, m->array, m->reg);
-        if (!c->array_ready[m->array])
-            return FAIL(c, "sum %u: array %s is not written yet", i, c->p->array[m->array].name);
-        if (c->p->array[m->array].dtype != GS_F32)
-            return FAIL(c, "sum %u: array %s is not f32", i, c->p->array[m->array].name);
-        if (s->reg[m->reg].kind != GS_REG_SUM || s->reg[m->reg].width != c->p->array[m->array].width)
-            return FAIL(c, "sum %u: register %u is no sum of %u elements", i, m->reg, c->p->array[m->array].width);
-        if (c->reg_ready[m->reg])
-            return FAIL(c, "sum %u: register %u has two sums", i, m->reg);
-        c->reg_ready[m->reg] = true;
+    const gs_sum *m = &s->sum[i];
+    const gs_array *a;
+    uint32_t has;
+
+    if (m->array >= c->p->arrays || m->reg >= s->regs)
+        return FAIL(c, "sum %u: array %u or register %u does not exist", i, m->array, m->reg);
+    a = &c->p->array[m->array];
+    has = s->reg[m->reg].width;
+    if (!c->array_ready[m->array])
+        return FAIL(c, "sum %u: array %s is not written yet", i, a->name);
+    if (a->dtype != GS_F32)
+        return FAIL(c, "sum %u: array %s is not f32", i, a->name);
+    if (m->kind == GS_SUM_SPLIT && (has == 0 || has % a->width != 0))
+        return FAIL(c, "sum %u: %u elements do not split into %u", i, a->width, has);
+    if (m->kind == GS_SUM_PICK && (has == 0 || a->width % has != 0))
+        return FAIL(c, "sum %u: %u elements are not picked from %u", i, has, a->width);
+    if (s->reg[m->reg].kind != GS_REG_SUM || (m->kind == GS_SUM_ROWS && has != a->width))
+        return FAIL(c, "sum %u: register %u is no sum of %u elements", i, m->reg, a->width);
+    if (m->self && m->kind != GS_SUM_ROWS)
+        return FAIL(c, "sum %u: only a sum of rows takes the own row", i);
+    return GS_OK;
+}
+
+static gs_status check_sum_reg(const gs_checker *c, const gs_stage *s, uint32_t i, uint32_t r, uint32_t width)
+{
+    if (r >= s->regs)
+        return FAIL(c, "sum %u: register %u does not exist", i, r);
+    if (s->reg[r].kind != GS_REG_SUM || s->reg[r].width != width)
+        return FAIL(c, "sum %u: register %u is no sum of %u elements", i, r, width);
+    if (c->reg_ready[r])
+        return FAIL(c, "sum %u: register %u has two sums", i, r);
+    c->reg_ready[r] = true;
+    return GS_OK;
+}
+
+/* A sum of an edge register; edge registers have been checked. */
+static gs_status check_edge_sum(const gs_checker *c, const gs_stage *s, uint32_t i)
+{
+    const gs_sum *m = &s->sum[i];
+    uint32_t heads;
+
+    if (m->value >= s->edge_regs || (m->kind == GS_SUM_ATTEND && m->score >= s->edge_regs))
+        return FAIL(c, "sum %u: edge register %u does not exist", i, m->value >= s->edge_regs ? m->value : m->score);
+    if (m->self)
+        return FAIL(c, "sum %u: only a sum of rows takes the own row", i);
+    if (m->kind == GS_SUM_ATTEND) {
+        heads = s->edge_reg[m->score].width;
+        if (s->edge_reg[m->value].width % heads != 0)
+            return FAIL(c, "sum %u: %u scores for values of %u elements", i, heads, s->edge_reg[m->value].width);
+        if (check_sum_reg(c, s, i, m->lse, heads) != GS_OK)
+            return GS_EINVAL;
     }
     return GS_OK;
+}
+
+static gs_status check_sums(const gs_checker *c, const gs_stage *s)
+{
+    gs_status st = GS_OK;
+
+    if (s->sums > GS_STAGE_SUMS || s->direction > 1)
+        return FAIL(c, "%u sums in direction %u", s->sums, s->direction);
+    for (uint32_t i = 0; i < s->sums && st == GS_OK; i++) {
+        const gs_sum *m = &s->sum[i];
+        const bool rows = m->kind <= GS_SUM_PICK;
+        if (m->kind > GS_SUM_ATTEND)
+            return FAIL(c, "sum %u has no kind", i);
+        st = rows ? check_rows(c, s, i) : check_edge_sum(c, s, i);
+        if (st == GS_OK)
+            st = check_sum_reg(c, s, i, m->reg, rows ? s->reg[m->reg].width : s->edge_reg[m->value].width);
+    }
+    return st;
 }
 
 static gs_status check_regs(const gs_checker *c, const gs_stage *s)
@@ -105,6 +160,19 @@ static bool is_reg(const gs_stage *s, const gs_operand *o, gs_dtype type)
     return o->kind == GS_FROM_REG && s->reg[o->index].dtype == type;
 }
 
+/* Is `width` right for an elementwise operator whose operands have width `in` after broadcasting? */
+static gs_status check_width(const gs_checker *c, const gs_instr *i, uint32_t in, uint32_t width)
+{
+    bool fits = width == in;
+    if (i->op == GS_OP_ROWSUM)
+        fits = width == 1;
+    else if (i->op == GS_OP_FOLD || i->op == GS_OP_ACROSS)
+        fits = width != 0 && in % width == 0;
+    else if (i->op == GS_OP_SPREAD || i->op == GS_OP_TILE)
+        fits = width != 0 && width % in == 0;
+    return fits ? GS_OK : FAIL(c, "%s gives width %u, its register has %u", gs_op_name(i->op), in, width);
+}
+
 /* Elementwise operands are f32 rows, vectors of parameters, or constants; at least one has rows. */
 static gs_status check_elementwise(const gs_checker *c, const gs_stage *s, const gs_instr *i, uint32_t width)
 {
@@ -128,8 +196,8 @@ static gs_status check_elementwise(const gs_checker *c, const gs_stage *s, const
     }
     if (!rows)
         return FAIL(c, "%s of no register", gs_op_name(i->op));
-    if (width != (i->op == GS_OP_ROWSUM ? 1 : out))
-        return FAIL(c, "%s gives width %u, its register has %u", gs_op_name(i->op), out, width);
+    if (check_width(c, i, out, width) != GS_OK)
+        return GS_EINVAL;
     if (i->op == GS_OP_CAST && !is_reg(s, &i->a, GS_BF16) && !is_reg(s, &i->a, GS_F16))
         return FAIL(c, "cast of a register that is neither bf16 nor f16");
     if (i->op == GS_OP_DROPOUT) {
@@ -244,6 +312,89 @@ static gs_status check_stores(const gs_checker *c, const gs_stage *s)
     return GS_OK;
 }
 
+/* ---- edge programs ---- */
+
+static gs_status check_edge_regs(const gs_checker *c, const gs_stage *s, bool *ready)
+{
+    for (uint32_t r = 0; r < s->edge_regs; r++) {
+        const gs_edge_reg *g = &s->edge_reg[r];
+        const bool rows = g->kind == GS_EDGE_OPERAND || g->kind == GS_EDGE_TARGET;
+        if (g->width == 0 || g->kind > GS_EDGE_TEMP)
+            return FAIL(c, "edge register %u has no kind or width", r);
+        ready[r] = g->kind != GS_EDGE_TEMP;
+        if (g->kind == GS_EDGE_WEIGHT && g->width != 1)
+            return FAIL(c, "edge register %u: a weight has width 1", r);
+        if (!rows && g->array != GS_NONE)
+            return FAIL(c, "edge register %u names an array", r);
+        if (!rows)
+            continue;
+        if (g->array >= c->p->arrays)
+            return FAIL(c, "edge register %u: array %u does not exist", r, g->array);
+        if (c->p->array[g->array].dtype != GS_F32 || c->p->array[g->array].width != g->width)
+            return FAIL(c, "edge register %u does not fit array %s", r, c->p->array[g->array].name);
+        if (!c->array_ready[g->array])
+            return FAIL(c, "edge register %u: array %s is not written yet", r, c->p->array[g->array].name);
+    }
+    return GS_OK;
+}
+
+/* Width of an operand of an edge instruction, 0 for an invalid one (recorded). */
+static uint32_t edge_operand_width(const gs_checker *c, const gs_stage *s, const gs_operand *o, const bool *ready)
+{
+    if (o->kind == GS_FROM_CONST)
+        return 1;
+    if (o->kind == GS_FROM_PARAM && o->index < c->p->params && c->p->param[o->index].dims == 1)
+        return c->p->param[o->index].cols;
+    if (o->kind == GS_FROM_REG && o->index < s->edge_regs && ready[o->index])
+        return s->edge_reg[o->index].width;
+    FAIL(c, "edge program: an operand is missing, not written yet or a matrix");
+    return 0;
+}
+
+static gs_status check_edge_instr(const gs_checker *c, const gs_stage *s, const gs_instr *i, bool *ready)
+{
+    const bool known = (unsigned)i->op < GS_OP_COUNT && gs_op_classof(i->op) == GS_CLASS_ELEMENTWISE;
+    uint32_t width = 1;
+    bool rows = false;
+
+    if (!known || i->op == GS_OP_DROPOUT || i->op == GS_OP_CAST || i->op == GS_OP_ACROSS || i->op == GS_OP_TILE)
+        return FAIL(c, "%s is no instruction of an edge program", known ? gs_op_name(i->op) : "this");
+    if (i->dst >= s->edge_regs || s->edge_reg[i->dst].kind != GS_EDGE_TEMP || ready[i->dst])
+        return FAIL(c, "edge program: register %u is no scratch register, or written twice", i->dst);
+    for (uint32_t k = 0; k < gs_op_inputs(i->op); k++) {
+        const gs_operand *o = k == 0 ? &i->a : &i->b;
+        const uint32_t w = edge_operand_width(c, s, o, ready);
+        if (w == 0)
+            return GS_EINVAL;
+        if (w != 1 && width != 1 && w != width)
+            return FAIL(c, "%s: widths %u and %u", gs_op_name(i->op), width, w);
+        width = w > width ? w : width;
+        rows |= o->kind == GS_FROM_REG;
+    }
+    if (!rows)
+        return FAIL(c, "%s of no register", gs_op_name(i->op));
+    ready[i->dst] = true;
+    return check_width(c, i, width, s->edge_reg[i->dst].width);
+}
+
+static gs_status check_edge_program(gs_checker *c, const gs_stage *s)
+{
+    bool *ready = gs_calloc((size_t)s->edge_regs + 1, sizeof(*ready));
+    gs_status st;
+
+    if (ready == NULL)
+        return gs_fail(GS_ENOMEM, "program: no memory to check stage %u", c->stage);
+    st = check_edge_regs(c, s, ready);
+    for (c->instr = 0; c->instr < s->edge_instrs && st == GS_OK; c->instr++)
+        st = check_edge_instr(c, s, &s->edge_instr[c->instr], ready);
+    c->instr = GS_NONE;
+    for (uint32_t r = 0; r < s->edge_regs && st == GS_OK; r++)
+        if (!ready[r])
+            st = FAIL(c, "edge register %u is never written", r);
+    gs_free(ready);
+    return st;
+}
+
 static gs_status check_stage(gs_checker *c, uint32_t index)
 {
     const gs_stage *s = &c->p->stage[index];
@@ -254,7 +405,7 @@ static gs_status check_stage(gs_checker *c, uint32_t index)
     c->reg_ready = gs_calloc((size_t)s->regs + 1, sizeof(*c->reg_ready));
     if (c->reg_ready == NULL)
         return gs_fail(GS_ENOMEM, "program: no memory to check stage %u", index);
-    if ((st = check_sums(c, s)) != GS_OK || (st = check_regs(c, s)) != GS_OK)
+    if ((st = check_edge_program(c, s)) != GS_OK || (st = check_sums(c, s)) != GS_OK || (st = check_regs(c, s)) != GS_OK)
         goto done;
     for (c->instr = 0; c->instr < s->instrs; c->instr++)
         if ((st = check_instr(c, s, &s->instr[c->instr])) != GS_OK)

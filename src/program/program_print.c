@@ -1,11 +1,11 @@
 /* program_print.c - a program as text, for people and for tests' messages. */
 #include "program/program.h"
 
-static void print_operand(const gs_program *p, const gs_operand *o, FILE *out)
+static void print_operand(const gs_program *p, const gs_operand *o, char reg, FILE *out)
 {
     switch (o->kind) {
     case GS_FROM_REG:
-        fprintf(out, " r%u", o->index);
+        fprintf(out, " %c%u", reg, o->index);
         return;
     case GS_FROM_PARAM:
         fprintf(out, " %s", o->index < p->params ? p->param[o->index].name : "?");
@@ -33,9 +33,9 @@ static void print_instr(const gs_program *p, const gs_stage *s, const gs_instr *
         fprintf(out, "    metrics += %s", gs_op_name(i->op));
     else
         fprintf(out, "    r%u = %s", i->dst, gs_op_name(i->op));
-    print_operand(p, &i->a, out);
-    print_operand(p, &i->b, out);
-    print_operand(p, &i->c, out);
+    print_operand(p, &i->a, 'r', out);
+    print_operand(p, &i->b, 'r', out);
+    print_operand(p, &i->c, 'r', out);
     if (i->op == GS_OP_DROPOUT)
         fprintf(out, " p %g site %u", (double)i->alpha, i->site);
     if (i->op == GS_OP_LEAKY_RELU || i->op == GS_OP_ELU)
@@ -48,14 +48,48 @@ static void print_instr(const gs_program *p, const gs_stage *s, const gs_instr *
     fputc('\n', out);
 }
 
+static void print_edge_program(const gs_program *p, const gs_stage *s, FILE *out)
+{
+    for (uint32_t r = 0; r < s->edge_regs; r++) {
+        const gs_edge_reg *g = &s->edge_reg[r];
+        if (g->kind == GS_EDGE_WEIGHT)
+            fprintf(out, "    e%u = weight : [1]\n", r);
+        else if (g->kind != GS_EDGE_TEMP)
+            fprintf(out, "    e%u = %s %s : [%u]\n", r, g->kind == GS_EDGE_OPERAND ? "operand" : "target",
+                    array_name(p, g->array), g->width);
+    }
+    for (uint32_t i = 0; i < s->edge_instrs; i++) {
+        const gs_instr *n = &s->edge_instr[i];
+        fprintf(out, "    e%u = %s", n->dst, gs_op_name(n->op));
+        print_operand(p, &n->a, 'e', out);
+        print_operand(p, &n->b, 'e', out);
+        if (n->op == GS_OP_LEAKY_RELU || n->op == GS_OP_ELU)
+            fprintf(out, " alpha %g", (double)n->alpha);
+        fprintf(out, " : [%u]\n", n->dst < s->edge_regs ? s->edge_reg[n->dst].width : 0);
+    }
+}
+
+static void print_sum(const gs_program *p, const gs_stage *s, const gs_sum *m, FILE *out)
+{
+    static const char *const names[] = {"sum", "split", "pick", "sum", "max", "min", "attend"};
+    fprintf(out, "    r%u = %s_%s", m->reg, names[m->kind], s->direction == 0 ? "in" : "out");
+    if (m->kind <= GS_SUM_PICK)
+        fprintf(out, " %s%s", array_name(p, m->array), m->self ? " self" : "");
+    else if (m->kind == GS_SUM_ATTEND)
+        fprintf(out, " e%u e%u lse r%u", m->score, m->value, m->lse);
+    else
+        fprintf(out, " e%u", m->value);
+    fprintf(out, " : [%u]\n", s->reg[m->reg].width);
+}
+
 static void print_stage(const gs_program *p, uint32_t index, FILE *out)
 {
     const gs_stage *s = &p->stage[index];
 
     fprintf(out, "  stage %u \"%s\"\n", index, s->name);
+    print_edge_program(p, s, out);
     for (uint32_t i = 0; i < s->sums; i++)
-        fprintf(out, "    r%u = %s %s%s : [%u]\n", s->sum[i].reg, s->direction == 0 ? "sum_in" : "sum_out",
-                array_name(p, s->sum[i].array), s->sum[i].self ? " self" : "", s->reg[s->sum[i].reg].width);
+        print_sum(p, s, &s->sum[i], out);
     for (uint32_t r = 0; r < s->regs; r++)
         if (s->reg[r].kind == GS_REG_LOAD)
             fprintf(out, "    r%u = load %s : %s[%u]\n", r, array_name(p, s->reg[r].array),

@@ -25,6 +25,7 @@ typedef enum gs_op_class {
     X(GS_OP_INPUT, "input", 0, GS_CLASS_LEAF)           /* a vertex array of the store */ \
     X(GS_OP_PARAM, "param", 0, GS_CLASS_LEAF)                                             \
     X(GS_OP_CONST, "const", 0, GS_CLASS_LEAF)                                             \
+    X(GS_OP_WEIGHT, "edge_weight", 0, GS_CLASS_LEAF)    /* of an edge, width 1 */         \
     X(GS_OP_ADD, "add", 2, GS_CLASS_ELEMENTWISE)        /* a + b, broadcast */            \
     X(GS_OP_SUB, "sub", 2, GS_CLASS_ELEMENTWISE)                                          \
     X(GS_OP_MUL, "mul", 2, GS_CLASS_ELEMENTWISE)                                          \
@@ -47,6 +48,8 @@ typedef enum gs_op_class {
     X(GS_OP_FOLD, "fold", 1, GS_CLASS_ELEMENTWISE)      /* [., h * d] -> [., h]: sums of d */ \
     X(GS_OP_SPREAD, "spread", 1, GS_CLASS_ELEMENTWISE)  /* [., h] -> [., h * d]: each d times */ \
     X(GS_OP_EQ, "eq", 2, GS_CLASS_ELEMENTWISE)          /* 1 where a == b, else 0 */      \
+    X(GS_OP_ACROSS, "across", 1, GS_CLASS_ELEMENTWISE)  /* [., h * d] -> [., d]: sums over h; vertex programs only */ \
+    X(GS_OP_TILE, "tile", 1, GS_CLASS_ELEMENTWISE)      /* [., d] -> [., h * d]: the row h times; vertex programs only */ \
     X(GS_OP_MATMUL_T, "matmul_t", 2, GS_CLASS_MATMUL)   /* x[., in] @ w[out, in]' */      \
     X(GS_OP_MATMUL, "matmul", 2, GS_CLASS_MATMUL)       /* x[., out] @ w[out, in] */      \
     X(GS_OP_OUTER, "outer", 2, GS_CLASS_REDUCE)         /* a' @ b over all vertices */    \
@@ -54,6 +57,13 @@ typedef enum gs_op_class {
     X(GS_OP_SRC, "src", 1, GS_CLASS_EDGE)               /* D -> S: u's row */             \
     X(GS_OP_SUM_IN, "sum_in", 1, GS_CLASS_EDGE)         /* over in-edges, CSC order */    \
     X(GS_OP_SUM_OUT, "sum_out", 1, GS_CLASS_EDGE)       /* over out-edges, CSR order */   \
+    X(GS_OP_MAX_IN, "max_in", 1, GS_CLASS_EDGE)         /* element by element */          \
+    X(GS_OP_MIN_IN, "min_in", 1, GS_CLASS_EDGE)                                           \
+    X(GS_OP_ATTEND, "attend", 2, GS_CLASS_EDGE)         /* sum_in(softmax(score) value) */ \
+    X(GS_OP_LSE_IN, "lse_in", 1, GS_CLASS_EDGE)         /* log(sum_in(exp(score))) */     \
+    X(GS_OP_SPLIT_IN, "split_in", 1, GS_CLASS_EDGE)     /* sum_in by edge type, side by side */ \
+    X(GS_OP_PICK_OUT, "pick_out", 1, GS_CLASS_EDGE)     /* its transpose */               \
+    X(GS_OP_TYPED, "typed_matmul", 2, GS_CLASS_EDGE)    /* x @ w[type of the edge] */     \
     X(GS_OP_XENT, "xent", 2, GS_CLASS_LOSS)             /* mean cross-entropy */          \
     X(GS_OP_XENT_GRAD, "xent_grad", 2, GS_CLASS_LOSS)   /* its gradient in the logits */
 

@@ -12,6 +12,7 @@ typedef struct frame {
     interp *x;
     const gs_stage *s;
     double **reg; /* [regs] of [n * width] */
+    double **edge; /* [edge_regs] of [m * width]: all edges, in the order of the graph */
 } frame;
 
 static double *zeros(size_t count)
@@ -74,19 +75,16 @@ static double dropped(const frame *f, const gs_instr *i, double v, uint32_t row,
     return gs_uniform_f32(word[c % 4]) >= i->alpha ? v / (1.0 - (double)i->alpha) : 0.0;
 }
 
-static double elementwise(const frame *f, const gs_instr *i, uint32_t row, uint32_t c)
+static double scalar(const gs_instr *i, double a, double b)
 {
-    const double a = element(f, &i->a, row, c);
-    const double b = gs_op_inputs(i->op) == 2 ? element(f, &i->b, row, c) : 0.0;
     const double alpha = (double)i->alpha;
-    double s = 0.0;
-
     switch (i->op) {
     case GS_OP_ADD: return a + b;
     case GS_OP_SUB: return a - b;
     case GS_OP_MUL: return a * b;
     case GS_OP_DIV: return a / b;
     case GS_OP_MAX: return a > b ? a : b;
+    case GS_OP_EQ: return a == b;
     case GS_OP_NEG: return -a;
     case GS_OP_EXP: return exp(a);
     case GS_OP_LOG: return log(a);
@@ -99,15 +97,44 @@ static double elementwise(const frame *f, const gs_instr *i, uint32_t row, uint3
     case GS_OP_ELU: return a > 0 ? a : alpha * (exp(a) - 1);
     case GS_OP_STEP: return a > 0 ? 1 : 0;
     case GS_OP_CAST: return a;
-    case GS_OP_DROPOUT: return dropped(f, i, a, row, c);
-    case GS_OP_ROWSUM:
-        for (uint32_t k = 0; k < f->s->reg[i->a.index].width; k++)
-            s += element(f, &i->a, row, k);
-        return s;
     default:
         fail_msg("not elementwise: %s", gs_op_name(i->op));
         return 0;
     }
+}
+
+/* Element c of a result of `width` of an operator that moves or adds up elements of a row of `in`. */
+static double resized(gs_op op, const double *a, uint32_t in, uint32_t width, uint32_t c)
+{
+    double s = 0.0;
+    switch (op) {
+    case GS_OP_SPREAD: return a[c / (width / in)];
+    case GS_OP_TILE: return a[c % in];
+    case GS_OP_ACROSS:
+        for (uint32_t k = c; k < in; k += width)
+            s += a[k];
+        return s;
+    default: /* fold, rowsum */
+        for (uint32_t k = 0; k < in / width; k++)
+            s += a[c * (in / width) + k];
+        return s;
+    }
+}
+
+static bool resizes(gs_op op)
+{
+    return op == GS_OP_ROWSUM || op == GS_OP_FOLD || op == GS_OP_SPREAD || op == GS_OP_ACROSS || op == GS_OP_TILE;
+}
+
+static double elementwise(const frame *f, const gs_instr *i, uint32_t row, uint32_t c, uint32_t width)
+{
+    if (resizes(i->op)) {
+        const uint32_t in = f->s->reg[i->a.index].width;
+        return resized(i->op, f->reg[i->a.index] + (size_t)row * in, in, width, c);
+    }
+    if (i->op == GS_OP_DROPOUT)
+        return dropped(f, i, element(f, &i->a, row, c), row, c);
+    return scalar(i, element(f, &i->a, row, c), gs_op_inputs(i->op) == 2 ? element(f, &i->b, row, c) : 0.0);
 }
 
 static void matmul(const frame *f, const gs_instr *i, double *dst, uint32_t width)
@@ -169,7 +196,7 @@ static void run_instr(frame *f, const gs_instr *i)
     case GS_CLASS_ELEMENTWISE:
         for (uint32_t r = 0; r < n; r++)
             for (uint32_t c = 0; c < width; c++)
-                f->reg[i->dst][(size_t)r * width + c] = elementwise(f, i, r, c);
+                f->reg[i->dst][(size_t)r * width + c] = elementwise(f, i, r, c, width);
         return;
     case GS_CLASS_MATMUL:
         matmul(f, i, f->reg[i->dst], width);
@@ -186,27 +213,143 @@ static void run_instr(frame *f, const gs_instr *i)
     }
 }
 
-static void run_sum(frame *f, const gs_sum *m)
+/* ---- edges ---- */
+
+static uint32_t target_of(const frame *f, uint32_t e)
+{
+    return f->s->direction == 0 ? f->x->g->dst[e] : f->x->g->src[e];
+}
+
+static uint32_t operand_of(const frame *f, uint32_t e)
+{
+    return f->s->direction == 0 ? f->x->g->src[e] : f->x->g->dst[e];
+}
+
+static void load_edge_reg(frame *f, uint32_t r)
+{
+    const gs_edge_reg *g = &f->s->edge_reg[r];
+    const uint32_t m = f->x->g->m;
+    for (uint32_t e = 0; e < m && g->kind != GS_EDGE_TEMP; e++) {
+        const uint32_t row = g->kind == GS_EDGE_OPERAND ? operand_of(f, e) : target_of(f, e);
+        if (g->kind == GS_EDGE_WEIGHT)
+            f->edge[r][e] = f->x->g->weight != NULL ? f->x->g->weight[e] : 1.0;
+        else
+            memcpy(f->edge[r] + (size_t)e * g->width, f->x->array[g->array] + (size_t)row * g->width,
+                   g->width * sizeof(double));
+    }
+}
+
+static double edge_element(const frame *f, const gs_operand *o, uint32_t e, uint32_t c)
+{
+    uint32_t width;
+    if (o->kind != GS_FROM_REG)
+        return element(f, o, 0, c);
+    width = f->s->edge_reg[o->index].width;
+    return f->edge[o->index][(size_t)e * width + (width == 1 ? 0 : c)];
+}
+
+static void run_edge_instr(frame *f, const gs_instr *i)
+{
+    const uint32_t width = f->s->edge_reg[i->dst].width;
+    for (uint32_t e = 0; e < f->x->g->m; e++)
+        for (uint32_t c = 0; c < width; c++) {
+            double *dst = &f->edge[i->dst][(size_t)e * width + c];
+            if (resizes(i->op)) {
+                const uint32_t in = f->s->edge_reg[i->a.index].width;
+                *dst = resized(i->op, f->edge[i->a.index] + (size_t)e * in, in, width, c);
+            } else {
+                *dst = scalar(i, edge_element(f, &i->a, e, c),
+                              gs_op_inputs(i->op) == 2 ? edge_element(f, &i->b, e, c) : 0.0);
+            }
+        }
+}
+
+static void run_rows(frame *f, const gs_sum *m)
 {
     const test_graph *g = f->x->g;
-    const uint32_t w = f->s->reg[m->reg].width;
+    const uint32_t w = f->s->reg[m->reg].width, in = f->x->p->array[m->array].width;
     const double *rows = f->x->array[m->array];
     double *acc = f->reg[m->reg];
 
     for (size_t k = 0; m->self && k < (size_t)g->n * w; k++)
         acc[k] = rows[k];
     for (uint32_t e = 0; e < g->m; e++) {
-        const uint32_t target = f->s->direction == 0 ? g->dst[e] : g->src[e];
-        const uint32_t other = f->s->direction == 0 ? g->src[e] : g->dst[e];
-        for (uint32_t c = 0; c < w; c++)
-            acc[(size_t)target * w + c] += rows[(size_t)other * w + c];
+        const double *row = rows + (size_t)operand_of(f, e) * in;
+        double *to = acc + (size_t)target_of(f, e) * w;
+        const uint32_t type = m->kind == GS_SUM_ROWS ? 0 : g->type[e];
+        for (uint32_t c = 0; c < (w < in ? w : in); c++)
+            to[m->kind == GS_SUM_SPLIT ? type * in + c : c] += row[m->kind == GS_SUM_PICK ? type * w + c : c];
     }
+}
+
+/* In two sweeps: the maximum, then the sum; for each head. */
+static void run_attend(frame *f, const gs_sum *m)
+{
+    const uint32_t n = f->x->g->n, w = f->s->reg[m->reg].width, h = f->s->reg[m->lse].width;
+    double *acc = f->reg[m->reg], *lse = f->reg[m->lse];
+    double *top = zeros((size_t)n * h), *norm = zeros((size_t)n * h);
+
+    for (size_t k = 0; k < (size_t)n * h; k++)
+        top[k] = -INFINITY;
+    for (uint32_t e = 0; e < f->x->g->m; e++)
+        for (uint32_t c = 0; c < h; c++)
+            top[target_of(f, e) * h + c] = fmax(top[target_of(f, e) * h + c], f->edge[m->score][(size_t)e * h + c]);
+    for (uint32_t e = 0; e < f->x->g->m; e++)
+        for (uint32_t c = 0; c < w; c++) {
+            const uint32_t head = c / (w / h), t = target_of(f, e);
+            const double p = exp(f->edge[m->score][(size_t)e * h + head] - top[t * h + head]);
+            acc[(size_t)t * w + c] += p * f->edge[m->value][(size_t)e * w + c];
+            if (c % (w / h) == 0)
+                norm[t * h + head] += p;
+        }
+    for (size_t k = 0; k < (size_t)n * h; k++)
+        lse[k] = top[k] + log(norm[k]);
+    for (size_t k = 0; k < (size_t)n * w; k++)
+        acc[k] = norm[k / (w / h)] > 0 ? acc[k] / norm[k / (w / h)] : 0;
+    free(top);
+    free(norm);
+}
+
+static void run_edge_sum(frame *f, const gs_sum *m)
+{
+    const uint32_t w = f->s->reg[m->reg].width;
+    bool *any = calloc(f->x->g->n, sizeof(*any));
+    for (uint32_t e = 0; e < f->x->g->m; e++) {
+        const uint32_t t = target_of(f, e);
+        for (uint32_t c = 0; c < w; c++) {
+            const double v = f->edge[m->value][(size_t)e * w + c];
+            double *acc = &f->reg[m->reg][(size_t)t * w + c];
+            if (m->kind == GS_SUM_ADD)
+                *acc += v;
+            else if (!any[t] || (m->kind == GS_SUM_MAX ? v > *acc : v < *acc))
+                *acc = v;
+        }
+        any[t] = true;
+    }
+    free(any);
+}
+
+static void run_sum(frame *f, const gs_sum *m)
+{
+    if (m->kind <= GS_SUM_PICK)
+        run_rows(f, m);
+    else if (m->kind == GS_SUM_ATTEND)
+        run_attend(f, m);
+    else
+        run_edge_sum(f, m);
 }
 
 static void run_stage(interp *x, const gs_stage *s)
 {
-    frame f = {x, s, calloc(s->regs + 1, sizeof(double *))};
+    frame f = {x, s, calloc(s->regs + 1, sizeof(double *)), calloc(s->edge_regs + 1, sizeof(double *))};
     const size_t n = x->g->n;
+
+    for (uint32_t r = 0; r < s->edge_regs; r++) {
+        f.edge[r] = zeros((size_t)x->g->m * s->edge_reg[r].width);
+        load_edge_reg(&f, r);
+    }
+    for (uint32_t i = 0; i < s->edge_instrs; i++)
+        run_edge_instr(&f, &s->edge_instr[i]);
 
     for (uint32_t r = 0; r < s->regs; r++) {
         f.reg[r] = zeros(n * s->reg[r].width);
@@ -222,7 +365,10 @@ static void run_stage(interp *x, const gs_stage *s)
             memcpy(x->array[s->reg[r].array], f.reg[r], n * s->reg[r].width * sizeof(double));
         free(f.reg[r]);
     }
+    for (uint32_t r = 0; r < s->edge_regs; r++)
+        free(f.edge[r]);
     free(f.reg);
+    free(f.edge);
 }
 
 void interp_run(interp *x, uint32_t pass)

@@ -14,6 +14,8 @@ enum { ID_FEATURES, ID_LABELS, ID_SPLIT, ID_IN_DEGREE, ID_LOOPS, ID_INPUT_ID, ID
 typedef struct test_graph {
     uint32_t n, m, features;
     const uint32_t *src, *dst;
+    const uint32_t *type;          /* [m] */
+    const double *weight;          /* [m] */
     const double *store[ID_COUNT]; /* [n * width], every type as double */
 } test_graph;
 

@@ -266,6 +266,27 @@ static void test_math__sums_of_sums_in_both_orders(void **state)
                4, 4);
 }
 
+static void test_math__values_of_both_ends(void **state)
+{
+    check_text(*state,
+               "layer t(h[a]) -> [b]:\n"
+               "  param w[b, a], q[b, a], c[b]\n"
+               "  x = h @ w'\n"
+               "  y = h @ q'\n"
+               "  gate = sigmoid(u.x + v.y + c)\n"
+               "  k = sum(gate * u.x + u.y) + sum(exp(-gate) / (2 + v.x * v.x)) * x\n"
+               "  z = mean(tanh(u.k * v.x) * v.y - u.x)\n"
+               "  return z + sum((u.h * v.h) @ w') + sum(1 / (1 + gate))\n",
+               4, 4);
+    check_text(*state,
+               "layer t(h[a]) -> [b]:\n"
+               "  param w[b, a], c[b], s[1]\n"
+               "  x = h @ w'\n"
+               "  e1 = leaky_relu(u.x - v.x, 0.3)\n"
+               "  return sum(exp(c) * (2 * s) * relu(e1) * u.x) + (1 + s) * x + sum((u.x + v.x) * (u.x - v.x) * (u.x + 1) * e1)\n",
+               5, 3);
+}
+
 static void test_math__gradients_do_not_depend_on_a_texts_form(void **state)
 {
     /* GCN as a formula over edges; the same parameters must give the same loss as the built-in text. */
@@ -311,6 +332,7 @@ int main(void)
                                         gs_test_temp_teardown),
         cmocka_unit_test_setup_teardown(test_math__sums_of_sums_in_both_orders, gs_test_temp_setup,
                                         gs_test_temp_teardown),
+        cmocka_unit_test_setup_teardown(test_math__values_of_both_ends, gs_test_temp_setup, gs_test_temp_teardown),
         cmocka_unit_test_setup_teardown(test_math__gradients_do_not_depend_on_a_texts_form, gs_test_temp_setup,
                                         gs_test_temp_teardown),
     };

@@ -52,7 +52,7 @@ static void say(const gs_ir *ir, uint32_t i, char *out, size_t cap)
     if (n->op == GS_OP_CONST)
         snprintf(out, cap, "%g", (double)n->alpha);
     else if (gs_op_classof(n->op) == GS_CLASS_LEAF)
-        snprintf(out, cap, "%s", n->name);
+        snprintf(out, cap, "%s", n->name[0] != 0 ? n->name : gs_op_name(n->op));
     else {
         snprintf(out, cap, "%s%s(", gs_op_name(n->op), n->self ? "_self" : "");
         for (uint32_t k = 0; k < gs_op_inputs(n->op); k++) {
@@ -157,24 +157,89 @@ static void test_edges__work_of_one_end_leaves(void **state)
     g = graph_new(false); /* (s_v x_u) @ w' */
     check_sum(&g, bin(&g, GS_OP_MATMUL_T, bin(&g, GS_OP_MUL, g.s, un(&g, GS_OP_SRC, g.x)), g.w),
               "mul(s, sum_in(src(matmul_t(x, w))))");
-    g = graph_new(false); /* x_u / s_v */
-    check_sum(&g, bin(&g, GS_OP_DIV, un(&g, GS_OP_SRC, g.x), g.s), "mul(div(1, s), sum_in(src(x)))");
+    g = graph_new(false); /* x_u / s_v: without edges 0, whatever s_v is */
+    check_sum(&g, bin(&g, GS_OP_DIV, un(&g, GS_OP_SRC, g.x), g.s),
+              "mul(div(1, add(sub(1, step(in_degree)), mul(s, step(in_degree)))), sum_in(src(x)))");
+    g = graph_new(false); /* x_u / max(s_v, 1) */
+    check_sum(&g, bin(&g, GS_OP_DIV, un(&g, GS_OP_SRC, g.x), bin(&g, GS_OP_MAX, g.s, num(&g, 1))),
+              "mul(div(1, max(s, 1)), sum_in(src(x)))");
     g = graph_new(false); /* a parameter goes with the source */
     check_sum(&g, bin(&g, GS_OP_MUL, g.c, bin(&g, GS_OP_MUL, g.s, un(&g, GS_OP_SRC, g.x))),
               "mul(s, sum_in(src(mul(x, c))))");
 }
 
-static void test_edges__both_ends_in_one_function_are_refused(void **state)
+static void test_edges__values_of_both_ends_stay(void **state)
 {
     graph g = graph_new(false);
-    uint32_t mixed;
+    uint32_t gate;
+    (void)state;
+    /* tanh(x_u + y_v) is of the edge; a factor of v leaves the sum */
+    gate = un(&g, GS_OP_TANH, bin(&g, GS_OP_ADD, un(&g, GS_OP_SRC, g.x), g.y));
+    assert_int_equal(gs_ir_node(g.ir, gate)->type, GS_TYPE_E);
+    check_sum(&g, bin(&g, GS_OP_MUL, gate, bin(&g, GS_OP_MUL, g.s, un(&g, GS_OP_SRC, g.x))),
+              "mul(s, sum_in(mul(src(x), tanh(add(y, src(x))))))");
+    g = graph_new(false); /* only the part of both ends stays */
+    gate = un(&g, GS_OP_TANH, bin(&g, GS_OP_ADD, un(&g, GS_OP_SRC, g.x), g.y));
+    check_sum(&g, bin(&g, GS_OP_SUB, un(&g, GS_OP_SRC, g.x), gate), 
+              "add(sum_in(src(x)), mul(-1, sum_in(tanh(add(y, src(x))))))");
+    g = graph_new(false); /* one sum for all that stays */
+    gate = un(&g, GS_OP_TANH, bin(&g, GS_OP_ADD, un(&g, GS_OP_SRC, g.x), g.y));
+    check_sum(&g, bin(&g, GS_OP_ADD, gate, un(&g, GS_OP_EXP, gate)),
+              "sum_in(add(tanh(add(y, src(x))), exp(tanh(add(y, src(x))))))");
+    g = graph_new(false); /* a product after the sum */
+    gate = un(&g, GS_OP_TANH, bin(&g, GS_OP_ADD, un(&g, GS_OP_SRC, g.x), g.y));
+    check_sum(&g, bin(&g, GS_OP_MATMUL_T, gate, g.w), "matmul_t(sum_in(tanh(add(y, src(x)))), w)");
+    g = graph_new(false); /* the edge's weight is a factor of both ends */
+    check_sum(&g, bin(&g, GS_OP_MUL, gs_ir_weight(g.ir), un(&g, GS_OP_SRC, g.x)), "sum_in(mul(edge_weight, src(x)))");
+}
+
+static uint32_t softmax(graph *g, uint32_t score)
+{
+    return un(g, GS_OP_EXP, bin(g, GS_OP_SUB, score, gs_ir_sum(g->ir, GS_OP_LSE_IN, score, false)));
+}
+
+static void test_edges__softmax_under_a_sum_is_attention(void **state)
+{
+    graph g = graph_new(false);
+    uint32_t score = bin(&g, GS_OP_ADD, un(&g, GS_OP_SRC, g.s), g.n1);
+    (void)state;
+    check_sum(&g, bin(&g, GS_OP_MUL, softmax(&g, score), un(&g, GS_OP_SRC, g.x)),
+              "attend(add(in_degree, src(s)), src(x))");
+    g = graph_new(false); /* 2 heads of 2: the scores are spread; y_v leaves */
+    score = gs_ir_resize(g.ir, GS_OP_FOLD, bin(&g, GS_OP_MUL, un(&g, GS_OP_SRC, g.x), g.y), 2);
+    check_sum(&g, bin(&g, GS_OP_MUL, gs_ir_resize(g.ir, GS_OP_SPREAD, softmax(&g, score), 4),
+                      bin(&g, GS_OP_MUL, g.y, un(&g, GS_OP_SRC, g.x))),
+              "mul(y, attend(fold(mul(y, src(x))), src(x)))");
+    g = graph_new(false); /* twice the same attention is one */
+    score = bin(&g, GS_OP_ADD, un(&g, GS_OP_SRC, g.s), g.n1);
+    check_sum(&g, bin(&g, GS_OP_MUL, bin(&g, GS_OP_MUL, softmax(&g, score), num(&g, 3)), un(&g, GS_OP_SRC, g.x)),
+              "mul(3, attend(add(in_degree, src(s)), src(x)))");
+}
+
+static void test_edges__typed_products_are_one_after_sums_by_type(void **state)
+{
+    const uint32_t shape[3] = {5, 4, 3};
+    graph g = graph_new(false);
+    gs_node n = {.op = GS_OP_TYPED};
+    uint32_t w = gs_ir_param(g.ir, "typed", 2, 20, 3), in[3];
+    (void)state;
+    gs_ir_param_shape(g.ir, w, 3, shape, false);
+    in[0] = un(&g, GS_OP_SRC, g.x);
+    in[1] = w;
+    check_sum(&g, gs_ir_like(g.ir, &n, in), "matmul(split_in(src(x)), typed)");
+}
+
+static void test_edges__products_that_cannot_leave_are_refused(void **state)
+{
+    graph g = graph_new(false);
+    uint32_t product;
     (void)state;
     gs_ir_at(g.ir, 12, 34);
-    mixed = un(&g, GS_OP_TANH, bin(&g, GS_OP_ADD, un(&g, GS_OP_SRC, g.x), g.y));
-    assert_int_equal(gs_ir_node(g.ir, mixed)->type, GS_TYPE_E);
+    product = bin(&g, GS_OP_MATMUL_T, un(&g, GS_OP_TANH, bin(&g, GS_OP_ADD, un(&g, GS_OP_SRC, g.x), g.y)), g.w);
     gs_ir_at(g.ir, 0, 0);
-    gs_ir_add_output(g.ir, GS_OUTPUT_LOGITS, sum_of(&g, mixed), GS_IR_NONE);
-    gs_assert_fails(gs_ir_normalise(g.ir), GS_EUNSUPPORTED, "text.gnn:12:34: an expression of both ends inside sum()");
+    gs_ir_add_output(g.ir, GS_OUTPUT_LOGITS, sum_of(&g, un(&g, GS_OP_EXP, product)), GS_IR_NONE);
+    gs_assert_fails(gs_ir_normalise(g.ir), GS_EUNSUPPORTED,
+                    "text.gnn:12:34: a matrix product of a value of both ends cannot leave the edges");
     gs_ir_free(g.ir);
 }
 
@@ -261,7 +326,10 @@ int main(void)
         cmocka_unit_test(test_fold__equal_nodes_are_one),
         cmocka_unit_test(test_fold__sum_plus_own_row_is_one_sum),
         cmocka_unit_test(test_edges__work_of_one_end_leaves),
-        cmocka_unit_test(test_edges__both_ends_in_one_function_are_refused),
+        cmocka_unit_test(test_edges__values_of_both_ends_stay),
+        cmocka_unit_test(test_edges__softmax_under_a_sum_is_attention),
+        cmocka_unit_test(test_edges__typed_products_are_one_after_sums_by_type),
+        cmocka_unit_test(test_edges__products_that_cannot_leave_are_refused),
         cmocka_unit_test(test_errors__are_sticky_and_keep_the_first),
         cmocka_unit_test(test_grad__needs_a_loss_and_a_root),
         cmocka_unit_test(test_grad__transposes_edges_and_stops_at_leaves),

@@ -51,7 +51,6 @@ static void test_build__errors_name_line_and_column(void **state)
     fails(d, "  return u.x", GS_EFORMAT, "m.gnn:4:10: a layer returns a value of vertices; this is one of edges");
     fails(d, "  e1 = u.x * v.x\n  return sum(u.e1)", GS_EFORMAT, "'e1' is a value of edges already: leave out 'u.'");
     fails(d, "  return h", GS_EFORMAT, "m.gnn:4:10: the layer returns width 5 instead of 4");
-    fails(d, "  return x * (c + c)", GS_EUNSUPPORTED, "m.gnn:4:17: add of parameters alone is not supported");
     fails(d, "  return sum(e.weight * u.x)", GS_EUNSUPPORTED, "m.gnn:4:14: 'e.weight': data of edges is not supported yet");
     fails(d, "  param q[z]\n  return x", GS_EFORMAT, "m.gnn:4:11: 'z' is neither a number nor a width of this layer");
 }

@@ -36,7 +36,8 @@ static gs_program *valid(void)
 {
     static const gs_array arrays[ARRAYS] = {{"x", GS_F32, 4, 0}, {"labels", GS_I32, 1, 1}, {"split", GS_U8, 1, 2},
                                             {"input_id", GS_U32, 1, 3}, {"y", GS_F32, 3, -1}};
-    static const gs_param params[PARAMS] = {{"w", 2, 3, 4, false}, {"b", 1, 1, 3, true}};
+    static const gs_param params[PARAMS] = {{.name = "w", .dims = 2, .rows = 3, .cols = 4},
+                                             {.name = "b", .dims = 1, .rows = 1, .cols = 3, .zero_init = true}};
     const gs_reg r0[] = {{GS_REG_LOAD, GS_F32, 4, X}, {GS_REG_LOAD, GS_U32, 1, IDS}, {GS_REG_TEMP, GS_F32, 4, GS_NONE},
                          {GS_REG_TEMP, GS_F32, 3, Y}};
     const gs_instr i0[] = {{.op = GS_OP_DROPOUT, .dst = 2, .a = reg(0), .b = reg(1), .alpha = 0.5f},

@@ -1,0 +1,158 @@
+/* compile_emit_edges.c - the edge pass of a stage: its sums and the edge program they share.
+ *
+ * By in-edges the target end is the destination and the operand end the source; by out-edges
+ * it is the other way round. Values are written once, however many sums use them.
+ */
+#include <string.h>
+
+#include "base/alloc.h"
+#include "compile/compile_internal.h"
+
+static const gs_node *at(const gs_emitter *e, uint32_t i)
+{
+    return gs_ir_node(e->c->ir, i);
+}
+
+/* A sum of its own in stage t: not an LSE_IN that its ATTEND gives. */
+static bool in_stage(const gs_emitter *e, uint32_t v, uint32_t t)
+{
+    return gs_compile__is_sum(at(e, v)) && gs_cut_at(e->c, t, v) == GS_CUT_COMPUTED && e->c->level[v] == t &&
+           e->c->partner[v] == GS_IR_NONE;
+}
+
+static uint32_t add_edge_reg(gs_stage *s, gs_edge_reg_kind kind, uint32_t width, uint32_t array)
+{
+    s->edge_reg[s->edge_regs] = (gs_edge_reg){.kind = kind, .width = width, .array = array};
+    return s->edge_regs++;
+}
+
+static gs_operand operand(const gs_emitter *e, uint32_t v)
+{
+    const gs_node *n = at(e, v);
+    if (n->op == GS_OP_PARAM)
+        return (gs_operand){.kind = GS_FROM_PARAM, .index = e->param[v]};
+    if (n->op == GS_OP_CONST)
+        return (gs_operand){.kind = GS_FROM_CONST, .value = n->alpha};
+    if (n->op == GS_OP_SRC)
+        return (gs_operand){.kind = GS_FROM_REG, .index = e->edge[n->in[0]]};
+    return (gs_operand){.kind = GS_FROM_REG, .index = n->type == GS_TYPE_D ? e->edge_destination[v] : e->edge[v]};
+}
+
+/* Widest first where the order does not matter. */
+static void emit_instr(gs_emitter *e, gs_stage *s, uint32_t v)
+{
+    const gs_node *n = at(e, v);
+    const uint32_t inputs = gs_node_inputs(n);
+    const bool commutes = n->op == GS_OP_ADD || n->op == GS_OP_MUL;
+    const uint32_t first = inputs == 2 && commutes &&
+                                   (at(e, n->in[0])->type == GS_TYPE_P ||
+                                    (at(e, n->in[1])->type != GS_TYPE_P && at(e, n->in[1])->width > at(e, n->in[0])->width))
+                               ? 1
+                               : 0;
+    gs_instr i = {.op = n->op, .alpha = n->alpha};
+
+    i.a = operand(e, n->in[first]);
+    if (inputs > 1)
+        i.b = operand(e, n->in[1 - first]);
+    i.dst = e->edge[v] = add_edge_reg(s, GS_EDGE_TEMP, n->width, GS_NONE);
+    s->edge_instr[s->edge_instrs++] = i;
+}
+
+/* Registers and instructions for everything in the cones, in the order of the graph. */
+static void emit_program(gs_emitter *e, gs_stage *s)
+{
+    const gs_edge_reg_kind source = s->direction == 0 ? GS_EDGE_OPERAND : GS_EDGE_TARGET;
+    const gs_edge_reg_kind destination = s->direction == 0 ? GS_EDGE_TARGET : GS_EDGE_OPERAND;
+
+    for (uint32_t v = 0; v < e->c->nodes; v++) {
+        if ((e->bits[v] & GS_CONE_SOURCE) != 0)
+            e->edge[v] = add_edge_reg(s, source, at(e, v)->width, e->array[v]);
+        if ((e->bits[v] & GS_CONE_DESTINATION) != 0)
+            e->edge_destination[v] = add_edge_reg(s, destination, at(e, v)->width, e->array[v]);
+        if ((e->bits[v] & GS_CONE_EDGE) == 0)
+            continue;
+        if (at(e, v)->op == GS_OP_WEIGHT)
+            e->edge[v] = add_edge_reg(s, GS_EDGE_WEIGHT, 1, GS_NONE);
+        else
+            emit_instr(e, s, v);
+    }
+}
+
+static gs_sum_kind kind_of(const gs_emitter *e, uint32_t v)
+{
+    switch (at(e, v)->op) {
+    case GS_OP_SPLIT_IN:
+        return GS_SUM_SPLIT;
+    case GS_OP_PICK_OUT:
+        return GS_SUM_PICK;
+    case GS_OP_MAX_IN:
+        return GS_SUM_MAX;
+    case GS_OP_MIN_IN:
+        return GS_SUM_MIN;
+    case GS_OP_ATTEND:
+    case GS_OP_LSE_IN:
+        return GS_SUM_ATTEND;
+    default:
+        return e->c->operand[v] != GS_IR_NONE ? GS_SUM_ROWS : GS_SUM_ADD;
+    }
+}
+
+/* The log-sum-exp that comes with an attention: of the LSE_IN that asks for it, if one does. */
+static uint32_t emit_lse(gs_emitter *e, gs_stage *s, uint32_t v)
+{
+    const uint32_t r = gs_compile__add_reg(s, GS_REG_SUM, at(e, at(e, v)->in[0]), GS_NONE);
+    for (uint32_t i = 0; i < e->c->nodes; i++)
+        if (e->c->partner[i] == v)
+            e->reg[i] = r;
+    return r;
+}
+
+static void emit_sum(gs_emitter *e, gs_stage *s, uint32_t v)
+{
+    const gs_node *n = at(e, v);
+    gs_sum m = {.array = GS_NONE, .kind = kind_of(e, v), .self = n->self, .value = GS_NONE, .score = GS_NONE,
+                .lse = GS_NONE};
+
+    m.reg = gs_compile__add_reg(s, GS_REG_SUM, n, GS_NONE);
+    e->reg[v] = m.reg;
+    if (e->c->operand[v] != GS_IR_NONE) {
+        m.array = e->array[e->c->operand[v]];
+    } else if (n->op == GS_OP_LSE_IN) { /* attention of the scores to themselves, for its lse */
+        m.value = m.score = operand(e, n->in[0]).index;
+        m.lse = e->reg[v] = gs_compile__add_reg(s, GS_REG_SUM, n, GS_NONE);
+    } else if (n->op == GS_OP_ATTEND) {
+        m.score = operand(e, n->in[0]).index;
+        m.value = operand(e, n->in[1]).index;
+        m.lse = emit_lse(e, s, v);
+    } else {
+        m.value = operand(e, n->in[0]).index;
+    }
+    s->sum[s->sums++] = m;
+}
+
+gs_status gs_compile__emit_edges(gs_emitter *e, gs_stage *s, uint32_t t)
+{
+    const gs_cut *c = e->c;
+    bool program = false;
+
+    memset(e->bits, 0, c->nodes);
+    memset(e->edge, 0xff, c->nodes * sizeof(*e->edge)); /* GS_NONE */
+    memset(e->edge_destination, 0xff, c->nodes * sizeof(*e->edge_destination));
+    s->direction = c->direction[t];
+    for (uint32_t v = 0; v < c->nodes; v++)
+        if (in_stage(e, v, t) && c->operand[v] == GS_IR_NONE) {
+            gs_compile__cone(c->ir, v, e->bits);
+            program = true;
+        }
+    if (program) {
+        s->edge_reg = gs_calloc(2 * (size_t)c->nodes, sizeof(*s->edge_reg));
+        s->edge_instr = gs_calloc(c->nodes, sizeof(*s->edge_instr));
+        if (s->edge_reg == NULL || s->edge_instr == NULL)
+            return gs_fail(GS_ENOMEM, "no memory for the compiled program");
+        emit_program(e, s);
+    }
+    for (uint32_t v = 0; v < c->nodes; v++)
+        if (in_stage(e, v, t))
+            emit_sum(e, s, v);
+    return GS_OK;
+}
