@@ -64,7 +64,7 @@ void gs_model_close(gs_model *m)
         return;
     for (uint32_t i = 0; i < m->layers; i++) {
         gs_free(m->layer[i].param);
-        gs_free(m->layer[i].assign);
+        gs_free(m->layer[i].statement);
     }
     gs_free(m->layer);
     gs_free(m->expr);

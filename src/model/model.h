@@ -17,14 +17,17 @@
 typedef struct gs_model gs_model;
 
 typedef struct gs_model_config {
-    uint32_t layers, in_width, hidden, classes, heads;
+    uint32_t layers, in_width, hidden, classes;
+    uint32_t heads;                /* 0 is 1 */
+    uint32_t edge_types;           /* of the graph; 0 is 1 */
+    bool edge_weights;             /* the graph has some; else `e.weight` is the constant 1 */
     const char *act;               /* "relu", "elu", "tanh", ... */
     float dropout, input_dropout;
     bool training;                 /* false: dropout is the identity */
     bool self_loops;               /* the graph has some; else `v.loops` is the constant 0 */
 } gs_model_config;
 
-/* `name` is a built-in model ("gcn", "sage") or a path to a text. Syntax errors
+/* `name` is a built-in model ("gcn", "gat", ...) or a path to a text. Syntax errors
  * are GS_EFORMAT: "FILE:LINE:COLUMN: ...". An unknown name is GS_ENOTFOUND and lists the built-in ones. */
 gs_status gs_model_open(gs_model **out, const char *name);
 void gs_model_close(gs_model *m);

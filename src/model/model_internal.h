@@ -58,9 +58,16 @@ typedef enum gs_expr_kind {
     GS_EXPR_NAME,   /* x, u.x, v.x, lin.weight */
     GS_EXPR_BINARY, /* a op b, op of the table */
     GS_EXPR_NEG,    /* -a */
-    GS_EXPR_MATMUL, /* a @ name, or a @ name' */
-    GS_EXPR_CALL,   /* name(a), name(a, number) */
+    GS_EXPR_MATMUL, /* a @ name, a @ name', or a @ name[e.type] */
+    GS_EXPR_CALL,   /* name(a), name(a, number), name(a, word), name(a, b) */
 } gs_expr_kind;
+
+/* What a reduction runs over besides the in-edges, or how. */
+typedef enum gs_over {
+    GS_OVER_EDGES,
+    GS_OVER_SELF, /* the vertex itself too, once, instead of its self loops */
+    GS_OVER_TYPE, /* mean: of each edge type alone, and these added */
+} gs_over;
 
 typedef struct gs_expr {
     gs_expr_kind kind;
@@ -68,37 +75,48 @@ typedef struct gs_expr {
     uint32_t line, column;
     uint32_t a, b;      /* expressions, GS_TEXT_NONE */
     float number;       /* NUMBER; CALL: the second argument */
-    bool has_number, transposed;
+    bool has_number, transposed, typed;
+    gs_over over;
     char name[GS_TEXT_NAME];
 } gs_expr;
 
-/* A length in a shape: a number, or the name of one of the layer's two widths. */
+#define GS_DIM_FACTORS 3
+
+/* A length: a product of numbers and names of widths. */
 typedef struct gs_dim {
-    char name[GS_TEXT_NAME]; /* "" for a number */
-    uint32_t value;
+    uint32_t factors;
+    struct {
+        char name[GS_TEXT_NAME]; /* "" for a number */
+        uint32_t value;
+    } factor[GS_DIM_FACTORS];
     uint32_t line, column;
 } gs_dim;
 
 typedef struct gs_text_param {
     char name[GS_TEXT_NAME];
     uint32_t dims;
-    gs_dim dim[2];
+    gs_dim dim[3];
+    bool fixed; /* a buffer */
     uint32_t line, column;
 } gs_text_param;
 
-typedef struct gs_text_assign {
+typedef enum gs_statement_kind { GS_STATEMENT_ASSIGN, GS_STATEMENT_REPEAT, GS_STATEMENT_END } gs_statement_kind;
+
+typedef struct gs_statement {
+    gs_statement_kind kind;
     char name[GS_TEXT_NAME];
     uint32_t expr;
+    uint32_t count, other; /* REPEAT: how often, and its END; END: its REPEAT */
     uint32_t line, column;
-} gs_text_assign;
+} gs_statement;
 
 typedef struct gs_text_layer {
     char name[GS_TEXT_NAME], input[GS_TEXT_NAME];
     gs_dim in, out;
     uint32_t line, column;
-    uint32_t params, assigns;
+    uint32_t params, statements;
     gs_text_param *param;
-    gs_text_assign *assign;
+    gs_statement *statement;
     uint32_t result; /* the returned expression */
 } gs_text_layer;
 
@@ -116,5 +134,50 @@ gs_status gs_model__parse(gs_model *m, const char *text, size_t bytes);
 /* The elementwise function of this name, with the default of its second argument
  * where it takes one. false where there is none. */
 bool gs_model__function(const char *name, gs_op *op, bool *takes_number, float *number);
+
+/* Is it sum, mean, max, min or softmax? */
+bool gs_model__is_reduction(const char *name);
+
+/* ---- model_build.c: the network; model_build_expr.c: expressions ---- */
+
+#define GS_MAX_LAYERS 64u
+
+typedef struct gs_named {
+    const char *name;
+    uint32_t node;
+} gs_named;
+
+/* A softmax over in-edges and the vertex itself: its value at an edge, and at the vertex. */
+typedef struct gs_soft {
+    uint32_t edge, self;
+} gs_soft;
+
+typedef struct gs_builder {
+    const gs_model *m;
+    const gs_model_config *config;
+    gs_ir *ir;
+    const gs_text_layer *l;
+    uint32_t index;       /* of the layer in the network */
+    uint32_t in, out;     /* its widths */
+    const char *unknown;  /* the name that the header's output gives a width to, and the width */
+    uint32_t unknown_value;
+    uint32_t input[GS_MAX_LAYERS]; /* node of the input of each layer so far */
+    uint32_t values;      /* variables that have a value so far */
+    gs_named *value;      /* room for [l->statements] */
+    uint32_t *param;      /* [l->params] nodes */
+    uint32_t softs, soft_cap;
+    gs_soft *soft;
+    uint32_t next_site;   /* of a dropout inside a layer's text */
+    uint32_t reduction;   /* expression of the reduction we are in, or GS_TEXT_NONE */
+    gs_op act;            /* the network's activation */
+    float act_alpha;
+    bool has_act;
+} gs_builder;
+
+uint32_t gs_model__build_expr(gs_builder *b, uint32_t index);
+/* A value of edges as it would be for an edge from the vertex to itself. */
+uint32_t gs_model__at_self(gs_builder *b, uint32_t value);
+uint32_t gs_model__heads(const gs_builder *b);
+uint32_t gs_model__types(const gs_builder *b);
 
 #endif /* GS_MODEL_MODEL_INTERNAL_H */

@@ -61,7 +61,7 @@ static bool name_part(unsigned char c)
 static size_t name_bytes(const gs_lexer *x)
 {
     size_t n = 0;
-    while (name_part(peek(x, n)) || (peek(x, n) == '.' && name_start(peek(x, n + 1))))
+    while (name_part(peek(x, n)) || (peek(x, n) == '.' && name_part(peek(x, n + 1))))
         n++;
     return n;
 }

@@ -2,11 +2,14 @@
  *
  *   file   := { layer }
  *   layer  := "layer" NAME "(" NAME "[" dim "]" ")" "->" "[" dim "]" ":" { statement NEWLINE }
- *   statement := "param" shape { "," shape } | NAME "=" expr | "return" expr
- *   shape  := NAME "[" dim [ "," dim ] "]"          dim := NAME | NUMBER
+ *   statement := ("param" | "buffer") shape { "," shape } | NAME "=" expr | "return" expr
+ *              | "repeat" NUMBER ":" | "end"
+ *   shape  := NAME "[" dim [ "," dim [ "," dim ] ] "]"
+ *   dim    := (NAME | NUMBER) { "*" (NAME | NUMBER) }
  *   expr   := term { ("+" | "-") term }
- *   term   := sign { ("*" | "/") sign | "@" NAME [ "'" ] }
- *   sign   := "-" sign | NUMBER | "(" expr ")" | NAME [ "(" expr [ "," [ "-" ] NUMBER ] ")" ]
+ *   term   := sign { ("*" | "/") sign | "@" NAME [ "'" | "[" "e.type" "]" ] }
+ *   sign   := "-" sign | NUMBER | "(" expr ")" | NAME [ "(" expr [ "," second ] ")" ]
+ *   second := [ "-" ] NUMBER | "self" | "type" | expr (of dot)
  *
  * A layer ends with its return. Blank lines and indentation mean nothing;
  * neither do line ends inside brackets.
@@ -114,28 +117,57 @@ static gs_expr expr_at(const gs_parser *p, gs_expr_kind kind)
     return (gs_expr){.kind = kind, .line = p->t.line, .column = p->t.column, .a = GS_TEXT_NONE, .b = GS_TEXT_NONE};
 }
 
+static gs_status parse_second_number(gs_parser *p, gs_expr *e)
+{
+    const bool minus = is_char(p, '-');
+    gs_status st = minus ? next(p) : GS_OK;
+
+    if (st != GS_OK)
+        return st;
+    if (p->t.kind != GS_TOKEN_NUMBER)
+        return expected(p, "a number");
+    e->number = minus ? -p->t.number : p->t.number;
+    e->has_number = true;
+    return next(p);
+}
+
+static gs_status parse_over(gs_parser *p, gs_expr *e)
+{
+    if (is_word(p, "self"))
+        e->over = GS_OVER_SELF;
+    else if (is_word(p, "type"))
+        e->over = GS_OVER_TYPE;
+    else
+        return expected(p, "'self' or 'type'");
+    return next(p);
+}
+
+bool gs_model__is_reduction(const char *name)
+{
+    static const char *const names[] = {"sum", "mean", "max", "min", "softmax"};
+    for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++)
+        if (strcmp(name, names[i]) == 0)
+            return true;
+    return false;
+}
+
 /* After NAME "(". */
 static gs_status parse_arguments(gs_parser *p, gs_expr *e)
 {
+    const bool dot = strcmp(e->name, "dot") == 0;
     gs_status st;
-    bool minus = false;
 
     if ((st = parse_expr(p, &e->a)) != GS_OK)
         return st;
-    if (is_char(p, ',')) {
-        if ((st = next(p)) != GS_OK)
-            return st;
-        minus = is_char(p, '-');
-        if (minus && (st = next(p)) != GS_OK)
-            return st;
-        if (p->t.kind != GS_TOKEN_NUMBER)
-            return expected(p, "a number");
-        e->number = minus ? -p->t.number : p->t.number;
-        e->has_number = true;
-        if ((st = next(p)) != GS_OK)
-            return st;
-    }
-    return take_char(p, ')');
+    if (!is_char(p, ','))
+        return dot ? expected(p, "',' and what dot() multiplies by") : take_char(p, ')');
+    if ((st = next(p)) != GS_OK)
+        return st;
+    if (dot)
+        st = parse_expr(p, &e->b);
+    else
+        st = gs_model__is_reduction(e->name) ? parse_over(p, e) : parse_second_number(p, e);
+    return st == GS_OK ? take_char(p, ')') : st;
 }
 
 static gs_status parse_named(gs_parser *p, uint32_t *out)
@@ -189,10 +221,15 @@ static gs_status parse_matmul(gs_parser *p, uint32_t *out)
         return st;
     if (is_char(p, '\'')) {
         e.transposed = true;
-        if ((st = next(p)) != GS_OK)
-            return st;
+        st = next(p);
+    } else if (is_char(p, '[')) {
+        e.typed = true;
+        if ((st = next(p)) == GS_OK && !is_word(p, "e.type"))
+            st = expected(p, "'e.type'");
+        if (st == GS_OK && (st = next(p)) == GS_OK)
+            st = take_char(p, ']');
     }
-    return add_expr(p, out, &e);
+    return st == GS_OK ? add_expr(p, out, &e) : st;
 }
 
 static gs_status parse_term(gs_parser *p, uint32_t *out)
@@ -231,44 +268,58 @@ static gs_status parse_expr(gs_parser *p, uint32_t *out)
 
 static gs_status parse_dim(gs_parser *p, gs_dim *out)
 {
+    gs_status st;
+
     out->line = p->t.line;
     out->column = p->t.column;
-    if (p->t.kind != GS_TOKEN_NUMBER)
-        return take_name(p, out->name, "a width (a name or a number)", false);
-    if (!(p->t.number >= 1.0f && p->t.number <= 1e6f) || p->t.number != (float)(uint32_t)p->t.number)
-        return ERROR(p, "a width must be a whole number from 1 to 1000000");
-    out->value = (uint32_t)p->t.number;
-    return next(p);
+    for (;;) {
+        if (out->factors == GS_DIM_FACTORS)
+            return ERROR(p, "a width is a product of %d at most", GS_DIM_FACTORS);
+        if (p->t.kind == GS_TOKEN_NUMBER) {
+            if (!(p->t.number >= 1.0f && p->t.number <= 1e6f) || p->t.number != (float)(uint32_t)p->t.number)
+                return ERROR(p, "a width must be a whole number from 1 to 1000000");
+            out->factor[out->factors].value = (uint32_t)p->t.number;
+            st = next(p);
+        } else {
+            st = take_name(p, out->factor[out->factors].name, "a width (a name or a number)", false);
+        }
+        out->factors++;
+        if (st != GS_OK || !is_char(p, '*') || (st = next(p)) != GS_OK)
+            return st;
+    }
 }
 
 /* Names that mean something already. */
 static bool reserved(const char *name)
 {
-    static const char *const words[] = {"layer", "param", "return", "u",   "v",   "e",         "in_degree",
-                                        "loops", "sum",   "mean",   "max", "min", "softmax"};
+    static const char *const words[] = {"layer", "param", "buffer", "return", "repeat", "end",     "u",   "v",
+                                        "e",     "self",  "type",   "heads",  "types",  "in_degree", "loops", "dot",
+                                        "act",   "head_mean", "layer_norm"};
     gs_op op;
     bool takes;
     float number;
     for (size_t i = 0; i < sizeof(words) / sizeof(words[0]); i++)
         if (strcmp(words[i], name) == 0)
             return true;
-    return gs_model__function(name, &op, &takes, &number);
+    return gs_model__is_reduction(name) || gs_model__function(name, &op, &takes, &number);
 }
 
+/* A name may be given again only by a statement of a `repeat`, and only if it is a variable's. */
 static gs_status check_new_name(const gs_parser *p, const gs_text_layer *l, const char *name, uint32_t line,
-                                uint32_t column)
+                                uint32_t column, bool again)
 {
     const char *path = p->m->path;
-    if (reserved(name) || strncmp(name, "u.", 2) == 0 || strncmp(name, "v.", 2) == 0 || strncmp(name, "e.", 2) == 0)
+    if (reserved(name) || strncmp(name, "u.", 2) == 0 || strncmp(name, "v.", 2) == 0 || strncmp(name, "e.", 2) == 0 ||
+        strncmp(name, "input.", 6) == 0)
         return gs_model__error(path, line, column, "'%s' has a meaning of its own; choose another name", name);
     if (strcmp(l->input, name) == 0)
         return gs_model__error(path, line, column, "'%s' is the layer's input already", name);
     for (uint32_t i = 0; i < l->params; i++)
         if (strcmp(l->param[i].name, name) == 0)
             return gs_model__error(path, line, column, "'%s' is defined already, at line %u", name, l->param[i].line);
-    for (uint32_t i = 0; i < l->assigns; i++)
-        if (strcmp(l->assign[i].name, name) == 0)
-            return gs_model__error(path, line, column, "'%s' is defined already, at line %u", name, l->assign[i].line);
+    for (uint32_t i = 0; i < l->statements && !again; i++)
+        if (strcmp(l->statement[i].name, name) == 0)
+            return gs_model__error(path, line, column, "'%s' is defined already, at line %u", name, l->statement[i].line);
     return GS_OK;
 }
 
@@ -285,19 +336,21 @@ static gs_status grow(const gs_parser *p, void **array, uint32_t count, size_t s
     return GS_OK;
 }
 
-static gs_status parse_shape(gs_parser *p, gs_text_layer *l)
+static gs_status parse_shape(gs_parser *p, gs_text_layer *l, bool fixed)
 {
-    gs_text_param q = {.dims = 1, .line = p->t.line, .column = p->t.column};
+    gs_text_param q = {.line = p->t.line, .column = p->t.column, .fixed = fixed};
     void *array = l->param;
     gs_status st;
 
     if ((st = take_name(p, q.name, "a parameter's name", true)) != GS_OK ||
-        (st = check_new_name(p, l, q.name, q.line, q.column)) != GS_OK || (st = take_char(p, '[')) != GS_OK ||
-        (st = parse_dim(p, &q.dim[0])) != GS_OK)
+        (st = check_new_name(p, l, q.name, q.line, q.column, false)) != GS_OK || (st = take_char(p, '[')) != GS_OK)
         return st;
-    if (is_char(p, ',')) {
-        q.dims = 2;
-        if ((st = next(p)) != GS_OK || (st = parse_dim(p, &q.dim[1])) != GS_OK)
+    for (;;) {
+        if ((st = parse_dim(p, &q.dim[q.dims++])) != GS_OK)
+            return st;
+        if (!is_char(p, ',') || q.dims == 3)
+            break;
+        if ((st = next(p)) != GS_OK)
             return st;
     }
     if ((st = take_char(p, ']')) != GS_OK || (st = grow(p, &array, l->params, sizeof(q))) != GS_OK)
@@ -309,27 +362,81 @@ static gs_status parse_shape(gs_parser *p, gs_text_layer *l)
 
 static gs_status parse_params(gs_parser *p, gs_text_layer *l)
 {
+    const bool fixed = is_word(p, "buffer");
     gs_status st;
     do {
-        if ((st = next(p)) != GS_OK || (st = skip_newlines(p)) != GS_OK || (st = parse_shape(p, l)) != GS_OK)
+        if ((st = next(p)) != GS_OK || (st = skip_newlines(p)) != GS_OK || (st = parse_shape(p, l, fixed)) != GS_OK)
             return st;
     } while (is_char(p, ','));
     return GS_OK;
 }
 
+static gs_status add_statement(const gs_parser *p, gs_text_layer *l, const gs_statement *s)
+{
+    void *array = l->statement;
+    const gs_status st = grow(p, &array, l->statements, sizeof(*s));
+    if (st != GS_OK)
+        return st;
+    l->statement = array;
+    l->statement[l->statements++] = *s;
+    return GS_OK;
+}
+
+/* The `repeat` that is not ended yet, or GS_TEXT_NONE. */
+static uint32_t open_repeat(const gs_text_layer *l)
+{
+    for (uint32_t i = l->statements; i-- > 0;) {
+        if (l->statement[i].kind == GS_STATEMENT_REPEAT)
+            return i;
+        if (l->statement[i].kind == GS_STATEMENT_END)
+            break;
+    }
+    return GS_TEXT_NONE;
+}
+
 static gs_status parse_assign(gs_parser *p, gs_text_layer *l)
 {
-    gs_text_assign a = {.line = p->t.line, .column = p->t.column};
-    void *array = l->assign;
+    gs_statement a = {.kind = GS_STATEMENT_ASSIGN, .line = p->t.line, .column = p->t.column};
+    const bool again = open_repeat(l) != GS_TEXT_NONE;
     gs_status st;
 
     if ((st = take_name(p, a.name, "a variable's name", false)) != GS_OK ||
-        (st = check_new_name(p, l, a.name, a.line, a.column)) != GS_OK || (st = take_char(p, '=')) != GS_OK ||
-        (st = parse_expr(p, &a.expr)) != GS_OK || (st = grow(p, &array, l->assigns, sizeof(a))) != GS_OK)
+        (st = check_new_name(p, l, a.name, a.line, a.column, again)) != GS_OK || (st = take_char(p, '=')) != GS_OK ||
+        (st = parse_expr(p, &a.expr)) != GS_OK)
         return st;
-    l->assign = array;
-    l->assign[l->assigns++] = a;
-    return GS_OK;
+    return add_statement(p, l, &a);
+}
+
+static gs_status parse_repeat(gs_parser *p, gs_text_layer *l)
+{
+    gs_statement r = {.kind = GS_STATEMENT_REPEAT, .line = p->t.line, .column = p->t.column, .expr = GS_TEXT_NONE};
+    gs_status st;
+
+    if (open_repeat(l) != GS_TEXT_NONE)
+        return ERROR(p, "a repeat cannot stand inside a repeat");
+    if ((st = next(p)) != GS_OK)
+        return st;
+    if (p->t.kind != GS_TOKEN_NUMBER || !(p->t.number >= 1.0f && p->t.number <= 1000.0f) ||
+        p->t.number != (float)(uint32_t)p->t.number)
+        return expected(p, "how often (a whole number from 1 to 1000)");
+    r.count = (uint32_t)p->t.number;
+    if ((st = next(p)) != GS_OK || (st = take_char(p, ':')) != GS_OK)
+        return st;
+    return add_statement(p, l, &r);
+}
+
+static gs_status parse_end(gs_parser *p, gs_text_layer *l)
+{
+    gs_statement e = {.kind = GS_STATEMENT_END, .line = p->t.line, .column = p->t.column, .expr = GS_TEXT_NONE,
+                      .other = open_repeat(l)};
+    gs_status st;
+
+    if (e.other == GS_TEXT_NONE)
+        return ERROR(p, "there is no repeat to end");
+    l->statement[e.other].other = l->statements;
+    if ((st = next(p)) != GS_OK)
+        return st;
+    return add_statement(p, l, &e);
 }
 
 static gs_status end_of_line(const gs_parser *p)
@@ -344,10 +451,16 @@ static gs_status parse_body(gs_parser *p, gs_text_layer *l)
         bool last = false;
         if ((st = skip_newlines(p)) != GS_OK)
             return st;
-        if (is_word(p, "param")) {
+        if (is_word(p, "param") || is_word(p, "buffer")) {
             st = parse_params(p, l);
+        } else if (is_word(p, "repeat")) {
+            st = parse_repeat(p, l);
+        } else if (is_word(p, "end")) {
+            st = parse_end(p, l);
         } else if (is_word(p, "return")) {
             last = true;
+            if (open_repeat(l) != GS_TEXT_NONE)
+                return ERROR(p, "the repeat of line %u is not ended", l->statement[open_repeat(l)].line);
             if ((st = next(p)) == GS_OK)
                 st = parse_expr(p, &l->result);
         } else if (p->t.kind == GS_TOKEN_NAME && !is_word(p, "layer")) {

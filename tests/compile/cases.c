@@ -1,5 +1,6 @@
 #include "cases.h"
 
+#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -18,6 +19,8 @@ test_graph *graph_new(uint32_t n, uint32_t m, uint32_t features, uint32_t classe
 {
     test_graph *g = calloc(1, sizeof(*g));
     uint32_t *src = calloc(m, sizeof(*src)), *dst = calloc(m, sizeof(*dst));
+    uint32_t *type = calloc(m, sizeof(*type));
+    double *weight = calloc(m, sizeof(*weight));
     double *a[ID_COUNT];
 
     for (int k = 0; k < ID_COUNT; k++)
@@ -33,6 +36,8 @@ test_graph *graph_new(uint32_t n, uint32_t m, uint32_t features, uint32_t classe
             dst[e] = src[e] = (e % 10 == 0 && e > 0) ? src[e - 5] : src[e];
         if (!self_loops && src[e] == dst[e])
             dst[e] = (dst[e] + 1) % (n - 2);
+        type[e] = draw(seed, e, 5) % TEST_TYPES;
+        weight[e] = gs_uniform_f32(draw(seed, e, 6)) + 0.25;
         a[ID_IN_DEGREE][dst[e]] += 1;
         a[ID_LOOPS][dst[e]] += src[e] == dst[e];
     }
@@ -48,6 +53,8 @@ test_graph *graph_new(uint32_t n, uint32_t m, uint32_t features, uint32_t classe
     g->features = features;
     g->src = src;
     g->dst = dst;
+    g->type = type;
+    g->weight = weight;
     return g;
 }
 
@@ -57,6 +64,8 @@ void graph_free(test_graph *g)
         free((void *)(uintptr_t)g->store[k]);
     free((void *)(uintptr_t)g->src);
     free((void *)(uintptr_t)g->dst);
+    free((void *)(uintptr_t)g->type);
+    free((void *)(uintptr_t)g->weight);
     free(g);
 }
 
@@ -69,13 +78,14 @@ gs_status compile_case(gs_program *p, const test_case *t, const char *pass)
     };
     const bool train = strcmp(pass, "train") == 0, predict = strcmp(pass, "predict") == 0;
     const gs_model_config config = {
-        .layers = t->layers, .in_width = t->in, .hidden = t->hidden, .classes = t->classes, .heads = 1,
+        .layers = t->layers, .in_width = t->in, .hidden = t->hidden, .classes = t->classes,
+        .heads = t->heads, .edge_types = t->edge_types, .edge_weights = t->edge_weights,
         .act = t->act != NULL ? t->act : "relu", .dropout = t->dropout, .input_dropout = t->input_dropout,
         .training = train, .self_loops = t->self_loops,
     };
     const gs_compile_options options = {
         .pass = pass, .leaf = leaves, .leaves = sizeof(leaves) / sizeof(leaves[0]), .metrics = !predict,
-        .store_logits = predict, .no_move = t->no_move,
+        .store_logits = predict, .no_move = t->no_move, .no_fuse = t->no_fuse,
         .edges_per_vertex = t->edges_per_vertex > 0 ? t->edges_per_vertex : 8,
     };
     gs_model *m = NULL;
@@ -130,4 +140,46 @@ const char *model_text(const char *dir, const char *text)
     const char *path = gs_test_path(dir, "model%u.gnn", number++);
     gs_test_write_file(path, text, strlen(text));
     return path;
+}
+
+void start(interp *x, const gs_program *p, const test_graph *g, double **param)
+{
+    interp_open(x, p, g, param);
+    x->seed = 42;
+    x->epoch = 3;
+}
+
+/* Central differences of the train pass's own loss. Some elements of each parameter. */
+void check_gradients(interp *x, const gs_program *p, uint32_t pass, double **param)
+{
+    const double step = 1e-5;
+    double **grad = calloc(p->params + 1, sizeof(*grad));
+
+    interp_run(x, pass);
+    for (uint32_t i = 0; i < p->params; i++) {
+        const uint64_t n = gs_param_elements(&p->param[i]);
+        grad[i] = malloc(n * sizeof(double));
+        memcpy(grad[i], x->grad[i], n * sizeof(double));
+    }
+    for (uint32_t i = 0; i < p->params; i++) {
+        const uint64_t n = gs_param_elements(&p->param[i]);
+        for (uint64_t k = 0; k < n && !p->param[i].fixed; k += 1 + n / 4) {
+            const double old = param[i][k];
+            double up, difference;
+            param[i][k] = old + step;
+            interp_run(x, pass);
+            up = x->loss_sum;
+            param[i][k] = old - step;
+            interp_run(x, pass);
+            difference = (up - x->loss_sum) / (2 * step);
+            param[i][k] = old;
+            if (fabs(difference - grad[i][k]) > 1e-5 * (1 + fabs(difference))) {
+                gs_program_print(p, stderr);
+                fail_msg("%s[%llu]: gradient %.9g, difference quotient %.9g", p->param[i].name, (unsigned long long)k,
+                         grad[i][k], difference);
+            }
+        }
+        free(grad[i]);
+    }
+    free(grad);
 }

@@ -15,6 +15,8 @@ typedef struct test_case {
     gs_dtype feature_type;
     double edges_per_vertex;
     const char *act;
+    uint32_t heads, edge_types; /* 0: 1 */
+    bool edge_weights, no_fuse;
 } test_case;
 
 /* A small random graph with multi-edges and isolated vertices, and self loops if asked for
@@ -32,5 +34,10 @@ uint32_t param_index(const gs_program *p, const char *name);
 
 /* Text in a file of the test's own folder, as a path for `model`. */
 const char *model_text(const char *dir, const char *text);
+
+/* Opens an interpreter with a seed and an epoch. */
+void start(interp *x, const gs_program *p, const test_graph *g, double **param);
+/* Central differences of the pass's own loss, for some elements of each parameter. */
+void check_gradients(interp *x, const gs_program *p, uint32_t pass, double **param);
 
 #endif

@@ -11,10 +11,12 @@
 /* A graph and its vertex arrays. Store ids as tests choose them: */
 enum { ID_FEATURES, ID_LABELS, ID_SPLIT, ID_IN_DEGREE, ID_LOOPS, ID_INPUT_ID, ID_COUNT };
 
+#define TEST_TYPES 3
+
 typedef struct test_graph {
     uint32_t n, m, features;
     const uint32_t *src, *dst;
-    const uint32_t *type;          /* [m] */
+    const uint32_t *type;          /* [m], below TEST_TYPES */
     const double *weight;          /* [m] */
     const double *store[ID_COUNT]; /* [n * width], every type as double */
 } test_graph;

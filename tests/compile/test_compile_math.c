@@ -126,48 +126,6 @@ static double loss_of(const test_graph *g, const double *z, uint32_t classes)
 
 /* ---- comparisons ---- */
 
-static void start(interp *x, const gs_program *p, const test_graph *g, double **param)
-{
-    interp_open(x, p, g, param);
-    x->seed = 42;
-    x->epoch = 3;
-}
-
-/* Central differences of the train pass's own loss. Some elements of each parameter. */
-static void check_gradients(interp *x, const gs_program *p, uint32_t pass, double **param)
-{
-    const double step = 1e-5;
-    double **grad = calloc(p->params + 1, sizeof(*grad));
-
-    interp_run(x, pass);
-    for (uint32_t i = 0; i < p->params; i++) {
-        const uint64_t n = gs_param_elements(&p->param[i]);
-        grad[i] = malloc(n * sizeof(double));
-        memcpy(grad[i], x->grad[i], n * sizeof(double));
-    }
-    for (uint32_t i = 0; i < p->params; i++) {
-        const uint64_t n = gs_param_elements(&p->param[i]);
-        for (uint64_t k = 0; k < n; k += 1 + n / 4) {
-            const double old = param[i][k];
-            double up, difference;
-            param[i][k] = old + step;
-            interp_run(x, pass);
-            up = x->loss_sum;
-            param[i][k] = old - step;
-            interp_run(x, pass);
-            difference = (up - x->loss_sum) / (2 * step);
-            param[i][k] = old;
-            if (fabs(difference - grad[i][k]) > 1e-5 * (1 + fabs(difference))) {
-                gs_program_print(p, stderr);
-                fail_msg("%s[%llu]: gradient %.9g, difference quotient %.9g", p->param[i].name, (unsigned long long)k,
-                         grad[i][k], difference);
-            }
-        }
-        free(grad[i]);
-    }
-    free(grad);
-}
-
 static void check_case(const test_case *t)
 {
     gs_program *p = gs_program_new();

@@ -190,7 +190,7 @@ static void test_edges__values_of_both_ends_stay(void **state)
     gate = un(&g, GS_OP_TANH, bin(&g, GS_OP_ADD, un(&g, GS_OP_SRC, g.x), g.y));
     check_sum(&g, bin(&g, GS_OP_MATMUL_T, gate, g.w), "matmul_t(sum_in(tanh(add(y, src(x)))), w)");
     g = graph_new(false); /* the edge's weight is a factor of both ends */
-    check_sum(&g, bin(&g, GS_OP_MUL, gs_ir_weight(g.ir), un(&g, GS_OP_SRC, g.x)), "sum_in(mul(edge_weight, src(x)))");
+    check_sum(&g, bin(&g, GS_OP_MUL, gs_ir_weight(g.ir), un(&g, GS_OP_SRC, g.x)), "sum_in(mul(src(x), edge_weight))");
 }
 
 static uint32_t softmax(graph *g, uint32_t score)

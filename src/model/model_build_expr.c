@@ -1,0 +1,484 @@
+/* model_build_expr.c - an expression of a layer's text to IR.
+ *
+ * Nothing is simplified here: what `gnnstream model` prints first is what the text says.
+ */
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/alloc.h"
+#include "model/model_internal.h"
+
+bool gs_model__function(const char *name, gs_op *op, bool *takes_number, float *number)
+{
+    static const struct {
+        const char *name;
+        gs_op op;
+        bool takes;
+        float number; /* torch's default */
+    } table[] = {
+        {"relu", GS_OP_RELU, false, 0},       {"leaky_relu", GS_OP_LEAKY_RELU, true, 0.01f},
+        {"elu", GS_OP_ELU, true, 1},          {"sigmoid", GS_OP_SIGMOID, false, 0},
+        {"tanh", GS_OP_TANH, false, 0},       {"exp", GS_OP_EXP, false, 0},
+        {"log", GS_OP_LOG, false, 0},         {"sqrt", GS_OP_SQRT, false, 0},
+        {"rsqrt", GS_OP_RSQRT, false, 0},     {"dropout", GS_OP_DROPOUT, true, -1}, /* the network's */
+    };
+    for (size_t i = 0; i < sizeof(table) / sizeof(table[0]); i++)
+        if (strcmp(table[i].name, name) == 0) {
+            *op = table[i].op;
+            *takes_number = table[i].takes;
+            *number = table[i].number;
+            return true;
+        }
+    return false;
+}
+
+uint32_t gs_model__heads(const gs_builder *b)
+{
+    return b->config->heads == 0 ? 1 : b->config->heads;
+}
+
+uint32_t gs_model__types(const gs_builder *b)
+{
+    return b->config->edge_types == 0 ? 1 : b->config->edge_types;
+}
+
+static uint32_t number(gs_builder *b, float v)
+{
+    return gs_ir_const(b->ir, v, 1);
+}
+
+static uint32_t degree(gs_builder *b)
+{
+    return gs_ir_input(b->ir, "in_degree", 1, GS_F32);
+}
+
+static uint32_t loops(gs_builder *b)
+{
+    return b->config->self_loops ? gs_ir_input(b->ir, "loops", 1, GS_F32) : number(b, 0.0f);
+}
+
+static bool is_of_edges(const gs_node *n)
+{
+    return (n->type & GS_TYPE_S) != 0;
+}
+
+/* ---- names ---- */
+
+/* input.0 is the network's input, input.1 what the second layer gets, and so on. */
+static uint32_t build_input(gs_builder *b, const char *name)
+{
+    char *end;
+    const unsigned long k = strtoul(name + 6, &end, 10);
+    if (name[6] < '0' || name[6] > '9' || *end != 0)
+        return gs_ir_error(b->ir, GS_EFORMAT, "'%s': after 'input.' the number of a layer must stand", name);
+    if (k > b->index)
+        return gs_ir_error(b->ir, GS_EFORMAT, "'%s' is not there yet in layer %u of the network", name, b->index);
+    return b->input[k];
+}
+
+/* The vertex value or parameter called `name`, GS_IR_NONE where there is none (no error recorded). */
+static uint32_t lookup(gs_builder *b, const char *name)
+{
+    if (strcmp(name, b->l->input) == 0)
+        return b->input[b->index];
+    if (strcmp(name, "in_degree") == 0)
+        return degree(b);
+    if (strcmp(name, "loops") == 0)
+        return loops(b);
+    if (strncmp(name, "input.", 6) == 0)
+        return build_input(b, name);
+    for (uint32_t i = 0; i < b->values; i++)
+        if (strcmp(name, b->value[i].name) == 0)
+            return b->value[i].node;
+    for (uint32_t i = 0; i < b->l->params; i++)
+        if (strcmp(name, b->l->param[i].name) == 0)
+            return b->param[i];
+    return GS_IR_NONE;
+}
+
+/* u.x or v.x */
+static uint32_t build_end(gs_builder *b, const char *name)
+{
+    gs_ir *ir = b->ir;
+    const uint32_t node = lookup(b, name + 2);
+    const gs_node *n;
+
+    if (node == GS_IR_NONE)
+        return gs_ir_error(ir, GS_EFORMAT, "there is no '%s' here", name + 2);
+    n = gs_ir_node(ir, node);
+    if (n->op == GS_OP_PARAM)
+        return gs_ir_error(ir, GS_EFORMAT, "'%s' is a parameter and belongs to no vertex: leave out '%.2s'", name + 2,
+                           name);
+    if (is_of_edges(n))
+        return gs_ir_error(ir, GS_EFORMAT, "'%s' is a value of edges already: leave out '%.2s'", name + 2, name);
+    return name[0] == 'u' ? gs_ir_unary(ir, GS_OP_SRC, node, 0) : node;
+}
+
+static uint32_t build_name(gs_builder *b, const gs_expr *e)
+{
+    gs_ir *ir = b->ir;
+    uint32_t node;
+    const gs_node *n;
+
+    if (strncmp(e->name, "u.", 2) == 0 || strncmp(e->name, "v.", 2) == 0)
+        return build_end(b, e->name);
+    if (strcmp(e->name, "e.weight") == 0)
+        return b->config->edge_weights ? gs_ir_weight(ir) : number(b, 1.0f);
+    if (strcmp(e->name, "e.type") == 0)
+        return gs_ir_error(ir, GS_EFORMAT, "'e.type' can only stand as W[e.type], right of @");
+    if (strncmp(e->name, "e.", 2) == 0)
+        return gs_ir_error(ir, GS_EFORMAT, "'%s': edges have e.weight and e.type", e->name);
+    node = lookup(b, e->name);
+    if (node == GS_IR_NONE)
+        return gs_ir_error(ir, GS_EFORMAT, "there is no '%s' here", e->name);
+    n = gs_ir_node(ir, node);
+    if (b->reduction != GS_TEXT_NONE && n->type == GS_TYPE_D)
+        return gs_ir_error(ir, GS_EFORMAT, "inside %s() say u.%s (the in-neighbour's) or v.%s (this vertex's)",
+                           b->m->expr[b->reduction].name, e->name, e->name);
+    return node;
+}
+
+/* ---- two sides ---- */
+
+/* A number a head against several a head: each is repeated for its head. */
+static void fit_heads(gs_builder *b, uint32_t *x, uint32_t *y)
+{
+    const uint32_t heads = gs_model__heads(b);
+    uint32_t wx, wy;
+
+    if (*x == GS_IR_NONE || *y == GS_IR_NONE || heads == 1)
+        return;
+    wx = gs_ir_node(b->ir, *x)->width;
+    wy = gs_ir_node(b->ir, *y)->width;
+    if (wx == heads && wy > heads && wy % heads == 0)
+        *x = gs_ir_resize(b->ir, GS_OP_SPREAD, *x, wy);
+    else if (wy == heads && wx > heads && wx % heads == 0)
+        *y = gs_ir_resize(b->ir, GS_OP_SPREAD, *y, wx);
+}
+
+static uint32_t binary(gs_builder *b, gs_op op, uint32_t x, uint32_t y)
+{
+    fit_heads(b, &x, &y);
+    return gs_ir_binary(b->ir, op, x, y);
+}
+
+static uint32_t build_matmul(gs_builder *b, const gs_expr *e)
+{
+    const uint32_t a = gs_model__build_expr(b, e->a);
+    uint32_t w = GS_IR_NONE;
+    const gs_node *n;
+    bool typed;
+
+    gs_ir_at(b->ir, e->line, e->column);
+    for (uint32_t i = 0; i < b->l->params; i++)
+        if (strcmp(e->name, b->l->param[i].name) == 0)
+            w = b->param[i];
+    if (w == GS_IR_NONE)
+        return gs_ir_error(b->ir, GS_EFORMAT, "right of @ a parameter must stand, and '%s' is none", e->name);
+    if (a == GS_IR_NONE)
+        return a;
+    n = gs_ir_node(b->ir, w);
+    typed = n->dims == 2 && n->shape_dims == 3;
+    if (typed != e->typed)
+        return gs_ir_error(b->ir, GS_EFORMAT, e->typed ? "'%s' has no matrix for each type: param %s[types, ...] does"
+                                                       : "'%s' has a matrix for each type: say %s[e.type]",
+                           e->name, e->name);
+    if (!typed)
+        return gs_ir_binary(b->ir, e->transposed ? GS_OP_MATMUL_T : GS_OP_MATMUL, a, w);
+    if (gs_ir_node(b->ir, a)->type != GS_TYPE_S)
+        return gs_ir_error(b->ir, GS_EFORMAT, "left of @ %s[e.type] a value of the in-neighbour must stand, as u.x",
+                           e->name);
+    return gs_ir_binary(b->ir, gs_model__types(b) > 1 ? GS_OP_TYPED : GS_OP_MATMUL, a, w);
+}
+
+/* ---- reductions ---- */
+
+/* Values at the vertex itself, so far: scratch of gs_model__at_self(). */
+typedef struct gs_at_self {
+    gs_builder *b;
+    uint32_t nodes, *map;
+} gs_at_self;
+
+static uint32_t at_self(const gs_at_self *x, uint32_t value)
+{
+    gs_ir *ir = x->b->ir;
+    const gs_node n = *gs_ir_node(ir, value);
+    uint32_t in[GS_IR_INPUTS] = {GS_IR_NONE, GS_IR_NONE, GS_IR_NONE}, made;
+
+    if (!is_of_edges(&n))
+        return value;
+    if (value < x->nodes && x->map[value] != GS_IR_NONE)
+        return x->map[value];
+    for (uint32_t i = 0; i < x->b->softs; i++)
+        if (x->b->soft[i].edge == value)
+            return x->b->soft[i].self;
+    if (n.op == GS_OP_SRC)
+        return n.in[0];
+    if (n.op == GS_OP_WEIGHT)
+        return number(x->b, 1.0f);
+    if (n.op == GS_OP_TYPED)
+        return gs_ir_error(ir, GS_EFORMAT, "W[e.type] means nothing for the vertex itself: leave out 'self'");
+    for (uint32_t k = 0; k < gs_node_inputs(&n); k++)
+        if ((in[k] = at_self(x, n.in[k])) == GS_IR_NONE)
+            return GS_IR_NONE;
+    made = gs_ir_like(ir, &n, in);
+    if (value < x->nodes)
+        x->map[value] = made;
+    return made;
+}
+
+uint32_t gs_model__at_self(gs_builder *b, uint32_t value)
+{
+    gs_at_self x = {.b = b, .nodes = gs_ir_count(b->ir)};
+    uint32_t made;
+
+    if (value == GS_IR_NONE)
+        return value;
+    x.map = gs_malloc_array((size_t)x.nodes + 1, sizeof(*x.map));
+    if (x.map == NULL)
+        return gs_ir_error(b->ir, GS_ENOMEM, "no memory for the model's graph");
+    memset(x.map, 0xff, ((size_t)x.nodes + 1) * sizeof(*x.map)); /* GS_IR_NONE */
+    made = at_self(&x, value);
+    gs_free(x.map);
+    return made;
+}
+
+/* Remembers what a softmax is at the vertex itself; `edge` again. */
+static uint32_t remember_soft(gs_builder *b, uint32_t edge, uint32_t self)
+{
+    if (edge == GS_IR_NONE || self == GS_IR_NONE)
+        return GS_IR_NONE;
+    if (b->softs == b->soft_cap) {
+        const uint32_t cap = b->soft_cap == 0 ? 8 : b->soft_cap * 2;
+        gs_soft *q = gs_realloc(b->soft, cap * sizeof(*q));
+        if (q == NULL)
+            return gs_ir_error(b->ir, GS_ENOMEM, "no memory for the model's graph");
+        b->soft = q;
+        b->soft_cap = cap;
+    }
+    b->soft[b->softs++] = (gs_soft){edge, self};
+    return edge;
+}
+
+/* softmax over the in-edges is exp(s - lse). With the vertex itself, whose score is t, and its L
+ * self loops counted once: q = sigmoid(t - lse) is its share beside all the edges, and
+ *     at the vertex   q / (1 - L q),
+ *     at an edge      exp(s - lse) (1 - q) / (1 - L q);
+ * exact, and safe where there are no edges (lse = -inf: q = 1) or only loops (q <= 1 / (L + 1)). */
+static uint32_t build_softmax(gs_builder *b, uint32_t score, bool self)
+{
+    gs_ir *ir = b->ir;
+    uint32_t lse, p, t, q, r, rest;
+
+    if (score == GS_IR_NONE)
+        return score;
+    if (gs_ir_node(ir, score)->type == GS_TYPE_P)
+        return gs_ir_error(ir, GS_EFORMAT, "softmax() of what is the same for all edges");
+    lse = gs_ir_sum(ir, GS_OP_LSE_IN, score, false);
+    p = gs_ir_unary(ir, GS_OP_EXP, gs_ir_binary(ir, GS_OP_SUB, score, lse), 0);
+    if (!self)
+        return p;
+    t = gs_model__at_self(b, score);
+    q = gs_ir_unary(ir, GS_OP_SIGMOID, gs_ir_binary(ir, GS_OP_SUB, t, lse), 0);
+    r = gs_ir_unary(ir, GS_OP_SIGMOID, gs_ir_binary(ir, GS_OP_SUB, lse, t), 0);
+    rest = gs_ir_binary(ir, GS_OP_SUB, number(b, 1.0f), gs_ir_binary(ir, GS_OP_MUL, loops(b), q));
+    p = gs_ir_binary(ir, GS_OP_MUL, gs_ir_binary(ir, GS_OP_DIV, r, rest), p);
+    return remember_soft(b, p, gs_ir_binary(ir, GS_OP_DIV, q, rest));
+}
+
+/* Edges that a mean runs over; a vertex without any gets 0, as in PyG. */
+static uint32_t mean_of(gs_builder *b, uint32_t sum, bool self)
+{
+    gs_ir *ir = b->ir;
+    uint32_t count = degree(b);
+    if (self)
+        count = gs_ir_binary(ir, GS_OP_ADD, gs_ir_binary(ir, GS_OP_SUB, count, loops(b)), number(b, 1.0f));
+    else
+        count = gs_ir_binary(ir, GS_OP_MAX, count, number(b, 1.0f));
+    return gs_ir_binary(ir, GS_OP_DIV, sum, count);
+}
+
+static uint32_t build_sum(gs_builder *b, const gs_expr *e, uint32_t value)
+{
+    gs_ir *ir = b->ir;
+    const bool mean = e->name[0] == 'm', self = e->over == GS_OVER_SELF;
+    uint32_t sum, own;
+
+    if (e->over == GS_OVER_TYPE && gs_model__types(b) > 1) {
+        gs_node n = *gs_ir_node(ir, value);
+        if (!mean || n.op != GS_OP_TYPED)
+            return gs_ir_error(ir, GS_EFORMAT, "only mean(... @ W[e.type], type) is by type");
+        n.self = true;
+        return gs_ir_sum(ir, GS_OP_SUM_IN, gs_ir_like(ir, &n, n.in), false);
+    }
+    sum = gs_ir_sum(ir, GS_OP_SUM_IN, value, false);
+    if (self) {
+        own = gs_model__at_self(b, value);
+        sum = gs_ir_binary(ir, GS_OP_ADD, sum,
+                           gs_ir_binary(ir, GS_OP_MUL, gs_ir_binary(ir, GS_OP_SUB, number(b, 1.0f), loops(b)), own));
+    }
+    return mean ? mean_of(b, sum, self) : sum;
+}
+
+/* With the vertex itself: its own value alone where there are no edges. */
+static uint32_t build_extreme(gs_builder *b, const gs_expr *e, uint32_t value)
+{
+    gs_ir *ir = b->ir;
+    const bool min = e->name[1] == 'i';
+    const uint32_t y = gs_ir_sum(ir, min ? GS_OP_MIN_IN : GS_OP_MAX_IN, value, false);
+    uint32_t own, both, has;
+
+    if (e->over == GS_OVER_TYPE)
+        return gs_ir_error(ir, GS_EFORMAT, "only mean(... @ W[e.type], type) is by type");
+    if (e->over != GS_OVER_SELF)
+        return y;
+    own = gs_model__at_self(b, value);
+    if (min)
+        both = gs_ir_unary(ir, GS_OP_NEG,
+                           gs_ir_binary(ir, GS_OP_MAX, gs_ir_unary(ir, GS_OP_NEG, y, 0), gs_ir_unary(ir, GS_OP_NEG, own, 0)),
+                           0);
+    else
+        both = gs_ir_binary(ir, GS_OP_MAX, y, own);
+    has = gs_ir_unary(ir, GS_OP_STEP, degree(b), 0);
+    return gs_ir_binary(ir, GS_OP_ADD, gs_ir_binary(ir, GS_OP_MUL, both, has),
+                        gs_ir_binary(ir, GS_OP_MUL, own, gs_ir_binary(ir, GS_OP_SUB, number(b, 1.0f), has)));
+}
+
+static uint32_t build_reduction(gs_builder *b, uint32_t index)
+{
+    const gs_expr *e = &b->m->expr[index];
+    const uint32_t outer = b->reduction;
+    const bool softmax = strcmp(e->name, "softmax") == 0;
+    bool self = e->over == GS_OVER_SELF;
+    uint32_t value;
+
+    if (outer != GS_TEXT_NONE && !softmax)
+        return gs_ir_error(b->ir, GS_EFORMAT, "%s() cannot stand inside %s(); give it a name on a line of its own", e->name,
+                           b->m->expr[outer].name);
+    b->reduction = index;
+    value = gs_model__build_expr(b, e->a);
+    b->reduction = outer;
+    gs_ir_at(b->ir, e->line, e->column);
+    if (value == GS_IR_NONE)
+        return value;
+    if (softmax && e->over == GS_OVER_TYPE)
+        return gs_ir_error(b->ir, GS_EFORMAT, "only mean(... @ W[e.type], type) is by type");
+    if (softmax) { /* inside sum(..., self) it runs over the same */
+        self |= outer != GS_TEXT_NONE && b->m->expr[outer].over == GS_OVER_SELF;
+        return build_softmax(b, value, self);
+    }
+    if (strcmp(e->name, "max") == 0 || strcmp(e->name, "min") == 0)
+        return build_extreme(b, e, value);
+    return build_sum(b, e, value);
+}
+
+/* ---- functions ---- */
+
+/* (x - mean) / sqrt(variance + 1e-5) over the row, as torch's LayerNorm without its weights. */
+static uint32_t build_layer_norm(gs_builder *b, uint32_t x)
+{
+    gs_ir *ir = b->ir;
+    uint32_t scale, d, variance;
+
+    if (x == GS_IR_NONE)
+        return x;
+    scale = number(b, 1.0f / (float)gs_ir_node(ir, x)->width);
+    d = gs_ir_binary(ir, GS_OP_SUB, x, gs_ir_binary(ir, GS_OP_MUL, gs_ir_unary(ir, GS_OP_ROWSUM, x, 0), scale));
+    variance = gs_ir_binary(ir, GS_OP_MUL, gs_ir_unary(ir, GS_OP_ROWSUM, gs_ir_binary(ir, GS_OP_MUL, d, d), 0), scale);
+    return gs_ir_binary(ir, GS_OP_MUL, d,
+                        gs_ir_unary(ir, GS_OP_RSQRT, gs_ir_binary(ir, GS_OP_ADD, variance, number(b, 1e-5f)), 0));
+}
+
+/* Functions that know heads, the network, or whole rows. false where it is none of them. */
+static bool build_special(gs_builder *b, const gs_expr *e, uint32_t *out)
+{
+    const uint32_t heads = gs_model__heads(b);
+    gs_ir *ir = b->ir;
+    uint32_t a, other;
+
+    if (strcmp(e->name, "dot") != 0 && strcmp(e->name, "head_mean") != 0 && strcmp(e->name, "act") != 0 &&
+        strcmp(e->name, "layer_norm") != 0)
+        return false;
+    if (e->has_number) {
+        *out = gs_ir_error(ir, GS_EFORMAT, "%s() takes one argument", e->name);
+        return true;
+    }
+    a = gs_model__build_expr(b, e->a);
+    other = e->b != GS_TEXT_NONE ? gs_model__build_expr(b, e->b) : GS_IR_NONE;
+    gs_ir_at(ir, e->line, e->column);
+    if (strcmp(e->name, "dot") == 0)
+        *out = gs_ir_resize(ir, GS_OP_FOLD, binary(b, GS_OP_MUL, a, other), heads);
+    else if (strcmp(e->name, "act") == 0)
+        *out = b->has_act ? gs_ir_unary(ir, b->act, a, b->act_alpha) : a;
+    else if (strcmp(e->name, "layer_norm") == 0)
+        *out = build_layer_norm(b, a);
+    else if (a == GS_IR_NONE || heads == 1)
+        *out = a;
+    else if (is_of_edges(gs_ir_node(ir, a)) || gs_ir_node(ir, a)->width % heads != 0)
+        *out = gs_ir_error(ir, GS_EFORMAT, "head_mean() needs a value of vertices, %u * so many wide", heads);
+    else
+        *out = gs_ir_binary(ir, GS_OP_MUL, gs_ir_resize(ir, GS_OP_ACROSS, a, gs_ir_node(ir, a)->width / heads),
+                            number(b, 1.0f / (float)heads));
+    return true;
+}
+
+static uint32_t build_call(gs_builder *b, uint32_t index)
+{
+    const gs_expr *e = &b->m->expr[index];
+    gs_ir *ir = b->ir;
+    gs_op op;
+    bool takes;
+    float second;
+    uint32_t a;
+
+    if (gs_model__is_reduction(e->name))
+        return build_reduction(b, index);
+    if (build_special(b, e, &a))
+        return a;
+    if (!gs_model__function(e->name, &op, &takes, &second))
+        return gs_ir_error(ir, GS_EFORMAT,
+                           "unknown function '%s' (sum, mean, max, min, softmax, dot, head_mean, act, relu, leaky_relu, "
+                           "elu, sigmoid, tanh, exp, log, sqrt, rsqrt, layer_norm, dropout)",
+                           e->name);
+    if (e->has_number && !takes)
+        return gs_ir_error(ir, GS_EFORMAT, "%s() takes one argument", e->name);
+    if (e->has_number)
+        second = e->number;
+    else if (op == GS_OP_DROPOUT)
+        second = b->config->dropout;
+    a = gs_model__build_expr(b, e->a);
+    gs_ir_at(ir, e->line, e->column);
+    if (op != GS_OP_DROPOUT)
+        return gs_ir_unary(ir, op, a, second);
+    if (!(second >= 0.0f && second < 1.0f))
+        return gs_ir_error(ir, GS_EFORMAT, "dropout(): the probability must be at least 0 and below 1");
+    return b->config->training && second > 0.0f ? gs_ir_dropout(ir, a, second, b->next_site++) : a;
+}
+
+uint32_t gs_model__build_expr(gs_builder *b, uint32_t index)
+{
+    const gs_expr *e = &b->m->expr[index];
+    uint32_t x, y;
+
+    gs_ir_at(b->ir, e->line, e->column);
+    switch (e->kind) {
+    case GS_EXPR_NUMBER:
+        return number(b, e->number);
+    case GS_EXPR_NAME:
+        return build_name(b, e);
+    case GS_EXPR_CALL:
+        return build_call(b, index);
+    case GS_EXPR_MATMUL:
+        return build_matmul(b, e);
+    case GS_EXPR_NEG:
+        x = gs_model__build_expr(b, e->a);
+        gs_ir_at(b->ir, e->line, e->column);
+        return gs_ir_unary(b->ir, GS_OP_NEG, x, 0);
+    case GS_EXPR_BINARY:
+        x = gs_model__build_expr(b, e->a);
+        y = gs_model__build_expr(b, e->b);
+        gs_ir_at(b->ir, e->line, e->column);
+        return binary(b, e->op, x, y);
+    }
+    return GS_IR_NONE;
+}
