@@ -10,7 +10,7 @@ void train_command_defaults(void *options)
 }
 
 const cli_option train_model_options[] = {
-    {"--model", CLI_TEXT, FIELD(model), "M", "gcn, sage, or the file of a model's text; required", NULL, 0, 0},
+    {"--model", CLI_TEXT, FIELD(model), "M", "a built-in model (gcn, gat, ...) or the file of one; required", NULL, 0, 0},
     {"--layers", CLI_COUNT, FIELD(layers), "N", "layers", NULL, 1, 1024},
     {"--hidden", CLI_COUNT, FIELD(hidden), "N", "width of a hidden layer", NULL, 1, 1u << 20},
     {"--heads", CLI_COUNT, FIELD(heads), "N", "attention heads, for models that have them", NULL, 1, 1024},

@@ -183,8 +183,8 @@ static gs_status resolve_groups(const lookup *k)
     gs_status st = GS_OK;
     s->a_width = width_of(k, &k->instr->a);
     s->a.p = operand_register(k, &k->instr->a, GS_F32, 0, &st);
-    const uint32_t narrow = s->op == GS_OP_FOLD ? s->width : s->a_width;
-    const uint32_t wide = s->op == GS_OP_FOLD ? s->a_width : s->width;
+    const bool sums = s->op == GS_OP_FOLD || s->op == GS_OP_ACROSS;
+    const uint32_t narrow = sums ? s->width : s->a_width, wide = sums ? s->a_width : s->width;
     if (st == GS_OK && wide % narrow != 0)
         return refuse(k, "columns that are no whole number of groups");
     return st;
@@ -213,6 +213,8 @@ static gs_status resolve_elementwise(const lookup *k)
         return st;
     case GS_OP_FOLD:
     case GS_OP_SPREAD:
+    case GS_OP_ACROSS:
+    case GS_OP_TILE:
         return resolve_groups(k);
     case GS_OP_ADD:
     case GS_OP_SUB:
@@ -244,7 +246,7 @@ static gs_status resolve_step(const lookup *k)
     }
     if (op == GS_OP_XENT || op == GS_OP_XENT_GRAD)
         return resolve_loss(k);
-    if (op >= GS_OP_ADD && op <= GS_OP_EQ)
+    if (op >= GS_OP_ADD && op <= GS_OP_TILE)
         return resolve_elementwise(k);
     return refuse(k, "not an instruction of a vertex program");
 }

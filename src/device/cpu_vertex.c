@@ -67,6 +67,25 @@ static void run_groups(const gs_cpu_kernels *k, const gs_cpu_step *s, uint32_t r
     }
 }
 
+/* ACROSS and TILE touch each number once, so plain loops run at the memory's speed. */
+static void run_heads(const gs_cpu_step *s, uint32_t row, uint32_t rows)
+{
+    const uint32_t narrow = GS_MIN(s->width, s->a_width), heads = GS_MAX(s->width, s->a_width) / narrow;
+    for (uint32_t r = row; r < row + rows; r++) {
+        const float *const a = s->a.p + (size_t)r * s->a_width;
+        float *const dst = s->dst + (size_t)r * s->width;
+        if (s->op == GS_OP_TILE) {
+            for (uint32_t h = 0; h < heads; h++)
+                memcpy(dst + (size_t)h * narrow, a, narrow * sizeof(*a));
+            continue;
+        }
+        memcpy(dst, a, narrow * sizeof(*a));
+        for (uint32_t h = 1; h < heads; h++)
+            for (uint32_t c = 0; c < narrow; c++)
+                dst[c] += a[(size_t)h * narrow + c];
+    }
+}
+
 /* A step that is no product, on rows [row, row + rows) of a part. */
 static void run_cheap(const tile *t, const gs_cpu_step *s, uint32_t part, uint32_t row, uint32_t rows)
 {
@@ -94,6 +113,10 @@ static void run_cheap(const tile *t, const gs_cpu_step *s, uint32_t part, uint32
     case GS_OP_FOLD:
     case GS_OP_SPREAD:
         run_groups(k, s, row, rows);
+        break;
+    case GS_OP_ACROSS:
+    case GS_OP_TILE:
+        run_heads(s, row, rows);
         break;
     case GS_OP_COLSUM:
         k->colsum(t->cpu->colsum + part * t->cpu->colsum_floats + s->partial, s->a.p + at, rows, s->width);

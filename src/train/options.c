@@ -65,7 +65,7 @@ gs_status gs_train_options_check(const gs_train_options *o)
     gs_status st;
 
     if (o->model == NULL || o->model[0] == '\0')
-        return gs_fail(GS_EINVAL, "--model: none given; name a built-in model (gcn, sage) or the file of one");
+        return gs_fail(GS_EINVAL, "--model: none given; name a built-in model (gcn, gat, ...) or the file of one");
     if ((st = check_count("--layers", o->layers, MAX_LAYERS)) != GS_OK ||
         (st = check_count("--hidden", o->hidden, MAX_WIDTH)) != GS_OK ||
         (st = check_count("--heads", o->heads, MAX_WIDTH)) != GS_OK ||
@@ -73,8 +73,6 @@ gs_status gs_train_options_check(const gs_train_options *o)
         (st = check_dropout("--input-dropout", o->input_dropout)) != GS_OK ||
         (st = check_optimizer(o)) != GS_OK)
         return st;
-    if (o->heads != 1)
-        return gs_fail(GS_EINVAL, "--heads %u: model %s has no attention heads; leave it at 1", o->heads, o->model);
     if (o->activation == NULL || o->activation[0] == '\0')
         return gs_fail(GS_EINVAL, "--act: none given; use relu");
     if (o->device == NULL || strcmp(o->device, "cpu") != 0)

@@ -54,6 +54,8 @@ static gs_status add_pass(gs_session *s, const gs_model *model, const char *name
         .hidden = o->hidden,
         .classes = info->classes,
         .heads = o->heads,
+        .edge_types = info->edge_types,
+        .edge_weights = info->weights,
         .act = o->activation,
         .dropout = (float)o->dropout,
         .input_dropout = (float)o->input_dropout,
@@ -115,7 +117,10 @@ static gs_status compile_model(gs_session *s, gs_purpose purpose, bool logits)
 
     if (st != GS_OK)
         return st;
-    if ((s->program = gs_program_new()) == NULL)
+    if (s->options->heads != 1 && !gs_model_has_heads(model))
+        st = gs_fail(GS_EINVAL, "--heads %u: model %s has no attention heads; leave it at 1", s->options->heads,
+                     s->options->model);
+    else if ((s->program = gs_program_new()) == NULL)
         st = gs_fail(GS_ENOMEM, "out of memory for the compiled model");
     else
         st = add_passes(s, model, purpose, logits);

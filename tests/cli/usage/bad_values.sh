@@ -19,7 +19,7 @@ t '--weight-decay -1: must be' --weight-decay -1
 t '--optimizer lion: must be one of adam|sgd' --optimizer lion
 t '--optimizer dam|sgd: must be one of adam|sgd' --optimizer 'dam|sgd'
 t '--optimizer ada: must be one of adam|sgd' --optimizer ada
-t '--heads 2: model gcn has no attention heads' --heads 2
+t '--heads 0: must be' --heads 0
 t '--save: its value is empty' --save ''
 t '--save and --metrics both name x' --save x --metrics x
 for device in cuda cuda:0 cpu:4 tpu; do

@@ -1,0 +1,35 @@
+#!/usr/bin/env bash
+# models.sh MODEL... - every built-in model trains to the same logits and weights whatever the
+# number of parts, the memory and the threads; its weights load again and give the same logits.
+# (That the mathematics is right is the business of tests/compile.)
+. "$(dirname "$0")/lib.sh"
+
+input_of rough
+for parts in 1 3 8; do
+    run "partition P=$parts" "$GNNSTREAM" partition "$input" "$work/p$parts" --method fennel --parts $parts || finish
+done
+
+# train OUT STORE OPTIONS...: writes OUT.npy and OUT.safetensors.
+train()
+{
+    local out=$work/$1 store=$work/$2
+    shift 2
+    run "train ${out##*/}" "$GNNSTREAM" train "$store" --model "$model" --layers 2 --hidden 16 --epochs 3 --seed 5 \
+        --optimizer sgd --lr 0.05 --dropout 0.25 --logits "$out.npy" --save "$out.safetensors" "$@" ${more[@]+"${more[@]}"}
+}
+
+for model in "$@"; do
+    more=()
+    case $model in gat | gatv2) more=(--heads 4) ;; esac
+    train $model.one p1 --threads 1 || continue
+    for layout in "p3" "p8" "p8 --no-cache" "p3 --no-cache --threads 1"; do
+        # shellcheck disable=SC2086
+        train $model.other $layout || continue
+        compare "$model: $layout: logits" "$work/$model.other.npy" "$work/$model.one.npy" 2e-4
+        compare "$model: $layout: weights" "$work/$model.other.safetensors" "$work/$model.one.safetensors" 2e-4
+    done
+    run "predict $model" "$GNNSTREAM" predict "$work/p8" --model "$model" --layers 2 --hidden 16 \
+        --weights "$work/$model.one.safetensors" --logits "$work/again.npy" ${more[@]+"${more[@]}"} &&
+        compare "$model: predict" "$work/again.npy" "$work/$model.one.npy" 1e-4
+done
+finish
