@@ -48,10 +48,10 @@ static uint32_t bind_leaf(gs_ir *to, const gs_ir *from, uint32_t i, const uint32
     return gs_ir_like(to, n, in);
 }
 
-static bool has_op(const gs_ir *ir, gs_op op)
+static bool has_gradients(const gs_ir *ir)
 {
-    for (uint32_t i = 0; i < gs_ir_count(ir); i++)
-        if (gs_ir_node(ir, i)->op == op)
+    for (uint32_t i = 0; i < gs_ir_outputs(ir); i++)
+        if (gs_ir_output(ir, i)->kind == GS_OUTPUT_GRAD)
             return true;
     return false;
 }
@@ -64,7 +64,7 @@ static gs_status finish(const gs_compiler *k, gs_ir *ir)
         st = gs_ir_add_loss(ir);
     if (st == GS_OK && k->gradients)
         st = gs_ir_differentiate(ir);
-    if (st == GS_OK && has_op(ir, GS_OP_XENT_GRAD)) /* it counts the metrics itself */
+    if (st == GS_OK && has_gradients(ir)) /* from the loss's gradient, which counts the metrics itself */
         gs_ir_drop_outputs(ir, GS_OUTPUT_LOSS);
     return st == GS_OK ? gs_ir_rewrite(ir, NULL, NULL) : st;
 }

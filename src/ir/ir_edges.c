@@ -386,7 +386,7 @@ static uint32_t attend(gs_ir *ir, gs_term t)
     heads = n.width;
     score = gs_ir_node(ir, n.in[0])->in[0];
     if (gs_ir_node(ir, rest)->width % heads != 0) /* a scalar, the same for all heads */
-        rest = gs_ir_binary(ir, GS_OP_MUL, rest, gs_ir_const(ir, 1.0f, heads));
+        rest = gs_ir_resize(ir, GS_OP_SPREAD, rest, heads);
     y = gs_ir_binary(ir, GS_OP_ATTEND, score, rest);
     return gs_ir_node(ir, y)->width < width ? gs_ir_resize(ir, GS_OP_SPREAD, y, width) : y;
 }
@@ -459,7 +459,7 @@ uint32_t gs_ir__sum(gs_ir *ir, gs_op op, uint32_t value, bool softmax)
     if (edges != GS_IR_NONE)
         total = add(ir, total, edges);
     if (total != GS_IR_NONE && gs_ir_node(ir, total)->width != width)
-        return gs_ir_binary(ir, GS_OP_ADD, total, gs_ir_const(ir, 0.0f, width));
+        return gs_ir_resize(ir, GS_OP_SPREAD, total, width);
     return total;
 }
 

@@ -241,9 +241,53 @@ static uint32_t fold_constants(gs_ir *ir, const gs_node *n)
     return gs_ir_const(ir, (float)v, n->width);
 }
 
+/* A number has no width in a program: where a wide constant alone makes a result wide, a scalar is
+ * computed and spread. */
+static uint32_t fold_wide_constant(gs_ir *ir, const gs_node *n)
+{
+    for (uint32_t k = 0; gs_op_inputs(n->op) == 2 && k < 2; k++) {
+        const gs_node c = *at(ir, n->in[k]);
+        gs_node scalar = *n;
+        if (c.op != GS_OP_CONST || c.width == 1 || at(ir, n->in[1 - k])->width != 1)
+            continue;
+        scalar.in[k] = gs_ir_const(ir, c.alpha, 1);
+        return gs_ir_resize(ir, GS_OP_SPREAD, gs_ir__make(ir, scalar), n->width);
+    }
+    return GS_IR_NONE;
+}
+
+/* (e + d1) + d2 = e + (d1 + d2): what is of one end is added there, and one array less is read. */
+static uint32_t fold_ends(gs_ir *ir, const gs_node *n)
+{
+    if (n->type != GS_TYPE_E || (n->op != GS_OP_ADD && n->op != GS_OP_SUB))
+        return GS_IR_NONE;
+    for (uint32_t k = 0; k < (n->op == GS_OP_ADD ? 2u : 1u); k++) {
+        const gs_node a = *at(ir, n->in[k]), d2 = *at(ir, n->in[1 - k]);
+        if (a.type != GS_TYPE_E || d2.type == GS_TYPE_E || d2.type == GS_TYPE_P || (a.op != GS_OP_ADD && a.op != GS_OP_SUB))
+            continue;
+        for (uint32_t j = 0; j < 2; j++) {
+            const uint32_t e = a.in[j], d1 = a.in[1 - j];
+            const bool minus = a.op == GS_OP_SUB && j == 0; /* of d1 */
+            uint32_t d;
+            if (at(ir, e)->type != GS_TYPE_E || at(ir, d1)->type != d2.type || (a.op == GS_OP_SUB && j == 1))
+                continue;
+            if (minus) /* (e - d1) +- d2 = e - (d1 -+ d2) */
+                d = gs_ir_binary(ir, n->op == GS_OP_ADD ? GS_OP_SUB : GS_OP_ADD, d1, n->in[1 - k]);
+            else /* (e + d1) +- d2 = e + (d1 +- d2) */
+                d = gs_ir_binary(ir, n->op, d1, n->in[1 - k]);
+            return gs_ir_binary(ir, minus ? GS_OP_SUB : GS_OP_ADD, e, d);
+        }
+    }
+    return GS_IR_NONE;
+}
+
 static uint32_t fold_elementwise(gs_ir *ir, const gs_node *n)
 {
-    const uint32_t folded = fold_constants(ir, n);
+    uint32_t folded = fold_constants(ir, n);
+    if (folded == GS_IR_NONE && ir->status == GS_OK)
+        folded = fold_wide_constant(ir, n);
+    if (folded == GS_IR_NONE && ir->status == GS_OK)
+        folded = fold_ends(ir, n);
     if (folded != GS_IR_NONE || ir->status != GS_OK)
         return folded;
     switch (n->op) {

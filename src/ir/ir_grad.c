@@ -62,7 +62,7 @@ static uint32_t fit(const gs_tape *t, uint32_t to, uint32_t c)
     const uint32_t want = t->ir->node[to].width, has = t->ir->node[c].width;
     if (want == 1 && has > 1)
         return un(t, GS_OP_ROWSUM, c);
-    return want > has ? bin(t, GS_OP_ADD, c, gs_ir_const(t->ir, 0.0f, want)) : c;
+    return want > has ? gs_ir_resize(t->ir, GS_OP_SPREAD, c, want) : c;
 }
 
 /* Adds contribution `c` to what flows to node `to`: a vertex value's gradient is

@@ -1,0 +1,280 @@
+/* test_compile_texts.c - models that are in no zoo: each construct of the language against its
+ * formula at single vertices, and every gradient against difference quotients. */
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "cases.h"
+
+typedef struct run {
+    test_case t;
+    gs_program *p;
+    test_graph *g;
+    double **param;
+    interp x;
+} run;
+
+static void open_run(run *r, const char *dir, const char *text, const test_case *t)
+{
+    r->t = *t;
+    r->t.model = model_text(dir, text);
+    r->p = gs_program_new();
+    r->g = graph_new(17, 60, t->in, t->classes, t->self_loops, 33);
+    gs_assert_ok(compile_case(r->p, &r->t, "train"));
+    gs_assert_ok(compile_case(r->p, &r->t, "predict"));
+    r->param = params_new(r->p, 7);
+    start(&r->x, r->p, r->g, r->param);
+}
+
+static void close_run(run *r)
+{
+    interp_close(&r->x);
+    params_free(r->p, r->param);
+    graph_free(r->g);
+    gs_program_free(r->p);
+}
+
+/* Gradients, over self loops and switches. */
+static void check_gradients_of(const char *dir, const char *text, const test_case *t)
+{
+    for (int bits = 0; bits < 4; bits++) {
+        test_case now = *t;
+        run r;
+        now.self_loops = bits & 1;
+        now.no_move = now.no_fuse = bits & 2;
+        open_run(&r, dir, text, &now);
+        check_gradients(&r.x, r.p, gs_program_pass(r.p, "train"), r.param);
+        close_run(&r);
+    }
+}
+
+/* One layer without parameters from features x[n, 3] to 3 logits: `formula` gives element c of vertex v. */
+static void check_formula(const char *dir, const char *expression, bool weights,
+                          double (*formula)(const test_graph *g, uint32_t v, uint32_t c))
+{
+    for (int bits = 0; bits < 4; bits++) {
+        const test_case t = {.layers = 1, .in = 3, .classes = 3, .self_loops = bits & 1, .no_fuse = bits & 2,
+                             .edge_weights = weights};
+        char text[512];
+        run r;
+        snprintf(text, sizeof(text), "layer t(h[a]) -> [b]:\n  return %s\n", expression);
+        open_run(&r, dir, text, &t);
+        interp_run(&r.x, gs_program_pass(r.p, "predict"));
+        for (uint32_t v = 0; v < r.g->n; v++)
+            for (uint32_t c = 0; c < 3; c++) {
+                const double got = r.x.array[r.p->logits][v * 3 + c], want = formula(r.g, v, c);
+                if (!(fabs(got - want) <= 1e-6 * (1 + fabs(want)))) {
+                    gs_program_print(r.p, stderr);
+                    fail_msg("%s: vertex %u, column %u: got %.9g, want %.9g", expression, v, c, got, want);
+                }
+            }
+        close_run(&r);
+    }
+}
+
+static double feature(const test_graph *g, uint32_t v, uint32_t c)
+{
+    return g->store[ID_FEATURES][v * 3 + c];
+}
+
+static double sum_weighted(const test_graph *g, uint32_t v, uint32_t c)
+{
+    double s = 0;
+    for (uint32_t e = 0; e < g->m; e++)
+        s += g->dst[e] == v ? g->weight[e] * feature(g, g->src[e], c) : 0;
+    return s;
+}
+
+static double sum_plain(const test_graph *g, uint32_t v, uint32_t c)
+{
+    double s = 0;
+    for (uint32_t e = 0; e < g->m; e++)
+        s += g->dst[e] == v ? feature(g, g->src[e], c) : 0;
+    return s;
+}
+
+static double mean_self(const test_graph *g, uint32_t v, uint32_t c)
+{
+    double s = feature(g, v, c), n = 1;
+    for (uint32_t e = 0; e < g->m; e++)
+        if (g->dst[e] == v && g->src[e] != v) {
+            s += feature(g, g->src[e], c);
+            n++;
+        }
+    return s / n;
+}
+
+static double extreme(const test_graph *g, uint32_t v, uint32_t c, double sign, bool self)
+{
+    double top = self ? feature(g, v, c) * feature(g, v, (c + 0) % 3) : NAN;
+    for (uint32_t e = 0; e < g->m; e++) {
+        const double x = feature(g, g->src[e], c) * feature(g, v, c);
+        if (g->dst[e] == v && !(sign * x <= sign * top))
+            top = x;
+    }
+    return isnan(top) ? 0 : top;
+}
+
+static double max_plain(const test_graph *g, uint32_t v, uint32_t c)
+{
+    return extreme(g, v, c, 1, false);
+}
+
+static double min_plain(const test_graph *g, uint32_t v, uint32_t c)
+{
+    return extreme(g, v, c, -1, false);
+}
+
+static double max_self(const test_graph *g, uint32_t v, uint32_t c)
+{
+    return extreme(g, v, c, 1, true);
+}
+
+static double min_self(const test_graph *g, uint32_t v, uint32_t c)
+{
+    return extreme(g, v, c, -1, true);
+}
+
+/* The softmax of score(u, v) = x_u . x_v, at column c of sum(f(softmax) * x_u). */
+static double softmax_sum(const test_graph *g, uint32_t v, uint32_t c, bool self, double power)
+{
+    double norm = 0, s = 0;
+    for (int round = 0; round < 2; round++)
+        for (uint32_t e = 0; e < g->m + self; e++) {
+            const uint32_t u = e == g->m ? v : g->src[e];
+            double score = 0;
+            if (e < g->m && (g->dst[e] != v || (self && g->src[e] == v)))
+                continue;
+            for (uint32_t k = 0; k < 3; k++)
+                score += feature(g, u, k) * feature(g, v, k);
+            if (round == 0)
+                norm += exp(score);
+            else
+                s += pow(exp(score) / norm, power) * feature(g, u, c);
+        }
+    return s;
+}
+
+static double attention(const test_graph *g, uint32_t v, uint32_t c)
+{
+    return softmax_sum(g, v, c, false, 1);
+}
+
+static double attention_self(const test_graph *g, uint32_t v, uint32_t c)
+{
+    return softmax_sum(g, v, c, true, 1);
+}
+
+static double root_attention(const test_graph *g, uint32_t v, uint32_t c)
+{
+    return softmax_sum(g, v, c, false, 0.5);
+}
+
+static double normalised(const test_graph *g, uint32_t v, uint32_t c)
+{
+    double mean = 0, variance = 0;
+    for (uint32_t k = 0; k < 3; k++)
+        mean += feature(g, v, k) / 3;
+    for (uint32_t k = 0; k < 3; k++)
+        variance += (feature(g, v, k) - mean) * (feature(g, v, k) - mean) / 3;
+    return (feature(g, v, c) - mean) / sqrt(variance + 1e-5);
+}
+
+static void test_texts__reductions_are_their_formulas(void **state)
+{
+    check_formula(*state, "sum(e.weight * u.h)", true, sum_weighted);
+    check_formula(*state, "sum(e.weight * u.h)", false, sum_plain);
+    check_formula(*state, "mean(u.h, self)", false, mean_self);
+    check_formula(*state, "max(u.h * v.h)", false, max_plain);
+    check_formula(*state, "min(u.h * v.h)", false, min_plain);
+    check_formula(*state, "max(u.h * v.h, self)", false, max_self);
+    check_formula(*state, "min(u.h * v.h, self)", false, min_self);
+    check_formula(*state, "sum(softmax(dot(u.h, v.h)) * u.h)", false, attention);
+    check_formula(*state, "sum(softmax(dot(u.h, v.h)) * u.h, self)", false, attention_self);
+    check_formula(*state, "sum(sqrt(softmax(dot(u.h, v.h))) * u.h)", false, root_attention);
+    check_formula(*state, "layer_norm(h)", false, normalised);
+}
+
+/* A softmax written by hand: the same as the built-in one, and 0 where there are no edges. */
+static void test_texts__a_softmax_by_hand_divides_by_no_zero(void **state)
+{
+    const char *text = "layer t(h[a]) -> [b]:\n"
+                       "  p = exp(dot(u.h, v.h))\n"
+                       "  total = sum(p)\n"
+                       "  return sum(p / v.total * u.h)\n";
+    const test_case t = {.layers = 1, .in = 3, .classes = 3};
+    run r;
+    open_run(&r, *state, text, &t);
+    interp_run(&r.x, gs_program_pass(r.p, "predict"));
+    for (uint32_t v = 0; v < r.g->n; v++)
+        for (uint32_t c = 0; c < 3; c++)
+            gs_assert_close(r.x.array[r.p->logits][v * 3 + c], attention(r.g, v, c), 1e-5);
+    close_run(&r);
+}
+
+/* ---- three models of no zoo ---- */
+
+static void test_texts__attention_over_typed_messages(void **state)
+{
+    /* Attention and edge types at once, two heads, a residual, weights on the edges. */
+    const char *text = "layer mixed(h[in]) -> [heads * d]:\n"
+                       "  param q[heads * d, in], k[heads * d, in], val[heads * d, in], rel[types, in, heads * d], b[heads * d]\n"
+                       "  query = h @ q'\n"
+                       "  key = h @ k'\n"
+                       "  value = h @ val'\n"
+                       "  score = 0.5 * dot(u.key, v.query) + e.weight\n"
+                       "  typed = mean(u.h @ rel[e.type], type)\n"
+                       "  return sum(softmax(score) * u.value) + typed * sigmoid(query) + b\n";
+    const test_case t = {.layers = 2, .in = 4, .hidden = 6, .classes = 4, .heads = 2, .edge_types = TEST_TYPES,
+                         .edge_weights = true, .act = "tanh", .dropout = 0.2f, .input_dropout = 0.1f};
+    check_gradients_of(*state, text, &t);
+}
+
+static void test_texts__gates_extremes_and_earlier_layers(void **state)
+{
+    const char *text = "layer first(h[in]) -> [out]:\n"
+                       "  param w[out, in], g[out, in], s[1], c[out]\n"
+                       "  x = h @ w'\n"
+                       "  y = h @ g'\n"
+                       "  gate = sigmoid(u.x + v.y) * e.weight\n"
+                       "  return layer_norm(sum(gate * u.x, self)) * (1 + s) + exp(c) * x\n"
+                       "layer next(h[in]) -> [out]:\n"
+                       "  param w[out, in], r[out, in], k[out, 3]\n"
+                       "  x = h @ w'\n"
+                       "  d = u.x - v.x\n"
+                       "  return max(d * d + u.x) + min(u.x, self) + h @ r' + input.0 @ k'\n";
+    const test_case t = {.layers = 3, .in = 3, .hidden = 4, .classes = 4, .edge_weights = true, .act = "elu"};
+    check_gradients_of(*state, text, &t);
+}
+
+static void test_texts__repeated_attention_with_shared_scores(void **state)
+{
+    /* One softmax, used by two sums and in another way; scores of layer norms; the vertex itself. */
+    const char *text = "layer walk(h[in]) -> [out]:\n"
+                       "  param w[out, in], a[out], b[out]\n"
+                       "  z = layer_norm(h @ w')\n"
+                       "  p = dot(z, a)\n"
+                       "  q = dot(z, b)\n"
+                       "  alpha = softmax(tanh(u.p - v.q), self)\n"
+                       "  x = z\n"
+                       "  repeat 3:\n"
+                       "    x = 0.8 * sum(alpha * u.x, self) + 0.2 * z\n"
+                       "  end\n"
+                       "  return x + sum(alpha * alpha * u.z) + max(alpha) * z\n";
+    const test_case t = {.layers = 2, .in = 5, .hidden = 4, .classes = 3};
+    check_gradients_of(*state, text, &t);
+}
+
+int main(void)
+{
+#define CASE(name) cmocka_unit_test_setup_teardown(name, gs_test_temp_setup, gs_test_temp_teardown)
+    const struct CMUnitTest tests[] = {
+        CASE(test_texts__reductions_are_their_formulas),
+        CASE(test_texts__a_softmax_by_hand_divides_by_no_zero),
+        CASE(test_texts__attention_over_typed_messages),
+        CASE(test_texts__gates_extremes_and_earlier_layers),
+        CASE(test_texts__repeated_attention_with_shared_scores),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
