@@ -16,92 +16,15 @@
 #include "base/clock.h"
 #include "base/philox.h"
 #include "base/size.h"
+#include "bench_common.h"
 #include "device/device.h"
 
-#define RUNS 7
 #define TABLE_BYTES (256 * GS_MIB)
 #define GATHERED_BYTES (512 * GS_MIB) /* about, by one launch */
-
-static void die(const char *what)
-{
-    fprintf(stderr, "bench_kernels: %s (%s)\n", what, gs_last_error());
-    exit(1);
-}
-
-static void need(gs_status st)
-{
-    if (st != GS_OK)
-        die("a call failed");
-}
-
-static void *pages(uint64_t bytes)
-{
-    void *const p = gs_alloc_pages(bytes);
-    if (p == NULL)
-        die("out of memory");
-    return p;
-}
-
-static uint32_t random_bits(uint32_t i, uint32_t stream)
-{
-    uint32_t word[4];
-    gs_philox4x32(word, (const uint32_t[4]){i, stream, 0, 0}, (const uint32_t[2]){7, 0});
-    return word[0];
-}
-
-static float random_float(uint32_t i, uint32_t stream) { return gs_uniform_f32(random_bits(i, stream)) - 0.5f; }
 
 /* ---- edges ---- */
 
 #define EDGES_PER_TARGET 16
-
-typedef struct graph {
-    uint32_t targets, edges;
-    uint32_t *target, *start, *index;
-} graph;
-
-/* Powers of two rows, of the table and of the sums. A skewed graph takes each bit of a row number as R-MAT does
- * (a + b = 0.76), on both sides. */
-static uint32_t pick_row(uint32_t rows, bool skewed, uint32_t i, uint32_t stream)
-{
-    if (!skewed)
-        return random_bits(i, stream) & (rows - 1);
-    uint32_t row = 0, word[4];
-    for (uint32_t bit = 1, n = 0; bit < rows; bit <<= 1, n++) {
-        if (n % 4 == 0)
-            gs_philox4x32(word, (const uint32_t[4]){i, stream, n, 1}, (const uint32_t[2]){7, 0});
-        row |= word[n % 4] > 0xC28F5C28u ? bit : 0; /* 0.76 */
-    }
-    return row * 2654435761u & (rows - 1); /* hubs apart from each other, as after a good vertex order */
-}
-
-static graph make_graph(uint32_t rows, uint32_t targets, uint32_t edges, bool skewed)
-{
-    graph g = {.targets = targets, .edges = edges};
-    g.target = pages(targets * 4ull);
-    g.start = pages((targets + 1) * 4ull);
-    g.index = pages(edges * 4ull);
-    uint32_t *const owner = pages(edges * 4ull), *const at = pages(targets * 4ull);
-    for (uint32_t i = 0; i < edges; i++)
-        g.start[(owner[i] = pick_row(targets, skewed, i, 1)) + 1]++;
-    for (uint32_t r = 0; r < targets; r++) {
-        g.target[r] = r;
-        g.start[r + 1] += g.start[r];
-        at[r] = g.start[r];
-    }
-    for (uint32_t i = 0; i < edges; i++)
-        g.index[at[owner[i]]++] = pick_row(rows, skewed, i, 2);
-    gs_free_pages(owner, edges * 4ull);
-    gs_free_pages(at, targets * 4ull);
-    return g;
-}
-
-static void free_graph(graph *g)
-{
-    gs_free_pages(g->target, g->targets * 4ull);
-    gs_free_pages(g->start, (g->targets + 1) * 4ull);
-    gs_free_pages(g->index, g->edges * 4ull);
-}
 
 /* Every 1009th target, bit by bit: the order of the sums is a promise. */
 static void check_edges(const gs_edge_launch *l)
@@ -112,7 +35,7 @@ static void check_edges(const gs_edge_launch *l)
             for (uint32_t k = l->start[t]; k < l->start[t + 1]; k++)
                 sum += l->operand[(uint64_t)((const uint32_t *)l->index)[k] * l->width + c];
             if (sum != l->acc[(uint64_t)t * l->width + c])
-                die("an edge sum is wrong");
+                bench_die("an edge sum is wrong");
         }
 }
 
@@ -130,20 +53,20 @@ static void bench_edges_of(gs_device *d, uint32_t width, bool skewed, double cei
 {
     const uint32_t rows = table_rows(width), edges = power_of_two(GATHERED_BYTES / 4 / width);
     const uint32_t targets = edges / EDGES_PER_TARGET;
-    graph g = make_graph(rows, targets, edges, skewed);
+    bench_graph g = bench_make_graph(rows, targets, edges, skewed);
     const uint64_t bytes = (uint64_t)rows * width * 4, acc_bytes = (uint64_t)targets * width * 4;
-    float *const operand = pages(bytes), *const acc = pages(acc_bytes);
+    float *const operand = bench_pages(bytes), *const acc = bench_pages(acc_bytes);
     for (uint64_t i = 0; i < bytes / 4; i++)
         operand[i] = (float)((i * 2654435761u) >> 20 & 1023) - 512.0f;
 
     const gs_edge_launch l = {.index_bytes = 4, .targets = targets, .target = g.target, .start = g.start,
                               .index = g.index, .operand = operand, .acc = acc, .width = width};
-    need(gs_device_run_edges(d, &l));
+    bench_need(gs_device_run_edges(d, &l));
     check_edges(&l);
     double best = 1e30;
-    for (int run = 0; run < RUNS; run++) {
+    for (int run = 0; run < BENCH_RUNS; run++) {
         const double start = gs_now();
-        need(gs_device_run_edges(d, &l));
+        bench_need(gs_device_run_edges(d, &l));
         best = fmin(best, gs_now() - start);
     }
     const double rate = (double)edges * width * 4 / best;
@@ -153,7 +76,7 @@ static void bench_edges_of(gs_device *d, uint32_t width, bool skewed, double cei
     fflush(stdout);
     gs_free_pages(operand, bytes);
     gs_free_pages(acc, acc_bytes);
-    free_graph(&g);
+    bench_free_graph(&g);
 }
 
 static void bench_edges(gs_device *d)
@@ -162,7 +85,7 @@ static void bench_edges(gs_device *d)
     for (size_t i = 0; i < GS_ARRAY_LEN(widths); i++) {
         const uint32_t width = widths[i];
         double ceiling = 0;
-        need(gs_device_measure_gather(d, table_rows(width), width, &ceiling));
+        bench_need(gs_device_measure_gather(d, table_rows(width), width, &ceiling));
         bench_edges_of(d, width, false, ceiling);
         bench_edges_of(d, width, true, ceiling);
     }
@@ -194,29 +117,21 @@ static double time_tile(gs_device *d, tile *t, gs_instr *instr, uint32_t instrs)
     t->program.stage = &t->stage;
     t->program.params = 1;
     t->program.param = &t->param;
-    need(gs_device_prepare(d, &t->program));
+    bench_need(gs_device_prepare(d, &t->program));
     const gs_vertex_launch l = {.program = &t->program, .stage = &t->stage, .rows = t->rows,
                                 .reg = t->memory, .param = &t->weight, .grad = &t->grad,
                                 .seed = 5, .epoch = 1, .loss_scale = 1};
-    need(gs_device_run_vertex(d, &l));
+    bench_need(gs_device_run_vertex(d, &l));
     double best = 1e30;
-    for (int run = 0; run < RUNS; run++) {
+    for (int run = 0; run < BENCH_RUNS; run++) {
         const double start = gs_now();
-        need(gs_device_run_vertex(d, &l));
+        bench_need(gs_device_run_vertex(d, &l));
         best = fmin(best, gs_now() - start);
     }
     return best;
 }
 
 static gs_operand from_reg(uint32_t r) { return (gs_operand){.kind = GS_FROM_REG, .index = r}; }
-
-static float *random_tile(uint64_t floats, uint32_t stream)
-{
-    float *const p = pages(floats * 4);
-    for (uint64_t i = 0; i < floats; i++)
-        p[i] = random_float((uint32_t)i, stream);
-    return p;
-}
 
 static void check_gemm(const tile *t, const float *x, const float *w, const float *y, uint32_t in, uint32_t out)
 {
@@ -228,16 +143,16 @@ static void check_gemm(const tile *t, const float *x, const float *w, const floa
                 size += fabs((double)x[(uint64_t)r * in + i] * (double)w[o * in + i]);
             }
             if (!(fabs(sum - (double)y[(uint64_t)r * out + o]) <= 1e-5 * size))
-                die("a product is wrong");
+                bench_die("a product is wrong");
         }
 }
 
 static void bench_gemm_of(gs_device *d, uint32_t rows, uint32_t in, uint32_t out)
 {
     tile t = {.rows = rows};
-    float *const x = random_tile((uint64_t)rows * in, 3), *const y = random_tile((uint64_t)rows * out, 4);
-    float *const back = pages((uint64_t)rows * in * 4), *const w = random_tile((uint64_t)in * out, 5);
-    t.grad = pages((uint64_t)in * out * 4);
+    float *const x = bench_random_floats((uint64_t)rows * in, 3), *const y = bench_random_floats((uint64_t)rows * out, 4);
+    float *const back = bench_pages((uint64_t)rows * in * 4), *const w = bench_random_floats((uint64_t)in * out, 5);
+    t.grad = bench_pages((uint64_t)in * out * 4);
     t.weight = w;
     t.param = (gs_param){.dims = 2, .rows = out, .cols = in};
     t.memory[0] = x;
@@ -253,7 +168,7 @@ static void bench_gemm_of(gs_device *d, uint32_t rows, uint32_t in, uint32_t out
     const double flops = 2.0 * rows * in * out;
     double ceiling = 0;
 
-    need(gs_device_measure_gemm(d, rows, in, out, &ceiling));
+    bench_need(gs_device_measure_gemm(d, rows, in, out, &ceiling));
     const double f = flops / time_tile(d, &t, &forward, 1);
     check_gemm(&t, x, w, y, in, out);
     const double b = flops / time_tile(d, &t, &backward, 1);
@@ -286,7 +201,7 @@ static void check_dropout(const float *x, const float *y, const uint32_t *id, ui
             gs_philox4x32(word, (const uint32_t[4]){id[r], c / 4, 3, 1}, key);
             const float want = gs_uniform_f32(word[c % 4]) >= 0.5f ? 2.0f * x[(uint64_t)r * width + c] : 0.0f;
             if (want != y[(uint64_t)r * width + c])
-                die("a dropout mask is wrong");
+                bench_die("a dropout mask is wrong");
         }
 }
 
@@ -296,8 +211,8 @@ static void bench_unary(gs_device *d, gs_op op, const char *name, uint32_t width
     const uint32_t rows = 16384 * 256 / width;
     const uint64_t floats = (uint64_t)rows * width;
     tile t = {.rows = rows};
-    float *const x = random_tile(floats, 6), *const y = pages(floats * 4);
-    uint32_t *const id = pages(rows * 4ull);
+    float *const x = bench_random_floats(floats, 6), *const y = bench_pages(floats * 4);
+    uint32_t *const id = bench_pages(rows * 4ull);
     for (uint32_t r = 0; r < rows; r++)
         id[r] = r * 7919;
     t.memory[0] = x;
@@ -324,14 +239,14 @@ int main(int argc, char **argv)
     gs_device *d = NULL;
     double copy = 0;
 
-    need(gs_device_open(&d, "cpu", argc > 2 ? (unsigned)strtoul(argv[2], NULL, 10) : 0));
+    bench_need(gs_device_open(&d, "cpu", argc > 2 ? (unsigned)strtoul(argv[2], NULL, 10) : 0));
     printf("%s\n", gs_device_name(d));
     if (all || strcmp(part, "edges") == 0)
         bench_edges(d);
     if (all || strcmp(part, "gemm") == 0)
         bench_gemm(d);
     if (all || strcmp(part, "dropout") == 0 || strcmp(part, "math") == 0)
-        need(gs_device_measure_copy(d, &copy));
+        bench_need(gs_device_measure_copy(d, &copy));
     if (all || strcmp(part, "dropout") == 0) {
         bench_unary(d, GS_OP_DROPOUT, "dropout", 256, copy);
         bench_unary(d, GS_OP_DROPOUT, "dropout", 64, copy);
