@@ -42,20 +42,41 @@ static uint64_t block_bytes(const gs_layout *l, uint32_t stage, uint32_t block)
     return gs_align_up(bytes, GS_BLOCK_BYTES);
 }
 
+/* Rows at the target end of a block, each array once. They are staged in the ring, but
+ * bound a block as its sums do: a device with memory of its own must hold both. */
+static uint64_t target_bytes(const gs_layout *l, uint32_t stage, uint32_t block)
+{
+    const gs_stage *s = &l->program->stage[stage];
+    uint64_t row = 0;
+    for (uint32_t r = 0; r < s->edge_regs; r++) {
+        uint32_t same = 0;
+        while (same < r && (s->edge_reg[same].kind != GS_EDGE_TARGET || s->edge_reg[same].array != s->edge_reg[r].array))
+            same++;
+        if (s->edge_reg[r].kind == GS_EDGE_TARGET && same == r)
+            row += l->row_bytes[s->edge_reg[r].array];
+    }
+    return row * block * l->chunks->interval_rows;
+}
+
+static uint64_t held_bytes(const gs_layout *l, uint32_t stage, uint32_t block)
+{
+    return l->stage[stage].scratch_bytes + block_bytes(l, stage, block) + target_bytes(l, stage, block);
+}
+
 uint64_t gs_layout_least_arena(const gs_layout *l)
 {
     uint64_t least = GS_BLOCK_BYTES;
     for (uint32_t s = 0; s < l->program->stages; s++)
-        least = GS_MAX(least, l->stage[s].scratch_bytes + block_bytes(l, s, 1));
+        least = GS_MAX(least, held_bytes(l, s, 1));
     return least;
 }
 
 bool gs_choice_set_arena(gs_choice *c, const gs_layout *l, uint64_t arena_bytes)
 {
-    uint64_t used = GS_BLOCK_BYTES;
+    uint64_t used = GS_BLOCK_BYTES, held = GS_BLOCK_BYTES;
     for (uint32_t s = 0; s < l->program->stages; s++) {
         uint32_t block = l->program->stage[s].sums ? l->parts : 1;
-        while (block > 0 && l->stage[s].scratch_bytes + block_bytes(l, s, block) > arena_bytes)
+        while (block > 0 && held_bytes(l, s, block) > arena_bytes)
             block--;
         if (block == 0)
             return false;
@@ -64,8 +85,10 @@ bool gs_choice_set_arena(gs_choice *c, const gs_layout *l, uint64_t arena_bytes)
             block = (uint32_t)gs_div_up(l->parts, gs_div_up(l->parts, block));
         c->block[s] = block;
         used = GS_MAX(used, l->stage[s].scratch_bytes + block_bytes(l, s, block));
+        held = GS_MAX(held, held_bytes(l, s, block));
     }
     c->arena_bytes = used;
+    c->held_bytes = held;
     return true;
 }
 

@@ -200,7 +200,7 @@ static gs_status search(gs_plan **out, const gs_layout *l, gs_choice *c)
         }
         if (arena == least || (best != NULL && best_cost == 0))
             break;
-        arena = GS_MIN(arena, c->arena_bytes ? c->arena_bytes : arena);
+        arena = GS_MIN(arena, c->held_bytes ? c->held_bytes : arena);
     }
     st = best ? GS_OK : refuse(l, c);
 done:

@@ -52,6 +52,7 @@ void gs_layout_drop(gs_layout *l);
 
 typedef struct gs_choice {
     uint64_t arena_bytes;
+    uint64_t held_bytes;      /* the arena and the block's rows at the target end */
     uint64_t ring_bytes;
     uint32_t *block;          /* [stages] target intervals whose sums are held at a time */
     uint32_t *kept_intervals; /* [arrays] first intervals kept in host memory */

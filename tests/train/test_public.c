@@ -65,7 +65,6 @@ static void options__out_of_range_names_the_option(void **state)
     REFUSED(layers, 0, "--layers 0");
     REFUSED(layers, 1025, "--layers 1025");
     REFUSED(hidden, 0, "--hidden 0");
-    REFUSED(heads, 2, "--heads 2");
     REFUSED(activation, NULL, "--act");
     REFUSED(dropout, 1, "--dropout 1");
     REFUSED(dropout, -0.1, "--dropout -0.1");
