@@ -166,7 +166,7 @@ typedef struct gs_epoch_report {
 
 typedef struct gs_train_options {
     /* The model. */
-    const char *model;      /* "gcn", "sage", or a path to a model's text; required */
+    const char *model;      /* "gcn", "gat", ..., or a path to a model's text; required */
     uint32_t layers;
     uint32_t hidden;        /* width of a hidden layer, its heads concatenated */
     uint32_t heads;
@@ -198,6 +198,7 @@ typedef struct gs_train_options {
     bool no_cache;          /* keep nothing in memory from one task to the next */
     bool no_verify;         /* do not check the store's checksums as data arrives */
     bool no_move;           /* leave operators on the side of an edge sum where the model has them */
+    bool no_fuse;           /* one edge program a sum */
 
     void (*on_epoch)(void *context, const gs_epoch_report *report); /* after each epoch; may be NULL */
     void *context;

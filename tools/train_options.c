@@ -10,7 +10,8 @@ void train_command_defaults(void *options)
 }
 
 const cli_option train_model_options[] = {
-    {"--model", CLI_TEXT, FIELD(model), "M", "a built-in model (gcn, gat, ...) or the file of one; required", NULL, 0, 0},
+    {"--model", CLI_TEXT, FIELD(model), "M", "gcn, sage, sage_max, gat, gatv2, gin, appnp, commnet, ggcn, ggnn, rgcn,\n"
+     "or the file of a model's text; required", NULL, 0, 0},
     {"--layers", CLI_COUNT, FIELD(layers), "N", "layers", NULL, 1, 1024},
     {"--hidden", CLI_COUNT, FIELD(hidden), "N", "width of a hidden layer", NULL, 1, 1u << 20},
     {"--heads", CLI_COUNT, FIELD(heads), "N", "attention heads, for models that have them", NULL, 1, 1024},
@@ -42,6 +43,7 @@ const cli_option train_machine_options[] = {
     {"--no-cache", CLI_FLAG, FIELD(no_cache), NULL, "keep nothing in memory between tasks", NULL, 0, 0},
     {"--no-verify", CLI_FLAG, FIELD(no_verify), NULL, "do not check checksums as data arrives", NULL, 0, 0},
     {"--no-move", CLI_FLAG, FIELD(no_move), NULL, "do not move operators across an edge sum", NULL, 0, 0},
+    {"--no-fuse", CLI_FLAG, FIELD(no_fuse), NULL, "compute edges anew for each sum over them", NULL, 0, 0},
     {0},
 };
 
@@ -61,7 +63,7 @@ const cli_option train_later_options[] = {
     LATER("--checkpoint", "DIR"), LATER("--checkpoint-every", "K"),
     LATER("--resume", "DIR"),      LATER("--no-selective", NULL), LATER("--no-pipeline", NULL),
     LATER("--no-swap", NULL),      LATER("--no-hoist", NULL),     LATER("--no-prune", NULL),
-    LATER("--no-fuse", NULL),      LATER("--no-chain", NULL),     {0},
+    LATER("--no-chain", NULL),     {0},
 };
 
 const cli_option train_json_options[] = {

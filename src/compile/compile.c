@@ -20,6 +20,8 @@
 #include "base/alloc.h"
 #include "compile/compile_internal.h"
 
+#define MOST_SEARCHED 160 /* nodes of a candidate whose cut is searched, not only found greedily */
+
 typedef struct gs_compiler {
     const gs_compile_options *options;
     const gs_ir *base; /* normalised, bound, forward only */
@@ -98,7 +100,7 @@ static gs_status variant_cost(uint64_t *cost, const gs_compiler *k, const uint32
     gs_status st = make_variant(&ir, k, weight, move, weights);
 
     if (st == GS_OK)
-        st = gs_compile__cut(&c, ir, k->options, weights <= 4);
+        st = gs_compile__cut(&c, ir, k->options, weights <= 4 && gs_ir_count(ir) <= MOST_SEARCHED);
     if (st == GS_OK)
         *cost = c->cost;
     gs_compile__cut_free(c);

@@ -28,7 +28,7 @@
  * is higher. */
 #define GS_FLOPS_PER_BYTE 32
 /* Nodes times stages that one local search may look at: well below a second. */
-#define GS_SEARCH_WORK 1000000u
+#define GS_SEARCH_WORK 400000u
 
 static const gs_node *at(const gs_cut *c, uint32_t i)
 {

@@ -71,25 +71,3 @@ void gs_model_close(gs_model *m)
     gs_free(m->path);
     gs_free(m);
 }
-
-static bool of_heads(const gs_dim *d)
-{
-    for (uint32_t f = 0; f < d->factors; f++)
-        if (strcmp(d->factor[f].name, "heads") == 0)
-            return true;
-    return false;
-}
-
-bool gs_model_has_heads(const gs_model *m)
-{
-    for (uint32_t i = 0; i < m->layers; i++) {
-        const gs_text_layer *const l = &m->layer[i];
-        if (of_heads(&l->in) || of_heads(&l->out))
-            return true;
-        for (uint32_t p = 0; p < l->params; p++)
-            for (uint32_t d = 0; d < l->param[p].dims; d++)
-                if (of_heads(&l->param[p].dim[d]))
-                    return true;
-    }
-    return false;
-}

@@ -32,7 +32,7 @@ typedef struct gs_model_config {
 gs_status gs_model_open(gs_model **out, const char *name);
 void gs_model_close(gs_model *m);
 
-/* Does a width of some layer speak of heads? */
+/* Does any width or function of the text speak of heads? */
 bool gs_model_has_heads(const gs_model *m);
 
 /* Builds the network's forward graph, with its logits marked as the root.

@@ -208,11 +208,25 @@ done:
 
 /* ---- the network ---- */
 
+bool gs_model_has_heads(const gs_model *m)
+{
+    for (uint32_t i = 0; i < m->exprs; i++)
+        if (m->expr[i].kind == GS_EXPR_CALL && (strcmp(m->expr[i].name, "dot") == 0 || strcmp(m->expr[i].name, "head_mean") == 0))
+            return true;
+    for (uint32_t l = 0; l < m->layers; l++)
+        for (uint32_t k = 0; k < m->layer[l].out.factors; k++)
+            if (strcmp(m->layer[l].out.factor[k].name, "heads") == 0)
+                return true;
+    return false;
+}
+
 static gs_status check_config(const gs_model *m, const gs_model_config *c, gs_builder *b)
 {
     bool takes;
     if (c->layers == 0 || c->layers > GS_MAX_LAYERS)
         return gs_fail(GS_EINVAL, "--layers %u: must be from 1 to %u", c->layers, GS_MAX_LAYERS);
+    if (c->heads > 1 && !gs_model_has_heads(m))
+        return gs_fail(GS_EINVAL, "--heads %u: model %s has no attention heads; leave it at 1", c->heads, m->path);
     if (c->in_width == 0)
         return gs_fail(GS_EINVAL, "%s: the graph has no features for the first layer", m->path);
     if (c->classes == 0 || (c->layers > 1 && c->hidden == 0))

@@ -27,7 +27,7 @@ static void sgd(const gs_optim *o, gs_params *params)
     const float *const restrict grad = params->grads;
 
 #pragma omp simd
-    for (uint64_t i = 0; i < params->elements; i++)
+    for (uint64_t i = 0; i < params->elements - params->fixed_elements; i++)
         p[i] -= lr * (grad[i] + decay * p[i]);
 }
 
@@ -46,7 +46,7 @@ static void adam(const gs_optim *o, gs_params *params)
     const float *const restrict grad = params->grads;
 
 #pragma omp simd
-    for (uint64_t i = 0; i < params->elements; i++) {
+    for (uint64_t i = 0; i < params->elements - params->fixed_elements; i++) {
         const float g = grad[i] + decay * p[i];
         m[i] += add1 * (g - m[i]);
         v[i] = v[i] * keep2 + add2 * g * g;

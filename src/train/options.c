@@ -3,6 +3,7 @@
 #include <math.h>
 #include <string.h>
 
+#include "model/model.h"
 #include "train/optim.h"
 
 #define MAX_LAYERS 1024u
@@ -60,6 +61,22 @@ static gs_status check_optimizer(const gs_train_options *o)
     return gs_optim_parse(&kind, o->optimizer);
 }
 
+/* More heads than one need a model that has some. */
+static gs_status check_heads(const gs_train_options *o)
+{
+    gs_model *m = NULL;
+    gs_status st;
+
+    if (o->heads == 1)
+        return GS_OK;
+    if ((st = gs_model_open(&m, o->model)) != GS_OK)
+        return st;
+    if (!gs_model_has_heads(m))
+        st = gs_fail(GS_EINVAL, "--heads %u: model %s has no attention heads; leave it at 1", o->heads, o->model);
+    gs_model_close(m);
+    return st;
+}
+
 gs_status gs_train_options_check(const gs_train_options *o)
 {
     gs_status st;
@@ -68,7 +85,7 @@ gs_status gs_train_options_check(const gs_train_options *o)
         return gs_fail(GS_EINVAL, "--model: none given; name a built-in model (gcn, gat, ...) or the file of one");
     if ((st = check_count("--layers", o->layers, MAX_LAYERS)) != GS_OK ||
         (st = check_count("--hidden", o->hidden, MAX_WIDTH)) != GS_OK ||
-        (st = check_count("--heads", o->heads, MAX_WIDTH)) != GS_OK ||
+        (st = check_count("--heads", o->heads, MAX_WIDTH)) != GS_OK || (st = check_heads(o)) != GS_OK ||
         (st = check_dropout("--dropout", o->dropout)) != GS_OK ||
         (st = check_dropout("--input-dropout", o->input_dropout)) != GS_OK ||
         (st = check_optimizer(o)) != GS_OK)

@@ -26,8 +26,23 @@ uint64_t gs_params_learned(const gs_program *p)
 {
     uint64_t total = 0;
     for (uint32_t i = 0; i < p->params; i++)
-        total += gs_param_elements(&p->param[i]);
+        total += p->param[i].fixed ? 0 : gs_param_elements(&p->param[i]);
     return total;
+}
+
+/* Gives the learned parameters, or the others, their places from element `at` on; returns the end. */
+static uint64_t place(gs_params *params, const gs_program *p, bool learned, uint64_t at)
+{
+    for (uint32_t i = 0; i < p->params; i++) {
+        const uint64_t n = gs_align_up(gs_param_elements(&p->param[i]), ALIGN_ELEMENTS);
+        if (p->param[i].fixed == learned)
+            continue;
+        params->value[i] = params->values + at;
+        params->grad[i] = params->grads != NULL ? params->grads + at : NULL;
+        params->fixed_elements += learned ? 0 : n;
+        at += n;
+    }
+    return at;
 }
 
 gs_status gs_params_alloc(gs_params *out, const gs_program *p, bool grads, uint32_t states)
@@ -53,11 +68,7 @@ gs_status gs_params_alloc(gs_params *out, const gs_program *p, bool grads, uint3
         for (uint32_t k = 0; k < states; k++)
             made.state[k] = block + (2 + k) * elements;
     }
-    for (uint64_t i = 0, at = 0; i < p->params; i++) {
-        made.value[i] = block + at;
-        made.grad[i] = grads ? made.grads + at : NULL;
-        at += gs_align_up(gs_param_elements(&p->param[i]), ALIGN_ELEMENTS);
-    }
+    place(&made, p, false, place(&made, p, true, 0));
     *out = made;
     return GS_OK;
 }
@@ -86,16 +97,24 @@ static void glorot_uniform(float *value, uint64_t n, double bound, uint64_t seed
     }
 }
 
+/* torch_geometric.nn.inits.glorot: the last two dimensions. */
+static double fans(const gs_param *q)
+{
+    if (q->shape_dims >= 2)
+        return (double)q->shape[q->shape_dims - 2] + q->shape[q->shape_dims - 1];
+    return (double)q->rows + q->cols;
+}
+
 void gs_params_init(gs_params *params, const gs_program *p, uint64_t seed)
 {
     for (uint32_t i = 0; i < p->params; i++) {
         const gs_param *const q = &p->param[i];
         const uint64_t n = gs_param_elements(q);
 
-        if (q->zero_init)
+        if (q->zero_init || q->fixed)
             memset(params->value[i], 0, n * sizeof(float));
         else
-            glorot_uniform(params->value[i], n, sqrt(6.0 / ((double)q->rows + q->cols)), seed, i);
+            glorot_uniform(params->value[i], n, sqrt(6.0 / fans(q)), seed, i);
     }
 }
 

@@ -18,6 +18,7 @@
 
 typedef struct gs_params {
     uint32_t count;    /* tensors */
+    uint64_t fixed_elements; /* at the end of a run: not learned */
     uint64_t elements; /* of one kind, the gaps included */
     float *values, *grads, *state[GS_PARAMS_STATES]; /* [elements]; NULL where not asked for */
     float **value, **grad; /* [count]: where each tensor starts */

@@ -21,17 +21,31 @@
 
 /* ---- writing ------------------------------------------------------------- */
 
+/* A parameter's shape in the file; how many dimensions. */
+static uint32_t param_shape(uint64_t shape[3], const gs_param *q)
+{
+    for (uint32_t d = 0; d < q->shape_dims; d++)
+        shape[d] = q->shape[d];
+    if (q->shape_dims != 0)
+        return q->shape_dims;
+    shape[0] = q->dims == 1 ? q->cols : q->rows;
+    shape[1] = q->cols;
+    return q->dims == 1 ? 1 : 2;
+}
+
 static bool add_tensor(cJSON *header, const gs_param *q, uint64_t begin, uint64_t end)
 {
     cJSON *const entry = cJSON_AddObjectToObject(header, q->name), *shape, *span;
+    uint64_t size[3];
+    const uint32_t dims = param_shape(size, q);
 
     if (entry == NULL || cJSON_AddStringToObject(entry, "dtype", "F32") == NULL ||
         (shape = cJSON_AddArrayToObject(entry, "shape")) == NULL)
         return false;
-    if (q->dims != 1 && !cJSON_AddItemToArray(shape, cJSON_CreateNumber(q->rows)))
-        return false;
-    return cJSON_AddItemToArray(shape, cJSON_CreateNumber(q->cols)) &&
-           (span = cJSON_AddArrayToObject(entry, "data_offsets")) != NULL &&
+    for (uint32_t d = 0; d < dims; d++)
+        if (!cJSON_AddItemToArray(shape, cJSON_CreateNumber((double)size[d])))
+            return false;
+    return (span = cJSON_AddArrayToObject(entry, "data_offsets")) != NULL &&
            cJSON_AddItemToArray(span, cJSON_CreateNumber((double)begin)) &&
            cJSON_AddItemToArray(span, cJSON_CreateNumber((double)end));
 }
@@ -200,17 +214,10 @@ static const char *shape_text(char out[SHAPE_TEXT], uint32_t dims, const uint64_
     return out;
 }
 
-static uint32_t param_shape(uint64_t shape[2], const gs_param *q)
-{
-    shape[0] = q->dims == 1 ? q->cols : q->rows;
-    shape[1] = q->cols;
-    return q->dims == 1 ? 1 : 2;
-}
-
 static gs_status match_shape(const entry *e, const gs_param *q, const char *path)
 {
     char has[SHAPE_TEXT], wants[SHAPE_TEXT];
-    uint64_t want[2];
+    uint64_t want[3];
     const uint32_t dims = param_shape(want, q);
 
     if (e->dims == dims && memcmp(e->shape, want, dims * sizeof(*want)) == 0)
@@ -252,7 +259,7 @@ static gs_status match_entries(entry *found, const cJSON *header, const gs_progr
     }
     for (uint32_t i = 0; i < p->params; i++)
         if (found[i].dims == UINT32_MAX) {
-            uint64_t want[2];
+            uint64_t want[3];
             const uint32_t dims = param_shape(want, &p->param[i]);
             return gs_fail(GS_EFORMAT, "%s: tensor \"%s\" is missing; the model wants it with shape %s", path,
                            p->param[i].name, shape_text(text, dims, want));

@@ -69,6 +69,7 @@ static gs_status add_pass(gs_session *s, const gs_model *model, const char *name
         .metrics = s->labelled,
         .store_logits = logits,
         .no_move = o->no_move,
+        .no_fuse = o->no_fuse,
         .edges_per_vertex = (double)info->edges / (double)info->vertices,
     };
     gs_ir *ir = NULL;
@@ -117,10 +118,7 @@ static gs_status compile_model(gs_session *s, gs_purpose purpose, bool logits)
 
     if (st != GS_OK)
         return st;
-    if (s->options->heads != 1 && !gs_model_has_heads(model))
-        st = gs_fail(GS_EINVAL, "--heads %u: model %s has no attention heads; leave it at 1", s->options->heads,
-                     s->options->model);
-    else if ((s->program = gs_program_new()) == NULL)
+    if ((s->program = gs_program_new()) == NULL)
         st = gs_fail(GS_ENOMEM, "out of memory for the compiled model");
     else
         st = add_passes(s, model, purpose, logits);
