@@ -240,6 +240,21 @@ GS_API gs_status gs_train(const char *store, const gs_train_options *options, gs
 GS_API gs_status gs_predict(const char *store, const gs_train_options *options, const char *weights,
                             const char *logits, gs_train_report *report);
 
+/* ---- models --------------------------------------------------------------- */
+
+/* A graph as far as the compiler looks at it. */
+typedef struct gs_model_graph {
+    uint32_t features, classes, edge_types; /* types: 0 for none */
+    bool self_loops, edge_weights;
+    double edges_per_vertex;
+} gs_model_graph;
+
+/* Writes what becomes of `options->model` (of `options`, what speaks of the model counts): the
+ * dataflow graph as its text says, after each pass of the compiler, forward and backward, and the
+ * stages of the compiled epoch. `dot`: the graphs alone, for Graphviz. A FILE of <stdio.h> as void, so
+ * that this header needs no other. GS_EINVAL, GS_ENOTFOUND, GS_EFORMAT, GS_EUNSUPPORTED, GS_ENOMEM. */
+GS_API gs_status gs_print_model(void *file, const gs_train_options *options, const gs_model_graph *graph, bool dot);
+
 /* ---- plans --------------------------------------------------------------- */
 
 /* One pass over the graph: "train" is an epoch, "eval" and "predict" go forward only. */

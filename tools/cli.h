@@ -92,7 +92,7 @@ const char *cli_json_text(const char *text);
 const char *cli_json_real(double v);
 
 /* ---- commands: cmd_*.c ---- */
-extern const cli_command cmd_generate, cmd_partition, cmd_info, cmd_verify, cmd_plan, cmd_train, cmd_predict,
+extern const cli_command cmd_generate, cmd_partition, cmd_info, cmd_verify, cmd_model, cmd_plan, cmd_train, cmd_predict,
     cmd_bench_limits, cmd_bench_train;
 
 #endif /* GS_TOOLS_CLI_H */

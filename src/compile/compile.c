@@ -167,6 +167,12 @@ static gs_status check_root(const gs_ir *ir)
     return GS_OK;
 }
 
+static void show(const gs_compile_options *o, const char *after, const gs_ir *ir)
+{
+    if (o->show != NULL)
+        o->show(o->context, after, ir);
+}
+
 gs_status gs_compile_passes(gs_ir *ir, const gs_compile_options *options)
 {
     gs_compiler k = {.options = options, .base = ir, .gradients = gs_ir_differentiated(ir)};
@@ -175,12 +181,17 @@ gs_status gs_compile_passes(gs_ir *ir, const gs_compile_options *options)
 
     gs_ir_forward_only(ir);
     if ((st = gs_ir_normalise(ir)) != GS_OK || (st = check_root(ir)) != GS_OK ||
-        (st = gs_ir_rewrite(ir, bind_leaf, (void *)(uintptr_t)options)) != GS_OK ||
-        (st = move_and_finish(&k, &best)) != GS_OK)
+        (st = gs_ir_rewrite(ir, bind_leaf, (void *)(uintptr_t)options)) != GS_OK)
         return st;
+    show(options, "one-end work has left the edges", ir);
+    if ((st = move_and_finish(&k, &best)) != GS_OK)
+        return st;
+    show(options, k.gradients ? "products moved; loss and gradients" : "products moved", best);
     if ((st = gs_compile__undo_quotients(best, options)) == GS_OK)
         gs_ir_swap(ir, best);
     gs_ir_free(best);
+    if (st == GS_OK)
+        show(options, "as it is cut into stages", ir);
     return st;
 }
 

@@ -27,6 +27,9 @@ typedef struct gs_compile_options {
     bool no_move;         /* --no-move: operators stay where the model put them */
     bool no_fuse;         /* --no-fuse: sums that need an edge program share it with no other sum */
     double edges_per_vertex; /* for choices by volume */
+    /* Called with the graph after each pass, for people; may be NULL. */
+    void (*show)(void *context, const char *after, const gs_ir *ir);
+    void *context;
 } gs_compile_options;
 
 /* Compiles `ir`, which it takes and frees, also on failure, and appends it to `program`

@@ -143,5 +143,7 @@ gs_status gs_ir_differentiate(gs_ir *ir);
 
 /* One line a node and an output. */
 void gs_ir_print(const gs_ir *ir, FILE *out);
+/* The same as a graph for Graphviz's dot, called `title`. */
+void gs_ir_print_dot(const gs_ir *ir, const char *title, FILE *out);
 
 #endif /* GS_IR_IR_H */

@@ -1,4 +1,4 @@
-/* ir_print.c - the graph as text, one line a node. */
+/* ir_print.c - the graph as text, one line a node, and for Graphviz. */
 #include "ir/ir_internal.h"
 
 static const char *type_name(gs_graph_type t)
@@ -47,4 +47,57 @@ void gs_ir_print(const gs_ir *ir, FILE *out)
         else
             fprintf(out, "  %s: %%%u\n", o->kind == GS_OUTPUT_LOSS ? "loss" : "logits", o->node);
     }
+}
+
+/* A name may hold what a quoted string of dot must not. */
+static void print_quoted(const char *text, FILE *out)
+{
+    for (; *text != 0; text++) {
+        if (*text == '"' || *text == '\\')
+            fputc('\\', out);
+        fputc(*text, out);
+    }
+}
+
+static const char *fill_of(gs_graph_type t)
+{
+    static const char *const colours[] = {"gray92", "lightblue", "lightyellow", "mistyrose"}; /* P D S E */
+    return colours[t];
+}
+
+static void print_dot_node(const gs_ir *ir, uint32_t i, FILE *out)
+{
+    const gs_node *n = &ir->node[i];
+    fprintf(out, "  n%u [label=\"%s", i, gs_op_name(n->op));
+    if (n->op == GS_OP_CONST)
+        fprintf(out, " %g", (double)n->alpha);
+    fprintf(out, "%s : %s[%u]", n->self ? " self" : "", type_name(n->type), n->width);
+    if (n->name[0] != 0) {
+        fputs("\\n", out);
+        print_quoted(n->name, out);
+    }
+    fprintf(out, "\", fillcolor=%s, shape=%s];\n", fill_of(n->type),
+            gs_op_classof(n->op) == GS_CLASS_EDGE && n->op != GS_OP_SRC ? "box3d" : "box");
+    for (uint32_t k = 0; k < gs_node_inputs(n); k++)
+        fprintf(out, "  n%u -> n%u;\n", n->in[k], i);
+}
+
+void gs_ir_print_dot(const gs_ir *ir, const char *title, FILE *out)
+{
+    fputs("digraph \"", out);
+    print_quoted(title, out);
+    fputs("\" {\n  node [style=filled];\n", out);
+    for (uint32_t i = 0; i < ir->nodes; i++)
+        print_dot_node(ir, i, out);
+    for (uint32_t i = 0; i < ir->outputs; i++) {
+        const gs_output *o = &ir->output[i];
+        if (o->kind == GS_OUTPUT_GRAD) {
+            fprintf(out, "  o%u [label=\"gradient of ", i);
+            print_quoted(ir->node[o->param].name, out);
+        } else {
+            fprintf(out, "  o%u [label=\"%s", i, o->kind == GS_OUTPUT_LOSS ? "loss" : "logits");
+        }
+        fprintf(out, "\", shape=oval];\n  n%u -> o%u;\n", o->node, i);
+    }
+    fputs("}\n", out);
 }

@@ -20,15 +20,16 @@ for command in generate partition info verify plan train predict 'bench limits' 
     grep -q "^  $command " overview || die "no $command in the overview"
 done
 model='--model --layers --hidden --heads --act --dropout --input-dropout'
-machine='--device --device-memory --host-memory --threads --spill --no-cache --no-move'
+machine='--device --device-memory --host-memory --threads --spill --no-cache --no-verify --no-move --no-fuse'
 learning='--epochs --optimizer --lr --weight-decay --seed --init --eval-every'
-results='--save --logits --metrics'
+results='--save --logits --metrics --trace'
 later='--checkpoint --checkpoint-every --resume --no-selective --no-pipeline --no-swap --no-hoist --no-prune
-    --no-fuse --no-chain'
+    --no-chain'
 has generate --vertices --edges --features --classes --seed
 has partition --format --parts --method --memory --feature-type --random-features --undirected --seed --force
 has info --json
 has verify
+has model --dot --layers --hidden --heads --features --edge-types --no-move --no-fuse
 # shellcheck disable=SC2086 # lists of words
 {
     has plan --json $model $machine $learning $results $later
