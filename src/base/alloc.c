@@ -149,3 +149,10 @@ uint64_t gs_alloc_peak_bytes(void) { return atomic_load_explicit(&peak_bytes, me
 void gs_alloc_freeze(bool on) { atomic_store_explicit(&frozen, on, memory_order_relaxed); }
 uint64_t gs_alloc_frozen_count(void) { return atomic_load_explicit(&frozen_count, memory_order_relaxed); }
 void gs_alloc_fail_nth(uint64_t n) { atomic_store_explicit(&fail_countdown, n, memory_order_relaxed); }
+
+void gs_alloc_trim(void)
+{
+#ifdef __GLIBC__
+    malloc_trim(0);
+#endif
+}

@@ -30,6 +30,9 @@ void gs_free(void *p);
 void *gs_alloc_pages(size_t bytes);
 void gs_free_pages(void *p, size_t bytes);
 
+/* Gives memory that was freed back to the system, where the C library kept it. */
+void gs_alloc_trim(void);
+
 uint64_t gs_alloc_live_bytes(void);
 uint64_t gs_alloc_peak_bytes(void);
 

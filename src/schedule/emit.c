@@ -283,6 +283,15 @@ static void emitter_close(struct emitter *e)
     gs_free(e->target);
 }
 
+/* Lists grew by doubling; the budget counts what they hold. A list that cannot be
+ * made smaller stays as it is. */
+static void fit(void **array, uint32_t count, size_t size)
+{
+    void *p = count ? gs_realloc(*array, count * size) : NULL;
+    if (p != NULL)
+        *array = p;
+}
+
 static void finish(struct emitter *e)
 {
     const gs_layout *l = e->l;
@@ -290,6 +299,9 @@ static void finish(struct emitter *e)
     const gs_schedule_config *cfg = l->config;
     for (uint32_t a = 0; a < l->program->arrays; a++)
         p->spill_bytes[a] = (l->parts - e->c->kept_intervals[a]) * l->spill_interval[a];
+    fit((void **)&p->task, p->tasks, sizeof(*p->task));
+    fit((void **)&p->dep, p->deps, sizeof(*p->dep));
+    fit((void **)&p->reg, p->regs, sizeof(*p->reg));
     p->region_bytes[GS_REGION_RING] = e->c->ring_bytes;
     p->region_bytes[GS_REGION_ARENA] = e->c->arena_bytes;
     p->table_bytes = p->tasks * (sizeof(*p->task) + sizeof(uint32_t) + 1 + cfg->task_bytes) + p->deps * sizeof(*p->dep) +

@@ -168,6 +168,7 @@ gs_status gs_session_start(gs_session *s)
         return st;
     if (plan_spills(s) && (st = make_spill_dir(s)) != GS_OK)
         return st;
+    gs_alloc_trim(); /* of the plans that were tried, before the memory of the chosen one is taken */
     if ((st = open_exec(s)) != GS_OK)
         return st;
     /* What depends on the graph and its features alone is computed once. */
