@@ -63,6 +63,8 @@ static void string(cursor *c, char *out, size_t cap)
     out[n] = 0;
 }
 
+/* More than two lengths (attention vectors, one matrix an edge type) are taken as a
+ * matrix: what is compared is the numbers, in order. */
 static size_t numbers(cursor *c, uint64_t out[2])
 {
     size_t n = 0;
@@ -72,11 +74,13 @@ static size_t numbers(cursor *c, uint64_t out[2])
     do {
         char *end;
         blanks(c);
-        if (n == 2)
-            ref_die("%s: a list of more than two numbers", c->path);
-        out[n++] = strtoull(c->p, &end, 10);
+        const uint64_t length = strtoull(c->p, &end, 10);
         if (end == c->p)
             ref_die("%s: \"%.12s\" is no number", c->path, c->p);
+        if (n < 2)
+            out[n++] = length;
+        else
+            out[1] *= length;
         c->p = end;
     } while (take(c, ','));
     expect(c, ']');
