@@ -20,7 +20,7 @@
 #   GS_MODELS       default "gcn sage gat gin rgcn"
 #   GS_PEERS        default "pyg pyg-csr csr dgl": PyG's edge_index, its torch CSR, torch CSR by hand, DGL
 #   GS_EPOCHS       default by graph, 5 to 40; the first is not in the median
-#   GS_LR           default 0.05 (gin 1e-6: sums over hubs are large)
+#   GS_LR           default by graph and model, such that losses move and stay finite
 #   GS_BUDGET       --host-memory of gnnstream, default 12G; 3/4 of it is --device-memory
 #   GS_PEER_BYTES   most private memory of a peer, default 3/4 of what is available
 #   GS_PEER_SECONDS most time of a program, default 600
@@ -72,13 +72,18 @@ usable()
 
 classes_of() { case $1 in pubmed) echo 3 ;; blogcatalog) echo 39 ;; rmat-200k) echo 16 ;; reddit-tenth) echo 41 ;; esac; }
 epochs_of() { case $1 in pubmed) echo 40 ;; blogcatalog) echo 20 ;; rmat-200k) echo 8 ;; reddit-tenth) echo 5 ;; esac; }
-typed() { [ "$1" = rgcn ] && echo -typed || true; }
+# home GRAPH MODEL: the folder of its inputs; R-GCN has its own, with edge types.
+home() { if [ "$2" = rgcn ]; then echo "$work/$1-typed"; else echo "$work/$1"; fi; }
 
+# rate_of GRAPH MODEL: GIN sums over all neighbours, so on graphs with hubs only small steps are stable.
 rate_of()
 {
-    case $1 in
-        gin) echo "${GS_LR:-1e-6}" ;;
-        *) echo "${GS_LR:-0.05}" ;;
+    case $2-$1 in
+        gin-pubmed) echo "${GS_LR:-0.01}" ;;
+        gin-reddit-tenth) echo "${GS_LR:-1e-8}" ;;
+        gin-*) echo "${GS_LR:-1e-4}" ;;
+        *-pubmed) echo "${GS_LR:-0.05}" ;;
+        *) echo "${GS_LR:-0.2}" ;;
     esac
 }
 
@@ -104,10 +109,11 @@ source_of()
     echo "$out"
 }
 
-# inputs GRAPH MODEL: folder, store and tensors; R-GCN has its own, with edge types.
+# inputs GRAPH MODEL: store and tensors, made once.
 inputs()
 {
-    local at=$work/$1$(typed "$2") kinds=0 random=()
+    local at from kinds=0 random=()
+    at=$(home "$1" "$2")
     [ -f "$at/complete" ] && return
     rm -rf "$at"
     mkdir -p "$at"
@@ -116,9 +122,8 @@ inputs()
         blogcatalog) random=(--random-features 128) ;;
     esac
     [ "$2" = rgcn ] && kinds=$types
-    local from
     from=$(source_of "$1")
-    show "$python" "$here/peers/inputs.py" label "$from" "$at/graph" --classes "$(classes_of "$1")" --types $kinds
+    show "$python" "$here/peers/inputs.py" label "$from" "$at/graph" --classes "$(classes_of "$1")" --types "$kinds"
     show "$GNNSTREAM" partition "$at/graph" "$at/store" --parts 1 --memory 4G ${random[@]+"${random[@]}"} >"$at/partition.txt"
     show "$python" "$here/peers/inputs.py" tensors "$at/graph" "$at/store" "$at/tensors"
     rm -rf "$at/graph"
@@ -128,9 +133,8 @@ inputs()
 # known GRAPH MODEL: does gnnstream have the model? Else $reason says why it does not.
 known()
 {
-    local options=(--hidden 64) error
-    [ "$2" = gat ] && options+=(--heads $heads)
-    error=$("$GNNSTREAM" plan "$work/$1$(typed "$2")/store" --model "$2" "${options[@]}" 2>&1 >/dev/null) && return
+    local error
+    error=$("$GNNSTREAM" plan "$(home "$1" "$2")/store" --model "$2" --hidden 64 2>&1 >/dev/null) && return
     reason=$error
     case $error in *'neither a built-in model'*) reason='not available' ;; esac
     return 1
@@ -150,9 +154,9 @@ measured()
 ours()
 {
     local cell=$1-$2-gnnstream options=()
-    [ "$2" = gat ] && options=(--heads $heads)
-    measured "$cell" "$GNNSTREAM" train "$work/$1$(typed "$2")/store" --model "$2" --hidden 64 ${options[@]+"${options[@]}"} \
-        --epochs "$3" --optimizer sgd --lr "$(rate_of "$2")" --init "$results/$1-$2.safetensors" \
+    [ "$2" = gat ] && options=(--heads "$heads")
+    measured "$cell" "$GNNSTREAM" train "$(home "$1" "$2")/store" --model "$2" --hidden 64 ${options[@]+"${options[@]}"} \
+        --epochs "$3" --optimizer sgd --lr "$(rate_of "$1" "$2")" --init "$results/$1-$2.safetensors" \
         --metrics "$results/$cell.jsonl" --threads "$threads" --host-memory "$budget" --device-memory "$device_budget"
 }
 
@@ -161,8 +165,8 @@ row()
 {
     local epochs peer options
     epochs=${GS_EPOCHS:-$(epochs_of "$1")}
-    options=(--model "$2" --weights "$results/$1-$2.safetensors" --heads $heads --classes "$(classes_of "$1")"
-        --types $types --epochs "$epochs" --lr "$(rate_of "$2")" --threads "$threads")
+    options=(--model "$2" --weights "$results/$1-$2.safetensors" --heads "$heads" --classes "$(classes_of "$1")"
+        --types "$types" --epochs "$epochs" --lr "$(rate_of "$1" "$2")" --threads "$threads")
     rm -f "$results/$1-$2"[-.]*
     if ! known "$1" "$2"; then
         echo "$reason" >"$results/$1-$2-gnnstream.none"
@@ -171,10 +175,10 @@ row()
             return
         fi
     fi
-    "$python" "$here/peers/train.py" weights "$work/$1$(typed "$2")/tensors" - "${options[@]}"
+    "$python" "$here/peers/train.py" weights "$(home "$1" "$2")/tensors" - "${options[@]}"
     [ -f "$results/$1-$2-gnnstream.none" ] || ours "$1" "$2" "$epochs"
     for peer in $PEERS; do
-        measured "$1-$2-$peer" "$python" "$here/peers/train.py" "$peer" "$work/$1$(typed "$2")/tensors" \
+        measured "$1-$2-$peer" "$python" "$here/peers/train.py" "$peer" "$(home "$1" "$2")/tensors" \
             "$results/$1-$2-$peer.json" "${options[@]}"
     done
 }

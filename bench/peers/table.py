@@ -26,7 +26,8 @@ def result(folder, cell, who):
     measured = read(folder / f"{cell}-{who}.measured.json")
     if measured is None:
         reason = folder / f"{cell}-{who}.none"
-        return {"none": reason.read_text().strip() if reason.exists() else "not run"}
+        why = reason.read_text().strip() if reason.exists() else "not run"
+        return {"none": why, "failed": why not in ("not available", "not run")}
     if measured["over_time"]:
         return {"none": "over time"}
     if measured["status"] != 0:

@@ -26,7 +26,7 @@ import dgl.nn.pytorch as nn  # noqa: E402
 
 
 def graph_of(data, loops=False, by_type=False):
-    """int32, kept by destination and by source."""
+    """int32, kept by destination for forward and by source for backward."""
     source, target = data.edge_index().int()
     if by_type:
         order = torch.argsort(data.edge_type(), stable=True)
@@ -36,7 +36,7 @@ def graph_of(data, loops=False, by_type=False):
         g = dgl.add_self_loop(g)
     if by_type:
         return g  # its layer needs the edges in the order given
-    return g.formats(["csc", "csr"])
+    return g.formats(["coo", "csc", "csr"] if loops else ["csc", "csr"])  # scores of edges need coo
 
 
 class Gcn(torch.nn.Module):
