@@ -4,6 +4,7 @@
  *   bind        leaves become what the store holds, f16/bf16 are cast
  *   move        products before or after the edges             (compile_move.c)
  *   loss, differentiate                                        (ir/ir_grad.c)
+ *   hoist       what needs no parameter is computed once       (compile_hoist.c)
  *   undo        x from x / s, instead of storing both          (compile_undo.c)
  *   cut         stages                                         (compile_cut.c)
  *   emit        the program                                    (compile_emit.c)
@@ -24,8 +25,9 @@
 
 typedef struct gs_compiler {
     const gs_compile_options *options;
+    const gs_program *program; /* NULL: for printing */
     const gs_ir *base; /* normalised, bound, forward only */
-    bool gradients;
+    bool gradients, hoist;
 } gs_compiler;
 
 static bool is_half(gs_dtype t)
@@ -71,9 +73,9 @@ static gs_status finish(const gs_compiler *k, gs_ir *ir)
     return st == GS_OK ? gs_ir_rewrite(ir, NULL, NULL) : st;
 }
 
-/* The graph under these moves, finished, as a new one. */
-static gs_status make_variant(gs_ir **out, const gs_compiler *k, const uint32_t *weight, const gs_move *move,
-                              uint32_t weights)
+/* The graph under these moves, finished, as a new one. `setup` as gs_compile__hoist() has it. */
+static gs_status make_variant(gs_ir **out, gs_ir **setup, const gs_compiler *k, const uint32_t *weight,
+                              const gs_move *move, uint32_t weights)
 {
     gs_ir *ir = gs_ir_clone(k->base);
     gs_status st = GS_OK;
@@ -85,6 +87,8 @@ static gs_status make_variant(gs_ir **out, const gs_compiler *k, const uint32_t 
             st = gs_compile__move(ir, gs_ir_node(k->base, weight[i])->name, move[i]);
     if (st == GS_OK)
         st = finish(k, ir);
+    if (st == GS_OK && k->hoist)
+        st = gs_compile__hoist(ir, setup, k->program);
     if (st == GS_OK)
         *out = ir;
     else
@@ -97,7 +101,7 @@ static gs_status variant_cost(uint64_t *cost, const gs_compiler *k, const uint32
 {
     gs_ir *ir = NULL;
     gs_cut *c = NULL;
-    gs_status st = make_variant(&ir, k, weight, move, weights);
+    gs_status st = make_variant(&ir, NULL, k, weight, move, weights);
 
     if (st == GS_OK)
         st = gs_compile__cut(&c, ir, k->options, weights <= 4 && gs_ir_count(ir) <= MOST_SEARCHED);
@@ -130,8 +134,22 @@ static gs_status choose_moves(const gs_compiler *k, const uint32_t *weight, gs_m
     return st;
 }
 
-/* Replaces `ir` by its best variant, finished. */
-static gs_status move_and_finish(const gs_compiler *k, gs_ir **ir)
+/* Storing what needs no parameter is not always less than doing it again: sums by type are wide. */
+static gs_status choose_hoisting(gs_compiler *k, const uint32_t *weight, const gs_move *move, uint32_t weights)
+{
+    uint64_t with = 0, without = 0;
+    gs_status st;
+
+    if (!k->hoist || (st = variant_cost(&with, k, weight, move, weights)) != GS_OK)
+        return k->hoist ? st : GS_OK;
+    k->hoist = false;
+    if ((st = variant_cost(&without, k, weight, move, weights)) == GS_OK)
+        k->hoist = with < without;
+    return st;
+}
+
+/* Makes the best variant, finished, and what it has computed once. */
+static gs_status move_and_finish(gs_compiler *k, gs_ir **ir, gs_ir **setup)
 {
     const uint32_t n = gs_ir_count(k->base);
     uint32_t *weight = gs_calloc((size_t)n + 1, sizeof(*weight));
@@ -149,7 +167,9 @@ static gs_status move_and_finish(const gs_compiler *k, gs_ir **ir)
     if (!k->options->no_move)
         st = choose_moves(k, weight, move, weights);
     if (st == GS_OK)
-        st = make_variant(ir, k, weight, move, weights);
+        st = choose_hoisting(k, weight, move, weights);
+    if (st == GS_OK)
+        st = make_variant(ir, setup, k, weight, move, weights);
 done:
     gs_free(weight);
     gs_free(move);
@@ -173,9 +193,11 @@ static void show(const gs_compile_options *o, const char *after, const gs_ir *ir
         o->show(o->context, after, ir);
 }
 
-gs_status gs_compile_passes(gs_ir *ir, const gs_compile_options *options)
+/* All passes; `setup` as gs_compile__hoist() has it. */
+static gs_status run_passes(gs_ir *ir, gs_ir **setup, const gs_program *program, const gs_compile_options *options)
 {
-    gs_compiler k = {.options = options, .base = ir, .gradients = gs_ir_differentiated(ir)};
+    gs_compiler k = {.options = options, .program = program, .base = ir, .gradients = gs_ir_differentiated(ir),
+                     .hoist = options->hoist};
     gs_ir *best = NULL;
     gs_status st;
 
@@ -184,8 +206,10 @@ gs_status gs_compile_passes(gs_ir *ir, const gs_compile_options *options)
         (st = gs_ir_rewrite(ir, bind_leaf, (void *)(uintptr_t)options)) != GS_OK)
         return st;
     show(options, "one-end work has left the edges", ir);
-    if ((st = move_and_finish(&k, &best)) != GS_OK)
+    if ((st = move_and_finish(&k, &best, setup)) != GS_OK)
         return st;
+    if (setup != NULL && *setup != NULL)
+        show(options, "computed once", *setup);
     show(options, k.gradients ? "products moved; loss and gradients" : "products moved", best);
     if ((st = gs_compile__undo_quotients(best, options)) == GS_OK)
         gs_ir_swap(ir, best);
@@ -195,20 +219,49 @@ gs_status gs_compile_passes(gs_ir *ir, const gs_compile_options *options)
     return st;
 }
 
-gs_status gs_compile(gs_program *program, gs_ir *ir, const gs_compile_options *options)
+gs_status gs_compile_passes(gs_ir *ir, const gs_compile_options *options)
+{
+    return run_passes(ir, NULL, NULL, options);
+}
+
+static gs_status cut_and_emit(gs_program *program, const gs_ir *ir, const gs_compile_options *options)
 {
     gs_cut *c = NULL;
+    gs_status st = gs_compile__cut(&c, ir, options, true);
+    if (st == GS_OK)
+        st = gs_compile__emit(program, c, options);
+    gs_compile__cut_free(c);
+    return st;
+}
+
+/* The pass of what is computed once, where there is none yet. */
+static gs_status emit_setup(gs_program *program, const gs_ir *setup, const gs_compile_options *options)
+{
+    gs_compile_options once = *options;
+    if (setup == NULL || gs_program_pass(program, "setup") != GS_NONE)
+        return GS_OK;
+    once.pass = "setup";
+    once.metrics = once.store_logits = false;
+    return cut_and_emit(program, setup, &once);
+}
+
+gs_status gs_compile(gs_program *program, gs_ir *ir, const gs_compile_options *options)
+{
+    const gs_program old = *program;
+    gs_ir *setup = NULL;
     gs_status st;
 
     if (strlen(options->pass) >= sizeof(program->pass->name) || gs_program_pass(program, options->pass) != GS_NONE)
         st = gs_fail(GS_EINVAL, "compile: the pass '%s' is there already, or its name is too long", options->pass);
     else
-        st = gs_compile_passes(ir, options);
+        st = run_passes(ir, &setup, program, options);
     if (st == GS_OK)
-        st = gs_compile__cut(&c, ir, options, true);
+        st = emit_setup(program, setup, options);
     if (st == GS_OK)
-        st = gs_compile__emit(program, c, options);
-    gs_compile__cut_free(c);
+        st = cut_and_emit(program, ir, options);
+    if (st != GS_OK)
+        gs_compile__roll_back(program, &old);
+    gs_ir_free(setup);
     gs_ir_free(ir);
     return st;
 }

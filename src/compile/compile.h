@@ -26,6 +26,7 @@ typedef struct gs_compile_options {
     bool store_logits;    /* write them to an array: program->logits */
     bool no_move;         /* --no-move: operators stay where the model put them */
     bool no_fuse;         /* --no-fuse: sums that need an edge program share it with no other sum */
+    bool hoist;           /* what depends on no parameter is computed once, by a pass "setup" */
     double edges_per_vertex; /* for choices by volume */
     /* Called with the graph after each pass, for people; may be NULL. */
     void (*show)(void *context, const char *after, const gs_ir *ir);
@@ -37,7 +38,9 @@ typedef struct gs_compile_options {
  * after operators have moved. Arrays of the store and parameters are shared by name with
  * passes already there; arrays that passes make are their own, "PASS.label". What crosses from
  * one stage to a later one is stored, or done again from something that is:
- * fewest bytes win (compile_cut.c has the rule). `program` is unchanged on failure:
+ * fewest bytes win (compile_cut.c has the rule). With `hoist` the first pass that has something to hoist
+ * puts a pass "setup" before itself, to be run once: its arrays ("hoisted.HASH") keep their rows, and
+ * later passes read those of them that they compute, too. `program` is unchanged on failure:
  *   GS_EUNSUPPORTED  a matrix product or dropout on edges, with its place in the text
  *   GS_ENOTFOUND     a vertex array that the store does not have
  *   GS_EINVAL        shapes of leaves or parameters contradict each other

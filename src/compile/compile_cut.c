@@ -197,7 +197,8 @@ static void for_each_goal(gs_network *w, void (*fn)(gs_network *w, uint32_t v))
         if (c->level[v] == w->stage && (c->stored[v] || at(c, v)->op == GS_OP_XENT_GRAD))
             fn(w, v);
     for (uint32_t o = 0; o < gs_ir_outputs(c->ir); o++)
-        if (c->place[o] == w->stage && gs_ir_output(c->ir, o)->kind != GS_OUTPUT_LOGITS)
+        if (c->place[o] == w->stage && gs_ir_output(c->ir, o)->kind != GS_OUTPUT_LOGITS &&
+            gs_ir_output(c->ir, o)->kind != GS_OUTPUT_STORE)
             fn(w, gs_ir_output(c->ir, o)->node);
 }
 
@@ -416,6 +417,9 @@ gs_status gs_compile__cut(gs_cut **out, const gs_ir *ir, const gs_compile_option
     if (c == NULL)
         return gs_fail(GS_ENOMEM, "no memory to cut the model into stages");
     c->no_fuse = options->no_fuse;
+    for (uint32_t o = 0; o < gs_ir_outputs(ir); o++)
+        if (gs_ir_output(ir, o)->kind == GS_OUTPUT_STORE)
+            c->must_store[gs_ir_output(ir, o)->node] = true;
     if (options->store_logits)
         c->must_store[gs_ir_root(ir)] = true;
     find_levels(c);

@@ -53,6 +53,10 @@ static gs_status emit_input(gs_emitter *e, uint32_t v)
     const gs_leaf *leaf = NULL;
     gs_array a = {.dtype = n->dtype, .width = n->width};
 
+    if (strncmp(n->name, GS_HOISTED, strlen(GS_HOISTED)) == 0) {
+        e->array[v] = find_array(e->p, n->name);
+        return e->array[v] != GS_NONE ? GS_OK : gs_fail(GS_EINVAL, "compile: no pass has stored '%s'", n->name);
+    }
     for (uint32_t i = 0; i < e->options->leaves; i++)
         if (strcmp(e->options->leaf[i].name, n->name) == 0)
             leaf = &e->options->leaf[i];
@@ -128,7 +132,13 @@ static gs_status emit_stored(gs_emitter *e, uint32_t v)
 {
     gs_array a = {.dtype = GS_F32, .width = at(e, v)->width, .store_id = -1};
     char label[GS_IR_NAME_BYTES + 16];
+    gs_status st;
 
+    for (uint32_t o = 0; o < gs_ir_outputs(e->c->ir); o++)
+        if (gs_ir_output(e->c->ir, o)->kind == GS_OUTPUT_STORE && gs_ir_output(e->c->ir, o)->node == v) {
+            st = gs_compile__hoisted_name(e->c->ir, v, a.name, sizeof(a.name));
+            return st == GS_OK ? add_array(e, &e->array[v], &a) : st;
+        }
     describe(e, v, label);
     snprintf(a.name, sizeof(a.name), "%.15s.%.44s", e->options->pass, label);
     for (uint32_t k = 2; find_array(e->p, a.name) != GS_NONE; k++) {
@@ -317,8 +327,7 @@ static gs_status emit_pass(gs_emitter *e)
     return gs_program_check(e->p);
 }
 
-/* Takes away what was appended since the counts were `old`. */
-static void roll_back(gs_program *p, const gs_program *old)
+void gs_compile__roll_back(gs_program *p, const gs_program *old)
 {
     for (uint32_t s = old->stages; s < p->stages; s++) {
         gs_free(p->stage[s].reg);
@@ -350,7 +359,7 @@ gs_status gs_compile__emit(gs_program *p, const gs_cut *c, const gs_compile_opti
              ? no_memory()
              : emit_pass(&e);
     if (st != GS_OK)
-        roll_back(p, &old);
+        gs_compile__roll_back(p, &old);
     gs_free(e.array);
     gs_free(e.param);
     gs_free(e.reg);

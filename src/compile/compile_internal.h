@@ -80,6 +80,17 @@ uint64_t gs_compile__flow_run(gs_flow *f, uint32_t source, uint32_t sink);
 /* After a run: is v on the source's side? */
 bool gs_compile__flow_source_side(const gs_flow *f, uint32_t v);
 
+/* ---- compile_hoist.c ---- */
+
+#define GS_HOISTED "hoisted." /* how names of arrays of the setup pass begin */
+
+/* Makes inputs of what needs no parameter, but an edge pass. `setup`, if not NULL, gets the graph
+ * that computes them, or stays as it is where there are none. `program`: where a setup pass may be
+ * already, whose arrays are then all there are. */
+gs_status gs_compile__hoist(gs_ir *ir, gs_ir **setup, const gs_program *program);
+/* The name of the array for a value of a setup graph. */
+gs_status gs_compile__hoisted_name(const gs_ir *ir, uint32_t node, char *name, size_t bytes);
+
 /* ---- compile_undo.c ---- */
 
 /* On a finished graph: values that can be had back from an array of theirs over a scalar
@@ -106,5 +117,7 @@ gs_status gs_compile__emit_edges(gs_emitter *e, gs_stage *s, uint32_t t);
 uint32_t gs_compile__add_reg(gs_stage *s, gs_reg_kind kind, const gs_node *n, uint32_t array);
 
 gs_status gs_compile__emit(gs_program *p, const gs_cut *c, const gs_compile_options *options);
+/* Takes away what was appended since the program was `old` (its counts). */
+void gs_compile__roll_back(gs_program *p, const gs_program *old);
 
 #endif /* GS_COMPILE_COMPILE_INTERNAL_H */

@@ -59,6 +59,7 @@ typedef struct gs_node {
 typedef enum gs_output_kind {
     GS_OUTPUT_LOGITS, /* the root */
     GS_OUTPUT_LOSS,   /* an XENT node */
+    GS_OUTPUT_STORE,  /* a value to be kept as an array */
     GS_OUTPUT_GRAD,   /* a REDUCE node, to be added to the gradient of `param` */
 } gs_output_kind;
 

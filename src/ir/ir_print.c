@@ -7,6 +7,11 @@ static const char *type_name(gs_graph_type t)
     return names[t];
 }
 
+static const char *output_name(gs_output_kind kind)
+{
+    return kind == GS_OUTPUT_LOSS ? "loss" : kind == GS_OUTPUT_STORE ? "stored" : "logits";
+}
+
 static void print_node(const gs_ir *ir, uint32_t i, FILE *out)
 {
     const gs_node *n = &ir->node[i];
@@ -45,7 +50,7 @@ void gs_ir_print(const gs_ir *ir, FILE *out)
         if (o->kind == GS_OUTPUT_GRAD)
             fprintf(out, "  gradient of %s: %%%u\n", ir->node[o->param].name, o->node);
         else
-            fprintf(out, "  %s: %%%u\n", o->kind == GS_OUTPUT_LOSS ? "loss" : "logits", o->node);
+            fprintf(out, "  %s: %%%u\n", output_name(o->kind), o->node);
     }
 }
 
@@ -95,7 +100,7 @@ void gs_ir_print_dot(const gs_ir *ir, const char *title, FILE *out)
             fprintf(out, "  o%u [label=\"gradient of ", i);
             print_quoted(ir->node[o->param].name, out);
         } else {
-            fprintf(out, "  o%u [label=\"%s", i, o->kind == GS_OUTPUT_LOSS ? "loss" : "logits");
+            fprintf(out, "  o%u [label=\"%s", i, output_name(o->kind));
         }
         fprintf(out, "\", shape=oval];\n  n%u -> o%u;\n", o->node, i);
     }

@@ -12,7 +12,8 @@
  *      store hold (SAGA-NN's Scatter-ApplyEdge-Gather);
  *   2. a vertex program: instructions over tiles of rows, run for an interval
  *      as soon as its sums are complete (SAGA-NN's ApplyVertex).
- * A *pass* is a range of stages: one training epoch, one evaluation, ...
+ * A *pass* is a range of stages: one training epoch, one evaluation, ... A pass called "setup"
+ * runs once, before any other, and what it stores keeps its rows for all of them.
  */
 #ifndef GS_PROGRAM_PROGRAM_H
 #define GS_PROGRAM_PROGRAM_H

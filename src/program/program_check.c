@@ -418,6 +418,26 @@ done:
     return st;
 }
 
+/* The pass that runs once, before all others, or NULL. */
+static const gs_pass *setup_pass(const gs_program *p)
+{
+    const uint32_t setup = gs_program_pass(p, "setup");
+    return setup != GS_NONE ? &p->pass[setup] : NULL;
+}
+
+/* What a pass stores; nothing where its stages do not exist. */
+static void mark_stored(const gs_program *p, const gs_pass *q, bool *ready)
+{
+    if (q == NULL || q->first_stage > p->stages || q->stages > p->stages - q->first_stage)
+        return;
+    for (uint32_t s = q->first_stage; s < q->first_stage + q->stages; s++)
+        for (uint32_t r = 0; r < p->stage[s].regs; r++) {
+            const gs_reg *g = &p->stage[s].reg[r];
+            if (g->kind == GS_REG_TEMP && g->array < p->arrays)
+                ready[g->array] = true;
+        }
+}
+
 static gs_status check_pass(const gs_program *p, const gs_pass *q)
 {
     gs_checker c = {.p = p, .instr = GS_NONE};
@@ -431,6 +451,8 @@ static gs_status check_pass(const gs_program *p, const gs_pass *q)
         return gs_fail(GS_ENOMEM, "program: no memory to check pass %s", q->name);
     for (uint32_t a = 0; a < p->arrays; a++)
         c.array_ready[a] = p->array[a].store_id >= 0;
+    if (q != setup_pass(p))
+        mark_stored(p, setup_pass(p), c.array_ready);
     for (uint32_t s = q->first_stage; s < q->first_stage + q->stages && st == GS_OK; s++)
         st = check_stage(&c, s);
     gs_free(c.array_ready);

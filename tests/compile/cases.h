@@ -16,7 +16,7 @@ typedef struct test_case {
     double edges_per_vertex;
     const char *act;
     uint32_t heads, edge_types; /* 0: 1 */
-    bool edge_weights, no_fuse;
+    bool edge_weights, no_fuse, hoist;
 } test_case;
 
 /* A small random graph with multi-edges and isolated vertices, and self loops if asked for

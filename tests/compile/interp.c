@@ -371,9 +371,27 @@ static void run_stage(interp *x, const gs_stage *s)
     free(f.edge);
 }
 
+static bool of_setup(const gs_program *p, uint32_t array)
+{
+    const uint32_t setup = gs_program_pass(p, "setup");
+    for (uint32_t s = 0; setup != GS_NONE && s < p->pass[setup].stages; s++) {
+        const gs_stage *t = &p->stage[p->pass[setup].first_stage + s];
+        for (uint32_t r = 0; r < t->regs; r++)
+            if (t->reg[r].kind == GS_REG_TEMP && t->reg[r].array == array)
+                return true;
+    }
+    return false;
+}
+
 void interp_run(interp *x, uint32_t pass)
 {
     const gs_pass *q = &x->p->pass[pass];
+    const uint32_t setup = gs_program_pass(x->p, "setup");
+
+    if (setup != GS_NONE && pass != setup && !x->set_up) {
+        interp_run(x, setup);
+        x->set_up = true;
+    }
 
     x->loss_sum = 0;
     memset(x->rows, 0, sizeof(x->rows));
@@ -382,6 +400,8 @@ void interp_run(interp *x, uint32_t pass)
         memset(x->grad[i], 0, (size_t)x->p->param[i].rows * x->p->param[i].cols * sizeof(double));
     for (uint32_t i = 0; i < x->p->arrays; i++) {
         const gs_array *a = &x->p->array[i];
+        if (x->set_up && of_setup(x->p, i))
+            continue;
         for (size_t k = 0; k < (size_t)x->g->n * a->width; k++)
             x->array[i][k] = a->store_id >= 0 ? x->g->store[a->store_id][k] : NAN; /* unwritten rows show */
     }

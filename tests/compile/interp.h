@@ -27,6 +27,7 @@ typedef struct interp {
     double **param;      /* [params], the caller's */
     double **grad;       /* [params], made here, zeroed at each run */
     double **array;      /* [arrays]; the run's own are freed by interp_close() */
+    bool set_up;         /* the pass "setup" has run */
     uint64_t seed;
     uint32_t epoch;
     double loss_scale;

@@ -135,6 +135,78 @@ static void test_stages__sage_training_transform_first(void **state)
     check_stages(&t, "train", want);
 }
 
+static void test_stages__what_needs_no_parameter_is_computed_once(void **state)
+{
+    /* The mean of the neighbours' features; then no pass over the edges in layer 1, forward or backward. */
+    static const char *const want[] = {
+        "sum_in 100; store 100; ",
+        "load 100; load 100; store 16; store 7; store 7; ",
+        "sum_in 7; load 7; store 7; grad convs.1.lin_l.bias; ",
+        "sum_out 7; load 100; load 100; load 16; load 7; grad convs.1.lin_r.weight; grad convs.1.lin_l.weight; "
+        "grad convs.0.lin_r.weight; grad convs.0.lin_l.bias; grad convs.0.lin_l.weight; ",
+        NULL,
+    };
+    test_case t = {.model = "sage", .layers = 2, .in = 100, .hidden = 16, .classes = 7, .hoist = true};
+    gs_program *p = gs_program_new();
+    (void)state;
+    check_stages(&t, "train", want);
+    gs_assert_ok(compile_case(p, &t, "train"));
+    gs_assert_ok(compile_case(p, &t, "eval")); /* finds the same array */
+    assert_int_equal(p->passes, 3);
+    assert_string_equal(p->pass[0].name, "setup");
+    assert_int_equal(p->pass[0].stages, 1);
+    assert_int_equal(p->stage[p->pass[2].first_stage].sums, 0);
+    gs_program_free(p);
+    t.input_dropout = 0.5f; /* then the features are others in every epoch */
+    p = gs_program_new();
+    gs_assert_ok(compile_case(p, &t, "train"));
+    assert_int_equal(gs_program_pass(p, "setup"), GS_NONE);
+    gs_program_free(p);
+}
+
+static void test_stages__attention_keeps_one_number_a_head(void **state)
+{
+    /* Forward: one pass over the edges. Backward: one by source, one by destination, and of the
+     * softmax only the log-sum-exp is read. */
+    const test_case t = {.model = "gat", .layers = 1, .in = 10, .classes = 6, .heads = 2};
+    gs_program *p = gs_program_new();
+    uint32_t passes = 0, attends = 0;
+    (void)state;
+    gs_assert_ok(compile_case(p, &t, "train"));
+    for (uint32_t s = 0; s < p->stages; s++) {
+        passes += p->stage[s].sums > 0;
+        for (uint32_t i = 0; i < p->stage[s].sums; i++)
+            if (p->stage[s].sum[i].kind == GS_SUM_ATTEND) {
+                attends++;
+                assert_int_equal(p->stage[s].reg[p->stage[s].sum[i].reg].width, 12);
+                assert_int_equal(p->stage[s].reg[p->stage[s].sum[i].lse].width, 2);
+            }
+    }
+    assert_int_equal(passes, 3);
+    assert_int_equal(attends, 1);
+    gs_program_free(p);
+}
+
+static void test_stages__edge_programs_are_shared_or_not(void **state)
+{
+    const char *text = "layer t(h[a]) -> [b]:\n"
+                       "  param w[b, a]\n"
+                       "  x = h @ w'\n"
+                       "  gate = sigmoid(u.x - v.x)\n"
+                       "  return sum(gate * u.x) / (1 + sum(gate))\n";
+    test_case t = {.model = model_text(*state, text), .layers = 1, .in = 4, .classes = 3};
+    for (int k = 0; k < 2; k++) {
+        gs_program *p = gs_program_new();
+        uint32_t passes = 0;
+        t.no_fuse = k == 1;
+        gs_assert_ok(compile_case(p, &t, "predict"));
+        for (uint32_t s = 0; s < p->stages; s++)
+            passes += p->stage[s].sums > 0;
+        assert_int_equal(passes, k == 0 ? 1 : 2);
+        gs_program_free(p);
+    }
+}
+
 static void test_stages__evaluation_is_forward_only(void **state)
 {
     static const char *const want[] = {"load 100; store 16; ", "sum_in 16 self; store 7; ", "sum_in 7 self; ", NULL};
@@ -250,6 +322,10 @@ int main(void)
         cmocka_unit_test(test_stages__sage_reads_raw_features_in_the_edge_pass),
         cmocka_unit_test(test_stages__half_features_are_cast_before_they_are_summed),
         cmocka_unit_test(test_stages__sage_training_transform_first),
+        cmocka_unit_test(test_stages__what_needs_no_parameter_is_computed_once),
+        cmocka_unit_test(test_stages__attention_keeps_one_number_a_head),
+        cmocka_unit_test_setup_teardown(test_stages__edge_programs_are_shared_or_not, gs_test_temp_setup,
+                                        gs_test_temp_teardown),
         cmocka_unit_test(test_stages__evaluation_is_forward_only),
         cmocka_unit_test(test_stages__the_metrics_are_counted_once),
         cmocka_unit_test(test_stages__passes_share_store_arrays_and_parameters_only),

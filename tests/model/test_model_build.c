@@ -6,7 +6,7 @@
 #include "model/model.h"
 #include "support/support.h"
 
-static const gs_model_config base = {.layers = 2, .in_width = 5, .hidden = 4, .classes = 3, .heads = 1, .act = "relu",
+static const gs_model_config base = {.layers = 2, .in_width = 5, .hidden = 4, .classes = 3, .heads = 1, .edge_types = 2, .act = "relu",
                                      .dropout = 0.5f, .training = true, .self_loops = true};
 
 static gs_status build_text(gs_ir **ir, const char *dir, const char *text, const gs_model_config *config)
@@ -51,6 +51,18 @@ static void test_build__errors_name_line_and_column(void **state)
     fails(d, "  e1 = u.x * v.x\n  return sum(u.e1)", GS_EFORMAT, "'e1' is a value of edges already: leave out 'u.'");
     fails(d, "  return h", GS_EFORMAT, "m.gnn:4:10: the layer returns width 5 instead of 4");
     fails(d, "  return sum(e.color * u.x)", GS_EFORMAT, "m.gnn:4:14: 'e.color': edges have e.weight and e.type");
+    fails(d, "  return x + e.type", GS_EFORMAT, "m.gnn:4:14: 'e.type' can only stand as W[e.type], right of @");
+    fails(d, "  return sum(u.h @ w[e.type])", GS_EFORMAT, "m.gnn:4:18: 'w' has no matrix for each type");
+    fails(d, "  param t[types, a, b]\n  return sum(u.h @ t)", GS_EFORMAT, "'t' has a matrix for each type: say t[e.type]");
+    fails(d, "  param t[types, a, b]\n  return h @ t[e.type]", GS_EFORMAT, "m.gnn:5:12: left of @ t[e.type] a value of the in-n");
+    fails(d, "  param t[types, b, a]\n  return sum(u.h @ t[e.type])", GS_EFORMAT, "@: the left side has width 5");
+    fails(d, "  param t[types, a, b]\n  return sum(u.h @ t[e.type], type)", GS_EFORMAT, "m.gnn:5:10: only mean(... @ W[e.type], type)");
+    fails(d, "  param t[types, a, b]\n  return sum(u.h @ t[e.type], self)", GS_EFORMAT, "W[e.type] means nothing for the vertex");
+    fails(d, "  param t[2, a, b]\n  return x", GS_EFORMAT, "m.gnn:4:9: a parameter of three dimensions is [types, n, m] or [1, n, m]");
+    fails(d, "  return softmax(2) * x", GS_EFORMAT, "m.gnn:4:10: softmax() of what is the same for all edges");
+    fails(d, "  return input.5 @ w'", GS_EFORMAT, "m.gnn:4:10: 'input.5' is not there yet in layer 0");
+    fails(d, "  return input.x", GS_EFORMAT, "after 'input.' the number of a layer must stand");
+    fails(d, "  return max(u.x, type)", GS_EFORMAT, "only mean(... @ W[e.type], type) is by type");
     fails(d, "  param q[z]\n  return x", GS_EFORMAT, "m.gnn:4:11: 'z' is neither a number nor a width of this layer");
 }
 
@@ -81,6 +93,15 @@ static void test_build__configs_that_cannot_be_are_refused(void **state)
     c = base;
     c.in_width = 0;
     gs_assert_fails(gs_model_build(&ir, m, &c), GS_EINVAL, "no features");
+    c = base;
+    c.heads = 2;
+    gs_assert_fails(gs_model_build(&ir, m, &c), GS_EINVAL, "--heads 2: model gcn has no attention heads");
+    gs_model_close(m);
+    m = NULL;
+    gs_assert_ok(gs_model_open(&m, "gat"));
+    c.hidden = 7;
+    gs_assert_fails(gs_model_build(&ir, m, &c), GS_EFORMAT,
+                    "gat:3:22: layer 0 of the network has output width 7, which is no multiple of 2");
     gs_model_close(m);
 }
 
@@ -131,6 +152,57 @@ static void test_build__parameters_are_pygs(void **state)
     check_param(ir, 5, "convs.1.lin_r.weight", 2, 3, 4);
     gs_ir_free(ir);
     gs_model_close(m);
+}
+
+static void check_shape(const gs_ir *ir, const char *name, uint32_t rows, uint32_t cols, uint32_t a, uint32_t b, uint32_t c)
+{
+    for (uint32_t i = 0; i < gs_ir_count(ir); i++) {
+        const gs_node *n = gs_ir_node(ir, i);
+        if (n->op != GS_OP_PARAM || strcmp(n->name, name) != 0)
+            continue;
+        assert_int_equal(n->rows, rows);
+        assert_int_equal(n->width, cols);
+        assert_int_equal(n->shape_dims, a == 0 ? 0 : 3);
+        assert_int_equal(n->shape[0], a);
+        assert_int_equal(n->shape[1], b);
+        assert_int_equal(n->shape[2], c);
+        assert_int_equal(n->fixed, strstr(name, "eps") != NULL);
+        return;
+    }
+    fail_msg("no parameter %s", name);
+}
+
+static void test_build__attention_and_typed_parameters_are_pygs(void **state)
+{
+    static const char *const models[] = {"gat", "gatv2", "rgcn", "gin"};
+    (void)state;
+    for (int k = 0; k < 4; k++) {
+        gs_model_config c = base;
+        gs_model *m = NULL;
+        gs_ir *ir = NULL;
+        c.heads = k < 2 ? 2 : 1;
+        gs_assert_ok(gs_model_open(&m, models[k]));
+        gs_assert_ok(gs_model_build(&ir, m, &c));
+        if (k == 0) {
+            check_shape(ir, "convs.0.lin.weight", 4, 5, 0, 0, 0);
+            check_shape(ir, "convs.0.att_src", 1, 4, 1, 2, 2);
+            check_shape(ir, "convs.0.bias", 1, 4, 0, 0, 0);
+            check_shape(ir, "convs.1.lin.weight", 6, 4, 0, 0, 0); /* 2 heads of 3, their mean */
+            check_shape(ir, "convs.1.att_dst", 1, 6, 1, 2, 3);
+            check_shape(ir, "convs.1.bias", 1, 3, 0, 0, 0);
+        } else if (k == 1) {
+            check_shape(ir, "convs.1.att", 1, 6, 1, 2, 3);
+            check_shape(ir, "convs.1.lin_r.bias", 1, 6, 0, 0, 0);
+        } else if (k == 2) {
+            check_shape(ir, "convs.0.weight", 10, 4, 2, 5, 4);
+            check_shape(ir, "convs.0.root", 5, 4, 0, 0, 0);
+        } else {
+            check_shape(ir, "convs.0.eps", 1, 1, 0, 0, 0);
+            check_shape(ir, "convs.0.nn.lins.1.weight", 4, 4, 0, 0, 0);
+        }
+        gs_ir_free(ir);
+        gs_model_close(m);
+    }
 }
 
 static uint32_t site(const gs_ir *ir, uint32_t k)
@@ -210,6 +282,7 @@ int main(void)
                                         gs_test_temp_teardown),
         cmocka_unit_test(test_build__configs_that_cannot_be_are_refused),
         cmocka_unit_test(test_build__parameters_are_pygs),
+        cmocka_unit_test(test_build__attention_and_typed_parameters_are_pygs),
         cmocka_unit_test_setup_teardown(test_build__dropout_sites_are_numbered_and_only_for_training, gs_test_temp_setup,
                                         gs_test_temp_teardown),
         cmocka_unit_test(test_build__loops_fold_away_where_there_are_none),

@@ -136,6 +136,94 @@ static void test_check__each_rule_has_its_text(void **state)
     BROKEN(s1->instr[3].b = reg(4), "outer: widths 3, 3 do not fit w[3, 4]");
 }
 
+/* The valid program with a third stage: attention and a sum over edges of y, 3 wide, and labels' degree. */
+static gs_program *with_edges(void)
+{
+    static const gs_edge_reg edge_regs[] = {{GS_EDGE_OPERAND, 3, Y}, {GS_EDGE_TARGET, 3, Y}, {GS_EDGE_WEIGHT, 1, GS_NONE},
+                                            {GS_EDGE_TEMP, 3, GS_NONE}, {GS_EDGE_TEMP, 1, GS_NONE}};
+    static const gs_reg regs[] = {{GS_REG_SUM, GS_F32, 3, GS_NONE}, {GS_REG_SUM, GS_F32, 1, GS_NONE},
+                                  {GS_REG_SUM, GS_F32, 3, GS_NONE}, {GS_REG_TEMP, GS_F32, 3, GS_NONE}};
+    const gs_instr edge_instrs[] = {{.op = GS_OP_MUL, .dst = 3, .a = reg(0), .b = reg(1)},
+                                    {.op = GS_OP_FOLD, .dst = 4, .a = reg(3)}};
+    const gs_instr instrs[] = {{.op = GS_OP_ADD, .dst = 3, .a = reg(0), .b = reg(2)}};
+    gs_program *p = valid();
+    gs_stage *s;
+    p->stage = gs_realloc(p->stage, 3 * sizeof(*p->stage));
+    s = &p->stage[2];
+    memset(s, 0, sizeof(*s));
+    strcpy(s->name, "third");
+    p->stages = 3;
+    p->pass[0].stages = 3;
+    add_stage(p, 2, regs, 4, instrs, 1);
+    s->edge_regs = 5;
+    s->edge_instrs = 2;
+    s->edge_reg = gs_malloc_array(5, sizeof(*edge_regs));
+    s->edge_instr = gs_malloc_array(2, sizeof(*edge_instrs));
+    memcpy(s->edge_reg, edge_regs, sizeof(edge_regs));
+    memcpy(s->edge_instr, edge_instrs, sizeof(edge_instrs));
+    s->sums = 2;
+    s->sum[0] = (gs_sum){.array = GS_NONE, .reg = 0, .kind = GS_SUM_ATTEND, .value = 0, .score = 4, .lse = 1};
+    s->sum[1] = (gs_sum){.array = GS_NONE, .reg = 2, .kind = GS_SUM_MAX, .value = 3};
+    return p;
+}
+
+#undef BROKEN
+#define BROKEN(change, part)                                   \
+    do {                                                       \
+        gs_program *p = with_edges();                          \
+        gs_stage *s = &p->stage[2];                            \
+        (void)s;                                               \
+        change;                                                \
+        gs_assert_fails(gs_program_check(p), GS_EINVAL, part); \
+        gs_program_free(p);                                    \
+    } while (0)
+
+static void test_check__edge_programs_have_their_rules(void **state)
+{
+    gs_program *good = with_edges();
+    (void)state;
+    gs_assert_ok(gs_program_check(good));
+    gs_program_free(good);
+    BROKEN(s->edge_reg[0].array = 99, "stage 2 (third): edge register 0: array 99 does not exist");
+    BROKEN(s->edge_reg[0].array = LABELS, "edge register 0 does not fit array labels");
+    BROKEN(s->edge_reg[0].width = 0, "edge register 0 has no kind or width");
+    BROKEN(s->edge_reg[2].width = 2, "edge register 2: a weight has width 1");
+    BROKEN(s->edge_reg[3].array = Y, "edge register 3 names an array");
+    BROKEN(p->stage[0].reg[3].array = GS_NONE, "array y is not written yet");
+    BROKEN(s->edge_instrs = 1, "edge register 4 is never written");
+    BROKEN(s->edge_instr[0].dst = 1, "instruction 0: edge program: register 1 is no scratch register");
+    BROKEN(s->edge_instr[1].dst = 3, "instruction 1: edge program: register 3 is no scratch register, or written twice");
+    BROKEN(s->edge_instr[0].a = reg(4), "edge program: an operand is missing, not written yet or a matrix");
+    BROKEN(s->edge_instr[0].a = param(W), "edge program: an operand is missing, not written yet or a matrix");
+    BROKEN(s->edge_instr[0].op = GS_OP_DROPOUT, "dropout is no instruction of an edge program");
+    BROKEN(s->edge_instr[0].op = GS_OP_MATMUL, "this is no instruction of an edge program");
+    BROKEN(s->edge_instr[1].op = GS_OP_SPREAD, "spread gives width 3, its register has 1");
+    BROKEN(s->sum[0].value = 12, "sum 0: edge register 12 does not exist");
+    BROKEN(s->sum[0].score = 12, "sum 0: edge register 12 does not exist");
+    BROKEN(s->sum[0].lse = 2, "sum 0: register 2 is no sum of 1 elements");
+    BROKEN(s->sum[0].self = true, "sum 0: only a sum of rows takes the own row");
+    BROKEN(s->sum[1].reg = 0, "sum 1: register 0 has two sums");
+    BROKEN(s->sum[1].value = 4, "sum 1: register 2 is no sum of 1 elements");
+    BROKEN(s->sum[1].kind = (gs_sum_kind)9, "sum 1 has no kind");
+    BROKEN((s->sum[0].value = 4, s->sum[0].score = 3), "sum 0: 3 scores for values of 1 elements");
+    BROKEN((s->sum[1].kind = GS_SUM_SPLIT, s->sum[1].array = Y, s->reg[2].width = 4), "sum 1: 3 elements do not split into 4");
+    BROKEN((s->sum[1].kind = GS_SUM_PICK, s->sum[1].array = Y, s->reg[2].width = 2), "sum 1: 2 elements are not picked from 3");
+}
+
+static void test_check__a_setup_pass_writes_for_the_others(void **state)
+{
+    gs_program *p = valid();
+    (void)state;
+    p->passes = 2;
+    p->pass = gs_realloc(p->pass, 2 * sizeof(*p->pass));
+    p->pass[0] = (gs_pass){"setup", 0, 1};
+    p->pass[1] = (gs_pass){"train", 1, 1};
+    gs_assert_ok(gs_program_check(p));
+    strcpy(p->pass[0].name, "other");
+    gs_assert_fails(gs_program_check(p), GS_EINVAL, "array y is not written yet");
+    gs_program_free(p);
+}
+
 static void test_flops__count_products_and_edges(void **state)
 {
     gs_program *p = valid();
@@ -177,6 +265,8 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_check__a_valid_program_passes),
         cmocka_unit_test(test_check__each_rule_has_its_text),
+        cmocka_unit_test(test_check__edge_programs_have_their_rules),
+        cmocka_unit_test(test_check__a_setup_pass_writes_for_the_others),
         cmocka_unit_test(test_flops__count_products_and_edges),
         cmocka_unit_test(test_print__says_every_instruction),
     };

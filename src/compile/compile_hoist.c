@@ -1,0 +1,214 @@
+/* compile_hoist.c - what depends on the graph and its features alone is computed once.
+ *
+ * In layer 1 of GCN that is A X, in layer 1 of GraphSAGE the neighbours' mean: with them stored like
+ * features, no epoch pays for that edge pass again. A value that needs an edge pass, but no
+ * parameter and no random number, becomes an array of the pass "setup"; for the other passes
+ * it is an input. Arrays are named by what they compute, so that passes find each other's.
+ */
+#include <inttypes.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "base/alloc.h"
+#include "compile/compile_internal.h"
+
+#define NAME_BYTES 32
+
+enum { INVARIANT = 1, NEEDS_EDGES = 2, HOISTED = 4, VISITED = 8 };
+
+typedef struct gs_hoist {
+    const gs_ir *ir;
+    const gs_program *program; /* NULL: for printing */
+    uint8_t *bits;  /* [nodes] */
+    uint64_t *hash; /* [nodes] of what is computed */
+    uint32_t root;
+} gs_hoist;
+
+static uint64_t mix(uint64_t h, uint64_t v)
+{
+    h = (h ^ v) * 0x9E3779B97F4A7C15u; /* Fibonacci hashing: 2^64 / golden ratio */
+    return h ^ (h >> 29);
+}
+
+static uint64_t hash_node(const gs_hoist *x, const gs_node *n)
+{
+    const bool commutes = n->op == GS_OP_ADD || n->op == GS_OP_MUL;
+    uint64_t h = mix(mix(mix(1, (uint64_t)n->op), n->width), n->self);
+    uint32_t bits;
+
+    memcpy(&bits, &n->alpha, sizeof(bits));
+    h = mix(mix(h, bits), n->site);
+    if (n->op == GS_OP_INPUT || n->op == GS_OP_PARAM)
+        for (const char *c = n->name; *c != 0; c++)
+            h = mix(h, (uint8_t)*c);
+    if (commutes) /* the order of the nodes may differ from pass to pass */
+        return mix(h, x->hash[n->in[0]] + x->hash[n->in[1]]);
+    for (uint32_t k = 0; k < gs_node_inputs(n); k++)
+        h = mix(h, x->hash[n->in[k]]);
+    return h;
+}
+
+static bool is_invariant(const gs_hoist *x, const gs_node *n)
+{
+    const gs_op_class cls = gs_op_classof(n->op);
+    if (n->op == GS_OP_PARAM || n->op == GS_OP_DROPOUT || cls == GS_CLASS_REDUCE || cls == GS_CLASS_LOSS)
+        return false;
+    for (uint32_t k = 0; k < gs_node_inputs(n); k++)
+        if ((x->bits[n->in[k]] & INVARIANT) == 0)
+            return false;
+    return true;
+}
+
+static void classify(gs_hoist *x)
+{
+    for (uint32_t i = 0; i < gs_ir_count(x->ir); i++) {
+        const gs_node *n = gs_ir_node(x->ir, i);
+        x->bits[i] = is_invariant(x, n) ? INVARIANT : 0;
+        if (gs_compile__is_sum(n))
+            x->bits[i] |= NEEDS_EDGES;
+        for (uint32_t k = 0; k < gs_node_inputs(n); k++)
+            x->bits[i] |= x->bits[n->in[k]] & NEEDS_EDGES;
+        x->hash[i] = hash_node(x, n);
+    }
+}
+
+static void name_of(const gs_hoist *x, uint32_t i, char name[NAME_BYTES])
+{
+    snprintf(name, NAME_BYTES, GS_HOISTED "%016" PRIx64, x->hash[i]);
+}
+
+/* Once there is a setup pass, only what it has stored. */
+static bool is_available(const gs_hoist *x, uint32_t i)
+{
+    char name[NAME_BYTES];
+    if (x->program == NULL || gs_program_pass(x->program, "setup") == GS_NONE)
+        return true;
+    name_of(x, i, name);
+    for (uint32_t a = 0; a < x->program->arrays; a++)
+        if (strcmp(x->program->array[a].name, name) == 0)
+            return true;
+    return false;
+}
+
+static bool can_hoist(const gs_hoist *x, uint32_t i)
+{
+    const gs_node *n = gs_ir_node(x->ir, i);
+    return (x->bits[i] & (INVARIANT | NEEDS_EDGES)) == (INVARIANT | NEEDS_EDGES) && n->type == GS_TYPE_D && i != x->root &&
+           is_available(x, i);
+}
+
+/* Is it narrower to store what the value is made of? */
+static bool inputs_are_narrower(const gs_hoist *x, const gs_node *n)
+{
+    uint64_t width = 0;
+    if (gs_compile__is_sum(n))
+        return false;
+    for (uint32_t k = 0; k < gs_node_inputs(n); k++) {
+        const bool again = k > 0 && n->in[k] == n->in[0];
+        if ((x->bits[n->in[k]] & NEEDS_EDGES) == 0 || again)
+            continue;
+        if (!can_hoist(x, n->in[k]))
+            return false;
+        width += gs_ir_node(x->ir, n->in[k])->width;
+    }
+    return width < n->width;
+}
+
+/* From the outputs down to the first values that can be stored. Inputs have lower numbers. */
+static uint32_t choose(gs_hoist *x)
+{
+    uint32_t count = 0;
+    for (uint32_t o = 0; o < gs_ir_outputs(x->ir); o++)
+        x->bits[gs_ir_output(x->ir, o)->node] |= VISITED;
+    for (uint32_t i = gs_ir_count(x->ir); i-- > 0;) {
+        const gs_node *n = gs_ir_node(x->ir, i);
+        if ((x->bits[i] & VISITED) == 0)
+            continue;
+        if (can_hoist(x, i) && !inputs_are_narrower(x, n)) {
+            x->bits[i] |= HOISTED;
+            count++;
+            continue;
+        }
+        for (uint32_t k = 0; k < gs_node_inputs(n); k++)
+            x->bits[n->in[k]] |= VISITED;
+    }
+    return count;
+}
+
+static uint32_t rewrite(gs_ir *to, const gs_ir *from, uint32_t i, const uint32_t *in, void *context)
+{
+    const gs_hoist *x = context;
+    const gs_node *n = gs_ir_node(from, i);
+    char name[NAME_BYTES];
+
+    if ((x->bits[i] & HOISTED) == 0)
+        return gs_ir_like(to, n, in);
+    name_of(x, i, name);
+    return gs_ir_input(to, name, n->width, GS_F32);
+}
+
+/* The graph of the hoisted values alone, each an output. */
+static gs_status make_setup(gs_ir **out, const gs_hoist *x)
+{
+    gs_ir *setup = gs_ir_clone(x->ir);
+    gs_status st = setup == NULL ? gs_fail(GS_ENOMEM, "no memory to compile the model") : GS_OK;
+
+    if (st == GS_OK) {
+        gs_ir_forward_only(setup);
+        gs_ir_drop_outputs(setup, GS_OUTPUT_LOGITS);
+        for (uint32_t i = 0; i < gs_ir_count(x->ir); i++)
+            if ((x->bits[i] & HOISTED) != 0)
+                gs_ir_add_output(setup, GS_OUTPUT_STORE, i, GS_IR_NONE);
+        st = gs_ir_rewrite(setup, NULL, NULL);
+    }
+    if (st == GS_OK)
+        *out = setup;
+    else
+        gs_ir_free(setup);
+    return st;
+}
+
+static gs_status hoist_open(gs_hoist *x, const gs_ir *ir, const gs_program *program)
+{
+    const size_t n = (size_t)gs_ir_count(ir) + 1;
+    *x = (gs_hoist){.ir = ir, .program = program, .root = gs_ir_root(ir)};
+    x->bits = gs_calloc(n, sizeof(*x->bits));
+    x->hash = gs_calloc(n, sizeof(*x->hash));
+    if (x->bits == NULL || x->hash == NULL)
+        return gs_fail(GS_ENOMEM, "no memory to compile the model");
+    classify(x);
+    return GS_OK;
+}
+
+gs_status gs_compile__hoisted_name(const gs_ir *ir, uint32_t node, char *name, size_t bytes)
+{
+    gs_hoist x;
+    const gs_status st = hoist_open(&x, ir, NULL);
+    if (st == GS_OK)
+        snprintf(name, bytes, GS_HOISTED "%016" PRIx64, x.hash[node]);
+    gs_free(x.bits);
+    gs_free(x.hash);
+    return st;
+}
+
+gs_status gs_compile__hoist(gs_ir *ir, gs_ir **setup, const gs_program *program)
+{
+    gs_hoist x;
+    gs_ir *once = NULL;
+    gs_status st = hoist_open(&x, ir, program);
+
+    if (st != GS_OK || choose(&x) == 0)
+        goto done;
+    if (setup != NULL && (st = make_setup(&once, &x)) != GS_OK)
+        goto done;
+    if ((st = gs_ir_rewrite(ir, rewrite, &x)) != GS_OK || (st = gs_ir_rewrite(ir, NULL, NULL)) != GS_OK)
+        goto done;
+    if (setup != NULL)
+        *setup = once;
+    once = NULL;
+done:
+    gs_ir_free(once);
+    gs_free(x.bits);
+    gs_free(x.hash);
+    return st;
+}
