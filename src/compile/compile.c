@@ -138,10 +138,10 @@ static gs_status choose_moves(const gs_compiler *k, const uint32_t *weight, gs_m
 static gs_status choose_hoisting(gs_compiler *k, const uint32_t *weight, const gs_move *move, uint32_t weights)
 {
     uint64_t with = 0, without = 0;
-    gs_status st;
+    gs_status st = GS_OK;
 
     if (!k->hoist || (st = variant_cost(&with, k, weight, move, weights)) != GS_OK)
-        return k->hoist ? st : GS_OK;
+        return st;
     k->hoist = false;
     if ((st = variant_cost(&without, k, weight, move, weights)) == GS_OK)
         k->hoist = with < without;

@@ -78,26 +78,35 @@ static void test_errors__passes_with_other_widths_do_not_mix(void **state)
 }
 
 /* Every allocation fails once: an error, no crash, no leak, an unchanged program. */
-static void test_errors__any_allocation_may_fail(void **state)
+static void fail_allocations(const test_case *t)
 {
     const uint64_t live = gs_alloc_live_bytes();
     gs_status st = GS_ENOMEM;
     uint64_t n = 1;
-    (void)state;
     for (; st != GS_OK && n < 100000; n += 1 + n / 16) {
         gs_program *p = gs_program_new();
         gs_alloc_fail_nth(n);
-        st = compile_case(p, &base, "train");
+        st = compile_case(p, t, "train");
         gs_alloc_fail_nth(0);
         if (st != GS_OK) {
             assert_int_equal(st, GS_ENOMEM);
-            assert_int_equal(p->stages + p->passes, 0);
+            assert_int_equal(p->arrays + p->params + p->stages + p->passes, 0);
         }
         gs_program_free(p);
         assert_int_equal(gs_alloc_live_bytes(), live);
     }
     assert_int_equal(st, GS_OK);
     assert_true(n > 20);
+}
+
+static void test_errors__any_allocation_may_fail(void **state)
+{
+    const test_case gat = {.model = "gat", .layers = 1, .in = 6, .classes = 3, .heads = 2, .self_loops = true};
+    const test_case hoisted = {.model = "sage_max", .layers = 2, .in = 6, .hidden = 5, .classes = 3, .hoist = true};
+    (void)state;
+    fail_allocations(&base);
+    fail_allocations(&gat);
+    fail_allocations(&hoisted);
 }
 
 int main(void)
