@@ -1,0 +1,17 @@
+# What the compiler makes of a model: each step as text, or as graphs.
+gnnstream model gat --heads 4 --features 10 >text
+for line in '== as the text says' '== one-end work has left the edges' '== products moved; loss and gradients' \
+    '== the compiled epoch' 'gradient of convs.0.att_src' 'attend_in' 'param convs.0.lin.weight\[64, 10\]'; do
+    grep -q -e "$line" text || die "no \"$line\" in: $(<text)"
+done
+gnnstream model sage >text
+grep -q '== computed once' text || die 'the mean of the features is not computed once'
+gnnstream model sage --no-hoist >text
+! grep -q '== computed once' text || die '--no-hoist computes something once'
+gnnstream model gcn --dot >dot
+[ "$(grep -c '^digraph' dot)" -ge 3 ] || die "fewer than three graphs in: $(<dot)"
+! grep -q '^==' dot || die 'words between the graphs'
+printf 'layer t(h[a]) -> [b]:\n  param w[b, a]\n  return sum(exp((u.h * v.h) @ w))\n' >bad.gnn
+refused 1 "bad.gnn:3:30: @: the left side has width 128, but convs.0.w is [64, 128]" gnnstream model bad.gnn
+refused 2 "--heads 2: model gcn has no attention heads" gnnstream model gcn --heads 2
+refused 1 "nosuch: neither a built-in model" gnnstream model nosuch
