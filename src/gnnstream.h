@@ -199,7 +199,7 @@ typedef struct gs_train_options {
     bool no_verify;         /* do not check the store's checksums as data arrives */
     bool no_move;           /* leave operators on the side of an edge sum where the model has them */
     bool no_fuse;           /* one edge program a sum */
-    bool no_hoist;          /* compute in every epoch what needs no parameter (gs_print_model() only, so far) */
+    bool no_hoist;          /* compute in every epoch what needs no parameter */
 
     void (*on_epoch)(void *context, const gs_epoch_report *report); /* after each epoch; may be NULL */
     void *context;

@@ -43,7 +43,8 @@ static uint32_t fill_leaves(gs_leaf leaf[GS_ARRAY_COUNT], const gs_store *store)
 }
 
 /* Builds one pass's graph and compiles it. `gradients`: with the derivative. */
-static gs_status add_pass(gs_session *s, const gs_model *model, const char *name, bool gradients, bool logits)
+static gs_status add_pass(gs_session *s, const gs_model *model, gs_purpose purpose, const char *name, bool gradients,
+                          bool logits)
 {
     const gs_store_info *const info = gs_store_get_info(s->store);
     const gs_train_options *const o = s->options;
@@ -69,6 +70,7 @@ static gs_status add_pass(gs_session *s, const gs_model *model, const char *name
         .metrics = s->labelled,
         .store_logits = logits,
         .no_move = o->no_move,
+        .hoist = !o->no_hoist && purpose == GS_FOR_TRAINING,
         .no_fuse = o->no_fuse,
         .edges_per_vertex = (double)info->edges / (double)info->vertices,
     };
@@ -98,11 +100,11 @@ static gs_status add_passes(gs_session *s, const gs_model *model, gs_purpose pur
     gs_status st = GS_OK;
 
     if (training)
-        st = add_pass(s, model, "train", true, false);
+        st = add_pass(s, model, purpose, "train", true, false);
     if (st == GS_OK && training && (dropout || !logits))
-        st = add_pass(s, model, "eval", false, false);
+        st = add_pass(s, model, purpose, "eval", false, false);
     if (st == GS_OK && logits)
-        st = add_pass(s, model, "predict", false, true);
+        st = add_pass(s, model, purpose, "predict", false, true);
     if (st != GS_OK)
         return st;
     s->train = gs_program_pass(s->program, "train");
