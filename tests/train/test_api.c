@@ -108,9 +108,10 @@ static void api__inspect_verify_and_plan(void **state)
     o = options(&w);
     gs_assert_ok(gs_plan_train(&plan, store, &o));
     assert_int_equal(plan.parameters, 6 * 8 + 8 + 8 * 3 + 3);
-    assert_int_equal(plan.passes, 2);
-    assert_string_equal(plan.pass[0].name, "train");
-    assert_true(plan.pass[0].dense_flops > plan.pass[1].dense_flops);
+    assert_int_equal(plan.passes, 3);
+    assert_string_equal(plan.pass[0].name, "setup"); /* the features' sums over edges, once */
+    assert_string_equal(plan.pass[1].name, "train");
+    assert_true(plan.pass[1].dense_flops > plan.pass[2].dense_flops);
     for (uint32_t i = 0; i < plan.items; i++)
         *(plan.item[i].device ? &device : &host) += plan.item[i].bytes;
     /* The items are all there is: their sums are the totals, but for rounding to pages. */

@@ -29,7 +29,7 @@ keys = ["epoch", "loss", "train_acc", "valid_acc", "test_acc", "seconds", "read_
 assert all(list(l) == keys for l in lines)
 assert all(0 <= l["valid_acc"] <= 1 and l["seconds"] > 0 for l in lines)
 plan = json.load(open("plan.json"))
-assert [p["name"] for p in plan["passes"]] == ["train", "eval"]
+assert [p["name"] for p in plan["passes"]] == ["setup", "train", "eval"]
 assert 0 < plan["host_bytes"] <= plan["host_memory"]
 raw = open("w.safetensors", "rb").read()
 n = struct.unpack("<Q", raw[:8])[0]
