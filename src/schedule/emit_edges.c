@@ -122,12 +122,16 @@ static bool target_needed(const struct emitter *e, uint32_t target)
     return false;
 }
 
+/* They stay for the whole block. */
 static gs_status load_targets(struct emitter *e, struct block b)
 {
+    uint64_t bytes = 0;
     gs_status st = GS_OK;
-    /* They stay for the whole block: at the ring's start they leave the rest in one piece. */
-    if (e->targets > 0)
-        e->ring.head = 0;
+    for (uint32_t a = 0; a < e->targets; a++)
+        for (uint32_t t = 0; t < b.count; t++)
+            bytes += gs_emit__staged_bytes(e, e->target_array[a], b.first + t,
+                                           gs_interval_rows(e->l->chunks, b.first + t));
+    const uint64_t head = gs_ring_lasting_begin(&e->ring, bytes);
     for (uint32_t a = 0; a < e->targets && st == GS_OK; a++)
         for (uint32_t t = 0; t < b.count && st == GS_OK; t++) {
             struct unit *u = &e->target[a * e->l->parts + t];
@@ -136,6 +140,7 @@ static gs_status load_targets(struct emitter *e, struct block b)
                 st = gs_emit__load_rows(e, e->target_array[a], b.first + t, 0,
                                         gs_interval_rows(e->l->chunks, b.first + t), u);
         }
+    gs_ring_lasting_end(&e->ring, head);
     return st;
 }
 

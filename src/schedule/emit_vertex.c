@@ -101,17 +101,19 @@ static void group_tile(struct emitter *e, uint32_t interval, uint64_t rows)
     gs_ring_group(&e->ring, bytes);
 }
 
+/* Live for the whole interval. */
 static gs_status load_narrow(struct emitter *e, uint32_t interval, uint32_t rows)
 {
     const gs_stage *s = gs_emit__stage(e);
+    uint64_t bytes = 0, head;
     gs_status st = GS_OK;
-    /* Live for the whole interval: at the ring's start they leave the rest in one piece. */
     for (uint32_t r = 0; r < s->regs; r++)
-        if (is_narrow(e, &s->reg[r]) && gs_emit__staged_bytes(e, s->reg[r].array, interval, rows) > 0)
-            e->ring.head = 0;
+        bytes += is_narrow(e, &s->reg[r]) ? gs_emit__staged_bytes(e, s->reg[r].array, interval, rows) : 0;
+    head = gs_ring_lasting_begin(&e->ring, bytes);
     for (uint32_t r = 0; r < s->regs && st == GS_OK; r++)
         if (is_narrow(e, &s->reg[r]))
             st = gs_emit__load_rows(e, s->reg[r].array, interval, 0, rows, &e->narrow[r]);
+    gs_ring_lasting_end(&e->ring, head);
     return st;
 }
 

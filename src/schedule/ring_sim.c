@@ -34,6 +34,23 @@ void gs_ring_group(gs_ring_sim *r, uint64_t bytes)
         r->head = 0;
 }
 
+uint64_t gs_ring_lasting_begin(gs_ring_sim *r, uint64_t bytes)
+{
+    const uint64_t head = r->head;
+    const bool turns = bytes <= r->bytes / 8; /* else one place for all of them: the room between is needed */
+    if (bytes == 0)
+        return UINT64_MAX;
+    r->lasting_at_end = turns && !r->lasting_at_end;
+    r->head = r->lasting_at_end ? gs_align_down(r->bytes - bytes, GS_BLOCK_BYTES) : 0;
+    return turns ? head : UINT64_MAX;
+}
+
+void gs_ring_lasting_end(gs_ring_sim *r, uint64_t head)
+{
+    if (head != UINT64_MAX)
+        r->head = head;
+}
+
 /* First piece that ends after `offset`. */
 static uint32_t piece_after(const gs_ring_sim *r, uint64_t offset)
 {

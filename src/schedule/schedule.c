@@ -77,6 +77,9 @@ static gs_status plan_for_arena(gs_plan **out, const gs_layout *l, gs_choice *c,
     if (!l->config->force_spill && gs_choice_keep(c, l, left - GS_BLOCK_BYTES))
         return try_choice(out, l, c, left - GS_BLOCK_BYTES, GS_BLOCK_BYTES);
     st = try_choice(out, l, c, left - ring, ring);
+    /* The ring was too small for what is live together: it takes from what is kept. */
+    for (uint64_t keep = (left - ring) / 2; st == GS_EAGAIN && keep >= l->config->array_sum_bytes; keep /= 2)
+        st = try_choice(out, l, c, keep, left - keep);
     if (st == GS_EAGAIN)
         st = try_choice(out, l, c, 0, left);
     return st;

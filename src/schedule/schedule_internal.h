@@ -88,6 +88,7 @@ typedef struct gs_ring_piece {
 
 typedef struct gs_ring_sim {
     uint64_t bytes, head;
+    bool lasting_at_end; /* where the last lasting pieces went */
     gs_ring_piece *piece; /* sorted by offset, disjoint */
     uint32_t pieces, room;
 } gs_ring_sim;
@@ -99,6 +100,11 @@ void gs_ring_reset(gs_ring_sim *r);
 /* What follows, `bytes` in all, will be live together: it is kept in one stretch,
  * so that it does not leave the ring in pieces too small for each other. */
 void gs_ring_group(gs_ring_sim *r, uint64_t bytes);
+/* Between the two, `bytes` in all are taken that outlive many pieces taken after them. They stand at the
+ * ring's ends in turn, so that they leave the middle in one piece and need not wait for those before
+ * them; begin gives what end wants. */
+uint64_t gs_ring_lasting_begin(gs_ring_sim *r, uint64_t bytes);
+void gs_ring_lasting_end(gs_ring_sim *r, uint64_t head);
 /* Next fit, skipping what is live. Appends to `waits` (of `room` entries) the tasks
  * that must be done before the place may be written. GS_EAGAIN: no place; GS_ENOMEM. */
 gs_status gs_ring_take(gs_ring_sim *r, uint64_t bytes, uint64_t *offset, uint32_t *waits, uint32_t room,
