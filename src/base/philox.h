@@ -39,12 +39,24 @@ enum gs_random_use {
     GS_RANDOM_GENERATE = 3,
     GS_RANDOM_FEATURES = 4, /* counter: input id, column / 4, 0, 0 */
     GS_RANDOM_PARTITION = 5,
+    GS_RANDOM_EDGES = 6, /* gs_random_edge_key() */
 };
 
 static inline void gs_random_key(uint32_t key[2], uint64_t seed, uint32_t use)
 {
     key[0] = (uint32_t)seed;
     key[1] = (uint32_t)(seed >> 32) ^ (use * 0x9E3779B1u);
+}
+
+/* A key for what is drawn for each edge at one site in one epoch, where the counter has no room for them. */
+static inline void gs_random_edge_key(uint32_t key[2], uint64_t seed, uint32_t site, uint32_t epoch)
+{
+    const uint32_t counter[4] = {site, epoch, 0, 0};
+    uint32_t first[2], word[4];
+    gs_random_key(first, seed, GS_RANDOM_EDGES);
+    gs_philox4x32(word, counter, first);
+    key[0] = word[0];
+    key[1] = word[1];
 }
 
 /* 32 random bits to a float in [0, 1) / a double in (0, 1). */

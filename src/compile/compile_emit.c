@@ -204,7 +204,7 @@ static void emit_instr(gs_emitter *e, gs_stage *s, uint32_t v, uint32_t t)
     const gs_node *n = at(e, v);
     const uint32_t inputs = gs_node_inputs(n);
     const uint32_t first = swap_operands(e, n) ? 1 : 0;
-    gs_instr i = {.op = n->op, .alpha = n->alpha, .site = n->site, .dst = GS_NONE};
+    gs_instr i = {.op = n->op, .alpha = n->alpha, .site = n->site, .self = n->self, .dst = GS_NONE};
 
     i.a = operand(e, n->in[first]);
     if (inputs > 1)

@@ -49,7 +49,7 @@ static void emit_instr(gs_emitter *e, gs_stage *s, uint32_t v)
                                     (at(e, n->in[1])->type != GS_TYPE_P && at(e, n->in[1])->width > at(e, n->in[0])->width))
                                ? 1
                                : 0;
-    gs_instr i = {.op = n->op, .alpha = n->alpha};
+    gs_instr i = {.op = n->op, .alpha = n->alpha, .site = n->site, .self = n->self};
 
     i.a = operand(e, n->in[first]);
     if (inputs > 1)

@@ -51,7 +51,7 @@ static uint64_t hash_node(const gs_hoist *x, const gs_node *n)
 static bool is_invariant(const gs_hoist *x, const gs_node *n)
 {
     const gs_op_class cls = gs_op_classof(n->op);
-    if (n->op == GS_OP_PARAM || n->op == GS_OP_DROPOUT || cls == GS_CLASS_REDUCE || cls == GS_CLASS_LOSS)
+    if (n->op == GS_OP_PARAM || n->op == GS_OP_DROPOUT || n->op == GS_OP_EDGE_MASK || cls == GS_CLASS_REDUCE || cls == GS_CLASS_LOSS)
         return false;
     for (uint32_t k = 0; k < gs_node_inputs(n); k++)
         if ((x->bits[n->in[k]] & INVARIANT) == 0)

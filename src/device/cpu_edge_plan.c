@@ -189,6 +189,20 @@ static void plan_fold(planner *p, const gs_instr *in, uint32_t groups, gs_cpu_ed
     d->a = emit_value(p, s);
 }
 
+static void plan_mask(planner *p, const gs_instr *in, uint32_t width, gs_cpu_edge_state *d)
+{
+    gs_cpu_edge_step s = {.kind = GS_CPU_EDGE_MASK, .width = width, .loops_as_one = in->self};
+    uint32_t source = 0, destination = 0;
+
+    s.a = operand_value(p, &in->a, &source);
+    s.b = operand_value(p, &in->b, &destination);
+    if (source != 1 || destination != 1 || !gs_cpu__edge_mask(&s.mask, in, p->l->seed, p->l->epoch)) {
+        refuse(p, "ids that are no numbers, or a probability outside [0, 1)");
+        return;
+    }
+    d->a = emit_value(p, s);
+}
+
 static void plan_instr(planner *p, const gs_instr *in)
 {
     const gs_stage *const stage = p->l->stage;
@@ -216,6 +230,9 @@ static void plan_instr(planner *p, const gs_instr *in)
     case GS_OP_EQ:
         d->a = stretched(p, &in->a, width);
         d->a = binary(p, in->op, d->a, stretched(p, &in->b, width), width);
+        break;
+    case GS_OP_EDGE_MASK:
+        plan_mask(p, in, width, d);
         break;
     case GS_OP_FOLD:
     case GS_OP_ROWSUM:
@@ -252,10 +269,30 @@ static void plan_product_sum(planner *p, gs_cpu_edge_step s, gs_cpu_edge_value a
     emit(p, s);
 }
 
+/* Of an attended value that is a product with a number for each head (a mask, a weight): that factor, which goes
+ * to the head's weight instead. */
+static gs_cpu_edge_value take_factor(planner *p, const gs_sum *sum, uint32_t heads)
+{
+    const gs_cpu_edge_value none = {.form = GS_CPU_EDGE_NOTHING};
+    gs_cpu_edge_state *const v = &p->cpu->edge_state[sum->value];
+    const uint32_t width = p->l->stage->edge_reg[sum->value].width;
+
+    if (!v->ready || v->b.form == GS_CPU_EDGE_NOTHING)
+        return none;
+    if (v->a.width != width)
+        swap(&v->a, &v->b);
+    if (v->a.width != width || (v->b.width != heads && v->b.width != 1) || v->b.width == width)
+        return none;
+    const gs_cpu_edge_value factor = v->b;
+    v->b = none;
+    return factor;
+}
+
 static void plan_sum(planner *p, const gs_sum *sum)
 {
     const gs_stage *const stage = p->l->stage;
     gs_cpu_edge_step s = {.kind = GS_CPU_EDGE_SUM, .fold = sum->kind, .dst = GS_NONE, .sum = p->index};
+    gs_cpu_edge_value factor = {.form = GS_CPU_EDGE_NOTHING};
     uint32_t width = 0, heads = 0;
 
     if (sum->reg >= stage->regs || p->l->sum == NULL || p->l->sum[p->index].acc == NULL) {
@@ -271,6 +308,8 @@ static void plan_sum(planner *p, const gs_sum *sum)
             return;
         }
     }
+    if (sum->kind == GS_SUM_ATTEND && sum->value < stage->edge_regs && sum->score < stage->edge_regs)
+        factor = take_factor(p, sum, stage->edge_reg[sum->score].width);
     gs_cpu_edge_value value = register_value(p, sum->value, &width);
     if (p->st == GS_OK && width != s.width)
         refuse(p, "a value and a sum of different widths");
@@ -290,7 +329,10 @@ static void plan_sum(planner *p, const gs_sum *sum)
                                      .a = contiguous(p, score, heads)};
     s.fold = GS_SUM_ADD;
     value = full(p, value, s.width);
-    plan_product_sum(p, s, value, emit_value(p, attend));
+    gs_cpu_edge_value weight = emit_value(p, attend);
+    if (factor.form != GS_CPU_EDGE_NOTHING)
+        weight = multiply(p, weight, factor, heads);
+    plan_product_sum(p, s, value, weight);
 }
 
 /* ---- the whole ---- */
@@ -314,7 +356,8 @@ static void find_uses(const gs_cpu *cpu, const gs_stage *stage)
         const gs_sum *const sum = &stage->sum[i];
         if (sum->kind < GS_SUM_ADD)
             continue;
-        note_use(cpu, stage, &(gs_operand){.kind = GS_FROM_REG, .index = sum->value}, sum->kind == GS_SUM_ADD);
+        note_use(cpu, stage, &(gs_operand){.kind = GS_FROM_REG, .index = sum->value},
+                 sum->kind == GS_SUM_ADD || sum->kind == GS_SUM_ATTEND);
         if (sum->kind == GS_SUM_ATTEND)
             note_use(cpu, stage, &(gs_operand){.kind = GS_FROM_REG, .index = sum->score}, false);
     }

@@ -43,9 +43,18 @@ typedef enum gs_cpu_edge_kind {
     GS_CPU_EDGE_FLAT,   /* dst = a op b, each contiguous or one number for all */
     GS_CPU_EDGE_BINARY, /* dst = a op b, rows at least a vector wide; for MUL, b may have one number a group */
     GS_CPU_EDGE_FOLD,   /* dst = sums of groups of a, or of a * b */
+    GS_CPU_EDGE_MASK,   /* dst = 0 or a scale; a, b: input ids of the source and the destination */
     GS_CPU_EDGE_SUM,    /* acc += a, or a * b; or the largest, or the least */
     GS_CPU_EDGE_ATTEND, /* raises the running maximum to scores a, dst = exp(a - maximum), adds to the norm */
 } gs_cpu_edge_kind;
+
+/* Of vertices (site, epoch and key) or of edges (a key for site and epoch). */
+typedef struct gs_cpu_dropout {
+    uint32_t site, epoch;
+    uint32_t key[2];
+    uint32_t threshold; /* kept when the upper 24 bits of the word are at least this */
+    float scale;
+} gs_cpu_dropout;
 
 typedef struct gs_cpu_edge_step {
     gs_cpu_edge_kind kind;
@@ -56,6 +65,8 @@ typedef struct gs_cpu_edge_step {
     uint32_t dst;     /* slot, or GS_NONE */
     uint32_t sum;     /* SUM, ATTEND: of the stage */
     gs_cpu_edge_value a, b;
+    gs_cpu_dropout mask; /* MASK */
+    bool loops_as_one;   /* MASK: program.h, `self` */
 } gs_cpu_edge_step;
 
 typedef struct gs_cpu_edge_slot {

@@ -39,7 +39,7 @@ typedef struct gs_cpu_step {
     const void *source;      /* CAST: a */
     gs_dtype source_type;
     uint32_t a_width;        /* ROWSUM, and products: of a */
-    const void *id, *split;  /* DROPOUT, losses: b (ids, labels) and c */
+    const void *id, *split;  /* DROPOUT, losses: b (ids, labels) and c; EDGE_MASK: b and a */
     float alpha;
     gs_cpu_dropout dropout;
     const float *weight;     /* products: parameter [weight_rows, weight_cols] */
@@ -126,6 +126,9 @@ typedef struct gs_cpu_cut {
 gs_cpu_cut gs_cpu__cut(const gs_cpu *cpu, const uint32_t *start, uint32_t targets);
 /* First target of range r; r may be the number of ranges. */
 uint32_t gs_cpu__cut_target(const gs_cpu_cut *c, uint64_t r);
+
+/* What edge_mask draws with; false for a probability outside [0, 1). */
+bool gs_cpu__edge_mask(gs_cpu_dropout *out, const gs_instr *in, uint64_t seed, uint32_t epoch);
 
 /* Fills `plan`, with the room that prepare took; GS_EINVAL names the stage and the instruction or sum. */
 gs_status gs_cpu__plan_edges(gs_cpu_edge_plan *plan, const gs_cpu *cpu, const gs_edge_program_launch *l);

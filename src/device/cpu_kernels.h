@@ -37,12 +37,11 @@ typedef struct gs_cpu_rows {
     size_t stride;
 } gs_cpu_rows;
 
-typedef struct gs_cpu_dropout {
-    uint32_t site, epoch;
-    uint32_t key[2];
-    uint32_t threshold; /* kept when the upper 24 bits of the word are at least this */
-    float scale;
-} gs_cpu_dropout;
+/* What the random numbers of a row are drawn by, besides the column: program.h, edge_mask. */
+typedef struct gs_cpu_draws {
+    const uint32_t *source, *destination; /* [rows] input ids */
+    const uint32_t *rank, *type;          /* [rows], or NULL: 0 */
+} gs_cpu_draws;
 
 typedef struct gs_cpu_xent {
     const float *logits;  /* [rows, classes] */
@@ -73,6 +72,8 @@ typedef struct gs_cpu_kernels {
     /* id[rows]: input ids. */
     void (*dropout)(const gs_cpu_dropout *d, float *dst, const float *src, const uint32_t *id, uint32_t rows,
                     uint32_t width);
+    /* dst[rows, width] = 0 or the scale. */
+    void (*mask)(const gs_cpu_dropout *d, float *dst, const gs_cpu_draws *w, uint32_t rows, uint32_t width);
     void (*xent)(const gs_cpu_xent *x, gs_metrics *m); /* adds to m */
 
     /* Targets [first, end) of the launch, columns [column, column + columns) of their rows. */

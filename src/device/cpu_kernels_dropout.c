@@ -1,4 +1,4 @@
-/* Dropout: Philox4x32-10 (base/philox.h says which counter) for many counters at a
+/* Dropout, of vertices and of edges: Philox4x32-10 (program.h says which counter) for many counters at a
  * time, then a compare and a multiply for each element.
  *
  * A 64-bit lane holds one counter. A 32 x 32 -> 64 bit multiply reads only the
@@ -7,6 +7,7 @@
  */
 #include "base/philox.h"
 #include "device/cpu_kernels_isa.h"
+#include "device/cpu_simd_rows.h"
 
 #if defined(__SSE2__)
 #include <immintrin.h>
@@ -54,16 +55,21 @@ GS_INLINE void store_words(uint32_t *words, vq low, vq high)
     *(vq_mem *)(words + 2 * PAIRS) = second;
 }
 
-/* words[4 * STEP] of STEP counters {id[i], group[i], site, epoch}. */
-GS_INLINE void philox_step(uint32_t *words, const uint32_t *id, const uint32_t *group, const gs_cpu_dropout *d)
+/* Counters of a batch: word[k][i] is word k of the i-th. */
+typedef struct batch {
+    uint32_t word[4][BATCH];
+} batch;
+
+/* words[4 * STEP] of the counters from `first` on. */
+GS_INLINE void philox_step(uint32_t *words, const batch *b, uint32_t first, const uint32_t key[2])
 {
     vq c0[CHAINS], c1[CHAINS], c2[CHAINS], c3[CHAINS];
-    uint32_t k0 = d->key[0], k1 = d->key[1];
+    uint32_t k0 = key[0], k1 = key[1];
     for (int i = 0; i < CHAINS; i++) {
-        c0[i] = widen(id + i * PAIRS);
-        c1[i] = widen(group + i * PAIRS);
-        c2[i] = (vq){0} + d->site;
-        c3[i] = (vq){0} + d->epoch;
+        c0[i] = widen(b->word[0] + first + i * PAIRS);
+        c1[i] = widen(b->word[1] + first + i * PAIRS);
+        c2[i] = widen(b->word[2] + first + i * PAIRS);
+        c3[i] = widen(b->word[3] + first + i * PAIRS);
     }
     for (int round = 0; round < 10; round++) {
         for (int i = 0; i < CHAINS; i++) {
@@ -81,23 +87,40 @@ GS_INLINE void philox_step(uint32_t *words, const uint32_t *id, const uint32_t *
                     (c2[i] & 0xffffffffu) | (c3[i] << 32));
 }
 
+/* `src` NULL: of ones. */
 GS_INLINE void apply(const gs_cpu_dropout *d, float *dst, const float *src, const uint32_t *words, size_t n)
 {
     const int32_t threshold = (int32_t)d->threshold;
     const float scale = d->scale;
     _Pragma("omp simd") for (size_t i = 0; i < n; i++)
     {
-        const float scaled = src[i] * scale;
+        const float scaled = src == NULL ? scale : src[i] * scale;
         dst[i] = (int32_t)(words[i] >> 8) >= threshold ? scaled : 0.0f;
+    }
+}
+
+/* The counters of groups [group, group + take) of a row, from place n of the batch on. Of a vertex words 2 and 3 are
+ * the same for all and there already. */
+GS_INLINE void count_groups(batch *b, uint32_t n, const gs_cpu_draws *w, uint32_t row, uint32_t row_groups,
+                            uint32_t group, uint32_t take, const bool edges)
+{
+    const uint32_t first = edges && w->rank != NULL ? w->rank[row] * row_groups : 0;
+    for (uint32_t i = 0; i < take; i++) {
+        b->word[0][n + i] = w->source[row];
+        b->word[1][n + i] = edges ? w->destination[row] : group + i;
+        if (edges) {
+            b->word[2][n + i] = first + group + i;
+            b->word[3][n + i] = w->type != NULL ? w->type[row] : 0;
+        }
     }
 }
 
 /* Walks (row, group of 4 columns) in order, BATCH counters at a time. With whole groups the words of
  * a batch lie as the elements do; else every row's last group is cut. */
-void GS_KERNEL(dropout)(const gs_cpu_dropout *d, float *dst, const float *src, const uint32_t *id, uint32_t rows,
-                        uint32_t width)
+GS_INLINE void drop(const gs_cpu_dropout *d, float *dst, const float *src, const gs_cpu_draws *w, uint32_t rows,
+                    uint32_t width, batch *b, const bool edges)
 {
-    uint32_t ids[BATCH] = {0}, groups[BATCH] = {0}, words[4 * BATCH];
+    uint32_t words[4 * BATCH];
     const uint32_t row_groups = (width + 3) / 4;
     uint32_t row = 0, group = 0;
 
@@ -106,10 +129,7 @@ void GS_KERNEL(dropout)(const gs_cpu_dropout *d, float *dst, const float *src, c
         uint32_t n = 0;
         while (n < BATCH && row < rows) {
             const uint32_t take = row_groups - group < BATCH - n ? row_groups - group : BATCH - n;
-            for (uint32_t i = 0; i < take; i++) {
-                ids[n + i] = id[row];
-                groups[n + i] = group + i;
-            }
+            count_groups(b, n, w, row, row_groups, group, take, edges);
             n += take;
             group += take;
             if (group == row_groups) {
@@ -118,19 +138,108 @@ void GS_KERNEL(dropout)(const gs_cpu_dropout *d, float *dst, const float *src, c
             }
         }
         for (uint32_t i = 0; i < n; i += STEP)
-            philox_step(words + 4 * i, ids + i, groups + i, d);
+            philox_step(words + 4 * i, b, i, d->key);
 
         if (width % 4 == 0) {
             const size_t at = (size_t)first_row * width + 4 * first_group;
-            apply(d, dst + at, src + at, words, 4 * (size_t)n);
+            apply(d, dst + at, src == NULL ? NULL : src + at, words, 4 * (size_t)n);
             continue;
         }
         for (uint32_t i = 0, r = first_row, g = first_group; i < n; r++, g = 0) {
             const uint32_t take = row_groups - g < n - i ? row_groups - g : n - i;
             const uint32_t from = 4 * g, to = g + take == row_groups ? width : 4 * (g + take);
             const size_t at = (size_t)r * width + from;
-            apply(d, dst + at, src + at, words + 4 * i, to - from);
+            apply(d, dst + at, src == NULL ? NULL : src + at, words + 4 * i, to - from);
             i += take;
         }
     }
+}
+
+void GS_KERNEL(dropout)(const gs_cpu_dropout *d, float *dst, const float *src, const uint32_t *id, uint32_t rows,
+                        uint32_t width)
+{
+    batch b = {{{0}}};
+    for (uint32_t i = 0; i < BATCH; i++) {
+        b.word[2][i] = d->site;
+        b.word[3][i] = d->epoch;
+    }
+    drop(d, dst, src, &(gs_cpu_draws){.source = id}, rows, width, &b, false);
+}
+
+void GS_KERNEL(mask)(const gs_cpu_dropout *d, float *dst, const gs_cpu_draws *w, uint32_t rows, uint32_t width)
+{
+    batch b = {{{0}}};
+    drop(d, dst, NULL, w, rows, width, &b, true);
+}
+
+/* ---- edges of a tile ---- */
+
+GS_INLINE uint32_t number_at(const void *array, uint32_t bytes, size_t i)
+{
+    return bytes == 1 ? ((const uint8_t *)array)[i] : bytes == 2 ? ((const uint16_t *)array)[i] : ((const uint32_t *)array)[i];
+}
+
+GS_INLINE uint32_t type_of(const gs_edge_program_launch *l, size_t edge)
+{
+    return l->type == NULL ? 0 : number_at(l->type, l->type_bytes, edge);
+}
+
+/* Edges of the same ends and type as `edge`, one after the other, that are before it. */
+static uint32_t rank_of(const gs_edge_program_launch *l, uint32_t edge)
+{
+    uint32_t low = 0, high = l->targets, rank = 0;
+    const uint32_t operand = number_at(l->index, l->index_bytes, edge), type = type_of(l, edge);
+
+    if (edge == l->start[0] || number_at(l->index, l->index_bytes, edge - 1) != operand)
+        return 0;
+    while (high - low > 1) { /* start[low] <= edge < start[high] */
+        const uint32_t mid = low + (high - low) / 2;
+        if (l->start[mid] <= edge)
+            low = mid;
+        else
+            high = mid;
+    }
+    while (edge > l->start[low] && number_at(l->index, l->index_bytes, edge - 1) == operand && type_of(l, edge - 1) == type) {
+        rank++;
+        edge--;
+    }
+    return rank;
+}
+
+/* A run begins with a target's first edge, but for the first one of a tile. */
+static void fill_ranks(const gs_cpu_edge_frame *f, uint32_t *rank, uint32_t *type)
+{
+    const gs_edge_program_launch *const l = f->plan->l;
+    const gs_cpu_edge_tile *const t = f->tile;
+
+    for (uint32_t e = 0; e < t->edges; e++)
+        type[e] = type_of(l, (size_t)t->edge + e);
+    for (uint32_t r = 0; r < t->runs; r++) {
+        const gs_cpu_edge_run run = t->run[r];
+        rank[run.first] = r == 0 ? rank_of(l, t->edge) : 0;
+        for (uint32_t e = run.first + 1; e < run.end; e++)
+            rank[e] = t->operand[e] == t->operand[e - 1] && type[e] == type[e - 1] ? rank[e - 1] + 1 : 0;
+    }
+}
+
+/* Ids are u32 where the values of other steps are floats. */
+static void fill_ids(const gs_cpu_edge_frame *f, const gs_cpu_edge_value *v, uint32_t *id)
+{
+    const gs_cpu_rows rows = gs_value_rows(f, v);
+    for (uint32_t e = 0; e < f->tile->edges; e++)
+        memcpy(&id[e], gs_row(&rows, e), sizeof(*id));
+}
+
+void GS_KERNEL(edge_mask)(const gs_cpu_edge_frame *f, const gs_cpu_edge_step *s)
+{
+    uint32_t source[GS_CPU_TILE_EDGES], destination[GS_CPU_TILE_EDGES], rank[GS_CPU_TILE_EDGES], type[GS_CPU_TILE_EDGES];
+    const gs_cpu_draws w = {source, destination, rank, type};
+
+    fill_ids(f, &s->a, source);
+    fill_ids(f, &s->b, destination);
+    fill_ranks(f, rank, type);
+    for (uint32_t e = 0; s->loops_as_one && e < f->tile->edges; e++)
+        if (source[e] == destination[e])
+            rank[e] = type[e] = 0;
+    GS_KERNEL(mask)(&s->mask, gs_slot(f, s->dst), &w, f->tile->edges, s->width);
 }

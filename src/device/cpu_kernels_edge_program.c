@@ -231,6 +231,9 @@ static void run_step(const gs_cpu_edge_frame *f, const gs_cpu_edge_step *s)
         GS_KERNEL(fold)(gs_slot(f, s->dst), &a, s->b.form == GS_CPU_EDGE_NOTHING ? NULL : &b, edges, s->width,
                         s->a.width / s->width);
         break;
+    case GS_CPU_EDGE_MASK:
+        GS_KERNEL(edge_mask)(f, s);
+        break;
     case GS_CPU_EDGE_SUM:
         GS_KERNEL(edge_sum)(f, s);
         break;

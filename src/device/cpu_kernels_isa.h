@@ -17,12 +17,14 @@ void GS_KERNEL(spread)(float *dst, const gs_cpu_rows *a, uint32_t rows, uint32_t
 void GS_KERNEL(cast)(float *dst, const void *src, gs_dtype from, size_t n);
 void GS_KERNEL(dropout)(const gs_cpu_dropout *d, float *dst, const float *src, const uint32_t *id, uint32_t rows,
                         uint32_t width);
+void GS_KERNEL(mask)(const gs_cpu_dropout *d, float *dst, const gs_cpu_draws *w, uint32_t rows, uint32_t width);
 void GS_KERNEL(xent)(const gs_cpu_xent *x, gs_metrics *m);
 void GS_KERNEL(edges)(const gs_edge_launch *l, uint32_t first, uint32_t end, uint32_t column, uint32_t columns);
 void GS_KERNEL(typed)(const gs_typed_launch *l, uint32_t first, uint32_t end, uint32_t column, uint32_t columns);
 void GS_KERNEL(edge_program)(const gs_cpu_edge_plan *plan, const gs_cpu_edge_work *work);
 void GS_KERNEL(edge_sum)(const gs_cpu_edge_frame *f, const gs_cpu_edge_step *s);    /* a step of kind SUM */
 void GS_KERNEL(edge_attend)(const gs_cpu_edge_frame *f, const gs_cpu_edge_step *s); /* ATTEND */
+void GS_KERNEL(edge_mask)(const gs_cpu_edge_frame *f, const gs_cpu_edge_step *s);   /* MASK */
 void GS_KERNEL(finish_attend)(const gs_accumulator *sum, uint32_t rows, uint32_t width, uint32_t heads);
 void GS_KERNEL(add)(float *acc, const float *src, size_t n);
 float GS_KERNEL(gather)(const float *table, const uint32_t *index, size_t n, uint32_t width, uint32_t ahead);

@@ -21,6 +21,7 @@ const gs_cpu_kernels GS_KERNEL(kernels) = {
     .spread = GS_KERNEL(spread),
     .cast = GS_KERNEL(cast),
     .dropout = GS_KERNEL(dropout),
+    .mask = GS_KERNEL(mask),
     .xent = GS_KERNEL(xent),
     .edges = GS_KERNEL(edges),
     .typed = GS_KERNEL(typed),

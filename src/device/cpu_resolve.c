@@ -144,19 +144,46 @@ static gs_status resolve_loss(const lookup *k)
 
 /* Elements are kept when their 24 random bits times 2^-24 are at least p, that is when the bits
  * are at least p * 2^24, which a double holds exactly. */
+static bool begin_dropout(gs_cpu_dropout *out, const gs_instr *in, uint32_t epoch)
+{
+    const float p = in->alpha;
+    if (!(p >= 0.0f && p < 1.0f))
+        return false;
+    const double exact = (double)p * 0x1p24;
+    const uint32_t whole = (uint32_t)exact;
+    *out = (gs_cpu_dropout){.site = in->site,
+                            .epoch = epoch,
+                            .threshold = whole + ((double)whole < exact),
+                            .scale = 1.0f / (1.0f - p)};
+    return true;
+}
+
+bool gs_cpu__edge_mask(gs_cpu_dropout *out, const gs_instr *in, uint64_t seed, uint32_t epoch)
+{
+    if (!begin_dropout(out, in, epoch))
+        return false;
+    gs_random_edge_key(out->key, seed, in->site, epoch);
+    return true;
+}
+
+/* Of the vertices themselves: what is drawn for their own edge. */
+static gs_status resolve_mask(const lookup *k)
+{
+    gs_cpu_step *const s = k->step;
+    gs_status st = GS_OK;
+    if (!gs_cpu__edge_mask(&s->dropout, k->instr, k->l->seed, k->l->epoch))
+        return refuse(k, "a dropout probability must be at least 0 and below 1");
+    s->split = operand_register(k, &k->instr->a, GS_U32, 1, &st);
+    s->id = operand_register(k, &k->instr->b, GS_U32, 1, &st);
+    return st;
+}
+
 static gs_status resolve_dropout(const lookup *k)
 {
     gs_cpu_step *const s = k->step;
     gs_status st = GS_OK;
-    const float p = k->instr->alpha;
-    if (!(p >= 0.0f && p < 1.0f))
+    if (!begin_dropout(&s->dropout, k->instr, k->l->epoch))
         return refuse(k, "a dropout probability must be at least 0 and below 1");
-    const double exact = (double)p * 0x1p24;
-    const uint32_t whole = (uint32_t)exact;
-    s->dropout = (gs_cpu_dropout){.site = k->instr->site,
-                                  .epoch = k->l->epoch,
-                                  .threshold = whole + ((double)whole < exact),
-                                  .scale = 1.0f / (1.0f - p)};
     gs_random_key(s->dropout.key, k->l->seed, GS_RANDOM_DROPOUT);
     s->a.p = operand_register(k, &k->instr->a, GS_F32, s->width, &st);
     s->id = operand_register(k, &k->instr->b, GS_U32, 1, &st);
@@ -205,6 +232,8 @@ static gs_status resolve_elementwise(const lookup *k)
         return resolve_cast(k);
     case GS_OP_DROPOUT:
         return resolve_dropout(k);
+    case GS_OP_EDGE_MASK:
+        return resolve_mask(k);
     case GS_OP_ROWSUM:
         if (s->width != 1)
             return refuse(k, "the sum of a row is one number wide");

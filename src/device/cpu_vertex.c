@@ -104,6 +104,11 @@ static void run_cheap(const tile *t, const gs_cpu_step *s, uint32_t part, uint32
     case GS_OP_DROPOUT:
         k->dropout(&s->dropout, s->dst + at, s->a.p + at, (const uint32_t *)s->id + row, rows, s->width);
         break;
+    case GS_OP_EDGE_MASK:
+        k->mask(&s->dropout, s->dst + at,
+                &(gs_cpu_draws){.source = (const uint32_t *)s->split + row, .destination = (const uint32_t *)s->id + row}, rows,
+                s->width);
+        break;
     case GS_OP_CAST:
         k->cast(s->dst + at, (const char *)s->source + at * gs_dtype_bytes(s->source_type), s->source_type, n);
         break;

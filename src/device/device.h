@@ -96,7 +96,11 @@ typedef struct gs_edge_program_launch {
     const uint32_t *start;
     const void *index;
     const float *weight;           /* [edges], NULL: all 1 */
-    const float *const *rows;      /* [edge_regs]: OPERAND, TARGET: first row of that interval; else NULL */
+    const void *type;              /* [edges] of type_bytes (1 or 2), or NULL; edge_mask draws by it */
+    uint32_t type_bytes;
+    uint64_t seed;
+    uint32_t epoch;
+    const float *const *rows;      /* [edge_regs]: OPERAND, TARGET: first row of that interval (of ids: u32); else NULL */
     const gs_accumulator *sum;     /* [stage->sums], of the target interval */
     const float *const *param;     /* [program->params] */
 } gs_edge_program_launch;

@@ -96,6 +96,7 @@ static gs_status launch_program(gs_exec *e, const gs_task *t)
     const gs_edge_program_launch l = {
         .program = e->program, .stage = s, .index_bytes = view.index_bytes, .targets = view.targets,
         .target = view.target, .start = view.start, .index = view.index, .weight = view.weight,
+        .type = view.type, .type_bytes = view.type_bytes, .seed = e->args->seed, .epoch = e->args->epoch,
         .rows = e->edge_rows, .sum = sum, .param = e->args->param};
     return gs_device_run_edge_program(e->device, &l);
 }

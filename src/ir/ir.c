@@ -349,6 +349,17 @@ uint32_t gs_ir_dropout(gs_ir *ir, uint32_t a, float p, uint32_t site)
     return gs_ir__make(ir, n);
 }
 
+uint32_t gs_ir_edge_mask(gs_ir *ir, uint32_t width, float p, uint32_t site, bool self)
+{
+    const uint32_t id = gs_ir_input(ir, "input_id", 1, GS_U32);
+    gs_node n = gs_ir__blank(GS_OP_EDGE_MASK, gs_ir_unary(ir, GS_OP_SRC, id, 0), id);
+    n.width = width;
+    n.alpha = p;
+    n.site = site;
+    n.self = self;
+    return gs_ir__make(ir, n);
+}
+
 uint32_t gs_ir_sum(gs_ir *ir, gs_op op, uint32_t a, bool self)
 {
     gs_node n = gs_ir__blank(op, a, GS_IR_NONE);

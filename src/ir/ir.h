@@ -48,10 +48,11 @@ typedef struct gs_node {
     uint32_t shape_dims, shape[3]; /* PARAM: its shape in files, where that is another; 0: the same */
     bool fixed;                /* PARAM: not learned */
     uint32_t in[GS_IR_INPUTS]; /* GS_IR_NONE where unused */
-    float alpha;               /* CONST: the value; leaky_relu, elu: slope; dropout: p */
-    uint32_t site;             /* DROPOUT: which of the model's */
+    float alpha;               /* CONST: the value; leaky_relu, elu: slope; DROPOUT, EDGE_MASK: p */
+    uint32_t site;             /* DROPOUT, EDGE_MASK: which of the model's */
     bool self;                 /* SUM_IN, SUM_OUT of rows: the vertex's own row is added too;
-                                * TYPED: the mean over the edges of each type, not their sum */
+                                * TYPED: the mean over the edges of each type, not their sum;
+                                * EDGE_MASK: all self loops of a vertex draw the same */
     uint32_t line, column;     /* in the model's text; 0: none */
     char name[GS_IR_NAME_BYTES]; /* INPUT, PARAM: which; else a label for people, or "" */
 } gs_node;
@@ -109,6 +110,9 @@ uint32_t gs_ir_resize(gs_ir *ir, gs_op op, uint32_t a, uint32_t width);
 /* Elementwise of two inputs, matmul(_t), outer, ATTEND(score, value). */
 uint32_t gs_ir_binary(gs_ir *ir, gs_op op, uint32_t a, uint32_t b);
 uint32_t gs_ir_dropout(gs_ir *ir, uint32_t a, float p, uint32_t site);
+/* What a value of edges is multiplied by to drop its elements: 0 with probability p, else 1 / (1 - p);
+ * `width` elements for each edge, drawn independently. `self`: the vertex's self loops draw as one. */
+uint32_t gs_ir_edge_mask(gs_ir *ir, uint32_t width, float p, uint32_t site, bool self);
 /* SUM_IN, SUM_OUT, MAX_IN, MIN_IN, LSE_IN of a value of any type; of type D it is the destination's.
  * `self` only for sums. */
 uint32_t gs_ir_sum(gs_ir *ir, gs_op op, uint32_t a, bool self);

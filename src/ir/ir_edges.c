@@ -350,16 +350,20 @@ static uint32_t at_end(gs_ir *ir, uint32_t v, bool source)
     return gs_ir_unary(ir, GS_OP_SRC, v, 0);
 }
 
-static uint32_t factors(const gs_ir *ir, uint32_t value, uint32_t *out, uint32_t count)
+/* Of a product; the factors of one that is spread over heads are spread each. */
+static uint32_t factors(gs_ir *ir, uint32_t value, uint32_t *out, uint32_t count)
 {
-    const gs_node *n = gs_ir_node(ir, value);
-    if (n->op != GS_OP_MUL || count + 2 > MAX_FACTORS) {
+    const gs_node n = *gs_ir_node(ir, value);
+    const gs_node product = n.op == GS_OP_SPREAD ? *gs_ir_node(ir, n.in[0]) : n;
+    if (product.op != GS_OP_MUL || count + 2 > MAX_FACTORS) {
         if (count < MAX_FACTORS)
             out[count++] = value;
         return count;
     }
-    count = factors(ir, n->in[0], out, count);
-    return factors(ir, n->in[1], out, count);
+    for (uint32_t k = 0; k < 2; k++)
+        count = factors(ir, n.op == GS_OP_SPREAD ? gs_ir_resize(ir, GS_OP_SPREAD, product.in[k], n.width) : product.in[k], out,
+                        count);
+    return count;
 }
 
 /* ATTEND for a softmax among the factors of t.o * t.e; GS_IR_NONE where there is none. */

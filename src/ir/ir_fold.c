@@ -171,8 +171,20 @@ static uint32_t fold_known_product(gs_ir *ir, uint32_t a, uint32_t b)
     return GS_IR_NONE;
 }
 
+/* A number for each head times another one: multiplied before each is repeated for its head. */
+static uint32_t fold_spread_product(gs_ir *ir, const gs_node *n)
+{
+    const gs_node a = *at(ir, n->in[0]), b = *at(ir, n->in[1]);
+    if (a.op != GS_OP_SPREAD || b.op != GS_OP_SPREAD || at(ir, a.in[0])->width != at(ir, b.in[0])->width)
+        return GS_IR_NONE;
+    return gs_ir_resize(ir, GS_OP_SPREAD, gs_ir_binary(ir, GS_OP_MUL, a.in[0], b.in[0]), n->width);
+}
+
 static uint32_t fold_mul(gs_ir *ir, const gs_node *n)
 {
+    const uint32_t narrow = fold_spread_product(ir, n);
+    if (narrow != GS_IR_NONE)
+        return narrow;
     for (uint32_t k = 0; k < 2; k++) {
         const uint32_t a = n->in[k], b = n->in[1 - k];
         const gs_node m = *at(ir, b);
@@ -281,6 +293,43 @@ static uint32_t fold_ends(gs_ir *ir, const gs_node *n)
     return GS_IR_NONE;
 }
 
+/* What is left of the product `value` without a factor that has one number for each of `groups`
+ * groups of columns, which *factor gets; GS_IR_NONE where there is none. */
+static uint32_t without_group_factor(gs_ir *ir, uint32_t value, uint32_t groups, uint32_t *factor, int depth)
+{
+    const gs_node n = *at(ir, value);
+    if (n.op != GS_OP_MUL || depth == 4)
+        return GS_IR_NONE;
+    for (uint32_t k = 0; k < 2; k++) {
+        const gs_node f = *at(ir, n.in[k]);
+        const uint32_t rest = n.in[1 - k];
+        if (f.op == GS_OP_SPREAD && at(ir, f.in[0])->width == groups && at(ir, rest)->width == n.width) {
+            *factor = f.in[0];
+            return rest;
+        }
+        if (f.width == 1 && groups == 1 && at(ir, rest)->width == n.width && n.width > 1) {
+            *factor = n.in[k];
+            return rest;
+        }
+    }
+    for (uint32_t k = 0; k < 2; k++) {
+        const uint32_t rest = without_group_factor(ir, n.in[k], groups, factor, depth + 1);
+        if (rest != GS_IR_NONE)
+            return gs_ir_binary(ir, GS_OP_MUL, rest, n.in[1 - k]);
+    }
+    return GS_IR_NONE;
+}
+
+/* On edges: the sum within each head of what has a factor for the head. */
+static uint32_t fold_fold(gs_ir *ir, const gs_node *n)
+{
+    uint32_t factor = GS_IR_NONE, rest;
+    if (n->type != GS_TYPE_E)
+        return GS_IR_NONE;
+    rest = without_group_factor(ir, n->in[0], n->width, &factor, 0);
+    return rest == GS_IR_NONE ? rest : gs_ir_binary(ir, GS_OP_MUL, gs_ir_resize(ir, GS_OP_FOLD, rest, n->width), factor);
+}
+
 static uint32_t fold_elementwise(gs_ir *ir, const gs_node *n)
 {
     uint32_t folded = fold_constants(ir, n);
@@ -308,6 +357,8 @@ static uint32_t fold_elementwise(gs_ir *ir, const gs_node *n)
     case GS_OP_SPREAD:
     case GS_OP_ACROSS:
     case GS_OP_TILE:
+        if (n->op == GS_OP_FOLD && at(ir, n->in[0])->width != n->width)
+            return fold_fold(ir, n);
         return at(ir, n->in[0])->width == n->width ? n->in[0] : GS_IR_NONE;
     default:
         return GS_IR_NONE;

@@ -59,10 +59,13 @@ static bool infer_elementwise(gs_ir *ir, gs_node *n)
     }
     if (n->op == GS_OP_ROWSUM)
         n->width = 1;
-    if (n->op == GS_OP_DROPOUT && n->type == GS_TYPE_E) {
-        gs_ir_error(ir, GS_EUNSUPPORTED, "dropout of a value of both ends is not supported; drop values of one end");
-        return false;
-    }
+    return true;
+}
+
+/* Elements of the node's own number, of an edge or, at the vertex itself, of a vertex. */
+static bool infer_mask(const gs_ir *ir, gs_node *n)
+{
+    n->type = (gs_graph_type)(ir->node[n->in[0]].type | ir->node[n->in[1]].type);
     return true;
 }
 
@@ -143,6 +146,8 @@ bool gs_ir__infer(gs_ir *ir, gs_node *n)
     case GS_CLASS_ELEMENTWISE:
         if (n->op == GS_OP_FOLD || n->op == GS_OP_SPREAD || n->op == GS_OP_ACROSS || n->op == GS_OP_TILE)
             return infer_resize(ir, n);
+        if (n->op == GS_OP_EDGE_MASK)
+            return infer_mask(ir, n);
         return infer_elementwise(ir, n);
     case GS_CLASS_MATMUL:
         return infer_matmul(ir, n);

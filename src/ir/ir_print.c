@@ -22,7 +22,7 @@ static void print_node(const gs_ir *ir, uint32_t i, FILE *out)
         fprintf(out, " %g", (double)n->alpha);
     if (n->op == GS_OP_LEAKY_RELU || n->op == GS_OP_ELU)
         fprintf(out, " alpha %g", (double)n->alpha);
-    if (n->op == GS_OP_DROPOUT)
+    if (n->op == GS_OP_DROPOUT || n->op == GS_OP_EDGE_MASK)
         fprintf(out, " p %g site %u", (double)n->alpha, n->site);
     if (n->self)
         fprintf(out, " self");

@@ -218,6 +218,8 @@ static uint32_t at_self(const gs_at_self *x, uint32_t value)
         return number(x->b, 1.0f);
     if (n.op == GS_OP_TYPED)
         return gs_ir_error(ir, GS_EFORMAT, "W[e.type] means nothing for the vertex itself: leave out 'self'");
+    if (n.op == GS_OP_EDGE_MASK && !n.self && x->b->config->self_loops)
+        return gs_ir_error(ir, GS_EFORMAT, "what runs over the vertex itself is dropped inside the sum(..., self)");
     for (uint32_t k = 0; k < gs_node_inputs(&n); k++)
         if ((in[k] = at_self(x, n.in[k])) == GS_IR_NONE)
             return GS_IR_NONE;
@@ -422,6 +424,32 @@ static bool build_special(gs_builder *b, const gs_expr *e, uint32_t *out)
     return true;
 }
 
+/* Does the value at the vertex itself come from a softmax that runs over the vertex too? */
+static bool has_self(const gs_builder *b, uint32_t value)
+{
+    for (uint32_t i = 0; i < b->softs; i++)
+        if (b->soft[i].edge == value)
+            return true;
+    return b->reduction != GS_TEXT_NONE && b->m->expr[b->reduction].over == GS_OVER_SELF;
+}
+
+/* Of a value of both ends (of a number or parameter, inside a reduction): for each edge by itself. */
+static uint32_t build_dropout(gs_builder *b, uint32_t a, float p)
+{
+    gs_ir *ir = b->ir;
+    gs_graph_type type;
+
+    if (!(p >= 0.0f && p < 1.0f))
+        return gs_ir_error(ir, GS_EFORMAT, "dropout(): the probability must be at least 0 and below 1");
+    if (a == GS_IR_NONE || !b->config->training || p == 0.0f)
+        return a;
+    type = gs_ir_node(ir, a)->type;
+    if (type != GS_TYPE_E && !(type == GS_TYPE_P && b->reduction != GS_TEXT_NONE))
+        return gs_ir_dropout(ir, a, p, b->next_site++);
+    return gs_ir_binary(ir, GS_OP_MUL, a,
+                        gs_ir_edge_mask(ir, gs_ir_node(ir, a)->width, p, b->next_site++, has_self(b, a)));
+}
+
 static uint32_t build_call(gs_builder *b, uint32_t index)
 {
     const gs_expr *e = &b->m->expr[index];
@@ -450,9 +478,7 @@ static uint32_t build_call(gs_builder *b, uint32_t index)
     gs_ir_at(ir, e->line, e->column);
     if (op != GS_OP_DROPOUT)
         return gs_ir_unary(ir, op, a, second);
-    if (!(second >= 0.0f && second < 1.0f))
-        return gs_ir_error(ir, GS_EFORMAT, "dropout(): the probability must be at least 0 and below 1");
-    return b->config->training && second > 0.0f ? gs_ir_dropout(ir, a, second, b->next_site++) : a;
+    return build_dropout(b, a, second);
 }
 
 uint32_t gs_model__build_expr(gs_builder *b, uint32_t index)

@@ -80,6 +80,13 @@ typedef struct gs_operand {
  *                when gs_uniform_f32(word[c % 4]) >= alpha, word = philox(counter {id of row r,
  *                c / 4, site, epoch}, key (seed, GS_RANDOM_DROPOUT)), and scaled by 1 / (1 - alpha).
  *                Its derivative is the same instruction on the gradient.
+ *   edge_mask    in an edge program; a, b: registers of input ids (u32, width 1), of the edge's source and
+ *                destination. Column c of an edge is 1 / (1 - alpha) when gs_uniform_f32(word[c % 4]) >= alpha,
+ *                else 0: word = philox(counter {a, b, rank * ceil(width / 4) + c / 4, type}, key
+ *                gs_random_edge_key(seed, site, epoch)). type: of the edge, 0 where the graph has none; rank: how
+ *                many edges of its two ends and type are before it (both copies of the edges have one order for them,
+ *                and a chunk has them all). `self` and a == b: rank and type 0. In a vertex program rank
+ *                and type are 0: what the vertex itself draws.
  *   matmul_t     a: register [., in], b: parameter [out, in] -> [., out]
  *   matmul       a: register [., out], b: parameter [out, in] -> [., in]
  *   outer        grad(dst)[out, in] += a[., out]' @ b[., in]
@@ -94,7 +101,8 @@ typedef struct gs_instr {
     uint32_t dst;
     gs_operand a, b, c;
     float alpha;
-    uint32_t site; /* dropout: a number of its own for each dropout of the model */
+    uint32_t site; /* dropout, edge_mask: a number of its own for each dropout of the model */
+    bool self;     /* edge_mask: all self loops of a vertex draw the same */
 } gs_instr;
 
 /* What an edge pass accumulates for a vertex over its edges. Edges have a target
@@ -133,7 +141,7 @@ typedef enum gs_edge_reg_kind {
 typedef struct gs_edge_reg {
     gs_edge_reg_kind kind;
     uint32_t width;
-    uint32_t array; /* OPERAND, TARGET: f32 array; else GS_NONE */
+    uint32_t array; /* OPERAND, TARGET: f32 array, or for edge_mask the u32 input ids; else GS_NONE */
 } gs_edge_reg;
 
 typedef struct gs_stage {

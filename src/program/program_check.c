@@ -173,6 +173,24 @@ static gs_status check_width(const gs_checker *c, const gs_instr *i, uint32_t in
     return fits ? GS_OK : FAIL(c, "%s gives width %u, its register has %u", gs_op_name(i->op), in, width);
 }
 
+static gs_status check_probability(const gs_checker *c, const gs_instr *i)
+{
+    if (!(i->alpha >= 0.0f && i->alpha < 1.0f))
+        return FAIL(c, "%s with p = %g", gs_op_name(i->op), (double)i->alpha);
+    return GS_OK;
+}
+
+/* In a vertex program: of the vertex itself. */
+static gs_status check_mask(const gs_checker *c, const gs_stage *s, const gs_instr *i)
+{
+    if (operand_width(c, s, &i->a, "a") == 0 || operand_width(c, s, &i->b, "b") == 0)
+        return GS_EINVAL;
+    if (!is_reg(s, &i->a, GS_U32) || !is_reg(s, &i->b, GS_U32) || s->reg[i->a.index].width != 1 ||
+        s->reg[i->b.index].width != 1)
+        return FAIL(c, "edge_mask needs registers of input ids");
+    return check_probability(c, i);
+}
+
 /* Elementwise operands are f32 rows, vectors of parameters, or constants; at least one has rows. */
 static gs_status check_elementwise(const gs_checker *c, const gs_stage *s, const gs_instr *i, uint32_t width)
 {
@@ -203,8 +221,7 @@ static gs_status check_elementwise(const gs_checker *c, const gs_stage *s, const
     if (i->op == GS_OP_DROPOUT) {
         if (operand_width(c, s, &i->b, "b") != 1 || !is_reg(s, &i->b, GS_U32))
             return FAIL(c, "dropout needs a register of input ids as b");
-        if (!(i->alpha >= 0.0f && i->alpha < 1.0f))
-            return FAIL(c, "dropout with p = %g", (double)i->alpha);
+        return check_probability(c, i);
     }
     return GS_OK;
 }
@@ -275,7 +292,7 @@ static gs_status check_instr(const gs_checker *c, const gs_stage *s, const gs_in
     }
     switch (cls) {
     case GS_CLASS_ELEMENTWISE:
-        st = check_elementwise(c, s, i, width);
+        st = i->op == GS_OP_EDGE_MASK ? check_mask(c, s, i) : check_elementwise(c, s, i, width);
         break;
     case GS_CLASS_MATMUL:
         st = check_matmul(c, s, i, width);
@@ -314,6 +331,13 @@ static gs_status check_stores(const gs_checker *c, const gs_stage *s)
 
 /* ---- edge programs ---- */
 
+/* Rows of input ids, which only edge_mask reads. */
+static bool is_id(const gs_checker *c, const gs_stage *s, uint32_t r)
+{
+    const gs_edge_reg *g = &s->edge_reg[r];
+    return g->array < c->p->arrays && c->p->array[g->array].dtype == GS_U32 && g->width == 1;
+}
+
 static gs_status check_edge_regs(const gs_checker *c, const gs_stage *s, bool *ready)
 {
     for (uint32_t r = 0; r < s->edge_regs; r++) {
@@ -330,7 +354,7 @@ static gs_status check_edge_regs(const gs_checker *c, const gs_stage *s, bool *r
             continue;
         if (g->array >= c->p->arrays)
             return FAIL(c, "edge register %u: array %u does not exist", r, g->array);
-        if (c->p->array[g->array].dtype != GS_F32 || c->p->array[g->array].width != g->width)
+        if ((c->p->array[g->array].dtype != GS_F32 && !is_id(c, s, r)) || c->p->array[g->array].width != g->width)
             return FAIL(c, "edge register %u does not fit array %s", r, c->p->array[g->array].name);
         if (!c->array_ready[g->array])
             return FAIL(c, "edge register %u: array %s is not written yet", r, c->p->array[g->array].name);
@@ -345,10 +369,23 @@ static uint32_t edge_operand_width(const gs_checker *c, const gs_stage *s, const
         return 1;
     if (o->kind == GS_FROM_PARAM && o->index < c->p->params && c->p->param[o->index].dims == 1)
         return c->p->param[o->index].cols;
-    if (o->kind == GS_FROM_REG && o->index < s->edge_regs && ready[o->index])
+    if (o->kind == GS_FROM_REG && o->index < s->edge_regs && ready[o->index] && !is_id(c, s, o->index))
         return s->edge_reg[o->index].width;
     FAIL(c, "edge program: an operand is missing, not written yet or a matrix");
     return 0;
+}
+
+/* a: ids at the source end, b: at the destination end. */
+static gs_status check_edge_mask(const gs_checker *c, const gs_stage *s, const gs_instr *i)
+{
+    const gs_operand *const o[2] = {&i->a, &i->b};
+    for (uint32_t k = 0; k < 2; k++) {
+        const gs_edge_reg_kind end = (k == 0) == (s->direction == 0) ? GS_EDGE_OPERAND : GS_EDGE_TARGET;
+        if (o[k]->kind != GS_FROM_REG || o[k]->index >= s->edge_regs || !is_id(c, s, o[k]->index) ||
+            s->edge_reg[o[k]->index].kind != end)
+            return FAIL(c, "edge_mask needs input ids of the source and of the destination");
+    }
+    return check_probability(c, i);
 }
 
 static gs_status check_edge_instr(const gs_checker *c, const gs_stage *s, const gs_instr *i, bool *ready)
@@ -361,6 +398,10 @@ static gs_status check_edge_instr(const gs_checker *c, const gs_stage *s, const 
         return FAIL(c, "%s is no instruction of an edge program", known ? gs_op_name(i->op) : "this");
     if (i->dst >= s->edge_regs || s->edge_reg[i->dst].kind != GS_EDGE_TEMP || ready[i->dst])
         return FAIL(c, "edge program: register %u is no scratch register, or written twice", i->dst);
+    if (i->op == GS_OP_EDGE_MASK) {
+        ready[i->dst] = true;
+        return check_edge_mask(c, s, i);
+    }
     for (uint32_t k = 0; k < gs_op_inputs(i->op); k++) {
         const gs_operand *o = k == 0 ? &i->a : &i->b;
         const uint32_t w = edge_operand_width(c, s, o, ready);

@@ -23,6 +23,14 @@ static const char *array_name(const gs_program *p, uint32_t a)
     return a < p->arrays ? p->array[a].name : "?";
 }
 
+static void print_constants(const gs_instr *i, FILE *out)
+{
+    if (i->op == GS_OP_DROPOUT || i->op == GS_OP_EDGE_MASK)
+        fprintf(out, " p %g site %u%s", (double)i->alpha, i->site, i->self ? " self" : "");
+    if (i->op == GS_OP_LEAKY_RELU || i->op == GS_OP_ELU)
+        fprintf(out, " alpha %g", (double)i->alpha);
+}
+
 static void print_instr(const gs_program *p, const gs_stage *s, const gs_instr *i, FILE *out)
 {
     const gs_op_class cls = gs_op_classof(i->op);
@@ -36,10 +44,7 @@ static void print_instr(const gs_program *p, const gs_stage *s, const gs_instr *
     print_operand(p, &i->a, 'r', out);
     print_operand(p, &i->b, 'r', out);
     print_operand(p, &i->c, 'r', out);
-    if (i->op == GS_OP_DROPOUT)
-        fprintf(out, " p %g site %u", (double)i->alpha, i->site);
-    if (i->op == GS_OP_LEAKY_RELU || i->op == GS_OP_ELU)
-        fprintf(out, " alpha %g", (double)i->alpha);
+    print_constants(i, out);
     if (cls != GS_CLASS_REDUCE && i->dst < s->regs) {
         fprintf(out, " : [%u]", s->reg[i->dst].width);
         if (s->reg[i->dst].array != GS_NONE)
@@ -63,8 +68,7 @@ static void print_edge_program(const gs_program *p, const gs_stage *s, FILE *out
         fprintf(out, "    e%u = %s", n->dst, gs_op_name(n->op));
         print_operand(p, &n->a, 'e', out);
         print_operand(p, &n->b, 'e', out);
-        if (n->op == GS_OP_LEAKY_RELU || n->op == GS_OP_ELU)
-            fprintf(out, " alpha %g", (double)n->alpha);
+        print_constants(n, out);
         fprintf(out, " : [%u]\n", n->dst < s->edge_regs ? s->edge_reg[n->dst].width : 0);
     }
 }

@@ -48,6 +48,7 @@ typedef enum gs_op_class {
     X(GS_OP_FOLD, "fold", 1, GS_CLASS_ELEMENTWISE)      /* [., h * d] -> [., h]: sums of d */ \
     X(GS_OP_SPREAD, "spread", 1, GS_CLASS_ELEMENTWISE)  /* [., h] -> [., h * d]: each d times */ \
     X(GS_OP_EQ, "eq", 2, GS_CLASS_ELEMENTWISE)          /* 1 where a == b, else 0 */      \
+    X(GS_OP_EDGE_MASK, "edge_mask", 2, GS_CLASS_ELEMENTWISE) /* 0 or 1 / (1 - p) for an edge and column, see program.h */ \
     X(GS_OP_ACROSS, "across", 1, GS_CLASS_ELEMENTWISE)  /* [., h * d] -> [., d]: sums over h; vertex programs only */ \
     X(GS_OP_TILE, "tile", 1, GS_CLASS_ELEMENTWISE)      /* [., d] -> [., h * d]: the row h times; vertex programs only */ \
     X(GS_OP_MATMUL_T, "matmul_t", 2, GS_CLASS_MATMUL)   /* x[., in] @ w[out, in]' */      \

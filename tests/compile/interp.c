@@ -75,6 +75,18 @@ static double dropped(const frame *f, const gs_instr *i, double v, uint32_t row,
     return gs_uniform_f32(word[c % 4]) >= i->alpha ? v / (1.0 - (double)i->alpha) : 0.0;
 }
 
+/* An edge's, or with the ranks 0 the vertex's own. */
+static double mask(const frame *f, const gs_instr *i, uint32_t source, uint32_t destination, uint32_t rank, uint32_t type,
+                   uint32_t c, uint32_t width)
+{
+    const bool one = i->self && source == destination;
+    const uint32_t counter[4] = {source, destination, (one ? 0 : rank) * ((width + 3) / 4) + c / 4, one ? 0 : type};
+    uint32_t key[2], word[4];
+    gs_random_edge_key(key, f->x->seed, i->site, f->x->epoch);
+    gs_philox4x32(word, counter, key);
+    return gs_uniform_f32(word[c % 4]) >= i->alpha ? 1.0 / (1.0 - (double)i->alpha) : 0.0;
+}
+
 static double scalar(const gs_instr *i, double a, double b)
 {
     const double alpha = (double)i->alpha;
@@ -134,6 +146,8 @@ static double elementwise(const frame *f, const gs_instr *i, uint32_t row, uint3
     }
     if (i->op == GS_OP_DROPOUT)
         return dropped(f, i, element(f, &i->a, row, c), row, c);
+    if (i->op == GS_OP_EDGE_MASK)
+        return mask(f, i, (uint32_t)element(f, &i->a, row, 0), (uint32_t)element(f, &i->b, row, 0), 0, 0, c, width);
     return scalar(i, element(f, &i->a, row, c), gs_op_inputs(i->op) == 2 ? element(f, &i->b, row, c) : 0.0);
 }
 
@@ -248,9 +262,29 @@ static double edge_element(const frame *f, const gs_operand *o, uint32_t e, uint
     return f->edge[o->index][(size_t)e * width + (width == 1 ? 0 : c)];
 }
 
+static void run_edge_mask(frame *f, const gs_instr *i)
+{
+    const test_graph *g = f->x->g;
+    const uint32_t width = f->s->edge_reg[i->dst].width;
+    for (uint32_t e = 0; e < g->m; e++) {
+        const uint32_t source = (uint32_t)edge_element(f, &i->a, e, 0), destination = (uint32_t)edge_element(f, &i->b, e, 0);
+        uint32_t rank = 0;
+        assert_int_equal(source, (uint32_t)g->store[ID_INPUT_ID][g->src[e]]);
+        assert_int_equal(destination, (uint32_t)g->store[ID_INPUT_ID][g->dst[e]]);
+        for (uint32_t k = 0; k < e; k++)
+            rank += g->src[k] == g->src[e] && g->dst[k] == g->dst[e] && g->type[k] == g->type[e];
+        for (uint32_t c = 0; c < width; c++)
+            f->edge[i->dst][(size_t)e * width + c] = mask(f, i, source, destination, rank, g->type[e], c, width);
+    }
+}
+
 static void run_edge_instr(frame *f, const gs_instr *i)
 {
     const uint32_t width = f->s->edge_reg[i->dst].width;
+    if (i->op == GS_OP_EDGE_MASK) {
+        run_edge_mask(f, i);
+        return;
+    }
     for (uint32_t e = 0; e < f->x->g->m; e++)
         for (uint32_t c = 0; c < width; c++) {
             double *dst = &f->edge[i->dst][(size_t)e * width + c];

@@ -21,7 +21,6 @@ static void check_text(const char *dir, const char *expression, gs_status st, co
 
 static void test_errors__what_cannot_be_done_on_edges_is_named_with_its_place(void **state)
 {
-    check_text(*state, "sum(dropout(u.x * v.x, 0.5))", GS_EUNSUPPORTED, ".gnn:4:14: dropout of a value of both ends");
     check_text(*state, "sum(exp((u.h * v.h) @ w'))", GS_EUNSUPPORTED,
                ".gnn:4:30: a matrix product of a value of both ends cannot leave the edges");
 }

@@ -246,6 +246,19 @@ static void test_math__values_of_both_ends(void **state)
                5, 3);
 }
 
+static void test_math__edges_that_are_dropped(void **state)
+{
+    check_text(*state,
+               "layer t(h[a]) -> [b]:\n"
+               "  param w[b, a], q[b, a], c[b]\n"
+               "  x = h @ w'\n"
+               "  y = h @ q'\n"
+               "  p = dropout(softmax(u.x + v.y, self), 0.3)\n"
+               "  k = sum(p * u.x, self) + sum(dropout(c) * u.x) + mean(tanh(dropout(u.x * v.y, 0.6)), self)\n"
+               "  return k + sum(dropout(u.x - 2 * v.x, 0.4)) + max(dropout(sigmoid(u.y + v.x)) + u.y, self)\n",
+               4, 4);
+}
+
 static void test_math__gradients_do_not_depend_on_a_texts_form(void **state)
 {
     /* GCN as a formula over edges; the same parameters must give the same loss as the built-in text. */
@@ -292,6 +305,7 @@ int main(void)
         cmocka_unit_test_setup_teardown(test_math__sums_of_sums_in_both_orders, gs_test_temp_setup,
                                         gs_test_temp_teardown),
         cmocka_unit_test_setup_teardown(test_math__values_of_both_ends, gs_test_temp_setup, gs_test_temp_teardown),
+        cmocka_unit_test_setup_teardown(test_math__edges_that_are_dropped, gs_test_temp_setup, gs_test_temp_teardown),
         cmocka_unit_test_setup_teardown(test_math__gradients_do_not_depend_on_a_texts_form, gs_test_temp_setup,
                                         gs_test_temp_teardown),
     };

@@ -6,6 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/philox.h"
 #include "cases.h"
 
 /* What a formula sees. */
@@ -15,7 +16,7 @@ typedef struct world {
     const gs_program *p;
     double **param;
     uint32_t layer, heads, types;
-    bool last;
+    bool last, training;
 } world;
 
 typedef double *(*layer_formula)(const world *w, const double *h, uint32_t in, uint32_t out);
@@ -93,6 +94,37 @@ static double gatv2_score(const world *w, const double *x, const double *y, uint
     return s;
 }
 
+/* PyG's GATConv(dropout=p): what a head's coefficient of the edge u -> v, the rank-th of its type, is multiplied by. The
+ * sites inside the texts come after the layers'. */
+static double coefficient_mask(const world *w, uint32_t u, uint32_t v, uint32_t rank, uint32_t type, uint32_t head)
+{
+    const double *id = w->g->store[ID_INPUT_ID];
+    const uint32_t groups = (w->heads + 3) / 4;
+    const uint32_t counter[4] = {(uint32_t)id[u], (uint32_t)id[v], rank * groups + head / 4, type};
+    uint32_t key[2], word[4];
+    if (!w->training || w->t->dropout == 0)
+        return 1;
+    gs_random_edge_key(key, 42, w->t->layers + w->layer, 3);
+    gs_philox4x32(word, counter, key);
+    return gs_uniform_f32(word[head % 4]) >= w->t->dropout ? 1 / (1 - (double)w->t->dropout) : 0;
+}
+
+/* Of the k-th of neighbours_and_self(). */
+static double neighbour_mask(const world *w, uint32_t v, uint32_t k, uint32_t head)
+{
+    const test_graph *g = w->g;
+    uint32_t rank = 0, e = 0;
+    for (;; e++) {
+        if (e == g->m)
+            return coefficient_mask(w, v, v, 0, 0, head);
+        if (g->dst[e] == v && g->src[e] != v && k-- == 0)
+            break;
+    }
+    for (uint32_t i = 0; i < e; i++)
+        rank += g->src[i] == g->src[e] && g->dst[i] == v && g->type[i] == g->type[e];
+    return coefficient_mask(w, g->src[e], v, rank, g->type[e], head);
+}
+
 /* Softmax over the neighbours and v itself, head by head; heads side by side, or their mean in the last layer. */
 static double *attention(const world *w, const double *x, const double *y, uint32_t out, score_formula score)
 {
@@ -110,7 +142,7 @@ static double *attention(const world *w, const double *x, const double *y, uint3
             for (uint32_t k = 0; k < count; k++)
                 for (uint32_t c = 0; c < d; c++)
                     z[(size_t)v * out + (w->last ? c : head * d + c)] +=
-                        p[k] / sum * x[((size_t)list[k] * w->heads + head) * d + c] / (w->last ? w->heads : 1);
+                        p[k] / sum * neighbour_mask(w, v, k, head) * x[((size_t)list[k] * w->heads + head) * d + c] / (w->last ? w->heads : 1);
         }
         for (uint32_t c = 0; c < out; c++)
             z[(size_t)v * out + c] += bias[c];
@@ -295,6 +327,32 @@ static double *sage_max(const world *w, const double *h, uint32_t in, uint32_t o
     return y;
 }
 
+/* Dropout behind this layer. */
+static double drop_of(const world *w, uint32_t v, uint32_t c)
+{
+    const uint32_t counter[4] = {(uint32_t)w->g->store[ID_INPUT_ID][v], c / 4, w->layer + 1, 3};
+    uint32_t key[2], word[4];
+    if (w->t->dropout == 0)
+        return 1;
+    gs_random_key(key, 42, GS_RANDOM_DROPOUT);
+    gs_philox4x32(word, counter, key);
+    return gs_uniform_f32(word[c % 4]) >= w->t->dropout ? 1 / (1 - (double)w->t->dropout) : 0;
+}
+
+static double loss_of(const world *w, const double *z)
+{
+    const uint32_t classes = w->t->classes;
+    double loss = 0;
+    for (uint32_t v = 0; v < w->g->n; v++) {
+        double sum = 0;
+        for (uint32_t c = 0; c < classes; c++)
+            sum += exp(z[(size_t)v * classes + c]);
+        if (w->g->store[ID_SPLIT][v] == 1)
+            loss += log(sum) - z[(size_t)v * classes + (size_t)w->g->store[ID_LABELS][v]];
+    }
+    return loss;
+}
+
 static double *logits(world *w, layer_formula layer)
 {
     const test_case *t = w->t;
@@ -308,7 +366,7 @@ static double *logits(world *w, layer_formula layer)
         out = w->last ? t->classes : t->hidden;
         y = layer(w, h, width, out);
         for (size_t k = 0; !w->last && k < (size_t)w->g->n * out; k++)
-            y[k] = y[k] > 0 ? y[k] : 0;
+            y[k] = (y[k] > 0 ? y[k] : 0) * (w->training ? drop_of(w, (uint32_t)(k / out), (uint32_t)(k % out)) : 1);
         free(h);
         h = y;
         width = out;
@@ -334,6 +392,11 @@ static void check_model(const test_case *t, layer_formula layer)
     interp_run(&x, gs_program_pass(p, "predict"));
     gs_assert_all_close_f64(x.array[p->logits], want, (size_t)g->n * t->classes, 1e-5, 1e-6);
     free(want);
+    w.training = true;
+    want = logits(&w, layer);
+    interp_run(&x, gs_program_pass(p, "train"));
+    gs_assert_close(x.loss_sum, loss_of(&w, want), 1e-5);
+    free(want);
     check_gradients(&x, p, gs_program_pass(p, "train"), w.param);
     interp_close(&x);
     params_free(p, w.param);
@@ -350,7 +413,7 @@ static void check_variants(const char *model, layer_formula layer, uint32_t head
                 .model = model, .layers = layers, .in = layers == 1 ? 6 : 5, .hidden = heads > 1 ? 3 * heads : 4,
                 .classes = 3, .self_loops = bits & 1, .no_move = bits & 2, .no_fuse = bits & 2, .heads = heads,
                 .hoist = layers == 2 || !(bits & 1),
-                .edge_types = types,
+                .edge_types = types, .dropout = bits == 3 || (bits == 0 && layers == 2) ? 0.4f : 0,
             };
             check_model(&t, layer);
         }

@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "base/alloc.h"
+#include "base/philox.h"
 
 static void put(void *array, uint32_t bytes, uint32_t i, uint32_t value)
 {
@@ -58,6 +59,7 @@ void bed_free(edge_bed *b)
         test_free(b->size[s]);
     }
     free_rows(b->edge_weight);
+    test_free(b->type);
     test_free(b->start);
     test_free(b->target);
     test_free(b->index);
@@ -97,6 +99,30 @@ uint32_t bed_param(edge_bed *b, uint32_t width)
     b->param[p] = (gs_param){.dims = 1, .rows = 1, .cols = width};
     b->weight[p] = random_floats(width, 900 + p, 0.25f, 1.5f);
     return p;
+}
+
+static uint32_t add_id_reg(edge_bed *b, gs_edge_reg_kind kind, uint32_t rows, uint32_t first)
+{
+    uint32_t *const id = test_malloc(rows * sizeof(*id));
+    for (uint32_t r = 0; r < rows; r++)
+        id[r] = 3 * r + first;
+    return add_edge_reg(b, kind, 1, (const float *)(const void *)id);
+}
+
+uint32_t bed_operand_id(edge_bed *b, uint32_t first) { return add_id_reg(b, GS_EDGE_OPERAND, b->operand_rows, first); }
+uint32_t bed_target_id(edge_bed *b, uint32_t first) { return add_id_reg(b, GS_EDGE_TARGET, b->target_rows, first); }
+
+void bed_make_parallel(edge_bed *b)
+{
+    b->parallel = true;
+    b->type = test_malloc(b->edges);
+    for (uint32_t t = 0; t < b->targets; t++) { /* runs of 7, cut by a type in their middle, or by the target's end */
+        const uint32_t degree = b->start[t + 1] - b->start[t];
+        for (uint32_t k = 0; k < degree; k++) {
+            put(b->index, b->index_bytes, b->start[t] + k, k / 7 % b->operand_rows);
+            b->type[b->start[t] + k] = (uint8_t)(k % 7 / 4);
+        }
+    }
 }
 
 uint32_t bed_do(edge_bed *b, gs_op op, uint32_t width, gs_operand x, gs_operand y)
@@ -192,6 +218,32 @@ static double apply(const gs_instr *in, double x, double y)
     }
 }
 
+enum { BED_SEED = 77, BED_EPOCH = 5 };
+
+static uint32_t id_at(const edge_bed *b, const gs_operand *o, uint32_t target, uint32_t operand)
+{
+    const uint32_t row = b->edge_reg[o->index].kind == GS_EDGE_TARGET ? target : operand;
+    return ((const uint32_t *)(const void *)b->rows[o->index])[row];
+}
+
+/* As program.h says, with the rank counted from the target's first edge. */
+static double mask_at(const edge_bed *b, const gs_instr *in, uint32_t target, uint32_t operand, uint32_t edge, uint32_t c,
+                      uint32_t width)
+{
+    const uint32_t source = id_at(b, &in->a, target, operand), destination = id_at(b, &in->b, target, operand);
+    const uint32_t type = b->type == NULL ? 0 : b->type[edge];
+    const bool one = in->self && source == destination;
+    uint32_t t = 0, rank = 0, key[2], word[4];
+    while (b->start[t + 1] <= edge)
+        t++;
+    for (uint32_t k = b->start[t]; k < edge; k++)
+        rank += get(b->index, b->index_bytes, k) == operand && (b->type == NULL || b->type[k] == type);
+    const uint32_t counter[4] = {source, destination, (one ? 0 : rank) * ((width + 3) / 4) + c / 4, one ? 0 : type};
+    gs_random_edge_key(key, BED_SEED, in->site, BED_EPOCH);
+    gs_philox4x32(word, counter, key);
+    return (double)(word[c % 4] >> 8) / 16777216 >= (double)in->alpha ? 1 / (1 - (double)in->alpha) : 0;
+}
+
 static void compute_edge(const edge_bed *b, edge_values *v, uint32_t target, uint32_t operand, uint32_t edge)
 {
     for (uint32_t r = 0; r < b->stage.edge_regs; r++) {
@@ -211,6 +263,8 @@ static void compute_edge(const edge_bed *b, edge_values *v, uint32_t target, uin
             if (in->op == GS_OP_FOLD || in->op == GS_OP_ROWSUM)
                 for (uint32_t j = 0; j < from / width; j++)
                     x += v->value[in->a.index][c * (from / width) + j];
+            else if (in->op == GS_OP_EDGE_MASK)
+                x = mask_at(b, in, target, operand, edge, c, width);
             else if (in->op == GS_OP_SPREAD)
                 x = v->value[in->a.index][c / (width / from)];
             else
@@ -310,7 +364,8 @@ static gs_edge_program_launch launch_of(const edge_bed *b, const bed_result *r)
 {
     return (gs_edge_program_launch){.program = &b->program, .stage = &b->stage, .index_bytes = b->index_bytes,
                                     .targets = b->targets, .target = b->target, .start = b->start, .index = b->index,
-                                    .weight = b->edge_weight, .rows = b->rows, .sum = r->sum, .param = b->weight};
+                                    .weight = b->edge_weight, .type = b->type, .type_bytes = b->type == NULL ? 0 : 1,
+                                    .seed = BED_SEED, .epoch = BED_EPOCH, .rows = b->rows, .sum = r->sum, .param = b->weight};
 }
 
 static void run_frozen(gs_device *d, const gs_edge_program_launch *l)
@@ -424,6 +479,8 @@ void bed_check(edge_bed *b, double tolerance)
             bed_run(b, d, 1, threads == 1 ? &first : &r);
             if (threads > 1) {
                 bed_same(b, &first, &r);
+            } else if (b->parallel) {
+                bed_compare(b, &first, tolerance);
             } else {
                 bed_compare(b, &first, tolerance);
                 bed_run(b, d, 3, &r);

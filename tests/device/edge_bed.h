@@ -17,6 +17,8 @@ typedef struct edge_bed {
     const float *weight[BED_MAX];  /* of parameters */
     const float *rows[BED_MAX];    /* of edge registers */
     const float *edge_weight;      /* or NULL */
+    uint8_t *type;                 /* of edges, or NULL */
+    bool parallel;                 /* edges of the same ends are one after the other, and stay in one launch */
     /* the graph: targets[] are every second row of target_rows */
     uint32_t index_bytes, targets, target_rows, operand_rows, edges;
     void *target, *index;
@@ -35,6 +37,11 @@ uint32_t bed_operand(edge_bed *b, uint32_t width, float low, float high);
 uint32_t bed_target(edge_bed *b, uint32_t width, float low, float high);
 uint32_t bed_weight(edge_bed *b);
 uint32_t bed_param(edge_bed *b, uint32_t width); /* a parameter's index */
+/* Input ids (u32): row r has the id 3 * r + first. */
+uint32_t bed_operand_id(edge_bed *b, uint32_t first);
+uint32_t bed_target_id(edge_bed *b, uint32_t first);
+/* Gives every target runs of edges to one operand, of several types. */
+void bed_make_parallel(edge_bed *b);
 /* A new register of this width that the instruction writes. */
 uint32_t bed_do(edge_bed *b, gs_op op, uint32_t width, gs_operand x, gs_operand y);
 /* Sums; returns the index of the sum. */

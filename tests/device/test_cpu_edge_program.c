@@ -112,6 +112,52 @@ static void test_edge_program__attention(void **state)
     }
 }
 
+static uint32_t bed_mask(edge_bed *b, uint32_t width, uint32_t source, uint32_t destination, bool self)
+{
+    const uint32_t r = bed_do(b, GS_OP_EDGE_MASK, width, in_reg(source), in_reg(destination));
+    b->instr[b->stage.edge_instrs - 1].alpha = 0.5f; /* sums of 2 are exact */
+    b->instr[b->stage.edge_instrs - 1].site = 6;
+    b->instr[b->stage.edge_instrs - 1].self = self;
+    return r;
+}
+
+/* What is drawn for an edge depends on its ends, type and rank among its parallels, wherever tiles and threads cut;
+ * attention's norm counts dropped edges too. */
+static void test_edge_program__dropout_of_edges(void **state)
+{
+    static const uint32_t widths[] = {1, 2, 3, 4, 7, 8, 12, 16, 33};
+    (void)state;
+    for (size_t i = 0; i < 4 * sizeof(widths) / sizeof(widths[0]); i++) {
+        const uint32_t w = widths[i / 4];
+        edge_bed b;
+        open_bed(&b, i % 2 == 0 ? 2 : 4);
+        bed_make_parallel(&b);
+        const uint32_t ours = bed_operand_id(&b, 1), theirs = bed_target_id(&b, 1); /* some are the same */
+        const uint32_t mask = i % 4 < 2 ? bed_mask(&b, w, ours, theirs, i % 4 == 1) : bed_mask(&b, w, theirs, ours, i % 4 == 3);
+        const uint32_t x = bed_operand(&b, 5 * w, 1, 2), score = bed_operand(&b, w, -3, 3);
+        bed_sum(&b, GS_SUM_ADD, mask);
+        bed_attend(&b, bed_do(&b, GS_OP_MUL, 5 * w, in_reg(x), in_reg(bed_do(&b, GS_OP_SPREAD, 5 * w, in_reg(mask), NO_OPERAND))),
+                   bed_do(&b, GS_OP_LEAKY_RELU, w, in_reg(score), NO_OPERAND));
+        bed_check(&b, 1e-5);
+        bed_free(&b);
+    }
+}
+
+static void test_edge_program__dropout_of_a_hubs_edges(void **state)
+{
+    const uint32_t degree[3] = {2, 30000, 5};
+    edge_bed b;
+    (void)state;
+    bed_init(&b, 2, 3, degree, 61);
+    bed_make_parallel(&b);
+    for (uint32_t k = 0; k < 30000; k++) /* one run longer than a piece */
+        ((uint16_t *)b.index)[2 + k] = k < 20000 ? 4 : 5;
+    memset(b.type, 0, b.edges);
+    bed_sum(&b, GS_SUM_ADD, bed_mask(&b, 2, bed_operand_id(&b, 0), bed_target_id(&b, 500), false));
+    bed_check(&b, 0);
+    bed_free(&b);
+}
+
 /* The gradients of attention: by source (rows and scores) and by destination (scores). */
 static void test_edge_program__attention_backward(void **state)
 {
@@ -368,6 +414,8 @@ int main(void)
         cmocka_unit_test(test_edge_program__gated_sum),
         cmocka_unit_test(test_edge_program__largest_and_least),
         cmocka_unit_test(test_edge_program__attention),
+        cmocka_unit_test(test_edge_program__dropout_of_edges),
+        cmocka_unit_test(test_edge_program__dropout_of_a_hubs_edges),
         cmocka_unit_test(test_edge_program__attention_backward),
         cmocka_unit_test(test_edge_program__every_operator_and_operand),
         cmocka_unit_test(test_edge_program__hubs),

@@ -42,6 +42,8 @@ static void test_build__errors_name_line_and_column(void **state)
     fails(d, "  return relu(x, 2)", GS_EFORMAT, "relu() takes one argument");
     fails(d, "  return foo(x)", GS_EFORMAT, "m.gnn:4:10: unknown function 'foo' (sum, mean, max, min, softmax");
     fails(d, "  return dropout(x, 1)", GS_EFORMAT, "m.gnn:4:10: dropout(): the probability must be at least 0 and below 1");
+    fails(d, "  e1 = dropout(u.x * v.x)\n  return sum(e1, self)", GS_EFORMAT,
+          "m.gnn:5:10: what runs over the vertex itself is dropped inside the sum(..., self)");
     fails(d, "  return x @ h'", GS_EFORMAT, "m.gnn:4:12: right of @ a parameter must stand, and 'h' is none");
     fails(d, "  return x @ w'", GS_EFORMAT, "m.gnn:4:12: @: the left side has width 4, but convs.0.w' is [5, 4]");
     fails(d, "  return x @ c", GS_EFORMAT, "right of @ a parameter with two dimensions must stand");
@@ -236,6 +238,31 @@ static void test_build__dropout_sites_are_numbered_and_only_for_training(void **
     gs_ir_free(ir);
 }
 
+static void test_build__values_of_edges_are_dropped_for_each_edge(void **state)
+{
+    const char *text = "layer t(h[a]) -> [b]:\n  param w[b, a]\n  p = dropout(softmax(u.h * v.h, self), 0.3)\n"
+                       "  return (sum(p * u.h, self) + sum(dropout(e.weight) * u.h) + sum(dropout(2 * u.h))) @ w'\n";
+    gs_model_config c = base;
+    gs_ir *ir = NULL;
+    c.layers = 1;
+    gs_assert_ok(build_text(&ir, *state, text, &c));
+    assert_int_equal(count(ir, GS_OP_EDGE_MASK), 3); /* p's, p's at the vertex itself, the weight's */
+    assert_int_equal(count(ir, GS_OP_DROPOUT), 1);
+    for (uint32_t i = 0; i < gs_ir_count(ir); i++) {
+        const gs_node *n = gs_ir_node(ir, i);
+        if (n->op != GS_OP_EDGE_MASK)
+            continue;
+        assert_int_equal(n->self, n->site == 1);
+        assert_int_equal(n->width, n->site == 1 ? 5 : 1);
+        assert_true(n->alpha == (n->site == 1 ? 0.3f : 0.5f));
+    }
+    gs_ir_free(ir);
+    c.training = false;
+    gs_assert_ok(build_text(&ir, *state, text, &c));
+    assert_int_equal(count(ir, GS_OP_EDGE_MASK), 0);
+    gs_ir_free(ir);
+}
+
 static void test_build__loops_fold_away_where_there_are_none(void **state)
 {
     gs_model_config c = base;
@@ -284,6 +311,8 @@ int main(void)
         cmocka_unit_test(test_build__parameters_are_pygs),
         cmocka_unit_test(test_build__attention_and_typed_parameters_are_pygs),
         cmocka_unit_test_setup_teardown(test_build__dropout_sites_are_numbered_and_only_for_training, gs_test_temp_setup,
+                                        gs_test_temp_teardown),
+        cmocka_unit_test_setup_teardown(test_build__values_of_edges_are_dropped_for_each_edge, gs_test_temp_setup,
                                         gs_test_temp_teardown),
         cmocka_unit_test(test_build__loops_fold_away_where_there_are_none),
         cmocka_unit_test_setup_teardown(test_build__texts_of_several_layers_are_used_in_order, gs_test_temp_setup,
