@@ -200,6 +200,7 @@ typedef struct gs_train_options {
     bool no_move;           /* leave operators on the side of an edge sum where the model has them */
     bool no_fuse;           /* one edge program a sum */
     bool no_hoist;          /* compute in every epoch what needs no parameter */
+    bool no_selective;      /* read whole intervals of rows, needed or not */
 
     void (*on_epoch)(void *context, const gs_epoch_report *report); /* after each epoch; may be NULL */
     void *context;
@@ -264,6 +265,7 @@ typedef struct gs_pass_report {
     uint32_t blocks; /* intervals that the graph is cut in to fit: the P that counts */
     uint32_t tasks;
     uint64_t read_bytes, read_requests, written_bytes;
+    uint64_t skipped_bytes; /* of intervals that edge passes read, rows that no edge needs: not read */
     uint64_t edge_bytes; /* rows gathered along edges */
     double dense_flops, edge_flops;
 } gs_pass_report;

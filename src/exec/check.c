@@ -24,14 +24,14 @@ gs_status gs_exec__check_blocks(const gs_exec *e, uint32_t file, uint64_t offset
     return GS_OK;
 }
 
-gs_status gs_exec__check_chunk(const gs_exec *e, uint32_t direction, uint32_t target, uint32_t operand,
+gs_status gs_exec__check_chunk(const gs_exec *e, uint32_t set, uint32_t target, uint32_t operand,
                                const uint8_t *data, uint64_t bytes)
 {
-    const gs_exec_chunk *c = &e->chunk[direction][(uint64_t)target * e->parts + operand];
+    const gs_exec_chunk *c = &e->chunk[set][(uint64_t)target * e->parts + operand];
     if (!e->verify || gs_hash64(data, bytes) == c->checksum)
         return GS_OK;
     return gs_fail(GS_EFORMAT,
                    "%s: chunk (%u, %u) does not match its checksum: the store is damaged; run"
                    " `gnnstream verify` and partition again",
-                   e->file[GS_FILE_EDGES(e->program, direction)].path, target, operand);
+                   e->file[GS_FILE_EDGES(e->program, set)].path, target, operand);
 }

@@ -57,7 +57,8 @@ static gs_status take_tables(gs_exec *e, const gs_exec_config *c)
         regs = GS_MAX(regs, c->program->stage[s].regs);
         edge_regs = GS_MAX(edge_regs, c->program->stage[s].edge_regs);
     }
-    e->files = c->program->arrays + 2;
+    e->sets = c->sets;
+    e->files = c->program->arrays + c->sets;
     e->file = gs_calloc(e->files, sizeof(*e->file));
     e->io_file = gs_malloc_array(e->files, sizeof(*e->io_file));
     e->lane_task = gs_malloc_array((size_t)e->plan->tasks + 1, sizeof(*e->lane_task));
@@ -65,10 +66,11 @@ static gs_status take_tables(gs_exec *e, const gs_exec_config *c)
     e->done = gs_calloc((size_t)e->plan->tasks + 1, 1);
     e->reg = gs_calloc(regs, sizeof(*e->reg));
     e->edge_rows = gs_calloc(edge_regs, sizeof(*e->edge_rows));
-    e->chunk_seen[0] = gs_calloc(chunks, 1);
-    e->chunk_seen[1] = gs_calloc(chunks, 1);
+    e->runs_left = gs_calloc((size_t)e->plan->tasks + 1, sizeof(*e->runs_left));
+    e->chunk_seen = gs_calloc(chunks * c->sets, 1);
     if (e->file == NULL || e->io_file == NULL || e->lane_task == NULL || e->lane_first == NULL ||
-        e->done == NULL || e->reg == NULL || e->edge_rows == NULL || e->chunk_seen[0] == NULL || e->chunk_seen[1] == NULL)
+        e->done == NULL || e->reg == NULL || e->edge_rows == NULL || e->runs_left == NULL ||
+        e->chunk_seen == NULL)
         return no_memory("tables", e->plan->table_bytes);
     if (c->trace && (e->span = gs_calloc((size_t)e->plan->tasks + 1, sizeof(*e->span))) == NULL)
         return no_memory("the trace", e->plan->tasks * GS_EXEC_TRACE_TASK_BYTES);
@@ -170,8 +172,7 @@ gs_status gs_exec_open(gs_exec **out, const gs_exec_config *config)
     e->type_bytes = config->type_bytes;
     e->edge_types = config->edge_types;
     e->weights = config->weights;
-    e->chunk[0] = config->chunk[0];
-    e->chunk[1] = config->chunk[1];
+    e->chunk = config->chunk;
     e->verify = !config->no_verify;
     if ((st = take_tables(e, config)) != GS_OK || (st = take_regions(e)) != GS_OK ||
         (st = open_files(e, config)) != GS_OK || (st = load_residents(e)) != GS_OK)
@@ -199,8 +200,8 @@ void gs_exec_close(gs_exec *e)
     gs_free(e->reg);
     gs_free(e->span);
     gs_free(e->edge_rows);
-    gs_free(e->chunk_seen[0]);
-    gs_free(e->chunk_seen[1]);
+    gs_free(e->runs_left);
+    gs_free(e->chunk_seen);
     gs_free(e);
 }
 

@@ -28,7 +28,7 @@ typedef struct gs_exec_file {
     uint64_t bytes;       /* without padding */
 } gs_exec_file;
 
-/* What exec must know of chunks, [direction][target * parts + operand]. */
+/* What exec must know of the chunks of an edge set, [target * parts + operand]. */
 typedef struct gs_exec_chunk {
     uint64_t checksum, edges;
     uint32_t targets, operands;
@@ -38,13 +38,14 @@ typedef struct gs_exec_config {
     const gs_program *program;
     const gs_plan *plan;
     gs_device *device;
-    const gs_exec_file *file; /* [arrays + 2] */
+    const gs_exec_file *file; /* [arrays + sets] */
     uint32_t parts, interval_rows;
     uint64_t vertices;
     uint32_t index_bytes;
     uint32_t type_bytes, edge_types; /* of each edge's type; how many types; 0: untyped */
     bool weights;             /* edges carry weights */
-    const gs_exec_chunk *chunk[2];
+    uint32_t sets;            /* edge sets: the store's two directions, then what is left of them */
+    const gs_exec_chunk *const *chunk; /* [sets]; NULL for a set that no stage uses */
     gs_io_backend io;
     bool no_verify;           /* skip checksums on arrival */
     bool trace;               /* keep when each task of the last pass began and ended */

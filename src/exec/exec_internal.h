@@ -19,12 +19,12 @@ struct gs_exec {
     const gs_program *program;
     const gs_plan *plan;
     gs_device *device;
-    gs_exec_file *file;       /* [arrays + 2], copied */
-    uint32_t *io_file;        /* [arrays + 2], GS_NONE where not open */
-    uint32_t files, parts, interval_rows, index_bytes, type_bytes, edge_types;
+    gs_exec_file *file;       /* [arrays + sets], copied */
+    uint32_t *io_file;        /* [arrays + sets], GS_NONE where not open */
+    uint32_t files, sets, parts, interval_rows, index_bytes, type_bytes, edge_types;
     bool weights;
     uint64_t vertices;
-    const gs_exec_chunk *chunk[2];
+    const gs_exec_chunk *const *chunk; /* [sets] */
     bool verify;
     gs_io *io;
     uint8_t *region[GS_REGION_COUNT];
@@ -35,11 +35,13 @@ struct gs_exec {
     const float **edge_rows;  /* [most edge registers of a stage] likewise */
 
     /* lasting, by the driving thread */
-    uint8_t *chunk_seen[2];   /* chunk was checked in depth once in this run */
+    uint8_t *chunk_seen;      /* [sets * parts * parts] chunk was checked in depth once in this run */
 
     /* of the pass being run, by the driving thread */
     double (*span)[2];        /* [tasks] when a task began and ended, gs_now(); NULL: no trace */
     uint8_t *done;            /* [tasks] */
+    uint32_t *runs_left;      /* [tasks] of a read in flight: parts that have not arrived */
+    uint32_t next_run;        /* of the read lane's next task: parts already handed over */
     uint32_t next[LANE_COUNT], end[LANE_COUNT]; /* into lane_task */
     const gs_exec_args *args;
     gs_exec_stats stats;
@@ -52,7 +54,7 @@ static inline void *gs_exec__at(const gs_exec *e, gs_place p)
 
 /* check.c: what arrived is what was written. Text names file and chunk or bytes. */
 gs_status gs_exec__check_blocks(const gs_exec *e, uint32_t file, uint64_t offset, const uint8_t *data, uint64_t bytes);
-gs_status gs_exec__check_chunk(const gs_exec *e, uint32_t direction, uint32_t target, uint32_t operand,
+gs_status gs_exec__check_chunk(const gs_exec *e, uint32_t set, uint32_t target, uint32_t operand,
                                const uint8_t *data, uint64_t bytes);
 
 /* launch.c: runs one compute task on the device. */

@@ -9,6 +9,7 @@
 
 #include "base/alloc.h"
 #include "base/clock.h"
+#include "base/size.h"
 #include "exec/exec_internal.h"
 
 static bool deps_done(const gs_exec *e, const gs_task *t)
@@ -19,11 +20,38 @@ static bool deps_done(const gs_exec *e, const gs_task *t)
     return true;
 }
 
-static gs_io_request request_of(const gs_exec *e, uint32_t index)
+/* Parts that a transfer is made of; a whole one is a single part. */
+static uint32_t parts_of(const gs_task *t) { return t->kind == GS_TASK_READ && t->runs > 0 ? t->runs : 1; }
+
+static gs_io_request request_of(const gs_exec *e, uint32_t index, uint32_t part)
 {
     const gs_task *t = &e->plan->task[index];
-    return (gs_io_request){.file = e->io_file[t->file], .write = t->kind == GS_TASK_WRITE, .offset = t->offset,
-                           .length = t->bytes, .memory = gs_exec__at(e, t->place), .tag = index};
+    gs_io_request r = {.file = e->io_file[t->file], .write = t->kind == GS_TASK_WRITE, .offset = t->offset,
+                       .length = t->bytes, .memory = gs_exec__at(e, t->place), .tag = (uint64_t)part << 32 | index};
+    if (t->kind == GS_TASK_READ && t->runs > 0) {
+        const gs_run run = e->plan->run[t->first_run + part];
+        r.offset += run.first * GS_BLOCK_BYTES;
+        r.memory = (uint8_t *)r.memory + run.first * GS_BLOCK_BYTES;
+        r.length = run.blocks * GS_BLOCK_BYTES;
+    }
+    return r;
+}
+
+/* Hands over what is left of a task's parts. GS_EAGAIN: io has no room for more now. */
+static gs_status submit(gs_exec *e, uint32_t index, uint32_t *part)
+{
+    const uint32_t parts = parts_of(&e->plan->task[index]);
+    gs_status st = GS_OK;
+
+    if (*part == 0)
+        e->runs_left[index] = parts;
+    for (; *part < parts && st == GS_OK; *part += st == GS_OK) {
+        const gs_io_request r = request_of(e, index, *part);
+        st = gs_io_submit(e->io, &r);
+    }
+    if (st == GS_OK)
+        *part = 0;
+    return st;
 }
 
 /* Hands over tasks of one lane, in order, until one has to wait. */
@@ -33,14 +61,14 @@ static gs_status feed(gs_exec *e, enum lane lane)
         const uint32_t index = e->lane_task[e->next[lane]];
         if (!deps_done(e, &e->plan->task[index]))
             return GS_OK;
-        const gs_io_request r = request_of(e, index);
-        const gs_status st = gs_io_submit(e->io, &r);
+        uint32_t whole = 0;
+        if (e->span != NULL && (lane == LANE_WRITE || e->next_run == 0))
+            e->span[index][0] = gs_now();
+        const gs_status st = submit(e, index, lane == LANE_READ ? &e->next_run : &whole);
         if (st == GS_EAGAIN)
             return GS_OK;
         if (st != GS_OK)
             return st;
-        if (e->span != NULL)
-            e->span[index][0] = gs_now();
         e->next[lane]++;
     }
     return GS_OK;
@@ -50,25 +78,24 @@ static gs_status finish_one(gs_exec *e, const gs_io_completion *c)
 {
     const uint32_t index = (uint32_t)c->tag;
     const gs_task *t = &e->plan->task[index];
+    const gs_io_request r = request_of(e, index, (uint32_t)(c->tag >> 32));
     gs_status st = GS_OK;
 
-    if (c->status != GS_OK) {
-        const gs_io_request r = request_of(e, index);
+    if (c->status != GS_OK)
         return gs_io_explain(e->io, &r, c);
-    }
     if (e->span != NULL)
         e->span[index][1] = gs_now();
     if (t->kind == GS_TASK_WRITE) {
-        e->stats.written_bytes += t->bytes;
+        e->stats.written_bytes += r.length;
     } else {
-        const uint8_t *data = gs_exec__at(e, t->place);
-        e->stats.read_bytes += t->bytes;
+        e->stats.read_bytes += r.length;
         if (t->check == GS_CHECK_BLOCKS)
-            st = gs_exec__check_blocks(e, t->file, t->offset, data, t->bytes);
+            st = gs_exec__check_blocks(e, t->file, r.offset, r.memory, r.length);
         else if (t->check == GS_CHECK_CHUNK)
-            st = gs_exec__check_chunk(e, t->file - e->program->arrays, t->target, t->operand, data, t->bytes);
+            st = gs_exec__check_chunk(e, t->file - e->program->arrays, t->target, t->operand, r.memory, r.length);
     }
-    e->done[index] = 1;
+    if (--e->runs_left[index] == 0)
+        e->done[index] = 1;
     return st;
 }
 
@@ -160,6 +187,7 @@ gs_status gs_exec_run(gs_exec *e, uint32_t pass, const gs_exec_args *args, gs_ex
     memset(&e->stats, 0, sizeof(e->stats));
     memset(e->done + p->first_task, 0, p->tasks);
     e->args = args;
+    e->next_run = 0;
     for (uint32_t lane = 0; lane < LANE_COUNT; lane++) {
         e->next[lane] = e->lane_first[pass * LANE_COUNT + lane];
         e->end[lane] = e->lane_first[pass * LANE_COUNT + lane + 1];

@@ -25,28 +25,28 @@ static gs_status check_edge_data(const gs_exec *e, const gs_chunk_view *v)
 
 /* Indices of a chunk are looked at in depth when its bytes are first used; after that its
  * checksum stands for them. Resident chunks have their checksum verified here too. */
-static gs_status view_chunk(gs_exec *e, const gs_task *t, const gs_stage *s, gs_chunk_view *view)
+static gs_status view_chunk(gs_exec *e, const gs_task *t, gs_chunk_view *view)
 {
-    /* A shared edge file holds both directions under the first one's table. */
-    const uint32_t d = e->chunk[s->direction] == e->chunk[0] ? 0 : s->direction;
+    const uint32_t set = t->file - e->program->arrays;
     const uint64_t index = (uint64_t)t->target * e->parts + t->operand;
-    const gs_exec_chunk *c = &e->chunk[d][index];
+    const gs_exec_chunk *c = &e->chunk[set][index];
+    uint8_t *const seen = &e->chunk_seen[(uint64_t)set * e->parts * e->parts + index];
     const gs_chunk_expect expect = {
         .target_rows = interval_rows(e, t->target), .operand_rows = interval_rows(e, t->operand),
         .index_bytes = e->index_bytes, .edges = c->edges, .targets = c->targets, .operands = c->operands};
-    const bool first = !e->chunk_seen[d][index];
+    const bool first = !*seen;
     gs_status st = GS_OK;
 
     if (first && t->chunk.region == GS_REGION_RESIDENT &&
-        (st = gs_exec__check_chunk(e, d, t->target, t->operand, gs_exec__at(e, t->chunk), t->chunk_bytes)) != GS_OK)
+        (st = gs_exec__check_chunk(e, set, t->target, t->operand, gs_exec__at(e, t->chunk), t->chunk_bytes)) != GS_OK)
         return st;
     st = gs_chunk_view_make(view, gs_exec__at(e, t->chunk), t->chunk_bytes, &expect, first || !e->verify);
     if (st == GS_OK && (first || !e->verify))
         st = check_edge_data(e, view);
     if (st != GS_OK)
-        return gs_fail(st, "%s: chunk (%u, %u): %s", e->file[GS_FILE_EDGES(e->program, d)].path, t->target,
+        return gs_fail(st, "%s: chunk (%u, %u): %s", e->file[t->file].path, t->target,
                        t->operand, gs_last_error());
-    e->chunk_seen[d][index] = 1;
+    *seen = 1;
     return GS_OK;
 }
 
@@ -58,7 +58,7 @@ static gs_status launch_edges(gs_exec *e, const gs_task *t)
     gs_chunk_view view;
     gs_status st;
 
-    if ((st = view_chunk(e, t, s, &view)) != GS_OK)
+    if ((st = view_chunk(e, t, &view)) != GS_OK)
         return st;
     const gs_edge_launch l = {
         .index_bytes = view.index_bytes, .targets = view.targets, .target = view.target, .start = view.start,
@@ -87,7 +87,7 @@ static gs_status launch_program(gs_exec *e, const gs_task *t)
     gs_chunk_view view;
     gs_status st;
 
-    if ((st = view_chunk(e, t, s, &view)) != GS_OK)
+    if ((st = view_chunk(e, t, &view)) != GS_OK)
         return st;
     for (uint32_t r = 0; r < s->edge_regs; r++)
         e->edge_rows[r] = gs_exec__at(e, place[r]);

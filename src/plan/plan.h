@@ -26,11 +26,11 @@ typedef struct gs_place {
     uint64_t offset;
 } gs_place;
 
-/* Files of a run: one a program array, then the edge files of both directions. */
-#define GS_FILE_EDGES(program, direction) ((program)->arrays + (direction))
+/* Files of a run: one a program array, then one an edge set (those of the store's two directions first). */
+#define GS_FILE_EDGES(program, set) ((program)->arrays + (set))
 
 typedef enum gs_task_kind {
-    GS_TASK_READ,   /* file [offset, +bytes) -> place */
+    GS_TASK_READ,   /* file [offset, +bytes), or runs of it, -> place */
     GS_TASK_WRITE,  /* place -> file [offset, +bytes) */
     GS_TASK_ZERO,   /* `bytes` at place = 0 */
     GS_TASK_BEGIN,  /* sum of an edge program over `rows` rows: neutral values */
@@ -48,18 +48,29 @@ enum { GS_SUM_ACC, GS_SUM_MAXIMUM, GS_SUM_NORM, GS_SUM_PLACES };
 /* What a read verifies on arrival. */
 typedef enum gs_check { GS_CHECK_NONE, GS_CHECK_CHUNK, GS_CHECK_BLOCKS } gs_check;
 
+/* A part of what a read stands for, in blocks of GS_BLOCK_BYTES from its offset and from its place alike. */
+typedef struct gs_run {
+    uint32_t first, blocks;
+} gs_run;
+
 typedef struct gs_task {
     gs_task_kind kind;
     gs_check check;      /* READ */
     uint32_t stage;      /* of the program */
     uint32_t first_dep, deps; /* plan->dep[first_dep .. +deps): task indices */
-    uint32_t file;       /* READ, WRITE */
+    uint32_t file;       /* READ, WRITE; EDGES, PROGRAM: of the chunk */
     uint32_t sum;        /* ZERO, SELF, EDGES, BEGIN, FINISH: which of the stage's sums */
     uint32_t target, operand; /* EDGES, PROGRAM; READ with CHECK_CHUNK: intervals */
-    uint32_t rows;       /* VERTEX, SELF, BEGIN, FINISH */
+    union {
+        uint32_t rows;   /* VERTEX, SELF, BEGIN, FINISH */
+        uint32_t runs;   /* READ: of plan->run; 0: all of [offset, +bytes) */
+    };
     /* plan->reg[first_reg ..): VERTEX: a place a register; BEGIN, FINISH: the sum's
      * GS_SUM_PLACES; PROGRAM: a place an edge register, then GS_SUM_PLACES a sum. */
-    uint32_t first_reg;
+    union {
+        uint32_t first_reg;
+        uint32_t first_run; /* READ */
+    };
     uint64_t first_row;  /* VERTEX: in store order */
     uint64_t offset, bytes; /* READ, WRITE: file extent; ZERO: bytes */
     gs_place place;      /* READ, WRITE: memory; ZERO, SELF, EDGES: the sums */
@@ -79,16 +90,18 @@ typedef struct gs_resident {
 typedef struct gs_plan_pass {
     uint32_t first_task, tasks;
     uint64_t read_bytes, written_bytes, read_requests;
+    uint64_t skipped_bytes; /* of operand intervals, that no edge needs and no read brings */
     uint64_t edge_bytes;   /* operand rows gathered by edge passes */
     double dense_flops, edge_flops;
     uint32_t blocks;       /* most blocks that a stage's columns are cut in: the P that counts */
 } gs_plan_pass;
 
 typedef struct gs_plan {
-    uint32_t tasks, deps, regs, residents, passes;
+    uint32_t tasks, deps, regs, runs, residents, passes;
     gs_task *task;
     uint32_t *dep;
     gs_place *reg;
+    gs_run *run;
     gs_resident *resident;
     gs_plan_pass *pass;        /* as program->pass */
     uint64_t *spill_bytes;     /* [program->arrays]: size of the file of an array of the run, 0: none */

@@ -16,7 +16,10 @@ gs_status gs_choice_make(gs_choice *out, const gs_layout *l)
     gs_choice c = {0};
     c.block = gs_calloc(l->program->stages + 1, sizeof(*c.block));
     c.kept_intervals = gs_calloc(l->program->arrays + 1, sizeof(*c.kept_intervals));
-    if (c.block == NULL || c.kept_intervals == NULL) {
+    c.kept_edges = gs_calloc(l->sets, sizeof(*c.kept_edges));
+    c.operand_uses = gs_calloc(l->program->stages + 1, sizeof(*c.operand_uses));
+    c.mask = gs_calloc(l->config->granules.words + 1, sizeof(*c.mask));
+    if (c.block == NULL || c.kept_intervals == NULL || c.kept_edges == NULL || c.operand_uses == NULL || c.mask == NULL) {
         gs_choice_drop(&c);
         return gs_fail(GS_ENOMEM, "out of memory while planning");
     }
@@ -28,7 +31,10 @@ void gs_choice_drop(gs_choice *c)
 {
     gs_free(c->block);
     gs_free(c->kept_intervals);
-    c->block = c->kept_intervals = NULL;
+    gs_free(c->kept_edges);
+    gs_free(c->operand_uses);
+    gs_free(c->mask);
+    *c = (gs_choice){0};
 }
 
 /* Sums of `block` intervals, each sum starting at a multiple of 64. */
@@ -71,6 +77,24 @@ uint64_t gs_layout_least_arena(const gs_layout *l)
     return least;
 }
 
+/* How often one run of the stage reads an operand row, on average over all rows: the fraction of
+ * granules that a block needs, summed over the blocks. */
+static double operand_uses(const gs_choice *c, const gs_layout *l, uint32_t stage)
+{
+    const uint32_t parts = l->parts, step = GS_MAX(c->block[stage], 1), words = l->config->granules.words;
+    const double granules = (double)gs_div_up(l->chunks->vertices, GS_MAX(l->config->granules.rows, 1));
+    double marked = 0;
+
+    for (uint32_t first = 0; first < parts; first += step)
+        for (uint32_t o = 0; o < parts; o++) {
+            if (!gs_runs_need(c->mask, l, stage, first, GS_MIN(step, parts - first), o))
+                return (double)gs_div_up(parts, step);
+            for (uint32_t w = 0; w < words; w++)
+                marked += __builtin_popcountll(c->mask[w]);
+        }
+    return marked / granules;
+}
+
 bool gs_choice_set_arena(gs_choice *c, const gs_layout *l, uint64_t arena_bytes)
 {
     uint64_t used = GS_BLOCK_BYTES, held = GS_BLOCK_BYTES;
@@ -84,6 +108,7 @@ bool gs_choice_set_arena(gs_choice *c, const gs_layout *l, uint64_t arena_bytes)
         if (l->program->stage[s].sums)
             block = (uint32_t)gs_div_up(l->parts, gs_div_up(l->parts, block));
         c->block[s] = block;
+        c->operand_uses[s] = l->program->stage[s].sums ? operand_uses(c, l, s) : 0;
         used = GS_MAX(used, l->stage[s].scratch_bytes + block_bytes(l, s, block));
         held = GS_MAX(held, held_bytes(l, s, block));
     }
@@ -113,9 +138,8 @@ static double uses_of(const gs_choice *c, const gs_layout *l, uint32_t file)
     for (uint32_t s = 0; s < p->stages; s++) {
         const gs_stage *stage = &p->stage[s];
         const double weight = stage_weight(p, s);
-        const double blocks = (double)gs_div_up(l->parts, GS_MAX(c->block[s], 1));
-        const bool shared = l->chunks->shared;
-        if (stage->sums && (file == GS_FILE_EDGES(p, stage->direction) || (shared && file == GS_FILE_EDGES(p, 0))))
+        const double blocks = c->operand_uses[s];
+        if (stage->sums && file == GS_FILE_EDGES(p, l->stage_set[s]))
             uses += weight;
         for (uint32_t i = 0; i < stage->sums; i++)
             uses += stage->sum[i].kind <= GS_SUM_PICK && stage->sum[i].array == file ? weight * blocks : 0;
@@ -130,14 +154,14 @@ static double uses_of(const gs_choice *c, const gs_layout *l, uint32_t file)
     return uses;
 }
 
-static uint64_t edge_file_bytes(const gs_layout *l, uint32_t direction)
+static uint64_t edge_file_bytes(const gs_layout *l, uint32_t set)
 {
-    if (l->chunks->shared && direction == 1)
+    if (l->chunks->shared && set == GS_BY_SOURCE)
         return 0;
     const uint64_t n = (uint64_t)l->parts * l->parts;
     uint64_t end = 0;
     for (uint64_t i = 0; i < n; i++) {
-        const gs_chunk *c = &l->chunks->chunk[direction][i];
+        const gs_chunk *c = &l->set[set].chunk[i];
         end = c->length ? GS_MAX(end, c->offset + c->length) : end;
     }
     return end;
@@ -167,10 +191,10 @@ uint64_t gs_choice_kept_bytes(const gs_choice *c, const gs_layout *l, uint32_t f
 static uint64_t keep_file(gs_choice *c, const gs_layout *l, uint32_t file, uint64_t left)
 {
     if (file >= l->program->arrays) {
-        const uint32_t d = file - l->program->arrays;
-        const uint64_t whole = edge_file_bytes(l, d);
+        const uint32_t set = file - l->program->arrays;
+        const uint64_t whole = edge_file_bytes(l, set);
         const uint64_t room = gs_align_down(left, l->config->array_sum_bytes);
-        c->kept_edges[d] = GS_MIN(whole, room);
+        c->kept_edges[set] = GS_MIN(whole, room);
     } else {
         const uint64_t interval = l->row_bytes[file] * l->chunks->interval_rows;
         const uint64_t room = gs_align_down(left, l->config->array_sum_bytes);
@@ -184,11 +208,11 @@ static uint64_t keep_file(gs_choice *c, const gs_layout *l, uint32_t file, uint6
 
 bool gs_choice_keep(gs_choice *c, const gs_layout *l, uint64_t bytes)
 {
-    const uint32_t files = l->program->arrays + 2;
+    const uint32_t files = l->program->arrays + l->sets;
     bool whole = true;
     c->resident_bytes = 0;
     memset(c->kept_intervals, 0, l->program->arrays * sizeof(*c->kept_intervals));
-    c->kept_edges[0] = c->kept_edges[1] = 0;
+    memset(c->kept_edges, 0, l->sets * sizeof(*c->kept_edges));
     /* Selection by repeated maximum: files are few. A file's rank is its uses;
      * narrow arrays come first, since their reads are mostly overhead. */
     double done_above = 1e300;

@@ -98,12 +98,12 @@ void gs_emit__release(struct emitter *e, const struct unit *u, uint32_t task)
         gs_ring_release(&e->ring, u->ring, task);
 }
 
-static gs_status add_read(struct emitter *e, gs_task *t, struct unit *out)
+static gs_status add_read(struct emitter *e, gs_task *t, uint64_t bytes, struct unit *out)
 {
     const gs_status st = gs_emit__task(e, t, &out->read);
     if (st == GS_OK) {
-        e->pass->read_bytes += t->bytes;
-        e->pass->read_requests++;
+        e->pass->read_bytes += bytes;
+        e->pass->read_requests += GS_MAX(t->runs, 1);
     }
     return st;
 }
@@ -129,20 +129,34 @@ uint64_t gs_emit__staged_bytes(const struct emitter *e, uint32_t array, uint32_t
     return e->l->spill_interval[array] ? gs_align_up(bytes, GS_BLOCK_BYTES) : gs_align_up(bytes, block) + block;
 }
 
-gs_status gs_emit__load_rows(struct emitter *e, uint32_t array, uint32_t interval, uint32_t from, uint32_t rows,
-                           struct unit *out)
+/* Which runs of the extent to read, for the read being made: all of it without a mask. */
+static gs_status choose_runs(struct emitter *e, gs_task *t, const gs_run_extent *x, const uint64_t *mask, uint64_t *bytes)
+{
+    gs_plan *p = e->plan;
+    const uint64_t room = x->bytes / x->unit + 1;
+    gs_status st;
+
+    *bytes = x->bytes;
+    if (mask == NULL)
+        return GS_OK;
+    if ((st = gs_emit__grow((void **)&p->run, &e->run_room, (uint32_t)GS_MIN(p->runs + room, UINT32_MAX), sizeof(*p->run))) != GS_OK)
+        return st;
+    *bytes = gs_runs_choose(p->run + p->runs, (uint32_t)room, &t->runs, e->l, x, mask);
+    t->first_run = p->runs;
+    p->runs += t->runs;
+    return GS_OK;
+}
+
+/* Rows of an interval that are not kept: a read into the ring. */
+static gs_status load_staged(struct emitter *e, uint32_t array, uint32_t interval, uint32_t from, uint32_t rows,
+                             const uint64_t *mask, struct unit *out)
 {
     const gs_layout *l = e->l;
     const uint64_t first = gs_interval_first(l->chunks, interval) + from, row = l->row_bytes[array];
     gs_task t = {.kind = GS_TASK_READ, .file = array};
-    uint64_t skip = 0;
+    uint64_t skip = 0, read = 0;
     gs_status st;
 
-    *out = (struct unit){.read = GS_NONE, .ring = NOT_STAGED};
-    if (interval < e->c->kept_intervals[array]) {
-        out->place = (gs_place){GS_REGION_RESIDENT, e->resident_offset[array] + first * row};
-        return GS_OK;
-    }
     if (l->spill_interval[array] == 0) {
         store_extent(l, array, first, rows, &t, &skip);
     } else {
@@ -153,23 +167,48 @@ gs_status gs_emit__load_rows(struct emitter *e, uint32_t array, uint32_t interva
             if (e->plan->task[i].kind == GS_TASK_WRITE && e->plan->task[i].file == array)
                 gs_emit__wait(e, i);
     }
-    if ((st = gs_emit__take_ring(e, t.bytes, out)) != GS_OK)
+    const uint64_t unit = l->spill_interval[array] ? GS_BLOCK_BYTES : l->config->array_sum_bytes;
+    const gs_run_extent extent = {.bytes = t.bytes, .skip = skip, .row = row, .rows = rows, .unit = unit};
+    if ((st = gs_emit__take_ring(e, t.bytes, out)) != GS_OK || (st = choose_runs(e, &t, &extent, mask, &read)) != GS_OK)
         return st;
     t.place = out->place;
     out->place.offset += skip;
-    return add_read(e, &t, out);
+    e->pass->skipped_bytes += t.bytes - read;
+    if (read == 0)
+        return GS_OK;
+    return add_read(e, &t, read, out);
 }
 
-static uint32_t edge_file(const gs_layout *l, uint32_t direction)
+static bool kept_rows(const struct emitter *e, uint32_t array, uint32_t interval, uint32_t from, struct unit *out)
 {
-    return GS_FILE_EDGES(l->program, l->chunks->shared ? 0 : direction);
+    const uint64_t first = gs_interval_first(e->l->chunks, interval) + from;
+    *out = (struct unit){.read = GS_NONE, .ring = NOT_STAGED};
+    if (interval >= e->c->kept_intervals[array])
+        return false;
+    out->place = (gs_place){GS_REGION_RESIDENT, e->resident_offset[array] + first * e->l->row_bytes[array]};
+    return true;
 }
 
-gs_status gs_emit__load_chunk(struct emitter *e, uint32_t direction, uint32_t target, uint32_t operand,
-                            struct unit *out)
+gs_status gs_emit__load_rows(struct emitter *e, uint32_t array, uint32_t interval, uint32_t from, uint32_t rows,
+                             struct unit *out)
 {
-    const gs_chunk *c = gs_chunk_at(e->l->chunks, direction, target, operand);
-    const uint32_t file = edge_file(e->l, direction);
+    if (kept_rows(e, array, interval, from, out))
+        return GS_OK;
+    return load_staged(e, array, interval, from, rows, NULL, out);
+}
+
+gs_status gs_emit__load_needed(struct emitter *e, uint32_t array, uint32_t interval, const uint64_t *mask,
+                               struct unit *out)
+{
+    if (kept_rows(e, array, interval, 0, out))
+        return GS_OK;
+    return load_staged(e, array, interval, 0, gs_interval_rows(e->l->chunks, interval), mask, out);
+}
+
+gs_status gs_emit__load_chunk(struct emitter *e, uint32_t target, uint32_t operand, struct unit *out)
+{
+    const gs_chunk *c = gs_layout_chunk(e->l, e->stage, target, operand);
+    const uint32_t file = GS_FILE_EDGES(e->l->program, e->l->stage_set[e->stage]);
     gs_task t = {.kind = GS_TASK_READ, .check = GS_CHECK_CHUNK, .file = file, .target = target,
                  .operand = operand, .offset = c->offset, .bytes = c->length};
     gs_status st;
@@ -182,7 +221,7 @@ gs_status gs_emit__load_chunk(struct emitter *e, uint32_t direction, uint32_t ta
     if ((st = gs_emit__take_ring(e, c->length, out)) != GS_OK)
         return st;
     t.place = out->place;
-    return add_read(e, &t, out);
+    return add_read(e, &t, t.bytes, out);
 }
 
 /* ---- the whole ---- */
@@ -208,7 +247,7 @@ static gs_status list_residents(struct emitter *e)
 {
     const gs_program *p = e->l->program;
     uint64_t at = 0;
-    for (uint32_t f = 0; f < p->arrays + 2; f++) {
+    for (uint32_t f = 0; f < p->arrays + e->l->sets; f++) {
         const uint64_t bytes = gs_choice_kept_bytes(e->c, e->l, f);
         e->resident_offset[f] = at;
         if (bytes == 0)
@@ -232,7 +271,8 @@ static gs_status take_scratch(struct emitter *e)
         regs = GS_MAX(regs, p->stage[s].regs);
         ends = GS_MAX(ends, (uint64_t)GS_STAGE_SUMS + p->stage[s].edge_regs);
     }
-    e->resident_offset = gs_calloc(p->arrays + 2, sizeof(*e->resident_offset));
+    e->resident_offset = gs_calloc(p->arrays + e->l->sets, sizeof(*e->resident_offset));
+    e->mask = gs_calloc(e->l->config->granules.words + 1, sizeof(*e->mask));
     e->written = gs_malloc_array(cells + 1, sizeof(*e->written));
     e->waits = gs_malloc_array(WAITS, sizeof(*e->waits));
     e->narrow = gs_calloc(regs, sizeof(*e->narrow));
@@ -241,7 +281,7 @@ static gs_status take_scratch(struct emitter *e)
     e->target_array = gs_calloc(ends, sizeof(*e->target_array));
     e->operand = gs_calloc(ends, sizeof(*e->operand));
     e->target = gs_calloc(ends * e->l->parts, sizeof(*e->target));
-    if (e->resident_offset == NULL || e->written == NULL || e->waits == NULL || e->narrow == NULL ||
+    if (e->resident_offset == NULL || e->mask == NULL || e->written == NULL || e->waits == NULL || e->narrow == NULL ||
         e->tile == NULL || e->operand_array == NULL || e->target_array == NULL || e->operand == NULL ||
         e->target == NULL)
         return gs_fail(GS_ENOMEM, "out of memory while planning");
@@ -259,7 +299,7 @@ static gs_status emitter_open(struct emitter *e)
         return gs_fail(GS_ENOMEM, "out of memory while planning");
     if ((st = take_scratch(e)) != GS_OK)
         return st;
-    e->plan->resident = gs_calloc(p->arrays + 2, sizeof(*e->plan->resident));
+    e->plan->resident = gs_calloc(p->arrays + e->l->sets, sizeof(*e->plan->resident));
     e->plan->pass = gs_calloc(p->passes + 1, sizeof(*e->plan->pass));
     e->plan->spill_bytes = gs_calloc(p->arrays + 1, sizeof(*e->plan->spill_bytes));
     if (e->plan->resident == NULL || e->plan->pass == NULL || e->plan->spill_bytes == NULL)
@@ -273,6 +313,7 @@ static void emitter_close(struct emitter *e)
     gs_ring_drop(&e->ring);
     gs_plan_free(e->plan);
     gs_free(e->resident_offset);
+    gs_free(e->mask);
     gs_free(e->written);
     gs_free(e->waits);
     gs_free(e->narrow);
@@ -302,10 +343,11 @@ static void finish(struct emitter *e)
     fit((void **)&p->task, p->tasks, sizeof(*p->task));
     fit((void **)&p->dep, p->deps, sizeof(*p->dep));
     fit((void **)&p->reg, p->regs, sizeof(*p->reg));
+    fit((void **)&p->run, p->runs, sizeof(*p->run));
     p->region_bytes[GS_REGION_RING] = e->c->ring_bytes;
     p->region_bytes[GS_REGION_ARENA] = e->c->arena_bytes;
-    p->table_bytes = p->tasks * (sizeof(*p->task) + sizeof(uint32_t) + 1 + cfg->task_bytes) + p->deps * sizeof(*p->dep) +
-                     p->regs * sizeof(*p->reg);
+    p->table_bytes = p->tasks * (sizeof(*p->task) + 2 * sizeof(uint32_t) + 1 + cfg->task_bytes) +
+                     p->deps * sizeof(*p->dep) + p->regs * sizeof(*p->reg) + p->runs * sizeof(*p->run);
     p->device_bytes = cfg->device_fixed + e->c->arena_bytes;
     p->host_bytes = cfg->host_fixed + p->table_bytes + e->c->ring_bytes + p->region_bytes[GS_REGION_RESIDENT] +
                     (cfg->unified ? p->device_bytes : 0);

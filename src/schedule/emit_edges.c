@@ -117,7 +117,7 @@ static gs_status finish_sums(struct emitter *e, struct block b)
 static bool target_needed(const struct emitter *e, uint32_t target)
 {
     for (uint32_t o = 0; o < e->l->parts; o++)
-        if (gs_chunk_at(e->l->chunks, gs_emit__stage(e)->direction, target, o)->edges)
+        if (gs_layout_chunk(e->l, e->stage, target, o)->edges)
             return true;
     return false;
 }
@@ -162,7 +162,7 @@ static bool operand_needed(const struct emitter *e, struct block b, uint32_t ope
         if (s->sum[i].self && operand >= b.first && operand < b.first + b.count)
             return true;
     for (uint32_t t = 0; t < b.count; t++)
-        if (gs_chunk_at(e->l->chunks, s->direction, b.first + t, operand)->edges)
+        if (gs_layout_chunk(e->l, e->stage, b.first + t, operand)->edges)
             return true;
     return false;
 }
@@ -231,15 +231,16 @@ static gs_status sum_chunk(struct emitter *e, struct block b, uint32_t local, ui
 {
     const gs_stage *s = gs_emit__stage(e);
     const uint32_t target = b.first + local;
-    const gs_chunk *c = gs_chunk_at(e->l->chunks, s->direction, target, operand);
+    const gs_chunk *c = gs_layout_chunk(e->l, e->stage, target, operand);
     struct unit chunk;
     gs_status st;
 
     if (c->edges == 0)
         return GS_OK;
-    if ((st = gs_emit__load_chunk(e, s->direction, target, operand, &chunk)) != GS_OK)
+    if ((st = gs_emit__load_chunk(e, target, operand, &chunk)) != GS_OK)
         return st;
-    const gs_task t = {.target = target, .operand = operand, .chunk = chunk.place, .chunk_bytes = c->length};
+    const gs_task t = {.file = GS_FILE_EDGES(e->l->program, e->l->stage_set[e->stage]), .target = target,
+                       .operand = operand, .chunk = chunk.place, .chunk_bytes = c->length};
     for (uint32_t i = 0; i < s->sums && st == GS_OK; i++)
         if (of_rows(&s->sum[i]))
             st = add_rows_task(e, &t, i, local, &chunk, last);
@@ -267,9 +268,20 @@ static gs_status add_own_rows(struct emitter *e, struct block b, uint32_t operan
     return st;
 }
 
+/* Granules of the operand interval that the block needs; NULL: all. */
+static const uint64_t *needed_rows(struct emitter *e, struct block b, uint32_t operand)
+{
+    const gs_stage *s = gs_emit__stage(e);
+    for (uint32_t i = 0; i < s->sums; i++)
+        if (s->sum[i].self && operand >= b.first && operand < b.first + b.count)
+            return NULL;
+    return gs_runs_need(e->mask, e->l, e->stage, b.first, b.count, operand) ? e->mask : NULL;
+}
+
 static gs_status sum_operand(struct emitter *e, struct block b, uint32_t operand, uint32_t *last)
 {
     const uint32_t count = gs_interval_rows(e->l->chunks, operand);
+    const uint64_t *mask = needed_rows(e, b, operand);
     uint64_t together = 0;
     gs_status st = GS_OK;
 
@@ -277,7 +289,7 @@ static gs_status sum_operand(struct emitter *e, struct block b, uint32_t operand
         together += gs_emit__staged_bytes(e, e->operand_array[a], operand, count);
     gs_ring_group(&e->ring, together);
     for (uint32_t a = 0; a < e->operands && st == GS_OK; a++)
-        st = gs_emit__load_rows(e, e->operand_array[a], operand, 0, count, &e->operand[a]);
+        st = gs_emit__load_needed(e, e->operand_array[a], operand, mask, &e->operand[a]);
     if (st == GS_OK)
         st = add_own_rows(e, b, operand, last);
     for (uint32_t t = 0; t < b.count && st == GS_OK; t++)

@@ -26,11 +26,12 @@ struct emitter {
     const gs_layout *l;
     const gs_choice *c;
     gs_plan *plan;
-    uint32_t task_room, dep_room, reg_room;
+    uint32_t task_room, dep_room, reg_room, run_room;
     gs_ring_sim ring;
-    uint64_t *resident_offset; /* [arrays + 2] */
+    uint64_t *resident_offset; /* [arrays + sets] */
     /* [array * parts + interval]: first and last task of the writes of those rows */
     uint32_t (*written)[2];
+    uint64_t *mask;  /* [granules.words] what the block needs of the operand interval */
     uint32_t *waits; /* of the task being made */
     uint32_t wait_count;
     uint32_t stage;
@@ -67,8 +68,11 @@ uint64_t gs_emit__staged_bytes(const struct emitter *e, uint32_t array, uint32_t
 /* Rows (within one interval) of an array: where they are kept, or a read. */
 gs_status gs_emit__load_rows(struct emitter *e, uint32_t array, uint32_t interval, uint32_t from, uint32_t rows,
                              struct unit *out);
-gs_status gs_emit__load_chunk(struct emitter *e, uint32_t direction, uint32_t target, uint32_t operand,
-                              struct unit *out);
+/* The masked rows of a whole interval, each at its place in it; what lies between may be missing. */
+gs_status gs_emit__load_needed(struct emitter *e, uint32_t array, uint32_t interval, const uint64_t *mask,
+                               struct unit *out);
+/* A chunk of the stage's edges. */
+gs_status gs_emit__load_chunk(struct emitter *e, uint32_t target, uint32_t operand, struct unit *out);
 
 /* emit_edges.c */
 gs_place gs_emit__sum_place(const struct emitter *e, uint32_t sum, int part, uint32_t local_interval);

@@ -89,6 +89,19 @@ done:
     return st;
 }
 
+/* Edge sets as the caller has them, or the store's own. */
+static void list_sets(gs_layout *l)
+{
+    const gs_schedule_config *c = l->config;
+    l->sets = c->sets ? c->sets : 2;
+    for (uint32_t k = 0; k < l->sets; k++)
+        l->set[k] = c->sets ? c->set[k] : (gs_edge_set){.chunk = c->chunks->chunk[k]};
+    for (uint32_t s = 0; s < l->program->stages; s++) {
+        const uint32_t d = c->chunks->shared ? GS_BY_DEST : l->program->stage[s].direction;
+        l->stage_set[s] = c->stage_set ? c->stage_set[s] : d;
+    }
+}
+
 gs_status gs_layout_make(gs_layout *out, const gs_schedule_config *config)
 {
     const gs_program *p = config->program;
@@ -98,8 +111,10 @@ gs_status gs_layout_make(gs_layout *out, const gs_schedule_config *config)
     l.row_bytes = gs_calloc(p->arrays + 1, sizeof(*l.row_bytes));
     l.spill_interval = gs_calloc(p->arrays + 1, sizeof(*l.spill_interval));
     l.stage = gs_calloc(p->stages + 1, sizeof(*l.stage));
-    if (l.row_bytes == NULL || l.spill_interval == NULL || l.stage == NULL)
+    l.stage_set = gs_calloc(p->stages + 1, sizeof(*l.stage_set));
+    if (l.row_bytes == NULL || l.spill_interval == NULL || l.stage == NULL || l.stage_set == NULL)
         goto done;
+    list_sets(&l);
     for (uint32_t a = 0; a < p->arrays; a++) {
         l.row_bytes[a] = p->array[a].width * (uint64_t)gs_dtype_bytes(p->array[a].dtype);
         if (p->array[a].store_id < 0)
@@ -125,6 +140,8 @@ void gs_layout_drop(gs_layout *l)
     gs_free(l->row_bytes);
     gs_free(l->spill_interval);
     gs_free(l->stage);
+    gs_free(l->stage_set);
     l->row_bytes = l->spill_interval = NULL;
+    l->stage_set = NULL;
     l->stage = NULL;
 }

@@ -20,7 +20,18 @@ typedef struct gs_schedule_config {
     uint64_t device_fixed;     /* parameters, gradients, optimiser, kernels' scratch */
     uint64_t task_bytes;       /* what the run keeps for each task beside the plan (a trace) */
     bool force_spill;          /* keep nothing resident (tests, measurements) */
+    /* What the edges of each chunk need; the set of a direction of the store has its number. `sets` 0: the
+     * store's, every row needed. `stage_set` [program->stages]; NULL: the stage's direction. */
+    uint32_t sets;
+    const gs_edge_set *set;
+    const uint32_t *stage_set;
+    gs_granules granules;      /* of set[].need */
+    /* The disk, for the choice between a whole interval and runs of its rows; 0: a usual SSD's. */
+    double disk_bps, disk_request_seconds;
 } gs_schedule_config;
+
+/* Most edge sets of a run: two of the store and what is left of them stage by stage. */
+#define GS_EDGE_SETS 64u
 
 /* GS_EBUDGET: a line that says which budget is too small, and the smallest that
  * works. The caller frees *out with gs_plan_free(). Touches no disk, no device. */

@@ -2,6 +2,7 @@
  *
  *   layout     what a row, a tile and an interval of everything weighs
  *   choice     what is free to choose: block sizes, ring, what stays resident
+ *   runs       which parts of an interval to read
  *   ring_sim   where each staged piece stands, and what it must wait for
  *   emit       layout + choice -> plan
  *   schedule   searches for the choice that moves the fewest bytes
@@ -31,6 +32,9 @@ typedef struct gs_layout {
     const gs_program *program;
     const gs_chunk_table *chunks;
     uint32_t parts;
+    uint32_t sets;
+    gs_edge_set set[GS_EDGE_SETS];
+    uint32_t *stage_set;      /* [stages] the edges that a stage's sums go over */
     uint64_t *row_bytes;      /* [arrays] */
     uint64_t *spill_interval; /* [arrays] bytes of an interval in a spill file; 0: a store array */
     gs_stage_layout *stage;   /* [stages] */
@@ -47,6 +51,11 @@ static inline uint32_t gs_sum_width(const gs_stage *s, uint32_t sum, int part)
     return s->sum[sum].kind == GS_SUM_ATTEND ? s->reg[s->sum[sum].lse].width : 0;
 }
 
+static inline const gs_chunk *gs_layout_chunk(const gs_layout *l, uint32_t stage, uint32_t target, uint32_t operand)
+{
+    return &l->set[l->stage_set[stage]].chunk[(uint64_t)target * l->parts + operand];
+}
+
 gs_status gs_layout_make(gs_layout *out, const gs_schedule_config *config);
 void gs_layout_drop(gs_layout *l);
 
@@ -56,8 +65,10 @@ typedef struct gs_choice {
     uint64_t ring_bytes;
     uint32_t *block;          /* [stages] target intervals whose sums are held at a time */
     uint32_t *kept_intervals; /* [arrays] first intervals kept in host memory */
-    uint64_t kept_edges[2];   /* first bytes of an edge file kept in host memory */
+    uint64_t *kept_edges;     /* [sets] first bytes of an edge file kept in host memory */
+    double *operand_uses;     /* [stages] how often a pass reads an operand row, on average */
     uint64_t resident_bytes;
+    uint64_t *mask;           /* [granules.words] scratch */
 } gs_choice;
 
 gs_status gs_choice_make(gs_choice *out, const gs_layout *l);
@@ -75,6 +86,25 @@ bool gs_choice_keep(gs_choice *c, const gs_layout *l, uint64_t bytes);
 uint64_t gs_choice_kept_bytes(const gs_choice *c, const gs_layout *l, uint32_t file);
 /* Bytes of RESIDENT that a kept file takes: room to read whole checksum blocks. */
 uint64_t gs_choice_room(const gs_layout *l, uint64_t kept_bytes);
+
+/* ---- runs.c ---- */
+
+/* Marks in mask[granules.words] the granules of operand interval `operand` that edges of `stage` into
+ * target intervals [first, first + count) need. False where it cannot be told: all of them. */
+bool gs_runs_need(uint64_t *mask, const gs_layout *l, uint32_t stage, uint32_t first, uint32_t count, uint32_t operand);
+
+/* An interval's rows as they stand in an extent of a file: row r at byte `skip` + r * `row`. */
+typedef struct gs_run_extent {
+    uint64_t bytes, skip, row;
+    uint32_t rows;
+    uint64_t unit; /* of what can be read: a block, or what one checksum covers */
+} gs_run_extent;
+
+/* Chooses the runs to read so that the masked rows come in the least time: gaps are read through where a request costs
+ * more. Fills run[] (of `room`, which is enough when it is extent.bytes / unit + 1) and returns the bytes of all;
+ * *runs is 0 where the whole extent in one read is best. */
+uint64_t gs_runs_choose(gs_run *run, uint32_t room, uint32_t *runs, const gs_layout *l, const gs_run_extent *extent,
+                        const uint64_t *mask);
 
 /* GS_EAGAIN: the ring is too small. */
 gs_status gs_emit(gs_plan **out, const gs_layout *l, const gs_choice *c);

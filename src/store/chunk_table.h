@@ -59,4 +59,24 @@ static inline const gs_chunk *gs_chunk_at(const gs_chunk_table *t, gs_direction 
  * 65536 rows, else 4. */
 static inline uint32_t gs_index_bytes(const gs_chunk_table *t) { return t->interval_rows <= 65536 ? 2 : 4; }
 
+/* Rows of an interval in granules, one bit each: what is needed of them. Bit g of an interval stands
+ * for its rows [g * rows, (g + 1) * rows); `words` 64-bit words an interval. */
+typedef struct gs_granules {
+    uint32_t rows; /* a power of two, GS_GRANULE_ROWS at least */
+    uint32_t words;
+} gs_granules;
+/* 16 rows of 64 floats are a block of 4 KiB. */
+#define GS_GRANULE_ROWS 16u
+
+static inline gs_granules gs_granules_of(const gs_chunk_table *t, uint32_t rows)
+{
+    return (gs_granules){rows, (t->interval_rows + 64 * rows - 1) / (64 * rows)};
+}
+
+/* The edges that an edge pass goes over: those of a direction of the store, or what is left of them. */
+typedef struct gs_edge_set {
+    const gs_chunk *chunk; /* [parts * parts] as in gs_chunk_table */
+    const uint64_t *need;  /* [parts * parts][words] granules of operand rows that a chunk's edges name; NULL: all */
+} gs_edge_set;
+
 #endif /* GS_STORE_CHUNK_TABLE_H */

@@ -169,12 +169,12 @@ void gs_session_close(gs_session *s)
     if (s->spill != NULL)
         (void)gs_remove_tree(s->spill);
     gs_free(s->spill);
-    for (uint32_t f = 0; s->path != NULL && f < s->program->arrays + 2; f++)
+    for (uint32_t f = 0; s->path != NULL && f < s->program->arrays + s->sets; f++)
         gs_free(s->path[f]);
     gs_free(s->path);
-    if (s->chunk[1] != s->chunk[0])
-        gs_free(s->chunk[1]);
-    gs_free(s->chunk[0]);
+    for (uint32_t k = 0; k < s->sets; k++)
+        gs_free(s->chunk[k]);
+    gs_session_drop_needs(s);
     gs_params_free(&s->params);
     gs_plan_free(s->plan);
     gs_program_free(s->program);

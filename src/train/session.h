@@ -18,6 +18,7 @@
 #include "gnnstream.h" /* gs_train_options, gs_plan_report */
 #include "plan/plan.h"
 #include "program/program.h"
+#include "schedule/schedule.h" /* GS_EDGE_SETS */
 #include "store/store.h"
 #include "train/params.h"
 
@@ -45,8 +46,10 @@ typedef struct gs_session {
     uint32_t items;
     gs_memory_item item[GS_PLAN_ITEMS]; /* what the two are made of */
 
-    gs_exec_chunk *chunk[2];       /* [1] may be [0] */
-    char **path;                   /* [arrays + 2] of the run's files; exec speaks of them */
+    uint32_t sets;                 /* edge sets of the plan: the store's directions first */
+    gs_edge_set set[GS_EDGE_SETS];
+    gs_exec_chunk *chunk[GS_EDGE_SETS]; /* what exec knows of each; NULL where no stage uses it */
+    char **path;                   /* [arrays + sets] of the run's files; exec speaks of them */
     char *spill;                   /* the run's own folder, or NULL */
 } gs_session;
 
@@ -68,6 +71,14 @@ gs_status gs_session_run(gs_session *s, uint32_t pass, uint32_t epoch, gs_exec_s
 gs_status gs_session_logits(void *session, uint64_t first, uint64_t rows, float *dst);
 /* Folder for scratch files: the spill folder where there is one, or its place. */
 const char *gs_session_scratch_dir(const gs_session *s);
+
+/* session_edges.c: the edge sets that the plan may use, and what it must know of them. */
+void gs_session_list_edges(gs_session *s);
+/* Which granules of rows each chunk needs, for the planner, into set[].need and config->granules: reads the edge files
+ * once. Free with gs_session_drop_needs() when the plan is made. Memory and buffers within the host's budget;
+ * where that has no room for them, every row stays needed. */
+gs_status gs_session_read_needs(gs_session *s, gs_schedule_config *config);
+void gs_session_drop_needs(gs_session *s);
 
 /* session_plan.c: accounts for what the plan does not, and makes it. */
 gs_status gs_session_plan(gs_session *s, bool logits);

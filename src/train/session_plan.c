@@ -80,6 +80,33 @@ static void charge_fixed(gs_session *s, bool logits)
     charge(s, "kernel scratch", gs_device_scratch_bytes(s->device, s->program), true);
 }
 
+static bool reads_anything(const gs_plan *p)
+{
+    for (uint32_t i = 0; i < p->passes; i++)
+        if (p->pass[i].read_bytes > 0)
+            return true;
+    return false;
+}
+
+/* A plan that knows which rows each chunk needs takes the place of one that does not. */
+static gs_status plan_selective(gs_session *s, gs_schedule_config *config)
+{
+    gs_plan *plan = NULL;
+    gs_status st = gs_session_read_needs(s, config);
+
+    if (st == GS_OK && config->granules.words > 0) {
+        st = gs_schedule(&plan, config);
+        if (st == GS_EBUDGET) { /* its table of runs has no room: the first plan stays */
+            st = GS_OK;
+        } else if (st == GS_OK) {
+            gs_plan_free(s->plan);
+            s->plan = plan;
+        }
+    }
+    gs_session_drop_needs(s);
+    return st;
+}
+
 gs_status gs_session_plan(gs_session *s, bool logits)
 {
     gs_schedule_config config;
@@ -89,6 +116,7 @@ gs_status gs_session_plan(gs_session *s, bool logits)
         return gs_fail(GS_EINVAL, "the model's parameters are beyond what memory can hold; check --hidden");
     set_budgets(s);
     charge_fixed(s, logits);
+    gs_session_list_edges(s);
     config = (gs_schedule_config){
         .program = s->program,
         .chunks = gs_store_chunks(s->store),
@@ -100,8 +128,12 @@ gs_status gs_session_plan(gs_session *s, bool logits)
         .device_fixed = s->device_fixed,
         .task_bytes = s->options->trace != NULL ? GS_EXEC_TRACE_TASK_BYTES : 0,
         .force_spill = s->options->no_cache,
+        .sets = s->sets,
+        .set = s->set,
     };
     if ((st = gs_schedule(&s->plan, &config)) != GS_OK)
+        return st;
+    if (!s->options->no_selective && reads_anything(s->plan) && (st = plan_selective(s, &config)) != GS_OK)
         return st;
     note(s, "plan", s->plan->table_bytes, false);
     note(s, "staging ring", s->plan->region_bytes[GS_REGION_RING], false);
@@ -117,6 +149,7 @@ static void describe_pass(gs_pass_report *out, const gs_pass *pass, const gs_pla
         .tasks = planned->tasks,
         .read_bytes = planned->read_bytes,
         .read_requests = planned->read_requests,
+        .skipped_bytes = planned->skipped_bytes,
         .written_bytes = planned->written_bytes,
         .edge_bytes = planned->edge_bytes,
         .dense_flops = planned->dense_flops,

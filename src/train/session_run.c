@@ -51,21 +51,24 @@ const char *gs_session_scratch_dir(const gs_session *s)
 
 /* ---- what exec must know ------------------------------------------------- */
 
+static bool set_is_used(const gs_session *s, uint32_t set)
+{
+    return set < 2 ? set == GS_BY_DEST || !gs_store_chunks(s->store)->shared : true;
+}
+
 static gs_status copy_chunks(gs_session *s)
 {
-    const gs_chunk_table *const t = gs_store_chunks(s->store);
-    const uint64_t n = (uint64_t)t->parts * t->parts;
+    const uint32_t parts = gs_store_chunks(s->store)->parts;
+    const uint64_t n = (uint64_t)parts * parts;
 
-    for (int d = 0; d < 2; d++) {
-        if (d == 1 && t->shared) {
-            s->chunk[1] = s->chunk[0];
-            break;
-        }
-        if ((s->chunk[d] = gs_malloc_array(n, sizeof(*s->chunk[d]))) == NULL)
+    for (uint32_t k = 0; k < s->sets; k++) {
+        if (!set_is_used(s, k))
+            continue;
+        if ((s->chunk[k] = gs_malloc_array(n, sizeof(*s->chunk[k]))) == NULL)
             return gs_fail(GS_ENOMEM, "no memory for the tables of %llu chunks", (unsigned long long)n);
         for (uint64_t i = 0; i < n; i++) {
-            const gs_chunk *const c = &t->chunk[d][i];
-            s->chunk[d][i] = (gs_exec_chunk){c->checksum, c->edges, c->targets, c->operands};
+            const gs_chunk *const c = &s->set[k].chunk[i];
+            s->chunk[k][i] = (gs_exec_chunk){c->checksum, c->edges, c->targets, c->operands};
         }
     }
     return GS_OK;
@@ -124,7 +127,7 @@ static void unname_spill(const gs_session *s)
 static gs_status open_exec(gs_session *s)
 {
     const gs_chunk_table *const t = gs_store_chunks(s->store);
-    const uint32_t files = s->program->arrays + 2;
+    const uint32_t files = s->program->arrays + s->sets;
     gs_exec_file *const file = gs_calloc(files, sizeof(*file));
     gs_status st;
 
@@ -147,7 +150,8 @@ static gs_status open_exec(gs_session *s)
                                     .type_bytes = t->type_bytes,
                                     .edge_types = gs_store_get_info(s->store)->edge_types,
                                     .weights = t->weights,
-                                    .chunk = {s->chunk[0], s->chunk[1]},
+                                    .sets = s->sets,
+                                    .chunk = (const gs_exec_chunk *const *)s->chunk,
                                     .io = GS_IO_AUTO,
                                     .no_verify = s->options->no_verify,
                                     .trace = s->options->trace != NULL,

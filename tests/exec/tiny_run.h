@@ -20,6 +20,7 @@ struct tiny {
     float features[TINY_ROWS * TINY_WIDTH], want[TINY_ROWS * TINY_WIDTH];
     uint64_t sums[16];
     gs_chunk chunk[2][TINY_PARTS * TINY_PARTS];
+    const gs_exec_chunk *exec_set[2];
     gs_exec_chunk exec_chunk[2][TINY_PARTS * TINY_PARTS];
     gs_chunk_table chunks;
     gs_program p;

@@ -18,6 +18,7 @@ struct sim {
     uint8_t **spill;      /* [arrays] contents of files of the run */
     uint8_t *started, *done;
     uint32_t rng;
+    uint64_t read_bytes;  /* of the run so far */
     uint32_t run;         /* bytes of arrays of the run differ from run to run */
 };
 
@@ -61,6 +62,25 @@ static void expect_bytes(struct sim *s, uint32_t task, const uint8_t *got, uint3
                      s->plan->task[task].kind, s->plan->task[task].stage, (unsigned long long)(at + i), file);
 }
 
+/* Rows of an operand interval that a chunk's edges name must be there; what lies between may not. */
+static void expect_needed(struct sim *s, uint32_t task, const uint8_t *got, uint32_t array, uint32_t set,
+                          uint32_t target, uint32_t operand)
+{
+    const gs_chunk_table *ch = s->cfg->chunks;
+    const uint64_t rb = row_bytes(s, array), first = gs_interval_first(ch, operand);
+    const uint32_t rows = gs_interval_rows(ch, operand), granule = s->cfg->granules.rows;
+    const uint64_t *need = s->cfg->sets ? s->cfg->set[set].need : NULL;
+
+    if (need == NULL) {
+        expect_bytes(s, task, got, array, first * rb, rows * rb);
+        return;
+    }
+    need += ((uint64_t)target * ch->parts + operand) * s->cfg->granules.words;
+    for (uint32_t from = 0, g = 0; from < rows; from += granule, g++)
+        if (need[g / 64] >> (g % 64) & 1)
+            expect_bytes(s, task, got + from * rb, array, (first + from) * rb, GS_MIN(granule, rows - from) * rb);
+}
+
 static uint32_t chunk_word(const struct sim *s, uint32_t direction, uint32_t target, uint32_t operand)
 {
     return mix(((uint64_t)direction << 60) ^ ((uint64_t)target << 30) ^ operand ^ ((uint64_t)s->run << 50));
@@ -79,14 +99,13 @@ static void run_edges(struct sim *s, uint32_t index, const gs_task *t)
     const gs_stage *st = &s->p->stage[t->stage];
     const gs_chunk_table *ch = s->cfg->chunks;
     const gs_sum *sum = &st->sum[t->sum];
-    const uint64_t rb = row_bytes(s, sum->array);
     const gs_chunk *c = gs_chunk_at(ch, st->direction, t->target, t->operand);
     const uint32_t d = ch->shared ? 0 : st->direction;
 
     assert_int_equal(t->chunk_bytes, c->length);
-    expect_bytes(s, index, place(s, t->chunk), GS_FILE_EDGES(s->p, d), c->offset, c->length);
-    expect_bytes(s, index, place(s, t->source), sum->array, gs_interval_first(ch, t->operand) * rb,
-                 gs_interval_rows(ch, t->operand) * rb);
+    assert_int_equal(t->file, GS_FILE_EDGES(s->p, d));
+    expect_bytes(s, index, place(s, t->chunk), t->file, c->offset, c->length);
+    expect_needed(s, index, place(s, t->source), sum->array, d, t->target, t->operand);
     add_words(place(s, t->place), (uint64_t)gs_interval_rows(ch, t->target) * st->reg[sum->reg].width,
               chunk_word(s, st->direction, t->target, t->operand));
 }
@@ -153,10 +172,11 @@ static void run_program(struct sim *s, uint32_t index, const gs_task *t)
         const gs_edge_reg *er = &st->edge_reg[r];
         if (er->kind != GS_EDGE_OPERAND && er->kind != GS_EDGE_TARGET)
             continue;
-        const uint32_t interval = er->kind == GS_EDGE_OPERAND ? t->operand : t->target;
         const uint64_t rb = row_bytes(s, er->array);
-        expect_bytes(s, index, place(s, reg[r]), er->array, gs_interval_first(ch, interval) * rb,
-                     gs_interval_rows(ch, interval) * rb);
+        if (er->kind == GS_EDGE_OPERAND)
+            expect_needed(s, index, place(s, reg[r]), er->array, ch->shared ? 0 : st->direction, t->target, t->operand);
+        else
+            expect_bytes(s, index, place(s, reg[r]), er->array, gs_interval_first(ch, t->target) * rb, rows * rb);
     }
     for (uint32_t i = 0; i < st->sums; i++)
         for (int k = 0; !of_rows(&st->sum[i]) && k < GS_SUM_PLACES; k++)
@@ -236,21 +256,45 @@ static void start_transfer(struct sim *s, uint32_t index)
         memset(place(s, t->place), 0xEE, t->bytes);
 }
 
+static void move_part(struct sim *s, const gs_task *t, uint64_t from, uint64_t bytes)
+{
+    const bool made = t->file < s->p->arrays && s->p->array[t->file].store_id < 0;
+    const uint64_t offset = t->offset + from;
+    uint8_t *m = (uint8_t *)place(s, t->place) + from;
+
+    assert_true(from + bytes <= t->bytes);
+    if (made) {
+        assert_true(offset + bytes <= s->plan->spill_bytes[t->file]);
+        if (t->kind == GS_TASK_READ)
+            memcpy(m, s->spill[t->file] + offset, bytes);
+        else
+            memcpy(s->spill[t->file] + offset, m, bytes);
+    } else {
+        assert_int_equal(t->kind, GS_TASK_READ);
+        for (uint64_t i = 0; i < bytes; i++)
+            m[i] = byte_of(s, t->file, offset + i);
+    }
+    s->read_bytes += t->kind == GS_TASK_READ ? bytes : 0;
+}
+
+/* Runs ascend, do not touch, and are whole checksum blocks where those are verified. */
 static void complete_transfer(struct sim *s, uint32_t index)
 {
     const gs_task *t = &s->plan->task[index];
-    const bool made = t->file < s->p->arrays && s->p->array[t->file].store_id < 0;
-    uint8_t *m = place(s, t->place);
-    if (made) {
-        assert_true(t->offset + t->bytes <= s->plan->spill_bytes[t->file]);
-        if (t->kind == GS_TASK_READ)
-            memcpy(m, s->spill[t->file] + t->offset, t->bytes);
-        else
-            memcpy(s->spill[t->file] + t->offset, m, t->bytes);
-    } else {
-        assert_int_equal(t->kind, GS_TASK_READ);
-        for (uint64_t i = 0; i < t->bytes; i++)
-            m[i] = byte_of(s, t->file, t->offset + i);
+    uint64_t end = 0;
+
+    if (t->kind == GS_TASK_WRITE || t->runs == 0)
+        move_part(s, t, 0, t->bytes);
+    for (uint32_t i = 0; t->kind == GS_TASK_READ && i < t->runs; i++) {
+        const gs_run run = s->plan->run[t->first_run + i];
+        const uint64_t from = run.first * GS_BLOCK_BYTES, bytes = run.blocks * GS_BLOCK_BYTES;
+        assert_true(run.blocks > 0 && (i == 0 || from > end));
+        if (t->check == GS_CHECK_BLOCKS) {
+            assert_int_equal((t->offset + from) % s->cfg->array_sum_bytes, 0);
+            assert_true(from + bytes == t->bytes || bytes % s->cfg->array_sum_bytes == 0);
+        }
+        move_part(s, t, from, bytes);
+        end = from + bytes;
     }
 }
 
@@ -338,8 +382,11 @@ void plan_sim_run(const gs_plan *plan, const gs_schedule_config *config, uint32_
     assert_non_null(s.started = calloc(plan->tasks + 1, 1));
     assert_non_null(s.done = calloc(plan->tasks + 1, 1));
     load_residents(&s);
-    for (s.run = 0; s.run < runs; s.run++)
+    for (s.run = 0; s.run < runs; s.run++) {
+        s.read_bytes = 0;
         run_once(&s, pass);
+        assert_int_equal(s.read_bytes, plan->pass[pass].read_bytes); /* a plan says what it reads */
+    }
     for (int r = 1; r < GS_REGION_COUNT; r++)
         free(s.region[r]);
     for (uint32_t a = 0; a < s.p->arrays; a++)

@@ -23,6 +23,8 @@ struct fixture {
     gs_edge_reg edge_reg[4];
     gs_chunk_table chunks;
     gs_chunk *chunk[2];
+    gs_edge_set set[2];
+    gs_granules granules;
 };
 
 static gs_array array_of(const char *name, gs_dtype t, uint32_t width, int store_id)
@@ -142,8 +144,33 @@ static void make_chunks(struct fixture *f, uint64_t vertices, uint32_t parts, bo
     }
 }
 
+/* Rows that each chunk needs: a few granules, in clumps. One in `sparse` clumps is needed. */
+static void make_needs(struct fixture *f, uint32_t sparse, uint32_t seed)
+{
+    const uint64_t n = (uint64_t)f->chunks.parts * f->chunks.parts;
+    f->granules = gs_granules_of(&f->chunks, GS_GRANULE_ROWS);
+    for (int d = 0; d < 2; d++) {
+        uint64_t *need = calloc(n * f->granules.words, sizeof(*need));
+        for (uint64_t i = 0; i < n; i++) {
+            const uint32_t rows = gs_interval_rows(&f->chunks, (uint32_t)(i % f->chunks.parts));
+            const uint32_t granules = (rows + GS_GRANULE_ROWS - 1) / GS_GRANULE_ROWS;
+            if (f->chunks.chunk[d][i].edges == 0)
+                continue;
+            for (uint32_t g = 0; g < granules; g++) {
+                seed = seed * 1664525u + 1013904223u;
+                const bool on = g == granules / 2 || (seed >> 8) % sparse == 0;
+                for (uint32_t k = 0; on && k < 1 + (seed >> 20) % 9 && g + k < granules; k++)
+                    need[i * f->granules.words + (g + k) / 64] |= 1ull << ((g + k) % 64);
+            }
+        }
+        f->set[d] = (gs_edge_set){f->chunks.chunk[d], need};
+    }
+}
+
 static void drop(struct fixture *f)
 {
+    free((void *)(uintptr_t)f->set[0].need);
+    free((void *)(uintptr_t)f->set[1].need);
     free(f->chunk[0]);
     free(f->chunk[1]);
 }
@@ -277,6 +304,74 @@ static void test_plan__forced_spill_keeps_nothing(void **state)
     drop(&f);
 }
 
+/* Runs of rows: what chunks use is read, in fewer bytes than whole intervals take, and on
+ * a disk that takes long for each request in fewer requests. */
+static void run_selective(uint64_t vertices, uint32_t parts, bool shared, uint32_t sparse, uint32_t seed)
+{
+    struct fixture f = {0};
+    gs_plan *whole = NULL, *some = NULL, *few = NULL;
+    make_program(&f, 37, 16);
+    make_chunks(&f, vertices, parts, shared, seed);
+    make_needs(&f, sparse, seed);
+    gs_schedule_config c = config_of(&f, 64 * GS_MIB, 4 * GS_MIB);
+    c.force_spill = true;
+    gs_assert_ok(gs_schedule(&whole, &c));
+    c.sets = 2;
+    c.set = f.set;
+    c.granules = f.granules;
+    gs_assert_ok(gs_schedule(&some, &c));
+    plan_sim_run(some, &c, 0, 2, seed);
+    plan_sim_run(some, &c, 1, 2, seed);
+    c.disk_bps = 1e9;
+    c.disk_request_seconds = 20e-6;
+    gs_assert_ok(gs_schedule(&few, &c));
+    plan_sim_run(few, &c, 0, 2, seed);
+    for (uint32_t p = 0; p < 2; p++) {
+        assert_true(some->pass[p].read_bytes + some->pass[p].skipped_bytes == whole->pass[p].read_bytes);
+        assert_true(some->pass[p].read_bytes <= whole->pass[p].read_bytes);
+        assert_true(few->pass[p].read_requests <= some->pass[p].read_requests);
+    }
+    assert_true(some->pass[0].skipped_bytes > 0);
+    gs_plan_free(whole);
+    gs_plan_free(some);
+    gs_plan_free(few);
+    drop(&f);
+}
+
+static void test_plan__reads_runs_of_needed_rows(void **state)
+{
+    (void)state;
+    run_selective(60000, 12, false, 200, 21);
+    run_selective(60000, 12, true, 1000, 22);
+    run_selective(40007, 17, false, 60, 23);
+}
+
+/* Rows 0-15 and 64-79 of 256 B each: two blocks of 4 KiB with a gap of three between. */
+static void test_runs__gaps_are_read_where_a_request_costs_more(void **state)
+{
+    (void)state;
+    gs_schedule_config c = {.granules = {16, 1}, .disk_bps = 4096e3, .disk_request_seconds = 1e-3};
+    const gs_layout l = {.config = &c};
+    const gs_run_extent x = {.bytes = 8 * 4096, .row = 256, .rows = 128, .unit = 4096};
+    const uint64_t mask = 1 | 1 << 4;
+    gs_run run[9];
+    uint32_t runs = 0;
+    /* A block takes 1 ms and so does a request: 2 blocks in 2 requests take 2 ms, 5 in one take 5. */
+    assert_int_equal(gs_runs_choose(run, 9, &runs, &l, &x, &mask), 2 * 4096);
+    assert_int_equal(runs, 2);
+    assert_int_equal(run[0].first, 0);
+    assert_int_equal(run[0].blocks, 1);
+    assert_int_equal(run[1].first, 4);
+    assert_int_equal(run[1].blocks, 1);
+    c.disk_request_seconds = 4e-3; /* 8 ms against 5 */
+    assert_int_equal(gs_runs_choose(run, 9, &runs, &l, &x, &mask), 5 * 4096);
+    assert_int_equal(runs, 1);
+    assert_int_equal(run[0].blocks, 5);
+    c.disk_request_seconds = 9e-3; /* one request takes longer than all 8 blocks: why leave any out */
+    assert_int_equal(gs_runs_choose(run, 9, &runs, &l, &x, &mask), 8 * 4096);
+    assert_int_equal(runs, 0);
+}
+
 static void test_ring__waits_for_what_it_overwrites(void **state)
 {
     (void)state;
@@ -305,6 +400,8 @@ int main(void)
         cmocka_unit_test(test_budget__smallest_named_works),
         cmocka_unit_test(test_plan__more_memory_moves_fewer_bytes),
         cmocka_unit_test(test_plan__forced_spill_keeps_nothing),
+        cmocka_unit_test(test_plan__reads_runs_of_needed_rows),
+        cmocka_unit_test(test_runs__gaps_are_read_where_a_request_costs_more),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,0 +1,96 @@
+/* edge_scan.c - edge files front to back through one window, each chunk checked. */
+#include "store/edge_scan.h"
+
+#include "base/hash.h"
+#include "base/size.h"
+#include "store/store_internal.h"
+
+#define WINDOW_BYTES (8 * GS_MIB)
+
+uint64_t gs_edge_scan_least(const gs_store *s)
+{
+    const gs_chunk_table *t = gs_store_chunks(s);
+    uint64_t most = GS_BLOCK_BYTES;
+    for (int d = 0; d < (t->shared ? 1 : 2); d++)
+        for (uint64_t k = 0; k < (uint64_t)t->parts * t->parts; k++)
+            most = GS_MAX(most, t->chunk[d][k].length);
+    return most;
+}
+
+typedef struct chunk_at {
+    gs_direction direction;
+    uint32_t target, operand;
+} chunk_at;
+
+static gs_status view_checked(gs_chunk_view *view, const gs_store *s, gs_window *w, chunk_at at)
+{
+    const gs_chunk_table *t = gs_store_chunks(s);
+    const gs_chunk *c = gs_chunk_at(t, at.direction, at.target, at.operand);
+    const gs_chunk_expect expect = {
+        .target_rows = gs_interval_rows(t, at.target), .operand_rows = gs_interval_rows(t, at.operand),
+        .index_bytes = gs_index_bytes(t), .edges = c->edges, .targets = c->targets, .operands = c->operands};
+    const void *data = NULL;
+    gs_status st = gs_window__get(w, &data, c->offset, c->length);
+
+    if (st != GS_OK)
+        return st;
+    if (gs_hash64(data, c->length) != c->checksum)
+        return gs_fail(GS_EFORMAT, "%s: chunk (%u, %u) does not match its checksum" GS_STORE_DAMAGED, w->path, at.target,
+                       at.operand);
+    st = gs_chunk_view_make(view, data, c->length, &expect, true);
+    if (st == GS_OK && (view->type_bytes != t->type_bytes || (view->weight != NULL) != t->weights))
+        st = gs_fail(GS_EFORMAT, "its edges carry other data than the store's");
+    if (st != GS_OK)
+        return gs_fail(st, "%s: chunk (%u, %u): %s", w->path, at.target, at.operand, gs_last_error());
+    return GS_OK;
+}
+
+gs_status gs_edge_scan(const gs_store *s, gs_direction d, uint64_t memory, const uint8_t *wanted, gs_edge_visit *visit,
+                       void *context)
+{
+    const gs_chunk_table *t = gs_store_chunks(s);
+    const uint64_t least = gs_edge_scan_least(s);
+    gs_window w = GS_WINDOW_NONE;
+    char have[16], need[16];
+    gs_status st;
+
+    if (memory < least)
+        return gs_fail(GS_EBUDGET, "%s: reading its edges takes a buffer of %s, and %s are left", gs_store_dir(s),
+                       gs_size_format(need, sizeof(need), least), gs_size_format(have, sizeof(have), memory));
+    st = gs_window__open(&w, gs_store_edges_path(s, d),
+                         gs_align_down(GS_MAX(least, GS_MIN(memory, WINDOW_BYTES)), GS_BLOCK_BYTES));
+    for (uint64_t k = 0; k < (uint64_t)t->parts * t->parts && st == GS_OK; k++) {
+        const chunk_at at = {t->shared ? GS_BY_DEST : d, (uint32_t)(k / t->parts), (uint32_t)(k % t->parts)};
+        gs_chunk_view view;
+        if (t->chunk[at.direction][k].edges == 0 || (wanted != NULL && !wanted[k]))
+            continue;
+        if ((st = view_checked(&view, s, &w, at)) == GS_OK)
+            st = visit(context, at.target, at.operand, &view);
+    }
+    gs_window__close(&w);
+    return st;
+}
+
+typedef struct needs {
+    gs_granules g;
+    uint32_t parts, shift;
+    uint64_t *bits;
+} needs;
+
+static gs_status mark_operands(void *context, uint32_t target, uint32_t operand, const gs_chunk_view *v)
+{
+    const needs *n = context;
+    uint64_t *const bits = n->bits + ((uint64_t)target * n->parts + operand) * n->g.words;
+
+    for (uint64_t k = 0; k < v->edges; k++) {
+        const uint32_t g = gs_chunk__index(v->index, v->index_bytes, k) >> n->shift;
+        bits[g / 64] |= 1ull << (g % 64);
+    }
+    return GS_OK;
+}
+
+gs_status gs_edge_needs(const gs_store *s, gs_direction d, uint64_t memory, gs_granules g, uint64_t *bits)
+{
+    needs n = {.g = g, .parts = gs_store_chunks(s)->parts, .bits = bits, .shift = (uint32_t)__builtin_ctz(g.rows)};
+    return gs_edge_scan(s, d, memory, NULL, mark_operands, &n);
+}
