@@ -65,7 +65,7 @@ def main():
     if s.peer == "weights":
         import with_pyg
         torch.manual_seed(1)
-        save_file({name: p.detach().clone() for name, p in with_pyg.network(s).named_parameters()}, s.weights)
+        save_file({name: p.detach().clone() for name, p in with_pyg.network(s).state_dict().items()}, s.weights)
         return
     s.weights = load_file(s.weights)
     try:

@@ -30,7 +30,7 @@ static void cpu_close(void *context)
     gs_free(cpu->edge_slot);
     gs_free(cpu->edge_step);
     gs_free(cpu->step);
-    gs_free(cpu->colsum);
+    gs_free(cpu->partial);
     gs_free(cpu->outer);
     gs_free(cpu);
 }
@@ -46,7 +46,7 @@ static bool cpu_unified(const void *context)
 /* What a program's largest launches need. */
 typedef struct needs {
     uint32_t steps;
-    uint64_t colsum_floats, outer_floats;
+    uint64_t partial_floats, outer_floats;
     gs_cpu_edge_needs edge;
 } needs;
 
@@ -63,18 +63,20 @@ static needs find_needs(const gs_program *p)
     needs n = {0};
     for (uint32_t s = 0; s < p->stages; s++) {
         const gs_stage *const stage = &p->stage[s];
-        uint64_t colsum = 0;
+        uint64_t partial = 0;
         for (uint32_t i = 0; i < stage->instrs; i++) {
             const gs_instr *const in = &stage->instr[i];
             if ((in->op != GS_OP_COLSUM && in->op != GS_OP_OUTER) || in->dst >= p->params)
                 continue;
             const gs_param *const grad = &p->param[in->dst];
             if (in->op == GS_OP_COLSUM)
-                colsum += grad->cols;
+                partial += gs_cpu__colsum_floats(grad->cols);
+            else if (gs_cpu__outer_is_small(grad->rows, grad->cols))
+                partial += gs_param_elements(grad);
             else
                 n.outer_floats = GS_MAX(n.outer_floats, gs_cpu__outer_floats(grad->rows, grad->cols));
         }
-        n.colsum_floats = GS_MAX(n.colsum_floats, colsum);
+        n.partial_floats = GS_MAX(n.partial_floats, gs_cpu__partial_floats(partial));
         n.steps = GS_MAX(n.steps, stage->instrs);
         widen(&n.edge, gs_cpu__edge_needs(stage));
     }
@@ -89,8 +91,8 @@ static uint64_t cpu_scratch_bytes(const void *context, const gs_program *p)
                           n.edge.states * sizeof(gs_cpu_edge_state) +
                           (cpu->threads * n.edge.floats + GS_CPU_HUB_PIECES * n.edge.row_floats) * sizeof(float);
     /* every allocation may be rounded up by the C library */
-    return n.steps * sizeof(gs_cpu_step) + GS_CPU_PARTS * n.colsum_floats * sizeof(float) +
-           n.outer_floats * sizeof(float) + edge + 8 * GS_BLOCK_BYTES + gs_cpu__gemm_bytes(context);
+    return n.steps * sizeof(gs_cpu_step) + (n.partial_floats + n.outer_floats) * sizeof(float) + edge +
+           8 * GS_BLOCK_BYTES + gs_cpu__gemm_bytes(context);
 }
 
 /* Room for `count` elements; what is there already is kept if it is enough. */
@@ -135,9 +137,9 @@ static gs_status cpu_prepare(void *context, const gs_program *p)
     if (!make_room(&cpu->step, cpu->steps, n.steps, sizeof(*cpu->step)))
         return gs_fail(no_memory, "device cpu: out of memory for %u steps", n.steps);
     cpu->steps = GS_MAX(cpu->steps, n.steps);
-    if (!make_room(&cpu->colsum, cpu->colsum_floats, n.colsum_floats, GS_CPU_PARTS * sizeof(float)))
-        return gs_fail(no_memory, "device cpu: out of memory for the partial sums of columns");
-    cpu->colsum_floats = GS_MAX(cpu->colsum_floats, n.colsum_floats);
+    if (!make_room(&cpu->partial, cpu->partial_floats, n.partial_floats, sizeof(float)))
+        return gs_fail(no_memory, "device cpu: out of memory for the partial sums of rows");
+    cpu->partial_floats = GS_MAX(cpu->partial_floats, n.partial_floats);
     if (!make_room(&cpu->outer, cpu->outer_floats, n.outer_floats, sizeof(float)))
         return gs_fail(no_memory, "device cpu: out of memory for the partial sums of gradients");
     cpu->outer_floats = GS_MAX(cpu->outer_floats, n.outer_floats);

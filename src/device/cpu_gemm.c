@@ -39,6 +39,13 @@ bool gs_cpu__product_rows(const gs_cpu_step *s, uint32_t first, uint32_t rows)
                  0.0f, c, s->width);
 }
 
+bool gs_cpu__outer_rows(const gs_cpu_step *s, uint32_t first, uint32_t rows, float *sum, bool add)
+{
+    const uint32_t out = s->weight_rows, in = s->weight_cols;
+    return sgemm('T', 'N', out, in, rows, s->a.p + (size_t)first * out, out, s->b.p + (size_t)first * in, in,
+                 add ? 1.0f : 0.0f, sum, in);
+}
+
 /* How an outer product [out, in] over `rows` is cut. Chunks beyond one need
  * partial sums [chunks, out, in]. */
 typedef struct outer_cut {

@@ -20,8 +20,8 @@
 #include "device/cpu_kernels.h"
 #include "device/device_internal.h"
 
-/* Most parts that a tile is cut in. Each has its own partial sums. */
-#define GS_CPU_PARTS 256
+/* Most lots that the rows of a launch are dealt in. Each has its own partial sums. */
+#define GS_CPU_LOTS 64
 #define GS_CPU_STEP_REGS 4
 
 /* A register's memory as a step sees it. */
@@ -45,11 +45,11 @@ typedef struct gs_cpu_step {
     const float *weight;     /* products: parameter [weight_rows, weight_cols] */
     uint32_t weight_rows, weight_cols;
     float *grad;             /* REDUCE */
-    uint64_t partial;        /* COLSUM: first float within a part's sums */
+    uint64_t partial;        /* COLSUM, OUTER within a run: first float within a lot's sums */
     gs_cpu_range reg[GS_CPU_STEP_REGS]; /* dst first where there is one */
     uint32_t regs;
     uint32_t run_end;        /* first step of a run: the step after its last one */
-    uint64_t run_colsum;     /* first step of a run: floats of its column sums */
+    uint64_t run_partial;    /* first step of a run: floats of a lot's partial sums */
     uint32_t cheap_end;      /* first of a sequence without products: the step after it ... */
     uint32_t block_rows;     /* ... and the rows at a time that stay in the cache */
 } gs_cpu_step;
@@ -79,9 +79,9 @@ typedef struct gs_cpu {
     /* set by prepare: room, never contents that outlive a launch */
     gs_cpu_step *step;
     uint32_t steps;
-    float *colsum;           /* [GS_CPU_PARTS][colsum_floats] */
-    uint64_t colsum_floats;
-    float *outer;
+    float *partial;          /* [lots][run_partial] of a run */
+    uint64_t partial_floats; /* of all lots together */
+    float *outer;            /* of an outer product that is a run of its own */
     uint64_t outer_floats;
     gs_cpu_edge_step *edge_step;
     gs_cpu_edge_slot *edge_slot;
@@ -92,7 +92,7 @@ typedef struct gs_cpu {
     uint64_t edge_floats;
     float *hub_rows;         /* [GS_CPU_HUB_PIECES][hub_row_floats] */
     uint64_t hub_row_floats;
-    gs_metrics part_metrics[GS_CPU_PARTS];
+    gs_metrics lot_metrics[GS_CPU_LOTS];
 } gs_cpu;
 
 gs_status gs_cpu__open(const gs_device_ops **ops, void **context, unsigned threads);
@@ -140,11 +140,19 @@ gs_status gs_cpu__run_vertex(void *context, const gs_vertex_launch *l);
 gs_status gs_cpu__resolve(gs_cpu *cpu, const gs_vertex_launch *l);
 static inline bool gs_cpu__is_product(gs_op op) { return op == GS_OP_MATMUL || op == GS_OP_MATMUL_T; }
 
-/* Rows a part of a tile: a multiple of 64, at most GS_CPU_PARTS parts. */
-uint32_t gs_cpu__part_rows(uint32_t rows);
+/* An outer product that is a run of its own: all threads compute it together. */
+bool gs_cpu__stands_alone(const gs_cpu_step *s);
+/* Is the gradient small enough for each lot to have one of its own? */
+bool gs_cpu__outer_is_small(uint32_t out, uint32_t in);
+/* Floats of a COLSUM's partial sums: of a lot, and of the part that it is busy with. */
+static inline uint64_t gs_cpu__colsum_floats(uint32_t width) { return 2 * (uint64_t)width; }
+/* Floats that a launch may need for partial sums of `floats` a lot. */
+uint64_t gs_cpu__partial_floats(uint64_t floats);
 
 /* The rows [first, first + rows) of a product, on the calling thread. False when oneDNN fails. */
 bool gs_cpu__product_rows(const gs_cpu_step *s, uint32_t first, uint32_t rows);
+/* sum = (or +=) a' b over the rows [first, first + rows), on the calling thread. */
+bool gs_cpu__outer_rows(const gs_cpu_step *s, uint32_t first, uint32_t rows, float *sum, bool add);
 /* grad += a' b over all rows, on all threads. */
 gs_status gs_cpu__outer(gs_cpu *cpu, const gs_cpu_step *s, uint32_t rows);
 /* Floats of partial sums that an outer product of this shape wants. */

@@ -3,7 +3,7 @@
  *
  * Runs. Consecutive steps whose rows depend on the same rows only can run
  * block by block with no waiting in between. Two things end a run: an outer
- * product, which wants all rows of its operands, and memory that is used twice. Registers
+ * product too large for partial sums in every lot, and memory that is used twice. Registers
  * may lie over one another (program.h: SSA, so that schedule can overlay them), which is in
  * order instruction by instruction, but one block's new rows may lie on
  * another block's old ones when their rows differ in place or length.
@@ -296,10 +296,15 @@ static bool collide(const gs_cpu_step *earlier, const gs_cpu_step *b, uint32_t r
     return false;
 }
 
+bool gs_cpu__stands_alone(const gs_cpu_step *s)
+{
+    return s->op == GS_OP_OUTER && !gs_cpu__outer_is_small(s->weight_rows, s->weight_cols);
+}
+
 static void find_runs(gs_cpu_step *step, uint32_t n, uint32_t rows)
 {
     for (uint32_t first = 0, end; first < n; first = end) {
-        for (end = first + 1; end < n && step[first].op != GS_OP_OUTER && step[end].op != GS_OP_OUTER; end++) {
+        for (end = first + 1; end < n && !gs_cpu__stands_alone(&step[first]) && !gs_cpu__stands_alone(&step[end]); end++) {
             uint32_t i = first;
             while (i < end && !collide(&step[i], &step[end], rows))
                 i++;
@@ -310,33 +315,45 @@ static void find_runs(gs_cpu_step *step, uint32_t n, uint32_t rows)
     }
 }
 
+/* A product, which is called with as many rows as possible. */
+static bool is_dense(const gs_cpu_step *s) { return gs_cpu__is_product(s->op) || s->op == GS_OP_OUTER; }
+
 /* Within a run [first, end): sequences without products, their block sizes, and where
- * their column sums go. */
+ * a lot's partial sums go. */
 static void find_blocks(gs_cpu_step *step, uint32_t first, uint32_t end)
 {
     uint64_t partial = 0;
     for (uint32_t i = first, stop; i < end; i = stop) {
         uint64_t row_bytes = 0;
-        for (stop = i; stop < end && !gs_cpu__is_product(step[stop].op); stop++) {
+        for (stop = i; stop < end && !is_dense(&step[stop]); stop++) {
             for (uint32_t r = 0; r < step[stop].regs; r++)
                 row_bytes += step[stop].reg[r].row_bytes;
-            if (step[stop].op == GS_OP_COLSUM) {
-                step[stop].partial = partial;
-                partial += step[stop].width;
-            }
+            step[stop].partial = partial;
+            partial += step[stop].op == GS_OP_COLSUM ? gs_cpu__colsum_floats(step[stop].width) : 0;
+        }
+        if (step[i].op == GS_OP_OUTER) {
+            step[i].partial = partial;
+            partial += (uint64_t)step[i].weight_rows * step[i].weight_cols;
         }
         const uint64_t rows = BLOCK_BYTES / GS_MAX(row_bytes, 1u) / BLOCK_MIN * BLOCK_MIN;
         step[i].cheap_end = stop;
         step[i].block_rows = (uint32_t)GS_MAX(GS_MIN(rows, (uint64_t)BLOCK_MAX), (uint64_t)BLOCK_MIN);
         stop = GS_MAX(stop, i + 1); /* a product stands alone */
     }
-    step[first].run_colsum = partial;
+    step[first].run_partial = partial;
+}
+
+/* Were partial sums of this size prepared for? */
+static bool has_room(const gs_cpu *cpu, const gs_cpu_step *first)
+{
+    if (gs_cpu__stands_alone(first))
+        return gs_cpu__outer_floats(first->weight_rows, first->weight_cols) <= cpu->outer_floats;
+    return gs_cpu__partial_floats(first->run_partial) <= cpu->partial_floats;
 }
 
 gs_status gs_cpu__resolve(gs_cpu *cpu, const gs_vertex_launch *l)
 {
     const uint32_t n = l->stage->instrs;
-    uint64_t colsum = 0;
 
     for (uint32_t i = 0; i < n; i++) {
         const lookup k = {.l = l, .step = &cpu->step[i], .instr = &l->stage->instr[i], .index = i};
@@ -345,14 +362,13 @@ gs_status gs_cpu__resolve(gs_cpu *cpu, const gs_vertex_launch *l)
         const gs_status st = resolve_step(&k);
         if (st != GS_OK)
             return st;
-        const bool outer = cpu->step[i].op == GS_OP_OUTER;
-        colsum += cpu->step[i].op == GS_OP_COLSUM ? cpu->step[i].width : 0;
-        if (colsum > cpu->colsum_floats ||
-            (outer && gs_cpu__outer_floats(cpu->step[i].weight_rows, cpu->step[i].weight_cols) > cpu->outer_floats))
-            return refuse(&k, "not prepared for a gradient of this size");
     }
     find_runs(cpu->step, n, l->rows);
-    for (uint32_t i = 0; i < n; i = cpu->step[i].run_end)
+    for (uint32_t i = 0; i < n; i = cpu->step[i].run_end) {
+        const lookup k = {.l = l, .index = i};
         find_blocks(cpu->step, i, cpu->step[i].run_end);
+        if (!has_room(cpu, &cpu->step[i]))
+            return refuse(&k, "not prepared for a gradient of this size");
+    }
     return GS_OK;
 }

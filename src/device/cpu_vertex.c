@@ -1,10 +1,13 @@
 /* Vertex launches: a stage's steps over the rows of a tile.
  *
- * A run of steps (cpu_resolve.c) is one parallel region. A tile is cut into parts by
- * its number of rows alone; a thread takes a part through all steps of the run, so
- * that what a step writes is still in its cache when the next one reads it: products a part at a
- * time, sequences of cheap steps a block of fewer rows at a time. Sums over
- * rows go to the part's own partial sums, and are added in the order of the parts.
+ * A run of steps (cpu_resolve.c) is one parallel region. Its rows are cut by their number alone into
+ * strips, and strips into parts. A part goes through the steps of the run while what they write is still
+ * in the cache: products a part at a time, sequences of cheap steps a block of fewer rows at a time. An
+ * outer product takes a whole strip, as each of its calls reads and writes the whole gradient.
+ *
+ * Consecutive strips make up a lot, the task that a thread takes. Sums over rows (gradients, the loss)
+ * go to the lot's own partial sums, and are added in the order of the lots: they do not depend on the
+ * number of threads.
  */
 #include <omp.h>
 #include <string.h>
@@ -12,24 +15,46 @@
 #include "base/size.h"
 #include "device/cpu_internal.h"
 
-/* Small parts balance threads and stay in the cache, large ones let a product pack its weights
- * less often: 256 rows reach 95 % of the speed of whole tiles (64 -> 64 and wider). */
-uint32_t gs_cpu__part_rows(uint32_t rows)
+#define PART_ROWS 256u /* reaches 95 % of the speed of whole tiles (64 -> 64 and wider) */
+#define STRIP_LEAST 128u
+#define STRIP_MOST 1024u
+#define LOTS_LEAST 16u             /* where there are as many strips */
+#define PARTIAL_BYTES (2 * GS_MIB) /* of all lots together, where that leaves LOTS_LEAST of them */
+#define PIECE_FLOATS ((uint64_t)4096)
+#define SMALL_BYTES (256 * GS_KIB) /* of a gradient: a part of a second-level cache */
+
+bool gs_cpu__outer_is_small(uint32_t out, uint32_t in)
 {
-    if (rows <= 2048)
-        return 128;
-    if (rows <= 256 * GS_CPU_PARTS)
-        return 256;
-    return (uint32_t)gs_align_up(gs_div_up(rows, GS_CPU_PARTS), 64);
+    return (uint64_t)out * in * sizeof(float) <= SMALL_BYTES;
+}
+
+/* Lots that a run with `floats` partial sums each may have. */
+static uint32_t most_lots(uint64_t floats)
+{
+    const uint64_t lots = PARTIAL_BYTES / GS_MAX(floats * sizeof(float), 1u);
+    return (uint32_t)GS_MAX(GS_MIN(lots, (uint64_t)GS_CPU_LOTS), (uint64_t)LOTS_LEAST);
+}
+
+/* Fewer floats than these have more lots, but not more than so many floats in all. */
+uint64_t gs_cpu__partial_floats(uint64_t floats)
+{
+    return GS_MIN(GS_CPU_LOTS * floats, GS_MAX(PARTIAL_BYTES / sizeof(float), LOTS_LEAST * floats));
 }
 
 /* One launch while it runs. */
 typedef struct tile {
     gs_cpu *cpu;
     const gs_vertex_launch *l;
-    uint32_t part_rows, parts;
+    uint32_t strip_rows, strips;
     bool failed; /* written atomically */
 } tile;
+
+/* Rows [first, first + rows) of a lot, and where it adds up. */
+typedef struct share {
+    uint32_t first, rows;
+    float *partial;
+    gs_metrics *metrics;
+} share;
 
 static gs_cpu_operand shifted(gs_cpu_operand o, uint32_t row, uint32_t width)
 {
@@ -40,7 +65,7 @@ static gs_cpu_operand shifted(gs_cpu_operand o, uint32_t row, uint32_t width)
     return o;
 }
 
-static void run_loss(const tile *t, const gs_cpu_step *s, uint32_t part, uint32_t row, uint32_t rows)
+static void run_loss(const tile *t, const gs_cpu_step *s, gs_metrics *metrics, uint32_t row, uint32_t rows)
 {
     const size_t at = (size_t)row * s->width;
     const gs_cpu_xent x = {.logits = s->a.p + at,
@@ -50,7 +75,7 @@ static void run_loss(const tile *t, const gs_cpu_step *s, uint32_t part, uint32_
                            .rows = rows,
                            .classes = s->width,
                            .scale = t->l->loss_scale};
-    t->cpu->k->xent(&x, &t->cpu->part_metrics[part]);
+    t->cpu->k->xent(&x, metrics);
 }
 
 /* FOLD and SPREAD, GS_CPU_TILE_EDGES rows at a time: as many as are numbered. */
@@ -87,7 +112,7 @@ static void run_heads(const gs_cpu_step *s, uint32_t row, uint32_t rows)
 }
 
 /* A step that is no product, on rows [row, row + rows) of a part. */
-static void run_cheap(const tile *t, const gs_cpu_step *s, uint32_t part, uint32_t row, uint32_t rows)
+static void run_cheap(const tile *t, const gs_cpu_step *s, const share *part, uint32_t row, uint32_t rows)
 {
     const gs_cpu_kernels *const k = t->cpu->k;
     const size_t at = (size_t)row * s->width, n = (size_t)rows * s->width;
@@ -124,11 +149,11 @@ static void run_cheap(const tile *t, const gs_cpu_step *s, uint32_t part, uint32
         run_heads(s, row, rows);
         break;
     case GS_OP_COLSUM:
-        k->colsum(t->cpu->colsum + part * t->cpu->colsum_floats + s->partial, s->a.p + at, rows, s->width);
+        k->colsum(part->partial + s->partial + s->width, s->a.p + at, rows, s->width);
         break;
     case GS_OP_XENT:
     case GS_OP_XENT_GRAD:
-        run_loss(t, s, part, row, rows);
+        run_loss(t, s, part->metrics, row, rows);
         break;
     default:
         k->unary(s->op, s->dst + at, s->a.p + at, n, s->alpha);
@@ -136,46 +161,109 @@ static void run_cheap(const tile *t, const gs_cpu_step *s, uint32_t part, uint32
     }
 }
 
-static void run_part(tile *t, uint32_t first, uint32_t end, uint32_t part)
+static void fail(tile *t)
 {
-    const uint32_t start = part * t->part_rows, rows = GS_MIN(t->part_rows, t->l->rows - start);
-    const gs_cpu_step *const step = t->cpu->step;
+#pragma omp atomic write
+    t->failed = true;
+}
 
+/* Steps [first, end), none of them an outer product, on a part. */
+static void run_part(tile *t, uint32_t first, uint32_t end, const share *part)
+{
+    const gs_cpu_step *const step = t->cpu->step;
     for (uint32_t i = first; i < end;) {
         if (gs_cpu__is_product(step[i].op)) {
-            if (!gs_cpu__product_rows(&step[i], start, rows)) {
-#pragma omp atomic write
-                t->failed = true;
-            }
+            if (!gs_cpu__product_rows(&step[i], part->first, part->rows))
+                fail(t);
             i++;
             continue;
         }
-        for (uint32_t r = 0; r < rows; r += step[i].block_rows)
+        for (uint32_t r = 0; r < part->rows; r += step[i].block_rows)
             for (uint32_t s = i; s < step[i].cheap_end; s++)
-                run_cheap(t, &step[s], part, start + r, GS_MIN(step[i].block_rows, rows - r));
+                run_cheap(t, &step[s], part, part->first + r, GS_MIN(step[i].block_rows, part->rows - r));
         i = step[i].cheap_end;
     }
 }
 
-/* The partial sums of the parts, in their order, to where the launch wants them. */
-static void finish_run(tile *t, uint32_t first, uint32_t end)
+/* A part's column sums start at 0 and are added to its lot's: two levels round less than one long sum. */
+static void run_part_and_sums(tile *t, uint32_t first, uint32_t end, const share *part)
+{
+    const gs_cpu_step *const step = t->cpu->step;
+    for (uint32_t i = first; i < end; i++)
+        if (step[i].op == GS_OP_COLSUM)
+            memset(part->partial + step[i].partial + step[i].width, 0, step[i].width * sizeof(float));
+    run_part(t, first, end, part);
+    for (uint32_t i = first; i < end; i++) {
+        float *const sum = part->partial + step[i].partial;
+        if (step[i].op == GS_OP_COLSUM)
+            t->cpu->k->add(sum, sum + step[i].width, step[i].width);
+    }
+}
+
+/* `adds`: the lot had another strip before. */
+static void run_strip(tile *t, uint32_t first, uint32_t end, const share *strip, bool adds)
+{
+    const gs_cpu_step *const step = t->cpu->step;
+    const uint32_t part_rows = GS_MIN(t->strip_rows, PART_ROWS);
+    for (uint32_t i = first, stop; i < end; i = stop) {
+        for (stop = i; stop < end && step[stop].op != GS_OP_OUTER; stop++)
+            ;
+        for (uint32_t r = 0; stop > i && r < strip->rows; r += part_rows) {
+            share part = *strip;
+            part.first += r;
+            part.rows = GS_MIN(part_rows, strip->rows - r);
+            run_part_and_sums(t, i, stop, &part);
+        }
+        for (; stop < end && step[stop].op == GS_OP_OUTER; stop++)
+            if (!gs_cpu__outer_rows(&step[stop], strip->first, strip->rows, strip->partial + step[stop].partial, adds))
+                fail(t);
+    }
+}
+
+static void run_lot(tile *t, uint32_t first, uint32_t end, uint32_t lot, uint32_t lots)
+{
+    const gs_cpu_step *const step = t->cpu->step;
+    const uint32_t from = (uint32_t)((uint64_t)t->strips * lot / lots), to = (uint32_t)((uint64_t)t->strips * (lot + 1) / lots);
+    share strip = {.partial = t->cpu->partial + lot * step[first].run_partial, .metrics = &t->cpu->lot_metrics[lot]};
+
+    *strip.metrics = (gs_metrics){0};
+    for (uint32_t i = first; i < end; i++)
+        if (step[i].op == GS_OP_COLSUM)
+            memset(strip.partial + step[i].partial, 0, step[i].width * sizeof(float));
+    for (uint32_t s = from; s < to; s++) {
+        strip.first = s * t->strip_rows;
+        strip.rows = GS_MIN(t->strip_rows, t->l->rows - strip.first);
+        run_strip(t, first, end, &strip, s > from);
+    }
+}
+
+/* Elements [first, first + n) of a gradient: the lots' sums in their order. */
+static void add_lots(const gs_cpu *cpu, const gs_cpu_step *s, uint64_t stride, uint32_t lots, uint64_t first, uint64_t n)
+{
+    for (uint32_t lot = 0; lot < lots; lot++)
+        cpu->k->add(s->grad + first, cpu->partial + lot * stride + s->partial + first, n);
+}
+
+/* The partial sums of the lots, in their order, to where the launch wants them. */
+static void finish_run(const tile *t, uint32_t first, uint32_t end, uint32_t lots)
 {
     const gs_cpu *const cpu = t->cpu;
+    const uint64_t stride = cpu->step[first].run_partial;
     for (uint32_t i = first; i < end; i++) {
         const gs_cpu_step *const s = &cpu->step[i];
         for (uint32_t c = 0; s->op == GS_OP_COLSUM && c < s->width; c++) {
             double sum = 0;
-            for (uint32_t p = 0; p < t->parts; p++)
-                sum += (double)cpu->colsum[p * cpu->colsum_floats + s->partial + c];
+            for (uint32_t lot = 0; lot < lots; lot++)
+                sum += (double)cpu->partial[lot * stride + s->partial + c];
             s->grad[c] += (float)sum;
         }
     }
     gs_metrics *const m = t->l->metrics;
-    for (uint32_t p = 0; m != NULL && p < t->parts; p++) {
-        m->loss_sum += cpu->part_metrics[p].loss_sum;
+    for (uint32_t lot = 0; m != NULL && lot < lots; lot++) {
+        m->loss_sum += cpu->lot_metrics[lot].loss_sum;
         for (int split = 0; split < 4; split++) {
-            m->rows[split] += cpu->part_metrics[p].rows[split];
-            m->correct[split] += cpu->part_metrics[p].correct[split];
+            m->rows[split] += cpu->lot_metrics[lot].rows[split];
+            m->correct[split] += cpu->lot_metrics[lot].correct[split];
         }
     }
 }
@@ -183,16 +271,31 @@ static void finish_run(tile *t, uint32_t first, uint32_t end)
 static void run_parallel(tile *t, uint32_t first, uint32_t end)
 {
     const gs_cpu *const cpu = t->cpu;
-    const int before = gs_cpu__enter(cpu, t->parts);
-#pragma omp parallel for schedule(dynamic, 1)
-    for (uint32_t p = 0; p < t->parts; p++) {
-        t->cpu->part_metrics[p] = (gs_metrics){0};
-        if (cpu->step[first].run_colsum > 0)
-            memset(cpu->colsum + p * cpu->colsum_floats, 0, cpu->step[first].run_colsum * sizeof(float));
-        run_part(t, first, end, p);
+    const uint64_t stride = cpu->step[first].run_partial;
+    const uint32_t lots = GS_MIN(t->strips, most_lots(stride));
+    const int before = gs_cpu__enter(cpu, lots);
+#pragma omp parallel
+    {
+#pragma omp for schedule(dynamic, 1)
+        for (uint32_t lot = 0; lot < lots; lot++)
+            run_lot(t, first, end, lot, lots);
+        for (uint32_t i = first; i < end; i++) {
+            const gs_cpu_step *const s = &cpu->step[i];
+            const uint64_t n = s->op == GS_OP_OUTER ? (uint64_t)s->weight_rows * s->weight_cols : 0;
+#pragma omp for schedule(static) nowait
+            for (uint64_t at = 0; at < n; at += PIECE_FLOATS)
+                add_lots(cpu, s, stride, lots, at, GS_MIN(PIECE_FLOATS, n - at));
+        }
     }
     gs_cpu__leave(before);
-    finish_run(t, first, end);
+    finish_run(t, first, end, lots);
+}
+
+/* Strips are as long as they leave work for all threads. */
+static uint32_t strip_rows(uint32_t rows)
+{
+    const uint64_t wanted = gs_align_up(gs_div_up(rows, LOTS_LEAST), 64);
+    return (uint32_t)GS_MAX(GS_MIN(wanted, (uint64_t)STRIP_MOST), (uint64_t)STRIP_LEAST);
 }
 
 gs_status gs_cpu__run_vertex(void *context, const gs_vertex_launch *l)
@@ -201,12 +304,12 @@ gs_status gs_cpu__run_vertex(void *context, const gs_vertex_launch *l)
     gs_status st = gs_cpu__resolve(cpu, l);
     if (st != GS_OK)
         return st;
-    tile t = {.cpu = cpu, .l = l, .part_rows = gs_cpu__part_rows(l->rows)};
-    t.parts = (uint32_t)gs_div_up(l->rows, t.part_rows);
+    tile t = {.cpu = cpu, .l = l, .strip_rows = strip_rows(l->rows)};
+    t.strips = (uint32_t)gs_div_up(l->rows, t.strip_rows);
 
     for (uint32_t i = 0, end; i < l->stage->instrs && st == GS_OK; i = end) {
         end = cpu->step[i].run_end;
-        if (cpu->step[i].op == GS_OP_OUTER)
+        if (gs_cpu__stands_alone(&cpu->step[i]))
             st = gs_cpu__outer(cpu, &cpu->step[i], l->rows);
         else
             run_parallel(&t, i, end);

@@ -16,7 +16,9 @@ typedef struct product_size {
 } product_size;
 
 static const product_size product_sizes[] = {{1, 1, 1},    {5, 7, 16},     {130, 16, 7},   {300, 64, 64},
-                                             {257, 41, 47}, {1000, 33, 128}, {2500, 20, 70}, {64, 602, 41}};
+                                             {257, 41, 47}, {1000, 33, 128}, {2500, 20, 70}, {64, 602, 41},
+                                             {700, 300, 250} /* a gradient that is a run of its own */,
+                                             {70001, 3, 5} /* lots of several strips */};
 
 static void products(gs_device *d, void *context)
 {
@@ -363,7 +365,7 @@ static void test_vertex__prepare_takes_what_it_says_and_launches_nothing(void **
     gs_alloc_freeze(false);
     gs_device_close(d);
 
-    for (unsigned n = 1; n <= 3; n++) {
+    for (unsigned n = 1; n <= 2; n++) {
         d = NULL;
         gs_assert_ok(gs_device_open(&d, "cpu", 2));
         gs_alloc_fail_nth(n);
