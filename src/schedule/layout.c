@@ -14,6 +14,9 @@
 /* A tile's registers should stay in the shared cache between instructions. */
 #define TILE_BYTES (4 * GS_MIB)
 #define TILE_ROWS_MOST 16384u
+/* Of its own registers, where it loads and stores rows where they are: fewer launches. */
+#define UNSTAGED_BYTES (8 * GS_MIB)
+#define UNSTAGED_ROWS_MOST 65536u
 
 static bool reads_register(const gs_operand *o, uint32_t reg)
 {
@@ -43,19 +46,20 @@ static uint32_t reusable(const gs_stage *s, const uint32_t *owner_until, const u
     return GS_NONE;
 }
 
+static bool in_scratch(const gs_reg *r)
+{
+    return r->kind == GS_REG_TEMP && r->array == GS_NONE;
+}
+
 static uint32_t tile_rows(const gs_layout *l, const gs_stage *s)
 {
     uint64_t row = 0;
     for (uint32_t r = 0; r < s->regs; r++)
-        row += s->reg[r].width * (uint64_t)gs_dtype_bytes(s->reg[r].dtype);
-    uint64_t rows = gs_align_down(TILE_BYTES / GS_MAX(row, 1), GS_TILE_ROWS);
-    rows = GS_MIN(GS_MAX(rows, GS_TILE_ROWS), TILE_ROWS_MOST);
+        if (l->staged || in_scratch(&s->reg[r]))
+            row += s->reg[r].width * (uint64_t)gs_dtype_bytes(s->reg[r].dtype);
+    uint64_t rows = gs_align_down((l->staged ? TILE_BYTES : UNSTAGED_BYTES) / GS_MAX(row, 1), GS_TILE_ROWS);
+    rows = GS_MIN(GS_MAX(rows, GS_TILE_ROWS), l->staged ? TILE_ROWS_MOST : UNSTAGED_ROWS_MOST);
     return (uint32_t)GS_MIN(rows, l->chunks->interval_rows);
-}
-
-static bool in_scratch(const gs_reg *r)
-{
-    return r->kind == GS_REG_TEMP && r->array == GS_NONE;
 }
 
 static gs_status layout_stage(const gs_layout *l, const gs_stage *s, gs_stage_layout *out)
@@ -102,10 +106,10 @@ static void list_sets(gs_layout *l)
     }
 }
 
-gs_status gs_layout_make(gs_layout *out, const gs_schedule_config *config)
+gs_status gs_layout_make(gs_layout *out, const gs_schedule_config *config, bool staged)
 {
     const gs_program *p = config->program;
-    gs_layout l = {.config = config, .program = p, .chunks = config->chunks, .parts = config->chunks->parts};
+    gs_layout l = {.config = config, .staged = staged, .program = p, .chunks = config->chunks, .parts = config->chunks->parts};
     gs_status st = GS_ENOMEM;
 
     l.row_bytes = gs_calloc(p->arrays + 1, sizeof(*l.row_bytes));

@@ -214,17 +214,33 @@ done:
     return st;
 }
 
-gs_status gs_schedule(gs_plan **out, const gs_schedule_config *config)
+/* With everything in memory, if there is room: GS_EAGAIN where there is not. */
+static gs_status keep_all(gs_plan **out, const gs_layout *l, gs_choice *c)
+{
+    const gs_schedule_config *cfg = l->config;
+    if (cfg->force_spill || cfg->device_memory < cfg->device_fixed ||
+        !gs_choice_set_arena(c, l, cfg->device_memory - cfg->device_fixed) || !gs_choice_keep(c, l, cfg->host_memory))
+        return GS_EAGAIN;
+    return try_choice(out, l, c, cfg->host_memory, GS_BLOCK_BYTES);
+}
+
+static gs_status schedule(gs_plan **out, const gs_schedule_config *config, bool staged)
 {
     gs_layout l = {0};
     gs_choice c = {0};
     gs_status st;
 
-    if ((st = gs_layout_make(&l, config)) != GS_OK)
+    if ((st = gs_layout_make(&l, config, staged)) != GS_OK)
         return st;
     if ((st = gs_choice_make(&c, &l)) == GS_OK)
-        st = search(out, &l, &c);
+        st = staged ? search(out, &l, &c) : keep_all(out, &l, &c);
     gs_choice_drop(&c);
     gs_layout_drop(&l);
     return st;
+}
+
+gs_status gs_schedule(gs_plan **out, const gs_schedule_config *config)
+{
+    const gs_status st = schedule(out, config, false);
+    return st == GS_EAGAIN ? schedule(out, config, true) : st;
 }

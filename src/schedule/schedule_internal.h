@@ -29,6 +29,7 @@ typedef struct gs_stage_layout {
 
 typedef struct gs_layout {
     const gs_schedule_config *config;
+    bool staged;              /* tiles are short, as what they load and store goes through the ring */
     const gs_program *program;
     const gs_chunk_table *chunks;
     uint32_t parts;
@@ -56,7 +57,7 @@ static inline const gs_chunk *gs_layout_chunk(const gs_layout *l, uint32_t stage
     return &l->set[l->stage_set[stage]].chunk[(uint64_t)target * l->parts + operand];
 }
 
-gs_status gs_layout_make(gs_layout *out, const gs_schedule_config *config);
+gs_status gs_layout_make(gs_layout *out, const gs_schedule_config *config, bool staged);
 void gs_layout_drop(gs_layout *l);
 
 typedef struct gs_choice {
