@@ -33,6 +33,29 @@ static void read_edges(ref_graph *g, const char *dir)
     free(a.bytes);
 }
 
+/* Types and weights of edges, where there are any. */
+static void read_edge_data(ref_graph *g, const char *dir)
+{
+    g->types = 1;
+    if (has(dir, "edge_types.npy")) {
+        ref_npy a = read_in(dir, "edge_types.npy");
+        g->type = ref_alloc(g->edges, sizeof(int64_t));
+        for (size_t i = 0; i < g->edges; i++) {
+            g->type[i] = ref_npy_int(&a, i);
+            if (g->type[i] >= (int64_t)g->types)
+                g->types = (size_t)g->type[i] + 1;
+        }
+        free(a.bytes);
+    }
+    if (has(dir, "edge_weights.npy")) {
+        ref_npy a = read_in(dir, "edge_weights.npy");
+        g->weight = ref_alloc(g->edges, sizeof(double));
+        for (size_t i = 0; i < g->edges; i++)
+            g->weight[i] = ref_npy_real(&a, i);
+        free(a.bytes);
+    }
+}
+
 static void read_labels(ref_graph *g, const char *dir)
 {
     ref_npy a = read_in(dir, "labels.npy");
@@ -85,6 +108,7 @@ ref_graph ref_graph_read(const char *dir)
     ref_graph g = {0};
     read_labels(&g, dir);
     read_edges(&g, dir);
+    read_edge_data(&g, dir);
     g.split = ref_alloc(g.vertices, 1);
     read_split(&g, dir, "train_idx.npy", REF_TRAIN);
     read_split(&g, dir, "valid_idx.npy", REF_VALID);
@@ -100,6 +124,8 @@ void ref_graph_free(ref_graph *g)
 {
     free(g->source);
     free(g->target);
+    free(g->type);
+    free(g->weight);
     free(g->feature);
     free(g->label);
     free(g->split);
@@ -120,6 +146,8 @@ static int by_source(const void *a, const void *b)
 
 void ref_graph_undirect(ref_graph *g)
 {
+    if (g->type != NULL || g->weight != NULL)
+        ref_die("the reverse of typed or weighted edges is not made here");
     pair *sorted = ref_alloc(g->edges, sizeof(pair));
     for (size_t i = 0; i < g->edges; i++)
         sorted[i] = (pair){g->source[i], g->target[i]};

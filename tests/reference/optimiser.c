@@ -38,7 +38,7 @@ void ref_optimiser_step(ref_optimiser *o, ref_network *n)
     const double scale1 = 1.0 - pow(beta1, (double)o->step), scale2 = 1.0 - pow(beta2, (double)o->step);
     for (size_t i = 0; i < n->weight.count; i++) {
         double *w = n->weight.tensor[i].value, *m = o->first.tensor[i].value, *v = o->second.tensor[i].value;
-        for (size_t k = 0; k < ref_tensor_size(&n->weight.tensor[i]); k++) {
+        for (size_t k = 0; !n->weight.tensor[i].fixed && k < ref_tensor_size(&n->weight.tensor[i]); k++) {
             const double g = n->gradient.tensor[i].value[k] + o->weight_decay * w[k];
             m[k] = beta1 * m[k] + (1.0 - beta1) * g;
             v[k] = beta2 * v[k] + (1.0 - beta2) * g * g;

@@ -60,7 +60,8 @@ void ref_npy_write(const char *path, const char *type, size_t rows, size_t cols,
 
 typedef struct ref_tensor {
     char name[64];
-    size_t dims, shape[2]; /* shape[1] is 1 for one dimension */
+    size_t dims, shape[3]; /* 1 beyond the dimensions */
+    bool fixed;            /* not learned: its gradient stays 0 (of a network's; files do not say) */
     double *value;
 } ref_tensor;
 
@@ -83,7 +84,10 @@ enum { REF_NO_SPLIT, REF_TRAIN, REF_VALID, REF_TEST };
 
 typedef struct ref_graph {
     size_t vertices, edges, width, classes;
+    size_t types;             /* of edges; 1 where the graph has none */
     int64_t *source, *target; /* [edges]: source -> target; every copy of an edge counts */
+    int64_t *type;            /* [edges]; NULL: all 0 */
+    double *weight;           /* [edges]; NULL: all 1 */
     double *feature;          /* [vertices, width] */
     int64_t *label;           /* [vertices], -1: none */
     uint8_t *split;           /* [vertices] */
@@ -102,30 +106,29 @@ void ref_graph_make(const char *kind, const char *dir, uint64_t seed);
 
 /* ---- network.c ---- */
 
-typedef enum ref_model { REF_GCN, REF_SAGE } ref_model;
-
 typedef struct ref_network {
-    ref_model model;
-    size_t layers, hidden;
+    const char *model, *act; /* names; the strings stay the caller's. See ref_layer_of() in layers.c. */
+    size_t layers, hidden, heads;
     ref_tensors weight;   /* names and shapes of torch_geometric.nn.models */
     ref_tensors gradient; /* same order */
-    /* How near any number that went into a relu came to 0, as a fraction of the largest there, over all calls of
-     * ref_network_backward(). Where float32 lands on the other side, the gradient jumps, and two exact
+    /* How near any number came to the kink of a relu or to another maximum, as a fraction of the largest there, over
+     * all calls of ref_network_backward(). Where float32 lands on the other side, the gradient jumps, and two exact
      * programs part: a comparison means something only with a margin above float32's error. */
     double margin;
 } ref_network;
 
-ref_network ref_network_new(ref_model model, size_t layers, size_t hidden, const ref_graph *g);
+ref_network ref_network_new(const char *model, size_t layers, size_t hidden, size_t heads, const char *act,
+                            const ref_graph *g);
 void ref_network_free(ref_network *n);
-/* Uniform in Glorot's bounds, biases too (so that a lost bias is seen),
+/* Uniform in Glorot's bounds, biases and buffers too (so that a lost bias is seen),
  * rounded to float32. */
 void ref_network_init(ref_network *n, uint64_t seed);
 /* Copies values by name; every weight must be there in its shape, and nothing else. */
 void ref_network_load(ref_network *n, const ref_tensors *from);
 /* Logits [vertices, classes] of the weights; free(). */
-double *ref_network_logits(const ref_network *n, const ref_graph *g);
+double *ref_network_logits(ref_network *n, const ref_graph *g);
 /* Mean cross-entropy over the training vertices. */
-double ref_network_loss(const ref_network *n, const ref_graph *g);
+double ref_network_loss(ref_network *n, const ref_graph *g);
 /* The same, and fills n->gradient analytically. */
 double ref_network_backward(ref_network *n, const ref_graph *g);
 

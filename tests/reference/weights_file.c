@@ -6,7 +6,7 @@
 
 #include "reference.h"
 
-size_t ref_tensor_size(const ref_tensor *t) { return t->shape[0] * t->shape[1]; }
+size_t ref_tensor_size(const ref_tensor *t) { return t->shape[0] * t->shape[1] * t->shape[2]; }
 
 ref_tensor *ref_tensors_find(const ref_tensors *t, const char *name)
 {
@@ -63,9 +63,8 @@ static void string(cursor *c, char *out, size_t cap)
     out[n] = 0;
 }
 
-/* More than two lengths (attention vectors, one matrix an edge type) are taken as a
- * matrix: what is compared is the numbers, in order. */
-static size_t numbers(cursor *c, uint64_t out[2])
+/* Up to `cap` numbers of an array; how many there are. */
+static size_t numbers(cursor *c, uint64_t *out, size_t cap)
 {
     size_t n = 0;
     expect(c, '[');
@@ -74,13 +73,10 @@ static size_t numbers(cursor *c, uint64_t out[2])
     do {
         char *end;
         blanks(c);
-        const uint64_t length = strtoull(c->p, &end, 10);
-        if (end == c->p)
-            ref_die("%s: \"%.12s\" is no number", c->path, c->p);
-        if (n < 2)
-            out[n++] = length;
-        else
-            out[1] *= length;
+        const uint64_t number = strtoull(c->p, &end, 10);
+        if (end == c->p || n == cap)
+            ref_die("%s: \"%.12s\" is no number, or one too many", c->path, c->p);
+        out[n++] = number;
         c->p = end;
     } while (take(c, ','));
     expect(c, ']');
@@ -91,7 +87,7 @@ static size_t numbers(cursor *c, uint64_t out[2])
 static void entry(cursor *c, ref_tensor *t, bool *f64, uint64_t offsets[2])
 {
     char key[64], dtype[16] = "";
-    uint64_t shape[2] = {1, 1};
+    uint64_t shape[3] = {1, 1, 1};
     size_t pairs = 0;
     expect(c, '{');
     do {
@@ -100,18 +96,18 @@ static void entry(cursor *c, ref_tensor *t, bool *f64, uint64_t offsets[2])
         if (strcmp(key, "dtype") == 0)
             string(c, dtype, sizeof(dtype));
         else if (strcmp(key, "shape") == 0)
-            t->dims = numbers(c, shape);
+            t->dims = numbers(c, shape, 3);
         else if (strcmp(key, "data_offsets") == 0)
-            pairs = numbers(c, offsets);
+            pairs = numbers(c, offsets, 2);
         else
             ref_die("%s: unknown key \"%s\"", c->path, key);
     } while (take(c, ','));
     expect(c, '}');
     *f64 = strcmp(dtype, "F64") == 0;
     if ((!*f64 && strcmp(dtype, "F32") != 0) || t->dims == 0 || pairs != 2)
-        ref_die("%s: %s: needs F32 or F64, a shape of 1 or 2 and two offsets", c->path, t->name);
-    t->shape[0] = shape[0];
-    t->shape[1] = shape[1];
+        ref_die("%s: %s: needs F32 or F64, a shape of 1 to 3 and two offsets", c->path, t->name);
+    for (size_t i = 0; i < 3; i++)
+        t->shape[i] = shape[i];
 }
 
 static void skip_metadata(cursor *c)
@@ -193,8 +189,9 @@ void ref_tensors_write(const char *path, const ref_tensors *t, bool as_f32)
     for (size_t i = 0; i < t->count; i++) {
         const ref_tensor *x = &t->tensor[i];
         const size_t bytes = ref_tensor_size(x) * width;
-        char shape[48];
-        snprintf(shape, sizeof(shape), x->dims == 2 ? "%zu,%zu" : "%zu", x->shape[0], x->shape[1]);
+        char shape[72];
+        snprintf(shape, sizeof(shape), x->dims == 3 ? "%zu,%zu,%zu" : x->dims == 2 ? "%zu,%zu" : "%zu", x->shape[0],
+                 x->shape[1], x->shape[2]);
         n += (size_t)snprintf(text + n, cap - n, "%s\"%s\":{\"dtype\":\"%s\",\"shape\":[%s],\"data_offsets\":[%zu,%zu]}",
                               i ? "," : "{", x->name, as_f32 ? "F32" : "F64", shape, offset, offset + bytes);
         offset += bytes;

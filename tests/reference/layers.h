@@ -1,0 +1,83 @@
+/* layers.h - one layer of each model, from its formula, on a tape.
+ *
+ * A layer gets the rows of all vertices and returns those behind it. It names its parameters as it
+ * needs them; the first pass over a network so finds out which there are.
+ *
+ * In formulas: N(v) is the multiset of in-edges u -> v with every copy and every self loop as the graph has
+ * them; N'(v) is N(v) without self loops and with v itself exactly once (edge weight 1), as
+ * torch_geometric's remove_self_loops and add_self_loops make it.
+ */
+#ifndef GS_TESTS_REFERENCE_LAYERS_H
+#define GS_TESTS_REFERENCE_LAYERS_H
+
+#include "tape.h"
+
+typedef struct ref_edges {
+    size_t count;
+    size_t *source, *target;
+    double *weight; /* 1 where the graph has none */
+    size_t *type;   /* 0 where it has none */
+} ref_edges;
+
+typedef struct ref_call {
+    ref_network *network;
+    ref_tape *tape;
+    const ref_graph *graph;
+    const ref_edges *all, *self; /* N and N' */
+    const ref_node *features;
+    size_t layer, in, out;
+    bool last;
+} ref_call;
+
+typedef ref_node *(*ref_layer)(ref_call *c, const ref_node *h);
+
+/* The layer of a model, or NULL. */
+ref_layer ref_layer_of(const char *model);
+
+/* ---- parameters: [rows, cols], [n], a matrix for each edge type, PyG's [1, heads, d] as a row ---- */
+ref_node *ref_matrix(ref_call *c, const char *name, size_t rows, size_t cols);
+ref_node *ref_vector(ref_call *c, const char *name, size_t n);
+ref_node *ref_buffer(ref_call *c, const char *name, size_t n); /* a vector that is not learned */
+ref_node *ref_typed(ref_call *c, const char *name, size_t in, size_t out); /* [types * in, out] */
+ref_node *ref_per_head(ref_call *c, const char *name, size_t d);
+/* h @ weight' + bias, with parameters NAME.weight [out, in] and NAME.bias. */
+ref_node *ref_linear(ref_call *c, const char *name, const ref_node *h, size_t out);
+
+/* ---- over edges ---- */
+ref_node *ref_at_source(ref_call *c, const ref_edges *e, const ref_node *x);
+ref_node *ref_at_target(ref_call *c, const ref_edges *e, const ref_node *x);
+ref_node *ref_edge_weights(ref_call *c, const ref_edges *e);
+ref_node *ref_count(ref_call *c, const ref_edges *e); /* [vertices, 1]: in-edges */
+ref_node *ref_sum(ref_call *c, const ref_edges *e, const ref_node *message);
+ref_node *ref_mean(ref_call *c, const ref_edges *e, const ref_node *message); /* 0 where there is no edge */
+ref_node *ref_max(ref_call *c, const ref_edges *e, const ref_node *message);
+ref_node *ref_min(ref_call *c, const ref_edges *e, const ref_node *message);
+/* Over the edges into a vertex, each column for itself. */
+ref_node *ref_softmax(ref_call *c, const ref_edges *e, const ref_node *score);
+/* x(u) @ W[type of u -> v] of every edge: [edges, out]. */
+ref_node *ref_typed_product(ref_call *c, const ref_edges *e, const ref_node *x, const ref_node *w);
+/* The mean of messages over the edges of each type alone, and these added. */
+ref_node *ref_mean_by_type(ref_call *c, const ref_edges *e, const ref_node *message);
+
+/* The network's activation. */
+ref_node *ref_act(ref_call *c, const ref_node *x);
+/* (x - mean) / sqrt(variance + 1e-5) of each row. */
+ref_node *ref_layer_norm(ref_call *c, const ref_node *x);
+
+/* ---- the layers, by family; see the files for the formulas ---- */
+ref_node *ref_layer_gcn(ref_call *c, const ref_node *h);      /* layers_conv.c */
+ref_node *ref_layer_sage(ref_call *c, const ref_node *h);
+ref_node *ref_layer_sage_max(ref_call *c, const ref_node *h);
+ref_node *ref_layer_gin(ref_call *c, const ref_node *h);
+ref_node *ref_layer_appnp(ref_call *c, const ref_node *h);
+ref_node *ref_layer_commnet(ref_call *c, const ref_node *h);
+ref_node *ref_layer_gat(ref_call *c, const ref_node *h);      /* layers_edge.c */
+ref_node *ref_layer_gatv2(ref_call *c, const ref_node *h);
+ref_node *ref_layer_ggcn(ref_call *c, const ref_node *h);
+ref_node *ref_layer_rgcn(ref_call *c, const ref_node *h);     /* layers_typed.c */
+ref_node *ref_layer_ggnn(ref_call *c, const ref_node *h);
+ref_node *ref_layer_mixed(ref_call *c, const ref_node *h);    /* layers_texts.c: models of no zoo */
+ref_node *ref_layer_gates(ref_call *c, const ref_node *h);
+ref_node *ref_layer_walk(ref_call *c, const ref_node *h);
+
+#endif /* GS_TESTS_REFERENCE_LAYERS_H */

@@ -1,0 +1,72 @@
+/* layers_texts.c - the models of no zoo whose texts are in tests/e2e/texts.
+ *
+ * Attention here is over the in-edges as the graph has them (N) unless `self` stands there. */
+#include "layers.h"
+
+/* mixed.gnn: attention and edge types at once. With query, key and value linear in h and a score of
+ * 0.5 key(u) . query(v) + the edge's weight in each head:
+ *   sum over N(v) of softmax(score) value(u) + (mean by type of R_type h(u)) * sigmoid(query(v)) + b */
+ref_node *ref_layer_mixed(ref_call *c, const ref_node *h)
+{
+    ref_tape *const t = c->tape;
+    const ref_edges *const e = c->all;
+    ref_node *const query = ref_matmul_t(t, h, ref_matrix(c, "q", c->out, c->in));
+    ref_node *const key = ref_matmul_t(t, h, ref_matrix(c, "k", c->out, c->in));
+    ref_node *const value = ref_matmul_t(t, h, ref_matrix(c, "val", c->out, c->in));
+    ref_node *const both = ref_mul(t, ref_at_source(c, e, key), ref_at_target(c, e, query));
+    ref_node *const score = ref_add(t, ref_scale(t, 0.5, ref_block_sum(t, both, c->network->heads)),
+                                    ref_edge_weights(c, e));
+    ref_node *const seen = ref_sum(c, e, ref_mul(t, ref_at_source(c, e, value), ref_softmax(c, e, score)));
+    ref_node *const typed = ref_mean_by_type(c, e, ref_typed_product(c, e, h, ref_typed(c, "rel", c->in, c->out)));
+    ref_node *const gated = ref_mul(t, typed, ref_function(t, "sigmoid", 0, query));
+    return ref_add(t, ref_add(t, seen, gated), ref_vector(c, "b", c->out));
+}
+
+/* gates.gnn, layers but the last: x = W h, y = G h; layer_norm(sum over N'(v) of
+ * sigmoid(x(u) + y(v)) * weight * x(u)) * (1 + s) + exp(c) * x. */
+static ref_node *gated(ref_call *c, const ref_node *h)
+{
+    ref_tape *const t = c->tape;
+    const ref_edges *const e = c->self;
+    ref_node *const x = ref_matmul_t(t, h, ref_matrix(c, "w", c->out, c->in));
+    ref_node *const y = ref_matmul_t(t, h, ref_matrix(c, "g", c->out, c->in));
+    ref_node *const sum = ref_add(t, ref_at_source(c, e, x), ref_at_target(c, e, y));
+    ref_node *const gate = ref_mul(t, ref_function(t, "sigmoid", 0, sum), ref_edge_weights(c, e));
+    ref_node *const passed = ref_layer_norm(c, ref_sum(c, e, ref_mul(t, gate, ref_at_source(c, e, x))));
+    return ref_add(t, ref_mul(t, passed, ref_shift(t, 1.0, ref_vector(c, "s", 1))),
+                   ref_mul(t, x, ref_function(t, "exp", 0, ref_vector(c, "c", c->out))));
+}
+
+/* gates.gnn, the last layer: x = W h; max over N(v) of (x(u) - x(v))^2 + x(u), plus min over N'(v) of x(u),
+ * plus R h + K times the features. */
+ref_node *ref_layer_gates(ref_call *c, const ref_node *h)
+{
+    ref_tape *const t = c->tape;
+    if (!c->last)
+        return gated(c, h);
+    ref_node *const x = ref_matmul_t(t, h, ref_matrix(c, "w", c->out, c->in));
+    ref_node *const u = ref_at_source(c, c->all, x), *const apart = ref_sub(t, u, ref_at_target(c, c->all, x));
+    ref_node *const far = ref_max(c, c->all, ref_add(t, ref_mul(t, apart, apart), u));
+    ref_node *const least = ref_min(c, c->self, ref_at_source(c, c->self, x));
+    ref_node *const own = ref_matmul_t(t, h, ref_matrix(c, "r", c->out, c->in));
+    ref_node *const first = ref_matmul_t(t, c->features, ref_matrix(c, "k", c->out, c->features->cols));
+    return ref_add(t, ref_add(t, far, least), ref_add(t, own, first));
+}
+
+/* walk.gnn: one attention over N'(v), used by three steps x = 0.8 sum of alpha x(u) + 0.2 z, by the sum over
+ * N'(v) of alpha^2 z(u), and by its own maximum; z = layer_norm(W h), score tanh(a . z(u) - b . z(v)). */
+ref_node *ref_layer_walk(ref_call *c, const ref_node *h)
+{
+    ref_tape *const t = c->tape;
+    const ref_edges *const e = c->self;
+    ref_node *const z = ref_layer_norm(c, ref_matmul_t(t, h, ref_matrix(c, "w", c->out, c->in)));
+    ref_node *const p = ref_block_sum(t, ref_mul(t, z, ref_vector(c, "a", c->out)), 1);
+    ref_node *const q = ref_block_sum(t, ref_mul(t, z, ref_vector(c, "b", c->out)), 1);
+    ref_node *const apart = ref_sub(t, ref_at_source(c, e, p), ref_at_target(c, e, q));
+    ref_node *const alpha = ref_softmax(c, e, ref_function(t, "tanh", 0, apart));
+    ref_node *x = z;
+    for (int k = 0; k < 3; k++)
+        x = ref_add(t, ref_scale(t, 0.8, ref_sum(c, e, ref_mul(t, ref_at_source(c, e, x), alpha))), ref_scale(t, 0.2, z));
+    ref_node *const squared = ref_mul(t, ref_mul(t, ref_at_source(c, e, z), alpha), alpha);
+    return ref_add(t, ref_add(t, x, ref_sum(c, e, squared)), ref_mul(t, z, ref_max(c, e, alpha)));
+}
