@@ -214,6 +214,10 @@ static uint32_t at_self(const gs_at_self *x, uint32_t value)
             return x->b->soft[i].self;
     if (n.op == GS_OP_SRC)
         return n.in[0];
+    /* The graph's loops are taken out as so many edges like the vertex's own: they must be such. */
+    if (n.op == GS_OP_WEIGHT && x->b->config->self_loops)
+        return gs_ir_error(ir, GS_EUNSUPPORTED, "the graph's self loops have weights of their own, so e.weight cannot "
+                                                "stand where 'self' counts them once: leave out one of the two");
     if (n.op == GS_OP_WEIGHT)
         return number(x->b, 1.0f);
     if (n.op == GS_OP_TYPED)

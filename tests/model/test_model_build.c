@@ -68,6 +68,28 @@ static void test_build__errors_name_line_and_column(void **state)
     fails(d, "  param q[z]\n  return x", GS_EFORMAT, "m.gnn:4:11: 'z' is neither a number nor a width of this layer");
 }
 
+/* Loops are taken out by their number, so their weights must not matter. */
+static void test_build__weights_of_self_loops_are_refused_where_loops_are_replaced(void **state)
+{
+    static const char *const bodies[] = {"sum(e.weight * u.x, self)", "max(e.weight + u.x, self)",
+                                         "sum(softmax(e.weight * dot(u.x, v.x)) * u.x, self)"};
+    gs_model_config c = base;
+    char text[256];
+    c.edge_weights = true;
+    c.training = false;
+    for (int i = 0; i < 3; i++)
+        for (int loops = 0; loops < 2; loops++) {
+            gs_ir *ir = NULL;
+            c.self_loops = loops;
+            snprintf(text, sizeof(text), "layer t(x[a]) -> [b]:\n  param w[b, a]\n  z = %s\n  return z @ w'\n", bodies[i]);
+            if (loops)
+                gs_assert_fails(build_text(&ir, *state, text, &c), GS_EUNSUPPORTED, "the graph's self loops have weights");
+            else
+                gs_assert_ok(build_text(&ir, *state, text, &c));
+            gs_ir_free(ir);
+        }
+}
+
 static void test_build__widths_that_a_text_fixes_are_checked(void **state)
 {
     gs_ir *ir = NULL;
@@ -305,6 +327,8 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_setup_teardown(test_build__errors_name_line_and_column, gs_test_temp_setup, gs_test_temp_teardown),
+        cmocka_unit_test_setup_teardown(test_build__weights_of_self_loops_are_refused_where_loops_are_replaced, gs_test_temp_setup,
+                                        gs_test_temp_teardown),
         cmocka_unit_test_setup_teardown(test_build__widths_that_a_text_fixes_are_checked, gs_test_temp_setup,
                                         gs_test_temp_teardown),
         cmocka_unit_test(test_build__configs_that_cannot_be_are_refused),
