@@ -122,20 +122,37 @@ input_of()
 }
 
 # reference INIT OPTIONS...: makes initial weights and trains the reference from them, with the
-# first seed whose relus stay away from their kink: a number that float64 has at 1e-9 float32 may
-# have at -1e-9, and then the two follow different, equally right, gradients.
+# first seed whose relus and maxima stay $margin away from their kinks (a fraction of the largest number there): a
+# number that float64 has at 1e-9 float32 may have at -1e-9, and then the two follow different, equally right, gradients.
+margin=2e-6
 reference()
 {
     local init=$1 seed status network=() i
     shift
     for ((i = 1; i < $#; i++)); do
-        case ${!i} in --model | --layers | --hidden) network+=("${@:i:2}") ;; esac
+        case ${!i} in --model | --layers | --hidden | --heads | --act) network+=("${@:i:2}") ;; esac
     done
     for seed in 1 2 3 4 5 6 7 8 9 10 11 12 13 14 15 16; do
         "$REFERENCE" init "$input" "$init" "${network[@]}" --seed $seed &&
-            "$REFERENCE" train "$input" --init "$init" "$@" --margin 2e-6
+            "$REFERENCE" train "$input" --init "$init" "$@" --margin $margin
         status=$?
         [ $status -eq 4 ] || break
     done
     [ $status -eq 0 ] || { echo "the reference failed, or no seed keeps the margin: $*" >&2; exit 99; }
+}
+
+# network_of MODEL: sets $text, what --model is to the engine, and $network, options that both programs take. The activations
+# are spread over the models; models that are in no zoo are texts beside this file.
+network_of()
+{
+    text=$1 network=(--layers 2 --hidden 16 --act relu)
+    case $1 in
+    gat) network=(--layers 2 --hidden 16 --heads 4 --act elu) ;;
+    gatv2) network=(--layers 2 --hidden 16 --heads 2 --act elu) ;;
+    sage_max | ggnn) network=(--layers 2 --hidden 16 --act tanh) ;;
+    appnp) network=(--layers 3 --hidden 16 --act relu) ;;
+    mixed) network=(--layers 2 --hidden 16 --heads 2 --act tanh) ;;
+    gates) network=(--layers 3 --hidden 16 --act elu) ;;
+    esac
+    case $1 in mixed | gates | walk) text=$(dirname "${BASH_SOURCE[0]}")/texts/$1.gnn ;; esac
 }
