@@ -1,7 +1,7 @@
 /* compile_hoist.c - what depends on the graph and its features alone is computed once.
  *
  * In layer 1 of GCN that is A X, in layer 1 of GraphSAGE the neighbours' mean: with them stored like
- * features, no epoch pays for that edge pass again. A value that needs an edge pass, but no
+ * features, no epoch pays for that edge pass again. A value that needs an edge pass, but no learned
  * parameter and no random number, becomes an array of the pass "setup"; for the other passes
  * it is an input. Arrays are named by what they compute, so that passes find each other's.
  */
@@ -51,7 +51,7 @@ static uint64_t hash_node(const gs_hoist *x, const gs_node *n)
 static bool is_invariant(const gs_hoist *x, const gs_node *n)
 {
     const gs_op_class cls = gs_op_classof(n->op);
-    if (n->op == GS_OP_PARAM || n->op == GS_OP_DROPOUT || n->op == GS_OP_EDGE_MASK || cls == GS_CLASS_REDUCE || cls == GS_CLASS_LOSS)
+    if ((n->op == GS_OP_PARAM && !n->fixed) || n->op == GS_OP_DROPOUT || n->op == GS_OP_EDGE_MASK || cls == GS_CLASS_REDUCE || cls == GS_CLASS_LOSS)
         return false;
     for (uint32_t k = 0; k < gs_node_inputs(n); k++)
         if ((x->bits[n->in[k]] & INVARIANT) == 0)

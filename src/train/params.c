@@ -105,8 +105,10 @@ static double fans(const gs_param *q)
     return (double)q->rows + q->cols;
 }
 
+/* Learned parameters are numbered by themselves: where the others stand is the compiler's business. */
 void gs_params_init(gs_params *params, const gs_program *p, uint64_t seed)
 {
+    uint32_t learned = 0;
     for (uint32_t i = 0; i < p->params; i++) {
         const gs_param *const q = &p->param[i];
         const uint64_t n = gs_param_elements(q);
@@ -114,7 +116,8 @@ void gs_params_init(gs_params *params, const gs_program *p, uint64_t seed)
         if (q->zero_init || q->fixed)
             memset(params->value[i], 0, n * sizeof(float));
         else
-            glorot_uniform(params->value[i], n, sqrt(6.0 / fans(q)), seed, i);
+            glorot_uniform(params->value[i], n, sqrt(6.0 / fans(q)), seed, learned);
+        learned += !q->fixed;
     }
 }
 

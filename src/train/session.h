@@ -63,6 +63,10 @@ void gs_session_close(gs_session *s); /* NULL is allowed; removes the spill fold
 /* Takes parameters (zeroed) and all memory of the plan, makes the spill files. */
 gs_status gs_session_start(gs_session *s);
 
+/* What no epoch changes is computed once: after the parameters have their first values, as it may depend on those
+ * that are not learned. */
+gs_status gs_session_setup(gs_session *s);
+
 /* One run of a pass: `epoch` is 1-based and keys dropout. Gradients are zeroed
  * before and filled by the train pass only. */
 gs_status gs_session_run(gs_session *s, uint32_t pass, uint32_t epoch, gs_exec_stats *out);

@@ -173,9 +173,11 @@ gs_status gs_session_start(gs_session *s)
     if (plan_spills(s) && (st = make_spill_dir(s)) != GS_OK)
         return st;
     gs_alloc_trim(); /* of the plans that were tried, before the memory of the chosen one is taken */
-    if ((st = open_exec(s)) != GS_OK)
-        return st;
-    /* What depends on the graph and its features alone is computed once. */
+    return open_exec(s);
+}
+
+gs_status gs_session_setup(gs_session *s)
+{
     const uint32_t setup = gs_program_pass(s->program, "setup");
     gs_exec_stats once;
     return setup == GS_NONE ? GS_OK : gs_session_run(s, setup, 0, &once);

@@ -295,7 +295,8 @@ gs_status gs_train(const char *store, const gs_train_options *options, gs_train_
     r.optim = (gs_optim){.lr = options->lr, .weight_decay = options->weight_decay};
     if ((st = gs_optim_parse(&r.optim.kind, options->optimizer)) != GS_OK ||
         (st = gs_session_start(r.session)) != GS_OK || (st = start_weights(&r, options->init)) != GS_OK ||
-        (st = begin_outputs(&r, options->logits)) != GS_OK || (st = run_epochs(&r)) != GS_OK ||
+        (st = begin_outputs(&r, options->logits)) != GS_OK || (st = gs_session_setup(r.session)) != GS_OK ||
+        (st = run_epochs(&r)) != GS_OK ||
         (st = check_weights(&r)) != GS_OK || (st = evaluate_final(&r)) != GS_OK ||
         (st = write_outputs(&r)) != GS_OK)
         goto done;
