@@ -263,6 +263,12 @@ gs_status gs_exec_read_rows(gs_exec *e, uint32_t array, uint64_t first, uint64_t
     return st;
 }
 
+void gs_exec_span(const gs_exec *e, uint32_t task, double *begin, double *end)
+{
+    *begin = e->span[task][0];
+    *end = e->span[task][1];
+}
+
 const char *gs_exec_io_name(const gs_exec *e)
 {
     return gs_io_backend_name(e->io);

@@ -91,6 +91,7 @@ typedef struct gs_plan_pass {
     uint32_t first_task, tasks;
     uint64_t read_bytes, written_bytes, read_requests;
     uint64_t skipped_bytes; /* of operand intervals, that no edge needs and no read brings */
+    uint64_t cached_bytes; /* uses of rows and chunks that are kept, so not read */
     uint64_t edge_bytes;   /* operand rows gathered by edge passes */
     double dense_flops, edge_flops;
     uint32_t blocks;       /* most blocks that a stage's columns are cut in: the P that counts */
