@@ -6,7 +6,7 @@
 #include <string.h>
 
 #include "base/philox.h"
-#include "interp_lstm.h"
+#include "support/lstm.h"
 #include "support/support.h"
 
 typedef struct frame {
@@ -382,11 +382,16 @@ static void run_lstm(frame *f, const gs_sum *m)
                 to[steps++] = back ? f->x->array[m->array] + (size_t)operand_of(f, e) * 4 * h : NULL;
                 last = e;
             }
+        const lstm_sequence q = {.x = row, .steps = steps, .h = h, .w = w};
+        double *cell = zeros(h), *d_cell = zeros(h), *none = zeros(h);
         if (!back)
-            lstm_forward(f->reg[m->reg] + (size_t)v * h, row, steps, w, h);
+            lstm_forward(&q, f->reg[m->reg] + (size_t)v * h, cell);
         else if (steps > 0)
-            lstm_backward(to, m->learned ? f->x->grad[m->weight] : NULL, f->edge[m->score] + (size_t)last * h, row, steps,
-                          w, h);
+            lstm_backward(&q, none, cell, f->edge[m->score] + (size_t)last * h, d_cell, to,
+                          m->learned ? f->x->grad[m->weight] : NULL);
+        free(cell);
+        free(d_cell);
+        free(none);
     }
     free(row);
     free(to);

@@ -1,5 +1,5 @@
-/* interp_lstm.c - see interp_lstm.h. Backward keeps every step's gates: sequences here are short. */
-#include "interp_lstm.h"
+/* lstm.c - see lstm.h. Backward keeps every step's gates: sequences of tests are short. */
+#include "support/lstm.h"
 
 #include <math.h>
 #include <stdlib.h>
@@ -31,17 +31,22 @@ static void advance(step *s, const step *before, const double *x, const double *
 }
 
 /* [steps + 1] of them; the first is the state before any step. */
-static step *all_steps(const double *const *x, uint32_t steps, const double *w, uint32_t h)
+static step *all_steps(const lstm_sequence *q, const double *state, const double *cell)
 {
-    step *s = calloc(steps + 1, sizeof(*s));
-    double *room = calloc((size_t)(steps + 1) * 6 * h, sizeof(*room));
-    for (uint32_t t = 0; t <= steps; t++) {
+    const uint32_t h = q->h;
+    step *s = calloc(q->steps + 1, sizeof(*s));
+    double *room = calloc((size_t)(q->steps + 1) * 6 * h, sizeof(*room));
+    for (uint32_t t = 0; t <= q->steps; t++) {
         for (uint32_t k = 0; k < 4; k++)
             s[t].gate[k] = room + ((size_t)t * 6 + k) * h;
         s[t].c = room + ((size_t)t * 6 + 4) * h;
         s[t].h = room + ((size_t)t * 6 + 5) * h;
         if (t > 0)
-            advance(&s[t], &s[t - 1], x[t - 1], w, h);
+            advance(&s[t], &s[t - 1], q->x[t - 1], q->w, h);
+        else {
+            memcpy(s[t].c, cell, h * sizeof(*cell));
+            memcpy(s[t].h, state, h * sizeof(*state));
+        }
     }
     return s;
 }
@@ -52,10 +57,11 @@ static void free_steps(step *s)
     free(s);
 }
 
-void lstm_forward(double *state, const double *const *x, uint32_t steps, const double *w, uint32_t h)
+void lstm_forward(const lstm_sequence *q, double *state, double *cell)
 {
-    step *s = all_steps(x, steps, w, h);
-    memcpy(state, s[steps].h, h * sizeof(*state));
+    step *s = all_steps(q, state, cell);
+    memcpy(state, s[q->steps].h, q->h * sizeof(*state));
+    memcpy(cell, s[q->steps].c, q->h * sizeof(*cell));
     free_steps(s);
 }
 
@@ -78,20 +84,20 @@ static void retreat(double *da, double *dh, double *dc, const step *s, const ste
     }
 }
 
-void lstm_backward(double *const *dx, double *dw, const double *dstate, const double *const *x, uint32_t steps,
-                   const double *w, uint32_t h)
+void lstm_backward(const lstm_sequence *q, const double *state, const double *cell, double *d_state, double *d_cell,
+                   double *const *dx, double *dw)
 {
-    step *s = all_steps(x, steps, w, h);
-    double *dh = calloc(6 * (size_t)h, sizeof(*dh)), *dc = dh + h, *da = dc + h;
-    memcpy(dh, dstate, h * sizeof(*dh));
-    for (uint32_t t = steps; t > 0; t--) {
-        retreat(da, dh, dc, &s[t], &s[t - 1], w, h);
+    const uint32_t h = q->h;
+    step *s = all_steps(q, state, cell);
+    double *da = calloc(4 * (size_t)h, sizeof(*da));
+    for (uint32_t t = q->steps; t > 0; t--) {
+        retreat(da, d_state, d_cell, &s[t], &s[t - 1], q->w, h);
         for (uint32_t k = 0; k < 4 * h; k++) {
             dx[t - 1][k] += da[k];
             for (uint32_t c = 0; dw != NULL && c < h; c++)
                 dw[(size_t)k * h + c] += da[k] * s[t - 1].h[c];
         }
     }
-    free(dh);
+    free(da);
     free_steps(s);
 }
