@@ -240,11 +240,11 @@ static gs_status emit_stage(struct emitter *e)
     for (uint32_t first = 0; first < parts && st == GS_OK; first += step) {
         const struct block b = {first, GS_MIN(step, parts - first)};
         if (s->sums)
-            st = gs_emit__edge_pass(e, b);
+            st = gs_stage_is_back(s) ? gs_emit__back_pass(e, b) : gs_emit__edge_pass(e, b);
         for (uint32_t t = 0; t < b.count && st == GS_OK; t++)
             st = gs_emit__interval(e, b.first + t, b);
     }
-    return st;
+    return st == GS_OK && gs_stage_is_back(s) ? gs_emit__back_finish(e) : st;
 }
 
 static gs_status list_residents(struct emitter *e)
@@ -285,9 +285,10 @@ static gs_status take_scratch(struct emitter *e)
     e->target_array = gs_calloc(ends, sizeof(*e->target_array));
     e->operand = gs_calloc(ends, sizeof(*e->operand));
     e->target = gs_calloc(ends * e->l->parts, sizeof(*e->target));
+    e->needed = gs_calloc(e->l->parts, sizeof(*e->needed));
     if (e->resident_offset == NULL || e->mask == NULL || e->written == NULL || e->waits == NULL || e->narrow == NULL ||
         e->tile == NULL || e->operand_array == NULL || e->target_array == NULL || e->operand == NULL ||
-        e->target == NULL)
+        e->target == NULL || e->needed == NULL)
         return gs_fail(GS_ENOMEM, "out of memory while planning");
     memset(e->written, 0xff, cells * sizeof(*e->written));
     return GS_OK;
@@ -326,6 +327,7 @@ static void emitter_close(struct emitter *e)
     gs_free(e->target_array);
     gs_free(e->operand);
     gs_free(e->target);
+    gs_free(e->needed);
 }
 
 /* Lists grew by doubling; the budget counts what they hold. A list that cannot be
