@@ -69,6 +69,17 @@ static void edge_program_work(gs_work *w, const gs_stage *s, double edges)
     w->amount[3] = edges * gathered;
 }
 
+/* An LSTM's steps are dense products; a derivative does them again, and two more. */
+static void sequence_work(gs_work *w, const gs_program *p, const gs_sum *m, double edges, bool back)
+{
+    const double width = p->param[m->weight].cols;
+    w->kind = GS_WORK_VERTEX;
+    w->amount[1] = edges * (back ? 2 : 1) * 5 * elements(GS_OP_TANH, (uint32_t)width, 0);
+    w->amount[2] = edges * (back ? 2 : 1) * 8 * width * width;
+    w->amount[3] = back && m->learned ? edges * 8 * width * width : 0;
+    w->amount[4] = edges * (back ? 3 : 1) * 4 * width;
+}
+
 uint32_t gs_task_requests(const gs_task *t)
 {
     return t->kind == GS_TASK_READ && t->runs > 0 ? t->runs : 1;
@@ -87,7 +98,8 @@ uint64_t gs_task_bytes(const gs_plan *plan, const gs_task *t)
 void gs_task_work(gs_work *w, const gs_program *p, const gs_edge_set *set, uint32_t parts, const gs_task *t)
 {
     const gs_stage *const s = &p->stage[t->stage];
-    const bool edges = t->kind == GS_TASK_EDGES || t->kind == GS_TASK_PROGRAM;
+    const bool edges = t->kind == GS_TASK_EDGES || t->kind == GS_TASK_PROGRAM || t->kind == GS_TASK_UNROLL ||
+                       t->kind == GS_TASK_BACK;
     const uint64_t at = (uint64_t)t->target * parts + t->operand;
     const gs_chunk *const c = edges ? &set[t->file - p->arrays].chunk[at] : NULL;
 
@@ -110,7 +122,18 @@ void gs_task_work(gs_work *w, const gs_program *p, const gs_edge_set *set, uint3
         w->amount[4] = c->targets * width;
         break;
     }
+    case GS_TASK_COPY:
+        w->amount[1] = 2 * (double)t->bytes / sizeof(float);
+        break;
+    case GS_TASK_UNROLL:
+    case GS_TASK_BACK:
+        sequence_work(w, p, &s->sum[0], (double)c->edges, t->kind == GS_TASK_BACK);
+        break;
     case GS_TASK_PROGRAM:
+        if (gs_sum_is_sequence(&s->sum[0])) {
+            sequence_work(w, p, &s->sum[0], (double)c->edges, false);
+            break;
+        }
         w->kind = GS_WORK_EDGES;
         edge_program_work(w, s, (double)c->edges);
         break;
