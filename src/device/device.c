@@ -6,7 +6,7 @@
 #include <stddef.h>
 
 #include "base/alloc.h"
-#include "device/device_internal.h"
+#include "device/device_table.h"
 
 struct gs_device {
     const gs_device_ops *ops;
@@ -15,17 +15,22 @@ struct gs_device {
 
 gs_status gs_device_open(gs_device **out, const char *spec, unsigned threads)
 {
+    return gs_device_open_with(out, &(gs_device_config){.spec = spec, .threads = threads});
+}
+
+gs_status gs_device_open_with(gs_device **out, const gs_device_config *config)
+{
     const gs_device_ops *ops = NULL;
     void *context = NULL;
 
-    assert(out != NULL && spec != NULL);
-    const gs_status st = gs_device__find(&ops, &context, spec, threads);
+    assert(out != NULL && config->spec != NULL);
+    const gs_status st = gs_device__find(&ops, &context, config);
     if (st != GS_OK)
         return st;
     gs_device *const d = gs_malloc(sizeof(*d));
     if (d == NULL) {
         ops->close(context);
-        return gs_fail(GS_ENOMEM, "device %s: out of memory", spec);
+        return gs_fail(GS_ENOMEM, "device %s: out of memory", config->spec);
     }
     *d = (gs_device){.ops = ops, .context = context};
     *out = d;
@@ -48,21 +53,7 @@ uint64_t gs_device_scratch_bytes(const gs_device *d, const gs_program *p)
     return d->ops->scratch_bytes(d->context, p);
 }
 
-static bool has_sequences(const gs_program *p)
-{
-    for (uint32_t s = 0; s < p->stages; s++)
-        if (p->stage[s].sums > 0 && gs_sum_is_sequence(&p->stage[s].sum[0]))
-            return true;
-    return false;
-}
-
-gs_status gs_device_prepare(gs_device *d, const gs_program *p)
-{
-    const bool can = d->ops->run_sequence != NULL && d->ops->run_sequence_back != NULL && d->ops->copy != NULL;
-    if (!can && has_sequences(p))
-        return gs_fail(GS_EUNSUPPORTED, "device %s: lstm() is not supported there; use --device cpu", gs_device_name(d));
-    return d->ops->prepare(d->context, p);
-}
+gs_status gs_device_prepare(gs_device *d, const gs_program *p) { return d->ops->prepare(d->context, p); }
 
 gs_status gs_device_run_vertex(gs_device *d, const gs_vertex_launch *l)
 {
@@ -132,39 +123,6 @@ gs_status gs_device_finish_sum(gs_device *d, gs_sum_kind kind, const gs_accumula
     return st != GS_OK || rows == 0 || width == 0 ? st : d->ops->finish_sum(d->context, kind, sum, rows, width, heads);
 }
 
-static gs_status check_sequence(const gs_sequence_launch *l)
-{
-    assert(l != NULL);
-    if (l->index_bytes != 2 && l->index_bytes != 4)
-        return gs_fail(GS_EINVAL, "lstm launch: indices of %u bytes; only 2 and 4 exist", l->index_bytes);
-    if (l->width == 0 || l->gates == NULL || l->weight == NULL || l->state == NULL || l->cell == NULL)
-        return gs_fail(GS_EINVAL, "lstm launch: its rows, its weight or its states have no memory");
-    return GS_OK;
-}
-
-gs_status gs_device_run_sequence(gs_device *d, const gs_sequence_launch *l)
-{
-    const gs_status st = check_sequence(l);
-    if (st != GS_OK || l->targets == 0 || l->start[l->targets] == l->start[0])
-        return st;
-    return d->ops->run_sequence(d->context, l);
-}
-
-gs_status gs_device_run_sequence_back(gs_device *d, const gs_sequence_launch *l)
-{
-    const gs_status st = check_sequence(l);
-    if (st != GS_OK || l->targets == 0 || l->start[l->targets] == l->start[0])
-        return st;
-    if (l->d_state == NULL || l->d_cell == NULL || l->d_gates == NULL)
-        return gs_fail(GS_EINVAL, "lstm launch: its gradients have no memory");
-    return d->ops->run_sequence_back(d->context, l);
-}
-
-gs_status gs_device_copy(gs_device *d, void *to, const void *from, uint64_t bytes)
-{
-    return bytes == 0 ? GS_OK : d->ops->copy(d->context, to, from, bytes);
-}
-
 gs_status gs_device_add(gs_device *d, float *acc, const float *src, uint64_t count)
 {
     return count == 0 ? GS_OK : d->ops->add(d->context, acc, src, count);
@@ -173,6 +131,45 @@ gs_status gs_device_add(gs_device *d, float *acc, const float *src, uint64_t cou
 gs_status gs_device_zero(gs_device *d, void *memory, uint64_t bytes)
 {
     return bytes == 0 ? GS_OK : d->ops->zero(d->context, memory, bytes);
+}
+
+/* ---- devices with memory of their own; a unified one has nothing to do ---- */
+
+gs_status gs_device_take_memory(gs_device *d, const gs_device_memory *m, void **arena)
+{
+    if (m->mirrors > GS_DEVICE_MIRRORS)
+        return gs_fail(GS_EINVAL, "%u mirrors of host memory; a device has at most %d", m->mirrors, GS_DEVICE_MIRRORS);
+    return d->ops->take_memory(d->context, m, arena);
+}
+
+void gs_device_give_memory(gs_device *d)
+{
+    if (d->ops->give_memory != NULL)
+        d->ops->give_memory(d->context);
+}
+
+gs_status gs_device_host_wrote(gs_device *d, void *memory, uint64_t bytes)
+{
+    return d->ops->host_wrote == NULL || bytes == 0 ? GS_OK : d->ops->host_wrote(d->context, memory, bytes);
+}
+
+gs_status gs_device_host_reads(gs_device *d, void *memory, uint64_t bytes)
+{
+    return d->ops->host_reads == NULL || bytes == 0 ? GS_OK : d->ops->host_reads(d->context, memory, bytes);
+}
+
+gs_status gs_device_begin_pass(gs_device *d, const gs_device_pass *pass)
+{
+    return d->ops->begin_pass == NULL ? GS_OK : d->ops->begin_pass(d->context, pass);
+}
+
+gs_status gs_device_end_pass(gs_device *d) { return d->ops->end_pass == NULL ? GS_OK : d->ops->end_pass(d->context); }
+uint64_t gs_device_last_launch(const gs_device *d) { return d->ops->last_launch == NULL ? 0 : d->ops->last_launch(d->context); }
+
+gs_status gs_device_poll(gs_device *d, uint64_t launch, bool wait, bool *done)
+{
+    *done = true;
+    return d->ops->poll == NULL ? GS_OK : d->ops->poll(d->context, launch, wait, done);
 }
 
 gs_status gs_device_measure_gemm(gs_device *d, uint32_t rows, uint32_t in, uint32_t out, double *flops_per_second)

@@ -5,7 +5,9 @@
  * reference for the others.
  *
  * Threads: one thread feeds a device. Launches of the CPU device return when
- * the work is done; they use `threads` threads inside and allocate nothing.
+ * the work is done; they use `threads` threads inside and allocate nothing. A device with memory of its own
+ * (gs_device_unified() is false) may return before that: gs_device_poll() says when a launch is done. Until then the host
+ * memory that a launch reads must stay as it is, and what it writes is not there.
  */
 #ifndef GS_DEVICE_DEVICE_H
 #define GS_DEVICE_DEVICE_H
@@ -24,8 +26,16 @@ typedef struct gs_metrics {
     uint64_t rows[4], correct[4];
 } gs_metrics;
 
-/* `spec` is "cpu". `threads` 0: all. GS_EUNSUPPORTED names what is not there. */
+/* `spec` is "cpu", or "cuda" or "cuda:N" for GPU number N. `threads` 0: all. GS_EUNSUPPORTED names what is not there. */
 gs_status gs_device_open(gs_device **out, const char *spec, unsigned threads);
+
+typedef struct gs_device_config {
+    const char *spec;
+    unsigned threads;
+    const char *matmul; /* of a GPU: "fp32" (also NULL), "tf32" or "bf16": what products may round to */
+} gs_device_config;
+
+gs_status gs_device_open_with(gs_device **out, const gs_device_config *config);
 void gs_device_close(gs_device *d);
 const char *gs_device_name(const gs_device *d); /* "cpu (AVX2, 2 threads)" */
 /* True where the device computes on host memory: no copies, and its memory is a part of the host's. */
@@ -63,6 +73,7 @@ typedef struct gs_edge_launch {
     const float *operand;
     float *acc;
     uint32_t width;
+    uint32_t operand_rows, target_rows; /* of `operand` and `acc`; a unified device does not look at them */
 } gs_edge_launch;
 
 gs_status gs_device_run_edges(gs_device *d, const gs_edge_launch *l);
@@ -103,6 +114,7 @@ typedef struct gs_edge_program_launch {
     const float *const *rows;      /* [edge_regs]: OPERAND, TARGET: first row of that interval (of ids: u32); else NULL */
     const gs_accumulator *sum;     /* [stage->sums], of the target interval */
     const float *const *param;     /* [program->params] */
+    uint32_t operand_rows, target_rows; /* as in gs_edge_launch */
 } gs_edge_program_launch;
 
 gs_status gs_device_run_edge_program(gs_device *d, const gs_edge_program_launch *l);
@@ -115,33 +127,53 @@ gs_status gs_device_begin_sum(gs_device *d, gs_sum_kind kind, const gs_accumulat
 gs_status gs_device_finish_sum(gs_device *d, gs_sum_kind kind, const gs_accumulator *sum, uint32_t rows,
                                uint32_t width, uint32_t heads);
 
-/* One chunk's part of an LSTM over the edges of every target, in order of k (GS_SUM_LSTM). An edge
- * brings its operand's row of `gates` [., 4 * width]; `weight` is [4 * width, width]. */
-typedef struct gs_sequence_launch {
-    uint32_t index_bytes, targets;
-    const void *target;
-    const uint32_t *start;
-    const void *index;
-    uint32_t width;
-    const float *gates, *weight;
-    float *state, *cell;       /* [rows, width] of the target interval, before the chunk's first edge */
-    /* backward only */
-    float *d_state, *d_cell;   /* the same shape: gradients after the chunk's last edge, which become those before its first */
-    float *d_gates;            /* operand rows as `gates`, accumulated */
-    float *d_weight;           /* as `weight`, accumulated; NULL: not wanted */
-} gs_sequence_launch;
-
-/* Advances state and cell by the chunk's edges. */
-gs_status gs_device_run_sequence(gs_device *d, const gs_sequence_launch *l);
-/* The derivative; state and cell stay as they are. */
-gs_status gs_device_run_sequence_back(gs_device *d, const gs_sequence_launch *l);
-
-/* to[0..bytes) = from[0..bytes), which do not overlap. */
-gs_status gs_device_copy(gs_device *d, void *to, const void *from, uint64_t bytes);
-
 /* acc[0..count) += src[0..count); and acc = 0. */
 gs_status gs_device_add(gs_device *d, float *acc, const float *src, uint64_t count);
 gs_status gs_device_zero(gs_device *d, void *memory, uint64_t bytes);
+
+/* ---- devices with memory of their own -------------------------------------
+ *
+ * Pointers of launches are the host's, but for those into the arena. The device finds host memory that a
+ * launch uses in a mirror, or copies it to and from its staging memory. On a unified device these do nothing. */
+
+#define GS_DEVICE_MIRRORS 64
+
+typedef struct gs_device_range {
+    void *memory;
+    uint64_t bytes;
+} gs_device_range;
+
+typedef struct gs_device_memory {
+    uint64_t arena_bytes, staging_bytes;
+    gs_device_range host[2];         /* what launches may name; made fast to copy (pinned) */
+    uint32_t mirrors;                /* at most GS_DEVICE_MIRRORS */
+    const gs_device_range *mirror;   /* host memory that has a lasting copy on the device, which launches write alone */
+} gs_device_memory;
+
+/* Takes all device memory of a run. *arena is an address on the device. The ranges must outlive it. Never called on a
+ * unified device. */
+gs_status gs_device_take_memory(gs_device *d, const gs_device_memory *m, void **arena);
+void gs_device_give_memory(gs_device *d);
+/* The host changed these bytes: copies on the device are stale (mirrors are brought up to date). */
+gs_status gs_device_host_wrote(gs_device *d, void *memory, uint64_t bytes);
+/* The host is about to read these bytes, which launches wrote: waits, and brings them. */
+gs_status gs_device_host_reads(gs_device *d, void *memory, uint64_t bytes);
+
+/* Launches between the two use the same parameters, and their gradients and metrics are added to the host's at
+ * the end, which waits for all of them. Launches outside are passes of their own. */
+typedef struct gs_device_pass {
+    const gs_program *program; /* the prepared one */
+    const float *const *param;
+    float *const *grad;        /* or NULL */
+    gs_metrics *metrics;       /* or NULL */
+} gs_device_pass;
+
+gs_status gs_device_begin_pass(gs_device *d, const gs_device_pass *pass);
+gs_status gs_device_end_pass(gs_device *d);
+/* Number of the last launch; launches are done in the order of their numbers. */
+uint64_t gs_device_last_launch(const gs_device *d);
+/* Is that launch done? `wait`: not before it is. Errors of any launch so far come out here. */
+gs_status gs_device_poll(gs_device *d, uint64_t launch, bool wait, bool *done);
 
 /* Measured ceilings of this device, each a short run (about half a second): */
 gs_status gs_device_measure_gemm(gs_device *d, uint32_t rows, uint32_t in, uint32_t out, double *flops_per_second);

@@ -1,44 +1,8 @@
 #include "device_fixture.h"
 
-#include <stdlib.h>
 #include <string.h>
 
 #include "base/philox.h"
-#include "device/cpu_internal.h" /* gs_cpu__test_kernels */
-
-extern const gs_cpu_kernels gs_cpu__kernels_wide; /* meson.build */
-
-const char *const isa_names[ISAS] = {"generic", "avx2", "avx512", "wide"};
-
-gs_device *open_isa(const char *isa, unsigned threads)
-{
-    gs_device *d = NULL;
-    if (strcmp(isa, "wide") == 0) {
-        gs_cpu__test_kernels = &gs_cpu__kernels_wide;
-        gs_assert_ok(gs_device_open(&d, "cpu", threads));
-        gs_cpu__test_kernels = NULL;
-        return d;
-    }
-    setenv("GS_ISA", isa, 1);
-    gs_assert_ok(gs_device_open(&d, "cpu", threads));
-    unsetenv("GS_ISA");
-    if (strstr(gs_device_name(d), "as GS_ISA says") != NULL)
-        return d;
-    gs_device_close(d);
-    return NULL;
-}
-
-void on_every_device(void (*body)(gs_device *d, void *context), void *context)
-{
-    for (size_t i = 0; i < ISAS; i++)
-        for (unsigned threads = 1; threads <= 2; threads++) {
-            gs_device *const d = open_isa(isa_names[i], threads);
-            if (d == NULL)
-                continue;
-            body(d, context);
-            gs_device_close(d);
-        }
-}
 
 static uint32_t bits(uint32_t i, uint32_t stream)
 {
@@ -98,7 +62,7 @@ uint32_t add_reg(fixture *f, gs_dtype dtype, uint32_t width)
     const uint32_t r = f->stage.regs++;
     const size_t bytes = (size_t)f->launch.rows * width * gs_dtype_bytes(dtype);
     assert_true(r < FIXTURE_MAX);
-    f->reg[r] = (gs_reg){.kind = GS_REG_TEMP, .dtype = dtype, .width = width, .array = GS_NONE};
+    f->reg[r] = (gs_reg){.kind = GS_REG_TEMP, .dtype = dtype, .width = width, .array = 0}; /* tests look at all of them */
     f->memory[r] = test_malloc(bytes);
     memset(f->memory[r], 0xff, bytes); /* NaN */
     return r;
@@ -145,8 +109,20 @@ gs_instr *add_instr(fixture *f, gs_op op, uint32_t dst, gs_operand a, gs_operand
 void fixture_run(fixture *f, gs_device *d)
 {
     gs_assert_ok(gs_device_prepare(d, &f->program));
+    device_forget(d);
     gs_assert_ok(gs_device_run_vertex(d, &f->launch));
+    device_wait(d);
 }
+
+void device_wait(gs_device *d)
+{
+    bool done = false;
+    gs_assert_ok(gs_device_poll(d, gs_device_last_launch(d), true, &done));
+    assert_true(done);
+}
+
+/* All of memory, as tests take and free it where they like. */
+void device_forget(gs_device *d) { gs_assert_ok(gs_device_host_wrote(d, (void *)1, UINTPTR_MAX - 1)); }
 
 gs_operand in_reg(uint32_t index) { return (gs_operand){.kind = GS_FROM_REG, .index = index}; }
 gs_operand in_param(uint32_t index) { return (gs_operand){.kind = GS_FROM_PARAM, .index = index}; }

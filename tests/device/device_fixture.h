@@ -10,11 +10,16 @@
  * made for vectors that every CPU has. NULL where this machine does not have it. */
 gs_device *open_isa(const char *isa, unsigned threads);
 
-#define ISAS 4
-extern const char *const isa_names[ISAS];
+/* How many there are, and their names (cpu_devices.c, and that of another room's tests). */
+extern const size_t isas;
+extern const char *const isa_names[];
 
 /* Calls body(device, context) for every instruction set here, and 1 and 2 threads. */
 void on_every_device(void (*body)(gs_device *d, void *context), void *context);
+
+/* Until all launches are done; and, before launches, that host memory is not what it was. */
+void device_wait(gs_device *d);
+void device_forget(gs_device *d);
 
 /* Deterministic numbers: uniform in [low, high), and below n. */
 float random_between(uint32_t i, uint32_t stream, float low, float high);

@@ -365,7 +365,8 @@ static gs_edge_program_launch launch_of(const edge_bed *b, const bed_result *r)
     return (gs_edge_program_launch){.program = &b->program, .stage = &b->stage, .index_bytes = b->index_bytes,
                                     .targets = b->targets, .target = b->target, .start = b->start, .index = b->index,
                                     .weight = b->edge_weight, .type = b->type, .type_bytes = b->type == NULL ? 0 : 1,
-                                    .seed = BED_SEED, .epoch = BED_EPOCH, .rows = b->rows, .sum = r->sum, .param = b->weight};
+                                    .seed = BED_SEED, .epoch = BED_EPOCH, .rows = b->rows, .sum = r->sum, .param = b->weight,
+                                    .operand_rows = b->operand_rows, .target_rows = b->target_rows};
 }
 
 static void run_frozen(gs_device *d, const gs_edge_program_launch *l)
@@ -398,7 +399,10 @@ static void run_part(const edge_bed *b, gs_device *d, uint32_t i, uint32_t piece
     l.start = start;
     l.index = index;
     l.weight = b->edge_weight == NULL ? NULL : weight;
+    device_wait(d);
+    device_forget(d);
     run_frozen(d, &l);
+    device_wait(d);
     test_free(start);
     test_free(index);
     test_free(weight);
@@ -407,6 +411,7 @@ static void run_part(const edge_bed *b, gs_device *d, uint32_t i, uint32_t piece
 void bed_run(const edge_bed *b, gs_device *d, uint32_t pieces, bed_result *r)
 {
     gs_assert_ok(gs_device_prepare(d, &b->program));
+    device_forget(d);
     for (uint32_t s = 0; s < b->stage.sums; s++) {
         const uint32_t width = bed_sum_width(b, s), heads = bed_heads(b, s);
         gs_accumulator *const a = &r->sum[s];
@@ -425,6 +430,7 @@ void bed_run(const edge_bed *b, gs_device *d, uint32_t pieces, bed_result *r)
     for (uint32_t s = 0; s < b->stage.sums; s++)
         gs_assert_ok(gs_device_finish_sum(d, b->stage.sum[s].kind, &r->sum[s], b->target_rows, bed_sum_width(b, s),
                                           bed_heads(b, s)));
+    device_wait(d);
 }
 
 void bed_result_free(bed_result *r)
@@ -469,7 +475,7 @@ void bed_same(const edge_bed *b, const bed_result *x, const bed_result *y)
 void bed_check(edge_bed *b, double tolerance)
 {
     bed_expect(b);
-    for (size_t i = 0; i < ISAS; i++) {
+    for (size_t i = 0; i < isas; i++) {
         bed_result first = {0};
         for (unsigned threads = 1; threads <= 3; threads++) {
             bed_result r = {0};

@@ -278,7 +278,7 @@ static void test_edge_program__scores_of_minus_infinity_weigh_nothing(void **sta
 {
     const uint32_t degree[2] = {3, 2};
     (void)state;
-    for (size_t isa = 0; isa < ISAS; isa++) {
+    for (size_t isa = 0; isa < isas; isa++) {
         gs_device *const d = open_isa(isa_names[isa], 1);
         edge_bed b;
         bed_result r = {0};

@@ -284,7 +284,7 @@ static void same_bits(const fixture *a, const fixture *b)
 static void test_vertex__threads_do_not_change_a_bit(void **state)
 {
     (void)state;
-    for (size_t i = 0; i < ISAS; i++)
+    for (size_t i = 0; i < isas; i++)
         for (uint32_t rows = 700; rows < 10000; rows += 4111) {
             fixture one;
             gs_device *d = open_isa(isa_names[i], 1);

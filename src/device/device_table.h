@@ -1,12 +1,12 @@
-/* device_internal.h - what a device must provide, behind device.h.
+/* device_table.h - what a device must provide, behind device.h.
  *
  * device.c checks arguments once and is the only file that dereferences the
- * table; device_list.c is the only one that knows which devices exist. Every
- * entry is required, but those of sequences: programs with them are refused without. Meaning, units and threads are those of the function
+ * table; device_list.c is the only one that knows which devices exist. Entries are
+ * required, but those from take_memory on only of a device with memory of its own. Meaning, units and threads are those of the function
  * of the same name in device.h.
  */
-#ifndef GS_DEVICE_DEVICE_INTERNAL_H
-#define GS_DEVICE_DEVICE_INTERNAL_H
+#ifndef GS_DEVICE_DEVICE_TABLE_H
+#define GS_DEVICE_DEVICE_TABLE_H
 
 #include "device/device.h"
 
@@ -24,18 +24,27 @@ typedef struct gs_device_ops {
                            uint32_t heads);
     gs_status (*finish_sum)(void *context, gs_sum_kind kind, const gs_accumulator *sum, uint32_t rows, uint32_t width,
                             uint32_t heads);
-    gs_status (*run_sequence)(void *context, const gs_sequence_launch *l);
-    gs_status (*run_sequence_back)(void *context, const gs_sequence_launch *l);
-    gs_status (*copy)(void *context, void *to, const void *from, uint64_t bytes);
     gs_status (*add)(void *context, float *acc, const float *src, uint64_t count);
     gs_status (*zero)(void *context, void *memory, uint64_t bytes);
     gs_status (*measure_gemm)(void *context, uint32_t rows, uint32_t in, uint32_t out, double *flops_per_second);
     gs_status (*measure_gather)(void *context, uint64_t table_rows, uint32_t width, double *bytes_per_second);
     gs_status (*measure_copy)(void *context, double *bytes_per_second);
+    /* not unified: */
+    gs_status (*take_memory)(void *context, const gs_device_memory *m, void **arena);
+    void (*give_memory)(void *context);
+    gs_status (*host_wrote)(void *context, void *memory, uint64_t bytes);
+    gs_status (*host_reads)(void *context, void *memory, uint64_t bytes);
+    gs_status (*begin_pass)(void *context, const gs_device_pass *pass);
+    gs_status (*end_pass)(void *context);
+    uint64_t (*last_launch)(const void *context);
+    gs_status (*poll)(void *context, uint64_t launch, bool wait, bool *done);
 } gs_device_ops;
+
+/* The CUDA device, of the room cuda: the GPU number `ordinal`. GS_EUNSUPPORTED: no driver, no such GPU, one too old. */
+gs_status gs_cuda_open(const gs_device_ops **ops, void **context, unsigned ordinal, const char *matmul);
 
 /* Opens the device of `spec` (device_list.c). On GS_OK the caller owns *context and
  * gives it back through (*ops)->close. Errors as gs_device_open(). */
-gs_status gs_device__find(const gs_device_ops **ops, void **context, const char *spec, unsigned threads);
+gs_status gs_device__find(const gs_device_ops **ops, void **context, const gs_device_config *config);
 
-#endif /* GS_DEVICE_DEVICE_INTERNAL_H */
+#endif /* GS_DEVICE_DEVICE_TABLE_H */

@@ -1,0 +1,346 @@
+/* The CUDA device: opening, passes, and launches that every program has. */
+#include "cuda/cuda_internal.h"
+
+#include <math.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "base/alloc.h"
+#include "base/size.h"
+
+#define LEAST_MAJOR 7 /* warp barriers and shuffles by mask, as kernels/gpu.h uses them */
+
+static const char *const fixed_names[GS_CUDA_FIXED_COUNT] = {
+    [GS_CUDA_SPLIT] = "gs_split",
+    [GS_CUDA_ADD] = "gs_add",
+    [GS_CUDA_BEGIN] = "gs_begin",
+    [GS_CUDA_FINISH_MOST] = "gs_finish_most",
+    [GS_CUDA_FINISH_ATTEND] = "gs_finish_attend",
+    [GS_CUDA_FINISH_LSE] = "gs_finish_lse",
+    [GS_CUDA_REGROUP] = "gs_regroup_rows",
+    [GS_CUDA_ROW_SUMS] = "gs_row_sums",
+    [GS_CUDA_COLSUM_PART] = "gs_colsum_parts",
+    [GS_CUDA_COLSUM_TOTAL] = "gs_colsum_total",
+    [GS_CUDA_LOSS] = "gs_loss",
+    [GS_CUDA_LOSS_TOTAL] = "gs_loss_total",
+};
+
+gs_status gs_cuda_check(const gs_cuda *c, gs_cu_result r, const char *what)
+{
+    const char *name = NULL, *text = NULL;
+    if (r == 0)
+        return GS_OK;
+    if (c->d->error_name(r, &name) != 0 || name == NULL)
+        name = "unknown error";
+    if (c->d->error_text(r, &text) != 0 || text == NULL)
+        text = "";
+    if (r == GS_CU_OUT_OF_MEMORY)
+        return gs_fail(GS_ENOMEM, "device cuda:%d: %s: the GPU is out of memory (%s); give less --device-memory", c->device, what, name);
+    return gs_fail(GS_EDEVICE, "device cuda:%d: %s: %s (%s)", c->device, what, text, name);
+}
+
+/* ---- passes ---- */
+
+gs_cu_memory gs_cuda_param(const gs_cuda *c, uint32_t param) { return c->state + c->param_offset[param]; }
+gs_cu_memory gs_cuda_grad(const gs_cuda *c, uint32_t param) { return c->state + c->grad_offset[param]; }
+
+gs_status gs_cuda_begin_pass(void *context, const gs_device_pass *pass)
+{
+    gs_cuda *const c = context;
+    gs_status st = GS_OK;
+
+    if (pass->program != c->program)
+        return gs_fail(GS_EINVAL, "device cuda: a pass of a program that was not prepared");
+    c->pass = *pass;
+    for (uint32_t i = 0; i < pass->program->params && st == GS_OK; i++) {
+        const uint64_t bytes = gs_param_elements(&pass->program->param[i]) * sizeof(float);
+        if (pass->param != NULL && pass->param[i] != NULL)
+            st = gs_cuda_check(c, c->d->copy_in(gs_cuda_param(c, i), pass->param[i], bytes, c->compute), "copying parameters");
+        if (st == GS_OK && pass->grad != NULL && pass->grad[i] != NULL)
+            st = gs_cuda_check(c, c->d->copy_in(gs_cuda_grad(c, i), pass->grad[i], bytes, c->compute), "copying gradients");
+    }
+    if (st == GS_OK)
+        st = gs_cuda_check(c, c->d->fill(c->state + c->loss_offset, 0, sizeof(gs_loss_part), c->compute), "clearing the loss");
+    c->in_pass = st == GS_OK;
+    return st;
+}
+
+static void add_metrics(gs_metrics *to, const gs_loss_part *from)
+{
+    to->loss_sum += from->loss_sum;
+    for (int s = 0; s < 4; s++) {
+        to->rows[s] += from->rows[s];
+        to->correct[s] += from->correct[s];
+    }
+}
+
+gs_status gs_cuda_end_pass(void *context)
+{
+    gs_cuda *const c = context;
+    const gs_device_pass *const pass = &c->pass;
+    gs_loss_part total;
+    gs_status st = gs_cuda_synchronize(c);
+
+    c->in_pass = false;
+    for (uint32_t i = 0; pass->grad != NULL && i < pass->program->params && st == GS_OK; i++)
+        if (pass->grad[i] != NULL)
+            st = gs_cuda_check(c, c->d->copy_out(pass->grad[i], gs_cuda_grad(c, i),
+                                                 gs_param_elements(&pass->program->param[i]) * sizeof(float), c->compute),
+                               "copying gradients");
+    if (st == GS_OK)
+        st = gs_cuda_check(c, c->d->copy_out(&total, c->state + c->loss_offset, sizeof(total), c->compute), "copying the loss");
+    if (st == GS_OK)
+        st = gs_cuda_check(c, c->d->stream_synchronize(c->compute), "the end of a pass");
+    if (st == GS_OK && pass->metrics != NULL)
+        add_metrics(pass->metrics, &total);
+    return st;
+}
+
+static uint64_t cuda_last_launch(const void *context) { return ((const gs_cuda *)context)->ticket; }
+
+static gs_status cuda_poll(void *context, uint64_t launch, bool wait, bool *done)
+{
+    gs_cuda *const c = context;
+    gs_status st = GS_OK;
+    while (!wait && c->waited < launch && st == GS_OK) {
+        const gs_cu_result r = c->d->event_query(c->finished[(c->waited + 1) % GS_CUDA_FLIGHT]);
+        if (r == GS_CU_NOT_READY)
+            break;
+        st = gs_cuda_check(c, r, "a launch");
+        c->waited += st == GS_OK;
+    }
+    if (wait)
+        st = gs_cuda_wait(c, launch);
+    *done = c->waited >= launch;
+    return st;
+}
+
+/* ---- small launches ---- */
+
+static gs_status cuda_add(void *context, float *acc, const float *src, uint64_t count)
+{
+    gs_cuda *const c = context;
+    gs_status st = gs_cuda_begin(c);
+    const uint32_t to = gs_cuda_bind_range(c, acc, count * sizeof(float), GS_CUDA_INOUT);
+    const uint32_t from = gs_cuda_bind_range(c, src, count * sizeof(float), GS_CUDA_IN);
+    if (st == GS_OK && (st = gs_cuda_stage(c)) == GS_OK) {
+        gs_add_args a = {.acc = (float *)c->bind[to].at, .src = (const float *)c->bind[from].at, .count = count};
+        st = gs_cuda_launch(c, c->fixed[GS_CUDA_ADD], gs_cuda_blocks(count), 1, 0, &a, "gs_add");
+    }
+    return gs_cuda_end(c, st);
+}
+
+static gs_status cuda_zero(void *context, void *memory, uint64_t bytes)
+{
+    gs_cuda *const c = context;
+    gs_status st = gs_cuda_begin(c);
+    const uint32_t to = gs_cuda_bind_range(c, memory, bytes, GS_CUDA_OUT);
+    if (st == GS_OK && (st = gs_cuda_stage(c)) == GS_OK)
+        st = gs_cuda_check(c, c->d->fill(c->bind[to].at, 0, bytes, c->compute), "clearing memory");
+    return gs_cuda_end(c, st);
+}
+
+/* Room and addresses for a sum's memory. */
+static gs_status bind_sum(gs_cuda *c, gs_frame_args *a, const gs_accumulator *sum, uint32_t rows, uint32_t width, uint32_t heads, int how)
+{
+    const uint64_t floats = (uint64_t)rows * width, more = (uint64_t)rows * heads;
+    gs_status st = gs_cuda_begin(c);
+    const uint32_t acc = gs_cuda_bind_range(c, sum->acc, floats * sizeof(float), how);
+    const uint32_t maximum = gs_cuda_bind_range(c, heads > 0 ? sum->maximum : NULL, more * sizeof(float), how);
+    const uint32_t norm = gs_cuda_bind_range(c, heads > 0 ? sum->norm : NULL, more * sizeof(float), how);
+    if (st == GS_OK)
+        st = gs_cuda_stage(c);
+    *a = (gs_frame_args){.acc = (float *)c->bind[acc].at,
+                         .maximum = (float *)c->bind[maximum].at,
+                         .norm = (float *)c->bind[norm].at,
+                         .count = floats,
+                         .heads_count = more,
+                         .each = heads > 0 ? width / heads : 1};
+    return st;
+}
+
+static float neutral_of(gs_sum_kind kind) { return kind == GS_SUM_MAX ? -INFINITY : kind == GS_SUM_MIN ? INFINITY : 0.0f; }
+
+static gs_status cuda_begin_sum(void *context, gs_sum_kind kind, const gs_accumulator *sum, uint32_t rows, uint32_t width,
+                                uint32_t heads)
+{
+    gs_cuda *const c = context;
+    gs_frame_args a;
+    gs_status st = bind_sum(c, &a, sum, rows, width, kind == GS_SUM_ATTEND ? heads : 0, GS_CUDA_OUT);
+    a.neutral = neutral_of(kind);
+    if (st == GS_OK)
+        st = gs_cuda_launch(c, c->fixed[GS_CUDA_BEGIN], gs_cuda_blocks(a.count), 1, 0, &a, "gs_begin");
+    return gs_cuda_end(c, st);
+}
+
+static gs_status cuda_finish_sum(void *context, gs_sum_kind kind, const gs_accumulator *sum, uint32_t rows, uint32_t width,
+                                 uint32_t heads)
+{
+    gs_cuda *const c = context;
+    gs_frame_args a;
+    gs_status st;
+
+    if (kind < GS_SUM_MAX)
+        return GS_OK;
+    st = bind_sum(c, &a, sum, rows, width, kind == GS_SUM_ATTEND ? heads : 0, GS_CUDA_INOUT);
+    a.neutral = neutral_of(kind);
+    if (st == GS_OK && kind != GS_SUM_ATTEND)
+        st = gs_cuda_launch(c, c->fixed[GS_CUDA_FINISH_MOST], gs_cuda_blocks(a.count), 1, 0, &a, "gs_finish_most");
+    if (st == GS_OK && kind == GS_SUM_ATTEND)
+        st = gs_cuda_launch(c, c->fixed[GS_CUDA_FINISH_ATTEND], gs_cuda_blocks(a.count), 1, 0, &a, "gs_finish_attend");
+    if (st == GS_OK && kind == GS_SUM_ATTEND)
+        st = gs_cuda_launch(c, c->fixed[GS_CUDA_FINISH_LSE], gs_cuda_blocks(a.heads_count), 1, 0, &a, "gs_finish_lse");
+    return gs_cuda_end(c, st);
+}
+
+/* ---- opening ---- */
+
+static void cuda_close(void *context)
+{
+    gs_cuda *const c = context;
+    const gs_cuda_driver *const d = c->d;
+
+    if (c->context != NULL && d->context_set(c->context) == 0) {
+        gs_cuda_give_memory(c);
+        gs_cuda_drop_program(c);
+        if (c->blas != NULL)
+            d->blas_destroy(c->blas);
+        if (c->fixed_module != NULL)
+            d->module_unload(c->fixed_module);
+        for (uint32_t i = 0; i < GS_CUDA_FLIGHT; i++) {
+            gs_cu_handle *const event[] = {&c->copied[i], &c->computed[i], &c->finished[i]};
+            for (size_t k = 0; k < GS_ARRAY_LEN(event); k++)
+                if (*event[k] != NULL)
+                    d->event_destroy(*event[k]);
+        }
+        gs_cu_handle *const stream[] = {&c->in, &c->compute, &c->out};
+        for (size_t k = 0; k < GS_ARRAY_LEN(stream); k++)
+            if (*stream[k] != NULL)
+                d->stream_destroy(*stream[k]);
+        d->context_release(c->device);
+    }
+    gs_free(c);
+}
+
+static const char *cuda_name(const void *context) { return ((const gs_cuda *)context)->name; }
+
+static bool cuda_unified(const void *context)
+{
+    (void)context;
+    return false;
+}
+
+static gs_status find_gpu(gs_cuda *c, unsigned ordinal)
+{
+    const gs_cuda_driver *const d = c->d;
+    char gpu[96] = "";
+    int count = 0;
+    gs_status st;
+
+    const gs_cu_result r = d->init(0);
+    if (r == GS_CU_NO_DEVICE || (r == 0 && d->device_count(&count) == 0 && count == 0))
+        return gs_fail(GS_EUNSUPPORTED, "device cuda: there is no GPU that the driver can use; use --device cpu");
+    if ((st = gs_cuda_check(c, r, "starting the driver")) != GS_OK)
+        return st;
+    if (ordinal >= (unsigned)count)
+        return gs_fail(GS_EUNSUPPORTED, "device cuda:%u: there are %d GPUs, from cuda:0 on", ordinal, count);
+    if ((st = gs_cuda_check(c, d->device_get(&c->device, (int)ordinal), "finding the GPU")) != GS_OK)
+        return st;
+    d->device_attribute(&c->major, GS_CU_MAJOR, c->device);
+    d->device_attribute(&c->minor, GS_CU_MINOR, c->device);
+    d->device_attribute(&c->processors, GS_CU_PROCESSORS, c->device);
+    d->device_name(gpu, (int)sizeof(gpu), c->device);
+    if (c->major < LEAST_MAJOR)
+        return gs_fail(GS_EUNSUPPORTED, "device cuda:%u: %s has compute capability %d.%d; at least %d.0 is needed", ordinal, gpu,
+                       c->major, c->minor, LEAST_MAJOR);
+    snprintf(c->name, sizeof(c->name), "cuda:%u (%s, sm_%d%d)", ordinal, gpu, c->major, c->minor);
+    return GS_OK;
+}
+
+static gs_status make_streams(gs_cuda *c)
+{
+    const gs_cuda_driver *const d = c->d;
+    gs_cu_handle *const stream[] = {&c->in, &c->compute, &c->out};
+    gs_status st = GS_OK;
+    for (size_t i = 0; i < GS_ARRAY_LEN(stream) && st == GS_OK; i++)
+        st = gs_cuda_check(c, d->stream_create(stream[i], GS_CU_STREAM_NON_BLOCKING), "making a stream");
+    for (uint32_t i = 0; i < GS_CUDA_FLIGHT; i++) {
+        gs_cu_handle *const event[] = {&c->copied[i], &c->computed[i], &c->finished[i]};
+        for (size_t k = 0; k < GS_ARRAY_LEN(event) && st == GS_OK; k++)
+            st = gs_cuda_check(c, d->event_create(event[k], GS_CU_EVENT_DISABLE_TIMING), "making an event");
+    }
+    if (st == GS_OK && (d->blas_create(&c->blas) != 0 || d->blas_stream(c->blas, c->compute) != 0))
+        st = gs_fail(GS_EDEVICE, "device cuda: cuBLAS does not start on this GPU");
+    return st;
+}
+
+static gs_status load_fixed(gs_cuda *c)
+{
+    gs_status st = gs_cuda_module(&c->fixed_module, c->d, c->major, c->minor, gs_cuda_fixed_text);
+    for (int i = 0; i < GS_CUDA_FIXED_COUNT && st == GS_OK; i++)
+        st = gs_cuda_check(c, c->d->module_function(&c->fixed[i], c->fixed_module, fixed_names[i]), fixed_names[i]);
+    return st;
+}
+
+static gs_status set_matmul(gs_cuda *c, const char *matmul)
+{
+    if (matmul == NULL || strcmp(matmul, "fp32") == 0)
+        c->compute_type = GS_CUBLAS_COMPUTE_FP32;
+    else if (strcmp(matmul, "tf32") == 0)
+        c->compute_type = GS_CUBLAS_COMPUTE_TF32;
+    else if (strcmp(matmul, "bf16") == 0)
+        c->compute_type = GS_CUBLAS_COMPUTE_BF16;
+    else
+        return gs_fail(GS_EINVAL, "--matmul %s: use fp32, tf32 or bf16", matmul);
+    return GS_OK;
+}
+
+static const gs_device_ops cuda_ops = {
+    .close = cuda_close,
+    .name = cuda_name,
+    .unified = cuda_unified,
+    .scratch_bytes = gs_cuda_scratch_bytes,
+    .prepare = gs_cuda_prepare,
+    .run_vertex = gs_cuda_run_vertex,
+    .run_edges = gs_cuda_run_edges,
+    .run_typed = gs_cuda_run_typed,
+    .run_edge_program = gs_cuda_run_edge_program,
+    .begin_sum = cuda_begin_sum,
+    .finish_sum = cuda_finish_sum,
+    .add = cuda_add,
+    .zero = cuda_zero,
+    .measure_gemm = gs_cuda_measure_gemm,
+    .measure_gather = gs_cuda_measure_gather,
+    .measure_copy = gs_cuda_measure_copy,
+    .take_memory = gs_cuda_take_memory,
+    .give_memory = gs_cuda_give_memory,
+    .host_wrote = gs_cuda_host_wrote,
+    .host_reads = gs_cuda_host_reads,
+    .begin_pass = gs_cuda_begin_pass,
+    .end_pass = gs_cuda_end_pass,
+    .last_launch = cuda_last_launch,
+    .poll = cuda_poll,
+};
+
+gs_status gs_cuda_open(const gs_device_ops **ops, void **context, unsigned ordinal, const char *matmul)
+{
+    const gs_cuda_driver *driver = NULL;
+    gs_cuda *c;
+    gs_status st = gs_cuda_driver_open(&driver);
+
+    if (st != GS_OK)
+        return st;
+    if ((c = gs_calloc(1, sizeof(*c))) == NULL)
+        return gs_fail(GS_ENOMEM, "device cuda: out of memory");
+    c->d = driver;
+    if ((st = set_matmul(c, matmul)) != GS_OK || (st = find_gpu(c, ordinal)) != GS_OK ||
+        (st = gs_cuda_check(c, driver->context_retain(&c->context, c->device), "taking the GPU")) != GS_OK ||
+        (st = gs_cuda_check(c, driver->context_set(c->context), "taking the GPU")) != GS_OK ||
+        (st = make_streams(c)) != GS_OK || (st = load_fixed(c)) != GS_OK) {
+        cuda_close(c);
+        return st;
+    }
+    *ops = &cuda_ops;
+    *context = c;
+    return GS_OK;
+}

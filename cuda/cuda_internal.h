@@ -1,0 +1,177 @@
+/* cuda_internal.h - the CUDA device's own parts, for each other and for tests.
+ *
+ *   driver.c         the functions of CUDA's libraries
+ *   kernel_text.c, text_*.c  kernels of a program, as text
+ *   module.c         text to modules
+ *   cuda.c           opening, streams, passes, small launches
+ *   prepare.c        the modules and the fixed memory of a program
+ *   memory.c         arena, mirrors and staging: where on the device is this host memory?
+ *   stage_copy.c     one launch: what it reads goes in, what it wrote comes out, in which stream
+ *   launch_edges.c   sums over edges
+ *   launch_vertex.c  vertex programs
+ *   measure.c        ceilings
+ *
+ * Launches return when they are in the streams. Three streams: `in` copies to the device, `compute` runs kernels, `out`
+ * copies back; events order them, so the copies of a launch overlap the kernels of the one before. Launches are
+ * numbered (tickets); GS_CUDA_FLIGHT of them may be under way.
+ */
+#ifndef GS_CUDA_CUDA_INTERNAL_H
+#define GS_CUDA_CUDA_INTERNAL_H
+
+#include <stdbool.h>
+
+#include "base/size.h"
+#include "cuda/module.h"
+#include "cuda/kernel_text.h"
+#include "device/device_table.h"
+
+#define GS_CUDA_FLIGHT 8u
+#define GS_CUDA_BINDS 256u
+#define GS_CUDA_PIECES 256u
+#define GS_CUDA_HUB_STRETCHES 2048u /* most that the edges of a launch are cut in */
+#define GS_CUDA_HUB_EDGES 1024u     /* fewest of a stretch */
+#define GS_CUDA_HUB_BYTES (16 * GS_MIB) /* of their sums, at the most */
+#define GS_CUDA_COLSUM_PARTS 128u
+#define GS_CUDA_LOSS_PARTS 512u
+#define GS_CUDA_WORKSPACE (4u << 20) /* of cuBLAS: what its documents ask for below Hopper's 32 MiB */
+
+enum { GS_CUDA_IN = 1, GS_CUDA_OUT = 2, GS_CUDA_INOUT = 3 };
+
+/* A range of host memory that a launch uses, and where it is on the device. */
+typedef struct gs_cuda_bind {
+    char *host;
+    uint64_t bytes;
+    int how;            /* GS_CUDA_IN, ... */
+    gs_cu_memory at;
+    bool back;          /* the launch's results go to `host` afterwards */
+} gs_cuda_bind;
+
+/* A copy of host memory in the staging area, or room that such a copy had. */
+typedef struct gs_cuda_piece {
+    const char *host;   /* NULL: the copy is stale */
+    uint64_t bytes;     /* of it */
+    uint64_t offset, size; /* in the staging area */
+    uint64_t ticket;    /* the last launch that used it */
+} gs_cuda_piece;
+
+typedef struct gs_cuda_memory {
+    gs_cu_memory base;  /* of one allocation: arena, mirrors, staging */
+    uint64_t arena_bytes, staging_offset, staging_bytes;
+    uint32_t mirrors;
+    gs_device_range mirror[GS_DEVICE_MIRRORS];
+    uint64_t mirror_offset[GS_DEVICE_MIRRORS];
+    uint32_t registered;
+    void *pinned[2];
+    uint64_t head;      /* staging: where the next piece is tried */
+    uint32_t pieces;
+    gs_cuda_piece piece[GS_CUDA_PIECES];
+} gs_cuda_memory;
+
+typedef struct gs_cuda_edge_code {
+    gs_edge_kernel k;
+    uint32_t stage;     /* GS_NONE: sums of rows */
+    gs_cu_handle run, merge;
+} gs_cuda_edge_code;
+
+typedef struct gs_cuda_vertex_code {
+    gs_vertex_kernel k;
+    gs_cu_handle run;
+} gs_cuda_vertex_code;
+
+enum gs_cuda_fixed {
+    GS_CUDA_SPLIT, GS_CUDA_ADD, GS_CUDA_BEGIN, GS_CUDA_FINISH_MOST, GS_CUDA_FINISH_ATTEND, GS_CUDA_FINISH_LSE,
+    GS_CUDA_REGROUP, GS_CUDA_ROW_SUMS, GS_CUDA_COLSUM_PART, GS_CUDA_COLSUM_TOTAL, GS_CUDA_LOSS, GS_CUDA_LOSS_TOTAL,
+    GS_CUDA_FIXED_COUNT
+};
+
+typedef struct gs_cuda {
+    /* set by open */
+    const gs_cuda_driver *d;
+    int device, major, minor, processors, compute_type;
+    gs_cu_handle context, in, compute, out, blas;
+    gs_cu_handle copied[GS_CUDA_FLIGHT], computed[GS_CUDA_FLIGHT], finished[GS_CUDA_FLIGHT]; /* events */
+    gs_cu_handle fixed_module, fixed[GS_CUDA_FIXED_COUNT];
+    char name[160];
+    /* set by prepare */
+    const gs_program *program;
+    gs_cu_handle module;
+    gs_cuda_edge_code *edge;
+    gs_cuda_vertex_code *vertex;
+    uint32_t edges, vertices;
+    gs_cu_memory state;         /* parameters, gradients, totals of the loss, scratch */
+    uint64_t state_bytes;
+    uint64_t *param_offset, *grad_offset, loss_offset, scratch_offset, scratch_bytes, workspace_offset;
+    gs_cu_memory *where;        /* [most registers of a stage] of the launch being made */
+    /* of the run */
+    gs_cuda_memory memory;
+    uint64_t ticket;            /* the last launch */
+    uint64_t waited;            /* all up to this one are done */
+    bool in_pass;
+    gs_device_pass pass;
+    uint32_t binds;
+    gs_cuda_bind bind[GS_CUDA_BINDS];
+} gs_cuda;
+
+/* GS_EDEVICE, or GS_ENOMEM: "device cuda: WHAT: name and text of the driver's error". */
+gs_status gs_cuda_check(const gs_cuda *c, gs_cu_result r, const char *what);
+
+/* ---- memory.c ---- */
+
+gs_status gs_cuda_take_memory(void *context, const gs_device_memory *m, void **arena);
+void gs_cuda_give_memory(void *context);
+gs_status gs_cuda_host_wrote(void *context, void *host, uint64_t bytes);
+gs_status gs_cuda_host_reads(void *context, void *host, uint64_t bytes);
+/* Where a mirrored or arena range is; 0 for other memory. */
+gs_cu_memory gs_cuda_fixed_place(const gs_cuda *c, const void *host, uint64_t bytes);
+/* A piece of the staging area for `host`, empty; the streams wait until its room is free. GS_EAGAIN: no room
+ * beside what the launch `ticket` uses already. */
+gs_status gs_cuda_take_piece(gs_cuda *c, const char *host, uint64_t bytes, uint64_t ticket, uint32_t *piece);
+/* The copy that holds the whole range; GS_NONE. */
+uint32_t gs_cuda_find_piece(const gs_cuda *c, const char *host, uint64_t bytes);
+/* Copies of any part of the range are stale from now on; or, with `stream`, it waits for those who write them. */
+void gs_cuda_forget(gs_cuda *c, const char *host, uint64_t bytes);
+gs_status gs_cuda_wait_for_range(gs_cuda *c, const char *host, uint64_t bytes, gs_cu_handle stream);
+void gs_cuda_clear_pieces(gs_cuda *c);
+
+/* ---- stage_copy.c ---- */
+
+/* Begins a launch. Then gs_cuda_bind_range() for all it uses, gs_cuda_stage() to get them there, kernels in c->compute,
+ * and gs_cuda_end(). */
+gs_status gs_cuda_begin(gs_cuda *c);
+/* Index of the range in c->bind; its `at` is valid after gs_cuda_stage(). NULL or empty: index of nothing, at 0. */
+uint32_t gs_cuda_bind_range(gs_cuda *c, const void *host, uint64_t bytes, int how);
+gs_status gs_cuda_stage(gs_cuda *c);
+gs_status gs_cuda_end(gs_cuda *c, gs_status st);
+/* Waits until launch `ticket` is done, its results included. */
+gs_status gs_cuda_wait(gs_cuda *c, uint64_t ticket);
+gs_status gs_cuda_synchronize(gs_cuda *c);
+gs_status gs_cuda_launch(gs_cuda *c, gs_cu_handle function, uint64_t blocks_x, uint32_t blocks_y, uint32_t shared, void *args,
+                         const char *what);
+static inline uint64_t gs_cuda_blocks(uint64_t lanes) { return (lanes + GS_BLOCK_LANES - 1) / GS_BLOCK_LANES; }
+
+/* ---- cuda.c ---- */
+
+gs_status gs_cuda_begin_pass(void *context, const gs_device_pass *pass);
+gs_status gs_cuda_end_pass(void *context);
+gs_cu_memory gs_cuda_param(const gs_cuda *c, uint32_t param);
+gs_cu_memory gs_cuda_grad(const gs_cuda *c, uint32_t param);
+
+/* ---- prepare.c, launch_*.c, measure.c ---- */
+
+/* The text of a program's kernels, to be freed with free(); needs no GPU. */
+gs_status gs_cuda_write_program(char **text, const gs_program *p);
+/* Stretches that the edges of a launch are cut in for hubs, at the most. */
+uint32_t gs_cuda_stretches(const gs_edge_kernel *k);
+
+uint64_t gs_cuda_scratch_bytes(const void *context, const gs_program *p);
+gs_status gs_cuda_prepare(void *context, const gs_program *p);
+void gs_cuda_drop_program(gs_cuda *c);
+gs_status gs_cuda_run_vertex(void *context, const gs_vertex_launch *l);
+gs_status gs_cuda_run_edges(void *context, const gs_edge_launch *l);
+gs_status gs_cuda_run_typed(void *context, const gs_typed_launch *l);
+gs_status gs_cuda_run_edge_program(void *context, const gs_edge_program_launch *l);
+gs_status gs_cuda_measure_gemm(void *context, uint32_t rows, uint32_t in, uint32_t out, double *flops_per_second);
+gs_status gs_cuda_measure_gather(void *context, uint64_t table_rows, uint32_t width, double *bytes_per_second);
+gs_status gs_cuda_measure_copy(void *context, double *bytes_per_second);
+
+#endif /* GS_CUDA_CUDA_INTERNAL_H */

@@ -1,0 +1,69 @@
+/* What the generators share: numbers, operators, inputs. */
+#include "cuda/kernel_text.h"
+
+#include <string.h>
+
+void gs_generate_constant(char *text, size_t bytes, float value)
+{
+    uint32_t bits;
+    memcpy(&bits, &value, sizeof(bits));
+    snprintf(text, bytes, "gs_float_of_bits(0x%08xu)", bits);
+}
+
+bool gs_generate_value(FILE *out, gs_op op, const char *a, const char *b, float alpha)
+{
+    static const struct {
+        gs_op op;
+        const char *text; /* A and B stand for the operands, L for alpha */
+    } values[] = {
+        {GS_OP_ADD, "A + B"},
+        {GS_OP_SUB, "A - B"},
+        {GS_OP_MUL, "A * B"},
+        {GS_OP_DIV, "A / B"},
+        {GS_OP_MAX, "gs_larger(A, B)"},
+        {GS_OP_EQ, "A == B ? 1.0f : 0.0f"},
+        {GS_OP_NEG, "-A"},
+        {GS_OP_EXP, "expf(A)"},
+        {GS_OP_LOG, "logf(A)"},
+        {GS_OP_SQRT, "sqrtf(A)"},
+        {GS_OP_RSQRT, "1.0f / sqrtf(A)"},
+        {GS_OP_SIGMOID, "gs_sigmoid(A)"},
+        {GS_OP_TANH, "tanhf(A)"},
+        {GS_OP_RELU, "A < 0.0f ? 0.0f : A"},
+        {GS_OP_LEAKY_RELU, "A > 0.0f ? A : L * A"},
+        {GS_OP_ELU, "A > 0.0f ? A : L * expm1f(A)"},
+        {GS_OP_STEP, "A > 0.0f ? 1.0f : 0.0f"},
+        {GS_OP_SPREAD, "A"}, /* of an edge register: lanes hold the value of their columns' group */
+    };
+    char constant[48];
+    gs_generate_constant(constant, sizeof(constant), alpha);
+    for (size_t i = 0; i < sizeof(values) / sizeof(values[0]); i++) {
+        if (values[i].op != op)
+            continue;
+        for (const char *c = values[i].text; *c != '\0'; c++)
+            if (*c == 'A' || *c == 'B' || *c == 'L')
+                fputs(*c == 'A' ? a : *c == 'B' ? b : constant, out);
+            else
+                fputc(*c, out);
+        return true;
+    }
+    return false;
+}
+
+uint32_t gs_generate_threshold(float p)
+{
+    const double exact = (double)p * 0x1p24;
+    const uint32_t whole = (uint32_t)exact;
+    return whole + ((double)whole < exact);
+}
+
+uint32_t gs_generate_input(gs_kernel_input *input, uint32_t *count, uint32_t room, bool param, uint32_t index)
+{
+    for (uint32_t i = 0; i < *count; i++)
+        if (input[i].param == param && input[i].index == index)
+            return i;
+    if (*count == room)
+        return GS_NONE;
+    input[*count] = (gs_kernel_input){param, index};
+    return (*count)++;
+}

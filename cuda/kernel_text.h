@@ -1,0 +1,74 @@
+/* kernel_text.h - the kernels of a program, as text.
+ *
+ * What a stage does to the edges of a vertex becomes one kernel (Seastar's fusion of scatter, edge and
+ * gather): a group of lanes takes a target, its lanes take the columns, and it goes over the target's
+ * edges in order with all edge registers in its own. What a stage does to vertices becomes one
+ * kernel for each run of elementwise instructions of one width. Widths, groups and vector sizes are
+ * constants of the text. No GPU is needed here, nor any device.
+ */
+#ifndef GS_CUDA_KERNEL_TEXT_H
+#define GS_CUDA_KERNEL_TEXT_H
+
+#include <stdbool.h>
+#include <stdint.h>
+#include <stdio.h>
+
+#include "base/status.h"
+#include "cuda/kernels/args.h"
+#include "program/program.h"
+
+/* A pointer that the launch puts into args.in. */
+typedef struct gs_kernel_input {
+    bool param;     /* a parameter; else a register */
+    uint32_t index;
+} gs_kernel_input;
+
+/* Sums over edges. Columns of the widest register are cut into slices; a group takes a target and a slice. */
+typedef struct gs_edge_kernel {
+    char name[32];           /* and name_merge, for pieces of hubs */
+    bool rows;               /* sums of rows: in[0] with a stride of the launch, and by type */
+    uint32_t width;          /* columns that all registers are seen in */
+    uint32_t vector;         /* neighbouring columns a lane: 1, 2 or 4 */
+    uint32_t lanes, slots;   /* of a group; vectors a lane */
+    uint32_t slice, slices;  /* columns of a group; groups a target */
+    uint32_t inputs;
+    gs_kernel_input input[GS_EDGE_INPUTS];
+    uint32_t sums, sum[GS_EDGE_SUMS]; /* of the stage */
+    uint32_t row_floats;     /* of the sums of one target: a hub's piece */
+    uint32_t shared_floats;  /* a group */
+} gs_edge_kernel;
+
+/* Elementwise instructions [first, end) of a stage, all of one width. */
+typedef struct gs_vertex_kernel {
+    char name[32];
+    uint32_t stage, first, end;
+    uint32_t width;
+    uint32_t inputs, outputs;
+    gs_kernel_input input[GS_VERTEX_INPUTS];
+    uint32_t output[GS_VERTEX_INPUTS]; /* registers */
+} gs_vertex_kernel;
+
+/* Writes the kernel of the sums of rows of `width` columns, of any stage. */
+void gs_generate_rows(FILE *out, gs_edge_kernel *k, uint32_t width);
+
+/* Writes the kernels of a stage's edge program into k[0 .. *count), at most GS_EDGE_SUMS: one where all widths fit
+ * together, else one a sum. GS_EUNSUPPORTED names the stage and what this device does not do. */
+gs_status gs_generate_edges(FILE *out, gs_edge_kernel *k, uint32_t *count, const gs_program *p, uint32_t stage);
+
+/* True for what gs_generate_vertex() fuses: elementwise, and of one width throughout. */
+bool gs_generates_vertex(const gs_stage *s, const gs_instr *in);
+/* Writes the kernel of the run of such instructions that begins at `first`; k->end is where it ends. */
+gs_status gs_generate_vertex(FILE *out, gs_vertex_kernel *k, const gs_program *p, uint32_t stage, uint32_t first);
+
+/* ---- for the generators ---- */
+
+/* A number, bit for bit. */
+void gs_generate_constant(char *text, size_t bytes, float value);
+/* "a + b": the value of an elementwise operator; false for one that is not here. */
+bool gs_generate_value(FILE *out, gs_op op, const char *a, const char *b, float alpha);
+/* Bits that keep an element: base/philox.h makes a number of 24 of them, kept where bits * 2^-24 >= p. */
+uint32_t gs_generate_threshold(float p);
+/* Index of this input in k->input, added where it is new; GS_NONE when there is no room. */
+uint32_t gs_generate_input(gs_kernel_input *input, uint32_t *count, uint32_t room, bool param, uint32_t index);
+
+#endif /* GS_CUDA_KERNEL_TEXT_H */

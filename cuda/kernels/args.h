@@ -1,0 +1,105 @@
+/* args.h - what is handed to a kernel? Shared by the kernels and the code that launches them.
+ *
+ * Pointers are the device's. Passed by value, so each is at most 4 KiB.
+ */
+#ifndef GS_CUDA_KERNELS_ARGS_H
+#define GS_CUDA_KERNELS_ARGS_H
+
+#define GS_BLOCK_LANES 256 /* of every launch */
+
+typedef unsigned char gs_u8;
+typedef unsigned short gs_u16;
+typedef unsigned int gs_u32;
+typedef unsigned long long gs_u64;
+
+#define GS_EDGE_INPUTS 32
+#define GS_EDGE_SUMS 4
+#define GS_VERTEX_INPUTS 64
+
+/* Sums over the edges of a chunk. Work items are targets, and pieces of targets with more edges
+ * than `piece_edges` (hubs): two for each stretch of that many edges, as at most two hubs meet in one. */
+typedef struct gs_edge_args {
+    const void *target, *index;
+    const gs_u32 *start;
+    const void *type;                  /* of edges; NULL: rows are taken as they are, masks draw for type 0 */
+    const float *weight;               /* NULL: 1 */
+    const float *in[GS_EDGE_INPUTS];   /* rows at either end and parameters; the generated code knows which */
+    float *acc[GS_EDGE_SUMS], *maximum[GS_EDGE_SUMS], *norm[GS_EDGE_SUMS];
+    float *partial;                    /* [2 * pieces][floats of one target's sums] */
+    gs_u64 stride;                     /* sums of rows: floats from one operand row to the next */
+    gs_u32 targets, index_bytes, type_bytes;
+    gs_u32 first_edge, edges, piece_edges, pieces;
+    gs_u32 key[2], epoch;              /* masks: of gs_random_key(seed, GS_RANDOM_EDGES) */
+} gs_edge_args;
+
+/* A run of elementwise instructions, or one instruction. */
+typedef struct gs_vertex_args {
+    const void *in[GS_VERTEX_INPUTS];
+    float *out[GS_VERTEX_INPUTS];
+    gs_u32 rows, epoch;
+    gs_u32 key[2], edge_key[2]; /* of dropout, and of what vertices draw for their own edge */
+} gs_vertex_args;
+
+/* Rows of one width from rows of another: sums over groups of columns, or their transposes. */
+typedef enum gs_regroup {
+    GS_REGROUP_FOLD,   /* to[j] = sum of from[j * d, +d) */
+    GS_REGROUP_SPREAD, /* to[j] = from[j / d] */
+    GS_REGROUP_ACROSS, /* to[j] = sum of from[h * narrow + j] over h */
+    GS_REGROUP_TILE,   /* to[j] = from[j % narrow] */
+} gs_regroup;
+
+typedef struct gs_regroup_args {
+    const float *from;
+    float *to;
+    gs_u32 rows, from_width, to_width, how;
+} gs_regroup_args;
+
+/* Column sums: of `rows` in `parts` of `part_rows`, then the parts in order. */
+typedef struct gs_colsum_args {
+    const float *from;
+    float *partial; /* [parts, width] */
+    float *grad;    /* += */
+    gs_u32 rows, width, parts, part_rows;
+} gs_colsum_args;
+
+typedef struct gs_loss_part {
+    double loss_sum;
+    gs_u64 rows[4], correct[4];
+} gs_loss_part;
+
+typedef struct gs_loss_args {
+    const float *logits;
+    const int *label;
+    const gs_u8 *split;
+    float *gradient;    /* or NULL */
+    gs_loss_part *part; /* [parts], one of each block */
+    gs_loss_part *total; /* += */
+    gs_u32 rows, classes, parts;
+    float scale;
+} gs_loss_args;
+
+/* Numbers over the rows of a sum: before its first chunk and after its last. */
+typedef struct gs_frame_args {
+    float *acc, *maximum, *norm;
+    gs_u64 count;      /* rows * width */
+    gs_u64 heads_count; /* rows * heads */
+    gs_u32 each;       /* width / heads */
+    float neutral;
+} gs_frame_args;
+
+typedef struct gs_add_args {
+    float *acc;
+    const float *src;
+    gs_u64 count;
+} gs_add_args;
+
+/* acc[target] += rows of the operand, to the columns of the edge's type. */
+typedef struct gs_split_args {
+    const void *target, *index, *type;
+    const gs_u32 *start;
+    const float *operand;
+    float *acc;
+    gs_u32 targets, index_bytes, type_bytes, types, width;
+} gs_split_args;
+
+#endif /* GS_CUDA_KERNELS_ARGS_H */

@@ -1,0 +1,212 @@
+/* common.cu - what generated and fixed kernels share: indices, rows, groups of lanes, random bits. */
+#include "args.h"
+#include "gpu.h"
+
+GS_DEVICE gs_u32 gs_number(const void *array, gs_u32 bytes, gs_u32 i)
+{
+    return bytes == 2 ? ((const gs_u16 *)array)[i] : bytes == 4 ? ((const gs_u32 *)array)[i] : ((const gs_u8 *)array)[i];
+}
+
+/* 16 bytes at once; both sides at a multiple of 16. */
+GS_DEVICE void gs_load4(float *to, const float *from)
+{
+    const gs_float4 v = *(const gs_float4 *)from;
+    to[0] = v.x;
+    to[1] = v.y;
+    to[2] = v.z;
+    to[3] = v.w;
+}
+
+GS_DEVICE void gs_store4(float *to, const float *from)
+{
+    gs_float4 v;
+    v.x = from[0];
+    v.y = from[1];
+    v.z = from[2];
+    v.w = from[3];
+    *(gs_float4 *)to = v;
+}
+
+GS_DEVICE void gs_load2(float *to, const float *from)
+{
+    const gs_float2 v = *(const gs_float2 *)from;
+    to[0] = v.x;
+    to[1] = v.y;
+}
+
+GS_DEVICE void gs_store2(float *to, const float *from)
+{
+    gs_float2 v;
+    v.x = from[0];
+    v.y = from[1];
+    *(gs_float2 *)to = v;
+}
+
+/* Sum over `span` neighbouring lanes (a power of two) of a group; the same bits in all of them. */
+GS_DEVICE float gs_group_sum(float v, gs_u32 span, gs_u32 lanes)
+{
+    for (gs_u32 by = 1; by < span; by *= 2)
+        v += gs_group_exchange(v, by, lanes);
+    return v;
+}
+
+GS_DEVICE float gs_group_max(float v, gs_u32 lanes)
+{
+    for (gs_u32 by = 1; by < lanes; by *= 2) {
+        const float other = gs_group_exchange(v, by, lanes);
+        v = other > v ? other : v;
+    }
+    return v;
+}
+
+/* NaN wins, as in torch.maximum. */
+GS_DEVICE float gs_larger(float x, float y) { return x > y || x != x ? x : y; }
+GS_DEVICE float gs_smaller(float x, float y) { return x < y || x != x ? x : y; }
+GS_DEVICE float gs_sigmoid(float x)
+{
+    const float e = expf(-fabsf(x)); /* never infinite */
+    return (x < 0.0f ? e : 1.0f) / (1.0f + e);
+}
+
+GS_DEVICE float gs_of_bf16(const void *p, gs_u64 i) { return gs_float_of_bits((gs_u32)((const gs_u16 *)p)[i] << 16); }
+
+GS_DEVICE float gs_of_f16(const void *p, gs_u64 i)
+{
+    const gs_u32 h = ((const gs_u16 *)p)[i], sign = (h & 0x8000u) << 16, exponent = h >> 10 & 31, fraction = h & 1023;
+    if (exponent == 31)
+        return gs_float_of_bits(sign | 0x7f800000u | fraction << 13);
+    if (exponent > 0)
+        return gs_float_of_bits(sign | (exponent + 112) << 23 | fraction << 13);
+    const float small = (float)fraction * gs_float_of_bits(0x33800000u); /* 2^-24 */
+    return sign ? -small : small;
+}
+
+GS_DEVICE float gs_of_f32(const void *p, gs_u64 i) { return ((const float *)p)[i]; }
+GS_DEVICE float gs_of_u8(const void *p, gs_u64 i) { return (float)((const gs_u8 *)p)[i]; }
+GS_DEVICE float gs_of_u16(const void *p, gs_u64 i) { return (float)((const gs_u16 *)p)[i]; }
+GS_DEVICE float gs_of_u32(const void *p, gs_u64 i) { return (float)((const gs_u32 *)p)[i]; }
+GS_DEVICE float gs_of_i32(const void *p, gs_u64 i) { return (float)((const int *)p)[i]; }
+
+/* Philox4x32-10 (base/philox.h): the counter becomes the bits. */
+GS_DEVICE void gs_philox(gs_u32 c[4], gs_u32 k0, gs_u32 k1)
+{
+    for (int round = 0; round < 10; round++) {
+        const gs_u64 p0 = 0xD2511F53ull * c[0], p1 = 0xCD9E8D57ull * c[2];
+        c[0] = (gs_u32)(p1 >> 32) ^ c[1] ^ k0;
+        c[1] = (gs_u32)p1;
+        c[2] = (gs_u32)(p0 >> 32) ^ c[3] ^ k1;
+        c[3] = (gs_u32)p0;
+        k0 += 0x9E3779B9u;
+        k1 += 0xBB67AE85u;
+    }
+}
+
+/* ---- whose edges a group takes ---- */
+
+#define GS_NO_SLOT 0xffffffffu
+
+typedef struct gs_item {
+    gs_u32 target, from, to; /* edges [from, to), none where they are equal */
+    gs_u32 slot;             /* of a hub's piece: where its sums go */
+} gs_item;
+
+GS_DEVICE gs_u32 gs_owner(const gs_edge_args *a, gs_u32 edge)
+{
+    gs_u32 low = 0, high = a->targets;
+    while (high - low > 1) { /* start[low] <= edge < start[high] */
+        const gs_u32 mid = low + (high - low) / 2;
+        if (a->start[mid] <= edge)
+            low = mid;
+        else
+            high = mid;
+    }
+    return low;
+}
+
+/* The first item of a stretch is the hub that its first edge belongs to, the second the one of its last edge. */
+GS_DEVICE gs_item gs_hub_item(const gs_edge_args *a, gs_u32 slot)
+{
+    const gs_u32 first = a->first_edge + slot / 2 * a->piece_edges, last = a->first_edge + a->edges;
+    const gs_u32 end = last - first > a->piece_edges ? first + a->piece_edges : last;
+    const gs_u32 t = gs_owner(a, slot % 2 == 0 ? first : end - 1), begin = a->start[t], stop = a->start[t + 1];
+    gs_item r = {t, 0, 0, slot};
+    if (stop - begin <= a->piece_edges || (slot % 2 == 1 && begin <= first))
+        return r;
+    r.from = begin > first ? begin : first;
+    r.to = stop < end ? stop : end;
+    return r;
+}
+
+GS_DEVICE gs_item gs_edge_item(const gs_edge_args *a, gs_u32 item)
+{
+    gs_item r = {item, 0, 0, GS_NO_SLOT};
+    if (item >= a->targets)
+        return item - a->targets < 2 * a->pieces ? gs_hub_item(a, item - a->targets) : r;
+    if (a->pieces > 0 && a->start[item + 1] - a->start[item] > a->piece_edges)
+        return r; /* a hub: its pieces do it */
+    r.from = a->start[item];
+    r.to = a->start[item + 1];
+    return r;
+}
+
+/* The hub that begins in this slot, whose pieces are to be added up; none elsewhere. */
+GS_DEVICE gs_item gs_merge_item(const gs_edge_args *a, gs_u32 slot)
+{
+    gs_item r = {0, 0, 0, slot};
+    if (slot < 2 * a->pieces)
+        r = gs_hub_item(a, slot);
+    if (r.from < r.to && r.from != a->start[r.target])
+        r.to = r.from;
+    return r;
+}
+
+/* Slot of the piece after `slot` of the same hub. */
+GS_DEVICE gs_u32 gs_next_slot(gs_u32 slot) { return (slot / 2 + 1) * 2; }
+/* True where the hub has edges in the slot's stretch. */
+GS_DEVICE int gs_slot_within(const gs_edge_args *a, gs_u32 slot, gs_u32 target)
+{
+    return slot / 2 < a->pieces && a->first_edge + slot / 2 * a->piece_edges < a->start[target + 1];
+}
+
+/* ---- masks of edges (program.h) ---- */
+
+typedef struct gs_draw {
+    gs_u32 source, destination, rank, type;
+} gs_draw;
+
+GS_DEVICE gs_u32 gs_edge_type(const gs_edge_args *a, gs_u32 k) { return a->type == 0 ? 0 : gs_number(a->type, a->type_bytes, k); }
+
+/* Edges of the same ends and type that are before k; they lie side by side. */
+GS_DEVICE gs_u32 gs_edge_rank(const gs_edge_args *a, gs_u32 target, gs_u32 k)
+{
+    const gs_u32 operand = gs_number(a->index, a->index_bytes, k), type = gs_edge_type(a, k), first = a->start[target];
+    gs_u32 rank = 0;
+    for (; k > first && gs_number(a->index, a->index_bytes, k - 1) == operand && gs_edge_type(a, k - 1) == type; k--)
+        rank++;
+    return rank;
+}
+
+GS_DEVICE gs_draw gs_edge_draw(const gs_edge_args *a, gs_u32 target, gs_u32 k, float source, float destination, int loops_as_one)
+{
+    gs_draw d = {gs_bits_of_float(source), gs_bits_of_float(destination), 0, 0};
+    if (!loops_as_one || d.source != d.destination) {
+        d.rank = gs_edge_rank(a, target, k);
+        d.type = gs_edge_type(a, k);
+    }
+    return d;
+}
+
+/* The 24 bits of a column; `fours` is a row's number of counters. */
+GS_DEVICE gs_u32 gs_draw_bits(const gs_draw *d, gs_u32 column, gs_u32 fours, const gs_u32 key[4])
+{
+    gs_u32 c[4] = {d->source, d->destination, d->rank * fours + column / 4, d->type};
+    gs_philox(c, key[0], key[1]);
+    return c[column % 4] >> 8;
+}
+
+/* ---- running maximum and sum of a softmax ---- */
+
+/* What exponents are taken relative to: without scores there is no maximum yet. */
+GS_DEVICE float gs_base_of(float maximum) { return maximum == gs_float_of_bits(0xff800000u) ? 0.0f : maximum; }
+/* What earlier terms are multiplied by when the maximum rises from `old` to `now`. */
+GS_DEVICE float gs_rescale(float old, float now) { return old == now ? 1.0f : expf(old - gs_base_of(now)); }

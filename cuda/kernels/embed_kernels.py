@@ -1,0 +1,19 @@
+"""Writes a C file with the kernels' texts as byte arrays: embed_kernels.py OUT.c COMMON... -- FIXED...
+
+The texts before -- are what every module begins with, the others the module of fixed kernels.
+Their includes of each other go: the texts follow one another."""
+import pathlib
+import re
+import sys
+
+out, rest = pathlib.Path(sys.argv[1]), sys.argv[2:]
+cut = rest.index("--")
+lines = ["/* Made from cuda/kernels by embed_kernels.py. */", '#include "cuda/module.h"', ""]
+for name, paths in (("common", rest[:cut]), ("fixed", rest[cut + 1:])):
+    text = "".join(re.sub(r'^#include ".*"\n', "", pathlib.Path(p).read_text(encoding="utf-8"), flags=re.M) for p in paths)
+    data = text.encode() + b"\0"
+    lines.append(f"const char gs_cuda_{name}_text[] = {{")
+    for k in range(0, len(data), 20):
+        lines.append("    " + " ".join(f"{b}," for b in data[k:k + 20]))
+    lines.append("};")
+out.write_text("\n".join(lines) + "\n")

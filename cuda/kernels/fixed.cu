@@ -1,0 +1,227 @@
+/* fixed.cu - kernels that no program changes: sums by type, frames of sums, sums of columns, the loss. */
+#include "common.cu"
+
+/* ---- sums of a split by type ---- */
+
+/* A group of 32 lanes a target and 32 columns; the sum of a run of edges of one type stays in a register. Edges are
+ * added in order to what was there. */
+GS_KERNEL(gs_split, gs_split_args)
+{
+    const gs_u32 t = gs_block_x() * (GS_BLOCK_LANES / 32) + gs_lane() / 32, column = gs_block_y() * 32 + gs_lane() % 32;
+    if (t >= a.targets || column >= a.width || a.start[t] == a.start[t + 1])
+        return;
+    float *const acc = a.acc + (gs_u64)gs_number(a.target, a.index_bytes, t) * a.types * a.width + column;
+    gs_u32 type = gs_number(a.type, a.type_bytes, a.start[t]);
+    float sum = acc[(gs_u64)type * a.width];
+    for (gs_u32 k = a.start[t]; k < a.start[t + 1]; k++) {
+        const gs_u32 now = gs_number(a.type, a.type_bytes, k);
+        if (now != type) {
+            acc[(gs_u64)type * a.width] = sum;
+            sum = acc[(gs_u64)now * a.width];
+            type = now;
+        }
+        sum += a.operand[(gs_u64)gs_number(a.index, a.index_bytes, k) * a.width + column];
+    }
+    acc[(gs_u64)type * a.width] = sum;
+}
+
+/* ---- frames ---- */
+
+GS_KERNEL(gs_add, gs_add_args)
+{
+    const gs_u64 i = (gs_u64)gs_block_x() * GS_BLOCK_LANES + gs_lane();
+    if (i < a.count)
+        a.acc[i] += a.src[i];
+}
+
+GS_KERNEL(gs_begin, gs_frame_args)
+{
+    const gs_u64 i = (gs_u64)gs_block_x() * GS_BLOCK_LANES + gs_lane();
+    if (i < a.count)
+        a.acc[i] = a.neutral;
+    if (i < a.heads_count) {
+        a.maximum[i] = gs_float_of_bits(0xff800000u);
+        a.norm[i] = 0;
+    }
+}
+
+/* Of a maximum or minimum: no edges give 0. */
+GS_KERNEL(gs_finish_most, gs_frame_args)
+{
+    const gs_u64 i = (gs_u64)gs_block_x() * GS_BLOCK_LANES + gs_lane();
+    if (i < a.count && a.acc[i] == a.neutral)
+        a.acc[i] = 0;
+}
+
+/* No edges: the norm is 0, and so is the sum; the logarithm gives -inf. */
+GS_KERNEL(gs_finish_attend, gs_frame_args)
+{
+    const gs_u64 i = (gs_u64)gs_block_x() * GS_BLOCK_LANES + gs_lane();
+    if (i >= a.count)
+        return;
+    const float norm = a.norm[i / a.each];
+    a.acc[i] *= norm > 0 ? 1.0f / norm : norm; /* 0 or NaN stays */
+}
+
+GS_KERNEL(gs_finish_lse, gs_frame_args)
+{
+    const gs_u64 i = (gs_u64)gs_block_x() * GS_BLOCK_LANES + gs_lane();
+    if (i < a.heads_count)
+        a.maximum[i] += logf(a.norm[i]);
+}
+
+/* ---- rows of another width ---- */
+
+GS_KERNEL(gs_regroup_rows, gs_regroup_args)
+{
+    const gs_u64 i = (gs_u64)gs_block_x() * GS_BLOCK_LANES + gs_lane();
+    if (i >= (gs_u64)a.rows * a.to_width)
+        return;
+    const gs_u32 j = (gs_u32)(i % a.to_width);
+    const float *const from = a.from + i / a.to_width * a.from_width;
+    const gs_u32 each = a.from_width / a.to_width; /* of FOLD and ACROSS */
+    float sum = 0;
+    if (a.how == GS_REGROUP_SPREAD) {
+        sum = from[j / (a.to_width / a.from_width)];
+    } else if (a.how == GS_REGROUP_TILE) {
+        sum = from[j % a.from_width];
+    } else if (a.how == GS_REGROUP_FOLD) {
+        for (gs_u32 c = 0; c < each; c++)
+            sum += from[(gs_u64)j * each + c];
+    } else {
+        for (gs_u32 h = 0; h < each; h++)
+            sum += from[(gs_u64)h * a.to_width + j];
+    }
+    a.to[i] = sum;
+}
+
+/* Sums of whole rows: a group of 32 lanes each. */
+GS_KERNEL(gs_row_sums, gs_regroup_args)
+{
+    const gs_u32 row = gs_block_x() * (GS_BLOCK_LANES / 32) + gs_lane() / 32, lane = gs_lane() % 32;
+    float sum = 0;
+    if (row >= a.rows)
+        return;
+    for (gs_u32 c = lane; c < a.from_width; c += 32)
+        sum += a.from[(gs_u64)row * a.from_width + c];
+    sum = gs_group_sum(sum, 32, 32);
+    if (lane == 0)
+        a.to[row] = sum;
+}
+
+/* ---- sums of columns ---- */
+
+GS_KERNEL(gs_colsum_parts, gs_colsum_args)
+{
+    const gs_u32 column = gs_block_x() * GS_BLOCK_LANES + gs_lane(), part = gs_block_y();
+    const gs_u32 first = part * a.part_rows;
+    const gs_u32 end = a.rows - first > a.part_rows ? first + a.part_rows : a.rows;
+    float sum = 0;
+    if (column >= a.width)
+        return;
+    for (gs_u32 r = first; r < end; r++)
+        sum += a.from[(gs_u64)r * a.width + column];
+    a.partial[(gs_u64)part * a.width + column] = sum;
+}
+
+GS_KERNEL(gs_colsum_total, gs_colsum_args)
+{
+    const gs_u32 column = gs_block_x() * GS_BLOCK_LANES + gs_lane();
+    double sum = 0;
+    if (column >= a.width)
+        return;
+    for (gs_u32 p = 0; p < a.parts; p++)
+        sum += (double)a.partial[(gs_u64)p * a.width + column];
+    a.grad[column] += (float)sum;
+}
+
+/* ---- loss ---- */
+
+#define GS_TRAIN_SPLIT 1
+
+/* Lowest column of the largest logit, and the logit. */
+GS_DEVICE float gs_largest(const float *row, gs_u32 classes, gs_u32 lane, gs_u32 *at)
+{
+    float most = gs_float_of_bits(0xff800000u);
+    for (gs_u32 c = lane; c < classes; c += 32)
+        most = row[c] > most ? row[c] : most;
+    most = gs_group_max(most, 32);
+    gs_u32 first = classes;
+    for (gs_u32 c = lane; c < classes && first == classes; c += 32)
+        first = row[c] == most ? c : first;
+    for (gs_u32 by = 1; by < 32; by *= 2) { /* columns are below 2^24, which a float holds */
+        const gs_u32 other = (gs_u32)gs_group_exchange((float)first, by, 32);
+        first = other < first ? other : first;
+    }
+    *at = first;
+    return most;
+}
+
+/* A training row: its loss, the same in all lanes; the gradient where it is wanted. */
+GS_DEVICE double gs_train_row(const gs_loss_args *a, const float *row, float *gradient, gs_u32 label, float most,
+                              gs_u32 lane)
+{
+    float total = 0;
+    for (gs_u32 c = lane; c < a->classes; c += 32)
+        total += expf(row[c] - most);
+    total = gs_group_sum(total, 32, 32);
+    const float inverse = 1.0f / total;
+    for (gs_u32 c = lane; gradient != 0 && c < a->classes; c += 32) {
+        const float p = expf(row[c] - most);
+        gradient[c] = (c == label ? p - total : p) * inverse * a->scale;
+    }
+    return log((double)total) - ((double)row[label] - (double)most);
+}
+
+/* A group of 32 lanes a row, blocks in steps of the grid; one part a group, in shared memory, then one a block. */
+GS_KERNEL(gs_loss, gs_loss_args)
+{
+    GS_SHARED(shared);
+    gs_loss_part *const part = (gs_loss_part *)(void *)shared;
+    const gs_u32 groups = GS_BLOCK_LANES / 32, group = gs_lane() / 32, lane = gs_lane() % 32;
+    gs_loss_part mine = {0, {0, 0, 0, 0}, {0, 0, 0, 0}};
+    for (gs_u32 r = gs_block_x() * groups + group; r < a.rows; r += gs_blocks_x() * groups) {
+        const float *const row = a.logits + (gs_u64)r * a.classes;
+        float *const gradient = a.gradient == 0 ? (float *)0 : a.gradient + (gs_u64)r * a.classes;
+        const int label = a.label[r];
+        const gs_u32 split = a.split[r];
+        const int counts = label >= 0 && (gs_u32)label < a.classes && split > 0 && split < 4;
+        if (counts) {
+            gs_u32 at;
+            const float most = gs_largest(row, a.classes, lane, &at);
+            mine.rows[split]++;
+            mine.correct[split] += at == (gs_u32)label;
+            if (split == GS_TRAIN_SPLIT)
+                mine.loss_sum += gs_train_row(&a, row, gradient, (gs_u32)label, most, lane);
+        }
+        for (gs_u32 c = lane; gradient != 0 && !(counts && split == GS_TRAIN_SPLIT) && c < a.classes; c += 32)
+            gradient[c] = 0;
+    }
+    if (lane == 0)
+        part[group] = mine;
+    gs_block_sync();
+    if (gs_lane() > 0)
+        return;
+    for (gs_u32 g = 1; g < groups; g++) {
+        mine.loss_sum += part[g].loss_sum;
+        for (int s = 0; s < 4; s++) {
+            mine.rows[s] += part[g].rows[s];
+            mine.correct[s] += part[g].correct[s];
+        }
+    }
+    a.part[gs_block_x()] = mine;
+}
+
+/* One lane: parts are few, and their order is fixed. */
+GS_KERNEL(gs_loss_total, gs_loss_args)
+{
+    if (gs_lane() > 0)
+        return;
+    for (gs_u32 p = 0; p < a.parts; p++) {
+        a.total->loss_sum += a.part[p].loss_sum;
+        for (int s = 0; s < 4; s++) {
+            a.total->rows[s] += a.part[p].rows[s];
+            a.total->correct[s] += a.part[p].correct[s];
+        }
+    }
+}

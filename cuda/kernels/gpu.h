@@ -1,0 +1,103 @@
+/* gpu.h - what may a kernel use of the machine that runs it?
+ *
+ * Kernels are C that is C++ too, and name the machine through this header alone. CUDA compiles them for a
+ * GPU; tests compile the same text for the host, where the lanes of a block are fibres
+ * (tests/cuda/host_gpu.h), barriers switch between them, and sanitizers watch every access.
+ *
+ * Lanes work in groups of a power of two of at most 32; a group never spans two warps. All
+ * lanes of a group must reach its barriers and shuffles, other groups need not.
+ */
+#ifndef GS_CUDA_KERNELS_GPU_H
+#define GS_CUDA_KERNELS_GPU_H
+
+#ifdef __CUDACC__
+
+/* A kernel called NAME, whose arguments are a struct of this type called `a`. */
+#define GS_KERNEL(name, type) extern "C" __global__ void __launch_bounds__(GS_BLOCK_LANES) name(const type a)
+#define GS_DEVICE static __device__ __forceinline__
+#define GS_UNROLL _Pragma("unroll")
+#define GS_UNROLL_EDGES _Pragma("unroll 4")
+/* Memory of the block; its size is the launch's. */
+#define GS_SHARED(name) extern __shared__ __align__(16) float name[]
+
+typedef float4 gs_float4;
+typedef float2 gs_float2;
+
+GS_DEVICE unsigned gs_lane(void) { return threadIdx.x; }
+GS_DEVICE unsigned gs_block_x(void) { return blockIdx.x; }
+GS_DEVICE unsigned gs_block_y(void) { return blockIdx.y; }
+GS_DEVICE unsigned gs_blocks_x(void) { return gridDim.x; }
+GS_DEVICE void gs_block_sync(void) { __syncthreads(); }
+
+GS_DEVICE unsigned gs_group_mask(unsigned lanes)
+{
+    return lanes == 32 ? 0xffffffffu : ((1u << lanes) - 1) << (threadIdx.x % 32 / lanes * lanes);
+}
+GS_DEVICE void gs_group_sync(unsigned lanes) { __syncwarp(gs_group_mask(lanes)); }
+/* The value of the lane whose number differs in the bits `by`. */
+GS_DEVICE float gs_group_exchange(float value, unsigned by, unsigned lanes)
+{
+    return __shfl_xor_sync(gs_group_mask(lanes), value, (int)by);
+}
+GS_DEVICE float gs_float_of_bits(unsigned bits) { return __uint_as_float(bits); }
+GS_DEVICE unsigned gs_bits_of_float(float f) { return __float_as_uint(f); }
+
+#else
+
+#include <math.h>
+#include <stddef.h>
+
+/* The lane that runs and how it waits for others; filled by whoever runs the kernel. */
+typedef struct gs_host_gpu {
+    unsigned lane, block_x, block_y, blocks_x;
+    float *shared;
+    void (*block_sync)(void);
+    void (*group_sync)(unsigned lanes);
+    float (*group_exchange)(float value, unsigned by, unsigned lanes);
+} gs_host_gpu;
+
+extern const gs_host_gpu *gs_gpu;
+const gs_host_gpu *gs_gpu;
+
+#define GS_KERNEL(name, type)                                          \
+    static void name##_lane(const type a);                            \
+    void name(const void *args);                                      \
+    void name(const void *args) { name##_lane(*(const type *)args); } \
+    static void name##_lane(const type a)
+#define GS_DEVICE static inline
+#define GS_UNROLL
+#define GS_UNROLL_EDGES
+#define GS_SHARED(name) float *const name = gs_gpu->shared
+
+typedef struct gs_float4 {
+    float x, y, z, w;
+} __attribute__((aligned(16), may_alias)) gs_float4;
+typedef struct gs_float2 {
+    float x, y;
+} __attribute__((aligned(8), may_alias)) gs_float2;
+
+GS_DEVICE unsigned gs_lane(void) { return gs_gpu->lane; }
+GS_DEVICE unsigned gs_block_x(void) { return gs_gpu->block_x; }
+GS_DEVICE unsigned gs_block_y(void) { return gs_gpu->block_y; }
+GS_DEVICE unsigned gs_blocks_x(void) { return gs_gpu->blocks_x; }
+GS_DEVICE void gs_block_sync(void) { gs_gpu->block_sync(); }
+GS_DEVICE void gs_group_sync(unsigned lanes) { gs_gpu->group_sync(lanes); }
+GS_DEVICE float gs_group_exchange(float value, unsigned by, unsigned lanes)
+{
+    return gs_gpu->group_exchange(value, by, lanes);
+}
+GS_DEVICE float gs_float_of_bits(unsigned bits)
+{
+    float f;
+    __builtin_memcpy(&f, &bits, sizeof(f));
+    return f;
+}
+GS_DEVICE unsigned gs_bits_of_float(float f)
+{
+    unsigned bits;
+    __builtin_memcpy(&bits, &f, sizeof(bits));
+    return bits;
+}
+
+#endif
+#endif /* GS_CUDA_KERNELS_GPU_H */

@@ -1,0 +1,176 @@
+/* Vertex programs: generated kernels for runs of elementwise instructions, cuBLAS for products, fixed kernels
+ * for sums and the loss, one after the other in the stream. */
+#include "base/philox.h"
+#include "base/size.h"
+#include "cuda/cuda_internal.h"
+
+static gs_cu_memory reg(const gs_cuda *c, uint32_t index) { return c->where[index]; }
+
+/* ---- products ---- */
+
+/* Row-major C[m, n] = A[m, k] B[k, n] is column-major C' = B' A'. `ta`, `tb`: how A and B are stored. */
+static gs_status multiply(gs_cuda *c, bool ta, bool tb, uint32_t m, uint32_t n, uint32_t k, gs_cu_memory a, uint32_t lda,
+                          gs_cu_memory b, uint32_t ldb, float beta, gs_cu_memory to)
+{
+    const float one = 1.0f;
+    if (c->d->gemm(c->blas, tb ? GS_CUBLAS_T : GS_CUBLAS_N, ta ? GS_CUBLAS_T : GS_CUBLAS_N, (int)n, (int)m, (int)k, &one,
+                   (const void *)b, GS_CUBLAS_F32, (int)ldb, (const void *)a, GS_CUBLAS_F32, (int)lda, &beta, (void *)to,
+                   GS_CUBLAS_F32, (int)n, c->compute_type, GS_CUBLAS_DEFAULT_ALGORITHM) == 0)
+        return GS_OK;
+    return gs_fail(GS_EDEVICE, "device cuda: cuBLAS could not multiply [%u, %u] by [%u, %u]", m, k, k, n);
+}
+
+static gs_status run_product(gs_cuda *c, const gs_vertex_launch *l, const gs_instr *in)
+{
+    const gs_param *const w = &l->program->param[in->op == GS_OP_OUTER ? in->dst : in->b.index];
+    if (in->op == GS_OP_OUTER) /* grad[out, in] += a[., out]' b[., in] */
+        return multiply(c, true, false, w->rows, w->cols, l->rows, reg(c, in->a.index), w->rows, reg(c, in->b.index), w->cols, 1.0f,
+                        gs_cuda_grad(c, in->dst));
+    const bool transposed = in->op == GS_OP_MATMUL_T;
+    const uint32_t from = transposed ? w->cols : w->rows, to = transposed ? w->rows : w->cols;
+    return multiply(c, false, transposed, l->rows, to, from, reg(c, in->a.index), from, gs_cuda_param(c, in->b.index), w->cols, 0.0f,
+                    reg(c, in->dst));
+}
+
+/* ---- fixed kernels ---- */
+
+static gs_status run_regroup(gs_cuda *c, const gs_vertex_launch *l, const gs_instr *in)
+{
+    gs_regroup_args a = {.from = (const float *)reg(c, in->a.index),
+                         .to = (float *)reg(c, in->dst),
+                         .rows = l->rows,
+                         .from_width = l->stage->reg[in->a.index].width,
+                         .to_width = l->stage->reg[in->dst].width,
+                         .how = in->op == GS_OP_SPREAD   ? GS_REGROUP_SPREAD
+                                : in->op == GS_OP_TILE   ? GS_REGROUP_TILE
+                                : in->op == GS_OP_ACROSS ? GS_REGROUP_ACROSS
+                                                         : GS_REGROUP_FOLD};
+    if (a.how == GS_REGROUP_FOLD && a.to_width == 1)
+        return gs_cuda_launch(c, c->fixed[GS_CUDA_ROW_SUMS], gs_div_up(a.rows, GS_BLOCK_LANES / 32), 1, 0, &a, "gs_row_sums");
+    return gs_cuda_launch(c, c->fixed[GS_CUDA_REGROUP], gs_cuda_blocks((uint64_t)a.rows * a.to_width), 1, 0, &a, "gs_regroup_rows");
+}
+
+static gs_status run_colsum(gs_cuda *c, const gs_vertex_launch *l, const gs_instr *in)
+{
+    gs_colsum_args a = {.from = (const float *)reg(c, in->a.index),
+                        .partial = (float *)(c->state + c->scratch_offset),
+                        .grad = (float *)gs_cuda_grad(c, in->dst),
+                        .rows = l->rows,
+                        .width = l->program->param[in->dst].cols};
+    a.part_rows = (uint32_t)GS_MAX(gs_div_up(l->rows, GS_CUDA_COLSUM_PARTS), 64ull);
+    a.parts = (uint32_t)gs_div_up(l->rows, a.part_rows);
+    const gs_status st =
+        gs_cuda_launch(c, c->fixed[GS_CUDA_COLSUM_PART], gs_cuda_blocks(a.width), a.parts, 0, &a, "gs_colsum_parts");
+    return st != GS_OK ? st : gs_cuda_launch(c, c->fixed[GS_CUDA_COLSUM_TOTAL], gs_cuda_blocks(a.width), 1, 0, &a, "gs_colsum_total");
+}
+
+static gs_status run_loss(gs_cuda *c, const gs_vertex_launch *l, const gs_instr *in)
+{
+    const uint32_t groups = GS_BLOCK_LANES / 32;
+    gs_loss_args a = {.logits = (const float *)reg(c, in->a.index),
+                      .label = (const int *)reg(c, in->b.index),
+                      .split = (const gs_u8 *)reg(c, in->c.index),
+                      .gradient = in->op == GS_OP_XENT_GRAD ? (float *)reg(c, in->dst) : NULL,
+                      .part = (gs_loss_part *)(c->state + c->scratch_offset),
+                      .total = (gs_loss_part *)(c->state + c->loss_offset),
+                      .rows = l->rows,
+                      .classes = l->stage->reg[in->a.index].width,
+                      .scale = l->loss_scale};
+    a.parts = (uint32_t)GS_MIN(gs_div_up(l->rows, groups), (uint64_t)GS_CUDA_LOSS_PARTS);
+    const gs_status st = gs_cuda_launch(c, c->fixed[GS_CUDA_LOSS], a.parts, 1, groups * sizeof(gs_loss_part), &a, "gs_loss");
+    return st != GS_OK ? st : gs_cuda_launch(c, c->fixed[GS_CUDA_LOSS_TOTAL], 1, 1, 0, &a, "gs_loss_total");
+}
+
+/* ---- runs ---- */
+
+static const gs_cuda_vertex_code *find_run(const gs_cuda *c, uint32_t stage, uint32_t first)
+{
+    for (uint32_t i = 0; i < c->vertices; i++)
+        if (c->vertex[i].k.stage == stage && c->vertex[i].k.first == first)
+            return &c->vertex[i];
+    return NULL;
+}
+
+static gs_status run_elementwise(gs_cuda *c, const gs_vertex_launch *l, const gs_cuda_vertex_code *v)
+{
+    const gs_vertex_kernel *const k = &v->k;
+    gs_vertex_args a = {.rows = l->rows, .epoch = l->epoch};
+    uint32_t key[2];
+    gs_random_key(key, l->seed, GS_RANDOM_DROPOUT);
+    a.key[0] = key[0];
+    a.key[1] = key[1];
+    gs_random_key(key, l->seed, GS_RANDOM_EDGES);
+    a.edge_key[0] = key[0];
+    a.edge_key[1] = key[1];
+    for (uint32_t i = 0; i < k->inputs; i++)
+        a.in[i] = (const void *)(k->input[i].param ? gs_cuda_param(c, k->input[i].index) : reg(c, k->input[i].index));
+    for (uint32_t i = 0; i < k->outputs; i++)
+        a.out[i] = (float *)reg(c, k->output[i]);
+    return gs_cuda_launch(c, v->run, gs_cuda_blocks(gs_div_up(k->width, 4) * l->rows), 1, 0, &a, k->name);
+}
+
+static gs_status run_instrs(gs_cuda *c, const gs_vertex_launch *l)
+{
+    const uint32_t stage = (uint32_t)(l->stage - l->program->stage);
+    gs_status st = GS_OK;
+    for (uint32_t i = 0; i < l->stage->instrs && st == GS_OK;) {
+        const gs_instr *const in = &l->stage->instr[i];
+        const gs_cuda_vertex_code *const v = find_run(c, stage, i);
+        if (v != NULL) {
+            st = run_elementwise(c, l, v);
+            i = v->k.end;
+            continue;
+        }
+        if (in->op == GS_OP_MATMUL || in->op == GS_OP_MATMUL_T || in->op == GS_OP_OUTER)
+            st = run_product(c, l, in);
+        else if (in->op == GS_OP_COLSUM)
+            st = run_colsum(c, l, in);
+        else if (in->op == GS_OP_XENT || in->op == GS_OP_XENT_GRAD)
+            st = run_loss(c, l, in);
+        else
+            st = run_regroup(c, l, in);
+        i++;
+    }
+    return st;
+}
+
+static bool written(const gs_stage *s, uint32_t r)
+{
+    for (uint32_t i = 0; i < s->instrs; i++)
+        if (gs_op_classof(s->instr[i].op) != GS_CLASS_REDUCE && s->instr[i].dst == r)
+            return true;
+    return false;
+}
+
+static gs_status run_stage(gs_cuda *c, const gs_vertex_launch *l)
+{
+    gs_status st = gs_cuda_begin(c);
+    for (uint32_t r = 0; r < l->stage->regs; r++) {
+        const gs_reg *const g = &l->stage->reg[r];
+        c->where[r] = gs_cuda_bind_range(c, l->reg[r], (uint64_t)l->rows * g->width * gs_dtype_bytes(g->dtype),
+                                         written(l->stage, r) ? GS_CUDA_OUT : GS_CUDA_IN);
+    }
+    if (st == GS_OK && (st = gs_cuda_stage(c)) == GS_OK) {
+        for (uint32_t r = 0; r < l->stage->regs; r++)
+            c->where[r] = c->bind[c->where[r]].at;
+        st = run_instrs(c, l);
+    }
+    return gs_cuda_end(c, st);
+}
+
+gs_status gs_cuda_run_vertex(void *context, const gs_vertex_launch *l)
+{
+    gs_cuda *const c = context;
+    const gs_device_pass alone = {.program = l->program, .param = l->param, .grad = l->grad, .metrics = l->metrics};
+    gs_status st, ended;
+
+    if (l->program != c->program)
+        return gs_fail(GS_EINVAL, "device cuda: stage \"%s\" was not prepared", l->stage->name);
+    if (c->in_pass)
+        return run_stage(c, l);
+    if ((st = gs_cuda_begin_pass(c, &alone)) != GS_OK)
+        return st;
+    st = run_stage(c, l);
+    ended = gs_cuda_end_pass(c);
+    return st != GS_OK ? st : ended;
+}

@@ -1,0 +1,149 @@
+#include "cuda/module.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/alloc.h"
+#include "base/file.h"
+#include "base/hash.h"
+#include "base/size.h"
+
+#define IMAGE_MOST (256 * GS_MIB)
+
+static gs_status no_memory(void) { return gs_fail(GS_ENOMEM, "device cuda: out of memory for kernels"); }
+
+static char *whole_text(const char *text)
+{
+    char *const whole = gs_malloc(strlen(gs_cuda_common_text) + strlen(text) + 1);
+    if (whole != NULL)
+        strcat(strcpy(whole, gs_cuda_common_text), text);
+    return whole;
+}
+
+/* The compiler's first error, on one line. */
+static gs_status complain(const gs_cuda_driver *d, gs_cu_handle program)
+{
+    size_t bytes = 0;
+    char *log = NULL;
+    gs_status st;
+
+    if (d->log_bytes(program, &bytes) == 0 && bytes > 0 && (log = gs_calloc(bytes + 1, 1)) != NULL)
+        d->log(program, log);
+    const char *error = log == NULL ? NULL : strstr(log, "error");
+    while (error != NULL && error > log && error[-1] != '\n')
+        error--;
+    st = gs_fail(GS_EDEVICE, "device cuda: the kernels of this model do not compile: %.*s",
+                 error == NULL ? 20 : (int)strcspn(error, "\n"), error == NULL ? "the compiler failed" : error);
+    gs_free(log);
+    return st;
+}
+
+static gs_status take_image(char **image, size_t *bytes, const gs_cuda_driver *d, gs_cu_handle program)
+{
+    size_t n = 0;
+    char *p = NULL;
+    if (d->image_bytes(program, &n) != 0 || n == 0)
+        return complain(d, program);
+    if ((p = gs_malloc(n)) == NULL)
+        return no_memory();
+    if (d->image(program, p) != 0) {
+        gs_free(p);
+        return complain(d, program);
+    }
+    *image = p;
+    *bytes = n;
+    return GS_OK;
+}
+
+gs_status gs_cuda_compile(char **image, size_t *bytes, const gs_cuda_driver *d, int major, int minor, const char *text)
+{
+    char architecture[64];
+    const char *const options[] = {architecture, "--std=c++17", "--extra-device-vectorization"};
+    char *const whole = whole_text(text);
+    gs_cu_handle program = NULL;
+    gs_status st;
+
+    if (whole == NULL)
+        return no_memory();
+    snprintf(architecture, sizeof(architecture), "--gpu-architecture=sm_%d%d", major, minor);
+    if (d->program_create(&program, whole, "gnnstream.cu", 0, NULL, NULL) != 0)
+        st = no_memory();
+    else if (d->program_compile(program, (int)GS_ARRAY_LEN(options), options) != 0)
+        st = complain(d, program);
+    else
+        st = take_image(image, bytes, d, program);
+    if (program != NULL)
+        d->program_destroy(&program);
+    gs_free(whole);
+    return st;
+}
+
+/* ---- the files ---- */
+
+/* The folder, made where it is not there; NULL where there can be none. */
+static char *cache_folder(void)
+{
+    const char *const own = getenv("GS_CUDA_CACHE"), *const cache = getenv("XDG_CACHE_HOME"), *const home = getenv("HOME");
+    static const char *const below[] = {".cache", "gnnstream", "cuda"};
+    char *path;
+
+    if (own != NULL && own[0] != '\0')
+        return gs_mkdir(own) == GS_OK ? gs_strdup(own) : NULL;
+    const bool xdg = cache != NULL && cache[0] == '/';
+    if (!xdg && (home == NULL || home[0] != '/'))
+        return NULL;
+    path = gs_strdup(xdg ? cache : home);
+    for (size_t i = xdg ? 1 : 0; i < GS_ARRAY_LEN(below) && path != NULL; i++) {
+        char *const next = gs_path_join(path, below[i]);
+        gs_free(path);
+        path = next;
+        if (path != NULL && gs_mkdir(path) != GS_OK) {
+            gs_free(path);
+            path = NULL;
+        }
+    }
+    return path;
+}
+
+static char *cache_file(const gs_cuda_driver *d, int major, int minor, const char *text)
+{
+    char name[96];
+    int release = 0, update = 0;
+    char *const folder = cache_folder();
+    if (folder == NULL)
+        return NULL;
+    d->compiler_version(&release, &update);
+    snprintf(name, sizeof(name), "%016llx%016llx-sm%d%d-%d.%d.cubin",
+             (unsigned long long)gs_hash64(gs_cuda_common_text, strlen(gs_cuda_common_text)),
+             (unsigned long long)gs_hash64(text, strlen(text)), major, minor, release, update);
+    char *const path = gs_path_join(folder, name);
+    gs_free(folder);
+    return path;
+}
+
+gs_status gs_cuda_module(gs_cu_handle *module, const gs_cuda_driver *d, int major, int minor, const char *text)
+{
+    char *const path = cache_file(d, major, minor, text);
+    char *image = NULL;
+    uint64_t kept = 0;
+    size_t bytes = 0;
+    gs_status st = GS_OK;
+
+    /* What is kept may be damaged: then it is made again. */
+    if (path != NULL && gs_path_exists(path) && gs_file_read_all(&image, &kept, path, IMAGE_MOST) == GS_OK &&
+        d->module_load(module, image) == 0)
+        goto done;
+    gs_free(image);
+    image = NULL;
+    if ((st = gs_cuda_compile(&image, &bytes, d, major, minor, text)) != GS_OK)
+        goto done;
+    if (d->module_load(module, image) != 0)
+        st = gs_fail(GS_EDEVICE, "device cuda: the GPU's driver does not take the kernels of this model; is it older than the toolkit?");
+    else if (path != NULL)
+        (void)gs_file_write_atomic(path, image, bytes); /* a full disk only costs the next run a compilation */
+done:
+    gs_free(image);
+    gs_free(path);
+    return st;
+}

@@ -1,0 +1,26 @@
+/* module.h - from the text of kernels to a module of the driver.
+ *
+ * NVRTC compiles for the GPU that is there; what it made is kept in a file named by the hash of text, GPU and compiler,
+ * under $GS_CUDA_CACHE, $XDG_CACHE_HOME/gnnstream/cuda or ~/.cache/gnnstream/cuda, so a model is compiled
+ * once a machine. Without such a folder it is compiled every time.
+ */
+#ifndef GS_CUDA_MODULE_H
+#define GS_CUDA_MODULE_H
+
+#include <stddef.h>
+
+#include "base/status.h"
+#include "cuda/driver.h"
+
+/* The text that every module begins with, and that of the fixed kernels. */
+extern const char gs_cuda_common_text[];
+extern const char gs_cuda_fixed_text[];
+
+/* Compiles `text` (which follows gs_cuda_common_text) for compute capability major.minor. On GS_OK *image is
+ * the caller's, to be freed with gs_free(). GS_EDEVICE: the first line that the compiler complains of. */
+gs_status gs_cuda_compile(char **image, size_t *bytes, const gs_cuda_driver *d, int major, int minor, const char *text);
+
+/* The same, from the file where it is kept, and loaded into the current context. */
+gs_status gs_cuda_module(gs_cu_handle *module, const gs_cuda_driver *d, int major, int minor, const char *text);
+
+#endif /* GS_CUDA_MODULE_H */

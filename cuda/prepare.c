@@ -1,0 +1,276 @@
+/* What a program needs before its launches: its kernels, its parameters' memory, scratch. */
+#include <stdio.h>
+#include <stdlib.h>
+
+#include "base/alloc.h"
+#include "base/size.h"
+#include "cuda/cuda_internal.h"
+
+#define ALIGNMENT 256u
+
+/* Kernels of a program, written and listed. */
+typedef struct code {
+    FILE *out;
+    gs_cuda_edge_code *edge;
+    gs_cuda_vertex_code *vertex;
+    uint32_t edges, vertices;
+} code;
+
+static gs_status no_memory(void) { return gs_fail(GS_ENOMEM, "device cuda: out of memory for kernels"); }
+
+/* Kernels there can be: a few for each stage. */
+static uint32_t most_kernels(const gs_program *p)
+{
+    uint32_t n = 1;
+    for (uint32_t s = 0; s < p->stages; s++)
+        n += 2 * GS_STAGE_SUMS + p->stage[s].instrs;
+    return n;
+}
+
+static bool has_rows_kernel(const code *k, uint32_t width)
+{
+    for (uint32_t i = 0; i < k->edges; i++)
+        if (k->edge[i].stage == GS_NONE && k->edge[i].k.width == width)
+            return true;
+    return false;
+}
+
+/* Narrow side of a sum of rows, or of a pick by type. */
+static void write_rows(code *k, const gs_stage *s)
+{
+    for (uint32_t i = 0; i < s->sums; i++) {
+        const gs_sum *const sum = &s->sum[i];
+        if ((sum->kind != GS_SUM_ROWS && sum->kind != GS_SUM_PICK) || has_rows_kernel(k, s->reg[sum->reg].width))
+            continue;
+        k->edge[k->edges].stage = GS_NONE;
+        gs_generate_rows(k->out, &k->edge[k->edges++].k, s->reg[sum->reg].width);
+    }
+}
+
+static gs_status write_edges(code *k, const gs_program *p, uint32_t stage)
+{
+    gs_edge_kernel kernel[GS_STAGE_SUMS];
+    uint32_t n = 0;
+    const gs_status st = gs_generate_edges(k->out, kernel, &n, p, stage);
+    for (uint32_t i = 0; i < n && st == GS_OK; i++)
+        k->edge[k->edges++] = (gs_cuda_edge_code){.k = kernel[i], .stage = stage};
+    return st;
+}
+
+static gs_status write_vertices(code *k, const gs_program *p, uint32_t stage)
+{
+    const gs_stage *const s = &p->stage[stage];
+    gs_status st = GS_OK;
+    for (uint32_t i = 0; i < s->instrs && st == GS_OK;) {
+        if (!gs_generates_vertex(s, &s->instr[i])) {
+            i++;
+            continue;
+        }
+        gs_vertex_kernel *const v = &k->vertex[k->vertices++].k;
+        st = gs_generate_vertex(k->out, v, p, stage, i);
+        i = v->end;
+    }
+    return st;
+}
+
+/* What this device does outside of generated kernels. */
+static gs_status check_instrs(const gs_stage *s)
+{
+    for (uint32_t i = 0; i < s->instrs; i++)
+        switch (s->instr[i].op) {
+        case GS_OP_ROWSUM:
+        case GS_OP_FOLD:
+        case GS_OP_SPREAD:
+        case GS_OP_ACROSS:
+        case GS_OP_TILE:
+        case GS_OP_MATMUL:
+        case GS_OP_MATMUL_T:
+        case GS_OP_OUTER:
+        case GS_OP_COLSUM:
+        case GS_OP_XENT:
+        case GS_OP_XENT_GRAD:
+            break;
+        default:
+            if (!gs_generates_vertex(s, &s->instr[i]))
+                return gs_fail(GS_EUNSUPPORTED, "device cuda: stage \"%s\": %s is not there; use --device cpu", s->name,
+                               gs_op_name(s->instr[i].op));
+        }
+    return GS_OK;
+}
+
+static gs_status write_program(code *k, const gs_program *p, char **text, size_t *bytes)
+{
+    gs_status st = GS_OK;
+
+    *k = (code){.out = open_memstream(text, bytes)};
+    k->edge = gs_calloc(most_kernels(p), sizeof(*k->edge));
+    k->vertex = gs_calloc(most_kernels(p), sizeof(*k->vertex));
+    if (k->out == NULL || k->edge == NULL || k->vertex == NULL)
+        st = no_memory();
+    for (uint32_t s = 0; s < p->stages && st == GS_OK; s++) {
+        if ((st = check_instrs(&p->stage[s])) != GS_OK)
+            break;
+        write_rows(k, &p->stage[s]);
+        if ((st = write_edges(k, p, s)) == GS_OK)
+            st = write_vertices(k, p, s);
+    }
+    if (k->out != NULL && fclose(k->out) != 0 && st == GS_OK)
+        st = no_memory();
+    return st;
+}
+
+gs_status gs_cuda_write_program(char **text, const gs_program *p)
+{
+    size_t bytes = 0;
+    code k;
+    const gs_status st = write_program(&k, p, text, &bytes);
+    gs_free(k.edge);
+    gs_free(k.vertex);
+    return st;
+}
+
+static void drop_code(code *k, char *text)
+{
+    gs_free(k->edge);
+    gs_free(k->vertex);
+    free(text); /* open_memstream's */
+}
+
+/* ---- memory ---- */
+
+/* Stretches that a launch's edges are cut in for hubs. */
+uint32_t gs_cuda_stretches(const gs_edge_kernel *k)
+{
+    const uint64_t bytes = 2 * sizeof(float) * (uint64_t)GS_MAX(k->row_floats, 1u);
+    return (uint32_t)GS_MAX(GS_MIN(GS_CUDA_HUB_BYTES / bytes, (uint64_t)GS_CUDA_HUB_STRETCHES), 1u);
+}
+
+/* Scratch is one launch's: sums of hubs, of columns, or of the loss. */
+static uint64_t scratch_of(const code *k, const gs_program *p)
+{
+    uint64_t bytes = GS_CUDA_LOSS_PARTS * sizeof(gs_loss_part);
+    for (uint32_t i = 0; i < k->edges; i++)
+        bytes = GS_MAX(bytes, 2 * sizeof(float) * (uint64_t)gs_cuda_stretches(&k->edge[i].k) * k->edge[i].k.row_floats);
+    for (uint32_t i = 0; i < p->params; i++)
+        if (p->param[i].rows == 1)
+            bytes = GS_MAX(bytes, (uint64_t)GS_CUDA_COLSUM_PARTS * p->param[i].cols * sizeof(float));
+    return gs_align_up(bytes, ALIGNMENT);
+}
+
+/* Parameters are charged by who owns them; here is what lies beside them. */
+uint64_t gs_cuda_scratch_bytes(const void *context, const gs_program *p)
+{
+    char *text = NULL;
+    size_t bytes = 0;
+    code k;
+    (void)context;
+    (void)write_program(&k, p, &text, &bytes); /* what it refuses is refused by prepare */
+    const uint64_t scratch = k.edge == NULL ? 0 : scratch_of(&k, p);
+    drop_code(&k, text);
+    return scratch + GS_CUDA_WORKSPACE + 2 * ALIGNMENT * (uint64_t)(p->params + 1) + gs_align_up(sizeof(gs_loss_part), ALIGNMENT);
+}
+
+static gs_status take_state(gs_cuda *c, const code *k, const gs_program *p)
+{
+    uint64_t at = 0;
+    c->param_offset = gs_calloc(p->params + 1, sizeof(*c->param_offset));
+    c->grad_offset = gs_calloc(p->params + 1, sizeof(*c->grad_offset));
+    if (c->param_offset == NULL || c->grad_offset == NULL)
+        return no_memory();
+    for (uint32_t i = 0; i < p->params; i++) {
+        const uint64_t bytes = gs_align_up(gs_param_elements(&p->param[i]) * sizeof(float), ALIGNMENT);
+        c->param_offset[i] = at;
+        c->grad_offset[i] = at + bytes;
+        at += 2 * bytes;
+    }
+    c->loss_offset = at;
+    c->scratch_offset = at + gs_align_up(sizeof(gs_loss_part), ALIGNMENT);
+    c->scratch_bytes = scratch_of(k, p);
+    c->workspace_offset = c->scratch_offset + c->scratch_bytes;
+    c->state_bytes = c->workspace_offset + GS_CUDA_WORKSPACE;
+    const gs_status st = gs_cuda_check(c, c->d->memory_alloc(&c->state, c->state_bytes), "memory for parameters and scratch");
+    if (st == GS_OK && c->d->blas_workspace(c->blas, (void *)(c->state + c->workspace_offset), GS_CUDA_WORKSPACE) != 0)
+        return gs_fail(GS_EDEVICE, "device cuda: cuBLAS does not take its workspace");
+    return st;
+}
+
+/* ---- functions ---- */
+
+static gs_status find_functions(gs_cuda *c)
+{
+    gs_status st = GS_OK;
+    for (uint32_t i = 0; i < c->edges && st == GS_OK; i++) {
+        char merge[64];
+        snprintf(merge, sizeof(merge), "%s_merge", c->edge[i].k.name);
+        st = gs_cuda_check(c, c->d->module_function(&c->edge[i].run, c->module, c->edge[i].k.name), c->edge[i].k.name);
+        if (st == GS_OK)
+            st = gs_cuda_check(c, c->d->module_function(&c->edge[i].merge, c->module, merge), merge);
+    }
+    for (uint32_t i = 0; i < c->vertices && st == GS_OK; i++)
+        st = gs_cuda_check(c, c->d->module_function(&c->vertex[i].run, c->module, c->vertex[i].k.name), c->vertex[i].k.name);
+    return st;
+}
+
+void gs_cuda_drop_program(gs_cuda *c)
+{
+    (void)gs_cuda_synchronize(c);
+    if (c->module != NULL)
+        c->d->module_unload(c->module);
+    if (c->state != 0)
+        c->d->memory_free(c->state);
+    gs_free(c->edge);
+    gs_free(c->vertex);
+    gs_free(c->param_offset);
+    gs_free(c->grad_offset);
+    gs_free(c->where);
+    c->module = NULL;
+    c->state = 0;
+    c->edge = NULL;
+    c->vertex = NULL;
+    c->param_offset = c->grad_offset = NULL;
+    c->where = NULL;
+    c->edges = c->vertices = 0;
+    c->program = NULL;
+}
+
+static uint32_t most_registers(const gs_program *p)
+{
+    uint32_t n = 1;
+    for (uint32_t s = 0; s < p->stages; s++)
+        n = GS_MAX(n, GS_MAX(p->stage[s].regs, p->stage[s].edge_regs));
+    return n;
+}
+
+gs_status gs_cuda_prepare(void *context, const gs_program *p)
+{
+    gs_cuda *const c = context;
+    char *text = NULL;
+    size_t bytes = 0;
+    code k;
+    gs_status st;
+
+    gs_cuda_drop_program(c);
+    if ((st = write_program(&k, p, &text, &bytes)) != GS_OK)
+        goto done;
+    if (k.edges + k.vertices > 0 && (st = gs_cuda_module(&c->module, c->d, c->major, c->minor, text)) != GS_OK)
+        goto done;
+    if ((c->where = gs_calloc(most_registers(p), sizeof(*c->where))) == NULL) {
+        st = no_memory();
+        goto done;
+    }
+    if ((st = take_state(c, &k, p)) != GS_OK)
+        goto done;
+    c->edge = k.edge;
+    c->vertex = k.vertex;
+    c->edges = k.edges;
+    c->vertices = k.vertices;
+    k.edge = NULL;
+    k.vertex = NULL;
+    if ((st = find_functions(c)) == GS_OK)
+        c->program = p;
+done:
+    drop_code(&k, text);
+    if (st != GS_OK)
+        gs_cuda_drop_program(c);
+    return st;
+}

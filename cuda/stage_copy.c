@@ -1,0 +1,151 @@
+/* One launch: what it reads goes in, kernels run, what it wrote comes out. */
+#include <stdio.h>
+
+#include "base/size.h"
+#include "cuda/cuda_internal.h"
+
+static gs_cu_handle event_of(gs_cu_handle *events, uint64_t ticket) { return events[ticket % GS_CUDA_FLIGHT]; }
+
+gs_status gs_cuda_wait(gs_cuda *c, uint64_t ticket)
+{
+    gs_status st = GS_OK;
+    /* One after the other: a launch that copies back may end after the next. */
+    while (c->waited < ticket && st == GS_OK) {
+        st = gs_cuda_check(c, c->d->event_synchronize(event_of(c->finished, c->waited + 1)), "a launch");
+        c->waited += st == GS_OK;
+    }
+    return st;
+}
+
+gs_status gs_cuda_synchronize(gs_cuda *c)
+{
+    gs_status st = gs_cuda_check(c, c->d->stream_synchronize(c->in), "copying to the device");
+    if (st == GS_OK)
+        st = gs_cuda_check(c, c->d->stream_synchronize(c->compute), "a launch");
+    if (st == GS_OK)
+        st = gs_cuda_check(c, c->d->stream_synchronize(c->out), "copying from the device");
+    if (st == GS_OK)
+        c->waited = c->ticket;
+    return st;
+}
+
+gs_status gs_cuda_begin(gs_cuda *c)
+{
+    const uint64_t next = c->ticket + 1; /* its events were those of GS_CUDA_FLIGHT launches before */
+    const gs_status st = next > GS_CUDA_FLIGHT ? gs_cuda_wait(c, next - GS_CUDA_FLIGHT) : GS_OK;
+    c->ticket++;
+    c->binds = 0;
+    return st;
+}
+
+uint32_t gs_cuda_bind_range(gs_cuda *c, const void *host, uint64_t bytes, int how)
+{
+    if (c->binds == GS_CUDA_BINDS)
+        return GS_CUDA_BINDS - 1; /* refused by gs_cuda_stage() */
+    c->bind[c->binds] = (gs_cuda_bind){.host = (char *)(uintptr_t)host, .bytes = host == NULL ? 0 : bytes, .how = how};
+    return c->binds++;
+}
+
+static gs_status copy_in(gs_cuda *c, const gs_cuda_bind *b)
+{
+    const gs_status st = gs_cuda_wait_for_range(c, b->host, b->bytes, c->in);
+    return st != GS_OK ? st : gs_cuda_check(c, c->d->copy_in(b->at, b->host, b->bytes, c->in), "copying to the device");
+}
+
+static gs_status stage_one(gs_cuda *c, gs_cuda_bind *b, bool *copied)
+{
+    uint32_t piece = GS_NONE;
+    gs_status st = GS_OK;
+
+    b->back = false;
+    if (b->bytes == 0 || (b->at = gs_cuda_fixed_place(c, b->host, b->bytes)) != 0)
+        return GS_OK;
+    b->back = b->how != GS_CUDA_IN;
+    piece = gs_cuda_find_piece(c, b->host, b->bytes);
+    const bool fresh = piece == GS_NONE;
+    if (fresh && (st = gs_cuda_take_piece(c, b->host, b->bytes, c->ticket, &piece)) != GS_OK)
+        return st;
+    gs_cuda_piece *const p = &c->memory.piece[piece];
+    p->ticket = c->ticket;
+    b->at = c->memory.base + c->memory.staging_offset + p->offset + (uintptr_t)p->host % 256 + (uint64_t)(b->host - p->host);
+    if (b->back) { /* other copies of these bytes are of before */
+        const char *const host = p->host;
+        p->host = NULL;
+        if (fresh && b->how == GS_CUDA_INOUT && (st = copy_in(c, b)) == GS_OK)
+            *copied = true;
+        gs_cuda_forget(c, b->host, b->bytes);
+        p->host = host;
+    } else if (fresh) {
+        p->host = NULL; /* it waits for other copies, not for itself */
+        st = copy_in(c, b);
+        p->host = b->host;
+        *copied = true;
+    }
+    return st;
+}
+
+gs_status gs_cuda_stage(gs_cuda *c)
+{
+    bool copied = false;
+    gs_status st = GS_OK;
+
+    if (c->binds == GS_CUDA_BINDS)
+        return gs_fail(GS_EUNSUPPORTED, "device cuda: a launch uses more than %u arrays; use --device cpu", GS_CUDA_BINDS - 1);
+    for (uint32_t i = 0; i < c->binds && st == GS_OK; i++)
+        st = stage_one(c, &c->bind[i], &copied);
+    if (st == GS_EAGAIN) { /* in pieces that are too small: all anew, in one stretch */
+        if ((st = gs_cuda_synchronize(c)) != GS_OK)
+            return st;
+        gs_cuda_clear_pieces(c);
+        for (uint32_t i = 0; i < c->binds && st == GS_OK; i++)
+            st = stage_one(c, &c->bind[i], &copied);
+    }
+    if (st == GS_EAGAIN) {
+        char text[32];
+        uint64_t bytes = 0;
+        for (uint32_t i = 0; i < c->binds; i++)
+            bytes += c->bind[i].bytes;
+        return gs_fail(GS_EBUDGET, "device cuda: a launch that uses %s does not fit the staging memory; give more --device-memory",
+                       gs_size_format(text, sizeof(text), bytes));
+    }
+    if (st == GS_OK && copied) {
+        st = gs_cuda_check(c, c->d->event_record(event_of(c->copied, c->ticket), c->in), "an event");
+        if (st == GS_OK)
+            st = gs_cuda_check(c, c->d->stream_wait(c->compute, event_of(c->copied, c->ticket), 0), "an event");
+    }
+    return st;
+}
+
+gs_status gs_cuda_end(gs_cuda *c, gs_status st)
+{
+    const gs_cu_handle computed = event_of(c->computed, c->ticket), finished = event_of(c->finished, c->ticket);
+    bool back = false;
+
+    for (uint32_t i = 0; i < c->binds && st == GS_OK; i++) {
+        const gs_cuda_bind *const b = &c->bind[i];
+        if (!b->back)
+            continue;
+        if (!back && ((st = gs_cuda_check(c, c->d->event_record(computed, c->compute), "an event")) != GS_OK ||
+                      (st = gs_cuda_check(c, c->d->stream_wait(c->out, computed, 0), "an event")) != GS_OK))
+            break;
+        back = true;
+        st = gs_cuda_check(c, c->d->copy_out(b->host, b->at, b->bytes, c->out), "copying from the device");
+    }
+    /* Recorded after a failure too: who waits for this launch must not wait for one of eight before. */
+    const gs_status recorded = gs_cuda_check(c, c->d->event_record(finished, back ? c->out : c->compute), "an event");
+    return st != GS_OK ? st : recorded;
+}
+
+gs_status gs_cuda_launch(gs_cuda *c, gs_cu_handle function, uint64_t blocks_x, uint32_t blocks_y, uint32_t shared, void *args,
+                         const char *what)
+{
+    void *list[] = {args};
+    char text[128];
+    if (blocks_x == 0 || blocks_y == 0)
+        return GS_OK;
+    if (blocks_x > INT32_MAX || blocks_y > UINT16_MAX)
+        return gs_fail(GS_EUNSUPPORTED, "device cuda: a launch is too large; use a store with more --parts");
+    snprintf(text, sizeof(text), "kernel %s", what);
+    return gs_cuda_check(c, c->d->launch(function, (unsigned)blocks_x, blocks_y, 1, GS_BLOCK_LANES, 1, 1, shared, c->compute, list, NULL),
+                         text);
+}

@@ -1,0 +1,59 @@
+/* text_internal.h - the state of one edge kernel while it is written.
+ *
+ *   text_edges.c  which registers it needs, how lanes share its columns, sums, the kernel
+ *   text_lanes.c  registers as a lane holds them: loads, stores, instructions
+ *
+ * All registers are seen in the columns of one frame, whose width is a multiple of all of theirs. A lane
+ * holds of each register what belongs to its columns of the frame:
+ *
+ *   WIDE    as wide as the frame: a number for each column of the lane
+ *   GROUPED narrower (numbers of heads): one for each vector, as a vector never spans two groups
+ *   SINGLE  of width 1: one, the same in all lanes
+ *
+ * So copies from one end, products of heads and rows, and `spread` need no other lane. Only `fold` does:
+ * through shuffles where a group of columns is a power of two of lanes, through shared memory else.
+ */
+#ifndef GS_CUDA_TEXT_INTERNAL_H
+#define GS_CUDA_TEXT_INTERNAL_H
+
+#include "cuda/kernel_text.h"
+
+#define GS_GEN_EDGE_REGS 256
+
+typedef enum gs_gen_shape { GS_GEN_SINGLE, GS_GEN_GROUPED, GS_GEN_WIDE } gs_gen_shape;
+
+typedef struct gs_gen_writer {
+    FILE *out;
+    gs_edge_kernel *k;
+    const gs_program *p; /* NULL: no parameters */
+    const gs_stage *s;
+    bool needed[GS_GEN_EDGE_REGS];   /* registers that the kernel's sums depend on */
+    bool per_edge[GS_GEN_EDGE_REGS]; /* and that change from edge to edge */
+    gs_status st;
+} gs_gen_writer;
+
+/* GS_EUNSUPPORTED, of the first thing that is not there. */
+gs_status gs_gen_refuse(gs_gen_writer *w, const char *what);
+
+gs_gen_shape gs_gen_shape_of(const gs_gen_writer *w, uint32_t width);
+static inline uint32_t gs_gen_width(const gs_gen_writer *w, uint32_t reg) { return w->s->edge_reg[reg].width; }
+/* Columns of the frame to one of a register of this width. */
+static inline uint32_t gs_gen_each(const gs_gen_writer *w, uint32_t width) { return w->k->width / width; }
+/* True where some lanes have columns that are not there. */
+bool gs_gen_ragged(const gs_gen_writer *w);
+
+void gs_gen_declare(gs_gen_writer *w, const char *name, gs_gen_shape s);
+/* name = the lane's part of the row of `width` numbers at `row`; and the reverse, each number written once. */
+void gs_gen_load(gs_gen_writer *w, const char *name, const char *row, uint32_t width);
+void gs_gen_store(gs_gen_writer *w, const char *name, const char *row, uint32_t width);
+/* The loop head over a register's values. */
+void gs_gen_over(gs_gen_writer *w, gs_gen_shape s);
+/* "r7[i]": a value of shape `of` within a loop over values of shape `in`. */
+void gs_gen_reference(const gs_gen_writer *w, char *text, size_t bytes, const char *name, gs_gen_shape of, gs_gen_shape in);
+
+/* Registers that come from memory, and instructions: those that change with the edge, or the others. */
+void gs_gen_load_registers(gs_gen_writer *w, bool per_edge);
+void gs_gen_load_params(gs_gen_writer *w);
+void gs_gen_write_instrs(gs_gen_writer *w, bool per_edge);
+
+#endif /* GS_CUDA_TEXT_INTERNAL_H */

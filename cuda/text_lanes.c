@@ -1,0 +1,307 @@
+/* Registers of an edge kernel as a lane holds them. */
+#include "base/alloc.h"
+#include "base/size.h"
+#include "cuda/text_internal.h"
+
+gs_status gs_gen_refuse(gs_gen_writer *w, const char *what)
+{
+    if (w->st == GS_OK)
+        w->st = gs_fail(GS_EUNSUPPORTED, "device cuda: stage \"%s\": %s; use --device cpu", w->s->name, what);
+    return w->st;
+}
+
+gs_gen_shape gs_gen_shape_of(const gs_gen_writer *w, uint32_t width)
+{
+    return width == 1 ? GS_GEN_SINGLE : width == w->k->width ? GS_GEN_WIDE : GS_GEN_GROUPED;
+}
+
+static uint32_t length_of(const gs_gen_writer *w, gs_gen_shape s)
+{
+    return s == GS_GEN_SINGLE ? 1 : s == GS_GEN_GROUPED ? w->k->slots : w->k->slots * w->k->vector;
+}
+
+bool gs_gen_ragged(const gs_gen_writer *w)
+{
+    return w->k->slice * w->k->slices != w->k->width || w->k->slots * w->k->lanes * w->k->vector != w->k->slice;
+}
+
+/* ---- text ---- */
+
+/* A loop over the lane's vectors, with c its first column and `within` the condition that it is there. */
+static void each_slot(gs_gen_writer *w)
+{
+    fprintf(w->out, "    GS_UNROLL for (int s = 0; s < %u; s++) {\n        const gs_u32 c = base + s * %uu;\n", w->k->slots,
+            w->k->lanes * w->k->vector);
+    if (gs_gen_ragged(w))
+        fprintf(w->out, "        const int within = c < end;\n");
+    else
+        fprintf(w->out, "        const int within = 1;\n");
+}
+
+void gs_gen_declare(gs_gen_writer *w, const char *name, gs_gen_shape s)
+{
+    if (s == GS_GEN_SINGLE)
+        fprintf(w->out, "    float %s;\n", name);
+    else
+        fprintf(w->out, "    float %s[%u];\n", name, length_of(w, s));
+}
+
+/* name = the lane's part of the row of `width` numbers at `row`. */
+void gs_gen_load(gs_gen_writer *w, const char *name, const char *row, uint32_t width)
+{
+    const gs_gen_shape s = gs_gen_shape_of(w, width);
+    const uint32_t v = w->k->vector;
+    if (s == GS_GEN_SINGLE) {
+        fprintf(w->out, "    %s = (%s)[0];\n", name, row);
+        return;
+    }
+    each_slot(w);
+    if (s == GS_GEN_GROUPED)
+        fprintf(w->out, "        %s[s] = within ? (%s)[c / %uu] : 0.0f;\n", name, row, gs_gen_each(w, width));
+    else if (v == 1)
+        fprintf(w->out, "        %s[s] = within ? (%s)[c] : 0.0f;\n", name, row);
+    else
+        fprintf(w->out,
+                "        if (within)\n            gs_load%u(%s + %u * s, (%s) + c);\n        else\n"
+                "            for (int v = 0; v < %u; v++) %s[%u * s + v] = 0.0f;\n",
+                v, name, v, row, v, name, v);
+    fprintf(w->out, "    }\n");
+}
+
+/* The reverse; of a narrow one the lane of its first column writes. */
+void gs_gen_store(gs_gen_writer *w, const char *name, const char *row, uint32_t width)
+{
+    const gs_gen_shape s = gs_gen_shape_of(w, width);
+    const uint32_t v = w->k->vector;
+    if (s == GS_GEN_SINGLE) {
+        fprintf(w->out, "    if (base == 0)\n        (%s)[0] = %s;\n", row, name);
+        return;
+    }
+    each_slot(w);
+    if (s == GS_GEN_GROUPED)
+        fprintf(w->out, "        if (within && c %% %uu == 0)\n            (%s)[c / %uu] = %s[s];\n", gs_gen_each(w, width), row,
+                gs_gen_each(w, width), name);
+    else if (v == 1)
+        fprintf(w->out, "        if (within)\n            (%s)[c] = %s[s];\n", row, name);
+    else
+        fprintf(w->out, "        if (within)\n            gs_store%u((%s) + c, %s + %u * s);\n", v, row, name, v);
+    fprintf(w->out, "    }\n");
+}
+
+/* The value of a register of shape `of`, where the loop is over values of shape `in`. */
+void gs_gen_reference(const gs_gen_writer *w, char *text, size_t bytes, const char *name, gs_gen_shape of, gs_gen_shape in)
+{
+    if (of == GS_GEN_SINGLE)
+        snprintf(text, bytes, "%s", name);
+    else if (of == in || w->k->vector == 1)
+        snprintf(text, bytes, "%s[i]", name);
+    else
+        snprintf(text, bytes, "%s[i / %u]", name, w->k->vector);
+}
+
+static void operand(const gs_gen_writer *w, char *text, size_t bytes, const gs_operand *o, gs_gen_shape in)
+{
+    char name[16];
+    if (o->kind == GS_FROM_CONST) {
+        gs_generate_constant(text, bytes, o->value);
+        return;
+    }
+    const bool param = o->kind == GS_FROM_PARAM;
+    snprintf(name, sizeof(name), "%c%u", param ? 'p' : 'r', o->index);
+    gs_gen_reference(w, text, bytes, name, gs_gen_shape_of(w, param ? w->p->param[o->index].cols : gs_gen_width(w, o->index)), in);
+}
+
+void gs_gen_over(gs_gen_writer *w, gs_gen_shape s)
+{
+    if (s == GS_GEN_SINGLE)
+        fprintf(w->out, "    ");
+    else
+        fprintf(w->out, "    GS_UNROLL for (int i = 0; i < %u; i++)\n        ", length_of(w, s));
+}
+
+/* ---- instructions ---- */
+
+/* Sums of neighbouring lanes' columns through shuffles: all columns, or groups of a power of two of lanes, or
+ * of whole slots. */
+static bool fold_by_shuffle(gs_gen_writer *w, const gs_instr *in)
+{
+    const gs_edge_kernel *const k = w->k;
+    const uint32_t a = in->a.index, each = gs_gen_each(w, gs_gen_width(w, in->dst)), row = k->lanes * k->vector;
+    const uint32_t span = each / k->vector;
+    const bool all = gs_gen_width(w, in->dst) == 1, narrow = (span & (span - 1)) == 0 && span <= k->lanes, wide = each % row == 0;
+    if (gs_gen_shape_of(w, gs_gen_width(w, a)) != GS_GEN_WIDE || (!all && !narrow && !wide))
+        return false;
+    fprintf(w->out, "    float f%u[%u];\n", in->dst, k->slots);
+    each_slot(w); /* lanes without columns hold anything, as 0 / 0 */
+    fprintf(w->out, "        (void)c;\n        f%u[s] = 0.0f;\n        for (int v = 0; v < %u && within; v++) f%u[s] += r%u[%u * s + v];\n    }\n",
+            in->dst, k->vector, in->dst, a, k->vector);
+    if (all) {
+        fprintf(w->out, "    r%u = 0.0f;\n    GS_UNROLL for (int s = 0; s < %u; s++) r%u += f%u[s];\n", in->dst, k->slots, in->dst,
+                in->dst);
+        fprintf(w->out, "    r%u = gs_group_sum(r%u, %uu, %uu);\n", in->dst, in->dst, k->lanes, k->lanes);
+    } else if (narrow) {
+        fprintf(w->out, "    GS_UNROLL for (int s = 0; s < %u; s++) r%u[s] = gs_group_sum(f%u[s], %uu, %uu);\n", k->slots, in->dst,
+                in->dst, span, k->lanes);
+    } else {
+        const uint32_t slots = each / row;
+        fprintf(w->out, "    GS_UNROLL for (int s = 0; s < %u; s += %u) {\n        float t = 0.0f;\n", k->slots, slots);
+        fprintf(w->out, "        for (int q = 0; q < %u; q++) t += f%u[s + q];\n        t = gs_group_sum(t, %uu, %uu);\n", slots,
+                in->dst, k->lanes, k->lanes);
+        fprintf(w->out, "        for (int q = 0; q < %u; q++) r%u[s + q] = t;\n    }\n", slots, in->dst);
+    }
+    return true;
+}
+
+static void fold_by_memory(gs_gen_writer *w, const gs_instr *in)
+{
+    gs_edge_kernel *const k = w->k;
+    const uint32_t a = in->a.index, from = gs_gen_width(w, a), to = gs_gen_width(w, in->dst), each = gs_gen_each(w, from);
+    char source[32];
+    k->shared_floats = GS_MAX(k->shared_floats, k->slice);
+    fprintf(w->out, "    gs_group_sync(%uu);\n", k->lanes);
+    each_slot(w);
+    fprintf(w->out, "        for (gs_u32 v = 0; v < %u; v++)\n", k->vector);
+    snprintf(source, sizeof(source), gs_gen_shape_of(w, from) == GS_GEN_WIDE ? "r%u[%u * s + v]" : "r%u[s]", a, k->vector);
+    fprintf(w->out, "            if (within && (c + v) %% %uu == 0)\n                fold[(c + v - slice) / %uu] = %s;\n    }\n", each,
+            each, source);
+    fprintf(w->out, "    gs_group_sync(%uu);\n", k->lanes);
+    if (to == 1) {
+        fprintf(w->out, "    r%u = 0.0f;\n    for (int q = 0; q < %u; q++) r%u += fold[q];\n", in->dst, from, in->dst);
+        return;
+    }
+    each_slot(w);
+    fprintf(w->out, "        float t = 0.0f;\n        if (within)\n            for (int q = 0; q < %u; q++) t += fold[(c - slice) / %uu * %u + q];\n",
+            from / to, gs_gen_each(w, to), from / to);
+    fprintf(w->out, "        r%u[s] = t;\n    }\n", in->dst);
+}
+
+/* Ids are u32 in registers of floats. The key is the same for all edges, and the compiler takes it out of the loop. */
+static void write_mask(gs_gen_writer *w, const gs_instr *in)
+{
+    const uint32_t width = gs_gen_width(w, in->dst);
+    const gs_gen_shape s = gs_gen_shape_of(w, width);
+    char scale[48], column[32];
+    gs_generate_constant(scale, sizeof(scale), 1.0f / (1.0f - in->alpha));
+    fprintf(w->out, "    gs_u32 key%u[4] = {%uu, a.epoch, 0, 0};\n    gs_philox(key%u, a.key[0], a.key[1]);\n", in->dst, in->site, in->dst);
+    fprintf(w->out, "    const gs_draw draw%u = gs_edge_draw(&a, it.target, k, r%u, r%u, %d);\n", in->dst, in->a.index, in->b.index, in->self);
+    const char *const value = "gs_draw_bits(&draw%u, %s, %uu, key%u) >= %uu ? %s : 0.0f;\n";
+    if (s == GS_GEN_SINGLE) {
+        fprintf(w->out, "    r%u = ", in->dst);
+        fprintf(w->out, value, in->dst, "0", 1, in->dst, gs_generate_threshold(in->alpha), scale);
+        return;
+    }
+    each_slot(w);
+    fprintf(w->out, "        (void)within;\n");
+    if (s == GS_GEN_GROUPED) {
+        snprintf(column, sizeof(column), "c / %uu", gs_gen_each(w, width));
+        fprintf(w->out, "        r%u[s] = ", in->dst);
+    } else {
+        snprintf(column, sizeof(column), "c + v");
+        fprintf(w->out, "        for (int v = 0; v < %u; v++) r%u[%u * s + v] = ", w->k->vector, in->dst, w->k->vector);
+    }
+    fprintf(w->out, value, in->dst, column, (uint32_t)gs_div_up(width, 4), in->dst, gs_generate_threshold(in->alpha), scale);
+    fprintf(w->out, "    }\n");
+}
+
+static void write_instr(gs_gen_writer *w, const gs_instr *in)
+{
+    const gs_gen_shape s = gs_gen_shape_of(w, gs_gen_width(w, in->dst));
+    char name[16], a[64], b[64];
+    snprintf(name, sizeof(name), "r%u", in->dst);
+    gs_gen_declare(w, name, s);
+    if (in->op == GS_OP_EDGE_MASK) {
+        write_mask(w, in);
+        return;
+    }
+    if (in->op == GS_OP_FOLD || in->op == GS_OP_ROWSUM) {
+        if (gs_gen_width(w, in->a.index) != gs_gen_width(w, in->dst)) {
+            if (!fold_by_shuffle(w, in))
+                fold_by_memory(w, in);
+            return;
+        }
+        gs_gen_over(w, s);
+        operand(w, a, sizeof(a), &in->a, s);
+        gs_gen_reference(w, b, sizeof(b), name, s, s);
+        fprintf(w->out, "%s = %s;\n", b, a);
+        return;
+    }
+    operand(w, a, sizeof(a), &in->a, s);
+    if (gs_op_inputs(in->op) == 2)
+        operand(w, b, sizeof(b), &in->b, s);
+    else
+        b[0] = '\0';
+    gs_gen_over(w, s);
+    fprintf(w->out, s == GS_GEN_SINGLE ? "%s = " : "%s[i] = ", name);
+    if (!gs_generate_value(w->out, in->op, a, b, in->alpha)) {
+        char what[96];
+        snprintf(what, sizeof(what), "%s along edges is not there", gs_op_name(in->op));
+        gs_gen_refuse(w, what);
+    }
+    fprintf(w->out, ";\n");
+}
+
+void gs_gen_write_instrs(gs_gen_writer *w, bool per_edge)
+{
+    for (uint32_t i = 0; i < w->s->edge_instrs && w->st == GS_OK; i++) {
+        const gs_instr *const in = &w->s->edge_instr[i];
+        if (w->needed[in->dst] && w->per_edge[in->dst] == per_edge)
+            write_instr(w, in);
+    }
+}
+
+/* ---- inputs ---- */
+
+static uint32_t input_of(gs_gen_writer *w, bool param, uint32_t index)
+{
+    const uint32_t i = gs_generate_input(w->k->input, &w->k->inputs, GS_EDGE_INPUTS, param, index);
+    if (i == GS_NONE)
+        gs_gen_refuse(w, "its edge program reads too many arrays and parameters");
+    return i;
+}
+
+static void load_register(gs_gen_writer *w, uint32_t r)
+{
+    const gs_edge_reg *const reg = &w->s->edge_reg[r];
+    char name[16], row[96];
+    snprintf(name, sizeof(name), "r%u", r);
+    if (reg->kind == GS_EDGE_TEMP)
+        return;
+    gs_gen_declare(w, name, gs_gen_shape_of(w, reg->width));
+    if (reg->kind == GS_EDGE_WEIGHT) {
+        fprintf(w->out, "    r%u = a.weight == 0 ? 1.0f : a.weight[k];\n", r);
+        return;
+    }
+    const uint32_t in = input_of(w, false, r);
+    if (reg->kind == GS_EDGE_TARGET)
+        snprintf(row, sizeof(row), "a.in[%u] + row * %uu", in, reg->width);
+    else if (w->k->rows)
+        snprintf(row, sizeof(row), "a.in[%u] + operand * a.stride + shift", in);
+    else
+        snprintf(row, sizeof(row), "a.in[%u] + operand * %uu", in, reg->width);
+    gs_gen_load(w, name, row, reg->width);
+}
+
+void gs_gen_load_registers(gs_gen_writer *w, bool per_edge)
+{
+    for (uint32_t r = 0; r < w->s->edge_regs; r++)
+        if (w->needed[r] && w->per_edge[r] == per_edge)
+            load_register(w, r);
+}
+
+void gs_gen_load_params(gs_gen_writer *w)
+{
+    bool *const seen = w->p == NULL ? NULL : gs_calloc(w->p->params + 1, 1);
+    for (uint32_t i = 0; seen != NULL && i < w->s->edge_instrs; i++)
+        for (int o = 0; o < 2; o++) {
+            const gs_operand *const from = o == 0 ? &w->s->edge_instr[i].a : &w->s->edge_instr[i].b;
+            char name[16], row[32];
+            if (!w->needed[w->s->edge_instr[i].dst] || from->kind != GS_FROM_PARAM || seen[from->index])
+                continue;
+            seen[from->index] = true;
+            snprintf(name, sizeof(name), "p%u", from->index);
+            snprintf(row, sizeof(row), "a.in[%u]", input_of(w, true, from->index));
+            gs_gen_declare(w, name, gs_gen_shape_of(w, w->p->param[from->index].cols));
+            gs_gen_load(w, name, row, w->p->param[from->index].cols);
+        }
+    gs_free(seen);
+}

@@ -1,0 +1,20 @@
+/* fibres.h - many lanes on one thread, for kernels that wait for each other.
+ *
+ * A fibre is a stack of its own; switching costs a few instructions. Sanitizers are told of each switch.
+ */
+#ifndef GS_TESTS_CUDA_FIBRES_H
+#define GS_TESTS_CUDA_FIBRES_H
+
+#include <stdbool.h>
+
+/* Runs body(lane) for lanes 0 .. n - 1, at most FIBRES_MOST. A lane runs until it returns or calls
+ * fibres_yield(); then the next one goes on, in turn, in an order that changes with each round. */
+#define FIBRES_MOST 256u
+void fibres_run(unsigned n, void (*body)(unsigned lane));
+/* Lets the others run. */
+void fibres_yield(void);
+/* The lane that runs. */
+unsigned fibres_current(void);
+bool fibres_ended(unsigned lane);
+
+#endif /* GS_TESTS_CUDA_FIBRES_H */

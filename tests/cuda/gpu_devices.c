@@ -1,0 +1,42 @@
+/* The devices of device_fixture.h: a GPU. Where $GS_TEST_GPU is set, the one that is there; else the host's. */
+#include "gpu_devices.h"
+
+#include <stdlib.h>
+
+#include "base/size.h"
+#include "device_fixture.h"
+#include "host_gpu.h"
+
+const char *const isa_names[] = {"cuda"};
+const size_t isas = 1;
+
+bool real_gpu(void) { return getenv("GS_TEST_GPU") != NULL; }
+
+void choose_gpu(void)
+{
+    gs_cuda_test_driver = real_gpu() ? NULL : host_gpu_driver(GS_TEST_KERNELS);
+}
+
+gs_device *open_gpu(uint64_t staging_bytes)
+{
+    gs_device *d = NULL;
+    void *arena = NULL;
+    const gs_device_memory memory = {.staging_bytes = staging_bytes};
+    choose_gpu();
+    gs_assert_ok(gs_device_open(&d, "cuda", 1));
+    gs_assert_ok(gs_device_take_memory(d, &memory, &arena));
+    return d;
+}
+
+gs_device *open_isa(const char *isa, unsigned threads)
+{
+    (void)isa, (void)threads;
+    return open_gpu(8 * GS_MIB);
+}
+
+void on_every_device(void (*body)(gs_device *d, void *context), void *context)
+{
+    gs_device *const d = open_isa("cuda", 1);
+    body(d, context);
+    gs_device_close(d);
+}

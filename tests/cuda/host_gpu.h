@@ -1,0 +1,27 @@
+/* host_gpu.h - a GPU that is none: kernels run on the host, one lane after the other.
+ *
+ * A driver's table (cuda/driver.h) whose compiler is the host's, whose kernels are functions of a shared library that it
+ * makes, and whose memory is the process's, readable and writable only while the driver works on it: a
+ * host function that follows a device's address stops the program. Copies are made when asked for; streams and events
+ * only check that they exist. Not for speed.
+ */
+#ifndef GS_TESTS_CUDA_HOST_GPU_H
+#define GS_TESTS_CUDA_HOST_GPU_H
+
+#include <stdint.h>
+
+#include "cuda/driver.h"
+
+/* Kernels compiled for the host are kept in `folder`. The table lives until the program ends. */
+const gs_cuda_driver *host_gpu_driver(const char *folder);
+/* The n-th launch of a kernel from now fails (1: the next); 0: none. */
+void host_gpu_fail_launch(unsigned n);
+/* Memory that the GPU has. */
+void host_gpu_set_memory(uint64_t bytes);
+/* Kernels launched, and bytes copied to the device and back, since the last call. */
+typedef struct host_gpu_counts {
+    uint64_t launches, allocations, bytes_in, bytes_out;
+} host_gpu_counts;
+host_gpu_counts host_gpu_take_counts(void);
+
+#endif /* GS_TESTS_CUDA_HOST_GPU_H */

@@ -1,0 +1,62 @@
+/* Every model's kernels are taken by CUDA's own compiler, for sm_80 and sm_90. It needs no GPU; where it is not
+ * installed, the test says so and is skipped. */
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/alloc.h"
+#include "cases.h"
+#include "cuda/cuda_internal.h"
+
+static const gs_cuda_driver *compiler;
+
+static void compile(const char *what, const char *text)
+{
+    static const int capability[][2] = {{8, 0}, {9, 0}};
+    for (size_t i = 0; i < 2; i++) {
+        char *image = NULL;
+        size_t bytes = 0;
+        if (gs_cuda_compile(&image, &bytes, compiler, capability[i][0], capability[i][1], text) != GS_OK)
+            fail_msg("%s for sm_%d%d: %s", what, capability[i][0], capability[i][1], gs_last_error());
+        assert_true(bytes > 100);
+        assert_memory_equal(image, "\177ELF", 4);
+        gs_free(image);
+    }
+}
+
+static void test_cuda_compile__fixed_kernels(void **state)
+{
+    (void)state;
+    compile("fixed kernels", gs_cuda_fixed_text);
+}
+
+static void test_cuda_compile__every_model(void **state)
+{
+    static const char *const models[] = {"gcn", "sage", "sage_max", "gat", "gatv2", "gin", "appnp", "commnet", "ggcn", "ggnn", "rgcn"};
+    (void)state;
+    for (size_t m = 0; m < sizeof(models) / sizeof(models[0]); m++) {
+        const bool heads = strncmp(models[m], "gat", 3) == 0;
+        const test_case t = {.model = models[m], .layers = 2, .in = 602, .hidden = 64, .classes = 41, .self_loops = true,
+                             .heads = heads ? 8 : 1, .edge_types = 4, .edges_per_vertex = 20, .feature_type = GS_BF16};
+        gs_program *const p = gs_program_new();
+        char *text = NULL;
+        assert_non_null(p);
+        gs_assert_ok(compile_case(p, &t, "train"));
+        gs_assert_ok(gs_cuda_write_program(&text, p));
+        compile(models[m], text);
+        free(text);
+        gs_program_free(p);
+    }
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_cuda_compile__fixed_kernels),
+        cmocka_unit_test(test_cuda_compile__every_model),
+    };
+    if (gs_cuda_compiler_open(&compiler) != GS_OK) {
+        printf("skipped: %s\n", gs_last_error());
+        return 77;
+    }
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,181 @@
+/* Sums of rows, as they are and by type, against plain loops in the order of the edges. Without hubs the bits
+ * are the same; a hub's pieces are added up apart, so its sums agree to rounding. */
+#include <math.h>
+#include <string.h>
+
+#include "base/alloc.h"
+#include "base/size.h"
+#include "device_fixture.h"
+#include "gpu_devices.h"
+
+static const uint32_t widths[] = {1, 2, 3, 4, 5, 6, 7, 8, 12, 16, 17, 31, 33, 40, 64, 65, 100, 128, 129, 256, 257, 300, 602, 1433};
+#define WIDTHS GS_ARRAY_LEN(widths)
+
+typedef enum how { ROWS, PICK, SPLIT } how;
+
+typedef struct rows_case {
+    how how;
+    uint32_t index_bytes, type_bytes, targets, operand_rows, width, types;
+    uint32_t first_edge; /* edges before it belong to nobody */
+    void *target, *index, *type;
+    uint32_t *start;
+    float *operand, *before, *want;
+    double *size; /* sums of magnitudes */
+    size_t acc_floats, operand_floats;
+} rows_case;
+
+static void put(void *array, uint32_t bytes, uint32_t i, uint32_t value)
+{
+    if (bytes == 1)
+        ((uint8_t *)array)[i] = (uint8_t)value;
+    else if (bytes == 2)
+        ((uint16_t *)array)[i] = (uint16_t)value;
+    else
+        ((uint32_t *)array)[i] = value;
+}
+
+static uint32_t type_at(const rows_case *c, uint32_t k) { return random_below(k % 5 == 0 ? k : k / 4, 11, c->types); }
+
+static void expect(rows_case *c)
+{
+    const size_t narrow = c->width, many = narrow * c->types;
+    for (uint32_t t = 0; t < c->targets; t++)
+        for (uint32_t k = c->start[t]; k < c->start[t + 1]; k++) {
+            const size_t shift = c->how == ROWS ? 0 : type_at(c, k) * narrow, row = random_below(k, 7, c->operand_rows);
+            const size_t from = c->how == PICK ? row * many + shift : row * narrow;
+            const size_t to = c->how == SPLIT ? (2 * t + 1) * many + shift : (2 * t + 1) * narrow;
+            for (uint32_t col = 0; col < c->width; col++) {
+                c->want[to + col] += c->operand[from + col];
+                c->size[to + col] += fabs((double)c->operand[from + col]);
+            }
+        }
+}
+
+static void make_case(rows_case *c, const uint32_t *degree)
+{
+    c->start = test_malloc((c->targets + 1) * sizeof(uint32_t));
+    c->start[0] = c->first_edge;
+    for (uint32_t t = 0; t < c->targets; t++)
+        c->start[t + 1] = c->start[t] + degree[t];
+    const uint32_t edges = c->start[c->targets];
+    c->target = test_malloc((size_t)c->targets * c->index_bytes);
+    c->index = test_malloc((size_t)edges * c->index_bytes + 1);
+    c->type = test_malloc((size_t)edges * c->type_bytes + 1);
+    for (uint32_t t = 0; t < c->targets; t++)
+        put(c->target, c->index_bytes, t, 2 * t + 1);
+    for (uint32_t k = 0; k < edges; k++) {
+        put(c->index, c->index_bytes, k, random_below(k, 7, c->operand_rows));
+        put(c->type, c->type_bytes, k, type_at(c, k));
+    }
+    c->operand_floats = (size_t)c->operand_rows * c->width * (c->how == PICK ? c->types : 1);
+    c->acc_floats = (2 * (size_t)c->targets + 1) * c->width * (c->how == SPLIT ? c->types : 1);
+    c->operand = random_floats(c->operand_floats, 8, -3, 3);
+    c->before = random_floats(c->acc_floats, 9, -3, 3);
+    c->want = random_floats(c->acc_floats, 9, -3, 3);
+    c->size = test_malloc(c->acc_floats * sizeof(double));
+    for (size_t i = 0; i < c->acc_floats; i++)
+        c->size[i] = fabs((double)c->before[i]);
+    expect(c);
+}
+
+static void free_case(rows_case *c)
+{
+    void *const all[] = {c->target, c->index, c->type, c->start, c->operand, c->before, c->want, c->size};
+    for (size_t i = 0; i < GS_ARRAY_LEN(all); i++)
+        test_free(all[i]);
+}
+
+static void launch(gs_device *d, const rows_case *c, float *acc)
+{
+    const gs_edge_launch l = {.index_bytes = c->index_bytes, .targets = c->targets, .target = c->target, .start = c->start,
+                              .index = c->index, .operand = c->operand, .acc = acc, .width = c->width,
+                              .operand_rows = c->operand_rows, .target_rows = 2 * c->targets + 1};
+    const gs_typed_launch typed = {.edges = l, .type = c->type, .type_bytes = c->type_bytes, .types = c->types, .pick = c->how == PICK};
+    device_forget(d);
+    gs_alloc_freeze(true);
+    const uint64_t frozen = gs_alloc_frozen_count();
+    if (c->how == ROWS)
+        gs_assert_ok(gs_device_run_edges(d, &l));
+    else
+        gs_assert_ok(gs_device_run_typed(d, &typed));
+    assert_int_equal(gs_alloc_frozen_count(), frozen);
+    gs_alloc_freeze(false);
+    device_wait(d);
+}
+
+static void check(gs_device *d, rows_case c, const uint32_t *degree, double tolerance)
+{
+    make_case(&c, degree);
+    float *const acc = test_malloc(c.acc_floats * sizeof(float));
+    memcpy(acc, c.before, c.acc_floats * sizeof(float));
+    launch(d, &c, acc);
+    for (size_t i = 0; i < c.acc_floats; i++)
+        if (!(fabs((double)acc[i] - (double)c.want[i]) <= tolerance * c.size[i]))
+            fail_msg("width %u, how %d, element %zu: %.9g, not %.9g", c.width, (int)c.how, i, (double)acc[i], (double)c.want[i]);
+    test_free(acc);
+    free_case(&c);
+}
+
+/* A program whose stages sum rows of every width, so that one device is prepared for all. */
+static void prepare(gs_device *d)
+{
+    static gs_array array[WIDTHS];
+    static gs_stage stage[WIDTHS];
+    static gs_reg reg[WIDTHS];
+    static gs_program program;
+    for (uint32_t i = 0; i < WIDTHS; i++) {
+        array[i] = (gs_array){.dtype = GS_F32, .width = widths[i], .store_id = -1};
+        reg[i] = (gs_reg){.kind = GS_REG_SUM, .dtype = GS_F32, .width = widths[i], .array = GS_NONE};
+        stage[i] = (gs_stage){.sums = 1, .sum = {{.array = i, .reg = 0, .kind = GS_SUM_ROWS}}, .regs = 1, .reg = &reg[i]};
+    }
+    program = (gs_program){.arrays = WIDTHS, .array = array, .stages = WIDTHS, .stage = stage, .logits = GS_NONE};
+    gs_assert_ok(gs_device_prepare(d, &program));
+}
+
+static void test_cuda_rows__every_width_and_way_in_the_order_of_the_edges(void **state)
+{
+    static const uint32_t bytes[][2] = {{2, 1}, {2, 2}, {4, 1}, {4, 4}}; /* of indices, of types */
+    uint32_t degree[50];
+    gs_device *const d = open_gpu(16 * GS_MIB);
+    (void)state;
+    prepare(d);
+    for (uint32_t t = 0; t < 50; t++)
+        degree[t] = t % 5 == 0 ? 0 : random_below(t, 3, 20);
+    for (uint32_t i = 0; i < WIDTHS; i++)
+        for (how h = ROWS; h <= SPLIT; h++)
+            check(d, (rows_case){.how = h, .index_bytes = bytes[i % 4][0], .type_bytes = bytes[i % 4][1], .targets = 50,
+                                 .operand_rows = 37, .width = widths[i], .types = h == ROWS ? 1 : 1 + i % 4 * 3, .first_edge = i % 3},
+                  degree, 0);
+    gs_device_close(d);
+}
+
+/* Two hubs that meet in one stretch of edges, one that begins with the first edge and one that ends with the last. */
+static void test_cuda_rows__hubs_are_the_same_to_rounding(void **state)
+{
+    static const uint32_t hub_widths[] = {1, 4, 17, 64, 300};
+    uint32_t degree[40];
+    gs_device *const d = open_gpu(16 * GS_MIB);
+    (void)state;
+    prepare(d);
+    for (uint32_t t = 0; t < 40; t++)
+        degree[t] = random_below(t, 4, 9);
+    degree[0] = 3000;
+    degree[20] = 5000;
+    degree[21] = 1500;
+    degree[39] = 2100;
+    for (size_t i = 0; i < GS_ARRAY_LEN(hub_widths); i++)
+        for (how h = ROWS; h <= PICK; h++)
+            check(d, (rows_case){.how = h, .index_bytes = 4, .type_bytes = 2, .targets = 40, .operand_rows = 300,
+                                 .width = hub_widths[i], .types = h == ROWS ? 1 : 3, .first_edge = 5 * (uint32_t)i},
+                  degree, 1e-5); /* of the magnitudes: the plain loop rounds too */
+    gs_device_close(d);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_cuda_rows__every_width_and_way_in_the_order_of_the_edges),
+        cmocka_unit_test(test_cuda_rows__hubs_are_the_same_to_rounding),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,41 @@
+/* The devices of device_fixture.h: the CPU, once for every instruction set. */
+#include <stdlib.h>
+#include <string.h>
+
+#include "device/cpu_internal.h" /* gs_cpu__test_kernels */
+#include "device_fixture.h"
+
+extern const gs_cpu_kernels gs_cpu__kernels_wide; /* meson.build */
+
+const char *const isa_names[] = {"generic", "avx2", "avx512", "wide"};
+const size_t isas = sizeof(isa_names) / sizeof(isa_names[0]);
+
+gs_device *open_isa(const char *isa, unsigned threads)
+{
+    gs_device *d = NULL;
+    if (strcmp(isa, "wide") == 0) {
+        gs_cpu__test_kernels = &gs_cpu__kernels_wide;
+        gs_assert_ok(gs_device_open(&d, "cpu", threads));
+        gs_cpu__test_kernels = NULL;
+        return d;
+    }
+    setenv("GS_ISA", isa, 1);
+    gs_assert_ok(gs_device_open(&d, "cpu", threads));
+    unsetenv("GS_ISA");
+    if (strstr(gs_device_name(d), "as GS_ISA says") != NULL)
+        return d;
+    gs_device_close(d);
+    return NULL;
+}
+
+void on_every_device(void (*body)(gs_device *d, void *context), void *context)
+{
+    for (size_t i = 0; i < isas; i++)
+        for (unsigned threads = 1; threads <= 2; threads++) {
+            gs_device *const d = open_isa(isa_names[i], threads);
+            if (d == NULL)
+                continue;
+            body(d, context);
+            gs_device_close(d);
+        }
+}
