@@ -95,7 +95,7 @@ GS_API gs_status gs_generate(const char *kind, const char *folder, const gs_gene
 
 typedef struct gs_partition_options {
     const char *format;       /* NULL: found by looking; "npy", "snap", "mtx" */
-    const char *method;       /* NULL: metis where it fits the memory, else fennel; "metis", "fennel", "random", "natural" */
+    const char *method;       /* NULL: metis where it fits the memory, else fennel; "metis", "lp", "fennel", "random", "natural" */
     const char *feature_type; /* at rest: "f32", "bf16", "f16" */
     uint32_t parts;           /* intervals; 0: chosen by size */
     uint32_t random_features; /* 0: none; else columns, where the input has no features */
@@ -136,6 +136,7 @@ typedef struct gs_store_summary {
     uint64_t total_bytes; /* of all files */
     uint64_t table_bytes; /* held in memory while the store is open */
     uint64_t seed;
+    double sources_per_vertex; /* alpha: distinct sources of each interval's in-edges, summed, over vertices */
     bool symmetric;       /* one copy of the edges serves both directions */
     bool weights;         /* edges carry weights */
     char feature_type[8]; /* "f32", "bf16", "f16", or "" */

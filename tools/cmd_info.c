@@ -23,6 +23,8 @@ static void print_text(const char *store, const gs_store_summary *s)
     printf("edges      %s, %s self loops, largest in-degree %s, out-degree %s%s%s\n", cli_count(s->edges),
            cli_count(s->self_loops), cli_count(s->max_in_degree), cli_count(s->max_out_degree),
            s->symmetric ? ", symmetric" : "", s->weights ? ", weighted" : "");
+    printf("sources    %.2f a vertex (alpha: distinct sources of each part's in-edges, summed over parts / vertices)\n",
+           s->sources_per_vertex);
     if (s->edge_types != 0)
         printf("edge types %u\n", s->edge_types);
     if (s->features != 0)
@@ -46,8 +48,9 @@ static void print_json(const gs_store_summary *s)
            ", \"symmetric\": %s, \"weights\": %s, \"max_in_degree\": %" PRIu64 ", \"max_out_degree\": %" PRIu64,
            s->train, s->valid, s->test, s->edge_types, s->symmetric ? "true" : "false", s->weights ? "true" : "false",
            s->max_in_degree, s->max_out_degree);
-    printf(", \"method\": %s, \"seed\": %" PRIu64 ", \"total_bytes\": %" PRIu64 ", \"table_bytes\": %" PRIu64 "}\n",
-           cli_json_text(s->method), s->seed, s->total_bytes, s->table_bytes);
+    printf(", \"method\": %s, \"seed\": %" PRIu64 ", \"total_bytes\": %" PRIu64 ", \"table_bytes\": %" PRIu64
+           ", \"sources_per_vertex\": %.6f}\n",
+           cli_json_text(s->method), s->seed, s->total_bytes, s->table_bytes, s->sources_per_vertex);
 }
 
 static int run(const cli_command *self, const void *options, const char *const *place)

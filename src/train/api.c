@@ -17,6 +17,15 @@ char *gs_format_size(char *buffer, uint64_t capacity, uint64_t bytes)
     return gs_size_format(buffer, capacity, bytes);
 }
 
+/* Rows that one pass by destination needs if each interval reads every source it has once, a vertex. */
+static double sources_per_vertex(const gs_chunk_table *t)
+{
+    uint64_t sum = 0;
+    for (uint64_t c = 0; c < (uint64_t)t->parts * t->parts; c++)
+        sum += t->chunk[GS_BY_DEST][c].operands;
+    return (double)sum / (double)t->vertices;
+}
+
 gs_status gs_inspect(gs_store_summary *out, const char *store)
 {
     gs_store *s = NULL;
@@ -43,6 +52,7 @@ gs_status gs_inspect(gs_store_summary *out, const char *store)
         .total_bytes = info->total_bytes,
         .table_bytes = gs_store_table_bytes(s),
         .seed = info->seed,
+        .sources_per_vertex = sources_per_vertex(gs_store_chunks(s)),
         .symmetric = info->symmetric,
         .weights = info->weights,
     };

@@ -120,6 +120,35 @@ static void api__inspect_verify_and_plan(void **state)
     assert_int_equal(w.count, 0);
 }
 
+/* Alpha of a natural order in two parts, counted in the file of edges: sources by half of the destination. */
+static void api__inspect_counts_distinct_sources(void **state)
+{
+    const char *const natural = gs_test_path(folder, "natural");
+    static bool needs[2][VERTICES];
+    gs_partition_options p;
+    gs_store_summary s;
+    uint64_t bytes, count = 0;
+    int64_t pair[2];
+    char *edges;
+
+    (void)state;
+    gs_partition_options_init(&p);
+    p.parts = 2;
+    p.method = "natural";
+    gs_assert_ok(gs_partition(gs_test_path(folder, "graph"), natural, &p, NULL));
+    gs_assert_ok(gs_inspect(&s, gs_test_path(folder, "natural")));
+    gs_assert_ok(gs_file_read_all(&edges, &bytes, gs_test_path(folder, "graph/edges.npy"), 1 << 20));
+    for (uint64_t at = bytes - s.edges * sizeof(pair); at < bytes; at += sizeof(pair)) {
+        memcpy(pair, edges + at, sizeof(pair));
+        needs[pair[1] >= VERTICES / 2][pair[0]] = true;
+    }
+    for (int half = 0; half < 2; half++)
+        for (uint32_t v = 0; v < VERTICES; v++)
+            count += needs[half][v];
+    gs_free(edges);
+    gs_assert_close(s.sources_per_vertex, (double)count / VERTICES, 1e-12);
+}
+
 static void api__reports_and_metrics_say_the_same(void **state)
 {
     const char *const metrics = gs_test_path(folder, "m.jsonl");
@@ -276,6 +305,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(api__inspect_verify_and_plan),
+        cmocka_unit_test(api__inspect_counts_distinct_sources),
         cmocka_unit_test(api__reports_and_metrics_say_the_same),
         cmocka_unit_test(api__losses_are_before_the_update),
         cmocka_unit_test(api__stop_between_epochs_leaves_no_results),
