@@ -20,21 +20,12 @@
 
 /* -- symmetry --------------------------------------------------------------- */
 
-static inline uint64_t mix(uint64_t x) /* MurmurHash3's finalizer */
-{
-    x ^= x >> 33;
-    x *= 0xff51afd7ed558ccdull;
-    x ^= x >> 33;
-    x *= 0xc4ceb9fe1a85ec53ull;
-    return x ^ (x >> 33);
-}
-
 /* A graph equals its transpose if these sum to 0 (mod 2^64): an edge counts
  * plus or minus a hash of its unordered ends and payload. */
 static inline uint64_t balance(uint32_t u, uint32_t v, uint64_t payload)
 {
     const uint64_t ends = u < v ? (uint64_t)u << 32 | v : (uint64_t)v << 32 | u;
-    const uint64_t h = mix(ends ^ payload);
+    const uint64_t h = gs_part__mix(ends ^ payload);
     return u == v ? 0 : u < v ? h : 0 - h;
 }
 
@@ -42,7 +33,7 @@ static inline uint64_t record_balance(const uint32_t *r, uint32_t words)
 {
     uint64_t payload = 0;
     for (uint32_t w = 2; w < words; w++)
-        payload = mix(payload + r[w] + 0x9e3779b97f4a7c15ull);
+        payload = gs_part__mix(payload + r[w] + 0x9e3779b97f4a7c15ull);
     return balance(r[0], r[1], payload);
 }
 

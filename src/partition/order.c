@@ -238,10 +238,12 @@ static gs_status assign(gs_part_order *o, gs_part_job *job, const gs_part_blocks
         fill_random(o, job);
     else if (strcmp(o->method, "metis") == 0)
         st = gs_part__metis(o->part, &o->grid, job, b);
+    else if (strcmp(o->method, "lp") == 0)
+        st = gs_part__lp(o->part, &o->grid, job, b);
     else if (strcmp(o->method, "fennel") == 0)
         st = gs_part__fennel_make(fennel, &o->grid, b->edges, b->symmetric, o->part);
     else
-        st = gs_fail(GS_EINVAL, "method: '%s' is not known; use metis, fennel, random or natural", o->method);
+        st = gs_fail(GS_EINVAL, "method: '%s' is not known; use metis, lp, fennel, random or natural", o->method);
     return st;
 }
 
@@ -256,12 +258,15 @@ gs_status gs_part__order_make(gs_part_order *o, gs_part_job *job, const gs_part_
     if ((st = choose_method(o, job, b, method, note, note_cap)) != GS_OK)
         return st;
     const bool placed = strcmp(o->method, "natural") != 0 && strcmp(o->method, "random") != 0;
-    if ((o->part = gs_malloc_array(b->vertices, 4)) == NULL ||
-        (placed && o->grid.parts > 1 && (o->need = gs_calloc(b->vertices, 8)) == NULL)) {
-        st = gs_fail(GS_ENOMEM, "no memory for the intervals of %llu vertices", (unsigned long long)b->vertices);
+    if ((o->part = gs_malloc_array(b->vertices, 4)) == NULL)
+        return gs_fail(GS_ENOMEM, "no memory for the intervals of %llu vertices", (unsigned long long)b->vertices);
+    if ((st = assign(o, job, b, &s.fennel)) != GS_OK)
+        goto done;
+    if (placed && o->grid.parts > 1 && (o->need = gs_calloc(b->vertices, 8)) == NULL) {
+        st = gs_fail(GS_ENOMEM, "no memory for the order of %llu vertices", (unsigned long long)b->vertices);
         goto done;
     }
-    if ((st = assign(o, job, b, &s.fennel)) != GS_OK || (st = make_spills(o, job, b)) != GS_OK ||
+    if ((st = make_spills(o, job, b)) != GS_OK ||
         (st = scatter_all(&s)) != GS_OK ||
         (st = gs_part__spill_finish(o->chunked[0])) != GS_OK ||
         (o->chunked[1] != NULL && (st = gs_part__spill_finish(o->chunked[1])) != GS_OK))

@@ -64,13 +64,13 @@ static uint32_t auto_parts(const run *r)
 
 static gs_status check_options(const gs_partition_options *o)
 {
-    static const char *const methods[] = {"metis", "fennel", "random", "natural"};
+    static const char *const methods[] = {"metis", "lp", "fennel", "random", "natural"};
     bool known = o->method == NULL;
 
     for (size_t i = 0; i < GS_ARRAY_LEN(methods) && !known; i++)
         known = strcmp(o->method, methods[i]) == 0;
     if (!known)
-        return gs_fail(GS_EINVAL, "method: '%s' is not known; use metis, fennel, random or natural", o->method);
+        return gs_fail(GS_EINVAL, "method: '%s' is not known; use metis, lp, fennel, random or natural", o->method);
     if (o->feature_type != GS_F32 && o->feature_type != GS_BF16 && o->feature_type != GS_F16)
         return gs_fail(GS_EINVAL, "feature-type: must be f32, bf16 or f16");
     if (o->parts > MOST_PARTS)

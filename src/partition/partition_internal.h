@@ -53,7 +53,21 @@ bool gs_part__job_stop(gs_part_job *job);
 gs_status gs_part__job_result(gs_part_job *job);
 void gs_part__tick(gs_part_job *job, const char *what, double done);
 
+/* MurmurHash3's finalizer: a bijection in which every bit of x tells on every bit. */
+static inline uint64_t gs_part__mix(uint64_t x)
+{
+    x ^= x >> 33;
+    x *= 0xff51afd7ed558ccdull;
+    x ^= x >> 33;
+    x *= 0xc4ceb9fe1a85ec53ull;
+    return x ^ (x >> 33);
+}
+
 /* -- spill.c: many streams of records in one temporary file -------------- */
+
+/* A file in `dir` that has lost its name, so that it goes away however the
+ * process ends. *path is for messages and the caller's, on failure too. */
+gs_status gs_part__unnamed_file(int *fd, char **path, const char *dir, const char *name);
 
 typedef struct gs_spill gs_spill;
 
@@ -258,6 +272,8 @@ gs_status gs_part__order_make(gs_part_order *o, gs_part_job *job, const gs_part_
 void gs_part__order_free(gs_part_order *o);
 /* Interval of every vertex by METIS; `part` is [N]. */
 gs_status gs_part__metis(uint32_t *part, const gs_part_grid *grid, gs_part_job *job, const gs_part_blocks *b);
+/* The same for any size, by label propagation (lp.c). */
+gs_status gs_part__lp(uint32_t *part, const gs_part_grid *grid, gs_part_job *job, const gs_part_blocks *b);
 /* "" or why METIS cannot be used. */
 void gs_part__metis_fits(char *why, size_t cap, const gs_part_job *job, const gs_part_blocks *b,
                          const gs_part_grid *grid);

@@ -27,21 +27,22 @@ struct gs_spill_segment {
 
 /* Threads split regions at the same time, so each file needs a name of its
  * own for the moment that it has one: NAME.NUMBER, never one that exists. */
-static gs_status open_nameless(gs_spill *s, const char *dir, const char *name)
+gs_status gs_part__unnamed_file(int *fd, char **path, const char *dir, const char *name)
 {
     static uint32_t numbers; /* atomic */
-    char numbered[64];
+    char numbered[64], *tried = NULL;
 
     do {
-        gs_free(s->path);
+        gs_free(tried);
         snprintf(numbered, sizeof(numbered), "%s.%u", name, __atomic_fetch_add(&numbers, 1, __ATOMIC_RELAXED));
-        if ((s->path = gs_path_join(dir, numbered)) == NULL)
+        if ((tried = gs_path_join(dir, numbered)) == NULL)
             return gs_fail(GS_ENOMEM, "%s: no memory for a temporary file", dir);
-        s->fd = open(s->path, O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
-    } while (s->fd < 0 && errno == EEXIST);
-    if (s->fd < 0)
-        return gs_fail_errno(errno, "%s: cannot make this temporary file", s->path);
-    unlink(s->path);
+        *fd = open(tried, O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
+    } while (*fd < 0 && errno == EEXIST);
+    *path = tried;
+    if (*fd < 0)
+        return gs_fail_errno(errno, "%s: cannot make this temporary file", tried);
+    unlink(tried);
     return GS_OK;
 }
 
@@ -79,7 +80,7 @@ gs_status gs_part__spill_make(gs_spill **out, const char *dir, const char *name,
     s->streams = streams;
     s->writers = writers;
     s->words = words;
-    if ((st = open_nameless(s, dir, name)) != GS_OK || (st = make_lanes(s, memory)) != GS_OK)
+    if ((st = gs_part__unnamed_file(&s->fd, &s->path, dir, name)) != GS_OK || (st = make_lanes(s, memory)) != GS_OK)
         goto done;
     *out = s;
     s = NULL; /* now the caller's */

@@ -12,6 +12,7 @@
 #include "base/file.h"
 #include "base/size.h"
 
+static const char *const methods[] = {"fennel", "metis", "lp"};
 static volatile int stop;
 static int ticks_left;
 
@@ -35,13 +36,12 @@ static void input(const char *dir)
 /* Stops at the n-th report of progress, for n from the first to beyond the last. */
 static void test_failures__interrupt_leaves_nothing(void **state)
 {
-    static const char *const methods[] = {"fennel", "metis"};
     char *store = strdup(gs_test_path(*state, "store"));
     int interrupted = 0;
 
     input(*state);
     for (int n = 0; n < 40; n = n < 4 ? n + 1 : n * 2) {
-        gs_partition_options o = test_options(methods[n % 2], 6, 4 * GS_MIB);
+        gs_partition_options o = test_options(methods[n % 3], 6, 4 * GS_MIB);
         o.progress = count_down;
         o.stop = &stop;
         stop = 0;
@@ -97,7 +97,7 @@ static void test_failures__short_memory_leaves_nothing(void **state)
 
     input(*state);
     for (uint64_t n = 1; n < 400; n += n < 60 ? 1 : 23) {
-        gs_partition_options o = test_options(n % 2 == 0 ? "fennel" : "metis", 6, 4 * GS_MIB);
+        gs_partition_options o = test_options(methods[n % 3], 6, 4 * GS_MIB);
         gs_alloc_fail_nth(n);
         const gs_status st = gs_partition_run(*state, store, &o, NULL);
         gs_alloc_fail_nth(0);

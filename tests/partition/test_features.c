@@ -40,7 +40,7 @@ static gs_store *run(const char *dir, const gs_partition_options *o)
 
 static void test_features__f32_is_bit_exact_with_every_method(void **state)
 {
-    static const char *const methods[] = {"natural", "random", "fennel", "metis"};
+    static const char *const methods[] = {"natural", "random", "fennel", "metis", "lp"};
     good_input(*state);
     for (int m = 0; m < 4; m++) {
         gs_partition_options o = test_options(methods[m], 5, m == 2 ? 2 * GS_MIB : 32 * GS_MIB);

@@ -58,8 +58,8 @@ static void test_input__edges_are_checked(void **state)
     o.format = "ogb";
     gs_assert_fails(gs_partition_run(dir, gs_test_path(dir, "store"), &o, NULL), GS_EINVAL, "format: 'ogb' is not known");
     o.format = NULL;
-    o.method = "lp";
-    gs_assert_fails(gs_partition_run(dir, gs_test_path(dir, "store"), &o, NULL), GS_EINVAL, "method: 'lp' is not known");
+    o.method = "ldg";
+    gs_assert_fails(gs_partition_run(dir, gs_test_path(dir, "store"), &o, NULL), GS_EINVAL, "method: 'ldg' is not known");
 }
 
 static void test_input__ids_of_every_integer_type(void **state)

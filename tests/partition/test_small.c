@@ -8,7 +8,7 @@
 #include "base/alloc.h"
 #include "base/size.h"
 
-static const char *const methods[] = {"natural", "random", "fennel", "metis"};
+static const char *const methods[] = {"natural", "random", "fennel", "metis", "lp"};
 static const uint32_t part_counts[] = {1, 2, 3, 8, 17};
 
 /* `step` 2 leaves out P = 2 and 8: each store is synced to disk, which takes its time. */
@@ -196,7 +196,7 @@ static void test_partition__too_few_parts_say_so(void **state)
     free(out);
 }
 
-/* Two cliques joined by one edge: both orders that look at edges must find them. */
+/* Two cliques joined by one edge: all orders that look at edges must find them. */
 static void test_partition__orders_find_communities(void **state)
 {
     enum { HALF = 60 };
@@ -207,10 +207,10 @@ static void test_partition__orders_find_communities(void **state)
                 list.at[list.count++] = (edge){i, k, 0, 0};
     write_edges(*state, &list, false, false);
     sort_edges(&list);
-    for (int m = 2; m < 4; m++) {
+    for (size_t m = 2; m < GS_ARRAY_LEN(methods); m++) {
         gs_partition_options o = test_options(methods[m], 2, 16 * GS_MIB);
         gs_partition_report r;
-        gs_store_close(partition_and_check(*state, gs_test_path(*state, "s%d", m), &o, &list, 2 * HALF, &r));
+        gs_store_close(partition_and_check(*state, gs_test_path(*state, "s%zu", m), &o, &list, 2 * HALF, &r));
         assert_string_equal(r.method, methods[m]);
         gs_assert_close(r.cut_fraction + 1, 1.0, 0.02);
     }
