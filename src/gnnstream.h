@@ -203,10 +203,30 @@ typedef struct gs_train_options {
     bool no_hoist;          /* compute in every epoch what needs no parameter */
     bool no_selective;      /* read whole intervals of rows, needed or not */
 
+    bool profile;           /* time every task, and remember what it says of this machine for later plans */
+
     void (*on_epoch)(void *context, const gs_epoch_report *report); /* after each epoch; may be NULL */
     void *context;
     const volatile int *stop; /* may be NULL */
 } gs_train_options;
+
+/* One pass over the graph: "train" is an epoch, "eval" and "predict" go forward only. */
+typedef struct gs_pass_report {
+    char name[16];
+    uint32_t blocks; /* intervals that the graph is cut in to fit: the P that counts */
+    uint32_t tasks;
+    uint64_t read_bytes, read_requests, written_bytes;
+    uint64_t skipped_bytes; /* of intervals that edge passes read, rows that no edge needs: not read */
+    uint64_t cached_bytes; /* uses of what stays in memory, which are not read */
+    uint64_t edge_bytes; /* rows gathered along edges */
+    double dense_flops, edge_flops;
+    /* Predicted: of one run of the pass, and how long each resource is busy in it. The disk
+     * reads and writes; the device sums along edges and runs vertex programs; one thread verifies
+     * checksums and handles requests beside. */
+    double seconds, read_seconds, write_seconds, edge_seconds, vertex_seconds, check_seconds;
+    double stall_seconds; /* the device waits for data */
+    char bottleneck[24];  /* the resource that bounds it; "waiting": none is busy all the time */
+} gs_pass_report;
 
 typedef struct gs_train_report {
     uint32_t epochs;        /* that were run */
@@ -220,6 +240,7 @@ typedef struct gs_train_report {
     char device[64];        /* "cpu (AVX2, 2 threads)" */
     char io[64];            /* "io_uring", "threads", ... */
     char io_note[256];      /* what keeps faster I/O off, or "" */
+    gs_pass_report plan;    /* of the training pass; zero after a prediction */
 } gs_train_report;
 
 /* The defaults: 2 layers of 64, relu, no dropout, 100 epochs of Adam at 0.01, on the cpu. */
@@ -260,16 +281,12 @@ GS_API gs_status gs_print_model(void *file, const gs_train_options *options, con
 
 /* ---- plans --------------------------------------------------------------- */
 
-/* One pass over the graph: "train" is an epoch, "eval" and "predict" go forward only. */
-typedef struct gs_pass_report {
-    char name[16];
-    uint32_t blocks; /* intervals that the graph is cut in to fit: the P that counts */
-    uint32_t tasks;
-    uint64_t read_bytes, read_requests, written_bytes;
-    uint64_t skipped_bytes; /* of intervals that edge passes read, rows that no edge needs: not read */
-    uint64_t edge_bytes; /* rows gathered along edges */
-    double dense_flops, edge_flops;
-} gs_pass_report;
+/* What the training pass moves of a file: an array, or edges. */
+typedef struct gs_file_report {
+    char name[64];
+    uint64_t read_bytes, written_bytes; /* an epoch */
+    uint64_t kept_bytes;                /* that stay in memory */
+} gs_file_report;
 
 typedef struct gs_memory_item {
     char name[48];
@@ -279,6 +296,7 @@ typedef struct gs_memory_item {
 
 #define GS_PLAN_PASSES 4
 #define GS_PLAN_ITEMS 16
+#define GS_PLAN_FILES 48
 
 typedef struct gs_plan_report {
     uint64_t vertices, edges, parameters;
@@ -289,6 +307,9 @@ typedef struct gs_plan_report {
     uint32_t passes, items;
     gs_pass_report pass[GS_PLAN_PASSES];
     gs_memory_item item[GS_PLAN_ITEMS];
+    uint32_t files;
+    gs_file_report file[GS_PLAN_FILES];
+    char basis[16]; /* of predicted seconds: "fitted" to epochs of this machine, "ceiling" (bench limits) or "default" */
 } gs_plan_report;
 
 /* What gs_train() with these options would do to memory and disk. Reads the
@@ -298,7 +319,10 @@ GS_API gs_status gs_plan_train(gs_plan_report *out, const char *store, const gs_
 /* ---- what this machine can do -------------------------------------------- */
 
 #define GS_LIMIT_SIZES 5
-#define GS_LIMIT_SHAPES 3
+#define GS_LIMIT_DEPTHS 3
+#define GS_LIMIT_GEMMS 5
+#define GS_LIMIT_GATHERS 3
+#define GS_LIMIT_EDGES 9
 
 typedef struct gs_limits_report {
     double disk_read_bps, disk_write_bps; /* sequential, O_DIRECT; writes with fsync */
@@ -309,15 +333,21 @@ typedef struct gs_limits_report {
     struct {
         uint64_t bytes; /* of a read at a random place */
         double bps;
+        double at_depth[GS_LIMIT_DEPTHS]; /* the same with so many under way */
     } random_read[GS_LIMIT_SIZES];
+    uint32_t depth[GS_LIMIT_DEPTHS];
     struct {
         uint32_t rows, in, out; /* [rows, in] times [in, out] */
         double flops;
-    } gemm[GS_LIMIT_SHAPES];
+    } gemm[GS_LIMIT_GEMMS];
     struct {
         uint32_t width; /* floats a row, of random rows that are added up */
         double bps;
-    } gather[GS_LIMIT_SHAPES];
+    } gather[GS_LIMIT_GATHERS];
+    struct {
+        uint32_t degree, width; /* edges a vertex, floats a row that is summed */
+        double edges_per_second;
+    } edges[GS_LIMIT_EDGES];
 } gs_limits_report;
 
 /* Measures the disk that holds the folder `dir` (a scratch file of 1 GiB, removed) and the
@@ -326,8 +356,7 @@ GS_API gs_status gs_measure_limits(gs_limits_report *out, const char *dir, uint3
 
 /* Figures of one epoch: the one with the median time. */
 typedef struct gs_bench_report {
-    gs_train_report train;
-    gs_pass_report pass; /* as planned */
+    gs_train_report train; /* train.plan: as planned, and predicted before the run */
     double seconds, compute_seconds, edge_seconds, stall_seconds;
     uint64_t read_bytes, written_bytes;
     /* Ceilings, measured before the run: the disk at the spill folder, products

@@ -31,15 +31,22 @@ static void print_text(const gs_limits_report *l)
     printf("disk by %s%s\n", l->io, l->disk_direct ? "" : " (no O_DIRECT here: memory may have served the reads)");
     printf("  sequential read         %10.0f MiB/s\n", l->disk_read_bps / MIB);
     printf("  sequential write        %10.0f MiB/s\n", l->disk_write_bps / MIB);
-    for (int i = 0; i < GS_LIMIT_SIZES; i++)
-        printf("  random read of %-8s %10.0f MiB/s\n", cli_size(l->random_read[i].bytes), l->random_read[i].bps / MIB);
+    for (int i = 0; i < GS_LIMIT_SIZES; i++) {
+        printf("  random read of %-8s %10.0f MiB/s;", cli_size(l->random_read[i].bytes), l->random_read[i].bps / MIB);
+        for (int d = 0; d < GS_LIMIT_DEPTHS; d++)
+            printf(" %.0f at depth %" PRIu32 "%s", l->random_read[i].at_depth[d] / MIB, l->depth[d],
+                   d + 1 < GS_LIMIT_DEPTHS ? "," : "\n");
+    }
     printf("%s\n", l->device);
     printf("  memory copy             %10.2f GiB/s\n", l->copy_bps / GIB);
-    for (int i = 0; i < GS_LIMIT_SHAPES; i++)
+    for (int i = 0; i < GS_LIMIT_GEMMS; i++)
         printf("  product %ux%ux%-6u     %10.1f Gflop/s\n", l->gemm[i].rows, l->gemm[i].in, l->gemm[i].out,
                l->gemm[i].flops * 1e-9);
-    for (int i = 0; i < GS_LIMIT_SHAPES; i++)
+    for (int i = 0; i < GS_LIMIT_GATHERS; i++)
         printf("  gather of %4u floats    %10.2f GiB/s\n", l->gather[i].width, l->gather[i].bps / GIB);
+    for (int i = 0; i < GS_LIMIT_EDGES; i++)
+        printf("  %3" PRIu32 " edges of %3" PRIu32 " floats  %10.1f million edges/s\n", l->edges[i].degree, l->edges[i].width,
+               l->edges[i].edges_per_second * 1e-6);
 }
 
 static void print_json(const gs_limits_report *l)
@@ -48,17 +55,26 @@ static void print_json(const gs_limits_report *l)
            "\"copy_bps\": %s, \"random_read\": [",
            cli_json_real(l->disk_read_bps), cli_json_real(l->disk_write_bps), l->disk_direct ? "true" : "false",
            cli_json_text(l->io), cli_json_text(l->device), cli_json_real(l->copy_bps));
-    for (int i = 0; i < GS_LIMIT_SIZES; i++)
-        printf("%s{\"bytes\": %" PRIu64 ", \"bps\": %s}", i == 0 ? "" : ", ", l->random_read[i].bytes,
+    for (int i = 0; i < GS_LIMIT_SIZES; i++) {
+        printf("%s{\"bytes\": %" PRIu64 ", \"bps\": %s, \"at_depth\": [", i == 0 ? "" : ", ", l->random_read[i].bytes,
                cli_json_real(l->random_read[i].bps));
+        for (int d = 0; d < GS_LIMIT_DEPTHS; d++)
+            printf("%s{\"depth\": %" PRIu32 ", \"bps\": %s}", d == 0 ? "" : ", ", l->depth[d],
+                   cli_json_real(l->random_read[i].at_depth[d]));
+        printf("]}");
+    }
     printf("], \"gemm\": [");
-    for (int i = 0; i < GS_LIMIT_SHAPES; i++)
+    for (int i = 0; i < GS_LIMIT_GATHERS; i++)
         printf("%s{\"rows\": %" PRIu32 ", \"in\": %" PRIu32 ", \"out\": %" PRIu32 ", \"flops_per_second\": %s}",
                i == 0 ? "" : ", ", l->gemm[i].rows, l->gemm[i].in, l->gemm[i].out, cli_json_real(l->gemm[i].flops));
     printf("], \"gather\": [");
-    for (int i = 0; i < GS_LIMIT_SHAPES; i++)
+    for (int i = 0; i < GS_LIMIT_GATHERS; i++)
         printf("%s{\"width\": %" PRIu32 ", \"bps\": %s}", i == 0 ? "" : ", ", l->gather[i].width,
                cli_json_real(l->gather[i].bps));
+    printf("], \"edges\": [");
+    for (int i = 0; i < GS_LIMIT_EDGES; i++)
+        printf("%s{\"degree\": %" PRIu32 ", \"width\": %" PRIu32 ", \"edges_per_second\": %s}", i == 0 ? "" : ", ",
+               l->edges[i].degree, l->edges[i].width, cli_json_real(l->edges[i].edges_per_second));
     puts("]}");
 }
 

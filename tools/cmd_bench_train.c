@@ -16,37 +16,51 @@ static void print_text(const gs_bench_report *b)
 {
     const double reading = b->disk_read_bps > 0 ? (double)b->read_bytes / b->disk_read_bps : 0;
     const double writing = b->disk_write_bps > 0 ? (double)b->written_bytes / b->disk_write_bps : 0;
-    const double products = b->gemm_flops_per_second > 0 ? b->pass.dense_flops / b->gemm_flops_per_second : 0;
-    const double gathers = b->gather_bps > 0 ? (double)b->pass.edge_bytes / b->gather_bps : 0;
+    const double products = b->gemm_flops_per_second > 0 ? b->train.plan.dense_flops / b->gemm_flops_per_second : 0;
+    const double gathers = b->gather_bps > 0 ? (double)b->train.plan.edge_bytes / b->gather_bps : 0;
 
     printf("epoch     %9.4f s, the median of %u: computing %.4f (edge sums %.4f), waiting for data %.4f\n", b->seconds,
            b->train.epochs, b->compute_seconds, b->edge_seconds, b->stall_seconds);
     printf("read      %9.4f s at the least: %s at %.0f MiB/s\n", reading, cli_size(b->read_bytes), b->disk_read_bps / MIB);
     printf("written   %9.4f s at the least: %s at %.0f MiB/s (not in the floor)\n", writing, cli_size(b->written_bytes),
            b->disk_write_bps / MIB);
-    printf("products  %9.4f s at the least: %.3f Gflop at %.1f Gflop/s (%u to %u)\n", products, b->pass.dense_flops * 1e-9,
+    printf("products  %9.4f s at the least: %.3f Gflop at %.1f Gflop/s (%u to %u)\n", products, b->train.plan.dense_flops * 1e-9,
            b->gemm_flops_per_second * 1e-9, b->gemm_in, b->gemm_out);
     printf("gathers   %9.4f s at the least: %s at %.2f GiB/s of %u floats a row (not in the floor)\n", gathers,
-           cli_size(b->pass.edge_bytes), b->gather_bps / GIB, b->gather_width);
+           cli_size(b->train.plan.edge_bytes), b->gather_bps / GIB, b->gather_width);
     printf("floor     %9.4f s, the larger of reading and products: %.1f %% of the epoch\n", b->floor_seconds,
            100 * b->fraction);
+    const gs_pass_report *const p = &b->train.plan;
+    printf("predicted %9.4f s before the run (%+.0f %%): computing %.4f (edge sums %.4f), waiting for data %.4f; bound by %s\n",
+           p->seconds, b->seconds > 0 ? 100 * (p->seconds / b->seconds - 1) : 0, p->edge_seconds + p->vertex_seconds,
+           p->edge_seconds, p->stall_seconds, p->bottleneck);
+    printf("          %s read and %s written, %s\n", cli_size(p->read_bytes), cli_size(p->written_bytes),
+           p->read_bytes == b->read_bytes && p->written_bytes == b->written_bytes ? "as measured" : "NOT as measured");
     print_results(&b->train);
 }
 
 static void print_json(const gs_bench_report *b)
 {
+    const gs_pass_report *const p = &b->train.plan;
+
     printf("{\"epochs\": %" PRIu32 ", \"seconds\": %s, \"compute_seconds\": %s, \"edge_seconds\": %s, "
            "\"stall_seconds\": %s, \"read_bytes\": %" PRIu64 ", \"written_bytes\": %" PRIu64,
            b->train.epochs, cli_json_real(b->seconds), cli_json_real(b->compute_seconds), cli_json_real(b->edge_seconds),
            cli_json_real(b->stall_seconds), b->read_bytes, b->written_bytes);
     printf(", \"edge_bytes\": %" PRIu64 ", \"dense_flops\": %s, \"edge_flops\": %s, \"parts\": %" PRIu32,
-           b->pass.edge_bytes, cli_json_real(b->pass.dense_flops), cli_json_real(b->pass.edge_flops), b->pass.blocks);
+           b->train.plan.edge_bytes, cli_json_real(b->train.plan.dense_flops), cli_json_real(b->train.plan.edge_flops), b->train.plan.blocks);
     printf(", \"disk_read_bps\": %s, \"disk_write_bps\": %s, \"gemm_flops_per_second\": %s, \"gather_bps\": %s",
            cli_json_real(b->disk_read_bps), cli_json_real(b->disk_write_bps), cli_json_real(b->gemm_flops_per_second),
            cli_json_real(b->gather_bps));
     printf(", \"gemm_in\": %" PRIu32 ", \"gemm_out\": %" PRIu32 ", \"gather_width\": %" PRIu32
            ", \"floor_seconds\": %s, \"fraction\": %s",
            b->gemm_in, b->gemm_out, b->gather_width, cli_json_real(b->floor_seconds), cli_json_real(b->fraction));
+    printf(", \"predicted\": {\"seconds\": %s, \"read_bytes\": %" PRIu64 ", \"written_bytes\": %" PRIu64
+           ", \"compute_seconds\": %s, \"edge_seconds\": %s, \"stall_seconds\": %s, \"read_seconds\": %s, \"write_seconds\": %s"
+           ", \"bottleneck\": %s}",
+           cli_json_real(p->seconds), p->read_bytes, p->written_bytes, cli_json_real(p->edge_seconds + p->vertex_seconds),
+           cli_json_real(p->edge_seconds), cli_json_real(p->stall_seconds), cli_json_real(p->read_seconds),
+           cli_json_real(p->write_seconds), cli_json_text(p->bottleneck));
     printf(", \"open_seconds\": %s, \"peak_host_bytes\": %" PRIu64 ", \"peak_device_bytes\": %" PRIu64
            ", \"device\": %s, \"io\": %s, \"loss\": %s}\n",
            cli_json_real(b->train.open_seconds), b->train.peak_host_bytes, b->train.peak_device_bytes,

@@ -1,4 +1,5 @@
 #include <inttypes.h>
+#include <string.h>
 
 #include "train_options.h"
 
@@ -14,6 +15,36 @@ static void print_passes(const gs_plan_report *p)
     }
 }
 
+static void print_seconds(const gs_plan_report *p)
+{
+    printf("\n%-8s %9s %9s %9s %10s %9s %9s %9s  %s\n", "seconds", "epoch", "reading", "writing", "edge sums", "vertices",
+           "checking", "waiting", "bound by");
+    for (uint32_t i = 0; i < p->passes; i++) {
+        const gs_pass_report *const x = &p->pass[i];
+        printf("%-8s %9.3f %9.3f %9.3f %10.3f %9.3f %9.3f %9.3f  %s\n", x->name, x->seconds, x->read_seconds, x->write_seconds,
+               x->edge_seconds, x->vertex_seconds, x->check_seconds, x->stall_seconds, x->bottleneck);
+    }
+    if (strcmp(p->basis, "fitted") == 0)
+        puts("predicted from epochs of this machine");
+    else
+        printf("predicted from %s; `gnnstream bench limits` and `bench train` make it better\n",
+               strcmp(p->basis, "ceiling") == 0 ? "what this machine can do at best" : "defaults, as this machine was not measured");
+}
+
+static void print_files(const gs_plan_report *p)
+{
+    printf("\n%-34s %12s %12s %12s\n", "an epoch of train", "read", "written", "kept");
+    for (uint32_t i = 0; i < p->files; i++) {
+        const gs_file_report *const f = &p->file[i];
+        if (f->read_bytes + f->written_bytes + f->kept_bytes > 0)
+            printf("%-34s %12s %12s %12s\n", f->name, cli_size(f->read_bytes), cli_size(f->written_bytes),
+                   cli_size(f->kept_bytes));
+    }
+    for (uint32_t i = 0; i < p->passes; i++)
+        if (strcmp(p->pass[i].name, "train") == 0)
+            printf("%-34s %12s\n", "not read, as it is kept", cli_size(p->pass[i].cached_bytes));
+}
+
 static void print_items(const gs_plan_report *p, bool device)
 {
     for (uint32_t i = 0; i < p->items; i++)
@@ -26,12 +57,23 @@ static void print_text(const gs_plan_report *p)
     printf("%s vertices, %s edges, %s parameters\n\n", cli_count(p->vertices), cli_count(p->edges),
            cli_count(p->parameters));
     print_passes(p);
+    print_seconds(p);
+    print_files(p);
     printf("\n%-28s %12s of %s\n", "host memory", cli_size(p->host_bytes), cli_size(p->host_memory));
     print_items(p, false);
     printf("%-28s %12s of %s%s\n", "device memory", cli_size(p->device_bytes), cli_size(p->device_memory),
            p->unified ? ", a part of the host's" : "");
     print_items(p, true);
     printf("%-28s %12s\n", "spill files", cli_size(p->spill_bytes));
+}
+
+static void print_prediction(const gs_pass_report *x)
+{
+    printf(", \"cached_bytes\": %" PRIu64 ", \"seconds\": %s, \"read_seconds\": %s, \"write_seconds\": %s, \"edge_seconds\": %s"
+           ", \"vertex_seconds\": %s, \"check_seconds\": %s, \"stall_seconds\": %s, \"bottleneck\": %s}",
+           x->cached_bytes, cli_json_real(x->seconds), cli_json_real(x->read_seconds), cli_json_real(x->write_seconds),
+           cli_json_real(x->edge_seconds), cli_json_real(x->vertex_seconds), cli_json_real(x->check_seconds),
+           cli_json_real(x->stall_seconds), cli_json_text(x->bottleneck));
 }
 
 static void print_json(const gs_plan_report *p)
@@ -45,10 +87,16 @@ static void print_json(const gs_plan_report *p)
         const gs_pass_report *const x = &p->pass[i];
         printf("%s{\"name\": %s, \"parts\": %" PRIu32 ", \"tasks\": %" PRIu32 ", \"read_bytes\": %" PRIu64
                ", \"read_requests\": %" PRIu64 ", \"skipped_bytes\": %" PRIu64 ", \"written_bytes\": %" PRIu64 ", \"edge_bytes\": %" PRIu64
-               ", \"dense_flops\": %s, \"edge_flops\": %s}",
+               ", \"dense_flops\": %s, \"edge_flops\": %s",
                i == 0 ? "" : ", ", cli_json_text(x->name), x->blocks, x->tasks, x->read_bytes, x->read_requests,
                x->skipped_bytes, x->written_bytes, x->edge_bytes, cli_json_real(x->dense_flops), cli_json_real(x->edge_flops));
+        print_prediction(x);
     }
+    printf("], \"predicted_from\": %s, \"files\": [", cli_json_text(p->basis));
+    for (uint32_t i = 0; i < p->files; i++)
+        printf("%s{\"name\": %s, \"read_bytes\": %" PRIu64 ", \"written_bytes\": %" PRIu64 ", \"kept_bytes\": %" PRIu64 "}",
+               i == 0 ? "" : ", ", cli_json_text(p->file[i].name), p->file[i].read_bytes, p->file[i].written_bytes,
+               p->file[i].kept_bytes);
     printf("], \"memory\": [");
     for (uint32_t i = 0; i < p->items; i++)
         printf("%s{\"name\": %s, \"bytes\": %" PRIu64 ", \"device\": %s}", i == 0 ? "" : ", ",

@@ -10,8 +10,8 @@ void train_command_defaults(void *options)
 }
 
 const cli_option train_model_options[] = {
-    {"--model", CLI_TEXT, FIELD(model), "M", "gcn, sage, sage_max, gat, gatv2, gin, appnp, commnet, ggcn, ggnn, rgcn,\n"
-     "or the file of a model's text; required", NULL, 0, 0},
+    {"--model", CLI_TEXT, FIELD(model), "M", "gcn, sage, sage_max, sage_lstm, gat, gatv2, gin, appnp, commnet,\n"
+     "ggcn, ggnn, rgcn, or the file of a model's text; required", NULL, 0, 0},
     {"--layers", CLI_COUNT, FIELD(layers), "N", "layers", NULL, 1, 1024},
     {"--hidden", CLI_COUNT, FIELD(hidden), "N", "width of a hidden layer", NULL, 1, 1u << 20},
     {"--heads", CLI_COUNT, FIELD(heads), "N", "attention heads, for models that have them", NULL, 1, 1024},

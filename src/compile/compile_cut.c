@@ -110,6 +110,18 @@ static void store_operands(gs_cut *c, uint32_t i)
             c->must_store[v] |= at(c, v)->op != GS_OP_INPUT;
 }
 
+static bool is_sequence(const gs_node *n)
+{
+    return n->op == GS_OP_LSTM_IN || n->op == GS_OP_LSTM_BACK;
+}
+
+/* Rows that an edge pass writes at the operand end are complete when its stage is, so who reads
+ * them is in a later one. */
+static bool is_late(const gs_node *n, const gs_node *in)
+{
+    return in->op == GS_OP_LSTM_BACK && n->op != GS_OP_LSTM_WEIGHT;
+}
+
 /* A value of edges has the level of the vertex values it is made of. */
 static void find_level(gs_cut *c, uint32_t i)
 {
@@ -122,11 +134,12 @@ static void find_level(gs_cut *c, uint32_t i)
         return;
     }
     for (uint32_t k = 0; k < gs_node_inputs(n); k++)
-        c->level[i] = GS_MAX(c->level[i], c->level[n->in[k]] + is_sum(n));
+        c->level[i] = GS_MAX(c->level[i], c->level[n->in[k]] + (is_sum(n) || is_late(n, at(c, n->in[k]))));
     if (!is_sum(n))
         return;
     c->operand[i] = gs_compile__operand(c->ir, n);
-    c->level[i] = place_sum(c, c->level[i], out, c->no_fuse && c->operand[i] == GS_IR_NONE);
+    c->level[i] = place_sum(c, c->level[i], out, is_sequence(n) || (c->no_fuse && c->operand[i] == GS_IR_NONE));
+    c->must_store[i] |= n->op == GS_OP_LSTM_BACK;
     store_operands(c, i);
 }
 

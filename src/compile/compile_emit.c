@@ -231,7 +231,7 @@ static void emit_gradients(gs_emitter *e, gs_stage *s, uint32_t t)
         const gs_output *out = gs_ir_output(e->c->ir, o);
         const gs_node *n = at(e, out->node);
         gs_instr i = {.op = n->op, .dst = GS_NONE};
-        if (out->kind != GS_OUTPUT_GRAD || e->c->place[o] != t)
+        if (out->kind != GS_OUTPUT_GRAD || e->c->place[o] != t || n->op == GS_OP_LSTM_WEIGHT)
             continue;
         i.dst = e->param[out->param];
         i.a = operand(e, n->in[0]);
@@ -244,7 +244,7 @@ static void emit_gradients(gs_emitter *e, gs_stage *s, uint32_t t)
 /* "train 1: sum_in(train.layer0.y)" */
 static void name_stage(const gs_emitter *e, gs_stage *s, uint32_t number)
 {
-    static const char *const what[] = {"sum", "split", "pick", "sum", "max", "min", "attend"};
+    static const char *const what[] = {"sum", "split", "pick", "sum", "max", "min", "attend", "lstm", "lstm_back"};
     const char *of = "";
 
     if (s->sums == 0) {
@@ -268,7 +268,7 @@ static void emit_values(gs_emitter *e, gs_stage *s, uint32_t t)
         const gs_cut_state state = gs_cut_at(e->c, t, v);
         if (state == GS_CUT_LOADED)
             e->reg[v] = gs_compile__add_reg(s, GS_REG_LOAD, n, e->array[v]);
-        else if (state == GS_CUT_COMPUTED && gs_compile__is_sum(n) && e->c->stored[v])
+        else if (state == GS_CUT_COMPUTED && gs_compile__is_sum(n) && e->c->stored[v] && n->op != GS_OP_LSTM_BACK)
             store_sum(e, s, v);
         else if (state == GS_CUT_COMPUTED && !gs_compile__is_sum(n) && gs_op_classof(n->op) != GS_CLASS_REDUCE)
             emit_instr(e, s, v, t);

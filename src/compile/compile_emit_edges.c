@@ -92,6 +92,10 @@ static gs_sum_kind kind_of(const gs_emitter *e, uint32_t v)
     case GS_OP_ATTEND:
     case GS_OP_LSE_IN:
         return GS_SUM_ATTEND;
+    case GS_OP_LSTM_IN:
+        return GS_SUM_LSTM;
+    case GS_OP_LSTM_BACK:
+        return GS_SUM_LSTM_BACK;
     default:
         return e->c->operand[v] != GS_IR_NONE ? GS_SUM_ROWS : GS_SUM_ADD;
     }
@@ -107,12 +111,30 @@ static uint32_t emit_lse(gs_emitter *e, gs_stage *s, uint32_t v)
     return r;
 }
 
+/* The derivative of a sequence, with the gradient of its weight where that is asked for. */
+static void emit_back(gs_emitter *e, gs_stage *s, uint32_t v)
+{
+    const gs_node *n = at(e, v);
+    gs_sum m = {.kind = GS_SUM_LSTM_BACK, .array = e->array[v], .reg = GS_NONE, .lse = GS_NONE,
+                .weight = e->param[n->in[1]], .value = operand(e, n->in[0]).index, .score = operand(e, n->in[2]).index};
+
+    for (uint32_t o = 0; o < gs_ir_outputs(e->c->ir); o++) {
+        const gs_output *out = gs_ir_output(e->c->ir, o);
+        m.learned |= out->kind == GS_OUTPUT_GRAD && at(e, out->node)->op == GS_OP_LSTM_WEIGHT && at(e, out->node)->in[0] == v;
+    }
+    s->sum[s->sums++] = m;
+}
+
 static void emit_sum(gs_emitter *e, gs_stage *s, uint32_t v)
 {
     const gs_node *n = at(e, v);
     gs_sum m = {.array = GS_NONE, .kind = kind_of(e, v), .self = n->self, .value = GS_NONE, .score = GS_NONE,
                 .lse = GS_NONE};
 
+    if (n->op == GS_OP_LSTM_BACK) {
+        emit_back(e, s, v);
+        return;
+    }
     m.reg = gs_compile__add_reg(s, GS_REG_SUM, n, GS_NONE);
     e->reg[v] = m.reg;
     if (e->c->operand[v] != GS_IR_NONE) {
@@ -126,6 +148,7 @@ static void emit_sum(gs_emitter *e, gs_stage *s, uint32_t v)
         m.lse = emit_lse(e, s, v);
     } else {
         m.value = operand(e, n->in[0]).index;
+        m.weight = n->op == GS_OP_LSTM_IN ? e->param[n->in[1]] : 0;
     }
     s->sum[s->sums++] = m;
 }

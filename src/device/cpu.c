@@ -24,6 +24,7 @@ void gs_cpu__leave(int before) { omp_set_num_threads(before); }
 static void cpu_close(void *context)
 {
     gs_cpu *const cpu = context;
+    gs_free(cpu->sequence);
     gs_free(cpu->hub_rows);
     gs_free(cpu->edge_scratch);
     gs_free(cpu->edge_state);
@@ -46,7 +47,7 @@ static bool cpu_unified(const void *context)
 /* What a program's largest launches need. */
 typedef struct needs {
     uint32_t steps;
-    uint64_t partial_floats, outer_floats;
+    uint64_t partial_floats, outer_floats, sequence_floats;
     gs_cpu_edge_needs edge;
 } needs;
 
@@ -58,7 +59,7 @@ static void widen(gs_cpu_edge_needs *n, gs_cpu_edge_needs by)
     n->row_floats = GS_MAX(n->row_floats, by.row_floats);
 }
 
-static needs find_needs(const gs_program *p)
+static needs find_needs(const gs_cpu *cpu, const gs_program *p)
 {
     needs n = {0};
     for (uint32_t s = 0; s < p->stages; s++) {
@@ -79,19 +80,20 @@ static needs find_needs(const gs_program *p)
         n.partial_floats = GS_MAX(n.partial_floats, gs_cpu__partial_floats(partial));
         n.steps = GS_MAX(n.steps, stage->instrs);
         widen(&n.edge, gs_cpu__edge_needs(stage));
+        n.sequence_floats = GS_MAX(n.sequence_floats, gs_cpu__sequence_floats(cpu, p, stage));
     }
     return n;
 }
 
 static uint64_t cpu_scratch_bytes(const void *context, const gs_program *p)
 {
-    const needs n = find_needs(p);
     const gs_cpu *const cpu = context;
+    const needs n = find_needs(cpu, p);
     const uint64_t edge = n.edge.steps * (sizeof(gs_cpu_edge_step) + sizeof(gs_cpu_edge_slot)) +
                           n.edge.states * sizeof(gs_cpu_edge_state) +
                           (cpu->threads * n.edge.floats + GS_CPU_HUB_PIECES * n.edge.row_floats) * sizeof(float);
     /* every allocation may be rounded up by the C library */
-    return n.steps * sizeof(gs_cpu_step) + (n.partial_floats + n.outer_floats) * sizeof(float) + edge +
+    return n.steps * sizeof(gs_cpu_step) + (n.partial_floats + n.outer_floats + n.sequence_floats) * sizeof(float) + edge +
            8 * GS_BLOCK_BYTES + gs_cpu__gemm_bytes(context);
 }
 
@@ -131,7 +133,7 @@ static gs_status prepare_edges(gs_cpu *cpu, const gs_cpu_edge_needs *n)
 static gs_status cpu_prepare(void *context, const gs_program *p)
 {
     gs_cpu *const cpu = context;
-    const needs n = find_needs(p);
+    const needs n = find_needs(cpu, p);
     const gs_status no_memory = GS_ENOMEM;
 
     if (!make_room(&cpu->step, cpu->steps, n.steps, sizeof(*cpu->step)))
@@ -143,6 +145,9 @@ static gs_status cpu_prepare(void *context, const gs_program *p)
     if (!make_room(&cpu->outer, cpu->outer_floats, n.outer_floats, sizeof(float)))
         return gs_fail(no_memory, "device cpu: out of memory for the partial sums of gradients");
     cpu->outer_floats = GS_MAX(cpu->outer_floats, n.outer_floats);
+    if (!make_room(&cpu->sequence, cpu->sequence_floats, n.sequence_floats, sizeof(float)))
+        return gs_fail(no_memory, "device cpu: out of memory for the tiles of an lstm");
+    cpu->sequence_floats = GS_MAX(cpu->sequence_floats, n.sequence_floats);
     const gs_status st = prepare_edges(cpu, &n.edge);
     return st == GS_OK ? gs_cpu__gemm_warm(cpu) : st;
 }
@@ -177,6 +182,18 @@ static gs_status cpu_zero(void *context, void *memory, uint64_t bytes)
     return GS_OK;
 }
 
+static gs_status cpu_copy(void *context, void *to, const void *from, uint64_t bytes)
+{
+    const gs_cpu *const cpu = context;
+    const uint64_t piece = piece_bytes(cpu, bytes);
+    const int before = gs_cpu__enter(cpu, gs_div_up(bytes, piece));
+#pragma omp parallel for schedule(static)
+    for (uint64_t i = 0; i < bytes; i += piece)
+        memcpy((char *)to + i, (const char *)from + i, GS_MIN(piece, bytes - i));
+    gs_cpu__leave(before);
+    return GS_OK;
+}
+
 static const gs_device_ops cpu_ops = {
     .close = cpu_close,
     .name = cpu_name,
@@ -189,6 +206,9 @@ static const gs_device_ops cpu_ops = {
     .run_edge_program = gs_cpu__run_edge_program,
     .begin_sum = gs_cpu__begin_sum,
     .finish_sum = gs_cpu__finish_sum,
+    .run_sequence = gs_cpu__run_sequence,
+    .run_sequence_back = gs_cpu__run_sequence_back,
+    .copy = cpu_copy,
     .add = cpu_add,
     .zero = cpu_zero,
     .measure_gemm = gs_cpu__measure_gemm,

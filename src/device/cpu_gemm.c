@@ -28,6 +28,12 @@ static bool sgemm(char ta, char tb, uint32_t m, uint32_t n, uint32_t k, const fl
     return dnnl_sgemm(ta, tb, m, n, k, 1.0f, a, lda, b, ldb, beta, c, ldc) == dnnl_success;
 }
 
+bool gs_cpu__sgemm(char ta, char tb, uint32_t m, uint32_t n, uint32_t k, const float *a, uint32_t lda, const float *b,
+                   uint32_t ldb, float beta, float *c, uint32_t ldc)
+{
+    return sgemm(ta, tb, m, n, k, a, lda, b, ldb, beta, c, ldc);
+}
+
 bool gs_cpu__product_rows(const gs_cpu_step *s, uint32_t first, uint32_t rows)
 {
     const uint32_t wide = s->weight_cols;

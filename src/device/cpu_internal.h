@@ -5,6 +5,8 @@
  *   cpu_edges.c    edge launches: ranges of targets over threads
  *   cpu_edge_plan.c     edge programs: instructions to steps on tiles of edges
  *   cpu_edge_program.c  edge programs: targets over threads, and sums before and after
+ *   cpu_sequence.c      LSTMs over edges: targets over tiles, tiles over threads
+ *   cpu_sequence_tile.c the steps of one tile, forward and backward
  *   cpu_resolve.c  vertex launches: instructions to steps with pointers, and
  *                  which steps may run block by block without waiting
  *   cpu_vertex.c   vertex launches: steps over threads
@@ -90,6 +92,8 @@ typedef struct gs_cpu {
     uint32_t edge_states;
     float *edge_scratch;     /* [threads][edge_floats] */
     uint64_t edge_floats;
+    float *sequence;         /* [sequence_floats] */
+    uint64_t sequence_floats;
     float *hub_rows;         /* [GS_CPU_HUB_PIECES][hub_row_floats] */
     uint64_t hub_row_floats;
     gs_metrics lot_metrics[GS_CPU_LOTS];
@@ -134,6 +138,11 @@ bool gs_cpu__edge_mask(gs_cpu_dropout *out, const gs_instr *in, uint64_t seed, u
 gs_status gs_cpu__plan_edges(gs_cpu_edge_plan *plan, const gs_cpu *cpu, const gs_edge_program_launch *l);
 gs_cpu_edge_needs gs_cpu__edge_needs(const gs_stage *stage);
 
+gs_status gs_cpu__run_sequence(void *context, const gs_sequence_launch *l);
+gs_status gs_cpu__run_sequence_back(void *context, const gs_sequence_launch *l);
+/* Floats of scratch that the stage's sequence wants, all threads together; 0 without one. */
+uint64_t gs_cpu__sequence_floats(const gs_cpu *cpu, const gs_program *p, const gs_stage *stage);
+
 gs_status gs_cpu__run_vertex(void *context, const gs_vertex_launch *l);
 
 /* Fills cpu->step for a launch; GS_EINVAL names the stage and the instruction. */
@@ -149,6 +158,9 @@ static inline uint64_t gs_cpu__colsum_floats(uint32_t width) { return 2 * (uint6
 /* Floats that a launch may need for partial sums of `floats` a lot. */
 uint64_t gs_cpu__partial_floats(uint64_t floats);
 
+/* c[m, n] = op(a) op(b) + beta c, rows contiguous, op 'N' or 'T', on the calling thread of a parallel region. */
+bool gs_cpu__sgemm(char ta, char tb, uint32_t m, uint32_t n, uint32_t k, const float *a, uint32_t lda, const float *b,
+                   uint32_t ldb, float beta, float *c, uint32_t ldc);
 /* The rows [first, first + rows) of a product, on the calling thread. False when oneDNN fails. */
 bool gs_cpu__product_rows(const gs_cpu_step *s, uint32_t first, uint32_t rows);
 /* sum = (or +=) a' b over the rows [first, first + rows), on the calling thread. */

@@ -83,6 +83,13 @@ typedef struct gs_cpu_kernels {
     void (*edge_program)(const gs_cpu_edge_plan *plan, const gs_cpu_edge_work *work);
     /* acc[rows, width] / norm, maximum + log(norm), of `heads` heads; norm is scratch afterwards. */
     void (*finish_attend)(const gs_accumulator *sum, uint32_t rows, uint32_t width, uint32_t heads);
+    /* One step of an LSTM. gate[rows, 4 * width] comes as sums and leaves as sigmoid(i), sigmoid(f), tanh(g),
+     * sigmoid(o); cell = f before + i g; state = o tanh(cell), unless `state` is NULL. `cell` may be `before`. */
+    void (*lstm_step)(float *gate, const float *before, float *cell, float *state, uint32_t rows, uint32_t width);
+    /* Its derivative: gate comes as it left and becomes the sums' gradient; d_state: of the state after the
+     * step, only read; d_cell: after the step, becomes that before it. */
+    void (*lstm_back)(float *gate, const float *before, const float *cell, const float *d_state, float *d_cell,
+                      uint32_t rows, uint32_t width);
     void (*add)(float *acc, const float *src, size_t n);
     /* Reads table rows index[0..n), prefetching `ahead` rows ahead; returns a number that depends on all of them. */
     float (*gather)(const float *table, const uint32_t *index, size_t n, uint32_t width, uint32_t ahead);

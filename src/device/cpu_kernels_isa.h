@@ -26,6 +26,9 @@ void GS_KERNEL(edge_sum)(const gs_cpu_edge_frame *f, const gs_cpu_edge_step *s);
 void GS_KERNEL(edge_attend)(const gs_cpu_edge_frame *f, const gs_cpu_edge_step *s); /* ATTEND */
 void GS_KERNEL(edge_mask)(const gs_cpu_edge_frame *f, const gs_cpu_edge_step *s);   /* MASK */
 void GS_KERNEL(finish_attend)(const gs_accumulator *sum, uint32_t rows, uint32_t width, uint32_t heads);
+void GS_KERNEL(lstm_step)(float *gate, const float *before, float *cell, float *state, uint32_t rows, uint32_t width);
+void GS_KERNEL(lstm_back)(float *gate, const float *before, const float *cell, const float *d_state, float *d_cell,
+                          uint32_t rows, uint32_t width);
 void GS_KERNEL(add)(float *acc, const float *src, size_t n);
 float GS_KERNEL(gather)(const float *table, const uint32_t *index, size_t n, uint32_t width, uint32_t ahead);
 

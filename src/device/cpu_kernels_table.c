@@ -27,6 +27,8 @@ const gs_cpu_kernels GS_KERNEL(kernels) = {
     .typed = GS_KERNEL(typed),
     .edge_program = GS_KERNEL(edge_program),
     .finish_attend = GS_KERNEL(finish_attend),
+    .lstm_step = GS_KERNEL(lstm_step),
+    .lstm_back = GS_KERNEL(lstm_back),
     .add = GS_KERNEL(add),
     .gather = GS_KERNEL(gather),
 };

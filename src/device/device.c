@@ -53,7 +53,21 @@ uint64_t gs_device_scratch_bytes(const gs_device *d, const gs_program *p)
     return d->ops->scratch_bytes(d->context, p);
 }
 
-gs_status gs_device_prepare(gs_device *d, const gs_program *p) { return d->ops->prepare(d->context, p); }
+static bool has_sequences(const gs_program *p)
+{
+    for (uint32_t s = 0; s < p->stages; s++)
+        if (p->stage[s].sums > 0 && gs_sum_is_sequence(&p->stage[s].sum[0]))
+            return true;
+    return false;
+}
+
+gs_status gs_device_prepare(gs_device *d, const gs_program *p)
+{
+    const bool can = d->ops->run_sequence != NULL && d->ops->run_sequence_back != NULL && d->ops->copy != NULL;
+    if (!can && has_sequences(p))
+        return gs_fail(GS_EUNSUPPORTED, "device %s: lstm() is not supported there; use --device cpu", gs_device_name(d));
+    return d->ops->prepare(d->context, p);
+}
 
 gs_status gs_device_run_vertex(gs_device *d, const gs_vertex_launch *l)
 {
@@ -121,6 +135,39 @@ gs_status gs_device_finish_sum(gs_device *d, gs_sum_kind kind, const gs_accumula
 {
     const gs_status st = check_sum(kind, sum, width, heads);
     return st != GS_OK || rows == 0 || width == 0 ? st : d->ops->finish_sum(d->context, kind, sum, rows, width, heads);
+}
+
+static gs_status check_sequence(const gs_sequence_launch *l)
+{
+    assert(l != NULL);
+    if (l->index_bytes != 2 && l->index_bytes != 4)
+        return gs_fail(GS_EINVAL, "lstm launch: indices of %u bytes; only 2 and 4 exist", l->index_bytes);
+    if (l->width == 0 || l->gates == NULL || l->weight == NULL || l->state == NULL || l->cell == NULL)
+        return gs_fail(GS_EINVAL, "lstm launch: its rows, its weight or its states have no memory");
+    return GS_OK;
+}
+
+gs_status gs_device_run_sequence(gs_device *d, const gs_sequence_launch *l)
+{
+    const gs_status st = check_sequence(l);
+    if (st != GS_OK || l->targets == 0 || l->start[l->targets] == l->start[0])
+        return st;
+    return d->ops->run_sequence(d->context, l);
+}
+
+gs_status gs_device_run_sequence_back(gs_device *d, const gs_sequence_launch *l)
+{
+    const gs_status st = check_sequence(l);
+    if (st != GS_OK || l->targets == 0 || l->start[l->targets] == l->start[0])
+        return st;
+    if (l->d_state == NULL || l->d_cell == NULL || l->d_gates == NULL)
+        return gs_fail(GS_EINVAL, "lstm launch: its gradients have no memory");
+    return d->ops->run_sequence_back(d->context, l);
+}
+
+gs_status gs_device_copy(gs_device *d, void *to, const void *from, uint64_t bytes)
+{
+    return bytes == 0 ? GS_OK : d->ops->copy(d->context, to, from, bytes);
 }
 
 gs_status gs_device_add(gs_device *d, float *acc, const float *src, uint64_t count)

@@ -127,6 +127,30 @@ gs_status gs_device_begin_sum(gs_device *d, gs_sum_kind kind, const gs_accumulat
 gs_status gs_device_finish_sum(gs_device *d, gs_sum_kind kind, const gs_accumulator *sum, uint32_t rows,
                                uint32_t width, uint32_t heads);
 
+/* One chunk's part of an LSTM over the edges of every target, in order of k (GS_SUM_LSTM). An edge
+ * brings its operand's row of `gates` [., 4 * width]; `weight` is [4 * width, width]. */
+typedef struct gs_sequence_launch {
+    uint32_t index_bytes, targets;
+    const void *target;
+    const uint32_t *start;
+    const void *index;
+    uint32_t width;
+    const float *gates, *weight;
+    float *state, *cell;       /* [rows, width] of the target interval, before the chunk's first edge */
+    /* backward only */
+    float *d_state, *d_cell;   /* the same shape: gradients after the chunk's last edge, which become those before its first */
+    float *d_gates;            /* operand rows as `gates`, accumulated */
+    float *d_weight;           /* as `weight`, accumulated; NULL: not wanted */
+} gs_sequence_launch;
+
+/* Advances state and cell by the chunk's edges. */
+gs_status gs_device_run_sequence(gs_device *d, const gs_sequence_launch *l);
+/* The derivative; state and cell stay as they are. */
+gs_status gs_device_run_sequence_back(gs_device *d, const gs_sequence_launch *l);
+
+/* to[0..bytes) = from[0..bytes), which do not overlap. */
+gs_status gs_device_copy(gs_device *d, void *to, const void *from, uint64_t bytes);
+
 /* acc[0..count) += src[0..count); and acc = 0. */
 gs_status gs_device_add(gs_device *d, float *acc, const float *src, uint64_t count);
 gs_status gs_device_zero(gs_device *d, void *memory, uint64_t bytes);

@@ -2,7 +2,8 @@
  *
  * device.c checks arguments once and is the only file that dereferences the
  * table; device_list.c is the only one that knows which devices exist. Entries are
- * required, but those from take_memory on only of a device with memory of its own. Meaning, units and threads are those of the function
+ * required, but those of sequences (programs with them are refused without) and, of a device on host memory, those from
+ * take_memory on. Meaning, units and threads are those of the function
  * of the same name in device.h.
  */
 #ifndef GS_DEVICE_DEVICE_TABLE_H
@@ -24,6 +25,9 @@ typedef struct gs_device_ops {
                            uint32_t heads);
     gs_status (*finish_sum)(void *context, gs_sum_kind kind, const gs_accumulator *sum, uint32_t rows, uint32_t width,
                             uint32_t heads);
+    gs_status (*run_sequence)(void *context, const gs_sequence_launch *l);
+    gs_status (*run_sequence_back)(void *context, const gs_sequence_launch *l);
+    gs_status (*copy)(void *context, void *to, const void *from, uint64_t bytes);
     gs_status (*add)(void *context, float *acc, const float *src, uint64_t count);
     gs_status (*zero)(void *context, void *memory, uint64_t bytes);
     gs_status (*measure_gemm)(void *context, uint32_t rows, uint32_t in, uint32_t out, double *flops_per_second);

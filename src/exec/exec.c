@@ -8,7 +8,10 @@
 #include "exec/exec_internal.h"
 
 #define REQUESTS 1024u
-#define DEPTH 64u
+/* Chunks are often smaller than a piece: a queue of many of them, but of no more bytes than keep the
+ * disk busy, as what is first needed waits for all that is under way with it. */
+#define DEPTH 256u
+#define FLIGHT_BYTES (16 * GS_MIB)
 
 static gs_status no_memory(const char *what, uint64_t bytes)
 {
@@ -98,7 +101,8 @@ static gs_status open_files(gs_exec *e, const gs_exec_config *c)
     const struct gs_io_buffer buffers[] = {
         {e->region[GS_REGION_RING], e->region_bytes[GS_REGION_RING]},
     };
-    const gs_io_config io = {.backend = c->io, .requests = REQUESTS, .depth = DEPTH, .buffers = buffers,
+    const gs_io_config io = {.backend = c->io, .requests = REQUESTS, .depth = DEPTH, .flight_bytes = FLIGHT_BYTES,
+                             .buffers = buffers,
                              .buffer_count = GS_ARRAY_LEN(buffers)};
     gs_status st;
 
@@ -257,6 +261,12 @@ gs_status gs_exec_read_rows(gs_exec *e, uint32_t array, uint64_t first, uint64_t
         dst += n * e->program->array[array].width;
     }
     return st;
+}
+
+void gs_exec_span(const gs_exec *e, uint32_t task, double *begin, double *end)
+{
+    *begin = e->span[task][0];
+    *end = e->span[task][1];
 }
 
 const char *gs_exec_io_name(const gs_exec *e)

@@ -68,11 +68,16 @@ typedef struct gs_exec_stats {
     gs_metrics metrics;
     double seconds, compute_seconds, edge_seconds, stall_seconds;
     uint64_t read_bytes, written_bytes;
+    /* The driving thread besides: verifying what arrived; handing over and taking back. */
+    double check_seconds, submit_seconds;
+    uint64_t checked_bytes, checks, requests;
 } gs_exec_stats;
 
 /* Runs one pass once. Errors name the file and the chunk or rows. */
 gs_status gs_exec_run(gs_exec *e, uint32_t pass, const gs_exec_args *args, gs_exec_stats *out);
 
+/* When `task` of the last run of its pass began and ended, seconds of one clock. The run was opened with `trace`. */
+void gs_exec_span(const gs_exec *e, uint32_t task, double *begin, double *end);
 /* Writes the last run of `pass` as Chrome trace events (chrome://tracing, Perfetto): one track for the
  * device, one for reads and one for writes. The run was opened with `trace`. */
 gs_status gs_exec_write_trace(const gs_exec *e, uint32_t pass, FILE *out);

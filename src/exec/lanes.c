@@ -48,6 +48,7 @@ static gs_status submit(gs_exec *e, uint32_t index, uint32_t *part)
     for (; *part < parts && st == GS_OK; *part += st == GS_OK) {
         const gs_io_request r = request_of(e, index, *part);
         st = gs_io_submit(e->io, &r);
+        e->stats.requests += st == GS_OK;
     }
     if (st == GS_OK)
         *part = 0;
@@ -74,6 +75,20 @@ static gs_status feed(gs_exec *e, enum lane lane)
     return GS_OK;
 }
 
+static gs_status check(gs_exec *e, const gs_task *t, const gs_io_request *r)
+{
+    const double begin = gs_now();
+    gs_status st = GS_OK;
+    if (t->check == GS_CHECK_BLOCKS)
+        st = gs_exec__check_blocks(e, t->file, r->offset, r->memory, r->length);
+    else
+        st = gs_exec__check_chunk(e, t->file - e->program->arrays, t->target, t->operand, r->memory, r->length);
+    e->stats.check_seconds += gs_now() - begin;
+    e->stats.checked_bytes += r->length;
+    e->stats.checks++;
+    return st;
+}
+
 static gs_status finish_one(gs_exec *e, const gs_io_completion *c)
 {
     const uint32_t index = (uint32_t)c->tag;
@@ -89,10 +104,8 @@ static gs_status finish_one(gs_exec *e, const gs_io_completion *c)
         e->stats.written_bytes += r.length;
     } else {
         e->stats.read_bytes += r.length;
-        if (t->check == GS_CHECK_BLOCKS)
-            st = gs_exec__check_blocks(e, t->file, r.offset, r.memory, r.length);
-        else if (t->check == GS_CHECK_CHUNK)
-            st = gs_exec__check_chunk(e, t->file - e->program->arrays, t->target, t->operand, r.memory, r.length);
+        if (t->check != GS_CHECK_NONE)
+            st = check(e, t, &r);
     }
     if (--e->runs_left[index] == 0)
         e->done[index] = 1;
@@ -126,6 +139,14 @@ static gs_status pump(gs_exec *e, bool wait)
     return GS_OK;
 }
 
+static gs_status pump_along(gs_exec *e)
+{
+    const double begin = gs_now(), checked = e->stats.check_seconds;
+    const gs_status st = pump(e, false);
+    e->stats.submit_seconds += gs_now() - begin - (e->stats.check_seconds - checked);
+    return st;
+}
+
 static gs_status wait_until_ready(gs_exec *e, const gs_task *t)
 {
     const double begin = gs_now();
@@ -144,7 +165,7 @@ static gs_status run_computes(gs_exec *e)
         const gs_task *t = &e->plan->task[index];
         if (e->args->stop != NULL && *e->args->stop)
             return gs_fail(GS_EINTERRUPTED, "interrupted");
-        if (e->io != NULL && (st = pump(e, false)) != GS_OK)
+        if (e->io != NULL && (st = pump_along(e)) != GS_OK)
             return st;
         if (!deps_done(e, t) && (st = wait_until_ready(e, t)) != GS_OK)
             return st;

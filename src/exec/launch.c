@@ -79,6 +79,38 @@ static gs_accumulator accumulator_of(const gs_exec *e, const gs_place *place)
                             gs_exec__at(e, place[GS_SUM_NORM])};
 }
 
+/* A chunk of an LSTM, as far as forward and backward have it in common. */
+static gs_sequence_launch sequence_of(const gs_exec *e, const gs_stage *s, const gs_chunk_view *view)
+{
+    const gs_sum *m = &s->sum[0];
+    return (gs_sequence_launch){.index_bytes = view->index_bytes, .targets = view->targets, .target = view->target,
+                                .start = view->start, .index = view->index, .width = e->program->param[m->weight].cols,
+                                .weight = e->args->param[m->weight]};
+}
+
+/* UNROLL and BACK. */
+static gs_status launch_sequence(gs_exec *e, const gs_task *t)
+{
+    const gs_stage *s = &e->program->stage[t->stage];
+    const gs_place *place = &e->plan->reg[t->first_reg];
+    gs_chunk_view view;
+    gs_status st;
+
+    if ((st = view_chunk(e, t, &view)) != GS_OK)
+        return st;
+    gs_sequence_launch l = sequence_of(e, s, &view);
+    l.gates = gs_exec__at(e, t->source);
+    l.state = gs_exec__at(e, place[GS_STATE]);
+    l.cell = gs_exec__at(e, place[GS_STATE_CELL]);
+    if (t->kind == GS_TASK_UNROLL)
+        return gs_device_run_sequence(e->device, &l);
+    l.d_state = gs_exec__at(e, place[GS_STATE_D]);
+    l.d_cell = gs_exec__at(e, place[GS_STATE_D_CELL]);
+    l.d_gates = gs_exec__at(e, t->place);
+    l.d_weight = s->sum[0].learned ? e->args->grad[s->sum[0].weight] : NULL;
+    return gs_device_run_sequence_back(e->device, &l);
+}
+
 static gs_status launch_program(gs_exec *e, const gs_task *t)
 {
     const gs_stage *s = &e->program->stage[t->stage];
@@ -93,12 +125,25 @@ static gs_status launch_program(gs_exec *e, const gs_task *t)
         e->edge_rows[r] = gs_exec__at(e, place[r]);
     for (uint32_t i = 0; i < s->sums; i++)
         sum[i] = accumulator_of(e, &place[s->edge_regs + i * GS_SUM_PLACES]);
+    if (s->sum[0].kind == GS_SUM_LSTM) {
+        gs_sequence_launch l = sequence_of(e, s, &view);
+        l.gates = e->edge_rows[s->sum[0].value];
+        l.state = sum[0].acc;
+        l.cell = sum[0].maximum;
+        return gs_device_run_sequence(e->device, &l);
+    }
     const gs_edge_program_launch l = {
         .program = e->program, .stage = s, .index_bytes = view.index_bytes, .targets = view.targets,
         .target = view.target, .start = view.start, .index = view.index, .weight = view.weight,
         .type = view.type, .type_bytes = view.type_bytes, .seed = e->args->seed, .epoch = e->args->epoch,
         .rows = e->edge_rows, .sum = sum, .param = e->args->param};
     return gs_device_run_edge_program(e->device, &l);
+}
+
+static gs_status zero_state(const gs_exec *e, const gs_accumulator *a, uint64_t count)
+{
+    const gs_status st = gs_device_zero(e->device, a->acc, count * sizeof(float));
+    return st == GS_OK ? gs_device_zero(e->device, a->maximum, count * sizeof(float)) : st;
 }
 
 /* Neutral values before a sum's first chunk, final values after its last. */
@@ -108,6 +153,8 @@ static gs_status launch_frame(gs_exec *e, const gs_task *t)
     const gs_sum *sum = &s->sum[t->sum];
     const gs_accumulator a = accumulator_of(e, &e->plan->reg[t->first_reg]);
     const uint32_t heads = sum->kind == GS_SUM_ATTEND ? s->reg[sum->lse].width : 0;
+    if (sum->kind == GS_SUM_LSTM)
+        return t->kind == GS_TASK_BEGIN ? zero_state(e, &a, (uint64_t)t->rows * s->reg[sum->reg].width) : GS_OK;
     if (t->kind == GS_TASK_BEGIN)
         return gs_device_begin_sum(e->device, sum->kind, &a, t->rows, s->reg[sum->reg].width, heads);
     return gs_device_finish_sum(e->device, sum->kind, &a, t->rows, s->reg[sum->reg].width, heads);
@@ -147,6 +194,11 @@ gs_status gs_exec__launch(gs_exec *e, const gs_task *t)
                              (uint64_t)t->rows * s->reg[s->sum[t->sum].reg].width);
     case GS_TASK_EDGES:
         return timed(e, t, launch_edges);
+    case GS_TASK_COPY:
+        return gs_device_copy(e->device, gs_exec__at(e, t->place), gs_exec__at(e, t->source), t->bytes);
+    case GS_TASK_UNROLL:
+    case GS_TASK_BACK:
+        return timed(e, t, launch_sequence);
     case GS_TASK_PROGRAM:
         return timed(e, t, launch_program);
     case GS_TASK_VERTEX:

@@ -10,6 +10,7 @@
 static const char *const kind_name[GS_TASK_KINDS] = {
     [GS_TASK_READ] = "read",   [GS_TASK_WRITE] = "write", [GS_TASK_ZERO] = "zero",
     [GS_TASK_SELF] = "own rows", [GS_TASK_EDGES] = "edges", [GS_TASK_VERTEX] = "vertex program",
+    [GS_TASK_COPY] = "copy",   [GS_TASK_UNROLL] = "unroll", [GS_TASK_BACK] = "back",
     [GS_TASK_BEGIN] = "begin sum", [GS_TASK_FINISH] = "finish sum", [GS_TASK_PROGRAM] = "edge program",
 };
 
@@ -17,7 +18,7 @@ static void write_launch(const gs_exec *e, const gs_task *t, double begin, doubl
 {
     fprintf(out, ",\n{\"ph\":\"X\",\"pid\":1,\"tid\":1,\"ts\":%.1f,\"dur\":%.1f,\"name\":\"%s\",\"args\":{\"stage\":\"%s\"",
             begin * 1e6, seconds * 1e6, kind_name[t->kind], e->program->stage[t->stage].name);
-    if (t->kind == GS_TASK_EDGES || t->kind == GS_TASK_PROGRAM)
+    if (t->kind == GS_TASK_EDGES || t->kind == GS_TASK_PROGRAM || t->kind == GS_TASK_UNROLL || t->kind == GS_TASK_BACK)
         fprintf(out, ",\"target\":%u,\"operand\":%u", t->target, t->operand);
     else if (t->kind == GS_TASK_VERTEX)
         fprintf(out, ",\"first_row\":%llu,\"rows\":%u", (unsigned long long)t->first_row, t->rows);

@@ -29,7 +29,7 @@ struct gs_io {
     const gs_io__ops *ops;
     void *backend;
     uint32_t depth;
-    uint64_t piece_bytes;
+    uint64_t piece_bytes, flight_bytes;
     slot *slots;
     gs_io__piece *pieces;
     char note[GS_IO__NOTE_BYTES];
@@ -42,6 +42,7 @@ struct gs_io {
     gs_io__list free_pieces;
     gs_io__list refused;   /* failed by the fault hook before they went out */
     uint32_t outstanding;  /* submitted and not yet reaped */
+    uint64_t flying;       /* bytes of the pieces under way */
     gs_io_counters counters;
     gs_io_fault_fn fault;
     void *fault_context;
@@ -138,6 +139,7 @@ gs_status gs_io_open(gs_io **out, const gs_io_config *config)
         return gs_fail(GS_ENOMEM, "out of memory for I/O");
     io->depth = c.depth;
     io->piece_bytes = c.piece_bytes;
+    io->flight_bytes = c.flight_bytes != 0 ? c.flight_bytes : UINT64_MAX;
     if ((st = take_tables(io, c.requests)) != GS_OK || (st = open_backend(io, &c)) != GS_OK)
         goto done;
     *out = io;
@@ -236,8 +238,10 @@ static void feed(gs_io *io)
 {
     while (io->pending.head != NULL && io->free_pieces.head != NULL) {
         slot *const s = io->pending.head;
-        gs_io__piece *const p = gs_io__pop(&io->free_pieces);
         const uint64_t bytes = GS_MIN(s->request.length - s->cut, io->piece_bytes);
+        if (io->flying > 0 && bytes > io->flight_bytes - GS_MIN(io->flying, io->flight_bytes))
+            return;
+        gs_io__piece *const p = gs_io__pop(&io->free_pieces);
 
         p->slot = (uint32_t)(s - io->slots);
         p->file = s->request.file;
@@ -246,7 +250,8 @@ static void feed(gs_io *io)
         p->tries = 0;
         p->offset = s->request.offset + s->cut;
         p->memory = (char *)s->request.memory + s->cut;
-        p->left = bytes;
+        p->bytes = p->left = bytes;
+        io->flying += bytes;
         s->cut += bytes;
         s->pieces++;
         if (s->cut == s->request.length)
@@ -285,6 +290,7 @@ static void settle(gs_io *io, gs_io__piece *p)
         issue(io, p);
         return;
     }
+    io->flying -= p->bytes;
     gs_io__push(&io->free_pieces, p);
     if (--s->pieces == 0 && s->cut == s->request.length)
         push_slot(&io->done, s);

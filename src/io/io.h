@@ -32,6 +32,8 @@ typedef struct gs_io_config {
     gs_io_backend backend;
     uint32_t requests;    /* most requests outstanding at a time (pieces: see piece_bytes); 0: 64 */
     uint32_t depth;       /* most pieces in the kernel at a time, up to 4096; 0: GS_IO_DEPTH */
+    uint64_t flight_bytes; /* most bytes in the kernel at a time, but for one piece; 0: no bound. With a deep queue
+                            * it keeps many small reads under way and yet lets large ones arrive one after the other */
     uint64_t piece_bytes; /* rounded up to GS_BLOCK_BYTES, up to 1 GiB; 0: GS_IO_PIECE_BYTES */
     /* Memory that requests will point into, registered with the kernel where it
      * allows (RLIMIT_MEMLOCK); requests elsewhere work too, a little slower. */

@@ -107,7 +107,7 @@ uint32_t gs_ir_weight(gs_ir *ir);
 uint32_t gs_ir_unary(gs_ir *ir, gs_op op, uint32_t a, float alpha);
 /* FOLD, SPREAD, ACROSS, TILE, SPLIT_IN, PICK_OUT: the result has `width` elements a row. */
 uint32_t gs_ir_resize(gs_ir *ir, gs_op op, uint32_t a, uint32_t width);
-/* Elementwise of two inputs, matmul(_t), outer, ATTEND(score, value). */
+/* Elementwise of two inputs, matmul(_t), outer, ATTEND(score, value), LSTM_IN(gates' input, weight). */
 uint32_t gs_ir_binary(gs_ir *ir, gs_op op, uint32_t a, uint32_t b);
 uint32_t gs_ir_dropout(gs_ir *ir, uint32_t a, float p, uint32_t site);
 /* What a value of edges is multiplied by to drop its elements: 0 with probability p, else 1 / (1 - p);

@@ -253,6 +253,22 @@ static void through_extreme(gs_tape *t, uint32_t i, const gs_node *n, uint32_t g
     flow_on_edges(t, n->in[0], mul(t, attains, share));
 }
 
+/* The states of a sequence are computed again where they are needed; one pass over the in-edges gives the
+ * gradients of both its inputs. It ends at the source end, so its rows are there only for later stages. */
+static void through_lstm(gs_tape *t, const gs_node *n, uint32_t g)
+{
+    gs_node back = gs_ir__blank(GS_OP_LSTM_BACK, n->in[0], n->in[1]);
+    uint32_t y;
+
+    back.in[2] = g;
+    y = gs_ir__make(t->ir, back);
+    if (y == GS_IR_NONE)
+        return;
+    flow(t, t->ir->node[n->in[0]].in[0], y);
+    if (!t->ir->node[n->in[1]].fixed)
+        gs_ir_add_output(t->ir, GS_OUTPUT_GRAD, gs_ir_unary(t->ir, GS_OP_LSTM_WEIGHT, y, 0), n->in[1]);
+}
+
 static void through_edges(gs_tape *t, uint32_t i, const gs_node *n, uint32_t g)
 {
     const uint32_t a = n->in[0];
@@ -276,6 +292,9 @@ static void through_edges(gs_tape *t, uint32_t i, const gs_node *n, uint32_t g)
         return;
     case GS_OP_LSE_IN:
         flow_on_edges(t, a, mul(t, softmax_again(t, a), g));
+        return;
+    case GS_OP_LSTM_IN:
+        through_lstm(t, n, g);
         return;
     case GS_OP_MAX_IN:
     case GS_OP_MIN_IN:

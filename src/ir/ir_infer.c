@@ -107,6 +107,24 @@ static bool infer_typed(gs_ir *ir, gs_node *n)
     return true;
 }
 
+/* The gates' input [., 4h] at the source end and the recurrent matrix [4h, h]. */
+static bool infer_lstm(gs_ir *ir, gs_node *n)
+{
+    const gs_node *a = &ir->node[n->in[0]], *w = &ir->node[n->in[1]];
+    if (a->type != GS_TYPE_S || is_matrix(a)) {
+        gs_ir_error(ir, GS_EFORMAT, "lstm() runs over a value of the in-neighbour, as u.x");
+        return false;
+    }
+    if (!is_matrix(w) || w->shape_dims == 3 || w->rows != a->width || w->rows != 4 * w->width) {
+        gs_ir_error(ir, GS_EFORMAT, "lstm(): for gates of width %u the second argument is a parameter [%u, %u]", a->width,
+                    a->width, a->width / 4);
+        return false;
+    }
+    n->type = GS_TYPE_D;
+    n->width = n->op == GS_OP_LSTM_IN ? w->width : a->width;
+    return true;
+}
+
 static bool infer_edge(gs_ir *ir, gs_node *n)
 {
     const gs_node *a = &ir->node[n->in[0]], *b = gs_op_inputs(n->op) == 2 ? &ir->node[n->in[1]] : NULL;
@@ -114,6 +132,8 @@ static bool infer_edge(gs_ir *ir, gs_node *n)
 
     if (n->op == GS_OP_TYPED)
         return infer_typed(ir, n);
+    if (n->op == GS_OP_LSTM_IN || n->op == GS_OP_LSTM_BACK)
+        return infer_lstm(ir, n);
     if (is_matrix(a) || (b != NULL && is_matrix(b))) {
         gs_ir_error(ir, GS_EFORMAT, "%s: '%s' is a matrix", gs_op_name(n->op), is_matrix(a) ? a->name : b->name);
         return false;

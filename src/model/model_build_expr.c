@@ -350,6 +350,14 @@ static uint32_t build_extreme(gs_builder *b, const gs_expr *e, uint32_t value)
                         gs_ir_binary(ir, GS_OP_MUL, own, gs_ir_binary(ir, GS_OP_SUB, number(b, 1.0f), has)));
 }
 
+/* lstm(u.x, W): `value` is what the in-neighbours give the gates, W multiplies the state. */
+static uint32_t build_lstm(gs_builder *b, const gs_expr *e, uint32_t value)
+{
+    const uint32_t weight = gs_model__build_expr(b, e->b);
+    gs_ir_at(b->ir, e->line, e->column);
+    return gs_ir_binary(b->ir, GS_OP_LSTM_IN, value, weight);
+}
+
 static uint32_t build_reduction(gs_builder *b, uint32_t index)
 {
     const gs_expr *e = &b->m->expr[index];
@@ -375,6 +383,8 @@ static uint32_t build_reduction(gs_builder *b, uint32_t index)
     }
     if (strcmp(e->name, "max") == 0 || strcmp(e->name, "min") == 0)
         return build_extreme(b, e, value);
+    if (strcmp(e->name, "lstm") == 0)
+        return build_lstm(b, e, value);
     return build_sum(b, e, value);
 }
 
@@ -469,7 +479,7 @@ static uint32_t build_call(gs_builder *b, uint32_t index)
         return a;
     if (!gs_model__function(e->name, &op, &takes, &second))
         return gs_ir_error(ir, GS_EFORMAT,
-                           "unknown function '%s' (sum, mean, max, min, softmax, dot, head_mean, act, relu, leaky_relu, "
+                           "unknown function '%s' (sum, mean, max, min, softmax, lstm, dot, head_mean, act, relu, leaky_relu, "
                            "elu, sigmoid, tanh, exp, log, sqrt, rsqrt, layer_norm, dropout)",
                            e->name);
     if (e->has_number && !takes)

@@ -135,7 +135,7 @@ gs_status gs_model__parse(gs_model *m, const char *text, size_t bytes);
  * where it takes one. false where there is none. */
 bool gs_model__function(const char *name, gs_op *op, bool *takes_number, float *number);
 
-/* Is it sum, mean, max, min or softmax? */
+/* Is it sum, mean, max, min, softmax or lstm? */
 bool gs_model__is_reduction(const char *name);
 
 /* ---- model_build.c: the network; model_build_expr.c: expressions ---- */

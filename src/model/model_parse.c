@@ -144,7 +144,7 @@ static gs_status parse_over(gs_parser *p, gs_expr *e)
 
 bool gs_model__is_reduction(const char *name)
 {
-    static const char *const names[] = {"sum", "mean", "max", "min", "softmax"};
+    static const char *const names[] = {"sum", "mean", "max", "min", "softmax", "lstm"};
     for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++)
         if (strcmp(name, names[i]) == 0)
             return true;
@@ -154,16 +154,18 @@ bool gs_model__is_reduction(const char *name)
 /* After NAME "(". */
 static gs_status parse_arguments(gs_parser *p, gs_expr *e)
 {
-    const bool dot = strcmp(e->name, "dot") == 0;
+    const char *const second = strcmp(e->name, "dot") == 0    ? "',' and what dot() multiplies by"
+                               : strcmp(e->name, "lstm") == 0 ? "',' and lstm()'s recurrent weight"
+                                                              : NULL;
     gs_status st;
 
     if ((st = parse_expr(p, &e->a)) != GS_OK)
         return st;
     if (!is_char(p, ','))
-        return dot ? expected(p, "',' and what dot() multiplies by") : take_char(p, ')');
+        return second != NULL ? expected(p, second) : take_char(p, ')');
     if ((st = next(p)) != GS_OK)
         return st;
-    if (dot)
+    if (second != NULL)
         st = parse_expr(p, &e->b);
     else
         st = gs_model__is_reduction(e->name) ? parse_over(p, e) : parse_second_number(p, e);

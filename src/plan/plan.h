@@ -38,12 +38,18 @@ typedef enum gs_task_kind {
     GS_TASK_SELF,   /* rows of operand added to the sums at `place` */
     GS_TASK_EDGES,  /* chunk (target, operand): sums at `place` += operand rows */
     GS_TASK_PROGRAM, /* chunk (target, operand): the stage's edge program and its sums */
+    GS_TASK_COPY,   /* `bytes` from `source` to `place` */
+    GS_TASK_UNROLL, /* chunk (target, operand) of an LSTM's derivative: states go on by its edges, forward */
+    GS_TASK_BACK,   /* chunk (target, operand): gradients of states go back by its edges, to the operand rows */
     GS_TASK_VERTEX, /* the stage's vertex program on `rows` rows from `first_row` */
     GS_TASK_KINDS
 } gs_task_kind;
 
 /* Memory of one sum: its rows, and for ATTEND the running maximum and norm. */
 enum { GS_SUM_ACC, GS_SUM_MAXIMUM, GS_SUM_NORM, GS_SUM_PLACES };
+
+/* Memory of the states of an interval in an LSTM's derivative, [rows, width] each. */
+enum { GS_STATE, GS_STATE_CELL, GS_STATE_D, GS_STATE_D_CELL, GS_STATE_PLACES };
 
 /* What a read verifies on arrival. */
 typedef enum gs_check { GS_CHECK_NONE, GS_CHECK_CHUNK, GS_CHECK_BLOCKS } gs_check;
@@ -60,23 +66,24 @@ typedef struct gs_task {
     uint32_t first_dep, deps; /* plan->dep[first_dep .. +deps): task indices */
     uint32_t file;       /* READ, WRITE; EDGES, PROGRAM: of the chunk */
     uint32_t sum;        /* ZERO, SELF, EDGES, BEGIN, FINISH: which of the stage's sums */
-    uint32_t target, operand; /* EDGES, PROGRAM; READ with CHECK_CHUNK: intervals */
+    uint32_t target, operand; /* EDGES, PROGRAM, UNROLL, BACK; READ with CHECK_CHUNK: intervals */
     union {
         uint32_t rows;   /* VERTEX, SELF, BEGIN, FINISH */
         uint32_t runs;   /* READ: of plan->run; 0: all of [offset, +bytes) */
     };
     /* plan->reg[first_reg ..): VERTEX: a place a register; BEGIN, FINISH: the sum's
-     * GS_SUM_PLACES; PROGRAM: a place an edge register, then GS_SUM_PLACES a sum. */
+     * GS_SUM_PLACES; PROGRAM: a place an edge register, then GS_SUM_PLACES a sum; UNROLL, BACK:
+     * GS_STATE_PLACES. */
     union {
         uint32_t first_reg;
         uint32_t first_run; /* READ */
     };
     uint64_t first_row;  /* VERTEX: in store order */
-    uint64_t offset, bytes; /* READ, WRITE: file extent; ZERO: bytes */
-    gs_place place;      /* READ, WRITE: memory; ZERO, SELF, EDGES: the sums */
-    gs_place source;     /* SELF, EDGES: operand rows */
-    gs_place chunk;      /* EDGES, PROGRAM */
-    uint64_t chunk_bytes; /* EDGES, PROGRAM */
+    uint64_t offset, bytes; /* READ, WRITE: file extent; ZERO, COPY: bytes */
+    gs_place place;      /* READ, WRITE: memory; ZERO, SELF, EDGES: the sums; COPY: to; BACK: operand rows' gradient */
+    gs_place source;     /* SELF, EDGES, UNROLL, BACK: operand rows; COPY: from */
+    gs_place chunk;      /* EDGES, PROGRAM, UNROLL, BACK */
+    uint64_t chunk_bytes; /* likewise */
 } gs_task;
 
 /* An array or a direction's edges kept in host memory in whole or in its first part. */
@@ -91,6 +98,7 @@ typedef struct gs_plan_pass {
     uint32_t first_task, tasks;
     uint64_t read_bytes, written_bytes, read_requests;
     uint64_t skipped_bytes; /* of operand intervals, that no edge needs and no read brings */
+    uint64_t cached_bytes; /* uses of rows and chunks that are kept, so not read */
     uint64_t edge_bytes;   /* operand rows gathered by edge passes */
     double dense_flops, edge_flops;
     uint32_t blocks;       /* most blocks that a stage's columns are cut in: the P that counts */

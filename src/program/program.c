@@ -76,6 +76,10 @@ static double sum_flops(const gs_program *p, const gs_stage *s, const gs_sum *m)
         return p->array[m->array].width;
     case GS_SUM_ATTEND:
         return 2.0 * s->reg[m->reg].width + 4.0 * s->edge_reg[m->score].width;
+    case GS_SUM_LSTM:
+        return 2.0 * (double)gs_param_elements(&p->param[m->weight]);
+    case GS_SUM_LSTM_BACK: /* the states again, and two gradients */
+        return 6.0 * (double)gs_param_elements(&p->param[m->weight]);
     default:
         return s->reg[m->reg].width;
     }

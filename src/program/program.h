@@ -118,16 +118,29 @@ typedef enum gs_sum_kind {
     GS_SUM_ATTEND,  /* acc = sum of softmax(score) * value: `score` is [h], `value` [h * d], the softmax is over
                      * the vertex's edges, for each of the h heads; in one pass, with the running maximum and
                      * sum kept per vertex. `lse` gets log(sum(exp(score))) (-inf without edges). */
+    GS_SUM_LSTM,    /* acc = state after the vertex's edges in order, from 0: gates i, f, g, o = value + state @ w',
+                     * `value` [4h] an OPERAND register, w the parameter `weight` [4h, h];
+                     * c = sigmoid(f) c + sigmoid(i) tanh(g), state = sigmoid(o) tanh(c) */
+    GS_SUM_LSTM_BACK, /* its derivative, which ends at the operand end: for `score`, a TARGET register [h] with the
+                     * gradient of the last state, that of the rows of `value` becomes the array `array` (0 where
+                     * no edge starts), for later stages, and that of `weight` is added up where it is `learned` */
 } gs_sum_kind;
 
 typedef struct gs_sum {
-    uint32_t array; /* ROWS, SPLIT, PICK: operand rows, f32 */
-    uint32_t reg;   /* GS_REG_SUM: what the vertex program sees */
+    uint32_t array; /* ROWS, SPLIT, PICK: operand rows, f32; LSTM_BACK: written */
+    uint32_t reg;   /* GS_REG_SUM: what the vertex program sees; LSTM_BACK: GS_NONE */
     bool self;      /* ROWS: the vertex's own row is added too */
     gs_sum_kind kind;
-    uint32_t value, score; /* ADD, MAX, MIN, ATTEND: edge registers */
+    uint32_t value, score; /* ADD, MAX, MIN, ATTEND, LSTM...: edge registers */
     uint32_t lse;          /* ATTEND: GS_REG_SUM of width h */
+    uint32_t weight;       /* LSTM, LSTM_BACK: parameter; such a sum is its stage's only one */
+    bool learned;          /* LSTM_BACK */
 } gs_sum;
+
+static inline bool gs_sum_is_sequence(const gs_sum *s)
+{
+    return s->kind == GS_SUM_LSTM || s->kind == GS_SUM_LSTM_BACK;
+}
 
 /* Registers of an edge program: one row an edge, f32; they exist for a tile of edges only,
  * never for all edges. */

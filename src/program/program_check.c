@@ -85,6 +85,35 @@ static gs_status check_edge_sum(const gs_checker *c, const gs_stage *s, uint32_t
     return GS_OK;
 }
 
+/* A sequence stands alone in its stage, on registers that are rows as they are. */
+static gs_status check_sequence(const gs_checker *c, const gs_stage *s)
+{
+    const gs_sum *m = &s->sum[0];
+    const bool back = m->kind == GS_SUM_LSTM_BACK;
+    const gs_param *w;
+    uint32_t h;
+
+    if (s->sums != 1 || s->edge_instrs != 0 || s->direction != 0 || m->self)
+        return FAIL(c, "an lstm has a stage for itself, over in-edges");
+    if (m->value >= s->edge_regs || (back && m->score >= s->edge_regs) || m->weight >= c->p->params)
+        return FAIL(c, "an lstm without its registers or its weight");
+    w = &c->p->param[m->weight];
+    h = w->cols;
+    if (w->dims != 2 || w->rows != 4 * h || s->edge_reg[m->value].width != 4 * h ||
+        s->edge_reg[m->value].kind != GS_EDGE_OPERAND)
+        return FAIL(c, "lstm: gates of %u elements do not fit %s[%u, %u]", s->edge_reg[m->value].width, w->name, w->rows,
+                    w->cols);
+    if (!back)
+        return check_sum_reg(c, s, 0, m->reg, h);
+    if (m->reg != GS_NONE || s->edge_reg[m->score].kind != GS_EDGE_TARGET || s->edge_reg[m->score].width != h)
+        return FAIL(c, "lstm_back: the gradient of the state is no row of %u elements at the target", h);
+    if (m->array >= c->p->arrays || c->p->array[m->array].store_id >= 0 || c->p->array[m->array].width != 4 * h)
+        return FAIL(c, "lstm_back: its result is no array of %u elements of the run", 4 * h);
+    if (c->array_ready[m->array])
+        return FAIL(c, "array %s is stored twice", c->p->array[m->array].name);
+    return GS_OK;
+}
+
 static gs_status check_sums(const gs_checker *c, const gs_stage *s)
 {
     gs_status st = GS_OK;
@@ -94,8 +123,10 @@ static gs_status check_sums(const gs_checker *c, const gs_stage *s)
     for (uint32_t i = 0; i < s->sums && st == GS_OK; i++) {
         const gs_sum *m = &s->sum[i];
         const bool rows = m->kind <= GS_SUM_PICK;
-        if (m->kind > GS_SUM_ATTEND)
+        if (m->kind > GS_SUM_LSTM_BACK)
             return FAIL(c, "sum %u has no kind", i);
+        if (gs_sum_is_sequence(m))
+            return check_sequence(c, s);
         st = rows ? check_rows(c, s, i) : check_edge_sum(c, s, i);
         if (st == GS_OK)
             st = check_sum_reg(c, s, i, m->reg, rows ? s->reg[m->reg].width : s->edge_reg[m->value].width);
@@ -326,6 +357,8 @@ static gs_status check_stores(const gs_checker *c, const gs_stage *s)
             return FAIL(c, "array %s is stored twice", c->p->array[g->array].name);
         c->array_ready[g->array] = true;
     }
+    if (s->sums > 0 && s->sum[0].kind == GS_SUM_LSTM_BACK)
+        c->array_ready[s->sum[0].array] = true; /* complete with the stage, not before */
     return GS_OK;
 }
 

@@ -75,12 +75,19 @@ static void print_edge_program(const gs_program *p, const gs_stage *s, FILE *out
 
 static void print_sum(const gs_program *p, const gs_stage *s, const gs_sum *m, FILE *out)
 {
-    static const char *const names[] = {"sum", "split", "pick", "sum", "max", "min", "attend"};
+    static const char *const names[] = {"sum", "split", "pick", "sum", "max", "min", "attend", "lstm"};
+    if (m->kind == GS_SUM_LSTM_BACK) {
+        fprintf(out, "    lstm_back_in e%u e%u %s%s -> store %s\n", m->value, m->score, p->param[m->weight].name,
+                m->learned ? " and its gradient" : "", array_name(p, m->array));
+        return;
+    }
     fprintf(out, "    r%u = %s_%s", m->reg, names[m->kind], s->direction == 0 ? "in" : "out");
     if (m->kind <= GS_SUM_PICK)
         fprintf(out, " %s%s", array_name(p, m->array), m->self ? " self" : "");
     else if (m->kind == GS_SUM_ATTEND)
         fprintf(out, " e%u e%u lse r%u", m->score, m->value, m->lse);
+    else if (m->kind == GS_SUM_LSTM)
+        fprintf(out, " e%u %s", m->value, p->param[m->weight].name);
     else
         fprintf(out, " e%u", m->value);
     fprintf(out, " : [%u]\n", s->reg[m->reg].width);

@@ -15,11 +15,13 @@ gs_status gs_choice_make(gs_choice *out, const gs_layout *l)
 {
     gs_choice c = {0};
     c.block = gs_calloc(l->program->stages + 1, sizeof(*c.block));
+    c.group = gs_calloc(l->program->stages + 1, sizeof(*c.group));
     c.kept_intervals = gs_calloc(l->program->arrays + 1, sizeof(*c.kept_intervals));
     c.kept_edges = gs_calloc(l->sets, sizeof(*c.kept_edges));
     c.operand_uses = gs_calloc(l->program->stages + 1, sizeof(*c.operand_uses));
     c.mask = gs_calloc(l->config->granules.words + 1, sizeof(*c.mask));
-    if (c.block == NULL || c.kept_intervals == NULL || c.kept_edges == NULL || c.operand_uses == NULL || c.mask == NULL) {
+    if (c.block == NULL || c.group == NULL || c.kept_intervals == NULL || c.kept_edges == NULL || c.operand_uses == NULL ||
+        c.mask == NULL) {
         gs_choice_drop(&c);
         return gs_fail(GS_ENOMEM, "out of memory while planning");
     }
@@ -30,6 +32,7 @@ gs_status gs_choice_make(gs_choice *out, const gs_layout *l)
 void gs_choice_drop(gs_choice *c)
 {
     gs_free(c->block);
+    gs_free(c->group);
     gs_free(c->kept_intervals);
     gs_free(c->kept_edges);
     gs_free(c->operand_uses);
@@ -37,11 +40,24 @@ void gs_choice_drop(gs_choice *c)
     *c = (gs_choice){0};
 }
 
-/* Sums of `block` intervals, each sum starting at a multiple of 64. */
-static uint64_t block_bytes(const gs_layout *l, uint32_t stage, uint32_t block)
+/* The group that needs the fewest states: about the square root of the parts. */
+static uint32_t least_group(uint32_t parts)
+{
+    uint32_t best = 1;
+    for (uint32_t g = 2; g <= parts; g++)
+        if (gs_state_slots(parts, g) < gs_state_slots(parts, best))
+            best = g;
+    return best;
+}
+
+/* Sums of `block` intervals, each sum starting at a multiple of 64; of a sequence's derivative, states and their
+ * gradients. */
+static uint64_t block_bytes(const gs_layout *l, uint32_t stage, uint32_t block, uint32_t group)
 {
     const gs_stage *s = &l->program->stage[stage];
     uint64_t bytes = 0;
+    if (gs_stage_is_back(s))
+        bytes = (gs_state_slots(l->parts, group) + 1ull) * block * gs_state_bytes(l, s);
     for (uint32_t i = 0; i < s->sums; i++)
         for (int k = 0; k < GS_SUM_PLACES; k++)
             bytes += gs_align_up(4ull * gs_sum_width(s, i, k) * block * l->chunks->interval_rows, 64);
@@ -64,16 +80,16 @@ static uint64_t target_bytes(const gs_layout *l, uint32_t stage, uint32_t block)
     return row * block * l->chunks->interval_rows;
 }
 
-static uint64_t held_bytes(const gs_layout *l, uint32_t stage, uint32_t block)
+static uint64_t held_bytes(const gs_layout *l, uint32_t stage, uint32_t block, uint32_t group)
 {
-    return l->stage[stage].scratch_bytes + block_bytes(l, stage, block) + target_bytes(l, stage, block);
+    return l->stage[stage].scratch_bytes + block_bytes(l, stage, block, group) + target_bytes(l, stage, block);
 }
 
 uint64_t gs_layout_least_arena(const gs_layout *l)
 {
     uint64_t least = GS_BLOCK_BYTES;
     for (uint32_t s = 0; s < l->program->stages; s++)
-        least = GS_MAX(least, held_bytes(l, s, 1));
+        least = GS_MAX(least, held_bytes(l, s, 1, least_group(l->parts)));
     return least;
 }
 
@@ -100,17 +116,20 @@ bool gs_choice_set_arena(gs_choice *c, const gs_layout *l, uint64_t arena_bytes)
     uint64_t used = GS_BLOCK_BYTES, held = GS_BLOCK_BYTES;
     for (uint32_t s = 0; s < l->program->stages; s++) {
         uint32_t block = l->program->stage[s].sums ? l->parts : 1;
-        while (block > 0 && held_bytes(l, s, block) > arena_bytes)
+        c->group[s] = least_group(l->parts);
+        while (block > 0 && held_bytes(l, s, block, c->group[s]) > arena_bytes)
             block--;
         if (block == 0)
             return false;
         /* Equal blocks: the last one should not be a sliver. */
         if (l->program->stage[s].sums)
             block = (uint32_t)gs_div_up(l->parts, gs_div_up(l->parts, block));
+        if (held_bytes(l, s, block, 1) <= arena_bytes)
+            c->group[s] = 1;
         c->block[s] = block;
         c->operand_uses[s] = l->program->stage[s].sums ? operand_uses(c, l, s) : 0;
-        used = GS_MAX(used, l->stage[s].scratch_bytes + block_bytes(l, s, block));
-        held = GS_MAX(held, held_bytes(l, s, block));
+        used = GS_MAX(used, l->stage[s].scratch_bytes + block_bytes(l, s, block, c->group[s]));
+        held = GS_MAX(held, held_bytes(l, s, block, c->group[s]));
     }
     c->arena_bytes = used;
     c->held_bytes = held;
@@ -130,6 +149,14 @@ static double stage_weight(const gs_program *p, uint32_t stage)
     return 1.0;
 }
 
+/* Times that the chunks of a column, and the rows at their operand ends, are gone over. */
+static double sweeps_of(const gs_choice *c, const gs_layout *l, uint32_t stage)
+{
+    if (!gs_stage_is_back(&l->program->stage[stage]) || l->parts == 1)
+        return 1;
+    return c->group[stage] > 1 ? 3 : 2;
+}
+
 /* Times a whole array (or a direction's edges) goes over the disk's wire in an epoch. */
 static double uses_of(const gs_choice *c, const gs_layout *l, uint32_t file)
 {
@@ -138,15 +165,17 @@ static double uses_of(const gs_choice *c, const gs_layout *l, uint32_t file)
     for (uint32_t s = 0; s < p->stages; s++) {
         const gs_stage *stage = &p->stage[s];
         const double weight = stage_weight(p, s);
-        const double blocks = c->operand_uses[s];
+        const double blocks = c->operand_uses[s], sweeps = sweeps_of(c, l, s);
         if (stage->sums && file == GS_FILE_EDGES(p, l->stage_set[s]))
-            uses += weight;
+            uses += weight * sweeps;
+        if (gs_stage_is_back(stage) && stage->sum[0].array == file)
+            uses += weight * (2.0 * (double)gs_div_up(l->parts, GS_MAX(c->block[s], 1)) - 1);
         for (uint32_t i = 0; i < stage->sums; i++)
             uses += stage->sum[i].kind <= GS_SUM_PICK && stage->sum[i].array == file ? weight * blocks : 0;
         for (uint32_t r = 0; r < stage->edge_regs; r++)
             if (stage->edge_reg[r].kind == GS_EDGE_OPERAND || stage->edge_reg[r].kind == GS_EDGE_TARGET)
                 uses += stage->edge_reg[r].array != file ? 0
-                        : stage->edge_reg[r].kind == GS_EDGE_OPERAND ? weight * blocks : weight;
+                        : stage->edge_reg[r].kind == GS_EDGE_OPERAND ? weight * blocks * sweeps : weight;
         for (uint32_t r = 0; r < stage->regs; r++)
             if (stage->reg[r].kind != GS_REG_SUM && stage->reg[r].array == file)
                 uses += weight;

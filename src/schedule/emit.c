@@ -179,12 +179,14 @@ static gs_status load_staged(struct emitter *e, uint32_t array, uint32_t interva
     return add_read(e, &t, read, out);
 }
 
-static bool kept_rows(const struct emitter *e, uint32_t array, uint32_t interval, uint32_t from, struct unit *out)
+static bool kept_rows(const struct emitter *e, uint32_t array, uint32_t interval, uint32_t from, uint32_t rows,
+                      struct unit *out)
 {
     const uint64_t first = gs_interval_first(e->l->chunks, interval) + from;
     *out = (struct unit){.read = GS_NONE, .ring = NOT_STAGED};
     if (interval >= e->c->kept_intervals[array])
         return false;
+    e->pass->cached_bytes += rows * e->l->row_bytes[array];
     out->place = (gs_place){GS_REGION_RESIDENT, e->resident_offset[array] + first * e->l->row_bytes[array]};
     return true;
 }
@@ -192,7 +194,7 @@ static bool kept_rows(const struct emitter *e, uint32_t array, uint32_t interval
 gs_status gs_emit__load_rows(struct emitter *e, uint32_t array, uint32_t interval, uint32_t from, uint32_t rows,
                              struct unit *out)
 {
-    if (kept_rows(e, array, interval, from, out))
+    if (kept_rows(e, array, interval, from, rows, out))
         return GS_OK;
     return load_staged(e, array, interval, from, rows, NULL, out);
 }
@@ -200,9 +202,10 @@ gs_status gs_emit__load_rows(struct emitter *e, uint32_t array, uint32_t interva
 gs_status gs_emit__load_needed(struct emitter *e, uint32_t array, uint32_t interval, const uint64_t *mask,
                                struct unit *out)
 {
-    if (kept_rows(e, array, interval, 0, out))
+    const uint32_t rows = gs_interval_rows(e->l->chunks, interval);
+    if (kept_rows(e, array, interval, 0, rows, out))
         return GS_OK;
-    return load_staged(e, array, interval, 0, gs_interval_rows(e->l->chunks, interval), mask, out);
+    return load_staged(e, array, interval, 0, rows, mask, out);
 }
 
 gs_status gs_emit__load_chunk(struct emitter *e, uint32_t target, uint32_t operand, struct unit *out)
@@ -216,6 +219,7 @@ gs_status gs_emit__load_chunk(struct emitter *e, uint32_t target, uint32_t opera
     *out = (struct unit){.read = GS_NONE, .ring = NOT_STAGED};
     if (c->offset + c->length <= e->c->kept_edges[file - e->l->program->arrays]) {
         out->place = (gs_place){GS_REGION_RESIDENT, e->resident_offset[file] + c->offset};
+        e->pass->cached_bytes += c->length;
         return GS_OK;
     }
     if ((st = gs_emit__take_ring(e, c->length, out)) != GS_OK)
@@ -236,11 +240,11 @@ static gs_status emit_stage(struct emitter *e)
     for (uint32_t first = 0; first < parts && st == GS_OK; first += step) {
         const struct block b = {first, GS_MIN(step, parts - first)};
         if (s->sums)
-            st = gs_emit__edge_pass(e, b);
+            st = gs_stage_is_back(s) ? gs_emit__back_pass(e, b) : gs_emit__edge_pass(e, b);
         for (uint32_t t = 0; t < b.count && st == GS_OK; t++)
             st = gs_emit__interval(e, b.first + t, b);
     }
-    return st;
+    return st == GS_OK && gs_stage_is_back(s) ? gs_emit__back_finish(e) : st;
 }
 
 static gs_status list_residents(struct emitter *e)
@@ -281,9 +285,10 @@ static gs_status take_scratch(struct emitter *e)
     e->target_array = gs_calloc(ends, sizeof(*e->target_array));
     e->operand = gs_calloc(ends, sizeof(*e->operand));
     e->target = gs_calloc(ends * e->l->parts, sizeof(*e->target));
+    e->needed = gs_calloc(e->l->parts, sizeof(*e->needed));
     if (e->resident_offset == NULL || e->mask == NULL || e->written == NULL || e->waits == NULL || e->narrow == NULL ||
         e->tile == NULL || e->operand_array == NULL || e->target_array == NULL || e->operand == NULL ||
-        e->target == NULL)
+        e->target == NULL || e->needed == NULL)
         return gs_fail(GS_ENOMEM, "out of memory while planning");
     memset(e->written, 0xff, cells * sizeof(*e->written));
     return GS_OK;
@@ -322,6 +327,7 @@ static void emitter_close(struct emitter *e)
     gs_free(e->target_array);
     gs_free(e->operand);
     gs_free(e->target);
+    gs_free(e->needed);
 }
 
 /* Lists grew by doubling; the budget counts what they hold. A list that cannot be

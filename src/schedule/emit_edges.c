@@ -114,7 +114,7 @@ static gs_status finish_sums(struct emitter *e, struct block b)
 
 /* ---- rows at the target end ---- */
 
-static bool target_needed(const struct emitter *e, uint32_t target)
+bool gs_emit__target_needed(const struct emitter *e, uint32_t target)
 {
     for (uint32_t o = 0; o < e->l->parts; o++)
         if (gs_layout_chunk(e->l, e->stage, target, o)->edges)
@@ -136,7 +136,7 @@ static gs_status load_targets(struct emitter *e, struct block b)
         for (uint32_t t = 0; t < b.count && st == GS_OK; t++) {
             struct unit *u = &e->target[a * e->l->parts + t];
             *u = (struct unit){.read = GS_NONE, .ring = NOT_STAGED};
-            if (target_needed(e, b.first + t))
+            if (gs_emit__target_needed(e, b.first + t))
                 st = gs_emit__load_rows(e, e->target_array[a], b.first + t, 0,
                                         gs_interval_rows(e->l->chunks, b.first + t), u);
         }
@@ -155,7 +155,7 @@ static void release_targets(struct emitter *e, struct block b, uint32_t last)
 
 /* True where this operand interval has edges into the block, or is in it and
  * its own rows are added. */
-static bool operand_needed(const struct emitter *e, struct block b, uint32_t operand)
+bool gs_emit__operand_needed(const struct emitter *e, struct block b, uint32_t operand)
 {
     const gs_stage *s = gs_emit__stage(e);
     for (uint32_t i = 0; i < s->sums; i++)
@@ -308,7 +308,7 @@ gs_status gs_emit__edge_pass(struct emitter *e, struct block b)
     if ((st = begin_sums(e, b)) != GS_OK || (st = load_targets(e, b)) != GS_OK)
         return st;
     for (uint32_t o = 0; o < e->l->parts && st == GS_OK; o++)
-        if (operand_needed(e, b, o))
+        if (gs_emit__operand_needed(e, b, o))
             st = sum_operand(e, b, o, &last);
     if (st == GS_OK)
         release_targets(e, b, last);

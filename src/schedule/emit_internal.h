@@ -2,6 +2,7 @@
  *
  *   emit.c         tasks, waits, units; stages and passes
  *   emit_edges.c   the edge pass of a block of target intervals
+ *   emit_sequence.c the same for the derivative of a sequence
  *   emit_vertex.c  the vertex program of an interval
  *
  * Once a plan; one thread.
@@ -44,6 +45,7 @@ struct emitter {
     uint32_t *operand_array, *target_array; /* [GS_STAGE_SUMS + most edge regs] */
     struct unit *operand;                   /* [operands] of the current operand interval */
     struct unit *target;                    /* [targets * parts] of the block's intervals */
+    uint32_t *needed;                       /* [parts] operand intervals of the block of a sequence's derivative */
 };
 
 struct block {
@@ -76,7 +78,16 @@ gs_status gs_emit__load_chunk(struct emitter *e, uint32_t target, uint32_t opera
 
 /* emit_edges.c */
 gs_place gs_emit__sum_place(const struct emitter *e, uint32_t sum, int part, uint32_t local_interval);
+/* Does this operand interval have edges into the block, or is it in it and its own rows are added? */
+bool gs_emit__operand_needed(const struct emitter *e, struct block b, uint32_t operand);
+/* Does this target interval have edges? */
+bool gs_emit__target_needed(const struct emitter *e, uint32_t target);
 gs_status gs_emit__edge_pass(struct emitter *e, struct block b);
+
+/* emit_sequence.c */
+gs_status gs_emit__back_pass(struct emitter *e, struct block b);
+/* After the last block: rows that no edge has reached are 0. */
+gs_status gs_emit__back_finish(struct emitter *e);
 
 /* emit_vertex.c */
 gs_status gs_emit__interval(struct emitter *e, uint32_t interval, struct block b);

@@ -33,6 +33,8 @@ static gs_status tile_inputs(struct emitter *e, uint32_t interval, struct block 
     }
     for (uint32_t i = 0; i < s->sums && st == GS_OK; i++) {
         const uint32_t r = s->sum[i].reg;
+        if (r == GS_NONE)
+            continue;
         place[r] = gs_emit__sum_place(e, i, GS_SUM_ACC, interval - b.first);
         place[r].offset += 4ull * s->reg[r].width * from;
         if (s->sum[i].kind == GS_SUM_ATTEND) { /* a finished maximum is the log-sum-exp */

@@ -1,9 +1,9 @@
-/* schedule.c - searches for the choice of memory that moves the fewest bytes.
+/* schedule.c - searches for the choice of memory that takes the least time.
  *
  * Memory is divided between sums (larger blocks: operand rows are read fewer
  * times an epoch), the staging ring (reads run further ahead) and what stays
- * resident. A plan is cheap to make, so candidates are made whole and compared
- * by the bytes they move.
+ * resident. A plan is cheap to make, so candidates are made whole, played through
+ * with the cost model and compared by seconds.
  */
 #include <stdio.h>
 #include <string.h>
@@ -11,18 +11,33 @@
 #include "base/alloc.h"
 #include "base/size.h"
 #include "schedule/schedule_internal.h"
+#include "schedule/simulate.h"
 
 /* A ring larger than this no longer helps an SSD; the rest is better used to keep data. */
 #define RING_WANTED (128 * GS_MIB)
+/* Of plans with more tasks than this, fewer are tried. */
+#define MANY_TASKS 200000u
 
-static double plan_cost(const gs_program *p, const gs_plan *plan)
+/* A byte written wears the disk, so it counts this share of its time once more, also where
+ * that time is hidden behind other work. */
+#define WEAR_SHARE 0.25
+
+/* Seconds of an epoch, with wear; without a cost model, bytes. */
+static gs_status plan_cost(double *out, const gs_layout *l, const gs_plan *plan)
 {
-    double bytes = 0;
+    const gs_program *const p = l->program;
+    const gs_cost *const cost = l->config->cost;
+    double sum = 0;
     for (uint32_t i = 0; i < p->passes; i++) {
-        const double weight = gs_pass_weight(&p->pass[i]);
-        bytes += weight * ((double)plan->pass[i].read_bytes + (double)plan->pass[i].written_bytes);
+        const double weight = gs_pass_weight(&p->pass[i]), written = (double)plan->pass[i].written_bytes;
+        gs_simulation x = {.seconds = (double)plan->pass[i].read_bytes + written};
+        gs_status st;
+        if (cost != NULL && (st = gs_simulate(&x, plan, p, l->set, l->parts, cost, i)) != GS_OK)
+            return st;
+        sum += weight * (x.seconds + (cost != NULL ? WEAR_SHARE * written / cost->write_bps : 0));
     }
-    return bytes;
+    *out = sum;
+    return GS_OK;
 }
 
 /* A plan with this arena, ring and kept bytes, if it exists and its real total,
@@ -53,9 +68,56 @@ static uint64_t host_left(const gs_layout *l, const gs_choice *c, uint64_t table
     return used < cfg->host_memory ? cfg->host_memory - used : 0;
 }
 
-/* Best plan for one arena. Tables are part of the budget but known only
+/* The best plan so far. */
+struct best {
+    gs_plan *plan;
+    double cost;
+};
+
+/* Keeps the better of the two and frees the other. */
+static gs_status compare(struct best *best, const gs_layout *l, gs_plan *plan)
+{
+    double cost;
+    const gs_status st = plan_cost(&cost, l, plan);
+    const bool better = st == GS_OK && (best->plan == NULL || cost < best->cost);
+    gs_plan_free(better ? best->plan : plan);
+    if (better)
+        *best = (struct best){plan, cost};
+    return st;
+}
+
+/* With this ring; where that is too small for what is live together, with one that takes from what is kept. */
+static gs_status try_ring(struct best *best, const gs_layout *l, gs_choice *c, uint64_t left, uint64_t ring)
+{
+    gs_plan *plan = NULL;
+    gs_status st = try_choice(&plan, l, c, left - ring, ring);
+    for (uint64_t keep = (left - ring) / 2; st == GS_EAGAIN && keep >= l->config->array_sum_bytes; keep /= 2)
+        st = try_choice(&plan, l, c, keep, left - keep);
+    if (st == GS_EAGAIN)
+        st = try_choice(&plan, l, c, 0, left);
+    return st == GS_OK ? compare(best, l, plan) : st;
+}
+
+/* Rings from the largest that helps down to a quarter of it: what one does not take is kept. Only
+ * the first may take more than its size. */
+static gs_status try_rings(struct best *best, const gs_layout *l, gs_choice *c, uint64_t left, bool many)
+{
+    const uint64_t largest = GS_MIN(left / 4 * 3, RING_WANTED);
+    gs_status st = try_ring(best, l, c, left, largest);
+
+    for (uint64_t ring = largest / 2; many && st == GS_OK && ring >= largest / 4; ring /= 2) {
+        gs_plan *plan = NULL;
+        const gs_status tried = try_choice(&plan, l, c, left - ring, ring);
+        if (tried == GS_EAGAIN)
+            break;
+        st = tried == GS_OK ? compare(best, l, plan) : tried;
+    }
+    return st;
+}
+
+/* Plans with one arena. Tables are part of the budget but known only
  * afterwards: a first plan tells their size. */
-static gs_status plan_for_arena(gs_plan **out, const gs_layout *l, gs_choice *c, uint64_t arena)
+static gs_status try_arena(struct best *best, const gs_layout *l, gs_choice *c, uint64_t arena)
 {
     gs_plan *probe = NULL;
     gs_status st;
@@ -67,22 +129,19 @@ static gs_status plan_for_arena(gs_plan **out, const gs_layout *l, gs_choice *c,
     if ((st = gs_emit(&probe, l, c)) != GS_OK)
         return st;
     const uint64_t left = host_left(l, c, probe->table_bytes + probe->table_bytes / 8);
+    const bool many = l->config->cost != NULL && probe->tasks <= MANY_TASKS;
     gs_plan_free(probe);
     if (left < GS_BLOCK_BYTES)
         return GS_EAGAIN;
 
-    const uint64_t ring = GS_MIN(left / 4 * 3, RING_WANTED);
     gs_choice_keep(c, l, 0);
     /* Whole in memory? Then there is nothing to stage. */
-    if (!l->config->force_spill && gs_choice_keep(c, l, left - GS_BLOCK_BYTES))
-        return try_choice(out, l, c, left - GS_BLOCK_BYTES, GS_BLOCK_BYTES);
-    st = try_choice(out, l, c, left - ring, ring);
-    /* The ring was too small for what is live together: it takes from what is kept. */
-    for (uint64_t keep = (left - ring) / 2; st == GS_EAGAIN && keep >= l->config->array_sum_bytes; keep /= 2)
-        st = try_choice(out, l, c, keep, left - keep);
-    if (st == GS_EAGAIN)
-        st = try_choice(out, l, c, 0, left);
-    return st;
+    if (!l->config->force_spill && gs_choice_keep(c, l, left - GS_BLOCK_BYTES)) {
+        gs_plan *plan = NULL;
+        st = try_choice(&plan, l, c, left - GS_BLOCK_BYTES, GS_BLOCK_BYTES);
+        return st == GS_OK ? compare(best, l, plan) : st;
+    }
+    return try_rings(best, l, c, left, many);
 }
 
 /* The smallest ring with which anything works: doubling, then halving the gap. */
@@ -178,39 +237,27 @@ static gs_status search(gs_plan **out, const gs_layout *l, gs_choice *c)
 {
     const gs_schedule_config *cfg = l->config;
     const uint64_t least = gs_layout_least_arena(l);
-    gs_plan *best = NULL;
-    double best_cost = 0;
+    struct best best = {0};
     gs_status st = GS_OK;
 
     if (cfg->device_memory < cfg->device_fixed + least)
         return refuse(l, c);
     /* From all of the device's memory down to the least, by quarters. */
     for (uint64_t arena = cfg->device_memory - cfg->device_fixed;; arena = arena / 4 * 3) {
-        gs_plan *plan = NULL;
         arena = GS_MAX(arena, least);
-        st = plan_for_arena(&plan, l, c, arena);
-        if (st == GS_OK) {
-            const double cost = plan_cost(l->program, plan);
-            if (best == NULL || cost < best_cost) {
-                gs_plan_free(best);
-                best = plan;
-                best_cost = cost;
-            } else {
-                gs_plan_free(plan);
-            }
-        } else if (st != GS_EAGAIN) {
-            goto done;
-        }
-        if (arena == least || (best != NULL && best_cost == 0))
+        if ((st = try_arena(&best, l, c, arena)) != GS_OK && st != GS_EAGAIN)
+            break;
+        st = GS_OK;
+        if (arena == least || (best.plan != NULL && best.cost == 0))
             break;
         arena = GS_MIN(arena, c->held_bytes ? c->held_bytes : arena);
     }
-    st = best ? GS_OK : refuse(l, c);
-done:
+    if (st == GS_OK && best.plan == NULL)
+        return refuse(l, c);
     if (st == GS_OK)
-        *out = best;
+        *out = best.plan;
     else
-        gs_plan_free(best);
+        gs_plan_free(best.plan);
     return st;
 }
 

@@ -12,6 +12,7 @@
 #ifndef GS_SCHEDULE_SCHEDULE_INTERNAL_H
 #define GS_SCHEDULE_SCHEDULE_INTERNAL_H
 
+#include "base/size.h"
 #include "schedule/schedule.h"
 
 /* Vertex arrays of at most this many bytes a row are staged an interval at a
@@ -44,12 +45,22 @@ typedef struct gs_layout {
 /* How often an epoch runs a pass: "setup" and "predict" happen once a run. */
 double gs_pass_weight(const gs_pass *pass);
 
-/* Columns of a part of a sum's memory; 0 where the sum has no such part. */
+/* Is the stage's edge pass the derivative of a sequence? Its memory is states, not sums. */
+static inline bool gs_stage_is_back(const gs_stage *s)
+{
+    return s->sums == 1 && s->sum[0].kind == GS_SUM_LSTM_BACK;
+}
+
+/* Columns of a part of a sum's memory; 0 where the sum has no such part. An LSTM's cell stands where an
+ * attention's maximum does. */
 static inline uint32_t gs_sum_width(const gs_stage *s, uint32_t sum, int part)
 {
-    if (part == GS_SUM_ACC)
-        return s->reg[s->sum[sum].reg].width;
-    return s->sum[sum].kind == GS_SUM_ATTEND ? s->reg[s->sum[sum].lse].width : 0;
+    const gs_sum *m = &s->sum[sum];
+    if (m->kind == GS_SUM_LSTM_BACK)
+        return 0;
+    if (part == GS_SUM_ACC || (m->kind == GS_SUM_LSTM && part == GS_SUM_MAXIMUM))
+        return s->reg[m->reg].width;
+    return m->kind == GS_SUM_ATTEND ? s->reg[m->lse].width : 0;
 }
 
 static inline const gs_chunk *gs_layout_chunk(const gs_layout *l, uint32_t stage, uint32_t target, uint32_t operand)
@@ -60,11 +71,25 @@ static inline const gs_chunk *gs_layout_chunk(const gs_layout *l, uint32_t stage
 gs_status gs_layout_make(gs_layout *out, const gs_schedule_config *config, bool staged);
 void gs_layout_drop(gs_layout *l);
 
+/* The derivative of a sequence goes over the chunks of a column from the last to the first and needs the states at the
+ * start of each. They are kept at the start of every group of `group` chunks, and inside one group at a time. */
+static inline uint32_t gs_state_slots(uint32_t parts, uint32_t group)
+{
+    return (uint32_t)gs_div_up(parts, group) + group - 1;
+}
+
+/* State and cell of one target interval. */
+static inline uint64_t gs_state_bytes(const gs_layout *l, const gs_stage *s)
+{
+    return gs_align_up(8ull * l->program->param[s->sum[0].weight].cols * l->chunks->interval_rows, 64);
+}
+
 typedef struct gs_choice {
     uint64_t arena_bytes;
     uint64_t held_bytes;      /* the arena and the block's rows at the target end */
     uint64_t ring_bytes;
     uint32_t *block;          /* [stages] target intervals whose sums are held at a time */
+    uint32_t *group;          /* [stages] derivatives of sequences: chunks of a group */
     uint32_t *kept_intervals; /* [arrays] first intervals kept in host memory */
     uint64_t *kept_edges;     /* [sets] first bytes of an edge file kept in host memory */
     double *operand_uses;     /* [stages] how often a pass reads an operand row, on average */

@@ -65,6 +65,9 @@ typedef enum gs_op_class {
     X(GS_OP_SPLIT_IN, "split_in", 1, GS_CLASS_EDGE)     /* sum_in by edge type, side by side */ \
     X(GS_OP_PICK_OUT, "pick_out", 1, GS_CLASS_EDGE)     /* its transpose */               \
     X(GS_OP_TYPED, "typed_matmul", 2, GS_CLASS_EDGE)    /* x @ w[type of the edge] */     \
+    X(GS_OP_LSTM_IN, "lstm_in", 2, GS_CLASS_EDGE)       /* last state over in-edges: u's part of the gates, w_hh */ \
+    X(GS_OP_LSTM_BACK, "lstm_back", 3, GS_CLASS_EDGE)   /* its gradient in u's part: the same two, d(state) */ \
+    X(GS_OP_LSTM_WEIGHT, "lstm_weight", 1, GS_CLASS_REDUCE) /* and in w_hh: of an lstm_back */ \
     X(GS_OP_XENT, "xent", 2, GS_CLASS_LOSS)             /* mean cross-entropy */          \
     X(GS_OP_XENT_GRAD, "xent_grad", 2, GS_CLASS_LOSS)   /* its gradient in the logits */
 

@@ -3,13 +3,96 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "base/alloc.h"
+#include "base/clock.h"
+#include "base/philox.h"
 #include "base/size.h"
 #include "device/device.h" /* gs_device_measure_* */
 
 /* Tall and thin, as a tile of vertices times a layer's weights is. */
-static const uint32_t gemm_shape[GS_LIMITS_GEMMS][3] = {{8192, 256, 64}, {8192, 64, 256}, {8192, 128, 128}};
+static const uint32_t gemm_shape[GS_LIMITS_GEMMS][3] = {{8192, 256, 64}, {8192, 64, 256}, {8192, 128, 128}, {8192, 602, 64}, {8192, 64, 16}};
 static const uint32_t gather_width[GS_LIMITS_GATHERS] = {16, 64, 256};
+#define EDGE_ROWS 65536u      /* the most that an index of two bytes names */
+#define EDGE_COUNT 1000000u
+#define EDGE_SECONDS 0.2
 #define GATHER_TABLE_BYTES (64 * GS_MIB) /* beyond any cache that a core has to itself */
+
+/* A chunk of two intervals of EDGE_ROWS rows whose every target has `degree` operands, anywhere. */
+typedef struct edge_bed {
+    uint16_t *target, *index;
+    uint32_t *start;
+    float *operand, *acc;
+} edge_bed;
+
+static void edge_bed_drop(edge_bed *b)
+{
+    gs_free(b->target);
+    gs_free(b->index);
+    gs_free(b->start);
+    gs_free(b->operand);
+    gs_free(b->acc);
+}
+
+static gs_status edge_bed_make(edge_bed *b, uint32_t targets, uint32_t degree, uint32_t width)
+{
+    const uint64_t edges = (uint64_t)targets * degree;
+    uint32_t word[4];
+
+    *b = (edge_bed){gs_malloc_array(targets, sizeof(uint16_t)), gs_malloc_array(edges, sizeof(uint16_t)),
+                    gs_malloc_array(targets + 1, sizeof(uint32_t)), gs_calloc((uint64_t)EDGE_ROWS * width, sizeof(float)),
+                    gs_calloc((uint64_t)EDGE_ROWS * width, sizeof(float))};
+    if (b->target == NULL || b->index == NULL || b->start == NULL || b->operand == NULL || b->acc == NULL) {
+        edge_bed_drop(b);
+        return gs_fail(GS_ENOMEM, "out of memory for measuring edge sums");
+    }
+    for (uint32_t t = 0; t < targets; t++)
+        b->target[t] = (uint16_t)(t * (EDGE_ROWS / targets));
+    for (uint32_t t = 0; t <= targets; t++)
+        b->start[t] = t * degree;
+    for (uint64_t k = 0; k < edges; k++) {
+        if (k % 4 == 0)
+            gs_philox4x32(word, (const uint32_t[4]){(uint32_t)k, 1, 0, 0}, (const uint32_t[2]){17, 0});
+        b->index[k] = (uint16_t)(word[k % 4] % EDGE_ROWS);
+    }
+    return GS_OK;
+}
+
+/* Sums of one chunk, over and over; the best time. */
+static gs_status measure_edges(gs_device *d, uint32_t degree, uint32_t width, double *edges_per_second)
+{
+    const uint32_t targets = EDGE_COUNT / degree < EDGE_ROWS ? EDGE_COUNT / degree : EDGE_ROWS;
+    const double until = gs_now() + EDGE_SECONDS;
+    double best = 1e30;
+    edge_bed b;
+    gs_status st = edge_bed_make(&b, targets, degree, width);
+
+    if (st != GS_OK)
+        return st;
+    const gs_edge_launch l = {.index_bytes = 2, .targets = targets, .target = b.target, .start = b.start,
+                              .index = b.index, .operand = b.operand, .acc = b.acc, .width = width};
+    for (int run = 0; st == GS_OK && (run < 3 || gs_now() < until); run++) {
+        const double begin = gs_now();
+        st = gs_device_run_edges(d, &l);
+        best = GS_MIN(best, gs_now() - begin);
+    }
+    edge_bed_drop(&b);
+    if (st == GS_OK)
+        *edges_per_second = (double)targets * degree / best;
+    return st;
+}
+
+static gs_status measure_all_edges(gs_device *d, gs_limits *l)
+{
+    static const uint32_t degree[] = {2, 16, 128}, width[] = {16, 64, 256};
+    gs_status st = GS_OK;
+
+    for (uint32_t i = 0; i < GS_LIMITS_EDGES && st == GS_OK; i++) {
+        l->edges[i].degree = degree[i / GS_ARRAY_LEN(width)];
+        l->edges[i].width = width[i % GS_ARRAY_LEN(width)];
+        st = measure_edges(d, l->edges[i].degree, l->edges[i].width, &l->edges[i].edges_per_second);
+    }
+    return st;
+}
 
 gs_status gs_limits_measure_device(gs_limits *out, unsigned threads)
 {
@@ -33,6 +116,8 @@ gs_status gs_limits_measure_device(gs_limits *out, unsigned threads)
         l.gather[i].width = width;
         st = gs_device_measure_gather(d, GATHER_TABLE_BYTES / (width * sizeof(float)), width, &l.gather[i].bps);
     }
+    if (st == GS_OK)
+        st = measure_all_edges(d, &l);
     gs_device_close(d);
     if (st == GS_OK)
         *out = l;

@@ -13,32 +13,9 @@
 #include <stdint.h>
 
 #include "base/status.h"
+#include "cost/limits_data.h" /* gs_limits */
 
-#define GS_LIMITS_RUNS 5    /* row runs of 4K, 16K, 64K, 256K, 1M */
-#define GS_LIMITS_GEMMS 3
-#define GS_LIMITS_GATHERS 3
 #define GS_LIMITS_DISK_BYTES (1ull << 30) /* of the file that gs_limits_measure() makes */
-
-typedef struct gs_limits {
-    double disk_read_bps;  /* sequential */
-    double disk_write_bps; /* sequential, fsync included */
-    struct {
-        uint64_t bytes;    /* of a request at a random place */
-        double bps;
-    } random_read[GS_LIMITS_RUNS];
-    bool disk_direct;      /* false: no O_DIRECT there, so memory may have served the reads */
-    char io_name[48];      /* "io_uring", "threads" */
-    char device_name[64];
-    double copy_bps;
-    struct {
-        uint32_t rows, in, out;
-        double flops;
-    } gemm[GS_LIMITS_GEMMS];
-    struct {
-        uint32_t width;    /* floats a row */
-        double bps;
-    } gather[GS_LIMITS_GATHERS];
-} gs_limits;
 
 /* Writes a file of `bytes` (at least 1 MiB) of incompressible data in `dir`, reads it again
  * and removes it; it is unlinked from the start, so an interrupted measurement leaves nothing. Both

@@ -10,6 +10,7 @@
 
 #define READ_SECONDS 2.5
 #define RANDOM_SECONDS 0.5
+#define DEPTH_SECONDS 0.2
 #define WRITE_SECONDS 2.0      /* at least, */
 #define WRITE_SECONDS_MOST 8.0 /* and no pass begins after this */
 #define WRITE_PASSES 3         /* at least, where the disk is not too slow */
@@ -77,6 +78,27 @@ gs_status gs_limits_disk(double *read_bps, double *write_bps, const char *dir, u
     return st;
 }
 
+/* The same reads with fewer and more of them under way than the engine's depth. */
+static gs_status measure_depths(gs_limits *l, const char *dir, uint64_t bytes)
+{
+    static const uint32_t depth[GS_LIMITS_DEPTHS] = {1, 8, 128};
+    gs_status st = GS_OK;
+
+    for (uint32_t d = 0; d < GS_LIMITS_DEPTHS && st == GS_OK; d++) {
+        gs_disk_probe p;
+        double ignored;
+        l->depth[d] = depth[d];
+        st = gs_disk_probe_open(&p, dir, gs_align_down(bytes / 4, GS_BLOCK_BYTES), GS_IO_AUTO, depth[d], 0);
+        if (st != GS_OK)
+            return st;
+        st = gs_disk_probe_write(&p, &ignored);
+        for (uint32_t i = 0; i < GS_LIMITS_RUNS && st == GS_OK; i++)
+            st = gs_disk_probe_read(&p, true, l->random_read[i].bytes, DEPTH_SECONDS, &l->at_depth[i][d]);
+        gs_disk_probe_close(&p);
+    }
+    return st;
+}
+
 gs_status gs_limits_measure_disk(gs_limits *out, const char *dir, uint64_t bytes)
 {
     gs_limits l = *out;
@@ -96,8 +118,9 @@ gs_status gs_limits_measure_disk(gs_limits *out, const char *dir, uint64_t bytes
             goto done;
     }
     l.disk_direct = gs_io_is_direct(p.io, p.file);
-    *out = l;
 done:
     gs_disk_probe_close(&p);
+    if (st == GS_OK && (st = measure_depths(&l, dir, bytes)) == GS_OK)
+        *out = l;
     return st;
 }

@@ -13,6 +13,7 @@
 #include <stdint.h>
 
 #include "base/status.h"
+#include "cost/cost_file.h"
 #include "device/device.h"
 #include "exec/exec.h"
 #include "gnnstream.h" /* gs_train_options, gs_plan_report */
@@ -45,6 +46,8 @@ typedef struct gs_session {
     uint64_t host_fixed, device_fixed;
     uint32_t items;
     gs_memory_item item[GS_PLAN_ITEMS]; /* what the two are made of */
+    gs_cost cost;                  /* what is known of this machine */
+    bool profile;                  /* every task is timed */
 
     uint32_t sets;                 /* edge sets of the plan: the store's directions first */
     gs_edge_set set[GS_EDGE_SETS];
@@ -86,6 +89,12 @@ void gs_session_drop_needs(gs_session *s);
 
 /* session_plan.c: accounts for what the plan does not, and makes it. */
 gs_status gs_session_plan(gs_session *s, bool logits);
-void gs_session_describe(const gs_session *s, gs_plan_report *out);
+gs_status gs_session_describe_pass(const gs_session *s, gs_pass_report *out, uint32_t pass);
+gs_status gs_session_describe(const gs_session *s, gs_plan_report *out);
+
+/* session_profile.c: adds the times of the last run of the train pass to `fit`. The session profiles. */
+void gs_session_observe(const gs_session *s, const gs_exec_stats *x, gs_fit *fit);
+/* Adds `fit` to what is known of this machine. GS_EIO, GS_ENOTFOUND, GS_ENOMEM. */
+gs_status gs_session_remember(const gs_session *s, const gs_fit *fit);
 
 #endif /* GS_TRAIN_SESSION_H */

@@ -6,6 +6,7 @@
 #include "base/machine.h"
 #include "base/size.h"
 #include "schedule/schedule.h"
+#include "schedule/simulate.h"
 #include "train/session.h"
 
 /* Memory that libraries take after the budgets are drawn up: code pages of
@@ -13,6 +14,9 @@
  * threads' stacks, malloc's slack. Measured: below 5 MiB with 2 threads (peak
  * resident less everything that is accounted for). */
 #define LIBRARY_ALLOWANCE (12 * GS_MIB)
+
+/* A plan should be the same when it is made again: what the process holds differs by some pages. */
+#define PROCESS_STEP (2 * GS_MIB)
 
 #define HOST_SHARE 0.8 /* of free memory, by default */
 #define LOGITS_SHARE 32 /* of host memory, for putting logits in order */
@@ -67,7 +71,7 @@ static void charge_fixed(gs_session *s, bool logits)
     const uint64_t one = gs_params_elements(s->program) * sizeof(float);
 
     /* Open store and compiled model are resident already. */
-    charge(s, "process, store tables", gs_process_resident_bytes(), false);
+    charge(s, "process, store tables", gs_align_up(gs_process_resident_bytes(), PROCESS_STEP), false);
     charge(s, "libraries (allowance)", LIBRARY_ALLOWANCE, false);
     charge(s, "chunk tables", copies * chunks * sizeof(gs_exec_chunk), false);
     if (logits)
@@ -110,12 +114,16 @@ static gs_status plan_selective(gs_session *s, gs_schedule_config *config)
 gs_status gs_session_plan(gs_session *s, bool logits)
 {
     gs_schedule_config config;
+    gs_cost_record record;
     gs_status st;
 
     if (gs_params_elements(s->program) > UINT64_MAX / 64)
         return gs_fail(GS_EINVAL, "the model's parameters are beyond what memory can hold; check --hidden");
     set_budgets(s);
     charge_fixed(s, logits);
+    s->profile = s->options->profile || s->options->trace != NULL;
+    gs_cost_record_load(&record, gs_device_name(s->device));
+    gs_cost_from_record(&s->cost, &record, s->options->threads != 0 ? s->options->threads : gs_machine_cpus());
     gs_session_list_edges(s);
     config = (gs_schedule_config){
         .program = s->program,
@@ -126,7 +134,10 @@ gs_status gs_session_plan(gs_session *s, bool logits)
         .unified = gs_device_unified(s->device),
         .host_fixed = s->host_fixed,
         .device_fixed = s->device_fixed,
-        .task_bytes = s->options->trace != NULL ? GS_EXEC_TRACE_TASK_BYTES : 0,
+        .task_bytes = s->profile ? GS_EXEC_TRACE_TASK_BYTES : 0,
+        .cost = &s->cost,
+        .disk_bps = s->cost.read_bps,
+        .disk_request_seconds = s->cost.request_seconds,
         .force_spill = s->options->no_cache,
         .sets = s->sets,
         .set = s->set,
@@ -142,8 +153,15 @@ gs_status gs_session_plan(gs_session *s, bool logits)
     return GS_OK;
 }
 
-static void describe_pass(gs_pass_report *out, const gs_pass *pass, const gs_plan_pass *planned)
+gs_status gs_session_describe_pass(const gs_session *s, gs_pass_report *out, uint32_t pass)
 {
+    const gs_plan_pass *const planned = &s->plan->pass[pass];
+    const uint32_t parts = gs_store_chunks(s->store)->parts;
+    gs_simulation x;
+    const gs_status st = gs_simulate(&x, s->plan, s->program, s->set, parts, &s->cost, pass);
+
+    if (st != GS_OK)
+        return st;
     *out = (gs_pass_report){
         .blocks = planned->blocks,
         .tasks = planned->tasks,
@@ -151,16 +169,67 @@ static void describe_pass(gs_pass_report *out, const gs_pass *pass, const gs_pla
         .read_requests = planned->read_requests,
         .skipped_bytes = planned->skipped_bytes,
         .written_bytes = planned->written_bytes,
+        .cached_bytes = planned->cached_bytes,
         .edge_bytes = planned->edge_bytes,
         .dense_flops = planned->dense_flops,
         .edge_flops = planned->edge_flops,
+        .seconds = x.seconds,
+        .read_seconds = x.read_seconds,
+        .write_seconds = x.write_seconds,
+        .edge_seconds = x.edge_seconds,
+        .vertex_seconds = x.vertex_seconds,
+        .check_seconds = x.check_seconds,
+        .stall_seconds = x.stall_seconds,
     };
-    snprintf(out->name, sizeof(out->name), "%s", pass->name);
+    snprintf(out->name, sizeof(out->name), "%s", s->program->pass[pass].name);
+    snprintf(out->bottleneck, sizeof(out->bottleneck), "%s", x.bottleneck);
+    return GS_OK;
 }
 
-void gs_session_describe(const gs_session *s, gs_plan_report *out)
+/* Files in the order of GS_FILE_EDGES; the last entry takes what there is no room for. */
+static gs_file_report *file_report(const gs_session *s, gs_plan_report *out, uint32_t file)
+{
+    static const char *const edges[] = {"edges by destination", "edges by source", "edges of a stage"};
+    const uint32_t at = GS_MIN(file, GS_PLAN_FILES - 1), arrays = s->program->arrays;
+    gs_file_report *const f = &out->file[at];
+    const char *const name = file >= arrays ? edges[GS_MIN(file - arrays, 2)] : s->program->array[file].name;
+
+    out->files = GS_MAX(out->files, at + 1);
+    snprintf(f->name, sizeof(f->name), "%s", at < file ? "others" : name);
+    return f;
+}
+
+/* What the training pass moves, file by file. */
+static void describe_files(const gs_session *s, gs_plan_report *out)
+{
+    const gs_plan_pass *const pass = &s->plan->pass[s->train];
+
+    for (uint32_t f = 0; f < s->program->arrays + s->sets; f++)
+        (void)file_report(s, out, f);
+    for (uint32_t i = pass->first_task; i < pass->first_task + pass->tasks; i++) {
+        const gs_task *const t = &s->plan->task[i];
+        if (t->kind == GS_TASK_READ)
+            file_report(s, out, t->file)->read_bytes += gs_task_bytes(s->plan, t);
+        else if (t->kind == GS_TASK_WRITE)
+            file_report(s, out, t->file)->written_bytes += t->bytes;
+    }
+    for (uint32_t i = 0; i < s->plan->residents; i++)
+        file_report(s, out, s->plan->resident[i].file)->kept_bytes += s->plan->resident[i].bytes;
+}
+
+static const char *least_known(const gs_cost *c)
+{
+    gs_cost_source worst = c->disk_source;
+    for (int k = 0; k < GS_WORK_KINDS; k++)
+        if (k != GS_WORK_EDGES) /* most models have none */
+            worst = GS_MIN(worst, c->source[k]);
+    return gs_cost_source_name(worst);
+}
+
+gs_status gs_session_describe(const gs_session *s, gs_plan_report *out)
 {
     const gs_store_info *const info = gs_store_get_info(s->store);
+    gs_status st;
 
     *out = (gs_plan_report){
         .vertices = info->vertices,
@@ -177,6 +246,10 @@ void gs_session_describe(const gs_session *s, gs_plan_report *out)
     for (uint32_t a = 0; a < s->program->arrays; a++)
         out->spill_bytes += s->plan->spill_bytes[a];
     for (uint32_t p = 0; p < out->passes; p++)
-        describe_pass(&out->pass[p], &s->program->pass[p], &s->plan->pass[p]);
+        if ((st = gs_session_describe_pass(s, &out->pass[p], p)) != GS_OK)
+            return st;
+    describe_files(s, out);
+    snprintf(out->basis, sizeof(out->basis), "%s", least_known(&s->cost));
     memcpy(out->item, s->item, sizeof(out->item));
+    return GS_OK;
 }

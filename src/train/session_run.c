@@ -154,7 +154,7 @@ static gs_status open_exec(gs_session *s)
                                     .chunk = (const gs_exec_chunk *const *)s->chunk,
                                     .io = GS_IO_AUTO,
                                     .no_verify = s->options->no_verify,
-                                    .trace = s->options->trace != NULL,
+                                    .trace = s->profile,
                                 });
     if (st == GS_OK)
         unname_spill(s);

@@ -25,6 +25,7 @@ typedef struct run {
     gs_outfile weights, logits, trace;
     uint64_t logits_offset;
     double began; /* gs_now() at the call */
+    gs_fit fit;   /* what timed tasks say */
     gs_train_report report;
 } run;
 
@@ -97,6 +98,8 @@ static gs_status run_epoch(run *r, gs_epoch_report *e)
         return st;
     if ((st = gs_session_run(r->session, r->session->train, e->epoch, &x)) != GS_OK)
         return st;
+    if (r->options->profile)
+        gs_session_observe(r->session, &x, &r->fit);
     e->loss = mean_loss(&x.metrics);
     if ((st = check_loss(r, e->epoch, e->loss)) != GS_OK)
         return st;
@@ -247,7 +250,7 @@ static gs_status write_outputs(run *r)
     return st;
 }
 
-static void fill_report(run *r)
+static gs_status fill_report(run *r)
 {
     gs_session *const s = r->session;
 
@@ -257,6 +260,7 @@ static void fill_report(run *r)
     snprintf(r->report.device, sizeof(r->report.device), "%s", gs_device_name(s->device));
     snprintf(r->report.io, sizeof(r->report.io), "%s", gs_exec_io_name(s->exec));
     snprintf(r->report.io_note, sizeof(r->report.io_note), "%s", gs_exec_io_note(s->exec));
+    return s->train == GS_NONE ? GS_OK : gs_session_describe_pass(s, &r->report.plan, s->train);
 }
 
 static gs_status run_end(run *r, gs_status st)
@@ -300,7 +304,9 @@ gs_status gs_train(const char *store, const gs_train_options *options, gs_train_
         (st = check_weights(&r)) != GS_OK || (st = evaluate_final(&r)) != GS_OK ||
         (st = write_outputs(&r)) != GS_OK)
         goto done;
-    fill_report(&r);
+    if (options->profile) /* a cache: where it cannot be kept, the run is no worse */
+        (void)gs_session_remember(r.session, &r.fit);
+    st = fill_report(&r);
 done:
     st = run_end(&r, st);
     if (st == GS_OK && report != NULL)
@@ -325,7 +331,7 @@ gs_status gs_predict(const char *store, const gs_train_options *options, const c
         (st = begin_outputs(&r, logits)) != GS_OK || (st = evaluate_final(&r)) != GS_OK ||
         (st = write_outputs(&r)) != GS_OK)
         goto done;
-    fill_report(&r);
+    st = fill_report(&r);
 done:
     st = run_end(&r, st);
     if (st == GS_OK && report != NULL)
@@ -341,7 +347,7 @@ gs_status gs_plan_train(gs_plan_report *out, const char *store, const gs_train_o
     if ((st = gs_train_options_check(options)) != GS_OK ||
         (st = gs_session_open(&session, store, options, GS_FOR_TRAINING, options->logits != NULL)) != GS_OK)
         return st;
-    gs_session_describe(session, out);
+    st = gs_session_describe(session, out);
     gs_session_close(session);
-    return GS_OK;
+    return st;
 }

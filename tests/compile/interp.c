@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "base/philox.h"
+#include "support/lstm.h"
 #include "support/support.h"
 
 typedef struct frame {
@@ -363,10 +364,45 @@ static void run_edge_sum(frame *f, const gs_sum *m)
     free(any);
 }
 
+/* Vertex by vertex, in the order of the graph's edges. */
+static void run_lstm(frame *f, const gs_sum *m)
+{
+    const bool back = m->kind == GS_SUM_LSTM_BACK;
+    const uint32_t h = f->x->p->param[m->weight].cols, edges = f->x->g->m;
+    const double *w = f->x->param[m->weight], **row = calloc(edges + 1, sizeof(*row));
+    double **to = calloc(edges + 1, sizeof(*to));
+
+    for (size_t k = 0; back && k < (size_t)f->x->g->n * 4 * h; k++)
+        f->x->array[m->array][k] = 0;
+    for (uint32_t v = 0; v < f->x->g->n; v++) {
+        uint32_t steps = 0, last = 0;
+        for (uint32_t e = 0; e < edges; e++)
+            if (target_of(f, e) == v) {
+                row[steps] = f->edge[m->value] + (size_t)e * 4 * h;
+                to[steps++] = back ? f->x->array[m->array] + (size_t)operand_of(f, e) * 4 * h : NULL;
+                last = e;
+            }
+        const lstm_sequence q = {.x = row, .steps = steps, .h = h, .w = w};
+        double *cell = zeros(h), *d_cell = zeros(h), *none = zeros(h);
+        if (!back)
+            lstm_forward(&q, f->reg[m->reg] + (size_t)v * h, cell);
+        else if (steps > 0)
+            lstm_backward(&q, none, cell, f->edge[m->score] + (size_t)last * h, d_cell, to,
+                          m->learned ? f->x->grad[m->weight] : NULL);
+        free(cell);
+        free(d_cell);
+        free(none);
+    }
+    free(row);
+    free(to);
+}
+
 static void run_sum(frame *f, const gs_sum *m)
 {
     if (m->kind <= GS_SUM_PICK)
         run_rows(f, m);
+    else if (gs_sum_is_sequence(m))
+        run_lstm(f, m);
     else if (m->kind == GS_SUM_ATTEND)
         run_attend(f, m);
     else

@@ -327,6 +327,48 @@ static double *sage_max(const world *w, const double *h, uint32_t in, uint32_t o
     return y;
 }
 
+/* c and h of one vertex after another neighbour, whose part of the gates is a[4 * in]. */
+static void lstm_step(const double *a, const double *m, double *h, double *c, uint32_t in)
+{
+    double *old = calloc(in, sizeof(*old));
+    memcpy(old, h, in * sizeof(*old));
+    for (uint32_t j = 0; j < in; j++) {
+        double gate[4];
+        for (uint32_t k = 0; k < 4; k++) {
+            gate[k] = a[k * in + j];
+            for (uint32_t i = 0; i < in; i++)
+                gate[k] += m[((size_t)k * in + j) * in + i] * old[i];
+            gate[k] = k == 2 ? tanh(gate[k]) : 1 / (1 + exp(-gate[k]));
+        }
+        c[j] = gate[1] * c[j] + gate[0] * gate[2];
+        h[j] = gate[3] * tanh(c[j]);
+    }
+    free(old);
+}
+
+static double *sage_lstm(const world *w, const double *h, uint32_t in, uint32_t out)
+{
+    const test_graph *g = w->g;
+    const double *b = weights(w, "aggr_module.lstm.bias_hh_l0"), *m = weights(w, "aggr_module.lstm.weight_hh_l0");
+    double *a = linear(w, h, in, 4 * in, "aggr_module.lstm.weight_ih_l0", "aggr_module.lstm.bias_ih_l0");
+    double *state = make(w, in), *y;
+
+    for (size_t k = 0; k < (size_t)g->n * 4 * in; k++)
+        a[k] += b[k % (4 * in)];
+    for (uint32_t v = 0; v < g->n; v++) {
+        double *c = calloc(in, sizeof(*c));
+        for (uint32_t e = 0; e < g->m; e++)
+            if (g->dst[e] == v)
+                lstm_step(a + (size_t)g->src[e] * 4 * in, m, state + (size_t)v * in, c, in);
+        free(c);
+    }
+    y = linear(w, state, in, out, "lin_l.weight", "lin_l.bias");
+    add_to(w, y, linear(w, h, in, out, "lin_r.weight", NULL), out);
+    free(a);
+    free(state);
+    return y;
+}
+
 /* Dropout behind this layer. */
 static double drop_of(const world *w, uint32_t v, uint32_t c)
 {
@@ -477,12 +519,19 @@ static void test_zoo__sage_max(void **state)
     check_variants("sage_max", sage_max, 1, 0);
 }
 
+static void test_zoo__sage_lstm(void **state)
+{
+    (void)state;
+    check_variants("sage_lstm", sage_lstm, 1, 0);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_zoo__gat),     cmocka_unit_test(test_zoo__gatv2),   cmocka_unit_test(test_zoo__gin),
         cmocka_unit_test(test_zoo__appnp),   cmocka_unit_test(test_zoo__commnet), cmocka_unit_test(test_zoo__ggcn),
         cmocka_unit_test(test_zoo__ggnn),    cmocka_unit_test(test_zoo__rgcn),    cmocka_unit_test(test_zoo__sage_max),
+        cmocka_unit_test(test_zoo__sage_lstm),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -59,6 +59,16 @@ gs_status gs_device_measure_copy(gs_device *d, double *bps)
     return measured(bps, 7e9);
 }
 
+gs_status gs_device_run_edges(gs_device *d, const gs_edge_launch *l)
+{
+    double ignored;
+    assert_non_null(d);
+    for (uint32_t t = 0; t < l->targets; t++) /* as the edge kernels want them */
+        assert_true(t == 0 || ((const uint16_t *)l->target)[t] > ((const uint16_t *)l->target)[t - 1]);
+    assert_int_equal(l->start[l->targets] % l->targets, 0);
+    return measured(&ignored, 0);
+}
+
 static int make_dir(void **state)
 {
     (void)state;
@@ -90,8 +100,9 @@ static void test_limits__bad_arguments_touch_nothing(void **state)
 static void test_limits__everything_is_filled(void **state)
 {
     (void)state;
-    const uint32_t shape[GS_LIMITS_GEMMS][3] = {{8192, 256, 64}, {8192, 64, 256}, {8192, 128, 128}};
+    const uint32_t shape[GS_LIMITS_GEMMS][3] = {{8192, 256, 64}, {8192, 64, 256}, {8192, 128, 128}, {8192, 602, 64}, {8192, 64, 16}};
     const uint32_t width[GS_LIMITS_GATHERS] = {16, 64, 256};
+    const uint32_t degree[3] = {2, 16, 128};
     const uint64_t live = gs_alloc_live_bytes();
     gs_limits l;
     memset(&l, 0, sizeof(l));
@@ -118,13 +129,21 @@ static void test_limits__everything_is_filled(void **state)
         assert_int_equal(l.gather[i].width, width[i]);
         assert_true(fabs(l.gather[i].bps - width[i]) < 1e-9);
     }
+    for (uint32_t i = 0; i < GS_LIMITS_EDGES; i++) {
+        assert_int_equal(l.edges[i].degree, degree[i / 3]);
+        assert_int_equal(l.edges[i].width, width[i % 3]);
+        assert_true(l.edges[i].edges_per_second > 0);
+    }
+    for (uint32_t d = 0; d < GS_LIMITS_DEPTHS; d++)
+        for (uint32_t i = 0; i < GS_LIMITS_RUNS; i++)
+            assert_true(l.depth[d] > 0 && l.at_depth[i][d] > 1e5 && l.at_depth[i][d] < 1e12);
     assert_int_equal(gs_alloc_live_bytes(), live);
 }
 
 static void test_limits__device_failure_is_passed_on(void **state)
 {
     (void)state;
-    for (int n = 1; n <= 1 + GS_LIMITS_GEMMS + GS_LIMITS_GATHERS; n += 3) {
+    for (int n = 1; n <= 2 + GS_LIMITS_GEMMS + GS_LIMITS_GATHERS; n += 3) {
         gs_limits l, before;
         memset(&device, 0, sizeof(device));
         device.fail_at = n;

@@ -42,9 +42,38 @@ static uint64_t row_bytes(const struct sim *s, uint32_t a)
     return s->p->array[a].width * (uint64_t)gs_dtype_bytes(s->p->array[a].dtype);
 }
 
+static uint32_t chunk_word(const struct sim *s, uint32_t direction, uint32_t target, uint32_t operand)
+{
+    return mix(((uint64_t)direction << 60) ^ ((uint64_t)target << 30) ^ operand ^ ((uint64_t)s->run << 50));
+}
+
+static bool is_back(const gs_stage *st) { return st->sums == 1 && st->sum[0].kind == GS_SUM_LSTM_BACK; }
+
+/* Is the array what a sequence's derivative adds up at the operand end? */
+static bool is_added_up(const struct sim *s, uint32_t file)
+{
+    for (uint32_t k = 0; file < s->p->arrays && k < s->p->stages; k++)
+        if (is_back(&s->p->stage[k]) && s->p->stage[k].sum[0].array == file)
+            return true;
+    return false;
+}
+
+/* Every element of such rows: the words of the chunks with edges from them. */
+static uint8_t added_up_byte(const struct sim *s, uint32_t file, uint64_t at)
+{
+    const uint32_t operand = (uint32_t)(at / row_bytes(s, file) / s->cfg->chunks->interval_rows);
+    uint32_t word = 0;
+    for (uint32_t t = 0; t < s->cfg->chunks->parts; t++)
+        if (gs_chunk_at(s->cfg->chunks, 0, t, operand)->edges)
+            word += chunk_word(s, 0, t, operand);
+    return ((uint8_t *)&word)[at % 4];
+}
+
 /* Byte `at` (counted through all rows) of an array, or of an edge file. */
 static uint8_t byte_of(const struct sim *s, uint32_t file, uint64_t at)
 {
+    if (is_added_up(s, file))
+        return added_up_byte(s, file, at);
     const bool made = file < s->p->arrays && s->p->array[file].store_id < 0;
     return (uint8_t)mix(((uint64_t)file << 48) ^ ((uint64_t)(made ? s->run + 1 : 0) << 40) ^ at);
 }
@@ -79,11 +108,6 @@ static void expect_needed(struct sim *s, uint32_t task, const uint8_t *got, uint
     for (uint32_t from = 0, g = 0; from < rows; from += granule, g++)
         if (need[g / 64] >> (g % 64) & 1)
             expect_bytes(s, task, got + from * rb, array, (first + from) * rb, GS_MIN(granule, rows - from) * rb);
-}
-
-static uint32_t chunk_word(const struct sim *s, uint32_t direction, uint32_t target, uint32_t operand)
-{
-    return mix(((uint64_t)direction << 60) ^ ((uint64_t)target << 30) ^ operand ^ ((uint64_t)s->run << 50));
 }
 
 static uint32_t self_word(uint32_t interval) { return mix(0xABCDull << 32 | interval); }
@@ -139,7 +163,7 @@ static bool of_rows(const gs_sum *sum) { return sum->kind <= GS_SUM_PICK; }
 
 static uint32_t part_width(const gs_stage *st, const gs_sum *sum, int part)
 {
-    if (part == GS_SUM_ACC)
+    if (part == GS_SUM_ACC || (part == GS_SUM_MAXIMUM && sum->kind == GS_SUM_LSTM))
         return st->reg[sum->reg].width;
     return sum->kind == GS_SUM_ATTEND ? st->reg[sum->lse].width : 0;
 }
@@ -185,6 +209,90 @@ static void run_program(struct sim *s, uint32_t index, const gs_task *t)
                       chunk_word(s, st->direction, t->target, t->operand));
 }
 
+/* States depend on the order of the chunks that they have seen. */
+static uint32_t passed(uint32_t state, uint32_t word) { return state * 16777619u + word; }
+
+static uint32_t state_before(const struct sim *s, uint32_t target, uint32_t operand)
+{
+    uint32_t word = 0;
+    for (uint32_t o = 0; o < operand; o++)
+        if (gs_chunk_at(s->cfg->chunks, 0, target, o)->edges)
+            word = passed(word, chunk_word(s, 0, target, o));
+    return word;
+}
+
+/* A gradient that was `word` behind the last chunk, behind chunk `operand`. */
+static uint32_t gradient_behind(const struct sim *s, uint32_t target, uint32_t operand, uint32_t word)
+{
+    for (uint32_t o = s->cfg->chunks->parts; o-- > operand + 1;)
+        if (gs_chunk_at(s->cfg->chunks, 0, target, o)->edges)
+            word = passed(word, chunk_word(s, 0, target, o));
+    return word;
+}
+
+/* Word `i` of the target interval's rows of an array. */
+static uint32_t target_word(const struct sim *s, uint32_t array, uint32_t interval, uint64_t i)
+{
+    const uint64_t at = gs_interval_first(s->cfg->chunks, interval) * row_bytes(s, array) + 4 * i;
+    uint32_t word = 0;
+    for (uint64_t b = 0; b < 4; b++)
+        ((uint8_t *)&word)[b] = byte_of(s, array, at + b);
+    return word;
+}
+
+static void pass_chunk(uint32_t index, uint32_t *state, uint64_t n, uint32_t want, uint32_t word, const char *what)
+{
+    for (uint64_t i = 0; i < n; i++) {
+        if (state[i] != want)
+            fail_msg("task %u: the %s is not that of the chunk", index, what);
+        state[i] = passed(want, word);
+    }
+}
+
+static void run_back(struct sim *s, uint32_t index, const gs_task *t, uint64_t n)
+{
+    const gs_stage *st = &s->p->stage[t->stage];
+    const gs_place *at = &s->plan->reg[t->first_reg];
+    const uint32_t word = chunk_word(s, 0, t->target, t->operand), state = state_before(s, t->target, t->operand);
+    const uint32_t *kept[2] = {place(s, at[GS_STATE]), place(s, at[GS_STATE_CELL])};
+    uint32_t *d_state = place(s, at[GS_STATE_D]);
+
+    for (uint64_t i = 0; i < n; i++) {
+        const uint32_t first = target_word(s, st->edge_reg[st->sum[0].score].array, t->target, i);
+        if (kept[0][i] != state || kept[1][i] != state)
+            fail_msg("task %u: the state is not that at the start of chunk (%u, %u)", index, t->target, t->operand);
+        if (d_state[i] != gradient_behind(s, t->target, t->operand, first))
+            fail_msg("task %u: the state's gradient is not that behind chunk (%u, %u)", index, t->target, t->operand);
+        d_state[i] = passed(d_state[i], word);
+    }
+    pass_chunk(index, place(s, at[GS_STATE_D_CELL]), n, gradient_behind(s, t->target, t->operand, 0), word,
+               "cell's gradient");
+    add_words(place(s, t->place),
+              (uint64_t)gs_interval_rows(s->cfg->chunks, t->operand) * s->p->array[st->sum[0].array].width, word);
+}
+
+/* UNROLL and BACK. */
+static void run_sequence(struct sim *s, uint32_t index, const gs_task *t)
+{
+    const gs_stage *st = &s->p->stage[t->stage];
+    const gs_chunk_table *ch = s->cfg->chunks;
+    const gs_chunk *c = gs_chunk_at(ch, st->direction, t->target, t->operand);
+    const uint32_t gates = st->edge_reg[st->sum[0].value].array;
+    const uint64_t n = (uint64_t)gs_interval_rows(ch, t->target) * s->p->param[st->sum[0].weight].cols;
+    const gs_place *at = &s->plan->reg[t->first_reg];
+
+    assert_int_equal(t->chunk_bytes, c->length);
+    expect_bytes(s, index, place(s, t->chunk), t->file, c->offset, c->length);
+    expect_needed(s, index, place(s, t->source), gates, t->file - s->p->arrays, t->target, t->operand);
+    if (t->kind == GS_TASK_BACK) {
+        run_back(s, index, t, n);
+        return;
+    }
+    for (int k = GS_STATE; k <= GS_STATE_CELL; k++)
+        pass_chunk(index, place(s, at[k]), n, state_before(s, t->target, t->operand),
+                   chunk_word(s, st->direction, t->target, t->operand), "state");
+}
+
 static uint32_t expected_sum(const struct sim *s, const gs_stage *st, const gs_sum *sum, uint32_t interval)
 {
     uint32_t word = sum->self ? self_word(interval) : of_rows(sum) ? 0 : FINISHED;
@@ -206,6 +314,8 @@ static void run_vertex(struct sim *s, uint32_t index, const gs_task *t)
             expect_bytes(s, index, place(s, reg[r]), st->reg[r].array, t->first_row * rb, t->rows * rb);
         }
     for (uint32_t i = 0; i < st->sums; i++) {
+        if (is_back(st))
+            continue;
         const uint32_t want = expected_sum(s, st, &st->sum[i], interval);
         const uint32_t seen[2] = {st->sum[i].reg, st->sum[i].kind == GS_SUM_ATTEND ? st->sum[i].lse : st->sum[i].reg};
         for (uint64_t n = 0; n < 2; n++) {
@@ -238,6 +348,9 @@ static void run_compute(struct sim *s, uint32_t index)
     case GS_TASK_BEGIN:
     case GS_TASK_FINISH: run_frame(s, t); break;
     case GS_TASK_PROGRAM: run_program(s, index, t); break;
+    case GS_TASK_COPY: memmove(place(s, t->place), place(s, t->source), t->bytes); break;
+    case GS_TASK_UNROLL:
+    case GS_TASK_BACK: run_sequence(s, index, t); break;
     case GS_TASK_VERTEX: run_vertex(s, index, t); break;
     default: fail_msg("not a compute task");
     }

@@ -1,7 +1,11 @@
 # The figures of a short run, as JSON: whole, positive, and no epoch below its floor.
 small_store
+export XDG_CACHE_HOME=$PWD/cache
+gnnstream plan store --model gcn --no-cache --json >before.json
 gnnstream bench train store --model gcn --epochs 3 --no-cache --json >bench.json
 gnnstream bench train store --model gcn --epochs 3 >text
+gnnstream plan store --model gcn --no-cache --json >after.json
+gnnstream train store --model gcn --no-cache --epochs 2 --metrics metrics.jsonl >made
 grep -q '^floor ' text || die "$(<text)"
 nothing_left
 python3 - <<'PY'
@@ -12,4 +16,14 @@ for key in ("seconds", "edge_seconds", "read_bytes", "disk_read_bps", "gemm_flop
     assert b[key] > 0, key
 assert 0 < b["fraction"] <= 1, b["fraction"]
 assert b["edge_seconds"] <= b["compute_seconds"] <= b["seconds"]
+for key in ("seconds", "read_bytes", "compute_seconds", "read_seconds"):
+    assert b["predicted"][key] > 0, key
+assert b["predicted"]["read_bytes"] == b["read_bytes"] and b["predicted"]["written_bytes"] == b["written_bytes"]
+before, after = json.load(open("before.json")), json.load(open("after.json"))
+assert before["predicted_from"] == "default" and after["predicted_from"] == "fitted", after["predicted_from"]
+train = [p for p in after["passes"] if p["name"] == "train"][0]
+m = json.loads(open("metrics.jsonl").readlines()[1])
+assert train["read_bytes"] == m["read_bytes"] and train["written_bytes"] == m["written_bytes"], (train, m)
+assert sum(f["read_bytes"] for f in after["files"]) == train["read_bytes"]
+assert sum(f["written_bytes"] for f in after["files"]) == train["written_bytes"]
 PY

@@ -1,0 +1,115 @@
+/* cost.c - seconds of a piece of work, and the guesses where nothing was measured. */
+#include "cost/cost.h"
+
+#include <math.h>
+#include <string.h>
+
+static const struct {
+    const char *name;
+    uint32_t amounts;
+    /* Seconds for each of an amount on one core of a server of 2020; the first does not
+     * get shorter with more threads. */
+    double guess[GS_WORK_AMOUNTS];
+} kind[GS_WORK_KINDS] = {
+    [GS_WORK_MEMORY] = {"memory", 2, {3e-6, 0.5e-9}},
+    [GS_WORK_SUM] = {"sums of rows", 5, {8e-6, 1e-9, 0.1e-9, 0.2e-9, 0.2e-9}},
+    [GS_WORK_EDGES] = {"edge programs", 4, {15e-6, 4e-9, 0.4e-9, 0.2e-9}},
+    [GS_WORK_VERTEX] = {"vertex programs", 5, {5e-6, 0.3e-9, 1.0 / 60e9, 1.0 / 40e9, 0.3e-9}},
+    [GS_WORK_CHECK] = {"checksums", 2, {0.5e-6, 1.0 / 12e9}},
+    [GS_WORK_SUBMIT] = {"requests", 1, {6e-6}},
+};
+
+uint32_t gs_work_amounts(gs_work_kind k)
+{
+    return kind[k].amounts;
+}
+
+const char *gs_work_name(gs_work_kind k)
+{
+    return kind[k].name;
+}
+
+const char *gs_cost_source_name(gs_cost_source s)
+{
+    static const char *const name[] = {"default", "ceiling", "fitted"};
+    return name[s];
+}
+
+void gs_cost_defaults(gs_cost *out, uint32_t threads)
+{
+    memset(out, 0, sizeof(*out));
+    for (int k = 0; k < GS_WORK_KINDS; k++)
+        for (uint32_t a = 0; a < kind[k].amounts; a++) {
+            /* One thread drives and verifies. */
+            const bool alone = a == 0 || k == GS_WORK_CHECK || k == GS_WORK_SUBMIT || threads == 0;
+            out->seconds[k][a] = kind[k].guess[a] / (alone ? 1 : threads);
+        }
+    out->read_bps = 2e9;
+    out->write_bps = 1.5e9;
+    out->request_seconds = 15e-6;
+    out->latency_seconds = 100e-6;
+}
+
+double gs_cost_seconds(const gs_cost *c, const gs_work *w)
+{
+    double seconds = 0;
+    for (uint32_t a = 0; a < kind[w->kind].amounts; a++)
+        seconds += c->seconds[w->kind][a] * w->amount[a];
+    return seconds;
+}
+
+static double larger(double a, double b) { return a > b ? a : b; }
+static double smaller(double a, double b) { return a < b ? a : b; }
+
+/* The chunks that `bench limits` sums: as tasks of an epoch are fitted. */
+static void take_edges(gs_cost *c, const gs_limits *l)
+{
+    gs_fit f;
+
+    memset(&f, 0, sizeof(f));
+    for (int i = 0; i < GS_LIMITS_EDGES; i++) {
+        const double degree = l->edges[i].degree, width = l->edges[i].width;
+        const double targets = smaller(1e6 / larger(degree, 1), 65536), edges = targets * degree;
+        if (!(l->edges[i].edges_per_second > 0))
+            return;
+        const gs_work w = {GS_WORK_SUM, {1, edges, edges * width, 65536 * (1 - exp(-edges / 65536)) * width, targets * width}};
+        gs_fit_add(&f, &w, edges / l->edges[i].edges_per_second, GS_FIT_TASKS);
+    }
+    gs_fit_solve(&f, c);
+    c->source[GS_WORK_SUM] = GS_COST_CEILING;
+}
+
+static void take_disk(gs_cost *c, const gs_limits *l)
+{
+    double request = 1;
+    if (!(l->disk_read_bps > 0) || !(l->disk_write_bps > 0))
+        return;
+    c->read_bps = l->disk_read_bps;
+    c->write_bps = l->disk_write_bps;
+    for (int i = 0; i < GS_LIMITS_RUNS; i++) {
+        const double bytes = (double)l->random_read[i].bytes, bps = l->random_read[i].bps;
+        if (bps > 0 && bps < c->read_bps && bytes / bps - bytes / c->read_bps < request)
+            request = bytes / bps - bytes / c->read_bps;
+    }
+    c->request_seconds = request < 1e-3 ? request : c->request_seconds;
+    c->disk_source = GS_COST_CEILING;
+}
+
+void gs_cost_take_limits(gs_cost *c, const gs_limits *l)
+{
+    double slowest = 0;
+
+    take_disk(c, l);
+    for (int i = 0; i < GS_LIMITS_GEMMS; i++)
+        if (l->gemm[i].flops > 0 && (slowest == 0 || l->gemm[i].flops < slowest))
+            slowest = l->gemm[i].flops;
+    if (slowest > 0 && l->copy_bps > 0) {
+        c->seconds[GS_WORK_VERTEX][2] = 1 / slowest;
+        c->seconds[GS_WORK_VERTEX][3] = 1.5 / slowest; /* both operands are read once for few operations */
+        c->seconds[GS_WORK_VERTEX][4] = sizeof(float) / l->copy_bps;
+        c->source[GS_WORK_VERTEX] = GS_COST_CEILING;
+        c->seconds[GS_WORK_MEMORY][1] = sizeof(float) / l->copy_bps;
+        c->source[GS_WORK_MEMORY] = GS_COST_CEILING;
+    }
+    take_edges(c, l);
+}

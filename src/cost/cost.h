@@ -1,0 +1,78 @@
+/* cost.h - how many seconds will a piece of work take on this machine?
+ *
+ * A piece of work is a kind and a few amounts (edges, floats, operations); its time is a
+ * sum of amounts times coefficients. The coefficients come from three places, the
+ * better one where it exists: built-in defaults (a stated guess), ceilings of this server
+ * as `gnnstream bench limits` measured them, and least squares over the tasks of real
+ * epochs. What a plan is, this room does not know.
+ *
+ * Units: seconds, bytes, floating-point operations. Data without locks: one thread, or read-only.
+ */
+#ifndef GS_COST_COST_H
+#define GS_COST_COST_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "cost/limits_data.h"
+
+typedef enum gs_work_kind {
+    GS_WORK_MEMORY,  /* zeroed, added, begun and finished sums:  1, floats moved */
+    GS_WORK_SUM,     /* rows summed along edges:                 1, edges, edges * width, operand rows * width, target rows * width */
+    GS_WORK_EDGES,   /* an edge program:                         1, edges, edges * widths computed, edges * widths gathered */
+    GS_WORK_VERTEX,  /* a vertex program:                        1, elementwise floats, flops of products, flops of outer products, floats loaded and stored */
+    GS_WORK_CHECK,   /* bytes that arrived, verified:            1, bytes */
+    GS_WORK_SUBMIT,  /* a request handed over and taken back:    1 */
+    GS_WORK_KINDS
+} gs_work_kind;
+
+#define GS_WORK_AMOUNTS 5
+
+typedef struct gs_work {
+    gs_work_kind kind;
+    double amount[GS_WORK_AMOUNTS]; /* those that the kind does not name are 0 */
+} gs_work;
+
+/* Where coefficients come from, worst first. */
+typedef enum gs_cost_source { GS_COST_DEFAULT, GS_COST_CEILING, GS_COST_FITTED } gs_cost_source;
+
+typedef struct gs_cost {
+    double seconds[GS_WORK_KINDS][GS_WORK_AMOUNTS]; /* for each of an amount */
+    gs_cost_source source[GS_WORK_KINDS];
+    /* The disk moves one byte after the other, reads and writes together; a request takes it
+     * request_seconds at least, and is heard of latency_seconds later. */
+    double read_bps, write_bps, request_seconds, latency_seconds;
+    gs_cost_source disk_source;
+} gs_cost;
+
+/* Amounts that kind `k` names. */
+uint32_t gs_work_amounts(gs_work_kind k);
+const char *gs_work_name(gs_work_kind k);
+const char *gs_cost_source_name(gs_cost_source s);
+
+/* A server of 2020 with an NVMe disk of 2 GB/s, per thread: a guess that is said to be one. */
+void gs_cost_defaults(gs_cost *out, uint32_t threads);
+/* Coefficients that a ceiling gives are taken from it; what it lacks stays. */
+void gs_cost_take_limits(gs_cost *c, const gs_limits *l);
+double gs_cost_seconds(const gs_cost *c, const gs_work *w);
+
+/* ---- fitting (fit.c) ---- */
+
+/* Normal equations of each kind, added up over tasks, epochs and runs. */
+typedef struct gs_fit {
+    double tasks[GS_WORK_KINDS];
+    double square[GS_WORK_KINDS][GS_WORK_AMOUNTS][GS_WORK_AMOUNTS]; /* X'X */
+    double product[GS_WORK_KINDS][GS_WORK_AMOUNTS];                 /* X'y */
+} gs_fit;
+
+/* `tasks` tasks of a real epoch, their amounts and seconds together. */
+void gs_fit_add(gs_fit *f, const gs_work *w, double seconds, double tasks);
+/* Adds `newer`; what was there before counts `share` of what it did (0 to 1). */
+void gs_fit_add_newer(gs_fit *f, double share, const gs_fit *newer);
+/* Least squares with no coefficient below 0, for each kind that has at least GS_FIT_TASKS
+ * tasks; other kinds of `c` stay as they are. Amounts that never varied by themselves stay close to
+ * what `c` had for them (a small ridge towards it). */
+void gs_fit_solve(const gs_fit *f, gs_cost *c);
+#define GS_FIT_TASKS 16
+
+#endif /* GS_COST_COST_H */

@@ -1,0 +1,292 @@
+/* cost_file.c - the record of a machine as JSON, read without trust. */
+#include "cost/cost_file.h"
+
+#include <cjson/cJSON.h>
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+
+#include "base/alloc.h"
+#include "base/file.h"
+#include "base/hash.h"
+#include "base/machine.h"
+
+#define VERSION 1
+#define FILE_MOST (1u << 20)
+#define RATE_MOST 1e15 /* of anything, a second */
+
+/* ---- which file ---------------------------------------------------------- */
+
+/* Model name and number of processors. */
+static void machine_name(char *out, size_t capacity)
+{
+    char line[256], model[128] = "unknown";
+    FILE *const f = fopen("/proc/cpuinfo", "re");
+    while (f != NULL && fgets(line, sizeof(line), f) != NULL) {
+        const char *const colon = strchr(line, ':');
+        if (strncmp(line, "model name", 10) != 0 || colon == NULL)
+            continue;
+        snprintf(model, sizeof(model), "%.127s", colon + 1 + strspn(colon + 1, " \t"));
+        model[strcspn(model, "\n")] = '\0';
+        break;
+    }
+    if (f != NULL)
+        fclose(f);
+    snprintf(out, capacity, "%s, %u processors", model, gs_machine_cpus());
+}
+
+/* $XDG_CACHE_HOME/gnnstream or ~/.cache/gnnstream, made where `make`; NULL for neither. */
+static char *cache_folder(bool make)
+{
+    const char *const cache = getenv("XDG_CACHE_HOME"), *const home = getenv("HOME");
+    char *parent = NULL, *folder = NULL;
+
+    if (cache != NULL && cache[0] == '/')
+        parent = gs_strdup(cache);
+    else if (home != NULL && home[0] == '/')
+        parent = gs_path_join(home, ".cache");
+    if (parent != NULL && (!make || mkdir(parent, 0700) == 0 || gs_path_is_dir(parent)))
+        folder = gs_path_join(parent, "gnnstream");
+    if (folder != NULL && make && mkdir(folder, 0700) != 0 && !gs_path_is_dir(folder)) {
+        gs_free(folder);
+        folder = NULL;
+    }
+    gs_free(parent);
+    return folder;
+}
+
+static char *record_path(const char *machine, const char *device, bool make)
+{
+    char key[256], name[64];
+    char *const folder = cache_folder(make);
+    char *path = NULL;
+
+    if (folder == NULL)
+        return NULL;
+    snprintf(key, sizeof(key), "%s|%s", machine, device);
+    snprintf(name, sizeof(name), "machine-%016llx.json", (unsigned long long)gs_hash64(key, strlen(key)));
+    path = gs_path_join(folder, name);
+    gs_free(folder);
+    return path;
+}
+
+/* ---- reading ------------------------------------------------------------- */
+
+/* After the first value that is missing or out of its range, `fine` is false. */
+typedef struct reader {
+    bool fine;
+} reader;
+
+static const cJSON *list(reader *r, const cJSON *object, const char *key, int count)
+{
+    const cJSON *const item = cJSON_GetObjectItemCaseSensitive(object, key);
+    r->fine = r->fine && cJSON_IsArray(item) && cJSON_GetArraySize(item) == count;
+    return r->fine ? item : NULL;
+}
+
+static double number(reader *r, const cJSON *item, double least, double most)
+{
+    const double v = cJSON_IsNumber(item) ? item->valuedouble : NAN;
+    r->fine = r->fine && v >= least && v <= most; /* false for NaN */
+    return r->fine ? v : 0;
+}
+
+static double rate(reader *r, const cJSON *object, const char *key)
+{
+    return number(r, cJSON_GetObjectItemCaseSensitive(object, key), 0, RATE_MOST);
+}
+
+/* `count` numbers, in rows of `columns` values: out[i * columns + k]. */
+static void table(reader *r, const cJSON *object, const char *key, int count, double *out)
+{
+    const cJSON *item = NULL, *const all = list(r, object, key, count);
+    int i = 0;
+    cJSON_ArrayForEach(item, all) out[i++] = number(r, item, -1e300, 1e300);
+}
+
+static bool same_text(const cJSON *object, const char *key, const char *text)
+{
+    const cJSON *const item = cJSON_GetObjectItemCaseSensitive(object, key);
+    return cJSON_IsString(item) && strcmp(item->valuestring, text) == 0;
+}
+
+#define GEMM_COLUMNS 4
+#define EDGE_COLUMNS 3
+
+static uint32_t count_of(reader *r, double v)
+{
+    r->fine = r->fine && v >= 0 && v <= UINT32_MAX;
+    return r->fine ? (uint32_t)v : 0;
+}
+
+static void limits_read(reader *r, const cJSON *o, gs_limits *l)
+{
+    double run[GS_LIMITS_RUNS * 2], depth[GS_LIMITS_DEPTHS], gemm[GS_LIMITS_GEMMS * GEMM_COLUMNS];
+    double gather[GS_LIMITS_GATHERS * 2], edges[GS_LIMITS_EDGES * EDGE_COLUMNS];
+
+    l->disk_read_bps = rate(r, o, "disk_read_bps");
+    l->disk_write_bps = rate(r, o, "disk_write_bps");
+    l->copy_bps = rate(r, o, "copy_bps");
+    table(r, o, "random_read", GS_LIMITS_RUNS * 2, run);
+    table(r, o, "depth", GS_LIMITS_DEPTHS, depth);
+    table(r, o, "at_depth", GS_LIMITS_RUNS * GS_LIMITS_DEPTHS, &l->at_depth[0][0]);
+    table(r, o, "gemm", GS_LIMITS_GEMMS * GEMM_COLUMNS, gemm);
+    table(r, o, "gather", GS_LIMITS_GATHERS * 2, gather);
+    table(r, o, "edges", GS_LIMITS_EDGES * EDGE_COLUMNS, edges);
+    for (int i = 0; r->fine && i < GS_LIMITS_RUNS; i++) {
+        l->random_read[i].bytes = count_of(r, run[2 * i]);
+        l->random_read[i].bps = run[2 * i + 1];
+    }
+    for (int i = 0; r->fine && i < GS_LIMITS_DEPTHS; i++)
+        l->depth[i] = count_of(r, depth[i]);
+    for (int i = 0; r->fine && i < GS_LIMITS_GEMMS; i++) {
+        const double *const g = &gemm[i * GEMM_COLUMNS];
+        l->gemm[i].rows = count_of(r, g[0]);
+        l->gemm[i].in = count_of(r, g[1]);
+        l->gemm[i].out = count_of(r, g[2]);
+        l->gemm[i].flops = g[3];
+    }
+    for (int i = 0; r->fine && i < GS_LIMITS_GATHERS; i++) {
+        l->gather[i].width = count_of(r, gather[2 * i]);
+        l->gather[i].bps = gather[2 * i + 1];
+    }
+    for (int i = 0; r->fine && i < GS_LIMITS_EDGES; i++) {
+        l->edges[i].degree = count_of(r, edges[i * EDGE_COLUMNS]);
+        l->edges[i].width = count_of(r, edges[i * EDGE_COLUMNS + 1]);
+        l->edges[i].edges_per_second = edges[i * EDGE_COLUMNS + 2];
+    }
+}
+
+static void record_read(reader *r, const cJSON *root, gs_cost_record *out)
+{
+    const cJSON *const limits = cJSON_GetObjectItemCaseSensitive(root, "limits");
+
+    out->read_bps = rate(r, root, "epoch_read_bps");
+    out->write_bps = rate(r, root, "epoch_write_bps");
+    table(r, root, "tasks", GS_WORK_KINDS, out->fit.tasks);
+    table(r, root, "square", GS_WORK_KINDS * GS_WORK_AMOUNTS * GS_WORK_AMOUNTS, &out->fit.square[0][0][0]);
+    table(r, root, "product", GS_WORK_KINDS * GS_WORK_AMOUNTS, &out->fit.product[0][0]);
+    if (limits != NULL)
+        limits_read(r, limits, &out->limits);
+}
+
+void gs_cost_record_load(gs_cost_record *out, const char *device)
+{
+    char machine[192];
+    char *path, *text = NULL;
+    uint64_t bytes = 0;
+    reader r = {true};
+    cJSON *root = NULL;
+    gs_cost_record record;
+
+    memset(out, 0, sizeof(*out));
+    memset(&record, 0, sizeof(record));
+    machine_name(machine, sizeof(machine));
+    path = record_path(machine, device, false);
+    if (path == NULL || !gs_path_exists(path) || gs_file_read_all(&text, &bytes, path, FILE_MOST) != GS_OK)
+        goto done;
+    root = cJSON_Parse(text);
+    if (!same_text(root, "machine", machine) || !same_text(root, "device", device) ||
+        number(&r, cJSON_GetObjectItemCaseSensitive(root, "version"), VERSION, VERSION) != VERSION)
+        goto done;
+    record_read(&r, root, &record);
+    if (r.fine)
+        *out = record;
+done:
+    cJSON_Delete(root);
+    gs_free(text);
+    gs_free(path);
+}
+
+/* ---- writing ------------------------------------------------------------- */
+
+static void add_table(cJSON *o, const char *key, const double *v, int count)
+{
+    cJSON_AddItemToObject(o, key, cJSON_CreateDoubleArray(v, count));
+}
+
+static cJSON *limits_write(const gs_limits *l)
+{
+    cJSON *const o = cJSON_CreateObject();
+    double run[GS_LIMITS_RUNS * 2], depth[GS_LIMITS_DEPTHS], gemm[GS_LIMITS_GEMMS * GEMM_COLUMNS];
+    double gather[GS_LIMITS_GATHERS * 2], edges[GS_LIMITS_EDGES * EDGE_COLUMNS];
+
+    for (int i = 0; i < GS_LIMITS_RUNS; i++) {
+        run[2 * i] = (double)l->random_read[i].bytes;
+        run[2 * i + 1] = l->random_read[i].bps;
+    }
+    for (int i = 0; i < GS_LIMITS_DEPTHS; i++)
+        depth[i] = l->depth[i];
+    for (int i = 0; i < GS_LIMITS_GEMMS; i++)
+        memcpy(&gemm[i * GEMM_COLUMNS],
+               (double[]){l->gemm[i].rows, l->gemm[i].in, l->gemm[i].out, l->gemm[i].flops}, GEMM_COLUMNS * sizeof(double));
+    for (int i = 0; i < GS_LIMITS_GATHERS; i++) {
+        gather[2 * i] = l->gather[i].width;
+        gather[2 * i + 1] = l->gather[i].bps;
+    }
+    for (int i = 0; i < GS_LIMITS_EDGES; i++)
+        memcpy(&edges[i * EDGE_COLUMNS], (double[]){l->edges[i].degree, l->edges[i].width, l->edges[i].edges_per_second},
+               EDGE_COLUMNS * sizeof(double));
+    cJSON_AddNumberToObject(o, "disk_read_bps", l->disk_read_bps);
+    cJSON_AddNumberToObject(o, "disk_write_bps", l->disk_write_bps);
+    cJSON_AddNumberToObject(o, "copy_bps", l->copy_bps);
+    add_table(o, "random_read", run, GS_LIMITS_RUNS * 2);
+    add_table(o, "depth", depth, GS_LIMITS_DEPTHS);
+    add_table(o, "at_depth", &l->at_depth[0][0], GS_LIMITS_RUNS * GS_LIMITS_DEPTHS);
+    add_table(o, "gemm", gemm, GS_LIMITS_GEMMS * GEMM_COLUMNS);
+    add_table(o, "gather", gather, GS_LIMITS_GATHERS * 2);
+    add_table(o, "edges", edges, GS_LIMITS_EDGES * EDGE_COLUMNS);
+    return o;
+}
+
+static char *record_text(const gs_cost_record *r, const char *machine, const char *device)
+{
+    cJSON *const root = cJSON_CreateObject();
+    char *text;
+
+    cJSON_AddNumberToObject(root, "version", VERSION);
+    cJSON_AddStringToObject(root, "machine", machine);
+    cJSON_AddStringToObject(root, "device", device);
+    cJSON_AddNumberToObject(root, "epoch_read_bps", r->read_bps);
+    cJSON_AddNumberToObject(root, "epoch_write_bps", r->write_bps);
+    add_table(root, "tasks", r->fit.tasks, GS_WORK_KINDS);
+    add_table(root, "square", &r->fit.square[0][0][0], GS_WORK_KINDS * GS_WORK_AMOUNTS * GS_WORK_AMOUNTS);
+    add_table(root, "product", &r->fit.product[0][0], GS_WORK_KINDS * GS_WORK_AMOUNTS);
+    cJSON_AddItemToObject(root, "limits", limits_write(&r->limits));
+    text = cJSON_Print(root);
+    cJSON_Delete(root);
+    return text;
+}
+
+gs_status gs_cost_record_save(const gs_cost_record *r, const char *device)
+{
+    char machine[192];
+    char *path = NULL, *text = NULL;
+    gs_status st = GS_OK;
+
+    machine_name(machine, sizeof(machine));
+    if ((path = record_path(machine, device, true)) == NULL)
+        return gs_fail(GS_ENOTFOUND, "no folder to keep measurements in; set XDG_CACHE_HOME");
+    if ((text = record_text(r, machine, device)) == NULL)
+        st = gs_fail(GS_ENOMEM, "%s: out of memory", path);
+    else
+        st = gs_file_write_atomic(path, text, strlen(text));
+    cJSON_free(text);
+    gs_free(path);
+    return st;
+}
+
+void gs_cost_from_record(gs_cost *out, const gs_cost_record *r, uint32_t threads)
+{
+    gs_cost_defaults(out, threads);
+    gs_cost_take_limits(out, &r->limits);
+    gs_fit_solve(&r->fit, out);
+    if (r->read_bps > 0) {
+        out->read_bps = r->read_bps;
+        out->disk_source = GS_COST_FITTED;
+    }
+    if (r->write_bps > 0)
+        out->write_bps = r->write_bps;
+}

@@ -1,0 +1,29 @@
+/* cost_file.h - what is known of this machine, kept from run to run.
+ *
+ * One JSON file for each machine and device, in $XDG_CACHE_HOME/gnnstream or
+ * ~/.cache/gnnstream: ceilings, and the observations that coefficients are fitted to. It is a cache: a file
+ * that is missing, damaged or of another machine is as good as none, and nothing in it is
+ * trusted (every number must be finite and in its range).
+ */
+#ifndef GS_COST_COST_FILE_H
+#define GS_COST_COST_FILE_H
+
+#include "base/status.h"
+#include "cost/cost.h"
+
+typedef struct gs_cost_record {
+    gs_limits limits; /* zeroed: never measured */
+    gs_fit fit;
+    /* The disk under real epochs; 0: never seen. */
+    double read_bps, write_bps;
+} gs_cost_record;
+
+/* Zeroes `*out` where there is no usable file; that is not a failure. `device` is gs_device_name(). */
+void gs_cost_record_load(gs_cost_record *out, const char *device);
+/* Replaces the file atomically. GS_EIO where it cannot be written, GS_ENOTFOUND where the
+ * user has no cache folder, GS_ENOMEM. */
+gs_status gs_cost_record_save(const gs_cost_record *r, const char *device);
+/* Defaults, then ceilings, then what fits. */
+void gs_cost_from_record(gs_cost *out, const gs_cost_record *r, uint32_t threads);
+
+#endif /* GS_COST_COST_FILE_H */

@@ -1,0 +1,45 @@
+/* limits_data.h - what this server can do at best, as numbers.
+ *
+ * train/limits.h measures them, cost_file.h keeps them from run to run, cost.h starts its
+ * coefficients from them. Units: bytes and floating-point operations per second; 0: not measured.
+ */
+#ifndef GS_COST_LIMITS_DATA_H
+#define GS_COST_LIMITS_DATA_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#define GS_LIMITS_RUNS 5    /* row runs of 4K, 16K, 64K, 256K, 1M */
+#define GS_LIMITS_DEPTHS 3  /* of the queue */
+#define GS_LIMITS_GEMMS 5
+#define GS_LIMITS_GATHERS 3
+#define GS_LIMITS_EDGES 9   /* three degrees by three widths */
+
+typedef struct gs_limits {
+    double disk_read_bps;  /* sequential */
+    double disk_write_bps; /* sequential, fsync included */
+    struct {
+        uint64_t bytes;    /* of a request at a random place */
+        double bps;        /* at the engine's depth */
+    } random_read[GS_LIMITS_RUNS];
+    uint32_t depth[GS_LIMITS_DEPTHS];
+    double at_depth[GS_LIMITS_RUNS][GS_LIMITS_DEPTHS]; /* the same at other depths, bytes a second */
+    bool disk_direct;      /* false: no O_DIRECT there, so memory may have served the reads */
+    char io_name[48];      /* "io_uring", "threads" */
+    char device_name[64];
+    double copy_bps;
+    struct {
+        uint32_t rows, in, out;
+        double flops;
+    } gemm[GS_LIMITS_GEMMS];
+    struct {
+        uint32_t width;    /* floats a row */
+        double bps;
+    } gather[GS_LIMITS_GATHERS];
+    struct {
+        uint32_t degree, width; /* edges a target, floats a row */
+        double edges_per_second;
+    } edges[GS_LIMITS_EDGES];
+} gs_limits;
+
+#endif /* GS_COST_LIMITS_DATA_H */

@@ -1,0 +1,272 @@
+/* emit_sequence.c - the derivative of an LSTM over the edges of a block of target intervals.
+ *
+ * A column's chunks are gone over from the last to the first, and each needs the states at its start. A first
+ * sweep goes forward and keeps them at the start of every group of chunks; then, group by group from
+ * the last, the states inside the group are computed again from there, and its chunks are taken in reverse.
+ * With groups of one chunk the first sweep has them all.
+ *
+ * What comes back at the operand end is added to rows of an array: an operand interval's rows are
+ * read (zeroed, the first time of the stage), added to by the chunks of the block, and written.
+ */
+#include "schedule/emit_internal.h"
+
+static const gs_sum *sequence_of(const struct emitter *e)
+{
+    return &gs_emit__stage(e)->sum[0];
+}
+
+static uint64_t width_of(const struct emitter *e)
+{
+    return e->l->program->param[sequence_of(e)->weight].cols;
+}
+
+static uint32_t gates_array(const struct emitter *e)
+{
+    return gs_emit__stage(e)->edge_reg[sequence_of(e)->value].array;
+}
+
+/* ---- states: slot by slot, in it interval by interval; the gradients are the last slot ---- */
+
+static uint32_t gradient_slot(const struct emitter *e)
+{
+    return gs_state_slots(e->l->parts, e->c->group[e->stage]);
+}
+
+static gs_place state_place(const struct emitter *e, uint32_t slot, uint32_t local, bool cell)
+{
+    const uint64_t unit = gs_state_bytes(e->l, gs_emit__stage(e));
+    const uint64_t at = e->l->stage[e->stage].scratch_bytes + ((uint64_t)slot * e->c->block[e->stage] + local) * unit;
+    return (gs_place){GS_REGION_ARENA, at + (cell ? 4 * width_of(e) * e->l->chunks->interval_rows : 0)};
+}
+
+/* Where the state at the start of the block's `index`-th operand is, once it is there. */
+static uint32_t slot_of(const struct emitter *e, uint32_t index)
+{
+    const uint32_t group = e->c->group[e->stage], groups = (uint32_t)gs_div_up(e->l->parts, group);
+    return index % group == 0 ? index / group : groups + index % group - 1;
+}
+
+static gs_status zero(struct emitter *e, gs_place place, uint64_t bytes)
+{
+    const gs_task t = {.kind = GS_TASK_ZERO, .place = place, .bytes = bytes};
+    uint32_t task;
+    return gs_emit__task(e, &t, &task);
+}
+
+static gs_status copy(struct emitter *e, gs_place to, gs_place from, uint64_t bytes, uint32_t *task)
+{
+    const gs_task t = {.kind = GS_TASK_COPY, .place = to, .source = from, .bytes = bytes};
+    return gs_emit__task(e, &t, task);
+}
+
+/* The state before any edge, and the gradient of the one after all of them. */
+static gs_status begin_interval(struct emitter *e, uint32_t interval, uint32_t local)
+{
+    const uint32_t rows = gs_interval_rows(e->l->chunks, interval), array = gs_emit__stage(e)->edge_reg[sequence_of(e)->score].array;
+    const uint64_t half = 4 * width_of(e) * e->l->chunks->interval_rows;
+    struct unit u;
+    uint32_t task;
+    gs_status st;
+
+    if (!gs_emit__target_needed(e, interval))
+        return GS_OK;
+    if ((st = zero(e, state_place(e, 0, local, false), 2 * half)) != GS_OK ||
+        (st = zero(e, state_place(e, gradient_slot(e), local, true), half)) != GS_OK ||
+        (st = gs_emit__load_rows(e, array, interval, 0, rows, &u)) != GS_OK)
+        return st;
+    gs_emit__wait(e, u.read);
+    if ((st = copy(e, state_place(e, gradient_slot(e), local, false), u.place, 4 * width_of(e) * rows, &task)) == GS_OK)
+        gs_emit__release(e, &u, task);
+    return st;
+}
+
+/* ---- chunks ---- */
+
+/* `also`: one more task to wait for. */
+static gs_status chunk_task(struct emitter *e, gs_task *t, uint32_t slot, uint32_t local, const struct unit *rows,
+                            uint32_t also, uint32_t *last)
+{
+    const gs_chunk *c = gs_layout_chunk(e->l, e->stage, t->target, t->operand);
+    gs_plan *p = e->plan;
+    struct unit chunk;
+    gs_status st;
+
+    if ((st = gs_emit__load_chunk(e, t->target, t->operand, &chunk)) != GS_OK ||
+        (st = gs_emit__grow((void **)&p->reg, &e->reg_room, p->regs + GS_STATE_PLACES, sizeof(*p->reg))) != GS_OK)
+        return st;
+    t->file = GS_FILE_EDGES(e->l->program, e->l->stage_set[e->stage]);
+    t->first_reg = p->regs;
+    for (int k = 0; k < GS_STATE_PLACES; k++) {
+        const bool cell = k == GS_STATE_CELL || k == GS_STATE_D_CELL;
+        p->reg[p->regs++] = state_place(e, k < GS_STATE_D ? slot : gradient_slot(e), local, cell);
+    }
+    t->source = rows->place;
+    t->chunk = chunk.place;
+    t->chunk_bytes = c->length;
+    gs_emit__wait(e, chunk.read);
+    gs_emit__wait(e, rows->read);
+    gs_emit__wait(e, also);
+    if ((st = gs_emit__task(e, t, last)) != GS_OK)
+        return st;
+    gs_emit__release(e, &chunk, *last);
+    e->pass->edge_bytes += c->edges * 16 * width_of(e);
+    return GS_OK;
+}
+
+static bool has_edges(const struct emitter *e, uint32_t target, uint32_t operand)
+{
+    return gs_layout_chunk(e->l, e->stage, target, operand)->edges > 0;
+}
+
+/* The rows of gates that the block's edges name. */
+static gs_status load_gates(struct emitter *e, struct block b, uint32_t operand, struct unit *out)
+{
+    const bool told = gs_runs_need(e->mask, e->l, e->stage, b.first, b.count, operand);
+    return gs_emit__load_needed(e, gates_array(e), operand, told ? e->mask : NULL, out);
+}
+
+/* The states at the start of the operand after the block's `index`-th, from those at its own. */
+static gs_status unroll(struct emitter *e, struct block b, uint32_t index, uint32_t from, uint32_t to)
+{
+    const uint32_t operand = e->needed[index], rows = gs_interval_rows(e->l->chunks, operand);
+    const uint64_t bytes = gs_state_bytes(e->l, gs_emit__stage(e));
+    struct unit gates;
+    uint32_t last = GS_NONE;
+    gs_status st;
+
+    gs_ring_group(&e->ring, gs_emit__staged_bytes(e, gates_array(e), operand, rows));
+    st = load_gates(e, b, operand, &gates);
+    for (uint32_t t = 0; t < b.count && st == GS_OK; t++) {
+        gs_task task = {.kind = GS_TASK_UNROLL, .target = b.first + t, .operand = operand};
+        if (!gs_emit__target_needed(e, b.first + t))
+            continue;
+        if (from != to)
+            st = copy(e, state_place(e, to, t, false), state_place(e, from, t, false), bytes, &last);
+        if (st == GS_OK && has_edges(e, b.first + t, operand))
+            st = chunk_task(e, &task, to, t, &gates, GS_NONE, &last);
+    }
+    if (st == GS_OK)
+        gs_emit__release(e, &gates, last);
+    return st;
+}
+
+/* ---- the operand rows' gradient ---- */
+
+/* Tasks that have written rows of this interval, or, where they are kept, one that has touched them. */
+static uint32_t *touched(struct emitter *e, uint32_t operand)
+{
+    return e->written[(uint64_t)sequence_of(e)->array * e->l->parts + operand];
+}
+
+static bool is_kept(const struct emitter *e, uint32_t operand)
+{
+    return operand < e->c->kept_intervals[sequence_of(e)->array];
+}
+
+static gs_status open_gradient(struct emitter *e, uint32_t operand, struct unit *out)
+{
+    const uint32_t array = sequence_of(e)->array, rows = gs_interval_rows(e->l->chunks, operand);
+    const uint64_t bytes = rows * e->l->row_bytes[array];
+    gs_status st = GS_OK;
+
+    if (touched(e, operand)[0] != GS_NONE)
+        return gs_emit__load_rows(e, array, operand, 0, rows, out);
+    *out = (struct unit){.read = GS_NONE, .ring = NOT_STAGED};
+    if (is_kept(e, operand))
+        st = gs_emit__load_rows(e, array, operand, 0, rows, out); /* says where */
+    else
+        st = gs_emit__take_ring(e, gs_align_up(bytes, GS_BLOCK_BYTES), out);
+    return st == GS_OK ? zero(e, out->place, bytes) : st;
+}
+
+/* After task `last`, which was the last to add to them. */
+static gs_status close_gradient(struct emitter *e, uint32_t operand, const struct unit *u, uint32_t last)
+{
+    const gs_sum *m = sequence_of(e);
+    const uint64_t bytes = gs_interval_rows(e->l->chunks, operand) * e->l->row_bytes[m->array];
+    const gs_task t = {.kind = GS_TASK_WRITE, .file = m->array, .place = u->place,
+                       .offset = (operand - e->c->kept_intervals[m->array]) * e->l->spill_interval[m->array],
+                       .bytes = gs_align_up(bytes, GS_BLOCK_BYTES)};
+    uint32_t *const w = touched(e, operand);
+    gs_status st = GS_OK;
+
+    if (!is_kept(e, operand)) {
+        gs_emit__wait(e, last);
+        if ((st = gs_emit__task(e, &t, &last)) != GS_OK)
+            return st;
+        gs_emit__release(e, u, last);
+        e->pass->written_bytes += t.bytes;
+    }
+    w[0] = w[1] = last; /* it waits for all that wrote the rows before */
+    return st;
+}
+
+static gs_status back(struct emitter *e, struct block b, uint32_t index)
+{
+    const uint32_t operand = e->needed[index], rows = gs_interval_rows(e->l->chunks, operand);
+    struct unit gates, gradient;
+    uint32_t last = GS_NONE;
+    gs_status st;
+
+    gs_ring_group(&e->ring, gs_emit__staged_bytes(e, gates_array(e), operand, rows) +
+                                gs_emit__staged_bytes(e, sequence_of(e)->array, operand, rows));
+    if ((st = open_gradient(e, operand, &gradient)) == GS_OK)
+        st = load_gates(e, b, operand, &gates);
+    for (uint32_t t = 0; t < b.count && st == GS_OK; t++) {
+        gs_task task = {.kind = GS_TASK_BACK, .target = b.first + t, .operand = operand, .place = gradient.place};
+        if (!has_edges(e, b.first + t, operand))
+            continue;
+        st = chunk_task(e, &task, slot_of(e, index), t, &gates, gradient.read, &last);
+    }
+    if (st != GS_OK)
+        return st;
+    gs_emit__release(e, &gates, last);
+    return close_gradient(e, operand, &gradient, last);
+}
+
+/* ---- the whole ---- */
+
+/* The group's states, but those at its start, and then its chunks in reverse. */
+static gs_status back_group(struct emitter *e, struct block b, uint32_t first, uint32_t end)
+{
+    gs_status st = GS_OK;
+    for (uint32_t i = first; i + 1 < end && st == GS_OK; i++)
+        st = unroll(e, b, i, slot_of(e, i), slot_of(e, i + 1));
+    for (uint32_t i = end; i-- > first && st == GS_OK;)
+        st = back(e, b, i);
+    return st;
+}
+
+gs_status gs_emit__back_pass(struct emitter *e, struct block b)
+{
+    const uint32_t group = e->c->group[e->stage];
+    uint32_t count = 0;
+    gs_status st = GS_OK;
+
+    for (uint32_t o = 0; o < e->l->parts; o++)
+        if (gs_emit__operand_needed(e, b, o))
+            e->needed[count++] = o;
+    for (uint32_t t = 0; t < b.count && st == GS_OK; t++)
+        st = begin_interval(e, b.first + t, t);
+    const uint32_t groups = (uint32_t)gs_div_up(count, group);
+    for (uint32_t i = 0; groups > 0 && i < (groups - 1) * group && st == GS_OK; i++) {
+        const uint32_t to = i / group + 1; /* the next group's slot */
+        st = unroll(e, b, i, i % group == 0 ? to - 1 : to, to);
+    }
+    for (uint32_t g = groups; g-- > 0 && st == GS_OK;)
+        st = back_group(e, b, g * group, GS_MIN((g + 1) * group, count));
+    return st;
+}
+
+gs_status gs_emit__back_finish(struct emitter *e)
+{
+    gs_status st = GS_OK;
+    for (uint32_t o = 0; o < e->l->parts && st == GS_OK; o++) {
+        struct unit u;
+        if (touched(e, o)[0] != GS_NONE)
+            continue;
+        if ((st = open_gradient(e, o, &u)) == GS_OK)
+            st = close_gradient(e, o, &u, e->plan->tasks - 1); /* the task that zeroed them */
+    }
+    return st;
+}

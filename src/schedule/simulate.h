@@ -1,0 +1,35 @@
+/* simulate.h - how long will an epoch of this plan take, and what will it wait for?
+ *
+ * The lanes of exec played through with the times of a cost model: one thread
+ * submits, verifies what arrived and computes; one disk moves what was submitted, in order.
+ * Nothing is read, nothing computed. Units: seconds, bytes.
+ */
+#ifndef GS_SCHEDULE_SIMULATE_H
+#define GS_SCHEDULE_SIMULATE_H
+
+#include "base/status.h"
+#include "cost/cost.h"
+#include "plan/plan.h"
+#include "program/program.h"
+#include "store/chunk_table.h"
+
+typedef struct gs_simulation {
+    double seconds;         /* the makespan of one run of the pass */
+    double read_seconds, write_seconds; /* of the disk */
+    double edge_seconds, vertex_seconds; /* of the device: sums and edge programs; the rest */
+    double check_seconds;   /* of the driving thread: checksums and requests */
+    double stall_seconds;   /* the driving thread waits for data */
+    const char *bottleneck; /* "reading", "writing", "edge sums", "vertex programs", ... or "waiting" */
+} gs_simulation;
+
+/* What a compute task amounts to. `set`: the run's edge sets, of `parts` by `parts` chunks. */
+void gs_task_work(gs_work *out, const gs_program *program, const gs_edge_set *set, uint32_t parts, const gs_task *t);
+/* Bytes and requests of a READ or WRITE. */
+uint64_t gs_task_bytes(const gs_plan *plan, const gs_task *t);
+uint32_t gs_task_requests(const gs_task *t);
+
+/* GS_ENOMEM. */
+gs_status gs_simulate(gs_simulation *out, const gs_plan *plan, const gs_program *program, const gs_edge_set *set,
+                      uint32_t parts, const gs_cost *cost, uint32_t pass);
+
+#endif /* GS_SCHEDULE_SIMULATE_H */

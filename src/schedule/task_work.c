@@ -1,0 +1,147 @@
+/* task_work.c - what a compute task amounts to, in the terms of the cost model. */
+#include <string.h>
+
+#include "base/size.h"
+#include "schedule/simulate.h"
+
+static double sum_columns(const gs_stage *s, uint32_t sum)
+{
+    return s->reg[s->sum[sum].reg].width;
+}
+
+/* Elements that an instruction goes over, the wider of its sides; transcendental ones count as eight. */
+static double elements(gs_op op, uint32_t dst_width, uint32_t a_width)
+{
+    const double wide = GS_MAX(dst_width, a_width);
+    switch (op) {
+    case GS_OP_EXP:
+    case GS_OP_LOG:
+    case GS_OP_SIGMOID:
+    case GS_OP_TANH:
+    case GS_OP_ELU:
+    case GS_OP_DROPOUT:
+    case GS_OP_XENT:
+    case GS_OP_XENT_GRAD:
+        return 8 * wide;
+    default:
+        return wide;
+    }
+}
+
+static uint32_t operand_width(const gs_stage *s, const gs_program *p, const gs_operand *o)
+{
+    return o->kind == GS_FROM_REG ? s->reg[o->index].width : o->kind == GS_FROM_PARAM ? p->param[o->index].cols : 0;
+}
+
+static void vertex_work(gs_work *w, const gs_program *p, const gs_stage *s, double rows)
+{
+    for (uint32_t i = 0; i < s->instrs; i++) {
+        const gs_instr *const in = &s->instr[i];
+        const uint32_t a = operand_width(s, p, &in->a), b = operand_width(s, p, &in->b);
+        if (in->op == GS_OP_OUTER)
+            w->amount[3] += 2 * rows * a * b;
+        else if (gs_op_classof(in->op) == GS_CLASS_MATMUL)
+            w->amount[2] += 2 * rows * (double)p->param[in->b.index].rows * p->param[in->b.index].cols;
+        else if (gs_op_classof(in->op) == GS_CLASS_REDUCE || gs_op_classof(in->op) == GS_CLASS_LOSS)
+            w->amount[1] += rows * elements(in->op, a, a);
+        else
+            w->amount[1] += rows * elements(in->op, s->reg[in->dst].width, a);
+    }
+    for (uint32_t r = 0; r < s->regs; r++)
+        if (s->reg[r].kind != GS_REG_TEMP || s->reg[r].array != GS_NONE)
+            w->amount[4] += rows * s->reg[r].width * gs_dtype_bytes(s->reg[r].dtype) / (double)sizeof(float);
+}
+
+static void edge_program_work(gs_work *w, const gs_stage *s, double edges)
+{
+    double computed = 0, gathered = 0;
+    for (uint32_t i = 0; i < s->edge_instrs; i++) {
+        const gs_instr *const in = &s->edge_instr[i];
+        computed += elements(in->op, s->edge_reg[in->dst].width,
+                             in->a.kind == GS_FROM_REG ? s->edge_reg[in->a.index].width : 0);
+    }
+    for (uint32_t r = 0; r < s->edge_regs; r++)
+        gathered += s->edge_reg[r].kind == GS_EDGE_OPERAND ? s->edge_reg[r].width : 0;
+    for (uint32_t i = 0; i < s->sums; i++)
+        computed += s->sum[i].kind > GS_SUM_PICK ? sum_columns(s, i) * (s->sum[i].kind == GS_SUM_ATTEND ? 2 : 1) : 0;
+    w->amount[1] = edges;
+    w->amount[2] = edges * computed;
+    w->amount[3] = edges * gathered;
+}
+
+/* An LSTM's steps are dense products; a derivative does them again, and two more. */
+static void sequence_work(gs_work *w, const gs_program *p, const gs_sum *m, double edges, bool back)
+{
+    const double width = p->param[m->weight].cols;
+    w->kind = GS_WORK_VERTEX;
+    w->amount[1] = edges * (back ? 2 : 1) * 5 * elements(GS_OP_TANH, (uint32_t)width, 0);
+    w->amount[2] = edges * (back ? 2 : 1) * 8 * width * width;
+    w->amount[3] = back && m->learned ? edges * 8 * width * width : 0;
+    w->amount[4] = edges * (back ? 3 : 1) * 4 * width;
+}
+
+uint32_t gs_task_requests(const gs_task *t)
+{
+    return t->kind == GS_TASK_READ && t->runs > 0 ? t->runs : 1;
+}
+
+uint64_t gs_task_bytes(const gs_plan *plan, const gs_task *t)
+{
+    uint64_t bytes = 0;
+    if (t->kind != GS_TASK_READ || t->runs == 0)
+        return t->bytes;
+    for (uint32_t r = 0; r < t->runs; r++)
+        bytes += plan->run[t->first_run + r].blocks * GS_BLOCK_BYTES;
+    return bytes;
+}
+
+void gs_task_work(gs_work *w, const gs_program *p, const gs_edge_set *set, uint32_t parts, const gs_task *t)
+{
+    const gs_stage *const s = &p->stage[t->stage];
+    const bool edges = t->kind == GS_TASK_EDGES || t->kind == GS_TASK_PROGRAM || t->kind == GS_TASK_UNROLL ||
+                       t->kind == GS_TASK_BACK;
+    const uint64_t at = (uint64_t)t->target * parts + t->operand;
+    const gs_chunk *const c = edges ? &set[t->file - p->arrays].chunk[at] : NULL;
+
+    *w = (gs_work){.kind = GS_WORK_MEMORY, .amount = {1}};
+    switch (t->kind) {
+    case GS_TASK_ZERO:
+        w->amount[1] = (double)t->bytes / sizeof(float);
+        break;
+    case GS_TASK_SELF:
+    case GS_TASK_BEGIN:
+    case GS_TASK_FINISH:
+        w->amount[1] = (t->kind == GS_TASK_SELF ? 3 : 1) * (double)t->rows * sum_columns(s, t->sum);
+        break;
+    case GS_TASK_EDGES: {
+        const double width = GS_MIN(sum_columns(s, t->sum), (double)p->array[s->sum[t->sum].array].width);
+        w->kind = GS_WORK_SUM;
+        w->amount[1] = (double)c->edges;
+        w->amount[2] = (double)c->edges * width;
+        w->amount[3] = c->operands * width;
+        w->amount[4] = c->targets * width;
+        break;
+    }
+    case GS_TASK_COPY:
+        w->amount[1] = 2 * (double)t->bytes / sizeof(float);
+        break;
+    case GS_TASK_UNROLL:
+    case GS_TASK_BACK:
+        sequence_work(w, p, &s->sum[0], (double)c->edges, t->kind == GS_TASK_BACK);
+        break;
+    case GS_TASK_PROGRAM:
+        if (gs_sum_is_sequence(&s->sum[0])) {
+            sequence_work(w, p, &s->sum[0], (double)c->edges, false);
+            break;
+        }
+        w->kind = GS_WORK_EDGES;
+        edge_program_work(w, s, (double)c->edges);
+        break;
+    case GS_TASK_VERTEX:
+        w->kind = GS_WORK_VERTEX;
+        vertex_work(w, p, s, t->rows);
+        break;
+    default:
+        break;
+    }
+}

@@ -1,0 +1,253 @@
+/* Coefficients come back from observations made of them, what is known of a machine comes back from its
+ * file, and a file that is not one is as good as none. */
+#include <math.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+#include <cmocka.h>
+
+#include "base/alloc.h"
+#include "base/file.h"
+#include "cost/cost_file.h"
+
+static char folder[64];
+
+static double random_in(uint32_t *state, double least, double most)
+{
+    *state = *state * 1664525u + 1013904223u;
+    return least + (most - least) * (double)(*state >> 8) / (double)(1u << 24);
+}
+
+/* `tasks` sums of rows whose seconds are exactly what `truth` says. */
+static void observe(gs_fit *f, const double truth[GS_WORK_AMOUNTS], uint32_t tasks, uint32_t seed)
+{
+    for (uint32_t i = 0; i < tasks; i++) {
+        const double edges = random_in(&seed, 1e3, 1e6), width = random_in(&seed, 4, 300);
+        const gs_work w = {GS_WORK_SUM,
+                           {1, edges, edges * width, random_in(&seed, 10, 6e4) * width, random_in(&seed, 10, 6e4) * width}};
+        double seconds = 0;
+        for (int a = 0; a < GS_WORK_AMOUNTS; a++)
+            seconds += truth[a] * w.amount[a];
+        gs_fit_add(f, &w, seconds, 1);
+    }
+}
+
+static void test_fit__finds_what_the_observations_were_made_of(void **state)
+{
+    (void)state;
+    const double truth[GS_WORK_AMOUNTS] = {2e-5, 3e-9, 0.25e-9, 0, 0.5e-9};
+    gs_fit f = {0};
+    gs_cost c;
+    uint32_t seed = 99;
+    gs_cost_defaults(&c, 2);
+    observe(&f, truth, 500, 7);
+    gs_fit_solve(&f, &c);
+    assert_int_equal(c.source[GS_WORK_SUM], GS_COST_FITTED);
+    assert_int_equal(c.source[GS_WORK_VERTEX], GS_COST_DEFAULT);
+    for (int k = 0; k < 20; k++) { /* on tasks that it has not seen */
+        const double edges = random_in(&seed, 1e4, 2e6), width = random_in(&seed, 8, 256);
+        const gs_work w = {GS_WORK_SUM, {1, edges, edges * width, 3e4 * width, 4e4 * width}};
+        double want = 0;
+        for (int a = 0; a < GS_WORK_AMOUNTS; a++)
+            want += truth[a] * w.amount[a];
+        assert_true(fabs(gs_cost_seconds(&c, &w) - want) < 0.02 * want);
+    }
+}
+
+static void test_fit__no_coefficient_is_negative(void **state)
+{
+    (void)state;
+    const double truth[GS_WORK_AMOUNTS] = {5e-3, 4e-9, -0.01e-9, 0, 0};
+    gs_fit f = {0};
+    gs_cost c;
+    gs_cost_defaults(&c, 1);
+    observe(&f, truth, 300, 3);
+    gs_fit_solve(&f, &c);
+    for (int a = 0; a < GS_WORK_AMOUNTS; a++)
+        assert_true(c.seconds[GS_WORK_SUM][a] >= 0);
+    assert_true(c.seconds[GS_WORK_SUM][1] > 0);
+}
+
+static void test_fit__few_tasks_change_nothing(void **state)
+{
+    (void)state;
+    const double truth[GS_WORK_AMOUNTS] = {1, 1, 1, 1, 1};
+    gs_fit f = {0};
+    gs_cost c, before;
+    gs_cost_defaults(&c, 1);
+    before = c;
+    observe(&f, truth, GS_FIT_TASKS - 1, 3);
+    gs_fit_solve(&f, &c);
+    assert_memory_equal(&c, &before, sizeof(c));
+}
+
+static void test_fit__newer_runs_outweigh_older_ones(void **state)
+{
+    (void)state;
+    const double slow[GS_WORK_AMOUNTS] = {0, 8e-9, 0, 0, 0}, fast[GS_WORK_AMOUNTS] = {0, 2e-9, 0, 0, 0};
+    gs_fit all = {0};
+    gs_cost c;
+    for (uint32_t run = 0; run < 12; run++) {
+        gs_fit one = {0};
+        observe(&one, run == 0 ? slow : fast, 200, run);
+        gs_fit_add_newer(&all, 0.5, &one);
+    }
+    gs_cost_defaults(&c, 1);
+    gs_fit_solve(&all, &c);
+    const gs_work w = {GS_WORK_SUM, {1, 1e6, 1e8, 3e6, 3e6}};
+    assert_true(fabs(gs_cost_seconds(&c, &w) - 2e-3) < 0.1e-3);
+}
+
+static void test_cost__ceilings_replace_guesses(void **state)
+{
+    (void)state;
+    gs_limits l;
+    gs_cost c;
+    memset(&l, 0, sizeof(l));
+    gs_cost_defaults(&c, 2);
+    gs_cost_take_limits(&c, &l);
+    assert_int_equal(c.disk_source, GS_COST_DEFAULT);
+    l.disk_read_bps = 4e9;
+    l.disk_write_bps = 1e9;
+    l.random_read[0].bytes = 4096;
+    l.random_read[0].bps = 4096 / 20e-6; /* 20 microseconds each, of which 1.024 at full speed */
+    gs_cost_take_limits(&c, &l);
+    assert_int_equal(c.disk_source, GS_COST_CEILING);
+    assert_true(fabs(c.request_seconds - (20e-6 - 4096 / 4e9)) < 1e-9);
+    assert_true(c.read_bps == 4e9 && c.write_bps == 1e9);
+}
+
+/* ---- the file ------------------------------------------------------------- */
+
+static int make_folder(void **state)
+{
+    (void)state;
+    snprintf(folder, sizeof(folder), "%s", "/tmp/gs-cost-XXXXXX");
+    return mkdtemp(folder) == NULL || setenv("XDG_CACHE_HOME", folder, 1) != 0;
+}
+
+static int remove_folder(void **state)
+{
+    (void)state;
+    return gs_remove_tree(folder) != GS_OK;
+}
+
+static gs_cost_record some_record(void)
+{
+    const double truth[GS_WORK_AMOUNTS] = {1e-5, 2e-9, 1e-10, 0, 0};
+    gs_cost_record r;
+    memset(&r, 0, sizeof(r));
+    observe(&r.fit, truth, 40, 5);
+    r.read_bps = 3e9;
+    r.write_bps = 1.25e9;
+    r.limits.disk_read_bps = 3.5e9;
+    r.limits.disk_write_bps = 2e9;
+    r.limits.copy_bps = 1e10;
+    for (uint32_t i = 0; i < GS_LIMITS_RUNS; i++) {
+        r.limits.random_read[i].bytes = 4096ull << (2 * i);
+        r.limits.random_read[i].bps = 1e8 * (i + 1);
+    }
+    r.limits.gemm[1].rows = 8192;
+    r.limits.gemm[1].flops = 2e11;
+    r.limits.edges[8].degree = 128;
+    r.limits.edges[8].edges_per_second = 5e8;
+    return r;
+}
+
+static char *only_file(void)
+{
+    char command[128], *path = gs_calloc(1, 512);
+    snprintf(command, sizeof(command), "ls %s/gnnstream/*.json", folder);
+    FILE *const p = popen(command, "r");
+    assert_non_null(fgets(path, 512, p));
+    pclose(p);
+    path[strcspn(path, "\n")] = '\0';
+    return path;
+}
+
+static void test_record__comes_back(void **state)
+{
+    (void)state;
+    const gs_cost_record r = some_record();
+    gs_cost_record back;
+    gs_cost_record_load(&back, "a device");
+    assert_true(back.read_bps == 0); /* none yet */
+    assert_int_equal(gs_cost_record_save(&r, "a device"), GS_OK);
+    gs_cost_record_load(&back, "a device");
+    assert_memory_equal(&back.limits, &r.limits, sizeof(r.limits));
+    assert_true(back.read_bps == r.read_bps && back.write_bps == r.write_bps);
+    for (int k = 0; k < GS_WORK_KINDS; k++) {
+        assert_true(back.fit.tasks[k] == r.fit.tasks[k]);
+        for (int i = 0; i < GS_WORK_AMOUNTS; i++) /* 15 digits */
+            assert_true(fabs(back.fit.product[k][i] - r.fit.product[k][i]) <= 1e-14 * r.fit.product[k][i] &&
+                        fabs(back.fit.square[k][i][i] - r.fit.square[k][i][i]) <= 1e-14 * r.fit.square[k][i][i]);
+    }
+    gs_cost_record_load(&back, "another device");
+    assert_true(back.read_bps == 0);
+}
+
+/* Replaces `old` in the file's text by `fresh` and loads it. */
+static double load_forged(const char *text, const char *path, const char *old, const char *fresh)
+{
+    gs_cost_record r;
+    const char *const at = strstr(text, old);
+    char forged[16384];
+    assert_non_null(at);
+    snprintf(forged, sizeof(forged), "%.*s%s%s", (int)(at - text), text, fresh, at + strlen(old));
+    assert_int_equal(gs_file_write_atomic(path, forged, strlen(forged)), GS_OK);
+    gs_cost_record_load(&r, "a device");
+    return r.read_bps;
+}
+
+static void test_record__nothing_in_it_is_trusted(void **state)
+{
+    (void)state;
+    const gs_cost_record r = some_record();
+    static const char *const forgery[][2] = {
+        {"\"version\":\t1", "\"version\":\t2"},
+        {"\"epoch_read_bps\":\t3000000000", "\"epoch_read_bps\":\t-1"},
+        {"\"epoch_read_bps\":\t3000000000", "\"epoch_read_bps\":\t1e99"},
+        {"\"epoch_read_bps\":\t3000000000", "\"epoch_read_bps\":\t\"3\""},
+        {"\"epoch_read_bps\"", "\"epoch_reed_bps\""},
+        {"\"square\":\t[", "\"square\":\t[1, "},
+        {"\"tasks\":\t[0", "\"tasks\":\t[null"},
+        {"\"limits\":\t{", "\"limits\":\t{}, \"more\":\t{"},
+        {"\"machine\":\t\"", "\"machine\":\t\"x"},
+        {"{", "["},
+    };
+    char *path, *text;
+    uint64_t bytes;
+    assert_int_equal(gs_cost_record_save(&r, "a device"), GS_OK);
+    path = only_file();
+    assert_int_equal(gs_file_read_all(&text, &bytes, path, 1 << 20), GS_OK);
+    assert_true(load_forged(text, path, "\"version\"", "\"version\"") == 3e9); /* the tool itself changes nothing */
+    for (size_t i = 0; i < sizeof(forgery) / sizeof(forgery[0]); i++)
+        assert_true(load_forged(text, path, forgery[i][0], forgery[i][1]) == 0);
+    for (uint64_t cut = 0; cut < bytes - 2; cut += 41) { /* the last bytes are "}" and nothing */
+        gs_cost_record back;
+        assert_int_equal(gs_file_write_atomic(path, text, cut), GS_OK);
+        gs_cost_record_load(&back, "a device");
+        assert_true(back.read_bps == 0);
+    }
+    gs_free(text);
+    gs_free(path);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_fit__finds_what_the_observations_were_made_of),
+        cmocka_unit_test(test_fit__no_coefficient_is_negative),
+        cmocka_unit_test(test_fit__few_tasks_change_nothing),
+        cmocka_unit_test(test_fit__newer_runs_outweigh_older_ones),
+        cmocka_unit_test(test_cost__ceilings_replace_guesses),
+        cmocka_unit_test_setup_teardown(test_record__comes_back, make_folder, remove_folder),
+        cmocka_unit_test_setup_teardown(test_record__nothing_in_it_is_trusted, make_folder, remove_folder),
+    };
+    return cmocka_run_group_tests_name("cost/cost", tests, NULL, NULL);
+}

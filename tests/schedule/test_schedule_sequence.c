@@ -1,0 +1,226 @@
+/* Plans of sequences: the derivative of an LSTM over in-edges has the right states at the start of every chunk, goes
+ * through the chunks of a column from the last to the first, and loses nothing of what it adds up at the operand end, in
+ * memory or spilled, at any budget that is not refused. */
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/size.h"
+#include "plan_sim.h"
+#include "schedule/schedule_internal.h"
+#include "support/support.h"
+
+enum { FEATURES, GATES, DH, DGATES, OUT, ARRAYS };
+enum { WIDTH = 3, STAGES = 4 };
+
+struct fixture {
+    gs_program p;
+    gs_array array[ARRAYS];
+    gs_param param;
+    gs_stage stage[STAGES];
+    gs_pass pass;
+    gs_reg reg[STAGES][4];
+    gs_instr instr[STAGES][4];
+    gs_edge_reg edge_reg[2][2];
+    gs_chunk_table chunks;
+    gs_chunk *chunk[2];
+};
+
+static gs_array array_of(const char *name, uint32_t width, int store_id)
+{
+    gs_array a = {.dtype = GS_F32, .width = width, .store_id = store_id};
+    strncpy(a.name, name, sizeof(a.name) - 1);
+    return a;
+}
+
+/* A stage whose vertex program makes array `to` from register 0, which is there already. */
+static void store_from_first(struct fixture *f, uint32_t s, uint32_t to)
+{
+    gs_stage *st = &f->stage[s];
+    f->reg[s][st->regs] = (gs_reg){GS_REG_TEMP, GS_F32, f->array[to].width, to};
+    f->instr[s][0] = (gs_instr){.op = GS_OP_RELU, .dst = st->regs++, .a = {GS_FROM_REG, 0, 0}};
+    st->instrs = 1;
+}
+
+static void load_first(struct fixture *f, uint32_t s, uint32_t a)
+{
+    f->reg[s][f->stage[s].regs++] = (gs_reg){GS_REG_LOAD, GS_F32, f->array[a].width, a};
+}
+
+/* gates of features; the state's last value; its derivative; and what comes of that. */
+static void make_program(struct fixture *f)
+{
+    f->array[FEATURES] = array_of("features", 4 * WIDTH, 0);
+    f->array[GATES] = array_of("gates", 4 * WIDTH, -1);
+    f->array[DH] = array_of("dh", WIDTH, -1);
+    f->array[DGATES] = array_of("dgates", 4 * WIDTH, -1);
+    f->array[OUT] = array_of("out", 4 * WIDTH, -1);
+    f->param = (gs_param){.name = "w", .dims = 2, .rows = 4 * WIDTH, .cols = WIDTH};
+    for (uint32_t s = 0; s < STAGES; s++) {
+        f->stage[s].reg = f->reg[s];
+        f->stage[s].instr = f->instr[s];
+    }
+    load_first(f, 0, FEATURES);
+    store_from_first(f, 0, GATES);
+
+    f->edge_reg[0][0] = (gs_edge_reg){GS_EDGE_OPERAND, 4 * WIDTH, GATES};
+    f->stage[1].edge_reg = f->edge_reg[0];
+    f->stage[1].edge_regs = 1;
+    f->stage[1].sums = 1;
+    f->stage[1].sum[0] = (gs_sum){.kind = GS_SUM_LSTM, .reg = 0, .value = 0, .weight = 0};
+    f->reg[1][f->stage[1].regs++] = (gs_reg){GS_REG_SUM, GS_F32, WIDTH, GS_NONE};
+    store_from_first(f, 1, DH);
+
+    f->edge_reg[1][0] = f->edge_reg[0][0];
+    f->edge_reg[1][1] = (gs_edge_reg){GS_EDGE_TARGET, WIDTH, DH};
+    f->stage[2].edge_reg = f->edge_reg[1];
+    f->stage[2].edge_regs = 2;
+    f->stage[2].sums = 1;
+    f->stage[2].sum[0] = (gs_sum){.kind = GS_SUM_LSTM_BACK, .array = DGATES, .reg = GS_NONE, .value = 0, .score = 1,
+                                  .learned = true};
+
+    load_first(f, 3, DGATES);
+    store_from_first(f, 3, OUT);
+    f->pass = (gs_pass){"train", 0, STAGES};
+    f->p = (gs_program){.arrays = ARRAYS, .params = 1, .stages = STAGES, .passes = 1, .array = f->array, .param = &f->param,
+                        .stage = f->stage, .pass = &f->pass, .logits = GS_NONE};
+}
+
+/* Chunks of random sizes; a third of them is empty, and no edge starts in interval 1. */
+static void make_chunks(struct fixture *f, uint64_t vertices, uint32_t parts, uint32_t seed)
+{
+    const uint64_t n = (uint64_t)parts * parts;
+    f->chunks = (gs_chunk_table){.vertices = vertices, .parts = parts, .interval_rows = (uint32_t)gs_div_up(vertices, parts)};
+    for (int d = 0; d < 2; d++) {
+        uint64_t at = 0;
+        assert_non_null(f->chunk[d] = calloc(n, sizeof(*f->chunk[d])));
+        for (uint64_t i = 0; i < n; i++) {
+            gs_chunk *c = &f->chunk[d][i];
+            seed = seed * 1664525u + 1013904223u;
+            if ((seed >> 8) % 3 == 0 || (parts > 2 && i % parts == 1))
+                continue;
+            c->edges = 1 + (seed >> 12) % 3000;
+            c->targets = c->operands = 1;
+            c->offset = at;
+            c->length = gs_align_up(c->edges * 4, GS_BLOCK_BYTES);
+            at += c->length;
+        }
+        f->chunks.chunk[d] = f->chunk[d];
+    }
+}
+
+static void drop(struct fixture *f)
+{
+    free(f->chunk[0]);
+    free(f->chunk[1]);
+}
+
+static gs_schedule_config config_of(const struct fixture *f, uint64_t host, uint64_t device)
+{
+    return (gs_schedule_config){.program = &f->p, .chunks = &f->chunks, .array_sum_bytes = 65536, .host_memory = host,
+                                .device_memory = device, .unified = true, .host_fixed = 1 * GS_MIB,
+                                .device_fixed = 64 * GS_KIB};
+}
+
+static uint32_t count_tasks(const gs_plan *p, gs_task_kind kind)
+{
+    uint32_t n = 0;
+    for (uint32_t i = 0; i < p->tasks; i++)
+        n += p->task[i].kind == kind;
+    return n;
+}
+
+static void run_plan(uint64_t vertices, uint32_t parts, uint64_t host, uint64_t device, bool spill, uint32_t seed)
+{
+    struct fixture f = {0};
+    gs_plan *plan = NULL;
+    make_program(&f);
+    make_chunks(&f, vertices, parts, seed);
+    gs_assert_ok(gs_program_check(&f.p));
+    gs_schedule_config c = config_of(&f, host, device);
+    c.force_spill = spill;
+    gs_assert_ok(gs_schedule(&plan, &c));
+    assert_true(plan->host_bytes <= host && plan->device_bytes <= device);
+    plan_sim_run(plan, &c, 0, 2, seed);
+    gs_plan_free(plan);
+    drop(&f);
+}
+
+static void test_sequence_plan__is_safe_in_any_order(void **state)
+{
+    (void)state;
+    for (uint32_t seed = 1; seed < 6; seed++)
+        for (int spill = 0; spill < 2; spill++) {
+            run_plan(900, 1, 16 * GS_MIB, 8 * GS_MIB, spill, seed);
+            run_plan(900, 3, 16 * GS_MIB, 8 * GS_MIB, spill, seed);
+            run_plan(3000, 8, 16 * GS_MIB, 8 * GS_MIB, spill, seed);
+            run_plan(3007, 17, 16 * GS_MIB, 8 * GS_MIB, spill, seed);
+        }
+}
+
+/* Small arenas: several blocks, groups of chunks, rows added up over blocks. */
+static void test_sequence_plan__several_blocks(void **state)
+{
+    (void)state;
+    for (uint32_t seed = 1; seed < 4; seed++) {
+        run_plan(20000, 9, 5 * GS_MIB, 700 * GS_KIB, false, seed);
+        run_plan(20000, 9, 5 * GS_MIB, 700 * GS_KIB, true, seed);
+        run_plan(20000, 16, 5 * GS_MIB, 500 * GS_KIB, true, seed);
+    }
+}
+
+/* With memory for a state at each chunk's start no chunk is unrolled twice; with less, some are. */
+static void test_sequence_plan__memory_saves_work(void **state)
+{
+    struct fixture f = {0};
+    gs_plan *much = NULL, *little = NULL;
+    (void)state;
+    make_program(&f);
+    make_chunks(&f, 20000, 9, 3);
+    const gs_schedule_config large = config_of(&f, 64 * GS_MIB, 32 * GS_MIB), small = config_of(&f, 5 * GS_MIB, 700 * GS_KIB);
+    gs_assert_ok(gs_schedule(&much, &large));
+    gs_assert_ok(gs_schedule(&little, &small));
+    assert_int_equal(count_tasks(much, GS_TASK_BACK), count_tasks(little, GS_TASK_BACK));
+    assert_true(count_tasks(much, GS_TASK_UNROLL) < count_tasks(much, GS_TASK_BACK));
+    assert_true(count_tasks(little, GS_TASK_UNROLL) > count_tasks(much, GS_TASK_UNROLL));
+    gs_plan_free(much);
+    gs_plan_free(little);
+    drop(&f);
+}
+
+/* At exactly the budgets that refusals name, the plan exists and is right. */
+static void test_sequence_plan__smallest_budget_works(void **state)
+{
+    (void)state;
+    for (uint32_t parts = 1; parts <= 10; parts += 3) {
+        struct fixture f = {0};
+        gs_plan *plan = NULL;
+        unsigned long long need = 0;
+        make_program(&f);
+        make_chunks(&f, 60000, parts, parts);
+        gs_schedule_config c = config_of(&f, 512 * GS_MIB, 100 * GS_KIB);
+        gs_assert_fails(gs_schedule(&plan, &c), GS_EBUDGET, "--device-memory 100.0 KiB is too small");
+        assert_int_equal(sscanf(strstr(gs_last_error(), "at least"), "at least %lluM", &need), 1);
+        c.device_memory = need * GS_MIB;
+        c.host_memory = 2 * GS_MIB;
+        gs_assert_fails(gs_schedule(&plan, &c), GS_EBUDGET, "--host-memory 2.0 MiB is too small");
+        assert_int_equal(sscanf(strstr(gs_last_error(), "at least"), "at least %lluM", &need), 1);
+        c.host_memory = need * GS_MIB;
+        gs_assert_ok(gs_schedule(&plan, &c));
+        assert_true(plan->host_bytes <= c.host_memory && plan->device_bytes <= c.device_memory);
+        plan_sim_run(plan, &c, 0, 1, 9);
+        gs_plan_free(plan);
+        drop(&f);
+    }
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_sequence_plan__is_safe_in_any_order),
+        cmocka_unit_test(test_sequence_plan__several_blocks),
+        cmocka_unit_test(test_sequence_plan__memory_saves_work),
+        cmocka_unit_test(test_sequence_plan__smallest_budget_works),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

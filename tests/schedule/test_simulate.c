@@ -1,0 +1,133 @@
+/* The simulator's clock against timelines worked out by hand: reads overlap with computes that do not wait for
+ * them, and only with those; the disk moves one thing after the other. */
+#include <math.h>
+#include <string.h>
+
+#include "base/size.h"
+#include "schedule/simulate.h"
+#include "support/support.h"
+
+enum { TASKS = 16 };
+
+struct bed {
+    gs_program program;
+    gs_stage stage;
+    gs_task task[TASKS];
+    uint32_t dep[64];
+    gs_plan_pass pass;
+    gs_plan plan;
+    gs_cost cost;
+};
+
+/* Memory runs at 1e9 floats a second, the disk at 1e8 bytes, and nothing else takes any time. */
+static void bed_make(struct bed *b)
+{
+    memset(b, 0, sizeof(*b));
+    b->program = (gs_program){.stages = 1, .stage = &b->stage};
+    b->plan = (gs_plan){.task = b->task, .dep = b->dep, .pass = &b->pass, .passes = 1};
+    b->cost.seconds[GS_WORK_MEMORY][1] = 1e-9;
+    b->cost.read_bps = b->cost.write_bps = 1e8;
+}
+
+/* Waits for tasks `a` and `b`, GS_NONE for nothing. */
+static uint32_t add(struct bed *b, gs_task_kind kind, double milliseconds, uint32_t first, uint32_t second)
+{
+    gs_task *const t = &b->task[b->plan.tasks];
+    const double rate = kind == GS_TASK_ZERO ? 4e9 : 1e8; /* bytes a second */
+    *t = (gs_task){.kind = kind, .bytes = (uint64_t)(milliseconds * 1e-3 * rate + 0.5), .first_dep = b->plan.deps};
+    if (first != GS_NONE)
+        b->dep[b->plan.deps++] = first;
+    if (second != GS_NONE)
+        b->dep[b->plan.deps++] = second;
+    t->deps = b->plan.deps - t->first_dep;
+    b->pass.tasks = ++b->plan.tasks;
+    return b->plan.tasks - 1;
+}
+
+static gs_simulation run(const struct bed *b)
+{
+    gs_simulation x;
+    assert_int_equal(gs_simulate(&x, &b->plan, &b->program, NULL, 1, &b->cost, 0), GS_OK);
+    return x;
+}
+
+static void assert_ms(double seconds, double milliseconds)
+{
+    assert_true(fabs(seconds - milliseconds * 1e-3) < 1e-6);
+}
+
+static void test_simulate__reads_run_ahead_of_computes(void **state)
+{
+    (void)state;
+    struct bed b;
+    bed_make(&b);
+    const uint32_t r0 = add(&b, GS_TASK_READ, 10, GS_NONE, GS_NONE);
+    add(&b, GS_TASK_ZERO, 20, r0, GS_NONE);
+    const uint32_t r1 = add(&b, GS_TASK_READ, 10, GS_NONE, GS_NONE);
+    add(&b, GS_TASK_ZERO, 20, r1, GS_NONE);
+    const gs_simulation x = run(&b);
+    assert_ms(x.seconds, 50);
+    assert_ms(x.stall_seconds, 10);
+    assert_ms(x.read_seconds, 20);
+    assert_ms(x.vertex_seconds, 40);
+    assert_string_equal(x.bottleneck, "vertex programs");
+}
+
+static void test_simulate__a_read_that_waits_for_a_compute_does_not(void **state)
+{
+    (void)state;
+    struct bed b;
+    bed_make(&b);
+    const uint32_t r0 = add(&b, GS_TASK_READ, 10, GS_NONE, GS_NONE);
+    const uint32_t c0 = add(&b, GS_TASK_ZERO, 20, r0, GS_NONE);
+    const uint32_t r1 = add(&b, GS_TASK_READ, 10, c0, GS_NONE);
+    add(&b, GS_TASK_ZERO, 20, r1, GS_NONE);
+    const gs_simulation x = run(&b);
+    assert_ms(x.seconds, 60);
+    assert_ms(x.stall_seconds, 20);
+    assert_string_equal(x.bottleneck, "waiting"); /* the device is busy two thirds of the time */
+}
+
+static void test_simulate__writes_and_reads_share_the_disk(void **state)
+{
+    (void)state;
+    struct bed b;
+    bed_make(&b);
+    const uint32_t r0 = add(&b, GS_TASK_READ, 30, GS_NONE, GS_NONE);
+    const uint32_t c0 = add(&b, GS_TASK_ZERO, 1, r0, GS_NONE);
+    const uint32_t w0 = add(&b, GS_TASK_WRITE, 40, c0, GS_NONE);
+    const uint32_t r1 = add(&b, GS_TASK_READ, 30, w0, GS_NONE); /* reads again what was written */
+    const uint32_t r2 = add(&b, GS_TASK_READ, 5, GS_NONE, GS_NONE); /* behind it in its lane */
+    add(&b, GS_TASK_ZERO, 2, r1, r2);
+    const gs_simulation x = run(&b);
+    assert_ms(x.seconds, 30 + 1 + 40 + 30 + 5 + 2);
+    assert_ms(x.write_seconds, 40);
+    assert_string_equal(x.bottleneck, "reading");
+}
+
+static void test_simulate__small_requests_cost_their_number(void **state)
+{
+    (void)state;
+    struct bed b;
+    gs_run run_of[3] = {{0, 1}, {10, 1}, {20, 1}};
+    bed_make(&b);
+    b.cost.request_seconds = 2e-3;
+    const uint32_t r0 = add(&b, GS_TASK_READ, 10, GS_NONE, GS_NONE);
+    b.task[r0].runs = 3;
+    b.plan.run = run_of;
+    add(&b, GS_TASK_ZERO, 1, r0, GS_NONE);
+    const gs_simulation x = run(&b);
+    assert_int_equal(gs_task_bytes(&b.plan, &b.task[r0]), 3 * GS_BLOCK_BYTES);
+    assert_ms(x.seconds, 3 * 2 + 1);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_simulate__reads_run_ahead_of_computes),
+        cmocka_unit_test(test_simulate__a_read_that_waits_for_a_compute_does_not),
+        cmocka_unit_test(test_simulate__writes_and_reads_share_the_disk),
+        cmocka_unit_test(test_simulate__small_requests_cost_their_number),
+    };
+    return cmocka_run_group_tests_name("schedule/simulate", tests, NULL, NULL);
+}
