@@ -6,6 +6,7 @@
  *   cpu_edge_plan.c     edge programs: instructions to steps on tiles of edges
  *   cpu_edge_program.c  edge programs: targets over threads, and sums before and after
  *   cpu_sequence.c      LSTMs over edges: targets over tiles, tiles over threads
+ *   cpu_sequence_order.c the order of steps where edges have types
  *   cpu_sequence_tile.c the steps of one tile, forward and backward
  *   cpu_resolve.c  vertex launches: instructions to steps with pointers, and
  *                  which steps may run block by block without waiting

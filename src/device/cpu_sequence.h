@@ -33,9 +33,15 @@ typedef struct gs_cpu_sequence_tile {
     float *state_now, *cell_now, *d_state, *d_cell; /* [rows, width] */
     float *level;           /* [levels][BRANCH][2][rows, width] */
     uint32_t *row;          /* [WINDOW * rows] operand row of each edge of the window */
+    uint32_t *next;         /* [WINDOW][rows] with types: operand rows of the window's steps, */
+    uint32_t next_window;   /* of this window, or GS_NONE */
     uint32_t edges;         /* of the window */
     bool failed;            /* oneDNN did */
 } gs_cpu_sequence_tile;
+
+/* out[0..steps) = operand rows of steps [from, from + steps) of target t, which has so many, `stride` apart. */
+void gs_cpu__sequence_rows(const gs_sequence_launch *l, uint32_t t, uint32_t from, uint32_t steps, uint32_t *out,
+                           uint32_t stride);
 
 /* Floats of scratch of a tile of `rows` targets. */
 uint64_t gs_cpu__tile_floats(uint32_t rows, uint32_t levels, uint32_t width);

@@ -27,7 +27,7 @@ uint32_t gs_cpu__tile_levels(uint32_t steps)
 
 uint64_t gs_cpu__tile_floats(uint32_t rows, uint32_t levels, uint32_t width)
 {
-    const uint64_t window = (uint64_t)GS_CPU_WINDOW * (6 * (uint64_t)width + 1), now = 4 * (uint64_t)width;
+    const uint64_t window = (uint64_t)GS_CPU_WINDOW * (6 * (uint64_t)width + 2), now = 4 * (uint64_t)width;
     return rows * (window + now + (uint64_t)levels * GS_CPU_BRANCH * 2 * width);
 }
 
@@ -48,7 +48,9 @@ void gs_cpu__tile_open(gs_cpu_sequence_tile *t, float *scratch)
     t->d_state = t->cell_now + n;
     t->d_cell = t->d_state + n;
     t->row = (uint32_t *)(t->d_cell + n);
-    t->level = t->d_cell + n + (uint64_t)GS_CPU_WINDOW * t->rows; /* backward only: the last */
+    t->next = t->row + (uint64_t)GS_CPU_WINDOW * t->rows;
+    t->next_window = GS_NONE;
+    t->level = t->d_cell + n + 2 * (uint64_t)GS_CPU_WINDOW * t->rows; /* backward only: the last */
 }
 
 /* Part `part` of the block that is loaded at `level` (1 is the windows'): state, then cell. */
@@ -92,6 +94,27 @@ static bool all_zero(const float *p, uint64_t n)
     return n == 0;
 }
 
+/* Operand rows of the window that has this step. */
+static void find_rows(gs_cpu_sequence_tile *t, uint32_t step)
+{
+    const uint32_t window = step / GS_CPU_WINDOW, from = window * GS_CPU_WINDOW;
+    if (t->next_window == window)
+        return;
+    for (uint32_t r = 0; r < t->rows; r++) {
+        const uint32_t degree = gs_cpu__sequence_degree(t->l, t->order[r]);
+        if (degree > from)
+            gs_cpu__sequence_rows(t->l, t->order[r], from, GS_MIN(degree - from, (uint32_t)GS_CPU_WINDOW), t->next + r, t->rows);
+    }
+    t->next_window = window;
+}
+
+static uint32_t operand_row(const gs_cpu_sequence_tile *t, uint32_t r, uint32_t step)
+{
+    if (t->l->type != NULL)
+        return t->next[step % GS_CPU_WINDOW * t->rows + r];
+    return number_at(t->l->index, t->l->index_bytes, t->l->start[t->order[r]] + step);
+}
+
 /* gate[active] = what the edges bring + state @ weight'. `row` gets the edges' operands. */
 static void gate_sums(gs_cpu_sequence_tile *t, float *gate, uint32_t *row, const float *state, uint32_t step, uint32_t active)
 {
@@ -99,8 +122,10 @@ static void gate_sums(gs_cpu_sequence_tile *t, float *gate, uint32_t *row, const
     const uint32_t width = l->width;
     const size_t wide = 4 * (size_t)width;
 
+    if (l->type != NULL)
+        find_rows(t, step);
     for (uint32_t r = 0; r < active; r++) {
-        row[r] = number_at(l->index, l->index_bytes, l->start[t->order[r]] + step);
+        row[r] = operand_row(t, r, step);
         __builtin_prefetch(l->gates + row[r] * wide);
     }
     for (uint32_t r = 0; r < active; r++)

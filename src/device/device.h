@@ -127,13 +127,16 @@ gs_status gs_device_begin_sum(gs_device *d, gs_sum_kind kind, const gs_accumulat
 gs_status gs_device_finish_sum(gs_device *d, gs_sum_kind kind, const gs_accumulator *sum, uint32_t rows,
                                uint32_t width, uint32_t heads);
 
-/* One chunk's part of an LSTM over the edges of every target, in order of k (GS_SUM_LSTM). An edge
- * brings its operand's row of `gates` [., 4 * width]; `weight` is [4 * width, width]. */
+/* One chunk's part of an LSTM over the edges of every target, in order of their operands (GS_SUM_LSTM). An edge
+ * brings its operand's row of `gates` [., 4 * width]; `weight` is [4 * width, width]. `type` (NULL: none) has an entry of
+ * `type_bytes` an edge, by which a target's edges are sorted first. */
 typedef struct gs_sequence_launch {
     uint32_t index_bytes, targets;
     const void *target;
     const uint32_t *start;
     const void *index;
+    const void *type;
+    uint32_t type_bytes;
     uint32_t width;
     const float *gates, *weight;
     float *state, *cell;       /* [rows, width] of the target interval, before the chunk's first edge */

@@ -84,7 +84,8 @@ static gs_sequence_launch sequence_of(const gs_exec *e, const gs_stage *s, const
 {
     const gs_sum *m = &s->sum[0];
     return (gs_sequence_launch){.index_bytes = view->index_bytes, .targets = view->targets, .target = view->target,
-                                .start = view->start, .index = view->index, .width = e->program->param[m->weight].cols,
+                                .start = view->start, .index = view->index, .type = view->type,
+                                .type_bytes = view->type_bytes, .width = e->program->param[m->weight].cols,
                                 .weight = e->args->param[m->weight]};
 }
 

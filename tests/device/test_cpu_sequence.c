@@ -19,6 +19,8 @@ typedef struct bed {
     uint32_t index_bytes, width, targets, rows, edges;
     uint32_t *start;
     void *target, *index;
+    void *type; /* two bytes an edge, or NULL */
+    uint32_t *order; /* edges of each target as its sequence goes */
     float *gates, *weight, *state, *cell, *d_state, *d_cell; /* what the launches begin with */
     /* expected */
     double *after_state, *after_cell, *before_d_state, *before_d_cell, *d_gates, *d_weight;
@@ -75,6 +77,9 @@ static void bed_open(bed *b, uint32_t width, uint32_t index_bytes, const uint32_
     b->index = test_malloc((size_t)b->edges * index_bytes + 1);
     for (uint32_t k = 0; k < b->edges; k++)
         put(b->index, index_bytes, k, random_below(k, 9, OPERANDS));
+    b->order = test_malloc((b->edges + 1) * sizeof(uint32_t));
+    for (uint32_t k = 0; k < b->edges; k++)
+        b->order[k] = k;
     const size_t n = (size_t)b->rows * width;
     b->gates = random_floats((size_t)OPERANDS * 4 * width, 1, -1.5f, 1.5f);
     b->weight = random_floats((size_t)4 * width * width, 2, -1 / sqrtf((float)width), 1 / sqrtf((float)width));
@@ -82,6 +87,36 @@ static void bed_open(bed *b, uint32_t width, uint32_t index_bytes, const uint32_
     b->cell = fresh ? filled(n, 0) : random_floats(n, 4, -2, 2);
     b->d_state = random_floats(n, 5, -1, 1);
     b->d_cell = fresh ? filled(n, 0) : random_floats(n, 6, -1, 1);
+}
+
+/* Gives the edges `types` types and sorts a target's by type and operand; its sequence goes by operand. */
+static void add_types(bed *b, uint32_t types)
+{
+    b->type = test_malloc(b->edges * sizeof(uint16_t) + 1);
+    for (uint32_t t = 0; t < b->targets; t++) {
+        const uint32_t from = b->start[t], edges = b->start[t + 1] - from;
+        for (uint32_t k = 0; k < edges; k++)
+            put(b->type, 2, from + k, random_below(from + k, 11, types));
+        for (uint32_t i = 1; i < edges; i++) /* by insertion */
+            for (uint32_t k = from + i; k > from; k--) {
+                const uint32_t x[2] = {get(b->type, 2, k - 1), get(b->index, b->index_bytes, k - 1)};
+                const uint32_t y[2] = {get(b->type, 2, k), get(b->index, b->index_bytes, k)};
+                if (x[0] < y[0] || (x[0] == y[0] && x[1] <= y[1]))
+                    break;
+                put(b->type, 2, k - 1, y[0]);
+                put(b->type, 2, k, x[0]);
+                put(b->index, b->index_bytes, k - 1, y[1]);
+                put(b->index, b->index_bytes, k, x[1]);
+            }
+        for (uint32_t i = 1; i < edges; i++)
+            for (uint32_t k = from + i; k > from; k--) {
+                const uint32_t x = b->order[k - 1], y = b->order[k];
+                if (get(b->index, b->index_bytes, x) <= get(b->index, b->index_bytes, y))
+                    break;
+                b->order[k - 1] = y;
+                b->order[k] = x;
+            }
+    }
 }
 
 static double *doubles(const float *from, size_t n)
@@ -118,8 +153,9 @@ static void bed_expect(bed *b)
         const size_t row = (2 * (size_t)t + 1) * b->width;
         const lstm_sequence q = {.x = x, .steps = b->start[t + 1] - b->start[t], .h = b->width, .w = weight};
         for (uint32_t s = 0; s < q.steps; s++) {
-            x[s] = gates + get(b->index, b->index_bytes, b->start[t] + s) * wide;
-            dx[s] = b->d_gates + get(b->index, b->index_bytes, b->start[t] + s) * wide;
+            const uint32_t operand = get(b->index, b->index_bytes, b->order[b->start[t] + s]);
+            x[s] = gates + operand * wide;
+            dx[s] = b->d_gates + operand * wide;
         }
         lstm_forward(&q, b->after_state + row, b->after_cell + row);
         lstm_backward(&q, state + row, cell + row, b->before_d_state + row, b->before_d_cell + row, dx, b->d_weight);
@@ -143,7 +179,8 @@ static void run(const bed *b, gs_device *d, results *r)
 {
     const size_t n = (size_t)b->rows * b->width, wide = 4 * (size_t)b->width;
     gs_sequence_launch l = {.index_bytes = b->index_bytes, .targets = b->targets, .target = b->target, .start = b->start,
-                            .index = b->index, .width = b->width, .gates = b->gates, .weight = b->weight};
+                            .index = b->index, .type = b->type, .type_bytes = b->type ? 2 : 0, .width = b->width,
+                            .gates = b->gates, .weight = b->weight};
     r->state = copied(b->state, n);
     r->cell = copied(b->cell, n);
     r->d_state = copied(b->d_state, n);
@@ -212,6 +249,8 @@ static void same(const bed *b, const results *x, const results *y)
 
 static void bed_close(bed *b)
 {
+    test_free(b->type);
+    test_free(b->order);
     test_free(b->start);
     test_free(b->target);
     test_free(b->index);
@@ -229,10 +268,13 @@ static void bed_close(bed *b)
     test_free(b->d_weight);
 }
 
-static void check(uint32_t width, uint32_t index_bytes, const uint32_t *degree, uint32_t targets, bool fresh)
+static void check_types(uint32_t width, uint32_t index_bytes, const uint32_t *degree, uint32_t targets, bool fresh,
+                        uint32_t types)
 {
     bed b;
     bed_open(&b, width, index_bytes, degree, targets, fresh);
+    if (types > 0)
+        add_types(&b, types);
     bed_expect(&b);
     for (size_t i = 0; i < isas; i++) {
         results first = {0};
@@ -255,6 +297,11 @@ static void check(uint32_t width, uint32_t index_bytes, const uint32_t *degree, 
             results_free(&first);
     }
     bed_close(&b);
+}
+
+static void check(uint32_t width, uint32_t index_bytes, const uint32_t *degree, uint32_t targets, bool fresh)
+{
+    check_types(width, index_bytes, degree, targets, fresh, 0);
 }
 
 /* No edges, one, a window and one more, and what tiles are made of. */
@@ -288,6 +335,17 @@ static void test_sequence__many_targets(void **state)
     for (uint32_t t = 0; t < MANY; t++)
         degree[t] = t == 17000 ? 300 : random_below(t, 4, 4);
     check(4, 2, degree, MANY, false);
+}
+
+/* Edges that are sorted by type: a sequence goes by operand all the same. */
+static void test_sequence__types_do_not_change_the_order(void **state)
+{
+    static const uint32_t degree[] = {0, 1, 5, 16, 17, 40, 3, 300, 31, 2};
+    (void)state;
+    for (uint32_t types = 1; types < 50; types += 6) {
+        check_types(5, 2, degree, sizeof(degree) / sizeof(degree[0]), false, types);
+        check_types(8, 4, degree, sizeof(degree) / sizeof(degree[0]), true, types);
+    }
 }
 
 /* Wide states: one tile has few targets, or a single one. */
@@ -352,6 +410,7 @@ int main(void)
         cmocka_unit_test(test_sequence__widths_and_degrees),
         cmocka_unit_test(test_sequence__hubs_of_every_level),
         cmocka_unit_test(test_sequence__many_targets),
+        cmocka_unit_test(test_sequence__types_do_not_change_the_order),
         cmocka_unit_test(test_sequence__wide_states),
         cmocka_unit_test(test_sequence__weight_that_is_not_learned),
         cmocka_unit_test(test_sequence__bad_launches_are_refused),

@@ -40,12 +40,13 @@ difference_at()
 
 for model in "$@"; do
     network_of "$model"
+    method_of "$model"
     step_of
     init=$work/$model.init.safetensors
     reference "$init" --model "$model" "${network[@]}" --epochs 1 --gradient "$work/ref.gradient.safetensors"
     for parts in 1 8; do
-        store=$work/store$parts
-        [ -d "$store" ] || run "$kind P=$parts: partition" "$GNNSTREAM" partition "$input" "$store" --method fennel \
+        store=$work/$method$parts
+        [ -d "$store" ] || run "$kind P=$parts: partition" "$GNNSTREAM" partition "$input" "$store" --method "$method" \
             --parts $parts || continue
         options=()
         [ $parts -gt 1 ] && options=(--no-cache)

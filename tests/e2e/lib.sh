@@ -141,6 +141,13 @@ reference()
     [ $status -eq 0 ] || { echo "the reference failed, or no seed keeps the margin: $*" >&2; exit 99; }
 }
 
+# method_of MODEL: sets $method, of partitioning. An LSTM runs over the in-neighbours in the order of the store, which
+# must be the input's where another store or the reference is to give the same.
+method_of()
+{
+    case $1 in sage_lstm) method=natural ;; *) method=fennel ;; esac
+}
+
 # network_of MODEL: sets $text, what --model is to the engine, and $network, options that both programs take. The activations
 # are spread over the models; models that are in no zoo are texts beside this file.
 network_of()

@@ -5,11 +5,6 @@
 . "$(dirname "$0")/lib.sh"
 
 input_of rough
-for parts in 1 3 8; do
-    run "partition P=$parts" "$GNNSTREAM" partition "$input" "$work/p$parts" --method fennel --parts $parts || finish
-    run "partition in order P=$parts" "$GNNSTREAM" partition "$input" "$work/in_order$parts" --method natural \
-        --parts $parts || finish
-done
 
 # train OUT STORE OPTIONS...: writes OUT.npy and OUT.safetensors.
 train()
@@ -37,19 +32,20 @@ END
 
 for model in "$@"; do
     more=()
-    store=p
-    case $model in
-    gat | gatv2) more=(--heads 4) ;;
-    sage_lstm) store=in_order ;; # of one order; every number of parts gives fennel another
-    esac
-    train $model.one ${store}1 --threads 1 || continue
+    case $model in gat | gatv2) more=(--heads 4) ;; esac
+    method_of "$model"
+    for parts in 1 3 8; do
+        [ -d "$work/$method$parts" ] || run "partition P=$parts" "$GNNSTREAM" partition "$input" "$work/$method$parts" \
+            --method "$method" --parts $parts || finish
+    done
+    train $model.one ${method}1 --threads 1 || continue
     for layout in "3" "8" "8 --no-cache" "3 --no-cache --threads 1"; do
         # shellcheck disable=SC2086
-        train $model.other $store$layout || continue
+        train $model.other $method$layout || continue
         compare "$model: $layout: logits" "$work/$model.other.npy" "$work/$model.one.npy" 2e-4
         compare "$model: $layout: weights" "$work/$model.other.safetensors" "$work/$model.one.safetensors" 2e-4
     done
-    run "predict $model" "$GNNSTREAM" predict "$work/${store}8" --model "$model" --layers 2 --hidden 16 \
+    run "predict $model" "$GNNSTREAM" predict "$work/${method}8" --model "$model" --layers 2 --hidden 16 \
         --weights "$work/$model.one.safetensors" --logits "$work/again.npy" ${more[@]+"${more[@]}"} &&
         compare "$model: predict" "$work/again.npy" "$work/$model.one.npy" 1e-4
     [ "$model" = gin ] || continue

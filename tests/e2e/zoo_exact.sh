@@ -15,9 +15,17 @@ epochs=3 tolerance=2e-4
 margin=1e-7 # float32's own error; among ten thousands of edge values some are always nearer than a few times that
 input_of typed
 all_parts=(1 3 8)
-for parts in "${all_parts[@]}"; do
-    run "partition P=$parts" "$GNNSTREAM" partition "$input" "$work/p$parts" --method fennel --parts "$parts" || finish
-done
+
+# stores METHOD: one of each number of parts, made once.
+stores()
+{
+    local parts
+    for parts in "${all_parts[@]}"; do
+        [ -d "$work/$1$parts" ] || run "partition P=$parts" "$GNNSTREAM" partition "$input" "$work/$1$parts" --method "$1" \
+            --parts "$parts" || finish
+    done
+}
+
 # --no-verify changes no number.
 mapfile -t switches < <("$GNNSTREAM" help train | sed '/^Not available/,$d' |
     sed -n 's/^  \(--no-[a-z-]*\).*/\1/p' | grep -v -e --no-verify)
@@ -58,7 +66,7 @@ check()
     done
     name="$model P=$1 ${options[*]:-all on}"
     rm -f "$work"/out.*
-    run "$name" "$GNNSTREAM" train "$work/p$1" --model "$text" "${network[@]}" --epochs $epochs --optimizer sgd --lr $lr \
+    run "$name" "$GNNSTREAM" train "$work/$method$1" --model "$text" "${network[@]}" --epochs $epochs --optimizer sgd --lr $lr \
         --init "$work/init.safetensors" --logits "$work/out.npy" --save "$work/out.safetensors" \
         --metrics "$work/out.jsonl" ${options[@]+"${options[@]}"} || return
     compare "$name: logits" "$work/out.npy" "$work/ref.npy" $tolerance
@@ -73,6 +81,8 @@ check()
 
 for model in "$@"; do
     network_of "$model"
+    method_of "$model"
+    stores "$method"
     # Steps that move the weights well, but not so far that the next epochs blow up float32's rounding.
     lr=0.2
     case $model in gin | ggnn | gates | walk) lr=0.02 ;; esac

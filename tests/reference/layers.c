@@ -199,7 +199,7 @@ ref_layer ref_layer_of(const char *model)
         {"gin", ref_layer_gin},         {"appnp", ref_layer_appnp},   {"commnet", ref_layer_commnet},
         {"gat", ref_layer_gat},         {"gatv2", ref_layer_gatv2},   {"ggcn", ref_layer_ggcn},
         {"rgcn", ref_layer_rgcn},       {"ggnn", ref_layer_ggnn},     {"mixed", ref_layer_mixed},
-        {"gates", ref_layer_gates},     {"walk", ref_layer_walk},
+        {"gates", ref_layer_gates},     {"walk", ref_layer_walk},       {"sage_lstm", ref_layer_sage_lstm},
     };
     for (size_t i = 0; i < sizeof(table) / sizeof(table[0]); i++)
         if (strcmp(table[i].name, model) == 0)

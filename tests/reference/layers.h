@@ -19,11 +19,19 @@ typedef struct ref_edges {
     size_t *type;   /* 0 where it has none */
 } ref_edges;
 
+/* The in-neighbours of each vertex one after the other, in the order of their numbers. */
+typedef struct ref_sequences {
+    size_t steps;   /* largest in-degree */
+    size_t *source; /* [steps, vertices] the k-th in-neighbour, or any vertex */
+    double *has;    /* [steps, vertices] 1 where there is one, else 0 */
+} ref_sequences;
+
 typedef struct ref_call {
     ref_network *network;
     ref_tape *tape;
     const ref_graph *graph;
     const ref_edges *all, *self; /* N and N' */
+    const ref_sequences *sequences; /* for layers that read them */
     const ref_node *features;
     size_t layer, in, out;
     bool last;
@@ -76,6 +84,7 @@ ref_node *ref_layer_gatv2(ref_call *c, const ref_node *h);
 ref_node *ref_layer_ggcn(ref_call *c, const ref_node *h);
 ref_node *ref_layer_rgcn(ref_call *c, const ref_node *h);     /* layers_typed.c */
 ref_node *ref_layer_ggnn(ref_call *c, const ref_node *h);
+ref_node *ref_layer_sage_lstm(ref_call *c, const ref_node *h); /* layers_sequence.c */
 ref_node *ref_layer_mixed(ref_call *c, const ref_node *h);    /* layers_texts.c: models of no zoo */
 ref_node *ref_layer_gates(ref_call *c, const ref_node *h);
 ref_node *ref_layer_walk(ref_call *c, const ref_node *h);

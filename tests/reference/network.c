@@ -42,11 +42,48 @@ static void edges_free(ref_edges *e)
     free(e->type);
 }
 
+/* ---- sequences ---- */
+
+static const ref_graph *sorting;
+
+static int by_target_and_source(const void *a, const void *b)
+{
+    const size_t x = *(const size_t *)a, y = *(const size_t *)b;
+    const int64_t d = sorting->target[x] != sorting->target[y] ? sorting->target[x] - sorting->target[y]
+                                                               : sorting->source[x] - sorting->source[y];
+    return (d > 0) - (d < 0);
+}
+
+static ref_sequences sequences_of(const ref_graph *g)
+{
+    size_t *const order = ref_alloc(g->edges, sizeof(*order)), *const degree = ref_alloc(g->vertices, sizeof(*degree));
+    ref_sequences q = {0};
+    for (size_t i = 0; i < g->edges; i++) {
+        order[i] = i;
+        degree[g->target[i]]++;
+        q.steps = degree[g->target[i]] > q.steps ? degree[g->target[i]] : q.steps;
+    }
+    sorting = g;
+    qsort(order, g->edges, sizeof(*order), by_target_and_source);
+    q.source = ref_alloc(q.steps * g->vertices, sizeof(*q.source));
+    q.has = ref_alloc(q.steps * g->vertices, sizeof(*q.has));
+    for (size_t i = 0, k = 0; i < g->edges; i++) {
+        const size_t v = (size_t)g->target[order[i]];
+        k = i > 0 && g->target[order[i - 1]] == g->target[order[i]] ? k + 1 : 0;
+        q.source[k * g->vertices + v] = (size_t)g->source[order[i]];
+        q.has[k * g->vertices + v] = 1.0;
+    }
+    free(order);
+    free(degree);
+    return q;
+}
+
 /* ---- one pass over the layers ---- */
 
 typedef struct pass {
     ref_tape tape;
     ref_edges all, self;
+    ref_sequences sequences;
     ref_node *logits;
 } pass;
 
@@ -58,6 +95,9 @@ static pass forward(ref_network *n, const ref_graph *g)
     ref_call c = {.network = n, .tape = &p.tape, .graph = g, .all = &p.all, .self = &p.self, .features = h};
     if (layer == NULL)
         ref_die("no model \"%s\"", n->model);
+    if (layer == ref_layer_sage_lstm)
+        p.sequences = sequences_of(g);
+    c.sequences = &p.sequences;
     for (c.layer = 0; c.layer < n->layers; c.layer++) {
         c.last = c.layer + 1 == n->layers;
         c.in = h->cols;
@@ -75,6 +115,8 @@ static void pass_free(pass *p)
     ref_tape_free(&p->tape);
     edges_free(&p->all);
     edges_free(&p->self);
+    free(p->sequences.source);
+    free(p->sequences.has);
 }
 
 /* ---- the network ---- */

@@ -224,6 +224,37 @@ static void test_ggnn__small_graph_by_hand(void **state)
     check_by_hand("ggnn", set_ggnn, (double[]){x[0], 0, x[1], 0, x[2], 0, x[3], 0});
 }
 
+static void set_sage_lstm(ref_network *n)
+{
+    static const double in[4] = {0.5, -0.25, 1.0, 0.75}, again[4] = {0.3, 0.6, -0.9, 1.2};
+    for (int k = 0; k < 4; k++) {
+        weight(n, "aggr_module.lstm.weight_ih_l0")[k] = in[k];
+        weight(n, "aggr_module.lstm.weight_hh_l0")[k] = again[k];
+    }
+    weight(n, "aggr_module.lstm.bias_ih_l0")[1] = 1.5;
+    weight(n, "aggr_module.lstm.bias_hh_l0")[1] = 0.5;
+    weight(n, "aggr_module.lstm.bias_hh_l0")[3] = -1.0;
+    weight(n, "lin_l.weight")[0] = 10.0;
+    weight(n, "lin_l.bias")[1] = 0.125;
+    weight(n, "lin_r.weight")[1] = 1.0;
+}
+
+/* The state after in-neighbours with features a, then b. */
+static double after_two(double a, double b)
+{
+    const double c1 = sigmoid(0.5 * a) * tanh(a), h1 = sigmoid(0.75 * a - 1) * tanh(c1);
+    const double c2 = sigmoid(-0.25 * b + 2 + 0.6 * h1) * c1 + sigmoid(0.5 * b + 0.3 * h1) * tanh(b - 0.9 * h1);
+    return sigmoid(0.75 * b - 1 + 1.2 * h1) * tanh(c2);
+}
+
+/* Vertex 1 hears 1 twice, vertex 2 hears 2 and then its own 3; the others end as they begin, at 0. */
+static void test_sage_lstm__small_graph_by_hand(void **state)
+{
+    (void)state;
+    check_by_hand("sage_lstm", set_sage_lstm, (double[]){0, 1.125, 10 * after_two(1, 1), 2.125, 10 * after_two(2, 3), 3.125,
+                                                         0, 4.125});
+}
+
 static void set_mixed(ref_network *n)
 {
     weight(n, "q")[0] = 0.5;
@@ -301,7 +332,7 @@ static void test_backward__agrees_with_finite_differences(void **state)
     (void)state;
     static const char *const kinds[] = {"rough", "tiny", "hub", "csr", "typed"};
     static const char *const models[] = {"gcn", "sage", "sage_max", "gin", "appnp", "commnet", "gat",
-                                         "gatv2", "ggcn", "rgcn", "ggnn", "mixed", "gates", "walk"};
+                                         "gatv2", "ggcn", "rgcn", "ggnn", "mixed", "gates", "walk", "sage_lstm"};
     static const char *const acts[] = {"relu", "elu", "tanh"};
     for (size_t i = 0; i < 5; i++) {
         ref_graph g = made_graph(kinds[i]);
@@ -325,6 +356,7 @@ int main(void)
         cmocka_unit_test(test_ggcn__small_graph_by_hand),
         cmocka_unit_test(test_rgcn__small_graph_by_hand),
         cmocka_unit_test(test_ggnn__small_graph_by_hand),
+        cmocka_unit_test(test_sage_lstm__small_graph_by_hand),
         cmocka_unit_test(test_mixed__small_graph_by_hand),
         cmocka_unit_test(test_backward__agrees_with_finite_differences),
     };
