@@ -201,6 +201,7 @@ typedef struct gs_train_options {
     bool no_move;           /* leave operators on the side of an edge sum where the model has them */
     bool no_fuse;           /* one edge program a sum */
     bool no_hoist;          /* compute in every epoch what needs no parameter */
+    bool no_prune;          /* compute rows that neither the loss nor the reported accuracies can see */
     bool no_selective;      /* read whole intervals of rows, needed or not */
 
     bool profile;           /* time every task, and remember what it says of this machine for later plans */
@@ -218,6 +219,7 @@ typedef struct gs_pass_report {
     uint64_t read_bytes, read_requests, written_bytes;
     uint64_t skipped_bytes; /* of intervals that edge passes read, rows that no edge needs: not read */
     uint64_t cached_bytes; /* uses of what stays in memory, which are not read */
+    uint64_t edges, rows;  /* that its edge passes go over, and its vertex programs run for, stage by stage */
     uint64_t edge_bytes; /* rows gathered along edges */
     double dense_flops, edge_flops;
     /* Predicted: of one run of the pass, and how long each resource is busy in it. The disk

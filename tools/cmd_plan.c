@@ -5,12 +5,12 @@
 
 static void print_passes(const gs_plan_report *p)
 {
-    printf("%-8s %5s %8s %12s %9s %12s %12s %12s %10s %10s\n", "pass", "P", "tasks", "read", "requests", "skipped",
-           "written", "gathered", "dense Gop", "edge Gop");
+    printf("%-8s %5s %8s %12s %9s %12s %12s %13s %12s %12s %10s %10s\n", "pass", "P", "tasks", "read", "requests", "skipped",
+           "written", "edges", "rows", "gathered", "dense Gop", "edge Gop");
     for (uint32_t i = 0; i < p->passes; i++) {
         const gs_pass_report *const x = &p->pass[i];
-        printf("%-8s %5u %8u %12s %9s %12s %12s %12s %10.3f %10.3f\n", x->name, x->blocks, x->tasks, cli_size(x->read_bytes),
-               cli_count(x->read_requests), cli_size(x->skipped_bytes), cli_size(x->written_bytes), cli_size(x->edge_bytes), x->dense_flops * 1e-9,
+        printf("%-8s %5u %8u %12s %9s %12s %12s %13s %12s %12s %10.3f %10.3f\n", x->name, x->blocks, x->tasks, cli_size(x->read_bytes),
+               cli_count(x->read_requests), cli_size(x->skipped_bytes), cli_size(x->written_bytes), cli_count(x->edges), cli_count(x->rows), cli_size(x->edge_bytes), x->dense_flops * 1e-9,
                x->edge_flops * 1e-9);
     }
 }
@@ -86,10 +86,11 @@ static void print_json(const gs_plan_report *p)
     for (uint32_t i = 0; i < p->passes; i++) {
         const gs_pass_report *const x = &p->pass[i];
         printf("%s{\"name\": %s, \"parts\": %" PRIu32 ", \"tasks\": %" PRIu32 ", \"read_bytes\": %" PRIu64
-               ", \"read_requests\": %" PRIu64 ", \"skipped_bytes\": %" PRIu64 ", \"written_bytes\": %" PRIu64 ", \"edge_bytes\": %" PRIu64
+               ", \"read_requests\": %" PRIu64 ", \"skipped_bytes\": %" PRIu64 ", \"written_bytes\": %" PRIu64 ", \"edges\": %" PRIu64
+               ", \"rows\": %" PRIu64 ", \"edge_bytes\": %" PRIu64
                ", \"dense_flops\": %s, \"edge_flops\": %s",
                i == 0 ? "" : ", ", cli_json_text(x->name), x->blocks, x->tasks, x->read_bytes, x->read_requests,
-               x->skipped_bytes, x->written_bytes, x->edge_bytes, cli_json_real(x->dense_flops), cli_json_real(x->edge_flops));
+               x->skipped_bytes, x->written_bytes, x->edges, x->rows, x->edge_bytes, cli_json_real(x->dense_flops), cli_json_real(x->edge_flops));
         print_prediction(x);
     }
     printf("], \"predicted_from\": %s, \"files\": [", cli_json_text(p->basis));

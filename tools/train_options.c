@@ -45,6 +45,7 @@ const cli_option train_machine_options[] = {
     {"--no-move", CLI_FLAG, FIELD(no_move), NULL, "do not move operators across an edge sum", NULL, 0, 0},
     {"--no-hoist", CLI_FLAG, FIELD(no_hoist), NULL, "compute in every epoch what needs no parameter", NULL, 0, 0},
     {"--no-selective", CLI_FLAG, FIELD(no_selective), NULL, "read whole intervals of rows, needed or not", NULL, 0, 0},
+    {"--no-prune", CLI_FLAG, FIELD(no_prune), NULL, "compute rows that the loss cannot see, too", NULL, 0, 0},
     {"--no-fuse", CLI_FLAG, FIELD(no_fuse), NULL, "compute edges anew for each sum over them", NULL, 0, 0},
     {0},
 };
@@ -62,10 +63,9 @@ const cli_option train_output_options[] = {
 #define LATER(name, value) {name, CLI_MISSING, 0, value, NULL, NULL, 0, 0}
 
 const cli_option train_later_options[] = {
-    LATER("--checkpoint", "DIR"), LATER("--checkpoint-every", "K"),
-    LATER("--resume", "DIR"),      LATER("--no-pipeline", NULL),
-    LATER("--no-swap", NULL),      LATER("--no-prune", NULL),
-    LATER("--no-chain", NULL),     {0},
+    LATER("--checkpoint", "DIR"), LATER("--checkpoint-every", "K"), LATER("--resume", "DIR"),
+    LATER("--no-pipeline", NULL),  LATER("--no-swap", NULL),         LATER("--no-chain", NULL),
+    {0},
 };
 
 const cli_option train_json_options[] = {

@@ -66,7 +66,7 @@ typedef struct gs_task {
     uint32_t first_dep, deps; /* plan->dep[first_dep .. +deps): task indices */
     uint32_t file;       /* READ, WRITE; EDGES, PROGRAM: of the chunk */
     uint32_t sum;        /* ZERO, SELF, EDGES, BEGIN, FINISH: which of the stage's sums */
-    uint32_t target, operand; /* EDGES, PROGRAM, UNROLL, BACK; READ with CHECK_CHUNK: intervals */
+    uint32_t target, operand; /* SELF: operand alone; EDGES, PROGRAM, UNROLL, BACK; READ with CHECK_CHUNK: intervals */
     union {
         uint32_t rows;   /* VERTEX, SELF, BEGIN, FINISH */
         uint32_t runs;   /* READ: of plan->run; 0: all of [offset, +bytes) */
@@ -99,6 +99,7 @@ typedef struct gs_plan_pass {
     uint64_t read_bytes, written_bytes, read_requests;
     uint64_t skipped_bytes; /* of operand intervals, that no edge needs and no read brings */
     uint64_t cached_bytes; /* uses of rows and chunks that are kept, so not read */
+    uint64_t edges, rows;  /* that edge passes go over, and vertex programs, stage by stage */
     uint64_t edge_bytes;   /* operand rows gathered by edge passes */
     double dense_flops, edge_flops;
     uint32_t blocks;       /* most blocks that a stage's columns are cut in: the P that counts */

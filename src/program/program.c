@@ -85,21 +85,30 @@ static double sum_flops(const gs_program *p, const gs_stage *s, const gs_sum *m)
     }
 }
 
+void gs_stage_flops(const gs_program *p, const gs_stage *s, uint64_t rows, uint64_t edges, double *dense, double *edge)
+{
+    double d = 0.0, e = 0.0;
+
+    for (uint32_t i = 0; i < s->instrs; i++)
+        d += instr_flops(p, s, &s->instr[i]) * (double)rows;
+    for (uint32_t i = 0; i < s->sums; i++)
+        e += sum_flops(p, s, &s->sum[i]) * ((double)edges + (s->sum[i].self ? (double)rows : 0.0));
+    for (uint32_t i = 0; i < s->edge_instrs; i++) /* one an element of the wider side */
+        e += (double)edges * edge_width(s, &s->edge_instr[i]);
+    *dense = d;
+    *edge = e;
+}
+
 void gs_program_flops(const gs_program *p, uint32_t pass, uint64_t vertices, uint64_t edges, double *dense,
                       double *edge)
 {
     const gs_pass *q = &p->pass[pass];
-    double d = 0.0, e = 0.0;
 
+    *dense = *edge = 0.0;
     for (uint32_t k = q->first_stage; k < q->first_stage + q->stages; k++) {
-        const gs_stage *s = &p->stage[k];
-        for (uint32_t i = 0; i < s->instrs; i++)
-            d += instr_flops(p, s, &s->instr[i]) * (double)vertices;
-        for (uint32_t i = 0; i < s->sums; i++)
-            e += sum_flops(p, s, &s->sum[i]) * ((double)edges + (s->sum[i].self ? (double)vertices : 0.0));
-        for (uint32_t i = 0; i < s->edge_instrs; i++) /* one an element of the wider side */
-            e += (double)edges * edge_width(s, &s->edge_instr[i]);
+        double d, e;
+        gs_stage_flops(p, &p->stage[k], vertices, edges, &d, &e);
+        *dense += d;
+        *edge += e;
     }
-    *dense = d;
-    *edge = e;
 }

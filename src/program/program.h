@@ -207,5 +207,7 @@ void gs_program_print(const gs_program *p, FILE *out);
  * dense products, and edge sums. */
 void gs_program_flops(const gs_program *p, uint32_t pass, uint64_t vertices, uint64_t edges,
                       double *dense, double *edge);
+/* The same for one stage whose vertex program runs on `rows` rows and whose sums go over `edges` edges. */
+void gs_stage_flops(const gs_program *p, const gs_stage *s, uint64_t rows, uint64_t edges, double *dense, double *edge);
 
 #endif /* GS_PROGRAM_PROGRAM_H */

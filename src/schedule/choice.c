@@ -60,7 +60,7 @@ static uint64_t block_bytes(const gs_layout *l, uint32_t stage, uint32_t block, 
         bytes = (gs_state_slots(l->parts, group) + 1ull) * block * gs_state_bytes(l, s);
     for (uint32_t i = 0; i < s->sums; i++)
         for (int k = 0; k < GS_SUM_PLACES; k++)
-            bytes += gs_align_up(4ull * gs_sum_width(s, i, k) * block * l->chunks->interval_rows, 64);
+            bytes += gs_align_up(4ull * gs_sum_width(s, i, k) * block * l->span[stage], 64);
     return gs_align_up(bytes, GS_BLOCK_BYTES);
 }
 
@@ -77,7 +77,7 @@ static uint64_t target_bytes(const gs_layout *l, uint32_t stage, uint32_t block)
         if (s->edge_reg[r].kind == GS_EDGE_TARGET && same == r)
             row += l->row_bytes[s->edge_reg[r].array];
     }
-    return row * block * l->chunks->interval_rows;
+    return row * block * l->span[stage];
 }
 
 static uint64_t held_bytes(const gs_layout *l, uint32_t stage, uint32_t block, uint32_t group)

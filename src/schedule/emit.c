@@ -126,7 +126,8 @@ uint64_t gs_emit__staged_bytes(const struct emitter *e, uint32_t array, uint32_t
     const uint64_t bytes = rows * e->l->row_bytes[array], block = e->l->config->array_sum_bytes;
     if (interval < e->c->kept_intervals[array])
         return 0;
-    return e->l->spill_interval[array] ? gs_align_up(bytes, GS_BLOCK_BYTES) : gs_align_up(bytes, block) + block;
+    return e->l->spill_interval[array] ? gs_align_up(bytes, GS_BLOCK_BYTES) + GS_BLOCK_BYTES
+                                       : gs_align_up(bytes, block) + block;
 }
 
 /* Which runs of the extent to read, for the read being made: all of it without a mask. */
@@ -161,8 +162,10 @@ static gs_status load_staged(struct emitter *e, uint32_t array, uint32_t interva
         store_extent(l, array, first, rows, &t, &skip);
     } else {
         const uint32_t *w = e->written[(uint64_t)array * l->parts + interval];
-        t.offset = (interval - e->c->kept_intervals[array]) * l->spill_interval[array] + from * row;
-        t.bytes = gs_align_up(rows * row, GS_BLOCK_BYTES);
+        const uint64_t begin = gs_align_down(from * row, GS_BLOCK_BYTES);
+        t.offset = (interval - e->c->kept_intervals[array]) * l->spill_interval[array] + begin;
+        t.bytes = gs_align_up((from + rows) * row, GS_BLOCK_BYTES) - begin;
+        skip = from * row - begin;
         for (uint32_t i = w[0]; w[0] != GS_NONE && i <= w[1]; i++)
             if (e->plan->task[i].kind == GS_TASK_WRITE && e->plan->task[i].file == array)
                 gs_emit__wait(e, i);
@@ -230,6 +233,25 @@ gs_status gs_emit__load_chunk(struct emitter *e, uint32_t target, uint32_t opera
 
 /* ---- the whole ---- */
 
+static bool runs_for(const struct emitter *e, struct block b)
+{
+    for (uint32_t t = 0; t < b.count; t++)
+        if (gs_layout_rows(e->l, e->stage, b.first + t) > 0)
+            return true;
+    return false;
+}
+
+static void count_stage(struct emitter *e)
+{
+    double dense, edge;
+    gs_stage_flops(e->l->program, gs_emit__stage(e), e->stage_rows, e->stage_edges, &dense, &edge);
+    e->pass->dense_flops += dense;
+    e->pass->edge_flops += edge;
+    e->pass->edges += e->stage_edges;
+    e->pass->rows += e->stage_rows;
+    e->stage_edges = e->stage_rows = 0;
+}
+
 static gs_status emit_stage(struct emitter *e)
 {
     const gs_stage *s = &e->l->program->stage[e->stage];
@@ -239,12 +261,17 @@ static gs_status emit_stage(struct emitter *e)
     e->pass->blocks = GS_MAX(e->pass->blocks, s->sums ? (uint32_t)gs_div_up(parts, step) : 1);
     for (uint32_t first = 0; first < parts && st == GS_OK; first += step) {
         const struct block b = {first, GS_MIN(step, parts - first)};
+        if (!runs_for(e, b))
+            continue;
         if (s->sums)
             st = gs_stage_is_back(s) ? gs_emit__back_pass(e, b) : gs_emit__edge_pass(e, b);
         for (uint32_t t = 0; t < b.count && st == GS_OK; t++)
             st = gs_emit__interval(e, b.first + t, b);
     }
-    return st == GS_OK && gs_stage_is_back(s) ? gs_emit__back_finish(e) : st;
+    if (st == GS_OK && gs_stage_is_back(s))
+        st = gs_emit__back_finish(e);
+    count_stage(e);
+    return st;
 }
 
 static gs_status list_residents(struct emitter *e)
@@ -379,10 +406,6 @@ gs_status gs_emit(gs_plan **out, const gs_layout *l, const gs_choice *c)
                 goto done;
         }
         e.pass->tasks = e.plan->tasks - e.pass->first_task;
-        uint64_t edges = 0;
-        for (uint64_t k = 0; k < (uint64_t)l->parts * l->parts; k++)
-            edges += l->chunks->chunk[0][k].edges;
-        gs_program_flops(p, i, l->chunks->vertices, edges, &e.pass->dense_flops, &e.pass->edge_flops);
     }
     finish(&e);
     *out = e.plan;

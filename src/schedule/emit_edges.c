@@ -9,7 +9,7 @@
 gs_place gs_emit__sum_place(const struct emitter *e, uint32_t sum, int part, uint32_t local_interval)
 {
     const gs_stage *s = gs_emit__stage(e);
-    const uint64_t rows = e->l->chunks->interval_rows, block = e->c->block[e->stage];
+    const uint64_t rows = e->l->span[e->stage], block = e->c->block[e->stage];
     uint64_t at = e->l->stage[e->stage].scratch_bytes;
     for (uint32_t i = 0; i <= sum; i++)
         for (int k = 0; k < (i < sum ? GS_SUM_PLACES : part); k++)
@@ -75,7 +75,9 @@ static gs_status frame_sum(struct emitter *e, struct block b, uint32_t sum, gs_t
     uint32_t task;
     for (uint32_t t = 0; t < b.count && st == GS_OK; t++) {
         const gs_task frame = {.kind = kind, .sum = sum, .first_reg = e->plan->regs,
-                               .rows = gs_interval_rows(e->l->chunks, b.first + t)};
+                               .rows = gs_layout_rows(e->l, e->stage, b.first + t)};
+        if (frame.rows == 0)
+            continue;
         if ((st = add_places(e, sum, t)) == GS_OK)
             st = gs_emit__task(e, &frame, &task);
     }
@@ -84,11 +86,9 @@ static gs_status frame_sum(struct emitter *e, struct block b, uint32_t sum, gs_t
 
 static gs_status zero_sum(struct emitter *e, struct block b, uint32_t sum)
 {
-    const gs_chunk_table *c = e->l->chunks;
-    const uint64_t first = gs_interval_first(c, b.first);
-    const uint64_t end = gs_interval_first(c, b.first + b.count - 1) + gs_interval_rows(c, b.first + b.count - 1);
+    const uint64_t rows = (uint64_t)(b.count - 1) * e->l->span[e->stage] + gs_layout_rows(e->l, e->stage, b.first + b.count - 1);
     const gs_task zero = {.kind = GS_TASK_ZERO, .sum = sum, .place = gs_emit__sum_place(e, sum, GS_SUM_ACC, 0),
-                          .bytes = (end - first) * 4ull * gs_sum_width(gs_emit__stage(e), sum, GS_SUM_ACC)};
+                          .bytes = rows * 4ull * gs_sum_width(gs_emit__stage(e), sum, GS_SUM_ACC)};
     uint32_t task;
     return gs_emit__task(e, &zero, &task);
 }
@@ -130,7 +130,7 @@ static gs_status load_targets(struct emitter *e, struct block b)
     for (uint32_t a = 0; a < e->targets; a++)
         for (uint32_t t = 0; t < b.count; t++)
             bytes += gs_emit__staged_bytes(e, e->target_array[a], b.first + t,
-                                           gs_interval_rows(e->l->chunks, b.first + t));
+                                           gs_layout_rows(e->l, e->stage, b.first + t));
     const uint64_t head = gs_ring_lasting_begin(&e->ring, bytes);
     for (uint32_t a = 0; a < e->targets && st == GS_OK; a++)
         for (uint32_t t = 0; t < b.count && st == GS_OK; t++) {
@@ -138,7 +138,7 @@ static gs_status load_targets(struct emitter *e, struct block b)
             *u = (struct unit){.read = GS_NONE, .ring = NOT_STAGED};
             if (gs_emit__target_needed(e, b.first + t))
                 st = gs_emit__load_rows(e, e->target_array[a], b.first + t, 0,
-                                        gs_interval_rows(e->l->chunks, b.first + t), u);
+                                        gs_layout_rows(e->l, e->stage, b.first + t), u);
         }
     gs_ring_lasting_end(&e->ring, head);
     return st;
@@ -153,14 +153,22 @@ static void release_targets(struct emitter *e, struct block b, uint32_t last)
 
 /* ---- chunks ---- */
 
-/* True where this operand interval has edges into the block, or is in it and
- * its own rows are added. */
-bool gs_emit__operand_needed(const struct emitter *e, struct block b, uint32_t operand)
+/* True where the operand interval's own rows are added to the block's sums. */
+static bool adds_own(const struct emitter *e, struct block b, uint32_t operand)
 {
     const gs_stage *s = gs_emit__stage(e);
     for (uint32_t i = 0; i < s->sums; i++)
         if (s->sum[i].self && operand >= b.first && operand < b.first + b.count)
-            return true;
+            return gs_layout_rows(e->l, e->stage, operand) > 0;
+    return false;
+}
+
+/* True where this operand interval has edges into the block, or is in it and
+ * its own rows are added. */
+bool gs_emit__operand_needed(const struct emitter *e, struct block b, uint32_t operand)
+{
+    if (adds_own(e, b, operand))
+        return true;
     for (uint32_t t = 0; t < b.count; t++)
         if (gs_layout_chunk(e->l, e->stage, b.first + t, operand)->edges)
             return true;
@@ -247,6 +255,7 @@ static gs_status sum_chunk(struct emitter *e, struct block b, uint32_t local, ui
     if (st == GS_OK && has_program(s))
         st = add_program_task(e, &t, local, &chunk, last);
     gs_emit__release(e, &chunk, *last);
+    e->stage_edges += c->edges;
     e->pass->edge_bytes += c->edges * gathered_row_bytes(e);
     return st;
 }
@@ -256,10 +265,10 @@ static gs_status add_own_rows(struct emitter *e, struct block b, uint32_t operan
     const gs_stage *s = gs_emit__stage(e);
     gs_status st = GS_OK;
     for (uint32_t i = 0; i < s->sums && st == GS_OK; i++) {
-        if (!s->sum[i].self || operand < b.first || operand >= b.first + b.count)
+        if (!s->sum[i].self || !adds_own(e, b, operand))
             continue;
         const struct unit *rows = operand_of(e, s->sum[i].array);
-        const gs_task t = {.kind = GS_TASK_SELF, .sum = i, .rows = gs_interval_rows(e->l->chunks, operand),
+        const gs_task t = {.kind = GS_TASK_SELF, .sum = i, .operand = operand, .rows = gs_layout_rows(e->l, e->stage, operand),
                            .source = rows->place,
                            .place = gs_emit__sum_place(e, i, GS_SUM_ACC, operand - b.first)};
         gs_emit__wait(e, rows->read);
@@ -271,11 +280,15 @@ static gs_status add_own_rows(struct emitter *e, struct block b, uint32_t operan
 /* Granules of the operand interval that the block needs; NULL: all. */
 static const uint64_t *needed_rows(struct emitter *e, struct block b, uint32_t operand)
 {
-    const gs_stage *s = gs_emit__stage(e);
-    for (uint32_t i = 0; i < s->sums; i++)
-        if (s->sum[i].self && operand >= b.first && operand < b.first + b.count)
-            return NULL;
-    return gs_runs_need(e->mask, e->l, e->stage, b.first, b.count, operand) ? e->mask : NULL;
+    const uint32_t granule = e->l->config->granules.rows;
+    if (!gs_runs_need(e->mask, e->l, e->stage, b.first, b.count, operand))
+        return NULL;
+    for (uint32_t k = 0; adds_own(e, b, operand) && k < gs_layout_runs(e->l, e->stage, operand); k++) {
+        const gs_row_run r = gs_layout_run(e->l, e->stage, operand, k);
+        for (uint32_t g = r.first / granule; g * (uint64_t)granule < r.first + r.rows; g++)
+            e->mask[g / 64] |= 1ull << (g % 64);
+    }
+    return e->mask;
 }
 
 static gs_status sum_operand(struct emitter *e, struct block b, uint32_t operand, uint32_t *last)

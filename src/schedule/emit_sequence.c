@@ -109,6 +109,7 @@ static gs_status chunk_task(struct emitter *e, gs_task *t, uint32_t slot, uint32
     if ((st = gs_emit__task(e, t, last)) != GS_OK)
         return st;
     gs_emit__release(e, &chunk, *last);
+    e->stage_edges += t->kind == GS_TASK_BACK ? c->edges : 0;
     e->pass->edge_bytes += c->edges * 16 * width_of(e);
     return GS_OK;
 }

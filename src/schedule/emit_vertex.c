@@ -45,6 +45,12 @@ static gs_status tile_inputs(struct emitter *e, uint32_t interval, struct block 
     return st;
 }
 
+/* Whole blocks of the interval's file that rows touch: nothing else that is stored is in them. */
+static uint64_t stored_bytes(uint64_t row, uint32_t from, uint32_t rows)
+{
+    return gs_align_up((from + rows) * row, GS_BLOCK_BYTES) - gs_align_down(from * row, GS_BLOCK_BYTES);
+}
+
 /* Places for what a tile stores: the kept rows themselves, or the ring. */
 static gs_status tile_outputs(struct emitter *e, uint32_t interval, uint32_t from, uint32_t rows, gs_place *place)
 {
@@ -59,9 +65,34 @@ static gs_status tile_outputs(struct emitter *e, uint32_t interval, uint32_t fro
             const uint64_t first = gs_interval_first(e->l->chunks, interval) + from;
             e->tile[r].place = (gs_place){GS_REGION_RESIDENT, e->resident_offset[reg->array] + first * row};
         } else {
-            st = gs_emit__take_ring(e, gs_align_up(rows * row, GS_BLOCK_BYTES), &e->tile[r]);
+            st = gs_emit__take_ring(e, stored_bytes(row, from, rows), &e->tile[r]);
+            e->tile[r].place.offset += from * row % GS_BLOCK_BYTES;
         }
         place[r] = e->tile[r].place;
+    }
+    return st;
+}
+
+static gs_status zero_part(struct emitter *e, uint64_t offset, uint64_t bytes)
+{
+    const gs_task t = {.kind = GS_TASK_ZERO, .place = {GS_REGION_RING, offset}, .bytes = bytes};
+    uint32_t task;
+    return bytes ? gs_emit__task(e, &t, &task) : GS_OK;
+}
+
+/* A run's first and last blocks go to the file with 0 where its rows are not: rows that no stage stores are 0. */
+static gs_status zero_around(struct emitter *e, uint32_t from, uint32_t rows)
+{
+    const gs_stage *s = gs_emit__stage(e);
+    gs_status st = GS_OK;
+    for (uint32_t r = 0; r < s->regs && st == GS_OK; r++) {
+        const gs_reg *reg = &s->reg[r];
+        if (reg->kind != GS_REG_TEMP || reg->array == GS_NONE || e->tile[r].ring == NOT_STAGED)
+            continue;
+        const uint64_t row = e->l->row_bytes[reg->array], head = from * row % GS_BLOCK_BYTES;
+        const uint64_t end = head + rows * row;
+        if ((st = zero_part(e, e->tile[r].ring, head)) == GS_OK)
+            st = zero_part(e, e->tile[r].ring + end, stored_bytes(row, from, rows) - end);
     }
     return st;
 }
@@ -77,9 +108,10 @@ static gs_status write_outputs(struct emitter *e, uint32_t interval, uint32_t fr
             continue;
         const uint32_t kept = e->c->kept_intervals[reg->array];
         const uint64_t row = e->l->row_bytes[reg->array];
-        const gs_task t = {.kind = GS_TASK_WRITE, .file = reg->array, .place = e->tile[r].place,
-                           .offset = (interval - kept) * e->l->spill_interval[reg->array] + from * row,
-                           .bytes = gs_align_up(rows * row, GS_BLOCK_BYTES)};
+        const gs_task t = {.kind = GS_TASK_WRITE, .file = reg->array, .place = {GS_REGION_RING, e->tile[r].ring},
+                           .offset = (interval - kept) * e->l->spill_interval[reg->array] +
+                                     gs_align_down(from * row, GS_BLOCK_BYTES),
+                           .bytes = stored_bytes(row, from, rows)};
         uint32_t task, *w = e->written[(uint64_t)reg->array * e->l->parts + interval];
         gs_emit__wait(e, vertex_task);
         if ((st = gs_emit__task(e, &t, &task)) != GS_OK)
@@ -136,9 +168,11 @@ static gs_status emit_tile(struct emitter *e, uint32_t interval, struct block b,
     if ((st = tile_inputs(e, interval, b, from, rows, place)) != GS_OK ||
         (st = tile_outputs(e, interval, from, rows, place)) != GS_OK)
         return st;
+    if (gs_layout_prunes(e->l, e->stage))
+        st = zero_around(e, from, rows);
     for (uint32_t r = 0; r < s->regs; r++)
         gs_emit__wait(e, e->tile[r].read);
-    if ((st = gs_emit__task(e, &t, task)) != GS_OK)
+    if (st != GS_OK || (st = gs_emit__task(e, &t, task)) != GS_OK)
         return st;
     for (uint32_t r = 0; r < s->regs; r++)
         if (s->reg[r].kind == GS_REG_LOAD)
@@ -149,15 +183,23 @@ static gs_status emit_tile(struct emitter *e, uint32_t interval, struct block b,
 gs_status gs_emit__interval(struct emitter *e, uint32_t interval, struct block b)
 {
     const gs_stage *s = gs_emit__stage(e);
-    const uint32_t count = gs_interval_rows(e->l->chunks, interval), step = e->l->stage[e->stage].tile_rows;
+    const uint32_t count = gs_layout_rows(e->l, e->stage, interval), step = e->l->stage[e->stage].tile_rows;
     uint32_t task = GS_NONE;
     gs_status st = GS_OK;
 
-    if (s->instrs == 0)
+    if (s->instrs == 0 || count == 0)
         return GS_OK;
     st = load_narrow(e, interval, count);
-    for (uint32_t from = 0; from < count && st == GS_OK; from += step)
-        st = emit_tile(e, interval, b, from, GS_MIN(step, count - from), &task);
+    for (uint32_t k = 0; k < gs_layout_runs(e->l, e->stage, interval) && st == GS_OK; k++) {
+        const gs_row_run run = gs_layout_run(e->l, e->stage, interval, k);
+        const uint32_t end = run.first + run.rows;
+        /* Tiles end at multiples of `step` of the interval, where blocks of its files do. */
+        for (uint32_t from = run.first, to; from < end && st == GS_OK; from = to) {
+            to = GS_MIN(from - from % step + step, end);
+            st = emit_tile(e, interval, b, from, to - from, &task);
+        }
+        e->stage_rows += run.rows;
+    }
     for (uint32_t r = 0; r < s->regs && st == GS_OK; r++)
         if (is_narrow(e, &s->reg[r]))
             gs_emit__release(e, &e->narrow[r], task);

@@ -93,6 +93,43 @@ done:
     return st;
 }
 
+static const gs_row_runs *runs_of(const gs_layout *l, uint32_t stage)
+{
+    const gs_row_runs *r = l->config->stage_rows ? &l->config->stage_rows[stage] : NULL;
+    return r != NULL && r->first != NULL ? r : NULL;
+}
+
+bool gs_layout_prunes(const gs_layout *l, uint32_t stage) { return runs_of(l, stage) != NULL; }
+
+uint32_t gs_layout_runs(const gs_layout *l, uint32_t stage, uint32_t interval)
+{
+    const gs_row_runs *r = runs_of(l, stage);
+    return r == NULL ? 1 : r->first[interval + 1] - r->first[interval];
+}
+
+gs_row_run gs_layout_run(const gs_layout *l, uint32_t stage, uint32_t interval, uint32_t k)
+{
+    const gs_row_runs *r = runs_of(l, stage);
+    return r == NULL ? (gs_row_run){0, gs_interval_rows(l->chunks, interval)} : r->run[r->first[interval] + k];
+}
+
+uint32_t gs_layout_rows(const gs_layout *l, uint32_t stage, uint32_t interval)
+{
+    const uint32_t runs = gs_layout_runs(l, stage, interval);
+    if (runs == 0)
+        return 0;
+    const gs_row_run last = gs_layout_run(l, stage, interval, runs - 1);
+    return last.first + last.rows;
+}
+
+/* Sums of an interval take as many rows as any interval needs, so that places are equal. */
+static void measure_spans(gs_layout *l)
+{
+    for (uint32_t s = 0; s < l->program->stages; s++)
+        for (uint32_t i = 0; i < l->parts; i++)
+            l->span[s] = GS_MAX(l->span[s], gs_layout_rows(l, s, i));
+}
+
 /* Edge sets as the caller has them, or the store's own. */
 static void list_sets(gs_layout *l)
 {
@@ -116,9 +153,11 @@ gs_status gs_layout_make(gs_layout *out, const gs_schedule_config *config, bool 
     l.spill_interval = gs_calloc(p->arrays + 1, sizeof(*l.spill_interval));
     l.stage = gs_calloc(p->stages + 1, sizeof(*l.stage));
     l.stage_set = gs_calloc(p->stages + 1, sizeof(*l.stage_set));
-    if (l.row_bytes == NULL || l.spill_interval == NULL || l.stage == NULL || l.stage_set == NULL)
+    l.span = gs_calloc(p->stages + 1, sizeof(*l.span));
+    if (l.row_bytes == NULL || l.spill_interval == NULL || l.stage == NULL || l.stage_set == NULL || l.span == NULL)
         goto done;
     list_sets(&l);
+    measure_spans(&l);
     for (uint32_t a = 0; a < p->arrays; a++) {
         l.row_bytes[a] = p->array[a].width * (uint64_t)gs_dtype_bytes(p->array[a].dtype);
         if (p->array[a].store_id < 0)
@@ -145,7 +184,8 @@ void gs_layout_drop(gs_layout *l)
     gs_free(l->spill_interval);
     gs_free(l->stage);
     gs_free(l->stage_set);
+    gs_free(l->span);
     l->row_bytes = l->spill_interval = NULL;
-    l->stage_set = NULL;
+    l->stage_set = l->span = NULL;
     l->stage = NULL;
 }

@@ -8,6 +8,7 @@
 #include "cost/cost.h"
 #include "plan/plan.h"
 #include "program/program.h"
+#include "schedule/row_sets.h" /* gs_row_runs */
 #include "store/chunk_table.h"
 
 typedef struct gs_schedule_config {
@@ -28,6 +29,8 @@ typedef struct gs_schedule_config {
     const gs_edge_set *set;
     const uint32_t *stage_set;
     gs_granules granules;      /* of set[].need */
+    /* [program->stages] the rows that a stage runs for; then its edges have no other targets. NULL: all. */
+    const gs_row_runs *stage_rows;
     /* The disk, for the choice between a whole interval and runs of its rows; 0: a usual SSD's. */
     double disk_bps, disk_request_seconds;
 } gs_schedule_config;

@@ -37,6 +37,7 @@ typedef struct gs_layout {
     uint32_t sets;
     gs_edge_set set[GS_EDGE_SETS];
     uint32_t *stage_set;      /* [stages] the edges that a stage's sums go over */
+    uint32_t *span;           /* [stages] from an interval's first row to the last that the stage runs for, at most */
     uint64_t *row_bytes;      /* [arrays] */
     uint64_t *spill_interval; /* [arrays] bytes of an interval in a spill file; 0: a store array */
     gs_stage_layout *stage;   /* [stages] */
@@ -67,6 +68,14 @@ static inline const gs_chunk *gs_layout_chunk(const gs_layout *l, uint32_t stage
 {
     return &l->set[l->stage_set[stage]].chunk[(uint64_t)target * l->parts + operand];
 }
+
+/* Rows from the interval's first to the last that the stage runs for; 0: it runs for none. */
+uint32_t gs_layout_rows(const gs_layout *l, uint32_t stage, uint32_t interval);
+/* True where the stage does not run for all rows. */
+bool gs_layout_prunes(const gs_layout *l, uint32_t stage);
+/* Runs of rows of an interval that the stage runs for. */
+uint32_t gs_layout_runs(const gs_layout *l, uint32_t stage, uint32_t interval);
+gs_row_run gs_layout_run(const gs_layout *l, uint32_t stage, uint32_t interval, uint32_t k);
 
 gs_status gs_layout_make(gs_layout *out, const gs_schedule_config *config, bool staged);
 void gs_layout_drop(gs_layout *l);

@@ -175,6 +175,8 @@ void gs_session_close(gs_session *s)
     for (uint32_t k = 0; k < s->sets; k++)
         gs_free(s->chunk[k]);
     gs_session_drop_needs(s);
+    gs_session_drop_left(s);
+    gs_free(s->stage_set);
     gs_params_free(&s->params);
     gs_plan_free(s->plan);
     gs_program_free(s->program);

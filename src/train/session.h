@@ -28,6 +28,14 @@ typedef enum gs_purpose {
     GS_FOR_PREDICTION, /* pass "predict" */
 } gs_purpose;
 
+/* What is left of a direction's edges between two sets of rows: an edge file of the run. */
+typedef struct gs_left_edges {
+    uint32_t direction, targets, operands; /* numbers of row sets */
+    gs_chunk *chunk;
+    uint64_t bytes;
+    char *path;  /* from gs_session_write_left() on */
+} gs_left_edges;
+
 typedef struct gs_session {
     const gs_train_options *options; /* the caller's; lives as long as the session */
     gs_store *store;
@@ -51,6 +59,10 @@ typedef struct gs_session {
 
     uint32_t sets;                 /* edge sets of the plan: the store's directions first */
     gs_edge_set set[GS_EDGE_SETS];
+    uint32_t *stage_set;           /* [stages] */
+    gs_left_edges left[GS_EDGE_SETS]; /* of sets from 2 on */
+    gs_row_sets rows;              /* until the run starts */
+    gs_row_runs *stage_rows;       /* [stages], or NULL where every stage runs for all rows */
     gs_exec_chunk *chunk[GS_EDGE_SETS]; /* what exec knows of each; NULL where no stage uses it */
     char **path;                   /* [arrays + sets] of the run's files; exec speaks of them */
     char *spill;                   /* the run's own folder, or NULL */
@@ -79,13 +91,24 @@ gs_status gs_session_logits(void *session, uint64_t first, uint64_t rows, float 
 /* Folder for scratch files: the spill folder where there is one, or its place. */
 const char *gs_session_scratch_dir(const gs_session *s);
 
-/* session_edges.c: the edge sets that the plan may use, and what it must know of them. */
-void gs_session_list_edges(gs_session *s);
-/* Which granules of rows each chunk needs, for the planner, into set[].need and config->granules: reads the edge files
- * once. Free with gs_session_drop_needs() when the plan is made. Memory and buffers within the host's budget;
- * where that has no room for them, every row stays needed. */
-gs_status gs_session_read_needs(gs_session *s, gs_schedule_config *config);
+/* session_edges.c: the edge sets that the plan may use, and what it must know of them. Makes the store's two the only
+ * ones, each stage's by its direction. */
+gs_status gs_session_list_edges(gs_session *s);
+/* True where a stage sums over the edges of this set. */
+bool gs_session_uses_set(const gs_session *s, uint32_t set);
+/* The finest granules for which the planner may know what chunks need, within the host's budget; {0} for none. */
+gs_granules gs_session_granules(const gs_session *s);
+/* Which granules of rows each chunk of the store's sets needs, into set[].need: reads the edge files
+ * once. Free with gs_session_drop_needs() when the plan is made. */
+gs_status gs_session_read_needs(gs_session *s, gs_granules g);
 void gs_session_drop_needs(gs_session *s);
+
+/* session_prune.c: only what the loss can see. Finds the rows that each stage must run for, and the edges that are
+ * left, as further sets; fills config->stage_rows. Changes nothing where all rows are needed or --no-prune is given. */
+gs_status gs_session_prune(gs_session *s, gs_schedule_config *config);
+/* Writes what is left into the spill folder, and the checksums into the chunk tables. */
+gs_status gs_session_write_left(gs_session *s);
+void gs_session_drop_left(gs_session *s);
 
 /* session_plan.c: accounts for what the plan does not, and makes it. */
 gs_status gs_session_plan(gs_session *s, bool logits);

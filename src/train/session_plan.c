@@ -66,14 +66,11 @@ static uint64_t logits_memory(const gs_session *s)
 
 static void charge_fixed(gs_session *s, bool logits)
 {
-    const gs_chunk_table *const t = gs_store_chunks(s->store);
-    const uint64_t chunks = (uint64_t)t->parts * t->parts, copies = t->shared ? 1 : 2;
     const uint64_t one = gs_params_elements(s->program) * sizeof(float);
 
     /* Open store and compiled model are resident already. */
     charge(s, "process, store tables", gs_align_up(gs_process_resident_bytes(), PROCESS_STEP), false);
     charge(s, "libraries (allowance)", LIBRARY_ALLOWANCE, false);
-    charge(s, "chunk tables", copies * chunks * sizeof(gs_exec_chunk), false);
     if (logits)
         charge(s, "logits in input order", s->logits_memory = logits_memory(s), false);
     charge(s, "parameters", one, true);
@@ -96,9 +93,9 @@ static bool reads_anything(const gs_plan *p)
 static gs_status plan_selective(gs_session *s, gs_schedule_config *config)
 {
     gs_plan *plan = NULL;
-    gs_status st = gs_session_read_needs(s, config);
+    gs_status st = gs_session_read_needs(s, config->granules);
 
-    if (st == GS_OK && config->granules.words > 0) {
+    if (st == GS_OK) {
         st = gs_schedule(&plan, config);
         if (st == GS_EBUDGET) { /* its table of runs has no room: the first plan stays */
             st = GS_OK;
@@ -107,13 +104,24 @@ static gs_status plan_selective(gs_session *s, gs_schedule_config *config)
             s->plan = plan;
         }
     }
-    gs_session_drop_needs(s);
     return st;
+}
+
+/* Chunk tables of the sets that the run uses, and what is kept of them by those who run it. */
+static void charge_sets(gs_session *s)
+{
+    const uint64_t parts = gs_store_chunks(s->store)->parts;
+    uint64_t bytes = 0;
+    for (uint32_t k = 0; k < s->sets; k++) {
+        bytes += gs_session_uses_set(s, k) ? parts * parts * (sizeof(gs_exec_chunk) + 1) : 0;
+        bytes += k >= 2 ? parts * parts * sizeof(gs_chunk) : 0;
+    }
+    charge(s, "chunk tables", bytes, false);
 }
 
 gs_status gs_session_plan(gs_session *s, bool logits)
 {
-    gs_schedule_config config;
+    gs_schedule_config config = {0};
     gs_cost_record record;
     gs_status st;
 
@@ -124,7 +132,13 @@ gs_status gs_session_plan(gs_session *s, bool logits)
     s->profile = s->options->profile || s->options->trace != NULL;
     gs_cost_record_load(&record, gs_device_name(s->device));
     gs_cost_from_record(&s->cost, &record, s->options->threads != 0 ? s->options->threads : gs_machine_cpus());
-    gs_session_list_edges(s);
+    if ((st = gs_session_list_edges(s)) != GS_OK)
+        return st;
+    if (!s->options->no_selective)
+        config.granules = gs_session_granules(s);
+    if ((st = gs_session_prune(s, &config)) != GS_OK)
+        return st;
+    charge_sets(s);
     config = (gs_schedule_config){
         .program = s->program,
         .chunks = gs_store_chunks(s->store),
@@ -141,11 +155,15 @@ gs_status gs_session_plan(gs_session *s, bool logits)
         .force_spill = s->options->no_cache,
         .sets = s->sets,
         .set = s->set,
+        .stage_set = s->stage_set,
+        .stage_rows = s->stage_rows,
+        .granules = config.granules,
     };
     if ((st = gs_schedule(&s->plan, &config)) != GS_OK)
         return st;
-    if (!s->options->no_selective && reads_anything(s->plan) && (st = plan_selective(s, &config)) != GS_OK)
+    if (config.granules.words > 0 && reads_anything(s->plan) && (st = plan_selective(s, &config)) != GS_OK)
         return st;
+    gs_session_drop_needs(s);
     note(s, "plan", s->plan->table_bytes, false);
     note(s, "staging ring", s->plan->region_bytes[GS_REGION_RING], false);
     note(s, "resident data", s->plan->region_bytes[GS_REGION_RESIDENT], false);
@@ -167,6 +185,8 @@ gs_status gs_session_describe_pass(const gs_session *s, gs_pass_report *out, uin
         .tasks = planned->tasks,
         .read_bytes = planned->read_bytes,
         .read_requests = planned->read_requests,
+        .edges = planned->edges,
+        .rows = planned->rows,
         .skipped_bytes = planned->skipped_bytes,
         .written_bytes = planned->written_bytes,
         .cached_bytes = planned->cached_bytes,
@@ -245,6 +265,8 @@ gs_status gs_session_describe(const gs_session *s, gs_plan_report *out)
     };
     for (uint32_t a = 0; a < s->program->arrays; a++)
         out->spill_bytes += s->plan->spill_bytes[a];
+    for (uint32_t k = 2; k < s->sets; k++)
+        out->spill_bytes += s->left[k].bytes;
     for (uint32_t p = 0; p < out->passes; p++)
         if ((st = gs_session_describe_pass(s, &out->pass[p], p)) != GS_OK)
             return st;

@@ -12,6 +12,8 @@
 
 static bool plan_spills(const gs_session *s)
 {
+    if (s->sets > 2)
+        return true;
     for (uint32_t a = 0; a < s->program->arrays; a++)
         if (s->plan->spill_bytes[a] != 0)
             return true;
@@ -51,18 +53,13 @@ const char *gs_session_scratch_dir(const gs_session *s)
 
 /* ---- what exec must know ------------------------------------------------- */
 
-static bool set_is_used(const gs_session *s, uint32_t set)
-{
-    return set < 2 ? set == GS_BY_DEST || !gs_store_chunks(s->store)->shared : true;
-}
-
 static gs_status copy_chunks(gs_session *s)
 {
     const uint32_t parts = gs_store_chunks(s->store)->parts;
     const uint64_t n = (uint64_t)parts * parts;
 
     for (uint32_t k = 0; k < s->sets; k++) {
-        if (!set_is_used(s, k))
+        if (!gs_session_uses_set(s, k))
             continue;
         if ((s->chunk[k] = gs_malloc_array(n, sizeof(*s->chunk[k]))) == NULL)
             return gs_fail(GS_ENOMEM, "no memory for the tables of %llu chunks", (unsigned long long)n);
@@ -107,6 +104,8 @@ static gs_status describe_files(const gs_session *s, gs_exec_file *file)
             return gs_fail(GS_ENOMEM, "out of memory");
         file[a].path = path[a];
     }
+    for (uint32_t k = 2; k < s->sets; k++)
+        file[arrays + k] = (gs_exec_file){.path = s->left[k].path, .bytes = s->left[k].bytes};
     for (uint32_t d = 0; d < 2; d++) {
         if ((path[arrays + d] = gs_store_edges_path(s->store, (gs_direction)d)) == NULL)
             return gs_fail(GS_ENOMEM, "out of memory");
@@ -122,6 +121,8 @@ static void unname_spill(const gs_session *s)
     for (uint32_t a = 0; a < s->program->arrays; a++)
         if (s->plan->spill_bytes[a] != 0)
             (void)unlink(s->path[a]);
+    for (uint32_t k = 2; k < s->sets; k++)
+        (void)unlink(s->left[k].path);
 }
 
 static gs_status open_exec(gs_session *s)
@@ -168,9 +169,11 @@ gs_status gs_session_start(gs_session *s)
     gs_status st;
 
     if ((st = gs_params_alloc(&s->params, s->program, s->gradients, s->states)) != GS_OK ||
-        (st = copy_chunks(s)) != GS_OK || (st = gs_device_prepare(s->device, s->program)) != GS_OK)
+        (st = gs_device_prepare(s->device, s->program)) != GS_OK)
         return st;
     if (plan_spills(s) && (st = make_spill_dir(s)) != GS_OK)
+        return st;
+    if ((st = gs_session_write_left(s)) != GS_OK || (st = copy_chunks(s)) != GS_OK)
         return st;
     gs_alloc_trim(); /* of the plans that were tried, before the memory of the chosen one is taken */
     return open_exec(s);

@@ -18,7 +18,7 @@ struct sim {
     uint8_t **spill;      /* [arrays] contents of files of the run */
     uint8_t *started, *done;
     uint32_t rng;
-    uint64_t read_bytes;  /* of the run so far */
+    uint64_t read_bytes, rows; /* of the run so far: of vertex programs */
     uint32_t run;         /* bytes of arrays of the run differ from run to run */
 };
 
@@ -83,12 +83,66 @@ static void *place(struct sim *s, gs_place at)
     return s->region[at.region] + at.offset;
 }
 
+static const gs_row_runs *runs_of(const struct sim *s, uint32_t stage)
+{
+    return s->cfg->stage_rows && s->cfg->stage_rows[stage].first ? &s->cfg->stage_rows[stage] : NULL;
+}
+
+static bool runs_for(const struct sim *s, uint32_t stage, uint32_t interval, uint32_t row)
+{
+    const gs_row_runs *r = runs_of(s, stage);
+    if (r == NULL)
+        return true;
+    for (uint32_t k = r->first[interval]; k < r->first[interval + 1]; k++)
+        if (row >= r->run[k].first && row - r->run[k].first < r->run[k].rows)
+            return true;
+    return false;
+}
+
+/* Is this row of an array stored by some stage? What is not, is 0. */
+static bool is_stored(const struct sim *s, uint32_t array, uint64_t row)
+{
+    const uint32_t per = s->cfg->chunks->interval_rows;
+    for (uint32_t k = 0; k < s->p->stages; k++)
+        for (uint32_t r = 0; r < s->p->stage[k].regs; r++)
+            if (s->p->stage[k].reg[r].kind == GS_REG_TEMP && s->p->stage[k].reg[r].array == array)
+                return runs_for(s, k, (uint32_t)(row / per), (uint32_t)(row % per));
+    return true;
+}
+
 static void expect_bytes(struct sim *s, uint32_t task, const uint8_t *got, uint32_t file, uint64_t at, uint64_t n)
 {
+    const uint64_t rb = file < s->p->arrays ? row_bytes(s, file) : n;
+    if (file < s->p->arrays && !is_stored(s, file, at / rb)) { /* callers ask for whole rows, all of them stored or none */
+        for (uint64_t i = 0; i < n; i++)
+            if (got[i] != 0)
+                fail_msg("task %u (stage %u): byte %llu of file %u was never stored and is not 0", task,
+                         s->plan->task[task].stage, (unsigned long long)(at + i), file);
+        return;
+    }
     for (uint64_t i = 0; i < n; i++)
         if (got[i] != byte_of(s, file, at + i))
             fail_msg("task %u (kind %d, stage %u): byte %llu of file %u is not there", task,
                      s->plan->task[task].kind, s->plan->task[task].stage, (unsigned long long)(at + i), file);
+}
+
+static const gs_chunk *chunk_at(const struct sim *s, uint32_t stage, uint32_t target, uint32_t operand)
+{
+    const uint32_t d = s->cfg->chunks->shared ? GS_BY_DEST : s->p->stage[stage].direction;
+    const gs_chunk *chunk = s->cfg->sets ? s->cfg->set[d].chunk : s->cfg->chunks->chunk[d];
+    return &chunk[(uint64_t)target * s->cfg->chunks->parts + operand];
+}
+
+/* Rows from the interval's first to the last that the stage runs for. */
+static uint32_t rows_end(const struct sim *s, uint32_t stage, uint32_t interval)
+{
+    const gs_row_runs *r = runs_of(s, stage);
+    if (r == NULL)
+        return gs_interval_rows(s->cfg->chunks, interval);
+    if (r->first[interval] == r->first[interval + 1])
+        return 0;
+    const gs_row_run last = r->run[r->first[interval + 1] - 1];
+    return last.first + last.rows;
 }
 
 /* Rows of an operand interval that a chunk's edges name must be there; what lies between may not. */
@@ -101,13 +155,15 @@ static void expect_needed(struct sim *s, uint32_t task, const uint8_t *got, uint
     const uint64_t *need = s->cfg->sets ? s->cfg->set[set].need : NULL;
 
     if (need == NULL) {
-        expect_bytes(s, task, got, array, first * rb, rows * rb);
+        for (uint32_t r = 0; r < rows; r++)
+            expect_bytes(s, task, got + r * rb, array, (first + r) * rb, rb);
         return;
     }
     need += ((uint64_t)target * ch->parts + operand) * s->cfg->granules.words;
     for (uint32_t from = 0, g = 0; from < rows; from += granule, g++)
         if (need[g / 64] >> (g % 64) & 1)
-            expect_bytes(s, task, got + from * rb, array, (first + from) * rb, GS_MIN(granule, rows - from) * rb);
+            for (uint32_t r = from; r < GS_MIN(from + granule, rows); r++)
+                expect_bytes(s, task, got + r * rb, array, (first + r) * rb, rb);
 }
 
 static uint32_t self_word(uint32_t interval) { return mix(0xABCDull << 32 | interval); }
@@ -123,14 +179,14 @@ static void run_edges(struct sim *s, uint32_t index, const gs_task *t)
     const gs_stage *st = &s->p->stage[t->stage];
     const gs_chunk_table *ch = s->cfg->chunks;
     const gs_sum *sum = &st->sum[t->sum];
-    const gs_chunk *c = gs_chunk_at(ch, st->direction, t->target, t->operand);
+    const gs_chunk *c = chunk_at(s, t->stage, t->target, t->operand);
     const uint32_t d = ch->shared ? 0 : st->direction;
 
     assert_int_equal(t->chunk_bytes, c->length);
     assert_int_equal(t->file, GS_FILE_EDGES(s->p, d));
     expect_bytes(s, index, place(s, t->chunk), t->file, c->offset, c->length);
     expect_needed(s, index, place(s, t->source), sum->array, d, t->target, t->operand);
-    add_words(place(s, t->place), (uint64_t)gs_interval_rows(ch, t->target) * st->reg[sum->reg].width,
+    add_words(place(s, t->place), (uint64_t)rows_end(s, t->stage, t->target) * st->reg[sum->reg].width,
               chunk_word(s, st->direction, t->target, t->operand));
 }
 
@@ -139,21 +195,14 @@ static void run_self(struct sim *s, uint32_t index, const gs_task *t)
     const gs_stage *st = &s->p->stage[t->stage];
     const gs_sum *sum = &st->sum[t->sum];
     const uint64_t rb = row_bytes(s, sum->array);
-    /* Which interval: found by its first bytes, then all of it is checked. */
-    for (uint32_t i = 0; i < s->cfg->chunks->parts; i++) {
-        const uint64_t at = gs_interval_first(s->cfg->chunks, i) * rb;
-        const uint8_t *got = place(s, t->source);
-        uint32_t same = 0;
-        while (same < 16 && got[same] == byte_of(s, sum->array, at + same))
-            same++;
-        if (same < 16)
-            continue;
-        expect_bytes(s, index, got, sum->array, at, t->rows * rb);
-        assert_int_equal(t->rows, gs_interval_rows(s->cfg->chunks, i));
-        add_words(place(s, t->place), (uint64_t)t->rows * st->reg[sum->reg].width, self_word(i));
-        return;
-    }
-    fail_msg("task %u: self rows are of no interval", index);
+    const uint64_t at = gs_interval_first(s->cfg->chunks, t->operand) * rb;
+    const uint8_t *got = place(s, t->source);
+
+    for (uint32_t r = 0; r < t->rows; r++)
+        if (runs_for(s, t->stage, t->operand, r))
+            expect_bytes(s, index, got + r * rb, sum->array, at + r * rb, rb);
+    assert_int_equal(t->rows, rows_end(s, t->stage, t->operand));
+    add_words(place(s, t->place), (uint64_t)t->rows * st->reg[sum->reg].width, self_word(t->operand));
 }
 
 static bool of_rows(const gs_sum *sum) { return sum->kind <= GS_SUM_PICK; }
@@ -187,8 +236,8 @@ static void run_program(struct sim *s, uint32_t index, const gs_task *t)
     const gs_stage *st = &s->p->stage[t->stage];
     const gs_chunk_table *ch = s->cfg->chunks;
     const gs_place *reg = &s->plan->reg[t->first_reg];
-    const gs_chunk *c = gs_chunk_at(ch, st->direction, t->target, t->operand);
-    const uint64_t rows = gs_interval_rows(ch, t->target);
+    const gs_chunk *c = chunk_at(s, t->stage, t->target, t->operand);
+    const uint64_t rows = rows_end(s, t->stage, t->target);
 
     expect_bytes(s, index, place(s, t->chunk), GS_FILE_EDGES(s->p, ch->shared ? 0 : st->direction), c->offset,
                  c->length);
@@ -200,7 +249,10 @@ static void run_program(struct sim *s, uint32_t index, const gs_task *t)
         if (er->kind == GS_EDGE_OPERAND)
             expect_needed(s, index, place(s, reg[r]), er->array, ch->shared ? 0 : st->direction, t->target, t->operand);
         else
-            expect_bytes(s, index, place(s, reg[r]), er->array, gs_interval_first(ch, t->target) * rb, rows * rb);
+            for (uint32_t row = 0; row < rows; row++)
+                if (runs_for(s, t->stage, t->target, row))
+                    expect_bytes(s, index, (uint8_t *)place(s, reg[r]) + row * rb, er->array,
+                                 (gs_interval_first(ch, t->target) + row) * rb, rb);
     }
     for (uint32_t i = 0; i < st->sums; i++)
         for (int k = 0; !of_rows(&st->sum[i]) && k < GS_SUM_PLACES; k++)
@@ -293,11 +345,12 @@ static void run_sequence(struct sim *s, uint32_t index, const gs_task *t)
                    chunk_word(s, st->direction, t->target, t->operand), "state");
 }
 
-static uint32_t expected_sum(const struct sim *s, const gs_stage *st, const gs_sum *sum, uint32_t interval)
+static uint32_t expected_sum(const struct sim *s, uint32_t stage, const gs_sum *sum, uint32_t interval)
 {
+    const gs_stage *st = &s->p->stage[stage];
     uint32_t word = sum->self ? self_word(interval) : of_rows(sum) ? 0 : FINISHED;
     for (uint32_t o = 0; o < s->cfg->chunks->parts; o++)
-        if (gs_chunk_at(s->cfg->chunks, st->direction, interval, o)->edges)
+        if (chunk_at(s, stage, interval, o)->edges)
             word += chunk_word(s, st->direction, interval, o);
     return word;
 }
@@ -307,16 +360,22 @@ static void run_vertex(struct sim *s, uint32_t index, const gs_task *t)
     const gs_stage *st = &s->p->stage[t->stage];
     const gs_place *reg = &s->plan->reg[t->first_reg];
     const uint32_t interval = (uint32_t)(t->first_row / s->cfg->chunks->interval_rows);
+    const uint32_t first = (uint32_t)(t->first_row % s->cfg->chunks->interval_rows);
+
+    for (uint32_t r = 0; r < t->rows; r++)
+        assert_true(runs_for(s, t->stage, interval, first + r));
+    s->rows += t->rows;
 
     for (uint32_t r = 0; r < st->regs; r++)
         if (st->reg[r].kind == GS_REG_LOAD) {
             const uint64_t rb = row_bytes(s, st->reg[r].array);
-            expect_bytes(s, index, place(s, reg[r]), st->reg[r].array, t->first_row * rb, t->rows * rb);
+            for (uint64_t row = 0; row < t->rows; row++)
+                expect_bytes(s, index, (uint8_t *)place(s, reg[r]) + row * rb, st->reg[r].array, (t->first_row + row) * rb, rb);
         }
     for (uint32_t i = 0; i < st->sums; i++) {
         if (is_back(st))
             continue;
-        const uint32_t want = expected_sum(s, st, &st->sum[i], interval);
+        const uint32_t want = expected_sum(s, t->stage, &st->sum[i], interval);
         const uint32_t seen[2] = {st->sum[i].reg, st->sum[i].kind == GS_SUM_ATTEND ? st->sum[i].lse : st->sum[i].reg};
         for (uint64_t n = 0; n < 2; n++) {
             const uint32_t *got = place(s, reg[seen[n]]);
@@ -496,8 +555,9 @@ void plan_sim_run(const gs_plan *plan, const gs_schedule_config *config, uint32_
     assert_non_null(s.done = calloc(plan->tasks + 1, 1));
     load_residents(&s);
     for (s.run = 0; s.run < runs; s.run++) {
-        s.read_bytes = 0;
+        s.read_bytes = s.rows = 0;
         run_once(&s, pass);
+        assert_int_equal(s.rows, plan->pass[pass].rows);
         assert_int_equal(s.read_bytes, plan->pass[pass].read_bytes); /* a plan says what it reads */
     }
     for (int r = 1; r < GS_REGION_COUNT; r++)

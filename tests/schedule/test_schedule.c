@@ -25,6 +25,8 @@ struct fixture {
     gs_chunk *chunk[2];
     gs_edge_set set[2];
     gs_granules granules;
+    gs_row_runs rows[5];
+    gs_chunk *left[2];
 };
 
 static gs_array array_of(const char *name, gs_dtype t, uint32_t width, int store_id)
@@ -167,8 +169,69 @@ static void make_needs(struct fixture *f, uint32_t sparse, uint32_t seed)
     }
 }
 
+static bool in_runs(const gs_row_runs *r, uint32_t interval, uint32_t row)
+{
+    for (uint32_t k = r->first[interval]; k < r->first[interval + 1]; k++)
+        if (row >= r->run[k].first && row - r->run[k].first < r->run[k].rows)
+            return true;
+    return false;
+}
+
+/* Every stage runs for the same rows: up to three runs an interval, none in some. What chunks need is within. */
+static void make_rows(struct fixture *f, uint32_t seed)
+{
+    const uint32_t parts = f->chunks.parts, words = f->granules.words;
+    gs_row_runs r = {.first = calloc(parts + 1, sizeof(*r.first)), .run = calloc(3 * parts, sizeof(*r.run))};
+    for (uint32_t i = 0; i < parts; i++) {
+        uint32_t at = 0, n = r.first[i];
+        for (int k = 0; k < 3 && i % 5 != 3; k++) {
+            seed = seed * 1664525u + 1013904223u;
+            const uint32_t first = at + 16 * ((seed >> 8) % 30), rows = 16 + 16 * ((seed >> 16) % 100);
+            if (first + rows > gs_interval_rows(&f->chunks, i))
+                break;
+            r.run[n++] = (gs_row_run){first, rows};
+            at = first + rows + GS_ROW_GAP;
+        }
+        r.first[i + 1] = n;
+    }
+    for (int s = 0; s < 5; s++)
+        f->rows[s] = r;
+    /* Stage 1 stores only a part of an interval's first run; later stages read 0 for the others. */
+    f->rows[1] = (gs_row_runs){.first = calloc(parts + 1, sizeof(*r.first)), .run = calloc(3 * parts, sizeof(*r.run))};
+    for (uint32_t i = 0; i < parts; i++) {
+        f->rows[1].first[i + 1] = f->rows[1].first[i] + (r.first[i + 1] > r.first[i]);
+        gs_row_run *part = &f->rows[1].run[f->rows[1].first[i]];
+        *part = r.run[r.first[i]];
+        if (part->rows > 48) {
+            part->first += 16;
+            part->rows -= 32;
+        }
+    }
+    for (int d = 0; d < 2; d++) {
+        f->left[d] = malloc((uint64_t)parts * parts * sizeof(gs_chunk));
+        memcpy(f->left[d], f->chunks.chunk[d], (uint64_t)parts * parts * sizeof(gs_chunk));
+        for (uint32_t i = 0; i < parts * parts; i++) {
+            uint64_t *need = (uint64_t *)(uintptr_t)f->set[d].need + (uint64_t)i * words, any = 0;
+            for (uint32_t g = 0; g < words * 64; g++)
+                if (!in_runs(&r, i % parts, g * GS_GRANULE_ROWS))
+                    need[g / 64] &= ~(1ull << (g % 64));
+            for (uint32_t w = 0; w < words; w++)
+                any |= need[w];
+            if (any == 0 || r.first[i / parts] == r.first[i / parts + 1])
+                f->left[d][i].edges = f->left[d][i].length = 0;
+        }
+        f->set[d].chunk = f->left[d];
+    }
+}
+
 static void drop(struct fixture *f)
 {
+    free(f->left[0]);
+    free(f->left[1]);
+    free(f->rows[0].first);
+    free(f->rows[0].run);
+    free(f->rows[1].first);
+    free(f->rows[1].run);
     free((void *)(uintptr_t)f->set[0].need);
     free((void *)(uintptr_t)f->set[1].need);
     free(f->chunk[0]);
@@ -346,6 +409,45 @@ static void test_plan__reads_runs_of_needed_rows(void **state)
     run_selective(40007, 17, false, 60, 23);
 }
 
+/* Stages that run for some rows: sums hold no others, tiles run for no others, files of the run get
+ * no others, and what is read is still all that is used. */
+static void run_pruned(uint64_t vertices, uint32_t parts, bool shared, uint64_t host, bool spill, uint32_t seed)
+{
+    struct fixture f = {0};
+    gs_plan *all = NULL, *some = NULL;
+    make_program(&f, 37, 16);
+    make_chunks(&f, vertices, parts, shared, seed);
+    make_needs(&f, 40, seed);
+    gs_schedule_config c = config_of(&f, host, 4 * GS_MIB);
+    c.force_spill = spill;
+    gs_assert_ok(gs_schedule(&all, &c));
+    make_rows(&f, seed);
+    c.sets = 2;
+    c.set = f.set;
+    c.granules = f.granules;
+    c.stage_rows = f.rows;
+    gs_assert_ok(gs_schedule(&some, &c));
+    assert_within(some, &c);
+    for (uint32_t p = 0; p < 2; p++) {
+        plan_sim_run(some, &c, p, 2, seed);
+        assert_true(some->pass[p].rows < all->pass[p].rows);
+        assert_true(some->pass[p].edges < all->pass[p].edges);
+        assert_true(some->pass[p].read_bytes <= all->pass[p].read_bytes);
+        assert_true(some->pass[p].blocks <= all->pass[p].blocks);
+    }
+    gs_plan_free(all);
+    gs_plan_free(some);
+    drop(&f);
+}
+
+static void test_plan__runs_for_needed_rows_alone(void **state)
+{
+    (void)state;
+    run_pruned(60000, 12, false, 64 * GS_MIB, true, 31);
+    run_pruned(60000, 12, true, 64 * GS_MIB, false, 32);
+    run_pruned(40007, 17, false, 12 * GS_MIB, false, 33);
+}
+
 /* Rows 0-15 and 64-79 of 256 B each: two blocks of 4 KiB with a gap of three between. */
 static void test_runs__gaps_are_read_where_a_request_costs_more(void **state)
 {
@@ -401,6 +503,7 @@ int main(void)
         cmocka_unit_test(test_plan__more_memory_moves_fewer_bytes),
         cmocka_unit_test(test_plan__forced_spill_keeps_nothing),
         cmocka_unit_test(test_plan__reads_runs_of_needed_rows),
+        cmocka_unit_test(test_plan__runs_for_needed_rows_alone),
         cmocka_unit_test(test_runs__gaps_are_read_where_a_request_costs_more),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

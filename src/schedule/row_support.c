@@ -1,0 +1,238 @@
+/* row_support.c - outside which rows is a value 0?
+ *
+ * The gradient of a loss is 0 off the training rows; what products, masks and scalings make
+ * of 0 is 0; a sum over edges is 0 where no edge names a row that is not.
+ */
+#include <string.h>
+
+#include "base/alloc.h"
+#include "base/size.h"
+#include "schedule/row_sets_internal.h"
+
+/* Outside `operand` at the one end or `target` at the other, an edge's value is 0. */
+struct ends {
+    uint32_t operand, target;
+};
+
+enum rule {
+    RULE_ALL,    /* 0 becomes something else */
+    RULE_FIRST,  /* 0 where its first operand is */
+    RULE_EITHER, /* 0 where both are: a sum */
+    RULE_BOTH,   /* 0 where one is: a product */
+    RULE_TRAIN,  /* the loss's gradient */
+};
+
+static enum rule rule_of(gs_op op)
+{
+    switch (op) {
+    case GS_OP_ADD: case GS_OP_SUB: case GS_OP_MAX:
+        return RULE_EITHER;
+    case GS_OP_MUL:
+        return RULE_BOTH;
+    case GS_OP_DIV: case GS_OP_NEG: case GS_OP_SQRT: case GS_OP_TANH: case GS_OP_RELU: case GS_OP_LEAKY_RELU:
+    case GS_OP_ELU: case GS_OP_STEP: case GS_OP_DROPOUT: case GS_OP_CAST: case GS_OP_ROWSUM: case GS_OP_FOLD:
+    case GS_OP_SPREAD: case GS_OP_ACROSS: case GS_OP_TILE: case GS_OP_MATMUL_T: case GS_OP_MATMUL:
+        return RULE_FIRST;
+    case GS_OP_XENT_GRAD:
+        return RULE_TRAIN;
+    default:
+        return RULE_ALL;
+    }
+}
+
+/* A constant 0 adds nothing; any other operand that is no register is not 0 anywhere. */
+static uint32_t operand_rows(const struct finder *f, const gs_operand *o, const uint32_t *reg)
+{
+    if (o->kind == GS_FROM_REG)
+        return reg[o->index];
+    return o->kind == GS_FROM_CONST && o->value == 0 ? f->none : GS_ALL_ROWS;
+}
+
+static uint32_t value_rows(struct finder *f, const gs_instr *in, uint32_t a, uint32_t b)
+{
+    switch (rule_of(in->op)) {
+    case RULE_FIRST:
+        return a;
+    case RULE_EITHER:
+        return gs_rows__unite(f, a, b);
+    case RULE_BOTH:
+        return gs_rows__meet(f, a, b);
+    case RULE_TRAIN:
+        return f->train;
+    default:
+        return GS_ALL_ROWS;
+    }
+}
+
+static void edge_program(struct finder *f, const gs_stage *s, struct ends *reg)
+{
+    for (uint32_t r = 0; r < s->edge_regs; r++) {
+        const gs_edge_reg *er = &s->edge_reg[r];
+        reg[r] = (struct ends){GS_ALL_ROWS, GS_ALL_ROWS};
+        if (er->kind == GS_EDGE_OPERAND)
+            reg[r].operand = f->array[er->array];
+        else if (er->kind == GS_EDGE_TARGET)
+            reg[r].target = f->array[er->array];
+    }
+    for (uint32_t i = 0; i < s->edge_instrs; i++) {
+        const gs_instr *in = &s->edge_instr[i];
+        const struct ends all = {GS_ALL_ROWS, GS_ALL_ROWS}, none = {f->none, f->none};
+        const struct ends a = in->a.kind == GS_FROM_REG ? reg[in->a.index] : all;
+        const struct ends b = in->b.kind == GS_FROM_REG ? reg[in->b.index]
+                              : in->b.kind == GS_FROM_CONST && in->b.value == 0 ? none : all;
+        reg[in->dst].operand = value_rows(f, in, a.operand, b.operand);
+        reg[in->dst].target = value_rows(f, in, a.target, b.target);
+    }
+}
+
+/* What the stage's sums are, and which edges they need. Maximum, minimum and softmax look at every edge of a target. */
+static void edge_sums(struct finder *f, const gs_stage *s, struct support *out, const struct ends *edge, uint32_t *reg)
+{
+    out->operands = out->targets = s->sums ? f->none : GS_ALL_ROWS;
+    for (uint32_t i = 0; i < s->sums; i++) {
+        const gs_sum *m = &s->sum[i];
+        const bool rows = m->kind <= GS_SUM_PICK, plain = rows || m->kind == GS_SUM_ADD;
+        const struct ends e = rows ? (struct ends){f->array[m->array], GS_ALL_ROWS} : edge[m->value];
+        uint32_t set = gs_rows__meet(f, gs_rows__reach(f, 1 - s->direction, e.operand), e.target);
+        if (m->self)
+            set = gs_rows__unite(f, set, f->array[m->array]);
+        reg[m->reg] = set;
+        if (m->kind == GS_SUM_ATTEND)
+            reg[m->lse] = GS_ALL_ROWS;
+        out->operands = gs_rows__unite(f, out->operands, plain ? e.operand : GS_ALL_ROWS);
+        out->targets = gs_rows__unite(f, out->targets, m->kind == GS_SUM_ATTEND ? GS_ALL_ROWS : e.target);
+    }
+}
+
+static void vertex_program(struct finder *f, const gs_stage *s, struct support *out, uint32_t *reg)
+{
+    for (uint32_t i = 0; i < s->instrs; i++) {
+        const gs_instr *in = &s->instr[i];
+        const gs_op_class class = gs_op_classof(in->op);
+        const uint32_t a = operand_rows(f, &in->a, reg), b = operand_rows(f, &in->b, reg);
+        out->loss = out->loss || class == GS_CLASS_LOSS;
+        if (in->op == GS_OP_OUTER)
+            out->reduced = gs_rows__unite(f, out->reduced, gs_rows__meet(f, a, b));
+        else if (in->op == GS_OP_COLSUM)
+            out->reduced = gs_rows__unite(f, out->reduced, a);
+        else if (class == GS_CLASS_REDUCE)
+            out->everything = true; /* statistics over all rows */
+        else if (in->dst != GS_NONE)
+            reg[in->dst] = value_rows(f, in, a, b);
+    }
+    for (uint32_t r = 0; r < s->regs; r++)
+        if (s->reg[r].kind == GS_REG_TEMP && s->reg[r].array != GS_NONE)
+            f->array[s->reg[r].array] = reg[r];
+}
+
+/* A state goes through all the edges of a vertex, and its gradient back through all of them. */
+static bool has_sequences(const gs_program *p)
+{
+    for (uint32_t k = 0; k < p->stages; k++)
+        for (uint32_t i = 0; i < p->stage[k].sums; i++)
+            if (gs_sum_is_sequence(&p->stage[k].sum[i]))
+                return true;
+    return false;
+}
+
+static bool is_setup(const gs_pass *p) { return strcmp(p->name, "setup") == 0; }
+
+gs_status gs_rows__support(struct finder *f)
+{
+    const gs_program *p = f->c->program;
+    const bool sequences = has_sequences(p);
+    uint32_t regs = 1, edge_regs = 1;
+
+    for (uint32_t k = 0; k < p->stages; k++) {
+        regs = GS_MAX(regs, p->stage[k].regs);
+        edge_regs = GS_MAX(edge_regs, p->stage[k].edge_regs);
+    }
+    uint32_t *reg = gs_calloc(regs, sizeof(*reg));
+    struct ends *edge = gs_calloc(edge_regs, sizeof(*edge));
+    if (reg == NULL || edge == NULL)
+        f->status = gs_fail(GS_ENOMEM, "out of memory for the rows that a loss sees");
+    for (uint32_t q = 0; q < p->passes && f->status == GS_OK; q++)
+        for (uint32_t k = p->pass[q].first_stage; k < p->pass[q].first_stage + p->pass[q].stages; k++) {
+            const gs_stage *s = &p->stage[k];
+            struct support *out = &f->support[k];
+            *out = (struct support){.reduced = f->none, .everything = sequences || is_setup(&p->pass[q]) || f->c->reported[q] == NULL};
+            if (out->everything)
+                continue;
+            for (uint32_t r = 0; r < s->regs; r++)
+                reg[r] = s->reg[r].kind == GS_REG_LOAD ? f->array[s->reg[r].array] : GS_ALL_ROWS;
+            edge_program(f, s, edge);
+            edge_sums(f, s, out, edge, reg);
+            vertex_program(f, s, out, reg);
+        }
+    gs_free(reg);
+    gs_free(edge);
+    return f->status;
+}
+
+/* ---- what rows that lack some of their edges could become ---- */
+
+enum taint {
+    CLEAN,
+    NOT_ZERO, /* of such rows, but a maximum with a constant above 0: a degree, counted */
+    PARTIAL,
+    INFINITE, /* the log-sum-exp of no edges */
+};
+
+static enum taint operand_taint(const gs_operand *o, const enum taint *reg)
+{
+    return o->kind == GS_FROM_REG ? reg[o->index] : CLEAN;
+}
+
+static bool unsafe_instr(const gs_stage *s, const gs_instr *in, enum taint *reg)
+{
+    const enum taint a = operand_taint(&in->a, reg), b = operand_taint(&in->b, reg), c = operand_taint(&in->c, reg);
+    const enum taint most = GS_MAX(GS_MAX(a, b), c);
+    const bool reduces = gs_op_classof(in->op) == GS_CLASS_REDUCE;
+
+    const bool above = in->op == GS_OP_MAX && in->b.kind == GS_FROM_CONST && in->b.value > 0;
+    if (!reduces && in->dst != GS_NONE)
+        reg[in->dst] = most == CLEAN || most == INFINITE ? most : above ? NOT_ZERO : PARTIAL;
+    /* A sum may be kept as it is: a product by a constant, to an array that only edges read. */
+    if (most == INFINITE)
+        return !(in->op == GS_OP_MUL && in->b.kind == GS_FROM_CONST && s->reg[in->dst].array != GS_NONE);
+    switch (in->op) {
+    case GS_OP_DIV:
+        return b == PARTIAL;
+    case GS_OP_EXP: case GS_OP_LOG: case GS_OP_SQRT: case GS_OP_RSQRT:
+        return a != CLEAN;
+    default:
+        return false;
+    }
+}
+
+bool gs_rows__unsafe(const gs_program *p)
+{
+    enum taint *array = gs_calloc(p->arrays + 1, sizeof(*array)), *reg = NULL;
+    bool unsafe = array == NULL;
+
+    for (uint32_t q = 0; q < p->passes && !unsafe; q++)
+        for (uint32_t k = p->pass[q].first_stage; k < p->pass[q].first_stage + p->pass[q].stages && !unsafe; k++) {
+            const gs_stage *s = &p->stage[k];
+            reg = gs_calloc(s->regs + 1, sizeof(*reg));
+            if (reg == NULL || is_setup(&p->pass[q])) {
+                unsafe = reg == NULL;
+                gs_free(reg);
+                continue;
+            }
+            for (uint32_t r = 0; r < s->regs; r++)
+                reg[r] = s->reg[r].kind == GS_REG_LOAD ? array[s->reg[r].array] : CLEAN;
+            for (uint32_t i = 0; i < s->sums; i++) {
+                reg[s->sum[i].reg] = PARTIAL;
+                if (s->sum[i].kind == GS_SUM_ATTEND)
+                    reg[s->sum[i].lse] = INFINITE;
+            }
+            for (uint32_t i = 0; i < s->instrs; i++)
+                unsafe = unsafe || unsafe_instr(s, &s->instr[i], reg);
+            for (uint32_t r = 0; r < s->regs; r++)
+                if (s->reg[r].kind == GS_REG_TEMP && s->reg[r].array != GS_NONE)
+                    array[s->reg[r].array] = GS_MAX(reg[r], PARTIAL);
+            gs_free(reg);
+        }
+    gs_free(array);
+    return unsafe;
+}

@@ -1,0 +1,385 @@
+/* session_prune.c - only what the loss can see: row sets from the splits, and the edges that are left.
+ *
+ * When a session opens, the edge files are read once for each set whose neighbours must be known and once
+ * for each edge set that is left over, to count it; when it starts, those are written to the
+ * spill folder as edge files of the run, in the format of a store's.
+ */
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "base/alloc.h"
+#include "base/file.h"
+#include "base/hash.h"
+#include "base/size.h"
+#include "store/edge_filter.h"
+#include "store/edge_scan.h"
+#include "train/session.h"
+#include "train/store_rows.h"
+
+/* Sets that a model of a few layers makes, for the choice of granules. */
+#define SETS_EXPECTED 24
+#define SETS_SHARE 16 /* of what the budget leaves */
+
+static uint64_t scan_memory(const gs_session *s)
+{
+    return s->host_memory > s->host_fixed ? (s->host_memory - s->host_fixed) / 2 : 0;
+}
+
+/* As fine as the budget allows: single rows for all but the largest graphs. */
+static gs_granules row_granules(const gs_session *s)
+{
+    const gs_chunk_table *const t = gs_store_chunks(s->store);
+    uint32_t rows = 1;
+    while (rows < GS_ROW_GAP && (uint64_t)t->parts * gs_granules_of(t, rows).words * 8 * SETS_EXPECTED >
+                                    2 * scan_memory(s) / SETS_SHARE)
+        rows *= 2;
+    return gs_granules_of(t, rows);
+}
+
+/* ---- rows with labels ---------------------------------------------------- */
+
+static void mark_row(const gs_session *s, gs_granules g, uint64_t *bits, uint64_t row)
+{
+    const uint32_t per = gs_store_chunks(s->store)->interval_rows;
+    const uint64_t k = row % per / g.rows;
+    bits[row / per * g.words + k / 64] |= 1ull << (k % 64);
+}
+
+static gs_status read_splits(const gs_session *s, gs_granules g, uint64_t *train, uint64_t *labelled)
+{
+    const uint64_t vertices = gs_store_get_info(s->store)->vertices;
+    gs_block_reader r = {0};
+    gs_status st = gs_block_reader_open(&r, s->store, GS_ARRAY_SPLIT);
+
+    for (uint64_t first = 0, block = 0; first < vertices && st == GS_OK; block++) {
+        uint64_t bytes = 0;
+        if ((st = gs_block_reader_next(&r, block, &bytes)) != GS_OK)
+            break;
+        for (uint64_t i = 0; i < bytes; i++) {
+            const unsigned char split = ((const unsigned char *)r.block)[i];
+            if (split != GS_SPLIT_NONE)
+                mark_row(s, g, labelled, first + i);
+            if (split == GS_SPLIT_TRAIN)
+                mark_row(s, g, train, first + i);
+        }
+        first += bytes;
+    }
+    gs_block_reader_close(&r);
+    return st;
+}
+
+/* ---- who names whom ------------------------------------------------------ */
+
+typedef struct reaching {
+    const gs_session *s;
+    gs_granules g;
+    const uint64_t *targets;
+    uint64_t *operands;
+} reaching;
+
+static uint32_t index_at(const void *p, uint32_t bytes, uint64_t k)
+{
+    return bytes == 2 ? ((const uint16_t *)p)[k] : ((const uint32_t *)p)[k];
+}
+
+static gs_status mark_reached(void *context, uint32_t target, uint32_t operand, const gs_chunk_view *v)
+{
+    const reaching *const r = context;
+    const uint64_t *const from = r->targets + (uint64_t)target * r->g.words;
+    uint64_t *const to = r->operands + (uint64_t)operand * r->g.words;
+    const uint32_t shift = (uint32_t)__builtin_ctz(r->g.rows);
+
+    for (uint32_t t = 0; t < v->targets; t++) {
+        const uint32_t g = index_at(v->target, v->index_bytes, t) >> shift;
+        if (!(from[g / 64] >> (g % 64) & 1))
+            continue;
+        for (uint32_t k = v->start[t]; k < v->start[t + 1]; k++) {
+            const uint32_t o = index_at(v->index, v->index_bytes, k) >> shift;
+            to[o / 64] |= 1ull << (o % 64);
+        }
+    }
+    return GS_OK;
+}
+
+static bool any_bit(const uint64_t *bits, uint32_t words)
+{
+    for (uint32_t w = 0; w < words; w++)
+        if (bits[w] != 0)
+            return true;
+    return false;
+}
+
+/* Chunks whose target interval has rows of the set. */
+static gs_status reach(void *context, uint32_t direction, const uint64_t *targets, uint64_t *operands)
+{
+    reaching *const r = context;
+    const uint32_t parts = gs_store_chunks(r->s->store)->parts;
+    uint8_t *const wanted = gs_calloc((uint64_t)parts * parts, 1);
+    gs_status st = GS_ENOMEM;
+
+    if (wanted == NULL)
+        return gs_fail(st, "out of memory for the rows that a loss sees");
+    for (uint32_t i = 0; i < parts; i++)
+        memset(wanted + (uint64_t)i * parts, any_bit(targets + (uint64_t)i * r->g.words, r->g.words), parts);
+    r->targets = targets;
+    r->operands = operands;
+    st = gs_edge_scan(r->s->store, (gs_direction)direction, scan_memory(r->s), wanted, mark_reached, r);
+    gs_free(wanted);
+    return st;
+}
+
+/* ---- edge sets ----------------------------------------------------------- */
+
+typedef struct counting {
+    gs_edge_filter filter;
+    gs_granules coarse;
+    uint32_t parts;
+    gs_chunk *chunk;
+    uint64_t *need;
+} counting;
+
+static gs_status count_chunk(void *context, uint32_t target, uint32_t operand, const gs_chunk_view *v)
+{
+    const counting *const c = context;
+    const uint64_t k = (uint64_t)target * c->parts + operand;
+    gs_chunk *const out = &c->chunk[k];
+
+    gs_edge_filter_count(&c->filter, target, operand, v, out, c->need ? c->need + k * c->coarse.words : NULL, c->coarse);
+    out->length = gs_chunk_bytes(out->edges, out->targets, out->operands, v->index_bytes, v->type_bytes, v->weight != NULL);
+    return GS_OK;
+}
+
+static gs_edge_filter filter_of(const gs_session *s, const gs_left_edges *l)
+{
+    return (gs_edge_filter){.granules = s->rows.granules, .targets = s->rows.bits[l->targets],
+                            .operands = s->rows.bits[l->operands],
+                            .seen_words = gs_edge_filter_words(gs_store_chunks(s->store))};
+}
+
+/* Counts what is left of a direction: the set's chunk table, checksums still missing. */
+static gs_status count_set(gs_session *s, uint32_t k, gs_granules coarse)
+{
+    const gs_chunk_table *const t = gs_store_chunks(s->store);
+    const uint64_t n = (uint64_t)t->parts * t->parts;
+    gs_left_edges *const l = &s->left[k];
+    counting c = {.filter = filter_of(s, l), .coarse = coarse, .parts = t->parts};
+    uint64_t at = 0;
+    gs_status st = GS_ENOMEM;
+
+    l->chunk = c.chunk = gs_calloc(n, sizeof(*c.chunk));
+    s->set[k].chunk = c.chunk;
+    c.filter.seen = gs_calloc(c.filter.seen_words, sizeof(uint64_t));
+    if (coarse.words > 0)
+        s->set[k].need = c.need = gs_calloc(n * coarse.words, sizeof(*c.need));
+    if (c.chunk == NULL || c.filter.seen == NULL || (coarse.words > 0 && c.need == NULL))
+        st = gs_fail(st, "no memory for the tables of %llu chunks", (unsigned long long)n);
+    else
+        st = gs_edge_scan(s->store, (gs_direction)l->direction, scan_memory(s), NULL, count_chunk, &c);
+    for (uint64_t i = 0; i < n && st == GS_OK; i++) {
+        c.chunk[i].offset = at;
+        at += c.chunk[i].length;
+    }
+    l->bytes = at;
+    gs_free(c.filter.seen);
+    return st;
+}
+
+/* The set of what is left of the stage's edges, made when it is the first that wants it. GS_NONE: too many. */
+static uint32_t set_for(gs_session *s, uint32_t stage, gs_granules coarse, gs_status *st)
+{
+    const struct gs_stage_rows *const r = &s->rows.stage[stage];
+    const uint32_t d = gs_store_chunks(s->store)->shared ? GS_BY_DEST : s->program->stage[stage].direction;
+
+    if (s->program->stage[stage].sums == 0 || (r->targets == GS_ALL_ROWS && r->operands == GS_ALL_ROWS))
+        return d;
+    for (uint32_t k = 2; k < s->sets; k++)
+        if (s->left[k].direction == d && s->left[k].targets == r->targets && s->left[k].operands == r->operands)
+            return k;
+    if (s->sets == GS_EDGE_SETS)
+        return GS_NONE;
+    s->left[s->sets] = (gs_left_edges){.direction = d, .targets = r->targets, .operands = r->operands};
+    *st = count_set(s, s->sets, coarse);
+    return s->sets++;
+}
+
+static gs_status list_stage(gs_session *s, uint32_t stage, gs_granules coarse, bool *fits)
+{
+    gs_status st = GS_OK;
+    const uint32_t set = set_for(s, stage, coarse, &st);
+
+    *fits = set != GS_NONE;
+    if (st != GS_OK || !*fits)
+        return st;
+    s->stage_set[stage] = set;
+    if (s->rows.stage[stage].rows != GS_ALL_ROWS)
+        st = gs_row_sets_runs(&s->stage_rows[stage], &s->rows, s->rows.stage[stage].rows);
+    return st;
+}
+
+static void forget(gs_session *s)
+{
+    gs_session_drop_left(s);
+    gs_session_list_edges(s);
+}
+
+/* ---- the whole ----------------------------------------------------------- */
+
+/* Rows that each pass reports on; NULL where it needs all of them. With dropout the train pass's accuracies are
+ * not the model's, so that pass needs the training rows alone. */
+static void list_reported(const gs_session *s, const uint64_t **reported, const uint64_t *train, const uint64_t *labelled)
+{
+    const bool dropout = s->options->dropout > 0 || s->options->input_dropout > 0;
+    if (s->train != GS_NONE)
+        reported[s->train] = dropout ? train : labelled;
+    if (s->eval != GS_NONE)
+        reported[s->eval] = labelled;
+}
+
+static gs_status find_sets(gs_session *s, gs_granules g)
+{
+    const uint64_t words = (uint64_t)gs_store_chunks(s->store)->parts * g.words;
+    uint64_t *const train = gs_calloc(words, sizeof(*train)), *const labelled = gs_calloc(words, sizeof(*labelled));
+    const uint64_t **const reported = gs_calloc(s->program->passes + 1, sizeof(*reported));
+    reaching r = {.s = s, .g = g};
+    gs_status st;
+
+    if (train == NULL || labelled == NULL || reported == NULL) {
+        st = gs_fail(GS_ENOMEM, "out of memory for the rows that a loss sees");
+        goto done;
+    }
+    list_reported(s, reported, train, labelled);
+    if ((st = read_splits(s, g, train, labelled)) == GS_OK)
+        st = gs_row_sets_find(&s->rows, &(gs_row_sets_config){.program = s->program,
+                                                              .chunks = gs_store_chunks(s->store),
+                                                              .granules = g,
+                                                              .train = train,
+                                                              .reported = reported,
+                                                              .reach = reach,
+                                                              .context = &r});
+done:
+    gs_free(train);
+    gs_free(labelled);
+    gs_free(reported);
+    return st;
+}
+
+gs_status gs_session_prune(gs_session *s, gs_schedule_config *config)
+{
+    bool fits = true;
+    gs_status st;
+
+    if (s->options->no_prune || !s->labelled || s->train == GS_NONE || gs_edge_scan_least(s->store) > scan_memory(s))
+        return GS_OK;
+    if ((st = find_sets(s, row_granules(s))) != GS_OK)
+        return st;
+    s->stage_rows = gs_calloc(s->program->stages + 1, sizeof(*s->stage_rows));
+    if (s->stage_rows == NULL)
+        return gs_fail(GS_ENOMEM, "out of memory for the rows that a loss sees");
+    for (uint32_t k = 0; k < s->program->stages && st == GS_OK && fits; k++)
+        st = list_stage(s, k, config->granules, &fits);
+    if (st == GS_OK && !fits)
+        forget(s); /* a model of more layers than edge sets: every stage runs for all rows */
+    config->stage_rows = s->stage_rows;
+    return st;
+}
+
+/* ---- files of the run ---------------------------------------------------- */
+
+typedef struct writing {
+    gs_edge_filter filter;
+    const gs_chunk_table *table;
+    gs_left_edges *left;
+    const char *path;
+    int fd;
+    uint8_t *buffer;
+    uint64_t capacity;
+} writing;
+
+static gs_status write_chunk(void *context, uint32_t target, uint32_t operand, const gs_chunk_view *v)
+{
+    const writing *const w = context;
+    gs_chunk *const c = &w->left->chunk[(uint64_t)target * w->table->parts + operand];
+    const gs_chunk_expect counts = {.target_rows = gs_interval_rows(w->table, target),
+                                    .operand_rows = gs_interval_rows(w->table, operand),
+                                    .index_bytes = v->index_bytes, .edges = c->edges, .targets = c->targets, .operands = c->operands};
+    gs_chunk_view out;
+
+    memset(w->buffer, 0, c->length);
+    gs_chunk_layout(&out, w->buffer, &counts, v->type_bytes, v->weight != NULL);
+    gs_edge_filter_fill(&w->filter, target, operand, v, &out);
+    c->checksum = gs_hash64(w->buffer, c->length);
+    return gs_pwrite_exact(w->fd, w->buffer, c->length, c->offset, w->path);
+}
+
+static gs_status write_set(gs_session *s, uint32_t k, const char *path)
+{
+    const gs_chunk_table *const t = gs_store_chunks(s->store);
+    const uint64_t n = (uint64_t)t->parts * t->parts;
+    gs_left_edges *const l = &s->left[k];
+    uint8_t *const wanted = gs_calloc(n, 1);
+    writing w = {.filter = filter_of(s, l), .table = t, .left = l, .path = path, .fd = -1, .capacity = GS_BLOCK_BYTES};
+    gs_status st = GS_ENOMEM;
+
+    w.filter.seen = gs_calloc(w.filter.seen_words, sizeof(uint64_t));
+    for (uint64_t i = 0; i < n; i++)
+        w.capacity = GS_MAX(w.capacity, l->chunk[i].length);
+    w.buffer = gs_alloc_pages(w.capacity);
+    if (wanted == NULL || w.filter.seen == NULL || w.buffer == NULL) {
+        st = gs_fail(st, "out of memory for the edges that are left");
+        goto done;
+    }
+    for (uint64_t i = 0; i < n; i++)
+        wanted[i] = l->chunk[i].edges > 0;
+    if ((w.fd = open(path, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0600)) < 0) {
+        st = gs_fail_errno(errno, "%s: cannot be written", path);
+        goto done;
+    }
+    if ((st = gs_edge_scan(s->store, (gs_direction)l->direction, scan_memory(s), wanted, write_chunk, &w)) == GS_OK &&
+        fsync(w.fd) != 0)
+        st = gs_fail_errno(errno, "%s: cannot be written", path);
+    (void)posix_fadvise(w.fd, 0, 0, POSIX_FADV_DONTNEED); /* advice: the run reads around the page cache */
+done:
+    if (w.fd >= 0)
+        close(w.fd);
+    if (w.buffer != NULL)
+        gs_free_pages(w.buffer, w.capacity);
+    gs_free(w.filter.seen);
+    gs_free(wanted);
+    return st;
+}
+
+gs_status gs_session_write_left(gs_session *s)
+{
+    gs_status st = GS_OK;
+
+    for (uint32_t k = 2; k < s->sets && st == GS_OK; k++) {
+        char name[32];
+        snprintf(name, sizeof(name), "edges%u.bin", k);
+        if ((s->left[k].path = gs_path_join(s->spill, name)) == NULL)
+            return gs_fail(GS_ENOMEM, "out of memory");
+        st = write_set(s, k, s->left[k].path);
+    }
+    gs_row_sets_drop(&s->rows);
+    return st;
+}
+
+void gs_session_drop_left(gs_session *s)
+{
+    for (uint32_t k = 2; k < s->sets; k++) {
+        gs_free(s->left[k].chunk);
+        gs_free(s->left[k].path);
+        gs_free((void *)(uintptr_t)s->set[k].need);
+        s->left[k] = (gs_left_edges){0};
+        s->set[k] = (gs_edge_set){0};
+    }
+    for (uint32_t k = 0; s->stage_rows != NULL && k < s->program->stages; k++) {
+        gs_free(s->stage_rows[k].first);
+        gs_free(s->stage_rows[k].run);
+    }
+    gs_free(s->stage_rows);
+    s->stage_rows = NULL;
+    gs_row_sets_drop(&s->rows);
+}
