@@ -196,6 +196,7 @@ typedef struct gs_train_options {
     const char *spill;      /* folder for what does not fit in memory; NULL: inside the store */
 
     /* Switches for measurements. */
+    bool no_pipeline;       /* read only when what was computed before is done and written */
     bool no_cache;          /* keep nothing in memory from one task to the next */
     bool no_verify;         /* do not check the store's checksums as data arrives */
     bool no_move;           /* leave operators on the side of an edge sum where the model has them */

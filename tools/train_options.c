@@ -41,6 +41,7 @@ const cli_option train_machine_options[] = {
     {"--threads", CLI_COUNT, FIELD(threads), "N", "threads that compute", "all", 0, 4096},
     {"--spill", CLI_TEXT, FIELD(spill), "DIR", "folder for what does not fit in memory", "inside the store", 0, 0},
     {"--no-cache", CLI_FLAG, FIELD(no_cache), NULL, "keep nothing in memory between tasks", NULL, 0, 0},
+    {"--no-pipeline", CLI_FLAG, FIELD(no_pipeline), NULL, "read only when what was computed before is done", NULL, 0, 0},
     {"--no-verify", CLI_FLAG, FIELD(no_verify), NULL, "do not check checksums as data arrives", NULL, 0, 0},
     {"--no-move", CLI_FLAG, FIELD(no_move), NULL, "do not move operators across an edge sum", NULL, 0, 0},
     {"--no-hoist", CLI_FLAG, FIELD(no_hoist), NULL, "compute in every epoch what needs no parameter", NULL, 0, 0},
@@ -64,7 +65,7 @@ const cli_option train_output_options[] = {
 
 const cli_option train_later_options[] = {
     LATER("--checkpoint", "DIR"), LATER("--checkpoint-every", "K"), LATER("--resume", "DIR"),
-    LATER("--no-pipeline", NULL),  LATER("--no-swap", NULL),         LATER("--no-chain", NULL),
+    LATER("--no-swap", NULL),      LATER("--no-chain", NULL),
     {0},
 };
 

@@ -65,6 +65,10 @@ gs_status gs_emit__task(struct emitter *e, const gs_task *t, uint32_t *index)
 {
     gs_plan *p = e->plan;
     gs_status st;
+    if (e->l->config->no_pipeline && t->kind == GS_TASK_READ) {
+        gs_emit__wait(e, e->last_compute);
+        gs_emit__wait(e, e->last_write);
+    }
     if (e->wait_count == WAITS)
         return GS_EAGAIN;
     const uint32_t n = settle_waits(e, is_compute(t->kind));
@@ -80,6 +84,10 @@ gs_status gs_emit__task(struct emitter *e, const gs_task *t, uint32_t *index)
         memcpy(&p->dep[p->deps], e->waits, n * sizeof(*p->dep));
     p->deps += n;
     e->wait_count = 0;
+    if (t->kind == GS_TASK_WRITE)
+        e->last_write = p->tasks;
+    else if (t->kind != GS_TASK_READ)
+        e->last_compute = p->tasks;
     *index = p->tasks++;
     return GS_OK;
 }
@@ -399,6 +407,7 @@ gs_status gs_emit(gs_plan **out, const gs_layout *l, const gs_choice *c)
         e.pass->first_task = e.plan->tasks;
         /* A pass ends only when all of its tasks are done: the next waits for none of them. */
         gs_ring_reset(&e.ring);
+        e.last_compute = e.last_write = GS_NONE;
         memset(e.written, 0xff, (uint64_t)p->arrays * l->parts * sizeof(*e.written));
         for (uint32_t s = 0; s < p->pass[i].stages; s++) {
             e.stage = p->pass[i].first_stage + s;

@@ -37,6 +37,7 @@ struct emitter {
     uint32_t wait_count;
     uint32_t stage;
     uint64_t stage_edges, stage_rows; /* that it went over so far */
+    uint32_t last_compute, last_write; /* of the pass */
     gs_plan_pass *pass;
     struct unit *narrow; /* [most regs] interval-wide loads of the stage */
     struct unit *tile;   /* [most regs] what the tile being made uses */

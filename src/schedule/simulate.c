@@ -66,7 +66,7 @@ static void feed(struct sim *s, enum lane lane)
             return;
         const double requests = gs_task_requests(t), bytes = (double)gs_task_bytes(s->plan, t);
         const double bps = lane == LANE_READ ? s->cost->read_bps : s->cost->write_bps;
-        const double took = GS_MAX(requests * s->cost->request_seconds, bytes / bps);
+        const double took = requests * s->cost->request_seconds + bytes / bps;
         spend(s, gs_cost_seconds(s->cost, &(gs_work){GS_WORK_SUBMIT, {requests}}), &s->out.check_seconds);
         *(lane == LANE_READ ? &s->out.read_seconds : &s->out.write_seconds) += took;
         s->disk_free = GS_MAX(s->disk_free, s->now) + took;

@@ -150,6 +150,7 @@ gs_status gs_session_plan(gs_session *s, bool logits)
         .device_fixed = s->device_fixed,
         .task_bytes = s->profile ? GS_EXEC_TRACE_TASK_BYTES : 0,
         .cost = &s->cost,
+        .no_pipeline = s->options->no_pipeline,
         .disk_bps = s->cost.read_bps,
         .disk_request_seconds = s->cost.request_seconds,
         .force_spill = s->options->no_cache,

@@ -302,6 +302,51 @@ static void test_plan__is_safe_in_any_order(void **state)
 }
 
 /* At exactly the budget that a refusal names, the plan exists and is safe. */
+/* The last task before `i` of the pass that is a compute or, for `writes`, a write; GS_NONE for none. */
+static uint32_t last_before(const gs_plan *p, const gs_plan_pass *pass, uint32_t i, bool writes)
+{
+    while (i-- > pass->first_task)
+        if (p->task[i].kind != GS_TASK_READ && (p->task[i].kind == GS_TASK_WRITE) == writes)
+            return i;
+    return GS_NONE;
+}
+
+static bool waits_for(const gs_plan *p, const gs_task *t, uint32_t task)
+{
+    for (uint32_t i = 0; i < t->deps; i++)
+        if (p->dep[t->first_dep + i] == task)
+            return true;
+    return task == GS_NONE;
+}
+
+static void test_plan__without_pipeline_reads_wait_for_what_is_before_them(void **state)
+{
+    (void)state;
+    struct fixture f = {0};
+    gs_plan *plan = NULL;
+    uint32_t reads = 0;
+    make_program(&f, 37, 16);
+    make_chunks(&f, 9000, 5, false, 11);
+    gs_schedule_config c = config_of(&f, 6 * GS_MIB, 2 * GS_MIB);
+    c.no_pipeline = true;
+    c.force_spill = true;
+    gs_assert_ok(gs_schedule(&plan, &c));
+    for (uint32_t p = 0; p < 2; p++) {
+        const gs_plan_pass *const pass = &plan->pass[p];
+        for (uint32_t i = pass->first_task; i < pass->first_task + pass->tasks; i++) {
+            if (plan->task[i].kind != GS_TASK_READ)
+                continue;
+            assert_true(waits_for(plan, &plan->task[i], last_before(plan, pass, i, false)));
+            assert_true(waits_for(plan, &plan->task[i], last_before(plan, pass, i, true)));
+            reads++;
+        }
+        plan_sim_run(plan, &c, p, 2, 5);
+    }
+    assert_true(reads > 20);
+    gs_plan_free(plan);
+    drop(&f);
+}
+
 static void test_budget__smallest_named_works(void **state)
 {
     (void)state;
@@ -455,21 +500,22 @@ static void test_runs__gaps_are_read_where_a_request_costs_more(void **state)
     gs_schedule_config c = {.granules = {16, 1}, .disk_bps = 4096e3, .disk_request_seconds = 1e-3};
     const gs_layout l = {.config = &c};
     const gs_run_extent x = {.bytes = 8 * 4096, .row = 256, .rows = 128, .unit = 4096};
-    const uint64_t mask = 1 | 1 << 4;
+    uint64_t mask = 1 | 1 << 4;
     gs_run run[9];
     uint32_t runs = 0;
-    /* A block takes 1 ms and so does a request: 2 blocks in 2 requests take 2 ms, 5 in one take 5. */
+    /* A block takes 1 ms and so does a request: 2 blocks in 2 requests take 4 ms, 5 in one take 6. */
     assert_int_equal(gs_runs_choose(run, 9, &runs, &l, &x, &mask), 2 * 4096);
     assert_int_equal(runs, 2);
     assert_int_equal(run[0].first, 0);
     assert_int_equal(run[0].blocks, 1);
     assert_int_equal(run[1].first, 4);
     assert_int_equal(run[1].blocks, 1);
-    c.disk_request_seconds = 4e-3; /* 8 ms against 5 */
+    c.disk_request_seconds = 4e-3; /* 10 ms against 9 */
     assert_int_equal(gs_runs_choose(run, 9, &runs, &l, &x, &mask), 5 * 4096);
     assert_int_equal(runs, 1);
     assert_int_equal(run[0].blocks, 5);
-    c.disk_request_seconds = 9e-3; /* one request takes longer than all 8 blocks: why leave any out */
+    mask = 1 | 1 << 7;
+    c.disk_request_seconds = 9e-3; /* 20 ms against 17 for everything */
     assert_int_equal(gs_runs_choose(run, 9, &runs, &l, &x, &mask), 8 * 4096);
     assert_int_equal(runs, 0);
 }
@@ -499,6 +545,7 @@ int main(void)
         cmocka_unit_test(test_ring__waits_for_what_it_overwrites),
         cmocka_unit_test(test_plan__everything_in_memory_moves_nothing),
         cmocka_unit_test(test_plan__is_safe_in_any_order),
+        cmocka_unit_test(test_plan__without_pipeline_reads_wait_for_what_is_before_them),
         cmocka_unit_test(test_budget__smallest_named_works),
         cmocka_unit_test(test_plan__more_memory_moves_fewer_bytes),
         cmocka_unit_test(test_plan__forced_spill_keeps_nothing),
