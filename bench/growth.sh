@@ -1,0 +1,49 @@
+#!/usr/bin/env bash
+# growth.sh - R-MAT from 1M to 64M edges (16 a vertex, 128 features) at one ratio of budgets to the store: a
+# quarter of it for the host and a sixteenth for the device, beside 48 MiB and 12 MiB that the program itself takes. GCN,
+# hidden 64. Seconds per edge of a size and the next may differ by 20 %, and no peak may be above its budget.
+#   GS_EPOCHS  default 3; the first is not in the median
+#   GS_SIZES   millions of edges, default "1 4 16 64"
+#   GS_PAUSE   a command before each measured one
+. "$(dirname "$0")/lib.sh"
+
+epochs=${GS_EPOCHS:-3}
+read -r -a pause <<<"${GS_PAUSE:-}"
+out=$dir/growth
+machine
+mkdir -p "$out"
+rm -f "$out"/*.jsonl "$out"/table
+trap 'rm -rf "$out/graph" "$out/store"' EXIT
+for size in ${GS_SIZES:-1 4 16 64}; do
+    need_disk $((size / 10 + 2))
+    rm -rf "$out/graph" "$out/store"
+    show "$GNNSTREAM" generate rmat "$out/graph" --vertices $((size * 62500)) --edges $((size * 1000000)) --features 128 --classes 16 --seed 1
+    show "$GNNSTREAM" partition "$out/graph" "$out/store" --method fennel --parts 64 --memory 2G >"$out/partition.txt"
+    rm -rf "$out/graph"
+    bytes=$(du -sb "$out/store" | cut -f 1)
+    host=$((bytes / 4 + (48 << 20))) device=$((bytes / 16 + (12 << 20)))
+    show ${pause[@]+"${pause[@]}"} "$GNNSTREAM" train "$out/store" --model gcn --hidden 64 --epochs "$epochs" --host-memory $host --device-memory $device \
+        --metrics "$out/$size.jsonl" >/dev/null
+    echo "$size $bytes $host $device" >>"$out/table"
+done
+python3 - "$out" <<'EOF_PY'
+import json, statistics, sys
+from pathlib import Path
+out = Path(sys.argv[1])
+bad, before = 0, None
+print(f"\n{'edges':>6} {'store MiB':>10} {'epoch s':>9} {'ns an edge':>11} {'change':>8} {'host peak of budget':>22} {'device peak of budget':>22}")
+for line in (out / "table").read_text().splitlines():
+    size, store, host, device = map(int, line.split())
+    epochs = [json.loads(l) for l in (out / f"{size}.jsonl").read_text().splitlines()]
+    seconds = statistics.median(e["seconds"] for e in epochs[1:] or epochs)
+    each = seconds / (size * 1e6) * 1e9
+    change = 0 if before is None else each / before - 1
+    last = epochs[-1]
+    fits = last["peak_host_bytes"] <= host and last["peak_device_bytes"] <= device
+    good = abs(change) <= 0.20 and fits
+    bad += not good
+    print(f"{size:5}M {store / 2**20:10.0f} {seconds:9.3f} {each:11.1f} {100 * change:+7.0f} % {last['peak_host_bytes'] / 2**20:9.0f} of {host / 2**20:5.0f} MiB"
+          f" {last['peak_device_bytes'] / 2**20:9.0f} of {device / 2**20:5.0f} MiB{'' if good else '  MISSES'}")
+    before = each
+sys.exit(bad > 0)
+EOF_PY
