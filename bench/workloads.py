@@ -33,7 +33,7 @@ def limit_row(graph, where, b, fitted):
 def limit_table(reports, graphs):
     print("\n   budget    epoch s  read MiB   written   must s   ratio   compute    stall   bound      predicted  error  bytes")
     for graph in graphs:
-        for where in ("half", "sixth", "quarter", "all"):
+        for where in ("half", "third", "quarter", "all"):
             file = reports / f"{graph}-{where}.json"
             if file.exists() and file.stat().st_size > 0:
                 limit_row(graph, where, json.loads(file.read_text()), where in ("quarter", "all"))

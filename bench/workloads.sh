@@ -9,7 +9,7 @@
 # Three tables. "limit": an epoch against the bytes that it must read over the disk's sequential O_DIRECT
 # bandwidth of the same run (bar: 1.10 where reading is the bound), with everything kept (bar: stall of 5 % at most), and
 # what `plan` said before the run (bars: bytes exactly, seconds within 15 %), having been fitted at two other budgets (a
-# half and a sixth of the store) of the three graphs. "switches": the same engine with all off, then one switch turned on after the other
+# half and a third of the store) of the three graphs. "switches": the same engine with all off, then one switch turned on after the other
 # (bars: 4.9 times on R, 3 on A and W). The switches are kernel (GS_ISA=generic is off), selective,
 # pipeline, swap, cache, hoist, prune; those that this version lacks are left out.
 #   GS_SCALE    divides vertices and edges, default 1
@@ -67,7 +67,7 @@ limit() # GRAPH
 {
     local least=$((48 << 20))
     bench "$1-half" --host-memory "$(budget 2 $least)" --device-memory "$(budget 8 $((16 << 20)))"
-    bench "$1-sixth" --host-memory "$(budget 6 $least)" --device-memory "$(budget 12 $((16 << 20)))"
+    bench "$1-third" --host-memory "$(budget 3 $least)" --device-memory "$(budget 12 $((16 << 20)))"
 }
 
 measured() # GRAPH
