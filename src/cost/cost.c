@@ -13,8 +13,8 @@ static const struct {
 } kind[GS_WORK_KINDS] = {
     [GS_WORK_MEMORY] = {"memory", 2, {3e-6, 0.5e-9}},
     [GS_WORK_SUM] = {"sums of rows", 5, {8e-6, 1e-9, 0.1e-9, 0.2e-9, 0.2e-9}},
-    [GS_WORK_EDGES] = {"edge programs", 4, {15e-6, 4e-9, 0.4e-9, 0.2e-9}},
-    [GS_WORK_VERTEX] = {"vertex programs", 5, {5e-6, 0.3e-9, 1.0 / 60e9, 1.0 / 40e9, 0.3e-9}},
+    [GS_WORK_EDGES] = {"edge programs", 5, {15e-6, 4e-9, 0.4e-9, 0.2e-9, 3e-9}},
+    [GS_WORK_VERTEX] = {"vertex programs", 6, {5e-6, 0.3e-9, 1.0 / 60e9, 1.0 / 40e9, 0.3e-9, 3e-9}},
     [GS_WORK_CHECK] = {"checksums", 2, {0.5e-6, 1.0 / 12e9}},
     [GS_WORK_SUBMIT] = {"requests", 1, {6e-6}},
 };
@@ -48,6 +48,7 @@ void gs_cost_defaults(gs_cost *out, uint32_t threads)
     out->write_bps = 1.5e9;
     out->request_seconds = 15e-6;
     out->latency_seconds = 100e-6;
+    out->stolen_seconds = 20e-12;
 }
 
 double gs_cost_seconds(const gs_cost *c, const gs_work *w)

@@ -2,7 +2,7 @@
  *
  * As DAHA fits its cost model on the machine's own runs. Amounts are scaled to equal
  * size before the equations are solved, as they differ by nine orders of magnitude. A
- * coefficient that would be negative is held at 0 and the rest solved again (five unknowns: no
+ * coefficient that would be negative is held at 0 and the rest solved again (six unknowns: no
  * more is needed), and a small ridge holds what the observations do not determine at its prior.
  */
 #include <math.h>

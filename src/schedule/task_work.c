@@ -9,10 +9,8 @@ static double sum_columns(const gs_stage *s, uint32_t sum)
     return s->reg[s->sum[sum].reg].width;
 }
 
-/* Elements that an instruction goes over, the wider of its sides; transcendental ones count as eight. */
-static double elements(gs_op op, uint32_t dst_width, uint32_t a_width)
+static bool transcendental(gs_op op)
 {
-    const double wide = GS_MAX(dst_width, a_width);
     switch (op) {
     case GS_OP_EXP:
     case GS_OP_LOG:
@@ -22,9 +20,9 @@ static double elements(gs_op op, uint32_t dst_width, uint32_t a_width)
     case GS_OP_DROPOUT:
     case GS_OP_XENT:
     case GS_OP_XENT_GRAD:
-        return 8 * wide;
+        return true;
     default:
-        return wide;
+        return false;
     }
 }
 
@@ -42,10 +40,9 @@ static void vertex_work(gs_work *w, const gs_program *p, const gs_stage *s, doub
             w->amount[3] += 2 * rows * a * b;
         else if (gs_op_classof(in->op) == GS_CLASS_MATMUL)
             w->amount[2] += 2 * rows * (double)p->param[in->b.index].rows * p->param[in->b.index].cols;
-        else if (gs_op_classof(in->op) == GS_CLASS_REDUCE || gs_op_classof(in->op) == GS_CLASS_LOSS)
-            w->amount[1] += rows * elements(in->op, a, a);
-        else
-            w->amount[1] += rows * elements(in->op, s->reg[in->dst].width, a);
+        else /* a reduction and a loss without a gradient have no register to write */
+            w->amount[transcendental(in->op) ? 5 : 1] +=
+                rows * GS_MAX(a, gs_op_classof(in->op) == GS_CLASS_REDUCE || in->dst == GS_NONE ? 0 : s->reg[in->dst].width);
     }
     for (uint32_t r = 0; r < s->regs; r++)
         if (s->reg[r].kind != GS_REG_TEMP || s->reg[r].array != GS_NONE)
@@ -54,19 +51,22 @@ static void vertex_work(gs_work *w, const gs_program *p, const gs_stage *s, doub
 
 static void edge_program_work(gs_work *w, const gs_stage *s, double edges)
 {
-    double computed = 0, gathered = 0;
+    double computed = 0, gathered = 0, hard = 0;
     for (uint32_t i = 0; i < s->edge_instrs; i++) {
         const gs_instr *const in = &s->edge_instr[i];
-        computed += elements(in->op, s->edge_reg[in->dst].width,
-                             in->a.kind == GS_FROM_REG ? s->edge_reg[in->a.index].width : 0);
+        *(transcendental(in->op) ? &hard : &computed) +=
+            GS_MAX(s->edge_reg[in->dst].width, in->a.kind == GS_FROM_REG ? s->edge_reg[in->a.index].width : 0);
     }
     for (uint32_t r = 0; r < s->edge_regs; r++)
         gathered += s->edge_reg[r].kind == GS_EDGE_OPERAND ? s->edge_reg[r].width : 0;
-    for (uint32_t i = 0; i < s->sums; i++)
-        computed += s->sum[i].kind > GS_SUM_PICK ? sum_columns(s, i) * (s->sum[i].kind == GS_SUM_ATTEND ? 2 : 1) : 0;
+    for (uint32_t i = 0; i < s->sums; i++) {
+        computed += s->sum[i].kind > GS_SUM_PICK ? sum_columns(s, i) : 0;
+        hard += s->sum[i].kind == GS_SUM_ATTEND ? s->edge_reg[s->sum[i].score].width : 0;
+    }
     w->amount[1] = edges;
     w->amount[2] = edges * computed;
     w->amount[3] = edges * gathered;
+    w->amount[4] = edges * hard;
 }
 
 /* An LSTM's steps are dense products; a derivative does them again, and two more. */
@@ -74,7 +74,7 @@ static void sequence_work(gs_work *w, const gs_program *p, const gs_sum *m, doub
 {
     const double width = p->param[m->weight].cols;
     w->kind = GS_WORK_VERTEX;
-    w->amount[1] = edges * (back ? 2 : 1) * 5 * elements(GS_OP_TANH, (uint32_t)width, 0);
+    w->amount[5] = edges * (back ? 2 : 1) * 5 * width;
     w->amount[2] = edges * (back ? 2 : 1) * 8 * width * width;
     w->amount[3] = back && m->learned ? edges * 8 * width * width : 0;
     w->amount[4] = edges * (back ? 3 : 1) * 4 * width;

@@ -2,10 +2,21 @@
 #include "schedule/simulate.h"
 #include "train/session.h"
 
+/* What share of the computing time there would have been without transfers beside it: those that
+ * did not arrive while the device waited were beside it. */
+static double alone_share(const gs_session *s, const gs_exec_stats *x)
+{
+    const double bytes = (double)(x->read_bytes + x->written_bytes);
+    const double beside = x->seconds > 0 ? bytes * (1 - x->stall_seconds / x->seconds) : 0;
+    const double stolen = beside * s->cost.stolen_seconds;
+    return x->compute_seconds > 2 * stolen ? 1 - stolen / x->compute_seconds : 0.5;
+}
+
 void gs_session_observe(const gs_session *s, const gs_exec_stats *x, gs_fit *fit)
 {
     const gs_plan_pass *const pass = &s->plan->pass[s->train];
     const uint32_t parts = gs_store_chunks(s->store)->parts;
+    const double alone = alone_share(s, x);
     gs_work w;
 
     for (uint32_t i = pass->first_task; i < pass->first_task + pass->tasks; i++) {
@@ -15,7 +26,7 @@ void gs_session_observe(const gs_session *s, const gs_exec_stats *x, gs_fit *fit
             continue;
         gs_exec_span(s->exec, i, &begin, &end);
         gs_task_work(&w, s->program, s->set, parts, t);
-        gs_fit_add(fit, &w, end - begin, 1);
+        gs_fit_add(fit, &w, (end - begin) * alone, 1);
     }
     w = (gs_work){GS_WORK_CHECK, {(double)x->checks, (double)x->checked_bytes}};
     gs_fit_add(fit, &w, x->check_seconds, (double)x->checks);
@@ -23,8 +34,9 @@ void gs_session_observe(const gs_session *s, const gs_exec_stats *x, gs_fit *fit
     gs_fit_add(fit, &w, x->submit_seconds, (double)x->requests);
 }
 
-/* Half of what older runs said: machines change slowly, their load does not. */
-#define OLDER_SHARE 0.5
+/* Of what older runs said: machines change slowly, and a run of one model on one graph says
+ * little of some coefficients. */
+#define OLDER_SHARE 0.75
 
 gs_status gs_session_remember(const gs_session *s, const gs_fit *fit)
 {
