@@ -138,6 +138,13 @@ static void swap(gs_cpu_edge_value *a, gs_cpu_edge_value *b)
     *b = t;
 }
 
+/* Can rows of `width` be multiplied by a number for each `each` columns as they are? */
+static bool takes_groups(const planner *p, uint32_t width, uint32_t each)
+{
+    const uint32_t lanes = p->cpu->k->lanes;
+    return width % lanes == 0 && (each % lanes == 0 || 2 * each == lanes);
+}
+
 static gs_cpu_edge_value binary(planner *p, gs_op op, gs_cpu_edge_value a, gs_cpu_edge_value b, uint32_t width)
 {
     gs_cpu_edge_step s = {.kind = GS_CPU_EDGE_FLAT, .op = op, .width = width};
@@ -154,7 +161,7 @@ static gs_cpu_edge_value binary(planner *p, gs_op op, gs_cpu_edge_value a, gs_cp
         if (op == GS_OP_MUL && a.width != width)
             swap(&a, &b);
         a = a.width == 1 && b.width == width ? a : full(p, a, width);
-        if (b.width != 1 && !(op == GS_OP_MUL && width / b.width % lanes == 0))
+        if (b.width != 1 && !(op == GS_OP_MUL && takes_groups(p, width, width / b.width)))
             b = full(p, b, width);
     }
     s.a = a;
@@ -264,7 +271,7 @@ static void plan_product_sum(planner *p, gs_cpu_edge_step s, gs_cpu_edge_value a
     if (a.width != s.width)
         swap(&a, &b);
     s.a = full(p, a, s.width);
-    const bool groups = s.width >= lanes && b.width != 0 && s.width / b.width >= lanes;
+    const bool groups = b.width != 0 && ((s.width >= lanes && s.width / b.width >= lanes) || takes_groups(p, s.width, s.width / b.width));
     s.b = b.width == 1 || groups ? b : full(p, b, s.width);
     emit(p, s);
 }

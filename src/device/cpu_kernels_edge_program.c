@@ -154,10 +154,17 @@ GS_INLINE void rows_op(float *dst, const gs_cpu_rows *a, const gs_cpu_rows *b, u
         rows_form(dst, a, b, edges, width, op, ROW_ROW);
 }
 
-/* A number of b for each group of columns, whole vectors of them. */
+/* A number of b for each group of columns, whole vectors or halves of them. */
 static void multiply_groups(float *dst, const gs_cpu_rows *a, const gs_cpu_rows *b, uint32_t edges, uint32_t width,
                             uint32_t each)
 {
+    for (uint32_t e = 0; each < GS_LANES && e < edges; e++, dst += width) {
+        const float *const x = gs_row(a, e), *y = gs_row(b, e);
+        for (uint32_t c = 0; c < width; c += GS_LANES, y += 2)
+            gs_store(dst + c, gs_load(x + c) * gs_splat_halves(y[0], y[1]));
+    }
+    if (each < GS_LANES)
+        return;
     for (uint32_t e = 0; e < edges; e++, dst += width) {
         const float *const x = gs_row(a, e), *y = gs_row(b, e);
         for (uint32_t from = 0; from < width; from += each, y++)

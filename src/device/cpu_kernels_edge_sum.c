@@ -14,8 +14,8 @@
 #define MAX_TILE 8
 
 /* What an edge brings: a row, times a row, times a number, times a number for each group of as many columns as a
- * vector has; or what it competes with. */
-typedef enum sum_form { PLAIN, TIMES_ROW, TIMES_NUMBER, TIMES_GROUPS, LARGEST, LEAST } sum_form;
+ * vector has, or half of it; or what it competes with. */
+typedef enum sum_form { PLAIN, TIMES_ROW, TIMES_NUMBER, TIMES_GROUPS, TIMES_HALVES, LARGEST, LEAST } sum_form;
 
 /* A block of columns of all runs of a tile. */
 typedef struct sum_block {
@@ -39,6 +39,8 @@ GS_INLINE gs_vf with_edge(gs_vf sum, gs_vf x, const float *y, uint32_t at, uint3
         return sum + x * number;
     case TIMES_GROUPS:
         return sum + x * gs_splat(y[v]);
+    case TIMES_HALVES:
+        return sum + x * gs_splat_halves(y[2 * v], y[2 * v + 1]);
     case LARGEST:
         return v_max(x, sum);
     case LEAST:
@@ -52,7 +54,7 @@ GS_INLINE gs_vf with_edge(gs_vf sum, gs_vf x, const float *y, uint32_t at, uint3
 GS_INLINE void sum_vectors(const sum_block *k, const uint32_t n, const sum_form form)
 {
     const uint32_t tail = k->columns - GS_LANES;
-    const bool second = form == TIMES_ROW || form == TIMES_NUMBER || form == TIMES_GROUPS;
+    const bool second = form != PLAIN && form != LARGEST && form != LEAST;
     for (uint32_t r = 0; r < k->tile->runs; r++) {
         const gs_cpu_edge_run run = k->tile->run[r];
         float *const acc = k->acc + run.row * k->stride;
@@ -106,6 +108,8 @@ GS_INLINE void sum_wide(const sum_block *whole, uint32_t from, uint32_t columns,
             k.b.p += from + first;
         else if (form == TIMES_GROUPS)
             k.b.p += first / GS_LANES;
+        else if (form == TIMES_HALVES)
+            k.b.p += 2 * (size_t)(first / GS_LANES);
         sum_columns(&k, form);
     }
 }
@@ -168,9 +172,13 @@ static void sum_times_number(const sum_block *k) { sum_any(k, TIMES_NUMBER); }
 static void sum_largest(const sum_block *k) { sum_any(k, LARGEST); }
 static void sum_least(const sum_block *k) { sum_any(k, LEAST); }
 
-/* One number for each group of `each` columns, at least a vector of them. */
+/* One number for each group of `each` columns, at least a vector of them; or half of one, rows of whole vectors. */
 static void sum_times_groups(const sum_block *k, uint32_t each)
 {
+    if (each < GS_LANES) {
+        sum_wide(k, 0, k->columns, TIMES_HALVES);
+        return;
+    }
     if (each == GS_LANES) {
         sum_wide(k, 0, k->columns, TIMES_GROUPS);
         return;

@@ -45,6 +45,28 @@ GS_INLINE gs_vf sums_of(gs_vf *p)
     return JOIN1(p[0], p[1]);
 }
 
+/* The same for groups of half a vector: lane 2 i of the result is the sum of the lower half of p[i], lane 2 i + 1
+ * that of its upper half. The steps leave the lower halves' sums first. */
+GS_INLINE gs_vf sums_of_halves(gs_vf *p)
+{
+#if GS_LANES == 16
+    for (int i = 0; i < 4; i++)
+        p[i] = JOIN4(p[i], p[i + 4]);
+#endif
+#if GS_LANES >= 8
+    for (int i = 0; i < 2; i++)
+        p[i] = JOIN2(p[i], p[i + 2]);
+#endif
+    const gs_vf sums = JOIN1(p[0], p[1]);
+#if GS_LANES == 16
+    return __builtin_shufflevector(sums, sums, 0, 8, 1, 9, 2, 10, 3, 11, 4, 12, 5, 13, 6, 14, 7, 15);
+#elif GS_LANES == 8
+    return __builtin_shufflevector(sums, sums, 0, 4, 1, 5, 2, 6, 3, 7);
+#else
+    return __builtin_shufflevector(sums, sums, 0, 2, 1, 3);
+#endif
+}
+
 GS_INLINE gs_vf term(const float *x, const float *y, size_t at, const bool product)
 {
     return product ? gs_load(x + at) * gs_load(y + at) : gs_load(x + at);
@@ -92,6 +114,30 @@ GS_INLINE void fold_wide(float *dst, const gs_cpu_rows *a, const gs_cpu_rows *b,
     }
 }
 
+/* Groups of half a vector, rows of whole vectors. */
+GS_INLINE void fold_halves(float *dst, const gs_cpu_rows *a, const gs_cpu_rows *b, uint32_t rows, uint32_t width,
+                           const bool product)
+{
+    gs_vf part[GS_LANES / 2];
+    uint32_t filled = 0;
+    for (uint32_t r = 0; r < rows; r++) {
+        const float *const x = gs_row(a, r), *const y = product ? gs_row(b, r) : NULL;
+        for (uint32_t c = 0; c < width; c += GS_LANES) {
+            part[filled++] = term(x, y, c, product);
+            if (filled == GS_LANES / 2) {
+                gs_store(dst, sums_of_halves(part));
+                dst += GS_LANES;
+                filled = 0;
+            }
+        }
+    }
+    if (filled > 0) {
+        for (uint32_t i = filled; i < GS_LANES / 2; i++)
+            part[i] = (gs_vf){0};
+        gs_store_part(dst, sums_of_halves(part), 2 * (size_t)filled);
+    }
+}
+
 /* Rows of less than a vector. */
 GS_INLINE void fold_narrow(float *dst, const gs_cpu_rows *a, const gs_cpu_rows *b, uint32_t rows, uint32_t groups,
                            uint32_t each, const bool product)
@@ -111,7 +157,11 @@ void GS_KERNEL(fold)(float *dst, const gs_cpu_rows *a, const gs_cpu_rows *b, uin
                      uint32_t each)
 {
     const bool wide = groups * each >= GS_LANES;
-    if (wide && each == GS_LANES && b != NULL)
+    if (each == GS_LANES / 2 && groups % 2 == 0 && b != NULL)
+        fold_halves(dst, a, b, rows, groups * each, true);
+    else if (each == GS_LANES / 2 && groups % 2 == 0)
+        fold_halves(dst, a, b, rows, groups * each, false);
+    else if (wide && each == GS_LANES && b != NULL)
         fold_wide(dst, a, b, rows, groups, GS_LANES, true);
     else if (wide && b != NULL)
         fold_wide(dst, a, b, rows, groups, each, true);
@@ -145,6 +195,16 @@ GS_INLINE void spread_groups(float *dst, const gs_cpu_rows *a, uint32_t rows, ui
     }
 }
 
+/* Groups of half a vector, an even number of them. */
+static void spread_halves(float *dst, const gs_cpu_rows *a, uint32_t rows, uint32_t groups)
+{
+    for (uint32_t r = 0; r < rows; r++) {
+        const float *const x = gs_row(a, r);
+        for (uint32_t g = 0; g < groups; g += 2, dst += GS_LANES)
+            gs_store(dst, gs_splat_halves(x[g], x[g + 1]));
+    }
+}
+
 /* Copies of rows: constant widths for the narrow ones. */
 GS_INLINE void copy_rows(float *dst, const gs_cpu_rows *a, uint32_t rows, const uint32_t width)
 {
@@ -159,6 +219,10 @@ GS_INLINE void copy_rows(float *dst, const gs_cpu_rows *a, uint32_t rows, const 
 
 void GS_KERNEL(spread)(float *dst, const gs_cpu_rows *a, uint32_t rows, uint32_t groups, uint32_t each)
 {
+    if (each == GS_LANES / 2 && groups % 2 == 0) {
+        spread_halves(dst, a, rows, groups);
+        return;
+    }
     if (each > 1) {
         spread_groups(dst, a, rows, groups, each);
         return;

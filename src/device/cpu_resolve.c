@@ -12,7 +12,7 @@
 #include "base/size.h"
 #include "device/cpu_internal.h"
 
-#define BLOCK_BYTES (64 * GS_KIB) /* rows of a cheap sequence at a time: well inside a second-level cache */
+#define BLOCK_BYTES (256 * GS_KIB) /* rows of a cheap sequence at a time: well inside a second-level cache */
 #define BLOCK_MIN 8
 #define BLOCK_MAX 256
 
@@ -318,6 +318,20 @@ static void find_runs(gs_cpu_step *step, uint32_t n, uint32_t rows)
 /* A product, which is called with as many rows as possible. */
 static bool is_dense(const gs_cpu_step *s) { return gs_cpu__is_product(s->op) || s->op == GS_OP_OUTER; }
 
+/* Bytes a row that step `at` touches and no step from `first` on before it. */
+static uint64_t new_bytes(const gs_cpu_step *step, uint32_t first, uint32_t at)
+{
+    uint64_t bytes = 0;
+    for (uint32_t r = 0; r < step[at].regs; r++) {
+        bool known = false;
+        for (uint32_t i = first; i < at && !known; i++)
+            for (uint32_t k = 0; k < step[i].regs; k++)
+                known |= step[i].reg[k].p == step[at].reg[r].p;
+        bytes += known ? 0 : step[at].reg[r].row_bytes;
+    }
+    return bytes;
+}
+
 /* Within a run [first, end): sequences without products, their block sizes, and where
  * a lot's partial sums go. */
 static void find_blocks(gs_cpu_step *step, uint32_t first, uint32_t end)
@@ -326,8 +340,7 @@ static void find_blocks(gs_cpu_step *step, uint32_t first, uint32_t end)
     for (uint32_t i = first, stop; i < end; i = stop) {
         uint64_t row_bytes = 0;
         for (stop = i; stop < end && !is_dense(&step[stop]); stop++) {
-            for (uint32_t r = 0; r < step[stop].regs; r++)
-                row_bytes += step[stop].reg[r].row_bytes;
+            row_bytes += new_bytes(step, i, stop);
             step[stop].partial = partial;
             partial += step[stop].op == GS_OP_COLSUM ? gs_cpu__colsum_floats(step[stop].width) : 0;
         }

@@ -48,6 +48,18 @@ GS_INLINE gs_vf gs_load_part(const float *p, size_t n)
 GS_INLINE void gs_store_part(float *p, gs_vf v, size_t n) { memcpy(p, &v, n * sizeof(float)); }
 
 GS_INLINE gs_vf gs_splat(float x) { return (gs_vf){0} + x; }
+/* x in the lower half, y in the upper one. */
+GS_INLINE gs_vf gs_splat_halves(float x, float y)
+{
+#if GS_LANES == 16
+    return __builtin_shufflevector(gs_splat(x), gs_splat(y), 0, 1, 2, 3, 4, 5, 6, 7, 24, 25, 26, 27, 28, 29, 30, 31);
+#elif GS_LANES == 8
+    return __builtin_shufflevector(gs_splat(x), gs_splat(y), 0, 1, 2, 3, 12, 13, 14, 15);
+#else
+    return __builtin_shufflevector(gs_splat(x), gs_splat(y), 0, 1, 6, 7);
+#endif
+}
+
 GS_INLINE gs_vf gs_select(gs_vi mask, gs_vf yes, gs_vf no)
 {
     return (gs_vf)((mask & (gs_vi)yes) | (~mask & (gs_vi)no));

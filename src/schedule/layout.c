@@ -51,12 +51,36 @@ static bool in_scratch(const gs_reg *r)
     return r->kind == GS_REG_TEMP && r->array == GS_NONE;
 }
 
-static uint32_t tile_rows(const gs_layout *l, const gs_stage *s)
+/* Memory of the registers that a tile needs for itself: the offsets, and all of it. `until`: [regs]. */
+static void place_registers(const gs_stage *s, uint32_t rows, uint32_t *until, gs_stage_layout *out)
+{
+    out->tile_rows = rows;
+    out->scratch_bytes = 0;
+    memset(out->reg_offset, 0xff, s->regs * sizeof(*out->reg_offset));
+    for (uint32_t i = 0; i < s->instrs; i++) {
+        const gs_instr *in = &s->instr[i];
+        if (gs_op_classof(in->op) == GS_CLASS_REDUCE || in->dst == GS_NONE || !in_scratch(&s->reg[in->dst]))
+            continue;
+        const uint32_t old = reusable(s, until, out->reg_offset, in->dst, i);
+        if (old != GS_NONE) {
+            out->reg_offset[in->dst] = out->reg_offset[old];
+            until[old] = UINT32_MAX; /* its memory has one heir */
+        } else {
+            out->reg_offset[in->dst] = out->scratch_bytes;
+            out->scratch_bytes += gs_align_up(4ull * s->reg[in->dst].width * rows, 64);
+        }
+        until[in->dst] = last_use(s, in->dst);
+    }
+}
+
+/* `out` is laid out for GS_TILE_ROWS rows. */
+static uint32_t tile_rows(const gs_layout *l, const gs_stage *s, const gs_stage_layout *out)
 {
     uint64_t row = 0;
-    for (uint32_t r = 0; r < s->regs; r++)
-        if (l->staged || in_scratch(&s->reg[r]))
-            row += s->reg[r].width * (uint64_t)gs_dtype_bytes(s->reg[r].dtype);
+    for (uint32_t r = 0; r < s->regs && l->staged; r++)
+        row += s->reg[r].width * (uint64_t)gs_dtype_bytes(s->reg[r].dtype);
+    if (!l->staged)
+        row = out->scratch_bytes / GS_TILE_ROWS;
     uint64_t rows = gs_align_down((l->staged ? TILE_BYTES : UNSTAGED_BYTES) / GS_MAX(row, 1), GS_TILE_ROWS);
     rows = GS_MIN(GS_MAX(rows, GS_TILE_ROWS), l->staged ? TILE_ROWS_MOST : UNSTAGED_ROWS_MOST);
     return (uint32_t)GS_MIN(rows, l->chunks->interval_rows);
@@ -70,22 +94,8 @@ static gs_status layout_stage(const gs_layout *l, const gs_stage *s, gs_stage_la
     out->reg_offset = gs_malloc_array(s->regs + 1, sizeof(*out->reg_offset));
     if (until == NULL || out->reg_offset == NULL)
         goto done;
-    out->tile_rows = tile_rows(l, s);
-    memset(out->reg_offset, 0xff, s->regs * sizeof(*out->reg_offset));
-    for (uint32_t i = 0; i < s->instrs; i++) {
-        const gs_instr *in = &s->instr[i];
-        if (gs_op_classof(in->op) == GS_CLASS_REDUCE || in->dst == GS_NONE || !in_scratch(&s->reg[in->dst]))
-            continue;
-        const uint32_t old = reusable(s, until, out->reg_offset, in->dst, i);
-        if (old != GS_NONE) {
-            out->reg_offset[in->dst] = out->reg_offset[old];
-            until[old] = UINT32_MAX; /* its memory has one heir */
-        } else {
-            out->reg_offset[in->dst] = out->scratch_bytes;
-            out->scratch_bytes += gs_align_up(4ull * s->reg[in->dst].width * out->tile_rows, 64);
-        }
-        until[in->dst] = last_use(s, in->dst);
-    }
+    place_registers(s, GS_TILE_ROWS, until, out);
+    place_registers(s, tile_rows(l, s, out), until, out);
     out->scratch_bytes = gs_align_up(out->scratch_bytes, GS_BLOCK_BYTES);
     st = GS_OK;
 done:
