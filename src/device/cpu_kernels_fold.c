@@ -153,6 +153,69 @@ GS_INLINE void fold_narrow(float *dst, const gs_cpu_rows *a, const gs_cpu_rows *
     }
 }
 
+#ifdef GS_HAS_PERMUTE
+#define SMALL_MOST 8 /* columns of a small group, and vectors of a row of such */
+
+/* As a whole vector where that stays before `end`: what is too much is written over by the rows that follow. */
+GS_INLINE void store_groups(float *dst, gs_vf v, uint32_t groups, const float *end)
+{
+    if (end - dst >= GS_LANES)
+        gs_store(dst, v);
+    else
+        gs_store_part(dst, v, groups);
+}
+
+/* Rows of one or two vectors in small groups: column c of all groups is one permutation. */
+GS_INLINE void fold_small(float *dst, const gs_cpu_rows *a, const gs_cpu_rows *b, uint32_t rows, uint32_t groups,
+                          uint32_t each, const bool product)
+{
+    const uint32_t tail = groups * each - GS_LANES; /* the second vector ends where the row ends */
+    const float *const end = dst + (size_t)rows * groups;
+    gs_vi at[SMALL_MOST];
+    for (uint32_t c = 0; c < each; c++) {
+        at[c] = (gs_lane_numbers() * (int32_t)each) + (int32_t)c;
+        at[c] = (at[c] & (at[c] < GS_LANES)) | ((at[c] - (int32_t)tail + GS_LANES) & (at[c] >= GS_LANES));
+    }
+    for (uint32_t r = 0; r < rows; r++, dst += groups) {
+        const float *const x = gs_row(a, r), *const y = product ? gs_row(b, r) : NULL;
+        const gs_vf first = term(x, y, 0, product), second = term(x, y, tail, product);
+        gs_vf sum = gs_permute_two(first, second, at[0]);
+        for (uint32_t c = 1; c < each; c++)
+            sum += gs_permute_two(first, second, at[c]);
+        store_groups(dst, sum, groups, end);
+    }
+}
+
+static bool folds_small(uint32_t groups, uint32_t each)
+{
+    return each <= SMALL_MOST && groups <= GS_LANES && groups * each >= GS_LANES && groups * each <= 2 * GS_LANES;
+}
+
+/* Rows of a few vectors, made of at most a vector of numbers: each vector is one permutation. */
+static void spread_small(float *dst, const gs_cpu_rows *a, uint32_t rows, uint32_t groups, uint32_t each)
+{
+    const uint32_t width = groups * each, vectors = (width + GS_LANES - 1) / GS_LANES;
+    gs_vi at[SMALL_MOST];
+    uint32_t first[SMALL_MOST];
+    for (uint32_t v = 0; v < vectors; v++) {
+        first[v] = v + 1 < vectors ? v * GS_LANES : width - GS_LANES;
+        for (uint32_t i = 0; i < GS_LANES; i++)
+            at[v][i] = (int32_t)((first[v] + i) / each);
+    }
+    for (uint32_t r = 0; r < rows; r++, dst += width) {
+        const gs_vf x = gs_load_part(gs_row(a, r), groups);
+        for (uint32_t v = 0; v < vectors; v++)
+            gs_store(dst + first[v], gs_permute(x, at[v]));
+    }
+}
+
+static bool spreads_small(uint32_t groups, uint32_t each)
+{
+    return each > 1 && each < GS_LANES && groups <= GS_LANES && groups * each >= GS_LANES &&
+           groups * each <= SMALL_MOST * GS_LANES;
+}
+#endif
+
 void GS_KERNEL(fold)(float *dst, const gs_cpu_rows *a, const gs_cpu_rows *b, uint32_t rows, uint32_t groups,
                      uint32_t each)
 {
@@ -161,6 +224,12 @@ void GS_KERNEL(fold)(float *dst, const gs_cpu_rows *a, const gs_cpu_rows *b, uin
         fold_halves(dst, a, b, rows, groups * each, true);
     else if (each == GS_LANES / 2 && groups % 2 == 0)
         fold_halves(dst, a, b, rows, groups * each, false);
+#ifdef GS_HAS_PERMUTE
+    else if (folds_small(groups, each) && b != NULL)
+        fold_small(dst, a, b, rows, groups, each, true);
+    else if (folds_small(groups, each))
+        fold_small(dst, a, b, rows, groups, each, false);
+#endif
     else if (wide && each == GS_LANES && b != NULL)
         fold_wide(dst, a, b, rows, groups, GS_LANES, true);
     else if (wide && b != NULL)
@@ -223,6 +292,12 @@ void GS_KERNEL(spread)(float *dst, const gs_cpu_rows *a, uint32_t rows, uint32_t
         spread_halves(dst, a, rows, groups);
         return;
     }
+#ifdef GS_HAS_PERMUTE
+    if (spreads_small(groups, each)) {
+        spread_small(dst, a, rows, groups, each);
+        return;
+    }
+#endif
     if (each > 1) {
         spread_groups(dst, a, rows, groups, each);
         return;

@@ -27,6 +27,11 @@
 #define GS_LANES 4 /* SSE2, or what the compiler makes of it elsewhere */
 #endif
 
+#if GS_LANES == 16 && defined(__AVX512F__)
+#include <immintrin.h>
+#define GS_HAS_PERMUTE /* lanes by numbers that are known when it runs, from one vector or two */
+#endif
+
 #define GS_INLINE static inline __attribute__((always_inline))
 
 typedef float gs_vf __attribute__((vector_size(4 * GS_LANES)));
@@ -89,5 +94,19 @@ GS_INLINE gs_vi gs_lane_numbers(void)
         v[i] = i;
     return v;
 }
+
+#ifdef GS_HAS_PERMUTE
+/* Lane i is lane at[i] of v. */
+GS_INLINE gs_vf gs_permute(gs_vf v, gs_vi at)
+{
+    return (gs_vf)_mm512_permutexvar_ps((__m512i)at, (__m512)v);
+}
+
+/* Lane i is lane at[i] of a, or at[i] - 16 of b. */
+GS_INLINE gs_vf gs_permute_two(gs_vf a, gs_vf b, gs_vi at)
+{
+    return (gs_vf)_mm512_permutex2var_ps((__m512)a, (__m512i)at, (__m512)b);
+}
+#endif
 
 #endif /* GS_DEVICE_CPU_SIMD_H */

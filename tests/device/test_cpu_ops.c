@@ -275,7 +275,8 @@ static void check_groups(gs_device *d, uint32_t rows, uint32_t groups, uint32_t 
 static void groups(gs_device *d, void *context)
 {
     static const uint32_t sizes[][2] = {{1, 1}, {1, 3}, {2, 1}, {2, 2}, {1, 64}, {8, 1}, {8, 7}, {8, 8}, {4, 16},
-                                        {3, 5}, {5, 13}, {2, 20}, {16, 4}, {17, 33}, {1, 602}};
+                                        {3, 5}, {5, 13}, {2, 20}, {16, 4}, {17, 33}, {1, 602}, {8, 3}, {6, 3}, {8, 2},
+                                        {16, 2}, {4, 8}, {6, 8}, {8, 4}, {12, 4}, {2, 8}, {2, 4}, {16, 8}, {9, 14}, {10, 2}};
     (void)context;
     for (size_t s = 0; s < sizeof(sizes) / sizeof(sizes[0]); s++)
         for (uint32_t rows = 1; rows <= 700; rows += 233)
