@@ -24,6 +24,7 @@
 
 typedef struct edge_walk {
     const void *index;
+    const uint8_t *count; /* looked at where `counted` is true */
     const float *operand; /* first column of the slice */
     size_t stride;        /* floats between rows */
     uint32_t columns;
@@ -51,7 +52,7 @@ GS_INLINE void prefetch_row(const edge_walk *w, uint32_t k, const uint32_t index
     typedef float NAME##_v __attribute__((vector_size(BYTES)));                                           \
     typedef float NAME##_mem __attribute__((vector_size(BYTES), aligned(4), may_alias));                  \
     GS_INLINE void NAME(float *acc, const edge_walk *w, uint32_t k, uint32_t end, const uint32_t tile,    \
-                        const uint32_t index_bytes)                                                       \
+                        const uint32_t index_bytes, const bool counted)                                   \
     {                                                                                                     \
         const uint32_t lanes = (BYTES) / 4, tail = w->columns - lanes;                                    \
         NAME##_v sum[MAX_TILE];                                                                           \
@@ -59,9 +60,13 @@ GS_INLINE void prefetch_row(const edge_walk *w, uint32_t k, const uint32_t index
             sum[v] = *(const NAME##_mem *)(acc + (v + 1 < tile ? v * lanes : tail));                      \
         for (; k < end; k++) {                                                                            \
             const float *const row = w->operand + row_of(w, k, index_bytes) * w->stride;                  \
+            const float times = counted ? (float)w->count[k] : 1.0f;                                      \
             prefetch_row(w, k, index_bytes, tile * (BYTES));                                              \
             _Pragma("GCC unroll 8") for (uint32_t v = 0; v < tile; v++)                                   \
-                sum[v] += *(const NAME##_mem *)(row + (v + 1 < tile ? v * lanes : tail));                 \
+            {                                                                                             \
+                const NAME##_v x = *(const NAME##_mem *)(row + (v + 1 < tile ? v * lanes : tail));        \
+                sum[v] += counted ? x * times : x;                                                        \
+            }                                                                                             \
         }                                                                                                 \
         _Pragma("GCC unroll 8") for (uint32_t v = 0; v < tile; v++)                                       \
             *(NAME##_mem *)(acc + (v + 1 < tile ? v * lanes : tail)) = sum[v];                            \
@@ -85,7 +90,7 @@ DEFINE_TILE(tile16, 64)
 
 /* Fewer than 4 columns. */
 GS_INLINE void narrow(float *acc, const edge_walk *w, uint32_t k, uint32_t end, const uint32_t columns,
-                      const uint32_t index_bytes)
+                      const uint32_t index_bytes, const bool counted)
 {
     float sum[3];
     for (uint32_t c = 0; c < columns; c++)
@@ -94,7 +99,7 @@ GS_INLINE void narrow(float *acc, const edge_walk *w, uint32_t k, uint32_t end, 
         const float *const row = w->operand + row_of(w, k, index_bytes) * w->stride;
         prefetch_row(w, k, index_bytes, 1);
         for (uint32_t c = 0; c < columns; c++)
-            sum[c] += row[c];
+            sum[c] += counted ? row[c] * (float)w->count[k] : row[c];
     }
     for (uint32_t c = 0; c < columns; c++)
         acc[c] = sum[c];
@@ -103,36 +108,41 @@ GS_INLINE void narrow(float *acc, const edge_walk *w, uint32_t k, uint32_t end, 
 /* `count` (a constant, at most 4) edges of a row too wide for the registers: sums go through the
  * first-level cache once for all of them. The last vector is added before any
  * is stored, as it may overlap the last of the loop. */
-GS_INLINE void wide_step(float *acc, const edge_walk *w, uint32_t k, const uint32_t count, const uint32_t index_bytes)
+GS_INLINE void wide_step(float *acc, const edge_walk *w, uint32_t k, const uint32_t count, const uint32_t index_bytes,
+                         const bool counted)
 {
     const float *row[4];
-    for (uint32_t e = 0; e < count; e++)
+    float times[4];
+    for (uint32_t e = 0; e < count; e++) {
         row[e] = w->operand + row_of(w, k + e, index_bytes) * w->stride;
+        times[e] = counted ? (float)w->count[k + e] : 1.0f;
+    }
 
     const uint32_t tail = w->columns - GS_LANES;
     gs_vf last = gs_load(acc + tail);
     for (uint32_t e = 0; e < count; e++)
-        last += gs_load(row[e] + tail);
+        last += counted ? gs_load(row[e] + tail) * times[e] : gs_load(row[e] + tail);
     for (uint32_t c = 0; c < tail; c += GS_LANES) {
         gs_vf sum = gs_load(acc + c);
         for (uint32_t e = 0; e < count; e++)
-            sum += gs_load(row[e] + c);
+            sum += counted ? gs_load(row[e] + c) * times[e] : gs_load(row[e] + c);
         gs_store(acc + c, sum);
     }
     gs_store(acc + tail, last);
 }
 
-GS_INLINE void wide(float *acc, const edge_walk *w, uint32_t k, uint32_t end, const uint32_t index_bytes)
+GS_INLINE void wide(float *acc, const edge_walk *w, uint32_t k, uint32_t end, const uint32_t index_bytes,
+                    const bool counted)
 {
     const uint32_t bytes = w->columns * (uint32_t)sizeof(float);
     for (; end - k >= 4; k += 4) {
         for (uint32_t e = 0; e < 4; e++)
             prefetch_row(w, k + e, index_bytes, bytes);
-        wide_step(acc, w, k, 4, index_bytes);
+        wide_step(acc, w, k, 4, index_bytes, counted);
     }
     for (; k < end; k++) {
         prefetch_row(w, k, index_bytes, bytes);
-        wide_step(acc, w, k, 1, index_bytes);
+        wide_step(acc, w, k, 1, index_bytes, counted);
     }
 }
 
@@ -151,22 +161,22 @@ typedef struct share {
             SUM;                                                                                               \
         }                                                                                                      \
         break
-#define TILE_CASE(NAME, N) CASE(N, NAME(acc, w, k, stop, N, index_bytes))
+#define TILE_CASE(NAME, N) CASE(N, NAME(acc, w, k, stop, N, index_bytes, counted))
 
 /* Rows narrower than the narrowest vector. */
-GS_INLINE void walk_narrow(const share *s, const edge_walk *w, const uint32_t index_bytes)
+GS_INLINE void walk_narrow(const share *s, const edge_walk *w, const uint32_t index_bytes, const bool counted)
 {
     const edge_walk target = {.index = s->l->target};
     switch (w->columns) {
-        CASE(1, narrow(acc, w, k, stop, 1, index_bytes));
-        CASE(2, narrow(acc, w, k, stop, 2, index_bytes));
-        CASE(3, narrow(acc, w, k, stop, 3, index_bytes));
+        CASE(1, narrow(acc, w, k, stop, 1, index_bytes, counted));
+        CASE(2, narrow(acc, w, k, stop, 2, index_bytes, counted));
+        CASE(3, narrow(acc, w, k, stop, 3, index_bytes, counted));
     }
 }
 
 #if GS_LANES > 4
 /* Rows narrower than two vectors of 4 (of 8): those of full width would not fit in. */
-GS_INLINE void walk_tile4(const share *s, const edge_walk *w, const uint32_t index_bytes)
+GS_INLINE void walk_tile4(const share *s, const edge_walk *w, const uint32_t index_bytes, const bool counted)
 {
     const edge_walk target = {.index = s->l->target};
     switch ((w->columns + 3) / 4) {
@@ -177,7 +187,7 @@ GS_INLINE void walk_tile4(const share *s, const edge_walk *w, const uint32_t ind
 #endif
 
 #if GS_LANES > 8
-GS_INLINE void walk_tile8(const share *s, const edge_walk *w, const uint32_t index_bytes)
+GS_INLINE void walk_tile8(const share *s, const edge_walk *w, const uint32_t index_bytes, const bool counted)
 {
     const edge_walk target = {.index = s->l->target};
     switch ((w->columns + 7) / 8) {
@@ -187,11 +197,11 @@ GS_INLINE void walk_tile8(const share *s, const edge_walk *w, const uint32_t ind
 }
 #endif
 
-GS_INLINE void walk_full(const share *s, const edge_walk *w, const uint32_t index_bytes)
+GS_INLINE void walk_full(const share *s, const edge_walk *w, const uint32_t index_bytes, const bool counted)
 {
     const edge_walk target = {.index = s->l->target};
     switch (w->columns > MAX_TILE * GS_LANES ? 0 : (w->columns + GS_LANES - 1) / GS_LANES) {
-        CASE(0, wide(acc, w, k, stop, index_bytes));
+        CASE(0, wide(acc, w, k, stop, index_bytes, counted));
         TILE_CASE(WIDEST_TILE, 1);
         TILE_CASE(WIDEST_TILE, 2);
         TILE_CASE(WIDEST_TILE, 3);
@@ -203,20 +213,20 @@ GS_INLINE void walk_full(const share *s, const edge_walk *w, const uint32_t inde
     }
 }
 
-GS_INLINE void walk(const share *s, const edge_walk *w, const uint32_t index_bytes)
+GS_INLINE void walk(const share *s, const edge_walk *w, const uint32_t index_bytes, const bool counted)
 {
     if (w->columns < 4)
-        walk_narrow(s, w, index_bytes);
+        walk_narrow(s, w, index_bytes, counted);
 #if GS_LANES > 4
     else if (w->columns < 8)
-        walk_tile4(s, w, index_bytes);
+        walk_tile4(s, w, index_bytes, counted);
 #endif
 #if GS_LANES > 8
     else if (w->columns < 16)
-        walk_tile8(s, w, index_bytes);
+        walk_tile8(s, w, index_bytes, counted);
 #endif
     else
-        walk_full(s, w, index_bytes);
+        walk_full(s, w, index_bytes, counted);
 }
 
 void GS_KERNEL(edges)(const gs_edge_launch *l, uint32_t first, uint32_t end, uint32_t column, uint32_t columns)
@@ -226,15 +236,20 @@ void GS_KERNEL(edges)(const gs_edge_launch *l, uint32_t first, uint32_t end, uin
     const uint32_t ahead = AHEAD_BYTES / (columns * (uint32_t)sizeof(float));
     const share s = {.l = l, .first = first, .end = end, .column = column};
     const edge_walk w = {.index = l->index,
+                         .count = l->count,
                          .operand = l->operand + column,
                          .stride = l->width,
                          .columns = columns,
                          .last = l->start[end] - 1,
                          .ahead = ahead < AHEAD_MIN ? AHEAD_MIN : ahead > AHEAD_MAX ? AHEAD_MAX : ahead};
-    if (l->index_bytes == 2)
-        walk(&s, &w, 2);
+    if (l->index_bytes == 2 && l->count != NULL)
+        walk(&s, &w, 2, true);
+    else if (l->index_bytes == 2)
+        walk(&s, &w, 2, false);
+    else if (l->count != NULL)
+        walk(&s, &w, 4, true);
     else
-        walk(&s, &w, 4);
+        walk(&s, &w, 4, false);
 }
 
 void GS_KERNEL(add)(float *acc, const float *src, size_t n)

@@ -62,7 +62,7 @@ typedef struct gs_vertex_launch {
 
 gs_status gs_device_run_vertex(gs_device *d, const gs_vertex_launch *l);
 
-/* acc[target[t]] += sum over k in [start[t], start[t+1]) of operand[index[k]]
+/* acc[target[t]] += sum over k in [start[t], start[t+1]) of count[k] * operand[index[k]]
  * (rows of `width` floats). Adds edges of a target in order of k. */
 typedef struct gs_edge_launch {
     uint32_t index_bytes;  /* 2 or 4, of target and index */
@@ -70,6 +70,7 @@ typedef struct gs_edge_launch {
     const void *target;    /* [targets], local to acc; distinct, ascending */
     const uint32_t *start; /* [targets + 1] */
     const void *index;     /* [edges], local to operand */
+    const uint8_t *count;  /* [edges], NULL: 1 (always NULL in typed launches, and for devices that are not unified) */
     const float *operand;
     float *acc;
     uint32_t width;

@@ -179,7 +179,8 @@ gs_status gs_exec_open(gs_exec **out, const gs_exec_config *config)
     e->chunk = config->chunk;
     e->verify = !config->no_verify;
     if ((st = take_tables(e, config)) != GS_OK || (st = take_regions(e)) != GS_OK ||
-        (st = open_files(e, config)) != GS_OK || (st = load_residents(e)) != GS_OK)
+        (st = open_files(e, config)) != GS_OK || (st = load_residents(e)) != GS_OK ||
+        (st = gs_exec__merge_chunks(e)) != GS_OK)
         goto done;
     *out = e;
     e = NULL;

@@ -12,6 +12,12 @@
 
 #include "exec/exec.h"
 
+typedef enum gs_chunk_state {
+    GS_CHUNK_UNSEEN,
+    GS_CHUNK_CHECKED, /* in depth */
+    GS_CHUNK_MERGED,  /* and its doubled edges are one each (launch.c) */
+} gs_chunk_state;
+
 enum lane { LANE_READ, LANE_COMPUTE, LANE_WRITE, LANE_COUNT };
 
 struct gs_exec {
@@ -35,7 +41,7 @@ struct gs_exec {
     const float **edge_rows;  /* [most edge registers of a stage] likewise */
 
     /* lasting, by the driving thread */
-    uint8_t *chunk_seen;      /* [sets * parts * parts] chunk was checked in depth once in this run */
+    uint8_t *chunk_seen;      /* [sets * parts * parts] a gs_chunk_state of this run */
 
     /* of the pass being run, by the driving thread */
     double (*span)[2];        /* [tasks] when a task began and ended, gs_now(); NULL: no trace */
@@ -57,6 +63,8 @@ gs_status gs_exec__check_blocks(const gs_exec *e, uint32_t file, uint64_t offset
 gs_status gs_exec__check_chunk(const gs_exec *e, uint32_t set, uint32_t target, uint32_t operand,
                                const uint8_t *data, uint64_t bytes);
 
+/* launch.c: merges doubled edges of chunks in host memory that nothing but sums of rows reads. Before the first pass. */
+gs_status gs_exec__merge_chunks(gs_exec *e);
 /* launch.c: runs one compute task on the device. */
 gs_status gs_exec__launch(gs_exec *e, const gs_task *t);
 

@@ -23,6 +23,12 @@ static gs_status check_edge_data(const gs_exec *e, const gs_chunk_view *v)
     return GS_OK;
 }
 
+static uint8_t *state_of(const gs_exec *e, const gs_task *t)
+{
+    const uint64_t set = t->file - e->program->arrays;
+    return &e->chunk_seen[(set * e->parts + t->target) * e->parts + t->operand];
+}
+
 /* Indices of a chunk are looked at in depth when its bytes are first used; after that its
  * checksum stands for them. Resident chunks have their checksum verified here too. */
 static gs_status view_chunk(gs_exec *e, const gs_task *t, gs_chunk_view *view)
@@ -30,13 +36,17 @@ static gs_status view_chunk(gs_exec *e, const gs_task *t, gs_chunk_view *view)
     const uint32_t set = t->file - e->program->arrays;
     const uint64_t index = (uint64_t)t->target * e->parts + t->operand;
     const gs_exec_chunk *c = &e->chunk[set][index];
-    uint8_t *const seen = &e->chunk_seen[(uint64_t)set * e->parts * e->parts + index];
+    uint8_t *const seen = state_of(e, t);
     const gs_chunk_expect expect = {
         .target_rows = interval_rows(e, t->target), .operand_rows = interval_rows(e, t->operand),
         .index_bytes = e->index_bytes, .edges = c->edges, .targets = c->targets, .operands = c->operands};
-    const bool first = !*seen;
+    const bool first = *seen == GS_CHUNK_UNSEEN;
     gs_status st = GS_OK;
 
+    if (*seen == GS_CHUNK_MERGED) {
+        gs_chunk_merged_view(view, gs_exec__at(e, t->chunk), &expect);
+        return GS_OK;
+    }
     if (first && t->chunk.region == GS_REGION_RESIDENT &&
         (st = gs_exec__check_chunk(e, set, t->target, t->operand, gs_exec__at(e, t->chunk), t->chunk_bytes)) != GS_OK)
         return st;
@@ -46,8 +56,49 @@ static gs_status view_chunk(gs_exec *e, const gs_task *t, gs_chunk_view *view)
     if (st != GS_OK)
         return gs_fail(st, "%s: chunk (%u, %u): %s", e->file[t->file].path, t->target,
                        t->operand, gs_last_error());
-    *seen = 1;
+    *seen = GS_MAX(*seen, GS_CHUNK_CHECKED);
     return GS_OK;
+}
+
+/* Is this the pass of a sum that needs each row and nothing else of an edge? */
+static bool sums_rows(const gs_exec *e, const gs_task *t)
+{
+    return t->kind == GS_TASK_EDGES && e->program->stage[t->stage].sum[t->sum].kind == GS_SUM_ROWS;
+}
+
+/* One bit an edge set: other tasks read its chunks too. */
+static uint64_t find_others(const gs_exec *e)
+{
+    uint64_t others = 0;
+    for (uint32_t i = 0; i < e->plan->tasks; i++) {
+        const gs_task *t = &e->plan->task[i];
+        if (t->chunk.region != GS_REGION_NONE && !sums_rows(e, t))
+            others |= 1ull << (t->file - e->program->arrays);
+    }
+    return others;
+}
+
+gs_status gs_exec__merge_chunks(gs_exec *e)
+{
+    const uint64_t others = find_others(e);
+    gs_status st = GS_OK;
+
+    if (!gs_device_unified(e->device)) /* its edges are its own, and counts would be new to it */
+        return GS_OK;
+    for (uint32_t i = 0; i < e->plan->tasks && st == GS_OK; i++) {
+        const gs_task *t = &e->plan->task[i];
+        gs_chunk_view view;
+        if (!sums_rows(e, t) || t->chunk.region != GS_REGION_RESIDENT || (others >> (t->file - e->program->arrays) & 1) != 0)
+            continue;
+        uint8_t *const seen = state_of(e, t);
+        if (*seen != GS_CHUNK_UNSEEN || (st = view_chunk(e, t, &view)) != GS_OK)
+            continue;
+        /* No pass runs: the arena is free. */
+        if (view.edges <= e->region_bytes[GS_REGION_ARENA] &&
+            gs_chunk_merge(&view, gs_exec__at(e, t->chunk), e->region[GS_REGION_ARENA]))
+            *seen = GS_CHUNK_MERGED;
+    }
+    return st;
 }
 
 static gs_status launch_edges(gs_exec *e, const gs_task *t)
@@ -62,7 +113,7 @@ static gs_status launch_edges(gs_exec *e, const gs_task *t)
         return st;
     const gs_edge_launch l = {
         .index_bytes = view.index_bytes, .targets = view.targets, .target = view.target, .start = view.start,
-        .index = view.index, .operand = gs_exec__at(e, t->source), .acc = gs_exec__at(e, t->place),
+        .index = view.index, .count = view.count, .operand = gs_exec__at(e, t->source), .acc = gs_exec__at(e, t->place),
         .width = GS_MIN(wide, row)};
     if (sum->kind == GS_SUM_ROWS)
         return gs_device_run_edges(e->device, &l);

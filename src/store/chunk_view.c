@@ -93,6 +93,15 @@ void gs_chunk_layout(gs_chunk_view *out, void *data, const gs_chunk_expect *coun
     view_fill(out, data, &h, &s);
 }
 
+void gs_chunk__sections_view(gs_chunk_view *out, const void *data, const gs_chunk_expect *counts)
+{
+    const chunk_header h = {.index_bytes = counts->index_bytes, .targets = counts->targets, .operands = counts->operands,
+                            .edges = counts->edges};
+    chunk_sections s;
+    if (sections_of(&s, h.edges, h.targets, h.operands, h.index_bytes, 0, false))
+        view_fill(out, data, &h, &s);
+}
+
 static gs_status header_check(const chunk_header *h, const gs_chunk_expect *expect)
 {
     if (memcmp(h->magic, GS_CHUNK_MAGIC, sizeof(h->magic)) != 0)

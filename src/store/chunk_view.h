@@ -40,6 +40,7 @@ typedef struct gs_chunk_view {
     const void *type;     /* [edges] of type_bytes, or NULL */
     uint32_t type_bytes;
     const float *weight;  /* [edges], or NULL */
+    const uint8_t *count; /* [edges] of a merged chunk: how often the edge is there; else NULL */
 } gs_chunk_view;
 
 /* What the chunk table says, for the check. */
@@ -64,6 +65,15 @@ uint64_t gs_chunk_bytes(uint64_t edges, uint32_t targets, uint32_t operands, uin
  * out->weight with the chunk table before following them. */
 gs_status gs_chunk_view_make(gs_chunk_view *out, const void *data, uint64_t length,
                              const gs_chunk_expect *expect, bool deep);
+
+/* Merges the edges of a target that name the same operand row, for sums that need each row and nothing else: in the
+ * chunk's own bytes (`v` was made of them, with a deep check), as one edge and how often it was there. Types and
+ * weights stay as they were and fit no more. `scratch`: v->edges bytes. False, and nothing is changed, where that would
+ * leave more than three quarters of the edges, or has no room. */
+bool gs_chunk_merge(const gs_chunk_view *v, void *data, uint8_t *scratch);
+
+/* The view of such bytes; `expect` is what the chunk table says, and edges are fewer. */
+void gs_chunk_merged_view(gs_chunk_view *out, const void *data, const gs_chunk_expect *expect);
 
 /* Writer's side: lays out the sections for these counts in zeroed `data` of
  * gs_chunk_bytes(...) bytes, fills the header, and gives the places to fill. */

@@ -50,6 +50,15 @@ for model in gcn sage; do
     differ "$model: dropout and none" $model.g.npy $model.a.npy
 done
 
+# ---- doubled edges, which are merged where their chunks stay in memory ----
+"$GNNSTREAM" generate rmat "$work/doubled" --vertices 200 --edges 30000 --features 12 --classes 5 --seed 3 >/dev/null
+run "partition doubled" "$GNNSTREAM" partition "$work/doubled" "$work/doubled.p2" --method fennel --parts 2 || finish
+for model in gcn sage gin; do
+    train $model.merged doubled.p2 --model $model --optimizer sgd --lr 1e-3
+    train $model.each doubled.p2 --model $model --optimizer sgd --lr 1e-3 --no-cache
+    compare "$model: merged edges against each" "$work/$model.merged.npy" "$work/$model.each.npy" 2e-4
+done
+
 # ---- against the reference ----
 # against NAME STORE TOLERANCE MODEL "ENGINE OPTIONS" "REFERENCE OPTIONS" "BOTH"
 against()

@@ -246,6 +246,80 @@ static void test_chunk_view__deep_check_agrees_with_a_plain_one(void **state)
     assert_true(good > 100 && bad > 100);
 }
 
+/* ---- merging ---- */
+
+/* Every target's edges, each as often as it counts, are those that were there. */
+static void check_merged(const gs_chunk_view *merged, const uint32_t *start, const uint32_t *index)
+{
+    for (uint32_t t = 0; t < merged->targets; t++) {
+        uint32_t k = start[t];
+        for (uint32_t m = merged->start[t]; m < merged->start[t + 1]; m++) {
+            const uint32_t row = merged->index_bytes == 2 ? ((const uint16_t *)merged->index)[m] : ((const uint32_t *)merged->index)[m];
+            assert_true(merged->count[m] > 0);
+            for (uint32_t i = 0; i < merged->count[m]; i++)
+                assert_int_equal(index[k++], row);
+        }
+        assert_int_equal(k, start[t + 1]);
+    }
+}
+
+/* `targets` rows with `runs` different operands each, the j-th of them repeated repeats(t, j) times. */
+static void merge_case(uint32_t index_bytes, uint32_t targets, uint32_t runs, uint32_t most, bool merges)
+{
+    const gs_chunk_expect counts = {.target_rows = targets, .operand_rows = 500, .index_bytes = index_bytes};
+    gs_chunk_expect expect = counts;
+    uint32_t *const start = calloc(targets + 1, sizeof(*start)), *const index = calloc((size_t)targets * runs * most, sizeof(*index));
+    gs_chunk_view v, merged = {0};
+    void *data = NULL;
+
+    for (uint32_t t = 0; t < targets; t++) {
+        for (uint32_t j = 0; j < runs; j++)
+            for (uint32_t i = 0; i <= (t * 7919 + j * 104729) % most; i++)
+                index[expect.edges++] = 5 * j + t % 5;
+        start[t + 1] = (uint32_t)expect.edges;
+    }
+    expect.targets = targets;
+    expect.operands = 5 * runs < 500 && targets > 4 ? 5 * runs : runs;
+    const uint64_t bytes = gs_chunk_bytes(expect.edges, targets, expect.operands, index_bytes, 0, false);
+    assert_int_equal(posix_memalign(&data, 16, bytes), 0);
+    memset(data, 0, bytes);
+    gs_chunk_layout(&v, data, &expect, 0, false);
+    memcpy(edit(v.start), start, (targets + 1) * sizeof(*start));
+    for (uint64_t k = 0; k < expect.edges; k++) {
+        if (index_bytes == 2)
+            ((uint16_t *)edit(v.index))[k] = (uint16_t)index[k];
+        else
+            ((uint32_t *)edit(v.index))[k] = index[k];
+    }
+    void *const before = malloc(bytes), *const scratch = malloc(expect.edges);
+    memcpy(before, data, bytes);
+    assert_int_equal(gs_chunk_merge(&v, data, scratch), merges);
+    if (merges) {
+        gs_chunk_merged_view(&merged, data, &expect);
+        assert_true(merged.edges < expect.edges && merged.targets == targets);
+        check_merged(&merged, start, index);
+    } else {
+        assert_memory_equal(before, data, bytes);
+    }
+    free(before);
+    free(scratch);
+    free(data);
+    free(start);
+    free(index);
+}
+
+static void test_chunk_merge__keeps_every_edge(void **state)
+{
+    (void)state;
+    for (uint32_t bytes = 2; bytes <= 4; bytes += 2) {
+        merge_case(bytes, 1, 1, 1, false);
+        merge_case(bytes, 50, 20, 1, false);
+        merge_case(bytes, 50, 20, 5, true);
+        merge_case(bytes, 7, 3, 2000, true); /* more than a byte counts */
+        merge_case(bytes, 300, 40, 9, true);
+    }
+}
+
 #define TEST(f) cmocka_unit_test_setup_teardown(f, make_sample, free_sample)
 
 int main(void)
@@ -259,6 +333,7 @@ int main(void)
         TEST(test_chunk_view__order_is_by_type_first),
         TEST(test_chunk_view__refuses_impossible_counts),
         cmocka_unit_test(test_chunk_view__deep_check_agrees_with_a_plain_one),
+        cmocka_unit_test(test_chunk_merge__keeps_every_edge),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
