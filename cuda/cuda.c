@@ -230,6 +230,13 @@ static bool cuda_unified(const void *context)
     return false;
 }
 
+static uint64_t cuda_free_memory(const void *context)
+{
+    const gs_cuda *const c = context;
+    size_t free_bytes = 0, total = 0;
+    return c->d->memory_info(&free_bytes, &total) == 0 ? free_bytes : 0;
+}
+
 static gs_status find_gpu(gs_cuda *c, unsigned ordinal)
 {
     const gs_cuda_driver *const d = c->d;
@@ -312,6 +319,7 @@ static const gs_device_ops cuda_ops = {
     .measure_gemm = gs_cuda_measure_gemm,
     .measure_gather = gs_cuda_measure_gather,
     .measure_copy = gs_cuda_measure_copy,
+    .free_memory = cuda_free_memory,
     .take_memory = gs_cuda_take_memory,
     .give_memory = gs_cuda_give_memory,
     .host_wrote = gs_cuda_host_wrote,

@@ -388,9 +388,12 @@ static gs_status place_sums(gs_gen_writer *w, gs_edge_kernel *k, uint32_t *count
 {
     *count = 0;
     k[0] = (gs_edge_kernel){.sums = 0};
-    for (uint32_t i = 0; i < w->s->sums; i++)
+    for (uint32_t i = 0; i < w->s->sums; i++) {
+        if (w->s->sum[i].kind > GS_SUM_ATTEND)
+            return gs_gen_refuse(w, "sums of this kind are not there");
         if (w->s->sum[i].kind >= GS_SUM_ADD)
             k[0].sum[k[0].sums++] = i;
+    }
     if (k[0].sums == 0)
         return GS_OK;
     *count = 1;

@@ -46,6 +46,7 @@ void gs_device_close(gs_device *d)
 }
 
 const char *gs_device_name(const gs_device *d) { return d->ops->name(d->context); }
+uint64_t gs_device_free_memory(const gs_device *d) { return d->ops->free_memory == NULL ? 0 : d->ops->free_memory(d->context); }
 bool gs_device_unified(const gs_device *d) { return d->ops->unified(d->context); }
 
 uint64_t gs_device_scratch_bytes(const gs_device *d, const gs_program *p)

@@ -38,6 +38,8 @@ typedef struct gs_device_config {
 gs_status gs_device_open_with(gs_device **out, const gs_device_config *config);
 void gs_device_close(gs_device *d);
 const char *gs_device_name(const gs_device *d); /* "cpu (AVX2, 2 threads)" */
+/* Of a device with memory of its own: what is free of it; 0 for others. */
+uint64_t gs_device_free_memory(const gs_device *d);
 /* True where the device computes on host memory: no copies, and its memory is a part of the host's. */
 bool gs_device_unified(const gs_device *d);
 /* Memory that launches of this program need beside registers (per-thread

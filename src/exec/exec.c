@@ -20,11 +20,44 @@ static gs_status no_memory(const char *what, uint64_t bytes)
                    gs_size_format(text, sizeof(text), bytes));
 }
 
-static gs_status take_regions(gs_exec *e)
+/* Whole resident files, the first ones that fit. */
+static uint32_t choose_mirrors(const gs_exec *e, uint64_t left, gs_device_range *mirror)
+{
+    uint32_t n = 0;
+    for (uint32_t i = 0; i < e->plan->residents && n < GS_DEVICE_MIRRORS; i++) {
+        const gs_resident *r = &e->plan->resident[i];
+        const uint64_t room = gs_align_up(r->bytes, GS_BLOCK_BYTES);
+        if (room > left)
+            continue;
+        left -= room;
+        mirror[n++] = (gs_device_range){e->region[GS_REGION_RESIDENT] + r->offset, r->bytes};
+    }
+    return n;
+}
+
+/* The arena is the device's, which also needs room for copies of what is in host memory. */
+static gs_status take_device_memory(gs_exec *e, const gs_exec_config *c)
+{
+    gs_device_range mirror[GS_DEVICE_MIRRORS];
+    const gs_device_memory m = {.arena_bytes = e->region_bytes[GS_REGION_ARENA],
+                                .staging_bytes = c->staging_bytes,
+                                .host = {{e->region[GS_REGION_RING], e->region_bytes[GS_REGION_RING]},
+                                         {e->region[GS_REGION_RESIDENT], e->region_bytes[GS_REGION_RESIDENT]}},
+                                .mirrors = choose_mirrors(e, c->mirror_bytes, mirror),
+                                .mirror = mirror};
+    void *arena = NULL;
+    const gs_status st = gs_device_take_memory(e->device, &m, &arena);
+    e->region[GS_REGION_ARENA] = arena;
+    return st;
+}
+
+static gs_status take_regions(gs_exec *e, const gs_exec_config *c)
 {
     static const char *const what[GS_REGION_COUNT] = {"", "the staging ring", "resident data", "device memory"};
     for (int r = GS_REGION_RING; r < GS_REGION_COUNT; r++) {
         e->region_bytes[r] = gs_align_up(GS_MAX(e->plan->region_bytes[r], 1), GS_BLOCK_BYTES);
+        if (r == GS_REGION_ARENA && !gs_device_unified(e->device))
+            return take_device_memory(e, c);
         if ((e->region[r] = gs_alloc_pages(e->region_bytes[r])) == NULL)
             return no_memory(what[r], e->region_bytes[r]);
     }
@@ -131,7 +164,7 @@ static gs_status transfer(gs_exec *e, uint32_t file, uint64_t offset, void *memo
         return st;
     while (gs_io_reap(e->io, &done, 1, true) == 0)
         ;
-    return done.status == GS_OK ? GS_OK : gs_io_explain(e->io, &r, &done);
+    return done.status == GS_OK ? gs_device_host_wrote(e->device, memory, bytes) : gs_io_explain(e->io, &r, &done);
 }
 
 /* Reads what stays in host memory, in large pieces that are checked as they come.
@@ -178,7 +211,7 @@ gs_status gs_exec_open(gs_exec **out, const gs_exec_config *config)
     e->weights = config->weights;
     e->chunk = config->chunk;
     e->verify = !config->no_verify;
-    if ((st = take_tables(e, config)) != GS_OK || (st = take_regions(e)) != GS_OK ||
+    if ((st = take_tables(e, config)) != GS_OK || (st = take_regions(e, config)) != GS_OK ||
         (st = open_files(e, config)) != GS_OK || (st = load_residents(e)) != GS_OK ||
         (st = gs_exec__merge_chunks(e)) != GS_OK)
         goto done;
@@ -194,8 +227,11 @@ void gs_exec_close(gs_exec *e)
     if (e == NULL)
         return;
     gs_io_close(e->io); /* first: the kernel may still write into the regions */
+    const bool unified = gs_device_unified(e->device);
+    if (!unified)
+        gs_device_give_memory(e->device);
     for (int r = GS_REGION_RING; r < GS_REGION_COUNT; r++)
-        if (e->region[r] != NULL)
+        if (e->region[r] != NULL && (r != GS_REGION_ARENA || unified))
             gs_free_pages(e->region[r], e->region_bytes[r]);
     gs_free(e->file);
     gs_free(e->io_file);
@@ -253,10 +289,13 @@ gs_status gs_exec_read_rows(gs_exec *e, uint32_t array, uint64_t first, uint64_t
     while (rows > 0 && st == GS_OK) {
         const uint32_t interval = (uint32_t)(first / e->interval_rows);
         const uint64_t from = first % e->interval_rows, n = GS_MIN(rows, e->interval_rows - from);
-        if (r != NULL && (first + n) * row_bytes <= r->bytes)
-            memcpy(dst, e->region[GS_REGION_RESIDENT] + r->offset + first * row_bytes, n * row_bytes);
-        else
+        if (r != NULL && (first + n) * row_bytes <= r->bytes) {
+            uint8_t *const from_rows = e->region[GS_REGION_RESIDENT] + r->offset + first * row_bytes;
+            if ((st = gs_device_host_reads(e->device, from_rows, n * row_bytes)) == GS_OK)
+                memcpy(dst, from_rows, n * row_bytes);
+        } else {
             st = read_spilled(e, array, interval, from, n, row_bytes, dst);
+        }
         first += n;
         rows -= n;
         dst += n * e->program->array[array].width;

@@ -48,6 +48,8 @@ typedef struct gs_exec_config {
     const gs_exec_chunk *const *chunk; /* [sets]; NULL for a set that no stage uses */
     gs_io_backend io;
     bool no_verify;           /* skip checksums on arrival */
+    uint64_t staging_bytes;   /* of a device with memory of its own: for copies of what launches use */
+    uint64_t mirror_bytes;    /* and for lasting copies of what is resident */
     bool trace;               /* keep when each task of the last pass began and ended */
 } gs_exec_config;
 

@@ -3,7 +3,7 @@
  * A task is in one of these states; lanes.c moves it along:
  *
  *   reads, writes   waiting -> (deps done, io has room) -> in flight -> done
- *   computes        waiting -> (deps done, its turn)    -> done
+ *   computes        waiting -> (deps done, its turn)    -> launched -> done
  *
  * Fields are grouped by who changes them and when.
  */
@@ -17,6 +17,9 @@ typedef enum gs_chunk_state {
     GS_CHUNK_CHECKED, /* in depth */
     GS_CHUNK_MERGED,  /* and its doubled edges are one each (launch.c) */
 } gs_chunk_state;
+
+/* Launches that a device with memory of its own may have under way: one runs, one's bytes are copied, one waits. */
+#define GS_EXEC_FLIGHT 3u
 
 enum lane { LANE_READ, LANE_COMPUTE, LANE_WRITE, LANE_COUNT };
 
@@ -33,7 +36,7 @@ struct gs_exec {
     const gs_exec_chunk *const *chunk; /* [sets] */
     bool verify;
     gs_io *io;
-    uint8_t *region[GS_REGION_COUNT];
+    uint8_t *region[GS_REGION_COUNT]; /* ARENA: an address of the device where that has memory of its own */
     uint64_t region_bytes[GS_REGION_COUNT];
     uint32_t *lane_task;      /* task indices, pass by pass, lane by lane */
     uint32_t *lane_first;     /* [passes * LANE_COUNT + 1] into lane_task */
@@ -48,6 +51,11 @@ struct gs_exec {
     uint8_t *done;            /* [tasks] */
     uint32_t *runs_left;      /* [tasks] of a read in flight: parts that have not arrived */
     uint32_t next_run;        /* of the read lane's next task: parts already handed over */
+    struct {
+        uint32_t task;
+        uint64_t launch;
+    } flight[GS_EXEC_FLIGHT]; /* compute tasks that were launched, oldest first */
+    uint32_t flights;
     uint32_t next[LANE_COUNT], end[LANE_COUNT]; /* into lane_task */
     const gs_exec_args *args;
     gs_exec_stats stats;

@@ -5,6 +5,7 @@
  * work while the device computes; only when the next launch misses its bytes does
  * it sleep on a completion, and that time is the stall time.
  */
+#include <stdio.h>
 #include <string.h>
 
 #include "base/alloc.h"
@@ -104,6 +105,8 @@ static gs_status finish_one(gs_exec *e, const gs_io_completion *c)
         e->stats.written_bytes += r.length;
     } else {
         e->stats.read_bytes += r.length;
+        if ((st = gs_device_host_wrote(e->device, r.memory, r.length)) != GS_OK)
+            return st;
         if (t->check != GS_CHECK_NONE)
             st = check(e, t, &r);
     }
@@ -147,12 +150,52 @@ static gs_status pump_along(gs_exec *e)
     return st;
 }
 
+/* Notes which launches are done, in their order; `wait`: at least the oldest. */
+static gs_status retire(gs_exec *e, bool wait)
+{
+    const double begin = gs_now();
+    gs_status st = GS_OK;
+    bool done = true;
+    while (e->flights > 0 && st == GS_OK) {
+        st = gs_device_poll(e->device, e->flight[0].launch, wait, &done);
+        if (st != GS_OK || !done)
+            break;
+        if (e->span != NULL)
+            e->span[e->flight[0].task][1] = gs_now();
+        e->done[e->flight[0].task] = 1;
+        e->flights--;
+        memmove(&e->flight[0], &e->flight[1], e->flights * sizeof(e->flight[0]));
+        wait = false;
+    }
+    e->stats.compute_seconds += gs_now() - begin;
+    return st;
+}
+
+/* A unified device's launch is done when it returns. */
+static gs_status note_launch(gs_exec *e, uint32_t index)
+{
+    gs_status st = GS_OK;
+    if (gs_device_unified(e->device)) {
+        e->done[index] = 1;
+        return GS_OK;
+    }
+    if (e->flights == GS_EXEC_FLIGHT)
+        st = retire(e, true);
+    e->flight[e->flights].task = index;
+    e->flight[e->flights++].launch = gs_device_last_launch(e->device);
+    return st;
+}
+
 static gs_status wait_until_ready(gs_exec *e, const gs_task *t)
 {
     const double begin = gs_now();
     gs_status st = GS_OK;
-    while (st == GS_OK && !deps_done(e, t))
-        st = pump(e, true);
+    while (st == GS_OK && !deps_done(e, t)) {
+        const bool flights = e->flights > 0; /* what they free may be what reads wait for */
+        if (flights && (st = retire(e, true)) != GS_OK)
+            break;
+        st = pump(e, !flights);
+    }
     e->stats.stall_seconds += gs_now() - begin;
     return st;
 }
@@ -165,7 +208,7 @@ static gs_status run_computes(gs_exec *e)
         const gs_task *t = &e->plan->task[index];
         if (e->args->stop != NULL && *e->args->stop)
             return gs_fail(GS_EINTERRUPTED, "interrupted");
-        if (e->io != NULL && (st = pump_along(e)) != GS_OK)
+        if ((e->flights > 0 && (st = retire(e, false)) != GS_OK) || (e->io != NULL && (st = pump_along(e)) != GS_OK))
             return st;
         if (!deps_done(e, t) && (st = wait_until_ready(e, t)) != GS_OK)
             return st;
@@ -178,10 +221,29 @@ static gs_status run_computes(gs_exec *e)
             e->span[index][0] = begin;
             e->span[index][1] = end;
         }
-        e->done[index] = 1;
         e->next[LANE_COMPUTE]++;
+        if ((st = note_launch(e, index)) != GS_OK)
+            return st;
     }
+    while (e->flights > 0 && st == GS_OK)
+        st = retire(e, true);
     return st;
+}
+
+/* Between the two the device has this pass's parameters. */
+static gs_status run_on_device(gs_exec *e)
+{
+    const gs_device_pass pass = {.program = e->program, .param = e->args->param, .grad = e->args->grad, .metrics = &e->stats.metrics};
+    gs_status st = gs_device_begin_pass(e->device, &pass);
+    if (st != GS_OK)
+        return st;
+    e->flights = 0;
+    if ((st = run_computes(e)) == GS_OK)
+        return gs_device_end_pass(e->device);
+    char why[512];
+    snprintf(why, sizeof(why), "%s", gs_last_error()); /* the first failure says more than what follows from it */
+    (void)gs_device_end_pass(e->device);
+    return gs_fail(st, "%s", why);
 }
 
 /* Everything that was handed over comes back, also after a failure: memory that
@@ -214,7 +276,7 @@ gs_status gs_exec_run(gs_exec *e, uint32_t pass, const gs_exec_args *args, gs_ex
         e->end[lane] = e->lane_first[pass * LANE_COUNT + lane + 1];
     }
     gs_alloc_freeze(true);
-    st = drain(e, run_computes(e));
+    st = drain(e, run_on_device(e));
     gs_alloc_freeze(false);
     e->args = NULL;
     e->stats.seconds = gs_now() - begin;

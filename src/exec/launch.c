@@ -114,7 +114,8 @@ static gs_status launch_edges(gs_exec *e, const gs_task *t)
     const gs_edge_launch l = {
         .index_bytes = view.index_bytes, .targets = view.targets, .target = view.target, .start = view.start,
         .index = view.index, .count = view.count, .operand = gs_exec__at(e, t->source), .acc = gs_exec__at(e, t->place),
-        .width = GS_MIN(wide, row)};
+        .width = GS_MIN(wide, row), .operand_rows = interval_rows(e, t->operand),
+        .target_rows = interval_rows(e, t->target)};
     if (sum->kind == GS_SUM_ROWS)
         return gs_device_run_edges(e->device, &l);
     const gs_typed_launch typed = {.edges = l, .type = view.type, .type_bytes = view.type_bytes,
@@ -188,7 +189,8 @@ static gs_status launch_program(gs_exec *e, const gs_task *t)
         .program = e->program, .stage = s, .index_bytes = view.index_bytes, .targets = view.targets,
         .target = view.target, .start = view.start, .index = view.index, .weight = view.weight,
         .type = view.type, .type_bytes = view.type_bytes, .seed = e->args->seed, .epoch = e->args->epoch,
-        .rows = e->edge_rows, .sum = sum, .param = e->args->param};
+        .rows = e->edge_rows, .sum = sum, .param = e->args->param, .operand_rows = interval_rows(e, t->operand),
+        .target_rows = interval_rows(e, t->target)};
     return gs_device_run_edge_program(e->device, &l);
 }
 
