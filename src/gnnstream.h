@@ -182,7 +182,8 @@ typedef struct gs_train_options {
     uint32_t eval_every;    /* with dropout: epochs between evaluations, 0: only the last. Without, each is. */
 
     /* The machine. */
-    const char *device;     /* "cpu" */
+    const char *device;     /* "cpu", "cuda", or "cuda:N" for GPU number N */
+    const char *matmul;     /* of a GPU: "fp32", or what products may round to: "tf32", "bf16" */
     uint32_t threads;       /* 0: all that the process may use */
     uint64_t host_memory;   /* bytes resident at most; 0: 80 % of what is free */
     uint64_t device_memory; /* bytes; a part of host_memory for the cpu; 0: half of host_memory */

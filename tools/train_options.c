@@ -34,7 +34,8 @@ const cli_option train_learning_options[] = {
 };
 
 const cli_option train_machine_options[] = {
-    {"--device", CLI_TEXT, FIELD(device), "cpu", "what computes", NULL, 0, 0},
+    {"--device", CLI_TEXT, FIELD(device), "cpu|cuda[:N]", "what computes: the processors, or GPU number N", NULL, 0, 0},
+    {"--matmul", CLI_CHOICE, FIELD(matmul), "fp32|tf32|bf16", "what a GPU's dense products may round to", NULL, 0, 0},
     {"--host-memory", CLI_SIZE, FIELD(host_memory), "SIZE", "most memory that is resident", "80 % of what is free", 0, 0},
     {"--device-memory", CLI_SIZE, FIELD(device_memory), "SIZE", "most that the device holds; for cpu a part of the host's",
      "half of --host-memory", 0, 0},

@@ -31,6 +31,7 @@ void gs_train_options_init(gs_train_options *options)
         .lr = 0.01,
         .eval_every = 1,
         .device = "cpu",
+        .matmul = "fp32",
     };
 }
 
@@ -77,6 +78,14 @@ static gs_status check_heads(const gs_train_options *o)
     return st;
 }
 
+static bool is_device(const char *device)
+{
+    if (device == NULL || strncmp(device, "cuda", 4) != 0)
+        return device != NULL && strcmp(device, "cpu") == 0;
+    const char *const number = device + 5;
+    return device[4] == '\0' || (device[4] == ':' && number[0] != '\0' && strspn(number, "0123456789") == strlen(number));
+}
+
 gs_status gs_train_options_check(const gs_train_options *o)
 {
     gs_status st;
@@ -92,8 +101,11 @@ gs_status gs_train_options_check(const gs_train_options *o)
         return st;
     if (o->activation == NULL || o->activation[0] == '\0')
         return gs_fail(GS_EINVAL, "--act: none given; use relu");
-    if (o->device == NULL || strcmp(o->device, "cpu") != 0)
-        return gs_fail(GS_EINVAL, "--device %s: is not available in this version; use cpu",
+    if (!is_device(o->device))
+        return gs_fail(GS_EINVAL, "--device %s: must be cpu, cuda, or cuda:N for GPU number N",
                        o->device == NULL ? "(none)" : o->device);
+    if (o->matmul == NULL ||
+        (strcmp(o->matmul, "fp32") != 0 && strcmp(o->matmul, "tf32") != 0 && strcmp(o->matmul, "bf16") != 0))
+        return gs_fail(GS_EINVAL, "--matmul %s: must be one of fp32|tf32|bf16", o->matmul == NULL ? "(none)" : o->matmul);
     return GS_OK;
 }

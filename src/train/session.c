@@ -150,7 +150,7 @@ gs_status gs_session_open(gs_session **out, const char *store, const gs_train_op
     if ((st = gs_store_open(&s->store, store)) != GS_OK || (st = check_store(s, purpose)) != GS_OK)
         goto done;
     s->labelled = gs_store_array(s->store, GS_ARRAY_LABELS)->present && gs_store_array(s->store, GS_ARRAY_SPLIT)->present;
-    if ((st = gs_device_open(&s->device, options->device, options->threads)) != GS_OK ||
+    if ((st = gs_device_open_with(&s->device, &(gs_device_config){.spec = options->device, .threads = options->threads, .matmul = options->matmul})) != GS_OK ||
         (st = compile_model(s, purpose, logits)) != GS_OK ||
         (st = gs_session_plan(s, logits)) != GS_OK)
         goto done;

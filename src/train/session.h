@@ -50,6 +50,7 @@ typedef struct gs_session {
     bool labelled;                 /* eval and predict give loss and accuracies */
 
     uint64_t host_memory, device_memory; /* budgets */
+    uint64_t staging_bytes, mirror_bytes; /* of a device with memory of its own */
     uint64_t logits_memory;        /* for gs_logits_write(); 0: none wanted */
     uint64_t host_fixed, device_fixed;
     uint32_t items;
@@ -109,6 +110,11 @@ gs_status gs_session_prune(gs_session *s, gs_schedule_config *config);
 /* Writes what is left into the spill folder, and the checksums into the chunk tables. */
 gs_status gs_session_write_left(gs_session *s);
 void gs_session_drop_left(gs_session *s);
+
+/* session_device.c: of a device with memory of its own, what it must hold for any launch beside its arena; and what is
+ * made of the memory that a plan leaves. */
+uint64_t gs_session_staging(const gs_session *s);
+void gs_session_use_spare(gs_session *s);
 
 /* session_plan.c: accounts for what the plan does not, and makes it. */
 gs_status gs_session_plan(gs_session *s, bool logits);

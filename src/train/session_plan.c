@@ -18,6 +18,7 @@
 /* A plan should be the same when it is made again: what the process holds differs by some pages. */
 #define PROCESS_STEP (2 * GS_MIB)
 
+#define GPU_SHARE 0.9 /* of its free memory */
 #define HOST_SHARE 0.8 /* of free memory, by default */
 #define LOGITS_SHARE 32 /* of host memory, for putting logits in order */
 #define LOGITS_LEAST (4 * GS_MIB)
@@ -49,7 +50,11 @@ static void set_budgets(gs_session *s)
     s->host_memory = o->host_memory;
     if (s->host_memory == 0)
         s->host_memory = (uint64_t)(HOST_SHARE * (double)gs_machine_free_memory());
-    s->device_memory = o->device_memory != 0 ? o->device_memory : s->host_memory / 2;
+    s->device_memory = o->device_memory;
+    if (s->device_memory == 0 && gs_device_unified(s->device))
+        s->device_memory = s->host_memory / 2;
+    else if (s->device_memory == 0)
+        s->device_memory = (uint64_t)(GPU_SHARE * (double)gs_device_free_memory(s->device));
 }
 
 /* What gs_logits_write() may use: enough for one window where that is little. */
@@ -77,6 +82,10 @@ static void charge_fixed(gs_session *s, bool logits)
     if (s->gradients) {
         charge(s, "gradients", one, true);
         charge(s, "optimizer state", one * s->states, true);
+    }
+    if (!gs_device_unified(s->device)) { /* the host keeps its own, and the optimizer */
+        charge(s, "parameters (host)", one * (1 + (s->gradients ? 1 + s->states : 0)), false);
+        charge(s, "copies of host data", s->staging_bytes = gs_session_staging(s), true);
     }
     charge(s, "kernel scratch", gs_device_scratch_bytes(s->device, s->program), true);
 }
@@ -165,6 +174,8 @@ gs_status gs_session_plan(gs_session *s, bool logits)
     if (config.granules.words > 0 && reads_anything(s->plan) && (st = plan_selective(s, &config)) != GS_OK)
         return st;
     gs_session_drop_needs(s);
+    if (!config.unified)
+        gs_session_use_spare(s);
     note(s, "plan", s->plan->table_bytes, false);
     note(s, "staging ring", s->plan->region_bytes[GS_REGION_RING], false);
     note(s, "resident data", s->plan->region_bytes[GS_REGION_RESIDENT], false);

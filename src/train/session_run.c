@@ -154,6 +154,8 @@ static gs_status open_exec(gs_session *s)
                                     .sets = s->sets,
                                     .chunk = (const gs_exec_chunk *const *)s->chunk,
                                     .io = GS_IO_AUTO,
+                                    .staging_bytes = s->staging_bytes,
+                                    .mirror_bytes = s->mirror_bytes,
                                     .no_verify = s->options->no_verify,
                                     .trace = s->profile,
                                 });

@@ -77,7 +77,9 @@ static void options__out_of_range_names_the_option(void **state)
     REFUSED(lr, INFINITY, "--lr");
     REFUSED(weight_decay, -1, "--weight-decay -1");
     REFUSED(weight_decay, NAN, "--weight-decay");
-    REFUSED(device, "cuda", "--device cuda");
+    REFUSED(device, "cuda:", "--device cuda:");
+    REFUSED(device, "cpu:2", "--device cpu:2");
+    REFUSED(matmul, "f8", "--matmul f8");
     REFUSED(device, NULL, "--device");
 }
 

@@ -22,9 +22,10 @@ t '--optimizer ada: must be one of adam|sgd' --optimizer ada
 t '--heads 0: must be' --heads 0
 t '--save: its value is empty' --save ''
 t '--save and --metrics both name x' --save x --metrics x
-for device in cuda cuda:0 cpu:4 tpu; do
-    t "--device $device: is not available in this version; use cpu" --device $device
+for device in cuda:x cuda:0,1 cuda0 cpu:4 tpu; do
+    t "--device $device: must be cpu, cuda, or cuda:N" --device $device
 done
+t '--matmul f8: must be one of fp32|tf32|bf16' --matmul f8
 p() { refused 2 "gnnstream partition: $1" gnnstream partition graph store "${@:2}"; }
 p '--parts 0: must be a whole number from 1 to 4294967295, or auto' --parts 0
 p '--parts few: must be' --parts few

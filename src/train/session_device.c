@@ -1,0 +1,73 @@
+/* session_device.c - the memory of a device that has its own, beside sums and registers.
+ *
+ * Launches read and write host memory through copies. For any single launch there must be room; twice that lets the
+ * copies for one launch go on while another computes; what is left holds lasting copies of resident data.
+ */
+#include "base/size.h"
+#include "schedule/schedule.h"
+#include "train/session.h"
+
+#define PIECE_SLACK 512u /* bytes a copy is rounded up by, at the most */
+#define TILE_ROWS_MOST 16384u /* of the scheduler's tiles of vertices */
+
+static uint64_t row_bytes(const gs_program *p, uint32_t array)
+{
+    return p->array[array].width * (uint64_t)gs_dtype_bytes(p->array[array].dtype);
+}
+
+/* Of one chunk: its bytes, and the rows of its two intervals. Arrays named twice count twice. */
+static uint64_t edge_launch_bytes(const gs_session *s, const gs_stage *stage)
+{
+    const gs_chunk_table *const t = gs_store_chunks(s->store);
+    uint64_t chunk = 0, row = 0, pieces = 8;
+    if (stage->sums == 0)
+        return 0;
+    for (int d = 0; d < 2; d++)
+        for (uint64_t i = 0; i < (uint64_t)t->parts * t->parts; i++)
+            chunk = GS_MAX(chunk, t->chunk[d][i].length);
+    for (uint32_t i = 0; i < stage->sums; i++)
+        if (stage->sum[i].kind <= GS_SUM_PICK) {
+            row = GS_MAX(row, row_bytes(s->program, stage->sum[i].array)); /* each has a launch of its own */
+            pieces++;
+        }
+    for (uint32_t r = 0; r < stage->edge_regs; r++)
+        if (stage->edge_reg[r].array != GS_NONE) {
+            row += row_bytes(s->program, stage->edge_reg[r].array);
+            pieces++;
+        }
+    return chunk + row * t->interval_rows + pieces * PIECE_SLACK;
+}
+
+/* Of one tile: the rows that it loads and stores. */
+static uint64_t vertex_launch_bytes(const gs_session *s, const gs_stage *stage)
+{
+    const uint64_t rows = GS_MIN(gs_store_chunks(s->store)->interval_rows, TILE_ROWS_MOST);
+    uint64_t bytes = 0;
+    for (uint32_t r = 0; r < stage->regs; r++)
+        if (stage->reg[r].array != GS_NONE)
+            bytes += rows * stage->reg[r].width * gs_dtype_bytes(stage->reg[r].dtype) + PIECE_SLACK;
+    return bytes;
+}
+
+uint64_t gs_session_staging(const gs_session *s)
+{
+    uint64_t most = 0;
+    for (uint32_t i = 0; i < s->program->stages; i++) {
+        most = GS_MAX(most, edge_launch_bytes(s, &s->program->stage[i]));
+        most = GS_MAX(most, vertex_launch_bytes(s, &s->program->stage[i]));
+    }
+    return gs_align_up(most, GS_BLOCK_BYTES);
+}
+
+void gs_session_use_spare(gs_session *s)
+{
+    uint64_t spare = s->device_memory > s->plan->device_bytes ? s->device_memory - s->plan->device_bytes : 0;
+    const uint64_t more = GS_MIN(spare, s->staging_bytes);
+    s->staging_bytes += more;
+    spare -= more;
+    uint64_t resident = 0;
+    for (uint32_t i = 0; i < s->plan->residents; i++)
+        resident += gs_align_up(s->plan->resident[i].bytes, GS_BLOCK_BYTES);
+    s->mirror_bytes = GS_MIN(spare, resident);
+    s->plan->device_bytes += more + s->mirror_bytes;
+}
