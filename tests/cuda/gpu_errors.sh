@@ -1,0 +1,31 @@
+#!/usr/bin/env bash
+# gpu_errors.sh - a GPU that fails, or has too little memory: one line says which, exit status 1, and nothing is left behind.
+. "$(dirname "$0")/../e2e/lib.sh"
+
+input_of rough
+run "partition" "$GNNSTREAM" partition "$input" "$work/store" --method natural --parts 3 || finish
+
+# Nothing that a run was to leave, nor what it spilled.
+clean()
+{
+    if [ -e "$work/out.safetensors" ] || ls "$work"/store/spill.* >/dev/null 2>&1; then
+        fail "$1: left files behind"
+    else
+        pass
+    fi
+}
+
+t() { refuse 1 "$1" env "$2" "$GNNSTREAM" train "$work/store" --model gcn --hidden 16 --epochs 3 --device cuda \
+    --save "$work/out.safetensors" "${@:3}"; }
+for launch in 1 2 7 40; do
+    t 'device cuda:0: kernel gs_[a-z_0-9]*: .*LAUNCH_FAILED' GS_TEST_FAIL_LAUNCH=$launch
+    clean "launch $launch"
+done
+t 'device cuda:0: .*out of memory.*--device-memory' GS_TEST_GPU_MEMORY=3000000 --device-memory 200M
+t 'device cuda:0: taking --device-memory: .*out of memory' GS_TEST_GPU_MEMORY=4800000 --device-memory 200M
+clean "out of memory"
+t '--device-memory .*too small.*at least' GS_TEST_FAIL_LAUNCH=0 --device-memory 1M
+t 'cuda:7: there are 1 GPUs' GS_TEST_FAIL_LAUNCH=0 --device cuda:7
+refuse 1 'lstm\(\) is not supported' "$GNNSTREAM" train "$work/store" --model sage_lstm --epochs 1 --device cuda
+run "verify afterwards" "$GNNSTREAM" verify "$work/store"
+finish
