@@ -56,6 +56,9 @@ gs_status gs_cuda_take_memory(void *context, const gs_device_memory *want, void 
     m->staging_offset = at;
     m->staging_bytes = gs_align_down(want->staging_bytes, ALIGNMENT);
     st = gs_cuda_check(c, c->d->memory_alloc(&m->base, at + m->staging_bytes + ALIGNMENT), "taking --device-memory");
+    const uint64_t mirrors = m->staging_offset - gs_align_up(want->arena_bytes, ALIGNMENT);
+    if (st == GS_OK && mirrors > 0) /* as the host's memory is: rows that nobody writes are read */
+        st = gs_cuda_check(c, c->d->fill(m->base + gs_align_up(want->arena_bytes, ALIGNMENT), 0, mirrors, c->compute), "clearing mirrors");
     for (int i = 0; i < 2 && st == GS_OK; i++)
         st = pin(c, &want->host[i]);
     if (st == GS_OK)

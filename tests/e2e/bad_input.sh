@@ -159,7 +159,7 @@ train_usage 'act.*wobble' --act wobble
 train_usage 'device.*tpu' --device tpu
 train_usage 'threads' --threads -2
 train_usage 'host-memory' --host-memory lots
-refuse 1 '^[^\n]*device cuda' "$GNNSTREAM" train "$store" --model gcn --epochs 1 --device cuda:77
+refuse 1 'device cuda' "$GNNSTREAM" train "$store" --model gcn --epochs 1 --device cuda:77
 refuse 1 'gnc.*gcn' "$GNNSTREAM" train "$store" --model gnc --epochs 1
 refuse 1 'nowhere' "$GNNSTREAM" train "$work/nowhere" --model gcn --epochs 1
 refuse 1 'nowhere' "$GNNSTREAM" info "$work/nowhere"
