@@ -1,8 +1,8 @@
 /* compile_cut.c - cuts a graph into stages at its edge sums, for the fewest bytes.
  *
- * A sum reads rows of an array that an earlier stage has written, so the level of
- * a value is the number of edge sums on its longest way from the leaves, plus one
- * for a first stage without sums. All sums of a stage have one direction. What is left
+ * A sum reads rows of an array that an earlier stage has written, and a statistic (a mean over all
+ * vertices) is there when its stage is done, so the level of a value is the number of edge sums and statistics
+ * on its longest way from the leaves, plus one for a first stage without sums. All sums of a stage have one direction. What is left
  * to decide is what happens to a value that a later stage needs: it is stored and loaded, or
  * something it is made of is, and the rest is done again. The rule:
  *
@@ -40,10 +40,16 @@ static bool is_sum(const gs_node *n)
     return gs_compile__is_sum(n);
 }
 
-/* Without rows: nothing to load or compute. */
-static bool is_free(const gs_node *n)
+static bool is_statistic(const gs_node *n)
 {
-    return n->op == GS_OP_PARAM || n->op == GS_OP_CONST;
+    return gs_op_classof(n->op) == GS_CLASS_STATISTIC;
+}
+
+/* Without rows: nothing to load or compute in stage t. */
+static bool is_free(const gs_cut *c, uint32_t i, uint32_t t)
+{
+    const gs_node *n = at(c, i);
+    return n->op == GS_OP_PARAM || n->op == GS_OP_CONST || (is_statistic(n) && c->level[i] < t);
 }
 
 static uint64_t row_cost(const gs_node *n)
@@ -115,11 +121,11 @@ static bool is_sequence(const gs_node *n)
     return n->op == GS_OP_LSTM_IN || n->op == GS_OP_LSTM_BACK;
 }
 
-/* Rows that an edge pass writes at the operand end are complete when its stage is, so who reads
+/* Rows that an edge pass writes at the operand end, and statistics, are complete when their stage is, so who reads
  * them is in a later one. */
 static bool is_late(const gs_node *n, const gs_node *in)
 {
-    return in->op == GS_OP_LSTM_BACK && n->op != GS_OP_LSTM_WEIGHT;
+    return is_statistic(in) || (in->op == GS_OP_LSTM_BACK && n->op != GS_OP_LSTM_WEIGHT);
 }
 
 /* A value of edges has the level of the vertex values it is made of. */
@@ -207,7 +213,7 @@ static void for_each_goal(gs_network *w, void (*fn)(gs_network *w, uint32_t v))
 {
     const gs_cut *c = w->c;
     for (uint32_t v = 0; v < c->nodes; v++)
-        if (c->level[v] == w->stage && (c->stored[v] || at(c, v)->op == GS_OP_XENT_GRAD))
+        if (c->level[v] == w->stage && (c->stored[v] || at(c, v)->op == GS_OP_XENT_GRAD || is_statistic(at(c, v))))
             fn(w, v);
     for (uint32_t o = 0; o < gs_ir_outputs(c->ir); o++)
         if (c->place[o] == w->stage && gs_ir_output(c->ir, o)->kind != GS_OUTPUT_LOGITS &&
@@ -220,11 +226,11 @@ static void add_value(gs_network *w, uint32_t v)
     gs_cut *c = w->c;
     const gs_node *n = at(c, v);
     const bool here_only = is_sum(n) || n->op == GS_OP_XENT_GRAD;
-    const bool rows = gs_op_classof(n->op) != GS_CLASS_REDUCE && n->op != GS_OP_XENT;
+    const bool rows = gs_op_classof(n->op) != GS_CLASS_REDUCE && n->op != GS_OP_XENT && !is_statistic(n);
     const bool loadable = rows && c->level[v] < w->stage && (c->stored[v] || !c->may_not_store[v]);
     uint64_t load = GS_COST_INF, compute;
 
-    if (is_free(n) || (is_sum(n) && c->level[v] == w->stage))
+    if (is_free(c, v, w->stage) || (is_sum(n) && c->level[v] == w->stage))
         return;
     if (n->op == GS_OP_INPUT)
         load = row_cost(n);
@@ -242,7 +248,7 @@ static void add_value(gs_network *w, uint32_t v)
 static void settle(gs_network *w, uint32_t v)
 {
     gs_cut *c = w->c;
-    if (w->seen[v] != GS_CUT_UNUSED || is_free(at(c, v)))
+    if (w->seen[v] != GS_CUT_UNUSED || is_free(c, v, w->stage))
         return;
     w->seen[v] = gs_compile__flow_source_side(c->flow, 2 * v) ? GS_CUT_LOADED : GS_CUT_COMPUTED;
     c->stack[w->top++] = v;

@@ -76,14 +76,25 @@ static gs_status emit_input(gs_emitter *e, uint32_t v)
     return GS_OK;
 }
 
+static gs_status add_param(gs_emitter *e, uint32_t v, const gs_param *q)
+{
+    void *array = e->p->param;
+    const gs_status st = grow(&array, e->p->params, sizeof(*q));
+    if (st != GS_OK)
+        return st;
+    e->p->param = array;
+    e->p->param[e->p->params] = *q;
+    e->param[v] = e->p->params++;
+    return GS_OK;
+}
+
 static gs_status emit_param(gs_emitter *e, uint32_t v)
 {
     const gs_node *n = at(e, v);
     const bool shaped = n->shape_dims > 1;
     gs_param q = {.dims = n->dims, .rows = n->rows, .cols = n->width, .zero_init = n->dims == 1 && !shaped,
-                  .fixed = n->fixed, .shape_dims = n->shape_dims};
-    void *array = e->p->param;
-    gs_status st;
+                  .fixed = n->fixed, .start = n->alpha, .counter = n->counter, .shape_dims = n->shape_dims,
+                  .running = GS_NONE};
 
     for (uint32_t i = 0; i < e->p->params; i++) {
         const gs_param *old = &e->p->param[i];
@@ -94,14 +105,25 @@ static gs_status emit_param(gs_emitter *e, uint32_t v)
         e->param[v] = i;
         return GS_OK;
     }
-    if ((st = grow(&array, e->p->params, sizeof(q))) != GS_OK)
-        return st;
-    e->p->param = array;
     memcpy(q.shape, n->shape, sizeof(q.shape));
     snprintf(q.name, sizeof(q.name), "%s", n->name);
-    e->p->param[e->p->params] = q;
-    e->param[v] = e->p->params++;
-    return GS_OK;
+    return add_param(e, v, &q);
+}
+
+/* What a pass computes over all vertices: of its own, as arrays are. */
+static gs_status emit_statistic_param(gs_emitter *e, uint32_t v)
+{
+    const gs_node *n = at(e, v);
+    gs_param q = {.dims = 1, .rows = 1, .cols = n->width, .fixed = true, .zero_init = true, .running = GS_NONE,
+                  .statistic = n->op == GS_OP_MEAN_ALL ? GS_STATISTIC_MEAN : GS_STATISTIC_VARIANCE};
+
+    for (uint32_t o = 0; o < gs_ir_outputs(e->c->ir); o++) {
+        const gs_output *out = gs_ir_output(e->c->ir, o);
+        if (out->kind == GS_OUTPUT_FOLLOW && out->node == v)
+            q.running = e->param[out->param];
+    }
+    snprintf(q.name, sizeof(q.name), "%.15s.%s.%u", e->options->pass, gs_op_name(n->op), v);
+    return add_param(e, v, &q);
 }
 
 /* A label for a stored value: its own, or what it was made of. */
@@ -163,6 +185,8 @@ static gs_status emit_leaves(gs_emitter *e)
     for (uint32_t v = 0; v < e->c->nodes && st == GS_OK; v++)
         if (e->c->stored[v])
             st = emit_stored(e, v);
+        else if (gs_op_classof(at(e, v)->op) == GS_CLASS_STATISTIC)
+            st = emit_statistic_param(e, v);
     return st;
 }
 
@@ -178,7 +202,7 @@ uint32_t gs_compile__add_reg(gs_stage *s, gs_reg_kind kind, const gs_node *n, ui
 static gs_operand operand(const gs_emitter *e, uint32_t v)
 {
     const gs_node *n = at(e, v);
-    if (n->op == GS_OP_PARAM)
+    if (n->op == GS_OP_PARAM || gs_op_classof(n->op) == GS_CLASS_STATISTIC)
         return (gs_operand){.kind = GS_FROM_PARAM, .index = e->param[v]};
     if (n->op == GS_OP_CONST)
         return (gs_operand){.kind = GS_FROM_CONST, .value = n->alpha};
@@ -261,6 +285,12 @@ static void name_stage(const gs_emitter *e, gs_stage *s, uint32_t number)
              s->direction == 0 ? "in" : "out", of);
 }
 
+/* The rows of the statistic's input go into it, here and nowhere else. */
+static void emit_statistic(const gs_emitter *e, gs_stage *s, uint32_t v)
+{
+    s->instr[s->instrs++] = (gs_instr){.op = at(e, v)->op, .dst = e->param[v], .a = operand(e, at(e, v)->in[0])};
+}
+
 static void emit_values(gs_emitter *e, gs_stage *s, uint32_t t)
 {
     for (uint32_t v = 0; v < e->c->nodes; v++) {
@@ -270,6 +300,8 @@ static void emit_values(gs_emitter *e, gs_stage *s, uint32_t t)
             e->reg[v] = gs_compile__add_reg(s, GS_REG_LOAD, n, e->array[v]);
         else if (state == GS_CUT_COMPUTED && gs_compile__is_sum(n) && e->c->stored[v] && n->op != GS_OP_LSTM_BACK)
             store_sum(e, s, v);
+        else if (state == GS_CUT_COMPUTED && gs_op_classof(n->op) == GS_CLASS_STATISTIC)
+            emit_statistic(e, s, v);
         else if (state == GS_CUT_COMPUTED && !gs_compile__is_sum(n) && gs_op_classof(n->op) != GS_CLASS_REDUCE)
             emit_instr(e, s, v, t);
     }

@@ -51,7 +51,8 @@ static uint64_t hash_node(const gs_hoist *x, const gs_node *n)
 static bool is_invariant(const gs_hoist *x, const gs_node *n)
 {
     const gs_op_class cls = gs_op_classof(n->op);
-    if ((n->op == GS_OP_PARAM && !n->fixed) || n->op == GS_OP_DROPOUT || n->op == GS_OP_EDGE_MASK || cls == GS_CLASS_REDUCE || cls == GS_CLASS_LOSS)
+    if ((n->op == GS_OP_PARAM && (!n->fixed || n->moving)) || n->op == GS_OP_DROPOUT || n->op == GS_OP_EDGE_MASK ||
+        cls == GS_CLASS_REDUCE || cls == GS_CLASS_STATISTIC || cls == GS_CLASS_LOSS)
         return false;
     for (uint32_t k = 0; k < gs_node_inputs(n); k++)
         if ((x->bits[n->in[k]] & INVARIANT) == 0)
@@ -156,6 +157,7 @@ static gs_status make_setup(gs_ir **out, const gs_hoist *x)
     if (st == GS_OK) {
         gs_ir_forward_only(setup);
         gs_ir_drop_outputs(setup, GS_OUTPUT_LOGITS);
+        gs_ir_drop_outputs(setup, GS_OUTPUT_FOLLOW);
         for (uint32_t i = 0; i < gs_ir_count(x->ir); i++)
             if ((x->bits[i] & HOISTED) != 0)
                 gs_ir_add_output(setup, GS_OUTPUT_STORE, i, GS_IR_NONE);

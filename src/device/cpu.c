@@ -67,13 +67,11 @@ static needs find_needs(const gs_cpu *cpu, const gs_program *p)
         uint64_t partial = 0;
         for (uint32_t i = 0; i < stage->instrs; i++) {
             const gs_instr *const in = &stage->instr[i];
-            if ((in->op != GS_OP_COLSUM && in->op != GS_OP_OUTER) || in->dst >= p->params)
+            if (!gs_op_into_param(in->op) || in->dst >= p->params)
                 continue;
             const gs_param *const grad = &p->param[in->dst];
-            if (in->op == GS_OP_COLSUM)
-                partial += gs_cpu__colsum_floats(grad->cols);
-            else if (gs_cpu__outer_is_small(grad->rows, grad->cols))
-                partial += gs_param_elements(grad);
+            if (in->op != GS_OP_OUTER || gs_cpu__outer_is_small(grad->rows, grad->cols))
+                partial += gs_cpu__lot_floats(in->op, grad->rows, grad->cols);
             else
                 n.outer_floats = GS_MAX(n.outer_floats, gs_cpu__outer_floats(grad->rows, grad->cols));
         }
@@ -194,6 +192,18 @@ static gs_status cpu_copy(void *context, void *to, const void *from, uint64_t by
     return GS_OK;
 }
 
+/* Squares of float32 are exact in float64, so a variance loses digits only where a mean is 10^6 times the deviation. */
+static gs_status cpu_finish_statistic(void *context, gs_statistic kind, float *dst, const double *sums, uint32_t cols,
+                                      uint64_t rows)
+{
+    (void)context;
+    for (uint32_t c = 0; c < cols; c++) {
+        const double mean = sums[c] / (double)rows, variance = sums[cols + c] / (double)rows - mean * mean;
+        dst[c] = (float)(kind == GS_STATISTIC_MEAN ? mean : variance < 0 ? 0 : variance);
+    }
+    return GS_OK;
+}
+
 static const gs_device_ops cpu_ops = {
     .close = cpu_close,
     .name = cpu_name,
@@ -209,6 +219,7 @@ static const gs_device_ops cpu_ops = {
     .run_sequence = gs_cpu__run_sequence,
     .run_sequence_back = gs_cpu__run_sequence_back,
     .copy = cpu_copy,
+    .finish_statistic = cpu_finish_statistic,
     .add = cpu_add,
     .zero = cpu_zero,
     .measure_gemm = gs_cpu__measure_gemm,

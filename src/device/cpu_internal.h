@@ -48,7 +48,8 @@ typedef struct gs_cpu_step {
     const float *weight;     /* products: parameter [weight_rows, weight_cols] */
     uint32_t weight_rows, weight_cols;
     float *grad;             /* REDUCE */
-    uint64_t partial;        /* COLSUM, OUTER within a run: first float within a lot's sums */
+    double *statistic;       /* STATISTIC: [2 * width] */
+    uint64_t partial;        /* COLSUM, STATISTIC, OUTER within a run: first float within a lot's sums */
     gs_cpu_range reg[GS_CPU_STEP_REGS]; /* dst first where there is one */
     uint32_t regs;
     uint32_t run_end;        /* first step of a run: the step after its last one */
@@ -154,8 +155,13 @@ static inline bool gs_cpu__is_product(gs_op op) { return op == GS_OP_MATMUL || o
 bool gs_cpu__stands_alone(const gs_cpu_step *s);
 /* Is the gradient small enough for each lot to have one of its own? */
 bool gs_cpu__outer_is_small(uint32_t out, uint32_t in);
-/* Floats of a COLSUM's partial sums: of a lot, and of the part that it is busy with. */
-static inline uint64_t gs_cpu__colsum_floats(uint32_t width) { return 2 * (uint64_t)width; }
+/* Floats of a lot's partial sums for an operator into a parameter [rows, cols]: of COLSUM also those of the part that it
+ * is busy with, of statistics two doubles a column. Even, so that doubles are aligned. */
+static inline uint64_t gs_cpu__lot_floats(gs_op op, uint32_t rows, uint32_t cols)
+{
+    const uint64_t n = (uint64_t)rows * cols;
+    return op == GS_OP_COLSUM ? 2 * n : op == GS_OP_OUTER ? n + n % 2 : 4 * n;
+}
 /* Floats that a launch may need for partial sums of `floats` a lot. */
 uint64_t gs_cpu__partial_floats(uint64_t floats);
 

@@ -63,6 +63,8 @@ typedef struct gs_cpu_kernels {
     void (*unary)(gs_op op, float *dst, const float *a, size_t n, float alpha);
     void (*rowsum)(float *dst, const float *a, uint32_t rows, uint32_t width);
     void (*colsum)(float *acc, const float *a, uint32_t rows, uint32_t width); /* acc[width] += */
+    /* sums[0, width) += the rows of a; with `squares` sums[width, 2 * width) += their squares. */
+    void (*moments)(double *sums, bool squares, const float *a, uint32_t rows, uint32_t width);
     /* dst[rows, groups]: sums of `each` columns of a, [groups * each], or of a * b where b is not NULL. */
     void (*fold)(float *dst, const gs_cpu_rows *a, const gs_cpu_rows *b, uint32_t rows, uint32_t groups, uint32_t each);
     /* dst[rows, groups * each] = each number of a, [groups], `each` times. */

@@ -52,6 +52,17 @@ void GS_KERNEL(colsum)(float *acc, const float *a, uint32_t rows, uint32_t width
         acc[c + v] += sum[v];
 }
 
+void GS_KERNEL(moments)(double *restrict sums, bool squares, const float *restrict a, uint32_t rows, uint32_t width)
+{
+    for (uint32_t r = 0; r < rows; r++, a += width) {
+        _Pragma("omp simd") for (uint32_t c = 0; c < width; c++)
+            sums[c] += (double)a[c];
+        if (squares)
+            _Pragma("omp simd") for (uint32_t c = 0; c < width; c++)
+                sums[width + c] += (double)a[c] * (double)a[c];
+    }
+}
+
 static float row_max(const float *a, uint32_t n)
 {
     gs_vf m = gs_splat(a[0]);

@@ -17,6 +17,7 @@ const gs_cpu_kernels GS_KERNEL(kernels) = {
     .unary = GS_KERNEL(unary),
     .rowsum = GS_KERNEL(rowsum),
     .colsum = GS_KERNEL(colsum),
+    .moments = GS_KERNEL(moments),
     .fold = GS_KERNEL(fold),
     .spread = GS_KERNEL(spread),
     .cast = GS_KERNEL(cast),

@@ -142,6 +142,17 @@ static gs_status resolve_loss(const lookup *k)
     return st;
 }
 
+static gs_status resolve_statistic(const lookup *k)
+{
+    gs_cpu_step *const s = k->step;
+    gs_status st = GS_OK;
+    if (k->instr->dst >= k->l->program->params || k->l->statistic == NULL || k->l->statistic[k->instr->dst] == NULL)
+        return refuse(k, "the launch has no place for this statistic");
+    s->statistic = k->l->statistic[k->instr->dst];
+    s->a.p = operand_register(k, &k->instr->a, GS_F32, k->l->program->param[k->instr->dst].cols, &st);
+    return st;
+}
+
 /* Elements are kept when their 24 random bits times 2^-24 are at least p, that is when the bits
  * are at least p * 2^24, which a double holds exactly. */
 static bool begin_dropout(gs_cpu_dropout *out, const gs_instr *in, uint32_t epoch)
@@ -273,6 +284,10 @@ static gs_status resolve_step(const lookup *k)
         k->step->width = width_of(k, &k->instr->a);
         return resolve_reduce(k);
     }
+    if (op == GS_OP_MEAN_ALL || op == GS_OP_VAR_ALL) {
+        k->step->width = width_of(k, &k->instr->a);
+        return resolve_statistic(k);
+    }
     if (op == GS_OP_XENT || op == GS_OP_XENT_GRAD)
         return resolve_loss(k);
     if (op >= GS_OP_ADD && op <= GS_OP_TILE)
@@ -342,11 +357,12 @@ static void find_blocks(gs_cpu_step *step, uint32_t first, uint32_t end)
         for (stop = i; stop < end && !is_dense(&step[stop]); stop++) {
             row_bytes += new_bytes(step, i, stop);
             step[stop].partial = partial;
-            partial += step[stop].op == GS_OP_COLSUM ? gs_cpu__colsum_floats(step[stop].width) : 0;
+            if (gs_op_into_param(step[stop].op))
+                partial += gs_cpu__lot_floats(step[stop].op, 1, step[stop].width);
         }
         if (step[i].op == GS_OP_OUTER) {
             step[i].partial = partial;
-            partial += (uint64_t)step[i].weight_rows * step[i].weight_cols;
+            partial += gs_cpu__lot_floats(GS_OP_OUTER, step[i].weight_rows, step[i].weight_cols);
         }
         const uint64_t rows = BLOCK_BYTES / GS_MAX(row_bytes, 1u) / BLOCK_MIN * BLOCK_MIN;
         step[i].cheap_end = stop;

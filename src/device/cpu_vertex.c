@@ -111,6 +111,12 @@ static void run_heads(const gs_cpu_step *s, uint32_t row, uint32_t rows)
     }
 }
 
+/* The sums of a statistic, [2 * width], among a lot's, which stand at even places. */
+static double *moments_of(float *lot, const gs_cpu_step *s)
+{
+    return (double *)(void *)(lot + s->partial);
+}
+
 /* A step that is no product, on rows [row, row + rows) of a part. */
 static void run_cheap(const tile *t, const gs_cpu_step *s, const share *part, uint32_t row, uint32_t rows)
 {
@@ -150,6 +156,10 @@ static void run_cheap(const tile *t, const gs_cpu_step *s, const share *part, ui
         break;
     case GS_OP_COLSUM:
         k->colsum(part->partial + s->partial + s->width, s->a.p + at, rows, s->width);
+        break;
+    case GS_OP_MEAN_ALL:
+    case GS_OP_VAR_ALL:
+        k->moments(moments_of(part->partial, s), s->op == GS_OP_VAR_ALL, s->a.p + at, rows, s->width);
         break;
     case GS_OP_XENT:
     case GS_OP_XENT_GRAD:
@@ -228,8 +238,8 @@ static void run_lot(tile *t, uint32_t first, uint32_t end, uint32_t lot, uint32_
 
     *strip.metrics = (gs_metrics){0};
     for (uint32_t i = first; i < end; i++)
-        if (step[i].op == GS_OP_COLSUM)
-            memset(strip.partial + step[i].partial, 0, step[i].width * sizeof(float));
+        if (gs_op_into_param(step[i].op) && step[i].op != GS_OP_OUTER)
+            memset(strip.partial + step[i].partial, 0, gs_cpu__lot_floats(step[i].op, 1, step[i].width) * sizeof(float));
     for (uint32_t s = from; s < to; s++) {
         strip.first = s * t->strip_rows;
         strip.rows = GS_MIN(t->strip_rows, t->l->rows - strip.first);
@@ -257,6 +267,9 @@ static void finish_run(const tile *t, uint32_t first, uint32_t end, uint32_t lot
                 sum += (double)cpu->partial[lot * stride + s->partial + c];
             s->grad[c] += (float)sum;
         }
+        for (uint32_t lot = 0; s->statistic != NULL && lot < lots; lot++)
+            for (uint32_t c = 0; c < 2 * s->width; c++)
+                s->statistic[c] += moments_of(cpu->partial + lot * stride, s)[c];
     }
     gs_metrics *const m = t->l->metrics;
     for (uint32_t lot = 0; m != NULL && lot < lots; lot++) {

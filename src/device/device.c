@@ -171,6 +171,16 @@ gs_status gs_device_copy(gs_device *d, void *to, const void *from, uint64_t byte
     return bytes == 0 ? GS_OK : d->ops->copy(d->context, to, from, bytes);
 }
 
+gs_status gs_device_finish_statistic(gs_device *d, gs_statistic kind, float *dst, const double *sums, uint32_t cols,
+                                     uint64_t rows)
+{
+    if (kind == GS_STATISTIC_NONE || rows == 0)
+        return gs_fail(GS_EINVAL, "a statistic of no kind or of no rows");
+    if (d->ops->finish_statistic == NULL)
+        return gs_fail(GS_EUNSUPPORTED, "this device has no means over all vertices (batch_norm)");
+    return d->ops->finish_statistic(d->context, kind, dst, sums, cols, rows);
+}
+
 gs_status gs_device_add(gs_device *d, float *acc, const float *src, uint64_t count)
 {
     return count == 0 ? GS_OK : d->ops->add(d->context, acc, src, count);

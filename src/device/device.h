@@ -56,6 +56,7 @@ typedef struct gs_vertex_launch {
     void *const *reg;         /* [stage->regs], each [rows, width] in the register's type, 4-byte aligned at least */
     const float *const *param; /* [program->params] */
     float *const *grad;       /* [program->params], accumulated */
+    double *const *statistic; /* [program->params], [2 * cols]: sums of the rows and of their squares, accumulated; NULL: none */
     gs_metrics *metrics;      /* accumulated */
     uint64_t seed;
     uint32_t epoch;
@@ -156,6 +157,10 @@ gs_status gs_device_run_sequence_back(gs_device *d, const gs_sequence_launch *l)
 
 /* to[0..bytes) = from[0..bytes), which do not overlap. */
 gs_status gs_device_copy(gs_device *d, void *to, const void *from, uint64_t bytes);
+
+/* dst[cols] = the statistic of `rows` rows whose sums are complete. */
+gs_status gs_device_finish_statistic(gs_device *d, gs_statistic kind, float *dst, const double *sums, uint32_t cols,
+                                     uint64_t rows);
 
 /* acc[0..count) += src[0..count); and acc = 0. */
 gs_status gs_device_add(gs_device *d, float *acc, const float *src, uint64_t count);

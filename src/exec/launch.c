@@ -221,9 +221,22 @@ static gs_status launch_vertex(gs_exec *e, const gs_task *t)
         e->reg[r] = gs_exec__at(e, e->plan->reg[t->first_reg + r]);
     const gs_vertex_launch l = {
         .program = e->program, .stage = s, .rows = t->rows, .reg = e->reg, .param = e->args->param,
-        .grad = e->args->grad, .metrics = &e->stats.metrics, .seed = e->args->seed, .epoch = e->args->epoch,
+        .grad = e->args->grad, .statistic = e->args->statistic, .metrics = &e->stats.metrics, .seed = e->args->seed, .epoch = e->args->epoch,
         .loss_scale = e->args->loss_scale};
     return gs_device_run_vertex(e->device, &l);
+}
+
+static gs_status launch_statistics(gs_exec *e, const gs_task *t)
+{
+    const gs_stage *s = &e->program->stage[t->stage];
+    gs_status st = GS_OK;
+    for (uint32_t i = 0; i < s->instrs && st == GS_OK; i++) {
+        const uint32_t to = s->instr[i].dst;
+        if (gs_op_classof(s->instr[i].op) == GS_CLASS_STATISTIC)
+            st = gs_device_finish_statistic(e->device, e->program->param[to].statistic, e->args->made[to],
+                                            e->args->statistic[to], e->program->param[to].cols, e->vertices);
+    }
+    return st;
 }
 
 static gs_status timed(gs_exec *e, const gs_task *t, gs_status (*launch)(gs_exec *e, const gs_task *t))
@@ -255,6 +268,8 @@ gs_status gs_exec__launch(gs_exec *e, const gs_task *t)
         return timed(e, t, launch_sequence);
     case GS_TASK_PROGRAM:
         return timed(e, t, launch_program);
+    case GS_TASK_STATISTICS:
+        return launch_statistics(e, t);
     case GS_TASK_VERTEX:
         return launch_vertex(e, t);
     default:

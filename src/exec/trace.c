@@ -12,6 +12,7 @@ static const char *const kind_name[GS_TASK_KINDS] = {
     [GS_TASK_SELF] = "own rows", [GS_TASK_EDGES] = "edges", [GS_TASK_VERTEX] = "vertex program",
     [GS_TASK_COPY] = "copy",   [GS_TASK_UNROLL] = "unroll", [GS_TASK_BACK] = "back",
     [GS_TASK_BEGIN] = "begin sum", [GS_TASK_FINISH] = "finish sum", [GS_TASK_PROGRAM] = "edge program",
+    [GS_TASK_STATISTICS] = "statistics",
 };
 
 static void write_launch(const gs_exec *e, const gs_task *t, double begin, double seconds, FILE *out)

@@ -307,6 +307,15 @@ void gs_ir_param_shape(gs_ir *ir, uint32_t param, uint32_t dims, const uint32_t 
     n->fixed = fixed;
 }
 
+void gs_ir_param_start(gs_ir *ir, uint32_t param, float start, bool moving, bool counter)
+{
+    if (param == GS_IR_NONE)
+        return;
+    ir->node[param].alpha = start;
+    ir->node[param].moving = moving;
+    ir->node[param].counter = counter;
+}
+
 uint32_t gs_ir_weight(gs_ir *ir)
 {
     gs_node n = gs_ir__blank(GS_OP_WEIGHT, GS_IR_NONE, GS_IR_NONE);
@@ -427,7 +436,7 @@ static void mark_live(const gs_ir *ir, bool *live)
 {
     for (uint32_t i = 0; i < ir->outputs; i++) {
         live[ir->output[i].node] = true;
-        if (ir->output[i].kind == GS_OUTPUT_GRAD)
+        if (gs_output_has_param(&ir->output[i]))
             live[ir->output[i].param] = true;
     }
     for (uint32_t i = ir->nodes; i-- > 0;) {
@@ -456,7 +465,7 @@ static void rewrite_nodes(gs_ir *to, const gs_ir *from, const bool *live, uint32
     }
     for (uint32_t i = 0; i < from->outputs && to->status == GS_OK; i++) {
         const gs_output *o = &from->output[i];
-        gs_ir_add_output(to, o->kind, map[o->node], o->kind == GS_OUTPUT_GRAD ? map[o->param] : GS_IR_NONE);
+        gs_ir_add_output(to, o->kind, map[o->node], gs_output_has_param(o) ? map[o->param] : GS_IR_NONE);
     }
 }
 

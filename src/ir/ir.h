@@ -47,8 +47,10 @@ typedef struct gs_node {
     uint32_t dims, rows;       /* PARAM: 1 or 2, as it is computed with; rows of a matrix */
     uint32_t shape_dims, shape[3]; /* PARAM: its shape in files, where that is another; 0: the same */
     bool fixed;                /* PARAM: not learned */
+    bool moving;               /* PARAM: not learned, but training passes change it */
+    bool counter;              /* PARAM: counts training passes; moving, one element */
     uint32_t in[GS_IR_INPUTS]; /* GS_IR_NONE where unused */
-    float alpha;               /* CONST: the value; leaky_relu, elu: slope; DROPOUT, EDGE_MASK: p */
+    float alpha;               /* CONST: the value; PARAM: what one that is not drawn starts as; leaky_relu, elu: slope; DROPOUT, EDGE_MASK: p */
     uint32_t site;             /* DROPOUT, EDGE_MASK: which of the model's */
     bool self;                 /* SUM_IN, SUM_OUT of rows: the vertex's own row is added too;
                                 * TYPED: the mean over the edges of each type, not their sum;
@@ -62,13 +64,19 @@ typedef enum gs_output_kind {
     GS_OUTPUT_LOSS,   /* an XENT node */
     GS_OUTPUT_STORE,  /* a value to be kept as an array */
     GS_OUTPUT_GRAD,   /* a REDUCE node, to be added to the gradient of `param` */
+    GS_OUTPUT_FOLLOW, /* a STATISTIC node that the fixed `param` follows: its running mean over passes */
 } gs_output_kind;
 
 typedef struct gs_output {
     gs_output_kind kind;
     uint32_t node;
-    uint32_t param; /* GS_OUTPUT_GRAD: the PARAM node */
+    uint32_t param; /* GS_OUTPUT_GRAD, GS_OUTPUT_FOLLOW: the PARAM node */
 } gs_output;
+
+static inline bool gs_output_has_param(const gs_output *o)
+{
+    return o->kind == GS_OUTPUT_GRAD || o->kind == GS_OUTPUT_FOLLOW;
+}
 
 /* `source` names the text in error messages. NULL when memory is short. */
 gs_ir *gs_ir_new(const char *source, bool fold);
@@ -101,9 +109,11 @@ uint32_t gs_ir_input(gs_ir *ir, const char *name, uint32_t width, gs_dtype dtype
 uint32_t gs_ir_param(gs_ir *ir, const char *name, uint32_t dims, uint32_t rows, uint32_t cols);
 /* Says what files call the parameter's shape, and whether it is learned. */
 void gs_ir_param_shape(gs_ir *ir, uint32_t param, uint32_t dims, const uint32_t *shape, bool fixed);
+/* Says that it starts as `start` everywhere, whether training passes change it, and whether it counts them. */
+void gs_ir_param_start(gs_ir *ir, uint32_t param, float start, bool moving, bool counter);
 uint32_t gs_ir_const(gs_ir *ir, float value, uint32_t width);
 uint32_t gs_ir_weight(gs_ir *ir);
-/* Elementwise of one input, and SRC; `alpha` where the operator has one. */
+/* Elementwise of one input, SRC, and statistics; `alpha` where the operator has one. */
 uint32_t gs_ir_unary(gs_ir *ir, gs_op op, uint32_t a, float alpha);
 /* FOLD, SPREAD, ACROSS, TILE, SPLIT_IN, PICK_OUT: the result has `width` elements a row. */
 uint32_t gs_ir_resize(gs_ir *ir, gs_op op, uint32_t a, uint32_t width);

@@ -510,7 +510,7 @@ static uint32_t promote(gs_ir *to, const gs_ir *from, uint32_t i, const uint32_t
         return gs_ir_like(to, n, in);
     memcpy(again, in, sizeof(again));
     for (uint32_t k = 0; k < gs_node_inputs(n); k++)
-        if (gs_ir_node(to, in[k])->op == GS_OP_PARAM) {
+        if (gs_ir_node(to, in[k])->op == GS_OP_PARAM || gs_op_classof(gs_ir_node(to, in[k])->op) == GS_CLASS_STATISTIC) {
             again[k] = gs_ir_binary(to, GS_OP_ADD, in[k], gs_ir__zeros(to));
             break;
         }

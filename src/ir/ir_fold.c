@@ -396,6 +396,10 @@ uint32_t gs_ir__fold(gs_ir *ir, const gs_node *n)
         return fold_elementwise(ir, n);
     case GS_CLASS_MATMUL:
         return is_value(ir, n->in[0], 0.0f) ? gs_ir_const(ir, 0.0f, n->width) : GS_IR_NONE;
+    case GS_CLASS_STATISTIC: /* of what is the same for all vertices */
+        if (at(ir, n->in[0])->type != GS_TYPE_P)
+            return GS_IR_NONE;
+        return n->op == GS_OP_MEAN_ALL ? n->in[0] : gs_ir_const(ir, 0.0f, n->width);
     case GS_CLASS_EDGE:
         return fold_edge(ir, n);
     default:

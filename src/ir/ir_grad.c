@@ -305,6 +305,17 @@ static void through_edges(gs_tape *t, uint32_t i, const gs_node *n, uint32_t g)
     }
 }
 
+/* What flows to a statistic is a row a vertex, whose sum over the vertices is the gradient. m = mean(x): dx = mean of
+ * those rows; v = variance(x): dx = 2 (x - mean(x)) times it. */
+static void through_statistic(gs_tape *t, const gs_node *n, uint32_t g)
+{
+    const uint32_t x = n->in[0], mean = un(t, GS_OP_MEAN_ALL, g);
+    if (n->op == GS_OP_MEAN_ALL)
+        flow(t, x, mean);
+    else
+        flow(t, x, mul(t, mul(t, bin(t, GS_OP_SUB, x, un(t, GS_OP_MEAN_ALL, x)), number(t, 2)), mean));
+}
+
 static void through(gs_tape *t, uint32_t i)
 {
     const gs_node n = t->ir->node[i];
@@ -325,6 +336,9 @@ static void through(gs_tape *t, uint32_t i)
         return;
     case GS_CLASS_MATMUL:
         through_matmul(t, &n, g);
+        return;
+    case GS_CLASS_STATISTIC:
+        through_statistic(t, &n, g);
         return;
     case GS_CLASS_EDGE:
         through_edges(t, i, &n, g);

@@ -148,6 +148,19 @@ static bool infer_edge(gs_ir *ir, gs_node *n)
     return true;
 }
 
+static bool infer_statistic(gs_ir *ir, gs_node *n)
+{
+    const gs_node *a = &ir->node[n->in[0]];
+    if (is_matrix(a) || (a->type & GS_TYPE_S) != 0) {
+        gs_ir_error(ir, GS_EFORMAT, "%s needs a value of vertices, and this is %s", gs_op_name(n->op),
+                    is_matrix(a) ? "a matrix" : "one of edges");
+        return false;
+    }
+    n->type = GS_TYPE_P;
+    n->width = a->width;
+    return true;
+}
+
 static bool infer_loss(gs_ir *ir, gs_node *n)
 {
     const bool grad = n->op == GS_OP_XENT_GRAD;
@@ -173,6 +186,8 @@ bool gs_ir__infer(gs_ir *ir, gs_node *n)
         return infer_matmul(ir, n);
     case GS_CLASS_EDGE:
         return infer_edge(ir, n);
+    case GS_CLASS_STATISTIC:
+        return infer_statistic(ir, n);
     case GS_CLASS_LOSS:
         return infer_loss(ir, n);
     case GS_CLASS_REDUCE:

@@ -12,6 +12,12 @@ static const char *output_name(gs_output_kind kind)
     return kind == GS_OUTPUT_LOSS ? "loss" : kind == GS_OUTPUT_STORE ? "stored" : "logits";
 }
 
+/* What an output is for a parameter. */
+static const char *param_role(gs_output_kind kind)
+{
+    return kind == GS_OUTPUT_GRAD ? "gradient of" : "running mean in";
+}
+
 static void print_node(const gs_ir *ir, uint32_t i, FILE *out)
 {
     const gs_node *n = &ir->node[i];
@@ -47,8 +53,8 @@ void gs_ir_print(const gs_ir *ir, FILE *out)
         print_node(ir, i, out);
     for (uint32_t i = 0; i < ir->outputs; i++) {
         const gs_output *o = &ir->output[i];
-        if (o->kind == GS_OUTPUT_GRAD)
-            fprintf(out, "  gradient of %s: %%%u\n", ir->node[o->param].name, o->node);
+        if (gs_output_has_param(o))
+            fprintf(out, "  %s %s: %%%u\n", param_role(o->kind), ir->node[o->param].name, o->node);
         else
             fprintf(out, "  %s: %%%u\n", output_name(o->kind), o->node);
     }
@@ -96,8 +102,8 @@ void gs_ir_print_dot(const gs_ir *ir, const char *title, FILE *out)
         print_dot_node(ir, i, out);
     for (uint32_t i = 0; i < ir->outputs; i++) {
         const gs_output *o = &ir->output[i];
-        if (o->kind == GS_OUTPUT_GRAD) {
-            fprintf(out, "  o%u [label=\"gradient of ", i);
+        if (gs_output_has_param(o)) {
+            fprintf(out, "  o%u [label=\"%s ", i, param_role(o->kind));
             print_quoted(ir->node[o->param].name, out);
         } else {
             fprintf(out, "  o%u [label=\"%s", i, output_name(o->kind));

@@ -390,21 +390,6 @@ static uint32_t build_reduction(gs_builder *b, uint32_t index)
 
 /* ---- functions ---- */
 
-/* (x - mean) / sqrt(variance + 1e-5) over the row, as torch's LayerNorm without its weights. */
-static uint32_t build_layer_norm(gs_builder *b, uint32_t x)
-{
-    gs_ir *ir = b->ir;
-    uint32_t scale, d, variance;
-
-    if (x == GS_IR_NONE)
-        return x;
-    scale = number(b, 1.0f / (float)gs_ir_node(ir, x)->width);
-    d = gs_ir_binary(ir, GS_OP_SUB, x, gs_ir_binary(ir, GS_OP_MUL, gs_ir_unary(ir, GS_OP_ROWSUM, x, 0), scale));
-    variance = gs_ir_binary(ir, GS_OP_MUL, gs_ir_unary(ir, GS_OP_ROWSUM, gs_ir_binary(ir, GS_OP_MUL, d, d), 0), scale);
-    return gs_ir_binary(ir, GS_OP_MUL, d,
-                        gs_ir_unary(ir, GS_OP_RSQRT, gs_ir_binary(ir, GS_OP_ADD, variance, number(b, 1e-5f)), 0));
-}
-
 /* Functions that know heads, the network, or whole rows. false where it is none of them. */
 static bool build_special(gs_builder *b, const gs_expr *e, uint32_t *out)
 {
@@ -413,7 +398,7 @@ static bool build_special(gs_builder *b, const gs_expr *e, uint32_t *out)
     uint32_t a, other;
 
     if (strcmp(e->name, "dot") != 0 && strcmp(e->name, "head_mean") != 0 && strcmp(e->name, "act") != 0 &&
-        strcmp(e->name, "layer_norm") != 0)
+        !gs_model__is_norm(e->name))
         return false;
     if (e->has_number) {
         *out = gs_ir_error(ir, GS_EFORMAT, "%s() takes one argument", e->name);
@@ -426,8 +411,8 @@ static bool build_special(gs_builder *b, const gs_expr *e, uint32_t *out)
         *out = gs_ir_resize(ir, GS_OP_FOLD, binary(b, GS_OP_MUL, a, other), heads);
     else if (strcmp(e->name, "act") == 0)
         *out = b->has_act ? gs_ir_unary(ir, b->act, a, b->act_alpha) : a;
-    else if (strcmp(e->name, "layer_norm") == 0)
-        *out = build_layer_norm(b, a);
+    else if (gs_model__is_norm(e->name))
+        *out = gs_model__build_norm(b, e, a);
     else if (a == GS_IR_NONE || heads == 1)
         *out = a;
     else if (is_of_edges(gs_ir_node(ir, a)) || gs_ir_node(ir, a)->width % heads != 0)
@@ -480,7 +465,7 @@ static uint32_t build_call(gs_builder *b, uint32_t index)
     if (!gs_model__function(e->name, &op, &takes, &second))
         return gs_ir_error(ir, GS_EFORMAT,
                            "unknown function '%s' (sum, mean, max, min, softmax, lstm, dot, head_mean, act, relu, leaky_relu, "
-                           "elu, sigmoid, tanh, exp, log, sqrt, rsqrt, layer_norm, dropout)",
+                           "elu, sigmoid, tanh, exp, log, sqrt, rsqrt, layer_norm, batch_norm, dropout)",
                            e->name);
     if (e->has_number && !takes)
         return gs_ir_error(ir, GS_EFORMAT, "%s() takes one argument", e->name);

@@ -78,6 +78,7 @@ typedef struct gs_expr {
     bool has_number, transposed, typed;
     gs_over over;
     char name[GS_TEXT_NAME];
+    char prefix[GS_TEXT_NAME]; /* of a norm's parameters, or "" */
 } gs_expr;
 
 #define GS_DIM_FACTORS 3
@@ -138,6 +139,9 @@ bool gs_model__function(const char *name, gs_op *op, bool *takes_number, float *
 /* Is it sum, mean, max, min, softmax or lstm? */
 bool gs_model__is_reduction(const char *name);
 
+/* Is it batch_norm or layer_norm, which may have a name for their parameters? */
+bool gs_model__is_norm(const char *name);
+
 /* ---- model_build.c: the network; model_build_expr.c: expressions ---- */
 
 #define GS_MAX_LAYERS 64u
@@ -177,6 +181,8 @@ typedef struct gs_builder {
 uint32_t gs_model__build_expr(gs_builder *b, uint32_t index);
 /* A value of edges as it would be for an edge from the vertex to itself. */
 uint32_t gs_model__at_self(gs_builder *b, uint32_t value);
+/* model_build_norm.c: the normalised value of x. */
+uint32_t gs_model__build_norm(gs_builder *b, const gs_expr *e, uint32_t x);
 uint32_t gs_model__heads(const gs_builder *b);
 uint32_t gs_model__types(const gs_builder *b);
 

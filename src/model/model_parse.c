@@ -9,7 +9,7 @@
  *   expr   := term { ("+" | "-") term }
  *   term   := sign { ("*" | "/") sign | "@" NAME [ "'" | "[" "e.type" "]" ] }
  *   sign   := "-" sign | NUMBER | "(" expr ")" | NAME [ "(" expr [ "," second ] ")" ]
- *   second := [ "-" ] NUMBER | "self" | "type" | expr (of dot)
+ *   second := [ "-" ] NUMBER | "self" | "type" | expr (of dot) | NAME (of norms)
  *
  * A layer ends with its return. Blank lines and indentation mean nothing;
  * neither do line ends inside brackets.
@@ -151,6 +151,11 @@ bool gs_model__is_reduction(const char *name)
     return false;
 }
 
+bool gs_model__is_norm(const char *name)
+{
+    return strcmp(name, "batch_norm") == 0 || strcmp(name, "layer_norm") == 0;
+}
+
 /* After NAME "(". */
 static gs_status parse_arguments(gs_parser *p, gs_expr *e)
 {
@@ -167,6 +172,8 @@ static gs_status parse_arguments(gs_parser *p, gs_expr *e)
         return st;
     if (second != NULL)
         st = parse_expr(p, &e->b);
+    else if (gs_model__is_norm(e->name))
+        st = take_name(p, e->prefix, "a name for its parameters", true);
     else
         st = gs_model__is_reduction(e->name) ? parse_over(p, e) : parse_second_number(p, e);
     return st == GS_OK ? take_char(p, ')') : st;
@@ -296,7 +303,7 @@ static bool reserved(const char *name)
 {
     static const char *const words[] = {"layer", "param", "buffer", "return", "repeat", "end",     "u",   "v",
                                         "e",     "self",  "type",   "heads",  "types",  "in_degree", "loops", "dot",
-                                        "act",   "head_mean", "layer_norm"};
+                                        "act",   "head_mean", "layer_norm", "batch_norm"};
     gs_op op;
     bool takes;
     float number;

@@ -41,6 +41,7 @@ typedef enum gs_task_kind {
     GS_TASK_COPY,   /* `bytes` from `source` to `place` */
     GS_TASK_UNROLL, /* chunk (target, operand) of an LSTM's derivative: states go on by its edges, forward */
     GS_TASK_BACK,   /* chunk (target, operand): gradients of states go back by its edges, to the operand rows */
+    GS_TASK_STATISTICS, /* the stage's statistics are complete: from sums to values */
     GS_TASK_VERTEX, /* the stage's vertex program on `rows` rows from `first_row` */
     GS_TASK_KINDS
 } gs_task_kind;

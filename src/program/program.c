@@ -43,6 +43,41 @@ uint64_t gs_param_elements(const gs_param *p)
     return (uint64_t)p->rows * p->cols;
 }
 
+static bool any_instr(const gs_program *p, uint32_t pass, bool (*is)(gs_op op))
+{
+    const gs_pass *q = &p->pass[pass];
+    for (uint32_t k = q->first_stage; k < q->first_stage + q->stages; k++) {
+        const gs_stage *s = &p->stage[k];
+        for (uint32_t i = 0; i < s->instrs; i++)
+            if (is(s->instr[i].op))
+                return true;
+        for (uint32_t i = 0; i < s->edge_instrs; i++)
+            if (is(s->edge_instr[i].op))
+                return true;
+    }
+    return false;
+}
+
+static bool is_statistic(gs_op op)
+{
+    return gs_op_classof(op) == GS_CLASS_STATISTIC;
+}
+
+static bool is_apart(gs_op op)
+{
+    return is_statistic(op) || op == GS_OP_DROPOUT || op == GS_OP_EDGE_MASK;
+}
+
+bool gs_program_needs_all_rows(const gs_program *p, uint32_t pass)
+{
+    return any_instr(p, pass, is_statistic);
+}
+
+bool gs_program_trains_apart(const gs_program *p, uint32_t pass)
+{
+    return any_instr(p, pass, is_apart);
+}
+
 static double instr_flops(const gs_program *p, const gs_stage *s, const gs_instr *i)
 {
     const gs_param *w;

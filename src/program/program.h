@@ -38,13 +38,20 @@ typedef struct gs_array {
     int store_id;             /* gs_array_id of the store, or -1: made by the run */
 } gs_array;
 
+/* What a pass computes over all vertices and later stages of the pass read as a parameter. */
+typedef enum gs_statistic { GS_STATISTIC_NONE, GS_STATISTIC_MEAN, GS_STATISTIC_VARIANCE } gs_statistic;
+
 /* A learned tensor, [rows, cols] row-major ([out, in] for weights), or [cols]
  * with rows == 1 and dims == 1 (a bias). */
 typedef struct gs_param {
     char name[GS_NAME_BYTES]; /* PyG's name: "convs.0.lin.weight" */
     uint32_t dims, rows, cols;
-    bool zero_init;           /* else Glorot uniform, of the last two dimensions of `shape` */
-    bool fixed;               /* not learned: no gradient, no weight decay; starts at 0 */
+    bool zero_init;           /* starts at `start`; else Glorot uniform, of the last two dimensions of `shape` */
+    bool fixed;               /* not learned: no gradient, no weight decay; starts at `start` */
+    bool counter;             /* fixed, one element: counts training passes; in files an I64 without dimensions */
+    float start;
+    gs_statistic statistic;   /* else NONE: fixed, [cols], made by a pass; in no file */
+    uint32_t running;         /* of a statistic: the fixed parameter that follows it from pass to pass, or GS_NONE */
     uint32_t shape_dims, shape[3]; /* as files have it, where that is not dims, rows, cols; 0: it is */
 } gs_param;
 
@@ -72,7 +79,7 @@ typedef struct gs_operand {
 } gs_operand;
 
 /* One instruction. `dst` is a register, except for class REDUCE, where it is
- * the parameter whose gradient is accumulated (+=), and for a loss whose
+ * the parameter whose gradient is accumulated (+=), class STATISTIC, where it is the statistic, and for a loss whose
  * gradient is not wanted, where it is GS_NONE.
  *
  *   elementwise  dst = f(a, b); operands broadcast as op.h says
@@ -91,6 +98,8 @@ typedef struct gs_operand {
  *   matmul       a: register [., out], b: parameter [out, in] -> [., in]
  *   outer        grad(dst)[out, in] += a[., out]' @ b[., in]
  *   colsum       grad(dst)[w] += sum of the rows of a
+ *   mean_all, var_all  over the rows of all vertices: mean and biased variance of each column of a [., w], from sums in
+ *                float64. dst: the statistic [w], which is there for the stages that follow.
  *   xent(_grad)  a: logits; b: register of labels (i32), c: register of splits (u8).
  *                Adds to the launch's metrics: over training rows the summed loss
  *                (negative log-softmax at the label), and for each split the labelled rows
@@ -194,6 +203,12 @@ void gs_program_free(gs_program *p); /* NULL is allowed */
 /* Index of the pass of this name, GS_NONE where there is none. */
 uint32_t gs_program_pass(const gs_program *p, const char *name);
 uint64_t gs_param_elements(const gs_param *p);
+
+/* Has the pass values over all vertices (batch statistics)? Then every row of every array that it makes counts, and none
+ * may be left out because the loss does not see it. */
+bool gs_program_needs_all_rows(const gs_program *p, uint32_t pass);
+/* Does the pass compute other logits than an evaluation would: random numbers, batch statistics? */
+bool gs_program_trains_apart(const gs_program *p, uint32_t pass);
 
 /* Checks that the data obeys what this header says: indices in range, widths fit
  * their operators, SSA, loads and sums written by an earlier stage of the same pass or

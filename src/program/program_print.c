@@ -35,7 +35,9 @@ static void print_instr(const gs_program *p, const gs_stage *s, const gs_instr *
 {
     const gs_op_class cls = gs_op_classof(i->op);
 
-    if (cls == GS_CLASS_REDUCE)
+    if (cls == GS_CLASS_STATISTIC)
+        fprintf(out, "    %s = %s", i->dst < p->params ? p->param[i->dst].name : "?", gs_op_name(i->op));
+    else if (cls == GS_CLASS_REDUCE)
         fprintf(out, "    grad(%s) += %s", i->dst < p->params ? p->param[i->dst].name : "?", gs_op_name(i->op));
     else if (i->dst == GS_NONE)
         fprintf(out, "    metrics += %s", gs_op_name(i->op));
@@ -45,7 +47,7 @@ static void print_instr(const gs_program *p, const gs_stage *s, const gs_instr *
     print_operand(p, &i->b, 'r', out);
     print_operand(p, &i->c, 'r', out);
     print_constants(i, out);
-    if (cls != GS_CLASS_REDUCE && i->dst < s->regs) {
+    if (!gs_op_into_param(i->op) && i->dst < s->regs) {
         fprintf(out, " : [%u]", s->reg[i->dst].width);
         if (s->reg[i->dst].array != GS_NONE)
             fprintf(out, " -> store %s", array_name(p, s->reg[i->dst].array));
@@ -118,7 +120,8 @@ void gs_program_print(const gs_program *p, FILE *out)
         if (p->param[i].dims == 2)
             fprintf(out, "param %s[%u, %u]\n", p->param[i].name, p->param[i].rows, p->param[i].cols);
         else
-            fprintf(out, "param %s[%u]\n", p->param[i].name, p->param[i].cols);
+            fprintf(out, "%s %s[%u]\n", p->param[i].statistic != GS_STATISTIC_NONE ? "statistic" : "param", p->param[i].name,
+                    p->param[i].cols);
     }
     for (uint32_t i = 0; i < p->passes; i++) {
         fprintf(out, "pass %s\n", p->pass[i].name);

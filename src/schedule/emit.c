@@ -260,6 +260,18 @@ static void count_stage(struct emitter *e)
     e->stage_edges = e->stage_rows = 0;
 }
 
+/* Behind the stage's last rows: what it has made over all vertices. */
+static gs_status emit_statistics(struct emitter *e)
+{
+    const gs_stage *s = &e->l->program->stage[e->stage];
+    const gs_task t = {.kind = GS_TASK_STATISTICS};
+    uint32_t task, i = 0;
+
+    while (i < s->instrs && gs_op_classof(s->instr[i].op) != GS_CLASS_STATISTIC)
+        i++;
+    return i < s->instrs ? gs_emit__task(e, &t, &task) : GS_OK;
+}
+
 static gs_status emit_stage(struct emitter *e)
 {
     const gs_stage *s = &e->l->program->stage[e->stage];
@@ -279,7 +291,7 @@ static gs_status emit_stage(struct emitter *e)
     if (st == GS_OK && gs_stage_is_back(s))
         st = gs_emit__back_finish(e);
     count_stage(e);
-    return st;
+    return st == GS_OK ? emit_statistics(e) : st;
 }
 
 static gs_status list_residents(struct emitter *e)

@@ -29,7 +29,7 @@ static uint32_t last_use(const gs_stage *s, uint32_t reg)
     uint32_t last = 0;
     for (uint32_t i = 0; i < s->instrs; i++) {
         const gs_instr *in = &s->instr[i];
-        const bool writes = gs_op_classof(in->op) != GS_CLASS_REDUCE && in->dst == reg;
+        const bool writes = !gs_op_into_param(in->op) && in->dst == reg;
         if (writes || reads_register(&in->a, reg) || reads_register(&in->b, reg) || reads_register(&in->c, reg))
             last = i;
     }
@@ -59,7 +59,7 @@ static void place_registers(const gs_stage *s, uint32_t rows, uint32_t *until, g
     memset(out->reg_offset, 0xff, s->regs * sizeof(*out->reg_offset));
     for (uint32_t i = 0; i < s->instrs; i++) {
         const gs_instr *in = &s->instr[i];
-        if (gs_op_classof(in->op) == GS_CLASS_REDUCE || in->dst == GS_NONE || !in_scratch(&s->reg[in->dst]))
+        if (gs_op_into_param(in->op) || in->dst == GS_NONE || !in_scratch(&s->reg[in->dst]))
             continue;
         const uint32_t old = reusable(s, until, out->reg_offset, in->dst, i);
         if (old != GS_NONE) {

@@ -115,8 +115,8 @@ static void vertex_program(struct finder *f, const gs_stage *s, struct support *
             out->reduced = gs_rows__unite(f, out->reduced, gs_rows__meet(f, a, b));
         else if (in->op == GS_OP_COLSUM)
             out->reduced = gs_rows__unite(f, out->reduced, a);
-        else if (class == GS_CLASS_REDUCE)
-            out->everything = true; /* statistics over all rows */
+        else if (gs_op_into_param(in->op))
+            out->everything = true;
         else if (in->dst != GS_NONE)
             reg[in->dst] = value_rows(f, in, a, b);
     }
@@ -155,7 +155,8 @@ gs_status gs_rows__support(struct finder *f)
         for (uint32_t k = p->pass[q].first_stage; k < p->pass[q].first_stage + p->pass[q].stages; k++) {
             const gs_stage *s = &p->stage[k];
             struct support *out = &f->support[k];
-            *out = (struct support){.reduced = f->none, .everything = sequences || is_setup(&p->pass[q]) || f->c->reported[q] == NULL};
+            *out = (struct support){.reduced = f->none, .everything = sequences || is_setup(&p->pass[q]) ||
+                                              f->c->reported[q] == NULL || gs_program_needs_all_rows(p, q)};
             if (out->everything)
                 continue;
             for (uint32_t r = 0; r < s->regs; r++)
@@ -187,7 +188,7 @@ static bool unsafe_instr(const gs_stage *s, const gs_instr *in, enum taint *reg)
 {
     const enum taint a = operand_taint(&in->a, reg), b = operand_taint(&in->b, reg), c = operand_taint(&in->c, reg);
     const enum taint most = GS_MAX(GS_MAX(a, b), c);
-    const bool reduces = gs_op_classof(in->op) == GS_CLASS_REDUCE;
+    const bool reduces = gs_op_into_param(in->op);
 
     const bool above = in->op == GS_OP_MAX && in->b.kind == GS_FROM_CONST && in->b.value > 0;
     if (!reduces && in->dst != GS_NONE)

@@ -42,7 +42,7 @@ static void vertex_work(gs_work *w, const gs_program *p, const gs_stage *s, doub
             w->amount[2] += 2 * rows * (double)p->param[in->b.index].rows * p->param[in->b.index].cols;
         else /* a reduction and a loss without a gradient have no register to write */
             w->amount[transcendental(in->op) ? 5 : 1] +=
-                rows * GS_MAX(a, gs_op_classof(in->op) == GS_CLASS_REDUCE || in->dst == GS_NONE ? 0 : s->reg[in->dst].width);
+                rows * GS_MAX(a, gs_op_into_param(in->op) || in->dst == GS_NONE ? 0 : s->reg[in->dst].width);
     }
     for (uint32_t r = 0; r < s->regs; r++)
         if (s->reg[r].kind != GS_REG_TEMP || s->reg[r].array != GS_NONE)

@@ -17,6 +17,7 @@ typedef enum gs_op_class {
     GS_CLASS_ELEMENTWISE, /* row-wise and element by element; cheap to redo */
     GS_CLASS_MATMUL,      /* row-wise dense product */
     GS_CLASS_REDUCE,      /* over all vertices into a parameter's gradient */
+    GS_CLASS_STATISTIC,   /* over all vertices into a row that later stages read as a parameter */
     GS_CLASS_EDGE,        /* over the edges of a vertex */
     GS_CLASS_LOSS,
 } gs_op_class;
@@ -55,6 +56,8 @@ typedef enum gs_op_class {
     X(GS_OP_MATMUL, "matmul", 2, GS_CLASS_MATMUL)       /* x[., out] @ w[out, in] */      \
     X(GS_OP_OUTER, "outer", 2, GS_CLASS_REDUCE)         /* a' @ b over all vertices */    \
     X(GS_OP_COLSUM, "colsum", 1, GS_CLASS_REDUCE)       /* sum of rows */                 \
+    X(GS_OP_MEAN_ALL, "mean_all", 1, GS_CLASS_STATISTIC) /* mean of each column over all vertices */ \
+    X(GS_OP_VAR_ALL, "var_all", 1, GS_CLASS_STATISTIC)  /* biased variance of each column */ \
     X(GS_OP_SRC, "src", 1, GS_CLASS_EDGE)               /* D -> S: u's row */             \
     X(GS_OP_SUM_IN, "sum_in", 1, GS_CLASS_EDGE)         /* over in-edges, CSC order */    \
     X(GS_OP_SUM_OUT, "sum_out", 1, GS_CLASS_EDGE)       /* over out-edges, CSR order */   \
@@ -81,5 +84,11 @@ typedef enum gs_op {
 const char *gs_op_name(gs_op op);
 unsigned gs_op_inputs(gs_op op);
 gs_op_class gs_op_classof(gs_op op);
+
+/* Does an instruction of this operator write what belongs to a parameter, and no register? */
+static inline bool gs_op_into_param(gs_op op)
+{
+    return gs_op_classof(op) == GS_CLASS_REDUCE || gs_op_classof(op) == GS_CLASS_STATISTIC;
+}
 
 #endif /* GS_TENSOR_OP_H */

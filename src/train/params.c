@@ -8,6 +8,7 @@
 #include "base/size.h"
 
 #define ALIGN_ELEMENTS (64 / sizeof(float))
+#define MOMENTUM 0.1 /* torch.nn.BatchNorm1d's default */
 
 uint64_t gs_params_elements(const gs_program *p)
 {
@@ -19,6 +20,14 @@ uint64_t gs_params_elements(const gs_program *p)
             !gs_add_u64(&total, total, gs_align_up(n, ALIGN_ELEMENTS)))
             return UINT64_MAX;
     }
+    return total;
+}
+
+uint64_t gs_params_sums(const gs_program *p)
+{
+    uint64_t total = 0;
+    for (uint32_t i = 0; i < p->params; i++)
+        total += p->param[i].statistic != GS_STATISTIC_NONE ? 2ull * p->param[i].cols : 0;
     return total;
 }
 
@@ -45,6 +54,23 @@ static uint64_t place(gs_params *params, const gs_program *p, bool learned, uint
     return at;
 }
 
+static bool take_sums(gs_params *params, const gs_program *p)
+{
+    uint64_t at = 0;
+
+    params->sum_count = gs_params_sums(p);
+    params->statistic = gs_calloc(p->params, sizeof(*params->statistic));
+    params->sums = gs_calloc(params->sum_count + 1, sizeof(*params->sums));
+    if (params->statistic == NULL || params->sums == NULL)
+        return false;
+    for (uint32_t i = 0; i < p->params; i++)
+        if (p->param[i].statistic != GS_STATISTIC_NONE) {
+            params->statistic[i] = params->sums + at;
+            at += 2ull * p->param[i].cols;
+        }
+    return true;
+}
+
 gs_status gs_params_alloc(gs_params *out, const gs_program *p, bool grads, uint32_t states)
 {
     const uint64_t elements = gs_params_elements(p), runs = 1 + (grads ? 1 + states : 0);
@@ -58,7 +84,8 @@ gs_status gs_params_alloc(gs_params *out, const gs_program *p, bool grads, uint3
     if (made.block_bytes != 0)
         block = gs_alloc_pages(made.block_bytes);
     made.values = block;
-    if (made.value == NULL || made.grad == NULL || (made.block_bytes != 0 && block == NULL)) {
+    if (made.value == NULL || made.grad == NULL || (made.block_bytes != 0 && block == NULL) ||
+        (grads && !take_sums(&made, p))) {
         gs_params_free(&made);
         return gs_fail(GS_ENOMEM, "no memory for the model's parameters (%llu bytes)",
                        (unsigned long long)made.block_bytes);
@@ -79,6 +106,8 @@ void gs_params_free(gs_params *params)
         gs_free_pages(params->values, params->block_bytes);
     gs_free(params->value);
     gs_free(params->grad);
+    gs_free(params->statistic);
+    gs_free(params->sums);
     *params = (gs_params){0};
 }
 
@@ -114,7 +143,8 @@ void gs_params_init(gs_params *params, const gs_program *p, uint64_t seed)
         const uint64_t n = gs_param_elements(q);
 
         if (q->zero_init || q->fixed)
-            memset(params->value[i], 0, n * sizeof(float));
+            for (uint64_t k = 0; k < n; k++)
+                params->value[i][k] = q->start;
         else
             glorot_uniform(params->value[i], n, sqrt(6.0 / fans(q)), seed, learned);
         learned += !q->fixed;
@@ -125,6 +155,25 @@ void gs_params_zero_grads(gs_params *params)
 {
     if (params->elements != 0)
         memset(params->grads, 0, params->elements * sizeof(float));
+    if (params->sum_count != 0)
+        memset(params->sums, 0, params->sum_count * sizeof(*params->sums));
+}
+
+void gs_params_follow(gs_params *params, const gs_program *p, uint64_t vertices)
+{
+    const double unbiased = vertices > 1 ? (double)vertices / ((double)vertices - 1) : 1;
+    for (uint32_t i = 0; i < p->params; i++) {
+        const gs_param *const q = &p->param[i];
+        const double scale = q->statistic == GS_STATISTIC_VARIANCE ? unbiased : 1;
+        if (q->counter)
+            params->value[i][0] += 1;
+        if (q->statistic == GS_STATISTIC_NONE || q->running == GS_NONE)
+            continue;
+        for (uint32_t c = 0; c < q->cols; c++) {
+            float *const running = &params->value[q->running][c];
+            *running = (float)((1 - MOMENTUM) * (double)*running + MOMENTUM * scale * (double)params->value[i][c]);
+        }
+    }
 }
 
 uint32_t gs_params_find_nonfinite(const gs_params *params, const gs_program *p)

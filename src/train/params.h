@@ -22,11 +22,16 @@ typedef struct gs_params {
     uint64_t elements; /* of one kind, the gaps included */
     float *values, *grads, *state[GS_PARAMS_STATES]; /* [elements]; NULL where not asked for */
     float **value, **grad; /* [count]: where each tensor starts */
+    double **statistic;    /* [count]: sums of a statistic, [2 * cols], with gradients; else NULL */
+    double *sums;          /* [sum_count] all of them */
+    uint64_t sum_count;
     uint64_t block_bytes;
 } gs_params;
 
 /* Floats of one kind, gaps included; UINT64_MAX on overflow. */
 uint64_t gs_params_elements(const gs_program *p);
+/* Doubles that the sums of statistics take. */
+uint64_t gs_params_sums(const gs_program *p);
 /* Sum of the tensors' own sizes: what a person calls the number of parameters. */
 uint64_t gs_params_learned(const gs_program *p);
 
@@ -35,10 +40,13 @@ uint64_t gs_params_learned(const gs_program *p);
 gs_status gs_params_alloc(gs_params *out, const gs_program *p, bool grads, uint32_t states);
 void gs_params_free(gs_params *params);
 
-/* Glorot uniform (PyG's `glorot`: U(-a, a), a = sqrt(6 / (rows + cols))), or 0
- * where the tensor says so. Depends on the seed and the tensor's index alone. */
+/* Glorot uniform (PyG's `glorot`: U(-a, a), a = sqrt(6 / (rows + cols))), or what
+ * the tensor says that it starts as. Depends on the seed and the tensor's index alone. */
 void gs_params_init(gs_params *params, const gs_program *p, uint64_t seed);
-void gs_params_zero_grads(gs_params *params);
+void gs_params_zero_grads(gs_params *params); /* and the sums of statistics */
+/* After a training pass over `vertices` vertices: running means take in a tenth of what the pass has found (of
+ * variances, the unbiased one), as torch's BatchNorm does, and counters go on. */
+void gs_params_follow(gs_params *params, const gs_program *p, uint64_t vertices);
 /* Index of a tensor with an element that is not finite, or GS_NONE. */
 uint32_t gs_params_find_nonfinite(const gs_params *params, const gs_program *p);
 

@@ -21,9 +21,33 @@
 
 /* ---- writing ------------------------------------------------------------- */
 
+/* Statistics are the run's own. */
+static bool is_in_files(const gs_param *q)
+{
+    return q->statistic == GS_STATISTIC_NONE;
+}
+
+/* Counters are whole numbers of 8 bytes there. */
+static uint64_t file_bytes(const gs_param *q)
+{
+    return q->counter ? sizeof(int64_t) : gs_param_elements(q) * sizeof(float);
+}
+
+/* The k-th tensor of a file, or GS_NONE: counters first, so that they stand at multiples of their size. */
+static uint32_t in_file_order(const gs_program *p, uint32_t k)
+{
+    for (int counters = 1; counters >= 0; counters--)
+        for (uint32_t i = 0; i < p->params; i++)
+            if (is_in_files(&p->param[i]) && p->param[i].counter == (counters == 1) && k-- == 0)
+                return i;
+    return GS_NONE;
+}
+
 /* A parameter's shape in the file; how many dimensions. */
 static uint32_t param_shape(uint64_t shape[3], const gs_param *q)
 {
+    if (q->counter)
+        return 0;
     for (uint32_t d = 0; d < q->shape_dims; d++)
         shape[d] = q->shape[d];
     if (q->shape_dims != 0)
@@ -39,7 +63,7 @@ static bool add_tensor(cJSON *header, const gs_param *q, uint64_t begin, uint64_
     uint64_t size[3];
     const uint32_t dims = param_shape(size, q);
 
-    if (entry == NULL || cJSON_AddStringToObject(entry, "dtype", "F32") == NULL ||
+    if (entry == NULL || cJSON_AddStringToObject(entry, "dtype", q->counter ? "I64" : "F32") == NULL ||
         (shape = cJSON_AddArrayToObject(entry, "shape")) == NULL)
         return false;
     for (uint32_t d = 0; d < dims; d++)
@@ -61,8 +85,8 @@ static char *header_text(const gs_program *p)
     /* "format": "pt" is what Python's loaders look for. */
     if (meta == NULL || cJSON_AddStringToObject(meta, "format", "pt") == NULL)
         goto done;
-    for (uint32_t i = 0; i < p->params; i++) {
-        const uint64_t bytes = gs_param_elements(&p->param[i]) * sizeof(float);
+    for (uint32_t k = 0, i; (i = in_file_order(p, k)) != GS_NONE; k++) {
+        const uint64_t bytes = file_bytes(&p->param[i]);
         if (!add_tensor(header, &p->param[i], at, at + bytes))
             goto done;
         at += bytes;
@@ -104,9 +128,11 @@ gs_status gs_safetensors_write(int fd, const char *path, const gs_program *p, fl
         goto done;
     if (padded != length && (st = gs_pwrite_exact(fd, spaces, padded - length, 8 + length, path)) != GS_OK)
         goto done;
-    for (uint32_t i = 0; i < p->params; i++) {
-        const uint64_t bytes = gs_param_elements(&p->param[i]) * sizeof(float);
-        if ((st = gs_pwrite_exact(fd, value[i], bytes, at, path)) != GS_OK)
+    for (uint32_t k = 0, i; (i = in_file_order(p, k)) != GS_NONE; k++) {
+        const uint64_t bytes = file_bytes(&p->param[i]);
+        unsigned char count[sizeof(int64_t)];
+        store_u64(count, p->param[i].counter ? (uint64_t)value[i][0] : 0);
+        if ((st = gs_pwrite_exact(fd, p->param[i].counter ? (const void *)count : value[i], bytes, at, path)) != GS_OK)
             goto done;
         at += bytes;
     }
@@ -150,7 +176,7 @@ static bool parse_dtype(gs_dtype *out, const cJSON *item)
     static const struct {
         const char *name;
         gs_dtype dtype;
-    } known[] = {{"F32", GS_F32}, {"F16", GS_F16}, {"BF16", GS_BF16}, {"F64", GS_F64}};
+    } known[] = {{"F32", GS_F32}, {"F16", GS_F16}, {"BF16", GS_BF16}, {"F64", GS_F64}, {"I64", GS_I64}};
 
     for (size_t i = 0; cJSON_IsString(item) && i < GS_ARRAY_LEN(known); i++)
         if (strcmp(item->valuestring, known[i].name) == 0) {
@@ -185,7 +211,7 @@ static gs_status parse_entry(entry *e, const cJSON *item, uint64_t data_bytes, c
 
     printable(name, item->string);
     if (!parse_dtype(&e->dtype, dtype))
-        return gs_fail(GS_EFORMAT, "%s: tensor \"%s\" has type %s; F32, F16, BF16 and F64 can be read", path,
+        return gs_fail(GS_EFORMAT, "%s: tensor \"%s\" has type %s; F32, F16, BF16 and F64 can be read, and I64 for counts", path,
                        name, printable(type, cJSON_IsString(dtype) ? dtype->valuestring : "(none)"));
     if (!parse_shape(e, cJSON_GetObjectItemCaseSensitive(item, "shape")))
         return gs_fail(GS_EFORMAT, "%s: tensor \"%s\" has no valid shape; the header is damaged", path, name);
@@ -220,6 +246,9 @@ static gs_status match_shape(const entry *e, const gs_param *q, const char *path
     uint64_t want[3];
     const uint32_t dims = param_shape(want, q);
 
+    if ((e->dtype == GS_I64) != q->counter)
+        return gs_fail(GS_EFORMAT, "%s: tensor \"%s\" is %s", path, q->name,
+                       q->counter ? "a count and must be I64" : "of type I64; F32, F16, BF16 and F64 can be read");
     if (e->dims == dims && memcmp(e->shape, want, dims * sizeof(*want)) == 0)
         return GS_OK;
     return gs_fail(GS_EFORMAT, "%s: tensor \"%s\" has shape %s, the model wants %s; check --hidden, --layers and --model",
@@ -245,7 +274,7 @@ static gs_status match_entries(entry *found, const cJSON *header, const gs_progr
             continue;
         if ((st = parse_entry(&e, item, data_bytes, path)) != GS_OK)
             return st;
-        while (i < p->params && strcmp(p->param[i].name, item->string) != 0)
+        while (i < p->params && (!is_in_files(&p->param[i]) || strcmp(p->param[i].name, item->string) != 0))
             i++;
         if (i == p->params)
             return gs_fail(GS_EFORMAT, "%s: unexpected tensor \"%s\" %s: the model has none of that name", path,
@@ -258,7 +287,7 @@ static gs_status match_entries(entry *found, const cJSON *header, const gs_progr
         found[i] = e;
     }
     for (uint32_t i = 0; i < p->params; i++)
-        if (found[i].dims == UINT32_MAX) {
+        if (is_in_files(&p->param[i]) && found[i].dims == UINT32_MAX) {
             uint64_t want[3];
             const uint32_t dims = param_shape(want, &p->param[i]);
             return gs_fail(GS_EFORMAT, "%s: tensor \"%s\" is missing; the model wants it with shape %s", path,
@@ -269,6 +298,10 @@ static gs_status match_entries(entry *found, const cJSON *header, const gs_progr
 
 static void convert(float *dst, const void *src, gs_dtype dtype, size_t n)
 {
+    for (size_t i = 0; dtype == GS_I64 && i < n; i++)
+        dst[i] = (float)((const int64_t *)src)[i];
+    if (dtype == GS_I64)
+        return;
     if (dtype != GS_F64) {
         gs_convert_to_f32(dst, src, dtype, n);
         return;
@@ -353,7 +386,8 @@ gs_status gs_safetensors_load(float *const *value, const gs_program *p, const ch
         (st = match_entries(found, header, p, bytes - 8 - length, path)) != GS_OK)
         goto done;
     for (uint32_t i = 0; i < p->params && st == GS_OK; i++)
-        st = read_tensor(value[i], &found[i], fd, 8 + length, path);
+        if (is_in_files(&p->param[i]))
+            st = read_tensor(value[i], &found[i], fd, 8 + length, path);
 done:
     cJSON_Delete(header);
     gs_free(found);

@@ -2,7 +2,7 @@
  *
  * Format: u64 little-endian length of a JSON header; the header, {"name":
  * {"dtype": "F32", "shape": [..], "data_offsets": [begin, end]}, ..}; the data.
- * The writer gives F32 in the program's order and pads the header with spaces so that data
+ * The writer gives F32 in the program's order, behind counters as I64, and pads the header with spaces so that data
  * starts at a multiple of 8. The reader takes F32, F16, BF16 and F64, trusts no
  * length, and is strict: the file's tensors and the program's are the same
  * names with the same shapes. All functions block.

@@ -90,18 +90,18 @@ static gs_status add_pass(gs_session *s, const gs_model *model, gs_purpose purpo
     return gs_compile(s->program, ir, &compile); /* takes the graph */
 }
 
-/* Without dropout the train pass computes what an evaluation would, so one more
+/* Without dropout and batch statistics the train pass computes what an evaluation would, so one more
  * pass is needed only for the final weights: the one that stores the logits will do. */
 static gs_status add_passes(gs_session *s, const gs_model *model, gs_purpose purpose, bool logits)
 {
-    const gs_train_options *const o = s->options;
-    const bool dropout = o->dropout > 0 || o->input_dropout > 0;
     const bool training = purpose == GS_FOR_TRAINING;
     gs_status st = GS_OK;
 
     if (training)
         st = add_pass(s, model, purpose, "train", true, false);
-    if (st == GS_OK && training && (dropout || !logits))
+    if (st == GS_OK && training)
+        s->apart = gs_program_trains_apart(s->program, gs_program_pass(s->program, "train"));
+    if (st == GS_OK && training && (s->apart || !logits))
         st = add_pass(s, model, purpose, "eval", false, false);
     if (st == GS_OK && logits)
         st = add_pass(s, model, purpose, "predict", false, true);

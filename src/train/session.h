@@ -46,6 +46,7 @@ typedef struct gs_session {
     gs_params params;
     uint32_t train, eval, predict; /* passes of the program, or GS_NONE */
     bool gradients;
+    bool apart;                    /* the train pass computes other logits than an evaluation */
     uint32_t states;               /* runs of optimiser state */
     bool labelled;                 /* eval and predict give loss and accuracies */
 

@@ -80,7 +80,7 @@ static void charge_fixed(gs_session *s, bool logits)
         charge(s, "logits in input order", s->logits_memory = logits_memory(s), false);
     charge(s, "parameters", one, true);
     if (s->gradients) {
-        charge(s, "gradients", one, true);
+        charge(s, "gradients", one + gs_params_sums(s->program) * sizeof(double), true);
         charge(s, "optimizer state", one * s->states, true);
     }
     if (!gs_device_unified(s->device)) { /* the host keeps its own, and the optimizer */

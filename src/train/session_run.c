@@ -197,6 +197,8 @@ gs_status gs_session_run(gs_session *s, uint32_t pass, uint32_t epoch, gs_exec_s
     const gs_exec_args args = {
         .param = (const float *const *)s->params.value,
         .grad = gradients ? s->params.grad : NULL,
+        .made = s->params.value,
+        .statistic = s->params.statistic,
         .seed = s->options->seed,
         .epoch = epoch,
         .loss_scale = info->train == 0 ? 0.0f : (float)(1.0 / (double)info->train),

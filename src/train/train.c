@@ -69,7 +69,7 @@ static gs_status check_loss(const run *r, uint32_t epoch, double loss)
                    epoch, isnan(loss) ? "not a number" : "infinite", r->options->lr);
 }
 
-/* With dropout the train pass's logits are not the model's, so an evaluation
+/* With dropout or batch statistics the train pass's logits are not the model's, so an evaluation
  * gives the accuracies, before the update like everything else of the epoch. */
 static gs_status evaluate_epoch(run *r, gs_epoch_report *e)
 {
@@ -88,13 +88,13 @@ static gs_status evaluate_epoch(run *r, gs_epoch_report *e)
 
 static gs_status run_epoch(run *r, gs_epoch_report *e)
 {
-    const bool dropout = r->options->dropout > 0 || r->options->input_dropout > 0;
+    const bool apart = r->session->apart;
     const double began = gs_now();
     gs_exec_stats x = {0};
     double update;
     gs_status st;
 
-    if (dropout && (st = evaluate_epoch(r, e)) != GS_OK)
+    if (apart && (st = evaluate_epoch(r, e)) != GS_OK)
         return st;
     if ((st = gs_session_run(r->session, r->session->train, e->epoch, &x)) != GS_OK)
         return st;
@@ -103,11 +103,12 @@ static gs_status run_epoch(run *r, gs_epoch_report *e)
     e->loss = mean_loss(&x.metrics);
     if ((st = check_loss(r, e->epoch, e->loss)) != GS_OK)
         return st;
-    if (!dropout)
+    if (!apart)
         set_accuracy(e->accuracy, &x.metrics);
     add_stats(e, &x);
     update = gs_now();
     gs_optim_step(&r->optim, &r->session->params);
+    gs_params_follow(&r->session->params, r->session->program, gs_store_get_info(r->session->store)->vertices);
     e->compute_seconds += gs_now() - update;
     e->seconds = gs_now() - began;
     e->peak_host_bytes = gs_process_peak_bytes();

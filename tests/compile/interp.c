@@ -176,6 +176,20 @@ static void reduce(const frame *f, const gs_instr *i)
                                                      : element(f, &i->a, r, b);
 }
 
+/* In two sweeps: the mean, then the deviations from it. */
+static void statistic(const frame *f, const gs_instr *i)
+{
+    const uint32_t n = f->x->g->n, width = f->x->p->param[i->dst].cols;
+    for (uint32_t c = 0; c < width; c++) {
+        double mean = 0, variance = 0;
+        for (uint32_t r = 0; r < n; r++)
+            mean += element(f, &i->a, r, c) / n;
+        for (uint32_t r = 0; r < n; r++)
+            variance += (element(f, &i->a, r, c) - mean) * (element(f, &i->a, r, c) - mean) / n;
+        f->x->param[i->dst][c] = i->op == GS_OP_MEAN_ALL ? mean : variance;
+    }
+}
+
 static void loss_row(frame *f, const gs_instr *i, uint32_t r, double *dst)
 {
     const uint32_t classes = f->s->reg[i->a.index].width;
@@ -205,7 +219,7 @@ static void loss_row(frame *f, const gs_instr *i, uint32_t r, double *dst)
 static void run_instr(frame *f, const gs_instr *i)
 {
     const uint32_t n = f->x->g->n;
-    const uint32_t width = i->dst != GS_NONE && gs_op_classof(i->op) != GS_CLASS_REDUCE ? f->s->reg[i->dst].width : 0;
+    const uint32_t width = i->dst != GS_NONE && !gs_op_into_param(i->op) ? f->s->reg[i->dst].width : 0;
 
     switch (gs_op_classof(i->op)) {
     case GS_CLASS_ELEMENTWISE:
@@ -218,6 +232,9 @@ static void run_instr(frame *f, const gs_instr *i)
         return;
     case GS_CLASS_REDUCE:
         reduce(f, i);
+        return;
+    case GS_CLASS_STATISTIC:
+        statistic(f, i);
         return;
     case GS_CLASS_LOSS:
         for (uint32_t r = 0; r < n; r++)

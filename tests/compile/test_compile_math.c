@@ -259,6 +259,22 @@ static void test_math__edges_that_are_dropped(void **state)
                4, 4);
 }
 
+static void test_math__norms(void **state)
+{
+    check_text(*state,
+               "layer t(h[a]) -> [b]:\n"
+               "  param w[b, a], q[b, a]\n"
+               "  x = batch_norm(h @ w')\n"
+               "  y = layer_norm(h @ q', ln)\n"
+               "  return batch_norm(sum(u.x * v.y) + mean(relu(u.x)) + dropout(batch_norm(y, nn.norms.0.module), 0.3), bn) + x\n",
+               5, 4);
+    check_text(*state,
+               "layer t(h[a]) -> [b]:\n"
+               "  param w[b, a]\n"
+               "  return layer_norm(batch_norm(sum(u.h), first) @ w' + max(u.h) @ w')\n",
+               4, 4);
+}
+
 static void test_math__gradients_do_not_depend_on_a_texts_form(void **state)
 {
     /* GCN as a formula over edges; the same parameters must give the same loss as the built-in text. */
@@ -306,6 +322,7 @@ int main(void)
                                         gs_test_temp_teardown),
         cmocka_unit_test_setup_teardown(test_math__values_of_both_ends, gs_test_temp_setup, gs_test_temp_teardown),
         cmocka_unit_test_setup_teardown(test_math__edges_that_are_dropped, gs_test_temp_setup, gs_test_temp_teardown),
+        cmocka_unit_test_setup_teardown(test_math__norms, gs_test_temp_setup, gs_test_temp_teardown),
         cmocka_unit_test_setup_teardown(test_math__gradients_do_not_depend_on_a_texts_form, gs_test_temp_setup,
                                         gs_test_temp_teardown),
     };

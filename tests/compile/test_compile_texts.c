@@ -196,6 +196,60 @@ static void test_texts__reductions_are_their_formulas(void **state)
     check_formula(*state, "layer_norm(h)", false, normalised);
 }
 
+/* Column c of torch.nn.BatchNorm1d of the features: by the batch, or by the running buffers. */
+static double batch_normalised(const run *r, uint32_t v, uint32_t c, bool training)
+{
+    const char *const names[] = {"norms.0.module.weight", "norms.0.module.bias", "norms.0.module.running_mean",
+                                 "norms.0.module.running_var"};
+    double p[4], mean = 0, variance = 0;
+    for (int k = 0; k < 4; k++)
+        p[k] = r->param[param_index(r->p, names[k])][c];
+    for (uint32_t u = 0; u < r->g->n; u++)
+        mean += feature(r->g, u, c) / r->g->n;
+    for (uint32_t u = 0; u < r->g->n; u++)
+        variance += pow(feature(r->g, u, c) - mean, 2) / r->g->n;
+    return (feature(r->g, v, c) - (training ? mean : p[2])) / sqrt((training ? variance : p[3]) + 1e-5) * p[0] + p[1];
+}
+
+static void test_texts__batch_norm_is_torchs(void **state)
+{
+    const test_case t = {.layers = 1, .in = 3, .classes = 3};
+    double loss = 0;
+    run r;
+    open_run(&r, *state, "layer t(h[a]) -> [b]:\n  return batch_norm(h)\n", &t);
+    assert_true(gs_program_needs_all_rows(r.p, gs_program_pass(r.p, "train")));
+    assert_true(gs_program_trains_apart(r.p, gs_program_pass(r.p, "train")));
+    assert_false(gs_program_needs_all_rows(r.p, gs_program_pass(r.p, "predict")));
+    assert_false(gs_program_trains_apart(r.p, gs_program_pass(r.p, "predict")));
+    for (uint32_t c = 0; c < 3; c++)
+        r.param[param_index(r.p, "norms.0.module.running_var")][c] = 0.5 + c;
+    assert_true(r.p->param[param_index(r.p, "norms.0.module.num_batches_tracked")].counter);
+    assert_true(r.p->param[param_index(r.p, "norms.0.module.weight")].start == 1.0f);
+
+    interp_run(&r.x, gs_program_pass(r.p, "predict"));
+    for (uint32_t v = 0; v < r.g->n; v++)
+        for (uint32_t c = 0; c < 3; c++)
+            gs_assert_close(r.x.array[r.p->logits][v * 3 + c], batch_normalised(&r, v, c, false), 1e-6);
+
+    interp_run(&r.x, gs_program_pass(r.p, "train"));
+    for (uint32_t v = 0; v < r.g->n; v++) {
+        double sum = 0;
+        for (uint32_t c = 0; c < 3; c++)
+            sum += exp(batch_normalised(&r, v, c, true));
+        if (r.g->store[ID_SPLIT][v] == 1)
+            loss += log(sum) - batch_normalised(&r, v, (uint32_t)r.g->store[ID_LABELS][v], true);
+    }
+    gs_assert_close(r.x.loss_sum, loss, 1e-6);
+    for (uint32_t i = 0; i < r.p->params; i++) { /* what the buffers follow */
+        const gs_param *q = &r.p->param[i];
+        if (q->statistic == GS_STATISTIC_NONE || q->running == GS_NONE)
+            continue;
+        assert_string_equal(r.p->param[q->running].name,
+                            q->statistic == GS_STATISTIC_MEAN ? "norms.0.module.running_mean" : "norms.0.module.running_var");
+    }
+    close_run(&r);
+}
+
 /* A softmax written by hand: the same as the built-in one, and 0 where there are no edges. */
 static void test_texts__a_softmax_by_hand_divides_by_no_zero(void **state)
 {
@@ -272,6 +326,7 @@ int main(void)
 #define CASE(name) cmocka_unit_test_setup_teardown(name, gs_test_temp_setup, gs_test_temp_teardown)
     const struct CMUnitTest tests[] = {
         CASE(test_texts__reductions_are_their_formulas),
+        CASE(test_texts__batch_norm_is_torchs),
         CASE(test_texts__a_softmax_by_hand_divides_by_no_zero),
         CASE(test_texts__attention_over_typed_messages),
         CASE(test_texts__gates_extremes_and_earlier_layers),

@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# models.sh MODEL... - every built-in model trains to the same logits and weights whatever the
+# models.sh MODEL... - every built-in model, and a text of texts/, trains to the same logits and weights whatever the
 # number of parts, the memory and the threads; its weights load again and give the same logits.
 # (That the mathematics is right is the business of tests/compile.)
 . "$(dirname "$0")/lib.sh"
@@ -30,30 +30,32 @@ sys.exit(not names)
 END
 }
 
-for model in "$@"; do
+for name in "$@"; do
     more=()
-    case $model in gat | gatv2) more=(--heads 4) ;; esac
-    method_of "$model"
+    model=$name
+    [ -f "$(dirname "$0")/texts/$name.gnn" ] && model=$(dirname "$0")/texts/$name.gnn
+    case $name in gat | gatv2) more=(--heads 4) ;; esac
+    method_of "$name"
     for parts in 1 3 8; do
         [ -d "$work/$method$parts" ] || run "partition P=$parts" "$GNNSTREAM" partition "$input" "$work/$method$parts" \
             --method "$method" --parts $parts || finish
     done
-    train $model.one ${method}1 --threads 1 || continue
+    train $name.one ${method}1 --threads 1 || continue
     for layout in "3" "8" "8 --no-cache" "3 --no-cache --threads 1"; do
         # shellcheck disable=SC2086
-        train $model.other $method$layout || continue
-        compare "$model: $layout: logits" "$work/$model.other.npy" "$work/$model.one.npy" 2e-4
-        compare "$model: $layout: weights" "$work/$model.other.safetensors" "$work/$model.one.safetensors" 2e-4
+        train $name.other $method$layout || continue
+        compare "$name: $layout: logits" "$work/$name.other.npy" "$work/$name.one.npy" 2e-4
+        compare "$name: $layout: weights" "$work/$name.other.safetensors" "$work/$name.one.safetensors" 2e-4
     done
-    run "predict $model" "$GNNSTREAM" predict "$work/${method}8" --model "$model" --layers 2 --hidden 16 \
-        --weights "$work/$model.one.safetensors" --logits "$work/again.npy" ${more[@]+"${more[@]}"} &&
-        compare "$model: predict" "$work/again.npy" "$work/$model.one.npy" 1e-4
-    [ "$model" = gin ] || continue
+    run "predict $name" "$GNNSTREAM" predict "$work/${method}8" --model "$model" --layers 2 --hidden 16 \
+        --weights "$work/$name.one.safetensors" --logits "$work/again.npy" ${more[@]+"${more[@]}"} &&
+        compare "$name: predict" "$work/again.npy" "$work/$name.one.npy" 1e-4
+    [ "$name" = gin ] || continue
     # A buffer's value is in what runs once.
     cp "$work/gin.one.safetensors" "$work/eps.safetensors"
     run "eps = 0.25" set_buffers "$work/eps.safetensors"
-    train gin.hoisted p3 --init "$work/eps.safetensors"
-    train gin.not p3 --init "$work/eps.safetensors" --no-hoist
+    train gin.hoisted ${method}3 --init "$work/eps.safetensors"
+    train gin.not ${method}3 --init "$work/eps.safetensors" --no-hoist
     compare "gin: eps in what runs once" "$work/gin.hoisted.npy" "$work/gin.not.npy" 2e-4
 done
 finish

@@ -44,6 +44,10 @@ static void test_build__errors_name_line_and_column(void **state)
     fails(d, "  return dropout(x, 1)", GS_EFORMAT, "m.gnn:4:10: dropout(): the probability must be at least 0 and below 1");
     fails(d, "  e1 = dropout(u.x * v.x)\n  return sum(e1, self)", GS_EFORMAT,
           "m.gnn:5:10: what runs over the vertex itself is dropped inside the sum(..., self)");
+    fails(d, "  return sum(batch_norm(u.x))", GS_EFORMAT, "m.gnn:4:14: batch_norm() needs a value of vertices");
+    fails(d, "  y = batch_norm(x)\n  return batch_norm(y)", GS_EFORMAT,
+          "m.gnn:5:10: a second batch_norm() with parameters 'norms.0.module.weight'");
+    fails(d, "  repeat 2:\n  y = batch_norm(x, n)\n  end\n  return y", GS_EFORMAT, "m.gnn:5:7: a second batch_norm() with");
     fails(d, "  return x @ h'", GS_EFORMAT, "m.gnn:4:12: right of @ a parameter must stand, and 'h' is none");
     fails(d, "  return x @ w'", GS_EFORMAT, "m.gnn:4:12: @: the left side has width 4, but convs.0.w' is [5, 4]");
     fails(d, "  return x @ c", GS_EFORMAT, "right of @ a parameter with two dimensions must stand");

@@ -132,6 +132,8 @@ static void test_check__each_rule_has_its_text(void **state)
     BROKEN(s1->instr[1].b = reg(2), "xent_grad needs registers of logits (f32), labels (i32) and splits (u8)");
     BROKEN(s1->instr[1].op = GS_OP_XENT, "xent writes no register");
     BROKEN(s1->instr[2].dst = W, "colsum: widths 3, 3 do not fit w[3, 4]");
+    BROKEN(s1->reg[1].width = p->array[LABELS].width = 2, "xent_grad needs registers of logits");
+    BROKEN(p->param[B].fixed = true, "colsum into b, which is not learned");
     BROKEN(s1->instr[3].dst = 12, "parameter 12 does not exist");
     BROKEN(s1->instr[3].b = reg(4), "outer: widths 3, 3 do not fit w[3, 4]");
 }
@@ -207,7 +209,190 @@ static void test_check__edge_programs_have_their_rules(void **state)
     BROKEN(s->sum[1].kind = (gs_sum_kind)9, "sum 1 has no kind");
     BROKEN((s->sum[0].value = 4, s->sum[0].score = 3), "sum 0: 3 scores for values of 1 elements");
     BROKEN((s->sum[1].kind = GS_SUM_SPLIT, s->sum[1].array = Y, s->reg[2].width = 4), "sum 1: 3 elements do not split into 4");
+    BROKEN(s->sum[1].kind = GS_SUM_LSTM, "an lstm has a stage for itself, over in-edges");
+    BROKEN((s->edge_reg[1] = (gs_edge_reg){GS_EDGE_OPERAND, 1, IDS}, s->edge_instr[0].b = reg(0), s->sum[1].value = 1, s->reg[2].width = 1),
+           "sum 1: of input ids");
+    BROKEN((s->edge_reg[1] = (gs_edge_reg){GS_EDGE_OPERAND, 1, IDS}), "edge program: an operand is missing");
+    BROKEN(s->edge_reg[0].kind = (gs_edge_reg_kind)9, "edge register 0 has no kind or width");
+    BROKEN(s->edge_instr[0].op = GS_OP_ACROSS, "across is no instruction of an edge program");
+    BROKEN(s->edge_instr[0].op = (gs_op)1000, "this is no instruction of an edge program");
+    BROKEN((s->edge_instr[1].op = GS_OP_ROWSUM, s->edge_instr[1].a = param(B)), "rowsum of no register");
     BROKEN((s->sum[1].kind = GS_SUM_PICK, s->sum[1].array = Y, s->reg[2].width = 2), "sum 1: 2 elements are not picked from 3");
+}
+
+/* The third stage with a mask of edges beside the product, and a mask of the vertices themselves. */
+static gs_program *with_masks(void)
+{
+    gs_program *p = with_edges();
+    gs_stage *s = &p->stage[2];
+    s->edge_reg = gs_realloc(s->edge_reg, 8 * sizeof(*s->edge_reg));
+    s->edge_instr = gs_realloc(s->edge_instr, 4 * sizeof(*s->edge_instr));
+    s->reg = gs_realloc(s->reg, 6 * sizeof(*s->reg));
+    s->instr = gs_realloc(s->instr, 2 * sizeof(*s->instr));
+    s->edge_reg[5] = (gs_edge_reg){GS_EDGE_OPERAND, 1, IDS};
+    s->edge_reg[6] = (gs_edge_reg){GS_EDGE_TARGET, 1, IDS};
+    s->edge_reg[7] = (gs_edge_reg){GS_EDGE_TEMP, 3, GS_NONE};
+    s->edge_instr[2] = (gs_instr){.op = GS_OP_EDGE_MASK, .dst = 7, .a = reg(5), .b = reg(6), .alpha = 0.5f, .site = 9, .self = true};
+    s->sum[1].value = 7;
+    s->reg[4] = (gs_reg){GS_REG_LOAD, GS_U32, 1, IDS};
+    s->reg[5] = (gs_reg){GS_REG_TEMP, GS_F32, 3, GS_NONE};
+    s->instr[1] = (gs_instr){.op = GS_OP_EDGE_MASK, .dst = 5, .a = reg(4), .b = reg(4), .alpha = 0.5f, .site = 9};
+    s->edge_regs = 8;
+    s->edge_instrs = 3;
+    s->regs = 6;
+    s->instrs = 2;
+    return p;
+}
+
+#undef BROKEN
+#define BROKEN(change, part)                                   \
+    do {                                                       \
+        gs_program *p = with_masks();                          \
+        gs_stage *s = &p->stage[2];                            \
+        (void)s;                                               \
+        change;                                                \
+        gs_assert_fails(gs_program_check(p), GS_EINVAL, part); \
+        gs_program_free(p);                                    \
+    } while (0)
+
+static void test_check__masks_have_their_rules(void **state)
+{
+    gs_program *good = with_masks();
+    (void)state;
+    gs_assert_ok(gs_program_check(good));
+    assert_true(gs_program_trains_apart(good, 0));
+    assert_false(gs_program_needs_all_rows(good, 0));
+    gs_program_free(good);
+    BROKEN(s->edge_instr[2].a = reg(0), "edge_mask needs input ids of the source and of the destination");
+    BROKEN((s->edge_instr[2].a = reg(6), s->edge_instr[2].b = reg(5)), "edge_mask needs input ids of the source");
+    BROKEN(s->edge_instr[2].b = reg(5), "edge_mask needs input ids of the source and of the destination");
+    BROKEN(s->direction = 1, "edge_mask needs input ids of the source and of the destination");
+    BROKEN(s->edge_instr[2].alpha = 1.0f, "edge_mask with p = 1");
+    BROKEN(s->edge_instr[2].dst = 3, "register 3 is no scratch register, or written twice");
+    BROKEN(s->instr[1].a = reg(0), "edge_mask needs registers of input ids");
+    BROKEN(s->instr[1].b = reg(77), "operand b: register 77 does not exist");
+    BROKEN(s->instr[1].alpha = -1.0f, "edge_mask with p = -1");
+}
+
+/* The third stage takes the mean of y, which a fourth one subtracts; `running` follows it. */
+static gs_program *with_statistics(void)
+{
+    gs_program *p = with_edges();
+    const gs_reg regs[] = {{GS_REG_LOAD, GS_F32, 3, Y}, {GS_REG_TEMP, GS_F32, 3, GS_NONE}};
+    const gs_instr instrs[] = {{.op = GS_OP_SUB, .dst = 1, .a = reg(0), .b = param(2)}};
+    gs_stage *s;
+    p->stage = gs_realloc(p->stage, 4 * sizeof(*p->stage));
+    p->param = gs_realloc(p->param, 4 * sizeof(*p->param));
+    p->param[2] = (gs_param){.name = "mean", .dims = 1, .rows = 1, .cols = 3, .fixed = true, .statistic = GS_STATISTIC_MEAN,
+                             .running = 3};
+    p->param[3] = (gs_param){.name = "running", .dims = 1, .rows = 1, .cols = 3, .fixed = true, .running = GS_NONE};
+    p->params = 4;
+    memset(&p->stage[3], 0, sizeof(p->stage[3]));
+    strcpy(p->stage[3].name, "fourth");
+    add_stage(p, 3, regs, 2, instrs, 1);
+    p->stages = p->pass[0].stages = 4;
+    s = &p->stage[2];
+    s->instr = gs_realloc(s->instr, 2 * sizeof(*s->instr));
+    s->instr[s->instrs++] = (gs_instr){.op = GS_OP_MEAN_ALL, .dst = 2, .a = reg(3)};
+    return p;
+}
+
+#undef BROKEN
+#define BROKEN(change, part)                                   \
+    do {                                                       \
+        gs_program *p = with_statistics();                     \
+        gs_stage *s = &p->stage[2];                            \
+        (void)s;                                               \
+        change;                                                \
+        gs_assert_fails(gs_program_check(p), GS_EINVAL, part); \
+        gs_program_free(p);                                    \
+    } while (0)
+
+static void test_check__statistics_have_their_rules(void **state)
+{
+    gs_program *good = with_statistics();
+    (void)state;
+    gs_assert_ok(gs_program_check(good));
+    assert_true(gs_program_needs_all_rows(good, 0));
+    gs_program_free(good);
+    BROKEN(p->param[2].fixed = false, "parameter 2 (mean) is no row that a run may write");
+    BROKEN(p->param[2].running = 1, "statistic 2 (mean) has no parameter to follow it");
+    BROKEN(p->param[2].running = 2, "statistic 2 (mean) has no parameter to follow it");
+    BROKEN(p->param[2].running = 9, "statistic 2 (mean) has no parameter to follow it");
+    BROKEN(p->param[3].cols = 4, "statistic 2 (mean) has no parameter to follow it");
+    BROKEN(p->param[3].counter = true, "parameter 3 (running) is no row that a run may write");
+    BROKEN(s->instr[1].op = GS_OP_VAR_ALL, "var_all of 3 columns: parameter 2 is no such statistic");
+    BROKEN(s->instr[1].dst = 1, "mean_all of 3 columns: parameter 1 is no such statistic");
+    BROKEN(s->instr[1].dst = 77, "mean_all of 3 columns: parameter 77 is no such statistic");
+    BROKEN(s->instr[1].a = param(1), "mean_all needs an f32 register");
+    BROKEN((s->instr = gs_realloc(s->instr, 3 * sizeof(*s->instr)), s->instr[s->instrs++] = s->instr[1]),
+           "statistic mean is made twice");
+    BROKEN(s->instrs = 1, "stage 3 (fourth), instruction 0: operand b: parameter 2 does not exist, or no earlier stage makes it");
+    BROKEN(s->instr[0].b = param(2), "parameter 2 does not exist, or no earlier stage makes it"); /* not in its own stage */
+}
+
+enum { Z = ARRAYS, DZ, SEQUENCE_ARRAYS };
+
+/* An LSTM over rows of 12 = 4 * 3 gates, or its derivative. */
+static gs_program *with_sequence(bool back)
+{
+    const gs_edge_reg edge_regs[] = {{GS_EDGE_OPERAND, 12, Z}, {GS_EDGE_TARGET, 3, Y}};
+    gs_program *p = with_edges();
+    gs_stage *s = &p->stage[2];
+    p->array = gs_realloc(p->array, SEQUENCE_ARRAYS * sizeof(*p->array));
+    p->array[Z] = (gs_array){"z", GS_F32, 12, 4};
+    p->array[DZ] = (gs_array){"dz", GS_F32, 12, -1};
+    p->arrays = SEQUENCE_ARRAYS;
+    p->param = gs_realloc(p->param, 3 * sizeof(*p->param));
+    p->param[2] = (gs_param){.name = "hh", .dims = 2, .rows = 12, .cols = 3, .running = GS_NONE};
+    p->params = 3;
+    memcpy(s->edge_reg, edge_regs, sizeof(edge_regs));
+    s->edge_regs = 2;
+    s->edge_instrs = 0;
+    s->sums = 1;
+    s->sum[0] = (gs_sum){.kind = back ? GS_SUM_LSTM_BACK : GS_SUM_LSTM, .value = 0, .score = back ? 1 : GS_NONE, .weight = 2,
+                         .array = back ? DZ : GS_NONE, .reg = back ? GS_NONE : 0, .lse = GS_NONE};
+    s->reg[0] = back ? (gs_reg){GS_REG_LOAD, GS_F32, 3, Y} : (gs_reg){GS_REG_SUM, GS_F32, 3, GS_NONE};
+    s->reg[1] = (gs_reg){GS_REG_TEMP, GS_F32, 3, GS_NONE};
+    s->regs = 2;
+    s->instr[0] = (gs_instr){.op = GS_OP_RELU, .dst = 1, .a = reg(0)};
+    return p;
+}
+
+#undef BROKEN
+#define BROKEN(back, change, part)                             \
+    do {                                                       \
+        gs_program *p = with_sequence(back);                   \
+        gs_stage *s = &p->stage[2];                            \
+        (void)s;                                               \
+        change;                                                \
+        gs_assert_fails(gs_program_check(p), GS_EINVAL, part); \
+        gs_program_free(p);                                    \
+    } while (0)
+
+static void test_check__sequences_have_their_rules(void **state)
+{
+    (void)state;
+    for (int back = 0; back < 2; back++) {
+        gs_program *good = with_sequence(back != 0);
+        gs_assert_ok(gs_program_check(good));
+        gs_program_free(good);
+        BROKEN(back != 0, s->direction = 1, "an lstm has a stage for itself, over in-edges");
+        BROKEN(back != 0, s->sum[0].self = true, "an lstm has a stage for itself, over in-edges");
+        BROKEN(back != 0, s->sums = 2, "an lstm has a stage for itself, over in-edges");
+        BROKEN(back != 0, s->sum[0].value = 5, "an lstm without its registers or its weight");
+        BROKEN(back != 0, s->sum[0].weight = 5, "an lstm without its registers or its weight");
+        BROKEN(back != 0, s->sum[0].value = 1, "lstm: gates of 3 elements do not fit hh[12, 3]");
+        BROKEN(back != 0, p->param[2].rows = 9, "lstm: gates of 12 elements do not fit hh[9, 3]");
+        BROKEN(back != 0, s->edge_reg[0].kind = GS_EDGE_TARGET, "lstm: gates of 12 elements do not fit");
+    }
+    BROKEN(false, s->sum[0].reg = 1, "sum 0: register 1 is no sum of 3 elements");
+    BROKEN(true, s->sum[0].score = 5, "an lstm without its registers or its weight");
+    BROKEN(true, s->edge_reg[1].kind = GS_EDGE_OPERAND, "lstm_back: the gradient of the state is no row of 3 elements");
+    BROKEN(true, s->sum[0].reg = 0, "lstm_back: the gradient of the state is no row of 3 elements");
+    BROKEN(true, s->sum[0].array = Z, "lstm_back: its result is no array of 12 elements of the run");
+    BROKEN(true, s->sum[0].array = Y, "lstm_back: its result is no array of 12 elements of the run");
+    BROKEN(true, (p->array[Y].width = 3, s->sum[0].array = 99), "lstm_back: its result is no array of 12 elements of the run");
 }
 
 static void test_check__a_setup_pass_writes_for_the_others(void **state)
@@ -266,6 +451,9 @@ int main(void)
         cmocka_unit_test(test_check__a_valid_program_passes),
         cmocka_unit_test(test_check__each_rule_has_its_text),
         cmocka_unit_test(test_check__edge_programs_have_their_rules),
+        cmocka_unit_test(test_check__masks_have_their_rules),
+        cmocka_unit_test(test_check__statistics_have_their_rules),
+        cmocka_unit_test(test_check__sequences_have_their_rules),
         cmocka_unit_test(test_check__a_setup_pass_writes_for_the_others),
         cmocka_unit_test(test_flops__count_products_and_edges),
         cmocka_unit_test(test_print__says_every_instruction),

@@ -83,8 +83,12 @@ static size_t numbers(cursor *c, uint64_t *out, size_t cap)
     return n;
 }
 
+typedef enum { F32, F64, I64 } element_type;
+
+static size_t element_bytes(element_type type) { return type == F32 ? 4 : 8; }
+
 /* {"dtype": ..., "shape": [...], "data_offsets": [...]} in any order. */
-static void entry(cursor *c, ref_tensor *t, bool *f64, uint64_t offsets[2])
+static void entry(cursor *c, ref_tensor *t, element_type *type, uint64_t offsets[2])
 {
     char key[64], dtype[16] = "";
     uint64_t shape[3] = {1, 1, 1};
@@ -103,9 +107,11 @@ static void entry(cursor *c, ref_tensor *t, bool *f64, uint64_t offsets[2])
             ref_die("%s: unknown key \"%s\"", c->path, key);
     } while (take(c, ','));
     expect(c, '}');
-    *f64 = strcmp(dtype, "F64") == 0;
-    if ((!*f64 && strcmp(dtype, "F32") != 0) || t->dims == 0 || pairs != 2)
-        ref_die("%s: %s: needs F32 or F64, a shape of 1 to 3 and two offsets", c->path, t->name);
+    *type = strcmp(dtype, "F64") == 0 ? F64 : strcmp(dtype, "I64") == 0 ? I64 : F32;
+    if (*type == I64 && t->dims == 0) /* one count */
+        t->dims = shape[0] = 1;
+    if ((*type == F32 && strcmp(dtype, "F32") != 0) || t->dims == 0 || pairs != 2)
+        ref_die("%s: %s: needs F32, F64 or I64, a shape of 1 to 3 and two offsets", c->path, t->name);
     for (size_t i = 0; i < 3; i++)
         t->shape[i] = shape[i];
 }
@@ -124,14 +130,18 @@ static void skip_metadata(cursor *c)
     expect(c, '}');
 }
 
-static void values(ref_tensor *t, bool f64, const char *data)
+static void values(ref_tensor *t, element_type type, const char *data)
 {
     const size_t n = ref_tensor_size(t);
     t->value = ref_alloc(n, sizeof(double));
     for (size_t i = 0; i < n; i++) {
         float narrow;
-        if (f64) {
+        int64_t whole;
+        if (type == F64) {
             memcpy(&t->value[i], data + 8 * i, 8);
+        } else if (type == I64) {
+            memcpy(&whole, data + 8 * i, 8);
+            t->value[i] = (double)whole;
         } else {
             memcpy(&narrow, data + 4 * i, 4);
             t->value[i] = narrow;
@@ -157,7 +167,7 @@ ref_tensors ref_tensors_read(const char *path)
     expect(&c, '{');
     do {
         uint64_t offsets[2] = {0, 0};
-        bool f64;
+        element_type type = F32;
         ref_tensor *t = &out.tensor[out.count];
         string(&c, t->name, sizeof(t->name));
         expect(&c, ':');
@@ -165,10 +175,10 @@ ref_tensors ref_tensors_read(const char *path)
             skip_metadata(&c);
             continue;
         }
-        entry(&c, t, &f64, offsets);
-        if (offsets[1] - offsets[0] != ref_tensor_size(t) * (f64 ? 8 : 4) || offsets[1] > bytes - 8 - header)
+        entry(&c, t, &type, offsets);
+        if (offsets[1] - offsets[0] != ref_tensor_size(t) * element_bytes(type) || offsets[1] > bytes - 8 - header)
             ref_die("%s: %s: offsets do not fit its shape and the file", path, t->name);
-        values(t, f64, file + 8 + header + offsets[0]);
+        values(t, type, file + 8 + header + offsets[0]);
         covered += offsets[1] - offsets[0];
         out.count++;
     } while (take(&c, ','));

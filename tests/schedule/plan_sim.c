@@ -20,6 +20,9 @@ struct sim {
     uint32_t rng;
     uint64_t read_bytes, rows; /* of the run so far: of vertex programs */
     uint32_t run;         /* bytes of arrays of the run differ from run to run */
+    uint32_t stage;       /* of the last vertex task, and the rows that the stage has done */
+    uint64_t stage_rows;
+    uint64_t complete;    /* bit of a stage whose statistics are there */
 };
 
 static uint32_t mix(uint64_t v)
@@ -355,6 +358,20 @@ static uint32_t expected_sum(const struct sim *s, uint32_t stage, const gs_sum *
     return word;
 }
 
+/* Statistics that the program reads were made by a stage that is complete. */
+static void expect_statistics(struct sim *s, const gs_task *t)
+{
+    const gs_stage *st = &s->p->stage[t->stage];
+    s->stage_rows = (t->stage == s->stage ? s->stage_rows : 0) + t->rows;
+    s->stage = t->stage;
+    for (uint32_t i = 0; i < st->instrs; i++)
+        for (uint32_t k = 0; st->instr[i].b.kind == GS_FROM_PARAM && k < s->p->stages; k++)
+            for (uint32_t n = 0; n < s->p->stage[k].instrs; n++)
+                if (gs_op_classof(s->p->stage[k].instr[n].op) == GS_CLASS_STATISTIC &&
+                    s->p->stage[k].instr[n].dst == st->instr[i].b.index)
+                    assert_true((s->complete >> k & 1) != 0);
+}
+
 static void run_vertex(struct sim *s, uint32_t index, const gs_task *t)
 {
     const gs_stage *st = &s->p->stage[t->stage];
@@ -366,6 +383,7 @@ static void run_vertex(struct sim *s, uint32_t index, const gs_task *t)
         assert_true(runs_for(s, t->stage, interval, first + r));
     s->rows += t->rows;
 
+    expect_statistics(s, t);
     for (uint32_t r = 0; r < st->regs; r++)
         if (st->reg[r].kind == GS_REG_LOAD) {
             const uint64_t rb = row_bytes(s, st->reg[r].array);
@@ -406,6 +424,11 @@ static void run_compute(struct sim *s, uint32_t index)
     case GS_TASK_EDGES: run_edges(s, index, t); break;
     case GS_TASK_BEGIN:
     case GS_TASK_FINISH: run_frame(s, t); break;
+    case GS_TASK_STATISTICS:
+        assert_int_equal(t->stage, s->stage);
+        assert_int_equal(s->stage_rows, s->cfg->chunks->vertices);
+        s->complete |= 1ull << t->stage;
+        break;
     case GS_TASK_PROGRAM: run_program(s, index, t); break;
     case GS_TASK_COPY: memmove(place(s, t->place), place(s, t->source), t->bytes); break;
     case GS_TASK_UNROLL:
@@ -556,6 +579,8 @@ void plan_sim_run(const gs_plan *plan, const gs_schedule_config *config, uint32_
     load_residents(&s);
     for (s.run = 0; s.run < runs; s.run++) {
         s.read_bytes = s.rows = 0;
+        s.stage = GS_NONE;
+        s.complete = 0;
         run_once(&s, pass);
         assert_int_equal(s.rows, plan->pass[pass].rows);
         assert_int_equal(s.read_bytes, plan->pass[pass].read_bytes); /* a plan says what it reads */

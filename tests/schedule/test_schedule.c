@@ -18,6 +18,7 @@ struct fixture {
     gs_array array[ARRAYS];
     gs_stage stage[5];
     gs_pass pass[2];
+    gs_param param[1];
     gs_reg reg[5][8];
     gs_instr instr[5][8];
     gs_edge_reg edge_reg[4];
@@ -70,6 +71,9 @@ static void make_program(struct fixture *f, uint32_t features, uint32_t hidden)
     add_instr(f, 0, 2, 0);
     add_instr(f, 0, 3, 2);
     add_instr(f, 0, 4, 3);
+    f->param[0] = (gs_param){.dims = 1, .rows = 1, .cols = hidden, .fixed = true, .statistic = GS_STATISTIC_MEAN,
+                             .running = GS_NONE}; /* of all rows: stage 1 reads it */
+    f->instr[0][f->stage[0].instrs++] = (gs_instr){.op = GS_OP_MEAN_ALL, .dst = 0, .a = {GS_FROM_REG, 3, 0}};
     /* 1: in-edges, own row too; two stores */
     f->stage[1].sums = 1;
     f->stage[1].sum[0] = (gs_sum){.array = Y, .reg = 0, .self = true};
@@ -79,6 +83,7 @@ static void make_program(struct fixture *f, uint32_t features, uint32_t hidden)
     add_reg(f, 1, temp(7, G));
     add_instr(f, 1, 2, 0);
     add_instr(f, 1, 3, 2);
+    f->instr[1][0].b = (gs_operand){.kind = GS_FROM_PARAM};
     /* 2: out-edges, two sums of two arrays, loads of a store array and a made one */
     f->stage[2].sums = 2;
     f->stage[2].direction = GS_BY_SOURCE;
@@ -119,7 +124,7 @@ static void make_program(struct fixture *f, uint32_t features, uint32_t hidden)
     f->pass[0] = (gs_pass){"train", 0, 3};
     f->pass[1] = (gs_pass){"eval", 3, 2};
     f->p = (gs_program){.arrays = ARRAYS, .stages = 5, .passes = 2, .array = f->array, .stage = f->stage,
-                        .pass = f->pass, .logits = GS_NONE};
+                        .pass = f->pass, .param = f->param, .params = 1, .logits = GS_NONE};
 }
 
 /* Chunks of random sizes, a third of them empty. */
@@ -461,6 +466,8 @@ static void run_pruned(uint64_t vertices, uint32_t parts, bool shared, uint64_t 
     struct fixture f = {0};
     gs_plan *all = NULL, *some = NULL;
     make_program(&f, 37, 16);
+    f.stage[0].instrs--; /* no statistic: it would want all rows */
+    f.instr[1][0].b = (gs_operand){0};
     make_chunks(&f, vertices, parts, shared, seed);
     make_needs(&f, 40, seed);
     gs_schedule_config c = config_of(&f, host, 4 * GS_MIB);

@@ -30,6 +30,46 @@ static void params__tensors_are_aligned_and_apart(void **state)
     gs_params_free(&p); /* twice is allowed */
 }
 
+/* torch.nn.BatchNorm1d: running = 0.9 running + 0.1 batch, of the variance with n / (n - 1). */
+static void params__running_means_follow_statistics(void **state)
+{
+    gs_param param[] = {
+        {.name = "m", .dims = 1, .rows = 1, .cols = 2, .fixed = true, .zero_init = true, .running = GS_NONE},
+        {.name = "v", .dims = 1, .rows = 1, .cols = 2, .fixed = true, .zero_init = true, .start = 1, .running = GS_NONE},
+        {.name = "n", .dims = 1, .rows = 1, .cols = 1, .fixed = true, .zero_init = true, .counter = true},
+        {.name = "train.mean", .dims = 1, .rows = 1, .cols = 2, .fixed = true, .statistic = GS_STATISTIC_MEAN, .running = 0},
+        {.name = "train.var", .dims = 1, .rows = 1, .cols = 2, .fixed = true, .statistic = GS_STATISTIC_VARIANCE, .running = 1},
+        {.name = "train.other", .dims = 1, .rows = 1, .cols = 3, .fixed = true, .statistic = GS_STATISTIC_MEAN,
+         .running = GS_NONE},
+    };
+    const gs_program program = {.params = 6, .param = param};
+    gs_params p;
+
+    (void)state;
+    assert_int_equal(gs_params_sums(&program), 14);
+    gs_assert_ok(gs_params_alloc(&p, &program, true, 1));
+    assert_null(p.statistic[0]);
+    assert_ptr_equal(p.statistic[4], p.statistic[3] + 4);
+    gs_params_init(&p, &program, 1);
+    assert_true(p.value[0][0] == 0 && p.value[1][1] == 1);
+    p.statistic[5][5] = 3;
+    gs_params_zero_grads(&p);
+    assert_true(p.statistic[5][5] == 0);
+    for (int pass = 0; pass < 2; pass++) {
+        p.value[3][0] = 10;
+        p.value[3][1] = -20;
+        p.value[4][0] = 4;
+        p.value[4][1] = 8;
+        gs_params_follow(&p, &program, 5);
+    }
+    gs_assert_close(p.value[0][0], 1.9, 1e-6); /* 0.9 * 1 + 0.1 * 10 */
+    gs_assert_close(p.value[0][1], -3.8, 1e-6);
+    gs_assert_close(p.value[1][0], 0.81 + 0.19 * 5, 1e-6); /* 4 * 5 / 4 */
+    gs_assert_close(p.value[1][1], 0.81 + 0.19 * 10, 1e-6);
+    assert_true(p.value[2][0] == 2);
+    gs_params_free(&p);
+}
+
 static void params__without_gradients_there_are_none(void **state)
 {
     gs_params p;
@@ -150,6 +190,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(params__tensors_are_aligned_and_apart),
+        cmocka_unit_test(params__running_means_follow_statistics),
         cmocka_unit_test(params__without_gradients_there_are_none),
         cmocka_unit_test(params__impossible_sizes_are_no_memory),
         cmocka_unit_test(params__init_is_glorot_by_seed_and_index),

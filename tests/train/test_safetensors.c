@@ -93,6 +93,40 @@ static void safetensors__bytes_are_as_the_format_says(void **state)
     gs_params_free(&p);
 }
 
+/* Counts are I64 without dimensions and come first, where they are aligned; statistics are in no file. */
+static void safetensors__counts_and_statistics(void **state)
+{
+    static const char want[] = "{\"__metadata__\":{\"format\":\"pt\"},"
+                               "\"n\":{\"dtype\":\"I64\",\"shape\":[],\"data_offsets\":[0,8]},"
+                               "\"w\":{\"dtype\":\"F32\",\"shape\":[1],\"data_offsets\":[8,12]}}";
+    gs_param param[] = {
+        {.name = "w", .dims = 1, .rows = 1, .cols = 1},
+        {.name = "train.mean", .dims = 1, .rows = 1, .cols = 1, .fixed = true, .statistic = GS_STATISTIC_MEAN},
+        {.name = "n", .dims = 1, .rows = 1, .cols = 1, .fixed = true, .counter = true},
+    };
+    const gs_program program = {.params = 3, .param = param};
+    const char *const path = gs_test_path(*state, "count.safetensors");
+    const size_t padded = (sizeof(want) - 1 + 7) / 8 * 8;
+    float w = 2.5f, mean = 7, n = 300, back[3] = {0, 9, 0};
+    float *const value[3] = {&w, &mean, &n}, *const loaded[3] = {&back[0], &back[1], &back[2]};
+    unsigned char bytes[512];
+    const int fd = open(path, O_CREAT | O_TRUNC | O_RDWR, 0600);
+    int64_t count;
+
+    assert_true(fd >= 0);
+    gs_assert_ok(gs_safetensors_write(fd, path, &program, value));
+    assert_int_equal(pread(fd, bytes, sizeof(bytes), 0), 8 + padded + 12);
+    close(fd);
+    assert_memory_equal(bytes + 8, want, sizeof(want) - 1);
+    memcpy(&count, bytes + 8 + padded, 8);
+    assert_int_equal(count, 300);
+    gs_assert_ok(gs_safetensors_load(loaded, &program, path));
+    assert_true(back[0] == 2.5f && back[1] == 9 && back[2] == 300);
+    forge_whole(path, "{\"w\":{\"dtype\":\"F32\",\"shape\":[1],\"data_offsets\":[0,4]},"
+                      "\"n\":{\"dtype\":\"F32\",\"shape\":[],\"data_offsets\":[4,8]}}", 8);
+    gs_assert_fails(gs_safetensors_load(loaded, &program, path), GS_EFORMAT, "\"n\" is a count and must be I64");
+}
+
 /* ---- other element types, other orders ---- */
 
 static gs_param one_param[] = {{.name = "w", .dims = 1, .rows = 1, .cols = 4}};
@@ -183,7 +217,8 @@ static const struct refusal {
     {"{\"w\":{\"dtype\":\"F32\",\"shape\":[-1],\"data_offsets\":[0,4]}}", "no valid shape"},
     {"{\"w\":{\"dtype\":\"F32\",\"shape\":[1,1,1,1,1,1,1,1,1],\"data_offsets\":[0,4]}}", "no valid shape"},
     {"{\"w\":{\"dtype\":\"F32\",\"shape\":4,\"data_offsets\":[0,16]}}", "no valid shape"},
-    {"{\"w\":{\"dtype\":\"I64\",\"shape\":[1],\"data_offsets\":[0,8]}}", "type I64"},
+    {"{\"w\":{\"dtype\":\"I32\",\"shape\":[1],\"data_offsets\":[0,4]}}", "type I32"},
+    {"{\"convs.0.bias\":{\"dtype\":\"I64\",\"shape\":[5],\"data_offsets\":[0,40]}}", "\"convs.0.bias\" is of type I64"},
     {"{\"w\":{\"dtype\":7,\"shape\":[1],\"data_offsets\":[0,8]}}", "type (none)"},
     {"{\"w\":3}", "type (none)"},
     {"{\"w\\nx\":3}", "\"w?x\""},
@@ -298,6 +333,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         IN_FOLDER(safetensors__round_trip),
         IN_FOLDER(safetensors__bytes_are_as_the_format_says),
+        IN_FOLDER(safetensors__counts_and_statistics),
         IN_FOLDER(safetensors__reads_f16_bf16_and_f64),
         IN_FOLDER(safetensors__order_and_metadata_do_not_matter),
         IN_FOLDER(safetensors__refuses_and_names_the_tensor),

@@ -1,0 +1,102 @@
+/* model_build_norm.c - normalisations with their parameters, named as torch's.
+ *
+ * batch_norm(x) is torch_geometric.nn.norm.BatchNorm, whose torch.nn.BatchNorm1d is called `module`: behind layer i
+ * BasicGNN calls it norms.i. While training it takes mean and biased variance of each column over all vertices,
+ * and buffers follow them from pass to pass (the variance as the unbiased one); an evaluation takes the buffers.
+ */
+#include <stdio.h>
+#include <string.h>
+
+#include "model/model_internal.h"
+
+#define EPSILON 1e-5f /* torch's, of both norms */
+
+static uint32_t number(gs_builder *b, float v)
+{
+    return gs_ir_const(b->ir, v, 1);
+}
+
+static uint32_t bin(gs_builder *b, gs_op op, uint32_t x, uint32_t y)
+{
+    return gs_ir_binary(b->ir, op, x, y);
+}
+
+static bool is_there(const gs_ir *ir, const char *name)
+{
+    for (uint32_t i = 0; i < gs_ir_count(ir); i++)
+        if (gs_ir_node(ir, i)->op == GS_OP_PARAM && strcmp(gs_ir_node(ir, i)->name, name) == 0)
+            return true;
+    return false;
+}
+
+/* A row of parameters of this norm alone. */
+static uint32_t new_row(gs_builder *b, const gs_expr *e, const char *name, uint32_t width, float start, bool fixed,
+                        bool counter)
+{
+    char full[2 * GS_TEXT_NAME + 32];
+    uint32_t row;
+
+    if (e->prefix[0] == 0)
+        snprintf(full, sizeof(full), "norms.%u.module.%s", b->index, name);
+    else
+        snprintf(full, sizeof(full), "convs.%u.%s.%s", b->index, e->prefix, name);
+    if (is_there(b->ir, full))
+        return gs_ir_error(b->ir, GS_EFORMAT, "a second %s() with parameters '%s': give it a name, %s(x, NAME)", e->name, full,
+                           e->name);
+    row = gs_ir_param(b->ir, full, 1, 1, width);
+    gs_ir_param_shape(b->ir, row, 0, NULL, fixed);
+    gs_ir_param_start(b->ir, row, start, fixed, counter);
+    return row;
+}
+
+static uint32_t scaled(gs_builder *b, uint32_t d, uint32_t variance)
+{
+    return bin(b, GS_OP_MUL, d, gs_ir_unary(b->ir, GS_OP_RSQRT, bin(b, GS_OP_ADD, variance, number(b, EPSILON)), 0));
+}
+
+/* (x - mean) / sqrt(variance + eps) over the row; with a name also weight and bias, as torch.nn.LayerNorm. */
+static uint32_t build_layer_norm(gs_builder *b, const gs_expr *e, uint32_t x)
+{
+    gs_ir *ir = b->ir;
+    const uint32_t width = gs_ir_node(ir, x)->width, part = number(b, 1.0f / (float)width);
+    uint32_t d, variance, y, weight;
+
+    d = bin(b, GS_OP_SUB, x, bin(b, GS_OP_MUL, gs_ir_unary(ir, GS_OP_ROWSUM, x, 0), part));
+    variance = bin(b, GS_OP_MUL, gs_ir_unary(ir, GS_OP_ROWSUM, bin(b, GS_OP_MUL, d, d), 0), part);
+    y = scaled(b, d, variance);
+    if (e->prefix[0] == 0)
+        return y;
+    weight = new_row(b, e, "weight", width, 1, false, false);
+    return bin(b, GS_OP_ADD, bin(b, GS_OP_MUL, y, weight), new_row(b, e, "bias", width, 0, false, false));
+}
+
+static uint32_t build_batch_norm(gs_builder *b, const gs_expr *e, uint32_t x)
+{
+    gs_ir *ir = b->ir;
+    const uint32_t width = gs_ir_node(ir, x)->width;
+    const uint32_t weight = new_row(b, e, "weight", width, 1, false, false);
+    const uint32_t bias = new_row(b, e, "bias", width, 0, false, false);
+    const uint32_t mean = new_row(b, e, "running_mean", width, 0, true, false);
+    const uint32_t variance = new_row(b, e, "running_var", width, 1, true, false);
+    uint32_t m = mean, v = variance;
+
+    new_row(b, e, "num_batches_tracked", 1, 0, true, true);
+    if (b->config->training) {
+        m = gs_ir_unary(ir, GS_OP_MEAN_ALL, x, 0);
+        v = gs_ir_unary(ir, GS_OP_VAR_ALL, x, 0);
+        gs_ir_add_output(ir, GS_OUTPUT_FOLLOW, m, mean);
+        gs_ir_add_output(ir, GS_OUTPUT_FOLLOW, v, variance);
+    }
+    return bin(b, GS_OP_ADD, bin(b, GS_OP_MUL, scaled(b, bin(b, GS_OP_SUB, x, m), v), weight), bias);
+}
+
+uint32_t gs_model__build_norm(gs_builder *b, const gs_expr *e, uint32_t x)
+{
+    if (x == GS_IR_NONE)
+        return x;
+    if (e->name[0] == 'l')
+        return build_layer_norm(b, e, x);
+    if (gs_ir_node(b->ir, x)->type != GS_TYPE_D)
+        return gs_ir_error(b->ir, GS_EFORMAT, "batch_norm() needs a value of vertices; give it a name outside the reduction");
+    return build_batch_norm(b, e, x);
+}
