@@ -321,6 +321,23 @@ static void test_texts__repeated_attention_with_shared_scores(void **state)
     check_gradients_of(*state, text, &t);
 }
 
+static void test_texts__sequences_beside_other_sums(void **state)
+{
+    /* Two of them on one input, one over features as they are, with a weight that is not learned; a state that goes over
+     * the edges again; attention and a mean beside them. */
+    const char *text = "layer two(h[in]) -> [out]:\n"
+                       "  param g[4 * out, in], r[4 * out, out], s[4 * out, out], w[out, in], q[out], z[out, 2]\n"
+                       "  buffer k[8, 2]\n"
+                       "  x = h @ g'\n"
+                       "  a = lstm(u.x, r)\n"
+                       "  b = lstm(tanh(u.x) * u.in_degree, s)\n"
+                       "  y = h @ w' + mean(u.a)\n"
+                       "  p = dot(y, q)\n"
+                       "  return a * b + sum(softmax(u.p + v.p) * u.b) + y + lstm(u.input.0, k) @ z'\n";
+    const test_case t = {.layers = 2, .in = 8, .hidden = 4, .classes = 3};
+    check_gradients_of(*state, text, &t);
+}
+
 int main(void)
 {
 #define CASE(name) cmocka_unit_test_setup_teardown(name, gs_test_temp_setup, gs_test_temp_teardown)
@@ -331,6 +348,7 @@ int main(void)
         CASE(test_texts__attention_over_typed_messages),
         CASE(test_texts__gates_extremes_and_earlier_layers),
         CASE(test_texts__repeated_attention_with_shared_scores),
+        CASE(test_texts__sequences_beside_other_sums),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

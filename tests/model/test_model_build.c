@@ -69,6 +69,12 @@ static void test_build__errors_name_line_and_column(void **state)
     fails(d, "  return input.5 @ w'", GS_EFORMAT, "m.gnn:4:10: 'input.5' is not there yet in layer 0");
     fails(d, "  return input.x", GS_EFORMAT, "after 'input.' the number of a layer must stand");
     fails(d, "  return max(u.x, type)", GS_EFORMAT, "only mean(... @ W[e.type], type) is by type");
+    fails(d, "  param r[a, b]\n  return lstm(v.x, r)", GS_EFORMAT, "m.gnn:5:10: lstm() runs over a value of the in-neighbour, as u.x");
+    fails(d, "  param r[a, b]\n  return lstm(u.x * v.x, r)", GS_EFORMAT, "lstm() runs over a value of the in-neighbour");
+    fails(d, "  param r[8, b]\n  return lstm(u.x, r)", GS_EFORMAT,
+          "m.gnn:5:10: lstm(): for gates of width 4 the second argument is a parameter [4, 1]");
+    fails(d, "  return lstm(u.x, c)", GS_EFORMAT, "the second argument is a parameter [4, 1]");
+    fails(d, "  param r[4, 1]\n  return sum(lstm(u.x, r))", GS_EFORMAT, "m.gnn:5:14: lstm() cannot stand inside sum()");
     fails(d, "  param q[z]\n  return x", GS_EFORMAT, "m.gnn:4:11: 'z' is neither a number nor a width of this layer");
 }
 

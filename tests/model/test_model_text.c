@@ -57,6 +57,7 @@ static void test_text__errors_name_line_and_column(void **state)
         {HEAD "  return sum(h, 2)\n", "m.gnn:2:17: expected 'self' or 'type', found '2'"},
         {HEAD "  return batch_norm(h, 2)\n", "m.gnn:2:24: expected a name for its parameters, found '2'"},
         {HEAD "  return dot(h)\n", "m.gnn:2:15: expected ',' and what dot() multiplies by, found ')'"},
+        {HEAD "  return lstm(u.h)\n", "m.gnn:2:18: expected ',' and lstm()'s recurrent weight, found ')'"},
         {HEAD "  return h @ w[e.kind]\n", "m.gnn:2:16: expected 'e.type', found 'e.kind'"},
         {HEAD "  repeat 0:\n", "m.gnn:2:10: expected how often (a whole number from 1 to 1000), found '0'"},
         {HEAD "  repeat 2:\n  repeat 3:\n", "m.gnn:3:3: a repeat cannot stand inside a repeat"},
