@@ -223,7 +223,8 @@ bool gs_rows__unsafe(const gs_program *p)
             for (uint32_t r = 0; r < s->regs; r++)
                 reg[r] = s->reg[r].kind == GS_REG_LOAD ? array[s->reg[r].array] : CLEAN;
             for (uint32_t i = 0; i < s->sums; i++) {
-                reg[s->sum[i].reg] = PARTIAL;
+                if (s->sum[i].reg != GS_NONE) /* a sequence's derivative has none */
+                    reg[s->sum[i].reg] = PARTIAL;
                 if (s->sum[i].kind == GS_SUM_ATTEND)
                     reg[s->sum[i].lse] = INFINITE;
             }
