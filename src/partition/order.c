@@ -6,10 +6,12 @@
 #include "base/alloc.h"
 #include "base/philox.h"
 #include "partition/partition_internal.h"
+#include "store/store.h" /* gs_split */
 
 #define MOST_REGIONS 256u /* more streams than this cost cache misses in scatter() */
 #define LANE_BYTES 4096u     /* least buffer of a stream */
 #define QUEUE_BLOCKS 64u
+#define FEW_LABELS 10u /* at most one vertex in so many */
 #define AHEAD 16u /* edges to prefetch ahead: about a memory latency of work */
 
 gs_part_grid gs_part__grid_make(uint64_t vertices, uint32_t parts)
@@ -87,6 +89,9 @@ static gs_status scatter(const scattering *s, const uint32_t *records, uint64_t 
         }
         const uint32_t pu = o->part[r[0]], pv = o->part[r[1]];
         *cut += pu != pv;
+        if (o->level != NULL && __atomic_load_n(&o->level[r[1]], __ATOMIC_RELAXED) == GS_PART_LABELLED &&
+            __atomic_load_n(&o->level[r[0]], __ATOMIC_RELAXED) == GS_PART_OTHER)
+            __atomic_store_n(&o->level[r[0]], GS_PART_HEARD, __ATOMIC_RELAXED);
         if (o->need != NULL && pu != pv) {
             mark_need(&o->need[r[0]], need_bit(pv, parts));
             if (both)
@@ -247,6 +252,21 @@ static gs_status assign(gs_part_order *o, gs_part_job *job, const gs_part_blocks
     return st;
 }
 
+/* Where few vertices are labelled, they and those that they hear stand first in their intervals, so that what a
+ * loss sees is a few runs of rows. */
+static gs_status take_levels(gs_part_order *o, const gs_part_job *job)
+{
+    const uint64_t n = o->grid.vertices;
+
+    if (o->need == NULL || job->split == NULL || job->labelled == 0 || job->labelled > n / FEW_LABELS)
+        return GS_OK;
+    if ((o->level = gs_malloc(n)) == NULL)
+        return gs_fail(GS_ENOMEM, "no memory for the order of %llu vertices", (unsigned long long)n);
+    for (uint64_t v = 0; v < n; v++)
+        o->level[v] = job->split[v] != GS_SPLIT_NONE ? GS_PART_LABELLED : GS_PART_OTHER;
+    return GS_OK;
+}
+
 gs_status gs_part__order_make(gs_part_order *o, gs_part_job *job, const gs_part_blocks *b, uint32_t parts,
                               const char *method, char *note, size_t note_cap)
 {
@@ -266,7 +286,7 @@ gs_status gs_part__order_make(gs_part_order *o, gs_part_job *job, const gs_part_
         st = gs_fail(GS_ENOMEM, "no memory for the order of %llu vertices", (unsigned long long)b->vertices);
         goto done;
     }
-    if ((st = make_spills(o, job, b)) != GS_OK ||
+    if ((st = take_levels(o, job)) != GS_OK || (st = make_spills(o, job, b)) != GS_OK ||
         (st = scatter_all(&s)) != GS_OK ||
         (st = gs_part__spill_finish(o->chunked[0])) != GS_OK ||
         (o->chunked[1] != NULL && (st = gs_part__spill_finish(o->chunked[1])) != GS_OK))
@@ -284,6 +304,7 @@ void gs_part__order_free(gs_part_order *o)
 {
     gs_free(o->part);
     gs_free(o->need);
+    gs_free(o->level);
     gs_free(o->position);
     gs_free(o->input_id);
     gs_part__spill_free(o->chunked[0]);

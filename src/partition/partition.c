@@ -89,6 +89,8 @@ static gs_status read_graph(run *r)
         (st = gs_part__labels_load(&r->labels, &r->in, &r->job)) != GS_OK ||
         (st = gs_part__splits_load(&r->split, r->split_count, &r->in, r->labels, &r->job)) != GS_OK)
         return st;
+    r->job.split = r->split;
+    r->job.labelled = r->split_count[0] + r->split_count[1] + r->split_count[2];
     return gs_part__blocks_make(&r->blocks, &r->job, &r->in);
 }
 

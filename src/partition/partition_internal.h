@@ -33,6 +33,8 @@ typedef struct gs_part_job {
     const char *dir;
     uint32_t threads;
     uint64_t memory;  /* the bound as stated */
+    const uint8_t *split; /* [vertices] gs_split by input id, or NULL; from before the order is made */
+    uint64_t labelled;    /* vertices in a split */
     uint64_t buffers; /* what is left of it for buffers, after tables of O(N) */
     pthread_t owner;  /* the only thread that may call opt->progress */
     pthread_mutex_t lock; /* guards the two fields below */
@@ -254,9 +256,13 @@ static inline uint32_t gs_part__grid_capacity(const gs_part_grid *g, uint32_t i)
     return left < g->rows ? (uint32_t)left : g->rows;
 }
 
+/* How near a vertex is to a label: what a loss on few vertices sees first. */
+enum { GS_PART_LABELLED, GS_PART_HEARD, GS_PART_OTHER, GS_PART_LEVELS }; /* HEARD: an edge leads to a labelled one */
+
 typedef struct gs_part_order {
     gs_part_grid grid;
     uint32_t *part;     /* [N] interval by input id; becomes `position` */
+    uint8_t *level;     /* [N] GS_PART_LABELLED, ...; NULL where many are labelled, or no order is made */
     uint64_t *need;     /* [N] intervals that need this row, 64 bits; NULL: not asked for */
     uint32_t *position; /* [N] by input id */
     uint32_t *input_id; /* [N] by position */
