@@ -228,6 +228,23 @@ static gs_status resolve_groups(const lookup *k)
     return st;
 }
 
+static gs_status resolve_columns(const lookup *k)
+{
+    gs_cpu_step *const s = k->step;
+    gs_status st = GS_OK;
+    s->first = k->instr->site;
+    s->a_width = width_of(k, &k->instr->a);
+    s->a.p = operand_register(k, &k->instr->a, GS_F32, 0, &st);
+    if (st != GS_OK)
+        return st;
+    if (s->op == GS_OP_PART)
+        return s->first <= s->a_width && s->width <= s->a_width - s->first ? st : refuse(k, "columns that the register does not have");
+    if (s->a_width >= s->width)
+        return refuse(k, "columns side by side that do not fill the result");
+    s->b.p = operand_register(k, &k->instr->b, GS_F32, s->width - s->a_width, &st);
+    return st;
+}
+
 static gs_status resolve_elementwise(const lookup *k)
 {
     gs_cpu_step *const s = k->step;
@@ -245,6 +262,9 @@ static gs_status resolve_elementwise(const lookup *k)
         return resolve_dropout(k);
     case GS_OP_EDGE_MASK:
         return resolve_mask(k);
+    case GS_OP_CONCAT:
+    case GS_OP_PART:
+        return resolve_columns(k);
     case GS_OP_ROWSUM:
         if (s->width != 1)
             return refuse(k, "the sum of a row is one number wide");

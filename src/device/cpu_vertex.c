@@ -111,6 +111,17 @@ static void run_heads(const gs_cpu_step *s, uint32_t row, uint32_t rows)
     }
 }
 
+static void run_columns(const gs_cpu_step *s, uint32_t row, uint32_t rows)
+{
+    const size_t left = s->op == GS_OP_PART ? s->width : s->a_width, right = s->width - left;
+    for (size_t r = row; r < (size_t)row + rows; r++) {
+        float *const dst = s->dst + r * s->width;
+        memcpy(dst, s->a.p + r * s->a_width + (s->op == GS_OP_PART ? s->first : 0), left * sizeof(*dst));
+        if (right > 0)
+            memcpy(dst + left, s->b.p + r * right, right * sizeof(*dst));
+    }
+}
+
 /* The sums of a statistic, [2 * width], among a lot's, which stand at even places. */
 static double *moments_of(float *lot, const gs_cpu_step *s)
 {
@@ -134,6 +145,10 @@ static void run_cheap(const tile *t, const gs_cpu_step *s, const share *part, ui
         break;
     case GS_OP_DROPOUT:
         k->dropout(&s->dropout, s->dst + at, s->a.p + at, (const uint32_t *)s->id + row, rows, s->width);
+        break;
+    case GS_OP_CONCAT:
+    case GS_OP_PART:
+        run_columns(s, row, rows);
         break;
     case GS_OP_EDGE_MASK:
         k->mask(&s->dropout, s->dst + at,

@@ -330,6 +330,14 @@ uint32_t gs_ir_resize(gs_ir *ir, gs_op op, uint32_t a, uint32_t width)
     return gs_ir__make(ir, n);
 }
 
+uint32_t gs_ir_part(gs_ir *ir, uint32_t a, uint32_t first, uint32_t width)
+{
+    gs_node n = gs_ir__blank(GS_OP_PART, a, GS_IR_NONE);
+    n.width = width;
+    n.site = first;
+    return gs_ir__make(ir, n);
+}
+
 uint32_t gs_ir_const(gs_ir *ir, float value, uint32_t width)
 {
     gs_node n = gs_ir__blank(GS_OP_CONST, GS_IR_NONE, GS_IR_NONE);

@@ -51,7 +51,7 @@ typedef struct gs_node {
     bool counter;              /* PARAM: counts training passes; moving, one element */
     uint32_t in[GS_IR_INPUTS]; /* GS_IR_NONE where unused */
     float alpha;               /* CONST: the value; PARAM: what one that is not drawn starts as; leaky_relu, elu: slope; DROPOUT, EDGE_MASK: p */
-    uint32_t site;             /* DROPOUT, EDGE_MASK: which of the model's */
+    uint32_t site;             /* DROPOUT, EDGE_MASK: which of the model's; PART: the first column */
     bool self;                 /* SUM_IN, SUM_OUT of rows: the vertex's own row is added too;
                                 * TYPED: the mean over the edges of each type, not their sum;
                                 * EDGE_MASK: all self loops of a vertex draw the same */
@@ -117,7 +117,9 @@ uint32_t gs_ir_weight(gs_ir *ir);
 uint32_t gs_ir_unary(gs_ir *ir, gs_op op, uint32_t a, float alpha);
 /* FOLD, SPREAD, ACROSS, TILE, SPLIT_IN, PICK_OUT: the result has `width` elements a row. */
 uint32_t gs_ir_resize(gs_ir *ir, gs_op op, uint32_t a, uint32_t width);
-/* Elementwise of two inputs, matmul(_t), outer, ATTEND(score, value), LSTM_IN(gates' input, weight). */
+/* Columns [first, first + width) of a vertex value. */
+uint32_t gs_ir_part(gs_ir *ir, uint32_t a, uint32_t first, uint32_t width);
+/* Elementwise of two inputs, CONCAT, matmul(_t), outer, ATTEND(score, value), LSTM_IN(gates' input, weight). */
 uint32_t gs_ir_binary(gs_ir *ir, gs_op op, uint32_t a, uint32_t b);
 uint32_t gs_ir_dropout(gs_ir *ir, uint32_t a, float p, uint32_t site);
 /* What a value of edges is multiplied by to drop its elements: 0 with probability p, else 1 / (1 - p);

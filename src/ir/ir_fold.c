@@ -330,8 +330,28 @@ static uint32_t fold_fold(gs_ir *ir, const gs_node *n)
     return rest == GS_IR_NONE ? rest : gs_ir_binary(ir, GS_OP_MUL, gs_ir_resize(ir, GS_OP_FOLD, rest, n->width), factor);
 }
 
+/* Some columns of columns side by side, or of some columns. */
+static uint32_t fold_part(gs_ir *ir, const gs_node *n)
+{
+    const gs_node a = *at(ir, n->in[0]);
+    const uint32_t left = a.op == GS_OP_CONCAT ? at(ir, a.in[0])->width : 0;
+    if (a.width == n->width)
+        return n->in[0];
+    if (a.op == GS_OP_PART)
+        return gs_ir_part(ir, a.in[0], a.site + n->site, n->width);
+    if (a.op == GS_OP_CONCAT && n->site + n->width <= left)
+        return gs_ir_part(ir, a.in[0], n->site, n->width);
+    if (a.op == GS_OP_CONCAT && n->site >= left)
+        return gs_ir_part(ir, a.in[1], n->site - left, n->width);
+    return GS_IR_NONE;
+}
+
 static uint32_t fold_elementwise(gs_ir *ir, const gs_node *n)
 {
+    if (n->op == GS_OP_CONCAT)
+        return GS_IR_NONE;
+    if (n->op == GS_OP_PART)
+        return fold_part(ir, n);
     uint32_t folded = fold_constants(ir, n);
     if (folded == GS_IR_NONE && ir->status == GS_OK)
         folded = fold_wide_constant(ir, n);

@@ -175,6 +175,23 @@ static uint32_t slope(gs_tape *t, uint32_t y, const gs_node *n)
     }
 }
 
+/* A gradient with rows: one that is the same for all vertices (of a statistic) gets some. */
+static uint32_t rows_of(const gs_tape *t, uint32_t g)
+{
+    return t->ir->node[g].type == GS_TYPE_P ? bin(t, GS_OP_ADD, g, gs_ir__zeros(t->ir)) : g;
+}
+
+/* Columns of 0 before and behind. */
+static uint32_t padded(const gs_tape *t, uint32_t g, uint32_t before, uint32_t behind)
+{
+    const uint32_t zeros = gs_ir__zeros(t->ir);
+    if (before > 0)
+        g = bin(t, GS_OP_CONCAT, gs_ir_resize(t->ir, GS_OP_SPREAD, zeros, before), g);
+    if (behind > 0)
+        g = bin(t, GS_OP_CONCAT, g, gs_ir_resize(t->ir, GS_OP_SPREAD, zeros, behind));
+    return g;
+}
+
 static void through_elementwise(gs_tape *t, uint32_t i, const gs_node *n, uint32_t g)
 {
     const uint32_t a = n->in[0], width = t->ir->node[a].width;
@@ -186,6 +203,13 @@ static void through_elementwise(gs_tape *t, uint32_t i, const gs_node *n, uint32
     case GS_OP_CAST:
     case GS_OP_ROWSUM: /* fit() widens it */
         pass(t, i, a, g);
+        return;
+    case GS_OP_CONCAT:
+        pass(t, i, a, gs_ir_part(t->ir, rows_of(t, g), 0, width));
+        pass(t, i, n->in[1], gs_ir_part(t->ir, rows_of(t, g), width, n->width - width));
+        return;
+    case GS_OP_PART:
+        pass(t, i, a, padded(t, rows_of(t, g), n->site, width - n->site - n->width));
         return;
     case GS_OP_FOLD:
         pass(t, i, a, gs_ir_resize(t->ir, GS_OP_SPREAD, g, width));

@@ -62,6 +62,30 @@ static bool infer_elementwise(gs_ir *ir, gs_node *n)
     return true;
 }
 
+/* Columns side by side, or some of them, are of one end. */
+static bool infer_columns(gs_ir *ir, gs_node *n)
+{
+    const gs_node *a = &ir->node[n->in[0]], *b = n->op == GS_OP_CONCAT ? &ir->node[n->in[1]] : a;
+
+    n->type = (gs_graph_type)(a->type | b->type);
+    if (is_matrix(a) || is_matrix(b) || a->type == GS_TYPE_P || b->type == GS_TYPE_P) {
+        gs_ir_error(ir, GS_EFORMAT, "%s: values of vertices are expected, not parameters or numbers", gs_op_name(n->op));
+        return false;
+    }
+    if (n->type == GS_TYPE_E) {
+        gs_ir_error(ir, GS_EUNSUPPORTED, "%s of values of both ends: multiply each end by its own part of the matrix, and add",
+                    gs_op_name(n->op));
+        return false;
+    }
+    if (n->op == GS_OP_CONCAT) {
+        n->width = a->width + b->width;
+    } else if (n->width == 0 || n->site > a->width || n->width > a->width - n->site) {
+        gs_ir_error(ir, GS_EFORMAT, "part: columns %u to %u of %u", n->site, n->site + n->width, a->width);
+        return false;
+    }
+    return true;
+}
+
 /* Elements of the node's own number, of an edge or, at the vertex itself, of a vertex. */
 static bool infer_mask(const gs_ir *ir, gs_node *n)
 {
@@ -179,6 +203,8 @@ bool gs_ir__infer(gs_ir *ir, gs_node *n)
     case GS_CLASS_ELEMENTWISE:
         if (n->op == GS_OP_FOLD || n->op == GS_OP_SPREAD || n->op == GS_OP_ACROSS || n->op == GS_OP_TILE)
             return infer_resize(ir, n);
+        if (n->op == GS_OP_CONCAT || n->op == GS_OP_PART)
+            return infer_columns(ir, n);
         if (n->op == GS_OP_EDGE_MASK)
             return infer_mask(ir, n);
         return infer_elementwise(ir, n);

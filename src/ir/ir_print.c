@@ -30,6 +30,8 @@ static void print_node(const gs_ir *ir, uint32_t i, FILE *out)
         fprintf(out, " alpha %g", (double)n->alpha);
     if (n->op == GS_OP_DROPOUT || n->op == GS_OP_EDGE_MASK)
         fprintf(out, " p %g site %u", (double)n->alpha, n->site);
+    if (n->op == GS_OP_PART)
+        fprintf(out, " from %u", n->site);
     if (n->self)
         fprintf(out, " self");
     fprintf(out, " : %s", type_name(n->type));

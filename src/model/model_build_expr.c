@@ -398,7 +398,7 @@ static bool build_special(gs_builder *b, const gs_expr *e, uint32_t *out)
     uint32_t a, other;
 
     if (strcmp(e->name, "dot") != 0 && strcmp(e->name, "head_mean") != 0 && strcmp(e->name, "act") != 0 &&
-        !gs_model__is_norm(e->name))
+        strcmp(e->name, "concat") != 0 && !gs_model__is_norm(e->name))
         return false;
     if (e->has_number) {
         *out = gs_ir_error(ir, GS_EFORMAT, "%s() takes one argument", e->name);
@@ -409,6 +409,8 @@ static bool build_special(gs_builder *b, const gs_expr *e, uint32_t *out)
     gs_ir_at(ir, e->line, e->column);
     if (strcmp(e->name, "dot") == 0)
         *out = gs_ir_resize(ir, GS_OP_FOLD, binary(b, GS_OP_MUL, a, other), heads);
+    else if (strcmp(e->name, "concat") == 0)
+        *out = gs_ir_binary(ir, GS_OP_CONCAT, a, other);
     else if (strcmp(e->name, "act") == 0)
         *out = b->has_act ? gs_ir_unary(ir, b->act, a, b->act_alpha) : a;
     else if (gs_model__is_norm(e->name))
@@ -449,6 +451,25 @@ static uint32_t build_dropout(gs_builder *b, uint32_t a, float p)
                         gs_ir_edge_mask(ir, gs_ir_node(ir, a)->width, p, b->next_site++, has_self(b, a)));
 }
 
+static uint32_t build_part(gs_builder *b, const gs_expr *e)
+{
+    const uint32_t a = gs_model__build_expr(b, e->a);
+    const float k = e->number, parts = e->third;
+    uint32_t width;
+
+    gs_ir_at(b->ir, e->line, e->column);
+    if (a == GS_IR_NONE)
+        return a;
+    width = gs_ir_node(b->ir, a)->width;
+    if (!e->has_number || !(parts >= 1 && parts <= 1e6f && k >= 0 && k < parts) || k != (float)(uint32_t)k ||
+        parts != (float)(uint32_t)parts)
+        return gs_ir_error(b->ir, GS_EFORMAT, "part(a, K, N) is the K-th of N parts, from 0: whole numbers, K below N");
+    if (width % (uint32_t)parts != 0)
+        return gs_ir_error(b->ir, GS_EFORMAT, "part(): %u columns are no multiple of %u", width, (uint32_t)parts);
+    width /= (uint32_t)parts;
+    return gs_ir_part(b->ir, a, (uint32_t)k * width, width);
+}
+
 static uint32_t build_call(gs_builder *b, uint32_t index)
 {
     const gs_expr *e = &b->m->expr[index];
@@ -462,9 +483,11 @@ static uint32_t build_call(gs_builder *b, uint32_t index)
         return build_reduction(b, index);
     if (build_special(b, e, &a))
         return a;
+    if (strcmp(e->name, "part") == 0)
+        return build_part(b, e);
     if (!gs_model__function(e->name, &op, &takes, &second))
         return gs_ir_error(ir, GS_EFORMAT,
-                           "unknown function '%s' (sum, mean, max, min, softmax, lstm, dot, head_mean, act, relu, leaky_relu, "
+                           "unknown function '%s' (sum, mean, max, min, softmax, lstm, dot, concat, part, head_mean, act, relu, leaky_relu, "
                            "elu, sigmoid, tanh, exp, log, sqrt, rsqrt, layer_norm, batch_norm, dropout)",
                            e->name);
     if (e->has_number && !takes)

@@ -75,6 +75,7 @@ typedef struct gs_expr {
     uint32_t line, column;
     uint32_t a, b;      /* expressions, GS_TEXT_NONE */
     float number;       /* NUMBER; CALL: the second argument */
+    float third;        /* CALL of part(): of how many */
     bool has_number, transposed, typed;
     gs_over over;
     char name[GS_TEXT_NAME];

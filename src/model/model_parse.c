@@ -9,7 +9,7 @@
  *   expr   := term { ("+" | "-") term }
  *   term   := sign { ("*" | "/") sign | "@" NAME [ "'" | "[" "e.type" "]" ] }
  *   sign   := "-" sign | NUMBER | "(" expr ")" | NAME [ "(" expr [ "," second ] ")" ]
- *   second := [ "-" ] NUMBER | "self" | "type" | expr (of dot) | NAME (of norms)
+ *   second := [ "-" ] NUMBER [ "," NUMBER (of part) ] | "self" | "type" | expr (of dot, concat) | NAME (of norms)
  *
  * A layer ends with its return. Blank lines and indentation mean nothing;
  * neither do line ends inside brackets.
@@ -156,11 +156,24 @@ bool gs_model__is_norm(const char *name)
     return strcmp(name, "batch_norm") == 0 || strcmp(name, "layer_norm") == 0;
 }
 
+/* part(a, K, N): the K-th of N equal parts, from 0. */
+static gs_status parse_which_part(gs_parser *p, gs_expr *e)
+{
+    gs_status st = parse_second_number(p, e);
+    if (st != GS_OK || (st = take_char(p, ',')) != GS_OK)
+        return st;
+    if (p->t.kind != GS_TOKEN_NUMBER)
+        return expected(p, "a number");
+    e->third = p->t.number;
+    return next(p);
+}
+
 /* After NAME "(". */
 static gs_status parse_arguments(gs_parser *p, gs_expr *e)
 {
     const char *const second = strcmp(e->name, "dot") == 0    ? "',' and what dot() multiplies by"
                                : strcmp(e->name, "lstm") == 0 ? "',' and lstm()'s recurrent weight"
+                               : strcmp(e->name, "concat") == 0 ? "',' and what stands beside it"
                                                               : NULL;
     gs_status st;
 
@@ -172,6 +185,8 @@ static gs_status parse_arguments(gs_parser *p, gs_expr *e)
         return st;
     if (second != NULL)
         st = parse_expr(p, &e->b);
+    else if (strcmp(e->name, "part") == 0)
+        st = parse_which_part(p, e);
     else if (gs_model__is_norm(e->name))
         st = take_name(p, e->prefix, "a name for its parameters", true);
     else
@@ -303,7 +318,7 @@ static bool reserved(const char *name)
 {
     static const char *const words[] = {"layer", "param", "buffer", "return", "repeat", "end",     "u",   "v",
                                         "e",     "self",  "type",   "heads",  "types",  "in_degree", "loops", "dot",
-                                        "act",   "head_mean", "layer_norm", "batch_norm"};
+                                        "act",   "head_mean", "layer_norm", "batch_norm", "concat", "part"};
     gs_op op;
     bool takes;
     float number;

@@ -98,6 +98,8 @@ typedef struct gs_operand {
  *   matmul       a: register [., out], b: parameter [out, in] -> [., in]
  *   outer        grad(dst)[out, in] += a[., out]' @ b[., in]
  *   colsum       grad(dst)[w] += sum of the rows of a
+ *   concat       dst[., wa + wb] = columns of a [., wa], then of b [., wb]; registers
+ *   part         dst[., w] = columns [site, site + w) of register a
  *   mean_all, var_all  over the rows of all vertices: mean and biased variance of each column of a [., w], from sums in
  *                float64. dst: the statistic [w], which is there for the stages that follow.
  *   xent(_grad)  a: logits; b: register of labels (i32), c: register of splits (u8).

@@ -101,6 +101,20 @@ gs_status gs_program__check_probability(const gs_checker *c, const gs_instr *i)
     return GS_OK;
 }
 
+static gs_status check_columns(const gs_checker *c, const gs_stage *s, const gs_instr *i, uint32_t width)
+{
+    const bool concat = i->op == GS_OP_CONCAT;
+    const uint32_t a = operand_width(c, s, &i->a, "a"), b = concat ? operand_width(c, s, &i->b, "b") : 1;
+
+    if (a == 0 || b == 0)
+        return GS_EINVAL;
+    if (!is_reg(s, &i->a, GS_F32) || (concat && !is_reg(s, &i->b, GS_F32)))
+        return FAIL(c, "%s needs f32 registers", gs_op_name(i->op));
+    if (concat ? width != (uint64_t)a + b : i->site > a || width > a - i->site)
+        return FAIL(c, "%s of %u columns into %u", gs_op_name(i->op), concat ? a + b : a, width);
+    return GS_OK;
+}
+
 /* In a vertex program: of the vertex itself. */
 static gs_status check_mask(const gs_checker *c, const gs_stage *s, const gs_instr *i)
 {
@@ -233,7 +247,8 @@ static gs_status check_instr(const gs_checker *c, const gs_stage *s, const gs_in
     }
     switch (cls) {
     case GS_CLASS_ELEMENTWISE:
-        st = i->op == GS_OP_EDGE_MASK ? check_mask(c, s, i) : check_elementwise(c, s, i, width);
+        st = i->op == GS_OP_CONCAT || i->op == GS_OP_PART ? check_columns(c, s, i, width)
+             : i->op == GS_OP_EDGE_MASK                   ? check_mask(c, s, i) : check_elementwise(c, s, i, width);
         break;
     case GS_CLASS_MATMUL:
         st = check_matmul(c, s, i, width);

@@ -27,6 +27,8 @@ static void print_constants(const gs_instr *i, FILE *out)
 {
     if (i->op == GS_OP_DROPOUT || i->op == GS_OP_EDGE_MASK)
         fprintf(out, " p %g site %u%s", (double)i->alpha, i->site, i->self ? " self" : "");
+    if (i->op == GS_OP_PART)
+        fprintf(out, " from %u", i->site);
     if (i->op == GS_OP_LEAKY_RELU || i->op == GS_OP_ELU)
         fprintf(out, " alpha %g", (double)i->alpha);
 }

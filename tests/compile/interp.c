@@ -145,6 +145,13 @@ static double elementwise(const frame *f, const gs_instr *i, uint32_t row, uint3
         const uint32_t in = f->s->reg[i->a.index].width;
         return resized(i->op, f->reg[i->a.index] + (size_t)row * in, in, width, c);
     }
+    if (i->op == GS_OP_PART)
+        return f->reg[i->a.index][(size_t)row * f->s->reg[i->a.index].width + i->site + c];
+    if (i->op == GS_OP_CONCAT) {
+        const uint32_t left = f->s->reg[i->a.index].width;
+        return c < left ? f->reg[i->a.index][(size_t)row * left + c]
+                        : f->reg[i->b.index][(size_t)row * (width - left) + c - left];
+    }
     if (i->op == GS_OP_DROPOUT)
         return dropped(f, i, element(f, &i->a, row, c), row, c);
     if (i->op == GS_OP_EDGE_MASK)

@@ -259,6 +259,24 @@ static void test_math__edges_that_are_dropped(void **state)
                4, 4);
 }
 
+/* GraphSAGE's concatenation, all layers' inputs side by side, and a GRU with torch's packed weights. */
+static void test_math__columns_side_by_side(void **state)
+{
+    check_text(*state,
+               "layer t(h[a]) -> [b]:\n"
+               "  param w[b, 2 * a], c[b, b], ih[3 * b, b], hh[3 * b, b], bih[3 * b], bhh[3 * b]\n"
+               "  x = concat(h, mean(u.h)) @ w'\n"
+               "  gi = sum(u.x) @ ih' + bih\n"
+               "  gh = x @ hh' + bhh\n"
+               "  r = sigmoid(part(gi, 0, 3) + part(gh, 0, 3))\n"
+               "  z = sigmoid(part(gi, 1, 3) + part(gh, 1, 3))\n"
+               "  n = tanh(part(gi, 2, 3) + r * part(gh, 2, 3))\n"
+               "  y = (1 - z) * n + z * x\n"
+               "  k = batch_norm(concat(y, concat(r, x)))\n"
+               "  return y @ c' + sum(part(concat(u.y, u.x), 1, 2)) + part(k, 2, 3)\n",
+               4, 4);
+}
+
 static void test_math__norms(void **state)
 {
     check_text(*state,
@@ -322,6 +340,7 @@ int main(void)
                                         gs_test_temp_teardown),
         cmocka_unit_test_setup_teardown(test_math__values_of_both_ends, gs_test_temp_setup, gs_test_temp_teardown),
         cmocka_unit_test_setup_teardown(test_math__edges_that_are_dropped, gs_test_temp_setup, gs_test_temp_teardown),
+        cmocka_unit_test_setup_teardown(test_math__columns_side_by_side, gs_test_temp_setup, gs_test_temp_teardown),
         cmocka_unit_test_setup_teardown(test_math__norms, gs_test_temp_setup, gs_test_temp_teardown),
         cmocka_unit_test_setup_teardown(test_math__gradients_do_not_depend_on_a_texts_form, gs_test_temp_setup,
                                         gs_test_temp_teardown),

@@ -194,6 +194,8 @@ static void test_texts__reductions_are_their_formulas(void **state)
     check_formula(*state, "sum(softmax(dot(u.h, v.h)) * u.h, self)", false, attention_self);
     check_formula(*state, "sum(sqrt(softmax(dot(u.h, v.h))) * u.h)", false, root_attention);
     check_formula(*state, "layer_norm(h)", false, normalised);
+    check_formula(*state, "part(concat(2 * h, concat(sum(u.h), h)), 1, 3)", false, sum_plain);
+    check_formula(*state, "sum(part(concat(u.h, 3 * u.h), 0, 2))", false, sum_plain);
 }
 
 /* Column c of torch.nn.BatchNorm1d of the features: by the batch, or by the running buffers. */

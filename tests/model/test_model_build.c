@@ -48,6 +48,12 @@ static void test_build__errors_name_line_and_column(void **state)
     fails(d, "  y = batch_norm(x)\n  return batch_norm(y)", GS_EFORMAT,
           "m.gnn:5:10: a second batch_norm() with parameters 'norms.0.module.weight'");
     fails(d, "  repeat 2:\n  y = batch_norm(x, n)\n  end\n  return y", GS_EFORMAT, "m.gnn:5:7: a second batch_norm() with");
+    fails(d, "  return concat(x, h)", GS_EFORMAT, "m.gnn:4:10: the layer returns width 9 instead of 4");
+    fails(d, "  return concat(x, c)", GS_EFORMAT, "m.gnn:4:10: concat: values of vertices are expected");
+    fails(d, "  return sum(concat(u.x, v.x))", GS_EUNSUPPORTED, "m.gnn:4:14: concat of values of both ends");
+    fails(d, "  return part(x, 3, 3)", GS_EFORMAT, "m.gnn:4:10: part(a, K, N) is the K-th of N parts");
+    fails(d, "  return part(x)", GS_EFORMAT, "m.gnn:4:10: part(a, K, N) is the K-th of N parts");
+    fails(d, "  return part(x, 0, 3)", GS_EFORMAT, "m.gnn:4:10: part(): 4 columns are no multiple of 3");
     fails(d, "  return x @ h'", GS_EFORMAT, "m.gnn:4:12: right of @ a parameter must stand, and 'h' is none");
     fails(d, "  return x @ w'", GS_EFORMAT, "m.gnn:4:12: @: the left side has width 4, but convs.0.w' is [5, 4]");
     fails(d, "  return x @ c", GS_EFORMAT, "right of @ a parameter with two dimensions must stand");

@@ -56,6 +56,8 @@ static void test_text__errors_name_line_and_column(void **state)
         {HEAD "  param w[1.5]\n", "m.gnn:2:11: a width must be"},
         {HEAD "  return sum(h, 2)\n", "m.gnn:2:17: expected 'self' or 'type', found '2'"},
         {HEAD "  return batch_norm(h, 2)\n", "m.gnn:2:24: expected a name for its parameters, found '2'"},
+        {HEAD "  return concat(h)\n", "m.gnn:2:18: expected ',' and what stands beside it, found ')'"},
+        {HEAD "  return part(h, 1)\n", "m.gnn:2:19: expected ',', found ')'"},
         {HEAD "  return dot(h)\n", "m.gnn:2:15: expected ',' and what dot() multiplies by, found ')'"},
         {HEAD "  return lstm(u.h)\n", "m.gnn:2:18: expected ',' and lstm()'s recurrent weight, found ')'"},
         {HEAD "  return h @ w[e.kind]\n", "m.gnn:2:16: expected 'e.type', found 'e.kind'"},

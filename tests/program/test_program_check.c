@@ -127,6 +127,10 @@ static void test_check__each_rule_has_its_text(void **state)
     BROKEN(s1->instr[0].b = reg(1), "add of a register that is not f32");
     BROKEN(s1->instr[0].op = GS_OP_ROWSUM, "rowsum gives width 3, its register has 3");
     BROKEN(s1->instr[0].op = GS_OP_CAST, "cast of a register that is neither bf16 nor f16");
+    BROKEN((s1->instr[0].op = GS_OP_CONCAT, s1->instr[0].b = reg(0)), "concat of 6 columns into 3");
+    BROKEN(s1->instr[0].op = GS_OP_CONCAT, "concat needs f32 registers");
+    BROKEN((s1->instr[0].op = GS_OP_PART, s1->instr[0].site = 1), "part of 3 columns into 3");
+    BROKEN((s1->instr[0].op = GS_OP_PART, s1->instr[0].site = UINT32_MAX), "part of 3 columns into 3");
     BROKEN(s1->instr[0].op = GS_OP_SRC, "src is no instruction of a vertex program");
     BROKEN(s1->instr[0].op = (gs_op)1000, "is no instruction of a vertex program");
     BROKEN(s1->instr[1].b = reg(2), "xent_grad needs registers of logits (f32), labels (i32) and splits (u8)");

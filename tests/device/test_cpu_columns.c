@@ -1,0 +1,62 @@
+/* Columns side by side, and some of them. */
+#include "device_fixture.h"
+
+static float reg_at(const fixture *f, uint32_t r, size_t i) { return ((const float *)f->memory[r])[i]; }
+
+static void columns(gs_device *d, void *context)
+{
+    static const uint32_t sizes[][3] = {{1, 1, 1}, {7, 5, 3}, {300, 64, 16}, {5000, 3, 41}};
+    (void)context;
+    for (size_t s = 0; s < sizeof(sizes) / sizeof(sizes[0]); s++) {
+        const uint32_t rows = sizes[s][0], left = sizes[s][1], right = sizes[s][2], wide = left + right;
+        fixture f;
+        fixture_init(&f, rows);
+        const uint32_t a = add_random(&f, left, -1, 1), b = add_random(&f, right, -1, 1);
+        const uint32_t both = add_reg(&f, GS_F32, wide), last = add_reg(&f, GS_F32, 1 + right);
+        add_instr(&f, GS_OP_CONCAT, both, in_reg(a), in_reg(b));
+        add_instr(&f, GS_OP_PART, last, in_reg(both), NO_OPERAND)->site = left - 1;
+        fixture_run(&f, d);
+        for (uint32_t r = 0; r < rows; r++) {
+            for (uint32_t c = 0; c < wide; c++)
+                assert_true(reg_at(&f, both, (size_t)r * wide + c) ==
+                            (c < left ? reg_at(&f, a, (size_t)r * left + c) : reg_at(&f, b, (size_t)r * right + c - left)));
+            for (uint32_t c = 0; c <= right; c++)
+                assert_true(reg_at(&f, last, (size_t)r * (1 + right) + c) == reg_at(&f, both, (size_t)r * wide + left - 1 + c));
+        }
+        fixture_free(&f);
+    }
+}
+
+static void test_columns__stand_side_by_side(void **state)
+{
+    (void)state;
+    on_every_device(columns, NULL);
+}
+
+static void refused(gs_device *d, void *context)
+{
+    fixture f;
+    (void)context;
+    fixture_init(&f, 4);
+    const uint32_t a = add_random(&f, 3, -1, 1), dst = add_reg(&f, GS_F32, 3);
+    gs_instr *const in = add_instr(&f, GS_OP_PART, dst, in_reg(a), NO_OPERAND);
+    gs_assert_ok(gs_device_prepare(d, &f.program));
+    in->site = 1;
+    gs_assert_fails(gs_device_run_vertex(d, &f.launch), GS_EINVAL, "columns that the register does not have");
+    *in = (gs_instr){.op = GS_OP_CONCAT, .dst = dst, .a = in_reg(a), .b = in_reg(a)};
+    gs_assert_fails(gs_device_run_vertex(d, &f.launch), GS_EINVAL, "columns side by side that do not fill the result");
+    fixture_free(&f);
+}
+
+static void test_columns__that_do_not_fit_are_refused(void **state)
+{
+    (void)state;
+    on_every_device(refused, NULL);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {cmocka_unit_test(test_columns__stand_side_by_side),
+                                       cmocka_unit_test(test_columns__that_do_not_fit_are_refused)};
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
