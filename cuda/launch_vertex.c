@@ -44,7 +44,11 @@ static gs_status run_regroup(gs_cuda *c, const gs_vertex_launch *l, const gs_ins
                          .how = in->op == GS_OP_SPREAD   ? GS_REGROUP_SPREAD
                                 : in->op == GS_OP_TILE   ? GS_REGROUP_TILE
                                 : in->op == GS_OP_ACROSS ? GS_REGROUP_ACROSS
-                                                         : GS_REGROUP_FOLD};
+                                : in->op == GS_OP_CONCAT ? GS_REGROUP_CONCAT
+                                : in->op == GS_OP_PART   ? GS_REGROUP_PART
+                                                         : GS_REGROUP_FOLD,
+                         .other = in->op == GS_OP_CONCAT ? (const float *)reg(c, in->b.index) : NULL,
+                         .first = in->site};
     if (a.how == GS_REGROUP_FOLD && a.to_width == 1)
         return gs_cuda_launch(c, c->fixed[GS_CUDA_ROW_SUMS], gs_div_up(a.rows, GS_BLOCK_LANES / 32), 1, 0, &a, "gs_row_sums");
     return gs_cuda_launch(c, c->fixed[GS_CUDA_REGROUP], gs_cuda_blocks((uint64_t)a.rows * a.to_width), 1, 0, &a, "gs_regroup_rows");

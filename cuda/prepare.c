@@ -83,6 +83,8 @@ static gs_status check_instrs(const gs_stage *s)
         case GS_OP_SPREAD:
         case GS_OP_ACROSS:
         case GS_OP_TILE:
+        case GS_OP_CONCAT:
+        case GS_OP_PART:
         case GS_OP_MATMUL:
         case GS_OP_MATMUL_T:
         case GS_OP_OUTER:

@@ -46,12 +46,16 @@ typedef enum gs_regroup {
     GS_REGROUP_SPREAD, /* to[j] = from[j / d] */
     GS_REGROUP_ACROSS, /* to[j] = sum of from[h * narrow + j] over h */
     GS_REGROUP_TILE,   /* to[j] = from[j % narrow] */
+    GS_REGROUP_CONCAT, /* to = from, then other */
+    GS_REGROUP_PART,   /* to[j] = from[first + j] */
 } gs_regroup;
 
 typedef struct gs_regroup_args {
     const float *from;
     float *to;
     gs_u32 rows, from_width, to_width, how;
+    const float *other; /* CONCAT */
+    gs_u32 first;       /* PART */
 } gs_regroup_args;
 
 /* Column sums: of `rows` in `parts` of `part_rows`, then the parts in order. */

@@ -85,6 +85,11 @@ GS_KERNEL(gs_regroup_rows, gs_regroup_args)
         sum = from[j / (a.to_width / a.from_width)];
     } else if (a.how == GS_REGROUP_TILE) {
         sum = from[j % a.from_width];
+    } else if (a.how == GS_REGROUP_CONCAT) {
+        const gs_u32 right = a.to_width - a.from_width;
+        sum = j < a.from_width ? from[j] : a.other[i / a.to_width * right + (j - a.from_width)];
+    } else if (a.how == GS_REGROUP_PART) {
+        sum = from[a.first + j];
     } else if (a.how == GS_REGROUP_FOLD) {
         for (gs_u32 c = 0; c < each; c++)
             sum += from[(gs_u64)j * each + c];

@@ -267,24 +267,21 @@ static double *ggnn(const world *w, const double *h, uint32_t in, uint32_t out)
     const test_graph *g = w->g;
     double *x = linear(w, h, in, out, "lin.weight", NULL);
     for (int step = 0; step < 2; step++) {
-        double *m = make(w, out), *r, *z, *n, *hn;
+        double *m = make(w, out), *gi, *gh;
         for (uint32_t e = 0; e < g->m; e++)
             typed_row(w, "weight", x, out, out, e, 1, m + (size_t)g->dst[e] * out);
-        r = linear(w, m, out, out, "W_ir", "b_r");
-        add_to(w, r, linear(w, x, out, out, "W_hr", NULL), out);
-        z = linear(w, m, out, out, "W_iz", "b_z");
-        add_to(w, z, linear(w, x, out, out, "W_hz", NULL), out);
-        n = linear(w, m, out, out, "W_in", "b_in");
-        hn = linear(w, x, out, out, "W_hn", "b_hn");
-        for (size_t k = 0; k < (size_t)g->n * out; k++) {
-            const double gate = 1 / (1 + exp(-z[k])), fresh = tanh(n[k] + hn[k] / (1 + exp(-r[k])));
-            x[k] = (1 - gate) * fresh + gate * x[k];
-        }
+        gi = linear(w, m, out, 3 * out, "rnn.weight_ih", "rnn.bias_ih");
+        gh = linear(w, x, out, 3 * out, "rnn.weight_hh", "rnn.bias_hh");
+        for (size_t v = 0; v < g->n; v++)
+            for (size_t c = 0; c < out; c++) {
+                const size_t k = v * 3 * out + c;
+                const double reset = 1 / (1 + exp(-gi[k] - gh[k])), gate = 1 / (1 + exp(-gi[k + out] - gh[k + out]));
+                const double fresh = tanh(gi[k + 2 * out] + reset * gh[k + 2 * out]);
+                x[v * out + c] = (1 - gate) * fresh + gate * x[v * out + c];
+            }
         free(m);
-        free(r);
-        free(z);
-        free(n);
-        free(hn);
+        free(gi);
+        free(gh);
     }
     return x;
 }

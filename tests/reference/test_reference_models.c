@@ -206,9 +206,9 @@ static void set_ggnn(ref_network *n)
     weight(n, "lin.weight")[0] = 1.0;
     weight(n, "weight")[0] = 1.0; /* type 0: column 0 to column 0 */
     weight(n, "weight")[4] = 3.0; /* type 1 */
-    weight(n, "W_in")[0] = 0.1;
-    weight(n, "b_r")[0] = -100.0; /* r = 0: b_hn does nothing */
-    weight(n, "b_hn")[0] = 5.0;
+    weight(n, "rnn.weight_ih")[2 * 2 * 2] = 0.1; /* of n, behind r and z */
+    weight(n, "rnn.bias_ih")[0] = -100.0;        /* r = 0: what follows does nothing */
+    weight(n, "rnn.bias_hh")[2 * 2] = 5.0;
 }
 
 /* z = 1/2 everywhere: each step is the mean of x and tanh(0.1 m). */
