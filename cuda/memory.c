@@ -134,7 +134,9 @@ gs_status gs_cuda_host_reads(void *context, void *host, uint64_t bytes)
 
 static bool overlap(const gs_cuda_piece *p, const char *host, uint64_t bytes)
 {
-    return p->host != NULL && p->host < host + bytes && host < p->host + p->bytes;
+    /* Differences wrap, so that no sum can go over the end of the addresses. */
+    const uintptr_t piece = (uintptr_t)p->host, first = (uintptr_t)host;
+    return p->host != NULL && (piece - first < bytes || first - piece < p->bytes);
 }
 
 uint32_t gs_cuda_find_piece(const gs_cuda *c, const char *host, uint64_t bytes)
