@@ -181,11 +181,11 @@ static gs_status load_residents(gs_exec *e)
         uint8_t *to = e->region[GS_REGION_RESIDENT] + r->offset;
         const gs_exec_file *f = &e->file[r->file];
         const uint64_t whole = gs_align_up(f->bytes, GS_BLOCK_BYTES);
-        const uint64_t end = edges ? r->bytes : GS_MIN(gs_align_up(r->bytes, f->sum_bytes), whole);
+        const uint64_t end = edges ? r->bytes : GS_MIN(gs_align_up(r->bytes, f->sum_bytes), whole - r->first);
         for (uint64_t at = 0; at < end; at += step) {
             const uint64_t n = GS_MIN(step, end - at);
-            if ((st = transfer(e, r->file, at, to + at, n)) != GS_OK ||
-                (!edges && (st = gs_exec__check_blocks(e, r->file, at, to + at, n)) != GS_OK))
+            if ((st = transfer(e, r->file, r->first + at, to + at, n)) != GS_OK ||
+                (!edges && (st = gs_exec__check_blocks(e, r->file, r->first + at, to + at, n)) != GS_OK))
                 return st;
         }
     }

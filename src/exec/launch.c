@@ -88,7 +88,8 @@ gs_status gs_exec__merge_chunks(gs_exec *e)
     for (uint32_t i = 0; i < e->plan->tasks && st == GS_OK; i++) {
         const gs_task *t = &e->plan->task[i];
         gs_chunk_view view;
-        if (!sums_rows(e, t) || t->chunk.region != GS_REGION_RESIDENT || (others >> (t->file - e->program->arrays) & 1) != 0)
+        if (!sums_rows(e, t) || t->chunk.region != GS_REGION_RESIDENT || t->chunk.offset >= e->plan->lasting_bytes ||
+            (others >> (t->file - e->program->arrays) & 1) != 0)
             continue;
         uint8_t *const seen = state_of(e, t);
         if (*seen != GS_CHUNK_UNSEEN || (st = view_chunk(e, t, &view)) != GS_OK)

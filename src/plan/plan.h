@@ -90,7 +90,8 @@ typedef struct gs_task {
 /* An array or a direction's edges kept in host memory in whole or in its first part. */
 typedef struct gs_resident {
     uint32_t file;
-    uint64_t bytes;      /* of its first `bytes` bytes (arrays: whole rows of whole intervals) */
+    uint64_t first;      /* byte of the file: 0, or of a unit of the cache, which is loaded as a pass expects it */
+    uint64_t bytes;      /* from `first` on (arrays: whole rows of whole intervals, or what their checksums cover) */
     uint64_t offset;     /* in RESIDENT */
     bool load;           /* read once when the run opens (the store's); else the run writes it */
 } gs_resident;
@@ -116,6 +117,7 @@ typedef struct gs_plan {
     gs_plan_pass *pass;        /* as program->pass */
     uint64_t *spill_bytes;     /* [program->arrays]: size of the file of an array of the run, 0: none */
     uint64_t region_bytes[GS_REGION_COUNT];
+    uint64_t lasting_bytes;    /* the first part of RESIDENT, where nothing but the run's own arrays ever changes */
     uint64_t host_bytes;       /* everything on the host, the caller's fixed part included */
     uint64_t device_bytes;
     uint64_t table_bytes;      /* of this plan itself (part of host_bytes) */

@@ -1,9 +1,7 @@
 /* choice.c - block sizes and what stays in host memory, for given amounts of memory.
  *
- * An epoch reads its arrays in the same order every time, so what is worth
- * keeping is a fixed first part of a file (with cyclic scans nothing that a
- * replacement policy could do beats that), and files are ranked by the bytes that an
- * epoch saves for each byte held.
+ * What is kept here is kept for good: a first part of a file, files ranked by the bytes that an
+ * epoch saves for each byte held. cache.c decides about the rest where that is better.
  */
 #include <string.h>
 
@@ -37,6 +35,7 @@ void gs_choice_drop(gs_choice *c)
     gs_free(c->kept_edges);
     gs_free(c->operand_uses);
     gs_free(c->mask);
+    gs_free(c->access);
     *c = (gs_choice){0};
 }
 
@@ -235,6 +234,13 @@ static uint64_t keep_file(gs_choice *c, const gs_layout *l, uint32_t file, uint6
     return gs_choice_room(l, gs_choice_kept_bytes(c, l, file));
 }
 
+/* Of the store, and no narrow array, whose reads are mostly overhead. */
+static bool left_to_cache(const gs_layout *l, uint32_t file)
+{
+    return file >= l->program->arrays ||
+           (l->program->array[file].store_id >= 0 && l->row_bytes[file] > GS_NARROW_ROW_BYTES);
+}
+
 bool gs_choice_keep(gs_choice *c, const gs_layout *l, uint64_t bytes)
 {
     const uint32_t files = l->program->arrays + l->sets;
@@ -250,7 +256,7 @@ bool gs_choice_keep(gs_choice *c, const gs_layout *l, uint64_t bytes)
         uint32_t best = GS_NONE;
         double best_rank = -1;
         for (uint32_t f = 0; f < files; f++) {
-            const double uses = uses_of(c, l, f);
+            const double uses = c->made_only && left_to_cache(l, f) ? 0 : uses_of(c, l, f);
             const double rank =
                 uses + (uses > 0 && f < l->program->arrays && l->row_bytes[f] <= GS_NARROW_ROW_BYTES ? 1e6 : 0);
             const bool later = rank < done_above || (rank == done_above && f > done_file);

@@ -104,6 +104,8 @@ void gs_emit__release(struct emitter *e, const struct unit *u, uint32_t task)
 {
     if (u->ring != NOT_STAGED)
         gs_ring_release(&e->ring, u->ring, task);
+    if (u->cached != 0)
+        e->cell[u->cached - 1].last = task;
 }
 
 static gs_status add_read(struct emitter *e, gs_task *t, uint64_t bytes, struct unit *out)
@@ -116,9 +118,7 @@ static gs_status add_read(struct emitter *e, gs_task *t, uint64_t bytes, struct 
     return st;
 }
 
-/* File extent of rows of an array of the store: whole checksum blocks. */
-static void store_extent(const gs_layout *l, uint32_t array, uint64_t first, uint64_t rows, gs_task *t,
-                         uint64_t *skip)
+void gs_emit__store_extent(const gs_layout *l, uint32_t array, uint64_t first, uint64_t rows, gs_task *t, uint64_t *skip)
 {
     const uint64_t block = l->config->array_sum_bytes, row = l->row_bytes[array];
     const uint64_t file = gs_align_up(l->chunks->vertices * row, GS_BLOCK_BYTES);
@@ -167,7 +167,7 @@ static gs_status load_staged(struct emitter *e, uint32_t array, uint32_t interva
     gs_status st;
 
     if (l->spill_interval[array] == 0) {
-        store_extent(l, array, first, rows, &t, &skip);
+        gs_emit__store_extent(l, array, first, rows, &t, &skip);
     } else {
         const uint32_t *w = e->written[(uint64_t)array * l->parts + interval];
         const uint64_t begin = gs_align_down(from * row, GS_BLOCK_BYTES);
@@ -202,12 +202,27 @@ static bool kept_rows(const struct emitter *e, uint32_t array, uint32_t interval
     return true;
 }
 
+static gs_status load_or_find(struct emitter *e, uint32_t array, uint32_t interval, uint32_t from, uint32_t rows,
+                              const uint64_t *mask, struct unit *out)
+{
+    bool there;
+    gs_status st = gs_emit__cached_rows(e, array, interval, from, rows, mask == NULL, out, &there);
+    const uint64_t before = e->pass->read_bytes;
+
+    if (st != GS_OK || there)
+        return st;
+    st = load_staged(e, array, interval, from, rows, mask, out);
+    if (e->l->spill_interval[array] == 0)
+        gs_emit__cache_cost(e, gs_emit__array_unit(e, array, interval), before);
+    return st;
+}
+
 gs_status gs_emit__load_rows(struct emitter *e, uint32_t array, uint32_t interval, uint32_t from, uint32_t rows,
                              struct unit *out)
 {
     if (kept_rows(e, array, interval, from, rows, out))
         return GS_OK;
-    return load_staged(e, array, interval, from, rows, NULL, out);
+    return load_or_find(e, array, interval, from, rows, NULL, out);
 }
 
 gs_status gs_emit__load_needed(struct emitter *e, uint32_t array, uint32_t interval, const uint64_t *mask,
@@ -216,7 +231,7 @@ gs_status gs_emit__load_needed(struct emitter *e, uint32_t array, uint32_t inter
     const uint32_t rows = gs_interval_rows(e->l->chunks, interval);
     if (kept_rows(e, array, interval, 0, rows, out))
         return GS_OK;
-    return load_staged(e, array, interval, 0, rows, mask, out);
+    return load_or_find(e, array, interval, 0, rows, mask, out);
 }
 
 gs_status gs_emit__load_chunk(struct emitter *e, uint32_t target, uint32_t operand, struct unit *out)
@@ -233,10 +248,15 @@ gs_status gs_emit__load_chunk(struct emitter *e, uint32_t target, uint32_t opera
         e->pass->cached_bytes += c->length;
         return GS_OK;
     }
-    if ((st = gs_emit__take_ring(e, c->length, out)) != GS_OK)
+    const uint64_t before = e->pass->read_bytes;
+    bool there;
+    if ((st = gs_emit__cached_chunk(e, target, operand, out, &there)) != GS_OK || there ||
+        (st = gs_emit__take_ring(e, c->length, out)) != GS_OK)
         return st;
     t.place = out->place;
-    return add_read(e, &t, t.bytes, out);
+    st = add_read(e, &t, t.bytes, out);
+    gs_emit__cache_cost(e, gs_emit__chunk_unit(e, target, operand), before);
+    return st;
 }
 
 /* ---- the whole ---- */
@@ -308,7 +328,7 @@ static gs_status list_residents(struct emitter *e)
                           .load = f >= p->arrays || p->array[f].store_id >= 0};
         at += gs_choice_room(e->l, bytes);
     }
-    e->plan->region_bytes[GS_REGION_RESIDENT] = at;
+    e->plan->region_bytes[GS_REGION_RESIDENT] = e->plan->lasting_bytes = at;
     return GS_OK;
 }
 
@@ -351,13 +371,16 @@ static gs_status emitter_open(struct emitter *e)
         return gs_fail(GS_ENOMEM, "out of memory while planning");
     if ((st = take_scratch(e)) != GS_OK)
         return st;
-    e->plan->resident = gs_calloc(p->arrays + e->l->sets, sizeof(*e->plan->resident));
+    e->resident_room = p->arrays + e->l->sets;
+    e->plan->resident = gs_calloc(e->resident_room, sizeof(*e->plan->resident));
     e->plan->pass = gs_calloc(p->passes + 1, sizeof(*e->plan->pass));
     e->plan->spill_bytes = gs_calloc(p->arrays + 1, sizeof(*e->plan->spill_bytes));
     if (e->plan->resident == NULL || e->plan->pass == NULL || e->plan->spill_bytes == NULL)
         return gs_fail(GS_ENOMEM, "out of memory while planning");
     e->plan->passes = p->passes;
-    return list_residents(e);
+    if ((st = list_residents(e)) != GS_OK)
+        return st;
+    return gs_emit__cache_open(e);
 }
 
 static void emitter_close(struct emitter *e)
@@ -375,6 +398,7 @@ static void emitter_close(struct emitter *e)
     gs_free(e->operand);
     gs_free(e->target);
     gs_free(e->needed);
+    gs_emit__cache_close(e);
 }
 
 /* Lists grew by doubling; the budget counts what they hold. A list that cannot be
@@ -400,13 +424,14 @@ static void finish(struct emitter *e)
     p->region_bytes[GS_REGION_RING] = e->c->ring_bytes;
     p->region_bytes[GS_REGION_ARENA] = e->c->arena_bytes;
     p->table_bytes = p->tasks * (sizeof(*p->task) + 2 * sizeof(uint32_t) + 1 + cfg->task_bytes) +
-                     p->deps * sizeof(*p->dep) + p->regs * sizeof(*p->reg) + p->runs * sizeof(*p->run);
+                     p->deps * sizeof(*p->dep) + p->regs * sizeof(*p->reg) + p->runs * sizeof(*p->run) +
+                     p->residents * sizeof(*p->resident);
     p->device_bytes = cfg->device_fixed + e->c->arena_bytes;
     p->host_bytes = cfg->host_fixed + p->table_bytes + e->c->ring_bytes + p->region_bytes[GS_REGION_RESIDENT] +
                     (cfg->unified ? p->device_bytes : 0);
 }
 
-gs_status gs_emit(gs_plan **out, const gs_layout *l, const gs_choice *c)
+gs_status gs_emit(gs_plan **out, const gs_layout *l, gs_choice *c)
 {
     const gs_program *p = l->program;
     struct emitter e = {.l = l, .c = c};
@@ -420,6 +445,7 @@ gs_status gs_emit(gs_plan **out, const gs_layout *l, const gs_choice *c)
         /* A pass ends only when all of its tasks are done: the next waits for none of them. */
         gs_ring_reset(&e.ring);
         e.last_compute = e.last_write = GS_NONE;
+        gs_emit__cache_begin(&e);
         memset(e.written, 0xff, (uint64_t)p->arrays * l->parts * sizeof(*e.written));
         for (uint32_t s = 0; s < p->pass[i].stages; s++) {
             e.stage = p->pass[i].first_stage + s;

@@ -1,6 +1,7 @@
 /* emit_internal.h - the emitter's state, shared by emit.c and its two halves.
  *
  *   emit.c         tasks, waits, units; stages and passes
+ *   emit_cache.c   reads that the cache answers
  *   emit_edges.c   the edge pass of a block of target intervals
  *   emit_sequence.c the same for the derivative of a sequence
  *   emit_vertex.c  the vertex program of an interval
@@ -21,13 +22,22 @@ struct unit {
     gs_place place;
     uint32_t read;
     uint64_t ring; /* offset of its piece of the ring, or NOT_STAGED */
+    uint32_t cached; /* 1 + the unit of the cache that it stands in; 0: none */
+};
+
+/* A unit of the cache, while a pass is emitted. Places are in RESIDENT. */
+struct cell {
+    uint64_t first_place, place; /* at the beginning of every pass, now; GS_CACHE_NOWHERE: not there */
+    uint32_t read, last; /* tasks of this pass: that brought it, that used it last; GS_NONE */
+    uint32_t access;     /* the last one, by number */
+    bool seen;
 };
 
 struct emitter {
     const gs_layout *l;
-    const gs_choice *c;
+    gs_choice *c;
     gs_plan *plan;
-    uint32_t task_room, dep_room, reg_room, run_room;
+    uint32_t task_room, dep_room, reg_room, run_room, resident_room;
     gs_ring_sim ring;
     uint64_t *resident_offset; /* [arrays + sets] */
     /* [array * parts + interval]: first and last task of the writes of those rows */
@@ -47,6 +57,10 @@ struct emitter {
     uint32_t *operand_array, *target_array; /* [GS_STAGE_SUMS + most edge regs] */
     struct unit *operand;                   /* [operands] of the current operand interval */
     struct unit *target;                    /* [targets * parts] of the block's intervals */
+    struct cell *cell;  /* [units of the cache]; NULL: there is none */
+    uint32_t *occupant; /* [occupants] units that are there */
+    uint32_t occupants, accesses; /* accesses: of the cached pass so far */
+    uint64_t cache_base;
     uint32_t *needed;                       /* [parts] operand intervals of the block of a sequence's derivative */
 };
 
@@ -77,6 +91,24 @@ gs_status gs_emit__load_needed(struct emitter *e, uint32_t array, uint32_t inter
                                struct unit *out);
 /* A chunk of the stage's edges. */
 gs_status gs_emit__load_chunk(struct emitter *e, uint32_t target, uint32_t operand, struct unit *out);
+
+/* File extent of rows of an array of the store: whole checksum blocks. */
+void gs_emit__store_extent(const gs_layout *l, uint32_t array, uint64_t first, uint64_t rows, gs_task *t, uint64_t *skip);
+
+/* emit_cache.c */
+gs_status gs_emit__cache_open(struct emitter *e);
+void gs_emit__cache_close(struct emitter *e);
+/* A pass begins. */
+void gs_emit__cache_begin(struct emitter *e);
+uint32_t gs_emit__array_unit(const struct emitter *e, uint32_t array, uint32_t interval);
+uint32_t gs_emit__chunk_unit(const struct emitter *e, uint32_t target, uint32_t operand);
+/* *there: `out` says where; rows from 0 begin an access, later ones go on with it. `whole`: a
+ * read would bring all of it. */
+gs_status gs_emit__cached_rows(struct emitter *e, uint32_t array, uint32_t interval, uint32_t from, uint32_t rows,
+                               bool whole, struct unit *out, bool *there);
+gs_status gs_emit__cached_chunk(struct emitter *e, uint32_t target, uint32_t operand, struct unit *out, bool *there);
+/* The unit's access was a read of what the pass reads now beyond `read_before`. */
+void gs_emit__cache_cost(struct emitter *e, uint32_t unit, uint64_t read_before);
 
 /* emit_edges.c */
 gs_place gs_emit__sum_place(const struct emitter *e, uint32_t sum, int part, uint32_t local_interval);

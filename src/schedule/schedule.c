@@ -68,10 +68,11 @@ static uint64_t host_left(const gs_layout *l, const gs_choice *c, uint64_t table
     return used < cfg->host_memory ? cfg->host_memory - used : 0;
 }
 
-/* The best plan so far. */
+/* The best plan so far, and the arena that it was made for. */
 struct best {
     gs_plan *plan;
     double cost;
+    uint64_t arena;
 };
 
 /* Keeps the better of the two and frees the other. */
@@ -82,7 +83,7 @@ static gs_status compare(struct best *best, const gs_layout *l, gs_plan *plan)
     const bool better = st == GS_OK && (best->plan == NULL || cost < best->cost);
     gs_plan_free(better ? best->plan : plan);
     if (better)
-        *best = (struct best){plan, cost};
+        *best = (struct best){plan, cost, best->arena};
     return st;
 }
 
@@ -233,6 +234,66 @@ static gs_status refuse(const gs_layout *l, gs_choice *c)
                    gs_size_format(fixed, sizeof(fixed), cfg->host_fixed));
 }
 
+/* ---- the cache: what the store's data leaves to be kept is decided access by access ---- */
+
+static gs_status plan_with(struct best *best, const gs_layout *l, gs_choice *c, uint64_t capacity)
+{
+    gs_cache_plan cache = {0};
+    gs_plan *plan = NULL;
+    const uint32_t units = l->program->arrays * l->parts + l->sets * l->parts * l->parts;
+    gs_status st = gs_cache_plan_make(&cache, c->access, c->accesses, units, capacity, true);
+
+    if (st != GS_OK)
+        return st;
+    c->cache = &cache;
+    if ((st = gs_emit(&plan, l, c)) == GS_OK && plan->host_bytes <= l->config->host_memory)
+        st = compare(best, l, plan);
+    else
+        gs_plan_free(plan);
+    c->cache = NULL;
+    gs_cache_plan_drop(&cache);
+    return st == GS_EAGAIN ? GS_OK : st; /* the plan without it stands */
+}
+
+/* With the best plan's blocks and ring; `keep`: arrays of the run go before what the cache could hold. */
+static gs_status try_cache(struct best *best, const gs_layout *l, gs_choice *c, uint64_t ring, bool keep)
+{
+    const uint64_t tables = best->plan->table_bytes, left = host_left(l, c, tables + tables / 8);
+    gs_plan *probe = NULL;
+    gs_status st;
+
+    if (left <= ring)
+        return GS_OK;
+    gs_choice_keep(c, l, keep ? left - ring : 0);
+    c->ring_bytes = UINT64_MAX / 4;
+    c->tracing = true;
+    st = gs_emit(&probe, l, c);
+    c->tracing = false;
+    gs_plan_free(probe);
+    if (st != GS_OK)
+        return st;
+    c->ring_bytes = ring;
+    return plan_with(best, l, c, gs_align_down(left - ring - c->resident_bytes, GS_BLOCK_BYTES));
+}
+
+static gs_status with_cache(struct best *best, const gs_layout *l, gs_choice *c)
+{
+    const uint64_t ring = best->plan->region_bytes[GS_REGION_RING];
+    gs_status st = GS_OK;
+
+    while (c->cached_pass < l->program->passes && strcmp(l->program->pass[c->cached_pass].name, "train") != 0)
+        c->cached_pass++;
+    /* A device with memory of its own has copies of what is resident, and does not expect it to change. */
+    if (c->cached_pass == l->program->passes || !l->config->unified || l->config->force_spill || best->cost == 0 ||
+        best->plan->tasks > MANY_TASKS || !gs_choice_set_arena(c, l, best->arena))
+        return GS_OK;
+    c->made_only = true;
+    for (int keep = 1; keep >= 0 && st == GS_OK; keep--)
+        st = try_cache(best, l, c, ring, keep);
+    c->made_only = false;
+    return st;
+}
+
 static gs_status search(gs_plan **out, const gs_layout *l, gs_choice *c)
 {
     const gs_schedule_config *cfg = l->config;
@@ -245,8 +306,10 @@ static gs_status search(gs_plan **out, const gs_layout *l, gs_choice *c)
     /* From all of the device's memory down to the least, by quarters. */
     for (uint64_t arena = cfg->device_memory - cfg->device_fixed;; arena = arena / 4 * 3) {
         arena = GS_MAX(arena, least);
+        const gs_plan *const before = best.plan;
         if ((st = try_arena(&best, l, c, arena)) != GS_OK && st != GS_EAGAIN)
             break;
+        best.arena = best.plan != before ? arena : best.arena;
         st = GS_OK;
         if (arena == least || (best.plan != NULL && best.cost == 0))
             break;
@@ -254,6 +317,8 @@ static gs_status search(gs_plan **out, const gs_layout *l, gs_choice *c)
     }
     if (st == GS_OK && best.plan == NULL)
         return refuse(l, c);
+    if (st == GS_OK)
+        st = with_cache(&best, l, c);
     if (st == GS_OK)
         *out = best.plan;
     else

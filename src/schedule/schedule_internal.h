@@ -3,6 +3,7 @@
  *   layout     what a row, a tile and an interval of everything weighs
  *   choice     what is free to choose: block sizes, ring, what stays resident
  *   runs       which parts of an interval to read
+ *   cache      which reads of an epoch leave their data where a later one finds it
  *   ring_sim   where each staged piece stands, and what it must wait for
  *   emit       layout + choice -> plan
  *   schedule   searches for the choice that moves the fewest bytes
@@ -13,6 +14,7 @@
 #define GS_SCHEDULE_SCHEDULE_INTERNAL_H
 
 #include "base/size.h"
+#include "schedule/cache.h"
 #include "schedule/schedule.h"
 
 /* Vertex arrays of at most this many bytes a row are staged an interval at a
@@ -104,6 +106,13 @@ typedef struct gs_choice {
     double *operand_uses;     /* [stages] how often a pass reads an operand row, on average */
     uint64_t resident_bytes;
     uint64_t *mask;           /* [granules.words] scratch */
+    /* What is left of host memory for units of the store's files, beside what is kept for good. */
+    bool made_only;           /* keep arrays of the run and narrow ones, leave the rest to the cache */
+    bool tracing;             /* emitting lists the accesses of `cached_pass` */
+    uint32_t cached_pass;
+    gs_cache_access *access;  /* [accesses] owned */
+    uint32_t accesses, access_room;
+    const gs_cache_plan *cache; /* of these accesses; NULL: none */
 } gs_choice;
 
 gs_status gs_choice_make(gs_choice *out, const gs_layout *l);
@@ -142,7 +151,7 @@ uint64_t gs_runs_choose(gs_run *run, uint32_t room, uint32_t *runs, const gs_lay
                         const uint64_t *mask);
 
 /* GS_EAGAIN: the ring is too small. */
-gs_status gs_emit(gs_plan **out, const gs_layout *l, const gs_choice *c);
+gs_status gs_emit(gs_plan **out, const gs_layout *l, gs_choice *c);
 
 /* The ring, simulated while tasks are emitted. A piece is live from its
  * allocation until gs_ring_release() names the task after which its bytes are free. */

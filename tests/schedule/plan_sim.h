@@ -11,7 +11,7 @@
 #include "plan/plan.h"
 #include "schedule/schedule.h"
 
-/* Runs pass `pass` `runs` times. Fails the cmocka test on the first violation. */
+/* Runs pass `pass` `runs` times; GS_NONE: one pass after the other. Fails the cmocka test on the first violation. */
 void plan_sim_run(const gs_plan *plan, const gs_schedule_config *config, uint32_t pass, uint32_t runs,
                   uint32_t seed);
 

@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "base/size.h"
+#include "cache_plan.h"
 #include "plan_sim.h"
 #include "schedule/schedule_internal.h"
 #include "support/support.h"
@@ -400,6 +401,36 @@ static void test_plan__more_memory_moves_fewer_bytes(void **state)
     drop(&f);
 }
 
+/* What is read into the cache is there when it is used and not overwritten before, an epoch begins with what the one before
+ * has left, and other passes between two epochs change nothing of it. */
+static void test_plan__cache_is_safe_in_any_order(void **state)
+{
+    uint32_t brought = 0, left = 0;
+    (void)state;
+    for (uint32_t k = 0; k < 8; k++) {
+        struct fixture f = {0};
+        make_program(&f, 37, 16);
+        make_chunks(&f, 6000, 4 + k % 5, k % 3 == 0, k);
+        make_needs(&f, 4, k);
+        gs_schedule_config c = config_of(&f, 64 * GS_MIB, 1 * GS_MIB);
+        if (k % 4 == 3) {
+            c.sets = 2;
+            c.set = f.set;
+            c.granules = f.granules;
+        }
+        gs_plan *plan = cache_plan_make(&c, (k + 1) * 200 * GS_KIB, k % 2 == 0);
+        for (uint32_t i = 0; i < plan->tasks; i++)
+            brought += plan->task[i].kind == GS_TASK_READ && plan->task[i].place.region == GS_REGION_RESIDENT;
+        for (uint32_t i = 0; i < plan->residents; i++)
+            left += plan->resident[i].first != 0;
+        plan_sim_run(plan, &c, 0, 3, k);
+        plan_sim_run(plan, &c, GS_NONE, 4, k + 1);
+        gs_plan_free(plan);
+        drop(&f);
+    }
+    assert_true(brought > 20 && left > 20);
+}
+
 static void test_plan__forced_spill_keeps_nothing(void **state)
 {
     (void)state;
@@ -555,6 +586,7 @@ int main(void)
         cmocka_unit_test(test_plan__without_pipeline_reads_wait_for_what_is_before_them),
         cmocka_unit_test(test_budget__smallest_named_works),
         cmocka_unit_test(test_plan__more_memory_moves_fewer_bytes),
+        cmocka_unit_test(test_plan__cache_is_safe_in_any_order),
         cmocka_unit_test(test_plan__forced_spill_keeps_nothing),
         cmocka_unit_test(test_plan__reads_runs_of_needed_rows),
         cmocka_unit_test(test_plan__runs_for_needed_rows_alone),

@@ -1,0 +1,422 @@
+/* cache.c - Belady's choice of holds, and their addresses. */
+#include "schedule/cache.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/alloc.h"
+#include "base/size.h"
+
+/* Epochs simulated to see what they hold at their ends: what the first ones do is due to the empty beginning. */
+#define EPOCHS 6u
+
+/* A unit in memory, by when it is used next; the furthest is at the heap's top. */
+typedef struct waiting {
+    uint64_t next;
+    uint32_t unit;
+} waiting;
+
+typedef struct choosing {
+    const gs_cache_access *access;
+    uint32_t accesses, units;
+    uint64_t capacity, used;
+    uint32_t *following; /* [accesses] of the same unit, in this epoch or (at most as large) the next */
+    uint64_t *since;     /* [units] time of the access after which it is held; UINT64_MAX: it is not */
+    uint64_t *until;     /* [units] its next use */
+    bool *over;          /* [units] there at the beginning, so it must be at the end; no epoch's end is in reach else */
+    bool *hold, *best;   /* [accesses] */
+    waiting *heap;       /* entries that are out of date are skipped */
+    uint64_t heaped;
+    waiting *taken;      /* off the heap, to be put back where it was in vain */
+} choosing;
+
+/* -- the heap -------------------------------------------------------------------- */
+
+static void push(choosing *c, waiting w)
+{
+    uint64_t at = c->heaped++;
+    for (; at > 0 && c->heap[(at - 1) / 2].next < w.next; at = (at - 1) / 2)
+        c->heap[at] = c->heap[(at - 1) / 2];
+    c->heap[at] = w;
+}
+
+static waiting pop(choosing *c)
+{
+    const waiting top = c->heap[0], last = c->heap[--c->heaped];
+    uint64_t at = 0;
+    for (;;) {
+        uint64_t child = 2 * at + 1;
+        if (child >= c->heaped)
+            break;
+        if (child + 1 < c->heaped && c->heap[child + 1].next > c->heap[child].next)
+            child++;
+        if (c->heap[child].next <= last.next)
+            break;
+        c->heap[at] = c->heap[child];
+        at = child;
+    }
+    c->heap[at] = last;
+    return top;
+}
+
+/* -- which holds ------------------------------------------------------------------- */
+
+static bool is_held(const choosing *c, waiting w)
+{
+    return c->since[w.unit] != UINT64_MAX && c->until[w.unit] == w.next;
+}
+
+static void forget(choosing *c, uint32_t unit, uint64_t bytes)
+{
+    c->hold[c->since[unit] % c->accesses] = false;
+    c->since[unit] = UINT64_MAX;
+    c->used -= bytes;
+}
+
+/* Makes room for `bytes` by what is used after `next`; takes nothing away where that is not enough. */
+static bool make_room(choosing *c, uint64_t bytes, uint64_t next)
+{
+    uint64_t freed = 0, taken = 0;
+
+    while (c->used - freed + bytes > c->capacity && c->heaped > 0 && c->heap[0].next > next) {
+        const waiting w = pop(c);
+        if (!is_held(c, w))
+            continue;
+        c->taken[taken++] = w;
+        freed += c->access[c->since[w.unit] % c->accesses].bytes;
+    }
+    const bool enough = c->used - freed + bytes <= c->capacity;
+    for (uint64_t i = 0; i < taken; i++) {
+        if (enough)
+            forget(c, c->taken[i].unit, c->access[c->since[c->taken[i].unit] % c->accesses].bytes);
+        else
+            push(c, c->taken[i]);
+    }
+    return enough;
+}
+
+static void keep(choosing *c, uint64_t now, uint64_t next, bool may_go)
+{
+    const gs_cache_access *const a = &c->access[now % c->accesses];
+    c->since[a->unit] = now;
+    c->until[a->unit] = next;
+    c->used += a->bytes;
+    c->hold[now % c->accesses] = true;
+    if (may_go)
+        push(c, (waiting){next, a->unit});
+}
+
+/* `rolling`: one epoch after the other, each deciding for itself; else one epoch like all, in which what is there at the
+ * beginning is there at the end, and nothing else is. False: that cannot be. */
+static bool step(choosing *c, uint64_t now, bool rolling)
+{
+    const uint32_t k = (uint32_t)(now % c->accesses), f = c->following[k];
+    const gs_cache_access *const a = &c->access[k];
+    const uint64_t next = now - k + f + (f <= k ? c->accesses : 0);
+    const bool there = c->since[a->unit] != UINT64_MAX, over = !rolling && f <= k && c->over[a->unit];
+
+    if (there) { /* this hold ends here, kept; the next one is a new decision */
+        c->since[a->unit] = UINT64_MAX;
+        c->used -= a->bytes;
+    }
+    if (!there && !a->whole)
+        return !over;
+    if (over) {
+        if (!make_room(c, a->bytes, 0))
+            return false;
+        keep(c, now, next, false);
+        return true;
+    }
+    if ((rolling || f > k) && make_room(c, a->bytes, next))
+        keep(c, now, next, true);
+    return true;
+}
+
+static void begin(choosing *c)
+{
+    memset(c->hold, 0, c->accesses * sizeof(*c->hold));
+    memset(c->since, 0xff, c->units * sizeof(*c->since));
+    c->used = c->heaped = 0;
+}
+
+/* One epoch that begins and ends with the units of `over`, which stay for their first use. Bytes read, or
+ * UINT64_MAX where some unit cannot be there at the end; it is taken out of `over`. */
+static uint64_t repeat_epoch(choosing *c)
+{
+    uint64_t read = 0;
+
+    begin(c);
+    for (uint32_t k = 0; k < c->accesses; k++) {
+        const gs_cache_access *const a = &c->access[k];
+        if (c->following[k] > k || !c->over[a->unit])
+            continue;
+        c->since[a->unit] = k; /* of the epoch before */
+        c->used += a->bytes;
+    }
+    for (uint32_t k = 0; k < c->accesses; k++) {
+        const gs_cache_access *const a = &c->access[k];
+        read += c->since[a->unit] == UINT64_MAX ? a->cost : 0;
+        if (!step(c, k, false)) {
+            c->over[a->unit] = false;
+            return UINT64_MAX;
+        }
+    }
+    return read;
+}
+
+static void try_epoch(choosing *c, uint64_t *least)
+{
+    uint64_t read = UINT64_MAX;
+
+    while (read == UINT64_MAX) /* ends: `over` gets smaller, and nothing at all always works */
+        read = repeat_epoch(c);
+    if (read < *least) {
+        *least = read;
+        memcpy(c->best, c->hold, c->accesses * sizeof(*c->best));
+    }
+}
+
+/* What Belady's rule holds at the ends of epochs that run on differs from one to the next where a
+ * scan is longer than the memory; each is tried as what all epochs begin with. Leaves the best epoch's at `hold`. */
+static void choose_holds(choosing *c, bool across, bool *ends)
+{
+    uint64_t least = UINT64_MAX;
+
+    memset(ends, 0, (uint64_t)EPOCHS * c->units * sizeof(*ends));
+    begin(c);
+    for (uint64_t now = 0; across && now < (uint64_t)EPOCHS * c->accesses; now++) {
+        step(c, now, true);
+        if (now % c->accesses + 1 == c->accesses)
+            for (uint32_t u = 0; u < c->units; u++)
+                ends[now / c->accesses * c->units + u] = c->since[u] != UINT64_MAX;
+    }
+    memset(c->over, 0, c->units * sizeof(*c->over));
+    try_epoch(c, &least);
+    for (uint32_t e = 0; across && e < EPOCHS; e++) {
+        memcpy(c->over, ends + (uint64_t)e * c->units, c->units * sizeof(*c->over));
+        try_epoch(c, &least);
+    }
+    memcpy(c->hold, c->best, c->accesses * sizeof(*c->hold));
+}
+
+static void link_accesses(choosing *c, uint32_t *last)
+{
+    memset(last, 0xff, c->units * sizeof(*last));
+    for (uint32_t pass = 0; pass < 2; pass++) { /* twice round, backwards: the last access is followed by the first */
+        for (uint32_t k = c->accesses; k-- > 0;) {
+            c->following[k] = last[c->access[k].unit];
+            last[c->access[k].unit] = k;
+        }
+    }
+}
+
+/* -- addresses ------------------------------------------------------------------------ */
+
+/* Consecutive holds of one unit: one address from access `from` to access `to`, which may lie in the next
+ * epoch; from == to: always. */
+typedef struct chain {
+    uint64_t at, bytes;
+    uint32_t from, to;
+} chain;
+
+static bool meet(const chain *a, const chain *b)
+{
+    const bool a_wraps = a->to <= a->from, b_wraps = b->to <= b->from;
+
+    if (a->from == a->to || b->from == b->to || (a_wraps && b_wraps))
+        return true;
+    if (!a_wraps && !b_wraps)
+        return a->from <= b->to && b->from <= a->to;
+    return a_wraps ? b->from <= a->to || b->to >= a->from : a->from <= b->to || a->to >= b->from;
+}
+
+static int by_time(const void *a, const void *b)
+{
+    const chain *x = a, *y = b;
+    const int kind_x = x->from == x->to ? 0 : x->to < x->from ? 1 : 2, kind_y = y->from == y->to ? 0 : y->to < y->from ? 1 : 2;
+
+    if (kind_x != kind_y)
+        return kind_x - kind_y;
+    return (x->from > y->from) - (x->from < y->from);
+}
+
+/* First fit among `placed`, sorted by address, those that end before `c` begins left out for good by the
+ * caller. False: no room. */
+static bool first_fit(chain *c, const chain *placed, uint32_t count, uint64_t capacity, uint32_t *position)
+{
+    uint64_t at = 0;
+    uint32_t i = 0;
+
+    for (*position = 0; i < count; i++) {
+        if (!meet(c, &placed[i]))
+            continue;
+        if (at + c->bytes <= placed[i].at)
+            break;
+        at = GS_MAX(at, placed[i].at + placed[i].bytes);
+    }
+    if (at + c->bytes > capacity)
+        return false;
+    c->at = at;
+    while (*position < count && placed[*position].at < at)
+        (*position)++;
+    return true;
+}
+
+/* What has ended before `now` cannot meet those that come: they begin later. */
+static uint32_t drop_ended(chain *placed, uint32_t count, uint32_t now)
+{
+    uint32_t kept = 0;
+    for (uint32_t i = 0; i < count; i++)
+        if (placed[i].to <= placed[i].from || placed[i].to >= now)
+            placed[kept++] = placed[i];
+    return kept;
+}
+
+/* Access k, and those after it while the unit is held. */
+static uint32_t chain_end(const choosing *c, uint32_t k)
+{
+    uint32_t to = c->following[k];
+    while (to != k && c->hold[to])
+        to = c->following[to];
+    return to;
+}
+
+static void place_chain(gs_cache_plan *p, choosing *c, const chain *x, bool found)
+{
+    uint32_t k = x->from;
+    do {
+        p->stays[k] = c->hold[k] = found;
+        p->place[k] = found ? x->at : p->place[k];
+        k = c->following[k];
+        if (found) {
+            p->place[k] = x->at;
+            p->hit[k] = true;
+        }
+    } while (k != x->to);
+    if (found)
+        p->used_bytes = GS_MAX(p->used_bytes, x->at + x->bytes);
+}
+
+static uint32_t list_chains(const choosing *c, chain *chains, bool *held_before)
+{
+    uint32_t count = 0;
+
+    memset(held_before, 0, c->accesses * sizeof(*held_before));
+    for (uint32_t k = 0; k < c->accesses; k++)
+        if (c->hold[k])
+            held_before[c->following[k]] = true;
+    for (uint32_t k = 0; k < c->accesses; k++) {
+        if (!c->hold[k])
+            continue;
+        if (held_before[k] && chain_end(c, k) != k)
+            continue; /* not its first */
+        bool first = true;
+        for (uint32_t i = c->following[k]; held_before[k] && i != k; i = c->following[i])
+            first = first && i > k; /* held for ever: it counts once */
+        if (first)
+            chains[count++] = (chain){0, c->access[k].bytes, k, chain_end(c, k)};
+    }
+    qsort(chains, count, sizeof(*chains), by_time);
+    return count;
+}
+
+static gs_status place_all(gs_cache_plan *p, choosing *c)
+{
+    chain *chains = gs_malloc_array(c->accesses, sizeof(*chains)), *placed = gs_malloc_array(c->accesses, sizeof(*placed));
+    bool *held_before = gs_malloc_array(c->accesses, sizeof(*held_before));
+    const bool ok = chains != NULL && placed != NULL && held_before != NULL;
+    const uint32_t count = ok ? list_chains(c, chains, held_before) : 0;
+    uint32_t live = 0, position;
+
+    for (uint32_t i = 0; i < count; i++) {
+        if (chains[i].to > chains[i].from)
+            live = drop_ended(placed, live, chains[i].from);
+        const bool found = first_fit(&chains[i], placed, live, c->capacity, &position);
+        if (found) {
+            memmove(&placed[position + 1], &placed[position], (live - position) * sizeof(*placed));
+            placed[position] = chains[i];
+            live++;
+        }
+        place_chain(p, c, &chains[i], found);
+    }
+    gs_free(chains);
+    gs_free(placed);
+    gs_free(held_before);
+    return ok ? GS_OK : gs_fail(GS_ENOMEM, "out of memory while planning");
+}
+
+/* -- the plan ---------------------------------------------------------------------------- */
+
+static gs_status plan_alloc(gs_cache_plan *p, uint32_t n)
+{
+    p->accesses = n;
+    p->place = gs_malloc_array(n + 1ull, sizeof(*p->place));
+    p->hit = gs_calloc(n + 1ull, sizeof(*p->hit));
+    p->stays = gs_calloc(n + 1ull, sizeof(*p->stays));
+    if (p->place == NULL || p->hit == NULL || p->stays == NULL)
+        return gs_fail(GS_ENOMEM, "out of memory while planning");
+    memset(p->place, 0xff, (n + 1ull) * sizeof(*p->place));
+    return GS_OK;
+}
+
+static gs_status fill_plan(gs_cache_plan *p, choosing *c, bool across)
+{
+    const uint64_t n = c->accesses;
+    uint32_t *last = gs_malloc_array(c->units + 1ull, sizeof(*last));
+    bool *ends = gs_malloc_array(EPOCHS * (c->units + 1ull), sizeof(*ends));
+    gs_status st = GS_OK;
+
+    c->following = gs_malloc_array(n + 1, sizeof(*c->following));
+    c->since = gs_malloc_array(c->units + 1ull, sizeof(*c->since));
+    c->until = gs_malloc_array(c->units + 1ull, sizeof(*c->until));
+    c->over = gs_malloc_array(c->units + 1ull, sizeof(*c->over));
+    c->hold = gs_malloc_array(n + 1, sizeof(*c->hold));
+    c->best = gs_malloc_array(n + 1, sizeof(*c->best));
+    c->heap = gs_malloc_array(EPOCHS * n + 1, sizeof(*c->heap));
+    c->taken = gs_malloc_array(EPOCHS * n + 1, sizeof(*c->taken));
+    if (!last || !ends || !c->following || !c->since || !c->until || !c->over || !c->hold || !c->best || !c->heap ||
+        !c->taken)
+        st = gs_fail(GS_ENOMEM, "out of memory while planning");
+    if (st == GS_OK && n > 0) {
+        link_accesses(c, last);
+        choose_holds(c, across, ends);
+        st = place_all(p, c);
+    }
+    for (uint32_t k = 0; st == GS_OK && k < n; k++)
+        p->read_bytes += p->hit[k] ? 0 : c->access[k].cost;
+    gs_free(last);
+    gs_free(ends);
+    gs_free(c->following);
+    gs_free(c->since);
+    gs_free(c->until);
+    gs_free(c->over);
+    gs_free(c->hold);
+    gs_free(c->best);
+    gs_free(c->heap);
+    gs_free(c->taken);
+    return st;
+}
+
+gs_status gs_cache_plan_make(gs_cache_plan *out, const gs_cache_access *access, uint32_t accesses, uint32_t units,
+                             uint64_t capacity, bool across)
+{
+    choosing c = {.access = access, .accesses = accesses, .units = units, .capacity = capacity};
+    gs_cache_plan p = {0};
+    gs_status st = plan_alloc(&p, accesses);
+
+    if (st == GS_OK)
+        st = fill_plan(&p, &c, across);
+    if (st == GS_OK)
+        *out = p;
+    else
+        gs_cache_plan_drop(&p);
+    return st;
+}
+
+void gs_cache_plan_drop(gs_cache_plan *p)
+{
+    gs_free(p->place);
+    gs_free(p->hit);
+    gs_free(p->stays);
+    *p = (gs_cache_plan){0};
+}

@@ -1,0 +1,42 @@
+/* cache.h - what stays in a given amount of memory while an epoch runs, when all its accesses are known.
+ *
+ * Units (an interval of an array, a chunk) are read in a fixed order, epoch after epoch. A *hold* keeps a unit from one access
+ * to its next one, which is then a hit. Which holds: those that Belady's rule leaves when
+ * memory is short, that is, what is used furthest ahead goes, or does not come in the first place; the epoch's end is no
+ * end, as the next epoch is the same. Then each run of holds of a unit gets an address; those that find none are dropped.
+ *
+ * Once a plan, for some ten thousand accesses; bytes are multiples of a block.
+ */
+#ifndef GS_SCHEDULE_CACHE_H
+#define GS_SCHEDULE_CACHE_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "base/status.h"
+
+#define GS_CACHE_NOWHERE UINT64_MAX
+
+typedef struct gs_cache_access {
+    uint32_t unit;
+    bool whole;     /* false: reads parts of the unit, so that it cannot bring it in */
+    uint64_t bytes; /* of the unit in memory, the same at each access */
+    uint64_t cost;  /* bytes that it reads where the unit is not there */
+} gs_cache_access;
+
+typedef struct gs_cache_plan {
+    uint32_t accesses;
+    uint64_t *place;     /* [accesses] where the unit stands at this access, or GS_CACHE_NOWHERE */
+    bool *hit;           /* [accesses] it is there already; else, with a place, it is read into it */
+    bool *stays;         /* [accesses] it is kept until its next access, in this epoch or the next */
+    uint64_t read_bytes; /* of one epoch */
+    uint64_t used_bytes; /* most address + bytes */
+} gs_cache_plan;
+
+/* `across`: the next epoch follows, with the same memory as it is; else nothing is there at the
+ * beginning. Units are numbered below `units`. GS_ENOMEM. The caller drops *out. */
+gs_status gs_cache_plan_make(gs_cache_plan *out, const gs_cache_access *access, uint32_t accesses, uint32_t units,
+                             uint64_t capacity, bool across);
+void gs_cache_plan_drop(gs_cache_plan *p);
+
+#endif /* GS_SCHEDULE_CACHE_H */
