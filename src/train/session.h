@@ -64,7 +64,7 @@ typedef struct gs_session {
     uint32_t *stage_set;           /* [stages] */
     gs_left_edges left[GS_EDGE_SETS]; /* of sets from 2 on */
     gs_row_sets rows;              /* until the run starts */
-    gs_row_runs *stage_rows;       /* [stages], or NULL where every stage runs for all rows */
+    gs_row_runs *stage_rows;       /* [stages] while the plan is made, or NULL where every stage runs for all rows */
     gs_exec_chunk *chunk[GS_EDGE_SETS]; /* what exec knows of each; NULL where no stage uses it */
     char **path;                   /* [arrays + sets] of the run's files; exec speaks of them */
     char *spill;                   /* the run's own folder, or NULL */
@@ -106,11 +106,14 @@ gs_status gs_session_read_needs(gs_session *s, gs_granules g);
 void gs_session_drop_needs(gs_session *s);
 
 /* session_prune.c: only what the loss can see. Finds the rows that each stage must run for, and the edges that are
- * left, as further sets; fills config->stage_rows. Changes nothing where all rows are needed or --no-prune is given. */
+ * left, as further sets; fills config->stage_rows. Changes nothing where all rows are needed, --no-prune is given or nothing
+ * can be written. */
 gs_status gs_session_prune(gs_session *s, gs_schedule_config *config);
 /* Writes what is left into the spill folder, and the checksums into the chunk tables. */
 gs_status gs_session_write_left(gs_session *s);
 void gs_session_drop_left(gs_session *s);
+/* The rows that stages run for, when the plan is made. */
+void gs_session_drop_runs(gs_session *s);
 
 /* session_device.c: of a device with memory of its own, what it must hold for any launch beside its arena; and what is
  * made of the memory that a plan leaves. */

@@ -174,6 +174,7 @@ gs_status gs_session_plan(gs_session *s, bool logits)
     if (config.granules.words > 0 && reads_anything(s->plan) && (st = plan_selective(s, &config)) != GS_OK)
         return st;
     gs_session_drop_needs(s);
+    gs_session_drop_runs(s);
     if (!config.unified)
         gs_session_use_spare(s);
     note(s, "plan", s->plan->table_bytes, false);

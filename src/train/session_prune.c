@@ -227,13 +227,12 @@ static void forget(gs_session *s)
 
 /* ---- the whole ----------------------------------------------------------- */
 
-/* Rows that each pass reports on; NULL where it needs all of them. With dropout the train pass's accuracies are
- * not the model's, so that pass needs the training rows alone. */
+/* Rows that each pass reports on; NULL where it needs all of them. Where evaluation is a pass of its own (dropout, batch
+ * statistics) the train pass needs the training rows alone. */
 static void list_reported(const gs_session *s, const uint64_t **reported, const uint64_t *train, const uint64_t *labelled)
 {
-    const bool dropout = s->options->dropout > 0 || s->options->input_dropout > 0;
     if (s->train != GS_NONE)
-        reported[s->train] = dropout ? train : labelled;
+        reported[s->train] = s->apart ? train : labelled;
     if (s->eval != GS_NONE)
         reported[s->eval] = labelled;
 }
@@ -266,12 +265,19 @@ done:
     return st;
 }
 
+/* What is left of the edges goes to a file, so a store that can only be read, with no --spill, is trained whole. */
+static bool can_write(const gs_session *s)
+{
+    return s->options->spill != NULL || access(gs_store_dir(s->store), W_OK | X_OK) == 0;
+}
+
 gs_status gs_session_prune(gs_session *s, gs_schedule_config *config)
 {
     bool fits = true;
     gs_status st;
 
-    if (s->options->no_prune || !s->labelled || s->train == GS_NONE || gs_edge_scan_least(s->store) > scan_memory(s))
+    if (s->options->no_prune || !s->labelled || s->train == GS_NONE || !can_write(s) ||
+        gs_edge_scan_least(s->store) > scan_memory(s))
         return GS_OK;
     if ((st = find_sets(s, row_granules(s))) != GS_OK)
         return st;
@@ -375,11 +381,16 @@ void gs_session_drop_left(gs_session *s)
         s->left[k] = (gs_left_edges){0};
         s->set[k] = (gs_edge_set){0};
     }
+    gs_session_drop_runs(s);
+    gs_row_sets_drop(&s->rows);
+}
+
+void gs_session_drop_runs(gs_session *s)
+{
     for (uint32_t k = 0; s->stage_rows != NULL && k < s->program->stages; k++) {
         gs_free(s->stage_rows[k].first);
         gs_free(s->stage_rows[k].run);
     }
     gs_free(s->stage_rows);
     s->stage_rows = NULL;
-    gs_row_sets_drop(&s->rows);
 }
