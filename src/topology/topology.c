@@ -1,0 +1,113 @@
+/* topology.c - devices under switches: made, and read from a file. */
+#include "topology/topology.h"
+
+#include <cjson/cJSON.h>
+#include <math.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "base/alloc.h"
+#include "base/file.h"
+#include "base/size.h"
+
+#define FILE_MOST (64 * GS_KIB)
+/* A wire slower than this would stand still, a faster one needs no throttle. */
+#define BPS_LEAST 1e3
+#define BPS_MOST 1e15
+
+void gs_topology_one_switch(gs_topology *out, uint32_t devices)
+{
+    *out = (gs_topology){.devices = devices, .switches = 1, .at = {{.first = 0, .devices = devices}}};
+}
+
+uint32_t gs_topology_switch_of(const gs_topology *t, uint32_t device)
+{
+    uint32_t s = 0;
+    while (s + 1 < t->switches && device >= t->at[s].first + t->at[s].devices)
+        s++;
+    return s;
+}
+
+static gs_status rate(double *out, const cJSON *of, const char *key, const char *path, uint32_t index)
+{
+    const cJSON *const v = cJSON_GetObjectItemCaseSensitive(of, key);
+    *out = 0;
+    if (v == NULL)
+        return GS_OK;
+    if (!cJSON_IsNumber(v) || !isfinite(v->valuedouble) || v->valuedouble < BPS_LEAST || v->valuedouble > BPS_MOST)
+        return gs_fail(GS_EFORMAT, "%s: switch %u: \"%s\" must be a number of bytes per second from %g to %g", path, index, key,
+                       BPS_LEAST, BPS_MOST);
+    *out = v->valuedouble;
+    return GS_OK;
+}
+
+static gs_status read_switch(gs_topology *t, const cJSON *s, const char *path)
+{
+    static const char *const known[] = {"devices", "host_bps", "peer_bps"};
+    const uint32_t index = t->switches;
+    const cJSON *const n = cJSON_GetObjectItemCaseSensitive(s, "devices");
+    gs_topology_switch *const to = &t->at[index];
+    gs_status st;
+
+    if (!cJSON_IsObject(s))
+        return gs_fail(GS_EFORMAT, "%s: switch %u is no object", path, index);
+    for (const cJSON *k = s->child; k != NULL; k = k->next) {
+        size_t i = 0;
+        while (i < GS_ARRAY_LEN(known) && strcmp(k->string, known[i]) != 0)
+            i++;
+        if (i == GS_ARRAY_LEN(known))
+            return gs_fail(GS_EFORMAT, "%s: switch %u: \"%.40s\" is not known; there are devices, host_bps and peer_bps", path,
+                           index, k->string);
+    }
+    if (!cJSON_IsNumber(n) || !(n->valuedouble >= 1) || n->valuedouble > GS_TOPOLOGY_DEVICES ||
+        n->valuedouble != floor(n->valuedouble) || t->devices + n->valuedouble > GS_TOPOLOGY_DEVICES)
+        return gs_fail(GS_EFORMAT, "%s: switch %u: \"devices\" must be a whole number from 1, of %u in all at the most", path,
+                       index, GS_TOPOLOGY_DEVICES);
+    if ((st = rate(&to->host_bps, s, "host_bps", path, index)) != GS_OK ||
+        (st = rate(&to->peer_bps, s, "peer_bps", path, index)) != GS_OK)
+        return st;
+    to->first = t->devices;
+    to->devices = (uint32_t)n->valuedouble;
+    t->devices += to->devices;
+    t->switches++;
+    return GS_OK;
+}
+
+static gs_status read_all(gs_topology *t, const cJSON *root, const char *path)
+{
+    const cJSON *const switches = cJSON_GetObjectItemCaseSensitive(root, "switches");
+    gs_status st = GS_OK;
+
+    if (!cJSON_IsObject(root) || !cJSON_IsArray(switches) || cJSON_GetArraySize(switches) == 0)
+        return gs_fail(GS_EFORMAT, "%s: not a topology: {\"switches\": [{\"devices\": 2, \"host_bps\": 1e9}, ...]} is expected",
+                       path);
+    for (const cJSON *s = switches->child; s != NULL && st == GS_OK; s = s->next) {
+        if (t->switches == GS_TOPOLOGY_DEVICES)
+            return gs_fail(GS_EFORMAT, "%s: more than %u switches", path, GS_TOPOLOGY_DEVICES);
+        st = read_switch(t, s, path);
+    }
+    return st;
+}
+
+gs_status gs_topology_load(gs_topology *out, const char *path, uint32_t devices)
+{
+    gs_topology t = {0};
+    char *text = NULL;
+    uint64_t bytes = 0;
+    cJSON *root = NULL;
+    gs_status st = gs_file_read_all(&text, &bytes, path, FILE_MOST);
+
+    if (st != GS_OK)
+        return st;
+    if (memchr(text, '\0', bytes) != NULL || (root = cJSON_ParseWithOpts(text, NULL, 1)) == NULL)
+        st = gs_fail(GS_EFORMAT, "%s: not JSON", path);
+    else
+        st = read_all(&t, root, path);
+    if (st == GS_OK && t.devices != devices)
+        st = gs_fail(GS_EINVAL, "%s: a topology of %u devices, and --device names %u", path, t.devices, devices);
+    if (st == GS_OK)
+        *out = t;
+    cJSON_Delete(root);
+    gs_free(text);
+    return st;
+}

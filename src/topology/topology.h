@@ -1,0 +1,38 @@
+/* topology.h - several devices of a run, and the wires to them. Data only.
+ *
+ * Devices hang under switches. The devices of a switch share its wire to the host, in each direction, and form a *chain*, in
+ * the order of their numbers: what one of them has, the next can take from it over a wire of their own.
+ * Units: bytes per second; 0: as fast as it goes.
+ */
+#ifndef GS_TOPOLOGY_TOPOLOGY_H
+#define GS_TOPOLOGY_TOPOLOGY_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "base/status.h"
+
+#define GS_TOPOLOGY_DEVICES 16u /* most of a run */
+
+typedef struct gs_topology_switch {
+    uint32_t first, devices; /* numbers of its devices */
+    double host_bps;         /* to and from the host, each; shared by its devices */
+    double peer_bps;         /* from a device to the next of the chain */
+} gs_topology_switch;
+
+typedef struct gs_topology {
+    uint32_t devices, switches;
+    gs_topology_switch at[GS_TOPOLOGY_DEVICES];
+} gs_topology;
+
+/* All devices (1 to GS_TOPOLOGY_DEVICES) under one switch, as fast as they go. */
+void gs_topology_one_switch(gs_topology *out, uint32_t devices);
+
+/* Reads a JSON file for a run of `devices` devices (docs/design.md, "Several devices"). Nothing in it is trusted. GS_ENOTFOUND, GS_EFORMAT
+ * (the text says where and what), GS_EINVAL (of another number of devices), GS_ENOMEM. */
+gs_status gs_topology_load(gs_topology *out, const char *path, uint32_t devices);
+
+/* Number of the switch of a device. */
+uint32_t gs_topology_switch_of(const gs_topology *t, uint32_t device);
+
+#endif /* GS_TOPOLOGY_TOPOLOGY_H */

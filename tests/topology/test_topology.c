@@ -1,0 +1,98 @@
+/* A topology comes out of its file as it stands there, and what is none is refused with one line. */
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "support/support.h"
+#include "topology/topology.h"
+
+static char path[] = "gs_topology.XXXXXX";
+
+static gs_status load(gs_topology *t, const char *text, uint32_t devices)
+{
+    FILE *const f = fopen(path, "w");
+    assert_non_null(f);
+    fputs(text, f);
+    assert_int_equal(fclose(f), 0);
+    return gs_topology_load(t, path, devices);
+}
+
+static void test_topology__one_switch_holds_all(void **state)
+{
+    gs_topology t;
+    (void)state;
+    gs_topology_one_switch(&t, 3);
+    assert_int_equal(t.devices, 3);
+    assert_int_equal(t.switches, 1);
+    assert_int_equal(t.at[0].devices, 3);
+    assert_true(t.at[0].host_bps == 0 && t.at[0].peer_bps == 0);
+    for (uint32_t d = 0; d < 3; d++)
+        assert_int_equal(gs_topology_switch_of(&t, d), 0);
+}
+
+static void test_topology__switches_number_their_devices_in_order(void **state)
+{
+    static const uint32_t want[] = {0, 0, 1, 2, 2, 2};
+    gs_topology t;
+    (void)state;
+    gs_assert_ok(load(&t, "{\"switches\": [{\"devices\": 2, \"host_bps\": 2.5e8, \"peer_bps\": 1000}, {\"devices\": 1},"
+                          " {\"host_bps\": 1e12, \"devices\": 3}]}", 6));
+    assert_int_equal(t.devices, 6);
+    assert_int_equal(t.switches, 3);
+    for (uint32_t d = 0; d < 6; d++)
+        assert_int_equal(gs_topology_switch_of(&t, d), want[d]);
+    assert_true(t.at[0].host_bps == 2.5e8 && t.at[0].peer_bps == 1000);
+    assert_true(t.at[1].host_bps == 0 && t.at[1].peer_bps == 0);
+    assert_int_equal(t.at[2].first, 3);
+    assert_true(t.at[2].host_bps == 1e12);
+}
+
+static void test_topology__what_is_none_is_refused(void **state)
+{
+    static const struct {
+        const char *text, *why;
+    } bad[] = {
+        {"", "not JSON"},
+        {"{\"switches\": [", "not JSON"},
+        {"{\"switches\": [{\"devices\": 2}]} more", "not JSON"},
+        {"[]", "not a topology"},
+        {"{}", "not a topology"},
+        {"{\"switches\": []}", "not a topology"},
+        {"{\"switches\": {\"devices\": 2}}", "not a topology"},
+        {"{\"switches\": [2]}", "switch 0 is no object"},
+        {"{\"switches\": [{\"devices\": 1}, {\"device\": 1}]}", "switch 1: \"device\" is not known"},
+        {"{\"switches\": [{}]}", "\"devices\" must be"},
+        {"{\"switches\": [{\"devices\": 0}]}", "\"devices\" must be"},
+        {"{\"switches\": [{\"devices\": -2}]}", "\"devices\" must be"},
+        {"{\"switches\": [{\"devices\": 1.5}]}", "\"devices\" must be"},
+        {"{\"switches\": [{\"devices\": 1e300}]}", "\"devices\" must be"},
+        {"{\"switches\": [{\"devices\": \"2\"}]}", "\"devices\" must be"},
+        {"{\"switches\": [{\"devices\": 9}, {\"devices\": 9}]}", "switch 1: \"devices\" must be"},
+        {"{\"switches\": [{\"devices\": 2, \"host_bps\": 0}]}", "\"host_bps\" must be a number of bytes per second"},
+        {"{\"switches\": [{\"devices\": 2, \"host_bps\": -1e9}]}", "\"host_bps\" must be"},
+        {"{\"switches\": [{\"devices\": 2, \"peer_bps\": 1e999}]}", "\"peer_bps\" must be"},
+        {"{\"switches\": [{\"devices\": 2, \"peer_bps\": null}]}", "\"peer_bps\" must be"},
+    };
+    gs_topology t;
+    (void)state;
+    for (size_t i = 0; i < sizeof(bad) / sizeof(bad[0]); i++)
+        gs_assert_fails(load(&t, bad[i].text, 2), GS_EFORMAT, bad[i].why);
+    gs_assert_fails(load(&t, "{\"switches\": [{\"devices\": 2}]}", 4), GS_EINVAL, "of 2 devices, and --device names 4");
+    gs_assert_fails(gs_topology_load(&t, "no/such/file.json", 2), GS_ENOTFOUND, "no/such/file.json");
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_topology__one_switch_holds_all),
+        cmocka_unit_test(test_topology__switches_number_their_devices_in_order),
+        cmocka_unit_test(test_topology__what_is_none_is_refused),
+    };
+    const int fd = mkstemp(path);
+    if (fd < 0 || close(fd) != 0)
+        return 99;
+    const int failed = cmocka_run_group_tests(tests, NULL, NULL);
+    (void)unlink(path);
+    return failed;
+}
