@@ -46,8 +46,8 @@ static gs_status take_device_memory(gs_exec *e, const gs_exec_config *c)
                                 .mirrors = choose_mirrors(e, c->mirror_bytes, mirror),
                                 .mirror = mirror};
     void *arena = NULL;
-    const gs_status st = gs_device_take_memory(e->device, &m, &arena);
-    e->region[GS_REGION_ARENA] = arena;
+    const gs_status st = gs_device_take_memory(e->on.device, &m, &arena);
+    e->region[GS_REGION_ARENA] = e->on.arena = arena;
     return st;
 }
 
@@ -56,11 +56,12 @@ static gs_status take_regions(gs_exec *e, const gs_exec_config *c)
     static const char *const what[GS_REGION_COUNT] = {"", "the staging ring", "resident data", "device memory"};
     for (int r = GS_REGION_RING; r < GS_REGION_COUNT; r++) {
         e->region_bytes[r] = gs_align_up(GS_MAX(e->plan->region_bytes[r], 1), GS_BLOCK_BYTES);
-        if (r == GS_REGION_ARENA && !gs_device_unified(e->device))
+        if (r == GS_REGION_ARENA && !gs_device_unified(e->on.device))
             return take_device_memory(e, c);
         if ((e->region[r] = gs_alloc_pages(e->region_bytes[r])) == NULL)
             return no_memory(what[r], e->region_bytes[r]);
     }
+    e->on.arena = e->region[GS_REGION_ARENA];
     return GS_OK;
 }
 
@@ -100,12 +101,12 @@ static gs_status take_tables(gs_exec *e, const gs_exec_config *c)
     e->lane_task = gs_malloc_array((size_t)e->plan->tasks + 1, sizeof(*e->lane_task));
     e->lane_first = gs_calloc(e->plan->passes * LANE_COUNT + 1, sizeof(*e->lane_first));
     e->done = gs_calloc((size_t)e->plan->tasks + 1, 1);
-    e->reg = gs_calloc(regs, sizeof(*e->reg));
-    e->edge_rows = gs_calloc(edge_regs, sizeof(*e->edge_rows));
+    e->on.reg = gs_calloc(regs, sizeof(*e->on.reg));
+    e->on.edge_rows = gs_calloc(edge_regs, sizeof(*e->on.edge_rows));
     e->runs_left = gs_calloc((size_t)e->plan->tasks + 1, sizeof(*e->runs_left));
     e->chunk_seen = gs_calloc(chunks * c->sets, 1);
     if (e->file == NULL || e->io_file == NULL || e->lane_task == NULL || e->lane_first == NULL ||
-        e->done == NULL || e->reg == NULL || e->edge_rows == NULL || e->runs_left == NULL ||
+        e->done == NULL || e->on.reg == NULL || e->on.edge_rows == NULL || e->runs_left == NULL ||
         e->chunk_seen == NULL)
         return no_memory("tables", e->plan->table_bytes);
     if (c->trace && (e->span = gs_calloc((size_t)e->plan->tasks + 1, sizeof(*e->span))) == NULL)
@@ -164,7 +165,7 @@ static gs_status transfer(gs_exec *e, uint32_t file, uint64_t offset, void *memo
         return st;
     while (gs_io_reap(e->io, &done, 1, true) == 0)
         ;
-    return done.status == GS_OK ? gs_device_host_wrote(e->device, memory, bytes) : gs_io_explain(e->io, &r, &done);
+    return done.status == GS_OK ? gs_device_host_wrote(e->on.device, memory, bytes) : gs_io_explain(e->io, &r, &done);
 }
 
 /* Reads what stays in host memory, in large pieces that are checked as they come.
@@ -201,7 +202,7 @@ gs_status gs_exec_open(gs_exec **out, const gs_exec_config *config)
         return no_memory("the run", sizeof(*e));
     e->program = config->program;
     e->plan = config->plan;
-    e->device = config->device;
+    e->on.device = config->device;
     e->parts = config->parts;
     e->interval_rows = config->interval_rows;
     e->vertices = config->vertices;
@@ -227,9 +228,9 @@ void gs_exec_close(gs_exec *e)
     if (e == NULL)
         return;
     gs_io_close(e->io); /* first: the kernel may still write into the regions */
-    const bool unified = gs_device_unified(e->device);
+    const bool unified = gs_device_unified(e->on.device);
     if (!unified)
-        gs_device_give_memory(e->device);
+        gs_device_give_memory(e->on.device);
     for (int r = GS_REGION_RING; r < GS_REGION_COUNT; r++)
         if (e->region[r] != NULL && (r != GS_REGION_ARENA || unified))
             gs_free_pages(e->region[r], e->region_bytes[r]);
@@ -238,9 +239,9 @@ void gs_exec_close(gs_exec *e)
     gs_free(e->lane_task);
     gs_free(e->lane_first);
     gs_free(e->done);
-    gs_free(e->reg);
+    gs_free(e->on.reg);
     gs_free(e->span);
-    gs_free(e->edge_rows);
+    gs_free(e->on.edge_rows);
     gs_free(e->runs_left);
     gs_free(e->chunk_seen);
     gs_free(e);
@@ -291,7 +292,7 @@ gs_status gs_exec_read_rows(gs_exec *e, uint32_t array, uint64_t first, uint64_t
         const uint64_t from = first % e->interval_rows, n = GS_MIN(rows, e->interval_rows - from);
         if (r != NULL && (first + n) * row_bytes <= r->bytes) {
             uint8_t *const from_rows = e->region[GS_REGION_RESIDENT] + r->offset + first * row_bytes;
-            if ((st = gs_device_host_reads(e->device, from_rows, n * row_bytes)) == GS_OK)
+            if ((st = gs_device_host_reads(e->on.device, from_rows, n * row_bytes)) == GS_OK)
                 memcpy(dst, from_rows, n * row_bytes);
         } else {
             st = read_spilled(e, array, interval, from, n, row_bytes, dst);

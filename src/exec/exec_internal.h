@@ -23,11 +23,24 @@ typedef enum gs_chunk_state {
 
 enum lane { LANE_READ, LANE_COMPUTE, LANE_WRITE, LANE_COUNT };
 
+/* A device of the run: what its launches need, and what they add up. */
+typedef struct gs_exec_device {
+    gs_device *device;
+    uint8_t *arena;           /* an address of the device where that has memory of its own */
+    void **reg;               /* [most registers of a stage] of the launch being made */
+    const float **edge_rows;  /* [most edge registers of a stage] likewise */
+    /* of the pass being run */
+    float *const *grad;       /* [program->params], or NULL */
+    double *const *statistic; /* [program->params] */
+    gs_metrics metrics;
+    double edge_seconds;
+} gs_exec_device;
+
 struct gs_exec {
     /* set at open */
     const gs_program *program;
     const gs_plan *plan;
-    gs_device *device;
+    gs_exec_device on;
     gs_exec_file *file;       /* [arrays + sets], copied */
     uint32_t *io_file;        /* [arrays + sets], GS_NONE where not open */
     uint32_t files, sets, parts, interval_rows, index_bytes, type_bytes, edge_types;
@@ -36,12 +49,10 @@ struct gs_exec {
     const gs_exec_chunk *const *chunk; /* [sets] */
     bool verify;
     gs_io *io;
-    uint8_t *region[GS_REGION_COUNT]; /* ARENA: an address of the device where that has memory of its own */
+    uint8_t *region[GS_REGION_COUNT]; /* ARENA: see `on` */
     uint64_t region_bytes[GS_REGION_COUNT];
     uint32_t *lane_task;      /* task indices, pass by pass, lane by lane */
     uint32_t *lane_first;     /* [passes * LANE_COUNT + 1] into lane_task */
-    void **reg;               /* [most registers of a stage] of the launch being made */
-    const float **edge_rows;  /* [most edge registers of a stage] likewise */
 
     /* lasting, by the driving thread */
     uint8_t *chunk_seen;      /* [sets * parts * parts] a gs_chunk_state of this run */
@@ -61,9 +72,15 @@ struct gs_exec {
     gs_exec_stats stats;
 };
 
-static inline void *gs_exec__at(const gs_exec *e, gs_place p)
+/* Memory of the host: RING or RESIDENT. */
+static inline void *gs_exec__host(const gs_exec *e, gs_place p) { return e->region[p.region] + p.offset; }
+
+/* As a device sees it; NONE is NULL. */
+static inline void *gs_exec__at(const gs_exec *e, const gs_exec_device *x, gs_place p)
 {
-    return p.region == GS_REGION_NONE ? NULL : e->region[p.region] + p.offset;
+    if (p.region == GS_REGION_ARENA)
+        return x->arena + p.offset;
+    return p.region == GS_REGION_NONE ? NULL : gs_exec__host(e, p);
 }
 
 /* check.c: what arrived is what was written. Text names file and chunk or bytes. */
@@ -74,6 +91,6 @@ gs_status gs_exec__check_chunk(const gs_exec *e, uint32_t set, uint32_t target, 
 /* launch.c: merges doubled edges of chunks in host memory that nothing but sums of rows reads. Before the first pass. */
 gs_status gs_exec__merge_chunks(gs_exec *e);
 /* launch.c: runs one compute task on the device. */
-gs_status gs_exec__launch(gs_exec *e, const gs_task *t);
+gs_status gs_exec__launch(gs_exec *e, gs_exec_device *x, const gs_task *t);
 
 #endif /* GS_EXEC_EXEC_INTERNAL_H */

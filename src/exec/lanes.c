@@ -28,7 +28,7 @@ static gs_io_request request_of(const gs_exec *e, uint32_t index, uint32_t part)
 {
     const gs_task *t = &e->plan->task[index];
     gs_io_request r = {.file = e->io_file[t->file], .write = t->kind == GS_TASK_WRITE, .offset = t->offset,
-                       .length = t->bytes, .memory = gs_exec__at(e, t->place), .tag = (uint64_t)part << 32 | index};
+                       .length = t->bytes, .memory = gs_exec__host(e, t->place), .tag = (uint64_t)part << 32 | index};
     if (t->kind == GS_TASK_READ && t->runs > 0) {
         const gs_run run = e->plan->run[t->first_run + part];
         r.offset += run.first * GS_BLOCK_BYTES;
@@ -105,7 +105,7 @@ static gs_status finish_one(gs_exec *e, const gs_io_completion *c)
         e->stats.written_bytes += r.length;
     } else {
         e->stats.read_bytes += r.length;
-        if ((st = gs_device_host_wrote(e->device, r.memory, r.length)) != GS_OK)
+        if ((st = gs_device_host_wrote(e->on.device, r.memory, r.length)) != GS_OK)
             return st;
         if (t->check != GS_CHECK_NONE)
             st = check(e, t, &r);
@@ -157,7 +157,7 @@ static gs_status retire(gs_exec *e, bool wait)
     gs_status st = GS_OK;
     bool done = true;
     while (e->flights > 0 && st == GS_OK) {
-        st = gs_device_poll(e->device, e->flight[0].launch, wait, &done);
+        st = gs_device_poll(e->on.device, e->flight[0].launch, wait, &done);
         if (st != GS_OK || !done)
             break;
         if (e->span != NULL)
@@ -175,14 +175,14 @@ static gs_status retire(gs_exec *e, bool wait)
 static gs_status note_launch(gs_exec *e, uint32_t index)
 {
     gs_status st = GS_OK;
-    if (gs_device_unified(e->device)) {
+    if (gs_device_unified(e->on.device)) {
         e->done[index] = 1;
         return GS_OK;
     }
     if (e->flights == GS_EXEC_FLIGHT)
         st = retire(e, true);
     e->flight[e->flights].task = index;
-    e->flight[e->flights++].launch = gs_device_last_launch(e->device);
+    e->flight[e->flights++].launch = gs_device_last_launch(e->on.device);
     return st;
 }
 
@@ -213,7 +213,7 @@ static gs_status run_computes(gs_exec *e)
         if (!deps_done(e, t) && (st = wait_until_ready(e, t)) != GS_OK)
             return st;
         const double begin = gs_now();
-        if ((st = gs_exec__launch(e, t)) != GS_OK)
+        if ((st = gs_exec__launch(e, &e->on, t)) != GS_OK)
             return st;
         const double end = gs_now();
         e->stats.compute_seconds += end - begin;
@@ -233,16 +233,16 @@ static gs_status run_computes(gs_exec *e)
 /* Between the two the device has this pass's parameters. */
 static gs_status run_on_device(gs_exec *e)
 {
-    const gs_device_pass pass = {.program = e->program, .param = e->args->param, .grad = e->args->grad, .metrics = &e->stats.metrics};
-    gs_status st = gs_device_begin_pass(e->device, &pass);
+    const gs_device_pass pass = {.program = e->program, .param = e->args->param, .grad = e->args->grad, .metrics = &e->on.metrics};
+    gs_status st = gs_device_begin_pass(e->on.device, &pass);
     if (st != GS_OK)
         return st;
     e->flights = 0;
     if ((st = run_computes(e)) == GS_OK)
-        return gs_device_end_pass(e->device);
+        return gs_device_end_pass(e->on.device);
     char why[512];
     snprintf(why, sizeof(why), "%s", gs_last_error()); /* the first failure says more than what follows from it */
-    (void)gs_device_end_pass(e->device);
+    (void)gs_device_end_pass(e->on.device);
     return gs_fail(st, "%s", why);
 }
 
@@ -270,6 +270,10 @@ gs_status gs_exec_run(gs_exec *e, uint32_t pass, const gs_exec_args *args, gs_ex
     memset(&e->stats, 0, sizeof(e->stats));
     memset(e->done + p->first_task, 0, p->tasks);
     e->args = args;
+    e->on.grad = args->grad;
+    e->on.statistic = args->statistic;
+    e->on.metrics = (gs_metrics){0};
+    e->on.edge_seconds = 0;
     e->next_run = 0;
     for (uint32_t lane = 0; lane < LANE_COUNT; lane++) {
         e->next[lane] = e->lane_first[pass * LANE_COUNT + lane];
@@ -279,6 +283,8 @@ gs_status gs_exec_run(gs_exec *e, uint32_t pass, const gs_exec_args *args, gs_ex
     st = drain(e, run_on_device(e));
     gs_alloc_freeze(false);
     e->args = NULL;
+    e->stats.metrics = e->on.metrics;
+    e->stats.edge_seconds = e->on.edge_seconds;
     e->stats.seconds = gs_now() - begin;
     if (st == GS_OK)
         *out = e->stats;

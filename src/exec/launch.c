@@ -31,7 +31,7 @@ static uint8_t *state_of(const gs_exec *e, const gs_task *t)
 
 /* Indices of a chunk are looked at in depth when its bytes are first used; after that its
  * checksum stands for them. Resident chunks have their checksum verified here too. */
-static gs_status view_chunk(gs_exec *e, const gs_task *t, gs_chunk_view *view)
+static gs_status view_chunk(gs_exec *e, const gs_exec_device *x, const gs_task *t, gs_chunk_view *view)
 {
     const uint32_t set = t->file - e->program->arrays;
     const uint64_t index = (uint64_t)t->target * e->parts + t->operand;
@@ -44,13 +44,13 @@ static gs_status view_chunk(gs_exec *e, const gs_task *t, gs_chunk_view *view)
     gs_status st = GS_OK;
 
     if (*seen == GS_CHUNK_MERGED) {
-        gs_chunk_merged_view(view, gs_exec__at(e, t->chunk), &expect);
+        gs_chunk_merged_view(view, gs_exec__at(e, x, t->chunk), &expect);
         return GS_OK;
     }
     if (first && t->chunk.region == GS_REGION_RESIDENT &&
-        (st = gs_exec__check_chunk(e, set, t->target, t->operand, gs_exec__at(e, t->chunk), t->chunk_bytes)) != GS_OK)
+        (st = gs_exec__check_chunk(e, set, t->target, t->operand, gs_exec__at(e, x, t->chunk), t->chunk_bytes)) != GS_OK)
         return st;
-    st = gs_chunk_view_make(view, gs_exec__at(e, t->chunk), t->chunk_bytes, &expect, first || !e->verify);
+    st = gs_chunk_view_make(view, gs_exec__at(e, x, t->chunk), t->chunk_bytes, &expect, first || !e->verify);
     if (st == GS_OK && (first || !e->verify))
         st = check_edge_data(e, view);
     if (st != GS_OK)
@@ -83,7 +83,7 @@ gs_status gs_exec__merge_chunks(gs_exec *e)
     const uint64_t others = find_others(e);
     gs_status st = GS_OK;
 
-    if (!gs_device_unified(e->device)) /* its edges are its own, and counts would be new to it */
+    if (!gs_device_unified(e->on.device)) /* its edges are its own, and counts would be new to it */
         return GS_OK;
     for (uint32_t i = 0; i < e->plan->tasks && st == GS_OK; i++) {
         const gs_task *t = &e->plan->task[i];
@@ -92,17 +92,17 @@ gs_status gs_exec__merge_chunks(gs_exec *e)
             (others >> (t->file - e->program->arrays) & 1) != 0)
             continue;
         uint8_t *const seen = state_of(e, t);
-        if (*seen != GS_CHUNK_UNSEEN || (st = view_chunk(e, t, &view)) != GS_OK)
+        if (*seen != GS_CHUNK_UNSEEN || (st = view_chunk(e, &e->on, t, &view)) != GS_OK)
             continue;
         /* No pass runs: the arena is free. */
         if (view.edges <= e->region_bytes[GS_REGION_ARENA] &&
-            gs_chunk_merge(&view, gs_exec__at(e, t->chunk), e->region[GS_REGION_ARENA]))
+            gs_chunk_merge(&view, gs_exec__host(e, t->chunk), e->region[GS_REGION_ARENA]))
             *seen = GS_CHUNK_MERGED;
     }
     return st;
 }
 
-static gs_status launch_edges(gs_exec *e, const gs_task *t)
+static gs_status launch_edges(gs_exec *e, gs_exec_device *x, const gs_task *t)
 {
     const gs_stage *s = &e->program->stage[t->stage];
     const gs_sum *sum = &s->sum[t->sum];
@@ -110,26 +110,26 @@ static gs_status launch_edges(gs_exec *e, const gs_task *t)
     gs_chunk_view view;
     gs_status st;
 
-    if ((st = view_chunk(e, t, &view)) != GS_OK)
+    if ((st = view_chunk(e, x, t, &view)) != GS_OK)
         return st;
     const gs_edge_launch l = {
         .index_bytes = view.index_bytes, .targets = view.targets, .target = view.target, .start = view.start,
-        .index = view.index, .count = view.count, .operand = gs_exec__at(e, t->source), .acc = gs_exec__at(e, t->place),
+        .index = view.index, .count = view.count, .operand = gs_exec__at(e, x, t->source), .acc = gs_exec__at(e, x, t->place),
         .width = GS_MIN(wide, row), .operand_rows = interval_rows(e, t->operand),
         .target_rows = interval_rows(e, t->target)};
     if (sum->kind == GS_SUM_ROWS)
-        return gs_device_run_edges(e->device, &l);
+        return gs_device_run_edges(x->device, &l);
     const gs_typed_launch typed = {.edges = l, .type = view.type, .type_bytes = view.type_bytes,
                                    .types = e->edge_types, .pick = sum->kind == GS_SUM_PICK};
     if (typed.type_bytes == 0)
         return gs_fail(GS_EINVAL, "the model uses edge types, and this store's edges have none");
-    return gs_device_run_typed(e->device, &typed);
+    return gs_device_run_typed(x->device, &typed);
 }
 
-static gs_accumulator accumulator_of(const gs_exec *e, const gs_place *place)
+static gs_accumulator accumulator_of(const gs_exec *e, const gs_exec_device *x, const gs_place *place)
 {
-    return (gs_accumulator){gs_exec__at(e, place[GS_SUM_ACC]), gs_exec__at(e, place[GS_SUM_MAXIMUM]),
-                            gs_exec__at(e, place[GS_SUM_NORM])};
+    return (gs_accumulator){gs_exec__at(e, x, place[GS_SUM_ACC]), gs_exec__at(e, x, place[GS_SUM_MAXIMUM]),
+                            gs_exec__at(e, x, place[GS_SUM_NORM])};
 }
 
 /* A chunk of an LSTM, as far as forward and backward have it in common. */
@@ -143,29 +143,29 @@ static gs_sequence_launch sequence_of(const gs_exec *e, const gs_stage *s, const
 }
 
 /* UNROLL and BACK. */
-static gs_status launch_sequence(gs_exec *e, const gs_task *t)
+static gs_status launch_sequence(gs_exec *e, gs_exec_device *x, const gs_task *t)
 {
     const gs_stage *s = &e->program->stage[t->stage];
     const gs_place *place = &e->plan->reg[t->first_reg];
     gs_chunk_view view;
     gs_status st;
 
-    if ((st = view_chunk(e, t, &view)) != GS_OK)
+    if ((st = view_chunk(e, x, t, &view)) != GS_OK)
         return st;
     gs_sequence_launch l = sequence_of(e, s, &view);
-    l.gates = gs_exec__at(e, t->source);
-    l.state = gs_exec__at(e, place[GS_STATE]);
-    l.cell = gs_exec__at(e, place[GS_STATE_CELL]);
+    l.gates = gs_exec__at(e, x, t->source);
+    l.state = gs_exec__at(e, x, place[GS_STATE]);
+    l.cell = gs_exec__at(e, x, place[GS_STATE_CELL]);
     if (t->kind == GS_TASK_UNROLL)
-        return gs_device_run_sequence(e->device, &l);
-    l.d_state = gs_exec__at(e, place[GS_STATE_D]);
-    l.d_cell = gs_exec__at(e, place[GS_STATE_D_CELL]);
-    l.d_gates = gs_exec__at(e, t->place);
-    l.d_weight = s->sum[0].learned ? e->args->grad[s->sum[0].weight] : NULL;
-    return gs_device_run_sequence_back(e->device, &l);
+        return gs_device_run_sequence(x->device, &l);
+    l.d_state = gs_exec__at(e, x, place[GS_STATE_D]);
+    l.d_cell = gs_exec__at(e, x, place[GS_STATE_D_CELL]);
+    l.d_gates = gs_exec__at(e, x, t->place);
+    l.d_weight = s->sum[0].learned ? x->grad[s->sum[0].weight] : NULL;
+    return gs_device_run_sequence_back(x->device, &l);
 }
 
-static gs_status launch_program(gs_exec *e, const gs_task *t)
+static gs_status launch_program(gs_exec *e, gs_exec_device *x, const gs_task *t)
 {
     const gs_stage *s = &e->program->stage[t->stage];
     const gs_place *place = &e->plan->reg[t->first_reg];
@@ -173,106 +173,107 @@ static gs_status launch_program(gs_exec *e, const gs_task *t)
     gs_chunk_view view;
     gs_status st;
 
-    if ((st = view_chunk(e, t, &view)) != GS_OK)
+    if ((st = view_chunk(e, x, t, &view)) != GS_OK)
         return st;
     for (uint32_t r = 0; r < s->edge_regs; r++)
-        e->edge_rows[r] = gs_exec__at(e, place[r]);
+        x->edge_rows[r] = gs_exec__at(e, x, place[r]);
     for (uint32_t i = 0; i < s->sums; i++)
-        sum[i] = accumulator_of(e, &place[s->edge_regs + i * GS_SUM_PLACES]);
+        sum[i] = accumulator_of(e, x, &place[s->edge_regs + i * GS_SUM_PLACES]);
     if (s->sum[0].kind == GS_SUM_LSTM) {
         gs_sequence_launch l = sequence_of(e, s, &view);
-        l.gates = e->edge_rows[s->sum[0].value];
+        l.gates = x->edge_rows[s->sum[0].value];
         l.state = sum[0].acc;
         l.cell = sum[0].maximum;
-        return gs_device_run_sequence(e->device, &l);
+        return gs_device_run_sequence(x->device, &l);
     }
     const gs_edge_program_launch l = {
         .program = e->program, .stage = s, .index_bytes = view.index_bytes, .targets = view.targets,
         .target = view.target, .start = view.start, .index = view.index, .weight = view.weight,
         .type = view.type, .type_bytes = view.type_bytes, .seed = e->args->seed, .epoch = e->args->epoch,
-        .rows = e->edge_rows, .sum = sum, .param = e->args->param, .operand_rows = interval_rows(e, t->operand),
+        .rows = x->edge_rows, .sum = sum, .param = e->args->param, .operand_rows = interval_rows(e, t->operand),
         .target_rows = interval_rows(e, t->target)};
-    return gs_device_run_edge_program(e->device, &l);
+    return gs_device_run_edge_program(x->device, &l);
 }
 
-static gs_status zero_state(const gs_exec *e, const gs_accumulator *a, uint64_t count)
+static gs_status zero_state(const gs_exec_device *x, const gs_accumulator *a, uint64_t count)
 {
-    const gs_status st = gs_device_zero(e->device, a->acc, count * sizeof(float));
-    return st == GS_OK ? gs_device_zero(e->device, a->maximum, count * sizeof(float)) : st;
+    const gs_status st = gs_device_zero(x->device, a->acc, count * sizeof(float));
+    return st == GS_OK ? gs_device_zero(x->device, a->maximum, count * sizeof(float)) : st;
 }
 
 /* Neutral values before a sum's first chunk, final values after its last. */
-static gs_status launch_frame(gs_exec *e, const gs_task *t)
+static gs_status launch_frame(gs_exec *e, gs_exec_device *x, const gs_task *t)
 {
     const gs_stage *s = &e->program->stage[t->stage];
     const gs_sum *sum = &s->sum[t->sum];
-    const gs_accumulator a = accumulator_of(e, &e->plan->reg[t->first_reg]);
+    const gs_accumulator a = accumulator_of(e, x, &e->plan->reg[t->first_reg]);
     const uint32_t heads = sum->kind == GS_SUM_ATTEND ? s->reg[sum->lse].width : 0;
     if (sum->kind == GS_SUM_LSTM)
-        return t->kind == GS_TASK_BEGIN ? zero_state(e, &a, (uint64_t)t->rows * s->reg[sum->reg].width) : GS_OK;
+        return t->kind == GS_TASK_BEGIN ? zero_state(x, &a, (uint64_t)t->rows * s->reg[sum->reg].width) : GS_OK;
     if (t->kind == GS_TASK_BEGIN)
-        return gs_device_begin_sum(e->device, sum->kind, &a, t->rows, s->reg[sum->reg].width, heads);
-    return gs_device_finish_sum(e->device, sum->kind, &a, t->rows, s->reg[sum->reg].width, heads);
+        return gs_device_begin_sum(x->device, sum->kind, &a, t->rows, s->reg[sum->reg].width, heads);
+    return gs_device_finish_sum(x->device, sum->kind, &a, t->rows, s->reg[sum->reg].width, heads);
 }
 
-static gs_status launch_vertex(gs_exec *e, const gs_task *t)
+static gs_status launch_vertex(gs_exec *e, gs_exec_device *x, const gs_task *t)
 {
     const gs_stage *s = &e->program->stage[t->stage];
     for (uint32_t r = 0; r < s->regs; r++)
-        e->reg[r] = gs_exec__at(e, e->plan->reg[t->first_reg + r]);
+        x->reg[r] = gs_exec__at(e, x, e->plan->reg[t->first_reg + r]);
     const gs_vertex_launch l = {
-        .program = e->program, .stage = s, .rows = t->rows, .reg = e->reg, .param = e->args->param,
-        .grad = e->args->grad, .statistic = e->args->statistic, .metrics = &e->stats.metrics, .seed = e->args->seed, .epoch = e->args->epoch,
+        .program = e->program, .stage = s, .rows = t->rows, .reg = x->reg, .param = e->args->param,
+        .grad = x->grad, .statistic = x->statistic, .metrics = &x->metrics, .seed = e->args->seed, .epoch = e->args->epoch,
         .loss_scale = e->args->loss_scale};
-    return gs_device_run_vertex(e->device, &l);
+    return gs_device_run_vertex(x->device, &l);
 }
 
-static gs_status launch_statistics(gs_exec *e, const gs_task *t)
+static gs_status launch_statistics(gs_exec *e, gs_exec_device *x, const gs_task *t)
 {
     const gs_stage *s = &e->program->stage[t->stage];
     gs_status st = GS_OK;
     for (uint32_t i = 0; i < s->instrs && st == GS_OK; i++) {
         const uint32_t to = s->instr[i].dst;
         if (gs_op_classof(s->instr[i].op) == GS_CLASS_STATISTIC)
-            st = gs_device_finish_statistic(e->device, e->program->param[to].statistic, e->args->made[to],
-                                            e->args->statistic[to], e->program->param[to].cols, e->vertices);
+            st = gs_device_finish_statistic(x->device, e->program->param[to].statistic, e->args->made[to],
+                                            x->statistic[to], e->program->param[to].cols, e->vertices);
     }
     return st;
 }
 
-static gs_status timed(gs_exec *e, const gs_task *t, gs_status (*launch)(gs_exec *e, const gs_task *t))
+static gs_status timed(gs_exec *e, gs_exec_device *x, const gs_task *t,
+                       gs_status (*launch)(gs_exec *e, gs_exec_device *x, const gs_task *t))
 {
     const double begin = gs_now();
-    const gs_status st = launch(e, t);
-    e->stats.edge_seconds += gs_now() - begin;
+    const gs_status st = launch(e, x, t);
+    x->edge_seconds += gs_now() - begin;
     return st;
 }
 
-gs_status gs_exec__launch(gs_exec *e, const gs_task *t)
+gs_status gs_exec__launch(gs_exec *e, gs_exec_device *x, const gs_task *t)
 {
     const gs_stage *s = &e->program->stage[t->stage];
     switch (t->kind) {
     case GS_TASK_BEGIN:
     case GS_TASK_FINISH:
-        return launch_frame(e, t);
+        return launch_frame(e, x, t);
     case GS_TASK_ZERO:
-        return gs_device_zero(e->device, gs_exec__at(e, t->place), t->bytes);
+        return gs_device_zero(x->device, gs_exec__at(e, x, t->place), t->bytes);
     case GS_TASK_SELF:
-        return gs_device_add(e->device, gs_exec__at(e, t->place), gs_exec__at(e, t->source),
+        return gs_device_add(x->device, gs_exec__at(e, x, t->place), gs_exec__at(e, x, t->source),
                              (uint64_t)t->rows * s->reg[s->sum[t->sum].reg].width);
     case GS_TASK_EDGES:
-        return timed(e, t, launch_edges);
+        return timed(e, x, t, launch_edges);
     case GS_TASK_COPY:
-        return gs_device_copy(e->device, gs_exec__at(e, t->place), gs_exec__at(e, t->source), t->bytes);
+        return gs_device_copy(x->device, gs_exec__at(e, x, t->place), gs_exec__at(e, x, t->source), t->bytes);
     case GS_TASK_UNROLL:
     case GS_TASK_BACK:
-        return timed(e, t, launch_sequence);
+        return timed(e, x, t, launch_sequence);
     case GS_TASK_PROGRAM:
-        return timed(e, t, launch_program);
+        return timed(e, x, t, launch_program);
     case GS_TASK_STATISTICS:
-        return launch_statistics(e, t);
+        return launch_statistics(e, x, t);
     case GS_TASK_VERTEX:
-        return launch_vertex(e, t);
+        return launch_vertex(e, x, t);
     default:
         return gs_fail(GS_EINVAL, "task kind %d is not a computation", (int)t->kind);
     }
