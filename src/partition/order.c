@@ -55,6 +55,14 @@ static inline void mark_need(uint64_t *need, uint64_t bit)
         __atomic_fetch_or(need, bit, __ATOMIC_RELAXED);
 }
 
+/* The nearest of all; several threads may find the vertex at once. */
+static inline void bring_near(uint8_t *level, uint8_t to)
+{
+    uint8_t old = __atomic_load_n(level, __ATOMIC_RELAXED);
+    while (old > to && !__atomic_compare_exchange_n(level, &old, to, true, __ATOMIC_RELAXED, __ATOMIC_RELAXED))
+        ;
+}
+
 static inline uint64_t need_bit(uint32_t part, uint32_t parts)
 {
     return 1ull << (parts <= 64 ? part : (uint32_t)((uint64_t)part * 64 / parts));
@@ -89,9 +97,8 @@ static gs_status scatter(const scattering *s, const uint32_t *records, uint64_t 
         }
         const uint32_t pu = o->part[r[0]], pv = o->part[r[1]];
         *cut += pu != pv;
-        if (o->level != NULL && __atomic_load_n(&o->level[r[1]], __ATOMIC_RELAXED) == GS_PART_LABELLED &&
-            __atomic_load_n(&o->level[r[0]], __ATOMIC_RELAXED) == GS_PART_OTHER)
-            __atomic_store_n(&o->level[r[0]], GS_PART_HEARD, __ATOMIC_RELAXED);
+        if (o->level != NULL && s->job->split[r[1]] != GS_SPLIT_NONE)
+            bring_near(&o->level[r[0]], s->job->split[r[1]] == GS_SPLIT_TRAIN ? GS_PART_FED : GS_PART_HEARD);
         if (o->need != NULL && pu != pv) {
             mark_need(&o->need[r[0]], need_bit(pv, parts));
             if (both)
@@ -253,17 +260,19 @@ static gs_status assign(gs_part_order *o, gs_part_job *job, const gs_part_blocks
 }
 
 /* Where few vertices are labelled, they and those that they hear stand first in their intervals, so that what a
- * loss sees is a few runs of rows. */
+ * loss sees is a few runs of rows: those of the training split before the others, as gradients see no more. */
 static gs_status take_levels(gs_part_order *o, const gs_part_job *job)
 {
     const uint64_t n = o->grid.vertices;
 
-    if (o->need == NULL || job->split == NULL || job->labelled == 0 || job->labelled > n / FEW_LABELS)
+    if (job->split == NULL || job->labelled == 0 || job->labelled > n / FEW_LABELS)
         return GS_OK;
     if ((o->level = gs_malloc(n)) == NULL)
         return gs_fail(GS_ENOMEM, "no memory for the order of %llu vertices", (unsigned long long)n);
     for (uint64_t v = 0; v < n; v++)
-        o->level[v] = job->split[v] != GS_SPLIT_NONE ? GS_PART_LABELLED : GS_PART_OTHER;
+        o->level[v] = job->split[v] == GS_SPLIT_NONE    ? GS_PART_OTHER
+                      : job->split[v] == GS_SPLIT_TRAIN ? GS_PART_LEARNED
+                                                        : GS_PART_LABELLED;
     return GS_OK;
 }
 
@@ -286,7 +295,7 @@ gs_status gs_part__order_make(gs_part_order *o, gs_part_job *job, const gs_part_
         st = gs_fail(GS_ENOMEM, "no memory for the order of %llu vertices", (unsigned long long)b->vertices);
         goto done;
     }
-    if ((st = take_levels(o, job)) != GS_OK || (st = make_spills(o, job, b)) != GS_OK ||
+    if ((placed && (st = take_levels(o, job)) != GS_OK) || (st = make_spills(o, job, b)) != GS_OK ||
         (st = scatter_all(&s)) != GS_OK ||
         (st = gs_part__spill_finish(o->chunked[0])) != GS_OK ||
         (o->chunked[1] != NULL && (st = gs_part__spill_finish(o->chunked[1])) != GS_OK))

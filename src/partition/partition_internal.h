@@ -256,13 +256,14 @@ static inline uint32_t gs_part__grid_capacity(const gs_part_grid *g, uint32_t i)
     return left < g->rows ? (uint32_t)left : g->rows;
 }
 
-/* How near a vertex is to a label: what a loss on few vertices sees first. */
-enum { GS_PART_LABELLED, GS_PART_HEARD, GS_PART_OTHER, GS_PART_LEVELS }; /* HEARD: an edge leads to a labelled one */
+/* How near a vertex is to a label: what a loss on few vertices sees first. LEARNED: of the training split, FED: an edge leads
+ * to such a one; LABELLED: of another split, HEARD: an edge leads to one of any split. Gradients are 0 but in the first two. */
+enum { GS_PART_LEARNED, GS_PART_FED, GS_PART_LABELLED, GS_PART_HEARD, GS_PART_OTHER, GS_PART_LEVELS };
 
 typedef struct gs_part_order {
     gs_part_grid grid;
     uint32_t *part;     /* [N] interval by input id; becomes `position` */
-    uint8_t *level;     /* [N] GS_PART_LABELLED, ...; NULL where many are labelled, or no order is made */
+    uint8_t *level;     /* [N] GS_PART_LEARNED, ...; NULL where many are labelled, or no order is made */
     uint64_t *need;     /* [N] intervals that need this row, 64 bits; NULL: not asked for */
     uint32_t *position; /* [N] by input id */
     uint32_t *input_id; /* [N] by position */

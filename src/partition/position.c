@@ -2,7 +2,7 @@
  *
  * Rows that the same other intervals need should be neighbours, so that a
  * selective read is a few long runs. An interval's vertices are sorted by the
- * set of intervals that need them, where few are labelled those first and after
+ * set of intervals that need them, where few are labelled those first and with
  * them those that they hear, and cut into groups of equal size; within a
  * group input order stays, so that feature rows can be moved in one pass over
  * the input with one write stream a group (rows.c).
@@ -19,7 +19,11 @@
  * 512 groups, 0.47 with 4096, 0.35 if rows were sorted one by one. Each is a write stream of rows.c. */
 #define MOST_GROUPS 4096u
 
-static uint32_t groups_of(const gs_part_grid *g) { return GS_MAX(1, MOST_GROUPS / g->parts); }
+/* Of an interval; levels alone need no more. */
+static uint32_t groups_of(const gs_part_order *o, bool random)
+{
+    return o->need == NULL && !random ? 1 : GS_MAX(1, MOST_GROUPS / o->grid.parts);
+}
 
 /* Groups of n rows of one level, of `all` rows that share `groups`. */
 static uint32_t level_groups(uint32_t n, uint32_t all, uint32_t groups)
@@ -79,15 +83,15 @@ static void group_interval(gs_part_order *o, uint32_t interval, const gs_permute
 
     for (uint32_t i = 0; i < n; i++) {
         const uint64_t level = o->level != NULL ? o->level[ids[i]] : GS_PART_LABELLED;
-        const uint64_t key = random != NULL ? gs_part__permute(random, ids[i])
-                                            : level << 62 | need_key(o->need[ids[i]], GS_MIN(parts, 64)) >> 2;
+        const uint64_t need = o->need != NULL ? need_key(o->need[ids[i]], GS_MIN(parts, 64)) : 0;
+        const uint64_t key = random != NULL ? gs_part__permute(random, ids[i]) : level << 61 | need >> 3;
         w->keys[i] = (gs_part_key16){key, i, 0};
         count[level]++;
     }
-    regroup(ids, n, groups_of(&o->grid), count, w);
+    regroup(ids, n, groups_of(o, random != NULL), count, w);
 }
 
-static gs_status group_all(gs_part_order *o, gs_part_job *job)
+static gs_status group_all(gs_part_order *o, gs_part_job *job, bool is_random)
 {
     const uint64_t bytes = (uint64_t)o->grid.rows * sizeof(gs_part_key16);
     const uint32_t threads = (uint32_t)GS_MAX(1, GS_MIN(job->threads, job->buffers / (2 * bytes)));
@@ -101,7 +105,7 @@ static gs_status group_all(gs_part_order *o, gs_part_job *job)
 #pragma omp for schedule(dynamic, 1)
         for (uint32_t i = 0; i < o->grid.parts; i++)
             if (!gs_part__job_stop(job))
-                group_interval(o, i, o->need == NULL ? &random : NULL, &w);
+                group_interval(o, i, is_random ? &random : NULL, &w);
         gs_free(w.keys);
         gs_free(w.spare);
     }
@@ -133,9 +137,9 @@ gs_status gs_part__positions(gs_part_order *o, gs_part_job *job)
     if ((st = list_by_interval(o)) != GS_OK)
         return st;
     o->groups = 1;
-    if (o->need != NULL || random) {
-        o->groups = (groups_of(&o->grid) + (o->level != NULL ? GS_PART_LEVELS : 0)) * o->grid.parts;
-        if ((st = group_all(o, job)) != GS_OK)
+    if (o->need != NULL || o->level != NULL || random) {
+        o->groups = (groups_of(o, random) + (o->level != NULL ? GS_PART_LEVELS : 0)) * o->grid.parts;
+        if ((st = group_all(o, job, random)) != GS_OK)
             return st;
     } else if (o->grid.parts > 1 && strcmp(o->method, "natural") != 0) {
         o->groups = o->grid.parts;

@@ -228,6 +228,58 @@ static void test_features__random_features(void **state)
     edges_free(&list);
 }
 
+/* How near a loss is: 0 trained on, 1 heard by such a vertex, 2 of another split, 3 heard by one, 4 none of these. */
+static void find_distances(int *near, const edge_list *list, const uint8_t *split)
+{
+    for (int v = 0; v < N; v++)
+        near[v] = split[v] == GS_SPLIT_NONE ? 4 : split[v] == GS_SPLIT_TRAIN ? 0 : 2;
+    for (int train = 0; train < 2; train++)
+        for (size_t i = 0; i < list->count; i++) {
+            const uint8_t at = split[list->at[i].v];
+            int *const u = &near[list->at[i].u];
+            if (at != GS_SPLIT_NONE && (train == 0 || at == GS_SPLIT_TRAIN))
+                *u = GS_MIN(*u, train ? 1 : 3);
+        }
+}
+
+static void test_features__what_few_labels_see_comes_first(void **state)
+{
+    static const uint32_t parts[] = {1, 5};
+    edge_list list = random_graph(N, 1500, 9, false, false);
+    int64_t labels[N] = {0}, train[10], valid[30];
+    uint8_t split[N] = {0};
+    int near[N];
+
+    for (int i = 0; i < 30; i++) {
+        if (i < 10)
+            split[train[i] = i * 61 + 7] = GS_SPLIT_TRAIN;
+        split[valid[i] = i * 23 + 3] = GS_SPLIT_VALID;
+    }
+    find_distances(near, &list, split);
+    write_edges(*state, &list, false, false);
+    write_features(*state, N, F);
+    write_npy(*state, "labels.npy", GS_I64, labels, N, 0);
+    write_npy(*state, "train_idx.npy", GS_I64, train, 10, 0);
+    write_npy(*state, "valid_idx.npy", GS_I64, valid, 30, 0);
+    for (size_t k = 0; k < 2; k++) {
+        gs_partition_options o = test_options("metis", parts[k], 32 * GS_MIB);
+        o.force = true;
+        gs_store *s = run(*state, &o);
+        uint32_t *ids = read_array(s, GS_ARRAY_INPUT_ID);
+        const uint32_t rows = gs_store_chunks(s)->interval_rows;
+        int seen = 0;
+        for (uint32_t p = 0; p < N; p++) {
+            seen |= 1 << near[ids[p]];
+            if (p % rows > 0)
+                assert_true(near[ids[p - 1]] <= near[ids[p]]);
+        }
+        assert_int_equal(seen, 31);
+        gs_free(ids);
+        gs_store_close(s);
+    }
+    edges_free(&list);
+}
+
 #define T(name) cmocka_unit_test_setup_teardown(name, gs_test_temp_setup, gs_test_temp_teardown)
 int main(void)
 {
@@ -238,6 +290,7 @@ int main(void)
         T(test_features__other_input_types),
         T(test_features__csr_rows_become_dense),
         T(test_features__random_features),
+        T(test_features__what_few_labels_see_comes_first),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
