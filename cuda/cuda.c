@@ -1,4 +1,4 @@
-/* The CUDA device: opening, passes, and launches that every program has. */
+/* The CUDA device: opening, and launches that every program has. */
 #include "cuda/cuda_internal.h"
 
 #include <math.h>
@@ -21,6 +21,9 @@ static const char *const fixed_names[GS_CUDA_FIXED_COUNT] = {
     [GS_CUDA_ROW_SUMS] = "gs_row_sums",
     [GS_CUDA_COLSUM_PART] = "gs_colsum_parts",
     [GS_CUDA_COLSUM_TOTAL] = "gs_colsum_total",
+    [GS_CUDA_MOMENTS_PART] = "gs_moments_parts",
+    [GS_CUDA_MOMENTS_TOTAL] = "gs_moments_total",
+    [GS_CUDA_STATISTIC] = "gs_statistic",
     [GS_CUDA_LOSS] = "gs_loss",
     [GS_CUDA_LOSS_TOTAL] = "gs_loss_total",
 };
@@ -37,63 +40,6 @@ gs_status gs_cuda_check(const gs_cuda *c, gs_cu_result r, const char *what)
     if (r == GS_CU_OUT_OF_MEMORY)
         return gs_fail(GS_ENOMEM, "device cuda:%d: %s: the GPU is out of memory (%s); give less --device-memory", c->device, what, name);
     return gs_fail(GS_EDEVICE, "device cuda:%d: %s: %s (%s)", c->device, what, text, name);
-}
-
-/* ---- passes ---- */
-
-gs_cu_memory gs_cuda_param(const gs_cuda *c, uint32_t param) { return c->state + c->param_offset[param]; }
-gs_cu_memory gs_cuda_grad(const gs_cuda *c, uint32_t param) { return c->state + c->grad_offset[param]; }
-
-gs_status gs_cuda_begin_pass(void *context, const gs_device_pass *pass)
-{
-    gs_cuda *const c = context;
-    gs_status st = GS_OK;
-
-    if (pass->program != c->program)
-        return gs_fail(GS_EINVAL, "device cuda: a pass of a program that was not prepared");
-    c->pass = *pass;
-    for (uint32_t i = 0; i < pass->program->params && st == GS_OK; i++) {
-        const uint64_t bytes = gs_param_elements(&pass->program->param[i]) * sizeof(float);
-        if (pass->param != NULL && pass->param[i] != NULL)
-            st = gs_cuda_check(c, c->d->copy_in(gs_cuda_param(c, i), pass->param[i], bytes, c->compute), "copying parameters");
-        if (st == GS_OK && pass->grad != NULL && pass->grad[i] != NULL)
-            st = gs_cuda_check(c, c->d->copy_in(gs_cuda_grad(c, i), pass->grad[i], bytes, c->compute), "copying gradients");
-    }
-    if (st == GS_OK)
-        st = gs_cuda_check(c, c->d->fill(c->state + c->loss_offset, 0, sizeof(gs_loss_part), c->compute), "clearing the loss");
-    c->in_pass = st == GS_OK;
-    return st;
-}
-
-static void add_metrics(gs_metrics *to, const gs_loss_part *from)
-{
-    to->loss_sum += from->loss_sum;
-    for (int s = 0; s < 4; s++) {
-        to->rows[s] += from->rows[s];
-        to->correct[s] += from->correct[s];
-    }
-}
-
-gs_status gs_cuda_end_pass(void *context)
-{
-    gs_cuda *const c = context;
-    const gs_device_pass *const pass = &c->pass;
-    gs_loss_part total;
-    gs_status st = gs_cuda_synchronize(c);
-
-    c->in_pass = false;
-    for (uint32_t i = 0; pass->grad != NULL && i < pass->program->params && st == GS_OK; i++)
-        if (pass->grad[i] != NULL)
-            st = gs_cuda_check(c, c->d->copy_out(pass->grad[i], gs_cuda_grad(c, i),
-                                                 gs_param_elements(&pass->program->param[i]) * sizeof(float), c->compute),
-                               "copying gradients");
-    if (st == GS_OK)
-        st = gs_cuda_check(c, c->d->copy_out(&total, c->state + c->loss_offset, sizeof(total), c->compute), "copying the loss");
-    if (st == GS_OK)
-        st = gs_cuda_check(c, c->d->stream_synchronize(c->compute), "the end of a pass");
-    if (st == GS_OK && pass->metrics != NULL)
-        add_metrics(pass->metrics, &total);
-    return st;
 }
 
 static uint64_t cuda_last_launch(const void *context) { return ((const gs_cuda *)context)->ticket; }
@@ -314,6 +260,7 @@ static const gs_device_ops cuda_ops = {
     .run_edge_program = gs_cuda_run_edge_program,
     .begin_sum = cuda_begin_sum,
     .finish_sum = cuda_finish_sum,
+    .finish_statistic = gs_cuda_finish_statistic,
     .add = cuda_add,
     .zero = cuda_zero,
     .measure_gemm = gs_cuda_measure_gemm,

@@ -3,7 +3,8 @@
  *   driver.c         the functions of CUDA's libraries
  *   kernel_text.c, text_*.c  kernels of a program, as text
  *   module.c         text to modules
- *   cuda.c           opening, streams, passes, small launches
+ *   cuda.c           opening, streams, small launches
+ *   pass.c           what a pass brings to the device and takes back
  *   prepare.c        the modules and the fixed memory of a program
  *   memory.c         arena, mirrors and staging: where on the device is this host memory?
  *   stage_copy.c     one launch: what it reads goes in, what it wrote comes out, in which stream
@@ -80,7 +81,8 @@ typedef struct gs_cuda_vertex_code {
 
 enum gs_cuda_fixed {
     GS_CUDA_SPLIT, GS_CUDA_ADD, GS_CUDA_BEGIN, GS_CUDA_FINISH_MOST, GS_CUDA_FINISH_ATTEND, GS_CUDA_FINISH_LSE,
-    GS_CUDA_REGROUP, GS_CUDA_ROW_SUMS, GS_CUDA_COLSUM_PART, GS_CUDA_COLSUM_TOTAL, GS_CUDA_LOSS, GS_CUDA_LOSS_TOTAL,
+    GS_CUDA_REGROUP, GS_CUDA_ROW_SUMS, GS_CUDA_COLSUM_PART, GS_CUDA_COLSUM_TOTAL, GS_CUDA_MOMENTS_PART, GS_CUDA_MOMENTS_TOTAL,
+    GS_CUDA_STATISTIC, GS_CUDA_LOSS, GS_CUDA_LOSS_TOTAL,
     GS_CUDA_FIXED_COUNT
 };
 
@@ -98,9 +100,9 @@ typedef struct gs_cuda {
     gs_cuda_edge_code *edge;
     gs_cuda_vertex_code *vertex;
     uint32_t edges, vertices;
-    gs_cu_memory state;         /* parameters, gradients, totals of the loss, scratch */
+    gs_cu_memory state;         /* parameters, gradients, sums of statistics, totals of the loss, scratch */
     uint64_t state_bytes;
-    uint64_t *param_offset, *grad_offset, loss_offset, scratch_offset, scratch_bytes, workspace_offset;
+    uint64_t *param_offset, *grad_offset, *sums_offset, loss_offset, scratch_offset, scratch_bytes, workspace_offset;
     gs_cu_memory *where;        /* [most registers of a stage] of the launch being made */
     /* of the run */
     gs_cuda_memory memory;
@@ -149,12 +151,15 @@ gs_status gs_cuda_launch(gs_cuda *c, gs_cu_handle function, uint64_t blocks_x, u
                          const char *what);
 static inline uint64_t gs_cuda_blocks(uint64_t lanes) { return (lanes + GS_BLOCK_LANES - 1) / GS_BLOCK_LANES; }
 
-/* ---- cuda.c ---- */
+/* ---- pass.c ---- */
 
 gs_status gs_cuda_begin_pass(void *context, const gs_device_pass *pass);
 gs_status gs_cuda_end_pass(void *context);
+gs_status gs_cuda_finish_statistic(void *context, gs_statistic kind, float *dst, const double *sums, uint32_t cols, uint64_t rows);
 gs_cu_memory gs_cuda_param(const gs_cuda *c, uint32_t param);
 gs_cu_memory gs_cuda_grad(const gs_cuda *c, uint32_t param);
+/* Sums of a statistic. */
+gs_cu_memory gs_cuda_sums(const gs_cuda *c, uint32_t param);
 
 /* ---- prepare.c, launch_*.c, measure.c ---- */
 

@@ -68,6 +68,20 @@ static gs_status run_colsum(gs_cuda *c, const gs_vertex_launch *l, const gs_inst
     return st != GS_OK ? st : gs_cuda_launch(c, c->fixed[GS_CUDA_COLSUM_TOTAL], gs_cuda_blocks(a.width), 1, 0, &a, "gs_colsum_total");
 }
 
+static gs_status run_moments(gs_cuda *c, const gs_vertex_launch *l, const gs_instr *in)
+{
+    gs_moments_args a = {.from = (const float *)reg(c, in->a.index),
+                         .partial = (double *)(c->state + c->scratch_offset),
+                         .sums = (double *)gs_cuda_sums(c, in->dst),
+                         .rows = l->rows,
+                         .width = l->program->param[in->dst].cols};
+    a.part_rows = (uint32_t)GS_MAX(gs_div_up(l->rows, GS_CUDA_COLSUM_PARTS), 64ull);
+    a.parts = (uint32_t)gs_div_up(l->rows, a.part_rows);
+    const gs_status st =
+        gs_cuda_launch(c, c->fixed[GS_CUDA_MOMENTS_PART], gs_cuda_blocks(a.width), a.parts, 0, &a, "gs_moments_parts");
+    return st != GS_OK ? st : gs_cuda_launch(c, c->fixed[GS_CUDA_MOMENTS_TOTAL], gs_cuda_blocks(2ull * a.width), 1, 0, &a, "gs_moments_total");
+}
+
 static gs_status run_loss(gs_cuda *c, const gs_vertex_launch *l, const gs_instr *in)
 {
     const uint32_t groups = GS_BLOCK_LANES / 32;
@@ -129,6 +143,8 @@ static gs_status run_instrs(gs_cuda *c, const gs_vertex_launch *l)
             st = run_product(c, l, in);
         else if (in->op == GS_OP_COLSUM)
             st = run_colsum(c, l, in);
+        else if (gs_op_classof(in->op) == GS_CLASS_STATISTIC)
+            st = run_moments(c, l, in);
         else if (in->op == GS_OP_XENT || in->op == GS_OP_XENT_GRAD)
             st = run_loss(c, l, in);
         else
@@ -141,7 +157,8 @@ static gs_status run_instrs(gs_cuda *c, const gs_vertex_launch *l)
 static bool written(const gs_stage *s, uint32_t r)
 {
     for (uint32_t i = 0; i < s->instrs; i++)
-        if (gs_op_classof(s->instr[i].op) != GS_CLASS_REDUCE && s->instr[i].dst == r)
+        if (gs_op_classof(s->instr[i].op) != GS_CLASS_REDUCE && gs_op_classof(s->instr[i].op) != GS_CLASS_STATISTIC &&
+            s->instr[i].dst == r)
             return true;
     return false;
 }
@@ -165,7 +182,8 @@ static gs_status run_stage(gs_cuda *c, const gs_vertex_launch *l)
 gs_status gs_cuda_run_vertex(void *context, const gs_vertex_launch *l)
 {
     gs_cuda *const c = context;
-    const gs_device_pass alone = {.program = l->program, .param = l->param, .grad = l->grad, .metrics = l->metrics};
+    const gs_device_pass alone = {.program = l->program, .param = l->param, .grad = l->grad, .metrics = l->metrics,
+                                  .statistic = l->statistic};
     gs_status st, ended;
 
     if (l->program != c->program)

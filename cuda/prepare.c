@@ -89,6 +89,8 @@ static gs_status check_instrs(const gs_stage *s)
         case GS_OP_MATMUL_T:
         case GS_OP_OUTER:
         case GS_OP_COLSUM:
+        case GS_OP_MEAN_ALL:
+        case GS_OP_VAR_ALL:
         case GS_OP_XENT:
         case GS_OP_XENT_GRAD:
             break;
@@ -155,8 +157,18 @@ static uint64_t scratch_of(const code *k, const gs_program *p)
         bytes = GS_MAX(bytes, 2 * sizeof(float) * (uint64_t)gs_cuda_stretches(&k->edge[i].k) * k->edge[i].k.row_floats);
     for (uint32_t i = 0; i < p->params; i++)
         if (p->param[i].rows == 1)
-            bytes = GS_MAX(bytes, (uint64_t)GS_CUDA_COLSUM_PARTS * p->param[i].cols * sizeof(float));
+            bytes = GS_MAX(bytes, (uint64_t)GS_CUDA_COLSUM_PARTS * p->param[i].cols * 2 * sizeof(double));
     return gs_align_up(bytes, ALIGNMENT);
+}
+
+/* Of the sums of statistics. */
+static uint64_t sums_bytes(const gs_program *p)
+{
+    uint64_t bytes = 0;
+    for (uint32_t i = 0; i < p->params; i++)
+        if (p->param[i].statistic != GS_STATISTIC_NONE)
+            bytes += gs_align_up(2ull * p->param[i].cols * sizeof(double), ALIGNMENT);
+    return bytes;
 }
 
 /* Parameters are charged by who owns them; here is what lies beside them. */
@@ -169,7 +181,7 @@ uint64_t gs_cuda_scratch_bytes(const void *context, const gs_program *p)
     (void)write_program(&k, p, &text, &bytes); /* what it refuses is refused by prepare */
     const uint64_t scratch = k.edge == NULL ? 0 : scratch_of(&k, p);
     drop_code(&k, text);
-    return scratch + GS_CUDA_WORKSPACE + 2 * ALIGNMENT * (uint64_t)(p->params + 1) + gs_align_up(sizeof(gs_loss_part), ALIGNMENT);
+    return scratch + sums_bytes(p) + GS_CUDA_WORKSPACE + 3 * ALIGNMENT * (uint64_t)(p->params + 1) + gs_align_up(sizeof(gs_loss_part), ALIGNMENT);
 }
 
 static gs_status take_state(gs_cuda *c, const code *k, const gs_program *p)
@@ -177,13 +189,17 @@ static gs_status take_state(gs_cuda *c, const code *k, const gs_program *p)
     uint64_t at = 0;
     c->param_offset = gs_calloc(p->params + 1, sizeof(*c->param_offset));
     c->grad_offset = gs_calloc(p->params + 1, sizeof(*c->grad_offset));
-    if (c->param_offset == NULL || c->grad_offset == NULL)
+    c->sums_offset = gs_calloc(p->params + 1, sizeof(*c->sums_offset));
+    if (c->param_offset == NULL || c->grad_offset == NULL || c->sums_offset == NULL)
         return no_memory();
     for (uint32_t i = 0; i < p->params; i++) {
         const uint64_t bytes = gs_align_up(gs_param_elements(&p->param[i]) * sizeof(float), ALIGNMENT);
         c->param_offset[i] = at;
         c->grad_offset[i] = at + bytes;
         at += 2 * bytes;
+        c->sums_offset[i] = at;
+        if (p->param[i].statistic != GS_STATISTIC_NONE)
+            at += gs_align_up(2ull * p->param[i].cols * sizeof(double), ALIGNMENT);
     }
     c->loss_offset = at;
     c->scratch_offset = at + gs_align_up(sizeof(gs_loss_part), ALIGNMENT);
@@ -224,12 +240,13 @@ void gs_cuda_drop_program(gs_cuda *c)
     gs_free(c->vertex);
     gs_free(c->param_offset);
     gs_free(c->grad_offset);
+    gs_free(c->sums_offset);
     gs_free(c->where);
     c->module = NULL;
     c->state = 0;
     c->edge = NULL;
     c->vertex = NULL;
-    c->param_offset = c->grad_offset = NULL;
+    c->param_offset = c->grad_offset = c->sums_offset = NULL;
     c->where = NULL;
     c->edges = c->vertices = 0;
     c->program = NULL;

@@ -66,6 +66,22 @@ typedef struct gs_colsum_args {
     gs_u32 rows, width, parts, part_rows;
 } gs_colsum_args;
 
+/* Sums of columns and of their squares, in the same way. */
+typedef struct gs_moments_args {
+    const float *from;
+    double *partial; /* [parts, 2 * width] */
+    double *sums;    /* [2 * width], += */
+    gs_u32 rows, width, parts, part_rows;
+} gs_moments_args;
+
+/* Mean or variance of each column of all `rows`. */
+typedef struct gs_statistic_args {
+    const double *sums; /* [2 * width] */
+    float *to;          /* [width] */
+    gs_u64 rows;
+    gs_u32 width, variance;
+} gs_statistic_args;
+
 typedef struct gs_loss_part {
     double loss_sum;
     gs_u64 rows[4], correct[4];

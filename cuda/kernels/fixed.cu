@@ -140,6 +140,46 @@ GS_KERNEL(gs_colsum_total, gs_colsum_args)
     a.grad[column] += (float)sum;
 }
 
+/* ---- statistics of columns ---- */
+
+/* In float64, where squares of float32 are exact. */
+GS_KERNEL(gs_moments_parts, gs_moments_args)
+{
+    const gs_u32 column = gs_block_x() * GS_BLOCK_LANES + gs_lane(), part = gs_block_y();
+    const gs_u32 first = part * a.part_rows;
+    const gs_u32 end = a.rows - first > a.part_rows ? first + a.part_rows : a.rows;
+    double sum = 0, squares = 0;
+    if (column >= a.width)
+        return;
+    for (gs_u32 r = first; r < end; r++) {
+        const double x = (double)a.from[(gs_u64)r * a.width + column];
+        sum += x;
+        squares += x * x;
+    }
+    a.partial[(gs_u64)part * 2 * a.width + column] = sum;
+    a.partial[(gs_u64)part * 2 * a.width + a.width + column] = squares;
+}
+
+GS_KERNEL(gs_moments_total, gs_moments_args)
+{
+    const gs_u32 i = gs_block_x() * GS_BLOCK_LANES + gs_lane();
+    double sum = 0;
+    if (i >= 2 * a.width)
+        return;
+    for (gs_u32 p = 0; p < a.parts; p++)
+        sum += a.partial[(gs_u64)p * 2 * a.width + i];
+    a.sums[i] += sum;
+}
+
+GS_KERNEL(gs_statistic, gs_statistic_args)
+{
+    const gs_u32 c = gs_block_x() * GS_BLOCK_LANES + gs_lane();
+    if (c >= a.width)
+        return;
+    const double mean = a.sums[c] / (double)a.rows, variance = a.sums[a.width + c] / (double)a.rows - mean * mean;
+    a.to[c] = (float)(!a.variance ? mean : variance < 0 ? 0 : variance);
+}
+
 /* ---- loss ---- */
 
 #define GS_TRAIN_SPLIT 1

@@ -176,8 +176,6 @@ gs_status gs_device_finish_statistic(gs_device *d, gs_statistic kind, float *dst
 {
     if (kind == GS_STATISTIC_NONE || rows == 0)
         return gs_fail(GS_EINVAL, "a statistic of no kind or of no rows");
-    if (d->ops->finish_statistic == NULL)
-        return gs_fail(GS_EUNSUPPORTED, "this device has no means over all vertices (batch_norm)");
     return d->ops->finish_statistic(d->context, kind, dst, sums, cols, rows);
 }
 

@@ -194,13 +194,15 @@ gs_status gs_device_host_wrote(gs_device *d, void *memory, uint64_t bytes);
 /* The host is about to read these bytes, which launches wrote: waits, and brings them. */
 gs_status gs_device_host_reads(gs_device *d, void *memory, uint64_t bytes);
 
-/* Launches between the two use the same parameters, and their gradients and metrics are added to the host's at
+/* Launches between the two use the same parameters, and their gradients, metrics and statistics are added to the host's at
  * the end, which waits for all of them. Launches outside are passes of their own. */
 typedef struct gs_device_pass {
     const gs_program *program; /* the prepared one */
     const float *const *param;
     float *const *grad;        /* or NULL */
     gs_metrics *metrics;       /* or NULL */
+    double *const *statistic;  /* or NULL: as in gs_vertex_launch */
+    float *const *made;        /* or NULL: where finished statistics go, those of `param` */
 } gs_device_pass;
 
 gs_status gs_device_begin_pass(gs_device *d, const gs_device_pass *pass);

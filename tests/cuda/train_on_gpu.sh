@@ -1,8 +1,9 @@
 #!/usr/bin/env bash
-# train_on_gpu.sh MODEL... - training on the GPU gives the CPU device's logits and weights: whatever the
+# train_on_gpu.sh MODEL... - training (of the zoo's models, or texts of tests/e2e) on the GPU gives the CPU device's logits and weights: whatever the
 # number of parts, with everything resident, with copies from host memory, and spilling.
 . "$(dirname "$0")/../e2e/lib.sh"
 
+texts=$(dirname "$0")/../e2e/texts
 input_of rough
 for parts in 1 3 8; do
     run "partition P=$parts" "$GNNSTREAM" partition "$input" "$work/p$parts" --method fennel --parts $parts || finish
@@ -13,12 +14,13 @@ train()
 {
     local out=$work/$1 store=$work/$2
     shift 2
-    run "train ${out##*/} $*" "$GNNSTREAM" train "$store" --model "$model" --layers 2 --hidden 16 --epochs 3 --seed 5 \
+    run "train ${out##*/} $*" "$GNNSTREAM" train "$store" --model "$text" --layers 2 --hidden 16 --epochs 3 --seed 5 \
         --optimizer sgd --lr 0.05 --dropout 0.25 --logits "$out.npy" --save "$out.safetensors" "$@" ${more[@]+"${more[@]}"}
 }
 
 for model in "$@"; do
-    more=()
+    more=() text=$model
+    [ ! -e "$texts/$model.gnn" ] || text=$texts/$model.gnn
     case $model in gat | gatv2) more=(--heads 4) ;; esac
     train $model.cpu p3 --threads 1 || continue
     for layout in "1" "3" "8" "8 --no-cache" "3 --device-memory 13M"; do

@@ -20,6 +20,8 @@ static void statistics(gs_device *d, void *context)
         fixture_init(&f, rows);
         const uint32_t odd = add_param(&f, 2, 3, 3); /* what stands before a statistic has an odd size */
         const uint32_t mean = add_param(&f, 1, 1, width), variance = add_param(&f, 1, 1, width);
+        f.param[mean].statistic = GS_STATISTIC_MEAN;
+        f.param[variance].statistic = GS_STATISTIC_VARIANCE;
         const uint32_t x = add_random(&f, width, 1000, 1001), g = add_random(&f, 3, -1, 1);
         add_instr(&f, GS_OP_OUTER, odd, in_reg(g), in_reg(g));
         add_instr(&f, GS_OP_VAR_ALL, variance, in_reg(x), NO_OPERAND);

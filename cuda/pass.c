@@ -1,0 +1,121 @@
+/* A pass: parameters go to the device before its launches; what they added up comes back after them. */
+#include <string.h>
+
+#include "base/size.h"
+#include "cuda/cuda_internal.h"
+
+gs_cu_memory gs_cuda_param(const gs_cuda *c, uint32_t param) { return c->state + c->param_offset[param]; }
+gs_cu_memory gs_cuda_grad(const gs_cuda *c, uint32_t param) { return c->state + c->grad_offset[param]; }
+gs_cu_memory gs_cuda_sums(const gs_cuda *c, uint32_t param) { return c->state + c->sums_offset[param]; }
+
+/* What a pass has for one parameter, there and here; NULL: nothing. */
+typedef struct exchange {
+    const void *param;
+    float *grad, *made;
+    double *sums;
+    uint64_t bytes, sum_bytes;
+} exchange;
+
+static exchange exchange_of(const gs_device_pass *pass, uint32_t i)
+{
+    const gs_param *const p = &pass->program->param[i];
+    const bool statistic = p->statistic != GS_STATISTIC_NONE;
+    return (exchange){.param = pass->param != NULL ? pass->param[i] : NULL,
+                      .grad = pass->grad != NULL ? pass->grad[i] : NULL,
+                      .made = statistic && pass->made != NULL ? pass->made[i] : NULL,
+                      .sums = statistic && pass->statistic != NULL ? pass->statistic[i] : NULL,
+                      .bytes = gs_param_elements(p) * sizeof(float),
+                      .sum_bytes = 2ull * p->cols * sizeof(double)};
+}
+
+gs_status gs_cuda_begin_pass(void *context, const gs_device_pass *pass)
+{
+    gs_cuda *const c = context;
+    gs_status st = GS_OK;
+
+    if (pass->program != c->program)
+        return gs_fail(GS_EINVAL, "device cuda: a pass of a program that was not prepared");
+    c->pass = *pass;
+    for (uint32_t i = 0; i < pass->program->params && st == GS_OK; i++) {
+        const exchange x = exchange_of(pass, i);
+        if (x.param != NULL)
+            st = gs_cuda_check(c, c->d->copy_in(gs_cuda_param(c, i), x.param, x.bytes, c->compute), "copying parameters");
+        if (st == GS_OK && x.grad != NULL)
+            st = gs_cuda_check(c, c->d->copy_in(gs_cuda_grad(c, i), x.grad, x.bytes, c->compute), "copying gradients");
+        if (st == GS_OK && x.sums != NULL)
+            st = gs_cuda_check(c, c->d->copy_in(gs_cuda_sums(c, i), x.sums, x.sum_bytes, c->compute), "copying statistics");
+    }
+    if (st == GS_OK)
+        st = gs_cuda_check(c, c->d->fill(c->state + c->loss_offset, 0, sizeof(gs_loss_part), c->compute), "clearing the loss");
+    c->in_pass = st == GS_OK;
+    return st;
+}
+
+static void add_metrics(gs_metrics *to, const gs_loss_part *from)
+{
+    to->loss_sum += from->loss_sum;
+    for (int s = 0; s < 4; s++) {
+        to->rows[s] += from->rows[s];
+        to->correct[s] += from->correct[s];
+    }
+}
+
+gs_status gs_cuda_end_pass(void *context)
+{
+    gs_cuda *const c = context;
+    const gs_device_pass *const pass = &c->pass;
+    gs_loss_part total;
+    gs_status st = gs_cuda_synchronize(c);
+
+    c->in_pass = false;
+    for (uint32_t i = 0; i < pass->program->params && st == GS_OK; i++) {
+        const exchange x = exchange_of(pass, i);
+        if (x.grad != NULL)
+            st = gs_cuda_check(c, c->d->copy_out(x.grad, gs_cuda_grad(c, i), x.bytes, c->compute), "copying gradients");
+        if (st == GS_OK && x.sums != NULL)
+            st = gs_cuda_check(c, c->d->copy_out(x.sums, gs_cuda_sums(c, i), x.sum_bytes, c->compute), "copying statistics");
+        if (st == GS_OK && x.made != NULL)
+            st = gs_cuda_check(c, c->d->copy_out(x.made, gs_cuda_param(c, i), x.bytes, c->compute), "copying statistics");
+    }
+    if (st == GS_OK)
+        st = gs_cuda_check(c, c->d->copy_out(&total, c->state + c->loss_offset, sizeof(total), c->compute), "copying the loss");
+    if (st == GS_OK)
+        st = gs_cuda_check(c, c->d->stream_synchronize(c->compute), "the end of a pass");
+    if (st == GS_OK && pass->metrics != NULL)
+        add_metrics(pass->metrics, &total);
+    return st;
+}
+
+/* ---- statistics ---- */
+
+/* The parameter whose sums these are, in the pass under way. */
+static uint32_t statistic_of(const gs_cuda *c, const double *sums)
+{
+    for (uint32_t i = 0; c->in_pass && c->pass.statistic != NULL && i < c->program->params; i++)
+        if (c->pass.statistic[i] == sums && c->program->param[i].statistic != GS_STATISTIC_NONE)
+            return i;
+    return GS_NONE;
+}
+
+gs_status gs_cuda_finish_statistic(void *context, gs_statistic kind, float *dst, const double *sums, uint32_t cols, uint64_t rows)
+{
+    gs_cuda *const c = context;
+    const uint32_t param = statistic_of(c, sums);
+    gs_status st;
+
+    if (param == GS_NONE) { /* no pass: the sums are the host's */
+        for (uint32_t i = 0; i < cols; i++) {
+            const double mean = sums[i] / (double)rows, variance = sums[cols + i] / (double)rows - mean * mean;
+            dst[i] = (float)(kind == GS_STATISTIC_MEAN ? mean : GS_MAX(variance, 0.0));
+        }
+        return GS_OK;
+    }
+    gs_statistic_args a = {.sums = (const double *)gs_cuda_sums(c, param),
+                           .to = (float *)gs_cuda_param(c, param),
+                           .rows = rows,
+                           .width = cols,
+                           .variance = kind == GS_STATISTIC_VARIANCE};
+    if ((st = gs_cuda_begin(c)) == GS_OK)
+        st = gs_cuda_launch(c, c->fixed[GS_CUDA_STATISTIC], gs_cuda_blocks(cols), 1, 0, &a, "gs_statistic");
+    return gs_cuda_end(c, st);
+}
