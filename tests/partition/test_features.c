@@ -280,6 +280,33 @@ static void test_features__what_few_labels_see_comes_first(void **state)
     edges_free(&list);
 }
 
+/* 15 MiB of rows with 1 MiB for their windows: rows go by way of buckets on disk, four times over the input.
+ * Neither buckets nor passes end where windows do. */
+static void test_features__larger_than_memory_are_bit_exact(void **state)
+{
+    enum { ROWS = 40000, WIDTH = 96 };
+    edge_list list = random_graph(ROWS, 60000, 11, false, false);
+    static const char *const methods[] = {"random", "fennel"};
+    write_edges(*state, &list, false, false);
+    write_features(*state, ROWS, WIDTH);
+    for (int m = 0; m < 2; m++) {
+        gs_partition_options o = test_options(methods[m], 40, 4 * GS_MIB);
+        o.force = true;
+        gs_store *s = run(*state, &o);
+        float *rows = read_array(s, GS_ARRAY_FEATURES);
+        uint32_t *ids = read_array(s, GS_ARRAY_INPUT_ID);
+        for (int p = 0; p < ROWS; p++)
+            for (int c = 0; c < WIDTH; c++) {
+                const float want = feature_at(ids[p], (uint64_t)c);
+                assert_memory_equal(&rows[p * WIDTH + c], &want, 4);
+            }
+        gs_free(rows);
+        gs_free(ids);
+        gs_store_close(s);
+    }
+    edges_free(&list);
+}
+
 #define T(name) cmocka_unit_test_setup_teardown(name, gs_test_temp_setup, gs_test_temp_teardown)
 int main(void)
 {
@@ -291,6 +318,7 @@ int main(void)
         T(test_features__csr_rows_become_dense),
         T(test_features__random_features),
         T(test_features__what_few_labels_see_comes_first),
+        T(test_features__larger_than_memory_are_bit_exact),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,0 +1,98 @@
+/* rows_internal.h - feature rows on their way to store order: what rows*.c share.
+ *
+ *   rows.c          which way, how many passes over the input
+ *   rows_input.c    rows out of a file, or made; checked and converted
+ *   rows_window.c   rows to their place, by windows of the output
+ *   rows_bucket.c   rows to buckets of neighbouring places first, on disk
+ *
+ * One thread. Units: bytes, positions in store order.
+ */
+#ifndef GS_PARTITION_ROWS_INTERNAL_H
+#define GS_PARTITION_ROWS_INTERNAL_H
+
+#include "partition/partition_internal.h"
+#include "store/store.h" /* GS_SUM_BYTES */
+
+#define GS_ROWS_PIECE_BYTES (1u * GS_MIB) /* of a read */
+#define GS_ROWS_PIECES 4u                 /* in memory: one in use, the others being read */
+#define GS_ROWS_WRITES 32u                /* under way, at most */
+
+typedef struct gs_rows gs_rows;
+
+/* Memory cut into equal slots: filled, then written, then free again. */
+typedef struct gs_rows_pool {
+    char *data; /* [slots][slot_bytes] */
+    uint64_t bytes, slot_bytes;
+    uint32_t slots, vacancies, most_writes, writes;
+    uint32_t *vacant; /* [slots] stack of free slots */
+    uint32_t *filled; /* [slots] bytes */
+} gs_rows_pool;
+
+/* The first way of two: rows with their positions, a stream of whole slots a bucket. */
+typedef struct gs_rows_buckets {
+    gs_part_aio_file file; /* without a name */
+    char *path;
+    uint32_t count;       /* buckets of a pass */
+    gs_fastdiv by_rows;   /* positions to buckets */
+    uint64_t record, slot_bytes, slot_records;
+    uint32_t *slot;       /* [count] that a bucket fills */
+    uint32_t *head, *tail; /* [count] its first and last segment in the file, each of slot_bytes */
+    uint32_t *next;       /* [segments] of the same bucket */
+    uint32_t segments, most_segments;
+} gs_rows_buckets;
+
+struct gs_rows {
+    gs_part_job *job;
+    const gs_part_input *in;
+    const gs_part_order *o;
+    gs_dtype dtype;
+    uint64_t row_bytes, bytes, windows;
+    uint64_t low, high; /* positions of this pass */
+    gs_status (*put)(gs_rows *r, uint64_t position, const char *row); /* a row as it is at rest */
+    uint32_t *slot; /* [windows] which slot holds it, GS_ROWS_NO_SLOT */
+    uint64_t *sums; /* [windows] */
+    gs_rows_pool pool;
+    gs_rows_buckets bucket;
+    uint64_t read_done[GS_ROWS_PIECES]; /* 1 + number of the piece that its buffer holds, by buffer */
+    float *row;    /* one row as f32 */
+    void *aligned; /* one row as in the input, where a file's header leaves it unaligned */
+    void *at_rest; /* one row as it is stored */
+    gs_part_aio *aio;
+    gs_part_aio_file source, file;
+    char *path;
+};
+
+#define GS_ROWS_NO_SLOT UINT32_MAX
+
+/* rows.c: a pool for slots of this size; nothing may be under way. */
+void gs_rows__cut_pool(gs_rows *r, uint64_t slot_bytes);
+/* A free slot; waits for writes. GS_EBUDGET where none are under way. */
+gs_status gs_rows__take_slot(gs_rows *r, uint32_t *slot);
+/* Writes the slot's first `bytes`, whole blocks; it is free when they are written. */
+gs_status gs_rows__write_slot(gs_rows *r, gs_part_aio_file *f, uint32_t slot, uint64_t bytes, uint64_t offset);
+/* Waits for all writes. */
+gs_status gs_rows__drain(gs_rows *r);
+/* Reads are tagged with the number of their piece, which goes to buffer number % GS_ROWS_PIECES, from 0 after this. */
+void gs_rows__begin_reading(gs_rows *r);
+/* Waits until the piece is in its buffer. */
+gs_status gs_rows__wait_piece(gs_rows *r, uint64_t number);
+/* After a failure: what is under way must not outlive its memory. */
+void gs_rows__abandon(gs_rows *r);
+/* Reports progress; the job's failure, if there is one. */
+gs_status gs_rows__check(const gs_rows *r, uint64_t row);
+
+/* rows_window.c: a row to its place in the output. Two windows for each run of ascending positions are open at most. */
+gs_status gs_rows__place(gs_rows *r, uint64_t position, const char *row);
+
+/* rows_bucket.c */
+/* How many rows a pass over the input can take with buckets of `bucket_rows` positions; 0: none. */
+uint64_t gs_rows__bucket_pass(const gs_rows *r, uint64_t bucket_rows);
+/* Passes over [low, high) begin and end: between the two, rows go to buckets. */
+gs_status gs_rows__buckets_begin(gs_rows *r, uint64_t bucket_rows);
+gs_status gs_rows__buckets_place(gs_rows *r);
+void gs_rows__buckets_free(gs_rows *r);
+
+/* rows_input.c: one pass over the input; rows of [low, high) are put. */
+gs_status gs_rows__read_input(gs_rows *r);
+
+#endif /* GS_PARTITION_ROWS_INTERNAL_H */
