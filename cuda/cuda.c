@@ -76,6 +76,17 @@ static gs_status cuda_add(void *context, float *acc, const float *src, uint64_t 
     return gs_cuda_end(c, st);
 }
 
+static gs_status cuda_copy(void *context, void *to, const void *from, uint64_t bytes)
+{
+    gs_cuda *const c = context;
+    gs_status st = gs_cuda_begin(c);
+    const uint32_t target = gs_cuda_bind_range(c, to, bytes, GS_CUDA_OUT);
+    const uint32_t source = gs_cuda_bind_range(c, from, bytes, GS_CUDA_IN);
+    if (st == GS_OK && (st = gs_cuda_stage(c)) == GS_OK)
+        st = gs_cuda_check(c, c->d->copy_within(c->bind[target].at, c->bind[source].at, bytes, c->compute), "copying");
+    return gs_cuda_end(c, st);
+}
+
 static gs_status cuda_zero(void *context, void *memory, uint64_t bytes)
 {
     gs_cuda *const c = context;
@@ -258,6 +269,9 @@ static const gs_device_ops cuda_ops = {
     .run_edges = gs_cuda_run_edges,
     .run_typed = gs_cuda_run_typed,
     .run_edge_program = gs_cuda_run_edge_program,
+    .run_sequence = gs_cuda_run_sequence,
+    .run_sequence_back = gs_cuda_run_sequence_back,
+    .copy = cuda_copy,
     .begin_sum = cuda_begin_sum,
     .finish_sum = cuda_finish_sum,
     .finish_statistic = gs_cuda_finish_statistic,

@@ -10,6 +10,7 @@
  *   stage_copy.c     one launch: what it reads goes in, what it wrote comes out, in which stream
  *   launch_edges.c   sums over edges
  *   launch_vertex.c  vertex programs
+ *   launch_sequence.c  LSTMs over edges
  *   measure.c        ceilings
  *
  * Launches return when they are in the streams. Three streams: `in` copies to the device, `compute` runs kernels, `out`
@@ -32,6 +33,8 @@
 #define GS_CUDA_HUB_STRETCHES 2048u /* most that the edges of a launch are cut in */
 #define GS_CUDA_HUB_EDGES 1024u     /* fewest of a stretch */
 #define GS_CUDA_HUB_BYTES (16 * GS_MIB) /* of their sums, at the most */
+#define GS_CUDA_SORTED 4096u        /* targets of a sequence that are sorted together */
+#define GS_CUDA_SEQUENCE_BYTES (64 * GS_MIB) /* of the tiles of sequences under way, at the most, unless one needs more */
 #define GS_CUDA_COLSUM_PARTS 128u
 #define GS_CUDA_LOSS_PARTS 512u
 #define GS_CUDA_WORKSPACE (4u << 20) /* of cuBLAS: what its documents ask for below Hopper's 32 MiB */
@@ -79,6 +82,11 @@ typedef struct gs_cuda_vertex_code {
     gs_cu_handle run;
 } gs_cuda_vertex_code;
 
+typedef struct gs_cuda_sequence_code {
+    gs_sequence_kernel k;
+    gs_cu_handle forward, window;
+} gs_cuda_sequence_code;
+
 enum gs_cuda_fixed {
     GS_CUDA_SPLIT, GS_CUDA_ADD, GS_CUDA_BEGIN, GS_CUDA_FINISH_MOST, GS_CUDA_FINISH_ATTEND, GS_CUDA_FINISH_LSE,
     GS_CUDA_REGROUP, GS_CUDA_ROW_SUMS, GS_CUDA_COLSUM_PART, GS_CUDA_COLSUM_TOTAL, GS_CUDA_MOMENTS_PART, GS_CUDA_MOMENTS_TOTAL,
@@ -99,7 +107,10 @@ typedef struct gs_cuda {
     gs_cu_handle module;
     gs_cuda_edge_code *edge;
     gs_cuda_vertex_code *vertex;
-    uint32_t edges, vertices;
+    gs_cuda_sequence_code *sequence;
+    uint32_t edges, vertices, sequences;
+    gs_cu_handle turn_weight, spread_gates; /* where there are sequences */
+    uint32_t *order;            /* [GS_CUDA_FLIGHT + 1][GS_CUDA_SORTED] targets as sequences take them, pinned; and to sort with */
     gs_cu_memory state;         /* parameters, gradients, sums of statistics, totals of the loss, scratch */
     uint64_t state_bytes;
     uint64_t *param_offset, *grad_offset, *sums_offset, loss_offset, scratch_offset, scratch_bytes, workspace_offset;
@@ -175,6 +186,13 @@ gs_status gs_cuda_run_vertex(void *context, const gs_vertex_launch *l);
 gs_status gs_cuda_run_edges(void *context, const gs_edge_launch *l);
 gs_status gs_cuda_run_typed(void *context, const gs_typed_launch *l);
 gs_status gs_cuda_run_edge_program(void *context, const gs_edge_program_launch *l);
+/* Row-major to[m, n] = A[m, k] B[k, n] + beta * to. `ta`, `tb`: A and B are stored the other way, with rows of lda and ldb. */
+gs_status gs_cuda_multiply(gs_cuda *c, bool ta, bool tb, uint32_t m, uint32_t n, uint32_t k, gs_cu_memory a, uint32_t lda,
+                           gs_cu_memory b, uint32_t ldb, float beta, gs_cu_memory to);
+gs_status gs_cuda_run_sequence(void *context, const gs_sequence_launch *l);
+gs_status gs_cuda_run_sequence_back(void *context, const gs_sequence_launch *l);
+/* Scratch of its launches. */
+uint64_t gs_cuda_sequence_bytes(const gs_sequence_kernel *k, uint32_t processors);
 gs_status gs_cuda_measure_gemm(void *context, uint32_t rows, uint32_t in, uint32_t out, double *flops_per_second);
 gs_status gs_cuda_measure_gather(void *context, uint64_t table_rows, uint32_t width, double *bytes_per_second);
 gs_status gs_cuda_measure_copy(void *context, double *bytes_per_second);

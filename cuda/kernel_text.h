@@ -38,6 +38,12 @@ typedef struct gs_edge_kernel {
     uint32_t shared_floats;  /* a group */
 } gs_edge_kernel;
 
+/* LSTMs over edges, of states of one width. */
+typedef struct gs_sequence_kernel {
+    char name[32];           /* and name_back */
+    uint32_t width, rows;    /* of a state; targets of a tile */
+} gs_sequence_kernel;
+
 /* Elementwise instructions [first, end) of a stage, all of one width. */
 typedef struct gs_vertex_kernel {
     char name[32];
@@ -54,6 +60,9 @@ void gs_generate_rows(FILE *out, gs_edge_kernel *k, uint32_t width);
 /* Writes the kernels of a stage's edge program into k[0 .. *count), at most GS_EDGE_SUMS: one where all widths fit
  * together, else one a sum. GS_EUNSUPPORTED names the stage and what this device does not do. */
 gs_status gs_generate_edges(FILE *out, gs_edge_kernel *k, uint32_t *count, const gs_program *p, uint32_t stage);
+
+/* Writes the kernels of LSTMs of this width, after gs_cuda_sequence_text. GS_EUNSUPPORTED: too wide. */
+gs_status gs_generate_sequence(FILE *out, gs_sequence_kernel *k, uint32_t width);
 
 /* True for what gs_generate_vertex() fuses: elementwise, and of one width throughout. */
 bool gs_generates_vertex(const gs_stage *s, const gs_instr *in);

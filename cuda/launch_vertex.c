@@ -8,9 +8,9 @@ static gs_cu_memory reg(const gs_cuda *c, uint32_t index) { return c->where[inde
 
 /* ---- products ---- */
 
-/* Row-major C[m, n] = A[m, k] B[k, n] is column-major C' = B' A'. `ta`, `tb`: how A and B are stored. */
-static gs_status multiply(gs_cuda *c, bool ta, bool tb, uint32_t m, uint32_t n, uint32_t k, gs_cu_memory a, uint32_t lda,
-                          gs_cu_memory b, uint32_t ldb, float beta, gs_cu_memory to)
+/* For cuBLAS, which is column-major: C' = B' A'. */
+gs_status gs_cuda_multiply(gs_cuda *c, bool ta, bool tb, uint32_t m, uint32_t n, uint32_t k, gs_cu_memory a, uint32_t lda,
+                           gs_cu_memory b, uint32_t ldb, float beta, gs_cu_memory to)
 {
     const float one = 1.0f;
     if (c->d->gemm(c->blas, tb ? GS_CUBLAS_T : GS_CUBLAS_N, ta ? GS_CUBLAS_T : GS_CUBLAS_N, (int)n, (int)m, (int)k, &one,
@@ -24,12 +24,12 @@ static gs_status run_product(gs_cuda *c, const gs_vertex_launch *l, const gs_ins
 {
     const gs_param *const w = &l->program->param[in->op == GS_OP_OUTER ? in->dst : in->b.index];
     if (in->op == GS_OP_OUTER) /* grad[out, in] += a[., out]' b[., in] */
-        return multiply(c, true, false, w->rows, w->cols, l->rows, reg(c, in->a.index), w->rows, reg(c, in->b.index), w->cols, 1.0f,
-                        gs_cuda_grad(c, in->dst));
+        return gs_cuda_multiply(c, true, false, w->rows, w->cols, l->rows, reg(c, in->a.index), w->rows, reg(c, in->b.index), w->cols,
+                                1.0f, gs_cuda_grad(c, in->dst));
     const bool transposed = in->op == GS_OP_MATMUL_T;
     const uint32_t from = transposed ? w->cols : w->rows, to = transposed ? w->rows : w->cols;
-    return multiply(c, false, transposed, l->rows, to, from, reg(c, in->a.index), from, gs_cuda_param(c, in->b.index), w->cols, 0.0f,
-                    reg(c, in->dst));
+    return gs_cuda_multiply(c, false, transposed, l->rows, to, from, reg(c, in->a.index), from, gs_cuda_param(c, in->b.index), w->cols,
+                            0.0f, reg(c, in->dst));
 }
 
 /* ---- fixed kernels ---- */

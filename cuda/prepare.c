@@ -13,7 +13,8 @@ typedef struct code {
     FILE *out;
     gs_cuda_edge_code *edge;
     gs_cuda_vertex_code *vertex;
-    uint32_t edges, vertices;
+    gs_cuda_sequence_code *sequence;
+    uint32_t edges, vertices, sequences;
 } code;
 
 static gs_status no_memory(void) { return gs_fail(GS_ENOMEM, "device cuda: out of memory for kernels"); }
@@ -73,6 +74,17 @@ static gs_status write_vertices(code *k, const gs_program *p, uint32_t stage)
     return st;
 }
 
+static gs_status write_sequence(code *k, const gs_program *p, const gs_stage *s)
+{
+    const uint32_t width = p->param[s->sum[0].weight].cols;
+    for (uint32_t i = 0; i < k->sequences; i++)
+        if (k->sequence[i].k.width == width)
+            return GS_OK;
+    if (k->sequences == 0)
+        fputs(gs_cuda_sequence_text, k->out);
+    return gs_generate_sequence(k->out, &k->sequence[k->sequences++].k, width);
+}
+
 /* What this device does outside of generated kernels. */
 static gs_status check_instrs(const gs_stage *s)
 {
@@ -109,13 +121,16 @@ static gs_status write_program(code *k, const gs_program *p, char **text, size_t
     *k = (code){.out = open_memstream(text, bytes)};
     k->edge = gs_calloc(most_kernels(p), sizeof(*k->edge));
     k->vertex = gs_calloc(most_kernels(p), sizeof(*k->vertex));
-    if (k->out == NULL || k->edge == NULL || k->vertex == NULL)
+    k->sequence = gs_calloc(p->stages + 1, sizeof(*k->sequence));
+    if (k->out == NULL || k->edge == NULL || k->vertex == NULL || k->sequence == NULL)
         st = no_memory();
     for (uint32_t s = 0; s < p->stages && st == GS_OK; s++) {
         if ((st = check_instrs(&p->stage[s])) != GS_OK)
             break;
         write_rows(k, &p->stage[s]);
-        if ((st = write_edges(k, p, s)) == GS_OK)
+        const bool sequence = p->stage[s].sums > 0 && gs_sum_is_sequence(&p->stage[s].sum[0]);
+        st = sequence ? write_sequence(k, p, &p->stage[s]) : write_edges(k, p, s);
+        if (st == GS_OK)
             st = write_vertices(k, p, s);
     }
     if (k->out != NULL && fclose(k->out) != 0 && st == GS_OK)
@@ -123,21 +138,21 @@ static gs_status write_program(code *k, const gs_program *p, char **text, size_t
     return st;
 }
 
+static void drop_code(code *k, char *text)
+{
+    gs_free(k->edge);
+    gs_free(k->vertex);
+    gs_free(k->sequence);
+    free(text); /* open_memstream's */
+}
+
 gs_status gs_cuda_write_program(char **text, const gs_program *p)
 {
     size_t bytes = 0;
     code k;
     const gs_status st = write_program(&k, p, text, &bytes);
-    gs_free(k.edge);
-    gs_free(k.vertex);
+    drop_code(&k, NULL);
     return st;
-}
-
-static void drop_code(code *k, char *text)
-{
-    gs_free(k->edge);
-    gs_free(k->vertex);
-    free(text); /* open_memstream's */
 }
 
 /* ---- memory ---- */
@@ -149,8 +164,8 @@ uint32_t gs_cuda_stretches(const gs_edge_kernel *k)
     return (uint32_t)GS_MAX(GS_MIN(GS_CUDA_HUB_BYTES / bytes, (uint64_t)GS_CUDA_HUB_STRETCHES), 1u);
 }
 
-/* Scratch is one launch's: sums of hubs, of columns, or of the loss. */
-static uint64_t scratch_of(const code *k, const gs_program *p)
+/* Scratch is one launch's: sums of hubs, of columns, or of the loss, or tiles of sequences. */
+static uint64_t scratch_of(const gs_cuda *c, const code *k, const gs_program *p)
 {
     uint64_t bytes = GS_CUDA_LOSS_PARTS * sizeof(gs_loss_part);
     for (uint32_t i = 0; i < k->edges; i++)
@@ -158,6 +173,8 @@ static uint64_t scratch_of(const code *k, const gs_program *p)
     for (uint32_t i = 0; i < p->params; i++)
         if (p->param[i].rows == 1)
             bytes = GS_MAX(bytes, (uint64_t)GS_CUDA_COLSUM_PARTS * p->param[i].cols * 2 * sizeof(double));
+    for (uint32_t i = 0; i < k->sequences; i++)
+        bytes = GS_MAX(bytes, gs_cuda_sequence_bytes(&k->sequence[i].k, (uint32_t)c->processors));
     return gs_align_up(bytes, ALIGNMENT);
 }
 
@@ -177,9 +194,8 @@ uint64_t gs_cuda_scratch_bytes(const void *context, const gs_program *p)
     char *text = NULL;
     size_t bytes = 0;
     code k;
-    (void)context;
     (void)write_program(&k, p, &text, &bytes); /* what it refuses is refused by prepare */
-    const uint64_t scratch = k.edge == NULL ? 0 : scratch_of(&k, p);
+    const uint64_t scratch = k.edge == NULL ? 0 : scratch_of(context, &k, p);
     drop_code(&k, text);
     return scratch + sums_bytes(p) + GS_CUDA_WORKSPACE + 3 * ALIGNMENT * (uint64_t)(p->params + 1) + gs_align_up(sizeof(gs_loss_part), ALIGNMENT);
 }
@@ -203,7 +219,7 @@ static gs_status take_state(gs_cuda *c, const code *k, const gs_program *p)
     }
     c->loss_offset = at;
     c->scratch_offset = at + gs_align_up(sizeof(gs_loss_part), ALIGNMENT);
-    c->scratch_bytes = scratch_of(k, p);
+    c->scratch_bytes = scratch_of(c, k, p);
     c->workspace_offset = c->scratch_offset + c->scratch_bytes;
     c->state_bytes = c->workspace_offset + GS_CUDA_WORKSPACE;
     const gs_status st = gs_cuda_check(c, c->d->memory_alloc(&c->state, c->state_bytes), "memory for parameters and scratch");
@@ -212,7 +228,44 @@ static gs_status take_state(gs_cuda *c, const code *k, const gs_program *p)
     return st;
 }
 
+/* Where sequences' orders of targets stand while they are copied. */
+static gs_status take_order(gs_cuda *c)
+{
+    const uint64_t bytes = (GS_CUDA_FLIGHT + 1ull) * GS_CUDA_SORTED * sizeof(*c->order);
+    if (c->sequences == 0)
+        return GS_OK;
+    if ((c->order = gs_alloc_pages(bytes)) == NULL)
+        return no_memory();
+    return gs_cuda_check(c, c->d->host_register(c->order, bytes, 0), "pinning host memory");
+}
+
+static void give_order(gs_cuda *c)
+{
+    if (c->order != NULL) {
+        c->d->host_unregister(c->order);
+        gs_free_pages(c->order, (GS_CUDA_FLIGHT + 1ull) * GS_CUDA_SORTED * sizeof(*c->order));
+    }
+    c->order = NULL;
+}
+
 /* ---- functions ---- */
+
+static gs_status find_sequences(gs_cuda *c)
+{
+    gs_status st = GS_OK;
+    for (uint32_t i = 0; i < c->sequences && st == GS_OK; i++) {
+        const char *const name = c->sequence[i].k.name;
+        char back[64];
+        snprintf(back, sizeof(back), "%s_back", name);
+        if ((st = gs_cuda_check(c, c->d->module_function(&c->sequence[i].forward, c->module, name), name)) == GS_OK)
+            st = gs_cuda_check(c, c->d->module_function(&c->sequence[i].window, c->module, back), back);
+    }
+    if (st == GS_OK && c->sequences > 0)
+        st = gs_cuda_check(c, c->d->module_function(&c->turn_weight, c->module, "gs_turn_weight"), "gs_turn_weight");
+    if (st == GS_OK && c->sequences > 0)
+        st = gs_cuda_check(c, c->d->module_function(&c->spread_gates, c->module, "gs_spread_gates"), "gs_spread_gates");
+    return st;
+}
 
 static gs_status find_functions(gs_cuda *c)
 {
@@ -226,18 +279,20 @@ static gs_status find_functions(gs_cuda *c)
     }
     for (uint32_t i = 0; i < c->vertices && st == GS_OK; i++)
         st = gs_cuda_check(c, c->d->module_function(&c->vertex[i].run, c->module, c->vertex[i].k.name), c->vertex[i].k.name);
-    return st;
+    return st == GS_OK ? find_sequences(c) : st;
 }
 
 void gs_cuda_drop_program(gs_cuda *c)
 {
     (void)gs_cuda_synchronize(c);
+    give_order(c);
     if (c->module != NULL)
         c->d->module_unload(c->module);
     if (c->state != 0)
         c->d->memory_free(c->state);
     gs_free(c->edge);
     gs_free(c->vertex);
+    gs_free(c->sequence);
     gs_free(c->param_offset);
     gs_free(c->grad_offset);
     gs_free(c->sums_offset);
@@ -246,9 +301,10 @@ void gs_cuda_drop_program(gs_cuda *c)
     c->state = 0;
     c->edge = NULL;
     c->vertex = NULL;
+    c->sequence = NULL;
     c->param_offset = c->grad_offset = c->sums_offset = NULL;
     c->where = NULL;
-    c->edges = c->vertices = 0;
+    c->edges = c->vertices = c->sequences = 0;
     c->program = NULL;
 }
 
@@ -271,7 +327,7 @@ gs_status gs_cuda_prepare(void *context, const gs_program *p)
     gs_cuda_drop_program(c);
     if ((st = write_program(&k, p, &text, &bytes)) != GS_OK)
         goto done;
-    if (k.edges + k.vertices > 0 && (st = gs_cuda_module(&c->module, c->d, c->major, c->minor, text)) != GS_OK)
+    if (k.edges + k.vertices + k.sequences > 0 && (st = gs_cuda_module(&c->module, c->d, c->major, c->minor, text)) != GS_OK)
         goto done;
     if ((c->where = gs_calloc(most_registers(p), sizeof(*c->where))) == NULL) {
         st = no_memory();
@@ -283,9 +339,12 @@ gs_status gs_cuda_prepare(void *context, const gs_program *p)
     c->vertex = k.vertex;
     c->edges = k.edges;
     c->vertices = k.vertices;
+    c->sequence = k.sequence;
+    c->sequences = k.sequences;
     k.edge = NULL;
     k.vertex = NULL;
-    if ((st = find_functions(c)) == GS_OK)
+    k.sequence = NULL;
+    if ((st = find_functions(c)) == GS_OK && (st = take_order(c)) == GS_OK)
         c->program = p;
 done:
     drop_code(&k, text);

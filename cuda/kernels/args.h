@@ -82,6 +82,27 @@ typedef struct gs_statistic_args {
     gs_u32 width, variance;
 } gs_statistic_args;
 
+/* LSTMs over edges (sequence.cu). */
+#define GS_TILE_ROWS 16       /* targets of a tile, at most */
+#define GS_SEQUENCE_WINDOW 16 /* steps */
+#define GS_SEQUENCE_BRANCH 16 /* parts of a block */
+#define GS_SEQUENCE_LEVELS 7  /* of blocks: 16^8 steps are more than a launch has edges */
+
+typedef struct gs_sequence_args {
+    const void *target, *index, *type; /* type: NULL where edges have none */
+    const gs_u32 *start, *order;       /* order: [targets] of the launch, those with the most edges first */
+    const float *gates, *weight;
+    float *turned;                     /* [width, 4 * width], the weight turned */
+    float *state, *cell;               /* rows of the target interval */
+    float *d_state, *d_cell, *d_gates; /* backward */
+    /* What tiles have of their windows: [tiles * WINDOW * rows of a tile] edges, and states. */
+    float *gate, *before;              /* [edges, 4 * width], [edges, width] */
+    float *cells, *kept;               /* [tiles, WINDOW + 1, rows, width], [tiles, levels, BRANCH, 2, rows, width] */
+    gs_u32 *row;                       /* [edges] operand row, or GS_NO_SLOT */
+    gs_u32 targets, width, index_bytes, type_bytes;
+    gs_u32 first, round, levels, edges; /* of the first tile in `order`; windows done; that there is room for; of spread */
+} gs_sequence_args;
+
 typedef struct gs_loss_part {
     double loss_sum;
     gs_u64 rows[4], correct[4];

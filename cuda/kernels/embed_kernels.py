@@ -1,15 +1,21 @@
-"""Writes a C file with the kernels' texts as byte arrays: embed_kernels.py OUT.c COMMON... -- FIXED...
+"""Writes a C file with the kernels' texts as byte arrays: embed_kernels.py OUT.c COMMON... -- FIXED... -- SEQUENCE...
 
-The texts before -- are what every module begins with, the others the module of fixed kernels.
+The first texts are what every module begins with, then the module of fixed kernels, then what programs with LSTMs need.
 Their includes of each other go: the texts follow one another."""
 import pathlib
 import re
 import sys
 
 out, rest = pathlib.Path(sys.argv[1]), sys.argv[2:]
-cut = rest.index("--")
+names = ("common", "fixed", "sequence")
+groups = [[]]
+for word in rest:
+    if word == "--":
+        groups.append([])
+    else:
+        groups[-1].append(word)
 lines = ["/* Made from cuda/kernels by embed_kernels.py. */", '#include "cuda/module.h"', ""]
-for name, paths in (("common", rest[:cut]), ("fixed", rest[cut + 1:])):
+for name, paths in zip(names, groups):
     text = "".join(re.sub(r'^#include ".*"\n', "", pathlib.Path(p).read_text(encoding="utf-8"), flags=re.M) for p in paths)
     data = text.encode() + b"\0"
     lines.append(f"const char gs_cuda_{name}_text[] = {{")

@@ -148,6 +148,7 @@ typedef struct gs_sequence_launch {
     float *d_state, *d_cell;   /* the same shape: gradients after the chunk's last edge, which become those before its first */
     float *d_gates;            /* operand rows as `gates`, accumulated */
     float *d_weight;           /* as `weight`, accumulated; NULL: not wanted */
+    uint32_t operand_rows, target_rows; /* as in gs_edge_launch */
 } gs_sequence_launch;
 
 /* Advances state and cell by the chunk's edges. */

@@ -133,13 +133,14 @@ static gs_accumulator accumulator_of(const gs_exec *e, const gs_exec_device *x, 
 }
 
 /* A chunk of an LSTM, as far as forward and backward have it in common. */
-static gs_sequence_launch sequence_of(const gs_exec *e, const gs_stage *s, const gs_chunk_view *view)
+static gs_sequence_launch sequence_of(const gs_exec *e, const gs_stage *s, const gs_task *t, const gs_chunk_view *view)
 {
     const gs_sum *m = &s->sum[0];
     return (gs_sequence_launch){.index_bytes = view->index_bytes, .targets = view->targets, .target = view->target,
                                 .start = view->start, .index = view->index, .type = view->type,
                                 .type_bytes = view->type_bytes, .width = e->program->param[m->weight].cols,
-                                .weight = e->args->param[m->weight]};
+                                .weight = e->args->param[m->weight], .operand_rows = interval_rows(e, t->operand),
+                                .target_rows = interval_rows(e, t->target)};
 }
 
 /* UNROLL and BACK. */
@@ -152,7 +153,7 @@ static gs_status launch_sequence(gs_exec *e, gs_exec_device *x, const gs_task *t
 
     if ((st = view_chunk(e, x, t, &view)) != GS_OK)
         return st;
-    gs_sequence_launch l = sequence_of(e, s, &view);
+    gs_sequence_launch l = sequence_of(e, s, t, &view);
     l.gates = gs_exec__at(e, x, t->source);
     l.state = gs_exec__at(e, x, place[GS_STATE]);
     l.cell = gs_exec__at(e, x, place[GS_STATE_CELL]);
@@ -180,7 +181,7 @@ static gs_status launch_program(gs_exec *e, gs_exec_device *x, const gs_task *t)
     for (uint32_t i = 0; i < s->sums; i++)
         sum[i] = accumulator_of(e, x, &place[s->edge_regs + i * GS_SUM_PLACES]);
     if (s->sum[0].kind == GS_SUM_LSTM) {
-        gs_sequence_launch l = sequence_of(e, s, &view);
+        gs_sequence_launch l = sequence_of(e, s, t, &view);
         l.gates = x->edge_rows[s->sum[0].value];
         l.state = sum[0].acc;
         l.cell = sum[0].maximum;

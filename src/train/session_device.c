@@ -8,6 +8,7 @@
 #include "train/session.h"
 
 #define PIECE_SLACK 512u /* bytes a copy is rounded up by, at the most */
+#define ORDER_BYTES (16 * GS_KIB) /* of the targets that a launch of an LSTM takes, sorted */
 #define TILE_ROWS_MOST 16384u /* of the scheduler's tiles of vertices */
 
 static uint64_t row_bytes(const gs_program *p, uint32_t array)
@@ -30,6 +31,11 @@ static uint64_t edge_launch_bytes(const gs_session *s, const gs_stage *stage)
             row = GS_MAX(row, row_bytes(s->program, stage->sum[i].array)); /* each has a launch of its own */
             pieces++;
         }
+    if (gs_sum_is_sequence(&stage->sum[0])) { /* an order of targets, and what comes back to operands */
+        row += stage->sum[0].kind == GS_SUM_LSTM_BACK ? row_bytes(s->program, stage->sum[0].array) : 0;
+        chunk += ORDER_BYTES;
+        pieces += 2;
+    }
     for (uint32_t r = 0; r < stage->edge_regs; r++)
         if (stage->edge_reg[r].array != GS_NONE) {
             row += row_bytes(s->program, stage->edge_reg[r].array);

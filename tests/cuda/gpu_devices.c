@@ -30,8 +30,8 @@ gs_device *open_gpu(uint64_t staging_bytes)
 
 gs_device *open_isa(const char *isa, unsigned threads)
 {
-    (void)isa, (void)threads;
-    return open_gpu(8 * GS_MIB);
+    (void)isa;
+    return threads > 2 ? NULL : open_gpu(8 * GS_MIB); /* it has no threads: twice shows that results repeat */
 }
 
 void on_every_device(void (*body)(gs_device *d, void *context), void *context)

@@ -26,6 +26,5 @@ t 'device cuda:0: taking --device-memory: .*out of memory' GS_TEST_GPU_MEMORY=48
 clean "out of memory"
 t '--device-memory .*too small.*at least' GS_TEST_FAIL_LAUNCH=0 --device-memory 1M
 t 'cuda:7: there are 1 GPUs' GS_TEST_FAIL_LAUNCH=0 --device cuda:7
-refuse 1 'lstm\(\) is not supported' "$GNNSTREAM" train "$work/store" --model sage_lstm --epochs 1 --device cuda
 run "verify afterwards" "$GNNSTREAM" verify "$work/store"
 finish

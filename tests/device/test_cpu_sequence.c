@@ -180,7 +180,7 @@ static void run(const bed *b, gs_device *d, results *r)
     const size_t n = (size_t)b->rows * b->width, wide = 4 * (size_t)b->width;
     gs_sequence_launch l = {.index_bytes = b->index_bytes, .targets = b->targets, .target = b->target, .start = b->start,
                             .index = b->index, .type = b->type, .type_bytes = b->type ? 2 : 0, .width = b->width,
-                            .gates = b->gates, .weight = b->weight};
+                            .gates = b->gates, .weight = b->weight, .operand_rows = OPERANDS, .target_rows = b->rows};
     r->state = copied(b->state, n);
     r->cell = copied(b->cell, n);
     r->d_state = copied(b->d_state, n);
@@ -188,6 +188,7 @@ static void run(const bed *b, gs_device *d, results *r)
     r->d_gates = filled(OPERANDS * wide, STARTED_GATES);
     r->d_weight = filled(wide * b->width, STARTED_WEIGHT);
     gs_assert_ok(gs_device_prepare(d, &b->program));
+    device_forget(d);
     gs_alloc_freeze(true);
     const uint64_t frozen = gs_alloc_frozen_count();
     l.state = b->state;
@@ -197,9 +198,11 @@ static void run(const bed *b, gs_device *d, results *r)
     l.d_gates = r->d_gates;
     l.d_weight = r->d_weight;
     gs_assert_ok(gs_device_run_sequence_back(d, &l));
+    device_wait(d);
     l.state = r->state;
     l.cell = r->cell;
     gs_assert_ok(gs_device_run_sequence(d, &l));
+    device_wait(d);
     assert_int_equal(gs_alloc_frozen_count(), frozen);
     gs_alloc_freeze(false);
 }
@@ -371,8 +374,11 @@ static void test_sequence__weight_that_is_not_learned(void **state)
     float *const d_gates = filled(OPERANDS * 36, STARTED_GATES);
     const gs_sequence_launch l = {.index_bytes = 4, .targets = 3, .target = b.target, .start = b.start, .index = b.index,
                                   .width = 9, .gates = b.gates, .weight = b.weight, .state = b.state, .cell = b.cell,
-                                  .d_state = d_state, .d_cell = d_cell, .d_gates = d_gates};
+                                  .d_state = d_state, .d_cell = d_cell, .d_gates = d_gates, .operand_rows = OPERANDS,
+                                  .target_rows = b.rows};
+    device_forget(d);
     gs_assert_ok(gs_device_run_sequence_back(d, &l));
+    device_wait(d);
     assert_memory_equal(d_gates, r.d_gates, OPERANDS * 36 * sizeof(float));
     gs_device_close(d);
     test_free(d_state);

@@ -1,0 +1,241 @@
+/* LSTMs over edges (kernels/sequence.cu): which targets make tiles, and how many of them are under way at once.
+ *
+ * Targets are sorted by their edges, most first, on the host, GS_CUDA_SORTED at a time, each such slice a launch of its own.
+ * Backward, as many tiles as scratch has room for go through their windows together; after each window the
+ * gradients of its edges are added to the operand rows, and to the weight's gradient by one product. Sizes alone decide, so
+ * results are the same from run to run.
+ */
+#include "base/size.h"
+#include "cuda/cuda_internal.h"
+
+#define DIGIT 256u /* of the sort */
+
+static uint32_t degree_of(const gs_sequence_launch *l, uint32_t t) { return l->start[t + 1] - l->start[t]; }
+
+/* order[0..count) = targets from `first` on, those with most edges first, else as they come: a radix sort. Returns how many
+ * have edges. */
+static uint32_t sort_targets(uint32_t *order, uint32_t *spare, const gs_sequence_launch *l, uint32_t first, uint32_t count)
+{
+    uint32_t *from = order, *to = spare;
+    for (uint32_t i = 0; i < count; i++)
+        order[i] = first + i;
+    for (uint32_t shift = 0; shift < 32; shift += 8) { /* four times: what is sorted ends in `order` */
+        uint32_t place[DIGIT + 1] = {0};
+        for (uint32_t i = 0; i < count; i++)
+            place[DIGIT - (degree_of(l, from[i]) >> shift) % DIGIT]++;
+        for (uint32_t d = 1; d <= DIGIT; d++)
+            place[d] += place[d - 1];
+        for (uint32_t i = 0; i < count; i++)
+            to[place[DIGIT - 1 - (degree_of(l, from[i]) >> shift) % DIGIT]++] = from[i];
+        uint32_t *const sorted = to;
+        to = from;
+        from = sorted;
+    }
+    while (count > 0 && degree_of(l, order[count - 1]) == 0)
+        count--;
+    return count;
+}
+
+/* ---- memory ---- */
+
+/* Of a tile, by what its longest sequence needs; in floats. */
+static uint64_t tile_floats(const gs_sequence_kernel *k, uint32_t levels)
+{
+    const uint64_t cell = (uint64_t)k->rows * k->width;
+    return GS_SEQUENCE_WINDOW * (5 * cell + k->rows) + (GS_SEQUENCE_WINDOW + 1) * cell + 2ull * GS_SEQUENCE_BRANCH * levels * cell;
+}
+
+static uint64_t turned_floats(const gs_sequence_kernel *k) { return gs_align_up(4ull * k->width * k->width, 64); }
+
+uint64_t gs_cuda_sequence_bytes(const gs_sequence_kernel *k, uint32_t processors)
+{
+    const uint64_t wanted = GS_MIN(2ull * processors * tile_floats(k, 1), GS_CUDA_SEQUENCE_BYTES / sizeof(float));
+    return sizeof(float) * (turned_floats(k) + GS_MAX(wanted, tile_floats(k, GS_SEQUENCE_LEVELS)));
+}
+
+static uint32_t levels_of(uint32_t steps)
+{
+    uint32_t levels = 0;
+    for (uint64_t reach = GS_SEQUENCE_WINDOW; reach < steps; reach *= GS_SEQUENCE_BRANCH)
+        levels++;
+    return levels;
+}
+
+/* ---- a slice ---- */
+
+typedef struct slice {
+    const gs_cuda_sequence_code *code;
+    const gs_sequence_launch *l;
+    const uint32_t *order;
+    uint32_t count, param; /* targets with edges; of the weight, or GS_NONE */
+    gs_sequence_args a;
+    gs_cu_memory d_weight;
+} slice;
+
+/* Where scratch is, for `tiles` tiles. */
+static void lay_out(const gs_cuda *c, slice *s, uint32_t tiles)
+{
+    const gs_sequence_kernel *const k = &s->code->k;
+    const uint64_t cell = (uint64_t)k->rows * k->width, edges = (uint64_t)tiles * GS_SEQUENCE_WINDOW * k->rows;
+    float *at = s->a.turned + turned_floats(k);
+    (void)c;
+    s->a.gate = at;
+    s->a.before = at += edges * 4 * k->width;
+    s->a.cells = at += edges * k->width;
+    s->a.kept = at += (uint64_t)tiles * (GS_SEQUENCE_WINDOW + 1) * cell;
+    s->a.row = (gs_u32 *)(at + 2ull * GS_SEQUENCE_BRANCH * s->a.levels * tiles * cell);
+}
+
+static gs_status turn_weight(gs_cuda *c, slice *s)
+{
+    const uint32_t width = s->code->k.width;
+    return gs_cuda_launch(c, c->turn_weight, gs_cuda_blocks(4ull * width * width), 1, 0, &s->a, "gs_turn_weight");
+}
+
+static uint32_t shared_bytes(const gs_sequence_kernel *k) { return k->rows * (6 * k->width + 1) * (uint32_t)sizeof(float); }
+
+static gs_status forward(gs_cuda *c, slice *s)
+{
+    const gs_sequence_kernel *const k = &s->code->k;
+    const gs_status st = turn_weight(c, s);
+    return st != GS_OK ? st
+                       : gs_cuda_launch(c, s->code->forward, gs_div_up(s->count, k->rows), 1, shared_bytes(k), &s->a, k->name);
+}
+
+/* One window of the tiles that still have one. */
+static gs_status run_window(gs_cuda *c, slice *s, uint32_t tiles)
+{
+    const gs_sequence_kernel *const k = &s->code->k;
+    gs_status st = gs_cuda_launch(c, s->code->window, tiles, 1, shared_bytes(k), &s->a, k->name);
+
+    s->a.edges = tiles * GS_SEQUENCE_WINDOW * k->rows;
+    if (st == GS_OK)
+        st = gs_cuda_launch(c, c->spread_gates, 2ull * (uint64_t)c->processors, 1, (GS_BLOCK_LANES + GS_BLOCK_LANES / 32) * 4, &s->a,
+                            "gs_spread_gates");
+    if (st == GS_OK && s->d_weight != 0)
+        st = gs_cuda_multiply(c, true, false, 4 * k->width, k->width, s->a.edges, (gs_cu_memory)s->a.gate, 4 * k->width,
+                              (gs_cu_memory)s->a.before, k->width, 1.0f, s->d_weight);
+    return st;
+}
+
+static uint32_t windows_of(const slice *s, uint32_t at) { return (uint32_t)gs_div_up(degree_of(s->l, s->order[at]), GS_SEQUENCE_WINDOW); }
+
+static gs_status backward(gs_cuda *c, slice *s)
+{
+    const gs_sequence_kernel *const k = &s->code->k;
+    const uint64_t room = c->scratch_bytes / sizeof(float) - turned_floats(k);
+    gs_status st = turn_weight(c, s);
+
+    for (uint32_t first = 0, tiles; first < s->count && st == GS_OK; first += tiles * k->rows) {
+        s->a.first = first;
+        s->a.levels = levels_of(degree_of(s->l, s->order[first]));
+        tiles = (uint32_t)GS_MIN(gs_div_up(s->count - first, k->rows), room / tile_floats(k, s->a.levels));
+        lay_out(c, s, tiles);
+        const uint32_t rounds = windows_of(s, first);
+        uint32_t busy = tiles;
+        for (s->a.round = 0; s->a.round < rounds && st == GS_OK; s->a.round++) {
+            while (windows_of(s, first + (busy - 1) * k->rows) <= s->a.round)
+                busy--;
+            st = run_window(c, s, busy);
+        }
+    }
+    return st;
+}
+
+static uint32_t param_of(const gs_cuda *c, const float *weight)
+{
+    for (uint32_t i = 0; c->in_pass && c->pass.param != NULL && i < c->program->params; i++)
+        if (c->pass.param[i] == weight)
+            return i;
+    return GS_NONE;
+}
+
+/* How the ranges of a launch are bound; indices into c->bind. */
+typedef struct binds {
+    uint32_t target, start, index, type, order, gates, weight, state, cell, d_state, d_cell, d_gates, d_weight;
+} binds;
+
+static binds bind_all(gs_cuda *c, const slice *s, bool back)
+{
+    const gs_sequence_launch *const l = s->l;
+    const uint64_t edges = l->start[l->targets], rows = l->target_rows * (uint64_t)l->width * sizeof(float);
+    const uint64_t wide = l->operand_rows * 4ull * l->width * sizeof(float), weight = 4ull * l->width * l->width * sizeof(float);
+    const int states = back ? GS_CUDA_IN : GS_CUDA_INOUT;
+    const bool own = s->param == GS_NONE;
+    return (binds){
+        .target = gs_cuda_bind_range(c, l->target, (uint64_t)l->targets * l->index_bytes, GS_CUDA_IN),
+        .start = gs_cuda_bind_range(c, l->start, (l->targets + 1ull) * sizeof(uint32_t), GS_CUDA_IN),
+        .index = gs_cuda_bind_range(c, l->index, edges * l->index_bytes, GS_CUDA_IN),
+        .type = gs_cuda_bind_range(c, l->type, edges * l->type_bytes, GS_CUDA_IN),
+        .order = gs_cuda_bind_range(c, s->order, s->count * sizeof(uint32_t), GS_CUDA_IN),
+        .gates = gs_cuda_bind_range(c, l->gates, wide, GS_CUDA_IN),
+        .weight = gs_cuda_bind_range(c, own ? l->weight : NULL, weight, GS_CUDA_IN),
+        .state = gs_cuda_bind_range(c, l->state, rows, states),
+        .cell = gs_cuda_bind_range(c, l->cell, rows, states),
+        .d_state = gs_cuda_bind_range(c, back ? l->d_state : NULL, rows, GS_CUDA_INOUT),
+        .d_cell = gs_cuda_bind_range(c, back ? l->d_cell : NULL, rows, GS_CUDA_INOUT),
+        .d_gates = gs_cuda_bind_range(c, back ? l->d_gates : NULL, wide, GS_CUDA_INOUT),
+        .d_weight = gs_cuda_bind_range(c, back && own ? l->d_weight : NULL, weight, GS_CUDA_INOUT),
+    };
+}
+
+static void set_args(gs_cuda *c, slice *s, const binds *b)
+{
+    const gs_sequence_launch *const l = s->l;
+    const bool own = s->param == GS_NONE;
+    s->a = (gs_sequence_args){.target = (const void *)c->bind[b->target].at,
+                              .index = (const void *)c->bind[b->index].at,
+                              .type = (const void *)c->bind[b->type].at,
+                              .start = (const gs_u32 *)c->bind[b->start].at,
+                              .order = (const gs_u32 *)c->bind[b->order].at,
+                              .gates = (const float *)c->bind[b->gates].at,
+                              .weight = (const float *)(own ? c->bind[b->weight].at : gs_cuda_param(c, s->param)),
+                              .turned = (float *)(c->state + c->scratch_offset),
+                              .state = (float *)c->bind[b->state].at,
+                              .cell = (float *)c->bind[b->cell].at,
+                              .d_state = (float *)c->bind[b->d_state].at,
+                              .d_cell = (float *)c->bind[b->d_cell].at,
+                              .d_gates = (float *)c->bind[b->d_gates].at,
+                              .targets = s->count,
+                              .width = l->width,
+                              .index_bytes = l->index_bytes,
+                              .type_bytes = l->type_bytes};
+    s->d_weight = l->d_weight == NULL ? 0 : own ? c->bind[b->d_weight].at : gs_cuda_grad(c, s->param);
+}
+
+static gs_status run_slice(gs_cuda *c, const gs_cuda_sequence_code *code, const gs_sequence_launch *l, uint32_t first, uint32_t count,
+                           bool back)
+{
+    gs_status st = gs_cuda_begin(c);
+    uint32_t *const order = c->order + c->ticket % GS_CUDA_FLIGHT * GS_CUDA_SORTED; /* nobody reads it any more */
+    slice s = {.code = code, .l = l, .order = order, .param = param_of(c, l->weight)};
+
+    if (st == GS_OK) {
+        gs_cuda_forget(c, (const char *)order, GS_CUDA_SORTED * sizeof(*order));
+        s.count = sort_targets(order, c->order + GS_CUDA_FLIGHT * GS_CUDA_SORTED, l, first, count);
+    }
+    const binds b = bind_all(c, &s, back);
+    if (st == GS_OK && s.count > 0 && (st = gs_cuda_stage(c)) == GS_OK) {
+        set_args(c, &s, &b);
+        st = back ? backward(c, &s) : forward(c, &s);
+    }
+    return gs_cuda_end(c, st);
+}
+
+static gs_status run(gs_cuda *c, const gs_sequence_launch *l, bool back)
+{
+    const gs_cuda_sequence_code *code = NULL;
+    gs_status st = GS_OK;
+
+    for (uint32_t i = 0; i < c->sequences; i++)
+        if (c->sequence[i].k.width == l->width)
+            code = &c->sequence[i];
+    if (code == NULL)
+        return gs_fail(GS_EINVAL, "device cuda: an lstm of width %u that was not prepared for", l->width);
+    for (uint32_t first = 0; first < l->targets && st == GS_OK; first += GS_MIN(GS_CUDA_SORTED, l->targets - first))
+        st = run_slice(c, code, l, first, GS_MIN(GS_CUDA_SORTED, l->targets - first), back);
+    return st;
+}
+
+gs_status gs_cuda_run_sequence(void *context, const gs_sequence_launch *l) { return run(context, l, false); }
+gs_status gs_cuda_run_sequence_back(void *context, const gs_sequence_launch *l) { return run(context, l, true); }
