@@ -101,7 +101,7 @@ rm -f "$reports"/*
 for table in $tables; do
     if [ "$table" = limit ]; then
         rm -rf "${XDG_CACHE_HOME:?}"/*
-        show "$GNNSTREAM" bench limits --dir "$dir" >"$reports/limits.txt"
+        show ${pause[@]+"${pause[@]}"} "$GNNSTREAM" bench limits --dir "$dir" >"$reports/limits.txt"
         for graph in "$@"; do make "$graph"; limit "$graph"; done
         for graph in "$@"; do make "$graph"; measured "$graph"; done
     else

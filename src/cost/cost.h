@@ -16,18 +16,21 @@
 
 #include "cost/limits_data.h"
 
+/* The last amount of what a device does (the first four) is bytes that the disk moves meanwhile: they take the processor
+ * and its memory, too. */
 typedef enum gs_work_kind {
-    GS_WORK_MEMORY,  /* zeroed, added, begun and finished sums:  1, floats moved */
-    GS_WORK_SUM,     /* rows summed along edges:                 1, edges, edges * width, operand rows * width, target rows * width */
-    GS_WORK_EDGES,   /* an edge program:                         1, edges, edges * widths computed, edges * widths gathered, edges * widths of transcendental functions */
+    GS_WORK_MEMORY,  /* zeroed, added, begun and finished sums:  1, floats moved, bytes beside */
+    GS_WORK_SUM,     /* rows summed along edges:                 1, edges, edges * width, operand rows * width, target rows * width, bytes beside */
+    GS_WORK_EDGES,   /* an edge program:                         1, edges, edges * widths computed, edges * widths gathered, edges * widths of transcendental functions,
+                      *                                          bytes beside */
     GS_WORK_VERTEX,  /* a vertex program:                        1, elementwise floats, flops of products, flops of outer products, floats loaded and stored,
-                      *                                          floats of transcendental functions */
+                      *                                          floats of transcendental functions, bytes beside */
     GS_WORK_CHECK,   /* bytes that arrived, verified:            1, bytes */
     GS_WORK_SUBMIT,  /* a request handed over and taken back:    1 */
     GS_WORK_KINDS
 } gs_work_kind;
 
-#define GS_WORK_AMOUNTS 6
+#define GS_WORK_AMOUNTS 7
 
 typedef struct gs_work {
     gs_work_kind kind;
@@ -44,12 +47,11 @@ typedef struct gs_cost {
      * request_seconds beside its bytes (reads of 64 KiB to 256 KiB at depth 64: 10 microseconds each), and is heard of
      * latency_seconds later. */
     double read_bps, write_bps, request_seconds, latency_seconds;
-    /* A byte that the disk moves while the device computes takes the processor and its memory this long, which makes the
-     * computation longer. Measured: 18 to 20 picoseconds (R-MAT, budgets of a quarter against everything kept). */
-    double stolen_seconds;
     gs_cost_source disk_source;
 } gs_cost;
 
+/* Which amount is bytes beside; GS_WORK_AMOUNTS: none, the kind is no device's. */
+uint32_t gs_work_beside(gs_work_kind k);
 /* Amounts that kind `k` names. */
 uint32_t gs_work_amounts(gs_work_kind k);
 const char *gs_work_name(gs_work_kind k);
@@ -60,6 +62,8 @@ void gs_cost_defaults(gs_cost *out, uint32_t threads);
 /* Coefficients that a ceiling gives are taken from it; what it lacks stays. */
 void gs_cost_take_limits(gs_cost *c, const gs_limits *l);
 double gs_cost_seconds(const gs_cost *c, const gs_work *w);
+/* The same while the disk moves `bps` bytes a second for the next `busy` seconds. */
+double gs_cost_seconds_beside(const gs_cost *c, const gs_work *w, double busy, double bps);
 
 /* ---- fitting (fit.c) ---- */
 
@@ -70,8 +74,9 @@ typedef struct gs_fit {
     double product[GS_WORK_KINDS][GS_WORK_AMOUNTS];                 /* X'y */
 } gs_fit;
 
-/* `tasks` tasks of a real epoch, their amounts and seconds together. */
-void gs_fit_add(gs_fit *f, const gs_work *w, double seconds, double tasks);
+/* `tasks` tasks of a real epoch, their amounts and seconds together. An error counts in proportion to `expected`, about
+ * what the seconds should be: with every error counted alike, the few largest tasks of all runs would be all that is fitted to. */
+void gs_fit_add(gs_fit *f, const gs_work *w, double seconds, double expected, double tasks);
 /* Adds `newer`; what was there before counts `share` of what it did (0 to 1). */
 void gs_fit_add_newer(gs_fit *f, double share, const gs_fit *newer);
 /* Least squares with no coefficient below 0, for each kind that has at least GS_FIT_TASKS

@@ -13,7 +13,7 @@
 #include "base/hash.h"
 #include "base/machine.h"
 
-#define VERSION 2
+#define VERSION 3
 #define FILE_MOST (1u << 20)
 #define RATE_MOST 1e15 /* of anything, a second */
 

@@ -2,7 +2,7 @@
  *
  * As DAHA fits its cost model on the machine's own runs. Amounts are scaled to equal
  * size before the equations are solved, as they differ by nine orders of magnitude. A
- * coefficient that would be negative is held at 0 and the rest solved again (six unknowns: no
+ * coefficient that would be negative is held at 0 and the rest solved again (seven unknowns: no
  * more is needed), and a small ridge holds what the observations do not determine at its prior.
  */
 #include <math.h>
@@ -12,16 +12,16 @@
 
 #define RIDGE 1e-4
 
-void gs_fit_add(gs_fit *f, const gs_work *w, double seconds, double tasks)
+void gs_fit_add(gs_fit *f, const gs_work *w, double seconds, double expected, double tasks)
 {
     const uint32_t n = gs_work_amounts(w->kind);
-    if (!(seconds >= 0) || !isfinite(seconds))
+    if (!(seconds >= 0) || !isfinite(seconds) || !(expected > 0) || !isfinite(expected))
         return;
     f->tasks[w->kind] += tasks;
     for (uint32_t i = 0; i < n; i++) {
         for (uint32_t j = 0; j < n; j++)
-            f->square[w->kind][i][j] += w->amount[i] * w->amount[j];
-        f->product[w->kind][i] += w->amount[i] * seconds;
+            f->square[w->kind][i][j] += w->amount[i] * w->amount[j] / expected;
+        f->product[w->kind][i] += w->amount[i] * seconds / expected;
     }
 }
 

@@ -106,13 +106,6 @@ static void wait_for(struct sim *s, const gs_task *t)
     s->out.stall_seconds += s->now - begin;
 }
 
-/* What the disk moves meanwhile makes a computation longer. */
-static double beside_disk(const struct sim *s, double seconds)
-{
-    const double beside = GS_MIN(GS_MAX(s->disk_free - s->now, 0), seconds);
-    return seconds + beside * s->cost->read_bps * s->cost->stolen_seconds;
-}
-
 static void run_computes(struct sim *s)
 {
     gs_work w;
@@ -121,7 +114,7 @@ static void run_computes(struct sim *s)
         pump(s, false);
         wait_for(s, t);
         gs_task_work(&w, s->program, s->set, s->parts, t);
-        spend(s, beside_disk(s, gs_cost_seconds(s->cost, &w)),
+        spend(s, gs_cost_seconds_beside(s->cost, &w, s->disk_free - s->now, s->cost->read_bps),
               w.kind == GS_WORK_SUM || w.kind == GS_WORK_EDGES ? &s->out.edge_seconds : &s->out.vertex_seconds);
         s->done[s->next[LANE_COMPUTE]] = 1;
     }

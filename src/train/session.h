@@ -125,9 +125,17 @@ gs_status gs_session_plan(gs_session *s, bool logits);
 gs_status gs_session_describe_pass(const gs_session *s, gs_pass_report *out, uint32_t pass);
 gs_status gs_session_describe(const gs_session *s, gs_plan_report *out);
 
-/* session_profile.c: adds the times of the last run of the train pass to `fit`. The session profiles. */
-void gs_session_observe(const gs_session *s, const gs_exec_stats *x, gs_fit *fit);
-/* Adds `fit` to what is known of this machine. GS_EIO, GS_ENOTFOUND, GS_ENOMEM. */
-gs_status gs_session_remember(const gs_session *s, const gs_fit *fit);
+/* What the last epochs' tasks took, epoch by epoch. */
+#define GS_PROFILE_EPOCHS 15u
+typedef struct gs_profile {
+    uint32_t epochs; /* observed; epoch k is at k % GS_PROFILE_EPOCHS */
+    double seconds[GS_PROFILE_EPOCHS];
+    gs_fit fit[GS_PROFILE_EPOCHS];
+} gs_profile;
+
+/* session_profile.c: the times of the last run of the train pass. The session profiles. */
+void gs_session_observe(const gs_session *s, const gs_exec_stats *x, gs_profile *p);
+/* Adds the median epoch to what is known of this machine. GS_EIO, GS_ENOTFOUND, GS_ENOMEM. */
+gs_status gs_session_remember(const gs_session *s, const gs_profile *p);
 
 #endif /* GS_TRAIN_SESSION_H */

@@ -1,22 +1,92 @@
 /* session_profile.c - what an epoch that was timed says about this machine. */
+#include "base/size.h"
 #include "schedule/simulate.h"
 #include "train/session.h"
 
-/* What share of the computing time there would have been without transfers beside it: those that
- * did not arrive while the device waited were beside it. */
-static double alone_share(const gs_session *s, const gs_exec_stats *x)
+/* What a lane of transfers moved, stretch by stretch of time. */
+struct moved {
+    const gs_session *session;
+    gs_task_kind kind;
+    uint32_t next, end;    /* tasks of the pass */
+    bool over;
+    double from, to, bytes; /* of the stretch */
+};
+
+/* Completions are heard of between computations only, one after the other, each with its checksum: as near as this
+ * they came together. */
+static double together(double bytes)
 {
-    const double bytes = (double)(x->read_bytes + x->written_bytes);
-    const double beside = x->seconds > 0 ? bytes * (1 - x->stall_seconds / x->seconds) : 0;
-    const double stolen = beside * s->cost.stolen_seconds;
-    return x->compute_seconds > 2 * stolen ? 1 - stolen / x->compute_seconds : 0.5;
+    return 30e-6 + bytes / 8e9;
 }
 
-void gs_session_observe(const gs_session *s, const gs_exec_stats *x, gs_fit *fit)
+static bool next_transfer(struct moved *m, double *begin, double *end, double *bytes)
+{
+    const gs_plan *const plan = m->session->plan;
+    while (m->next < m->end && plan->task[m->next].kind != m->kind)
+        m->next++;
+    if (m->next == m->end)
+        return false;
+    gs_exec_span(m->session->exec, m->next, begin, end);
+    *bytes = (double)gs_task_bytes(plan, &plan->task[m->next]);
+    return true;
+}
+
+static void next_stretch(struct moved *m)
+{
+    double begin, end, bytes;
+
+    if (!next_transfer(m, &begin, &end, &bytes)) {
+        m->over = true;
+        return;
+    }
+    m->from = GS_MAX(m->to, begin);
+    m->to = GS_MAX(m->from, end);
+    m->bytes = 0;
+    do {
+        m->to = GS_MAX(m->to, end);
+        m->bytes += bytes;
+        m->next++;
+    } while (next_transfer(m, &begin, &end, &bytes) && end - m->to < together(bytes));
+}
+
+/* Bytes moved in [begin, end), which lies behind what was asked for before. */
+static double moved_in(struct moved *m, double begin, double end)
+{
+    double bytes = 0;
+    while (!m->over && m->from < end) {
+        const double both = GS_MIN(end, m->to) - GS_MAX(begin, m->from);
+        if (both > 0)
+            bytes += m->bytes * both / (m->to - m->from);
+        if (m->to >= end)
+            break;
+        next_stretch(m);
+    }
+    return bytes;
+}
+
+static struct moved moved_begin(const gs_session *s, gs_task_kind kind)
+{
+    const gs_plan_pass *const pass = &s->plan->pass[s->train];
+    struct moved m = {.session = s, .kind = kind, .next = pass->first_task, .end = pass->first_task + pass->tasks};
+    next_stretch(&m);
+    return m;
+}
+
+/* A task's time is compared with the bytes that would have gone by in the time that it should have taken: those that
+ * did go by are more where it took longer for other reasons. */
+static void observe_task(gs_fit *fit, const gs_cost *cost, gs_work *w, double seconds, double bytes)
+{
+    const double expected = gs_cost_seconds(cost, w);
+    if (seconds > 0)
+        w->amount[gs_work_beside(w->kind)] = GS_MIN(bytes / seconds, 2 * cost->read_bps) * expected;
+    gs_fit_add(fit, w, seconds, expected, 1);
+}
+
+static void observe(const gs_session *s, const gs_exec_stats *x, gs_fit *fit)
 {
     const gs_plan_pass *const pass = &s->plan->pass[s->train];
     const uint32_t parts = gs_store_chunks(s->store)->parts;
-    const double alone = alone_share(s, x);
+    struct moved reads = moved_begin(s, GS_TASK_READ), writes = moved_begin(s, GS_TASK_WRITE);
     gs_work w;
 
     for (uint32_t i = pass->first_task; i < pass->first_task + pass->tasks; i++) {
@@ -26,23 +96,49 @@ void gs_session_observe(const gs_session *s, const gs_exec_stats *x, gs_fit *fit
             continue;
         gs_exec_span(s->exec, i, &begin, &end);
         gs_task_work(&w, s->program, s->set, parts, t);
-        gs_fit_add(fit, &w, (end - begin) * alone, 1);
+        observe_task(fit, &s->cost, &w, end - begin, moved_in(&reads, begin, end) + moved_in(&writes, begin, end));
     }
     w = (gs_work){GS_WORK_CHECK, {(double)x->checks, (double)x->checked_bytes}};
-    gs_fit_add(fit, &w, x->check_seconds, (double)x->checks);
+    gs_fit_add(fit, &w, x->check_seconds, gs_cost_seconds(&s->cost, &w), (double)x->checks);
     w = (gs_work){GS_WORK_SUBMIT, {(double)x->requests}};
-    gs_fit_add(fit, &w, x->submit_seconds, (double)x->requests);
+    gs_fit_add(fit, &w, x->submit_seconds, gs_cost_seconds(&s->cost, &w), (double)x->requests);
+}
+
+void gs_session_observe(const gs_session *s, const gs_exec_stats *x, gs_profile *p)
+{
+    const uint32_t at = p->epochs++ % GS_PROFILE_EPOCHS;
+
+    p->seconds[at] = x->compute_seconds;
+    p->fit[at] = (gs_fit){0};
+    observe(s, x, &p->fit[at]);
+}
+
+/* The first epoch touches memory for the first time, and others meet what else the machine does: the
+ * epoch in the middle is the one that a prediction is held against. */
+static uint32_t median_epoch(const gs_profile *p)
+{
+    const uint32_t n = GS_MIN(p->epochs, GS_PROFILE_EPOCHS);
+    for (uint32_t i = 0; i < n; i++) {
+        uint32_t faster = 0;
+        for (uint32_t k = 0; k < n; k++)
+            faster += p->seconds[k] < p->seconds[i] || (p->seconds[k] == p->seconds[i] && k < i);
+        if (faster == (n - 1) / 2)
+            return i;
+    }
+    return 0;
 }
 
 /* Of what older runs said: machines change slowly, and a run of one model on one graph says
  * little of some coefficients. */
 #define OLDER_SHARE 0.75
 
-gs_status gs_session_remember(const gs_session *s, const gs_fit *fit)
+gs_status gs_session_remember(const gs_session *s, const gs_profile *p)
 {
     gs_cost_record record;
 
+    if (p->epochs == 0)
+        return GS_OK;
     gs_cost_record_load(&record, gs_device_name(s->device));
-    gs_fit_add_newer(&record.fit, OLDER_SHARE, fit);
+    gs_fit_add_newer(&record.fit, OLDER_SHARE, &p->fit[median_epoch(p)]);
     return gs_cost_record_save(&record, gs_device_name(s->device));
 }

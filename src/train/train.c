@@ -25,7 +25,7 @@ typedef struct run {
     gs_outfile weights, logits, trace;
     uint64_t logits_offset;
     double began; /* gs_now() at the call */
-    gs_fit fit;   /* what timed tasks say */
+    gs_profile profile; /* what timed tasks say */
     gs_train_report report;
 } run;
 
@@ -99,7 +99,7 @@ static gs_status run_epoch(run *r, gs_epoch_report *e)
     if ((st = gs_session_run(r->session, r->session->train, e->epoch, &x)) != GS_OK)
         return st;
     if (r->options->profile)
-        gs_session_observe(r->session, &x, &r->fit);
+        gs_session_observe(r->session, &x, &r->profile);
     e->loss = mean_loss(&x.metrics);
     if ((st = check_loss(r, e->epoch, e->loss)) != GS_OK)
         return st;
@@ -306,7 +306,7 @@ gs_status gs_train(const char *store, const gs_train_options *options, gs_train_
         (st = write_outputs(&r)) != GS_OK)
         goto done;
     if (options->profile) /* a cache: where it cannot be kept, the run is no worse */
-        (void)gs_session_remember(r.session, &r.fit);
+        (void)gs_session_remember(r.session, &r.profile);
     st = fill_report(&r);
 done:
     st = run_end(&r, st);

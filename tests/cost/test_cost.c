@@ -33,7 +33,7 @@ static void observe(gs_fit *f, const double truth[GS_WORK_AMOUNTS], uint32_t tas
         double seconds = 0;
         for (int a = 0; a < GS_WORK_AMOUNTS; a++)
             seconds += truth[a] * w.amount[a];
-        gs_fit_add(f, &w, seconds, 1);
+        gs_fit_add(f, &w, seconds, seconds, 1);
     }
 }
 
@@ -101,6 +101,39 @@ static void test_fit__newer_runs_outweigh_older_ones(void **state)
     gs_fit_solve(&all, &c);
     const gs_work w = {GS_WORK_SUM, {1, 1e6, 1e8, 3e6, 3e6}};
     assert_true(fabs(gs_cost_seconds(&c, &w) - 2e-3) < 0.1e-3);
+}
+
+/* Transfers that take 30 % of a processor: a computation of 7 ms takes 10 while they go on. */
+static void test_cost__transfers_beside_make_a_task_longer(void **state)
+{
+    (void)state;
+    const gs_work w = {GS_WORK_MEMORY, {0, 7e6}};
+    gs_cost c;
+    gs_cost_defaults(&c, 1);
+    c.seconds[GS_WORK_MEMORY][1] = 1e-9;
+    c.seconds[GS_WORK_MEMORY][gs_work_beside(GS_WORK_MEMORY)] = 0.1e-9;
+    assert_true(fabs(gs_cost_seconds_beside(&c, &w, 1, 3e9) - 10e-3) < 1e-9);
+    assert_true(fabs(gs_cost_seconds_beside(&c, &w, 0, 3e9) - 7e-3) < 1e-9);
+    assert_true(fabs(gs_cost_seconds_beside(&c, &w, -1, 3e9) - 7e-3) < 1e-9);
+    assert_true(fabs(gs_cost_seconds_beside(&c, &w, 5e-3, 3e9) - 8.5e-3) < 1e-9); /* they end before it */
+    const gs_work check = {GS_WORK_CHECK, {1, 1e6}};
+    assert_true(gs_cost_seconds_beside(&c, &check, 1, 3e9) == gs_cost_seconds(&c, &check));
+}
+
+/* The same small task a thousand times, and one that is large and was disturbed: its error counts as much as the sum of theirs. */
+static void test_fit__one_large_task_does_not_outweigh_all_others(void **state)
+{
+    (void)state;
+    const gs_work small = {GS_WORK_MEMORY, {0, 1e4}}, large = {GS_WORK_MEMORY, {0, 1e6}};
+    gs_fit f = {0};
+    gs_cost c;
+    gs_cost_defaults(&c, 1);
+    for (int i = 0; i < 1000; i++)
+        gs_fit_add(&f, &small, 1e-5, 1e-5, 1);
+    gs_fit_add(&f, &large, 3e-3, 1e-3, 1);
+    gs_fit_solve(&f, &c);
+    /* 11e-3 seconds expected, 13e-3 seen */
+    assert_true(fabs(gs_cost_seconds(&c, &large) - 1e-3 * 13 / 11) < 2e-5);
 }
 
 static void test_cost__ceilings_replace_guesses(void **state)
@@ -209,7 +242,7 @@ static void test_record__nothing_in_it_is_trusted(void **state)
     (void)state;
     const gs_cost_record r = some_record();
     static const char *const forgery[][2] = {
-        {"\"version\":\t2", "\"version\":\t1"},
+        {"\"version\":\t3", "\"version\":\t1"},
         {"\"epoch_read_bps\":\t3000000000", "\"epoch_read_bps\":\t-1"},
         {"\"epoch_read_bps\":\t3000000000", "\"epoch_read_bps\":\t1e99"},
         {"\"epoch_read_bps\":\t3000000000", "\"epoch_read_bps\":\t\"3\""},
@@ -245,6 +278,8 @@ int main(void)
         cmocka_unit_test(test_fit__no_coefficient_is_negative),
         cmocka_unit_test(test_fit__few_tasks_change_nothing),
         cmocka_unit_test(test_fit__newer_runs_outweigh_older_ones),
+        cmocka_unit_test(test_cost__transfers_beside_make_a_task_longer),
+        cmocka_unit_test(test_fit__one_large_task_does_not_outweigh_all_others),
         cmocka_unit_test(test_cost__ceilings_replace_guesses),
         cmocka_unit_test_setup_teardown(test_record__comes_back, make_folder, remove_folder),
         cmocka_unit_test_setup_teardown(test_record__nothing_in_it_is_trusted, make_folder, remove_folder),
