@@ -28,6 +28,10 @@ static const char *const fixed_names[GS_CUDA_FIXED_COUNT] = {
     [GS_CUDA_LOSS_TOTAL] = "gs_loss_total",
 };
 
+/* CUresult after which the context is of no use, by what ended it (cuda.h has their names). */
+static bool is_kernel_failure(gs_cu_result r) { return r == 700 || r == 702 || r == 710 || (r >= 714 && r <= 719); }
+static bool is_lost(gs_cu_result r) { return r == 46 || r == 214 || r == 220 || r == 226 || r == 709 || r == 999; }
+
 gs_status gs_cuda_check(const gs_cuda *c, gs_cu_result r, const char *what)
 {
     const char *name = NULL, *text = NULL;
@@ -39,6 +43,11 @@ gs_status gs_cuda_check(const gs_cuda *c, gs_cu_result r, const char *what)
         text = "";
     if (r == GS_CU_OUT_OF_MEMORY)
         return gs_fail(GS_ENOMEM, "device cuda:%d: %s: the GPU is out of memory (%s); give less --device-memory", c->device, what, name);
+    if (is_kernel_failure(r)) /* kernels are not waited for, so others may hear of it first */
+        return gs_fail(GS_EDEVICE, "device cuda:%d: a kernel failed, at the latest at %s: %s (%s)", c->device, what, text, name);
+    if (is_lost(r))
+        return gs_fail(GS_EDEVICE, "device cuda:%d: the GPU is lost, at %s: %s (%s); the kernel's log may say why", c->device, what, text,
+                       name);
     return gs_fail(GS_EDEVICE, "device cuda:%d: %s: %s (%s)", c->device, what, text, name);
 }
 
@@ -204,7 +213,8 @@ static gs_status find_gpu(gs_cuda *c, unsigned ordinal)
     const gs_cu_result r = d->init(0);
     if (r == GS_CU_NO_DEVICE || (r == 0 && d->device_count(&count) == 0 && count == 0))
         return gs_fail(GS_EUNSUPPORTED, "device cuda: there is no GPU that the driver can use; use --device cpu");
-    if ((st = gs_cuda_check(c, r, "starting the driver")) != GS_OK)
+    if ((st = gs_cuda_check(c, r, "starting the driver")) != GS_OK ||
+        (st = gs_cuda_check(c, d->device_count(&count), "counting the GPUs")) != GS_OK)
         return st;
     if (ordinal >= (unsigned)count)
         return gs_fail(GS_EUNSUPPORTED, "device cuda:%u: there are %d GPUs, from cuda:0 on", ordinal, count);
@@ -234,13 +244,20 @@ static gs_status make_streams(gs_cuda *c)
             st = gs_cuda_check(c, d->event_create(event[k], GS_CU_EVENT_DISABLE_TIMING), "making an event");
     }
     if (st == GS_OK && (d->blas_create(&c->blas) != 0 || d->blas_stream(c->blas, c->compute) != 0))
-        st = gs_fail(GS_EDEVICE, "device cuda: cuBLAS does not start on this GPU");
+        st = (st = gs_cuda_synchronize(c)) != GS_OK ? st : gs_fail(GS_EDEVICE, "device cuda: cuBLAS does not start on this GPU");
     return st;
+}
+
+gs_status gs_cuda_load(gs_cuda *c, gs_cu_handle *module, const char *text)
+{
+    const gs_status st = gs_cuda_module(module, c->d, c->major, c->minor, text);
+    const gs_status before = st == GS_EDEVICE ? gs_cuda_synchronize(c) : GS_OK; /* it may have failed of what was before */
+    return before != GS_OK ? before : st;
 }
 
 static gs_status load_fixed(gs_cuda *c)
 {
-    gs_status st = gs_cuda_module(&c->fixed_module, c->d, c->major, c->minor, gs_cuda_fixed_text);
+    gs_status st = gs_cuda_load(c, &c->fixed_module, gs_cuda_fixed_text);
     for (int i = 0; i < GS_CUDA_FIXED_COUNT && st == GS_OK; i++)
         st = gs_cuda_check(c, c->d->module_function(&c->fixed[i], c->fixed_module, fixed_names[i]), fixed_names[i]);
     return st;

@@ -128,6 +128,9 @@ typedef struct gs_cuda {
 /* GS_EDEVICE, or GS_ENOMEM: "device cuda: WHAT: name and text of the driver's error". */
 gs_status gs_cuda_check(const gs_cuda *c, gs_cu_result r, const char *what);
 
+/* gs_cuda_module() for this GPU. */
+gs_status gs_cuda_load(gs_cuda *c, gs_cu_handle *module, const char *text);
+
 /* ---- memory.c ---- */
 
 gs_status gs_cuda_take_memory(void *context, const gs_device_memory *m, void **arena);

@@ -17,7 +17,8 @@ gs_status gs_cuda_multiply(gs_cuda *c, bool ta, bool tb, uint32_t m, uint32_t n,
                    (const void *)b, GS_CUBLAS_F32, (int)ldb, (const void *)a, GS_CUBLAS_F32, (int)lda, &beta, (void *)to,
                    GS_CUBLAS_F32, (int)n, c->compute_type, GS_CUBLAS_DEFAULT_ALGORITHM) == 0)
         return GS_OK;
-    return gs_fail(GS_EDEVICE, "device cuda: cuBLAS could not multiply [%u, %u] by [%u, %u]", m, k, k, n);
+    const gs_status st = gs_cuda_synchronize(c); /* it has numbers of its own for what happened before */
+    return st != GS_OK ? st : gs_fail(GS_EDEVICE, "device cuda: cuBLAS could not multiply [%u, %u] by [%u, %u]", m, k, k, n);
 }
 
 static gs_status run_product(gs_cuda *c, const gs_vertex_launch *l, const gs_instr *in)

@@ -150,7 +150,7 @@ static gs_status make_gather(gs_cuda *c, gather *g, gs_cu_handle *module, uint32
         return gs_fail(GS_ENOMEM, "device cuda: out of memory for kernels");
     gs_generate_rows(out, &g->k, width);
     fclose(out);
-    if ((st = gs_cuda_module(module, c->d, c->major, c->minor, text)) == GS_OK)
+    if ((st = gs_cuda_load(c, module, text)) == GS_OK)
         st = gs_cuda_check(c, c->d->module_function(&g->function, *module, g->k.name), g->k.name);
     free(text); /* open_memstream's */
     return st;

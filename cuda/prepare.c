@@ -222,9 +222,9 @@ static gs_status take_state(gs_cuda *c, const code *k, const gs_program *p)
     c->scratch_bytes = scratch_of(c, k, p);
     c->workspace_offset = c->scratch_offset + c->scratch_bytes;
     c->state_bytes = c->workspace_offset + GS_CUDA_WORKSPACE;
-    const gs_status st = gs_cuda_check(c, c->d->memory_alloc(&c->state, c->state_bytes), "memory for parameters and scratch");
+    gs_status st = gs_cuda_check(c, c->d->memory_alloc(&c->state, c->state_bytes), "memory for parameters and scratch");
     if (st == GS_OK && c->d->blas_workspace(c->blas, (void *)(c->state + c->workspace_offset), GS_CUDA_WORKSPACE) != 0)
-        return gs_fail(GS_EDEVICE, "device cuda: cuBLAS does not take its workspace");
+        return (st = gs_cuda_synchronize(c)) != GS_OK ? st : gs_fail(GS_EDEVICE, "device cuda: cuBLAS does not take its workspace");
     return st;
 }
 
@@ -327,7 +327,7 @@ gs_status gs_cuda_prepare(void *context, const gs_program *p)
     gs_cuda_drop_program(c);
     if ((st = write_program(&k, p, &text, &bytes)) != GS_OK)
         goto done;
-    if (k.edges + k.vertices + k.sequences > 0 && (st = gs_cuda_module(&c->module, c->d, c->major, c->minor, text)) != GS_OK)
+    if (k.edges + k.vertices + k.sequences > 0 && (st = gs_cuda_load(c, &c->module, text)) != GS_OK)
         goto done;
     if ((c->where = gs_calloc(most_registers(p), sizeof(*c->where))) == NULL) {
         st = no_memory();

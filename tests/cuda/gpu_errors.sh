@@ -18,7 +18,7 @@ clean()
 t() { refuse 1 "$1" env "$2" "$GNNSTREAM" train "$work/store" --model gcn --hidden 16 --epochs 3 --device cuda \
     --save "$work/out.safetensors" "${@:3}"; }
 for launch in 1 2 7 40; do
-    t 'device cuda:0: kernel gs_[a-z_0-9]*: .*LAUNCH_FAILED' GS_TEST_FAIL_LAUNCH=$launch
+    t 'device cuda:0: a kernel failed, .*kernel gs_[a-z_0-9]*: .*LAUNCH_FAILED' GS_TEST_FAIL_LAUNCH=$launch
     clean "launch $launch"
 done
 t 'device cuda:0: .*out of memory.*--device-memory' GS_TEST_GPU_MEMORY=3000000 --device-memory 200M

@@ -1,13 +1,14 @@
 #include "host_gpu.h"
 
 #include <dlfcn.h>
+#include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
-#include "base/file.h"
 #include "cuda/kernels/args.h"
 #include "fibres.h"
 
@@ -21,6 +22,7 @@ typedef struct host_lane {
 } host_lane;
 
 #define BLOCKS 64u /* of memory, at a time */
+#define LOG_MOST 65536u /* bytes of what the compiler says */
 
 static struct {
     char folder[512];
@@ -207,16 +209,29 @@ static gs_cu_result version(int *v) { return *v = 13000, 0; }
 static gs_cu_result device_count(int *n) { return *n = 1, 0; }
 static gs_cu_result device_get(int *device, int ordinal) { return *device = ordinal, 0; }
 
+static const struct {
+    gs_cu_result r;
+    const char *name, *text;
+} errors[] = {
+    {GS_CU_OUT_OF_MEMORY, "CUDA_ERROR_OUT_OF_MEMORY", "out of memory"},
+    {719, "CUDA_ERROR_LAUNCH_FAILED", "unspecified launch failure"},
+    {999, "CUDA_ERROR_UNKNOWN", "unknown error"},
+};
+
 static gs_cu_result error_name(gs_cu_result r, const char **name)
 {
-    *name = r == GS_CU_OUT_OF_MEMORY ? "CUDA_ERROR_OUT_OF_MEMORY" : "CUDA_ERROR_LAUNCH_FAILED";
-    return 0;
+    for (size_t i = 0; i < sizeof(errors) / sizeof(errors[0]); i++)
+        if (errors[i].r == r)
+            return *name = errors[i].name, 0;
+    return 1;
 }
 
 static gs_cu_result error_text(gs_cu_result r, const char **text)
 {
-    *text = r == GS_CU_OUT_OF_MEMORY ? "out of memory" : "unspecified launch failure";
-    return 0;
+    for (size_t i = 0; i < sizeof(errors) / sizeof(errors[0]); i++)
+        if (errors[i].r == r)
+            return *text = errors[i].text, 0;
+    return 1;
 }
 
 static gs_cu_result device_name(char *name, int bytes, int device)
@@ -296,7 +311,6 @@ static gs_cu_result program_compile(gs_cu_handle program, int options, const cha
 {
     host_program *const p = program;
     char source[800], log[800], command[4096];
-    uint64_t bytes = 0;
     (void)options, (void)option;
 
     snprintf(p->library, sizeof(p->library), "%s/kernels.%ld.%u.so", gpu.folder, (long)getpid(), gpu.made++);
@@ -313,11 +327,11 @@ static gs_cu_result program_compile(gs_cu_handle program, int options, const cha
         unlink(log);
         return 0;
     }
-    char *text = NULL;
-    if (gs_file_read_all(&text, &bytes, log, 1 << 20) == GS_OK) {
-        fprintf(stderr, "%s", text); /* the whole, for who debugs a kernel */
-        p->log = strdup(text);
-    }
+    FILE *const in = fopen(log, "r");
+    if (in != NULL && (p->log = calloc(1, LOG_MOST + 1)) != NULL && fread(p->log, 1, LOG_MOST, in) > 0)
+        fprintf(stderr, "%s", p->log); /* the whole, for who debugs a kernel */
+    if (in != NULL)
+        fclose(in);
     return 1;
 }
 
@@ -421,9 +435,11 @@ static gs_cu_result gemm(gs_cu_handle blas, int ta, int tb, int m, int n, int k,
 {
     const float *const x = a, *const y = b, by = *(const float *)alpha, keep = *(const float *)beta;
     float *const to = c;
-    if (blas == NULL || a_type != 0 || b_type != 0 || c_type != 0 || compute < GS_CUBLAS_COMPUTE_FP32 || algorithm != -1 ||
+    const int type = compute == GS_CUBLAS_COMPUTE_FP32 ? 0 : compute == GS_CUBLAS_COMPUTE_TF32 ? 1 : compute == GS_CUBLAS_COMPUTE_BF16 ? 2 : 3;
+    if (type == 3 || blas == NULL || a_type != 0 || b_type != 0 || c_type != 0 || algorithm != -1 ||
         lda < (ta ? k : m) || ldb < (tb ? n : k) || ldc < m)
         return 7;
+    gpu.counts.products[type]++;
     need_device((gs_cu_memory)a, sizeof(float) * ((size_t)lda * (size_t)((ta ? m : k) - 1) + (size_t)(ta ? k : m)), "a product");
     need_device((gs_cu_memory)b, sizeof(float) * ((size_t)ldb * (size_t)((tb ? k : n) - 1) + (size_t)(tb ? n : k)), "a product");
     need_device((gs_cu_memory)c, sizeof(float) * ((size_t)ldc * (size_t)(n - 1) + (size_t)m), "a product");
@@ -495,7 +511,7 @@ static const gs_cuda_driver driver = {
 const gs_cuda_driver *host_gpu_driver(const char *folder)
 {
     snprintf(gpu.folder, sizeof(gpu.folder), "%s", folder);
-    if (gs_mkdir(folder) != GS_OK)
+    if (mkdir(folder, 0700) != 0 && errno != EEXIST)
         abort();
     setenv("GS_CUDA_CACHE", folder, 1);
     if (gpu.memory_bytes == 0)

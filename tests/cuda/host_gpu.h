@@ -18,9 +18,9 @@ const gs_cuda_driver *host_gpu_driver(const char *folder);
 void host_gpu_fail_launch(unsigned n);
 /* Memory that the GPU has. */
 void host_gpu_set_memory(uint64_t bytes);
-/* Kernels launched, and bytes copied to the device and back, since the last call. */
+/* Kernels launched, bytes copied to the device and back, and products asked for in fp32, tf32 and bf16, since the last call. */
 typedef struct host_gpu_counts {
-    uint64_t launches, allocations, bytes_in, bytes_out;
+    uint64_t launches, allocations, bytes_in, bytes_out, products[3];
 } host_gpu_counts;
 host_gpu_counts host_gpu_take_counts(void);
 

@@ -1,0 +1,65 @@
+#!/usr/bin/env bash
+# gpu_library.sh - the program as it is, with libraries in the place of CUDA's: what it finds, what it asks of them, and
+# what it says when the GPU has no memory, fails or goes away.
+. "$(dirname "$0")/../e2e/lib.sh"
+: "${HOST_LIBRARY:?}"
+
+input_of rough
+run "partition" "$GNNSTREAM" partition "$input" "$work/store" --method natural --parts 3 || finish
+mkdir "$work/lib" "$work/kernels"
+export LD_LIBRARY_PATH=$work/lib GS_HOST_GPU=$work/kernels GS_HOST_GPU_LOG=$work/log
+
+options=(train "$work/store" --model gcn --hidden 16 --epochs 3 --optimizer sgd)
+
+# Nothing that a run was to leave, nor what it spilled; and the store is whole.
+clean()
+{
+    if [ -e "$work/out.safetensors" ] || [ -e "$work/out.npy" ] || ls -d "$work"/store/spill.* "$work"/out.* >/dev/null 2>&1; then
+        fail "$1: left files behind"
+    fi
+    run "$1: the store afterwards" "$GNNSTREAM" verify "$work/store"
+}
+
+# fails FAULT PATTERN OPTIONS...: one line that says so, status 1, and nothing left behind.
+fails()
+{
+    local fault=$1 pattern=$2
+    shift 2
+    refuse 1 "$pattern" env GS_HOST_GPU_FAULT="$fault" "$GNNSTREAM" "${options[@]}" --device cuda --save "$work/out.safetensors" --logits "$work/out.npy" "$@"
+    clean "$fault"
+}
+
+# Libraries come one by one.
+no_driver='the driver \(libcuda.so.1\) was not found: .*use --device cpu'
+if ldconfig -p | grep -q 'libcuda\.so\.1'; then
+    note "this machine has CUDA's driver: what is said without it was not tried"
+else
+    fails "" "$no_driver"
+fi
+ln -s "$HOST_LIBRARY" "$work/lib/libcuda.so.1"
+ln -s "$HOST_LIBRARY" "$work/lib/libnvrtc.so.13"
+ldconfig -p | grep -q libcublas || fails "" 'libcublas was not found: .*use --device cpu'
+ln -s "$HOST_LIBRARY" "$work/lib/libcublas.so.13"
+
+# Trained through them, to the CPU's weights; products are what --matmul says.
+run "train on the CPU" "$GNNSTREAM" "${options[@]}" --save "$work/cpu.safetensors"
+for matmul in fp32 tf32 bf16; do
+    rm -f "$work/log"
+    run "train, $matmul" "$GNNSTREAM" "${options[@]}" --device cuda --matmul $matmul --save "$work/$matmul.safetensors" || continue
+    compare "weights, $matmul" "$work/$matmul.safetensors" "$work/cpu.safetensors" 1e-4 # the host rounds none of them
+    awk -v want=$matmul '{for (i = 1; i < NF; i++) if ($i ~ /^(fp32|tf32|bf16)$/ && ($i == want) != ($(i + 1) > 0)) exit 1}' "$work/log" ||
+        fail "products that are not $matmul" "$work/log"
+done
+refuse 2 '--matmul fp8: must be one of fp32.tf32.bf16' "$GNNSTREAM" "${options[@]}" --device cuda --matmul fp8
+
+fails "none" 'there is no GPU that the driver can use; use --device cpu'
+for n in 1 2; do
+    fails "memory:$n" 'device cuda:0: .*the GPU is out of memory .*--device-memory'
+done
+for n in 1 5 30; do
+    fails "kernel:$n" 'device cuda:0: a kernel failed, .*CUDA_ERROR_LAUNCH_FAILED'
+done
+for n in 1 10 40 100 200 300; do
+    fails "lost:$n" 'device cuda:0: the GPU is lost, .*CUDA_ERROR_UNKNOWN'
+done
+finish

@@ -1,0 +1,80 @@
+#include "host_library.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "host_gpu.h"
+
+enum { LAUNCH_FAILED = 719, UNKNOWN = 999, BLAS_EXECUTION_FAILED = 13 };
+
+static struct {
+    const gs_cuda_driver *table;
+    const char *kind;         /* of the fault; "" for none */
+    unsigned long n, calls, launches, allocations;
+    gs_cu_result sticky;      /* what every call answers from now on */
+} library;
+
+static void open_library(void)
+{
+    const char *const folder = getenv("GS_HOST_GPU"), *const memory = getenv("GS_HOST_GPU_MEMORY");
+    static char kind[16], path[256];
+    const char *const fault = getenv("GS_HOST_GPU_FAULT");
+
+    if (folder == NULL)
+        snprintf(path, sizeof(path), "/tmp/gs_host_gpu.%ld", (long)getuid());
+    if (memory != NULL)
+        host_gpu_set_memory(strtoull(memory, NULL, 10));
+    if (fault != NULL)
+        sscanf(fault, "%15[a-z]:%lu", kind, &library.n);
+    library.kind = kind;
+    library.table = host_gpu_driver(folder != NULL ? folder : path);
+}
+
+const gs_cuda_driver *host_gpu_table(void)
+{
+    if (library.table == NULL)
+        open_library();
+    return library.table;
+}
+
+static int fault_is(const char *kind) { return strcmp(library.kind, kind) == 0; }
+
+static void write_log(void)
+{
+    const char *const path = getenv("GS_HOST_GPU_LOG");
+    FILE *const out = path == NULL ? NULL : fopen(path, "a");
+    const host_gpu_counts c = host_gpu_take_counts();
+    if (out == NULL)
+        return;
+    fprintf(out, "launches %llu allocations %llu bytes_in %llu bytes_out %llu products fp32 %llu tf32 %llu bf16 %llu\n",
+            (unsigned long long)c.launches, (unsigned long long)c.allocations, (unsigned long long)c.bytes_in,
+            (unsigned long long)c.bytes_out, (unsigned long long)c.products[0], (unsigned long long)c.products[1],
+            (unsigned long long)c.products[2]);
+    fclose(out);
+}
+
+static gs_cu_result answer(enum host_part part)
+{
+    return library.sticky == 0 ? 0 : part == HOST_BLAS ? BLAS_EXECUTION_FAILED : library.sticky;
+}
+
+gs_cu_result host_gpu_before(enum host_part part, const char *symbol)
+{
+    (void)host_gpu_table();
+    if (part == HOST_COMPILER || strncmp(symbol, "cuGetError", 10) == 0)
+        return 0;
+    if (strcmp(symbol, "cuDevicePrimaryCtxRelease_v2") == 0)
+        write_log();
+    if (fault_is("none") && strcmp(symbol, "cuInit") == 0)
+        return GS_CU_NO_DEVICE;
+    if (fault_is("lost") && ++library.calls == library.n)
+        library.sticky = UNKNOWN;
+    const gs_cu_result before = answer(part);
+    if (fault_is("kernel") && strcmp(symbol, "cuLaunchKernel") == 0 && ++library.launches == library.n)
+        library.sticky = LAUNCH_FAILED; /* seen by what comes after */
+    if (before == 0 && fault_is("memory") && strcmp(symbol, "cuMemAlloc_v2") == 0 && ++library.allocations == library.n)
+        return GS_CU_OUT_OF_MEMORY;
+    return before;
+}
