@@ -68,7 +68,7 @@ static uint64_t host_left(const gs_layout *l, const gs_choice *c, uint64_t table
     return used < cfg->host_memory ? cfg->host_memory - used : 0;
 }
 
-/* The best plan so far, and the arena that it was made for. */
+/* The best plan so far, and an arena that gives its blocks. */
 struct best {
     gs_plan *plan;
     double cost;
@@ -76,14 +76,14 @@ struct best {
 };
 
 /* Keeps the better of the two and frees the other. */
-static gs_status compare(struct best *best, const gs_layout *l, gs_plan *plan)
+static gs_status compare(struct best *best, const gs_layout *l, const gs_choice *c, gs_plan *plan)
 {
     double cost;
     const gs_status st = plan_cost(&cost, l, plan);
     const bool better = st == GS_OK && (best->plan == NULL || cost < best->cost);
     gs_plan_free(better ? best->plan : plan);
     if (better)
-        *best = (struct best){plan, cost, best->arena};
+        *best = (struct best){plan, cost, c->held_bytes};
     return st;
 }
 
@@ -96,7 +96,7 @@ static gs_status try_ring(struct best *best, const gs_layout *l, gs_choice *c, u
         st = try_choice(&plan, l, c, keep, left - keep);
     if (st == GS_EAGAIN)
         st = try_choice(&plan, l, c, 0, left);
-    return st == GS_OK ? compare(best, l, plan) : st;
+    return st == GS_OK ? compare(best, l, c, plan) : st;
 }
 
 /* Rings from the largest that helps down to a quarter of it: what one does not take is kept. Only
@@ -111,7 +111,7 @@ static gs_status try_rings(struct best *best, const gs_layout *l, gs_choice *c, 
         const gs_status tried = try_choice(&plan, l, c, left - ring, ring);
         if (tried == GS_EAGAIN)
             break;
-        st = tried == GS_OK ? compare(best, l, plan) : tried;
+        st = tried == GS_OK ? compare(best, l, c, plan) : tried;
     }
     return st;
 }
@@ -140,7 +140,7 @@ static gs_status try_arena(struct best *best, const gs_layout *l, gs_choice *c, 
     if (!l->config->force_spill && gs_choice_keep(c, l, left - GS_BLOCK_BYTES)) {
         gs_plan *plan = NULL;
         st = try_choice(&plan, l, c, left - GS_BLOCK_BYTES, GS_BLOCK_BYTES);
-        return st == GS_OK ? compare(best, l, plan) : st;
+        return st == GS_OK ? compare(best, l, c, plan) : st;
     }
     return try_rings(best, l, c, left, many);
 }
@@ -247,7 +247,7 @@ static gs_status plan_with(struct best *best, const gs_layout *l, gs_choice *c, 
         return st;
     c->cache = &cache;
     if ((st = gs_emit(&plan, l, c)) == GS_OK && plan->host_bytes <= l->config->host_memory)
-        st = compare(best, l, plan);
+        st = compare(best, l, c, plan);
     else
         gs_plan_free(plan);
     c->cache = NULL;
@@ -306,10 +306,8 @@ static gs_status search(gs_plan **out, const gs_layout *l, gs_choice *c)
     /* From all of the device's memory down to the least, by quarters. */
     for (uint64_t arena = cfg->device_memory - cfg->device_fixed;; arena = arena / 4 * 3) {
         arena = GS_MAX(arena, least);
-        const gs_plan *const before = best.plan;
         if ((st = try_arena(&best, l, c, arena)) != GS_OK && st != GS_EAGAIN)
             break;
-        best.arena = best.plan != before ? arena : best.arena;
         st = GS_OK;
         if (arena == least || (best.plan != NULL && best.cost == 0))
             break;
