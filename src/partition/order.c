@@ -11,7 +11,8 @@
 #define MOST_REGIONS 256u /* more streams than this cost cache misses in scatter() */
 #define LANE_BYTES 4096u     /* least buffer of a stream */
 #define QUEUE_BLOCKS 64u
-#define FEW_LABELS 10u /* at most one vertex in so many */
+#define FEW_LABELS 10u /* labelled vertices: at most one in so many */
+#define SOME_LABELS 2u /* vertices of the training split likewise */
 #define AHEAD 16u /* edges to prefetch ahead: about a memory latency of work */
 
 gs_part_grid gs_part__grid_make(uint64_t vertices, uint32_t parts)
@@ -97,7 +98,7 @@ static gs_status scatter(const scattering *s, const uint32_t *records, uint64_t 
         }
         const uint32_t pu = o->part[r[0]], pv = o->part[r[1]];
         *cut += pu != pv;
-        if (o->level != NULL && s->job->split[r[1]] != GS_SPLIT_NONE)
+        if (o->hears && s->job->split[r[1]] != GS_SPLIT_NONE)
             bring_near(&o->level[r[0]], s->job->split[r[1]] == GS_SPLIT_TRAIN ? GS_PART_FED : GS_PART_HEARD);
         if (o->need != NULL && pu != pv) {
             mark_need(&o->need[r[0]], need_bit(pv, parts));
@@ -259,14 +260,16 @@ static gs_status assign(gs_part_order *o, gs_part_job *job, const gs_part_blocks
     return st;
 }
 
-/* Where few vertices are labelled, they and those that they hear stand first in their intervals, so that what a
- * loss sees is a few runs of rows: those of the training split before the others, as gradients see no more. */
+/* Where not nearly all vertices are labelled those stand first in their intervals, so that what a loss sees is a few runs
+ * of rows: the training split before the others, as gradients of the last layer's sums are 0 elsewhere. Where few are,
+ * so are the rows of the layer below, those that they hear. */
 static gs_status take_levels(gs_part_order *o, const gs_part_job *job)
 {
     const uint64_t n = o->grid.vertices;
 
-    if (job->split == NULL || job->labelled == 0 || job->labelled > n / FEW_LABELS)
+    if (job->split == NULL || job->labelled == 0 || job->train > n / SOME_LABELS)
         return GS_OK;
+    o->hears = job->labelled <= n / FEW_LABELS;
     if ((o->level = gs_malloc(n)) == NULL)
         return gs_fail(GS_ENOMEM, "no memory for the order of %llu vertices", (unsigned long long)n);
     for (uint64_t v = 0; v < n; v++)

@@ -90,6 +90,7 @@ static gs_status read_graph(run *r)
         (st = gs_part__splits_load(&r->split, r->split_count, &r->in, r->labels, &r->job)) != GS_OK)
         return st;
     r->job.split = r->split;
+    r->job.train = r->split_count[0];
     r->job.labelled = r->split_count[0] + r->split_count[1] + r->split_count[2];
     return gs_part__blocks_make(&r->blocks, &r->job, &r->in);
 }

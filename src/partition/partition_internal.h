@@ -34,7 +34,7 @@ typedef struct gs_part_job {
     uint32_t threads;
     uint64_t memory;  /* the bound as stated */
     const uint8_t *split; /* [vertices] gs_split by input id, or NULL; from before the order is made */
-    uint64_t labelled;    /* vertices in a split */
+    uint64_t labelled, train; /* vertices in a split, in that one */
     uint64_t buffers; /* what is left of it for buffers, after tables of O(N) */
     pthread_t owner;  /* the only thread that may call opt->progress */
     pthread_mutex_t lock; /* guards the two fields below */
@@ -263,7 +263,8 @@ enum { GS_PART_LEARNED, GS_PART_FED, GS_PART_LABELLED, GS_PART_HEARD, GS_PART_OT
 typedef struct gs_part_order {
     gs_part_grid grid;
     uint32_t *part;     /* [N] interval by input id; becomes `position` */
-    uint8_t *level;     /* [N] GS_PART_LEARNED, ...; NULL where many are labelled, or no order is made */
+    uint8_t *level;     /* [N] GS_PART_LEARNED, ...; NULL where most are trained on, or no order is made */
+    bool hears;         /* FED and HEARD are told from OTHER */
     uint64_t *need;     /* [N] intervals that need this row, 64 bits; NULL: not asked for */
     uint32_t *position; /* [N] by input id */
     uint32_t *input_id; /* [N] by position */
