@@ -9,6 +9,9 @@
 #include "base/size.h"
 #include "schedule/schedule_internal.h"
 
+/* Runs of a pass for each epoch, where it happens once and epochs are many. */
+#define ONCE_A_RUN 0.01
+
 gs_status gs_choice_make(gs_choice *out, const gs_layout *l)
 {
     gs_choice c = {0};
@@ -135,16 +138,20 @@ bool gs_choice_set_arena(gs_choice *c, const gs_layout *l, uint64_t arena_bytes)
     return true;
 }
 
-double gs_pass_weight(const gs_pass *pass)
+double gs_pass_weight(const gs_layout *l, uint32_t pass)
 {
-    return strcmp(pass->name, "predict") == 0 || strcmp(pass->name, "setup") == 0 ? 0.01 : 1.0;
+    const char *const name = l->program->pass[pass].name;
+    if (strcmp(name, "predict") == 0 || strcmp(name, "setup") == 0)
+        return ONCE_A_RUN;
+    return strcmp(name, "eval") == 0 ? GS_MAX(1.0 - l->config->evals_left_out, ONCE_A_RUN) : 1.0;
 }
 
-static double stage_weight(const gs_program *p, uint32_t stage)
+static double stage_weight(const gs_layout *l, uint32_t stage)
 {
+    const gs_program *const p = l->program;
     for (uint32_t i = 0; i < p->passes; i++)
         if (stage >= p->pass[i].first_stage && stage < p->pass[i].first_stage + p->pass[i].stages)
-            return gs_pass_weight(&p->pass[i]);
+            return gs_pass_weight(l, i);
     return 1.0;
 }
 
@@ -163,7 +170,7 @@ static double uses_of(const gs_choice *c, const gs_layout *l, uint32_t file)
     double uses = 0;
     for (uint32_t s = 0; s < p->stages; s++) {
         const gs_stage *stage = &p->stage[s];
-        const double weight = stage_weight(p, s);
+        const double weight = stage_weight(l, s);
         const double blocks = c->operand_uses[s], sweeps = sweeps_of(c, l, s);
         if (stage->sums && file == GS_FILE_EDGES(p, l->stage_set[s]))
             uses += weight * sweeps;
@@ -177,7 +184,7 @@ static double uses_of(const gs_choice *c, const gs_layout *l, uint32_t file)
                         : stage->edge_reg[r].kind == GS_EDGE_OPERAND ? weight * blocks * sweeps : weight;
         for (uint32_t r = 0; r < stage->regs; r++)
             if (stage->reg[r].kind != GS_REG_SUM && stage->reg[r].array == file)
-                uses += weight;
+                uses += stage->reg[r].kind == GS_REG_TEMP ? weight * (1 + GS_WEAR_SHARE) : weight;
     }
     return uses;
 }

@@ -18,10 +18,6 @@
 /* Of plans with more tasks than this, fewer are tried. */
 #define MANY_TASKS 200000u
 
-/* A byte written wears the disk, so it counts this share of its time once more, also where
- * that time is hidden behind other work. */
-#define WEAR_SHARE 0.25
-
 /* Seconds of an epoch, with wear; without a cost model, bytes. */
 static gs_status plan_cost(double *out, const gs_layout *l, const gs_plan *plan)
 {
@@ -29,12 +25,12 @@ static gs_status plan_cost(double *out, const gs_layout *l, const gs_plan *plan)
     const gs_cost *const cost = l->config->cost;
     double sum = 0;
     for (uint32_t i = 0; i < p->passes; i++) {
-        const double weight = gs_pass_weight(&p->pass[i]), written = (double)plan->pass[i].written_bytes;
+        const double weight = gs_pass_weight(l, i), written = (double)plan->pass[i].written_bytes;
         gs_simulation x = {.seconds = (double)plan->pass[i].read_bytes + written};
         gs_status st;
         if (cost != NULL && (st = gs_simulate(&x, plan, p, l->set, l->parts, cost, i)) != GS_OK)
             return st;
-        sum += weight * (x.seconds + (cost != NULL ? WEAR_SHARE * written / cost->write_bps : 0));
+        sum += weight * (x.seconds + (cost != NULL ? GS_WEAR_SHARE * written / cost->write_bps : 0));
     }
     *out = sum;
     return GS_OK;

@@ -24,6 +24,10 @@
  * at a multiple of GS_BLOCK_BYTES within its interval. */
 #define GS_TILE_ROWS 1024u
 
+/* A byte written wears the disk, so it counts this share of its time once more, also where
+ * that time is hidden behind other work. */
+#define GS_WEAR_SHARE 0.25
+
 typedef struct gs_stage_layout {
     uint32_t tile_rows;
     uint64_t scratch_bytes;   /* registers of a tile that live in the arena */
@@ -46,7 +50,7 @@ typedef struct gs_layout {
 } gs_layout;
 
 /* How often an epoch runs a pass: "setup" and "predict" happen once a run. */
-double gs_pass_weight(const gs_pass *pass);
+double gs_pass_weight(const gs_layout *l, uint32_t pass);
 
 /* Is the stage's edge pass the derivative of a sequence? Its memory is states, not sums. */
 static inline bool gs_stage_is_back(const gs_stage *s)

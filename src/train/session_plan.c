@@ -128,6 +128,13 @@ static void charge_sets(gs_session *s)
     charge(s, "chunk tables", bytes, false);
 }
 
+/* Where the train pass's own accuracies are the model's, the pass "eval" is for the final weights alone. */
+static double evals_left_out(const gs_session *s)
+{
+    const uint32_t every = s->options->eval_every;
+    return s->train == GS_NONE ? 0 : !s->apart || every == 0 ? 1 : 1 - 1.0 / every;
+}
+
 gs_status gs_session_plan(gs_session *s, bool logits)
 {
     gs_schedule_config config = {0};
@@ -160,6 +167,7 @@ gs_status gs_session_plan(gs_session *s, bool logits)
         .task_bytes = s->profile ? GS_EXEC_TRACE_TASK_BYTES : 0,
         .cost = &s->cost,
         .no_pipeline = s->options->no_pipeline,
+        .evals_left_out = evals_left_out(s),
         .disk_bps = s->cost.read_bps,
         .disk_request_seconds = s->cost.request_seconds,
         .force_spill = s->options->no_cache,
