@@ -19,6 +19,7 @@ static const char *const fixed_names[GS_CUDA_FIXED_COUNT] = {
     [GS_CUDA_FINISH_LSE] = "gs_finish_lse",
     [GS_CUDA_REGROUP] = "gs_regroup_rows",
     [GS_CUDA_ROW_SUMS] = "gs_row_sums",
+    [GS_CUDA_MIX_PART] = "gs_mix_parts",
     [GS_CUDA_COLSUM_PART] = "gs_colsum_parts",
     [GS_CUDA_COLSUM_TOTAL] = "gs_colsum_total",
     [GS_CUDA_MOMENTS_PART] = "gs_moments_parts",

@@ -47,9 +47,16 @@ static gs_status run_regroup(gs_cuda *c, const gs_vertex_launch *l, const gs_ins
                                 : in->op == GS_OP_ACROSS ? GS_REGROUP_ACROSS
                                 : in->op == GS_OP_CONCAT ? GS_REGROUP_CONCAT
                                 : in->op == GS_OP_PART   ? GS_REGROUP_PART
+                                : in->op == GS_OP_MIX    ? GS_REGROUP_MIX
+                                : in->op == GS_OP_MIX_T  ? GS_REGROUP_MIX_T
                                                          : GS_REGROUP_FOLD,
                          .other = in->op == GS_OP_CONCAT ? (const float *)reg(c, in->b.index) : NULL,
                          .first = in->site};
+    if (a.how == GS_REGROUP_MIX || a.how == GS_REGROUP_MIX_T) {
+        const gs_param *const w = &l->program->param[in->b.index];
+        a.other = (const float *)gs_cuda_param(c, in->b.index);
+        a.blocks = a.how == GS_REGROUP_MIX ? w->rows : w->cols;
+    }
     if (a.how == GS_REGROUP_FOLD && a.to_width == 1)
         return gs_cuda_launch(c, c->fixed[GS_CUDA_ROW_SUMS], gs_div_up(a.rows, GS_BLOCK_LANES / 32), 1, 0, &a, "gs_row_sums");
     return gs_cuda_launch(c, c->fixed[GS_CUDA_REGROUP], gs_cuda_blocks((uint64_t)a.rows * a.to_width), 1, 0, &a, "gs_regroup_rows");
@@ -81,6 +88,24 @@ static gs_status run_moments(gs_cuda *c, const gs_vertex_launch *l, const gs_ins
     const gs_status st =
         gs_cuda_launch(c, c->fixed[GS_CUDA_MOMENTS_PART], gs_cuda_blocks(a.width), a.parts, 0, &a, "gs_moments_parts");
     return st != GS_OK ? st : gs_cuda_launch(c, c->fixed[GS_CUDA_MOMENTS_TOTAL], gs_cuda_blocks(2ull * a.width), 1, 0, &a, "gs_moments_total");
+}
+
+static gs_status run_mix_outer(gs_cuda *c, const gs_vertex_launch *l, const gs_instr *in)
+{
+    const gs_param *const w = &l->program->param[in->dst];
+    gs_mix_args m = {.a = (const float *)reg(c, in->a.index),
+                     .b = (const float *)reg(c, in->b.index),
+                     .partial = (float *)(c->state + c->scratch_offset),
+                     .rows = l->rows,
+                     .m = w->rows,
+                     .n = w->cols,
+                     .each = l->stage->reg[in->a.index].width / w->rows};
+    gs_colsum_args sum = {.partial = m.partial, .grad = (float *)gs_cuda_grad(c, in->dst), .rows = l->rows, .width = w->rows * w->cols};
+    m.part_rows = sum.part_rows = (uint32_t)GS_MAX(gs_div_up(l->rows, GS_CUDA_COLSUM_PARTS), 64ull);
+    sum.parts = (uint32_t)gs_div_up(l->rows, sum.part_rows);
+    const gs_status st = gs_cuda_launch(c, c->fixed[GS_CUDA_MIX_PART], gs_div_up(sum.width, GS_BLOCK_LANES / 32), sum.parts, 0, &m,
+                                        "gs_mix_parts");
+    return st != GS_OK ? st : gs_cuda_launch(c, c->fixed[GS_CUDA_COLSUM_TOTAL], gs_cuda_blocks(sum.width), 1, 0, &sum, "gs_colsum_total");
 }
 
 static gs_status run_loss(gs_cuda *c, const gs_vertex_launch *l, const gs_instr *in)
@@ -142,6 +167,8 @@ static gs_status run_instrs(gs_cuda *c, const gs_vertex_launch *l)
         }
         if (in->op == GS_OP_MATMUL || in->op == GS_OP_MATMUL_T || in->op == GS_OP_OUTER)
             st = run_product(c, l, in);
+        else if (in->op == GS_OP_MIX_OUTER)
+            st = run_mix_outer(c, l, in);
         else if (in->op == GS_OP_COLSUM)
             st = run_colsum(c, l, in);
         else if (gs_op_classof(in->op) == GS_CLASS_STATISTIC)

@@ -100,6 +100,9 @@ static gs_status check_instrs(const gs_stage *s)
         case GS_OP_MATMUL:
         case GS_OP_MATMUL_T:
         case GS_OP_OUTER:
+        case GS_OP_MIX:
+        case GS_OP_MIX_T:
+        case GS_OP_MIX_OUTER:
         case GS_OP_COLSUM:
         case GS_OP_MEAN_ALL:
         case GS_OP_VAR_ALL:
@@ -164,6 +167,16 @@ uint32_t gs_cuda_stretches(const gs_edge_kernel *k)
     return (uint32_t)GS_MAX(GS_MIN(GS_CUDA_HUB_BYTES / bytes, (uint64_t)GS_CUDA_HUB_STRETCHES), 1u);
 }
 
+/* Is its gradient made of dot products of blocks, in parts as column sums are? */
+static bool is_mixed(const gs_program *p, uint32_t param)
+{
+    for (uint32_t s = 0; s < p->stages; s++)
+        for (uint32_t i = 0; i < p->stage[s].instrs; i++)
+            if (p->stage[s].instr[i].op == GS_OP_MIX_OUTER && p->stage[s].instr[i].dst == param)
+                return true;
+    return false;
+}
+
 /* Scratch is one launch's: sums of hubs, of columns, or of the loss, or tiles of sequences. */
 static uint64_t scratch_of(const gs_cuda *c, const code *k, const gs_program *p)
 {
@@ -171,8 +184,8 @@ static uint64_t scratch_of(const gs_cuda *c, const code *k, const gs_program *p)
     for (uint32_t i = 0; i < k->edges; i++)
         bytes = GS_MAX(bytes, 2 * sizeof(float) * (uint64_t)gs_cuda_stretches(&k->edge[i].k) * k->edge[i].k.row_floats);
     for (uint32_t i = 0; i < p->params; i++)
-        if (p->param[i].rows == 1)
-            bytes = GS_MAX(bytes, (uint64_t)GS_CUDA_COLSUM_PARTS * p->param[i].cols * 2 * sizeof(double));
+        if (p->param[i].rows == 1 || is_mixed(p, i))
+            bytes = GS_MAX(bytes, (uint64_t)GS_CUDA_COLSUM_PARTS * gs_param_elements(&p->param[i]) * 2 * sizeof(double));
     for (uint32_t i = 0; i < k->sequences; i++)
         bytes = GS_MAX(bytes, gs_cuda_sequence_bytes(&k->sequence[i].k, (uint32_t)c->processors));
     return gs_align_up(bytes, ALIGNMENT);

@@ -171,6 +171,7 @@ typedef struct gs_train_options {
     uint32_t layers;
     uint32_t hidden;        /* width of a hidden layer, its heads concatenated */
     uint32_t heads;
+    uint32_t bases;         /* that matrices of edge types are made of, in models that have some; 0: 4 */
     const char *activation; /* "relu", "elu", "tanh", ... */
     double dropout, input_dropout; /* in [0, 1) */
 

@@ -11,10 +11,11 @@ void train_command_defaults(void *options)
 
 const cli_option train_model_options[] = {
     {"--model", CLI_TEXT, FIELD(model), "M", "gcn, sage, sage_max, sage_lstm, gat, gatv2, gin, appnp, commnet,\n"
-     "ggcn, ggnn, rgcn, or the file of a model's text; required", NULL, 0, 0},
+     "ggcn, ggnn, rgcn, rgcn_bases, or the file of a model's text; required", NULL, 0, 0},
     {"--layers", CLI_COUNT, FIELD(layers), "N", "layers", NULL, 1, 1024},
     {"--hidden", CLI_COUNT, FIELD(hidden), "N", "width of a hidden layer", NULL, 1, 1u << 20},
     {"--heads", CLI_COUNT, FIELD(heads), "N", "attention heads, for models that have them", NULL, 1, 1024},
+    {"--bases", CLI_COUNT, FIELD(bases), "B", "matrices that those of edge types are made of, for models\nthat have them (rgcn_bases); 4 unless given", NULL, 1, 1024},
     {"--act", CLI_TEXT, FIELD(activation), "NAME", "activation between layers", NULL, 0, 0},
     {"--dropout", CLI_REAL, FIELD(dropout), "P", "after each hidden layer, and of attention weights; from 0 to below 1", NULL, 0, 0},
     {"--input-dropout", CLI_REAL, FIELD(input_dropout), "P", "of the features, from 0 to below 1", NULL, 0, 0},

@@ -48,15 +48,25 @@ typedef enum gs_regroup {
     GS_REGROUP_TILE,   /* to[j] = from[j % narrow] */
     GS_REGROUP_CONCAT, /* to = from, then other */
     GS_REGROUP_PART,   /* to[j] = from[first + j] */
+    GS_REGROUP_MIX,    /* blocks of to, each a sum of those of from, `other` [blocks of from, blocks of to] times */
+    GS_REGROUP_MIX_T,  /* the same with `other` [blocks of to, blocks of from] */
 } gs_regroup;
 
 typedef struct gs_regroup_args {
     const float *from;
     float *to;
     gs_u32 rows, from_width, to_width, how;
-    const float *other; /* CONCAT */
+    const float *other; /* CONCAT, MIX */
     gs_u32 first;       /* PART */
+    gs_u32 blocks;      /* MIX: of from */
 } gs_regroup_args;
+
+/* Dot products of the blocks of a with those of b, over rows: parts as column sums have them. */
+typedef struct gs_mix_args {
+    const float *a, *b;
+    float *partial; /* [parts, m * n] */
+    gs_u32 rows, m, n, each, part_rows;
+} gs_mix_args;
 
 /* Column sums: of `rows` in `parts` of `part_rows`, then the parts in order. */
 typedef struct gs_colsum_args {

@@ -72,6 +72,17 @@ GS_KERNEL(gs_finish_lse, gs_frame_args)
 
 /* ---- rows of another width ---- */
 
+GS_DEVICE float gs_mixed(const gs_regroup_args *a, const float *from, gs_u32 j)
+{
+    const gs_u32 each = a->from_width / a->blocks, block = j / each;
+    const gs_u32 to = a->to_width / each; /* blocks */
+    float sum = 0;
+    for (gs_u32 i = 0; i < a->blocks; i++)
+        sum += a->other[a->how == GS_REGROUP_MIX ? (gs_u64)i * to + block : (gs_u64)block * a->blocks + i] *
+               from[(gs_u64)i * each + j % each];
+    return sum;
+}
+
 GS_KERNEL(gs_regroup_rows, gs_regroup_args)
 {
     const gs_u64 i = (gs_u64)gs_block_x() * GS_BLOCK_LANES + gs_lane();
@@ -90,6 +101,8 @@ GS_KERNEL(gs_regroup_rows, gs_regroup_args)
         sum = j < a.from_width ? from[j] : a.other[i / a.to_width * right + (j - a.from_width)];
     } else if (a.how == GS_REGROUP_PART) {
         sum = from[a.first + j];
+    } else if (a.how == GS_REGROUP_MIX || a.how == GS_REGROUP_MIX_T) {
+        sum = gs_mixed(&a, from, j);
     } else if (a.how == GS_REGROUP_FOLD) {
         for (gs_u32 c = 0; c < each; c++)
             sum += from[(gs_u64)j * each + c];
@@ -98,6 +111,26 @@ GS_KERNEL(gs_regroup_rows, gs_regroup_args)
             sum += from[(gs_u64)h * a.to_width + j];
     }
     a.to[i] = sum;
+}
+
+/* One block's dot product with another over a part's rows: a group of 32 lanes each. */
+GS_KERNEL(gs_mix_parts, gs_mix_args)
+{
+    const gs_u32 pair = gs_block_x() * (GS_BLOCK_LANES / 32) + gs_lane() / 32, lane = gs_lane() % 32, part = gs_block_y();
+    const gs_u32 first = part * a.part_rows;
+    const gs_u32 end = a.rows - first > a.part_rows ? first + a.part_rows : a.rows;
+    float sum = 0;
+    if (pair >= a.m * a.n)
+        return;
+    for (gs_u32 r = first; r < end; r++) {
+        const float *const x = a.a + ((gs_u64)r * a.m + pair / a.n) * a.each;
+        const float *const y = a.b + ((gs_u64)r * a.n + pair % a.n) * a.each;
+        for (gs_u32 c = lane; c < a.each; c += 32)
+            sum += x[c] * y[c];
+    }
+    sum = gs_group_sum(sum, 32, 32);
+    if (lane == 0)
+        a.partial[(gs_u64)part * a.m * a.n + pair] = sum;
 }
 
 /* Sums of whole rows: a group of 32 lanes each. */

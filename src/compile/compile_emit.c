@@ -259,7 +259,7 @@ static void emit_gradients(gs_emitter *e, gs_stage *s, uint32_t t)
             continue;
         i.dst = e->param[out->param];
         i.a = operand(e, n->in[0]);
-        if (n->op == GS_OP_OUTER)
+        if (gs_op_is_outer(n->op))
             i.b = operand(e, n->in[1]);
         s->instr[s->instrs++] = i;
     }

@@ -31,7 +31,7 @@ static bool give_up(gs_mover *m, int depth)
 static bool is_product(const gs_ir *ir, const gs_mover *m, uint32_t i)
 {
     const gs_node *n = gs_ir_node(ir, i);
-    return gs_op_classof(n->op) == GS_CLASS_MATMUL && strcmp(gs_ir_node(ir, n->in[1])->name, m->name) == 0;
+    return (n->op == GS_OP_MATMUL || n->op == GS_OP_MATMUL_T) && strcmp(gs_ir_node(ir, n->in[1])->name, m->name) == 0;
 }
 
 /* The operand of an edge sum that is a vertex value, or GS_IR_NONE. */

@@ -48,6 +48,7 @@ typedef struct gs_cpu_step {
     gs_cpu_dropout dropout;
     const float *weight;     /* products: parameter [weight_rows, weight_cols] */
     uint32_t weight_rows, weight_cols;
+    gs_cpu_mix mix;          /* MIX, MIX_T; MIX_OUTER: `each` alone */
     float *grad;             /* REDUCE */
     double *statistic;       /* STATISTIC: [2 * width] */
     uint64_t partial;        /* COLSUM, STATISTIC, OUTER within a run: first float within a lot's sums */
@@ -161,7 +162,7 @@ bool gs_cpu__outer_is_small(uint32_t out, uint32_t in);
 static inline uint64_t gs_cpu__lot_floats(gs_op op, uint32_t rows, uint32_t cols)
 {
     const uint64_t n = (uint64_t)rows * cols;
-    return op == GS_OP_COLSUM ? 2 * n : op == GS_OP_OUTER ? n + n % 2 : 4 * n;
+    return op == GS_OP_COLSUM ? 2 * n : gs_op_is_outer(op) ? n + n % 2 : 4 * n;
 }
 /* Floats that a launch may need for partial sums of `floats` a lot. */
 uint64_t gs_cpu__partial_floats(uint64_t floats);

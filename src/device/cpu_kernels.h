@@ -37,6 +37,12 @@ typedef struct gs_cpu_rows {
     size_t stride;
 } gs_cpu_rows;
 
+/* Block i of `from` counts weight[i * from_stride + j * to_stride] in block j of `to`, each of `each` columns. */
+typedef struct gs_cpu_mix {
+    const float *weight;
+    uint32_t from, to, each, from_stride, to_stride;
+} gs_cpu_mix;
+
 /* What the random numbers of a row are drawn by, besides the column: program.h, edge_mask. */
 typedef struct gs_cpu_draws {
     const uint32_t *source, *destination; /* [rows] input ids */
@@ -69,6 +75,10 @@ typedef struct gs_cpu_kernels {
     void (*fold)(float *dst, const gs_cpu_rows *a, const gs_cpu_rows *b, uint32_t rows, uint32_t groups, uint32_t each);
     /* dst[rows, groups * each] = each number of a, [groups], `each` times. */
     void (*spread)(float *dst, const gs_cpu_rows *a, uint32_t rows, uint32_t groups, uint32_t each);
+    /* dst[rows, to * each], a[rows, from * each]. */
+    void (*mix)(float *dst, const float *a, const gs_cpu_mix *m, uint32_t rows);
+    /* sum[m, n] += dot products of the blocks of a [rows, m * each] with those of b [rows, n * each]. */
+    void (*mix_outer)(float *sum, const float *a, const float *b, uint32_t rows, uint32_t m, uint32_t n, uint32_t each);
     /* From the types gs_cpu__can_cast() names. */
     void (*cast)(float *dst, const void *src, gs_dtype from, size_t n);
     /* id[rows]: input ids. */

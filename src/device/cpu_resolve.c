@@ -108,6 +108,42 @@ static gs_status resolve_product(const lookup *k)
     return st;
 }
 
+/* Blocks of columns: as many as the weight has rows (transposed: columns) become as many as it has of the others. */
+static gs_status resolve_mix(const lookup *k)
+{
+    gs_cpu_step *const s = k->step;
+    const gs_param *w = NULL;
+    gs_status st = resolve_weight(k, &w);
+    if (st != GS_OK)
+        return st;
+    const bool transposed = s->op == GS_OP_MIX_T;
+    s->mix = (gs_cpu_mix){.weight = s->weight,
+                          .from = transposed ? w->cols : w->rows,
+                          .to = transposed ? w->rows : w->cols,
+                          .from_stride = transposed ? 1 : w->cols,
+                          .to_stride = transposed ? w->cols : 1};
+    s->a_width = width_of(k, &k->instr->a);
+    s->mix.each = s->a_width / s->mix.from;
+    s->width = s->mix.to * s->mix.each;
+    if (s->width == 0 || s->a_width % s->mix.from != 0)
+        return refuse(k, "columns that are no whole number of blocks");
+    s->dst = find_register(k, k->instr->dst, GS_F32, s->width, &st);
+    s->a.p = operand_register(k, &k->instr->a, GS_F32, s->a_width, &st);
+    return st;
+}
+
+static gs_status resolve_mix_outer(const lookup *k, const gs_param *w)
+{
+    gs_cpu_step *const s = k->step;
+    gs_status st = GS_OK;
+    s->mix.each = s->width / w->rows;
+    if (s->mix.each == 0 || s->width % w->rows != 0)
+        return refuse(k, "columns that are no whole number of blocks");
+    s->a.p = operand_register(k, &k->instr->a, GS_F32, s->width, &st);
+    s->b.p = operand_register(k, &k->instr->b, GS_F32, w->cols * s->mix.each, &st);
+    return st;
+}
+
 static gs_status resolve_reduce(const lookup *k)
 {
     gs_cpu_step *const s = k->step;
@@ -124,6 +160,8 @@ static gs_status resolve_reduce(const lookup *k)
         s->a.p = operand_register(k, &k->instr->a, GS_F32, w->cols, &st);
         return st;
     }
+    if (s->op == GS_OP_MIX_OUTER)
+        return resolve_mix_outer(k, w);
     s->a.p = operand_register(k, &k->instr->a, GS_F32, w->rows, &st);
     s->b.p = operand_register(k, &k->instr->b, GS_F32, w->cols, &st);
     return st;
@@ -300,7 +338,9 @@ static gs_status resolve_step(const lookup *k)
         k->step->width = width_of(k, &(gs_operand){.kind = GS_FROM_REG, .index = k->instr->dst});
         return st;
     }
-    if (op == GS_OP_OUTER || op == GS_OP_COLSUM) {
+    if (op == GS_OP_MIX || op == GS_OP_MIX_T)
+        return resolve_mix(k);
+    if (gs_op_is_outer(op) || op == GS_OP_COLSUM) {
         k->step->width = width_of(k, &k->instr->a);
         return resolve_reduce(k);
     }
@@ -351,7 +391,7 @@ static void find_runs(gs_cpu_step *step, uint32_t n, uint32_t rows)
 }
 
 /* A product, which is called with as many rows as possible. */
-static bool is_dense(const gs_cpu_step *s) { return gs_cpu__is_product(s->op) || s->op == GS_OP_OUTER; }
+static bool is_dense(const gs_cpu_step *s) { return gs_cpu__is_product(s->op) || gs_op_is_outer(s->op); }
 
 /* Bytes a row that step `at` touches and no step from `first` on before it. */
 static uint64_t new_bytes(const gs_cpu_step *step, uint32_t first, uint32_t at)
@@ -380,9 +420,9 @@ static void find_blocks(gs_cpu_step *step, uint32_t first, uint32_t end)
             if (gs_op_into_param(step[stop].op))
                 partial += gs_cpu__lot_floats(step[stop].op, 1, step[stop].width);
         }
-        if (step[i].op == GS_OP_OUTER) {
+        if (gs_op_is_outer(step[i].op)) {
             step[i].partial = partial;
-            partial += gs_cpu__lot_floats(GS_OP_OUTER, step[i].weight_rows, step[i].weight_cols);
+            partial += gs_cpu__lot_floats(step[i].op, step[i].weight_rows, step[i].weight_cols);
         }
         const uint64_t rows = BLOCK_BYTES / GS_MAX(row_bytes, 1u) / BLOCK_MIN * BLOCK_MIN;
         step[i].cheap_end = stop;

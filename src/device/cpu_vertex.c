@@ -169,6 +169,10 @@ static void run_cheap(const tile *t, const gs_cpu_step *s, const share *part, ui
     case GS_OP_TILE:
         run_heads(s, row, rows);
         break;
+    case GS_OP_MIX:
+    case GS_OP_MIX_T:
+        k->mix(s->dst + at, s->a.p + (size_t)row * s->a_width, &s->mix, rows);
+        break;
     case GS_OP_COLSUM:
         k->colsum(part->partial + s->partial + s->width, s->a.p + at, rows, s->width);
         break;
@@ -225,13 +229,27 @@ static void run_part_and_sums(tile *t, uint32_t first, uint32_t end, const share
     }
 }
 
+/* The products of a strip's rows, added up; to those of the lot's other strips with `adds`. */
+static bool run_outer(const tile *t, const gs_cpu_step *s, const share *strip, bool adds)
+{
+    float *const sum = strip->partial + s->partial;
+    if (s->op == GS_OP_OUTER)
+        return gs_cpu__outer_rows(s, strip->first, strip->rows, sum, adds);
+    if (!adds)
+        memset(sum, 0, (size_t)s->weight_rows * s->weight_cols * sizeof(*sum));
+    t->cpu->k->mix_outer(sum, s->a.p + (size_t)strip->first * s->weight_rows * s->mix.each,
+                         s->b.p + (size_t)strip->first * s->weight_cols * s->mix.each, strip->rows, s->weight_rows, s->weight_cols,
+                         s->mix.each);
+    return true;
+}
+
 /* `adds`: the lot had another strip before. */
 static void run_strip(tile *t, uint32_t first, uint32_t end, const share *strip, bool adds)
 {
     const gs_cpu_step *const step = t->cpu->step;
     const uint32_t part_rows = GS_MIN(t->strip_rows, PART_ROWS);
     for (uint32_t i = first, stop; i < end; i = stop) {
-        for (stop = i; stop < end && step[stop].op != GS_OP_OUTER; stop++)
+        for (stop = i; stop < end && !gs_op_is_outer(step[stop].op); stop++)
             ;
         for (uint32_t r = 0; stop > i && r < strip->rows; r += part_rows) {
             share part = *strip;
@@ -239,8 +257,8 @@ static void run_strip(tile *t, uint32_t first, uint32_t end, const share *strip,
             part.rows = GS_MIN(part_rows, strip->rows - r);
             run_part_and_sums(t, i, stop, &part);
         }
-        for (; stop < end && step[stop].op == GS_OP_OUTER; stop++)
-            if (!gs_cpu__outer_rows(&step[stop], strip->first, strip->rows, strip->partial + step[stop].partial, adds))
+        for (; stop < end && gs_op_is_outer(step[stop].op); stop++)
+            if (!run_outer(t, &step[stop], strip, adds))
                 fail(t);
     }
 }
@@ -253,7 +271,7 @@ static void run_lot(tile *t, uint32_t first, uint32_t end, uint32_t lot, uint32_
 
     *strip.metrics = (gs_metrics){0};
     for (uint32_t i = first; i < end; i++)
-        if (gs_op_into_param(step[i].op) && step[i].op != GS_OP_OUTER)
+        if (gs_op_into_param(step[i].op) && !gs_op_is_outer(step[i].op))
             memset(strip.partial + step[i].partial, 0, gs_cpu__lot_floats(step[i].op, 1, step[i].width) * sizeof(float));
     for (uint32_t s = from; s < to; s++) {
         strip.first = s * t->strip_rows;
@@ -309,7 +327,7 @@ static void run_parallel(tile *t, uint32_t first, uint32_t end)
             run_lot(t, first, end, lot, lots);
         for (uint32_t i = first; i < end; i++) {
             const gs_cpu_step *const s = &cpu->step[i];
-            const uint64_t n = s->op == GS_OP_OUTER ? (uint64_t)s->weight_rows * s->weight_cols : 0;
+            const uint64_t n = gs_op_is_outer(s->op) ? (uint64_t)s->weight_rows * s->weight_cols : 0;
 #pragma omp for schedule(static) nowait
             for (uint64_t at = 0; at < n; at += PIECE_FLOATS)
                 add_lots(cpu, s, stride, lots, at, GS_MIN(PIECE_FLOATS, n - at));

@@ -269,6 +269,7 @@ static bool split_typed(gs_ir *ir, uint32_t value, gs_terms *out)
     const uint32_t types = gs_ir_node(ir, n.in[1])->shape[0], width = gs_ir_node(ir, n.in[0])->width;
     gs_term t = nothing;
     uint32_t sum, count;
+    gs_node w;
 
     if (gs_ir_node(ir, n.in[0])->op != GS_OP_SRC)
         return keep(ir, value, out);
@@ -278,7 +279,11 @@ static bool split_typed(gs_ir *ir, uint32_t value, gs_terms *out)
         count = gs_ir_binary(ir, GS_OP_MAX, count, gs_ir_const(ir, 1.0f, 1));
         sum = gs_ir_binary(ir, GS_OP_DIV, sum, types == 1 ? count : gs_ir_resize(ir, GS_OP_SPREAD, count, types * width));
     }
-    t.done = gs_ir_binary(ir, GS_OP_MATMUL, sum, n.in[1]);
+    w = *gs_ir_node(ir, n.in[1]);
+    if (w.op == GS_OP_BASES) /* W[t] = sum of c[t, b] V[b]: the types' sums become as many as bases, before the wide product */
+        t.done = gs_ir_binary(ir, GS_OP_MATMUL, gs_ir_binary(ir, GS_OP_MIX, sum, w.in[0]), w.in[1]);
+    else
+        t.done = gs_ir_binary(ir, GS_OP_MATMUL, sum, n.in[1]);
     return put(ir, out, t);
 }
 

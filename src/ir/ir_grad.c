@@ -232,11 +232,28 @@ static void through_elementwise(gs_tape *t, uint32_t i, const gs_node *n, uint32
         pass(t, i, a, mul(t, g, slope(t, i, n)));
 }
 
+/* y = the blocks of a, mixed by c: da = those of g, mixed by c', dc = dot products of a's blocks and g's. */
+static void through_mix(gs_tape *t, const gs_node *n, uint32_t g)
+{
+    const bool transposed = n->op == GS_OP_MIX_T;
+    const uint32_t a = n->in[0], c = n->in[1];
+
+    if (!t->ir->node[c].fixed)
+        gs_ir_add_output(t->ir, GS_OUTPUT_GRAD, transposed ? bin(t, GS_OP_MIX_OUTER, g, a) : bin(t, GS_OP_MIX_OUTER, a, g), c);
+    if (t->needs[a])
+        flow(t, a, bin(t, transposed ? GS_OP_MIX : GS_OP_MIX_T, g, c));
+}
+
 static void through_matmul(gs_tape *t, const gs_node *n, uint32_t g)
 {
     const uint32_t a = n->in[0], w = n->in[1];
     const bool transposed = n->op == GS_OP_MATMUL_T; /* y = a w' : da = g w, dw = g' a */
     gs_ir *ir = t->ir;
+
+    if (n->op == GS_OP_MIX || n->op == GS_OP_MIX_T) {
+        through_mix(t, n, g);
+        return;
+    }
 
     if (!ir->node[w].fixed)
         gs_ir_add_output(ir, GS_OUTPUT_GRAD, transposed ? bin(t, GS_OP_OUTER, g, a) : bin(t, GS_OP_OUTER, a, g), w);

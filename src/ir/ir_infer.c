@@ -11,7 +11,7 @@ static bool all_there(const gs_node *n)
 
 static bool is_matrix(const gs_node *n)
 {
-    return n->op == GS_OP_PARAM && n->dims == 2;
+    return (n->op == GS_OP_PARAM || n->op == GS_OP_BASES) && n->dims == 2;
 }
 
 static bool infer_leaf(gs_ir *ir, gs_node *n)
@@ -118,6 +118,46 @@ static bool infer_matmul(gs_ir *ir, gs_node *n)
     return true;
 }
 
+/* A matrix of the types from those of the bases: W[t] = sum over b of c[t, b] V[b]. */
+static bool infer_bases(gs_ir *ir, gs_node *n)
+{
+    const gs_node *c = &ir->node[n->in[0]], *v = &ir->node[n->in[1]];
+
+    if (!is_matrix(c) || !is_matrix(v) || c->shape_dims == 3 || v->shape_dims != 3 || c->width != v->shape[0]) {
+        gs_ir_error(ir, GS_EFORMAT, "@: left of %s[%u, %u, %u] a parameter [types, %u] must stand", v->name, v->shape[0],
+                    v->shape[1], v->shape[2], v->shape[0]);
+        return false;
+    }
+    if ((uint64_t)c->rows * v->shape[1] * v->width > INT32_MAX) {
+        gs_ir_error(ir, GS_EFORMAT, "the matrices of %u types would have more than %d elements", c->rows, INT32_MAX);
+        return false;
+    }
+    n->type = GS_TYPE_P;
+    n->dims = 2;
+    n->rows = c->rows * v->shape[1];
+    n->width = v->width;
+    n->shape_dims = 3;
+    n->shape[0] = c->rows;
+    n->shape[1] = v->shape[1];
+    n->shape[2] = v->shape[2];
+    return true;
+}
+
+/* As many blocks of columns as the matrix has rows (transposed: columns) become as many as it has of the others. */
+static bool infer_mix(gs_ir *ir, gs_node *n)
+{
+    const gs_node *a = &ir->node[n->in[0]], *c = &ir->node[n->in[1]];
+    const uint32_t from = n->op == GS_OP_MIX ? c->rows : c->width, to = n->op == GS_OP_MIX ? c->width : c->rows;
+
+    if (!is_matrix(c) || is_matrix(a) || a->width % from != 0) {
+        gs_ir_error(ir, GS_EFORMAT, "%s: %u columns are no %u blocks", gs_op_name(n->op), a->width, from);
+        return false;
+    }
+    n->type = a->type;
+    n->width = a->width / from * to;
+    return true;
+}
+
 static bool infer_typed(gs_ir *ir, gs_node *n)
 {
     const gs_node *a = &ir->node[n->in[0]], *w = &ir->node[n->in[1]];
@@ -209,7 +249,9 @@ bool gs_ir__infer(gs_ir *ir, gs_node *n)
             return infer_mask(ir, n);
         return infer_elementwise(ir, n);
     case GS_CLASS_MATMUL:
-        return infer_matmul(ir, n);
+        if (n->op == GS_OP_BASES)
+            return infer_bases(ir, n);
+        return n->op == GS_OP_MIX || n->op == GS_OP_MIX_T ? infer_mix(ir, n) : infer_matmul(ir, n);
     case GS_CLASS_EDGE:
         return infer_edge(ir, n);
     case GS_CLASS_STATISTIC:
@@ -218,7 +260,7 @@ bool gs_ir__infer(gs_ir *ir, gs_node *n)
         return infer_loss(ir, n);
     case GS_CLASS_REDUCE:
         n->type = GS_TYPE_P;
-        n->width = ir->node[n->in[n->op == GS_OP_OUTER ? 1 : 0]].width;
+        n->width = ir->node[n->in[gs_op_is_outer(n->op) ? 1 : 0]].width;
         return true;
     }
     return false;

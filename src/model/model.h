@@ -16,9 +16,12 @@
 
 typedef struct gs_model gs_model;
 
+#define GS_MODEL_BASES 4u
+
 typedef struct gs_model_config {
     uint32_t layers, in_width, hidden, classes;
     uint32_t heads;                /* 0 is 1 */
+    uint32_t bases;                /* of matrices by edge type; 0 is GS_MODEL_BASES */
     uint32_t edge_types;           /* of the graph; 0 is 1 */
     bool edge_weights;             /* the graph has some; else `e.weight` is the constant 1 */
     const char *act;               /* "relu", "elu", "tanh", ... */
@@ -34,6 +37,9 @@ void gs_model_close(gs_model *m);
 
 /* Does any width or function of the text speak of heads? */
 bool gs_model_has_heads(const gs_model *m);
+
+/* Does any width speak of bases? */
+bool gs_model_has_bases(const gs_model *m);
 
 /* Builds the network's forward graph, with its logits marked as the root.
  * Shape and type errors are GS_EFORMAT at line and column. The caller frees *out with gs_ir_free(). */

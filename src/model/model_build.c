@@ -14,6 +14,8 @@ static uint32_t named_width(const gs_builder *b, const char *name)
         return gs_model__heads(b);
     if (strcmp(name, "types") == 0)
         return gs_model__types(b);
+    if (strcmp(name, "bases") == 0)
+        return gs_model__bases(b);
     if (b->l->in.factors == 1 && strcmp(name, b->l->in.factor[0].name) == 0)
         return b->in;
     if (b->unknown != NULL && strcmp(name, b->unknown) == 0)
@@ -88,18 +90,19 @@ static void check_widths(gs_builder *b)
 
 /* ---- parameters ---- */
 
-/* [types, n, m]: a matrix for each edge type, one above the other. [1, n, m]: a vector, as
+/* [types, n, m], [bases, n, m]: a matrix for each edge type or basis, one above the other. [1, n, m]: a vector, as
  * attention has them, with files saying three dimensions. */
 static uint32_t build_param3(gs_builder *b, const gs_text_param *p, const char *name)
 {
     uint32_t shape[3], w, total;
-    const bool typed = p->dim[0].factors == 1 && strcmp(p->dim[0].factor[0].name, "types") == 0;
+    const char *const first = p->dim[0].factors == 1 ? p->dim[0].factor[0].name : "";
+    const bool typed = strcmp(first, "types") == 0 || strcmp(first, "bases") == 0;
 
     for (uint32_t k = 0; k < 3; k++)
         shape[k] = width_of(b, &p->dim[k]);
     gs_ir_at(b->ir, p->line, p->column);
     if (!typed && shape[0] != 1)
-        return gs_ir_error(b->ir, GS_EFORMAT, "a parameter of three dimensions is [types, n, m] or [1, n, m]");
+        return gs_ir_error(b->ir, GS_EFORMAT, "a parameter of three dimensions is [types, n, m], [bases, n, m] or [1, n, m]");
     if (gs_ir_status(b->ir) == GS_OK && (uint64_t)shape[0] * shape[1] * shape[2] > INT32_MAX)
         return gs_ir_error(b->ir, GS_EFORMAT, "'%s' would have more than %d elements", p->name, INT32_MAX);
     total = typed ? shape[0] * shape[1] : shape[1] * shape[2];
@@ -220,6 +223,17 @@ bool gs_model_has_heads(const gs_model *m)
     return false;
 }
 
+bool gs_model_has_bases(const gs_model *m)
+{
+    for (uint32_t l = 0; l < m->layers; l++)
+        for (uint32_t i = 0; i < m->layer[l].params; i++)
+            for (uint32_t k = 0; k < m->layer[l].param[i].dims; k++)
+                for (uint32_t f = 0; f < m->layer[l].param[i].dim[k].factors; f++)
+                    if (strcmp(m->layer[l].param[i].dim[k].factor[f].name, "bases") == 0)
+                        return true;
+    return false;
+}
+
 static gs_status check_config(const gs_model *m, const gs_model_config *c, gs_builder *b)
 {
     bool takes;
@@ -227,6 +241,8 @@ static gs_status check_config(const gs_model *m, const gs_model_config *c, gs_bu
         return gs_fail(GS_EINVAL, "--layers %u: must be from 1 to %u", c->layers, GS_MAX_LAYERS);
     if (c->heads > 1 && !gs_model_has_heads(m))
         return gs_fail(GS_EINVAL, "--heads %u: model %s has no attention heads; leave it at 1", c->heads, m->path);
+    if (c->bases > 0 && !gs_model_has_bases(m))
+        return gs_fail(GS_EINVAL, "--bases %u: model %s has no bases; leave it out", c->bases, m->path);
     if (c->in_width == 0)
         return gs_fail(GS_EINVAL, "%s: the graph has no features for the first layer", m->path);
     if (c->classes == 0 || (c->layers > 1 && c->hidden == 0))

@@ -42,6 +42,11 @@ uint32_t gs_model__types(const gs_builder *b)
     return b->config->edge_types == 0 ? 1 : b->config->edge_types;
 }
 
+uint32_t gs_model__bases(const gs_builder *b)
+{
+    return b->config->bases == 0 ? GS_MODEL_BASES : b->config->bases;
+}
+
 static uint32_t number(gs_builder *b, float v)
 {
     return gs_ir_const(b->ir, v, 1);
@@ -76,8 +81,7 @@ static uint32_t build_input(gs_builder *b, const char *name)
     return b->input[k];
 }
 
-/* The vertex value or parameter called `name`, GS_IR_NONE where there is none (no error recorded). */
-static uint32_t lookup(gs_builder *b, const char *name)
+uint32_t gs_model__lookup(gs_builder *b, const char *name)
 {
     if (strcmp(name, b->l->input) == 0)
         return b->input[b->index];
@@ -100,7 +104,7 @@ static uint32_t lookup(gs_builder *b, const char *name)
 static uint32_t build_end(gs_builder *b, const char *name)
 {
     gs_ir *ir = b->ir;
-    const uint32_t node = lookup(b, name + 2);
+    const uint32_t node = gs_model__lookup(b, name + 2);
     const gs_node *n;
 
     if (node == GS_IR_NONE)
@@ -128,7 +132,7 @@ static uint32_t build_name(gs_builder *b, const gs_expr *e)
         return gs_ir_error(ir, GS_EFORMAT, "'e.type' can only stand as W[e.type], right of @");
     if (strncmp(e->name, "e.", 2) == 0)
         return gs_ir_error(ir, GS_EFORMAT, "'%s': edges have e.weight and e.type", e->name);
-    node = lookup(b, e->name);
+    node = gs_model__lookup(b, e->name);
     if (node == GS_IR_NONE)
         return gs_ir_error(ir, GS_EFORMAT, "there is no '%s' here", e->name);
     n = gs_ir_node(ir, node);
@@ -160,35 +164,6 @@ static uint32_t binary(gs_builder *b, gs_op op, uint32_t x, uint32_t y)
 {
     fit_heads(b, &x, &y);
     return gs_ir_binary(b->ir, op, x, y);
-}
-
-static uint32_t build_matmul(gs_builder *b, const gs_expr *e)
-{
-    const uint32_t a = gs_model__build_expr(b, e->a);
-    uint32_t w = GS_IR_NONE;
-    const gs_node *n;
-    bool typed;
-
-    gs_ir_at(b->ir, e->line, e->column);
-    for (uint32_t i = 0; i < b->l->params; i++)
-        if (strcmp(e->name, b->l->param[i].name) == 0)
-            w = b->param[i];
-    if (w == GS_IR_NONE)
-        return gs_ir_error(b->ir, GS_EFORMAT, "right of @ a parameter must stand, and '%s' is none", e->name);
-    if (a == GS_IR_NONE)
-        return a;
-    n = gs_ir_node(b->ir, w);
-    typed = n->dims == 2 && n->shape_dims == 3;
-    if (typed != e->typed)
-        return gs_ir_error(b->ir, GS_EFORMAT, e->typed ? "'%s' has no matrix for each type: param %s[types, ...] does"
-                                                       : "'%s' has a matrix for each type: say %s[e.type]",
-                           e->name, e->name);
-    if (!typed)
-        return gs_ir_binary(b->ir, e->transposed ? GS_OP_MATMUL_T : GS_OP_MATMUL, a, w);
-    if (gs_ir_node(b->ir, a)->type != GS_TYPE_S)
-        return gs_ir_error(b->ir, GS_EFORMAT, "left of @ %s[e.type] a value of the in-neighbour must stand, as u.x",
-                           e->name);
-    return gs_ir_binary(b->ir, gs_model__types(b) > 1 ? GS_OP_TYPED : GS_OP_MATMUL, a, w);
 }
 
 /* ---- reductions ---- */
@@ -517,7 +492,7 @@ uint32_t gs_model__build_expr(gs_builder *b, uint32_t index)
     case GS_EXPR_CALL:
         return build_call(b, index);
     case GS_EXPR_MATMUL:
-        return build_matmul(b, e);
+        return gs_model__build_matmul(b, e);
     case GS_EXPR_NEG:
         x = gs_model__build_expr(b, e->a);
         gs_ir_at(b->ir, e->line, e->column);

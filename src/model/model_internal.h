@@ -182,9 +182,14 @@ typedef struct gs_builder {
 uint32_t gs_model__build_expr(gs_builder *b, uint32_t index);
 /* A value of edges as it would be for an edge from the vertex to itself. */
 uint32_t gs_model__at_self(gs_builder *b, uint32_t value);
+/* The vertex value or parameter called `name`, GS_IR_NONE where there is none (no error recorded). */
+uint32_t gs_model__lookup(gs_builder *b, const char *name);
+/* model_build_matmul.c */
+uint32_t gs_model__build_matmul(gs_builder *b, const gs_expr *e);
 /* model_build_norm.c: the normalised value of x. */
 uint32_t gs_model__build_norm(gs_builder *b, const gs_expr *e, uint32_t x);
 uint32_t gs_model__heads(const gs_builder *b);
 uint32_t gs_model__types(const gs_builder *b);
+uint32_t gs_model__bases(const gs_builder *b);
 
 #endif /* GS_MODEL_MODEL_INTERNAL_H */

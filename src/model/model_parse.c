@@ -317,7 +317,7 @@ static gs_status parse_dim(gs_parser *p, gs_dim *out)
 static bool reserved(const char *name)
 {
     static const char *const words[] = {"layer", "param", "buffer", "return", "repeat", "end",     "u",   "v",
-                                        "e",     "self",  "type",   "heads",  "types",  "in_degree", "loops", "dot",
+                                        "e",     "self",  "type",   "heads",  "types",  "bases", "in_degree", "loops", "dot",
                                         "act",   "head_mean", "layer_norm", "batch_norm", "concat", "part"};
     gs_op op;
     bool takes;

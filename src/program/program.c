@@ -86,6 +86,12 @@ static double instr_flops(const gs_program *p, const gs_stage *s, const gs_instr
     case GS_OP_MATMUL_T:
         w = &p->param[i->b.index];
         return 2.0 * w->rows * w->cols;
+    case GS_OP_MIX: /* of the result, a multiplication and an addition each for every block of a */
+        return 2.0 * s->reg[i->dst].width * p->param[i->b.index].rows;
+    case GS_OP_MIX_T:
+        return 2.0 * s->reg[i->dst].width * p->param[i->b.index].cols;
+    case GS_OP_MIX_OUTER:
+        return 2.0 * s->reg[i->a.index].width * p->param[i->dst].cols;
     case GS_OP_OUTER:
         return 2.0 * s->reg[i->a.index].width * s->reg[i->b.index].width;
     default:

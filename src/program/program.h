@@ -97,6 +97,10 @@ typedef struct gs_operand {
  *   matmul_t     a: register [., in], b: parameter [out, in] -> [., out]
  *   matmul       a: register [., out], b: parameter [out, in] -> [., in]
  *   outer        grad(dst)[out, in] += a[., out]' @ b[., in]
+ *   mix          a: register [., m * w], b: parameter [m, n] -> [., n * w]: block j of w columns is the sum over i of
+ *                b[i, j] times block i of a
+ *   mix_t        a: register [., n * w], b: parameter [m, n] -> [., m * w]: block i = sum over j of b[i, j] block j
+ *   mix_outer    grad(dst)[m, n] += over all rows, of each block of a [., m * w] with each of b [., n * w], the dot product
  *   colsum       grad(dst)[w] += sum of the rows of a
  *   concat       dst[., wa + wb] = columns of a [., wa], then of b [., wb]; registers
  *   part         dst[., w] = columns [site, site + w) of register a

@@ -173,6 +173,12 @@ static gs_status check_matmul(const gs_checker *c, const gs_stage *s, const gs_i
         return FAIL(c, "%s needs an f32 register and a parameter", gs_op_name(i->op));
     w = &c->p->param[i->b.index];
     fits = i->op == GS_OP_MATMUL_T ? a == w->cols && width == w->rows : a == w->rows && width == w->cols;
+    if (i->op == GS_OP_MIX)
+        fits = a % w->rows == 0 && width == (uint64_t)a / w->rows * w->cols;
+    else if (i->op == GS_OP_MIX_T)
+        fits = a % w->cols == 0 && width == (uint64_t)a / w->cols * w->rows;
+    else if (i->op == GS_OP_BASES)
+        return FAIL(c, "%s is no instruction of a vertex program", gs_op_name(i->op));
     if (w->dims != 2 || !fits)
         return FAIL(c, "%s: %u elements by %s[%u, %u] into %u", gs_op_name(i->op), a, w->name, w->rows, w->cols, width);
     return GS_OK;
@@ -180,7 +186,7 @@ static gs_status check_matmul(const gs_checker *c, const gs_stage *s, const gs_i
 
 static gs_status check_reduce(const gs_checker *c, const gs_stage *s, const gs_instr *i)
 {
-    const bool outer = i->op == GS_OP_OUTER;
+    const bool outer = gs_op_is_outer(i->op);
     const uint32_t a = operand_width(c, s, &i->a, "a");
     const uint32_t b = outer ? operand_width(c, s, &i->b, "b") : a;
     const gs_param *w;
@@ -194,6 +200,11 @@ static gs_status check_reduce(const gs_checker *c, const gs_stage *s, const gs_i
         return FAIL(c, "%s into %s, which is not learned", gs_op_name(i->op), w->name);
     if (!is_reg(s, &i->a, GS_F32) || (outer && !is_reg(s, &i->b, GS_F32)))
         return FAIL(c, "%s needs f32 registers", gs_op_name(i->op));
+    if (i->op == GS_OP_MIX_OUTER) {
+        if (w->dims != 2 || a % w->rows != 0 || b % w->cols != 0 || a / w->rows != b / w->cols)
+            return FAIL(c, "%s: %u and %u columns are no blocks of %s[%u, %u]", gs_op_name(i->op), a, b, w->name, w->rows, w->cols);
+        return GS_OK;
+    }
     if (outer ? (w->dims != 2 || w->rows != a || w->cols != b) : (w->dims != 1 || w->cols != a))
         return FAIL(c, "%s: widths %u, %u do not fit %s[%u, %u]", gs_op_name(i->op), a, b, w->name, w->rows, w->cols);
     return GS_OK;

@@ -32,7 +32,7 @@ static enum rule rule_of(gs_op op)
     case GS_OP_DIV: case GS_OP_NEG: case GS_OP_SQRT: case GS_OP_TANH: case GS_OP_RELU: case GS_OP_LEAKY_RELU:
     case GS_OP_ELU: case GS_OP_STEP: case GS_OP_DROPOUT: case GS_OP_CAST: case GS_OP_ROWSUM: case GS_OP_FOLD:
     case GS_OP_SPREAD: case GS_OP_ACROSS: case GS_OP_TILE: case GS_OP_MATMUL_T: case GS_OP_MATMUL:
-    case GS_OP_PART:
+    case GS_OP_MIX: case GS_OP_MIX_T: case GS_OP_PART:
         return RULE_FIRST;
     case GS_OP_XENT_GRAD:
         return RULE_TRAIN;
@@ -112,7 +112,7 @@ static void vertex_program(struct finder *f, const gs_stage *s, struct support *
         const gs_op_class class = gs_op_classof(in->op);
         const uint32_t a = operand_rows(f, &in->a, reg), b = operand_rows(f, &in->b, reg);
         out->loss = out->loss || class == GS_CLASS_LOSS;
-        if (in->op == GS_OP_OUTER)
+        if (gs_op_is_outer(in->op))
             out->reduced = gs_rows__unite(f, out->reduced, gs_rows__meet(f, a, b));
         else if (in->op == GS_OP_COLSUM)
             out->reduced = gs_rows__unite(f, out->reduced, a);

@@ -38,6 +38,10 @@ static void vertex_work(gs_work *w, const gs_program *p, const gs_stage *s, doub
         const uint32_t a = operand_width(s, p, &in->a), b = operand_width(s, p, &in->b);
         if (in->op == GS_OP_OUTER)
             w->amount[3] += 2 * rows * a * b;
+        else if (in->op == GS_OP_MIX_OUTER)
+            w->amount[1] += rows * a * p->param[in->dst].cols;
+        else if (in->op == GS_OP_MIX || in->op == GS_OP_MIX_T)
+            w->amount[1] += rows * s->reg[in->dst].width * p->param[in->b.index].rows;
         else if (gs_op_classof(in->op) == GS_CLASS_MATMUL)
             w->amount[2] += 2 * rows * (double)p->param[in->b.index].rows * p->param[in->b.index].cols;
         else /* a reduction and a loss without a gradient have no register to write */

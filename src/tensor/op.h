@@ -56,7 +56,12 @@ typedef enum gs_op_class {
     X(GS_OP_TILE, "tile", 1, GS_CLASS_ELEMENTWISE)      /* [., d] -> [., h * d]: the row h times; vertex programs only */ \
     X(GS_OP_MATMUL_T, "matmul_t", 2, GS_CLASS_MATMUL)   /* x[., in] @ w[out, in]' */      \
     X(GS_OP_MATMUL, "matmul", 2, GS_CLASS_MATMUL)       /* x[., out] @ w[out, in] */      \
+    X(GS_OP_MIX, "mix", 2, GS_CLASS_MATMUL)             /* x[., m * w], c[m, n] -> [., n * w]: column blocks, mixed */ \
+    X(GS_OP_MIX_T, "mix_t", 2, GS_CLASS_MATMUL)         /* x[., n * w], c[m, n] -> [., m * w]: its transpose */ \
+    X(GS_OP_BASES, "bases", 2, GS_CLASS_MATMUL)         /* c[types, n], v[n * in, out] -> [types * in, out]: parameters alone, \
+                                                         * left of a sum by type; folded into it by ir */ \
     X(GS_OP_OUTER, "outer", 2, GS_CLASS_REDUCE)         /* a' @ b over all vertices */    \
+    X(GS_OP_MIX_OUTER, "mix_outer", 2, GS_CLASS_REDUCE) /* of a mix: dot products of a's blocks and b's, over all vertices */ \
     X(GS_OP_COLSUM, "colsum", 1, GS_CLASS_REDUCE)       /* sum of rows */                 \
     X(GS_OP_MEAN_ALL, "mean_all", 1, GS_CLASS_STATISTIC) /* mean of each column over all vertices */ \
     X(GS_OP_VAR_ALL, "var_all", 1, GS_CLASS_STATISTIC)  /* biased variance of each column */ \
@@ -86,6 +91,12 @@ typedef enum gs_op {
 const char *gs_op_name(gs_op op);
 unsigned gs_op_inputs(gs_op op);
 gs_op_class gs_op_classof(gs_op op);
+
+/* Is it a sum over vertices of products of two registers? */
+static inline bool gs_op_is_outer(gs_op op)
+{
+    return op == GS_OP_OUTER || op == GS_OP_MIX_OUTER;
+}
 
 /* Does an instruction of this operator write what belongs to a parameter, and no register? */
 static inline bool gs_op_into_param(gs_op op)

@@ -62,18 +62,20 @@ static gs_status check_optimizer(const gs_train_options *o)
     return gs_optim_parse(&kind, o->optimizer);
 }
 
-/* More heads than one need a model that has some. */
-static gs_status check_heads(const gs_train_options *o)
+/* More heads than one, and bases, need a model that has some. */
+static gs_status check_widths(const gs_train_options *o)
 {
     gs_model *m = NULL;
     gs_status st;
 
-    if (o->heads == 1)
+    if (o->heads == 1 && o->bases == 0)
         return GS_OK;
     if ((st = gs_model_open(&m, o->model)) != GS_OK)
         return st;
-    if (!gs_model_has_heads(m))
+    if (o->heads != 1 && !gs_model_has_heads(m))
         st = gs_fail(GS_EINVAL, "--heads %u: model %s has no attention heads; leave it at 1", o->heads, o->model);
+    else if (o->bases != 0 && !gs_model_has_bases(m))
+        st = gs_fail(GS_EINVAL, "--bases %u: model %s has no bases; leave it out", o->bases, o->model);
     gs_model_close(m);
     return st;
 }
@@ -94,7 +96,8 @@ gs_status gs_train_options_check(const gs_train_options *o)
         return gs_fail(GS_EINVAL, "--model: none given; name a built-in model (gcn, gat, ...) or the file of one");
     if ((st = check_count("--layers", o->layers, MAX_LAYERS)) != GS_OK ||
         (st = check_count("--hidden", o->hidden, MAX_WIDTH)) != GS_OK ||
-        (st = check_count("--heads", o->heads, MAX_WIDTH)) != GS_OK || (st = check_heads(o)) != GS_OK ||
+        (st = check_count("--heads", o->heads, MAX_WIDTH)) != GS_OK ||
+        (o->bases != 0 && (st = check_count("--bases", o->bases, MAX_WIDTH)) != GS_OK) || (st = check_widths(o)) != GS_OK ||
         (st = check_dropout("--dropout", o->dropout)) != GS_OK ||
         (st = check_dropout("--input-dropout", o->input_dropout)) != GS_OK ||
         (st = check_optimizer(o)) != GS_OK)

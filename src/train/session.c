@@ -55,6 +55,7 @@ static gs_status add_pass(gs_session *s, const gs_model *model, gs_purpose purpo
         .hidden = o->hidden,
         .classes = info->classes,
         .heads = o->heads,
+        .bases = o->bases,
         .edge_types = info->edge_types,
         .edge_weights = info->weights,
         .act = o->activation,

@@ -79,7 +79,7 @@ gs_status compile_case(gs_program *p, const test_case *t, const char *pass)
     const bool train = strcmp(pass, "train") == 0, predict = strcmp(pass, "predict") == 0;
     const gs_model_config config = {
         .layers = t->layers, .in_width = t->in, .hidden = t->hidden, .classes = t->classes,
-        .heads = t->heads, .edge_types = t->edge_types, .edge_weights = t->edge_weights,
+        .heads = t->heads, .bases = t->bases, .edge_types = t->edge_types, .edge_weights = t->edge_weights,
         .act = t->act != NULL ? t->act : "relu", .dropout = t->dropout, .input_dropout = t->input_dropout,
         .training = train, .self_loops = t->self_loops,
     };

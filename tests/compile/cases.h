@@ -16,6 +16,7 @@ typedef struct test_case {
     double edges_per_vertex;
     const char *act;
     uint32_t heads, edge_types; /* 0: 1 */
+    uint32_t bases;             /* 0: the default */
     bool edge_weights, no_fuse, hoist;
 } test_case;
 

@@ -159,28 +159,48 @@ static double elementwise(const frame *f, const gs_instr *i, uint32_t row, uint3
     return scalar(i, element(f, &i->a, row, c), gs_op_inputs(i->op) == 2 ? element(f, &i->b, row, c) : 0.0);
 }
 
+/* Element c of a row of blocks, mixed. */
+static double mixed(const frame *f, const gs_instr *i, uint32_t row, uint32_t c, uint32_t width)
+{
+    const gs_param *w = &f->x->p->param[i->b.index];
+    const uint32_t to = i->op == GS_OP_MIX ? w->cols : w->rows, from = i->op == GS_OP_MIX ? w->rows : w->cols;
+    const uint32_t each = width / to, b = c / each;
+    double sum = 0;
+    for (uint32_t k = 0; k < from; k++)
+        sum += f->x->param[i->b.index][i->op == GS_OP_MIX ? k * w->cols + b : b * w->cols + k] *
+               f->reg[i->a.index][((size_t)row * from + k) * each + c % each];
+    return sum;
+}
+
 static void matmul(const frame *f, const gs_instr *i, double *dst, uint32_t width)
 {
     const gs_param *w = &f->x->p->param[i->b.index];
     const double *v = f->x->param[i->b.index];
     const uint32_t inner = f->s->reg[i->a.index].width;
     for (uint32_t r = 0; r < f->x->g->n; r++)
-        for (uint32_t c = 0; c < width; c++)
+        for (uint32_t c = 0; c < width; c++) {
+            if (i->op != GS_OP_MATMUL && i->op != GS_OP_MATMUL_T) {
+                dst[(size_t)r * width + c] = mixed(f, i, r, c, width);
+                continue;
+            }
             for (uint32_t k = 0; k < inner; k++)
                 dst[(size_t)r * width + c] += f->reg[i->a.index][(size_t)r * inner + k] *
                                               (i->op == GS_OP_MATMUL_T ? v[(size_t)c * w->cols + k] : v[(size_t)k * w->cols + c]);
+        }
 }
 
 static void reduce(const frame *f, const gs_instr *i)
 {
     const gs_param *w = &f->x->p->param[i->dst];
     double *grad = f->x->grad[i->dst];
+    const uint32_t each = i->op == GS_OP_MIX_OUTER ? f->s->reg[i->a.index].width / w->rows : 1;
     for (uint32_t r = 0; r < f->x->g->n; r++)
         for (uint32_t a = 0; a < w->rows; a++)
             for (uint32_t b = 0; b < w->cols; b++)
-                grad[(size_t)a * w->cols + b] += i->op == GS_OP_OUTER
-                                                     ? element(f, &i->a, r, a) * element(f, &i->b, r, b)
-                                                     : element(f, &i->a, r, b);
+                for (uint32_t k = 0; k < each; k++)
+                    grad[(size_t)a * w->cols + b] +=
+                        gs_op_is_outer(i->op) ? element(f, &i->a, r, a * each + k) * element(f, &i->b, r, b * each + k)
+                                              : element(f, &i->a, r, b);
 }
 
 /* In two sweeps: the mean, then the deviations from it. */

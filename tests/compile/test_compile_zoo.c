@@ -286,7 +286,10 @@ static double *ggnn(const world *w, const double *h, uint32_t in, uint32_t out)
     return x;
 }
 
-static double *rgcn(const world *w, const double *h, uint32_t in, uint32_t out)
+/* The mean of the messages by type, the own row by root, and a bias; `message` adds that of an edge, scaled. */
+static double *relational(const world *w, const double *h, uint32_t in, uint32_t out,
+                          void (*message)(const world *w, const char *name, const double *x, uint32_t in, uint32_t out,
+                                          uint32_t e, double scale, double *to))
 {
     const test_graph *g = w->g;
     const double *root = weights(w, "root"), *bias = weights(w, "bias");
@@ -295,7 +298,7 @@ static double *rgcn(const world *w, const double *h, uint32_t in, uint32_t out)
         double same = 0;
         for (uint32_t k = 0; k < g->m; k++)
             same += g->dst[k] == g->dst[e] && (w->types == 1 || g->type[k] == g->type[e]);
-        typed_row(w, "weight", h, in, out, e, 1 / same, y + (size_t)g->dst[e] * out);
+        message(w, "weight", h, in, out, e, 1 / same, y + (size_t)g->dst[e] * out);
     }
     for (uint32_t v = 0; v < g->n; v++)
         for (uint32_t o = 0; o < out; o++) {
@@ -304,6 +307,28 @@ static double *rgcn(const world *w, const double *h, uint32_t in, uint32_t out)
                 y[(size_t)v * out + o] += h[(size_t)v * in + i] * root[(size_t)i * out + o];
         }
     return y;
+}
+
+static double *rgcn(const world *w, const double *h, uint32_t in, uint32_t out)
+{
+    return relational(w, h, in, out, typed_row);
+}
+
+/* x[u] @ W[type], W[t] = sum over b of comp[t, b] V[b] */
+static void bases_row(const world *w, const char *name, const double *x, uint32_t in, uint32_t out, uint32_t e,
+                      double scale, double *to)
+{
+    const uint32_t bases = w->t->bases;
+    const double *v = weights(w, name), *comp = weights(w, "comp") + (w->types > 1 ? (size_t)w->g->type[e] * bases : 0);
+    for (uint32_t b = 0; b < bases; b++)
+        for (uint32_t o = 0; o < out; o++)
+            for (uint32_t i = 0; i < in; i++)
+                to[o] += scale * comp[b] * x[(size_t)w->g->src[e] * in + i] * v[((size_t)b * in + i) * out + o];
+}
+
+static double *rgcn_bases(const world *w, const double *h, uint32_t in, uint32_t out)
+{
+    return relational(w, h, in, out, bases_row);
 }
 
 static double *sage_max(const world *w, const double *h, uint32_t in, uint32_t out)
@@ -452,7 +477,7 @@ static void check_variants(const char *model, layer_formula layer, uint32_t head
                 .model = model, .layers = layers, .in = layers == 1 ? 6 : 5, .hidden = heads > 1 ? 3 * heads : 4,
                 .classes = 3, .self_loops = bits & 1, .no_move = bits & 2, .no_fuse = bits & 2, .heads = heads,
                 .hoist = layers == 2 || !(bits & 1),
-                .edge_types = types, .dropout = bits == 3 || (bits == 0 && layers == 2) ? 0.4f : 0,
+                .edge_types = types, .bases = layer == rgcn_bases ? 2 : 0, .dropout = bits == 3 || (bits == 0 && layers == 2) ? 0.4f : 0,
             };
             check_model(&t, layer);
         }
@@ -510,6 +535,13 @@ static void test_zoo__rgcn(void **state)
     check_variants("rgcn", rgcn, 1, 0);
 }
 
+static void test_zoo__rgcn_bases(void **state)
+{
+    (void)state;
+    check_variants("rgcn_bases", rgcn_bases, 1, TEST_TYPES);
+    check_variants("rgcn_bases", rgcn_bases, 1, 0);
+}
+
 static void test_zoo__sage_max(void **state)
 {
     (void)state;
@@ -528,7 +560,7 @@ int main(void)
         cmocka_unit_test(test_zoo__gat),     cmocka_unit_test(test_zoo__gatv2),   cmocka_unit_test(test_zoo__gin),
         cmocka_unit_test(test_zoo__appnp),   cmocka_unit_test(test_zoo__commnet), cmocka_unit_test(test_zoo__ggcn),
         cmocka_unit_test(test_zoo__ggnn),    cmocka_unit_test(test_zoo__rgcn),    cmocka_unit_test(test_zoo__sage_max),
-        cmocka_unit_test(test_zoo__sage_lstm),
+        cmocka_unit_test(test_zoo__sage_lstm), cmocka_unit_test(test_zoo__rgcn_bases),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

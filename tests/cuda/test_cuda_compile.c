@@ -31,7 +31,7 @@ static void test_cuda_compile__fixed_kernels(void **state)
 
 static void test_cuda_compile__every_model(void **state)
 {
-    static const char *const models[] = {"gcn", "sage", "sage_max", "gat", "gatv2", "gin", "appnp", "commnet", "ggcn", "ggnn", "rgcn", "sage_lstm"};
+    static const char *const models[] = {"gcn", "sage", "sage_max", "gat", "gatv2", "gin", "appnp", "commnet", "ggcn", "ggnn", "rgcn", "rgcn_bases", "sage_lstm"};
     (void)state;
     for (size_t m = 0; m < sizeof(models) / sizeof(models[0]); m++) {
         const bool heads = strncmp(models[m], "gat", 3) == 0;

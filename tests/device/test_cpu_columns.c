@@ -1,4 +1,6 @@
 /* Columns side by side, and some of them. */
+#include <stdlib.h>
+
 #include "device_fixture.h"
 
 static float reg_at(const fixture *f, uint32_t r, size_t i) { return ((const float *)f->memory[r])[i]; }
@@ -33,6 +35,58 @@ static void test_columns__stand_side_by_side(void **state)
     on_every_device(columns, NULL);
 }
 
+static void near(float got, double want, double tolerance)
+{
+    const double g = (double)got;
+    gs_assert_all_close_f64(&g, &want, 1, tolerance, tolerance);
+}
+
+/* Blocks of columns mixed by a matrix, back by its transpose, and its gradient, against loops. */
+static void mixes(gs_device *d, void *context)
+{
+    static const uint32_t sizes[][4] = {{1, 1, 1, 1}, {7, 2, 3, 5}, {300, 5, 2, 16}, {5000, 3, 4, 33}}; /* rows, blocks, blocks, columns */
+    (void)context;
+    for (size_t s = 0; s < sizeof(sizes) / sizeof(sizes[0]); s++) {
+        const uint32_t rows = sizes[s][0], m = sizes[s][1], n = sizes[s][2], each = sizes[s][3];
+        fixture f;
+        fixture_init(&f, rows);
+        const uint32_t x = add_random(&f, m * each, -1, 1), y = add_reg(&f, GS_F32, n * each), back = add_reg(&f, GS_F32, m * each);
+        const uint32_t c = add_param(&f, 2, m, n);
+        add_instr(&f, GS_OP_MIX, y, in_reg(x), in_param(c));
+        add_instr(&f, GS_OP_MIX_T, back, in_reg(y), in_param(c));
+        add_instr(&f, GS_OP_MIX_OUTER, c, in_reg(x), in_reg(y));
+        fixture_run(&f, d);
+        double *const grad = calloc((size_t)m * n, sizeof(*grad));
+        for (size_t r = 0; r < rows; r++)
+            for (uint32_t k = 0; k < each; k++) {
+                for (uint32_t j = 0; j < n; j++) {
+                    double want = 0;
+                    for (uint32_t i = 0; i < m; i++)
+                        want += (double)f.weight[c][i * n + j] * (double)reg_at(&f, x, (r * m + i) * each + k);
+                    near(reg_at(&f, y, (r * n + j) * each + k), want, 1e-5);
+                }
+                for (uint32_t i = 0; i < m; i++) {
+                    double want = 0;
+                    for (uint32_t j = 0; j < n; j++) {
+                        want += (double)f.weight[c][i * n + j] * (double)reg_at(&f, y, (r * n + j) * each + k);
+                        grad[i * n + j] += (double)reg_at(&f, x, (r * m + i) * each + k) * (double)reg_at(&f, y, (r * n + j) * each + k);
+                    }
+                    near(reg_at(&f, back, (r * m + i) * each + k), want, 1e-5);
+                }
+            }
+        for (uint32_t i = 0; i < m * n; i++)
+            near(f.grad[c][i], 0.5 + grad[i], 1e-4);
+        free(grad);
+        fixture_free(&f);
+    }
+}
+
+static void test_columns__blocks_are_mixed(void **state)
+{
+    (void)state;
+    on_every_device(mixes, NULL);
+}
+
 static void refused(gs_device *d, void *context)
 {
     fixture f;
@@ -59,6 +113,7 @@ static void test_columns__that_do_not_fit_are_refused(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {cmocka_unit_test(test_columns__stand_side_by_side),
+                                       cmocka_unit_test(test_columns__blocks_are_mixed),
                                        cmocka_unit_test(test_columns__that_do_not_fit_are_refused)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -130,7 +130,7 @@ reference()
     local init=$1 seed status network=() i
     shift
     for ((i = 1; i < $#; i++)); do
-        case ${!i} in --model | --layers | --hidden | --heads | --act) network+=("${@:i:2}") ;; esac
+        case ${!i} in --model | --layers | --hidden | --heads | --bases | --act) network+=("${@:i:2}") ;; esac
     done
     for seed in 1 2 3 4 5 6 7 8 9 10 11 12 13 14 15 16; do
         "$REFERENCE" init "$input" "$init" "${network[@]}" --seed $seed &&
@@ -158,6 +158,7 @@ network_of()
     gatv2) network=(--layers 2 --hidden 16 --heads 2 --act elu) ;;
     sage_max | ggnn) network=(--layers 2 --hidden 16 --act tanh) ;;
     appnp) network=(--layers 3 --hidden 16 --act relu) ;;
+    rgcn_bases) network=(--layers 2 --hidden 16 --bases 3 --act relu) ;;
     mixed) network=(--layers 2 --hidden 16 --heads 2 --act tanh) ;;
     gates) network=(--layers 3 --hidden 16 --act elu) ;;
     esac

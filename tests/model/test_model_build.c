@@ -54,6 +54,12 @@ static void test_build__errors_name_line_and_column(void **state)
     fails(d, "  return part(x, 3, 3)", GS_EFORMAT, "m.gnn:4:10: part(a, K, N) is the K-th of N parts");
     fails(d, "  return part(x)", GS_EFORMAT, "m.gnn:4:10: part(a, K, N) is the K-th of N parts");
     fails(d, "  return part(x, 0, 3)", GS_EFORMAT, "m.gnn:4:10: part(): 4 columns are no multiple of 3");
+    fails(d, "  param k[types, bases], V[bases, a, b]\n  return sum(u.h @ V[e.type])", GS_EFORMAT,
+          "m.gnn:5:18: 'V' has a matrix for each basis, not for each type: say W = c @ V with param c[types, bases]");
+    fails(d, "  param k[a, types], V[bases, a, b]\n  W = k @ V\n  return sum(u.h @ W[e.type])", GS_EFORMAT,
+          "m.gnn:5:9: @: left of convs.0.V[4, 5, 4] a parameter [types, 4] must stand");
+    fails(d, "  param k[types, bases], V[bases, a, b]\n  W = k @ V\n  return h @ W", GS_EFORMAT,
+          "m.gnn:6:12: 'W' has a matrix for each type: say W[e.type]");
     fails(d, "  return x @ h'", GS_EFORMAT, "m.gnn:4:12: right of @ a parameter must stand, and 'h' is none");
     fails(d, "  return x @ w'", GS_EFORMAT, "m.gnn:4:12: @: the left side has width 4, but convs.0.w' is [5, 4]");
     fails(d, "  return x @ c", GS_EFORMAT, "right of @ a parameter with two dimensions must stand");
@@ -70,7 +76,7 @@ static void test_build__errors_name_line_and_column(void **state)
     fails(d, "  param t[types, b, a]\n  return sum(u.h @ t[e.type])", GS_EFORMAT, "@: the left side has width 5");
     fails(d, "  param t[types, a, b]\n  return sum(u.h @ t[e.type], type)", GS_EFORMAT, "m.gnn:5:10: only mean(... @ W[e.type], type)");
     fails(d, "  param t[types, a, b]\n  return sum(u.h @ t[e.type], self)", GS_EFORMAT, "W[e.type] means nothing for the vertex");
-    fails(d, "  param t[2, a, b]\n  return x", GS_EFORMAT, "m.gnn:4:9: a parameter of three dimensions is [types, n, m] or [1, n, m]");
+    fails(d, "  param t[2, a, b]\n  return x", GS_EFORMAT, "m.gnn:4:9: a parameter of three dimensions is [types, n, m], [bases, n, m] or [1, n, m]");
     fails(d, "  return softmax(2) * x", GS_EFORMAT, "m.gnn:4:10: softmax() of what is the same for all edges");
     fails(d, "  return input.5 @ w'", GS_EFORMAT, "m.gnn:4:10: 'input.5' is not there yet in layer 0");
     fails(d, "  return input.x", GS_EFORMAT, "after 'input.' the number of a layer must stand");
@@ -214,12 +220,13 @@ static void check_shape(const gs_ir *ir, const char *name, uint32_t rows, uint32
 
 static void test_build__attention_and_typed_parameters_are_pygs(void **state)
 {
-    static const char *const models[] = {"gat", "gatv2", "rgcn", "gin"};
+    static const char *const models[] = {"gat", "gatv2", "rgcn", "rgcn_bases", "gin"};
     (void)state;
-    for (int k = 0; k < 4; k++) {
+    for (int k = 0; k < 5; k++) {
         gs_model_config c = base;
         gs_model *m = NULL;
         gs_ir *ir = NULL;
+        c.bases = k == 3 ? 7 : 0;
         c.heads = k < 2 ? 2 : 1;
         gs_assert_ok(gs_model_open(&m, models[k]));
         gs_assert_ok(gs_model_build(&ir, m, &c));
@@ -236,6 +243,9 @@ static void test_build__attention_and_typed_parameters_are_pygs(void **state)
         } else if (k == 2) {
             check_shape(ir, "convs.0.weight", 10, 4, 2, 5, 4);
             check_shape(ir, "convs.0.root", 5, 4, 0, 0, 0);
+        } else if (k == 3) {
+            check_shape(ir, "convs.0.weight", 35, 4, 7, 5, 4);
+            check_shape(ir, "convs.0.comp", 2, 7, 0, 0, 0);
         } else {
             check_shape(ir, "convs.0.eps", 1, 1, 0, 0, 0);
             check_shape(ir, "convs.0.nn.lins.1.weight", 4, 4, 0, 0, 0);

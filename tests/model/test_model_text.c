@@ -117,7 +117,7 @@ static void test_text__mutated_texts_never_crash(void **state)
     uint32_t parsed = 0, built = 0;
     (void)state;
     for (uint32_t i = 0; i < 6000; i++) {
-        const gs_zoo_text *z = &gs_model__zoo[i % 11];
+        const gs_zoo_text *z = &gs_model__zoo[i % 13];
         const uint32_t changes = 1 + draw(i, 0) % 4;
         size_t bytes = z->bytes;
         char *text = malloc(bytes + 64);

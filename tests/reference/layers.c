@@ -54,8 +54,12 @@ ref_node *ref_buffer(ref_call *c, const char *name, size_t n)
 
 ref_node *ref_typed(ref_call *c, const char *name, size_t in, size_t out)
 {
-    const size_t types = c->graph->types;
-    return parameter(c, name, &(ref_tensor){.dims = 3, .shape = {types, in, out}}, types * in, out);
+    return ref_matrices(c, name, c->graph->types, in, out);
+}
+
+ref_node *ref_matrices(ref_call *c, const char *name, size_t count, size_t in, size_t out)
+{
+    return parameter(c, name, &(ref_tensor){.dims = 3, .shape = {count, in, out}}, count * in, out);
 }
 
 ref_node *ref_per_head(ref_call *c, const char *name, size_t d)
@@ -198,7 +202,8 @@ ref_layer ref_layer_of(const char *model)
         {"gcn", ref_layer_gcn},         {"sage", ref_layer_sage},     {"sage_max", ref_layer_sage_max},
         {"gin", ref_layer_gin},         {"appnp", ref_layer_appnp},   {"commnet", ref_layer_commnet},
         {"gat", ref_layer_gat},         {"gatv2", ref_layer_gatv2},   {"ggcn", ref_layer_ggcn},
-        {"rgcn", ref_layer_rgcn},       {"ggnn", ref_layer_ggnn},     {"mixed", ref_layer_mixed},
+        {"rgcn", ref_layer_rgcn},         {"rgcn_bases", ref_layer_rgcn_bases},
+             {"ggnn", ref_layer_ggnn},     {"mixed", ref_layer_mixed},
         {"gates", ref_layer_gates},     {"walk", ref_layer_walk},       {"sage_lstm", ref_layer_sage_lstm},
     };
     for (size_t i = 0; i < sizeof(table) / sizeof(table[0]); i++)

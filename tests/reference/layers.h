@@ -47,6 +47,7 @@ ref_node *ref_matrix(ref_call *c, const char *name, size_t rows, size_t cols);
 ref_node *ref_vector(ref_call *c, const char *name, size_t n);
 ref_node *ref_buffer(ref_call *c, const char *name, size_t n); /* a vector that is not learned */
 ref_node *ref_typed(ref_call *c, const char *name, size_t in, size_t out); /* [types * in, out] */
+ref_node *ref_matrices(ref_call *c, const char *name, size_t count, size_t in, size_t out); /* [count * in, out] */
 ref_node *ref_per_head(ref_call *c, const char *name, size_t d);
 /* h @ weight' + bias, with parameters NAME.weight [out, in] and NAME.bias. */
 ref_node *ref_linear(ref_call *c, const char *name, const ref_node *h, size_t out);
@@ -83,6 +84,7 @@ ref_node *ref_layer_gat(ref_call *c, const ref_node *h);      /* layers_edge.c *
 ref_node *ref_layer_gatv2(ref_call *c, const ref_node *h);
 ref_node *ref_layer_ggcn(ref_call *c, const ref_node *h);
 ref_node *ref_layer_rgcn(ref_call *c, const ref_node *h);     /* layers_typed.c */
+ref_node *ref_layer_rgcn_bases(ref_call *c, const ref_node *h);
 ref_node *ref_layer_ggnn(ref_call *c, const ref_node *h);
 ref_node *ref_layer_sage_lstm(ref_call *c, const ref_node *h); /* layers_sequence.c */
 ref_node *ref_layer_mixed(ref_call *c, const ref_node *h);    /* layers_texts.c: models of no zoo */

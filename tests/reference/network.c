@@ -121,10 +121,10 @@ static void pass_free(pass *p)
 
 /* ---- the network ---- */
 
-ref_network ref_network_new(const char *model, size_t layers, size_t hidden, size_t heads, const char *act,
-                            const ref_graph *g)
+ref_network ref_network_new(const char *model, size_t layers, size_t hidden, size_t heads, size_t bases,
+                            const char *act, const ref_graph *g)
 {
-    ref_network n = {.model = model, .act = act, .layers = layers, .hidden = hidden, .heads = heads, .margin = 1.0};
+    ref_network n = {.model = model, .act = act, .layers = layers, .hidden = hidden, .heads = heads, .bases = bases, .margin = 1.0};
     pass p = forward(&n, g); /* the layers make their parameters */
     pass_free(&p);
     return n;

@@ -14,7 +14,7 @@
  *   reference value W --at NAME,INDEX
  *   reference steepest W                    "NAME,INDEX VALUE" of each tensor's largest element
  *
- * NETWORK: [--model gcn] [--layers 2] [--hidden 16] [--heads 1] [--act relu] [--seed 0]; the models are in layers.c
+ * NETWORK: [--model gcn] [--layers 2] [--hidden 16] [--heads 1] [--bases 4] [--act relu] [--seed 0]; the models are in layers.c
  */
 #include <math.h>
 #include <stdlib.h>
@@ -26,14 +26,14 @@ typedef struct options {
     const char *place[4]; /* arguments without a name */
     size_t places;
     const char *model, *optimizer, *init, *logits, *save, *gradient, *losses, *feature_type, *at, *act;
-    double layers, hidden, heads, epochs, lr, weight_decay, tolerance, seed, margin;
+    double layers, hidden, heads, bases, epochs, lr, weight_decay, tolerance, seed, margin;
     bool undirected;
 } options;
 
 static options parse(int argc, char **argv)
 {
     options o = {.model = "gcn", .optimizer = "sgd", .feature_type = "f32", .act = "relu", .layers = 2, .hidden = 16,
-                 .heads = 1, .epochs = 5, .lr = 0.1, .tolerance = 1e-4};
+                 .heads = 1, .bases = 4, .epochs = 5, .lr = 0.1, .tolerance = 1e-4};
     const struct {
         const char *name;
         const char **text;
@@ -44,7 +44,7 @@ static options parse(int argc, char **argv)
         {"--losses", &o.losses, NULL},     {"--at", &o.at, NULL},               {"--feature-type", &o.feature_type, NULL},
         {"--layers", NULL, &o.layers},     {"--hidden", NULL, &o.hidden},       {"--epochs", NULL, &o.epochs},
         {"--lr", NULL, &o.lr},             {"--seed", NULL, &o.seed},           {"--weight-decay", NULL, &o.weight_decay},
-        {"--heads", NULL, &o.heads},       {"--act", &o.act, NULL},
+        {"--heads", NULL, &o.heads},       {"--act", &o.act, NULL},           {"--bases", NULL, &o.bases},
         {"--tolerance", NULL, &o.tolerance}, {"--margin", NULL, &o.margin},
     };
     for (int i = 2; i < argc; i++) {
@@ -71,7 +71,7 @@ static options parse(int argc, char **argv)
 
 static ref_network make_network(const options *o, const ref_graph *g)
 {
-    return ref_network_new(o->model, (size_t)o->layers, (size_t)o->hidden, (size_t)o->heads, o->act, g);
+    return ref_network_new(o->model, (size_t)o->layers, (size_t)o->hidden, (size_t)o->heads, (size_t)o->bases, o->act, g);
 }
 
 static int run_init(const options *o)

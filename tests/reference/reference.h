@@ -108,7 +108,7 @@ void ref_graph_make(const char *kind, const char *dir, uint64_t seed);
 
 typedef struct ref_network {
     const char *model, *act; /* names; the strings stay the caller's. See ref_layer_of() in layers.c. */
-    size_t layers, hidden, heads;
+    size_t layers, hidden, heads, bases;
     ref_tensors weight;   /* names and shapes of torch_geometric.nn.models */
     ref_tensors gradient; /* same order */
     /* How near any number came to the kink of a relu or to another maximum, as a fraction of the largest there, over
@@ -117,8 +117,8 @@ typedef struct ref_network {
     double margin;
 } ref_network;
 
-ref_network ref_network_new(const char *model, size_t layers, size_t hidden, size_t heads, const char *act,
-                            const ref_graph *g);
+ref_network ref_network_new(const char *model, size_t layers, size_t hidden, size_t heads, size_t bases,
+                            const char *act, const ref_graph *g);
 void ref_network_free(ref_network *n);
 /* Uniform in Glorot's bounds, biases and buffers too (so that a lost bias is seen),
  * rounded to float32. */

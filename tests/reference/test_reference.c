@@ -35,7 +35,7 @@ static void test_loss__two_training_vertices_by_hand(void **state)
 {
     (void)state;
     ref_graph g = small_graph();
-    ref_network n = ref_network_new("gcn", 1, 8, 1, "relu", &g);
+    ref_network n = ref_network_new("gcn", 1, 8, 1, 2, "relu", &g);
     n.weight.tensor[1].value[0] = 1.0; /* logits (1, 0) everywhere; labels 0 and 1 train */
     const double p = exp(1.0) / (exp(1.0) + 1.0);
     assert_near(ref_network_loss(&n, &g), -(log(p) + log(1.0 - p)) / 2.0, 1e-14);
@@ -71,7 +71,7 @@ static void test_optimiser__steps_by_hand(void **state)
     (void)state;
     ref_graph g = small_graph();
     for (int adam = 0; adam < 2; adam++) {
-        ref_network n = ref_network_new("gcn", 1, 8, 1, "relu", &g);
+        ref_network n = ref_network_new("gcn", 1, 8, 1, 2, "relu", &g);
         double *w = &n.weight.tensor[0].value[0];
         *w = 1.0;
         n.gradient.tensor[0].value[0] = 2.0;
@@ -90,7 +90,7 @@ static void test_optimiser__adam_with_decay_by_hand(void **state)
 {
     (void)state;
     ref_graph g = small_graph();
-    ref_network n = ref_network_new("gcn", 1, 8, 1, "relu", &g);
+    ref_network n = ref_network_new("gcn", 1, 8, 1, 2, "relu", &g);
     double *w = &n.weight.tensor[0].value[0], *d = &n.gradient.tensor[0].value[0];
     *w = 2.0;
     ref_optimiser o = ref_optimiser_new("adam", 0.5, 0.1, &n);

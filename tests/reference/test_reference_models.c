@@ -42,7 +42,7 @@ static double *weight(ref_network *n, const char *name)
 static void check_by_hand(const char *model, void (*set)(ref_network *n), const double want[8])
 {
     ref_graph g = small_graph();
-    ref_network n = ref_network_new(model, 1, 8, 1, "relu", &g);
+    ref_network n = ref_network_new(model, 1, 8, 1, 2, "relu", &g);
     set(&n);
     double *z = ref_network_logits(&n, &g);
     for (size_t i = 0; i < 8; i++)
@@ -201,6 +201,23 @@ static void test_rgcn__small_graph_by_hand(void **state)
     check_by_hand("rgcn", set_rgcn, (double[]){100, 0.5, 201, 10.5, 302, 30.5, 400, 0.5});
 }
 
+static void set_rgcn_bases(ref_network *n)
+{
+    weight(n, "weight")[0] = 1.0; /* basis 0, to class 0 */
+    weight(n, "weight")[3] = 5.0; /* basis 1, to class 1 */
+    weight(n, "comp")[0] = 1.0;   /* type 0: basis 0 */
+    weight(n, "comp")[2] = -1.0;  /* type 1: minus basis 0 and twice basis 1 */
+    weight(n, "comp")[3] = 2.0;
+    weight(n, "root")[0] = 100.0;
+    weight(n, "bias")[1] = 0.5;
+}
+
+static void test_rgcn_bases__small_graph_by_hand(void **state)
+{
+    (void)state;
+    check_by_hand("rgcn_bases", set_rgcn_bases, (double[]){100, 0.5, 200, 10.5, 299, 30.5, 400, 0.5});
+}
+
 static void set_ggnn(ref_network *n)
 {
     weight(n, "lin.weight")[0] = 1.0;
@@ -305,7 +322,7 @@ static void check_gradient(const char *model, size_t layers, const char *act, co
 {
     const bool side_by_side = strcmp(model, "mixed") == 0; /* in the last layer too */
     const size_t heads = strncmp(model, "gat", 3) == 0 || (side_by_side && g->classes % 2 == 0) ? 2 : 1;
-    ref_network n = ref_network_new(model, layers, 6, heads, act, g);
+    ref_network n = ref_network_new(model, layers, 6, heads, 3, act, g);
     ref_network_init(&n, 11);
     ref_network_backward(&n, g);
     const double h = 1e-6;
@@ -332,7 +349,8 @@ static void test_backward__agrees_with_finite_differences(void **state)
     (void)state;
     static const char *const kinds[] = {"rough", "tiny", "hub", "csr", "typed"};
     static const char *const models[] = {"gcn", "sage", "sage_max", "gin", "appnp", "commnet", "gat",
-                                         "gatv2", "ggcn", "rgcn", "ggnn", "mixed", "gates", "walk", "sage_lstm"};
+                                         "gatv2", "ggcn", "rgcn", "ggnn", "mixed", "gates", "walk", "sage_lstm",
+                                         "rgcn_bases"};
     static const char *const acts[] = {"relu", "elu", "tanh"};
     for (size_t i = 0; i < 5; i++) {
         ref_graph g = made_graph(kinds[i]);
@@ -355,6 +373,7 @@ int main(void)
         cmocka_unit_test(test_gatv2__small_graph_by_hand),
         cmocka_unit_test(test_ggcn__small_graph_by_hand),
         cmocka_unit_test(test_rgcn__small_graph_by_hand),
+        cmocka_unit_test(test_rgcn_bases__small_graph_by_hand),
         cmocka_unit_test(test_ggnn__small_graph_by_hand),
         cmocka_unit_test(test_sage_lstm__small_graph_by_hand),
         cmocka_unit_test(test_mixed__small_graph_by_hand),
