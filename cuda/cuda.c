@@ -54,6 +54,14 @@ gs_status gs_cuda_check(const gs_cuda *c, gs_cu_result r, const char *what)
 
 static uint64_t cuda_last_launch(const void *context) { return ((const gs_cuda *)context)->ticket; }
 
+static gs_device_copied cuda_take_copied(void *context)
+{
+    gs_cuda *const c = context;
+    const gs_device_copied copied = c->copied_bytes;
+    c->copied_bytes = (gs_device_copied){0, 0};
+    return copied;
+}
+
 static gs_status cuda_poll(void *context, uint64_t launch, bool wait, bool *done)
 {
     gs_cuda *const c = context;
@@ -307,6 +315,8 @@ static const gs_device_ops cuda_ops = {
     .end_pass = gs_cuda_end_pass,
     .last_launch = cuda_last_launch,
     .poll = cuda_poll,
+    .take_copied = cuda_take_copied,
+    .measure_transfer = gs_cuda_measure_transfer,
 };
 
 gs_status gs_cuda_open(const gs_device_ops **ops, void **context, unsigned ordinal, const char *matmul)

@@ -121,6 +121,7 @@ typedef struct gs_cuda {
     uint64_t waited;            /* all up to this one are done */
     bool in_pass;
     gs_device_pass pass;
+    gs_device_copied copied_bytes;
     uint32_t binds;
     gs_cuda_bind bind[GS_CUDA_BINDS];
 } gs_cuda;
@@ -150,6 +151,10 @@ gs_status gs_cuda_wait_for_range(gs_cuda *c, const char *host, uint64_t bytes, g
 void gs_cuda_clear_pieces(gs_cuda *c);
 
 /* ---- stage_copy.c ---- */
+
+/* Copies between host and device, counted. */
+gs_status gs_cuda_copy_in(gs_cuda *c, gs_cu_memory to, const void *from, uint64_t bytes, gs_cu_handle stream, const char *what);
+gs_status gs_cuda_copy_out(gs_cuda *c, void *to, gs_cu_memory from, uint64_t bytes, gs_cu_handle stream, const char *what);
 
 /* Begins a launch. Then gs_cuda_bind_range() for all it uses, gs_cuda_stage() to get them there, kernels in c->compute,
  * and gs_cuda_end(). */
@@ -199,5 +204,6 @@ uint64_t gs_cuda_sequence_bytes(const gs_sequence_kernel *k, uint32_t processors
 gs_status gs_cuda_measure_gemm(void *context, uint32_t rows, uint32_t in, uint32_t out, double *flops_per_second);
 gs_status gs_cuda_measure_gather(void *context, uint64_t table_rows, uint32_t width, double *bytes_per_second);
 gs_status gs_cuda_measure_copy(void *context, double *bytes_per_second);
+gs_status gs_cuda_measure_transfer(void *context, double *bytes_per_second);
 
 #endif /* GS_CUDA_CUDA_INTERNAL_H */

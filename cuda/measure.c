@@ -9,6 +9,7 @@
 
 #define SECONDS 0.2 /* of a run, at least */
 #define COPY_BYTES (256 * GS_MIB)
+#define TRANSFER_BYTES (16 * GS_MIB)
 #define GATHER_EDGES (1u << 22)
 
 /* Calls body() in rounds until they take long enough; seconds of one call. */
@@ -90,6 +91,46 @@ gs_status gs_cuda_measure_copy(void *context, double *bytes_per_second)
     c->d->memory_free(k.from);
     if (st == GS_OK)
         *bytes_per_second = 2.0 * (double)COPY_BYTES / seconds; /* read and written */
+    return st;
+}
+
+typedef struct transfer {
+    gs_cu_memory to;
+    char *from;
+    uint64_t at;
+} transfer;
+
+/* Pieces one after the other, as the staging ring takes them. */
+static gs_status transfer_once(gs_cuda *c, void *context)
+{
+    transfer *const t = context;
+    t->at = (t->at + TRANSFER_BYTES) % COPY_BYTES;
+    return gs_cuda_check(c, c->d->copy_in(t->to + t->at, t->from + t->at, TRANSFER_BYTES, c->in), "copying");
+}
+
+gs_status gs_cuda_measure_transfer(void *context, double *bytes_per_second)
+{
+    gs_cuda *const c = context;
+    transfer t = {.from = gs_alloc_pages(COPY_BYTES)};
+    double seconds = 0;
+    bool pinned = false;
+    gs_status st;
+
+    if (t.from == NULL)
+        return gs_fail(GS_ENOMEM, "device cuda: out of memory to measure copies");
+    if ((st = gs_cuda_check(c, c->d->host_register(t.from, COPY_BYTES, 0), "pinning host memory")) == GS_OK) {
+        pinned = true;
+        st = gs_cuda_check(c, c->d->memory_alloc(&t.to, COPY_BYTES), "memory to measure copies");
+    }
+    if (st == GS_OK)
+        st = time_calls(c, transfer_once, &t, &seconds);
+    if (t.to != 0)
+        c->d->memory_free(t.to);
+    if (pinned)
+        c->d->host_unregister(t.from);
+    gs_free_pages(t.from, COPY_BYTES);
+    if (st == GS_OK)
+        *bytes_per_second = (double)TRANSFER_BYTES / seconds;
     return st;
 }
 

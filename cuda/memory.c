@@ -99,8 +99,8 @@ static gs_status copy_mirrors(gs_cuda *c, char *host, uint64_t bytes, bool to_de
             continue;
         const gs_cu_memory at = m->base + m->mirror_offset[i] + (uint64_t)(from - first);
         const uint64_t n = (uint64_t)(to - from);
-        st = gs_cuda_check(c, to_device ? c->d->copy_in(at, from, n, c->compute) : c->d->copy_out(from, at, n, c->compute),
-                           "copying to or from a mirror");
+        st = to_device ? gs_cuda_copy_in(c, at, from, n, c->compute, "copying to a mirror")
+                       : gs_cuda_copy_out(c, from, at, n, c->compute, "copying from a mirror");
     }
     return st;
 }

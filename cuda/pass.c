@@ -39,11 +39,11 @@ gs_status gs_cuda_begin_pass(void *context, const gs_device_pass *pass)
     for (uint32_t i = 0; i < pass->program->params && st == GS_OK; i++) {
         const exchange x = exchange_of(pass, i);
         if (x.param != NULL)
-            st = gs_cuda_check(c, c->d->copy_in(gs_cuda_param(c, i), x.param, x.bytes, c->compute), "copying parameters");
+            st = gs_cuda_copy_in(c, gs_cuda_param(c, i), x.param, x.bytes, c->compute, "copying parameters");
         if (st == GS_OK && x.grad != NULL)
-            st = gs_cuda_check(c, c->d->copy_in(gs_cuda_grad(c, i), x.grad, x.bytes, c->compute), "copying gradients");
+            st = gs_cuda_copy_in(c, gs_cuda_grad(c, i), x.grad, x.bytes, c->compute, "copying gradients");
         if (st == GS_OK && x.sums != NULL)
-            st = gs_cuda_check(c, c->d->copy_in(gs_cuda_sums(c, i), x.sums, x.sum_bytes, c->compute), "copying statistics");
+            st = gs_cuda_copy_in(c, gs_cuda_sums(c, i), x.sums, x.sum_bytes, c->compute, "copying statistics");
     }
     if (st == GS_OK)
         st = gs_cuda_check(c, c->d->fill(c->state + c->loss_offset, 0, sizeof(gs_loss_part), c->compute), "clearing the loss");
@@ -71,14 +71,14 @@ gs_status gs_cuda_end_pass(void *context)
     for (uint32_t i = 0; i < pass->program->params && st == GS_OK; i++) {
         const exchange x = exchange_of(pass, i);
         if (x.grad != NULL)
-            st = gs_cuda_check(c, c->d->copy_out(x.grad, gs_cuda_grad(c, i), x.bytes, c->compute), "copying gradients");
+            st = gs_cuda_copy_out(c, x.grad, gs_cuda_grad(c, i), x.bytes, c->compute, "copying gradients");
         if (st == GS_OK && x.sums != NULL)
-            st = gs_cuda_check(c, c->d->copy_out(x.sums, gs_cuda_sums(c, i), x.sum_bytes, c->compute), "copying statistics");
+            st = gs_cuda_copy_out(c, x.sums, gs_cuda_sums(c, i), x.sum_bytes, c->compute, "copying statistics");
         if (st == GS_OK && x.made != NULL)
-            st = gs_cuda_check(c, c->d->copy_out(x.made, gs_cuda_param(c, i), x.bytes, c->compute), "copying statistics");
+            st = gs_cuda_copy_out(c, x.made, gs_cuda_param(c, i), x.bytes, c->compute, "copying statistics");
     }
     if (st == GS_OK)
-        st = gs_cuda_check(c, c->d->copy_out(&total, c->state + c->loss_offset, sizeof(total), c->compute), "copying the loss");
+        st = gs_cuda_copy_out(c, &total, c->state + c->loss_offset, sizeof(total), c->compute, "copying the loss");
     if (st == GS_OK)
         st = gs_cuda_check(c, c->d->stream_synchronize(c->compute), "the end of a pass");
     if (st == GS_OK && pass->metrics != NULL)

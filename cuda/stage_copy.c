@@ -29,6 +29,18 @@ gs_status gs_cuda_synchronize(gs_cuda *c)
     return st;
 }
 
+gs_status gs_cuda_copy_in(gs_cuda *c, gs_cu_memory to, const void *from, uint64_t bytes, gs_cu_handle stream, const char *what)
+{
+    c->copied_bytes.in += bytes;
+    return gs_cuda_check(c, c->d->copy_in(to, from, bytes, stream), what);
+}
+
+gs_status gs_cuda_copy_out(gs_cuda *c, void *to, gs_cu_memory from, uint64_t bytes, gs_cu_handle stream, const char *what)
+{
+    c->copied_bytes.out += bytes;
+    return gs_cuda_check(c, c->d->copy_out(to, from, bytes, stream), what);
+}
+
 gs_status gs_cuda_begin(gs_cuda *c)
 {
     const uint64_t next = c->ticket + 1; /* its events were those of GS_CUDA_FLIGHT launches before */
@@ -49,7 +61,7 @@ uint32_t gs_cuda_bind_range(gs_cuda *c, const void *host, uint64_t bytes, int ho
 static gs_status copy_in(gs_cuda *c, const gs_cuda_bind *b)
 {
     const gs_status st = gs_cuda_wait_for_range(c, b->host, b->bytes, c->in);
-    return st != GS_OK ? st : gs_cuda_check(c, c->d->copy_in(b->at, b->host, b->bytes, c->in), "copying to the device");
+    return st != GS_OK ? st : gs_cuda_copy_in(c, b->at, b->host, b->bytes, c->in, "copying to the device");
 }
 
 static gs_status stage_one(gs_cuda *c, gs_cuda_bind *b, bool *copied)
@@ -129,7 +141,7 @@ gs_status gs_cuda_end(gs_cuda *c, gs_status st)
                       (st = gs_cuda_check(c, c->d->stream_wait(c->out, computed, 0), "an event")) != GS_OK))
             break;
         back = true;
-        st = gs_cuda_check(c, c->d->copy_out(b->host, b->at, b->bytes, c->out), "copying from the device");
+        st = gs_cuda_copy_out(c, b->host, b->at, b->bytes, c->out, "copying from the device");
     }
     /* Recorded after a failure too: who waits for this launch must not wait for one of eight before. */
     const gs_status recorded = gs_cuda_check(c, c->d->event_record(finished, back ? c->out : c->compute), "an event");

@@ -161,6 +161,7 @@ typedef struct gs_epoch_report {
     double seconds, compute_seconds, stall_seconds;
     double edge_seconds;    /* of compute_seconds, in sums over edges */
     uint64_t read_bytes, written_bytes;
+    uint64_t copied_in_bytes, copied_out_bytes; /* between host and device, where that has memory of its own */
     uint64_t peak_host_bytes;   /* most this process ever had resident */
     uint64_t peak_device_bytes;
 } gs_epoch_report;

@@ -1,5 +1,6 @@
 /* Ceilings of a GPU and how near the kernels come: bench_gpu [DEVICE [TABLE_ROWS]].
  *
+ *   pinned  from pinned host memory to the device
  *   copy    device to device, bytes read and written
  *   gather  sums of random rows (32 a target) out of a table of TABLE_ROWS rows, bytes of rows read; beside the copy's
  *           bytes. More than 1 says that rows came from the cache
@@ -29,11 +30,13 @@ int main(int argc, char **argv)
     const uint64_t rows = argc > 2 ? strtoull(argv[2], NULL, 10) : 233000;
     for (size_t i = 0; i < GS_ARRAY_LEN(precision); i++) {
         gs_device *d = NULL;
-        double copy = 0, flops = 0;
+        double copy = 0, flops = 0, transfer = 0;
         bench_need(gs_device_open_with(&d, &(gs_device_config){.spec = spec, .matmul = precision[i]}));
         if (i == 0) {
             printf("%s\n", gs_device_name(d));
             bench_need(gs_device_measure_copy(d, &copy));
+            bench_need(gs_device_measure_transfer(d, &transfer));
+            printf("pinned to device        %10.1f GB/s\n", transfer / 1e9);
             printf("copy                    %10.1f GB/s\n", copy / 1e9);
             gathers(d, rows, copy);
         }

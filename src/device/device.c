@@ -228,6 +228,11 @@ gs_status gs_device_poll(gs_device *d, uint64_t launch, bool wait, bool *done)
     return d->ops->poll == NULL ? GS_OK : d->ops->poll(d->context, launch, wait, done);
 }
 
+gs_device_copied gs_device_take_copied(gs_device *d)
+{
+    return d->ops->take_copied == NULL ? (gs_device_copied){0, 0} : d->ops->take_copied(d->context);
+}
+
 gs_status gs_device_measure_gemm(gs_device *d, uint32_t rows, uint32_t in, uint32_t out, double *flops_per_second)
 {
     if (rows == 0 || in == 0 || out == 0)
@@ -247,4 +252,11 @@ gs_status gs_device_measure_gather(gs_device *d, uint64_t table_rows, uint32_t w
 gs_status gs_device_measure_copy(gs_device *d, double *bytes_per_second)
 {
     return d->ops->measure_copy(d->context, bytes_per_second);
+}
+
+gs_status gs_device_measure_transfer(gs_device *d, double *bytes_per_second)
+{
+    if (d->ops->measure_transfer == NULL)
+        return gs_fail(GS_EUNSUPPORTED, "device %s: it computes on host memory, nothing is copied", gs_device_name(d));
+    return d->ops->measure_transfer(d->context, bytes_per_second);
 }

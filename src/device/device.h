@@ -208,6 +208,12 @@ typedef struct gs_device_pass {
 
 gs_status gs_device_begin_pass(gs_device *d, const gs_device_pass *pass);
 gs_status gs_device_end_pass(gs_device *d);
+/* Bytes that were copied to the device and back since the last call; 0 on a unified one. */
+typedef struct gs_device_copied {
+    uint64_t in, out;
+} gs_device_copied;
+
+gs_device_copied gs_device_take_copied(gs_device *d);
 /* Number of the last launch; launches are done in the order of their numbers. */
 uint64_t gs_device_last_launch(const gs_device *d);
 /* Is that launch done? `wait`: not before it is. Errors of any launch so far come out here. */
@@ -218,5 +224,7 @@ gs_status gs_device_measure_gemm(gs_device *d, uint32_t rows, uint32_t in, uint3
 /* Sum of random rows of `width` floats out of `table_rows`, bytes of rows read per second. */
 gs_status gs_device_measure_gather(gs_device *d, uint64_t table_rows, uint32_t width, double *bytes_per_second);
 gs_status gs_device_measure_copy(gs_device *d, double *bytes_per_second);
+/* From pinned host memory to the device, in pieces of 16 MiB; not for a unified device. */
+gs_status gs_device_measure_transfer(gs_device *d, double *bytes_per_second);
 
 #endif /* GS_DEVICE_DEVICE_H */

@@ -45,6 +45,8 @@ typedef struct gs_device_ops {
     gs_status (*end_pass)(void *context);
     uint64_t (*last_launch)(const void *context);
     gs_status (*poll)(void *context, uint64_t launch, bool wait, bool *done);
+    gs_device_copied (*take_copied)(void *context);
+    gs_status (*measure_transfer)(void *context, double *bytes_per_second);
 } gs_device_ops;
 
 /* The CUDA device, of the room cuda: the GPU number `ordinal`. GS_EUNSUPPORTED: no driver, no such GPU, one too old. */

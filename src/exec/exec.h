@@ -72,6 +72,7 @@ typedef struct gs_exec_stats {
     gs_metrics metrics;
     double seconds, compute_seconds, edge_seconds, stall_seconds;
     uint64_t read_bytes, written_bytes;
+    uint64_t copied_in_bytes, copied_out_bytes; /* to a device with memory of its own, and back */
     /* The driving thread besides: verifying what arrived; handing over and taking back. */
     double check_seconds, submit_seconds;
     uint64_t checked_bytes, checks, requests;

@@ -281,7 +281,11 @@ gs_status gs_exec_run(gs_exec *e, uint32_t pass, const gs_exec_args *args, gs_ex
         e->end[lane] = e->lane_first[pass * LANE_COUNT + lane + 1];
     }
     gs_alloc_freeze(true);
+    (void)gs_device_take_copied(e->on.device); /* what was before belongs to no pass */
     st = drain(e, run_on_device(e));
+    const gs_device_copied copied = gs_device_take_copied(e->on.device);
+    e->stats.copied_in_bytes = copied.in;
+    e->stats.copied_out_bytes = copied.out;
     gs_alloc_freeze(false);
     e->args = NULL;
     e->stats.metrics = e->on.metrics;

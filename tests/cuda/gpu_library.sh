@@ -50,6 +50,11 @@ for matmul in fp32 tf32 bf16; do
     awk -v want=$matmul '{for (i = 1; i < NF; i++) if ($i ~ /^(fp32|tf32|bf16)$/ && ($i == want) != ($(i + 1) > 0)) exit 1}' "$work/log" ||
         fail "products that are not $matmul" "$work/log"
 done
+rm -f "$work/log"
+run "train, with metrics" "$GNNSTREAM" "${options[@]}" --device cuda --metrics "$work/metrics"
+awk -F'"copied_(in|out)_bytes": ' 'NR == FNR {sum[2] += $2; sum[3] += $3; next}
+    {split($0, word, " "); exit !(sum[2] > 0 && sum[2] <= word[6] && sum[3] > 0 && sum[3] <= word[8])}' "$work/metrics" "$work/log" ||
+    fail "bytes that epochs say were copied, and the driver did not copy" "$work/metrics"
 refuse 2 '--matmul fp8: must be one of fp32.tf32.bf16' "$GNNSTREAM" "${options[@]}" --device cuda --matmul fp8
 
 fails "none" 'there is no GPU that the driver can use; use --device cpu'

@@ -74,10 +74,26 @@ static void metrics__a_line_is_json_with_the_fields_of_the_contract(void **state
     check_line(line);
 }
 
+static void metrics__a_device_with_memory_of_its_own_adds_what_was_copied(void **state)
+{
+    gs_epoch_report e = sample;
+    char line[GS_METRICS_LINE];
+
+    (void)state;
+    e.copied_in_bytes = 77;
+    gs_metrics_line(line, &e);
+    cJSON *const json = cJSON_Parse(line);
+    assert_non_null(json);
+    gs_assert_close(cJSON_GetObjectItem(json, "copied_in_bytes")->valuedouble, 77, 0);
+    gs_assert_close(cJSON_GetObjectItem(json, "copied_out_bytes")->valuedouble, 0, 0);
+    cJSON_Delete(json);
+}
+
 static void metrics__the_largest_numbers_fit_a_line(void **state)
 {
     gs_epoch_report e = {UINT32_MAX, UINT32_MAX, -1.7e308 / 3, {-1e-300 / 3, -1e-300 / 3, -1e-300 / 3},
-                         -1e-300 / 3, -1e-300 / 3, -1e-300 / 3, 0, UINT64_MAX, UINT64_MAX, UINT64_MAX, UINT64_MAX};
+                         -1e-300 / 3, -1e-300 / 3, -1e-300 / 3, 0, UINT64_MAX, UINT64_MAX, UINT64_MAX, UINT64_MAX,
+                         UINT64_MAX, UINT64_MAX};
     char line[GS_METRICS_LINE];
 
     (void)state;
@@ -350,6 +366,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(metrics__a_line_is_json_with_the_fields_of_the_contract),
+        cmocka_unit_test(metrics__a_device_with_memory_of_its_own_adds_what_was_copied),
         cmocka_unit_test(metrics__the_largest_numbers_fit_a_line),
         cmocka_unit_test(metrics__a_comma_locale_changes_nothing),
         IN_FOLDER(metrics__lines_are_there_as_soon_as_they_are_written),
