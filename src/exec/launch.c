@@ -1,4 +1,6 @@
 /* launch.c - a compute task meets its bytes: one launch on the device. */
+#include <string.h>
+
 #include "base/clock.h"
 #include "base/size.h"
 #include "exec/exec_internal.h"
@@ -78,9 +80,24 @@ static uint64_t find_others(const gs_exec *e)
     return others;
 }
 
+/* Memory that nothing is in before the first pass: the arena, or what lies behind everything that was loaded. */
+static uint8_t *unused(const gs_exec *e, uint64_t *bytes)
+{
+    uint64_t loaded = 0;
+    for (uint32_t i = 0; i < e->plan->residents; i++)
+        if (e->plan->resident[i].load)
+            loaded = GS_MAX(loaded, e->plan->resident[i].offset + gs_align_up(e->plan->resident[i].bytes, GS_BLOCK_BYTES));
+    const uint64_t resident = e->region_bytes[GS_REGION_RESIDENT], arena = e->region_bytes[GS_REGION_ARENA];
+    const bool behind = loaded < resident && resident - loaded > arena;
+    *bytes = behind ? resident - loaded : arena;
+    return behind ? e->region[GS_REGION_RESIDENT] + loaded : e->region[GS_REGION_ARENA];
+}
+
 gs_status gs_exec__merge_chunks(gs_exec *e)
 {
     const uint64_t others = find_others(e);
+    uint64_t room, most = 0;
+    uint8_t *const scratch = unused(e, &room);
     gs_status st = GS_OK;
 
     if (!gs_device_unified(e->on.device)) /* its edges are its own, and counts would be new to it */
@@ -94,11 +111,13 @@ gs_status gs_exec__merge_chunks(gs_exec *e)
         uint8_t *const seen = state_of(e, t);
         if (*seen != GS_CHUNK_UNSEEN || (st = view_chunk(e, &e->on, t, &view)) != GS_OK)
             continue;
-        /* No pass runs: the arena is free. */
-        if (view.edges <= e->region_bytes[GS_REGION_ARENA] &&
-            gs_chunk_merge(&view, gs_exec__host(e, t->chunk), e->region[GS_REGION_ARENA]))
+        if (view.edges > room)
+            continue;
+        most = GS_MAX(most, view.edges);
+        if (gs_chunk_merge(&view, gs_exec__host(e, t->chunk), scratch))
             *seen = GS_CHUNK_MERGED;
     }
+    memset(scratch, 0, most); /* as it was: rows that no stage makes are read as 0 */
     return st;
 }
 

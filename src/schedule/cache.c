@@ -216,7 +216,7 @@ static void link_accesses(choosing *c, uint32_t *last)
  * epoch; from == to: always. */
 typedef struct chain {
     uint64_t at, bytes;
-    uint32_t from, to;
+    uint32_t from, to, until; /* until: the last hit is in use at least up to here */
 } chain;
 
 static bool meet(const chain *a, const chain *b)
@@ -226,8 +226,8 @@ static bool meet(const chain *a, const chain *b)
     if (a->from == a->to || b->from == b->to || (a_wraps && b_wraps))
         return true;
     if (!a_wraps && !b_wraps)
-        return a->from <= b->to && b->from <= a->to;
-    return a_wraps ? b->from <= a->to || b->to >= a->from : a->from <= b->to || a->to >= b->from;
+        return a->from <= b->until && b->from <= a->until;
+    return a_wraps ? b->from <= a->until || b->until >= a->from : a->from <= b->until || a->until >= b->from;
 }
 
 static int by_time(const void *a, const void *b)
@@ -267,7 +267,7 @@ static uint32_t drop_ended(chain *placed, uint32_t count, uint32_t now)
 {
     uint32_t kept = 0;
     for (uint32_t i = 0; i < count; i++)
-        if (placed[i].to <= placed[i].from || placed[i].to >= now)
+        if (placed[i].to <= placed[i].from || placed[i].until >= now)
             placed[kept++] = placed[i];
     return kept;
 }
@@ -279,6 +279,12 @@ static uint32_t chain_end(const choosing *c, uint32_t k)
     while (to != k && c->hold[to])
         to = c->following[to];
     return to;
+}
+
+static chain chain_from(const choosing *c, uint32_t k)
+{
+    const uint32_t to = chain_end(c, k), until = GS_MAX(c->access[to].until, to);
+    return (chain){.bytes = c->access[k].bytes, .from = k, .to = to, .until = until};
 }
 
 static void place_chain(gs_cache_plan *p, choosing *c, const chain *x, bool found)
@@ -314,7 +320,7 @@ static uint32_t list_chains(const choosing *c, chain *chains, bool *held_before)
         for (uint32_t i = c->following[k]; held_before[k] && i != k; i = c->following[i])
             first = first && i > k; /* held for ever: it counts once */
         if (first)
-            chains[count++] = (chain){0, c->access[k].bytes, k, chain_end(c, k)};
+            chains[count++] = chain_from(c, k);
     }
     qsort(chains, count, sizeof(*chains), by_time);
     return count;

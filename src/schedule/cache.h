@@ -22,6 +22,7 @@ typedef struct gs_cache_access {
     bool whole;     /* false: reads parts of the unit, so that it cannot bring it in */
     uint64_t bytes; /* of the unit in memory, the same at each access */
     uint64_t cost;  /* bytes that it reads where the unit is not there */
+    uint32_t until; /* the last access that comes before its use is over; below its own number: it is over at once */
 } gs_cache_access;
 
 typedef struct gs_cache_plan {

@@ -14,6 +14,7 @@
 
 gs_status gs_choice_make(gs_choice *out, const gs_layout *l)
 {
+    const uint64_t files = l->program->arrays + l->sets, sums = (uint64_t)l->program->stages * GS_STAGE_SUMS;
     gs_choice c = {0};
     c.block = gs_calloc(l->program->stages + 1, sizeof(*c.block));
     c.group = gs_calloc(l->program->stages + 1, sizeof(*c.group));
@@ -21,7 +22,15 @@ gs_status gs_choice_make(gs_choice *out, const gs_layout *l)
     c.kept_edges = gs_calloc(l->sets, sizeof(*c.kept_edges));
     c.operand_uses = gs_calloc(l->program->stages + 1, sizeof(*c.operand_uses));
     c.mask = gs_calloc(l->config->granules.words + 1, sizeof(*c.mask));
-    if (c.block == NULL || c.group == NULL || c.kept_intervals == NULL || c.kept_edges == NULL || c.operand_uses == NULL ||
+    c.offset = gs_calloc(files, sizeof(*c.offset));
+    c.sum_offset = gs_calloc(sums + 1, sizeof(*c.sum_offset));
+    c.sum_array = gs_calloc(sums + 1, sizeof(*c.sum_array));
+    c.tenant = gs_calloc(files + sums, sizeof(*c.tenant));
+    c.unplaced = gs_calloc(files + sums, sizeof(*c.unplaced));
+    /* A device with memory of its own has copies of what is resident, and expects no other owners. */
+    c.shares = l->config->unified;
+    c.sums_resident = c.shares && !l->staged;
+    if (c.offset == NULL || c.sum_offset == NULL || c.sum_array == NULL || c.tenant == NULL || c.unplaced == NULL || c.block == NULL || c.group == NULL || c.kept_intervals == NULL || c.kept_edges == NULL || c.operand_uses == NULL ||
         c.mask == NULL) {
         gs_choice_drop(&c);
         return gs_fail(GS_ENOMEM, "out of memory while planning");
@@ -38,6 +47,11 @@ void gs_choice_drop(gs_choice *c)
     gs_free(c->kept_edges);
     gs_free(c->operand_uses);
     gs_free(c->mask);
+    gs_free(c->offset);
+    gs_free(c->sum_offset);
+    gs_free(c->sum_array);
+    gs_free(c->tenant);
+    gs_free(c->unplaced);
     gs_free(c->access);
     *c = (gs_choice){0};
 }
@@ -52,6 +66,19 @@ static uint32_t least_group(uint32_t parts)
     return best;
 }
 
+static uint64_t sum_bytes(const gs_layout *l, uint32_t stage, uint32_t sum, uint32_t block)
+{
+    uint64_t bytes = 0;
+    for (int k = 0; k < GS_SUM_PLACES; k++)
+        bytes += gs_align_up(4ull * gs_sum_width(&l->program->stage[stage], sum, k) * block * l->span[stage], 64);
+    return bytes;
+}
+
+uint64_t gs_choice_sum_bytes(const gs_choice *c, const gs_layout *l, uint32_t stage, uint32_t sum)
+{
+    return sum_bytes(l, stage, sum, c->block[stage]);
+}
+
 /* Sums of `block` intervals, each sum starting at a multiple of 64; of a sequence's derivative, states and their
  * gradients. */
 static uint64_t block_bytes(const gs_layout *l, uint32_t stage, uint32_t block, uint32_t group)
@@ -61,8 +88,7 @@ static uint64_t block_bytes(const gs_layout *l, uint32_t stage, uint32_t block, 
     if (gs_stage_is_back(s))
         bytes = (gs_state_slots(l->parts, group) + 1ull) * block * gs_state_bytes(l, s);
     for (uint32_t i = 0; i < s->sums; i++)
-        for (int k = 0; k < GS_SUM_PLACES; k++)
-            bytes += gs_align_up(4ull * gs_sum_width(s, i, k) * block * l->span[stage], 64);
+        bytes += sum_bytes(l, stage, i, block);
     return gs_align_up(bytes, GS_BLOCK_BYTES);
 }
 
@@ -115,7 +141,7 @@ static double operand_uses(const gs_choice *c, const gs_layout *l, uint32_t stag
 
 bool gs_choice_set_arena(gs_choice *c, const gs_layout *l, uint64_t arena_bytes)
 {
-    uint64_t used = GS_BLOCK_BYTES, held = GS_BLOCK_BYTES;
+    uint64_t used = GS_BLOCK_BYTES, held = GS_BLOCK_BYTES, taken = GS_BLOCK_BYTES;
     for (uint32_t s = 0; s < l->program->stages; s++) {
         uint32_t block = l->program->stage[s].sums ? l->parts : 1;
         c->group[s] = least_group(l->parts);
@@ -130,10 +156,14 @@ bool gs_choice_set_arena(gs_choice *c, const gs_layout *l, uint64_t arena_bytes)
             c->group[s] = 1;
         c->block[s] = block;
         c->operand_uses[s] = l->program->stage[s].sums ? operand_uses(c, l, s) : 0;
-        used = GS_MAX(used, l->stage[s].scratch_bytes + block_bytes(l, s, block, c->group[s]));
+        const bool resident = c->sums_resident && !gs_stage_is_back(&l->program->stage[s]);
+        const uint64_t scratch = l->stage[s].scratch_bytes, sums = block_bytes(l, s, block, c->group[s]);
+        used = GS_MAX(used, scratch + sums);
+        taken = GS_MAX(taken, scratch + (resident ? 0 : sums));
         held = GS_MAX(held, held_bytes(l, s, block, c->group[s]));
     }
     c->arena_bytes = used;
+    c->arena_taken = taken;
     c->held_bytes = held;
     return true;
 }
@@ -222,23 +252,29 @@ uint64_t gs_choice_kept_bytes(const gs_choice *c, const gs_layout *l, uint32_t f
     return rows * l->row_bytes[file];
 }
 
-/* Keeps as much of `file` as `left` holds; returns the bytes of RESIDENT taken. */
-static uint64_t keep_file(gs_choice *c, const gs_layout *l, uint32_t file, uint64_t left)
+/* Keeps the first `room` bytes of `file`, or what is whole of them. */
+static void keep_part(gs_choice *c, const gs_layout *l, uint32_t file, uint64_t room)
 {
     if (file >= l->program->arrays) {
         const uint32_t set = file - l->program->arrays;
-        const uint64_t whole = edge_file_bytes(l, set);
-        const uint64_t room = gs_align_down(left, l->config->array_sum_bytes);
-        c->kept_edges[set] = GS_MIN(whole, room);
+        c->kept_edges[set] = GS_MIN(edge_file_bytes(l, set), room);
     } else {
         const uint64_t interval = l->row_bytes[file] * l->chunks->interval_rows;
-        const uint64_t room = gs_align_down(left, l->config->array_sum_bytes);
         if (room >= gs_choice_room(l, file_bytes(l, file)))
             c->kept_intervals[file] = l->parts;
         else
             c->kept_intervals[file] = (uint32_t)GS_MIN(room / GS_MAX(interval, 1), l->parts - 1);
     }
-    return gs_choice_room(l, gs_choice_kept_bytes(c, l, file));
+}
+
+/* Keeps as much of `file` as there is room for below `limit`. */
+static void keep_file(gs_choice *c, const gs_layout *l, uint32_t file, uint64_t limit)
+{
+    const uint64_t whole = gs_choice_room(l, file_bytes(l, file));
+    keep_part(c, l, file, gs_align_down(gs_lives_room(c, l, file, whole, limit), l->config->array_sum_bytes));
+    const uint64_t bytes = gs_choice_room(l, gs_choice_kept_bytes(c, l, file));
+    if (bytes > 0)
+        gs_lives_settle(c, l, file, bytes);
 }
 
 /* Of the store, and no narrow array, whose reads are mostly overhead. */
@@ -248,13 +284,37 @@ static bool left_to_cache(const gs_layout *l, uint32_t file)
            (l->program->array[file].store_id >= 0 && l->row_bytes[file] > GS_NARROW_ROW_BYTES);
 }
 
+static double worth_keeping(const gs_choice *c, const gs_layout *l, uint32_t file)
+{
+    return c->made_only && left_to_cache(l, file) ? 0 : uses_of(c, l, file);
+}
+
+static void keep_nothing(gs_choice *c, const gs_layout *l)
+{
+    memset(c->kept_intervals, 0, l->program->arrays * sizeof(*c->kept_intervals));
+    memset(c->kept_edges, 0, l->sets * sizeof(*c->kept_edges));
+    gs_lives_begin(c, l);
+}
+
+/* Everything, if there is room. */
+static bool keep_whole(gs_choice *c, const gs_layout *l, uint64_t bytes)
+{
+    for (uint32_t f = 0; f < l->program->arrays + l->sets; f++)
+        if (worth_keeping(c, l, f) > 0)
+            keep_part(c, l, f, UINT64_MAX);
+    gs_lives_pack(c, l);
+    return c->resident_bytes <= bytes;
+}
+
 bool gs_choice_keep(gs_choice *c, const gs_layout *l, uint64_t bytes)
 {
     const uint32_t files = l->program->arrays + l->sets;
     bool whole = true;
-    c->resident_bytes = 0;
-    memset(c->kept_intervals, 0, l->program->arrays * sizeof(*c->kept_intervals));
-    memset(c->kept_edges, 0, l->sets * sizeof(*c->kept_edges));
+
+    keep_nothing(c, l);
+    if (keep_whole(c, l, bytes))
+        return true;
+    keep_nothing(c, l);
     /* Selection by repeated maximum: files are few. A file's rank is its uses;
      * narrow arrays come first, since their reads are mostly overhead. */
     double done_above = 1e300;
@@ -263,7 +323,7 @@ bool gs_choice_keep(gs_choice *c, const gs_layout *l, uint64_t bytes)
         uint32_t best = GS_NONE;
         double best_rank = -1;
         for (uint32_t f = 0; f < files; f++) {
-            const double uses = c->made_only && left_to_cache(l, f) ? 0 : uses_of(c, l, f);
+            const double uses = worth_keeping(c, l, f);
             const double rank =
                 uses + (uses > 0 && f < l->program->arrays && l->row_bytes[f] <= GS_NARROW_ROW_BYTES ? 1e6 : 0);
             const bool later = rank < done_above || (rank == done_above && f > done_file);
@@ -276,7 +336,7 @@ bool gs_choice_keep(gs_choice *c, const gs_layout *l, uint64_t bytes)
             break;
         done_above = best_rank;
         done_file = best;
-        c->resident_bytes += keep_file(c, l, best, bytes - c->resident_bytes);
+        keep_file(c, l, best, bytes);
         whole = whole && gs_choice_kept_bytes(c, l, best) >= file_bytes(l, best);
     }
     return whole;

@@ -104,8 +104,7 @@ void gs_emit__release(struct emitter *e, const struct unit *u, uint32_t task)
 {
     if (u->ring != NOT_STAGED)
         gs_ring_release(&e->ring, u->ring, task);
-    if (u->cached != 0)
-        e->cell[u->cached - 1].last = task;
+    gs_emit__cache_release(e, u, task);
 }
 
 static gs_status add_read(struct emitter *e, gs_task *t, uint64_t bytes, struct unit *out)
@@ -198,7 +197,7 @@ static bool kept_rows(const struct emitter *e, uint32_t array, uint32_t interval
     if (interval >= e->c->kept_intervals[array])
         return false;
     e->pass->cached_bytes += rows * e->l->row_bytes[array];
-    out->place = (gs_place){GS_REGION_RESIDENT, e->resident_offset[array] + first * e->l->row_bytes[array]};
+    out->place = (gs_place){GS_REGION_RESIDENT, e->c->offset[array] + first * e->l->row_bytes[array]};
     return true;
 }
 
@@ -244,7 +243,7 @@ gs_status gs_emit__load_chunk(struct emitter *e, uint32_t target, uint32_t opera
 
     *out = (struct unit){.read = GS_NONE, .ring = NOT_STAGED};
     if (c->offset + c->length <= e->c->kept_edges[file - e->l->program->arrays]) {
-        out->place = (gs_place){GS_REGION_RESIDENT, e->resident_offset[file] + c->offset};
+        out->place = (gs_place){GS_REGION_RESIDENT, e->c->offset[file] + c->offset};
         e->pass->cached_bytes += c->length;
         return GS_OK;
     }
@@ -310,6 +309,8 @@ static gs_status emit_stage(struct emitter *e)
     }
     if (st == GS_OK && gs_stage_is_back(s))
         st = gs_emit__back_finish(e);
+    if (st == GS_OK)
+        st = gs_emit__zero_left_out(e);
     count_stage(e);
     return st == GS_OK ? emit_statistics(e) : st;
 }
@@ -317,18 +318,14 @@ static gs_status emit_stage(struct emitter *e)
 static gs_status list_residents(struct emitter *e)
 {
     const gs_program *p = e->l->program;
-    uint64_t at = 0;
     for (uint32_t f = 0; f < p->arrays + e->l->sets; f++) {
         const uint64_t bytes = gs_choice_kept_bytes(e->c, e->l, f);
-        e->resident_offset[f] = at;
-        if (bytes == 0)
-            continue;
-        e->plan->resident[e->plan->residents++] =
-            (gs_resident){.file = f, .bytes = bytes, .offset = at,
-                          .load = f >= p->arrays || p->array[f].store_id >= 0};
-        at += gs_choice_room(e->l, bytes);
+        if (bytes > 0)
+            e->plan->resident[e->plan->residents++] =
+                (gs_resident){.file = f, .bytes = bytes, .offset = e->c->offset[f],
+                              .load = f >= p->arrays || p->array[f].store_id >= 0};
     }
-    e->plan->region_bytes[GS_REGION_RESIDENT] = e->plan->lasting_bytes = at;
+    e->plan->region_bytes[GS_REGION_RESIDENT] = e->plan->lasting_bytes = e->c->resident_bytes;
     return GS_OK;
 }
 
@@ -342,7 +339,6 @@ static gs_status take_scratch(struct emitter *e)
         regs = GS_MAX(regs, p->stage[s].regs);
         ends = GS_MAX(ends, (uint64_t)GS_STAGE_SUMS + p->stage[s].edge_regs);
     }
-    e->resident_offset = gs_calloc(p->arrays + e->l->sets, sizeof(*e->resident_offset));
     e->mask = gs_calloc(e->l->config->granules.words + 1, sizeof(*e->mask));
     e->written = gs_malloc_array(cells + 1, sizeof(*e->written));
     e->waits = gs_malloc_array(WAITS, sizeof(*e->waits));
@@ -353,7 +349,7 @@ static gs_status take_scratch(struct emitter *e)
     e->operand = gs_calloc(ends, sizeof(*e->operand));
     e->target = gs_calloc(ends * e->l->parts, sizeof(*e->target));
     e->needed = gs_calloc(e->l->parts, sizeof(*e->needed));
-    if (e->resident_offset == NULL || e->mask == NULL || e->written == NULL || e->waits == NULL || e->narrow == NULL ||
+    if (e->mask == NULL || e->written == NULL || e->waits == NULL || e->narrow == NULL ||
         e->tile == NULL || e->operand_array == NULL || e->target_array == NULL || e->operand == NULL ||
         e->target == NULL || e->needed == NULL)
         return gs_fail(GS_ENOMEM, "out of memory while planning");
@@ -387,7 +383,6 @@ static void emitter_close(struct emitter *e)
 {
     gs_ring_drop(&e->ring);
     gs_plan_free(e->plan);
-    gs_free(e->resident_offset);
     gs_free(e->mask);
     gs_free(e->written);
     gs_free(e->waits);
@@ -422,13 +417,13 @@ static void finish(struct emitter *e)
     fit((void **)&p->reg, p->regs, sizeof(*p->reg));
     fit((void **)&p->run, p->runs, sizeof(*p->run));
     p->region_bytes[GS_REGION_RING] = e->c->ring_bytes;
-    p->region_bytes[GS_REGION_ARENA] = e->c->arena_bytes;
+    p->region_bytes[GS_REGION_ARENA] = e->c->arena_taken;
     p->table_bytes = p->tasks * (sizeof(*p->task) + 2 * sizeof(uint32_t) + 1 + cfg->task_bytes) +
                      p->deps * sizeof(*p->dep) + p->regs * sizeof(*p->reg) + p->runs * sizeof(*p->run) +
                      p->residents * sizeof(*p->resident);
     p->device_bytes = cfg->device_fixed + e->c->arena_bytes;
     p->host_bytes = cfg->host_fixed + p->table_bytes + e->c->ring_bytes + p->region_bytes[GS_REGION_RESIDENT] +
-                    (cfg->unified ? p->device_bytes : 0);
+                    (cfg->unified ? cfg->device_fixed + e->c->arena_taken : 0);
 }
 
 gs_status gs_emit(gs_plan **out, const gs_layout *l, gs_choice *c)

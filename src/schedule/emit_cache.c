@@ -107,6 +107,7 @@ void gs_emit__cache_begin(struct emitter *e)
         struct cell *const c = &e->cell[u];
         c->place = c->first_place;
         c->read = c->last = GS_NONE;
+        c->users = 0;
         if (c->place != GS_CACHE_NOWHERE)
             e->occupant[e->occupants++] = u;
     }
@@ -125,7 +126,7 @@ static bool in_cached_pass(const struct emitter *e)
     return e->pass == &e->plan->pass[e->c->cached_pass];
 }
 
-/* The next task waits for whoever uses [at, +bytes), who then has left. */
+/* The next task waits for whoever used [at, +bytes), who then has left. The cache's plan knows how long each use is. */
 static void evict(struct emitter *e, uint64_t at, uint64_t bytes)
 {
     uint32_t kept = 0;
@@ -133,6 +134,7 @@ static void evict(struct emitter *e, uint64_t at, uint64_t bytes)
         struct cell *const c = &e->cell[e->occupant[i]];
         uint64_t skip;
         if (c->place < at + bytes && at < c->place + whole_unit(e, e->occupant[i], &skip).bytes) {
+            assert(c->users == 0);
             gs_emit__wait(e, c->read);
             gs_emit__wait(e, c->last);
             c->place = GS_CACHE_NOWHERE;
@@ -187,14 +189,19 @@ static gs_status enter(struct emitter *e, uint32_t unit, bool whole)
     return st;
 }
 
+/* `again`: no access of its own. Neither has one what is in use already: it is longer. */
 static gs_status find(struct emitter *e, uint32_t unit, bool whole, bool again, struct unit *out, bool *there)
 {
     gs_status st = GS_OK;
 
     *there = false;
-    if (e->cell == NULL || (!again && (st = enter(e, unit, whole)) != GS_OK))
+    if (e->cell == NULL)
+        return GS_OK;
+    struct cell *const c = &e->cell[unit];
+    if (!again && c->users == 0 && (st = enter(e, unit, whole)) != GS_OK)
         return st;
-    const struct cell *const c = &e->cell[unit];
+    c->users++;
+    out->cached = unit + 1;
     if (c->place == GS_CACHE_NOWHERE)
         return GS_OK;
     *out = (struct unit){.place = {GS_REGION_RESIDENT, c->place}, .read = c->read, .ring = NOT_STAGED, .cached = unit + 1};
@@ -212,8 +219,9 @@ gs_status gs_emit__cached_rows(struct emitter *e, uint32_t array, uint32_t inter
     *there = false;
     if (e->l->spill_interval[array] != 0)
         return GS_OK;
-    /* A pruned stage reads runs of rows: it takes what it finds. */
-    if ((st = find(e, unit, whole, from != 0 || gs_layout_prunes(e->l, e->stage), out, there)) != GS_OK || !*there)
+    /* A pruned stage reads runs of rows. In its vertex program, where nothing is brought, it takes what it finds. */
+    const bool prunes = gs_layout_prunes(e->l, e->stage);
+    if ((st = find(e, unit, whole && !prunes, from != 0 || (prunes && e->in_vertex), out, there)) != GS_OK || !*there)
         return st;
     whole_unit(e, unit, &skip);
     out->place.offset += skip + from * e->l->row_bytes[array];
@@ -229,9 +237,25 @@ gs_status gs_emit__cached_chunk(struct emitter *e, uint32_t target, uint32_t ope
     return st;
 }
 
+/* In the vertex program of a pruned stage nothing is an access. */
+static bool is_listed(const struct emitter *e)
+{
+    return e->c->tracing && e->cell != NULL && in_cached_pass(e) && !(gs_layout_prunes(e->l, e->stage) && e->in_vertex);
+}
+
 void gs_emit__cache_cost(struct emitter *e, uint32_t unit, uint64_t read_before)
 {
-    if (e->c->tracing && e->cell != NULL && in_cached_pass(e) && !gs_layout_prunes(e->l, e->stage) &&
-        e->cell[unit].access < e->c->accesses)
+    if (is_listed(e))
         e->c->access[e->cell[unit].access].cost += e->pass->read_bytes - read_before;
+}
+
+void gs_emit__cache_release(struct emitter *e, const struct unit *u, uint32_t task)
+{
+    if (u->cached == 0)
+        return;
+    struct cell *const c = &e->cell[u->cached - 1];
+    c->users--;
+    c->last = task;
+    if (is_listed(e))
+        e->c->access[c->access].until = e->accesses - 1;
 }

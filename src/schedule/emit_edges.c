@@ -10,11 +10,13 @@ gs_place gs_emit__sum_place(const struct emitter *e, uint32_t sum, int part, uin
 {
     const gs_stage *s = gs_emit__stage(e);
     const uint64_t rows = e->l->span[e->stage], block = e->c->block[e->stage];
-    uint64_t at = e->l->stage[e->stage].scratch_bytes;
-    for (uint32_t i = 0; i <= sum; i++)
+    const uint64_t resident = e->c->sum_offset[e->stage * GS_STAGE_SUMS + sum];
+    const bool apart = resident != UINT64_MAX;
+    uint64_t at = apart ? resident : e->l->stage[e->stage].scratch_bytes;
+    for (uint32_t i = apart ? sum : 0; i <= sum; i++)
         for (int k = 0; k < (i < sum ? GS_SUM_PLACES : part); k++)
             at += gs_align_up(4ull * gs_sum_width(s, i, k) * block * rows, 64);
-    return (gs_place){GS_REGION_ARENA, at + 4ull * gs_sum_width(s, sum, part) * rows * local_interval};
+    return (gs_place){apart ? GS_REGION_RESIDENT : GS_REGION_ARENA, at + 4ull * gs_sum_width(s, sum, part) * rows * local_interval};
 }
 
 static bool of_rows(const gs_sum *s)
@@ -163,16 +165,21 @@ static bool adds_own(const struct emitter *e, struct block b, uint32_t operand)
     return false;
 }
 
+static bool has_edges(const struct emitter *e, struct block b, uint32_t operand)
+{
+    for (uint32_t t = 0; t < b.count; t++)
+        if (gs_layout_chunk(e->l, e->stage, b.first + t, operand)->edges)
+            return true;
+    return false;
+}
+
 /* True where this operand interval has edges into the block, or is in it and
  * its own rows are added. */
 bool gs_emit__operand_needed(const struct emitter *e, struct block b, uint32_t operand)
 {
     if (adds_own(e, b, operand))
         return true;
-    for (uint32_t t = 0; t < b.count; t++)
-        if (gs_layout_chunk(e->l, e->stage, b.first + t, operand)->edges)
-            return true;
-    return false;
+    return has_edges(e, b, operand);
 }
 
 static const struct unit *operand_of(struct emitter *e, uint32_t array)
@@ -291,6 +298,16 @@ static const uint64_t *needed_rows(struct emitter *e, struct block b, uint32_t o
     return e->mask;
 }
 
+/* Where an operand interval is there for its own rows alone, those of other arrays are nobody's. */
+static bool is_read(const struct emitter *e, struct block b, uint32_t operand, uint32_t array)
+{
+    const gs_stage *s = gs_emit__stage(e);
+    bool own = false;
+    for (uint32_t i = 0; i < s->sums; i++)
+        own = own || (s->sum[i].self && s->sum[i].array == array);
+    return own || has_edges(e, b, operand);
+}
+
 static gs_status sum_operand(struct emitter *e, struct block b, uint32_t operand, uint32_t *last)
 {
     const uint32_t count = gs_interval_rows(e->l->chunks, operand);
@@ -299,10 +316,14 @@ static gs_status sum_operand(struct emitter *e, struct block b, uint32_t operand
     gs_status st = GS_OK;
 
     for (uint32_t a = 0; a < e->operands; a++)
-        together += gs_emit__staged_bytes(e, e->operand_array[a], operand, count);
+        together += is_read(e, b, operand, e->operand_array[a]) ? gs_emit__staged_bytes(e, e->operand_array[a], operand, count) : 0;
     gs_ring_group(&e->ring, together);
-    for (uint32_t a = 0; a < e->operands && st == GS_OK; a++)
+    for (uint32_t a = 0; a < e->operands && st == GS_OK; a++) {
+        e->operand[a] = (struct unit){.read = GS_NONE, .ring = NOT_STAGED};
+        if (!is_read(e, b, operand, e->operand_array[a]))
+            continue;
         st = gs_emit__load_needed(e, e->operand_array[a], operand, mask, &e->operand[a]);
+    }
     if (st == GS_OK)
         st = add_own_rows(e, b, operand, last);
     for (uint32_t t = 0; t < b.count && st == GS_OK; t++)

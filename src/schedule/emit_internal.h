@@ -22,7 +22,7 @@ struct unit {
     gs_place place;
     uint32_t read;
     uint64_t ring; /* offset of its piece of the ring, or NOT_STAGED */
-    uint32_t cached; /* 1 + the unit of the cache that it stands in; 0: none */
+    uint32_t cached; /* 1 + the unit of the cache that it is, there or not; 0: none */
 };
 
 /* A unit of the cache, while a pass is emitted. Places are in RESIDENT. */
@@ -30,6 +30,7 @@ struct cell {
     uint64_t first_place, place; /* at the beginning of every pass, now; GS_CACHE_NOWHERE: not there */
     uint32_t read, last; /* tasks of this pass: that brought it, that used it last; GS_NONE */
     uint32_t access;     /* the last one, by number */
+    uint32_t users;      /* that have not been released */
     bool seen;
 };
 
@@ -39,7 +40,6 @@ struct emitter {
     gs_plan *plan;
     uint32_t task_room, dep_room, reg_room, run_room, resident_room;
     gs_ring_sim ring;
-    uint64_t *resident_offset; /* [arrays + sets] */
     /* [array * parts + interval]: first and last task of the writes of those rows */
     uint32_t (*written)[2];
     uint64_t *mask;  /* [granules.words] what the block needs of the operand interval */
@@ -60,6 +60,7 @@ struct emitter {
     struct cell *cell;  /* [units of the cache]; NULL: there is none */
     uint32_t *occupant; /* [occupants] units that are there */
     uint32_t occupants, accesses; /* accesses: of the cached pass so far */
+    bool in_vertex; /* a vertex program is being made, not an edge pass */
     uint64_t cache_base;
     uint32_t *needed;                       /* [parts] operand intervals of the block of a sequence's derivative */
 };
@@ -109,6 +110,8 @@ gs_status gs_emit__cached_rows(struct emitter *e, uint32_t array, uint32_t inter
 gs_status gs_emit__cached_chunk(struct emitter *e, uint32_t target, uint32_t operand, struct unit *out, bool *there);
 /* The unit's access was a read of what the pass reads now beyond `read_before`. */
 void gs_emit__cache_cost(struct emitter *e, uint32_t unit, uint64_t read_before);
+/* What was looked for, found or not, is in use no more. */
+void gs_emit__cache_release(struct emitter *e, const struct unit *u, uint32_t task);
 
 /* emit_edges.c */
 gs_place gs_emit__sum_place(const struct emitter *e, uint32_t sum, int part, uint32_t local_interval);
@@ -125,5 +128,7 @@ gs_status gs_emit__back_finish(struct emitter *e);
 
 /* emit_vertex.c */
 gs_status gs_emit__interval(struct emitter *e, uint32_t interval, struct block b);
+/* After the stage's last interval: rows that it leaves out are 0, where others may have been before. */
+gs_status gs_emit__zero_left_out(struct emitter *e);
 
 #endif /* GS_SCHEDULE_EMIT_INTERNAL_H */

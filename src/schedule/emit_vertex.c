@@ -63,7 +63,7 @@ static gs_status tile_outputs(struct emitter *e, uint32_t interval, uint32_t fro
         const uint64_t row = e->l->row_bytes[reg->array];
         if (interval < e->c->kept_intervals[reg->array]) {
             const uint64_t first = gs_interval_first(e->l->chunks, interval) + from;
-            e->tile[r].place = (gs_place){GS_REGION_RESIDENT, e->resident_offset[reg->array] + first * row};
+            e->tile[r].place = (gs_place){GS_REGION_RESIDENT, e->c->offset[reg->array] + first * row};
         } else {
             st = gs_emit__take_ring(e, stored_bytes(row, from, rows), &e->tile[r]);
             e->tile[r].place.offset += from * row % GS_BLOCK_BYTES;
@@ -189,6 +189,7 @@ gs_status gs_emit__interval(struct emitter *e, uint32_t interval, struct block b
 
     if (s->instrs == 0 || count == 0)
         return GS_OK;
+    e->in_vertex = true;
     st = load_narrow(e, interval, count);
     for (uint32_t k = 0; k < gs_layout_runs(e->l, e->stage, interval) && st == GS_OK; k++) {
         const gs_row_run run = gs_layout_run(e->l, e->stage, interval, k);
@@ -203,5 +204,39 @@ gs_status gs_emit__interval(struct emitter *e, uint32_t interval, struct block b
     for (uint32_t r = 0; r < s->regs && st == GS_OK; r++)
         if (is_narrow(e, &s->reg[r]))
             gs_emit__release(e, &e->narrow[r], task);
+    e->in_vertex = false;
+    return st;
+}
+
+/* Rows [from, to) of an interval. */
+static gs_status zero_rows(struct emitter *e, uint32_t array, uint32_t interval, uint32_t from, uint32_t to)
+{
+    const uint64_t row = e->l->row_bytes[array], first = gs_interval_first(e->l->chunks, interval) + from;
+    const gs_task t = {.kind = GS_TASK_ZERO, .place = {GS_REGION_RESIDENT, e->c->offset[array] + first * row},
+                       .bytes = (to - from) * row};
+    uint32_t task;
+    return from < to ? gs_emit__task(e, &t, &task) : GS_OK;
+}
+
+gs_status gs_emit__zero_left_out(struct emitter *e)
+{
+    const gs_stage *s = gs_emit__stage(e);
+    gs_status st = GS_OK;
+
+    for (uint32_t r = 0; r < s->regs && gs_layout_prunes(e->l, e->stage); r++) {
+        const uint32_t array = s->reg[r].array;
+        if (s->reg[r].kind != GS_REG_TEMP || array == GS_NONE || !gs_lives_is_shared(e->c, e->l, array))
+            continue;
+        for (uint32_t i = 0; i < e->c->kept_intervals[array]; i++) {
+            uint32_t at = 0;
+            for (uint32_t k = 0; k < gs_layout_runs(e->l, e->stage, i) && st == GS_OK; k++) {
+                const gs_row_run run = gs_layout_run(e->l, e->stage, i, k);
+                st = zero_rows(e, array, i, at, run.first);
+                at = run.first + run.rows;
+            }
+            if (st == GS_OK)
+                st = zero_rows(e, array, i, at, gs_interval_rows(e->l->chunks, i));
+        }
+    }
     return st;
 }

@@ -2,6 +2,7 @@
  *
  *   layout     what a row, a tile and an interval of everything weighs
  *   choice     what is free to choose: block sizes, ring, what stays resident
+ *   lives      when it is there, and where
  *   runs       which parts of an interval to read
  *   cache      which reads of an epoch leave their data where a later one finds it
  *   ring_sim   where each staged piece stands, and what it must wait for
@@ -99,6 +100,18 @@ static inline uint64_t gs_state_bytes(const gs_layout *l, const gs_stage *s)
     return gs_align_up(8ull * l->program->param[s->sum[0].weight].cols * l->chunks->interval_rows, 64);
 }
 
+/* When something is in memory: the first and the last point in time (lives.c). */
+typedef struct gs_life {
+    uint32_t first, last;
+} gs_life;
+
+/* Bytes of RESIDENT that a file or a sum has while it lives. */
+typedef struct gs_tenant {
+    uint32_t what; /* file, or behind them stage * GS_STAGE_SUMS + sum */
+    uint64_t offset, bytes;
+    gs_life life;
+} gs_tenant;
+
 typedef struct gs_choice {
     uint64_t arena_bytes;
     uint64_t held_bytes;      /* the arena and the block's rows at the target end */
@@ -109,6 +122,15 @@ typedef struct gs_choice {
     uint64_t *kept_edges;     /* [sets] first bytes of an edge file kept in host memory */
     double *operand_uses;     /* [stages] how often a pass reads an operand row, on average */
     uint64_t resident_bytes;
+    bool shares;              /* what is never there at the same time may have one place */
+    bool sums_resident;       /* sums stand in RESIDENT, among those */
+    uint64_t arena_taken;     /* of arena_bytes, what is taken as ARENA */
+    uint64_t *offset;         /* [files] in RESIDENT, of what is kept */
+    uint64_t *sum_offset;     /* [stages * GS_STAGE_SUMS] in RESIDENT; UINT64_MAX: in the arena */
+    uint32_t *sum_array;      /* [stages * GS_STAGE_SUMS] array in whose place it is added up, or GS_NONE */
+    gs_tenant *tenant;        /* [tenants] by place */
+    gs_tenant *unplaced;      /* scratch of as many */
+    uint32_t tenants;
     uint64_t *mask;           /* [granules.words] scratch */
     /* What is left of host memory for units of the store's files, beside what is kept for good. */
     bool made_only;           /* keep arrays of the run and narrow ones, leave the rest to the cache */
@@ -130,10 +152,26 @@ uint64_t gs_layout_least_arena(const gs_layout *l);
 /* Fills kept_*[] greedily, most bytes saved an epoch for each byte held first, within
  * `bytes`. Returns true where everything that is ever read or written is kept. */
 bool gs_choice_keep(gs_choice *c, const gs_layout *l, uint64_t bytes);
-/* Where a kept file begins in RESIDENT, and how long it is there. */
+/* How much of a file is kept, from its beginning. */
 uint64_t gs_choice_kept_bytes(const gs_choice *c, const gs_layout *l, uint32_t file);
 /* Bytes of RESIDENT that a kept file takes: room to read whole checksum blocks. */
 uint64_t gs_choice_room(const gs_layout *l, uint64_t kept_bytes);
+
+/* Bytes of a stage's sum for a block, its parts each at a multiple of 64. */
+uint64_t gs_choice_sum_bytes(const gs_choice *c, const gs_layout *l, uint32_t stage, uint32_t sum);
+
+/* ---- lives.c ---- */
+
+/* Nothing has a place. */
+void gs_lives_begin(gs_choice *c, const gs_layout *l);
+/* How many of `bytes` a file can have below `limit`. */
+uint64_t gs_lives_room(const gs_choice *c, const gs_layout *l, uint32_t file, uint64_t bytes, uint64_t limit);
+/* The file gets the lowest place with so many. */
+void gs_lives_settle(gs_choice *c, const gs_layout *l, uint32_t file, uint64_t bytes);
+/* Places everything that is kept anew, in little memory: what is always there first, then the largest. */
+void gs_lives_pack(gs_choice *c, const gs_layout *l);
+/* Is anything else ever where the array's kept rows are? */
+bool gs_lives_is_shared(const gs_choice *c, const gs_layout *l, uint32_t array);
 
 /* ---- runs.c ---- */
 

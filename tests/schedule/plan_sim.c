@@ -19,6 +19,7 @@ struct sim {
     uint8_t *started, *done;
     uint32_t rng;
     uint64_t read_bytes, rows; /* of the run so far: of vertex programs */
+    uint64_t lasting;     /* bit of an array that a pass "setup" makes, the same for all that follow */
     uint32_t run;         /* bytes of arrays of the run differ from run to run */
     uint32_t stage;       /* of the last vertex task, and the rows that the stage has done */
     uint64_t stage_rows;
@@ -77,14 +78,11 @@ static uint8_t byte_of(const struct sim *s, uint32_t file, uint64_t at)
 {
     if (is_added_up(s, file))
         return added_up_byte(s, file, at);
-    const bool made = file < s->p->arrays && s->p->array[file].store_id < 0;
+    const bool made = file < s->p->arrays && s->p->array[file].store_id < 0 && !(file < 63 && (s->lasting >> file & 1) != 0);
     return (uint8_t)mix(((uint64_t)file << 48) ^ ((uint64_t)(made ? s->run + 1 : 0) << 40) ^ at);
 }
 
-static void *place(struct sim *s, gs_place at)
-{
-    return s->region[at.region] + at.offset;
-}
+static void *place(struct sim *s, gs_place at) { return s->region[at.region] + at.offset; }
 
 static const gs_row_runs *runs_of(const struct sim *s, uint32_t stage)
 {
@@ -576,9 +574,13 @@ void plan_sim_run(const gs_plan *plan, const gs_schedule_config *config, uint32_
         assert_non_null(s.spill[a] = calloc(1, plan->spill_bytes[a] + 1));
     assert_non_null(s.started = calloc(plan->tasks + 1, 1));
     assert_non_null(s.done = calloc(plan->tasks + 1, 1));
+    for (uint32_t k = 0; strcmp(s.p->pass[0].name, "setup") == 0 && k < s.p->pass[0].stages; k++)
+        for (uint32_t r = 0; r < s.p->stage[k].regs; r++)
+            s.lasting |= s.p->stage[k].reg[r].kind == GS_REG_TEMP ? 1ull << s.p->stage[k].reg[r].array % 64 : 0;
     load_residents(&s);
     for (s.run = 0; s.run < runs; s.run++) {
-        const uint32_t which = pass == GS_NONE ? s.run % plan->passes : pass;
+        const uint32_t once = s.lasting != 0 && s.run > 0; /* a pass "setup" runs first and never again */
+        const uint32_t which = pass == GS_NONE ? once + (s.run - once) % (plan->passes - once) : pass;
         s.read_bytes = s.rows = 0;
         s.stage = GS_NONE;
         s.complete = 0;

@@ -151,7 +151,7 @@ static void test_cache__is_the_best_there_is(void **state)
         const uint32_t units = 2 + below(5), n = 1 + below(14), capacity = below(units + 1);
         gs_cache_access a[16];
         for (uint32_t k = 0; k < n; k++)
-            a[k] = (gs_cache_access){below(units), true, 1, 1};
+            a[k] = (gs_cache_access){below(units), true, 1, 1, 0};
         assert_int_equal(planned(a, n, units, capacity, false), least(a, n, units, capacity, 0, 0));
         const uint64_t got = planned(a, n, units, capacity, true), want = least_across(a, n, units, capacity);
         assert_true(got >= want);
@@ -165,7 +165,7 @@ static void test_cache__is_the_best_there_is(void **state)
 static uint32_t scan(gs_cache_access *a, uint32_t n, uint32_t first, uint32_t count, uint64_t bytes)
 {
     for (uint32_t i = 0; i < count; i++)
-        a[n++] = (gs_cache_access){first + i, true, bytes, bytes};
+        a[n++] = (gs_cache_access){first + i, true, bytes, bytes, 0};
     return n;
 }
 
@@ -205,7 +205,7 @@ static void test_cache__holds_with_any_sizes(void **state)
         for (uint32_t k = 0; k < n; k++) {
             const uint32_t u = below(units);
             const bool whole = below(4) != 0;
-            a[k] = (gs_cache_access){u, whole, size[u], whole ? size[u] : 1 + below((uint32_t)size[u])};
+            a[k] = (gs_cache_access){u, whole, size[u], whole ? size[u] : 1 + below((uint32_t)size[u]), 0};
         }
         for (uint64_t capacity = 0; capacity <= total; capacity += 1 + total / 7) {
             planned(a, n, units, capacity, false);

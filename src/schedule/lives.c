@@ -1,0 +1,277 @@
+/* lives.c - what stays in host memory, when it is there, and where: what is never there at the same time shares its place.
+ *
+ * A program is a line of points in time, two a stage: its edge pass and its vertex program. An array of the run is there from
+ * the stage that writes it to the last that reads it; a stage's sums are there for both its points. What the store has and
+ * what the setup pass leaves to others is always there. As all of them are touched by computes alone, which run in the order of
+ * the list, a place needs no waits to change hands.
+ *
+ * A sum whose rows become rows of an array, each where no other value of the stage needs the sum any more, is added up in
+ * the array's own place.
+ *
+ * Rows of an array that its stage leaves out must read as 0. Memory is 0 at the start; in a place that others use, they are zeroed
+ * when the stage is done (emit.c), so an array with few rows keeps a place of its own.
+ */
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/size.h"
+#include "schedule/schedule_internal.h"
+
+#define ALWAYS ((gs_life){0, UINT32_MAX})
+
+static uint32_t edge_point(uint32_t stage) { return 2 * stage; }
+static uint32_t vertex_point(uint32_t stage) { return 2 * stage + 1; }
+
+/* Sums of one block are complete before its vertex program begins; of several, both points are one. */
+static bool in_blocks(const gs_choice *c, const gs_layout *l, uint32_t stage)
+{
+    return l->program->stage[stage].sums > 0 && c->block[stage] < l->parts;
+}
+
+static void use(gs_life *life, const gs_choice *c, const gs_layout *l, uint32_t stage, uint32_t point)
+{
+    const bool both = in_blocks(c, l, stage);
+    life->first = GS_MIN(life->first, both ? edge_point(stage) : point);
+    life->last = GS_MAX(life->last, both ? vertex_point(stage) : point);
+}
+
+static void use_in_stage(gs_life *life, const gs_choice *c, const gs_layout *l, uint32_t stage, uint32_t array)
+{
+    const gs_stage *const s = &l->program->stage[stage];
+    for (uint32_t i = 0; i < s->sums; i++)
+        if ((s->sum[i].kind <= GS_SUM_PICK || s->sum[i].kind == GS_SUM_LSTM_BACK) && s->sum[i].array == array)
+            use(life, c, l, stage, edge_point(stage));
+    for (uint32_t r = 0; r < s->edge_regs; r++)
+        if ((s->edge_reg[r].kind == GS_EDGE_OPERAND || s->edge_reg[r].kind == GS_EDGE_TARGET) && s->edge_reg[r].array == array)
+            use(life, c, l, stage, edge_point(stage));
+    for (uint32_t r = 0; r < s->regs; r++)
+        if (s->reg[r].kind != GS_REG_SUM && s->reg[r].array == array)
+            use(life, c, l, stage, vertex_point(stage));
+}
+
+static uint32_t pass_of(const gs_program *p, uint32_t stage)
+{
+    uint32_t i = 0;
+    while (i < p->passes && stage >= p->pass[i].first_stage + p->pass[i].stages)
+        i++;
+    return i;
+}
+
+/* The stage whose vertex program stores the array; GS_NONE: of the store, or of an edge pass. */
+static uint32_t stored_by(const gs_program *p, uint32_t array)
+{
+    for (uint32_t s = 0; s < p->stages; s++)
+        for (uint32_t r = 0; r < p->stage[s].regs; r++)
+            if (p->stage[s].reg[r].kind == GS_REG_TEMP && p->stage[s].reg[r].array == array)
+                return s;
+    return GS_NONE;
+}
+
+/* Less than half of its rows are made: zeroing the others would cost more than their place does. */
+static bool is_sparse(const gs_layout *l, uint32_t array)
+{
+    const uint32_t stage = stored_by(l->program, array);
+    uint64_t rows = 0;
+    for (uint32_t i = 0; stage != GS_NONE && i < l->parts; i++)
+        for (uint32_t k = 0; k < gs_layout_runs(l, stage, i); k++)
+            rows += gs_layout_run(l, stage, i, k).rows;
+    return stage != GS_NONE && rows < l->chunks->vertices / 2;
+}
+
+static gs_life life_of(const gs_choice *c, const gs_layout *l, uint32_t file)
+{
+    const gs_program *const p = l->program;
+    gs_life life = {UINT32_MAX, 0};
+
+    if (!c->shares || file >= p->arrays || p->array[file].store_id >= 0 || is_sparse(l, file))
+        return ALWAYS;
+    for (uint32_t s = 0; s < p->stages; s++)
+        use_in_stage(&life, c, l, s, file);
+    if (life.first > life.last || pass_of(p, life.first / 2) != pass_of(p, life.last / 2))
+        return ALWAYS;
+    if (file == p->logits)
+        life.last = UINT32_MAX; /* the run reads them when the pass is over */
+    return life;
+}
+
+static bool meet(const gs_tenant *a, const gs_tenant *b)
+{
+    return a->life.first <= b->life.last && b->life.first <= a->life.last;
+}
+
+/* The lowest place among those there at the same time; with `limit`, or the largest gap below it where none is as large
+ * as wanted: then *room is less than t->bytes. */
+static uint64_t find_place(const gs_choice *c, const gs_tenant *t, uint64_t limit, uint64_t *room)
+{
+    uint64_t at = 0, best = 0;
+
+    *room = 0;
+    for (uint32_t i = 0; i <= c->tenants; i++) {
+        const gs_tenant *const other = &c->tenant[i];
+        if (i < c->tenants && !meet(t, other))
+            continue;
+        const uint64_t end = i < c->tenants ? GS_MIN(other->offset, limit) : limit;
+        if (end > at && end - at > *room) {
+            *room = end - at;
+            best = at;
+            if (*room >= t->bytes)
+                break;
+        }
+        at = i < c->tenants ? GS_MAX(at, other->offset + other->bytes) : at;
+    }
+    return best;
+}
+
+/* Keeps the list sorted by place. */
+static void settle(gs_choice *c, const gs_tenant *t)
+{
+    uint32_t i = c->tenants++;
+    for (; i > 0 && c->tenant[i - 1].offset > t->offset; i--)
+        c->tenant[i] = c->tenant[i - 1];
+    c->tenant[i] = *t;
+    c->resident_bytes = GS_MAX(c->resident_bytes, t->offset + t->bytes);
+}
+
+uint64_t gs_lives_room(const gs_choice *c, const gs_layout *l, uint32_t file, uint64_t bytes, uint64_t limit)
+{
+    const gs_tenant t = {.what = file, .bytes = bytes, .life = life_of(c, l, file)};
+    uint64_t room;
+    find_place(c, &t, limit, &room);
+    return GS_MIN(room, bytes);
+}
+
+void gs_lives_settle(gs_choice *c, const gs_layout *l, uint32_t file, uint64_t bytes)
+{
+    gs_tenant t = {.what = file, .bytes = bytes, .life = life_of(c, l, file)};
+    uint64_t room;
+    t.offset = find_place(c, &t, UINT64_MAX, &room);
+    settle(c, &t);
+    c->offset[file] = t.offset;
+}
+
+void gs_lives_begin(gs_choice *c, const gs_layout *l)
+{
+    c->tenants = 0;
+    c->resident_bytes = 0;
+    memset(c->offset, 0, (l->program->arrays + l->sets) * sizeof(*c->offset));
+    memset(c->sum_offset, 0xff, (uint64_t)l->program->stages * GS_STAGE_SUMS * sizeof(*c->sum_offset));
+    memset(c->sum_array, 0xff, (uint64_t)l->program->stages * GS_STAGE_SUMS * sizeof(*c->sum_array));
+}
+
+/* ---- sums ---- */
+
+/* Element by element, of rows of one width. */
+static bool in_place(gs_op op) { return (op >= GS_OP_ADD && op <= GS_OP_STEP) || op == GS_OP_EQ; }
+
+/* May the array's rows be written where the sum's are? Only by the last instruction that needs those, and only if it makes an
+ * element of the elements at the same place. */
+static bool takes_over(const gs_stage *s, uint32_t sum, uint32_t reg)
+{
+    bool written = false;
+    for (uint32_t i = 0; i < s->instrs; i++) {
+        const gs_instr *const in = &s->instr[i];
+        const gs_operand *const operand[] = {&in->a, &in->b, &in->c};
+        bool reads = false;
+        for (int k = 0; k < 3; k++)
+            reads = reads || (operand[k]->kind == GS_FROM_REG && operand[k]->index == sum);
+        if (written && reads)
+            return false;
+        if (gs_op_into_param(in->op) || in->dst != reg)
+            continue;
+        if (reads && !in_place(in->op))
+            return false;
+        written = true;
+    }
+    return written;
+}
+
+/* The array that takes the sum's place over, or GS_NONE. */
+static uint32_t heir(const gs_choice *c, const gs_layout *l, uint32_t stage, uint32_t sum)
+{
+    const gs_stage *const s = &l->program->stage[stage];
+    const gs_sum *const m = &s->sum[sum];
+
+    if (gs_sum_is_sequence(m) || m->kind == GS_SUM_ATTEND || in_blocks(c, l, stage) ||
+        (l->parts > 1 && l->span[stage] != l->chunks->interval_rows))
+        return GS_NONE;
+    for (uint32_t r = 0; r < s->regs; r++) {
+        const gs_reg *const reg = &s->reg[r];
+        bool taken = reg->kind != GS_REG_TEMP || reg->array == GS_NONE || reg->width != s->reg[m->reg].width ||
+                     is_sparse(l, reg->array);
+        for (uint32_t i = 0; i < sum && !taken; i++)
+            taken = c->sum_array[stage * GS_STAGE_SUMS + i] == reg->array;
+        if (!taken && takes_over(s, m->reg, r))
+            return reg->array;
+    }
+    return GS_NONE;
+}
+
+/* ---- everything in memory ---- */
+
+static int by_life_and_size(const void *a, const void *b)
+{
+    const gs_tenant *const x = a, *const y = b;
+    const int x_always = x->life.last == UINT32_MAX && x->life.first == 0, y_always = y->life.last == UINT32_MAX && y->life.first == 0;
+    if (x_always != y_always)
+        return y_always - x_always;
+    if (!x_always && x->bytes != y->bytes)
+        return x->bytes < y->bytes ? 1 : -1;
+    return (x->what > y->what) - (x->what < y->what);
+}
+
+/* Sums that are nobody's: with numbers behind those of files. */
+static void list_sums(gs_choice *c, const gs_layout *l, gs_tenant *list, uint32_t *count)
+{
+    const gs_program *const p = l->program;
+
+    for (uint32_t s = 0; s < p->stages; s++)
+        for (uint32_t i = 0; i < p->stage[s].sums && !gs_stage_is_back(&p->stage[s]); i++) {
+            const uint32_t number = s * GS_STAGE_SUMS + i, array = heir(c, l, s, i);
+            const gs_life life = {edge_point(s), vertex_point(s)};
+            c->sum_array[number] = array;
+            if (array == GS_NONE)
+                list[(*count)++] = (gs_tenant){.what = p->arrays + l->sets + number, .bytes = gs_choice_sum_bytes(c, l, s, i), .life = life};
+            for (uint32_t k = 0; array != GS_NONE && k < *count; k++)
+                if (list[k].what == array)
+                    list[k].life.first = GS_MIN(list[k].life.first, edge_point(s));
+        }
+}
+
+void gs_lives_pack(gs_choice *c, const gs_layout *l)
+{
+    const gs_program *const p = l->program;
+    const uint32_t files = p->arrays + l->sets;
+    gs_tenant *const list = c->unplaced;
+    uint32_t count = 0;
+
+    gs_lives_begin(c, l);
+    for (uint32_t f = 0; f < files; f++) {
+        const uint64_t bytes = gs_choice_room(l, gs_choice_kept_bytes(c, l, f));
+        if (bytes > 0)
+            list[count++] = (gs_tenant){.what = f, .bytes = bytes, .life = life_of(c, l, f)};
+    }
+    if (c->sums_resident)
+        list_sums(c, l, list, &count);
+    qsort(list, count, sizeof(*list), by_life_and_size);
+    for (uint32_t k = 0; k < count; k++) {
+        uint64_t room;
+        list[k].offset = find_place(c, &list[k], UINT64_MAX, &room);
+        settle(c, &list[k]);
+        *(list[k].what < files ? &c->offset[list[k].what] : &c->sum_offset[list[k].what - files]) = list[k].offset;
+    }
+    for (uint32_t n = 0; n < p->stages * GS_STAGE_SUMS; n++)
+        if (c->sum_array[n] != GS_NONE)
+            c->sum_offset[n] = c->offset[c->sum_array[n]];
+}
+
+bool gs_lives_is_shared(const gs_choice *c, const gs_layout *l, uint32_t array)
+{
+    const uint64_t bytes = gs_choice_kept_bytes(c, l, array), at = c->offset[array];
+    for (uint32_t n = 0; n < l->program->stages * GS_STAGE_SUMS; n++)
+        if (c->sum_array[n] == array)
+            return true;
+    for (uint32_t i = 0; i < c->tenants; i++)
+        if (c->tenant[i].what != array && c->tenant[i].offset < at + bytes && at < c->tenant[i].offset + c->tenant[i].bytes)
+            return true;
+    return false;
+}
