@@ -148,6 +148,8 @@ uint32_t gs_cuda_find_piece(const gs_cuda *c, const char *host, uint64_t bytes);
 /* Copies of any part of the range are stale from now on; or, with `stream`, it waits for those who write them. */
 void gs_cuda_forget(gs_cuda *c, const char *host, uint64_t bytes);
 gs_status gs_cuda_wait_for_range(gs_cuda *c, const char *host, uint64_t bytes, gs_cu_handle stream);
+/* The stream waits until this launch is done, what it copies back included. */
+gs_status gs_cuda_wait_in(gs_cuda *c, uint64_t ticket, gs_cu_handle stream);
 void gs_cuda_clear_pieces(gs_cuda *c);
 
 /* ---- stage_copy.c ---- */

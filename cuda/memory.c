@@ -161,7 +161,7 @@ void gs_cuda_clear_pieces(gs_cuda *c)
     c->memory.head = 0;
 }
 
-static gs_status wait_in(gs_cuda *c, uint64_t ticket, gs_cu_handle stream)
+gs_status gs_cuda_wait_in(gs_cuda *c, uint64_t ticket, gs_cu_handle stream)
 {
     if (ticket <= c->waited || ticket + GS_CUDA_FLIGHT <= c->ticket)
         return GS_OK;
@@ -173,7 +173,7 @@ gs_status gs_cuda_wait_for_range(gs_cuda *c, const char *host, uint64_t bytes, g
     gs_status st = GS_OK;
     for (uint32_t i = 0; i < c->memory.pieces && st == GS_OK; i++)
         if (overlap(&c->memory.piece[i], host, bytes) && c->memory.piece[i].ticket != c->ticket)
-            st = wait_in(c, c->memory.piece[i].ticket, stream);
+            st = gs_cuda_wait_in(c, c->memory.piece[i].ticket, stream);
     return st;
 }
 
@@ -213,9 +213,9 @@ static bool find_room(gs_cuda_memory *m, uint64_t size, uint64_t ticket, uint64_
 static gs_status drop_piece(gs_cuda *c, uint32_t i)
 {
     gs_cuda_memory *const m = &c->memory;
-    gs_status st = wait_in(c, m->piece[i].ticket, c->in);
+    gs_status st = gs_cuda_wait_in(c, m->piece[i].ticket, c->in);
     if (st == GS_OK)
-        st = wait_in(c, m->piece[i].ticket, c->compute);
+        st = gs_cuda_wait_in(c, m->piece[i].ticket, c->compute);
     m->piece[i] = m->piece[--m->pieces];
     return st;
 }

@@ -78,6 +78,9 @@ static gs_status stage_one(gs_cuda *c, gs_cuda_bind *b, bool *copied)
     if (fresh && (st = gs_cuda_take_piece(c, b->host, b->bytes, c->ticket, &piece)) != GS_OK)
         return st;
     gs_cuda_piece *const p = &c->memory.piece[piece];
+    /* What an earlier launch wrote there may still be on its way back. */
+    if (!fresh && b->back && (st = gs_cuda_wait_in(c, p->ticket, c->compute)) != GS_OK)
+        return st;
     p->ticket = c->ticket;
     b->at = c->memory.base + c->memory.staging_offset + p->offset + (uintptr_t)p->host % 256 + (uint64_t)(b->host - p->host);
     if (b->back) { /* other copies of these bytes are of before */

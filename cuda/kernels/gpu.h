@@ -61,6 +61,8 @@ const gs_host_gpu *gs_gpu;
 
 #define GS_KERNEL(name, type)                                          \
     static void name##_lane(const type a);                            \
+    extern const unsigned name##_bytes;                               \
+    const unsigned name##_bytes = sizeof(type);                       \
     void name(const void *args);                                      \
     void name(const void *args) { name##_lane(*(const type *)args); } \
     static void name##_lane(const type a)

@@ -1,16 +1,16 @@
 #include "host_gpu.h"
 
 #include <dlfcn.h>
-#include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
-#include <sys/stat.h>
 #include <unistd.h>
 
 #include "cuda/kernels/args.h"
 #include "fibres.h"
+#include "host_compiler.h"
+#include "host_streams.h"
 
 /* kernels/gpu.h, for the host; the library that is made has the same. */
 typedef struct host_lane {
@@ -22,11 +22,10 @@ typedef struct host_lane {
 } host_lane;
 
 #define BLOCKS 64u /* of memory, at a time */
-#define LOG_MOST 65536u /* bytes of what the compiler says */
+#define FUNCTIONS 16384u
 
 static struct {
-    char folder[512];
-    unsigned fail_launch, made;
+    unsigned fail_launch;
     uint64_t memory_bytes, taken;
     host_gpu_counts counts;
     struct {
@@ -128,6 +127,7 @@ static gs_cu_result memory_alloc(gs_cu_memory *p, size_t bytes)
     mprotect(gpu.memory[i].at, whole, PROT_NONE);
     gpu.memory[i].bytes = whole;
     gpu.taken += whole;
+    host_streams_memory(gpu.memory[i].at, whole);
     gpu.counts.allocations++;
     *p = (gs_cu_memory)gpu.memory[i].at;
     return 0;
@@ -135,8 +135,10 @@ static gs_cu_result memory_alloc(gs_cu_memory *p, size_t bytes)
 
 static gs_cu_result memory_free(gs_cu_memory p)
 {
+    host_streams_drain(); /* as CUDA's does */
     for (unsigned i = 0; i < BLOCKS; i++)
         if ((gs_cu_memory)gpu.memory[i].at == p && p != 0) {
+            host_streams_memory(gpu.memory[i].at, 0);
             munmap(gpu.memory[i].at, gpu.memory[i].bytes);
             gpu.taken -= gpu.memory[i].bytes;
             gpu.memory[i].at = NULL;
@@ -152,47 +154,69 @@ static gs_cu_result memory_info(size_t *free_bytes, size_t *total)
     return 0;
 }
 
+/* Copies are checked when they are asked for, and made when the stream comes to them. */
+
+static void run_copy_in(const host_work *w)
+{
+    host_streams_host_access(w->from, w->bytes, false);
+    host_streams_access(w->to, w->bytes, true);
+    allow(true);
+    memcpy(w->to, w->from, w->bytes);
+    allow(false);
+}
+
 static gs_cu_result copy_in(gs_cu_memory to, const void *from, size_t bytes, gs_cu_handle stream)
 {
-    (void)stream;
     need_device(to, bytes, "a copy in");
-    allow(true);
-    memcpy((void *)to, from, bytes);
-    allow(false);
     gpu.counts.bytes_in += bytes;
-    return 0;
+    return host_streams_submit(stream, &(host_work){.run = run_copy_in, .what = "copy in", .to = (void *)to, .from = from, .bytes = bytes});
+}
+
+static void run_copy_out(const host_work *w)
+{
+    host_streams_access(w->from, w->bytes, false);
+    host_streams_host_access(w->to, w->bytes, true);
+    allow(true);
+    memcpy(w->to, w->from, w->bytes);
+    allow(false);
 }
 
 static gs_cu_result copy_out(void *to, gs_cu_memory from, size_t bytes, gs_cu_handle stream)
 {
-    (void)stream;
     need_device(from, bytes, "a copy out");
-    allow(true);
-    memcpy(to, (const void *)from, bytes);
-    allow(false);
     gpu.counts.bytes_out += bytes;
-    return 0;
+    return host_streams_submit(stream, &(host_work){.run = run_copy_out, .what = "copy out", .to = to, .from = (const void *)from, .bytes = bytes});
+}
+
+static void run_copy_within(const host_work *w)
+{
+    host_streams_access(w->from, w->bytes, false);
+    host_streams_access(w->to, w->bytes, true);
+    allow(true);
+    memmove(w->to, w->from, w->bytes);
+    allow(false);
 }
 
 static gs_cu_result copy_within(gs_cu_memory to, gs_cu_memory from, size_t bytes, gs_cu_handle stream)
 {
-    (void)stream;
     need_device(to, bytes, "a copy");
     need_device(from, bytes, "a copy");
+    return host_streams_submit(
+        stream, &(host_work){.run = run_copy_within, .what = "copy", .to = (void *)to, .from = (const void *)from, .bytes = bytes});
+}
+
+static void run_fill(const host_work *w)
+{
+    host_streams_access(w->to, w->bytes, true);
     allow(true);
-    memmove((void *)to, (const void *)from, bytes);
+    memset(w->to, w->value, w->bytes);
     allow(false);
-    return 0;
 }
 
 static gs_cu_result fill(gs_cu_memory p, unsigned char value, size_t bytes, gs_cu_handle stream)
 {
-    (void)stream;
     need_device(p, bytes, "a fill");
-    allow(true);
-    memset((void *)p, value, bytes);
-    allow(false);
-    return 0;
+    return host_streams_submit(stream, &(host_work){.run = run_fill, .what = "fill", .to = (void *)p, .bytes = bytes, .value = value});
 }
 
 static gs_cu_result host_register(void *p, size_t bytes, unsigned flags)
@@ -200,7 +224,11 @@ static gs_cu_result host_register(void *p, size_t bytes, unsigned flags)
     return p == NULL || bytes == 0 || flags != 0;
 }
 
-static gs_cu_result host_unregister(void *p) { return p == NULL; }
+static gs_cu_result host_unregister(void *p)
+{
+    host_streams_drain();
+    return p == NULL;
+}
 
 /* ---- devices, streams, events: numbers that are there ---- */
 
@@ -248,11 +276,6 @@ static gs_cu_result device_attribute(int *value, int attribute, int device)
     return 0;
 }
 
-static gs_cu_result make_handle(gs_cu_handle *h)
-{
-    return (*h = malloc(1)) == NULL;
-}
-
 static gs_cu_result drop_handle(gs_cu_handle h)
 {
     free(h);
@@ -269,97 +292,8 @@ static gs_cu_result context_retain(gs_cu_handle *context, int device)
 
 static gs_cu_result context_release(int device) { return (void)device, 0; }
 static gs_cu_result use_handle(gs_cu_handle h) { return h == NULL; }
-static gs_cu_result make_flagged(gs_cu_handle *h, unsigned flags) { return (void)flags, make_handle(h); }
-static gs_cu_result stream_wait(gs_cu_handle s, gs_cu_handle e, unsigned flags) { return s == NULL || e == NULL || flags != 0; }
-static gs_cu_result event_record(gs_cu_handle e, gs_cu_handle s) { return s == NULL || e == NULL; }
 
-/* ---- compiling ---- */
-
-typedef struct host_program {
-    char *source, *log;
-    char library[768];
-} host_program;
-
-static gs_cu_result compiler_version(int *major, int *minor)
-{
-    *major = 1;
-    *minor = (int)(strlen(GS_TEST_HOST_FLAGS) % 1000); /* libraries of other flags are others */
-    return 0;
-}
-
-static gs_cu_result program_create(gs_cu_handle *program, const char *source, const char *name, int headers,
-                                   const char *const *text, const char *const *header)
-{
-    host_program *const p = calloc(1, sizeof(*p));
-    (void)name, (void)headers, (void)text, (void)header;
-    if (p == NULL || (p->source = strdup(source)) == NULL)
-        return 1;
-    *program = p;
-    return 0;
-}
-
-static gs_cu_result program_destroy(gs_cu_handle *program)
-{
-    host_program *const p = *program;
-    free(p->source);
-    free(p->log);
-    free(p);
-    return 0;
-}
-
-static gs_cu_result program_compile(gs_cu_handle program, int options, const char *const *option)
-{
-    host_program *const p = program;
-    char source[800], log[800], command[4096];
-    (void)options, (void)option;
-
-    snprintf(p->library, sizeof(p->library), "%s/kernels.%ld.%u.so", gpu.folder, (long)getpid(), gpu.made++);
-    snprintf(source, sizeof(source), "%s.c", p->library);
-    snprintf(log, sizeof(log), "%s.log", p->library);
-    FILE *const out = fopen(source, "w");
-    if (out == NULL || fputs(p->source, out) < 0 || fclose(out) != 0)
-        return 1;
-    snprintf(command, sizeof(command), "%s -std=gnu17 -shared -fPIC %s -Wall -Werror -Wno-unused -o '%s' '%s' -lm >'%s' 2>&1",
-             GS_TEST_HOST_CC, GS_TEST_HOST_FLAGS, p->library, source, log);
-    if (system(command) == 0) {
-        if (getenv("GS_TEST_KEEP_KERNELS") == NULL)
-            unlink(source);
-        unlink(log);
-        return 0;
-    }
-    FILE *const in = fopen(log, "r");
-    if (in != NULL && (p->log = calloc(1, LOG_MOST + 1)) != NULL && fread(p->log, 1, LOG_MOST, in) > 0)
-        fprintf(stderr, "%s", p->log); /* the whole, for who debugs a kernel */
-    if (in != NULL)
-        fclose(in);
-    return 1;
-}
-
-/* The image is the library's path. */
-static gs_cu_result image_bytes(gs_cu_handle program, size_t *bytes)
-{
-    *bytes = strlen(((host_program *)program)->library) + 1;
-    return 0;
-}
-
-static gs_cu_result image(gs_cu_handle program, char *to)
-{
-    strcpy(to, ((host_program *)program)->library);
-    return 0;
-}
-
-static gs_cu_result log_bytes(gs_cu_handle program, size_t *bytes)
-{
-    const host_program *const p = program;
-    *bytes = p->log == NULL ? 0 : strlen(p->log) + 1;
-    return 0;
-}
-
-static gs_cu_result program_log(gs_cu_handle program, char *to)
-{
-    strcpy(to, ((host_program *)program)->log);
-    return 0;
-}
+/* ---- modules ---- */
 
 static gs_cu_result module_load(gs_cu_handle *module, const void *path)
 {
@@ -370,18 +304,54 @@ static gs_cu_result module_load(gs_cu_handle *module, const void *path)
     if (lane == NULL)
         return 1;
     *lane = &gpu.lane;
+    void (**const access)(const void *p, size_t bytes, bool write) = dlsym(library, "gs_access");
+    if (access != NULL)
+        *access = host_streams_access;
     *module = library;
     return 0;
 }
 
-static gs_cu_result module_unload(gs_cu_handle module) { return dlclose(module); }
+static gs_cu_result module_unload(gs_cu_handle module)
+{
+    host_streams_drain();
+    return dlclose(module);
+}
+
+/* A function, kept for as long as the process: modules are few. */
+typedef struct host_function {
+    void (*kernel)(const void *args);
+    unsigned args_bytes;
+    char name[48];
+} host_function;
 
 static gs_cu_result module_function(gs_cu_handle *function, gs_cu_handle module, const char *name)
 {
-    return (*function = dlsym(module, name)) == NULL;
+    static host_function functions[FUNCTIONS];
+    char bytes[64];
+    host_function *f = functions;
+    snprintf(bytes, sizeof(bytes), "%s_bytes", name);
+    void *const kernel = dlsym(module, name);
+    const unsigned *const size = dlsym(module, bytes);
+    if (kernel == NULL || size == NULL)
+        return 1;
+    while (f < functions + FUNCTIONS && f->kernel != NULL && (memcmp(&f->kernel, &kernel, sizeof(kernel)) != 0 || strcmp(f->name, name) != 0))
+        f++;
+    if (f == functions + FUNCTIONS)
+        return 1;
+    memcpy(&f->kernel, &kernel, sizeof(kernel));
+    f->args_bytes = *size;
+    snprintf(f->name, sizeof(f->name), "%s", name);
+    *function = f;
+    return 0;
 }
 
 /* ---- launches ---- */
+
+typedef struct host_launch {
+    host_function f;
+    unsigned grid_x, grid_y, shared_bytes;
+    max_align_t args[];
+} host_launch;
 
 static void run_lane(unsigned lane)
 {
@@ -397,31 +367,56 @@ static void run_block(unsigned x, unsigned y)
     fibres_run(GS_BLOCK_LANES, run_lane);
 }
 
+static void run_launch(const host_work *w)
+{
+    const host_launch *const l = w->more;
+    gpu.kernel = l->f.kernel;
+    gpu.args = l->args;
+    gpu.lane.blocks_x = l->grid_x;
+    gpu.lane.shared = malloc(l->shared_bytes); /* so that a sanitizer sees its end */
+    allow(true);
+    for (unsigned y = 0; y < l->grid_y; y++)
+        for (unsigned x = 0; x < l->grid_x; x++)
+            run_block(x, y);
+    allow(false);
+    free(gpu.lane.shared);
+}
+
 static gs_cu_result launch(gs_cu_handle function, unsigned grid_x, unsigned grid_y, unsigned grid_z, unsigned block_x, unsigned block_y,
                            unsigned block_z, unsigned shared_bytes, gs_cu_handle stream, void **args, void **extra)
 {
+    const host_function *const f = function;
     if (grid_x == 0 || grid_y == 0 || grid_z != 1 || block_x != GS_BLOCK_LANES || block_y != 1 || block_z != 1 || stream == NULL ||
         extra != NULL || grid_y > 65535 || shared_bytes > 48 * 1024)
         return 1;
     if (gpu.fail_launch > 0 && --gpu.fail_launch == 0)
         return 719;
-    memcpy(&gpu.kernel, &function, sizeof(gpu.kernel));
-    gpu.args = args[0];
-    gpu.lane.blocks_x = grid_x;
-    gpu.lane.shared = malloc(shared_bytes); /* so that a sanitizer sees its end */
-    allow(true);
-    for (unsigned y = 0; y < grid_y; y++)
-        for (unsigned x = 0; x < grid_x; x++)
-            run_block(x, y);
-    allow(false);
-    free(gpu.lane.shared);
+    host_launch *const l = malloc(sizeof(*l) + f->args_bytes);
+    host_work w = {.run = run_launch, .more = l};
+    if (l == NULL)
+        return GS_CU_OUT_OF_MEMORY;
+    *l = (host_launch){.f = *f, .grid_x = grid_x, .grid_y = grid_y, .shared_bytes = shared_bytes};
+    memcpy(l->args, args[0], f->args_bytes);
+    memcpy(w.what, f->name, sizeof(w.what));
     gpu.counts.launches++;
-    return 0;
+    return host_streams_submit(stream, &w);
 }
 
 /* ---- products ---- */
 
-static gs_cu_result blas_stream(gs_cu_handle blas, gs_cu_handle stream) { return blas == NULL || stream == NULL; }
+typedef struct host_blas {
+    gs_cu_handle stream;
+} host_blas;
+
+static gs_cu_result blas_create(gs_cu_handle *blas) { return (*blas = calloc(1, sizeof(host_blas))) == NULL; }
+
+static gs_cu_result blas_stream(gs_cu_handle blas, gs_cu_handle stream)
+{
+    if (blas == NULL || stream == NULL)
+        return 1;
+    ((host_blas *)blas)->stream = stream;
+    return 0;
+}
 
 static gs_cu_result blas_workspace(gs_cu_handle blas, void *memory, size_t bytes)
 {
@@ -429,32 +424,51 @@ static gs_cu_result blas_workspace(gs_cu_handle blas, void *memory, size_t bytes
     return blas == NULL;
 }
 
+typedef struct host_product {
+    int ta, tb, m, n, k, lda, ldb, ldc;
+    float by, keep;
+    const float *a, *b;
+    float *to;
+} host_product;
+
+static size_t matrix_bytes(int rows, int cols, int ld) { return sizeof(float) * ((size_t)ld * (size_t)(cols - 1) + (size_t)rows); }
+
 /* Column-major, as cuBLAS. */
+static void run_product(const host_work *w)
+{
+    const host_product *const p = w->more;
+    const size_t lda = (size_t)p->lda, ldb = (size_t)p->ldb, ldc = (size_t)p->ldc;
+    host_streams_access(p->a, matrix_bytes(p->ta ? p->k : p->m, p->ta ? p->m : p->k, p->lda), false);
+    host_streams_access(p->b, matrix_bytes(p->tb ? p->n : p->k, p->tb ? p->k : p->n, p->ldb), false);
+    host_streams_access(p->to, matrix_bytes(p->m, p->n, p->ldc), true);
+    allow(true);
+    for (size_t j = 0; j < (size_t)p->n; j++)
+        for (size_t i = 0; i < (size_t)p->m; i++) {
+            float sum = 0;
+            for (size_t q = 0; q < (size_t)p->k; q++)
+                sum += (p->ta ? p->a[i * lda + q] : p->a[q * lda + i]) * (p->tb ? p->b[q * ldb + j] : p->b[j * ldb + q]);
+            float *const z = &p->to[j * ldc + i];
+            *z = p->by * sum + (p->keep == 0 ? 0 : p->keep * *z);
+        }
+    allow(false);
+}
+
 static gs_cu_result gemm(gs_cu_handle blas, int ta, int tb, int m, int n, int k, const void *alpha, const void *a, int a_type, int lda,
                          const void *b, int b_type, int ldb, const void *beta, void *c, int c_type, int ldc, int compute, int algorithm)
 {
-    const float *const x = a, *const y = b, by = *(const float *)alpha, keep = *(const float *)beta;
-    float *const to = c;
     const int type = compute == GS_CUBLAS_COMPUTE_FP32 ? 0 : compute == GS_CUBLAS_COMPUTE_TF32 ? 1 : compute == GS_CUBLAS_COMPUTE_BF16 ? 2 : 3;
-    if (type == 3 || blas == NULL || a_type != 0 || b_type != 0 || c_type != 0 || algorithm != -1 ||
-        lda < (ta ? k : m) || ldb < (tb ? n : k) || ldc < m)
+    if (type == 3 || blas == NULL || a_type != 0 || b_type != 0 || c_type != 0 || algorithm != -1 || lda < (ta ? k : m) ||
+        ldb < (tb ? n : k) || ldc < m)
         return 7;
     gpu.counts.products[type]++;
-    need_device((gs_cu_memory)a, sizeof(float) * ((size_t)lda * (size_t)((ta ? m : k) - 1) + (size_t)(ta ? k : m)), "a product");
-    need_device((gs_cu_memory)b, sizeof(float) * ((size_t)ldb * (size_t)((tb ? k : n) - 1) + (size_t)(tb ? n : k)), "a product");
-    need_device((gs_cu_memory)c, sizeof(float) * ((size_t)ldc * (size_t)(n - 1) + (size_t)m), "a product");
-    allow(true);
-    for (int j = 0; j < n; j++)
-        for (int i = 0; i < m; i++) {
-            float sum = 0;
-            for (int q = 0; q < k; q++)
-                sum += (ta ? x[(size_t)i * (size_t)lda + (size_t)q] : x[(size_t)q * (size_t)lda + (size_t)i]) *
-                       (tb ? y[(size_t)q * (size_t)ldb + (size_t)j] : y[(size_t)j * (size_t)ldb + (size_t)q]);
-            float *const z = &to[(size_t)j * (size_t)ldc + (size_t)i];
-            *z = by * sum + (keep == 0 ? 0 : keep * *z);
-        }
-    allow(false);
-    return 0;
+    need_device((gs_cu_memory)a, matrix_bytes(ta ? k : m, ta ? m : k, lda), "a product");
+    need_device((gs_cu_memory)b, matrix_bytes(tb ? n : k, tb ? k : n, ldb), "a product");
+    need_device((gs_cu_memory)c, matrix_bytes(m, n, ldc), "a product");
+    host_product *const p = malloc(sizeof(*p));
+    if (p == NULL)
+        return 3;
+    *p = (host_product){ta, tb, m, n, k, lda, ldb, ldc, *(const float *)alpha, *(const float *)beta, a, b, c};
+    return host_streams_submit(((host_blas *)blas)->stream, &(host_work){.run = run_product, .what = "product", .more = p});
 }
 
 /* ---- the table ---- */
@@ -480,28 +494,28 @@ static const gs_cuda_driver driver = {
     .copy_out = copy_out,
     .copy_within = copy_within,
     .fill = fill,
-    .stream_create = make_flagged,
-    .stream_destroy = drop_handle,
-    .stream_wait = stream_wait,
-    .stream_synchronize = use_handle,
-    .event_create = make_flagged,
-    .event_destroy = drop_handle,
-    .event_record = event_record,
-    .event_query = use_handle,
-    .event_synchronize = use_handle,
+    .stream_create = host_stream_create,
+    .stream_destroy = host_stream_destroy,
+    .stream_wait = host_stream_wait,
+    .stream_synchronize = host_stream_synchronize,
+    .event_create = host_event_create,
+    .event_destroy = host_event_destroy,
+    .event_record = host_event_record,
+    .event_query = host_event_query,
+    .event_synchronize = host_event_synchronize,
     .module_load = module_load,
     .module_unload = module_unload,
     .module_function = module_function,
     .launch = launch,
-    .compiler_version = compiler_version,
-    .program_create = program_create,
-    .program_destroy = program_destroy,
-    .program_compile = program_compile,
-    .image_bytes = image_bytes,
-    .image = image,
-    .log_bytes = log_bytes,
-    .log = program_log,
-    .blas_create = make_handle,
+    .compiler_version = host_compiler_version,
+    .program_create = host_program_create,
+    .program_destroy = host_program_destroy,
+    .program_compile = host_program_compile,
+    .image_bytes = host_image_bytes,
+    .image = host_image,
+    .log_bytes = host_log_bytes,
+    .log = host_program_log,
+    .blas_create = blas_create,
     .blas_destroy = drop_handle,
     .blas_stream = blas_stream,
     .blas_workspace = blas_workspace,
@@ -510,10 +524,7 @@ static const gs_cuda_driver driver = {
 
 const gs_cuda_driver *host_gpu_driver(const char *folder)
 {
-    snprintf(gpu.folder, sizeof(gpu.folder), "%s", folder);
-    if (mkdir(folder, 0700) != 0 && errno != EEXIST)
-        abort();
-    setenv("GS_CUDA_CACHE", folder, 1);
+    host_compiler_folder(folder);
     if (gpu.memory_bytes == 0)
         gpu.memory_bytes = 1ull << 32;
     gpu.lane.block_sync = block_sync;

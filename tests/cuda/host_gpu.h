@@ -2,8 +2,8 @@
  *
  * A driver's table (cuda/driver.h) whose compiler is the host's, whose kernels are functions of a shared library that it
  * makes, and whose memory is the process's, readable and writable only while the driver works on it: a
- * host function that follows a device's address stops the program. Copies are made when asked for; streams and events
- * only check that they exist. Not for speed.
+ * host function that follows a device's address stops the program. Streams and events are those of
+ * host_streams.h. Not for speed.
  */
 #ifndef GS_TESTS_CUDA_HOST_GPU_H
 #define GS_TESTS_CUDA_HOST_GPU_H

@@ -1,0 +1,145 @@
+#include "host_compiler.h"
+
+#include <errno.h>
+#include <stdbool.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "host_streams.h"
+
+#define LOG_MOST 65536u /* bytes of what the compiler says */
+
+static char folder_of_kernels[512];
+static unsigned made;
+
+void host_compiler_folder(const char *folder)
+{
+    snprintf(folder_of_kernels, sizeof(folder_of_kernels), "%s", folder);
+    if (mkdir(folder, 0700) != 0 && errno != EEXIST)
+        abort();
+    setenv("GS_CUDA_CACHE", folder, 1);
+}
+
+typedef struct host_program {
+    char *source, *log;
+    char library[768];
+} host_program;
+
+gs_cu_result host_compiler_version(int *major, int *minor)
+{
+    *major = 1;
+    *minor = (int)(strlen(GS_TEST_HOST_FLAGS) % 1000 + (host_streams_checks() ? 1000 : 0)); /* libraries of other flags are others */
+    return 0;
+}
+
+gs_cu_result host_program_create(gs_cu_handle *program, const char *source, const char *name, int headers,
+                                   const char *const *text, const char *const *header)
+{
+    host_program *const p = calloc(1, sizeof(*p));
+    (void)name, (void)headers, (void)text, (void)header;
+    if (p == NULL || (p->source = strdup(source)) == NULL)
+        return 1;
+    *program = p;
+    return 0;
+}
+
+gs_cu_result host_program_destroy(gs_cu_handle *program)
+{
+    host_program *const p = *program;
+    free(p->source);
+    free(p->log);
+    free(p);
+    return 0;
+}
+
+/* What -fsanitize=thread makes of reads and writes, sent to host_streams_access(). */
+static bool write_hooks(const char *path)
+{
+    static const unsigned sizes[] = {1, 2, 4, 8, 16};
+    FILE *const out = fopen(path, "w");
+    if (out == NULL)
+        return false;
+    fputs("#include <stddef.h>\nvoid (*gs_access)(const void *p, size_t bytes, _Bool write);\n"
+          "void __tsan_init(void) {}\nvoid __tsan_func_entry(void *p) { (void)p; }\nvoid __tsan_func_exit(void) {}\n", out);
+    for (size_t i = 0; i < sizeof(sizes) / sizeof(sizes[0]); i++)
+        for (int write = 0; write < 2; write++)
+            for (int unaligned = 0; unaligned < 2; unaligned++)
+                fprintf(out, "void __tsan_%s%s%u(void *p) { gs_access(p, %u, %d); }\n", unaligned ? "unaligned_" : "",
+                        write ? "write" : "read", sizes[i], sizes[i], write);
+    fputs("void __tsan_read_range(void *p, size_t n) { gs_access(p, n, 0); }\n"
+          "void __tsan_write_range(void *p, size_t n) { gs_access(p, n, 1); }\n", out);
+    return fclose(out) == 0;
+}
+
+gs_cu_result host_program_compile(gs_cu_handle program, int options, const char *const *option)
+{
+    host_program *const p = program;
+    char source[800], log[800], hooks[810] = "", command[8192];
+    (void)options, (void)option;
+
+    snprintf(p->library, sizeof(p->library), "%s/kernels.%ld.%u.so", folder_of_kernels, (long)getpid(), made++);
+    snprintf(source, sizeof(source), "%s.c", p->library);
+    snprintf(log, sizeof(log), "%s.log", p->library);
+    FILE *const out = fopen(source, "w");
+    if (out == NULL || fputs(p->source, out) < 0 || fclose(out) != 0)
+        return 1;
+    if (host_streams_checks()) {
+        snprintf(hooks, sizeof(hooks), "%s.hooks.c", p->library);
+        if (!write_hooks(hooks))
+            return 1;
+        snprintf(command, sizeof(command),
+                 "{ %s -std=gnu17 -c -fPIC %s -fsanitize=thread -Wall -Werror -Wno-unused -o '%s.o' '%s' && "
+                 "%s -shared -fPIC -O2 -o '%s' '%s.o' '%s' -lm; } >'%s' 2>&1",
+                 GS_TEST_HOST_CC, GS_TEST_HOST_FLAGS, source, source, GS_TEST_HOST_CC, p->library, source, hooks, log);
+    } else {
+        snprintf(command, sizeof(command), "%s -std=gnu17 -shared -fPIC %s -Wall -Werror -Wno-unused -o '%s' '%s' -lm >'%s' 2>&1",
+                 GS_TEST_HOST_CC, GS_TEST_HOST_FLAGS, p->library, source, log);
+    }
+    const bool fine = system(command) == 0;
+    if (hooks[0] != '\0') {
+        unlink(hooks);
+        snprintf(hooks, sizeof(hooks), "%s.o", source);
+        unlink(hooks);
+    }
+    if (fine) {
+        if (getenv("GS_TEST_KEEP_KERNELS") == NULL)
+            unlink(source);
+        unlink(log);
+        return 0;
+    }
+    FILE *const in = fopen(log, "r");
+    if (in != NULL && (p->log = calloc(1, LOG_MOST + 1)) != NULL && fread(p->log, 1, LOG_MOST, in) > 0)
+        fprintf(stderr, "%s", p->log); /* the whole, for who debugs a kernel */
+    if (in != NULL)
+        fclose(in);
+    return 1;
+}
+
+/* The image is the library's path. */
+gs_cu_result host_image_bytes(gs_cu_handle program, size_t *bytes)
+{
+    *bytes = strlen(((host_program *)program)->library) + 1;
+    return 0;
+}
+
+gs_cu_result host_image(gs_cu_handle program, char *to)
+{
+    strcpy(to, ((host_program *)program)->library);
+    return 0;
+}
+
+gs_cu_result host_log_bytes(gs_cu_handle program, size_t *bytes)
+{
+    const host_program *const p = program;
+    *bytes = p->log == NULL ? 0 : strlen(p->log) + 1;
+    return 0;
+}
+
+gs_cu_result host_program_log(gs_cu_handle program, char *to)
+{
+    strcpy(to, ((host_program *)program)->log);
+    return 0;
+}

@@ -1,0 +1,340 @@
+#include "host_streams.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+
+#define BLOCKS 64u
+#define NAMES 8192u /* of work that is remembered, a stream */
+#define HOST_RANGES 4096u
+
+typedef struct stream {
+    bool used;
+    unsigned number;
+    uint32_t issued, done;      /* pieces of work */
+    uint32_t clock[HOST_STREAMS]; /* what is before the next piece */
+    host_work *first, *last;
+    char name[NAMES][48];
+} stream;
+
+typedef struct event {
+    bool recorded;
+    unsigned stream;
+    uint32_t time, clock[HOST_STREAMS];
+} event;
+
+/* Who was at four bytes of the device: times in their streams, 0 for nobody. */
+typedef struct word {
+    uint32_t write_time, write_stream;
+    uint32_t read_time[HOST_STREAMS];
+} word;
+
+typedef struct block {
+    char *first;
+    size_t bytes;
+    word *words;
+} block;
+
+/* Host memory that work under way reads or writes. */
+typedef struct range {
+    const char *first, *end;
+    bool write;
+    unsigned stream;
+    uint32_t time;
+} range;
+
+static stream streams[HOST_STREAMS];
+static unsigned made;
+static uint32_t host_clock[HOST_STREAMS]; /* what the host has waited for */
+static block blocks[BLOCKS];
+static const char *lowest = (const char *)UINTPTR_MAX, *highest; /* of all blocks that ever were */
+static range ranges[HOST_RANGES];
+static unsigned range_count;
+static const host_work *running;
+static int checks = -1, drop_from = -1, drop_to = -1;
+
+bool host_streams_checks(void)
+{
+    if (checks < 0) {
+        const char *const drop = getenv("GS_TEST_GPU_DROP");
+        checks = getenv("GS_TEST_GPU_RACES") != NULL;
+        if (drop != NULL)
+            sscanf(drop, "%d>%d", &drop_from, &drop_to);
+    }
+    return checks > 0;
+}
+
+static void join(uint32_t *to, const uint32_t *from)
+{
+    for (unsigned i = 0; i < HOST_STREAMS; i++)
+        to[i] = from[i] > to[i] ? from[i] : to[i];
+}
+
+/* ---- doing work ---- */
+
+static void do_next(stream *s);
+
+static void do_until(stream *s, uint32_t time)
+{
+    while (s->done < time)
+        do_next(s);
+}
+
+static void do_next(stream *s)
+{
+    host_work *const w = s->first;
+    if (w->until != NULL) {
+        do_until(&streams[w->value], w->time);
+    } else {
+        running = w;
+        w->run(w);
+        running = NULL;
+        s->done++;
+    }
+    s->first = w->next;
+    if (s->first == NULL)
+        s->last = NULL;
+    free(w->more);
+    free(w);
+}
+
+void host_streams_drain(void)
+{
+    for (unsigned i = 0; i < HOST_STREAMS; i++)
+        if (streams[i].used)
+            (void)host_stream_synchronize(&streams[i]);
+}
+
+static void append(stream *s, host_work *w)
+{
+    w->next = NULL;
+    *(s->last == NULL ? &s->first : &s->last->next) = w;
+    s->last = w;
+}
+
+gs_cu_result host_streams_submit(gs_cu_handle handle, const host_work *w)
+{
+    stream *const s = handle;
+    host_work *const own = malloc(sizeof(*own));
+    if (s == NULL || !s->used || own == NULL)
+        return 1;
+    *own = *w;
+    own->until = NULL;
+    join(s->clock, host_clock);
+    own->stream = (unsigned)(s - streams);
+    own->time = s->clock[own->stream] = ++s->issued;
+    memcpy(own->clock, s->clock, sizeof(own->clock));
+    memcpy(s->name[own->time % NAMES], own->what, sizeof(own->what));
+    append(s, own);
+    return 0;
+}
+
+/* ---- streams and events ---- */
+
+gs_cu_result host_stream_create(gs_cu_handle *handle, unsigned flags)
+{
+    (void)flags;
+    for (unsigned i = 0; i < HOST_STREAMS; i++)
+        if (!streams[i].used) { /* its times go on: others' clocks know them */
+            streams[i].used = true;
+            streams[i].number = made++;
+            *handle = &streams[i];
+            return 0;
+        }
+    return 1;
+}
+
+gs_cu_result host_stream_destroy(gs_cu_handle handle)
+{
+    const gs_cu_result r = host_stream_synchronize(handle);
+    if (r == 0)
+        ((stream *)handle)->used = false;
+    return r;
+}
+
+gs_cu_result host_stream_synchronize(gs_cu_handle handle)
+{
+    stream *const s = handle;
+    if (s == NULL || !s->used)
+        return 1;
+    while (s->first != NULL)
+        do_next(s);
+    join(host_clock, s->clock);
+    return 0;
+}
+
+gs_cu_result host_event_create(gs_cu_handle *handle, unsigned flags)
+{
+    (void)flags;
+    return (*handle = calloc(1, sizeof(event))) == NULL;
+}
+
+gs_cu_result host_event_destroy(gs_cu_handle handle)
+{
+    free(handle);
+    return handle == NULL;
+}
+
+gs_cu_result host_event_record(gs_cu_handle handle, gs_cu_handle on)
+{
+    event *const e = handle;
+    stream *const s = on;
+    if (e == NULL || s == NULL || !s->used)
+        return 1;
+    join(s->clock, host_clock);
+    *e = (event){.recorded = true, .stream = (unsigned)(s - streams), .time = s->issued};
+    memcpy(e->clock, s->clock, sizeof(e->clock));
+    return 0;
+}
+
+/* An event that was never recorded holds nobody up, as in CUDA. What an event's stream waits for is done before it. */
+gs_cu_result host_stream_wait(gs_cu_handle handle, gs_cu_handle what, unsigned flags)
+{
+    stream *const s = handle;
+    const event *const e = what;
+    host_work *w;
+    if (s == NULL || !s->used || e == NULL || flags != 0)
+        return 1;
+    if (!e->recorded)
+        return 0;
+    (void)host_streams_checks();
+    if ((int)streams[e->stream].number == drop_from && (int)s->number == drop_to)
+        return 0;
+    if ((w = calloc(1, sizeof(*w))) == NULL)
+        return 1;
+    w->until = w;
+    w->value = (int)e->stream;
+    w->time = e->time;
+    append(s, w);
+    join(s->clock, e->clock);
+    return 0;
+}
+
+gs_cu_result host_event_synchronize(gs_cu_handle handle)
+{
+    const event *const e = handle;
+    if (e == NULL)
+        return 1;
+    if (e->recorded) {
+        do_until(&streams[e->stream], e->time);
+        join(host_clock, e->clock);
+    }
+    return 0;
+}
+
+gs_cu_result host_event_query(gs_cu_handle handle)
+{
+    const event *const e = handle;
+    if (e == NULL)
+        return 1;
+    if (e->recorded && streams[e->stream].done < e->time)
+        return GS_CU_NOT_READY; /* and so until somebody waits */
+    return host_event_synchronize(handle);
+}
+
+/* ---- races ---- */
+
+static void race(const char *how, const void *p, unsigned other, uint32_t time)
+{
+    fprintf(stderr, "host GPU: RACE: \"%s\" (stream %u) %s %p, where \"%s\" (stream %u) was, and nothing orders them\n", running->what,
+            streams[running->stream].number, how, p, streams[other].name[time % NAMES], streams[other].number);
+    abort();
+}
+
+/* Is that piece of work before the running one? */
+static bool before(unsigned other, uint32_t time) { return time <= running->clock[other]; }
+
+static void access_words(word *w, size_t words, bool write, const char *p)
+{
+    for (size_t i = 0; i < words; i++) {
+        if (w[i].write_time != 0 && !before(w[i].write_stream, w[i].write_time))
+            race(write ? "writes over what is being written at" : "reads", p + 4 * i, w[i].write_stream, w[i].write_time);
+        for (unsigned s = 0; write && s < HOST_STREAMS; s++)
+            if (w[i].read_time[s] != 0 && !before(s, w[i].read_time[s]))
+                race("writes over what is being read at", p + 4 * i, s, w[i].read_time[s]);
+        if (write) {
+            w[i].write_time = running->time;
+            w[i].write_stream = running->stream;
+        } else {
+            w[i].read_time[running->stream] = running->time;
+        }
+    }
+}
+
+/* Forgets what the host has waited for. */
+static void prune_ranges(void)
+{
+    unsigned kept = 0;
+    for (unsigned i = 0; i < range_count; i++)
+        if (ranges[i].time > host_clock[ranges[i].stream])
+            ranges[kept++] = ranges[i];
+    range_count = kept;
+}
+
+static void access_host(const char *p, size_t bytes, bool write)
+{
+    if (range_count == HOST_RANGES)
+        prune_ranges();
+    for (unsigned i = 0; i < range_count; i++) {
+        const range *const r = &ranges[i];
+        if (p < r->end && r->first < p + bytes && (write || r->write) && !before(r->stream, r->time))
+            race(write ? "writes host memory" : "reads host memory", p, r->stream, r->time);
+    }
+    if (range_count < HOST_RANGES)
+        ranges[range_count++] = (range){p, p + bytes, write, running->stream, running->time};
+}
+
+static block *block_of(const char *p)
+{
+    static block *last = blocks;
+    if (p < lowest || p >= highest)
+        return NULL;
+    if (p >= last->first && p < last->first + last->bytes)
+        return last;
+    for (unsigned i = 0; i < BLOCKS; i++)
+        if (p >= blocks[i].first && p < blocks[i].first + blocks[i].bytes)
+            return last = &blocks[i];
+    return NULL;
+}
+
+void host_streams_access(const void *at, size_t bytes, bool write)
+{
+    const char *const p = at;
+    if (!host_streams_checks() || running == NULL || bytes == 0)
+        return;
+    const block *const b = block_of(p);
+    if (b == NULL)
+        return;
+    const size_t from = (size_t)(p - b->first) / 4, to = ((size_t)(p - b->first) + bytes + 3) / 4;
+    access_words(b->words + from, to - from, write, b->first + 4 * from);
+}
+
+void host_streams_host_access(const void *at, size_t bytes, bool write)
+{
+    if (host_streams_checks() && running != NULL && bytes > 0)
+        access_host(at, bytes, write);
+}
+
+void host_streams_memory(void *p, size_t bytes)
+{
+    if (!host_streams_checks())
+        return;
+    for (unsigned i = 0; i < BLOCKS; i++) {
+        block *const b = &blocks[i];
+        if (bytes == 0 && b->first == p) {
+            munmap(b->words, (b->bytes / 4 + 1) * sizeof(word));
+            *b = (block){NULL, 0, NULL};
+            return;
+        }
+        if (bytes > 0 && b->first == NULL) {
+            *b = (block){p, bytes, mmap(NULL, (bytes / 4 + 1) * sizeof(word), PROT_READ | PROT_WRITE,
+                                        MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0)};
+            if (b->words == MAP_FAILED)
+                abort();
+            lowest = b->first < lowest ? b->first : lowest;
+            highest = b->first + bytes > highest ? b->first + bytes : highest;
+            return;
+        }
+    }
+}

@@ -1,0 +1,63 @@
+/* host_streams.h - in which order does the GPU that is none do what it was told, and who may meet whom in memory?
+ *
+ * Work is put into streams and done as late as the rules of streams and events allow: when the host waits for it, or when
+ * what the host waits for waits for it. So a copy that nobody waited for is late, and results are wrong.
+ *
+ * Besides, every access to memory is checked for races by vector clocks (as FastTrack does for threads): two pieces of work that
+ * touch the same bytes, one of them writing, must be ordered by a stream, an event, or the host's waiting. Kernels' accesses are
+ * those of their code, instrumented by the compiler; the first race ends the program with both names.
+ */
+#ifndef GS_TESTS_CUDA_HOST_STREAMS_H
+#define GS_TESTS_CUDA_HOST_STREAMS_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "cuda/driver.h"
+
+#define HOST_STREAMS 8u /* of a process */
+
+/* A piece of work; run() does it. */
+typedef struct host_work host_work;
+struct host_work {
+    void (*run)(const host_work *w);
+    char what[48];
+    void *to;
+    const void *from;
+    size_t bytes;
+    int value;
+    void *more; /* freed with it */
+    /* set by host_streams_submit() */
+    unsigned stream;
+    uint32_t time, clock[HOST_STREAMS];
+    host_work *next;
+    const host_work *until; /* NULL; else work on this stream that waits for stream `value` to be done up to `time` */
+};
+
+gs_cu_result host_stream_create(gs_cu_handle *stream, unsigned flags);
+gs_cu_result host_stream_destroy(gs_cu_handle stream);
+gs_cu_result host_stream_wait(gs_cu_handle stream, gs_cu_handle event, unsigned flags);
+gs_cu_result host_stream_synchronize(gs_cu_handle stream);
+gs_cu_result host_event_create(gs_cu_handle *event, unsigned flags);
+gs_cu_result host_event_destroy(gs_cu_handle event);
+gs_cu_result host_event_record(gs_cu_handle event, gs_cu_handle stream);
+gs_cu_result host_event_query(gs_cu_handle event);
+gs_cu_result host_event_synchronize(gs_cu_handle event);
+
+/* Copies `w` and puts it at the end of a stream. */
+gs_cu_result host_streams_submit(gs_cu_handle stream, const host_work *w);
+/* All streams. */
+void host_streams_drain(void);
+
+/* While work runs: it reads or writes these bytes. Device memory is known by host_streams_memory(). */
+void host_streams_access(const void *p, size_t bytes, bool write);
+/* The same for memory of the host, in copies. */
+void host_streams_host_access(const void *p, size_t bytes, bool write);
+/* Device memory came (fresh) or went (bytes 0). */
+void host_streams_memory(void *p, size_t bytes);
+/* True where accesses are checked: $GS_TEST_GPU_RACES is set. $GS_TEST_GPU_DROP: "A>B", waits of stream B for stream A (numbers in the
+ * order of their making) are left out, to see that somebody notices. */
+bool host_streams_checks(void);
+
+#endif /* GS_TESTS_CUDA_HOST_STREAMS_H */

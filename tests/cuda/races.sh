@@ -1,0 +1,22 @@
+#!/usr/bin/env bash
+# races.sh - streams wait for each other wherever they meet in memory (host_streams.h): a training whose copies are all
+# staged, in as little memory as goes, has no race; and with any of the kinds of waits left out, one is found.
+. "$(dirname "$0")/../e2e/lib.sh"
+
+input_of rough
+run "partition" "$GNNSTREAM" partition "$input" "$work/store" --method natural --parts 8 || finish
+export GS_TEST_GPU_RACES=1
+
+train() { "$GNNSTREAM" train "$work/store" --model ggcn --hidden 16 --epochs 2 --device cuda --no-cache --device-memory "$1"; }
+
+least=$(train 1M 2>&1 | sed -n 's/.*at least \([0-9]*M\).*/\1/p')
+run "train in $least" train "$least"
+# Streams in the order of their making: copies in, kernels, copies out.
+for waits in '0>1' '1>0' '1>2' '2>0' '2>1'; do
+    if (export GS_TEST_GPU_DROP=$waits; train "$least") >"$work/said" 2>&1 || ! grep -q 'host GPU: RACE: ' "$work/said"; then
+        fail "no race is found without waits of stream ${waits#*>} for stream ${waits%>*}" "$work/said"
+    else
+        pass
+    fi
+done 2>/dev/null # the shell's word on programs that end themselves
+finish
