@@ -151,6 +151,36 @@ static void find_level(gs_cut *c, uint32_t i)
     store_operands(c, i);
 }
 
+/* The first stage that uses a sum. */
+static uint32_t first_use(const gs_cut *c, uint32_t i)
+{
+    uint32_t first = UINT32_MAX;
+    for (uint32_t v = 0; v < c->nodes; v++) {
+        const gs_node *n = at(c, v);
+        for (uint32_t k = 0; k < gs_node_inputs(n); k++)
+            if (n->in[k] == i)
+                first = GS_MIN(first, c->level[v] - (is_sum(n) || is_late(n, at(c, i)) ? 1 : 0));
+    }
+    for (uint32_t o = 0; o < gs_ir_outputs(c->ir); o++)
+        if (gs_ir_output(c->ir, o)->node == i)
+            first = c->level[i];
+    return first;
+}
+
+/* A sum of rows that waits for another one, to be divided by it, is made together with that: it need not be stored. */
+static void delay_sums(gs_cut *c)
+{
+    for (uint32_t i = c->nodes; i-- > 0;) {
+        const uint32_t now = c->level[i], then = c->operand[i] != GS_IR_NONE ? first_use(c, i) : now;
+        if (then == UINT32_MAX || then <= now || c->sums[then] == 0 || c->sums[then] == GS_STAGE_SUMS ||
+            c->direction[then] != c->direction[now])
+            continue;
+        c->sums[now]--;
+        c->sums[then]++;
+        c->level[i] = then;
+    }
+}
+
 /* In the order of the nodes, but for an LSE_IN, which takes the level of its ATTEND and so
  * comes after that one. */
 static void find_levels(gs_cut *c)
@@ -183,6 +213,7 @@ static void find_levels(gs_cut *c)
             top--;
         }
     }
+    delay_sums(c);
     for (uint32_t o = 0; o < gs_ir_outputs(c->ir); o++)
         c->place[o] = c->level[gs_ir_output(c->ir, o)->node];
 }
