@@ -47,7 +47,7 @@ void gs_cost_defaults(gs_cost *out, uint32_t threads)
 {
     memset(out, 0, sizeof(*out));
     for (int k = 0; k < GS_WORK_KINDS; k++)
-        for (uint32_t a = 0; a < kind[k].amounts; a++) {
+        for (uint32_t a = 0; a < GS_WORK_AMOUNTS; a++) { /* what a kind does not name is 0 */
             /* One thread drives and verifies. */
             const bool alone =
                 a == 0 || a == gs_work_beside((gs_work_kind)k) || k == GS_WORK_CHECK || k == GS_WORK_SUBMIT || threads == 0;
