@@ -205,6 +205,7 @@ typedef struct gs_train_options {
     bool no_move;           /* leave operators on the side of an edge sum where the model has them */
     bool no_fuse;           /* one edge program a sum */
     bool no_hoist;          /* compute in every epoch what needs no parameter */
+    bool no_swap;           /* columns in store order, no better one looked for */
     bool no_prune;          /* compute rows that neither the loss nor the reported accuracies can see */
     bool no_selective;      /* read whole intervals of rows, needed or not */
 
@@ -232,6 +233,11 @@ typedef struct gs_pass_report {
     double seconds, read_seconds, write_seconds, edge_seconds, vertex_seconds, check_seconds;
     double stall_seconds; /* the device waits for data */
     char bottleneck[24];  /* the resource that bounds it; "waiting": none is busy all the time */
+    /* Orders of columns that were tried; predicted seconds in store order and in the best one; is that one the plan's? It
+     * must save 2 % to be. 0 tried: there is one order alone, or --no-swap. */
+    uint32_t orders_tried;
+    double store_order_seconds, best_order_seconds;
+    bool reordered;
 } gs_pass_report;
 
 typedef struct gs_train_report {

@@ -15,6 +15,13 @@ static void print_passes(const gs_plan_report *p)
     }
 }
 
+static void print_order(const gs_pass_report *x)
+{
+    if (x->orders_tried > 0)
+        printf("order of columns in %s: %.3f s in store order, %.3f s in the best of %u others, %s\n", x->name, x->store_order_seconds,
+               x->best_order_seconds, x->orders_tried, x->reordered ? "which is taken" : "which is not worth it");
+}
+
 static void print_seconds(const gs_plan_report *p)
 {
     printf("\n%-8s %9s %9s %9s %10s %9s %9s %9s  %s\n", "seconds", "epoch", "reading", "writing", "edge sums", "vertices",
@@ -24,6 +31,8 @@ static void print_seconds(const gs_plan_report *p)
         printf("%-8s %9.3f %9.3f %9.3f %10.3f %9.3f %9.3f %9.3f  %s\n", x->name, x->seconds, x->read_seconds, x->write_seconds,
                x->edge_seconds, x->vertex_seconds, x->check_seconds, x->stall_seconds, x->bottleneck);
     }
+    for (uint32_t i = 0; i < p->passes; i++)
+        print_order(&p->pass[i]);
     if (strcmp(p->basis, "fitted") == 0)
         puts("predicted from epochs of this machine");
     else
@@ -70,10 +79,12 @@ static void print_text(const gs_plan_report *p)
 static void print_prediction(const gs_pass_report *x)
 {
     printf(", \"cached_bytes\": %" PRIu64 ", \"seconds\": %s, \"read_seconds\": %s, \"write_seconds\": %s, \"edge_seconds\": %s"
-           ", \"vertex_seconds\": %s, \"check_seconds\": %s, \"stall_seconds\": %s, \"bottleneck\": %s}",
+           ", \"vertex_seconds\": %s, \"check_seconds\": %s, \"stall_seconds\": %s, \"bottleneck\": %s",
            x->cached_bytes, cli_json_real(x->seconds), cli_json_real(x->read_seconds), cli_json_real(x->write_seconds),
            cli_json_real(x->edge_seconds), cli_json_real(x->vertex_seconds), cli_json_real(x->check_seconds),
            cli_json_real(x->stall_seconds), cli_json_text(x->bottleneck));
+    printf(", \"orders_tried\": %" PRIu32 ", \"store_order_seconds\": %s, \"best_order_seconds\": %s, \"reordered\": %s}", x->orders_tried,
+           cli_json_real(x->store_order_seconds), cli_json_real(x->best_order_seconds), x->reordered ? "true" : "false");
 }
 
 static void print_json(const gs_plan_report *p)

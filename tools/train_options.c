@@ -49,6 +49,7 @@ const cli_option train_machine_options[] = {
     {"--no-hoist", CLI_FLAG, FIELD(no_hoist), NULL, "compute in every epoch what needs no parameter", NULL, 0, 0},
     {"--no-selective", CLI_FLAG, FIELD(no_selective), NULL, "read whole intervals of rows, needed or not", NULL, 0, 0},
     {"--no-prune", CLI_FLAG, FIELD(no_prune), NULL, "compute rows that the loss cannot see, too", NULL, 0, 0},
+    {"--no-swap", CLI_FLAG, FIELD(no_swap), NULL, "take columns in store order", NULL, 0, 0},
     {"--no-fuse", CLI_FLAG, FIELD(no_fuse), NULL, "compute edges anew for each sum over them", NULL, 0, 0},
     {0},
 };
@@ -67,7 +68,7 @@ const cli_option train_output_options[] = {
 
 const cli_option train_later_options[] = {
     LATER("--checkpoint", "DIR"), LATER("--checkpoint-every", "K"), LATER("--resume", "DIR"),
-    LATER("--no-swap", NULL),      LATER("--no-chain", NULL),
+    LATER("--no-chain", NULL),
     {0},
 };
 

@@ -27,14 +27,16 @@ gs_status gs_choice_make(gs_choice *out, const gs_layout *l)
     c.sum_array = gs_calloc(sums + 1, sizeof(*c.sum_array));
     c.tenant = gs_calloc(files + sums, sizeof(*c.tenant));
     c.unplaced = gs_calloc(files + sums, sizeof(*c.unplaced));
+    c.order = gs_calloc((uint64_t)l->program->stages * l->parts + 1, sizeof(*c.order));
     /* A device with memory of its own has copies of what is resident, and expects no other owners. */
     c.shares = l->config->unified;
     c.sums_resident = c.shares && !l->staged;
     if (c.offset == NULL || c.sum_offset == NULL || c.sum_array == NULL || c.tenant == NULL || c.unplaced == NULL || c.block == NULL || c.group == NULL || c.kept_intervals == NULL || c.kept_edges == NULL || c.operand_uses == NULL ||
-        c.mask == NULL) {
+        c.mask == NULL || c.order == NULL) {
         gs_choice_drop(&c);
         return gs_fail(GS_ENOMEM, "out of memory while planning");
     }
+    gs_order_reset(&c, l);
     *out = c;
     return GS_OK;
 }
@@ -52,6 +54,7 @@ void gs_choice_drop(gs_choice *c)
     gs_free(c->sum_array);
     gs_free(c->tenant);
     gs_free(c->unplaced);
+    gs_free(c->order);
     gs_free(c->access);
     *c = (gs_choice){0};
 }
@@ -311,6 +314,7 @@ bool gs_choice_keep(gs_choice *c, const gs_layout *l, uint64_t bytes)
     const uint32_t files = l->program->arrays + l->sets;
     bool whole = true;
 
+    c->keep_bytes = bytes;
     keep_nothing(c, l);
     if (keep_whole(c, l, bytes))
         return true;

@@ -298,7 +298,8 @@ static gs_status emit_stage(struct emitter *e)
     gs_status st = GS_OK;
 
     e->pass->blocks = GS_MAX(e->pass->blocks, s->sums ? (uint32_t)gs_div_up(parts, step) : 1);
-    for (uint32_t first = 0; first < parts && st == GS_OK; first += step) {
+    for (uint32_t k = 0; k < gs_choice_blocks(e->c, e->l, e->stage) && st == GS_OK; k++) {
+        const uint32_t first = e->c->order[e->stage * parts + k] * step;
         const struct block b = {first, GS_MIN(step, parts - first)};
         if (!runs_for(e, b))
             continue;

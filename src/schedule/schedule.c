@@ -64,11 +64,12 @@ static uint64_t host_left(const gs_layout *l, const gs_choice *c, uint64_t table
     return used < cfg->host_memory ? cfg->host_memory - used : 0;
 }
 
-/* The best plan so far, and an arena that gives its blocks. */
+/* The best plan so far, and how it is made again: an arena that gives its blocks, and who gets what of the host's memory. */
 struct best {
     gs_plan *plan;
     double cost;
-    uint64_t arena;
+    uint64_t arena, ring, keep;
+    uint64_t capacity; /* of the cache; 0: there is none */
 };
 
 /* Keeps the better of the two and frees the other. */
@@ -79,7 +80,7 @@ static gs_status compare(struct best *best, const gs_layout *l, const gs_choice 
     const bool better = st == GS_OK && (best->plan == NULL || cost < best->cost);
     gs_plan_free(better ? best->plan : plan);
     if (better)
-        *best = (struct best){plan, cost, c->held_bytes};
+        *best = (struct best){plan, cost, c->held_bytes, c->ring_bytes, c->keep_bytes, c->cache != NULL ? c->cache_bytes : 0};
     return st;
 }
 
@@ -232,44 +233,57 @@ static gs_status refuse(const gs_layout *l, gs_choice *c)
 
 /* ---- the cache: what the store's data leaves to be kept is decided access by access ---- */
 
-static gs_status plan_with(struct best *best, const gs_layout *l, gs_choice *c, uint64_t capacity)
+/* Lists the accesses of the pass that is cached. */
+static gs_status trace_accesses(const gs_layout *l, gs_choice *c)
+{
+    gs_plan *probe = NULL;
+    gs_status st;
+
+    c->ring_bytes = UINT64_MAX / 4;
+    c->tracing = true;
+    st = gs_emit(&probe, l, c);
+    c->tracing = false;
+    gs_plan_free(probe);
+    return st;
+}
+
+/* GS_EAGAIN: it does not fit. The plan is compared with the best one, or given out where there is none. */
+static gs_status plan_cached(gs_plan **out, struct best *best, const gs_layout *l, gs_choice *c, uint64_t ring, uint64_t capacity)
 {
     gs_cache_plan cache = {0};
     gs_plan *plan = NULL;
     const uint32_t units = l->program->arrays * l->parts + l->sets * l->parts * l->parts;
-    gs_status st = gs_cache_plan_make(&cache, c->access, c->accesses, units, capacity, true);
+    gs_status st = trace_accesses(l, c);
 
-    if (st != GS_OK)
+    if (st != GS_OK || (st = gs_cache_plan_make(&cache, c->access, c->accesses, units, capacity, true)) != GS_OK)
         return st;
+    c->ring_bytes = ring;
     c->cache = &cache;
-    if ((st = gs_emit(&plan, l, c)) == GS_OK && plan->host_bytes <= l->config->host_memory)
-        st = compare(best, l, c, plan);
-    else
+    c->cache_bytes = capacity;
+    if ((st = gs_emit(&plan, l, c)) == GS_OK && plan->host_bytes > l->config->host_memory) {
         gs_plan_free(plan);
+        st = GS_EAGAIN;
+    }
+    if (st == GS_OK && best != NULL)
+        st = compare(best, l, c, plan);
+    else if (st == GS_OK)
+        *out = plan;
     c->cache = NULL;
     gs_cache_plan_drop(&cache);
-    return st == GS_EAGAIN ? GS_OK : st; /* the plan without it stands */
+    return st;
 }
 
 /* With the best plan's blocks and ring; `keep`: arrays of the run go before what the cache could hold. */
 static gs_status try_cache(struct best *best, const gs_layout *l, gs_choice *c, uint64_t ring, bool keep)
 {
     const uint64_t tables = best->plan->table_bytes, left = host_left(l, c, tables + tables / 8);
-    gs_plan *probe = NULL;
     gs_status st;
 
     if (left <= ring)
         return GS_OK;
     gs_choice_keep(c, l, keep ? left - ring : 0);
-    c->ring_bytes = UINT64_MAX / 4;
-    c->tracing = true;
-    st = gs_emit(&probe, l, c);
-    c->tracing = false;
-    gs_plan_free(probe);
-    if (st != GS_OK)
-        return st;
-    c->ring_bytes = ring;
-    return plan_with(best, l, c, gs_align_down(left - ring - c->resident_bytes, GS_BLOCK_BYTES));
+    st = plan_cached(NULL, best, l, c, ring, gs_align_down(left - ring - c->resident_bytes, GS_BLOCK_BYTES));
+    return st == GS_EAGAIN ? GS_OK : st; /* the plan without it stands */
 }
 
 static gs_status with_cache(struct best *best, const gs_layout *l, gs_choice *c)
@@ -277,8 +291,6 @@ static gs_status with_cache(struct best *best, const gs_layout *l, gs_choice *c)
     const uint64_t ring = best->plan->region_bytes[GS_REGION_RING];
     gs_status st = GS_OK;
 
-    while (c->cached_pass < l->program->passes && strcmp(l->program->pass[c->cached_pass].name, "train") != 0)
-        c->cached_pass++;
     /* A device with memory of its own has copies of what is resident, and does not expect it to change. */
     if (c->cached_pass == l->program->passes || !l->config->unified || l->config->force_spill || best->cost == 0 ||
         best->plan->tasks > MANY_TASKS || !gs_choice_set_arena(c, l, best->arena))
@@ -288,6 +300,40 @@ static gs_status with_cache(struct best *best, const gs_layout *l, gs_choice *c)
         st = try_cache(best, l, c, ring, keep);
     c->made_only = false;
     return st;
+}
+
+/* ---- the order of columns ---- */
+
+struct again {
+    const struct best *best;
+    const gs_layout *l;
+    gs_choice *c;
+};
+
+static gs_status plan_again(gs_plan **out, void *context)
+{
+    const struct again *const a = context;
+    const struct best *const b = a->best;
+    gs_status st;
+
+    if (!gs_choice_set_arena(a->c, a->l, b->arena))
+        return GS_EAGAIN;
+    if (b->capacity == 0)
+        return try_choice(out, a->l, a->c, b->keep, b->ring);
+    a->c->made_only = true;
+    gs_choice_keep(a->c, a->l, b->keep);
+    st = plan_cached(out, NULL, a->l, a->c, b->ring, b->capacity);
+    a->c->made_only = false;
+    return st;
+}
+
+static gs_status with_order(struct best *best, const gs_layout *l, gs_choice *c)
+{
+    struct again again = {best, l, c};
+    if (c->cached_pass == l->program->passes || l->config->cost == NULL || l->config->no_swap || best->cost == 0 ||
+        best->plan->tasks > MANY_TASKS || !gs_choice_set_arena(c, l, best->arena))
+        return GS_OK;
+    return gs_order_search(&best->plan, l, c, c->cached_pass, plan_again, &again);
 }
 
 static gs_status search(gs_plan **out, const gs_layout *l, gs_choice *c)
@@ -311,8 +357,12 @@ static gs_status search(gs_plan **out, const gs_layout *l, gs_choice *c)
     }
     if (st == GS_OK && best.plan == NULL)
         return refuse(l, c);
+    while (c->cached_pass < l->program->passes && strcmp(l->program->pass[c->cached_pass].name, "train") != 0)
+        c->cached_pass++;
     if (st == GS_OK)
         st = with_cache(&best, l, c);
+    if (st == GS_OK)
+        st = with_order(&best, l, c);
     if (st == GS_OK)
         *out = best.plan;
     else

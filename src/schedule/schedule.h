@@ -22,6 +22,7 @@ typedef struct gs_schedule_config {
     uint64_t device_fixed;     /* parameters, gradients, optimiser, kernels' scratch */
     uint64_t task_bytes;       /* what the run keeps for each task beside the plan (a trace) */
     const gs_cost *cost;       /* plans are compared by predicted seconds; NULL: by bytes moved */
+    bool no_swap;              /* columns in store order (measurements) */
     bool no_pipeline;          /* a read waits for the computes and writes before it (measurements) */
     double evals_left_out;     /* share of the epochs that run no pass "eval": 0, every epoch does, to 1 */
     bool force_spill;          /* keep nothing resident (tests, measurements) */

@@ -6,6 +6,7 @@
  *   runs       which parts of an interval to read
  *   cache      which reads of an epoch leave their data where a later one finds it
  *   ring_sim   where each staged piece stands, and what it must wait for
+ *   column_order in which order a stage takes its blocks of columns
  *   emit       layout + choice -> plan
  *   schedule   searches for the choice that moves the fewest bytes
  *
@@ -131,6 +132,8 @@ typedef struct gs_choice {
     gs_tenant *tenant;        /* [tenants] by place */
     gs_tenant *unplaced;      /* scratch of as many */
     uint32_t tenants;
+    uint64_t keep_bytes;      /* that gs_choice_keep() was given */
+    uint32_t *order;          /* [stages * parts] block of columns that the stage takes k-th */
     uint64_t *mask;           /* [granules.words] scratch */
     /* What is left of host memory for units of the store's files, beside what is kept for good. */
     bool made_only;           /* keep arrays of the run and narrow ones, leave the rest to the cache */
@@ -139,6 +142,7 @@ typedef struct gs_choice {
     gs_cache_access *access;  /* [accesses] owned */
     uint32_t accesses, access_room;
     const gs_cache_plan *cache; /* of these accesses; NULL: none */
+    uint64_t cache_bytes;     /* that it may take */
 } gs_choice;
 
 gs_status gs_choice_make(gs_choice *out, const gs_layout *l);
@@ -194,6 +198,18 @@ uint64_t gs_runs_choose(gs_run *run, uint32_t room, uint32_t *runs, const gs_lay
 
 /* GS_EAGAIN: the ring is too small. */
 gs_status gs_emit(gs_plan **out, const gs_layout *l, gs_choice *c);
+
+/* ---- column_order.c ---- */
+
+/* Blocks of columns of a stage. */
+uint32_t gs_choice_blocks(const gs_choice *c, const gs_layout *l, uint32_t stage);
+/* Every stage takes its blocks in store order. */
+void gs_order_reset(gs_choice *c, const gs_layout *l);
+/* The plan again, in the order that `c` says. GS_EAGAIN: it does not fit. */
+typedef gs_status gs_order_make(gs_plan **out, void *context);
+/* Looks for an order of blocks with which one run of `pass` takes less time; *plan is in store order, and is replaced where
+ * one is worth it. Says in *plan what was found. */
+gs_status gs_order_search(gs_plan **plan, const gs_layout *l, gs_choice *c, uint32_t pass, gs_order_make *make, void *context);
 
 /* The ring, simulated while tasks are emitted. A piece is live from its
  * allocation until gs_ring_release() names the task after which its bytes are free. */

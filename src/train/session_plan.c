@@ -104,6 +104,7 @@ static gs_status plan_selective(gs_session *s, gs_schedule_config *config)
     gs_plan *plan = NULL;
     gs_status st = gs_session_read_needs(s, config->granules);
 
+    config->no_swap = s->options->no_swap;
     if (st == GS_OK) {
         st = gs_schedule(&plan, config);
         if (st == GS_EBUDGET) { /* its table of runs has no room: the first plan stays */
@@ -166,6 +167,7 @@ gs_status gs_session_plan(gs_session *s, bool logits)
         .device_fixed = s->device_fixed,
         .task_bytes = s->profile ? GS_EXEC_TRACE_TASK_BYTES : 0,
         .cost = &s->cost,
+        .no_swap = s->options->no_swap || config.granules.words > 0, /* the selective plan is the one to be ordered */
         .no_pipeline = s->options->no_pipeline,
         .evals_left_out = evals_left_out(s),
         .disk_bps = s->cost.read_bps,
@@ -221,6 +223,10 @@ gs_status gs_session_describe_pass(const gs_session *s, gs_pass_report *out, uin
         .vertex_seconds = x.vertex_seconds,
         .check_seconds = x.check_seconds,
         .stall_seconds = x.stall_seconds,
+        .orders_tried = planned->orders_tried,
+        .store_order_seconds = planned->store_order_seconds,
+        .best_order_seconds = planned->best_order_seconds,
+        .reordered = planned->reordered,
     };
     snprintf(out->name, sizeof(out->name), "%s", s->program->pass[pass].name);
     snprintf(out->bottleneck, sizeof(out->bottleneck), "%s", x.bottleneck);

@@ -1,7 +1,11 @@
 #include "cache_plan.h"
 
+#include <math.h>
+
 #include "base/size.h"
+#include "plan_sim.h"
 #include "schedule/schedule_internal.h"
+#include "schedule/simulate.h"
 #include "support/support.h"
 
 gs_plan *cache_plan_make(const gs_schedule_config *config, uint64_t capacity, bool keep)
@@ -31,4 +35,55 @@ gs_plan *cache_plan_make(const gs_schedule_config *config, uint64_t capacity, bo
     gs_choice_drop(&c);
     gs_layout_drop(&l);
     return plan;
+}
+
+gs_plan *shuffled_plan_make(const gs_schedule_config *config, uint64_t keep, uint32_t seed)
+{
+    gs_layout l;
+    gs_choice c;
+    gs_plan *plan = NULL;
+
+    gs_assert_ok(gs_layout_make(&l, config, true));
+    gs_assert_ok(gs_choice_make(&c, &l));
+    assert_true(gs_choice_set_arena(&c, &l, config->device_memory / 2));
+    gs_choice_keep(&c, &l, keep);
+    for (uint32_t s = 0; s < l.program->stages; s++)
+        for (uint32_t k = gs_choice_blocks(&c, &l, s); k > 1; k--) {
+            seed = seed * 1664525u + 1013904223u;
+            uint32_t *const a = &c.order[s * l.parts + k - 1], *const b = &c.order[s * l.parts + (seed >> 8) % k], x = *a;
+            *a = *b;
+            *b = x;
+        }
+    c.ring_bytes = 2 * GS_MIB;
+    gs_assert_ok(gs_emit(&plan, &l, &c));
+    gs_choice_drop(&c);
+    gs_layout_drop(&l);
+    return plan;
+}
+
+bool ordered_plan_check(const gs_schedule_config *config, gs_chunk *const chunk[2], double bps, uint32_t seed)
+{
+    gs_schedule_config c = *config;
+    const gs_edge_set set[2] = {{.chunk = chunk[0]}, {.chunk = chunk[1]}};
+    gs_plan *plan = NULL;
+    gs_simulation x;
+    gs_cost cost;
+
+    gs_cost_defaults(&cost, 1);
+    cost.read_bps = cost.write_bps = bps;
+    c.cost = &cost;
+    gs_assert_ok(gs_schedule(&plan, &c));
+    const gs_plan_pass pass = plan->pass[0];
+    assert_true(pass.orders_tried > 2 && pass.best_order_seconds <= pass.store_order_seconds);
+    assert_int_equal(pass.reordered, pass.best_order_seconds < 0.98 * pass.store_order_seconds);
+    gs_assert_ok(gs_simulate(&x, plan, c.program, set, c.chunks->parts, &cost, 0));
+    assert_true(fabs(x.seconds - (pass.reordered ? pass.best_order_seconds : pass.store_order_seconds)) < 1e-9);
+    plan_sim_run(plan, &c, 0, 2, seed);
+    plan_sim_run(plan, &c, 1, 1, seed);
+    gs_plan_free(plan);
+    c.no_swap = true;
+    gs_assert_ok(gs_schedule(&plan, &c));
+    assert_int_equal(plan->pass[0].orders_tried, 0);
+    gs_plan_free(plan);
+    return pass.best_order_seconds < pass.store_order_seconds;
 }

@@ -308,7 +308,40 @@ static void test_plan__is_safe_in_any_order(void **state)
     run_plan(9001, 5, 7 * GS_MIB, 3 * GS_MIB, false, 6);
 }
 
-/* At exactly the budget that a refusal names, the plan exists and is safe. */
+static void test_plan__is_safe_with_columns_in_any_order(void **state)
+{
+    (void)state;
+    for (uint32_t k = 0; k < 8; k++) {
+        struct fixture f = {0};
+        make_program(&f, 37, 16);
+        make_chunks(&f, 6007, 5 + k % 13, k % 2 == 0, k);
+        const gs_schedule_config c = config_of(&f, 64 * GS_MIB, (3 + k % 3) * GS_MIB);
+        gs_plan *plan = shuffled_plan_make(&c, k % 4 * 300 * GS_KIB, k);
+        plan_sim_run(plan, &c, 0, 2, k);
+        plan_sim_run(plan, &c, 1, 2, k);
+        gs_plan_free(plan);
+        drop(&f);
+    }
+}
+
+/* The first columns wait for the disk, the last ones compute: better in turn. */
+static void test_order__is_taken_where_the_simulation_says_so(void **state)
+{
+    (void)state;
+    uint32_t found = 0;
+    for (uint32_t k = 0; k < 8; k++) {
+        struct fixture f = {0};
+        make_program(&f, 37, 16);
+        make_chunks(&f, 9001, 17, false, k);
+        for (uint32_t i = 0; i < 2 * 17 * 17; i++)
+            f.chunk[i % 2][i / 2].edges *= i / 2 / 17 >= 8 ? 20 : 1;
+        const gs_schedule_config c = config_of(&f, (4 + k % 2) * GS_MIB, 1 * GS_MIB);
+        found += ordered_plan_check(&c, f.chunk, 1e8 * (1 + k), k);
+        drop(&f);
+    }
+    assert_true(found > 2);
+}
+
 /* The last task before `i` of the pass that is a compute or, for `writes`, a write; GS_NONE for none. */
 static uint32_t last_before(const gs_plan *p, const gs_plan_pass *pass, uint32_t i, bool writes)
 {
@@ -354,6 +387,7 @@ static void test_plan__without_pipeline_reads_wait_for_what_is_before_them(void 
     drop(&f);
 }
 
+/* At exactly the budget that a refusal names, the plan exists and is safe. */
 static void test_budget__smallest_named_works(void **state)
 {
     (void)state;
@@ -524,32 +558,6 @@ static void test_plan__runs_for_needed_rows_alone(void **state)
 }
 
 /* Rows 0-15 and 64-79 of 256 B each: two blocks of 4 KiB with a gap of three between. */
-static void test_runs__gaps_are_read_where_a_request_costs_more(void **state)
-{
-    (void)state;
-    gs_schedule_config c = {.granules = {16, 1}, .disk_bps = 4096e3, .disk_request_seconds = 1e-3};
-    const gs_layout l = {.config = &c};
-    const gs_run_extent x = {.bytes = 8 * 4096, .row = 256, .rows = 128, .unit = 4096};
-    uint64_t mask = 1 | 1 << 4;
-    gs_run run[9];
-    uint32_t runs = 0;
-    /* A block takes 1 ms and so does a request: 2 blocks in 2 requests take 4 ms, 5 in one take 6. */
-    assert_int_equal(gs_runs_choose(run, 9, &runs, &l, &x, &mask), 2 * 4096);
-    assert_int_equal(runs, 2);
-    assert_int_equal(run[0].first, 0);
-    assert_int_equal(run[0].blocks, 1);
-    assert_int_equal(run[1].first, 4);
-    assert_int_equal(run[1].blocks, 1);
-    c.disk_request_seconds = 4e-3; /* 10 ms against 9 */
-    assert_int_equal(gs_runs_choose(run, 9, &runs, &l, &x, &mask), 5 * 4096);
-    assert_int_equal(runs, 1);
-    assert_int_equal(run[0].blocks, 5);
-    mask = 1 | 1 << 7;
-    c.disk_request_seconds = 9e-3; /* 20 ms against 17 for everything */
-    assert_int_equal(gs_runs_choose(run, 9, &runs, &l, &x, &mask), 8 * 4096);
-    assert_int_equal(runs, 0);
-}
-
 static void test_ring__waits_for_what_it_overwrites(void **state)
 {
     (void)state;
@@ -582,7 +590,8 @@ int main(void)
         cmocka_unit_test(test_plan__forced_spill_keeps_nothing),
         cmocka_unit_test(test_plan__reads_runs_of_needed_rows),
         cmocka_unit_test(test_plan__runs_for_needed_rows_alone),
-        cmocka_unit_test(test_runs__gaps_are_read_where_a_request_costs_more),
+        cmocka_unit_test(test_plan__is_safe_with_columns_in_any_order),
+        cmocka_unit_test(test_order__is_taken_where_the_simulation_says_so),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -20,10 +20,10 @@ for command in generate partition info verify plan train predict 'bench limits' 
     grep -q "^  $command " overview || die "no $command in the overview"
 done
 model='--model --layers --hidden --heads --act --dropout --input-dropout'
-machine='--device --matmul --device-memory --host-memory --threads --spill --no-cache --no-selective --no-prune --no-pipeline --no-verify --no-move --no-fuse --no-hoist'
+machine='--device --matmul --device-memory --host-memory --threads --spill --no-cache --no-selective --no-swap --no-prune --no-pipeline --no-verify --no-move --no-fuse --no-hoist'
 learning='--epochs --optimizer --lr --weight-decay --seed --init --eval-every'
 results='--save --logits --metrics --trace'
-later='--checkpoint --checkpoint-every --resume --no-swap --no-chain'
+later='--checkpoint --checkpoint-every --resume --no-chain'
 has generate --vertices --edges --features --classes --seed
 has partition --format --parts --method --memory --feature-type --random-features --undirected --seed --force
 has info --json
