@@ -130,6 +130,11 @@ static gs_status write_program(code *k, const gs_program *p, char **text, size_t
     for (uint32_t s = 0; s < p->stages && st == GS_OK; s++) {
         if ((st = check_instrs(&p->stage[s])) != GS_OK)
             break;
+        if (gs_stage_has_types(&p->stage[s])) {
+            st = gs_fail(GS_EUNSUPPORTED, "device cuda: stage \"%s\": a value of edges with a matrix for each type is not there; use "
+                                          "--device cpu", p->stage[s].name);
+            break;
+        }
         write_rows(k, &p->stage[s]);
         const bool sequence = p->stage[s].sums > 0 && gs_sum_is_sequence(&p->stage[s].sum[0]);
         st = sequence ? write_sequence(k, p, &p->stage[s]) : write_edges(k, p, s);

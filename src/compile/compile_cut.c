@@ -114,7 +114,7 @@ static void store_operands(gs_cut *c, uint32_t i)
     memset(c->bits, 0, c->nodes);
     gs_compile__cone(c->ir, i, c->bits);
     for (uint32_t v = 0; v < i; v++)
-        if ((c->bits[v] & (GS_CONE_SOURCE | GS_CONE_DESTINATION)) != 0)
+        if ((c->bits[v] & (GS_CONE_SOURCE | GS_CONE_DESTINATION | GS_CONE_TYPED)) != 0)
             c->must_store[v] |= at(c, v)->op != GS_OP_INPUT;
 }
 
@@ -134,7 +134,7 @@ static bool is_late(const gs_node *n, const gs_node *in)
 static void find_level(gs_cut *c, uint32_t i)
 {
     const gs_node *n = at(c, i);
-    const bool out = n->op == GS_OP_SUM_OUT || n->op == GS_OP_PICK_OUT;
+    const bool out = n->op == GS_OP_SUM_OUT || n->op == GS_OP_PICK_OUT || n->op == GS_OP_SPLIT_OUT;
 
     c->level[i] = gs_op_classof(n->op) == GS_CLASS_LEAF || (n->type & GS_TYPE_S) != 0 ? 0 : 1;
     if (c->partner[i] != GS_IR_NONE) {
@@ -330,6 +330,8 @@ static uint64_t edge_pass_cost(const gs_cut *c, uint32_t t, double edges_per_ver
         }
     for (uint32_t v = 0; v < c->nodes; v++) {
         const double row = (double)row_cost(at(c, v));
+        if ((c->bits[v] & GS_CONE_TYPED) != 0)
+            c->bits[v] |= GS_CONE_SOURCE;
         if ((c->bits[v] & operand_end) != 0)
             cost += (uint64_t)((1.0 + edges_per_vertex) * row);
         if ((c->bits[v] & ends & ~operand_end) != 0)

@@ -38,6 +38,13 @@ static gs_operand operand(const gs_emitter *e, uint32_t v)
     return (gs_operand){.kind = GS_FROM_REG, .index = n->type == GS_TYPE_D ? e->edge_destination[v] : e->edge[v]};
 }
 
+/* The source's row, of its columns those of the edge's type. */
+static void emit_pick(gs_emitter *e, gs_stage *s, gs_edge_reg_kind source, uint32_t v)
+{
+    e->edge[v] = add_edge_reg(s, source, at(e, v)->width, e->array[at(e, v)->in[0]]);
+    s->edge_reg[e->edge[v]].typed = true;
+}
+
 /* Widest first where the order does not matter. */
 static void emit_instr(gs_emitter *e, gs_stage *s, uint32_t v)
 {
@@ -73,6 +80,8 @@ static void emit_program(gs_emitter *e, gs_stage *s)
             continue;
         if (at(e, v)->op == GS_OP_WEIGHT)
             e->edge[v] = add_edge_reg(s, GS_EDGE_WEIGHT, 1, GS_NONE);
+        else if (at(e, v)->op == GS_OP_TYPE_SRC)
+            emit_pick(e, s, source, v);
         else
             emit_instr(e, s, v);
     }
@@ -85,6 +94,8 @@ static gs_sum_kind kind_of(const gs_emitter *e, uint32_t v)
         return GS_SUM_SPLIT;
     case GS_OP_PICK_OUT:
         return GS_SUM_PICK;
+    case GS_OP_SPLIT_OUT:
+        return GS_SUM_ADD_TYPE;
     case GS_OP_MAX_IN:
         return GS_SUM_MAX;
     case GS_OP_MIN_IN:

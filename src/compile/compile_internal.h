@@ -18,6 +18,7 @@ enum {
     GS_CONE_EDGE = 1, /* a value of edges, computed by the edge program */
     GS_CONE_SOURCE = 2, /* a vertex value, read at the source end */
     GS_CONE_DESTINATION = 4, /* a vertex value, read at the destination end */
+    GS_CONE_TYPED = 8,       /* a vertex value, read at the source end, of its columns those of the edge's type */
 };
 
 /* Does the node's value come from an edge pass? */

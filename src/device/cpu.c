@@ -70,10 +70,10 @@ static needs find_needs(const gs_cpu *cpu, const gs_program *p)
             if (!gs_op_into_param(in->op) || in->dst >= p->params)
                 continue;
             const gs_param *const grad = &p->param[in->dst];
-            if (in->op != GS_OP_OUTER || gs_cpu__outer_is_small(grad->rows, grad->cols))
+            if ((in->op != GS_OP_OUTER && in->op != GS_OP_FAN_OUTER) || gs_cpu__outer_is_small(grad->rows, grad->cols))
                 partial += gs_cpu__lot_floats(in->op, grad->rows, grad->cols);
             else
-                n.outer_floats = GS_MAX(n.outer_floats, gs_cpu__outer_floats(grad->rows, grad->cols));
+                n.outer_floats = GS_MAX(n.outer_floats, gs_cpu__outer_floats(in->op == GS_OP_FAN_OUTER ? stage->reg[in->a.index].width : grad->rows, grad->cols));
         }
         n.partial_floats = GS_MAX(n.partial_floats, gs_cpu__partial_floats(partial));
         n.steps = GS_MAX(n.steps, stage->instrs);

@@ -295,6 +295,17 @@ static gs_cpu_edge_value take_factor(planner *p, const gs_sum *sum, uint32_t hea
     return factor;
 }
 
+/* Something of the stage is `times` as wide as a value: by type of the edges. */
+static void note_types(planner *p, uint32_t times, uint32_t rows)
+{
+    if (p->l->type == NULL || (p->l->type_bytes != 1 && p->l->type_bytes != 2) || times == 0 ||
+        (p->plan->types != 0 && p->plan->types != times))
+        refuse(p, "columns by the type of edges that have none, or another number of types");
+    else if ((uint64_t)times * rows > UINT32_MAX)
+        refuse(p, "more rows by type than 2^32");
+    p->plan->types = times;
+}
+
 static void plan_sum(planner *p, const gs_sum *sum)
 {
     const gs_stage *const stage = p->l->stage;
@@ -318,6 +329,14 @@ static void plan_sum(planner *p, const gs_sum *sum)
     if (sum->kind == GS_SUM_ATTEND && sum->value < stage->edge_regs && sum->score < stage->edge_regs)
         factor = take_factor(p, sum, stage->edge_reg[sum->score].width);
     gs_cpu_edge_value value = register_value(p, sum->value, &width);
+    if (sum->kind == GS_SUM_ADD_TYPE && p->st == GS_OK) {
+        note_types(p, s.width / width, p->l->target_rows);
+        s.kind = GS_CPU_EDGE_SUM_TYPE;
+        s.width = width;
+        s.a = full(p, value, width);
+        emit(p, s);
+        return;
+    }
     if (p->st == GS_OK && width != s.width)
         refuse(p, "a value and a sum of different widths");
     if (sum->kind != GS_SUM_ATTEND) {
@@ -370,14 +389,15 @@ static void find_uses(const gs_cpu *cpu, const gs_stage *stage)
     }
 }
 
-static void add_gather(gs_cpu_edge_plan *plan, const float *rows, uint32_t width)
+static void add_gather(gs_cpu_edge_plan *plan, const float *rows, uint32_t width, bool typed)
 {
     for (uint32_t g = 0; g < plan->gathers; g++)
-        if (plan->gather[g].p == rows)
+        if (plan->gather[g].p == rows && plan->gather[g].typed == typed)
             return;
     if (plan->gathers == GS_CPU_EDGE_GATHERS)
         return; /* only not prefetched */
     plan->gather[plan->gathers].p = rows;
+    plan->gather[plan->gathers].typed = typed;
     plan->gather[plan->gathers++].width = width;
 }
 
@@ -398,8 +418,12 @@ static void plan_register(planner *p, uint32_t index)
         if (rows == NULL || r->width == 0)
             refuse(p, "rows that the launch does not have");
         s->a = (gs_cpu_edge_value){.form = operand ? GS_CPU_EDGE_OPERAND : GS_CPU_EDGE_TARGET, .width = r->width, .p = rows};
+        if (r->typed && p->st == GS_OK) {
+            note_types(p, p->l->program->array[r->array].width / r->width, operand ? p->l->operand_rows : p->l->target_rows);
+            s->a.form = operand ? GS_CPU_EDGE_OPERAND_TYPE : GS_CPU_EDGE_TARGET_TYPE;
+        }
         if (operand && s->uses > 0)
-            add_gather(p->plan, rows, r->width);
+            add_gather(p->plan, rows, r->width, r->typed);
     } else if (r->width == 0) {
         refuse(p, "an edge register of no width");
     }

@@ -26,6 +26,8 @@ typedef enum gs_cpu_edge_form {
     GS_CPU_EDGE_SLOT,    /* written by a step */
     GS_CPU_EDGE_OPERAND, /* rows at the operand end */
     GS_CPU_EDGE_TARGET,  /* rows at the target end */
+    GS_CPU_EDGE_OPERAND_TYPE, /* of rows at the operand end, the columns of the edge's type */
+    GS_CPU_EDGE_TARGET_TYPE,
     GS_CPU_EDGE_WEIGHT,  /* one number an edge, in the order of edges */
     GS_CPU_EDGE_FIXED,   /* the same row or number for all */
 } gs_cpu_edge_form;
@@ -45,6 +47,7 @@ typedef enum gs_cpu_edge_kind {
     GS_CPU_EDGE_FOLD,   /* dst = sums of groups of a, or of a * b */
     GS_CPU_EDGE_MASK,   /* dst = 0 or a scale; a, b: input ids of the source and the destination */
     GS_CPU_EDGE_SUM,    /* acc += a, or a * b; or the largest, or the least */
+    GS_CPU_EDGE_SUM_TYPE, /* acc[columns of the edge's type] += a */
     GS_CPU_EDGE_ATTEND, /* raises the running maximum to scores a, dst = exp(a - maximum), adds to the norm */
 } gs_cpu_edge_kind;
 
@@ -83,10 +86,12 @@ typedef struct gs_cpu_edge_plan {
     uint32_t steps, slots;
     uint64_t floats; /* of scratch, an edge */
     uint32_t tile;   /* edges of a full tile */
+    uint32_t types;  /* of edges, where a value or a sum goes by them; else 0 */
     uint32_t gathers;
     struct {
         const float *p;
         uint32_t width;
+        bool typed;
     } gather[GS_CPU_EDGE_GATHERS];
 } gs_cpu_edge_plan;
 
@@ -108,6 +113,8 @@ typedef struct gs_cpu_edge_tile {
     uint32_t edge; /* first one, of the launch */
     uint32_t edges, runs;
     uint32_t operand[GS_CPU_TILE_EDGES], target[GS_CPU_TILE_EDGES]; /* row numbers */
+    uint32_t type[GS_CPU_TILE_EDGES], operand_type[GS_CPU_TILE_EDGES], target_type[GS_CPU_TILE_EDGES]; /* with types: rows of
+                                                   * arrays of [rows * types, width] */
     gs_cpu_edge_run run[GS_CPU_TILE_EDGES];
 } gs_cpu_edge_tile;
 

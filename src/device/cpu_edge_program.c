@@ -115,7 +115,7 @@ static void merge_row(gs_sum_kind kind, const gs_accumulator *to, uint64_t row, 
         merge_head(to, row, from, heads, width / heads, h);
     for (uint32_t c = 0; kind != GS_SUM_ATTEND && c < width; c++) {
         const float x = from->acc[c];
-        if (kind == GS_SUM_ADD)
+        if (kind == GS_SUM_ADD || kind == GS_SUM_ADD_TYPE)
             acc[c] += x;
         else if (x != x || (kind == GS_SUM_MAX ? x > acc[c] : x < acc[c]))
             acc[c] = x; /* NaN wins */

@@ -34,12 +34,28 @@ bool gs_cpu__sgemm(char ta, char tb, uint32_t m, uint32_t n, uint32_t k, const f
     return sgemm(ta, tb, m, n, k, a, lda, b, ldb, beta, c, ldc);
 }
 
+/* Each matrix by itself: its result, or its operand, is a block of the columns of wide rows. */
+static bool fan_rows(const gs_cpu_step *s, const float *a, float *c, uint32_t rows)
+{
+    const bool transposed = s->op == GS_OP_FAN_T;
+    const uint32_t in = s->weight_rows / s->matrices, out = s->weight_cols;
+    bool fine = true;
+    for (uint32_t t = 0; t < s->matrices && fine; t++) {
+        const float *const w = s->weight + (size_t)t * in * out;
+        fine = transposed ? sgemm('N', 'T', rows, in, out, a + (size_t)t * out, s->a_width, w, out, t == 0 ? 0.0f : 1.0f, c, in)
+                          : sgemm('N', 'N', rows, out, in, a, in, w, out, 0.0f, c + (size_t)t * out, s->width);
+    }
+    return fine;
+}
+
 bool gs_cpu__product_rows(const gs_cpu_step *s, uint32_t first, uint32_t rows)
 {
     const uint32_t wide = s->weight_cols;
     const float *const a = s->a.p + (size_t)first * s->a_width;
     float *const c = s->dst + (size_t)first * s->width;
 
+    if (s->op == GS_OP_FAN || s->op == GS_OP_FAN_T)
+        return fan_rows(s, a, c, rows);
     /* matmul_t: x[., in] w[out, in]'; matmul: x[., out] w[out, in] */
     return sgemm('N', s->op == GS_OP_MATMUL_T ? 'T' : 'N', rows, s->width, s->a_width, a, s->a_width, s->weight, wide,
                  0.0f, c, s->width);
@@ -47,9 +63,15 @@ bool gs_cpu__product_rows(const gs_cpu_step *s, uint32_t first, uint32_t rows)
 
 bool gs_cpu__outer_rows(const gs_cpu_step *s, uint32_t first, uint32_t rows, float *sum, bool add)
 {
-    const uint32_t out = s->weight_rows, in = s->weight_cols;
-    return sgemm('T', 'N', out, in, rows, s->a.p + (size_t)first * out, out, s->b.p + (size_t)first * in, in,
-                 add ? 1.0f : 0.0f, sum, in);
+    /* FAN_OUTER: [in, out] of each matrix, from a block of the columns of b; else one matrix, all columns */
+    const uint32_t matrices = s->op == GS_OP_FAN_OUTER ? s->matrices : 1;
+    const uint32_t m = s->weight_rows / matrices, n = s->weight_cols;
+    bool fine = true;
+    for (uint32_t t = 0; t < matrices && fine; t++)
+        fine = sgemm('T', 'N', m, n, rows, s->a.p + (size_t)first * m, m,
+                     s->b.p + (size_t)first * matrices * n + (size_t)t * n, matrices * n, add ? 1.0f : 0.0f,
+                     sum + (size_t)t * m * n, n);
+    return fine;
 }
 
 /* How an outer product [out, in] over `rows` is cut. Chunks beyond one need
@@ -81,18 +103,19 @@ uint64_t gs_cpu__outer_floats(uint32_t out, uint32_t in)
 
 static bool outer_task(gs_cpu *cpu, const gs_cpu_step *s, const outer_cut *cut, uint32_t rows, uint32_t task)
 {
-    const uint32_t out = s->weight_rows, in = s->weight_cols;
+    const uint32_t out = s->weight_rows, in = s->weight_cols; /* of one matrix */
     const uint32_t chunk = task / cut->tiles, tile = task % cut->tiles;
     const uint64_t first = (uint64_t)chunk * cut->chunk_rows;
     const uint32_t k = (uint32_t)GS_MIN(cut->chunk_rows, rows - first);
     const uint32_t column = tile * TILE_ROWS, m = GS_MIN(TILE_ROWS, out - column);
     float *const c = cut->chunks == 1 ? s->grad : cpu->outer + (uint64_t)chunk * out * in;
 
-    return sgemm('T', 'N', m, in, k, s->a.p + first * out + column, out, s->b.p + first * in, in,
+    return sgemm('T', 'N', m, in, k, s->a.p + first * out + column, out, s->b.p + first * s->matrices * in, s->matrices * in,
                  cut->chunks == 1 ? 1.0f : 0.0f, c + (uint64_t)column * in, in);
 }
 
-gs_status gs_cpu__outer(gs_cpu *cpu, const gs_cpu_step *s, uint32_t rows)
+/* Of one matrix: s->matrices says how many times as wide as it the rows of b are. */
+static gs_status outer_of_one(gs_cpu *cpu, const gs_cpu_step *s, uint32_t rows)
 {
     const outer_cut cut = cut_outer(s->weight_rows, s->weight_cols, rows);
     const uint64_t n = (uint64_t)s->weight_rows * s->weight_cols;
@@ -118,6 +141,20 @@ gs_status gs_cpu__outer(gs_cpu *cpu, const gs_cpu_step *s, uint32_t rows)
     return failed ? gs_fail(GS_EDEVICE, "device cpu: oneDNN could not multiply [%u, %u]' by [%u, %u]", rows,
                             s->weight_rows, rows, s->weight_cols)
                   : GS_OK;
+}
+
+gs_status gs_cpu__outer(gs_cpu *cpu, const gs_cpu_step *s, uint32_t rows)
+{
+    gs_cpu_step one = *s;
+    gs_status st = GS_OK;
+    one.matrices = s->op == GS_OP_FAN_OUTER ? s->matrices : 1;
+    one.weight_rows = s->weight_rows / one.matrices;
+    for (uint32_t t = 0; t < one.matrices && st == GS_OK; t++) {
+        st = outer_of_one(cpu, &one, rows);
+        one.b.p += one.weight_cols;
+        one.grad += (size_t)one.weight_rows * one.weight_cols;
+    }
+    return st;
 }
 
 uint64_t gs_cpu__gemm_bytes(const gs_cpu *cpu) { return cpu->threads * LIBRARY_BYTES; }

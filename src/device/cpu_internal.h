@@ -48,6 +48,7 @@ typedef struct gs_cpu_step {
     gs_cpu_dropout dropout;
     const float *weight;     /* products: parameter [weight_rows, weight_cols] */
     uint32_t weight_rows, weight_cols;
+    uint32_t matrices;       /* FAN...: in the parameter, one above the other */
     gs_cpu_mix mix;          /* MIX, MIX_T; MIX_OUTER: `each` alone */
     float *grad;             /* REDUCE */
     double *statistic;       /* STATISTIC: [2 * width] */
@@ -151,7 +152,11 @@ gs_status gs_cpu__run_vertex(void *context, const gs_vertex_launch *l);
 
 /* Fills cpu->step for a launch; GS_EINVAL names the stage and the instruction. */
 gs_status gs_cpu__resolve(gs_cpu *cpu, const gs_vertex_launch *l);
-static inline bool gs_cpu__is_product(gs_op op) { return op == GS_OP_MATMUL || op == GS_OP_MATMUL_T; }
+static inline bool gs_cpu__is_product(gs_op op) 
+{
+    return op == GS_OP_MATMUL || op == GS_OP_MATMUL_T || op == GS_OP_FAN || op == GS_OP_FAN_T;
+}
+
 
 /* An outer product that is a run of its own: all threads compute it together. */
 bool gs_cpu__stands_alone(const gs_cpu_step *s);

@@ -19,6 +19,7 @@ typedef struct cursor {
     uint32_t target, end; /* the target that comes next */
     uint32_t edge, stop;  /* its edges that come next */
     uint32_t tile;        /* edges of a full one */
+    uint32_t types;       /* 0: nothing goes by them */
 } cursor;
 
 GS_INLINE uint32_t number_at(const void *array, uint32_t bytes, uint32_t i)
@@ -29,7 +30,7 @@ GS_INLINE uint32_t number_at(const void *array, uint32_t bytes, uint32_t i)
 static void cursor_start(cursor *c, const gs_cpu_edge_plan *plan, const gs_cpu_edge_work *work)
 {
     const gs_edge_program_launch *const l = plan->l;
-    *c = (cursor){.l = l, .work = work, .tile = plan->tile, .target = work->first, .end = work->end};
+    *c = (cursor){.l = l, .work = work, .tile = plan->tile, .types = plan->types, .target = work->first, .end = work->end};
     if (work->from < work->to) {
         c->end = work->first + 1;
         c->edge = work->from;
@@ -57,6 +58,17 @@ static uint32_t edges_to_take(const cursor *c, uint32_t room)
     if (left <= room)
         return left;
     return room == c->tile ? room : 0;
+}
+
+/* Where the columns of each edge's type are, in arrays of so many times as many rows. */
+static void find_types(const gs_edge_program_launch *l, gs_cpu_edge_tile *t, uint32_t types)
+{
+    for (uint32_t i = 0; i < t->edges; i++) {
+        const uint32_t k = t->edge + i;
+        t->type[i] = l->type_bytes == 1 ? ((const uint8_t *)l->type)[k] : ((const uint16_t *)l->type)[k];
+        t->operand_type[i] = t->operand[i] * types + t->type[i];
+        t->target_type[i] = t->target[i] * types + t->type[i];
+    }
 }
 
 /* False when there is no more. */
@@ -90,15 +102,17 @@ static bool next_tile(cursor *c, gs_cpu_edge_tile *t)
             t->operand[i] = ((const uint16_t *)l->index)[t->edge + i];
     else
         memcpy(t->operand, (const uint32_t *)l->index + t->edge, t->edges * sizeof(uint32_t));
+    if (c->types > 0)
+        find_types(l, t, c->types);
     return t->edges > 0;
 }
 
 static void prefetch(const gs_cpu_edge_plan *plan, const gs_cpu_edge_tile *t, uint32_t first, uint32_t end)
 {
     for (uint32_t g = 0; g < plan->gathers; g++) {
-        const uint32_t width = plan->gather[g].width;
+        const uint32_t width = plan->gather[g].width, *const at = plan->gather[g].typed ? t->operand_type : t->operand;
         for (uint32_t e = first; e < end; e++) {
-            const char *const row = (const char *)(plan->gather[g].p + (size_t)t->operand[e] * width);
+            const char *const row = (const char *)(plan->gather[g].p + (size_t)at[e] * width);
             for (uint32_t b = 0; b < width * sizeof(float); b += LINE)
                 __builtin_prefetch(row + b);
             __builtin_prefetch(row + width * sizeof(float) - 1);
@@ -243,6 +257,9 @@ static void run_step(const gs_cpu_edge_frame *f, const gs_cpu_edge_step *s)
         break;
     case GS_CPU_EDGE_SUM:
         GS_KERNEL(edge_sum)(f, s);
+        break;
+    case GS_CPU_EDGE_SUM_TYPE:
+        GS_KERNEL(edge_sum_type)(f, s);
         break;
     case GS_CPU_EDGE_ATTEND:
         GS_KERNEL(edge_attend)(f, s);

@@ -258,6 +258,18 @@ static void raise_one_head(const gs_cpu_edge_tile *tile, const gs_accumulator *s
     }
 }
 
+/* A target's edges lie sorted by type, but a few additions an edge do not need that. */
+void GS_KERNEL(edge_sum_type)(const gs_cpu_edge_frame *f, const gs_cpu_edge_step *s)
+{
+    const gs_cpu_rows a = gs_value_rows(f, &s->a);
+    const gs_cpu_edge_tile *const t = f->tile;
+    float *const acc = f->work->sum[s->sum].acc;
+
+    for (uint32_t r = 0; r < t->runs; r++)
+        for (uint32_t e = t->run[r].first; e < t->run[r].end; e++)
+            GS_KERNEL(add)(acc + ((size_t)t->run[r].row * f->plan->types + t->type[e]) * s->width, gs_row(&a, e), s->width);
+}
+
 /* Heads [c, c + n), at most a vector of them. */
 GS_INLINE void raise_heads(const gs_cpu_edge_frame *f, const gs_accumulator *sum, float *p, const float *score,
                            uint32_t heads, uint32_t each, uint32_t c, const uint32_t n)

@@ -94,6 +94,23 @@ static gs_status resolve_weight(const lookup *k, const gs_param **param)
     return GS_OK;
 }
 
+/* The narrow side says how many matrices there are. */
+static gs_status resolve_fan(const lookup *k, const gs_param *w)
+{
+    gs_cpu_step *const s = k->step;
+    const bool transposed = s->op == GS_OP_FAN_T;
+    const uint32_t dst = width_of(k, &(gs_operand){.kind = GS_FROM_REG, .index = k->instr->dst});
+    const uint32_t narrow = transposed ? dst : width_of(k, &k->instr->a);
+    gs_status st = GS_OK;
+    if (narrow == 0 || w->rows % narrow != 0)
+        return refuse(k, "columns that are no matrix's");
+    s->matrices = w->rows / narrow;
+    s->a_width = transposed ? s->matrices * w->cols : narrow;
+    s->dst = find_register(k, k->instr->dst, GS_F32, transposed ? narrow : s->matrices * w->cols, &st);
+    s->a.p = operand_register(k, &k->instr->a, GS_F32, s->a_width, &st);
+    return st;
+}
+
 static gs_status resolve_product(const lookup *k)
 {
     gs_cpu_step *const s = k->step;
@@ -101,6 +118,8 @@ static gs_status resolve_product(const lookup *k)
     gs_status st = resolve_weight(k, &w);
     if (st != GS_OK)
         return st;
+    if (s->op == GS_OP_FAN || s->op == GS_OP_FAN_T)
+        return resolve_fan(k, w);
     const bool transposed = s->op == GS_OP_MATMUL_T;
     s->a_width = transposed ? w->cols : w->rows;
     s->dst = find_register(k, k->instr->dst, GS_F32, transposed ? w->rows : w->cols, &st);
@@ -162,6 +181,14 @@ static gs_status resolve_reduce(const lookup *k)
     }
     if (s->op == GS_OP_MIX_OUTER)
         return resolve_mix_outer(k, w);
+    if (s->op == GS_OP_FAN_OUTER) {
+        if (s->width == 0 || w->rows % s->width != 0)
+            return refuse(k, "columns that are no matrix's");
+        s->matrices = w->rows / s->width;
+        s->a.p = operand_register(k, &k->instr->a, GS_F32, s->width, &st);
+        s->b.p = operand_register(k, &k->instr->b, GS_F32, s->matrices * w->cols, &st);
+        return st;
+    }
     s->a.p = operand_register(k, &k->instr->a, GS_F32, w->rows, &st);
     s->b.p = operand_register(k, &k->instr->b, GS_F32, w->cols, &st);
     return st;
@@ -373,7 +400,7 @@ static bool collide(const gs_cpu_step *earlier, const gs_cpu_step *b, uint32_t r
 
 bool gs_cpu__stands_alone(const gs_cpu_step *s)
 {
-    return s->op == GS_OP_OUTER && !gs_cpu__outer_is_small(s->weight_rows, s->weight_cols);
+    return (s->op == GS_OP_OUTER || s->op == GS_OP_FAN_OUTER) && !gs_cpu__outer_is_small(s->weight_rows, s->weight_cols);
 }
 
 static void find_runs(gs_cpu_step *step, uint32_t n, uint32_t rows)
@@ -436,7 +463,7 @@ static void find_blocks(gs_cpu_step *step, uint32_t first, uint32_t end)
 static bool has_room(const gs_cpu *cpu, const gs_cpu_step *first)
 {
     if (gs_cpu__stands_alone(first))
-        return gs_cpu__outer_floats(first->weight_rows, first->weight_cols) <= cpu->outer_floats;
+        return gs_cpu__outer_floats(first->weight_rows / GS_MAX(first->matrices, 1u), first->weight_cols) <= cpu->outer_floats;
     return gs_cpu__partial_floats(first->run_partial) <= cpu->partial_floats;
 }
 

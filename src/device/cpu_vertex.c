@@ -233,7 +233,7 @@ static void run_part_and_sums(tile *t, uint32_t first, uint32_t end, const share
 static bool run_outer(const tile *t, const gs_cpu_step *s, const share *strip, bool adds)
 {
     float *const sum = strip->partial + s->partial;
-    if (s->op == GS_OP_OUTER)
+    if (s->op != GS_OP_MIX_OUTER)
         return gs_cpu__outer_rows(s, strip->first, strip->rows, sum, adds);
     if (!adds)
         memset(sum, 0, (size_t)s->weight_rows * s->weight_cols * sizeof(*sum));

@@ -206,6 +206,8 @@ static gs_status launch_program(gs_exec *e, gs_exec_device *x, const gs_task *t)
         l.cell = sum[0].maximum;
         return gs_device_run_sequence(x->device, &l);
     }
+    if (view.type_bytes == 0 && gs_stage_has_types(s))
+        return gs_fail(GS_EINVAL, "the model uses edge types, and this store's edges have none");
     const gs_edge_program_launch l = {
         .program = e->program, .stage = s, .index_bytes = view.index_bytes, .targets = view.targets,
         .target = view.target, .start = view.start, .index = view.index, .weight = view.weight,

@@ -262,28 +262,14 @@ static bool split_spread(gs_ir *ir, uint32_t value, gs_terms *out)
     return ir->status == GS_OK;
 }
 
-/* sum of u.x @ W[e.type] = (sums of x by type, side by side) @ (the matrices, one above the other) */
 static bool split_typed(gs_ir *ir, uint32_t value, gs_terms *out)
 {
     const gs_node n = *gs_ir_node(ir, value);
-    const uint32_t types = gs_ir_node(ir, n.in[1])->shape[0], width = gs_ir_node(ir, n.in[0])->width;
     gs_term t = nothing;
-    uint32_t sum, count;
-    gs_node w;
 
     if (gs_ir_node(ir, n.in[0])->op != GS_OP_SRC)
         return keep(ir, value, out);
-    sum = gs_ir_resize(ir, GS_OP_SPLIT_IN, n.in[0], types * width);
-    if (n.self) {
-        count = gs_ir_resize(ir, GS_OP_SPLIT_IN, gs_ir_unary(ir, GS_OP_SRC, gs_ir__ones(ir), 0), types);
-        count = gs_ir_binary(ir, GS_OP_MAX, count, gs_ir_const(ir, 1.0f, 1));
-        sum = gs_ir_binary(ir, GS_OP_DIV, sum, types == 1 ? count : gs_ir_resize(ir, GS_OP_SPREAD, count, types * width));
-    }
-    w = *gs_ir_node(ir, n.in[1]);
-    if (w.op == GS_OP_BASES) /* W[t] = sum of c[t, b] V[b]: the types' sums become as many as bases, before the wide product */
-        t.done = gs_ir_binary(ir, GS_OP_MATMUL, gs_ir_binary(ir, GS_OP_MIX, sum, w.in[0]), w.in[1]);
-    else
-        t.done = gs_ir_binary(ir, GS_OP_MATMUL, sum, n.in[1]);
+    t.done = gs_ir__sum_by_type(ir, gs_ir_node(ir, n.in[0])->in[0], n.in[1], n.self);
     return put(ir, out, t);
 }
 
@@ -506,7 +492,9 @@ static uint32_t promote(gs_ir *to, const gs_ir *from, uint32_t i, const uint32_t
     uint32_t again[GS_IR_INPUTS], type = GS_TYPE_P;
     (void)context;
 
-    if ((cls == GS_CLASS_MATMUL || n->op == GS_OP_TYPED) && n->type == GS_TYPE_E)
+    if (n->op == GS_OP_TYPED)
+        return gs_ir__pick_by_type(to, in[0], in[1]);
+    if (cls == GS_CLASS_MATMUL && n->type == GS_TYPE_E)
         return gs_ir_error(to, GS_EUNSUPPORTED,
                            "a matrix product of a value of both ends cannot leave the edges; multiply at one end first");
     for (uint32_t k = 0; k < gs_node_inputs(n); k++)

@@ -232,33 +232,37 @@ static void through_elementwise(gs_tape *t, uint32_t i, const gs_node *n, uint32
         pass(t, i, a, mul(t, g, slope(t, i, n)));
 }
 
-/* y = the blocks of a, mixed by c: da = those of g, mixed by c', dc = dot products of a's blocks and g's. */
-static void through_mix(gs_tape *t, const gs_node *n, uint32_t g)
+/* A product y = a W, W some arrangement of parameter w's numbers: da = g W', dw = a' g as they are arranged. */
+static void through_product(gs_tape *t, const gs_node *n, uint32_t g, gs_op back, gs_op outer, bool transposed)
 {
-    const bool transposed = n->op == GS_OP_MIX_T;
-    const uint32_t a = n->in[0], c = n->in[1];
-
-    if (!t->ir->node[c].fixed)
-        gs_ir_add_output(t->ir, GS_OUTPUT_GRAD, transposed ? bin(t, GS_OP_MIX_OUTER, g, a) : bin(t, GS_OP_MIX_OUTER, a, g), c);
+    const uint32_t a = n->in[0], w = n->in[1];
+    if (!t->ir->node[w].fixed)
+        gs_ir_add_output(t->ir, GS_OUTPUT_GRAD, transposed ? bin(t, outer, g, a) : bin(t, outer, a, g), w);
     if (t->needs[a])
-        flow(t, a, bin(t, transposed ? GS_OP_MIX : GS_OP_MIX_T, g, c));
+        flow(t, a, bin(t, back, g, w));
 }
 
 static void through_matmul(gs_tape *t, const gs_node *n, uint32_t g)
 {
-    const uint32_t a = n->in[0], w = n->in[1];
-    const bool transposed = n->op == GS_OP_MATMUL_T; /* y = a w' : da = g w, dw = g' a */
-    gs_ir *ir = t->ir;
-
-    if (n->op == GS_OP_MIX || n->op == GS_OP_MIX_T) {
-        through_mix(t, n, g);
+    switch (n->op) {
+    case GS_OP_MATMUL:
+        through_product(t, n, g, GS_OP_MATMUL_T, GS_OP_OUTER, false);
         return;
+    case GS_OP_MATMUL_T:
+        through_product(t, n, g, GS_OP_MATMUL, GS_OP_OUTER, true);
+        return;
+    case GS_OP_MIX:
+        through_product(t, n, g, GS_OP_MIX_T, GS_OP_MIX_OUTER, false);
+        return;
+    case GS_OP_MIX_T:
+        through_product(t, n, g, GS_OP_MIX, GS_OP_MIX_OUTER, true);
+        return;
+    case GS_OP_FAN:
+        through_product(t, n, g, GS_OP_FAN_T, GS_OP_FAN_OUTER, false);
+        return;
+    default:
+        gs_ir_error(t->ir, GS_EUNSUPPORTED, "%s has no derivative", gs_op_name(n->op));
     }
-
-    if (!ir->node[w].fixed)
-        gs_ir_add_output(ir, GS_OUTPUT_GRAD, transposed ? bin(t, GS_OP_OUTER, g, a) : bin(t, GS_OP_OUTER, a, g), w);
-    if (t->needs[a])
-        flow(t, a, bin(t, transposed ? GS_OP_MATMUL : GS_OP_MATMUL_T, g, w));
 }
 
 /* softmax(score) as a value of edges, from what is kept of it. */
@@ -324,6 +328,9 @@ static void through_edges(gs_tape *t, uint32_t i, const gs_node *n, uint32_t g)
             flow(t, t->ir->node[a].in[0], gs_ir_sum(t->ir, GS_OP_SUM_OUT, g, n->self));
         else
             flow_on_edges(t, a, g);
+        return;
+    case GS_OP_TYPE_SRC:
+        flow(t, a, gs_ir_resize(t->ir, GS_OP_SPLIT_OUT, rows_of(t, g), t->ir->node[a].width));
         return;
     case GS_OP_SPLIT_IN:
         flow(t, t->ir->node[a].in[0], gs_ir_resize(t->ir, GS_OP_PICK_OUT, g, t->ir->node[a].width));

@@ -158,6 +158,20 @@ static bool infer_mix(gs_ir *ir, gs_node *n)
     return true;
 }
 
+static bool infer_fan(gs_ir *ir, gs_node *n)
+{
+    const gs_node *a = &ir->node[n->in[0]], *w = &ir->node[n->in[1]];
+    const uint32_t types = w->shape_dims == 3 ? w->shape[0] : 0;
+
+    if (types == 0 || is_matrix(a) || (n->op == GS_OP_FAN ? a->width != w->shape[1] : a->width != types * w->width)) {
+        gs_ir_error(ir, GS_EFORMAT, "%s: %u columns do not fit the matrices", gs_op_name(n->op), a->width);
+        return false;
+    }
+    n->type = a->type;
+    n->width = n->op == GS_OP_FAN ? types * w->width : w->shape[1];
+    return true;
+}
+
 static bool infer_typed(gs_ir *ir, gs_node *n)
 {
     const gs_node *a = &ir->node[n->in[0]], *w = &ir->node[n->in[1]];
@@ -192,7 +206,7 @@ static bool infer_lstm(gs_ir *ir, gs_node *n)
 static bool infer_edge(gs_ir *ir, gs_node *n)
 {
     const gs_node *a = &ir->node[n->in[0]], *b = gs_op_inputs(n->op) == 2 ? &ir->node[n->in[1]] : NULL;
-    const bool given = n->op == GS_OP_SPLIT_IN || n->op == GS_OP_PICK_OUT;
+    const bool given = n->op == GS_OP_SPLIT_IN || n->op == GS_OP_PICK_OUT || n->op == GS_OP_SPLIT_OUT || n->op == GS_OP_TYPE_SRC;
 
     if (n->op == GS_OP_TYPED)
         return infer_typed(ir, n);
@@ -208,7 +222,7 @@ static bool infer_edge(gs_ir *ir, gs_node *n)
         gs_ir_error(ir, GS_EFORMAT, "attend: %u scores for values of width %u", a->width, b->width);
         return false;
     }
-    n->type = n->op == GS_OP_SRC ? GS_TYPE_S : GS_TYPE_D;
+    n->type = n->op == GS_OP_SRC ? GS_TYPE_S : n->op == GS_OP_TYPE_SRC ? GS_TYPE_E : GS_TYPE_D;
     return true;
 }
 
@@ -251,6 +265,8 @@ bool gs_ir__infer(gs_ir *ir, gs_node *n)
     case GS_CLASS_MATMUL:
         if (n->op == GS_OP_BASES)
             return infer_bases(ir, n);
+        if (n->op == GS_OP_FAN || n->op == GS_OP_FAN_T)
+            return infer_fan(ir, n);
         return n->op == GS_OP_MIX || n->op == GS_OP_MIX_T ? infer_mix(ir, n) : infer_matmul(ir, n);
     case GS_CLASS_EDGE:
         return infer_edge(ir, n);

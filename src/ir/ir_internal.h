@@ -34,6 +34,9 @@ uint32_t gs_ir__sum(gs_ir *ir, gs_op op, uint32_t value, bool attend);
 /* A vertex value that is 1 (0) everywhere, of width 1, which folding leaves alone. */
 uint32_t gs_ir__ones(gs_ir *ir);
 uint32_t gs_ir__zeros(gs_ir *ir);
+/* ir_typed.c: x @ W[type of the edge], summed over in-edges, and as a value of edges. */
+uint32_t gs_ir__sum_by_type(gs_ir *ir, uint32_t x, uint32_t matrices, bool mean);
+uint32_t gs_ir__pick_by_type(gs_ir *ir, uint32_t x, uint32_t matrices);
 gs_node gs_ir__blank(gs_op op, uint32_t a, uint32_t b);
 
 #endif /* GS_IR_IR_INTERNAL_H */

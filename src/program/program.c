@@ -86,6 +86,11 @@ static double instr_flops(const gs_program *p, const gs_stage *s, const gs_instr
     case GS_OP_MATMUL_T:
         w = &p->param[i->b.index];
         return 2.0 * w->rows * w->cols;
+    case GS_OP_FAN:
+    case GS_OP_FAN_T:
+        return 2.0 * (double)gs_param_elements(&p->param[i->b.index]);
+    case GS_OP_FAN_OUTER:
+        return 2.0 * (double)gs_param_elements(&p->param[i->dst]);
     case GS_OP_MIX: /* of the result, a multiplication and an addition each for every block of a */
         return 2.0 * s->reg[i->dst].width * p->param[i->b.index].rows;
     case GS_OP_MIX_T:

@@ -97,6 +97,9 @@ typedef struct gs_operand {
  *   matmul_t     a: register [., in], b: parameter [out, in] -> [., out]
  *   matmul       a: register [., out], b: parameter [out, in] -> [., in]
  *   outer        grad(dst)[out, in] += a[., out]' @ b[., in]
+ *   fan          a: register [., in], b: parameter [t * in, out] -> [., t * out]: a by each of the t matrices
+ *   fan_t        a: register [., t * out], b: parameter [t * in, out] -> [., in]: sum over the matrices of block by matrix'
+ *   fan_outer    grad(dst)[t * in, out]: matrix i += a' @ block i of b, a [., in], b [., t * out]
  *   mix          a: register [., m * w], b: parameter [m, n] -> [., n * w]: block j of w columns is the sum over i of
  *                b[i, j] times block i of a
  *   mix_t        a: register [., n * w], b: parameter [m, n] -> [., m * w]: block i = sum over j of b[i, j] block j
@@ -128,6 +131,7 @@ typedef enum gs_sum_kind {
     GS_SUM_SPLIT,   /* the same by edge type t: acc[t * w, +w) += row[0, w); acc has types * w columns */
     GS_SUM_PICK,    /* its transpose: acc[0, w) += row[t * w, +w); the array has types * w columns */
     GS_SUM_ADD,     /* edge register `value`: acc += value */
+    GS_SUM_ADD_TYPE, /* the same by edge type t: acc[t * w, +w) += value [w] */
     GS_SUM_MAX,     /* acc = max(acc, value), element by element */
     GS_SUM_MIN,
     GS_SUM_ATTEND,  /* acc = sum of softmax(score) * value: `score` is [h], `value` [h * d], the softmax is over
@@ -170,6 +174,7 @@ typedef struct gs_edge_reg {
     gs_edge_reg_kind kind;
     uint32_t width;
     uint32_t array; /* OPERAND, TARGET: f32 array, or for edge_mask the u32 input ids; else GS_NONE */
+    bool typed;     /* OPERAND, TARGET: of an array of types * width columns, those of the edge's type */
 } gs_edge_reg;
 
 typedef struct gs_stage {
@@ -187,6 +192,18 @@ typedef struct gs_stage {
     gs_edge_reg *edge_reg;
     gs_instr *edge_instr;
 } gs_stage;
+
+/* Does the stage's edge program look at types of edges, but for what a mask draws by? */
+static inline bool gs_stage_has_types(const gs_stage *s)
+{
+    for (uint32_t r = 0; r < s->edge_regs; r++)
+        if (s->edge_reg[r].typed)
+            return true;
+    for (uint32_t i = 0; i < s->sums; i++)
+        if (s->sum[i].kind == GS_SUM_ADD_TYPE)
+            return true;
+    return false;
+}
 
 typedef struct gs_pass {
     char name[16]; /* "train", "eval", "predict" */

@@ -177,6 +177,10 @@ static gs_status check_matmul(const gs_checker *c, const gs_stage *s, const gs_i
         fits = a % w->rows == 0 && width == (uint64_t)a / w->rows * w->cols;
     else if (i->op == GS_OP_MIX_T)
         fits = a % w->cols == 0 && width == (uint64_t)a / w->cols * w->rows;
+    else if (i->op == GS_OP_FAN)
+        fits = w->rows % a == 0 && width == (uint64_t)w->rows / a * w->cols;
+    else if (i->op == GS_OP_FAN_T)
+        fits = width != 0 && w->rows % width == 0 && a == (uint64_t)w->rows / width * w->cols;
     else if (i->op == GS_OP_BASES)
         return FAIL(c, "%s is no instruction of a vertex program", gs_op_name(i->op));
     if (w->dims != 2 || !fits)
@@ -200,6 +204,11 @@ static gs_status check_reduce(const gs_checker *c, const gs_stage *s, const gs_i
         return FAIL(c, "%s into %s, which is not learned", gs_op_name(i->op), w->name);
     if (!is_reg(s, &i->a, GS_F32) || (outer && !is_reg(s, &i->b, GS_F32)))
         return FAIL(c, "%s needs f32 registers", gs_op_name(i->op));
+    if (i->op == GS_OP_FAN_OUTER) {
+        if (w->dims != 2 || w->rows % a != 0 || b != (uint64_t)w->rows / a * w->cols)
+            return FAIL(c, "%s: %u and %u columns do not fit %s[%u, %u]", gs_op_name(i->op), a, b, w->name, w->rows, w->cols);
+        return GS_OK;
+    }
     if (i->op == GS_OP_MIX_OUTER) {
         if (w->dims != 2 || a % w->rows != 0 || b % w->cols != 0 || a / w->rows != b / w->cols)
             return FAIL(c, "%s: %u and %u columns are no blocks of %s[%u, %u]", gs_op_name(i->op), a, b, w->name, w->rows, w->cols);

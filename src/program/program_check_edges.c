@@ -59,6 +59,8 @@ static gs_status check_edge_sum(const gs_checker *c, const gs_stage *s, uint32_t
         return FAIL(c, "sum %u: of input ids", i);
     if (m->self)
         return FAIL(c, "sum %u: only a sum of rows takes the own row", i);
+    if (m->kind == GS_SUM_ADD_TYPE && (m->reg >= s->regs || s->reg[m->reg].width % s->edge_reg[m->value].width != 0))
+        return FAIL(c, "sum %u: %u elements do not split by type", i, s->edge_reg[m->value].width);
     if (m->kind == GS_SUM_ATTEND) {
         heads = s->edge_reg[m->score].width;
         if (s->edge_reg[m->value].width % heads != 0)
@@ -106,14 +108,14 @@ static gs_status check_sums(const gs_checker *c, const gs_stage *s)
         return FAIL(c, "%u sums in direction %u", s->sums, s->direction);
     for (uint32_t i = 0; i < s->sums && st == GS_OK; i++) {
         const gs_sum *m = &s->sum[i];
-        const bool rows = m->kind <= GS_SUM_PICK;
+        const bool rows = m->kind <= GS_SUM_PICK, own = rows || m->kind == GS_SUM_ADD_TYPE; /* the sum's own width */
         if (m->kind > GS_SUM_LSTM_BACK)
             return FAIL(c, "sum %u has no kind", i);
         if (gs_sum_is_sequence(m))
             return check_sequence(c, s);
         st = rows ? check_rows(c, s, i) : check_edge_sum(c, s, i);
         if (st == GS_OK)
-            st = check_sum_reg(c, s, i, m->reg, rows ? s->reg[m->reg].width : s->edge_reg[m->value].width);
+            st = check_sum_reg(c, s, i, m->reg, own ? s->reg[m->reg].width : s->edge_reg[m->value].width);
     }
     return st;
 }
@@ -136,7 +138,8 @@ static gs_status check_edge_regs(const gs_checker *c, const gs_stage *s, bool *r
             continue;
         if (g->array >= c->p->arrays)
             return FAIL(c, "edge register %u: array %u does not exist", r, g->array);
-        if ((c->p->array[g->array].dtype != GS_F32 && !is_id(c, s, r)) || c->p->array[g->array].width != g->width)
+        if ((c->p->array[g->array].dtype != GS_F32 && !is_id(c, s, r)) || (g->typed && is_id(c, s, r)) ||
+            (g->typed ? c->p->array[g->array].width % g->width != 0 : c->p->array[g->array].width != g->width))
             return FAIL(c, "edge register %u does not fit array %s", r, c->p->array[g->array].name);
         if (!c->array_ready[g->array])
             return FAIL(c, "edge register %u: array %s is not written yet", r, c->p->array[g->array].name);

@@ -64,8 +64,8 @@ static void print_edge_program(const gs_program *p, const gs_stage *s, FILE *out
         if (g->kind == GS_EDGE_WEIGHT)
             fprintf(out, "    e%u = weight : [1]\n", r);
         else if (g->kind != GS_EDGE_TEMP)
-            fprintf(out, "    e%u = %s %s : [%u]\n", r, g->kind == GS_EDGE_OPERAND ? "operand" : "target",
-                    array_name(p, g->array), g->width);
+            fprintf(out, "    e%u = %s %s%s : [%u]\n", r, g->kind == GS_EDGE_OPERAND ? "operand" : "target",
+                    array_name(p, g->array), g->typed ? " by type" : "", g->width);
     }
     for (uint32_t i = 0; i < s->edge_instrs; i++) {
         const gs_instr *n = &s->edge_instr[i];
@@ -79,7 +79,7 @@ static void print_edge_program(const gs_program *p, const gs_stage *s, FILE *out
 
 static void print_sum(const gs_program *p, const gs_stage *s, const gs_sum *m, FILE *out)
 {
-    static const char *const names[] = {"sum", "split", "pick", "sum", "max", "min", "attend", "lstm"};
+    static const char *const names[] = {"sum", "split", "pick", "sum", "split", "max", "min", "attend", "lstm"};
     if (m->kind == GS_SUM_LSTM_BACK) {
         fprintf(out, "    lstm_back_in e%u e%u %s%s -> store %s\n", m->value, m->score, p->param[m->weight].name,
                 m->learned ? " and its gradient" : "", array_name(p, m->array));

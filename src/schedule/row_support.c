@@ -32,7 +32,7 @@ static enum rule rule_of(gs_op op)
     case GS_OP_DIV: case GS_OP_NEG: case GS_OP_SQRT: case GS_OP_TANH: case GS_OP_RELU: case GS_OP_LEAKY_RELU:
     case GS_OP_ELU: case GS_OP_STEP: case GS_OP_DROPOUT: case GS_OP_CAST: case GS_OP_ROWSUM: case GS_OP_FOLD:
     case GS_OP_SPREAD: case GS_OP_ACROSS: case GS_OP_TILE: case GS_OP_MATMUL_T: case GS_OP_MATMUL:
-    case GS_OP_MIX: case GS_OP_MIX_T: case GS_OP_PART:
+    case GS_OP_MIX: case GS_OP_MIX_T: case GS_OP_FAN: case GS_OP_FAN_T: case GS_OP_PART:
         return RULE_FIRST;
     case GS_OP_XENT_GRAD:
         return RULE_TRAIN;
@@ -92,7 +92,7 @@ static void edge_sums(struct finder *f, const gs_stage *s, struct support *out, 
     out->operands = out->targets = s->sums ? f->none : GS_ALL_ROWS;
     for (uint32_t i = 0; i < s->sums; i++) {
         const gs_sum *m = &s->sum[i];
-        const bool rows = m->kind <= GS_SUM_PICK, plain = rows || m->kind == GS_SUM_ADD;
+        const bool rows = m->kind <= GS_SUM_PICK, plain = rows || m->kind == GS_SUM_ADD || m->kind == GS_SUM_ADD_TYPE;
         const struct ends e = rows ? (struct ends){f->array[m->array], GS_ALL_ROWS} : edge[m->value];
         uint32_t set = gs_rows__meet(f, gs_rows__reach(f, 1 - s->direction, e.operand), e.target);
         if (m->self)

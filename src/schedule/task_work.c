@@ -38,6 +38,8 @@ static void vertex_work(gs_work *w, const gs_program *p, const gs_stage *s, doub
         const uint32_t a = operand_width(s, p, &in->a), b = operand_width(s, p, &in->b);
         if (in->op == GS_OP_OUTER)
             w->amount[3] += 2 * rows * a * b;
+        else if (in->op == GS_OP_FAN_OUTER)
+            w->amount[3] += 2 * rows * (double)gs_param_elements(&p->param[in->dst]);
         else if (in->op == GS_OP_MIX_OUTER)
             w->amount[1] += rows * a * p->param[in->dst].cols;
         else if (in->op == GS_OP_MIX || in->op == GS_OP_MIX_T)

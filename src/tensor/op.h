@@ -58,9 +58,12 @@ typedef enum gs_op_class {
     X(GS_OP_MATMUL, "matmul", 2, GS_CLASS_MATMUL)       /* x[., out] @ w[out, in] */      \
     X(GS_OP_MIX, "mix", 2, GS_CLASS_MATMUL)             /* x[., m * w], c[m, n] -> [., n * w]: column blocks, mixed */ \
     X(GS_OP_MIX_T, "mix_t", 2, GS_CLASS_MATMUL)         /* x[., n * w], c[m, n] -> [., m * w]: its transpose */ \
+    X(GS_OP_FAN, "fan", 2, GS_CLASS_MATMUL)             /* x[., in], w[t * in, out] -> [., t * out]: by each of t matrices */ \
+    X(GS_OP_FAN_T, "fan_t", 2, GS_CLASS_MATMUL)         /* x[., t * out], w[t * in, out] -> [., in]: its transpose */ \
     X(GS_OP_BASES, "bases", 2, GS_CLASS_MATMUL)         /* c[types, n], v[n * in, out] -> [types * in, out]: parameters alone, \
                                                          * left of a sum by type; folded into it by ir */ \
     X(GS_OP_OUTER, "outer", 2, GS_CLASS_REDUCE)         /* a' @ b over all vertices */    \
+    X(GS_OP_FAN_OUTER, "fan_outer", 2, GS_CLASS_REDUCE) /* of a fan: a' @ each block of b, one above the other */ \
     X(GS_OP_MIX_OUTER, "mix_outer", 2, GS_CLASS_REDUCE) /* of a mix: dot products of a's blocks and b's, over all vertices */ \
     X(GS_OP_COLSUM, "colsum", 1, GS_CLASS_REDUCE)       /* sum of rows */                 \
     X(GS_OP_MEAN_ALL, "mean_all", 1, GS_CLASS_STATISTIC) /* mean of each column over all vertices */ \
@@ -74,6 +77,8 @@ typedef enum gs_op_class {
     X(GS_OP_LSE_IN, "lse_in", 1, GS_CLASS_EDGE)         /* log(sum_in(exp(score))) */     \
     X(GS_OP_SPLIT_IN, "split_in", 1, GS_CLASS_EDGE)     /* sum_in by edge type, side by side */ \
     X(GS_OP_PICK_OUT, "pick_out", 1, GS_CLASS_EDGE)     /* its transpose */               \
+    X(GS_OP_TYPE_SRC, "type_src", 1, GS_CLASS_EDGE)     /* D -> E: u's row, of its columns those of the edge's type */ \
+    X(GS_OP_SPLIT_OUT, "split_out", 1, GS_CLASS_EDGE)   /* sum_out of a value of edges by type, side by side */ \
     X(GS_OP_TYPED, "typed_matmul", 2, GS_CLASS_EDGE)    /* x @ w[type of the edge] */     \
     X(GS_OP_LSTM_IN, "lstm_in", 2, GS_CLASS_EDGE)       /* last state over in-edges: u's part of the gates, w_hh */ \
     X(GS_OP_LSTM_BACK, "lstm_back", 3, GS_CLASS_EDGE)   /* its gradient in u's part: the same two, d(state) */ \
@@ -95,7 +100,7 @@ gs_op_class gs_op_classof(gs_op op);
 /* Is it a sum over vertices of products of two registers? */
 static inline bool gs_op_is_outer(gs_op op)
 {
-    return op == GS_OP_OUTER || op == GS_OP_MIX_OUTER;
+    return op == GS_OP_OUTER || op == GS_OP_MIX_OUTER || op == GS_OP_FAN_OUTER;
 }
 
 /* Does an instruction of this operator write what belongs to a parameter, and no register? */

@@ -159,6 +159,21 @@ static double elementwise(const frame *f, const gs_instr *i, uint32_t row, uint3
     return scalar(i, element(f, &i->a, row, c), gs_op_inputs(i->op) == 2 ? element(f, &i->b, row, c) : 0.0);
 }
 
+/* Element c of a row by the matrices of a fan, or of one by their transposes. */
+static double fanned(const frame *f, const gs_instr *i, uint32_t row, uint32_t c, uint32_t width)
+{
+    const gs_param *w = &f->x->p->param[i->b.index];
+    const uint32_t wide = f->s->reg[i->a.index].width, in = i->op == GS_OP_FAN ? wide : width, types = w->rows / in;
+    const double *a = f->reg[i->a.index] + (size_t)row * wide, *v = f->x->param[i->b.index];
+    double sum = 0;
+    for (uint32_t k = 0; i->op == GS_OP_FAN && k < in; k++)
+        sum += a[k] * v[((size_t)(c / w->cols) * in + k) * w->cols + c % w->cols];
+    for (uint32_t t = 0; i->op == GS_OP_FAN_T && t < types; t++)
+        for (uint32_t k = 0; k < w->cols; k++)
+            sum += a[t * w->cols + k] * v[((size_t)t * in + c) * w->cols + k];
+    return sum;
+}
+
 /* Element c of a row of blocks, mixed. */
 static double mixed(const frame *f, const gs_instr *i, uint32_t row, uint32_t c, uint32_t width)
 {
@@ -180,7 +195,7 @@ static void matmul(const frame *f, const gs_instr *i, double *dst, uint32_t widt
     for (uint32_t r = 0; r < f->x->g->n; r++)
         for (uint32_t c = 0; c < width; c++) {
             if (i->op != GS_OP_MATMUL && i->op != GS_OP_MATMUL_T) {
-                dst[(size_t)r * width + c] = mixed(f, i, r, c, width);
+                dst[(size_t)r * width + c] = i->op == GS_OP_FAN || i->op == GS_OP_FAN_T ? fanned(f, i, r, c, width) : mixed(f, i, r, c, width);
                 continue;
             }
             for (uint32_t k = 0; k < inner; k++)
@@ -193,13 +208,15 @@ static void reduce(const frame *f, const gs_instr *i)
 {
     const gs_param *w = &f->x->p->param[i->dst];
     double *grad = f->x->grad[i->dst];
+    const uint32_t in = f->s->reg[i->a.index].width; /* rows of one matrix of a fan */
     const uint32_t each = i->op == GS_OP_MIX_OUTER ? f->s->reg[i->a.index].width / w->rows : 1;
     for (uint32_t r = 0; r < f->x->g->n; r++)
         for (uint32_t a = 0; a < w->rows; a++)
             for (uint32_t b = 0; b < w->cols; b++)
                 for (uint32_t k = 0; k < each; k++)
                     grad[(size_t)a * w->cols + b] +=
-                        gs_op_is_outer(i->op) ? element(f, &i->a, r, a * each + k) * element(f, &i->b, r, b * each + k)
+                        i->op == GS_OP_FAN_OUTER ? element(f, &i->a, r, a % in) * element(f, &i->b, r, a / in * w->cols + b)
+                        : gs_op_is_outer(i->op) ? element(f, &i->a, r, a * each + k) * element(f, &i->b, r, b * each + k)
                                               : element(f, &i->a, r, b);
 }
 
@@ -293,7 +310,8 @@ static void load_edge_reg(frame *f, uint32_t r)
         if (g->kind == GS_EDGE_WEIGHT)
             f->edge[r][e] = f->x->g->weight != NULL ? f->x->g->weight[e] : 1.0;
         else
-            memcpy(f->edge[r] + (size_t)e * g->width, f->x->array[g->array] + (size_t)row * g->width,
+            memcpy(f->edge[r] + (size_t)e * g->width,
+                   f->x->array[g->array] + (size_t)row * f->x->p->array[g->array].width + (g->typed ? f->x->g->type[e] * g->width : 0),
                    g->width * sizeof(double));
     }
 }
@@ -391,14 +409,15 @@ static void run_attend(frame *f, const gs_sum *m)
 
 static void run_edge_sum(frame *f, const gs_sum *m)
 {
-    const uint32_t w = f->s->reg[m->reg].width;
+    const bool typed = m->kind == GS_SUM_ADD_TYPE;
+    const uint32_t wide = f->s->reg[m->reg].width, w = typed ? f->s->edge_reg[m->value].width : wide;
     bool *any = calloc(f->x->g->n, sizeof(*any));
     for (uint32_t e = 0; e < f->x->g->m; e++) {
         const uint32_t t = target_of(f, e);
         for (uint32_t c = 0; c < w; c++) {
             const double v = f->edge[m->value][(size_t)e * w + c];
-            double *acc = &f->reg[m->reg][(size_t)t * w + c];
-            if (m->kind == GS_SUM_ADD)
+            double *acc = &f->reg[m->reg][(size_t)t * wide + (typed ? f->x->g->type[e] * w : 0) + c];
+            if (m->kind == GS_SUM_ADD || typed)
                 *acc += v;
             else if (!any[t] || (m->kind == GS_SUM_MAX ? v > *acc : v < *acc))
                 *acc = v;

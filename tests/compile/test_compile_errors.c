@@ -25,6 +25,16 @@ static void test_errors__what_cannot_be_done_on_edges_is_named_with_its_place(vo
                ".gnn:4:30: a matrix product of a value of both ends cannot leave the edges");
 }
 
+static void test_errors__products_by_type_that_are_too_wide(void **state)
+{
+    const char *path = model_text(*state, "layer t(h[a]) -> [b]:\n  param W[types, a, b]\n  return sum(relu(u.h @ W[e.type]))\n");
+    const test_case t = {.model = path, .layers = 1, .in = 6, .classes = 40, .edge_types = 2000};
+    gs_program *p = gs_program_new();
+    gs_assert_fails(compile_case(p, &t, "predict"), GS_EUNSUPPORTED,
+                    ".gnn:3:23: a value of edges with a matrix for each type needs the products of all 2000 types, 40 columns each");
+    gs_program_free(p);
+}
+
 static void test_errors__results_that_are_no_vertex_value(void **state)
 {
     const char *path = model_text(*state, "layer t(h[a]) -> [a]:\n  return h\n");
@@ -113,6 +123,8 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_setup_teardown(test_errors__what_cannot_be_done_on_edges_is_named_with_its_place,
                                         gs_test_temp_setup, gs_test_temp_teardown),
+        cmocka_unit_test_setup_teardown(test_errors__products_by_type_that_are_too_wide, gs_test_temp_setup,
+                                        gs_test_temp_teardown),
         cmocka_unit_test_setup_teardown(test_errors__results_that_are_no_vertex_value, gs_test_temp_setup,
                                         gs_test_temp_teardown),
         cmocka_unit_test(test_errors__a_leaf_that_the_store_lacks_is_named),

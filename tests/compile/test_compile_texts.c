@@ -279,9 +279,10 @@ static void test_texts__attention_over_typed_messages(void **state)
                        "  query = h @ q'\n"
                        "  key = h @ k'\n"
                        "  value = h @ val'\n"
-                       "  score = 0.5 * dot(u.key, v.query) + e.weight\n"
+                       "  said = u.h @ rel[e.type]\n"
+                       "  score = 0.5 * dot(u.key + said, v.query) + e.weight\n"
                        "  typed = mean(u.h @ rel[e.type], type)\n"
-                       "  return sum(softmax(score) * u.value) + typed * sigmoid(query) + b\n";
+                       "  return sum(softmax(score) * (u.value + said)) + typed * sigmoid(query) + b\n";
     const test_case t = {.layers = 2, .in = 4, .hidden = 6, .classes = 4, .heads = 2, .edge_types = TEST_TYPES,
                          .edge_weights = true, .act = "tanh", .dropout = 0.2f, .input_dropout = 0.1f};
     check_gradients_of(*state, text, &t);

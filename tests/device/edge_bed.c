@@ -27,7 +27,7 @@ void bed_init(edge_bed *b, uint32_t index_bytes, uint32_t targets, const uint32_
     b->stage.reg = b->reg;
     b->stage.edge_reg = b->edge_reg;
     b->stage.edge_instr = b->instr;
-    b->program = (gs_program){.stages = 1, .stage = &b->stage, .param = b->param};
+    b->program = (gs_program){.stages = 1, .stage = &b->stage, .param = b->param, .array = b->array};
     b->index_bytes = index_bytes;
     b->targets = targets;
     b->target_rows = 2 * targets + 1;
@@ -86,6 +86,22 @@ uint32_t bed_target(edge_bed *b, uint32_t width, float low, float high)
                         random_floats((size_t)b->target_rows * width, 20 + b->stage.edge_regs, low, high));
 }
 
+void bed_make_typed(edge_bed *b, uint32_t types)
+{
+    b->types = types;
+    b->type = test_malloc(b->edges);
+    for (uint32_t k = 0; k < b->edges; k++)
+        b->type[k] = (uint8_t)random_below(k, 8, types);
+}
+
+uint32_t bed_by_type(edge_bed *b, gs_edge_reg_kind end, uint32_t width, float low, float high)
+{
+    const uint32_t r = (end == GS_EDGE_TARGET ? bed_target : bed_operand)(b, b->types * width, low, high);
+    b->array[b->program.arrays] = (gs_array){.dtype = GS_F32, .width = b->types * width, .store_id = -1};
+    b->edge_reg[r] = (gs_edge_reg){.kind = end, .width = width, .array = b->program.arrays++, .typed = true};
+    return r;
+}
+
 uint32_t bed_weight(edge_bed *b)
 {
     if (b->edge_weight == NULL)
@@ -142,7 +158,7 @@ static uint32_t add_sum_reg(edge_bed *b, uint32_t width)
 uint32_t bed_sum(edge_bed *b, gs_sum_kind kind, uint32_t value)
 {
     b->stage.sum[b->stage.sums] = (gs_sum){.kind = kind, .array = GS_NONE, .value = value, .score = GS_NONE, .lse = GS_NONE,
-                                           .reg = add_sum_reg(b, b->edge_reg[value].width)};
+                                           .reg = add_sum_reg(b, b->edge_reg[value].width * (kind == GS_SUM_ADD_TYPE ? b->types : 1))};
     return b->stage.sums++;
 }
 
@@ -154,7 +170,7 @@ uint32_t bed_attend(edge_bed *b, uint32_t value, uint32_t score)
     return s;
 }
 
-uint32_t bed_sum_width(const edge_bed *b, uint32_t sum) { return b->edge_reg[b->stage.sum[sum].value].width; }
+uint32_t bed_sum_width(const edge_bed *b, uint32_t sum) { return b->reg[b->stage.sum[sum].reg].width; }
 
 uint32_t bed_heads(const edge_bed *b, uint32_t sum)
 {
@@ -250,7 +266,8 @@ static void compute_edge(const edge_bed *b, edge_values *v, uint32_t target, uin
         const gs_edge_reg *const g = &b->edge_reg[r];
         const uint32_t row = g->kind == GS_EDGE_TARGET ? target : operand;
         for (uint32_t c = 0; g->kind != GS_EDGE_TEMP && c < g->width; c++)
-            v->value[r][c] = g->kind != GS_EDGE_WEIGHT ? (double)b->rows[r][(size_t)row * g->width + c]
+            v->value[r][c] = g->typed ? (double)b->rows[r][((size_t)row * b->types + b->type[edge]) * g->width + c]
+                             : g->kind != GS_EDGE_WEIGHT ? (double)b->rows[r][(size_t)row * g->width + c]
                              : b->edge_weight == NULL  ? 1
                                                        : (double)b->edge_weight[edge];
     }
@@ -314,13 +331,14 @@ static void expect_attend(const edge_bed *b, edge_values *v, uint32_t s, uint32_
 static void expect_sum(const edge_bed *b, edge_values *v, uint32_t s, uint32_t t)
 {
     const gs_sum *const sum = &b->stage.sum[s];
-    const uint32_t width = bed_sum_width(b, s), row = 2 * t + 1;
-    double *const acc = b->want[s] + (size_t)row * width, *const size = b->size[s] + (size_t)row * width;
+    const uint32_t wide = bed_sum_width(b, s), width = b->edge_reg[sum->value].width, row = 2 * t + 1;
     for (uint32_t k = b->start[t]; k < b->start[t + 1]; k++) {
+        const size_t at = (size_t)row * wide + (sum->kind == GS_SUM_ADD_TYPE ? b->type[k] * width : 0);
+        double *const acc = b->want[s] + at, *const size = b->size[s] + at;
         compute_edge(b, v, row, get(b->index, b->index_bytes, k), k);
         for (uint32_t c = 0; c < width; c++) {
             const double x = v->value[sum->value][c];
-            if (sum->kind == GS_SUM_ADD)
+            if (sum->kind == GS_SUM_ADD || sum->kind == GS_SUM_ADD_TYPE)
                 acc[c] += x;
             else if (k == b->start[t])
                 acc[c] = x;
@@ -384,6 +402,7 @@ static void run_part(const edge_bed *b, gs_device *d, uint32_t i, uint32_t piece
     uint32_t *const start = test_malloc((b->targets + 1) * sizeof(uint32_t));
     char *const index = test_malloc((size_t)b->edges * b->index_bytes);
     float *const weight = test_malloc(b->edges * sizeof(float));
+    uint8_t *const type = test_malloc(b->edges);
     gs_edge_program_launch l = launch_of(b, r);
     uint32_t n = 0;
     for (uint32_t t = 0; t < b->targets; t++) {
@@ -393,12 +412,15 @@ static void run_part(const edge_bed *b, gs_device *d, uint32_t i, uint32_t piece
             put(index, b->index_bytes, n, get(b->index, b->index_bytes, b->start[t] + (uint32_t)k));
             if (b->edge_weight != NULL)
                 weight[n] = b->edge_weight[b->start[t] + k];
+            if (b->types > 0)
+                type[n] = b->type[b->start[t] + k];
         }
     }
     start[b->targets] = n;
     l.start = start;
     l.index = index;
     l.weight = b->edge_weight == NULL ? NULL : weight;
+    l.type = b->types > 0 ? type : l.type;
     device_wait(d);
     device_forget(d);
     run_frozen(d, &l);
@@ -406,6 +428,7 @@ static void run_part(const edge_bed *b, gs_device *d, uint32_t i, uint32_t piece
     test_free(start);
     test_free(index);
     test_free(weight);
+    test_free(type);
 }
 
 void bed_run(const edge_bed *b, gs_device *d, uint32_t pieces, bed_result *r)

@@ -18,6 +18,8 @@ typedef struct edge_bed {
     const float *rows[BED_MAX];    /* of edge registers */
     const float *edge_weight;      /* or NULL */
     uint8_t *type;                 /* of edges, or NULL */
+    uint32_t types;                /* bed_make_typed(): how many; else 0 */
+    gs_array array[BED_MAX];       /* of rows by type */
     bool parallel;                 /* edges of the same ends are one after the other, and stay in one launch */
     /* the graph: targets[] are every second row of target_rows */
     uint32_t index_bytes, targets, target_rows, operand_rows, edges;
@@ -42,6 +44,10 @@ uint32_t bed_operand_id(edge_bed *b, uint32_t first);
 uint32_t bed_target_id(edge_bed *b, uint32_t first);
 /* Gives every target runs of edges to one operand, of several types. */
 void bed_make_parallel(edge_bed *b);
+/* Gives every edge one of so many types; before registers and sums that go by them. */
+void bed_make_typed(edge_bed *b, uint32_t types);
+/* `width` columns for each type, of which the edge takes those of its own. */
+uint32_t bed_by_type(edge_bed *b, gs_edge_reg_kind end, uint32_t width, float low, float high);
 /* A new register of this width that the instruction writes. */
 uint32_t bed_do(edge_bed *b, gs_op op, uint32_t width, gs_operand x, gs_operand y);
 /* Sums; returns the index of the sum. */

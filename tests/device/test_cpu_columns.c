@@ -87,6 +87,46 @@ static void test_columns__blocks_are_mixed(void **state)
     on_every_device(mixes, NULL);
 }
 
+/* A row by each of several matrices, back by their transposes, and their gradient, large enough to be cut in one of two ways. */
+static void fans(gs_device *d, void *context)
+{
+    static const uint32_t sizes[][4] = {{1, 1, 1, 1}, {7, 2, 3, 5}, {300, 5, 16, 8}, {600, 3, 300, 300}}; /* rows, matrices, in, out */
+    (void)context;
+    if (!gs_device_unified(d))
+        return;
+    for (size_t s = 0; s < sizeof(sizes) / sizeof(sizes[0]); s++) {
+        const uint32_t rows = sizes[s][0], types = sizes[s][1], in = sizes[s][2], out = sizes[s][3];
+        fixture f;
+        fixture_init(&f, rows);
+        const uint32_t x = add_random(&f, in, -1, 1), y = add_reg(&f, GS_F32, types * out), back = add_reg(&f, GS_F32, in);
+        const uint32_t w = add_param(&f, 2, types * in, out);
+        add_instr(&f, GS_OP_FAN, y, in_reg(x), in_param(w));
+        add_instr(&f, GS_OP_FAN_T, back, in_reg(y), in_param(w));
+        add_instr(&f, GS_OP_FAN_OUTER, w, in_reg(x), in_reg(y));
+        fixture_run(&f, d);
+        for (uint32_t k = 0; k < 400; k++) { /* some elements of each */
+            const size_t r = random_below(k, 1, rows), t = random_below(k, 2, types), i = random_below(k, 3, in), o = random_below(k, 4, out);
+            double product = 0, all = 0, grad = 0.5;
+            for (uint32_t c = 0; c < in; c++)
+                product += (double)f.weight[w][(t * in + c) * out + o] * (double)reg_at(&f, x, r * in + c);
+            near(reg_at(&f, y, (r * types + t) * out + o), product, 1e-4);
+            for (size_t c = 0; c < (size_t)types * out; c++)
+                all += (double)f.weight[w][(c / out * in + i) * out + c % out] * (double)reg_at(&f, y, r * types * out + c);
+            near(reg_at(&f, back, r * in + i), all, 1e-4);
+            for (size_t v = 0; v < rows; v++)
+                grad += (double)reg_at(&f, x, v * in + i) * (double)reg_at(&f, y, (v * types + t) * out + o);
+            near(f.grad[w][(t * in + i) * out + o], grad, 1e-4);
+        }
+        fixture_free(&f);
+    }
+}
+
+static void test_columns__a_row_by_several_matrices(void **state)
+{
+    (void)state;
+    on_every_device(fans, NULL);
+}
+
 static void refused(gs_device *d, void *context)
 {
     fixture f;
@@ -114,6 +154,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {cmocka_unit_test(test_columns__stand_side_by_side),
                                        cmocka_unit_test(test_columns__blocks_are_mixed),
+                                       cmocka_unit_test(test_columns__a_row_by_several_matrices),
                                        cmocka_unit_test(test_columns__that_do_not_fit_are_refused)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

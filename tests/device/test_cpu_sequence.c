@@ -58,7 +58,7 @@ static void bed_open(bed *b, uint32_t width, uint32_t index_bytes, const uint32_
 {
     memset(b, 0, sizeof(*b));
     b->param = (gs_param){.name = "w", .dims = 2, .rows = 4 * width, .cols = width};
-    b->edge_reg = (gs_edge_reg){GS_EDGE_OPERAND, 4 * width, 0};
+    b->edge_reg = (gs_edge_reg){GS_EDGE_OPERAND, 4 * width, 0, false};
     b->stage = (gs_stage){.name = "lstm", .sums = 1, .edge_regs = 1, .edge_reg = &b->edge_reg};
     b->stage.sum[0] = (gs_sum){.kind = GS_SUM_LSTM_BACK};
     b->program = (gs_program){.params = 1, .stages = 1, .param = &b->param, .stage = &b->stage};

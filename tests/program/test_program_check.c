@@ -140,13 +140,15 @@ static void test_check__each_rule_has_its_text(void **state)
     BROKEN(p->param[B].fixed = true, "colsum into b, which is not learned");
     BROKEN(s1->instr[3].dst = 12, "parameter 12 does not exist");
     BROKEN(s1->instr[3].b = reg(4), "outer: widths 3, 3 do not fit w[3, 4]");
+    BROKEN((s1->instr[3].op = GS_OP_MIX_OUTER, s1->instr[3].b = reg(4)), "mix_outer: 3 and 3 columns are no blocks of w[3, 4]");
+    BROKEN((s1->instr[3].op = GS_OP_FAN_OUTER, s1->instr[3].b = reg(4)), "fan_outer: 3 and 3 columns do not fit w[3, 4]");
 }
 
 /* The valid program with a third stage: attention and a sum over edges of y, 3 wide, and labels' degree. */
 static gs_program *with_edges(void)
 {
-    static const gs_edge_reg edge_regs[] = {{GS_EDGE_OPERAND, 3, Y}, {GS_EDGE_TARGET, 3, Y}, {GS_EDGE_WEIGHT, 1, GS_NONE},
-                                            {GS_EDGE_TEMP, 3, GS_NONE}, {GS_EDGE_TEMP, 1, GS_NONE}};
+    static const gs_edge_reg edge_regs[] = {{GS_EDGE_OPERAND, 3, Y, false}, {GS_EDGE_TARGET, 3, Y, false}, {GS_EDGE_WEIGHT, 1, GS_NONE, false},
+                                            {GS_EDGE_TEMP, 3, GS_NONE, false}, {GS_EDGE_TEMP, 1, GS_NONE, false}};
     static const gs_reg regs[] = {{GS_REG_SUM, GS_F32, 3, GS_NONE}, {GS_REG_SUM, GS_F32, 1, GS_NONE},
                                   {GS_REG_SUM, GS_F32, 3, GS_NONE}, {GS_REG_TEMP, GS_F32, 3, GS_NONE}};
     const gs_instr edge_instrs[] = {{.op = GS_OP_MUL, .dst = 3, .a = reg(0), .b = reg(1)},
@@ -210,13 +212,15 @@ static void test_check__edge_programs_have_their_rules(void **state)
     BROKEN(s->sum[0].self = true, "sum 0: only a sum of rows takes the own row");
     BROKEN(s->sum[1].reg = 0, "sum 1: register 0 has two sums");
     BROKEN(s->sum[1].value = 4, "sum 1: register 2 is no sum of 1 elements");
-    BROKEN(s->sum[1].kind = (gs_sum_kind)9, "sum 1 has no kind");
+    BROKEN(s->sum[1].kind = (gs_sum_kind)20, "sum 1 has no kind");
     BROKEN((s->sum[0].value = 4, s->sum[0].score = 3), "sum 0: 3 scores for values of 1 elements");
     BROKEN((s->sum[1].kind = GS_SUM_SPLIT, s->sum[1].array = Y, s->reg[2].width = 4), "sum 1: 3 elements do not split into 4");
+    BROKEN((s->sum[1].kind = GS_SUM_ADD_TYPE, s->reg[2].width = 4), "sum 1: 3 elements do not split by type");
+    BROKEN((s->edge_reg[0].typed = true, s->edge_reg[0].width = 2), "edge register 0 does not fit array y");
     BROKEN(s->sum[1].kind = GS_SUM_LSTM, "an lstm has a stage for itself, over in-edges");
-    BROKEN((s->edge_reg[1] = (gs_edge_reg){GS_EDGE_OPERAND, 1, IDS}, s->edge_instr[0].b = reg(0), s->sum[1].value = 1, s->reg[2].width = 1),
+    BROKEN((s->edge_reg[1] = (gs_edge_reg){GS_EDGE_OPERAND, 1, IDS, false}, s->edge_instr[0].b = reg(0), s->sum[1].value = 1, s->reg[2].width = 1),
            "sum 1: of input ids");
-    BROKEN((s->edge_reg[1] = (gs_edge_reg){GS_EDGE_OPERAND, 1, IDS}), "edge program: an operand is missing");
+    BROKEN((s->edge_reg[1] = (gs_edge_reg){GS_EDGE_OPERAND, 1, IDS, false}), "edge program: an operand is missing");
     BROKEN(s->edge_reg[0].kind = (gs_edge_reg_kind)9, "edge register 0 has no kind or width");
     BROKEN(s->edge_instr[0].op = GS_OP_ACROSS, "across is no instruction of an edge program");
     BROKEN(s->edge_instr[0].op = (gs_op)1000, "this is no instruction of an edge program");
@@ -233,9 +237,9 @@ static gs_program *with_masks(void)
     s->edge_instr = gs_realloc(s->edge_instr, 4 * sizeof(*s->edge_instr));
     s->reg = gs_realloc(s->reg, 6 * sizeof(*s->reg));
     s->instr = gs_realloc(s->instr, 2 * sizeof(*s->instr));
-    s->edge_reg[5] = (gs_edge_reg){GS_EDGE_OPERAND, 1, IDS};
-    s->edge_reg[6] = (gs_edge_reg){GS_EDGE_TARGET, 1, IDS};
-    s->edge_reg[7] = (gs_edge_reg){GS_EDGE_TEMP, 3, GS_NONE};
+    s->edge_reg[5] = (gs_edge_reg){GS_EDGE_OPERAND, 1, IDS, false};
+    s->edge_reg[6] = (gs_edge_reg){GS_EDGE_TARGET, 1, IDS, false};
+    s->edge_reg[7] = (gs_edge_reg){GS_EDGE_TEMP, 3, GS_NONE, false};
     s->edge_instr[2] = (gs_instr){.op = GS_OP_EDGE_MASK, .dst = 7, .a = reg(5), .b = reg(6), .alpha = 0.5f, .site = 9, .self = true};
     s->sum[1].value = 7;
     s->reg[4] = (gs_reg){GS_REG_LOAD, GS_U32, 1, IDS};
@@ -340,7 +344,7 @@ enum { Z = ARRAYS, DZ, SEQUENCE_ARRAYS };
 /* An LSTM over rows of 12 = 4 * 3 gates, or its derivative. */
 static gs_program *with_sequence(bool back)
 {
-    const gs_edge_reg edge_regs[] = {{GS_EDGE_OPERAND, 12, Z}, {GS_EDGE_TARGET, 3, Y}};
+    const gs_edge_reg edge_regs[] = {{GS_EDGE_OPERAND, 12, Z, false}, {GS_EDGE_TARGET, 3, Y, false}};
     gs_program *p = with_edges();
     gs_stage *s = &p->stage[2];
     p->array = gs_realloc(p->array, SEQUENCE_ARRAYS * sizeof(*p->array));

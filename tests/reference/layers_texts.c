@@ -4,8 +4,8 @@
 #include "layers.h"
 
 /* mixed.gnn: attention and edge types at once. With query, key and value linear in h and a score of
- * 0.5 key(u) . query(v) + the edge's weight in each head:
- *   sum over N(v) of softmax(score) value(u) + (mean by type of R_type h(u)) * sigmoid(query(v)) + b */
+ * 0.5 (key(u) + R_type h(u)) . query(v) + the edge's weight in each head:
+ *   sum over N(v) of softmax(score) (value(u) + R_type h(u)) + (mean by type of R_type h(u)) * sigmoid(query(v)) + b */
 ref_node *ref_layer_mixed(ref_call *c, const ref_node *h)
 {
     ref_tape *const t = c->tape;
@@ -13,11 +13,12 @@ ref_node *ref_layer_mixed(ref_call *c, const ref_node *h)
     ref_node *const query = ref_matmul_t(t, h, ref_matrix(c, "q", c->out, c->in));
     ref_node *const key = ref_matmul_t(t, h, ref_matrix(c, "k", c->out, c->in));
     ref_node *const value = ref_matmul_t(t, h, ref_matrix(c, "val", c->out, c->in));
-    ref_node *const both = ref_mul(t, ref_at_source(c, e, key), ref_at_target(c, e, query));
+    ref_node *const said = ref_typed_product(c, e, h, ref_typed(c, "rel", c->in, c->out));
+    ref_node *const both = ref_mul(t, ref_add(t, ref_at_source(c, e, key), said), ref_at_target(c, e, query));
     ref_node *const score = ref_add(t, ref_scale(t, 0.5, ref_block_sum(t, both, c->network->heads)),
                                     ref_edge_weights(c, e));
-    ref_node *const seen = ref_sum(c, e, ref_mul(t, ref_at_source(c, e, value), ref_softmax(c, e, score)));
-    ref_node *const typed = ref_mean_by_type(c, e, ref_typed_product(c, e, h, ref_typed(c, "rel", c->in, c->out)));
+    ref_node *const seen = ref_sum(c, e, ref_mul(t, ref_add(t, ref_at_source(c, e, value), said), ref_softmax(c, e, score)));
+    ref_node *const typed = ref_mean_by_type(c, e, said);
     ref_node *const gated = ref_mul(t, typed, ref_function(t, "sigmoid", 0, query));
     return ref_add(t, ref_add(t, seen, gated), ref_vector(c, "b", c->out));
 }

@@ -282,13 +282,14 @@ static void set_mixed(ref_network *n)
     weight(n, "b")[1] = 0.25;
 }
 
-/* Scores 0.25 x(u) x(v) + weight. Vertex 1: 1.0 and 2.5, both of value 1; vertex 2: 1.5 - 1 and 2.25 + 3. */
+/* What is said: (0, x(u)) by type 0, (7 x(u), 0) by type 1. Scores of vertex 1: 0.5 (1, 1) . (1, 0) + 0.5 and
+ * 0.5 (1 + 7, 0) . (1, 0) + 2; of vertex 2: 0.5 (2, 2) . (1.5, 0) - 1 and 0.5 (3 + 21, 0) . (1.5, 0) + 3. */
 static void test_mixed__small_graph_by_hand(void **state)
 {
     (void)state;
-    const double p = exp(0.5), q = exp(5.25);
-    check_by_hand("mixed", set_mixed, (double[]){0, 0.25, 1 + 7 * sigmoid(1.0), 0.5 + 0.25,
-                                                 (2 * p + 3 * q) / (p + q) + 21 * sigmoid(1.5), 1 + 0.25, 0, 0.25});
+    const double p = exp(1.0 - 6.0), q = exp(0.5 - 21.0); /* of the first edge, when the second has 1 */
+    check_by_hand("mixed", set_mixed, (double[]){0, 0.25, (p + 8) / (p + 1) + 7 * sigmoid(1.0), p / (p + 1) + 0.5 + 0.25,
+                                                 (2 * q + 24) / (q + 1) + 21 * sigmoid(1.5), 2 * q / (q + 1) + 1 + 0.25, 0, 0.25});
 }
 
 /* ---- gradients ---- */

@@ -113,10 +113,10 @@ static void make_program(struct fixture *f, uint32_t features, uint32_t hidden)
     f->stage[4].sum[2] = (gs_sum){.array = FEATURES, .reg = 3};
     f->stage[4].edge_regs = 4;
     f->stage[4].edge_reg = f->edge_reg;
-    f->edge_reg[0] = (gs_edge_reg){GS_EDGE_OPERAND, features, FEATURES};
-    f->edge_reg[1] = (gs_edge_reg){GS_EDGE_TARGET, 1, DEGREE};
-    f->edge_reg[2] = (gs_edge_reg){GS_EDGE_TARGET, features, FEATURES};
-    f->edge_reg[3] = (gs_edge_reg){GS_EDGE_TEMP, 5, GS_NONE};
+    f->edge_reg[0] = (gs_edge_reg){GS_EDGE_OPERAND, features, FEATURES, false};
+    f->edge_reg[1] = (gs_edge_reg){GS_EDGE_TARGET, 1, DEGREE, false};
+    f->edge_reg[2] = (gs_edge_reg){GS_EDGE_TARGET, features, FEATURES, false};
+    f->edge_reg[3] = (gs_edge_reg){GS_EDGE_TEMP, 5, GS_NONE, false};
     add_reg(f, 4, sum_reg(features));
     add_reg(f, 4, sum_reg(1));
     add_reg(f, 4, sum_reg(5));
