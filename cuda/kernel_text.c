@@ -21,6 +21,7 @@ bool gs_generate_value(FILE *out, gs_op op, const char *a, const char *b, float 
         {GS_OP_MUL, "A * B"},
         {GS_OP_DIV, "A / B"},
         {GS_OP_MAX, "gs_larger(A, B)"},
+        {GS_OP_MIN, "gs_smaller(A, B)"},
         {GS_OP_EQ, "A == B ? 1.0f : 0.0f"},
         {GS_OP_NEG, "-A"},
         {GS_OP_EXP, "expf(A)"},

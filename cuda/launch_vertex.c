@@ -47,6 +47,7 @@ static gs_status run_regroup(gs_cuda *c, const gs_vertex_launch *l, const gs_ins
                                 : in->op == GS_OP_ACROSS ? GS_REGROUP_ACROSS
                                 : in->op == GS_OP_CONCAT ? GS_REGROUP_CONCAT
                                 : in->op == GS_OP_PART   ? GS_REGROUP_PART
+                                : in->op == GS_OP_ROWMAX ? GS_REGROUP_MOST
                                 : in->op == GS_OP_MIX    ? GS_REGROUP_MIX
                                 : in->op == GS_OP_MIX_T  ? GS_REGROUP_MIX_T
                                                          : GS_REGROUP_FOLD,

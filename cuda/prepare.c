@@ -91,6 +91,7 @@ static gs_status check_instrs(const gs_stage *s)
     for (uint32_t i = 0; i < s->instrs; i++)
         switch (s->instr[i].op) {
         case GS_OP_ROWSUM:
+        case GS_OP_ROWMAX:
         case GS_OP_FOLD:
         case GS_OP_SPREAD:
         case GS_OP_ACROSS:

@@ -121,21 +121,30 @@ void gs_gen_over(gs_gen_writer *w, gs_gen_shape s)
 
 /* ---- instructions ---- */
 
-/* Sums of neighbouring lanes' columns through shuffles: all columns, or groups of a power of two of lanes, or
+#define LEAST "gs_float_of_bits(0xff800000u)" /* minus infinity */
+
+/* Sums (or maxima) of neighbouring lanes' columns through shuffles: all columns, or groups of a power of two of lanes, or
  * of whole slots. */
 static bool fold_by_shuffle(gs_gen_writer *w, const gs_instr *in)
 {
     const gs_edge_kernel *const k = w->k;
     const uint32_t a = in->a.index, each = gs_gen_each(w, gs_gen_width(w, in->dst)), row = k->lanes * k->vector;
     const uint32_t span = each / k->vector;
+    const bool most = in->op == GS_OP_ROWMAX;
     const bool all = gs_gen_width(w, in->dst) == 1, narrow = (span & (span - 1)) == 0 && span <= k->lanes, wide = each % row == 0;
     if (gs_gen_shape_of(w, gs_gen_width(w, a)) != GS_GEN_WIDE || (!all && !narrow && !wide))
         return false;
     fprintf(w->out, "    float f%u[%u];\n", in->dst, k->slots);
     each_slot(w); /* lanes without columns hold anything, as 0 / 0 */
-    fprintf(w->out, "        (void)c;\n        f%u[s] = 0.0f;\n        for (int v = 0; v < %u && within; v++) f%u[s] += r%u[%u * s + v];\n    }\n",
-            in->dst, k->vector, in->dst, a, k->vector);
-    if (all) {
+    fprintf(w->out, "        (void)c;\n        f%u[s] = %s;\n", in->dst, most ? LEAST : "0.0f");
+    fprintf(w->out, most ? "        for (int v = 0; v < %u && within; v++) f%u[s] = gs_larger(r%u[%u * s + v], f%u[s]);\n    }\n"
+                         : "        for (int v = 0; v < %u && within; v++) f%u[s] += r%u[%u * s + v];\n    }\n",
+            k->vector, in->dst, a, k->vector, in->dst);
+    if (most) {
+        fprintf(w->out, "    r%u = %s;\n    GS_UNROLL for (int s = 0; s < %u; s++) r%u = gs_larger(f%u[s], r%u);\n", in->dst, LEAST, k->slots,
+                in->dst, in->dst, in->dst);
+        fprintf(w->out, "    r%u = gs_group_max(r%u, %uu);\n", in->dst, in->dst, k->lanes);
+    } else if (all) {
         fprintf(w->out, "    r%u = 0.0f;\n    GS_UNROLL for (int s = 0; s < %u; s++) r%u += f%u[s];\n", in->dst, k->slots, in->dst,
                 in->dst);
         fprintf(w->out, "    r%u = gs_group_sum(r%u, %uu, %uu);\n", in->dst, in->dst, k->lanes, k->lanes);
@@ -165,6 +174,10 @@ static void fold_by_memory(gs_gen_writer *w, const gs_instr *in)
     fprintf(w->out, "            if (within && (c + v) %% %uu == 0)\n                fold[(c + v - slice) / %uu] = %s;\n    }\n", each,
             each, source);
     fprintf(w->out, "    gs_group_sync(%uu);\n", k->lanes);
+    if (in->op == GS_OP_ROWMAX) {
+        fprintf(w->out, "    r%u = fold[0];\n    for (int q = 1; q < %u; q++) r%u = gs_larger(fold[q], r%u);\n", in->dst, from, in->dst, in->dst);
+        return;
+    }
     if (to == 1) {
         fprintf(w->out, "    r%u = 0.0f;\n    for (int q = 0; q < %u; q++) r%u += fold[q];\n", in->dst, from, in->dst);
         return;
@@ -213,7 +226,7 @@ static void write_instr(gs_gen_writer *w, const gs_instr *in)
         write_mask(w, in);
         return;
     }
-    if (in->op == GS_OP_FOLD || in->op == GS_OP_ROWSUM) {
+    if (in->op == GS_OP_FOLD || in->op == GS_OP_ROWSUM || in->op == GS_OP_ROWMAX) {
         if (gs_gen_width(w, in->a.index) != gs_gen_width(w, in->dst)) {
             if (!fold_by_shuffle(w, in))
                 fold_by_memory(w, in);

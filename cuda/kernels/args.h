@@ -48,6 +48,7 @@ typedef enum gs_regroup {
     GS_REGROUP_TILE,   /* to[j] = from[j % narrow] */
     GS_REGROUP_CONCAT, /* to = from, then other */
     GS_REGROUP_PART,   /* to[j] = from[first + j] */
+    GS_REGROUP_MOST,   /* to[0] = the largest of from */
     GS_REGROUP_MIX,    /* blocks of to, each a sum of those of from, `other` [blocks of from, blocks of to] times */
     GS_REGROUP_MIX_T,  /* the same with `other` [blocks of to, blocks of from] */
 } gs_regroup;

@@ -101,6 +101,10 @@ GS_KERNEL(gs_regroup_rows, gs_regroup_args)
         sum = j < a.from_width ? from[j] : a.other[i / a.to_width * right + (j - a.from_width)];
     } else if (a.how == GS_REGROUP_PART) {
         sum = from[a.first + j];
+    } else if (a.how == GS_REGROUP_MOST) {
+        sum = from[0];
+        for (gs_u32 c = 1; c < a.from_width; c++)
+            sum = gs_larger(from[c], sum);
     } else if (a.how == GS_REGROUP_MIX || a.how == GS_REGROUP_MIX_T) {
         sum = gs_mixed(&a, from, j);
     } else if (a.how == GS_REGROUP_FOLD) {

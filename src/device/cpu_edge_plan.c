@@ -234,6 +234,7 @@ static void plan_instr(planner *p, const gs_instr *in)
     case GS_OP_SUB:
     case GS_OP_DIV:
     case GS_OP_MAX:
+    case GS_OP_MIN:
     case GS_OP_EQ:
         d->a = stretched(p, &in->a, width);
         d->a = binary(p, in->op, d->a, stretched(p, &in->b, width), width);
@@ -244,6 +245,12 @@ static void plan_instr(planner *p, const gs_instr *in)
     case GS_OP_FOLD:
     case GS_OP_ROWSUM:
         plan_fold(p, in, width, d);
+        break;
+    case GS_OP_ROWMAX:
+        d->a = operand_value(p, &in->a, &own);
+        if (width != 1 || own == 0)
+            refuse(p, "the maximum of a row is one number wide");
+        d->a = emit_value(p, (gs_cpu_edge_step){.kind = GS_CPU_EDGE_ROWMAX, .width = 1, .a = full(p, d->a, own)});
         break;
     case GS_OP_SPREAD:
         d->a = operand_value(p, &in->a, &own);

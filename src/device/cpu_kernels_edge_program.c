@@ -137,6 +137,8 @@ GS_INLINE gs_vf apply(const gs_op op, gs_vf x, gs_vf y)
         return x / y;
     case GS_OP_MAX:
         return gs_select((x > y) | (x != x), x, y);
+    case GS_OP_MIN:
+        return gs_select((x < y) | (x != x), x, y);
     default:
         return gs_select(x == y, gs_splat(1.0f), gs_splat(0.0f));
     }
@@ -214,6 +216,9 @@ static void run_binary(const gs_cpu_edge_frame *f, const gs_cpu_edge_step *s)
     case GS_OP_MAX:
         rows_op(dst, &a, &b, edges, width, GS_OP_MAX, form);
         break;
+    case GS_OP_MIN:
+        rows_op(dst, &a, &b, edges, width, GS_OP_MIN, form);
+        break;
     default:
         rows_op(dst, &a, &b, edges, width, GS_OP_EQ, form);
     }
@@ -251,6 +256,11 @@ static void run_step(const gs_cpu_edge_frame *f, const gs_cpu_edge_step *s)
         b = gs_value_rows(f, &s->b);
         GS_KERNEL(fold)(gs_slot(f, s->dst), &a, s->b.form == GS_CPU_EDGE_NOTHING ? NULL : &b, edges, s->width,
                         s->a.width / s->width);
+        break;
+    case GS_CPU_EDGE_ROWMAX:
+        a = gs_value_rows(f, &s->a);
+        for (uint32_t e = 0; e < edges; e++)
+            GS_KERNEL(rowmax)(gs_slot(f, s->dst) + e, gs_row(&a, e), 1, s->a.width);
         break;
     case GS_CPU_EDGE_MASK:
         GS_KERNEL(edge_mask)(f, s);

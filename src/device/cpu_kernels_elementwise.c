@@ -49,15 +49,16 @@ DEFINE_BINARY(sub, x - y)
 DEFINE_BINARY(mul, x *y)
 DEFINE_BINARY(div, x / y)
 DEFINE_BINARY(max, x > y || x != x ? x : y) /* NaN wins, as in torch.maximum */
+DEFINE_BINARY(min, x < y || x != x ? x : y)
 DEFINE_BINARY(equal, x == y ? 1.0f : 0.0f)
 
 #define FORMS(NAME) {{NAME##_ss, NAME##_sv}, {NAME##_vs, NAME##_vv}}
 
 static run_fn pick(gs_op op, bool a_vector, bool b_vector)
 {
-    static const run_fn table[6][2][2] = {FORMS(add), FORMS(sub), FORMS(mul), FORMS(div), FORMS(max), FORMS(equal)};
-    _Static_assert(GS_OP_MAX - GS_OP_ADD == 4, "the table follows the order of GS_OP_MAP");
-    return table[op == GS_OP_EQ ? 5 : op - GS_OP_ADD][a_vector][b_vector];
+    static const run_fn table[7][2][2] = {FORMS(add), FORMS(sub), FORMS(mul), FORMS(div), FORMS(max), FORMS(min), FORMS(equal)};
+    _Static_assert(GS_OP_MAX - GS_OP_ADD == 4 && GS_OP_MIN - GS_OP_ADD == 5, "the table follows the order of GS_OP_MAP");
+    return table[op == GS_OP_EQ ? 6 : op - GS_OP_ADD][a_vector][b_vector];
 }
 
 static const float *row_start(gs_cpu_operand o, uint32_t row, uint32_t width)

@@ -9,6 +9,7 @@
 void GS_KERNEL(binary)(gs_op op, float *dst, gs_cpu_operand a, gs_cpu_operand b, uint32_t rows, uint32_t width);
 void GS_KERNEL(unary)(gs_op op, float *dst, const float *a, size_t n, float alpha);
 void GS_KERNEL(rowsum)(float *dst, const float *a, uint32_t rows, uint32_t width);
+void GS_KERNEL(rowmax)(float *dst, const float *a, uint32_t rows, uint32_t width);
 void GS_KERNEL(colsum)(float *acc, const float *a, uint32_t rows, uint32_t width);
 void GS_KERNEL(moments)(double *sums, bool squares, const float *a, uint32_t rows, uint32_t width);
 extern const uint32_t GS_KERNEL(row_numbers)[GS_CPU_TILE_EDGES];

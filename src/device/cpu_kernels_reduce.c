@@ -21,6 +21,17 @@ void GS_KERNEL(rowsum)(float *dst, const float *a, uint32_t rows, uint32_t width
         dst[r] = row_total(a + (size_t)r * width, width);
 }
 
+void GS_KERNEL(rowmax)(float *dst, const float *a, uint32_t rows, uint32_t width)
+{
+    for (uint32_t r = 0; r < rows; r++, a += width) {
+        float most = a[0];
+#pragma omp simd reduction(max : most)
+        for (uint32_t c = 1; c < width; c++)
+            most = a[c] > most ? a[c] : most;
+        dst[r] = most;
+    }
+}
+
 /* `tile` (a constant) vectors of columns stay in registers over all rows. */
 GS_INLINE void colsum_tile(float *acc, const float *a, uint32_t rows, uint32_t width, const uint32_t tile)
 {

@@ -16,6 +16,7 @@ const gs_cpu_kernels GS_KERNEL(kernels) = {
     .binary = GS_KERNEL(binary),
     .unary = GS_KERNEL(unary),
     .rowsum = GS_KERNEL(rowsum),
+    .rowmax = GS_KERNEL(rowmax),
     .colsum = GS_KERNEL(colsum),
     .moments = GS_KERNEL(moments),
     .fold = GS_KERNEL(fold),

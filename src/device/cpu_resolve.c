@@ -331,8 +331,9 @@ static gs_status resolve_elementwise(const lookup *k)
     case GS_OP_PART:
         return resolve_columns(k);
     case GS_OP_ROWSUM:
+    case GS_OP_ROWMAX:
         if (s->width != 1)
-            return refuse(k, "the sum of a row is one number wide");
+            return refuse(k, "the sum or maximum of a row is one number wide");
         s->a_width = width_of(k, &k->instr->a);
         s->a.p = operand_register(k, &k->instr->a, GS_F32, 0, &st);
         return st;
@@ -346,6 +347,7 @@ static gs_status resolve_elementwise(const lookup *k)
     case GS_OP_MUL:
     case GS_OP_DIV:
     case GS_OP_MAX:
+    case GS_OP_MIN:
     case GS_OP_EQ:
         s->a = broadcast(k, &k->instr->a, &st);
         s->b = broadcast(k, &k->instr->b, &st);

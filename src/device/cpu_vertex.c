@@ -135,12 +135,7 @@ static void run_cheap(const tile *t, const gs_cpu_step *s, const share *part, ui
     const size_t at = (size_t)row * s->width, n = (size_t)rows * s->width;
 
     switch (s->op) {
-    case GS_OP_ADD:
-    case GS_OP_SUB:
-    case GS_OP_MUL:
-    case GS_OP_DIV:
-    case GS_OP_MAX:
-    case GS_OP_EQ:
+    case GS_OP_ADD: case GS_OP_SUB: case GS_OP_MUL: case GS_OP_DIV: case GS_OP_MAX: case GS_OP_MIN: case GS_OP_EQ:
         k->binary(s->op, s->dst + at, shifted(s->a, row, s->width), shifted(s->b, row, s->width), rows, s->width);
         break;
     case GS_OP_DROPOUT:
@@ -159,7 +154,8 @@ static void run_cheap(const tile *t, const gs_cpu_step *s, const share *part, ui
         k->cast(s->dst + at, (const char *)s->source + at * gs_dtype_bytes(s->source_type), s->source_type, n);
         break;
     case GS_OP_ROWSUM:
-        k->rowsum(s->dst + row, s->a.p + (size_t)row * s->a_width, rows, s->a_width);
+    case GS_OP_ROWMAX:
+        (s->op == GS_OP_ROWSUM ? k->rowsum : k->rowmax)(s->dst + row, s->a.p + (size_t)row * s->a_width, rows, s->a_width);
         break;
     case GS_OP_FOLD:
     case GS_OP_SPREAD:

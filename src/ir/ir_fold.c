@@ -37,6 +37,8 @@ static double binary_value(gs_op op, double a, double b)
         return a / b;
     case GS_OP_EQ:
         return a == b;
+    case GS_OP_MIN:
+        return a < b ? a : b;
     default: /* GS_OP_MAX */
         return a > b ? a : b;
     }
@@ -67,6 +69,8 @@ static double unary_value(gs_op op, double a, double alpha)
         return a > 0 ? a : alpha * expm1(a);
     case GS_OP_STEP:
         return a > 0;
+    case GS_OP_ROWMAX:
+        return a;
     default:
         return NAN;
     }
@@ -373,6 +377,7 @@ static uint32_t fold_elementwise(gs_ir *ir, const gs_node *n)
     case GS_OP_DROPOUT:
         return n->alpha == 0.0f || is_value(ir, n->in[0], 0.0f) ? n->in[0] : GS_IR_NONE;
     case GS_OP_ROWSUM:
+    case GS_OP_ROWMAX:
     case GS_OP_FOLD:
     case GS_OP_SPREAD:
     case GS_OP_ACROSS:

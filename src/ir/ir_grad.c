@@ -130,8 +130,8 @@ static void through_binary(gs_tape *t, uint32_t i, const gs_node *n, uint32_t g)
         return;
     case GS_OP_EQ:
         return;
-    default: /* GS_OP_MAX: a tie goes to b */
-        mask = un(t, GS_OP_STEP, bin(t, GS_OP_SUB, a, b));
+    default: /* GS_OP_MAX, GS_OP_MIN: a tie goes to b */
+        mask = un(t, GS_OP_STEP, n->op == GS_OP_MIN ? bin(t, GS_OP_SUB, b, a) : bin(t, GS_OP_SUB, a, b));
         pass(t, i, a, mul(t, g, mask));
         pass(t, i, b, mul(t, g, bin(t, GS_OP_SUB, number(t, 1), mask)));
         return;
@@ -203,6 +203,8 @@ static void through_elementwise(gs_tape *t, uint32_t i, const gs_node *n, uint32
     case GS_OP_CAST:
     case GS_OP_ROWSUM: /* fit() widens it */
         pass(t, i, a, g);
+        return;
+    case GS_OP_ROWMAX: /* what it is taken off and divided by cancels out of a softmax */
         return;
     case GS_OP_CONCAT:
         pass(t, i, a, gs_ir_part(t->ir, rows_of(t, g), 0, width));

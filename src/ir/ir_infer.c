@@ -57,7 +57,7 @@ static bool infer_elementwise(gs_ir *ir, gs_node *n)
         }
         n->width = a->width > b->width ? a->width : b->width;
     }
-    if (n->op == GS_OP_ROWSUM)
+    if (n->op == GS_OP_ROWSUM || n->op == GS_OP_ROWMAX)
         n->width = 1;
     return true;
 }

@@ -365,6 +365,14 @@ static uint32_t build_reduction(gs_builder *b, uint32_t index)
 
 /* ---- functions ---- */
 
+/* exp(a) over its sum along the row, from the largest down, so that nothing overflows. */
+static uint32_t build_row_softmax(gs_builder *b, uint32_t a)
+{
+    gs_ir *ir = b->ir;
+    const uint32_t p = gs_ir_unary(ir, GS_OP_EXP, gs_ir_binary(ir, GS_OP_SUB, a, gs_ir_unary(ir, GS_OP_ROWMAX, a, 0)), 0);
+    return gs_ir_binary(ir, GS_OP_DIV, p, gs_ir_unary(ir, GS_OP_ROWSUM, p, 0));
+}
+
 /* Functions that know heads, the network, or whole rows. false where it is none of them. */
 static bool build_special(gs_builder *b, const gs_expr *e, uint32_t *out)
 {
@@ -373,7 +381,7 @@ static bool build_special(gs_builder *b, const gs_expr *e, uint32_t *out)
     uint32_t a, other;
 
     if (strcmp(e->name, "dot") != 0 && strcmp(e->name, "head_mean") != 0 && strcmp(e->name, "act") != 0 &&
-        strcmp(e->name, "concat") != 0 && !gs_model__is_norm(e->name))
+        strcmp(e->name, "concat") != 0 && strcmp(e->name, "row_softmax") != 0 && !gs_model__is_norm(e->name))
         return false;
     if (e->has_number) {
         *out = gs_ir_error(ir, GS_EFORMAT, "%s() takes one argument", e->name);
@@ -386,6 +394,8 @@ static bool build_special(gs_builder *b, const gs_expr *e, uint32_t *out)
         *out = gs_ir_resize(ir, GS_OP_FOLD, binary(b, GS_OP_MUL, a, other), heads);
     else if (strcmp(e->name, "concat") == 0)
         *out = gs_ir_binary(ir, GS_OP_CONCAT, a, other);
+    else if (strcmp(e->name, "row_softmax") == 0)
+        *out = build_row_softmax(b, a);
     else if (strcmp(e->name, "act") == 0)
         *out = b->has_act ? gs_ir_unary(ir, b->act, a, b->act_alpha) : a;
     else if (gs_model__is_norm(e->name))
@@ -445,6 +455,19 @@ static uint32_t build_part(gs_builder *b, const gs_expr *e)
     return gs_ir_part(b->ir, a, (uint32_t)k * width, width);
 }
 
+/* max(a, b), min(a, b): element by element. max(a) runs over edges. */
+static bool is_elementwise_extreme(const gs_expr *e)
+{
+    return e->b != GS_TEXT_NONE && (strcmp(e->name, "max") == 0 || strcmp(e->name, "min") == 0);
+}
+
+static uint32_t build_both(gs_builder *b, const gs_expr *e)
+{
+    const uint32_t x = gs_model__build_expr(b, e->a), y = gs_model__build_expr(b, e->b);
+    gs_ir_at(b->ir, e->line, e->column);
+    return binary(b, e->name[1] == 'i' ? GS_OP_MIN : GS_OP_MAX, x, y);
+}
+
 static uint32_t build_call(gs_builder *b, uint32_t index)
 {
     const gs_expr *e = &b->m->expr[index];
@@ -454,6 +477,8 @@ static uint32_t build_call(gs_builder *b, uint32_t index)
     float second;
     uint32_t a;
 
+    if (is_elementwise_extreme(e))
+        return build_both(b, e);
     if (gs_model__is_reduction(e->name))
         return build_reduction(b, index);
     if (build_special(b, e, &a))
@@ -462,7 +487,7 @@ static uint32_t build_call(gs_builder *b, uint32_t index)
         return build_part(b, e);
     if (!gs_model__function(e->name, &op, &takes, &second))
         return gs_ir_error(ir, GS_EFORMAT,
-                           "unknown function '%s' (sum, mean, max, min, softmax, lstm, dot, concat, part, head_mean, act, relu, leaky_relu, "
+                           "unknown function '%s' (sum, mean, max, min, softmax, lstm, dot, concat, part, head_mean, row_softmax, act, relu, leaky_relu, "
                            "elu, sigmoid, tanh, exp, log, sqrt, rsqrt, layer_norm, batch_norm, dropout)",
                            e->name);
     if (e->has_number && !takes)

@@ -9,7 +9,7 @@
  *   expr   := term { ("+" | "-") term }
  *   term   := sign { ("*" | "/") sign | "@" NAME [ "'" | "[" "e.type" "]" ] }
  *   sign   := "-" sign | NUMBER | "(" expr ")" | NAME [ "(" expr [ "," second ] ")" ]
- *   second := [ "-" ] NUMBER [ "," NUMBER (of part) ] | "self" | "type" | expr (of dot, concat) | NAME (of norms)
+ *   second := [ "-" ] NUMBER [ "," NUMBER (of part) ] | "self" | "type" | expr (of dot, concat, max, min) | NAME (of norms)
  *
  * A layer ends with its return. Blank lines and indentation mean nothing;
  * neither do line ends inside brackets.
@@ -168,6 +168,12 @@ static gs_status parse_which_part(gs_parser *p, gs_expr *e)
     return next(p);
 }
 
+/* Over edges, or with a second expression element by element. */
+static bool is_extreme(const char *name)
+{
+    return strcmp(name, "max") == 0 || strcmp(name, "min") == 0;
+}
+
 /* After NAME "(". */
 static gs_status parse_arguments(gs_parser *p, gs_expr *e)
 {
@@ -183,7 +189,7 @@ static gs_status parse_arguments(gs_parser *p, gs_expr *e)
         return second != NULL ? expected(p, second) : take_char(p, ')');
     if ((st = next(p)) != GS_OK)
         return st;
-    if (second != NULL)
+    if (second != NULL || (is_extreme(e->name) && !is_word(p, "self") && !is_word(p, "type")))
         st = parse_expr(p, &e->b);
     else if (strcmp(e->name, "part") == 0)
         st = parse_which_part(p, e);
@@ -318,7 +324,7 @@ static bool reserved(const char *name)
 {
     static const char *const words[] = {"layer", "param", "buffer", "return", "repeat", "end",     "u",   "v",
                                         "e",     "self",  "type",   "heads",  "types",  "bases", "in_degree", "loops", "dot",
-                                        "act",   "head_mean", "layer_norm", "batch_norm", "concat", "part"};
+                                        "act",   "head_mean", "layer_norm", "batch_norm", "concat", "part", "row_softmax"};
     gs_op op;
     bool takes;
     float number;

@@ -85,7 +85,7 @@ static bool is_reg(const gs_stage *s, const gs_operand *o, gs_dtype type)
 gs_status gs_program__check_width(const gs_checker *c, const gs_instr *i, uint32_t in, uint32_t width)
 {
     bool fits = width == in;
-    if (i->op == GS_OP_ROWSUM)
+    if (i->op == GS_OP_ROWSUM || i->op == GS_OP_ROWMAX)
         fits = width == 1;
     else if (i->op == GS_OP_FOLD || i->op == GS_OP_ACROSS)
         fits = width != 0 && in % width == 0;

@@ -25,12 +25,12 @@ enum rule {
 static enum rule rule_of(gs_op op)
 {
     switch (op) {
-    case GS_OP_ADD: case GS_OP_SUB: case GS_OP_MAX: case GS_OP_CONCAT:
+    case GS_OP_ADD: case GS_OP_SUB: case GS_OP_MAX: case GS_OP_MIN: case GS_OP_CONCAT:
         return RULE_EITHER;
     case GS_OP_MUL:
         return RULE_BOTH;
     case GS_OP_DIV: case GS_OP_NEG: case GS_OP_SQRT: case GS_OP_TANH: case GS_OP_RELU: case GS_OP_LEAKY_RELU:
-    case GS_OP_ELU: case GS_OP_STEP: case GS_OP_DROPOUT: case GS_OP_CAST: case GS_OP_ROWSUM: case GS_OP_FOLD:
+    case GS_OP_ELU: case GS_OP_STEP: case GS_OP_DROPOUT: case GS_OP_CAST: case GS_OP_ROWSUM: case GS_OP_ROWMAX: case GS_OP_FOLD:
     case GS_OP_SPREAD: case GS_OP_ACROSS: case GS_OP_TILE: case GS_OP_MATMUL_T: case GS_OP_MATMUL:
     case GS_OP_MIX: case GS_OP_MIX_T: case GS_OP_FAN: case GS_OP_FAN_T: case GS_OP_PART:
         return RULE_FIRST;

@@ -32,6 +32,7 @@ typedef enum gs_op_class {
     X(GS_OP_MUL, "mul", 2, GS_CLASS_ELEMENTWISE)                                          \
     X(GS_OP_DIV, "div", 2, GS_CLASS_ELEMENTWISE)                                          \
     X(GS_OP_MAX, "max", 2, GS_CLASS_ELEMENTWISE)                                          \
+    X(GS_OP_MIN, "min", 2, GS_CLASS_ELEMENTWISE)                                          \
     X(GS_OP_NEG, "neg", 1, GS_CLASS_ELEMENTWISE)                                          \
     X(GS_OP_EXP, "exp", 1, GS_CLASS_ELEMENTWISE)                                          \
     X(GS_OP_LOG, "log", 1, GS_CLASS_ELEMENTWISE)                                          \
@@ -46,6 +47,7 @@ typedef enum gs_op_class {
     X(GS_OP_DROPOUT, "dropout", 1, GS_CLASS_ELEMENTWISE) /* p in alpha, see program.h */  \
     X(GS_OP_CAST, "cast", 1, GS_CLASS_ELEMENTWISE)      /* bf16/f16 as stored -> f32 */   \
     X(GS_OP_ROWSUM, "rowsum", 1, GS_CLASS_ELEMENTWISE)  /* [rows, w] -> [rows, 1] */      \
+    X(GS_OP_ROWMAX, "rowmax", 1, GS_CLASS_ELEMENTWISE)  /* [rows, w] -> [rows, 1]; the shift of a row_softmax, of no derivative */ \
     X(GS_OP_FOLD, "fold", 1, GS_CLASS_ELEMENTWISE)      /* [., h * d] -> [., h]: sums of d */ \
     X(GS_OP_SPREAD, "spread", 1, GS_CLASS_ELEMENTWISE)  /* [., h] -> [., h * d]: each d times */ \
     X(GS_OP_EQ, "eq", 2, GS_CLASS_ELEMENTWISE)          /* 1 where a == b, else 0 */      \

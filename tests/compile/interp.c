@@ -97,6 +97,7 @@ static double scalar(const gs_instr *i, double a, double b)
     case GS_OP_MUL: return a * b;
     case GS_OP_DIV: return a / b;
     case GS_OP_MAX: return a > b ? a : b;
+    case GS_OP_MIN: return a < b ? a : b;
     case GS_OP_EQ: return a == b;
     case GS_OP_NEG: return -a;
     case GS_OP_EXP: return exp(a);
@@ -123,6 +124,11 @@ static double resized(gs_op op, const double *a, uint32_t in, uint32_t width, ui
     switch (op) {
     case GS_OP_SPREAD: return a[c / (width / in)];
     case GS_OP_TILE: return a[c % in];
+    case GS_OP_ROWMAX:
+        s = a[0];
+        for (uint32_t k = 1; k < in; k++)
+            s = fmax(s, a[k]);
+        return s;
     case GS_OP_ACROSS:
         for (uint32_t k = c; k < in; k += width)
             s += a[k];
@@ -136,7 +142,7 @@ static double resized(gs_op op, const double *a, uint32_t in, uint32_t width, ui
 
 static bool resizes(gs_op op)
 {
-    return op == GS_OP_ROWSUM || op == GS_OP_FOLD || op == GS_OP_SPREAD || op == GS_OP_ACROSS || op == GS_OP_TILE;
+    return op == GS_OP_ROWSUM || op == GS_OP_ROWMAX || op == GS_OP_FOLD || op == GS_OP_SPREAD || op == GS_OP_ACROSS || op == GS_OP_TILE;
 }
 
 static double elementwise(const frame *f, const gs_instr *i, uint32_t row, uint32_t c, uint32_t width)

@@ -181,6 +181,28 @@ static double normalised(const test_graph *g, uint32_t v, uint32_t c)
     return (feature(g, v, c) - mean) / sqrt(variance + 1e-5);
 }
 
+static double rows_alone(const test_graph *g, uint32_t v, uint32_t c)
+{
+    const double *x = g->store[ID_FEATURES] + (size_t)v * 3, top = 400 * fmax(x[0], fmax(x[1], x[2]));
+    const double sum = exp(400 * x[0] - top) + exp(400 * x[1] - top) + exp(400 * x[2] - top);
+    return exp(400 * x[c] - top) / sum + fmax(x[c], (double)0.1f) - fmin((double)0.2f, x[c]);
+}
+
+/* The largest of softmax(x(u) + x(v)) * min(x(u), x(v)) over the in-edges. */
+static double rows_of_edges(const test_graph *g, uint32_t v, uint32_t c)
+{
+    const double *x = g->store[ID_FEATURES], *mine = x + (size_t)v * 3;
+    double most = -INFINITY;
+    for (uint32_t e = 0; e < g->m; e++) {
+        const double *u = x + (size_t)g->src[e] * 3;
+        if (g->dst[e] != v)
+            continue;
+        const double sum = exp(u[0] + mine[0]) + exp(u[1] + mine[1]) + exp(u[2] + mine[2]);
+        most = fmax(most, exp(u[c] + mine[c]) / sum * fmin(u[c], mine[c]));
+    }
+    return most == -INFINITY ? 0 : most;
+}
+
 static void test_texts__reductions_are_their_formulas(void **state)
 {
     check_formula(*state, "sum(e.weight * u.h)", true, sum_weighted);
@@ -196,6 +218,8 @@ static void test_texts__reductions_are_their_formulas(void **state)
     check_formula(*state, "layer_norm(h)", false, normalised);
     check_formula(*state, "part(concat(2 * h, concat(sum(u.h), h)), 1, 3)", false, sum_plain);
     check_formula(*state, "sum(part(concat(u.h, 3 * u.h), 0, 2))", false, sum_plain);
+    check_formula(*state, "row_softmax(400 * h) + max(h, 0.1) - min(0.2, h)", false, rows_alone);
+    check_formula(*state, "max(row_softmax(u.h + v.h) * min(u.h, v.h))", false, rows_of_edges);
 }
 
 /* Column c of torch.nn.BatchNorm1d of the features: by the batch, or by the running buffers. */
@@ -324,6 +348,18 @@ static void test_texts__repeated_attention_with_shared_scores(void **state)
     check_gradients_of(*state, text, &t);
 }
 
+static void test_texts__rows_and_the_larger_of_two(void **state)
+{
+    const char *text = "layer rows(h[in]) -> [out]:\n"
+                       "  param w[out, in], g[out, in], c[out]\n"
+                       "  x = h @ w'\n"
+                       "  y = row_softmax(h @ g')\n"
+                       "  near = row_softmax(u.x + v.x) * max(u.x, v.y)\n"
+                       "  return sum(near, self) + min(x, c) * max(y, 0.3) + max(row_softmax(u.x * v.y) - min(u.y, v.x))\n";
+    const test_case t = {.layers = 2, .in = 4, .hidden = 5, .classes = 3, .self_loops = true};
+    check_gradients_of(*state, text, &t);
+}
+
 static void test_texts__sequences_beside_other_sums(void **state)
 {
     /* Two of them on one input, one over features as they are, with a weight that is not learned; a state that goes over
@@ -351,6 +387,7 @@ int main(void)
         CASE(test_texts__attention_over_typed_messages),
         CASE(test_texts__gates_extremes_and_earlier_layers),
         CASE(test_texts__repeated_attention_with_shared_scores),
+        CASE(test_texts__rows_and_the_larger_of_two),
         CASE(test_texts__sequences_beside_other_sums),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

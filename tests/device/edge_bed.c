@@ -208,6 +208,8 @@ static double apply(const gs_instr *in, double x, double y)
         return x / y;
     case GS_OP_MAX:
         return fmax(x, y);
+    case GS_OP_MIN:
+        return fmin(x, y);
     case GS_OP_EQ:
         return x == y;
     case GS_OP_NEG:
@@ -280,6 +282,9 @@ static void compute_edge(const edge_bed *b, edge_values *v, uint32_t target, uin
             if (in->op == GS_OP_FOLD || in->op == GS_OP_ROWSUM)
                 for (uint32_t j = 0; j < from / width; j++)
                     x += v->value[in->a.index][c * (from / width) + j];
+            else if (in->op == GS_OP_ROWMAX)
+                for (uint32_t j = 0; j < from; j++)
+                    x = j == 0 ? v->value[in->a.index][0] : fmax(x, v->value[in->a.index][j]);
             else if (in->op == GS_OP_EDGE_MASK)
                 x = mask_at(b, in, target, operand, edge, c, width);
             else if (in->op == GS_OP_SPREAD)

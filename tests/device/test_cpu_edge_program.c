@@ -208,7 +208,9 @@ static void everything(edge_bed *b, uint32_t h, uint32_t d)
     const uint32_t product = bed_do(b, GS_OP_MUL, w, in_reg(more), in_reg(wide));
     const uint32_t folded = bed_do(b, GS_OP_FOLD, h, in_reg(product), NO_OPERAND);
     const uint32_t whole = bed_do(b, GS_OP_ROWSUM, 1, in_reg(more), NO_OPERAND);
-    const uint32_t scaled = bed_do(b, GS_OP_MUL, h, in_reg(folded), in_reg(whole));
+    const uint32_t most = bed_do(b, GS_OP_ROWMAX, 1, in_reg(bed_do(b, GS_OP_MIN, w, in_reg(more), in_reg(v))), NO_OPERAND);
+    const uint32_t size = bed_do(b, GS_OP_ADD, 1, in_reg(whole), in_reg(most));
+    const uint32_t scaled = bed_do(b, GS_OP_MUL, h, in_reg(folded), in_reg(size));
     const uint32_t root = bed_do(b, GS_OP_SQRT, w, in_reg(u), NO_OPERAND);
     const uint32_t log = bed_do(b, GS_OP_LOG, w, in_reg(v), NO_OPERAND);
     const uint32_t both = bed_do(b, GS_OP_MUL, w, in_reg(root), in_reg(log));

@@ -22,6 +22,8 @@ static double apply2(gs_op op, double x, double y)
         return x * y;
     case GS_OP_DIV:
         return x / y;
+    case GS_OP_MIN:
+        return fmin(x, y);
     default:
         return fmax(x, y);
     }
@@ -81,11 +83,11 @@ static void check_binary(gs_device *d, gs_op op, shape sa, shape sb, uint32_t ro
 
 static void every_broadcast(gs_device *d, void *context)
 {
-    /* sizes in turn: 5 operators and 25 forms meet all of them, but not every pair; one size is met by all */
+    /* sizes in turn: 6 operators and 25 forms meet all of them, but not every pair; one size is met by all */
     static const uint32_t sizes[][2] = {{1, 1}, {130, 1}, {67, 41}, {140, 16}, {5, 602}, {9, 3}};
     uint32_t turn = 0;
     (void)context;
-    for (gs_op op = GS_OP_ADD; op <= GS_OP_MAX; op++)
+    for (gs_op op = GS_OP_ADD; op <= GS_OP_MIN; op++)
         for (shape a = 0; a < SHAPES; a++)
             for (shape b = 0; b < SHAPES; b++, turn++) {
                 check_binary(d, op, a, b, 3, 7);
@@ -107,10 +109,14 @@ static void max_of_nan(gs_device *d, void *context)
     const uint32_t a = add_random(&f, 1, -1, 1), b = add_random(&f, 1, -1, 1), dst = add_reg(&f, GS_F32, 1);
     ((float *)f.memory[a])[3] = NAN;
     ((float *)f.memory[b])[17] = NAN;
+    const uint32_t least = add_reg(&f, GS_F32, 1);
     add_instr(&f, GS_OP_MAX, dst, in_reg(a), in_reg(b));
+    add_instr(&f, GS_OP_MIN, least, in_reg(a), in_reg(b));
     fixture_run(&f, d);
-    for (uint32_t i = 0; i < 20; i++)
+    for (uint32_t i = 0; i < 20; i++) {
         assert_int_equal(isnan(((float *)f.memory[dst])[i]), i == 3 || i == 17);
+        assert_int_equal(isnan(((float *)f.memory[least])[i]), i == 3 || i == 17);
+    }
     fixture_free(&f);
 }
 
@@ -226,13 +232,18 @@ static void rowsums(gs_device *d, void *context)
     for (size_t w = 0; w < sizeof(widths) / sizeof(widths[0]); w++) {
         fixture f;
         fixture_init(&f, 77);
-        const uint32_t a = add_random(&f, widths[w], -1, 1), dst = add_reg(&f, GS_F32, 1);
+        const uint32_t a = add_random(&f, widths[w], -1, 1), dst = add_reg(&f, GS_F32, 1), top = add_reg(&f, GS_F32, 1);
         add_instr(&f, GS_OP_ROWSUM, dst, in_reg(a), NO_OPERAND);
+        add_instr(&f, GS_OP_ROWMAX, top, in_reg(a), NO_OPERAND);
         fixture_run(&f, d);
         for (uint32_t r = 0; r < 77; r++) {
             double want = 0;
-            for (uint32_t c = 0; c < widths[w]; c++)
+            float most = -INFINITY;
+            for (uint32_t c = 0; c < widths[w]; c++) {
                 want += (double)((float *)f.memory[a])[r * widths[w] + c];
+                most = fmaxf(most, ((float *)f.memory[a])[r * widths[w] + c]);
+            }
+            assert_true(((float *)f.memory[top])[r] == most);
             const float got = ((float *)f.memory[dst])[r];
             assert_true(fabs((double)got - want) <= 1e-6 * widths[w]);
         }

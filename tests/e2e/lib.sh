@@ -162,5 +162,5 @@ network_of()
     mixed) network=(--layers 2 --hidden 16 --heads 2 --act tanh) ;;
     gates) network=(--layers 3 --hidden 16 --act elu) ;;
     esac
-    case $1 in mixed | gates | walk) text=$(dirname "${BASH_SOURCE[0]}")/texts/$1.gnn ;; esac
+    case $1 in mixed | gates | walk | rows) text=$(dirname "${BASH_SOURCE[0]}")/texts/$1.gnn ;; esac
 }

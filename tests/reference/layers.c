@@ -191,6 +191,27 @@ ref_node *ref_layer_norm(ref_call *c, const ref_node *x)
     return ref_mul(t, apart, ref_function(t, "rsqrt", 0, ref_shift(t, 1e-5, variance)));
 }
 
+/* Any number taken off the row cancels out; its largest is a constant to the derivative. */
+ref_node *ref_row_softmax(ref_call *c, const ref_node *x)
+{
+    ref_tape *const t = c->tape;
+    ref_node *const most = ref_zeros(t, x->rows, 1);
+    for (size_t i = 0; i < x->rows * x->cols; i++)
+        most->x[i / x->cols] = i % x->cols == 0 ? x->x[i] : fmax(most->x[i / x->cols], x->x[i]);
+    ref_node *const p = ref_function(t, "exp", 0, ref_sub(t, x, most));
+    return ref_div(t, p, ref_block_sum(t, p, 1));
+}
+
+ref_node *ref_larger(ref_call *c, const ref_node *a, const ref_node *b)
+{
+    return ref_add(c->tape, ref_function(c->tape, "relu", 0, ref_sub(c->tape, a, b)), b);
+}
+
+ref_node *ref_smaller(ref_call *c, const ref_node *a, const ref_node *b)
+{
+    return ref_sub(c->tape, b, ref_function(c->tape, "relu", 0, ref_sub(c->tape, b, a)));
+}
+
 /* ---- by name ---- */
 
 ref_layer ref_layer_of(const char *model)
@@ -205,6 +226,7 @@ ref_layer ref_layer_of(const char *model)
         {"rgcn", ref_layer_rgcn},         {"rgcn_bases", ref_layer_rgcn_bases},
              {"ggnn", ref_layer_ggnn},     {"mixed", ref_layer_mixed},
         {"gates", ref_layer_gates},     {"walk", ref_layer_walk},       {"sage_lstm", ref_layer_sage_lstm},
+        {"rows", ref_layer_rows},
     };
     for (size_t i = 0; i < sizeof(table) / sizeof(table[0]); i++)
         if (strcmp(table[i].name, model) == 0)

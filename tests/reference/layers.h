@@ -72,6 +72,11 @@ ref_node *ref_mean_by_type(ref_call *c, const ref_edges *e, const ref_node *mess
 ref_node *ref_act(ref_call *c, const ref_node *x);
 /* (x - mean) / sqrt(variance + 1e-5) of each row. */
 ref_node *ref_layer_norm(ref_call *c, const ref_node *x);
+/* exp(x) over its sum, of each row. */
+ref_node *ref_row_softmax(ref_call *c, const ref_node *x);
+/* Element by element; of the smaller the derivative is 0, of two equal ones it is b's. */
+ref_node *ref_larger(ref_call *c, const ref_node *a, const ref_node *b);
+ref_node *ref_smaller(ref_call *c, const ref_node *a, const ref_node *b);
 
 /* ---- the layers, by family; see the files for the formulas ---- */
 ref_node *ref_layer_gcn(ref_call *c, const ref_node *h);      /* layers_conv.c */
@@ -90,5 +95,6 @@ ref_node *ref_layer_sage_lstm(ref_call *c, const ref_node *h); /* layers_sequenc
 ref_node *ref_layer_mixed(ref_call *c, const ref_node *h);    /* layers_texts.c: models of no zoo */
 ref_node *ref_layer_gates(ref_call *c, const ref_node *h);
 ref_node *ref_layer_walk(ref_call *c, const ref_node *h);
+ref_node *ref_layer_rows(ref_call *c, const ref_node *h);
 
 #endif /* GS_TESTS_REFERENCE_LAYERS_H */

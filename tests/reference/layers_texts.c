@@ -77,3 +77,18 @@ ref_node *ref_layer_walk(ref_call *c, const ref_node *h)
     ref_node *const squared = ref_mul(t, ref_mul(t, ref_at_source(c, e, z), alpha), alpha);
     return ref_add(t, ref_add(t, x, ref_sum(c, e, squared)), ref_mul(t, z, ref_max(c, e, alpha)));
 }
+
+/* rows.gnn: x = W h, y = softmax of the columns of G h; sum over N(v) of softmax(x(u) + x(v)) * max(x(u), y(v)), plus
+ * min(x, c) * max(y, 0.05) + b. */
+ref_node *ref_layer_rows(ref_call *c, const ref_node *h)
+{
+    ref_tape *const t = c->tape;
+    const ref_edges *const e = c->all;
+    ref_node *const x = ref_matmul_t(t, h, ref_matrix(c, "w", c->out, c->in));
+    ref_node *const y = ref_row_softmax(c, ref_matmul_t(t, h, ref_matrix(c, "g", c->out, c->in)));
+    ref_node *const u = ref_at_source(c, e, x), *const level = ref_shift(t, 0.05, ref_zeros(t, 1, 1));
+    ref_node *const p = ref_row_softmax(c, ref_add(t, u, ref_at_target(c, e, x)));
+    ref_node *const near = ref_sum(c, e, ref_mul(t, p, ref_larger(c, u, ref_at_target(c, e, y))));
+    ref_node *const own = ref_mul(t, ref_smaller(c, x, ref_vector(c, "c", c->out)), ref_larger(c, y, level));
+    return ref_add(t, ref_add(t, near, own), ref_vector(c, "b", c->out));
+}
