@@ -161,7 +161,8 @@ typedef struct gs_epoch_report {
     double seconds, compute_seconds, stall_seconds;
     double edge_seconds;    /* of compute_seconds, in sums over edges */
     uint64_t read_bytes, written_bytes;
-    uint64_t copied_in_bytes, copied_out_bytes; /* between host and device, where that has memory of its own */
+    uint64_t copied_in_bytes, copied_out_bytes; /* between host and devices with memory of their own */
+    uint64_t forwarded_bytes; /* between several devices */
     uint64_t peak_host_bytes;   /* most this process ever had resident */
     uint64_t peak_device_bytes;
 } gs_epoch_report;
@@ -184,11 +185,12 @@ typedef struct gs_train_options {
     uint32_t eval_every;    /* with dropout: epochs between evaluations, 0: only the last. Without, each is. */
 
     /* The machine. */
-    const char *device;     /* "cpu", "cuda", or "cuda:N" for GPU number N */
+    const char *device;     /* "cpu", "cpu:N" for N that share the processors, "cuda", or "cuda:N" for GPU number N */
+    const char *topology;   /* JSON file: of "cpu:N", switches and how fast their wires are; NULL: one switch */
     const char *matmul;     /* of a GPU: "fp32", or what products may round to: "tf32", "bf16" */
     uint32_t threads;       /* 0: all that the process may use */
     uint64_t host_memory;   /* bytes resident at most; 0: 80 % of what is free */
-    uint64_t device_memory; /* bytes; a part of host_memory for the cpu; 0: half of host_memory */
+    uint64_t device_memory; /* bytes of each device; a part of host_memory for the cpu; 0: half of host_memory, shared out */
 
     /* Files; NULL: none. Each is written whole or not at all, but for metrics. */
     const char *init;       /* .safetensors to start from; NULL: Glorot uniform */
@@ -208,6 +210,7 @@ typedef struct gs_train_options {
     bool no_swap;           /* columns in store order, no better one looked for */
     bool no_prune;          /* compute rows that neither the loss nor the reported accuracies can see */
     bool no_selective;      /* read whole intervals of rows, needed or not */
+    bool no_chain;          /* each of several devices takes all that it needs from the host */
 
     bool profile;           /* time every task, and remember what it says of this machine for later plans */
 
@@ -226,6 +229,7 @@ typedef struct gs_pass_report {
     uint64_t cached_bytes; /* uses of what stays in memory, which are not read */
     uint64_t edges, rows;  /* that its edge passes go over, and its vertex programs run for, stage by stage */
     uint64_t edge_bytes; /* rows gathered along edges */
+    uint64_t upload_bytes, forward_bytes, download_bytes; /* of several devices: from the host, between them, to the host */
     double dense_flops, edge_flops;
     /* Predicted: of one run of the pass, and how long each resource is busy in it. The disk
      * reads and writes; the device sums along edges and runs vertex programs; one thread verifies
@@ -313,7 +317,8 @@ typedef struct gs_memory_item {
 typedef struct gs_plan_report {
     uint64_t vertices, edges, parameters;
     uint64_t host_memory, device_memory; /* the budgets */
-    uint64_t host_bytes, device_bytes;   /* used of them at the most */
+    uint64_t host_bytes, device_bytes;   /* used of them at the most; of each device */
+    uint32_t devices;
     uint64_t spill_bytes;                /* files made in the spill folder */
     bool unified;                        /* the device's memory is a part of the host's */
     uint32_t passes, items;

@@ -22,6 +22,17 @@ static void print_order(const gs_pass_report *x)
                x->best_order_seconds, x->orders_tried, x->reordered ? "which is taken" : "which is not worth it");
 }
 
+/* Of several devices. */
+static void print_copies(const gs_plan_report *p)
+{
+    if (p->pass[0].upload_bytes == 0)
+        return;
+    printf("\n%-8s %14s %14s %14s\n", "copies", "from the host", "along chains", "to the host");
+    for (uint32_t i = 0; i < p->passes; i++)
+        printf("%-8s %14s %14s %14s\n", p->pass[i].name, cli_size(p->pass[i].upload_bytes), cli_size(p->pass[i].forward_bytes),
+               cli_size(p->pass[i].download_bytes));
+}
+
 static void print_seconds(const gs_plan_report *p)
 {
     printf("\n%-8s %9s %9s %9s %10s %9s %9s %9s  %s\n", "seconds", "epoch", "reading", "writing", "edge sums", "vertices",
@@ -66,11 +77,12 @@ static void print_text(const gs_plan_report *p)
     printf("%s vertices, %s edges, %s parameters\n\n", cli_count(p->vertices), cli_count(p->edges),
            cli_count(p->parameters));
     print_passes(p);
+    print_copies(p);
     print_seconds(p);
     print_files(p);
     printf("\n%-28s %12s of %s\n", "host memory", cli_size(p->host_bytes), cli_size(p->host_memory));
     print_items(p, false);
-    printf("%-28s %12s of %s%s\n", "device memory", cli_size(p->device_bytes), cli_size(p->device_memory),
+    printf("%-28s %12s of %s%s\n", p->devices > 1 ? "memory of each device" : "device memory", cli_size(p->device_bytes), cli_size(p->device_memory),
            p->unified ? ", a part of the host's" : "");
     print_items(p, true);
     printf("%-28s %12s\n", "spill files", cli_size(p->spill_bytes));
@@ -91,17 +103,19 @@ static void print_json(const gs_plan_report *p)
 {
     printf("{\"vertices\": %" PRIu64 ", \"edges\": %" PRIu64 ", \"parameters\": %" PRIu64 ", \"host_memory\": %" PRIu64
            ", \"host_bytes\": %" PRIu64 ", \"device_memory\": %" PRIu64 ", \"device_bytes\": %" PRIu64
-           ", \"unified\": %s, \"spill_bytes\": %" PRIu64 ", \"passes\": [",
+           ", \"devices\": %" PRIu32 ", \"unified\": %s, \"spill_bytes\": %" PRIu64 ", \"passes\": [",
            p->vertices, p->edges, p->parameters, p->host_memory, p->host_bytes, p->device_memory, p->device_bytes,
-           p->unified ? "true" : "false", p->spill_bytes);
+           p->devices, p->unified ? "true" : "false", p->spill_bytes);
     for (uint32_t i = 0; i < p->passes; i++) {
         const gs_pass_report *const x = &p->pass[i];
         printf("%s{\"name\": %s, \"parts\": %" PRIu32 ", \"tasks\": %" PRIu32 ", \"read_bytes\": %" PRIu64
                ", \"read_requests\": %" PRIu64 ", \"skipped_bytes\": %" PRIu64 ", \"written_bytes\": %" PRIu64 ", \"edges\": %" PRIu64
                ", \"rows\": %" PRIu64 ", \"edge_bytes\": %" PRIu64
+               ", \"upload_bytes\": %" PRIu64 ", \"forward_bytes\": %" PRIu64 ", \"download_bytes\": %" PRIu64
                ", \"dense_flops\": %s, \"edge_flops\": %s",
                i == 0 ? "" : ", ", cli_json_text(x->name), x->blocks, x->tasks, x->read_bytes, x->read_requests,
-               x->skipped_bytes, x->written_bytes, x->edges, x->rows, x->edge_bytes, cli_json_real(x->dense_flops), cli_json_real(x->edge_flops));
+               x->skipped_bytes, x->written_bytes, x->edges, x->rows, x->edge_bytes,
+               x->upload_bytes, x->forward_bytes, x->download_bytes, cli_json_real(x->dense_flops), cli_json_real(x->edge_flops));
         print_prediction(x);
     }
     printf("], \"predicted_from\": %s, \"files\": [", cli_json_text(p->basis));

@@ -35,10 +35,12 @@ const cli_option train_learning_options[] = {
 };
 
 const cli_option train_machine_options[] = {
-    {"--device", CLI_TEXT, FIELD(device), "cpu|cuda[:N]", "what computes: the processors, or GPU number N", NULL, 0, 0},
+    {"--device", CLI_TEXT, FIELD(device), "cpu[:N]|cuda[:N]",
+     "what computes: the processors, N devices that share them, or GPU number N", NULL, 0, 0},
+    {"--topology", CLI_TEXT, FIELD(topology), "FILE", "of cpu:N: switches and the speed of their wires (JSON)", "one switch", 0, 0},
     {"--matmul", CLI_CHOICE, FIELD(matmul), "fp32|tf32|bf16", "what a GPU's dense products may round to", NULL, 0, 0},
     {"--host-memory", CLI_SIZE, FIELD(host_memory), "SIZE", "most memory that is resident", "80 % of what is free", 0, 0},
-    {"--device-memory", CLI_SIZE, FIELD(device_memory), "SIZE", "most that the device holds; for cpu a part of the host's",
+    {"--device-memory", CLI_SIZE, FIELD(device_memory), "SIZE", "most that a device holds; for cpu a part of the host's",
      "half of --host-memory", 0, 0},
     {"--threads", CLI_COUNT, FIELD(threads), "N", "threads that compute", "all", 0, 4096},
     {"--spill", CLI_TEXT, FIELD(spill), "DIR", "folder for what does not fit in memory", "inside the store", 0, 0},
@@ -50,6 +52,7 @@ const cli_option train_machine_options[] = {
     {"--no-selective", CLI_FLAG, FIELD(no_selective), NULL, "read whole intervals of rows, needed or not", NULL, 0, 0},
     {"--no-prune", CLI_FLAG, FIELD(no_prune), NULL, "compute rows that the loss cannot see, too", NULL, 0, 0},
     {"--no-swap", CLI_FLAG, FIELD(no_swap), NULL, "take columns in store order", NULL, 0, 0},
+    {"--no-chain", CLI_FLAG, FIELD(no_chain), NULL, "each of several devices takes all that it needs from the host", NULL, 0, 0},
     {"--no-fuse", CLI_FLAG, FIELD(no_fuse), NULL, "compute edges anew for each sum over them", NULL, 0, 0},
     {0},
 };
@@ -68,7 +71,6 @@ const cli_option train_output_options[] = {
 
 const cli_option train_later_options[] = {
     LATER("--checkpoint", "DIR"), LATER("--checkpoint-every", "K"), LATER("--resume", "DIR"),
-    LATER("--no-chain", NULL),
     {0},
 };
 

@@ -26,8 +26,13 @@ typedef struct gs_metrics {
     uint64_t rows[4], correct[4];
 } gs_metrics;
 
-/* `spec` is "cpu", or "cuda" or "cuda:N" for GPU number N. `threads` 0: all. GS_EUNSUPPORTED names what is not there. */
+/* `spec` is "cpu", "cpu:N" for one of N that share the processors, or "cuda" or "cuda:N" for GPU number N. `threads` 0: all.
+ * GS_EUNSUPPORTED names what is not there. */
 gs_status gs_device_open(gs_device **out, const char *spec, unsigned threads);
+
+/* Devices that "cpu:N" stands for, N: a run copies to and from each of them; 0 for other words, which stand for one. */
+uint32_t gs_device_count(const char *spec);
+#define GS_DEVICE_COUNT_MOST 16u
 
 typedef struct gs_device_config {
     const char *spec;
@@ -218,6 +223,12 @@ gs_device_copied gs_device_take_copied(gs_device *d);
 uint64_t gs_device_last_launch(const gs_device *d);
 /* Is that launch done? `wait`: not before it is. Errors of any launch so far come out here. */
 gs_status gs_device_poll(gs_device *d, uint64_t launch, bool wait, bool *done);
+
+/* ---- several devices --------------------------------------------------------- */
+
+/* part[d][0..count), floats or doubles, is what device d has of a sum: all of them become the sum, added in the order of
+ * the devices. Nothing runs on them meanwhile. */
+gs_status gs_device_all_reduce(gs_device *const *device, uint32_t devices, void *const *part, uint64_t count, bool f64);
 
 /* Measured ceilings of this device, each a short run (about half a second): */
 gs_status gs_device_measure_gemm(gs_device *d, uint32_t rows, uint32_t in, uint32_t out, double *flops_per_second);

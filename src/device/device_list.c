@@ -3,6 +3,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/machine.h"
+#include "base/size.h"
 #include "device/cpu_internal.h" /* gs_cpu__open */
 #include "device/device_table.h"
 
@@ -35,14 +37,33 @@ static gs_status open_cuda(const gs_device_ops **ops, void **context, const gs_d
 #endif
 }
 
+uint32_t gs_device_count(const char *spec)
+{
+    if (strncmp(spec, "cpu:", 4) != 0 || !is_number_list(spec + 4, false))
+        return 0;
+    if (strlen(spec + 4) > 4)
+        return UINT32_MAX;
+    return (uint32_t)strtoul(spec + 4, NULL, 10);
+}
+
+/* One of N has its share of the threads. */
+static gs_status open_share(const gs_device_ops **ops, void **context, const gs_device_config *config)
+{
+    const uint32_t devices = gs_device_count(config->spec);
+    const unsigned threads = config->threads != 0 ? config->threads : gs_machine_cpus();
+    if (devices == 0 || devices > GS_DEVICE_COUNT_MOST)
+        return gs_fail(GS_EINVAL, "device %s: must be cpu:1 to cpu:%u", config->spec, GS_DEVICE_COUNT_MOST);
+    return gs_cpu__open(ops, context, GS_MAX(threads / devices, 1));
+}
+
 gs_status gs_device__find(const gs_device_ops **ops, void **context, const gs_device_config *config)
 {
     const char *const spec = config->spec;
     if (strcmp(spec, "cpu") == 0)
         return gs_cpu__open(ops, context, config->threads);
     if (strncmp(spec, "cpu:", 4) == 0 && is_number_list(spec + 4, false))
-        return gs_fail(GS_EUNSUPPORTED, "device %s: several devices in one process are not built in; use \"cpu\"", spec);
+        return open_share(ops, context, config);
     if (strcmp(spec, "cuda") == 0 || (strncmp(spec, "cuda:", 5) == 0 && is_number_list(spec + 5, true)))
         return open_cuda(ops, context, config);
-    return gs_fail(GS_EINVAL, "device \"%s\" is not known; use \"cpu\" or \"cuda\"", spec);
+    return gs_fail(GS_EINVAL, "device \"%s\" is not known; use \"cpu\", \"cpu:N\" or \"cuda\"", spec);
 }

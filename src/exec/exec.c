@@ -46,28 +46,31 @@ static gs_status take_device_memory(gs_exec *e, const gs_exec_config *c)
                                 .mirrors = choose_mirrors(e, c->mirror_bytes, mirror),
                                 .mirror = mirror};
     void *arena = NULL;
-    const gs_status st = gs_device_take_memory(e->on.device, &m, &arena);
-    e->region[GS_REGION_ARENA] = e->on.arena = arena;
+    const gs_status st = gs_device_take_memory(e->on->device, &m, &arena);
+    e->on->arena = arena;
     return st;
+}
+
+/* Of devices that compute on host memory. */
+static gs_status take_arenas(gs_exec *e)
+{
+    for (uint32_t d = 0; d < e->devices; d++)
+        if ((e->on[d].arena = gs_alloc_pages(e->region_bytes[GS_REGION_ARENA])) == NULL)
+            return no_memory("device memory", e->region_bytes[GS_REGION_ARENA]);
+    return GS_OK;
 }
 
 static gs_status take_regions(gs_exec *e, const gs_exec_config *c)
 {
-    static const char *const what[GS_REGION_COUNT] = {"", "the staging ring", "resident data", "device memory"};
+    static const char *const what[GS_REGION_COUNT] = {"", "the staging ring", "resident data", ""};
     for (int r = GS_REGION_RING; r < GS_REGION_COUNT; r++) {
         e->region_bytes[r] = gs_align_up(GS_MAX(e->plan->region_bytes[r], 1), GS_BLOCK_BYTES);
-        if (r == GS_REGION_ARENA && !gs_device_unified(e->on.device))
-            return take_device_memory(e, c);
+        if (r == GS_REGION_ARENA)
+            return gs_device_unified(e->on->device) ? take_arenas(e) : take_device_memory(e, c);
         if ((e->region[r] = gs_alloc_pages(e->region_bytes[r])) == NULL)
             return no_memory(what[r], e->region_bytes[r]);
     }
-    e->on.arena = e->region[GS_REGION_ARENA];
     return GS_OK;
-}
-
-static enum lane lane_of(gs_task_kind k)
-{
-    return k == GS_TASK_READ ? LANE_READ : k == GS_TASK_WRITE ? LANE_WRITE : LANE_COMPUTE;
 }
 
 /* Sorts each pass's tasks into its lanes, order kept. */
@@ -76,40 +79,54 @@ static void fill_lanes(gs_exec *e)
     uint32_t at = 0;
     for (uint32_t p = 0; p < e->plan->passes; p++) {
         const gs_plan_pass *pass = &e->plan->pass[p];
-        for (uint32_t lane = 0; lane < LANE_COUNT; lane++) {
-            e->lane_first[p * LANE_COUNT + lane] = at;
+        for (uint32_t lane = 0; lane < e->lanes; lane++) {
+            e->lane_first[p * e->lanes + lane] = at;
             for (uint32_t i = pass->first_task; i < pass->first_task + pass->tasks; i++)
-                if (lane_of(e->plan->task[i].kind) == (enum lane)lane)
+                if (gs_task_lane(&e->plan->task[i]) == lane)
                     e->lane_task[at++] = i;
         }
     }
-    e->lane_first[e->plan->passes * LANE_COUNT] = at;
+    e->lane_first[e->plan->passes * e->lanes] = at;
 }
 
-static gs_status take_tables(gs_exec *e, const gs_exec_config *c)
+static gs_status take_devices(gs_exec *e, const gs_exec_config *c)
 {
-    const uint64_t chunks = (uint64_t)c->parts * c->parts;
     uint32_t regs = 1, edge_regs = 1;
     for (uint32_t s = 0; s < c->program->stages; s++) {
         regs = GS_MAX(regs, c->program->stage[s].regs);
         edge_regs = GS_MAX(edge_regs, c->program->stage[s].edge_regs);
     }
+    e->devices = GS_MAX(c->plan->devices, 1);
+    e->lanes = GS_LANE_DEVICES + (c->plan->devices > 0 ? c->plan->devices * GS_DEVICE_LANES : 1);
+    if ((e->on = gs_calloc(e->devices, sizeof(*e->on))) == NULL)
+        return no_memory("the devices", e->devices * sizeof(*e->on));
+    for (uint32_t d = 0; d < e->devices; d++) {
+        gs_exec_device *const x = &e->on[d];
+        x->device = c->device[d];
+        x->reg = gs_calloc(regs, sizeof(*x->reg));
+        x->edge_rows = gs_calloc(edge_regs, sizeof(*x->edge_rows));
+        if (x->reg == NULL || x->edge_rows == NULL)
+            return no_memory("tables", e->plan->table_bytes);
+    }
+    return GS_OK;
+}
+
+static gs_status take_tables(gs_exec *e, const gs_exec_config *c)
+{
+    const uint64_t chunks = (uint64_t)c->parts * c->parts;
     e->sets = c->sets;
     e->files = c->program->arrays + c->sets;
     e->file = gs_calloc(e->files, sizeof(*e->file));
     e->io_file = gs_malloc_array(e->files, sizeof(*e->io_file));
     e->lane_task = gs_malloc_array((size_t)e->plan->tasks + 1, sizeof(*e->lane_task));
-    e->lane_first = gs_calloc(e->plan->passes * LANE_COUNT + 1, sizeof(*e->lane_first));
+    e->lane_first = gs_calloc(e->plan->passes * e->lanes + 1, sizeof(*e->lane_first));
     e->done = gs_calloc((size_t)e->plan->tasks + 1, 1);
-    e->on.reg = gs_calloc(regs, sizeof(*e->on.reg));
-    e->on.edge_rows = gs_calloc(edge_regs, sizeof(*e->on.edge_rows));
     e->runs_left = gs_calloc((size_t)e->plan->tasks + 1, sizeof(*e->runs_left));
     e->chunk_seen = gs_calloc(chunks * c->sets, 1);
     if (e->file == NULL || e->io_file == NULL || e->lane_task == NULL || e->lane_first == NULL ||
-        e->done == NULL || e->on.reg == NULL || e->on.edge_rows == NULL || e->runs_left == NULL ||
-        e->chunk_seen == NULL)
+        e->done == NULL || e->runs_left == NULL || e->chunk_seen == NULL)
         return no_memory("tables", e->plan->table_bytes);
-    if (c->trace && (e->span = gs_calloc((size_t)e->plan->tasks + 1, sizeof(*e->span))) == NULL)
+    if ((c->trace || c->plan->devices > 0) && (e->span = gs_calloc((size_t)e->plan->tasks + 1, sizeof(*e->span))) == NULL)
         return no_memory("the trace", e->plan->tasks * GS_EXEC_TRACE_TASK_BYTES);
     memcpy(e->file, c->file, e->files * sizeof(*e->file));
     memset(e->io_file, 0xff, e->files * sizeof(*e->io_file));
@@ -165,7 +182,7 @@ static gs_status transfer(gs_exec *e, uint32_t file, uint64_t offset, void *memo
         return st;
     while (gs_io_reap(e->io, &done, 1, true) == 0)
         ;
-    return done.status == GS_OK ? gs_device_host_wrote(e->on.device, memory, bytes) : gs_io_explain(e->io, &r, &done);
+    return done.status == GS_OK ? gs_device_host_wrote(e->on->device, memory, bytes) : gs_io_explain(e->io, &r, &done);
 }
 
 /* Reads what stays in host memory, in large pieces that are checked as they come.
@@ -202,7 +219,6 @@ gs_status gs_exec_open(gs_exec **out, const gs_exec_config *config)
         return no_memory("the run", sizeof(*e));
     e->program = config->program;
     e->plan = config->plan;
-    e->on.device = config->device;
     e->parts = config->parts;
     e->interval_rows = config->interval_rows;
     e->vertices = config->vertices;
@@ -212,9 +228,10 @@ gs_status gs_exec_open(gs_exec **out, const gs_exec_config *config)
     e->weights = config->weights;
     e->chunk = config->chunk;
     e->verify = !config->no_verify;
-    if ((st = take_tables(e, config)) != GS_OK || (st = take_regions(e, config)) != GS_OK ||
+    if ((st = take_devices(e, config)) != GS_OK || (st = take_tables(e, config)) != GS_OK || (st = take_regions(e, config)) != GS_OK ||
         (st = open_files(e, config)) != GS_OK || (st = load_residents(e)) != GS_OK ||
-        (st = gs_exec__merge_chunks(e)) != GS_OK)
+        (st = gs_exec__merge_chunks(e)) != GS_OK ||
+        (e->plan->devices > 0 && (st = gs_exec__several_open(e, config)) != GS_OK))
         goto done;
     *out = e;
     e = NULL;
@@ -223,25 +240,36 @@ done:
     return st;
 }
 
+static void give_devices(gs_exec *e)
+{
+    for (uint32_t d = 0; e->on != NULL && d < e->devices; d++) {
+        gs_exec_device *const x = &e->on[d];
+        if (!gs_device_unified(x->device))
+            gs_device_give_memory(x->device);
+        else if (x->arena != NULL)
+            gs_free_pages(x->arena, e->region_bytes[GS_REGION_ARENA]);
+        gs_free(x->reg);
+        gs_free(x->edge_rows);
+    }
+    gs_free(e->on);
+}
+
 void gs_exec_close(gs_exec *e)
 {
     if (e == NULL)
         return;
+    gs_exec__several_close(e);
     gs_io_close(e->io); /* first: the kernel may still write into the regions */
-    const bool unified = gs_device_unified(e->on.device);
-    if (!unified)
-        gs_device_give_memory(e->on.device);
-    for (int r = GS_REGION_RING; r < GS_REGION_COUNT; r++)
-        if (e->region[r] != NULL && (r != GS_REGION_ARENA || unified))
+    give_devices(e);
+    for (int r = GS_REGION_RING; r < GS_REGION_ARENA; r++)
+        if (e->region[r] != NULL)
             gs_free_pages(e->region[r], e->region_bytes[r]);
     gs_free(e->file);
     gs_free(e->io_file);
     gs_free(e->lane_task);
     gs_free(e->lane_first);
     gs_free(e->done);
-    gs_free(e->on.reg);
     gs_free(e->span);
-    gs_free(e->on.edge_rows);
     gs_free(e->runs_left);
     gs_free(e->chunk_seen);
     gs_free(e);
@@ -292,7 +320,7 @@ gs_status gs_exec_read_rows(gs_exec *e, uint32_t array, uint64_t first, uint64_t
         const uint64_t from = first % e->interval_rows, n = GS_MIN(rows, e->interval_rows - from);
         if (r != NULL && (first + n) * row_bytes <= r->bytes) {
             uint8_t *const from_rows = e->region[GS_REGION_RESIDENT] + r->offset + first * row_bytes;
-            if ((st = gs_device_host_reads(e->on.device, from_rows, n * row_bytes)) == GS_OK)
+            if ((st = gs_device_host_reads(e->on->device, from_rows, n * row_bytes)) == GS_OK)
                 memcpy(dst, from_rows, n * row_bytes);
         } else {
             st = read_spilled(e, array, interval, from, n, row_bytes, dst);

@@ -2,7 +2,7 @@
  *
  * The only room that sees both a chunk and a task. One thread drives: it hands
  * reads and writes to io as soon as their slots and inputs allow, and feeds the
- * device one launch after the other. No allocation after gs_exec_open().
+ * device one launch after the other; several devices have threads of their own. No allocation after gs_exec_open().
  */
 #ifndef GS_EXEC_EXEC_H
 #define GS_EXEC_EXEC_H
@@ -16,6 +16,7 @@
 #include "io/io.h"
 #include "plan/plan.h"
 #include "program/program.h"
+#include "topology/topology.h"
 
 typedef struct gs_exec gs_exec;
 
@@ -37,7 +38,9 @@ typedef struct gs_exec_chunk {
 typedef struct gs_exec_config {
     const gs_program *program;
     const gs_plan *plan;
-    gs_device *device;
+    gs_device *const *device; /* [plan->devices], or the only one */
+    const gs_topology *topology; /* of several */
+    bool gradients;           /* some pass has them: several devices have their own */
     const gs_exec_file *file; /* [arrays + sets] */
     uint32_t parts, interval_rows;
     uint64_t vertices;
@@ -72,7 +75,8 @@ typedef struct gs_exec_stats {
     gs_metrics metrics;
     double seconds, compute_seconds, edge_seconds, stall_seconds;
     uint64_t read_bytes, written_bytes;
-    uint64_t copied_in_bytes, copied_out_bytes; /* to a device with memory of its own, and back */
+    uint64_t copied_in_bytes, copied_out_bytes; /* to devices with memory of their own, and back */
+    uint64_t forwarded_bytes; /* between several devices, whose times are those of the one that computed longest */
     /* The driving thread besides: verifying what arrived; handing over and taking back. */
     double check_seconds, submit_seconds;
     uint64_t checked_bytes, checks, requests;
@@ -86,7 +90,7 @@ void gs_exec_span(const gs_exec *e, uint32_t task, double *begin, double *end);
 /* Writes the last run of `pass` as Chrome trace events (chrome://tracing, Perfetto): one track for the
  * device, one for reads and one for writes. The run was opened with `trace`. */
 gs_status gs_exec_write_trace(const gs_exec *e, uint32_t pass, FILE *out);
-/* Memory that tracing takes for each task. */
+/* Memory that tracing, and a run of several devices, take for each task. */
 #define GS_EXEC_TRACE_TASK_BYTES (2 * sizeof(double))
 
 /* Rows [first, first + rows) of an array that the last pass wrote, as f32, store order. */

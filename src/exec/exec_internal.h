@@ -12,6 +12,8 @@
 
 #include "exec/exec.h"
 
+struct gs_exec_several;
+
 typedef enum gs_chunk_state {
     GS_CHUNK_UNSEEN,
     GS_CHUNK_CHECKED, /* in depth */
@@ -21,7 +23,8 @@ typedef enum gs_chunk_state {
 /* Launches that a device with memory of its own may have under way: one runs, one's bytes are copied, one waits. */
 #define GS_EXEC_FLIGHT 3u
 
-enum lane { LANE_READ, LANE_COMPUTE, LANE_WRITE, LANE_COUNT };
+/* Of one device's plan, as gs_task_lane() numbers them. */
+enum lane { LANE_READ = GS_LANE_READ, LANE_WRITE = GS_LANE_WRITE, LANE_COMPUTE = GS_LANE_DEVICES, LANE_COUNT };
 
 /* A device of the run: what its launches need, and what they add up. */
 typedef struct gs_exec_device {
@@ -40,7 +43,9 @@ struct gs_exec {
     /* set at open */
     const gs_program *program;
     const gs_plan *plan;
-    gs_exec_device on;
+    gs_exec_device *on;       /* [devices] */
+    uint32_t devices, lanes;
+    struct gs_exec_several *several; /* their threads; NULL: one device, fed by the driving thread */
     gs_exec_file *file;       /* [arrays + sets], copied */
     uint32_t *io_file;        /* [arrays + sets], GS_NONE where not open */
     uint32_t files, sets, parts, interval_rows, index_bytes, type_bytes, edge_types;
@@ -52,7 +57,7 @@ struct gs_exec {
     uint8_t *region[GS_REGION_COUNT]; /* ARENA: see `on` */
     uint64_t region_bytes[GS_REGION_COUNT];
     uint32_t *lane_task;      /* task indices, pass by pass, lane by lane */
-    uint32_t *lane_first;     /* [passes * LANE_COUNT + 1] into lane_task */
+    uint32_t *lane_first;     /* [passes * lanes + 1] into lane_task */
 
     /* lasting, by the driving thread */
     uint8_t *chunk_seen;      /* [sets * parts * parts] a gs_chunk_state of this run */
@@ -82,6 +87,25 @@ static inline void *gs_exec__at(const gs_exec *e, const gs_exec_device *x, gs_pl
         return x->arena + p.offset;
     return p.region == GS_REGION_NONE ? NULL : gs_exec__host(e, p);
 }
+
+/* A device computes, copies or the driving thread transfers: whoever is told sees what the task has made. */
+static inline bool gs_exec__is_done(const gs_exec *e, uint32_t task) { return __atomic_load_n(&e->done[task], __ATOMIC_ACQUIRE) != 0; }
+void gs_exec__set_done(gs_exec *e, uint32_t task);
+/* GS_NONE where all are done. */
+uint32_t gs_exec__missing_dep(const gs_exec *e, const gs_task *t);
+
+/* lanes.c: hands over what may start, takes in what has come; `wait` (where something is under way): at least one. */
+gs_status gs_exec__pump(gs_exec *e, bool wait);
+
+/* several.c: the devices of a plan that has copies as tasks. Each lane of theirs is a thread. */
+gs_status gs_exec__several_open(gs_exec *e, const gs_exec_config *c);
+void gs_exec__several_close(gs_exec *e); /* where they are open */
+/* Runs the pass, drives io meanwhile; adds up what the devices have. */
+gs_status gs_exec__several_run(gs_exec *e, uint32_t pass);
+/* Wakes who waits for the task. */
+void gs_exec__several_notify(gs_exec *e, uint32_t task);
+/* Adds up a statistic of the devices' rows, before it is finished. */
+gs_status gs_exec__several_statistic(gs_exec *e, uint32_t param);
 
 /* check.c: what arrived is what was written. Text names file and chunk or bytes. */
 gs_status gs_exec__check_blocks(const gs_exec *e, uint32_t file, uint64_t offset, const uint8_t *data, uint64_t bytes);

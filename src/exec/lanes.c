@@ -13,12 +13,21 @@
 #include "base/size.h"
 #include "exec/exec_internal.h"
 
-static bool deps_done(const gs_exec *e, const gs_task *t)
+uint32_t gs_exec__missing_dep(const gs_exec *e, const gs_task *t)
 {
     for (uint32_t i = 0; i < t->deps; i++)
-        if (!e->done[e->plan->dep[t->first_dep + i]])
-            return false;
-    return true;
+        if (!gs_exec__is_done(e, e->plan->dep[t->first_dep + i]))
+            return e->plan->dep[t->first_dep + i];
+    return GS_NONE;
+}
+
+static bool deps_done(const gs_exec *e, const gs_task *t) { return gs_exec__missing_dep(e, t) == GS_NONE; }
+
+void gs_exec__set_done(gs_exec *e, uint32_t task)
+{
+    __atomic_store_n(&e->done[task], 1, __ATOMIC_RELEASE);
+    if (e->several != NULL)
+        gs_exec__several_notify(e, task);
 }
 
 /* Parts that a transfer is made of; a whole one is a single part. */
@@ -105,13 +114,13 @@ static gs_status finish_one(gs_exec *e, const gs_io_completion *c)
         e->stats.written_bytes += r.length;
     } else {
         e->stats.read_bytes += r.length;
-        if ((st = gs_device_host_wrote(e->on.device, r.memory, r.length)) != GS_OK)
+        if ((st = gs_device_host_wrote(e->on->device, r.memory, r.length)) != GS_OK)
             return st;
         if (t->check != GS_CHECK_NONE)
             st = check(e, t, &r);
     }
     if (--e->runs_left[index] == 0)
-        e->done[index] = 1;
+        gs_exec__set_done(e, index);
     return st;
 }
 
@@ -129,7 +138,7 @@ static gs_status reap(gs_exec *e, bool wait)
     return st;
 }
 
-static gs_status pump(gs_exec *e, bool wait)
+gs_status gs_exec__pump(gs_exec *e, bool wait)
 {
     gs_status st;
     if ((st = feed(e, LANE_WRITE)) != GS_OK || (st = feed(e, LANE_READ)) != GS_OK ||
@@ -145,7 +154,7 @@ static gs_status pump(gs_exec *e, bool wait)
 static gs_status pump_along(gs_exec *e)
 {
     const double begin = gs_now(), checked = e->stats.check_seconds;
-    const gs_status st = pump(e, false);
+    const gs_status st = gs_exec__pump(e, false);
     e->stats.submit_seconds += gs_now() - begin - (e->stats.check_seconds - checked);
     return st;
 }
@@ -157,7 +166,7 @@ static gs_status retire(gs_exec *e, bool wait)
     gs_status st = GS_OK;
     bool done = true;
     while (e->flights > 0 && st == GS_OK) {
-        st = gs_device_poll(e->on.device, e->flight[0].launch, wait, &done);
+        st = gs_device_poll(e->on->device, e->flight[0].launch, wait, &done);
         if (st != GS_OK || !done)
             break;
         if (e->span != NULL)
@@ -175,14 +184,14 @@ static gs_status retire(gs_exec *e, bool wait)
 static gs_status note_launch(gs_exec *e, uint32_t index)
 {
     gs_status st = GS_OK;
-    if (gs_device_unified(e->on.device)) {
+    if (gs_device_unified(e->on->device)) {
         e->done[index] = 1;
         return GS_OK;
     }
     if (e->flights == GS_EXEC_FLIGHT)
         st = retire(e, true);
     e->flight[e->flights].task = index;
-    e->flight[e->flights++].launch = gs_device_last_launch(e->on.device);
+    e->flight[e->flights++].launch = gs_device_last_launch(e->on->device);
     return st;
 }
 
@@ -194,7 +203,7 @@ static gs_status wait_until_ready(gs_exec *e, const gs_task *t)
         const bool flights = e->flights > 0; /* what they free may be what reads wait for */
         if (flights && (st = retire(e, true)) != GS_OK)
             break;
-        st = pump(e, !flights);
+        st = gs_exec__pump(e, !flights);
     }
     e->stats.stall_seconds += gs_now() - begin;
     return st;
@@ -213,7 +222,7 @@ static gs_status run_computes(gs_exec *e)
         if (!deps_done(e, t) && (st = wait_until_ready(e, t)) != GS_OK)
             return st;
         const double begin = gs_now();
-        if ((st = gs_exec__launch(e, &e->on, t)) != GS_OK)
+        if ((st = gs_exec__launch(e, e->on, t)) != GS_OK)
             return st;
         const double end = gs_now();
         e->stats.compute_seconds += end - begin;
@@ -233,17 +242,17 @@ static gs_status run_computes(gs_exec *e)
 /* Between the two the device has this pass's parameters. */
 static gs_status run_on_device(gs_exec *e)
 {
-    const gs_device_pass pass = {.program = e->program, .param = e->args->param, .grad = e->args->grad, .metrics = &e->on.metrics,
+    const gs_device_pass pass = {.program = e->program, .param = e->args->param, .grad = e->args->grad, .metrics = &e->on->metrics,
                                  .statistic = e->args->statistic, .made = e->args->made};
-    gs_status st = gs_device_begin_pass(e->on.device, &pass);
+    gs_status st = gs_device_begin_pass(e->on->device, &pass);
     if (st != GS_OK)
         return st;
     e->flights = 0;
     if ((st = run_computes(e)) == GS_OK)
-        return gs_device_end_pass(e->on.device);
+        return gs_device_end_pass(e->on->device);
     char why[512];
     snprintf(why, sizeof(why), "%s", gs_last_error()); /* the first failure says more than what follows from it */
-    (void)gs_device_end_pass(e->on.device);
+    (void)gs_device_end_pass(e->on->device);
     return gs_fail(st, "%s", why);
 }
 
@@ -254,7 +263,7 @@ static gs_status drain(gs_exec *e, gs_status st)
     const double begin = gs_now();
     while (st == GS_OK && (e->next[LANE_WRITE] < e->end[LANE_WRITE] || e->next[LANE_READ] < e->end[LANE_READ] ||
                            (e->io != NULL && gs_io_outstanding(e->io) > 0)))
-        st = pump(e, true);
+        st = gs_exec__pump(e, true);
     gs_io_completion done[32];
     while (e->io != NULL && gs_io_outstanding(e->io) > 0)
         gs_io_reap(e->io, done, 32, true);
@@ -271,25 +280,27 @@ gs_status gs_exec_run(gs_exec *e, uint32_t pass, const gs_exec_args *args, gs_ex
     memset(&e->stats, 0, sizeof(e->stats));
     memset(e->done + p->first_task, 0, p->tasks);
     e->args = args;
-    e->on.grad = args->grad;
-    e->on.statistic = args->statistic;
-    e->on.metrics = (gs_metrics){0};
-    e->on.edge_seconds = 0;
+    e->on->grad = args->grad;
+    e->on->statistic = args->statistic;
+    e->on->metrics = (gs_metrics){0};
+    e->on->edge_seconds = 0;
     e->next_run = 0;
     for (uint32_t lane = 0; lane < LANE_COUNT; lane++) {
-        e->next[lane] = e->lane_first[pass * LANE_COUNT + lane];
-        e->end[lane] = e->lane_first[pass * LANE_COUNT + lane + 1];
+        e->next[lane] = e->lane_first[pass * e->lanes + lane];
+        e->end[lane] = e->lane_first[pass * e->lanes + lane + 1];
     }
     gs_alloc_freeze(true);
-    (void)gs_device_take_copied(e->on.device); /* what was before belongs to no pass */
-    st = drain(e, run_on_device(e));
-    const gs_device_copied copied = gs_device_take_copied(e->on.device);
-    e->stats.copied_in_bytes = copied.in;
-    e->stats.copied_out_bytes = copied.out;
+    (void)gs_device_take_copied(e->on->device); /* what was before belongs to no pass */
+    st = drain(e, e->several != NULL ? gs_exec__several_run(e, pass) : run_on_device(e));
+    const gs_device_copied copied = gs_device_take_copied(e->on->device);
+    e->stats.copied_in_bytes += copied.in;
+    e->stats.copied_out_bytes += copied.out;
     gs_alloc_freeze(false);
     e->args = NULL;
-    e->stats.metrics = e->on.metrics;
-    e->stats.edge_seconds = e->on.edge_seconds;
+    if (e->several == NULL) {
+        e->stats.metrics = e->on->metrics;
+        e->stats.edge_seconds = e->on->edge_seconds;
+    }
     e->stats.seconds = gs_now() - begin;
     if (st == GS_OK)
         *out = e->stats;

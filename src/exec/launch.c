@@ -32,7 +32,7 @@ static uint8_t *state_of(const gs_exec *e, const gs_task *t)
 }
 
 /* Indices of a chunk are looked at in depth when its bytes are first used; after that its
- * checksum stands for them. Resident chunks have their checksum verified here too. */
+ * checksum stands for them. Resident chunks (and copies of them) have their checksum verified here too. */
 static gs_status view_chunk(gs_exec *e, const gs_exec_device *x, const gs_task *t, gs_chunk_view *view)
 {
     const uint32_t set = t->file - e->program->arrays;
@@ -49,7 +49,7 @@ static gs_status view_chunk(gs_exec *e, const gs_exec_device *x, const gs_task *
         gs_chunk_merged_view(view, gs_exec__at(e, x, t->chunk), &expect);
         return GS_OK;
     }
-    if (first && t->chunk.region == GS_REGION_RESIDENT &&
+    if (first && t->chunk.region != GS_REGION_RING &&
         (st = gs_exec__check_chunk(e, set, t->target, t->operand, gs_exec__at(e, x, t->chunk), t->chunk_bytes)) != GS_OK)
         return st;
     st = gs_chunk_view_make(view, gs_exec__at(e, x, t->chunk), t->chunk_bytes, &expect, first || !e->verify);
@@ -90,7 +90,7 @@ static uint8_t *unused(const gs_exec *e, uint64_t *bytes)
     const uint64_t resident = e->region_bytes[GS_REGION_RESIDENT], arena = e->region_bytes[GS_REGION_ARENA];
     const bool behind = loaded < resident && resident - loaded > arena;
     *bytes = behind ? resident - loaded : arena;
-    return behind ? e->region[GS_REGION_RESIDENT] + loaded : e->region[GS_REGION_ARENA];
+    return behind ? e->region[GS_REGION_RESIDENT] + loaded : e->on->arena;
 }
 
 gs_status gs_exec__merge_chunks(gs_exec *e)
@@ -100,7 +100,7 @@ gs_status gs_exec__merge_chunks(gs_exec *e)
     uint8_t *const scratch = unused(e, &room);
     gs_status st = GS_OK;
 
-    if (!gs_device_unified(e->on.device)) /* its edges are its own, and counts would be new to it */
+    if (!gs_device_unified(e->on->device)) /* its edges are its own, and counts would be new to it */
         return GS_OK;
     for (uint32_t i = 0; i < e->plan->tasks && st == GS_OK; i++) {
         const gs_task *t = &e->plan->task[i];
@@ -109,7 +109,7 @@ gs_status gs_exec__merge_chunks(gs_exec *e)
             (others >> (t->file - e->program->arrays) & 1) != 0)
             continue;
         uint8_t *const seen = state_of(e, t);
-        if (*seen != GS_CHUNK_UNSEEN || (st = view_chunk(e, &e->on, t, &view)) != GS_OK)
+        if (*seen != GS_CHUNK_UNSEEN || (st = view_chunk(e, e->on, t, &view)) != GS_OK)
             continue;
         if (view.edges > room)
             continue;
@@ -255,7 +255,9 @@ static gs_status launch_statistics(gs_exec *e, gs_exec_device *x, const gs_task 
     gs_status st = GS_OK;
     for (uint32_t i = 0; i < s->instrs && st == GS_OK; i++) {
         const uint32_t to = s->instr[i].dst;
-        if (gs_op_classof(s->instr[i].op) == GS_CLASS_STATISTIC)
+        if (gs_op_classof(s->instr[i].op) != GS_CLASS_STATISTIC)
+            continue;
+        if (e->several == NULL || (st = gs_exec__several_statistic(e, to)) == GS_OK)
             st = gs_device_finish_statistic(x->device, e->program->param[to].statistic, e->args->made[to],
                                             x->statistic[to], e->program->param[to].cols, e->vertices);
     }

@@ -1,7 +1,7 @@
 /* trace.c - when each task ran, as Chrome trace events.
  *
  * Launches follow each other, so they are complete events ("X") on one thread of
- * the device; transfers overlap, so they are asynchronous ones ("b", "e"), which
+ * the device, and so are the copies over a wire of several devices; transfers overlap, so they are asynchronous ones ("b", "e"), which
  * viewers stack. Times are microseconds from the pass's first task.
  */
 #include "base/size.h"
@@ -12,17 +12,63 @@ static const char *const kind_name[GS_TASK_KINDS] = {
     [GS_TASK_SELF] = "own rows", [GS_TASK_EDGES] = "edges", [GS_TASK_VERTEX] = "vertex program",
     [GS_TASK_COPY] = "copy",   [GS_TASK_UNROLL] = "unroll", [GS_TASK_BACK] = "back",
     [GS_TASK_BEGIN] = "begin sum", [GS_TASK_FINISH] = "finish sum", [GS_TASK_PROGRAM] = "edge program",
-    [GS_TASK_STATISTICS] = "statistics",
+    [GS_TASK_STATISTICS] = "statistics", [GS_TASK_UPLOAD] = "upload", [GS_TASK_FORWARD] = "forward",
+    [GS_TASK_DOWNLOAD] = "download",
 };
+
+/* Reads and writes are 2 and 3, the first device's computations 1, whether it is alone or not. */
+static uint32_t track_of(uint32_t lane)
+{
+    return lane == GS_LANE_READ ? 2 : lane == GS_LANE_WRITE ? 3 : lane == GS_LANE_DEVICES + GS_LANE_COMPUTE ? 1 : 2 + lane;
+}
+
+static void track_name(const gs_exec *e, uint32_t lane, char *name, size_t room)
+{
+    const uint32_t d = (lane - GS_LANE_DEVICES) / GS_DEVICE_LANES;
+    if (lane < GS_LANE_DEVICES)
+        snprintf(name, room, "%s", lane == GS_LANE_READ ? "reads" : "writes");
+    else if (e->plan->devices == 0)
+        snprintf(name, room, "device");
+    else
+        switch ((lane - GS_LANE_DEVICES) % GS_DEVICE_LANES) {
+        case GS_LANE_UPLOAD:
+            snprintf(name, room, "host to device %u", d);
+            break;
+        case GS_LANE_FORWARD:
+            snprintf(name, room, "chain to device %u", d);
+            break;
+        case GS_LANE_DOWNLOAD:
+            snprintf(name, room, "device %u to host", d);
+            break;
+        default:
+            snprintf(name, room, "device %u", d);
+        }
+}
+
+static uint64_t copied_bytes(const gs_exec *e, const gs_task *t)
+{
+    uint64_t bytes = 0;
+    if (t->kind == GS_TASK_DOWNLOAD || t->runs == 0)
+        return t->bytes;
+    for (uint32_t r = 0; r < t->runs; r++) {
+        const gs_run run = e->plan->run[t->first_run + r];
+        bytes += GS_MIN(run.blocks * GS_BLOCK_BYTES, t->bytes - run.first * GS_BLOCK_BYTES);
+    }
+    return bytes;
+}
 
 static void write_launch(const gs_exec *e, const gs_task *t, double begin, double seconds, FILE *out)
 {
-    fprintf(out, ",\n{\"ph\":\"X\",\"pid\":1,\"tid\":1,\"ts\":%.1f,\"dur\":%.1f,\"name\":\"%s\",\"args\":{\"stage\":\"%s\"",
-            begin * 1e6, seconds * 1e6, kind_name[t->kind], e->program->stage[t->stage].name);
+    fprintf(out, ",\n{\"ph\":\"X\",\"pid\":1,\"tid\":%u,\"ts\":%.1f,\"dur\":%.1f,\"name\":\"%s\",\"args\":{\"stage\":\"%s\"",
+            track_of(gs_task_lane(t)), begin * 1e6, seconds * 1e6, kind_name[t->kind], e->program->stage[t->stage].name);
     if (t->kind == GS_TASK_EDGES || t->kind == GS_TASK_PROGRAM || t->kind == GS_TASK_UNROLL || t->kind == GS_TASK_BACK)
         fprintf(out, ",\"target\":%u,\"operand\":%u", t->target, t->operand);
     else if (t->kind == GS_TASK_VERTEX)
         fprintf(out, ",\"first_row\":%llu,\"rows\":%u", (unsigned long long)t->first_row, t->rows);
+    else if (gs_task_is_copy(t->kind))
+        fprintf(out, ",\"bytes\":%llu", (unsigned long long)copied_bytes(e, t));
+    if (t->kind == GS_TASK_FORWARD)
+        fprintf(out, ",\"from\":%u", t->peer);
     fprintf(out, "}}");
 }
 
@@ -42,7 +88,6 @@ static void write_transfer(const gs_exec *e, uint32_t index, double begin, doubl
 
 gs_status gs_exec_write_trace(const gs_exec *e, uint32_t pass, FILE *out)
 {
-    static const char *const track[] = {"", "device", "reads", "writes"};
     const gs_plan_pass *p = &e->plan->pass[pass];
     double origin = 0;
 
@@ -51,9 +96,12 @@ gs_status gs_exec_write_trace(const gs_exec *e, uint32_t pass, FILE *out)
     fprintf(out, "{\"displayTimeUnit\":\"ms\",\"traceEvents\":[\n"
                  "{\"ph\":\"M\",\"pid\":1,\"name\":\"process_name\",\"args\":{\"name\":\"gnnstream: %s\"}}",
             e->program->pass[pass].name);
-    for (int tid = 1; tid < (int)GS_ARRAY_LEN(track); tid++)
-        fprintf(out, ",\n{\"ph\":\"M\",\"pid\":1,\"tid\":%d,\"name\":\"thread_name\",\"args\":{\"name\":\"%s\"}}", tid,
-                track[tid]);
+    for (uint32_t lane = 0; lane < e->lanes; lane++) {
+        char name[32];
+        track_name(e, lane, name, sizeof(name));
+        fprintf(out, ",\n{\"ph\":\"M\",\"pid\":1,\"tid\":%u,\"name\":\"thread_name\",\"args\":{\"name\":\"%s\"}}",
+                track_of(lane), name);
+    }
     for (uint32_t i = p->first_task; i < p->first_task + p->tasks; i++) {
         const gs_task *t = &e->plan->task[i];
         const double begin = e->span[i][0] - origin, end = e->span[i][1] - origin;

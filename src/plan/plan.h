@@ -1,6 +1,6 @@
 /* plan.h - one epoch as a static list of tasks. Data only.
  *
- * schedule makes it, exec runs it. Three lanes take their tasks in list order:
+ * schedule makes it, exec runs it. Lanes take their tasks in list order:
  * reads, computes (with their vertex programs), writes. A task starts when
  * it is the next of its lane and every task in its `deps` is done. As deps always point to
  * earlier tasks of the list, a plan cannot deadlock.
@@ -8,6 +8,9 @@
  * Memory is three regions whose layout the plan fixes: RING (pinned staging:
  * what was read, what is to be written), RESIDENT (whole arrays and chunks
  * that stay in host memory) and ARENA (the device's: sums and registers).
+ *
+ * Several devices have an arena each, of one layout, and computations find everything there: copies are tasks,
+ * with lanes of their own.
  * Units: bytes, rows.
  */
 #ifndef GS_PLAN_PLAN_H
@@ -43,6 +46,9 @@ typedef enum gs_task_kind {
     GS_TASK_BACK,   /* chunk (target, operand): gradients of states go back by its edges, to the operand rows */
     GS_TASK_STATISTICS, /* the stage's statistics are complete: from sums to values */
     GS_TASK_VERTEX, /* the stage's vertex program on `rows` rows from `first_row` */
+    GS_TASK_UPLOAD,   /* `bytes`, or runs of them, from `source` on the host to `place` on `device` */
+    GS_TASK_FORWARD,  /* the same from `source` on `peer` */
+    GS_TASK_DOWNLOAD, /* `bytes` from `source` on `device` to `place` on the host */
     GS_TASK_KINDS
 } gs_task_kind;
 
@@ -54,6 +60,12 @@ enum { GS_STATE, GS_STATE_CELL, GS_STATE_D, GS_STATE_D_CELL, GS_STATE_PLACES };
 
 /* What a read verifies on arrival. */
 typedef enum gs_check { GS_CHECK_NONE, GS_CHECK_CHUNK, GS_CHECK_BLOCKS } gs_check;
+
+/* Of `gs_plan`: reads and writes, then of each device its own. */
+enum { GS_LANE_READ, GS_LANE_WRITE, GS_LANE_DEVICES };
+enum { GS_LANE_COMPUTE, GS_LANE_UPLOAD, GS_LANE_FORWARD, GS_LANE_DOWNLOAD, GS_DEVICE_LANES };
+#define GS_PLAN_DEVICES 16u /* most devices of a plan */
+#define GS_PLAN_LANES (GS_LANE_DEVICES + GS_PLAN_DEVICES * GS_DEVICE_LANES)
 
 /* A part of what a read stands for, in blocks of GS_BLOCK_BYTES from its offset and from its place alike. */
 typedef struct gs_run {
@@ -70,17 +82,19 @@ typedef struct gs_task {
     uint32_t target, operand; /* SELF: operand alone; EDGES, PROGRAM, UNROLL, BACK; READ with CHECK_CHUNK: intervals */
     union {
         uint32_t rows;   /* VERTEX, SELF, BEGIN, FINISH */
-        uint32_t runs;   /* READ: of plan->run; 0: all of [offset, +bytes) */
+        uint32_t runs;   /* READ, UPLOAD, FORWARD: of plan->run; 0: all of [offset, +bytes) */
     };
     /* plan->reg[first_reg ..): VERTEX: a place a register; BEGIN, FINISH: the sum's
      * GS_SUM_PLACES; PROGRAM: a place an edge register, then GS_SUM_PLACES a sum; UNROLL, BACK:
      * GS_STATE_PLACES. */
     union {
         uint32_t first_reg;
-        uint32_t first_run; /* READ */
+        uint32_t first_run; /* READ, UPLOAD, FORWARD */
     };
+    uint16_t device;     /* whose arena it is, and who computes; READ, WRITE: 0 */
+    uint16_t peer;       /* FORWARD */
     uint64_t first_row;  /* VERTEX: in store order */
-    uint64_t offset, bytes; /* READ, WRITE: file extent; ZERO, COPY: bytes */
+    uint64_t offset, bytes; /* READ, WRITE: file extent; ZERO, COPY, UPLOAD...: bytes, the last run's end too */
     gs_place place;      /* READ, WRITE: memory; ZERO, SELF, EDGES: the sums; COPY: to; BACK: operand rows' gradient */
     gs_place source;     /* SELF, EDGES, UNROLL, BACK: operand rows; COPY: from */
     gs_place chunk;      /* EDGES, PROGRAM, UNROLL, BACK */
@@ -104,6 +118,7 @@ typedef struct gs_plan_pass {
     uint64_t edges, rows;  /* that edge passes go over, and vertex programs, stage by stage */
     uint64_t edge_bytes;   /* operand rows gathered by edge passes */
     double dense_flops, edge_flops;
+    uint64_t upload_bytes, forward_bytes, download_bytes; /* of several devices */
     uint32_t blocks;       /* most blocks that a stage's columns are cut in: the P that counts */
     /* By simulation: columns in store order, and in the best order of those tried; 0 tried: no other was. */
     uint32_t orders_tried;
@@ -113,6 +128,7 @@ typedef struct gs_plan_pass {
 
 typedef struct gs_plan {
     uint32_t tasks, deps, regs, runs, residents, passes;
+    uint32_t devices;          /* with copies as tasks; 0: one, without */
     gs_task *task;
     uint32_t *dep;
     gs_place *reg;
@@ -123,9 +139,20 @@ typedef struct gs_plan {
     uint64_t region_bytes[GS_REGION_COUNT];
     uint64_t lasting_bytes;    /* the first part of RESIDENT, where nothing but the run's own arrays ever changes */
     uint64_t host_bytes;       /* everything on the host, the caller's fixed part included */
-    uint64_t device_bytes;
+    uint64_t device_bytes;     /* of each device */
     uint64_t table_bytes;      /* of this plan itself (part of host_bytes) */
 } gs_plan;
+
+static inline bool gs_task_is_copy(gs_task_kind k) { return k >= GS_TASK_UPLOAD && k <= GS_TASK_DOWNLOAD; }
+
+/* In a plan for one device COMPUTE is the only lane of its own. */
+static inline uint32_t gs_task_lane(const gs_task *t)
+{
+    const uint32_t first = GS_LANE_DEVICES + t->device * (uint32_t)GS_DEVICE_LANES;
+    if (t->kind == GS_TASK_READ || t->kind == GS_TASK_WRITE)
+        return t->kind == GS_TASK_READ ? GS_LANE_READ : GS_LANE_WRITE;
+    return gs_task_is_copy(t->kind) ? first + GS_LANE_UPLOAD + (uint32_t)(t->kind - GS_TASK_UPLOAD) : first + GS_LANE_COMPUTE;
+}
 
 void gs_plan_free(gs_plan *p); /* NULL is allowed */
 

@@ -31,11 +31,13 @@ gs_status gs_choice_make(gs_choice *out, const gs_layout *l)
     /* A device with memory of its own has copies of what is resident, and expects no other owners. */
     c.shares = l->config->unified;
     c.sums_resident = c.shares && !l->staged;
-    if (c.offset == NULL || c.sum_offset == NULL || c.sum_array == NULL || c.tenant == NULL || c.unplaced == NULL || c.block == NULL || c.group == NULL || c.kept_intervals == NULL || c.kept_edges == NULL || c.operand_uses == NULL ||
+    c.deal = gs_calloc((size_t)(l->program->stages + 1) * (gs_layout_devices(l) + 1), sizeof(*c.deal));
+    if (c.deal == NULL || c.offset == NULL || c.sum_offset == NULL || c.sum_array == NULL || c.tenant == NULL || c.unplaced == NULL || c.block == NULL || c.group == NULL || c.kept_intervals == NULL || c.kept_edges == NULL || c.operand_uses == NULL ||
         c.mask == NULL || c.order == NULL) {
         gs_choice_drop(&c);
         return gs_fail(GS_ENOMEM, "out of memory while planning");
     }
+    gs_choice_deal(&c, l);
     gs_order_reset(&c, l);
     *out = c;
     return GS_OK;
@@ -44,6 +46,7 @@ gs_status gs_choice_make(gs_choice *out, const gs_layout *l)
 void gs_choice_drop(gs_choice *c)
 {
     gs_free(c->block);
+    gs_free(c->deal);
     gs_free(c->group);
     gs_free(c->kept_intervals);
     gs_free(c->kept_edges);
@@ -128,7 +131,7 @@ uint64_t gs_layout_least_arena(const gs_layout *l)
  * granules that a block needs, summed over the blocks. */
 static double operand_uses(const gs_choice *c, const gs_layout *l, uint32_t stage)
 {
-    const uint32_t parts = l->parts, step = GS_MAX(c->block[stage], 1), words = l->config->granules.words;
+    const uint32_t parts = l->parts, step = GS_MIN(GS_MAX(c->block[stage], 1) * gs_layout_devices(l), parts), words = l->config->granules.words;
     const double granules = (double)gs_div_up(l->chunks->vertices, GS_MAX(l->config->granules.rows, 1));
     double marked = 0;
 
@@ -146,7 +149,8 @@ bool gs_choice_set_arena(gs_choice *c, const gs_layout *l, uint64_t arena_bytes)
 {
     uint64_t used = GS_BLOCK_BYTES, held = GS_BLOCK_BYTES, taken = GS_BLOCK_BYTES;
     for (uint32_t s = 0; s < l->program->stages; s++) {
-        uint32_t block = l->program->stage[s].sums ? l->parts : 1;
+        const uint32_t longest = gs_choice_longest(c, l, s);
+        uint32_t block = l->program->stage[s].sums ? longest : 1;
         c->group[s] = least_group(l->parts);
         while (block > 0 && held_bytes(l, s, block, c->group[s]) > arena_bytes)
             block--;
@@ -154,7 +158,7 @@ bool gs_choice_set_arena(gs_choice *c, const gs_layout *l, uint64_t arena_bytes)
             return false;
         /* Equal blocks: the last one should not be a sliver. */
         if (l->program->stage[s].sums)
-            block = (uint32_t)gs_div_up(l->parts, gs_div_up(l->parts, block));
+            block = (uint32_t)gs_div_up(longest, gs_div_up(longest, block));
         if (held_bytes(l, s, block, 1) <= arena_bytes)
             c->group[s] = 1;
         c->block[s] = block;
@@ -168,6 +172,9 @@ bool gs_choice_set_arena(gs_choice *c, const gs_layout *l, uint64_t arena_bytes)
     c->arena_bytes = used;
     c->arena_taken = taken;
     c->held_bytes = held;
+    c->staging_bytes = 0;
+    if (l->config->topology != NULL && l->config->device_memory > l->config->device_fixed + used)
+        c->staging_bytes = gs_align_down(l->config->device_memory - l->config->device_fixed - used, GS_BLOCK_BYTES);
     return true;
 }
 

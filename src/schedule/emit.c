@@ -16,11 +16,6 @@
 #include "base/size.h"
 #include "schedule/emit_internal.h"
 
-static bool is_compute(gs_task_kind k)
-{
-    return k != GS_TASK_READ && k != GS_TASK_WRITE;
-}
-
 gs_status gs_emit__grow(void **array, uint32_t *room, uint32_t need, size_t size)
 {
     if (need <= *room)
@@ -42,21 +37,25 @@ void gs_emit__wait(struct emitter *e, uint32_t task)
         e->waits[e->wait_count++] = task;
 }
 
-/* Drops waits that lane order implies, keeps only the last of the computes. */
-static uint32_t settle_waits(struct emitter *e, bool for_compute)
+/* Drops waits that lane order implies, keeps only the last of each lane whose tasks end in order. */
+static uint32_t settle_waits(struct emitter *e, uint32_t lane)
 {
-    uint32_t n = 0, compute = GS_NONE;
+    uint32_t last[GS_PLAN_LANES], n = 0;
+    const uint32_t lanes = GS_LANE_DEVICES + e->devices * GS_DEVICE_LANES;
+
+    memset(last, 0xff, lanes * sizeof(*last));
     for (uint32_t i = 0; i < e->wait_count; i++) {
-        const uint32_t w = e->waits[i];
-        if (!is_compute(e->plan->task[w].kind)) {
+        const uint32_t w = e->waits[i], of = gs_task_lane(&e->plan->task[w]);
+        if (of < GS_LANE_DEVICES) {
             if (n == 0 || e->waits[n - 1] != w)
                 e->waits[n++] = w;
-        } else if (!for_compute && (compute == GS_NONE || w > compute)) {
-            compute = w;
+        } else if (of != lane && (last[of] == GS_NONE || w > last[of])) {
+            last[of] = w;
         }
     }
-    if (compute != GS_NONE)
-        e->waits[n++] = compute;
+    for (uint32_t k = GS_LANE_DEVICES; k < lanes; k++)
+        if (last[k] != GS_NONE)
+            e->waits[n++] = last[k];
     return n;
 }
 
@@ -69,15 +68,20 @@ gs_status gs_emit__task(struct emitter *e, const gs_task *t, uint32_t *index)
         gs_emit__wait(e, e->last_compute);
         gs_emit__wait(e, e->last_write);
     }
-    if (e->wait_count == WAITS)
+    gs_task own = *t;
+    own.stage = e->stage;
+    own.device = (uint16_t)(t->kind == GS_TASK_READ || t->kind == GS_TASK_WRITE ? 0 : e->device);
+    const uint32_t lane = gs_task_lane(&own);
+    if (e->apart)
+        gs_emit__enter_stage(e, lane);
+    if (e->wait_count + GS_PLAN_LANES > WAITS)
         return GS_EAGAIN;
-    const uint32_t n = settle_waits(e, is_compute(t->kind));
+    const uint32_t n = settle_waits(e, lane);
     if ((st = gs_emit__grow((void **)&p->task, &e->task_room, p->tasks + 1, sizeof(*p->task))) != GS_OK ||
         (st = gs_emit__grow((void **)&p->dep, &e->dep_room, p->deps + n, sizeof(*p->dep))) != GS_OK)
         return st;
     gs_task *out = &p->task[p->tasks];
-    *out = *t;
-    out->stage = e->stage;
+    *out = own;
     out->first_dep = p->deps;
     out->deps = n;
     if (n > 0)
@@ -88,13 +92,17 @@ gs_status gs_emit__task(struct emitter *e, const gs_task *t, uint32_t *index)
         e->last_write = p->tasks;
     else if (t->kind != GS_TASK_READ)
         e->last_compute = p->tasks;
+    e->lane_last[lane] = p->tasks;
     *index = p->tasks++;
     return GS_OK;
 }
 
 gs_status gs_emit__take_ring(struct emitter *e, uint64_t bytes, struct unit *out)
 {
+    const uint32_t before = e->wait_count;
     const gs_status st = gs_ring_take(&e->ring, bytes, &out->ring, e->waits, WAITS, &e->wait_count);
+    gs_emit__expand(e, before);
+    out->on = 0;
     if (st == GS_OK)
         out->place = (gs_place){GS_REGION_RING, out->ring};
     return st;
@@ -102,7 +110,10 @@ gs_status gs_emit__take_ring(struct emitter *e, uint64_t bytes, struct unit *out
 
 void gs_emit__release(struct emitter *e, const struct unit *u, uint32_t task)
 {
-    if (u->ring != NOT_STAGED)
+    if (u->ring != NOT_STAGED && u->on > 0)
+        gs_ring_release(&e->seat[u->on - 1].ring, u->ring,
+                        u->handed ? gs_emit__join(e, (uint32_t[]){task, u->handed - 1}, 2) : task);
+    else if (u->ring != NOT_STAGED)
         gs_ring_release(&e->ring, u->ring, task);
     gs_emit__cache_release(e, u, task);
 }
@@ -288,26 +299,61 @@ static gs_status emit_statistics(struct emitter *e)
 
     while (i < s->instrs && gs_op_classof(s->instr[i].op) != GS_CLASS_STATISTIC)
         i++;
+    for (uint32_t d = 0; e->apart && i < s->instrs && d < e->devices; d++)
+        gs_emit__wait(e, e->lane_last[GS_LANE_DEVICES + d * GS_DEVICE_LANES + GS_LANE_COMPUTE]);
     return i < s->instrs ? gs_emit__task(e, &t, &task) : GS_OK;
+}
+
+/* The blocks that the devices hold at a time. False where none of them has anything to do. */
+static bool seat_round(struct emitter *e, uint32_t round, uint32_t rounds, uint32_t step)
+{
+    const uint32_t *const first = &e->c->deal[e->stage * (e->devices + 1)], parts = e->l->parts;
+    bool any = false;
+
+    for (uint32_t d = 0; d < e->devices; d++) {
+        struct block *const b = &e->seat[d].block;
+        if (e->apart) { /* as many blocks as the device with most intervals, of equal size */
+            const uint64_t count = first[d + 1] - first[d];
+            const uint32_t from = (uint32_t)(count * round / rounds), to = (uint32_t)(count * (round + 1) / rounds);
+            *b = (struct block){first[d] + from, to - from};
+        } else {
+            const uint32_t from = e->c->order[e->stage * parts + round] * step;
+            *b = (struct block){from, GS_MIN(step, parts - from)};
+        }
+        if (!runs_for(e, *b))
+            b->count = 0;
+        any = any || b->count > 0;
+    }
+    return any;
+}
+
+static gs_status emit_round(struct emitter *e)
+{
+    const gs_stage *s = &e->l->program->stage[e->stage];
+    gs_status st = GS_OK;
+
+    if (s->sums)
+        st = gs_stage_is_back(s) ? gs_emit__back_pass(e, e->seat[0].block) : gs_emit__edge_pass(e);
+    for (uint32_t t = 0; t < e->l->parts && st == GS_OK; t++)
+        for (e->device = 0; e->device < e->devices && st == GS_OK; e->device++)
+            if (t < gs_emit__here(e)->block.count)
+                st = gs_emit__interval(e, gs_emit__here(e)->block.first + t, gs_emit__here(e)->block);
+    e->device = 0;
+    return st;
 }
 
 static gs_status emit_stage(struct emitter *e)
 {
     const gs_stage *s = &e->l->program->stage[e->stage];
-    const uint32_t parts = e->l->parts, step = s->sums ? e->c->block[e->stage] : 1;
+    const uint32_t step = s->sums ? e->c->block[e->stage] : 1;
+    const uint32_t rounds = (uint32_t)gs_div_up(gs_choice_longest(e->c, e->l, e->stage), step);
     gs_status st = GS_OK;
 
-    e->pass->blocks = GS_MAX(e->pass->blocks, s->sums ? (uint32_t)gs_div_up(parts, step) : 1);
-    for (uint32_t k = 0; k < gs_choice_blocks(e->c, e->l, e->stage) && st == GS_OK; k++) {
-        const uint32_t first = e->c->order[e->stage * parts + k] * step;
-        const struct block b = {first, GS_MIN(step, parts - first)};
-        if (!runs_for(e, b))
-            continue;
-        if (s->sums)
-            st = gs_stage_is_back(s) ? gs_emit__back_pass(e, b) : gs_emit__edge_pass(e, b);
-        for (uint32_t t = 0; t < b.count && st == GS_OK; t++)
-            st = gs_emit__interval(e, b.first + t, b);
-    }
+    gs_emit__stage_begin(e);
+    e->pass->blocks = GS_MAX(e->pass->blocks, s->sums ? rounds * e->devices : 1);
+    for (uint32_t r = 0; r < rounds && st == GS_OK; r++)
+        if (seat_round(e, r, rounds, step))
+            st = emit_round(e);
     if (st == GS_OK && gs_stage_is_back(s))
         st = gs_emit__back_finish(e);
     if (st == GS_OK)
@@ -343,16 +389,21 @@ static gs_status take_scratch(struct emitter *e)
     e->mask = gs_calloc(e->l->config->granules.words + 1, sizeof(*e->mask));
     e->written = gs_malloc_array(cells + 1, sizeof(*e->written));
     e->waits = gs_malloc_array(WAITS, sizeof(*e->waits));
-    e->narrow = gs_calloc(regs, sizeof(*e->narrow));
+    e->seat = gs_calloc(e->devices, sizeof(*e->seat));
+    bool seated = e->seat != NULL;
+    for (uint32_t d = 0; seated && d < e->devices; d++) {
+        struct seat *const seat = &e->seat[d];
+        seat->narrow = gs_calloc(regs, sizeof(*seat->narrow));
+        seat->operand = gs_calloc(ends, sizeof(*seat->operand));
+        seat->target = gs_calloc(ends * e->l->parts, sizeof(*seat->target));
+        seated = seat->narrow != NULL && seat->operand != NULL && seat->target != NULL;
+    }
     e->tile = gs_calloc(regs, sizeof(*e->tile));
     e->operand_array = gs_calloc(ends, sizeof(*e->operand_array));
     e->target_array = gs_calloc(ends, sizeof(*e->target_array));
-    e->operand = gs_calloc(ends, sizeof(*e->operand));
-    e->target = gs_calloc(ends * e->l->parts, sizeof(*e->target));
     e->needed = gs_calloc(e->l->parts, sizeof(*e->needed));
-    if (e->mask == NULL || e->written == NULL || e->waits == NULL || e->narrow == NULL ||
-        e->tile == NULL || e->operand_array == NULL || e->target_array == NULL || e->operand == NULL ||
-        e->target == NULL || e->needed == NULL)
+    if (e->mask == NULL || e->written == NULL || e->waits == NULL || !seated ||
+        e->tile == NULL || e->operand_array == NULL || e->target_array == NULL || e->needed == NULL)
         return gs_fail(GS_ENOMEM, "out of memory while planning");
     memset(e->written, 0xff, cells * sizeof(*e->written));
     return GS_OK;
@@ -364,6 +415,8 @@ static gs_status emitter_open(struct emitter *e)
     gs_status st;
 
     gs_ring_init(&e->ring, e->c->ring_bytes);
+    e->devices = gs_layout_devices(e->l);
+    e->apart = e->l->config->topology != NULL;
     if ((e->plan = gs_calloc(1, sizeof(*e->plan))) == NULL)
         return gs_fail(GS_ENOMEM, "out of memory while planning");
     if ((st = take_scratch(e)) != GS_OK)
@@ -375,7 +428,8 @@ static gs_status emitter_open(struct emitter *e)
     if (e->plan->resident == NULL || e->plan->pass == NULL || e->plan->spill_bytes == NULL)
         return gs_fail(GS_ENOMEM, "out of memory while planning");
     e->plan->passes = p->passes;
-    if ((st = list_residents(e)) != GS_OK)
+    e->plan->devices = e->apart ? e->devices : 0;
+    if ((st = gs_emit__copies_open(e)) != GS_OK || (st = list_residents(e)) != GS_OK)
         return st;
     return gs_emit__cache_open(e);
 }
@@ -387,12 +441,17 @@ static void emitter_close(struct emitter *e)
     gs_free(e->mask);
     gs_free(e->written);
     gs_free(e->waits);
-    gs_free(e->narrow);
+    for (uint32_t d = 0; e->seat != NULL && d < e->devices; d++) {
+        gs_ring_drop(&e->seat[d].ring);
+        gs_free(e->seat[d].narrow);
+        gs_free(e->seat[d].operand);
+        gs_free(e->seat[d].target);
+    }
+    gs_free(e->seat);
+    gs_emit__copies_close(e);
     gs_free(e->tile);
     gs_free(e->operand_array);
     gs_free(e->target_array);
-    gs_free(e->operand);
-    gs_free(e->target);
     gs_free(e->needed);
     gs_emit__cache_close(e);
 }
@@ -418,13 +477,13 @@ static void finish(struct emitter *e)
     fit((void **)&p->reg, p->regs, sizeof(*p->reg));
     fit((void **)&p->run, p->runs, sizeof(*p->run));
     p->region_bytes[GS_REGION_RING] = e->c->ring_bytes;
-    p->region_bytes[GS_REGION_ARENA] = e->c->arena_taken;
+    p->region_bytes[GS_REGION_ARENA] = e->apart ? e->c->arena_bytes + e->c->staging_bytes : e->c->arena_taken;
     p->table_bytes = p->tasks * (sizeof(*p->task) + 2 * sizeof(uint32_t) + 1 + cfg->task_bytes) +
                      p->deps * sizeof(*p->dep) + p->regs * sizeof(*p->reg) + p->runs * sizeof(*p->run) +
                      p->residents * sizeof(*p->resident);
-    p->device_bytes = cfg->device_fixed + e->c->arena_bytes;
+    p->device_bytes = cfg->device_fixed + p->region_bytes[GS_REGION_ARENA];
     p->host_bytes = cfg->host_fixed + p->table_bytes + e->c->ring_bytes + p->region_bytes[GS_REGION_RESIDENT] +
-                    (cfg->unified ? cfg->device_fixed + e->c->arena_taken : 0);
+                    (cfg->unified ? e->devices * (cfg->device_fixed + p->region_bytes[GS_REGION_ARENA]) : 0);
 }
 
 gs_status gs_emit(gs_plan **out, const gs_layout *l, gs_choice *c)
@@ -440,6 +499,7 @@ gs_status gs_emit(gs_plan **out, const gs_layout *l, gs_choice *c)
         e.pass->first_task = e.plan->tasks;
         /* A pass ends only when all of its tasks are done: the next waits for none of them. */
         gs_ring_reset(&e.ring);
+        gs_emit__pass_begin(&e);
         e.last_compute = e.last_write = GS_NONE;
         gs_emit__cache_begin(&e);
         memset(e.written, 0xff, (uint64_t)p->arrays * l->parts * sizeof(*e.written));

@@ -3,6 +3,8 @@
  * Rows at the operand end come interval by interval and go when their chunks
  * are done; rows at the target end (edge programs only) stay for the block.
  */
+#include <string.h>
+
 #include "base/size.h"
 #include "schedule/emit_internal.h"
 
@@ -131,18 +133,20 @@ static gs_status load_targets(struct emitter *e, struct block b)
     gs_status st = GS_OK;
     for (uint32_t a = 0; a < e->targets; a++)
         for (uint32_t t = 0; t < b.count; t++)
-            bytes += gs_emit__staged_bytes(e, e->target_array[a], b.first + t,
-                                           gs_layout_rows(e->l, e->stage, b.first + t));
-    const uint64_t head = gs_ring_lasting_begin(&e->ring, bytes);
+            bytes += gs_emit__bytes_here(e, e->target_array[a], b.first + t,
+                                         gs_layout_rows(e->l, e->stage, b.first + t));
+    gs_ring_sim *const ring = gs_emit__ring_here(e);
+    const uint64_t head = gs_ring_lasting_begin(ring, bytes);
     for (uint32_t a = 0; a < e->targets && st == GS_OK; a++)
         for (uint32_t t = 0; t < b.count && st == GS_OK; t++) {
-            struct unit *u = &e->target[a * e->l->parts + t];
+            struct unit *u = &gs_emit__here(e)->target[a * e->l->parts + t];
+            const uint32_t rows = gs_layout_rows(e->l, e->stage, b.first + t), array = e->target_array[a];
             *u = (struct unit){.read = GS_NONE, .ring = NOT_STAGED};
-            if (gs_emit__target_needed(e, b.first + t))
-                st = gs_emit__load_rows(e, e->target_array[a], b.first + t, 0,
-                                        gs_layout_rows(e->l, e->stage, b.first + t), u);
+            if (gs_emit__target_needed(e, b.first + t) &&
+                (st = gs_emit__load_rows(e, array, b.first + t, 0, rows, u)) == GS_OK)
+                st = gs_emit__bring(e, rows * e->l->row_bytes[array], u);
         }
-    gs_ring_lasting_end(&e->ring, head);
+    gs_ring_lasting_end(ring, head);
     return st;
 }
 
@@ -150,7 +154,7 @@ static void release_targets(struct emitter *e, struct block b, uint32_t last)
 {
     for (uint32_t a = 0; a < e->targets; a++)
         for (uint32_t t = 0; t < b.count; t++)
-            gs_emit__release(e, &e->target[a * e->l->parts + t], last);
+            gs_emit__release(e, &gs_emit__here(e)->target[a * e->l->parts + t], last);
 }
 
 /* ---- chunks ---- */
@@ -184,7 +188,7 @@ bool gs_emit__operand_needed(const struct emitter *e, struct block b, uint32_t o
 
 static const struct unit *operand_of(struct emitter *e, uint32_t array)
 {
-    return &e->operand[find_or_add(e->operand_array, &e->operands, array)];
+    return &gs_emit__here(e)->operand[find_or_add(e->operand_array, &e->operands, array)];
 }
 
 static gs_status add_rows_task(struct emitter *e, const gs_task *like, uint32_t sum, uint32_t local,
@@ -221,7 +225,7 @@ static gs_status add_program_task(struct emitter *e, const gs_task *like, uint32
         if (reg->kind == GS_EDGE_OPERAND)
             u = operand_of(e, reg->array);
         else if (reg->kind == GS_EDGE_TARGET)
-            u = &e->target[find_or_add(e->target_array, &e->targets, reg->array) * e->l->parts + local];
+            u = &gs_emit__here(e)->target[find_or_add(e->target_array, &e->targets, reg->array) * e->l->parts + local];
         p->reg[p->regs++] = u ? u->place : (gs_place){GS_REGION_NONE, 0};
         gs_emit__wait(e, u ? u->read : GS_NONE);
     }
@@ -252,7 +256,8 @@ static gs_status sum_chunk(struct emitter *e, struct block b, uint32_t local, ui
 
     if (c->edges == 0)
         return GS_OK;
-    if ((st = gs_emit__load_chunk(e, target, operand, &chunk)) != GS_OK)
+    if ((st = gs_emit__load_chunk(e, target, operand, &chunk)) != GS_OK ||
+        (st = gs_emit__bring(e, c->length, &chunk)) != GS_OK)
         return st;
     const gs_task t = {.file = GS_FILE_EDGES(e->l->program, e->l->stage_set[e->stage]), .target = target,
                        .operand = operand, .chunk = chunk.place, .chunk_bytes = c->length};
@@ -284,8 +289,7 @@ static gs_status add_own_rows(struct emitter *e, struct block b, uint32_t operan
     return st;
 }
 
-/* Granules of the operand interval that the block needs; NULL: all. */
-static const uint64_t *needed_rows(struct emitter *e, struct block b, uint32_t operand)
+const uint64_t *gs_emit__needed_rows(struct emitter *e, struct block b, uint32_t operand)
 {
     const uint32_t granule = e->l->config->granules.rows;
     if (!gs_runs_need(e->mask, e->l, e->stage, b.first, b.count, operand))
@@ -308,43 +312,112 @@ static bool is_read(const struct emitter *e, struct block b, uint32_t operand, u
     return own || has_edges(e, b, operand);
 }
 
-static gs_status sum_operand(struct emitter *e, struct block b, uint32_t operand, uint32_t *last)
+/* Who reads the array's rows; false: nobody. */
+static bool list_readers(const struct emitter *e, uint32_t operand, uint32_t array, const bool *needs, bool *reads)
+{
+    bool any = false;
+    for (uint32_t d = 0; d < e->devices; d++) {
+        reads[d] = needs[d] && is_read(e, e->seat[d].block, operand, array);
+        any = any || reads[d];
+    }
+    return any;
+}
+
+/* What all devices together need. */
+static const uint64_t *needed_by_all(struct emitter *e, uint32_t operand, const bool *needs)
+{
+    const uint32_t words = e->l->config->granules.words;
+    if (!e->apart)
+        return gs_emit__needed_rows(e, e->seat[0].block, operand);
+    memset(e->mask_of_all, 0, words * sizeof(*e->mask_of_all));
+    for (uint32_t d = 0; d < e->devices; d++) {
+        if (!needs[d])
+            continue;
+        const uint64_t *const mask = gs_emit__needed_rows(e, e->seat[d].block, operand);
+        if (mask == NULL)
+            return NULL;
+        for (uint32_t w = 0; w < words; w++)
+            e->mask_of_all[w] |= mask[w];
+    }
+    return e->mask_of_all;
+}
+
+/* The arrays' rows of an operand interval come to whoever needs them. */
+static gs_status load_operands(struct emitter *e, uint32_t operand, const bool *needs)
 {
     const uint32_t count = gs_interval_rows(e->l->chunks, operand);
-    const uint64_t *mask = needed_rows(e, b, operand);
+    const uint64_t *mask = needed_by_all(e, operand, needs);
+    bool reads[GS_PLAN_DEVICES];
     uint64_t together = 0;
     gs_status st = GS_OK;
 
     for (uint32_t a = 0; a < e->operands; a++)
-        together += is_read(e, b, operand, e->operand_array[a]) ? gs_emit__staged_bytes(e, e->operand_array[a], operand, count) : 0;
+        together += list_readers(e, operand, e->operand_array[a], needs, reads) ? gs_emit__staged_bytes(e, e->operand_array[a], operand, count) : 0;
     gs_ring_group(&e->ring, together);
     for (uint32_t a = 0; a < e->operands && st == GS_OK; a++) {
-        e->operand[a] = (struct unit){.read = GS_NONE, .ring = NOT_STAGED};
-        if (!is_read(e, b, operand, e->operand_array[a]))
+        const uint32_t array = e->operand_array[a];
+        struct unit u = {.read = GS_NONE, .ring = NOT_STAGED};
+        for (uint32_t d = 0; d < e->devices; d++)
+            e->seat[d].operand[a] = u;
+        if (!list_readers(e, operand, array, needs, reads) || (st = gs_emit__load_needed(e, array, operand, mask, &u)) != GS_OK)
             continue;
-        st = gs_emit__load_needed(e, e->operand_array[a], operand, mask, &e->operand[a]);
+        if (!e->apart) {
+            e->seat[0].operand[a] = u;
+        } else {
+            st = gs_emit__share(e, a, operand, &u, reads);
+            mask = a + 1 < e->operands ? needed_by_all(e, operand, needs) : NULL; /* sharing used its memory */
+        }
     }
-    if (st == GS_OK)
-        st = add_own_rows(e, b, operand, last);
-    for (uint32_t t = 0; t < b.count && st == GS_OK; t++)
-        st = sum_chunk(e, b, t, operand, last);
-    for (uint32_t a = 0; a < e->operands && st == GS_OK; a++)
-        gs_emit__release(e, &e->operand[a], *last);
     return st;
 }
 
-gs_status gs_emit__edge_pass(struct emitter *e, struct block b)
+static gs_status sum_operand(struct emitter *e, uint32_t operand)
 {
-    uint32_t last = GS_NONE;
+    bool needs[GS_PLAN_DEVICES];
+    bool any = false;
     gs_status st;
 
+    for (uint32_t d = 0; d < e->devices; d++) {
+        needs[d] = e->seat[d].block.count > 0 && gs_emit__operand_needed(e, e->seat[d].block, operand);
+        any = any || needs[d];
+    }
+    if (!any)
+        return GS_OK;
+    st = load_operands(e, operand, needs);
+    for (uint32_t d = 0; d < e->devices && st == GS_OK; d++) {
+        struct seat *const seat = &e->seat[d];
+        if (!needs[d])
+            continue;
+        e->device = d;
+        st = add_own_rows(e, seat->block, operand, &seat->last);
+        for (uint32_t t = 0; t < seat->block.count && st == GS_OK; t++)
+            st = sum_chunk(e, seat->block, t, operand, &seat->last);
+        for (uint32_t a = 0; a < e->operands && st == GS_OK; a++)
+            gs_emit__release(e, &seat->operand[a], seat->last);
+    }
+    return st;
+}
+
+gs_status gs_emit__edge_pass(struct emitter *e)
+{
+    gs_status st = GS_OK;
+
     list_ends(e);
-    if ((st = begin_sums(e, b)) != GS_OK || (st = load_targets(e, b)) != GS_OK)
-        return st;
+    for (e->device = 0; e->device < e->devices && st == GS_OK; e->device++) {
+        struct seat *const seat = gs_emit__here(e);
+        seat->last = GS_NONE;
+        if (seat->block.count > 0 && (st = begin_sums(e, seat->block)) == GS_OK)
+            st = load_targets(e, seat->block);
+    }
     for (uint32_t o = 0; o < e->l->parts && st == GS_OK; o++)
-        if (gs_emit__operand_needed(e, b, o))
-            st = sum_operand(e, b, o, &last);
-    if (st == GS_OK)
-        release_targets(e, b, last);
-    return st == GS_OK ? finish_sums(e, b) : st;
+        st = sum_operand(e, o);
+    for (e->device = 0; e->device < e->devices && st == GS_OK; e->device++) {
+        struct seat *const seat = gs_emit__here(e);
+        if (seat->block.count == 0)
+            continue;
+        release_targets(e, seat->block, seat->last);
+        st = finish_sums(e, seat->block);
+    }
+    e->device = 0;
+    return st;
 }

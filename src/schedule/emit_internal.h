@@ -2,6 +2,7 @@
  *
  *   emit.c         tasks, waits, units; stages and passes
  *   emit_cache.c   reads that the cache answers
+ *   emit_copies.c  several devices: copies to them, between them and back
  *   emit_edges.c   the edge pass of a block of target intervals
  *   emit_sequence.c the same for the derivative of a sequence
  *   emit_vertex.c  the vertex program of an interval
@@ -23,7 +24,26 @@ struct unit {
     uint32_t read;
     uint64_t ring; /* offset of its piece of the ring, or NOT_STAGED */
     uint32_t cached; /* 1 + the unit of the cache that it is, there or not; 0: none */
+    uint32_t on;   /* 1 + the device whose ring that is; 0: the host's */
+    uint32_t handed; /* 1 + the task that copies it to the next device; 0: none */
 };
+
+struct block {
+    uint32_t first, count; /* target intervals */
+};
+
+/* A device, while a stage is emitted: what the block that it holds uses. */
+struct seat {
+    gs_ring_sim ring;     /* of several devices: staging behind the arena's sums */
+    struct block block;
+    uint32_t last;        /* its last task of the edge pass being made */
+    struct unit *narrow;  /* [most regs] interval-wide loads of the stage */
+    struct unit *operand; /* [operands] of the current operand interval */
+    struct unit *target;  /* [targets * parts] of the block's intervals */
+};
+
+/* A wait for several tasks of different lanes, where there is room for one. */
+#define JOINED 0x80000000u
 
 /* A unit of the cache, while a pass is emitted. Places are in RESIDENT. */
 struct cell {
@@ -48,15 +68,21 @@ struct emitter {
     uint32_t stage;
     uint64_t stage_edges, stage_rows; /* that it went over so far */
     uint32_t last_compute, last_write; /* of the pass */
+    uint32_t devices, device; /* how many seats; whose tasks are being added */
+    struct seat *seat;        /* [devices] */
+    bool apart;               /* computations find everything in the arenas: copies are tasks */
+    uint32_t lane_last[GS_PLAN_LANES];   /* of the pass */
+    uint32_t lane_before[GS_PLAN_LANES]; /* when the stage began */
+    bool lane_open[GS_PLAN_LANES];       /* a task of this stage waits for those */
+    uint32_t *joined;         /* lists of tasks, each after its length; number k of JOINED | k */
+    uint32_t joins, joined_room;
+    uint64_t *mask_of_all;    /* [granules.words] of several devices */
     gs_plan_pass *pass;
-    struct unit *narrow; /* [most regs] interval-wide loads of the stage */
     struct unit *tile;   /* [most regs] what the tile being made uses */
     /* Of the edge pass being made: the arrays whose rows it reads at either end,
      * each once, and where the rows stand. */
     uint32_t operands, targets;
     uint32_t *operand_array, *target_array; /* [GS_STAGE_SUMS + most edge regs] */
-    struct unit *operand;                   /* [operands] of the current operand interval */
-    struct unit *target;                    /* [targets * parts] of the block's intervals */
     struct cell *cell;  /* [units of the cache]; NULL: there is none */
     uint32_t *occupant; /* [occupants] units that are there */
     uint32_t occupants, accesses; /* accesses: of the cached pass so far */
@@ -65,9 +91,8 @@ struct emitter {
     uint32_t *needed;                       /* [parts] operand intervals of the block of a sequence's derivative */
 };
 
-struct block {
-    uint32_t first, count; /* target intervals */
-};
+/* Where tasks are being added for. */
+static inline struct seat *gs_emit__here(const struct emitter *e) { return &e->seat[e->device]; }
 
 static inline const gs_stage *gs_emit__stage(const struct emitter *e)
 {
@@ -96,6 +121,32 @@ gs_status gs_emit__load_chunk(struct emitter *e, uint32_t target, uint32_t opera
 /* File extent of rows of an array of the store: whole checksum blocks. */
 void gs_emit__store_extent(const gs_layout *l, uint32_t array, uint64_t first, uint64_t rows, gs_task *t, uint64_t *skip);
 
+/* emit_copies.c */
+gs_status gs_emit__copies_open(struct emitter *e);
+void gs_emit__copies_close(struct emitter *e);
+/* A pass, a stage begins. */
+void gs_emit__pass_begin(struct emitter *e);
+void gs_emit__stage_begin(struct emitter *e);
+/* Adds to the collected waits what the lane's first task of a stage waits for. */
+void gs_emit__enter_stage(struct emitter *e, uint32_t lane);
+/* One number for both: for gs_ring_release() alone, as only what takes a place understands it. */
+uint32_t gs_emit__join(struct emitter *e, const uint32_t *task, uint32_t tasks);
+/* Waits from `from` on that are joined become the tasks that they stand for. */
+void gs_emit__expand(struct emitter *e, uint32_t from);
+/* The ring that pieces of this device stand in for long: its own, or the host's where it computes there. */
+gs_ring_sim *gs_emit__ring_here(struct emitter *e);
+/* Most bytes of that ring that these rows take. */
+uint64_t gs_emit__bytes_here(const struct emitter *e, uint32_t array, uint32_t interval, uint64_t rows);
+/* A piece of the device's staging ring. */
+gs_status gs_emit__take_here(struct emitter *e, uint64_t bytes, struct unit *out);
+/* A whole unit that is on the host is brought to the device, and let go of on the host. Does nothing to one device. */
+gs_status gs_emit__bring(struct emitter *e, uint64_t bytes, struct unit *u);
+/* Rows of `array` of an operand interval come from the host to the devices that need them, whose operand units are
+ * filled; hands on along chains. `needs`: [devices]. */
+gs_status gs_emit__share(struct emitter *e, uint32_t index, uint32_t operand, struct unit *host, const bool *needs);
+/* The device's piece `from` goes to the host, and is free then. */
+gs_status gs_emit__take_back(struct emitter *e, const struct unit *from, gs_place to, uint64_t bytes, uint32_t *task);
+
 /* emit_cache.c */
 gs_status gs_emit__cache_open(struct emitter *e);
 void gs_emit__cache_close(struct emitter *e);
@@ -119,7 +170,10 @@ gs_place gs_emit__sum_place(const struct emitter *e, uint32_t sum, int part, uin
 bool gs_emit__operand_needed(const struct emitter *e, struct block b, uint32_t operand);
 /* Does this target interval have edges? */
 bool gs_emit__target_needed(const struct emitter *e, uint32_t target);
-gs_status gs_emit__edge_pass(struct emitter *e, struct block b);
+/* Granules of the operand interval that the device's block needs; NULL: all. In e->mask. */
+const uint64_t *gs_emit__needed_rows(struct emitter *e, struct block b, uint32_t operand);
+/* Of the blocks of all seats that have one. */
+gs_status gs_emit__edge_pass(struct emitter *e);
 
 /* emit_sequence.c */
 gs_status gs_emit__back_pass(struct emitter *e, struct block b);

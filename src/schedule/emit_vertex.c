@@ -21,11 +21,12 @@ static gs_status tile_inputs(struct emitter *e, uint32_t interval, struct block 
         const gs_reg *reg = &s->reg[r];
         e->tile[r] = (struct unit){.read = GS_NONE, .ring = NOT_STAGED};
         if (is_narrow(e, reg)) {
-            e->tile[r].place = e->narrow[r].place;
+            e->tile[r].place = gs_emit__here(e)->narrow[r].place;
             e->tile[r].place.offset += from * e->l->row_bytes[reg->array];
-            e->tile[r].read = e->narrow[r].read;
+            e->tile[r].read = gs_emit__here(e)->narrow[r].read;
         } else if (reg->kind == GS_REG_LOAD) {
-            st = gs_emit__load_rows(e, reg->array, interval, from, rows, &e->tile[r]);
+            if ((st = gs_emit__load_rows(e, reg->array, interval, from, rows, &e->tile[r])) == GS_OK)
+                st = gs_emit__bring(e, rows * e->l->row_bytes[reg->array], &e->tile[r]);
         } else if (reg->kind == GS_REG_TEMP && reg->array == GS_NONE && sl->reg_offset[r] != UINT64_MAX) {
             e->tile[r].place = (gs_place){GS_REGION_ARENA, sl->reg_offset[r]};
         }
@@ -51,50 +52,83 @@ static uint64_t stored_bytes(uint64_t row, uint32_t from, uint32_t rows)
     return gs_align_up((from + rows) * row, GS_BLOCK_BYTES) - gs_align_down(from * row, GS_BLOCK_BYTES);
 }
 
-/* Places for what a tile stores: the kept rows themselves, or the ring. */
+static bool is_kept(const struct emitter *e, uint32_t array, uint32_t interval)
+{
+    return interval < e->c->kept_intervals[array];
+}
+
+/* What a tile stores goes to the kept rows themselves, or to the ring. A device of several has it in its own first. */
+static bool is_output(const gs_reg *r) { return r->kind == GS_REG_TEMP && r->array != GS_NONE; }
+
+static gs_place kept_place(const struct emitter *e, uint32_t array, uint32_t interval, uint32_t from)
+{
+    const uint64_t first = gs_interval_first(e->l->chunks, interval) + from;
+    return (gs_place){GS_REGION_RESIDENT, e->c->offset[array] + first * e->l->row_bytes[array]};
+}
+
 static gs_status tile_outputs(struct emitter *e, uint32_t interval, uint32_t from, uint32_t rows, gs_place *place)
 {
     const gs_stage *s = gs_emit__stage(e);
     gs_status st = GS_OK;
     for (uint32_t r = 0; r < s->regs && st == GS_OK; r++) {
         const gs_reg *reg = &s->reg[r];
-        if (reg->kind != GS_REG_TEMP || reg->array == GS_NONE)
+        if (!is_output(reg))
             continue;
         const uint64_t row = e->l->row_bytes[reg->array];
-        if (interval < e->c->kept_intervals[reg->array]) {
-            const uint64_t first = gs_interval_first(e->l->chunks, interval) + from;
-            e->tile[r].place = (gs_place){GS_REGION_RESIDENT, e->c->offset[reg->array] + first * row};
-        } else {
+        const bool kept = is_kept(e, reg->array, interval);
+        if (kept && !e->apart)
+            e->tile[r].place = kept_place(e, reg->array, interval, from);
+        else if (e->apart)
+            st = gs_emit__take_here(e, kept ? rows * row : stored_bytes(row, from, rows), &e->tile[r]);
+        else
             st = gs_emit__take_ring(e, stored_bytes(row, from, rows), &e->tile[r]);
-            e->tile[r].place.offset += from * row % GS_BLOCK_BYTES;
-        }
         place[r] = e->tile[r].place;
+        place[r].offset += kept ? 0 : from * row % GS_BLOCK_BYTES;
     }
     return st;
 }
 
-static gs_status zero_part(struct emitter *e, uint64_t offset, uint64_t bytes)
+static gs_status zero_part(struct emitter *e, gs_place place, uint64_t from, uint64_t bytes)
 {
-    const gs_task t = {.kind = GS_TASK_ZERO, .place = {GS_REGION_RING, offset}, .bytes = bytes};
+    const gs_task t = {.kind = GS_TASK_ZERO, .place = {place.region, place.offset + from}, .bytes = bytes};
     uint32_t task;
     return bytes ? gs_emit__task(e, &t, &task) : GS_OK;
 }
 
 /* A run's first and last blocks go to the file with 0 where its rows are not: rows that no stage stores are 0. */
-static gs_status zero_around(struct emitter *e, uint32_t from, uint32_t rows)
+static gs_status zero_around(struct emitter *e, uint32_t interval, uint32_t from, uint32_t rows)
 {
     const gs_stage *s = gs_emit__stage(e);
     gs_status st = GS_OK;
     for (uint32_t r = 0; r < s->regs && st == GS_OK; r++) {
         const gs_reg *reg = &s->reg[r];
-        if (reg->kind != GS_REG_TEMP || reg->array == GS_NONE || e->tile[r].ring == NOT_STAGED)
+        if (!is_output(reg) || is_kept(e, reg->array, interval))
             continue;
         const uint64_t row = e->l->row_bytes[reg->array], head = from * row % GS_BLOCK_BYTES;
         const uint64_t end = head + rows * row;
-        if ((st = zero_part(e, e->tile[r].ring, head)) == GS_OK)
-            st = zero_part(e, e->tile[r].ring + end, stored_bytes(row, from, rows) - end);
+        if ((st = zero_part(e, e->tile[r].place, 0, head)) == GS_OK)
+            st = zero_part(e, e->tile[r].place, end, stored_bytes(row, from, rows) - end);
     }
     return st;
+}
+
+/* From the device's piece to the kept rows, or to a piece of the host's ring, which becomes the tile's; the task is
+ * the one to wait for then. */
+static gs_status bring_back(struct emitter *e, uint32_t interval, uint32_t from, uint32_t rows, uint32_t reg, uint32_t *task)
+{
+    const uint32_t array = gs_emit__stage(e)->reg[reg].array;
+    const uint64_t row = e->l->row_bytes[array];
+    const struct unit here = e->tile[reg];
+    gs_status st = GS_OK;
+
+    if (!e->apart)
+        return GS_OK;
+    gs_emit__wait(e, *task);
+    if (is_kept(e, array, interval))
+        return gs_emit__take_back(e, &here, kept_place(e, array, interval, from), rows * row, task);
+    if ((st = gs_emit__take_ring(e, stored_bytes(row, from, rows), &e->tile[reg])) != GS_OK)
+        return st;
+    return gs_emit__take_back(e, &here, e->tile[reg].place, stored_bytes(row, from, rows), task);
 }
 
 static gs_status write_outputs(struct emitter *e, uint32_t interval, uint32_t from, uint32_t rows,
@@ -104,7 +138,10 @@ static gs_status write_outputs(struct emitter *e, uint32_t interval, uint32_t fr
     gs_status st = GS_OK;
     for (uint32_t r = 0; r < s->regs && st == GS_OK; r++) {
         const gs_reg *reg = &s->reg[r];
-        if (reg->kind != GS_REG_TEMP || reg->array == GS_NONE || e->tile[r].ring == NOT_STAGED)
+        if (!is_output(reg))
+            continue;
+        uint32_t made = vertex_task;
+        if ((st = bring_back(e, interval, from, rows, r, &made)) != GS_OK || is_kept(e, reg->array, interval))
             continue;
         const uint32_t kept = e->c->kept_intervals[reg->array];
         const uint64_t row = e->l->row_bytes[reg->array];
@@ -113,7 +150,7 @@ static gs_status write_outputs(struct emitter *e, uint32_t interval, uint32_t fr
                                      gs_align_down(from * row, GS_BLOCK_BYTES),
                            .bytes = stored_bytes(row, from, rows)};
         uint32_t task, *w = e->written[(uint64_t)reg->array * e->l->parts + interval];
-        gs_emit__wait(e, vertex_task);
+        gs_emit__wait(e, made);
         if ((st = gs_emit__task(e, &t, &task)) != GS_OK)
             break;
         w[0] = w[0] == GS_NONE ? task : w[0];
@@ -128,11 +165,15 @@ static gs_status write_outputs(struct emitter *e, uint32_t interval, uint32_t fr
 static void group_tile(struct emitter *e, uint32_t interval, uint64_t rows)
 {
     const gs_stage *s = gs_emit__stage(e);
-    uint64_t bytes = 0;
+    uint64_t bytes = 0, here = 0;
     for (uint32_t r = 0; r < s->regs; r++)
-        if (s->reg[r].kind != GS_REG_SUM && s->reg[r].array != GS_NONE && !is_narrow(e, &s->reg[r]))
+        if (s->reg[r].kind != GS_REG_SUM && s->reg[r].array != GS_NONE && !is_narrow(e, &s->reg[r])) {
             bytes += gs_emit__staged_bytes(e, s->reg[r].array, interval, rows);
+            here += gs_emit__bytes_here(e, s->reg[r].array, interval, rows);
+        }
     gs_ring_group(&e->ring, bytes);
+    if (e->apart)
+        gs_ring_group(gs_emit__ring_here(e), here);
 }
 
 /* Live for the whole interval. */
@@ -142,12 +183,13 @@ static gs_status load_narrow(struct emitter *e, uint32_t interval, uint32_t rows
     uint64_t bytes = 0, head;
     gs_status st = GS_OK;
     for (uint32_t r = 0; r < s->regs; r++)
-        bytes += is_narrow(e, &s->reg[r]) ? gs_emit__staged_bytes(e, s->reg[r].array, interval, rows) : 0;
-    head = gs_ring_lasting_begin(&e->ring, bytes);
+        bytes += is_narrow(e, &s->reg[r]) ? gs_emit__bytes_here(e, s->reg[r].array, interval, rows) : 0;
+    head = gs_ring_lasting_begin(gs_emit__ring_here(e), bytes);
     for (uint32_t r = 0; r < s->regs && st == GS_OK; r++)
-        if (is_narrow(e, &s->reg[r]))
-            st = gs_emit__load_rows(e, s->reg[r].array, interval, 0, rows, &e->narrow[r]);
-    gs_ring_lasting_end(&e->ring, head);
+        if (is_narrow(e, &s->reg[r]) &&
+            (st = gs_emit__load_rows(e, s->reg[r].array, interval, 0, rows, &gs_emit__here(e)->narrow[r])) == GS_OK)
+            st = gs_emit__bring(e, rows * e->l->row_bytes[s->reg[r].array], &gs_emit__here(e)->narrow[r]);
+    gs_ring_lasting_end(gs_emit__ring_here(e), head);
     return st;
 }
 
@@ -169,7 +211,7 @@ static gs_status emit_tile(struct emitter *e, uint32_t interval, struct block b,
         (st = tile_outputs(e, interval, from, rows, place)) != GS_OK)
         return st;
     if (gs_layout_prunes(e->l, e->stage))
-        st = zero_around(e, from, rows);
+        st = zero_around(e, interval, from, rows);
     for (uint32_t r = 0; r < s->regs; r++)
         gs_emit__wait(e, e->tile[r].read);
     if (st != GS_OK || (st = gs_emit__task(e, &t, task)) != GS_OK)
@@ -203,7 +245,7 @@ gs_status gs_emit__interval(struct emitter *e, uint32_t interval, struct block b
     }
     for (uint32_t r = 0; r < s->regs && st == GS_OK; r++)
         if (is_narrow(e, &s->reg[r]))
-            gs_emit__release(e, &e->narrow[r], task);
+            gs_emit__release(e, &gs_emit__here(e)->narrow[r], task);
     e->in_vertex = false;
     return st;
 }

@@ -127,8 +127,10 @@ static uint64_t collect(gs_run *run, uint32_t *runs, const gs_layout *l, const g
     return bytes;
 }
 
-static double seconds_of(const gs_layout *l, uint64_t bytes, uint32_t requests)
+static double seconds_of(const gs_layout *l, const gs_run_extent *x, uint64_t bytes, uint32_t requests)
 {
+    if (x->bps > 0)
+        return (double)bytes / x->bps + requests * x->request_seconds;
     const double bps = l->config->disk_bps > 0 ? l->config->disk_bps : USUAL_BPS;
     const double request =
         l->config->disk_request_seconds > 0 ? l->config->disk_request_seconds : USUAL_REQUEST_SECONDS;
@@ -139,7 +141,7 @@ uint64_t gs_runs_choose(gs_run *run, uint32_t room, uint32_t *runs, const gs_lay
                         const uint64_t *mask)
 {
     const uint64_t blocks = extent->unit / GS_BLOCK_BYTES;
-    double best = seconds_of(l, extent->bytes, 1);
+    double best = seconds_of(l, extent, extent->bytes, 1);
     uint64_t best_gap = UINT64_MAX, left_out = 0;
     uint32_t gaps = 0;
     struct tally t;
@@ -151,7 +153,7 @@ uint64_t gs_runs_choose(gs_run *run, uint32_t room, uint32_t *runs, const gs_lay
     for (uint32_t k = 0; k < 64; k++) {
         const uint64_t end = GS_MIN(t.end * blocks * GS_BLOCK_BYTES, extent->bytes);
         const uint64_t bytes = end - (t.first + left_out) * blocks * GS_BLOCK_BYTES;
-        const double seconds = seconds_of(l, bytes, gaps + 1);
+        const double seconds = seconds_of(l, extent, bytes, gaps + 1);
         if (gaps < room && bytes < extent->bytes && seconds < best * WORTH) {
             best = seconds;
             best_gap = t.units >> k;

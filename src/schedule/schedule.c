@@ -28,7 +28,7 @@ static gs_status plan_cost(double *out, const gs_layout *l, const gs_plan *plan)
         const double weight = gs_pass_weight(l, i), written = (double)plan->pass[i].written_bytes;
         gs_simulation x = {.seconds = (double)plan->pass[i].read_bytes + written};
         gs_status st;
-        if (cost != NULL && (st = gs_simulate(&x, plan, p, l->set, l->parts, cost, i)) != GS_OK)
+        if (cost != NULL && (st = gs_simulate(&x, &(gs_simulation_input){plan, p, l->set, l->parts, cost, l->config->topology, i})) != GS_OK)
             return st;
         sum += weight * (x.seconds + (cost != NULL ? GS_WEAR_SHARE * written / cost->write_bps : 0));
     }
@@ -55,12 +55,18 @@ static gs_status try_choice(gs_plan **out, const gs_layout *l, gs_choice *c, uin
     return GS_OK;
 }
 
+/* Of the host's memory, that devices take. */
+static uint64_t devices_bytes(const gs_layout *l, const gs_choice *c)
+{
+    const gs_schedule_config *cfg = l->config;
+    return cfg->unified ? gs_layout_devices(l) * (cfg->device_fixed + c->arena_bytes + c->staging_bytes) : 0;
+}
+
 /* Host bytes left for ring and kept data under this arena, 0 where nothing is. */
 static uint64_t host_left(const gs_layout *l, const gs_choice *c, uint64_t tables)
 {
     const gs_schedule_config *cfg = l->config;
-    const uint64_t used =
-        cfg->host_fixed + tables + (cfg->unified ? cfg->device_fixed + c->arena_bytes : 0);
+    const uint64_t used = cfg->host_fixed + tables + devices_bytes(l, c);
     return used < cfg->host_memory ? cfg->host_memory - used : 0;
 }
 
@@ -197,13 +203,34 @@ static gs_status least_host(uint64_t *out, const gs_layout *l, gs_choice *c, uin
         gs_status st;
         if (arena > cfg->device_memory - cfg->device_fixed || !gs_choice_set_arena(c, l, arena))
             break;
-        if ((st = least_ring(&ring, &tables, l, c)) != GS_OK)
+        if ((st = least_ring(&ring, &tables, l, c)) == GS_EAGAIN) /* several devices: no room for what is staged there */
+            break;
+        if (st != GS_OK)
             return st;
-        least = GS_MIN(least, cfg->host_fixed + tables + tables / 8 + ring + GS_BLOCK_BYTES +
-                                  (cfg->unified ? cfg->device_fixed + c->arena_bytes : 0));
+        least = GS_MIN(least, cfg->host_fixed + tables + tables / 8 + ring + GS_BLOCK_BYTES + devices_bytes(l, c));
     }
     *out = least;
     return GS_OK;
+}
+
+/* Device memory of several: the least arena, and the smallest staging ring behind it with which anything works. */
+static gs_status least_device(uint64_t *out, const gs_layout *l, gs_choice *c, uint64_t arena)
+{
+    const uint64_t step = 16 * GS_BLOCK_BYTES;
+    gs_status st = GS_EAGAIN;
+
+    *out = l->config->device_fixed + arena;
+    if (l->config->topology == NULL || !gs_choice_set_arena(c, l, arena))
+        return GS_OK;
+    gs_choice_keep(c, l, 0);
+    c->ring_bytes = UINT64_MAX / 4;
+    for (c->staging_bytes = step; st == GS_EAGAIN && c->staging_bytes < UINT64_MAX / 8; c->staging_bytes += GS_MAX(step, c->staging_bytes / 8)) {
+        gs_plan *plan = NULL;
+        st = gs_emit(&plan, l, c);
+        gs_plan_free(plan);
+        *out = l->config->device_fixed + c->arena_bytes + c->staging_bytes;
+    }
+    return st;
 }
 
 /* Says which budget is too small, and the smallest one that works. */
@@ -215,12 +242,14 @@ static gs_status refuse(const gs_layout *l, gs_choice *c)
     char have[32], need[32], fixed[32];
     gs_status st;
 
-    if (cfg->device_fixed + arena > cfg->device_memory)
+    if ((st = least_device(&least, l, c, arena)) != GS_OK)
+        return st;
+    if (least > cfg->device_memory)
         return gs_fail(GS_EBUDGET,
                        "--device-memory %s is too small: this model on this store needs at least %s"
                        " (or a store with more --parts, whose intervals are smaller)",
                        gs_size_format(have, sizeof(have), cfg->device_memory),
-                       mib_up(need, sizeof(need), cfg->device_fixed + arena));
+                       mib_up(need, sizeof(need), least));
     if ((st = least_host(&least, l, c, arena)) != GS_OK)
         return st;
     return gs_fail(GS_EBUDGET,
@@ -292,7 +321,7 @@ static gs_status with_cache(struct best *best, const gs_layout *l, gs_choice *c)
     gs_status st = GS_OK;
 
     /* A device with memory of its own has copies of what is resident, and does not expect it to change. */
-    if (c->cached_pass == l->program->passes || !l->config->unified || l->config->force_spill || best->cost == 0 ||
+    if (c->cached_pass == l->program->passes || !l->config->unified || l->config->topology != NULL || l->config->force_spill || best->cost == 0 ||
         best->plan->tasks > MANY_TASKS || !gs_choice_set_arena(c, l, best->arena))
         return GS_OK;
     c->made_only = true;
@@ -330,7 +359,7 @@ static gs_status plan_again(gs_plan **out, void *context)
 static gs_status with_order(struct best *best, const gs_layout *l, gs_choice *c)
 {
     struct again again = {best, l, c};
-    if (c->cached_pass == l->program->passes || l->config->cost == NULL || l->config->no_swap || best->cost == 0 ||
+    if (c->cached_pass == l->program->passes || l->config->cost == NULL || l->config->no_swap || l->config->topology != NULL || best->cost == 0 ||
         best->plan->tasks > MANY_TASKS || !gs_choice_set_arena(c, l, best->arena))
         return GS_OK;
     return gs_order_search(&best->plan, l, c, c->cached_pass, plan_again, &again);
@@ -397,6 +426,10 @@ static gs_status schedule(gs_plan **out, const gs_schedule_config *config, bool 
 
 gs_status gs_schedule(gs_plan **out, const gs_schedule_config *config)
 {
-    const gs_status st = schedule(out, config, false);
+    for (uint32_t s = 0; config->topology != NULL && s < config->program->stages; s++)
+        if (config->program->stage[s].sums > 0 && gs_sum_is_sequence(&config->program->stage[s].sum[0]))
+            return gs_fail(GS_EUNSUPPORTED, "a model with lstm() runs on one device; use --device cpu");
+    /* What comes to several devices is staged there, wherever it is on the host. */
+    const gs_status st = config->topology == NULL ? schedule(out, config, false) : GS_EAGAIN;
     return st == GS_EAGAIN ? schedule(out, config, true) : st;
 }

@@ -10,13 +10,17 @@
 #include "program/program.h"
 #include "schedule/row_sets.h" /* gs_row_runs */
 #include "store/chunk_table.h"
+#include "topology/topology.h"
 
 typedef struct gs_schedule_config {
     const gs_program *program;
     const gs_chunk_table *chunks;
     uint64_t array_sum_bytes;  /* a store array's reads are whole checksum blocks of this size */
     uint64_t host_memory;      /* budget */
-    uint64_t device_memory;    /* budget */
+    uint64_t device_memory;    /* budget, of each device */
+    const gs_topology *topology; /* several devices, to which everything is copied; NULL: one on host memory, or that
+                                * copies for itself */
+    bool no_chain;             /* each takes from the host what it needs */
     bool unified;              /* the device's memory is a part of the host's */
     uint64_t host_fixed;       /* taken already: process, store tables, run's own state */
     uint64_t device_fixed;     /* parameters, gradients, optimiser, kernels' scratch */

@@ -7,6 +7,7 @@
  *   cache      which reads of an epoch leave their data where a later one finds it
  *   ring_sim   where each staged piece stands, and what it must wait for
  *   column_order in which order a stage takes its blocks of columns
+ *   deal       which device has which target intervals
  *   emit       layout + choice -> plan
  *   schedule   searches for the choice that moves the fewest bytes
  *
@@ -116,6 +117,8 @@ typedef struct gs_tenant {
 typedef struct gs_choice {
     uint64_t arena_bytes;
     uint64_t held_bytes;      /* the arena and the block's rows at the target end */
+    uint64_t staging_bytes;   /* of several devices: of each one's staging ring, behind the arena's sums */
+    uint32_t *deal;           /* [stages * (devices + 1)] of several devices: first target interval of each, and the end */
     uint64_t ring_bytes;
     uint32_t *block;          /* [stages] target intervals whose sums are held at a time */
     uint32_t *group;          /* [stages] derivatives of sequences: chunks of a group */
@@ -147,6 +150,15 @@ typedef struct gs_choice {
 
 gs_status gs_choice_make(gs_choice *out, const gs_layout *l);
 void gs_choice_drop(gs_choice *c);
+
+/* ---- deal.c ---- */
+
+/* 1 where there is no topology. */
+uint32_t gs_layout_devices(const gs_layout *l);
+/* Fills c->deal: runs of target intervals of about equal predicted seconds, stage by stage. */
+void gs_choice_deal(gs_choice *c, const gs_layout *l);
+/* Intervals that the device with most of them has in the stage. */
+uint32_t gs_choice_longest(const gs_choice *c, const gs_layout *l, uint32_t stage);
 
 /* Sets block[] to the largest that `arena_bytes` allows; false if even one
  * interval of some stage does not fit. */
@@ -188,6 +200,7 @@ typedef struct gs_run_extent {
     uint64_t bytes, skip, row;
     uint32_t rows;
     uint64_t unit; /* of what can be read: a block, or what one checksum covers */
+    double bps, request_seconds; /* 0: the disk's */
 } gs_run_extent;
 
 /* Chooses the runs to read so that the masked rows come in the least time: gaps are read through where a request costs

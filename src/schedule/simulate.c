@@ -6,6 +6,7 @@
 
 #include "base/alloc.h"
 #include "base/size.h"
+#include "schedule/simulate_internal.h"
 
 enum lane { LANE_READ, LANE_COMPUTE, LANE_WRITE, LANE_COUNT };
 
@@ -124,7 +125,7 @@ static void run_computes(struct sim *s)
 
 /* The resource that is busy longest, where it is busy nearly all the time: else an epoch is
  * made of waits that memory for reading ahead would remove. */
-static const char *bottleneck_of(const gs_simulation *x)
+const char *gs_simulation_bottleneck(const gs_simulation *x)
 {
     const double disk = x->read_seconds + x->write_seconds;
     const double device = x->edge_seconds + x->vertex_seconds + x->check_seconds;
@@ -137,14 +138,15 @@ static const char *bottleneck_of(const gs_simulation *x)
     return x->edge_seconds >= x->vertex_seconds ? "edge sums" : "vertex programs";
 }
 
-gs_status gs_simulate(gs_simulation *out, const gs_plan *plan, const gs_program *program, const gs_edge_set *set,
-                      uint32_t parts, const gs_cost *cost, uint32_t pass)
+gs_status gs_simulate(gs_simulation *out, const gs_simulation_input *in)
 {
-    struct sim s = {.plan = plan, .program = program, .set = set, .parts = parts, .cost = cost,
-                    .pass = &plan->pass[pass]};
+    struct sim s = {.plan = in->plan, .program = in->program, .set = in->set, .parts = in->parts, .cost = in->cost,
+                    .pass = &in->plan->pass[in->pass]};
     const size_t tasks = (size_t)s.pass->tasks + 1;
     gs_status st = GS_OK;
 
+    if (in->plan->devices > 0)
+        return gs_simulate_several(out, in);
     s.done = gs_calloc(tasks, sizeof(*s.done));
     s.flying = gs_malloc_array(tasks, sizeof(*s.flying));
     s.arrival = gs_malloc_array(tasks, sizeof(*s.arrival));
@@ -156,7 +158,7 @@ gs_status gs_simulate(gs_simulation *out, const gs_plan *plan, const gs_program 
         seek(&s, (enum lane)lane);
     run_computes(&s);
     s.out.seconds = s.now;
-    s.out.bottleneck = bottleneck_of(&s.out);
+    s.out.bottleneck = gs_simulation_bottleneck(&s.out);
     *out = s.out;
 done:
     gs_free(s.done);

@@ -12,6 +12,7 @@
 #include "plan/plan.h"
 #include "program/program.h"
 #include "store/chunk_table.h"
+#include "topology/topology.h"
 
 typedef struct gs_simulation {
     double seconds;         /* the makespan of one run of the pass */
@@ -24,12 +25,21 @@ typedef struct gs_simulation {
 
 /* What a compute task amounts to. `set`: the run's edge sets, of `parts` by `parts` chunks. */
 void gs_task_work(gs_work *out, const gs_program *program, const gs_edge_set *set, uint32_t parts, const gs_task *t);
-/* Bytes and requests of a READ or WRITE. */
+/* Bytes and requests of a READ or WRITE; bytes of an UPLOAD, FORWARD or DOWNLOAD. */
 uint64_t gs_task_bytes(const gs_plan *plan, const gs_task *t);
 uint32_t gs_task_requests(const gs_task *t);
 
+typedef struct gs_simulation_input {
+    const gs_plan *plan;
+    const gs_program *program;
+    const gs_edge_set *set; /* the run's edge sets, of `parts` by `parts` chunks */
+    uint32_t parts;
+    const gs_cost *cost;
+    const gs_topology *topology; /* of plans for several devices */
+    uint32_t pass;
+} gs_simulation_input;
+
 /* GS_ENOMEM. */
-gs_status gs_simulate(gs_simulation *out, const gs_plan *plan, const gs_program *program, const gs_edge_set *set,
-                      uint32_t parts, const gs_cost *cost, uint32_t pass);
+gs_status gs_simulate(gs_simulation *out, const gs_simulation_input *in);
 
 #endif /* GS_SCHEDULE_SIMULATE_H */

@@ -94,10 +94,12 @@ uint32_t gs_task_requests(const gs_task *t)
 uint64_t gs_task_bytes(const gs_plan *plan, const gs_task *t)
 {
     uint64_t bytes = 0;
-    if (t->kind != GS_TASK_READ || t->runs == 0)
+    if ((t->kind != GS_TASK_READ && t->kind != GS_TASK_UPLOAD && t->kind != GS_TASK_FORWARD) || t->runs == 0)
         return t->bytes;
-    for (uint32_t r = 0; r < t->runs; r++)
-        bytes += plan->run[t->first_run + r].blocks * GS_BLOCK_BYTES;
+    for (uint32_t r = 0; r < t->runs; r++) { /* a copy's last run ends where its rows do */
+        const gs_run run = plan->run[t->first_run + r];
+        bytes += GS_MIN((run.first + (uint64_t)run.blocks) * GS_BLOCK_BYTES, t->bytes) - run.first * GS_BLOCK_BYTES;
+    }
     return bytes;
 }
 

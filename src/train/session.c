@@ -151,8 +151,7 @@ gs_status gs_session_open(gs_session **out, const char *store, const gs_train_op
     if ((st = gs_store_open(&s->store, store)) != GS_OK || (st = check_store(s, purpose)) != GS_OK)
         goto done;
     s->labelled = gs_store_array(s->store, GS_ARRAY_LABELS)->present && gs_store_array(s->store, GS_ARRAY_SPLIT)->present;
-    if ((st = gs_device_open_with(&s->device, &(gs_device_config){.spec = options->device, .threads = options->threads, .matmul = options->matmul})) != GS_OK ||
-        (st = compile_model(s, purpose, logits)) != GS_OK ||
+    if ((st = gs_session_open_devices(s)) != GS_OK || (st = compile_model(s, purpose, logits)) != GS_OK ||
         (st = gs_session_plan(s, logits)) != GS_OK)
         goto done;
     *out = s;
@@ -181,7 +180,8 @@ void gs_session_close(gs_session *s)
     gs_params_free(&s->params);
     gs_plan_free(s->plan);
     gs_program_free(s->program);
-    gs_device_close(s->device);
+    for (uint32_t d = 0; d < s->device_count; d++)
+        gs_device_close(s->devices[d]);
     gs_store_close(s->store);
     gs_free(s);
 }

@@ -39,7 +39,11 @@ typedef struct gs_left_edges {
 typedef struct gs_session {
     const gs_train_options *options; /* the caller's; lives as long as the session */
     gs_store *store;
-    gs_device *device;
+    gs_device *device;             /* the first of */
+    gs_device *devices[GS_DEVICE_COUNT_MOST];
+    uint32_t device_count;
+    gs_topology wires;
+    const gs_topology *topology;   /* of "cpu:N": &wires; else NULL */
     gs_program *program;
     gs_plan *plan;
     gs_exec *exec;
@@ -50,7 +54,7 @@ typedef struct gs_session {
     uint32_t states;               /* runs of optimiser state */
     bool labelled;                 /* eval and predict give loss and accuracies */
 
-    uint64_t host_memory, device_memory; /* budgets */
+    uint64_t host_memory, device_memory; /* budgets; the latter of each device */
     uint64_t staging_bytes, mirror_bytes; /* of a device with memory of its own */
     uint64_t logits_memory;        /* for gs_logits_write(); 0: none wanted */
     uint64_t host_fixed, device_fixed;
@@ -115,7 +119,9 @@ void gs_session_drop_left(gs_session *s);
 /* The rows that stages run for, when the plan is made. */
 void gs_session_drop_runs(gs_session *s);
 
-/* session_device.c: of a device with memory of its own, what it must hold for any launch beside its arena; and what is
+/* session_device.c: opens the devices that the options name, and reads how they hang together. */
+gs_status gs_session_open_devices(gs_session *s);
+/* Of a device with memory of its own, what it must hold for any launch beside its arena; and what is
  * made of the memory that a plan leaves. */
 uint64_t gs_session_staging(const gs_session *s);
 void gs_session_use_spare(gs_session *s);

@@ -1,4 +1,4 @@
-/* session_device.c - the memory of a device that has its own, beside sums and registers.
+/* session_device.c - the devices of a run, and the memory of one that has its own, beside sums and registers.
  *
  * Launches read and write host memory through copies. For any single launch there must be room; twice that lets the
  * copies for one launch go on while another computes; what is left holds lasting copies of resident data.
@@ -10,6 +10,26 @@
 #define PIECE_SLACK 512u /* bytes a copy is rounded up by, at the most */
 #define ORDER_BYTES (16 * GS_KIB) /* of the targets that a launch of an LSTM takes, sorted */
 #define TILE_ROWS_MOST 16384u /* of the scheduler's tiles of vertices */
+
+gs_status gs_session_open_devices(gs_session *s)
+{
+    const gs_train_options *const o = s->options;
+    const uint32_t several = gs_device_count(o->device), devices = several > 0 ? several : 1;
+    gs_status st = GS_OK;
+
+    if (several == 0 && o->topology != NULL)
+        return gs_fail(GS_EINVAL, "--topology %s: is for several devices; use it with --device cpu:N", o->topology);
+    for (uint32_t d = 0; d < GS_MIN(devices, GS_DEVICE_COUNT_MOST) && st == GS_OK; d++) {
+        st = gs_device_open_with(&s->devices[d], &(gs_device_config){.spec = o->device, .threads = o->threads, .matmul = o->matmul});
+        s->device_count += st == GS_OK;
+    }
+    s->device = s->devices[0];
+    if (st != GS_OK || several == 0)
+        return st;
+    s->topology = &s->wires;
+    gs_topology_one_switch(&s->wires, devices);
+    return o->topology != NULL ? gs_topology_load(&s->wires, o->topology, devices) : GS_OK;
+}
 
 static uint64_t row_bytes(const gs_program *p, uint32_t array)
 {

@@ -18,6 +18,9 @@
 /* A plan should be the same when it is made again: what the process holds differs by some pages. */
 #define PROCESS_STEP (2 * GS_MIB)
 
+/* Of a thread that drives a lane of a device: the pages of its stack that it touches. */
+#define THREAD_BYTES (32 * GS_KIB)
+
 #define GPU_SHARE 0.9 /* of its free memory */
 #define HOST_SHARE 0.8 /* of free memory, by default */
 #define LOGITS_SHARE 32 /* of host memory, for putting logits in order */
@@ -52,7 +55,7 @@ static void set_budgets(gs_session *s)
         s->host_memory = (uint64_t)(HOST_SHARE * (double)gs_machine_free_memory());
     s->device_memory = o->device_memory;
     if (s->device_memory == 0 && gs_device_unified(s->device))
-        s->device_memory = s->host_memory / 2;
+        s->device_memory = s->host_memory / 2 / s->device_count;
     else if (s->device_memory == 0)
         s->device_memory = (uint64_t)(GPU_SHARE * (double)gs_device_free_memory(s->device));
 }
@@ -78,6 +81,13 @@ static void charge_fixed(gs_session *s, bool logits)
     charge(s, "libraries (allowance)", LIBRARY_ALLOWANCE, false);
     if (logits)
         charge(s, "logits in input order", s->logits_memory = logits_memory(s), false);
+    if (s->topology != NULL) { /* the devices share parameters; gradients of their own they have behind the first */
+        charge(s, "parameters, optimizer", one * (1 + (s->gradients ? s->states : 0)), false);
+        charge(s, "gradients", (s->gradients ? one + gs_params_sums(s->program) * sizeof(double) : 0) + GS_BLOCK_BYTES, true);
+        charge(s, "kernel scratch", gs_device_scratch_bytes(s->device, s->program), true);
+        charge(s, "devices' threads", s->device_count * GS_DEVICE_LANES * THREAD_BYTES, false);
+        return;
+    }
     charge(s, "parameters", one, true);
     if (s->gradients) {
         charge(s, "gradients", one + gs_params_sums(s->program) * sizeof(double), true);
@@ -162,10 +172,12 @@ gs_status gs_session_plan(gs_session *s, bool logits)
         .array_sum_bytes = GS_SUM_BYTES,
         .host_memory = s->host_memory,
         .device_memory = s->device_memory,
+        .topology = s->topology,
+        .no_chain = s->options->no_chain,
         .unified = gs_device_unified(s->device),
         .host_fixed = s->host_fixed,
         .device_fixed = s->device_fixed,
-        .task_bytes = s->profile ? GS_EXEC_TRACE_TASK_BYTES : 0,
+        .task_bytes = s->profile || s->topology != NULL ? GS_EXEC_TRACE_TASK_BYTES : 0,
         .cost = &s->cost,
         .no_swap = s->options->no_swap || config.granules.words > 0, /* the selective plan is the one to be ordered */
         .no_pipeline = s->options->no_pipeline,
@@ -199,7 +211,7 @@ gs_status gs_session_describe_pass(const gs_session *s, gs_pass_report *out, uin
     const gs_plan_pass *const planned = &s->plan->pass[pass];
     const uint32_t parts = gs_store_chunks(s->store)->parts;
     gs_simulation x;
-    const gs_status st = gs_simulate(&x, s->plan, s->program, s->set, parts, &s->cost, pass);
+    const gs_status st = gs_simulate(&x, &(gs_simulation_input){s->plan, s->program, s->set, parts, &s->cost, s->topology, pass});
 
     if (st != GS_OK)
         return st;
@@ -214,6 +226,9 @@ gs_status gs_session_describe_pass(const gs_session *s, gs_pass_report *out, uin
         .written_bytes = planned->written_bytes,
         .cached_bytes = planned->cached_bytes,
         .edge_bytes = planned->edge_bytes,
+        .upload_bytes = planned->upload_bytes,
+        .forward_bytes = planned->forward_bytes,
+        .download_bytes = planned->download_bytes,
         .dense_flops = planned->dense_flops,
         .edge_flops = planned->edge_flops,
         .seconds = x.seconds,
@@ -286,6 +301,7 @@ gs_status gs_session_describe(const gs_session *s, gs_plan_report *out)
         .device_memory = s->device_memory,
         .host_bytes = s->plan->host_bytes,
         .device_bytes = s->plan->device_bytes,
+        .devices = s->device_count,
         .unified = gs_device_unified(s->device),
         .passes = GS_MIN(s->program->passes, GS_PLAN_PASSES),
         .items = s->items,

@@ -142,7 +142,9 @@ static gs_status open_exec(gs_session *s)
     st = gs_exec_open(&s->exec, &(gs_exec_config){
                                     .program = s->program,
                                     .plan = s->plan,
-                                    .device = s->device,
+                                    .device = s->devices,
+                                    .topology = s->topology,
+                                    .gradients = s->gradients,
                                     .file = file,
                                     .parts = t->parts,
                                     .interval_rows = t->interval_rows,
@@ -170,8 +172,10 @@ gs_status gs_session_start(gs_session *s)
 {
     gs_status st;
 
-    if ((st = gs_params_alloc(&s->params, s->program, s->gradients, s->states)) != GS_OK ||
-        (st = gs_device_prepare(s->device, s->program)) != GS_OK)
+    st = gs_params_alloc(&s->params, s->program, s->gradients, s->states);
+    for (uint32_t d = 0; d < s->device_count && st == GS_OK; d++)
+        st = gs_device_prepare(s->devices[d], s->program);
+    if (st != GS_OK)
         return st;
     if (plan_spills(s) && (st = make_spill_dir(s)) != GS_OK)
         return st;

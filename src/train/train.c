@@ -53,6 +53,7 @@ static void add_stats(gs_epoch_report *e, const gs_exec_stats *x)
     e->written_bytes += x->written_bytes;
     e->copied_in_bytes += x->copied_in_bytes;
     e->copied_out_bytes += x->copied_out_bytes;
+    e->forwarded_bytes += x->forwarded_bytes;
 }
 
 /* ---- one epoch ----------------------------------------------------------- */
@@ -260,7 +261,10 @@ static gs_status fill_report(run *r)
     r->report.parameters = gs_params_learned(s->program);
     r->report.peak_host_bytes = gs_process_peak_bytes();
     r->report.peak_device_bytes = s->plan->device_bytes;
-    snprintf(r->report.device, sizeof(r->report.device), "%s", gs_device_name(s->device));
+    if (s->topology == NULL)
+        snprintf(r->report.device, sizeof(r->report.device), "%s", gs_device_name(s->device));
+    else
+        snprintf(r->report.device, sizeof(r->report.device), "%u x %s", s->device_count, gs_device_name(s->device));
     snprintf(r->report.io, sizeof(r->report.io), "%s", gs_exec_io_name(s->exec));
     snprintf(r->report.io_note, sizeof(r->report.io_note), "%s", gs_exec_io_note(s->exec));
     return s->train == GS_NONE ? GS_OK : gs_session_describe_pass(s, &r->report.plan, s->train);

@@ -26,11 +26,56 @@ static void test_device__absent_devices_are_refused_by_name(void **state)
 {
     gs_device *d = NULL;
     (void)state;
-    gs_assert_fails(gs_device_open(&d, "cpu:4", 0), GS_EUNSUPPORTED, "device cpu:4: ");
+    gs_assert_fails(gs_device_open(&d, "cpu:0", 0), GS_EINVAL, "device cpu:0: must be cpu:1 to cpu:16");
+    gs_assert_fails(gs_device_open(&d, "cpu:17", 0), GS_EINVAL, "device cpu:17: must be");
+    gs_assert_fails(gs_device_open(&d, "cpu:99999999999999999999", 0), GS_EINVAL, "must be cpu:1 to cpu:16");
     gs_assert_fails(gs_device_open(&d, "cuda:999", 0), GS_EUNSUPPORTED, "device cuda"); /* no driver, no such GPU, or no CUDA built */
     gs_assert_fails(gs_device_open(&d, "cuda:12345", 0), GS_EINVAL, "cuda:12345");
     gs_assert_fails(gs_device_open(&d, "cuda:0,1", 0), GS_EUNSUPPORTED, "cuda:0,1");
     assert_null(d);
+}
+
+static void test_device__one_of_several_has_its_share_of_the_threads(void **state)
+{
+    static const struct {
+        const char *spec, *name;
+        uint32_t count;
+    } share[] = {{"cpu:1", "6 threads)", 1}, {"cpu:2", "3 threads)", 2}, {"cpu:4", "1 thread)", 4}, {"cpu:16", "1 thread)", 16}};
+    (void)state;
+    for (size_t i = 0; i < sizeof(share) / sizeof(share[0]); i++) {
+        gs_device *d = NULL;
+        gs_assert_ok(gs_device_open(&d, share[i].spec, 6));
+        assert_non_null(strstr(gs_device_name(d), share[i].name));
+        assert_int_equal(gs_device_count(share[i].spec), share[i].count);
+        gs_device_close(d);
+    }
+    assert_int_equal(gs_device_count("cpu"), 0);
+    assert_int_equal(gs_device_count("cuda:0,1"), 0);
+}
+
+/* In the order of the devices: another one would round to another sum. */
+static void test_device__all_reduce_adds_in_order_and_tells_all(void **state)
+{
+    static const float f[3] = {1, 1e8f, -1e8f};
+    static const double g[3] = {1, 1e17, -1e17};
+    float a[3][2];
+    double b[3][2];
+    gs_device *d[3] = {NULL, NULL, NULL};
+    (void)state;
+    for (int k = 0; k < 3; k++) {
+        gs_assert_ok(gs_device_open(&d[k], "cpu:3", 3));
+        a[k][0] = f[k];
+        a[k][1] = (float)k;
+        b[k][0] = g[2 - k];
+        b[k][1] = k;
+    }
+    gs_assert_ok(gs_device_all_reduce(d, 3, (void *[]){a[0], a[1], a[2]}, 2, false));
+    gs_assert_ok(gs_device_all_reduce(d, 3, (void *[]){b[0], b[1], b[2]}, 2, true));
+    for (int k = 0; k < 3; k++) {
+        assert_true(a[k][0] == 0 && a[k][1] == 3); /* (1 + 1e8) - 1e8 */
+        assert_true(b[k][0] == 1 && b[k][1] == 3); /* (-1e17 + 1e17) + 1 */
+        gs_device_close(d[k]);
+    }
 }
 
 static void test_device__nonsense_is_invalid(void **state)
@@ -119,6 +164,8 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_device__cpu_opens_and_names_itself),
         cmocka_unit_test(test_device__absent_devices_are_refused_by_name),
+        cmocka_unit_test(test_device__one_of_several_has_its_share_of_the_threads),
+        cmocka_unit_test(test_device__all_reduce_adds_in_order_and_tells_all),
         cmocka_unit_test(test_device__nonsense_is_invalid),
         cmocka_unit_test(test_device__isa_is_lowered_never_raised),
         cmocka_unit_test(test_device__out_of_memory_is_said),

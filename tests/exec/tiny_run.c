@@ -198,7 +198,7 @@ gs_status tiny_open(gs_exec **out, struct tiny *t, uint64_t host, uint64_t devic
     t->file[TINY_FEATURES].bytes = sizeof(t->features);
     t->exec_set[0] = t->exec_chunk[0];
     t->exec_set[1] = t->exec_chunk[1];
-    const gs_exec_config c = {.program = &t->p, .plan = t->plan, .device = t->device, .file = t->file,
+    const gs_exec_config c = {.program = &t->p, .plan = t->plan, .device = &t->device, .file = t->file,
                               .parts = TINY_PARTS, .interval_rows = t->chunks.interval_rows,
                               .vertices = TINY_ROWS, .index_bytes = 2,
                               .sets = 2, .chunk = t->exec_set, .io = io};

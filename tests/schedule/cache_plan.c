@@ -76,7 +76,7 @@ bool ordered_plan_check(const gs_schedule_config *config, gs_chunk *const chunk[
     const gs_plan_pass pass = plan->pass[0];
     assert_true(pass.orders_tried > 2 && pass.best_order_seconds <= pass.store_order_seconds);
     assert_int_equal(pass.reordered, pass.best_order_seconds < 0.98 * pass.store_order_seconds);
-    gs_assert_ok(gs_simulate(&x, plan, c.program, set, c.chunks->parts, &cost, 0));
+    gs_assert_ok(gs_simulate(&x, &(gs_simulation_input){plan, c.program, set, c.chunks->parts, &cost, NULL, 0}));
     assert_true(fabs(x.seconds - (pass.reordered ? pass.best_order_seconds : pass.store_order_seconds)) < 1e-9);
     plan_sim_run(plan, &c, 0, 2, seed);
     plan_sim_run(plan, &c, 1, 1, seed);

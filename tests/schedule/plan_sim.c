@@ -9,22 +9,7 @@
 #include <cmocka.h>
 
 #include "base/size.h"
-
-struct sim {
-    const gs_plan *plan;
-    const gs_schedule_config *cfg;
-    const gs_program *p;
-    uint8_t *region[GS_REGION_COUNT];
-    uint8_t **spill;      /* [arrays] contents of files of the run */
-    uint8_t *started, *done;
-    uint32_t rng;
-    uint64_t read_bytes, rows; /* of the run so far: of vertex programs */
-    uint64_t lasting;     /* bit of an array that a pass "setup" makes, the same for all that follow */
-    uint32_t run;         /* bytes of arrays of the run differ from run to run */
-    uint32_t stage;       /* of the last vertex task, and the rows that the stage has done */
-    uint64_t stage_rows;
-    uint64_t complete;    /* bit of a stage whose statistics are there */
-};
+#include "plan_sim_internal.h"
 
 static uint32_t mix(uint64_t v)
 {
@@ -35,7 +20,7 @@ static uint32_t mix(uint64_t v)
     return (uint32_t)(v >> 32);
 }
 
-static uint32_t next(struct sim *s)
+uint32_t plan_sim__next(struct sim *s)
 {
     s->rng = s->rng * 1664525u + 1013904223u;
     return s->rng >> 8;
@@ -74,15 +59,13 @@ static uint8_t added_up_byte(const struct sim *s, uint32_t file, uint64_t at)
 }
 
 /* Byte `at` (counted through all rows) of an array, or of an edge file. */
-static uint8_t byte_of(const struct sim *s, uint32_t file, uint64_t at)
+uint8_t plan_sim__byte_of(const struct sim *s, uint32_t file, uint64_t at)
 {
     if (is_added_up(s, file))
         return added_up_byte(s, file, at);
     const bool made = file < s->p->arrays && s->p->array[file].store_id < 0 && !(file < 63 && (s->lasting >> file & 1) != 0);
     return (uint8_t)mix(((uint64_t)file << 48) ^ ((uint64_t)(made ? s->run + 1 : 0) << 40) ^ at);
 }
-
-static void *place(struct sim *s, gs_place at) { return s->region[at.region] + at.offset; }
 
 static const gs_row_runs *runs_of(const struct sim *s, uint32_t stage)
 {
@@ -122,7 +105,7 @@ static void expect_bytes(struct sim *s, uint32_t task, const uint8_t *got, uint3
         return;
     }
     for (uint64_t i = 0; i < n; i++)
-        if (got[i] != byte_of(s, file, at + i))
+        if (got[i] != plan_sim__byte_of(s, file, at + i))
             fail_msg("task %u (kind %d, stage %u): byte %llu of file %u is not there", task,
                      s->plan->task[task].kind, s->plan->task[task].stage, (unsigned long long)(at + i), file);
 }
@@ -289,7 +272,7 @@ static uint32_t target_word(const struct sim *s, uint32_t array, uint32_t interv
     const uint64_t at = gs_interval_first(s->cfg->chunks, interval) * row_bytes(s, array) + 4 * i;
     uint32_t word = 0;
     for (uint64_t b = 0; b < 4; b++)
-        ((uint8_t *)&word)[b] = byte_of(s, array, at + b);
+        ((uint8_t *)&word)[b] = plan_sim__byte_of(s, array, at + b);
     return word;
 }
 
@@ -409,13 +392,14 @@ static void run_vertex(struct sim *s, uint32_t index, const gs_task *t)
             const uint64_t rb = row_bytes(s, st->reg[r].array);
             uint8_t *to = place(s, reg[r]);
             for (uint64_t b = 0; b < t->rows * rb; b++)
-                to[b] = byte_of(s, st->reg[r].array, t->first_row * rb + b);
+                to[b] = plan_sim__byte_of(s, st->reg[r].array, t->first_row * rb + b);
         }
 }
 
-static void run_compute(struct sim *s, uint32_t index)
+void plan_sim__run_compute(struct sim *s, uint32_t index)
 {
     const gs_task *t = &s->plan->task[index];
+    s->region[GS_REGION_ARENA] = s->arena[t->device];
     switch (t->kind) {
     case GS_TASK_ZERO: memset(place(s, t->place), 0, t->bytes); break;
     case GS_TASK_SELF: run_self(s, index, t); break;
@@ -436,129 +420,13 @@ static void run_compute(struct sim *s, uint32_t index)
     }
 }
 
-static void start_transfer(struct sim *s, uint32_t index)
-{
-    const gs_task *t = &s->plan->task[index];
-    assert_int_equal(t->offset % GS_BLOCK_BYTES, 0);
-    assert_int_equal(t->bytes % GS_BLOCK_BYTES, 0);
-    assert_int_equal(t->place.offset % GS_BLOCK_BYTES, 0);
-    assert_true(t->bytes > 0);
-    assert_true(t->place.region == GS_REGION_RING || (t->kind == GS_TASK_READ && t->place.region == GS_REGION_RESIDENT));
-    assert_true(t->place.offset + t->bytes <= s->plan->region_bytes[t->place.region]);
-    if (t->kind == GS_TASK_READ)
-        memset(place(s, t->place), 0xEE, t->bytes);
-}
-
-static void move_part(struct sim *s, const gs_task *t, uint64_t from, uint64_t bytes)
-{
-    const bool made = t->file < s->p->arrays && s->p->array[t->file].store_id < 0;
-    const uint64_t offset = t->offset + from;
-    uint8_t *m = (uint8_t *)place(s, t->place) + from;
-
-    assert_true(from + bytes <= t->bytes);
-    if (made) {
-        assert_true(offset + bytes <= s->plan->spill_bytes[t->file]);
-        if (t->kind == GS_TASK_READ)
-            memcpy(m, s->spill[t->file] + offset, bytes);
-        else
-            memcpy(s->spill[t->file] + offset, m, bytes);
-    } else {
-        assert_int_equal(t->kind, GS_TASK_READ);
-        for (uint64_t i = 0; i < bytes; i++)
-            m[i] = byte_of(s, t->file, offset + i);
-    }
-    s->read_bytes += t->kind == GS_TASK_READ ? bytes : 0;
-}
-
-/* Runs ascend, do not touch, and are whole checksum blocks where those are verified. */
-static void complete_transfer(struct sim *s, uint32_t index)
-{
-    const gs_task *t = &s->plan->task[index];
-    uint64_t end = 0;
-
-    if (t->kind == GS_TASK_WRITE || t->runs == 0)
-        move_part(s, t, 0, t->bytes);
-    for (uint32_t i = 0; t->kind == GS_TASK_READ && i < t->runs; i++) {
-        const gs_run run = s->plan->run[t->first_run + i];
-        const uint64_t from = run.first * GS_BLOCK_BYTES, bytes = run.blocks * GS_BLOCK_BYTES;
-        assert_true(run.blocks > 0 && (i == 0 || from > end));
-        if (t->check == GS_CHECK_BLOCKS) {
-            assert_int_equal((t->offset + from) % s->cfg->array_sum_bytes, 0);
-            assert_true(from + bytes == t->bytes || bytes % s->cfg->array_sum_bytes == 0);
-        }
-        move_part(s, t, from, bytes);
-        end = from + bytes;
-    }
-}
-
-static bool ready(const struct sim *s, uint32_t index)
-{
-    const gs_task *t = &s->plan->task[index];
-    for (uint32_t i = 0; i < t->deps; i++) {
-        assert_true(s->plan->dep[t->first_dep + i] < index);
-        if (!s->done[s->plan->dep[t->first_dep + i]])
-            return false;
-    }
-    return true;
-}
-
-static int lane_of(gs_task_kind k) { return k == GS_TASK_READ ? 0 : k == GS_TASK_WRITE ? 1 : 2; }
-
-/* The next task of a lane at or after `from`, or `end`. */
-static uint32_t lane_next(const struct sim *s, int lane, uint32_t from, uint32_t end)
-{
-    while (from < end && lane_of(s->plan->task[from].kind) != lane)
-        from++;
-    return from;
-}
-
-static void run_once(struct sim *s, uint32_t pass)
-{
-    const uint32_t first = s->plan->pass[pass].first_task, end = first + s->plan->pass[pass].tasks;
-    uint32_t at[3], flying[64], in_flight = 0, left = end - first;
-
-    memset(s->started + first, 0, end - first);
-    memset(s->done + first, 0, end - first);
-    for (int lane = 0; lane < 3; lane++)
-        at[lane] = lane_next(s, lane, first, end);
-    for (uint64_t idle = 0; left > 0; idle++) {
-        assert_true(idle < 10000000); /* a deadlock */
-        const uint32_t pick = next(s) % 4;
-        if (pick == 3) {
-            if (in_flight == 0)
-                continue;
-            const uint32_t k = next(s) % in_flight, index = flying[k];
-            flying[k] = flying[--in_flight];
-            complete_transfer(s, index);
-            s->done[index] = 1;
-            left--;
-        } else if (at[pick] < end && ready(s, at[pick])) {
-            const uint32_t index = at[pick];
-            if (pick == 2) {
-                run_compute(s, index);
-                s->done[index] = 1;
-                left--;
-            } else {
-                if (in_flight == GS_ARRAY_LEN(flying))
-                    continue;
-                start_transfer(s, index);
-                flying[in_flight++] = index;
-            }
-            at[pick] = lane_next(s, (int)pick, index + 1, end);
-        } else {
-            continue;
-        }
-        idle = 0;
-    }
-}
-
 static void load_residents(struct sim *s)
 {
     for (uint32_t i = 0; i < s->plan->residents; i++) {
         const gs_resident *r = &s->plan->resident[i];
         assert_true(r->offset + r->bytes <= s->plan->region_bytes[GS_REGION_RESIDENT]);
         for (uint64_t b = 0; r->load && b < r->bytes; b++)
-            s->region[GS_REGION_RESIDENT][r->offset + b] = byte_of(s, r->file, r->first + b);
+            s->region[GS_REGION_RESIDENT][r->offset + b] = plan_sim__byte_of(s, r->file, r->first + b);
     }
 }
 
@@ -567,8 +435,10 @@ void plan_sim_run(const gs_plan *plan, const gs_schedule_config *config, uint32_
 {
     struct sim s = {.plan = plan, .cfg = config, .p = config->program, .rng = seed * 2654435761u + 1};
 
-    for (int r = 1; r < GS_REGION_COUNT; r++)
+    for (int r = 1; r < GS_REGION_ARENA; r++)
         assert_non_null(s.region[r] = calloc(1, plan->region_bytes[r] + 64));
+    for (uint32_t d = 0; d < GS_MAX(plan->devices, 1); d++)
+        assert_non_null(s.arena[d] = calloc(1, plan->region_bytes[GS_REGION_ARENA] + 64));
     assert_non_null(s.spill = calloc(s.p->arrays + 1, sizeof(*s.spill)));
     for (uint32_t a = 0; a < s.p->arrays; a++)
         assert_non_null(s.spill[a] = calloc(1, plan->spill_bytes[a] + 1));
@@ -582,14 +452,20 @@ void plan_sim_run(const gs_plan *plan, const gs_schedule_config *config, uint32_
         const uint32_t once = s.lasting != 0 && s.run > 0; /* a pass "setup" runs first and never again */
         const uint32_t which = pass == GS_NONE ? once + (s.run - once) % (plan->passes - once) : pass;
         s.read_bytes = s.rows = 0;
+        memset(s.copied, 0, sizeof(s.copied));
         s.stage = GS_NONE;
         s.complete = 0;
-        run_once(&s, which);
+        plan_sim__run_once(&s, which);
         assert_int_equal(s.rows, plan->pass[which].rows);
         assert_int_equal(s.read_bytes, plan->pass[which].read_bytes); /* a plan says what it reads */
+        assert_int_equal(s.copied[0], plan->pass[which].upload_bytes);
+        assert_int_equal(s.copied[1], plan->pass[which].forward_bytes);
+        assert_int_equal(s.copied[2], plan->pass[which].download_bytes);
     }
-    for (int r = 1; r < GS_REGION_COUNT; r++)
+    for (int r = 1; r < GS_REGION_ARENA; r++)
         free(s.region[r]);
+    for (uint32_t d = 0; d < GS_PLAN_DEVICES; d++)
+        free(s.arena[d]);
     for (uint32_t a = 0; a < s.p->arrays; a++)
         free(s.spill[a]);
     free(s.spill);

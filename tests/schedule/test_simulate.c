@@ -47,7 +47,7 @@ static uint32_t add(struct bed *b, gs_task_kind kind, double milliseconds, uint3
 static gs_simulation run(const struct bed *b)
 {
     gs_simulation x;
-    assert_int_equal(gs_simulate(&x, &b->plan, &b->program, NULL, 1, &b->cost, 0), GS_OK);
+    assert_int_equal(gs_simulate(&x, &(gs_simulation_input){&b->plan, &b->program, NULL, 1, &b->cost, NULL, 0}), GS_OK);
     return x;
 }
 

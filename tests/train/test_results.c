@@ -38,6 +38,7 @@ static const gs_epoch_report sample = {
     .peak_device_bytes = 8192,
 };
 
+
 static const char *const fields[] = {"epoch",         "loss",            "train_acc",     "valid_acc",
                                      "test_acc",      "seconds",         "read_bytes",    "written_bytes",
                                      "compute_seconds", "stall_seconds", "peak_host_bytes", "peak_device_bytes"};
@@ -86,6 +87,23 @@ static void metrics__a_device_with_memory_of_its_own_adds_what_was_copied(void *
     assert_non_null(json);
     gs_assert_close(cJSON_GetObjectItem(json, "copied_in_bytes")->valuedouble, 77, 0);
     gs_assert_close(cJSON_GetObjectItem(json, "copied_out_bytes")->valuedouble, 0, 0);
+    assert_null(cJSON_GetObjectItem(json, "forwarded_bytes"));
+    cJSON_Delete(json);
+}
+
+static void metrics__several_devices_add_what_was_handed_on(void **state)
+{
+    gs_epoch_report e = sample;
+    char line[GS_METRICS_LINE];
+
+    (void)state;
+    e.copied_in_bytes = 1001;
+    e.forwarded_bytes = 1002;
+    gs_metrics_line(line, &e);
+    cJSON *const json = cJSON_Parse(line);
+    assert_non_null(json);
+    gs_assert_close(cJSON_GetObjectItem(json, "copied_in_bytes")->valuedouble, 1001, 0);
+    gs_assert_close(cJSON_GetObjectItem(json, "forwarded_bytes")->valuedouble, 1002, 0);
     cJSON_Delete(json);
 }
 
@@ -93,7 +111,7 @@ static void metrics__the_largest_numbers_fit_a_line(void **state)
 {
     gs_epoch_report e = {UINT32_MAX, UINT32_MAX, -1.7e308 / 3, {-1e-300 / 3, -1e-300 / 3, -1e-300 / 3},
                          -1e-300 / 3, -1e-300 / 3, -1e-300 / 3, 0, UINT64_MAX, UINT64_MAX, UINT64_MAX, UINT64_MAX,
-                         UINT64_MAX, UINT64_MAX};
+                         UINT64_MAX, UINT64_MAX, UINT64_MAX};
     char line[GS_METRICS_LINE];
 
     (void)state;
@@ -366,6 +384,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(metrics__a_line_is_json_with_the_fields_of_the_contract),
+        cmocka_unit_test(metrics__several_devices_add_what_was_handed_on),
         cmocka_unit_test(metrics__a_device_with_memory_of_its_own_adds_what_was_copied),
         cmocka_unit_test(metrics__the_largest_numbers_fit_a_line),
         cmocka_unit_test(metrics__a_comma_locale_changes_nothing),

@@ -1,0 +1,95 @@
+/* deal.c - which device has which target intervals of a stage.
+ *
+ * Runs of intervals, so that blocks are runs too, each of about the same predicted seconds: of the edges of its
+ * columns, of its rows, and of what only this device copies.
+ */
+#include "base/size.h"
+#include "schedule/schedule_internal.h"
+#include "schedule/simulate.h"
+
+uint32_t gs_layout_devices(const gs_layout *l) { return l->config->topology != NULL ? l->config->topology->devices : 1; }
+
+static double task_seconds(const gs_layout *l, const gs_task *t)
+{
+    gs_work w;
+    gs_task_work(&w, l->program, l->set, l->parts, t);
+    return gs_cost_seconds(l->config->cost, &w);
+}
+
+static double chunk_seconds(const gs_layout *l, uint32_t stage, uint32_t target, uint32_t operand)
+{
+    const gs_stage *const s = &l->program->stage[stage];
+    gs_task t = {.stage = stage, .file = GS_FILE_EDGES(l->program, l->stage_set[stage]), .target = target, .operand = operand};
+    bool program = false;
+    double seconds = 0;
+
+    for (uint32_t i = 0; i < s->sums; i++) {
+        program = program || s->sum[i].kind > GS_SUM_PICK;
+        t.kind = GS_TASK_EDGES;
+        t.sum = i;
+        seconds += s->sum[i].kind <= GS_SUM_PICK ? task_seconds(l, &t) : 0;
+    }
+    t.kind = GS_TASK_PROGRAM;
+    return seconds + (program ? task_seconds(l, &t) : 0);
+}
+
+static double interval_seconds(const gs_layout *l, uint32_t stage, uint32_t interval)
+{
+    const gs_stage *const s = &l->program->stage[stage];
+    const double bps = l->config->topology->at[0].host_bps;
+    const uint32_t rows = gs_layout_rows(l, stage, interval);
+    double seconds = 0, row = 0;
+
+    for (uint32_t o = 0; s->sums > 0 && o < l->parts; o++) {
+        const gs_chunk *const c = gs_layout_chunk(l, stage, interval, o);
+        if (c->edges == 0)
+            continue;
+        seconds += l->config->cost != NULL ? chunk_seconds(l, stage, interval, o) : (double)c->edges;
+        seconds += bps > 0 ? (double)c->length / bps : 0;
+    }
+    for (uint32_t r = 0; r < s->regs; r++)
+        row += s->reg[r].kind == GS_REG_LOAD ? (double)l->row_bytes[s->reg[r].array] : 0;
+    seconds += bps > 0 ? rows * row / bps : 0;
+    return seconds + (l->config->cost != NULL ? task_seconds(l, &(gs_task){.kind = GS_TASK_VERTEX, .stage = stage, .rows = rows})
+                                              : rows);
+}
+
+static void deal_stage(gs_choice *c, const gs_layout *l, uint32_t stage)
+{
+    const uint32_t devices = gs_layout_devices(l);
+    uint32_t *const first = &c->deal[stage * (devices + 1)];
+    uint32_t at = 0;
+    double total = 0, before = 0;
+
+    for (uint32_t i = 0; i < l->parts; i++)
+        total += interval_seconds(l, stage, i);
+    first[0] = 0;
+    for (uint32_t d = 1; d <= devices; d++) {
+        for (; at < l->parts; at++) { /* up to the bound between two intervals that is nearest to the share */
+            const double seconds = interval_seconds(l, stage, at);
+            if (before + seconds / 2 > total * d / devices)
+                break;
+            before += seconds;
+        }
+        first[d] = d == devices ? l->parts : at;
+    }
+}
+
+void gs_choice_deal(gs_choice *c, const gs_layout *l)
+{
+    for (uint32_t s = 0; l->config->topology != NULL && s < l->program->stages; s++)
+        deal_stage(c, l, s);
+}
+
+uint32_t gs_choice_longest(const gs_choice *c, const gs_layout *l, uint32_t stage)
+{
+    const uint32_t devices = gs_layout_devices(l);
+    const uint32_t *const first = &c->deal[stage * (devices + 1)];
+    uint32_t longest = 1;
+
+    if (l->config->topology == NULL)
+        return l->parts;
+    for (uint32_t d = 0; d < devices; d++)
+        longest = GS_MAX(longest, first[d + 1] - first[d]);
+    return longest;
+}

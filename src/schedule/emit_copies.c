@@ -1,0 +1,230 @@
+/* emit_copies.c - several devices: what they compute on is copied to them, handed on, and brought back.
+ *
+ * Each has a staging ring in its arena, behind the sums, laid out like the host's. A piece on the host is free when the copies
+ * from it are done; a piece on a device, when its last computation and the copy to the next device are.
+ */
+#include <string.h>
+
+#include "base/alloc.h"
+#include "base/size.h"
+#include "schedule/emit_internal.h"
+#include "schedule/simulate.h"
+
+/* Of a copy between memories, for the choice between whole intervals and runs of rows: what starting another run takes, and a
+ * wire of unknown speed. */
+#define USUAL_COPY_BPS 10e9
+#define COPY_RUN_SECONDS 0.2e-6
+
+/* ---- opening, and the borders of passes and stages ---- */
+
+gs_status gs_emit__copies_open(struct emitter *e)
+{
+    if (!e->apart)
+        return GS_OK;
+    for (uint32_t d = 0; d < e->devices; d++)
+        gs_ring_init(&e->seat[d].ring, e->c->staging_bytes);
+    e->mask_of_all = gs_calloc(e->l->config->granules.words + 1, sizeof(*e->mask_of_all));
+    return e->mask_of_all != NULL ? GS_OK : gs_fail(GS_ENOMEM, "out of memory while planning");
+}
+
+void gs_emit__copies_close(struct emitter *e)
+{
+    gs_free(e->mask_of_all);
+    gs_free(e->joined);
+}
+
+void gs_emit__pass_begin(struct emitter *e)
+{
+    memset(e->lane_last, 0xff, sizeof(e->lane_last));
+    e->joins = 0;
+    for (uint32_t d = 0; d < e->devices; d++)
+        gs_ring_reset(&e->seat[d].ring);
+}
+
+void gs_emit__stage_begin(struct emitter *e)
+{
+    memcpy(e->lane_before, e->lane_last, sizeof(e->lane_before));
+    memset(e->lane_open, 0, sizeof(e->lane_open));
+}
+
+void gs_emit__enter_stage(struct emitter *e, uint32_t lane)
+{
+    if (lane < GS_LANE_DEVICES || e->lane_open[lane])
+        return;
+    e->lane_open[lane] = true;
+    for (uint32_t k = GS_LANE_DEVICES; k < GS_LANE_DEVICES + e->devices * GS_DEVICE_LANES; k++)
+        gs_emit__wait(e, e->lane_before[k]);
+}
+
+/* ---- pieces with several users ---- */
+
+uint32_t gs_emit__join(struct emitter *e, const uint32_t *task, uint32_t tasks)
+{
+    const uint32_t at = e->joins;
+    /* Without memory, or with more of them than numbers, the last one stands for all: no plan, then. */
+    if (at + tasks + 1 >= JOINED ||
+        gs_emit__grow((void **)&e->joined, &e->joined_room, at + tasks + 1, sizeof(*e->joined)) != GS_OK) {
+        e->wait_count = WAITS;
+        return task[tasks - 1];
+    }
+    e->joined[at] = tasks;
+    memcpy(&e->joined[at + 1], task, tasks * sizeof(*task));
+    e->joins += tasks + 1;
+    return JOINED | at;
+}
+
+void gs_emit__expand(struct emitter *e, uint32_t from)
+{
+    const uint32_t end = e->wait_count;
+    for (uint32_t i = from; i < end; i++) {
+        if ((e->waits[i] & JOINED) == 0)
+            continue;
+        const uint32_t *const list = &e->joined[e->waits[i] & ~JOINED];
+        e->waits[i] = list[1];
+        for (uint32_t k = 2; k <= list[0]; k++)
+            gs_emit__wait(e, list[k]);
+    }
+}
+
+gs_ring_sim *gs_emit__ring_here(struct emitter *e) { return e->apart ? &gs_emit__here(e)->ring : &e->ring; }
+
+uint64_t gs_emit__bytes_here(const struct emitter *e, uint32_t array, uint32_t interval, uint64_t rows)
+{
+    if (!e->apart)
+        return gs_emit__staged_bytes(e, array, interval, rows);
+    return gs_align_up(rows * e->l->row_bytes[array], GS_BLOCK_BYTES) + GS_BLOCK_BYTES;
+}
+
+gs_status gs_emit__take_here(struct emitter *e, uint64_t bytes, struct unit *out)
+{
+    const uint32_t before = e->wait_count;
+    const gs_status st = gs_ring_take(&gs_emit__here(e)->ring, bytes, &out->ring, e->waits, WAITS, &e->wait_count);
+
+    gs_emit__expand(e, before);
+    out->on = 1 + e->device;
+    out->handed = out->cached = 0;
+    out->place = (gs_place){GS_REGION_ARENA, e->c->arena_bytes + out->ring};
+    return st;
+}
+
+/* ---- copies ---- */
+
+/* A copy of `from` into a new piece of the device's ring. `like`: kind, peer, bytes, runs. */
+static gs_status copy_here(struct emitter *e, const gs_task *like, const struct unit *from, struct unit *out)
+{
+    gs_task t = *like;
+    gs_status st;
+
+    *out = (struct unit){.read = GS_NONE};
+    if ((st = gs_emit__take_here(e, t.bytes, out)) != GS_OK)
+        return st;
+    t.place = out->place;
+    t.source = from->place;
+    gs_emit__wait(e, from->read);
+    if ((st = gs_emit__task(e, &t, &out->read)) == GS_OK)
+        *(t.kind == GS_TASK_UPLOAD ? &e->pass->upload_bytes : &e->pass->forward_bytes) += gs_task_bytes(e->plan, &t);
+    return st;
+}
+
+gs_status gs_emit__bring(struct emitter *e, uint64_t bytes, struct unit *u)
+{
+    const gs_task t = {.kind = GS_TASK_UPLOAD, .bytes = bytes};
+    struct unit here;
+    gs_status st;
+
+    if (!e->apart)
+        return GS_OK;
+    if ((st = copy_here(e, &t, u, &here)) != GS_OK)
+        return st;
+    gs_emit__release(e, u, here.read);
+    *u = here;
+    return GS_OK;
+}
+
+gs_status gs_emit__take_back(struct emitter *e, const struct unit *from, gs_place to, uint64_t bytes, uint32_t *task)
+{
+    const gs_task t = {.kind = GS_TASK_DOWNLOAD, .place = to, .source = from->place, .bytes = bytes};
+    const gs_status st = gs_emit__task(e, &t, task);
+
+    if (st == GS_OK) {
+        gs_emit__release(e, from, *task);
+        e->pass->download_bytes += bytes;
+    }
+    return st;
+}
+
+/* ---- operand intervals ---- */
+
+/* Runs of rows that the devices [first, end) need of the interval, for `t`. */
+static gs_status choose_copy_runs(struct emitter *e, gs_task *t, uint32_t array, uint32_t operand, uint32_t first, uint32_t end,
+                                  const bool *needs)
+{
+    const gs_layout *l = e->l;
+    const uint32_t words = l->config->granules.words, rows = gs_interval_rows(l->chunks, operand);
+    const double bps = l->config->topology->at[gs_topology_switch_of(l->config->topology, first)].host_bps;
+    const gs_run_extent extent = {.bytes = gs_align_up(rows * l->row_bytes[array], GS_BLOCK_BYTES), .row = l->row_bytes[array],
+                                  .rows = rows, .unit = GS_BLOCK_BYTES, .bps = bps > 0 ? bps : USUAL_COPY_BPS,
+                                  .request_seconds = COPY_RUN_SECONDS};
+    const uint64_t room = extent.bytes / GS_BLOCK_BYTES + 1;
+    gs_plan *p = e->plan;
+    gs_status st;
+
+    memset(e->mask_of_all, 0, words * sizeof(*e->mask_of_all));
+    for (uint32_t d = first; d < end; d++) {
+        if (!needs[d])
+            continue;
+        const uint64_t *const mask = gs_emit__needed_rows(e, e->seat[d].block, operand);
+        if (mask == NULL)
+            return GS_OK;
+        for (uint32_t w = 0; w < words; w++)
+            e->mask_of_all[w] |= mask[w];
+    }
+    if ((st = gs_emit__grow((void **)&p->run, &e->run_room, (uint32_t)GS_MIN(p->runs + room, UINT32_MAX), sizeof(*p->run))) != GS_OK)
+        return st;
+    (void)gs_runs_choose(p->run + p->runs, (uint32_t)room, &t->runs, l, &extent, e->mask_of_all);
+    t->first_run = p->runs;
+    p->runs += t->runs;
+    return GS_OK;
+}
+
+/* The chain of one switch: from the host to the first that needs it, then from one to the next. */
+static gs_status share_chain(struct emitter *e, uint32_t index, uint32_t operand, const struct unit *host, const bool *needs,
+                             const gs_topology_switch *chain, uint32_t *upload, uint32_t *uploads)
+{
+    const uint32_t array = e->operand_array[index], end = chain->first + chain->devices;
+    gs_task t = {.kind = GS_TASK_UPLOAD, .bytes = gs_interval_rows(e->l->chunks, operand) * e->l->row_bytes[array]};
+    struct unit *before = NULL;
+    gs_status st = GS_OK;
+
+    for (uint32_t d = chain->first; d < end && st == GS_OK; d++) {
+        struct unit *const to = &e->seat[d].operand[index];
+        if (!needs[d])
+            continue;
+        e->device = d;
+        if (before == NULL || e->l->config->no_chain) {
+            if ((st = choose_copy_runs(e, &t, array, operand, d, e->l->config->no_chain ? d + 1 : end, needs)) == GS_OK &&
+                (st = copy_here(e, &t, host, to)) == GS_OK)
+                upload[(*uploads)++] = to->read;
+        } else { /* with the runs that the one before has */
+            t.kind = GS_TASK_FORWARD;
+            t.peer = (uint16_t)(before->on - 1);
+            if ((st = copy_here(e, &t, before, to)) == GS_OK)
+                before->handed = 1 + to->read;
+        }
+        before = to;
+    }
+    return st;
+}
+
+gs_status gs_emit__share(struct emitter *e, uint32_t index, uint32_t operand, struct unit *host, const bool *needs)
+{
+    const gs_topology *const t = e->l->config->topology;
+    uint32_t upload[GS_PLAN_DEVICES], uploads = 0;
+    gs_status st = GS_OK;
+
+    for (uint32_t s = 0; s < t->switches && st == GS_OK; s++)
+        st = share_chain(e, index, operand, host, needs, &t->at[s], upload, &uploads);
+    if (st == GS_OK && uploads > 0)
+        gs_emit__release(e, host, gs_emit__join(e, upload, uploads));
+    return st;
+}

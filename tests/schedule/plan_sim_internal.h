@@ -1,0 +1,34 @@
+/* plan_sim_internal.h - the two halves of the pretend machine: plan_sim.c computes, plan_sim_lanes.c runs lanes and moves bytes. */
+#ifndef GS_TESTS_PLAN_SIM_INTERNAL_H
+#define GS_TESTS_PLAN_SIM_INTERNAL_H
+
+#include "plan_sim.h"
+
+struct sim {
+    const gs_plan *plan;
+    const gs_schedule_config *cfg;
+    const gs_program *p;
+    uint8_t *region[GS_REGION_COUNT]; /* ARENA: of the device that runs a task */
+    uint8_t *arena[GS_PLAN_DEVICES];
+    uint64_t copied[3];   /* of the run so far: by UPLOAD, FORWARD, DOWNLOAD */
+    uint8_t **spill;      /* [arrays] contents of files of the run */
+    uint8_t *started, *done;
+    uint32_t rng;
+    uint64_t read_bytes, rows; /* of the run so far: of vertex programs */
+    uint64_t lasting;     /* bit of an array that a pass "setup" makes, the same for all that follow */
+    uint32_t run;         /* bytes of arrays of the run differ from run to run */
+    uint32_t stage;       /* of the last vertex task, and the rows that the stage has done */
+    uint64_t stage_rows;
+    uint64_t complete;    /* bit of a stage whose statistics are there */
+};
+
+static inline void *place(struct sim *s, gs_place at) { return s->region[at.region] + at.offset; }
+
+uint32_t plan_sim__next(struct sim *s);
+/* Byte `at` (counted through all rows) of an array, or of an edge file. */
+uint8_t plan_sim__byte_of(const struct sim *s, uint32_t file, uint64_t at);
+void plan_sim__run_compute(struct sim *s, uint32_t index);
+/* All tasks of the pass, in a random legal order. */
+void plan_sim__run_once(struct sim *s, uint32_t pass);
+
+#endif /* GS_TESTS_PLAN_SIM_INTERNAL_H */

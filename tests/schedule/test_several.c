@@ -1,0 +1,209 @@
+/* Plans for several devices: whatever the order in which lanes run, each finds its bytes, in arenas within their budget;
+ * chains hand on what one of them has; and devices divide the work, each column on one of them. */
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/size.h"
+#include "plan_fixture.h"
+#include "plan_sim.h"
+#include "schedule/schedule_internal.h"
+#include "smallest_plan.h"
+#include "support/support.h"
+
+static const gs_topology one = {1, 1, {{0, 1, 0, 0}}}, two = {2, 1, {{0, 2, 0, 0}}}, four = {4, 1, {{0, 4, 0, 0}}},
+                         pairs = {4, 2, {{0, 2, 1e9, 2e9}, {2, 2, 1e9, 0}}}, lopsided = {5, 3, {{0, 1, 0, 0}, {1, 3, 5e8, 0}, {4, 1, 0, 0}}};
+static const gs_topology *const all[] = {&one, &two, &four, &pairs, &lopsided};
+
+static uint64_t own_edges(const gs_plan *p, const struct fixture *f, uint32_t stage, uint32_t device)
+{
+    uint64_t edges = 0;
+    for (uint32_t i = 0; i < p->pass[0].tasks; i++) {
+        const gs_task *const t = &p->task[p->pass[0].first_task + i];
+        if (t->kind == GS_TASK_EDGES && t->stage == stage && t->sum == 0 && t->device == device)
+            edges += gs_chunk_at(&f->chunks, f->stage[stage].direction, t->target, t->operand)->edges;
+    }
+    return edges;
+}
+
+static void run(const gs_topology *topology, uint64_t vertices, uint32_t parts, uint64_t host, uint64_t device, bool chain,
+                uint32_t seed)
+{
+    struct fixture f = {0};
+    gs_plan *plan = NULL;
+    fixture_program(&f, 37, 16);
+    fixture_chunks(&f, vertices, parts, seed % 2 == 0, seed);
+    fixture_needs(&f, 4, seed);
+    gs_schedule_config c = fixture_config(&f, host, device);
+    c.topology = topology;
+    c.no_chain = !chain;
+    c.force_spill = seed % 3 == 0;
+    if (seed % 4 == 1) {
+        c.sets = 2;
+        c.set = f.set;
+        c.granules = f.granules;
+    }
+    gs_assert_ok(gs_schedule(&plan, &c));
+    assert_int_equal(plan->devices, topology->devices);
+    assert_true(plan->host_bytes <= c.host_memory && plan->device_bytes <= c.device_memory);
+    assert_true(plan->region_bytes[GS_REGION_ARENA] + c.device_fixed <= device);
+    plan_sim_run(plan, &c, 0, 2, seed);
+    plan_sim_run(plan, &c, GS_NONE, 3, seed + 1);
+    assert_true((plan->pass[0].forward_bytes > 0) == (chain && topology->switches < topology->devices));
+    gs_plan_free(plan);
+    fixture_drop(&f);
+}
+
+static void test_several__plans_are_safe_in_any_order(void **state)
+{
+    uint32_t seed = 1;
+    (void)state;
+    for (size_t t = 0; t < GS_ARRAY_LEN(all); t++)
+        for (int chain = 0; chain < 2; chain++) {
+            run(all[t], 6000, 8, 64 * GS_MIB, 2 * GS_MIB, chain, seed++);
+            run(all[t], 6007, 17, 24 * GS_MIB, 1 * GS_MIB, chain, seed++);
+            run(all[t], 9001, 9, 24 * GS_MIB, 1536 * GS_KIB, chain, seed++);
+        }
+}
+
+/* Rows that no stage runs for are missing at every end. */
+static void test_several__runs_of_rows_are_safe(void **state)
+{
+    (void)state;
+    for (uint32_t k = 0; k < 6; k++) {
+        struct fixture f = {0};
+        gs_plan *plan = NULL;
+        fixture_program(&f, 37, 16);
+        f.stage[0].instrs--; /* a mean of all rows needs all of them */
+        f.instr[1][0].b.kind = GS_FROM_NONE;
+        fixture_chunks(&f, 12000, 6, false, k);
+        fixture_needs(&f, 4, k);
+        fixture_rows(&f, k);
+        gs_schedule_config c = fixture_config(&f, 32 * GS_MIB, 3 * GS_MIB);
+        c.topology = all[k % GS_ARRAY_LEN(all)];
+        c.sets = 2;
+        c.set = f.set;
+        c.granules = f.granules;
+        c.stage_rows = f.rows;
+        c.force_spill = k % 2 == 0;
+        gs_assert_ok(gs_schedule(&plan, &c));
+        plan_sim_run(plan, &c, 0, 2, k);
+        plan_sim_run(plan, &c, 1, 2, k);
+        gs_plan_free(plan);
+        fixture_drop(&f);
+    }
+}
+
+static void test_several__smallest_budgets_named_work(void **state)
+{
+    (void)state;
+    for (uint32_t k = 0; k < 4; k++) {
+        struct fixture f = {0};
+        fixture_program(&f, 37, 16);
+        fixture_chunks(&f, 20000, 1 + 3 * k, false, k);
+        gs_schedule_config c = fixture_config(&f, 512 * GS_MIB, 100 * GS_KIB);
+        c.topology = all[k + 1];
+        gs_plan *const plan = plan_smallest(&c);
+        assert_true(plan->host_bytes <= c.host_memory && plan->device_bytes <= c.device_memory);
+        plan_sim_run(plan, &c, 0, 1, 9);
+        plan_sim_run(plan, &c, 1, 1, 9);
+        gs_plan_free(plan);
+        fixture_drop(&f);
+    }
+}
+
+/* Bytes that stage 1's edge passes bring of operand rows. */
+static uint64_t operand_bytes(const gs_plan *p, gs_task_kind kind, uint32_t rows)
+{
+    uint64_t bytes = 0;
+    for (uint32_t i = 0; i < p->pass[0].tasks; i++) {
+        const gs_task *const t = &p->task[p->pass[0].first_task + i];
+        if (t->kind == kind && t->stage == 1 && t->bytes == rows * 16ull * sizeof(float))
+            bytes += t->bytes;
+    }
+    return bytes;
+}
+
+/* What the host sends of an operand interval falls by the length of the chain, exactly where every chunk has edges. */
+static void test_several__a_chain_takes_a_vertex_chunk_once(void **state)
+{
+    static const struct {
+        const gs_topology *topology;
+        uint32_t length;
+    } chains[] = {{&two, 2}, {&four, 4}, {&pairs, 2}, {&one, 1}};
+    (void)state;
+    for (size_t k = 0; k < GS_ARRAY_LEN(chains); k++) {
+        uint64_t up[2], on[2];
+        struct fixture f = {0};
+        fixture_program(&f, 37, 16);
+        fixture_chunks(&f, 16000, 16, false, 3);
+        for (uint32_t i = 0; i < 16 * 16; i++)
+            f.chunk[0][i] = f.chunk[1][i] = (gs_chunk){.edges = 100, .targets = 1, .operands = 1, .offset = 4096ull * i, .length = 4096};
+        for (int chain = 0; chain < 2; chain++) {
+            gs_plan *plan = NULL;
+            gs_schedule_config c = fixture_config(&f, 64 * GS_MIB, 1 * GS_MIB);
+            c.topology = chains[k].topology;
+            c.no_chain = chain == 0;
+            gs_assert_ok(gs_schedule(&plan, &c));
+            up[chain] = operand_bytes(plan, GS_TASK_UPLOAD, 1000);
+            on[chain] = operand_bytes(plan, GS_TASK_FORWARD, 1000);
+            plan_sim_run(plan, &c, 0, 1, 3);
+            gs_plan_free(plan);
+        }
+        assert_int_equal(up[0], up[1] * chains[k].length);
+        assert_int_equal(on[0], 0);
+        assert_int_equal(up[1] + on[1], up[0]);
+        fixture_drop(&f);
+    }
+}
+
+/* Every column is one device's, and they have about the same edges. */
+static void test_several__columns_are_dealt_by_cost(void **state)
+{
+    struct fixture f = {0};
+    gs_plan *plan = NULL;
+    uint64_t most = 0, sum = 0;
+    (void)state;
+    fixture_program(&f, 37, 16);
+    fixture_chunks(&f, 32000, 32, false, 5);
+    for (uint32_t i = 0; i < 32 * 32; i++) /* of edges, the first columns have by far the most */
+        f.chunk[0][i] = (gs_chunk){.edges = i < 8 * 32 ? 5000 : 500, .targets = 1, .operands = 1, .offset = 20480ull * i,
+                                   .length = i < 8 * 32 ? 20480 : 4096};
+    gs_schedule_config c = fixture_config(&f, 128 * GS_MIB, 1 * GS_MIB);
+    c.topology = &four;
+    gs_assert_ok(gs_schedule(&plan, &c));
+    for (uint32_t d = 0; d < 4; d++) {
+        most = GS_MAX(most, own_edges(plan, &f, 1, d));
+        sum += own_edges(plan, &f, 1, d);
+    }
+    assert_int_equal(sum, 8 * 32 * 5000 + 24 * 32 * 500);
+    assert_true(most * 4 < sum * 1.35); /* an even share of the columns would be 3.1 */
+    gs_plan_free(plan);
+    fixture_drop(&f);
+}
+
+static void test_several__sequences_are_refused(void **state)
+{
+    struct fixture f = {0};
+    gs_plan *plan = NULL;
+    (void)state;
+    fixture_program(&f, 37, 16);
+    fixture_chunks(&f, 3000, 3, false, 5);
+    f.stage[1].sum[0].kind = GS_SUM_LSTM;
+    gs_schedule_config c = fixture_config(&f, 128 * GS_MIB, 1 * GS_MIB);
+    c.topology = &two;
+    gs_assert_fails(gs_schedule(&plan, &c), GS_EUNSUPPORTED, "lstm() runs on one device");
+    fixture_drop(&f);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_several__plans_are_safe_in_any_order),
+        cmocka_unit_test(test_several__runs_of_rows_are_safe),
+        cmocka_unit_test(test_several__smallest_budgets_named_work),
+        cmocka_unit_test(test_several__a_chain_takes_a_vertex_chunk_once),
+        cmocka_unit_test(test_several__columns_are_dealt_by_cost),
+        cmocka_unit_test(test_several__sequences_are_refused),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
