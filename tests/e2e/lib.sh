@@ -160,7 +160,8 @@ network_of()
     appnp) network=(--layers 3 --hidden 16 --act relu) ;;
     rgcn_bases) network=(--layers 2 --hidden 16 --bases 3 --act relu) ;;
     mixed) network=(--layers 2 --hidden 16 --heads 2 --act tanh) ;;
+    columns) network=(--layers 3 --hidden 16 --act relu) ;;
     gates) network=(--layers 3 --hidden 16 --act elu) ;;
     esac
-    case $1 in mixed | gates | walk | rows) text=$(dirname "${BASH_SOURCE[0]}")/texts/$1.gnn ;; esac
+    case $1 in mixed | gates | walk | rows | norms | columns) text=$(dirname "${BASH_SOURCE[0]}")/texts/$1.gnn ;; esac
 }

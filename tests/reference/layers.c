@@ -19,12 +19,11 @@ static ref_tensor *append(ref_tensors *t, const ref_tensor *like)
     return out;
 }
 
-/* The parameter of this name as a node of [rows, cols]; the first time, it is made. */
-static ref_node *parameter(ref_call *c, const char *name, const ref_tensor *shape, size_t rows, size_t cols)
+/* The parameter of this shape and name as a node of [rows, cols]; the first time, it is made. */
+static ref_node *named_parameter(ref_call *c, const ref_tensor *shape, size_t rows, size_t cols)
 {
     ref_tensors *const weight = &c->network->weight, *const gradient = &c->network->gradient;
-    ref_tensor like = *shape;
-    snprintf(like.name, sizeof(like.name), "convs.%zu.%s", c->layer, name);
+    const ref_tensor like = *shape;
     if (ref_tensors_find(weight, like.name) == NULL) {
         append(weight, &like);
         append(gradient, &like);
@@ -35,6 +34,33 @@ static ref_node *parameter(ref_call *c, const char *name, const ref_tensor *shap
     if (w->fixed)
         return ref_constant(c->tape, rows, cols, w->value);
     return ref_variable(c->tape, rows, cols, w->value, ref_tensors_find(gradient, like.name)->value);
+}
+
+/* Of the layer at hand. */
+static ref_node *parameter(ref_call *c, const char *name, const ref_tensor *shape, size_t rows, size_t cols)
+{
+    ref_tensor like = *shape;
+    if (snprintf(like.name, sizeof(like.name), "convs.%zu.%s", c->layer, name) >= (int)sizeof(like.name))
+        ref_die("the name %s is too long", name);
+    return named_parameter(c, &like, rows, cols);
+}
+
+ref_node *ref_named_vector(ref_call *c, const char *name, size_t n, ref_row kind)
+{
+    ref_tensor like = {.dims = 1, .shape = {n, 1, 1}, .fixed = kind != REF_LEARNED, .above_0 = kind == REF_FOLLOWS_ABOVE_0,
+                       .count = kind == REF_COUNTS};
+    if (snprintf(like.name, sizeof(like.name), "%s", name) >= (int)sizeof(like.name))
+        ref_die("the name %s is too long", name);
+    return named_parameter(c, &like, 1, n);
+}
+
+void ref_follow(ref_call *c, const char *prefix, const char *name, const ref_node *found, double scale)
+{
+    char full[64];
+    snprintf(full, sizeof(full), "%s.%s", prefix, name);
+    ref_tensor *const t = ref_tensors_find(&c->network->weight, full);
+    for (size_t i = 0; c->network->follow && i < ref_tensor_size(t); i++)
+        t->value[i] = found == NULL ? t->value[i] + scale : 0.9 * t->value[i] + 0.1 * scale * found->x[i];
 }
 
 ref_node *ref_matrix(ref_call *c, const char *name, size_t rows, size_t cols)
@@ -226,7 +252,7 @@ ref_layer ref_layer_of(const char *model)
         {"rgcn", ref_layer_rgcn},         {"rgcn_bases", ref_layer_rgcn_bases},
              {"ggnn", ref_layer_ggnn},     {"mixed", ref_layer_mixed},
         {"gates", ref_layer_gates},     {"walk", ref_layer_walk},       {"sage_lstm", ref_layer_sage_lstm},
-        {"rows", ref_layer_rows},
+        {"rows", ref_layer_rows},         {"norms", ref_layer_norms},     {"columns", ref_layer_columns},
     };
     for (size_t i = 0; i < sizeof(table) / sizeof(table[0]); i++)
         if (strcmp(table[i].name, model) == 0)

@@ -12,6 +12,8 @@
 
 #include "tape.h"
 
+#define REF_MOST_LAYERS 64
+
 typedef struct ref_edges {
     size_t count;
     size_t *source, *target;
@@ -34,7 +36,8 @@ typedef struct ref_call {
     const ref_sequences *sequences; /* for layers that read them */
     const ref_node *features;
     size_t layer, in, out;
-    bool last;
+    bool last, training;
+    const ref_node *input[REF_MOST_LAYERS]; /* what each layer so far got */
 } ref_call;
 
 typedef ref_node *(*ref_layer)(ref_call *c, const ref_node *h);
@@ -49,6 +52,11 @@ ref_node *ref_buffer(ref_call *c, const char *name, size_t n); /* a vector that 
 ref_node *ref_typed(ref_call *c, const char *name, size_t in, size_t out); /* [types * in, out] */
 ref_node *ref_matrices(ref_call *c, const char *name, size_t count, size_t in, size_t out); /* [count * in, out] */
 ref_node *ref_per_head(ref_call *c, const char *name, size_t d);
+/* A row under its full name. */
+typedef enum { REF_LEARNED, REF_FOLLOWS, REF_FOLLOWS_ABOVE_0, REF_COUNTS } ref_row;
+ref_node *ref_named_vector(ref_call *c, const char *name, size_t n, ref_row kind);
+/* Where the network follows its passes, PREFIX.NAME becomes 0.9 of itself and 0.1 times `scale` of the row found; or with NULL, one more. */
+void ref_follow(ref_call *c, const char *prefix, const char *name, const ref_node *found, double scale);
 /* h @ weight' + bias, with parameters NAME.weight [out, in] and NAME.bias. */
 ref_node *ref_linear(ref_call *c, const char *name, const ref_node *h, size_t out);
 
@@ -96,5 +104,7 @@ ref_node *ref_layer_mixed(ref_call *c, const ref_node *h);    /* layers_texts.c:
 ref_node *ref_layer_gates(ref_call *c, const ref_node *h);
 ref_node *ref_layer_walk(ref_call *c, const ref_node *h);
 ref_node *ref_layer_rows(ref_call *c, const ref_node *h);
+ref_node *ref_layer_norms(ref_call *c, const ref_node *h);    /* layers_norms.c: and these too */
+ref_node *ref_layer_columns(ref_call *c, const ref_node *h);
 
 #endif /* GS_TESTS_REFERENCE_LAYERS_H */

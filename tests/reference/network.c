@@ -92,14 +92,15 @@ static pass forward(ref_network *n, const ref_graph *g)
     pass p = {.tape = ref_tape_new(), .all = edges_of(g, false), .self = edges_of(g, true)};
     const ref_layer layer = ref_layer_of(n->model);
     ref_node *h = ref_constant(&p.tape, g->vertices, g->width, g->feature);
-    ref_call c = {.network = n, .tape = &p.tape, .graph = g, .all = &p.all, .self = &p.self, .features = h};
-    if (layer == NULL)
-        ref_die("no model \"%s\"", n->model);
+    ref_call c = {.network = n, .tape = &p.tape, .graph = g, .all = &p.all, .self = &p.self, .features = h, .training = n->training};
+    if (layer == NULL || n->layers > REF_MOST_LAYERS)
+        ref_die("no model \"%s\" of %zu layers", n->model, n->layers);
     if (layer == ref_layer_sage_lstm)
         p.sequences = sequences_of(g);
     c.sequences = &p.sequences;
     for (c.layer = 0; c.layer < n->layers; c.layer++) {
         c.last = c.layer + 1 == n->layers;
+        c.input[c.layer] = h;
         c.in = h->cols;
         c.out = c.last ? g->classes : n->hidden;
         h = layer(&c, h);
@@ -144,7 +145,7 @@ void ref_network_init(ref_network *n, uint64_t seed)
         const double sides = (double)(t->shape[t->dims - 1] + t->shape[t->dims >= 2 ? t->dims - 2 : 0]);
         const double bound = t->dims >= 2 ? sqrt(6.0 / sides) : 0.3;
         for (size_t k = 0; k < ref_tensor_size(t); k++)
-            t->value[k] = (float)(bound * (2.0 * ref_random_uniform(&r) - 1.0));
+            t->value[k] = t->count ? 3.0 : (float)(bound * (2.0 * ref_random_uniform(&r) - 1.0) + (t->above_0 ? 1.0 : 0.0));
     }
 }
 
@@ -172,7 +173,9 @@ double *ref_network_logits(ref_network *n, const ref_graph *g)
 
 double ref_network_loss(ref_network *n, const ref_graph *g)
 {
+    n->training = true;
     pass p = forward(n, g);
+    n->training = false;
     const double loss = ref_cross_entropy(&p.tape, p.logits, g)->x[0];
     pass_free(&p);
     return loss;
@@ -182,7 +185,9 @@ double ref_network_backward(ref_network *n, const ref_graph *g)
 {
     for (size_t i = 0; i < n->gradient.count; i++)
         memset(n->gradient.tensor[i].value, 0, ref_tensor_size(&n->gradient.tensor[i]) * sizeof(double));
+    n->training = n->follow = true;
     pass p = forward(n, g);
+    n->training = n->follow = false;
     ref_node *const loss = ref_cross_entropy(&p.tape, p.logits, g);
     const double value = loss->x[0];
     ref_tape_backward(&p.tape, loss);

@@ -213,8 +213,9 @@ static int run_slope(const options *o)
         const ref_tensor *y = ref_tensors_find(&b, a.tensor[i].name);
         if (y == NULL || ref_tensor_size(y) != ref_tensor_size(&a.tensor[i]))
             ref_die("%s: no %s in this shape", o->place[1], a.tensor[i].name);
+        const bool follows = strstr(y->name, ".running_") != NULL || y->count; /* moved by passes, not by their gradient */
         for (size_t k = 0; k < ref_tensor_size(y); k++)
-            a.tensor[i].value[k] = (a.tensor[i].value[k] - y->value[k]) / o->lr;
+            a.tensor[i].value[k] = follows ? 0.0 : (a.tensor[i].value[k] - y->value[k]) / o->lr;
     }
     ref_tensors_write(o->place[2], &a, false);
     ref_tensors_free(&a);

@@ -62,6 +62,8 @@ typedef struct ref_tensor {
     char name[64];
     size_t dims, shape[3]; /* 1 beyond the dimensions */
     bool fixed;            /* not learned: its gradient stays 0 (of a network's; files do not say) */
+    bool above_0;          /* starts at 1 or so, not around 0 */
+    bool count;            /* a whole number, in files of type I64 and without dimensions */
     double *value;
 } ref_tensor;
 
@@ -109,6 +111,8 @@ void ref_graph_make(const char *kind, const char *dir, uint64_t seed);
 typedef struct ref_network {
     const char *model, *act; /* names; the strings stay the caller's. See ref_layer_of() in layers.c. */
     size_t layers, hidden, heads, bases;
+    bool training;        /* a pass to learn from: batch statistics instead of running ones */
+    bool follow;          /* and the running ones take it in */
     ref_tensors weight;   /* names and shapes of torch_geometric.nn.models */
     ref_tensors gradient; /* same order */
     /* How near any number came to the kink of a relu or to another maximum, as a fraction of the largest there, over
@@ -127,7 +131,7 @@ void ref_network_init(ref_network *n, uint64_t seed);
 void ref_network_load(ref_network *n, const ref_tensors *from);
 /* Logits [vertices, classes] of the weights; free(). */
 double *ref_network_logits(ref_network *n, const ref_graph *g);
-/* Mean cross-entropy over the training vertices. */
+/* Mean cross-entropy over the training vertices, as a training pass computes it. */
 double ref_network_loss(ref_network *n, const ref_graph *g);
 /* The same, and fills n->gradient analytically. */
 double ref_network_backward(ref_network *n, const ref_graph *g);

@@ -108,7 +108,8 @@ static void entry(cursor *c, ref_tensor *t, element_type *type, uint64_t offsets
     } while (take(c, ','));
     expect(c, '}');
     *type = strcmp(dtype, "F64") == 0 ? F64 : strcmp(dtype, "I64") == 0 ? I64 : F32;
-    if (*type == I64 && t->dims == 0) /* one count */
+    t->count = *type == I64 && t->dims == 0;
+    if (t->count)
         t->dims = shape[0] = 1;
     if ((*type == F32 && strcmp(dtype, "F32") != 0) || t->dims == 0 || pairs != 2)
         ref_die("%s: %s: needs F32, F64 or I64, a shape of 1 to 3 and two offsets", c->path, t->name);
@@ -198,12 +199,12 @@ void ref_tensors_write(const char *path, const ref_tensors *t, bool as_f32)
     size_t n = 0, offset = 0;
     for (size_t i = 0; i < t->count; i++) {
         const ref_tensor *x = &t->tensor[i];
-        const size_t bytes = ref_tensor_size(x) * width;
+        const size_t bytes = ref_tensor_size(x) * (x->count ? 8 : width);
         char shape[72];
-        snprintf(shape, sizeof(shape), x->dims == 3 ? "%zu,%zu,%zu" : x->dims == 2 ? "%zu,%zu" : "%zu", x->shape[0],
+        snprintf(shape, sizeof(shape), x->count ? "" : x->dims == 3 ? "%zu,%zu,%zu" : x->dims == 2 ? "%zu,%zu" : "%zu", x->shape[0],
                  x->shape[1], x->shape[2]);
         n += (size_t)snprintf(text + n, cap - n, "%s\"%s\":{\"dtype\":\"%s\",\"shape\":[%s],\"data_offsets\":[%zu,%zu]}",
-                              i ? "," : "{", x->name, as_f32 ? "F32" : "F64", shape, offset, offset + bytes);
+                              i ? "," : "{", x->name, x->count ? "I64" : as_f32 ? "F32" : "F64", shape, offset, offset + bytes);
         offset += bytes;
     }
     text[n++] = '}';
@@ -216,7 +217,11 @@ void ref_tensors_write(const char *path, const ref_tensors *t, bool as_f32)
     for (size_t i = 0; i < t->count; i++)
         for (size_t k = 0; k < ref_tensor_size(&t->tensor[i]); k++) {
             const float narrow = (float)t->tensor[i].value[k];
-            fwrite(as_f32 ? (const void *)&narrow : &t->tensor[i].value[k], width, 1, f);
+            const int64_t whole = (int64_t)t->tensor[i].value[k];
+            if (t->tensor[i].count)
+                fwrite(&whole, 8, 1, f);
+            else
+                fwrite(as_f32 ? (const void *)&narrow : &t->tensor[i].value[k], width, 1, f);
         }
     ref_close(f, path);
     free(text);

@@ -1,0 +1,81 @@
+/* layers_norms.c - texts of tests/e2e/texts with normalisations of torch and with columns side by side. */
+#include <math.h>
+#include <stdio.h>
+
+#include "layers.h"
+
+/* torch.nn.BatchNorm1d under `prefix`: over the vertices (x - mean) / sqrt(variance + 1e-5) * weight + bias, with the mean and
+ * biased variance of each column while training, which running_mean and running_var follow by a tenth (the variance as
+ * the unbiased one), and those two else. */
+static ref_node *batch_norm(ref_call *c, const ref_node *x, const char *prefix)
+{
+    ref_tape *const t = c->tape;
+    const size_t n = x->cols;
+    char name[64];
+#define NAMED(what) (snprintf(name, sizeof(name), "%s.%s", prefix, what), name)
+    ref_node *const weight = ref_named_vector(c, NAMED("weight"), n, REF_LEARNED);
+    ref_node *const bias = ref_named_vector(c, NAMED("bias"), n, REF_LEARNED);
+    ref_node *mean = ref_named_vector(c, NAMED("running_mean"), n, REF_FOLLOWS);
+    ref_node *variance = ref_named_vector(c, NAMED("running_var"), n, REF_FOLLOWS_ABOVE_0);
+    ref_named_vector(c, NAMED("num_batches_tracked"), 1, REF_COUNTS);
+#undef NAMED
+    if (c->training) {
+        const double rows = (double)x->rows;
+        ref_node *const own = ref_scale(t, 1.0 / rows, ref_column_sum(t, x));
+        ref_node *const apart = ref_sub(t, x, own);
+        ref_node *const found = ref_scale(t, 1.0 / rows, ref_column_sum(t, ref_mul(t, apart, apart)));
+        ref_follow(c, prefix, "running_mean", own, 1.0);
+        ref_follow(c, prefix, "running_var", found, rows / (rows - 1.0));
+        ref_follow(c, prefix, "num_batches_tracked", NULL, 1.0);
+        mean = own;
+        variance = found;
+    }
+    ref_node *const scale = ref_function(t, "rsqrt", 0, ref_shift(t, 1e-5, variance));
+    return ref_add(t, ref_mul(t, ref_mul(t, ref_sub(t, x, mean), scale), weight), bias);
+}
+
+/* norms.gnn. Layers but the last: x = batch_norm(h), batch_norm(W_l mean of x(u) over N(v) + W_r x), the first with names of the
+ * text's own, the second named as torch_geometric.nn.models names them; the last: W_l LayerNorm(sum of h(u)) + b. */
+ref_node *ref_layer_norms(ref_call *c, const ref_node *h)
+{
+    ref_tape *const t = c->tape;
+    char name[64];
+    if (c->last) {
+        ref_node *const sum = ref_layer_norm(c, ref_sum(c, c->all, ref_at_source(c, c->all, h)));
+        ref_node *const x = ref_add(t, ref_mul(t, sum, ref_vector(c, "ln.weight", c->in)), ref_vector(c, "ln.bias", c->in));
+        return ref_linear(c, "lin_l", x, c->out);
+    }
+    snprintf(name, sizeof(name), "convs.%zu.features", c->layer);
+    ref_node *const x = batch_norm(c, h, name);
+    ref_node *const mean = ref_mean(c, c->all, ref_at_source(c, c->all, x));
+    ref_node *const y = ref_add(t, ref_matmul_t(t, mean, ref_matrix(c, "lin_l.weight", c->out, c->in)),
+                                ref_matmul_t(t, x, ref_matrix(c, "lin_r.weight", c->out, c->in)));
+    snprintf(name, sizeof(name), "norms.%zu.module", c->layer);
+    return batch_norm(c, y, name);
+}
+
+/* torch.nn.GRUCell(m, x), its three gates one above the other, as layers_typed.c has it for GG-NN. */
+static ref_node *gru(ref_call *c, const ref_node *m, const ref_node *x)
+{
+    ref_tape *const t = c->tape;
+    const size_t w = c->out;
+    ref_node *const a = ref_add(t, ref_matmul_t(t, m, ref_matrix(c, "rnn.weight_ih", 3 * w, w)), ref_vector(c, "rnn.bias_ih", 3 * w));
+    ref_node *const b = ref_add(t, ref_matmul_t(t, x, ref_matrix(c, "rnn.weight_hh", 3 * w, w)), ref_vector(c, "rnn.bias_hh", 3 * w));
+    ref_node *const sum = ref_add(t, a, b);
+    ref_node *const r = ref_function(t, "sigmoid", 0, ref_columns(t, sum, 0, w));
+    ref_node *const z = ref_function(t, "sigmoid", 0, ref_columns(t, sum, w, w));
+    ref_node *const n = ref_function(t, "tanh", 0,
+                                     ref_add(t, ref_columns(t, a, 2 * w, w), ref_mul(t, r, ref_columns(t, b, 2 * w, w))));
+    return ref_add(t, n, ref_mul(t, z, ref_sub(t, x, n)));
+}
+
+/* columns.gnn. Layers but the last: W [h(v), mean of h(u)]; the last: x = W [what layer 1 got, max of h(u)], GRU(sum of x(u), x). */
+ref_node *ref_layer_columns(ref_call *c, const ref_node *h)
+{
+    ref_tape *const t = c->tape;
+    ref_node *const u = ref_at_source(c, c->all, h), *const w = ref_matrix(c, "lin.weight", c->out, 2 * c->in);
+    if (!c->last)
+        return ref_matmul_t(t, ref_concat(t, h, ref_mean(c, c->all, u)), w);
+    ref_node *const x = ref_matmul_t(t, ref_concat(t, c->input[1], ref_max(c, c->all, u)), w);
+    return gru(c, ref_sum(c, c->all, ref_at_source(c, c->all, x)), x);
+}
