@@ -13,9 +13,10 @@
 #include "base/hash.h"
 #include "base/machine.h"
 
-#define VERSION 3
+#define VERSION 4
 #define FILE_MOST (1u << 20)
 #define RATE_MOST 1e15 /* of anything, a second */
+#define SLOWER_MOST 4.0
 
 /* ---- which file ---------------------------------------------------------- */
 
@@ -165,6 +166,8 @@ static void record_read(reader *r, const cJSON *root, gs_cost_record *out)
 
     out->read_bps = rate(r, root, "epoch_read_bps");
     out->write_bps = rate(r, root, "epoch_write_bps");
+    out->slower_sum = number(r, cJSON_GetObjectItemCaseSensitive(root, "slower_sum"), -1e3, 1e3);
+    out->slower_weight = rate(r, root, "slower_weight");
     table(r, root, "tasks", GS_WORK_KINDS, out->fit.tasks);
     table(r, root, "square", GS_WORK_KINDS * GS_WORK_AMOUNTS * GS_WORK_AMOUNTS, &out->fit.square[0][0][0]);
     table(r, root, "product", GS_WORK_KINDS * GS_WORK_AMOUNTS, &out->fit.product[0][0]);
@@ -251,6 +254,8 @@ static char *record_text(const gs_cost_record *r, const char *machine, const cha
     cJSON_AddStringToObject(root, "device", device);
     cJSON_AddNumberToObject(root, "epoch_read_bps", r->read_bps);
     cJSON_AddNumberToObject(root, "epoch_write_bps", r->write_bps);
+    cJSON_AddNumberToObject(root, "slower_sum", r->slower_sum);
+    cJSON_AddNumberToObject(root, "slower_weight", r->slower_weight);
     add_table(root, "tasks", r->fit.tasks, GS_WORK_KINDS);
     add_table(root, "square", &r->fit.square[0][0][0], GS_WORK_KINDS * GS_WORK_AMOUNTS * GS_WORK_AMOUNTS);
     add_table(root, "product", &r->fit.product[0][0], GS_WORK_KINDS * GS_WORK_AMOUNTS);
@@ -289,4 +294,22 @@ void gs_cost_from_record(gs_cost *out, const gs_cost_record *r, uint32_t threads
     }
     if (r->write_bps > 0)
         out->write_bps = r->write_bps;
+    if (r->slower_weight > 0)
+        gs_cost_slow_disk(out, exp(r->slower_sum / r->slower_weight));
+}
+
+void gs_cost_slow_disk(gs_cost *c, double times)
+{
+    times = times > SLOWER_MOST ? SLOWER_MOST : times < 1 / SLOWER_MOST ? 1 / SLOWER_MOST : times;
+    c->read_bps /= times;
+    c->write_bps /= times;
+    c->request_seconds *= times;
+}
+
+void gs_cost_record_slower(gs_cost_record *r, double times, double share)
+{
+    if (!(times > 0) || !isfinite(times))
+        return;
+    r->slower_sum = r->slower_sum * share + log(times);
+    r->slower_weight = r->slower_weight * share + 1;
 }

@@ -16,6 +16,9 @@ typedef struct gs_cost_record {
     gs_fit fit;
     /* The disk under real epochs; 0: never seen. */
     double read_bps, write_bps;
+    /* How many times longer than at its bandwidth the disk takes in real epochs, where requests are not all large and under way at
+     * once: weighted sum of logarithms, and of weights. 0: never seen. */
+    double slower_sum, slower_weight;
 } gs_cost_record;
 
 /* Zeroes `*out` where there is no usable file; that is not a failure. `device` is gs_device_name(). */
@@ -25,5 +28,9 @@ void gs_cost_record_load(gs_cost_record *out, const char *device);
 gs_status gs_cost_record_save(const gs_cost_record *r, const char *device);
 /* Defaults, then ceilings, then what fits. */
 void gs_cost_from_record(gs_cost *out, const gs_cost_record *r, uint32_t threads);
+/* The disk takes `times` as long for everything. */
+void gs_cost_slow_disk(gs_cost *c, double times);
+/* A run in which it took `times` as long as at its bandwidth; older runs count `share` of what they did. */
+void gs_cost_record_slower(gs_cost_record *r, double times, double share);
 
 #endif /* GS_COST_COST_FILE_H */

@@ -98,6 +98,19 @@ static gs_status measure_device(gs_bench_report *b, const gs_session *s)
     return st;
 }
 
+/* What was measured is what the run is planned with. Reads and writes share the way
+ * to the disk in an epoch, so writes are no faster there, whatever they do alone. A cache: not being able to keep it
+ * is no failure. */
+static void remember_disk(const gs_bench_report *b, const char *device)
+{
+    gs_cost_record record;
+
+    gs_cost_record_load(&record, device);
+    record.read_bps = b->disk_read_bps;
+    record.write_bps = GS_MIN(b->disk_read_bps, b->disk_write_bps);
+    (void)gs_cost_record_save(&record, device);
+}
+
 /* Everything but the run. The session is closed before the run opens its own, so
  * that nothing is held twice. */
 static gs_status measure_ceilings(gs_bench_report *b, const char *store, const gs_train_options *options)
@@ -110,6 +123,8 @@ static gs_status measure_ceilings(gs_bench_report *b, const char *store, const g
     find_shapes(b, s->program, &s->program->pass[s->train]);
     if ((st = measure_device(b, s)) == GS_OK)
         st = gs_limits_disk(&b->disk_read_bps, &b->disk_write_bps, gs_session_scratch_dir(s), PROBE_BYTES);
+    if (st == GS_OK)
+        remember_disk(b, gs_device_name(s->device));
     gs_session_close(s);
     return st;
 }
@@ -156,19 +171,6 @@ static void set_figures(gs_bench_report *b, epochs *all)
     b->fraction = b->seconds > 0 ? b->floor_seconds / b->seconds : 0;
 }
 
-/* The rates of this run are those of the next one's plan. Reads and writes share the way
- * to the disk in an epoch, so writes are no faster there, whatever they do alone. A cache: not being able to keep it
- * is no failure. */
-static void remember_disk(const gs_bench_report *b)
-{
-    gs_cost_record record;
-
-    gs_cost_record_load(&record, b->train.device);
-    record.read_bps = b->disk_read_bps;
-    record.write_bps = GS_MIN(b->disk_read_bps, b->disk_write_bps);
-    (void)gs_cost_record_save(&record, b->train.device);
-}
-
 gs_status gs_bench_train(gs_bench_report *out, const char *store, const gs_train_options *options)
 {
     gs_train_options own = *options;
@@ -187,7 +189,6 @@ gs_status gs_bench_train(gs_bench_report *out, const char *store, const gs_train
     own.profile = true;
     if ((st = measure_ceilings(&b, store, options)) == GS_OK && (st = gs_train(store, &own, &b.train)) == GS_OK) {
         set_figures(&b, &all);
-        remember_disk(&b);
         *out = b;
     }
     gs_free(all.epoch);

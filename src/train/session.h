@@ -135,7 +135,7 @@ gs_status gs_session_describe(const gs_session *s, gs_plan_report *out);
 #define GS_PROFILE_EPOCHS 15u
 typedef struct gs_profile {
     uint32_t epochs; /* observed; epoch k is at k % GS_PROFILE_EPOCHS */
-    double seconds[GS_PROFILE_EPOCHS];
+    double seconds[GS_PROFILE_EPOCHS], computing[GS_PROFILE_EPOCHS];
     gs_fit fit[GS_PROFILE_EPOCHS];
 } gs_profile;
 

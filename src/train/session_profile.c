@@ -1,4 +1,5 @@
 /* session_profile.c - what an epoch that was timed says about this machine. */
+#include "base/machine.h"
 #include "base/size.h"
 #include "schedule/simulate.h"
 #include "train/session.h"
@@ -108,20 +109,21 @@ void gs_session_observe(const gs_session *s, const gs_exec_stats *x, gs_profile 
 {
     const uint32_t at = p->epochs++ % GS_PROFILE_EPOCHS;
 
-    p->seconds[at] = x->compute_seconds;
+    p->seconds[at] = x->seconds;
+    p->computing[at] = x->compute_seconds;
     p->fit[at] = (gs_fit){0};
     observe(s, x, &p->fit[at]);
 }
 
 /* The first epoch touches memory for the first time, and others meet what else the machine does: the
  * epoch in the middle is the one that a prediction is held against. */
-static uint32_t median_epoch(const gs_profile *p)
+static uint32_t median_epoch(const gs_profile *p, const double *of)
 {
     const uint32_t n = GS_MIN(p->epochs, GS_PROFILE_EPOCHS);
     for (uint32_t i = 0; i < n; i++) {
         uint32_t faster = 0;
         for (uint32_t k = 0; k < n; k++)
-            faster += p->seconds[k] < p->seconds[i] || (p->seconds[k] == p->seconds[i] && k < i);
+            faster += of[k] < of[i] || (of[k] == of[i] && k < i);
         if (faster == (n - 1) / 2)
             return i;
     }
@@ -132,6 +134,37 @@ static uint32_t median_epoch(const gs_profile *p)
  * little of some coefficients. */
 #define OLDER_SHARE 0.75
 
+static double simulated(const gs_session *s, const gs_cost *cost, double slower)
+{
+    gs_cost c = *cost;
+    gs_simulation x = {0};
+    gs_cost_slow_disk(&c, slower);
+    (void)gs_simulate(&x, &(gs_simulation_input){s->plan, s->program, s->set, gs_store_chunks(s->store)->parts, &c, s->topology,
+                                                 s->train});
+    return x.seconds;
+}
+
+/* With the computing times of this run itself: how much slower than its bandwidth must the disk be for the epoch to take what
+ * it took? Nothing is learned of it from an epoch that does not wait. */
+static void observe_disk(const gs_session *s, const gs_profile *p, gs_cost_record *record)
+{
+    const double took = p->seconds[median_epoch(p, p->seconds)];
+    gs_cost_record bandwidth = *record;
+    gs_cost cost;
+    double low = 0.5, high = 3;
+
+    bandwidth.slower_sum = bandwidth.slower_weight = 0;
+    gs_cost_from_record(&cost, &bandwidth, s->options->threads != 0 ? s->options->threads : gs_machine_cpus());
+    gs_fit_solve(&p->fit[median_epoch(p, p->computing)], &cost);
+    if (cost.disk_source != GS_COST_FITTED || simulated(s, &cost, high) - simulated(s, &cost, low) < 0.5 * took)
+        return;
+    for (int k = 0; k < 20; k++) {
+        const double middle = (low + high) / 2;
+        *(simulated(s, &cost, middle) < took ? &low : &high) = middle;
+    }
+    gs_cost_record_slower(record, (low + high) / 2, OLDER_SHARE);
+}
+
 gs_status gs_session_remember(const gs_session *s, const gs_profile *p)
 {
     gs_cost_record record;
@@ -139,6 +172,7 @@ gs_status gs_session_remember(const gs_session *s, const gs_profile *p)
     if (p->epochs == 0)
         return GS_OK;
     gs_cost_record_load(&record, gs_device_name(s->device));
-    gs_fit_add_newer(&record.fit, OLDER_SHARE, &p->fit[median_epoch(p)]);
+    observe_disk(s, p, &record);
+    gs_fit_add_newer(&record.fit, OLDER_SHARE, &p->fit[median_epoch(p, p->computing)]);
     return gs_cost_record_save(&record, gs_device_name(s->device));
 }

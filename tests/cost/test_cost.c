@@ -178,6 +178,8 @@ static gs_cost_record some_record(void)
     observe(&r.fit, truth, 40, 5);
     r.read_bps = 3e9;
     r.write_bps = 1.25e9;
+    gs_cost_record_slower(&r, 1.25, 0.5);
+    gs_cost_record_slower(&r, 0.8, 0.5); /* log 0.8 - log 0.8 / 2 of weights 1.5 */
     r.limits.disk_read_bps = 3.5e9;
     r.limits.disk_write_bps = 2e9;
     r.limits.copy_bps = 1e10;
@@ -214,6 +216,9 @@ static void test_record__comes_back(void **state)
     gs_cost_record_load(&back, "a device");
     assert_memory_equal(&back.limits, &r.limits, sizeof(r.limits));
     assert_true(back.read_bps == r.read_bps && back.write_bps == r.write_bps);
+    gs_cost c;
+    gs_cost_from_record(&c, &back, 1);
+    assert_true(fabs(c.read_bps / (3e9 / cbrt(0.8)) - 1) < 1e-9 && fabs(c.write_bps / (1.25e9 / cbrt(0.8)) - 1) < 1e-9);
     for (int k = 0; k < GS_WORK_KINDS; k++) {
         assert_true(back.fit.tasks[k] == r.fit.tasks[k]);
         for (int i = 0; i < GS_WORK_AMOUNTS; i++) /* 15 digits */
@@ -242,7 +247,7 @@ static void test_record__nothing_in_it_is_trusted(void **state)
     (void)state;
     const gs_cost_record r = some_record();
     static const char *const forgery[][2] = {
-        {"\"version\":\t3", "\"version\":\t1"},
+        {"\"version\":\t4", "\"version\":\t1"},
         {"\"epoch_read_bps\":\t3000000000", "\"epoch_read_bps\":\t-1"},
         {"\"epoch_read_bps\":\t3000000000", "\"epoch_read_bps\":\t1e99"},
         {"\"epoch_read_bps\":\t3000000000", "\"epoch_read_bps\":\t\"3\""},
