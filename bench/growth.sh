@@ -3,7 +3,7 @@
 # quarter of it for the host and a sixteenth for the device, beside 48 MiB and 12 MiB that the program itself takes. GCN,
 # hidden 64. Seconds per edge of a size and the next may differ by 20 %, and no peak may be above its budget.
 #   GS_EPOCHS  default 3; the first is not in the median
-#   GS_SIZES   millions of edges, default "1 4 16 64"
+#   GS_SIZES   millions of edges, default "1 4 16 64"; a size may be run by itself, the table has what earlier calls left of others
 #   GS_PAUSE   a command before each measured one
 . "$(dirname "$0")/lib.sh"
 
@@ -12,7 +12,6 @@ read -r -a pause <<<"${GS_PAUSE:-}"
 out=$dir/growth
 machine
 mkdir -p "$out"
-rm -f "$out"/*.jsonl "$out"/table
 trap 'rm -rf "$out/graph" "$out/store"' EXIT
 for size in ${GS_SIZES:-1 4 16 64}; do
     need_disk $((size / 10 + 2))
@@ -24,14 +23,17 @@ for size in ${GS_SIZES:-1 4 16 64}; do
     host=$((bytes / 4 + (48 << 20))) device=$((bytes / 16 + (12 << 20)))
     show ${pause[@]+"${pause[@]}"} "$GNNSTREAM" train "$out/store" --model gcn --hidden 64 --epochs "$epochs" --host-memory $host --device-memory $device \
         --metrics "$out/$size.jsonl" >/dev/null
-    echo "$size $bytes $host $device" >>"$out/table"
+    touch "$out/table"
+    grep -v "^$size " "$out/table" >"$out/table.new" || true
+    echo "$size $bytes $host $device" >>"$out/table.new"
+    sort -n "$out/table.new" >"$out/table"
 done
 python3 - "$out" <<'EOF_PY'
 import json, statistics, sys
 from pathlib import Path
 out = Path(sys.argv[1])
 bad, before = 0, None
-print(f"\n{'edges':>6} {'store MiB':>10} {'epoch s':>9} {'ns an edge':>11} {'change':>8} {'host peak of budget':>22} {'device peak of budget':>22}")
+print(f"\n{'edges':>6} {'store MiB':>10} {'epoch s':>9} {'ns an edge':>11} {'computing':>10} {'waiting':>8} {'read B':>7} {'change':>8} {'host peak of budget':>22} {'device peak of budget':>22}")
 for line in (out / "table").read_text().splitlines():
     size, store, host, device = map(int, line.split())
     epochs = [json.loads(l) for l in (out / f"{size}.jsonl").read_text().splitlines()]
@@ -42,7 +44,9 @@ for line in (out / "table").read_text().splitlines():
     fits = last["peak_host_bytes"] <= host and last["peak_device_bytes"] <= device
     good = abs(change) <= 0.20 and fits
     bad += not good
-    print(f"{size:5}M {store / 2**20:10.0f} {seconds:9.3f} {each:11.1f} {100 * change:+7.0f} % {last['peak_host_bytes'] / 2**20:9.0f} of {host / 2**20:5.0f} MiB"
+    middle = sorted(epochs[1:] or epochs, key=lambda e: e["seconds"])[len(epochs[1:] or epochs) // 2]
+    part = lambda name: middle[name] / (size * 1e6) * 1e9
+    print(f"{size:5}M {store / 2**20:10.0f} {seconds:9.3f} {each:11.1f} {part('compute_seconds'):10.1f} {part('stall_seconds'):8.1f} {part('read_bytes') / 1e9:7.1f} {100 * change:+7.0f} % {last['peak_host_bytes'] / 2**20:9.0f} of {host / 2**20:5.0f} MiB"
           f" {last['peak_device_bytes'] / 2**20:9.0f} of {device / 2**20:5.0f} MiB{'' if good else '  MISSES'}")
     before = each
 sys.exit(bad > 0)
