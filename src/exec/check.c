@@ -24,14 +24,26 @@ gs_status gs_exec__check_blocks(const gs_exec *e, uint32_t file, uint64_t offset
     return GS_OK;
 }
 
-gs_status gs_exec__check_chunk(const gs_exec *e, uint32_t set, uint32_t target, uint32_t operand,
-                               const uint8_t *data, uint64_t bytes)
+static gs_status check_chunk(const gs_exec *e, uint32_t set, uint32_t target, uint32_t operand, const uint8_t *data)
 {
     const gs_exec_chunk *c = &e->chunk[set][(uint64_t)target * e->parts + operand];
-    if (!e->verify || gs_hash64(data, bytes) == c->checksum)
+    if (gs_hash64(data, c->length) == c->checksum)
         return GS_OK;
     return gs_fail(GS_EFORMAT,
                    "%s: chunk (%u, %u) does not match its checksum: the store is damaged; run"
                    " `gnnstream verify` and partition again",
                    e->file[GS_FILE_EDGES(e->program, set)].path, target, operand);
+}
+
+gs_status gs_exec__check_chunks(const gs_exec *e, uint32_t set, uint32_t target, uint32_t operand,
+                                const uint8_t *data, uint64_t bytes)
+{
+    gs_status st = GS_OK;
+    for (uint64_t at = 0; e->verify && at < bytes && st == GS_OK; operand++) {
+        const uint64_t length = e->chunk[set][(uint64_t)target * e->parts + operand].length;
+        if (length > 0)
+            st = check_chunk(e, set, target, operand, data + at);
+        at += length;
+    }
+    return st;
 }

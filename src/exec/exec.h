@@ -33,6 +33,7 @@ typedef struct gs_exec_file {
 typedef struct gs_exec_chunk {
     uint64_t checksum, edges;
     uint32_t targets, operands;
+    uint64_t length; /* in the file */
 } gs_exec_chunk;
 
 typedef struct gs_exec_config {

@@ -109,8 +109,9 @@ gs_status gs_exec__several_statistic(gs_exec *e, uint32_t param);
 
 /* check.c: what arrived is what was written. Text names file and chunk or bytes. */
 gs_status gs_exec__check_blocks(const gs_exec *e, uint32_t file, uint64_t offset, const uint8_t *data, uint64_t bytes);
-gs_status gs_exec__check_chunk(const gs_exec *e, uint32_t set, uint32_t target, uint32_t operand,
-                               const uint8_t *data, uint64_t bytes);
+/* `bytes` of a target's chunks, side by side from this operand interval on. */
+gs_status gs_exec__check_chunks(const gs_exec *e, uint32_t set, uint32_t target, uint32_t operand,
+                                const uint8_t *data, uint64_t bytes);
 
 /* launch.c: merges doubled edges of chunks in host memory that nothing but sums of rows reads. Before the first pass. */
 gs_status gs_exec__merge_chunks(gs_exec *e);

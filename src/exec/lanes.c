@@ -92,7 +92,7 @@ static gs_status check(gs_exec *e, const gs_task *t, const gs_io_request *r)
     if (t->check == GS_CHECK_BLOCKS)
         st = gs_exec__check_blocks(e, t->file, r->offset, r->memory, r->length);
     else
-        st = gs_exec__check_chunk(e, t->file - e->program->arrays, t->target, t->operand, r->memory, r->length);
+        st = gs_exec__check_chunks(e, t->file - e->program->arrays, t->target, t->operand, r->memory, r->length);
     e->stats.check_seconds += gs_now() - begin;
     e->stats.checked_bytes += r->length;
     e->stats.checks++;

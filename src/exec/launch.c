@@ -50,7 +50,7 @@ static gs_status view_chunk(gs_exec *e, const gs_exec_device *x, const gs_task *
         return GS_OK;
     }
     if (first && t->chunk.region != GS_REGION_RING &&
-        (st = gs_exec__check_chunk(e, set, t->target, t->operand, gs_exec__at(e, x, t->chunk), t->chunk_bytes)) != GS_OK)
+        (st = gs_exec__check_chunks(e, set, t->target, t->operand, gs_exec__at(e, x, t->chunk), t->chunk_bytes)) != GS_OK)
         return st;
     st = gs_chunk_view_make(view, gs_exec__at(e, x, t->chunk), t->chunk_bytes, &expect, first || !e->verify);
     if (st == GS_OK && (first || !e->verify))

@@ -79,7 +79,8 @@ typedef struct gs_task {
     uint32_t first_dep, deps; /* plan->dep[first_dep .. +deps): task indices */
     uint32_t file;       /* READ, WRITE; EDGES, PROGRAM: of the chunk */
     uint32_t sum;        /* ZERO, SELF, EDGES, BEGIN, FINISH: which of the stage's sums */
-    uint32_t target, operand; /* SELF: operand alone; EDGES, PROGRAM, UNROLL, BACK; READ with CHECK_CHUNK: intervals */
+    uint32_t target, operand; /* SELF: operand alone; EDGES, PROGRAM, UNROLL, BACK; READ with CHECK_CHUNK: intervals, of the first of the target's chunks
+                              * that it brings */
     union {
         uint32_t rows;   /* VERTEX, SELF, BEGIN, FINISH */
         uint32_t runs;   /* READ, UPLOAD, FORWARD: of plan->run; 0: all of [offset, +bytes) */

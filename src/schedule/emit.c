@@ -118,7 +118,7 @@ void gs_emit__release(struct emitter *e, const struct unit *u, uint32_t task)
     gs_emit__cache_release(e, u, task);
 }
 
-static gs_status add_read(struct emitter *e, gs_task *t, uint64_t bytes, struct unit *out)
+gs_status gs_emit__add_read(struct emitter *e, gs_task *t, uint64_t bytes, struct unit *out)
 {
     const gs_status st = gs_emit__task(e, t, &out->read);
     if (st == GS_OK) {
@@ -197,7 +197,7 @@ static gs_status load_staged(struct emitter *e, uint32_t array, uint32_t interva
     e->pass->skipped_bytes += t.bytes - read;
     if (read == 0)
         return GS_OK;
-    return add_read(e, &t, read, out);
+    return gs_emit__add_read(e, &t, read, out);
 }
 
 static bool kept_rows(const struct emitter *e, uint32_t array, uint32_t interval, uint32_t from, uint32_t rows,
@@ -242,31 +242,6 @@ gs_status gs_emit__load_needed(struct emitter *e, uint32_t array, uint32_t inter
     if (kept_rows(e, array, interval, 0, rows, out))
         return GS_OK;
     return load_or_find(e, array, interval, 0, rows, mask, out);
-}
-
-gs_status gs_emit__load_chunk(struct emitter *e, uint32_t target, uint32_t operand, struct unit *out)
-{
-    const gs_chunk *c = gs_layout_chunk(e->l, e->stage, target, operand);
-    const uint32_t file = GS_FILE_EDGES(e->l->program, e->l->stage_set[e->stage]);
-    gs_task t = {.kind = GS_TASK_READ, .check = GS_CHECK_CHUNK, .file = file, .target = target,
-                 .operand = operand, .offset = c->offset, .bytes = c->length};
-    gs_status st;
-
-    *out = (struct unit){.read = GS_NONE, .ring = NOT_STAGED};
-    if (c->offset + c->length <= e->c->kept_edges[file - e->l->program->arrays]) {
-        out->place = (gs_place){GS_REGION_RESIDENT, e->c->offset[file] + c->offset};
-        e->pass->cached_bytes += c->length;
-        return GS_OK;
-    }
-    const uint64_t before = e->pass->read_bytes;
-    bool there;
-    if ((st = gs_emit__cached_chunk(e, target, operand, out, &there)) != GS_OK || there ||
-        (st = gs_emit__take_ring(e, c->length, out)) != GS_OK)
-        return st;
-    t.place = out->place;
-    st = add_read(e, &t, t.bytes, out);
-    gs_emit__cache_cost(e, gs_emit__chunk_unit(e, target, operand), before);
-    return st;
 }
 
 /* ---- the whole ---- */
@@ -402,8 +377,9 @@ static gs_status take_scratch(struct emitter *e)
     e->operand_array = gs_calloc(ends, sizeof(*e->operand_array));
     e->target_array = gs_calloc(ends, sizeof(*e->target_array));
     e->needed = gs_calloc(e->l->parts, sizeof(*e->needed));
+    e->chunk = gs_calloc((uint64_t)e->l->parts * GS_CHUNK_GROUP, sizeof(*e->chunk));
     if (e->mask == NULL || e->written == NULL || e->waits == NULL || !seated ||
-        e->tile == NULL || e->operand_array == NULL || e->target_array == NULL || e->needed == NULL)
+        e->tile == NULL || e->operand_array == NULL || e->target_array == NULL || e->needed == NULL || e->chunk == NULL)
         return gs_fail(GS_ENOMEM, "out of memory while planning");
     memset(e->written, 0xff, cells * sizeof(*e->written));
     return GS_OK;
@@ -453,6 +429,7 @@ static void emitter_close(struct emitter *e)
     gs_free(e->operand_array);
     gs_free(e->target_array);
     gs_free(e->needed);
+    gs_free(e->chunk);
     gs_emit__cache_close(e);
 }
 

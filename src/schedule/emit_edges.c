@@ -246,27 +246,30 @@ static uint64_t gathered_row_bytes(const struct emitter *e)
     return bytes;
 }
 
+/* Chunks of one operand interval come one by one, each as it is wanted. */
+static bool is_alone(const struct emitter *e) { return e->group_end - e->group_first == 1; }
+
 static gs_status sum_chunk(struct emitter *e, struct block b, uint32_t local, uint32_t operand, uint32_t *last)
 {
     const gs_stage *s = gs_emit__stage(e);
     const uint32_t target = b.first + local;
     const gs_chunk *c = gs_layout_chunk(e->l, e->stage, target, operand);
-    struct unit chunk;
-    gs_status st;
+    struct unit *const chunk = &e->chunk[local * GS_CHUNK_GROUP + operand - e->group_first];
+    gs_status st = GS_OK;
 
     if (c->edges == 0)
         return GS_OK;
-    if ((st = gs_emit__load_chunk(e, target, operand, &chunk)) != GS_OK ||
-        (st = gs_emit__bring(e, c->length, &chunk)) != GS_OK)
+    if ((is_alone(e) && (st = gs_emit__load_chunk(e, target, operand, chunk)) != GS_OK) ||
+        (st = gs_emit__bring(e, c->length, chunk)) != GS_OK)
         return st;
     const gs_task t = {.file = GS_FILE_EDGES(e->l->program, e->l->stage_set[e->stage]), .target = target,
-                       .operand = operand, .chunk = chunk.place, .chunk_bytes = c->length};
+                       .operand = operand, .chunk = chunk->place, .chunk_bytes = c->length};
     for (uint32_t i = 0; i < s->sums && st == GS_OK; i++)
         if (of_rows(&s->sum[i]))
-            st = add_rows_task(e, &t, i, local, &chunk, last);
+            st = add_rows_task(e, &t, i, local, chunk, last);
     if (st == GS_OK && has_program(s))
-        st = add_program_task(e, &t, local, &chunk, last);
-    gs_emit__release(e, &chunk, *last);
+        st = add_program_task(e, &t, local, chunk, last);
+    gs_emit__release(e, chunk, *last);
     e->stage_edges += c->edges;
     e->pass->edge_bytes += c->edges * gathered_row_bytes(e);
     return st;
@@ -342,13 +345,41 @@ static const uint64_t *needed_by_all(struct emitter *e, uint32_t operand, const 
     return e->mask_of_all;
 }
 
+/* Where chunks are read for several operand intervals: those from this one on. */
+static gs_status load_group(struct emitter *e, uint32_t operand)
+{
+    const struct block b = e->seat[0].block;
+    uint64_t bytes = 0;
+    gs_status st = GS_OK;
+
+    e->group_first = operand;
+    e->group_end = e->apart ? operand + 1 : gs_emit__group_end(e, b, operand, &bytes);
+    if (is_alone(e))
+        return GS_OK;
+    gs_ring_group(&e->ring, bytes);
+    for (uint32_t t = 0; t < b.count && st == GS_OK; t++)
+        st = gs_emit__load_chunks(e, b.first + t, operand, e->group_end - operand, &e->chunk[t * GS_CHUNK_GROUP]);
+    return st;
+}
+
+/* Most bytes of a chunk from this operand interval that comes alone: rows in the middle of the ring must not leave too
+ * little for it at either end. */
+static uint64_t largest_chunk(const struct emitter *e, uint32_t operand)
+{
+    const struct block b = e->seat[0].block;
+    uint64_t most = 0;
+    for (uint32_t t = 0; t < b.count && !e->apart && is_alone(e); t++)
+        most = GS_MAX(most, gs_layout_chunk(e->l, e->stage, b.first + t, operand)->length);
+    return most;
+}
+
 /* The arrays' rows of an operand interval come to whoever needs them. */
 static gs_status load_operands(struct emitter *e, uint32_t operand, const bool *needs)
 {
     const uint32_t count = gs_interval_rows(e->l->chunks, operand);
     const uint64_t *mask = needed_by_all(e, operand, needs);
     bool reads[GS_PLAN_DEVICES];
-    uint64_t together = 0;
+    uint64_t together = largest_chunk(e, operand);
     gs_status st = GS_OK;
 
     for (uint32_t a = 0; a < e->operands; a++)
@@ -383,7 +414,8 @@ static gs_status sum_operand(struct emitter *e, uint32_t operand)
     }
     if (!any)
         return GS_OK;
-    st = load_operands(e, operand, needs);
+    if ((operand >= e->group_end && (st = load_group(e, operand)) != GS_OK) || (st = load_operands(e, operand, needs)) != GS_OK)
+        return st;
     for (uint32_t d = 0; d < e->devices && st == GS_OK; d++) {
         struct seat *const seat = &e->seat[d];
         if (!needs[d])
@@ -409,6 +441,7 @@ gs_status gs_emit__edge_pass(struct emitter *e)
         if (seat->block.count > 0 && (st = begin_sums(e, seat->block)) == GS_OK)
             st = load_targets(e, seat->block);
     }
+    e->group_end = 0;
     for (uint32_t o = 0; o < e->l->parts && st == GS_OK; o++)
         st = sum_operand(e, o);
     for (e->device = 0; e->device < e->devices && st == GS_OK; e->device++) {

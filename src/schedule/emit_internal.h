@@ -1,6 +1,7 @@
 /* emit_internal.h - the emitter's state, shared by emit.c and its two halves.
  *
  *   emit.c         tasks, waits, units; stages and passes
+ *   emit_chunks.c  reads of edge chunks
  *   emit_cache.c   reads that the cache answers
  *   emit_copies.c  several devices: copies to them, between them and back
  *   emit_edges.c   the edge pass of a block of target intervals
@@ -15,6 +16,7 @@
 #include "schedule/schedule_internal.h"
 
 #define WAITS 65536u
+#define GS_CHUNK_GROUP 16u /* operand intervals whose chunks are read together, at most */
 #define NOT_STAGED UINT64_MAX
 
 /* Rows or a chunk that a compute task will use, where they stand, and the read
@@ -83,6 +85,8 @@ struct emitter {
      * each once, and where the rows stand. */
     uint32_t operands, targets;
     uint32_t *operand_array, *target_array; /* [GS_STAGE_SUMS + most edge regs] */
+    struct unit *chunk; /* [parts * GS_CHUNK_GROUP] of the block's targets: for operand intervals [group_first, group_end) */
+    uint32_t group_first, group_end;
     struct cell *cell;  /* [units of the cache]; NULL: there is none */
     uint32_t *occupant; /* [occupants] units that are there */
     uint32_t occupants, accesses; /* accesses: of the cached pass so far */
@@ -115,8 +119,16 @@ gs_status gs_emit__load_rows(struct emitter *e, uint32_t array, uint32_t interva
 /* The masked rows of a whole interval, each at its place in it; what lies between may be missing. */
 gs_status gs_emit__load_needed(struct emitter *e, uint32_t array, uint32_t interval, const uint64_t *mask,
                                struct unit *out);
-/* A chunk of the stage's edges. */
+/* The read, which waits for what was collected, brings `bytes` of what `out` stands for. */
+gs_status gs_emit__add_read(struct emitter *e, gs_task *t, uint64_t bytes, struct unit *out);
+
+/* emit_chunks.c */
+/* A chunk of the stage's edges, which has some. */
 gs_status gs_emit__load_chunk(struct emitter *e, uint32_t target, uint32_t operand, struct unit *out);
+/* Chunks [first, first + count) of a target, in as few reads as they take. They must be released in their order. */
+gs_status gs_emit__load_chunks(struct emitter *e, uint32_t target, uint32_t first, uint32_t count, struct unit *out);
+/* The block should take its chunks from operand intervals [operand, the result) together, *bytes in all. */
+uint32_t gs_emit__group_end(const struct emitter *e, struct block b, uint32_t operand, uint64_t *bytes);
 
 /* File extent of rows of an array of the store: whole checksum blocks. */
 void gs_emit__store_extent(const gs_layout *l, uint32_t array, uint64_t first, uint64_t rows, gs_task *t, uint64_t *skip);

@@ -45,7 +45,13 @@ static gs_status try_choice(gs_plan **out, const gs_layout *l, gs_choice *c, uin
 
     const bool whole = gs_choice_keep(c, l, l->config->force_spill ? 0 : keep);
     c->ring_bytes = gs_align_down(whole ? GS_BLOCK_BYTES : ring, GS_BLOCK_BYTES);
-    if ((st = gs_emit(&plan, l, c)) != GS_OK)
+    st = gs_emit(&plan, l, c);
+    if (st == GS_EAGAIN && !c->chunks_alone) {
+        c->chunks_alone = true;
+        st = gs_emit(&plan, l, c);
+        c->chunks_alone = false;
+    }
+    if (st != GS_OK)
         return st;
     if (plan->host_bytes > l->config->host_memory) {
         gs_plan_free(plan);
@@ -157,6 +163,7 @@ static gs_status least_ring(uint64_t *out, uint64_t *tables, const gs_layout *l,
     gs_status st;
 
     gs_choice_keep(c, l, 0);
+    c->chunks_alone = true;
     for (;; high *= 2) {
         c->ring_bytes = high;
         if ((st = gs_emit(&plan, l, c)) == GS_OK || st != GS_EAGAIN || high > UINT64_MAX / 8)

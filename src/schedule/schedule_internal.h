@@ -139,6 +139,7 @@ typedef struct gs_choice {
     uint32_t *order;          /* [stages * parts] block of columns that the stage takes k-th */
     uint64_t *mask;           /* [granules.words] scratch */
     /* What is left of host memory for units of the store's files, beside what is kept for good. */
+    bool chunks_alone;        /* a read for each chunk: the ring has no room for more */
     bool made_only;           /* keep arrays of the run and narrow ones, leave the rest to the cache */
     bool tracing;             /* emitting lists the accesses of `cached_pass` */
     uint32_t cached_pass;

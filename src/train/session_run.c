@@ -65,7 +65,7 @@ static gs_status copy_chunks(gs_session *s)
             return gs_fail(GS_ENOMEM, "no memory for the tables of %llu chunks", (unsigned long long)n);
         for (uint64_t i = 0; i < n; i++) {
             const gs_chunk *const c = &s->set[k].chunk[i];
-            s->chunk[k][i] = (gs_exec_chunk){c->checksum, c->edges, c->targets, c->operands};
+            s->chunk[k][i] = (gs_exec_chunk){c->checksum, c->edges, c->targets, c->operands, c->length};
         }
     }
     return GS_OK;

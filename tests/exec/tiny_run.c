@@ -78,7 +78,7 @@ static void write_edges(struct tiny *t, int d)
         at += fill_chunk(&bytes, key, n, c, rows);
         assert_int_equal(fwrite(bytes, 1, c->length, f), c->length);
         free(bytes);
-        t->exec_chunk[d][i] = (gs_exec_chunk){c->checksum, c->edges, c->targets, c->operands};
+        t->exec_chunk[d][i] = (gs_exec_chunk){c->checksum, c->edges, c->targets, c->operands, c->length};
     }
     free(key);
     fclose(f);
