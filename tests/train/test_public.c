@@ -78,7 +78,8 @@ static void options__out_of_range_names_the_option(void **state)
     REFUSED(weight_decay, -1, "--weight-decay -1");
     REFUSED(weight_decay, NAN, "--weight-decay");
     REFUSED(device, "cuda:", "--device cuda:");
-    REFUSED(device, "cpu:2", "--device cpu:2");
+    REFUSED(device, "cpu:0", "--device cpu:0");
+    REFUSED(device, "cpu:17", "--device cpu:17");
     REFUSED(matmul, "f8", "--matmul f8");
     REFUSED(device, NULL, "--device");
 }
