@@ -226,6 +226,10 @@ static void write_instr(gs_gen_writer *w, const gs_instr *in)
         write_mask(w, in);
         return;
     }
+    if (in->op == GS_OP_IS_LOOP) {
+        fprintf(w->out, "    r%u = gs_bits_of_float(r%u) == gs_bits_of_float(r%u) ? 1.0f : 0.0f;\n", in->dst, in->a.index, in->b.index);
+        return;
+    }
     if (in->op == GS_OP_FOLD || in->op == GS_OP_ROWSUM || in->op == GS_OP_ROWMAX) {
         if (gs_gen_width(w, in->a.index) != gs_gen_width(w, in->dst)) {
             if (!fold_by_shuffle(w, in))

@@ -210,6 +210,18 @@ static void plan_mask(planner *p, const gs_instr *in, uint32_t width, gs_cpu_edg
     d->a = emit_value(p, s);
 }
 
+static void plan_loop(planner *p, const gs_instr *in, uint32_t width, gs_cpu_edge_state *d)
+{
+    gs_cpu_edge_step s = {.kind = GS_CPU_EDGE_LOOP, .width = 1};
+    uint32_t source = 0, destination = 0;
+
+    s.a = operand_value(p, &in->a, &source);
+    s.b = operand_value(p, &in->b, &destination);
+    if (source != 1 || destination != 1 || width != 1)
+        refuse(p, "ids that are no numbers");
+    d->a = emit_value(p, s);
+}
+
 static void plan_instr(planner *p, const gs_instr *in)
 {
     const gs_stage *const stage = p->l->stage;
@@ -241,6 +253,9 @@ static void plan_instr(planner *p, const gs_instr *in)
         break;
     case GS_OP_EDGE_MASK:
         plan_mask(p, in, width, d);
+        break;
+    case GS_OP_IS_LOOP:
+        plan_loop(p, in, width, d);
         break;
     case GS_OP_FOLD:
     case GS_OP_ROWSUM:

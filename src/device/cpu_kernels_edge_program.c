@@ -232,6 +232,14 @@ static gs_cpu_operand flat_operand(const gs_cpu_edge_frame *f, const gs_cpu_edge
     return (gs_cpu_operand){rows.p, v->form == GS_CPU_EDGE_FIXED ? GS_CPU_SCALAR : GS_CPU_FULL};
 }
 
+/* Ids are whole numbers in the place of floats. */
+static void run_loop(const gs_cpu_edge_frame *f, const gs_cpu_edge_step *s)
+{
+    const gs_cpu_rows a = gs_value_rows(f, &s->a), b = gs_value_rows(f, &s->b);
+    for (uint32_t e = 0; e < f->tile->edges; e++)
+        gs_slot(f, s->dst)[e] = memcmp(gs_row(&a, e), gs_row(&b, e), sizeof(uint32_t)) == 0 ? 1.0f : 0.0f;
+}
+
 static void run_step(const gs_cpu_edge_frame *f, const gs_cpu_edge_step *s)
 {
     const uint32_t edges = f->tile->edges;
@@ -261,6 +269,9 @@ static void run_step(const gs_cpu_edge_frame *f, const gs_cpu_edge_step *s)
         a = gs_value_rows(f, &s->a);
         for (uint32_t e = 0; e < edges; e++)
             GS_KERNEL(rowmax)(gs_slot(f, s->dst) + e, gs_row(&a, e), 1, s->a.width);
+        break;
+    case GS_CPU_EDGE_LOOP:
+        run_loop(f, s);
         break;
     case GS_CPU_EDGE_MASK:
         GS_KERNEL(edge_mask)(f, s);

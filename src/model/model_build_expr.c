@@ -8,6 +8,8 @@
 #include "base/alloc.h"
 #include "model/model_internal.h"
 
+#define FAR 1e30f /* below all scores, and finite also when some are added */
+
 bool gs_model__function(const char *name, gs_op *op, bool *takes_number, float *number)
 {
     static const struct {
@@ -189,12 +191,10 @@ static uint32_t at_self(const gs_at_self *x, uint32_t value)
             return x->b->soft[i].self;
     if (n.op == GS_OP_SRC)
         return n.in[0];
-    /* The graph's loops are taken out as so many edges like the vertex's own: they must be such. */
-    if (n.op == GS_OP_WEIGHT && x->b->config->self_loops)
-        return gs_ir_error(ir, GS_EUNSUPPORTED, "the graph's self loops have weights of their own, so e.weight cannot "
-                                                "stand where 'self' counts them once: leave out one of the two");
     if (n.op == GS_OP_WEIGHT)
         return number(x->b, 1.0f);
+    if (n.op == GS_OP_IS_LOOP) /* the vertex's own edge is none of the graph's */
+        return number(x->b, 0.0f);
     if (n.op == GS_OP_TYPED)
         return gs_ir_error(ir, GS_EFORMAT, "W[e.type] means nothing for the vertex itself: leave out 'self'");
     if (n.op == GS_OP_EDGE_MASK && !n.self && x->b->config->self_loops)
@@ -241,28 +241,69 @@ static uint32_t remember_soft(gs_builder *b, uint32_t edge, uint32_t self)
     return edge;
 }
 
+/* The graph's loops have weights of their own, and the value depends on weights: they cannot be taken out by their number. */
+static bool loops_differ(gs_builder *b, uint32_t value)
+{
+    bool *seen, found = false;
+
+    if (!b->config->self_loops || !b->config->edge_weights || value == GS_IR_NONE)
+        return false;
+    if ((seen = gs_calloc((size_t)value + 1, sizeof(*seen))) == NULL) {
+        gs_ir_error(b->ir, GS_ENOMEM, "no memory for the model's graph");
+        return false;
+    }
+    seen[value] = true;
+    for (uint32_t i = value + 1; i-- > 0 && !found;) {
+        const gs_node *n = gs_ir_node(b->ir, i);
+        found = seen[i] && n->op == GS_OP_WEIGHT;
+        for (uint32_t k = 0; seen[i] && is_of_edges(n) && k < gs_node_inputs(n); k++)
+            seen[n->in[k]] = true;
+    }
+    gs_free(seen);
+    return found;
+}
+
+/* 1 for the graph's self loops, 0 for its other edges. */
+static uint32_t is_loop(gs_builder *b)
+{
+    const uint32_t id = gs_ir_input(b->ir, "input_id", 1, GS_U32);
+    return gs_ir_binary(b->ir, GS_OP_IS_LOOP, gs_ir_unary(b->ir, GS_OP_SRC, id, 0), id);
+}
+
+/* The value, but far from all others at the graph's self loops: finite, so that a vertex with nothing but loops divides
+ * nothing by 0. */
+static uint32_t away_from_loops(gs_builder *b, uint32_t value, float away)
+{
+    return gs_ir_binary(b->ir, GS_OP_ADD, value, gs_ir_binary(b->ir, GS_OP_MUL, is_loop(b), number(b, away)));
+}
+
 /* softmax over the in-edges is exp(s - lse). With the vertex itself, whose score is t, and its L
  * self loops counted once: q = sigmoid(t - lse) is its share beside all the edges, and
  *     at the vertex   q / (1 - L q),
  *     at an edge      exp(s - lse) (1 - q) / (1 - L q);
- * exact, and safe where there are no edges (lse = -inf: q = 1) or only loops (q <= 1 / (L + 1)). */
+ * exact, and safe where there are no edges (lse = -inf: q = 1) or only loops (q <= 1 / (L + 1)). Loops that differ from
+ * the vertex's own edge have scores so low that they do not count, and L is 0. */
 static uint32_t build_softmax(gs_builder *b, uint32_t score, bool self)
 {
     gs_ir *ir = b->ir;
+    const bool differ = self && loops_differ(b, score);
+    const uint32_t own = score;
     uint32_t lse, p, t, q, r, rest;
 
     if (score == GS_IR_NONE)
         return score;
     if (gs_ir_node(ir, score)->type == GS_TYPE_P)
         return gs_ir_error(ir, GS_EFORMAT, "softmax() of what is the same for all edges");
+    if (differ)
+        score = away_from_loops(b, score, -FAR);
     lse = gs_ir_sum(ir, GS_OP_LSE_IN, score, false);
     p = gs_ir_unary(ir, GS_OP_EXP, gs_ir_binary(ir, GS_OP_SUB, score, lse), 0);
     if (!self)
         return p;
-    t = gs_model__at_self(b, score);
+    t = gs_model__at_self(b, own);
     q = gs_ir_unary(ir, GS_OP_SIGMOID, gs_ir_binary(ir, GS_OP_SUB, t, lse), 0);
     r = gs_ir_unary(ir, GS_OP_SIGMOID, gs_ir_binary(ir, GS_OP_SUB, lse, t), 0);
-    rest = gs_ir_binary(ir, GS_OP_SUB, number(b, 1.0f), gs_ir_binary(ir, GS_OP_MUL, loops(b), q));
+    rest = gs_ir_binary(ir, GS_OP_SUB, number(b, 1.0f), gs_ir_binary(ir, GS_OP_MUL, differ ? number(b, 0.0f) : loops(b), q));
     p = gs_ir_binary(ir, GS_OP_MUL, gs_ir_binary(ir, GS_OP_DIV, r, rest), p);
     return remember_soft(b, p, gs_ir_binary(ir, GS_OP_DIV, q, rest));
 }
@@ -292,6 +333,11 @@ static uint32_t build_sum(gs_builder *b, const gs_expr *e, uint32_t value)
         n.self = true;
         return gs_ir_sum(ir, GS_OP_SUM_IN, gs_ir_like(ir, &n, n.in), false);
     }
+    if (self && loops_differ(b, value)) {
+        sum = gs_ir_binary(ir, GS_OP_MUL, value, gs_ir_binary(ir, GS_OP_SUB, number(b, 1.0f), is_loop(b)));
+        sum = gs_ir_binary(ir, GS_OP_ADD, gs_ir_sum(ir, GS_OP_SUM_IN, sum, false), gs_model__at_self(b, value));
+        return mean ? mean_of(b, sum, self) : sum;
+    }
     sum = gs_ir_sum(ir, GS_OP_SUM_IN, value, false);
     if (self) {
         own = gs_model__at_self(b, value);
@@ -306,7 +352,9 @@ static uint32_t build_extreme(gs_builder *b, const gs_expr *e, uint32_t value)
 {
     gs_ir *ir = b->ir;
     const bool min = e->name[1] == 'i';
-    const uint32_t y = gs_ir_sum(ir, min ? GS_OP_MIN_IN : GS_OP_MAX_IN, value, false);
+    const bool differ = e->over == GS_OVER_SELF && loops_differ(b, value);
+    const uint32_t far = differ ? away_from_loops(b, value, min ? FAR : -FAR) : value;
+    const uint32_t y = gs_ir_sum(ir, min ? GS_OP_MIN_IN : GS_OP_MAX_IN, far, false);
     uint32_t own, both, has;
 
     if (e->over == GS_OVER_TYPE)

@@ -94,6 +94,7 @@ typedef struct gs_operand {
  *                many edges of its two ends and type are before it (both copies of the edges have one order for them,
  *                and a chunk has them all). `self` and a == b: rank and type 0. In a vertex program rank
  *                and type are 0: what the vertex itself draws.
+ *   is_loop      in an edge program; a, b as edge_mask's: 1 where they are equal, else 0; width 1
  *   matmul_t     a: register [., in], b: parameter [out, in] -> [., out]
  *   matmul       a: register [., out], b: parameter [out, in] -> [., in]
  *   outer        grad(dst)[out, in] += a[., out]' @ b[., in]

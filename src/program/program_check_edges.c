@@ -168,8 +168,10 @@ static gs_status check_edge_mask(const gs_checker *c, const gs_stage *s, const g
         const gs_edge_reg_kind end = (k == 0) == (s->direction == 0) ? GS_EDGE_OPERAND : GS_EDGE_TARGET;
         if (o[k]->kind != GS_FROM_REG || o[k]->index >= s->edge_regs || !is_id(c, s, o[k]->index) ||
             s->edge_reg[o[k]->index].kind != end)
-            return FAIL(c, "edge_mask needs input ids of the source and of the destination");
+            return FAIL(c, "%s needs input ids of the source and of the destination", gs_op_name(i->op));
     }
+    if (i->op == GS_OP_IS_LOOP)
+        return s->edge_reg[i->dst].width == 1 ? GS_OK : FAIL(c, "is_loop is one number wide");
     return gs_program__check_probability(c, i);
 }
 
@@ -184,7 +186,7 @@ static gs_status check_edge_instr(const gs_checker *c, const gs_stage *s, const 
         return FAIL(c, "%s is no instruction of an edge program", known ? gs_op_name(i->op) : "this");
     if (i->dst >= s->edge_regs || s->edge_reg[i->dst].kind != GS_EDGE_TEMP || ready[i->dst])
         return FAIL(c, "edge program: register %u is no scratch register, or written twice", i->dst);
-    if (i->op == GS_OP_EDGE_MASK) {
+    if (i->op == GS_OP_EDGE_MASK || i->op == GS_OP_IS_LOOP) {
         ready[i->dst] = true;
         return check_edge_mask(c, s, i);
     }

@@ -52,6 +52,7 @@ typedef enum gs_op_class {
     X(GS_OP_SPREAD, "spread", 1, GS_CLASS_ELEMENTWISE)  /* [., h] -> [., h * d]: each d times */ \
     X(GS_OP_EQ, "eq", 2, GS_CLASS_ELEMENTWISE)          /* 1 where a == b, else 0 */      \
     X(GS_OP_EDGE_MASK, "edge_mask", 2, GS_CLASS_ELEMENTWISE) /* 0 or 1 / (1 - p) for an edge and column, see program.h */ \
+    X(GS_OP_IS_LOOP, "is_loop", 2, GS_CLASS_ELEMENTWISE) /* 1 where the ids of an edge's ends are equal, else 0; edge programs only */ \
     X(GS_OP_CONCAT, "concat", 2, GS_CLASS_ELEMENTWISE)  /* columns of a, then of b; vertex programs only */ \
     X(GS_OP_PART, "part", 1, GS_CLASS_ELEMENTWISE)      /* columns from `site` on; vertex programs only */ \
     X(GS_OP_ACROSS, "across", 1, GS_CLASS_ELEMENTWISE)  /* [., h * d] -> [., d]: sums over h; vertex programs only */ \

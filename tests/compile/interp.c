@@ -98,7 +98,8 @@ static double scalar(const gs_instr *i, double a, double b)
     case GS_OP_DIV: return a / b;
     case GS_OP_MAX: return a > b ? a : b;
     case GS_OP_MIN: return a < b ? a : b;
-    case GS_OP_EQ: return a == b;
+    case GS_OP_EQ:
+    case GS_OP_IS_LOOP: return a == b;
     case GS_OP_NEG: return -a;
     case GS_OP_EXP: return exp(a);
     case GS_OP_LOG: return log(a);

@@ -181,6 +181,49 @@ static double normalised(const test_graph *g, uint32_t v, uint32_t c)
     return (feature(g, v, c) - mean) / sqrt(variance + 1e-5);
 }
 
+/* Weighted, over the in-edges without loops and an own edge of weight 1: `fn` of weight, x(u), x(v) and so far. */
+static double over_self(const test_graph *g, uint32_t v, uint32_t c, double start, double (*fn)(double so_far, double w, double u, double x))
+{
+    const double x = feature(g, v, c);
+    double s = fn(start, 1, x, x);
+    for (uint32_t e = 0; e < g->m; e++)
+        if (g->dst[e] == v && g->src[e] != v)
+            s = fn(s, g->weight[e], feature(g, g->src[e], c), x);
+    return s;
+}
+
+static double add_weighted(double s, double w, double u, double x) { return s + w * u * (1 + x); }
+static double most_weighted(double s, double w, double u, double x) { return fmax(s, w * u + x); }
+static double least_weighted(double s, double w, double u, double x) { return fmin(s, w * u + x); }
+static double count_one(double s, double w, double u, double x) { (void)w, (void)u, (void)x; return s + 1; }
+
+static double sum_weighted_self(const test_graph *g, uint32_t v, uint32_t c) { return over_self(g, v, c, 0, add_weighted); }
+static double max_weighted_self(const test_graph *g, uint32_t v, uint32_t c) { return over_self(g, v, c, -INFINITY, most_weighted); }
+static double min_weighted_self(const test_graph *g, uint32_t v, uint32_t c) { return over_self(g, v, c, INFINITY, least_weighted); }
+static double mean_weighted_self(const test_graph *g, uint32_t v, uint32_t c)
+{
+    return over_self(g, v, c, 0, add_weighted) / over_self(g, v, c, 0, count_one);
+}
+
+/* Attention with weights in the scores, 3 w + x(u) . x(v), and in the values. */
+static double attend_weighted_self(const test_graph *g, uint32_t v, uint32_t c)
+{
+    double s = 0, norm = 0;
+    for (uint32_t e = 0; e <= g->m; e++) {
+        const bool own = e == g->m;
+        const uint32_t u = own ? v : g->src[e];
+        const double w = own ? 1 : g->weight[e];
+        double dot = 3 * w;
+        if (!own && (g->dst[e] != v || u == v))
+            continue;
+        for (uint32_t k = 0; k < 3; k++)
+            dot += feature(g, u, k) * feature(g, v, k);
+        norm += exp(dot);
+        s += exp(dot) * w * feature(g, u, c);
+    }
+    return s / norm;
+}
+
 static double rows_alone(const test_graph *g, uint32_t v, uint32_t c)
 {
     const double *x = g->store[ID_FEATURES] + (size_t)v * 3, top = 400 * fmax(x[0], fmax(x[1], x[2]));
@@ -218,6 +261,11 @@ static void test_texts__reductions_are_their_formulas(void **state)
     check_formula(*state, "layer_norm(h)", false, normalised);
     check_formula(*state, "part(concat(2 * h, concat(sum(u.h), h)), 1, 3)", false, sum_plain);
     check_formula(*state, "sum(part(concat(u.h, 3 * u.h), 0, 2))", false, sum_plain);
+    check_formula(*state, "sum(e.weight * u.h * (1 + v.h), self)", true, sum_weighted_self);
+    check_formula(*state, "mean(e.weight * u.h * (1 + v.h), self)", true, mean_weighted_self);
+    check_formula(*state, "max(e.weight * u.h + v.h, self)", true, max_weighted_self);
+    check_formula(*state, "min(e.weight * u.h + v.h, self)", true, min_weighted_self);
+    check_formula(*state, "sum(softmax(3 * e.weight + dot(u.h, v.h)) * e.weight * u.h, self)", true, attend_weighted_self);
     check_formula(*state, "row_softmax(400 * h) + max(h, 0.1) - min(0.2, h)", false, rows_alone);
     check_formula(*state, "max(row_softmax(u.h + v.h) * min(u.h, v.h))", false, rows_of_edges);
 }
@@ -319,7 +367,7 @@ static void test_texts__gates_extremes_and_earlier_layers(void **state)
                        "  x = h @ w'\n"
                        "  y = h @ g'\n"
                        "  gate = sigmoid(u.x + v.y)\n"
-                       "  z = sum(gate * u.x, self) + sum(e.weight * gate * u.y)\n"
+                       "  z = sum(gate * u.x, self) + sum(e.weight * gate * u.y, self)\n"
                        "  return layer_norm(z) * (1 + s) + exp(c) * x\n"
                        "layer next(h[in]) -> [out]:\n"
                        "  param w[out, in], r[out, in], k[out, 3]\n"
@@ -360,6 +408,19 @@ static void test_texts__rows_and_the_larger_of_two(void **state)
     check_gradients_of(*state, text, &t);
 }
 
+static void test_texts__weighted_loops_count_once(void **state)
+{
+    const char *text = "layer own(h[in]) -> [out]:\n"
+                       "  param w[out, in], a[out], b[out]\n"
+                       "  x = h @ w'\n"
+                       "  p = dot(x, a)\n"
+                       "  q = dot(x, b)\n"
+                       "  alpha = softmax(e.weight * tanh(u.p - v.q), self)\n"
+                       "  return sum(alpha * u.x, self) + max(e.weight * u.x + v.x, self) + mean(alpha * e.weight * u.x, self) + x\n";
+    const test_case t = {.layers = 2, .in = 4, .hidden = 5, .classes = 3, .edge_weights = true, .act = "tanh"};
+    check_gradients_of(*state, text, &t);
+}
+
 static void test_texts__sequences_beside_other_sums(void **state)
 {
     /* Two of them on one input, one over features as they are, with a weight that is not learned; a state that goes over
@@ -388,6 +449,7 @@ int main(void)
         CASE(test_texts__gates_extremes_and_earlier_layers),
         CASE(test_texts__repeated_attention_with_shared_scores),
         CASE(test_texts__rows_and_the_larger_of_two),
+        CASE(test_texts__weighted_loops_count_once),
         CASE(test_texts__sequences_beside_other_sums),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

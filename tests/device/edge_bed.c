@@ -285,6 +285,8 @@ static void compute_edge(const edge_bed *b, edge_values *v, uint32_t target, uin
             else if (in->op == GS_OP_ROWMAX)
                 for (uint32_t j = 0; j < from; j++)
                     x = j == 0 ? v->value[in->a.index][0] : fmax(x, v->value[in->a.index][j]);
+            else if (in->op == GS_OP_IS_LOOP)
+                x = id_at(b, &in->a, target, operand) == id_at(b, &in->b, target, operand);
             else if (in->op == GS_OP_EDGE_MASK)
                 x = mask_at(b, in, target, operand, edge, c, width);
             else if (in->op == GS_OP_SPREAD)

@@ -221,6 +221,22 @@ static void everything(edge_bed *b, uint32_t h, uint32_t d)
     bed_sum(b, GS_SUM_MAX, biased);
 }
 
+/* Ids 3 r of both ends meet where the rows do. */
+static void test_edge_program__loops_are_told_from_other_edges(void **state)
+{
+    (void)state;
+    for (uint32_t bytes = 2; bytes <= 4; bytes += 2) {
+        edge_bed b;
+        open_bed(&b, bytes);
+        const uint32_t loop = bed_do(&b, GS_OP_IS_LOOP, 1, in_reg(bed_operand_id(&b, 0)), in_reg(bed_target_id(&b, 0)));
+        const uint32_t row = bed_operand(&b, 20, -2, 2);
+        bed_sum(&b, GS_SUM_ADD, loop);
+        bed_sum(&b, GS_SUM_ADD, bed_do(&b, GS_OP_MUL, 20, in_reg(row), in_reg(bed_do(&b, GS_OP_SUB, 1, in_const(1), in_reg(loop)))));
+        bed_check(&b, 2e-6);
+        bed_free(&b);
+    }
+}
+
 static void test_edge_program__every_operator_and_operand(void **state)
 {
     static const uint32_t shapes[][2] = {{1, 1}, {1, 9}, {2, 2}, {3, 7}, {4, 8}, {8, 8}, {2, 16}, {5, 32}, {9, 1}};
@@ -419,6 +435,7 @@ int main(void)
         cmocka_unit_test(test_edge_program__dropout_of_edges),
         cmocka_unit_test(test_edge_program__dropout_of_a_hubs_edges),
         cmocka_unit_test(test_edge_program__attention_backward),
+        cmocka_unit_test(test_edge_program__loops_are_told_from_other_edges),
         cmocka_unit_test(test_edge_program__every_operator_and_operand),
         cmocka_unit_test(test_edge_program__hubs),
         cmocka_unit_test(test_edge_program__extreme_scores),

@@ -31,14 +31,14 @@ static ref_node *gate(ref_call *c, const ref_edges *e, const ref_node *x, const 
 }
 
 /* gates.gnn, layers but the last: x = W h, y = G h; layer_norm(sum over N'(v) of sigmoid(x(u) + y(v)) * x(u)
- * plus sum over N(v) of weight * sigmoid(x(u) + y(v)) * y(u)) * (1 + s) + exp(c) * x. */
+ * plus sum over N'(v) of weight * sigmoid(x(u) + y(v)) * y(u)) * (1 + s) + exp(c) * x. */
 static ref_node *gated(ref_call *c, const ref_node *h)
 {
     ref_tape *const t = c->tape;
     ref_node *const x = ref_matmul_t(t, h, ref_matrix(c, "w", c->out, c->in));
     ref_node *const y = ref_matmul_t(t, h, ref_matrix(c, "g", c->out, c->in));
     ref_node *const plain = ref_sum(c, c->self, gate(c, c->self, x, y, x));
-    ref_node *const weighted = ref_sum(c, c->all, ref_mul(t, gate(c, c->all, x, y, y), ref_edge_weights(c, c->all)));
+    ref_node *const weighted = ref_sum(c, c->self, ref_mul(t, gate(c, c->self, x, y, y), ref_edge_weights(c, c->self)));
     ref_node *const passed = ref_layer_norm(c, ref_add(t, plain, weighted));
     return ref_add(t, ref_mul(t, passed, ref_shift(t, 1.0, ref_vector(c, "s", 1))),
                    ref_mul(t, x, ref_function(t, "exp", 0, ref_vector(c, "c", c->out))));
