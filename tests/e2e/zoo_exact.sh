@@ -33,8 +33,8 @@ mapfile -t switches < <("$GNNSTREAM" help train | sed '/^Not available/,$d' |
 
 # combinations: lines of a number of parts and the switches set, as bits.
 #
-# pairs: of round j = 0 to 3 and its complement, switch i is set in the one where bit j of i is 0, else in the other. Two
-# different switches below 8 agree in round 3 and differ in some other, so with the complements they take all four
+# pairs: of round j = 0 to 4 and its complement, switch i is set in the one where bit j of i is 0, else in the other. Two
+# different switches below 16 agree in round 4 and differ in some other, so with the complements they take all four
 # pairs of values; and as each round comes with its complement, so do a switch and its parts.
 combinations()
 {
@@ -46,8 +46,8 @@ combinations()
         done
         return
     fi
-    [ "$n" -le 8 ] || { echo "more than 8 switches: combinations() needs another round" >&2; exit 99; }
-    for ((j = 0; j < 4; j++)); do
+    [ "$n" -le 16 ] || { echo "more than 16 switches: combinations() needs another round" >&2; exit 99; }
+    for ((j = 0; j < 5; j++)); do
         bits=0
         for ((i = 0; i < n; i++)); do bits=$((bits | ((i >> j) & 1) << i)); done
         echo "${all_parts[j % 3]} $bits"
