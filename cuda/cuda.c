@@ -3,6 +3,7 @@
 
 #include <math.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "base/alloc.h"
@@ -25,6 +26,7 @@ static const char *const fixed_names[GS_CUDA_FIXED_COUNT] = {
     [GS_CUDA_MOMENTS_PART] = "gs_moments_parts",
     [GS_CUDA_MOMENTS_TOTAL] = "gs_moments_total",
     [GS_CUDA_STATISTIC] = "gs_statistic",
+    [GS_CUDA_FETCH] = "gs_fetch_rows",
     [GS_CUDA_LOSS] = "gs_loss",
     [GS_CUDA_LOSS_TOTAL] = "gs_loss_total",
 };
@@ -330,6 +332,10 @@ gs_status gs_cuda_open(const gs_device_ops **ops, void **context, unsigned ordin
     if ((c = gs_calloc(1, sizeof(*c))) == NULL)
         return gs_fail(GS_ENOMEM, "device cuda: out of memory");
     c->d = driver;
+    c->fetch_saves = GS_CUDA_FETCH_SAVES;
+    const char *const saves = getenv("GS_CUDA_FETCH_SAVES");
+    if (saves != NULL)
+        c->fetch_saves = strtoull(saves, NULL, 10);
     if ((st = set_matmul(c, matmul)) != GS_OK || (st = find_gpu(c, ordinal)) != GS_OK ||
         (st = gs_cuda_check(c, driver->context_retain(&c->context, c->device), "taking the GPU")) != GS_OK ||
         (st = gs_cuda_check(c, driver->context_set(c->context), "taking the GPU")) != GS_OK ||

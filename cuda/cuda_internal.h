@@ -7,6 +7,7 @@
  *   pass.c           what a pass brings to the device and takes back
  *   prepare.c        the modules and the fixed memory of a program
  *   memory.c         arena, mirrors and staging: where on the device is this host memory?
+ *   fetch_rows.c     copies of some rows of what is in host memory
  *   stage_copy.c     one launch: what it reads goes in, what it wrote comes out, in which stream
  *   launch_edges.c   sums over edges
  *   launch_vertex.c  vertex programs
@@ -35,6 +36,8 @@
 #define GS_CUDA_HUB_BYTES (16 * GS_MIB) /* of their sums, at the most */
 #define GS_CUDA_SORTED 4096u        /* targets of a sequence that are sorted together */
 #define GS_CUDA_SEQUENCE_BYTES (64 * GS_MIB) /* of the tiles of sequences under way, at the most, unless one needs more */
+/* Bytes not copied, from which on rows are fetched one by one: what two more launches cost, about 10 us of copying. */
+#define GS_CUDA_FETCH_SAVES (512 * GS_KIB)
 #define GS_CUDA_COLSUM_PARTS 128u
 #define GS_CUDA_LOSS_PARTS 512u
 #define GS_CUDA_WORKSPACE (4u << 20) /* of cuBLAS: what its documents ask for below Hopper's 32 MiB */
@@ -48,6 +51,8 @@ typedef struct gs_cuda_bind {
     int how;            /* GS_CUDA_IN, ... */
     gs_cu_memory at;
     bool back;          /* the launch's results go to `host` afterwards */
+    /* Rows of which `used` (a bind of before, of index_bytes each) names those that count; 0: all do. */
+    uint32_t rows, used_rows, used, index_bytes;
 } gs_cuda_bind;
 
 /* A copy of host memory in the staging area, or room that such a copy had. */
@@ -56,6 +61,7 @@ typedef struct gs_cuda_piece {
     uint64_t bytes;     /* of it */
     uint64_t offset, size; /* in the staging area */
     uint64_t ticket;    /* the last launch that used it */
+    gs_cu_memory present; /* marks of the rows that are there; 0: all are */
 } gs_cuda_piece;
 
 typedef struct gs_cuda_memory {
@@ -65,7 +71,8 @@ typedef struct gs_cuda_memory {
     gs_device_range mirror[GS_DEVICE_MIRRORS];
     uint64_t mirror_offset[GS_DEVICE_MIRRORS];
     uint32_t registered;
-    void *pinned[2];
+    gs_device_range pinned[2];
+    gs_cu_memory mapped[2]; /* where the device reads them in place */
     uint64_t head;      /* staging: where the next piece is tried */
     uint32_t pieces;
     gs_cuda_piece piece[GS_CUDA_PIECES];
@@ -90,7 +97,7 @@ typedef struct gs_cuda_sequence_code {
 enum gs_cuda_fixed {
     GS_CUDA_SPLIT, GS_CUDA_ADD, GS_CUDA_BEGIN, GS_CUDA_FINISH_MOST, GS_CUDA_FINISH_ATTEND, GS_CUDA_FINISH_LSE,
     GS_CUDA_REGROUP, GS_CUDA_ROW_SUMS, GS_CUDA_MIX_PART, GS_CUDA_COLSUM_PART, GS_CUDA_COLSUM_TOTAL, GS_CUDA_MOMENTS_PART,
-    GS_CUDA_MOMENTS_TOTAL, GS_CUDA_STATISTIC, GS_CUDA_LOSS, GS_CUDA_LOSS_TOTAL,
+    GS_CUDA_MOMENTS_TOTAL, GS_CUDA_STATISTIC, GS_CUDA_FETCH, GS_CUDA_LOSS, GS_CUDA_LOSS_TOTAL,
     GS_CUDA_FIXED_COUNT
 };
 
@@ -98,6 +105,7 @@ typedef struct gs_cuda {
     /* set by open */
     const gs_cuda_driver *d;
     int device, major, minor, processors, compute_type;
+    uint64_t fetch_saves;       /* GS_CUDA_FETCH_SAVES, or $GS_CUDA_FETCH_SAVES */
     gs_cu_handle context, in, compute, out, blas;
     gs_cu_handle copied[GS_CUDA_FLIGHT], computed[GS_CUDA_FLIGHT], finished[GS_CUDA_FLIGHT]; /* events */
     gs_cu_handle fixed_module, fixed[GS_CUDA_FIXED_COUNT];
@@ -140,9 +148,11 @@ gs_status gs_cuda_host_wrote(void *context, void *host, uint64_t bytes);
 gs_status gs_cuda_host_reads(void *context, void *host, uint64_t bytes);
 /* Where a mirrored or arena range is; 0 for other memory. */
 gs_cu_memory gs_cuda_fixed_place(const gs_cuda *c, const void *host, uint64_t bytes);
-/* A piece of the staging area for `host`, empty; the streams wait until its room is free. GS_EAGAIN: no room
- * beside what the launch `ticket` uses already. */
-gs_status gs_cuda_take_piece(gs_cuda *c, const char *host, uint64_t bytes, uint64_t ticket, uint32_t *piece);
+/* A piece of the staging area for `host`, empty, with `marks` bytes for gs_cuda_piece.present behind it; the streams wait until
+ * its room is free. GS_EAGAIN: no room beside what the launch `ticket` uses already. */
+gs_status gs_cuda_take_piece(gs_cuda *c, const char *host, uint64_t bytes, uint64_t marks, uint64_t ticket, uint32_t *piece);
+/* Where its first byte is. */
+gs_cu_memory gs_cuda_piece_at(const gs_cuda *c, const gs_cuda_piece *p);
 /* The copy that holds the whole range; GS_NONE. */
 uint32_t gs_cuda_find_piece(const gs_cuda *c, const char *host, uint64_t bytes);
 /* Copies of any part of the range are stale from now on; or, with `stream`, it waits for those who write them. */
@@ -151,6 +161,17 @@ gs_status gs_cuda_wait_for_range(gs_cuda *c, const char *host, uint64_t bytes, g
 /* The stream waits until this launch is done, what it copies back included. */
 gs_status gs_cuda_wait_in(gs_cuda *c, uint64_t ticket, gs_cu_handle stream);
 void gs_cuda_clear_pieces(gs_cuda *c);
+
+/* ---- fetch_rows.c ---- */
+
+/* Range b is rows; the launch needs those that `used` names, a bind of before. */
+void gs_cuda_bind_used(gs_cuda *c, uint32_t b, uint32_t rows, uint32_t used, uint32_t used_rows, uint32_t index_bytes);
+/* Is it worth it to copy only those rows, into a piece with marks? */
+bool gs_cuda_fetches(const gs_cuda *c, const gs_cuda_bind *b);
+/* The piece with marks that has rows of exactly this range; GS_NONE. */
+uint32_t gs_cuda_find_marked(const gs_cuda *c, const gs_cuda_bind *b);
+/* Rows that the piece does not have come, in the stream of copies. `fresh`: it has none. */
+gs_status gs_cuda_fetch(gs_cuda *c, const gs_cuda_bind *b, const gs_cuda_piece *p, bool fresh);
 
 /* ---- stage_copy.c ---- */
 
@@ -170,6 +191,8 @@ gs_status gs_cuda_wait(gs_cuda *c, uint64_t ticket);
 gs_status gs_cuda_synchronize(gs_cuda *c);
 gs_status gs_cuda_launch(gs_cuda *c, gs_cu_handle function, uint64_t blocks_x, uint32_t blocks_y, uint32_t shared, void *args,
                          const char *what);
+gs_status gs_cuda_launch_in(gs_cuda *c, gs_cu_handle stream, gs_cu_handle function, uint64_t blocks_x, uint32_t blocks_y,
+                            uint32_t shared, void *args, const char *what);
 static inline uint64_t gs_cuda_blocks(uint64_t lanes) { return (lanes + GS_BLOCK_LANES - 1) / GS_BLOCK_LANES; }
 
 /* ---- pass.c ---- */

@@ -21,6 +21,16 @@ static chunk_binds bind_chunk(gs_cuda *c, const void *target, uint32_t targets, 
     };
 }
 
+/* Rows of `width` floats at the operand end, of which `used` are needed. */
+static uint32_t bind_operand(gs_cuda *c, const float *rows, uint32_t count, uint64_t width, const void *used, uint32_t used_rows,
+                             uint32_t index_bytes)
+{
+    const uint32_t list = gs_cuda_bind_range(c, used, (uint64_t)used_rows * index_bytes, GS_CUDA_IN);
+    const uint32_t b = gs_cuda_bind_range(c, rows, count * width * sizeof(float), GS_CUDA_IN);
+    gs_cuda_bind_used(c, b, count, list, used_rows, index_bytes);
+    return b;
+}
+
 static gs_cu_memory at(const gs_cuda *c, uint32_t bind) { return bind == GS_NONE ? 0 : c->bind[bind].at; }
 
 static void set_chunk(const gs_cuda *c, gs_edge_args *a, const chunk_binds *b, uint32_t targets, const uint32_t *start,
@@ -79,7 +89,7 @@ static gs_status run_rows(gs_cuda *c, const gs_edge_launch *l, const gs_typed_la
         a.type_bytes = typed->type_bytes;
         b.type = gs_cuda_bind_range(c, typed->type, (uint64_t)l->start[l->targets] * typed->type_bytes, GS_CUDA_IN);
     }
-    const uint32_t operand = gs_cuda_bind_range(c, l->operand, l->operand_rows * stride * sizeof(float), GS_CUDA_IN);
+    const uint32_t operand = bind_operand(c, l->operand, l->operand_rows, stride, l->used, l->used_rows, l->index_bytes);
     const uint32_t acc = gs_cuda_bind_range(c, l->acc, (uint64_t)l->target_rows * l->width * sizeof(float), GS_CUDA_INOUT);
     if (st == GS_OK && (st = gs_cuda_stage(c)) == GS_OK) {
         set_chunk(c, &a, &b, l->targets, l->start, l->index_bytes);
@@ -103,7 +113,7 @@ gs_status gs_cuda_run_typed(void *context, const gs_typed_launch *t)
     st = gs_cuda_begin(c);
     const chunk_binds b = bind_chunk(c, l->target, l->targets, l->start, l->index, l->index_bytes);
     const uint32_t type = gs_cuda_bind_range(c, t->type, (uint64_t)l->start[l->targets] * t->type_bytes, GS_CUDA_IN);
-    const uint32_t operand = gs_cuda_bind_range(c, l->operand, (uint64_t)l->operand_rows * l->width * sizeof(float), GS_CUDA_IN);
+    const uint32_t operand = bind_operand(c, l->operand, l->operand_rows, l->width, l->used, l->used_rows, l->index_bytes);
     const uint32_t acc =
         gs_cuda_bind_range(c, l->acc, (uint64_t)l->target_rows * l->width * t->types * sizeof(float), GS_CUDA_INOUT);
     if (st == GS_OK && (st = gs_cuda_stage(c)) == GS_OK) {
@@ -152,10 +162,11 @@ static void bind_rows(gs_cuda *c, const gs_edge_program_launch *l)
 {
     for (uint32_t r = 0; r < l->stage->edge_regs; r++) {
         const gs_edge_reg *const reg = &l->stage->edge_reg[r];
-        const uint64_t rows = reg->kind == GS_EDGE_OPERAND ? l->operand_rows : l->target_rows;
         c->where[r] = GS_NONE;
-        if (reg->kind == GS_EDGE_OPERAND || reg->kind == GS_EDGE_TARGET)
-            c->where[r] = gs_cuda_bind_range(c, l->rows[r], rows * reg->width * sizeof(float), GS_CUDA_IN);
+        if (reg->kind == GS_EDGE_OPERAND)
+            c->where[r] = bind_operand(c, l->rows[r], l->operand_rows, reg->width, l->used, l->used_rows, l->index_bytes);
+        else if (reg->kind == GS_EDGE_TARGET)
+            c->where[r] = gs_cuda_bind_range(c, l->rows[r], (uint64_t)l->target_rows * reg->width * sizeof(float), GS_CUDA_IN);
     }
 }
 

@@ -162,13 +162,16 @@ static binds bind_all(gs_cuda *c, const slice *s, bool back)
     const uint64_t wide = l->operand_rows * 4ull * l->width * sizeof(float), weight = 4ull * l->width * l->width * sizeof(float);
     const int states = back ? GS_CUDA_IN : GS_CUDA_INOUT;
     const bool own = s->param == GS_NONE;
+    const uint32_t used = gs_cuda_bind_range(c, l->used, (uint64_t)l->used_rows * l->index_bytes, GS_CUDA_IN);
+    const uint32_t gates = gs_cuda_bind_range(c, l->gates, wide, GS_CUDA_IN);
+    gs_cuda_bind_used(c, gates, l->operand_rows, used, l->used_rows, l->index_bytes);
     return (binds){
         .target = gs_cuda_bind_range(c, l->target, (uint64_t)l->targets * l->index_bytes, GS_CUDA_IN),
         .start = gs_cuda_bind_range(c, l->start, (l->targets + 1ull) * sizeof(uint32_t), GS_CUDA_IN),
         .index = gs_cuda_bind_range(c, l->index, edges * l->index_bytes, GS_CUDA_IN),
         .type = gs_cuda_bind_range(c, l->type, edges * l->type_bytes, GS_CUDA_IN),
         .order = gs_cuda_bind_range(c, s->order, s->count * sizeof(uint32_t), GS_CUDA_IN),
-        .gates = gs_cuda_bind_range(c, l->gates, wide, GS_CUDA_IN),
+        .gates = gates,
         .weight = gs_cuda_bind_range(c, own ? l->weight : NULL, weight, GS_CUDA_IN),
         .state = gs_cuda_bind_range(c, l->state, rows, states),
         .cell = gs_cuda_bind_range(c, l->cell, rows, states),

@@ -15,15 +15,19 @@
 
 /* ---- taking and giving back ---- */
 
+/* Mapped too, where the driver does: then the device can read it in place. */
 static gs_status pin(gs_cuda *c, const gs_device_range *r)
 {
     gs_cuda_memory *const m = &c->memory;
     if (r->bytes == 0)
         return GS_OK;
-    const gs_status st = gs_cuda_check(c, c->d->host_register(r->memory, r->bytes, 0), "pinning host memory");
-    if (st == GS_OK)
-        m->pinned[m->registered++] = r->memory;
-    return st;
+    const gs_status st = gs_cuda_check(c, c->d->host_register(r->memory, r->bytes, GS_CU_HOST_MAPPED), "pinning host memory");
+    if (st != GS_OK)
+        return st;
+    if (c->d->host_pointer(&m->mapped[m->registered], r->memory, 0) != 0)
+        m->mapped[m->registered] = 0;
+    m->pinned[m->registered++] = *r;
+    return GS_OK;
 }
 
 void gs_cuda_give_memory(void *context)
@@ -32,7 +36,7 @@ void gs_cuda_give_memory(void *context)
     gs_cuda_memory *const m = &c->memory;
     (void)gs_cuda_synchronize(c);
     for (uint32_t i = 0; i < m->registered; i++)
-        c->d->host_unregister(m->pinned[i]);
+        c->d->host_unregister(m->pinned[i].memory);
     if (m->base != 0)
         c->d->memory_free(m->base);
     *m = (gs_cuda_memory){.base = 0};
@@ -143,7 +147,7 @@ uint32_t gs_cuda_find_piece(const gs_cuda *c, const char *host, uint64_t bytes)
 {
     const gs_cuda_memory *const m = &c->memory;
     for (uint32_t i = 0; i < m->pieces; i++)
-        if (m->piece[i].host != NULL && within(host, bytes, m->piece[i].host, m->piece[i].bytes))
+        if (m->piece[i].host != NULL && m->piece[i].present == 0 && within(host, bytes, m->piece[i].host, m->piece[i].bytes))
             return i;
     return GS_NONE;
 }
@@ -231,11 +235,16 @@ static gs_status drop_oldest(gs_cuda *c, uint64_t ticket)
     return m->piece[oldest].ticket == ticket ? GS_EAGAIN : drop_piece(c, oldest);
 }
 
-gs_status gs_cuda_take_piece(gs_cuda *c, const char *host, uint64_t bytes, uint64_t ticket, uint32_t *piece)
+gs_cu_memory gs_cuda_piece_at(const gs_cuda *c, const gs_cuda_piece *p)
+{
+    return c->memory.base + c->memory.staging_offset + p->offset + (uintptr_t)p->host % ALIGNMENT;
+}
+
+gs_status gs_cuda_take_piece(gs_cuda *c, const char *host, uint64_t bytes, uint64_t marks, uint64_t ticket, uint32_t *piece)
 {
     gs_cuda_memory *const m = &c->memory;
     const uint64_t shift = (uintptr_t)host % ALIGNMENT; /* as on the host: 16-byte accesses stay so */
-    const uint64_t size = gs_align_up(shift + bytes, ALIGNMENT);
+    const uint64_t size = gs_align_up(shift + bytes, ALIGNMENT) + gs_align_up(marks, ALIGNMENT);
     uint64_t offset = 0;
     gs_status st;
 
@@ -253,5 +262,7 @@ gs_status gs_cuda_take_piece(gs_cuda *c, const char *host, uint64_t bytes, uint6
     m->head = offset + size;
     *piece = m->pieces++;
     m->piece[*piece] = (gs_cuda_piece){.host = host, .bytes = bytes, .offset = offset, .size = size, .ticket = ticket};
+    if (marks > 0)
+        m->piece[*piece].present = m->base + m->staging_offset + offset + gs_align_up(shift + bytes, ALIGNMENT);
     return GS_OK;
 }

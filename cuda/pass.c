@@ -46,7 +46,9 @@ gs_status gs_cuda_begin_pass(void *context, const gs_device_pass *pass)
             st = gs_cuda_copy_in(c, gs_cuda_sums(c, i), x.sums, x.sum_bytes, c->compute, "copying statistics");
     }
     if (st == GS_OK)
-        st = gs_cuda_check(c, c->d->fill(c->state + c->loss_offset, 0, sizeof(gs_loss_part), c->compute), "clearing the loss");
+        st = gs_cuda_check(c, c->d->fill(c->state + c->loss_offset, 0, sizeof(gs_pass_totals), c->compute), "clearing the loss");
+    if (st == GS_OK) /* the stream of copies counts there too */
+        st = gs_cuda_check(c, c->d->stream_synchronize(c->compute), "the begin of a pass");
     c->in_pass = st == GS_OK;
     return st;
 }
@@ -64,7 +66,7 @@ gs_status gs_cuda_end_pass(void *context)
 {
     gs_cuda *const c = context;
     const gs_device_pass *const pass = &c->pass;
-    gs_loss_part total;
+    gs_pass_totals total;
     gs_status st = gs_cuda_synchronize(c);
 
     c->in_pass = false;
@@ -81,8 +83,9 @@ gs_status gs_cuda_end_pass(void *context)
         st = gs_cuda_copy_out(c, &total, c->state + c->loss_offset, sizeof(total), c->compute, "copying the loss");
     if (st == GS_OK)
         st = gs_cuda_check(c, c->d->stream_synchronize(c->compute), "the end of a pass");
+    c->copied_bytes.in += st == GS_OK ? total.fetched : 0;
     if (st == GS_OK && pass->metrics != NULL)
-        add_metrics(pass->metrics, &total);
+        add_metrics(pass->metrics, &total.loss);
     return st;
 }
 

@@ -216,7 +216,7 @@ uint64_t gs_cuda_scratch_bytes(const void *context, const gs_program *p)
     (void)write_program(&k, p, &text, &bytes); /* what it refuses is refused by prepare */
     const uint64_t scratch = k.edge == NULL ? 0 : scratch_of(context, &k, p);
     drop_code(&k, text);
-    return scratch + sums_bytes(p) + GS_CUDA_WORKSPACE + 3 * ALIGNMENT * (uint64_t)(p->params + 1) + gs_align_up(sizeof(gs_loss_part), ALIGNMENT);
+    return scratch + sums_bytes(p) + GS_CUDA_WORKSPACE + 3 * ALIGNMENT * (uint64_t)(p->params + 1) + gs_align_up(sizeof(gs_pass_totals), ALIGNMENT);
 }
 
 static gs_status take_state(gs_cuda *c, const code *k, const gs_program *p)
@@ -237,7 +237,7 @@ static gs_status take_state(gs_cuda *c, const code *k, const gs_program *p)
             at += gs_align_up(2ull * p->param[i].cols * sizeof(double), ALIGNMENT);
     }
     c->loss_offset = at;
-    c->scratch_offset = at + gs_align_up(sizeof(gs_loss_part), ALIGNMENT);
+    c->scratch_offset = at + gs_align_up(sizeof(gs_pass_totals), ALIGNMENT);
     c->scratch_bytes = scratch_of(c, k, p);
     c->workspace_offset = c->scratch_offset + c->scratch_bytes;
     c->state_bytes = c->workspace_offset + GS_CUDA_WORKSPACE;

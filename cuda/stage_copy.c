@@ -64,25 +64,21 @@ static gs_status copy_in(gs_cuda *c, const gs_cuda_bind *b)
     return st != GS_OK ? st : gs_cuda_copy_in(c, b->at, b->host, b->bytes, c->in, "copying to the device");
 }
 
-static gs_status stage_one(gs_cuda *c, gs_cuda_bind *b, bool *copied)
+/* Into a piece that has, or gets, all of the range. */
+static gs_status stage_whole(gs_cuda *c, gs_cuda_bind *b, bool *copied)
 {
-    uint32_t piece = GS_NONE;
+    uint32_t piece = gs_cuda_find_piece(c, b->host, b->bytes);
+    const bool fresh = piece == GS_NONE;
     gs_status st = GS_OK;
 
-    b->back = false;
-    if (b->bytes == 0 || (b->at = gs_cuda_fixed_place(c, b->host, b->bytes)) != 0)
-        return GS_OK;
-    b->back = b->how != GS_CUDA_IN;
-    piece = gs_cuda_find_piece(c, b->host, b->bytes);
-    const bool fresh = piece == GS_NONE;
-    if (fresh && (st = gs_cuda_take_piece(c, b->host, b->bytes, c->ticket, &piece)) != GS_OK)
+    if (fresh && (st = gs_cuda_take_piece(c, b->host, b->bytes, 0, c->ticket, &piece)) != GS_OK)
         return st;
     gs_cuda_piece *const p = &c->memory.piece[piece];
     /* What an earlier launch wrote there may still be on its way back. */
     if (!fresh && b->back && (st = gs_cuda_wait_in(c, p->ticket, c->compute)) != GS_OK)
         return st;
     p->ticket = c->ticket;
-    b->at = c->memory.base + c->memory.staging_offset + p->offset + (uintptr_t)p->host % 256 + (uint64_t)(b->host - p->host);
+    b->at = gs_cuda_piece_at(c, p) + (uint64_t)(b->host - p->host);
     if (b->back) { /* other copies of these bytes are of before */
         const char *const host = p->host;
         p->host = NULL;
@@ -97,6 +93,35 @@ static gs_status stage_one(gs_cuda *c, gs_cuda_bind *b, bool *copied)
         *copied = true;
     }
     return st;
+}
+
+/* Into a piece that has, or gets, the rows that are used. */
+static gs_status stage_used(gs_cuda *c, gs_cuda_bind *b, bool *copied)
+{
+    uint32_t piece = gs_cuda_find_marked(c, b);
+    const bool fresh = piece == GS_NONE;
+    gs_status st = GS_OK;
+
+    if (fresh && (st = gs_cuda_take_piece(c, b->host, b->bytes, b->rows, c->ticket, &piece)) != GS_OK)
+        return st;
+    gs_cuda_piece *const p = &c->memory.piece[piece];
+    p->ticket = c->ticket;
+    b->at = gs_cuda_piece_at(c, p);
+    *copied = true;
+    if ((st = gs_cuda_wait_for_range(c, b->host, b->bytes, c->in)) != GS_OK)
+        return st;
+    return gs_cuda_fetch(c, b, p, fresh);
+}
+
+static gs_status stage_one(gs_cuda *c, gs_cuda_bind *b, bool *copied)
+{
+    b->back = false;
+    if (b->bytes == 0 || (b->at = gs_cuda_fixed_place(c, b->host, b->bytes)) != 0)
+        return GS_OK;
+    b->back = b->how != GS_CUDA_IN;
+    if (gs_cuda_find_piece(c, b->host, b->bytes) == GS_NONE && (gs_cuda_find_marked(c, b) != GS_NONE || gs_cuda_fetches(c, b)))
+        return stage_used(c, b, copied);
+    return stage_whole(c, b, copied);
 }
 
 gs_status gs_cuda_stage(gs_cuda *c)
@@ -151,8 +176,8 @@ gs_status gs_cuda_end(gs_cuda *c, gs_status st)
     return st != GS_OK ? st : recorded;
 }
 
-gs_status gs_cuda_launch(gs_cuda *c, gs_cu_handle function, uint64_t blocks_x, uint32_t blocks_y, uint32_t shared, void *args,
-                         const char *what)
+gs_status gs_cuda_launch_in(gs_cuda *c, gs_cu_handle stream, gs_cu_handle function, uint64_t blocks_x, uint32_t blocks_y,
+                            uint32_t shared, void *args, const char *what)
 {
     void *list[] = {args};
     char text[128];
@@ -161,6 +186,12 @@ gs_status gs_cuda_launch(gs_cuda *c, gs_cu_handle function, uint64_t blocks_x, u
     if (blocks_x > INT32_MAX || blocks_y > UINT16_MAX)
         return gs_fail(GS_EUNSUPPORTED, "device cuda: a launch is too large; use a store with more --parts");
     snprintf(text, sizeof(text), "kernel %s", what);
-    return gs_cuda_check(c, c->d->launch(function, (unsigned)blocks_x, blocks_y, 1, GS_BLOCK_LANES, 1, 1, shared, c->compute, list, NULL),
+    return gs_cuda_check(c, c->d->launch(function, (unsigned)blocks_x, blocks_y, 1, GS_BLOCK_LANES, 1, 1, shared, stream, list, NULL),
                          text);
+}
+
+gs_status gs_cuda_launch(gs_cuda *c, gs_cu_handle function, uint64_t blocks_x, uint32_t blocks_y, uint32_t shared, void *args,
+                         const char *what)
+{
+    return gs_cuda_launch_in(c, c->compute, function, blocks_x, blocks_y, shared, args, what);
 }

@@ -119,6 +119,22 @@ typedef struct gs_loss_part {
     gs_u64 rows[4], correct[4];
 } gs_loss_part;
 
+/* What a pass adds up besides gradients and statistics. */
+typedef struct gs_pass_totals {
+    gs_loss_part loss;
+    gs_u64 fetched; /* bytes that gs_fetch_rows copied */
+} gs_pass_totals;
+
+/* Rows of host memory to their places in a copy on the device, those that are not there yet. */
+typedef struct gs_fetch_args {
+    const void *list; /* [count] rows, distinct */
+    const char *from;
+    char *to;
+    gs_u8 *present;   /* [rows] */
+    gs_u64 *fetched;  /* bytes, += */
+    gs_u32 count, index_bytes, row_bytes;
+} gs_fetch_args;
+
 typedef struct gs_loss_args {
     const float *logits;
     const int *label;

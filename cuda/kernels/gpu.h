@@ -39,6 +39,8 @@ GS_DEVICE float gs_group_exchange(float value, unsigned by, unsigned lanes)
 {
     return __shfl_xor_sync(gs_group_mask(lanes), value, (int)by);
 }
+/* *p += n, by any number of lanes. */
+GS_DEVICE void gs_count(gs_u64 *p, gs_u64 n) { atomicAdd(p, n); }
 GS_DEVICE float gs_float_of_bits(unsigned bits) { return __uint_as_float(bits); }
 GS_DEVICE unsigned gs_bits_of_float(float f) { return __float_as_uint(f); }
 
@@ -88,6 +90,7 @@ GS_DEVICE float gs_group_exchange(float value, unsigned by, unsigned lanes)
 {
     return gs_gpu->group_exchange(value, by, lanes);
 }
+GS_DEVICE void gs_count(gs_u64 *p, gs_u64 n) { *p += n; }
 GS_DEVICE float gs_float_of_bits(unsigned bits)
 {
     float f;

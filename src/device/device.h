@@ -82,7 +82,11 @@ typedef struct gs_edge_launch {
     const float *operand;
     float *acc;
     uint32_t width;
-    uint32_t operand_rows, target_rows; /* of `operand` and `acc`; a unified device does not look at them */
+    /* For devices that are not unified. Of `operand` and `acc`; and which rows of `operand` the edges name, ascending, in
+     * index_bytes each (NULL: not known): others need not be copied. */
+    uint32_t operand_rows, target_rows;
+    const void *used;
+    uint32_t used_rows;
 } gs_edge_launch;
 
 gs_status gs_device_run_edges(gs_device *d, const gs_edge_launch *l);
@@ -124,6 +128,8 @@ typedef struct gs_edge_program_launch {
     const gs_accumulator *sum;     /* [stage->sums], of the target interval */
     const float *const *param;     /* [program->params] */
     uint32_t operand_rows, target_rows; /* as in gs_edge_launch */
+    const void *used;
+    uint32_t used_rows;
 } gs_edge_program_launch;
 
 gs_status gs_device_run_edge_program(gs_device *d, const gs_edge_program_launch *l);
@@ -154,6 +160,8 @@ typedef struct gs_sequence_launch {
     float *d_gates;            /* operand rows as `gates`, accumulated */
     float *d_weight;           /* as `weight`, accumulated; NULL: not wanted */
     uint32_t operand_rows, target_rows; /* as in gs_edge_launch */
+    const void *used;
+    uint32_t used_rows;
 } gs_sequence_launch;
 
 /* Advances state and cell by the chunk's edges. */

@@ -135,7 +135,7 @@ static gs_status launch_edges(gs_exec *e, gs_exec_device *x, const gs_task *t)
         .index_bytes = view.index_bytes, .targets = view.targets, .target = view.target, .start = view.start,
         .index = view.index, .count = view.count, .operand = gs_exec__at(e, x, t->source), .acc = gs_exec__at(e, x, t->place),
         .width = GS_MIN(wide, row), .operand_rows = interval_rows(e, t->operand),
-        .target_rows = interval_rows(e, t->target)};
+        .target_rows = interval_rows(e, t->target), .used = view.operand, .used_rows = view.operands};
     if (sum->kind == GS_SUM_ROWS)
         return gs_device_run_edges(x->device, &l);
     const gs_typed_launch typed = {.edges = l, .type = view.type, .type_bytes = view.type_bytes,
@@ -159,7 +159,7 @@ static gs_sequence_launch sequence_of(const gs_exec *e, const gs_stage *s, const
                                 .start = view->start, .index = view->index, .type = view->type,
                                 .type_bytes = view->type_bytes, .width = e->program->param[m->weight].cols,
                                 .weight = e->args->param[m->weight], .operand_rows = interval_rows(e, t->operand),
-                                .target_rows = interval_rows(e, t->target)};
+                                .target_rows = interval_rows(e, t->target), .used = view->operand, .used_rows = view->operands};
 }
 
 /* UNROLL and BACK. */
@@ -213,7 +213,7 @@ static gs_status launch_program(gs_exec *e, gs_exec_device *x, const gs_task *t)
         .target = view.target, .start = view.start, .index = view.index, .weight = view.weight,
         .type = view.type, .type_bytes = view.type_bytes, .seed = e->args->seed, .epoch = e->args->epoch,
         .rows = x->edge_rows, .sum = sum, .param = e->args->param, .operand_rows = interval_rows(e, t->operand),
-        .target_rows = interval_rows(e, t->target)};
+        .target_rows = interval_rows(e, t->target), .used = view.operand, .used_rows = view.operands};
     return gs_device_run_edge_program(x->device, &l);
 }
 

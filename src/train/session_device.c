@@ -61,6 +61,7 @@ static uint64_t edge_launch_bytes(const gs_session *s, const gs_stage *stage)
             row += row_bytes(s->program, stage->edge_reg[r].array);
             pieces++;
         }
+    row += pieces; /* marks of rows that are there, of pieces that hold some */
     return chunk + row * t->interval_rows + pieces * PIECE_SLACK;
 }
 

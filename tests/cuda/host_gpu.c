@@ -221,7 +221,14 @@ static gs_cu_result fill(gs_cu_memory p, unsigned char value, size_t bytes, gs_c
 
 static gs_cu_result host_register(void *p, size_t bytes, unsigned flags)
 {
-    return p == NULL || bytes == 0 || flags != 0;
+    return p == NULL || bytes == 0 || (flags & ~(unsigned)GS_CU_HOST_MAPPED) != 0;
+}
+
+/* As where host and device have one space of addresses. */
+static gs_cu_result host_pointer(gs_cu_memory *p, void *host, unsigned flags)
+{
+    *p = (gs_cu_memory)host;
+    return host == NULL || flags != 0;
 }
 
 static gs_cu_result host_unregister(void *p)
@@ -489,6 +496,7 @@ static const gs_cuda_driver driver = {
     .memory_alloc = memory_alloc,
     .memory_free = memory_free,
     .host_register = host_register,
+    .host_pointer = host_pointer,
     .host_unregister = host_unregister,
     .copy_in = copy_in,
     .copy_out = copy_out,
