@@ -158,7 +158,7 @@ gs_status gs_session_plan(gs_session *s, bool logits)
     charge_fixed(s, logits);
     s->profile = s->options->profile || s->options->trace != NULL;
     gs_cost_record_load(&record, gs_device_name(s->device));
-    gs_cost_from_record(&s->cost, &record, s->options->threads != 0 ? s->options->threads : gs_machine_cpus());
+    gs_cost_from_record(&s->cost, &record, GS_MAX((s->options->threads != 0 ? s->options->threads : gs_machine_cpus()) / s->device_count, 1));
     if ((st = gs_session_list_edges(s)) != GS_OK)
         return st;
     if (!s->options->no_selective)
