@@ -32,6 +32,7 @@ static void cpu_close(void *context)
     gs_free(cpu->edge_step);
     gs_free(cpu->step);
     gs_free(cpu->partial);
+    gs_free(cpu->turned);
     gs_free(cpu->outer);
     gs_free(cpu);
 }
@@ -47,7 +48,7 @@ static bool cpu_unified(const void *context)
 /* What a program's largest launches need. */
 typedef struct needs {
     uint32_t steps;
-    uint64_t partial_floats, outer_floats, sequence_floats;
+    uint64_t partial_floats, turned_floats, outer_floats, sequence_floats;
     gs_cpu_edge_needs edge;
 } needs;
 
@@ -64,9 +65,11 @@ static needs find_needs(const gs_cpu *cpu, const gs_program *p)
     needs n = {0};
     for (uint32_t s = 0; s < p->stages; s++) {
         const gs_stage *const stage = &p->stage[s];
-        uint64_t partial = 0;
+        uint64_t partial = 0, turned = 0;
         for (uint32_t i = 0; i < stage->instrs; i++) {
             const gs_instr *const in = &stage->instr[i];
+            if (in->op == GS_OP_MATMUL_T && in->b.index < p->params)
+                turned += (uint64_t)p->param[in->b.index].rows * p->param[in->b.index].cols;
             if (!gs_op_into_param(in->op) || in->dst >= p->params)
                 continue;
             const gs_param *const grad = &p->param[in->dst];
@@ -76,6 +79,7 @@ static needs find_needs(const gs_cpu *cpu, const gs_program *p)
                 n.outer_floats = GS_MAX(n.outer_floats, gs_cpu__outer_floats(in->op == GS_OP_FAN_OUTER ? stage->reg[in->a.index].width : grad->rows, grad->cols));
         }
         n.partial_floats = GS_MAX(n.partial_floats, gs_cpu__partial_floats(partial));
+        n.turned_floats = GS_MAX(n.turned_floats, turned);
         n.steps = GS_MAX(n.steps, stage->instrs);
         widen(&n.edge, gs_cpu__edge_needs(stage));
         n.sequence_floats = GS_MAX(n.sequence_floats, gs_cpu__sequence_floats(cpu, p, stage));
@@ -91,7 +95,7 @@ static uint64_t cpu_scratch_bytes(const void *context, const gs_program *p)
                           n.edge.states * sizeof(gs_cpu_edge_state) +
                           (cpu->threads * n.edge.floats + GS_CPU_HUB_PIECES * n.edge.row_floats) * sizeof(float);
     /* every allocation may be rounded up by the C library */
-    return n.steps * sizeof(gs_cpu_step) + (n.partial_floats + n.outer_floats + n.sequence_floats) * sizeof(float) + edge +
+    return n.steps * sizeof(gs_cpu_step) + (n.partial_floats + n.turned_floats + n.outer_floats + n.sequence_floats) * sizeof(float) + edge +
            8 * GS_BLOCK_BYTES + gs_cpu__gemm_bytes(context);
 }
 
@@ -140,6 +144,9 @@ static gs_status cpu_prepare(void *context, const gs_program *p)
     if (!make_room(&cpu->partial, cpu->partial_floats, n.partial_floats, sizeof(float)))
         return gs_fail(no_memory, "device cpu: out of memory for the partial sums of rows");
     cpu->partial_floats = GS_MAX(cpu->partial_floats, n.partial_floats);
+    if (!make_room(&cpu->turned, cpu->turned_floats, n.turned_floats, sizeof(float)))
+        return gs_fail(no_memory, "device cpu: out of memory for transposed weights");
+    cpu->turned_floats = GS_MAX(cpu->turned_floats, n.turned_floats);
     if (!make_room(&cpu->outer, cpu->outer_floats, n.outer_floats, sizeof(float)))
         return gs_fail(no_memory, "device cpu: out of memory for the partial sums of gradients");
     cpu->outer_floats = GS_MAX(cpu->outer_floats, n.outer_floats);

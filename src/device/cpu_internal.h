@@ -49,6 +49,7 @@ typedef struct gs_cpu_step {
     const float *weight;     /* products: parameter [weight_rows, weight_cols] */
     uint32_t weight_rows, weight_cols;
     uint32_t matrices;       /* FAN...: in the parameter, one above the other */
+    const float *turned;     /* MATMUL_T: the weight [weight_cols, weight_rows], or NULL */
     gs_cpu_mix mix;          /* MIX, MIX_T; MIX_OUTER: `each` alone */
     float *grad;             /* REDUCE */
     double *statistic;       /* STATISTIC: [2 * width] */
@@ -88,6 +89,8 @@ typedef struct gs_cpu {
     uint32_t steps;
     float *partial;          /* [lots][run_partial] of a run */
     uint64_t partial_floats; /* of all lots together */
+    float *turned;           /* weights of a launch, transposed */
+    uint64_t turned_floats;
     float *outer;            /* of an outer product that is a run of its own */
     uint64_t outer_floats;
     gs_cpu_edge_step *edge_step;
@@ -175,6 +178,8 @@ uint64_t gs_cpu__partial_floats(uint64_t floats);
 /* c[m, n] = op(a) op(b) + beta c, rows contiguous, op 'N' or 'T', on the calling thread of a parallel region. */
 bool gs_cpu__sgemm(char ta, char tb, uint32_t m, uint32_t n, uint32_t k, const float *a, uint32_t lda, const float *b,
                    uint32_t ldb, float beta, float *c, uint32_t ldc);
+/* Transposes the weights of the launch's steps where products have so many rows that it pays. */
+void gs_cpu__turn_weights(gs_cpu *cpu, uint32_t steps, uint32_t rows);
 /* The rows [first, first + rows) of a product, on the calling thread. False when oneDNN fails. */
 bool gs_cpu__product_rows(const gs_cpu_step *s, uint32_t first, uint32_t rows);
 /* sum = (or +=) a' b over the rows [first, first + rows), on the calling thread. */

@@ -348,6 +348,7 @@ gs_status gs_cpu__run_vertex(void *context, const gs_vertex_launch *l)
         return st;
     tile t = {.cpu = cpu, .l = l, .strip_rows = strip_rows(l->rows)};
     t.strips = (uint32_t)gs_div_up(l->rows, t.strip_rows);
+    gs_cpu__turn_weights(cpu, l->stage->instrs, l->rows);
 
     for (uint32_t i = 0, end; i < l->stage->instrs && st == GS_OK; i = end) {
         end = cpu->step[i].run_end;
