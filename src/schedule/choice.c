@@ -28,8 +28,9 @@ gs_status gs_choice_make(gs_choice *out, const gs_layout *l)
     c.tenant = gs_calloc(files + sums, sizeof(*c.tenant));
     c.unplaced = gs_calloc(files + sums, sizeof(*c.unplaced));
     c.order = gs_calloc((uint64_t)l->program->stages * l->parts + 1, sizeof(*c.order));
-    /* A device with memory of its own has copies of what is resident, and expects no other owners. */
-    c.shares = l->config->unified;
+    /* A device with memory of its own has copies of what is resident, and expects no other owners; several work on a stage
+     * in no order. */
+    c.shares = l->config->unified && l->config->topology == NULL;
     c.sums_resident = c.shares && !l->staged;
     c.deal = gs_calloc((size_t)(l->program->stages + 1) * (gs_layout_devices(l) + 1), sizeof(*c.deal));
     if (c.deal == NULL || c.offset == NULL || c.sum_offset == NULL || c.sum_array == NULL || c.tenant == NULL || c.unplaced == NULL || c.block == NULL || c.group == NULL || c.kept_intervals == NULL || c.kept_edges == NULL || c.operand_uses == NULL ||
