@@ -1,5 +1,6 @@
 # The figures of a short run, as JSON: whole, positive, and no epoch below its floor.
 small_store
+gnnstream partition graph store --parts 6 --method random --seed 1 --force >made # tasks enough to fit to
 export XDG_CACHE_HOME=$PWD/cache
 gnnstream plan store --model gcn --no-cache --json >before.json
 gnnstream bench train store --model gcn --epochs 3 --no-cache --json >bench.json

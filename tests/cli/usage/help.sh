@@ -20,10 +20,10 @@ for command in generate partition info verify plan train predict 'bench limits' 
     grep -q "^  $command " overview || die "no $command in the overview"
 done
 model='--model --layers --hidden --heads --act --dropout --input-dropout'
-machine='--device --matmul --device-memory --host-memory --threads --spill --no-cache --no-selective --no-swap --no-prune --no-pipeline --no-verify --no-move --no-fuse --no-hoist'
+machine='--device --matmul --device-memory --host-memory --threads --spill --no-cache --no-selective --no-swap --no-prune --no-pipeline --no-verify --no-move --no-fuse --no-hoist --topology --no-chain'
 learning='--epochs --optimizer --lr --weight-decay --seed --init --eval-every'
 results='--save --logits --metrics --trace'
-later='--checkpoint --checkpoint-every --resume --no-chain'
+later='--checkpoint --checkpoint-every --resume'
 has generate --vertices --edges --features --classes --seed
 has partition --format --parts --method --memory --feature-type --random-features --undirected --seed --force
 has info --json
@@ -41,7 +41,7 @@ has 'bench limits' --dir --json
 gnnstream help train >help
 for default in 'layers N .*(default: 2)' 'hidden N .*(default: 64)' 'heads N .*(default: 1)' 'act NAME .*(default: relu)' \
     'epochs N .*(default: 100)' 'optimizer adam.sgd .*(default: adam)' 'lr X .*(default: 0.01)' \
-    'weight-decay X .*(default: 0)' 'dropout P .*(default: 0)' 'seed S .*(default: 0)' 'device cpu|cuda.* (default: cpu)'; do
+    'weight-decay X .*(default: 0)' 'dropout P .*(default: 0)' 'seed S .*(default: 0)' 'device cpu.*cuda.* (default: cpu)'; do
     grep -q -e "--$default" help || die "no such default in the help of train: $default"
 done
 [ "$(gnnstream --version)" = "$(gnnstream help | sed -n '1s/^\(gnnstream [0-9.]*\):.*/\1/p')" ] || die 'two versions'
