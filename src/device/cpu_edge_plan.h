@@ -127,4 +127,18 @@ typedef struct gs_cpu_edge_frame {
     const gs_cpu_edge_tile *tile;
 } gs_cpu_edge_frame;
 
+/* The target that an edge belongs to: start[it] <= edge < start[it + 1]. */
+static inline uint32_t gs_cpu_edge_owner(const uint32_t *start, uint32_t targets, uint32_t edge)
+{
+    uint32_t low = 0, high = targets;
+    while (high - low > 1) {
+        const uint32_t mid = low + (high - low) / 2;
+        if (start[mid] <= edge)
+            low = mid;
+        else
+            high = mid;
+    }
+    return low;
+}
+
 #endif /* GS_DEVICE_CPU_EDGE_PLAN_H */

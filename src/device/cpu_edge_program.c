@@ -141,20 +141,6 @@ static void merge_pieces(const task *k)
     }
 }
 
-/* The target that edge `edge` belongs to. */
-static uint32_t owner_of(const gs_edge_program_launch *l, uint32_t edge)
-{
-    uint32_t low = 0, high = l->targets;
-    while (high - low > 1) { /* start[low] <= edge < start[high] */
-        const uint32_t mid = low + (high - low) / 2;
-        if (l->start[mid] <= edge)
-            low = mid;
-        else
-            high = mid;
-    }
-    return low;
-}
-
 /* A target with more edges than a share has one of the edges that a share apart. */
 static void find_hubs(task *k)
 {
@@ -162,7 +148,7 @@ static void find_hubs(task *k)
     const uint64_t edges = l->start[l->targets] - l->start[0];
     const uint64_t share = GS_MAX(gs_div_up(edges, SHARES), (uint64_t)PIECE_EDGES);
     for (uint64_t at = 0; at < edges; at += share) {
-        const uint32_t t = owner_of(l, l->start[0] + (uint32_t)at);
+        const uint32_t t = gs_cpu_edge_owner(l->start, l->targets, l->start[0] + (uint32_t)at);
         const uint64_t degree = l->start[t + 1] - l->start[t];
         if (degree <= share || (k->hubs > 0 && k->hub[k->hubs - 1].target == t))
             continue;

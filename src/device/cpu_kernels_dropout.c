@@ -187,19 +187,13 @@ GS_INLINE uint32_t type_of(const gs_edge_program_launch *l, size_t edge)
 /* Edges of the same ends and type as `edge`, one after the other, that are before it. */
 static uint32_t rank_of(const gs_edge_program_launch *l, uint32_t edge)
 {
-    uint32_t low = 0, high = l->targets, rank = 0;
     const uint32_t operand = number_at(l->index, l->index_bytes, edge), type = type_of(l, edge);
+    uint32_t first, rank = 0;
 
     if (edge == l->start[0] || number_at(l->index, l->index_bytes, edge - 1) != operand)
         return 0;
-    while (high - low > 1) { /* start[low] <= edge < start[high] */
-        const uint32_t mid = low + (high - low) / 2;
-        if (l->start[mid] <= edge)
-            low = mid;
-        else
-            high = mid;
-    }
-    while (edge > l->start[low] && number_at(l->index, l->index_bytes, edge - 1) == operand && type_of(l, edge - 1) == type) {
+    first = l->start[gs_cpu_edge_owner(l->start, l->targets, edge)];
+    while (edge > first && number_at(l->index, l->index_bytes, edge - 1) == operand && type_of(l, edge - 1) == type) {
         rank++;
         edge--;
     }

@@ -24,16 +24,6 @@ typedef struct rows_case {
     size_t acc_floats, operand_floats;
 } rows_case;
 
-static void put(void *array, uint32_t bytes, uint32_t i, uint32_t value)
-{
-    if (bytes == 1)
-        ((uint8_t *)array)[i] = (uint8_t)value;
-    else if (bytes == 2)
-        ((uint16_t *)array)[i] = (uint16_t)value;
-    else
-        ((uint32_t *)array)[i] = value;
-}
-
 static uint32_t type_at(const rows_case *c, uint32_t k) { return random_below(k % 5 == 0 ? k : k / 4, 11, c->types); }
 
 static void expect(rows_case *c)
@@ -62,10 +52,10 @@ static void make_case(rows_case *c, const uint32_t *degree)
     c->index = test_malloc((size_t)edges * c->index_bytes + 1);
     c->type = test_malloc((size_t)edges * c->type_bytes + 1);
     for (uint32_t t = 0; t < c->targets; t++)
-        put(c->target, c->index_bytes, t, 2 * t + 1);
+        put_number(c->target, c->index_bytes, t, 2 * t + 1);
     for (uint32_t k = 0; k < edges; k++) {
-        put(c->index, c->index_bytes, k, random_below(k, 7, c->operand_rows));
-        put(c->type, c->type_bytes, k, type_at(c, k));
+        put_number(c->index, c->index_bytes, k, random_below(k, 7, c->operand_rows));
+        put_number(c->type, c->type_bytes, k, type_at(c, k));
     }
     c->operand_floats = (size_t)c->operand_rows * c->width * (c->how == PICK ? c->types : 1);
     c->acc_floats = (2 * (size_t)c->targets + 1) * c->width * (c->how == SPLIT ? c->types : 1);

@@ -26,6 +26,21 @@ float *random_floats(size_t n, uint32_t stream, float low, float high)
     return p;
 }
 
+void put_number(void *array, uint32_t bytes, uint32_t i, uint32_t value)
+{
+    if (bytes == 1)
+        ((uint8_t *)array)[i] = (uint8_t)value;
+    else if (bytes == 2)
+        ((uint16_t *)array)[i] = (uint16_t)value;
+    else
+        ((uint32_t *)array)[i] = value;
+}
+
+uint32_t get_number(const void *array, uint32_t bytes, uint32_t i)
+{
+    return bytes == 1 ? ((const uint8_t *)array)[i] : bytes == 2 ? ((const uint16_t *)array)[i] : ((const uint32_t *)array)[i];
+}
+
 void fixture_init(fixture *f, uint32_t rows)
 {
     memset(f, 0, sizeof(*f));

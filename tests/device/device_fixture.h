@@ -27,6 +27,10 @@ uint32_t random_below(uint32_t i, uint32_t stream, uint32_t n);
 /* n of them, in memory that test_free() takes. */
 float *random_floats(size_t n, uint32_t stream, float low, float high);
 
+/* array[i] = value, in an array of numbers of 1, 2 or 4 bytes; and back. */
+void put_number(void *array, uint32_t bytes, uint32_t i, uint32_t value);
+uint32_t get_number(const void *array, uint32_t bytes, uint32_t i);
+
 #define FIXTURE_MAX 16
 
 /* A program of one stage with registers and parameters added one by one. */

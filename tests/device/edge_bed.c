@@ -7,19 +7,6 @@
 #include "base/alloc.h"
 #include "base/philox.h"
 
-static void put(void *array, uint32_t bytes, uint32_t i, uint32_t value)
-{
-    if (bytes == 2)
-        ((uint16_t *)array)[i] = (uint16_t)value;
-    else
-        ((uint32_t *)array)[i] = value;
-}
-
-static uint32_t get(const void *array, uint32_t bytes, uint32_t i)
-{
-    return bytes == 2 ? ((const uint16_t *)array)[i] : ((const uint32_t *)array)[i];
-}
-
 void bed_init(edge_bed *b, uint32_t index_bytes, uint32_t targets, const uint32_t *degree, uint32_t operand_rows)
 {
     memset(b, 0, sizeof(*b));
@@ -40,9 +27,9 @@ void bed_init(edge_bed *b, uint32_t index_bytes, uint32_t targets, const uint32_
     b->target = test_malloc((size_t)targets * index_bytes);
     b->index = test_malloc((size_t)b->edges * index_bytes);
     for (uint32_t t = 0; t < targets; t++)
-        put(b->target, index_bytes, t, 2 * t + 1);
+        put_number(b->target, index_bytes, t, 2 * t + 1);
     for (uint32_t k = 0; k < b->edges; k++)
-        put(b->index, index_bytes, k, random_below(k, 7, operand_rows));
+        put_number(b->index, index_bytes, k, random_below(k, 7, operand_rows));
 }
 
 static void free_rows(const float *p) { test_free((void *)(uintptr_t)p); }
@@ -135,7 +122,7 @@ void bed_make_parallel(edge_bed *b)
     for (uint32_t t = 0; t < b->targets; t++) { /* runs of 7, cut by a type in their middle, or by the target's end */
         const uint32_t degree = b->start[t + 1] - b->start[t];
         for (uint32_t k = 0; k < degree; k++) {
-            put(b->index, b->index_bytes, b->start[t] + k, k / 7 % b->operand_rows);
+            put_number(b->index, b->index_bytes, b->start[t] + k, k / 7 % b->operand_rows);
             b->type[b->start[t] + k] = (uint8_t)(k % 7 / 4);
         }
     }
@@ -255,7 +242,7 @@ static double mask_at(const edge_bed *b, const gs_instr *in, uint32_t target, ui
     while (b->start[t + 1] <= edge)
         t++;
     for (uint32_t k = b->start[t]; k < edge; k++)
-        rank += get(b->index, b->index_bytes, k) == operand && (b->type == NULL || b->type[k] == type);
+        rank += get_number(b->index, b->index_bytes, k) == operand && (b->type == NULL || b->type[k] == type);
     const uint32_t counter[4] = {source, destination, (one ? 0 : rank) * ((width + 3) / 4) + c / 4, one ? 0 : type};
     gs_random_edge_key(key, BED_SEED, in->site, BED_EPOCH);
     gs_philox4x32(word, counter, key);
@@ -310,12 +297,12 @@ static void expect_attend(const edge_bed *b, edge_values *v, uint32_t s, uint32_
         total[h] = 0;
     }
     for (uint32_t k = b->start[t]; k < b->start[t + 1]; k++) {
-        compute_edge(b, v, row, get(b->index, b->index_bytes, k), k);
+        compute_edge(b, v, row, get_number(b->index, b->index_bytes, k), k);
         for (uint32_t h = 0; h < heads; h++)
             most[h] = fmax(most[h], v->value[sum->score][h]);
     }
     for (uint32_t k = b->start[t]; k < b->start[t + 1]; k++) {
-        compute_edge(b, v, row, get(b->index, b->index_bytes, k), k);
+        compute_edge(b, v, row, get_number(b->index, b->index_bytes, k), k);
         for (uint32_t h = 0; h < heads; h++) {
             const double p = exp(v->value[sum->score][h] - most[h]);
             total[h] += p;
@@ -342,7 +329,7 @@ static void expect_sum(const edge_bed *b, edge_values *v, uint32_t s, uint32_t t
     for (uint32_t k = b->start[t]; k < b->start[t + 1]; k++) {
         const size_t at = (size_t)row * wide + (sum->kind == GS_SUM_ADD_TYPE ? b->type[k] * width : 0);
         double *const acc = b->want[s] + at, *const size = b->size[s] + at;
-        compute_edge(b, v, row, get(b->index, b->index_bytes, k), k);
+        compute_edge(b, v, row, get_number(b->index, b->index_bytes, k), k);
         for (uint32_t c = 0; c < width; c++) {
             const double x = v->value[sum->value][c];
             if (sum->kind == GS_SUM_ADD || sum->kind == GS_SUM_ADD_TYPE)
@@ -416,7 +403,7 @@ static void run_part(const edge_bed *b, gs_device *d, uint32_t i, uint32_t piece
         const uint64_t degree = b->start[t + 1] - b->start[t];
         start[t] = n;
         for (uint64_t k = degree * i / pieces; k < degree * (i + 1) / pieces; k++, n++) {
-            put(index, b->index_bytes, n, get(b->index, b->index_bytes, b->start[t] + (uint32_t)k));
+            put_number(index, b->index_bytes, n, get_number(b->index, b->index_bytes, b->start[t] + (uint32_t)k));
             if (b->edge_weight != NULL)
                 weight[n] = b->edge_weight[b->start[t] + k];
             if (b->types > 0)

@@ -14,19 +14,6 @@ typedef struct edges_case {
     float *operand, *before, *want;
 } edges_case;
 
-static void put(void *array, uint32_t bytes, uint32_t i, uint32_t value)
-{
-    if (bytes == 2)
-        ((uint16_t *)array)[i] = (uint16_t)value;
-    else
-        ((uint32_t *)array)[i] = value;
-}
-
-static uint32_t get(const void *array, uint32_t bytes, uint32_t i)
-{
-    return bytes == 2 ? ((const uint16_t *)array)[i] : ((const uint32_t *)array)[i];
-}
-
 /* `degree[t]` edges each; targets are every second row of acc; operands repeat (multi-edges). `counted`: an edge may
  * stand for several. */
 static void make_case(edges_case *c, uint32_t index_bytes, uint32_t targets, const uint32_t *degree,
@@ -42,9 +29,9 @@ static void make_case(edges_case *c, uint32_t index_bytes, uint32_t targets, con
     c->target = test_malloc((size_t)targets * index_bytes);
     c->index = test_malloc((size_t)c->edges * index_bytes);
     for (uint32_t t = 0; t < targets; t++)
-        put(c->target, index_bytes, t, 2 * t + 1);
+        put_number(c->target, index_bytes, t, 2 * t + 1);
     for (uint32_t k = 0; k < c->edges; k++)
-        put(c->index, index_bytes, k, random_below(k, 7, operand_rows));
+        put_number(c->index, index_bytes, k, random_below(k, 7, operand_rows));
     c->count = counted ? test_malloc(c->edges) : NULL;
     for (uint32_t k = 0; counted && k < c->edges; k++)
         c->count[k] = (uint8_t)(1 + random_below(k, 11, k % 3 == 0 ? 255 : 2));
@@ -56,7 +43,7 @@ static void make_case(edges_case *c, uint32_t index_bytes, uint32_t targets, con
         for (uint32_t k = c->start[t]; k < c->start[t + 1]; k++)
             for (uint32_t col = 0; col < width; col++) {
                 const float term =
-                    c->operand[(size_t)get(c->index, index_bytes, k) * width + col] * (counted ? (float)c->count[k] : 1);
+                    c->operand[(size_t)get_number(c->index, index_bytes, k) * width + col] * (counted ? (float)c->count[k] : 1);
                 c->want[(size_t)(2 * t + 1) * width + col] += term;
             }
 }

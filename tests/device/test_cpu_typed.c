@@ -14,16 +14,6 @@ typedef struct typed_case {
     size_t acc_floats;
 } typed_case;
 
-static void put(void *array, uint32_t bytes, uint32_t i, uint32_t value)
-{
-    if (bytes == 1)
-        ((uint8_t *)array)[i] = (uint8_t)value;
-    else if (bytes == 2)
-        ((uint16_t *)array)[i] = (uint16_t)value;
-    else
-        ((uint32_t *)array)[i] = value;
-}
-
 /* Types come in runs of up to 4 edges, as after sorting inside a target, and now and then alone. */
 static uint32_t type_at(const typed_case *c, uint32_t k) { return random_below(k % 5 == 0 ? k : k / 4, 11, c->types); }
 
@@ -52,10 +42,10 @@ static void make_case(typed_case *c, const uint32_t *degree)
     c->index = test_malloc((size_t)edges * c->index_bytes);
     c->type = test_malloc((size_t)edges * c->type_bytes);
     for (uint32_t t = 0; t < c->targets; t++)
-        put(c->target, c->index_bytes, t, 2 * t + 1);
+        put_number(c->target, c->index_bytes, t, 2 * t + 1);
     for (uint32_t k = 0; k < edges; k++) {
-        put(c->index, c->index_bytes, k, random_below(k, 7, c->operand_rows));
-        put(c->type, c->type_bytes, k, type_at(c, k));
+        put_number(c->index, c->index_bytes, k, random_below(k, 7, c->operand_rows));
+        put_number(c->type, c->type_bytes, k, type_at(c, k));
     }
     c->operand = random_floats(c->operand_rows * (c->pick ? wide : c->width), 8, -3, 3);
     c->acc_floats = (2 * (size_t)c->targets + 1) * (c->pick ? c->width : wide);
