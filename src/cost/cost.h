@@ -83,6 +83,6 @@ void gs_fit_add_newer(gs_fit *f, double share, const gs_fit *newer);
  * tasks; other kinds of `c` stay as they are. Amounts that never varied by themselves stay close to
  * what `c` had for them (a small ridge towards it). */
 void gs_fit_solve(const gs_fit *f, gs_cost *c);
-#define GS_FIT_TASKS 16
+#define GS_FIT_TASKS 4u
 
 #endif /* GS_COST_COST_H */
