@@ -27,6 +27,8 @@
 /* An SSD reads some 3 GB/s and a few cores do some 100 GFLOP/s; between GPU and host the ratio
  * is higher. */
 #define GS_FLOPS_PER_BYTE 32
+/* The same where an epoch waits for the disk, and the processor has nothing else to do. */
+#define GS_FLOPS_PER_BYTE_WAITING 512
 /* Nodes times stages that one local search may look at: well below a second. */
 #define GS_SEARCH_WORK 400000u
 
@@ -66,7 +68,7 @@ static uint64_t compute_cost(const gs_cut *c, const gs_node *n)
         flops = 2ull * n->width * at(c, n->in[0])->width;
     else if (n->op == GS_OP_DROPOUT || n->op == GS_OP_EDGE_MASK)
         flops = 20ull * n->width; /* Philox: 10 rounds for 4 elements */
-    return flops * (GS_COST_BYTE / GS_FLOPS_PER_BYTE);
+    return flops * c->flop_cost;
 }
 
 void gs_compile__cut_free(gs_cut *c)
@@ -471,6 +473,7 @@ gs_status gs_compile__cut(gs_cut **out, const gs_ir *ir, const gs_compile_option
     if (c == NULL)
         return gs_fail(GS_ENOMEM, "no memory to cut the model into stages");
     c->no_fuse = options->no_fuse;
+    c->flop_cost = GS_COST_BYTE / (options->recompute ? GS_FLOPS_PER_BYTE_WAITING : GS_FLOPS_PER_BYTE);
     for (uint32_t o = 0; o < gs_ir_outputs(ir); o++)
         if (gs_ir_output(ir, o)->kind == GS_OUTPUT_STORE)
             c->must_store[gs_ir_output(ir, o)->node] = true;

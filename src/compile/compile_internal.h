@@ -49,6 +49,7 @@ typedef struct gs_cut {
     uint32_t *sums;       /* [stages + 1] */
     uint32_t *place;      /* [outputs] stage of each output */
     bool no_fuse;
+    uint64_t flop_cost;   /* of an operation done once more; a byte costs GS_COST_BYTE */
     bool *must_store;     /* [nodes] read by edge passes later, or logits to keep */
     bool *may_not_store;  /* [nodes] the search ruled it out */
     bool *stored;         /* [nodes] result: becomes an array */

@@ -1,6 +1,8 @@
 /* session.c - opening: store, device, and the passes of the model. */
 #include "train/session.h"
 
+#include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "base/alloc.h"
@@ -8,6 +10,9 @@
 #include "compile/compile.h"
 #include "model/model.h"
 #include "train/optim.h"
+
+/* Another program must save this much of the predicted epoch. */
+#define RECOMPUTE_WORTH 0.95
 
 /* ---- what the store must have -------------------------------------------- */
 
@@ -71,6 +76,7 @@ static gs_status add_pass(gs_session *s, const gs_model *model, gs_purpose purpo
         .metrics = s->labelled,
         .store_logits = logits,
         .no_move = o->no_move,
+        .recompute = s->recompute,
         .hoist = !o->no_hoist && purpose == GS_FOR_TRAINING,
         .no_fuse = o->no_fuse,
         .edges_per_vertex = (double)info->edges / (double)info->vertices,
@@ -131,8 +137,9 @@ static gs_status compile_model(gs_session *s, gs_purpose purpose, bool logits)
 
 /* ---- open, close --------------------------------------------------------- */
 
-gs_status gs_session_open(gs_session **out, const char *store, const gs_train_options *options, gs_purpose purpose,
-                          bool logits)
+/* Everything but the plan. */
+static gs_status prepare(gs_session **out, const char *store, const gs_train_options *options, gs_purpose purpose, bool logits,
+                         bool recompute)
 {
     gs_session *s = gs_calloc(1, sizeof(*s));
     gs_optim_kind kind;
@@ -141,6 +148,7 @@ gs_status gs_session_open(gs_session **out, const char *store, const gs_train_op
     if (s == NULL)
         return gs_fail(GS_ENOMEM, "out of memory");
     s->options = options;
+    s->recompute = recompute;
     s->train = s->eval = s->predict = GS_NONE;
     s->gradients = purpose == GS_FOR_TRAINING;
     if (s->gradients) {
@@ -151,12 +159,72 @@ gs_status gs_session_open(gs_session **out, const char *store, const gs_train_op
     if ((st = gs_store_open(&s->store, store)) != GS_OK || (st = check_store(s, purpose)) != GS_OK)
         goto done;
     s->labelled = gs_store_array(s->store, GS_ARRAY_LABELS)->present && gs_store_array(s->store, GS_ARRAY_SPLIT)->present;
-    if ((st = gs_session_open_devices(s)) != GS_OK || (st = compile_model(s, purpose, logits)) != GS_OK ||
-        (st = gs_session_plan(s, logits)) != GS_OK)
+    if ((st = gs_session_open_devices(s)) != GS_OK || (st = compile_model(s, purpose, logits)) != GS_OK)
         goto done;
     *out = s;
     s = NULL; /* now the caller's */
 done:
+    gs_session_close(s);
+    return st;
+}
+
+static gs_status program_text(char **out, const gs_program *p)
+{
+    size_t bytes;
+    FILE *const f = open_memstream(out, &bytes);
+    if (f == NULL)
+        return gs_fail(GS_ENOMEM, "out of memory");
+    gs_program_print(p, f);
+    return fclose(f) == 0 ? GS_OK : gs_fail(GS_ENOMEM, "out of memory");
+}
+
+static bool same_program(const gs_program *a, const gs_program *b)
+{
+    char *text[2] = {NULL, NULL};
+    const bool known = program_text(&text[0], a) == GS_OK && program_text(&text[1], b) == GS_OK;
+    const bool same = !known || strcmp(text[0], text[1]) == 0;
+    free(text[0]); /* of open_memstream() */
+    free(text[1]);
+    return same;
+}
+
+static double epoch_seconds(const gs_session *s)
+{
+    gs_pass_report r;
+    return gs_session_describe_pass(s, &r, s->train) == GS_OK ? r.seconds : 0;
+}
+
+/* An epoch that goes to the disk may be shorter with a program that makes values again instead of storing them: the
+ * cost model decides. Of two programs alike, and of an epoch in memory, there is nothing to decide. */
+static void recompute_where_shorter(gs_session **s, const char *store, bool logits)
+{
+    const gs_plan_pass *const pass = (*s)->train == GS_NONE ? NULL : &(*s)->plan->pass[(*s)->train];
+    gs_session *other = NULL;
+
+    if (pass == NULL || pass->read_bytes + pass->written_bytes == 0 || !gs_device_unified((*s)->device) ||
+        prepare(&other, store, (*s)->options, GS_FOR_TRAINING, logits, true) != GS_OK)
+        return;
+    other->process_bytes = (*s)->process_bytes; /* one of the two stays */
+    if (!same_program((*s)->program, other->program) && gs_session_plan(other, logits) == GS_OK &&
+        epoch_seconds(other) < RECOMPUTE_WORTH * epoch_seconds(*s)) {
+        gs_session *const longer = *s;
+        *s = other;
+        other = longer;
+    }
+    gs_session_close(other);
+}
+
+gs_status gs_session_open(gs_session **out, const char *store, const gs_train_options *options, gs_purpose purpose,
+                          bool logits)
+{
+    gs_session *s = NULL;
+    gs_status st = prepare(&s, store, options, purpose, logits, false);
+
+    if (st == GS_OK && (st = gs_session_plan(s, logits)) == GS_OK) {
+        recompute_where_shorter(&s, store, logits);
+        *out = s;
+        s = NULL; /* now the caller's */
+    }
     gs_session_close(s);
     return st;
 }

@@ -57,6 +57,8 @@ typedef struct gs_session {
     uint64_t host_memory, device_memory; /* budgets; the latter of each device */
     uint64_t staging_bytes, mirror_bytes; /* of a device with memory of its own */
     uint64_t logits_memory;        /* for gs_logits_write(); 0: none wanted */
+    uint64_t process_bytes; /* resident when the plan was made; 0: to be looked up */
+    bool recompute;         /* values are rather made again than stored */
     uint64_t host_fixed, device_fixed;
     uint32_t items;
     gs_memory_item item[GS_PLAN_ITEMS]; /* what the two are made of */

@@ -77,7 +77,9 @@ static void charge_fixed(gs_session *s, bool logits)
     const uint64_t one = gs_params_elements(s->program) * sizeof(float);
 
     /* Open store and compiled model are resident already. */
-    charge(s, "process, store tables", gs_align_up(gs_process_resident_bytes(), PROCESS_STEP), false);
+    if (s->process_bytes == 0)
+        s->process_bytes = gs_align_up(gs_process_resident_bytes(), PROCESS_STEP);
+    charge(s, "process, store tables", s->process_bytes, false);
     charge(s, "libraries (allowance)", LIBRARY_ALLOWANCE, false);
     if (logits)
         charge(s, "logits in input order", s->logits_memory = logits_memory(s), false);
