@@ -7,6 +7,7 @@
 #include "plan_fixture.h"
 #include "plan_sim.h"
 #include "schedule/schedule_internal.h"
+#include "schedule/simulate.h"
 #include "smallest_plan.h"
 #include "support/support.h"
 
@@ -181,6 +182,40 @@ static void test_several__columns_are_dealt_by_cost(void **state)
     fixture_drop(&f);
 }
 
+/* Where wires are slow and all else is not, an epoch takes what goes over the busiest wire; a chain halves that. */
+static void test_several__slow_wires_are_what_is_predicted(void **state)
+{
+    static const gs_topology slow[2] = {{1, 1, {{0, 1, 1e6, 0}}}, {4, 2, {{0, 2, 1e6, 1e7}, {2, 2, 1e6, 1e7}}}};
+    struct fixture f = {0};
+    gs_cost cost;
+    (void)state;
+    fixture_program(&f, 37, 16);
+    fixture_chunks(&f, 16000, 16, false, 3);
+    gs_cost_defaults(&cost, 1);
+    for (int d = 0; d < 2; d++)
+        f.set[d].chunk = f.chunks.chunk[d];
+    for (int k = 0; k < 2; k++) {
+        uint64_t to_switch[2] = {0, 0};
+        gs_plan *plan = NULL;
+        gs_simulation x;
+        gs_schedule_config c = fixture_config(&f, 64 * GS_MIB, 1 * GS_MIB);
+        c.topology = &slow[k];
+        c.cost = &cost;
+        gs_assert_ok(gs_schedule(&plan, &c));
+        for (uint32_t i = 0; i < plan->pass[0].tasks; i++) {
+            const gs_task *const t = &plan->task[plan->pass[0].first_task + i];
+            to_switch[gs_topology_switch_of(&slow[k], t->device)] += t->kind == GS_TASK_UPLOAD ? gs_task_bytes(plan, t) : 0;
+        }
+        assert_int_equal(to_switch[0] + to_switch[1], plan->pass[0].upload_bytes);
+        gs_assert_ok(gs_simulate(&x, &(gs_simulation_input){plan, &f.p, f.set, 16, &cost, &slow[k], 0}));
+        const double least = (double)GS_MAX(to_switch[0], to_switch[1]) / 1e6;
+        assert_true(x.seconds >= least && x.seconds < 1.25 * least); /* stages end, and begin, with less than that */
+        assert_string_equal(x.bottleneck, "copies to devices");
+        gs_plan_free(plan);
+    }
+    fixture_drop(&f);
+}
+
 static void test_several__sequences_are_refused(void **state)
 {
     struct fixture f = {0};
@@ -203,6 +238,7 @@ int main(void)
         cmocka_unit_test(test_several__smallest_budgets_named_work),
         cmocka_unit_test(test_several__a_chain_takes_a_vertex_chunk_once),
         cmocka_unit_test(test_several__columns_are_dealt_by_cost),
+        cmocka_unit_test(test_several__slow_wires_are_what_is_predicted),
         cmocka_unit_test(test_several__sequences_are_refused),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
