@@ -77,8 +77,8 @@ static void add_edge_program(struct fixture *f, gs_stage *s, uint32_t operand, u
 {
     const uint32_t width = f->array[operand].width;
     s->edge_regs = 2;
-    s->edge_reg[0] = (gs_edge_reg){GS_EDGE_OPERAND, width, operand, false};
-    s->edge_reg[1] = (gs_edge_reg){GS_EDGE_TARGET, f->array[target].width, target};
+    s->edge_reg[0] = (gs_edge_reg){.kind = GS_EDGE_OPERAND, .width = width, .array = operand};
+    s->edge_reg[1] = (gs_edge_reg){.kind = GS_EDGE_TARGET, .width = f->array[target].width, .array = target};
     s->sum[s->sums++] = (gs_sum){.kind = GS_SUM_MAX, .reg = add_reg(s, GS_REG_SUM, width, GS_NONE)};
 }
 
