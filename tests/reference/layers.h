@@ -50,6 +50,8 @@ ref_node *ref_matrix(ref_call *c, const char *name, size_t rows, size_t cols);
 ref_node *ref_vector(ref_call *c, const char *name, size_t n);
 ref_node *ref_buffer(ref_call *c, const char *name, size_t n); /* a vector that is not learned */
 ref_node *ref_typed(ref_call *c, const char *name, size_t in, size_t out); /* [types * in, out] */
+/* torch.nn.GRUCell(m, x) with the parameters rnn.*, its three gates one above the other, [rows, out] all. */
+ref_node *ref_gru(ref_call *c, const ref_node *m, const ref_node *x);
 ref_node *ref_matrices(ref_call *c, const char *name, size_t count, size_t in, size_t out); /* [count * in, out] */
 ref_node *ref_per_head(ref_call *c, const char *name, size_t d);
 /* A row under its full name. */

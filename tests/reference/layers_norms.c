@@ -54,21 +54,6 @@ ref_node *ref_layer_norms(ref_call *c, const ref_node *h)
     return batch_norm(c, y, name);
 }
 
-/* torch.nn.GRUCell(m, x), its three gates one above the other, as layers_typed.c has it for GG-NN. */
-static ref_node *gru(ref_call *c, const ref_node *m, const ref_node *x)
-{
-    ref_tape *const t = c->tape;
-    const size_t w = c->out;
-    ref_node *const a = ref_add(t, ref_matmul_t(t, m, ref_matrix(c, "rnn.weight_ih", 3 * w, w)), ref_vector(c, "rnn.bias_ih", 3 * w));
-    ref_node *const b = ref_add(t, ref_matmul_t(t, x, ref_matrix(c, "rnn.weight_hh", 3 * w, w)), ref_vector(c, "rnn.bias_hh", 3 * w));
-    ref_node *const sum = ref_add(t, a, b);
-    ref_node *const r = ref_function(t, "sigmoid", 0, ref_columns(t, sum, 0, w));
-    ref_node *const z = ref_function(t, "sigmoid", 0, ref_columns(t, sum, w, w));
-    ref_node *const n = ref_function(t, "tanh", 0,
-                                     ref_add(t, ref_columns(t, a, 2 * w, w), ref_mul(t, r, ref_columns(t, b, 2 * w, w))));
-    return ref_add(t, n, ref_mul(t, z, ref_sub(t, x, n)));
-}
-
 /* columns.gnn. Layers but the last: W [h(v), mean of h(u)]; the last: x = W [what layer 1 got, max of h(u)], GRU(sum of x(u), x). */
 ref_node *ref_layer_columns(ref_call *c, const ref_node *h)
 {
@@ -77,5 +62,5 @@ ref_node *ref_layer_columns(ref_call *c, const ref_node *h)
     if (!c->last)
         return ref_matmul_t(t, ref_concat(t, h, ref_mean(c, c->all, u)), w);
     ref_node *const x = ref_matmul_t(t, ref_concat(t, c->input[1], ref_max(c, c->all, u)), w);
-    return gru(c, ref_sum(c, c->all, ref_at_source(c, c->all, x)), x);
+    return ref_gru(c, ref_sum(c, c->all, ref_at_source(c, c->all, x)), x);
 }
