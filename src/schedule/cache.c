@@ -292,12 +292,10 @@ static void place_chain(gs_cache_plan *p, choosing *c, const chain *x, bool foun
     uint32_t k = x->from;
     do {
         p->stays[k] = c->hold[k] = found;
-        p->place[k] = found ? x->at : p->place[k];
+        if (found)
+            p->place[k] = p->place[c->following[k]] = x->at;
         k = c->following[k];
-        if (found) {
-            p->place[k] = x->at;
-            p->hit[k] = true;
-        }
+        p->hit[k] = p->hit[k] || found;
     } while (k != x->to);
     if (found)
         p->used_bytes = GS_MAX(p->used_bytes, x->at + x->bytes);

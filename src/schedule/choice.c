@@ -33,8 +33,9 @@ gs_status gs_choice_make(gs_choice *out, const gs_layout *l)
     c.shares = l->config->unified && l->config->topology == NULL;
     c.sums_resident = c.shares && !l->staged;
     c.deal = gs_calloc((size_t)(l->program->stages + 1) * (gs_layout_devices(l) + 1), sizeof(*c.deal));
-    if (c.deal == NULL || c.offset == NULL || c.sum_offset == NULL || c.sum_array == NULL || c.tenant == NULL || c.unplaced == NULL || c.block == NULL || c.group == NULL || c.kept_intervals == NULL || c.kept_edges == NULL || c.operand_uses == NULL ||
-        c.mask == NULL || c.order == NULL) {
+    if (c.block == NULL || c.group == NULL || c.kept_intervals == NULL || c.kept_edges == NULL || c.operand_uses == NULL ||
+        c.mask == NULL || c.offset == NULL || c.sum_offset == NULL || c.sum_array == NULL || c.tenant == NULL ||
+        c.unplaced == NULL || c.order == NULL || c.deal == NULL) {
         gs_choice_drop(&c);
         return gs_fail(GS_ENOMEM, "out of memory while planning");
     }

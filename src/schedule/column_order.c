@@ -97,7 +97,9 @@ static void shuffle(struct search *s)
 static gs_status seconds_of(double *out, const struct search *s, const gs_plan *plan)
 {
     gs_simulation x;
-    const gs_status st = gs_simulate(&x, &(gs_simulation_input){plan, s->l->program, s->l->set, s->l->parts, s->l->config->cost, s->l->config->topology, s->pass});
+    const gs_layout *const l = s->l;
+    const gs_status st = gs_simulate(&x, &(gs_simulation_input){plan, l->program, l->set, l->parts, l->config->cost,
+                                                                l->config->topology, s->pass});
     if (st == GS_OK)
         *out = x.seconds;
     return st;
