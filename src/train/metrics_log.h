@@ -3,7 +3,8 @@
  * The line's fields are a contract (docs, other programs): epoch, loss,
  * train_acc, valid_acc, test_acc, seconds, read_bytes, written_bytes,
  * compute_seconds, stall_seconds, peak_host_bytes, peak_device_bytes; and, on a device
- * with memory of its own, copied_in_bytes and copied_out_bytes. An
+ * with memory of its own or several, copied_in_bytes and copied_out_bytes (each where there is something
+ * to say), and forwarded_bytes along chains. An
  * accuracy that was not evaluated is null. Lines are flushed one by one, so
  * that a run can be watched and an interrupted one leaves whole lines.
  */
