@@ -16,13 +16,6 @@
 
 #include "base/status.h"
 
-/* Rounds of a test on random input: fewer where sanitizers make each ten times as slow. */
-#if defined(__SANITIZE_ADDRESS__)
-#define GS_TEST_ROUNDS(n) (((n) + 3) / 4)
-#else
-#define GS_TEST_ROUNDS(n) (n)
-#endif
-
 /* |a - b| <= rtol * max(|a|, |b|); equal infinities pass, NaN never does. */
 #define gs_assert_close(a, b, rtol) gs_test_close((a), (b), (rtol), #a, __FILE__, __LINE__)
 /* |got[i] - want[i]| <= atol + rtol * |want[i]| for n floats or doubles; the
