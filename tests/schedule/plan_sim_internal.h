@@ -25,8 +25,8 @@ struct sim {
 static inline void *place(struct sim *s, gs_place at) { return s->region[at.region] + at.offset; }
 
 uint32_t plan_sim__next(struct sim *s);
-/* Byte `at` (counted through all rows) of an array, or of an edge file. */
-uint8_t plan_sim__byte_of(const struct sim *s, uint32_t file, uint64_t at);
+/* What an array (`at` counted through all rows) or an edge file holds: n bytes from byte `at` on. */
+void plan_sim__bytes_of(const struct sim *s, uint32_t file, uint64_t at, uint64_t n, uint8_t *to);
 void plan_sim__run_compute(struct sim *s, uint32_t index);
 /* All tasks of the pass, in a random legal order. */
 void plan_sim__run_once(struct sim *s, uint32_t pass);

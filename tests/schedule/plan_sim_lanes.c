@@ -77,8 +77,7 @@ static void move_part(struct sim *s, const gs_task *t, uint64_t from, uint64_t b
             memcpy(s->spill[t->file] + offset, m, bytes);
     } else {
         assert_int_equal(t->kind, GS_TASK_READ);
-        for (uint64_t i = 0; i < bytes; i++)
-            m[i] = plan_sim__byte_of(s, t->file, offset + i);
+        plan_sim__bytes_of(s, t->file, offset, bytes, m);
     }
     s->read_bytes += t->kind == GS_TASK_READ ? bytes : 0;
 }
