@@ -1,5 +1,6 @@
 #include "fibres.h"
 
+#include <stdbool.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -19,16 +20,20 @@
 
 typedef struct fibre {
     char *stack;
-    void *sp;        /* x86-64: where it stopped */
+    void *sp;           /* x86-64: where it stopped */
     ucontext_t context; /* elsewhere */
-    void *fake;      /* the sanitizer's */
-    bool ended;
+    void *fake;         /* the sanitizer's */
+    unsigned lane;      /* that it runs */
 } fibre;
 
-static fibre lanes[FIBRES_MOST], main_fibre;
+/* A fibre runs one lane after the other for as long as they do not wait, so that lanes that never do cost no switch. */
+static fibre pool[FIBRES_MOST], main_fibre;
+static fibre *waiting[FIBRES_MOST], *self; /* by lane; the one that runs, NULL outside */
 static const void *main_bottom;
 static size_t main_bytes;
-static unsigned current;
+static unsigned lanes, begun, left, made; /* of the run: how many there are, have begun, have not ended; fibres in use */
+static unsigned at;                       /* the lane that was resumed last */
+static bool up;                           /* the way the round goes */
 static void (*work)(unsigned lane);
 
 #if defined(__x86_64__)
@@ -57,32 +62,29 @@ static void go(fibre *from, fibre *to)
 #endif
 }
 
-static void to_main(bool last)
+/* To another fibre, or back to the stack that runs them (NULL). `ends`: this one is not resumed. */
+static void change(fibre *to, bool ends)
 {
-    fibre *const self = &lanes[current];
-    SWITCH_BEGIN(last ? NULL : &self->fake, main_bottom, main_bytes);
-    go(self, &main_fibre);
-    SWITCH_END(self->fake, &main_bottom, &main_bytes);
-    (void)last;
+    fibre *const from = self == NULL ? &main_fibre : self;
+    self = to;
+    if (to == NULL)
+        SWITCH_BEGIN(ends ? NULL : &from->fake, main_bottom, main_bytes);
+    else
+        SWITCH_BEGIN(ends ? NULL : &from->fake, to->stack, STACK_BYTES);
+    go(from, to == NULL ? &main_fibre : to);
+    SWITCH_END(from->fake, NULL, NULL);
 }
 
-static void entry(void)
-{
-    SWITCH_END(NULL, &main_bottom, &main_bytes);
-    work(current);
-    lanes[current].ended = true;
-    to_main(true);
-    abort(); /* an ended fibre is not resumed */
-}
+static void entry(void);
 
-static void make(fibre *f)
+static fibre *make(void)
 {
+    fibre *const f = &pool[made++];
     if (f->stack == NULL) {
         f->stack = mmap(NULL, STACK_BYTES, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
         if (f->stack == MAP_FAILED)
             abort();
     }
-    f->ended = false;
     f->fake = NULL;
 #if defined(__x86_64__)
     void **top = (void **)(void *)(f->stack + STACK_BYTES);
@@ -99,34 +101,57 @@ static void make(fibre *f)
     f->context.uc_link = NULL;
     makecontext(&f->context, entry, 0);
 #endif
+    return f;
 }
 
-static void resume(unsigned lane)
+/* Who goes on: a lane that has not begun, else the next one of the round that waits; NULL: none does. */
+static fibre *next(void)
 {
-    current = lane;
-    SWITCH_BEGIN(&main_fibre.fake, lanes[lane].stack, STACK_BYTES);
-    go(&main_fibre, &lanes[lane]);
-    SWITCH_END(main_fibre.fake, NULL, NULL);
+    if (begun < lanes)
+        return make();
+    if (left == 0)
+        return NULL;
+    do {
+        if (at == (up ? lanes - 1 : 0))
+            up = !up; /* nothing may depend on the order */
+        else
+            at = up ? at + 1 : at - 1;
+    } while (waiting[at] == NULL);
+    return waiting[at];
+}
+
+static void entry(void)
+{
+    SWITCH_END(NULL, made == 1 ? &main_bottom : NULL, made == 1 ? &main_bytes : NULL);
+    while (begun < lanes) {
+        self->lane = begun++;
+        work(self->lane);
+        waiting[self->lane] = NULL;
+        left--;
+    }
+    change(next(), true);
+    abort(); /* an ended fibre is not resumed */
 }
 
 void fibres_run(unsigned n, void (*body)(unsigned lane))
 {
-    unsigned left = n;
-    if (n > FIBRES_MOST)
+    if (n == 0 || n > FIBRES_MOST)
         abort();
     work = body;
-    for (unsigned i = 0; i < n; i++)
-        make(&lanes[i]);
-    for (unsigned round = 0; left > 0; round++)
-        for (unsigned i = 0; i < n; i++) {
-            const unsigned lane = round % 2 == 0 ? i : n - 1 - i; /* nothing may depend on the order */
-            if (lanes[lane].ended)
-                continue;
-            resume(lane);
-            left -= lanes[lane].ended;
-        }
+    lanes = left = n;
+    begun = made = 0;
+    at = n - 1;
+    up = true;
+    change(make(), false);
 }
 
-void fibres_yield(void) { to_main(false); }
-unsigned fibres_current(void) { return current; }
-bool fibres_ended(unsigned lane) { return lanes[lane].ended; }
+void fibres_yield(void)
+{
+    fibre *const me = self;
+    waiting[me->lane] = me;
+    fibre *const to = next();
+    if (to != me)
+        change(to, false);
+}
+
+unsigned fibres_current(void) { return self->lane; }

@@ -1,11 +1,10 @@
 /* fibres.h - many lanes on one thread, for kernels that wait for each other.
  *
- * A fibre is a stack of its own; switching costs a few instructions. Sanitizers are told of each switch.
+ * A fibre is a stack of its own; switching costs a few instructions. Sanitizers are told of each switch. Lanes that do not wait
+ * run one after the other on the same one.
  */
 #ifndef GS_TESTS_CUDA_FIBRES_H
 #define GS_TESTS_CUDA_FIBRES_H
-
-#include <stdbool.h>
 
 /* Runs body(lane) for lanes 0 .. n - 1, at most FIBRES_MOST. A lane runs until it returns or calls
  * fibres_yield(); then the next one goes on, in turn, in an order that changes with each round. */
@@ -15,6 +14,5 @@ void fibres_run(unsigned n, void (*body)(unsigned lane));
 void fibres_yield(void);
 /* The lane that runs. */
 unsigned fibres_current(void);
-bool fibres_ended(unsigned lane);
 
 #endif /* GS_TESTS_CUDA_FIBRES_H */

@@ -38,7 +38,7 @@ static struct {
     const void *args;
     /* barriers: how many lanes came, and how often all had come; groups by their first lane, then the block's */
     unsigned arrived[GS_BLOCK_LANES + 1], passed[GS_BLOCK_LANES + 1];
-    float slot[GS_BLOCK_LANES];
+    float slot[2][GS_BLOCK_LANES]; /* what lanes exchange, in turns: who reads has not yet come to the barrier after this one */
 } gpu;
 
 /* ---- barriers ---- */
@@ -76,15 +76,15 @@ static float group_exchange(float value, unsigned by, unsigned lanes)
         fprintf(stderr, "host GPU: lane %u exchanges with one outside its group of %u\n", lane, lanes);
         abort();
     }
-    gpu.slot[lane] = value;
+    float *const slot = gpu.slot[gpu.passed[lane / lanes * lanes] % 2];
+    slot[lane] = value;
     group_sync(lanes);
-    const float got = gpu.slot[lane ^ by];
-    group_sync(lanes);
-    return got;
+    return slot[lane ^ by];
 }
 
 /* ---- memory ---- */
 
+/* While work runs. */
 static void allow(bool yes)
 {
     for (unsigned i = 0; i < BLOCKS; i++)
@@ -110,6 +110,22 @@ static void need_device(gs_cu_memory p, size_t bytes, const char *what)
     abort();
 }
 
+/* In huge pages where it can be: it is locked and unlocked whole, again and again. */
+static void *map(size_t bytes)
+{
+    const size_t huge = 2u << 20;
+    char *const at = mmap(NULL, bytes + huge, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+    if (at == MAP_FAILED)
+        return NULL;
+    char *const first = (char *)(((uintptr_t)at + huge - 1) / huge * huge);
+    if (first > at)
+        munmap(at, (size_t)(first - at));
+    if (at + huge > first)
+        munmap(first + bytes, (size_t)(at + huge - first));
+    (void)madvise(first, bytes, MADV_HUGEPAGE);
+    return first;
+}
+
 static gs_cu_result memory_alloc(gs_cu_memory *p, size_t bytes)
 {
     const size_t page = (size_t)sysconf(_SC_PAGESIZE), whole = (bytes + page - 1) / page * page;
@@ -118,11 +134,8 @@ static gs_cu_result memory_alloc(gs_cu_memory *p, size_t bytes)
         i++;
     if (i == BLOCKS || gpu.taken + whole > gpu.memory_bytes)
         return GS_CU_OUT_OF_MEMORY;
-    gpu.memory[i].at = mmap(NULL, whole, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-    if (gpu.memory[i].at == MAP_FAILED) {
-        gpu.memory[i].at = NULL;
+    if ((gpu.memory[i].at = map(whole)) == NULL)
         return GS_CU_OUT_OF_MEMORY;
-    }
     memset(gpu.memory[i].at, 0xff, whole); /* NaN: nothing may be taken for cleared */
     mprotect(gpu.memory[i].at, whole, PROT_NONE);
     gpu.memory[i].bytes = whole;
@@ -160,9 +173,7 @@ static void run_copy_in(const host_work *w)
 {
     host_streams_host_access(w->from, w->bytes, false);
     host_streams_access(w->to, w->bytes, true);
-    allow(true);
     memcpy(w->to, w->from, w->bytes);
-    allow(false);
 }
 
 static gs_cu_result copy_in(gs_cu_memory to, const void *from, size_t bytes, gs_cu_handle stream)
@@ -176,9 +187,7 @@ static void run_copy_out(const host_work *w)
 {
     host_streams_access(w->from, w->bytes, false);
     host_streams_host_access(w->to, w->bytes, true);
-    allow(true);
     memcpy(w->to, w->from, w->bytes);
-    allow(false);
 }
 
 static gs_cu_result copy_out(void *to, gs_cu_memory from, size_t bytes, gs_cu_handle stream)
@@ -192,9 +201,7 @@ static void run_copy_within(const host_work *w)
 {
     host_streams_access(w->from, w->bytes, false);
     host_streams_access(w->to, w->bytes, true);
-    allow(true);
     memmove(w->to, w->from, w->bytes);
-    allow(false);
 }
 
 static gs_cu_result copy_within(gs_cu_memory to, gs_cu_memory from, size_t bytes, gs_cu_handle stream)
@@ -208,9 +215,7 @@ static gs_cu_result copy_within(gs_cu_memory to, gs_cu_memory from, size_t bytes
 static void run_fill(const host_work *w)
 {
     host_streams_access(w->to, w->bytes, true);
-    allow(true);
     memset(w->to, w->value, w->bytes);
-    allow(false);
 }
 
 static gs_cu_result fill(gs_cu_memory p, unsigned char value, size_t bytes, gs_cu_handle stream)
@@ -381,11 +386,9 @@ static void run_launch(const host_work *w)
     gpu.args = l->args;
     gpu.lane.blocks_x = l->grid_x;
     gpu.lane.shared = malloc(l->shared_bytes); /* so that a sanitizer sees its end */
-    allow(true);
     for (unsigned y = 0; y < l->grid_y; y++)
         for (unsigned x = 0; x < l->grid_x; x++)
             run_block(x, y);
-    allow(false);
     free(gpu.lane.shared);
 }
 
@@ -448,7 +451,6 @@ static void run_product(const host_work *w)
     host_streams_access(p->a, matrix_bytes(p->ta ? p->k : p->m, p->ta ? p->m : p->k, p->lda), false);
     host_streams_access(p->b, matrix_bytes(p->tb ? p->n : p->k, p->tb ? p->k : p->n, p->ldb), false);
     host_streams_access(p->to, matrix_bytes(p->m, p->n, p->ldc), true);
-    allow(true);
     for (size_t j = 0; j < (size_t)p->n; j++)
         for (size_t i = 0; i < (size_t)p->m; i++) {
             float sum = 0;
@@ -457,7 +459,6 @@ static void run_product(const host_work *w)
             float *const z = &p->to[j * ldc + i];
             *z = p->by * sum + (p->keep == 0 ? 0 : p->keep * *z);
         }
-    allow(false);
 }
 
 static gs_cu_result gemm(gs_cu_handle blas, int ta, int tb, int m, int n, int k, const void *alpha, const void *a, int a_type, int lda,
@@ -535,6 +536,7 @@ const gs_cuda_driver *host_gpu_driver(const char *folder)
     host_compiler_folder(folder);
     if (gpu.memory_bytes == 0)
         gpu.memory_bytes = 1ull << 32;
+    host_streams_door(allow);
     gpu.lane.block_sync = block_sync;
     gpu.lane.group_sync = group_sync;
     gpu.lane.group_exchange = group_exchange;

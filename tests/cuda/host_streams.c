@@ -52,6 +52,7 @@ static const char *lowest = (const char *)UINTPTR_MAX, *highest; /* of all block
 static range ranges[HOST_RANGES];
 static unsigned range_count;
 static const host_work *running;
+static void (*door)(bool open);
 static int checks = -1, drop_from = -1, drop_to = -1;
 
 bool host_streams_checks(void)
@@ -97,6 +98,21 @@ static void do_next(stream *s)
         s->last = NULL;
     free(w->more);
     free(w);
+}
+
+void host_streams_door(void (*with)(bool open)) { door = with; }
+
+/* A stream's work up to this piece, or what it waits for besides, because the host waits. */
+static void wait_until(stream *s, uint32_t time, bool all)
+{
+    const bool any = all ? s->first != NULL : s->done < time;
+    if (any && door != NULL)
+        door(true);
+    do_until(s, time);
+    while (all && s->first != NULL)
+        do_next(s);
+    if (any && door != NULL)
+        door(false);
 }
 
 void host_streams_drain(void)
@@ -158,8 +174,7 @@ gs_cu_result host_stream_synchronize(gs_cu_handle handle)
     stream *const s = handle;
     if (s == NULL || !s->used)
         return 1;
-    while (s->first != NULL)
-        do_next(s);
+    wait_until(s, s->issued, true);
     join(host_clock, s->clock);
     return 0;
 }
@@ -217,7 +232,7 @@ gs_cu_result host_event_synchronize(gs_cu_handle handle)
     if (e == NULL)
         return 1;
     if (e->recorded) {
-        do_until(&streams[e->stream], e->time);
+        wait_until(&streams[e->stream], e->time, false);
         join(host_clock, e->clock);
     }
     return 0;

@@ -50,6 +50,8 @@ gs_cu_result host_streams_submit(gs_cu_handle stream, const host_work *w);
 /* All streams. */
 void host_streams_drain(void);
 
+/* Called before work is done that the host waits for, and after it. */
+void host_streams_door(void (*with)(bool open));
 /* While work runs: it reads or writes these bytes. Device memory is known by host_streams_memory(). */
 void host_streams_access(const void *p, size_t bytes, bool write);
 /* The same for memory of the host, in copies. */
