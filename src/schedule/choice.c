@@ -21,6 +21,7 @@ gs_status gs_choice_make(gs_choice *out, const gs_layout *l)
     c.kept_intervals = gs_calloc(l->program->arrays + 1, sizeof(*c.kept_intervals));
     c.kept_edges = gs_calloc(l->sets, sizeof(*c.kept_edges));
     c.operand_uses = gs_calloc(l->program->stages + 1, sizeof(*c.operand_uses));
+    c.rank = gs_calloc(files, sizeof(*c.rank));
     c.mask = gs_calloc(l->config->granules.words + 1, sizeof(*c.mask));
     c.offset = gs_calloc(files, sizeof(*c.offset));
     c.sum_offset = gs_calloc(sums + 1, sizeof(*c.sum_offset));
@@ -34,7 +35,7 @@ gs_status gs_choice_make(gs_choice *out, const gs_layout *l)
     c.sums_resident = c.shares && !l->staged;
     c.deal = gs_calloc((size_t)(l->program->stages + 1) * (gs_layout_devices(l) + 1), sizeof(*c.deal));
     if (c.block == NULL || c.group == NULL || c.kept_intervals == NULL || c.kept_edges == NULL || c.operand_uses == NULL ||
-        c.mask == NULL || c.offset == NULL || c.sum_offset == NULL || c.sum_array == NULL || c.tenant == NULL ||
+        c.rank == NULL || c.mask == NULL || c.offset == NULL || c.sum_offset == NULL || c.sum_array == NULL || c.tenant == NULL ||
         c.unplaced == NULL || c.order == NULL || c.deal == NULL) {
         gs_choice_drop(&c);
         return gs_fail(GS_ENOMEM, "out of memory while planning");
@@ -53,6 +54,7 @@ void gs_choice_drop(gs_choice *c)
     gs_free(c->kept_intervals);
     gs_free(c->kept_edges);
     gs_free(c->operand_uses);
+    gs_free(c->rank);
     gs_free(c->mask);
     gs_free(c->offset);
     gs_free(c->sum_offset);
@@ -296,9 +298,24 @@ static bool left_to_cache(const gs_layout *l, uint32_t file)
            (l->program->array[file].store_id >= 0 && l->row_bytes[file] > GS_NARROW_ROW_BYTES);
 }
 
-static double worth_keeping(const gs_choice *c, const gs_layout *l, uint32_t file)
+/* What a file's keeping saves; 0: nothing. Narrow arrays come first, since their reads are mostly overhead. */
+static void rank_files(gs_choice *c, const gs_layout *l)
 {
-    return c->made_only && left_to_cache(l, file) ? 0 : uses_of(c, l, file);
+    for (uint32_t f = 0; f < l->program->arrays + l->sets; f++) {
+        const double uses = c->made_only && left_to_cache(l, f) ? 0 : uses_of(c, l, f);
+        const bool narrow = f < l->program->arrays && l->row_bytes[f] <= GS_NARROW_ROW_BYTES;
+        c->rank[f] = uses > 0 && narrow ? uses + 1e6 : uses;
+    }
+}
+
+/* The first file of the highest rank, or GS_NONE. */
+static uint32_t highest_file(const gs_choice *c, uint32_t files)
+{
+    uint32_t best = GS_NONE;
+    for (uint32_t f = 0; f < files; f++)
+        if (c->rank[f] > (best == GS_NONE ? 0 : c->rank[best]))
+            best = f;
+    return best;
 }
 
 static void keep_nothing(gs_choice *c, const gs_layout *l)
@@ -312,7 +329,7 @@ static void keep_nothing(gs_choice *c, const gs_layout *l)
 static bool keep_whole(gs_choice *c, const gs_layout *l, uint64_t bytes)
 {
     for (uint32_t f = 0; f < l->program->arrays + l->sets; f++)
-        if (worth_keeping(c, l, f) > 0)
+        if (c->rank[f] > 0)
             keep_part(c, l, f, UINT64_MAX);
     gs_lives_pack(c, l);
     return c->resident_bytes <= bytes;
@@ -324,33 +341,15 @@ bool gs_choice_keep(gs_choice *c, const gs_layout *l, uint64_t bytes)
     bool whole = true;
 
     c->keep_bytes = bytes;
+    rank_files(c, l);
     keep_nothing(c, l);
     if (keep_whole(c, l, bytes))
         return true;
     keep_nothing(c, l);
-    /* Selection by repeated maximum: files are few. A file's rank is its uses;
-     * narrow arrays come first, since their reads are mostly overhead. */
-    double done_above = 1e300;
-    uint32_t done_file = GS_NONE;
-    for (uint32_t n = 0; n < files; n++) {
-        uint32_t best = GS_NONE;
-        double best_rank = -1;
-        for (uint32_t f = 0; f < files; f++) {
-            const double uses = worth_keeping(c, l, f);
-            const double rank =
-                uses + (uses > 0 && f < l->program->arrays && l->row_bytes[f] <= GS_NARROW_ROW_BYTES ? 1e6 : 0);
-            const bool later = rank < done_above || (rank == done_above && f > done_file);
-            if (uses > 0 && later && (best == GS_NONE || rank > best_rank)) {
-                best = f;
-                best_rank = rank;
-            }
-        }
-        if (best == GS_NONE)
-            break;
-        done_above = best_rank;
-        done_file = best;
-        keep_file(c, l, best, bytes);
-        whole = whole && gs_choice_kept_bytes(c, l, best) >= file_bytes(l, best);
+    for (uint32_t f; (f = highest_file(c, files)) != GS_NONE;) {
+        c->rank[f] = 0;
+        keep_file(c, l, f, bytes);
+        whole = whole && gs_choice_kept_bytes(c, l, f) >= file_bytes(l, f);
     }
     return whole;
 }

@@ -124,6 +124,7 @@ typedef struct gs_choice {
     uint32_t *group;          /* [stages] derivatives of sequences: chunks of a group */
     uint32_t *kept_intervals; /* [arrays] first intervals kept in host memory */
     uint64_t *kept_edges;     /* [sets] first bytes of an edge file kept in host memory */
+    double *rank;             /* [files] scratch of gs_choice_keep() */
     double *operand_uses;     /* [stages] how often a pass reads an operand row, on average */
     uint64_t resident_bytes;
     bool shares;              /* what is never there at the same time may have one place */
