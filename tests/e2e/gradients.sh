@@ -4,6 +4,8 @@
 # (w0 - w1) / lr equals the reference's analytic gradient, and for the
 # steepest element of each parameter the central difference of the engine's
 # own loss (the first line of --metrics is the loss at the initial weights).
+# The differences are left out of sanitized builds: the same code runs for each
+# of their hundreds of losses.
 . "$(dirname "$0")/lib.sh"
 
 kind=$1
@@ -56,6 +58,7 @@ for model in "$@"; do
         "$REFERENCE" slope "$init" "$work/step.safetensors" "$work/gradient.safetensors" --lr $lr || exit 99
         compare "$name: gradient" "$work/gradient.safetensors" "$work/ref.gradient.safetensors" 1e-4
     done
+    [ -z "${GS_SANITIZED:-}" ] || continue
     while read -r at gradient; do
         [ "$gradient" = 0 ] && continue # a buffer
         difference_at "$at" && near "$name: finite difference at $at" "$slope" "$gradient" 1e-2
