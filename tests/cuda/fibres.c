@@ -34,6 +34,7 @@ static size_t main_bytes;
 static unsigned lanes, begun, left, made; /* of the run: how many there are, have begun, have not ended; fibres in use */
 static unsigned at;                       /* the lane that was resumed last */
 static bool up;                           /* the way the round goes */
+static bool opening;                      /* the fibre that is being resumed comes from outside */
 static void (*work)(unsigned lane);
 
 #if defined(__x86_64__)
@@ -62,17 +63,27 @@ static void go(fibre *from, fibre *to)
 #endif
 }
 
-/* To another fibre, or back to the stack that runs them (NULL). `ends`: this one is not resumed. */
-static void change(fibre *to, bool ends)
+/* Whoever has been resumed. */
+static void arrive(fibre *f)
+{
+    if (opening)
+        SWITCH_END(f->fake, &main_bottom, &main_bytes);
+    else
+        SWITCH_END(f->fake, NULL, NULL);
+    opening = false;
+}
+
+/* To another fibre, or back to the stack that runs them (NULL). */
+static void change(fibre *to)
 {
     fibre *const from = self == NULL ? &main_fibre : self;
     self = to;
     if (to == NULL)
-        SWITCH_BEGIN(ends ? NULL : &from->fake, main_bottom, main_bytes);
+        SWITCH_BEGIN(&from->fake, main_bottom, main_bytes);
     else
-        SWITCH_BEGIN(ends ? NULL : &from->fake, to->stack, STACK_BYTES);
+        SWITCH_BEGIN(&from->fake, to->stack, STACK_BYTES);
     go(from, to == NULL ? &main_fibre : to);
-    SWITCH_END(from->fake, NULL, NULL);
+    arrive(from);
 }
 
 static void entry(void);
@@ -80,12 +91,11 @@ static void entry(void);
 static fibre *make(void)
 {
     fibre *const f = &pool[made++];
-    if (f->stack == NULL) {
-        f->stack = mmap(NULL, STACK_BYTES, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
-        if (f->stack == MAP_FAILED)
-            abort();
-    }
-    f->fake = NULL;
+    if (f->stack != NULL) /* of a run before, waiting for another; so the sanitizer makes its own stack for it but once */
+        return f;
+    f->stack = mmap(NULL, STACK_BYTES, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+    if (f->stack == MAP_FAILED)
+        abort();
 #if defined(__x86_64__)
     void **top = (void **)(void *)(f->stack + STACK_BYTES);
     *--top = NULL; /* the stack is at 8 modulo 16 on entry, as after a call */
@@ -122,15 +132,16 @@ static fibre *next(void)
 
 static void entry(void)
 {
-    SWITCH_END(NULL, made == 1 ? &main_bottom : NULL, made == 1 ? &main_bytes : NULL);
-    while (begun < lanes) {
-        self->lane = begun++;
-        work(self->lane);
-        waiting[self->lane] = NULL;
-        left--;
+    arrive(self);
+    for (;;) {
+        while (begun < lanes) {
+            self->lane = begun++;
+            work(self->lane);
+            waiting[self->lane] = NULL;
+            left--;
+        }
+        change(next());
     }
-    change(next(), true);
-    abort(); /* an ended fibre is not resumed */
 }
 
 void fibres_run(unsigned n, void (*body)(unsigned lane))
@@ -142,7 +153,8 @@ void fibres_run(unsigned n, void (*body)(unsigned lane))
     begun = made = 0;
     at = n - 1;
     up = true;
-    change(make(), false);
+    opening = true;
+    change(make());
 }
 
 void fibres_yield(void)
@@ -151,7 +163,7 @@ void fibres_yield(void)
     waiting[me->lane] = me;
     fibre *const to = next();
     if (to != me)
-        change(to, false);
+        change(to);
 }
 
 unsigned fibres_current(void) { return self->lane; }
