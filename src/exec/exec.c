@@ -315,6 +315,7 @@ gs_status gs_exec_read_rows(gs_exec *e, uint32_t array, uint64_t first, uint64_t
     const gs_resident *r = resident_of(e, array);
     gs_status st = GS_OK;
 
+    gs_exec__forget_ahead(e); /* a spilled row comes by way of the ring */
     while (rows > 0 && st == GS_OK) {
         const uint32_t interval = (uint32_t)(first / e->interval_rows);
         const uint64_t from = first % e->interval_rows, n = GS_MIN(rows, e->interval_rows - from);

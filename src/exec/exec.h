@@ -69,6 +69,7 @@ typedef struct gs_exec_args {
     uint64_t seed;
     uint32_t epoch;
     float loss_scale;          /* 1 / training vertices */
+    bool again;                /* the next run is of this pass too: its first reads are made while this one ends */
     const volatile int *stop;  /* becomes nonzero (Ctrl-C): give up between tasks; may be NULL */
 } gs_exec_args;
 
@@ -83,7 +84,7 @@ typedef struct gs_exec_stats {
     uint64_t checked_bytes, checks, requests;
 } gs_exec_stats;
 
-/* Runs one pass once. Errors name the file and the chunk or rows. */
+/* Runs one pass once. What was read ahead of it belongs to its figures. Errors name the file and the chunk or rows. */
 gs_status gs_exec_run(gs_exec *e, uint32_t pass, const gs_exec_args *args, gs_exec_stats *out);
 
 /* When `task` of the last run of its pass began and ended, seconds of one clock. The run was opened with `trace`. */

@@ -73,6 +73,15 @@ struct gs_exec {
     } flight[GS_EXEC_FLIGHT]; /* compute tasks that were launched, oldest first */
     uint32_t flights;
     uint32_t next[LANE_COUNT], end[LANE_COUNT]; /* into lane_task */
+
+    /* of the run after it, where that is of the same pass: ahead.c */
+    struct {
+        uint32_t pass;
+        uint32_t begun;       /* reads of the pass's list, the last one perhaps in part */
+        uint32_t part;        /* of that one: parts handed over; 0: all */
+        uint32_t flying;      /* parts that have not arrived */
+        gs_exec_stats stats;  /* counts alone: time is spent in the run that spends it */
+    } ahead;
     const gs_exec_args *args;
     gs_exec_stats stats;
 };
@@ -94,6 +103,16 @@ void gs_exec__set_done(gs_exec *e, uint32_t task);
 /* GS_NONE where all are done. */
 uint32_t gs_exec__missing_dep(const gs_exec *e, const gs_task *t);
 
+/* ahead.c: what is read in one run for the next. */
+gs_status gs_exec__feed_ahead(gs_exec *e);
+/* Is the transfer under way for the next run? */
+bool gs_exec__is_ahead(const gs_exec *e, uint32_t task);
+/* No task of the pass is done and nothing is counted, but what was read ahead of it. */
+void gs_exec__enter_pass(gs_exec *e, uint32_t pass);
+/* Waits for all that is under way; its bytes are nobody's. */
+void gs_exec__forget_ahead(gs_exec *e);
+/* lanes.c: hands over what is left of a transfer's parts. GS_EAGAIN: io has no room for more now. */
+gs_status gs_exec__submit(gs_exec *e, uint32_t task, uint32_t *part);
 /* lanes.c: hands over what may start, takes in what has come; `wait` (where something is under way): at least one. */
 gs_status gs_exec__pump(gs_exec *e, bool wait);
 

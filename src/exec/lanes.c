@@ -47,8 +47,13 @@ static gs_io_request request_of(const gs_exec *e, uint32_t index, uint32_t part)
     return r;
 }
 
-/* Hands over what is left of a task's parts. GS_EAGAIN: io has no room for more now. */
-static gs_status submit(gs_exec *e, uint32_t index, uint32_t *part)
+/* Of the run that the transfer is for. */
+static gs_exec_stats *counts_of(gs_exec *e, uint32_t index)
+{
+    return gs_exec__is_ahead(e, index) ? &e->ahead.stats : &e->stats;
+}
+
+gs_status gs_exec__submit(gs_exec *e, uint32_t index, uint32_t *part)
 {
     const uint32_t parts = parts_of(&e->plan->task[index]);
     gs_status st = GS_OK;
@@ -58,7 +63,8 @@ static gs_status submit(gs_exec *e, uint32_t index, uint32_t *part)
     for (; *part < parts && st == GS_OK; *part += st == GS_OK) {
         const gs_io_request r = request_of(e, index, *part);
         st = gs_io_submit(e->io, &r);
-        e->stats.requests += st == GS_OK;
+        counts_of(e, index)->requests += st == GS_OK;
+        e->ahead.flying += st == GS_OK && gs_exec__is_ahead(e, index);
     }
     if (st == GS_OK)
         *part = 0;
@@ -75,7 +81,7 @@ static gs_status feed(gs_exec *e, enum lane lane)
         uint32_t whole = 0;
         if (e->span != NULL && (lane == LANE_WRITE || e->next_run == 0))
             e->span[index][0] = gs_now();
-        const gs_status st = submit(e, index, lane == LANE_READ ? &e->next_run : &whole);
+        const gs_status st = gs_exec__submit(e, index, lane == LANE_READ ? &e->next_run : &whole);
         if (st == GS_EAGAIN)
             return GS_OK;
         if (st != GS_OK)
@@ -85,7 +91,15 @@ static gs_status feed(gs_exec *e, enum lane lane)
     return GS_OK;
 }
 
-static gs_status check(gs_exec *e, const gs_task *t, const gs_io_request *r)
+static gs_status feed_all(gs_exec *e)
+{
+    gs_status st = feed(e, LANE_WRITE);
+    if (st == GS_OK)
+        st = feed(e, LANE_READ);
+    return st == GS_OK ? gs_exec__feed_ahead(e) : st;
+}
+
+static gs_status check(gs_exec *e, const gs_task *t, const gs_io_request *r, gs_exec_stats *counts)
 {
     const double begin = gs_now();
     gs_status st = GS_OK;
@@ -94,8 +108,8 @@ static gs_status check(gs_exec *e, const gs_task *t, const gs_io_request *r)
     else
         st = gs_exec__check_chunks(e, t->file - e->program->arrays, t->target, t->operand, r->memory, r->length);
     e->stats.check_seconds += gs_now() - begin;
-    e->stats.checked_bytes += r->length;
-    e->stats.checks++;
+    counts->checked_bytes += r->length;
+    counts->checks++;
     return st;
 }
 
@@ -108,16 +122,19 @@ static gs_status finish_one(gs_exec *e, const gs_io_completion *c)
 
     if (c->status != GS_OK)
         return gs_io_explain(e->io, &r, c);
-    if (e->span != NULL)
+    gs_exec_stats *const counts = counts_of(e, index);
+    if (counts == &e->ahead.stats)
+        e->ahead.flying--;
+    else if (e->span != NULL)
         e->span[index][1] = gs_now();
     if (t->kind == GS_TASK_WRITE) {
-        e->stats.written_bytes += r.length;
+        counts->written_bytes += r.length;
     } else {
-        e->stats.read_bytes += r.length;
+        counts->read_bytes += r.length;
         if ((st = gs_device_host_wrote(e->on->device, r.memory, r.length)) != GS_OK)
             return st;
         if (t->check != GS_CHECK_NONE)
-            st = check(e, t, &r);
+            st = check(e, t, &r, counts);
     }
     if (--e->runs_left[index] == 0)
         gs_exec__set_done(e, index);
@@ -141,11 +158,10 @@ static gs_status reap(gs_exec *e, bool wait)
 gs_status gs_exec__pump(gs_exec *e, bool wait)
 {
     gs_status st;
-    if ((st = feed(e, LANE_WRITE)) != GS_OK || (st = feed(e, LANE_READ)) != GS_OK ||
-        (st = reap(e, wait)) != GS_OK)
+    if ((st = feed_all(e)) != GS_OK || (st = reap(e, wait)) != GS_OK)
         return st;
     /* What was reaped may have freed a place: the disk should not wait for the next launch. */
-    if ((st = feed(e, LANE_WRITE)) != GS_OK || (st = feed(e, LANE_READ)) != GS_OK)
+    if ((st = feed_all(e)) != GS_OK)
         return st;
     gs_io_reap(e->io, NULL, 0, false); /* what was only queued goes to the kernel */
     return GS_OK;
@@ -261,34 +277,32 @@ static gs_status run_on_device(gs_exec *e)
 static gs_status drain(gs_exec *e, gs_status st)
 {
     const double begin = gs_now();
+    if (st == GS_OK && e->args->again)
+        st = gs_exec__pump(e, false); /* the last launch has freed the last places */
     while (st == GS_OK && (e->next[LANE_WRITE] < e->end[LANE_WRITE] || e->next[LANE_READ] < e->end[LANE_READ] ||
-                           (e->io != NULL && gs_io_outstanding(e->io) > 0)))
+                           (e->io != NULL && gs_io_outstanding(e->io) > e->ahead.flying)))
         st = gs_exec__pump(e, true);
-    gs_io_completion done[32];
-    while (e->io != NULL && gs_io_outstanding(e->io) > 0)
-        gs_io_reap(e->io, done, 32, true);
+    if (st != GS_OK)
+        gs_exec__forget_ahead(e);
     e->stats.stall_seconds += gs_now() - begin;
     return st;
 }
 
 gs_status gs_exec_run(gs_exec *e, uint32_t pass, const gs_exec_args *args, gs_exec_stats *out)
 {
-    const gs_plan_pass *p = &e->plan->pass[pass];
     const double begin = gs_now();
     gs_status st;
 
-    memset(&e->stats, 0, sizeof(e->stats));
-    memset(e->done + p->first_task, 0, p->tasks);
     e->args = args;
     e->on->grad = args->grad;
     e->on->statistic = args->statistic;
     e->on->metrics = (gs_metrics){0};
     e->on->edge_seconds = 0;
-    e->next_run = 0;
     for (uint32_t lane = 0; lane < LANE_COUNT; lane++) {
         e->next[lane] = e->lane_first[pass * e->lanes + lane];
         e->end[lane] = e->lane_first[pass * e->lanes + lane + 1];
     }
+    gs_exec__enter_pass(e, pass);
     gs_alloc_freeze(true);
     (void)gs_device_take_copied(e->on->device); /* what was before belongs to no pass */
     st = drain(e, e->several != NULL ? gs_exec__several_run(e, pass) : run_on_device(e));

@@ -11,6 +11,7 @@ void gs_plan_free(gs_plan *p)
     gs_free(p->dep);
     gs_free(p->reg);
     gs_free(p->run);
+    gs_free(p->ahead);
     gs_free(p->resident);
     gs_free(p->pass);
     gs_free(p->spill_bytes);

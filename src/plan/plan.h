@@ -102,6 +102,12 @@ typedef struct gs_task {
     uint64_t chunk_bytes; /* likewise */
 } gs_task;
 
+/* A read of the pass, one of its first, that may begin while the pass's run before is still under way: when `deps` of that
+ * run are done. Its place in the ring is nobody's then. */
+typedef struct gs_ahead {
+    uint32_t task, first_dep, deps; /* plan->dep[first_dep .. +deps) */
+} gs_ahead;
+
 /* An array or a direction's edges kept in host memory in whole or in its first part. */
 typedef struct gs_resident {
     uint32_t file;
@@ -113,6 +119,7 @@ typedef struct gs_resident {
 
 typedef struct gs_plan_pass {
     uint32_t first_task, tasks;
+    uint32_t first_ahead, aheads; /* plan->ahead: the pass's first reads, in the order of their lane */
     uint64_t read_bytes, written_bytes, read_requests;
     uint64_t skipped_bytes; /* of operand intervals, that no edge needs and no read brings */
     uint64_t cached_bytes; /* uses of rows and chunks that are kept, so not read */
@@ -128,12 +135,13 @@ typedef struct gs_plan_pass {
 } gs_plan_pass;
 
 typedef struct gs_plan {
-    uint32_t tasks, deps, regs, runs, residents, passes;
+    uint32_t tasks, deps, regs, runs, residents, passes, aheads;
     uint32_t devices;          /* with copies as tasks; 0: one, without */
     gs_task *task;
     uint32_t *dep;
     gs_place *reg;
     gs_run *run;
+    gs_ahead *ahead;
     gs_resident *resident;
     gs_plan_pass *pass;        /* as program->pass */
     uint64_t *spill_bytes;     /* [program->arrays]: size of the file of an array of the run, 0: none */

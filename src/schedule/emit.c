@@ -37,8 +37,8 @@ void gs_emit__wait(struct emitter *e, uint32_t task)
         e->waits[e->wait_count++] = task;
 }
 
-/* Drops waits that lane order implies, keeps only the last of each lane whose tasks end in order. */
-static uint32_t settle_waits(struct emitter *e, uint32_t lane)
+/* Keeps only the last of each lane whose tasks end in order. */
+uint32_t gs_emit__settle_waits(struct emitter *e, uint32_t lane)
 {
     uint32_t last[GS_PLAN_LANES], n = 0;
     const uint32_t lanes = GS_LANE_DEVICES + e->devices * GS_DEVICE_LANES;
@@ -76,7 +76,7 @@ gs_status gs_emit__task(struct emitter *e, const gs_task *t, uint32_t *index)
         gs_emit__enter_stage(e, lane);
     if (e->wait_count + GS_PLAN_LANES > WAITS)
         return GS_EAGAIN;
-    const uint32_t n = settle_waits(e, lane);
+    const uint32_t n = gs_emit__settle_waits(e, lane);
     if ((st = gs_emit__grow((void **)&p->task, &e->task_room, p->tasks + 1, sizeof(*p->task))) != GS_OK ||
         (st = gs_emit__grow((void **)&p->dep, &e->dep_room, p->deps + n, sizeof(*p->dep))) != GS_OK)
         return st;
@@ -453,10 +453,11 @@ static void finish(struct emitter *e)
     fit((void **)&p->dep, p->deps, sizeof(*p->dep));
     fit((void **)&p->reg, p->regs, sizeof(*p->reg));
     fit((void **)&p->run, p->runs, sizeof(*p->run));
+    fit((void **)&p->ahead, p->aheads, sizeof(*p->ahead));
     p->region_bytes[GS_REGION_RING] = e->c->ring_bytes;
     p->region_bytes[GS_REGION_ARENA] = e->apart ? e->c->arena_bytes + e->c->staging_bytes : e->c->arena_taken;
     p->table_bytes = p->tasks * (sizeof(*p->task) + 2 * sizeof(uint32_t) + 1 + cfg->task_bytes) +
-                     p->deps * sizeof(*p->dep) + p->regs * sizeof(*p->reg) + p->runs * sizeof(*p->run) +
+                     p->deps * sizeof(*p->dep) + p->regs * sizeof(*p->reg) + p->runs * sizeof(*p->run) + p->aheads * sizeof(*p->ahead) +
                      p->residents * sizeof(*p->resident);
     p->device_bytes = cfg->device_fixed + p->region_bytes[GS_REGION_ARENA];
     p->host_bytes = cfg->host_fixed + p->table_bytes + e->c->ring_bytes + p->region_bytes[GS_REGION_RESIDENT] +
@@ -486,6 +487,8 @@ gs_status gs_emit(gs_plan **out, const gs_layout *l, gs_choice *c)
                 goto done;
         }
         e.pass->tasks = e.plan->tasks - e.pass->first_task;
+        if ((st = gs_emit__ahead(&e)) != GS_OK)
+            goto done;
     }
     finish(&e);
     *out = e.plan;

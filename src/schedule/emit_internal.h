@@ -1,6 +1,7 @@
 /* emit_internal.h - the emitter's state, shared by emit.c and its two halves.
  *
  *   emit.c         tasks, waits, units; stages and passes
+ *   emit_ahead.c   an epoch's first reads, made in the one before
  *   emit_chunks.c  reads of edge chunks
  *   emit_cache.c   reads that the cache answers
  *   emit_copies.c  several devices: copies to them, between them and back
@@ -60,7 +61,7 @@ struct emitter {
     const gs_layout *l;
     gs_choice *c;
     gs_plan *plan;
-    uint32_t task_room, dep_room, reg_room, run_room, resident_room;
+    uint32_t task_room, dep_room, reg_room, run_room, resident_room, ahead_room;
     gs_ring_sim ring;
     /* [array * parts + interval]: first and last task of the writes of those rows */
     uint32_t (*written)[2];
@@ -106,6 +107,10 @@ static inline const gs_stage *gs_emit__stage(const struct emitter *e)
 gs_status gs_emit__grow(void **array, uint32_t *room, uint32_t need, size_t size);
 /* The next task added waits for `task` (GS_NONE: for nothing). */
 void gs_emit__wait(struct emitter *e, uint32_t task);
+/* Drops waits that the order of `lane`'s and other lanes' tasks implies; how many are left. */
+uint32_t gs_emit__settle_waits(struct emitter *e, uint32_t lane);
+/* emit_ahead.c: behind the pass's last task, which of its first reads its next run may make already. */
+gs_status gs_emit__ahead(struct emitter *e);
 /* Appends a task that waits for what was collected, and begins a new collection. */
 gs_status gs_emit__task(struct emitter *e, const gs_task *t, uint32_t *index);
 gs_status gs_emit__take_ring(struct emitter *e, uint64_t bytes, struct unit *out);

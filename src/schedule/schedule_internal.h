@@ -258,5 +258,7 @@ gs_status gs_ring_take(gs_ring_sim *r, uint64_t bytes, uint64_t *offset, uint32_
                        uint32_t *wait_count);
 /* `offset` is what gs_ring_take() gave; a second release is ignored. */
 void gs_ring_release(gs_ring_sim *r, uint64_t offset, uint32_t task);
+/* Appends to `waits` the tasks after which [offset, +bytes) is free. False where a part of it is live, or there is no room. */
+bool gs_ring_users(const gs_ring_sim *r, uint64_t offset, uint64_t bytes, uint32_t *waits, uint32_t room, uint32_t *wait_count);
 
 #endif /* GS_SCHEDULE_SCHEDULE_INTERNAL_H */

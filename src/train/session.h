@@ -91,8 +91,8 @@ gs_status gs_session_start(gs_session *s);
 gs_status gs_session_setup(gs_session *s);
 
 /* One run of a pass: `epoch` is 1-based and keys dropout. Gradients are zeroed
- * before and filled by the train pass only. */
-gs_status gs_session_run(gs_session *s, uint32_t pass, uint32_t epoch, gs_exec_stats *out);
+ * before and filled by the train pass only. `again`: the next run is of this pass too. */
+gs_status gs_session_run(gs_session *s, uint32_t pass, uint32_t epoch, bool again, gs_exec_stats *out);
 
 /* Rows of the logits after the predict pass: a gs_logits_source. */
 gs_status gs_session_logits(void *session, uint64_t first, uint64_t rows, float *dst);

@@ -189,12 +189,12 @@ gs_status gs_session_setup(gs_session *s)
 {
     const uint32_t setup = gs_program_pass(s->program, "setup");
     gs_exec_stats once;
-    return setup == GS_NONE ? GS_OK : gs_session_run(s, setup, 0, &once);
+    return setup == GS_NONE ? GS_OK : gs_session_run(s, setup, 0, false, &once);
 }
 
 /* ---- running ------------------------------------------------------------- */
 
-gs_status gs_session_run(gs_session *s, uint32_t pass, uint32_t epoch, gs_exec_stats *out)
+gs_status gs_session_run(gs_session *s, uint32_t pass, uint32_t epoch, bool again, gs_exec_stats *out)
 {
     const gs_store_info *const info = gs_store_get_info(s->store);
     const bool gradients = pass == s->train;
@@ -206,6 +206,7 @@ gs_status gs_session_run(gs_session *s, uint32_t pass, uint32_t epoch, gs_exec_s
         .seed = s->options->seed,
         .epoch = epoch,
         .loss_scale = info->train == 0 ? 0.0f : (float)(1.0 / (double)info->train),
+        .again = again,
         .stop = s->options->stop,
     };
 

@@ -72,17 +72,21 @@ static gs_status check_loss(const run *r, uint32_t epoch, double loss)
                    epoch, isnan(loss) ? "not a number" : "infinite", r->options->lr);
 }
 
+static bool evaluates(const run *r, uint32_t epoch)
+{
+    return r->options->eval_every != 0 && epoch % r->options->eval_every == 0;
+}
+
 /* With dropout or batch statistics the train pass's logits are not the model's, so an evaluation
  * gives the accuracies, before the update like everything else of the epoch. */
 static gs_status evaluate_epoch(run *r, gs_epoch_report *e)
 {
-    const uint32_t every = r->options->eval_every;
     gs_exec_stats x = {0};
     gs_status st;
 
-    if (every == 0 || e->epoch % every != 0)
+    if (!evaluates(r, e->epoch))
         return GS_OK;
-    if ((st = gs_session_run(r->session, r->session->eval, e->epoch, &x)) != GS_OK)
+    if ((st = gs_session_run(r->session, r->session->eval, e->epoch, false, &x)) != GS_OK)
         return st;
     set_accuracy(e->accuracy, &x.metrics);
     add_stats(e, &x);
@@ -99,7 +103,7 @@ static gs_status run_epoch(run *r, gs_epoch_report *e)
 
     if (apart && (st = evaluate_epoch(r, e)) != GS_OK)
         return st;
-    if ((st = gs_session_run(r->session, r->session->train, e->epoch, &x)) != GS_OK)
+    if ((st = gs_session_run(r->session, r->session->train, e->epoch, e->epoch < e->epochs && !(apart && evaluates(r, e->epoch + 1)), &x)) != GS_OK)
         return st;
     if (r->options->profile)
         gs_session_observe(r->session, &x, &r->profile);
@@ -186,7 +190,7 @@ static gs_status evaluate_final(run *r)
     const gs_session *const s = r->session;
     const uint32_t pass = s->predict != GS_NONE ? s->predict : s->eval;
     gs_exec_stats x = {0};
-    const gs_status st = gs_session_run(r->session, pass, 0, &x);
+    const gs_status st = gs_session_run(r->session, pass, 0, false, &x);
 
     if (st == GS_EINTERRUPTED)
         return gs_fail(st, "interrupted in the last evaluation; no weights or logits were written");

@@ -448,6 +448,12 @@ static void load_residents(struct sim *s)
     }
 }
 
+static uint32_t pass_of(const struct sim *s, uint32_t pass, uint32_t run)
+{
+    const uint32_t once = s->lasting != 0 && run > 0; /* a pass "setup" runs first and never again */
+    return pass == GS_NONE ? once + (run - once) % (s->plan->passes - once) : pass;
+}
+
 void plan_sim_run(const gs_plan *plan, const gs_schedule_config *config, uint32_t pass, uint32_t runs,
                   uint32_t seed)
 {
@@ -460,20 +466,18 @@ void plan_sim_run(const gs_plan *plan, const gs_schedule_config *config, uint32_
     assert_non_null(s.spill = calloc(s.p->arrays + 1, sizeof(*s.spill)));
     for (uint32_t a = 0; a < s.p->arrays; a++)
         assert_non_null(s.spill[a] = calloc(1, plan->spill_bytes[a] + 1));
-    assert_non_null(s.started = calloc(plan->tasks + 1, 1));
     assert_non_null(s.done = calloc(plan->tasks + 1, 1));
     for (uint32_t k = 0; strcmp(s.p->pass[0].name, "setup") == 0 && k < s.p->pass[0].stages; k++)
         for (uint32_t r = 0; r < s.p->stage[k].regs; r++)
             s.lasting |= s.p->stage[k].reg[r].kind == GS_REG_TEMP ? 1ull << s.p->stage[k].reg[r].array % 64 : 0;
     load_residents(&s);
     for (s.run = 0; s.run < runs; s.run++) {
-        const uint32_t once = s.lasting != 0 && s.run > 0; /* a pass "setup" runs first and never again */
-        const uint32_t which = pass == GS_NONE ? once + (s.run - once) % (plan->passes - once) : pass;
+        const uint32_t which = pass_of(&s, pass, s.run);
         s.read_bytes = s.rows = 0;
         memset(s.copied, 0, sizeof(s.copied));
         s.stage = GS_NONE;
         s.complete = 0;
-        plan_sim__run_once(&s, which);
+        plan_sim__run_once(&s, which, s.run + 1 < runs && pass_of(&s, pass, s.run + 1) == which);
         assert_int_equal(s.rows, plan->pass[which].rows);
         assert_int_equal(s.read_bytes, plan->pass[which].read_bytes); /* a plan says what it reads */
         assert_int_equal(s.copied[0], plan->pass[which].upload_bytes);
@@ -487,6 +491,5 @@ void plan_sim_run(const gs_plan *plan, const gs_schedule_config *config, uint32_
     for (uint32_t a = 0; a < s.p->arrays; a++)
         free(s.spill[a]);
     free(s.spill);
-    free(s.started);
     free(s.done);
 }

@@ -12,13 +12,17 @@ struct sim {
     uint8_t *arena[GS_PLAN_DEVICES];
     uint64_t copied[3];   /* of the run so far: by UPLOAD, FORWARD, DOWNLOAD */
     uint8_t **spill;      /* [arrays] contents of files of the run */
-    uint8_t *started, *done;
+    uint8_t *done;
     uint32_t rng;
     uint64_t read_bytes, rows; /* of the run so far: of vertex programs */
     uint64_t lasting;     /* bit of an array that a pass "setup" makes, the same for all that follow */
     uint32_t run;         /* bytes of arrays of the run differ from run to run */
     uint32_t stage;       /* of the last vertex task, and the rows that the stage has done */
     uint64_t stage_rows;
+    uint32_t fly[64], flying; /* transfers under way */
+    bool busy[GS_PLAN_LANES]; /* copies of a lane follow each other */
+    uint32_t begun;       /* reads that were begun for the next run of the pass */
+    uint64_t ahead_bytes; /* that have come of those */
     uint64_t complete;    /* bit of a stage whose statistics are there */
 };
 
@@ -28,7 +32,7 @@ uint32_t plan_sim__next(struct sim *s);
 /* What an array (`at` counted through all rows) or an edge file holds: n bytes from byte `at` on. */
 void plan_sim__bytes_of(const struct sim *s, uint32_t file, uint64_t at, uint64_t n, uint8_t *to);
 void plan_sim__run_compute(struct sim *s, uint32_t index);
-/* All tasks of the pass, in a random legal order. */
-void plan_sim__run_once(struct sim *s, uint32_t pass);
+/* All tasks of the pass, in a random legal order; where the same pass runs `again` next, some of its first reads too. */
+void plan_sim__run_once(struct sim *s, uint32_t pass, bool again);
 
 #endif /* GS_TESTS_PLAN_SIM_INTERNAL_H */

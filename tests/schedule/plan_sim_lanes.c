@@ -126,40 +126,89 @@ static uint32_t lane_next(const struct sim *s, uint32_t lane, uint32_t from, uin
     return from;
 }
 
-struct flights {
-    uint32_t task[64], count;
-    bool busy[GS_PLAN_LANES]; /* copies of a lane follow each other */
-};
-
-static void land(struct sim *s, struct flights *f, uint32_t k)
+/* Is the transfer one that was begun for the next run? */
+static bool is_ahead(const struct sim *s, uint32_t pass, uint32_t index)
 {
-    const uint32_t index = f->task[k];
-    f->task[k] = f->task[--f->count];
-    f->busy[gs_task_lane(&s->plan->task[index])] = false;
-    complete_transfer(s, index);
-    s->done[index] = 1;
+    return s->begun > 0 && s->plan->task[index].kind == GS_TASK_READ &&
+           index <= s->plan->ahead[s->plan->pass[pass].first_ahead + s->begun - 1].task;
 }
 
-void plan_sim__run_once(struct sim *s, uint32_t pass)
+/* True where it was the run's own. */
+static bool land(struct sim *s, uint32_t pass, uint32_t k)
+{
+    const uint32_t index = s->fly[k];
+    const uint64_t before = s->read_bytes;
+    s->fly[k] = s->fly[--s->flying];
+    s->busy[gs_task_lane(&s->plan->task[index])] = false;
+    complete_transfer(s, index);
+    s->done[index] = 1;
+    if (!is_ahead(s, pass, index))
+        return true;
+    s->ahead_bytes += s->read_bytes - before;
+    s->read_bytes = before;
+    return false;
+}
+
+static void take_off(struct sim *s, uint32_t index)
+{
+    start_transfer(s, index);
+    s->fly[s->flying++] = index;
+}
+
+/* The next of the reads that may be made before their run, if it may now. */
+static bool begin_ahead(struct sim *s, uint32_t pass)
+{
+    const gs_plan_pass *const p = &s->plan->pass[pass];
+    const gs_ahead *const a = &s->plan->ahead[p->first_ahead + s->begun];
+
+    if (s->begun == p->aheads || s->flying == GS_ARRAY_LEN(s->fly))
+        return false;
+    for (uint32_t i = 0; i < a->deps; i++)
+        if (!s->done[s->plan->dep[a->first_dep + i]])
+            return false;
+    assert_true(s->done[a->task]); /* this run's own has been used */
+    s->done[a->task] = 0;
+    s->begun++;
+    take_off(s, a->task);
+    return true;
+}
+
+/* The run begins with what was read ahead of it; how many tasks are left. */
+static uint32_t enter(struct sim *s, uint32_t pass, uint32_t *next_read)
+{
+    const uint32_t first = s->plan->pass[pass].first_task, end = first + s->plan->pass[pass].tasks;
+    uint32_t left = end - first, begun = s->begun;
+
+    for (uint32_t i = first; i < end; i++) {
+        s->done[i] = s->done[i] && is_ahead(s, pass, i);
+        left -= s->done[i];
+    }
+    *next_read = lane_next(s, GS_LANE_READ, first, end);
+    for (; begun > 0; begun--)
+        *next_read = lane_next(s, GS_LANE_READ, *next_read + 1, end);
+    s->read_bytes += s->ahead_bytes;
+    s->ahead_bytes = 0;
+    s->begun = 0;
+    return left;
+}
+
+void plan_sim__run_once(struct sim *s, uint32_t pass, bool again)
 {
     const uint32_t first = s->plan->pass[pass].first_task, end = first + s->plan->pass[pass].tasks;
     const uint32_t lanes = GS_LANE_DEVICES + (s->plan->devices ? s->plan->devices * GS_DEVICE_LANES : 1);
-    uint32_t at[GS_PLAN_LANES], left = end - first;
-    struct flights fly = {.count = 0};
+    uint32_t at[GS_PLAN_LANES], left;
 
-    memset(s->started + first, 0, end - first);
-    memset(s->done + first, 0, end - first);
     for (uint32_t lane = 0; lane < lanes; lane++)
         at[lane] = lane_next(s, lane, first, end);
+    left = enter(s, pass, &at[GS_LANE_READ]);
     for (uint64_t idle = 0; left > 0; idle++) {
         assert_true(idle < 10000000); /* a deadlock */
         const uint32_t pick = plan_sim__next(s) % (lanes + 1);
         if (pick == lanes) {
-            if (fly.count == 0)
+            if (s->flying == 0)
                 continue;
-            land(s, &fly, plan_sim__next(s) % fly.count);
-            left--;
-        } else if (at[pick] < end && !fly.busy[pick] && ready(s, at[pick])) {
+            left -= land(s, pass, plan_sim__next(s) % s->flying);
+        } else if (at[pick] < end && !s->busy[pick] && ready(s, at[pick])) {
             const uint32_t index = at[pick];
             const gs_task_kind kind = s->plan->task[index].kind;
             if (kind != GS_TASK_READ && kind != GS_TASK_WRITE && !gs_task_is_copy(kind)) {
@@ -167,16 +216,17 @@ void plan_sim__run_once(struct sim *s, uint32_t pass)
                 s->done[index] = 1;
                 left--;
             } else {
-                if (fly.count == GS_ARRAY_LEN(fly.task))
+                if (s->flying == GS_ARRAY_LEN(s->fly))
                     continue;
-                start_transfer(s, index);
-                fly.task[fly.count++] = index;
-                fly.busy[pick] = gs_task_is_copy(kind);
+                take_off(s, index);
+                s->busy[pick] = gs_task_is_copy(kind);
             }
             at[pick] = lane_next(s, pick, index + 1, end);
-        } else {
+        } else if (!again || pick != GS_LANE_READ || at[pick] < end || !begin_ahead(s, pass)) {
             continue;
         }
         idle = 0;
     }
+    while (again && plan_sim__next(s) % 4 != 0) /* between the runs, too */
+        begin_ahead(s, pass);
 }

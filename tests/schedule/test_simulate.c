@@ -121,6 +121,32 @@ static void test_simulate__small_requests_cost_their_number(void **state)
     assert_ms(x.seconds, 3 * (2 + 4096 / 1e8 * 1e3) + 1); /* each on top of its bytes */
 }
 
+/* An epoch among others: its first read is made while the one before computes what comes last, if that takes long enough. */
+static void check_epochs(double last_compute, double epoch, double stall)
+{
+    struct bed b;
+    gs_ahead ahead[1];
+    bed_make(&b);
+    const uint32_t r0 = add(&b, GS_TASK_READ, 10, GS_NONE, GS_NONE);
+    const uint32_t c0 = add(&b, GS_TASK_ZERO, 20, r0, GS_NONE);
+    const uint32_t r1 = add(&b, GS_TASK_READ, 10, GS_NONE, GS_NONE);
+    add(&b, GS_TASK_ZERO, last_compute, r1, GS_NONE);
+    ahead[0] = (gs_ahead){.task = r0, .first_dep = b.plan.deps, .deps = 1};
+    b.dep[b.plan.deps++] = c0;
+    b.plan.ahead = ahead;
+    b.plan.aheads = b.pass.aheads = 1;
+    assert_ms(run(&b).seconds, epoch);
+    assert_ms(run(&b).stall_seconds, stall);
+    assert_ms(run(&b).read_seconds, 20);
+}
+
+static void test_simulate__first_reads_are_made_in_the_run_before(void **state)
+{
+    (void)state;
+    check_epochs(12, 20 + 12, 0);
+    check_epochs(4, 6 + 20 + 4, 6);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -128,6 +154,7 @@ int main(void)
         cmocka_unit_test(test_simulate__a_read_that_waits_for_a_compute_does_not),
         cmocka_unit_test(test_simulate__writes_and_reads_share_the_disk),
         cmocka_unit_test(test_simulate__small_requests_cost_their_number),
+        cmocka_unit_test(test_simulate__first_reads_are_made_in_the_run_before),
     };
     return cmocka_run_group_tests_name("schedule/simulate", tests, NULL, NULL);
 }

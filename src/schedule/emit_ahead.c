@@ -1,0 +1,57 @@
+/* emit_ahead.c - the first reads of an epoch, made while the one before it ends.
+ *
+ * Epoch after epoch runs the same pass. Its first reads wait for nothing but their place in the ring, so in a run that
+ * will be followed by another they are made as soon as the last users of that place are done: the disk works on while
+ * the device computes on what came last and while parameters are updated.
+ */
+#include <string.h>
+
+#include "base/size.h"
+#include "schedule/emit_internal.h"
+
+/* Does the pass write the array? Then a first read of it would be of the wrong epoch. */
+static bool is_written(const struct emitter *e, uint32_t file)
+{
+    for (uint32_t i = 0; file < e->l->program->arrays && i < e->l->parts; i++)
+        if (e->written[(uint64_t)file * e->l->parts + i][0] != GS_NONE)
+            return true;
+    return false;
+}
+
+/* Adds a read to the list. False where it has to wait for the run that it belongs to. */
+static bool add_ahead(struct emitter *e, uint32_t task, gs_status *st)
+{
+    gs_plan *const p = e->plan;
+    const gs_task *const t = &p->task[task];
+
+    if (t->deps > 0 || t->place.region != GS_REGION_RING || is_written(e, t->file) ||
+        !gs_ring_users(&e->ring, t->place.offset, t->bytes, e->waits, WAITS, &e->wait_count))
+        return false;
+    const uint32_t n = gs_emit__settle_waits(e, GS_LANE_READ);
+    e->wait_count = 0;
+    if ((*st = gs_emit__grow((void **)&p->ahead, &e->ahead_room, p->aheads + 1, sizeof(*p->ahead))) != GS_OK ||
+        (*st = gs_emit__grow((void **)&p->dep, &e->dep_room, p->deps + n, sizeof(*p->dep))) != GS_OK)
+        return false;
+    p->ahead[p->aheads++] = (gs_ahead){task, p->deps, n};
+    if (n > 0)
+        memcpy(&p->dep[p->deps], e->waits, n * sizeof(*p->dep));
+    p->deps += n;
+    e->pass->aheads++;
+    return true;
+}
+
+gs_status gs_emit__ahead(struct emitter *e)
+{
+    const gs_plan_pass *const pass = e->pass;
+    const bool repeats = strcmp(e->l->program->pass[pass - e->plan->pass].name, "train") == 0;
+    gs_status st = GS_OK;
+
+    e->pass->first_ahead = e->plan->aheads;
+    if (!repeats || e->apart || e->l->config->no_pipeline)
+        return GS_OK;
+    for (uint32_t i = pass->first_task; i < pass->first_task + pass->tasks; i++)
+        if (e->plan->task[i].kind == GS_TASK_READ && !add_ahead(e, i, &st))
+            break;
+    e->wait_count = 0;
+    return st;
+}
