@@ -73,9 +73,10 @@ static needs find_needs(const gs_cpu *cpu, const gs_program *p)
             if (!gs_op_into_param(in->op) || in->dst >= p->params)
                 continue;
             const gs_param *const grad = &p->param[in->dst];
-            if ((in->op != GS_OP_OUTER && in->op != GS_OP_FAN_OUTER) || gs_cpu__outer_is_small(grad->rows, grad->cols))
+            const bool outer = in->op == GS_OP_OUTER || in->op == GS_OP_FAN_OUTER;
+            if (!outer || gs_cpu__outer_is_small(grad->rows, grad->cols, UINT32_MAX))
                 partial += gs_cpu__lot_floats(in->op, grad->rows, grad->cols);
-            else
+            if (outer && !gs_cpu__outer_is_small(grad->rows, grad->cols, 1))
                 n.outer_floats = GS_MAX(n.outer_floats, gs_cpu__outer_floats(in->op == GS_OP_FAN_OUTER ? stage->reg[in->a.index].width : grad->rows, grad->cols));
         }
         n.partial_floats = GS_MAX(n.partial_floats, gs_cpu__partial_floats(partial));
@@ -211,6 +212,21 @@ static gs_status cpu_finish_statistic(void *context, gs_statistic kind, float *d
     return GS_OK;
 }
 
+static gs_status cpu_begin_pass(void *context, const gs_device_pass *pass)
+{
+    gs_cpu *const cpu = context;
+    (void)pass;
+    cpu->in_pass = true;
+    cpu->turned_stage = NULL;
+    return GS_OK;
+}
+
+static gs_status cpu_end_pass(void *context)
+{
+    ((gs_cpu *)context)->in_pass = false;
+    return GS_OK;
+}
+
 static const gs_device_ops cpu_ops = {
     .close = cpu_close,
     .name = cpu_name,
@@ -229,6 +245,8 @@ static const gs_device_ops cpu_ops = {
     .finish_statistic = cpu_finish_statistic,
     .add = cpu_add,
     .zero = cpu_zero,
+    .begin_pass = cpu_begin_pass,
+    .end_pass = cpu_end_pass,
     .measure_gemm = gs_cpu__measure_gemm,
     .measure_gather = gs_cpu__measure_gather,
     .measure_copy = gs_cpu__measure_copy,

@@ -11,7 +11,10 @@
  * 256 -> 256): 169 to 165 by 256 rows; gradient 159 to 140.
  *
  * A transposed weight is slower than one as it is multiplied: 256 rows at a time on a thread of Zen 5, 227 to 252
- * GFLOP/s for 500 -> 64 and the like. A launch of many rows transposes it once.
+ * GFLOP/s for 500 -> 64 and the like; 128 at a time on two, 390 to 497 for 1024 -> 256 (a packed weight of oneDNN's
+ * matmul: 498). A launch of many rows transposes it once, and so does a pass's second launch of a stage, for all that follow.
+ *
+ * Gradients of [256, 1024] on those, 1024 rows at a time: 356 in tiles of 64 x 1024, 391 to 426 of 256 x 256.
  */
 #include <dnnl.h>
 #include <omp.h>
@@ -19,7 +22,9 @@
 #include "base/size.h"
 #include "device/cpu_internal.h"
 
-#define TILE_ROWS 64                       /* of the result, a task of an outer product */
+#define TILES_LEAST 4u                     /* of the result, each a task of an outer product */
+#define TILE_FLOATS 65536u                 /* at most */
+#define TILE_STEP 64u                      /* a tile's short side is a multiple */
 #define CHUNK_ROWS 1024                    /* at least: below, adding the partial sums shows */
 #define PARTIAL_BYTES (2 * GS_MIB)         /* of all partial sums */
 #define PARTIAL_MOST 64
@@ -62,16 +67,21 @@ static void transpose(float *to, const float *from, uint32_t rows, uint32_t cols
                     to[(size_t)c * rows + r] = from[(size_t)r * cols + c];
 }
 
-void gs_cpu__turn_weights(gs_cpu *cpu, uint32_t steps, uint32_t rows)
+void gs_cpu__turn_weights(gs_cpu *cpu, const gs_vertex_launch *l)
 {
+    const bool again = cpu->in_pass && cpu->turned_stage == l->stage, there = again && cpu->turned_there;
     uint64_t used = 0;
-    for (uint32_t i = 0; i < steps; i++) {
+
+    cpu->turned_stage = cpu->in_pass ? l->stage : NULL;
+    cpu->turned_there = again || l->rows >= TURNED_ROWS;
+    for (uint32_t i = 0; i < l->stage->instrs; i++) {
         gs_cpu_step *const s = &cpu->step[i];
         const uint64_t n = (uint64_t)s->weight_rows * s->weight_cols;
         s->turned = NULL;
-        if (s->op != GS_OP_MATMUL_T || rows < TURNED_ROWS || used + n > cpu->turned_floats)
+        if (s->op != GS_OP_MATMUL_T || !cpu->turned_there || used + n > cpu->turned_floats)
             continue;
-        transpose(cpu->turned + used, s->weight, s->weight_rows, s->weight_cols);
+        if (!there)
+            transpose(cpu->turned + used, s->weight, s->weight_rows, s->weight_cols);
         s->turned = cpu->turned + used;
         used += n;
     }
@@ -106,9 +116,9 @@ bool gs_cpu__outer_rows(const gs_cpu_step *s, uint32_t first, uint32_t rows, flo
 }
 
 /* How an outer product [out, in] over `rows` is cut. Chunks beyond one need
- * partial sums [chunks, out, in]. */
+ * partial sums [chunks, out, in]. Tiles are columns of the result, or rows where it has more of them. */
 typedef struct outer_cut {
-    uint32_t chunks, chunk_rows, tiles;
+    uint32_t chunks, chunk_rows, tiles, tile_side;
 } outer_cut;
 
 static uint32_t most_chunks(uint32_t out, uint32_t in)
@@ -121,9 +131,12 @@ static outer_cut cut_outer(uint32_t out, uint32_t in, uint32_t rows)
 {
     const uint32_t most = most_chunks(out, in);
     const uint64_t chunk_rows = GS_MAX(gs_align_up(gs_div_up(rows, most), 64), (uint64_t)CHUNK_ROWS);
+    const uint64_t tiles = GS_MAX(gs_div_up((uint64_t)out * in, TILE_FLOATS), (uint64_t)TILES_LEAST);
+    const uint32_t side = GS_MAX(out, in), tile_side = (uint32_t)gs_align_up(gs_div_up(side, tiles), TILE_STEP);
     return (outer_cut){.chunks = (uint32_t)gs_div_up(rows, chunk_rows),
                        .chunk_rows = (uint32_t)GS_MIN(chunk_rows, (uint64_t)UINT32_MAX),
-                       .tiles = (uint32_t)gs_div_up(out, TILE_ROWS)};
+                       .tiles = (uint32_t)gs_div_up(side, tile_side),
+                       .tile_side = tile_side};
 }
 
 uint64_t gs_cpu__outer_floats(uint32_t out, uint32_t in)
@@ -138,11 +151,13 @@ static bool outer_task(gs_cpu *cpu, const gs_cpu_step *s, const outer_cut *cut, 
     const uint32_t chunk = task / cut->tiles, tile = task % cut->tiles;
     const uint64_t first = (uint64_t)chunk * cut->chunk_rows;
     const uint32_t k = (uint32_t)GS_MIN(cut->chunk_rows, rows - first);
-    const uint32_t column = tile * TILE_ROWS, m = GS_MIN(TILE_ROWS, out - column);
+    const uint32_t at = tile * cut->tile_side, side = GS_MIN(cut->tile_side, GS_MAX(out, in) - at);
+    const uint32_t row = in >= out ? 0 : at, column = in >= out ? at : 0;
     float *const c = cut->chunks == 1 ? s->grad : cpu->outer + (uint64_t)chunk * out * in;
 
-    return sgemm('T', 'N', m, in, k, s->a.p + first * out + column, out, s->b.p + first * s->matrices * in, s->matrices * in,
-                 cut->chunks == 1 ? 1.0f : 0.0f, c + (uint64_t)column * in, in);
+    return sgemm('T', 'N', in >= out ? out : side, in >= out ? side : in, k, s->a.p + first * out + row, out,
+                 s->b.p + first * s->matrices * in + column, s->matrices * in, cut->chunks == 1 ? 1.0f : 0.0f,
+                 c + (uint64_t)row * in + column, in);
 }
 
 /* Of one matrix: s->matrices says how many times as wide as it the rows of b are. */

@@ -89,8 +89,11 @@ typedef struct gs_cpu {
     uint32_t steps;
     float *partial;          /* [lots][run_partial] of a run */
     uint64_t partial_floats; /* of all lots together */
-    float *turned;           /* weights of a launch, transposed */
+    float *turned;           /* weights of a stage, transposed */
     uint64_t turned_floats;
+    bool in_pass;            /* launches use the same parameters until the pass ends */
+    const gs_stage *turned_stage; /* of the pass's last launch; its weights stand in `turned` if ... */
+    bool turned_there;
     float *outer;            /* of an outer product that is a run of its own */
     uint64_t outer_floats;
     gs_cpu_edge_step *edge_step;
@@ -161,10 +164,10 @@ static inline bool gs_cpu__is_product(gs_op op)
 }
 
 
-/* An outer product that is a run of its own: all threads compute it together. */
-bool gs_cpu__stands_alone(const gs_cpu_step *s);
-/* Is the gradient small enough for each lot to have one of its own? */
-bool gs_cpu__outer_is_small(uint32_t out, uint32_t in);
+/* An outer product over `rows` that is a run of its own: all threads compute it together. */
+bool gs_cpu__stands_alone(const gs_cpu_step *s, uint32_t rows);
+/* Is the gradient small enough, beside so many rows, for each lot to have one of its own? */
+bool gs_cpu__outer_is_small(uint32_t out, uint32_t in, uint32_t rows);
 /* Floats of a lot's partial sums for an operator into a parameter [rows, cols]: of COLSUM also those of the part that it
  * is busy with, of statistics two doubles a column. Even, so that doubles are aligned. */
 static inline uint64_t gs_cpu__lot_floats(gs_op op, uint32_t rows, uint32_t cols)
@@ -178,8 +181,9 @@ uint64_t gs_cpu__partial_floats(uint64_t floats);
 /* c[m, n] = op(a) op(b) + beta c, rows contiguous, op 'N' or 'T', on the calling thread of a parallel region. */
 bool gs_cpu__sgemm(char ta, char tb, uint32_t m, uint32_t n, uint32_t k, const float *a, uint32_t lda, const float *b,
                    uint32_t ldb, float beta, float *c, uint32_t ldc);
-/* Transposes the weights of the launch's steps where products have so many rows that it pays. */
-void gs_cpu__turn_weights(gs_cpu *cpu, uint32_t steps, uint32_t rows);
+/* Transposes the weights of the launch's steps where products have so many rows, in this launch or in the pass, that it
+ * pays. */
+void gs_cpu__turn_weights(gs_cpu *cpu, const gs_vertex_launch *l);
 /* The rows [first, first + rows) of a product, on the calling thread. False when oneDNN fails. */
 bool gs_cpu__product_rows(const gs_cpu_step *s, uint32_t first, uint32_t rows);
 /* sum = (or +=) a' b over the rows [first, first + rows), on the calling thread. */

@@ -400,15 +400,15 @@ static bool collide(const gs_cpu_step *earlier, const gs_cpu_step *b, uint32_t r
     return false;
 }
 
-bool gs_cpu__stands_alone(const gs_cpu_step *s)
+bool gs_cpu__stands_alone(const gs_cpu_step *s, uint32_t rows)
 {
-    return (s->op == GS_OP_OUTER || s->op == GS_OP_FAN_OUTER) && !gs_cpu__outer_is_small(s->weight_rows, s->weight_cols);
+    return (s->op == GS_OP_OUTER || s->op == GS_OP_FAN_OUTER) && !gs_cpu__outer_is_small(s->weight_rows, s->weight_cols, rows);
 }
 
 static void find_runs(gs_cpu_step *step, uint32_t n, uint32_t rows)
 {
     for (uint32_t first = 0, end; first < n; first = end) {
-        for (end = first + 1; end < n && !gs_cpu__stands_alone(&step[first]) && !gs_cpu__stands_alone(&step[end]); end++) {
+        for (end = first + 1; end < n && !gs_cpu__stands_alone(&step[first], rows) && !gs_cpu__stands_alone(&step[end], rows); end++) {
             uint32_t i = first;
             while (i < end && !collide(&step[i], &step[end], rows))
                 i++;
@@ -462,9 +462,9 @@ static void find_blocks(gs_cpu_step *step, uint32_t first, uint32_t end)
 }
 
 /* Were partial sums of this size prepared for? */
-static bool has_room(const gs_cpu *cpu, const gs_cpu_step *first)
+static bool has_room(const gs_cpu *cpu, const gs_cpu_step *first, uint32_t rows)
 {
-    if (gs_cpu__stands_alone(first))
+    if (gs_cpu__stands_alone(first, rows))
         return gs_cpu__outer_floats(first->weight_rows / GS_MAX(first->matrices, 1u), first->weight_cols) <= cpu->outer_floats;
     return gs_cpu__partial_floats(first->run_partial) <= cpu->partial_floats;
 }
@@ -485,7 +485,7 @@ gs_status gs_cpu__resolve(gs_cpu *cpu, const gs_vertex_launch *l)
     for (uint32_t i = 0; i < n; i = cpu->step[i].run_end) {
         const lookup k = {.l = l, .index = i};
         find_blocks(cpu->step, i, cpu->step[i].run_end);
-        if (!has_room(cpu, &cpu->step[i]))
+        if (!has_room(cpu, &cpu->step[i], l->rows))
             return refuse(&k, "not prepared for a gradient of this size");
     }
     return GS_OK;

@@ -17,13 +17,17 @@ typedef struct product_size {
 
 static const product_size product_sizes[] = {{1, 1, 1},    {5, 7, 16},     {130, 16, 7},   {300, 64, 64},
                                              {257, 41, 47}, {1000, 33, 128}, {2500, 20, 70}, {64, 602, 41},
-                                             {700, 300, 250} /* a gradient that is a run of its own */,
-                                             {70001, 3, 5} /* lots of several strips */};
+                                             {700, 300, 250} /* a gradient that is a run of its own, cut by columns, */,
+                                             {150, 180, 300} /* by rows */, {5000, 30, 9},
+                                             {70001, 3, 5} /* lots of several strips */,
+                                             {4200, 170, 200} /* a wide gradient in the lots of many rows */};
+
+enum { PRODUCT_SIZES = sizeof(product_sizes) / sizeof(product_sizes[0]), GRADIENTS_ALONE = 1 };
 
 static void products(gs_device *d, void *context)
 {
     (void)context;
-    for (size_t s = 0; s < sizeof(product_sizes) / sizeof(product_sizes[0]); s++) {
+    for (size_t s = 0; s < PRODUCT_SIZES - GRADIENTS_ALONE; s++) {
         const product_size z = product_sizes[s];
         fixture f;
         fixture_init(&f, z.rows);
@@ -57,11 +61,50 @@ static void test_vertex__products(void **state)
     on_every_device(products, NULL);
 }
 
+/* Launches of a pass share parameters, of which a device may keep what it likes until the pass is over; the next has others. */
+static void products_of_a_pass(gs_device *d, void *context)
+{
+    enum { ROWS = 37, IN = 30, OUT = 18, LAUNCHES = 4 };
+    (void)context;
+    fixture f;
+    fixture_init(&f, ROWS);
+    const uint32_t w = add_param(&f, 2, OUT, IN), x = add_random(&f, IN, -1, 1), y = add_reg(&f, GS_F32, OUT);
+    add_instr(&f, GS_OP_MATMUL_T, y, in_reg(x), in_param(w));
+    gs_assert_ok(gs_device_prepare(d, &f.program));
+    float *const row = f.memory[x], *const weight = (float *)(uintptr_t)f.weight[w]; /* the fixture's own */
+    for (uint32_t pass = 0; pass < 3; pass++) {
+        for (uint32_t i = 0; i < OUT * IN; i++)
+            weight[i] = random_between(i, 40 + pass, -1, 1);
+        gs_assert_ok(gs_device_begin_pass(d, &(gs_device_pass){.program = &f.program, .param = f.weight}));
+        for (uint32_t k = 0; k < LAUNCHES; k++) {
+            for (uint32_t i = 0; i < ROWS * IN; i++)
+                row[i] = random_between(i, 50 + k, -1, 1);
+            device_forget(d);
+            gs_assert_ok(gs_device_run_vertex(d, &f.launch));
+            device_wait(d);
+            for (uint32_t i = 0; i < ROWS * OUT; i++) {
+                double want = 0;
+                for (uint32_t c = 0; c < IN; c++)
+                    want += (double)row[i / OUT * IN + c] * (double)weight[i % OUT * IN + c];
+                assert_true(fabs(reg_at(&f, y, i) - want) <= 3e-7 * (IN + 4));
+            }
+        }
+        gs_assert_ok(gs_device_end_pass(d));
+    }
+    fixture_free(&f);
+}
+
+static void test_vertex__a_pass_has_the_parameters_of_its_beginning(void **state)
+{
+    (void)state;
+    on_every_device(products_of_a_pass, NULL);
+}
+
 /* Gradients add to what is there (0.5). */
 static void gradients(gs_device *d, void *context)
 {
     (void)context;
-    for (size_t s = 0; s < sizeof(product_sizes) / sizeof(product_sizes[0]); s++) {
+    for (size_t s = 0; s < PRODUCT_SIZES; s++) {
         const product_size z = product_sizes[s];
         fixture f;
         fixture_init(&f, z.rows);
@@ -458,6 +501,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_vertex__products),
+        cmocka_unit_test(test_vertex__a_pass_has_the_parameters_of_its_beginning),
         cmocka_unit_test(test_vertex__gradients_add_up),
         cmocka_unit_test(test_vertex__loss_metrics_and_gradient),
         cmocka_unit_test(test_vertex__whole_program),
