@@ -38,7 +38,7 @@ typedef enum gs_task_kind {
     GS_TASK_ZERO,   /* `bytes` at place = 0 */
     GS_TASK_BEGIN,  /* sum of an edge program over `rows` rows: neutral values */
     GS_TASK_FINISH, /* the same sum is complete: from running to final values */
-    GS_TASK_SELF,   /* rows of operand added to the sums at `place` */
+    GS_TASK_SELF,   /* `rows` of operand from `first_row` on added to the sums at `place` */
     GS_TASK_EDGES,  /* chunk (target, operand): sums at `place` += operand rows */
     GS_TASK_PROGRAM, /* chunk (target, operand): the stage's edge program and its sums */
     GS_TASK_COPY,   /* `bytes` from `source` to `place` */
@@ -94,7 +94,7 @@ typedef struct gs_task {
     };
     uint16_t device;     /* whose arena it is, and who computes; READ, WRITE: 0 */
     uint16_t peer;       /* FORWARD */
-    uint64_t first_row;  /* VERTEX: in store order */
+    uint64_t first_row;  /* VERTEX, SELF: in store order */
     uint64_t offset, bytes; /* READ, WRITE: file extent; ZERO, COPY, UPLOAD...: bytes, the last run's end too */
     gs_place place;      /* READ, WRITE: memory; ZERO, SELF, EDGES: the sums; COPY: to; BACK: operand rows' gradient */
     gs_place source;     /* SELF, EDGES, UNROLL, BACK: operand rows; COPY: from */

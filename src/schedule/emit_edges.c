@@ -159,13 +159,22 @@ static void release_targets(struct emitter *e, struct block b, uint32_t last)
 
 /* ---- chunks ---- */
 
-/* True where the operand interval's own rows are added to the block's sums. */
+/* True where the operand interval's own rows of a sum's array are added to the block's sums. */
+static bool adds_own_of(const struct emitter *e, struct block b, uint32_t operand, const gs_sum *sum)
+{
+    gs_row_run run;
+    uint32_t k = 0;
+    return sum->self && operand >= b.first && operand < b.first + b.count &&
+           gs_layout_own_run(e->l, e->stage, sum->array, operand, &k, &run);
+}
+
+/* Of any sum. */
 static bool adds_own(const struct emitter *e, struct block b, uint32_t operand)
 {
     const gs_stage *s = gs_emit__stage(e);
     for (uint32_t i = 0; i < s->sums; i++)
-        if (s->sum[i].self && operand >= b.first && operand < b.first + b.count)
-            return gs_layout_rows(e->l, e->stage, operand) > 0;
+        if (adds_own_of(e, b, operand, &s->sum[i]))
+            return true;
     return false;
 }
 
@@ -280,28 +289,40 @@ static gs_status add_own_rows(struct emitter *e, struct block b, uint32_t operan
     const gs_stage *s = gs_emit__stage(e);
     gs_status st = GS_OK;
     for (uint32_t i = 0; i < s->sums && st == GS_OK; i++) {
-        if (!s->sum[i].self || !adds_own(e, b, operand))
+        gs_row_run run;
+        if (!adds_own_of(e, b, operand, &s->sum[i]))
             continue;
         const struct unit *rows = operand_of(e, s->sum[i].array);
-        const gs_task t = {.kind = GS_TASK_SELF, .sum = i, .operand = operand, .rows = gs_layout_rows(e->l, e->stage, operand),
-                           .source = rows->place,
-                           .place = gs_emit__sum_place(e, i, GS_SUM_ACC, operand - b.first)};
-        gs_emit__wait(e, rows->read);
-        st = gs_emit__task(e, &t, last);
+        const uint64_t width = gs_sum_width(s, i, GS_SUM_ACC);
+        for (uint32_t k = 0; st == GS_OK && gs_layout_own_run(e->l, e->stage, s->sum[i].array, operand, &k, &run);) {
+            gs_task t = {.kind = GS_TASK_SELF, .sum = i, .operand = operand, .rows = run.rows,
+                         .first_row = gs_interval_first(e->l->chunks, operand) + run.first, .source = rows->place,
+                         .place = gs_emit__sum_place(e, i, GS_SUM_ACC, operand - b.first)};
+            t.source.offset += run.first * e->l->row_bytes[s->sum[i].array];
+            t.place.offset += run.first * width * sizeof(float);
+            gs_emit__wait(e, rows->read);
+            st = gs_emit__task(e, &t, last);
+        }
     }
     return st;
 }
 
-const uint64_t *gs_emit__needed_rows(struct emitter *e, struct block b, uint32_t operand)
+static void mark_rows(struct emitter *e, gs_row_run r)
 {
     const uint32_t granule = e->l->config->granules.rows;
+    for (uint32_t g = r.first / granule; g * (uint64_t)granule < r.first + r.rows; g++)
+        e->mask[g / 64] |= 1ull << (g % 64);
+}
+
+const uint64_t *gs_emit__needed_rows(struct emitter *e, struct block b, uint32_t operand)
+{
+    const gs_stage *s = gs_emit__stage(e);
+    gs_row_run run;
     if (!gs_runs_need(e->mask, e->l, e->stage, b.first, b.count, operand))
         return NULL;
-    for (uint32_t k = 0; adds_own(e, b, operand) && k < gs_layout_runs(e->l, e->stage, operand); k++) {
-        const gs_row_run r = gs_layout_run(e->l, e->stage, operand, k);
-        for (uint32_t g = r.first / granule; g * (uint64_t)granule < r.first + r.rows; g++)
-            e->mask[g / 64] |= 1ull << (g % 64);
-    }
+    for (uint32_t i = 0; i < s->sums; i++)
+        for (uint32_t k = 0; adds_own_of(e, b, operand, &s->sum[i]) && gs_layout_own_run(e->l, e->stage, s->sum[i].array, operand, &k, &run);)
+            mark_rows(e, run);
     return e->mask;
 }
 
@@ -311,7 +332,7 @@ static bool is_read(const struct emitter *e, struct block b, uint32_t operand, u
     const gs_stage *s = gs_emit__stage(e);
     bool own = false;
     for (uint32_t i = 0; i < s->sums; i++)
-        own = own || (s->sum[i].self && s->sum[i].array == array);
+        own = own || (s->sum[i].array == array && adds_own_of(e, b, operand, &s->sum[i]));
     return own || has_edges(e, b, operand);
 }
 

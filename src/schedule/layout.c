@@ -123,6 +123,33 @@ gs_row_run gs_layout_run(const gs_layout *l, uint32_t stage, uint32_t interval, 
     return r == NULL ? (gs_row_run){0, gs_interval_rows(l->chunks, interval)} : r->run[r->first[interval] + k];
 }
 
+uint32_t gs_layout_stored_by(const gs_program *p, uint32_t array)
+{
+    for (uint32_t s = 0; s < p->stages; s++)
+        for (uint32_t r = 0; r < p->stage[s].regs; r++)
+            if (p->stage[s].reg[r].kind == GS_REG_TEMP && p->stage[s].reg[r].array == array)
+                return s;
+    return GS_NONE;
+}
+
+bool gs_layout_own_run(const gs_layout *l, uint32_t stage, uint32_t array, uint32_t interval, uint32_t *k, gs_row_run *out)
+{
+    const uint32_t by = gs_layout_stored_by(l->program, array);
+    const uint32_t runs = gs_layout_runs(l, stage, interval), others = by == GS_NONE ? 1 : gs_layout_runs(l, by, interval);
+
+    for (; *k < runs * others; (*k)++) {
+        const gs_row_run a = gs_layout_run(l, stage, interval, *k / others);
+        const gs_row_run b = by == GS_NONE ? a : gs_layout_run(l, by, interval, *k % others);
+        const uint32_t first = GS_MAX(a.first, b.first), end = GS_MIN(a.first + a.rows, b.first + b.rows);
+        if (first < end) {
+            *out = (gs_row_run){first, end - first};
+            (*k)++;
+            return true;
+        }
+    }
+    return false;
+}
+
 uint32_t gs_layout_rows(const gs_layout *l, uint32_t stage, uint32_t interval)
 {
     const uint32_t runs = gs_layout_runs(l, stage, interval);

@@ -57,20 +57,10 @@ static uint32_t pass_of(const gs_program *p, uint32_t stage)
     return i;
 }
 
-/* The stage whose vertex program stores the array; GS_NONE: of the store, or of an edge pass. */
-static uint32_t stored_by(const gs_program *p, uint32_t array)
-{
-    for (uint32_t s = 0; s < p->stages; s++)
-        for (uint32_t r = 0; r < p->stage[s].regs; r++)
-            if (p->stage[s].reg[r].kind == GS_REG_TEMP && p->stage[s].reg[r].array == array)
-                return s;
-    return GS_NONE;
-}
-
 /* Less than half of its rows are made: zeroing the others would cost more than their place does. */
 static bool is_sparse(const gs_layout *l, uint32_t array)
 {
-    const uint32_t stage = stored_by(l->program, array);
+    const uint32_t stage = gs_layout_stored_by(l->program, array);
     uint64_t rows = 0;
     for (uint32_t i = 0; stage != GS_NONE && i < l->parts; i++)
         for (uint32_t k = 0; k < gs_layout_runs(l, stage, i); k++)

@@ -200,13 +200,16 @@ static void run_self(struct sim *s, uint32_t index, const gs_task *t)
     const gs_stage *st = &s->p->stage[t->stage];
     const gs_sum *sum = &st->sum[t->sum];
     const uint64_t rb = row_bytes(s, sum->array);
-    const uint64_t at = gs_interval_first(s->cfg->chunks, t->operand) * rb;
+    const uint64_t first = gs_interval_first(s->cfg->chunks, t->operand);
     const uint8_t *got = place(s, t->source);
 
-    for (uint32_t r = 0; r < t->rows; r++)
-        if (runs_for(s, t->stage, t->operand, r))
-            expect_bytes(s, index, got + r * rb, sum->array, at + r * rb, rb);
-    assert_int_equal(t->rows, rows_end(s, t->stage, t->operand));
+    assert_true(t->first_row >= first && t->rows > 0);
+    assert_true(t->first_row + t->rows <= first + gs_interval_rows(s->cfg->chunks, t->operand));
+    for (uint32_t r = 0; r < t->rows; r++) {
+        assert_true(runs_for(s, t->stage, t->operand, (uint32_t)(t->first_row - first) + r));
+        assert_true(is_stored(s, sum->array, t->first_row + r));
+        expect_bytes(s, index, got + r * rb, sum->array, (t->first_row + r) * rb, rb);
+    }
     add_words(place(s, t->place), (uint64_t)t->rows * st->reg[sum->reg].width, self_word(t->operand));
 }
 
@@ -349,10 +352,11 @@ static void run_sequence(struct sim *s, uint32_t index, const gs_task *t)
                    chunk_word(s, st->direction, t->target, t->operand), "state");
 }
 
+/* Of the interval's edges alone: its own rows come besides. */
 static uint32_t expected_sum(const struct sim *s, uint32_t stage, const gs_sum *sum, uint32_t interval)
 {
     const gs_stage *st = &s->p->stage[stage];
-    uint32_t word = sum->self ? self_word(interval) : of_rows(sum) ? 0 : FINISHED;
+    uint32_t word = of_rows(sum) ? 0 : FINISHED;
     for (uint32_t o = 0; o < s->cfg->chunks->parts; o++)
         if (chunk_at(s, stage, interval, o)->edges)
             word += chunk_word(s, st->direction, interval, o);
@@ -398,9 +402,11 @@ static void run_vertex(struct sim *s, uint32_t index, const gs_task *t)
         const uint32_t seen[2] = {st->sum[i].reg, st->sum[i].kind == GS_SUM_ATTEND ? st->sum[i].lse : st->sum[i].reg};
         for (uint64_t n = 0; n < 2; n++) {
             const uint32_t *got = place(s, reg[seen[n]]);
-            for (uint64_t k = 0; k < (uint64_t)t->rows * st->reg[seen[n]].width; k++)
-                if (got[k] != want)
+            for (uint64_t k = 0; k < (uint64_t)t->rows * st->reg[seen[n]].width; k++) {
+                const bool own = st->sum[i].self && is_stored(s, st->sum[i].array, t->first_row + k / st->reg[seen[n]].width);
+                if (got[k] != want + (own ? self_word(interval) : 0))
                     fail_msg("task %u: a sum of interval %u is wrong", index, interval);
+            }
         }
     }
     /* Scratch is scribbled over first: nothing else may live there. */
