@@ -166,6 +166,19 @@ static gs_status choose_runs(struct emitter *e, gs_task *t, const gs_run_extent 
     return GS_OK;
 }
 
+/* That are read where all of its rows are. */
+static uint64_t interval_bytes(const struct emitter *e, uint32_t array, uint32_t interval)
+{
+    const gs_layout *const l = e->l;
+    const uint64_t rows = gs_interval_rows(l->chunks, interval);
+    gs_task t = {0};
+    uint64_t skip;
+    if (l->spill_interval[array] > 0)
+        return gs_align_up(rows * l->row_bytes[array], GS_BLOCK_BYTES);
+    gs_emit__store_extent(l, array, gs_interval_first(l->chunks, interval), rows, &t, &skip);
+    return t.bytes;
+}
+
 /* Rows of an interval that are not kept: a read into the ring. */
 static gs_status load_staged(struct emitter *e, uint32_t array, uint32_t interval, uint32_t from, uint32_t rows,
                              const uint64_t *mask, struct unit *out)
@@ -194,7 +207,7 @@ static gs_status load_staged(struct emitter *e, uint32_t array, uint32_t interva
         return st;
     t.place = out->place;
     out->place.offset += skip;
-    e->pass->skipped_bytes += t.bytes - read;
+    e->pass->skipped_bytes += (mask != NULL ? interval_bytes(e, array, interval) : t.bytes) - read;
     if (read == 0)
         return GS_OK;
     return gs_emit__add_read(e, &t, read, out);
@@ -238,10 +251,9 @@ gs_status gs_emit__load_rows(struct emitter *e, uint32_t array, uint32_t interva
 gs_status gs_emit__load_needed(struct emitter *e, uint32_t array, uint32_t interval, const uint64_t *mask,
                                struct unit *out)
 {
-    const uint32_t rows = gs_interval_rows(e->l->chunks, interval);
-    if (kept_rows(e, array, interval, 0, rows, out))
+    if (kept_rows(e, array, interval, 0, gs_interval_rows(e->l->chunks, interval), out))
         return GS_OK;
-    return load_or_find(e, array, interval, 0, rows, mask, out);
+    return load_or_find(e, array, interval, 0, gs_emit__needed_end(e, interval, mask), mask, out);
 }
 
 /* ---- the whole ---- */

@@ -326,6 +326,18 @@ const uint64_t *gs_emit__needed_rows(struct emitter *e, struct block b, uint32_t
     return e->mask;
 }
 
+/* Devices that copy an interval take all of it. */
+uint32_t gs_emit__needed_end(const struct emitter *e, uint32_t operand, const uint64_t *mask)
+{
+    const gs_granules *const g = &e->l->config->granules;
+    const uint32_t rows = gs_interval_rows(e->l->chunks, operand);
+    uint32_t w = mask == NULL || e->apart || !e->l->config->unified ? 0 : g->words;
+
+    while (w > 0 && mask[w - 1] == 0)
+        w--;
+    return w == 0 ? rows : GS_MIN(((w - 1) * 64 + 64 - (uint32_t)__builtin_clzll(mask[w - 1])) * g->rows, rows);
+}
+
 /* Where an operand interval is there for its own rows alone, those of other arrays are nobody's. */
 static bool is_read(const struct emitter *e, struct block b, uint32_t operand, uint32_t array)
 {
@@ -397,8 +409,8 @@ static uint64_t largest_chunk(const struct emitter *e, uint32_t operand)
 /* The arrays' rows of an operand interval come to whoever needs them. */
 static gs_status load_operands(struct emitter *e, uint32_t operand, const bool *needs)
 {
-    const uint32_t count = gs_interval_rows(e->l->chunks, operand);
     const uint64_t *mask = needed_by_all(e, operand, needs);
+    const uint32_t count = gs_emit__needed_end(e, operand, mask);
     bool reads[GS_PLAN_DEVICES];
     uint64_t together = largest_chunk(e, operand);
     gs_status st = GS_OK;

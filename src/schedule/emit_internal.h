@@ -189,6 +189,8 @@ bool gs_emit__operand_needed(const struct emitter *e, struct block b, uint32_t o
 bool gs_emit__target_needed(const struct emitter *e, uint32_t target);
 /* Granules of the operand interval that the device's block needs; NULL: all. In e->mask. */
 const uint64_t *gs_emit__needed_rows(struct emitter *e, struct block b, uint32_t operand);
+/* Of the interval, rows up to the last that is needed: more takes no room in the ring. `mask` NULL: all. */
+uint32_t gs_emit__needed_end(const struct emitter *e, uint32_t operand, const uint64_t *mask);
 /* Of the blocks of all seats that have one. */
 gs_status gs_emit__edge_pass(struct emitter *e);
 
