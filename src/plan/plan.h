@@ -77,7 +77,7 @@ typedef struct gs_task {
     gs_check check;      /* READ */
     uint32_t stage;      /* of the program */
     uint32_t first_dep, deps; /* plan->dep[first_dep .. +deps): task indices */
-    uint32_t file;       /* READ, WRITE; EDGES, PROGRAM: of the chunk */
+    uint32_t file;       /* READ, WRITE; EDGES, PROGRAM, UPLOAD of a chunk: of the chunk */
     uint32_t sum;        /* ZERO, SELF, EDGES, BEGIN, FINISH: which of the stage's sums */
     uint32_t target, operand; /* SELF: operand alone; EDGES, PROGRAM, UNROLL, BACK; READ with CHECK_CHUNK: intervals, of the first of the target's chunks
                               * that it brings */
@@ -99,7 +99,7 @@ typedef struct gs_task {
     gs_place place;      /* READ, WRITE: memory; ZERO, SELF, EDGES: the sums; COPY: to; BACK: operand rows' gradient */
     gs_place source;     /* SELF, EDGES, UNROLL, BACK: operand rows; COPY: from */
     gs_place chunk;      /* EDGES, PROGRAM, UNROLL, BACK */
-    uint64_t chunk_bytes; /* likewise */
+    uint64_t chunk_bytes; /* likewise; UPLOAD: nonzero where it is chunk (target, operand) of `file` */
 } gs_task;
 
 /* A read of the pass, one of its first, that may begin while the pass's run before is still under way: when `deps` of that

@@ -149,6 +149,18 @@ static double operand_uses(const gs_choice *c, const gs_layout *l, uint32_t stag
     return marked / granules;
 }
 
+/* A staging ring in which everything that there is has room twice makes nobody wait; a larger one does no more. */
+static uint64_t most_staged(const gs_layout *l)
+{
+    uint64_t bytes = 16 * GS_MIB;
+    for (uint32_t a = 0; a < l->program->arrays; a++)
+        bytes += 2 * l->row_bytes[a] * l->chunks->vertices;
+    for (uint32_t k = 0; k < l->sets; k++)
+        for (uint64_t i = 0; l->set[k].chunk != NULL && i < (uint64_t)l->parts * l->parts; i++)
+            bytes += 2 * l->set[k].chunk[i].length;
+    return bytes;
+}
+
 bool gs_choice_set_arena(gs_choice *c, const gs_layout *l, uint64_t arena_bytes)
 {
     uint64_t used = GS_BLOCK_BYTES, held = GS_BLOCK_BYTES, taken = GS_BLOCK_BYTES;
@@ -178,7 +190,7 @@ bool gs_choice_set_arena(gs_choice *c, const gs_layout *l, uint64_t arena_bytes)
     c->held_bytes = held;
     c->staging_bytes = 0;
     if (l->config->topology != NULL && l->config->device_memory > l->config->device_fixed + used)
-        c->staging_bytes = gs_align_down(l->config->device_memory - l->config->device_fixed - used, GS_BLOCK_BYTES);
+        c->staging_bytes = gs_align_down(GS_MIN(l->config->device_memory - l->config->device_fixed - used, most_staged(l)), GS_BLOCK_BYTES);
     return true;
 }
 

@@ -14,6 +14,7 @@
  * wire of unknown speed. */
 #define USUAL_COPY_BPS 10e9
 #define COPY_RUN_SECONDS 0.2e-6
+#define GPU_RUN_SECONDS 3e-6 /* what a driver takes to be told of one more */
 
 /* ---- opening, and the borders of passes and stages ---- */
 
@@ -126,19 +127,29 @@ static gs_status copy_here(struct emitter *e, const gs_task *like, const struct 
     return st;
 }
 
-gs_status gs_emit__bring(struct emitter *e, uint64_t bytes, struct unit *u)
+static gs_status bring(struct emitter *e, const gs_task *t, struct unit *u)
 {
-    const gs_task t = {.kind = GS_TASK_UPLOAD, .bytes = bytes};
     struct unit here;
     gs_status st;
 
     if (!e->apart)
         return GS_OK;
-    if ((st = copy_here(e, &t, u, &here)) != GS_OK)
+    if ((st = copy_here(e, t, u, &here)) != GS_OK)
         return st;
     gs_emit__release(e, u, here.read);
     *u = here;
     return GS_OK;
+}
+
+gs_status gs_emit__bring(struct emitter *e, uint64_t bytes, struct unit *u)
+{
+    return bring(e, &(gs_task){.kind = GS_TASK_UPLOAD, .bytes = bytes}, u);
+}
+
+gs_status gs_emit__bring_chunk(struct emitter *e, const gs_task *t, struct unit *u)
+{
+    return bring(e, &(gs_task){.kind = GS_TASK_UPLOAD, .bytes = t->chunk_bytes, .chunk_bytes = t->chunk_bytes, .file = t->file,
+                               .target = t->target, .operand = t->operand}, u);
 }
 
 gs_status gs_emit__take_back(struct emitter *e, const struct unit *from, gs_place to, uint64_t bytes, uint32_t *task)
@@ -164,7 +175,7 @@ static gs_status choose_copy_runs(struct emitter *e, gs_task *t, uint32_t array,
     const double bps = l->config->topology->at[gs_topology_switch_of(l->config->topology, first)].host_bps;
     const gs_run_extent extent = {.bytes = gs_align_up(rows * l->row_bytes[array], GS_BLOCK_BYTES), .row = l->row_bytes[array],
                                   .rows = rows, .unit = GS_BLOCK_BYTES, .bps = bps > 0 ? bps : USUAL_COPY_BPS,
-                                  .request_seconds = COPY_RUN_SECONDS};
+                                  .request_seconds = l->config->unified ? COPY_RUN_SECONDS : GPU_RUN_SECONDS};
     const uint64_t room = extent.bytes / GS_BLOCK_BYTES + 1;
     gs_plan *p = e->plan;
     gs_status st;

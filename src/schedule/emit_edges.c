@@ -268,11 +268,12 @@ static gs_status sum_chunk(struct emitter *e, struct block b, uint32_t local, ui
 
     if (c->edges == 0)
         return GS_OK;
+    gs_task t = {.file = GS_FILE_EDGES(e->l->program, e->l->stage_set[e->stage]), .target = target, .operand = operand,
+                 .chunk_bytes = c->length};
     if ((is_alone(e) && (st = gs_emit__load_chunk(e, target, operand, chunk)) != GS_OK) ||
-        (st = gs_emit__bring(e, c->length, chunk)) != GS_OK)
+        (st = gs_emit__bring_chunk(e, &t, chunk)) != GS_OK)
         return st;
-    const gs_task t = {.file = GS_FILE_EDGES(e->l->program, e->l->stage_set[e->stage]), .target = target,
-                       .operand = operand, .chunk = chunk->place, .chunk_bytes = c->length};
+    t.chunk = chunk->place;
     for (uint32_t i = 0; i < s->sums && st == GS_OK; i++)
         if (of_rows(&s->sum[i]))
             st = add_rows_task(e, &t, i, local, chunk, last);

@@ -158,6 +158,8 @@ uint64_t gs_emit__bytes_here(const struct emitter *e, uint32_t array, uint32_t i
 gs_status gs_emit__take_here(struct emitter *e, uint64_t bytes, struct unit *out);
 /* A whole unit that is on the host is brought to the device, and let go of on the host. Does nothing to one device. */
 gs_status gs_emit__bring(struct emitter *e, uint64_t bytes, struct unit *u);
+/* The same of a chunk, which `t` names. */
+gs_status gs_emit__bring_chunk(struct emitter *e, const gs_task *t, struct unit *u);
 /* Rows of `array` of an operand interval come from the host to the devices that need them, whose operand units are
  * filled; hands on along chains. `needs`: [devices]. */
 gs_status gs_emit__share(struct emitter *e, uint32_t index, uint32_t operand, struct unit *host, const bool *needs);

@@ -67,7 +67,7 @@ bool gs_chunk_merge(const gs_chunk_view *v, void *data, uint8_t *scratch)
 
 void gs_chunk_merged_view(gs_chunk_view *out, const void *data, const gs_chunk_expect *expect)
 {
-    gs_chunk__sections_view(out, data, expect);
+    gs_chunk_view_place(out, data, expect, 0, false);
     out->edges = out->start[out->targets];
     out->count = (const uint8_t *)out->index + out->edges * out->index_bytes;
 }

@@ -66,6 +66,9 @@ uint64_t gs_chunk_bytes(uint64_t edges, uint32_t targets, uint32_t operands, uin
 gs_status gs_chunk_view_make(gs_chunk_view *out, const void *data, uint64_t length,
                              const gs_chunk_expect *expect, bool deep);
 
+/* The view of a chunk's bytes that were checked elsewhere, where these are not to be read: a device's memory. */
+void gs_chunk_view_place(gs_chunk_view *out, const void *data, const gs_chunk_expect *expect, uint32_t type_bytes, bool weights);
+
 /* Merges the edges of a target that name the same operand row, for sums that need each row and nothing else: in the
  * chunk's own bytes (`v` was made of them, with a deep check), as one edge and how often it was there. Types and
  * weights stay as they were and fit no more. `scratch`: v->edges bytes. False, and nothing is changed, where that would

@@ -110,8 +110,6 @@ static inline uint32_t gs_chunk__type(const gs_chunk_view *v, uint64_t k)
     return v->type_bytes == 1 ? ((const uint8_t *)v->type)[k] : ((const uint16_t *)v->type)[k];
 }
 /* The bytes between and after the sections of a checked view. */
-/* The sections of bytes that were checked before; no types, no weights. */
-void gs_chunk__sections_view(gs_chunk_view *out, const void *data, const gs_chunk_expect *counts);
 bool gs_chunk__padding_is_zero(const gs_chunk_view *v, const void *data, uint64_t length);
 
 /* verify_edges.c: the edge part of gs_store_verify(). */
