@@ -54,6 +54,18 @@ gs_status gs_cuda_check(const gs_cuda *c, gs_cu_result r, const char *what)
     return gs_fail(GS_EDEVICE, "device cuda:%d: %s: %s (%s)", c->device, what, text, name);
 }
 
+/* What this thread's calls are about; a device that closes leaves nothing behind. */
+static _Thread_local gs_cu_handle current;
+
+gs_status gs_cuda_enter(const gs_cuda *c)
+{
+    if (current == c->context)
+        return GS_OK;
+    const gs_status st = gs_cuda_check(c, c->d->context_set(c->context), "turning to the GPU");
+    current = st == GS_OK ? c->context : NULL;
+    return st;
+}
+
 static uint64_t cuda_last_launch(const void *context) { return ((const gs_cuda *)context)->ticket; }
 
 static gs_device_copied cuda_take_copied(void *context)
@@ -67,7 +79,7 @@ static gs_device_copied cuda_take_copied(void *context)
 static gs_status cuda_poll(void *context, uint64_t launch, bool wait, bool *done)
 {
     gs_cuda *const c = context;
-    gs_status st = GS_OK;
+    gs_status st = gs_cuda_enter(c);
     while (!wait && c->waited < launch && st == GS_OK) {
         const gs_cu_result r = c->d->event_query(c->finished[(c->waited + 1) % GS_CUDA_FLIGHT]);
         if (r == GS_CU_NOT_READY)
@@ -75,7 +87,7 @@ static gs_status cuda_poll(void *context, uint64_t launch, bool wait, bool *done
         st = gs_cuda_check(c, r, "a launch");
         c->waited += st == GS_OK;
     }
-    if (wait)
+    if (wait && st == GS_OK)
         st = gs_cuda_wait(c, launch);
     *done = c->waited >= launch;
     return st;
@@ -178,6 +190,7 @@ static void cuda_close(void *context)
     const gs_cuda_driver *const d = c->d;
 
     if (c->context != NULL) {
+        current = NULL;
         (void)d->context_set(c->context); /* a lost GPU answers all calls with errors; what the host holds is freed all the same */
         gs_cuda_give_memory(c);
         gs_cuda_drop_program(c);
@@ -196,6 +209,7 @@ static void cuda_close(void *context)
             if (*stream[k] != NULL)
                 d->stream_destroy(*stream[k]);
         d->context_release(c->device);
+        current = NULL;
     }
     gs_free(c);
 }
@@ -212,7 +226,7 @@ static uint64_t cuda_free_memory(const void *context)
 {
     const gs_cuda *const c = context;
     size_t free_bytes = 0, total = 0;
-    return c->d->memory_info(&free_bytes, &total) == 0 ? free_bytes : 0;
+    return gs_cuda_enter(c) == GS_OK && c->d->memory_info(&free_bytes, &total) == 0 ? free_bytes : 0;
 }
 
 static gs_status find_gpu(gs_cuda *c, unsigned ordinal)
@@ -320,6 +334,12 @@ static const gs_device_ops cuda_ops = {
     .poll = cuda_poll,
     .take_copied = cuda_take_copied,
     .measure_transfer = gs_cuda_measure_transfer,
+    .bus_place = gs_cuda_bus_place,
+    .join = gs_cuda_join,
+    .transfer = gs_cuda_transfer,
+    .mark_transfers = gs_cuda_mark_transfers,
+    .poll_transfers = gs_cuda_poll_transfers,
+    .all_reduce = gs_cuda_all_reduce,
 };
 
 gs_status gs_cuda_open(const gs_device_ops **ops, void **context, unsigned ordinal, const char *matmul)
@@ -339,7 +359,7 @@ gs_status gs_cuda_open(const gs_device_ops **ops, void **context, unsigned ordin
         c->fetch_saves = strtoull(saves, NULL, 10);
     if ((st = set_matmul(c, matmul)) != GS_OK || (st = find_gpu(c, ordinal)) != GS_OK ||
         (st = gs_cuda_check(c, driver->context_retain(&c->context, c->device), "taking the GPU")) != GS_OK ||
-        (st = gs_cuda_check(c, driver->context_set(c->context), "taking the GPU")) != GS_OK ||
+        (current = NULL, st = gs_cuda_enter(c)) != GS_OK ||
         (st = make_streams(c)) != GS_OK || (st = load_fixed(c)) != GS_OK) {
         cuda_close(c);
         return st;

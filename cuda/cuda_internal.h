@@ -7,6 +7,7 @@
  *   pass.c           what a pass brings to the device and takes back
  *   prepare.c        the modules and the fixed memory of a program
  *   memory.c         arena, mirrors and staging: where on the device is this host memory?
+ *   chain.c          one of several devices: copies of its own, from the GPUs before it, and sums over all of them
  *   fetch_rows.c     copies of some rows of what is in host memory
  *   stage_copy.c     one launch: what it reads goes in, what it wrote comes out, in which stream
  *   launch_edges.c   sums over edges
@@ -78,6 +79,29 @@ typedef struct gs_cuda_memory {
     gs_cuda_piece piece[GS_CUDA_PIECES];
 } gs_cuda_memory;
 
+/* How copies come from another device of the run. */
+typedef struct gs_cuda_link {
+    const struct gs_cuda *peer;
+    bool same, direct;            /* it is on the same GPU; the GPUs reach each other. Neither: by way of the host */
+    gs_cu_handle bridge, filled[2]; /* then: a stream of the peer's GPU, and its events: this half of the buffer is full */
+} gs_cuda_link;
+
+#define GS_CUDA_BOUNCE_BYTES (1 * GS_MIB) /* of each half of the buffer */
+
+/* One of several devices; a thread a way. */
+typedef struct gs_cuda_chain {
+    bool joined;
+    gs_cu_handle forward;         /* stream of copies from peers; those of the other ways are `in` and `out` */
+    gs_cu_handle mark[GS_DEVICE_WAYS][GS_DEVICE_MARKS]; /* events */
+    uint64_t marks[GS_DEVICE_WAYS];
+    uint32_t links;
+    gs_cuda_link link[GS_DEVICE_COUNT_MOST];
+    char *bounce;                 /* pinned, two halves; NULL where no link needs it */
+    gs_cu_handle emptied[2];
+    uint64_t bounced;             /* pieces that went through it */
+    gs_cu_handle comm;            /* NCCL's, or NULL */
+} gs_cuda_chain;
+
 typedef struct gs_cuda_edge_code {
     gs_edge_kernel k;
     uint32_t stage;     /* GS_NONE: sums of rows */
@@ -125,6 +149,7 @@ typedef struct gs_cuda {
     gs_cu_memory *where;        /* [most registers of a stage] of the launch being made */
     /* of the run */
     gs_cuda_memory memory;
+    gs_cuda_chain chain;
     uint64_t ticket;            /* the last launch */
     uint64_t waited;            /* all up to this one are done */
     bool in_pass;
@@ -139,6 +164,22 @@ gs_status gs_cuda_check(const gs_cuda *c, gs_cu_result r, const char *what);
 
 /* gs_cuda_module() for this GPU. */
 gs_status gs_cuda_load(gs_cuda *c, gs_cu_handle *module, const char *text);
+
+/* The thread's calls are about this GPU from now on. Several threads may call for one. */
+gs_status gs_cuda_enter(const gs_cuda *c);
+
+/* ---- chain.c ---- */
+
+void gs_cuda_bus_place(const void *context, char place[GS_DEVICE_PLACE_BYTES]);
+gs_status gs_cuda_join(void *const *context, uint32_t devices);
+/* Does nothing to a device that has not joined others. */
+void gs_cuda_leave(gs_cuda *c);
+gs_status gs_cuda_transfer(void *context, gs_device_way way, const void *peer, void *to, const void *from, uint64_t bytes);
+gs_status gs_cuda_mark_transfers(void *context, gs_device_way way, uint64_t *number);
+gs_status gs_cuda_poll_transfers(void *context, gs_device_way way, uint64_t number, bool wait, bool *done);
+/* Waits for copies from peers; `in` and `out` are not among them. */
+gs_status gs_cuda_wait_for_peers(gs_cuda *c);
+gs_status gs_cuda_all_reduce(void *const *context, uint32_t devices, void *const *part, uint64_t count, bool f64);
 
 /* ---- memory.c ---- */
 
@@ -202,6 +243,8 @@ gs_status gs_cuda_end_pass(void *context);
 gs_status gs_cuda_finish_statistic(void *context, gs_statistic kind, float *dst, const double *sums, uint32_t cols, uint64_t rows);
 gs_cu_memory gs_cuda_param(const gs_cuda *c, uint32_t param);
 gs_cu_memory gs_cuda_grad(const gs_cuda *c, uint32_t param);
+/* Where gradients (or sums of a statistic) of the pass are that come back to `host`; 0: nowhere. */
+gs_cu_memory gs_cuda_part(const gs_cuda *c, const void *host);
 /* Sums of a statistic. */
 gs_cu_memory gs_cuda_sums(const gs_cuda *c, uint32_t param);
 

@@ -2,6 +2,7 @@
 #include "cuda/driver.h"
 
 #include <dlfcn.h>
+#include <stdbool.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -13,7 +14,7 @@
 const gs_cuda_driver *gs_cuda_test_driver;
 
 static gs_cuda_driver table;
-static void *libcuda, *libnvrtc, *libcublas;
+static void *libcuda, *libnvrtc, *libcublas, *libnccl;
 
 typedef struct entry {
     const char *symbol;
@@ -24,6 +25,7 @@ typedef struct entry {
 static const entry cuda_entries[] = {GS_CUDA_DRIVER_MAP(X)};
 static const entry nvrtc_entries[] = {GS_CUDA_NVRTC_MAP(X)};
 static const entry cublas_entries[] = {GS_CUDA_CUBLAS_MAP(X)};
+static const entry nccl_entries[] = {GS_CUDA_NCCL_MAP(X)};
 #undef X
 
 /* STEM.so.13, .12, .11, STEM.so; where the loader looks, then where the toolkit puts itself. */
@@ -76,6 +78,21 @@ gs_status gs_cuda_compiler_open(const gs_cuda_driver **out)
     return st;
 }
 
+/* Which most machines do not have, and do not need. */
+static void look_for_nccl(void)
+{
+    if (libnccl != NULL || (libnccl = dlopen("libnccl.so.2", RTLD_NOW | RTLD_LOCAL)) == NULL)
+        return;
+    bool whole = true;
+    for (size_t i = 0; i < GS_ARRAY_LEN(nccl_entries); i++) {
+        void *const f = dlsym(libnccl, nccl_entries[i].symbol);
+        whole = whole && f != NULL;
+        memcpy((char *)&table + nccl_entries[i].offset, &f, sizeof(f));
+    }
+    if (!whole)
+        table.comm_init = NULL;
+}
+
 gs_status gs_cuda_driver_open(const gs_cuda_driver **out)
 {
     gs_status st;
@@ -91,7 +108,9 @@ gs_status gs_cuda_driver_open(const gs_cuda_driver **out)
         return st;
     if (libcublas == NULL && (libcublas = open_library("libcublas")) == NULL)
         return missing("libcublas", "install the CUDA toolkit's runtime libraries");
-    if ((st = fill(libcublas, "libcublas", cublas_entries, GS_ARRAY_LEN(cublas_entries))) == GS_OK)
-        *out = &table;
-    return st;
+    if ((st = fill(libcublas, "libcublas", cublas_entries, GS_ARRAY_LEN(cublas_entries))) != GS_OK)
+        return st;
+    look_for_nccl();
+    *out = &table;
+    return GS_OK;
 }

@@ -1,6 +1,6 @@
 /* driver.h - the functions of CUDA that the device calls, found at run time.
  *
- * libcuda, libnvrtc and libcublas are opened with dlopen() when a device is, so one binary runs with
+ * libcuda, libnvrtc, libcublas and (where it is there) libnccl are opened with dlopen() when a device is, so one binary runs with
  * and without a GPU, and building needs no CUDA. Types and numbers below are those of CUDA's ABI,
  * stable since its release 11. Tests put a table of their own in, whose kernels run on the host.
  */
@@ -21,17 +21,19 @@ enum { /* CUresult */
     GS_CU_NO_DEVICE = 100,
     GS_CU_INVALID_DEVICE = 101,
     GS_CU_NOT_READY = 600,
+    GS_CU_PEER_ALREADY = 704,
 };
 enum { /* CUdevice_attribute */
     GS_CU_PROCESSORS = 16,
     GS_CU_MAJOR = 75,
     GS_CU_MINOR = 76,
 };
-enum { GS_CU_HOST_MAPPED = 2 }; /* the device may read it in place */
-enum { GS_CU_STREAM_NON_BLOCKING = 1, GS_CU_EVENT_DISABLE_TIMING = 2 };
+enum { GS_CU_HOST_PORTABLE = 1, GS_CU_HOST_MAPPED = 2 }; /* pinned for every device; the device may read it in place */
+enum { GS_CU_STREAM_NON_BLOCKING = 1, GS_CU_EVENT_BLOCKING = 1, GS_CU_EVENT_DISABLE_TIMING = 2 };
 enum { GS_CUBLAS_N = 0, GS_CUBLAS_T = 1, GS_CUBLAS_F32 = 0 };
 enum { GS_CUBLAS_COMPUTE_FP32 = 68, GS_CUBLAS_COMPUTE_BF16 = 75, GS_CUBLAS_COMPUTE_TF32 = 77 };
 enum { GS_CUBLAS_DEFAULT_ALGORITHM = -1 };
+enum { GS_NCCL_F32 = 7, GS_NCCL_F64 = 8, GS_NCCL_SUM = 0 };
 
 /* member, symbol, parameters */
 #define GS_CUDA_DRIVER_MAP(X)                                                                                       \
@@ -43,6 +45,9 @@ enum { GS_CUBLAS_DEFAULT_ALGORITHM = -1 };
     X(device_get, "cuDeviceGet", (int *device, int ordinal))                                                        \
     X(device_name, "cuDeviceGetName", (char *name, int bytes, int device))                                          \
     X(device_attribute, "cuDeviceGetAttribute", (int *value, int attribute, int device))                            \
+    X(device_bus, "cuDeviceGetPCIBusId", (char *text, int bytes, int device))                                       \
+    X(peer_can, "cuDeviceCanAccessPeer", (int *can, int device, int peer))                                          \
+    X(peer_enable, "cuCtxEnablePeerAccess", (gs_cu_handle peer, unsigned flags))                                    \
     X(context_retain, "cuDevicePrimaryCtxRetain", (gs_cu_handle *context, int device))                              \
     X(context_release, "cuDevicePrimaryCtxRelease_v2", (int device))                                                \
     X(context_set, "cuCtxSetCurrent", (gs_cu_handle context))                                                       \
@@ -55,6 +60,9 @@ enum { GS_CUBLAS_DEFAULT_ALGORITHM = -1 };
     X(copy_in, "cuMemcpyHtoDAsync_v2", (gs_cu_memory to, const void *from, size_t bytes, gs_cu_handle stream))      \
     X(copy_out, "cuMemcpyDtoHAsync_v2", (void *to, gs_cu_memory from, size_t bytes, gs_cu_handle stream))           \
     X(copy_within, "cuMemcpyDtoDAsync_v2", (gs_cu_memory to, gs_cu_memory from, size_t bytes, gs_cu_handle stream)) \
+    X(copy_peer, "cuMemcpyPeerAsync",                                                                               \
+      (gs_cu_memory to, gs_cu_handle to_context, gs_cu_memory from, gs_cu_handle from_context, size_t bytes,        \
+       gs_cu_handle stream))                                                                                        \
     X(fill, "cuMemsetD8Async", (gs_cu_memory p, unsigned char value, size_t bytes, gs_cu_handle stream))            \
     X(stream_create, "cuStreamCreate", (gs_cu_handle *stream, unsigned flags))                                      \
     X(stream_destroy, "cuStreamDestroy_v2", (gs_cu_handle stream))                                                  \
@@ -94,11 +102,21 @@ enum { GS_CUBLAS_DEFAULT_ALGORITHM = -1 };
        int a_type, int lda, const void *b, int b_type, int ldb, const void *beta, void *c, int c_type, int ldc,     \
        int compute, int algorithm))
 
+/* All NULL where there is no NCCL: sums over devices then go by way of the host. */
+#define GS_CUDA_NCCL_MAP(X)                                                                                         \
+    X(comm_init, "ncclCommInitAll", (gs_cu_handle *comm, int devices, const int *device))                           \
+    X(comm_destroy, "ncclCommDestroy", (gs_cu_handle comm))                                                         \
+    X(group_start, "ncclGroupStart", (void))                                                                        \
+    X(group_end, "ncclGroupEnd", (void))                                                                            \
+    X(all_reduce, "ncclAllReduce",                                                                                  \
+      (const void *from, void *to, size_t count, int type, int how, gs_cu_handle comm, gs_cu_handle stream))
+
 typedef struct gs_cuda_driver {
 #define X(member, symbol, parameters) gs_cu_result(*member) parameters;
     GS_CUDA_DRIVER_MAP(X)
     GS_CUDA_NVRTC_MAP(X)
     GS_CUDA_CUBLAS_MAP(X)
+    GS_CUDA_NCCL_MAP(X)
 #undef X
 } gs_cuda_driver;
 

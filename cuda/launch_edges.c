@@ -9,9 +9,8 @@ typedef struct chunk_binds {
 } chunk_binds;
 
 static chunk_binds bind_chunk(gs_cuda *c, const void *target, uint32_t targets, const uint32_t *start, const void *index,
-                              uint32_t index_bytes)
+                              uint32_t index_bytes, uint64_t last)
 {
-    const uint64_t last = start[targets];
     return (chunk_binds){
         .target = gs_cuda_bind_range(c, target, (uint64_t)targets * index_bytes, GS_CUDA_IN),
         .start = gs_cuda_bind_range(c, start, (targets + 1ull) * sizeof(uint32_t), GS_CUDA_IN),
@@ -33,8 +32,9 @@ static uint32_t bind_operand(gs_cuda *c, const float *rows, uint32_t count, uint
 
 static gs_cu_memory at(const gs_cuda *c, uint32_t bind) { return bind == GS_NONE ? 0 : c->bind[bind].at; }
 
+/* `edges`: see gs_edge_launch. */
 static void set_chunk(const gs_cuda *c, gs_edge_args *a, const chunk_binds *b, uint32_t targets, const uint32_t *start,
-                      uint32_t index_bytes)
+                      uint32_t index_bytes, uint64_t edges)
 {
     a->target = (const void *)at(c, b->target);
     a->start = (const gs_u32 *)at(c, b->start);
@@ -43,8 +43,8 @@ static void set_chunk(const gs_cuda *c, gs_edge_args *a, const chunk_binds *b, u
     a->weight = (const float *)at(c, b->weight);
     a->targets = targets;
     a->index_bytes = index_bytes;
-    a->first_edge = start[0];
-    a->edges = start[targets] - start[0];
+    a->first_edge = edges > 0 ? 0 : start[0];
+    a->edges = (uint32_t)gs_edges_end(start, targets, edges) - a->first_edge;
 }
 
 /* Hubs are cut by the launch's sizes alone, so that results do not depend on anything else. */
@@ -84,15 +84,16 @@ static gs_status run_rows(gs_cuda *c, const gs_edge_launch *l, const gs_typed_la
 
     if (code == NULL)
         st = gs_fail(GS_EINVAL, "device cuda: not prepared for sums of rows of %u", l->width);
-    chunk_binds b = bind_chunk(c, l->target, l->targets, l->start, l->index, l->index_bytes);
+    const uint64_t last = gs_edges_end(l->start, l->targets, l->edges);
+    chunk_binds b = bind_chunk(c, l->target, l->targets, l->start, l->index, l->index_bytes, last);
     if (typed != NULL) {
         a.type_bytes = typed->type_bytes;
-        b.type = gs_cuda_bind_range(c, typed->type, (uint64_t)l->start[l->targets] * typed->type_bytes, GS_CUDA_IN);
+        b.type = gs_cuda_bind_range(c, typed->type, last * typed->type_bytes, GS_CUDA_IN);
     }
     const uint32_t operand = bind_operand(c, l->operand, l->operand_rows, stride, l->used, l->used_rows, l->index_bytes);
     const uint32_t acc = gs_cuda_bind_range(c, l->acc, (uint64_t)l->target_rows * l->width * sizeof(float), GS_CUDA_INOUT);
     if (st == GS_OK && (st = gs_cuda_stage(c)) == GS_OK) {
-        set_chunk(c, &a, &b, l->targets, l->start, l->index_bytes);
+        set_chunk(c, &a, &b, l->targets, l->start, l->index_bytes, l->edges);
         a.in[0] = (const float *)at(c, operand);
         a.acc[0] = (float *)at(c, acc);
         st = launch_edges(c, code, &a);
@@ -111,8 +112,9 @@ gs_status gs_cuda_run_typed(void *context, const gs_typed_launch *t)
     if (t->pick)
         return run_rows(c, l, t);
     st = gs_cuda_begin(c);
-    const chunk_binds b = bind_chunk(c, l->target, l->targets, l->start, l->index, l->index_bytes);
-    const uint32_t type = gs_cuda_bind_range(c, t->type, (uint64_t)l->start[l->targets] * t->type_bytes, GS_CUDA_IN);
+    const uint64_t last = gs_edges_end(l->start, l->targets, l->edges);
+    const chunk_binds b = bind_chunk(c, l->target, l->targets, l->start, l->index, l->index_bytes, last);
+    const uint32_t type = gs_cuda_bind_range(c, t->type, last * t->type_bytes, GS_CUDA_IN);
     const uint32_t operand = bind_operand(c, l->operand, l->operand_rows, l->width, l->used, l->used_rows, l->index_bytes);
     const uint32_t acc =
         gs_cuda_bind_range(c, l->acc, (uint64_t)l->target_rows * l->width * t->types * sizeof(float), GS_CUDA_INOUT);
@@ -179,7 +181,7 @@ static gs_status run_kernels(gs_cuda *c, const gs_edge_program_launch *l, const 
         gs_edge_args a = {.stride = 0};
         if (c->edge[i].stage != stage)
             continue;
-        set_chunk(c, &a, chunk, l->targets, l->start, l->index_bytes);
+        set_chunk(c, &a, chunk, l->targets, l->start, l->index_bytes, l->edges);
         a.type_bytes = l->type_bytes;
         a.epoch = l->epoch;
         gs_random_key(a.key, l->seed, GS_RANDOM_EDGES);
@@ -200,11 +202,12 @@ static gs_status run_program(gs_cuda *c, const gs_edge_program_launch *l)
 {
     sum_binds sums[GS_STAGE_SUMS];
     gs_status st = gs_cuda_begin(c);
-    chunk_binds b = bind_chunk(c, l->target, l->targets, l->start, l->index, l->index_bytes);
+    const uint64_t last = gs_edges_end(l->start, l->targets, l->edges);
+    chunk_binds b = bind_chunk(c, l->target, l->targets, l->start, l->index, l->index_bytes, last);
     if (l->weight != NULL)
-        b.weight = gs_cuda_bind_range(c, l->weight, (uint64_t)l->start[l->targets] * sizeof(float), GS_CUDA_IN);
+        b.weight = gs_cuda_bind_range(c, l->weight, last * sizeof(float), GS_CUDA_IN);
     if (l->type != NULL)
-        b.type = gs_cuda_bind_range(c, l->type, (uint64_t)l->start[l->targets] * l->type_bytes, GS_CUDA_IN);
+        b.type = gs_cuda_bind_range(c, l->type, last * l->type_bytes, GS_CUDA_IN);
     bind_rows(c, l);
     bind_sums(c, l, sums);
     if (st == GS_OK && (st = gs_cuda_stage(c)) == GS_OK)

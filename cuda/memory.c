@@ -21,7 +21,7 @@ static gs_status pin(gs_cuda *c, const gs_device_range *r)
     gs_cuda_memory *const m = &c->memory;
     if (r->bytes == 0)
         return GS_OK;
-    const gs_status st = gs_cuda_check(c, c->d->host_register(r->memory, r->bytes, GS_CU_HOST_MAPPED), "pinning host memory");
+    const gs_status st = gs_cuda_check(c, c->d->host_register(r->memory, r->bytes, GS_CU_HOST_PORTABLE | GS_CU_HOST_MAPPED), "pinning host memory");
     if (st != GS_OK)
         return st;
     if (c->d->host_pointer(&m->mapped[m->registered], r->memory, 0) != 0)
@@ -35,6 +35,7 @@ void gs_cuda_give_memory(void *context)
     gs_cuda *const c = context;
     gs_cuda_memory *const m = &c->memory;
     (void)gs_cuda_synchronize(c);
+    gs_cuda_leave(c);
     for (uint32_t i = 0; i < m->registered; i++)
         c->d->host_unregister(m->pinned[i].memory);
     if (m->base != 0)
@@ -83,7 +84,8 @@ static bool within(const void *p, uint64_t bytes, const void *range, uint64_t ra
 gs_cu_memory gs_cuda_fixed_place(const gs_cuda *c, const void *host, uint64_t bytes)
 {
     const gs_cuda_memory *const m = &c->memory;
-    if (m->base != 0 && within(host, bytes, (const void *)m->base, m->arena_bytes))
+    /* Launches name all rows of an interval, of which the arena may end with those that are needed. */
+    if (m->base != 0 && within(host, 1, (const void *)m->base, m->arena_bytes))
         return (gs_cu_memory)host;
     for (uint32_t i = 0; i < m->mirrors; i++)
         if (within(host, bytes, m->mirror[i].memory, m->mirror[i].bytes))

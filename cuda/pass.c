@@ -8,6 +8,17 @@ gs_cu_memory gs_cuda_param(const gs_cuda *c, uint32_t param) { return c->state +
 gs_cu_memory gs_cuda_grad(const gs_cuda *c, uint32_t param) { return c->state + c->grad_offset[param]; }
 gs_cu_memory gs_cuda_sums(const gs_cuda *c, uint32_t param) { return c->state + c->sums_offset[param]; }
 
+gs_cu_memory gs_cuda_part(const gs_cuda *c, const void *host)
+{
+    for (uint32_t i = 0; c->in_pass && i < c->program->params; i++) {
+        if (c->pass.grad != NULL && c->pass.grad[i] == host)
+            return gs_cuda_grad(c, i);
+        if (c->pass.statistic != NULL && c->pass.statistic[i] == host)
+            return gs_cuda_sums(c, i);
+    }
+    return 0;
+}
+
 /* What a pass has for one parameter, there and here; NULL: nothing. */
 typedef struct exchange {
     const void *param;
@@ -35,6 +46,8 @@ gs_status gs_cuda_begin_pass(void *context, const gs_device_pass *pass)
 
     if (pass->program != c->program)
         return gs_fail(GS_EINVAL, "device cuda: a pass of a program that was not prepared");
+    if ((st = gs_cuda_enter(c)) != GS_OK)
+        return st;
     c->pass = *pass;
     for (uint32_t i = 0; i < pass->program->params && st == GS_OK; i++) {
         const exchange x = exchange_of(pass, i);

@@ -344,6 +344,8 @@ gs_status gs_cuda_prepare(void *context, const gs_program *p)
     gs_status st;
 
     gs_cuda_drop_program(c);
+    if ((st = gs_cuda_enter(c)) != GS_OK)
+        return st;
     if ((st = write_program(&k, p, &text, &bytes)) != GS_OK)
         goto done;
     if (k.edges + k.vertices + k.sequences > 0 && (st = gs_cuda_load(c, &c->module, text)) != GS_OK)

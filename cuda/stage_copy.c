@@ -19,11 +19,15 @@ gs_status gs_cuda_wait(gs_cuda *c, uint64_t ticket)
 
 gs_status gs_cuda_synchronize(gs_cuda *c)
 {
-    gs_status st = gs_cuda_check(c, c->d->stream_synchronize(c->in), "copying to the device");
+    gs_status st = gs_cuda_enter(c);
+    if (st == GS_OK)
+        st = gs_cuda_check(c, c->d->stream_synchronize(c->in), "copying to the device");
     if (st == GS_OK)
         st = gs_cuda_check(c, c->d->stream_synchronize(c->compute), "a launch");
     if (st == GS_OK)
         st = gs_cuda_check(c, c->d->stream_synchronize(c->out), "copying from the device");
+    if (st == GS_OK)
+        st = gs_cuda_wait_for_peers(c);
     if (st == GS_OK)
         c->waited = c->ticket;
     return st;
@@ -44,7 +48,9 @@ gs_status gs_cuda_copy_out(gs_cuda *c, void *to, gs_cu_memory from, uint64_t byt
 gs_status gs_cuda_begin(gs_cuda *c)
 {
     const uint64_t next = c->ticket + 1; /* its events were those of GS_CUDA_FLIGHT launches before */
-    const gs_status st = next > GS_CUDA_FLIGHT ? gs_cuda_wait(c, next - GS_CUDA_FLIGHT) : GS_OK;
+    gs_status st = gs_cuda_enter(c);
+    if (st == GS_OK && next > GS_CUDA_FLIGHT)
+        st = gs_cuda_wait(c, next - GS_CUDA_FLIGHT);
     c->ticket++;
     c->binds = 0;
     return st;

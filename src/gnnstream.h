@@ -185,7 +185,7 @@ typedef struct gs_train_options {
     uint32_t eval_every;    /* with dropout: epochs between evaluations, 0: only the last. Without, each is. */
 
     /* The machine. */
-    const char *device;     /* "cpu", "cpu:N" for N that share the processors, "cuda", or "cuda:N" for GPU number N */
+    const char *device;     /* "cpu", "cpu:N" for N that share the processors, "cuda", "cuda:N" for GPU number N, "cuda:A,B,..." */
     const char *topology;   /* JSON file: of "cpu:N", switches and how fast their wires are; NULL: one switch */
     const char *matmul;     /* of a GPU: "fp32", or what products may round to: "tf32", "bf16" */
     uint32_t threads;       /* 0: all that the process may use */

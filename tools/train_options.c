@@ -35,7 +35,7 @@ const cli_option train_learning_options[] = {
 };
 
 const cli_option train_machine_options[] = {
-    {"--device", CLI_TEXT, FIELD(device), "cpu[:N]|cuda[:N]",
+    {"--device", CLI_TEXT, FIELD(device), "cpu[:N]|cuda[:N,...]",
      "what computes: the processors, N devices that share them, or GPU number N", NULL, 0, 0},
     {"--topology", CLI_TEXT, FIELD(topology), "FILE", "of cpu:N: switches and the speed of their wires (JSON)", "one switch", 0, 0},
     {"--matmul", CLI_CHOICE, FIELD(matmul), "fp32|tf32|bf16", "what a GPU's dense products may round to", NULL, 0, 0},

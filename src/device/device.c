@@ -8,11 +8,6 @@
 #include "base/alloc.h"
 #include "device/device_table.h"
 
-struct gs_device {
-    const gs_device_ops *ops;
-    void *context;
-};
-
 gs_status gs_device_open(gs_device **out, const char *spec, unsigned threads)
 {
     return gs_device_open_with(out, &(gs_device_config){.spec = spec, .threads = threads});
@@ -85,7 +80,7 @@ gs_status gs_device_run_edges(gs_device *d, const gs_edge_launch *l)
     assert(l != NULL);
     if (l->index_bytes != 2 && l->index_bytes != 4)
         return gs_fail(GS_EINVAL, "edge launch: indices of %u bytes; only 2 and 4 exist", l->index_bytes);
-    if (l->targets == 0 || l->width == 0 || l->start[l->targets] == l->start[0])
+    if (l->targets == 0 || l->width == 0 || (l->edges == 0 && l->start[l->targets] == l->start[0]))
         return GS_OK;
     return d->ops->run_edges(d->context, l);
 }
@@ -98,7 +93,7 @@ gs_status gs_device_run_typed(gs_device *d, const gs_typed_launch *l)
         return gs_fail(GS_EINVAL, "typed launch: indices of %u bytes; only 2 and 4 exist", e->index_bytes);
     if (l->type_bytes != 1 && l->type_bytes != 2 && l->type_bytes != 4)
         return gs_fail(GS_EINVAL, "typed launch: edge types of %u bytes; only 1, 2 and 4 exist", l->type_bytes);
-    if (e->targets == 0 || e->width == 0 || l->types == 0 || e->start[e->targets] == e->start[0])
+    if (e->targets == 0 || e->width == 0 || l->types == 0 || (e->edges == 0 && e->start[e->targets] == e->start[0]))
         return GS_OK;
     return d->ops->run_typed(d->context, l);
 }
@@ -109,7 +104,7 @@ gs_status gs_device_run_edge_program(gs_device *d, const gs_edge_program_launch 
     if (l->index_bytes != 2 && l->index_bytes != 4)
         return gs_fail(GS_EINVAL, "stage \"%s\": indices of %u bytes; only 2 and 4 exist", l->stage->name,
                        l->index_bytes);
-    if (l->targets == 0 || l->start[l->targets] == l->start[0])
+    if (l->targets == 0 || (l->edges == 0 && l->start[l->targets] == l->start[0]))
         return GS_OK;
     return d->ops->run_edge_program(d->context, l);
 }

@@ -26,11 +26,12 @@ typedef struct gs_metrics {
     uint64_t rows[4], correct[4];
 } gs_metrics;
 
-/* `spec` is "cpu", "cpu:N" for one of N that share the processors, or "cuda" or "cuda:N" for GPU number N. `threads` 0: all.
- * GS_EUNSUPPORTED names what is not there. */
+/* `spec` is "cpu", "cpu:N" for one of N that share the processors, "cuda" or "cuda:N" for GPU number N, or "cuda:A,B,..." for the
+ * first of several, a number named twice being two devices on one GPU. `threads` 0: all. GS_EUNSUPPORTED names what is not there. */
 gs_status gs_device_open(gs_device **out, const char *spec, unsigned threads);
 
-/* Devices that "cpu:N" stands for, N: a run copies to and from each of them; 0 for other words, which stand for one. */
+/* Devices that "cpu:N" (N) and "cuda:A,B,..." (as many as numbers) stand for: a run copies to and from each of them; 0 for other
+ * words, which stand for one. */
 uint32_t gs_device_count(const char *spec);
 #define GS_DEVICE_COUNT_MOST 16u
 
@@ -38,6 +39,7 @@ typedef struct gs_device_config {
     const char *spec;
     unsigned threads;
     const char *matmul; /* of a GPU: "fp32" (also NULL), "tf32" or "bf16": what products may round to */
+    uint32_t index;     /* which of the several that `spec` stands for */
 } gs_device_config;
 
 gs_status gs_device_open_with(gs_device **out, const gs_device_config *config);
@@ -45,6 +47,9 @@ void gs_device_close(gs_device *d);
 const char *gs_device_name(const gs_device *d); /* "cpu (AVX2, 2 threads)" */
 /* Of a device with memory of its own: what is free of it; 0 for others. */
 uint64_t gs_device_free_memory(const gs_device *d);
+/* Where a GPU is plugged in, "0000:3b:00.0"; "" for other devices and where it is not known. Devices on one GPU have the same. */
+#define GS_DEVICE_PLACE_BYTES 24u
+void gs_device_bus_place(const gs_device *d, char place[GS_DEVICE_PLACE_BYTES]);
 /* True where the device computes on host memory: no copies, and its memory is a part of the host's. */
 bool gs_device_unified(const gs_device *d);
 /* Memory that launches of this program need beside registers (per-thread
@@ -87,7 +92,12 @@ typedef struct gs_edge_launch {
     uint32_t operand_rows, target_rows;
     const void *used;
     uint32_t used_rows;
+    /* Nonzero: `start` runs from 0 to this, and the host does not read it: of several devices it is the device's memory. */
+    uint64_t edges;
 } gs_edge_launch;
+
+/* Where the edges of a launch end. */
+static inline uint64_t gs_edges_end(const uint32_t *start, uint32_t targets, uint64_t edges) { return edges > 0 ? edges : start[targets]; }
 
 gs_status gs_device_run_edges(gs_device *d, const gs_edge_launch *l);
 
@@ -130,6 +140,7 @@ typedef struct gs_edge_program_launch {
     uint32_t operand_rows, target_rows; /* as in gs_edge_launch */
     const void *used;
     uint32_t used_rows;
+    uint64_t edges;                /* as in gs_edge_launch */
 } gs_edge_program_launch;
 
 gs_status gs_device_run_edge_program(gs_device *d, const gs_edge_program_launch *l);
@@ -194,7 +205,7 @@ typedef struct gs_device_range {
 
 typedef struct gs_device_memory {
     uint64_t arena_bytes, staging_bytes;
-    gs_device_range host[2];         /* what launches may name; made fast to copy (pinned) */
+    gs_device_range host[2];         /* what launches may name; made fast to copy (pinned), for the other devices too */
     uint32_t mirrors;                /* at most GS_DEVICE_MIRRORS */
     const gs_device_range *mirror;   /* host memory that has a lasting copy on the device, which launches write alone */
 } gs_device_memory;
@@ -232,10 +243,31 @@ uint64_t gs_device_last_launch(const gs_device *d);
 /* Is that launch done? `wait`: not before it is. Errors of any launch so far come out here. */
 gs_status gs_device_poll(gs_device *d, uint64_t launch, bool wait, bool *done);
 
-/* ---- several devices --------------------------------------------------------- */
+/* ---- several devices ---------------------------------------------------------
+ *
+ * Computations find everything in the arenas. Copies to and from them are asked for by three threads a device, one for each of its
+ * ways; another one feeds it launches. */
+
+typedef enum gs_device_way {
+    GS_DEVICE_FROM_HOST, GS_DEVICE_FROM_PEER, GS_DEVICE_TO_HOST, GS_DEVICE_WAYS
+} gs_device_way;
+
+/* They find out how to reach one another: each may be asked for copies from those before it. All have their memory; they give it
+ * up all together. */
+gs_status gs_device_join(gs_device *const *device, uint32_t devices);
+/* Host memory that each but the first may take for that, at the most. */
+#define GS_DEVICE_BETWEEN_BYTES (2ull << 20)
+/* Begins to[0..bytes) = from[0..bytes); FROM_PEER: `from` is memory of the device `peer`. Copies of a way are made in order. */
+gs_status gs_device_transfer(gs_device *d, gs_device_way way, const gs_device *peer, void *to, const void *from, uint64_t bytes);
+/* A number for all copies of that way that have been begun since the last number. */
+gs_status gs_device_mark_transfers(gs_device *d, gs_device_way way, uint64_t *number);
+/* Are they done? As gs_device_poll(). At most GS_DEVICE_MARKS numbers may be under way. */
+#define GS_DEVICE_MARKS 4u
+gs_status gs_device_poll_transfers(gs_device *d, gs_device_way way, uint64_t number, bool wait, bool *done);
 
 /* part[d][0..count), floats or doubles, is what device d has of a sum: all of them become the sum, added in the order of
- * the devices. Nothing runs on them meanwhile. */
+ * the devices, or (on several GPUs with NCCL) in another that is the same each time. In a pass of devices with memory of their own
+ * it is the device's copy of gradients or sums of statistics of the pass. Nothing runs on them meanwhile. */
 gs_status gs_device_all_reduce(gs_device *const *device, uint32_t devices, void *const *part, uint64_t count, bool f64);
 
 /* Measured ceilings of this device, each a short run (about half a second): */

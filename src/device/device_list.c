@@ -21,13 +21,15 @@ static bool is_number_list(const char *text, bool commas)
     return after_digit;
 }
 
+/* One GPU of the list. */
 static gs_status open_cuda(const gs_device_ops **ops, void **context, const gs_device_config *config)
 {
-    const char *const number = config->spec[4] == ':' ? config->spec + 5 : "0";
-    if (strchr(number, ',') != NULL)
-        return gs_fail(GS_EUNSUPPORTED, "device %s: several devices in one process are not built in; use \"cuda:%c\"",
-                       config->spec, number[0]);
-    if (strlen(number) > 3)
+    const char *number = config->spec[4] == ':' ? config->spec + 5 : "0";
+    for (uint32_t i = 0; i < config->index && strchr(number, ',') != NULL; i++)
+        number = strchr(number, ',') + 1;
+    if (gs_device_count(config->spec) > GS_DEVICE_COUNT_MOST)
+        return gs_fail(GS_EINVAL, "device %s: at most %u devices can run together", config->spec, GS_DEVICE_COUNT_MOST);
+    if (strcspn(number, ",") > 3)
         return gs_fail(GS_EINVAL, "device %s: there are not so many GPUs", config->spec);
 #ifdef GS_HAVE_CUDA
     return gs_cuda_open(ops, context, (unsigned)strtoul(number, NULL, 10), config->matmul);
@@ -39,6 +41,12 @@ static gs_status open_cuda(const gs_device_ops **ops, void **context, const gs_d
 
 uint32_t gs_device_count(const char *spec)
 {
+    if (strncmp(spec, "cuda:", 5) == 0 && is_number_list(spec + 5, true)) {
+        uint32_t numbers = 1;
+        for (const char *comma = strchr(spec, ','); comma != NULL; comma = strchr(comma + 1, ','))
+            numbers++;
+        return numbers > 1 ? numbers : 0;
+    }
     if (strncmp(spec, "cpu:", 4) != 0 || !is_number_list(spec + 4, false))
         return 0;
     if (strlen(spec + 4) > 4)

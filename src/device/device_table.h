@@ -1,6 +1,6 @@
 /* device_table.h - what a device must provide, behind device.h.
  *
- * device.c checks arguments once and is the only file that dereferences the
+ * device.c (device_several.c for what is only asked of several) checks arguments once and alone dereferences the
  * table; device_list.c is the only one that knows which devices exist. Entries are
  * required, but those of sequences (programs with them are refused without) and, of a device on host memory, those from
  * take_memory on. Meaning, units and threads are those of the function
@@ -47,10 +47,25 @@ typedef struct gs_device_ops {
     gs_status (*poll)(void *context, uint64_t launch, bool wait, bool *done);
     gs_device_copied (*take_copied)(void *context);
     gs_status (*measure_transfer)(void *context, double *bytes_per_second);
+    /* one of several that are not unified: */
+    void (*bus_place)(const void *context, char place[GS_DEVICE_PLACE_BYTES]);
+    gs_status (*join)(void *const *context, uint32_t devices);
+    gs_status (*transfer)(void *context, gs_device_way way, const void *peer, void *to, const void *from, uint64_t bytes);
+    gs_status (*mark_transfers)(void *context, gs_device_way way, uint64_t *number);
+    gs_status (*poll_transfers)(void *context, gs_device_way way, uint64_t number, bool wait, bool *done);
+    gs_status (*all_reduce)(void *const *context, uint32_t devices, void *const *part, uint64_t count, bool f64);
 } gs_device_ops;
+
+struct gs_device { /* for device.c and device_several.c */
+    const gs_device_ops *ops;
+    void *context;
+};
 
 /* The CUDA device, of the room cuda: the GPU number `ordinal`. GS_EUNSUPPORTED: no driver, no such GPU, one too old. */
 gs_status gs_cuda_open(const gs_device_ops **ops, void **context, unsigned ordinal, const char *matmul);
+
+/* part[0] += part[1] + ..., in this order (device_several.c). */
+void gs_device__add_parts(void *const *part, uint32_t devices, uint64_t count, bool f64);
 
 /* Opens the device of `spec` (device_list.c). On GS_OK the caller owns *context and
  * gives it back through (*ops)->close. Errors as gs_device_open(). */

@@ -51,6 +51,22 @@ static gs_status take_device_memory(gs_exec *e, const gs_exec_config *c)
     return st;
 }
 
+/* Of several: nothing but the arena, which has what is staged; the host's memory is made fast to copy once for all. */
+static gs_status take_hidden_arenas(gs_exec *e)
+{
+    gs_status st = GS_OK;
+    for (uint32_t d = 0; d < e->devices && st == GS_OK; d++) {
+        gs_device_memory m = {.arena_bytes = e->region_bytes[GS_REGION_ARENA]};
+        void *arena = NULL;
+        for (int r = GS_REGION_RING; d == 0 && r < GS_REGION_ARENA; r++)
+            m.host[r - GS_REGION_RING] = (gs_device_range){e->region[r], e->region_bytes[r]};
+        st = gs_device_take_memory(e->on[d].device, &m, &arena);
+        e->on[d].arena = arena;
+        e->on[d].hidden = true;
+    }
+    return st;
+}
+
 /* Of devices that compute on host memory. */
 static gs_status take_arenas(gs_exec *e)
 {
@@ -66,7 +82,7 @@ static gs_status take_regions(gs_exec *e, const gs_exec_config *c)
     for (int r = GS_REGION_RING; r < GS_REGION_COUNT; r++) {
         e->region_bytes[r] = gs_align_up(GS_MAX(e->plan->region_bytes[r], 1), GS_BLOCK_BYTES);
         if (r == GS_REGION_ARENA)
-            return gs_device_unified(e->on->device) ? take_arenas(e) : take_device_memory(e, c);
+            return gs_device_unified(e->on->device) ? take_arenas(e) : e->plan->devices > 0 ? take_hidden_arenas(e) : take_device_memory(e, c);
         if ((e->region[r] = gs_alloc_pages(e->region_bytes[r])) == NULL)
             return no_memory(what[r], e->region_bytes[r]);
     }

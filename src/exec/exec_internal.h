@@ -30,6 +30,7 @@ enum lane { LANE_READ = GS_LANE_READ, LANE_WRITE = GS_LANE_WRITE, LANE_COMPUTE =
 typedef struct gs_exec_device {
     gs_device *device;
     uint8_t *arena;           /* an address of the device where that has memory of its own */
+    bool hidden;              /* which the host does not read, and all that launches use is in: one of several GPUs */
     void **reg;               /* [most registers of a stage] of the launch being made */
     const float **edge_rows;  /* [most edge registers of a stage] likewise */
     /* of the pass being run */
@@ -134,6 +135,8 @@ gs_status gs_exec__check_chunks(const gs_exec *e, uint32_t set, uint32_t target,
 
 /* launch.c: merges doubled edges of chunks in host memory that nothing but sums of rows reads. Before the first pass. */
 gs_status gs_exec__merge_chunks(gs_exec *e);
+/* launch.c: before a chunk goes where the host cannot read it: what is on the host is what the chunk table says. */
+gs_status gs_exec__check_upload(gs_exec *e, const gs_task *t);
 /* launch.c: runs one compute task on the device. */
 gs_status gs_exec__launch(gs_exec *e, gs_exec_device *x, const gs_task *t);
 

@@ -131,7 +131,7 @@ static gs_status finish_one(gs_exec *e, const gs_io_completion *c)
         counts->written_bytes += r.length;
     } else {
         counts->read_bytes += r.length;
-        if ((st = gs_device_host_wrote(e->on->device, r.memory, r.length)) != GS_OK)
+        if (e->several == NULL && (st = gs_device_host_wrote(e->on->device, r.memory, r.length)) != GS_OK)
             return st;
         if (t->check != GS_CHECK_NONE)
             st = check(e, t, &r, counts);
@@ -304,11 +304,14 @@ gs_status gs_exec_run(gs_exec *e, uint32_t pass, const gs_exec_args *args, gs_ex
     }
     gs_exec__enter_pass(e, pass);
     gs_alloc_freeze(true);
-    (void)gs_device_take_copied(e->on->device); /* what was before belongs to no pass */
+    for (uint32_t d = 0; d < e->devices; d++)
+        (void)gs_device_take_copied(e->on[d].device); /* what was before belongs to no pass */
     st = drain(e, e->several != NULL ? gs_exec__several_run(e, pass) : run_on_device(e));
-    const gs_device_copied copied = gs_device_take_copied(e->on->device);
-    e->stats.copied_in_bytes += copied.in;
-    e->stats.copied_out_bytes += copied.out;
+    for (uint32_t d = 0; d < e->devices; d++) {
+        const gs_device_copied copied = gs_device_take_copied(e->on[d].device);
+        e->stats.copied_in_bytes += copied.in;
+        e->stats.copied_out_bytes += copied.out;
+    }
     gs_alloc_freeze(false);
     e->args = NULL;
     if (e->several == NULL) {

@@ -31,28 +31,26 @@ static uint8_t *state_of(const gs_exec *e, const gs_task *t)
     return &e->chunk_seen[(set * e->parts + t->target) * e->parts + t->operand];
 }
 
-/* Indices of a chunk are looked at in depth when its bytes are first used; after that its
- * checksum stands for them. Resident chunks (and copies of them) have their checksum verified here too. */
-static gs_status view_chunk(gs_exec *e, const gs_exec_device *x, const gs_task *t, gs_chunk_view *view)
+static gs_chunk_expect expect_of(const gs_exec *e, const gs_task *t)
 {
-    const uint32_t set = t->file - e->program->arrays;
-    const uint64_t index = (uint64_t)t->target * e->parts + t->operand;
-    const gs_exec_chunk *c = &e->chunk[set][index];
+    const gs_exec_chunk *const c = &e->chunk[t->file - e->program->arrays][(uint64_t)t->target * e->parts + t->operand];
+    return (gs_chunk_expect){.target_rows = interval_rows(e, t->target), .operand_rows = interval_rows(e, t->operand),
+                             .index_bytes = e->index_bytes, .edges = c->edges, .targets = c->targets, .operands = c->operands};
+}
+
+/* Indices of a chunk are looked at in depth when its bytes are first used; after that its checksum stands for them. Chunks
+ * that are not `from` the ring (copies of what is resident, too) have their checksum verified here too. */
+static gs_status view_bytes(gs_exec *e, const gs_task *t, const void *data, gs_region from, gs_chunk_view *view)
+{
+    const gs_chunk_expect expect = expect_of(e, t);
     uint8_t *const seen = state_of(e, t);
-    const gs_chunk_expect expect = {
-        .target_rows = interval_rows(e, t->target), .operand_rows = interval_rows(e, t->operand),
-        .index_bytes = e->index_bytes, .edges = c->edges, .targets = c->targets, .operands = c->operands};
     const bool first = *seen == GS_CHUNK_UNSEEN;
     gs_status st = GS_OK;
 
-    if (*seen == GS_CHUNK_MERGED) {
-        gs_chunk_merged_view(view, gs_exec__at(e, x, t->chunk), &expect);
-        return GS_OK;
-    }
-    if (first && t->chunk.region != GS_REGION_RING &&
-        (st = gs_exec__check_chunks(e, set, t->target, t->operand, gs_exec__at(e, x, t->chunk), t->chunk_bytes)) != GS_OK)
+    if (first && from != GS_REGION_RING &&
+        (st = gs_exec__check_chunks(e, t->file - e->program->arrays, t->target, t->operand, data, t->chunk_bytes)) != GS_OK)
         return st;
-    st = gs_chunk_view_make(view, gs_exec__at(e, x, t->chunk), t->chunk_bytes, &expect, first || !e->verify);
+    st = gs_chunk_view_make(view, data, t->chunk_bytes, &expect, first || !e->verify);
     if (st == GS_OK && (first || !e->verify))
         st = check_edge_data(e, view);
     if (st != GS_OK)
@@ -60,6 +58,26 @@ static gs_status view_chunk(gs_exec *e, const gs_exec_device *x, const gs_task *
                        t->operand, gs_last_error());
     *seen = GS_MAX(*seen, GS_CHUNK_CHECKED);
     return GS_OK;
+}
+
+static gs_status view_chunk(gs_exec *e, const gs_exec_device *x, const gs_task *t, gs_chunk_view *view)
+{
+    const gs_chunk_expect expect = expect_of(e, t);
+    const void *const data = gs_exec__at(e, x, t->chunk);
+
+    if (!x->hidden && *state_of(e, t) != GS_CHUNK_MERGED)
+        return view_bytes(e, t, data, t->chunk.region, view);
+    if (x->hidden) /* checked on its way there */
+        gs_chunk_view_place(view, data, &expect, e->type_bytes, e->weights);
+    else
+        gs_chunk_merged_view(view, data, &expect);
+    return GS_OK;
+}
+
+gs_status gs_exec__check_upload(gs_exec *e, const gs_task *t)
+{
+    gs_chunk_view view;
+    return view_bytes(e, t, gs_exec__host(e, t->source), t->source.region, &view);
 }
 
 /* Is this the pass of a sum that needs each row and nothing else of an edge? */
@@ -135,7 +153,8 @@ static gs_status launch_edges(gs_exec *e, gs_exec_device *x, const gs_task *t)
         .index_bytes = view.index_bytes, .targets = view.targets, .target = view.target, .start = view.start,
         .index = view.index, .count = view.count, .operand = gs_exec__at(e, x, t->source), .acc = gs_exec__at(e, x, t->place),
         .width = GS_MIN(wide, row), .operand_rows = interval_rows(e, t->operand),
-        .target_rows = interval_rows(e, t->target), .used = view.operand, .used_rows = view.operands};
+        .target_rows = interval_rows(e, t->target), .used = view.operand, .used_rows = view.operands,
+        .edges = x->hidden ? view.edges : 0};
     if (sum->kind == GS_SUM_ROWS)
         return gs_device_run_edges(x->device, &l);
     const gs_typed_launch typed = {.edges = l, .type = view.type, .type_bytes = view.type_bytes,
@@ -213,7 +232,8 @@ static gs_status launch_program(gs_exec *e, gs_exec_device *x, const gs_task *t)
         .target = view.target, .start = view.start, .index = view.index, .weight = view.weight,
         .type = view.type, .type_bytes = view.type_bytes, .seed = e->args->seed, .epoch = e->args->epoch,
         .rows = x->edge_rows, .sum = sum, .param = e->args->param, .operand_rows = interval_rows(e, t->operand),
-        .target_rows = interval_rows(e, t->target), .used = view.operand, .used_rows = view.operands};
+        .target_rows = interval_rows(e, t->target), .used = view.operand, .used_rows = view.operands,
+        .edges = x->hidden ? view.edges : 0};
     return gs_device_run_edge_program(x->device, &l);
 }
 
@@ -257,9 +277,12 @@ static gs_status launch_statistics(gs_exec *e, gs_exec_device *x, const gs_task 
         const uint32_t to = s->instr[i].dst;
         if (gs_op_classof(s->instr[i].op) != GS_CLASS_STATISTIC)
             continue;
-        if (e->several == NULL || (st = gs_exec__several_statistic(e, to)) == GS_OK)
-            st = gs_device_finish_statistic(x->device, e->program->param[to].statistic, e->args->made[to],
-                                            x->statistic[to], e->program->param[to].cols, e->vertices);
+        if (e->several != NULL)
+            st = gs_exec__several_statistic(e, to);
+        /* Every device that has a copy of its own needs it. */
+        for (uint32_t d = 0; d < (x->hidden ? e->devices : 1) && st == GS_OK; d++)
+            st = gs_device_finish_statistic(e->on[d].device, e->program->param[to].statistic, e->args->made[to],
+                                            e->on[d].statistic[to], e->program->param[to].cols, e->vertices);
     }
     return st;
 }

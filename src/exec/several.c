@@ -72,6 +72,46 @@ static double ready_at(const gs_exec_lane *l, const gs_task *t)
     return ready;
 }
 
+/* What was begun on a device with memory of its own and is done there, oldest first; `wait`: at least the oldest. */
+static gs_status retire(gs_exec_lane *l, bool wait)
+{
+    gs_exec *const e = l->of->e;
+    gs_device *const d = e->on[l->device].device;
+    const double begin = gs_now();
+    gs_status st = GS_OK;
+    bool done = true;
+
+    while (l->flights > 0 && st == GS_OK) {
+        st = l->kind == GS_LANE_COMPUTE ? gs_device_poll(d, l->flight[0].number, wait, &done)
+                                        : gs_device_poll_transfers(d, gs_exec__way_of(l), l->flight[0].number, wait, &done);
+        if (st != GS_OK || !done)
+            break;
+        const uint32_t task = l->flight[0].task;
+        e->span[task][1] = l->last = gs_now();
+        l->flights--;
+        memmove(&l->flight[0], &l->flight[1], l->flights * sizeof(l->flight[0]));
+        gs_exec__set_done(e, task);
+        wait = false;
+    }
+    l->busy_seconds += gs_now() - begin;
+    return st;
+}
+
+static gs_status note_flight(gs_exec_lane *l, uint32_t index)
+{
+    gs_device *const d = l->of->e->on[l->device].device;
+    uint64_t number = 0;
+    gs_status st = GS_OK;
+
+    if (l->kind == GS_LANE_COMPUTE)
+        number = gs_device_last_launch(d);
+    else
+        st = gs_device_mark_transfers(d, gs_exec__way_of(l), &number);
+    l->flight[l->flights].task = index;
+    l->flight[l->flights++].number = number;
+    return st != GS_OK || l->flights < GS_EXEC_FLIGHT ? st : retire(l, true);
+}
+
 static gs_status run_task(gs_exec_lane *l, uint32_t index)
 {
     gs_exec *const e = l->of->e;
@@ -85,11 +125,25 @@ static gs_status run_task(gs_exec_lane *l, uint32_t index)
         span[1] = gs_now();
         l->busy_seconds += span[1] - span[0];
     } else {
-        gs_exec__several_copy(l, t, ready_at(l, t), span);
+        st = gs_exec__several_copy(l, t, ready_at(l, t), span);
     }
+    if (st == GS_OK && e->on[l->device].hidden)
+        return note_flight(l, index);
     l->last = span[1];
     if (st == GS_OK)
         gs_exec__set_done(e, index);
+    return st;
+}
+
+/* Before task `t`: what is under way may be what others wait for, so no lane sleeps on others before it has seen its own done.
+ * `failed`: the pass has. */
+static gs_status get_ready(gs_exec_lane *l, const gs_task *t, bool *failed)
+{
+    gs_status st = l->flights > 0 ? retire(l, false) : GS_OK;
+
+    while (st == GS_OK && l->flights > 0 && gs_exec__missing_dep(l->of->e, t) != GS_NONE)
+        st = retire(l, true);
+    *failed = st == GS_OK && !wait_for_deps(l, t);
     return st;
 }
 
@@ -102,18 +156,24 @@ static void run_lane(gs_exec_lane *l, uint32_t pass)
     l->busy_seconds = l->wait_seconds = 0;
     l->bytes = 0;
     l->last = gs_now();
-    for (uint32_t i = first[0]; i < first[1]; i++) {
+    l->flights = 0;
+    gs_status st = GS_OK;
+    for (uint32_t i = first[0]; i < first[1] && st == GS_OK; i++) {
         const uint32_t index = e->lane_task[i];
-        gs_status st = GS_OK;
+        bool failed = false;
         if (e->args->stop != NULL && *e->args->stop)
             st = gs_fail(GS_EINTERRUPTED, "interrupted");
-        else if (!wait_for_deps(l, &e->plan->task[index]))
+        else
+            st = get_ready(l, &e->plan->task[index], &failed);
+        if (failed)
             return;
-        if (st != GS_OK || (st = run_task(l, index)) != GS_OK) {
-            fail(s, st);
-            return;
-        }
+        if (st == GS_OK)
+            st = run_task(l, index);
     }
+    while (st == GS_OK && l->flights > 0)
+        st = retire(l, true);
+    if (st != GS_OK)
+        fail(s, st);
 }
 
 static void *lane_thread(void *arg)
@@ -166,7 +226,34 @@ static bool wait_for_lanes(struct gs_exec_several *s)
     return more;
 }
 
-static void begin_pass(struct gs_exec_several *s, uint32_t pass)
+/* Between begin_devices() and end_devices() a device with memory of its own has this pass's parameters. */
+static gs_status begin_devices(gs_exec *e, uint32_t *begun)
+{
+    gs_status st = GS_OK;
+    for (*begun = 0; *begun < e->devices && st == GS_OK; *begun += st == GS_OK) {
+        gs_exec_device *const x = &e->on[*begun];
+        st = gs_device_begin_pass(x->device, &(gs_device_pass){.program = e->program, .param = e->args->param, .grad = x->grad,
+                                                               .metrics = &x->metrics, .statistic = x->statistic, .made = e->args->made});
+    }
+    return st;
+}
+
+/* `st`: what has happened so far, which says more than what follows from it. */
+static gs_status end_devices(gs_exec *e, uint32_t begun, gs_status st)
+{
+    char why[512];
+    snprintf(why, sizeof(why), "%s", st != GS_OK ? gs_last_error() : "");
+    for (uint32_t d = 0; d < begun; d++) {
+        const gs_status ended = gs_device_end_pass(e->on[d].device);
+        if (st == GS_OK && ended != GS_OK) {
+            st = ended;
+            snprintf(why, sizeof(why), "%s", gs_last_error());
+        }
+    }
+    return st == GS_OK ? GS_OK : gs_fail(st, "%s", why);
+}
+
+static void prepare_pass(struct gs_exec_several *s)
 {
     gs_exec *const e = s->e;
     const uint32_t params = e->program->params;
@@ -182,6 +269,10 @@ static void begin_pass(struct gs_exec_several *s, uint32_t pass)
         x->metrics = (gs_metrics){0};
         x->edge_seconds = 0;
     }
+}
+
+static void start_pass(struct gs_exec_several *s, uint32_t pass)
+{
     pthread_mutex_lock(&s->lock);
     s->failed = GS_OK;
     s->pass = pass;
@@ -252,9 +343,13 @@ static void add_up(struct gs_exec_several *s)
 gs_status gs_exec__several_run(gs_exec *e, uint32_t pass)
 {
     struct gs_exec_several *const s = e->several;
-    gs_status st = GS_OK;
+    uint32_t begun;
+    gs_status st;
 
-    begin_pass(s, pass);
+    prepare_pass(s);
+    if ((st = begin_devices(e, &begun)) != GS_OK)
+        return end_devices(e, begun, st);
+    start_pass(s, pass);
     for (bool more = true; more && st == GS_OK;)
         if ((st = gs_exec__pump(e, gs_io_outstanding(e->io) > 0)) == GS_OK && gs_io_outstanding(e->io) == 0)
             more = wait_for_lanes(s);
@@ -264,10 +359,10 @@ gs_status gs_exec__several_run(gs_exec *e, uint32_t pass)
     while (s->running > 0)
         pthread_cond_wait(&s->driver, &s->lock);
     pthread_mutex_unlock(&s->lock);
-    if (s->failed != GS_OK)
-        return gs_fail(s->failed, "%s", s->why);
-    add_up(s);
-    return reduce_gradients(s);
+    st = s->failed != GS_OK ? gs_fail(s->failed, "%s", s->why) : reduce_gradients(s);
+    if ((st = end_devices(e, begun, st)) == GS_OK)
+        add_up(s);
+    return st;
 }
 
 /* ---- opening and closing ---- */
@@ -342,7 +437,10 @@ gs_status gs_exec__several_open(gs_exec *e, const gs_exec_config *c)
                                     .kind = k % GS_DEVICE_LANES, .missing = GS_NONE};
         pthread_cond_init(&s->lane[k].wake, NULL);
     }
-    if ((st = take_parts(s, c->gradients)) != GS_OK)
+    gs_device *device[GS_PLAN_DEVICES];
+    for (uint32_t d = 0; d < e->devices; d++)
+        device[d] = e->on[d].device;
+    if ((st = gs_device_join(device, e->devices)) != GS_OK || (st = take_parts(s, c->gradients)) != GS_OK)
         return st;
     return start_lanes(s);
 }

@@ -17,6 +17,11 @@ typedef struct gs_exec_lane {
     bool started;             /* the thread is there */
     uint32_t missing;         /* task that it waits for, or GS_NONE */
     double last;              /* when its last task ended */
+    struct {
+        uint32_t task;
+        uint64_t number;      /* the device's, of the launch or of the copies */
+    } flight[GS_EXEC_FLIGHT]; /* begun on a device with memory of its own, oldest first */
+    uint32_t flights;
     double busy_seconds, wait_seconds;
     uint64_t bytes;           /* copied, of the pass being run */
 } gs_exec_lane;
@@ -44,7 +49,10 @@ struct gs_exec_several {
     double peer[GS_TOPOLOGY_DEVICES];    /* of each device, from the one before */
 };
 
-/* several_copy.c: an UPLOAD, FORWARD or DOWNLOAD, which could begin at `ready` and ends no sooner than its wire allows. */
-void gs_exec__several_copy(gs_exec_lane *l, const gs_task *t, double ready, double span[2]);
+/* several_copy.c: an UPLOAD, FORWARD or DOWNLOAD, which could begin at `ready` and ends no sooner than its wire allows; on a device
+ * with memory of its own it is only begun. */
+gs_status gs_exec__several_copy(gs_exec_lane *l, const gs_task *t, double ready, double span[2]);
+/* several_copy.c: which of the device's ways the lane's copies go. */
+gs_device_way gs_exec__way_of(const gs_exec_lane *l);
 
 #endif /* GS_EXEC_SEVERAL_H */

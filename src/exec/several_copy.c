@@ -1,30 +1,39 @@
 /* several_copy.c - copies between the host and devices, no faster than their wires.
  *
- * A wire is a clock: a copy takes its time on it from when it could begin, not from when a thread got round to it, so that
+ * GPUs have wires of their own: what a topology says of theirs is for the planner. On host memory
+ * a wire is a clock: a copy takes its time on it from when it could begin, not from when a thread got round to it, so that
  * a busy machine does not slow a wire down. The thread copies, then sleeps until that time is over.
  */
 #include <errno.h>
-#include <string.h>
 #include <time.h>
 
 #include "base/clock.h"
 #include "base/size.h"
 #include "exec/several.h"
 
-static uint64_t copy_runs(const gs_plan *p, const gs_task *t, uint8_t *to, const uint8_t *from)
+gs_device_way gs_exec__way_of(const gs_exec_lane *l)
 {
-    uint64_t bytes = 0;
-    if (t->kind == GS_TASK_DOWNLOAD || t->runs == 0) {
-        memcpy(to, from, t->bytes);
-        return t->bytes;
+    return l->kind == GS_LANE_UPLOAD ? GS_DEVICE_FROM_HOST : l->kind == GS_LANE_FORWARD ? GS_DEVICE_FROM_PEER : GS_DEVICE_TO_HOST;
+}
+
+static gs_status copy_runs(gs_exec_lane *l, const gs_task *t, uint8_t *to, const uint8_t *from, uint64_t *bytes)
+{
+    const gs_exec *const e = l->of->e;
+    gs_device *const d = e->on[t->device].device, *const peer = t->kind == GS_TASK_FORWARD ? e->on[t->peer].device : NULL;
+    const gs_device_way way = gs_exec__way_of(l);
+    gs_status st = GS_OK;
+
+    *bytes = t->bytes;
+    if (t->kind == GS_TASK_DOWNLOAD || t->runs == 0)
+        return gs_device_transfer(d, way, peer, to, from, t->bytes);
+    *bytes = 0;
+    for (uint32_t r = 0; r < t->runs && st == GS_OK; r++) {
+        const gs_run run = e->plan->run[t->first_run + r];
+        const uint64_t at = run.first * GS_BLOCK_BYTES, n = GS_MIN(run.blocks * GS_BLOCK_BYTES, t->bytes - at);
+        st = gs_device_transfer(d, way, peer, to + at, from + at, n);
+        *bytes += n;
     }
-    for (uint32_t r = 0; r < t->runs; r++) {
-        const uint64_t at = p->run[t->first_run + r].first * GS_BLOCK_BYTES;
-        const uint64_t n = GS_MIN(p->run[t->first_run + r].blocks * GS_BLOCK_BYTES, t->bytes - at);
-        memcpy(to + at, from + at, n);
-        bytes += n;
-    }
-    return bytes;
+    return st;
 }
 
 static void sleep_until(double when)
@@ -52,15 +61,21 @@ static bool reserve(struct gs_exec_several *s, const gs_task *t, uint64_t bytes,
     return true;
 }
 
-void gs_exec__several_copy(gs_exec_lane *l, const gs_task *t, double ready, double span[2])
+gs_status gs_exec__several_copy(gs_exec_lane *l, const gs_task *t, double ready, double span[2])
 {
     gs_exec *const e = l->of->e;
     const gs_exec_device *const x = &e->on[t->device], *const from = t->kind == GS_TASK_FORWARD ? &e->on[t->peer] : x;
+    uint64_t bytes = 0;
+    gs_status st = GS_OK;
 
     span[0] = gs_now();
-    const uint64_t bytes = copy_runs(e->plan, t, gs_exec__at(e, x, t->place), gs_exec__at(e, from, t->source));
+    if (x->hidden && t->kind == GS_TASK_UPLOAD && t->chunk_bytes > 0)
+        st = gs_exec__check_upload(e, t);
+    if (st == GS_OK)
+        st = copy_runs(l, t, gs_exec__at(e, x, t->place), gs_exec__at(e, from, t->source), &bytes);
     span[1] = gs_now();
     l->bytes += bytes;
-    if (reserve(l->of, t, bytes, ready, span) && gs_now() < span[1])
+    if (st == GS_OK && !x->hidden && reserve(l->of, t, bytes, ready, span) && gs_now() < span[1])
         sleep_until(span[1]);
+    return st;
 }

@@ -127,6 +127,8 @@ gs_status gs_session_open_devices(gs_session *s);
  * made of the memory that a plan leaves. */
 uint64_t gs_session_staging(const gs_session *s);
 void gs_session_use_spare(gs_session *s);
+/* Free memory of each device, where they have their own: devices on one GPU share its. */
+uint64_t gs_session_free_device_memory(const gs_session *s);
 
 /* session_plan.c: accounts for what the plan does not, and makes it. */
 gs_status gs_session_plan(gs_session *s, bool logits);

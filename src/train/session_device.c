@@ -3,6 +3,8 @@
  * Launches read and write host memory through copies. For any single launch there must be room; twice that lets the
  * copies for one launch go on while another computes; what is left holds lasting copies of resident data.
  */
+#include <string.h>
+
 #include "base/size.h"
 #include "schedule/schedule.h"
 #include "train/session.h"
@@ -18,9 +20,9 @@ gs_status gs_session_open_devices(gs_session *s)
     gs_status st = GS_OK;
 
     if (several == 0 && o->topology != NULL)
-        return gs_fail(GS_EINVAL, "--topology %s: is for several devices; use it with --device cpu:N", o->topology);
+        return gs_fail(GS_EINVAL, "--topology %s: is for several devices; use it with --device cpu:N or cuda:A,B", o->topology);
     for (uint32_t d = 0; d < GS_MIN(devices, GS_DEVICE_COUNT_MOST) && st == GS_OK; d++) {
-        st = gs_device_open_with(&s->devices[d], &(gs_device_config){.spec = o->device, .threads = o->threads, .matmul = o->matmul});
+        st = gs_device_open_with(&s->devices[d], &(gs_device_config){.spec = o->device, .threads = o->threads, .matmul = o->matmul, .index = d});
         s->device_count += st == GS_OK;
     }
     s->device = s->devices[0];
@@ -29,6 +31,26 @@ gs_status gs_session_open_devices(gs_session *s)
     s->topology = &s->wires;
     gs_topology_one_switch(&s->wires, devices);
     return o->topology != NULL ? gs_topology_load(&s->wires, o->topology, devices) : GS_OK;
+}
+
+static bool same_gpu(const gs_device *a, const gs_device *b)
+{
+    char at[2][GS_DEVICE_PLACE_BYTES];
+    gs_device_bus_place(a, at[0]);
+    gs_device_bus_place(b, at[1]);
+    return strcmp(at[0], at[1]) == 0;
+}
+
+uint64_t gs_session_free_device_memory(const gs_session *s)
+{
+    uint64_t least = UINT64_MAX;
+    for (uint32_t d = 0; d < s->device_count; d++) {
+        uint32_t sharing = 0;
+        for (uint32_t k = 0; k < s->device_count; k++)
+            sharing += same_gpu(s->devices[d], s->devices[k]);
+        least = GS_MIN(least, gs_device_free_memory(s->devices[d]) / sharing);
+    }
+    return least;
 }
 
 static uint64_t row_bytes(const gs_program *p, uint32_t array)

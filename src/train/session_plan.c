@@ -57,7 +57,7 @@ static void set_budgets(gs_session *s)
     if (s->device_memory == 0 && gs_device_unified(s->device))
         s->device_memory = s->host_memory / 2 / s->device_count;
     else if (s->device_memory == 0)
-        s->device_memory = (uint64_t)(GPU_SHARE * (double)gs_device_free_memory(s->device));
+        s->device_memory = (uint64_t)(GPU_SHARE * (double)gs_session_free_device_memory(s));
 }
 
 /* What gs_logits_write() may use: enough for one window where that is little. */
@@ -83,6 +83,17 @@ static void charge_fixed(gs_session *s, bool logits)
     charge(s, "libraries (allowance)", LIBRARY_ALLOWANCE, false);
     if (logits)
         charge(s, "logits in input order", s->logits_memory = logits_memory(s), false);
+    if (s->topology != NULL && !gs_device_unified(s->device)) { /* each has all; the host has the gradients of each, too */
+        const uint64_t gradients = s->gradients ? one + gs_params_sums(s->program) * sizeof(double) : 0;
+        charge(s, "parameters", one, true);
+        charge(s, "gradients", one + gs_params_sums(s->program) * sizeof(double), true);
+        charge(s, "kernel scratch", gs_device_scratch_bytes(s->device, s->program), true);
+        charge(s, "parameters, optimizer", one * (1 + (s->gradients ? s->states : 0)), false);
+        charge(s, "gradients (host)", s->device_count * (gradients + GS_BLOCK_BYTES), false);
+        charge(s, "devices' threads", s->device_count * GS_DEVICE_LANES * THREAD_BYTES, false);
+        charge(s, "copies between GPUs", (s->device_count - 1) * GS_DEVICE_BETWEEN_BYTES, false);
+        return;
+    }
     if (s->topology != NULL) { /* the devices share parameters; gradients of their own they have behind the first */
         charge(s, "parameters, optimizer", one * (1 + (s->gradients ? s->states : 0)), false);
         charge(s, "gradients", (s->gradients ? one + gs_params_sums(s->program) * sizeof(double) : 0) + GS_BLOCK_BYTES, true);
@@ -199,7 +210,7 @@ gs_status gs_session_plan(gs_session *s, bool logits)
         return st;
     gs_session_drop_needs(s);
     gs_session_drop_runs(s);
-    if (!config.unified)
+    if (!config.unified && s->topology == NULL)
         gs_session_use_spare(s);
     note(s, "plan", s->plan->table_bytes, false);
     note(s, "staging ring", s->plan->region_bytes[GS_REGION_RING], false);

@@ -267,8 +267,10 @@ static gs_status fill_report(run *r)
     r->report.peak_device_bytes = s->plan->device_bytes;
     if (s->topology == NULL)
         snprintf(r->report.device, sizeof(r->report.device), "%s", gs_device_name(s->device));
-    else
+    else if (gs_device_unified(s->device))
         snprintf(r->report.device, sizeof(r->report.device), "%u x %s", s->device_count, gs_device_name(s->device));
+    else
+        snprintf(r->report.device, sizeof(r->report.device), "%s, the first %s", r->options->device, gs_device_name(s->device));
     snprintf(r->report.io, sizeof(r->report.io), "%s", gs_exec_io_name(s->exec));
     snprintf(r->report.io_note, sizeof(r->report.io_note), "%s", gs_exec_io_note(s->exec));
     return s->train == GS_NONE ? GS_OK : gs_session_describe_pass(s, &r->report.plan, s->train);

@@ -10,7 +10,7 @@ room=$work/room
 mkdir -p "$room/tools" "$room/tests/cuda" "$room/tests/e2e" "$room/bench/peers" "$work/bin" "$work/lib" "$work/kernels"
 run "pack" env GS_BUILD="$BUILD" GS_PACK="$room/build-gpu" "$source/tools/check-gpu" --pack || finish
 cp "$source/tools/check-gpu" "$room/tools/"
-cp "$source/tests/cuda/train_on_gpu.sh" "$room/tests/cuda/"
+cp "$source/tests/cuda/train_on_gpu.sh" "$source/tests/cuda/several_gpus.sh" "$room/tests/cuda/"
 cp -r "$source/tests/e2e/lib.sh" "$source/tests/e2e/texts" "$room/tests/e2e/"
 cp "$source/bench/peers/gpu_gcn.py" "$room/bench/peers/"
 
@@ -44,8 +44,8 @@ for name in libcuda.so.1 libnvrtc.so.13 libcublas.so.13; do
     ln -s "$HOST_LIBRARY" "$work/lib/$name"
 done
 # The compiler that stands for NVRTC is this machine's; sizes of `ceilings` are a GPU's.
-check "$work/lib" 'tests: (rows|statistics|train gcn)$|^(generate|partition)$|^train gcn' "$PATH" || fail "check-gpu does not pass on the host" "$work/said"
-for row in 'tests: rows  *ok' 'tests: train gcn  *ok' 'gcn  *[0-9.]* s an epoch; [0-9.]* MB to the device' \
+check "$work/lib" 'tests: (rows|statistics|train gcn|several gcn)$|^(generate|partition)$|^train gcn' "$PATH" || fail "check-gpu does not pass on the host" "$work/said"
+for row in 'tests: rows  *ok' 'tests: train gcn  *ok' 'tests: several gcn  *ok' 'gcn, cuda:0,0, device 1\/8 each  *[0-9.]* s an epoch; [0-9.]* MB to the device' 'gcn  *[0-9.]* s an epoch; [0-9.]* MB to the device' \
     'gcn, device 1/8, host 1/4  *[0-9.]* s an epoch; [0-9.]* MB to the device'; do
     if grep -q "^ *$row" "$work/table"; then pass; else fail "no row \"$row\"" "$work/table"; fi
 done

@@ -1,17 +1,34 @@
-"""Writes the functions of a driver's library, each by its symbol: export_driver.py OUT.c cuda/driver.h
+"""Writes, from the functions of cuda/driver.h, what stands between a program and the table of host_gpu.h:
 
-Each first asks host_gpu_before() whether it fails, then does what host_gpu.h's table does."""
+export_driver.py OUT.c cuda/driver.h symbols   each by its symbol, as the driver's libraries have them: asks host_gpu_before() whether
+                                               it fails, then does what the table does
+export_driver.py OUT.c cuda/driver.h locked    a table of the same functions that many threads may call, one at a time"""
 import pathlib
 import re
 import sys
 
 out, header = pathlib.Path(sys.argv[1]), pathlib.Path(sys.argv[2]).read_text(encoding="utf-8").replace("\\\n", " ")
-lines = ["/* Made from cuda/driver.h by export_driver.py. */", '#include "host_library.h"', ""]
+functions = []
 for member, symbol, parameters in re.findall(r'X\((\w+), "(\w+)",\s*\((.*?)\)\)(?=\s)', header):
-    names = ", ".join(re.search(r"(\w+)$", p.strip()).group(1) for p in parameters.split(","))
-    kind = "HOST_BLAS" if symbol.startswith("cublas") else "HOST_COMPILER" if symbol.startswith("nvrtc") else "HOST_DRIVER"
     parameters = re.sub(r"\s+", " ", parameters)
-    lines += [f"__attribute__((visibility(\"default\"))) gs_cu_result {symbol}({parameters});", f"gs_cu_result {symbol}({parameters})", "{",
-              f"    const gs_cu_result failed = host_gpu_before({kind}, \"{symbol}\");",
-              f"    return failed != 0 ? failed : host_gpu_table()->{member}({names});", "}", ""]
+    names = "" if parameters == "void" else ", ".join(re.search(r"(\w+)$", p.strip()).group(1) for p in parameters.split(","))
+    functions.append((member, symbol, parameters, names))
+lines = ["/* Made from cuda/driver.h by export_driver.py. */"]
+if sys.argv[3] == "symbols":
+    kinds = {"cublas": "HOST_BLAS", "nvrtc": "HOST_COMPILER", "nccl": "HOST_NCCL", "cu": "HOST_DRIVER"}
+    lines += ['#include "host_library.h"', ""]
+    for member, symbol, parameters, names in functions:
+        kind = kinds[re.match("cublas|nvrtc|nccl|cu", symbol).group()]
+        lines += [f"__attribute__((visibility(\"default\"))) gs_cu_result {symbol}({parameters});", f"gs_cu_result {symbol}({parameters})", "{",
+                  f"    const gs_cu_result failed = host_gpu_before({kind}, \"{symbol}\");",
+                  f"    return failed != 0 ? failed : host_gpu_table()->{member}({names});", "}", ""]
+else:
+    lines += ['#include "host_memory.h"', "", "#include <pthread.h>", "", "static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;",
+              "static gs_cuda_driver inner, outer;", ""]
+    for member, symbol, parameters, names in functions:
+        lines += [f"static gs_cu_result do_{member}({parameters})", "{", "    pthread_mutex_lock(&lock);",
+                  f"    const gs_cu_result locked_result = inner.{member}({names});", "    pthread_mutex_unlock(&lock);", "    return locked_result;", "}", ""]
+    lines += ["const gs_cuda_driver *host_gpu_locked(const gs_cuda_driver *table)", "{", "    inner = *table;"]
+    lines += [f"    outer.{member} = table->{member} == NULL ? NULL : do_{member};" for member, *_ in functions]
+    lines += ["    return &outer;", "}", ""]
 out.write_text("\n".join(lines))

@@ -67,4 +67,26 @@ done
 for n in 1 10 40 100 200 300; do
     fails "lost:$n" 'device cuda:0: the GPU is lost, .*CUDA_ERROR_UNKNOWN'
 done
+
+# Two GPUs: what is copied between them is what the run says, NCCL adds up where it is there, and the one that fails is named.
+export GS_HOST_GPUS=2
+for nccl in no yes; do
+    rm -f "$work/log" "$work/metrics"
+    [ $nccl = no ] || ln -s "$HOST_LIBRARY" "$work/lib/libnccl.so.2"
+    run "train on two, NCCL $nccl" "$GNNSTREAM" "${options[@]}" --device cuda:0,1 --save "$work/two.safetensors" --metrics "$work/metrics" || continue
+    compare "weights of two, NCCL $nccl" "$work/two.safetensors" "$work/cpu.safetensors" 1e-4
+    awk -F'"forwarded_bytes": ' -v nccl=$nccl 'NR == FNR {sum += $2; next}
+        {split($0, word, " "); between += word[10]; sums += word[12]}
+        END {exit !(sum > 0 && sum <= between && (sums > 0) == (nccl == "yes"))}' "$work/metrics" "$work/log" ||
+        fail "bytes between GPUs, or sums, that are not the driver's" "$work/log"
+done
+fails "peer:1" 'device cuda:1: copying from another GPU: .*PEER_ACCESS_UNSUPPORTED' --device cuda:0,1
+fails "memory:1@1" 'device cuda:1: .*the GPU is out of memory .*--device-memory' --device cuda:0,1
+fails "memory:2@1" 'device cuda:1: taking --device-memory: the GPU is out of memory' --device cuda:0,1
+for n in 1 6 20; do
+    fails "kernel:$n@1" 'device cuda:1: a kernel failed, .*CUDA_ERROR_LAUNCH_FAILED' --device cuda:0,1
+done
+for n in 1 30 100 200 300 400; do
+    fails "lost:$n@1" 'device cuda:1: the GPU is lost, .*CUDA_ERROR_UNKNOWN' --device cuda:0,1
+done
 finish

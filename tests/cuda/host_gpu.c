@@ -4,12 +4,12 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/mman.h>
-#include <unistd.h>
 
 #include "cuda/kernels/args.h"
 #include "fibres.h"
 #include "host_compiler.h"
+#include "host_memory.h"
+#include "host_nccl.h"
 #include "host_streams.h"
 
 /* kernels/gpu.h, for the host; the library that is made has the same. */
@@ -21,17 +21,10 @@ typedef struct host_lane {
     float (*group_exchange)(float value, unsigned by, unsigned lanes);
 } host_lane;
 
-#define BLOCKS 64u /* of memory, at a time */
 #define FUNCTIONS 16384u
 
 static struct {
     unsigned fail_launch;
-    uint64_t memory_bytes, taken;
-    host_gpu_counts counts;
-    struct {
-        void *at;
-        size_t bytes;
-    } memory[BLOCKS];
     host_lane lane;
     /* the launch that runs */
     void (*kernel)(const void *args); /* every lane calls it */
@@ -82,235 +75,18 @@ static float group_exchange(float value, unsigned by, unsigned lanes)
     return slot[lane ^ by];
 }
 
-/* ---- memory ---- */
-
-/* While work runs. */
-static void allow(bool yes)
-{
-    for (unsigned i = 0; i < BLOCKS; i++)
-        if (gpu.memory[i].at != NULL)
-            mprotect(gpu.memory[i].at, gpu.memory[i].bytes, yes ? PROT_READ | PROT_WRITE : PROT_NONE);
-}
-
-static bool is_device(gs_cu_memory p, size_t bytes)
-{
-    for (unsigned i = 0; i < BLOCKS; i++) {
-        const gs_cu_memory at = (gs_cu_memory)gpu.memory[i].at;
-        if (at != 0 && p >= at && p + bytes <= at + gpu.memory[i].bytes)
-            return true;
-    }
-    return false;
-}
-
-static void need_device(gs_cu_memory p, size_t bytes, const char *what)
-{
-    if (is_device(p, bytes))
-        return;
-    fprintf(stderr, "host GPU: %s: %zu bytes at %p are not the device's\n", what, bytes, (void *)p);
-    abort();
-}
-
-/* In huge pages where it can be: it is locked and unlocked whole, again and again. */
-static void *map(size_t bytes)
-{
-    const size_t huge = 2u << 20;
-    char *const at = mmap(NULL, bytes + huge, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
-    if (at == MAP_FAILED)
-        return NULL;
-    char *const first = (char *)(((uintptr_t)at + huge - 1) / huge * huge);
-    if (first > at)
-        munmap(at, (size_t)(first - at));
-    if (at + huge > first)
-        munmap(first + bytes, (size_t)(at + huge - first));
-    (void)madvise(first, bytes, MADV_HUGEPAGE);
-    return first;
-}
-
-static gs_cu_result memory_alloc(gs_cu_memory *p, size_t bytes)
-{
-    const size_t page = (size_t)sysconf(_SC_PAGESIZE), whole = (bytes + page - 1) / page * page;
-    unsigned i = 0;
-    while (i < BLOCKS && gpu.memory[i].at != NULL)
-        i++;
-    if (i == BLOCKS || gpu.taken + whole > gpu.memory_bytes)
-        return GS_CU_OUT_OF_MEMORY;
-    if ((gpu.memory[i].at = map(whole)) == NULL)
-        return GS_CU_OUT_OF_MEMORY;
-    memset(gpu.memory[i].at, 0xff, whole); /* NaN: nothing may be taken for cleared */
-    mprotect(gpu.memory[i].at, whole, PROT_NONE);
-    gpu.memory[i].bytes = whole;
-    gpu.taken += whole;
-    host_streams_memory(gpu.memory[i].at, whole);
-    gpu.counts.allocations++;
-    *p = (gs_cu_memory)gpu.memory[i].at;
-    return 0;
-}
-
-static gs_cu_result memory_free(gs_cu_memory p)
-{
-    host_streams_drain(); /* as CUDA's does */
-    for (unsigned i = 0; i < BLOCKS; i++)
-        if ((gs_cu_memory)gpu.memory[i].at == p && p != 0) {
-            host_streams_memory(gpu.memory[i].at, 0);
-            munmap(gpu.memory[i].at, gpu.memory[i].bytes);
-            gpu.taken -= gpu.memory[i].bytes;
-            gpu.memory[i].at = NULL;
-            return 0;
-        }
-    return 1;
-}
-
-static gs_cu_result memory_info(size_t *free_bytes, size_t *total)
-{
-    *free_bytes = gpu.memory_bytes - gpu.taken;
-    *total = gpu.memory_bytes;
-    return 0;
-}
-
-/* Copies are checked when they are asked for, and made when the stream comes to them. */
-
-static void run_copy_in(const host_work *w)
-{
-    host_streams_host_access(w->from, w->bytes, false);
-    host_streams_access(w->to, w->bytes, true);
-    memcpy(w->to, w->from, w->bytes);
-}
-
-static gs_cu_result copy_in(gs_cu_memory to, const void *from, size_t bytes, gs_cu_handle stream)
-{
-    need_device(to, bytes, "a copy in");
-    gpu.counts.bytes_in += bytes;
-    return host_streams_submit(stream, &(host_work){.run = run_copy_in, .what = "copy in", .to = (void *)to, .from = from, .bytes = bytes});
-}
-
-static void run_copy_out(const host_work *w)
-{
-    host_streams_access(w->from, w->bytes, false);
-    host_streams_host_access(w->to, w->bytes, true);
-    memcpy(w->to, w->from, w->bytes);
-}
-
-static gs_cu_result copy_out(void *to, gs_cu_memory from, size_t bytes, gs_cu_handle stream)
-{
-    need_device(from, bytes, "a copy out");
-    gpu.counts.bytes_out += bytes;
-    return host_streams_submit(stream, &(host_work){.run = run_copy_out, .what = "copy out", .to = to, .from = (const void *)from, .bytes = bytes});
-}
-
-static void run_copy_within(const host_work *w)
-{
-    host_streams_access(w->from, w->bytes, false);
-    host_streams_access(w->to, w->bytes, true);
-    memmove(w->to, w->from, w->bytes);
-}
-
-static gs_cu_result copy_within(gs_cu_memory to, gs_cu_memory from, size_t bytes, gs_cu_handle stream)
-{
-    need_device(to, bytes, "a copy");
-    need_device(from, bytes, "a copy");
-    return host_streams_submit(
-        stream, &(host_work){.run = run_copy_within, .what = "copy", .to = (void *)to, .from = (const void *)from, .bytes = bytes});
-}
-
-static void run_fill(const host_work *w)
-{
-    host_streams_access(w->to, w->bytes, true);
-    memset(w->to, w->value, w->bytes);
-}
-
-static gs_cu_result fill(gs_cu_memory p, unsigned char value, size_t bytes, gs_cu_handle stream)
-{
-    need_device(p, bytes, "a fill");
-    return host_streams_submit(stream, &(host_work){.run = run_fill, .what = "fill", .to = (void *)p, .bytes = bytes, .value = value});
-}
-
-static gs_cu_result host_register(void *p, size_t bytes, unsigned flags)
-{
-    return p == NULL || bytes == 0 || (flags & ~(unsigned)GS_CU_HOST_MAPPED) != 0;
-}
-
-/* As where host and device have one space of addresses. */
-static gs_cu_result host_pointer(gs_cu_memory *p, void *host, unsigned flags)
-{
-    *p = (gs_cu_memory)host;
-    return host == NULL || flags != 0;
-}
-
-static gs_cu_result host_unregister(void *p)
-{
-    host_streams_drain();
-    return p == NULL;
-}
-
-/* ---- devices, streams, events: numbers that are there ---- */
-
-static gs_cu_result init(unsigned flags) { return (gs_cu_result)flags; }
-static gs_cu_result version(int *v) { return *v = 13000, 0; }
-static gs_cu_result device_count(int *n) { return *n = 1, 0; }
-static gs_cu_result device_get(int *device, int ordinal) { return *device = ordinal, 0; }
-
-static const struct {
-    gs_cu_result r;
-    const char *name, *text;
-} errors[] = {
-    {GS_CU_OUT_OF_MEMORY, "CUDA_ERROR_OUT_OF_MEMORY", "out of memory"},
-    {719, "CUDA_ERROR_LAUNCH_FAILED", "unspecified launch failure"},
-    {999, "CUDA_ERROR_UNKNOWN", "unknown error"},
-};
-
-static gs_cu_result error_name(gs_cu_result r, const char **name)
-{
-    for (size_t i = 0; i < sizeof(errors) / sizeof(errors[0]); i++)
-        if (errors[i].r == r)
-            return *name = errors[i].name, 0;
-    return 1;
-}
-
-static gs_cu_result error_text(gs_cu_result r, const char **text)
-{
-    for (size_t i = 0; i < sizeof(errors) / sizeof(errors[0]); i++)
-        if (errors[i].r == r)
-            return *text = errors[i].text, 0;
-    return 1;
-}
-
-static gs_cu_result device_name(char *name, int bytes, int device)
-{
-    (void)device;
-    snprintf(name, (size_t)bytes, "host");
-    return 0;
-}
-
-static gs_cu_result device_attribute(int *value, int attribute, int device)
-{
-    (void)device;
-    *value = attribute == GS_CU_MAJOR ? 9 : attribute == GS_CU_PROCESSORS ? 1 : 0;
-    return 0;
-}
-
-static gs_cu_result drop_handle(gs_cu_handle h)
-{
-    free(h);
-    return h == NULL;
-}
-
-static gs_cu_result context_retain(gs_cu_handle *context, int device)
-{
-    static char only;
-    (void)device;
-    *context = &only;
-    return 0;
-}
-
-static gs_cu_result context_release(int device) { return (void)device, 0; }
-static gs_cu_result use_handle(gs_cu_handle h) { return h == NULL; }
-
 /* ---- modules ---- */
+
+typedef struct host_module {
+    void *library;
+    int device;
+} host_module;
 
 static gs_cu_result module_load(gs_cu_handle *module, const void *path)
 {
     void *const library = dlopen(path, RTLD_NOW | RTLD_LOCAL);
-    if (library == NULL)
+    host_module *const m = malloc(sizeof(*m));
+    if (library == NULL || m == NULL || host_current_device() < 0)
         return 1;
     const host_lane **const lane = dlsym(library, "gs_gpu");
     if (lane == NULL)
@@ -319,20 +95,24 @@ static gs_cu_result module_load(gs_cu_handle *module, const void *path)
     void (**const access)(const void *p, size_t bytes, bool write) = dlsym(library, "gs_access");
     if (access != NULL)
         *access = host_streams_access;
-    *module = library;
+    *m = (host_module){library, host_current_device()};
+    *module = m;
     return 0;
 }
 
 static gs_cu_result module_unload(gs_cu_handle module)
 {
     host_streams_drain();
-    return dlclose(module);
+    const int r = dlclose(((host_module *)module)->library);
+    free(module);
+    return r;
 }
 
 /* A function, kept for as long as the process: modules are few. */
 typedef struct host_function {
     void (*kernel)(const void *args);
     unsigned args_bytes;
+    int device;
     char name[48];
 } host_function;
 
@@ -340,18 +120,21 @@ static gs_cu_result module_function(gs_cu_handle *function, gs_cu_handle module,
 {
     static host_function functions[FUNCTIONS];
     char bytes[64];
+    const host_module *const m = module;
     host_function *f = functions;
     snprintf(bytes, sizeof(bytes), "%s_bytes", name);
-    void *const kernel = dlsym(module, name);
-    const unsigned *const size = dlsym(module, bytes);
+    void *const kernel = dlsym(m->library, name);
+    const unsigned *const size = dlsym(m->library, bytes);
     if (kernel == NULL || size == NULL)
         return 1;
-    while (f < functions + FUNCTIONS && f->kernel != NULL && (memcmp(&f->kernel, &kernel, sizeof(kernel)) != 0 || strcmp(f->name, name) != 0))
+    while (f < functions + FUNCTIONS && f->kernel != NULL &&
+           (memcmp(&f->kernel, &kernel, sizeof(kernel)) != 0 || f->device != m->device || strcmp(f->name, name) != 0))
         f++;
     if (f == functions + FUNCTIONS)
         return 1;
     memcpy(&f->kernel, &kernel, sizeof(kernel));
     f->args_bytes = *size;
+    f->device = m->device;
     snprintf(f->name, sizeof(f->name), "%s", name);
     *function = f;
     return 0;
@@ -399,6 +182,8 @@ static gs_cu_result launch(gs_cu_handle function, unsigned grid_x, unsigned grid
     if (grid_x == 0 || grid_y == 0 || grid_z != 1 || block_x != GS_BLOCK_LANES || block_y != 1 || block_z != 1 || stream == NULL ||
         extra != NULL || grid_y > 65535 || shared_bytes > 48 * 1024)
         return 1;
+    if (f->device != host_stream_device(stream) || f->device != host_current_device())
+        return HOST_INVALID_HANDLE;
     if (gpu.fail_launch > 0 && --gpu.fail_launch == 0)
         return 719;
     host_launch *const l = malloc(sizeof(*l) + f->args_bytes);
@@ -408,7 +193,7 @@ static gs_cu_result launch(gs_cu_handle function, unsigned grid_x, unsigned grid
     *l = (host_launch){.f = *f, .grid_x = grid_x, .grid_y = grid_y, .shared_bytes = shared_bytes};
     memcpy(l->args, args[0], f->args_bytes);
     memcpy(w.what, f->name, sizeof(w.what));
-    gpu.counts.launches++;
+    host_counts.launches++;
     return host_streams_submit(stream, &w);
 }
 
@@ -417,6 +202,12 @@ static gs_cu_result launch(gs_cu_handle function, unsigned grid_x, unsigned grid
 typedef struct host_blas {
     gs_cu_handle stream;
 } host_blas;
+
+static gs_cu_result blas_destroy(gs_cu_handle blas)
+{
+    free(blas);
+    return blas == NULL;
+}
 
 static gs_cu_result blas_create(gs_cu_handle *blas) { return (*blas = calloc(1, sizeof(host_blas))) == NULL; }
 
@@ -430,7 +221,7 @@ static gs_cu_result blas_stream(gs_cu_handle blas, gs_cu_handle stream)
 
 static gs_cu_result blas_workspace(gs_cu_handle blas, void *memory, size_t bytes)
 {
-    need_device((gs_cu_memory)memory, bytes, "a workspace");
+    host_need_device((gs_cu_memory)memory, bytes, host_current_device(), "a workspace");
     return blas == NULL;
 }
 
@@ -468,10 +259,13 @@ static gs_cu_result gemm(gs_cu_handle blas, int ta, int tb, int m, int n, int k,
     if (type == 3 || blas == NULL || a_type != 0 || b_type != 0 || c_type != 0 || algorithm != -1 || lda < (ta ? k : m) ||
         ldb < (tb ? n : k) || ldc < m)
         return 7;
-    gpu.counts.products[type]++;
-    need_device((gs_cu_memory)a, matrix_bytes(ta ? k : m, ta ? m : k, lda), "a product");
-    need_device((gs_cu_memory)b, matrix_bytes(tb ? n : k, tb ? k : n, ldb), "a product");
-    need_device((gs_cu_memory)c, matrix_bytes(m, n, ldc), "a product");
+    const int at = host_stream_device(((host_blas *)blas)->stream);
+    if (at != host_current_device())
+        return 13;
+    host_counts.products[type]++;
+    host_need_device((gs_cu_memory)a, matrix_bytes(ta ? k : m, ta ? m : k, lda), at, "a product");
+    host_need_device((gs_cu_memory)b, matrix_bytes(tb ? n : k, tb ? k : n, ldb), at, "a product");
+    host_need_device((gs_cu_memory)c, matrix_bytes(m, n, ldc), at, "a product");
     host_product *const p = malloc(sizeof(*p));
     if (p == NULL)
         return 3;
@@ -481,28 +275,7 @@ static gs_cu_result gemm(gs_cu_handle blas, int ta, int tb, int m, int n, int k,
 
 /* ---- the table ---- */
 
-static const gs_cuda_driver driver = {
-    .init = init,
-    .version = version,
-    .error_name = error_name,
-    .error_text = error_text,
-    .device_count = device_count,
-    .device_get = device_get,
-    .device_name = device_name,
-    .device_attribute = device_attribute,
-    .context_retain = context_retain,
-    .context_release = context_release,
-    .context_set = use_handle,
-    .memory_info = memory_info,
-    .memory_alloc = memory_alloc,
-    .memory_free = memory_free,
-    .host_register = host_register,
-    .host_pointer = host_pointer,
-    .host_unregister = host_unregister,
-    .copy_in = copy_in,
-    .copy_out = copy_out,
-    .copy_within = copy_within,
-    .fill = fill,
+static gs_cuda_driver driver = {
     .stream_create = host_stream_create,
     .stream_destroy = host_stream_destroy,
     .stream_wait = host_stream_wait,
@@ -525,30 +298,25 @@ static const gs_cuda_driver driver = {
     .log_bytes = host_log_bytes,
     .log = host_program_log,
     .blas_create = blas_create,
-    .blas_destroy = drop_handle,
+    .blas_destroy = blas_destroy,
     .blas_stream = blas_stream,
     .blas_workspace = blas_workspace,
     .gemm = gemm,
 };
 
+static bool with_nccl;
+
 const gs_cuda_driver *host_gpu_driver(const char *folder)
 {
     host_compiler_folder(folder);
-    if (gpu.memory_bytes == 0)
-        gpu.memory_bytes = 1ull << 32;
-    host_streams_door(allow);
+    host_memory_fill(&driver);
+    if (with_nccl)
+        host_nccl_fill(&driver);
     gpu.lane.block_sync = block_sync;
     gpu.lane.group_sync = group_sync;
     gpu.lane.group_exchange = group_exchange;
-    return &driver;
+    return host_gpu_locked(&driver);
 }
 
 void host_gpu_fail_launch(unsigned n) { gpu.fail_launch = n; }
-void host_gpu_set_memory(uint64_t bytes) { gpu.memory_bytes = bytes; }
-
-host_gpu_counts host_gpu_take_counts(void)
-{
-    const host_gpu_counts counts = gpu.counts;
-    memset(&gpu.counts, 0, sizeof(gpu.counts));
-    return counts;
-}
+void host_gpu_have_nccl(void) { with_nccl = true; }

@@ -5,7 +5,7 @@
 
 #include "host_gpu.h"
 
-/* $GS_TEST_FAIL_LAUNCH: which launch of a kernel fails. $GS_TEST_GPU_MEMORY: bytes that the GPU has. */
+/* $GS_TEST_FAIL_LAUNCH: which launch of a kernel fails. $GS_TEST_GPU_MEMORY: bytes that each GPU has. $GS_TEST_GPU_NCCL: there is one. */
 static void __attribute__((constructor)) begin(void)
 {
     const char *const fail = getenv("GS_TEST_FAIL_LAUNCH"), *const memory = getenv("GS_TEST_GPU_MEMORY");
@@ -13,5 +13,7 @@ static void __attribute__((constructor)) begin(void)
         host_gpu_fail_launch((unsigned)strtoul(fail, NULL, 10));
     if (memory != NULL)
         host_gpu_set_memory(strtoull(memory, NULL, 10));
+    if (getenv("GS_TEST_GPU_NCCL") != NULL)
+        host_gpu_have_nccl();
     choose_gpu();
 }

@@ -1,18 +1,20 @@
 #include "host_library.h"
 
+#include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
-#include "host_gpu.h"
+#include "host_memory.h"
 
-enum { LAUNCH_FAILED = 719, UNKNOWN = 999, BLAS_EXECUTION_FAILED = 13 };
+enum { PEER_UNSUPPORTED = 217, LAUNCH_FAILED = 719, UNKNOWN = 999, BLAS_EXECUTION_FAILED = 13 };
 
 static struct {
     const gs_cuda_driver *table;
     const char *kind;         /* of the fault; "" for none */
-    unsigned long n, calls, launches, allocations;
+    unsigned long n, calls, launches, allocations, peers;
+    int at;                   /* the GPU that it is about; -1: any */
     gs_cu_result sticky;      /* what every call answers from now on */
 } library;
 
@@ -22,12 +24,14 @@ static void open_library(void)
     static char kind[16], path[256];
     const char *const fault = getenv("GS_HOST_GPU_FAULT");
 
+    library.at = -1;
+    host_gpu_have_nccl();
     if (folder == NULL)
         snprintf(path, sizeof(path), "/tmp/gs_host_gpu.%ld", (long)getuid());
     if (memory != NULL)
         host_gpu_set_memory(strtoull(memory, NULL, 10));
     if (fault != NULL)
-        sscanf(fault, "%15[a-z]:%lu", kind, &library.n);
+        sscanf(fault, "%15[a-z]:%lu@%d", kind, &library.n, &library.at);
     library.kind = kind;
     library.table = host_gpu_driver(folder != NULL ? folder : path);
 }
@@ -48,16 +52,18 @@ static void write_log(void)
     const host_gpu_counts c = host_gpu_take_counts();
     if (out == NULL)
         return;
-    fprintf(out, "launches %llu allocations %llu bytes_in %llu bytes_out %llu products fp32 %llu tf32 %llu bf16 %llu\n",
+    fprintf(out, "launches %llu allocations %llu bytes_in %llu bytes_out %llu bytes_between %llu sums %llu products fp32 %llu tf32 %llu bf16 %llu\n",
             (unsigned long long)c.launches, (unsigned long long)c.allocations, (unsigned long long)c.bytes_in,
-            (unsigned long long)c.bytes_out, (unsigned long long)c.products[0], (unsigned long long)c.products[1],
+            (unsigned long long)c.bytes_out, (unsigned long long)c.bytes_between, (unsigned long long)c.sums, (unsigned long long)c.products[0], (unsigned long long)c.products[1],
             (unsigned long long)c.products[2]);
     fclose(out);
 }
 
+static int concerned(void) { return library.at < 0 || host_current_device() == library.at; }
+
 static gs_cu_result answer(enum host_part part)
 {
-    return library.sticky == 0 ? 0 : part == HOST_BLAS ? BLAS_EXECUTION_FAILED : library.sticky;
+    return library.sticky == 0 || !concerned() ? 0 : part == HOST_BLAS || part == HOST_NCCL ? BLAS_EXECUTION_FAILED : library.sticky;
 }
 
 /* Events and handles can be given back whatever has become of the GPU. */
@@ -67,21 +73,32 @@ static int always_works(enum host_part part, const char *symbol)
            strncmp(symbol, "cublasDestroy", 13) == 0;
 }
 
-gs_cu_result host_gpu_before(enum host_part part, const char *symbol)
+static gs_cu_result before_call(enum host_part part, const char *symbol)
 {
     (void)host_gpu_table();
-    if (always_works(part, symbol))
+    if (always_works(part, symbol) || (library.at >= 0 && strcmp(symbol, "cuCtxSetCurrent") == 0)) /* it asks nothing of the GPU before */
         return 0;
     if (strcmp(symbol, "cuDevicePrimaryCtxRelease_v2") == 0)
         write_log();
     if (fault_is("none") && strcmp(symbol, "cuInit") == 0)
         return GS_CU_NO_DEVICE;
-    if (fault_is("lost") && ++library.calls == library.n)
+    if (fault_is("lost") && concerned() && ++library.calls == library.n)
         library.sticky = UNKNOWN;
     const gs_cu_result before = answer(part);
-    if (fault_is("kernel") && strcmp(symbol, "cuLaunchKernel") == 0 && ++library.launches == library.n)
+    if (fault_is("kernel") && concerned() && strcmp(symbol, "cuLaunchKernel") == 0 && ++library.launches == library.n)
         library.sticky = LAUNCH_FAILED; /* seen by what comes after */
-    if (before == 0 && fault_is("memory") && strcmp(symbol, "cuMemAlloc_v2") == 0 && ++library.allocations == library.n)
+    if (before == 0 && fault_is("peer") && strcmp(symbol, "cuMemcpyPeerAsync") == 0 && ++library.peers == library.n)
+        return PEER_UNSUPPORTED;
+    if (before == 0 && fault_is("memory") && concerned() && strcmp(symbol, "cuMemAlloc_v2") == 0 && ++library.allocations == library.n)
         return GS_CU_OUT_OF_MEMORY;
     return before;
+}
+
+gs_cu_result host_gpu_before(enum host_part part, const char *symbol)
+{
+    static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+    pthread_mutex_lock(&lock);
+    const gs_cu_result r = before_call(part, symbol);
+    pthread_mutex_unlock(&lock);
+    return r;
 }

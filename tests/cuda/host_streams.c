@@ -5,12 +5,15 @@
 #include <string.h>
 #include <sys/mman.h>
 
+#include "host_memory.h"
+
 #define BLOCKS 64u
 #define NAMES 8192u /* of work that is remembered, a stream */
 #define HOST_RANGES 4096u
 
 typedef struct stream {
     bool used;
+    int device;
     unsigned number;
     uint32_t issued, done;      /* pieces of work */
     uint32_t clock[HOST_STREAMS]; /* what is before the next piece */
@@ -20,6 +23,7 @@ typedef struct stream {
 
 typedef struct event {
     bool recorded;
+    int device;
     unsigned stream;
     uint32_t time, clock[HOST_STREAMS];
 } event;
@@ -45,14 +49,13 @@ typedef struct range {
 } range;
 
 static stream streams[HOST_STREAMS];
-static unsigned made;
+static unsigned made, most; /* streams that were made; that there were at a time */
 static uint32_t host_clock[HOST_STREAMS]; /* what the host has waited for */
 static block blocks[BLOCKS];
 static const char *lowest = (const char *)UINTPTR_MAX, *highest; /* of all blocks that ever were */
 static range ranges[HOST_RANGES];
 static unsigned range_count;
 static const host_work *running;
-static void (*door)(bool open);
 static int checks = -1, drop_from = -1, drop_to = -1;
 
 bool host_streams_checks(void)
@@ -89,6 +92,7 @@ static void do_next(stream *s)
         do_until(&streams[w->value], w->time);
     } else {
         running = w;
+        host_memory_open(1u << w->device);
         w->run(w);
         running = NULL;
         s->done++;
@@ -100,19 +104,15 @@ static void do_next(stream *s)
     free(w);
 }
 
-void host_streams_door(void (*with)(bool open)) { door = with; }
-
 /* A stream's work up to this piece, or what it waits for besides, because the host waits. */
 static void wait_until(stream *s, uint32_t time, bool all)
 {
     const bool any = all ? s->first != NULL : s->done < time;
-    if (any && door != NULL)
-        door(true);
     do_until(s, time);
     while (all && s->first != NULL)
         do_next(s);
-    if (any && door != NULL)
-        door(false);
+    if (any)
+        host_memory_open(0);
 }
 
 void host_streams_drain(void)
@@ -138,6 +138,7 @@ gs_cu_result host_streams_submit(gs_cu_handle handle, const host_work *w)
     *own = *w;
     own->until = NULL;
     join(s->clock, host_clock);
+    own->device = s->device;
     own->stream = (unsigned)(s - streams);
     own->time = s->clock[own->stream] = ++s->issued;
     memcpy(own->clock, s->clock, sizeof(own->clock));
@@ -151,9 +152,11 @@ gs_cu_result host_streams_submit(gs_cu_handle handle, const host_work *w)
 gs_cu_result host_stream_create(gs_cu_handle *handle, unsigned flags)
 {
     (void)flags;
-    for (unsigned i = 0; i < HOST_STREAMS; i++)
+    for (unsigned i = 0; i < HOST_STREAMS && host_current_device() >= 0; i++)
         if (!streams[i].used) { /* its times go on: others' clocks know them */
             streams[i].used = true;
+            streams[i].device = host_current_device();
+            most = i + 1 > most ? i + 1 : most;
             streams[i].number = made++;
             *handle = &streams[i];
             return 0;
@@ -179,10 +182,20 @@ gs_cu_result host_stream_synchronize(gs_cu_handle handle)
     return 0;
 }
 
+int host_stream_device(gs_cu_handle handle) { return handle == NULL ? -1 : ((const stream *)handle)->device; }
+
+gs_cu_result host_event_create_on(int device, gs_cu_handle *handle)
+{
+    if (device < 0 || (*handle = calloc(1, sizeof(event))) == NULL)
+        return HOST_INVALID_CONTEXT;
+    ((event *)*handle)->device = device;
+    return 0;
+}
+
 gs_cu_result host_event_create(gs_cu_handle *handle, unsigned flags)
 {
     (void)flags;
-    return (*handle = calloc(1, sizeof(event))) == NULL;
+    return host_event_create_on(host_current_device(), handle);
 }
 
 gs_cu_result host_event_destroy(gs_cu_handle handle)
@@ -195,10 +208,10 @@ gs_cu_result host_event_record(gs_cu_handle handle, gs_cu_handle on)
 {
     event *const e = handle;
     stream *const s = on;
-    if (e == NULL || s == NULL || !s->used)
-        return 1;
+    if (e == NULL || s == NULL || !s->used || e->device != s->device)
+        return HOST_INVALID_HANDLE;
     join(s->clock, host_clock);
-    *e = (event){.recorded = true, .stream = (unsigned)(s - streams), .time = s->issued};
+    *e = (event){.recorded = true, .device = s->device, .stream = (unsigned)(s - streams), .time = s->issued};
     memcpy(e->clock, s->clock, sizeof(e->clock));
     return 0;
 }
@@ -265,7 +278,7 @@ static void access_words(word *w, size_t words, bool write, const char *p)
     for (size_t i = 0; i < words; i++) {
         if (w[i].write_time != 0 && !before(w[i].write_stream, w[i].write_time))
             race(write ? "writes over what is being written at" : "reads", p + 4 * i, w[i].write_stream, w[i].write_time);
-        for (unsigned s = 0; write && s < HOST_STREAMS; s++)
+        for (unsigned s = 0; write && s < most; s++)
             if (w[i].read_time[s] != 0 && !before(s, w[i].read_time[s]))
                 race("writes over what is being read at", p + 4 * i, s, w[i].read_time[s]);
         if (write) {

@@ -5,7 +5,8 @@
  *
  * Besides, every access to memory is checked for races by vector clocks (as FastTrack does for threads): two pieces of work that
  * touch the same bytes, one of them writing, must be ordered by a stream, an event, or the host's waiting. Kernels' accesses are
- * those of their code, instrumented by the compiler; the first race ends the program with both names.
+ * those of their code, instrumented by the compiler; the first race ends the program with both names. All threads of the host count as
+ * one: what one of them has waited for is before what any of them asks for afterwards.
  */
 #ifndef GS_TESTS_CUDA_HOST_STREAMS_H
 #define GS_TESTS_CUDA_HOST_STREAMS_H
@@ -16,7 +17,7 @@
 
 #include "cuda/driver.h"
 
-#define HOST_STREAMS 8u /* of a process */
+#define HOST_STREAMS 16u /* of a process, at a time */
 
 /* A piece of work; run() does it. */
 typedef struct host_work host_work;
@@ -30,11 +31,15 @@ struct host_work {
     void *more; /* freed with it */
     /* set by host_streams_submit() */
     unsigned stream;
+    int device;
     uint32_t time, clock[HOST_STREAMS];
     host_work *next;
     const host_work *until; /* NULL; else work on this stream that waits for stream `value` to be done up to `time` */
 };
 
+/* The GPU that it was made for: the thread's at that time. */
+int host_stream_device(gs_cu_handle stream);
+gs_cu_result host_event_create_on(int device, gs_cu_handle *event);
 gs_cu_result host_stream_create(gs_cu_handle *stream, unsigned flags);
 gs_cu_result host_stream_destroy(gs_cu_handle stream);
 gs_cu_result host_stream_wait(gs_cu_handle stream, gs_cu_handle event, unsigned flags);
@@ -50,8 +55,6 @@ gs_cu_result host_streams_submit(gs_cu_handle stream, const host_work *w);
 /* All streams. */
 void host_streams_drain(void);
 
-/* Called before work is done that the host waits for, and after it. */
-void host_streams_door(void (*with)(bool open));
 /* While work runs: it reads or writes these bytes. Device memory is known by host_streams_memory(). */
 void host_streams_access(const void *p, size_t bytes, bool write);
 /* The same for memory of the host, in copies. */

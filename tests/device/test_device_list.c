@@ -31,7 +31,8 @@ static void test_device__absent_devices_are_refused_by_name(void **state)
     gs_assert_fails(gs_device_open(&d, "cpu:99999999999999999999", 0), GS_EINVAL, "must be cpu:1 to cpu:16");
     gs_assert_fails(gs_device_open(&d, "cuda:999", 0), GS_EUNSUPPORTED, "device cuda"); /* no driver, no such GPU, or no CUDA built */
     gs_assert_fails(gs_device_open(&d, "cuda:12345", 0), GS_EINVAL, "cuda:12345");
-    gs_assert_fails(gs_device_open(&d, "cuda:0,1", 0), GS_EUNSUPPORTED, "cuda:0,1");
+    gs_assert_fails(gs_device_open(&d, "cuda:999,0", 0), GS_EUNSUPPORTED, "device cuda");
+    gs_assert_fails(gs_device_open(&d, "cuda:0,0,0,0,0,0,0,0,0,0,0,0,0,0,0,0,0", 0), GS_EINVAL, "at most 16 devices");
     assert_null(d);
 }
 
@@ -50,7 +51,10 @@ static void test_device__one_of_several_has_its_share_of_the_threads(void **stat
         gs_device_close(d);
     }
     assert_int_equal(gs_device_count("cpu"), 0);
-    assert_int_equal(gs_device_count("cuda:0,1"), 0);
+    assert_int_equal(gs_device_count("cuda:3"), 0);
+    assert_int_equal(gs_device_count("cuda:0,"), 0);
+    assert_int_equal(gs_device_count("cuda:0,1"), 2);
+    assert_int_equal(gs_device_count("cuda:0,0,0"), 3);
 }
 
 /* In the order of the devices: another one would round to another sum. */

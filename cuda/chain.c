@@ -1,0 +1,286 @@
+/* One of several devices of a run: copies to and from its arena, from GPUs before it in a chain too, and sums over all of them.
+ *
+ * A copy from a peer is one within the GPU where both are on it, one from GPU to GPU where they reach each other, and
+ * else goes through two halves of a pinned buffer: a stream of the peer's GPU fills one while a stream of this GPU empties
+ * the other, and events of both order them.
+ */
+#include <string.h>
+
+#include "base/alloc.h"
+#include "cuda/cuda_internal.h"
+
+void gs_cuda_bus_place(const void *context, char place[GS_DEVICE_PLACE_BYTES])
+{
+    const gs_cuda *const c = context;
+    if (c->d->device_bus(place, (int)GS_DEVICE_PLACE_BYTES, c->device) != 0)
+        place[0] = '\0';
+}
+
+/* ---- joining and leaving ---- */
+
+_Static_assert(2 * GS_CUDA_BOUNCE_BYTES <= GS_DEVICE_BETWEEN_BYTES, "both halves of the buffer are accounted for");
+
+static gs_status make_events(gs_cuda *c, gs_cu_handle *event, uint32_t count)
+{
+    gs_status st = GS_OK;
+    for (uint32_t i = 0; i < count && st == GS_OK; i++)
+        st = gs_cuda_check(c, c->d->event_create(&event[i], GS_CU_EVENT_BLOCKING | GS_CU_EVENT_DISABLE_TIMING), "making an event");
+    return st;
+}
+
+static void drop_events(const gs_cuda *c, gs_cu_handle *event, uint32_t count)
+{
+    for (uint32_t i = 0; i < count; i++)
+        if (event[i] != NULL)
+            c->d->event_destroy(event[i]);
+}
+
+static gs_status take_bounce(gs_cuda *c)
+{
+    gs_cuda_chain *const k = &c->chain;
+    gs_status st;
+    if (k->bounce != NULL)
+        return GS_OK;
+    if ((st = make_events(c, k->emptied, 2)) != GS_OK)
+        return st;
+    if ((k->bounce = gs_alloc_pages(2 * GS_CUDA_BOUNCE_BYTES)) == NULL)
+        return gs_fail(GS_ENOMEM, "device cuda:%d: out of memory for copies from other GPUs", c->device);
+    return gs_cuda_check(c, c->d->host_register(k->bounce, 2 * GS_CUDA_BOUNCE_BYTES, GS_CU_HOST_PORTABLE), "pinning host memory");
+}
+
+/* The peer's end of a bridge is made on its GPU. */
+static gs_status make_bridge(gs_cuda *c, gs_cuda_link *l)
+{
+    gs_status st = gs_cuda_enter(l->peer);
+    if (st == GS_OK)
+        st = gs_cuda_check(l->peer, c->d->stream_create(&l->bridge, GS_CU_STREAM_NON_BLOCKING), "making a stream");
+    if (st == GS_OK)
+        st = make_events((gs_cuda *)(uintptr_t)l->peer, l->filled, 2);
+    return st == GS_OK && (st = gs_cuda_enter(c)) == GS_OK ? take_bounce(c) : st;
+}
+
+static gs_status make_link(gs_cuda *c, const gs_cuda *peer)
+{
+    gs_cuda_link *const l = &c->chain.link[c->chain.links++];
+    int can = 0;
+    *l = (gs_cuda_link){.peer = peer, .same = peer->device == c->device};
+    if (l->same)
+        return GS_OK;
+    gs_status st = gs_cuda_check(c, c->d->peer_can(&can, c->device, peer->device), "asking for its peers");
+    if (st != GS_OK)
+        return st;
+    if (can) {
+        const gs_cu_result r = c->d->peer_enable(peer->context, 0);
+        l->direct = true;
+        return r == GS_CU_PEER_ALREADY ? GS_OK : gs_cuda_check(c, r, "reaching another GPU");
+    }
+    return make_bridge(c, l);
+}
+
+static gs_status join_one(gs_cuda *c, void *const *before, uint32_t count)
+{
+    gs_cuda_chain *const k = &c->chain;
+    gs_status st = gs_cuda_enter(c);
+    k->joined = true;
+    if (st == GS_OK && count > 0)
+        st = gs_cuda_check(c, c->d->stream_create(&k->forward, GS_CU_STREAM_NON_BLOCKING), "making a stream");
+    if (st == GS_OK)
+        st = make_events(c, &k->mark[0][0], GS_DEVICE_WAYS * GS_DEVICE_MARKS);
+    for (uint32_t i = 0; i < count && st == GS_OK; i++)
+        st = make_link(c, before[i]);
+    return st;
+}
+
+/* Where NCCL is there and takes these GPUs, sums are its work; where it does not, they go by way of the host. */
+static void join_nccl(void *const *context, uint32_t devices)
+{
+    gs_cu_handle comm[GS_DEVICE_COUNT_MOST] = {NULL};
+    int gpu[GS_DEVICE_COUNT_MOST] = {0};
+    gs_cuda *const first = context[0];
+
+    if (first->d->comm_init == NULL)
+        return;
+    for (uint32_t d = 0; d < devices; d++) {
+        gpu[d] = ((gs_cuda *)context[d])->device;
+        for (uint32_t before = 0; before < d; before++)
+            if (gpu[before] == gpu[d]) /* it takes a GPU once */
+                return;
+    }
+    if (first->d->comm_init(comm, (int)devices, gpu) != 0)
+        return;
+    for (uint32_t d = 0; d < devices; d++)
+        ((gs_cuda *)context[d])->chain.comm = comm[d];
+}
+
+gs_status gs_cuda_join(void *const *context, uint32_t devices)
+{
+    gs_status st = GS_OK;
+    for (uint32_t d = 0; d < devices && st == GS_OK; d++)
+        st = join_one(context[d], context, d);
+    if (st == GS_OK)
+        join_nccl(context, devices);
+    return st;
+}
+
+void gs_cuda_leave(gs_cuda *c)
+{
+    gs_cuda_chain *const k = &c->chain;
+    if (!k->joined)
+        return;
+    if (k->comm != NULL)
+        c->d->comm_destroy(k->comm);
+    for (uint32_t i = 0; i < k->links; i++) {
+        drop_events(c, k->link[i].filled, 2);
+        if (k->link[i].bridge != NULL)
+            c->d->stream_destroy(k->link[i].bridge);
+    }
+    if (k->bounce != NULL) {
+        c->d->host_unregister(k->bounce);
+        gs_free_pages(k->bounce, 2 * GS_CUDA_BOUNCE_BYTES);
+    }
+    drop_events(c, k->emptied, 2);
+    drop_events(c, &k->mark[0][0], GS_DEVICE_WAYS * GS_DEVICE_MARKS);
+    if (k->forward != NULL)
+        c->d->stream_destroy(k->forward);
+    *k = (gs_cuda_chain){.joined = false};
+}
+
+gs_status gs_cuda_wait_for_peers(gs_cuda *c)
+{
+    if (c->chain.forward == NULL)
+        return GS_OK;
+    gs_status st = gs_cuda_check(c, c->d->stream_synchronize(c->chain.forward), "copying from another GPU");
+    for (uint32_t i = 0; i < c->chain.links && st == GS_OK; i++)
+        if (c->chain.link[i].bridge != NULL)
+            st = gs_cuda_check(c->chain.link[i].peer, c->d->stream_synchronize(c->chain.link[i].bridge), "copying to another GPU");
+    return st;
+}
+
+/* ---- copies ---- */
+
+/* One piece through its half of the buffer. */
+static gs_status bounce_piece(gs_cuda *c, const gs_cuda_link *l, gs_cu_memory to, gs_cu_memory from, uint64_t bytes)
+{
+    gs_cuda_chain *const k = &c->chain;
+    const gs_cuda *const p = l->peer;
+    const unsigned half = k->bounced % 2;
+    char *const by = k->bounce + half * GS_CUDA_BOUNCE_BYTES;
+    gs_status st = GS_OK;
+
+    if (k->bounced >= 2)
+        st = gs_cuda_check(p, c->d->stream_wait(l->bridge, k->emptied[half], 0), "an event");
+    k->bounced++;
+    if (st != GS_OK || (st = gs_cuda_enter(p)) != GS_OK ||
+        (st = gs_cuda_check(p, c->d->copy_out(by, from, bytes, l->bridge), "copying to another GPU")) != GS_OK ||
+        (st = gs_cuda_check(p, c->d->event_record(l->filled[half], l->bridge), "an event")) != GS_OK ||
+        (st = gs_cuda_enter(c)) != GS_OK ||
+        (st = gs_cuda_check(c, c->d->stream_wait(k->forward, l->filled[half], 0), "an event")) != GS_OK ||
+        (st = gs_cuda_check(c, c->d->copy_in(to, by, bytes, k->forward), "copying from another GPU")) != GS_OK)
+        return st;
+    return gs_cuda_check(c, c->d->event_record(k->emptied[half], k->forward), "an event");
+}
+
+static gs_status copy_from_peer(gs_cuda *c, const gs_cuda *peer, gs_cu_memory to, gs_cu_memory from, uint64_t bytes)
+{
+    const gs_cuda_link *l = c->chain.link;
+    gs_status st = GS_OK;
+
+    while (l < c->chain.link + c->chain.links && l->peer != peer)
+        l++;
+    if (l == c->chain.link + c->chain.links)
+        return gs_fail(GS_EINVAL, "device cuda:%d: a copy from a device that is not before it", c->device);
+    if (l->same)
+        return gs_cuda_check(c, c->d->copy_within(to, from, bytes, c->chain.forward), "copying from a device on the same GPU");
+    if (l->direct)
+        return gs_cuda_check(c, c->d->copy_peer(to, c->context, from, peer->context, bytes, c->chain.forward), "copying from another GPU");
+    for (uint64_t at = 0; at < bytes && st == GS_OK; at += GS_CUDA_BOUNCE_BYTES)
+        st = bounce_piece(c, l, to + at, from + at, GS_MIN(bytes - at, (uint64_t)GS_CUDA_BOUNCE_BYTES));
+    return st;
+}
+
+gs_status gs_cuda_transfer(void *context, gs_device_way way, const void *peer, void *to, const void *from, uint64_t bytes)
+{
+    gs_cuda *const c = context;
+    const gs_status st = gs_cuda_enter(c);
+    if (st != GS_OK)
+        return st;
+    if (way == GS_DEVICE_FROM_HOST)
+        return gs_cuda_check(c, c->d->copy_in((gs_cu_memory)to, from, bytes, c->in), "copying to the device");
+    if (way == GS_DEVICE_TO_HOST)
+        return gs_cuda_check(c, c->d->copy_out(to, (gs_cu_memory)from, bytes, c->out), "copying from the device");
+    return copy_from_peer(c, peer, (gs_cu_memory)to, (gs_cu_memory)from, bytes);
+}
+
+gs_status gs_cuda_mark_transfers(void *context, gs_device_way way, uint64_t *number)
+{
+    gs_cuda *const c = context;
+    gs_cuda_chain *const k = &c->chain;
+    const gs_cu_handle stream = way == GS_DEVICE_FROM_HOST ? c->in : way == GS_DEVICE_TO_HOST ? c->out : k->forward;
+    gs_status st = gs_cuda_enter(c);
+
+    *number = ++k->marks[way];
+    return st != GS_OK ? st : gs_cuda_check(c, c->d->event_record(k->mark[way][*number % GS_DEVICE_MARKS], stream), "an event");
+}
+
+gs_status gs_cuda_poll_transfers(void *context, gs_device_way way, uint64_t number, bool wait, bool *done)
+{
+    gs_cuda *const c = context;
+    const gs_cu_handle mark = c->chain.mark[way][number % GS_DEVICE_MARKS];
+    const gs_status st = gs_cuda_enter(c);
+    if (st != GS_OK)
+        return st;
+    const gs_cu_result r = wait ? c->d->event_synchronize(mark) : c->d->event_query(mark);
+    *done = r == 0;
+    return r == GS_CU_NOT_READY ? GS_OK : gs_cuda_check(c, r, way == GS_DEVICE_FROM_PEER ? "copying from another GPU" : "a copy");
+}
+
+/* ---- sums over devices ---- */
+
+static gs_status reduce_by_nccl(void *const *context, uint32_t devices, const gs_cu_memory *at, uint64_t count, bool f64)
+{
+    const gs_cuda *const first = context[0];
+    int r = first->d->group_start();
+    for (uint32_t d = 0; d < devices && r == 0; d++) {
+        const gs_cuda *const c = context[d];
+        r = first->d->all_reduce((const void *)at[d], (void *)at[d], count, f64 ? GS_NCCL_F64 : GS_NCCL_F32, GS_NCCL_SUM, c->chain.comm,
+                                 c->compute);
+    }
+    const int ended = first->d->group_end();
+    return r == 0 && ended == 0 ? GS_OK
+                                : gs_fail(GS_EDEVICE, "device cuda: NCCL could not add up what %u GPUs have (its error %d)", devices,
+                                          r != 0 ? r : ended);
+}
+
+/* By way of the host, whose part is where each device's gradients come back to. */
+static gs_status reduce_by_host(void *const *context, uint32_t devices, void *const *part, const gs_cu_memory *at, uint64_t count, bool f64)
+{
+    const uint64_t bytes = count * (f64 ? sizeof(double) : sizeof(float));
+    gs_status st = GS_OK;
+
+    for (uint32_t d = 0; d < devices && st == GS_OK; d++) {
+        gs_cuda *const c = context[d];
+        if ((st = gs_cuda_enter(c)) == GS_OK &&
+            (st = gs_cuda_copy_out(c, part[d], at[d], bytes, c->compute, "copying gradients")) == GS_OK)
+            st = gs_cuda_check(c, c->d->stream_synchronize(c->compute), "copying gradients");
+    }
+    if (st == GS_OK)
+        gs_device__add_parts(part, devices, count, f64);
+    for (uint32_t d = 0; d < devices && st == GS_OK; d++) {
+        gs_cuda *const c = context[d];
+        if ((st = gs_cuda_enter(c)) == GS_OK &&
+            (st = gs_cuda_copy_in(c, at[d], part[0], bytes, c->compute, "copying gradients")) == GS_OK)
+            st = gs_cuda_check(c, c->d->stream_synchronize(c->compute), "copying gradients");
+    }
+    return st;
+}
+
+gs_status gs_cuda_all_reduce(void *const *context, uint32_t devices, void *const *part, uint64_t count, bool f64)
+{
+    gs_cu_memory at[GS_DEVICE_COUNT_MOST];
+    for (uint32_t d = 0; d < devices; d++)
+        if ((at[d] = gs_cuda_part(context[d], part[d])) == 0)
+            return gs_fail(GS_EINVAL, "device cuda: a sum over devices of what is no part of their passes");
+    if (((const gs_cuda *)context[0])->chain.comm != NULL)
+        return reduce_by_nccl(context, devices, at, count, f64);
+    return reduce_by_host(context, devices, part, at, count, f64);
+}

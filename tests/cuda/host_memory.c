@@ -1,0 +1,397 @@
+#include "host_memory.h"
+
+#include <stdbool.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+#include "host_streams.h"
+
+#define BLOCKS 64u /* of memory, at a time */
+#define RANGES 32u /* of pinned host memory */
+
+enum { HOST_ALREADY_REGISTERED = 712, HOST_NOT_REGISTERED = 713 };
+
+host_gpu_counts host_counts;
+
+static struct {
+    uint64_t memory_bytes, taken[HOST_GPUS];
+    struct {
+        void *at;
+        size_t bytes;
+        int device;
+    } memory[BLOCKS];
+    struct {
+        char *at;
+        size_t bytes;
+    } pinned[RANGES];
+    unsigned opened;          /* GPUs whose memory can be read and written, one bit each */
+    bool reaches[HOST_GPUS][HOST_GPUS];
+    char context[HOST_GPUS]; /* addresses are handles */
+} gpu;
+
+static _Thread_local int current = -1;
+
+int host_current_device(void) { return current; }
+
+static uint64_t memory_bytes(void) { return gpu.memory_bytes != 0 ? gpu.memory_bytes : 1ull << 32; }
+
+static int gpus(void)
+{
+    const char *const n = getenv("GS_HOST_GPUS");
+    const int count = n == NULL ? 1 : atoi(n);
+    return count < HOST_GPUS ? count : HOST_GPUS;
+}
+
+/* Of a context; -1: it is none. */
+static int device_of(gs_cu_handle context)
+{
+    const char *const c = context;
+    return c >= gpu.context && c < gpu.context + HOST_GPUS ? (int)(c - gpu.context) : -1;
+}
+
+/* ---- memory ---- */
+
+void host_memory_open(unsigned which)
+{
+    for (unsigned i = 0; i < BLOCKS; i++) {
+        const unsigned bit = 1u << gpu.memory[i].device;
+        if (gpu.memory[i].at != NULL && (which & bit) != (gpu.opened & bit))
+            mprotect(gpu.memory[i].at, gpu.memory[i].bytes, (which & bit) != 0 ? PROT_READ | PROT_WRITE : PROT_NONE);
+    }
+    gpu.opened = which;
+}
+
+static bool is_device(gs_cu_memory p, size_t bytes, int device)
+{
+    for (unsigned i = 0; i < BLOCKS; i++) {
+        const gs_cu_memory at = (gs_cu_memory)gpu.memory[i].at;
+        if (at != 0 && gpu.memory[i].device == device && p >= at && p + bytes <= at + gpu.memory[i].bytes)
+            return true;
+    }
+    return false;
+}
+
+void host_need_device(gs_cu_memory p, size_t bytes, int device, const char *what)
+{
+    if (is_device(p, bytes, device))
+        return;
+    fprintf(stderr, "host GPU: %s: %zu bytes at %p are not those of GPU %d\n", what, bytes, (void *)p, device);
+    abort();
+}
+
+/* In huge pages where it can be: it is locked and unlocked whole, again and again. */
+static void *map(size_t bytes)
+{
+    const size_t huge = 2u << 20;
+    char *const at = mmap(NULL, bytes + huge, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+    if (at == MAP_FAILED)
+        return NULL;
+    char *const first = (char *)(((uintptr_t)at + huge - 1) / huge * huge);
+    if (first > at)
+        munmap(at, (size_t)(first - at));
+    if (at + huge > first)
+        munmap(first + bytes, (size_t)(at + huge - first));
+    (void)madvise(first, bytes, MADV_HUGEPAGE);
+    return first;
+}
+
+static gs_cu_result memory_alloc(gs_cu_memory *p, size_t bytes)
+{
+    const size_t page = (size_t)sysconf(_SC_PAGESIZE), whole = (bytes + page - 1) / page * page;
+    const int device = host_current_device();
+    unsigned i = 0;
+    if (device < 0)
+        return HOST_INVALID_CONTEXT;
+    while (i < BLOCKS && gpu.memory[i].at != NULL)
+        i++;
+    if (i == BLOCKS || gpu.taken[device] + whole > memory_bytes())
+        return GS_CU_OUT_OF_MEMORY;
+    if ((gpu.memory[i].at = map(whole)) == NULL)
+        return GS_CU_OUT_OF_MEMORY;
+    memset(gpu.memory[i].at, 0xff, whole); /* NaN: nothing may be taken for cleared */
+    mprotect(gpu.memory[i].at, whole, PROT_NONE);
+    gpu.memory[i].bytes = whole;
+    gpu.memory[i].device = device;
+    gpu.taken[device] += whole;
+    host_streams_memory(gpu.memory[i].at, whole);
+    host_counts.allocations++;
+    *p = (gs_cu_memory)gpu.memory[i].at;
+    return 0;
+}
+
+static gs_cu_result memory_free(gs_cu_memory p)
+{
+    host_streams_drain(); /* as CUDA's does */
+    for (unsigned i = 0; i < BLOCKS; i++)
+        if ((gs_cu_memory)gpu.memory[i].at == p && p != 0) {
+            host_streams_memory(gpu.memory[i].at, 0);
+            munmap(gpu.memory[i].at, gpu.memory[i].bytes);
+            gpu.taken[gpu.memory[i].device] -= gpu.memory[i].bytes;
+            gpu.memory[i].at = NULL;
+            return 0;
+        }
+    return 1;
+}
+
+static gs_cu_result memory_info(size_t *free_bytes, size_t *total)
+{
+    const int device = host_current_device();
+    if (device < 0)
+        return HOST_INVALID_CONTEXT;
+    *free_bytes = memory_bytes() - gpu.taken[device];
+    *total = memory_bytes();
+    return 0;
+}
+
+/* Copies are checked when they are asked for, and made when the stream comes to them. */
+
+static void run_copy_in(const host_work *w)
+{
+    host_streams_host_access(w->from, w->bytes, false);
+    host_streams_access(w->to, w->bytes, true);
+    memcpy(w->to, w->from, w->bytes);
+}
+
+static gs_cu_result copy_in(gs_cu_memory to, const void *from, size_t bytes, gs_cu_handle stream)
+{
+    host_need_device(to, bytes, host_stream_device(stream), "a copy in");
+    host_counts.bytes_in += bytes;
+    return host_streams_submit(stream, &(host_work){.run = run_copy_in, .what = "copy in", .to = (void *)to, .from = from, .bytes = bytes});
+}
+
+static void run_copy_out(const host_work *w)
+{
+    host_streams_access(w->from, w->bytes, false);
+    host_streams_host_access(w->to, w->bytes, true);
+    memcpy(w->to, w->from, w->bytes);
+}
+
+static gs_cu_result copy_out(void *to, gs_cu_memory from, size_t bytes, gs_cu_handle stream)
+{
+    host_need_device(from, bytes, host_stream_device(stream), "a copy out");
+    host_counts.bytes_out += bytes;
+    return host_streams_submit(stream, &(host_work){.run = run_copy_out, .what = "copy out", .to = to, .from = (const void *)from, .bytes = bytes});
+}
+
+static void run_copy_within(const host_work *w)
+{
+    host_streams_access(w->from, w->bytes, false);
+    host_streams_access(w->to, w->bytes, true);
+    memmove(w->to, w->from, w->bytes);
+}
+
+static gs_cu_result copy_within(gs_cu_memory to, gs_cu_memory from, size_t bytes, gs_cu_handle stream)
+{
+    host_need_device(to, bytes, host_stream_device(stream), "a copy");
+    host_need_device(from, bytes, host_stream_device(stream), "a copy");
+    return host_streams_submit(
+        stream, &(host_work){.run = run_copy_within, .what = "copy", .to = (void *)to, .from = (const void *)from, .bytes = bytes});
+}
+
+/* Between two GPUs, both of whose memory it touches. */
+static void run_copy_peer(const host_work *w)
+{
+    host_memory_open(1u << w->device | 1u << w->value);
+    run_copy_within(w);
+}
+
+static gs_cu_result copy_peer(gs_cu_memory to, gs_cu_handle to_context, gs_cu_memory from, gs_cu_handle from_context, size_t bytes,
+                              gs_cu_handle stream)
+{
+    const int at = device_of(to_context), peer = device_of(from_context);
+    if (at < 0 || peer < 0 || at == peer || host_stream_device(stream) != at || at != host_current_device())
+        return HOST_INVALID_CONTEXT;
+    if (!gpu.reaches[at][peer]) {
+        fprintf(stderr, "host GPU: a copy from GPU %d to GPU %d, which does not reach it\n", peer, at);
+        abort();
+    }
+    host_need_device(to, bytes, at, "a copy between GPUs");
+    host_need_device(from, bytes, peer, "a copy between GPUs");
+    host_counts.bytes_between += bytes;
+    return host_streams_submit(stream, &(host_work){.run = run_copy_peer, .what = "copy between GPUs", .to = (void *)to,
+                                                    .from = (const void *)from, .bytes = bytes, .value = peer});
+}
+
+static void run_fill(const host_work *w)
+{
+    host_streams_access(w->to, w->bytes, true);
+    memset(w->to, w->value, w->bytes);
+}
+
+static gs_cu_result fill(gs_cu_memory p, unsigned char value, size_t bytes, gs_cu_handle stream)
+{
+    host_need_device(p, bytes, host_stream_device(stream), "a fill");
+    return host_streams_submit(stream, &(host_work){.run = run_fill, .what = "fill", .to = (void *)p, .bytes = bytes, .value = value});
+}
+
+/* Once, whichever GPU asks. */
+static gs_cu_result host_register(void *p, size_t bytes, unsigned flags)
+{
+    unsigned free_one = RANGES;
+    if (p == NULL || bytes == 0 || (flags & ~(unsigned)(GS_CU_HOST_PORTABLE | GS_CU_HOST_MAPPED)) != 0)
+        return 1;
+    for (unsigned i = 0; i < RANGES; i++) {
+        if (gpu.pinned[i].at == NULL)
+            free_one = i;
+        else if ((char *)p < gpu.pinned[i].at + gpu.pinned[i].bytes && gpu.pinned[i].at < (char *)p + bytes)
+            return HOST_ALREADY_REGISTERED;
+    }
+    if (free_one == RANGES)
+        return 1;
+    gpu.pinned[free_one].at = p;
+    gpu.pinned[free_one].bytes = bytes;
+    return 0;
+}
+
+/* As where host and device have one space of addresses. */
+static gs_cu_result host_pointer(gs_cu_memory *p, void *host, unsigned flags)
+{
+    *p = (gs_cu_memory)host;
+    return host == NULL || flags != 0;
+}
+
+static gs_cu_result host_unregister(void *p)
+{
+    host_streams_drain();
+    for (unsigned i = 0; i < RANGES; i++)
+        if (p != NULL && gpu.pinned[i].at == p) {
+            gpu.pinned[i].at = NULL;
+            return 0;
+        }
+    return HOST_NOT_REGISTERED;
+}
+
+/* ---- devices, streams, events: numbers that are there ---- */
+
+static gs_cu_result init(unsigned flags) { return (gs_cu_result)flags; }
+static gs_cu_result version(int *v) { return *v = 13000, 0; }
+static gs_cu_result device_count(int *n) { return *n = gpus(), 0; }
+static gs_cu_result device_get(int *device, int ordinal) { return *device = ordinal, ordinal < gpus() ? 0 : GS_CU_INVALID_DEVICE; }
+
+static const struct {
+    gs_cu_result r;
+    const char *name, *text;
+} errors[] = {
+    {GS_CU_OUT_OF_MEMORY, "CUDA_ERROR_OUT_OF_MEMORY", "out of memory"},
+    {217, "CUDA_ERROR_PEER_ACCESS_UNSUPPORTED", "peer access is not supported between these two devices"},
+    {719, "CUDA_ERROR_LAUNCH_FAILED", "unspecified launch failure"},
+    {999, "CUDA_ERROR_UNKNOWN", "unknown error"},
+};
+
+static gs_cu_result error_name(gs_cu_result r, const char **name)
+{
+    for (size_t i = 0; i < sizeof(errors) / sizeof(errors[0]); i++)
+        if (errors[i].r == r)
+            return *name = errors[i].name, 0;
+    return 1;
+}
+
+static gs_cu_result error_text(gs_cu_result r, const char **text)
+{
+    for (size_t i = 0; i < sizeof(errors) / sizeof(errors[0]); i++)
+        if (errors[i].r == r)
+            return *text = errors[i].text, 0;
+    return 1;
+}
+
+static gs_cu_result device_name(char *name, int bytes, int device)
+{
+    (void)device;
+    snprintf(name, (size_t)bytes, "host");
+    return 0;
+}
+
+static gs_cu_result device_attribute(int *value, int attribute, int device)
+{
+    (void)device;
+    *value = attribute == GS_CU_MAJOR ? 9 : attribute == GS_CU_PROCESSORS ? 1 : 0;
+    return 0;
+}
+
+static gs_cu_result context_retain(gs_cu_handle *context, int device)
+{
+    if (device < 0 || device >= gpus())
+        return GS_CU_INVALID_DEVICE;
+    *context = &gpu.context[device];
+    return 0;
+}
+
+static gs_cu_result context_release(int device) { return (void)device, 0; }
+
+static gs_cu_result context_set(gs_cu_handle context)
+{
+    current = device_of(context);
+    return current < 0 ? HOST_INVALID_CONTEXT : 0;
+}
+
+static gs_cu_result device_bus(char *text, int bytes, int device)
+{
+    const char *at = getenv("GS_HOST_GPU_BUS");
+    for (int i = 0; i < device && at != NULL; i++)
+        at = strchr(at, ',') != NULL ? strchr(at, ',') + 1 : NULL;
+    if (at != NULL)
+        snprintf(text, (size_t)bytes, "%.*s", (int)strcspn(at, ","), at);
+    else
+        snprintf(text, (size_t)bytes, "0000:%02X:00.0", 0x10 + (unsigned)device);
+    return 0;
+}
+
+static gs_cu_result peer_can(int *can, int device, int peer)
+{
+    const char *const peers = getenv("GS_HOST_GPU_PEERS");
+    *can = device != peer && (peers == NULL || strcmp(peers, "none") != 0);
+    return 0;
+}
+
+static gs_cu_result peer_enable(gs_cu_handle peer, unsigned flags)
+{
+    const int to = host_current_device(), from = device_of(peer);
+    int can = 0;
+    if (to < 0 || from < 0 || flags != 0 || peer_can(&can, to, from) != 0 || !can)
+        return 217;
+    if (gpu.reaches[to][from])
+        return GS_CU_PEER_ALREADY;
+    gpu.reaches[to][from] = true;
+    return 0;
+}
+
+void host_memory_fill(gs_cuda_driver *table)
+{
+    table->init = init;
+    table->version = version;
+    table->error_name = error_name;
+    table->error_text = error_text;
+    table->device_count = device_count;
+    table->device_get = device_get;
+    table->device_name = device_name;
+    table->device_attribute = device_attribute;
+    table->device_bus = device_bus;
+    table->peer_can = peer_can;
+    table->peer_enable = peer_enable;
+    table->context_retain = context_retain;
+    table->context_release = context_release;
+    table->context_set = context_set;
+    table->memory_info = memory_info;
+    table->memory_alloc = memory_alloc;
+    table->memory_free = memory_free;
+    table->host_register = host_register;
+    table->host_pointer = host_pointer;
+    table->host_unregister = host_unregister;
+    table->copy_in = copy_in;
+    table->copy_out = copy_out;
+    table->copy_within = copy_within;
+    table->copy_peer = copy_peer;
+    table->fill = fill;
+}
+
+void host_gpu_set_memory(uint64_t bytes) { gpu.memory_bytes = bytes; }
+
+host_gpu_counts host_gpu_take_counts(void)
+{
+    const host_gpu_counts counts = host_counts;
+    memset(&host_counts, 0, sizeof(host_counts));
+    return counts;
+}

@@ -1,0 +1,32 @@
+/* host_memory.h - the GPUs of host_gpu.h as places: contexts, memory, and copies between them.
+ *
+ *   $GS_HOST_GPUS       how many there are, default 1
+ *   $GS_HOST_GPU_PEERS  "none": no GPU reaches another's memory; default: all do
+ *   $GS_HOST_GPU_BUS    where each is plugged in, "0000:17:00.0,0000:65:00.0"; default 0000:10:00.0, 0000:11:00.0, ...
+ *
+ * Each has memory of its own, which kernels of the others cannot touch. What is asked of a GPU must be asked by a
+ * thread whose context is that GPU's; a copy from GPU to GPU that was not allowed first ends the program.
+ */
+#ifndef GS_TESTS_CUDA_HOST_MEMORY_H
+#define GS_TESTS_CUDA_HOST_MEMORY_H
+
+#include "host_gpu.h"
+
+#define HOST_GPUS 8 /* most */
+enum { HOST_INVALID_CONTEXT = 201, HOST_INVALID_HANDLE = 400 };
+
+extern host_gpu_counts host_counts;
+
+/* The thread's; -1: none. */
+int host_current_device(void);
+/* Ends the program where these bytes are not that GPU's. */
+void host_need_device(gs_cu_memory p, size_t bytes, int device, const char *what);
+/* These GPUs' memory (one bit each) can be read and written from now on, the others' cannot. */
+void host_memory_open(unsigned which);
+/* Its part of the table. */
+void host_memory_fill(gs_cuda_driver *table);
+
+/* The same table for many threads, one call at a time. Made from cuda/driver.h. */
+const gs_cuda_driver *host_gpu_locked(const gs_cuda_driver *table);
+
+#endif /* GS_TESTS_CUDA_HOST_MEMORY_H */

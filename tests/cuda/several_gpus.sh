@@ -1,0 +1,84 @@
+#!/usr/bin/env bash
+# several_gpus.sh MODEL... - several devices on one GPU and on two give the CPU's logits and weights, whatever the parts, however the
+# GPUs reach each other and whoever adds up their gradients; what a chain needs comes from the host once; and (with checks of races)
+# nothing is touched by two streams at once.
+. "$(dirname "$0")/../e2e/lib.sh"
+
+if [ -n "${GS_TEST_GPU:-}" ]; then # what is there: one GPU at least
+    two=cuda:0,0
+    [ "$(nvidia-smi -L 2>/dev/null | grep -c '^GPU')" -lt 2 ] || two=cuda:0,1
+else
+    two=cuda:0,1
+    export GS_HOST_GPUS=2
+fi
+texts=$(dirname "$0")/../e2e/texts
+input_of rough
+echo '{"switches": [{"devices": 2}, {"devices": 2}]}' >"$work/pairs.json"
+for parts in 1 3 8; do
+    run "partition P=$parts" "$GNNSTREAM" partition "$input" "$work/p$parts" --method fennel --parts $parts || finish
+done
+
+# train OUT STORE OPTIONS...: writes OUT.npy, OUT.safetensors and OUT.jsonl.
+train()
+{
+    local out=$work/$1 store=$work/$2
+    shift 2
+    rm -f "$out.jsonl"
+    run "train ${out##*/} $*" "$GNNSTREAM" train "$store" --model "$text" --layers 2 --hidden 16 --epochs "${epochs:-2}" --seed 5 \
+        --optimizer sgd --lr 0.05 --dropout 0.25 --device-memory 10M --logits "$out.npy" --save "$out.safetensors" --metrics "$out.jsonl" "$@" ${more[@]+"${more[@]}"}
+}
+last() { column "$1" "$work/$2.jsonl" | tail -n 1 | grep . || echo 0; }
+
+layouts=("3 $two" "1 cuda:0,0" "8 cuda:0,0,0 --no-cache" "8 cuda:0,0,0,0 --topology pairs.json --device-memory 8M" "3 $two NO-PEERS"
+    "8 $two NCCL --no-chain")
+[ -z "${GS_TEST_FEW:-}" ] || layouts=("8 $two NO-PEERS" "3 cuda:0,0,0 --no-cache" "1 $two NCCL")
+for model in "$@"; do
+    more=() text=$model
+    [ ! -e "$texts/$model.gnn" ] || text=$texts/$model.gnn
+    case $model in gat | gatv2) more=(--heads 4) ;; esac
+    train cpu p3 --threads 1 || continue
+    for layout in "${layouts[@]}"; do
+        read -r parts device options <<<"$layout"
+        unset GS_TEST_GPU_NCCL GS_HOST_GPU_PEERS
+        case $options in *NCCL*) export GS_TEST_GPU_NCCL=1 ;; *NO-PEERS*) export GS_HOST_GPU_PEERS=none ;; esac
+        options=${options/NCCL/} options=${options/NO-PEERS/}
+        # shellcheck disable=SC2086
+        train several "p$parts" --device "$device" ${options//--topology /--topology $work/} || continue
+        compare "$model: $layout: logits" "$work/several.npy" "$work/cpu.npy" 1e-4
+        compare "$model: $layout: weights" "$work/several.safetensors" "$work/cpu.safetensors" 1e-4
+    done
+    unset GS_TEST_GPU_NCCL GS_HOST_GPU_PEERS
+    for device in cuda $two; do
+        run "predict $device" "$GNNSTREAM" predict "$work/p8" --model "$text" --layers 2 --hidden 16 --device "$device" \
+            --weights "$work/cpu.safetensors" --logits "$work/$device.npy" ${more[@]+"${more[@]}"}
+    done
+    run "$model: the same logits, bit for bit" cmp "$work/cuda.npy" "$work/$two.npy"
+done
+
+# With a chain of four all that three others need is handed on, and as much less comes from the host.
+text=gcn more=() epochs=1
+train chain p8 --device cuda:0,0,0,0 --no-selective --trace "$work/trace.json"
+train apart p8 --device cuda:0,0,0,0 --no-selective --no-chain
+up=$(last copied_in_bytes chain) on=$(last forwarded_bytes chain) all=$(last copied_in_bytes apart)
+run "copies: $up + $on, without a chain $all + $(last forwarded_bytes apart)" \
+    test "$(last forwarded_bytes apart)" -eq 0 -a "$on" -gt 0 -a $((up + on)) -eq "$all"
+run "the trace shows what was handed on" python3 - "$work/trace.json" <<'END'
+import json, sys
+events = json.load(open(sys.argv[1]))["traceEvents"]
+tracks = {e["tid"]: e["args"]["name"] for e in events if e["name"] == "thread_name"}
+spans = [e for e in events if e["ph"] == "X"]
+for d in range(4):
+    assert any(tracks[e["tid"]] == f"device {d}" for e in spans)
+    assert any(tracks[e["tid"]] == f"host to device {d}" for e in spans)
+    handed = [e for e in spans if tracks[e["tid"]] == f"chain to device {d}"]
+    assert (d > 0) == bool(handed) and all(e["name"] == "forward" and e["args"]["from"] == d - 1 for e in handed)
+END
+
+# What cannot be is refused with one line.
+t() { refuse "$1" "$2" "$GNNSTREAM" train "$work/p3" --model gcn --epochs 1 "${@:3}"; }
+t 1 'lstm\(\) runs on one device' --model sage_lstm --device $two
+t 1 'there are [0-9]* GPUs, from cuda:0 on' --device cuda:0,77
+t 2 '--device cuda:0,: must be ' --device cuda:0,
+t 2 'a topology of 4 devices, and --device names 2' --device cuda:0,0 --topology "$work/pairs.json"
+t 1 'device-memory 1.0 MiB is too small.*needs at least' --device $two --device-memory 1M
+finish
