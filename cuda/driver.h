@@ -100,7 +100,11 @@ enum { GS_NCCL_F32 = 7, GS_NCCL_F64 = 8, GS_NCCL_SUM = 0 };
     X(gemm, "cublasGemmEx",                                                                                         \
       (gs_cu_handle blas, int transpose_a, int transpose_b, int m, int n, int k, const void *alpha, const void *a,  \
        int a_type, int lda, const void *b, int b_type, int ldb, const void *beta, void *c, int c_type, int ldc,     \
-       int compute, int algorithm))
+       int compute, int algorithm))                                                                                 \
+    X(gemm_batched, "cublasGemmStridedBatchedEx",                                                                   \
+      (gs_cu_handle blas, int transpose_a, int transpose_b, int m, int n, int k, const void *alpha, const void *a,  \
+       int a_type, int lda, long long a_stride, const void *b, int b_type, int ldb, long long b_stride,             \
+       const void *beta, void *c, int c_type, int ldc, long long c_stride, int batches, int compute, int algorithm))
 
 /* All NULL where there is no NCCL: sums over devices then go by way of the host. */
 #define GS_CUDA_NCCL_MAP(X)                                                                                         \

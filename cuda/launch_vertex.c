@@ -33,6 +33,39 @@ static gs_status run_product(gs_cuda *c, const gs_vertex_launch *l, const gs_ins
                             0.0f, reg(c, in->dst));
 }
 
+/* A matrix for each type, one above the other in the parameter: rows by each of them, as one product of many; back, the sum
+ * over them; and the gradient of all. */
+static gs_status run_fan(gs_cuda *c, const gs_vertex_launch *l, const gs_instr *in)
+{
+    const bool outer = in->op == GS_OP_FAN_OUTER, back = in->op == GS_OP_FAN_T;
+    const gs_param *const p = &l->program->param[outer ? in->dst : in->b.index];
+    const uint32_t width = l->stage->reg[back ? in->dst : in->a.index].width, out = p->cols, types = p->rows / width, wide = types * out;
+    const uint64_t matrix = (uint64_t)width * out;
+    const gs_cu_memory w = outer ? gs_cuda_grad(c, in->dst) : gs_cuda_param(c, in->b.index), a = reg(c, in->a.index);
+    const float one = 1.0f, zero = 0.0f;
+    gs_cu_result r;
+
+    if (back) {
+        gs_status st = GS_OK;
+        for (uint32_t t = 0; t < types && st == GS_OK; t++)
+            st = gs_cuda_multiply(c, false, true, l->rows, width, out, a + (uint64_t)t * out * sizeof(float), wide,
+                                  w + t * matrix * sizeof(float), out, t == 0 ? 0.0f : 1.0f, reg(c, in->dst));
+        return st;
+    }
+    if (outer)
+        r = c->d->gemm_batched(c->blas, GS_CUBLAS_N, GS_CUBLAS_T, (int)out, (int)width, (int)l->rows, &one, (const void *)reg(c, in->b.index),
+                               GS_CUBLAS_F32, (int)wide, out, (const void *)a, GS_CUBLAS_F32, (int)width, 0, &one, (void *)w, GS_CUBLAS_F32,
+                               (int)out, (long long)matrix, (int)types, c->compute_type, GS_CUBLAS_DEFAULT_ALGORITHM);
+    else
+        r = c->d->gemm_batched(c->blas, GS_CUBLAS_N, GS_CUBLAS_N, (int)out, (int)l->rows, (int)width, &one, (const void *)w, GS_CUBLAS_F32,
+                               (int)out, (long long)matrix, (const void *)a, GS_CUBLAS_F32, (int)width, 0, &zero, (void *)reg(c, in->dst),
+                               GS_CUBLAS_F32, (int)wide, out, (int)types, c->compute_type, GS_CUBLAS_DEFAULT_ALGORITHM);
+    if (r == 0)
+        return GS_OK;
+    const gs_status st = gs_cuda_synchronize(c);
+    return st != GS_OK ? st : gs_fail(GS_EDEVICE, "device cuda: cuBLAS could not multiply %u rows by %u matrices [%u, %u]", l->rows, types, width, out);
+}
+
 /* ---- fixed kernels ---- */
 
 static gs_status run_regroup(gs_cuda *c, const gs_vertex_launch *l, const gs_instr *in)
@@ -168,6 +201,8 @@ static gs_status run_instrs(gs_cuda *c, const gs_vertex_launch *l)
         }
         if (in->op == GS_OP_MATMUL || in->op == GS_OP_MATMUL_T || in->op == GS_OP_OUTER)
             st = run_product(c, l, in);
+        else if (in->op == GS_OP_FAN || in->op == GS_OP_FAN_T || in->op == GS_OP_FAN_OUTER)
+            st = run_fan(c, l, in);
         else if (in->op == GS_OP_MIX_OUTER)
             st = run_mix_outer(c, l, in);
         else if (in->op == GS_OP_COLSUM)

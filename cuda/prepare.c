@@ -101,6 +101,9 @@ static gs_status check_instrs(const gs_stage *s)
         case GS_OP_MATMUL:
         case GS_OP_MATMUL_T:
         case GS_OP_OUTER:
+        case GS_OP_FAN:
+        case GS_OP_FAN_T:
+        case GS_OP_FAN_OUTER:
         case GS_OP_MIX:
         case GS_OP_MIX_T:
         case GS_OP_MIX_OUTER:

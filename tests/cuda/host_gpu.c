@@ -273,6 +273,18 @@ static gs_cu_result gemm(gs_cu_handle blas, int ta, int tb, int m, int n, int k,
     return host_streams_submit(((host_blas *)blas)->stream, &(host_work){.run = run_product, .what = "product", .more = p});
 }
 
+/* One after the other. */
+static gs_cu_result gemm_batched(gs_cu_handle blas, int ta, int tb, int m, int n, int k, const void *alpha, const void *a, int a_type, int lda,
+                                 long long a_stride, const void *b, int b_type, int ldb, long long b_stride, const void *beta, void *c,
+                                 int c_type, int ldc, long long c_stride, int batches, int compute, int algorithm)
+{
+    gs_cu_result r = batches < 1 ? 7 : 0;
+    for (int i = 0; i < batches && r == 0; i++)
+        r = gemm(blas, ta, tb, m, n, k, alpha, (const float *)a + i * a_stride, a_type, lda, (const float *)b + i * b_stride, b_type, ldb, beta,
+                 (float *)c + i * c_stride, c_type, ldc, compute, algorithm);
+    return r;
+}
+
 /* ---- the table ---- */
 
 static gs_cuda_driver driver = {
@@ -302,6 +314,7 @@ static gs_cuda_driver driver = {
     .blas_stream = blas_stream,
     .blas_workspace = blas_workspace,
     .gemm = gemm,
+    .gemm_batched = gemm_batched,
 };
 
 static bool with_nccl;

@@ -92,8 +92,6 @@ static void fans(gs_device *d, void *context)
 {
     static const uint32_t sizes[][4] = {{1, 1, 1, 1}, {7, 2, 3, 5}, {300, 5, 16, 8}, {600, 3, 300, 300}}; /* rows, matrices, in, out */
     (void)context;
-    if (!gs_device_unified(d))
-        return;
     for (size_t s = 0; s < sizeof(sizes) / sizeof(sizes[0]); s++) {
         const uint32_t rows = sizes[s][0], types = sizes[s][1], in = sizes[s][2], out = sizes[s][3];
         fixture f;
