@@ -12,7 +12,6 @@
 #define LEAST_MAJOR 7 /* warp barriers and shuffles by mask, as kernels/gpu.h uses them */
 
 static const char *const fixed_names[GS_CUDA_FIXED_COUNT] = {
-    [GS_CUDA_SPLIT] = "gs_split",
     [GS_CUDA_ADD] = "gs_add",
     [GS_CUDA_BEGIN] = "gs_begin",
     [GS_CUDA_FINISH_MOST] = "gs_finish_most",

@@ -32,8 +32,9 @@
 #define GS_CUDA_FLIGHT 8u
 #define GS_CUDA_BINDS 256u
 #define GS_CUDA_PIECES 256u
-#define GS_CUDA_HUB_STRETCHES 2048u /* most that the edges of a launch are cut in */
-#define GS_CUDA_HUB_EDGES 1024u     /* fewest of a stretch */
+#define GS_CUDA_HUB_STRETCHES 4096u /* most that the edges of a launch are cut in */
+/* Fewest of a stretch: in batches of 4, some 0.7 us each, 512 take 90 us, which is what a launch of a million edges of 256 bytes takes. */
+#define GS_CUDA_HUB_EDGES 512u
 #define GS_CUDA_HUB_BYTES (16 * GS_MIB) /* of their sums, at the most */
 #define GS_CUDA_SORTED 4096u        /* targets of a sequence that are sorted together */
 #define GS_CUDA_SEQUENCE_BYTES (64 * GS_MIB) /* of the tiles of sequences under way, at the most, unless one needs more */
@@ -119,7 +120,7 @@ typedef struct gs_cuda_sequence_code {
 } gs_cuda_sequence_code;
 
 enum gs_cuda_fixed {
-    GS_CUDA_SPLIT, GS_CUDA_ADD, GS_CUDA_BEGIN, GS_CUDA_FINISH_MOST, GS_CUDA_FINISH_ATTEND, GS_CUDA_FINISH_LSE,
+    GS_CUDA_ADD, GS_CUDA_BEGIN, GS_CUDA_FINISH_MOST, GS_CUDA_FINISH_ATTEND, GS_CUDA_FINISH_LSE,
     GS_CUDA_REGROUP, GS_CUDA_ROW_SUMS, GS_CUDA_MIX_PART, GS_CUDA_COLSUM_PART, GS_CUDA_COLSUM_TOTAL, GS_CUDA_MOMENTS_PART,
     GS_CUDA_MOMENTS_TOTAL, GS_CUDA_STATISTIC, GS_CUDA_FETCH, GS_CUDA_LOSS, GS_CUDA_LOSS_TOTAL,
     GS_CUDA_FIXED_COUNT
@@ -252,6 +253,11 @@ gs_cu_memory gs_cuda_sums(const gs_cuda *c, uint32_t param);
 
 /* The text of a program's kernels, to be freed with free(); needs no GPU. */
 gs_status gs_cuda_write_program(char **text, const gs_program *p);
+/* Is it the kernel of such sums of rows? */
+static inline bool gs_cuda_sums_rows(const gs_cuda_edge_code *code, gs_sum_kind kind, uint32_t width, uint32_t types)
+{
+    return code->stage == GS_NONE && code->k.rows == kind && code->k.width == width && code->k.types == types;
+}
 /* Stretches that the edges of a launch are cut in for hubs, at the most. */
 uint32_t gs_cuda_stretches(const gs_edge_kernel *k);
 

@@ -26,11 +26,13 @@ typedef struct gs_kernel_input {
 /* Sums over edges. Columns of the widest register are cut into slices; a group takes a target and a slice. */
 typedef struct gs_edge_kernel {
     char name[32];           /* and name_merge, for pieces of hubs */
-    bool rows;               /* sums of rows: in[0] with a stride of the launch, and by type */
+    gs_sum_kind rows;        /* sums of rows, in[0]: ROWS, SPLIT or PICK, and */
+    uint32_t types;          /* of how many types */
     uint32_t width;          /* columns that all registers are seen in */
     uint32_t vector;         /* neighbouring columns a lane: 1, 2 or 4 */
     uint32_t lanes, slots;   /* of a group; vectors a lane */
     uint32_t slice, slices;  /* columns of a group; groups a target */
+    uint32_t batch;          /* edges whose rows a group loads before it looks at them */
     uint32_t inputs;
     gs_kernel_input input[GS_EDGE_INPUTS];
     uint32_t sums, sum[GS_EDGE_SUMS]; /* of the stage */
@@ -54,8 +56,8 @@ typedef struct gs_vertex_kernel {
     uint32_t output[GS_VERTEX_INPUTS]; /* registers */
 } gs_vertex_kernel;
 
-/* Writes the kernel of the sums of rows of `width` columns, of any stage. */
-void gs_generate_rows(FILE *out, gs_edge_kernel *k, uint32_t width);
+/* Writes the kernel of the sums of rows of any stage: ROWS of `width` columns, or by type (width: of the narrow side). */
+void gs_generate_rows(FILE *out, gs_edge_kernel *k, gs_sum_kind kind, uint32_t width, uint32_t types);
 
 /* Writes the kernels of a stage's edge program into k[0 .. *count), at most GS_EDGE_SUMS: one where all widths fit
  * together, else one a sum. GS_EUNSUPPORTED names the stage and what this device does not do. */

@@ -47,6 +47,8 @@ static void set_chunk(const gs_cuda *c, gs_edge_args *a, const chunk_binds *b, u
     a->edges = (uint32_t)gs_edges_end(start, targets, edges) - a->first_edge;
 }
 
+static uint32_t mask_of(uint32_t bytes) { return bytes == 0 ? 0 : UINT32_MAX >> (32 - 8 * bytes); }
+
 /* Hubs are cut by the launch's sizes alone, so that results do not depend on anything else. */
 static gs_status launch_edges(gs_cuda *c, const gs_cuda_edge_code *code, gs_edge_args *a)
 {
@@ -54,6 +56,8 @@ static gs_status launch_edges(gs_cuda *c, const gs_cuda_edge_code *code, gs_edge
     const uint32_t groups = GS_BLOCK_LANES / k->lanes;
     gs_status st;
 
+    a->index_mask = mask_of(a->index_bytes);
+    a->type_mask = mask_of(a->type_bytes);
     a->piece_edges = (uint32_t)GS_MAX(gs_div_up(a->edges, gs_cuda_stretches(k)), (uint64_t)GS_CUDA_HUB_EDGES);
     a->pieces = a->edges > a->piece_edges ? (uint32_t)gs_div_up(a->edges, a->piece_edges) : 0;
     a->partial = (float *)(c->state + c->scratch_offset);
@@ -66,32 +70,36 @@ static gs_status launch_edges(gs_cuda *c, const gs_cuda_edge_code *code, gs_edge
 
 /* ---- sums of rows ---- */
 
-static const gs_cuda_edge_code *find_rows(const gs_cuda *c, uint32_t width)
+static const gs_cuda_edge_code *find_rows(const gs_cuda *c, gs_sum_kind kind, uint32_t width, uint32_t types)
 {
     for (uint32_t i = 0; i < c->edges; i++)
-        if (c->edge[i].stage == GS_NONE && c->edge[i].k.width == width)
+        if (gs_cuda_sums_rows(&c->edge[i], kind, width, types))
             return &c->edge[i];
     return NULL;
 }
 
-/* Rows as they are, or (with types) the columns of the edge's type. */
+/* `typed`: NULL, or the launch that `l` is of. */
 static gs_status run_rows(gs_cuda *c, const gs_edge_launch *l, const gs_typed_launch *typed)
 {
-    const gs_cuda_edge_code *const code = find_rows(c, l->width);
-    const uint64_t stride = (uint64_t)l->width * (typed == NULL ? 1 : typed->types);
-    gs_edge_args a = {.stride = stride};
+    const gs_sum_kind kind = typed == NULL ? GS_SUM_ROWS : typed->pick ? GS_SUM_PICK : GS_SUM_SPLIT;
+    const uint32_t types = typed == NULL ? 1 : typed->types;
+    const gs_cuda_edge_code *const code = find_rows(c, kind, l->width, types);
+    const uint64_t wide = (uint64_t)l->width * types;
+    gs_edge_args a = {.weight = NULL};
     gs_status st = gs_cuda_begin(c);
 
     if (code == NULL)
-        st = gs_fail(GS_EINVAL, "device cuda: not prepared for sums of rows of %u", l->width);
+        st = gs_fail(GS_EINVAL, "device cuda: not prepared for sums of rows of %u of %u types", l->width, types);
     const uint64_t last = gs_edges_end(l->start, l->targets, l->edges);
     chunk_binds b = bind_chunk(c, l->target, l->targets, l->start, l->index, l->index_bytes, last);
     if (typed != NULL) {
         a.type_bytes = typed->type_bytes;
         b.type = gs_cuda_bind_range(c, typed->type, last * typed->type_bytes, GS_CUDA_IN);
     }
-    const uint32_t operand = bind_operand(c, l->operand, l->operand_rows, stride, l->used, l->used_rows, l->index_bytes);
-    const uint32_t acc = gs_cuda_bind_range(c, l->acc, (uint64_t)l->target_rows * l->width * sizeof(float), GS_CUDA_INOUT);
+    const uint32_t operand =
+        bind_operand(c, l->operand, l->operand_rows, kind == GS_SUM_PICK ? wide : l->width, l->used, l->used_rows, l->index_bytes);
+    const uint32_t acc =
+        gs_cuda_bind_range(c, l->acc, l->target_rows * (kind == GS_SUM_SPLIT ? wide : l->width) * sizeof(float), GS_CUDA_INOUT);
     if (st == GS_OK && (st = gs_cuda_stage(c)) == GS_OK) {
         set_chunk(c, &a, &b, l->targets, l->start, l->index_bytes, l->edges);
         a.in[0] = (const float *)at(c, operand);
@@ -102,39 +110,7 @@ static gs_status run_rows(gs_cuda *c, const gs_edge_launch *l, const gs_typed_la
 }
 
 gs_status gs_cuda_run_edges(void *context, const gs_edge_launch *l) { return run_rows(context, l, NULL); }
-
-gs_status gs_cuda_run_typed(void *context, const gs_typed_launch *t)
-{
-    gs_cuda *const c = context;
-    const gs_edge_launch *const l = &t->edges;
-    gs_status st;
-
-    if (t->pick)
-        return run_rows(c, l, t);
-    st = gs_cuda_begin(c);
-    const uint64_t last = gs_edges_end(l->start, l->targets, l->edges);
-    const chunk_binds b = bind_chunk(c, l->target, l->targets, l->start, l->index, l->index_bytes, last);
-    const uint32_t type = gs_cuda_bind_range(c, t->type, last * t->type_bytes, GS_CUDA_IN);
-    const uint32_t operand = bind_operand(c, l->operand, l->operand_rows, l->width, l->used, l->used_rows, l->index_bytes);
-    const uint32_t acc =
-        gs_cuda_bind_range(c, l->acc, (uint64_t)l->target_rows * l->width * t->types * sizeof(float), GS_CUDA_INOUT);
-    if (st == GS_OK && (st = gs_cuda_stage(c)) == GS_OK) {
-        gs_split_args a = {.target = (const void *)at(c, b.target),
-                           .index = (const void *)at(c, b.index),
-                           .type = (const void *)at(c, type),
-                           .start = (const gs_u32 *)at(c, b.start),
-                           .operand = (const float *)at(c, operand),
-                           .acc = (float *)at(c, acc),
-                           .targets = l->targets,
-                           .index_bytes = l->index_bytes,
-                           .type_bytes = t->type_bytes,
-                           .types = t->types,
-                           .width = l->width};
-        st = gs_cuda_launch(c, c->fixed[GS_CUDA_SPLIT], gs_div_up(l->targets, GS_BLOCK_LANES / 32), (uint32_t)gs_div_up(l->width, 32), 0,
-                            &a, "gs_split");
-    }
-    return gs_cuda_end(c, st);
-}
+gs_status gs_cuda_run_typed(void *context, const gs_typed_launch *t) { return run_rows(context, &t->edges, t); }
 
 /* ---- edge programs ---- */
 
@@ -151,7 +127,7 @@ static void bind_sums(gs_cuda *c, const gs_edge_program_launch *l, sum_binds *b)
         if (sum->kind < GS_SUM_ADD)
             continue;
         const uint64_t row = l->target_rows * sizeof(float);
-        b[i].acc = gs_cuda_bind_range(c, l->sum[i].acc, row * s->edge_reg[sum->value].width, GS_CUDA_INOUT);
+        b[i].acc = gs_cuda_bind_range(c, l->sum[i].acc, row * s->reg[sum->reg].width, GS_CUDA_INOUT);
         if (sum->kind != GS_SUM_ATTEND)
             continue;
         b[i].maximum = gs_cuda_bind_range(c, l->sum[i].maximum, row * s->edge_reg[sum->score].width, GS_CUDA_INOUT);
@@ -164,11 +140,12 @@ static void bind_rows(gs_cuda *c, const gs_edge_program_launch *l)
 {
     for (uint32_t r = 0; r < l->stage->edge_regs; r++) {
         const gs_edge_reg *const reg = &l->stage->edge_reg[r];
+        const uint64_t width = reg->typed ? l->program->array[reg->array].width : reg->width;
         c->where[r] = GS_NONE;
         if (reg->kind == GS_EDGE_OPERAND)
-            c->where[r] = bind_operand(c, l->rows[r], l->operand_rows, reg->width, l->used, l->used_rows, l->index_bytes);
+            c->where[r] = bind_operand(c, l->rows[r], l->operand_rows, width, l->used, l->used_rows, l->index_bytes);
         else if (reg->kind == GS_EDGE_TARGET)
-            c->where[r] = gs_cuda_bind_range(c, l->rows[r], (uint64_t)l->target_rows * reg->width * sizeof(float), GS_CUDA_IN);
+            c->where[r] = gs_cuda_bind_range(c, l->rows[r], l->target_rows * width * sizeof(float), GS_CUDA_IN);
     }
 }
 
@@ -178,7 +155,7 @@ static gs_status run_kernels(gs_cuda *c, const gs_edge_program_launch *l, const 
     gs_status st = GS_OK;
     for (uint32_t i = 0; i < c->edges && st == GS_OK; i++) {
         const gs_edge_kernel *const k = &c->edge[i].k;
-        gs_edge_args a = {.stride = 0};
+        gs_edge_args a = {.weight = NULL};
         if (c->edge[i].stage != stage)
             continue;
         set_chunk(c, &a, chunk, l->targets, l->start, l->index_bytes, l->edges);
@@ -223,6 +200,8 @@ gs_status gs_cuda_run_edge_program(void *context, const gs_edge_program_launch *
 
     if (l->program != c->program)
         return gs_fail(GS_EINVAL, "device cuda: stage \"%s\" was not prepared", l->stage->name);
+    if (l->type == NULL && gs_stage_has_types(l->stage))
+        return gs_fail(GS_EINVAL, "device cuda: stage \"%s\" takes columns by the type of edges that have none", l->stage->name);
     if (c->in_pass)
         return run_program(c, l);
     if ((st = gs_cuda_begin_pass(c, &alone)) != GS_OK)

@@ -189,7 +189,7 @@ static gs_status make_gather(gs_cuda *c, gather *g, gs_cu_handle *module, uint32
     gs_status st;
     if (out == NULL)
         return gs_fail(GS_ENOMEM, "device cuda: out of memory for kernels");
-    gs_generate_rows(out, &g->k, width);
+    gs_generate_rows(out, &g->k, GS_SUM_ROWS, width, 1);
     fclose(out);
     if ((st = gs_cuda_load(c, module, text)) == GS_OK)
         st = gs_cuda_check(c, c->d->module_function(&g->function, *module, g->k.name), g->k.name);
@@ -213,7 +213,7 @@ gs_status gs_cuda_measure_gather(void *context, uint64_t table_rows, uint32_t wi
         st = gs_cuda_check(c, c->d->memory_alloc(&at, table + acc + index + 2 * start), "memory to measure sums");
     if (st != GS_OK)
         goto done;
-    g.a = (gs_edge_args){.targets = targets, .index_bytes = 4, .edges = GATHER_EDGES, .piece_edges = GATHER_EDGES, .stride = width};
+    g.a = (gs_edge_args){.targets = targets, .index_bytes = 4, .index_mask = UINT32_MAX, .edges = GATHER_EDGES, .piece_edges = GATHER_EDGES};
     g.a.in[0] = (const float *)at;
     g.a.acc[0] = (float *)(at + table);
     g.a.index = (const void *)(at + table + acc);

@@ -28,23 +28,27 @@ static uint32_t most_kernels(const gs_program *p)
     return n;
 }
 
-static bool has_rows_kernel(const code *k, uint32_t width)
+/* Of sums of rows: columns of the narrow side, and of how many types. */
+static void rows_of(const gs_program *p, const gs_stage *s, const gs_sum *sum, uint32_t *width, uint32_t *types)
 {
-    for (uint32_t i = 0; i < k->edges; i++)
-        if (k->edge[i].stage == GS_NONE && k->edge[i].k.width == width)
-            return true;
-    return false;
+    const uint32_t from = p->array[sum->array].width, to = s->reg[sum->reg].width;
+    *width = GS_MIN(from, to);
+    *types = sum->kind == GS_SUM_SPLIT ? to / from : sum->kind == GS_SUM_PICK ? from / to : 1;
 }
 
-/* Narrow side of a sum of rows, or of a pick by type. */
-static void write_rows(code *k, const gs_stage *s)
+static void write_rows(code *k, const gs_program *p, const gs_stage *s)
 {
     for (uint32_t i = 0; i < s->sums; i++) {
-        const gs_sum *const sum = &s->sum[i];
-        if ((sum->kind != GS_SUM_ROWS && sum->kind != GS_SUM_PICK) || has_rows_kernel(k, s->reg[sum->reg].width))
+        uint32_t width, types, at = 0;
+        if (s->sum[i].kind > GS_SUM_PICK)
+            continue;
+        rows_of(p, s, &s->sum[i], &width, &types);
+        while (at < k->edges && !gs_cuda_sums_rows(&k->edge[at], s->sum[i].kind, width, types))
+            at++;
+        if (at < k->edges)
             continue;
         k->edge[k->edges].stage = GS_NONE;
-        gs_generate_rows(k->out, &k->edge[k->edges++].k, s->reg[sum->reg].width);
+        gs_generate_rows(k->out, &k->edge[k->edges++].k, s->sum[i].kind, width, types);
     }
 }
 
@@ -134,12 +138,7 @@ static gs_status write_program(code *k, const gs_program *p, char **text, size_t
     for (uint32_t s = 0; s < p->stages && st == GS_OK; s++) {
         if ((st = check_instrs(&p->stage[s])) != GS_OK)
             break;
-        if (gs_stage_has_types(&p->stage[s])) {
-            st = gs_fail(GS_EUNSUPPORTED, "device cuda: stage \"%s\": a value of edges with a matrix for each type is not there; use "
-                                          "--device cpu", p->stage[s].name);
-            break;
-        }
-        write_rows(k, &p->stage[s]);
+        write_rows(k, p, &p->stage[s]);
         const bool sequence = p->stage[s].sums > 0 && gs_sum_is_sequence(&p->stage[s].sum[0]);
         st = sequence ? write_sequence(k, p, &p->stage[s]) : write_edges(k, p, s);
         if (st == GS_OK)

@@ -17,7 +17,7 @@
 static void need(gs_gen_writer *w, uint32_t reg)
 {
     w->needed[reg] = true;
-    w->per_edge[reg] = w->s->edge_reg[reg].kind != GS_EDGE_TARGET;
+    w->per_edge[reg] = w->s->edge_reg[reg].kind != GS_EDGE_TARGET || w->s->edge_reg[reg].typed;
 }
 
 /* Marks, from the sums backwards, what they depend on; then, forwards, what changes with the edge. */
@@ -107,6 +107,23 @@ static uint32_t vector_of(const gs_gen_writer *w)
     return 1;
 }
 
+/* Loads of so many edges go out together. What is under way in a processor must cover its share of the bandwidth times the
+ * latency: of an H200 4.8 TB/s / 132 * 0.8 us = 29 KiB. With 16 numbers a lane, 1280 lanes (of some 48 registers each) have
+ * 80 KiB under way: enough where a third of them idle (targets of fewer edges than their neighbours in the warp) and half
+ * of the time is waiting for indices. */
+#define BATCH_FLOATS 16u
+#define BATCH_MOST 8u
+
+static void choose_batch(gs_gen_writer *w)
+{
+    uint32_t floats = 0;
+    for (uint32_t r = 0; r < w->s->edge_regs; r++)
+        if (gs_gen_is_batched(w, r))
+            floats += gs_gen_length(w, gs_gen_shape_of(w, gs_gen_width(w, r)));
+    for (w->k->batch = BATCH_MOST; w->k->batch > 1 && w->k->batch * floats > BATCH_FLOATS; w->k->batch /= 2)
+        ;
+}
+
 /* Two vectors a lane, and enough lanes for the slice (feature-adaptive groups). */
 static void choose_group(gs_gen_writer *w)
 {
@@ -120,181 +137,47 @@ static void choose_group(gs_gen_writer *w)
     for (k->lanes = 1; k->lanes < 32 && k->lanes * k->vector < k->slice; k->lanes *= 2)
         ;
     k->slots = (uint32_t)gs_div_up(k->slice, k->lanes * k->vector);
-}
-
-
-/* ---- sums ---- */
-
-static const gs_sum *sum_at(const gs_gen_writer *w, uint32_t i) { return &w->s->sum[w->k->sum[i]]; }
-static uint32_t sum_width(const gs_gen_writer *w, uint32_t i) { return gs_gen_width(w, sum_at(w, i)->value); }
-static uint32_t heads_of(const gs_gen_writer *w, uint32_t i)
-{
-    return sum_at(w, i)->kind == GS_SUM_ATTEND ? gs_gen_width(w, sum_at(w, i)->score) : 0;
-}
-
-static const char *neutral_of(gs_sum_kind kind)
-{
-    return kind == GS_SUM_MAX ? "gs_float_of_bits(0xff800000u)" : kind == GS_SUM_MIN ? "gs_float_of_bits(0x7f800000u)" : "0.0f";
-}
-
-/* Floats before sum i within a hub's piece. */
-static uint32_t offset_of(const gs_gen_writer *w, uint32_t i)
-{
-    uint32_t at = 0;
-    for (uint32_t k = 0; k < i; k++)
-        at += (uint32_t)gs_align_up(sum_width(w, k) + 2 * heads_of(w, k), 4);
-    return at;
-}
-
-/* One of a sum's parts: x its rows, m the running maxima, n the norms. `state` is the name's first letter,
- * `rows` names the pointer. */
-typedef void part_fn(gs_gen_writer *w, const char *name, const char *row, uint32_t width, const char *neutral);
-
-static void each_part(gs_gen_writer *w, const char *state, const char *rows, part_fn *body)
-{
-    for (uint32_t i = 0; i < w->k->sums; i++) {
-        static const char part[] = "xmn";
-        for (int q = 0; q < (heads_of(w, i) > 0 ? 3 : 1); q++) {
-            char name[32], row[32];
-            snprintf(name, sizeof(name), "%s%c%u", state, part[q], i);
-            snprintf(row, sizeof(row), "%s%c%u", rows, part[q], i);
-            body(w, name, row, q == 0 ? sum_width(w, i) : heads_of(w, i),
-                 q == 0 ? neutral_of(sum_at(w, i)->kind) : q == 1 ? "gs_float_of_bits(0xff800000u)" : "0.0f");
-        }
-    }
-}
-
-static void declare_part(gs_gen_writer *w, const char *name, const char *row, uint32_t width, const char *neutral)
-{
-    (void)row, (void)neutral;
-    gs_gen_declare(w, name, gs_gen_shape_of(w, width));
-}
-
-static void load_part(gs_gen_writer *w, const char *name, const char *row, uint32_t width, const char *neutral)
-{
-    (void)neutral;
-    gs_gen_load(w, name, row, width);
-}
-
-static void store_part(gs_gen_writer *w, const char *name, const char *row, uint32_t width, const char *neutral)
-{
-    (void)neutral;
-    gs_gen_store(w, name, row, width);
-}
-
-static void clear_part(gs_gen_writer *w, const char *name, const char *row, uint32_t width, const char *neutral)
-{
-    const gs_gen_shape s = gs_gen_shape_of(w, width);
-    (void)row;
-    gs_gen_over(w, s);
-    fprintf(w->out, "%s%s = %s;\n", name, s == GS_GEN_SINGLE ? "" : "[i]", neutral);
-}
-
-/* Pointers PREFIXx0, PREFIXm0, ...: to the target's rows, or into the piece's. */
-static void point(gs_gen_writer *w, const char *prefix, bool piece, const char *slot)
-{
-    for (uint32_t i = 0; i < w->k->sums; i++) {
-        const uint32_t width = sum_width(w, i), heads = heads_of(w, i), at = offset_of(w, i);
-        static const char part[] = "xmn", *const array[] = {"acc", "maximum", "norm"};
-        for (uint32_t q = 0; q < (heads > 0 ? 3u : 1u); q++) {
-            fprintf(w->out, "    float *const %s%c%u = ", prefix, part[q], i);
-            if (piece)
-                fprintf(w->out, "a.partial + (gs_u64)%s * %uu + %u;\n", slot, w->k->row_floats,
-                        at + (q == 0 ? 0 : width + (q - 1) * heads));
-            else
-                fprintf(w->out, "a.%s[%u] + row * %uu;\n", array[q], i, q == 0 ? width : heads);
-        }
-    }
-}
-
-/* One more edge: its value, and score, are there. */
-static void add_edge(gs_gen_writer *w, uint32_t i)
-{
-    const gs_sum *const sum = sum_at(w, i);
-    const gs_gen_shape s = gs_gen_shape_of(w, sum_width(w, i));
-    const char *const at = s == GS_GEN_SINGLE ? "" : "[i]";
-    char value[64], name[16];
-    snprintf(name, sizeof(name), "r%u", sum->value);
-    gs_gen_reference(w, value, sizeof(value), name, s, s);
-    if (sum->kind == GS_SUM_ATTEND) {
-        const gs_gen_shape h = gs_gen_shape_of(w, heads_of(w, i));
-        const char *const e = h == GS_GEN_SINGLE ? "" : "[i]";
-        char weight[64], scale[64];
-        snprintf(name, sizeof(name), "e%u", i);
-        gs_gen_declare(w, name, h);
-        gs_gen_reference(w, weight, sizeof(weight), name, h, s);
-        snprintf(name, sizeof(name), "g%u", i);
-        gs_gen_declare(w, name, h);
-        gs_gen_reference(w, scale, sizeof(scale), name, h, s);
-        fprintf(w->out, h == GS_GEN_SINGLE ? "    {\n" : "    GS_UNROLL for (int i = 0; i < (int)(sizeof(e%u) / sizeof(float)); i++) {\n", i);
-        fprintf(w->out, "        const float most = gs_larger(r%u%s, m%u%s);\n        g%u%s = gs_rescale(m%u%s, most);\n", sum->score, e,
-                i, e, i, e, i, e);
-        fprintf(w->out, "        e%u%s = expf(r%u%s - gs_base_of(most));\n        n%u%s = n%u%s * g%u%s + e%u%s;\n        m%u%s = most;\n    }\n",
-                i, e, sum->score, e, i, e, i, e, i, e, i, e, i, e);
-        gs_gen_over(w, s);
-        fprintf(w->out, "x%u%s = x%u%s * %s + %s * %s;\n", i, at, i, at, scale, weight, value);
-        return;
-    }
-    gs_gen_over(w, s);
-    if (sum->kind == GS_SUM_ADD)
-        fprintf(w->out, "x%u%s += %s;\n", i, at, value);
-    else
-        fprintf(w->out, "x%u%s = gs_%s(%s, x%u%s);\n", i, at, sum->kind == GS_SUM_MAX ? "larger" : "smaller", value, i, at);
-}
-
-/* The sums of a piece (names with q in front) to those before it. */
-static void add_piece(gs_gen_writer *w, uint32_t i)
-{
-    const gs_sum *const sum = sum_at(w, i);
-    const gs_gen_shape s = gs_gen_shape_of(w, sum_width(w, i));
-    const char *const at = s == GS_GEN_SINGLE ? "" : "[i]";
-    if (sum->kind == GS_SUM_ATTEND) {
-        const gs_gen_shape h = gs_gen_shape_of(w, heads_of(w, i));
-        const char *const e = h == GS_GEN_SINGLE ? "" : "[i]";
-        char ours[64], theirs[64], name[16];
-        snprintf(name, sizeof(name), "g%u", i);
-        gs_gen_declare(w, name, h);
-        gs_gen_reference(w, ours, sizeof(ours), name, h, s);
-        snprintf(name, sizeof(name), "e%u", i);
-        gs_gen_declare(w, name, h);
-        gs_gen_reference(w, theirs, sizeof(theirs), name, h, s);
-        fprintf(w->out, h == GS_GEN_SINGLE ? "    {\n" : "    GS_UNROLL for (int i = 0; i < (int)(sizeof(e%u) / sizeof(float)); i++) {\n", i);
-        fprintf(w->out, "        const float most = gs_larger(qm%u%s, m%u%s);\n        g%u%s = gs_rescale(m%u%s, most);\n", i, e, i, e, i,
-                e, i, e);
-        fprintf(w->out, "        e%u%s = gs_rescale(qm%u%s, most);\n        n%u%s = n%u%s * g%u%s + qn%u%s * e%u%s;\n        m%u%s = most;\n    }\n",
-                i, e, i, e, i, e, i, e, i, e, i, e, i, e, i, e);
-        gs_gen_over(w, s);
-        fprintf(w->out, "x%u%s = x%u%s * %s + qx%u%s * %s;\n", i, at, i, at, ours, i, at, theirs);
-        return;
-    }
-    gs_gen_over(w, s);
-    if (sum->kind == GS_SUM_ADD)
-        fprintf(w->out, "x%u%s += qx%u%s;\n", i, at, i, at);
-    else
-        fprintf(w->out, "x%u%s = gs_%s(qx%u%s, x%u%s);\n", i, at, sum->kind == GS_SUM_MAX ? "larger" : "smaller", i, at, i, at);
+    choose_batch(w);
 }
 
 /* ---- kernels ---- */
-
-/* All lanes have read before one of them writes what the others read too. */
-static void sync_before_store(gs_gen_writer *w)
-{
-    bool narrow = false;
-    for (uint32_t i = 0; i < w->k->sums; i++)
-        narrow |= sum_width(w, i) != w->k->width || heads_of(w, i) > 0;
-    if (narrow && w->k->lanes > 1)
-        fprintf(w->out, "    gs_group_sync(%uu);\n", w->k->lanes);
-}
 
 static void write_head(gs_gen_writer *w, const char *suffix)
 {
     const gs_edge_kernel *const k = w->k;
     fprintf(w->out, "\nGS_KERNEL(%s%s, gs_edge_args)\n{\n", k->name, suffix);
-    fprintf(w->out, "    const gs_u32 item = gs_block_x() * %uu + gs_lane() / %uu, slice = gs_block_y() * %uu;\n",
-            GS_BLOCK_LANES / k->lanes, k->lanes, k->slice);
+    fprintf(w->out, "    const gs_u32 item = gs_block_x() * %uu + gs_lane() / %uu, slice = %s * %uu;\n",
+            GS_BLOCK_LANES / k->lanes, k->lanes, k->slices > 1 ? "gs_block_y()" : "0", k->slice);
     fprintf(w->out, "    const gs_u32 base = slice + gs_lane() %% %uu * %uu;\n", k->lanes, k->vector);
     if (gs_gen_ragged(w))
         fprintf(w->out, "    const gs_u32 end = slice + %uu < %uu ? slice + %uu : %uu;\n", k->slice, k->width, k->slice, k->width);
+}
+
+/* The edges, a batch at a time: first what comes from memory for all of them, then edge after edge what is made of it. */
+static void write_edges(gs_gen_writer *w)
+{
+    const uint32_t n = w->k->batch;
+    const bool types = gs_gen_needs_type(w);
+    fprintf(w->out, "    for (gs_u32 first = it.from; first < it.to; first += %u) {\n    gs_u32 operands[%u];\n", n, n);
+    if (types)
+        fprintf(w->out, "    gs_u32 types[%u];\n", n);
+    gs_gen_declare_batch(w);
+    fprintf(w->out, "    GS_UNROLL for (gs_u32 b = 0; b < %u; b++) {\n    const gs_u32 k = first + b < it.to ? first + b : first;\n", n);
+    fprintf(w->out, "    operands[b] = gs_word(a.index, a.index_bytes, k);\n");
+    if (types)
+        fprintf(w->out, "    types[b] = gs_word(a.type, a.type_bytes, k);\n");
+    fprintf(w->out, "    }\n    GS_UNROLL for (gs_u32 b = 0; b < %u; b++)\n        if (first + b < it.to) {\n    const gs_u32 k = first + b;\n", n);
+    fprintf(w->out, "    const gs_u64 operand = gs_number_in(operands[b], a.index, a.index_bytes, a.index_mask, k);\n    (void)operand;\n");
+    if (types)
+        fprintf(w->out, "    const gs_u32 type = types[b] = gs_number_in(types[b], a.type, a.type_bytes, a.type_mask, k);\n    (void)type;\n");
+    gs_gen_load_batch(w);
+    fprintf(w->out, "        }\n    GS_UNROLL for (gs_u32 b = 0; b < %u; b++)\n        if (first + b < it.to) {\n    const gs_u32 k = first + b;\n    (void)k;\n", n);
+    if (types)
+        fprintf(w->out, "    const gs_u32 type = types[b];\n    (void)type;\n");
+    gs_gen_take_batch(w);
+    gs_gen_write_instrs(w, true);
+    gs_gen_add_edge(w);
+    fprintf(w->out, "        }\n    }\n");
 }
 
 static void write_walk(gs_gen_writer *w)
@@ -308,32 +191,13 @@ static void write_walk(gs_gen_writer *w)
         return;
     }
     w->out = text; /* how much shared memory it takes is known afterwards */
-    gs_gen_load_registers(w, false);
+    gs_gen_load_registers(w);
     gs_gen_load_params(w);
     gs_gen_write_instrs(w, false);
-    each_part(w, "", "", declare_part);
-    fprintf(w->out, "    if (it.slot != GS_NO_SLOT) {\n");
-    each_part(w, "", "", clear_part);
-    fprintf(w->out, "    } else {\n");
-    point(w, "row_", false, "");
-    each_part(w, "", "row_", load_part);
-    fprintf(w->out, "    }\n    GS_UNROLL_EDGES for (gs_u32 k = it.from; k < it.to; k++) {\n");
-    fprintf(w->out, "    const gs_u64 operand = gs_number(a.index, a.index_bytes, k);\n    (void)operand;\n");
-    if (k->rows)
-        fprintf(w->out, "    const gs_u64 shift = a.type == 0 ? 0 : (gs_u64)gs_number(a.type, a.type_bytes, k) * %uu;\n", k->width);
-    gs_gen_load_registers(w, true);
-    gs_gen_write_instrs(w, true);
-    for (uint32_t i = 0; i < k->sums; i++)
-        add_edge(w, i);
-    fprintf(w->out, "    }\n");
-    sync_before_store(w);
-    fprintf(w->out, "    if (it.slot != GS_NO_SLOT) {\n");
-    point(w, "row_", true, "it.slot");
-    each_part(w, "", "row_", store_part);
-    fprintf(w->out, "    } else {\n");
-    point(w, "row_", false, "");
-    each_part(w, "", "row_", store_part);
-    fprintf(w->out, "    }\n}\n");
+    gs_gen_begin_sums(w);
+    write_edges(w);
+    gs_gen_end_sums(w);
+    fprintf(w->out, "}\n");
     w->out = out;
     fclose(text);
     write_head(w, "");
@@ -349,36 +213,32 @@ static void write_merge(gs_gen_writer *w)
     write_head(w, "_merge");
     fprintf(w->out, "    const gs_item it = gs_merge_item(&a, item);\n    if (it.from >= it.to)\n        return;\n");
     fprintf(w->out, "    const gs_u64 row = gs_number(a.target, a.index_bytes, it.target);\n");
-    point(w, "row_", false, "");
-    each_part(w, "", "", declare_part);
-    each_part(w, "", "row_", load_part);
-    fprintf(w->out, "    for (gs_u32 slot = it.slot; slot == it.slot || gs_slot_within(&a, slot, it.target); slot = gs_next_slot(slot)) {\n");
-    point(w, "from_", true, "slot");
-    each_part(w, "q", "", declare_part);
-    each_part(w, "q", "from_", load_part);
-    for (uint32_t i = 0; i < w->k->sums; i++)
-        add_piece(w, i);
-    fprintf(w->out, "    }\n");
-    sync_before_store(w);
-    each_part(w, "", "row_", store_part);
+    gs_gen_merge_sums(w);
     fprintf(w->out, "}\n");
 }
 
 static void write_kernel(gs_gen_writer *w)
 {
-    w->k->row_floats = offset_of(w, w->k->sums);
+    w->k->row_floats = gs_gen_row_floats(w);
     choose_group(w);
     write_walk(w);
     write_merge(w);
 }
 
-void gs_generate_rows(FILE *out, gs_edge_kernel *k, uint32_t width)
+void gs_generate_rows(FILE *out, gs_edge_kernel *k, gs_sum_kind kind, uint32_t width, uint32_t types)
 {
-    gs_edge_reg reg = {.kind = GS_EDGE_OPERAND, .width = width, .array = 0};
-    const gs_stage s = {.name = "sums of rows", .sums = 1, .sum = {{.kind = GS_SUM_ADD, .value = 0}}, .edge_regs = 1, .edge_reg = &reg};
-    gs_gen_writer w = {.out = out, .k = k, .s = &s};
-    *k = (gs_edge_kernel){.rows = true, .width = width, .sums = 1};
-    snprintf(k->name, sizeof(k->name), "gs_rows_%u", width);
+    const bool split = kind == GS_SUM_SPLIT;
+    gs_array array = {.width = width * types};
+    gs_reg sum = {.width = width * types};
+    gs_edge_reg reg = {.kind = GS_EDGE_OPERAND, .width = width, .typed = kind == GS_SUM_PICK};
+    gs_stage s = {.name = "sums of rows", .sums = 1, .sum = {{.kind = split ? GS_SUM_ADD_TYPE : GS_SUM_ADD}}, .reg = &sum, .edge_regs = 1, .edge_reg = &reg};
+    const gs_program p = {.arrays = 1, .array = &array, .stages = 1, .stage = &s};
+    gs_gen_writer w = {.out = out, .k = k, .p = &p, .s = &s};
+    *k = (gs_edge_kernel){.rows = kind, .types = types, .width = width, .sums = 1};
+    if (kind == GS_SUM_ROWS)
+        snprintf(k->name, sizeof(k->name), "gs_rows_%u", width);
+    else
+        snprintf(k->name, sizeof(k->name), "gs_%s_%u_%u", split ? "split" : "pick", width, types);
     find_needs(&w);
     write_kernel(&w);
 }

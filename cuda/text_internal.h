@@ -1,6 +1,7 @@
 /* text_internal.h - the state of one edge kernel while it is written.
  *
- *   text_edges.c  which registers it needs, how lanes share its columns, sums, the kernel
+ *   text_edges.c  which registers it needs, how lanes share its columns, the kernel
+ *   text_sums.c   its sums
  *   text_lanes.c  registers as a lane holds them: loads, stores, instructions
  *
  * All registers are seen in the columns of one frame, whose width is a multiple of all of theirs. A lane
@@ -25,7 +26,7 @@ typedef enum gs_gen_shape { GS_GEN_SINGLE, GS_GEN_GROUPED, GS_GEN_WIDE } gs_gen_
 typedef struct gs_gen_writer {
     FILE *out;
     gs_edge_kernel *k;
-    const gs_program *p; /* NULL: no parameters */
+    const gs_program *p;
     const gs_stage *s;
     bool needed[GS_GEN_EDGE_REGS];   /* registers that the kernel's sums depend on */
     bool per_edge[GS_GEN_EDGE_REGS]; /* and that change from edge to edge */
@@ -42,6 +43,8 @@ static inline uint32_t gs_gen_each(const gs_gen_writer *w, uint32_t width) { ret
 /* True where some lanes have columns that are not there. */
 bool gs_gen_ragged(const gs_gen_writer *w);
 
+/* Numbers that a lane has of a register of this shape. */
+uint32_t gs_gen_length(const gs_gen_writer *w, gs_gen_shape s);
 void gs_gen_declare(gs_gen_writer *w, const char *name, gs_gen_shape s);
 /* name = the lane's part of the row of `width` numbers at `row`; and the reverse, each number written once. */
 void gs_gen_load(gs_gen_writer *w, const char *name, const char *row, uint32_t width);
@@ -51,9 +54,25 @@ void gs_gen_over(gs_gen_writer *w, gs_gen_shape s);
 /* "r7[i]": a value of shape `of` within a loop over values of shape `in`. */
 void gs_gen_reference(const gs_gen_writer *w, char *text, size_t bytes, const char *name, gs_gen_shape of, gs_gen_shape in);
 
-/* Registers that come from memory, and instructions: those that change with the edge, or the others. */
-void gs_gen_load_registers(gs_gen_writer *w, bool per_edge);
+/* Registers that come from memory: those that all edges of a target share, now; those that change with the edge, for a batch of
+ * edges ("batch7[b]"), and from there as the edge b's. */
+void gs_gen_load_registers(gs_gen_writer *w);
+bool gs_gen_is_batched(const gs_gen_writer *w, uint32_t r);
+void gs_gen_declare_batch(gs_gen_writer *w);
+void gs_gen_load_batch(gs_gen_writer *w);
+void gs_gen_take_batch(gs_gen_writer *w);
+/* Do registers or sums go by the type of the edge? */
+bool gs_gen_needs_type(const gs_gen_writer *w);
 void gs_gen_load_params(gs_gen_writer *w);
+/* Instructions whose values change with the edge, or the others. */
 void gs_gen_write_instrs(gs_gen_writer *w, bool per_edge);
+
+/* Floats of a target's sums, as a hub's piece has them. */
+uint32_t gs_gen_row_floats(const gs_gen_writer *w);
+/* What is there before the first edge of `it`; edge k; what is there after the last; and all pieces of a hub. */
+void gs_gen_begin_sums(gs_gen_writer *w);
+void gs_gen_add_edge(gs_gen_writer *w);
+void gs_gen_end_sums(gs_gen_writer *w);
+void gs_gen_merge_sums(gs_gen_writer *w);
 
 #endif /* GS_CUDA_TEXT_INTERNAL_H */

@@ -15,7 +15,7 @@ gs_gen_shape gs_gen_shape_of(const gs_gen_writer *w, uint32_t width)
     return width == 1 ? GS_GEN_SINGLE : width == w->k->width ? GS_GEN_WIDE : GS_GEN_GROUPED;
 }
 
-static uint32_t length_of(const gs_gen_writer *w, gs_gen_shape s)
+uint32_t gs_gen_length(const gs_gen_writer *w, gs_gen_shape s)
 {
     return s == GS_GEN_SINGLE ? 1 : s == GS_GEN_GROUPED ? w->k->slots : w->k->slots * w->k->vector;
 }
@@ -43,7 +43,7 @@ void gs_gen_declare(gs_gen_writer *w, const char *name, gs_gen_shape s)
     if (s == GS_GEN_SINGLE)
         fprintf(w->out, "    float %s;\n", name);
     else
-        fprintf(w->out, "    float %s[%u];\n", name, length_of(w, s));
+        fprintf(w->out, "    float %s[%u];\n", name, gs_gen_length(w, s));
 }
 
 /* name = the lane's part of the row of `width` numbers at `row`. */
@@ -116,7 +116,7 @@ void gs_gen_over(gs_gen_writer *w, gs_gen_shape s)
     if (s == GS_GEN_SINGLE)
         fprintf(w->out, "    ");
     else
-        fprintf(w->out, "    GS_UNROLL for (int i = 0; i < %u; i++)\n        ", length_of(w, s));
+        fprintf(w->out, "    GS_UNROLL for (int i = 0; i < %u; i++)\n        ", gs_gen_length(w, s));
 }
 
 /* ---- instructions ---- */
@@ -276,38 +276,89 @@ static uint32_t input_of(gs_gen_writer *w, bool param, uint32_t index)
     return i;
 }
 
-static void load_register(gs_gen_writer *w, uint32_t r)
+bool gs_gen_is_batched(const gs_gen_writer *w, uint32_t r)
+{
+    return w->needed[r] && w->per_edge[r] && w->s->edge_reg[r].kind != GS_EDGE_TEMP;
+}
+
+/* name = the register's row, of the target, or of edge k with its operand and type. */
+static void load_register(gs_gen_writer *w, const char *name, uint32_t r)
 {
     const gs_edge_reg *const reg = &w->s->edge_reg[r];
-    char name[16], row[96];
-    snprintf(name, sizeof(name), "r%u", r);
-    if (reg->kind == GS_EDGE_TEMP)
-        return;
-    gs_gen_declare(w, name, gs_gen_shape_of(w, reg->width));
+    char row[96];
     if (reg->kind == GS_EDGE_WEIGHT) {
-        fprintf(w->out, "    r%u = a.weight == 0 ? 1.0f : a.weight[k];\n", r);
+        fprintf(w->out, "    %s = a.weight == 0 ? 1.0f : a.weight[k];\n", name);
         return;
     }
     const uint32_t in = input_of(w, false, r);
-    if (reg->kind == GS_EDGE_TARGET)
-        snprintf(row, sizeof(row), "a.in[%u] + row * %uu", in, reg->width);
-    else if (w->k->rows)
-        snprintf(row, sizeof(row), "a.in[%u] + operand * a.stride + shift", in);
+    const char *const end = reg->kind == GS_EDGE_TARGET ? "row" : "operand";
+    if (reg->typed)
+        snprintf(row, sizeof(row), "a.in[%u] + %s * %uu + type * %uu", in, end, w->p->array[reg->array].width, reg->width);
     else
-        snprintf(row, sizeof(row), "a.in[%u] + operand * %uu", in, reg->width);
+        snprintf(row, sizeof(row), "a.in[%u] + %s * %uu", in, end, reg->width);
     gs_gen_load(w, name, row, reg->width);
 }
 
-void gs_gen_load_registers(gs_gen_writer *w, bool per_edge)
+void gs_gen_load_registers(gs_gen_writer *w)
+{
+    for (uint32_t r = 0; r < w->s->edge_regs; r++) {
+        char name[16];
+        if (!w->needed[r] || w->per_edge[r] || w->s->edge_reg[r].kind == GS_EDGE_TEMP)
+            continue;
+        snprintf(name, sizeof(name), "r%u", r);
+        gs_gen_declare(w, name, gs_gen_shape_of(w, gs_gen_width(w, r)));
+        load_register(w, name, r);
+    }
+}
+
+bool gs_gen_needs_type(const gs_gen_writer *w)
 {
     for (uint32_t r = 0; r < w->s->edge_regs; r++)
-        if (w->needed[r] && w->per_edge[r] == per_edge)
-            load_register(w, r);
+        if (w->needed[r] && w->s->edge_reg[r].typed)
+            return true;
+    for (uint32_t i = 0; i < w->k->sums; i++)
+        if (w->s->sum[w->k->sum[i]].kind == GS_SUM_ADD_TYPE)
+            return true;
+    return false;
+}
+
+void gs_gen_declare_batch(gs_gen_writer *w)
+{
+    for (uint32_t r = 0; r < w->s->edge_regs; r++)
+        if (gs_gen_is_batched(w, r)) {
+            char name[32];
+            snprintf(name, sizeof(name), "batch%u[%u]", r, w->k->batch);
+            gs_gen_declare(w, name, gs_gen_shape_of(w, gs_gen_width(w, r)));
+        }
+}
+
+void gs_gen_load_batch(gs_gen_writer *w)
+{
+    for (uint32_t r = 0; r < w->s->edge_regs; r++)
+        if (gs_gen_is_batched(w, r)) {
+            char name[32];
+            snprintf(name, sizeof(name), "batch%u[b]", r);
+            load_register(w, name, r);
+        }
+}
+
+void gs_gen_take_batch(gs_gen_writer *w)
+{
+    for (uint32_t r = 0; r < w->s->edge_regs; r++)
+        if (gs_gen_is_batched(w, r)) {
+            const gs_gen_shape s = gs_gen_shape_of(w, gs_gen_width(w, r));
+            const char *const at = s == GS_GEN_SINGLE ? "" : "[i]";
+            char name[16];
+            snprintf(name, sizeof(name), "r%u", r);
+            gs_gen_declare(w, name, s);
+            gs_gen_over(w, s);
+            fprintf(w->out, "%s%s = batch%u[b]%s;\n", name, at, r, at);
+        }
 }
 
 void gs_gen_load_params(gs_gen_writer *w)
 {
-    bool *const seen = w->p == NULL ? NULL : gs_calloc(w->p->params + 1, 1);
+    bool *const seen = gs_calloc(w->p->params + 1, 1);
     for (uint32_t i = 0; seen != NULL && i < w->s->edge_instrs; i++)
         for (int o = 0; o < 2; o++) {
             const gs_operand *const from = o == 0 ? &w->s->edge_instr[i].a : &w->s->edge_instr[i].b;

@@ -16,18 +16,17 @@ typedef unsigned long long gs_u64;
 #define GS_EDGE_SUMS 4
 #define GS_VERTEX_INPUTS 64
 
-/* Sums over the edges of a chunk. Work items are targets, and pieces of targets with more edges
- * than `piece_edges` (hubs): two for each stretch of that many edges, as at most two hubs meet in one. */
+/* Sums over the edges of a chunk. Work items are pieces of targets with more edges than `piece_edges` (hubs), two for
+ * each stretch of that many edges, as at most two hubs meet in one; and the other targets. */
 typedef struct gs_edge_args {
     const void *target, *index;
     const gs_u32 *start;
-    const void *type;                  /* of edges; NULL: rows are taken as they are, masks draw for type 0 */
+    const void *type;                  /* of edges; NULL: masks draw for type 0 */
     const float *weight;               /* NULL: 1 */
     const float *in[GS_EDGE_INPUTS];   /* rows at either end and parameters; the generated code knows which */
     float *acc[GS_EDGE_SUMS], *maximum[GS_EDGE_SUMS], *norm[GS_EDGE_SUMS];
     float *partial;                    /* [2 * pieces][floats of one target's sums] */
-    gs_u64 stride;                     /* sums of rows: floats from one operand row to the next */
-    gs_u32 targets, index_bytes, type_bytes;
+    gs_u32 targets, index_bytes, type_bytes, index_mask, type_mask; /* mask: the bits of a number of so many bytes */
     gs_u32 first_edge, edges, piece_edges, pieces;
     gs_u32 key[2], epoch;              /* masks: of gs_random_key(seed, GS_RANDOM_EDGES) */
 } gs_edge_args;
@@ -160,14 +159,5 @@ typedef struct gs_add_args {
     const float *src;
     gs_u64 count;
 } gs_add_args;
-
-/* acc[target] += rows of the operand, to the columns of the edge's type. */
-typedef struct gs_split_args {
-    const void *target, *index, *type;
-    const gs_u32 *start;
-    const float *operand;
-    float *acc;
-    gs_u32 targets, index_bytes, type_bytes, types, width;
-} gs_split_args;
 
 #endif /* GS_CUDA_KERNELS_ARGS_H */

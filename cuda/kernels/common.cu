@@ -2,9 +2,24 @@
 #include "args.h"
 #include "gpu.h"
 
+/* Numbers of 1, 2 or 4 bytes are taken out of the aligned words that they lie in: without a branch, so that the loads of several
+ * edges are under way at once. A word's other bytes are the device's too, as its memory is taken in whole blocks. */
+GS_DEVICE gs_u32 gs_word(const void *array, gs_u32 bytes, gs_u32 i)
+{
+    const gs_u8 *const at = (const gs_u8 *)array + (gs_u64)i * bytes;
+    return *(const gs_u32 *)(const void *)(at - ((gs_u32)(gs_u64)at & 3));
+}
+
+/* Number i out of its word; `mask` has the bits of one. */
+GS_DEVICE gs_u32 gs_number_in(gs_u32 word, const void *array, gs_u32 bytes, gs_u32 mask, gs_u32 i)
+{
+    const gs_u32 low = ((gs_u32)(gs_u64)array + i * bytes) & 3;
+    return word >> low * 8 & mask;
+}
+
 GS_DEVICE gs_u32 gs_number(const void *array, gs_u32 bytes, gs_u32 i)
 {
-    return bytes == 2 ? ((const gs_u16 *)array)[i] : bytes == 4 ? ((const gs_u32 *)array)[i] : ((const gs_u8 *)array)[i];
+    return gs_number_in(gs_word(array, bytes, i), array, bytes, 0xffffffffu >> (32 - 8 * bytes), i);
 }
 
 /* 16 bytes at once; both sides at a multiple of 16. */
@@ -137,15 +152,17 @@ GS_DEVICE gs_item gs_hub_item(const gs_edge_args *a, gs_u32 slot)
     return r;
 }
 
+/* Pieces of hubs come first: they are the longest, and what begins last should not be. */
 GS_DEVICE gs_item gs_edge_item(const gs_edge_args *a, gs_u32 item)
 {
-    gs_item r = {item, 0, 0, GS_NO_SLOT};
-    if (item >= a->targets)
-        return item - a->targets < 2 * a->pieces ? gs_hub_item(a, item - a->targets) : r;
-    if (a->pieces > 0 && a->start[item + 1] - a->start[item] > a->piece_edges)
+    const gs_u32 t = item - 2 * a->pieces;
+    gs_item r = {t, 0, 0, GS_NO_SLOT};
+    if (item < 2 * a->pieces)
+        return gs_hub_item(a, item);
+    if (t >= a->targets || (a->pieces > 0 && a->start[t + 1] - a->start[t] > a->piece_edges))
         return r; /* a hub: its pieces do it */
-    r.from = a->start[item];
-    r.to = a->start[item + 1];
+    r.from = a->start[t];
+    r.to = a->start[t + 1];
     return r;
 }
 

@@ -1,29 +1,5 @@
-/* fixed.cu - kernels that no program changes: sums by type, frames of sums, sums of columns, the loss. */
+/* fixed.cu - kernels that no program changes: frames of sums, sums of columns, the loss. */
 #include "common.cu"
-
-/* ---- sums of a split by type ---- */
-
-/* A group of 32 lanes a target and 32 columns; the sum of a run of edges of one type stays in a register. Edges are
- * added in order to what was there. */
-GS_KERNEL(gs_split, gs_split_args)
-{
-    const gs_u32 t = gs_block_x() * (GS_BLOCK_LANES / 32) + gs_lane() / 32, column = gs_block_y() * 32 + gs_lane() % 32;
-    if (t >= a.targets || column >= a.width || a.start[t] == a.start[t + 1])
-        return;
-    float *const acc = a.acc + (gs_u64)gs_number(a.target, a.index_bytes, t) * a.types * a.width + column;
-    gs_u32 type = gs_number(a.type, a.type_bytes, a.start[t]);
-    float sum = acc[(gs_u64)type * a.width];
-    for (gs_u32 k = a.start[t]; k < a.start[t + 1]; k++) {
-        const gs_u32 now = gs_number(a.type, a.type_bytes, k);
-        if (now != type) {
-            acc[(gs_u64)type * a.width] = sum;
-            sum = acc[(gs_u64)now * a.width];
-            type = now;
-        }
-        sum += a.operand[(gs_u64)gs_number(a.index, a.index_bytes, k) * a.width + column];
-    }
-    acc[(gs_u64)type * a.width] = sum;
-}
 
 /* ---- frames ---- */
 

@@ -16,7 +16,6 @@
 #define GS_KERNEL(name, type) extern "C" __global__ void __launch_bounds__(GS_BLOCK_LANES) name(const type a)
 #define GS_DEVICE static __device__ __forceinline__
 #define GS_UNROLL _Pragma("unroll")
-#define GS_UNROLL_EDGES _Pragma("unroll 4")
 /* Memory of the block; its size is the launch's. */
 #define GS_SHARED(name) extern __shared__ __align__(16) float name[]
 
@@ -70,7 +69,6 @@ const gs_host_gpu *gs_gpu;
     static void name##_lane(const type a)
 #define GS_DEVICE static inline
 #define GS_UNROLL
-#define GS_UNROLL_EDGES
 #define GS_SHARED(name) float *const name = gs_gpu->shared
 
 typedef struct gs_float4 {

@@ -91,11 +91,11 @@ gs_cu_result host_program_compile(gs_cu_handle program, int options, const char 
         if (!write_hooks(hooks))
             return 1;
         snprintf(command, sizeof(command),
-                 "{ %s -std=gnu17 -c -fPIC %s -fsanitize=thread -Wall -Werror -Wno-unused -o '%s.o' '%s' && "
+                 "{ %s -std=gnu17 -c -fPIC %s -fsanitize=thread -Wall -Werror -Wno-unused -Wno-maybe-uninitialized -o '%s.o' '%s' && "
                  "%s -shared -fPIC -O2 -o '%s' '%s.o' '%s' -lm; } >'%s' 2>&1",
                  GS_TEST_HOST_CC, GS_TEST_HOST_FLAGS, source, source, GS_TEST_HOST_CC, p->library, source, hooks, log);
     } else {
-        snprintf(command, sizeof(command), "%s -std=gnu17 -shared -fPIC %s -Wall -Werror -Wno-unused -o '%s' '%s' -lm >'%s' 2>&1",
+        snprintf(command, sizeof(command), "%s -std=gnu17 -shared -fPIC %s -Wall -Werror -Wno-unused -Wno-maybe-uninitialized -o '%s' '%s' -lm >'%s' 2>&1",
                  GS_TEST_HOST_CC, GS_TEST_HOST_FLAGS, p->library, source, log);
     }
     const bool fine = system(command) == 0;

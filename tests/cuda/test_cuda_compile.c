@@ -29,6 +29,18 @@ static void test_cuda_compile__fixed_kernels(void **state)
     compile("fixed kernels", gs_cuda_fixed_text);
 }
 
+static void compile_model(const char *what, const test_case *t)
+{
+    gs_program *const p = gs_program_new();
+    char *text = NULL;
+    assert_non_null(p);
+    gs_assert_ok(compile_case(p, t, "train"));
+    gs_assert_ok(gs_cuda_write_program(&text, p));
+    compile(what, text);
+    free(text);
+    gs_program_free(p);
+}
+
 static void test_cuda_compile__every_model(void **state)
 {
     static const char *const models[] = {"gcn", "sage", "sage_max", "gat", "gatv2", "gin", "appnp", "commnet", "ggcn", "ggnn", "rgcn", "rgcn_bases", "sage_lstm"};
@@ -37,14 +49,21 @@ static void test_cuda_compile__every_model(void **state)
         const bool heads = strncmp(models[m], "gat", 3) == 0;
         const test_case t = {.model = models[m], .layers = 2, .in = 602, .hidden = 64, .classes = 41, .self_loops = true,
                              .heads = heads ? 8 : 1, .edge_types = 4, .edges_per_vertex = 20, .feature_type = GS_BF16};
-        gs_program *const p = gs_program_new();
-        char *text = NULL;
-        assert_non_null(p);
-        gs_assert_ok(compile_case(p, &t, "train"));
-        gs_assert_ok(gs_cuda_write_program(&text, p));
-        compile(models[m], text);
-        free(text);
-        gs_program_free(p);
+        compile_model(models[m], &t);
+    }
+}
+
+static void test_cuda_compile__texts_of_no_zoo(void **state)
+{
+    static const char *const texts[] = {"columns", "gates", "mixed", "norms", "rows", "walk"};
+    (void)state;
+    for (size_t i = 0; i < sizeof(texts) / sizeof(texts[0]); i++) {
+        char path[512];
+        const test_case t = {.model = path, .layers = 2, .in = 23, .hidden = 16, .classes = 8, .self_loops = true,
+                             .heads = strcmp(texts[i], "mixed") == 0 ? 2 : 1,
+                             .edge_types = 3, .edge_weights = true, .edges_per_vertex = 9, .feature_type = GS_F32};
+        snprintf(path, sizeof(path), GS_TEST_TEXTS "/%s.gnn", texts[i]);
+        compile_model(texts[i], &t);
     }
 }
 
@@ -53,6 +72,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_cuda_compile__fixed_kernels),
         cmocka_unit_test(test_cuda_compile__every_model),
+        cmocka_unit_test(test_cuda_compile__texts_of_no_zoo),
     };
     if (gs_cuda_compiler_open(&compiler) != GS_OK) {
         printf("skipped: %s\n", gs_last_error());

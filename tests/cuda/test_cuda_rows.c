@@ -106,19 +106,25 @@ static void check(gs_device *d, rows_case c, const uint32_t *degree, double tole
     free_case(&c);
 }
 
-/* A program whose stages sum rows of every width, so that one device is prepared for all. */
+static uint32_t types_of(how h, uint32_t i) { return h == ROWS ? 1 : 1 + i % 4 * 3; }
+
+/* A program whose stages sum rows of every width in every way, so that one device is prepared for all. */
 static void prepare(gs_device *d)
 {
-    static gs_array array[WIDTHS];
-    static gs_stage stage[WIDTHS];
-    static gs_reg reg[WIDTHS];
+    enum { ALL = WIDTHS * (SPLIT + 1) };
+    static gs_array array[ALL];
+    static gs_stage stage[ALL];
+    static gs_reg reg[ALL];
     static gs_program program;
-    for (uint32_t i = 0; i < WIDTHS; i++) {
-        array[i] = (gs_array){.dtype = GS_F32, .width = widths[i], .store_id = -1};
-        reg[i] = (gs_reg){.kind = GS_REG_SUM, .dtype = GS_F32, .width = widths[i], .array = GS_NONE};
-        stage[i] = (gs_stage){.sums = 1, .sum = {{.array = i, .reg = 0, .kind = GS_SUM_ROWS}}, .regs = 1, .reg = &reg[i]};
+    static const gs_sum_kind kind[] = {[ROWS] = GS_SUM_ROWS, [PICK] = GS_SUM_PICK, [SPLIT] = GS_SUM_SPLIT};
+    for (uint32_t i = 0; i < ALL; i++) {
+        const how h = i % (SPLIT + 1);
+        const uint32_t w = i / (SPLIT + 1), wide = widths[w] * types_of(h, w);
+        array[i] = (gs_array){.dtype = GS_F32, .width = h == PICK ? wide : widths[w], .store_id = -1};
+        reg[i] = (gs_reg){.kind = GS_REG_SUM, .dtype = GS_F32, .width = h == SPLIT ? wide : widths[w], .array = GS_NONE};
+        stage[i] = (gs_stage){.sums = 1, .sum = {{.array = i, .reg = 0, .kind = kind[h]}}, .regs = 1, .reg = &reg[i]};
     }
-    program = (gs_program){.arrays = WIDTHS, .array = array, .stages = WIDTHS, .stage = stage, .logits = GS_NONE};
+    program = (gs_program){.arrays = ALL, .array = array, .stages = ALL, .stage = stage, .logits = GS_NONE};
     gs_assert_ok(gs_device_prepare(d, &program));
 }
 
@@ -134,7 +140,7 @@ static void test_cuda_rows__every_width_and_way_in_the_order_of_the_edges(void *
     for (uint32_t i = 0; i < WIDTHS; i++)
         for (how h = ROWS; h <= SPLIT; h++)
             check(d, (rows_case){.how = h, .index_bytes = bytes[i % 4][0], .type_bytes = bytes[i % 4][1], .targets = 50,
-                                 .operand_rows = 37, .width = widths[i], .types = h == ROWS ? 1 : 1 + i % 4 * 3, .first_edge = i % 3},
+                                 .operand_rows = 37, .width = widths[i], .types = types_of(h, i), .first_edge = i % 3},
                   degree, 0);
     gs_device_close(d);
 }
@@ -142,7 +148,7 @@ static void test_cuda_rows__every_width_and_way_in_the_order_of_the_edges(void *
 /* Two hubs that meet in one stretch of edges, one that begins with the first edge and one that ends with the last. */
 static void test_cuda_rows__hubs_are_the_same_to_rounding(void **state)
 {
-    static const uint32_t hub_widths[] = {1, 4, 17, 64, 300};
+    static const uint32_t hub_widths[] = {0, 3, 10, 14, 21}; /* in widths[] */
     uint32_t degree[40];
     gs_device *const d = open_gpu(16 * GS_MIB);
     (void)state;
@@ -154,9 +160,9 @@ static void test_cuda_rows__hubs_are_the_same_to_rounding(void **state)
     degree[21] = 1500;
     degree[39] = 2100;
     for (size_t i = 0; i < GS_ARRAY_LEN(hub_widths); i++)
-        for (how h = ROWS; h <= PICK; h++)
+        for (how h = ROWS; h <= SPLIT; h++)
             check(d, (rows_case){.how = h, .index_bytes = 4, .type_bytes = 2, .targets = 40, .operand_rows = 300,
-                                 .width = hub_widths[i], .types = h == ROWS ? 1 : 3, .first_edge = 5 * (uint32_t)i},
+                                 .width = widths[hub_widths[i]], .types = types_of(h, hub_widths[i]), .first_edge = 5 * (uint32_t)i},
                   degree, 1e-5); /* of the magnitudes: the plain loop rounds too */
     gs_device_close(d);
 }

@@ -1,0 +1,277 @@
+/* Sums of an edge kernel: where they are, what an edge does to them, and pieces of hubs. */
+#include "base/size.h"
+#include "cuda/text_internal.h"
+
+static const gs_sum *sum_at(const gs_gen_writer *w, uint32_t i) { return &w->s->sum[w->k->sum[i]]; }
+static uint32_t sum_width(const gs_gen_writer *w, uint32_t i) { return gs_gen_width(w, sum_at(w, i)->value); }
+static bool by_type_of(const gs_gen_writer *w, uint32_t i) { return sum_at(w, i)->kind == GS_SUM_ADD_TYPE; }
+/* Rows of the sum that a target has. */
+static uint32_t types_of(const gs_gen_writer *w, uint32_t i)
+{
+    return by_type_of(w, i) ? w->s->reg[sum_at(w, i)->reg].width / sum_width(w, i) : 1;
+}
+static uint32_t heads_of(const gs_gen_writer *w, uint32_t i)
+{
+    return sum_at(w, i)->kind == GS_SUM_ATTEND ? gs_gen_width(w, sum_at(w, i)->score) : 0;
+}
+
+static const char *neutral_of(gs_sum_kind kind)
+{
+    return kind == GS_SUM_MAX ? "gs_float_of_bits(0xff800000u)" : kind == GS_SUM_MIN ? "gs_float_of_bits(0x7f800000u)" : "0.0f";
+}
+
+/* Floats before sum i within a hub's piece. */
+static uint32_t offset_of(const gs_gen_writer *w, uint32_t i)
+{
+    uint32_t at = 0;
+    for (uint32_t k = 0; k < i; k++)
+        at += (uint32_t)gs_align_up((uint64_t)sum_width(w, k) * types_of(w, k) + 2 * heads_of(w, k), 4);
+    return at;
+}
+
+/* One of a sum's parts: x its rows, m the running maxima, n the norms. `state` is the name's first letter,
+ * `rows` names the pointer. */
+typedef void part_fn(gs_gen_writer *w, const char *name, const char *row, uint32_t width, const char *neutral);
+
+static void each_part(gs_gen_writer *w, uint32_t i, const char *state, const char *rows, part_fn *body)
+{
+    static const char part[] = "xmn";
+    for (int q = 0; q < (heads_of(w, i) > 0 ? 3 : 1); q++) {
+        char name[32], row[64];
+        snprintf(name, sizeof(name), "%s%c%u", state, part[q], i);
+        if (by_type_of(w, i))
+            snprintf(row, sizeof(row), "%s%c%u + type_now * %uu", rows, part[q], i, sum_width(w, i));
+        else
+            snprintf(row, sizeof(row), "%s%c%u", rows, part[q], i);
+        body(w, name, row, q == 0 ? sum_width(w, i) : heads_of(w, i),
+             q == 0 ? neutral_of(sum_at(w, i)->kind) : q == 1 ? "gs_float_of_bits(0xff800000u)" : "0.0f");
+    }
+}
+
+static void declare_part(gs_gen_writer *w, const char *name, const char *row, uint32_t width, const char *neutral)
+{
+    (void)row, (void)neutral;
+    gs_gen_declare(w, name, gs_gen_shape_of(w, width));
+}
+
+static void load_part(gs_gen_writer *w, const char *name, const char *row, uint32_t width, const char *neutral)
+{
+    (void)neutral;
+    gs_gen_load(w, name, row, width);
+}
+
+static void store_part(gs_gen_writer *w, const char *name, const char *row, uint32_t width, const char *neutral)
+{
+    (void)neutral;
+    gs_gen_store(w, name, row, width);
+}
+
+static void clear_part(gs_gen_writer *w, const char *name, const char *row, uint32_t width, const char *neutral)
+{
+    const gs_gen_shape s = gs_gen_shape_of(w, width);
+    (void)row;
+    gs_gen_over(w, s);
+    fprintf(w->out, "%s%s = %s;\n", name, s == GS_GEN_SINGLE ? "" : "[i]", neutral);
+}
+
+/* Of the sums that do not go by type, or of the others. */
+static void each_sum(gs_gen_writer *w, bool by_type, const char *state, const char *rows, part_fn *body)
+{
+    for (uint32_t i = 0; i < w->k->sums; i++)
+        if (by_type_of(w, i) == by_type)
+            each_part(w, i, state, rows, body);
+}
+
+static bool any_by_type(const gs_gen_writer *w)
+{
+    for (uint32_t i = 0; i < w->k->sums; i++)
+        if (by_type_of(w, i))
+            return true;
+    return false;
+}
+
+/* Pointers PREFIXx0, PREFIXm0, ...: to the target's rows, or into the piece's. */
+static void point(gs_gen_writer *w, const char *prefix, bool piece, const char *slot)
+{
+    for (uint32_t i = 0; i < w->k->sums; i++) {
+        const uint32_t width = sum_width(w, i), heads = heads_of(w, i), at = offset_of(w, i);
+        static const char part[] = "xmn", *const array[] = {"acc", "maximum", "norm"};
+        for (uint32_t q = 0; q < (heads > 0 ? 3u : 1u); q++) {
+            fprintf(w->out, "    float *const %s%c%u = ", prefix, part[q], i);
+            if (piece)
+                fprintf(w->out, "a.partial + (gs_u64)%s * %uu + %u;\n", slot, w->k->row_floats,
+                        at + (q == 0 ? 0 : width + (q - 1) * heads));
+            else
+                fprintf(w->out, "a.%s[%u] + row * %uu;\n", array[q], i, q == 0 ? width * types_of(w, i) : heads);
+        }
+    }
+}
+
+/* One more edge: its value, and score, are there. */
+static void add_edge(gs_gen_writer *w, uint32_t i)
+{
+    const gs_sum *const sum = sum_at(w, i);
+    const gs_gen_shape s = gs_gen_shape_of(w, sum_width(w, i));
+    const char *const at = s == GS_GEN_SINGLE ? "" : "[i]";
+    char value[64], name[16];
+    snprintf(name, sizeof(name), "r%u", sum->value);
+    gs_gen_reference(w, value, sizeof(value), name, s, s);
+    if (sum->kind == GS_SUM_ATTEND) {
+        const gs_gen_shape h = gs_gen_shape_of(w, heads_of(w, i));
+        const char *const e = h == GS_GEN_SINGLE ? "" : "[i]";
+        char weight[64], scale[64];
+        snprintf(name, sizeof(name), "e%u", i);
+        gs_gen_declare(w, name, h);
+        gs_gen_reference(w, weight, sizeof(weight), name, h, s);
+        snprintf(name, sizeof(name), "g%u", i);
+        gs_gen_declare(w, name, h);
+        gs_gen_reference(w, scale, sizeof(scale), name, h, s);
+        fprintf(w->out, h == GS_GEN_SINGLE ? "    {\n" : "    GS_UNROLL for (int i = 0; i < (int)(sizeof(e%u) / sizeof(float)); i++) {\n", i);
+        fprintf(w->out, "        const float most = gs_larger(r%u%s, m%u%s);\n        g%u%s = gs_rescale(m%u%s, most);\n", sum->score, e,
+                i, e, i, e, i, e);
+        fprintf(w->out, "        e%u%s = expf(r%u%s - gs_base_of(most));\n        n%u%s = n%u%s * g%u%s + e%u%s;\n        m%u%s = most;\n    }\n",
+                i, e, sum->score, e, i, e, i, e, i, e, i, e, i, e);
+        gs_gen_over(w, s);
+        fprintf(w->out, "x%u%s = x%u%s * %s + %s * %s;\n", i, at, i, at, scale, weight, value);
+        return;
+    }
+    gs_gen_over(w, s);
+    if (sum->kind == GS_SUM_ADD || sum->kind == GS_SUM_ADD_TYPE)
+        fprintf(w->out, "x%u%s += %s;\n", i, at, value);
+    else
+        fprintf(w->out, "x%u%s = gs_%s(%s, x%u%s);\n", i, at, sum->kind == GS_SUM_MAX ? "larger" : "smaller", value, i, at);
+}
+
+/* The sums of a piece (names with q in front) to those before it. */
+static void add_piece(gs_gen_writer *w, uint32_t i)
+{
+    const gs_sum *const sum = sum_at(w, i);
+    const gs_gen_shape s = gs_gen_shape_of(w, sum_width(w, i));
+    const char *const at = s == GS_GEN_SINGLE ? "" : "[i]";
+    if (sum->kind == GS_SUM_ATTEND) {
+        const gs_gen_shape h = gs_gen_shape_of(w, heads_of(w, i));
+        const char *const e = h == GS_GEN_SINGLE ? "" : "[i]";
+        char ours[64], theirs[64], name[16];
+        snprintf(name, sizeof(name), "g%u", i);
+        gs_gen_declare(w, name, h);
+        gs_gen_reference(w, ours, sizeof(ours), name, h, s);
+        snprintf(name, sizeof(name), "e%u", i);
+        gs_gen_declare(w, name, h);
+        gs_gen_reference(w, theirs, sizeof(theirs), name, h, s);
+        fprintf(w->out, h == GS_GEN_SINGLE ? "    {\n" : "    GS_UNROLL for (int i = 0; i < (int)(sizeof(e%u) / sizeof(float)); i++) {\n", i);
+        fprintf(w->out, "        const float most = gs_larger(qm%u%s, m%u%s);\n        g%u%s = gs_rescale(m%u%s, most);\n", i, e, i, e, i,
+                e, i, e);
+        fprintf(w->out, "        e%u%s = gs_rescale(qm%u%s, most);\n        n%u%s = n%u%s * g%u%s + qn%u%s * e%u%s;\n        m%u%s = most;\n    }\n",
+                i, e, i, e, i, e, i, e, i, e, i, e, i, e, i, e);
+        gs_gen_over(w, s);
+        fprintf(w->out, "x%u%s = x%u%s * %s + qx%u%s * %s;\n", i, at, i, at, ours, i, at, theirs);
+        return;
+    }
+    gs_gen_over(w, s);
+    if (sum->kind == GS_SUM_ADD || sum->kind == GS_SUM_ADD_TYPE)
+        fprintf(w->out, "x%u%s += qx%u%s;\n", i, at, i, at);
+    else
+        fprintf(w->out, "x%u%s = gs_%s(qx%u%s, x%u%s);\n", i, at, sum->kind == GS_SUM_MAX ? "larger" : "smaller", i, at, i, at);
+}
+
+/* All lanes have read before one of them writes what the others read too, or written before they read. */
+static void sync(gs_gen_writer *w)
+{
+    bool narrow = false;
+    for (uint32_t i = 0; i < w->k->sums; i++)
+        narrow |= sum_width(w, i) != w->k->width || heads_of(w, i) > 0;
+    if (narrow && w->k->lanes > 1)
+        fprintf(w->out, "    gs_group_sync(%uu);\n", w->k->lanes);
+}
+
+/* ---- what the kernels do with them ---- */
+
+uint32_t gs_gen_row_floats(const gs_gen_writer *w) { return offset_of(w, w->k->sums); }
+
+/* Before the first edge. By type, all rows of a piece are cleared, and `type_now` is the one whose sums lanes hold. */
+void gs_gen_begin_sums(gs_gen_writer *w)
+{
+    each_sum(w, false, "", "", declare_part);
+    each_sum(w, true, "", "", declare_part);
+    fprintf(w->out, "    if (it.slot != GS_NO_SLOT) {\n");
+    each_sum(w, false, "", "", clear_part);
+    if (any_by_type(w)) {
+        point(w, "row_", true, "it.slot");
+        each_sum(w, true, "", "", clear_part);
+        for (uint32_t i = 0; i < w->k->sums; i++) {
+            if (!by_type_of(w, i))
+                continue;
+            fprintf(w->out, "    for (gs_u32 type_now = 0; type_now < %u; type_now++) {\n", types_of(w, i));
+            each_part(w, i, "", "row_", store_part);
+            fprintf(w->out, "    }\n");
+        }
+    }
+    fprintf(w->out, "    } else {\n");
+    point(w, "row_", false, "");
+    each_sum(w, false, "", "row_", load_part);
+    fprintf(w->out, "    }\n");
+    if (any_by_type(w))
+        fprintf(w->out, "    gs_u32 type_now = GS_NO_SLOT;\n");
+}
+
+/* Those by type, to or from where the lanes' type is. */
+static void move_by_type(gs_gen_writer *w, part_fn *body)
+{
+    for (uint32_t i = 0; i < w->k->sums; i++) {
+        if (!by_type_of(w, i))
+            continue;
+        fprintf(w->out, "    {\n    float *const row_x%u = it.slot != GS_NO_SLOT ? a.partial + (gs_u64)it.slot * %uu + %u : a.acc[%u] + row * %uu;\n", i,
+                w->k->row_floats, offset_of(w, i), i, sum_width(w, i) * types_of(w, i));
+        each_part(w, i, "", "row_", body);
+        fprintf(w->out, "    }\n");
+    }
+}
+
+/* An edge: edges of one type lie together, so sums by type seldom change places. */
+void gs_gen_add_edge(gs_gen_writer *w)
+{
+    if (any_by_type(w)) {
+        fprintf(w->out, "    if (type_now != type) {\n    if (type_now != GS_NO_SLOT) {\n");
+        move_by_type(w, store_part);
+        fprintf(w->out, "    }\n    type_now = type;\n");
+        sync(w);
+        move_by_type(w, load_part);
+        fprintf(w->out, "    }\n");
+    }
+    for (uint32_t i = 0; i < w->k->sums; i++)
+        add_edge(w, i);
+}
+
+void gs_gen_end_sums(gs_gen_writer *w)
+{
+    sync(w);
+    if (any_by_type(w))
+        move_by_type(w, store_part);
+    fprintf(w->out, "    if (it.slot != GS_NO_SLOT) {\n");
+    point(w, "row_", true, "it.slot");
+    each_sum(w, false, "", "row_", store_part);
+    fprintf(w->out, "    } else {\n");
+    point(w, "row_", false, "");
+    each_sum(w, false, "", "row_", store_part);
+    fprintf(w->out, "    }\n");
+}
+
+/* Pieces of a hub to its sums. */
+void gs_gen_merge_sums(gs_gen_writer *w)
+{
+    point(w, "row_", false, "");
+    for (uint32_t i = 0; i < w->k->sums; i++) {
+        fprintf(w->out, "    for (gs_u32 type_now = 0; type_now < %u; type_now++) {\n", types_of(w, i));
+        each_part(w, i, "", "", declare_part);
+        each_part(w, i, "", "row_", load_part);
+        fprintf(w->out, "    for (gs_u32 slot = it.slot; slot == it.slot || gs_slot_within(&a, slot, it.target); slot = gs_next_slot(slot)) {\n");
+        point(w, "from_", true, "slot");
+        each_part(w, i, "q", "", declare_part);
+        each_part(w, i, "q", "from_", load_part);
+        add_piece(w, i);
+        fprintf(w->out, "    }\n");
+        sync(w);
+        each_part(w, i, "", "row_", store_part);
+        fprintf(w->out, "    }\n");
+    }
+}
