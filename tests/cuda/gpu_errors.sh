@@ -22,7 +22,7 @@ for launch in 1 2 7 40; do
     clean "launch $launch"
 done
 t 'device cuda:0: .*out of memory.*--device-memory' GS_TEST_GPU_MEMORY=3000000 --device-memory 200M
-t 'device cuda:0: taking --device-memory: .*out of memory' GS_TEST_GPU_MEMORY=4800000 --device-memory 200M
+t 'device cuda:0: taking --device-memory: .*out of memory' GS_TEST_GPU_MEMORY=5200000 --device-memory 200M
 clean "out of memory"
 t '--device-memory .*too small.*at least' GS_TEST_FAIL_LAUNCH=0 --device-memory 1M
 t 'cuda:7: there are 1 GPUs' GS_TEST_FAIL_LAUNCH=0 --device cuda:7
