@@ -76,6 +76,15 @@ static gs_status take_arenas(gs_exec *e)
     return GS_OK;
 }
 
+/* What devices copy from comes from memory near to them. */
+static void place_near(const gs_exec *e, const gs_exec_config *c, void *memory, uint64_t bytes)
+{
+    uint64_t nodes = 0;
+    for (uint32_t d = 0; c->node != NULL && d < e->devices; d++)
+        nodes |= c->node[d] == GS_TREE_NO_NODE ? 0 : 1ull << c->node[d];
+    (void)gs_tree_bind_memory(c->tree, memory, bytes, nodes);
+}
+
 static gs_status take_regions(gs_exec *e, const gs_exec_config *c)
 {
     static const char *const what[GS_REGION_COUNT] = {"", "the staging ring", "resident data", ""};
@@ -85,6 +94,7 @@ static gs_status take_regions(gs_exec *e, const gs_exec_config *c)
             return gs_device_unified(e->on->device) ? take_arenas(e) : e->plan->devices > 0 ? take_hidden_arenas(e) : take_device_memory(e, c);
         if ((e->region[r] = gs_alloc_pages(e->region_bytes[r])) == NULL)
             return no_memory(what[r], e->region_bytes[r]);
+        place_near(e, c, e->region[r], e->region_bytes[r]);
     }
     return GS_OK;
 }

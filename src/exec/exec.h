@@ -17,6 +17,7 @@
 #include "plan/plan.h"
 #include "program/program.h"
 #include "topology/topology.h"
+#include "topology/tree.h"
 
 typedef struct gs_exec gs_exec;
 
@@ -41,6 +42,8 @@ typedef struct gs_exec_config {
     const gs_plan *plan;
     gs_device *const *device; /* [plan->devices], or the only one */
     const gs_topology *topology; /* of several */
+    const gs_tree *tree;      /* the machine, or NULL */
+    const uint32_t *node;     /* [devices] NUMA nodes that they are near to; NULL: not known */
     bool gradients;           /* some pass has them: several devices have their own */
     const gs_exec_file *file; /* [arrays + sets] */
     uint32_t parts, interval_rows;

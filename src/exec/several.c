@@ -181,6 +181,8 @@ static void *lane_thread(void *arg)
     gs_exec_lane *const l = arg;
     struct gs_exec_several *const s = l->of;
 
+    if (s->node != NULL)
+        (void)gs_tree_bind_thread(s->tree, s->node[l->device]);
     pthread_mutex_lock(&s->lock);
     for (uint64_t seen = 0;;) {
         while (!s->quit && s->passes == seen)
@@ -426,6 +428,8 @@ gs_status gs_exec__several_open(gs_exec *e, const gs_exec_config *c)
     e->several = s;
     s->e = e;
     s->topology = *c->topology;
+    s->tree = c->tree;
+    s->node = c->node;
     s->lanes = e->lanes - GS_LANE_DEVICES;
     s->driver_missing[0] = s->driver_missing[1] = GS_NONE;
     pthread_mutex_init(&s->lock, NULL);

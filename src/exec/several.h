@@ -29,6 +29,8 @@ typedef struct gs_exec_lane {
 struct gs_exec_several {
     gs_exec *e;
     gs_topology topology;
+    const gs_tree *tree;      /* and its nodes: see gs_exec_config; while lanes start */
+    const uint32_t *node;
     gs_exec_lane *lane;       /* [e->lanes - GS_LANE_DEVICES] */
     uint32_t lanes;
     /* of devices but the first: gradients and sums of statistics of their own */

@@ -250,6 +250,7 @@ void gs_session_close(gs_session *s)
     gs_program_free(s->program);
     for (uint32_t d = 0; d < s->device_count; d++)
         gs_device_close(s->devices[d]);
+    gs_tree_close(s->tree);
     gs_store_close(s->store);
     gs_free(s);
 }

@@ -43,6 +43,8 @@ typedef struct gs_session {
     gs_device *devices[GS_DEVICE_COUNT_MOST];
     uint32_t device_count;
     gs_topology wires;
+    gs_tree *tree;                 /* of the machine, for GPUs; NULL: not known */
+    uint32_t node[GS_DEVICE_COUNT_MOST]; /* that each device is near to */
     const gs_topology *topology;   /* of "cpu:N": &wires; else NULL */
     gs_program *program;
     gs_plan *plan;

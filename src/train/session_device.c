@@ -13,6 +13,36 @@
 #define ORDER_BYTES (16 * GS_KIB) /* of the targets that a launch of an LSTM takes, sorted */
 #define TILE_ROWS_MOST 16384u /* of the scheduler's tiles of vertices */
 
+/* Where GPUs are plugged in says which are chains: those of one switch, made neighbours; and which memory is theirs. */
+static void look_around(gs_session *s, bool chains)
+{
+    char place[GS_DEVICE_COUNT_MOST][GS_DEVICE_PLACE_BYTES];
+    const char *at[GS_DEVICE_COUNT_MOST];
+    gs_device *given[GS_DEVICE_COUNT_MOST];
+    uint32_t group[GS_DEVICE_COUNT_MOST], sorted[GS_DEVICE_COUNT_MOST], n = 0;
+
+    s->tree = gs_tree_open();
+    for (uint32_t d = 0; d < s->device_count; d++) {
+        given[d] = s->devices[d];
+        gs_device_bus_place(given[d], place[d]);
+        at[d] = place[d];
+    }
+    gs_tree_groups(s->tree, at, s->device_count, group);
+    for (uint32_t g = 0; chains && n < s->device_count; g++)
+        for (uint32_t d = 0; d < s->device_count; d++)
+            if (group[d] == g) {
+                sorted[n] = g;
+                s->devices[n++] = given[d];
+            }
+    if (chains)
+        gs_topology_of_groups(&s->wires, sorted, n);
+    s->device = s->devices[0];
+    for (uint32_t d = 0; d < s->device_count; d++) {
+        gs_device_bus_place(s->devices[d], place[0]);
+        s->node[d] = gs_tree_node(s->tree, place[0]);
+    }
+}
+
 gs_status gs_session_open_devices(gs_session *s)
 {
     const gs_train_options *const o = s->options;
@@ -26,10 +56,15 @@ gs_status gs_session_open_devices(gs_session *s)
         s->device_count += st == GS_OK;
     }
     s->device = s->devices[0];
-    if (st != GS_OK || several == 0)
+    if (st != GS_OK)
         return st;
+    if (!gs_device_unified(s->device))
+        look_around(s, o->topology == NULL);
+    if (several == 0)
+        return GS_OK;
     s->topology = &s->wires;
-    gs_topology_one_switch(&s->wires, devices);
+    if (s->wires.devices == 0)
+        gs_topology_one_switch(&s->wires, devices);
     return o->topology != NULL ? gs_topology_load(&s->wires, o->topology, devices) : GS_OK;
 }
 

@@ -144,6 +144,8 @@ static gs_status open_exec(gs_session *s)
                                     .plan = s->plan,
                                     .device = s->devices,
                                     .topology = s->topology,
+                                    .tree = s->tree,
+                                    .node = s->tree != NULL ? s->node : NULL,
                                     .gradients = s->gradients,
                                     .file = file,
                                     .parts = t->parts,

@@ -74,6 +74,20 @@ for d in range(4):
     assert (d > 0) == bool(handed) and all(e["name"] == "forward" and e["args"]["from"] == d - 1 for e in handed)
 END
 
+# Where no file says what hangs where, GPUs under one PCIe switch are a chain, wherever they stand in --device: those at 17 and 18 here.
+if [ -n "${GS_TEST_TREE:-}" ]; then
+    (export GS_HOST_GPUS=4 HWLOC_XMLFILE=$GS_TEST_TREE GS_HOST_GPU_BUS=0000:17:00.0,0000:65:00.0,0000:18:00.0,0000:1C:00.0
+        "$GNNSTREAM" train "$work/p8" --model gcn --epochs 1 --device cuda:0,1,2,3 --device-memory 10M --trace "$work/tree.json") >"$work/said" 2>&1 ||
+        fail "train on four GPUs" "$work/said"
+    run "the chain is the switch's" python3 - "$work/tree.json" <<'END'
+import json, sys
+events = json.load(open(sys.argv[1]))["traceEvents"]
+tracks = {e["tid"]: e["args"]["name"] for e in events if e["name"] == "thread_name"}
+handed = {(e["args"]["from"], tracks[e["tid"]]) for e in events if e["name"] == "forward"}
+assert handed == {(0, "chain to device 1")}, handed
+END
+fi
+
 # What cannot be is refused with one line.
 t() { refuse "$1" "$2" "$GNNSTREAM" train "$work/p3" --model gcn --epochs 1 "${@:3}"; }
 t 1 'lstm\(\) runs on one device' --model sage_lstm --device $two
