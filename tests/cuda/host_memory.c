@@ -54,12 +54,33 @@ static int device_of(gs_cu_handle context)
 
 /* ---- memory ---- */
 
+/* A block lies at the end of whole huge pages where it can: it is locked and unlocked again and again, which costs by the page. */
+#define HUGE_PAGE ((size_t)2 << 20)
+
+static size_t huge(size_t bytes) { return (bytes + HUGE_PAGE - 1) / HUGE_PAGE * HUGE_PAGE; }
+
+static void *map(size_t bytes)
+{
+    char *const at = mmap(NULL, huge(bytes) + HUGE_PAGE, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+    if (at == MAP_FAILED)
+        return NULL;
+    char *const first = (char *)huge((uintptr_t)at);
+    if (first > at)
+        munmap(at, (size_t)(first - at));
+    if (at + HUGE_PAGE > first)
+        munmap(first + huge(bytes), (size_t)(at + HUGE_PAGE - first));
+    (void)madvise(first, huge(bytes), MADV_HUGEPAGE);
+    return first + huge(bytes) - bytes;
+}
+
+static void protect(void *block, size_t bytes, int how) { mprotect((char *)block + bytes - huge(bytes), huge(bytes), how); }
+
 void host_memory_open(unsigned which)
 {
     for (unsigned i = 0; i < BLOCKS; i++) {
         const unsigned bit = 1u << gpu.memory[i].device;
         if (gpu.memory[i].at != NULL && (which & bit) != (gpu.opened & bit))
-            mprotect(gpu.memory[i].at, gpu.memory[i].bytes, (which & bit) != 0 ? PROT_READ | PROT_WRITE : PROT_NONE);
+            protect(gpu.memory[i].at, gpu.memory[i].bytes, (which & bit) != 0 ? PROT_READ | PROT_WRITE : PROT_NONE);
     }
     gpu.opened = which;
 }
@@ -82,22 +103,6 @@ void host_need_device(gs_cu_memory p, size_t bytes, int device, const char *what
     abort();
 }
 
-/* In huge pages where it can be: it is locked and unlocked whole, again and again. */
-static void *map(size_t bytes)
-{
-    const size_t huge = 2u << 20;
-    char *const at = mmap(NULL, bytes + huge, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
-    if (at == MAP_FAILED)
-        return NULL;
-    char *const first = (char *)(((uintptr_t)at + huge - 1) / huge * huge);
-    if (first > at)
-        munmap(at, (size_t)(first - at));
-    if (at + huge > first)
-        munmap(first + bytes, (size_t)(at + huge - first));
-    (void)madvise(first, bytes, MADV_HUGEPAGE);
-    return first;
-}
-
 static gs_cu_result memory_alloc(gs_cu_memory *p, size_t bytes)
 {
     const size_t page = (size_t)sysconf(_SC_PAGESIZE), whole = (bytes + page - 1) / page * page;
@@ -112,7 +117,7 @@ static gs_cu_result memory_alloc(gs_cu_memory *p, size_t bytes)
     if ((gpu.memory[i].at = map(whole)) == NULL)
         return GS_CU_OUT_OF_MEMORY;
     memset(gpu.memory[i].at, 0xff, whole); /* NaN: nothing may be taken for cleared */
-    mprotect(gpu.memory[i].at, whole, PROT_NONE);
+    protect(gpu.memory[i].at, whole, PROT_NONE);
     gpu.memory[i].bytes = whole;
     gpu.memory[i].device = device;
     gpu.taken[device] += whole;
@@ -128,7 +133,7 @@ static gs_cu_result memory_free(gs_cu_memory p)
     for (unsigned i = 0; i < BLOCKS; i++)
         if ((gs_cu_memory)gpu.memory[i].at == p && p != 0) {
             host_streams_memory(gpu.memory[i].at, 0);
-            munmap(gpu.memory[i].at, gpu.memory[i].bytes);
+            munmap((char *)gpu.memory[i].at + gpu.memory[i].bytes - huge(gpu.memory[i].bytes), huge(gpu.memory[i].bytes));
             gpu.taken[gpu.memory[i].device] -= gpu.memory[i].bytes;
             gpu.memory[i].at = NULL;
             return 0;
