@@ -141,6 +141,10 @@ static gs_status write_outputs(struct emitter *e, uint32_t interval, uint32_t fr
         if (!is_output(reg))
             continue;
         uint32_t made = vertex_task;
+        if (!e->apart && !is_kept(e, reg->array, interval) && !gs_layout_holds(e->l, reg->array, interval, from, rows)) {
+            gs_ring_release(&e->ring, e->tile[r].ring, vertex_task); /* nobody reads it: the file stays 0 there */
+            continue;
+        }
         if ((st = bring_back(e, interval, from, rows, r, &made)) != GS_OK || is_kept(e, reg->array, interval))
             continue;
         const uint32_t kept = e->c->kept_intervals[reg->array];

@@ -132,14 +132,31 @@ uint32_t gs_layout_stored_by(const gs_program *p, uint32_t array)
     return GS_NONE;
 }
 
+/* Of an array: NULL for all rows. */
+static const gs_row_runs *held_runs(const gs_layout *l, uint32_t array)
+{
+    const gs_row_runs *const r = l->config->array_rows ? &l->config->array_rows[array] : NULL;
+    const uint32_t by = gs_layout_stored_by(l->program, array);
+    return r != NULL && r->first != NULL ? r : by != GS_NONE ? runs_of(l, by) : NULL;
+}
+
+bool gs_layout_holds(const gs_layout *l, uint32_t array, uint32_t interval, uint32_t from, uint32_t rows)
+{
+    const gs_row_runs *const r = held_runs(l, array);
+    for (uint32_t k = r ? r->first[interval] : 0; r != NULL && k < r->first[interval + 1]; k++)
+        if (r->run[k].first < from + rows && from < r->run[k].first + r->run[k].rows)
+            return true;
+    return r == NULL;
+}
+
 bool gs_layout_own_run(const gs_layout *l, uint32_t stage, uint32_t array, uint32_t interval, uint32_t *k, gs_row_run *out)
 {
-    const uint32_t by = gs_layout_stored_by(l->program, array);
-    const uint32_t runs = gs_layout_runs(l, stage, interval), others = by == GS_NONE ? 1 : gs_layout_runs(l, by, interval);
+    const gs_row_runs *const held = held_runs(l, array);
+    const uint32_t runs = gs_layout_runs(l, stage, interval), others = held == NULL ? 1 : held->first[interval + 1] - held->first[interval];
 
     for (; *k < runs * others; (*k)++) {
         const gs_row_run a = gs_layout_run(l, stage, interval, *k / others);
-        const gs_row_run b = by == GS_NONE ? a : gs_layout_run(l, by, interval, *k % others);
+        const gs_row_run b = held == NULL ? a : held->run[held->first[interval] + *k % others];
         const uint32_t first = GS_MAX(a.first, b.first), end = GS_MIN(a.first + a.rows, b.first + b.rows);
         if (first < end) {
             *out = (gs_row_run){first, end - first};

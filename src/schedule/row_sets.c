@@ -23,8 +23,11 @@ static void settle(struct finder *f, uint32_t *needed, uint32_t k, uint32_t repo
     if (sup->loss)
         rows = gs_rows__unite(f, rows, reported);
     for (uint32_t r = 0; r < s->regs; r++)
-        if (s->reg[r].kind == GS_REG_TEMP && s->reg[r].array != GS_NONE)
-            rows = s->reg[r].array == p->logits ? GS_ALL_ROWS : gs_rows__unite(f, rows, needed[s->reg[r].array]);
+        if (s->reg[r].kind == GS_REG_TEMP && s->reg[r].array != GS_NONE) {
+            const uint32_t array = s->reg[r].array, held = array == p->logits ? GS_ALL_ROWS : needed[array];
+            rows = gs_rows__unite(f, rows, held);
+            f->out.array[array] = sup->everything ? GS_ALL_ROWS : held;
+        }
     out->rows = rows;
     out->targets = sup->everything ? GS_ALL_ROWS : gs_rows__meet(f, rows, sup->targets);
     out->operands = sup->everything ? GS_ALL_ROWS : sup->operands;
@@ -77,10 +80,11 @@ static gs_status finder_open(struct finder *f)
     f->out.stages = p->stages;
     f->out.bits = gs_calloc(f->out.room, sizeof(*f->out.bits));
     f->out.stage = gs_calloc(p->stages + 1, sizeof(*f->out.stage));
+    f->out.array = gs_calloc(p->arrays + 1, sizeof(*f->out.array));
     f->array = gs_calloc(p->arrays + 1, sizeof(*f->array));
     f->support = gs_calloc(p->stages + 1, sizeof(*f->support));
     uint64_t *empty = gs_calloc(f->words, sizeof(*empty));
-    if (f->out.bits == NULL || f->out.stage == NULL || f->array == NULL || f->support == NULL || empty == NULL) {
+    if (f->out.bits == NULL || f->out.stage == NULL || f->out.array == NULL || f->array == NULL || f->support == NULL || empty == NULL) {
         gs_free(empty);
         return gs_fail(GS_ENOMEM, "out of memory for the rows that a loss sees");
     }
@@ -113,6 +117,7 @@ void gs_row_sets_drop(gs_row_sets *s)
         gs_free(s->bits[k]);
     gs_free(s->bits);
     gs_free(s->stage);
+    gs_free(s->array);
     *s = (gs_row_sets){0};
 }
 

@@ -47,6 +47,7 @@ typedef struct gs_row_sets {
         uint32_t targets;     /* whose sums are needed: within `rows` */
         uint32_t operands;    /* edges from other rows add nothing */
     } *stage;
+    uint32_t *array;          /* [arrays] rows that are read and not 0: within the rows of the stage that stores it */
 } gs_row_sets;
 
 /* Marks in operands[] every row at the operand end of an edge of `direction` whose target is in `targets`. */

@@ -38,6 +38,9 @@ typedef struct gs_schedule_config {
     gs_granules granules;      /* of set[].need */
     /* [program->stages] the rows that a stage runs for; then its edges have no other targets. NULL: all. */
     const gs_row_runs *stage_rows;
+    /* [program->arrays] of an array of the run, the rows that are read and not 0, within those of the stage that stores
+     * it; others need not be stored. NULL: all of the stage's. */
+    const gs_row_runs *array_rows;
     /* The disk, for the choice between a whole interval and runs of its rows; 0: a usual SSD's. */
     double disk_bps, disk_request_seconds;
 } gs_schedule_config;

@@ -88,7 +88,9 @@ gs_row_run gs_layout_run(const gs_layout *l, uint32_t stage, uint32_t interval, 
 
 /* The stage whose vertex program stores the array; GS_NONE: of the store, or of an edge pass. */
 uint32_t gs_layout_stored_by(const gs_program *p, uint32_t array);
-/* The next run, from number *k (at first 0) on, of rows that the stage runs for and that are stored: where the array is 0
+/* True where any of the rows is read and not 0. */
+bool gs_layout_holds(const gs_layout *l, uint32_t array, uint32_t interval, uint32_t from, uint32_t rows);
+/* The next run, from number *k (at first 0) on, of rows that the stage runs for and the array holds: where it is 0
  * adding it to a sum changes nothing. False: there is none. */
 bool gs_layout_own_run(const gs_layout *l, uint32_t stage, uint32_t array, uint32_t interval, uint32_t *k, gs_row_run *out);
 

@@ -73,6 +73,7 @@ typedef struct gs_session {
     gs_left_edges left[GS_EDGE_SETS]; /* of sets from 2 on */
     gs_row_sets rows;              /* until the run starts */
     gs_row_runs *stage_rows;       /* [stages] while the plan is made, or NULL where every stage runs for all rows */
+    gs_row_runs *array_rows;       /* [arrays] likewise */
     gs_exec_chunk *chunk[GS_EDGE_SETS]; /* what exec knows of each; NULL where no stage uses it */
     char **path;                   /* [arrays + sets] of the run's files; exec speaks of them */
     char *spill;                   /* the run's own folder, or NULL */
@@ -114,7 +115,7 @@ gs_status gs_session_read_needs(gs_session *s, gs_granules g);
 void gs_session_drop_needs(gs_session *s);
 
 /* session_prune.c: only what the loss can see. Finds the rows that each stage must run for, and the edges that are
- * left, as further sets; fills config->stage_rows. Changes nothing where all rows are needed, --no-prune is given or nothing
+ * left, as further sets; fills config->stage_rows and array_rows. Changes nothing where all rows are needed, --no-prune is given or nothing
  * can be written. */
 gs_status gs_session_prune(gs_session *s, gs_schedule_config *config);
 /* Writes what is left into the spill folder, and the checksums into the chunk tables. */

@@ -202,6 +202,7 @@ gs_status gs_session_plan(gs_session *s, bool logits)
         .set = s->set,
         .stage_set = s->stage_set,
         .stage_rows = s->stage_rows,
+        .array_rows = s->array_rows,
         .granules = config.granules,
     };
     if ((st = gs_schedule(&s->plan, &config)) != GS_OK)

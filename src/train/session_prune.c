@@ -282,13 +282,18 @@ gs_status gs_session_prune(gs_session *s, gs_schedule_config *config)
     if ((st = find_sets(s, row_granules(s))) != GS_OK)
         return st;
     s->stage_rows = gs_calloc(s->program->stages + 1, sizeof(*s->stage_rows));
-    if (s->stage_rows == NULL)
+    s->array_rows = gs_calloc(s->program->arrays + 1, sizeof(*s->array_rows));
+    if (s->stage_rows == NULL || s->array_rows == NULL)
         return gs_fail(GS_ENOMEM, "out of memory for the rows that a loss sees");
     for (uint32_t k = 0; k < s->program->stages && st == GS_OK && fits; k++)
         st = list_stage(s, k, config->granules, &fits);
+    for (uint32_t a = 0; a < s->program->arrays && st == GS_OK && fits; a++)
+        if (s->rows.array[a] != GS_ALL_ROWS)
+            st = gs_row_sets_runs(&s->array_rows[a], &s->rows, s->rows.array[a]);
     if (st == GS_OK && !fits)
         forget(s); /* a model of more layers than edge sets: every stage runs for all rows */
     config->stage_rows = s->stage_rows;
+    config->array_rows = s->array_rows;
     return st;
 }
 
@@ -385,12 +390,20 @@ void gs_session_drop_left(gs_session *s)
     gs_row_sets_drop(&s->rows);
 }
 
+static void drop_runs(gs_row_runs **runs, uint32_t count)
+{
+    for (uint32_t k = 0; *runs != NULL && k < count; k++) {
+        gs_free((*runs)[k].first);
+        gs_free((*runs)[k].run);
+    }
+    gs_free(*runs);
+    *runs = NULL;
+}
+
 void gs_session_drop_runs(gs_session *s)
 {
-    for (uint32_t k = 0; s->stage_rows != NULL && k < s->program->stages; k++) {
-        gs_free(s->stage_rows[k].first);
-        gs_free(s->stage_rows[k].run);
-    }
-    gs_free(s->stage_rows);
-    s->stage_rows = NULL;
+    if (s->program == NULL)
+        return;
+    drop_runs(&s->stage_rows, s->program->stages);
+    drop_runs(&s->array_rows, s->program->arrays);
 }

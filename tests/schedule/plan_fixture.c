@@ -158,6 +158,18 @@ static bool in_runs(const gs_row_runs *r, uint32_t interval, uint32_t row)
     return false;
 }
 
+/* Of each interval's first run one row in `share`, from its first on. */
+static gs_row_runs first_runs(const gs_row_runs *of, uint32_t parts, uint32_t share)
+{
+    gs_row_runs r = {.first = calloc(parts + 1, sizeof(*r.first)), .run = calloc(parts + 1, sizeof(*r.run))};
+    for (uint32_t i = 0; i < parts; i++) {
+        r.first[i + 1] = r.first[i] + (of->first[i + 1] > of->first[i]);
+        r.run[r.first[i]] = of->run[of->first[i]];
+        r.run[r.first[i]].rows = (r.run[r.first[i]].rows + share - 1) / share;
+    }
+    return r;
+}
+
 /* Every stage runs for the same rows: up to three runs an interval, none in some. What chunks need is within. */
 void fixture_rows(struct fixture *f, uint32_t seed)
 {
@@ -188,6 +200,8 @@ void fixture_rows(struct fixture *f, uint32_t seed)
             part->rows -= 32;
         }
     }
+    f->held[Y] = first_runs(&r, parts, 1);
+    f->held[H] = first_runs(&f->rows[1], parts, 2);
     for (int d = 0; d < 2; d++) {
         f->left[d] = malloc((uint64_t)parts * parts * sizeof(gs_chunk));
         memcpy(f->left[d], f->chunks.chunk[d], (uint64_t)parts * parts * sizeof(gs_chunk));
@@ -213,6 +227,10 @@ void fixture_drop(struct fixture *f)
     free(f->rows[0].run);
     free(f->rows[1].first);
     free(f->rows[1].run);
+    for (int a = 0; a < ARRAYS; a++) {
+        free(f->held[a].first);
+        free(f->held[a].run);
+    }
     free((void *)(uintptr_t)f->set[0].need);
     free((void *)(uintptr_t)f->set[1].need);
     free(f->chunk[0]);

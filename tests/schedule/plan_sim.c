@@ -86,25 +86,30 @@ static const gs_row_runs *runs_of(const struct sim *s, uint32_t stage)
     return s->cfg->stage_rows && s->cfg->stage_rows[stage].first ? &s->cfg->stage_rows[stage] : NULL;
 }
 
-static bool runs_for(const struct sim *s, uint32_t stage, uint32_t interval, uint32_t row)
+static bool in_runs(const gs_row_runs *r, uint32_t interval, uint32_t row)
 {
-    const gs_row_runs *r = runs_of(s, stage);
-    if (r == NULL)
-        return true;
     for (uint32_t k = r->first[interval]; k < r->first[interval + 1]; k++)
         if (row >= r->run[k].first && row - r->run[k].first < r->run[k].rows)
             return true;
     return false;
 }
 
-/* Is this row of an array stored by some stage? What is not, is 0. */
+static bool runs_for(const struct sim *s, uint32_t stage, uint32_t interval, uint32_t row)
+{
+    const gs_row_runs *r = runs_of(s, stage);
+    return r == NULL || in_runs(r, interval, row);
+}
+
+/* Is this row of an array stored by some stage, and not 0? What is not, is 0. */
 static bool is_stored(const struct sim *s, uint32_t array, uint64_t row)
 {
-    const uint32_t per = s->cfg->chunks->interval_rows;
+    const uint32_t per = s->cfg->chunks->interval_rows, interval = (uint32_t)(row / per), at = (uint32_t)(row % per);
+    if (s->cfg->array_rows != NULL && s->cfg->array_rows[array].first != NULL && !in_runs(&s->cfg->array_rows[array], interval, at))
+        return false;
     for (uint32_t k = 0; k < s->p->stages; k++)
         for (uint32_t r = 0; r < s->p->stage[k].regs; r++)
             if (s->p->stage[k].reg[r].kind == GS_REG_TEMP && s->p->stage[k].reg[r].array == array)
-                return runs_for(s, k, (uint32_t)(row / per), (uint32_t)(row % per));
+                return runs_for(s, k, interval, at);
     return true;
 }
 
@@ -417,6 +422,9 @@ static void run_vertex(struct sim *s, uint32_t index, const gs_task *t)
         if (st->reg[r].kind == GS_REG_TEMP && st->reg[r].array != GS_NONE) {
             const uint64_t rb = row_bytes(s, st->reg[r].array);
             plan_sim__bytes_of(s, st->reg[r].array, t->first_row * rb, t->rows * rb, place(s, reg[r]));
+            for (uint64_t row = 0; row < t->rows; row++)
+                if (!is_stored(s, st->reg[r].array, t->first_row + row))
+                    memset((uint8_t *)place(s, reg[r]) + row * rb, 0, rb);
         }
 }
 

@@ -114,6 +114,8 @@ static void test_row_sets__are_what_the_loss_sees(void **state)
     EXPECT(&s, s.stage[2].operands, 5);    /* the gradient is 0 but at the training row */
     EXPECT(&s, s.stage[2].rows, 3, 41);    /* and what it heard */
     EXPECT(&s, s.stage[2].targets, 3, 41);
+    EXPECT(&s, s.array[Y], 3, 41, 9);
+    EXPECT(&s, s.array[G], 5);             /* of the rows that its stage runs for, the only one that is not 0 */
     assert_int_equal(b.reaches, 2);        /* in-neighbours of {5}, of {5, 9}: each once */
     gs_row_sets_drop(&s);
 }

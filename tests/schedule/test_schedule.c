@@ -284,7 +284,7 @@ static void test_plan__reads_runs_of_needed_rows(void **state)
 static void run_pruned(uint64_t vertices, uint32_t parts, bool shared, uint64_t host, bool spill, uint32_t seed)
 {
     struct fixture f = {0};
-    gs_plan *all = NULL, *some = NULL;
+    gs_plan *all = NULL, *some = NULL, *held = NULL;
     fixture_program(&f, 37, 16);
     f.stage[0].instrs--; /* no statistic: it would want all rows */
     f.instr[1][0].b = (gs_operand){0};
@@ -300,6 +300,13 @@ static void run_pruned(uint64_t vertices, uint32_t parts, bool shared, uint64_t 
     c.stage_rows = f.rows;
     gs_assert_ok(gs_schedule(&some, &c));
     fixture_within(some, &c);
+    c.array_rows = f.held;
+    gs_assert_ok(gs_schedule(&held, &c));
+    plan_sim_run(held, &c, 0, 2, seed);
+    assert_true(spill ? held->pass[0].written_bytes < some->pass[0].written_bytes : held->pass[0].written_bytes <= some->pass[0].written_bytes);
+    assert_true(held->pass[0].read_bytes <= some->pass[0].read_bytes);
+    gs_plan_free(held);
+    c.array_rows = NULL;
     for (uint32_t p = 0; p < 2; p++) {
         plan_sim_run(some, &c, p, 2, seed);
         assert_true(some->pass[p].rows < all->pass[p].rows);
