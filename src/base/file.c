@@ -8,6 +8,7 @@
 #include <stdio.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <sys/statvfs.h>
 #include <unistd.h>
 
 #include "base/alloc.h"
@@ -218,6 +219,13 @@ bool gs_path_is_dir(const char *path)
 {
     struct stat s;
     return stat(path, &s) == 0 && S_ISDIR(s.st_mode);
+}
+
+/* What is kept for the superuser is left alone. */
+uint64_t gs_disk_free(const char *dir)
+{
+    struct statvfs v;
+    return statvfs(dir, &v) != 0 || v.f_blocks == 0 ? UINT64_MAX : (uint64_t)v.f_bavail * v.f_frsize;
 }
 
 gs_status gs_mkdir(const char *path)

@@ -173,6 +173,17 @@ static bool file_is_used(const gs_exec *e, uint32_t file)
     return false;
 }
 
+/* Arrays of the run have one file, which the first of them opens. */
+static bool has_place_in_other(gs_exec *e, uint32_t file)
+{
+    for (uint32_t f = 0; e->file[file].create && f < file; f++)
+        if (e->file[f].create && e->io_file[f] != GS_NONE && strcmp(e->file[f].path, e->file[file].path) == 0) {
+            e->io_file[file] = e->io_file[f];
+            return true;
+        }
+    return false;
+}
+
 static gs_status open_files(gs_exec *e, const gs_exec_config *c)
 {
     const struct gs_io_buffer buffers[] = {
@@ -186,13 +197,13 @@ static gs_status open_files(gs_exec *e, const gs_exec_config *c)
     if ((st = gs_io_open(&e->io, &io)) != GS_OK)
         return st;
     for (uint32_t f = 0; f < e->files; f++) {
-        if (!file_is_used(e, f))
+        if (!file_is_used(e, f) || has_place_in_other(e, f))
             continue;
         const gs_io_mode mode = e->file[f].create ? GS_IO_CREATE : GS_IO_READ;
         if ((st = gs_io_add_file(e->io, &e->io_file[f], e->file[f].path, mode)) != GS_OK)
             return st;
         if (e->file[f].create &&
-            (st = gs_io_set_size(e->io, e->io_file[f], e->plan->spill_bytes[f])) != GS_OK)
+            (st = gs_io_set_size(e->io, e->io_file[f], e->plan->spill_total)) != GS_OK)
             return st;
     }
     return GS_OK;
@@ -316,7 +327,7 @@ static gs_status read_spilled(gs_exec *e, uint32_t array, uint32_t interval, uin
     const gs_resident *r = resident_of(e, array);
     const uint64_t per_interval = gs_align_up(row_bytes * e->interval_rows, GS_BLOCK_BYTES);
     const uint64_t kept = r ? gs_div_up(r->bytes, row_bytes * e->interval_rows) : 0;
-    uint64_t at = (interval - kept) * per_interval + from * row_bytes, left = rows * row_bytes;
+    uint64_t at = e->plan->spill_first[array] + (interval - kept) * per_interval + from * row_bytes, left = rows * row_bytes;
     uint8_t *to = (uint8_t *)dst;
     const uint64_t room = e->region_bytes[GS_REGION_RING];
     gs_status st;

@@ -24,7 +24,7 @@ typedef struct gs_exec gs_exec;
 /* What exec must know of a file; index as GS_FILE_EDGES says. */
 typedef struct gs_exec_file {
     const char *path;     /* NULL: an array that is wholly resident or not in the store */
-    bool create;          /* the run's own (spilled) array: made now */
+    bool create;          /* of the run's own (spilled) arrays, which have places in it: made now */
     const uint64_t *sums; /* checksums of blocks, or NULL */
     uint64_t sum_bytes;   /* bytes a block */
     uint64_t bytes;       /* without padding */

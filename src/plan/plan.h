@@ -144,7 +144,10 @@ typedef struct gs_plan {
     gs_ahead *ahead;
     gs_resident *resident;
     gs_plan_pass *pass;        /* as program->pass */
-    uint64_t *spill_bytes;     /* [program->arrays]: size of the file of an array of the run, 0: none */
+    /* [program->arrays] of the run's file, where an array of the run has these bytes, of its intervals that are not kept; 0: none.
+     * Arrays that are never there at the same time may have the same. */
+    uint64_t *spill_first, *spill_bytes;
+    uint64_t spill_total;      /* size of the file */
     uint64_t region_bytes[GS_REGION_COUNT];
     uint64_t lasting_bytes;    /* the first part of RESIDENT, where nothing but the run's own arrays ever changes */
     uint64_t host_bytes;       /* everything on the host, the caller's fixed part included */

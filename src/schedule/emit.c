@@ -179,6 +179,36 @@ static uint64_t interval_bytes(const struct emitter *e, uint32_t array, uint32_t
     return t.bytes;
 }
 
+uint64_t gs_emit__spilled_at(const struct emitter *e, uint32_t array, uint32_t interval)
+{
+    return e->plan->spill_first[array] + (interval - e->c->kept_intervals[array]) * e->l->spill_interval[array];
+}
+
+/* Of the writes of `array`, those that touch [begin, end) of the run's file. */
+static void wait_for_writes(struct emitter *e, uint32_t array, uint64_t begin, uint64_t end)
+{
+    const uint64_t first = e->plan->spill_first[array], step = e->l->spill_interval[array];
+    const uint64_t from = GS_MAX(begin, first), to = GS_MIN(end, first + e->plan->spill_bytes[array]);
+    if (from >= to)
+        return;
+    for (uint64_t k = (from - first) / step; k <= (to - 1 - first) / step; k++) {
+        const uint32_t *const w = e->written[(uint64_t)array * e->l->parts + e->c->kept_intervals[array] + k];
+        for (uint32_t i = w[0]; w[0] != GS_NONE && i <= w[1]; i++) {
+            const gs_task *const t = &e->plan->task[i];
+            if (t->kind == GS_TASK_WRITE && t->file == array && t->offset < end && begin < t->offset + t->bytes)
+                gs_emit__wait(e, i);
+        }
+    }
+}
+
+/* Reads of what was there are over: computes that needed them come before the one that made what is written now. */
+void gs_emit__wait_for_owners(struct emitter *e, const gs_task *write)
+{
+    for (uint32_t a = 0; a < e->l->program->arrays; a++)
+        if (a != write->file && e->plan->spill_bytes[a] > 0)
+            wait_for_writes(e, a, write->offset, write->offset + write->bytes);
+}
+
 /* Rows of an interval that are not kept: a read into the ring. */
 static gs_status load_staged(struct emitter *e, uint32_t array, uint32_t interval, uint32_t from, uint32_t rows,
                              const uint64_t *mask, struct unit *out)
@@ -194,7 +224,7 @@ static gs_status load_staged(struct emitter *e, uint32_t array, uint32_t interva
     } else {
         const uint32_t *w = e->written[(uint64_t)array * l->parts + interval];
         const uint64_t begin = gs_align_down(from * row, GS_BLOCK_BYTES);
-        t.offset = (interval - e->c->kept_intervals[array]) * l->spill_interval[array] + begin;
+        t.offset = gs_emit__spilled_at(e, array, interval) + begin;
         t.bytes = gs_align_up((from + rows) * row, GS_BLOCK_BYTES) - begin;
         skip = from * row - begin;
         for (uint32_t i = w[0]; w[0] != GS_NONE && i <= w[1]; i++)
@@ -412,9 +442,11 @@ static gs_status emitter_open(struct emitter *e)
     e->resident_room = p->arrays + e->l->sets;
     e->plan->resident = gs_calloc(e->resident_room, sizeof(*e->plan->resident));
     e->plan->pass = gs_calloc(p->passes + 1, sizeof(*e->plan->pass));
+    e->plan->spill_first = gs_calloc(p->arrays + 1, sizeof(*e->plan->spill_first));
     e->plan->spill_bytes = gs_calloc(p->arrays + 1, sizeof(*e->plan->spill_bytes));
-    if (e->plan->resident == NULL || e->plan->pass == NULL || e->plan->spill_bytes == NULL)
+    if (e->plan->resident == NULL || e->plan->pass == NULL || e->plan->spill_first == NULL || e->plan->spill_bytes == NULL)
         return gs_fail(GS_ENOMEM, "out of memory while planning");
+    e->plan->spill_total = gs_lives_spill(e->plan->spill_first, e->plan->spill_bytes, e->c, e->l);
     e->plan->passes = p->passes;
     e->plan->devices = e->apart ? e->devices : 0;
     if ((st = gs_emit__copies_open(e)) != GS_OK || (st = list_residents(e)) != GS_OK)
@@ -459,8 +491,6 @@ static void finish(struct emitter *e)
     const gs_layout *l = e->l;
     gs_plan *p = e->plan;
     const gs_schedule_config *cfg = l->config;
-    for (uint32_t a = 0; a < l->program->arrays; a++)
-        p->spill_bytes[a] = (l->parts - e->c->kept_intervals[a]) * l->spill_interval[a];
     fit((void **)&p->task, p->tasks, sizeof(*p->task));
     fit((void **)&p->dep, p->deps, sizeof(*p->dep));
     fit((void **)&p->reg, p->regs, sizeof(*p->reg));

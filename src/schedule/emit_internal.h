@@ -118,6 +118,9 @@ gs_status gs_emit__take_ring(struct emitter *e, uint64_t bytes, struct unit *out
 void gs_emit__release(struct emitter *e, const struct unit *u, uint32_t task);
 /* Most bytes of the ring that these rows take; 0 where they are kept. */
 uint64_t gs_emit__staged_bytes(const struct emitter *e, uint32_t array, uint32_t interval, uint64_t rows);
+/* Where in the run's file the interval of an array is, which is not kept; what a write there must wait for of those that had the place. */
+uint64_t gs_emit__spilled_at(const struct emitter *e, uint32_t array, uint32_t interval);
+void gs_emit__wait_for_owners(struct emitter *e, const gs_task *write);
 /* Rows (within one interval) of an array: where they are kept, or a read. */
 gs_status gs_emit__load_rows(struct emitter *e, uint32_t array, uint32_t interval, uint32_t from, uint32_t rows,
                              struct unit *out);

@@ -186,13 +186,14 @@ static gs_status close_gradient(struct emitter *e, uint32_t operand, const struc
     const gs_sum *m = sequence_of(e);
     const uint64_t bytes = gs_interval_rows(e->l->chunks, operand) * e->l->row_bytes[m->array];
     const gs_task t = {.kind = GS_TASK_WRITE, .file = m->array, .place = u->place,
-                       .offset = (operand - e->c->kept_intervals[m->array]) * e->l->spill_interval[m->array],
+                       .offset = gs_emit__spilled_at(e, m->array, operand),
                        .bytes = gs_align_up(bytes, GS_BLOCK_BYTES)};
     uint32_t *const w = touched(e, operand);
     gs_status st = GS_OK;
 
     if (!is_kept(e, operand)) {
         gs_emit__wait(e, last);
+        gs_emit__wait_for_owners(e, &t);
         if ((st = gs_emit__task(e, &t, &last)) != GS_OK)
             return st;
         gs_emit__release(e, u, last);

@@ -147,14 +147,13 @@ static gs_status write_outputs(struct emitter *e, uint32_t interval, uint32_t fr
         }
         if ((st = bring_back(e, interval, from, rows, r, &made)) != GS_OK || is_kept(e, reg->array, interval))
             continue;
-        const uint32_t kept = e->c->kept_intervals[reg->array];
         const uint64_t row = e->l->row_bytes[reg->array];
         const gs_task t = {.kind = GS_TASK_WRITE, .file = reg->array, .place = {GS_REGION_RING, e->tile[r].ring},
-                           .offset = (interval - kept) * e->l->spill_interval[reg->array] +
-                                     gs_align_down(from * row, GS_BLOCK_BYTES),
+                           .offset = gs_emit__spilled_at(e, reg->array, interval) + gs_align_down(from * row, GS_BLOCK_BYTES),
                            .bytes = stored_bytes(row, from, rows)};
         uint32_t task, *w = e->written[(uint64_t)reg->array * e->l->parts + interval];
         gs_emit__wait(e, made);
+        gs_emit__wait_for_owners(e, &t);
         if ((st = gs_emit__task(e, &t, &task)) != GS_OK)
             break;
         w[0] = w[0] == GS_NONE ? task : w[0];

@@ -8,6 +8,9 @@
  * A sum whose rows become rows of an array, each where no other value of the stage needs the sum any more, is added up in
  * the array's own place.
  *
+ * What is not kept shares places in the file that it is spilled to in the same way, interval by interval behind each other. Writes are
+ * done in any order, so one must wait for those of the owner before (emit.c).
+ *
  * Rows of an array that its stage leaves out must read as 0. Memory is 0 at the start; in a place that others use, they are zeroed
  * when the stage is done (emit.c), so an array with few rows keeps a place of its own.
  */
@@ -68,20 +71,27 @@ static bool is_sparse(const gs_layout *l, uint32_t array)
     return stage != GS_NONE && rows < l->chunks->vertices / 2;
 }
 
-static gs_life life_of(const gs_choice *c, const gs_layout *l, uint32_t file)
+/* Of an array of the run. */
+static gs_life life_of_array(const gs_choice *c, const gs_layout *l, uint32_t array)
 {
     const gs_program *const p = l->program;
     gs_life life = {UINT32_MAX, 0};
 
-    if (!c->shares || file >= p->arrays || p->array[file].store_id >= 0 || is_sparse(l, file))
-        return ALWAYS;
     for (uint32_t s = 0; s < p->stages; s++)
-        use_in_stage(&life, c, l, s, file);
+        use_in_stage(&life, c, l, s, array);
     if (life.first > life.last || pass_of(p, life.first / 2) != pass_of(p, life.last / 2))
         return ALWAYS;
-    if (file == p->logits)
+    if (array == p->logits)
         life.last = UINT32_MAX; /* the run reads them when the pass is over */
     return life;
+}
+
+static gs_life life_of(const gs_choice *c, const gs_layout *l, uint32_t file)
+{
+    const gs_program *const p = l->program;
+    if (!c->shares || file >= p->arrays || p->array[file].store_id >= 0 || is_sparse(l, file))
+        return ALWAYS;
+    return life_of_array(c, l, file);
 }
 
 static bool meet(const gs_tenant *a, const gs_tenant *b)
@@ -91,34 +101,39 @@ static bool meet(const gs_tenant *a, const gs_tenant *b)
 
 /* The lowest place among those there at the same time; with `limit`, or the largest gap below it where none is as large
  * as wanted: then *room is less than t->bytes. */
-static uint64_t find_place(const gs_choice *c, const gs_tenant *t, uint64_t limit, uint64_t *room)
+static uint64_t find_place(const gs_tenant *tenant, uint32_t tenants, const gs_tenant *t, uint64_t limit, uint64_t *room)
 {
     uint64_t at = 0, best = 0;
 
     *room = 0;
-    for (uint32_t i = 0; i <= c->tenants; i++) {
-        const gs_tenant *const other = &c->tenant[i];
-        if (i < c->tenants && !meet(t, other))
+    for (uint32_t i = 0; i <= tenants; i++) {
+        const gs_tenant *const other = &tenant[i];
+        if (i < tenants && !meet(t, other))
             continue;
-        const uint64_t end = i < c->tenants ? GS_MIN(other->offset, limit) : limit;
+        const uint64_t end = i < tenants ? GS_MIN(other->offset, limit) : limit;
         if (end > at && end - at > *room) {
             *room = end - at;
             best = at;
             if (*room >= t->bytes)
                 break;
         }
-        at = i < c->tenants ? GS_MAX(at, other->offset + other->bytes) : at;
+        at = i < tenants ? GS_MAX(at, other->offset + other->bytes) : at;
     }
     return best;
 }
 
 /* Keeps the list sorted by place. */
+static void insert(gs_tenant *tenant, uint32_t tenants, const gs_tenant *t)
+{
+    uint32_t i = tenants;
+    for (; i > 0 && tenant[i - 1].offset > t->offset; i--)
+        tenant[i] = tenant[i - 1];
+    tenant[i] = *t;
+}
+
 static void settle(gs_choice *c, const gs_tenant *t)
 {
-    uint32_t i = c->tenants++;
-    for (; i > 0 && c->tenant[i - 1].offset > t->offset; i--)
-        c->tenant[i] = c->tenant[i - 1];
-    c->tenant[i] = *t;
+    insert(c->tenant, c->tenants++, t);
     c->resident_bytes = GS_MAX(c->resident_bytes, t->offset + t->bytes);
 }
 
@@ -126,7 +141,7 @@ uint64_t gs_lives_room(const gs_choice *c, const gs_layout *l, uint32_t file, ui
 {
     const gs_tenant t = {.what = file, .bytes = bytes, .life = life_of(c, l, file)};
     uint64_t room;
-    find_place(c, &t, limit, &room);
+    find_place(c->tenant, c->tenants, &t, limit, &room);
     return GS_MIN(room, bytes);
 }
 
@@ -134,7 +149,7 @@ void gs_lives_settle(gs_choice *c, const gs_layout *l, uint32_t file, uint64_t b
 {
     gs_tenant t = {.what = file, .bytes = bytes, .life = life_of(c, l, file)};
     uint64_t room;
-    t.offset = find_place(c, &t, UINT64_MAX, &room);
+    t.offset = find_place(c->tenant, c->tenants, &t, UINT64_MAX, &room);
     settle(c, &t);
     c->offset[file] = t.offset;
 }
@@ -245,7 +260,7 @@ void gs_lives_pack(gs_choice *c, const gs_layout *l)
     qsort(list, count, sizeof(*list), by_life_and_size);
     for (uint32_t k = 0; k < count; k++) {
         uint64_t room;
-        list[k].offset = find_place(c, &list[k], UINT64_MAX, &room);
+        list[k].offset = find_place(c->tenant, c->tenants, &list[k], UINT64_MAX, &room);
         settle(c, &list[k]);
         *(list[k].what < files ? &c->offset[list[k].what] : &c->sum_offset[list[k].what - files]) = list[k].offset;
     }
@@ -264,4 +279,48 @@ bool gs_lives_is_shared(const gs_choice *c, const gs_layout *l, uint32_t array)
         if (c->tenant[i].what != array && c->tenant[i].offset < at + bytes && at < c->tenant[i].offset + c->tenant[i].bytes)
             return true;
     return false;
+}
+
+/* ---- on the disk ---- */
+
+/* Are there rows that the stage does not make? */
+static bool leaves_out(const gs_layout *l, uint32_t stage)
+{
+    for (uint32_t i = 0; gs_layout_prunes(l, stage) && i < l->parts; i++)
+        if (gs_layout_runs(l, stage, i) != 1 || gs_layout_run(l, stage, i, 0).rows < gs_interval_rows(l->chunks, i))
+            return true;
+    return false;
+}
+
+/* In whole stages, as reads and writes of one stage are done in any order. Rows that its stage leaves out read as 0 as long as
+ * nobody has ever written there. */
+static gs_life spilled_life(const gs_choice *c, const gs_layout *l, uint32_t array)
+{
+    const uint32_t stage = gs_layout_stored_by(l->program, array);
+    if (stage == GS_NONE || leaves_out(l, stage))
+        return ALWAYS;
+    const gs_life life = life_of_array(c, l, array);
+    return (gs_life){life.first / 2 * 2, life.last | 1};
+}
+
+uint64_t gs_lives_spill(uint64_t *first, uint64_t *bytes, const gs_choice *c, const gs_layout *l)
+{
+    gs_tenant *const list = c->unplaced;
+    uint64_t total = 0, room;
+    uint32_t count = 0;
+
+    for (uint32_t a = 0; a < l->program->arrays; a++) {
+        bytes[a] = (l->parts - c->kept_intervals[a]) * l->spill_interval[a];
+        if (bytes[a] > 0)
+            list[count++] = (gs_tenant){.what = a, .bytes = bytes[a], .life = spilled_life(c, l, a)};
+    }
+    qsort(list, count, sizeof(*list), by_life_and_size);
+    for (uint32_t k = 0; k < count; k++) {
+        gs_tenant t = list[k];
+        t.offset = find_place(list, k, &t, UINT64_MAX, &room);
+        insert(list, k, &t);
+        first[t.what] = t.offset;
+        total = GS_MAX(total, t.offset + t.bytes);
+    }
+    return total;
 }

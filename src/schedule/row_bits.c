@@ -18,20 +18,30 @@ static uint64_t rows_in(const struct finder *f, const uint64_t *bits)
 
 static bool get(const uint64_t *bits, uint32_t g) { return bits[g / 64] >> (g % 64) & 1; }
 
-/* Gaps within an interval that are too short to leave out. */
+static void fill(uint64_t *bits, uint32_t first, uint32_t end)
+{
+    for (uint32_t k = first; k < end; k++)
+        bits[k / 64] |= 1ull << (k % 64);
+}
+
+/* Gaps within an interval, and at its ends, that are too short to leave out. */
 static void fill_gaps(const struct finder *f, uint64_t *bits)
 {
     const gs_granules g = f->out.granules;
     for (uint32_t i = 0; i < f->c->chunks->parts; i++) {
         uint64_t *const of = bits + (uint64_t)i * g.words;
+        const uint32_t rows = gs_interval_rows(f->c->chunks, i), all = (uint32_t)gs_div_up(rows, g.rows);
+        const uint32_t short_end = gs_short_end(rows);
         uint32_t end = UINT32_MAX;
-        for (uint32_t k = 0; k < g.words * 64; k++) {
+        for (uint32_t k = 0; k < all; k++) {
             if (!get(of, k))
                 continue;
-            for (uint32_t h = end; end != UINT32_MAX && (uint64_t)(k - end) * g.rows < GS_ROW_GAP && h < k; h++)
-                of[h / 64] |= 1ull << (h % 64);
+            if (end == UINT32_MAX ? (uint64_t)k * g.rows < short_end : (uint64_t)(k - end) * g.rows < GS_ROW_GAP)
+                fill(of, end == UINT32_MAX ? 0 : end, k);
             end = k + 1;
         }
+        if (end < all && rows - end * g.rows < short_end)
+            fill(of, end, all);
     }
 }
 

@@ -125,6 +125,7 @@ void gs_row_sets_drop(gs_row_sets *s)
 static uint32_t runs_of(gs_row_run *run, const gs_row_sets *s, const uint64_t *bits, uint32_t interval)
 {
     const uint32_t rows = gs_interval_rows(s->chunks, interval), size = s->granules.rows;
+    const uint32_t short_end = gs_short_end(rows);
     uint32_t n = 0, first = 0, end = 0; /* of the run at hand, in rows; none where end is 0 */
 
     for (uint32_t at = 0; at < rows; at += size) {
@@ -137,10 +138,12 @@ static uint32_t runs_of(gs_row_run *run, const gs_row_sets *s, const uint64_t *b
             n++;
             end = 0;
         }
-        first = end == 0 ? at : first;
+        if (end == 0)
+            first = n == 0 && at < short_end ? 0 : at;
         end = GS_MIN(at + size, rows);
     }
     if (end > 0) {
+        end = rows - end < short_end ? rows : end;
         if (run != NULL)
             run[n] = (gs_row_run){first, end - first};
         n++;

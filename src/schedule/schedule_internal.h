@@ -199,6 +199,9 @@ void gs_lives_pack(gs_choice *c, const gs_layout *l);
 /* Is anything else ever where the array's kept rows are? */
 bool gs_lives_is_shared(const gs_choice *c, const gs_layout *l, uint32_t array);
 
+/* Where in the run's file each array has what is not kept of it, and how much that is; returns the file's size. */
+uint64_t gs_lives_spill(uint64_t *first, uint64_t *bytes, const gs_choice *c, const gs_layout *l);
+
 /* ---- runs.c ---- */
 
 /* Marks in mask[granules.words] the granules of operand interval `operand` that edges of `stage` into

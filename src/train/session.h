@@ -99,6 +99,8 @@ gs_status gs_session_run(gs_session *s, uint32_t pass, uint32_t epoch, bool agai
 
 /* Rows of the logits after the predict pass: a gs_logits_source. */
 gs_status gs_session_logits(void *session, uint64_t first, uint64_t rows, float *dst);
+/* Bytes that the run has on the disk while it runs. */
+uint64_t gs_session_spill_bytes(const gs_session *s);
 /* Folder for scratch files: the spill folder where there is one, or its place. */
 const char *gs_session_scratch_dir(const gs_session *s);
 

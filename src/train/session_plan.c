@@ -320,10 +320,7 @@ gs_status gs_session_describe(const gs_session *s, gs_plan_report *out)
         .passes = GS_MIN(s->program->passes, GS_PLAN_PASSES),
         .items = s->items,
     };
-    for (uint32_t a = 0; a < s->program->arrays; a++)
-        out->spill_bytes += s->plan->spill_bytes[a];
-    for (uint32_t k = 2; k < s->sets; k++)
-        out->spill_bytes += s->left[k].bytes;
+    out->spill_bytes = gs_session_spill_bytes(s);
     for (uint32_t p = 0; p < out->passes; p++)
         if ((st = gs_session_describe_pass(s, &out->pass[p], p)) != GS_OK)
             return st;

@@ -12,12 +12,27 @@
 
 static bool plan_spills(const gs_session *s)
 {
-    if (s->sets > 2)
-        return true;
-    for (uint32_t a = 0; a < s->program->arrays; a++)
-        if (s->plan->spill_bytes[a] != 0)
-            return true;
-    return false;
+    return s->sets > 2 || s->plan->spill_total > 0;
+}
+
+uint64_t gs_session_spill_bytes(const gs_session *s)
+{
+    uint64_t bytes = s->plan->spill_total;
+    for (uint32_t k = 2; k < s->sets; k++)
+        bytes += s->left[k].bytes;
+    return bytes;
+}
+
+/* Before anything is written. */
+static gs_status check_disk(const gs_session *s)
+{
+    char wanted[32], there[32];
+    const uint64_t bytes = gs_session_spill_bytes(s), left = gs_disk_free(s->spill);
+    if (bytes <= left)
+        return GS_OK;
+    return gs_fail(GS_EIO, "%s: no space: the run spills %s, and the disk has %s left; choose another folder with --spill, or give more --host-memory%s",
+                   s->options->spill != NULL ? s->options->spill : gs_store_dir(s->store), gs_size_format(wanted, sizeof(wanted), bytes), gs_size_format(there, sizeof(there), left),
+                   gs_program_pass(s->program, "setup") != GS_NONE ? ", or spill less with --no-hoist" : "");
 }
 
 /* "spill.PID" within --spill, or within the store. Of its own, so that it can be
@@ -93,10 +108,8 @@ static gs_status describe_files(const gs_session *s, gs_exec_file *file)
             path[a] = gs_store_array_path(s->store, (gs_array_id)id);
             file[a] = (gs_exec_file){.sums = info->sums, .sum_bytes = GS_SUM_BYTES, .bytes = info->bytes};
         } else if (s->plan->spill_bytes[a] != 0) {
-            char name[32];
-            snprintf(name, sizeof(name), "array%u.bin", a);
-            path[a] = gs_path_join(s->spill, name);
-            file[a] = (gs_exec_file){.create = true, .bytes = s->plan->spill_bytes[a]};
+            path[a] = gs_path_join(s->spill, "arrays.bin");
+            file[a] = (gs_exec_file){.create = true, .bytes = s->plan->spill_total};
         } else {
             continue; /* wholly in memory */
         }
@@ -179,7 +192,7 @@ gs_status gs_session_start(gs_session *s)
         st = gs_device_prepare(s->devices[d], s->program);
     if (st != GS_OK)
         return st;
-    if (plan_spills(s) && (st = make_spill_dir(s)) != GS_OK)
+    if (plan_spills(s) && ((st = make_spill_dir(s)) != GS_OK || (st = check_disk(s)) != GS_OK))
         return st;
     if ((st = gs_session_write_left(s)) != GS_OK || (st = copy_chunks(s)) != GS_OK)
         return st;

@@ -477,9 +477,7 @@ void plan_sim_run(const gs_plan *plan, const gs_schedule_config *config, uint32_
         assert_non_null(s.region[r] = calloc(1, plan->region_bytes[r] + 64));
     for (uint32_t d = 0; d < GS_MAX(plan->devices, 1); d++)
         assert_non_null(s.arena[d] = calloc(1, plan->region_bytes[GS_REGION_ARENA] + 64));
-    assert_non_null(s.spill = calloc(s.p->arrays + 1, sizeof(*s.spill)));
-    for (uint32_t a = 0; a < s.p->arrays; a++)
-        assert_non_null(s.spill[a] = calloc(1, plan->spill_bytes[a] + 1));
+    assert_non_null(s.spill = calloc(1, plan->spill_total + 1));
     assert_non_null(s.done = calloc(plan->tasks + 1, 1));
     for (uint32_t k = 0; strcmp(s.p->pass[0].name, "setup") == 0 && k < s.p->pass[0].stages; k++)
         for (uint32_t r = 0; r < s.p->stage[k].regs; r++)
@@ -502,8 +500,6 @@ void plan_sim_run(const gs_plan *plan, const gs_schedule_config *config, uint32_
         free(s.region[r]);
     for (uint32_t d = 0; d < GS_PLAN_DEVICES; d++)
         free(s.arena[d]);
-    for (uint32_t a = 0; a < s.p->arrays; a++)
-        free(s.spill[a]);
     free(s.spill);
     free(s.done);
 }

@@ -11,7 +11,7 @@ struct sim {
     uint8_t *region[GS_REGION_COUNT]; /* ARENA: of the device that runs a task */
     uint8_t *arena[GS_PLAN_DEVICES];
     uint64_t copied[3];   /* of the run so far: by UPLOAD, FORWARD, DOWNLOAD */
-    uint8_t **spill;      /* [arrays] contents of files of the run */
+    uint8_t *spill;       /* contents of the run's file */
     uint8_t *done;
     uint32_t rng;
     uint64_t read_bytes, rows; /* of the run so far: of vertex programs */

@@ -70,11 +70,13 @@ static void move_part(struct sim *s, const gs_task *t, uint64_t from, uint64_t b
 
     assert_true(from + bytes <= t->bytes);
     if (made) {
-        assert_true(offset + bytes <= s->plan->spill_bytes[t->file]);
+        assert_true(offset >= s->plan->spill_first[t->file]);
+        assert_true(offset + bytes <= s->plan->spill_first[t->file] + s->plan->spill_bytes[t->file]);
+        assert_true(offset + bytes <= s->plan->spill_total);
         if (t->kind == GS_TASK_READ)
-            memcpy(m, s->spill[t->file] + offset, bytes);
+            memcpy(m, s->spill + offset, bytes);
         else
-            memcpy(s->spill[t->file] + offset, m, bytes);
+            memcpy(s->spill + offset, m, bytes);
     } else {
         assert_int_equal(t->kind, GS_TASK_READ);
         plan_sim__bytes_of(s, t->file, offset, bytes, m);

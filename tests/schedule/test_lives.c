@@ -184,10 +184,19 @@ static uint64_t apart(const gs_plan *plan)
     return bytes;
 }
 
+/* Bytes of all that is spilled, each by itself. */
+static uint64_t spilled_apart(const gs_plan *plan, uint32_t arrays)
+{
+    uint64_t bytes = 0;
+    for (uint32_t a = 0; a < arrays; a++)
+        bytes += plan->spill_bytes[a];
+    return bytes;
+}
+
 static void test_lives__nobody_notices(void **state)
 {
     (void)state;
-    uint32_t smaller = 0, in_place = 0, zeroed = 0;
+    uint32_t smaller = 0, in_place = 0, zeroed = 0, spill_smaller = 0;
 
     for (uint32_t k = 0; k < 80; k++) {
         struct fixture f = {.seed = 77 * k + 1};
@@ -214,13 +223,14 @@ static void test_lives__nobody_notices(void **state)
                 break;
             gs_assert_ok(st);
             assert_true(tight->host_bytes <= c.host_memory);
+            spill_smaller += tight->spill_total < spilled_apart(tight, f.p.arrays);
             plan_sim_run(tight, &c, GS_NONE, 5, k + part);
             gs_plan_free(tight);
         }
         gs_plan_free(plan);
         drop(&f);
     }
-    assert_true(smaller > 20 && in_place > 50 && zeroed > 50); /* else the test looked at nothing */
+    assert_true(smaller > 20 && in_place > 50 && zeroed > 50 && spill_smaller > 20); /* else the test looked at nothing */
 }
 
 /* a -> b -> c -> d, each the only one that needs the one before: two places are enough. With sums, one and a half: a
@@ -271,6 +281,44 @@ static void test_lives__a_chain_needs_two_places(void **state)
     }
 }
 
+/* On the disk too, in whole stages: the array that a stage reads and the one that it writes. */
+static void test_lives__a_spilled_chain_needs_two_places(void **state)
+{
+    const uint64_t array = 4096 * 64 * 4;
+    struct fixture f = {.seed = 5};
+    gs_plan *plan = NULL;
+    (void)state;
+    chain(&f, false);
+    make_chunks(&f, 4096, 4);
+    gs_schedule_config c = config_of(&f, 64 * GS_MIB, 32 * GS_MIB);
+    c.force_spill = true;
+    gs_assert_ok(gs_schedule(&plan, &c));
+    assert_int_equal(plan->spill_total, 2 * array);
+    assert_int_equal(spilled_apart(plan, f.p.arrays), 6 * array);
+    plan_sim_run(plan, &c, 0, 5, 1);
+    gs_plan_free(plan);
+    drop(&f);
+}
+
+/* What nobody reads may still be on its way to the disk when the next owner of its place is written. */
+static void test_lives__who_takes_a_place_on_the_disk_waits_for_the_owner(void **state)
+{
+    (void)state;
+    struct fixture f = {.seed = 5};
+    gs_plan *plan = NULL;
+    chain(&f, false);
+    f.stage[1].reg[0].array = 0; /* the first array is written for nothing */
+    make_chunks(&f, 4096, 4);
+    gs_schedule_config c = config_of(&f, 64 * GS_MIB, 32 * GS_MIB);
+    c.force_spill = true;
+    gs_assert_ok(gs_schedule(&plan, &c));
+    assert_int_equal(plan->spill_first[1], plan->spill_first[2]);
+    for (uint32_t seed = 1; seed < 20; seed++)
+        plan_sim_run(plan, &c, 0, 3, seed);
+    gs_plan_free(plan);
+    drop(&f);
+}
+
 /* A sum becomes the array in its own place where the instruction allows it, and nowhere else. */
 static void test_lives__sums_become_arrays_element_by_element(void **state)
 {
@@ -309,6 +357,8 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_lives__nobody_notices),
         cmocka_unit_test(test_lives__a_chain_needs_two_places),
+        cmocka_unit_test(test_lives__a_spilled_chain_needs_two_places),
+        cmocka_unit_test(test_lives__who_takes_a_place_on_the_disk_waits_for_the_owner),
         cmocka_unit_test(test_lives__sums_become_arrays_element_by_element),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

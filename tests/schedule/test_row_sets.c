@@ -171,21 +171,20 @@ static void test_row_runs__are_far_apart(void **state)
     const gs_chunk_table t = {.vertices = 5000, .parts = 2, .interval_rows = 3000};
     const gs_granules g = gs_granules_of(&t, 1);
     uint64_t *bits = calloc(2 * g.words, 8), *sets[2] = {NULL, bits};
-    const uint32_t rows[] = {10, 12, 1036, 2061, 2999, 3000, 4999};
+    const uint32_t rows[] = {186, 188, 1212, 2237, 2812, 3000 + 125, 3000 + 1000, 3000 + 1875};
     const gs_row_sets s = {.chunks = &t, .granules = g, .sets = 2, .bits = sets};
     gs_row_runs r;
     for (size_t k = 0; k < sizeof(rows) / sizeof(rows[0]); k++)
         bits[rows[k] / 3000 * g.words + rows[k] % 3000 / 64] |= 1ull << (rows[k] % 3000 % 64);
     gs_assert_ok(gs_row_sets_runs(&r, &s, 1));
-    assert_int_equal(r.first[1], 2); /* 13 to 1035 are 1023 rows, 1037 to 2060 are 1024 */
-    assert_int_equal(r.run[0].first, 10);
-    assert_int_equal(r.run[0].rows, 1027);
-    assert_int_equal(r.run[1].first, 2061);
-    assert_int_equal(r.run[1].rows, 939);
-    assert_int_equal(r.first[2], 4);
-    assert_int_equal(r.run[2].first, 0);
-    assert_int_equal(r.run[2].rows, 1);
-    assert_int_equal(r.run[3].first, 1999);
+    assert_int_equal(r.first[1], 2); /* 189 to 1211 are 1023 rows, 1213 to 2236 are 1024 */
+    assert_int_equal(r.run[0].first, 0); /* a short end has fewer than 187 rows */
+    assert_int_equal(r.run[0].rows, 1213);
+    assert_int_equal(r.run[1].first, 2237);
+    assert_int_equal(r.run[1].rows, 2813 - 2237);
+    assert_int_equal(r.first[2], 3);
+    assert_int_equal(r.run[2].first, 125); /* 125 of 2000 are no short end, 124 are */
+    assert_int_equal(r.run[2].rows, 1875);
     free(r.first);
     free(r.run);
     free(bits);
