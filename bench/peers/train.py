@@ -10,7 +10,6 @@ import sys
 import time
 
 import torch
-from safetensors.torch import load_file, save_file
 
 PEERS = ("pyg", "pyg-csr", "csr", "dgl", "weights")
 
@@ -55,6 +54,7 @@ def epochs(count, parameters, forward, data, lr):
 
 
 def main():
+    from safetensors.torch import load_file, save_file
     s = arguments()
     torch.set_num_threads(s.threads)
     make = peer(s.peer)
@@ -82,4 +82,5 @@ def main():
         json.dump(result, f)
 
 
-main()
+if __name__ == "__main__":
+    main()
