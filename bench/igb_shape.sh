@@ -2,10 +2,10 @@
 # igb_shape.sh - the workload of GriNNder's table: IGB-medium's shape, generated: 10M vertices, 120M edges in
 # communities, 1024 features stored as bfloat16 (20 GB), GCN 3 layers of 256, host budget 8 GiB. GriNNder reports
 # 2.2 million edges a second for an epoch of it on an A5000 GPU with a PCIe 5 SSD; the ratio to that is printed, with
-# where the time goes. Full size takes about 105 GB of disk in all: 20 of store, 84 spilled.
+# where the time goes. Full size takes 20 GiB of store and spills 75 GiB, or 28 with --no-hoist.
 #   GS_SCALE    divides vertices, edges and budget, default 1
 #   GS_EPOCHS   default 1
-#   GS_OPTIONS  more options for train; `plan` is asked with and without --no-hoist, and the faster one is run
+#   GS_OPTIONS  more options for train; `plan` is asked with and without --no-hoist, and of those that the disk holds the faster one is run
 . "$(dirname "$0")/lib.sh"
 
 scale=${GS_SCALE:-1}
@@ -14,11 +14,11 @@ read -r -a more <<<"${GS_OPTIONS:-}"
 out=$dir/igb
 edges=$((120000000 / scale))
 machine
-need_disk $((105 / scale + 2))
 mkdir -p "$out"
 if [ ! -f "$out/store-$scale/manifest.json" ]; then
+    need_disk $((52 / scale + 2))
     show "$GNNSTREAM" generate sbm "$out/graph" --vertices $((10000000 / scale)) --edges $edges --features 0 --classes 19 --seed 1 --force
-    show "$GNNSTREAM" partition "$out/graph" "$out/store-$scale" --method fennel --random-features 1024 --feature-type bf16 --parts 160 --memory 4G
+    show "$GNNSTREAM" partition "$out/graph" "$out/store-$scale" --method lp --random-features 1024 --feature-type bf16 --parts 160 --memory 4G
     rm -rf "$out/graph"
 fi
 run=(--model gcn --layers 3 --hidden 256 --host-memory $((8192 / scale))M --device-memory $((2048 / scale))M)
@@ -27,9 +27,12 @@ best=$(for hoist in "" --no-hoist; do
     "$GNNSTREAM" plan "$out/store-$scale" "${run[@]}" --epochs "$epochs" ${more[@]+"${more[@]}"} $hoist --json >"$out/plan.json"
     python3 -c 'import json, sys
 plan = json.load(open(sys.argv[1]))
-print(sum(p["seconds"] * (int(sys.argv[2]) if p["name"] == "train" else 1) for p in plan["passes"]), sys.argv[3])' \
-        "$out/plan.json" "$epochs" "$hoist"
-done | sort -g | head -n 1 | cut -d ' ' -f 2)
+if plan["spill_bytes"] < 1024 * int(sys.argv[4]):
+    print(sum(p["seconds"] * (int(sys.argv[2]) if p["name"] == "train" else 1) for p in plan["passes"]), sys.argv[3])' \
+        "$out/plan.json" "$epochs" "$hoist" "$(df -Pk "$out" | awk 'NR == 2 { print $4 }')"
+done | sort -g | head -n 1)
+[ -n "$best" ] || die "$out: not enough disk for what is spilled; set GS_BENCH_DIR to a larger one"
+best=$(cut -d ' ' -f 2 <<<"$best")
 # shellcheck disable=SC2086
 show "$GNNSTREAM" bench train "$out/store-$scale" "${run[@]}" --epochs "$epochs" ${more[@]+"${more[@]}"} $best --json >"$out/bench.json"
 python3 - "$out/bench.json" "$edges" <<'EOF_PY'

@@ -242,6 +242,9 @@ typedef struct gs_pass_report {
     uint32_t orders_tried;
     double store_order_seconds, best_order_seconds;
     bool reordered;
+    /* The model's second program, which makes values again rather than storing them, was predicted to be faster and is the
+     * plan's. Which one is can change with what is known of the machine, and with it the rounding of weights. */
+    bool recomputes;
 } gs_pass_report;
 
 typedef struct gs_train_report {

@@ -17,6 +17,8 @@ static void print_passes(const gs_plan_report *p)
 
 static void print_order(const gs_pass_report *x)
 {
+    if (x->recomputes)
+        printf("values in %s are made again rather than stored, as that was predicted to be faster\n", x->name);
     if (x->orders_tried > 0)
         printf("order of columns in %s: %.3f s in store order, %.3f s in the best of %u others, %s\n", x->name, x->store_order_seconds,
                x->best_order_seconds, x->orders_tried, x->reordered ? "which is taken" : "which is not worth it");
@@ -95,8 +97,9 @@ static void print_prediction(const gs_pass_report *x)
            x->cached_bytes, cli_json_real(x->seconds), cli_json_real(x->read_seconds), cli_json_real(x->write_seconds),
            cli_json_real(x->edge_seconds), cli_json_real(x->vertex_seconds), cli_json_real(x->check_seconds),
            cli_json_real(x->stall_seconds), cli_json_text(x->bottleneck));
-    printf(", \"orders_tried\": %" PRIu32 ", \"store_order_seconds\": %s, \"best_order_seconds\": %s, \"reordered\": %s}", x->orders_tried,
-           cli_json_real(x->store_order_seconds), cli_json_real(x->best_order_seconds), x->reordered ? "true" : "false");
+    printf(", \"orders_tried\": %" PRIu32 ", \"store_order_seconds\": %s, \"best_order_seconds\": %s, \"reordered\": %s, \"recomputes\": %s}", x->orders_tried,
+           cli_json_real(x->store_order_seconds), cli_json_real(x->best_order_seconds), x->reordered ? "true" : "false",
+           x->recomputes ? "true" : "false");
 }
 
 static void print_json(const gs_plan_report *p)

@@ -256,6 +256,7 @@ gs_status gs_session_describe_pass(const gs_session *s, gs_pass_report *out, uin
         .store_order_seconds = planned->store_order_seconds,
         .best_order_seconds = planned->best_order_seconds,
         .reordered = planned->reordered,
+        .recomputes = s->recompute,
     };
     snprintf(out->name, sizeof(out->name), "%s", s->program->pass[pass].name);
     snprintf(out->bottleneck, sizeof(out->bottleneck), "%s", x.bottleneck);
