@@ -22,6 +22,7 @@ typedef struct host_lane {
 } host_lane;
 
 #define FUNCTIONS 16384u
+#define MODULES 256u /* at a time */
 
 static struct {
     unsigned fail_launch;
@@ -85,8 +86,11 @@ typedef struct host_module {
 static gs_cu_result module_load(gs_cu_handle *module, const void *path)
 {
     void *const library = dlopen(path, RTLD_NOW | RTLD_LOCAL);
-    host_module *const m = malloc(sizeof(*m));
-    if (library == NULL || m == NULL || host_current_device() < 0)
+    static host_module modules[MODULES]; /* a GPU that is lost takes none back */
+    host_module *m = modules;
+    while (m < modules + MODULES && m->library != NULL)
+        m++;
+    if (library == NULL || m == modules + MODULES || host_current_device() < 0)
         return 1;
     const host_lane **const lane = dlsym(library, "gs_gpu");
     if (lane == NULL)
@@ -104,7 +108,7 @@ static gs_cu_result module_unload(gs_cu_handle module)
 {
     host_streams_drain();
     const int r = dlclose(((host_module *)module)->library);
-    free(module);
+    ((host_module *)module)->library = NULL;
     return r;
 }
 

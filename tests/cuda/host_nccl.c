@@ -25,6 +25,7 @@ typedef struct host_sum {
     size_t count;
 } host_sum;
 
+static host_comm comms[HOST_GPUS]; /* of the one group that there is at a time */
 static host_sum group;
 static bool open;
 
@@ -37,20 +38,13 @@ static gs_cu_result comm_init(gs_cu_handle *comm, int devices, const int *device
             if (device[k] == device[i])
                 return INVALID_USAGE;
     for (int i = 0; i < devices; i++) {
-        host_comm *const c = malloc(sizeof(*c));
-        if (c == NULL)
-            return 1;
-        *c = (host_comm){device[i], i, devices};
-        comm[i] = c;
+        comms[i] = (host_comm){device[i], i, devices};
+        comm[i] = &comms[i];
     }
     return 0;
 }
 
-static gs_cu_result comm_destroy(gs_cu_handle comm)
-{
-    free(comm);
-    return comm == NULL;
-}
+static gs_cu_result comm_destroy(gs_cu_handle comm) { return comm == NULL; }
 
 static gs_cu_result group_start(void)
 {
