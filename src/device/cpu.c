@@ -68,7 +68,7 @@ static needs find_needs(const gs_cpu *cpu, const gs_program *p)
         uint64_t partial = 0, turned = 0;
         for (uint32_t i = 0; i < stage->instrs; i++) {
             const gs_instr *const in = &stage->instr[i];
-            if (in->op == GS_OP_MATMUL_T && in->b.index < p->params)
+            if (gs_cpu__is_turned(in->op) && in->b.index < p->params)
                 turned += (uint64_t)p->param[in->b.index].rows * p->param[in->b.index].cols;
             if (!gs_op_into_param(in->op) || in->dst >= p->params)
                 continue;

@@ -13,11 +13,13 @@
  * A transposed weight is slower than one as it is multiplied: 256 rows at a time on a thread of Zen 5, 227 to 252
  * GFLOP/s for 500 -> 64 and the like; 128 at a time on two, 390 to 497 for 1024 -> 256 (a packed weight of oneDNN's
  * matmul: 498). A launch of many rows transposes it once, and so does a pass's second launch of a stage, for all that follow.
+ * Matrices of edge types are laid side by side likewise, so that they are one product.
  *
  * Gradients of [256, 1024] on those, 1024 rows at a time: 356 in tiles of 64 x 1024, 391 to 426 of 256 x 256.
  */
 #include <dnnl.h>
 #include <omp.h>
+#include <string.h>
 
 #include "base/size.h"
 #include "device/cpu_internal.h"
@@ -67,6 +69,28 @@ static void transpose(float *to, const float *from, uint32_t rows, uint32_t cols
                     to[(size_t)c * rows + r] = from[(size_t)r * cols + c];
 }
 
+/* Matrices one above the other to side by side: one product gives what all of them do. */
+static void lay_side_by_side(float *to, const float *from, uint32_t matrices, uint32_t rows, uint32_t cols)
+{
+    for (uint32_t t = 0; t < matrices; t++)
+        for (uint32_t r = 0; r < rows; r++, from += cols)
+            memcpy(to + ((size_t)r * matrices + t) * cols, from, cols * sizeof(*to));
+}
+
+static void turn(float *to, const gs_cpu_step *s)
+{
+    const uint32_t rows = s->op == GS_OP_MATMUL_T ? s->weight_rows : s->weight_rows / s->matrices;
+    if (s->op == GS_OP_MATMUL_T)
+        transpose(to, s->weight, rows, s->weight_cols);
+    else if (s->op == GS_OP_FAN)
+        lay_side_by_side(to, s->weight, s->matrices, rows, s->weight_cols);
+    else
+        for (uint32_t t = 0; t < s->matrices; t++)
+            transpose(to + (size_t)t * rows * s->weight_cols, s->weight + (size_t)t * rows * s->weight_cols, rows, s->weight_cols);
+}
+
+bool gs_cpu__is_turned(gs_op op) { return op == GS_OP_MATMUL_T || op == GS_OP_FAN || op == GS_OP_FAN_T; }
+
 void gs_cpu__turn_weights(gs_cpu *cpu, const gs_vertex_launch *l)
 {
     const bool again = cpu->in_pass && cpu->turned_stage == l->stage, there = again && cpu->turned_there;
@@ -78,10 +102,10 @@ void gs_cpu__turn_weights(gs_cpu *cpu, const gs_vertex_launch *l)
         gs_cpu_step *const s = &cpu->step[i];
         const uint64_t n = (uint64_t)s->weight_rows * s->weight_cols;
         s->turned = NULL;
-        if (s->op != GS_OP_MATMUL_T || !cpu->turned_there || used + n > cpu->turned_floats)
+        if (!gs_cpu__is_turned(s->op) || !cpu->turned_there || used + n > cpu->turned_floats)
             continue;
         if (!there)
-            transpose(cpu->turned + used, s->weight, s->weight_rows, s->weight_cols);
+            turn(cpu->turned + used, s);
         s->turned = cpu->turned + used;
         used += n;
     }
@@ -93,10 +117,10 @@ bool gs_cpu__product_rows(const gs_cpu_step *s, uint32_t first, uint32_t rows)
     const float *const a = s->a.p + (size_t)first * s->a_width;
     float *const c = s->dst + (size_t)first * s->width;
 
-    if (s->op == GS_OP_FAN || s->op == GS_OP_FAN_T)
-        return fan_rows(s, a, c, rows);
     if (s->turned != NULL)
         return sgemm('N', 'N', rows, s->width, s->a_width, a, s->a_width, s->turned, s->width, 0.0f, c, s->width);
+    if (s->op == GS_OP_FAN || s->op == GS_OP_FAN_T)
+        return fan_rows(s, a, c, rows);
     /* matmul_t: x[., in] w[out, in]'; matmul: x[., out] w[out, in] */
     return sgemm('N', s->op == GS_OP_MATMUL_T ? 'T' : 'N', rows, s->width, s->a_width, a, s->a_width, s->weight, wide,
                  0.0f, c, s->width);
@@ -104,15 +128,10 @@ bool gs_cpu__product_rows(const gs_cpu_step *s, uint32_t first, uint32_t rows)
 
 bool gs_cpu__outer_rows(const gs_cpu_step *s, uint32_t first, uint32_t rows, float *sum, bool add)
 {
-    /* FAN_OUTER: [in, out] of each matrix, from a block of the columns of b; else one matrix, all columns */
+    /* FAN_OUTER: the matrices side by side, as their blocks in b are; else one */
     const uint32_t matrices = s->op == GS_OP_FAN_OUTER ? s->matrices : 1;
-    const uint32_t m = s->weight_rows / matrices, n = s->weight_cols;
-    bool fine = true;
-    for (uint32_t t = 0; t < matrices && fine; t++)
-        fine = sgemm('T', 'N', m, n, rows, s->a.p + (size_t)first * m, m,
-                     s->b.p + (size_t)first * matrices * n + (size_t)t * n, matrices * n, add ? 1.0f : 0.0f,
-                     sum + (size_t)t * m * n, n);
-    return fine;
+    const uint32_t m = s->weight_rows / matrices, n = s->weight_cols * matrices;
+    return sgemm('T', 'N', m, n, rows, s->a.p + (size_t)first * m, m, s->b.p + (size_t)first * n, n, add ? 1.0f : 0.0f, sum, n);
 }
 
 /* How an outer product [out, in] over `rows` is cut. Chunks beyond one need

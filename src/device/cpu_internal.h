@@ -49,7 +49,7 @@ typedef struct gs_cpu_step {
     const float *weight;     /* products: parameter [weight_rows, weight_cols] */
     uint32_t weight_rows, weight_cols;
     uint32_t matrices;       /* FAN...: in the parameter, one above the other */
-    const float *turned;     /* MATMUL_T: the weight [weight_cols, weight_rows], or NULL */
+    const float *turned;     /* MATMUL_T, FAN, FAN_T: the weight as [a_width, width], or NULL */
     gs_cpu_mix mix;          /* MIX, MIX_T; MIX_OUTER: `each` alone */
     float *grad;             /* REDUCE */
     double *statistic;       /* STATISTIC: [2 * width] */
@@ -184,6 +184,8 @@ bool gs_cpu__sgemm(char ta, char tb, uint32_t m, uint32_t n, uint32_t k, const f
 /* Transposes the weights of the launch's steps where products have so many rows, in this launch or in the pass, that it
  * pays. */
 void gs_cpu__turn_weights(gs_cpu *cpu, const gs_vertex_launch *l);
+/* Is the operator's weight laid out anew there? */
+bool gs_cpu__is_turned(gs_op op);
 /* The rows [first, first + rows) of a product, on the calling thread. False when oneDNN fails. */
 bool gs_cpu__product_rows(const gs_cpu_step *s, uint32_t first, uint32_t rows);
 /* sum = (or +=) a' b over the rows [first, first + rows), on the calling thread. */

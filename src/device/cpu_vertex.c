@@ -280,11 +280,25 @@ static void run_lot(tile *t, uint32_t first, uint32_t end, uint32_t lot, uint32_
     }
 }
 
+/* Where the element of a gradient stands in a lot: matrices of edge types side by side, and *n of those that follow. */
+static uint64_t place_in_lot(const gs_cpu_step *s, uint64_t element, uint64_t *n)
+{
+    if (s->op != GS_OP_FAN_OUTER)
+        return element;
+    const uint64_t row = element / s->weight_cols, column = element % s->weight_cols, rows = s->weight_rows / s->matrices;
+    *n = GS_MIN(*n, s->weight_cols - column);
+    return (row % rows * s->matrices + row / rows) * s->weight_cols + column;
+}
+
 /* Elements [first, first + n) of a gradient: the lots' sums in their order. */
 static void add_lots(const gs_cpu *cpu, const gs_cpu_step *s, uint64_t stride, uint32_t lots, uint64_t first, uint64_t n)
 {
-    for (uint32_t lot = 0; lot < lots; lot++)
-        cpu->k->add(s->grad + first, cpu->partial + lot * stride + s->partial + first, n);
+    for (uint64_t at = first, some; at < first + n; at += some) {
+        some = first + n - at;
+        const uint64_t from = place_in_lot(s, at, &some);
+        for (uint32_t lot = 0; lot < lots; lot++)
+            cpu->k->add(s->grad + at, cpu->partial + lot * stride + s->partial + from, some);
+    }
 }
 
 /* The partial sums of the lots, in their order, to where the launch wants them. */

@@ -90,7 +90,8 @@ static void test_columns__blocks_are_mixed(void **state)
 /* A row by each of several matrices, back by their transposes, and their gradient, large enough to be cut in one of two ways. */
 static void fans(gs_device *d, void *context)
 {
-    static const uint32_t sizes[][4] = {{1, 1, 1, 1}, {7, 2, 3, 5}, {300, 5, 16, 8}, {600, 3, 300, 300}}; /* rows, matrices, in, out */
+    /* rows, matrices, in, out; of many rows the matrices are laid side by side first */
+    static const uint32_t sizes[][4] = {{1, 1, 1, 1}, {7, 2, 3, 5}, {300, 5, 16, 8}, {600, 3, 300, 300}, {2500, 3, 20, 12}};
     (void)context;
     for (size_t s = 0; s < sizeof(sizes) / sizeof(sizes[0]); s++) {
         const uint32_t rows = sizes[s][0], types = sizes[s][1], in = sizes[s][2], out = sizes[s][3];
