@@ -340,7 +340,13 @@ static void plan_sum(planner *p, const gs_sum *sum)
         return;
     }
     s.width = stage->reg[sum->reg].width;
-    if (sum->kind == GS_SUM_ADD && sum->value < stage->edge_regs && p->cpu->edge_state[sum->value].ready) {
+    if (sum->kind == GS_SUM_ADD_TYPE && sum->value < stage->edge_regs && stage->edge_reg[sum->value].width > 0) {
+        width = stage->edge_reg[sum->value].width;
+        note_types(p, s.width / width, p->l->target_rows);
+        s.kind = GS_CPU_EDGE_SUM_TYPE;
+        s.width = width;
+    }
+    if ((sum->kind == GS_SUM_ADD || sum->kind == GS_SUM_ADD_TYPE) && sum->value < stage->edge_regs && p->cpu->edge_state[sum->value].ready) {
         const gs_cpu_edge_state *const v = &p->cpu->edge_state[sum->value];
         width = stage->edge_reg[sum->value].width;
         if (width == s.width && v->b.form != GS_CPU_EDGE_NOTHING) {
@@ -351,14 +357,6 @@ static void plan_sum(planner *p, const gs_sum *sum)
     if (sum->kind == GS_SUM_ATTEND && sum->value < stage->edge_regs && sum->score < stage->edge_regs)
         factor = take_factor(p, sum, stage->edge_reg[sum->score].width);
     gs_cpu_edge_value value = register_value(p, sum->value, &width);
-    if (sum->kind == GS_SUM_ADD_TYPE && p->st == GS_OK) {
-        note_types(p, s.width / width, p->l->target_rows);
-        s.kind = GS_CPU_EDGE_SUM_TYPE;
-        s.width = width;
-        s.a = full(p, value, width);
-        emit(p, s);
-        return;
-    }
     if (p->st == GS_OK && width != s.width)
         refuse(p, "a value and a sum of different widths");
     if (sum->kind != GS_SUM_ATTEND) {
@@ -405,7 +403,7 @@ static void find_uses(const gs_cpu *cpu, const gs_stage *stage)
         if (sum->kind < GS_SUM_ADD)
             continue;
         note_use(cpu, stage, &(gs_operand){.kind = GS_FROM_REG, .index = sum->value},
-                 sum->kind == GS_SUM_ADD || sum->kind == GS_SUM_ATTEND);
+                 sum->kind == GS_SUM_ADD || sum->kind == GS_SUM_ADD_TYPE || sum->kind == GS_SUM_ATTEND);
         if (sum->kind == GS_SUM_ATTEND)
             note_use(cpu, stage, &(gs_operand){.kind = GS_FROM_REG, .index = sum->score}, false);
     }

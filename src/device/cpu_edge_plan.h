@@ -49,7 +49,7 @@ typedef enum gs_cpu_edge_kind {
     GS_CPU_EDGE_MASK,   /* dst = 0 or a scale; a, b: input ids of the source and the destination */
     GS_CPU_EDGE_LOOP,   /* dst = 1 where the ids a and b are equal, else 0 */
     GS_CPU_EDGE_SUM,    /* acc += a, or a * b; or the largest, or the least */
-    GS_CPU_EDGE_SUM_TYPE, /* acc[columns of the edge's type] += a */
+    GS_CPU_EDGE_SUM_TYPE, /* acc[columns of the edge's type] += a, or a * b */
     GS_CPU_EDGE_ATTEND, /* raises the running maximum to scores a, dst = exp(a - maximum), adds to the norm */
 } gs_cpu_edge_kind;
 

@@ -19,7 +19,8 @@ typedef enum sum_form { PLAIN, TIMES_ROW, TIMES_NUMBER, TIMES_GROUPS, TIMES_HALV
 
 /* A block of columns of all runs of a tile. */
 typedef struct sum_block {
-    const gs_cpu_edge_tile *tile;
+    const gs_cpu_edge_run *run;
+    uint32_t runs;
     float *acc;     /* first column of row 0 */
     size_t stride;
     uint32_t columns;
@@ -55,8 +56,8 @@ GS_INLINE void sum_vectors(const sum_block *k, const uint32_t n, const sum_form 
 {
     const uint32_t tail = k->columns - GS_LANES;
     const bool second = form != PLAIN && form != LARGEST && form != LEAST;
-    for (uint32_t r = 0; r < k->tile->runs; r++) {
-        const gs_cpu_edge_run run = k->tile->run[r];
+    for (uint32_t r = 0; r < k->runs; r++) {
+        const gs_cpu_edge_run run = k->run[r];
         float *const acc = k->acc + run.row * k->stride;
         gs_vf sum[MAX_TILE];
         _Pragma("GCC unroll 8") for (uint32_t v = 0; v < n; v++)
@@ -117,8 +118,8 @@ GS_INLINE void sum_wide(const sum_block *whole, uint32_t from, uint32_t columns,
 /* Rows of less than a vector; `width` is a constant where it is a usual one. */
 GS_INLINE void sum_narrow(const sum_block *k, const uint32_t width, const sum_form form)
 {
-    for (uint32_t r = 0; r < k->tile->runs; r++) {
-        const gs_cpu_edge_run run = k->tile->run[r];
+    for (uint32_t r = 0; r < k->runs; r++) {
+        const gs_cpu_edge_run run = k->run[r];
         float *const acc = k->acc + run.row * k->stride;
         float sum[GS_LANES];
         for (uint32_t c = 0; c < width; c++)
@@ -188,9 +189,11 @@ static void sum_times_groups(const sum_block *k, uint32_t each)
         sum_wide(&group, from, each, TIMES_NUMBER);
 }
 
-void GS_KERNEL(edge_sum)(const gs_cpu_edge_frame *f, const gs_cpu_edge_step *s)
+/* The step's sum over these runs. */
+static void sum_runs(const gs_cpu_edge_frame *f, const gs_cpu_edge_step *s, const gs_cpu_edge_run *run, uint32_t runs)
 {
-    sum_block k = {.tile = f->tile,
+    sum_block k = {.run = run,
+                   .runs = runs,
                    .acc = f->work->sum[s->sum].acc,
                    .stride = s->width,
                    .columns = s->width,
@@ -210,6 +213,25 @@ void GS_KERNEL(edge_sum)(const gs_cpu_edge_frame *f, const gs_cpu_edge_step *s)
         else
             sum_times_groups(&k, s->width / s->b.width);
     }
+}
+
+void GS_KERNEL(edge_sum)(const gs_cpu_edge_frame *f, const gs_cpu_edge_step *s) { sum_runs(f, s, f->tile->run, f->tile->runs); }
+
+/* A target has as many rows as there are types; its edges lie sorted by type, so that most of a type are one run. */
+void GS_KERNEL(edge_sum_type)(const gs_cpu_edge_frame *f, const gs_cpu_edge_step *s)
+{
+    const gs_cpu_edge_tile *const t = f->tile;
+    gs_cpu_edge_run run[GS_CPU_TILE_EDGES];
+    uint32_t runs = 0;
+
+    for (uint32_t r = 0; r < t->runs; r++)
+        for (uint32_t e = t->run[r].first; e < t->run[r].end; e++) {
+            const uint32_t row = t->run[r].row * f->plan->types + t->type[e];
+            if (e == t->run[r].first || row != run[runs - 1].row)
+                run[runs++] = (gs_cpu_edge_run){.row = row, .first = e};
+            run[runs - 1].end = e + 1;
+        }
+    sum_runs(f, s, run, runs);
 }
 
 /* ---- attention ---- */
@@ -256,18 +278,6 @@ static void raise_one_head(const gs_cpu_edge_tile *tile, const gs_accumulator *s
         for (e = run.first; e < run.end; e++)
             p[e] = score[e] - base;
     }
-}
-
-/* A target's edges lie sorted by type, but a few additions an edge do not need that. */
-void GS_KERNEL(edge_sum_type)(const gs_cpu_edge_frame *f, const gs_cpu_edge_step *s)
-{
-    const gs_cpu_rows a = gs_value_rows(f, &s->a);
-    const gs_cpu_edge_tile *const t = f->tile;
-    float *const acc = f->work->sum[s->sum].acc;
-
-    for (uint32_t r = 0; r < t->runs; r++)
-        for (uint32_t e = t->run[r].first; e < t->run[r].end; e++)
-            GS_KERNEL(add)(acc + ((size_t)t->run[r].row * f->plan->types + t->type[e]) * s->width, gs_row(&a, e), s->width);
 }
 
 /* Heads [c, c + n), at most a vector of them. */
@@ -325,7 +335,8 @@ void GS_KERNEL(edge_attend)(const gs_cpu_edge_frame *f, const gs_cpu_edge_step *
 
     raise_maxima(f, sum, p, score, heads, each);
     GS_KERNEL(unary)(GS_OP_EXP, p, p, (size_t)f->tile->edges * heads, 0);
-    sum_plain(&(sum_block){.tile = f->tile,
+    sum_plain(&(sum_block){.run = f->tile->run,
+                           .runs = f->tile->runs,
                            .acc = sum->norm,
                            .stride = heads,
                            .columns = heads,
