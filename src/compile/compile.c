@@ -21,6 +21,7 @@
 #include "base/alloc.h"
 #include "compile/compile_internal.h"
 
+#define STANDING 4        /* times an epoch that what stands all the time counts as moved, where memory is to be little */
 #define MOST_SEARCHED 160 /* nodes of a candidate whose cut is searched, not only found greedily */
 
 typedef struct gs_compiler {
@@ -77,6 +78,7 @@ static gs_status finish(const gs_compiler *k, gs_ir *ir)
 static gs_status make_variant(gs_ir **out, gs_ir **setup, const gs_compiler *k, const uint32_t *weight,
                               const gs_move *move, uint32_t weights)
 {
+    const bool once = k->hoist && !k->options->lean;
     gs_ir *ir = gs_ir_clone(k->base);
     gs_status st = GS_OK;
 
@@ -84,7 +86,7 @@ static gs_status make_variant(gs_ir **out, gs_ir **setup, const gs_compiler *k, 
         return gs_fail(GS_ENOMEM, "no memory to compile the model");
     for (uint32_t i = 0; i < weights && st == GS_OK; i++)
         if (move[i] != GS_MOVE_NONE)
-            st = gs_compile__move(ir, gs_ir_node(k->base, weight[i])->name, move[i]);
+            st = gs_compile__move(ir, gs_ir_node(k->base, weight[i])->name, move[i], once);
     if (st == GS_OK)
         st = finish(k, ir);
     if (st == GS_OK && k->hoist)
@@ -94,6 +96,16 @@ static gs_status make_variant(gs_ir **out, gs_ir **setup, const gs_compiler *k, 
     else
         gs_ir_free(ir);
     return st;
+}
+
+/* Bytes a vertex of what the pass reads of the store and of what is computed once: it stands from the first epoch to the last. */
+static uint64_t standing_cost(const gs_ir *ir)
+{
+    uint64_t bytes = 0;
+    for (uint32_t i = 0; i < gs_ir_count(ir); i++)
+        if (gs_ir_node(ir, i)->op == GS_OP_INPUT)
+            bytes += (uint64_t)gs_ir_node(ir, i)->width * gs_dtype_bytes(gs_ir_node(ir, i)->dtype);
+    return bytes * GS_COST_BYTE;
 }
 
 static gs_status variant_cost(uint64_t *cost, const gs_compiler *k, const uint32_t *weight, const gs_move *move,
@@ -106,26 +118,26 @@ static gs_status variant_cost(uint64_t *cost, const gs_compiler *k, const uint32
     if (st == GS_OK)
         st = gs_compile__cut(&c, ir, k->options, weights <= 4 && gs_ir_count(ir) <= MOST_SEARCHED);
     if (st == GS_OK)
-        *cost = c->cost;
+        *cost = c->cost + (k->options->lean ? STANDING * standing_cost(ir) : 0);
     gs_compile__cut_free(c);
     gs_ir_free(ir);
     return st;
 }
 
-static gs_status choose_moves(const gs_compiler *k, const uint32_t *weight, gs_move *move, uint32_t weights)
+/* From none on; *best is what the pass costs with them. */
+static gs_status choose_moves(uint64_t *best, const gs_compiler *k, const uint32_t *weight, gs_move *move, uint32_t weights)
 {
     static const gs_move tried[] = {GS_MOVE_NONE, GS_MOVE_TRANSFORM_FIRST, GS_MOVE_AGGREGATE_FIRST};
-    uint64_t best;
-    gs_status st = variant_cost(&best, k, weight, move, weights);
+    gs_status st = variant_cost(best, k, weight, move, weights);
 
-    for (uint32_t i = 0; i < weights && st == GS_OK; i++) {
+    for (uint32_t i = 0; i < weights && st == GS_OK && !k->options->no_move; i++) {
         gs_move choice = move[i];
         for (uint32_t m = 1; m < 3 && st == GS_OK; m++) {
             uint64_t cost = UINT64_MAX;
             move[i] = tried[m];
             st = variant_cost(&cost, k, weight, move, weights);
-            if (st == GS_OK && cost < best) {
-                best = cost;
+            if (st == GS_OK && cost < *best) {
+                *best = cost;
                 choice = move[i];
             }
         }
@@ -134,17 +146,22 @@ static gs_status choose_moves(const gs_compiler *k, const uint32_t *weight, gs_m
     return st;
 }
 
-/* Storing what needs no parameter is not always less than doing it again: sums by type are wide. */
-static gs_status choose_hoisting(gs_compiler *k, const uint32_t *weight, const gs_move *move, uint32_t weights)
+/* Storing what needs no parameter is not always less than doing it again: sums by type are wide. The moves in `move` are
+ * for hoisting; where memory is to be little, others may be best without it. */
+static gs_status choose_hoisting(gs_compiler *k, const uint32_t *weight, gs_move *move, uint32_t weights, uint64_t with)
 {
-    uint64_t with = 0, without = 0;
-    gs_status st = GS_OK;
+    gs_move *const other = gs_calloc((size_t)weights + 1, sizeof(*other));
+    uint64_t without = 0;
+    gs_status st = other == NULL ? gs_fail(GS_ENOMEM, "no memory to compile the model") : GS_OK;
 
-    if (!k->hoist || (st = variant_cost(&with, k, weight, move, weights)) != GS_OK)
-        return st;
     k->hoist = false;
-    if ((st = variant_cost(&without, k, weight, move, weights)) == GS_OK)
-        k->hoist = with < without;
+    if (st == GS_OK)
+        st = k->options->lean ? choose_moves(&without, k, weight, other, weights) : variant_cost(&without, k, weight, move, weights);
+    if (st == GS_OK && with < without)
+        k->hoist = true;
+    else if (st == GS_OK && k->options->lean)
+        memcpy(move, other, weights * sizeof(*move));
+    gs_free(other);
     return st;
 }
 
@@ -155,6 +172,7 @@ static gs_status move_and_finish(gs_compiler *k, gs_ir **ir, gs_ir **setup)
     uint32_t *weight = gs_calloc((size_t)n + 1, sizeof(*weight));
     gs_move *move = gs_calloc((size_t)n + 1, sizeof(*move));
     uint32_t weights = 0;
+    uint64_t cost = 0;
     gs_status st = GS_OK;
 
     if (weight == NULL || move == NULL) {
@@ -164,10 +182,10 @@ static gs_status move_and_finish(gs_compiler *k, gs_ir **ir, gs_ir **setup)
     for (uint32_t i = 0; i < n; i++)
         if (gs_ir_node(k->base, i)->op == GS_OP_PARAM && gs_ir_node(k->base, i)->dims == 2)
             weight[weights++] = i;
-    if (!k->options->no_move)
-        st = choose_moves(k, weight, move, weights);
-    if (st == GS_OK)
-        st = choose_hoisting(k, weight, move, weights);
+    if (!k->options->no_move || k->hoist)
+        st = choose_moves(&cost, k, weight, move, weights);
+    if (st == GS_OK && k->hoist)
+        st = choose_hoisting(k, weight, move, weights, cost);
     if (st == GS_OK)
         st = make_variant(ir, setup, k, weight, move, weights);
 done:

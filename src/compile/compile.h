@@ -27,6 +27,7 @@ typedef struct gs_compile_options {
     bool no_move;         /* --no-move: operators stay where the model put them */
     bool no_fuse;         /* --no-fuse: sums that need an edge program share it with no other sum */
     bool recompute;       /* operations cost next to nothing: for runs that wait for a disk, where a value is better made again than stored */
+    bool lean;            /* what is computed once also costs the memory that it stands in all the time */
     bool hoist;           /* what depends on no parameter is computed once, by a pass "setup" */
     double edges_per_vertex; /* for choices by volume */
     /* Called with the graph after each pass, for people; may be NULL. */

@@ -9,7 +9,7 @@
 
 bool gs_compile__is_sum(const gs_node *n)
 {
-    return gs_op_classof(n->op) == GS_CLASS_EDGE && n->op != GS_OP_SRC && n->op != GS_OP_TYPE_SRC;
+    return gs_op_classof(n->op) == GS_CLASS_EDGE && n->op != GS_OP_SRC && !gs_compile__is_typed(n);
 }
 
 uint32_t gs_compile__operand(const gs_ir *ir, const gs_node *n)
@@ -49,9 +49,9 @@ void gs_compile__cone(const gs_ir *ir, uint32_t i, uint8_t *bits)
         if ((bits[v] & GS_CONE_EDGE) == 0)
             continue;
         n = gs_ir_node(ir, v);
-        if (n->op == GS_OP_TYPE_SRC)
-            bits[n->in[0]] |= GS_CONE_TYPED;
-        for (uint32_t k = 0; n->op != GS_OP_TYPE_SRC && k < gs_node_inputs(n); k++)
+        if (gs_compile__is_typed(n))
+            bits[n->in[0]] |= n->op == GS_OP_TYPE_SRC ? GS_CONE_TYPED_SOURCE : GS_CONE_TYPED_DESTINATION;
+        for (uint32_t k = 0; !gs_compile__is_typed(n) && k < gs_node_inputs(n); k++)
             mark(ir, n->in[k], bits);
     }
 }

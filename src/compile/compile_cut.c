@@ -116,7 +116,7 @@ static void store_operands(gs_cut *c, uint32_t i)
     memset(c->bits, 0, c->nodes);
     gs_compile__cone(c->ir, i, c->bits);
     for (uint32_t v = 0; v < i; v++)
-        if ((c->bits[v] & (GS_CONE_SOURCE | GS_CONE_DESTINATION | GS_CONE_TYPED)) != 0)
+        if ((c->bits[v] & ~(uint8_t)GS_CONE_EDGE) != 0)
             c->must_store[v] |= at(c, v)->op != GS_OP_INPUT;
 }
 
@@ -314,29 +314,49 @@ static void cut_stage(gs_cut *c, uint32_t t)
     }
 }
 
+/* Of the columns of an array's row, those that an edge reads at most: all of them, or by type (of what stage t's passes
+ * read, c->bits) the columns of one. */
+static void find_columns(const gs_cut *c, uint32_t t, uint32_t *columns)
+{
+    memset(columns, 0, c->nodes * sizeof(*columns));
+    for (uint32_t v = 0; v < c->nodes; v++) {
+        const gs_node *n = at(c, v);
+        const bool picks = n->op == GS_OP_PICK_OUT && c->operand[v] != GS_IR_NONE && c->level[v] == t;
+        if (picks || (gs_compile__is_typed(n) && (c->bits[v] & GS_CONE_EDGE) != 0))
+            columns[n->in[0]] = GS_MAX(columns[n->in[0]], n->width);
+    }
+    for (uint32_t v = 0; v < c->nodes; v++)
+        if (columns[v] == 0 || (c->bits[v] & (GS_CONE_SOURCE | GS_CONE_DESTINATION)) != 0)
+            columns[v] = at(c, v)->width;
+}
+
 /* Bytes that edge passes of stage t read: an array at the operand end once an edge, at the target
  * end once a vertex, however many sums use it. */
 static uint64_t edge_pass_cost(const gs_cut *c, uint32_t t, double edges_per_vertex)
 {
-    const unsigned operand_end = c->direction[t] == 0 ? GS_CONE_SOURCE : GS_CONE_DESTINATION;
-    const unsigned ends = GS_CONE_SOURCE | GS_CONE_DESTINATION;
+    const unsigned source_end = GS_CONE_SOURCE | GS_CONE_TYPED_SOURCE;
+    const unsigned destination_end = GS_CONE_DESTINATION | GS_CONE_TYPED_DESTINATION;
+    const unsigned operand_end = c->direction[t] == 0 ? source_end : destination_end;
+    const unsigned target_end = c->direction[t] == 0 ? destination_end : source_end;
+    uint32_t *const columns = c->stack;
     uint64_t cost = 0;
 
     memset(c->bits, 0, c->nodes);
     for (uint32_t v = 0; v < c->nodes; v++)
         if (is_sum(at(c, v)) && c->level[v] == t) {
             if (c->operand[v] != GS_IR_NONE)
-                c->bits[c->operand[v]] |= (uint8_t)operand_end;
+                c->bits[c->operand[v]] |= at(c, v)->op == GS_OP_PICK_OUT ? GS_CONE_TYPED_DESTINATION
+                                          : c->direction[t] == 0        ? GS_CONE_SOURCE
+                                                                        : GS_CONE_DESTINATION;
             else
                 gs_compile__cone(c->ir, v, c->bits);
         }
+    find_columns(c, t, columns);
     for (uint32_t v = 0; v < c->nodes; v++) {
-        const double row = (double)row_cost(at(c, v));
-        if ((c->bits[v] & GS_CONE_TYPED) != 0)
-            c->bits[v] |= GS_CONE_SOURCE;
+        const double row = (double)row_cost(at(c, v)), share = (double)columns[v] / at(c, v)->width;
         if ((c->bits[v] & operand_end) != 0)
-            cost += (uint64_t)((1.0 + edges_per_vertex) * row);
-        if ((c->bits[v] & ends & ~operand_end) != 0)
+            cost += (uint64_t)((1.0 + edges_per_vertex * share) * row);
+        if ((c->bits[v] & target_end) != 0)
             cost += (uint64_t)row;
     }
     return cost;

@@ -38,10 +38,10 @@ static gs_operand operand(const gs_emitter *e, uint32_t v)
     return (gs_operand){.kind = GS_FROM_REG, .index = n->type == GS_TYPE_D ? e->edge_destination[v] : e->edge[v]};
 }
 
-/* The source's row, of its columns those of the edge's type. */
-static void emit_pick(gs_emitter *e, gs_stage *s, gs_edge_reg_kind source, uint32_t v)
+/* The row of one end, of its columns those of the edge's type. */
+static void emit_pick(gs_emitter *e, gs_stage *s, gs_edge_reg_kind end, uint32_t v)
 {
-    e->edge[v] = add_edge_reg(s, source, at(e, v)->width, e->array[at(e, v)->in[0]]);
+    e->edge[v] = add_edge_reg(s, end, at(e, v)->width, e->array[at(e, v)->in[0]]);
     s->edge_reg[e->edge[v]].typed = true;
 }
 
@@ -80,8 +80,8 @@ static void emit_program(gs_emitter *e, gs_stage *s)
             continue;
         if (at(e, v)->op == GS_OP_WEIGHT)
             e->edge[v] = add_edge_reg(s, GS_EDGE_WEIGHT, 1, GS_NONE);
-        else if (at(e, v)->op == GS_OP_TYPE_SRC)
-            emit_pick(e, s, source, v);
+        else if (gs_compile__is_typed(at(e, v)))
+            emit_pick(e, s, at(e, v)->op == GS_OP_TYPE_SRC ? source : destination, v);
         else
             emit_instr(e, s, v);
     }

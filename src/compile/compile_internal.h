@@ -8,8 +8,9 @@
 
 typedef enum gs_move { GS_MOVE_NONE, GS_MOVE_TRANSFORM_FIRST, GS_MOVE_AGGREGATE_FIRST } gs_move;
 
-/* Rewrites every product with parameter `name` as `move` says. */
-gs_status gs_compile__move(gs_ir *ir, const char *name, gs_move move);
+/* Rewrites every product with parameter `name` as `move` says. `once`: sums by type of what no parameter changes stay, as
+ * they are computed once. */
+gs_status gs_compile__move(gs_ir *ir, const char *name, gs_move move, bool once);
 
 /* ---- compile_cone.c: what a sum over edges reads ---- */
 
@@ -18,9 +19,15 @@ enum {
     GS_CONE_EDGE = 1, /* a value of edges, computed by the edge program */
     GS_CONE_SOURCE = 2, /* a vertex value, read at the source end */
     GS_CONE_DESTINATION = 4, /* a vertex value, read at the destination end */
-    GS_CONE_TYPED = 8,       /* a vertex value, read at the source end, of its columns those of the edge's type */
+    GS_CONE_TYPED_SOURCE = 8, /* a vertex value, read at the source end, of its columns those of the edge's type */
+    GS_CONE_TYPED_DESTINATION = 16,
 };
 
+/* The columns of the edge's type, at one of its ends? */
+static inline bool gs_compile__is_typed(const gs_node *n)
+{
+    return n->op == GS_OP_TYPE_SRC || n->op == GS_OP_TYPE_DST;
+}
 /* Does the node's value come from an edge pass? */
 bool gs_compile__is_sum(const gs_node *n);
 /* The array whose rows a sum adds up as they are; GS_IR_NONE where it needs an edge program. */

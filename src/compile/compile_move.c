@@ -5,17 +5,25 @@
  * "Transform first" pushes a product towards its inputs through sums, scalars and
  * additions; "aggregate first" pulls it the other way. Which is better is a matter of the
  * widths and of what has to be stored; compile.c tries both and counts bytes.
+ *
+ * With a matrix for each edge type, sums by type stand side by side and are multiplied by all matrices at once. Transform first
+ * is then the products with all matrices side by side for every vertex (fan), of which an edge u -> v of type t takes its own:
+ *     mean over types' sums: split_in(x) / c @ [W1; W2; ..] = sum_in((x @ Wt)(u) / c[t](v)),
+ * also where the sums by type are mixed into as many as there are bases. No vertex holds its sums by type.
  */
 #include <string.h>
 
+#include "base/alloc.h"
 #include "compile/compile_internal.h"
 
 #define MAX_DEPTH 64  /* of a chain looked through; longer ones stay as they are */
+#define MOST_COLUMNS 65536u /* of the types' products of one vertex, side by side */
 #define MAX_WORK 2048 /* nodes looked at for one product: shared values are met once a use */
 
 typedef struct gs_mover {
     const char *name;
     gs_move move;
+    bool once;     /* sums by type of what no parameter changes stay */
     gs_op op;      /* of the product being moved */
     uint32_t work; /* left, of MAX_WORK */
 } gs_mover;
@@ -183,6 +191,59 @@ static uint32_t aggregate_first(gs_ir *to, gs_mover *m, const gs_node *n, const 
     return pulled != GS_IR_NONE || gs_ir_status(to) != GS_OK ? pulled : gs_ir_like(to, n, in);
 }
 
+/* Is the value another one in other epochs? */
+static bool is_learned(gs_ir *ir, uint32_t value)
+{
+    bool learned = false;
+    bool *const below = gs_calloc((size_t)value + 1, sizeof(*below));
+    if (below == NULL) {
+        gs_ir_error(ir, GS_ENOMEM, "no memory to compile the model");
+        return false;
+    }
+    below[value] = true;
+    for (uint32_t i = value + 1; i-- > 0;) {
+        const gs_node *n = gs_ir_node(ir, i);
+        for (uint32_t k = 0; below[i] && k < gs_node_inputs(n); k++)
+            below[n->in[k]] = true;
+        learned |= below[i] && ((n->op == GS_OP_PARAM && (!n->fixed || n->moving)) || n->op == GS_OP_DROPOUT || n->op == GS_OP_EDGE_MASK);
+    }
+    gs_free(below);
+    return learned;
+}
+
+/* The product x @ W of sums by type, with the products in front of the sum; GS_IR_NONE where x is no such thing. */
+static uint32_t push_typed(gs_ir *ir, const gs_mover *m, uint32_t x, uint32_t w)
+{
+    const gs_node weight = *gs_ir_node(ir, w);
+    gs_node n = *gs_ir_node(ir, x);
+    uint32_t mix = GS_IR_NONE, count = GS_IR_NONE, types, y;
+
+    if (n.op == GS_OP_MIX) {
+        mix = n.in[1];
+        n = *gs_ir_node(ir, n.in[0]);
+    }
+    if (n.op == GS_OP_DIV && gs_ir_node(ir, n.in[1])->op == GS_OP_SPREAD) {
+        count = gs_ir_node(ir, n.in[1])->in[0];
+        n = *gs_ir_node(ir, n.in[0]);
+    }
+    if (n.op != GS_OP_SPLIT_IN || gs_ir_node(ir, n.in[0])->op != GS_OP_SRC || weight.shape_dims != 3)
+        return GS_IR_NONE;
+    x = gs_ir_node(ir, n.in[0])->in[0];
+    types = n.width / gs_ir_node(ir, x)->width;
+    if ((uint64_t)types * weight.width > MOST_COLUMNS || (mix == GS_IR_NONE && types != weight.shape[0]) ||
+        (count != GS_IR_NONE && gs_ir_node(ir, count)->width != types) || (m->once && !is_learned(ir, x)))
+        return GS_IR_NONE;
+    y = gs_ir_binary(ir, GS_OP_FAN, x, w);
+    if (mix != GS_IR_NONE)
+        y = gs_ir_binary(ir, GS_OP_MIX_T, y, mix);
+    y = gs_ir_resize(ir, GS_OP_TYPE_SRC, y, weight.width);
+    if (count != GS_IR_NONE) {
+        const uint32_t share = gs_ir_binary(ir, GS_OP_DIV, gs_ir_const(ir, 1.0f, 1), count);
+        y = gs_ir_binary(ir, GS_OP_MUL, y, gs_ir_resize(ir, GS_OP_TYPE_DST, share, 1));
+    }
+    return gs_ir_sum(ir, GS_OP_SUM_IN, y, false);
+}
+
 static uint32_t rewrite(gs_ir *to, const gs_ir *from, uint32_t i, const uint32_t *in, void *context)
 {
     gs_mover *m = context;
@@ -191,15 +252,16 @@ static uint32_t rewrite(gs_ir *to, const gs_ir *from, uint32_t i, const uint32_t
     if (m->move == GS_MOVE_AGGREGATE_FIRST)
         return aggregate_first(to, m, n, in);
     if (m->move == GS_MOVE_TRANSFORM_FIRST && is_product(from, m, i)) {
+        const uint32_t typed = n->op == GS_OP_MATMUL ? push_typed(to, m, in[0], in[1]) : GS_IR_NONE;
         m->op = n->op;
         m->work = MAX_WORK;
-        return push(to, m, in[0], in[1]);
+        return typed != GS_IR_NONE || gs_ir_status(to) != GS_OK ? typed : push(to, m, in[0], in[1]);
     }
     return gs_ir_like(to, n, in);
 }
 
-gs_status gs_compile__move(gs_ir *ir, const char *name, gs_move move)
+gs_status gs_compile__move(gs_ir *ir, const char *name, gs_move move, bool once)
 {
-    gs_mover m = {.name = name, .move = move};
+    gs_mover m = {.name = name, .move = move, .once = once};
     return gs_ir_rewrite(ir, rewrite, &m);
 }

@@ -206,7 +206,8 @@ static bool infer_lstm(gs_ir *ir, gs_node *n)
 static bool infer_edge(gs_ir *ir, gs_node *n)
 {
     const gs_node *a = &ir->node[n->in[0]], *b = gs_op_inputs(n->op) == 2 ? &ir->node[n->in[1]] : NULL;
-    const bool given = n->op == GS_OP_SPLIT_IN || n->op == GS_OP_PICK_OUT || n->op == GS_OP_SPLIT_OUT || n->op == GS_OP_TYPE_SRC;
+    const bool by_type = n->op == GS_OP_TYPE_SRC || n->op == GS_OP_TYPE_DST; /* of an end */
+    const bool given = by_type || n->op == GS_OP_SPLIT_IN || n->op == GS_OP_PICK_OUT || n->op == GS_OP_SPLIT_OUT;
 
     if (n->op == GS_OP_TYPED)
         return infer_typed(ir, n);
@@ -222,7 +223,7 @@ static bool infer_edge(gs_ir *ir, gs_node *n)
         gs_ir_error(ir, GS_EFORMAT, "attend: %u scores for values of width %u", a->width, b->width);
         return false;
     }
-    n->type = n->op == GS_OP_SRC ? GS_TYPE_S : n->op == GS_OP_TYPE_SRC ? GS_TYPE_E : GS_TYPE_D;
+    n->type = n->op == GS_OP_SRC ? GS_TYPE_S : by_type ? GS_TYPE_E : GS_TYPE_D;
     return true;
 }
 

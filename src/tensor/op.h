@@ -81,6 +81,7 @@ typedef enum gs_op_class {
     X(GS_OP_SPLIT_IN, "split_in", 1, GS_CLASS_EDGE)     /* sum_in by edge type, side by side */ \
     X(GS_OP_PICK_OUT, "pick_out", 1, GS_CLASS_EDGE)     /* its transpose */               \
     X(GS_OP_TYPE_SRC, "type_src", 1, GS_CLASS_EDGE)     /* D -> E: u's row, of its columns those of the edge's type */ \
+    X(GS_OP_TYPE_DST, "type_dst", 1, GS_CLASS_EDGE)     /* D -> E: the same of v's row; of no derivative */ \
     X(GS_OP_SPLIT_OUT, "split_out", 1, GS_CLASS_EDGE)   /* sum_out of a value of edges by type, side by side */ \
     X(GS_OP_TYPED, "typed_matmul", 2, GS_CLASS_EDGE)    /* x @ w[type of the edge] */     \
     X(GS_OP_LSTM_IN, "lstm_in", 2, GS_CLASS_EDGE)       /* last state over in-edges: u's part of the gates, w_hh */ \

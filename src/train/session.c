@@ -11,8 +11,14 @@
 #include "model/model.h"
 #include "train/optim.h"
 
-/* Another program must save this much of the predicted epoch. */
+/* Another program must save this much of the predicted epoch; */
 #define RECOMPUTE_WORTH 0.95
+/* or this much of the memory, for an epoch that is predicted to be no longer than so (edge programs take less than is predicted
+ * until they were measured). */
+#define LEAN_BYTES 0.75
+#define LEAN_SECONDS 1.6
+/* What is computed once is wide from so many times the features' columns on. */
+#define WIDE 2
 
 /* ---- what the store must have -------------------------------------------- */
 
@@ -77,6 +83,7 @@ static gs_status add_pass(gs_session *s, const gs_model *model, gs_purpose purpo
         .store_logits = logits,
         .no_move = o->no_move,
         .recompute = s->recompute,
+        .lean = s->lean,
         .hoist = !o->no_hoist && purpose == GS_FOR_TRAINING,
         .no_fuse = o->no_fuse,
         .edges_per_vertex = (double)info->edges / (double)info->vertices,
@@ -139,7 +146,7 @@ static gs_status compile_model(gs_session *s, gs_purpose purpose, bool logits)
 
 /* Everything but the plan. */
 static gs_status prepare(gs_session **out, const char *store, const gs_train_options *options, gs_purpose purpose, bool logits,
-                         bool recompute)
+                         bool recompute, bool lean)
 {
     gs_session *s = gs_calloc(1, sizeof(*s));
     gs_optim_kind kind;
@@ -149,6 +156,7 @@ static gs_status prepare(gs_session **out, const char *store, const gs_train_opt
         return gs_fail(GS_ENOMEM, "out of memory");
     s->options = options;
     s->recompute = recompute;
+    s->lean = lean;
     s->train = s->eval = s->predict = GS_NONE;
     s->gradients = purpose == GS_FOR_TRAINING;
     if (s->gradients) {
@@ -194,33 +202,72 @@ static double epoch_seconds(const gs_session *s)
     return gs_session_describe_pass(s, &r, s->train) == GS_OK ? r.seconds : 0;
 }
 
+/* Puts a session that is compiled so in the place of *s, if `is_better`. */
+static void try_another(gs_session **s, const char *store, bool logits, bool recompute, bool lean,
+                        bool (*is_better)(const gs_session *other, const gs_session *s))
+{
+    gs_session *other = NULL;
+    if (prepare(&other, store, (*s)->options, GS_FOR_TRAINING, logits, recompute, lean) != GS_OK)
+        return;
+    other->process_bytes = (*s)->process_bytes; /* one of the two stays */
+    if (!same_program((*s)->program, other->program) && gs_session_plan(other, logits) == GS_OK && is_better(other, *s)) {
+        gs_session *const worse = *s;
+        *s = other;
+        other = worse;
+    }
+    gs_session_close(other);
+}
+
+static bool is_shorter(const gs_session *other, const gs_session *s)
+{
+    return epoch_seconds(other) < RECOMPUTE_WORTH * epoch_seconds(s);
+}
+
+static bool is_leaner(const gs_session *other, const gs_session *s)
+{
+    const bool little = (double)other->plan->host_bytes <= LEAN_BYTES * (double)s->plan->host_bytes;
+    return is_shorter(other, s) || (little && epoch_seconds(other) <= LEAN_SECONDS * epoch_seconds(s));
+}
+
+/* Columns that the pass "setup" leaves to others. */
+static uint64_t standing_columns(const gs_program *p)
+{
+    const uint32_t setup = gs_program_pass(p, "setup");
+    uint64_t columns = 0;
+    for (uint32_t k = 0; setup != GS_NONE && k < p->pass[setup].stages; k++) {
+        const gs_stage *const stage = &p->stage[p->pass[setup].first_stage + k];
+        for (uint32_t r = 0; r < stage->regs; r++)
+            columns += stage->reg[r].kind == GS_REG_TEMP && stage->reg[r].array != GS_NONE ? stage->reg[r].width : 0;
+    }
+    return columns;
+}
+
+/* Sums by type that are computed once stand in memory all the time, wider than the features. Products in front of the sums,
+ * epoch by epoch, take less and may take about as long. */
+static void lean_where_worth(gs_session **s, const char *store, bool logits)
+{
+    if ((*s)->train != GS_NONE && gs_device_unified((*s)->device) &&
+        standing_columns((*s)->program) > (uint64_t)WIDE * gs_store_get_info((*s)->store)->features)
+        try_another(s, store, logits, false, true, is_leaner);
+}
+
 /* An epoch that goes to the disk may be shorter with a program that makes values again instead of storing them: the
  * cost model decides. Of two programs alike, and of an epoch in memory, there is nothing to decide. */
 static void recompute_where_shorter(gs_session **s, const char *store, bool logits)
 {
     const gs_plan_pass *const pass = (*s)->train == GS_NONE ? NULL : &(*s)->plan->pass[(*s)->train];
-    gs_session *other = NULL;
-
-    if (pass == NULL || pass->read_bytes + pass->written_bytes == 0 || !gs_device_unified((*s)->device) ||
-        prepare(&other, store, (*s)->options, GS_FOR_TRAINING, logits, true) != GS_OK)
-        return;
-    other->process_bytes = (*s)->process_bytes; /* one of the two stays */
-    if (!same_program((*s)->program, other->program) && gs_session_plan(other, logits) == GS_OK &&
-        epoch_seconds(other) < RECOMPUTE_WORTH * epoch_seconds(*s)) {
-        gs_session *const longer = *s;
-        *s = other;
-        other = longer;
-    }
-    gs_session_close(other);
+    if (pass != NULL && pass->read_bytes + pass->written_bytes > 0 && gs_device_unified((*s)->device))
+        try_another(s, store, logits, true, (*s)->lean, is_shorter);
 }
 
 gs_status gs_session_open(gs_session **out, const char *store, const gs_train_options *options, gs_purpose purpose,
                           bool logits)
 {
     gs_session *s = NULL;
-    gs_status st = prepare(&s, store, options, purpose, logits, false);
+    gs_status st = prepare(&s, store, options, purpose, logits, false, false);
 
     if (st == GS_OK && (st = gs_session_plan(s, logits)) == GS_OK) {
+        lean_where_worth(&s, store, logits);
         recompute_where_shorter(&s, store, logits);
         *out = s;
         s = NULL; /* now the caller's */

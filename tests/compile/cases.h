@@ -17,7 +17,7 @@ typedef struct test_case {
     const char *act;
     uint32_t heads, edge_types; /* 0: 1 */
     uint32_t bases;             /* 0: the default */
-    bool edge_weights, no_fuse, hoist, recompute;
+    bool edge_weights, no_fuse, hoist, recompute, lean;
 } test_case;
 
 /* A small random graph with multi-edges and isolated vertices, and self loops if asked for

@@ -187,6 +187,56 @@ static void test_stages__attention_keeps_one_number_a_head(void **state)
     gs_program_free(p);
 }
 
+typedef struct typed_use {
+    uint32_t widest;        /* array that the pass or the setup makes */
+    uint32_t split, picked; /* sums by type of rows wider than a number; values of edges by type, likewise */
+} typed_use;
+
+static typed_use typed_use_of(const test_case *t)
+{
+    gs_program *p = gs_program_new();
+    typed_use u = {0, 0, 0};
+    gs_assert_ok(compile_case(p, t, "train"));
+    for (uint32_t a = 0; a < p->arrays; a++)
+        u.widest = p->array[a].store_id < 0 && p->array[a].width > u.widest ? p->array[a].width : u.widest;
+    for (uint32_t s = 0; s < p->stages; s++) {
+        for (uint32_t i = 0; i < p->stage[s].sums; i++)
+            u.split += p->stage[s].sum[i].kind == GS_SUM_SPLIT && p->array[p->stage[s].sum[i].array].width > 1;
+        for (uint32_t r = 0; r < p->stage[s].edge_regs; r++)
+            u.picked += p->stage[s].edge_reg[r].typed && p->stage[s].edge_reg[r].width > 1;
+    }
+    gs_program_free(p);
+    return u;
+}
+
+static void check_typed(const test_case *t, uint32_t widest, uint32_t split, uint32_t picked)
+{
+    const typed_use u = typed_use_of(t);
+    assert_int_equal(u.widest, widest);
+    assert_int_equal(u.split, split);
+    assert_int_equal(u.picked, picked);
+}
+
+/* 128 -> 64 -> 16 with 3 types. */
+static void test_stages__products_by_type_come_first_where_that_is_less(void **state)
+{
+    static const char *const models[] = {"rgcn", "rgcn_bases"};
+    (void)state;
+    for (int m = 0; m < 2; m++) {
+        const test_case t = {.model = models[m], .layers = 2, .in = 128, .hidden = 64, .classes = 16, .edge_types = TEST_TYPES,
+                             .bases = m == 1 ? 2 : 0, .hoist = true, .edges_per_vertex = 10};
+        test_case other = t;
+        check_typed(&t, TEST_TYPES * 128, 1, 1); /* layer 0's sums once, layer 1's products first */
+        other.lean = true;
+        check_typed(&other, TEST_TYPES * 64, 0, 2); /* both layers' products first */
+        other.no_move = true;
+        check_typed(&other, TEST_TYPES * 128, 2, 0);
+        other = t;
+        other.classes = 500; /* products are wider than what is summed */
+        check_typed(&other, TEST_TYPES * 128, 2, 0);
+    }
+}
+
 static void test_stages__edge_programs_are_shared_or_not(void **state)
 {
     const char *text = "layer t(h[a]) -> [b]:\n"
@@ -324,6 +374,7 @@ int main(void)
         cmocka_unit_test(test_stages__sage_training_transform_first),
         cmocka_unit_test(test_stages__what_needs_no_parameter_is_computed_once),
         cmocka_unit_test(test_stages__attention_keeps_one_number_a_head),
+        cmocka_unit_test(test_stages__products_by_type_come_first_where_that_is_less),
         cmocka_unit_test_setup_teardown(test_stages__edge_programs_are_shared_or_not, gs_test_temp_setup,
                                         gs_test_temp_teardown),
         cmocka_unit_test(test_stages__evaluation_is_forward_only),
