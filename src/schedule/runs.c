@@ -5,8 +5,8 @@
  * same wire and differ in the number of requests: a read takes as long as its bytes
  * at the disk's bandwidth and some microseconds for each request (measured with 64 under way: 10 each for
  * requests of 16 KiB to 256 KiB, all on top of their bytes). So gaps between needed
- * rows are read through up to a length, and the length that gives the least time is taken,
- * from none (every unneeded unit skipped) to all (one sequential read).
+ * rows are read through up to the length that takes as long as a request, and where that saves
+ * next to nothing the whole interval is one sequential read.
  */
 #include <string.h>
 
@@ -79,34 +79,18 @@ static bool walk_next(struct walk *w)
     return true;
 }
 
-/* What would be read if gaps of up to units >> k were read through. */
-struct tally {
-    uint64_t units;            /* of the extent */
-    uint64_t first, end;       /* of what is needed */
-    uint64_t left_out[64];     /* by k: units in gaps that units >> k is the shortest to close */
-    uint32_t gaps[64];
-};
-
-static bool tally(struct tally *t, const gs_layout *l, const gs_run_extent *x, const uint64_t *mask)
+/* What is read, in how many requests, when gaps of up to `gap` units are read through. */
+static uint64_t count(uint32_t *runs, const gs_layout *l, const gs_run_extent *x, const uint64_t *mask, uint64_t gap)
 {
     struct walk w = walk_begin(l, x, mask);
+    uint64_t end = 0, bytes = 0;
 
-    *t = (struct tally){.units = gs_div_up(x->bytes, x->unit)};
-    if (!walk_next(&w))
-        return false;
-    t->first = w.from;
-    t->end = w.to;
-    for (; walk_next(&w); t->end = w.to) {
-        if (w.from <= t->end)
-            continue;
-        const uint64_t gap = w.from - t->end;
-        uint32_t k = 0;
-        while (t->units >> (k + 1) >= gap)
-            k++;
-        t->left_out[k] += gap;
-        t->gaps[k]++;
+    for (*runs = 0; walk_next(&w); end = w.to) {
+        const bool first = *runs == 0 || w.from > end + gap;
+        bytes += GS_MIN(w.to * x->unit, x->bytes) - (first ? w.from : end) * x->unit;
+        *runs += first;
     }
-    return true;
+    return bytes;
 }
 
 /* The runs themselves, when gaps of up to `gap` units are read through. */
@@ -127,43 +111,27 @@ static uint64_t collect(gs_run *run, uint32_t *runs, const gs_layout *l, const g
     return bytes;
 }
 
-static double seconds_of(const gs_layout *l, const gs_run_extent *x, uint64_t bytes, uint32_t requests)
+/* A request takes as long as so many bytes. */
+static double request_bytes(const gs_layout *l, const gs_run_extent *x)
 {
+    const gs_schedule_config *const c = l->config;
     if (x->bps > 0)
-        return (double)bytes / x->bps + requests * x->request_seconds;
-    const double bps = l->config->disk_bps > 0 ? l->config->disk_bps : USUAL_BPS;
-    const double request =
-        l->config->disk_request_seconds > 0 ? l->config->disk_request_seconds : USUAL_REQUEST_SECONDS;
-    return (double)bytes / bps + requests * request;
+        return x->bps * x->request_seconds;
+    return (c->disk_bps > 0 ? c->disk_bps : USUAL_BPS) * (c->disk_request_seconds > 0 ? c->disk_request_seconds : USUAL_REQUEST_SECONDS);
 }
 
 uint64_t gs_runs_choose(gs_run *run, uint32_t room, uint32_t *runs, const gs_layout *l, const gs_run_extent *extent,
                         const uint64_t *mask)
 {
-    const uint64_t blocks = extent->unit / GS_BLOCK_BYTES;
-    double best = seconds_of(l, extent, extent->bytes, 1);
-    uint64_t best_gap = UINT64_MAX, left_out = 0;
-    uint32_t gaps = 0;
-    struct tally t;
+    /* A gap takes the time of its bytes or that of a request: each is decided by itself. */
+    const double request = request_bytes(l, extent), longest = request / (double)extent->unit, all = (double)extent->bytes;
+    const uint64_t gap = longest < 1e9 ? (uint64_t)longest : (uint64_t)1e9, bytes = count(runs, l, extent, mask, gap);
 
-    *runs = 0;
-    if (!tally(&t, l, extent, mask))
+    if (*runs == 0)
         return 0;
-    /* From long gaps to none: the later ones read less, and must be worth their requests. */
-    for (uint32_t k = 0; k < 64; k++) {
-        const uint64_t end = GS_MIN(t.end * blocks * GS_BLOCK_BYTES, extent->bytes);
-        const uint64_t bytes = end - (t.first + left_out) * blocks * GS_BLOCK_BYTES;
-        const double seconds = seconds_of(l, extent, bytes, gaps + 1);
-        if (gaps < room && bytes < extent->bytes && seconds < best * WORTH) {
-            best = seconds;
-            best_gap = t.units >> k;
-        }
-        if (t.units >> k == 0)
-            break;
-        left_out += t.left_out[k];
-        gaps += t.gaps[k];
-    }
-    if (best_gap == UINT64_MAX)
+    if (*runs > room || (double)bytes + *runs * request >= WORTH * (all + request)) {
+        *runs = 0;
         return extent->bytes;
-    return collect(run, runs, l, extent, mask, best_gap);
+    }
+    return collect(run, runs, l, extent, mask, gap);
 }
