@@ -35,9 +35,9 @@ const cli_option train_learning_options[] = {
 };
 
 const cli_option train_machine_options[] = {
-    {"--device", CLI_TEXT, FIELD(device), "cpu[:N]|cuda[:N,...]",
-     "what computes: the processors, N devices that share them, or GPU number N", NULL, 0, 0},
-    {"--topology", CLI_TEXT, FIELD(topology), "FILE", "of cpu:N: switches and the speed of their wires (JSON)", "one switch", 0, 0},
+    {"--device", CLI_TEXT, FIELD(device), "cpu[:N]|cuda[:N]",
+     "what computes: the processors, N parts of them, or GPU number N (0,1: both)", NULL, 0, 0},
+    {"--topology", CLI_TEXT, FIELD(topology), "FILE", "of several devices: switches and the speed of their wires (JSON)", "one switch", 0, 0},
     {"--matmul", CLI_CHOICE, FIELD(matmul), "fp32|tf32|bf16", "what a GPU's dense products may round to", NULL, 0, 0},
     {"--host-memory", CLI_SIZE, FIELD(host_memory), "SIZE", "most memory that is resident", "80 % of what is free", 0, 0},
     {"--device-memory", CLI_SIZE, FIELD(device_memory), "SIZE", "most that a device holds; for cpu a part of the host's",

@@ -107,7 +107,7 @@ gs_status gs_train_options_check(const gs_train_options *o)
     if (o->activation == NULL || o->activation[0] == '\0')
         return gs_fail(GS_EINVAL, "--act: none given; use relu");
     if (!is_device(o->device))
-        return gs_fail(GS_EINVAL, "--device %s: must be cpu, cpu:N for up to 16 that share the processors, cuda, cuda:N for GPU number N, or cuda:A,B,... for up to 16",
+        return gs_fail(GS_EINVAL, "--device %s: must be cpu, cpu:N for up to 16 that share the processors, cuda, or cuda:N for GPU number N (cuda:A,B,... for up to 16)",
                        o->device == NULL ? "(none)" : o->device);
     if (o->matmul == NULL ||
         (strcmp(o->matmul, "fp32") != 0 && strcmp(o->matmul, "tf32") != 0 && strcmp(o->matmul, "bf16") != 0))
