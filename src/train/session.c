@@ -16,7 +16,7 @@
 /* or this much of the memory, for an epoch that is predicted to be no longer than so (edge programs take less than is predicted
  * until they were measured). */
 #define LEAN_BYTES 0.75
-#define LEAN_SECONDS 1.6
+#define LEAN_SECONDS 1.9
 /* What is computed once is wide from so many times the features' columns on. */
 #define WIDE 2
 
