@@ -2,6 +2,7 @@
 #include <string.h>
 
 #include "base/alloc.h"
+#include "base/size.h"
 #include "compile/compile_internal.h"
 
 static const gs_node *at(const gs_emitter *e, uint32_t i)
@@ -149,6 +150,16 @@ static void describe(const gs_emitter *e, uint32_t v, char out[GS_IR_NAME_BYTES 
     snprintf(out, GS_IR_NAME_BYTES + 16, "%.40s%s%s", of, of[0] != 0 && how[0] != 0 ? "." : "", how);
 }
 
+/* Arrays of this label already there, with a number behind it or without. */
+static uint32_t same_label(const gs_program *p, const char *name)
+{
+    const size_t length = strnlen(name, 52);
+    uint32_t count = 0;
+    for (uint32_t i = 0; i < p->arrays; i++)
+        count += strncmp(p->array[i].name, name, length) == 0 && (p->array[i].name[length] == 0 || p->array[i].name[length] == '#');
+    return count;
+}
+
 /* "train.layer0.h"; a number behind it where two values have one label. */
 static gs_status emit_stored(gs_emitter *e, uint32_t v)
 {
@@ -163,7 +174,7 @@ static gs_status emit_stored(gs_emitter *e, uint32_t v)
         }
     describe(e, v, label);
     snprintf(a.name, sizeof(a.name), "%.15s.%.44s", e->options->pass, label);
-    for (uint32_t k = 2; find_array(e->p, a.name) != GS_NONE; k++) {
+    for (uint32_t k = GS_MAX(2u, 1 + same_label(e->p, a.name)); find_array(e->p, a.name) != GS_NONE; k++) {
         char base[GS_NAME_BYTES];
         memcpy(base, a.name, sizeof(base));
         base[strcspn(base, "#")] = 0;
