@@ -11,7 +11,7 @@
  * What is not kept shares places in the file that it is spilled to in the same way, interval by interval behind each other. Writes are
  * done in any order, so one must wait for those of the owner before (emit.c).
  *
- * Rows of an array that its stage leaves out must read as 0. Memory is 0 at the start; in a place that others use, they are zeroed
+ * Rows of an array that its stage leaves out must read as 0, and so must what is not written to the file. Memory is 0 at the start; in a place that others use, they are zeroed
  * when the stage is done (emit.c), so an array with few rows keeps a place of its own.
  */
 #include <stdlib.h>
@@ -292,12 +292,22 @@ static bool leaves_out(const gs_layout *l, uint32_t stage)
     return false;
 }
 
-/* In whole stages, as reads and writes of one stage are done in any order. Rows that its stage leaves out read as 0 as long as
- * nobody has ever written there. */
+/* Are there rows of it that nobody reads, or that are 0? */
+static bool is_partial(const gs_layout *l, uint32_t array)
+{
+    const gs_row_runs *const r = l->config->array_rows ? &l->config->array_rows[array] : NULL;
+    for (uint32_t i = 0; r != NULL && r->first != NULL && i < l->parts; i++)
+        if (r->first[i + 1] - r->first[i] != 1 || r->run[r->first[i]].rows < gs_interval_rows(l->chunks, i))
+            return true;
+    return false;
+}
+
+/* In whole stages, as reads and writes of one stage are done in any order. Rows that its stage leaves out, and tiles that are
+ * not written as nobody reads anything but 0 there, read as 0 as long as nobody has ever written there. */
 static gs_life spilled_life(const gs_choice *c, const gs_layout *l, uint32_t array)
 {
     const uint32_t stage = gs_layout_stored_by(l->program, array);
-    if (stage == GS_NONE || leaves_out(l, stage))
+    if (stage == GS_NONE || is_partial(l, array) || leaves_out(l, stage))
         return ALWAYS;
     const gs_life life = life_of_array(c, l, array);
     return (gs_life){life.first / 2 * 2, life.last | 1};

@@ -300,6 +300,29 @@ static void test_lives__a_spilled_chain_needs_two_places(void **state)
     drop(&f);
 }
 
+/* Tiles that are not written, as all that is read there is 0, are no place for another array. */
+static void test_lives__what_is_written_in_part_shares_no_disk(void **state)
+{
+    const uint64_t array = 4096 * 64 * 4;
+    uint32_t first[] = {0, 1};
+    gs_row_run run = {0, 1000};
+    gs_row_runs held[7] = {[3] = {.first = first, .run = &run}};
+    struct fixture f = {.seed = 5};
+    gs_plan *plan = NULL;
+    (void)state;
+    chain(&f, false);
+    assert_int_equal(f.p.arrays, GS_ARRAY_LEN(held));
+    make_chunks(&f, 4096, 1);
+    gs_schedule_config c = config_of(&f, 64 * GS_MIB, 32 * GS_MIB);
+    c.force_spill = true;
+    c.array_rows = held;
+    gs_assert_ok(gs_schedule(&plan, &c));
+    assert_int_equal(plan->spill_total, 3 * array);
+    plan_sim_run(plan, &c, 0, 5, 1);
+    gs_plan_free(plan);
+    drop(&f);
+}
+
 /* What nobody reads may still be on its way to the disk when the next owner of its place is written. */
 static void test_lives__who_takes_a_place_on_the_disk_waits_for_the_owner(void **state)
 {
@@ -358,6 +381,7 @@ int main(void)
         cmocka_unit_test(test_lives__nobody_notices),
         cmocka_unit_test(test_lives__a_chain_needs_two_places),
         cmocka_unit_test(test_lives__a_spilled_chain_needs_two_places),
+        cmocka_unit_test(test_lives__what_is_written_in_part_shares_no_disk),
         cmocka_unit_test(test_lives__who_takes_a_place_on_the_disk_waits_for_the_owner),
         cmocka_unit_test(test_lives__sums_become_arrays_element_by_element),
     };
