@@ -179,6 +179,8 @@ gs_status gs_order_search(gs_plan **plan, const gs_layout *l, gs_choice *c, uint
         gs_plan_free(*plan);
         *plan = better;
     }
+    if (st == GS_EAGAIN) /* the plan in store order stands */
+        st = GS_OK;
     (*plan)->pass[pass].orders_tried = s.tried;
     (*plan)->pass[pass].store_order_seconds = before;
     (*plan)->pass[pass].best_order_seconds = s.seconds;
