@@ -3,7 +3,6 @@
  * One pass, the one that epochs consist of, is emitted twice: once to list its accesses, then with the cache's plan of them,
  * access by access in the same order. Other passes find what stays between epochs, and leave it where it is.
  */
-#include <assert.h>
 #include <string.h>
 
 #include "base/alloc.h"
@@ -107,7 +106,8 @@ void gs_emit__cache_begin(struct emitter *e)
         struct cell *const c = &e->cell[u];
         c->place = c->first_place;
         c->read = c->last = GS_NONE;
-        c->users = 0;
+        c->users = c->inside = 0;
+        c->held = c->place != GS_CACHE_NOWHERE;
         if (c->place != GS_CACHE_NOWHERE)
             e->occupant[e->occupants++] = u;
     }
@@ -126,15 +126,17 @@ static bool in_cached_pass(const struct emitter *e)
     return e->pass == &e->plan->pass[e->c->cached_pass];
 }
 
-/* The next task waits for whoever used [at, +bytes), who then has left. The cache's plan knows how long each use is. */
-static void evict(struct emitter *e, uint64_t at, uint64_t bytes)
+/* The next task waits for whoever used [at, +bytes), who then has left. The cache's plan knows how long uses are, but not of
+ * vertex programs of pruned stages: where one of those goes on, GS_EAGAIN. */
+static gs_status evict(struct emitter *e, uint64_t at, uint64_t bytes)
 {
     uint32_t kept = 0;
     for (uint32_t i = 0; i < e->occupants; i++) {
         struct cell *const c = &e->cell[e->occupant[i]];
         uint64_t skip;
         if (c->place < at + bytes && at < c->place + whole_unit(e, e->occupant[i], &skip).bytes) {
-            assert(c->users == 0);
+            if (c->inside > 0)
+                return GS_EAGAIN;
             gs_emit__wait(e, c->read);
             gs_emit__wait(e, c->last);
             c->place = GS_CACHE_NOWHERE;
@@ -143,6 +145,7 @@ static void evict(struct emitter *e, uint64_t at, uint64_t bytes)
         }
     }
     e->occupants = kept;
+    return GS_OK;
 }
 
 static gs_status bring(struct emitter *e, uint32_t unit, uint64_t place)
@@ -152,15 +155,23 @@ static gs_status bring(struct emitter *e, uint32_t unit, uint64_t place)
     gs_task t = whole_unit(e, unit, &skip);
     gs_status st;
 
-    evict(e, place, t.bytes);
+    if ((st = evict(e, place, t.bytes)) != GS_OK)
+        return st;
+    /* Bytes of it that nobody keeps any more may stand elsewhere. Reads begin in their order, so whoever comes there
+     * after this one finds them unused. */
+    if (c->place != GS_CACHE_NOWHERE) {
+        gs_emit__wait(e, c->read);
+        gs_emit__wait(e, c->last);
+    } else {
+        e->occupant[e->occupants++] = unit;
+    }
+    c->place = place;
+    c->last = GS_NONE;
     t.place = (gs_place){GS_REGION_RESIDENT, place};
     if ((st = gs_emit__task(e, &t, &c->read)) != GS_OK)
         return st;
     e->pass->read_bytes += t.bytes;
     e->pass->read_requests++;
-    c->place = place;
-    c->last = GS_NONE;
-    e->occupant[e->occupants++] = unit;
     return GS_OK;
 }
 
@@ -182,11 +193,10 @@ static gs_status enter(struct emitter *e, uint32_t unit, bool whole)
         c->accesses = k + 1;
         return GS_OK;
     }
-    assert(k < c->accesses && c->access[k].unit == unit); /* the same accesses in the same order */
-    if (c->cache->place[k] != GS_CACHE_NOWHERE && !c->cache->hit[k]) {
-        st = bring(e, unit, e->cache_base + c->cache->place[k]);
-    }
-    return st;
+    if (k >= c->accesses || c->access[k].unit != unit) /* other accesses than were listed: the cache's plan is not for them */
+        return GS_EAGAIN;
+    e->cell[unit].held = c->cache->place[k] != GS_CACHE_NOWHERE;
+    return e->cell[unit].held && !c->cache->hit[k] ? bring(e, unit, e->cache_base + c->cache->place[k]) : GS_OK;
 }
 
 /* `again`: no access of its own. Neither has one what is in use already: it is longer. */
@@ -202,9 +212,11 @@ static gs_status find(struct emitter *e, uint32_t unit, bool whole, bool again, 
         return st;
     c->users++;
     out->cached = unit + 1;
-    if (c->place == GS_CACHE_NOWHERE)
+    out->in_cache = false;
+    if (c->place == GS_CACHE_NOWHERE || !c->held)
         return GS_OK;
-    *out = (struct unit){.place = {GS_REGION_RESIDENT, c->place}, .read = c->read, .ring = NOT_STAGED, .cached = unit + 1};
+    c->inside++;
+    *out = (struct unit){.place = {GS_REGION_RESIDENT, c->place}, .read = c->read, .ring = NOT_STAGED, .cached = unit + 1, .in_cache = true};
     *there = true;
     return GS_OK;
 }
@@ -255,7 +267,10 @@ void gs_emit__cache_release(struct emitter *e, const struct unit *u, uint32_t ta
         return;
     struct cell *const c = &e->cell[u->cached - 1];
     c->users--;
-    c->last = task;
+    if (u->in_cache) {
+        c->inside--;
+        c->last = task;
+    }
     if (is_listed(e))
         e->c->access[c->access].until = e->accesses - 1;
 }

@@ -27,6 +27,7 @@ struct unit {
     uint32_t read;
     uint64_t ring; /* offset of its piece of the ring, or NOT_STAGED */
     uint32_t cached; /* 1 + the unit of the cache that it is, there or not; 0: none */
+    bool in_cache;   /* it is there: `place` is in the cache's memory */
     uint32_t on;   /* 1 + the device whose ring that is; 0: the host's */
     uint32_t handed; /* 1 + the task that copies it to the next device; 0: none */
 };
@@ -54,6 +55,8 @@ struct cell {
     uint32_t read, last; /* tasks of this pass: that brought it, that used it last; GS_NONE */
     uint32_t access;     /* the last one, by number */
     uint32_t users;      /* that have not been released */
+    uint32_t inside;     /* of those, who use the bytes at `place` */
+    bool held;           /* the cache's plan keeps the bytes for the last access; else they may go at any time */
     bool seen;
 };
 

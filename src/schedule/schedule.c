@@ -276,6 +276,7 @@ static gs_status trace_accesses(const gs_layout *l, gs_choice *c)
     gs_status st;
 
     c->ring_bytes = UINT64_MAX / 4;
+    c->accesses = 0;
     c->tracing = true;
     st = gs_emit(&probe, l, c);
     c->tracing = false;
