@@ -17,20 +17,29 @@ gs_status gs_cuda_wait(gs_cuda *c, uint64_t ticket)
     return st;
 }
 
+/* All streams, also behind one that failed: host memory is given back after this. The first failure counts. */
 gs_status gs_cuda_synchronize(gs_cuda *c)
 {
+    const struct {
+        gs_cu_handle stream;
+        const char *what;
+    } all[] = {{c->in, "copying to the device"}, {c->compute, "a launch"}, {c->out, "copying from the device"}};
     gs_status st = gs_cuda_enter(c);
-    if (st == GS_OK)
-        st = gs_cuda_check(c, c->d->stream_synchronize(c->in), "copying to the device");
-    if (st == GS_OK)
-        st = gs_cuda_check(c, c->d->stream_synchronize(c->compute), "a launch");
-    if (st == GS_OK)
-        st = gs_cuda_check(c, c->d->stream_synchronize(c->out), "copying from the device");
-    if (st == GS_OK)
-        st = gs_cuda_wait_for_peers(c);
-    if (st == GS_OK)
-        c->waited = c->ticket;
-    return st;
+    char why[512] = "";
+
+    if (st != GS_OK)
+        return st;
+    for (size_t k = 0; k <= GS_ARRAY_LEN(all); k++) {
+        const gs_status now = k < GS_ARRAY_LEN(all) ? gs_cuda_check(c, c->d->stream_synchronize(all[k].stream), all[k].what)
+                                                    : gs_cuda_wait_for_peers(c);
+        if (st == GS_OK && now != GS_OK)
+            snprintf(why, sizeof(why), "%s", gs_last_error());
+        st = st == GS_OK ? now : st;
+    }
+    if (st != GS_OK)
+        return gs_fail(st, "%s", why);
+    c->waited = c->ticket;
+    return GS_OK;
 }
 
 gs_status gs_cuda_copy_in(gs_cuda *c, gs_cu_memory to, const void *from, uint64_t bytes, gs_cu_handle stream, const char *what)
