@@ -84,12 +84,12 @@ typedef struct gs_cpu {
     const gs_cpu_kernels *k;
     unsigned threads;
     char name[128];
-    /* set by prepare: room, never contents that outlive a launch */
+    /* set by prepare: room, whose contents outlive no launch, `turned` excepted */
     gs_cpu_step *step;
     uint32_t steps;
     float *partial;          /* [lots][run_partial] of a run */
     uint64_t partial_floats; /* of all lots together */
-    float *turned;           /* weights of a stage, transposed */
+    float *turned;           /* weights of a stage as products take them: transposed, or by type side by side */
     uint64_t turned_floats;
     bool in_pass;            /* launches use the same parameters until the pass ends */
     const gs_stage *turned_stage; /* of the pass's last launch; its weights stand in `turned` if ... */
@@ -158,11 +158,11 @@ gs_status gs_cpu__run_vertex(void *context, const gs_vertex_launch *l);
 
 /* Fills cpu->step for a launch; GS_EINVAL names the stage and the instruction. */
 gs_status gs_cpu__resolve(gs_cpu *cpu, const gs_vertex_launch *l);
-static inline bool gs_cpu__is_product(gs_op op) 
+
+static inline bool gs_cpu__is_product(gs_op op)
 {
     return op == GS_OP_MATMUL || op == GS_OP_MATMUL_T || op == GS_OP_FAN || op == GS_OP_FAN_T;
 }
-
 
 /* An outer product over `rows` that is a run of its own: all threads compute it together. */
 bool gs_cpu__stands_alone(const gs_cpu_step *s, uint32_t rows);

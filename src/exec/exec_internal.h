@@ -60,10 +60,10 @@ struct gs_exec {
     uint32_t *lane_task;      /* task indices, pass by pass, lane by lane */
     uint32_t *lane_first;     /* [passes * lanes + 1] into lane_task */
 
-    /* lasting, by the driving thread */
+    /* lasting; no two threads write the same byte at a time, as a chunk goes to one device */
     uint8_t *chunk_seen;      /* [sets * parts * parts] a gs_chunk_state of this run */
 
-    /* of the pass being run, by the driving thread */
+    /* of the pass being run, by the thread that runs the task */
     double (*span)[2];        /* [tasks] when a task began and ended, gs_now(); NULL: no trace */
     uint8_t *done;            /* [tasks] */
     uint32_t *runs_left;      /* [tasks] of a read in flight: parts that have not arrived */

@@ -1,4 +1,4 @@
-/* emit_internal.h - the emitter's state, shared by emit.c and its two halves.
+/* emit_internal.h - the emitter's state, shared by the files that it is made of.
  *
  *   emit.c         tasks, waits, units; stages and passes
  *   emit_ahead.c   an epoch's first reads, made in the one before
@@ -110,7 +110,7 @@ static inline const gs_stage *gs_emit__stage(const struct emitter *e)
 gs_status gs_emit__grow(void **array, uint32_t *room, uint32_t need, size_t size);
 /* The next task added waits for `task` (GS_NONE: for nothing). */
 void gs_emit__wait(struct emitter *e, uint32_t task);
-/* Drops waits that the order of `lane`'s and other lanes' tasks implies; how many are left. */
+/* Of what the next task of `lane` waits for, keeps only the last of each lane whose tasks end in order; how many are left. */
 uint32_t gs_emit__settle_waits(struct emitter *e, uint32_t lane);
 /* emit_ahead.c: behind the pass's last task, which of its first reads its next run may make already. */
 gs_status gs_emit__ahead(struct emitter *e);

@@ -45,7 +45,7 @@ typedef struct gs_session {
     gs_topology wires;
     gs_tree *tree;                 /* of the machine, for GPUs; NULL: not known */
     uint32_t node[GS_DEVICE_COUNT_MOST]; /* that each device is near to */
-    const gs_topology *topology;   /* of "cpu:N": &wires; else NULL */
+    const gs_topology *topology;   /* of several devices: &wires; else NULL */
     gs_program *program;
     gs_plan *plan;
     gs_exec *exec;
