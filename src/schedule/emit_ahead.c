@@ -47,7 +47,7 @@ gs_status gs_emit__ahead(struct emitter *e)
     gs_status st = GS_OK;
 
     e->pass->first_ahead = e->plan->aheads;
-    if (!repeats || e->apart || e->l->config->no_pipeline)
+    if (!repeats || e->apart || e->l->config->no_pipeline || e->l->config->never_again)
         return GS_OK;
     for (uint32_t i = pass->first_task; i < pass->first_task + pass->tasks; i++)
         if (e->plan->task[i].kind == GS_TASK_READ && !add_ahead(e, i, &st))

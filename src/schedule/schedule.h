@@ -28,6 +28,7 @@ typedef struct gs_schedule_config {
     const gs_cost *cost;       /* plans are compared by predicted seconds; NULL: by bytes moved */
     bool no_swap;              /* columns in store order (measurements) */
     bool no_pipeline;          /* a read waits for the computes and writes before it (measurements) */
+    bool never_again;          /* another pass runs between any two runs of "train": nothing is read ahead */
     double evals_left_out;     /* share of the epochs that run no pass "eval": 0, every epoch does, to 1 */
     bool force_spill;          /* keep nothing resident (tests, measurements) */
     /* What the edges of each chunk need; the set of a direction of the store has its number. `sets` 0: the

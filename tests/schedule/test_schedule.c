@@ -207,6 +207,25 @@ static void test_plan__cache_is_safe_in_any_order(void **state)
     assert_true(brought > 20 && left > 20);
 }
 
+/* Only where the same pass runs twice in a row is anything read ahead. */
+static void test_plan__nothing_is_read_ahead_of_another_pass(void **state)
+{
+    (void)state;
+    for (int alone = 0; alone < 2; alone++) {
+        struct fixture f = {0};
+        gs_plan *plan = NULL;
+        fixture_program(&f, 37, 16);
+        fixture_chunks(&f, 20000, 8, false, 11);
+        gs_schedule_config c = fixture_config(&f, 8 * GS_MIB, 2 * GS_MIB);
+        c.never_again = alone != 0;
+        gs_assert_ok(gs_schedule(&plan, &c));
+        assert_true(alone ? plan->aheads == 0 : plan->pass[0].aheads > 0);
+        plan_sim_run(plan, &c, 0, 3, 5);
+        gs_plan_free(plan);
+        fixture_drop(&f);
+    }
+}
+
 static void test_plan__forced_spill_keeps_nothing(void **state)
 {
     (void)state;
@@ -357,6 +376,7 @@ int main(void)
         cmocka_unit_test(test_budget__smallest_named_works),
         cmocka_unit_test(test_plan__more_memory_moves_fewer_bytes),
         cmocka_unit_test(test_plan__cache_is_safe_in_any_order),
+        cmocka_unit_test(test_plan__nothing_is_read_ahead_of_another_pass),
         cmocka_unit_test(test_plan__forced_spill_keeps_nothing),
         cmocka_unit_test(test_plan__reads_runs_of_needed_rows),
         cmocka_unit_test(test_plan__runs_for_needed_rows_alone),
