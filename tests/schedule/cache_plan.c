@@ -1,6 +1,7 @@
 #include "cache_plan.h"
 
 #include <math.h>
+#include <stdlib.h>
 
 #include "base/size.h"
 #include "plan_sim.h"
@@ -8,30 +9,81 @@
 #include "schedule/simulate.h"
 #include "support/support.h"
 
+/* The pass's accesses, all that the store has being left to the cache; returns the bytes that it reads without one. */
+static uint64_t trace(gs_layout *l, gs_choice *c, const gs_schedule_config *config, uint32_t pass, bool keep)
+{
+    gs_plan *plan = NULL;
+
+    gs_assert_ok(gs_layout_make(l, config, true));
+    gs_assert_ok(gs_choice_make(c, l));
+    assert_true(gs_choice_set_arena(c, l, config->device_memory));
+    c->made_only = true;
+    c->cached_pass = pass;
+    gs_choice_keep(c, l, keep ? 512 * GS_KIB : 0);
+    c->ring_bytes = UINT64_MAX / 4;
+    c->tracing = true;
+    gs_assert_ok(gs_emit(&plan, l, c));
+    c->tracing = false;
+    c->ring_bytes = 2 * GS_MIB;
+    const uint64_t read = plan->pass[pass].read_bytes;
+    gs_plan_free(plan);
+    return read;
+}
+
 gs_plan *cache_plan_make(const gs_schedule_config *config, uint64_t capacity, bool keep)
 {
     gs_layout l;
     gs_choice c;
     gs_cache_plan cache;
     gs_plan *plan = NULL;
+    const uint64_t without = trace(&l, &c, config, 0, keep);
 
-    gs_assert_ok(gs_layout_make(&l, config, true));
-    gs_assert_ok(gs_choice_make(&c, &l));
-    assert_true(gs_choice_set_arena(&c, &l, config->device_memory));
-    c.made_only = true;
-    gs_choice_keep(&c, &l, keep ? 512 * GS_KIB : 0);
-    c.ring_bytes = UINT64_MAX / 4;
-    c.tracing = true;
-    gs_assert_ok(gs_emit(&plan, &l, &c));
-    const uint64_t without = plan->pass[0].read_bytes;
-    gs_plan_free(plan);
-    c.tracing = false;
     gs_assert_ok(gs_cache_plan_make(&cache, c.access, c.accesses, 1u << 16, capacity, true));
     c.cache = &cache;
-    c.ring_bytes = 2 * GS_MIB;
     gs_assert_ok(gs_emit(&plan, &l, &c));
     assert_true(plan->pass[0].read_bytes <= without);
     gs_cache_plan_drop(&cache);
+    gs_choice_drop(&c);
+    gs_layout_drop(&l);
+    return plan;
+}
+
+/* The first use of a unit that goes on while another one is read, where an access before that use read the unit as well.
+ * *before, *meanwhile: that access, and the other unit's. False: there is none. */
+static bool find_overlap(const gs_choice *c, uint32_t *before, uint32_t *meanwhile)
+{
+    for (uint32_t k = 1; k < c->accesses; k++)
+        for (uint32_t m = k + 1; m < c->accesses && m <= c->access[k].until; m++)
+            for (uint32_t b = 0; b < k; b++) {
+                if (c->access[b].unit != c->access[k].unit || !c->access[b].whole || !c->access[m].whole)
+                    continue;
+                *before = b;
+                *meanwhile = m;
+                return true;
+            }
+    return false;
+}
+
+gs_plan *ended_hold_plan_make(const gs_schedule_config *config)
+{
+    gs_layout l;
+    gs_choice c;
+    gs_plan *plan = NULL;
+    uint32_t before = 0, meanwhile = 0;
+
+    (void)trace(&l, &c, config, 1, false);
+    assert_true(find_overlap(&c, &before, &meanwhile));
+    uint64_t *const place = malloc(c.accesses * sizeof(*place));
+    bool *const hit = calloc(c.accesses, sizeof(*hit));
+    for (uint32_t k = 0; k < c.accesses; k++)
+        place[k] = k == before || k == meanwhile ? 0 : GS_CACHE_NOWHERE;
+    c.cache = &(gs_cache_plan){.accesses = c.accesses,
+                               .place = place,
+                               .hit = hit,
+                               .used_bytes = GS_MAX(c.access[before].bytes, c.access[meanwhile].bytes)};
+    gs_assert_ok(gs_emit(&plan, &l, &c));
+    free(place);
+    free(hit);
     gs_choice_drop(&c);
     gs_layout_drop(&l);
     return plan;

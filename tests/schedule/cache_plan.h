@@ -8,6 +8,8 @@
 /* `keep`: 512 KiB for arrays of the run beside it. Fails the cmocka test where the pass "train" reads more than
  * without the cache. The caller frees it. */
 gs_plan *cache_plan_make(const gs_schedule_config *config, uint64_t capacity, bool keep);
+/* Its cache, for the pass "eval", keeps a unit for one access, and reads another to the same place while the unit's next use goes on. */
+gs_plan *ended_hold_plan_make(const gs_schedule_config *config);
 
 /* A plan whose stages take their blocks of columns in random orders, with `keep` bytes for what stays. */
 gs_plan *shuffled_plan_make(const gs_schedule_config *config, uint64_t keep, uint32_t seed);

@@ -207,6 +207,21 @@ static void test_plan__cache_is_safe_in_any_order(void **state)
     assert_true(brought > 20 && left > 20);
 }
 
+/* What the cache keeps no longer is not used, though its bytes may still be there. */
+static void test_plan__a_hold_that_has_ended_is_over(void **state)
+{
+    (void)state;
+    struct fixture f = {0};
+    fixture_program(&f, 37, 16);
+    fixture_chunks(&f, 6000, 5, false, 3);
+    const gs_schedule_config c = fixture_config(&f, 64 * GS_MIB, 1 * GS_MIB);
+    gs_plan *const plan = ended_hold_plan_make(&c);
+    for (uint32_t seed = 1; seed < 12; seed++)
+        plan_sim_run(plan, &c, 1, 2, seed);
+    gs_plan_free(plan);
+    fixture_drop(&f);
+}
+
 /* Only where the same pass runs twice in a row is anything read ahead. */
 static void test_plan__nothing_is_read_ahead_of_another_pass(void **state)
 {
@@ -376,6 +391,7 @@ int main(void)
         cmocka_unit_test(test_budget__smallest_named_works),
         cmocka_unit_test(test_plan__more_memory_moves_fewer_bytes),
         cmocka_unit_test(test_plan__cache_is_safe_in_any_order),
+        cmocka_unit_test(test_plan__a_hold_that_has_ended_is_over),
         cmocka_unit_test(test_plan__nothing_is_read_ahead_of_another_pass),
         cmocka_unit_test(test_plan__forced_spill_keeps_nothing),
         cmocka_unit_test(test_plan__reads_runs_of_needed_rows),
