@@ -62,13 +62,25 @@ gs_status gs_measure_limits(gs_limits_report *out, const char *dir, uint32_t thr
 
 /* ---- what the model asks of the machine ---------------------------------- */
 
-/* The largest product and the widest edge sum of the train pass. */
+/* Of rows that a stage gathers along edges, the widest. */
+static uint32_t widest_gather(const gs_program *p, const gs_stage *stage)
+{
+    uint32_t width = 0;
+    for (uint32_t k = 0; k < stage->sums; k++)
+        if (stage->sum[k].kind <= GS_SUM_PICK) /* others take what edge registers hold */
+            width = GS_MAX(width, p->array[stage->sum[k].array].width);
+    for (uint32_t r = 0; r < stage->edge_regs; r++)
+        if (stage->edge_reg[r].kind == GS_EDGE_OPERAND)
+            width = GS_MAX(width, stage->edge_reg[r].width);
+    return width;
+}
+
+/* The largest product and the widest gather of the train pass. */
 static void find_shapes(gs_bench_report *b, const gs_program *p, const gs_pass *pass)
 {
     for (uint32_t s = pass->first_stage; s < pass->first_stage + pass->stages; s++) {
         const gs_stage *const stage = &p->stage[s];
-        for (uint32_t k = 0; k < stage->sums; k++)
-            b->gather_width = GS_MAX(b->gather_width, p->array[stage->sum[k].array].width);
+        b->gather_width = GS_MAX(b->gather_width, widest_gather(p, stage));
         for (uint32_t i = 0; i < stage->instrs; i++) {
             const gs_instr *const x = &stage->instr[i];
             if ((x->op != GS_OP_MATMUL_T && x->op != GS_OP_MATMUL) || x->b.kind != GS_FROM_PARAM)
