@@ -17,11 +17,18 @@ static void print_passes(const gs_plan_report *p)
 
 static void print_order(const gs_pass_report *x)
 {
-    if (x->recomputes)
-        printf("values in %s are made again rather than stored, as that was predicted to be faster\n", x->name);
     if (x->orders_tried > 0)
         printf("order of columns in %s: %.3f s in store order, %.3f s in the best of %u others, %s\n", x->name, x->store_order_seconds,
                x->best_order_seconds, x->orders_tried, x->reordered ? "which is taken" : "which is not worth it");
+}
+
+/* All passes are one program's. */
+static void print_program(const gs_pass_report *x)
+{
+    if (x->recomputes)
+        puts("values are made again rather than stored, as that was predicted to be faster");
+    if (x->lean)
+        puts("less is computed once and held, as that was predicted to be faster or to take much less memory");
 }
 
 /* Of several devices. */
@@ -46,6 +53,7 @@ static void print_seconds(const gs_plan_report *p)
     }
     for (uint32_t i = 0; i < p->passes; i++)
         print_order(&p->pass[i]);
+    print_program(&p->pass[0]);
     if (strcmp(p->basis, "fitted") == 0)
         puts("predicted from epochs of this machine");
     else
@@ -97,9 +105,9 @@ static void print_prediction(const gs_pass_report *x)
            x->cached_bytes, cli_json_real(x->seconds), cli_json_real(x->read_seconds), cli_json_real(x->write_seconds),
            cli_json_real(x->edge_seconds), cli_json_real(x->vertex_seconds), cli_json_real(x->check_seconds),
            cli_json_real(x->stall_seconds), cli_json_text(x->bottleneck));
-    printf(", \"orders_tried\": %" PRIu32 ", \"store_order_seconds\": %s, \"best_order_seconds\": %s, \"reordered\": %s, \"recomputes\": %s}", x->orders_tried,
+    printf(", \"orders_tried\": %" PRIu32 ", \"store_order_seconds\": %s, \"best_order_seconds\": %s, \"reordered\": %s, \"recomputes\": %s, \"lean\": %s}", x->orders_tried,
            cli_json_real(x->store_order_seconds), cli_json_real(x->best_order_seconds), x->reordered ? "true" : "false",
-           x->recomputes ? "true" : "false");
+           x->recomputes ? "true" : "false", x->lean ? "true" : "false");
 }
 
 static void print_json(const gs_plan_report *p)

@@ -258,6 +258,7 @@ gs_status gs_session_describe_pass(const gs_session *s, gs_pass_report *out, uin
         .best_order_seconds = planned->best_order_seconds,
         .reordered = planned->reordered,
         .recomputes = s->recompute,
+        .lean = s->lean,
     };
     snprintf(out->name, sizeof(out->name), "%s", s->program->pass[pass].name);
     snprintf(out->bottleneck, sizeof(out->bottleneck), "%s", x.bottleneck);

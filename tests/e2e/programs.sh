@@ -1,0 +1,58 @@
+#!/usr/bin/env bash
+# programs.sh - a model has several programs, of which the prediction takes one: with values that are stored or made again, and
+# with what is computed once held or left out (lean). Budgets choose between them; `plan` says which one was
+# taken, once, and weights and logits are the same to rounding.
+. "$(dirname "$0")/lib.sh"
+export XDG_CACHE_HOME=$work/cache # predicted from the defaults, whatever this machine has measured
+
+run generate "$GNNSTREAM" generate sbm "$work/graph" --vertices 40000 --edges 200000 --features 64 --classes 5 --seed 2 || finish
+edges=$(head -c 128 "$work/graph/edges.npy" | sed -n '1s/.*(\([0-9]*\), 2).*/\1/p')
+{ # edges of 8 types, in turn
+    printf '\x93NUMPY\x01\x00\x76\x00'
+    printf "%-117s\n" "{'descr': '|u1', 'fortran_order': False, 'shape': ($edges,), }"
+    yes abcdefg | tr 'a-g\n' '\000-\007' | head -c "$edges"
+} >"$work/graph/edge_types.npy"
+store=$work/store
+run partition "$GNNSTREAM" partition "$work/graph" "$store" --parts 4 --method fennel || finish
+options=(--hidden 32 --threads 2 --seed 3 --logits "$work/l.npy")
+
+# with NAME FIELD VALUE OPTIONS -- MORE...: trains with the first of MORE, each a few words, with which the plan has this value.
+with()
+{
+    local name=$1 field=$2 value=$3 base=() more status
+    shift 3
+    while [ "$1" != -- ]; do base+=("$1"); shift; done
+    shift
+    for more in "$@"; do
+        # shellcheck disable=SC2206
+        line=("$store" "${base[@]}" "${options[@]}" $more)
+        "$GNNSTREAM" plan "${line[@]}" --json 2>/dev/null | grep -q "\"$field\": $value" || continue
+        run "$name" "$GNNSTREAM" train "${line[@]}" --epochs 3 --optimizer sgd --lr 0.1 --save "$work/$name.safetensors"
+        status=$?
+        mv "$work/l.npy" "$work/$name.npy"
+        return $status
+    done
+    fail "$name: \"$field\" is $value with none of: $*"
+    return 1
+}
+
+# told WORDS: the last plan's text says so in one line.
+told()
+{
+    run plan "$GNNSTREAM" plan "${line[@]}"
+    if [ "$(grep -c "$1" "$work/stdout")" = 1 ]; then pass; else fail "not told once: $1" "$work/stdout"; fi
+}
+
+same()
+{
+    compare "$1 and $2: weights" "$work/$1.safetensors" "$work/$2.safetensors" 1e-4
+    compare "$1 and $2: logits" "$work/$1.npy" "$work/$2.npy" 1e-4
+}
+
+with held lean false --model rgcn -- "--host-memory 200M" "--host-memory 180M" "--host-memory 160M" "--host-memory 120M" &&
+    with lean lean true --model rgcn -- "" "--host-memory 300M" "--host-memory 160M" &&
+    told 'less is computed once' && same held lean
+with stored recomputes false --model sage -- "" &&
+    with again recomputes true --model sage -- --no-cache &&
+    told 'made again rather than stored' && same stored again
+finish
