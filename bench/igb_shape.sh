@@ -5,8 +5,9 @@
 # where the time goes. Full size takes 20 GiB of store and spills 75 GiB, or 28 with --no-hoist.
 #   GS_SCALE    divides vertices, edges and budget, default 1
 #   GS_EPOCHS   default 1
-#   On a machine that does nothing else, OMP_WAIT_POLICY=passive GOMP_SPINCOUNT=30000 gains 4 %.
-#   GS_OPTIONS  more options for train; `plan` is asked with and without --no-hoist, and of those that the disk holds the faster one is run
+#   GS_OPTIONS  more options for train; `plan` is asked with and without --no-hoist, and of those that the disk holds the
+#               faster one is run
+# On a machine that does nothing else, OMP_WAIT_POLICY=passive GOMP_SPINCOUNT=30000 gains 4 %.
 . "$(dirname "$0")/lib.sh"
 
 scale=${GS_SCALE:-1}

@@ -3,9 +3,10 @@
 # of 8 on R-MAT graphs of 2^20 vertices and 2^22, 2^23 and 2^24 edges, --host-memory 512M --device-memory 128M,
 # inside a memory cgroup of 640 MiB. Allocations are counted from outside (tests/support/alloc_log.c, preloaded).
 #
-# With --no-cache and --no-prune, so that all that an epoch makes is spilled for every row (how many the loss sees grows with the edges), and once, the largest graph, with the budget used as the
-# plan likes. Fails where the bytes spilled depend on the number of edges, where allocations together exceed the host budget (one
-# number for each edge and head alone would fill it at 2^24 edges), or where they grow by a float for each added edge.
+# With --no-cache and --no-prune, so that all that an epoch makes is spilled for every row (how many the loss sees grows with
+# the edges), and once, the largest graph, with the budget used as the plan likes. Fails where the bytes spilled depend on the
+# number of edges, where allocations together exceed the host budget (one number for each edge and head alone would fill it at
+# 2^24 edges), or where they grow by a float for each added edge.
 #   GS_EPOCHS  default 1
 # Needs root and a writable cgroup file system (v1 or v2); fails, saying so, without.
 . "$(dirname "$0")/lib.sh"

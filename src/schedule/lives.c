@@ -11,8 +11,9 @@
  * What is not kept shares places in the file that it is spilled to in the same way, interval by interval behind each other. Writes are
  * done in any order, so one must wait for those of the owner before (emit.c).
  *
- * Rows of an array that its stage leaves out must read as 0, and so must what is not written to the file. Memory is 0 at the start; in a place that others use, they are zeroed
- * when the stage is done (emit.c), so an array with few rows keeps a place of its own.
+ * Rows of an array that its stage leaves out must read as 0, and so must what is not written to the file. Memory is 0 at the
+ * start; in a place that others use, they are zeroed when the stage is done (emit.c), so an array with few rows keeps a place
+ * of its own.
  */
 #include <stdlib.h>
 #include <string.h>

@@ -98,6 +98,9 @@ gs_status gs_session_setup(gs_session *s);
  * before and filled by the train pass only. `again`: the next run is of this pass too. */
 gs_status gs_session_run(gs_session *s, uint32_t pass, uint32_t epoch, bool again, gs_exec_stats *out);
 
+/* The pass "eval" runs before the epoch's pass "train". */
+bool gs_session_evaluates(const gs_session *s, uint32_t epoch);
+
 /* Rows of the logits after the predict pass: a gs_logits_source. */
 gs_status gs_session_logits(void *session, uint64_t first, uint64_t rows, float *dst);
 /* Bytes that the run has on the disk while it runs. */

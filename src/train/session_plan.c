@@ -194,7 +194,7 @@ gs_status gs_session_plan(gs_session *s, bool logits)
         .cost = &s->cost,
         .no_swap = s->options->no_swap || config.granules.words > 0, /* the selective plan is the one to be ordered */
         .no_pipeline = s->options->no_pipeline,
-        .never_again = s->train != GS_NONE && s->apart && s->options->eval_every == 1,
+        .never_again = gs_session_evaluates(s, 1), /* if in the first epoch, then in all */
         .evals_left_out = evals_left_out(s),
         .disk_bps = s->cost.read_bps,
         .disk_request_seconds = s->cost.request_seconds,

@@ -30,8 +30,11 @@ static gs_status check_disk(const gs_session *s)
     const uint64_t bytes = gs_session_spill_bytes(s), left = gs_disk_free(s->spill);
     if (bytes <= left)
         return GS_OK;
-    return gs_fail(GS_EIO, "%s: no space: the run spills %s, and the disk has %s left; choose another folder with --spill, or give more --host-memory%s",
-                   s->options->spill != NULL ? s->options->spill : gs_store_dir(s->store), gs_size_format(wanted, sizeof(wanted), bytes), gs_size_format(there, sizeof(there), left),
+    return gs_fail(GS_EIO,
+                   "%s: no space: the run spills %s, and the disk has %s left; choose another folder with --spill, or give "
+                   "more --host-memory%s",
+                   s->options->spill != NULL ? s->options->spill : gs_store_dir(s->store),
+                   gs_size_format(wanted, sizeof(wanted), bytes), gs_size_format(there, sizeof(there), left),
                    gs_program_pass(s->program, "setup") != GS_NONE ? ", or spill less with --no-hoist" : "");
 }
 
@@ -228,6 +231,12 @@ gs_status gs_session_run(gs_session *s, uint32_t pass, uint32_t epoch, bool agai
     if (gradients)
         gs_params_zero_grads(&s->params);
     return gs_exec_run(s->exec, pass, &args, out);
+}
+
+bool gs_session_evaluates(const gs_session *s, uint32_t epoch)
+{
+    const uint32_t every = s->options->eval_every;
+    return s->train != GS_NONE && s->apart && every != 0 && epoch % every == 0;
 }
 
 gs_status gs_session_logits(void *session, uint64_t first, uint64_t rows, float *dst)

@@ -72,11 +72,6 @@ static gs_status check_loss(const run *r, uint32_t epoch, double loss)
                    epoch, isnan(loss) ? "not a number" : "infinite", r->options->lr);
 }
 
-static bool evaluates(const run *r, uint32_t epoch)
-{
-    return r->options->eval_every != 0 && epoch % r->options->eval_every == 0;
-}
-
 /* With dropout or batch statistics the train pass's logits are not the model's, so an evaluation
  * gives the accuracies, before the update like everything else of the epoch. */
 static gs_status evaluate_epoch(run *r, gs_epoch_report *e)
@@ -84,7 +79,7 @@ static gs_status evaluate_epoch(run *r, gs_epoch_report *e)
     gs_exec_stats x = {0};
     gs_status st;
 
-    if (!evaluates(r, e->epoch))
+    if (!gs_session_evaluates(r->session, e->epoch))
         return GS_OK;
     if ((st = gs_session_run(r->session, r->session->eval, e->epoch, false, &x)) != GS_OK)
         return st;
@@ -95,22 +90,21 @@ static gs_status evaluate_epoch(run *r, gs_epoch_report *e)
 
 static gs_status run_epoch(run *r, gs_epoch_report *e)
 {
-    const bool apart = r->session->apart;
+    const bool again = e->epoch < e->epochs && !gs_session_evaluates(r->session, e->epoch + 1);
     const double began = gs_now();
     gs_exec_stats x = {0};
     double update;
     gs_status st;
 
-    if (apart && (st = evaluate_epoch(r, e)) != GS_OK)
-        return st;
-    if ((st = gs_session_run(r->session, r->session->train, e->epoch, e->epoch < e->epochs && !(apart && evaluates(r, e->epoch + 1)), &x)) != GS_OK)
+    if ((st = evaluate_epoch(r, e)) != GS_OK ||
+        (st = gs_session_run(r->session, r->session->train, e->epoch, again, &x)) != GS_OK)
         return st;
     if (r->options->profile)
         gs_session_observe(r->session, &x, &r->profile);
     e->loss = mean_loss(&x.metrics);
     if ((st = check_loss(r, e->epoch, e->loss)) != GS_OK)
         return st;
-    if (!apart)
+    if (!r->session->apart)
         set_accuracy(e->accuracy, &x.metrics);
     add_stats(e, &x);
     update = gs_now();
