@@ -222,10 +222,21 @@ bool gs_path_is_dir(const char *path)
 }
 
 /* What is kept for the superuser is left alone. */
+static uint64_t bytes_left(const struct statvfs *v)
+{
+    return v->f_blocks == 0 ? UINT64_MAX : (uint64_t)v->f_bavail * v->f_frsize;
+}
+
 uint64_t gs_disk_free(const char *dir)
 {
     struct statvfs v;
-    return statvfs(dir, &v) != 0 || v.f_blocks == 0 ? UINT64_MAX : (uint64_t)v.f_bavail * v.f_frsize;
+    return statvfs(dir, &v) != 0 ? UINT64_MAX : bytes_left(&v);
+}
+
+uint64_t gs_disk_free_of(int fd)
+{
+    struct statvfs v;
+    return fstatvfs(fd, &v) != 0 ? UINT64_MAX : bytes_left(&v);
 }
 
 gs_status gs_mkdir(const char *path)

@@ -2,10 +2,10 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <sys/stat.h>
-#include <sys/statvfs.h>
 #include <unistd.h>
 
 #include "base/alloc.h"
+#include "base/file.h"
 #include "base/size.h"
 #include "io/io_internal.h"
 
@@ -74,14 +74,11 @@ void gs_io__file_close(gs_io__file *file)
 }
 
 /* Asking for more than there is would first take all that there is, which
- * others may need. What is kept for the superuser is left alone. */
-static bool disk_has(int fd, const struct stat *now, uint64_t bytes)
+ * others may need. */
+static bool disk_has(const gs_io__file *file, const struct stat *now, uint64_t bytes)
 {
-    struct statvfs v;
     const uint64_t allocated = (uint64_t)now->st_blocks * 512;
-    if (bytes <= allocated || fstatvfs(fd, &v) != 0 || v.f_blocks == 0)
-        return true;
-    return gs_div_up(bytes - allocated, v.f_frsize) <= v.f_bavail;
+    return bytes <= allocated || bytes - allocated <= gs_disk_free_of(file->fd);
 }
 
 /* 0 or an errno. fallocate() allocates blocks, which posix_fallocate() would
@@ -113,7 +110,7 @@ gs_status gs_io__file_set_size(const gs_io__file *file, uint64_t bytes)
         return gs_fail_errno(errno, "%s: cannot be examined", file->path);
     if (S_ISBLK(info.st_mode))
         return gs_fail(GS_EINVAL, "%s: is a block device, its size cannot be set", file->path);
-    if (!disk_has(file->fd, &info, bytes))
+    if (!disk_has(file, &info, bytes))
         error = ENOSPC;
     else if (bytes > 0)
         error = reserve(file->fd, bytes);
