@@ -106,7 +106,9 @@ static void join_nccl(void *const *context, uint32_t devices)
             if (gpu[before] == gpu[d]) /* it takes a GPU once */
                 return;
     }
-    if (first->d->comm_init(comm, (int)devices, gpu) != 0)
+    const gs_cu_result r = first->d->comm_init(comm, (int)devices, gpu);
+    gs_cuda_left(); /* it turns to each of the GPUs */
+    if (r != 0)
         return;
     for (uint32_t d = 0; d < devices; d++)
         ((gs_cuda *)context[d])->chain.comm = comm[d];
@@ -129,11 +131,15 @@ void gs_cuda_leave(gs_cuda *c)
         return;
     if (k->comm != NULL)
         c->d->comm_destroy(k->comm);
+    gs_cuda_left();
     for (uint32_t i = 0; i < k->links; i++) {
+        if (k->link[i].bridge == NULL)
+            continue;
+        (void)gs_cuda_enter(k->link[i].peer); /* they are its GPU's */
         drop_events(c, k->link[i].filled, 2);
-        if (k->link[i].bridge != NULL)
-            c->d->stream_destroy(k->link[i].bridge);
+        c->d->stream_destroy(k->link[i].bridge);
     }
+    (void)gs_cuda_enter(c);
     if (k->bounce != NULL) {
         c->d->host_unregister(k->bounce);
         gs_free_pages(k->bounce, 2 * GS_CUDA_BOUNCE_BYTES);
@@ -149,11 +155,21 @@ gs_status gs_cuda_wait_for_peers(gs_cuda *c)
 {
     if (c->chain.forward == NULL)
         return GS_OK;
-    gs_status st = gs_cuda_check(c, c->d->stream_synchronize(c->chain.forward), "copying from another GPU");
-    for (uint32_t i = 0; i < c->chain.links && st == GS_OK; i++)
-        if (c->chain.link[i].bridge != NULL)
-            st = gs_cuda_check(c->chain.link[i].peer, c->d->stream_synchronize(c->chain.link[i].bridge), "copying to another GPU");
-    return st;
+    gs_cu_result r = c->d->stream_synchronize(c->chain.forward);
+    const gs_cuda *failed = r != 0 ? c : NULL;
+    for (uint32_t i = 0; i < c->chain.links; i++) {
+        const gs_cuda_link *const l = &c->chain.link[i];
+        if (l->bridge == NULL)
+            continue;
+        (void)gs_cuda_enter(l->peer); /* a stream of its GPU, whatever has become of this one */
+        const gs_cu_result now = c->d->stream_synchronize(l->bridge);
+        if (failed == NULL && now != 0) {
+            failed = l->peer;
+            r = now;
+        }
+    }
+    (void)gs_cuda_enter(c);
+    return failed == NULL ? GS_OK : gs_cuda_check(failed, r, failed == c ? "copying from another GPU" : "copying to another GPU");
 }
 
 /* ---- copies ---- */
@@ -246,6 +262,7 @@ static gs_status reduce_by_nccl(void *const *context, uint32_t devices, const gs
                                  c->compute);
     }
     const int ended = first->d->group_end();
+    gs_cuda_left();
     return r == 0 && ended == 0 ? GS_OK
                                 : gs_fail(GS_EDEVICE, "device cuda: NCCL could not add up what %u GPUs have (its error %d)", devices,
                                           r != 0 ? r : ended);

@@ -65,6 +65,8 @@ gs_status gs_cuda_enter(const gs_cuda *c)
     return st;
 }
 
+void gs_cuda_left(void) { current = NULL; }
+
 static uint64_t cuda_last_launch(const void *context) { return ((const gs_cuda *)context)->ticket; }
 
 static gs_device_copied cuda_take_copied(void *context)
@@ -325,6 +327,7 @@ static const gs_device_ops cuda_ops = {
     .free_memory = cuda_free_memory,
     .take_memory = gs_cuda_take_memory,
     .give_memory = gs_cuda_give_memory,
+    .quiet = gs_cuda_quiet,
     .host_wrote = gs_cuda_host_wrote,
     .host_reads = gs_cuda_host_reads,
     .begin_pass = gs_cuda_begin_pass,

@@ -168,6 +168,8 @@ gs_status gs_cuda_load(gs_cuda *c, gs_cu_handle *module, const char *text);
 
 /* The thread's calls are about this GPU from now on. Several threads may call for one. */
 gs_status gs_cuda_enter(const gs_cuda *c);
+/* Another library may have turned it to another GPU. */
+void gs_cuda_left(void);
 
 /* ---- chain.c ---- */
 
@@ -178,7 +180,7 @@ void gs_cuda_leave(gs_cuda *c);
 gs_status gs_cuda_transfer(void *context, gs_device_way way, const void *peer, void *to, const void *from, uint64_t bytes);
 gs_status gs_cuda_mark_transfers(void *context, gs_device_way way, uint64_t *number);
 gs_status gs_cuda_poll_transfers(void *context, gs_device_way way, uint64_t number, bool wait, bool *done);
-/* Waits for copies from peers; `in` and `out` are not among them. */
+/* Waits for copies from peers, all of them also behind one that failed; `in` and `out` are not among them. */
 gs_status gs_cuda_wait_for_peers(gs_cuda *c);
 gs_status gs_cuda_all_reduce(void *const *context, uint32_t devices, void *const *part, uint64_t count, bool f64);
 
@@ -231,6 +233,8 @@ gs_status gs_cuda_end(gs_cuda *c, gs_status st);
 /* Waits until launch `ticket` is done, its results included. */
 gs_status gs_cuda_wait(gs_cuda *c, uint64_t ticket);
 gs_status gs_cuda_synchronize(gs_cuda *c);
+/* The same before something is given back: what failed has been told, and leaves the last error as it is. */
+void gs_cuda_quiet(void *context);
 gs_status gs_cuda_launch(gs_cuda *c, gs_cu_handle function, uint64_t blocks_x, uint32_t blocks_y, uint32_t shared, void *args,
                          const char *what);
 gs_status gs_cuda_launch_in(gs_cuda *c, gs_cu_handle stream, gs_cu_handle function, uint64_t blocks_x, uint32_t blocks_y,

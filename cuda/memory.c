@@ -34,7 +34,7 @@ void gs_cuda_give_memory(void *context)
 {
     gs_cuda *const c = context;
     gs_cuda_memory *const m = &c->memory;
-    (void)gs_cuda_synchronize(c);
+    gs_cuda_quiet(c);
     gs_cuda_leave(c);
     for (uint32_t i = 0; i < m->registered; i++)
         c->d->host_unregister(m->pinned[i].memory);
@@ -119,7 +119,7 @@ gs_status gs_cuda_host_wrote(void *context, void *host, uint64_t bytes)
     for (uint32_t i = 0; i < c->memory.mirrors; i++) {
         const char *const first = c->memory.mirror[i].memory;
         if ((char *)host < first + c->memory.mirror[i].bytes && first < (char *)host + bytes) {
-            if ((st = copy_mirrors(c, host, bytes, true)) != GS_OK)
+            if ((st = gs_cuda_enter(c)) != GS_OK || (st = copy_mirrors(c, host, bytes, true)) != GS_OK)
                 return st;
             return gs_cuda_check(c, c->d->stream_synchronize(c->compute), "copying to a mirror");
         }

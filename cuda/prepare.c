@@ -305,12 +305,14 @@ static gs_status find_functions(gs_cuda *c)
 
 void gs_cuda_drop_program(gs_cuda *c)
 {
-    (void)gs_cuda_synchronize(c);
+    gs_cuda_quiet(c);
     give_order(c);
     if (c->module != NULL)
         c->d->module_unload(c->module);
-    if (c->state != 0)
+    if (c->state != 0) {
         c->d->memory_free(c->state);
+        (void)c->d->blas_stream(c->blas, c->compute); /* which gives it a workspace of its own again */
+    }
     gs_free(c->edge);
     gs_free(c->vertex);
     gs_free(c->sequence);

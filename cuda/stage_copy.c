@@ -42,6 +42,15 @@ gs_status gs_cuda_synchronize(gs_cuda *c)
     return GS_OK;
 }
 
+void gs_cuda_quiet(void *context)
+{
+    gs_cuda *const c = context;
+    char why[512];
+    snprintf(why, sizeof(why), "%s", gs_last_error());
+    if (gs_cuda_synchronize(c) != GS_OK)
+        (void)gs_fail(GS_EDEVICE, "%s", why);
+}
+
 gs_status gs_cuda_copy_in(gs_cuda *c, gs_cu_memory to, const void *from, uint64_t bytes, gs_cu_handle stream, const char *what)
 {
     c->copied_bytes.in += bytes;

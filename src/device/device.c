@@ -199,6 +199,12 @@ void gs_device_give_memory(gs_device *d)
         d->ops->give_memory(d->context);
 }
 
+void gs_device_quiet(gs_device *d)
+{
+    if (d->ops->quiet != NULL)
+        d->ops->quiet(d->context);
+}
+
 gs_status gs_device_host_wrote(gs_device *d, void *memory, uint64_t bytes)
 {
     return d->ops->host_wrote == NULL || bytes == 0 ? GS_OK : d->ops->host_wrote(d->context, memory, bytes);

@@ -214,6 +214,9 @@ typedef struct gs_device_memory {
  * unified device. */
 gs_status gs_device_take_memory(gs_device *d, const gs_device_memory *m, void **arena);
 void gs_device_give_memory(gs_device *d);
+/* Waits until all that was begun on it is done or has failed, the last error untouched. Of several devices that give up their memory all
+ * are waited for first: one may still copy from another, or from host memory that another one pinned. */
+void gs_device_quiet(gs_device *d);
 /* The host changed these bytes: copies on the device are stale (mirrors are brought up to date). */
 gs_status gs_device_host_wrote(gs_device *d, void *memory, uint64_t bytes);
 /* The host is about to read these bytes, which launches wrote: waits, and brings them. */

@@ -126,9 +126,10 @@ static gs_status take_devices(gs_exec *e, const gs_exec_config *c)
     e->lanes = GS_LANE_DEVICES + (c->plan->devices > 0 ? c->plan->devices * GS_DEVICE_LANES : 1);
     if ((e->on = gs_calloc(e->devices, sizeof(*e->on))) == NULL)
         return no_memory("the devices", e->devices * sizeof(*e->on));
+    for (uint32_t d = 0; d < e->devices; d++)
+        e->on[d].device = c->device[d];
     for (uint32_t d = 0; d < e->devices; d++) {
         gs_exec_device *const x = &e->on[d];
-        x->device = c->device[d];
         x->reg = gs_calloc(regs, sizeof(*x->reg));
         x->edge_rows = gs_calloc(edge_regs, sizeof(*x->edge_rows));
         if (x->reg == NULL || x->edge_rows == NULL)
@@ -279,6 +280,8 @@ done:
 
 static void give_devices(gs_exec *e)
 {
+    for (uint32_t d = 0; e->on != NULL && d < e->devices; d++)
+        gs_device_quiet(e->on[d].device);
     for (uint32_t d = 0; e->on != NULL && d < e->devices; d++) {
         gs_exec_device *const x = &e->on[d];
         if (!gs_device_unified(x->device))
