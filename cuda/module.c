@@ -1,8 +1,10 @@
 #include "cuda/module.h"
 
+#include <limits.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "base/alloc.h"
 #include "base/file.h"
@@ -10,6 +12,8 @@
 #include "base/size.h"
 
 #define IMAGE_MOST (256 * GS_MIB)
+#define STANDARD "--std=c++17"
+#define VECTORS "--extra-device-vectorization"
 
 static gs_status no_memory(void) { return gs_fail(GS_ENOMEM, "device cuda: out of memory for kernels"); }
 
@@ -59,7 +63,7 @@ static gs_status take_image(char **image, size_t *bytes, const gs_cuda_driver *d
 gs_status gs_cuda_compile(char **image, size_t *bytes, const gs_cuda_driver *d, int major, int minor, const char *text)
 {
     char architecture[64];
-    const char *const options[] = {architecture, "--std=c++17", "--extra-device-vectorization"};
+    const char *const options[] = {architecture, STANDARD, VECTORS};
     char *const whole = whole_text(text);
     gs_cu_handle program = NULL;
     gs_status st;
@@ -115,24 +119,60 @@ static char *cache_file(const gs_cuda_driver *d, int major, int minor, const cha
         return NULL;
     d->compiler_version(&release, &update);
     snprintf(name, sizeof(name), "%016llx%016llx-sm%d%d-%d.%d.cubin",
-             (unsigned long long)gs_hash64(gs_cuda_common_text, strlen(gs_cuda_common_text)),
+             (unsigned long long)(gs_hash64(gs_cuda_common_text, strlen(gs_cuda_common_text)) ^ gs_hash64(STANDARD VECTORS, strlen(STANDARD VECTORS))),
              (unsigned long long)gs_hash64(text, strlen(text)), major, minor, release, update);
     char *const path = gs_path_join(folder, name);
     gs_free(folder);
     return path;
 }
 
+/* Behind the image in its file. The driver is told no length: of a file that was cut short it would read on. */
+typedef struct trailer {
+    uint64_t bytes, hash;
+} trailer;
+
+static bool read_image(char **image, const char *path)
+{
+    uint64_t bytes = 0;
+    trailer t;
+
+    if (!gs_path_exists(path) || gs_file_read_all(image, &bytes, path, IMAGE_MOST) != GS_OK)
+        return false;
+    if (bytes > sizeof(t)) {
+        memcpy(&t, *image + bytes - sizeof(t), sizeof(t));
+        if (t.bytes == bytes - sizeof(t) && t.hash == gs_hash64(*image, t.bytes))
+            return true;
+    }
+    gs_free(*image);
+    *image = NULL;
+    return false;
+}
+
+/* A full disk only costs the next run a compilation. Runs that begin together write files of their own. */
+static void keep_image(const char *path, const char *image, uint64_t bytes)
+{
+    const trailer t = {bytes, gs_hash64(image, bytes)};
+    char *const whole = gs_malloc(bytes + sizeof(t));
+    char own[PATH_MAX];
+    if (whole == NULL || (size_t)snprintf(own, sizeof(own), "%s.%ld", path, (long)getpid()) >= sizeof(own))
+        goto done;
+    memcpy(whole, image, bytes);
+    memcpy(whole + bytes, &t, sizeof(t));
+    if (gs_file_write_atomic(own, whole, bytes + sizeof(t)) == GS_OK && rename(own, path) != 0)
+        unlink(own);
+done:
+    gs_free(whole);
+}
+
 gs_status gs_cuda_module(gs_cu_handle *module, const gs_cuda_driver *d, int major, int minor, const char *text)
 {
     char *const path = cache_file(d, major, minor, text);
     char *image = NULL;
-    uint64_t kept = 0;
     size_t bytes = 0;
     gs_status st = GS_OK;
 
-    /* What is kept may be damaged: then it is made again. */
-    if (path != NULL && gs_path_exists(path) && gs_file_read_all(&image, &kept, path, IMAGE_MOST) == GS_OK &&
-        d->module_load(module, image) == 0)
+    /* What is kept may be damaged, or of another driver: then it is made again. */
+    if (path != NULL && read_image(&image, path) && d->module_load(module, image) == 0)
         goto done;
     gs_free(image);
     image = NULL;
@@ -141,7 +181,7 @@ gs_status gs_cuda_module(gs_cu_handle *module, const gs_cuda_driver *d, int majo
     if (d->module_load(module, image) != 0)
         st = gs_fail(GS_EDEVICE, "device cuda: the GPU's driver does not take the kernels of this model; is it older than the toolkit?");
     else if (path != NULL)
-        (void)gs_file_write_atomic(path, image, bytes); /* a full disk only costs the next run a compilation */
+        keep_image(path, image, bytes);
 done:
     gs_free(image);
     gs_free(path);
