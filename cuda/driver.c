@@ -28,10 +28,10 @@ static const entry cublas_entries[] = {GS_CUDA_CUBLAS_MAP(X)};
 static const entry nccl_entries[] = {GS_CUDA_NCCL_MAP(X)};
 #undef X
 
-/* STEM.so.13, .12, .11, STEM.so; where the loader looks, then where the toolkit puts itself. */
+/* STEM.so.13, .12, .11, STEM.so; where the loader looks, then where toolkits put themselves. */
 static void *open_library(const char *stem)
 {
-    static const char *const folders[] = {"", "/usr/local/cuda/lib64/"};
+    static const char *const folders[] = {"", "/usr/local/cuda/lib64/", "/usr/local/cuda/lib/"};
     char name[96];
     for (size_t f = 0; f < GS_ARRAY_LEN(folders); f++)
         for (int release = NEWEST; release >= OLDEST - 1; release--) {

@@ -31,6 +31,12 @@ static gs_status time_calls(gs_cuda *c, gs_status (*body)(gs_cuda *c, void *cont
     return st;
 }
 
+static gs_status take(gs_cuda *c, gs_cu_memory *p, uint64_t bytes)
+{
+    const gs_status st = gs_cuda_enter(c);
+    return st != GS_OK ? st : gs_cuda_check(c, c->d->memory_alloc(p, bytes), "memory to measure in");
+}
+
 typedef struct product {
     uint32_t rows, in, out;
     gs_cu_memory a, w, to;
@@ -54,7 +60,7 @@ gs_status gs_cuda_measure_gemm(void *context, uint32_t rows, uint32_t in, uint32
     const uint64_t a = (uint64_t)rows * in * sizeof(float), w = (uint64_t)out * in * sizeof(float);
     const uint64_t bytes = gs_align_up(a, 256) + gs_align_up(w, 256) + (uint64_t)rows * out * sizeof(float);
     double seconds = 0;
-    gs_status st = gs_cuda_check(c, c->d->memory_alloc(&p.a, bytes), "memory to measure products");
+    gs_status st = take(c, &p.a, bytes);
     if (st != GS_OK)
         return st;
     p.w = p.a + gs_align_up(a, 256);
@@ -83,7 +89,7 @@ gs_status gs_cuda_measure_copy(void *context, double *bytes_per_second)
     gs_cuda *const c = context;
     copy k = {0, 0};
     double seconds = 0;
-    gs_status st = gs_cuda_check(c, c->d->memory_alloc(&k.from, 2 * COPY_BYTES), "memory to measure copies");
+    gs_status st = take(c, &k.from, 2 * COPY_BYTES);
     if (st != GS_OK)
         return st;
     k.to = k.from + COPY_BYTES;
@@ -118,12 +124,12 @@ gs_status gs_cuda_measure_transfer(void *context, double *bytes_per_second)
 
     if (t.from == NULL)
         return gs_fail(GS_ENOMEM, "device cuda: out of memory to measure copies");
-    if ((st = gs_cuda_check(c, c->d->host_register(t.from, COPY_BYTES, 0), "pinning host memory")) == GS_OK) {
-        pinned = true;
-        st = gs_cuda_check(c, c->d->memory_alloc(&t.to, COPY_BYTES), "memory to measure copies");
-    }
+    if ((st = take(c, &t.to, COPY_BYTES)) == GS_OK)
+        st = gs_cuda_check(c, c->d->host_register(t.from, COPY_BYTES, 0), "pinning host memory");
+    pinned = st == GS_OK;
     if (st == GS_OK)
         st = time_calls(c, transfer_once, &t, &seconds);
+    gs_cuda_quiet(c);
     if (t.to != 0)
         c->d->memory_free(t.to);
     if (pinned)
@@ -191,7 +197,7 @@ static gs_status make_gather(gs_cuda *c, gather *g, gs_cu_handle *module, uint32
         return gs_fail(GS_ENOMEM, "device cuda: out of memory for kernels");
     gs_generate_rows(out, &g->k, GS_SUM_ROWS, width, 1);
     fclose(out);
-    if ((st = gs_cuda_load(c, module, text)) == GS_OK)
+    if ((st = gs_cuda_enter(c)) == GS_OK && (st = gs_cuda_load(c, module, text)) == GS_OK)
         st = gs_cuda_check(c, c->d->module_function(&g->function, *module, g->k.name), g->k.name);
     free(text); /* open_memstream's */
     return st;
@@ -210,7 +216,7 @@ gs_status gs_cuda_measure_gather(void *context, uint64_t table_rows, uint32_t wi
     gs_status st = make_gather(c, &g, &module, width);
 
     if (st == GS_OK)
-        st = gs_cuda_check(c, c->d->memory_alloc(&at, table + acc + index + 2 * start), "memory to measure sums");
+        st = take(c, &at, table + acc + index + 2 * start);
     if (st != GS_OK)
         goto done;
     g.a = (gs_edge_args){.targets = targets, .index_bytes = 4, .index_mask = UINT32_MAX, .edges = GATHER_EDGES, .piece_edges = GATHER_EDGES};

@@ -11,6 +11,7 @@
 #include "cuda/text_internal.h"
 
 #define MOST_WIDTH 8192u /* of a frame of widths that do not divide each other */
+#define SHARED_MOST (48u * 1024) /* bytes that a block of any GPU has without asking */
 
 /* ---- what a kernel needs ---- */
 
@@ -200,6 +201,8 @@ static void write_walk(gs_gen_writer *w)
     fprintf(w->out, "}\n");
     w->out = out;
     fclose(text);
+    if (GS_BLOCK_LANES / k->lanes * k->shared_floats * sizeof(float) > SHARED_MOST)
+        gs_gen_refuse(w, "its edge program folds too many columns at once");
     write_head(w, "");
     if (k->shared_floats > 0)
         fprintf(w->out, "    GS_SHARED(shared);\n    float *const fold = shared + gs_lane() / %uu * %uu;\n", k->lanes, k->shared_floats);

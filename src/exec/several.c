@@ -12,8 +12,9 @@
 #include "base/clock.h"
 #include "base/size.h"
 
-/* Kernels and libraries need little; what a thread touches is part of the libraries' allowance. */
-#define STACK_BYTES (512 * GS_KIB)
+/* As much as threads have where nobody says otherwise: GPUs' libraries, which lanes call, do not say what they need. What a thread
+ * touches of it is part of the libraries' allowance. */
+#define STACK_BYTES (8 * GS_MIB)
 
 /* ---- waiting and waking ---- */
 
