@@ -19,7 +19,8 @@ const gs_cuda_driver *host_gpu_driver(const char *folder);
 void host_gpu_fail_launch(unsigned n);
 /* Memory that each GPU has. */
 void host_gpu_set_memory(uint64_t bytes);
-/* Kernels launched, bytes copied to devices, back and between them, sums that NCCL was asked for, and products asked for in fp32, tf32 and bf16, since the last call. */
+/* Since the last call: kernels launched, allocations, bytes copied to devices, back and between them, sums that NCCL was asked for, and
+ * products asked for in fp32, tf32 and bf16. */
 typedef struct host_gpu_counts {
     uint64_t launches, allocations, bytes_in, bytes_out, bytes_between, sums, products[3];
 } host_gpu_counts;

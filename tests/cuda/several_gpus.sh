@@ -11,12 +11,9 @@ else
     two=cuda:0,1
     export GS_HOST_GPUS=2
 fi
-texts=$(dirname "$0")/../e2e/texts
 input_of rough
 echo '{"switches": [{"devices": 2}, {"devices": 2}]}' >"$work/pairs.json"
-for parts in 1 3 8; do
-    run "partition P=$parts" "$GNNSTREAM" partition "$input" "$work/p$parts" --method fennel --parts $parts || finish
-done
+three_partitions "$input" p
 
 # train OUT STORE OPTIONS...: writes OUT.npy, OUT.safetensors and OUT.jsonl.
 train()
@@ -33,9 +30,7 @@ layouts=("3 $two" "1 cuda:0,0" "8 cuda:0,0,0 --no-cache" "8 cuda:0,0,0,0 --topol
     "8 $two NCCL --no-chain")
 [ -z "${GS_TEST_FEW:-}" ] || layouts=("8 $two NO-PEERS" "3 cuda:0,0,0 --no-cache" "1 $two NCCL")
 for model in "$@"; do
-    more=() text=$model
-    [ ! -e "$texts/$model.gnn" ] || text=$texts/$model.gnn
-    case $model in gat | gatv2) more=(--heads 4) ;; esac
+    model_of "$model"
     train cpu p3 --threads 1 || continue
     for layout in "${layouts[@]}"; do
         read -r parts device options <<<"$layout"
@@ -62,17 +57,7 @@ train apart p8 --device cuda:0,0,0,0 --no-selective --no-chain
 up=$(last copied_in_bytes chain) on=$(last forwarded_bytes chain) all=$(last copied_in_bytes apart)
 run "copies: $up + $on, without a chain $all + $(last forwarded_bytes apart)" \
     test "$(last forwarded_bytes apart)" -eq 0 -a "$on" -gt 0 -a $((up + on)) -eq "$all"
-run "the trace shows what was handed on" python3 - "$work/trace.json" <<'END'
-import json, sys
-events = json.load(open(sys.argv[1]))["traceEvents"]
-tracks = {e["tid"]: e["args"]["name"] for e in events if e["name"] == "thread_name"}
-spans = [e for e in events if e["ph"] == "X"]
-for d in range(4):
-    assert any(tracks[e["tid"]] == f"device {d}" for e in spans)
-    assert any(tracks[e["tid"]] == f"host to device {d}" for e in spans)
-    handed = [e for e in spans if tracks[e["tid"]] == f"chain to device {d}"]
-    assert (d > 0) == bool(handed) and all(e["name"] == "forward" and e["args"]["from"] == d - 1 for e in handed)
-END
+trace_of_a_chain "$work/trace.json"
 
 # Where no file says what hangs where, GPUs under one PCIe switch are a chain, wherever they stand in --device: those at 17 and 18 here.
 if [ -n "${GS_TEST_TREE:-}" ]; then

@@ -4,11 +4,8 @@
 . "$(dirname "$0")/../e2e/lib.sh"
 
 export GS_CUDA_FETCH_SAVES=0 # rows one by one wherever chunks use at most half of them
-texts=$(dirname "$0")/../e2e/texts
 input_of rough
-for parts in 1 3 8; do
-    run "partition P=$parts" "$GNNSTREAM" partition "$input" "$work/p$parts" --method fennel --parts $parts || finish
-done
+three_partitions "$input" p
 
 # train OUT STORE OPTIONS...: writes OUT.npy and OUT.safetensors.
 train()
@@ -20,9 +17,7 @@ train()
 }
 
 for model in "$@"; do
-    more=() text=$model
-    [ ! -e "$texts/$model.gnn" ] || text=$texts/$model.gnn
-    case $model in gat | gatv2) more=(--heads 4) ;; esac
+    model_of "$model"
     train $model.cpu p3 --threads 1 || continue
     for layout in "1" "3" "8" "8 --no-cache" "3 --device-memory 13M"; do
         cpu=$model.cpu

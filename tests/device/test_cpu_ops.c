@@ -212,11 +212,20 @@ static void check_unary(gs_device *d, gs_op op, float low, float high, double al
     fixture_free(&f);
 }
 
+/* On a GPU functions are CUDA's, whose guide gives expf and tanhf 2 units beside the rounded value, expm1f and logf 1; what follows
+ * rounds once or twice more, and a product may double the units of what it is given. */
+static double allowed_on(const gs_device *d, gs_op op, double own)
+{
+    if (strncmp(gs_device_name(d), "cuda", 4) != 0)
+        return own;
+    return op == GS_OP_EXP || op == GS_OP_TANH ? 2.5 : op == GS_OP_SIGMOID ? 4.5 : op == GS_OP_ELU ? 3.5 : own;
+}
+
 static void every_unary(gs_device *d, void *context)
 {
     (void)context;
     for (size_t i = 0; i < sizeof(unary_cases) / sizeof(unary_cases[0]); i++)
-        check_unary(d, unary_cases[i].op, unary_cases[i].low, unary_cases[i].high, unary_cases[i].ulps);
+        check_unary(d, unary_cases[i].op, unary_cases[i].low, unary_cases[i].high, allowed_on(d, unary_cases[i].op, unary_cases[i].ulps));
 }
 
 static void test_ops__unary_within_ulps_of_float64(void **state)

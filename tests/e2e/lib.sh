@@ -165,3 +165,37 @@ network_of()
     esac
     case $1 in mixed | gates | walk | rows | norms | columns) text=$(dirname "${BASH_SOURCE[0]}")/texts/$1.gnn ;; esac
 }
+
+# three_partitions INPUT PREFIX: one store each of 1, 3 and 8 parts, at $work/PREFIX1 and so on.
+three_partitions()
+{
+    local parts
+    for parts in 1 3 8; do
+        run "partition P=$parts" "$GNNSTREAM" partition "$1" "$work/$2$parts" --method fennel --parts $parts || finish
+    done
+}
+
+# trace_of_a_chain TRACE: of four devices, of which each but the first is handed something by the one before.
+trace_of_a_chain()
+{
+    run "the trace shows what was handed on" python3 - "$1" <<'END'
+import json, sys
+events = json.load(open(sys.argv[1]))["traceEvents"]
+tracks = {e["tid"]: e["args"]["name"] for e in events if e["name"] == "thread_name"}
+spans = [e for e in events if e["ph"] == "X"]
+for d in range(4):
+    assert any(tracks[e["tid"]] == f"device {d}" for e in spans)
+    assert any(tracks[e["tid"]] == f"host to device {d}" for e in spans)
+    handed = [e for e in spans if tracks[e["tid"]] == f"chain to device {d}"]
+    assert (d > 0) == bool(handed) and all(e["name"] == "forward" and e["args"]["from"] == d - 1 for e in handed)
+END
+}
+
+# model_of MODEL: sets $text, what --model is to the engine, and $more, options of its own.
+model_of()
+{
+    text=$(dirname "${BASH_SOURCE[0]}")/texts/$1.gnn
+    more=()
+    [ -e "$text" ] || text=$1
+    case $1 in gat | gatv2) more=(--heads 4) ;; esac
+}

@@ -20,14 +20,10 @@ train()
 # last KEY: of the last epoch of `other`; 0 where it is not there.
 last() { column "$1" "$work/other.jsonl" | tail -n 1 | grep . || echo 0; }
 
-for parts in 1 3 8; do
-    run "partition P=$parts" "$GNNSTREAM" partition "$input" "$work/$parts" --method fennel --parts $parts || finish
-done
+three_partitions "$input" ""
 for name in "$@"; do
-    more=()
-    model=$name
-    [ -f "$(dirname "$0")/texts/$name.gnn" ] && model=$(dirname "$0")/texts/$name.gnn
-    case $name in gat | gatv2) more=(--heads 4) ;; esac
+    model_of "$name"
+    model=$text
     train one 1 || continue
     cp "$work/one.npy" "$work/logits.npy"
     cp "$work/one.safetensors" "$work/weights.safetensors"
@@ -59,17 +55,7 @@ done
 # shellcheck disable=SC2154
 run "copies: $up_chain + $on_chain, without a chain $up_no_chain + $on_no_chain" \
     test "$on_no_chain" -eq 0 -a "$on_chain" -gt 0 -a $((up_chain + on_chain)) -eq "$up_no_chain"
-run "the trace shows what was handed on" python3 - "$work/trace.json" <<'END'
-import json, sys
-events = json.load(open(sys.argv[1]))["traceEvents"]
-tracks = {e["tid"]: e["args"]["name"] for e in events if e["name"] == "thread_name"}
-spans = [e for e in events if e["ph"] == "X"]
-for d in range(4):
-    assert any(tracks[e["tid"]] == f"device {d}" for e in spans)
-    assert any(tracks[e["tid"]] == f"host to device {d}" for e in spans)
-    handed = [e for e in spans if tracks[e["tid"]] == f"chain to device {d}"]
-    assert (d > 0) == bool(handed) and all(e["name"] == "forward" and e["args"]["from"] == d - 1 for e in handed)
-END
+trace_of_a_chain "$work/trace.json"
 
 # What cannot be is refused with one line.
 t() { refuse "$1" "$2" "$GNNSTREAM" train "$work/3" --model gcn --epochs 1 "${@:3}"; }
