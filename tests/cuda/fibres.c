@@ -167,3 +167,14 @@ void fibres_yield(void)
 }
 
 unsigned fibres_current(void) { return self->lane; }
+
+bool fibres_have(const void *p)
+{
+    const char *const address = p;
+    if (self != NULL && address >= self->stack && address < self->stack + STACK_BYTES)
+        return true;
+    for (unsigned i = 0; i < made; i++)
+        if (address >= pool[i].stack && address < pool[i].stack + STACK_BYTES)
+            return true;
+    return false;
+}

@@ -6,6 +6,8 @@
 #ifndef GS_TESTS_CUDA_FIBRES_H
 #define GS_TESTS_CUDA_FIBRES_H
 
+#include <stdbool.h>
+
 /* Runs body(lane) for lanes 0 .. n - 1, at most FIBRES_MOST. A lane runs until it returns or calls
  * fibres_yield(); then the next one goes on, in turn, in an order that changes with each round. */
 #define FIBRES_MOST 256u
@@ -14,5 +16,7 @@ void fibres_run(unsigned n, void (*body)(unsigned lane));
 void fibres_yield(void);
 /* The lane that runs. */
 unsigned fibres_current(void);
+/* Is it in the stack of one? */
+bool fibres_have(const void *p);
 
 #endif /* GS_TESTS_CUDA_FIBRES_H */

@@ -25,6 +25,7 @@ t 'device cuda:0: .*out of memory.*--device-memory' GS_TEST_GPU_MEMORY=3000000 -
 t 'device cuda:0: taking --device-memory: .*out of memory' GS_TEST_GPU_MEMORY=5200000 --device-memory 200M
 clean "out of memory"
 t '--device-memory .*too small.*at least' GS_TEST_FAIL_LAUNCH=0 --device-memory 1M
+t 'folds too many columns at once; use --device cpu' GS_TEST_FAIL_LAUNCH=0 --model gatv2 --hidden 3400 --heads 2
 t 'cuda:7: there are 1 GPUs' GS_TEST_FAIL_LAUNCH=0 --device cuda:7
 run "verify afterwards" "$GNNSTREAM" verify "$work/store"
 finish

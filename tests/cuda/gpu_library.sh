@@ -57,6 +57,17 @@ awk -F'"copied_(in|out)_bytes": ' 'NR == FNR {sum[2] += $2; sum[3] += $3; next}
     fail "bytes that epochs say were copied, and the driver did not copy" "$work/metrics"
 refuse 2 '--matmul fp8: must be one of fp32.tf32.bf16' "$GNNSTREAM" "${options[@]}" --device cuda --matmul fp8
 
+# Kept kernels that were cut short, or changed, are not shown to the driver, which would be told no length: they are compiled again.
+kept=("$work"/kernels/*.cubin)
+for file in "${kept[@]}"; do
+    head -c 20 "$file" >"$file.short" && mv "$file.short" "$file"
+done
+run "train with kernels that were cut short" "$GNNSTREAM" "${options[@]}" --device cuda --save "$work/again.safetensors"
+compare "weights, with kernels that were cut short" "$work/again.safetensors" "$work/fp32.safetensors" 0
+for file in "${kept[@]}"; do
+    [ "$(wc -c <"$file")" -gt 20 ] || fail "$file was not made again"
+done
+
 fails "none" 'there is no GPU that the driver can use; use --device cpu'
 for n in 1 2; do
     fails "memory:$n" 'device cuda:0: .*the GPU is out of memory .*--device-memory'
@@ -88,5 +99,10 @@ for n in 1 6 20; do
 done
 for n in 1 30 100 200 300 400; do
     fails "lost:$n@1" 'device cuda:1: the GPU is lost, .*CUDA_ERROR_UNKNOWN' --device cuda:0,1
+done
+# By way of a buffer of the host, which must not go while the first GPU still copies to it.
+export GS_HOST_GPU_PEERS=none
+for n in $(seq 150 15 600); do
+    fails "lost:$n@1" 'device cuda:1: the GPU is lost, .*CUDA_ERROR_UNKNOWN' --device cuda:0,1 --no-cache
 done
 finish

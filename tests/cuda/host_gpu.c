@@ -30,6 +30,8 @@ static struct {
     /* the launch that runs */
     void (*kernel)(const void *args); /* every lane calls it */
     const void *args;
+    unsigned args_bytes, shared_bytes;
+    const char *variable; /* the kernel's library's own */
     /* barriers: how many lanes came, and how often all had come; groups by their first lane, then the block's */
     unsigned arrived[GS_BLOCK_LANES + 1], passed[GS_BLOCK_LANES + 1];
     float slot[2][GS_BLOCK_LANES]; /* what lanes exchange, in turns: who reads has not yet come to the barrier after this one */
@@ -80,17 +82,34 @@ static float group_exchange(float value, unsigned by, unsigned lanes)
 
 typedef struct host_module {
     void *library;
+    const host_lane **lane; /* its one variable */
     int device;
 } host_module;
+
+/* A function, kept for as long as the process: modules are few. */
+typedef struct host_function {
+    void (*kernel)(const void *args);
+    const host_module *module;
+    unsigned args_bytes;
+    int device;
+    bool gone; /* with its module */
+    char name[48];
+} host_function;
+
+static host_module modules[MODULES]; /* a GPU that is lost takes none back */
+static host_function functions[FUNCTIONS];
 
 static gs_cu_result module_load(gs_cu_handle *module, const void *path)
 {
     void *const library = dlopen(path, RTLD_NOW | RTLD_LOCAL);
-    static host_module modules[MODULES]; /* a GPU that is lost takes none back */
     host_module *m = modules;
+    if (library == NULL) { /* the driver would read on behind what it is given */
+        fprintf(stderr, "host GPU: an image that is none: %.100s\n", (const char *)path);
+        abort();
+    }
     while (m < modules + MODULES && m->library != NULL)
         m++;
-    if (library == NULL || m == modules + MODULES || host_current_device() < 0)
+    if (m == modules + MODULES || host_current_device() < 0)
         return 1;
     const host_lane **const lane = dlsym(library, "gs_gpu");
     if (lane == NULL)
@@ -99,30 +118,25 @@ static gs_cu_result module_load(gs_cu_handle *module, const void *path)
     void (**const access)(const void *p, size_t bytes, bool write) = dlsym(library, "gs_access");
     if (access != NULL)
         *access = host_streams_access;
-    *m = (host_module){library, host_current_device()};
+    *m = (host_module){library, lane, host_current_device()};
     *module = m;
     return 0;
 }
 
 static gs_cu_result module_unload(gs_cu_handle module)
 {
+    host_module *const m = module;
     host_streams_drain();
-    const int r = dlclose(((host_module *)module)->library);
-    ((host_module *)module)->library = NULL;
+    for (host_function *f = functions; f < functions + FUNCTIONS && f->kernel != NULL; f++)
+        f->gone |= f->module == m;
+    const int r = dlclose(m->library);
+    m->library = NULL;
+    m->lane = NULL;
     return r;
 }
 
-/* A function, kept for as long as the process: modules are few. */
-typedef struct host_function {
-    void (*kernel)(const void *args);
-    unsigned args_bytes;
-    int device;
-    char name[48];
-} host_function;
-
 static gs_cu_result module_function(gs_cu_handle *function, gs_cu_handle module, const char *name)
 {
-    static host_function functions[FUNCTIONS];
     char bytes[64];
     const host_module *const m = module;
     host_function *f = functions;
@@ -137,6 +151,8 @@ static gs_cu_result module_function(gs_cu_handle *function, gs_cu_handle module,
     if (f == functions + FUNCTIONS)
         return 1;
     memcpy(&f->kernel, &kernel, sizeof(kernel));
+    f->module = m;
+    f->gone = false;
     f->args_bytes = *size;
     f->device = m->device;
     snprintf(f->name, sizeof(f->name), "%s", name);
@@ -171,6 +187,9 @@ static void run_launch(const host_work *w)
     const host_launch *const l = w->more;
     gpu.kernel = l->f.kernel;
     gpu.args = l->args;
+    gpu.args_bytes = l->f.args_bytes;
+    gpu.variable = (const char *)l->f.module->lane;
+    gpu.shared_bytes = l->shared_bytes;
     gpu.lane.blocks_x = l->grid_x;
     gpu.lane.shared = malloc(l->shared_bytes); /* so that a sanitizer sees its end */
     for (unsigned y = 0; y < l->grid_y; y++)
@@ -186,7 +205,7 @@ static gs_cu_result launch(gs_cu_handle function, unsigned grid_x, unsigned grid
     if (grid_x == 0 || grid_y == 0 || grid_z != 1 || block_x != GS_BLOCK_LANES || block_y != 1 || block_z != 1 || stream == NULL ||
         extra != NULL || grid_y > 65535 || shared_bytes > 48 * 1024)
         return 1;
-    if (f->device != host_stream_device(stream) || f->device != host_current_device())
+    if (f->gone || f->device != host_stream_device(stream) || f->device != host_current_device())
         return HOST_INVALID_HANDLE;
     if (gpu.fail_launch > 0 && --gpu.fail_launch == 0)
         return 719;
@@ -201,10 +220,19 @@ static gs_cu_result launch(gs_cu_handle function, unsigned grid_x, unsigned grid
     return host_streams_submit(stream, &w);
 }
 
+bool host_gpu_is_own(const void *p)
+{
+    const char *const at = p, *const args = gpu.args, *const shared = (const char *)gpu.lane.shared;
+    return at == gpu.variable || (at >= (const char *)&gpu && at < (const char *)(&gpu + 1)) ||
+           (at >= shared && at < shared + gpu.shared_bytes) || fibres_have(p) || (at >= args && at < args + gpu.args_bytes);
+}
+
 /* ---- products ---- */
 
 typedef struct host_blas {
     gs_cu_handle stream;
+    void *workspace; /* NULL: its own */
+    size_t workspace_bytes;
 } host_blas;
 
 static gs_cu_result blas_destroy(gs_cu_handle blas)
@@ -213,20 +241,27 @@ static gs_cu_result blas_destroy(gs_cu_handle blas)
     return blas == NULL;
 }
 
-static gs_cu_result blas_create(gs_cu_handle *blas) { return (*blas = calloc(1, sizeof(host_blas))) == NULL; }
+static gs_cu_result blas_create(gs_cu_handle *blas)
+{
+    return host_current_device() < 0 || (*blas = calloc(1, sizeof(host_blas))) == NULL;
+}
 
 static gs_cu_result blas_stream(gs_cu_handle blas, gs_cu_handle stream)
 {
     if (blas == NULL || stream == NULL)
         return 1;
-    ((host_blas *)blas)->stream = stream;
+    *(host_blas *)blas = (host_blas){.stream = stream}; /* its workspace is its own again, as cuBLAS has it */
     return 0;
 }
 
 static gs_cu_result blas_workspace(gs_cu_handle blas, void *memory, size_t bytes)
 {
+    if (blas == NULL || (uintptr_t)memory % 256 != 0)
+        return 7;
     host_need_device((gs_cu_memory)memory, bytes, host_current_device(), "a workspace");
-    return blas == NULL;
+    ((host_blas *)blas)->workspace = memory;
+    ((host_blas *)blas)->workspace_bytes = bytes;
+    return 0;
 }
 
 typedef struct host_product {
@@ -266,6 +301,9 @@ static gs_cu_result gemm(gs_cu_handle blas, int ta, int tb, int m, int n, int k,
     const int at = host_stream_device(((host_blas *)blas)->stream);
     if (at != host_current_device())
         return 13;
+    const host_blas *const h = blas;
+    if (h->workspace != NULL) /* it may write there */
+        host_need_device((gs_cu_memory)h->workspace, h->workspace_bytes, at, "the workspace of a product");
     host_counts.products[type]++;
     host_need_device((gs_cu_memory)a, matrix_bytes(ta ? k : m, ta ? m : k, lda), at, "a product");
     host_need_device((gs_cu_memory)b, matrix_bytes(tb ? n : k, tb ? k : n, ldb), at, "a product");

@@ -7,6 +7,7 @@
 #include <unistd.h>
 
 #include "host_memory.h"
+#include "host_streams.h"
 
 enum { PEER_UNSUPPORTED = 217, LAUNCH_FAILED = 719, UNKNOWN = 999, BLAS_EXECUTION_FAILED = 13 };
 
@@ -73,6 +74,12 @@ static int always_works(enum host_part part, const char *symbol)
            strncmp(symbol, "cublasDestroy", 13) == 0;
 }
 
+static void lose(gs_cu_result r)
+{
+    library.sticky = r;
+    host_streams_lose(library.at);
+}
+
 static gs_cu_result before_call(enum host_part part, const char *symbol)
 {
     (void)host_gpu_table();
@@ -83,10 +90,10 @@ static gs_cu_result before_call(enum host_part part, const char *symbol)
     if (fault_is("none") && strcmp(symbol, "cuInit") == 0)
         return GS_CU_NO_DEVICE;
     if (fault_is("lost") && concerned() && ++library.calls == library.n)
-        library.sticky = UNKNOWN;
+        lose(UNKNOWN);
     const gs_cu_result before = answer(part);
     if (fault_is("kernel") && concerned() && strcmp(symbol, "cuLaunchKernel") == 0 && ++library.launches == library.n)
-        library.sticky = LAUNCH_FAILED; /* seen by what comes after */
+        lose(LAUNCH_FAILED); /* seen by what comes after */
     if (before == 0 && fault_is("peer") && strcmp(symbol, "cuMemcpyPeerAsync") == 0 && ++library.peers == library.n)
         return PEER_UNSUPPORTED;
     if (before == 0 && fault_is("memory") && concerned() && strcmp(symbol, "cuMemAlloc_v2") == 0 && ++library.allocations == library.n)

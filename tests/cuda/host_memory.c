@@ -5,12 +5,12 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
-#include <unistd.h>
 
 #include "host_streams.h"
 
 #define BLOCKS 64u /* of memory, at a time */
 #define RANGES 32u /* of pinned host memory */
+#define ALIGNMENT 256u /* of a block: what CUDA promises, and no more */
 
 enum { HOST_ALREADY_REGISTERED = 712, HOST_NOT_REGISTERED = 713 };
 
@@ -26,7 +26,9 @@ static struct {
     struct {
         char *at;
         size_t bytes;
+        bool mapped;
     } pinned[RANGES];
+    unsigned retained[HOST_GPUS];
     unsigned opened;          /* GPUs whose memory can be read and written, one bit each */
     bool reaches[HOST_GPUS][HOST_GPUS];
     char context[HOST_GPUS]; /* addresses are handles */
@@ -34,7 +36,7 @@ static struct {
 
 static _Thread_local int current = -1;
 
-int host_current_device(void) { return current; }
+int host_current_device(void) { return current >= 0 && gpu.retained[current] > 0 ? current : -1; }
 
 static uint64_t memory_bytes(void) { return gpu.memory_bytes != 0 ? gpu.memory_bytes : 1ull << 32; }
 
@@ -54,7 +56,7 @@ static int device_of(gs_cu_handle context)
 
 /* ---- memory ---- */
 
-/* A block lies at the end of whole huge pages where it can: it is locked and unlocked again and again, which costs by the page. */
+/* A block lies at the end of whole huge pages: it is locked and unlocked again and again, which costs by the page. */
 #define HUGE_PAGE ((size_t)2 << 20)
 
 static size_t huge(size_t bytes) { return (bytes + HUGE_PAGE - 1) / HUGE_PAGE * HUGE_PAGE; }
@@ -105,7 +107,7 @@ void host_need_device(gs_cu_memory p, size_t bytes, int device, const char *what
 
 static gs_cu_result memory_alloc(gs_cu_memory *p, size_t bytes)
 {
-    const size_t page = (size_t)sysconf(_SC_PAGESIZE), whole = (bytes + page - 1) / page * page;
+    const size_t whole = (bytes + ALIGNMENT - 1) / ALIGNMENT * ALIGNMENT;
     const int device = host_current_device();
     unsigned i = 0;
     if (device < 0)
@@ -127,9 +129,13 @@ static gs_cu_result memory_alloc(gs_cu_memory *p, size_t bytes)
     return 0;
 }
 
+/* CUDA waits for the GPU whose memory it is; that others are done with it is the caller's to know. */
 static gs_cu_result memory_free(gs_cu_memory p)
 {
-    host_streams_drain(); /* as CUDA's does */
+    for (unsigned i = 0; i < BLOCKS; i++)
+        if ((gs_cu_memory)gpu.memory[i].at == p && p != 0)
+            host_streams_need_idle(gpu.memory[i].device, "memory is given back");
+    host_streams_drain();
     for (unsigned i = 0; i < BLOCKS; i++)
         if ((gs_cu_memory)gpu.memory[i].at == p && p != 0) {
             host_streams_memory(gpu.memory[i].at, 0);
@@ -163,6 +169,7 @@ static void run_copy_in(const host_work *w)
 static gs_cu_result copy_in(gs_cu_memory to, const void *from, size_t bytes, gs_cu_handle stream)
 {
     host_need_device(to, bytes, host_stream_device(stream), "a copy in");
+    host_need_whole(from, bytes);
     host_counts.bytes_in += bytes;
     return host_streams_submit(stream, &(host_work){.run = run_copy_in, .what = "copy in", .to = (void *)to, .from = from, .bytes = bytes});
 }
@@ -177,6 +184,7 @@ static void run_copy_out(const host_work *w)
 static gs_cu_result copy_out(void *to, gs_cu_memory from, size_t bytes, gs_cu_handle stream)
 {
     host_need_device(from, bytes, host_stream_device(stream), "a copy out");
+    host_need_whole(to, bytes);
     host_counts.bytes_out += bytes;
     return host_streams_submit(stream, &(host_work){.run = run_copy_out, .what = "copy out", .to = to, .from = (const void *)from, .bytes = bytes});
 }
@@ -236,6 +244,8 @@ static gs_cu_result fill(gs_cu_memory p, unsigned char value, size_t bytes, gs_c
 static gs_cu_result host_register(void *p, size_t bytes, unsigned flags)
 {
     unsigned free_one = RANGES;
+    if (host_current_device() < 0)
+        return HOST_INVALID_CONTEXT;
     if (p == NULL || bytes == 0 || (flags & ~(unsigned)(GS_CU_HOST_PORTABLE | GS_CU_HOST_MAPPED)) != 0)
         return 1;
     for (unsigned i = 0; i < RANGES; i++) {
@@ -248,22 +258,46 @@ static gs_cu_result host_register(void *p, size_t bytes, unsigned flags)
         return 1;
     gpu.pinned[free_one].at = p;
     gpu.pinned[free_one].bytes = bytes;
+    gpu.pinned[free_one].mapped = (flags & GS_CU_HOST_MAPPED) != 0;
     return 0;
+}
+
+bool host_memory_is_mapped(const void *p, size_t bytes)
+{
+    const char *const first = p;
+    for (unsigned i = 0; i < RANGES; i++)
+        if (gpu.pinned[i].mapped && first >= gpu.pinned[i].at && first + bytes <= gpu.pinned[i].at + gpu.pinned[i].bytes)
+            return true;
+    return false;
+}
+
+void host_need_whole(const void *p, size_t bytes)
+{
+    const char *const first = p;
+    for (unsigned i = 0; i < RANGES; i++) {
+        const char *const at = gpu.pinned[i].at, *const end = at + gpu.pinned[i].bytes;
+        if (at != NULL && first < end && at < first + bytes && (first < at || first + bytes > end)) {
+            fprintf(stderr, "host GPU: a copy of %zu bytes at %p, which are pinned in part\n", bytes, p);
+            abort();
+        }
+    }
 }
 
 /* As where host and device have one space of addresses. */
 static gs_cu_result host_pointer(gs_cu_memory *p, void *host, unsigned flags)
 {
     *p = (gs_cu_memory)host;
-    return host == NULL || flags != 0;
+    return flags != 0 || !host_memory_is_mapped(host, 1);
 }
 
+/* CUDA does not say that it waits for anybody. */
 static gs_cu_result host_unregister(void *p)
 {
-    host_streams_drain();
+    host_streams_need_idle(-1, "host memory is unpinned");
     for (unsigned i = 0; i < RANGES; i++)
         if (p != NULL && gpu.pinned[i].at == p) {
             gpu.pinned[i].at = NULL;
+            gpu.pinned[i].mapped = false;
             return 0;
         }
     return HOST_NOT_REGISTERED;
@@ -321,14 +355,28 @@ static gs_cu_result context_retain(gs_cu_handle *context, int device)
     if (device < 0 || device >= gpus())
         return GS_CU_INVALID_DEVICE;
     *context = &gpu.context[device];
+    gpu.retained[device]++;
     return 0;
 }
 
-static gs_cu_result context_release(int device) { return (void)device, 0; }
+/* With the last one goes all that the context has: by then it should be nothing. */
+static gs_cu_result context_release(int device)
+{
+    if (device < 0 || device >= HOST_GPUS || gpu.retained[device] == 0)
+        return HOST_INVALID_CONTEXT;
+    if (--gpu.retained[device] == 0 && (gpu.taken[device] != 0 || host_streams_of(device) != 0)) {
+        fprintf(stderr, "host GPU: the context of GPU %d ends with %llu bytes and %u streams\n", device,
+                (unsigned long long)gpu.taken[device], host_streams_of(device));
+        abort();
+    }
+    return 0;
+}
 
 static gs_cu_result context_set(gs_cu_handle context)
 {
     current = device_of(context);
+    if (current >= 0 && gpu.retained[current] == 0)
+        current = -1;
     return current < 0 ? HOST_INVALID_CONTEXT : 0;
 }
 

@@ -1,5 +1,7 @@
 #include "host_streams.h"
 
+#include <limits.h>
+#include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -78,6 +80,7 @@ static void join(uint32_t *to, const uint32_t *from)
 /* ---- doing work ---- */
 
 static void do_next(stream *s);
+static void abandon_lost(void);
 
 static void do_until(stream *s, uint32_t time)
 {
@@ -117,9 +120,50 @@ static void wait_until(stream *s, uint32_t time, bool all)
 
 void host_streams_drain(void)
 {
+    abandon_lost();
     for (unsigned i = 0; i < HOST_STREAMS; i++)
         if (streams[i].used)
             (void)host_stream_synchronize(&streams[i]);
+}
+
+void host_streams_need_idle(int but, const char *what)
+{
+    abandon_lost();
+    for (unsigned i = 0; i < HOST_STREAMS; i++)
+        if (streams[i].used && streams[i].device != but && streams[i].first != NULL) {
+            fprintf(stderr, "host GPU: %s while stream %u of GPU %d has work left (\"%s\")\n", what, streams[i].number, streams[i].device,
+                    streams[i].first->until != NULL ? "a wait" : streams[i].first->what);
+            abort();
+        }
+}
+
+static atomic_uint lost; /* GPUs, one bit each */
+
+void host_streams_lose(int device) { atomic_fetch_or(&lost, device < 0 ? UINT_MAX : 1u << device); }
+
+static void abandon_lost(void)
+{
+    for (unsigned i = 0; i < HOST_STREAMS; i++) {
+        stream *const s = &streams[i];
+        if (!s->used || (atomic_load(&lost) & 1u << s->device) == 0)
+            continue;
+        while (s->first != NULL) {
+            host_work *const w = s->first;
+            s->first = w->next;
+            free(w->more);
+            free(w);
+        }
+        s->last = NULL;
+        s->done = s->issued;
+    }
+}
+
+unsigned host_streams_of(int device)
+{
+    unsigned n = 0;
+    for (unsigned i = 0; i < HOST_STREAMS; i++)
+        n += streams[i].used && streams[i].device == device;
+    return n;
 }
 
 static void append(stream *s, host_work *w)
@@ -332,8 +376,12 @@ void host_streams_access(const void *at, size_t bytes, bool write)
     if (!host_streams_checks() || running == NULL || bytes == 0)
         return;
     const block *const b = block_of(p);
-    if (b == NULL)
-        return;
+    if (b == NULL) {
+        if (host_gpu_is_own(p) || host_memory_is_mapped(p, bytes))
+            return;
+        fprintf(stderr, "host GPU: \"%s\" %s %p, which is no memory that a GPU sees\n", running->what, write ? "writes" : "reads", at);
+        abort();
+    }
     const size_t from = (size_t)(p - b->first) / 4, to = ((size_t)(p - b->first) + bytes + 3) / 4;
     access_words(b->words + from, to - from, write, b->first + 4 * from);
 }

@@ -54,13 +54,22 @@ gs_cu_result host_event_synchronize(gs_cu_handle event);
 gs_cu_result host_streams_submit(gs_cu_handle stream, const host_work *w);
 /* All streams. */
 void host_streams_drain(void);
+/* Ends the program where a stream has work left: what is about to happen would take memory from under it. `but`: not on this GPU's. */
+void host_streams_need_idle(int but, const char *what);
+/* What this GPU (-1: any) was told and has not done, it never does. May be called at any time, by any thread. */
+void host_streams_lose(int device);
+/* Streams of this GPU that are there. */
+unsigned host_streams_of(int device);
 
-/* While work runs: it reads or writes these bytes. Device memory is known by host_streams_memory(). */
+/* While work runs: it reads or writes these bytes. Device memory is known by host_streams_memory(); a kernel that touches anything else,
+ * what host_gpu_is_own() and host_memory_is_mapped() do not know, ends the program. */
 void host_streams_access(const void *p, size_t bytes, bool write);
 /* The same for memory of the host, in copies. */
 void host_streams_host_access(const void *p, size_t bytes, bool write);
 /* Device memory came (fresh) or went (bytes 0). */
 void host_streams_memory(void *p, size_t bytes);
+/* Does a kernel that runs have this in its stack, its arguments, or the memory of its block? */
+bool host_gpu_is_own(const void *p);
 /* True where accesses are checked: $GS_TEST_GPU_RACES is set. $GS_TEST_GPU_DROP: "A>B", waits of stream B for stream A (numbers in the
  * order of their making) are left out, to see that somebody notices. */
 bool host_streams_checks(void);
