@@ -123,20 +123,11 @@ gs_row_run gs_layout_run(const gs_layout *l, uint32_t stage, uint32_t interval, 
     return r == NULL ? (gs_row_run){0, gs_interval_rows(l->chunks, interval)} : r->run[r->first[interval] + k];
 }
 
-uint32_t gs_layout_stored_by(const gs_program *p, uint32_t array)
-{
-    for (uint32_t s = 0; s < p->stages; s++)
-        for (uint32_t r = 0; r < p->stage[s].regs; r++)
-            if (p->stage[s].reg[r].kind == GS_REG_TEMP && p->stage[s].reg[r].array == array)
-                return s;
-    return GS_NONE;
-}
-
 /* Of an array: NULL for all rows. */
 static const gs_row_runs *held_runs(const gs_layout *l, uint32_t array)
 {
     const gs_row_runs *const r = l->config->array_rows ? &l->config->array_rows[array] : NULL;
-    const uint32_t by = gs_layout_stored_by(l->program, array);
+    const uint32_t by = l->stored_by[array];
     return r != NULL && r->first != NULL ? r : by != GS_NONE ? runs_of(l, by) : NULL;
 }
 
@@ -197,6 +188,17 @@ static void list_sets(gs_layout *l)
     }
 }
 
+static void find_stores(gs_layout *l)
+{
+    memset(l->stored_by, 0xff, l->program->arrays * sizeof(*l->stored_by)); /* GS_NONE */
+    for (uint32_t s = l->program->stages; s-- > 0;)
+        for (uint32_t r = 0; r < l->program->stage[s].regs; r++) {
+            const gs_reg *const reg = &l->program->stage[s].reg[r];
+            if (reg->kind == GS_REG_TEMP && reg->array != GS_NONE)
+                l->stored_by[reg->array] = s;
+        }
+}
+
 gs_status gs_layout_make(gs_layout *out, const gs_schedule_config *config, bool staged)
 {
     const gs_program *p = config->program;
@@ -204,13 +206,15 @@ gs_status gs_layout_make(gs_layout *out, const gs_schedule_config *config, bool 
     gs_status st = GS_ENOMEM;
 
     l.row_bytes = gs_calloc(p->arrays + 1, sizeof(*l.row_bytes));
+    l.stored_by = gs_calloc(p->arrays + 1, sizeof(*l.stored_by));
     l.spill_interval = gs_calloc(p->arrays + 1, sizeof(*l.spill_interval));
     l.stage = gs_calloc(p->stages + 1, sizeof(*l.stage));
     l.stage_set = gs_calloc(p->stages + 1, sizeof(*l.stage_set));
     l.span = gs_calloc(p->stages + 1, sizeof(*l.span));
-    if (l.row_bytes == NULL || l.spill_interval == NULL || l.stage == NULL || l.stage_set == NULL || l.span == NULL)
+    if (l.row_bytes == NULL || l.stored_by == NULL || l.spill_interval == NULL || l.stage == NULL || l.stage_set == NULL || l.span == NULL)
         goto done;
     list_sets(&l);
+    find_stores(&l);
     measure_spans(&l);
     for (uint32_t a = 0; a < p->arrays; a++) {
         l.row_bytes[a] = p->array[a].width * (uint64_t)gs_dtype_bytes(p->array[a].dtype);
@@ -235,11 +239,12 @@ void gs_layout_drop(gs_layout *l)
     for (uint32_t s = 0; l->stage != NULL && s < l->program->stages; s++)
         gs_free(l->stage[s].reg_offset);
     gs_free(l->row_bytes);
+    gs_free(l->stored_by);
     gs_free(l->spill_interval);
     gs_free(l->stage);
     gs_free(l->stage_set);
     gs_free(l->span);
     l->row_bytes = l->spill_interval = NULL;
-    l->stage_set = l->span = NULL;
+    l->stored_by = l->stage_set = l->span = NULL;
     l->stage = NULL;
 }

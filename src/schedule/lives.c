@@ -64,7 +64,7 @@ static uint32_t pass_of(const gs_program *p, uint32_t stage)
 /* Less than half of its rows are made: zeroing the others would cost more than their place does. */
 static bool is_sparse(const gs_layout *l, uint32_t array)
 {
-    const uint32_t stage = gs_layout_stored_by(l->program, array);
+    const uint32_t stage = l->stored_by[array];
     uint64_t rows = 0;
     for (uint32_t i = 0; stage != GS_NONE && i < l->parts; i++)
         for (uint32_t k = 0; k < gs_layout_runs(l, stage, i); k++)
@@ -307,7 +307,7 @@ static bool is_partial(const gs_layout *l, uint32_t array)
  * not written as nobody reads anything but 0 there, read as 0 as long as nobody has ever written there. */
 static gs_life spilled_life(const gs_choice *c, const gs_layout *l, uint32_t array)
 {
-    const uint32_t stage = gs_layout_stored_by(l->program, array);
+    const uint32_t stage = l->stored_by[array];
     if (stage == GS_NONE || is_partial(l, array) || leaves_out(l, stage))
         return ALWAYS;
     const gs_life life = life_of_array(c, l, array);

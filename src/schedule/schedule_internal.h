@@ -48,6 +48,7 @@ typedef struct gs_layout {
     uint32_t *stage_set;      /* [stages] the edges that a stage's sums go over */
     uint32_t *span;           /* [stages] from an interval's first row to the last that the stage runs for, at most */
     uint64_t *row_bytes;      /* [arrays] */
+    uint32_t *stored_by;      /* [arrays] the stage whose vertex program stores it; GS_NONE: of the store, or of an edge pass */
     uint64_t *spill_interval; /* [arrays] bytes of an interval in a spill file; 0: a store array */
     gs_stage_layout *stage;   /* [stages] */
 } gs_layout;
@@ -86,8 +87,6 @@ bool gs_layout_prunes(const gs_layout *l, uint32_t stage);
 uint32_t gs_layout_runs(const gs_layout *l, uint32_t stage, uint32_t interval);
 gs_row_run gs_layout_run(const gs_layout *l, uint32_t stage, uint32_t interval, uint32_t k);
 
-/* The stage whose vertex program stores the array; GS_NONE: of the store, or of an edge pass. */
-uint32_t gs_layout_stored_by(const gs_program *p, uint32_t array);
 /* True where any of the rows is read and not 0. */
 bool gs_layout_holds(const gs_layout *l, uint32_t array, uint32_t interval, uint32_t from, uint32_t rows);
 /* The next run, from number *k (at first 0) on, of rows that the stage runs for and the array holds: where it is 0
