@@ -179,36 +179,6 @@ static uint64_t interval_bytes(const struct emitter *e, uint32_t array, uint32_t
     return t.bytes;
 }
 
-uint64_t gs_emit__spilled_at(const struct emitter *e, uint32_t array, uint32_t interval)
-{
-    return e->plan->spill_first[array] + (interval - e->c->kept_intervals[array]) * e->l->spill_interval[array];
-}
-
-/* Of the writes of `array`, those that touch [begin, end) of the run's file. */
-static void wait_for_writes(struct emitter *e, uint32_t array, uint64_t begin, uint64_t end)
-{
-    const uint64_t first = e->plan->spill_first[array], step = e->l->spill_interval[array];
-    const uint64_t from = GS_MAX(begin, first), to = GS_MIN(end, first + e->plan->spill_bytes[array]);
-    if (from >= to)
-        return;
-    for (uint64_t k = (from - first) / step; k <= (to - 1 - first) / step; k++) {
-        const uint32_t *const w = e->written[(uint64_t)array * e->l->parts + e->c->kept_intervals[array] + k];
-        for (uint32_t i = w[0]; w[0] != GS_NONE && i <= w[1]; i++) {
-            const gs_task *const t = &e->plan->task[i];
-            if (t->kind == GS_TASK_WRITE && t->file == array && t->offset < end && begin < t->offset + t->bytes)
-                gs_emit__wait(e, i);
-        }
-    }
-}
-
-/* Reads of what was there are over: computes that needed them come before the one that made what is written now. */
-void gs_emit__wait_for_owners(struct emitter *e, const gs_task *write)
-{
-    for (uint32_t a = 0; a < e->l->program->arrays; a++)
-        if (a != write->file && e->plan->spill_bytes[a] > 0)
-            wait_for_writes(e, a, write->offset, write->offset + write->bytes);
-}
-
 /* Rows of an interval that are not kept: a read into the ring. */
 static gs_status load_staged(struct emitter *e, uint32_t array, uint32_t interval, uint32_t from, uint32_t rows,
                              const uint64_t *mask, struct unit *out)
@@ -446,7 +416,8 @@ static gs_status emitter_open(struct emitter *e)
     e->plan->spill_bytes = gs_calloc(p->arrays + 1, sizeof(*e->plan->spill_bytes));
     if (e->plan->resident == NULL || e->plan->pass == NULL || e->plan->spill_first == NULL || e->plan->spill_bytes == NULL)
         return gs_fail(GS_ENOMEM, "out of memory while planning");
-    e->plan->spill_total = gs_lives_spill(e->plan->spill_first, e->plan->spill_bytes, e->c, e->l);
+    if ((st = gs_emit__spill_open(e)) != GS_OK)
+        return st;
     e->plan->passes = p->passes;
     e->plan->devices = e->apart ? e->devices : 0;
     if ((st = gs_emit__copies_open(e)) != GS_OK || (st = list_residents(e)) != GS_OK)
@@ -469,6 +440,7 @@ static void emitter_close(struct emitter *e)
     }
     gs_free(e->seat);
     gs_emit__copies_close(e);
+    gs_emit__spill_close(e);
     gs_free(e->tile);
     gs_free(e->operand_array);
     gs_free(e->target_array);

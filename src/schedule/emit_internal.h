@@ -7,6 +7,7 @@
  *   emit_copies.c  several devices: copies to them, between them and back
  *   emit_edges.c   the edge pass of a block of target intervals
  *   emit_sequence.c the same for the derivative of a sequence
+ *   emit_spill.c   places in the run's file, and who had them before
  *   emit_vertex.c  the vertex program of an interval
  *
  * Once a plan; one thread.
@@ -60,6 +61,11 @@ struct cell {
     bool seen;
 };
 
+/* [first, end) of emitter.owner: arrays of the pass that had bytes of an array's place in the run's file before, the last first. */
+struct owners {
+    uint32_t first, end;
+};
+
 struct emitter {
     const gs_layout *l;
     gs_choice *c;
@@ -69,6 +75,8 @@ struct emitter {
     /* [array * parts + interval]: first and last task of the writes of those rows */
     uint32_t (*written)[2];
     uint64_t *mask;  /* [granules.words] what the block needs of the operand interval */
+    struct owners *owners;  /* [arrays] */
+    uint32_t *owner;
     uint32_t *waits; /* of the task being made */
     uint32_t wait_count;
     uint32_t stage;
@@ -121,8 +129,11 @@ gs_status gs_emit__take_ring(struct emitter *e, uint64_t bytes, struct unit *out
 void gs_emit__release(struct emitter *e, const struct unit *u, uint32_t task);
 /* Most bytes of the ring that these rows take; 0 where they are kept. */
 uint64_t gs_emit__staged_bytes(const struct emitter *e, uint32_t array, uint32_t interval, uint64_t rows);
-/* Where in the run's file the interval of an array is, which is not kept; what a write there must wait for of those that had the place. */
+gs_status gs_emit__spill_open(struct emitter *e);
+void gs_emit__spill_close(struct emitter *e);
+/* Where in the run's file the interval of an array is, which is not kept. */
 uint64_t gs_emit__spilled_at(const struct emitter *e, uint32_t array, uint32_t interval);
+/* The next task waits for the writes of those that had its bytes before. */
 void gs_emit__wait_for_owners(struct emitter *e, const gs_task *write);
 /* Rows (within one interval) of an array: where they are kept, or a read. */
 gs_status gs_emit__load_rows(struct emitter *e, uint32_t array, uint32_t interval, uint32_t from, uint32_t rows,

@@ -342,6 +342,63 @@ static void test_lives__who_takes_a_place_on_the_disk_waits_for_the_owner(void *
     drop(&f);
 }
 
+static void set_width(struct fixture *f, uint32_t stage, uint32_t width)
+{
+    gs_reg *const stored = &f->stage[stage].reg[f->stage[stage].regs - 1];
+    stored->width = f->array[stored->array].width = width;
+}
+
+/* The task begins when the other is done, or something that begins then. */
+static bool waits_for(const gs_plan *p, uint32_t task, uint32_t other)
+{
+    for (uint32_t d = 0; d < p->task[task].deps; d++) {
+        const uint32_t k = p->dep[p->task[task].first_dep + d];
+        if (k == other || (k > other && waits_for(p, k, other)))
+            return true;
+    }
+    return false;
+}
+
+/* Pairs of writes to the same bytes, of which the second waits for the first. */
+static uint32_t ordered_writes(const gs_plan *p)
+{
+    uint32_t pairs = 0;
+    for (uint32_t i = 0; i < p->tasks; i++)
+        for (uint32_t j = 0; j < i; j++) {
+            const gs_task *const a = &p->task[j], *const b = &p->task[i];
+            if (a->kind != GS_TASK_WRITE || b->kind != GS_TASK_WRITE || a->offset >= b->offset + b->bytes || b->offset >= a->offset + a->bytes)
+                continue;
+            assert_true(waits_for(p, i, j));
+            pairs++;
+        }
+    return pairs;
+}
+
+/* Where the last owner had a part of the bytes, those before it had the others. */
+static void test_lives__who_takes_a_place_on_the_disk_waits_for_all_owners(void **state)
+{
+    static const uint32_t width[][2] = {{16, 4}, {4, 16}, {64, 16}, {16, 16}, {40, 64}};
+    (void)state;
+    for (uint32_t k = 0; k < GS_ARRAY_LEN(width); k++) {
+        struct fixture f = {.seed = 5};
+        gs_plan *plan = NULL;
+        chain(&f, false);
+        f.stage[1].reg[0].array = f.stage[2].reg[0].array = 0; /* the first two arrays are written for nothing */
+        set_width(&f, 0, width[k][0]);
+        set_width(&f, 1, width[k][1]);
+        make_chunks(&f, 4096, 4);
+        gs_schedule_config c = config_of(&f, 64 * GS_MIB, 32 * GS_MIB);
+        c.force_spill = true;
+        gs_assert_ok(gs_schedule(&plan, &c));
+        assert_int_equal(plan->spill_first[1], plan->spill_first[2]);
+        assert_int_equal(plan->spill_first[1], plan->spill_first[3]);
+        assert_true(ordered_writes(plan) >= 12);
+        plan_sim_run(plan, &c, 0, 5, k + 1);
+        gs_plan_free(plan);
+        drop(&f);
+    }
+}
+
 /* A sum becomes the array in its own place where the instruction allows it, and nowhere else. */
 static void test_lives__sums_become_arrays_element_by_element(void **state)
 {
@@ -383,6 +440,7 @@ int main(void)
         cmocka_unit_test(test_lives__a_spilled_chain_needs_two_places),
         cmocka_unit_test(test_lives__what_is_written_in_part_shares_no_disk),
         cmocka_unit_test(test_lives__who_takes_a_place_on_the_disk_waits_for_the_owner),
+        cmocka_unit_test(test_lives__who_takes_a_place_on_the_disk_waits_for_all_owners),
         cmocka_unit_test(test_lives__sums_become_arrays_element_by_element),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
