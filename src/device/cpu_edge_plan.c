@@ -498,6 +498,16 @@ static void lay_out(gs_cpu_edge_plan *plan)
     }
 }
 
+/* Rows of at least a vector, times a number that is there: cpu_kernels_edge_rows.c. */
+static bool has_only_rows(const gs_cpu_edge_plan *plan, uint32_t lanes)
+{
+    const gs_cpu_edge_step *const s = &plan->step[0];
+    return plan->steps == 1 && (s->kind == GS_CPU_EDGE_SUM || s->kind == GS_CPU_EDGE_SUM_TYPE) && s->fold != GS_SUM_MAX &&
+           s->fold != GS_SUM_MIN && s->width >= lanes && s->a.width == s->width &&
+           (s->a.form == GS_CPU_EDGE_OPERAND || s->a.form == GS_CPU_EDGE_OPERAND_TYPE) &&
+           (s->b.form == GS_CPU_EDGE_NOTHING || s->b.width == 1);
+}
+
 static void choose_tile(gs_cpu_edge_plan *plan)
 {
     uint64_t bytes = 4 * sizeof(uint32_t) + plan->floats * sizeof(float);
@@ -529,6 +539,7 @@ gs_status gs_cpu__plan_edges(gs_cpu_edge_plan *plan, const gs_cpu *cpu, const gs
             plan_sum(&p, &stage->sum[p.index]);
     if (p.st != GS_OK)
         return p.st;
+    plan->only_rows = has_only_rows(plan, cpu->k->lanes);
     lay_out(plan);
     choose_tile(plan);
     if (plan->floats * plan->tile > cpu->edge_floats)

@@ -89,6 +89,7 @@ typedef struct gs_cpu_edge_plan {
     uint64_t floats; /* of scratch, an edge */
     uint32_t tile;   /* edges of a full tile */
     uint32_t types;  /* of edges, where a value or a sum goes by them; else 0 */
+    bool only_rows;  /* one step, which adds up rows at the operand end, times at most a number: needs no tiles */
     uint32_t gathers;
     struct {
         const float *p;

@@ -293,6 +293,10 @@ void GS_KERNEL(edge_program)(const gs_cpu_edge_plan *plan, const gs_cpu_edge_wor
     gs_cpu_edge_tile tile[2];
     cursor c;
 
+    if (plan->only_rows) {
+        GS_KERNEL(edge_rows)(plan, work);
+        return;
+    }
     cursor_start(&c, plan, work);
     bool more = next_tile(&c, &tile[0]);
     for (uint32_t i = 0; more; i ^= 1) {

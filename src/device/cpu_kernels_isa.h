@@ -26,6 +26,7 @@ void GS_KERNEL(xent)(const gs_cpu_xent *x, gs_metrics *m);
 void GS_KERNEL(edges)(const gs_edge_launch *l, uint32_t first, uint32_t end, uint32_t column, uint32_t columns);
 void GS_KERNEL(typed)(const gs_typed_launch *l, uint32_t first, uint32_t end, uint32_t column, uint32_t columns);
 void GS_KERNEL(edge_program)(const gs_cpu_edge_plan *plan, const gs_cpu_edge_work *work);
+void GS_KERNEL(edge_rows)(const gs_cpu_edge_plan *plan, const gs_cpu_edge_work *work); /* a plan with `only_rows` */
 void GS_KERNEL(edge_sum)(const gs_cpu_edge_frame *f, const gs_cpu_edge_step *s);    /* a step of kind SUM */
 void GS_KERNEL(edge_sum_type)(const gs_cpu_edge_frame *f, const gs_cpu_edge_step *s); /* SUM_TYPE */
 void GS_KERNEL(edge_attend)(const gs_cpu_edge_frame *f, const gs_cpu_edge_step *s); /* ATTEND */

@@ -46,6 +46,24 @@ static void test_edge_types__sums_go_to_their_types_columns(void **state)
     }
 }
 
+/* One sum alone, of rows times a number: nothing else is on the way, and no tile is made. */
+static void test_edge_types__rows_times_a_number_alone(void **state)
+{
+    (void)state;
+    for (size_t i = 0; i < 8 * sizeof(shapes) / sizeof(shapes[0]); i++) {
+        const uint32_t w = shapes[i / 8][1] * (i % 3 == 2 ? 9 : 1);
+        const gs_sum_kind kind = i % 2 == 0 ? GS_SUM_ADD : GS_SUM_ADD_TYPE;
+        edge_bed b;
+        open_bed(&b, i % 3 == 0 ? 2 : 4, shapes[i / 8][0]);
+        const uint32_t u = i % 4 < 2 ? bed_by_type(&b, GS_EDGE_OPERAND, w, -2, 2) : bed_operand(&b, w, -2, 2);
+        const uint32_t by_type[] = {bed_by_type(&b, GS_EDGE_TARGET, 1, -2, 2), bed_by_type(&b, GS_EDGE_OPERAND, 1, -2, 2)};
+        const uint32_t number[] = {by_type[0], by_type[1], bed_weight(&b), bed_target(&b, 1, -2, 2), bed_operand(&b, 1, -2, 2)};
+        bed_sum(&b, kind, i % 8 == 7 ? u : bed_do(&b, GS_OP_MUL, w, in_reg(u), in_reg(number[i % 5])));
+        bed_check(&b, 1e-5);
+        bed_free(&b);
+    }
+}
+
 static void test_edge_types__attention_over_picked_rows(void **state)
 {
     static const uint32_t heads[] = {1, 2, 4};
@@ -87,6 +105,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_edge_types__rows_at_either_end_are_picked),
         cmocka_unit_test(test_edge_types__sums_go_to_their_types_columns),
+        cmocka_unit_test(test_edge_types__rows_times_a_number_alone),
         cmocka_unit_test(test_edge_types__attention_over_picked_rows),
         cmocka_unit_test(test_edge_types__edges_without_types_are_refused),
     };
