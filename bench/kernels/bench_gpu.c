@@ -1,4 +1,5 @@
-/* Ceilings of a GPU and how near the kernels come: bench_gpu [DEVICE [TABLE_ROWS]].
+/* Ceilings of a GPU and how near the kernels come: bench_gpu [DEVICE [TABLE_ROWS | GRAPH/edges.npy]]. With a graph: its sums of
+ * rows alone (bench_gather.h).
  *
  *   pinned  from pinned host memory to the device
  *   copy    device to device, bytes read and written
@@ -8,9 +9,11 @@
  */
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include "base/size.h"
 #include "bench_common.h"
+#include "bench_gather.h"
 #include "device/device.h"
 
 static void gathers(gs_device *d, uint64_t rows, double copy)
@@ -27,6 +30,15 @@ int main(int argc, char **argv)
 {
     static const char *const precision[] = {"fp32", "tf32", "bf16"};
     const char *const spec = argc > 1 ? argv[1] : "cuda";
+    if (argc > 2 && strchr(argv[2], '/') != NULL) {
+        gs_device *d = NULL;
+        double copy = 0;
+        bench_need(gs_device_open(&d, spec, 0));
+        bench_need(gs_device_measure_copy(d, &copy));
+        bench_gather(d, argv[2], copy);
+        gs_device_close(d);
+        return 0;
+    }
     const uint64_t rows = argc > 2 ? strtoull(argv[2], NULL, 10) : 233000;
     for (size_t i = 0; i < GS_ARRAY_LEN(precision); i++) {
         gs_device *d = NULL;
