@@ -181,13 +181,12 @@ static gs_status bounce_piece(gs_cuda *c, const gs_cuda_link *l, gs_cu_memory to
     const gs_cuda *const p = l->peer;
     const unsigned half = k->bounced % 2;
     char *const by = k->bounce + half * GS_CUDA_BOUNCE_BYTES;
-    gs_status st = GS_OK;
+    gs_status st = gs_cuda_enter(p);
 
-    if (k->bounced >= 2)
+    if (st == GS_OK && k->bounced >= 2)
         st = gs_cuda_check(p, c->d->stream_wait(l->bridge, k->emptied[half], 0), "an event");
     k->bounced++;
-    if (st != GS_OK || (st = gs_cuda_enter(p)) != GS_OK ||
-        (st = gs_cuda_check(p, c->d->copy_out(by, from, bytes, l->bridge), "copying to another GPU")) != GS_OK ||
+    if (st != GS_OK || (st = gs_cuda_check(p, c->d->copy_out(by, from, bytes, l->bridge), "copying to another GPU")) != GS_OK ||
         (st = gs_cuda_check(p, c->d->event_record(l->filled[half], l->bridge), "an event")) != GS_OK ||
         (st = gs_cuda_enter(c)) != GS_OK ||
         (st = gs_cuda_check(c, c->d->stream_wait(k->forward, l->filled[half], 0), "an event")) != GS_OK ||
