@@ -155,6 +155,32 @@ static void test_cost__ceilings_replace_guesses(void **state)
     assert_true(c.read_bps == 4e9 && c.write_bps == 1e9);
 }
 
+/* Of a narrow product and a wide one the wide one says what operations take, as a narrow one's floats cost besides. */
+static void test_cost__products_are_those_of_the_fastest_shape(void **state)
+{
+    (void)state;
+    gs_limits l;
+    gs_cost c, guess;
+    memset(&l, 0, sizeof(l));
+    l.gemm[0].flops = 250e9;
+    l.gemm[1].flops = 500e9;
+    l.copy_bps = 20e9; /* 5e9 floats copied a second, each read and written */
+    gs_cost_defaults(&guess, 2);
+    c = guess;
+    gs_cost_take_limits(&c, &l);
+    assert_int_equal(c.source[GS_WORK_VERTEX], GS_COST_CEILING);
+    const double flops = gs_cost_seconds(&c, &(gs_work){GS_WORK_VERTEX, {0, 0, 1e12}});
+    assert_true(fabs(flops - 2) < 1e-9);
+    assert_true(fabs(gs_cost_seconds(&c, &(gs_work){GS_WORK_VERTEX, {0, 0, 0, 1e12}}) - flops) < 1e-9);
+    assert_true(fabs(gs_cost_seconds(&c, &(gs_work){GS_WORK_VERTEX, {0, 0, 0, 0, 1e10}}) - 1) < 1e-9);
+    assert_true(fabs(gs_cost_seconds(&c, &(gs_work){GS_WORK_MEMORY, {0, 1e10}}) - 1) < 1e-9);
+    /* Nothing is known of products without both. */
+    l.copy_bps = 0;
+    c = guess;
+    gs_cost_take_limits(&c, &l);
+    assert_memory_equal(&c, &guess, sizeof(c));
+}
+
 /* ---- the file ------------------------------------------------------------- */
 
 static int make_folder(void **state)
@@ -286,6 +312,7 @@ int main(void)
         cmocka_unit_test(test_cost__transfers_beside_make_a_task_longer),
         cmocka_unit_test(test_fit__one_large_task_does_not_outweigh_all_others),
         cmocka_unit_test(test_cost__ceilings_replace_guesses),
+        cmocka_unit_test(test_cost__products_are_those_of_the_fastest_shape),
         cmocka_unit_test_setup_teardown(test_record__comes_back, make_folder, remove_folder),
         cmocka_unit_test_setup_teardown(test_record__nothing_in_it_is_trusted, make_folder, remove_folder),
     };
