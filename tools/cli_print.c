@@ -2,6 +2,7 @@
 #include <inttypes.h>
 #include <math.h>
 #include <signal.h>
+#include <stdatomic.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
@@ -191,7 +192,8 @@ void cli_print_overview(FILE *out)
         fprintf(out, "  %-26s %.*s\n", left, (int)first_line((*c)->summary), (*c)->summary);
     }
     fprintf(out, "\nSizes take K, M, G (powers of 1024). gnnstream help COMMAND shows a command's options.\n"
-                 "Exit status: 0 done, 1 failed, 2 wrong usage.\n");
+                 "Exit status: 0 done, 1 failed, 2 wrong usage. Ctrl-C or SIGTERM: what is under way is ended and cleared\n"
+                 "away (status 1); a second one ends the program at once.\n");
 }
 
 /* ---- progress ------------------------------------------------------------ */
@@ -230,16 +232,25 @@ void cli_progress_end(void)
 
 static volatile int stop_flag;
 
+/* The second one ends the program at once, whatever it does: by the signal itself, as whoever waits for it expects. */
 static void on_signal(int number)
 {
-    (void)number;
-    stop_flag = 1;
+    static const char words[] = "gnnstream: interrupted again: ended at once; what was being written may be left unfinished\n";
+    static atomic_int before;
+
+    if (atomic_fetch_add(&before, 1) == 0) {
+        stop_flag = 1;
+        return;
+    }
+    const ssize_t written = write(STDERR_FILENO, words, sizeof(words) - 1);
+    (void)written;
+    signal(number, SIG_DFL);
+    raise(number);
 }
 
 const volatile int *cli_stop(void)
 {
-    /* Reset on delivery, so that a second one ends the program whatever it does. */
-    const struct sigaction action = {.sa_handler = on_signal, .sa_flags = (int)SA_RESETHAND};
+    const struct sigaction action = {.sa_handler = on_signal};
 
     sigaction(SIGINT, &action, NULL);
     sigaction(SIGTERM, &action, NULL);

@@ -1,4 +1,4 @@
-# Ctrl-C: status 1, one line, no results, no spill folder; the metrics are whole lines.
+# Ctrl-C: status 1, one line, no results, no spill folder; the metrics are whole lines. Twice: ended by the signal, with a line.
 small_store
 for signal in INT TERM; do
     for moment in early epochs; do
@@ -29,3 +29,21 @@ for signal in INT TERM; do
         nothing_left
     done
 done
+
+rm -f m.jsonl
+set -m
+gnnstream train store --model gcn --epochs 1000000 --no-cache --save w.safetensors --metrics m.jsonl >out 2>err &
+pid=$!
+set +m
+for _ in $(seq 600); do
+    [ -s m.jsonl ] && break
+    sleep 0.1
+done
+kill -STOP $pid # so that both are there before it goes on
+kill -INT $pid
+kill -TERM $pid
+kill -CONT $pid
+status=0
+wait $pid || status=$?
+[ $status -gt 128 ] && [ "$(wc -l <err)" = 1 ] && grep -q 'interrupted again' err || die "twice: exit status $status: $(<err)"
+[ ! -e w.safetensors ] || die 'a result was left'
