@@ -84,7 +84,8 @@ gs_status gs_fail_errno(int err, const char *fmt, ...)
 
     const size_t used = length < 0 ? 0 : (size_t)length;
     if (used < sizeof(text))
-        snprintf(text + used, sizeof(text) - used, ": %s", strerror_r(err, reason_buf, sizeof(reason_buf)));
+        snprintf(text + used, sizeof(text) - used, ": %s%s", strerror_r(err, reason_buf, sizeof(reason_buf)),
+                 err == ENOSPC || err == EDQUOT ? "; free some, or choose a folder on another disk" : "");
     record(text);
     return status_of_errno(err);
 }

@@ -26,6 +26,11 @@ run partition "$GNNSTREAM" partition "$work/input" "$work/store" --parts 4 --met
 train=("$GNNSTREAM" train "$work/store" --model gcn --epochs 1)
 refuse 1 'space' "${train[@]}" --no-cache --spill "$disk"
 refuse 1 'space' "${train[@]}" --logits "$disk/logits.npy"
+# All that the results take is taken before the first epoch.
+head -c 1m /dev/zero >"$disk/filler" 2>/dev/null
+refuse 1 'space' "${train[@]}" --save "$disk/weights.safetensors" --metrics "$work/metrics.jsonl"
+[ -e "$work/metrics.jsonl" ] && fail 'a full disk was found after the epochs' || pass
+rm -f "$disk/filler"
 [ -e "$disk/logits.npy" ] && fail 'half of the logits was left on the full disk' || pass
 [ -z "$(ls -A "$disk")" ] && pass || fail "left on the full disk: $(ls -A "$disk" | tr '\n' ' ')"
 rm -rf "${disk:?}"/*
