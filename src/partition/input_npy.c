@@ -84,7 +84,7 @@ static gs_status meta_number(uint64_t *out, const cJSON *root, const char *key, 
         return GS_OK;
     if (!cJSON_IsNumber(item) || !(item->valuedouble >= 0) || item->valuedouble > 1e15 ||
         floor(item->valuedouble) != item->valuedouble)
-        return gs_fail(GS_EFORMAT, "%s: \"%s\" is not a count", path, key);
+        return gs_fail(GS_EFORMAT, "%s: \"%s\" is not a whole number of 0 or more; correct or remove it", path, key);
     *out = (uint64_t)item->valuedouble;
     return GS_OK;
 }
@@ -243,7 +243,8 @@ static gs_status check_labels(gs_part_input *in, const meta *m)
                        (unsigned long long)l->shape[0], (unsigned long long)in->vertices);
     in->vertices = l->shape[0];
     if (m->classes > INT32_MAX)
-        return gs_fail(GS_EFORMAT, "%s/meta.json: num_classes is %llu", in->path, (unsigned long long)m->classes);
+        return gs_fail(GS_EFORMAT, "%s/meta.json: num_classes is %llu; at most %d are supported", in->path,
+                       (unsigned long long)m->classes, INT32_MAX);
     in->classes = (uint32_t)m->classes;
     return GS_OK;
 }
@@ -298,9 +299,9 @@ gs_status gs_part__npy_folder(gs_part_input *in, gs_part_job *job)
         (st = check_labels(in, &m)) != GS_OK)
         return st;
     if (in->vertices != 0 && m.vertices != 0 && in->vertices != m.vertices)
-        return gs_fail(GS_EFORMAT, "%s/meta.json: num_nodes is %llu, but %s has %llu rows", in->path,
+        return gs_fail(GS_EFORMAT, "%s/meta.json: num_nodes is %llu, but %s %llu rows", in->path,
                        (unsigned long long)m.vertices,
-                       in->form == GS_FORM_NONE ? "labels.npy" : "the features", (unsigned long long)in->vertices);
+                       in->form == GS_FORM_NONE ? "labels.npy has" : "the features have", (unsigned long long)in->vertices);
     if (in->vertices == 0)
         in->vertices = m.vertices;
     if (m.edge_types > 65536)

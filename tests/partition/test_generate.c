@@ -225,13 +225,13 @@ static void test_generate__refuses_and_cleans_up(void **state)
 
     gs_assert_fails(gs_generate_run("grid", g, &o), GS_EINVAL, "kind: 'grid' is not known");
     o.edges = 1001;
-    gs_assert_fails(gs_generate_run("sbm", g, &o), GS_EINVAL, "edges: 1001 is odd");
+    gs_assert_fails(gs_generate_run("sbm", g, &o), GS_EINVAL, "--edges 1001: is odd");
     o.edges = 1000;
     o.vertices = 1;
-    gs_assert_fails(gs_generate_run("rmat", g, &o), GS_EINVAL, "vertices: 1");
+    gs_assert_fails(gs_generate_run("rmat", g, &o), GS_EINVAL, "--vertices 1:");
     o.vertices = 100;
     o.classes = 0;
-    gs_assert_fails(gs_generate_run("sbm", g, &o), GS_EINVAL, "classes: 0");
+    gs_assert_fails(gs_generate_run("sbm", g, &o), GS_EINVAL, "--classes 0:");
     o.classes = 2;
     o.stop = &stop;
     o.progress = stop_at_once;

@@ -194,9 +194,9 @@ static void test_input__types_weights_and_meta_are_checked(void **state)
     expect(dir, dir, GS_EFORMAT, "edge_weights.npy: row 2: the weight is not a finite");
     unlink(gs_test_path(dir, "edge_weights.npy"));
     put_text(gs_test_path(dir, "meta.json"), "{\"num_nodes\": 5}");
-    expect(dir, dir, GS_EFORMAT, "meta.json: num_nodes is 5, but the features has 4 rows");
+    expect(dir, dir, GS_EFORMAT, "meta.json: num_nodes is 5, but the features have 4 rows");
     put_text(gs_test_path(dir, "meta.json"), "{\"num_nodes\": -1}");
-    expect(dir, dir, GS_EFORMAT, "meta.json: \"num_nodes\" is not a count");
+    expect(dir, dir, GS_EFORMAT, "meta.json: \"num_nodes\" is not a whole number");
     put_text(gs_test_path(dir, "meta.json"), "nonsense");
     expect(dir, dir, GS_EFORMAT, "meta.json: is not a JSON object");
 }
