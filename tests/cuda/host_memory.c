@@ -345,8 +345,9 @@ static gs_cu_result device_name(char *name, int bytes, int device)
 
 static gs_cu_result device_attribute(int *value, int attribute, int device)
 {
+    const char *const processors = getenv("GS_HOST_GPU_PROCESSORS");
     (void)device;
-    *value = attribute == GS_CU_MAJOR ? 9 : attribute == GS_CU_PROCESSORS ? 1 : 0;
+    *value = attribute == GS_CU_MAJOR ? 9 : attribute != GS_CU_PROCESSORS ? 0 : processors != NULL ? atoi(processors) : 1;
     return 0;
 }
 
