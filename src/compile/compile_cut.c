@@ -76,6 +76,8 @@ void gs_compile__cut_free(gs_cut *c)
     if (c == NULL)
         return;
     gs_free(c->level);
+    gs_free(c->by_level);
+    gs_free(c->level_start);
     gs_free(c->operand);
     gs_free(c->partner);
     gs_free(c->bits);
@@ -153,34 +155,43 @@ static void find_level(gs_cut *c, uint32_t i)
     store_operands(c, i);
 }
 
-/* The first stage that uses a sum. */
-static uint32_t first_use(const gs_cut *c, uint32_t i)
-{
-    uint32_t first = UINT32_MAX;
-    for (uint32_t v = 0; v < c->nodes; v++) {
-        const gs_node *n = at(c, v);
-        for (uint32_t k = 0; k < gs_node_inputs(n); k++)
-            if (n->in[k] == i)
-                first = GS_MIN(first, c->level[v] - (is_sum(n) || is_late(n, at(c, i)) ? 1 : 0));
-    }
-    for (uint32_t o = 0; o < gs_ir_outputs(c->ir); o++)
-        if (gs_ir_output(c->ir, o)->node == i)
-            first = c->level[i];
-    return first;
-}
-
-/* A sum of rows that waits for another one, to be divided by it, is made together with that: it need not be stored. */
+/* A sum of rows that waits for another one, to be divided by it, is made together with that: it need not be stored.
+ * From the last node to the first, so that all who use a value have their stages when it is looked at. */
 static void delay_sums(gs_cut *c)
 {
+    uint32_t *const first_use = c->stack; /* stage */
+
+    memset(first_use, 0xff, c->nodes * sizeof(*first_use));
+    for (uint32_t o = 0; o < gs_ir_outputs(c->ir); o++)
+        first_use[gs_ir_output(c->ir, o)->node] = 0; /* where it is made */
     for (uint32_t i = c->nodes; i-- > 0;) {
-        const uint32_t now = c->level[i], then = c->operand[i] != GS_IR_NONE ? first_use(c, i) : now;
-        if (then == UINT32_MAX || then <= now || c->sums[then] == 0 || c->sums[then] == GS_STAGE_SUMS ||
-            c->direction[then] != c->direction[now])
-            continue;
-        c->sums[now]--;
-        c->sums[then]++;
-        c->level[i] = then;
+        const gs_node *n = at(c, i);
+        const uint32_t now = c->level[i], then = c->operand[i] != GS_IR_NONE ? first_use[i] : now;
+        if (then != UINT32_MAX && then > now && c->sums[then] > 0 && c->sums[then] < GS_STAGE_SUMS &&
+            c->direction[then] == c->direction[now]) {
+            c->sums[now]--;
+            c->sums[then]++;
+            c->level[i] = then;
+        }
+        for (uint32_t k = 0; k < gs_node_inputs(n); k++) {
+            const uint32_t in = n->in[k], stage = c->level[i] - (is_sum(n) || is_late(n, at(c, in)) ? 1 : 0);
+            first_use[in] = GS_MIN(first_use[in], stage);
+        }
     }
+}
+
+/* Lists the nodes of each level, in their order. */
+static void sort_by_level(gs_cut *c)
+{
+    memset(c->level_start, 0, ((size_t)c->stages + 2) * sizeof(*c->level_start));
+    for (uint32_t v = 0; v < c->nodes; v++)
+        c->level_start[c->level[v] + 1]++;
+    for (uint32_t t = 0; t <= c->stages; t++)
+        c->level_start[t + 1] += c->level_start[t];
+    for (uint32_t v = 0; v < c->nodes; v++)
+        c->by_level[c->level_start[c->level[v]]++] = v;
+    memmove(c->level_start + 1, c->level_start, ((size_t)c->stages + 1) * sizeof(*c->level_start));
+    c->level_start[0] = 0;
 }
 
 /* In the order of the nodes, but for an LSE_IN, which takes the level of its ATTEND and so
@@ -216,6 +227,7 @@ static void find_levels(gs_cut *c)
         }
     }
     delay_sums(c);
+    sort_by_level(c);
     for (uint32_t o = 0; o < gs_ir_outputs(c->ir); o++)
         c->place[o] = c->level[gs_ir_output(c->ir, o)->node];
 }
@@ -247,9 +259,11 @@ static void need(gs_network *w, uint32_t v)
 static void for_each_goal(gs_network *w, void (*fn)(gs_network *w, uint32_t v))
 {
     const gs_cut *c = w->c;
-    for (uint32_t v = 0; v < c->nodes; v++)
-        if (c->level[v] == w->stage && (c->stored[v] || at(c, v)->op == GS_OP_XENT_GRAD || is_statistic(at(c, v))))
+    for (uint32_t i = c->level_start[w->stage]; i < c->level_start[w->stage + 1]; i++) {
+        const uint32_t v = c->by_level[i];
+        if (c->stored[v] || at(c, v)->op == GS_OP_XENT_GRAD || is_statistic(at(c, v)))
             fn(w, v);
+    }
     for (uint32_t o = 0; o < gs_ir_outputs(c->ir); o++)
         if (c->place[o] == w->stage && gs_ir_output(c->ir, o)->kind != GS_OUTPUT_LOGITS &&
             gs_ir_output(c->ir, o)->kind != GS_OUTPUT_STORE)
@@ -314,20 +328,58 @@ static void cut_stage(gs_cut *c, uint32_t t)
     }
 }
 
+/* Nodes [low, high), outside of which no edge pass of stage t reads or makes anything. */
+typedef struct gs_span {
+    uint32_t low, high;
+} gs_span;
+
+/* The span of stage t's passes. A cone may go back to the first node. */
+static gs_span span_of(const gs_cut *c, uint32_t t)
+{
+    gs_span s = {.low = c->nodes};
+    for (uint32_t i = c->level_start[t]; i < c->level_start[t + 1]; i++) {
+        const uint32_t v = c->by_level[i];
+        if (!is_sum(at(c, v)))
+            continue;
+        s.low = c->operand[v] == GS_IR_NONE ? 0 : GS_MIN(s.low, c->operand[v]);
+        s.high = GS_MAX(s.high, v + 1);
+    }
+    return s;
+}
+
 /* Of the columns of an array's row, those that an edge reads at most: all of them, or by type (of what stage t's passes
  * read, c->bits) the columns of one. */
-static void find_columns(const gs_cut *c, uint32_t t, uint32_t *columns)
+static void find_columns(const gs_cut *c, uint32_t t, gs_span s, uint32_t *columns)
 {
-    memset(columns, 0, c->nodes * sizeof(*columns));
-    for (uint32_t v = 0; v < c->nodes; v++) {
+    for (uint32_t v = s.low; v < s.high; v++)
+        columns[v] = 0;
+    for (uint32_t v = s.low; v < s.high; v++) {
         const gs_node *n = at(c, v);
         const bool picks = n->op == GS_OP_PICK_OUT && c->operand[v] != GS_IR_NONE && c->level[v] == t;
         if (picks || (gs_compile__is_typed(n) && (c->bits[v] & GS_CONE_EDGE) != 0))
             columns[n->in[0]] = GS_MAX(columns[n->in[0]], n->width);
     }
-    for (uint32_t v = 0; v < c->nodes; v++)
+    for (uint32_t v = s.low; v < s.high; v++)
         if (columns[v] == 0 || (c->bits[v] & (GS_CONE_SOURCE | GS_CONE_DESTINATION)) != 0)
             columns[v] = at(c, v)->width;
+}
+
+/* Marks in c->bits what passes of stage t read. */
+static void mark_reads(const gs_cut *c, uint32_t t, gs_span s)
+{
+    for (uint32_t v = s.low; v < s.high; v++)
+        c->bits[v] = 0;
+    for (uint32_t i = c->level_start[t]; i < c->level_start[t + 1]; i++) {
+        const uint32_t v = c->by_level[i];
+        if (!is_sum(at(c, v)))
+            continue;
+        if (c->operand[v] == GS_IR_NONE)
+            gs_compile__cone(c->ir, v, c->bits);
+        else
+            c->bits[c->operand[v]] |= at(c, v)->op == GS_OP_PICK_OUT ? GS_CONE_TYPED_DESTINATION
+                                      : c->direction[t] == 0        ? GS_CONE_SOURCE
+                                                                    : GS_CONE_DESTINATION;
+    }
 }
 
 /* Bytes that edge passes of stage t read: an array at the operand end once an edge, at the target
@@ -338,21 +390,13 @@ static uint64_t edge_pass_cost(const gs_cut *c, uint32_t t, double edges_per_ver
     const unsigned destination_end = GS_CONE_DESTINATION | GS_CONE_TYPED_DESTINATION;
     const unsigned operand_end = c->direction[t] == 0 ? source_end : destination_end;
     const unsigned target_end = c->direction[t] == 0 ? destination_end : source_end;
+    const gs_span s = span_of(c, t);
     uint32_t *const columns = c->stack;
     uint64_t cost = 0;
 
-    memset(c->bits, 0, c->nodes);
-    for (uint32_t v = 0; v < c->nodes; v++)
-        if (is_sum(at(c, v)) && c->level[v] == t) {
-            if (c->operand[v] != GS_IR_NONE)
-                c->bits[c->operand[v]] |= at(c, v)->op == GS_OP_PICK_OUT ? GS_CONE_TYPED_DESTINATION
-                                          : c->direction[t] == 0        ? GS_CONE_SOURCE
-                                                                        : GS_CONE_DESTINATION;
-            else
-                gs_compile__cone(c->ir, v, c->bits);
-        }
-    find_columns(c, t, columns);
-    for (uint32_t v = 0; v < c->nodes; v++) {
+    mark_reads(c, t, s);
+    find_columns(c, t, s, columns);
+    for (uint32_t v = s.low; v < s.high; v++) {
         const double row = (double)row_cost(at(c, v)), share = (double)columns[v] / at(c, v)->width;
         if ((c->bits[v] & operand_end) != 0)
             cost += (uint64_t)((1.0 + edges_per_vertex * share) * row);
@@ -465,6 +509,8 @@ static gs_cut *cut_new(const gs_ir *ir)
     c->ir = ir;
     c->nodes = n;
     c->level = gs_calloc(n, sizeof(*c->level));
+    c->by_level = gs_calloc(n, sizeof(*c->by_level));
+    c->level_start = gs_calloc((size_t)stages + 2, sizeof(*c->level_start));
     c->operand = gs_calloc(n, sizeof(*c->operand));
     c->partner = gs_calloc(n, sizeof(*c->partner));
     c->bits = gs_calloc(n, sizeof(*c->bits));
@@ -477,7 +523,7 @@ static gs_cut *cut_new(const gs_ir *ir)
     c->candidate = gs_calloc(n, sizeof(*c->candidate));
     c->stack = gs_calloc(4 * (size_t)n + 4, sizeof(*c->stack)); /* find_levels() may meet a node once an input */
     c->flow = gs_compile__flow_new(2 * n + 2, 6 * n + gs_ir_outputs(ir) + 8);
-    if (c->level == NULL || c->operand == NULL || c->partner == NULL || c->bits == NULL || c->direction == NULL || c->sums == NULL || c->place == NULL ||
+    if (c->level == NULL || c->by_level == NULL || c->level_start == NULL || c->operand == NULL || c->partner == NULL || c->bits == NULL || c->direction == NULL || c->sums == NULL || c->place == NULL ||
         c->must_store == NULL || c->may_not_store == NULL || c->stored == NULL || c->candidate == NULL ||
         c->stack == NULL || c->flow == NULL) {
         gs_compile__cut_free(c);

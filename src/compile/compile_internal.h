@@ -62,6 +62,7 @@ typedef struct gs_cut {
     bool *stored;         /* [nodes] result: becomes an array */
     bool *candidate;      /* scratch [nodes] */
     uint8_t *bits;        /* scratch [nodes] */
+    uint32_t *by_level, *level_start; /* nodes of level t: by_level[level_start[t]], ... [level_start[t + 1]) */
     uint8_t *state;       /* [(stages + 1) * nodes] result: gs_cut_state in each stage */
     uint64_t cost;        /* result */
     struct gs_flow *flow; /* scratch */
