@@ -270,8 +270,12 @@ static gs_status make_streams(gs_cuda *c)
         for (size_t k = 0; k < GS_ARRAY_LEN(event) && st == GS_OK; k++)
             st = gs_cuda_check(c, d->event_create(event[k], GS_CU_EVENT_DISABLE_TIMING), "making an event");
     }
-    if (st == GS_OK && (d->blas_create(&c->blas) != 0 || d->blas_stream(c->blas, c->compute) != 0))
-        st = (st = gs_cuda_synchronize(c)) != GS_OK ? st : gs_fail(GS_EDEVICE, "device cuda: cuBLAS does not start on this GPU");
+    if (st != GS_OK)
+        return st;
+    gs_cu_result r = d->blas_create(&c->blas);
+    r = r != 0 ? r : d->blas_stream(c->blas, c->compute);
+    if (r != 0)
+        st = (st = gs_cuda_synchronize(c)) != GS_OK ? st : gs_fail(GS_EDEVICE, "device cuda: cuBLAS does not start on this GPU (its status %d)", r);
     return st;
 }
 

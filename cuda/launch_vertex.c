@@ -13,12 +13,13 @@ gs_status gs_cuda_multiply(gs_cuda *c, bool ta, bool tb, uint32_t m, uint32_t n,
                            gs_cu_memory b, uint32_t ldb, float beta, gs_cu_memory to)
 {
     const float one = 1.0f;
-    if (c->d->gemm(c->blas, tb ? GS_CUBLAS_T : GS_CUBLAS_N, ta ? GS_CUBLAS_T : GS_CUBLAS_N, (int)n, (int)m, (int)k, &one,
-                   (const void *)b, GS_CUBLAS_F32, (int)ldb, (const void *)a, GS_CUBLAS_F32, (int)lda, &beta, (void *)to,
-                   GS_CUBLAS_F32, (int)n, c->compute_type, GS_CUBLAS_DEFAULT_ALGORITHM) == 0)
+    const gs_cu_result r = c->d->gemm(c->blas, tb ? GS_CUBLAS_T : GS_CUBLAS_N, ta ? GS_CUBLAS_T : GS_CUBLAS_N, (int)n, (int)m, (int)k, &one,
+                                      (const void *)b, GS_CUBLAS_F32, (int)ldb, (const void *)a, GS_CUBLAS_F32, (int)lda, &beta,
+                                      (void *)to, GS_CUBLAS_F32, (int)n, c->compute_type, GS_CUBLAS_DEFAULT_ALGORITHM);
+    if (r == 0)
         return GS_OK;
     const gs_status st = gs_cuda_synchronize(c); /* it has numbers of its own for what happened before */
-    return st != GS_OK ? st : gs_fail(GS_EDEVICE, "device cuda: cuBLAS could not multiply [%u, %u] by [%u, %u]", m, k, k, n);
+    return st != GS_OK ? st : gs_fail(GS_EDEVICE, "device cuda: cuBLAS could not multiply [%u, %u] by [%u, %u] (its status %d)", m, k, k, n, r);
 }
 
 static gs_status run_product(gs_cuda *c, const gs_vertex_launch *l, const gs_instr *in)
@@ -63,7 +64,8 @@ static gs_status run_fan(gs_cuda *c, const gs_vertex_launch *l, const gs_instr *
     if (r == 0)
         return GS_OK;
     const gs_status st = gs_cuda_synchronize(c);
-    return st != GS_OK ? st : gs_fail(GS_EDEVICE, "device cuda: cuBLAS could not multiply %u rows by %u matrices [%u, %u]", l->rows, types, width, out);
+    return st != GS_OK ? st : gs_fail(GS_EDEVICE, "device cuda: cuBLAS could not multiply %u rows by %u matrices [%u, %u] (its status %d)", l->rows, types,
+                                       width, out, r);
 }
 
 /* ---- fixed kernels ---- */

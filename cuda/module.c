@@ -178,8 +178,11 @@ gs_status gs_cuda_module(gs_cu_handle *module, const gs_cuda_driver *d, int majo
     image = NULL;
     if ((st = gs_cuda_compile(&image, &bytes, d, major, minor, text)) != GS_OK)
         goto done;
-    if (d->module_load(module, image) != 0)
-        st = gs_fail(GS_EDEVICE, "device cuda: the GPU's driver does not take the kernels of this model; is it older than the toolkit?");
+    const gs_cu_result r = d->module_load(module, image);
+    const char *name = NULL;
+    if (r != 0)
+        st = gs_fail(GS_EDEVICE, "device cuda: the GPU's driver does not take the kernels of this model (%s); is it older than the toolkit?",
+                     d->error_name(r, &name) == 0 && name != NULL ? name : "unknown error");
     else if (path != NULL)
         keep_image(path, image, bytes);
 done:

@@ -245,7 +245,7 @@ static gs_status take_state(gs_cuda *c, const code *k, const gs_program *p)
     c->state_bytes = c->workspace_offset + GS_CUDA_WORKSPACE;
     gs_status st = gs_cuda_check(c, c->d->memory_alloc(&c->state, c->state_bytes), "memory for parameters and scratch");
     if (st == GS_OK && c->d->blas_workspace(c->blas, (void *)(c->state + c->workspace_offset), GS_CUDA_WORKSPACE) != 0)
-        return (st = gs_cuda_synchronize(c)) != GS_OK ? st : gs_fail(GS_EDEVICE, "device cuda: cuBLAS does not take its workspace");
+        return (st = gs_cuda_synchronize(c)) != GS_OK ? st : gs_fail(GS_EDEVICE, "device cuda: cuBLAS does not take its workspace of %u bytes", GS_CUDA_WORKSPACE);
     return st;
 }
 
