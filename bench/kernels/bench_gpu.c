@@ -32,9 +32,11 @@ int main(int argc, char **argv)
     const char *const spec = argc > 1 ? argv[1] : "cuda";
     if (argc > 2 && strchr(argv[2], '/') != NULL) {
         gs_device *d = NULL;
-        double copy = 0;
+        double copy = 0, transfer = 0;
         bench_need(gs_device_open(&d, spec, 0));
         bench_need(gs_device_measure_copy(d, &copy));
+        bench_need(gs_device_measure_transfer(d, &transfer));
+        printf("pinned to device        %10.1f GB/s\n", transfer / 1e9);
         bench_gather(d, argv[2], copy);
         gs_device_close(d);
         return 0;
