@@ -19,19 +19,21 @@ def limit_row(graph, where, b, fitted):
     exact = p["read_bytes"] == b["read_bytes"] and p["written_bytes"] == b["written_bytes"]
     stall = 100 * b["stall_seconds"] / b["seconds"]
     ratio = b["seconds"] / must if must > 0 else float("nan")
+    alone = b["transfer_seconds"]
+    ours = b["seconds"] / alone if alone > 0 else float("nan")
     if must > b["compute_seconds"]:
         bound, good = "reading", ratio <= 1.10
     else:
         bound, good = "computing", stall <= 5
     print(f"{graph:2} {where:8} {b['seconds']:8.3f} {b['read_bytes'] / 2**20:9.0f} {b['written_bytes'] / 2**20:9.0f}"
-          f" {must:8.3f} {ratio:7.2f} {b['compute_seconds']:9.3f} {stall:7.1f} % {bound:10}"
+          f" {must:8.3f} {ratio:7.2f} {alone:8.3f} {ours:7.2f} {b['compute_seconds']:9.3f} {stall:7.1f} % {bound:10}"
           f" {p['seconds']:9.3f} {error:+6.0f} % {'exact' if exact else 'WRONG':6}"
           f"{mark(good)}{'' if fitted else '  (fitted on)' if abs(error) <= 15 else '  (fitted on, off by more than 15 %)'}"
           f"{mark(abs(error) <= 15) + ' its prediction' if fitted and abs(error) > 15 else ''}")
 
 
 def limit_table(reports, graphs):
-    print("\n   budget    epoch s  read MiB   written   must s   ratio   compute    stall   bound      predicted  error  bytes")
+    print("\n   budget    epoch s  read MiB   written   must s   ratio  alone s   ratio   compute    stall   bound      predicted  error  bytes")
     for graph in graphs:
         for where in ("half", "third", "quarter", "all"):
             file = reports / f"{graph}-{where}.json"

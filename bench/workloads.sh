@@ -7,7 +7,8 @@
 #   W  R-MAT of enwiki's shape at 1:8: 450,000 vertices, 35M edges, 300 features
 #
 # Three tables. "limit": an epoch against the bytes that it must read over the disk's sequential O_DIRECT
-# bandwidth of the same run (bar: 1.10 where reading is the bound), with everything kept (bar: stall of 5 % at most), and
+# bandwidth of the same run (bar: 1.10 where reading is the bound) and against its own reads and writes made once more with
+# nothing computed ("alone", which the machine decides), with everything kept (bar: stall of 5 % at most), and
 # what `plan` said before the run (bars: bytes exactly, seconds within 15 %), having been fitted at two other budgets (a
 # half and a third of the store) of the three graphs. "switches": the same engine with all off, then one switch turned on after the other
 # (bars: 4.9 times on R, 3 on A and W). The switches are kernel (GS_ISA=generic is off), selective,

@@ -263,6 +263,7 @@ typedef struct gs_train_report {
     char io[64];            /* "io_uring", "threads", ... */
     char io_note[256];      /* what keeps faster I/O off, or "" */
     gs_pass_report plan;    /* of the training pass; zero after a prediction */
+    double transfer_seconds; /* with `profile`: an epoch's reads and writes once more, with nothing computed beside them */
 } gs_train_report;
 
 /* The defaults: 2 layers of 64, relu, no dropout, 100 epochs of Adam at 0.01, on the cpu. */

@@ -24,6 +24,8 @@ static void print_text(const gs_bench_report *b)
     printf("read      %9.4f s at the least: %s at %.0f MiB/s\n", reading, cli_size(b->read_bytes), b->disk_read_bps / MIB);
     printf("written   %9.4f s at the least: %s at %.0f MiB/s (not in the floor)\n", writing, cli_size(b->written_bytes),
            b->disk_write_bps / MIB);
+    printf("both      %9.4f s where nothing is computed beside: the epoch's own requests, in its order (not in the floor)\n",
+           b->train.transfer_seconds);
     printf("products  %9.4f s at the least: %.3f Gflop at %.1f Gflop/s (%u to %u)\n", products, b->train.plan.dense_flops * 1e-9,
            b->gemm_flops_per_second * 1e-9, b->gemm_in, b->gemm_out);
     printf("gathers   %9.4f s at the least: %s at %.2f GiB/s of %u floats a row (not in the floor)\n", gathers,
@@ -59,6 +61,7 @@ static void print_json(const gs_bench_report *b)
     printf(", \"disk_read_bps\": %s, \"disk_write_bps\": %s, \"gemm_flops_per_second\": %s, \"gather_bps\": %s",
            cli_json_real(b->disk_read_bps), cli_json_real(b->disk_write_bps), cli_json_real(b->gemm_flops_per_second),
            cli_json_real(b->gather_bps));
+    printf(", \"transfer_seconds\": %s", cli_json_real(b->train.transfer_seconds));
     printf(", \"gemm_in\": %" PRIu32 ", \"gemm_out\": %" PRIu32 ", \"gather_width\": %" PRIu32
            ", \"floor_seconds\": %s, \"fraction\": %s",
            b->gemm_in, b->gemm_out, b->gather_width, cli_json_real(b->floor_seconds), cli_json_real(b->fraction));

@@ -7,6 +7,7 @@
 
 #include "base/alloc.h"
 #include "base/size.h"
+#include "exec/exec_internal.h"
 #include "support/support.h"
 #include "tiny_run.h"
 
@@ -121,6 +122,53 @@ static void expect_damage_everywhere(const char *text)
     expect_damage(SMALL_HOST, SMALL_DEVICE, text);
 }
 
+/* The same bytes, nothing else, and nothing that is under way or allocated is left. */
+static void test_replay__moves_what_a_run_moves(void **state)
+{
+    (void)state;
+    const gs_io_backend io[] = {GS_IO_AUTO, GS_IO_THREADS};
+    tiny_make(&tiny);
+    for (uint32_t k = 0; k < 2; k++) {
+        gs_exec *e = NULL;
+        gs_exec_stats stats;
+        gs_io_counters before, after;
+        gs_assert_ok(tiny_open(&e, &tiny, SMALL_HOST, SMALL_DEVICE, io[k]));
+        const gs_exec_args args = {.loss_scale = 1, .again = true}; /* reads of a next run are under way when it begins */
+        gs_assert_ok(gs_exec_run(e, 0, &args, &stats));
+        for (int time = 0; time < 2; time++) {
+            double seconds = -1;
+            while (gs_io_outstanding(e->io) > 0)
+                gs_exec__forget_ahead(e);
+            gs_io_get_counters(e->io, &before);
+            gs_assert_ok(gs_exec_replay(e, 0, &seconds));
+            gs_io_get_counters(e->io, &after);
+            assert_true(seconds > 0);
+            assert_int_equal(after.read_bytes - before.read_bytes, stats.read_bytes);
+            assert_int_equal(after.written_bytes - before.written_bytes, stats.written_bytes);
+            assert_int_equal(gs_io_outstanding(e->io), 0);
+        }
+        gs_exec_close(e);
+    }
+    tiny_drop(&tiny);
+}
+
+static void test_replay__names_a_short_file(void **state)
+{
+    (void)state;
+    gs_exec *e = NULL;
+    gs_exec_stats stats;
+    double seconds = -1;
+    tiny_make(&tiny);
+    gs_assert_ok(tiny_open(&e, &tiny, SMALL_HOST, SMALL_DEVICE, GS_IO_AUTO));
+    gs_assert_ok(run(e, &stats));
+    assert_int_equal(truncate(tiny.path[TINY_FEATURES], GS_BLOCK_BYTES), 0);
+    assert_int_equal(gs_exec_replay(e, 0, &seconds), GS_EFORMAT);
+    assert_non_null(strstr(gs_last_error(), tiny.path[TINY_FEATURES]));
+    assert_true(seconds < 0);
+    gs_exec_close(e);
+    tiny_drop(&tiny);
+}
+
 static void test_run__names_flipped_bytes(void **state)
 {
     (void)state;
@@ -176,6 +224,8 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_run__same_result_in_any_memory),
         cmocka_unit_test(test_run__reads_ahead_of_the_next_one),
+        cmocka_unit_test(test_replay__moves_what_a_run_moves),
+        cmocka_unit_test(test_replay__names_a_short_file),
         cmocka_unit_test(test_run__names_flipped_bytes),
         cmocka_unit_test(test_run__refuses_forged_indices),
         cmocka_unit_test(test_run__names_a_short_file),

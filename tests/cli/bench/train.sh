@@ -15,6 +15,7 @@ b = json.load(open("bench.json"))
 for key in ("seconds", "edge_seconds", "read_bytes", "disk_read_bps", "gemm_flops_per_second", "gather_bps", "dense_flops",
             "edge_flops", "edge_bytes", "floor_seconds"):
     assert b[key] > 0, key
+assert b["transfer_seconds"] > 0
 assert 0 < b["fraction"] <= 1, b["fraction"]
 assert b["edge_seconds"] <= b["compute_seconds"] <= b["seconds"]
 for key in ("seconds", "read_bytes", "compute_seconds", "read_seconds"):

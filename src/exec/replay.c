@@ -1,0 +1,53 @@
+/* replay.c - a pass's transfers by themselves: how long has the disk for them, where it waits for nothing?
+ *
+ * The same requests in the order of the plan, as many under way as in a run, and nothing computed or checked. They go
+ * where the plan has them go, and come over one another: what the run held is lost.
+ */
+#include <string.h>
+
+#include "base/clock.h"
+#include "exec/exec_internal.h"
+
+static gs_status take_some(gs_exec *e)
+{
+    gs_io_completion done[32];
+    const uint32_t n = gs_io_reap(e->io, done, 32, true);
+
+    for (uint32_t i = 0; i < n; i++) {
+        const gs_task *const t = &e->plan->task[(uint32_t)done[i].tag];
+        if (done[i].status != GS_OK)
+            return gs_fail(done[i].status, "%s: a transfer that was made again to time it failed: %s", e->file[t->file].path,
+                           done[i].error != 0 ? strerror(done[i].error) : "the file ends inside");
+    }
+    return GS_OK;
+}
+
+static gs_status hand_over(gs_exec *e, uint32_t task)
+{
+    uint32_t part = 0;
+    gs_status st;
+
+    while ((st = gs_exec__submit(e, task, &part)) == GS_EAGAIN)
+        if ((st = take_some(e)) != GS_OK)
+            return st;
+    return st;
+}
+
+gs_status gs_exec_replay(gs_exec *e, uint32_t pass, double *seconds)
+{
+    const gs_plan_pass *const p = &e->plan->pass[pass];
+    gs_status st = GS_OK;
+
+    gs_exec__forget_ahead(e);
+    const double begin = gs_now();
+    for (uint32_t i = p->first_task; i < p->first_task + p->tasks && st == GS_OK; i++)
+        if (e->plan->task[i].kind == GS_TASK_READ || e->plan->task[i].kind == GS_TASK_WRITE)
+            st = hand_over(e, i);
+    while (st == GS_OK && gs_io_outstanding(e->io) > 0)
+        st = take_some(e);
+    const double end = gs_now();
+    gs_exec__forget_ahead(e); /* after a failure: memory that the kernel may still write to is not given back */
+    if (st == GS_OK)
+        *seconds = end - begin;
+    return st;
+}
