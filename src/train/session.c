@@ -210,6 +210,7 @@ static void try_another(gs_session **s, const char *store, bool logits, bool rec
     if (prepare(&other, store, (*s)->options, GS_FOR_TRAINING, logits, recompute, lean) != GS_OK)
         return;
     other->process_bytes = (*s)->process_bytes; /* one of the two stays */
+    other->scans = (*s)->scans;
     if (!same_program((*s)->program, other->program) && gs_session_plan(other, logits) == GS_OK && is_better(other, *s)) {
         gs_session *const worse = *s;
         *s = other;
@@ -264,15 +265,22 @@ gs_status gs_session_open(gs_session **out, const char *store, const gs_train_op
                           bool logits)
 {
     gs_session *s = NULL;
+    gs_scans scans = {0};
     gs_status st = prepare(&s, store, options, purpose, logits, false, false);
 
-    if (st == GS_OK && (st = gs_session_plan(s, logits)) == GS_OK) {
+    if (st == GS_OK) {
+        s->scans = &scans;
+        st = gs_session_plan(s, logits);
+    }
+    if (st == GS_OK) {
         lean_where_worth(&s, store, logits);
         recompute_where_shorter(&s, store, logits);
+        s->scans = NULL;
         *out = s;
         s = NULL; /* now the caller's */
     }
     gs_session_close(s);
+    gs_scans_drop(&scans);
     return st;
 }
 

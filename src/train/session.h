@@ -22,6 +22,7 @@
 #include "schedule/schedule.h" /* GS_EDGE_SETS */
 #include "store/store.h"
 #include "train/params.h"
+#include "train/session_scans.h"
 
 typedef enum gs_purpose {
     GS_FOR_TRAINING,   /* passes "train", and "eval" or "predict" */
@@ -68,6 +69,7 @@ typedef struct gs_session {
     gs_cost cost;                  /* what is known of this machine */
     bool profile;                  /* every task is timed */
 
+    gs_scans *scans;               /* while programs are compared; else NULL */
     uint32_t sets;                 /* edge sets of the plan: the store's directions first */
     gs_edge_set set[GS_EDGE_SETS];
     uint32_t *stage_set;           /* [stages] */

@@ -6,15 +6,22 @@
 #include "store/edge_scan.h"
 #include "train/session.h"
 
-/* Of what the budget leaves, for the bits: they live only while the plan is made. */
+/* Of what the budget leaves, for the bits, and for answers of scans: they live only while the plan is made. */
 #define NEED_SHARE 16
 #define NEED_MOST (64 * GS_MIB)
 #define SETS_EXPECTED 6 /* edge sets of a model of a few layers */
+
+static uint64_t left_of(const gs_session *s)
+{
+    return s->host_memory > s->host_fixed ? s->host_memory - s->host_fixed : 0;
+}
 
 gs_status gs_session_list_edges(gs_session *s)
 {
     const gs_chunk_table *const t = gs_store_chunks(s->store);
 
+    if (s->scans != NULL)
+        s->scans->most = GS_MAX(s->scans->bytes, left_of(s) / NEED_SHARE);
     s->sets = 2;
     for (uint32_t d = 0; d < 2; d++)
         s->set[d] = (gs_edge_set){.chunk = t->chunk[d]};
@@ -31,11 +38,6 @@ bool gs_session_uses_set(const gs_session *s, uint32_t set)
         if (s->program->stage[k].sums > 0 && s->stage_set[k] == set)
             return true;
     return false;
-}
-
-static uint64_t left_of(const gs_session *s)
-{
-    return s->host_memory > s->host_fixed ? s->host_memory - s->host_fixed : 0;
 }
 
 gs_granules gs_session_granules(const gs_session *s)
@@ -67,7 +69,12 @@ gs_status gs_session_read_needs(gs_session *s, gs_granules g)
         if (bits == NULL)
             return gs_fail(GS_ENOMEM, "no memory for the rows that chunks need");
         s->set[d].need = bits;
-        st = gs_edge_needs(s->store, (gs_direction)d, left_of(s) / 2, g, bits);
+        const gs_scan_key key = {.kind = GS_SCAN_NEED, .direction = d, .coarse_rows = g.rows};
+        const gs_scan_answer answer = {{bits}, {(uint64_t)t->parts * t->parts * g.words * sizeof(*bits)}};
+        if (gs_scans_find(s->scans, &key, &answer))
+            continue;
+        if ((st = gs_edge_needs(s->store, (gs_direction)d, left_of(s) / 2, g, bits)) == GS_OK)
+            gs_scans_keep(s->scans, &key, &answer);
     }
     return st;
 }

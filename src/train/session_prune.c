@@ -117,9 +117,14 @@ static gs_status reach(void *context, uint32_t direction, const uint64_t *target
 {
     reaching *const r = context;
     const uint32_t parts = gs_store_chunks(r->s->store)->parts;
-    uint8_t *const wanted = gs_calloc((uint64_t)parts * parts, 1);
+    const uint64_t words = (uint64_t)parts * r->g.words;
+    const gs_scan_key key = {.kind = GS_SCAN_REACH, .direction = direction, .rows = r->g.rows, .targets = targets, .words = words};
+    const gs_scan_answer answer = {{operands}, {words * sizeof(*operands)}};
     gs_status st = GS_ENOMEM;
 
+    if (gs_scans_find(r->s->scans, &key, &answer))
+        return GS_OK;
+    uint8_t *const wanted = gs_calloc((uint64_t)parts * parts, 1);
     if (wanted == NULL)
         return gs_fail(st, "out of memory for the rows that a loss sees");
     for (uint32_t i = 0; i < parts; i++)
@@ -128,6 +133,8 @@ static gs_status reach(void *context, uint32_t direction, const uint64_t *target
     r->operands = operands;
     st = gs_edge_scan(r->s->store, (gs_direction)direction, scan_memory(r->s), wanted, mark_reached, r);
     gs_free(wanted);
+    if (st == GS_OK)
+        gs_scans_keep(r->s->scans, &key, &answer);
     return st;
 }
 
@@ -159,6 +166,26 @@ static gs_edge_filter filter_of(const gs_session *s, const gs_left_edges *l)
                             .seen_words = gs_edge_filter_words(gs_store_chunks(s->store))};
 }
 
+/* The edges are gone over where they were not for the same question before. */
+static gs_status count_edges(const gs_session *s, uint32_t direction, counting *c)
+{
+    const uint64_t n = (uint64_t)c->parts * c->parts;
+    const gs_scan_key key = {.kind = GS_SCAN_COUNT,
+                             .direction = direction,
+                             .rows = c->filter.granules.rows,
+                             .coarse_rows = c->coarse.rows,
+                             .targets = c->filter.targets,
+                             .operands = c->filter.operands,
+                             .words = (uint64_t)c->parts * c->filter.granules.words};
+    const gs_scan_answer answer = {{c->chunk, c->need}, {n * sizeof(*c->chunk), c->need ? n * c->coarse.words * sizeof(*c->need) : 0}};
+    if (gs_scans_find(s->scans, &key, &answer))
+        return GS_OK;
+    const gs_status st = gs_edge_scan(s->store, (gs_direction)direction, scan_memory(s), NULL, count_chunk, c);
+    if (st == GS_OK)
+        gs_scans_keep(s->scans, &key, &answer);
+    return st;
+}
+
 /* Counts what is left of a direction: the set's chunk table, checksums still missing. */
 static gs_status count_set(gs_session *s, uint32_t k, gs_granules coarse)
 {
@@ -177,7 +204,7 @@ static gs_status count_set(gs_session *s, uint32_t k, gs_granules coarse)
     if (c.chunk == NULL || c.filter.seen == NULL || (coarse.words > 0 && c.need == NULL))
         st = gs_fail(st, "no memory for the tables of %llu chunks", (unsigned long long)n);
     else
-        st = gs_edge_scan(s->store, (gs_direction)l->direction, scan_memory(s), NULL, count_chunk, &c);
+        st = count_edges(s, l->direction, &c);
     for (uint64_t i = 0; i < n && st == GS_OK; i++) {
         c.chunk[i].offset = at;
         at += c.chunk[i].length;
