@@ -73,6 +73,14 @@ static void place_registers(const gs_stage *s, uint32_t rows, uint32_t *until, g
     }
 }
 
+/* A launch of few rows takes as long as its threads need to start (some 40 us): where a last tile would be short, the
+ * others take its rows, at most an eighth more than theirs. */
+static uint64_t without_a_rest(uint64_t interval, uint64_t rows)
+{
+    const uint64_t tiles = GS_MAX(interval / rows, 1u), even = gs_align_up(gs_div_up(interval, tiles), GS_TILE_ROWS);
+    return even <= rows + rows / 8 ? even : rows;
+}
+
 /* `out` is laid out for GS_TILE_ROWS rows. */
 static uint32_t tile_rows(const gs_layout *l, const gs_stage *s, const gs_stage_layout *out)
 {
@@ -83,7 +91,7 @@ static uint32_t tile_rows(const gs_layout *l, const gs_stage *s, const gs_stage_
         row = out->scratch_bytes / GS_TILE_ROWS;
     uint64_t rows = gs_align_down((l->staged ? TILE_BYTES : UNSTAGED_BYTES) / GS_MAX(row, 1), GS_TILE_ROWS);
     rows = GS_MIN(GS_MAX(rows, GS_TILE_ROWS), l->staged ? TILE_ROWS_MOST : UNSTAGED_ROWS_MOST);
-    return (uint32_t)GS_MIN(rows, l->chunks->interval_rows);
+    return (uint32_t)GS_MIN(l->staged ? rows : without_a_rest(l->chunks->interval_rows, rows), l->chunks->interval_rows);
 }
 
 static gs_status layout_stage(const gs_layout *l, const gs_stage *s, gs_stage_layout *out)
