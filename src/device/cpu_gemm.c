@@ -15,6 +15,7 @@
  * matmul: 498). A launch of many rows transposes it once, and so does a pass's second launch of a stage, for all that follow.
  * Matrices of edge types are laid side by side likewise, so that they are one product.
  *
+ * A gradient of [512, 64], 640 rows at a time, rows from memory: 428; its transpose 498.
  * Gradients of [256, 1024] on those, 1024 rows at a time: 356 in tiles of 64 x 1024, 391 to 426 of 256 x 256.
  */
 #include <dnnl.h>
@@ -32,6 +33,7 @@
 #define PARTIAL_MOST 64
 #define TURNED_ROWS 2048                   /* of a launch: transposing a weight takes as long as some 200 rows gain */
 #define TURNED_TILE 32                     /* rows and columns: a few lines of the first-level cache on both sides */
+#define TURNED_SIDES 4                     /* a gradient so many times as high as wide is made lying */
 #define LIBRARY_BYTES (2 * GS_MIB)         /* a thread: packed blocks of oneDNN's AVX-512 driver, about 1.4 MiB */
 
 static bool sgemm(char ta, char tb, uint32_t m, uint32_t n, uint32_t k, const float *a, uint32_t lda, const float *b,
@@ -126,8 +128,15 @@ bool gs_cpu__product_rows(const gs_cpu_step *s, uint32_t first, uint32_t rows)
                  0.0f, c, s->width);
 }
 
+bool gs_cpu__outer_is_turned(const gs_cpu_step *s) { return s->op == GS_OP_OUTER && s->weight_rows >= TURNED_SIDES * s->weight_cols; }
+
 bool gs_cpu__outer_rows(const gs_cpu_step *s, uint32_t first, uint32_t rows, float *sum, bool add)
 {
+    if (gs_cpu__outer_is_turned(s)) {
+        const uint32_t out = s->weight_rows, in = s->weight_cols;
+        return sgemm('T', 'N', in, out, rows, s->b.p + (size_t)first * in, in, s->a.p + (size_t)first * out, out,
+                     add ? 1.0f : 0.0f, sum, out);
+    }
     /* FAN_OUTER: the matrices side by side, as their blocks in b are; else one */
     const uint32_t matrices = s->op == GS_OP_FAN_OUTER ? s->matrices : 1;
     const uint32_t m = s->weight_rows / matrices, n = s->weight_cols * matrices;

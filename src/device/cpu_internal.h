@@ -188,7 +188,9 @@ void gs_cpu__turn_weights(gs_cpu *cpu, const gs_vertex_launch *l);
 bool gs_cpu__is_turned(gs_op op);
 /* The rows [first, first + rows) of a product, on the calling thread. False when oneDNN fails. */
 bool gs_cpu__product_rows(const gs_cpu_step *s, uint32_t first, uint32_t rows);
-/* sum = (or +=) a' b over the rows [first, first + rows), on the calling thread. */
+/* Are the sums of a lot the transpose of the gradient? */
+bool gs_cpu__outer_is_turned(const gs_cpu_step *s);
+/* sum = (or +=) a' b over the rows [first, first + rows), on the calling thread; b' a where it is turned. */
 bool gs_cpu__outer_rows(const gs_cpu_step *s, uint32_t first, uint32_t rows, float *sum, bool add);
 /* grad += a' b over all rows, on all threads. */
 gs_status gs_cpu__outer(gs_cpu *cpu, const gs_cpu_step *s, uint32_t rows);
