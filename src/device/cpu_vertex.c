@@ -18,6 +18,7 @@
 #define PART_ROWS 256u /* reaches 95 % of the speed of whole tiles (64 -> 64 and wider) */
 #define STRIP_LEAST 128u
 #define STRIP_MOST 1024u
+#define STRIP_STEP 16u /* a cache line of numbers */
 #define LOTS_LEAST 16u             /* where there are as many strips */
 #define PARTIAL_BYTES (2 * GS_MIB) /* of all lots together, where that leaves LOTS_LEAST of them */
 #define PIECE_FLOATS ((uint64_t)4096)
@@ -372,10 +373,10 @@ static void run_parallel(tile *t, uint32_t first, uint32_t end)
     finish_run(t, first, end, lots);
 }
 
-/* Strips are as long as they leave work for all threads. */
+/* Strips are as long as they leave work for all threads: LOTS_LEAST of them, none much shorter than the others. */
 static uint32_t strip_rows(uint32_t rows)
 {
-    const uint64_t wanted = gs_align_up(gs_div_up(rows, LOTS_LEAST), 64);
+    const uint64_t wanted = gs_align_up(gs_div_up(rows, LOTS_LEAST), STRIP_STEP);
     return (uint32_t)GS_MAX(GS_MIN(wanted, (uint64_t)STRIP_MOST), (uint64_t)STRIP_LEAST);
 }
 
