@@ -1,6 +1,7 @@
 /* Sums of rows, as they are and by type, against plain loops in the order of the edges. Without hubs the bits
  * are the same; a hub's pieces are added up apart, so its sums agree to rounding. */
 #include <math.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "base/alloc.h"
@@ -167,11 +168,33 @@ static void test_cuda_rows__hubs_are_the_same_to_rounding(void **state)
     gs_device_close(d);
 }
 
+/* Calls are about the GPU that a thread turned to last; opening another one turns to that. */
+static void test_cuda_rows__a_gpu_is_measured_whichever_was_opened_last(void **state)
+{
+    static const char *const spec[] = {"cuda:0", "cuda:1"};
+    gs_device *d[2];
+    double bps[2] = {0, 0}, flops = 0;
+    (void)state;
+    if (real_gpu())
+        skip(); /* there may be one */
+    setenv("GS_HOST_GPUS", "2", 1);
+    choose_gpu();
+    for (int i = 0; i < 2; i++)
+        gs_assert_ok(gs_device_open(&d[i], spec[i], 1));
+    gs_assert_ok(gs_device_measure_copy(d[0], &bps[0]));
+    gs_assert_ok(gs_device_measure_transfer(d[1], &bps[1]));
+    gs_assert_ok(gs_device_measure_gemm(d[0], 64, 16, 16, &flops));
+    assert_true(bps[0] > 0 && bps[1] > 0 && flops > 0);
+    for (int i = 0; i < 2; i++)
+        gs_device_close(d[i]);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_cuda_rows__every_width_and_way_in_the_order_of_the_edges),
         cmocka_unit_test(test_cuda_rows__hubs_are_the_same_to_rounding),
+        cmocka_unit_test(test_cuda_rows__a_gpu_is_measured_whichever_was_opened_last),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
