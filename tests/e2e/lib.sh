@@ -37,10 +37,12 @@ finish()
 # run NAME COMMAND...: must succeed and say nothing on stderr.
 run()
 {
-    local name=$1
+    local name=$1 status
     shift
-    if ! "$@" >"$work/stdout" 2>"$work/stderr"; then
-        fail "$name: exit status $? of: $*" "$work/stderr"
+    "$@" >"$work/stdout" 2>"$work/stderr"
+    status=$?
+    if [ $status -ne 0 ]; then
+        fail "$name: exit status $status of: $*" "$work/stderr"
         return 1
     fi
     if [ -s "$work/stderr" ]; then
