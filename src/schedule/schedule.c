@@ -263,7 +263,7 @@ static gs_status refuse(const gs_layout *l, gs_choice *c)
                    "--host-memory %s is too small: this model on this store needs at least %s, %s of it"
                    " for the program itself (or a store with more --parts, whose chunks are smaller)",
                    gs_size_format(have, sizeof(have), cfg->host_memory),
-                   mib_up(need, sizeof(need), least),
+                   mib_up(need, sizeof(need), least + cfg->host_varies),
                    gs_size_format(fixed, sizeof(fixed), cfg->host_fixed));
 }
 

@@ -188,7 +188,7 @@ gs_status gs_session_plan(gs_session *s, bool logits)
         .topology = s->topology,
         .no_chain = s->options->no_chain,
         .unified = gs_device_unified(s->device),
-        .host_fixed = s->host_fixed,
+        .host_fixed = s->host_fixed, .host_varies = PROCESS_STEP,
         .device_fixed = s->device_fixed,
         .task_bytes = s->profile || s->topology != NULL ? GS_EXEC_TRACE_TASK_BYTES : 0,
         .cost = &s->cost,
