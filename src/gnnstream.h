@@ -186,7 +186,8 @@ typedef struct gs_train_options {
 
     /* The machine. */
     const char *device;     /* "cpu", "cpu:N" for N that share the processors, "cuda", "cuda:N" for GPU number N, "cuda:A,B,..." */
-    const char *topology;   /* JSON file: of "cpu:N" and "cuda:A,B,...", switches and how fast their wires are. NULL: what the machine says of GPUs, else one switch */
+    const char *topology;   /* JSON file: of "cpu:N" and "cuda:A,B,...", switches and how fast their wires are. NULL: what the machine says
+                             * of GPUs, else one switch */
     const char *matmul;     /* of a GPU: "fp32", or what products may round to: "tf32", "bf16" */
     uint32_t threads;       /* 0: all that the process may use */
     uint64_t host_memory;   /* bytes resident at most; 0: 80 % of what is free */
