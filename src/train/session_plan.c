@@ -76,9 +76,11 @@ static void charge_fixed(gs_session *s, bool logits)
 {
     const uint64_t one = gs_params_elements(s->program) * sizeof(float);
 
-    /* Open store and compiled model are resident already. */
-    if (s->process_bytes == 0)
+    /* Open store and compiled model are resident already. What a session before this one freed is not to be counted. */
+    if (s->process_bytes == 0) {
+        gs_alloc_trim();
         s->process_bytes = gs_align_up(gs_process_resident_bytes(), PROCESS_STEP);
+    }
     charge(s, "process, store tables", s->process_bytes, false);
     charge(s, "libraries (allowance)", LIBRARY_ALLOWANCE, false);
     if (logits)
