@@ -7,7 +7,7 @@
 #include "device/cpu_kernels_isa.h"
 
 #define MAX_VECTORS 8 /* of sums in registers */
-#define AHEAD 16      /* edges */
+#define AHEAD 32      /* edges */
 #define LINE 64
 
 /* An address that is linear in the numbers that an edge has. */
