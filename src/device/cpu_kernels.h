@@ -104,6 +104,8 @@ typedef struct gs_cpu_kernels {
     void (*lstm_back)(float *gate, const float *before, const float *cell, const float *d_state, float *d_cell,
                       uint32_t rows, uint32_t width);
     void (*add)(float *acc, const float *src, size_t n);
+    /* acc[n] += each of `rows` rows, `stride` floats apart, in their order. */
+    void (*add_rows)(float *acc, const float *src, uint64_t stride, uint32_t rows, size_t n);
     /* Reads table rows index[0..n), prefetching `ahead` rows ahead; returns a number that depends on all of them. */
     float (*gather)(const float *table, const uint32_t *index, size_t n, uint32_t width, uint32_t ahead);
 } gs_cpu_kernels;

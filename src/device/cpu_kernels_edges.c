@@ -258,6 +258,31 @@ void GS_KERNEL(add)(float *acc, const float *src, size_t n)
         acc[i] += src[i];
 }
 
+/* `tile` (a constant) vectors, in registers while all rows are added to them. */
+GS_INLINE void add_rows_tile(float *acc, const float *src, uint64_t stride, uint32_t rows, const uint32_t tile)
+{
+    gs_vf sum[4];
+    for (uint32_t v = 0; v < tile; v++)
+        sum[v] = gs_load(acc + v * GS_LANES);
+    for (uint32_t r = 0; r < rows; r++)
+        for (uint32_t v = 0; v < tile; v++)
+            sum[v] += gs_load(src + r * stride + v * GS_LANES);
+    for (uint32_t v = 0; v < tile; v++)
+        gs_store(acc + v * GS_LANES, sum[v]);
+}
+
+void GS_KERNEL(add_rows)(float *acc, const float *src, uint64_t stride, uint32_t rows, size_t n)
+{
+    size_t i = 0;
+    for (; i + 4 * GS_LANES <= n; i += 4 * GS_LANES)
+        add_rows_tile(acc + i, src + i, stride, rows, 4);
+    for (; i + GS_LANES <= n; i += GS_LANES)
+        add_rows_tile(acc + i, src + i, stride, rows, 1);
+    for (; i < n; i++)
+        for (uint32_t r = 0; r < rows; r++)
+            acc[i] += src[r * stride + i];
+}
+
 /* The ceiling that `edges` is held against: the same rows, added up in registers
  * without a place to add them to. First `whole` vectors of a row (a constant up
  * to 8), then one that ends where the row ends; narrower rows by numbers. */

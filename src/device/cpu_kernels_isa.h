@@ -36,6 +36,7 @@ void GS_KERNEL(lstm_step)(float *gate, const float *before, float *cell, float *
 void GS_KERNEL(lstm_back)(float *gate, const float *before, const float *cell, const float *d_state, float *d_cell,
                           uint32_t rows, uint32_t width);
 void GS_KERNEL(add)(float *acc, const float *src, size_t n);
+void GS_KERNEL(add_rows)(float *acc, const float *src, uint64_t stride, uint32_t rows, size_t n);
 float GS_KERNEL(gather)(const float *table, const uint32_t *index, size_t n, uint32_t width, uint32_t ahead);
 
 extern const gs_cpu_kernels GS_KERNEL(kernels);

@@ -300,8 +300,7 @@ static void add_turned_lots(const gs_cpu *cpu, const gs_cpu_step *s, uint64_t st
         rows = GS_MIN(end - row, (uint64_t)SUM_ROWS);
         for (uint64_t c = 0; c < s->weight_cols; c++) {
             memset(sum, 0, sizeof(sum));
-            for (uint32_t lot = 0; lot < lots; lot++)
-                cpu->k->add(sum, cpu->partial + lot * stride + s->partial + c * s->weight_rows + row, rows);
+            cpu->k->add_rows(sum, cpu->partial + s->partial + c * s->weight_rows + row, stride, lots, rows);
             for (uint64_t r = 0; r < rows; r++)
                 s->grad[(row + r) * s->weight_cols + c] += sum[r];
         }
@@ -318,8 +317,7 @@ static void add_lots(const gs_cpu *cpu, const gs_cpu_step *s, uint64_t stride, u
     for (uint64_t at = first, some; at < first + n; at += some) {
         some = first + n - at;
         const uint64_t from = place_in_lot(s, at, &some);
-        for (uint32_t lot = 0; lot < lots; lot++)
-            cpu->k->add(s->grad + at, cpu->partial + lot * stride + s->partial + from, some);
+        cpu->k->add_rows(s->grad + at, cpu->partial + s->partial + from, stride, lots, some);
     }
 }
 
