@@ -55,12 +55,10 @@ void GS_KERNEL(colsum)(float *acc, const float *a, uint32_t rows, uint32_t width
     if (c == width)
         return;
     const uint32_t rest = width - c;
-    float sum[GS_LANES] = {0};
+    gs_vf sum = {0};
     for (uint32_t r = 0; r < rows; r++)
-        for (uint32_t v = 0; v < rest; v++)
-            sum[v] += a[(size_t)r * width + c + v];
-    for (uint32_t v = 0; v < rest; v++)
-        acc[c + v] += sum[v];
+        sum += gs_load_part(a + (size_t)r * width + c, rest);
+    gs_store_part(acc + c, gs_load_part(acc + c, rest) + sum, rest);
 }
 
 void GS_KERNEL(moments)(double *restrict sums, bool squares, const float *restrict a, uint32_t rows, uint32_t width)
@@ -81,6 +79,11 @@ static float row_max(const float *a, uint32_t n)
     for (; i + GS_LANES <= n; i += GS_LANES) {
         const gs_vf x = gs_load(a + i);
         m = gs_select(x > m, x, m);
+    }
+    if (i < n && n >= GS_LANES) { /* the last ones, some of them once more */
+        const gs_vf x = gs_load(a + n - GS_LANES);
+        m = gs_select(x > m, x, m);
+        i = n;
     }
     float max = gs_lanes_max(m);
     for (; i < n; i++)
@@ -111,12 +114,10 @@ static float exp_total(float *e, const float *a, uint32_t n, float max)
             gs_store(e + i, x);
     }
     if (i < n) {
-        gs_vf x = gs_v_exp(gs_load_part(a + i, n - i) - max);
+        const gs_vf x = gs_v_exp(gs_load_part(a + i, n - i) - max);
         if (e != NULL)
             gs_store_part(e + i, x, n - i);
-        for (uint32_t v = n - i; v < GS_LANES; v++)
-            x[v] = 0;
-        sum += x;
+        sum += gs_select(gs_lane_numbers() < (int32_t)(n - i), x, (gs_vf){0});
     }
     return gs_lanes_sum(sum);
 }
@@ -129,8 +130,11 @@ static double train_row(const gs_cpu_xent *x, float *gradient, const float *a, u
     if (gradient != NULL) {
         const float inverse = 1.0f / total;
         gradient[label] -= total; /* before scaling: softmax - 1 */
-        for (uint32_t c = 0; c < x->classes; c++)
-            gradient[c] = gradient[c] * inverse * x->scale;
+        uint32_t c = 0;
+        for (; c + GS_LANES <= x->classes; c += GS_LANES)
+            gs_store(gradient + c, gs_load(gradient + c) * inverse * x->scale);
+        if (c < x->classes)
+            gs_store_part(gradient + c, gs_load_part(gradient + c, x->classes - c) * inverse * x->scale, x->classes - c);
     }
     return log((double)total) - ((double)at_label - (double)max);
 }

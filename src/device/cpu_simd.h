@@ -43,6 +43,12 @@ typedef float gs_vf_mem __attribute__((vector_size(4 * GS_LANES), aligned(4), ma
 GS_INLINE gs_vf gs_load(const float *p) { return *(const gs_vf_mem *)p; }
 GS_INLINE void gs_store(float *p, gs_vf v) { *(gs_vf_mem *)p = v; }
 
+/* The first n of a vector, n <= GS_LANES; the others are 0, or stay as they are in memory. */
+#ifdef GS_HAS_PERMUTE
+GS_INLINE gs_vf gs_load_part(const float *p, size_t n) { return (gs_vf)_mm512_maskz_loadu_ps((__mmask16)((1u << n) - 1u), p); }
+
+GS_INLINE void gs_store_part(float *p, gs_vf v, size_t n) { _mm512_mask_storeu_ps(p, (__mmask16)((1u << n) - 1u), (__m512)v); }
+#else
 GS_INLINE gs_vf gs_load_part(const float *p, size_t n)
 {
     gs_vf v = {0};
@@ -51,6 +57,7 @@ GS_INLINE gs_vf gs_load_part(const float *p, size_t n)
 }
 
 GS_INLINE void gs_store_part(float *p, gs_vf v, size_t n) { memcpy(p, &v, n * sizeof(float)); }
+#endif
 
 GS_INLINE gs_vf gs_splat(float x) { return (gs_vf){0} + x; }
 /* x in the lower half, y in the upper one. */
@@ -70,6 +77,10 @@ GS_INLINE gs_vf gs_select(gs_vi mask, gs_vf yes, gs_vf no)
     return (gs_vf)((mask & (gs_vi)yes) | (~mask & (gs_vi)no));
 }
 
+#ifdef GS_HAS_PERMUTE
+GS_INLINE float gs_lanes_sum(gs_vf v) { return _mm512_reduce_add_ps((__m512)v); }
+GS_INLINE float gs_lanes_max(gs_vf v) { return _mm512_reduce_max_ps((__m512)v); }
+#else
 GS_INLINE float gs_lanes_sum(gs_vf v)
 {
     float s = 0;
@@ -85,6 +96,7 @@ GS_INLINE float gs_lanes_max(gs_vf v)
         m = v[i] > m ? v[i] : m;
     return m;
 }
+#endif
 
 /* 0, 1, 2, ... */
 GS_INLINE gs_vi gs_lane_numbers(void)
