@@ -72,6 +72,40 @@ GS_INLINE gs_vf term(const float *x, const float *y, size_t at, const bool produ
     return product ? gs_load(x + at) * gs_load(y + at) : gs_load(x + at);
 }
 
+/* Sums of groups of a vector or of half of one, rows of `vectors` of them (a constant that divides the terms of a
+ * vector of sums): the terms stay in registers. Returns the rows done; fewer than make a vector of sums remain. */
+GS_INLINE uint32_t fold_even(float *dst, const gs_cpu_rows *a, const gs_cpu_rows *b, uint32_t rows,
+                             const uint32_t vectors, const bool halves, const bool product)
+{
+    const uint32_t terms = halves ? GS_LANES / 2 : GS_LANES, step = terms / vectors;
+    uint32_t r = 0;
+    for (; r + step <= rows; r += step, dst += GS_LANES) {
+        gs_vf part[GS_LANES];
+        _Pragma("GCC unroll 16") for (uint32_t i = 0; i < terms; i++)
+        {
+            const uint32_t e = r + i / vectors;
+            part[i] = term(gs_row(a, e), product ? gs_row(b, e) : NULL, (size_t)(i % vectors) * GS_LANES, product);
+        }
+        gs_store(dst, halves ? sums_of_halves(part) : sums_of(part));
+    }
+    return r;
+}
+
+GS_INLINE uint32_t fold_most(float *dst, const gs_cpu_rows *a, const gs_cpu_rows *b, uint32_t rows, uint32_t vectors,
+                             const bool halves, const bool product)
+{
+    const uint32_t terms = halves ? GS_LANES / 2 : GS_LANES;
+    if (vectors == 1)
+        return fold_even(dst, a, b, rows, 1, halves, product);
+    if (vectors == 2)
+        return fold_even(dst, a, b, rows, 2, halves, product);
+    if (terms >= 4 && vectors == 4)
+        return fold_even(dst, a, b, rows, 4, halves, product);
+    if (terms >= 8 && vectors == 8)
+        return fold_even(dst, a, b, rows, 8, halves, product);
+    return 0;
+}
+
 /* Columns [from, from + each) of a row of `width` (at least a vector), to be summed over lanes. The
  * part that fills no vector is read with what stands before or after it in the row, and masked. */
 GS_INLINE gs_vf group_part(const float *x, const float *y, uint32_t from, uint32_t each, uint32_t width,
@@ -95,8 +129,8 @@ GS_INLINE void fold_wide(float *dst, const gs_cpu_rows *a, const gs_cpu_rows *b,
 {
     const uint32_t width = groups * each;
     gs_vf part[GS_LANES];
-    uint32_t filled = 0;
-    for (uint32_t r = 0; r < rows; r++) {
+    uint32_t filled = 0, r = each == GS_LANES ? fold_most(dst, a, b, rows, groups, false, product) : 0;
+    for (dst += (size_t)r * groups; r < rows; r++) {
         const float *const x = gs_row(a, r), *const y = product ? gs_row(b, r) : NULL;
         for (uint32_t g = 0; g < groups; g++) {
             part[filled++] = group_part(x, y, g * each, each, width, product);
@@ -119,8 +153,8 @@ GS_INLINE void fold_halves(float *dst, const gs_cpu_rows *a, const gs_cpu_rows *
                            const bool product)
 {
     gs_vf part[GS_LANES / 2];
-    uint32_t filled = 0;
-    for (uint32_t r = 0; r < rows; r++) {
+    uint32_t filled = 0, r = fold_most(dst, a, b, rows, width / GS_LANES, true, product);
+    for (dst += (size_t)r * (width / (GS_LANES / 2)); r < rows; r++) {
         const float *const x = gs_row(a, r), *const y = product ? gs_row(b, r) : NULL;
         for (uint32_t c = 0; c < width; c += GS_LANES) {
             part[filled++] = term(x, y, c, product);
