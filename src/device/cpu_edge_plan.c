@@ -10,6 +10,7 @@
 
 #define TILE_BYTES (24 * GS_KIB) /* slots and gathered rows of a tile: most of a first-level cache */
 #define TILE_STEP 8
+#define LINE 64 /* bytes of a cache line */
 
 typedef struct planner {
     const gs_cpu *cpu;
@@ -416,9 +417,9 @@ static void add_gather(gs_cpu_edge_plan *plan, const float *rows, uint32_t width
             return;
     if (plan->gathers == GS_CPU_EDGE_GATHERS)
         return; /* only not prefetched */
-    plan->gather[plan->gathers].p = rows;
-    plan->gather[plan->gathers].typed = typed;
-    plan->gather[plan->gathers++].width = width;
+    const uint64_t bytes = width * sizeof(float), line = LINE;
+    const bool whole = (uintptr_t)rows % line == 0 && (bytes % line == 0 || line % bytes == 0);
+    plan->gather[plan->gathers++] = (gs_cpu_edge_gather){.p = rows, .width = width, .typed = typed, .straddles = !whole};
 }
 
 /* Leaves: where their rows are. */

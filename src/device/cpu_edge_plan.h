@@ -81,6 +81,14 @@ typedef struct gs_cpu_edge_slot {
     bool free;       /* while offsets are given: its place may be taken */
 } gs_cpu_edge_slot;
 
+/* An array of the operand end, prefetched row by row. */
+typedef struct gs_cpu_edge_gather {
+    const float *p;
+    uint32_t width;
+    bool typed;
+    bool straddles; /* a row may touch one line more than fills it */
+} gs_cpu_edge_gather;
+
 typedef struct gs_cpu_edge_plan {
     const gs_edge_program_launch *l;
     gs_cpu_edge_step *step;
@@ -91,11 +99,7 @@ typedef struct gs_cpu_edge_plan {
     uint32_t types;  /* of edges, where a value or a sum goes by them; else 0 */
     bool only_rows;  /* one step, which adds up rows at the operand end, times at most a number: needs no tiles */
     uint32_t gathers;
-    struct {
-        const float *p;
-        uint32_t width;
-        bool typed;
-    } gather[GS_CPU_EDGE_GATHERS];
+    gs_cpu_edge_gather gather[GS_CPU_EDGE_GATHERS];
 } gs_cpu_edge_plan;
 
 /* What one thread does in one call: targets [first, end), or edges [from, to) of target

@@ -7,10 +7,12 @@
  * The row numbers of the next tile are known while one is computed: its rows are prefetched
  * between the steps, a share of them each time.
  */
+#include "base/size.h"
 #include "device/cpu_kernels_isa.h"
 #include "device/cpu_simd_rows.h"
 
-#define LINE 64 /* bytes of a cache line */
+#define LINE 64          /* bytes of a cache line */
+#define PREFETCH_EDGES 8 /* at least, between two steps, so that the loops over them are predicted */
 
 /* Where a thread is in its work. */
 typedef struct cursor {
@@ -107,16 +109,31 @@ static bool next_tile(cursor *c, gs_cpu_edge_tile *t)
     return t->edges > 0;
 }
 
+/* So many lines from each of these rows on: a constant where it is a usual number. */
+GS_INLINE void prefetch_lines(const gs_cpu_edge_gather *g, const uint32_t *at, uint32_t first, uint32_t end, const uint32_t lines)
+{
+    const size_t bytes = g->width * sizeof(float);
+    for (uint32_t e = first; e < end; e++) {
+        const char *const row = (const char *)g->p + at[e] * bytes;
+        for (uint32_t i = 0; i < lines; i++)
+            __builtin_prefetch(row + (size_t)i * LINE);
+        if (g->straddles)
+            __builtin_prefetch(row + bytes - 1);
+    }
+}
+
 static void prefetch(const gs_cpu_edge_plan *plan, const gs_cpu_edge_tile *t, uint32_t first, uint32_t end)
 {
-    for (uint32_t g = 0; g < plan->gathers; g++) {
-        const uint32_t width = plan->gather[g].width, *const at = plan->gather[g].typed ? t->operand_type : t->operand;
-        for (uint32_t e = first; e < end; e++) {
-            const char *const row = (const char *)(plan->gather[g].p + (size_t)at[e] * width);
-            for (uint32_t b = 0; b < width * sizeof(float); b += LINE)
-                __builtin_prefetch(row + b);
-            __builtin_prefetch(row + width * sizeof(float) - 1);
-        }
+    for (uint32_t i = 0; i < plan->gathers; i++) {
+        const gs_cpu_edge_gather *const g = &plan->gather[i];
+        const uint32_t *const at = g->typed ? t->operand_type : t->operand;
+        const uint32_t lines = (uint32_t)((g->width * sizeof(float) + LINE - 1) / LINE);
+        if (lines == 1)
+            prefetch_lines(g, at, first, end, 1);
+        else if (lines == 4)
+            prefetch_lines(g, at, first, end, 4);
+        else
+            prefetch_lines(g, at, first, end, lines);
     }
 }
 
@@ -303,8 +320,13 @@ void GS_KERNEL(edge_program)(const gs_cpu_edge_plan *plan, const gs_cpu_edge_wor
         const gs_cpu_edge_frame f = {.plan = plan, .work = work, .tile = &tile[i]};
         const gs_cpu_edge_tile *const next = &tile[i ^ 1];
         more = next_tile(&c, &tile[i ^ 1]);
+        const uint32_t share = (next->edges / plan->steps + PREFETCH_EDGES) / PREFETCH_EDGES * PREFETCH_EDGES;
+        uint32_t ahead = 0; /* edges of the next tile whose rows are on their way */
         for (uint32_t s = 0; s < plan->steps; s++) {
-            prefetch(plan, next, next->edges * s / plan->steps, next->edges * (s + 1) / plan->steps);
+            const uint32_t end = GS_MIN(ahead + share, next->edges);
+            if (ahead < end)
+                prefetch(plan, next, ahead, end);
+            ahead = end;
             run_step(&f, &plan->step[s]);
         }
     }
