@@ -3,7 +3,7 @@
  * Values stay where they are as long as a step can read them there. An instruction gives no step
  * of its own where the one that uses its result can do it on the way: a product that only one sum or fold
  * reads, and every spread. A value is copied to a slot where a step wants rows contiguous: operators of
- * one operand, and all of them where rows are narrower than a vector.
+ * one operand, and all of them where rows are narrower than a vector and no half of one.
  */
 #include "base/size.h"
 #include "device/cpu_internal.h"
@@ -151,10 +151,11 @@ static gs_cpu_edge_value binary(planner *p, gs_op op, gs_cpu_edge_value a, gs_cp
     gs_cpu_edge_step s = {.kind = GS_CPU_EDGE_FLAT, .op = op, .width = width};
     const uint32_t lanes = p->cpu->k->lanes;
     const bool flat = is_flat(&a, width) && is_flat(&b, width);
+    const bool fills = width >= lanes || 2 * width == lanes; /* a vector, or two edges together */
 
     if (p->st != GS_OK)
         return (gs_cpu_edge_value){.form = GS_CPU_EDGE_NOTHING};
-    if (!flat && width < lanes) {
+    if (!flat && !fills) {
         a = is_flat(&a, width) ? a : copied(p, a, width);
         b = is_flat(&b, width) ? b : copied(p, b, width);
     } else if (!flat) {

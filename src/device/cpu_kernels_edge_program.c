@@ -176,10 +176,35 @@ GS_INLINE void rows_form(float *dst, const gs_cpu_rows *a, const gs_cpu_rows *b,
     }
 }
 
+/* Rows of half a vector: two edges at once. */
+GS_INLINE void half_rows_form(float *dst, const gs_cpu_rows *a, const gs_cpu_rows *b, uint32_t edges, const gs_op op,
+                              const rows_form_kind f)
+{
+    for (uint32_t e = 0; e < edges; e += 2, dst += GS_LANES) {
+        const bool two = e + 1 < edges;
+        const uint32_t second = two ? e + 1 : e;
+        const float *const x = gs_row(a, e), *const x2 = gs_row(a, second);
+        const float *const y = gs_row(b, e), *const y2 = gs_row(b, second);
+        const gs_vf result = apply(op, f == NUMBER_ROW ? gs_splat_halves(*x, *x2) : gs_load_halves(x, x2),
+                                   f == ROW_NUMBER ? gs_splat_halves(*y, *y2) : gs_load_halves(y, y2));
+        if (two)
+            gs_store(dst, result);
+        else
+            gs_store_part(dst, result, GS_LANES / 2);
+    }
+}
+
 GS_INLINE void rows_op(float *dst, const gs_cpu_rows *a, const gs_cpu_rows *b, uint32_t edges, uint32_t width,
                        const gs_op op, rows_form_kind f)
 {
-    if (f == ROW_NUMBER)
+    const bool half = width == GS_LANES / 2;
+    if (half && f == ROW_NUMBER)
+        half_rows_form(dst, a, b, edges, op, ROW_NUMBER);
+    else if (half && f == NUMBER_ROW)
+        half_rows_form(dst, a, b, edges, op, NUMBER_ROW);
+    else if (half)
+        half_rows_form(dst, a, b, edges, op, ROW_ROW);
+    else if (f == ROW_NUMBER)
         rows_form(dst, a, b, edges, width, op, ROW_NUMBER);
     else if (f == NUMBER_ROW)
         rows_form(dst, a, b, edges, width, op, NUMBER_ROW);

@@ -72,6 +72,20 @@ GS_INLINE gs_vf gs_splat_halves(float x, float y)
 #endif
 }
 
+/* Half a vector from p, the other half from q. */
+typedef float gs_half_mem __attribute__((vector_size(2 * GS_LANES), aligned(4), may_alias));
+GS_INLINE gs_vf gs_load_halves(const float *p, const float *q)
+{
+    const gs_half_mem low = *(const gs_half_mem *)p, high = *(const gs_half_mem *)q;
+#if GS_LANES == 16
+    return __builtin_shufflevector(low, high, 0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15);
+#elif GS_LANES == 8
+    return __builtin_shufflevector(low, high, 0, 1, 2, 3, 4, 5, 6, 7);
+#else
+    return __builtin_shufflevector(low, high, 0, 1, 2, 3);
+#endif
+}
+
 GS_INLINE gs_vf gs_select(gs_vi mask, gs_vf yes, gs_vf no)
 {
     return (gs_vf)((mask & (gs_vi)yes) | (~mask & (gs_vi)no));

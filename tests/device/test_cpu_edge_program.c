@@ -95,7 +95,8 @@ static uint32_t gat_score(edge_bed *b, uint32_t heads, uint32_t operand, uint32_
 }
 
 static const uint32_t head_shapes[][2] = {{1, 1}, {1, 7}, {1, 8}, {1, 41}, {1, 64}, {2, 3}, {2, 8}, {2, 20}, {3, 5},
-                                          {4, 16}, {8, 1}, {8, 7}, {8, 8}, {8, 16}, {8, 12}, {16, 4}, {17, 3}, {8, 33}};
+                                          {4, 16}, {8, 1}, {8, 7}, {8, 8}, {8, 16}, {8, 12}, {16, 4}, {17, 3}, {8, 33},
+                                          {2, 4}, {4, 4}, {4, 8}, {2, 16}, {16, 8}};
 
 static void test_edge_program__attention(void **state)
 {
@@ -239,7 +240,7 @@ static void test_edge_program__loops_are_told_from_other_edges(void **state)
 
 static void test_edge_program__every_operator_and_operand(void **state)
 {
-    static const uint32_t shapes[][2] = {{1, 1}, {1, 9}, {2, 2}, {3, 7}, {4, 8}, {8, 8}, {2, 16}, {5, 32}, {9, 1}};
+    static const uint32_t shapes[][2] = {{1, 1}, {1, 2}, {1, 9}, {2, 1}, {2, 2}, {2, 4}, {8, 1}, {3, 7}, {4, 8}, {8, 8}, {2, 16}, {5, 32}, {9, 1}};
     (void)state;
     for (size_t i = 0; i < sizeof(shapes) / sizeof(shapes[0]); i++) {
         edge_bed b;
