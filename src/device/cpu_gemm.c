@@ -56,8 +56,9 @@ static bool fan_rows(const gs_cpu_step *s, const float *a, float *c, uint32_t ro
     bool fine = true;
     for (uint32_t t = 0; t < s->matrices && fine; t++) {
         const float *const w = s->weight + (size_t)t * in * out;
-        fine = transposed ? sgemm('N', 'T', rows, in, out, a + (size_t)t * out, s->a_width, w, out, t == 0 ? 0.0f : 1.0f, c, in)
-                          : sgemm('N', 'N', rows, out, in, a, in, w, out, 0.0f, c + (size_t)t * out, s->width);
+        fine = transposed ? sgemm('N', 'T', rows, in, out, a + (size_t)t * out, s->a_width, w, out,
+                                  t == 0 && !s->adds ? 0.0f : 1.0f, c, in)
+                          : sgemm('N', 'N', rows, out, in, a, in, w, out, s->adds ? 1.0f : 0.0f, c + (size_t)t * out, s->width);
     }
     return fine;
 }
@@ -118,14 +119,15 @@ bool gs_cpu__product_rows(const gs_cpu_step *s, uint32_t first, uint32_t rows)
     const uint32_t wide = s->weight_cols;
     const float *const a = s->a.p + (size_t)first * s->a_width;
     float *const c = s->dst + (size_t)first * s->width;
+    const float beta = s->adds ? 1.0f : 0.0f;
 
     if (s->turned != NULL)
-        return sgemm('N', 'N', rows, s->width, s->a_width, a, s->a_width, s->turned, s->width, 0.0f, c, s->width);
+        return sgemm('N', 'N', rows, s->width, s->a_width, a, s->a_width, s->turned, s->width, beta, c, s->width);
     if (s->op == GS_OP_FAN || s->op == GS_OP_FAN_T)
         return fan_rows(s, a, c, rows);
     /* matmul_t: x[., in] w[out, in]'; matmul: x[., out] w[out, in] */
     return sgemm('N', s->op == GS_OP_MATMUL_T ? 'T' : 'N', rows, s->width, s->a_width, a, s->a_width, s->weight, wide,
-                 0.0f, c, s->width);
+                 beta, c, s->width);
 }
 
 bool gs_cpu__outer_is_turned(const gs_cpu_step *s) { return s->op == GS_OP_OUTER && s->weight_rows >= TURNED_SIDES * s->weight_cols; }

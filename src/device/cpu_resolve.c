@@ -384,6 +384,11 @@ static gs_status resolve_step(const lookup *k)
     return refuse(k, "not an instruction of a vertex program");
 }
 
+static bool is_apart(gs_cpu_range a, gs_cpu_range b, uint32_t rows)
+{
+    return a.p + a.row_bytes * rows <= b.p || b.p + b.row_bytes * rows <= a.p;
+}
+
 /* True where writing step b's result block by block may touch memory that an earlier
  * step's other blocks still need. */
 static bool collide(const gs_cpu_step *earlier, const gs_cpu_step *b, uint32_t rows)
@@ -393,8 +398,7 @@ static bool collide(const gs_cpu_step *earlier, const gs_cpu_step *b, uint32_t r
         return false;
     for (uint32_t i = 0; i < earlier->regs; i++) {
         const gs_cpu_range r = earlier->reg[i];
-        const bool apart = w.p + w.row_bytes * rows <= r.p || r.p + r.row_bytes * rows <= w.p;
-        if (!apart && (w.p != r.p || w.row_bytes != r.row_bytes))
+        if (!is_apart(w, r, rows) && (w.p != r.p || w.row_bytes != r.row_bytes))
             return true;
     }
     return false;
@@ -469,6 +473,45 @@ static bool has_room(const gs_cpu *cpu, const gs_cpu_step *first, uint32_t rows)
     return gs_cpu__partial_floats(first->run_partial) <= cpu->partial_floats;
 }
 
+/* The step that makes the register, if it is a product whose only reader is instruction `reader`; else `reader`. */
+static uint32_t product_of(const gs_vertex_launch *l, const gs_operand *o, uint32_t reader)
+{
+    uint32_t product = reader, readers = 0;
+    if (o->kind != GS_FROM_REG || l->stage->reg[o->index].array != GS_NONE)
+        return reader;
+    for (uint32_t i = 0; i < l->stage->instrs; i++) {
+        const gs_instr *const in = &l->stage->instr[i];
+        const gs_operand *const read[] = {&in->a, &in->b, &in->c};
+        for (int r = 0; r < 3; r++)
+            readers += read[r]->kind == GS_FROM_REG && read[r]->index == o->index;
+        if (i < reader && gs_cpu__is_product(in->op) && in->dst == o->index)
+            product = i;
+    }
+    return readers == 1 ? product : reader;
+}
+
+/* The sum of two products that nothing else reads: both go where the sum goes, the second one added to the first, and
+ * the step of the sum has nothing left to do. No step in between may use that memory. */
+static void join_products(gs_cpu_step *step, const gs_vertex_launch *l, uint32_t sum)
+{
+    const gs_instr *const in = &l->stage->instr[sum];
+    if (in->op != GS_OP_ADD)
+        return;
+    const uint32_t a = product_of(l, &in->a, sum), b = product_of(l, &in->b, sum);
+    if (a == sum || b == sum || a == b || step[a].width != step[sum].width || step[b].width != step[sum].width)
+        return;
+    const gs_cpu_range to = step[sum].reg[0];
+    const uint32_t first = GS_MIN(a, b), second = GS_MAX(a, b);
+    for (uint32_t i = first; i < sum; i++)
+        for (uint32_t r = i == first || i == second ? 1 : 0; r < step[i].regs; r++)
+            if (!is_apart(to, step[i].reg[r], l->rows))
+                return;
+    step[a].dst = step[b].dst = step[sum].dst;
+    step[a].reg[0] = step[b].reg[0] = to;
+    step[second].adds = true;
+    step[sum].joined = true;
+}
+
 gs_status gs_cpu__resolve(gs_cpu *cpu, const gs_vertex_launch *l)
 {
     const uint32_t n = l->stage->instrs;
@@ -481,6 +524,8 @@ gs_status gs_cpu__resolve(gs_cpu *cpu, const gs_vertex_launch *l)
         if (st != GS_OK)
             return st;
     }
+    for (uint32_t i = 0; i < n; i++)
+        join_products(cpu->step, l, i);
     find_runs(cpu->step, n, l->rows);
     for (uint32_t i = 0; i < n; i = cpu->step[i].run_end) {
         const lookup k = {.l = l, .index = i};

@@ -140,6 +140,8 @@ static void run_cheap(const tile *t, const gs_cpu_step *s, const share *part, ui
     const gs_cpu_kernels *const k = t->cpu->k;
     const size_t at = (size_t)row * s->width, n = (size_t)rows * s->width;
 
+    if (s->joined)
+        return;
     switch (s->op) {
     case GS_OP_ADD: case GS_OP_SUB: case GS_OP_MUL: case GS_OP_DIV: case GS_OP_MAX: case GS_OP_MIN: case GS_OP_EQ:
         k->binary(s->op, s->dst + at, shifted(s->a, row, s->width), shifted(s->b, row, s->width), rows, s->width);

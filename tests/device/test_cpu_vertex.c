@@ -387,6 +387,51 @@ static void test_vertex__registers_may_lie_over_dead_ones(void **state)
     on_every_device(overlaid, NULL);
 }
 
+/* The sum of two products, which may be made in one place: by itself, over an operand of either product, and with
+ * another reader of one of them. */
+static void sums_of_products(gs_device *d, void *context)
+{
+    enum { ROWS = 700, WIDE = 24, APART = 0, OVER_FIRST, OVER_SECOND, READ_AGAIN, CASES };
+    (void)context;
+    for (int which = 0; which < CASES; which++) {
+        fixture f;
+        fixture_init(&f, ROWS);
+        const uint32_t v = add_param(&f, 2, WIDE, WIDE), w = add_param(&f, 2, WIDE, WIDE);
+        const uint32_t x = add_random(&f, WIDE, -1, 1), y = add_random(&f, WIDE, -1, 1);
+        const uint32_t a = add_reg(&f, GS_F32, WIDE), b = add_reg(&f, GS_F32, WIDE), sum = add_reg(&f, GS_F32, WIDE);
+        const uint32_t minus = add_reg(&f, GS_F32, WIDE);
+        f.reg[a].array = f.reg[b].array = GS_NONE; /* nobody looks at them later */
+        static double want_a[ROWS * WIDE], want[ROWS * WIDE]; /* before operands are lain over */
+        for (uint32_t i = 0; i < ROWS * WIDE; i++) {
+            double second = want_a[i] = 0;
+            for (uint32_t k = 0; k < WIDE; k++) {
+                want_a[i] += reg_at(&f, x, i / WIDE * WIDE + k) * (double)f.weight[v][i % WIDE * WIDE + k];
+                second += reg_at(&f, y, i / WIDE * WIDE + k) * (double)f.weight[w][k * WIDE + i % WIDE];
+            }
+            want[i] = want_a[i] + second;
+        }
+        add_instr(&f, GS_OP_MATMUL_T, a, in_reg(x), in_param(v));
+        add_instr(&f, GS_OP_MATMUL, b, in_reg(y), in_param(w));
+        add_instr(&f, GS_OP_ADD, sum, in_reg(b), in_reg(a));
+        add_instr(&f, GS_OP_NEG, minus, in_reg(which == READ_AGAIN ? a : sum), NO_OPERAND);
+        void *const own = f.memory[sum];
+        f.memory[sum] = which == OVER_FIRST ? f.memory[x] : which == OVER_SECOND ? f.memory[y] : own;
+        fixture_run(&f, d);
+        for (uint32_t i = 0; i < ROWS * WIDE; i++) {
+            assert_true(fabs(reg_at(&f, sum, i) - want[i]) <= 3e-5);
+            assert_true(fabs(reg_at(&f, minus, i) + (which == READ_AGAIN ? want_a : want)[i]) <= 3e-5);
+        }
+        f.memory[sum] = own;
+        fixture_free(&f);
+    }
+}
+
+static void test_vertex__two_products_are_summed_wherever_the_sum_lies(void **state)
+{
+    (void)state;
+    on_every_device(sums_of_products, NULL);
+}
+
 /* ---- memory ---- */
 
 static void test_vertex__prepare_takes_what_it_says_and_launches_nothing(void **state)
@@ -507,6 +552,7 @@ int main(void)
         cmocka_unit_test(test_vertex__whole_program),
         cmocka_unit_test(test_vertex__threads_do_not_change_a_bit),
         cmocka_unit_test(test_vertex__registers_may_lie_over_dead_ones),
+        cmocka_unit_test(test_vertex__two_products_are_summed_wherever_the_sum_lies),
         cmocka_unit_test(test_vertex__prepare_takes_what_it_says_and_launches_nothing),
         cmocka_unit_test(test_vertex__refuses_what_does_not_fit),
     };
