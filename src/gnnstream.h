@@ -17,7 +17,8 @@
  * in options must live until the call returns; nothing is left to be freed.
  * Blocking: everything here blocks until it is done. Long calls take a `stop`:
  * when the int it points to becomes nonzero (a signal handler or another thread
- * may set it) they clean up and return GS_EINTERRUPTED.
+ * may set it) they clean up and return GS_EINTERRUPTED. Handlers of signals that may come meanwhile want SA_ONSTACK and
+ * a stack (sigaltstack), or to be blocked in the thread that calls: products run with a stack pointer inside the heap.
  * Threads: calls on different stores may run at the same time in different
  * threads; each uses as many threads inside as its options say.
  */

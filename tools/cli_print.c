@@ -1,8 +1,6 @@
 /* cli_print.c - help from the tables, and numbers for people and for JSON. */
 #include <inttypes.h>
 #include <math.h>
-#include <signal.h>
-#include <stdatomic.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
@@ -226,33 +224,4 @@ void cli_progress_end(void)
     if (line_open)
         fputs("\r\033[K", stderr);
     line_open = false;
-}
-
-/* ---- signals ------------------------------------------------------------- */
-
-static volatile int stop_flag;
-
-/* The second one ends the program at once, whatever it does: by the signal itself, as whoever waits for it expects. */
-static void on_signal(int number)
-{
-    static const char words[] = "gnnstream: interrupted again: ended at once; what was being written may be left unfinished\n";
-    static atomic_int before;
-
-    if (atomic_fetch_add(&before, 1) == 0) {
-        stop_flag = 1;
-        return;
-    }
-    const ssize_t written = write(STDERR_FILENO, words, sizeof(words) - 1);
-    (void)written;
-    signal(number, SIG_DFL);
-    raise(number);
-}
-
-const volatile int *cli_stop(void)
-{
-    const struct sigaction action = {.sa_handler = on_signal};
-
-    sigaction(SIGINT, &action, NULL);
-    sigaction(SIGTERM, &action, NULL);
-    return &stop_flag;
 }
