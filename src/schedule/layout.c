@@ -90,8 +90,10 @@ static uint32_t tile_rows(const gs_layout *l, const gs_stage *s, const gs_stage_
     if (!l->staged)
         row = out->scratch_bytes / GS_TILE_ROWS;
     uint64_t rows = gs_align_down((l->staged ? TILE_BYTES : UNSTAGED_BYTES) / GS_MAX(row, 1), GS_TILE_ROWS);
-    rows = GS_MIN(GS_MAX(rows, GS_TILE_ROWS), l->staged ? TILE_ROWS_MOST : UNSTAGED_ROWS_MOST);
-    return (uint32_t)GS_MIN(l->staged ? rows : without_a_rest(l->chunks->interval_rows, rows), l->chunks->interval_rows);
+    /* A device with memory of its own stages what a launch needs, for TILE_ROWS_MOST rows at most. */
+    const bool few = l->staged || !l->config->unified;
+    rows = GS_MIN(GS_MAX(rows, GS_TILE_ROWS), few ? TILE_ROWS_MOST : UNSTAGED_ROWS_MOST);
+    return (uint32_t)GS_MIN(few ? rows : without_a_rest(l->chunks->interval_rows, rows), l->chunks->interval_rows);
 }
 
 static gs_status layout_stage(const gs_layout *l, const gs_stage *s, gs_stage_layout *out)

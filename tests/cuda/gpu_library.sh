@@ -105,4 +105,15 @@ export GS_HOST_GPU_PEERS=none
 for n in $(seq 150 15 600); do
     fails "lost:$n@1" 'device cuda:1: the GPU is lost, .*CUDA_ERROR_UNKNOWN' --device cuda:0,1 --no-cache
 done
+# All in host memory, one interval of more rows than a launch has room for: the budget that the refusal names is enough, and so are those
+# a little above it, where other plans fit.
+run "generate, one interval" "$GNNSTREAM" generate rmat "$work/wide" --vertices 40000 --edges 40000 --features 32 --classes 4 --seed 1
+run "partition, one interval" "$GNNSTREAM" partition "$work/wide" "$work/wide.store" --parts 1 --method natural
+wide=("$GNNSTREAM" train "$work/wide.store" --model gcn --hidden 32 --epochs 1 --device cuda --host-memory 2G --device-memory)
+enough=$("${wide[@]}" 1M 2>&1 | sed -n 's/.*needs at least \([0-9]*\)M.*/\1/p')
+[ -n "$enough" ] || fail "one interval: no budget was named"
+for more in 0 2 4 6; do
+    run "one interval, ${more}M above the least" "${wide[@]}" $((enough + more))M
+done
+
 finish
