@@ -111,20 +111,19 @@ static uint64_t load_u64(const unsigned char in[8])
     return v;
 }
 
-gs_status gs_safetensors_write(int fd, const char *path, const gs_program *p, float *const *value)
+/* `*header` is the header's length, which stands in the first 8 bytes. */
+static gs_status write_behind_length(int fd, const char *path, const gs_program *p, float *const *value, uint64_t *header)
 {
     static const char spaces[8] = "        ";
     char *const text = header_text(p);
     const size_t length = text == NULL ? 0 : strlen(text), padded = (size_t)gs_align_up(length, 8);
-    unsigned char prefix[8];
     uint64_t at = 8 + padded;
     gs_status st;
 
+    *header = padded;
     if (text == NULL)
         return gs_fail(GS_ENOMEM, "%s: no memory for the header", path);
-    store_u64(prefix, padded);
-    if ((st = gs_pwrite_exact(fd, prefix, 8, 0, path)) != GS_OK ||
-        (st = gs_pwrite_exact(fd, text, length, 8, path)) != GS_OK)
+    if ((st = gs_pwrite_exact(fd, text, length, 8, path)) != GS_OK)
         goto done;
     if (padded != length && (st = gs_pwrite_exact(fd, spaces, padded - length, 8 + length, path)) != GS_OK)
         goto done;
@@ -139,6 +138,24 @@ gs_status gs_safetensors_write(int fd, const char *path, const gs_program *p, fl
 done:
     cJSON_free(text);
     return st;
+}
+
+gs_status gs_safetensors_reserve(int fd, const char *path, const gs_program *p, float *const *value)
+{
+    uint64_t header;
+    return write_behind_length(fd, path, p, value, &header);
+}
+
+gs_status gs_safetensors_write(int fd, const char *path, const gs_program *p, float *const *value)
+{
+    unsigned char prefix[8];
+    uint64_t header;
+    const gs_status st = write_behind_length(fd, path, p, value, &header);
+
+    if (st != GS_OK)
+        return st;
+    store_u64(prefix, header);
+    return gs_pwrite_exact(fd, prefix, sizeof(prefix), 0, path);
 }
 
 /* ---- reading ------------------------------------------------------------- */

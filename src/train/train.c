@@ -167,7 +167,7 @@ static gs_status begin_outputs(run *r, const char *logits)
     gs_status st = GS_OK;
 
     if (r->options->save != NULL && (st = gs_outfile_begin(&r->weights, r->options->save)) == GS_OK) /* takes its room on the disk now */
-        st = gs_safetensors_write(r->weights.fd, r->weights.temporary, r->session->program, r->session->params.value);
+        st = gs_safetensors_reserve(r->weights.fd, r->weights.temporary, r->session->program, r->session->params.value);
     if (st == GS_OK && logits != NULL)
         st = gs_logits_begin(&r->logits, &r->logits_offset, logits, info->vertices, info->classes);
     if (st == GS_OK && r->options->trace != NULL)
