@@ -91,8 +91,9 @@ typedef struct gs_exec_stats {
 gs_status gs_exec_run(gs_exec *e, uint32_t pass, const gs_exec_args *args, gs_exec_stats *out);
 
 /* The transfers of `pass` once more by themselves, in the plan's order: how long the disk has for them where nothing is
- * computed and nothing waited for. What the run held in memory and in its spill files is lost: nothing is run after it. */
-gs_status gs_exec_replay(gs_exec *e, uint32_t pass, double *seconds);
+ * computed and nothing waited for. What the run held in memory and in its spill files is lost: nothing is run after it.
+ * GS_EINTERRUPTED once `stop` (may be NULL) is set. */
+gs_status gs_exec_replay(gs_exec *e, uint32_t pass, const volatile int *stop, double *seconds);
 
 /* When `task` of the last run of its pass began and ended, seconds of one clock. The run was opened with `trace`. */
 void gs_exec_span(const gs_exec *e, uint32_t task, double *begin, double *end);

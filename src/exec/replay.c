@@ -33,16 +33,19 @@ static gs_status hand_over(gs_exec *e, uint32_t task)
     return st;
 }
 
-gs_status gs_exec_replay(gs_exec *e, uint32_t pass, double *seconds)
+gs_status gs_exec_replay(gs_exec *e, uint32_t pass, const volatile int *stop, double *seconds)
 {
     const gs_plan_pass *const p = &e->plan->pass[pass];
     gs_status st = GS_OK;
 
     gs_exec__forget_ahead(e);
     const double begin = gs_now();
-    for (uint32_t i = p->first_task; i < p->first_task + p->tasks && st == GS_OK; i++)
-        if (e->plan->task[i].kind == GS_TASK_READ || e->plan->task[i].kind == GS_TASK_WRITE)
+    for (uint32_t i = p->first_task; i < p->first_task + p->tasks && st == GS_OK; i++) {
+        if (stop != NULL && *stop)
+            st = gs_fail(GS_EINTERRUPTED, "interrupted while transfers were timed");
+        else if (e->plan->task[i].kind == GS_TASK_READ || e->plan->task[i].kind == GS_TASK_WRITE)
             st = hand_over(e, i);
+    }
     while (st == GS_OK && gs_io_outstanding(e->io) > 0)
         st = take_some(e);
     const double end = gs_now();

@@ -140,7 +140,7 @@ static void test_replay__moves_what_a_run_moves(void **state)
             while (gs_io_outstanding(e->io) > 0)
                 gs_exec__forget_ahead(e);
             gs_io_get_counters(e->io, &before);
-            gs_assert_ok(gs_exec_replay(e, 0, &seconds));
+            gs_assert_ok(gs_exec_replay(e, 0, NULL, &seconds));
             gs_io_get_counters(e->io, &after);
             assert_true(seconds > 0);
             assert_int_equal(after.read_bytes - before.read_bytes, stats.read_bytes);
@@ -152,7 +152,7 @@ static void test_replay__moves_what_a_run_moves(void **state)
     tiny_drop(&tiny);
 }
 
-static void test_replay__names_a_short_file(void **state)
+static void test_replay__stops_and_names_a_short_file(void **state)
 {
     (void)state;
     gs_exec *e = NULL;
@@ -161,8 +161,11 @@ static void test_replay__names_a_short_file(void **state)
     tiny_make(&tiny);
     gs_assert_ok(tiny_open(&e, &tiny, SMALL_HOST, SMALL_DEVICE, GS_IO_AUTO));
     gs_assert_ok(run(e, &stats));
+    const volatile int stop = 1;
+    assert_int_equal(gs_exec_replay(e, 0, &stop, &seconds), GS_EINTERRUPTED);
+    assert_int_equal(gs_io_outstanding(e->io), 0);
     assert_int_equal(truncate(tiny.path[TINY_FEATURES], GS_BLOCK_BYTES), 0);
-    assert_int_equal(gs_exec_replay(e, 0, &seconds), GS_EFORMAT);
+    assert_int_equal(gs_exec_replay(e, 0, NULL, &seconds), GS_EFORMAT);
     assert_non_null(strstr(gs_last_error(), tiny.path[TINY_FEATURES]));
     assert_true(seconds < 0);
     gs_exec_close(e);
@@ -225,7 +228,7 @@ int main(void)
         cmocka_unit_test(test_run__same_result_in_any_memory),
         cmocka_unit_test(test_run__reads_ahead_of_the_next_one),
         cmocka_unit_test(test_replay__moves_what_a_run_moves),
-        cmocka_unit_test(test_replay__names_a_short_file),
+        cmocka_unit_test(test_replay__stops_and_names_a_short_file),
         cmocka_unit_test(test_run__names_flipped_bytes),
         cmocka_unit_test(test_run__refuses_forged_indices),
         cmocka_unit_test(test_run__names_a_short_file),
