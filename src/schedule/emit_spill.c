@@ -62,7 +62,8 @@ uint64_t gs_emit__spilled_at(const struct emitter *e, uint32_t array, uint32_t i
     return e->plan->spill_first[array] + (interval - e->c->kept_intervals[array]) * e->l->spill_interval[array];
 }
 
-/* For the writes of `array` that touch [begin, end) of the run's file: how many bytes of it those are. */
+/* For the writes of `array` that touch [begin, end) of the run's file: how many bytes of it those are. Tasks from the first to
+ * the last write of an interval's rows may be other intervals' too, which count there. */
 static uint64_t wait_for_writes(struct emitter *e, uint32_t array, uint64_t begin, uint64_t end)
 {
     const uint64_t first = e->plan->spill_first[array], step = e->l->spill_interval[array];
@@ -72,11 +73,12 @@ static uint64_t wait_for_writes(struct emitter *e, uint32_t array, uint64_t begi
         return 0;
     for (uint64_t k = (from - first) / step; k <= (to - 1 - first) / step; k++) {
         const uint32_t *const w = e->written[(uint64_t)array * e->l->parts + e->c->kept_intervals[array] + k];
+        const uint64_t low = GS_MAX(from, first + k * step), high = GS_MIN(to, first + (k + 1) * step);
         for (uint32_t i = w[0]; w[0] != GS_NONE && i <= w[1]; i++) {
             const gs_task *const t = &e->plan->task[i];
-            if (t->kind == GS_TASK_WRITE && t->file == array && t->offset < end && begin < t->offset + t->bytes) {
+            if (t->kind == GS_TASK_WRITE && t->file == array && t->offset < high && low < t->offset + t->bytes) {
                 gs_emit__wait(e, i);
-                bytes += GS_MIN(end, t->offset + t->bytes) - GS_MAX(begin, t->offset);
+                bytes += GS_MIN(high, t->offset + t->bytes) - GS_MAX(low, t->offset);
             }
         }
     }
