@@ -22,7 +22,9 @@ itself()
     "$GNNSTREAM" plan "$1" --model gcn --hidden 64 --host-memory 8G --device-memory 2G --json >"$out/plan.json"
     python3 -c 'import json, sys
 data = ("plan", "staging ring", "resident data", "sums and registers")
-fixed = [i for i in json.load(open(sys.argv[1]))["memory"] if i["name"] not in data]
+items = json.load(open(sys.argv[1]))["memory"]
+fixed = [i for i in items if i["name"] not in data]
+assert len(items) == len(fixed) + len(data), [i["name"] for i in items]
 print(sum(i["bytes"] for i in fixed), sum(i["bytes"] for i in fixed if i["device"]))' "$out/plan.json"
 }
 

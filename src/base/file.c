@@ -221,7 +221,7 @@ bool gs_path_is_dir(const char *path)
     return stat(path, &s) == 0 && S_ISDIR(s.st_mode);
 }
 
-/* What is kept for the superuser is left alone. */
+/* Without what is kept for the superuser; some file systems do not tell. */
 static uint64_t bytes_left(const struct statvfs *v)
 {
     return v->f_blocks == 0 ? UINT64_MAX : (uint64_t)v->f_bavail * v->f_frsize;
