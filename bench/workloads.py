@@ -20,7 +20,7 @@ def limit_row(graph, where, b, fitted):
     stall = 100 * b["stall_seconds"] / b["seconds"]
     ratio = b["seconds"] / must if must > 0 else float("nan")
     alone = b["transfer_seconds"]
-    ours = b["seconds"] / alone if alone > 0 else float("nan")
+    ours = b["seconds"] / alone if must > 0 else float("nan")
     if must > b["compute_seconds"]:
         bound, good = "reading", ratio <= 1.10
     else:
