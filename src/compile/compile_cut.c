@@ -524,8 +524,8 @@ static gs_cut *cut_new(const gs_ir *ir)
     c->stack = gs_calloc(4 * (size_t)n + 4, sizeof(*c->stack)); /* find_levels() may meet a node once an input */
     c->flow = gs_compile__flow_new(2 * n + 2, 6 * n + gs_ir_outputs(ir) + 8);
     if (c->level == NULL || c->by_level == NULL || c->level_start == NULL || c->operand == NULL || c->partner == NULL ||
-        c->bits == NULL || c->direction == NULL || c->sums == NULL || c->place == NULL || c->must_store == NULL || c->may_not_store == NULL || c->stored == NULL || c->candidate == NULL ||
-        c->stack == NULL || c->flow == NULL) {
+        c->bits == NULL || c->direction == NULL || c->sums == NULL || c->place == NULL || c->must_store == NULL ||
+        c->may_not_store == NULL || c->stored == NULL || c->candidate == NULL || c->stack == NULL || c->flow == NULL) {
         gs_compile__cut_free(c);
         return NULL;
     }
