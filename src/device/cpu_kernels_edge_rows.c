@@ -75,23 +75,10 @@ GS_INLINE void add_vectors(const walk *w, float *acc, const float *number, uint3
         gs_store(acc + (v + 1 < n ? v * GS_LANES : tail), sum[v]);
 }
 
-#define VECTORS_CASE(N)                            \
-    case N:                                        \
-        add_vectors(w, acc, number, k, end, N, f); \
-        break
-
 GS_INLINE void add_columns(const walk *w, float *acc, const float *number, uint32_t k, uint32_t end, const numbers f)
 {
-    switch ((w->columns + GS_LANES - 1) / GS_LANES) {
-        VECTORS_CASE(1);
-        VECTORS_CASE(2);
-        VECTORS_CASE(3);
-        VECTORS_CASE(4);
-        VECTORS_CASE(5);
-        VECTORS_CASE(6);
-        VECTORS_CASE(7);
-        VECTORS_CASE(8);
-    }
+#define ADD_VECTORS(N) add_vectors(w, acc, number, k, end, N, f)
+    GS_BY_VECTORS(w->columns, ADD_VECTORS);
 }
 
 /* Wider rows in blocks of vectors, the last of which may overlap another of its block. */

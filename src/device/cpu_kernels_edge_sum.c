@@ -76,23 +76,10 @@ GS_INLINE void sum_vectors(const sum_block *k, const uint32_t n, const sum_form 
     }
 }
 
-#define VECTORS_CASE(N)              \
-    case N:                          \
-        sum_vectors(k, N, form);     \
-        break
-
 GS_INLINE void sum_columns(const sum_block *k, const sum_form form)
 {
-    switch ((k->columns + GS_LANES - 1) / GS_LANES) {
-        VECTORS_CASE(1);
-        VECTORS_CASE(2);
-        VECTORS_CASE(3);
-        VECTORS_CASE(4);
-        VECTORS_CASE(5);
-        VECTORS_CASE(6);
-        VECTORS_CASE(7);
-        VECTORS_CASE(8);
-    }
+#define SUM_VECTORS(N) sum_vectors(k, N, form)
+    GS_BY_VECTORS(k->columns, SUM_VECTORS);
 }
 
 /* Columns [from, from + columns), in blocks that fit the registers; `each` columns of b's are one of its own. */

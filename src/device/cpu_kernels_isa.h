@@ -6,6 +6,20 @@
 #include "device/cpu_kernels.h"
 #include "device/cpu_simd.h"
 
+/* CALL(n), n a constant: the vectors that cover so many columns, 1 to 8. */
+#define GS_BY_VECTORS(columns, CALL)                    \
+    switch (((columns) + GS_LANES - 1) / GS_LANES) {    \
+    case 1: CALL(1); break;                             \
+    case 2: CALL(2); break;                             \
+    case 3: CALL(3); break;                             \
+    case 4: CALL(4); break;                             \
+    case 5: CALL(5); break;                             \
+    case 6: CALL(6); break;                             \
+    case 7: CALL(7); break;                             \
+    case 8: CALL(8); break;                             \
+    default: break;                                     \
+    }
+
 void GS_KERNEL(binary)(gs_op op, float *dst, gs_cpu_operand a, gs_cpu_operand b, uint32_t rows, uint32_t width);
 void GS_KERNEL(unary)(gs_op op, float *dst, const float *a, size_t n, float alpha);
 void GS_KERNEL(rowsum)(float *dst, const float *a, uint32_t rows, uint32_t width);
