@@ -4,13 +4,13 @@
 # program itself (some 28 and 6 MiB), 16 MiB of transfers that the engine keeps under way (exec.c) and 4 MiB for a tile's
 # registers (layout.c). GCN, hidden 64; 24 parts at every size. Seconds per edge of a size and the next may differ by 20 %, and
 # no peak may be above its budget.
-#   GS_EPOCHS  default 7; the first is not in the median
+#   GS_EPOCHS  default 8 at 64M edges and more at fewer, so that no size is measured for less than 2 s; the first is not in the
+#              median
 #   GS_SIZES   millions of edges, default "1 4 16 64"; a size may be run by itself, the table has what earlier calls left of others
 #   GS_PARTS   default 24
 #   GS_PAUSE   a command before each measured one
 . "$(dirname "$0")/lib.sh"
 
-epochs=${GS_EPOCHS:-7}
 parts=${GS_PARTS:-24}
 read -r -a pause <<<"${GS_PAUSE:-}"
 out=$dir/growth
@@ -33,6 +33,7 @@ mkdir -p "$out"
 trap 'rm -rf "$out/graph" "$out/store"' EXIT
 for size in ${GS_SIZES:-1 4 16 64}; do
     need_disk $((size / 10 + 2))
+    epochs=${GS_EPOCHS:-$((7 + 96 / size))}
     rm -rf "$out/graph" "$out/store"
     show "$GNNSTREAM" generate rmat "$out/graph" --vertices $((size * 62500)) --edges $((size * 1000000)) --features 128 --classes 16 --seed 1
     show "$GNNSTREAM" partition "$out/graph" "$out/store" --method fennel --parts "$parts" --memory 2G >"$out/partition.txt"

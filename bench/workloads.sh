@@ -14,18 +14,18 @@
 # (bars: 4.9 times on R, 3 on A and W). The switches are kernel (GS_ISA=generic is off), selective,
 # pipeline, swap, cache, hoist, prune; those that this version lacks are left out.
 #   GS_SCALE    divides vertices and edges, default 1
-#   GS_EPOCHS   default 4; the first is not in the median
+#   GS_EPOCHS   default R 24, A 6, W 12: some 3 s each, so that what disturbs the machine for less than that is in no median
 #   GS_TABLES   default "limit switches"
 #   GS_METHODS  of partitioning, default "R:fennel A:metis W:fennel"; metis takes a minute and 3 GiB on A
 #   GS_PAUSE    a command before each measured one, such as one that waits for a quiet machine
 . "$(dirname "$0")/lib.sh"
 
 scale=${GS_SCALE:-1}
-epochs=${GS_EPOCHS:-4}
 tables=${GS_TABLES:-limit switches}
 methods=${GS_METHODS:-R:fennel A:metis W:fennel}
 read -r -a pause <<<"${GS_PAUSE:-}"
 export XDG_CACHE_HOME=$dir/workloads/cache # the fit is this script's own
+declare -A epochs_of=([R]=24 [A]=6 [W]=12) # a run's seconds are the median's
 declare -A shape=([R]="rmat 150000 44000000 300 16 24" [A]="sbm 2100000 58000000 96 64 36" [W]="rmat 450000 35000000 300 16 40")
 [ $# -gt 0 ] || set -- R A W
 
@@ -45,6 +45,7 @@ make()
         rm -rf "$dir/workloads/graph"
     fi
     bytes=$(du -sb "$store" | cut -f 1)
+    epochs=${GS_EPOCHS:-${epochs_of[$1]}}
 }
 
 # budget SHARE: what one part of so many of the store is, but no less than the program itself takes.
