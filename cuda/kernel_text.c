@@ -34,6 +34,7 @@ bool gs_generate_value(FILE *out, gs_op op, const char *a, const char *b, float 
         {GS_OP_LEAKY_RELU, "A > 0.0f ? A : L * A"},
         {GS_OP_ELU, "A > 0.0f ? A : L * expm1f(A)"},
         {GS_OP_STEP, "A > 0.0f ? 1.0f : 0.0f"},
+        {GS_OP_ROUND, "A"},  /* where it is stored */
         {GS_OP_SPREAD, "A"}, /* of an edge register: lanes hold the value of their columns' group */
     };
     char constant[48];

@@ -15,7 +15,7 @@ typedef struct writer {
 
 static bool is_row_wise(gs_op op)
 {
-    return (op >= GS_OP_ADD && op <= GS_OP_CAST) || op == GS_OP_EQ || op == GS_OP_EDGE_MASK;
+    return (op >= GS_OP_ADD && op <= GS_OP_ROUND) || op == GS_OP_EQ || op == GS_OP_EDGE_MASK;
 }
 
 bool gs_generates_vertex(const gs_stage *s, const gs_instr *in)
@@ -211,7 +211,11 @@ static void write_store(writer *w, uint32_t reg)
     }
     const uint32_t o = k->outputs++;
     k->output[o] = reg;
-    if (k->width == 1)
+    if (w->s->reg[reg].dtype == GS_BF16 && k->width == 1)
+        fprintf(w->out, "    gs_to_bf16(a.out[%u], row, r%u);\n", o, reg);
+    else if (w->s->reg[reg].dtype == GS_BF16)
+        fprintf(w->out, "    for (gs_u32 i = 0; i < count; i++) gs_to_bf16(a.out[%u], row * %uu + c + i, r%u[i]);\n", o, k->width, reg);
+    else if (k->width == 1)
         fprintf(w->out, "    a.out[%u][row] = r%u;\n", o, reg);
     else if (k->width % 4 == 0)
         fprintf(w->out, "    gs_store4(a.out[%u] + row * %uu + c, r%u);\n", o, k->width, reg);

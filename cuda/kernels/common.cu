@@ -85,6 +85,13 @@ GS_DEVICE float gs_sigmoid(float x)
 
 GS_DEVICE float gs_of_bf16(const void *p, gs_u64 i) { return gs_float_of_bits((gs_u32)((const gs_u16 *)p)[i] << 16); }
 
+/* Rounded to the nearest, ties to even; a NaN stays one. */
+GS_DEVICE void gs_to_bf16(void *p, gs_u64 i, float x)
+{
+    const gs_u32 u = gs_bits_of_float(x), upper = u >> 16, rounded = (u + 0x7fffu + (upper & 1u)) >> 16;
+    ((gs_u16 *)p)[i] = (gs_u16)((u & 0x7fffffffu) > 0x7f800000u ? upper | 0x40u : rounded);
+}
+
 GS_DEVICE float gs_of_f16(const void *p, gs_u64 i)
 {
     const gs_u32 h = ((const gs_u16 *)p)[i], sign = (h & 0x8000u) << 16, exponent = h >> 10 & 31, fraction = h & 1023;

@@ -41,6 +41,7 @@ typedef struct gs_cpu_step {
     gs_cpu_operand a, b;     /* elementwise */
     const void *source;      /* CAST: a */
     gs_dtype source_type;
+    uint16_t *rounded;       /* ROUND: dst, bf16 */
     uint32_t a_width;        /* ROWSUM, columns, and products: of a */
     uint32_t first;          /* PART: column */
     const void *id, *split;  /* DROPOUT, losses: b (ids, labels) and c; EDGE_MASK: b and a */

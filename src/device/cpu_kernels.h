@@ -82,6 +82,8 @@ typedef struct gs_cpu_kernels {
     void (*mix_outer)(float *sum, const float *a, const float *b, uint32_t rows, uint32_t m, uint32_t n, uint32_t each);
     /* From the types gs_cpu__can_cast() names. */
     void (*cast)(float *dst, const void *src, gs_dtype from, size_t n);
+    /* To bf16, the nearest, ties to even, as gs_bf16_from_f32() does. */
+    void (*round)(uint16_t *dst, const float *src, size_t n);
     /* id[rows]: input ids. */
     void (*dropout)(const gs_cpu_dropout *d, float *dst, const float *src, const uint32_t *id, uint32_t rows,
                     uint32_t width);

@@ -239,3 +239,20 @@ void GS_KERNEL(cast)(float *dst, const void *src, gs_dtype from, size_t n)
         __builtin_unreachable(); /* gs_cpu__can_cast() */
     }
 }
+
+GS_INLINE uint32_t to_bits(float f)
+{
+    uint32_t bits;
+    memcpy(&bits, &f, sizeof(bits));
+    return bits;
+}
+
+void GS_KERNEL(round)(uint16_t *dst, const float *src, size_t n)
+{
+    _Pragma("omp simd") for (size_t i = 0; i < n; i++)
+    {
+        const uint32_t u = to_bits(src[i]), upper = u >> 16;
+        const uint32_t rounded = (u + 0x7fff + (upper & 1)) >> 16;
+        dst[i] = (uint16_t)((u & 0x7fffffff) > 0x7f800000 ? upper | 0x40 : rounded); /* a NaN stays one */
+    }
+}

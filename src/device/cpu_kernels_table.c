@@ -24,6 +24,7 @@ const gs_cpu_kernels GS_KERNEL(kernels) = {
     .mix = GS_KERNEL(mix),
     .mix_outer = GS_KERNEL(mix_outer),
     .cast = GS_KERNEL(cast),
+    .round = GS_KERNEL(round),
     .dropout = GS_KERNEL(dropout),
     .mask = GS_KERNEL(mask),
     .xent = GS_KERNEL(xent),

@@ -279,6 +279,14 @@ static gs_status resolve_cast(const lookup *k)
     return st;
 }
 
+static gs_status resolve_round(const lookup *k)
+{
+    gs_status st = GS_OK;
+    k->step->rounded = find_register(k, k->instr->dst, GS_BF16, 0, &st);
+    k->step->a.p = operand_register(k, &k->instr->a, GS_F32, k->step->width, &st);
+    return st;
+}
+
 /* One side has a whole number of columns for each column of the other. */
 static gs_status resolve_groups(const lookup *k)
 {
@@ -317,6 +325,8 @@ static gs_status resolve_elementwise(const lookup *k)
 
     if (k->instr->dst < k->l->stage->regs)
         s->width = k->l->stage->reg[k->instr->dst].width;
+    if (s->op == GS_OP_ROUND)
+        return resolve_round(k);
     s->dst = find_register(k, k->instr->dst, GS_F32, 0, &st);
     if (st != GS_OK)
         return st;

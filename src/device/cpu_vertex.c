@@ -161,6 +161,9 @@ static void run_cheap(const tile *t, const gs_cpu_step *s, const share *part, ui
     case GS_OP_CAST:
         k->cast(s->dst + at, (const char *)s->source + at * gs_dtype_bytes(s->source_type), s->source_type, n);
         break;
+    case GS_OP_ROUND:
+        k->round(s->rounded + at, s->a.p + at, n);
+        break;
     case GS_OP_ROWSUM:
     case GS_OP_ROWMAX:
         (s->op == GS_OP_ROWSUM ? k->rowsum : k->rowmax)(s->dst + row, s->a.p + (size_t)row * s->a_width, rows, s->a_width);

@@ -33,7 +33,7 @@
 /* One row a vertex, `width` elements a row. */
 typedef struct gs_array {
     char name[GS_NAME_BYTES]; /* "features", "layer0.h" */
-    gs_dtype dtype;           /* GS_F32 unless it comes from the store */
+    gs_dtype dtype;           /* made by the run: GS_F32, or GS_BF16 where only vertex programs read it */
     uint32_t width;
     int store_id;             /* gs_array_id of the store, or -1: made by the run */
 } gs_array;
@@ -58,7 +58,7 @@ typedef struct gs_param {
 typedef enum gs_reg_kind {
     GS_REG_LOAD, /* rows of `array`, in that array's type; never written */
     GS_REG_SUM,  /* the edge pass's sums of these rows; never written */
-    GS_REG_TEMP, /* f32 scratch of a tile */
+    GS_REG_TEMP, /* of a tile: f32 scratch, or what is stored, in its array's type */
 } gs_reg_kind;
 
 /* A register holds [tile rows, width], rows contiguous. Each is written by at
@@ -95,6 +95,7 @@ typedef struct gs_operand {
  *                and a chunk has them all). `self` and a == b: rank and type 0. In a vertex program rank
  *                and type are 0: what the vertex itself draws.
  *   is_loop      in an edge program; a, b as edge_mask's: 1 where they are equal, else 0; width 1
+ *   round        dst, of an array of bf16 = a, to the nearest, ties to even
  *   matmul_t     a: register [., in], b: parameter [out, in] -> [., out]
  *   matmul       a: register [., out], b: parameter [out, in] -> [., in]
  *   outer        grad(dst)[out, in] += a[., out]' @ b[., in]

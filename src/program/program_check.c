@@ -24,7 +24,7 @@ static gs_status check_regs(const gs_checker *c, const gs_stage *s)
         const gs_reg *g = &s->reg[r];
         if (g->width == 0 || g->kind > GS_REG_TEMP || g->dtype >= GS_DTYPE_COUNT)
             return FAIL(c, "register %u has no kind, type or width", r);
-        if (g->kind != GS_REG_LOAD && g->dtype != GS_F32)
+        if (g->kind != GS_REG_LOAD && g->dtype != GS_F32 && (g->kind != GS_REG_TEMP || g->dtype != GS_BF16 || g->array == GS_NONE))
             return FAIL(c, "register %u is not f32", r);
         if (g->kind == GS_REG_SUM) {
             if (!c->reg_ready[r] || g->array != GS_NONE)
@@ -153,6 +153,8 @@ static gs_status check_elementwise(const gs_checker *c, const gs_stage *s, const
         return GS_EINVAL;
     if (i->op == GS_OP_CAST && !is_reg(s, &i->a, GS_BF16) && !is_reg(s, &i->a, GS_F16))
         return FAIL(c, "cast of a register that is neither bf16 nor f16");
+    if (i->op == GS_OP_ROUND && i->a.kind != GS_FROM_REG)
+        return FAIL(c, "round of no register");
     if (i->op == GS_OP_DROPOUT) {
         if (operand_width(c, s, &i->b, "b") != 1 || !is_reg(s, &i->b, GS_U32))
             return FAIL(c, "dropout needs a register of input ids as b");
@@ -261,6 +263,8 @@ static gs_status check_instr(const gs_checker *c, const gs_stage *s, const gs_in
             return FAIL(c, "writes register %u, which is no scratch register", i->dst);
         if (c->reg_ready[i->dst])
             return FAIL(c, "register %u is written twice", i->dst);
+        if ((i->op == GS_OP_ROUND) != (s->reg[i->dst].dtype == GS_BF16))
+            return FAIL(c, "%s into register %u, which is %s", gs_op_name(i->op), i->dst, gs_dtype_name(s->reg[i->dst].dtype));
         width = s->reg[i->dst].width;
     } else if (i->op == GS_OP_XENT && i->dst != GS_NONE) {
         return FAIL(c, "xent writes no register");
@@ -406,7 +410,7 @@ gs_status gs_program_check(const gs_program *p)
         return st;
     for (uint32_t i = 0; i < p->arrays; i++)
         if (p->array[i].width == 0 || p->array[i].dtype >= GS_DTYPE_COUNT ||
-            (p->array[i].store_id < 0 && p->array[i].dtype != GS_F32))
+            (p->array[i].store_id < 0 && p->array[i].dtype != GS_F32 && p->array[i].dtype != GS_BF16))
             return gs_fail(GS_EINVAL, "program: array %u (%s) has no valid type or width", i, p->array[i].name);
     if (p->logits != GS_NONE && p->logits >= p->arrays)
         return gs_fail(GS_EINVAL, "program: the logits are array %u of %u", p->logits, p->arrays);

@@ -181,7 +181,7 @@ static gs_status check_edge_instr(const gs_checker *c, const gs_stage *s, const 
     uint32_t width = 1;
     bool rows = false;
 
-    if (!known || i->op == GS_OP_DROPOUT || i->op == GS_OP_CAST || i->op == GS_OP_ACROSS || i->op == GS_OP_TILE ||
+    if (!known || i->op == GS_OP_DROPOUT || i->op == GS_OP_CAST || i->op == GS_OP_ROUND || i->op == GS_OP_ACROSS || i->op == GS_OP_TILE ||
         i->op == GS_OP_CONCAT || i->op == GS_OP_PART)
         return FAIL(c, "%s is no instruction of an edge program", known ? gs_op_name(i->op) : "this");
     if (i->dst >= s->edge_regs || s->edge_reg[i->dst].kind != GS_EDGE_TEMP || ready[i->dst])

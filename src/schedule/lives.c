@@ -203,7 +203,7 @@ static uint32_t heir(const gs_choice *c, const gs_layout *l, uint32_t stage, uin
     for (uint32_t r = 0; r < s->regs; r++) {
         const gs_reg *const reg = &s->reg[r];
         bool taken = reg->kind != GS_REG_TEMP || reg->array == GS_NONE || reg->width != s->reg[m->reg].width ||
-                     is_sparse(l, reg->array);
+                     reg->dtype != GS_F32 || is_sparse(l, reg->array);
         for (uint32_t i = 0; i < sum && !taken; i++)
             taken = c->sum_array[stage * GS_STAGE_SUMS + i] == reg->array;
         if (!taken && takes_over(s, m->reg, r))

@@ -46,6 +46,7 @@ typedef enum gs_op_class {
     X(GS_OP_STEP, "step", 1, GS_CLASS_ELEMENTWISE)      /* 1 where a > 0, else 0 */       \
     X(GS_OP_DROPOUT, "dropout", 1, GS_CLASS_ELEMENTWISE) /* p in alpha, see program.h */  \
     X(GS_OP_CAST, "cast", 1, GS_CLASS_ELEMENTWISE)      /* bf16/f16 as stored -> f32 */   \
+    X(GS_OP_ROUND, "round", 1, GS_CLASS_ELEMENTWISE)    /* f32 -> bf16, to be stored; vertex programs only */ \
     X(GS_OP_ROWSUM, "rowsum", 1, GS_CLASS_ELEMENTWISE)  /* [rows, w] -> [rows, 1] */      \
     X(GS_OP_ROWMAX, "rowmax", 1, GS_CLASS_ELEMENTWISE)  /* [rows, w] -> [rows, 1]; the shift of a row_softmax, of no derivative */ \
     X(GS_OP_FOLD, "fold", 1, GS_CLASS_ELEMENTWISE)      /* [., h * d] -> [., h]: sums of d */ \

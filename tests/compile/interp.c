@@ -111,7 +111,8 @@ static double scalar(const gs_instr *i, double a, double b)
     case GS_OP_LEAKY_RELU: return a > 0 ? a : alpha * a;
     case GS_OP_ELU: return a > 0 ? a : alpha * (exp(a) - 1);
     case GS_OP_STEP: return a > 0 ? 1 : 0;
-    case GS_OP_CAST: return a;
+    case GS_OP_CAST:
+    case GS_OP_ROUND: return a;
     default:
         fail_msg("not elementwise: %s", gs_op_name(i->op));
         return 0;

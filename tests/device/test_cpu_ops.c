@@ -401,6 +401,41 @@ static void casts(gs_device *d, void *context)
     }
 }
 
+/* Ties, infinities, NaNs (quiet and not), numbers below the normal ones, and any bits. */
+static void rounds(gs_device *d, void *context)
+{
+    static const uint32_t bits[] = {0x3f808000, 0x3f818000, 0x3f807fff, 0x3f808001, 0x7f7fffff, 0x7f800000, 0xff800000, 0x7f800001,
+                                    0xffffffff, 0x7fc00000, 0x00000001, 0x80008000, 0x00018000, 0x80000000};
+    enum { ROWS = 301, WIDTH = 21 };
+    const size_t known = sizeof(bits) / sizeof(bits[0]);
+    fixture f;
+    (void)context;
+    fixture_init(&f, ROWS);
+    const uint32_t a = add_reg(&f, GS_F32, WIDTH), dst = add_reg(&f, GS_BF16, WIDTH);
+    uint16_t *const want = test_malloc(ROWS * WIDTH * sizeof(*want));
+    for (size_t i = 0; i < ROWS * WIDTH; i++) {
+        const uint32_t u = i < known ? bits[i] : random_below((uint32_t)i, 8, UINT32_MAX);
+        memcpy((uint32_t *)f.memory[a] + i, &u, sizeof(u));
+        want[i] = gs_bf16_from_f32(((const float *)f.memory[a])[i]);
+    }
+    assert_int_equal(want[0], 0x3f80); /* to even, down */
+    assert_int_equal(want[1], 0x3f82); /* to even, up */
+    assert_int_equal(want[4], 0x7f80); /* infinity is the nearest */
+    assert_true((want[7] & 0x7fff) > 0x7f80);
+    memset(f.memory[dst], 0xff, ROWS * WIDTH * sizeof(*want));
+    add_instr(&f, GS_OP_ROUND, dst, in_reg(a), NO_OPERAND);
+    fixture_run(&f, d);
+    assert_memory_equal(f.memory[dst], want, ROWS * WIDTH * sizeof(*want));
+    test_free(want);
+    fixture_free(&f);
+}
+
+static void test_ops__round_to_what_is_stored(void **state)
+{
+    (void)state;
+    on_every_device(rounds, NULL);
+}
+
 static void test_ops__cast_from_stored_types(void **state)
 {
     (void)state;
@@ -495,6 +530,7 @@ int main(void)
         cmocka_unit_test(test_ops__fold_and_spread),
         cmocka_unit_test(test_ops__equality),
         cmocka_unit_test(test_ops__cast_from_stored_types),
+        cmocka_unit_test(test_ops__round_to_what_is_stored),
         cmocka_unit_test(test_ops__dropout_keeps_at_p_itself),
         cmocka_unit_test(test_ops__dropout_is_scalar_philox_bit_by_bit),
     };

@@ -96,7 +96,14 @@ static void test_check__each_rule_has_its_text(void **state)
 {
     (void)state;
     BROKEN(p->param[W].rows = 0, "parameter 0 (w) has no valid shape");
-    BROKEN(p->array[Y].dtype = GS_BF16, "array 4 (y) has no valid type or width");
+    BROKEN(p->array[Y].dtype = GS_F16, "array 4 (y) has no valid type or width");
+    BROKEN(p->array[Y].dtype = GS_BF16, "register 3 does not fit array y");
+    BROKEN(s0->reg[2].dtype = GS_BF16, "register 2 is not f32");
+    BROKEN((p->array[Y].dtype = s0->reg[3].dtype = GS_BF16, p->stages = p->pass[0].stages = 1), "matmul_t into register 3, which is bf16");
+    BROKEN(s1->instr[0].op = GS_OP_ROUND, "round into register 3, which is f32");
+    BROKEN((p->array[Y].dtype = s0->reg[3].dtype = GS_BF16, s0->instr[1] = (gs_instr){.op = GS_OP_ROUND, .dst = 3, .a = reg(2)},
+            p->array[Y].width = s0->reg[3].width = 4, s1->reg[0].width = 4),
+           "sum 0: array y is not f32");
     BROKEN(p->logits = 99, "the logits are array 99 of 5");
     BROKEN(p->pass[0].stages = 3, "pass train has stages 0 to 3 of 2");
     BROKEN(p->pass[0].first_stage = UINT32_MAX, "pass train has stages");
