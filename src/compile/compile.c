@@ -90,7 +90,7 @@ static gs_status make_variant(gs_ir **out, gs_ir **setup, const gs_compiler *k, 
     if (st == GS_OK)
         st = finish(k, ir);
     if (st == GS_OK && k->hoist)
-        st = gs_compile__hoist(ir, setup, k->program);
+        st = gs_compile__hoist(ir, setup, k->program, k->options);
     if (st == GS_OK)
         *out = ir;
     else

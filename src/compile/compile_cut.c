@@ -54,9 +54,17 @@ static bool is_free(const gs_cut *c, uint32_t i, uint32_t t)
     return n->op == GS_OP_PARAM || n->op == GS_OP_CONST || (is_statistic(n) && c->level[i] < t);
 }
 
-static uint64_t row_cost(const gs_node *n)
+gs_dtype gs_compile__stored_type(const gs_cut *c, uint32_t v)
 {
-    return (uint64_t)n->width * gs_dtype_bytes(n->dtype) * GS_COST_BYTE;
+    const gs_node *n = at(c, v);
+    if (n->dtype != GS_F32) /* an input, or rounded for other passes */
+        return n->dtype;
+    return n->width >= c->rest_width && !c->full[v] ? c->rest : GS_F32;
+}
+
+static uint64_t row_cost(const gs_cut *c, uint32_t v)
+{
+    return (uint64_t)at(c, v)->width * gs_dtype_bytes(gs_compile__stored_type(c, v)) * GS_COST_BYTE;
 }
 
 static uint64_t compute_cost(const gs_cut *c, const gs_node *n)
@@ -85,6 +93,7 @@ void gs_compile__cut_free(gs_cut *c)
     gs_free(c->sums);
     gs_free(c->place);
     gs_free(c->must_store);
+    gs_free(c->full);
     gs_free(c->may_not_store);
     gs_free(c->stored);
     gs_free(c->candidate);
@@ -113,13 +122,16 @@ static void store_operands(gs_cut *c, uint32_t i)
 {
     if (c->operand[i] != GS_IR_NONE) {
         c->must_store[c->operand[i]] |= at(c, c->operand[i])->op != GS_OP_INPUT;
+        c->full[c->operand[i]] = true;
         return;
     }
     memset(c->bits, 0, c->nodes);
     gs_compile__cone(c->ir, i, c->bits);
     for (uint32_t v = 0; v < i; v++)
-        if ((c->bits[v] & ~(uint8_t)GS_CONE_EDGE) != 0)
+        if ((c->bits[v] & ~(uint8_t)GS_CONE_EDGE) != 0) {
             c->must_store[v] |= at(c, v)->op != GS_OP_INPUT;
+            c->full[v] = true;
+        }
 }
 
 static bool is_sequence(const gs_node *n)
@@ -152,6 +164,7 @@ static void find_level(gs_cut *c, uint32_t i)
     c->operand[i] = gs_compile__operand(c->ir, n);
     c->level[i] = place_sum(c, c->level[i], out, is_sequence(n) || (c->no_fuse && c->operand[i] == GS_IR_NONE));
     c->must_store[i] |= n->op == GS_OP_LSTM_BACK;
+    c->full[i] |= n->op == GS_OP_LSTM_BACK;
     store_operands(c, i);
 }
 
@@ -282,9 +295,9 @@ static void add_value(gs_network *w, uint32_t v)
     if (is_free(c, v, w->stage) || (is_sum(n) && c->level[v] == w->stage))
         return;
     if (n->op == GS_OP_INPUT)
-        load = row_cost(n);
+        load = row_cost(c, v);
     else if (loadable)
-        load = row_cost(n) * (c->stored[v] ? 1 : 2);
+        load = row_cost(c, v) * (c->stored[v] ? 1 : 2);
     compute = n->op == GS_OP_INPUT || (here_only && c->level[v] != w->stage) ? GS_COST_INF : compute_cost(c, n);
     gs_compile__flow_arc(c->flow, w->source, 2 * v, compute);
     gs_compile__flow_arc(c->flow, 2 * v, 2 * v + 1, load);
@@ -397,7 +410,7 @@ static uint64_t edge_pass_cost(const gs_cut *c, uint32_t t, double edges_per_ver
     mark_reads(c, t, s);
     find_columns(c, t, s, columns);
     for (uint32_t v = s.low; v < s.high; v++) {
-        const double row = (double)row_cost(at(c, v)), share = (double)columns[v] / at(c, v)->width;
+        const double row = (double)row_cost(c, v), share = (double)columns[v] / at(c, v)->width;
         if ((c->bits[v] & operand_end) != 0)
             cost += (uint64_t)((1.0 + edges_per_vertex * share) * row);
         if ((c->bits[v] & target_end) != 0)
@@ -412,7 +425,7 @@ static uint64_t fixed_cost(const gs_cut *c, double edges_per_vertex)
     uint64_t cost = 0;
     for (uint32_t v = 0; v < c->nodes; v++)
         if (c->must_store[v])
-            cost += row_cost(at(c, v));
+            cost += row_cost(c, v);
     for (uint32_t t = 1; t <= c->stages; t++)
         if (c->sums[t] > 0)
             cost += edge_pass_cost(c, t, edges_per_vertex);
@@ -518,13 +531,14 @@ static gs_cut *cut_new(const gs_ir *ir)
     c->sums = gs_calloc(stages, sizeof(*c->sums));
     c->place = gs_calloc((size_t)gs_ir_outputs(ir) + 1, sizeof(*c->place));
     c->must_store = gs_calloc(n, sizeof(*c->must_store));
+    c->full = gs_calloc(n, sizeof(*c->full));
     c->may_not_store = gs_calloc(n, sizeof(*c->may_not_store));
     c->stored = gs_calloc(n, sizeof(*c->stored));
     c->candidate = gs_calloc(n, sizeof(*c->candidate));
     c->stack = gs_calloc(4 * (size_t)n + 4, sizeof(*c->stack)); /* find_levels() may meet a node once an input */
     c->flow = gs_compile__flow_new(2 * n + 2, 6 * n + gs_ir_outputs(ir) + 8);
     if (c->level == NULL || c->by_level == NULL || c->level_start == NULL || c->operand == NULL || c->partner == NULL ||
-        c->bits == NULL || c->direction == NULL || c->sums == NULL || c->place == NULL || c->must_store == NULL ||
+        c->bits == NULL || c->direction == NULL || c->sums == NULL || c->place == NULL || c->must_store == NULL || c->full == NULL ||
         c->may_not_store == NULL || c->stored == NULL || c->candidate == NULL || c->stack == NULL || c->flow == NULL) {
         gs_compile__cut_free(c);
         return NULL;
@@ -539,12 +553,14 @@ gs_status gs_compile__cut(gs_cut **out, const gs_ir *ir, const gs_compile_option
     if (c == NULL)
         return gs_fail(GS_ENOMEM, "no memory to cut the model into stages");
     c->no_fuse = options->no_fuse;
+    c->rest = options->rest;
+    c->rest_width = options->rest_width;
     c->flop_cost = GS_COST_BYTE / (options->recompute ? GS_FLOPS_PER_BYTE_WAITING : GS_FLOPS_PER_BYTE);
     for (uint32_t o = 0; o < gs_ir_outputs(ir); o++)
         if (gs_ir_output(ir, o)->kind == GS_OUTPUT_STORE)
-            c->must_store[gs_ir_output(ir, o)->node] = true;
+            c->must_store[gs_ir_output(ir, o)->node] = c->full[gs_ir_output(ir, o)->node] = true;
     if (options->store_logits)
-        c->must_store[gs_ir_root(ir)] = true;
+        c->must_store[gs_ir_root(ir)] = c->full[gs_ir_root(ir)] = true;
     find_levels(c);
     c->state = gs_calloc((size_t)c->stages + 1, c->nodes);
     if (c->state == NULL) {

@@ -163,7 +163,7 @@ static uint32_t same_label(const gs_program *p, const char *name)
 /* "train.layer0.h"; a number behind it where two values have one label. */
 static gs_status emit_stored(gs_emitter *e, uint32_t v)
 {
-    gs_array a = {.dtype = GS_F32, .width = at(e, v)->width, .store_id = -1};
+    gs_array a = {.dtype = gs_compile__stored_type(e->c, v), .width = at(e, v)->width, .store_id = -1};
     char label[GS_IR_NAME_BYTES + 16];
     gs_status st;
 
@@ -205,9 +205,17 @@ static gs_status emit_leaves(gs_emitter *e)
 
 uint32_t gs_compile__add_reg(gs_stage *s, gs_reg_kind kind, const gs_node *n, uint32_t array)
 {
-    s->reg[s->regs] = (gs_reg){.kind = kind, .dtype = kind == GS_REG_LOAD ? n->dtype : GS_F32, .width = n->width,
+    s->reg[s->regs] = (gs_reg){.kind = kind, .dtype = kind == GS_REG_SUM ? GS_F32 : n->dtype, .width = n->width,
                                .array = array};
     return s->regs++;
+}
+
+/* A register of the value's array, in that array's type. */
+static uint32_t add_array_reg(gs_emitter *e, gs_stage *s, gs_reg_kind kind, uint32_t v)
+{
+    const uint32_t r = gs_compile__add_reg(s, kind, at(e, v), e->array[v]);
+    s->reg[r].dtype = e->p->array[e->array[v]].dtype;
+    return r;
 }
 
 static gs_operand operand(const gs_emitter *e, uint32_t v)
@@ -233,6 +241,18 @@ static bool swap_operands(const gs_emitter *e, const gs_node *n)
     return b->width > a->width;
 }
 
+/* The register, whose array is of a narrower type, in that type and stored. */
+static void emit_round(gs_emitter *e, gs_stage *s, uint32_t v)
+{
+    const gs_instr round = {.op = GS_OP_ROUND, .a = operand(e, v), .dst = add_array_reg(e, s, GS_REG_TEMP, v)};
+    s->instr[s->instrs++] = round;
+}
+
+static bool is_rounded(const gs_emitter *e, uint32_t v)
+{
+    return at(e, v)->dtype == GS_F32 && e->p->array[e->array[v]].dtype != GS_F32;
+}
+
 /* A value that later stages do again is stored where it is computed first. */
 static void emit_instr(gs_emitter *e, gs_stage *s, uint32_t v, uint32_t t)
 {
@@ -246,14 +266,21 @@ static void emit_instr(gs_emitter *e, gs_stage *s, uint32_t v, uint32_t t)
         i.b = operand(e, n->in[1 - first]);
     if (inputs > 2)
         i.c = operand(e, n->in[2]);
+    const bool stored = e->c->stored[v] && e->c->level[v] == t, rounded = stored && is_rounded(e, v);
     if (n->op != GS_OP_XENT)
-        i.dst = e->reg[v] = gs_compile__add_reg(s, GS_REG_TEMP, n, e->c->stored[v] && e->c->level[v] == t ? e->array[v] : GS_NONE);
+        i.dst = e->reg[v] = gs_compile__add_reg(s, GS_REG_TEMP, n, stored && !rounded ? e->array[v] : GS_NONE);
     s->instr[s->instrs++] = i;
+    if (rounded)
+        emit_round(e, s, v);
 }
 
 /* A sum's register is not writable, so a sum that becomes an array is copied. */
 static void store_sum(gs_emitter *e, gs_stage *s, uint32_t v)
 {
+    if (is_rounded(e, v)) {
+        emit_round(e, s, v);
+        return;
+    }
     const gs_instr copy = {.op = GS_OP_MUL, .a = operand(e, v), .b = {.kind = GS_FROM_CONST, .value = 1.0f},
                            .dst = gs_compile__add_reg(s, GS_REG_TEMP, at(e, v), e->array[v])};
     s->instr[s->instrs++] = copy;
@@ -296,6 +323,16 @@ static void name_stage(const gs_emitter *e, gs_stage *s, uint32_t number)
              s->direction == 0 ? "in" : "out", of);
 }
 
+static void emit_load(gs_emitter *e, gs_stage *s, uint32_t v)
+{
+    e->reg[v] = add_array_reg(e, s, GS_REG_LOAD, v);
+    if (!is_rounded(e, v))
+        return;
+    const gs_instr cast = {.op = GS_OP_CAST, .a = operand(e, v), .dst = gs_compile__add_reg(s, GS_REG_TEMP, at(e, v), GS_NONE)};
+    s->instr[s->instrs++] = cast;
+    e->reg[v] = cast.dst;
+}
+
 /* The rows of the statistic's input go into it, here and nowhere else. */
 static void emit_statistic(const gs_emitter *e, gs_stage *s, uint32_t v)
 {
@@ -308,7 +345,7 @@ static void emit_values(gs_emitter *e, gs_stage *s, uint32_t t)
         const gs_node *n = at(e, v);
         const gs_cut_state state = gs_cut_at(e->c, t, v);
         if (state == GS_CUT_LOADED)
-            e->reg[v] = gs_compile__add_reg(s, GS_REG_LOAD, n, e->array[v]);
+            emit_load(e, s, v);
         else if (state == GS_CUT_COMPUTED && gs_compile__is_sum(n) && e->c->stored[v] && n->op != GS_OP_LSTM_BACK)
             store_sum(e, s, v);
         else if (state == GS_CUT_COMPUTED && gs_op_classof(n->op) == GS_CLASS_STATISTIC)

@@ -14,7 +14,7 @@
 
 #define NAME_BYTES 32
 
-enum { INVARIANT = 1, NEEDS_EDGES = 2, HOISTED = 4, VISITED = 8 };
+enum { INVARIANT = 1, NEEDS_EDGES = 2, HOISTED = 4, VISITED = 8, READ_BY_EDGES = 16 };
 
 typedef struct gs_hoist {
     const gs_ir *ir;
@@ -22,6 +22,7 @@ typedef struct gs_hoist {
     uint8_t *bits;  /* [nodes] */
     uint64_t *hash; /* [nodes] of what is computed */
     uint32_t root;
+    const gs_compile_options *options; /* NULL: for names */
 } gs_hoist;
 
 static uint64_t mix(uint64_t h, uint64_t v)
@@ -36,6 +37,8 @@ static uint64_t hash_node(const gs_hoist *x, const gs_node *n)
     uint64_t h = mix(mix(mix(1, (uint64_t)n->op), n->width), n->self);
     uint32_t bits;
 
+    if (n->op == GS_OP_ROUND) /* the same value, in other bytes */
+        return x->hash[n->in[0]];
     memcpy(&bits, &n->alpha, sizeof(bits));
     h = mix(mix(h, bits), n->site);
     if (n->op == GS_OP_INPUT || n->op == GS_OP_PARAM)
@@ -69,6 +72,9 @@ static void classify(gs_hoist *x)
             x->bits[i] |= NEEDS_EDGES;
         for (uint32_t k = 0; k < gs_node_inputs(n); k++)
             x->bits[i] |= x->bits[n->in[k]] & NEEDS_EDGES;
+        for (uint32_t k = 0; k < gs_node_inputs(n); k++)
+            if (gs_op_classof(n->op) == GS_CLASS_EDGE || (n->type & GS_TYPE_S) != 0)
+                x->bits[n->in[k]] |= READ_BY_EDGES;
         x->hash[i] = hash_node(x, n);
     }
 }
@@ -78,17 +84,32 @@ static void name_of(const gs_hoist *x, uint32_t i, char name[NAME_BYTES])
     snprintf(name, NAME_BYTES, GS_HOISTED "%016" PRIx64, x->hash[i]);
 }
 
-/* Once there is a setup pass, only what it has stored. */
-static bool is_available(const gs_hoist *x, uint32_t i)
+static bool has_setup(const gs_hoist *x)
+{
+    return x->program != NULL && gs_program_pass(x->program, "setup") != GS_NONE;
+}
+
+/* What a setup pass has stored of it, or NULL. */
+static const gs_array *stored(const gs_hoist *x, uint32_t i)
 {
     char name[NAME_BYTES];
-    if (x->program == NULL || gs_program_pass(x->program, "setup") == GS_NONE)
-        return true;
     name_of(x, i, name);
-    for (uint32_t a = 0; a < x->program->arrays; a++)
+    for (uint32_t a = 0; has_setup(x) && a < x->program->arrays; a++)
         if (strcmp(x->program->array[a].name, name) == 0)
-            return true;
-    return false;
+            return &x->program->array[a];
+    return NULL;
+}
+
+/* Once there is a setup pass, only what it has stored. */
+static bool is_available(const gs_hoist *x, uint32_t i) { return !has_setup(x) || stored(x, i) != NULL; }
+
+/* As all passes have it: the first one decides. */
+static gs_dtype type_of(const gs_hoist *x, uint32_t i)
+{
+    const gs_array *const a = stored(x, i);
+    if (a != NULL)
+        return a->dtype;
+    return gs_ir_node(x->ir, i)->width >= x->options->rest_width && (x->bits[i] & READ_BY_EDGES) == 0 ? x->options->rest : GS_F32;
 }
 
 static bool can_hoist(const gs_hoist *x, uint32_t i)
@@ -145,7 +166,9 @@ static uint32_t rewrite(gs_ir *to, const gs_ir *from, uint32_t i, const uint32_t
     if ((x->bits[i] & HOISTED) == 0)
         return gs_ir_like(to, n, in);
     name_of(x, i, name);
-    return gs_ir_input(to, name, n->width, GS_F32);
+    const gs_dtype type = type_of(x, i);
+    const uint32_t input = gs_ir_input(to, name, n->width, type);
+    return type == GS_F32 ? input : gs_ir_unary(to, GS_OP_CAST, input, 0);
 }
 
 /* The graph of the hoisted values alone, each an output. */
@@ -160,7 +183,7 @@ static gs_status make_setup(gs_ir **out, const gs_hoist *x)
         gs_ir_drop_outputs(setup, GS_OUTPUT_FOLLOW);
         for (uint32_t i = 0; i < gs_ir_count(x->ir); i++)
             if ((x->bits[i] & HOISTED) != 0)
-                gs_ir_add_output(setup, GS_OUTPUT_STORE, i, GS_IR_NONE);
+                gs_ir_add_output(setup, GS_OUTPUT_STORE, type_of(x, i) == GS_F32 ? i : gs_ir_unary(setup, GS_OP_ROUND, i, 0), GS_IR_NONE);
         st = gs_ir_rewrite(setup, NULL, NULL);
     }
     if (st == GS_OK)
@@ -170,10 +193,10 @@ static gs_status make_setup(gs_ir **out, const gs_hoist *x)
     return st;
 }
 
-static gs_status hoist_open(gs_hoist *x, const gs_ir *ir, const gs_program *program)
+static gs_status hoist_open(gs_hoist *x, const gs_ir *ir, const gs_program *program, const gs_compile_options *options)
 {
     const size_t n = (size_t)gs_ir_count(ir) + 1;
-    *x = (gs_hoist){.ir = ir, .program = program, .root = gs_ir_root(ir)};
+    *x = (gs_hoist){.ir = ir, .program = program, .root = gs_ir_root(ir), .options = options};
     x->bits = gs_calloc(n, sizeof(*x->bits));
     x->hash = gs_calloc(n, sizeof(*x->hash));
     if (x->bits == NULL || x->hash == NULL)
@@ -185,7 +208,7 @@ static gs_status hoist_open(gs_hoist *x, const gs_ir *ir, const gs_program *prog
 gs_status gs_compile__hoisted_name(const gs_ir *ir, uint32_t node, char *name, size_t bytes)
 {
     gs_hoist x;
-    const gs_status st = hoist_open(&x, ir, NULL);
+    const gs_status st = hoist_open(&x, ir, NULL, NULL);
     if (st == GS_OK)
         snprintf(name, bytes, GS_HOISTED "%016" PRIx64, x.hash[node]);
     gs_free(x.bits);
@@ -193,11 +216,11 @@ gs_status gs_compile__hoisted_name(const gs_ir *ir, uint32_t node, char *name, s
     return st;
 }
 
-gs_status gs_compile__hoist(gs_ir *ir, gs_ir **setup, const gs_program *program)
+gs_status gs_compile__hoist(gs_ir *ir, gs_ir **setup, const gs_program *program, const gs_compile_options *options)
 {
     gs_hoist x;
     gs_ir *once = NULL;
-    gs_status st = hoist_open(&x, ir, program);
+    gs_status st = hoist_open(&x, ir, program, options);
 
     if (st != GS_OK || choose(&x) == 0)
         goto done;

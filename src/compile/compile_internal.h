@@ -56,8 +56,11 @@ typedef struct gs_cut {
     uint32_t *sums;       /* [stages + 1] */
     uint32_t *place;      /* [outputs] stage of each output */
     bool no_fuse;
+    gs_dtype rest;        /* gs_compile_options ... */
+    uint32_t rest_width;
     uint64_t flop_cost;   /* of an operation done once more; a byte costs GS_COST_BYTE */
     bool *must_store;     /* [nodes] read by edge passes later, or logits to keep */
+    bool *full;           /* [nodes] stored as float32: for edge passes, for other passes, or as logits */
     bool *may_not_store;  /* [nodes] the search ruled it out */
     bool *stored;         /* [nodes] result: becomes an array */
     bool *candidate;      /* scratch [nodes] */
@@ -69,6 +72,8 @@ typedef struct gs_cut {
     uint32_t *stack;      /* scratch [nodes] */
 } gs_cut;
 
+/* Of the array that node v is, or is stored in. */
+gs_dtype gs_compile__stored_type(const gs_cut *c, uint32_t v);
 /* `search`: also try other sets of stored values and other stages for gradients. */
 gs_status gs_compile__cut(gs_cut **out, const gs_ir *ir, const gs_compile_options *options, bool search);
 void gs_compile__cut_free(gs_cut *c);
@@ -94,10 +99,11 @@ bool gs_compile__flow_source_side(const gs_flow *f, uint32_t v);
 
 #define GS_HOISTED "hoisted." /* how names of arrays of the setup pass begin */
 
-/* Makes inputs of what needs no parameter, but an edge pass. `setup`, if not NULL, gets the graph
+/* Makes inputs of what needs no parameter, but an edge pass; rounded as `options` say where no edge
+ * reads them. `setup`, if not NULL, gets the graph
  * that computes them, or stays as it is where there are none. `program`: where a setup pass may be
  * already, whose arrays are then all there are. */
-gs_status gs_compile__hoist(gs_ir *ir, gs_ir **setup, const gs_program *program);
+gs_status gs_compile__hoist(gs_ir *ir, gs_ir **setup, const gs_program *program, const gs_compile_options *options);
 /* The name of the array for a value of a setup graph. */
 gs_status gs_compile__hoisted_name(const gs_ir *ir, uint32_t node, char *name, size_t bytes);
 

@@ -350,6 +350,7 @@ uint32_t gs_ir_unary(gs_ir *ir, gs_op op, uint32_t a, float alpha)
 {
     gs_node n = gs_ir__blank(op, a, GS_IR_NONE);
     n.alpha = op == GS_OP_LEAKY_RELU || op == GS_OP_ELU ? alpha : 0.0f;
+    n.dtype = op == GS_OP_ROUND ? GS_BF16 : GS_F32;
     return gs_ir__make(ir, n);
 }
 

@@ -42,7 +42,7 @@ typedef enum gs_graph_type { GS_TYPE_P = 0, GS_TYPE_D = 1, GS_TYPE_S = 2, GS_TYP
 typedef struct gs_node {
     gs_op op;
     gs_graph_type type;
-    gs_dtype dtype;            /* of an INPUT as it is stored; GS_F32 otherwise */
+    gs_dtype dtype;            /* of an INPUT as it is stored; of a ROUND GS_BF16; else GS_F32 */
     uint32_t width;            /* elements a row; PARAM: columns */
     uint32_t dims, rows;       /* PARAM: 1 or 2, as it is computed with; rows of a matrix */
     uint32_t shape_dims, shape[3]; /* PARAM: its shape in files, where that is another; 0: the same */

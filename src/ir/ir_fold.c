@@ -247,7 +247,7 @@ static uint32_t fold_constants(gs_ir *ir, const gs_node *n)
         if (!is_const(ir, n->in[1]))
             return GS_IR_NONE;
         v = binary_value(n->op, a->alpha, at(ir, n->in[1])->alpha);
-    } else if (n->op == GS_OP_DROPOUT || n->op == GS_OP_CAST) {
+    } else if (n->op == GS_OP_DROPOUT || n->op == GS_OP_CAST || n->op == GS_OP_ROUND) {
         return GS_IR_NONE;
     } else {
         v = moves ? (double)a->alpha * added(n, a) : unary_value(n->op, a->alpha, n->alpha);

@@ -118,6 +118,29 @@ static void test_stages__half_features_are_cast_before_they_are_summed(void **st
     gs_program_free(p);
 }
 
+/* Rounded is what vertex programs alone read (here the hoisted sums and the second hidden layer), and never what an edge does. */
+static void test_stages__what_edges_do_not_read_is_rounded(void **state)
+{
+    const test_case t = {.model = "gcn", .layers = 3, .in = 20, .hidden = 24, .classes = 7, .hoist = true, .rounded = true};
+    gs_program *p = gs_program_new();
+    uint32_t rounded = 0;
+    (void)state;
+    gs_assert_ok(compile_case(p, &t, "train"));
+    gs_assert_ok(compile_case(p, &t, "eval"));
+    gs_assert_ok(compile_case(p, &t, "predict"));
+    for (uint32_t a = 0; a < p->arrays; a++) {
+        bool of_edges = p->array[a].store_id >= 0 || a == p->logits;
+        for (uint32_t s = 0; s < p->stages; s++)
+            for (uint32_t i = 0; i < p->stage[s].sums; i++)
+                of_edges = of_edges || p->stage[s].sum[i].array == a;
+        rounded += p->array[a].dtype == GS_BF16;
+        if (p->array[a].store_id < 0)
+            assert_int_equal(p->array[a].dtype, of_edges ? GS_F32 : GS_BF16);
+    }
+    assert_true(rounded >= 2);
+    gs_program_free(p);
+}
+
 static void test_stages__sage_training_transform_first(void **state)
 {
     /* The gradient over the degree is stored for the edges; later stages multiply it back. */
@@ -371,6 +394,7 @@ int main(void)
         cmocka_unit_test(test_stages__gcn_training_aggregate_first),
         cmocka_unit_test(test_stages__sage_reads_raw_features_in_the_edge_pass),
         cmocka_unit_test(test_stages__half_features_are_cast_before_they_are_summed),
+        cmocka_unit_test(test_stages__what_edges_do_not_read_is_rounded),
         cmocka_unit_test(test_stages__sage_training_transform_first),
         cmocka_unit_test(test_stages__what_needs_no_parameter_is_computed_once),
         cmocka_unit_test(test_stages__attention_keeps_one_number_a_head),
