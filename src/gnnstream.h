@@ -201,6 +201,7 @@ typedef struct gs_train_options {
     const char *metrics;    /* one line of JSON an epoch */
     const char *trace;      /* the last epoch's tasks as Chrome trace events; whole or not at all */
     const char *spill;      /* folder for what does not fit in memory; NULL: inside the store */
+    const char *spill_type; /* of what a run keeps for vertex programs of later stages, in memory too: "f32", or rounded to "bf16" */
 
     /* Switches for measurements. */
     bool no_pipeline;       /* read only when what was computed before is done and written */

@@ -44,6 +44,7 @@ const cli_option train_machine_options[] = {
      "half of --host-memory", 0, 0},
     {"--threads", CLI_COUNT, FIELD(threads), "N", "threads that compute", "all", 0, 4096},
     {"--spill", CLI_TEXT, FIELD(spill), "DIR", "folder for what does not fit in memory", "inside the store", 0, 0},
+    {"--spill-type", CLI_CHOICE, FIELD(spill_type), "f32|bf16", "what is kept for later stages may be rounded to", NULL, 0, 0},
     {"--no-cache", CLI_FLAG, FIELD(no_cache), NULL, "keep nothing in memory between tasks", NULL, 0, 0},
     {"--no-pipeline", CLI_FLAG, FIELD(no_pipeline), NULL, "read only when what was computed before is done", NULL, 0, 0},
     {"--no-verify", CLI_FLAG, FIELD(no_verify), NULL, "do not check checksums as data arrives", NULL, 0, 0},

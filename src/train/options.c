@@ -33,6 +33,7 @@ void gs_train_options_init(gs_train_options *options)
         .eval_every = 1,
         .device = "cpu",
         .matmul = "fp32",
+        .spill_type = "f32",
     };
 }
 
@@ -112,5 +113,7 @@ gs_status gs_train_options_check(const gs_train_options *o)
     if (o->matmul == NULL ||
         (strcmp(o->matmul, "fp32") != 0 && strcmp(o->matmul, "tf32") != 0 && strcmp(o->matmul, "bf16") != 0))
         return gs_fail(GS_EINVAL, "--matmul %s: must be one of fp32|tf32|bf16", o->matmul == NULL ? "(none)" : o->matmul);
+    if (o->spill_type == NULL || (strcmp(o->spill_type, "f32") != 0 && strcmp(o->spill_type, "bf16") != 0))
+        return gs_fail(GS_EINVAL, "--spill-type %s: must be one of f32|bf16", o->spill_type == NULL ? "(none)" : o->spill_type);
     return GS_OK;
 }

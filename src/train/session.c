@@ -12,6 +12,7 @@
 #include "train/optim.h"
 
 /* Another program must save this much of the predicted epoch; */
+#define REST_WIDTH 16 /* narrower rows are never rounded: they are little, and kept in memory first */
 #define RECOMPUTE_WORTH 0.95
 /* or this much of the memory, for an epoch that is predicted to be no longer than so (edge programs take less than is predicted
  * until they were measured). */
@@ -83,6 +84,8 @@ static gs_status add_pass(gs_session *s, const gs_model *model, gs_purpose purpo
         .store_logits = logits,
         .no_move = o->no_move,
         .recompute = s->recompute,
+        .rest_width = REST_WIDTH,
+        .rest = strcmp(o->spill_type, "bf16") == 0 ? GS_BF16 : GS_F32,
         .lean = s->lean,
         .hoist = !o->no_hoist && purpose == GS_FOR_TRAINING,
         .no_fuse = o->no_fuse,

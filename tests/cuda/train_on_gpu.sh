@@ -19,7 +19,8 @@ train()
 for model in "$@"; do
     model_of "$model"
     train $model.cpu p3 --threads 1 || continue
-    tight=13M
+    tight=13M tolerance=1e-4
+    [ "${model%-rounded}" = "$model" ] || tolerance=2e-3 # a sum that differs in its last bit may round to the neighbour
     [ "$model" != sage_lstm ] || [ -z "${GS_TEST_GPU:-}" ] || tight=80M # scratch of sequences grows with a GPU's processors, to 64M
     for layout in "1" "3" "8" "8 --no-cache" "3 --device-memory $tight"; do
         cpu=$model.cpu
@@ -29,8 +30,8 @@ for model in "$@"; do
         fi
         # shellcheck disable=SC2086
         train $model.cuda p$layout --device cuda || continue
-        compare "$model: $layout: logits" "$work/$model.cuda.npy" "$work/$cpu.npy" 1e-4
-        compare "$model: $layout: weights" "$work/$model.cuda.safetensors" "$work/$cpu.safetensors" 1e-4
+        compare "$model: $layout: logits" "$work/$model.cuda.npy" "$work/$cpu.npy" $tolerance
+        compare "$model: $layout: weights" "$work/$model.cuda.safetensors" "$work/$cpu.safetensors" $tolerance
     done
 done
 finish

@@ -193,11 +193,13 @@ for d in range(4):
 END
 }
 
-# model_of MODEL: sets $text, what --model is to the engine, and $more, options of its own.
+# model_of MODEL: sets $text, what --model is to the engine, and $more, options of its own. MODEL-rounded: with bf16 at rest.
 model_of()
 {
-    text=$(dirname "${BASH_SOURCE[0]}")/texts/$1.gnn
+    local model=${1%-rounded}
+    text=$(dirname "${BASH_SOURCE[0]}")/texts/$model.gnn
     more=()
-    [ -e "$text" ] || text=$1
-    case $1 in gat | gatv2) more=(--heads 4) ;; esac
+    [ -e "$text" ] || text=$model
+    [ "$model" = "$1" ] || more=(--spill-type bf16)
+    case $model in gat | gatv2) more+=(--heads 4) ;; esac
 }
