@@ -35,10 +35,10 @@ def limit_row(graph, where, b, fitted):
 def limit_table(reports, graphs):
     print("\n   budget    epoch s  read MiB   written   must s   ratio  alone s   ratio   compute    stall   bound      predicted  error  bytes")
     for graph in graphs:
-        for where in ("half", "third", "quarter", "all"):
+        for where in ("half", "third", "quarter", "rounded", "all"):
             file = reports / f"{graph}-{where}.json"
             if file.exists() and file.stat().st_size > 0:
-                limit_row(graph, where, json.loads(file.read_text()), where in ("quarter", "all"))
+                limit_row(graph, where, json.loads(file.read_text()), where in ("quarter", "rounded", "all"))
 
 
 def median_seconds(file):

@@ -10,7 +10,7 @@
 # bandwidth of the same run (bar: 1.10 where reading is the bound) and against its own reads and writes made once more with
 # nothing computed ("alone", which the machine decides), with everything kept (bar: stall of 5 % at most), and
 # what `plan` said before the run (bars: bytes exactly, seconds within 15 %), having been fitted at two other budgets (a
-# half and a third of the store) of the three graphs. "switches": the same engine with all off, then one switch turned on after the other
+# half and a third of the store) of the three graphs; "rounded" is the quarter with --spill-type bf16. "switches": the same engine with all off, then one switch turned on after the other
 # (bars: 4.9 times on R, 3 on A and W). The switches are kernel (GS_ISA=generic is off), selective,
 # pipeline, swap, cache, hoist, prune; those that this version lacks are left out.
 #   GS_SCALE    divides vertices and edges, default 1
@@ -77,6 +77,8 @@ measured() # GRAPH
 {
     known "$XDG_CACHE_HOME"
     bench "$1-quarter" --host-memory "$(budget 4 $((48 << 20)))" --device-memory "$(budget 16 $((12 << 20)))"
+    known "$XDG_CACHE_HOME"
+    bench "$1-rounded" --host-memory "$(budget 4 $((48 << 20)))" --device-memory "$(budget 16 $((12 << 20)))" --spill-type bf16
     known "$XDG_CACHE_HOME"
     bench "$1-all" --host-memory 8G --device-memory 3G
 }
