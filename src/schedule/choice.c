@@ -231,7 +231,7 @@ static double uses_of(const gs_choice *c, const gs_layout *l, uint32_t file)
         if (stage->sums && file == GS_FILE_EDGES(p, l->stage_set[s]))
             uses += weight * sweeps;
         if (gs_stage_is_back(stage) && stage->sum[0].array == file)
-            uses += weight * (2.0 * (double)gs_div_up(l->parts, GS_MAX(c->block[s], 1)) - 1);
+            uses += weight * (2.0 * (double)gs_div_up(l->parts, GS_MAX(c->block[s], 1) * gs_layout_devices(l)) - 1);
         for (uint32_t i = 0; i < stage->sums; i++)
             uses += stage->sum[i].kind <= GS_SUM_PICK && stage->sum[i].array == file ? weight * blocks : 0;
         for (uint32_t r = 0; r < stage->edge_regs; r++)

@@ -29,7 +29,7 @@ static double chunk_seconds(const gs_layout *l, uint32_t stage, uint32_t target,
         t.sum = i;
         seconds += s->sum[i].kind <= GS_SUM_PICK ? task_seconds(l, &t) : 0;
     }
-    t.kind = GS_TASK_PROGRAM;
+    t.kind = gs_stage_is_back(s) ? GS_TASK_BACK : GS_TASK_PROGRAM;
     return seconds + (program ? task_seconds(l, &t) : 0);
 }
 

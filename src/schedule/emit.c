@@ -320,7 +320,7 @@ static gs_status emit_round(struct emitter *e)
     gs_status st = GS_OK;
 
     if (s->sums)
-        st = gs_stage_is_back(s) ? gs_emit__back_pass(e, e->seat[0].block) : gs_emit__edge_pass(e);
+        st = gs_stage_is_back(s) ? gs_emit__back_pass(e) : gs_emit__edge_pass(e);
     for (uint32_t t = 0; t < e->l->parts && st == GS_OK; t++)
         for (e->device = 0; e->device < e->devices && st == GS_OK; e->device++)
             if (t < gs_emit__here(e)->block.count)

@@ -152,6 +152,17 @@ gs_status gs_emit__bring_chunk(struct emitter *e, const gs_task *t, struct unit 
                                .target = t->target, .operand = t->operand}, u);
 }
 
+bool gs_emit__is_handed_on(const struct emitter *e, uint32_t from)
+{
+    const gs_topology *const t = e->l->config->topology;
+    return !e->l->config->no_chain && from < e->device && gs_topology_switch_of(t, from) == gs_topology_switch_of(t, e->device);
+}
+
+gs_status gs_emit__hand_on(struct emitter *e, uint64_t bytes, struct unit *u)
+{
+    return bring(e, &(gs_task){.kind = GS_TASK_FORWARD, .peer = (uint16_t)(u->on - 1), .bytes = bytes}, u);
+}
+
 gs_status gs_emit__take_back(struct emitter *e, const struct unit *from, gs_place to, uint64_t bytes, uint32_t *task)
 {
     const gs_task t = {.kind = GS_TASK_DOWNLOAD, .place = to, .source = from->place, .bytes = bytes};

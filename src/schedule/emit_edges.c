@@ -44,8 +44,7 @@ static uint32_t find_or_add(uint32_t *list, uint32_t *count, uint32_t array)
     return i;
 }
 
-/* Which arrays the pass reads at either end, each once. */
-static void list_ends(struct emitter *e)
+void gs_emit__list_ends(struct emitter *e)
 {
     const gs_stage *s = gs_emit__stage(e);
     e->operands = e->targets = 0;
@@ -407,13 +406,12 @@ static uint64_t largest_chunk(const struct emitter *e, uint32_t operand)
     return most;
 }
 
-/* The arrays' rows of an operand interval come to whoever needs them. */
-static gs_status load_operands(struct emitter *e, uint32_t operand, const bool *needs)
+gs_status gs_emit__load_operands(struct emitter *e, uint32_t operand, const bool *needs, uint64_t beside)
 {
     const uint64_t *mask = needed_by_all(e, operand, needs);
     const uint32_t count = gs_emit__needed_end(e, operand, mask);
     bool reads[GS_PLAN_DEVICES];
-    uint64_t together = largest_chunk(e, operand);
+    uint64_t together = largest_chunk(e, operand) + beside;
     gs_status st = GS_OK;
 
     for (uint32_t a = 0; a < e->operands; a++)
@@ -436,19 +434,24 @@ static gs_status load_operands(struct emitter *e, uint32_t operand, const bool *
     return st;
 }
 
-static gs_status sum_operand(struct emitter *e, uint32_t operand)
+bool gs_emit__list_needs(const struct emitter *e, uint32_t operand, bool *needs)
 {
-    bool needs[GS_PLAN_DEVICES];
     bool any = false;
-    gs_status st;
-
     for (uint32_t d = 0; d < e->devices; d++) {
         needs[d] = e->seat[d].block.count > 0 && gs_emit__operand_needed(e, e->seat[d].block, operand);
         any = any || needs[d];
     }
-    if (!any)
+    return any;
+}
+
+static gs_status sum_operand(struct emitter *e, uint32_t operand)
+{
+    bool needs[GS_PLAN_DEVICES];
+    gs_status st;
+
+    if (!gs_emit__list_needs(e, operand, needs))
         return GS_OK;
-    if ((operand >= e->group_end && (st = load_group(e, operand)) != GS_OK) || (st = load_operands(e, operand, needs)) != GS_OK)
+    if ((operand >= e->group_end && (st = load_group(e, operand)) != GS_OK) || (st = gs_emit__load_operands(e, operand, needs, 0)) != GS_OK)
         return st;
     for (uint32_t d = 0; d < e->devices && st == GS_OK; d++) {
         struct seat *const seat = &e->seat[d];
@@ -468,7 +471,7 @@ gs_status gs_emit__edge_pass(struct emitter *e)
 {
     gs_status st = GS_OK;
 
-    list_ends(e);
+    gs_emit__list_ends(e);
     for (e->device = 0; e->device < e->devices && st == GS_OK; e->device++) {
         struct seat *const seat = gs_emit__here(e);
         seat->last = GS_NONE;

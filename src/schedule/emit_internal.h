@@ -104,7 +104,7 @@ struct emitter {
     uint32_t occupants, accesses; /* accesses: of the cached pass so far */
     bool in_vertex; /* a vertex program is being made, not an edge pass */
     uint64_t cache_base;
-    uint32_t *needed;                       /* [parts] operand intervals of the block of a sequence's derivative */
+    uint32_t *needed;                       /* [parts] operand intervals of the blocks of a sequence's derivative */
 };
 
 /* Where tasks are being added for. */
@@ -177,6 +177,10 @@ gs_status gs_emit__take_here(struct emitter *e, uint64_t bytes, struct unit *out
 gs_status gs_emit__bring(struct emitter *e, uint64_t bytes, struct unit *u);
 /* The same of a chunk, which `t` names. */
 gs_status gs_emit__bring_chunk(struct emitter *e, const gs_task *t, struct unit *u);
+/* Does what device `from` has come to this one from there? Else by way of the host. */
+bool gs_emit__is_handed_on(const struct emitter *e, uint32_t from);
+/* A whole unit on such a device is handed on to this one, and let go of there. */
+gs_status gs_emit__hand_on(struct emitter *e, uint64_t bytes, struct unit *u);
 /* Rows of `array` of an operand interval come from the host to the devices that need them, whose operand units are
  * filled; hands on along chains. `needs`: [devices]. */
 gs_status gs_emit__share(struct emitter *e, uint32_t index, uint32_t operand, struct unit *host, const bool *needs);
@@ -210,15 +214,25 @@ bool gs_emit__target_needed(const struct emitter *e, uint32_t target);
 const uint64_t *gs_emit__needed_rows(struct emitter *e, struct block b, uint32_t operand);
 /* Of the interval, rows up to the last that is needed: more takes no room in the ring. `mask` NULL: all. */
 uint32_t gs_emit__needed_end(const struct emitter *e, uint32_t operand, const uint64_t *mask);
+/* Lists in e->operand_array and e->target_array which arrays the stage's edge pass reads at either end, each once. */
+void gs_emit__list_ends(struct emitter *e);
+/* Which devices' blocks need the operand interval: [devices]. False: none. */
+bool gs_emit__list_needs(const struct emitter *e, uint32_t operand, bool *needs);
+/* The listed arrays' rows of an operand interval come to whoever needs them, whose operand units are filled. `beside`: bytes
+ * of the host's ring that will be taken besides. */
+gs_status gs_emit__load_operands(struct emitter *e, uint32_t operand, const bool *needs, uint64_t beside);
 /* Of the blocks of all seats that have one. */
 gs_status gs_emit__edge_pass(struct emitter *e);
 
 /* emit_sequence.c */
-gs_status gs_emit__back_pass(struct emitter *e, struct block b);
+/* Of the blocks of all seats that have one. */
+gs_status gs_emit__back_pass(struct emitter *e);
 /* After the last block: rows that no edge has reached are 0. */
 gs_status gs_emit__back_finish(struct emitter *e);
 
 /* emit_vertex.c */
+/* Where rows from `from` on of a kept interval are. */
+gs_place gs_emit__kept_place(const struct emitter *e, uint32_t array, uint32_t interval, uint32_t from);
 gs_status gs_emit__interval(struct emitter *e, uint32_t interval, struct block b);
 /* After the stage's last interval: rows that it leaves out are 0, where others may have been before. */
 gs_status gs_emit__zero_left_out(struct emitter *e);

@@ -7,6 +7,11 @@
  *
  * What comes back at the operand end is added to rows of an array: an operand interval's rows are
  * read (zeroed, the first time of the stage), added to by the chunks of the block, and written.
+ *
+ * Several devices go over the operand intervals that any of them needs, all in one order. The rows that are added to travel:
+ * the first device that has edges gets them from the host, adds what its chunks bring and hands them on
+ * along the chain, where the next adds its part while the first has gone on to the interval before; the last one's copy goes
+ * back to the host, and from there to the next chain. So there is one copy of them, and the order of adding is that of the devices.
  */
 #include "schedule/emit_internal.h"
 
@@ -46,11 +51,10 @@ static uint32_t slot_of(const struct emitter *e, uint32_t index)
     return index % group == 0 ? index / group : groups + index % group - 1;
 }
 
-static gs_status zero(struct emitter *e, gs_place place, uint64_t bytes)
+static gs_status zero(struct emitter *e, gs_place place, uint64_t bytes, uint32_t *task)
 {
     const gs_task t = {.kind = GS_TASK_ZERO, .place = place, .bytes = bytes};
-    uint32_t task;
-    return gs_emit__task(e, &t, &task);
+    return gs_emit__task(e, &t, task);
 }
 
 static gs_status copy(struct emitter *e, gs_place to, gs_place from, uint64_t bytes, uint32_t *task)
@@ -70,9 +74,10 @@ static gs_status begin_interval(struct emitter *e, uint32_t interval, uint32_t l
 
     if (!gs_emit__target_needed(e, interval))
         return GS_OK;
-    if ((st = zero(e, state_place(e, 0, local, false), 2 * half)) != GS_OK ||
-        (st = zero(e, state_place(e, gradient_slot(e), local, true), half)) != GS_OK ||
-        (st = gs_emit__load_rows(e, array, interval, 0, rows, &u)) != GS_OK)
+    if ((st = zero(e, state_place(e, 0, local, false), 2 * half, &task)) != GS_OK ||
+        (st = zero(e, state_place(e, gradient_slot(e), local, true), half, &task)) != GS_OK ||
+        (st = gs_emit__load_rows(e, array, interval, 0, rows, &u)) != GS_OK ||
+        (st = gs_emit__bring(e, rows * e->l->row_bytes[array], &u)) != GS_OK)
         return st;
     gs_emit__wait(e, u.read);
     if ((st = copy(e, state_place(e, gradient_slot(e), local, false), u.place, 4 * width_of(e) * rows, &task)) == GS_OK)
@@ -80,31 +85,42 @@ static gs_status begin_interval(struct emitter *e, uint32_t interval, uint32_t l
     return st;
 }
 
+/* Of the block that the device holds. */
+static gs_status begin_block(struct emitter *e)
+{
+    const struct block b = gs_emit__here(e)->block;
+    gs_status st = GS_OK;
+    for (uint32_t t = 0; t < b.count && st == GS_OK; t++)
+        st = begin_interval(e, b.first + t, t);
+    return st;
+}
+
 /* ---- chunks ---- */
 
 /* `also`: one more task to wait for. */
-static gs_status chunk_task(struct emitter *e, gs_task *t, uint32_t slot, uint32_t local, const struct unit *rows,
-                            uint32_t also, uint32_t *last)
+static gs_status chunk_task(struct emitter *e, gs_task *t, uint32_t slot, uint32_t local, uint32_t also, uint32_t *last)
 {
     const gs_chunk *c = gs_layout_chunk(e->l, e->stage, t->target, t->operand);
+    const struct unit *const gates = &gs_emit__here(e)->operand[0];
     gs_plan *p = e->plan;
     struct unit chunk;
     gs_status st;
 
+    t->file = GS_FILE_EDGES(e->l->program, e->l->stage_set[e->stage]);
+    t->chunk_bytes = c->length;
     if ((st = gs_emit__load_chunk(e, t->target, t->operand, &chunk)) != GS_OK ||
+        (st = gs_emit__bring_chunk(e, t, &chunk)) != GS_OK ||
         (st = gs_emit__grow((void **)&p->reg, &e->reg_room, p->regs + GS_STATE_PLACES, sizeof(*p->reg))) != GS_OK)
         return st;
-    t->file = GS_FILE_EDGES(e->l->program, e->l->stage_set[e->stage]);
     t->first_reg = p->regs;
     for (int k = 0; k < GS_STATE_PLACES; k++) {
         const bool cell = k == GS_STATE_CELL || k == GS_STATE_D_CELL;
         p->reg[p->regs++] = state_place(e, k < GS_STATE_D ? slot : gradient_slot(e), local, cell);
     }
-    t->source = rows->place;
+    t->source = gates->place;
     t->chunk = chunk.place;
-    t->chunk_bytes = c->length;
     gs_emit__wait(e, chunk.read);
-    gs_emit__wait(e, rows->read);
+    gs_emit__wait(e, gates->read);
     gs_emit__wait(e, also);
     if ((st = gs_emit__task(e, t, last)) != GS_OK)
         return st;
@@ -119,24 +135,35 @@ static bool has_edges(const struct emitter *e, uint32_t target, uint32_t operand
     return gs_layout_chunk(e->l, e->stage, target, operand)->edges > 0;
 }
 
-/* The rows of gates that the block's edges name. */
-static gs_status load_gates(struct emitter *e, struct block b, uint32_t operand, struct unit *out)
+/* The rows of gates that edges of the devices' blocks name come to those whose they are. `beside`: an array
+ * whose rows of the interval a device and the host will hold besides, or GS_NONE. */
+static gs_status load_gates(struct emitter *e, uint32_t operand, const bool *needs, uint32_t beside)
 {
-    const bool told = gs_runs_need(e->mask, e->l, e->stage, b.first, b.count, operand);
-    return gs_emit__load_needed(e, gates_array(e), operand, told ? e->mask : NULL, out);
+    const uint32_t rows = gs_interval_rows(e->l->chunks, operand);
+
+    for (e->device = 0; e->apart && e->device < e->devices; e->device++) {
+        const struct block b = gs_emit__here(e)->block;
+        uint64_t here = gs_emit__bytes_here(e, gates_array(e), operand, rows), most = 0;
+        for (uint32_t t = 0; t < b.count; t++)
+            most = GS_MAX(most, gs_layout_chunk(e->l, e->stage, b.first + t, operand)->length);
+        here += beside == GS_NONE ? 0 : gs_emit__bytes_here(e, beside, operand, rows);
+        if (needs[e->device])
+            gs_ring_group(gs_emit__ring_here(e), here + most);
+    }
+    e->device = 0;
+    e->group_first = operand; /* chunks come one by one */
+    e->group_end = operand + 1;
+    return gs_emit__load_operands(e, operand, needs, beside == GS_NONE ? 0 : gs_emit__staged_bytes(e, beside, operand, rows));
 }
 
-/* The states at the start of the operand after the block's `index`-th, from those at its own. */
-static gs_status unroll(struct emitter *e, struct block b, uint32_t index, uint32_t from, uint32_t to)
+/* Of the device's block. */
+static gs_status unroll_here(struct emitter *e, uint32_t operand, bool needs, uint32_t from, uint32_t to)
 {
-    const uint32_t operand = e->needed[index], rows = gs_interval_rows(e->l->chunks, operand);
+    const struct block b = gs_emit__here(e)->block;
     const uint64_t bytes = gs_state_bytes(e->l, gs_emit__stage(e));
-    struct unit gates;
     uint32_t last = GS_NONE;
-    gs_status st;
+    gs_status st = GS_OK;
 
-    gs_ring_group(&e->ring, gs_emit__staged_bytes(e, gates_array(e), operand, rows));
-    st = load_gates(e, b, operand, &gates);
     for (uint32_t t = 0; t < b.count && st == GS_OK; t++) {
         gs_task task = {.kind = GS_TASK_UNROLL, .target = b.first + t, .operand = operand};
         if (!gs_emit__target_needed(e, b.first + t))
@@ -144,10 +171,25 @@ static gs_status unroll(struct emitter *e, struct block b, uint32_t index, uint3
         if (from != to)
             st = copy(e, state_place(e, to, t, false), state_place(e, from, t, false), bytes, &last);
         if (st == GS_OK && has_edges(e, b.first + t, operand))
-            st = chunk_task(e, &task, to, t, &gates, GS_NONE, &last);
+            st = chunk_task(e, &task, to, t, GS_NONE, &last);
     }
-    if (st == GS_OK)
-        gs_emit__release(e, &gates, last);
+    if (st == GS_OK && needs)
+        gs_emit__release(e, &gs_emit__here(e)->operand[0], last);
+    return st;
+}
+
+/* The states at the start of the operand after the `index`-th, from those at its own. */
+static gs_status unroll(struct emitter *e, uint32_t index, uint32_t from, uint32_t to)
+{
+    const uint32_t operand = e->needed[index];
+    bool needs[GS_PLAN_DEVICES];
+    gs_status st;
+
+    (void)gs_emit__list_needs(e, operand, needs);
+    st = load_gates(e, operand, needs, GS_NONE);
+    for (e->device = 0; e->device < e->devices && st == GS_OK; e->device++)
+        st = unroll_here(e, operand, needs[e->device], from, to);
+    e->device = 0;
     return st;
 }
 
@@ -164,99 +206,158 @@ static bool is_kept(const struct emitter *e, uint32_t operand)
     return operand < e->c->kept_intervals[sequence_of(e)->array];
 }
 
+/* `out`: where the rows are on the host, or, of several devices, nowhere yet (in no region): they are 0. Its `read` is the
+ * task that put them there. */
 static gs_status open_gradient(struct emitter *e, uint32_t operand, struct unit *out)
 {
     const uint32_t array = sequence_of(e)->array, rows = gs_interval_rows(e->l->chunks, operand);
     const uint64_t bytes = rows * e->l->row_bytes[array];
     gs_status st = GS_OK;
 
-    if (touched(e, operand)[0] != GS_NONE)
-        return gs_emit__load_rows(e, array, operand, 0, rows, out);
     *out = (struct unit){.read = GS_NONE, .ring = NOT_STAGED};
+    if (touched(e, operand)[0] != GS_NONE) {
+        st = gs_emit__load_rows(e, array, operand, 0, rows, out);
+        out->read = is_kept(e, operand) ? touched(e, operand)[1] : out->read;
+        return st;
+    }
+    if (e->apart)
+        return GS_OK;
     if (is_kept(e, operand))
-        st = gs_emit__load_rows(e, array, operand, 0, rows, out); /* says where */
+        out->place = gs_emit__kept_place(e, array, operand, 0);
     else
         st = gs_emit__take_ring(e, gs_align_up(bytes, GS_BLOCK_BYTES), out);
-    return st == GS_OK ? zero(e, out->place, bytes) : st;
+    return st == GS_OK ? zero(e, out->place, bytes, &out->read) : st;
 }
 
-/* After task `last`, which was the last to add to them. */
-static gs_status close_gradient(struct emitter *e, uint32_t operand, const struct unit *u, uint32_t last)
+/* From the device that has them to the host. */
+static gs_status send_home(struct emitter *e, uint32_t operand, struct unit *rows)
 {
-    const gs_sum *m = sequence_of(e);
-    const uint64_t bytes = gs_interval_rows(e->l->chunks, operand) * e->l->row_bytes[m->array];
-    const gs_task t = {.kind = GS_TASK_WRITE, .file = m->array, .place = u->place,
-                       .offset = gs_emit__spilled_at(e, m->array, operand),
-                       .bytes = gs_align_up(bytes, GS_BLOCK_BYTES)};
-    uint32_t *const w = touched(e, operand);
+    const uint32_t here = e->device, array = sequence_of(e)->array;
+    const uint64_t bytes = gs_interval_rows(e->l->chunks, operand) * e->l->row_bytes[array];
+    struct unit home = {.read = GS_NONE, .ring = NOT_STAGED};
     gs_status st = GS_OK;
 
-    if (!is_kept(e, operand)) {
-        gs_emit__wait(e, last);
-        gs_emit__wait_for_owners(e, &t);
-        if ((st = gs_emit__task(e, &t, &last)) != GS_OK)
-            return st;
-        gs_emit__release(e, u, last);
-        e->pass->written_bytes += t.bytes;
-    }
-    w[0] = w[1] = last; /* it waits for all that wrote the rows before */
+    if (is_kept(e, operand))
+        home.place = gs_emit__kept_place(e, array, operand, 0);
+    else
+        st = gs_emit__take_ring(e, gs_align_up(bytes, GS_BLOCK_BYTES), &home);
+    e->device = rows->on - 1;
+    gs_emit__wait(e, rows->read);
+    if (st == GS_OK)
+        st = gs_emit__take_back(e, rows, home.place, bytes, &home.read);
+    e->device = here;
+    *rows = home;
     return st;
 }
 
-static gs_status back(struct emitter *e, struct block b, uint32_t index)
+/* The rows come to this device from wherever they are. */
+static gs_status take_gradient(struct emitter *e, uint32_t operand, struct unit *rows)
 {
-    const uint32_t operand = e->needed[index], rows = gs_interval_rows(e->l->chunks, operand);
-    struct unit gates, gradient;
-    uint32_t last = GS_NONE;
+    const uint64_t bytes = gs_interval_rows(e->l->chunks, operand) * e->l->row_bytes[sequence_of(e)->array];
+    gs_status st = GS_OK;
+
+    if (!e->apart)
+        return GS_OK;
+    if (rows->place.region == GS_REGION_NONE) {
+        st = gs_emit__take_here(e, bytes, rows);
+        return st == GS_OK ? zero(e, rows->place, bytes, &rows->read) : st;
+    }
+    if (rows->on > 0 && gs_emit__is_handed_on(e, rows->on - 1))
+        return gs_emit__hand_on(e, bytes, rows);
+    if (rows->on > 0)
+        st = send_home(e, operand, rows);
+    return st == GS_OK ? gs_emit__bring(e, bytes, rows) : st;
+}
+
+/* rows->read was the last task to add to them. */
+static gs_status close_gradient(struct emitter *e, uint32_t operand, struct unit *rows)
+{
+    const gs_sum *m = sequence_of(e);
+    const uint64_t bytes = gs_interval_rows(e->l->chunks, operand) * e->l->row_bytes[m->array];
+    uint32_t *const w = touched(e, operand);
+    gs_status st = rows->on > 0 ? send_home(e, operand, rows) : GS_OK;
+
+    if (st == GS_OK && !is_kept(e, operand)) {
+        const gs_task t = {.kind = GS_TASK_WRITE, .file = m->array, .place = rows->place,
+                           .offset = gs_emit__spilled_at(e, m->array, operand), .bytes = gs_align_up(bytes, GS_BLOCK_BYTES)};
+        gs_emit__wait(e, rows->read);
+        gs_emit__wait_for_owners(e, &t);
+        if ((st = gs_emit__task(e, &t, &rows->read)) == GS_OK)
+            gs_emit__release(e, rows, rows->read);
+        e->pass->written_bytes += t.bytes;
+    }
+    w[0] = w[1] = rows->read; /* it waits for all that wrote the rows before */
+    return st;
+}
+
+/* The chunks of the device's block, which has some, add their part to the rows. */
+static gs_status back_here(struct emitter *e, uint32_t index, struct unit *rows)
+{
+    const struct block b = gs_emit__here(e)->block;
+    const uint32_t operand = e->needed[index];
+    gs_status st = take_gradient(e, operand, rows);
+
+    for (uint32_t t = 0; t < b.count && st == GS_OK; t++) {
+        gs_task task = {.kind = GS_TASK_BACK, .target = b.first + t, .operand = operand, .place = rows->place};
+        if (has_edges(e, b.first + t, operand))
+            st = chunk_task(e, &task, slot_of(e, index), t, rows->read, &rows->read);
+    }
+    if (st == GS_OK)
+        gs_emit__release(e, &gs_emit__here(e)->operand[0], rows->read);
+    return st;
+}
+
+static gs_status back(struct emitter *e, uint32_t index)
+{
+    const uint32_t operand = e->needed[index];
+    bool needs[GS_PLAN_DEVICES];
+    struct unit rows;
     gs_status st;
 
-    gs_ring_group(&e->ring, gs_emit__staged_bytes(e, gates_array(e), operand, rows) +
-                                gs_emit__staged_bytes(e, sequence_of(e)->array, operand, rows));
-    if ((st = open_gradient(e, operand, &gradient)) == GS_OK)
-        st = load_gates(e, b, operand, &gates);
-    for (uint32_t t = 0; t < b.count && st == GS_OK; t++) {
-        gs_task task = {.kind = GS_TASK_BACK, .target = b.first + t, .operand = operand, .place = gradient.place};
-        if (!has_edges(e, b.first + t, operand))
-            continue;
-        st = chunk_task(e, &task, slot_of(e, index), t, &gates, gradient.read, &last);
-    }
-    if (st != GS_OK)
+    (void)gs_emit__list_needs(e, operand, needs);
+    if ((st = load_gates(e, operand, needs, sequence_of(e)->array)) != GS_OK || (st = open_gradient(e, operand, &rows)) != GS_OK)
         return st;
-    gs_emit__release(e, &gates, last);
-    return close_gradient(e, operand, &gradient, last);
+    for (e->device = 0; e->device < e->devices && st == GS_OK; e->device++)
+        if (needs[e->device])
+            st = back_here(e, index, &rows);
+    e->device = 0;
+    return st == GS_OK ? close_gradient(e, operand, &rows) : st;
 }
 
 /* ---- the whole ---- */
 
 /* The group's states, but those at its start, and then its chunks in reverse. */
-static gs_status back_group(struct emitter *e, struct block b, uint32_t first, uint32_t end)
+static gs_status back_group(struct emitter *e, uint32_t first, uint32_t end)
 {
     gs_status st = GS_OK;
     for (uint32_t i = first; i + 1 < end && st == GS_OK; i++)
-        st = unroll(e, b, i, slot_of(e, i), slot_of(e, i + 1));
+        st = unroll(e, i, slot_of(e, i), slot_of(e, i + 1));
     for (uint32_t i = end; i-- > first && st == GS_OK;)
-        st = back(e, b, i);
+        st = back(e, i);
     return st;
 }
 
-gs_status gs_emit__back_pass(struct emitter *e, struct block b)
+gs_status gs_emit__back_pass(struct emitter *e)
 {
     const uint32_t group = e->c->group[e->stage];
+    bool needs[GS_PLAN_DEVICES];
     uint32_t count = 0;
     gs_status st = GS_OK;
 
+    gs_emit__list_ends(e); /* gates at the operand end, and nothing else */
     for (uint32_t o = 0; o < e->l->parts; o++)
-        if (gs_emit__operand_needed(e, b, o))
+        if (gs_emit__list_needs(e, o, needs))
             e->needed[count++] = o;
-    for (uint32_t t = 0; t < b.count && st == GS_OK; t++)
-        st = begin_interval(e, b.first + t, t);
+    for (e->device = 0; e->device < e->devices && st == GS_OK; e->device++)
+        st = begin_block(e);
+    e->device = 0;
     const uint32_t groups = (uint32_t)gs_div_up(count, group);
     for (uint32_t i = 0; groups > 0 && i < (groups - 1) * group && st == GS_OK; i++) {
         const uint32_t to = i / group + 1; /* the next group's slot */
-        st = unroll(e, b, i, i % group == 0 ? to - 1 : to, to);
+        st = unroll(e, i, i % group == 0 ? to - 1 : to, to);
     }
     for (uint32_t g = groups; g-- > 0 && st == GS_OK;)
-        st = back_group(e, b, g * group, GS_MIN((g + 1) * group, count));
+        st = back_group(e, g * group, GS_MIN((g + 1) * group, count));
     return st;
 }
 
@@ -264,11 +365,11 @@ gs_status gs_emit__back_finish(struct emitter *e)
 {
     gs_status st = GS_OK;
     for (uint32_t o = 0; o < e->l->parts && st == GS_OK; o++) {
-        struct unit u;
+        struct unit rows;
         if (touched(e, o)[0] != GS_NONE)
             continue;
-        if ((st = open_gradient(e, o, &u)) == GS_OK)
-            st = close_gradient(e, o, &u, e->plan->tasks - 1); /* the task that zeroed them */
+        if ((st = open_gradient(e, o, &rows)) == GS_OK && (st = take_gradient(e, o, &rows)) == GS_OK)
+            st = close_gradient(e, o, &rows);
     }
     return st;
 }

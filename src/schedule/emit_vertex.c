@@ -60,7 +60,7 @@ static bool is_kept(const struct emitter *e, uint32_t array, uint32_t interval)
 /* What a tile stores goes to the kept rows themselves, or to the ring. A device of several has it in its own first. */
 static bool is_output(const gs_reg *r) { return r->kind == GS_REG_TEMP && r->array != GS_NONE; }
 
-static gs_place kept_place(const struct emitter *e, uint32_t array, uint32_t interval, uint32_t from)
+gs_place gs_emit__kept_place(const struct emitter *e, uint32_t array, uint32_t interval, uint32_t from)
 {
     const uint64_t first = gs_interval_first(e->l->chunks, interval) + from;
     return (gs_place){GS_REGION_RESIDENT, e->c->offset[array] + first * e->l->row_bytes[array]};
@@ -77,7 +77,7 @@ static gs_status tile_outputs(struct emitter *e, uint32_t interval, uint32_t fro
         const uint64_t row = e->l->row_bytes[reg->array];
         const bool kept = is_kept(e, reg->array, interval);
         if (kept && !e->apart)
-            e->tile[r].place = kept_place(e, reg->array, interval, from);
+            e->tile[r].place = gs_emit__kept_place(e, reg->array, interval, from);
         else if (e->apart)
             st = gs_emit__take_here(e, kept ? rows * row : stored_bytes(row, from, rows), &e->tile[r]);
         else
@@ -125,7 +125,7 @@ static gs_status bring_back(struct emitter *e, uint32_t interval, uint32_t from,
         return GS_OK;
     gs_emit__wait(e, *task);
     if (is_kept(e, array, interval))
-        return gs_emit__take_back(e, &here, kept_place(e, array, interval, from), rows * row, task);
+        return gs_emit__take_back(e, &here, gs_emit__kept_place(e, array, interval, from), rows * row, task);
     if ((st = gs_emit__take_ring(e, stored_bytes(row, from, rows), &e->tile[reg])) != GS_OK)
         return st;
     return gs_emit__take_back(e, &here, e->tile[reg].place, stored_bytes(row, from, rows), task);

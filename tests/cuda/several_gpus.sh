@@ -75,7 +75,7 @@ fi
 
 # What cannot be is refused with one line.
 t() { refuse "$1" "$2" "$GNNSTREAM" train "$work/p3" --model gcn --epochs 1 "${@:3}"; }
-t 1 'lstm\(\) runs on one device' --model sage_lstm --device $two
+t 1 'lstm\(\) runs on one GPU' --model sage_lstm --device $two
 t 1 'there are [0-9]* GPUs, from cuda:0 on' --device cuda:0,77
 t 2 '--device cuda:0,: must be ' --device cuda:0,
 t 2 'a topology of 4 devices, and --device names 2' --device cuda:0,0 --topology "$work/pairs.json"

@@ -147,7 +147,7 @@ reference()
 # must be the input's where another store or the reference is to give the same.
 method_of()
 {
-    case $1 in sage_lstm) method=natural ;; *) method=fennel ;; esac
+    case $1 in sage_lstm | steps) method=natural ;; *) method=fennel ;; esac
 }
 
 # network_of MODEL: sets $text, what --model is to the engine, and $network, options that both programs take. The activations
@@ -168,12 +168,12 @@ network_of()
     case $1 in mixed | gates | walk | rows | norms | columns) text=$(dirname "${BASH_SOURCE[0]}")/texts/$1.gnn ;; esac
 }
 
-# three_partitions INPUT PREFIX: one store each of 1, 3 and 8 parts, at $work/PREFIX1 and so on.
+# three_partitions INPUT PREFIX [METHOD]: one store each of 1, 3 and 8 parts, at $work/PREFIX1 and so on.
 three_partitions()
 {
     local parts
     for parts in 1 3 8; do
-        run "partition P=$parts" "$GNNSTREAM" partition "$1" "$work/$2$parts" --method fennel --parts $parts || finish
+        run "partition P=$parts" "$GNNSTREAM" partition "$1" "$work/$2$parts" --method "${3:-fennel}" --parts $parts || finish
     done
 }
 

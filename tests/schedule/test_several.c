@@ -216,20 +216,6 @@ static void test_several__slow_wires_are_what_is_predicted(void **state)
     fixture_drop(&f);
 }
 
-static void test_several__sequences_are_refused(void **state)
-{
-    struct fixture f = {0};
-    gs_plan *plan = NULL;
-    (void)state;
-    fixture_program(&f, 37, 16);
-    fixture_chunks(&f, 3000, 3, false, 5);
-    f.stage[1].sum[0].kind = GS_SUM_LSTM;
-    gs_schedule_config c = fixture_config(&f, 128 * GS_MIB, 1 * GS_MIB);
-    c.topology = &two;
-    gs_assert_fails(gs_schedule(&plan, &c), GS_EUNSUPPORTED, "lstm() runs on one device");
-    fixture_drop(&f);
-}
-
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -239,7 +225,6 @@ int main(void)
         cmocka_unit_test(test_several__a_chain_takes_a_vertex_chunk_once),
         cmocka_unit_test(test_several__columns_are_dealt_by_cost),
         cmocka_unit_test(test_several__slow_wires_are_what_is_predicted),
-        cmocka_unit_test(test_several__sequences_are_refused),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
