@@ -84,6 +84,8 @@ static gs_status join_one(gs_cuda *c, void *const *before, uint32_t count)
     k->joined = true;
     if (st == GS_OK && count > 0)
         st = gs_cuda_check(c, c->d->stream_create(&k->forward, GS_CU_STREAM_NON_BLOCKING), "making a stream");
+    if (st == GS_OK && c->sequences > 0)
+        st = gs_cuda_check(c, c->d->stream_create(&k->starts, GS_CU_STREAM_NON_BLOCKING), "making a stream");
     if (st == GS_OK)
         st = make_events(c, &k->mark[0][0], GS_DEVICE_WAYS * GS_DEVICE_MARKS);
     for (uint32_t i = 0; i < count && st == GS_OK; i++)
@@ -148,6 +150,8 @@ void gs_cuda_leave(gs_cuda *c)
     drop_events(c, &k->mark[0][0], GS_DEVICE_WAYS * GS_DEVICE_MARKS);
     if (k->forward != NULL)
         c->d->stream_destroy(k->forward);
+    if (k->starts != NULL)
+        c->d->stream_destroy(k->starts);
     *k = (gs_cuda_chain){.joined = false};
 }
 

@@ -37,6 +37,7 @@
 #define GS_CUDA_HUB_EDGES 512u
 #define GS_CUDA_HUB_BYTES (16 * GS_MIB) /* of their sums, at the most */
 #define GS_CUDA_SORTED 4096u        /* targets of a sequence that are sorted together */
+#define GS_CUDA_ORDER_WORDS ((GS_CUDA_FLIGHT + 2u) * GS_CUDA_SORTED + 1u)
 #define GS_CUDA_SEQUENCE_BYTES (64 * GS_MIB) /* of the tiles of sequences under way, at the most, unless one needs more */
 /* Bytes not copied, from which on rows are fetched one by one: what two more launches cost, about 10 us of copying. */
 #define GS_CUDA_FETCH_SAVES (512 * GS_KIB)
@@ -93,6 +94,7 @@ typedef struct gs_cuda_link {
 typedef struct gs_cuda_chain {
     bool joined;
     gs_cu_handle forward;         /* stream of copies from peers; those of the other ways are `in` and `out` */
+    gs_cu_handle starts;          /* stream of what the host must know of a chunk that is on the device alone; where there are sequences */
     gs_cu_handle mark[GS_DEVICE_WAYS][GS_DEVICE_MARKS]; /* events */
     uint64_t marks[GS_DEVICE_WAYS];
     uint32_t links;
@@ -143,10 +145,11 @@ typedef struct gs_cuda {
     gs_cuda_sequence_code *sequence;
     uint32_t edges, vertices, sequences;
     gs_cu_handle turn_weight, spread_gates; /* where there are sequences */
-    uint32_t *order;            /* [GS_CUDA_FLIGHT + 1][GS_CUDA_SORTED] targets as sequences take them, pinned; and to sort with */
+    uint32_t *order;            /* [GS_CUDA_ORDER_WORDS], pinned: for each launch under way GS_CUDA_SORTED targets as sequences take
+                                 * them, as many to sort with, and where the edges of as many and one begin (launch_sequence.c) */
     gs_cu_memory state;         /* parameters, gradients, sums of statistics, totals of the loss, scratch */
     uint64_t state_bytes;
-    uint64_t *param_offset, *grad_offset, *sums_offset, loss_offset, scratch_offset, scratch_bytes, workspace_offset;
+    uint64_t *param_offset, *grad_offset, *sums_offset, loss_offset, scratch_offset, scratch_bytes, order_offset, workspace_offset;
     gs_cu_memory *where;        /* [most registers of a stage] of the launch being made */
     /* of the run */
     gs_cuda_memory memory;

@@ -1,6 +1,8 @@
 /* LSTMs over edges (kernels/sequence.cu): which targets make tiles, and how many of them are under way at once.
  *
- * Targets are sorted by their edges, most first, on the host, GS_CUDA_SORTED at a time, each such slice a launch of its own.
+ * Targets are sorted by their edges, most first, on the host, GS_CUDA_SORTED at a time, each such slice a launch of its own. One of
+ * several devices has a chunk that the host does not see: where its targets' edges begin, 4 bytes each, is copied back first, while
+ * the launches before are still under way.
  * Backward, as many tiles as scratch has room for go through their windows together; after each window the
  * gradients of its edges are added to the operand rows, and to the weight's gradient by one product. Sizes alone decide, so
  * results are the same from run to run.
@@ -10,28 +12,38 @@
 
 #define DIGIT 256u /* of the sort */
 
-static uint32_t degree_of(const gs_sequence_launch *l, uint32_t t) { return l->start[t + 1] - l->start[t]; }
+typedef struct slice {
+    const gs_cuda_sequence_code *code;
+    const gs_sequence_launch *l;
+    const uint32_t *order;
+    const uint32_t *start; /* where edges begin of targets from `first` on, on the host */
+    uint32_t first, count, param; /* targets with edges; of the weight, or GS_NONE */
+    gs_sequence_args a;
+    gs_cu_memory d_weight;
+} slice;
 
-/* order[0..count) = targets from `first` on, those with most edges first, else as they come: a radix sort. Returns how many
- * have edges. */
-static uint32_t sort_targets(uint32_t *order, uint32_t *spare, const gs_sequence_launch *l, uint32_t first, uint32_t count)
+static uint32_t degree_of(const slice *s, uint32_t t) { return s->start[t - s->first + 1] - s->start[t - s->first]; }
+
+/* order[0..count) = targets from the slice's first on, those with most edges first, else as they come: a radix sort. Returns how
+ * many have edges. */
+static uint32_t sort_targets(uint32_t *order, uint32_t *spare, const slice *s, uint32_t count)
 {
     uint32_t *from = order, *to = spare;
     for (uint32_t i = 0; i < count; i++)
-        order[i] = first + i;
+        order[i] = s->first + i;
     for (uint32_t shift = 0; shift < 32; shift += 8) { /* four times: what is sorted ends in `order` */
         uint32_t place[DIGIT + 1] = {0};
         for (uint32_t i = 0; i < count; i++)
-            place[DIGIT - (degree_of(l, from[i]) >> shift) % DIGIT]++;
+            place[DIGIT - (degree_of(s, from[i]) >> shift) % DIGIT]++;
         for (uint32_t d = 1; d <= DIGIT; d++)
             place[d] += place[d - 1];
         for (uint32_t i = 0; i < count; i++)
-            to[place[DIGIT - 1 - (degree_of(l, from[i]) >> shift) % DIGIT]++] = from[i];
+            to[place[DIGIT - 1 - (degree_of(s, from[i]) >> shift) % DIGIT]++] = from[i];
         uint32_t *const sorted = to;
         to = from;
         from = sorted;
     }
-    while (count > 0 && degree_of(l, order[count - 1]) == 0)
+    while (count > 0 && degree_of(s, order[count - 1]) == 0)
         count--;
     return count;
 }
@@ -62,15 +74,6 @@ static uint32_t levels_of(uint32_t steps)
 }
 
 /* ---- a slice ---- */
-
-typedef struct slice {
-    const gs_cuda_sequence_code *code;
-    const gs_sequence_launch *l;
-    const uint32_t *order;
-    uint32_t count, param; /* targets with edges; of the weight, or GS_NONE */
-    gs_sequence_args a;
-    gs_cu_memory d_weight;
-} slice;
 
 /* Where scratch is, for `tiles` tiles. */
 static void lay_out(const gs_cuda *c, slice *s, uint32_t tiles)
@@ -118,7 +121,7 @@ static gs_status run_window(gs_cuda *c, slice *s, uint32_t tiles)
     return st;
 }
 
-static uint32_t windows_of(const slice *s, uint32_t at) { return (uint32_t)gs_div_up(degree_of(s->l, s->order[at]), GS_SEQUENCE_WINDOW); }
+static uint32_t windows_of(const slice *s, uint32_t at) { return (uint32_t)gs_div_up(degree_of(s, s->order[at]), GS_SEQUENCE_WINDOW); }
 
 static gs_status backward(gs_cuda *c, slice *s)
 {
@@ -128,7 +131,7 @@ static gs_status backward(gs_cuda *c, slice *s)
 
     for (uint32_t first = 0, tiles; first < s->count && st == GS_OK; first += tiles * k->rows) {
         s->a.first = first;
-        s->a.levels = levels_of(degree_of(s->l, s->order[first]));
+        s->a.levels = levels_of(degree_of(s, s->order[first]));
         tiles = (uint32_t)GS_MIN(gs_div_up(s->count - first, k->rows), room / tile_floats(k, s->a.levels));
         lay_out(c, s, tiles);
         const uint32_t rounds = windows_of(s, first);
@@ -152,13 +155,13 @@ static uint32_t param_of(const gs_cuda *c, const float *weight)
 
 /* How the ranges of a launch are bound; indices into c->bind. */
 typedef struct binds {
-    uint32_t target, start, index, type, order, gates, weight, state, cell, d_state, d_cell, d_gates, d_weight;
+    uint32_t target, start, index, type, gates, weight, state, cell, d_state, d_cell, d_gates, d_weight;
 } binds;
 
 static binds bind_all(gs_cuda *c, const slice *s, bool back)
 {
     const gs_sequence_launch *const l = s->l;
-    const uint64_t edges = l->start[l->targets], rows = l->target_rows * (uint64_t)l->width * sizeof(float);
+    const uint64_t edges = gs_edges_end(l->start, l->targets, l->edges), rows = l->target_rows * (uint64_t)l->width * sizeof(float);
     const uint64_t wide = l->operand_rows * 4ull * l->width * sizeof(float), weight = 4ull * l->width * l->width * sizeof(float);
     const int states = back ? GS_CUDA_IN : GS_CUDA_INOUT;
     const bool own = s->param == GS_NONE;
@@ -170,7 +173,6 @@ static binds bind_all(gs_cuda *c, const slice *s, bool back)
         .start = gs_cuda_bind_range(c, l->start, (l->targets + 1ull) * sizeof(uint32_t), GS_CUDA_IN),
         .index = gs_cuda_bind_range(c, l->index, edges * l->index_bytes, GS_CUDA_IN),
         .type = gs_cuda_bind_range(c, l->type, edges * l->type_bytes, GS_CUDA_IN),
-        .order = gs_cuda_bind_range(c, s->order, s->count * sizeof(uint32_t), GS_CUDA_IN),
         .gates = gates,
         .weight = gs_cuda_bind_range(c, own ? l->weight : NULL, weight, GS_CUDA_IN),
         .state = gs_cuda_bind_range(c, l->state, rows, states),
@@ -190,7 +192,7 @@ static void set_args(gs_cuda *c, slice *s, const binds *b)
                               .index = (const void *)c->bind[b->index].at,
                               .type = (const void *)c->bind[b->type].at,
                               .start = (const gs_u32 *)c->bind[b->start].at,
-                              .order = (const gs_u32 *)c->bind[b->order].at,
+                              .order = (const gs_u32 *)(c->state + c->order_offset),
                               .gates = (const float *)c->bind[b->gates].at,
                               .weight = (const float *)(own ? c->bind[b->weight].at : gs_cuda_param(c, s->param)),
                               .turned = (float *)(c->state + c->scratch_offset),
@@ -206,19 +208,41 @@ static void set_args(gs_cuda *c, slice *s, const binds *b)
     s->d_weight = l->d_weight == NULL ? 0 : own ? c->bind[b->d_weight].at : gs_cuda_grad(c, s->param);
 }
 
+/* Where edges begin of `count` targets from `first` on, and where those of the last end. */
+static gs_status find_starts(gs_cuda *c, const gs_sequence_launch *l, uint32_t first, uint32_t count, const uint32_t **start)
+{
+    uint32_t *const here = c->order + (GS_CUDA_FLIGHT + 1) * GS_CUDA_SORTED;
+    const gs_cu_memory there = (gs_cu_memory)(uintptr_t)(l->start + first);
+    gs_status st;
+
+    *start = l->edges > 0 ? here : l->start + first;
+    if (l->edges == 0)
+        return GS_OK;
+    if ((st = gs_cuda_enter(c)) != GS_OK ||
+        (st = gs_cuda_copy_out(c, here, there, (count + 1ull) * sizeof(*here), c->chain.starts, "copying the sizes of a chunk")) != GS_OK)
+        return st;
+    return gs_cuda_check(c, c->d->stream_synchronize(c->chain.starts), "copying the sizes of a chunk");
+}
+
+static gs_status copy_order(gs_cuda *c, const slice *s)
+{
+    return gs_cuda_copy_in(c, c->state + c->order_offset, s->order, s->count * sizeof(*s->order), c->compute, "copying an order");
+}
+
 static gs_status run_slice(gs_cuda *c, const gs_cuda_sequence_code *code, const gs_sequence_launch *l, uint32_t first, uint32_t count,
                            bool back)
 {
-    gs_status st = gs_cuda_begin(c);
-    uint32_t *const order = c->order + c->ticket % GS_CUDA_FLIGHT * GS_CUDA_SORTED; /* nobody reads it any more */
-    slice s = {.code = code, .l = l, .order = order, .param = param_of(c, l->weight)};
+    slice s = {.code = code, .l = l, .first = first, .param = param_of(c, l->weight)};
+    gs_status st = find_starts(c, l, first, count, &s.start);
 
-    if (st == GS_OK) {
-        gs_cuda_forget(c, (const char *)order, GS_CUDA_SORTED * sizeof(*order));
-        s.count = sort_targets(order, c->order + GS_CUDA_FLIGHT * GS_CUDA_SORTED, l, first, count);
-    }
+    if (st != GS_OK)
+        return st;
+    st = gs_cuda_begin(c);
+    uint32_t *const order = c->order + c->ticket % GS_CUDA_FLIGHT * GS_CUDA_SORTED; /* nobody reads it any more */
+    s.order = order;
+    s.count = st == GS_OK ? sort_targets(order, c->order + GS_CUDA_FLIGHT * GS_CUDA_SORTED, &s, count) : 0;
     const binds b = bind_all(c, &s, back);
-    if (st == GS_OK && s.count > 0 && (st = gs_cuda_stage(c)) == GS_OK) {
+    if (s.count > 0 && (st = gs_cuda_stage(c)) == GS_OK && (st = copy_order(c, &s)) == GS_OK) {
         set_args(c, &s, &b);
         st = back ? backward(c, &s) : forward(c, &s);
     }

@@ -199,6 +199,9 @@ static uint64_t scratch_of(const gs_cuda *c, const code *k, const gs_program *p)
     return gs_align_up(bytes, ALIGNMENT);
 }
 
+/* Of the targets of a sequence's launch, sorted. */
+static uint64_t order_bytes(const code *k) { return k->sequences > 0 ? GS_CUDA_SORTED * sizeof(uint32_t) : 0; }
+
 /* Of the sums of statistics. */
 static uint64_t sums_bytes(const gs_program *p)
 {
@@ -216,7 +219,7 @@ uint64_t gs_cuda_scratch_bytes(const void *context, const gs_program *p)
     size_t bytes = 0;
     code k;
     (void)write_program(&k, p, &text, &bytes); /* what it refuses is refused by prepare */
-    const uint64_t scratch = k.edge == NULL ? 0 : scratch_of(context, &k, p);
+    const uint64_t scratch = k.edge == NULL ? 0 : scratch_of(context, &k, p) + order_bytes(&k);
     drop_code(&k, text);
     return scratch + sums_bytes(p) + GS_CUDA_WORKSPACE + 3 * ALIGNMENT * (uint64_t)(p->params + 1) + gs_align_up(sizeof(gs_pass_totals), ALIGNMENT);
 }
@@ -241,7 +244,8 @@ static gs_status take_state(gs_cuda *c, const code *k, const gs_program *p)
     c->loss_offset = at;
     c->scratch_offset = at + gs_align_up(sizeof(gs_pass_totals), ALIGNMENT);
     c->scratch_bytes = scratch_of(c, k, p);
-    c->workspace_offset = c->scratch_offset + c->scratch_bytes;
+    c->order_offset = c->scratch_offset + c->scratch_bytes;
+    c->workspace_offset = c->order_offset + order_bytes(k);
     c->state_bytes = c->workspace_offset + GS_CUDA_WORKSPACE;
     gs_status st = gs_cuda_check(c, c->d->memory_alloc(&c->state, c->state_bytes), "memory for parameters and scratch");
     if (st == GS_OK && c->d->blas_workspace(c->blas, (void *)(c->state + c->workspace_offset), GS_CUDA_WORKSPACE) != 0)
@@ -250,21 +254,22 @@ static gs_status take_state(gs_cuda *c, const code *k, const gs_program *p)
 }
 
 /* Where sequences' orders of targets stand while they are copied. */
+#define ORDER_PAGES (GS_CUDA_ORDER_WORDS * sizeof(uint32_t))
+
 static gs_status take_order(gs_cuda *c)
 {
-    const uint64_t bytes = (GS_CUDA_FLIGHT + 1ull) * GS_CUDA_SORTED * sizeof(*c->order);
     if (c->sequences == 0)
         return GS_OK;
-    if ((c->order = gs_alloc_pages(bytes)) == NULL)
+    if ((c->order = gs_alloc_pages(ORDER_PAGES)) == NULL)
         return no_memory();
-    return gs_cuda_check(c, c->d->host_register(c->order, bytes, 0), "pinning host memory");
+    return gs_cuda_check(c, c->d->host_register(c->order, ORDER_PAGES, 0), "pinning host memory");
 }
 
 static void give_order(gs_cuda *c)
 {
     if (c->order != NULL) {
         c->d->host_unregister(c->order);
-        gs_free_pages(c->order, (GS_CUDA_FLIGHT + 1ull) * GS_CUDA_SORTED * sizeof(*c->order));
+        gs_free_pages(c->order, ORDER_PAGES);
     }
     c->order = NULL;
 }

@@ -143,10 +143,15 @@ static gs_status check_sequence(const gs_sequence_launch *l)
     return GS_OK;
 }
 
+static bool has_no_edges(const gs_sequence_launch *l)
+{
+    return l->targets == 0 || (l->edges == 0 && l->start[l->targets] == l->start[0]);
+}
+
 gs_status gs_device_run_sequence(gs_device *d, const gs_sequence_launch *l)
 {
     const gs_status st = check_sequence(l);
-    if (st != GS_OK || l->targets == 0 || l->start[l->targets] == l->start[0])
+    if (st != GS_OK || has_no_edges(l))
         return st;
     return d->ops->run_sequence(d->context, l);
 }
@@ -154,7 +159,7 @@ gs_status gs_device_run_sequence(gs_device *d, const gs_sequence_launch *l)
 gs_status gs_device_run_sequence_back(gs_device *d, const gs_sequence_launch *l)
 {
     const gs_status st = check_sequence(l);
-    if (st != GS_OK || l->targets == 0 || l->start[l->targets] == l->start[0])
+    if (st != GS_OK || has_no_edges(l))
         return st;
     if (l->d_state == NULL || l->d_cell == NULL || l->d_gates == NULL)
         return gs_fail(GS_EINVAL, "lstm launch: its gradients have no memory");

@@ -173,6 +173,7 @@ typedef struct gs_sequence_launch {
     uint32_t operand_rows, target_rows; /* as in gs_edge_launch */
     const void *used;
     uint32_t used_rows;
+    uint64_t edges;            /* as in gs_edge_launch */
 } gs_sequence_launch;
 
 /* Advances state and cell by the chunk's edges. */

@@ -171,14 +171,15 @@ static gs_accumulator accumulator_of(const gs_exec *e, const gs_exec_device *x, 
 }
 
 /* A chunk of an LSTM, as far as forward and backward have it in common. */
-static gs_sequence_launch sequence_of(const gs_exec *e, const gs_stage *s, const gs_task *t, const gs_chunk_view *view)
+static gs_sequence_launch sequence_of(const gs_exec *e, const gs_exec_device *x, const gs_task *t, const gs_chunk_view *view)
 {
-    const gs_sum *m = &s->sum[0];
+    const gs_sum *m = &e->program->stage[t->stage].sum[0];
     return (gs_sequence_launch){.index_bytes = view->index_bytes, .targets = view->targets, .target = view->target,
                                 .start = view->start, .index = view->index, .type = view->type,
                                 .type_bytes = view->type_bytes, .width = e->program->param[m->weight].cols,
                                 .weight = e->args->param[m->weight], .operand_rows = interval_rows(e, t->operand),
-                                .target_rows = interval_rows(e, t->target), .used = view->operand, .used_rows = view->operands};
+                                .target_rows = interval_rows(e, t->target), .used = view->operand, .used_rows = view->operands,
+                                .edges = x->hidden ? view->edges : 0};
 }
 
 /* UNROLL and BACK. */
@@ -191,7 +192,7 @@ static gs_status launch_sequence(gs_exec *e, gs_exec_device *x, const gs_task *t
 
     if ((st = view_chunk(e, x, t, &view)) != GS_OK)
         return st;
-    gs_sequence_launch l = sequence_of(e, s, t, &view);
+    gs_sequence_launch l = sequence_of(e, x, t, &view);
     l.gates = gs_exec__at(e, x, t->source);
     l.state = gs_exec__at(e, x, place[GS_STATE]);
     l.cell = gs_exec__at(e, x, place[GS_STATE_CELL]);
@@ -219,7 +220,7 @@ static gs_status launch_program(gs_exec *e, gs_exec_device *x, const gs_task *t)
     for (uint32_t i = 0; i < s->sums; i++)
         sum[i] = accumulator_of(e, x, &place[s->edge_regs + i * GS_SUM_PLACES]);
     if (s->sum[0].kind == GS_SUM_LSTM) {
-        gs_sequence_launch l = sequence_of(e, s, t, &view);
+        gs_sequence_launch l = sequence_of(e, x, t, &view);
         l.gates = x->edge_rows[s->sum[0].value];
         l.state = sum[0].acc;
         l.cell = sum[0].maximum;

@@ -434,9 +434,6 @@ static gs_status schedule(gs_plan **out, const gs_schedule_config *config, bool 
 
 gs_status gs_schedule(gs_plan **out, const gs_schedule_config *config)
 {
-    for (uint32_t s = 0; config->topology != NULL && !config->unified && s < config->program->stages; s++)
-        if (config->program->stage[s].sums > 0 && gs_sum_is_sequence(&config->program->stage[s].sum[0]))
-            return gs_fail(GS_EUNSUPPORTED, "a model with lstm() runs on one GPU, or on several of cpu:N");
     /* What comes to several devices is staged there, wherever it is on the host. */
     const gs_status st = config->topology == NULL ? schedule(out, config, false) : GS_EAGAIN;
     return st == GS_EAGAIN ? schedule(out, config, true) : st;

@@ -10,7 +10,6 @@
 #include "train/session.h"
 
 #define PIECE_SLACK 512u /* bytes a copy is rounded up by, at the most */
-#define ORDER_BYTES (16 * GS_KIB) /* of the targets that a launch of an LSTM takes, sorted */
 #define TILE_ROWS_MOST 16384u /* of the scheduler's tiles of vertices */
 
 /* Where GPUs are plugged in says which are chains: those of one switch, made neighbours; and which memory is theirs. */
@@ -108,10 +107,9 @@ static uint64_t edge_launch_bytes(const gs_session *s, const gs_stage *stage)
             row = GS_MAX(row, row_bytes(s->program, stage->sum[i].array)); /* each has a launch of its own */
             pieces++;
         }
-    if (gs_sum_is_sequence(&stage->sum[0])) { /* an order of targets, and what comes back to operands */
-        row += stage->sum[0].kind == GS_SUM_LSTM_BACK ? row_bytes(s->program, stage->sum[0].array) : 0;
-        chunk += ORDER_BYTES;
-        pieces += 2;
+    if (stage->sum[0].kind == GS_SUM_LSTM_BACK) { /* what comes back to operands */
+        row += row_bytes(s->program, stage->sum[0].array);
+        pieces++;
     }
     for (uint32_t r = 0; r < stage->edge_regs; r++)
         if (stage->edge_reg[r].array != GS_NONE) {

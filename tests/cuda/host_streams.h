@@ -17,7 +17,7 @@
 
 #include "cuda/driver.h"
 
-#define HOST_STREAMS 16u /* of a process, at a time */
+#define HOST_STREAMS 20u /* of a process, at a time */
 
 /* A piece of work; run() does it. */
 typedef struct host_work host_work;

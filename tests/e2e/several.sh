@@ -82,7 +82,7 @@ esac
 
 # A run says what it copied: without a chain nothing is handed on, with one it is, and less comes from the host.
 name=gcn model=gcn more=()
-[ -e "$work/fennel8" ] || three_partitions "$input" fennel
+[ -e "$work/fennel8" ] || three_partitions "$input" fennel fennel
 for epochs in chain no-chain; do
     [ $epochs = chain ] && options=(--trace "$work/trace.json") || options=(--no-chain)
     train other fennel8 --device cpu:4 --no-selective "${options[@]}"
