@@ -101,7 +101,8 @@ ref_node *ref_layer_ggcn(ref_call *c, const ref_node *h);
 ref_node *ref_layer_rgcn(ref_call *c, const ref_node *h);     /* layers_typed.c */
 ref_node *ref_layer_rgcn_bases(ref_call *c, const ref_node *h);
 ref_node *ref_layer_ggnn(ref_call *c, const ref_node *h);
-ref_node *ref_layer_sage_lstm(ref_call *c, const ref_node *h); /* layers_sequence.c */
+ref_node *ref_layer_sage_lstm(ref_call *c, const ref_node *h);
+ref_node *ref_layer_steps(ref_call *c, const ref_node *h); /* layers_sequence.c */
 ref_node *ref_layer_mixed(ref_call *c, const ref_node *h);    /* layers_texts.c: models of no zoo */
 ref_node *ref_layer_gates(ref_call *c, const ref_node *h);
 ref_node *ref_layer_walk(ref_call *c, const ref_node *h);

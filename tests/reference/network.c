@@ -95,7 +95,7 @@ static pass forward(ref_network *n, const ref_graph *g)
     ref_call c = {.network = n, .tape = &p.tape, .graph = g, .all = &p.all, .self = &p.self, .features = h, .training = n->training};
     if (layer == NULL || n->layers > REF_MOST_LAYERS)
         ref_die("no model \"%s\" of %zu layers", n->model, n->layers);
-    if (layer == ref_layer_sage_lstm)
+    if (layer == ref_layer_sage_lstm || layer == ref_layer_steps)
         p.sequences = sequences_of(g);
     c.sequences = &p.sequences;
     for (c.layer = 0; c.layer < n->layers; c.layer++) {
