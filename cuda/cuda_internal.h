@@ -1,6 +1,7 @@
 /* cuda_internal.h - the CUDA device's own parts, for each other and for tests.
  *
  *   driver.c         the functions of CUDA's libraries
+ *   library.c        which of those that are installed
  *   kernel_text.c, text_*.c  kernels of a program, as text
  *   module.c         text to modules
  *   cuda.c           opening, streams, small launches

@@ -7,9 +7,7 @@
 #include <string.h>
 
 #include "base/size.h"
-
-#define OLDEST 11
-#define NEWEST 13 /* releases whose libraries are looked for by their own name */
+#include "cuda/library.h"
 
 const gs_cuda_driver *gs_cuda_test_driver;
 
@@ -28,51 +26,47 @@ static const entry cublas_entries[] = {GS_CUDA_CUBLAS_MAP(X)};
 static const entry nccl_entries[] = {GS_CUDA_NCCL_MAP(X)};
 #undef X
 
-/* STEM.so.13, .12, .11, STEM.so; where the loader looks, then where toolkits put themselves. */
-static void *open_library(const char *stem)
-{
-    static const char *const folders[] = {"", "/usr/local/cuda/lib64/", "/usr/local/cuda/lib/"};
-    char name[96];
-    for (size_t f = 0; f < GS_ARRAY_LEN(folders); f++)
-        for (int release = NEWEST; release >= OLDEST - 1; release--) {
-            void *library;
-            if (release >= OLDEST)
-                snprintf(name, sizeof(name), "%s%s.so.%d", folders[f], stem, release);
-            else
-                snprintf(name, sizeof(name), "%s%s.so", folders[f], stem);
-            if ((library = dlopen(name, RTLD_NOW | RTLD_LOCAL)) != NULL)
-                return library;
-        }
-    return NULL;
-}
-
 static gs_status fill(void *library, const char *name, const entry *e, size_t n)
 {
     for (size_t i = 0; i < n; i++) {
         void *const f = dlsym(library, e[i].symbol);
         if (f == NULL)
             return gs_fail(GS_EUNSUPPORTED, "device cuda: %s has no %s: it is older than CUDA %d; use --device cpu", name,
-                           e[i].symbol, OLDEST);
+                           e[i].symbol, GS_CUDA_OLDEST);
         memcpy((char *)&table + e[i].offset, &f, sizeof(f));
     }
     return GS_OK;
 }
 
-static gs_status missing(const char *what, const char *why)
+static bool nvrtc_version(void *library, int *major, int *minor)
 {
-    return gs_fail(GS_EUNSUPPORTED, "device cuda: %s was not found: %s; use --device cpu", what, why);
+    int (*version)(int *major, int *minor);
+    void *const f = dlsym(library, "nvrtcVersion");
+    memcpy(&version, &f, sizeof(f));
+    return f != NULL && version(major, minor) == 0;
 }
 
-static gs_status open_compiler(void)
+/* It has no version without a handle, which a driver that is too old does not give; but properties. */
+static bool cublas_version(void *library, int *major, int *minor)
 {
-    if (libnvrtc == NULL && (libnvrtc = open_library("libnvrtc")) == NULL)
-        return missing("libnvrtc", "install the CUDA toolkit's runtime libraries");
+    int (*property)(int which, int *value);
+    void *const f = dlsym(library, "cublasGetProperty");
+    memcpy(&property, &f, sizeof(f));
+    return f != NULL && property(GS_CUBLAS_MAJOR, major) == 0 && property(GS_CUBLAS_MINOR, minor) == 0;
+}
+
+/* `driver`: its release, or 0. */
+static gs_status open_compiler(int driver)
+{
+    gs_status st;
+    if (libnvrtc == NULL && (st = gs_cuda_library_open(&libnvrtc, "libnvrtc", nvrtc_version, driver)) != GS_OK)
+        return st;
     return fill(libnvrtc, "libnvrtc", nvrtc_entries, GS_ARRAY_LEN(nvrtc_entries));
 }
 
 gs_status gs_cuda_compiler_open(const gs_cuda_driver **out)
 {
-    const gs_status st = open_compiler();
+    const gs_status st = open_compiler(0);
     if (st == GS_OK)
         *out = &table;
     return st;
@@ -93,21 +87,37 @@ static void look_for_nccl(void)
         table.comm_init = NULL;
 }
 
+/* The release that it is of, 0 where it does not say: what is wrong is said by the next call. */
+static gs_status open_driver(int *release)
+{
+    gs_status st;
+
+    if (libcuda == NULL && (libcuda = dlopen("libcuda.so.1", RTLD_NOW | RTLD_LOCAL)) == NULL)
+        return gs_fail(GS_EUNSUPPORTED, "device cuda: the driver (libcuda.so.1) was not found: there is no NVIDIA GPU here, or its driver "
+                                        "is not installed; use --device cpu");
+    if ((st = fill(libcuda, "libcuda.so.1", cuda_entries, GS_ARRAY_LEN(cuda_entries))) != GS_OK)
+        return st;
+    if (table.version(release) != 0 || *release < 0)
+        *release = 0;
+    if (*release > 0 && *release / 1000 < GS_CUDA_OLDEST)
+        return gs_fail(GS_EUNSUPPORTED, "device cuda: the driver is of CUDA %d.%d; at least %d.0 is needed: install a newer one, or use "
+                                        "--device cpu", *release / 1000, *release % 1000 / 10, GS_CUDA_OLDEST);
+    return GS_OK;
+}
+
 gs_status gs_cuda_driver_open(const gs_cuda_driver **out)
 {
+    int driver = 0;
     gs_status st;
 
     if (gs_cuda_test_driver != NULL) {
         *out = gs_cuda_test_driver;
         return GS_OK;
     }
-    if (libcuda == NULL && (libcuda = dlopen("libcuda.so.1", RTLD_NOW | RTLD_LOCAL)) == NULL)
-        return missing("the driver (libcuda.so.1)", "there is no NVIDIA GPU here, or its driver is not installed");
-    if ((st = fill(libcuda, "libcuda.so.1", cuda_entries, GS_ARRAY_LEN(cuda_entries))) != GS_OK ||
-        (st = open_compiler()) != GS_OK)
+    if ((st = open_driver(&driver)) != GS_OK || (st = open_compiler(driver)) != GS_OK)
         return st;
-    if (libcublas == NULL && (libcublas = open_library("libcublas")) == NULL)
-        return missing("libcublas", "install the CUDA toolkit's runtime libraries");
+    if (libcublas == NULL && (st = gs_cuda_library_open(&libcublas, "libcublas", cublas_version, driver)) != GS_OK)
+        return st;
     if ((st = fill(libcublas, "libcublas", cublas_entries, GS_ARRAY_LEN(cublas_entries))) != GS_OK)
         return st;
     look_for_nccl();

@@ -32,6 +32,7 @@ enum { GS_CU_HOST_PORTABLE = 1, GS_CU_HOST_MAPPED = 2 }; /* pinned for every dev
 enum { GS_CU_STREAM_NON_BLOCKING = 1, GS_CU_EVENT_BLOCKING = 1, GS_CU_EVENT_DISABLE_TIMING = 2 };
 enum { GS_CUBLAS_N = 0, GS_CUBLAS_T = 1, GS_CUBLAS_F32 = 0 };
 enum { GS_CUBLAS_COMPUTE_FP32 = 68, GS_CUBLAS_COMPUTE_BF16 = 75, GS_CUBLAS_COMPUTE_TF32 = 77 };
+enum { GS_CUBLAS_MAJOR = 0, GS_CUBLAS_MINOR = 1 }; /* libraryPropertyType */
 enum { GS_CUBLAS_DEFAULT_ALGORITHM = -1 };
 enum { GS_NCCL_F32 = 7, GS_NCCL_F64 = 8, GS_NCCL_SUM = 0 };
 
@@ -93,6 +94,7 @@ enum { GS_NCCL_F32 = 7, GS_NCCL_F64 = 8, GS_NCCL_SUM = 0 };
     X(log, "nvrtcGetProgramLog", (gs_cu_handle program, char *log))
 
 #define GS_CUDA_CUBLAS_MAP(X)                                                                                       \
+    X(blas_property, "cublasGetProperty", (int which, int *value))                                                  \
     X(blas_create, "cublasCreate_v2", (gs_cu_handle *blas))                                                         \
     X(blas_destroy, "cublasDestroy_v2", (gs_cu_handle blas))                                                        \
     X(blas_stream, "cublasSetStream_v2", (gs_cu_handle blas, gs_cu_handle stream))                                  \
@@ -124,7 +126,8 @@ typedef struct gs_cuda_driver {
 #undef X
 } gs_cuda_driver;
 
-/* The libraries' functions, found once and kept. GS_EUNSUPPORTED says which library or function is missing. */
+/* The libraries' functions, found once and kept. GS_EUNSUPPORTED says which library or function is missing, or which library is too
+ * new for the driver (library.h). */
 gs_status gs_cuda_driver_open(const gs_cuda_driver **out);
 /* NVRTC's alone, which needs no GPU and no driver. */
 gs_status gs_cuda_compiler_open(const gs_cuda_driver **out);

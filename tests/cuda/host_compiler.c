@@ -28,9 +28,15 @@ typedef struct host_program {
     char library[768];
 } host_program;
 
+int host_cuda_release(void)
+{
+    const char *const release = getenv("GS_HOST_GPU_CUDA");
+    return release != NULL ? (int)strtol(release, NULL, 10) : 13000;
+}
+
 gs_cu_result host_compiler_version(int *major, int *minor)
 {
-    *major = 1;
+    *major = host_cuda_release() / 1000;
     *minor = (int)(strlen(GS_TEST_HOST_FLAGS) % 1000 + (host_streams_checks() ? 1000 : 0)); /* libraries of other flags are others */
     return 0;
 }

@@ -235,6 +235,12 @@ typedef struct host_blas {
     size_t workspace_bytes;
 } host_blas;
 
+static gs_cu_result blas_property(int which, int *value)
+{
+    *value = which == GS_CUBLAS_MAJOR ? host_cuda_release() / 1000 : host_cuda_release() % 1000 / 10;
+    return 0;
+}
+
 static gs_cu_result blas_destroy(gs_cu_handle blas)
 {
     free(blas);
@@ -351,6 +357,7 @@ static gs_cuda_driver driver = {
     .image = host_image,
     .log_bytes = host_log_bytes,
     .log = host_program_log,
+    .blas_property = blas_property,
     .blas_create = blas_create,
     .blas_destroy = blas_destroy,
     .blas_stream = blas_stream,

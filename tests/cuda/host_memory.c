@@ -6,6 +6,7 @@
 #include <string.h>
 #include <sys/mman.h>
 
+#include "host_compiler.h"
 #include "host_streams.h"
 
 #define BLOCKS 64u /* of memory, at a time */
@@ -306,7 +307,7 @@ static gs_cu_result host_unregister(void *p)
 /* ---- devices, streams, events: numbers that are there ---- */
 
 static gs_cu_result init(unsigned flags) { return (gs_cu_result)flags; }
-static gs_cu_result version(int *v) { return *v = 13000, 0; }
+static gs_cu_result version(int *v) { return *v = host_cuda_release(), 0; }
 static gs_cu_result device_count(int *n) { return *n = gpus(), 0; }
 static gs_cu_result device_get(int *device, int ordinal) { return *device = ordinal, ordinal < gpus() ? 0 : GS_CU_INVALID_DEVICE; }
 
