@@ -28,6 +28,7 @@ static const char *const fixed_names[GS_CUDA_FIXED_COUNT] = {
     [GS_CUDA_FETCH] = "gs_fetch_rows",
     [GS_CUDA_LOSS] = "gs_loss",
     [GS_CUDA_LOSS_TOTAL] = "gs_loss_total",
+    [GS_CUDA_STEP] = "gs_step",
 };
 
 /* CUresult after which the context is of no use, by what ended it (cuda.h has their names). */
@@ -205,6 +206,8 @@ static void cuda_close(void *context)
                 if (*event[k] != NULL)
                     d->event_destroy(*event[k]);
         }
+        if (c->begun != NULL)
+            d->event_destroy(c->begun);
         gs_cu_handle *const stream[] = {&c->in, &c->compute, &c->out};
         for (size_t k = 0; k < GS_ARRAY_LEN(stream); k++)
             if (*stream[k] != NULL)
@@ -262,7 +265,7 @@ static gs_status make_streams(gs_cuda *c)
 {
     const gs_cuda_driver *const d = c->d;
     gs_cu_handle *const stream[] = {&c->in, &c->compute, &c->out};
-    gs_status st = GS_OK;
+    gs_status st = gs_cuda_check(c, d->event_create(&c->begun, GS_CU_EVENT_DISABLE_TIMING), "making an event");
     for (size_t i = 0; i < GS_ARRAY_LEN(stream) && st == GS_OK; i++)
         st = gs_cuda_check(c, d->stream_create(stream[i], GS_CU_STREAM_NON_BLOCKING), "making a stream");
     for (uint32_t i = 0; i < GS_CUDA_FLIGHT; i++) {
@@ -339,6 +342,9 @@ static const gs_device_ops cuda_ops = {
     .last_launch = cuda_last_launch,
     .poll = cuda_poll,
     .take_copied = cuda_take_copied,
+    .keep_params = gs_cuda_keep_params,
+    .step = gs_cuda_step,
+    .bring_params = gs_cuda_bring_params,
     .measure_transfer = gs_cuda_measure_transfer,
     .bus_place = gs_cuda_bus_place,
     .join = gs_cuda_join,

@@ -6,6 +6,7 @@
  *   module.c         text to modules
  *   cuda.c           opening, streams, small launches
  *   pass.c           what a pass brings to the device and takes back
+ *   step.c           parameters that stay there for a run, and the optimiser's step
  *   prepare.c        the modules and the fixed memory of a program
  *   memory.c         arena, mirrors and staging: where on the device is this host memory?
  *   chain.c          one of several devices: copies of its own, from the GPUs before it, and sums over all of them
@@ -125,7 +126,7 @@ typedef struct gs_cuda_sequence_code {
 enum gs_cuda_fixed {
     GS_CUDA_ADD, GS_CUDA_BEGIN, GS_CUDA_FINISH_MOST, GS_CUDA_FINISH_ATTEND, GS_CUDA_FINISH_LSE,
     GS_CUDA_REGROUP, GS_CUDA_ROW_SUMS, GS_CUDA_MIX_PART, GS_CUDA_COLSUM_PART, GS_CUDA_COLSUM_TOTAL, GS_CUDA_MOMENTS_PART,
-    GS_CUDA_MOMENTS_TOTAL, GS_CUDA_STATISTIC, GS_CUDA_FETCH, GS_CUDA_LOSS, GS_CUDA_LOSS_TOTAL,
+    GS_CUDA_MOMENTS_TOTAL, GS_CUDA_STATISTIC, GS_CUDA_FETCH, GS_CUDA_LOSS, GS_CUDA_LOSS_TOTAL, GS_CUDA_STEP,
     GS_CUDA_FIXED_COUNT
 };
 
@@ -135,6 +136,7 @@ typedef struct gs_cuda {
     int device, major, minor, processors, compute_type;
     uint64_t fetch_saves;       /* GS_CUDA_FETCH_SAVES, or $GS_CUDA_FETCH_SAVES */
     gs_cu_handle context, in, compute, out, blas;
+    gs_cu_handle begun;         /* event: what a pass adds to is clear */
     gs_cu_handle copied[GS_CUDA_FLIGHT], computed[GS_CUDA_FLIGHT], finished[GS_CUDA_FLIGHT]; /* events */
     gs_cu_handle fixed_module, fixed[GS_CUDA_FIXED_COUNT];
     char name[160];
@@ -150,7 +152,12 @@ typedef struct gs_cuda {
                                  * them, as many to sort with, and where the edges of as many and one begin (launch_sequence.c) */
     gs_cu_memory state;         /* parameters, gradients, sums of statistics, totals of the loss, scratch */
     uint64_t state_bytes;
+    uint64_t learned_bytes;     /* parameters that are learned come first, their gradients first of those, in the same places */
+    uint64_t grads_offset, added_bytes; /* from there on: what passes add up, gradients, sums and totals */
     uint64_t *param_offset, *grad_offset, *sums_offset, loss_offset, scratch_offset, scratch_bytes, order_offset, workspace_offset;
+    bool kept;                  /* gs_device_keep_params(): the learned parameters of `state` are the run's */
+    uint32_t states;
+    gs_cu_memory moments;       /* [states] runs of learned_bytes; 0: none */
     gs_cu_memory *where;        /* [most registers of a stage] of the launch being made */
     /* of the run */
     gs_cuda_memory memory;
@@ -256,6 +263,14 @@ gs_cu_memory gs_cuda_grad(const gs_cuda *c, uint32_t param);
 gs_cu_memory gs_cuda_part(const gs_cuda *c, const void *host);
 /* Sums of a statistic. */
 gs_cu_memory gs_cuda_sums(const gs_cuda *c, uint32_t param);
+
+/* ---- step.c ---- */
+
+gs_status gs_cuda_keep_params(void *context, const float *const *param, uint32_t states);
+gs_status gs_cuda_step(void *context, const gs_update *u);
+gs_status gs_cuda_bring_params(void *context, float *const *param);
+/* Gives back what the run kept. */
+void gs_cuda_drop_params(gs_cuda *c);
 
 /* ---- prepare.c, launch_*.c, measure.c ---- */
 

@@ -1,4 +1,5 @@
-/* A pass: parameters go to the device before its launches; what they added up comes back after them. */
+/* A pass: parameters go to the device before its launches, and what they added up comes back after them; but for those that the device
+ * keeps for the run (step.c). */
 #include <string.h>
 
 #include "base/size.h"
@@ -27,14 +28,15 @@ typedef struct exchange {
     uint64_t bytes, sum_bytes;
 } exchange;
 
-static exchange exchange_of(const gs_device_pass *pass, uint32_t i)
+static exchange exchange_of(const gs_cuda *c, uint32_t i)
 {
+    const gs_device_pass *const pass = &c->pass;
     const gs_param *const p = &pass->program->param[i];
     const bool statistic = p->statistic != GS_STATISTIC_NONE;
-    return (exchange){.param = pass->param != NULL ? pass->param[i] : NULL,
-                      .grad = pass->grad != NULL ? pass->grad[i] : NULL,
+    return (exchange){.param = pass->param != NULL && !(c->kept && !p->fixed) ? pass->param[i] : NULL,
+                      .grad = pass->grad != NULL && !c->kept ? pass->grad[i] : NULL,
                       .made = statistic && pass->made != NULL ? pass->made[i] : NULL,
-                      .sums = statistic && pass->statistic != NULL ? pass->statistic[i] : NULL,
+                      .sums = statistic && pass->statistic != NULL && !c->kept ? pass->statistic[i] : NULL,
                       .bytes = gs_param_elements(p) * sizeof(float),
                       .sum_bytes = 2ull * p->cols * sizeof(double)};
 }
@@ -42,6 +44,7 @@ static exchange exchange_of(const gs_device_pass *pass, uint32_t i)
 gs_status gs_cuda_begin_pass(void *context, const gs_device_pass *pass)
 {
     gs_cuda *const c = context;
+    bool copied = false;
     gs_status st = GS_OK;
 
     if (pass->program != c->program)
@@ -49,8 +52,10 @@ gs_status gs_cuda_begin_pass(void *context, const gs_device_pass *pass)
     if ((st = gs_cuda_enter(c)) != GS_OK)
         return st;
     c->pass = *pass;
+    st = gs_cuda_check(c, c->d->fill(c->state + c->grads_offset, 0, c->added_bytes, c->compute), "clearing gradients and the loss");
     for (uint32_t i = 0; i < pass->program->params && st == GS_OK; i++) {
-        const exchange x = exchange_of(pass, i);
+        const exchange x = exchange_of(c, i);
+        copied = copied || x.param != NULL || x.grad != NULL || x.sums != NULL;
         if (x.param != NULL)
             st = gs_cuda_copy_in(c, gs_cuda_param(c, i), x.param, x.bytes, c->compute, "copying parameters");
         if (st == GS_OK && x.grad != NULL)
@@ -58,10 +63,12 @@ gs_status gs_cuda_begin_pass(void *context, const gs_device_pass *pass)
         if (st == GS_OK && x.sums != NULL)
             st = gs_cuda_copy_in(c, gs_cuda_sums(c, i), x.sums, x.sum_bytes, c->compute, "copying statistics");
     }
-    if (st == GS_OK)
-        st = gs_cuda_check(c, c->d->fill(c->state + c->loss_offset, 0, sizeof(gs_pass_totals), c->compute), "clearing the loss");
-    if (st == GS_OK) /* the stream of copies counts there too */
+    if (st == GS_OK && copied) /* the host may change them, as another device's pass does that ends before this one begins to compute */
         st = gs_cuda_check(c, c->d->stream_synchronize(c->compute), "the begin of a pass");
+    if (st == GS_OK) /* the stream of copies counts bytes there */
+        st = gs_cuda_check(c, c->d->event_record(c->begun, c->compute), "an event");
+    if (st == GS_OK)
+        st = gs_cuda_check(c, c->d->stream_wait(c->in, c->begun, 0), "an event");
     c->in_pass = st == GS_OK;
     return st;
 }
@@ -84,7 +91,7 @@ gs_status gs_cuda_end_pass(void *context)
 
     c->in_pass = false;
     for (uint32_t i = 0; i < pass->program->params && st == GS_OK; i++) {
-        const exchange x = exchange_of(pass, i);
+        const exchange x = exchange_of(c, i);
         if (x.grad != NULL)
             st = gs_cuda_copy_out(c, x.grad, gs_cuda_grad(c, i), x.bytes, c->compute, "copying gradients");
         if (st == GS_OK && x.sums != NULL)

@@ -212,7 +212,7 @@ static uint64_t sums_bytes(const gs_program *p)
     return bytes;
 }
 
-/* Parameters are charged by who owns them; here is what lies beside them. */
+/* Parameters, gradients and the optimiser's two runs of state are charged by who owns them; here is what lies beside and between them. */
 uint64_t gs_cuda_scratch_bytes(const void *context, const gs_program *p)
 {
     char *text = NULL;
@@ -221,28 +221,43 @@ uint64_t gs_cuda_scratch_bytes(const void *context, const gs_program *p)
     (void)write_program(&k, p, &text, &bytes); /* what it refuses is refused by prepare */
     const uint64_t scratch = k.edge == NULL ? 0 : scratch_of(context, &k, p) + order_bytes(&k);
     drop_code(&k, text);
-    return scratch + sums_bytes(p) + GS_CUDA_WORKSPACE + 3 * ALIGNMENT * (uint64_t)(p->params + 1) + gs_align_up(sizeof(gs_pass_totals), ALIGNMENT);
+    return scratch + sums_bytes(p) + GS_CUDA_WORKSPACE + 5 * ALIGNMENT * (uint64_t)(p->params + 1) + gs_align_up(sizeof(gs_pass_totals), ALIGNMENT);
 }
 
-static gs_status take_state(gs_cuda *c, const code *k, const gs_program *p)
+/* Parameters, then gradients, learned ones first in both; then sums of statistics and totals of the loss. */
+static void place_params(gs_cuda *c, const gs_program *p)
 {
     uint64_t at = 0;
-    c->param_offset = gs_calloc(p->params + 1, sizeof(*c->param_offset));
-    c->grad_offset = gs_calloc(p->params + 1, sizeof(*c->grad_offset));
-    c->sums_offset = gs_calloc(p->params + 1, sizeof(*c->sums_offset));
-    if (c->param_offset == NULL || c->grad_offset == NULL || c->sums_offset == NULL)
-        return no_memory();
+    for (int fixed = 0; fixed < 2; fixed++) {
+        for (uint32_t i = 0; i < p->params; i++)
+            if (p->param[i].fixed == fixed) {
+                c->param_offset[i] = at;
+                at += gs_align_up(gs_param_elements(&p->param[i]) * sizeof(float), ALIGNMENT);
+            }
+        c->learned_bytes = fixed ? c->learned_bytes : at;
+    }
+    c->grads_offset = at;
+    for (uint32_t i = 0; i < p->params; i++)
+        c->grad_offset[i] = c->grads_offset + c->param_offset[i];
+    at = 2 * at;
     for (uint32_t i = 0; i < p->params; i++) {
-        const uint64_t bytes = gs_align_up(gs_param_elements(&p->param[i]) * sizeof(float), ALIGNMENT);
-        c->param_offset[i] = at;
-        c->grad_offset[i] = at + bytes;
-        at += 2 * bytes;
         c->sums_offset[i] = at;
         if (p->param[i].statistic != GS_STATISTIC_NONE)
             at += gs_align_up(2ull * p->param[i].cols * sizeof(double), ALIGNMENT);
     }
     c->loss_offset = at;
     c->scratch_offset = at + gs_align_up(sizeof(gs_pass_totals), ALIGNMENT);
+    c->added_bytes = c->scratch_offset - c->grads_offset;
+}
+
+static gs_status take_state(gs_cuda *c, const code *k, const gs_program *p)
+{
+    c->param_offset = gs_calloc(p->params + 1, sizeof(*c->param_offset));
+    c->grad_offset = gs_calloc(p->params + 1, sizeof(*c->grad_offset));
+    c->sums_offset = gs_calloc(p->params + 1, sizeof(*c->sums_offset));
+    if (c->param_offset == NULL || c->grad_offset == NULL || c->sums_offset == NULL)
+        return no_memory();
+    place_params(c, p);
     c->scratch_bytes = scratch_of(c, k, p);
     c->order_offset = c->scratch_offset + c->scratch_bytes;
     c->workspace_offset = c->order_offset + order_bytes(k);
@@ -312,6 +327,7 @@ void gs_cuda_drop_program(gs_cuda *c)
 {
     gs_cuda_quiet(c);
     give_order(c);
+    gs_cuda_drop_params(c);
     if (c->module != NULL)
         c->d->module_unload(c->module);
     if (c->state != 0) {

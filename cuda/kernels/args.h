@@ -154,6 +154,16 @@ typedef struct gs_frame_args {
     float neutral;
 } gs_frame_args;
 
+/* The learned parameters, all of them: multiples of 64 floats, gaps of 0 between them. */
+typedef struct gs_step_args {
+    float *value;
+    const float *grad;
+    float *first, *second; /* Adam's moments */
+    gs_u64 count;
+    gs_u32 adam;           /* else SGD */
+    float rate, decay, add1, keep2, add2, root, epsilon; /* as gs_update has them (device.h) */
+} gs_step_args;
+
 typedef struct gs_add_args {
     float *acc;
     const float *src;

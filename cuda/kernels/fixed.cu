@@ -1,4 +1,4 @@
-/* fixed.cu - kernels that no program changes: frames of sums, sums of columns, the loss. */
+/* fixed.cu - kernels that no program changes: frames of sums, sums of columns, the loss, the optimiser. */
 #include "common.cu"
 
 /* ---- frames ---- */
@@ -307,4 +307,33 @@ GS_KERNEL(gs_loss_total, gs_loss_args)
             a.total->correct[s] += a.part[p].correct[s];
         }
     }
+}
+
+/* ---- the optimiser ---- */
+
+/* A lane takes 16 bytes of each array. */
+GS_KERNEL(gs_step, gs_step_args)
+{
+    const gs_u64 at = 4 * ((gs_u64)gs_block_x() * GS_BLOCK_LANES + gs_lane());
+    float w[4], g[4], m[4], v[4];
+    if (at >= a.count)
+        return;
+    gs_load4(w, a.value + at);
+    gs_load4(g, a.grad + at);
+    for (gs_u32 i = 0; i < 4; i++)
+        g[i] = gs_plus(g[i], gs_times(a.decay, w[i]));
+    if (a.adam) {
+        gs_load4(m, a.first + at);
+        gs_load4(v, a.second + at);
+        for (gs_u32 i = 0; i < 4; i++) {
+            m[i] = gs_plus(m[i], gs_times(a.add1, gs_minus(g[i], m[i])));
+            v[i] = gs_plus(gs_times(v[i], a.keep2), gs_times(gs_times(a.add2, g[i]), g[i]));
+            g[i] = gs_over(m[i], gs_plus(gs_over(gs_root(v[i]), a.root), a.epsilon));
+        }
+        gs_store4(a.first + at, m);
+        gs_store4(a.second + at, v);
+    }
+    for (gs_u32 i = 0; i < 4; i++)
+        w[i] = gs_minus(w[i], gs_times(a.rate, g[i]));
+    gs_store4(a.value + at, w);
 }

@@ -40,6 +40,12 @@ GS_DEVICE float gs_group_exchange(float value, unsigned by, unsigned lanes)
 }
 /* *p += n, by any number of lanes. */
 GS_DEVICE void gs_count(gs_u64 *p, gs_u64 n) { atomicAdd(p, n); }
+/* Rounded each, never two in one instruction: the bits are those of a host without such instructions. */
+GS_DEVICE float gs_plus(float x, float y) { return __fadd_rn(x, y); }
+GS_DEVICE float gs_minus(float x, float y) { return __fsub_rn(x, y); }
+GS_DEVICE float gs_times(float x, float y) { return __fmul_rn(x, y); }
+GS_DEVICE float gs_over(float x, float y) { return __fdiv_rn(x, y); }
+GS_DEVICE float gs_root(float x) { return __fsqrt_rn(x); }
 GS_DEVICE float gs_float_of_bits(unsigned bits) { return __uint_as_float(bits); }
 GS_DEVICE unsigned gs_bits_of_float(float f) { return __float_as_uint(f); }
 
@@ -89,6 +95,11 @@ GS_DEVICE float gs_group_exchange(float value, unsigned by, unsigned lanes)
     return gs_gpu->group_exchange(value, by, lanes);
 }
 GS_DEVICE void gs_count(gs_u64 *p, gs_u64 n) { *p += n; }
+GS_DEVICE float gs_plus(float x, float y) { return x + y; }
+GS_DEVICE float gs_minus(float x, float y) { return x - y; }
+GS_DEVICE float gs_times(float x, float y) { return x * y; }
+GS_DEVICE float gs_over(float x, float y) { return x / y; }
+GS_DEVICE float gs_root(float x) { return sqrtf(x); }
 GS_DEVICE float gs_float_of_bits(unsigned bits)
 {
     float f;

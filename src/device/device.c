@@ -239,6 +239,31 @@ gs_device_copied gs_device_take_copied(gs_device *d)
     return d->ops->take_copied == NULL ? (gs_device_copied){0, 0} : d->ops->take_copied(d->context);
 }
 
+bool gs_device_steps(const gs_device *d) { return d->ops->step != NULL; }
+
+static gs_status check_steps(const gs_device *d)
+{
+    return gs_device_steps(d) ? GS_OK : gs_fail(GS_EUNSUPPORTED, "device %s: its parameters are the host's", gs_device_name(d));
+}
+
+gs_status gs_device_keep_params(gs_device *d, const float *const *param, uint32_t states)
+{
+    const gs_status st = check_steps(d);
+    return st != GS_OK ? st : d->ops->keep_params(d->context, param, states);
+}
+
+gs_status gs_device_step(gs_device *d, const gs_update *u)
+{
+    const gs_status st = check_steps(d);
+    return st != GS_OK ? st : d->ops->step(d->context, u);
+}
+
+gs_status gs_device_bring_params(gs_device *d, float *const *param)
+{
+    const gs_status st = check_steps(d);
+    return st != GS_OK ? st : d->ops->bring_params(d->context, param);
+}
+
 gs_status gs_device_measure_gemm(gs_device *d, uint32_t rows, uint32_t in, uint32_t out, double *flops_per_second)
 {
     if (rows == 0 || in == 0 || out == 0)

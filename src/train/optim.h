@@ -9,6 +9,7 @@
 #include <stdint.h>
 
 #include "base/status.h"
+#include "device/device.h" /* gs_update */
 #include "train/params.h"
 
 typedef enum gs_optim_kind { GS_OPTIM_SGD, GS_OPTIM_ADAM } gs_optim_kind;
@@ -23,7 +24,9 @@ typedef struct gs_optim {
 gs_status gs_optim_parse(gs_optim_kind *out, const char *name);
 /* Runs of state for gs_params_alloc(): Adam's first and second moments. */
 uint32_t gs_optim_states(gs_optim_kind kind);
-/* One update of `params->values` from `params->grads` (which stay as they are). */
+/* Goes on to the next step: its scalars, for whoever has the parameters. */
+gs_update gs_optim_next(gs_optim *o);
+/* The same, and the update of `params->values` from `params->grads` (which stay as they are). */
 void gs_optim_step(gs_optim *o, gs_params *params);
 
 #endif /* GS_TRAIN_OPTIM_H */

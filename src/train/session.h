@@ -21,6 +21,7 @@
 #include "program/program.h"
 #include "schedule/schedule.h" /* GS_EDGE_SETS */
 #include "store/store.h"
+#include "train/optim.h"
 #include "train/params.h"
 #include "train/session_scans.h"
 
@@ -91,6 +92,15 @@ void gs_session_close(gs_session *s); /* NULL is allowed; removes the spill fold
 
 /* Takes parameters (zeroed) and all memory of the plan, makes the spill files. */
 gs_status gs_session_start(gs_session *s);
+
+/* session_update.c: the optimiser's step where the parameters are. Devices that can hold them for the run: then the values of
+ * `params` that are learned are those of the last gs_session_bring_params(), and gradients never come here. */
+bool gs_session_steps_on_device(const gs_session *s);
+/* When the parameters have their first values. Does nothing where the host has them. */
+gs_status gs_session_keep_params(gs_session *s);
+/* After a train pass. */
+gs_status gs_session_update(gs_session *s, gs_optim *o);
+gs_status gs_session_bring_params(gs_session *s);
 
 /* What no epoch changes is computed once: after the parameters have their first values, as it may depend on those
  * that are not learned. */

@@ -74,7 +74,8 @@ static uint64_t logits_memory(const gs_session *s)
 
 static void charge_fixed(gs_session *s, bool logits)
 {
-    const uint64_t one = gs_params_elements(s->program) * sizeof(float);
+    const uint64_t one = gs_params_elements(s->program) * sizeof(float), state = s->gradients ? one * s->states : 0;
+    const bool steps = gs_session_steps_on_device(s);
 
     /* Open store and compiled model are resident already. What a session before this one freed is not to be counted. */
     if (s->process_bytes == 0) {
@@ -89,15 +90,16 @@ static void charge_fixed(gs_session *s, bool logits)
         const uint64_t gradients = s->gradients ? one + gs_params_sums(s->program) * sizeof(double) : 0;
         charge(s, "parameters", one, true);
         charge(s, "gradients", one + gs_params_sums(s->program) * sizeof(double), true);
+        charge(s, "optimizer state", steps ? state : 0, true);
         charge(s, "kernel scratch", gs_device_scratch_bytes(s->device, s->program), true);
-        charge(s, "parameters, optimizer", one * (1 + (s->gradients ? s->states : 0)), false);
+        charge(s, "parameters, optimizer", one + (steps ? 0 : state), false);
         charge(s, "gradients (host)", s->device_count * (gradients + GS_BLOCK_BYTES), false);
         charge(s, "devices' threads", s->device_count * GS_DEVICE_LANES * THREAD_BYTES, false);
         charge(s, "copies between GPUs", (s->device_count - 1) * GS_DEVICE_BETWEEN_BYTES, false);
         return;
     }
     if (s->topology != NULL) { /* the devices share parameters; gradients of their own they have behind the first */
-        charge(s, "parameters, optimizer", one * (1 + (s->gradients ? s->states : 0)), false);
+        charge(s, "parameters, optimizer", one + state, false);
         charge(s, "gradients", (s->gradients ? one + gs_params_sums(s->program) * sizeof(double) : 0) + GS_BLOCK_BYTES, true);
         charge(s, "kernel scratch", gs_device_scratch_bytes(s->device, s->program), true);
         charge(s, "devices' threads", s->device_count * GS_DEVICE_LANES * THREAD_BYTES, false);
@@ -106,10 +108,10 @@ static void charge_fixed(gs_session *s, bool logits)
     charge(s, "parameters", one, true);
     if (s->gradients) {
         charge(s, "gradients", one + gs_params_sums(s->program) * sizeof(double), true);
-        charge(s, "optimizer state", one * s->states, true);
+        charge(s, "optimizer state", gs_device_unified(s->device) || steps ? state : 0, true);
     }
-    if (!gs_device_unified(s->device)) { /* the host keeps its own, and the optimizer */
-        charge(s, "parameters (host)", one * (1 + (s->gradients ? 1 + s->states : 0)), false);
+    if (!gs_device_unified(s->device)) { /* the host has its own, to begin and to end with */
+        charge(s, "parameters (host)", one * (s->gradients ? 2 : 1) + (steps ? 0 : state), false);
         charge(s, "copies of host data", s->staging_bytes = gs_session_staging(s), true);
     }
     charge(s, "kernel scratch", gs_device_scratch_bytes(s->device, s->program), true);

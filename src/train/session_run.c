@@ -190,7 +190,7 @@ gs_status gs_session_start(gs_session *s)
 {
     gs_status st;
 
-    st = gs_params_alloc(&s->params, s->program, s->gradients, s->states);
+    st = gs_params_alloc(&s->params, s->program, s->gradients, gs_session_steps_on_device(s) ? 0 : s->states);
     for (uint32_t d = 0; d < s->device_count && st == GS_OK; d++)
         st = gs_device_prepare(s->devices[d], s->program);
     if (st != GS_OK)

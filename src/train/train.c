@@ -10,7 +10,6 @@
 #include "base/size.h"
 #include "train/logits.h"
 #include "train/metrics_log.h"
-#include "train/optim.h"
 #include "train/options.h"
 #include "train/outfile.h"
 #include "train/safetensors.h"
@@ -108,7 +107,8 @@ static gs_status run_epoch(run *r, gs_epoch_report *e)
         set_accuracy(e->accuracy, &x.metrics);
     add_stats(e, &x);
     update = gs_now();
-    gs_optim_step(&r->optim, &r->session->params);
+    if ((st = gs_session_update(r->session, &r->optim)) != GS_OK)
+        return st;
     gs_params_follow(&r->session->params, r->session->program, gs_store_get_info(r->session->store)->vertices);
     e->compute_seconds += gs_now() - update;
     e->seconds = gs_now() - began;
@@ -326,8 +326,8 @@ gs_status gs_train(const char *store, const gs_train_options *options, gs_train_
     r.optim = (gs_optim){.lr = options->lr, .weight_decay = options->weight_decay};
     if ((st = gs_optim_parse(&r.optim.kind, options->optimizer)) != GS_OK ||
         (st = gs_session_start(r.session)) != GS_OK || (st = start_weights(&r, options->init)) != GS_OK ||
-        (st = begin_outputs(&r, options->logits)) != GS_OK || (st = gs_session_setup(r.session)) != GS_OK ||
-        (st = run_epochs(&r)) != GS_OK ||
+        (st = begin_outputs(&r, options->logits)) != GS_OK || (st = gs_session_keep_params(r.session)) != GS_OK ||
+        (st = gs_session_setup(r.session)) != GS_OK || (st = run_epochs(&r)) != GS_OK || (st = gs_session_bring_params(r.session)) != GS_OK ||
         (st = check_weights(&r)) != GS_OK || (st = evaluate_final(&r)) != GS_OK ||
         (st = write_outputs(&r)) != GS_OK)
         goto done;

@@ -46,6 +46,9 @@ for model in "$@"; do
         compare "$model: $layout: weights" "$work/several.safetensors" "$work/cpu.safetensors" 1e-4
     done
     unset GS_TEST_GPU_NCCL GS_HOST_GPU_PEERS
+    adam=(--optimizer adam --lr 0.005)
+    train adam.cpu p3 --threads 1 "${adam[@]}" && train adam p3 --device $two "${adam[@]}" &&
+        compare "$model: weights by Adam" "$work/adam.safetensors" "$work/adam.cpu.safetensors" 1e-4
     for device in cuda $two; do
         run "predict $device" "$GNNSTREAM" predict "$work/${method}8" --model "$text" --layers 2 --hidden 16 --device "$device" \
             --weights "$work/cpu.safetensors" --logits "$work/$device.npy" ${more[@]+"${more[@]}"}

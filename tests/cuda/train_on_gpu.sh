@@ -33,5 +33,10 @@ for model in "$@"; do
         compare "$model: $layout: logits" "$work/$model.cuda.npy" "$work/$cpu.npy" $tolerance
         compare "$model: $layout: weights" "$work/$model.cuda.safetensors" "$work/$cpu.safetensors" $tolerance
     done
+    # By Adam, whose state is in the device's memory.
+    [ "$model" != sage_lstm ] || continue # slow, and a step is a step
+    adam=(--optimizer adam --lr 0.005 --weight-decay 0.01)
+    train $model.adam p3 --threads 1 "${adam[@]}" && train $model.cuda p3 --device cuda "${adam[@]}" &&
+        compare "$model: weights by Adam" "$work/$model.cuda.safetensors" "$work/$model.adam.safetensors" 1e-4
 done
 finish

@@ -1,0 +1,81 @@
+/* The optimiser's step where parameters, gradients and its state are: one kernel over all of them, as they lie one after the other. */
+#include "base/size.h"
+#include "cuda/cuda_internal.h"
+
+void gs_cuda_drop_params(gs_cuda *c)
+{
+    if (c->moments != 0)
+        c->d->memory_free(c->moments);
+    c->moments = 0;
+    c->states = 0;
+    c->kept = false;
+}
+
+gs_status gs_cuda_keep_params(void *context, const float *const *param, uint32_t states)
+{
+    gs_cuda *const c = context;
+    const uint64_t bytes = states * c->learned_bytes;
+    gs_status st;
+
+    if (c->program == NULL || states > 2)
+        return gs_fail(GS_EINVAL, "device cuda: parameters of no program, or of an optimiser with %u runs of state", states);
+    if ((st = gs_cuda_synchronize(c)) != GS_OK)
+        return st;
+    gs_cuda_drop_params(c);
+    if ((st = gs_cuda_check(c, c->d->fill(c->state, 0, c->learned_bytes, c->compute), "clearing memory")) != GS_OK) /* between them, too */
+        return st;
+    if (bytes > 0 && ((st = gs_cuda_check(c, c->d->memory_alloc(&c->moments, bytes), "memory for the optimizer's state")) != GS_OK ||
+                      (st = gs_cuda_check(c, c->d->fill(c->moments, 0, bytes, c->compute), "clearing memory")) != GS_OK))
+        return st;
+    for (uint32_t i = 0; i < c->program->params && st == GS_OK; i++)
+        if (!c->program->param[i].fixed)
+            st = gs_cuda_copy_in(c, gs_cuda_param(c, i), param[i], gs_param_elements(&c->program->param[i]) * sizeof(float), c->compute,
+                                 "copying parameters");
+    if (st == GS_OK)
+        st = gs_cuda_synchronize(c);
+    c->states = states;
+    c->kept = st == GS_OK;
+    return st;
+}
+
+gs_status gs_cuda_step(void *context, const gs_update *u)
+{
+    gs_cuda *const c = context;
+    gs_status st;
+
+    if (!c->kept || c->in_pass || c->states != (u->adam ? 2 : 0))
+        return gs_fail(GS_EINVAL, "device cuda: a step of parameters that are not there, or of another optimiser's");
+    gs_step_args a = {.value = (float *)c->state,
+                      .grad = (const float *)(c->state + c->grads_offset),
+                      .first = (float *)c->moments,
+                      .second = (float *)(c->moments + (u->adam ? c->learned_bytes : 0)),
+                      .count = c->learned_bytes / sizeof(float),
+                      .adam = u->adam,
+                      .rate = u->rate,
+                      .decay = u->decay,
+                      .add1 = u->add1,
+                      .keep2 = u->keep2,
+                      .add2 = u->add2,
+                      .root = u->root,
+                      .epsilon = u->epsilon};
+    if ((st = gs_cuda_begin(c)) == GS_OK)
+        st = gs_cuda_launch(c, c->fixed[GS_CUDA_STEP], gs_cuda_blocks(a.count / 4), 1, 0, &a, "gs_step");
+    return gs_cuda_end(c, st);
+}
+
+gs_status gs_cuda_bring_params(void *context, float *const *param)
+{
+    gs_cuda *const c = context;
+    gs_status st;
+
+    if (!c->kept)
+        return gs_fail(GS_EINVAL, "device cuda: parameters that are not there");
+    if ((st = gs_cuda_enter(c)) != GS_OK)
+        return st;
+    for (uint32_t i = 0; i < c->program->params && st == GS_OK; i++)
+        if (!c->program->param[i].fixed)
+            st = gs_cuda_copy_out(c, param[i], gs_cuda_param(c, i), gs_param_elements(&c->program->param[i]) * sizeof(float), c->compute,
+                                  "copying parameters");
+    const gs_status ended = gs_cuda_synchronize(c);
+    return st != GS_OK ? st : ended;
+}
