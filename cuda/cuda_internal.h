@@ -10,6 +10,7 @@
  *   prepare.c        the modules and the fixed memory of a program
  *   memory.c         arena, mirrors and staging: where on the device is this host memory?
  *   chain.c          one of several devices: copies of its own, from the GPUs before it, and sums over all of them
+ *   degree_order.c   in what order a launch takes its targets
  *   fetch_rows.c     copies of some rows of what is in host memory
  *   stage_copy.c     one launch: what it reads goes in, what it wrote comes out, in which stream
  *   launch_edges.c   sums over edges
@@ -69,6 +70,21 @@ typedef struct gs_cuda_piece {
     gs_cu_memory present; /* marks of the rows that are there; 0: all are */
 } gs_cuda_piece;
 
+/* Of a mirrored chunk: whose targets, how many, and where the order stands, 0 where it is better without. */
+typedef struct gs_cuda_order {
+    const void *target;
+    gs_cu_memory at;
+    uint32_t targets;
+} gs_cuda_order;
+
+/* Orders of targets by degree, each made when its chunk is first launched. */
+typedef struct gs_cuda_orders {
+    uint64_t offset, room, used; /* in the one allocation; bytes */
+    uint32_t slots, most;        /* slots: of a hash table, a power of two, at least half of them free */
+    gs_cuda_order *slot;
+    uint32_t *sorted;            /* [most], while it is copied */
+} gs_cuda_orders;
+
 typedef struct gs_cuda_memory {
     gs_cu_memory base;  /* of one allocation: arena, mirrors, staging */
     uint64_t arena_bytes, staging_offset, staging_bytes;
@@ -81,6 +97,7 @@ typedef struct gs_cuda_memory {
     uint64_t head;      /* staging: where the next piece is tried */
     uint32_t pieces;
     gs_cuda_piece piece[GS_CUDA_PIECES];
+    gs_cuda_orders orders;
 } gs_cuda_memory;
 
 /* How copies come from another device of the run. */
@@ -216,6 +233,21 @@ gs_status gs_cuda_wait_for_range(gs_cuda *c, const char *host, uint64_t bytes, g
 /* The stream waits until this launch is done, what it copies back included. */
 gs_status gs_cuda_wait_in(gs_cuda *c, uint64_t ticket, gs_cu_handle stream);
 void gs_cuda_clear_pieces(gs_cuda *c);
+
+/* ---- degree_order.c ---- */
+
+/* Takes the host's part; `offset`: of room for 4 bytes a target. */
+gs_status gs_cuda_take_orders(gs_cuda *c, const gs_device_orders *want, uint64_t offset);
+void gs_cuda_give_orders(gs_cuda *c);
+/* order[0..targets) = the targets, those with the most edges first, those of as many in their order. */
+void gs_cuda_sort_targets(uint32_t *order, const uint32_t *start, uint32_t targets);
+/* Steps of edges that blocks of `groups` targets hold, each until its longest target is done; one of more than `piece_edges` (a hub) is
+ * no block's. `order`: or NULL. */
+uint64_t gs_cuda_held_steps(const uint32_t *order, const uint32_t *start, uint32_t targets, uint32_t groups, uint32_t piece_edges);
+/* *order is the one in which groups are to take these targets, `groups` a block; NULL: as they come. What the first launch of a chunk
+ * decides is kept. */
+gs_status gs_cuda_order_of(gs_cuda *c, const gs_u32 **order, const void *target, const uint32_t *start, uint32_t targets, uint32_t groups,
+                           uint32_t piece_edges);
 
 /* ---- fetch_rows.c ---- */
 

@@ -49,8 +49,8 @@ static void set_chunk(const gs_cuda *c, gs_edge_args *a, const chunk_binds *b, u
 
 static uint32_t mask_of(uint32_t bytes) { return bytes == 0 ? 0 : UINT32_MAX >> (32 - 8 * bytes); }
 
-/* Hubs are cut by the launch's sizes alone, so that results do not depend on anything else. */
-static gs_status launch_edges(gs_cuda *c, const gs_cuda_edge_code *code, gs_edge_args *a)
+/* Hubs are cut by the launch's sizes alone, so that results do not depend on anything else. `target`, `start`: as the host names them. */
+static gs_status launch_edges(gs_cuda *c, const gs_cuda_edge_code *code, gs_edge_args *a, const void *target, const uint32_t *start)
 {
     const gs_edge_kernel *const k = &code->k;
     const uint32_t groups = GS_BLOCK_LANES / k->lanes;
@@ -61,6 +61,8 @@ static gs_status launch_edges(gs_cuda *c, const gs_cuda_edge_code *code, gs_edge
     a->piece_edges = (uint32_t)GS_MAX(gs_div_up(a->edges, gs_cuda_stretches(k)), (uint64_t)GS_CUDA_HUB_EDGES);
     a->pieces = a->edges > a->piece_edges ? (uint32_t)gs_div_up(a->edges, a->piece_edges) : 0;
     a->partial = (float *)(c->state + c->scratch_offset);
+    if ((st = gs_cuda_order_of(c, &a->order, target, start, a->targets, groups, a->piece_edges)) != GS_OK)
+        return st;
     st = gs_cuda_launch(c, code->run, gs_div_up(a->targets + 2ull * a->pieces, groups), k->slices,
                         groups * k->shared_floats * (uint32_t)sizeof(float), a, k->name);
     if (st == GS_OK && a->pieces > 0)
@@ -104,7 +106,7 @@ static gs_status run_rows(gs_cuda *c, const gs_edge_launch *l, const gs_typed_la
         set_chunk(c, &a, &b, l->targets, l->start, l->index_bytes, l->edges);
         a.in[0] = (const float *)at(c, operand);
         a.acc[0] = (float *)at(c, acc);
-        st = launch_edges(c, code, &a);
+        st = launch_edges(c, code, &a, l->target, l->start);
     }
     return gs_cuda_end(c, st);
 }
@@ -170,7 +172,7 @@ static gs_status run_kernels(gs_cuda *c, const gs_edge_program_launch *l, const 
             a.maximum[q] = (float *)at(c, sums[k->sum[q]].maximum);
             a.norm[q] = (float *)at(c, sums[k->sum[q]].norm);
         }
-        st = launch_edges(c, &c->edge[i], &a);
+        st = launch_edges(c, &c->edge[i], &a, l->target, l->start);
     }
     return st;
 }

@@ -36,6 +36,7 @@ void gs_cuda_give_memory(void *context)
     gs_cuda_memory *const m = &c->memory;
     gs_cuda_quiet(c);
     gs_cuda_leave(c);
+    gs_cuda_give_orders(c);
     for (uint32_t i = 0; i < m->registered; i++)
         c->d->host_unregister(m->pinned[i].memory);
     if (m->base != 0)
@@ -58,10 +59,14 @@ gs_status gs_cuda_take_memory(void *context, const gs_device_memory *want, void 
         m->mirror_offset[i] = at;
         at += gs_align_up(want->mirror[i].bytes, ALIGNMENT);
     }
+    const uint64_t orders = at;
+    at += gs_align_up(want->orders.targets * sizeof(uint32_t), ALIGNMENT);
     m->staging_offset = at;
     m->staging_bytes = gs_align_down(want->staging_bytes, ALIGNMENT);
     st = gs_cuda_check(c, c->d->memory_alloc(&m->base, at + m->staging_bytes + ALIGNMENT), "taking --device-memory");
-    const uint64_t mirrors = m->staging_offset - gs_align_up(want->arena_bytes, ALIGNMENT);
+    const uint64_t mirrors = orders - gs_align_up(want->arena_bytes, ALIGNMENT);
+    if (st == GS_OK)
+        st = gs_cuda_take_orders(c, &want->orders, orders);
     if (st == GS_OK && mirrors > 0) /* as the host's memory is: rows that nobody writes are read */
         st = gs_cuda_check(c, c->d->fill(m->base + gs_align_up(want->arena_bytes, ALIGNMENT), 0, mirrors, c->compute), "clearing mirrors");
     for (int i = 0; i < 2 && st == GS_OK; i++)

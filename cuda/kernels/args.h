@@ -21,6 +21,7 @@ typedef unsigned long long gs_u64;
 typedef struct gs_edge_args {
     const void *target, *index;
     const gs_u32 *start;
+    const gs_u32 *order;               /* [targets] whom groups take, one after the other; NULL: as they come */
     const void *type;                  /* of edges; NULL: masks draw for type 0 */
     const float *weight;               /* NULL: 1 */
     const float *in[GS_EDGE_INPUTS];   /* rows at either end and parameters; the generated code knows which */

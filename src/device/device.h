@@ -204,11 +204,20 @@ typedef struct gs_device_range {
     uint64_t bytes;
 } gs_device_range;
 
+/* Chunks of edges that lie in a mirror as long as it is there, of which a device may keep in what order it takes their targets:
+ * 4 bytes a target there, and here 4 for each of the largest's and GS_DEVICE_ORDER_BYTES a chunk. All 0: none. */
+typedef struct gs_device_orders {
+    uint64_t targets;       /* of all of them */
+    uint32_t chunks, most;  /* targets of one */
+} gs_device_orders;
+#define GS_DEVICE_ORDER_BYTES 32u
+
 typedef struct gs_device_memory {
     uint64_t arena_bytes, staging_bytes;
     gs_device_range host[2];         /* what launches may name; made fast to copy (pinned), for the other devices too */
     uint32_t mirrors;                /* at most GS_DEVICE_MIRRORS */
     const gs_device_range *mirror;   /* host memory that has a lasting copy on the device, which launches write alone */
+    gs_device_orders orders;
 } gs_device_memory;
 
 /* Takes all device memory of a run. *arena is an address on the device. The ranges must outlive it. Never called on a

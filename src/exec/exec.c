@@ -44,7 +44,8 @@ static gs_status take_device_memory(gs_exec *e, const gs_exec_config *c)
                                 .host = {{e->region[GS_REGION_RING], e->region_bytes[GS_REGION_RING]},
                                          {e->region[GS_REGION_RESIDENT], e->region_bytes[GS_REGION_RESIDENT]}},
                                 .mirrors = choose_mirrors(e, c->mirror_bytes, mirror),
-                                .mirror = mirror};
+                                .mirror = mirror,
+                                .orders = c->orders};
     void *arena = NULL;
     const gs_status st = gs_device_take_memory(e->on->device, &m, &arena);
     e->on->arena = arena;

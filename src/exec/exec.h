@@ -57,6 +57,7 @@ typedef struct gs_exec_config {
     bool no_verify;           /* skip checksums on arrival */
     uint64_t staging_bytes;   /* of a device with memory of its own: for copies of what launches use */
     uint64_t mirror_bytes;    /* and for lasting copies of what is resident */
+    gs_device_orders orders;  /* of chunks among those */
     bool trace;               /* keep when each task of the last pass began and ended */
 } gs_exec_config;
 

@@ -60,6 +60,7 @@ typedef struct gs_session {
 
     uint64_t host_memory, device_memory; /* budgets; the latter of each device */
     uint64_t staging_bytes, mirror_bytes; /* of a device with memory of its own */
+    gs_device_orders orders;       /* of what is mirrored, where there is room */
     uint64_t logits_memory;        /* for gs_logits_write(); 0: none wanted */
     uint64_t process_bytes; /* resident when the plan was made; 0: to be looked up */
     bool recompute;         /* values are rather made again than stored */
@@ -148,6 +149,8 @@ gs_status gs_session_open_devices(gs_session *s);
  * made of the memory that a plan leaves. */
 uint64_t gs_session_staging(const gs_session *s);
 void gs_session_use_spare(gs_session *s);
+/* Host memory of the orders in which it may take targets. */
+uint64_t gs_session_order_bytes(const gs_session *s);
 /* Free memory of each device, where they have their own: devices on one GPU share its. */
 uint64_t gs_session_free_device_memory(const gs_session *s);
 

@@ -141,6 +141,27 @@ uint64_t gs_session_staging(const gs_session *s)
     return gs_align_up(most, GS_BLOCK_BYTES);
 }
 
+/* Of all chunks that stages sum over: which of them will be mirrored is exec's to see. */
+static gs_device_orders orders_of(const gs_session *s)
+{
+    const uint64_t parts = gs_store_chunks(s->store)->parts;
+    gs_device_orders o = {0};
+    for (uint32_t k = 0; k < s->sets; k++)
+        for (uint64_t i = 0; gs_session_uses_set(s, k) && i < parts * parts; i++) {
+            const gs_chunk *const c = &s->set[k].chunk[i];
+            o.targets += c->targets;
+            o.chunks += c->targets > 0;
+            o.most = GS_MAX(o.most, c->targets);
+        }
+    return o;
+}
+
+uint64_t gs_session_order_bytes(const gs_session *s)
+{
+    const gs_device_orders o = orders_of(s);
+    return o.most * sizeof(uint32_t) + o.chunks * (uint64_t)GS_DEVICE_ORDER_BYTES;
+}
+
 void gs_session_use_spare(gs_session *s)
 {
     uint64_t spare = s->device_memory > s->plan->device_bytes ? s->device_memory - s->plan->device_bytes : 0;
@@ -151,5 +172,9 @@ void gs_session_use_spare(gs_session *s)
     for (uint32_t i = 0; i < s->plan->residents; i++)
         resident += gs_align_up(s->plan->resident[i].bytes, GS_BLOCK_BYTES);
     s->mirror_bytes = GS_MIN(spare, resident);
-    s->plan->device_bytes += more + s->mirror_bytes;
+    spare -= s->mirror_bytes;
+    s->orders = orders_of(s);
+    if (s->mirror_bytes == 0 || s->orders.targets * sizeof(uint32_t) + GS_BLOCK_BYTES > spare)
+        s->orders = (gs_device_orders){0};
+    s->plan->device_bytes += more + s->mirror_bytes + (s->orders.targets > 0 ? s->orders.targets * sizeof(uint32_t) + GS_BLOCK_BYTES : 0);
 }

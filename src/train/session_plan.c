@@ -153,6 +153,8 @@ static void charge_sets(gs_session *s)
         bytes += gs_session_uses_set(s, k) ? parts * parts * (sizeof(gs_exec_chunk) + 1) : 0;
         bytes += k >= 2 ? parts * parts * sizeof(gs_chunk) : 0;
     }
+    if (!gs_device_unified(s->device) && s->topology == NULL)
+        bytes += gs_session_order_bytes(s);
     charge(s, "chunk tables", bytes, false);
 }
 

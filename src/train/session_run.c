@@ -176,6 +176,7 @@ static gs_status open_exec(gs_session *s)
                                     .io = GS_IO_AUTO,
                                     .staging_bytes = s->staging_bytes,
                                     .mirror_bytes = s->mirror_bytes,
+                                    .orders = s->orders,
                                     .no_verify = s->options->no_verify,
                                     .trace = s->profile,
                                 });

@@ -6,6 +6,7 @@
 
 #include "base/alloc.h"
 #include "base/size.h"
+#include "cuda/cuda_internal.h" /* orders of targets */
 #include "device_fixture.h"
 #include "gpu_devices.h"
 
@@ -168,6 +169,149 @@ static void test_cuda_rows__hubs_are_the_same_to_rounding(void **state)
     gs_device_close(d);
 }
 
+/* ---- targets by degree ---- */
+
+/* The case's chunk in one stretch of memory, as a store has it. */
+static void *in_one_stretch(rows_case *c, uint64_t *bytes)
+{
+    const uint32_t edges = c->start[c->targets];
+    void **const part[] = {&c->target, (void **)&c->start, &c->index, &c->type};
+    const uint64_t size[] = {(uint64_t)c->targets * c->index_bytes, (c->targets + 1ull) * 4, (uint64_t)edges * c->index_bytes,
+                             (uint64_t)edges * c->type_bytes};
+    uint64_t at = 0;
+    for (size_t i = 0; i < GS_ARRAY_LEN(part); i++)
+        at += gs_align_up(size[i], 16);
+    *bytes = at;
+    char *const whole = test_malloc(at);
+    at = 0;
+    for (size_t i = 0; i < GS_ARRAY_LEN(part); i++) {
+        memcpy(whole + at, *part[i], size[i]);
+        test_free(*part[i]);
+        *part[i] = whole + at;
+        at += gs_align_up(size[i], 16);
+    }
+    return whole;
+}
+
+/* The sums, by a device that mirrors the chunk and may keep `orders`; what it copied in. */
+static uint64_t sum_mirrored(const rows_case *c, void *chunk, uint64_t bytes, gs_device_orders orders, float *acc)
+{
+    gs_device *d = NULL;
+    void *arena = NULL;
+    gs_device_range mirror = {chunk, bytes};
+    const gs_device_memory memory = {.staging_bytes = 16 * GS_MIB, .mirrors = 1, .mirror = &mirror, .orders = orders};
+    choose_gpu();
+    gs_assert_ok(gs_device_open(&d, "cuda", 1));
+    gs_assert_ok(gs_device_take_memory(d, &memory, &arena));
+    prepare(d);
+    memcpy(acc, c->before, c->acc_floats * sizeof(float));
+    launch(d, c, acc);
+    const uint64_t in = gs_device_take_copied(d).in;
+    gs_device_close(d);
+    return in;
+}
+
+/* In both ways the same bits; `kept`: bytes of the order that is made, 0: none is. */
+static void check_order(rows_case c, const uint32_t *degree, uint64_t kept)
+{
+    const gs_device_orders room = {.targets = c.targets, .chunks = 1, .most = c.targets};
+    uint64_t bytes = 0;
+    make_case(&c, degree);
+    void *const chunk = in_one_stretch(&c, &bytes);
+    float *const plain = test_malloc(c.acc_floats * sizeof(float)), *const ordered = test_malloc(c.acc_floats * sizeof(float));
+    const uint64_t without = sum_mirrored(&c, chunk, bytes, (gs_device_orders){0}, plain);
+    assert_int_equal(sum_mirrored(&c, chunk, bytes, room, ordered) - without, kept);
+    assert_memory_equal(plain, ordered, c.acc_floats * sizeof(float));
+    for (size_t i = 0; i < c.acc_floats; i++)
+        assert_true(fabs((double)ordered[i] - (double)c.want[i]) <= 1e-5 * c.size[i]);
+    test_free(plain);
+    test_free(ordered);
+    c.target = c.index = c.type = NULL;
+    c.start = NULL;
+    free_case(&c);
+    test_free(chunk);
+}
+
+static void test_cuda_rows__by_degree_all_bits_are_the_same(void **state)
+{
+    static const uint32_t order_widths[] = {0, 3, 9, 14, 21};
+    enum { MANY = 700 };
+    uint32_t skewed[MANY], even[MANY];
+    (void)state;
+    for (uint32_t t = 0; t < MANY; t++) {
+        even[t] = 5 + t % 2;
+        skewed[t] = t % 16 == 3 ? 40 + random_below(t, 5, 300) : random_below(t, 4, 7);
+    }
+    skewed[100] = 3000; /* hubs, cut in pieces */
+    skewed[101] = 1500;
+    for (size_t i = 0; i < GS_ARRAY_LEN(order_widths); i++)
+        for (how h = ROWS; h <= SPLIT; h++) {
+            const uint32_t w = order_widths[i];
+            const rows_case c = {.how = h, .index_bytes = i % 2 == 0 ? 2 : 4, .type_bytes = 1, .targets = MANY, .operand_rows = 60,
+                                 .width = widths[w], .types = types_of(h, w)};
+            check_order(c, skewed, MANY * sizeof(uint32_t));
+            if (i == 0)
+                check_order(c, even, 0); /* an order would save nothing */
+        }
+}
+
+/* Where a chunk was there is another one: of other degrees, then of fewer targets, for which the order kept names too many. */
+static void test_cuda_rows__an_order_that_was_kept_for_another_chunk(void **state)
+{
+    enum { MANY = 300, WIDTH_8 = 7 };
+    uint32_t degree[MANY];
+    uint64_t bytes = 0;
+    rows_case c = {.how = ROWS, .index_bytes = 4, .type_bytes = 1, .targets = MANY, .operand_rows = 60, .width = widths[WIDTH_8], .types = 1};
+    gs_device *d = NULL;
+    void *arena = NULL;
+    (void)state;
+    for (uint32_t t = 0; t < MANY; t++)
+        degree[t] = t % 16 == 3 ? 90 : 2;
+    make_case(&c, degree);
+    char *const chunk = in_one_stretch(&c, &bytes);
+    gs_device_range mirror = {chunk, bytes};
+    const gs_device_memory memory = {.staging_bytes = 16 * GS_MIB, .mirrors = 1, .mirror = &mirror,
+                                     .orders = {.targets = MANY, .chunks = 1, .most = MANY}};
+    choose_gpu();
+    gs_assert_ok(gs_device_open(&d, "cuda", 1));
+    gs_assert_ok(gs_device_take_memory(d, &memory, &arena));
+    prepare(d);
+    float *const acc = test_malloc(c.acc_floats * sizeof(float));
+    for (int round = 0; round < 3; round++) {
+        memcpy(acc, c.before, c.acc_floats * sizeof(float));
+        launch(d, &c, acc); /* which tells the device of changed memory first */
+        assert_memory_equal(acc, c.want, c.acc_floats * sizeof(float));
+        memcpy(c.want, c.before, c.acc_floats * sizeof(float));
+        for (uint32_t t = 0; t < MANY; t++)
+            c.start[t + 1] = c.start[t] + degree[MANY - 1 - t];
+        c.targets = round == 0 ? MANY : MANY - 20;
+        expect(&c);
+    }
+    test_free(acc);
+    gs_device_close(d);
+    c.target = c.index = c.type = NULL;
+    c.start = NULL;
+    free_case(&c);
+    test_free(chunk);
+}
+
+/* Of 12 targets in blocks of 4, 4 edges a step: by hand. */
+static void test_cuda_rows__what_blocks_hold(void **state)
+{
+    static const uint32_t degree[12] = {1, 9, 0, 40, 2, 9, 9, 1, 4, 0, 17, 600};
+    static const uint32_t falling[12] = {11, 3, 10, 1, 5, 6, 8, 4, 0, 7, 2, 9};
+    uint32_t start[13] = {7}, order[12];
+    (void)state;
+    for (uint32_t t = 0; t < 12; t++)
+        start[t + 1] = start[t] + degree[t];
+    gs_cuda_sort_targets(order, start, 12);
+    assert_memory_equal(order, falling, sizeof(order));
+    assert_int_equal(gs_cuda_held_steps(NULL, start, 12, 4, 512), 4 * (10 + 3 + 5)); /* the last is a hub */
+    assert_int_equal(gs_cuda_held_steps(order, start, 12, 4, 512), 4 * (10 + 3 + 1));
+    assert_int_equal(gs_cuda_held_steps(order, start, 12, 8, 512), 8 * (10 + 1));
+    assert_int_equal(gs_cuda_held_steps(NULL, start, 12, 4, 600), 4 * (10 + 3 + 150));
+}
+
 /* Calls are about the GPU that a thread turned to last; opening another one turns to that. */
 static void test_cuda_rows__a_gpu_is_measured_whichever_was_opened_last(void **state)
 {
@@ -194,6 +338,9 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_cuda_rows__every_width_and_way_in_the_order_of_the_edges),
         cmocka_unit_test(test_cuda_rows__hubs_are_the_same_to_rounding),
+        cmocka_unit_test(test_cuda_rows__by_degree_all_bits_are_the_same),
+        cmocka_unit_test(test_cuda_rows__an_order_that_was_kept_for_another_chunk),
+        cmocka_unit_test(test_cuda_rows__what_blocks_hold),
         cmocka_unit_test(test_cuda_rows__a_gpu_is_measured_whichever_was_opened_last),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
