@@ -92,6 +92,9 @@ static gs_status write_sequence(code *k, const gs_program *p, const gs_stage *s)
 /* What this device does outside of generated kernels. */
 static gs_status check_instrs(const gs_stage *s)
 {
+    if (gs_stage_has_batches(s))
+        return gs_fail(GS_EUNSUPPORTED, "device cuda: stage \"%s\": products of edges by the matrix of their type are not there; use --device cpu",
+                       s->name);
     for (uint32_t i = 0; i < s->instrs; i++)
         switch (s->instr[i].op) {
         case GS_OP_ROWSUM:

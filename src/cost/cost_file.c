@@ -13,7 +13,7 @@
 #include "base/hash.h"
 #include "base/machine.h"
 
-#define VERSION 4
+#define VERSION 5
 #define FILE_MOST (1u << 20)
 #define RATE_MOST 1e15 /* of anything, a second */
 #define SLOWER_MOST 4.0

@@ -26,6 +26,8 @@ static void cpu_close(void *context)
     gs_cpu *const cpu = context;
     gs_free(cpu->sequence);
     gs_free(cpu->hub_rows);
+    gs_free(cpu->matrices);
+    gs_free(cpu->kept);
     gs_free(cpu->edge_scratch);
     gs_free(cpu->edge_state);
     gs_free(cpu->edge_slot);
@@ -48,7 +50,7 @@ static bool cpu_unified(const void *context)
 /* What a program's largest launches need. */
 typedef struct needs {
     uint32_t steps;
-    uint64_t partial_floats, turned_floats, outer_floats, sequence_floats;
+    uint64_t partial_floats, turned_floats, outer_floats, sequence_floats, matrix_floats, kept_floats;
     gs_cpu_edge_needs edge;
 } needs;
 
@@ -83,6 +85,8 @@ static needs find_needs(const gs_cpu *cpu, const gs_program *p)
         n.turned_floats = GS_MAX(n.turned_floats, turned);
         n.steps = GS_MAX(n.steps, stage->instrs);
         widen(&n.edge, gs_cpu__edge_needs(stage));
+        n.matrix_floats = GS_MAX(n.matrix_floats, gs_cpu__turned_matrix_floats(p, stage));
+        n.kept_floats = GS_MAX(n.kept_floats, gs_cpu__kept_floats(stage));
         n.sequence_floats = GS_MAX(n.sequence_floats, gs_cpu__sequence_floats(cpu, p, stage));
     }
     return n;
@@ -96,8 +100,8 @@ static uint64_t cpu_scratch_bytes(const void *context, const gs_program *p)
                           n.edge.states * sizeof(gs_cpu_edge_state) +
                           (cpu->threads * n.edge.floats + GS_CPU_HUB_PIECES * n.edge.row_floats) * sizeof(float);
     /* every allocation may be rounded up by the C library */
-    return n.steps * sizeof(gs_cpu_step) + (n.partial_floats + n.turned_floats + n.outer_floats + n.sequence_floats) * sizeof(float) + edge +
-           8 * GS_BLOCK_BYTES + gs_cpu__gemm_bytes(context);
+    return n.steps * sizeof(gs_cpu_step) + (n.partial_floats + n.turned_floats + n.outer_floats + n.sequence_floats + n.matrix_floats + n.kept_floats) * sizeof(float) + edge +
+           10 * GS_BLOCK_BYTES + gs_cpu__gemm_bytes(context);
 }
 
 /* Room for `count` elements; what is there already is kept if it is enough. */
@@ -154,6 +158,13 @@ static gs_status cpu_prepare(void *context, const gs_program *p)
     if (!make_room(&cpu->sequence, cpu->sequence_floats, n.sequence_floats, sizeof(float)))
         return gs_fail(no_memory, "device cpu: out of memory for the tiles of an lstm");
     cpu->sequence_floats = GS_MAX(cpu->sequence_floats, n.sequence_floats);
+    if (!make_room(&cpu->matrices, cpu->matrix_floats, n.matrix_floats, sizeof(float)))
+        return gs_fail(no_memory, "device cpu: out of memory for transposed matrices of edge types");
+    cpu->matrix_floats = GS_MAX(cpu->matrix_floats, n.matrix_floats);
+    cpu->matrix_stage = NULL;
+    if (!make_room(&cpu->kept, cpu->kept_floats, n.kept_floats, sizeof(float)))
+        return gs_fail(no_memory, "device cpu: out of memory for rows of edges by type");
+    cpu->kept_floats = GS_MAX(cpu->kept_floats, n.kept_floats);
     const gs_status st = prepare_edges(cpu, &n.edge);
     return st == GS_OK ? gs_cpu__gemm_warm(cpu) : st;
 }
@@ -217,7 +228,7 @@ static gs_status cpu_begin_pass(void *context, const gs_device_pass *pass)
     gs_cpu *const cpu = context;
     (void)pass;
     cpu->in_pass = true;
-    cpu->turned_stage = NULL;
+    cpu->turned_stage = cpu->matrix_stage = NULL;
     return GS_OK;
 }
 

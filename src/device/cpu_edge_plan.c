@@ -8,8 +8,6 @@
 #include "base/size.h"
 #include "device/cpu_internal.h"
 
-#define TILE_BYTES (24 * GS_KIB) /* slots and gathered rows of a tile: most of a first-level cache */
-#define TILE_STEP 8
 #define LINE 64 /* bytes of a cache line */
 
 typedef struct planner {
@@ -17,6 +15,7 @@ typedef struct planner {
     const gs_edge_program_launch *l;
     gs_cpu_edge_plan *plan;
     uint32_t index;  /* of the instruction or sum */
+    uint32_t outer;  /* the sum of kind OUTER that the plan is for, or GS_NONE: for all others */
     const char *noun; /* "edge instruction" or "sum" */
     gs_status st;
 } planner;
@@ -224,6 +223,41 @@ static void plan_loop(planner *p, const gs_instr *in, uint32_t width, gs_cpu_edg
     d->a = emit_value(p, s);
 }
 
+static void plan_rowmax(planner *p, const gs_instr *in, uint32_t width, gs_cpu_edge_state *d)
+{
+    uint32_t own = 0;
+    d->a = operand_value(p, &in->a, &own);
+    if (width != 1 || own == 0)
+        refuse(p, "the maximum of a row is one number wide");
+    d->a = emit_value(p, (gs_cpu_edge_step){.kind = GS_CPU_EDGE_ROWMAX, .width = 1, .a = full(p, d->a, own)});
+}
+
+/* Something of the stage is `times` as wide as a value: by type of the edges. */
+static void note_types(planner *p, uint32_t times, uint32_t rows);
+
+/* A matrix of each type: those of the parameter, or all of them transposed. */
+static void plan_by_type(planner *p, const gs_instr *in, uint32_t width, gs_cpu_edge_state *d)
+{
+    const gs_program *const program = p->l->program;
+    gs_cpu_edge_step s = {.kind = GS_CPU_EDGE_BY_TYPE, .width = width};
+    uint32_t own = 0;
+
+    s.a = operand_value(p, &in->a, &own);
+    if (p->st != GS_OK)
+        return;
+    const bool there = in->b.kind == GS_FROM_PARAM && in->b.index < program->params && p->l->param != NULL;
+    const uint64_t one = (uint64_t)own * width, all = there ? gs_param_elements(&program->param[in->b.index]) : 0;
+    if (one == 0 || all == 0 || all % one != 0) {
+        refuse(p, "no matrices that take this value to this result");
+        return;
+    }
+    note_types(p, (uint32_t)(all / one), 1);
+    s.a = full(p, s.a, own);
+    s.matrix = in->op == GS_OP_BY_TYPE ? p->l->param[in->b.index] : gs_cpu__turned_matrices(p->cpu, p->l, in);
+    p->plan->batched = true;
+    d->a = emit_value(p, s);
+}
+
 static void plan_instr(planner *p, const gs_instr *in)
 {
     const gs_stage *const stage = p->l->stage;
@@ -253,21 +287,20 @@ static void plan_instr(planner *p, const gs_instr *in)
         d->a = stretched(p, &in->a, width);
         d->a = binary(p, in->op, d->a, stretched(p, &in->b, width), width);
         break;
-    case GS_OP_EDGE_MASK:
-        plan_mask(p, in, width, d);
+    case GS_OP_BY_TYPE:
+    case GS_OP_BY_TYPE_T:
+        plan_by_type(p, in, width, d);
         break;
+    case GS_OP_EDGE_MASK:
     case GS_OP_IS_LOOP:
-        plan_loop(p, in, width, d);
+        (in->op == GS_OP_EDGE_MASK ? plan_mask : plan_loop)(p, in, width, d);
         break;
     case GS_OP_FOLD:
     case GS_OP_ROWSUM:
         plan_fold(p, in, width, d);
         break;
     case GS_OP_ROWMAX:
-        d->a = operand_value(p, &in->a, &own);
-        if (width != 1 || own == 0)
-            refuse(p, "the maximum of a row is one number wide");
-        d->a = emit_value(p, (gs_cpu_edge_step){.kind = GS_CPU_EDGE_ROWMAX, .width = 1, .a = full(p, d->a, own)});
+        plan_rowmax(p, in, width, d);
         break;
     case GS_OP_SPREAD:
         d->a = operand_value(p, &in->a, &own);
@@ -319,7 +352,6 @@ static gs_cpu_edge_value take_factor(planner *p, const gs_sum *sum, uint32_t hea
     return factor;
 }
 
-/* Something of the stage is `times` as wide as a value: by type of the edges. */
 static void note_types(planner *p, uint32_t times, uint32_t rows)
 {
     if (p->l->type == NULL || (p->l->type_bytes != 1 && p->l->type_bytes != 2) || times == 0 ||
@@ -383,7 +415,67 @@ static void plan_sum(planner *p, const gs_sum *sum)
     plan_product_sum(p, s, value, weight);
 }
 
+/* Both sides of an outer product go to where rows of their type lie together. */
+static void plan_outer(planner *p, const gs_sum *sum)
+{
+    const uint32_t side[2] = {sum->score, sum->value};
+    uint64_t one = 1;
+    for (uint32_t i = 0; i < 2; i++) {
+        gs_cpu_edge_step s = {.kind = GS_CPU_EDGE_KEEP, .dst = GS_NONE, .sum = i};
+        s.a = register_value(p, side[i], &s.width);
+        if (p->st == GS_OK)
+            s.a = full(p, s.a, s.width);
+        emit(p, s);
+        one *= s.width;
+    }
+    if (p->st == GS_OK && sum->weight >= p->l->program->params)
+        refuse(p, "an outer product of no parameter");
+    if (p->st == GS_OK)
+        note_types(p, (uint32_t)(gs_param_elements(&p->l->program->param[sum->weight]) / one), 1);
+}
+
 /* ---- the whole ---- */
+
+/* Of which sums is the plan? */
+static bool is_planned(const planner *p, uint32_t sum)
+{
+    const gs_sum_kind kind = p->l->stage->sum[sum].kind;
+    return p->outer != GS_NONE ? sum == p->outer : kind >= GS_SUM_ADD && kind != GS_SUM_OUTER;
+}
+
+static void need(const planner *p, uint32_t reg)
+{
+    if (reg < p->l->stage->edge_regs)
+        p->cpu->edge_state[reg].needed = true;
+}
+
+/* Registers that the planned sums depend on. */
+static void find_needed(const planner *p)
+{
+    const gs_stage *const stage = p->l->stage;
+    for (uint32_t i = 0; i < stage->sums; i++) {
+        if (!is_planned(p, i))
+            continue;
+        need(p, stage->sum[i].value);
+        if (stage->sum[i].kind == GS_SUM_ATTEND || stage->sum[i].kind == GS_SUM_OUTER)
+            need(p, stage->sum[i].score);
+    }
+    for (uint32_t i = stage->edge_instrs; i-- > 0;) {
+        const gs_instr *const in = &stage->edge_instr[i];
+        if (in->dst >= stage->edge_regs || !p->cpu->edge_state[in->dst].needed)
+            continue;
+        for (uint32_t o = 0; o < 2; o++)
+            if ((o == 0 ? in->a : in->b).kind == GS_FROM_REG)
+                need(p, (o == 0 ? in->a : in->b).index);
+    }
+}
+
+/* An instruction that is wrong is planned, to be refused. */
+static bool is_needed(const planner *p, const gs_instr *in)
+{
+    const gs_stage *const stage = p->l->stage;
+    return in->dst >= stage->edge_regs || stage->edge_reg[in->dst].kind != GS_EDGE_TEMP || p->cpu->edge_state[in->dst].needed;
+}
 
 static void note_use(const gs_cpu *cpu, const gs_stage *stage, const gs_operand *o, bool can_multiply)
 {
@@ -393,20 +485,24 @@ static void note_use(const gs_cpu *cpu, const gs_stage *stage, const gs_operand 
     cpu->edge_state[o->index].foldable = can_multiply && cpu->edge_state[o->index].uses == 1;
 }
 
-static void find_uses(const gs_cpu *cpu, const gs_stage *stage)
+static void find_uses(const planner *p)
 {
+    const gs_cpu *const cpu = p->cpu;
+    const gs_stage *const stage = p->l->stage;
     for (uint32_t i = 0; i < stage->edge_instrs; i++) {
         const gs_instr *const in = &stage->edge_instr[i];
+        if (!is_needed(p, in))
+            continue;
         note_use(cpu, stage, &in->a, in->op == GS_OP_FOLD || in->op == GS_OP_ROWSUM);
         note_use(cpu, stage, &in->b, false);
     }
     for (uint32_t i = 0; i < stage->sums; i++) {
         const gs_sum *const sum = &stage->sum[i];
-        if (sum->kind < GS_SUM_ADD)
+        if (!is_planned(p, i))
             continue;
         note_use(cpu, stage, &(gs_operand){.kind = GS_FROM_REG, .index = sum->value},
                  sum->kind == GS_SUM_ADD || sum->kind == GS_SUM_ADD_TYPE || sum->kind == GS_SUM_ATTEND);
-        if (sum->kind == GS_SUM_ATTEND)
+        if (sum->kind == GS_SUM_ATTEND || sum->kind == GS_SUM_OUTER)
             note_use(cpu, stage, &(gs_operand){.kind = GS_FROM_REG, .index = sum->score}, false);
     }
 }
@@ -451,55 +547,6 @@ static void plan_register(planner *p, uint32_t index)
     }
 }
 
-static void note_last(gs_cpu_edge_plan *plan, const gs_cpu_edge_value *v, uint32_t step)
-{
-    if (v->form == GS_CPU_EDGE_SLOT)
-        plan->slot[v->slot].last = step;
-}
-
-/* A free place of the same width, or a new one. */
-static uint64_t find_place(gs_cpu_edge_plan *plan, uint32_t width)
-{
-    for (uint32_t i = 0; i < plan->slots; i++)
-        if (plan->slot[i].free && plan->slot[i].width == width) {
-            plan->slot[i].free = false;
-            return plan->slot[i].offset;
-        }
-    plan->floats += width;
-    return plan->floats - width;
-}
-
-static void release(gs_cpu_edge_plan *plan, const gs_cpu_edge_value *v, uint32_t step)
-{
-    if (v->form == GS_CPU_EDGE_SLOT && plan->slot[v->slot].last == step)
-        plan->slot[v->slot].free = true;
-}
-
-/* Slots whose values are not needed at the same time share a place. Only operators of one operand may write over
- * theirs: rows of other steps are written in vectors that overlap. */
-static void lay_out(gs_cpu_edge_plan *plan)
-{
-    for (uint32_t i = 0; i < plan->steps; i++) {
-        if (plan->step[i].dst != GS_NONE)
-            plan->slot[plan->step[i].dst].last = i;
-        note_last(plan, &plan->step[i].a, i);
-        note_last(plan, &plan->step[i].b, i);
-    }
-    for (uint32_t i = 0; i < plan->steps; i++) {
-        const gs_cpu_edge_step *const s = &plan->step[i];
-        const gs_cpu_edge_value dst = {.form = GS_CPU_EDGE_SLOT, .slot = s->dst};
-        if (s->kind == GS_CPU_EDGE_UNARY)
-            release(plan, &s->a, i);
-        if (s->dst != GS_NONE)
-            plan->slot[s->dst].offset = find_place(plan, s->width);
-        if (s->kind != GS_CPU_EDGE_UNARY)
-            release(plan, &s->a, i);
-        release(plan, &s->b, i);
-        if (s->dst != GS_NONE)
-            release(plan, &dst, i); /* nobody reads it */
-    }
-}
-
 /* Rows of at least a vector, times a number that is there: cpu_kernels_edge_rows.c. */
 static bool has_only_rows(const gs_cpu_edge_plan *plan, uint32_t lanes)
 {
@@ -510,67 +557,33 @@ static bool has_only_rows(const gs_cpu_edge_plan *plan, uint32_t lanes)
            (s->b.form == GS_CPU_EDGE_NOTHING || s->b.width == 1);
 }
 
-static void choose_tile(gs_cpu_edge_plan *plan)
-{
-    uint64_t bytes = 4 * sizeof(uint32_t) + plan->floats * sizeof(float);
-    for (uint32_t g = 0; g < plan->gathers; g++)
-        bytes += plan->gather[g].width * sizeof(float);
-    const uint64_t edges = TILE_BYTES / bytes / TILE_STEP * TILE_STEP;
-    plan->tile = (uint32_t)GS_MAX(GS_MIN(edges, (uint64_t)GS_CPU_TILE_EDGES), (uint64_t)TILE_STEP);
-}
-
-gs_status gs_cpu__plan_edges(gs_cpu_edge_plan *plan, const gs_cpu *cpu, const gs_edge_program_launch *l)
+gs_status gs_cpu__plan_edges(gs_cpu_edge_plan *plan, const gs_cpu *cpu, const gs_edge_program_launch *l, uint32_t outer)
 {
     const gs_stage *const stage = l->stage;
-    planner p = {.cpu = cpu, .l = l, .plan = plan, .noun = "edge register", .st = GS_OK};
+    planner p = {.cpu = cpu, .l = l, .plan = plan, .outer = outer, .noun = "edge register", .st = GS_OK};
 
     *plan = (gs_cpu_edge_plan){.l = l, .step = cpu->edge_step, .slot = cpu->edge_slot};
     if (stage->edge_regs > cpu->edge_states)
         return gs_fail(GS_EINVAL, "stage \"%s\": not prepared for so many edge registers", stage->name);
     for (uint32_t r = 0; r < stage->edge_regs; r++)
         cpu->edge_state[r] = (gs_cpu_edge_state){.uses = 0};
-    find_uses(cpu, stage);
+    find_needed(&p);
+    find_uses(&p);
     for (p.index = 0; p.index < stage->edge_regs && p.st == GS_OK; p.index++)
         plan_register(&p, p.index);
     p.noun = "edge instruction";
     for (p.index = 0; p.index < stage->edge_instrs && p.st == GS_OK; p.index++)
-        plan_instr(&p, &stage->edge_instr[p.index]);
+        if (is_needed(&p, &stage->edge_instr[p.index]))
+            plan_instr(&p, &stage->edge_instr[p.index]);
     p.noun = "sum";
     for (p.index = 0; p.index < stage->sums && p.st == GS_OK; p.index++)
-        if (stage->sum[p.index].kind >= GS_SUM_ADD)
-            plan_sum(&p, &stage->sum[p.index]);
+        if (is_planned(&p, p.index))
+            (outer == GS_NONE ? plan_sum : plan_outer)(&p, &stage->sum[p.index]);
     if (p.st != GS_OK)
         return p.st;
     plan->only_rows = has_only_rows(plan, cpu->k->lanes);
-    lay_out(plan);
-    choose_tile(plan);
-    if (plan->floats * plan->tile > cpu->edge_floats)
+    gs_cpu__lay_out_edges(plan);
+    if (gs_cpu__edge_tile_floats(plan->floats, plan->tile) > cpu->edge_floats)
         return gs_fail(GS_EINVAL, "stage \"%s\": not prepared for edge registers of this size", stage->name);
     return GS_OK;
-}
-
-gs_cpu_edge_needs gs_cpu__edge_needs(const gs_stage *stage)
-{
-    gs_cpu_edge_needs n = {0};
-    uint64_t floats = 0;
-
-    for (uint32_t s = 0; s < stage->sums; s++)
-        if (stage->sum[s].kind >= GS_SUM_ADD && !gs_sum_is_sequence(&stage->sum[s]) && stage->sum[s].reg < stage->regs) {
-            const uint64_t width = stage->reg[stage->sum[s].reg].width;
-            floats += 4 * width;
-            n.row_floats += 3 * width;
-            n.steps += 6;
-        }
-    if (n.steps == 0)
-        return n;
-    for (uint32_t i = 0; i < stage->edge_instrs; i++) {
-        const gs_instr *const in = &stage->edge_instr[i];
-        const uint64_t to = in->dst < stage->edge_regs ? stage->edge_reg[in->dst].width : 0;
-        const uint64_t from = in->a.kind == GS_FROM_REG && in->a.index < stage->edge_regs ? stage->edge_reg[in->a.index].width : 0;
-        floats += 3 * GS_MAX(to, from);
-    }
-    n.steps += 3 * stage->edge_instrs;
-    n.states = stage->edge_regs;
-    n.floats = GS_MAX(TILE_STEP * floats, TILE_BYTES / sizeof(float));
-    return n;
 }

@@ -18,7 +18,8 @@
 
 #include "device/device.h"
 
-#define GS_CPU_TILE_EDGES 256 /* at most */
+#define GS_CPU_TILE_EDGES 1024 /* at most */
+#define GS_CPU_TILE_NUMBERS 10 /* 32-bit ones of a tile, an edge: gs_cpu_edge_tile */
 #define GS_CPU_EDGE_GATHERS 8 /* arrays of the operand end that are prefetched */
 
 typedef enum gs_cpu_edge_form {
@@ -50,6 +51,8 @@ typedef enum gs_cpu_edge_kind {
     GS_CPU_EDGE_LOOP,   /* dst = 1 where the ids a and b are equal, else 0 */
     GS_CPU_EDGE_SUM,    /* acc += a, or a * b; or the largest, or the least */
     GS_CPU_EDGE_SUM_TYPE, /* acc[columns of the edge's type] += a, or a * b */
+    GS_CPU_EDGE_BY_TYPE, /* dst = a by the matrix of the edge's type, batches of a type at a time */
+    GS_CPU_EDGE_KEEP,   /* kept[sum], at the edge's place, = a */
     GS_CPU_EDGE_ATTEND, /* raises the running maximum to scores a, dst = exp(a - maximum), adds to the norm */
 } gs_cpu_edge_kind;
 
@@ -68,8 +71,9 @@ typedef struct gs_cpu_edge_step {
     float alpha;
     uint32_t width;   /* of dst; of the accumulator */
     uint32_t dst;     /* slot, or GS_NONE */
-    uint32_t sum;     /* SUM, ATTEND: of the stage */
+    uint32_t sum;     /* SUM, ATTEND: of the stage; KEEP: 0 or 1 */
     gs_cpu_edge_value a, b;
+    const float *matrix; /* BY_TYPE: [a.width, width] of each type, one after the other */
     gs_cpu_dropout mask; /* MASK */
     bool loops_as_one;   /* MASK: program.h, `self` */
 } gs_cpu_edge_step;
@@ -97,18 +101,22 @@ typedef struct gs_cpu_edge_plan {
     uint64_t floats; /* of scratch, an edge */
     uint32_t tile;   /* edges of a full tile */
     uint32_t types;  /* of edges, where a value or a sum goes by them; else 0 */
+    bool batched;    /* tiles have an order by type */
     bool only_rows;  /* one step, which adds up rows at the operand end, times at most a number: needs no tiles */
     uint32_t gathers;
     gs_cpu_edge_gather gather[GS_CPU_EDGE_GATHERS];
 } gs_cpu_edge_plan;
 
-/* What one thread does in one call: targets [first, end), or edges [from, to) of target
- * `first` (where from < to), into row `row` of the accumulators. */
+/* What one thread does in one call: targets [first, end), or (where from < to) edges [from, to) of target `first`, into row
+ * `row` of the accumulators; with an end > first of the targets from `first` on, into no accumulators. */
 typedef struct gs_cpu_edge_work {
     uint32_t first, end;
     uint32_t from, to, row;
+    float *kept[2];            /* KEEP: rows, */
+    const uint32_t *place;     /* of which that of edge place_first + i is the place[i]th */
+    uint32_t place_first;
     const gs_accumulator *sum; /* [stage->sums] */
-    float *scratch;            /* [plan->floats * plan->tile], aligned to a cache line */
+    float *scratch;            /* [(plan->floats + 2 * GS_CPU_TILE_NUMBERS) * plan->tile], aligned to a cache line */
 } gs_cpu_edge_work;
 
 /* The edges [first, end) of a tile add to one row. */
@@ -119,11 +127,24 @@ typedef struct gs_cpu_edge_run {
 typedef struct gs_cpu_edge_tile {
     uint32_t edge; /* first one, of the launch */
     uint32_t edges, runs;
-    uint32_t operand[GS_CPU_TILE_EDGES], target[GS_CPU_TILE_EDGES]; /* row numbers */
-    uint32_t type[GS_CPU_TILE_EDGES], operand_type[GS_CPU_TILE_EDGES], target_type[GS_CPU_TILE_EDGES]; /* with types: rows of
-                                                   * arrays of [rows * types, width] */
-    gs_cpu_edge_run run[GS_CPU_TILE_EDGES];
+    uint32_t *operand, *target; /* row numbers */
+    uint32_t *type, *operand_type, *target_type; /* with types: rows of arrays of [rows * types, width] */
+    uint32_t *order, *spare;    /* batched: its edges by type, those of a type in their order */
+    gs_cpu_edge_run *run;
 } gs_cpu_edge_tile;
+
+/* `n` numbers for each of GS_CPU_TILE_NUMBERS lists. */
+static inline gs_cpu_edge_tile gs_cpu_edge_tile_at(uint32_t *numbers, uint32_t n)
+{
+    return (gs_cpu_edge_tile){.operand = numbers,
+                              .target = numbers + n,
+                              .type = numbers + 2ull * n,
+                              .operand_type = numbers + 3ull * n,
+                              .target_type = numbers + 4ull * n,
+                              .order = numbers + 5ull * n,
+                              .spare = numbers + 6ull * n,
+                              .run = (gs_cpu_edge_run *)(numbers + 7ull * n)};
+}
 
 /* A tile being computed. */
 typedef struct gs_cpu_edge_frame {
@@ -131,6 +152,28 @@ typedef struct gs_cpu_edge_frame {
     const gs_cpu_edge_work *work;
     const gs_cpu_edge_tile *tile;
 } gs_cpu_edge_frame;
+
+/* One byte of the types, from an order (NULL: 0, 1, 2, ...) to another. */
+static inline void gs_cpu_edge_deal(const uint32_t *type, uint32_t n, uint32_t shift, const uint32_t *from, uint32_t *to)
+{
+    uint32_t first[257] = {0};
+    for (uint32_t i = 0; i < n; i++)
+        first[(type[i] >> shift & 255) + 1]++;
+    for (uint32_t b = 0; b < 256; b++)
+        first[b + 1] += first[b];
+    for (uint32_t i = 0; i < n; i++) {
+        const uint32_t e = from == NULL ? i : from[i];
+        to[first[type[e] >> shift & 255]++] = e;
+    }
+}
+
+/* order[0, n) = 0, 1, ... n - 1 by type[], of at most 65,536 types; equal ones in their order. */
+static inline void gs_cpu_edge_order(const uint32_t *type, uint32_t n, uint32_t types, uint32_t *order, uint32_t *spare)
+{
+    gs_cpu_edge_deal(type, n, 0, NULL, types <= 256 ? order : spare);
+    if (types > 256)
+        gs_cpu_edge_deal(type, n, 8, spare, order);
+}
 
 /* The target that an edge belongs to: start[it] <= edge < start[it + 1]. */
 static inline uint32_t gs_cpu_edge_owner(const uint32_t *start, uint32_t targets, uint32_t edge)

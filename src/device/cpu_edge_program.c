@@ -185,12 +185,13 @@ static void run_range(const task *k, uint64_t range)
 
 gs_status gs_cpu__run_edge_program(void *context, const gs_edge_program_launch *l)
 {
-    const gs_cpu *const cpu = context;
+    gs_cpu *const cpu = context;
     task k = {.cpu = cpu};
 
-    const gs_status st = gs_cpu__plan_edges(&k.plan, cpu, l);
+    gs_cpu__turn_matrices(cpu, l);
+    const gs_status st = gs_cpu__plan_edges(&k.plan, cpu, l, GS_NONE);
     if (st != GS_OK || k.plan.steps == 0)
-        return st;
+        return st == GS_OK ? gs_cpu__run_outers(cpu, l) : st;
     k.cut = gs_cpu__cut(cpu, l->start, l->targets);
     find_hubs(&k);
     const int before = gs_cpu__enter(cpu, k.pieces + k.cut.ranges);
@@ -202,7 +203,7 @@ gs_status gs_cpu__run_edge_program(void *context, const gs_edge_program_launch *
             run_range(&k, i - k.pieces);
     gs_cpu__leave(before);
     merge_pieces(&k);
-    return GS_OK;
+    return gs_cpu__run_outers(cpu, l);
 }
 
 /* ---- before the first chunk, after the last ---- */

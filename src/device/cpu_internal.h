@@ -4,6 +4,8 @@
  *   cpu_isa.c      which kernels this CPU may run
  *   cpu_edges.c    edge launches: ranges of targets over threads
  *   cpu_edge_plan.c     edge programs: instructions to steps on tiles of edges
+ *   cpu_edge_layout.c   edge programs: scratch of a tile
+ *   cpu_edge_batch.c    edge programs: gradients of the matrices of edges' types
  *   cpu_edge_program.c  edge programs: targets over threads, and sums before and after
  *   cpu_sequence.c      LSTMs over edges: targets over tiles, tiles over threads
  *   cpu_sequence_order.c the order of steps where edges have types
@@ -68,6 +70,7 @@ typedef struct gs_cpu_step {
 /* What is known of an edge register while a plan is made. */
 typedef struct gs_cpu_edge_state {
     uint32_t uses;
+    bool needed;             /* for the sums that the plan is of */
     bool ready, foldable;    /* foldable: the one that uses it can multiply on the way */
     gs_cpu_edge_value a, b;  /* b: the value is a * b */
 } gs_cpu_edge_state;
@@ -108,6 +111,11 @@ typedef struct gs_cpu {
     uint64_t edge_floats;
     float *sequence;         /* [sequence_floats] */
     uint64_t sequence_floats;
+    float *matrices;         /* of edges' types, transposed: [matrix_floats], */
+    uint64_t matrix_floats;
+    const gs_stage *matrix_stage; /* those of this stage, in the pass that goes on; else NULL */
+    float *kept;             /* rows of edges by type, and their order: [kept_floats] */
+    uint64_t kept_floats;
     float *hub_rows;         /* [GS_CPU_HUB_PIECES][hub_row_floats] */
     uint64_t hub_row_floats;
     gs_metrics lot_metrics[GS_CPU_LOTS];
@@ -148,9 +156,23 @@ uint32_t gs_cpu__cut_target(const gs_cpu_cut *c, uint64_t r);
 /* What edge_mask draws with; false for a probability outside [0, 1). */
 bool gs_cpu__edge_mask(gs_cpu_dropout *out, const gs_instr *in, uint64_t seed, uint32_t epoch);
 
-/* Fills `plan`, with the room that prepare took; GS_EINVAL names the stage and the instruction or sum. */
-gs_status gs_cpu__plan_edges(gs_cpu_edge_plan *plan, const gs_cpu *cpu, const gs_edge_program_launch *l);
+/* Fills `plan` for the launch's sums but OUTER, or for the one `outer` (else GS_NONE), with the room that prepare took; GS_EINVAL names the stage and the instruction or sum. */
+gs_status gs_cpu__plan_edges(gs_cpu_edge_plan *plan, const gs_cpu *cpu, const gs_edge_program_launch *l, uint32_t outer);
 gs_cpu_edge_needs gs_cpu__edge_needs(const gs_stage *stage);
+/* cpu_edge_layout.c: places of slots, edges of a tile; floats of scratch of so many edges, and at the most. */
+void gs_cpu__lay_out_edges(gs_cpu_edge_plan *plan);
+uint64_t gs_cpu__edge_tile_floats(uint64_t floats, uint64_t edges);
+uint64_t gs_cpu__most_edge_floats(uint64_t floats, bool batched);
+
+/* cpu_edge_batch.c: what products by the matrix of an edge's type need beside, in floats: matrices transposed; rows kept for gradients. */
+uint64_t gs_cpu__turned_matrix_floats(const gs_program *p, const gs_stage *stage);
+uint64_t gs_cpu__kept_floats(const gs_stage *stage);
+/* The stage's matrices, transposed where they are to be multiplied by so, once a pass. */
+void gs_cpu__turn_matrices(gs_cpu *cpu, const gs_edge_program_launch *l);
+/* Where those of a by_type_t are. */
+const float *gs_cpu__turned_matrices(const gs_cpu *cpu, const gs_edge_program_launch *l, const gs_instr *in);
+/* The sums of kind OUTER of a launch. */
+gs_status gs_cpu__run_outers(gs_cpu *cpu, const gs_edge_program_launch *l);
 
 gs_status gs_cpu__run_sequence(void *context, const gs_sequence_launch *l);
 gs_status gs_cpu__run_sequence_back(void *context, const gs_sequence_launch *l);

@@ -22,6 +22,8 @@ typedef struct cursor {
     uint32_t edge, stop;  /* its edges that come next */
     uint32_t tile;        /* edges of a full one */
     uint32_t types;       /* 0: nothing goes by them */
+    uint32_t limit;       /* no edge from here on */
+    bool batched;
 } cursor;
 
 GS_INLINE uint32_t number_at(const void *array, uint32_t bytes, uint32_t i)
@@ -32,11 +34,13 @@ GS_INLINE uint32_t number_at(const void *array, uint32_t bytes, uint32_t i)
 static void cursor_start(cursor *c, const gs_cpu_edge_plan *plan, const gs_cpu_edge_work *work)
 {
     const gs_edge_program_launch *const l = plan->l;
-    *c = (cursor){.l = l, .work = work, .tile = plan->tile, .types = plan->types, .target = work->first, .end = work->end};
+    *c = (cursor){.l = l, .work = work, .tile = plan->tile, .types = plan->types, .batched = plan->batched, .target = work->first,
+                  .end = work->end, .limit = UINT32_MAX};
     if (work->from < work->to) {
-        c->end = work->first + 1;
+        c->end = GS_MAX(work->end, work->first + 1);
+        c->limit = work->to;
         c->edge = work->from;
-        c->stop = work->to;
+        c->stop = GS_MIN(l->start[work->first + 1], c->limit);
     } else if (c->target < c->end) {
         c->edge = l->start[c->target];
         c->stop = l->start[c->target + 1];
@@ -46,9 +50,11 @@ static void cursor_start(cursor *c, const gs_cpu_edge_plan *plan, const gs_cpu_e
 static void next_target(cursor *c)
 {
     c->target++;
-    if (c->target < c->end) {
+    if (c->target < c->end && c->l->start[c->target] < c->limit) {
         c->edge = c->l->start[c->target];
-        c->stop = c->l->start[c->target + 1];
+        c->stop = GS_MIN(c->l->start[c->target + 1], c->limit);
+    } else {
+        c->target = c->end;
     }
 }
 
@@ -65,12 +71,29 @@ static uint32_t edges_to_take(const cursor *c, uint32_t room)
 /* Where the columns of each edge's type are, in arrays of so many times as many rows. */
 static void find_types(const gs_edge_program_launch *l, gs_cpu_edge_tile *t, uint32_t types)
 {
-    for (uint32_t i = 0; i < t->edges; i++) {
-        const uint32_t k = t->edge + i;
-        t->type[i] = l->type_bytes == 1 ? ((const uint8_t *)l->type)[k] : ((const uint16_t *)l->type)[k];
-        t->operand_type[i] = t->operand[i] * types + t->type[i];
-        t->target_type[i] = t->target[i] * types + t->type[i];
+    const uint32_t edges = t->edges, *const restrict operand = t->operand, *const restrict target = t->target;
+    uint32_t *const restrict type = t->type, *const restrict operand_type = t->operand_type;
+    uint32_t *const restrict target_type = t->target_type;
+    const uint8_t *const narrow = (const uint8_t *)l->type + t->edge;
+    const uint16_t *const wide = (const uint16_t *)l->type + t->edge;
+    for (uint32_t i = 0; i < edges; i++) {
+        type[i] = l->type_bytes == 1 ? narrow[i] : wide[i];
+        operand_type[i] = operand[i] * types + type[i];
+        target_type[i] = target[i] * types + type[i];
     }
+}
+
+/* The tile's edges' rows at the operand end. */
+static void find_operands(const gs_edge_program_launch *l, const gs_cpu_edge_tile *t)
+{
+    const uint32_t edges = t->edges;
+    uint32_t *const restrict operand = t->operand;
+    const uint16_t *const narrow = (const uint16_t *)l->index + t->edge;
+    if (l->index_bytes == 2)
+        for (uint32_t i = 0; i < edges; i++)
+            operand[i] = narrow[i];
+    else
+        memcpy(operand, (const uint32_t *)l->index + t->edge, edges * sizeof(uint32_t));
 }
 
 /* False when there is no more. */
@@ -89,8 +112,9 @@ static bool next_tile(cursor *c, gs_cpu_edge_tile *t)
             t->run[t->runs++] = (gs_cpu_edge_run){.row = c->work->from < c->work->to ? c->work->row : row,
                                                   .first = t->edges,
                                                   .end = t->edges + n};
+            uint32_t *const target = t->target + t->edges;
             for (uint32_t i = 0; i < n; i++)
-                t->target[t->edges + i] = row;
+                target[i] = row;
             t->edges += n;
             c->edge += n;
         }
@@ -99,13 +123,11 @@ static bool next_tile(cursor *c, gs_cpu_edge_tile *t)
         else
             break; /* a full tile of a target that has more */
     }
-    if (l->index_bytes == 2)
-        for (uint32_t i = 0; i < t->edges; i++)
-            t->operand[i] = ((const uint16_t *)l->index)[t->edge + i];
-    else
-        memcpy(t->operand, (const uint32_t *)l->index + t->edge, t->edges * sizeof(uint32_t));
+    find_operands(l, t);
     if (c->types > 0)
         find_types(l, t, c->types);
+    if (c->batched)
+        gs_cpu_edge_order(t->type, t->edges, c->types, t->order, t->spare);
     return t->edges > 0;
 }
 
@@ -282,6 +304,22 @@ static void run_loop(const gs_cpu_edge_frame *f, const gs_cpu_edge_step *s)
         gs_slot(f, s->dst)[e] = memcmp(gs_row(&a, e), gs_row(&b, e), sizeof(uint32_t)) == 0 ? 1.0f : 0.0f;
 }
 
+/* Rows go where those of their type lie together. */
+static void run_keep(const gs_cpu_edge_frame *f, const gs_cpu_edge_step *s)
+{
+    const gs_cpu_rows a = gs_value_rows(f, &s->a);
+    const uint32_t *const place = f->work->place + (f->tile->edge - f->work->place_first);
+    for (uint32_t e = 0; e < f->tile->edges; e++) {
+        const float *const from = gs_row(&a, e);
+        float *const to = f->work->kept[s->sum] + (size_t)place[e] * s->width;
+        uint32_t c = 0;
+        for (; c + GS_LANES <= s->width; c += GS_LANES)
+            gs_store(to + c, gs_load(from + c));
+        if (c < s->width)
+            gs_store_part(to + c, gs_load_part(from + c, s->width - c), s->width - c);
+    }
+}
+
 static void run_step(const gs_cpu_edge_frame *f, const gs_cpu_edge_step *s)
 {
     const uint32_t edges = f->tile->edges;
@@ -324,6 +362,12 @@ static void run_step(const gs_cpu_edge_frame *f, const gs_cpu_edge_step *s)
     case GS_CPU_EDGE_SUM_TYPE:
         GS_KERNEL(edge_sum_type)(f, s);
         break;
+    case GS_CPU_EDGE_BY_TYPE:
+        GS_KERNEL(edge_by_type)(f, s);
+        break;
+    case GS_CPU_EDGE_KEEP:
+        run_keep(f, s);
+        break;
     case GS_CPU_EDGE_ATTEND:
         GS_KERNEL(edge_attend)(f, s);
         break;
@@ -332,7 +376,9 @@ static void run_step(const gs_cpu_edge_frame *f, const gs_cpu_edge_step *s)
 
 void GS_KERNEL(edge_program)(const gs_cpu_edge_plan *plan, const gs_cpu_edge_work *work)
 {
-    gs_cpu_edge_tile tile[2];
+    uint32_t *const numbers = (uint32_t *)(void *)(work->scratch + plan->floats * plan->tile);
+    gs_cpu_edge_tile tile[2] = {gs_cpu_edge_tile_at(numbers, plan->tile),
+                                gs_cpu_edge_tile_at(numbers + (size_t)GS_CPU_TILE_NUMBERS * plan->tile, plan->tile)};
     cursor c;
 
     if (plan->only_rows) {

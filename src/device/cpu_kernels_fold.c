@@ -5,7 +5,8 @@
 #define ROW4(n) n, n + 1, n + 2, n + 3
 #define ROW16(n) ROW4(n), ROW4(n + 4), ROW4(n + 8), ROW4(n + 12)
 #define ROW64(n) ROW16(n), ROW16(n + 16), ROW16(n + 32), ROW16(n + 48)
-const uint32_t GS_KERNEL(row_numbers)[GS_CPU_TILE_EDGES] = {ROW64(0), ROW64(64), ROW64(128), ROW64(192)};
+#define ROW256(n) ROW64(n), ROW64(n + 64), ROW64(n + 128), ROW64(n + 192)
+const uint32_t GS_KERNEL(row_numbers)[GS_CPU_TILE_EDGES] = {ROW256(0), ROW256(256), ROW256(512), ROW256(768)};
 
 /* Two vectors to one: blocks of `H` lanes, those at even places plus those at odd ones, of a and b by turns. */
 #if GS_LANES == 16

@@ -31,6 +31,7 @@ const gs_cpu_kernels GS_KERNEL(kernels) = {
     .edges = GS_KERNEL(edges),
     .typed = GS_KERNEL(typed),
     .edge_program = GS_KERNEL(edge_program),
+    .outer = GS_KERNEL(outer),
     .finish_attend = GS_KERNEL(finish_attend),
     .lstm_step = GS_KERNEL(lstm_step),
     .lstm_back = GS_KERNEL(lstm_back),

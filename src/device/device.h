@@ -137,6 +137,7 @@ typedef struct gs_edge_program_launch {
     const float *const *rows;      /* [edge_regs]: OPERAND, TARGET: first row of that interval (of ids: u32); else NULL */
     const gs_accumulator *sum;     /* [stage->sums], of the target interval */
     const float *const *param;     /* [program->params] */
+    float *const *grad;            /* [program->params], accumulated: OUTER; NULL: the stage has none */
     uint32_t operand_rows, target_rows; /* as in gs_edge_launch */
     const void *used;
     uint32_t used_rows;

@@ -232,7 +232,7 @@ static gs_status launch_program(gs_exec *e, gs_exec_device *x, const gs_task *t)
         .program = e->program, .stage = s, .index_bytes = view.index_bytes, .targets = view.targets,
         .target = view.target, .start = view.start, .index = view.index, .weight = view.weight,
         .type = view.type, .type_bytes = view.type_bytes, .seed = e->args->seed, .epoch = e->args->epoch,
-        .rows = x->edge_rows, .sum = sum, .param = e->args->param, .operand_rows = interval_rows(e, t->operand),
+        .rows = x->edge_rows, .sum = sum, .param = e->args->param, .grad = x->grad, .operand_rows = interval_rows(e, t->operand),
         .target_rows = interval_rows(e, t->target), .used = view.operand, .used_rows = view.operands,
         .edges = x->hidden ? view.edges : 0};
     return gs_device_run_edge_program(x->device, &l);

@@ -244,9 +244,25 @@ static void through_product(gs_tape *t, const gs_node *n, uint32_t g, gs_op back
         flow(t, a, bin(t, back, g, w));
 }
 
-static void through_matmul(gs_tape *t, const gs_node *n, uint32_t g)
+/* The same edge by edge, y = x W[type]: the gradient of W has an edge pass of its own. */
+static void through_by_type(gs_tape *t, uint32_t i, const gs_node *n, uint32_t g)
+{
+    const uint32_t x = n->in[0], w = n->in[1];
+    gs_node outer = gs_ir__blank(GS_OP_TYPE_OUTER, x, rows_of(t, g));
+
+    outer.in[2] = w;
+    if (!t->ir->node[w].fixed)
+        gs_ir_add_output(t->ir, GS_OUTPUT_GRAD, un(t, GS_OP_TYPE_WEIGHT, gs_ir__make(t->ir, outer)), w);
+    if (t->needs[x])
+        pass(t, i, x, bin(t, GS_OP_BY_TYPE_T, rows_of(t, g), w));
+}
+
+static void through_matmul(gs_tape *t, uint32_t i, const gs_node *n, uint32_t g)
 {
     switch (n->op) {
+    case GS_OP_BY_TYPE:
+        through_by_type(t, i, n, g);
+        return;
     case GS_OP_MATMUL:
         through_product(t, n, g, GS_OP_MATMUL_T, GS_OP_OUTER, false);
         return;
@@ -385,7 +401,7 @@ static void through(gs_tape *t, uint32_t i)
         through_elementwise(t, i, &n, g);
         return;
     case GS_CLASS_MATMUL:
-        through_matmul(t, &n, g);
+        through_matmul(t, i, &n, g);
         return;
     case GS_CLASS_STATISTIC:
         through_statistic(t, &n, g);

@@ -172,6 +172,35 @@ static bool infer_fan(gs_ir *ir, gs_node *n)
     return true;
 }
 
+/* The matrix of an edge's type, or its transpose, right of a value of edges. */
+static bool infer_by_type(gs_ir *ir, gs_node *n)
+{
+    const gs_node *a = &ir->node[n->in[0]], *w = &ir->node[n->in[1]];
+    const bool back = n->op == GS_OP_BY_TYPE_T;
+
+    if (w->shape_dims != 3 || is_matrix(a) || a->width != (back ? w->width : w->shape[1])) {
+        gs_ir_error(ir, GS_EFORMAT, "%s: %u columns do not fit the matrices of the types", gs_op_name(n->op), a->width);
+        return false;
+    }
+    n->type = GS_TYPE_E;
+    n->width = back ? w->shape[1] : w->width;
+    return true;
+}
+
+/* Rows of the matrices at one end of an edge, their columns at the other: no value but a gradient comes of it. */
+static bool infer_type_outer(gs_ir *ir, gs_node *n)
+{
+    const gs_node *a = &ir->node[n->in[0]], *g = &ir->node[n->in[1]], *w = &ir->node[n->in[2]];
+
+    if (w->shape_dims != 3 || is_matrix(a) || is_matrix(g) || a->width != w->shape[1] || g->width != w->width) {
+        gs_ir_error(ir, GS_EFORMAT, "type_outer: %u and %u columns do not fit the matrices of the types", a->width, g->width);
+        return false;
+    }
+    n->type = GS_TYPE_D;
+    n->width = 1;
+    return true;
+}
+
 static bool infer_typed(gs_ir *ir, gs_node *n)
 {
     const gs_node *a = &ir->node[n->in[0]], *w = &ir->node[n->in[1]];
@@ -211,6 +240,8 @@ static bool infer_edge(gs_ir *ir, gs_node *n)
 
     if (n->op == GS_OP_TYPED)
         return infer_typed(ir, n);
+    if (n->op == GS_OP_TYPE_OUTER)
+        return infer_type_outer(ir, n);
     if (n->op == GS_OP_LSTM_IN || n->op == GS_OP_LSTM_BACK)
         return infer_lstm(ir, n);
     if (is_matrix(a) || (b != NULL && is_matrix(b))) {
@@ -268,6 +299,8 @@ bool gs_ir__infer(gs_ir *ir, gs_node *n)
             return infer_bases(ir, n);
         if (n->op == GS_OP_FAN || n->op == GS_OP_FAN_T)
             return infer_fan(ir, n);
+        if (n->op == GS_OP_BY_TYPE || n->op == GS_OP_BY_TYPE_T)
+            return infer_by_type(ir, n);
         return n->op == GS_OP_MIX || n->op == GS_OP_MIX_T ? infer_mix(ir, n) : infer_matmul(ir, n);
     case GS_CLASS_EDGE:
         return infer_edge(ir, n);

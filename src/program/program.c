@@ -104,10 +104,27 @@ static double instr_flops(const gs_program *p, const gs_stage *s, const gs_instr
     }
 }
 
+/* Products by the matrix of an edge's type, an edge: by batches, so dense. */
+static double batch_flops(const gs_stage *s)
+{
+    double flops = 0.0;
+    for (uint32_t i = 0; i < s->edge_instrs; i++) {
+        const gs_instr *in = &s->edge_instr[i];
+        if (in->op == GS_OP_BY_TYPE || in->op == GS_OP_BY_TYPE_T)
+            flops += 2.0 * s->edge_reg[in->dst].width * s->edge_reg[in->a.index].width;
+    }
+    for (uint32_t i = 0; i < s->sums; i++)
+        if (s->sum[i].kind == GS_SUM_OUTER)
+            flops += 2.0 * s->edge_reg[s->sum[i].value].width * s->edge_reg[s->sum[i].score].width;
+    return flops;
+}
+
 /* Elements that an instruction of an edge program goes over. */
 static double edge_width(const gs_stage *s, const gs_instr *i)
 {
     double w = s->edge_reg[i->dst].width;
+    if (i->op == GS_OP_BY_TYPE || i->op == GS_OP_BY_TYPE_T)
+        return 0.0;
     if (i->a.kind == GS_FROM_REG && s->edge_reg[i->a.index].width > w)
         w = s->edge_reg[i->a.index].width;
     return w;
@@ -124,6 +141,8 @@ static double sum_flops(const gs_program *p, const gs_stage *s, const gs_sum *m)
         return 2.0 * s->reg[m->reg].width + 4.0 * s->edge_reg[m->score].width;
     case GS_SUM_LSTM:
         return 2.0 * (double)gs_param_elements(&p->param[m->weight]);
+    case GS_SUM_OUTER: /* counted with the dense products */
+        return 0.0;
     case GS_SUM_LSTM_BACK: /* the states again, and two gradients */
         return 6.0 * (double)gs_param_elements(&p->param[m->weight]);
     default:
@@ -133,7 +152,7 @@ static double sum_flops(const gs_program *p, const gs_stage *s, const gs_sum *m)
 
 void gs_stage_flops(const gs_program *p, const gs_stage *s, uint64_t rows, uint64_t edges, double *dense, double *edge)
 {
-    double d = 0.0, e = 0.0;
+    double d = batch_flops(s) * (double)edges, e = 0.0;
 
     for (uint32_t i = 0; i < s->instrs; i++)
         d += instr_flops(p, s, &s->instr[i]) * (double)rows;

@@ -145,6 +145,8 @@ typedef enum gs_sum_kind {
     GS_SUM_LSTM_BACK, /* its derivative, which ends at the operand end: for `score`, a TARGET register [h] with the
                      * gradient of the last state, that of the rows of `value` becomes the array `array` (0 where
                      * no edge starts), for later stages, and that of `weight` is added up where it is `learned` */
+    GS_SUM_OUTER,   /* grad(weight) of the matrix of the edge's type += score' @ value: `weight` [t * in, out], `score` [in],
+                     * `value` [out]. Its register [1] stays 0: only the gradient comes of it. */
 } gs_sum_kind;
 
 typedef struct gs_sum {
@@ -152,9 +154,9 @@ typedef struct gs_sum {
     uint32_t reg;   /* GS_REG_SUM: what the vertex program sees; LSTM_BACK: GS_NONE */
     bool self;      /* ROWS: the vertex's own row is added too */
     gs_sum_kind kind;
-    uint32_t value, score; /* ADD, MAX, MIN, ATTEND, LSTM...: edge registers */
+    uint32_t value, score; /* ADD, MAX, MIN, ATTEND, LSTM..., OUTER: edge registers */
     uint32_t lse;          /* ATTEND: GS_REG_SUM of width h */
-    uint32_t weight;       /* LSTM, LSTM_BACK: parameter; such a sum is its stage's only one */
+    uint32_t weight;       /* OUTER, LSTM, LSTM_BACK: parameter; these two are their stage's only sum */
     bool learned;          /* LSTM_BACK */
 } gs_sum;
 
@@ -189,7 +191,7 @@ typedef struct gs_stage {
     gs_instr *instr;
     /* The edge program that sums of kind ADD and after take their values from:
      * elementwise instructions (with fold, spread; parameters of one dimension broadcast)
-     * whose registers are edge registers. */
+     * whose registers are edge registers, and by_type, by_type_t: a: register, b: parameter [t * in, out]. */
     uint32_t edge_regs, edge_instrs;
     gs_edge_reg *edge_reg;
     gs_instr *edge_instr;
@@ -202,7 +204,22 @@ static inline bool gs_stage_has_types(const gs_stage *s)
         if (s->edge_reg[r].typed)
             return true;
     for (uint32_t i = 0; i < s->sums; i++)
-        if (s->sum[i].kind == GS_SUM_ADD_TYPE)
+        if (s->sum[i].kind == GS_SUM_ADD_TYPE || s->sum[i].kind == GS_SUM_OUTER)
+            return true;
+    for (uint32_t i = 0; i < s->edge_instrs; i++)
+        if (s->edge_instr[i].op == GS_OP_BY_TYPE || s->edge_instr[i].op == GS_OP_BY_TYPE_T)
+            return true;
+    return false;
+}
+
+/* Are products with the matrix of an edge's type made edge by edge? */
+static inline bool gs_stage_has_batches(const gs_stage *s)
+{
+    for (uint32_t i = 0; i < s->edge_instrs; i++)
+        if (s->edge_instr[i].op == GS_OP_BY_TYPE || s->edge_instr[i].op == GS_OP_BY_TYPE_T)
+            return true;
+    for (uint32_t i = 0; i < s->sums; i++)
+        if (s->sum[i].kind == GS_SUM_OUTER)
             return true;
     return false;
 }

@@ -71,6 +71,21 @@ static gs_status check_edge_sum(const gs_checker *c, const gs_stage *s, uint32_t
     return GS_OK;
 }
 
+/* A gradient of matrices by type; the sum's register holds nothing of it. */
+static gs_status check_outer(const gs_checker *c, const gs_stage *s, uint32_t i)
+{
+    const gs_sum *m = &s->sum[i];
+    const gs_param *w;
+    if (m->value >= s->edge_regs || m->score >= s->edge_regs || m->weight >= c->p->params)
+        return FAIL(c, "sum %u: an outer product without its registers or its weight", i);
+    w = &c->p->param[m->weight];
+    if (w->dims != 2 || w->cols != s->edge_reg[m->value].width || w->rows % s->edge_reg[m->score].width != 0 ||
+        is_id(c, s, m->value) || is_id(c, s, m->score) || m->self)
+        return FAIL(c, "sum %u: rows of %u and %u elements do not fit %s[%u, %u]", i, s->edge_reg[m->score].width,
+                    s->edge_reg[m->value].width, w->name, w->rows, w->cols);
+    return check_sum_reg(c, s, i, m->reg, 1);
+}
+
 /* A sequence stands alone in its stage, on registers that are rows as they are. */
 static gs_status check_sequence(const gs_checker *c, const gs_stage *s)
 {
@@ -109,10 +124,14 @@ static gs_status check_sums(const gs_checker *c, const gs_stage *s)
     for (uint32_t i = 0; i < s->sums && st == GS_OK; i++) {
         const gs_sum *m = &s->sum[i];
         const bool rows = m->kind <= GS_SUM_PICK, own = rows || m->kind == GS_SUM_ADD_TYPE; /* the sum's own width */
-        if (m->kind > GS_SUM_LSTM_BACK)
+        if (m->kind > GS_SUM_OUTER)
             return FAIL(c, "sum %u has no kind", i);
         if (gs_sum_is_sequence(m))
             return check_sequence(c, s);
+        if (m->kind == GS_SUM_OUTER) {
+            st = check_outer(c, s, i);
+            continue;
+        }
         st = rows ? check_rows(c, s, i) : check_edge_sum(c, s, i);
         if (st == GS_OK)
             st = check_sum_reg(c, s, i, m->reg, own ? s->reg[m->reg].width : s->edge_reg[m->value].width);
@@ -175,9 +194,28 @@ static gs_status check_edge_mask(const gs_checker *c, const gs_stage *s, const g
     return gs_program__check_probability(c, i);
 }
 
+/* The matrix of the edge's type, of those that stand one above the other in the parameter. */
+static gs_status check_by_type(const gs_checker *c, const gs_stage *s, const gs_instr *i, const bool *ready)
+{
+    const bool back = i->op == GS_OP_BY_TYPE_T;
+    const uint32_t out = s->edge_reg[i->dst].width;
+    const gs_param *w;
+    uint32_t in;
+
+    if (i->a.kind != GS_FROM_REG || i->a.index >= s->edge_regs || !ready[i->a.index] || is_id(c, s, i->a.index) ||
+        i->b.kind != GS_FROM_PARAM || i->b.index >= c->p->params)
+        return FAIL(c, "%s: no register and matrices of the types", gs_op_name(i->op));
+    w = &c->p->param[i->b.index];
+    in = s->edge_reg[i->a.index].width;
+    if (w->dims != 2 || w->cols != (back ? in : out) || w->rows % (back ? out : in) != 0)
+        return FAIL(c, "%s: %u to %u elements by %s[%u, %u]", gs_op_name(i->op), in, out, w->name, w->rows, w->cols);
+    return GS_OK;
+}
+
 static gs_status check_edge_instr(const gs_checker *c, const gs_stage *s, const gs_instr *i, bool *ready)
 {
-    const bool known = (unsigned)i->op < GS_OP_COUNT && gs_op_classof(i->op) == GS_CLASS_ELEMENTWISE;
+    const bool batched = i->op == GS_OP_BY_TYPE || i->op == GS_OP_BY_TYPE_T;
+    const bool known = (unsigned)i->op < GS_OP_COUNT && (batched || gs_op_classof(i->op) == GS_CLASS_ELEMENTWISE);
     uint32_t width = 1;
     bool rows = false;
 
@@ -186,6 +224,11 @@ static gs_status check_edge_instr(const gs_checker *c, const gs_stage *s, const 
         return FAIL(c, "%s is no instruction of an edge program", known ? gs_op_name(i->op) : "this");
     if (i->dst >= s->edge_regs || s->edge_reg[i->dst].kind != GS_EDGE_TEMP || ready[i->dst])
         return FAIL(c, "edge program: register %u is no scratch register, or written twice", i->dst);
+    if (batched) {
+        const gs_status st = check_by_type(c, s, i, ready);
+        ready[i->dst] = true;
+        return st;
+    }
     if (i->op == GS_OP_EDGE_MASK || i->op == GS_OP_IS_LOOP) {
         ready[i->dst] = true;
         return check_edge_mask(c, s, i);

@@ -85,6 +85,11 @@ static void print_sum(const gs_program *p, const gs_stage *s, const gs_sum *m, F
                 m->learned ? " and its gradient" : "", array_name(p, m->array));
         return;
     }
+    if (m->kind == GS_SUM_OUTER) {
+        fprintf(out, "    grad(%s) += outer_%s e%u e%u by type\n", p->param[m->weight].name, s->direction == 0 ? "in" : "out",
+                m->score, m->value);
+        return;
+    }
     fprintf(out, "    r%u = %s_%s", m->reg, names[m->kind], s->direction == 0 ? "in" : "out");
     if (m->kind <= GS_SUM_PICK)
         fprintf(out, " %s%s", array_name(p, m->array), m->self ? " self" : "");

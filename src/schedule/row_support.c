@@ -33,6 +33,7 @@ static enum rule rule_of(gs_op op)
     case GS_OP_ELU: case GS_OP_STEP: case GS_OP_DROPOUT: case GS_OP_CAST: case GS_OP_ROUND: case GS_OP_ROWSUM: case GS_OP_ROWMAX: case GS_OP_FOLD:
     case GS_OP_SPREAD: case GS_OP_ACROSS: case GS_OP_TILE: case GS_OP_MATMUL_T: case GS_OP_MATMUL:
     case GS_OP_MIX: case GS_OP_MIX_T: case GS_OP_FAN: case GS_OP_FAN_T: case GS_OP_PART:
+    case GS_OP_BY_TYPE: case GS_OP_BY_TYPE_T:
         return RULE_FIRST;
     case GS_OP_XENT_GRAD:
         return RULE_TRAIN;
@@ -92,12 +93,17 @@ static void edge_sums(struct finder *f, const gs_stage *s, struct support *out, 
     out->operands = out->targets = s->sums ? f->none : GS_ALL_ROWS;
     for (uint32_t i = 0; i < s->sums; i++) {
         const gs_sum *m = &s->sum[i];
-        const bool rows = m->kind <= GS_SUM_PICK, plain = rows || m->kind == GS_SUM_ADD || m->kind == GS_SUM_ADD_TYPE;
-        const struct ends e = rows ? (struct ends){f->array[m->array], GS_ALL_ROWS} : edge[m->value];
+        const bool rows = m->kind <= GS_SUM_PICK, outer = m->kind == GS_SUM_OUTER;
+        const bool plain = rows || outer || m->kind == GS_SUM_ADD || m->kind == GS_SUM_ADD_TYPE;
+        struct ends e = rows ? (struct ends){f->array[m->array], GS_ALL_ROWS} : edge[m->value];
+        if (outer) /* 0 where one of the two is */
+            e = (struct ends){gs_rows__meet(f, e.operand, edge[m->score].operand), gs_rows__meet(f, e.target, edge[m->score].target)};
         uint32_t set = gs_rows__meet(f, gs_rows__reach(f, 1 - s->direction, e.operand), e.target);
         if (m->self)
             set = gs_rows__unite(f, set, f->array[m->array]);
         reg[m->reg] = set;
+        if (outer)
+            out->reduced = gs_rows__unite(f, out->reduced, set);
         if (m->kind == GS_SUM_ATTEND)
             reg[m->lse] = GS_ALL_ROWS;
         out->operands = gs_rows__unite(f, out->operands, plain ? e.operand : GS_ALL_ROWS);

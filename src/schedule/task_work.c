@@ -57,15 +57,25 @@ static void vertex_work(gs_work *w, const gs_program *p, const gs_stage *s, doub
 
 static void edge_program_work(gs_work *w, const gs_stage *s, double edges)
 {
-    double computed = 0, gathered = 0, hard = 0;
+    double computed = 0, gathered = 0, hard = 0, products = 0;
     for (uint32_t i = 0; i < s->edge_instrs; i++) {
         const gs_instr *const in = &s->edge_instr[i];
+        if (in->op == GS_OP_BY_TYPE || in->op == GS_OP_BY_TYPE_T) {
+            products += 2.0 * s->edge_reg[in->dst].width * s->edge_reg[in->a.index].width;
+            continue;
+        }
         *(transcendental(in->op) ? &hard : &computed) +=
             GS_MAX(s->edge_reg[in->dst].width, in->a.kind == GS_FROM_REG ? s->edge_reg[in->a.index].width : 0);
     }
     for (uint32_t r = 0; r < s->edge_regs; r++)
         gathered += s->edge_reg[r].kind == GS_EDGE_OPERAND ? s->edge_reg[r].width : 0;
     for (uint32_t i = 0; i < s->sums; i++) {
+        if (s->sum[i].kind == GS_SUM_OUTER) { /* rows are put in order by type before */
+            const double in = s->edge_reg[s->sum[i].score].width, out = s->edge_reg[s->sum[i].value].width;
+            products += 2 * in * out;
+            computed += in + out;
+            continue;
+        }
         computed += s->sum[i].kind > GS_SUM_PICK ? sum_columns(s, i) : 0;
         hard += s->sum[i].kind == GS_SUM_ATTEND ? s->edge_reg[s->sum[i].score].width : 0;
     }
@@ -73,6 +83,7 @@ static void edge_program_work(gs_work *w, const gs_stage *s, double edges)
     w->amount[2] = edges * computed;
     w->amount[3] = edges * gathered;
     w->amount[4] = edges * hard;
+    w->amount[5] = edges * products;
 }
 
 /* An LSTM's steps are dense products; a derivative does them again, and two more. */

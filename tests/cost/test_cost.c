@@ -273,7 +273,7 @@ static void test_record__nothing_in_it_is_trusted(void **state)
     (void)state;
     const gs_cost_record r = some_record();
     static const char *const forgery[][2] = {
-        {"\"version\":\t4", "\"version\":\t1"},
+        {"\"version\":\t5", "\"version\":\t1"},
         {"\"epoch_read_bps\":\t3000000000", "\"epoch_read_bps\":\t-1"},
         {"\"epoch_read_bps\":\t3000000000", "\"epoch_read_bps\":\t1e99"},
         {"\"epoch_read_bps\":\t3000000000", "\"epoch_read_bps\":\t\"3\""},

@@ -104,6 +104,14 @@ uint32_t bed_param(edge_bed *b, uint32_t width)
     return p;
 }
 
+uint32_t bed_matrices(edge_bed *b, uint32_t in, uint32_t out)
+{
+    const uint32_t p = b->program.params++;
+    b->param[p] = (gs_param){.dims = 2, .rows = b->types * in, .cols = out};
+    b->weight[p] = random_floats((size_t)b->types * in * out, 900 + p, 0.1f, 1.1f); /* products do not cancel */
+    return p;
+}
+
 static uint32_t add_id_reg(edge_bed *b, gs_edge_reg_kind kind, uint32_t rows, uint32_t first)
 {
     uint32_t *const id = test_malloc(rows * sizeof(*id));
@@ -249,6 +257,14 @@ static double mask_at(const edge_bed *b, const gs_instr *in, uint32_t target, ui
     return (double)(word[c % 4] >> 8) / 16777216 >= (double)in->alpha ? 1 / (1 - (double)in->alpha) : 0;
 }
 
+/* What column `from` of a row counts in column `to` of its product. */
+static double matrix_at(const edge_bed *b, const gs_instr *in, uint32_t edge, uint32_t from, uint32_t to)
+{
+    const uint32_t p = in->b.index, cols = b->param[p].cols, rows = b->param[p].rows / b->types;
+    const float *const matrix = b->weight[p] + (size_t)b->type[edge] * rows * cols;
+    return (double)(in->op == GS_OP_BY_TYPE ? matrix[from * cols + to] : matrix[to * cols + from]);
+}
+
 static void compute_edge(const edge_bed *b, edge_values *v, uint32_t target, uint32_t operand, uint32_t edge)
 {
     for (uint32_t r = 0; r < b->stage.edge_regs; r++) {
@@ -266,7 +282,10 @@ static void compute_edge(const edge_bed *b, edge_values *v, uint32_t target, uin
         const uint32_t from = in->a.kind == GS_FROM_REG ? b->edge_reg[in->a.index].width : 1;
         for (uint32_t c = 0; c < width; c++) {
             double x = 0;
-            if (in->op == GS_OP_FOLD || in->op == GS_OP_ROWSUM)
+            if (in->op == GS_OP_BY_TYPE || in->op == GS_OP_BY_TYPE_T)
+                for (uint32_t j = 0; j < from; j++)
+                    x += v->value[in->a.index][j] * matrix_at(b, in, edge, j, c);
+            else if (in->op == GS_OP_FOLD || in->op == GS_OP_ROWSUM)
                 for (uint32_t j = 0; j < from / width; j++)
                     x += v->value[in->a.index][c * (from / width) + j];
             else if (in->op == GS_OP_ROWMAX)

@@ -39,6 +39,8 @@ uint32_t bed_operand(edge_bed *b, uint32_t width, float low, float high);
 uint32_t bed_target(edge_bed *b, uint32_t width, float low, float high);
 uint32_t bed_weight(edge_bed *b);
 uint32_t bed_param(edge_bed *b, uint32_t width); /* a parameter's index */
+/* A matrix [in, out] of positive numbers for each type, after bed_make_typed(). */
+uint32_t bed_matrices(edge_bed *b, uint32_t in, uint32_t out);
 /* Input ids (u32): row r has the id 3 * r + first. */
 uint32_t bed_operand_id(edge_bed *b, uint32_t first);
 uint32_t bed_target_id(edge_bed *b, uint32_t first);

@@ -1,0 +1,236 @@
+/* Edges multiplied by the matrix of their type, and the gradients of these matrices, against float64 edge by edge: few and many
+ * types, one that most edges have and some that none has, every width of a register block, a target of many edges. */
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "edge_bed.h"
+
+enum { TARGETS = 120 };
+
+/* Half of the edges are of type 0, and of the others no type is the last one. */
+static void open_bed(edge_bed *b, uint32_t index_bytes, uint32_t types)
+{
+    uint32_t degree[TARGETS];
+    for (uint32_t t = 0; t < TARGETS; t++)
+        degree[t] = t % 7 == 0 ? 0 : t == 31 ? 9000 : random_below(t, 3, 14); /* 9000: a hub is cut in pieces */
+    bed_init(b, index_bytes, TARGETS, degree, 61);
+    bed_make_typed(b, types);
+    for (uint32_t k = 0; k < b->edges; k++)
+        b->type[k] = (uint8_t)(k % 2 == 0 || types == 1 ? 0 : b->type[k] % (types - 1));
+}
+
+static gs_operand in_matrices(uint32_t param) { return (gs_operand){.kind = GS_FROM_PARAM, .index = param}; }
+
+static const uint32_t shapes[][3] = { /* types, in, out */
+    {1, 4, 4}, {3, 1, 7}, {2, 6, 1}, {5, 8, 8}, {7, 16, 16}, {40, 16, 32}, {200, 33, 20}, {256, 20, 65}, {9, 64, 48}, {12, 50, 100}};
+
+static void test_edge_batch__rows_by_the_matrix_of_their_type(void **state)
+{
+    (void)state;
+    for (size_t i = 0; i < sizeof(shapes) / sizeof(shapes[0]); i++) {
+        const uint32_t in = shapes[i][1], out = shapes[i][2];
+        edge_bed b;
+        open_bed(&b, i % 2 == 0 ? 2 : 4, shapes[i][0]);
+        const uint32_t u = bed_operand(&b, in, 0.25f, 1), v = bed_target(&b, out, 0.25f, 1), w = bed_matrices(&b, in, out);
+        const uint32_t share = bed_by_type(&b, GS_EDGE_TARGET, 1, 0.1f, 1), product = bed_do(&b, GS_OP_BY_TYPE, out, in_reg(u), in_matrices(w));
+        const uint32_t shared = bed_do(&b, GS_OP_MUL, out, in_reg(product), in_reg(share));
+        const uint32_t scaled = bed_do(&b, GS_OP_MUL, out, in_reg(v), in_reg(bed_weight(&b)));
+        bed_sum(&b, GS_SUM_ADD, shared);
+        bed_sum(&b, GS_SUM_MAX, product);
+        bed_sum(&b, GS_SUM_ADD, bed_do(&b, GS_OP_BY_TYPE_T, in, in_reg(scaled), in_matrices(w)));
+        bed_check(&b, 5e-5); /* 9000 numbers of one sign, one after the other */
+        bed_free(&b);
+    }
+}
+
+/* Several parameters are transposed, each into a place of its own; a product of a product. */
+static void test_edge_batch__products_one_after_the_other(void **state)
+{
+    (void)state;
+    edge_bed b;
+    open_bed(&b, 4, 6);
+    const uint32_t u = bed_operand(&b, 12, 0.5f, 1), first = bed_matrices(&b, 24, 12), second = bed_matrices(&b, 7, 24);
+    const uint32_t there = bed_do(&b, GS_OP_BY_TYPE_T, 24, in_reg(u), in_matrices(first));
+    const uint32_t on = bed_do(&b, GS_OP_BY_TYPE_T, 7, in_reg(there), in_matrices(second));
+    bed_sum(&b, GS_SUM_ADD, bed_do(&b, GS_OP_BY_TYPE, 24, in_reg(on), in_matrices(second)));
+    bed_sum(&b, GS_SUM_ADD, there);
+    bed_check(&b, 5e-5); /* 9000 numbers of one sign, one after the other */
+    bed_free(&b);
+}
+
+static void test_edge_batch__attention_over_products(void **state)
+{
+    (void)state;
+    edge_bed b;
+    open_bed(&b, 2, 20);
+    const uint32_t u = bed_operand(&b, 10, -1, 1), v = bed_target(&b, 16, -1, 1);
+    const uint32_t p = bed_do(&b, GS_OP_BY_TYPE, 16, in_reg(u), in_matrices(bed_matrices(&b, 10, 16)));
+    bed_attend(&b, p, bed_do(&b, GS_OP_FOLD, 2, in_reg(bed_do(&b, GS_OP_MUL, 16, in_reg(p), in_reg(v))), NO_OPERAND));
+    bed_check(&b, 2e-4);
+    bed_free(&b);
+}
+
+/* ---- gradients ---- */
+
+typedef struct outer_bed {
+    edge_bed b;
+    uint32_t types, in, out, param;
+    uint32_t x, g, share; /* registers */
+    uint16_t *type;       /* of edges: more of them than a byte holds */
+} outer_bed;
+
+/* grad(w)[type] += x(target)' (share g(operand)), as the derivative of a mean by type over out-edges has it. */
+static void open_outer(outer_bed *o, uint32_t types, uint32_t in, uint32_t out)
+{
+    edge_bed *const b = &o->b;
+    *o = (outer_bed){.types = types, .in = in, .out = out};
+    open_bed(b, 4, 1);
+    b->types = types;
+    o->type = test_malloc(b->edges * sizeof(*o->type));
+    for (uint32_t k = 0; k < b->edges; k++)
+        o->type[k] = (uint16_t)(k % 3 == 0 ? types / 2 : random_below(k, 5, types));
+    o->x = bed_target(b, in, -1, 1);
+    o->g = bed_operand(b, out, -1, 1);
+    o->share = bed_by_type(b, GS_EDGE_OPERAND, 1, 0.1f, 1);
+    o->param = bed_matrices(b, in, out);
+    const uint32_t value = bed_do(b, GS_OP_MUL, out, in_reg(o->g), in_reg(o->share));
+    const uint32_t sum = bed_sum(b, GS_SUM_OUTER, value);
+    b->reg[b->stage.sum[sum].reg].width = 1;
+    b->stage.sum[sum].score = o->x;
+    b->stage.sum[sum].weight = o->param;
+    bed_sum(b, GS_SUM_ADD, bed_do(b, GS_OP_BY_TYPE_T, in, in_reg(value), in_matrices(o->param))); /* shares the stage with it */
+}
+
+static void close_outer(outer_bed *o)
+{
+    test_free(o->type);
+    bed_free(&o->b);
+}
+
+static double *expect_outer(const outer_bed *o, double **magnitude)
+{
+    const edge_bed *const b = &o->b;
+    const size_t n = (size_t)o->types * o->in * o->out;
+    double *const want = calloc(n, sizeof(*want));
+    *magnitude = calloc(n, sizeof(**magnitude));
+    for (uint32_t t = 0; t < b->targets; t++)
+        for (uint32_t k = b->start[t]; k < b->start[t + 1]; k++) {
+            const uint32_t target = 2 * t + 1, operand = get_number(b->index, b->index_bytes, k), type = o->type[k];
+            const double share = (double)b->rows[o->share][(size_t)operand * o->types + type];
+            for (uint32_t i = 0; i < o->in; i++)
+                for (uint32_t c = 0; c < o->out; c++) {
+                    const double d = (double)b->rows[o->x][(size_t)target * o->in + i] * share * (double)b->rows[o->g][(size_t)operand * o->out + c];
+                    want[((size_t)type * o->in + i) * o->out + c] += d;
+                    (*magnitude)[((size_t)type * o->in + i) * o->out + c] += fabs(d);
+                }
+        }
+    return want;
+}
+
+/* Adds to the gradient, which starts at 1, in `launches` equal ones. */
+static float *run_outer(const outer_bed *o, gs_device *d, uint32_t launches)
+{
+    const edge_bed *const b = &o->b;
+    const size_t n = (size_t)o->types * o->in * o->out;
+    float *const grad = test_malloc(n * sizeof(float)), *all[BED_MAX] = {[0] = NULL};
+    float *const acc[2] = {random_floats(b->target_rows, 1, 0, 1), random_floats((size_t)b->target_rows * o->in, 2, 0, 1)};
+    const gs_accumulator sum[2] = {{.acc = acc[0]}, {.acc = acc[1]}};
+    gs_edge_program_launch l = {.program = &b->program, .stage = &b->stage, .index_bytes = 4, .targets = b->targets,
+                                .target = b->target, .start = b->start, .index = b->index, .type = o->type, .type_bytes = 2,
+                                .rows = b->rows, .sum = sum, .param = b->weight, .grad = all,
+                                .operand_rows = b->operand_rows, .target_rows = b->target_rows};
+    all[o->param] = grad;
+    for (size_t i = 0; i < n; i++)
+        grad[i] = 1;
+    gs_assert_ok(gs_device_prepare(d, &b->program));
+    for (uint32_t s = 0; s < 2; s++)
+        gs_assert_ok(gs_device_begin_sum(d, b->stage.sum[s].kind, &sum[s], b->target_rows, s == 0 ? 1 : o->in, 0));
+    for (uint32_t i = 0; i < launches; i++)
+        gs_assert_ok(gs_device_run_edge_program(d, &l));
+    for (uint32_t r = 0; r < b->target_rows; r++)
+        assert_true(acc[0][r] == 0);
+    test_free(acc[0]);
+    test_free(acc[1]);
+    return grad;
+}
+
+static void compare_outer(const float *grad, const double *want, const double *magnitude, size_t n, double times)
+{
+    for (size_t i = 0; i < n; i++)
+        if (!(fabs((double)grad[i] - 1 - times * want[i]) <= 1e-5 * (1 + times * magnitude[i])))
+            fail_msg("element %zu: %.9g, not 1 + %.9g (magnitudes %.3g)", i, (double)grad[i], times * want[i], magnitude[i]);
+}
+
+static void test_edge_batch__gradients_of_the_matrices(void **state)
+{
+    static const uint32_t shape[][3] = {{1, 5, 3}, {4, 8, 8}, {300, 16, 16}, {700, 3, 20}, {50, 33, 40}, {10, 20, 100}, {3, 1, 1}};
+    (void)state;
+    for (size_t s = 0; s < sizeof(shape) / sizeof(shape[0]); s++) {
+        outer_bed o;
+        double *magnitude;
+        const size_t n = (size_t)shape[s][0] * shape[s][1] * shape[s][2];
+        open_outer(&o, shape[s][0], shape[s][1], shape[s][2]);
+        double *const want = expect_outer(&o, &magnitude);
+        for (size_t i = 0; i < isas; i++) {
+            float *first = NULL;
+            for (unsigned threads = 1; threads <= 3; threads++) {
+                gs_device *const d = open_isa(isa_names[i], threads);
+                if (d == NULL)
+                    break;
+                float *const once = run_outer(&o, d, 1), *const twice = run_outer(&o, d, 2);
+                compare_outer(once, want, magnitude, n, 1);
+                compare_outer(twice, want, magnitude, n, 2);
+                if (first == NULL)
+                    first = once;
+                else
+                    assert_memory_equal(first, once, n * sizeof(float));
+                if (first != once)
+                    test_free(once);
+                test_free(twice);
+                gs_device_close(d);
+            }
+            test_free(first);
+        }
+        free(want);
+        free(magnitude);
+        close_outer(&o);
+    }
+}
+
+static void refused(gs_device *d, void *context)
+{
+    outer_bed o;
+    float acc[1000];
+    const gs_accumulator sum[2] = {{.acc = acc}, {.acc = acc}};
+    (void)context;
+    open_outer(&o, 3, 2, 2);
+    const edge_bed *const b = &o.b;
+    gs_edge_program_launch l = {.program = &b->program, .stage = &b->stage, .index_bytes = 4, .targets = b->targets,
+                                .target = b->target, .start = b->start, .index = b->index, .type = o.type, .type_bytes = 2,
+                                .rows = b->rows, .sum = sum, .param = b->weight,
+                                .operand_rows = b->operand_rows, .target_rows = b->target_rows};
+    gs_assert_ok(gs_device_prepare(d, &b->program));
+    gs_assert_fails(gs_device_run_edge_program(d, &l), GS_EINVAL, "no gradient of matrices that these rows fit");
+    l.type = NULL;
+    gs_assert_fails(gs_device_run_edge_program(d, &l), GS_EINVAL, "columns by the type of edges that have none");
+    close_outer(&o);
+}
+
+static void test_edge_batch__what_is_missing_is_refused(void **state)
+{
+    (void)state;
+    on_every_device(refused, NULL);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_edge_batch__rows_by_the_matrix_of_their_type),
+        cmocka_unit_test(test_edge_batch__products_one_after_the_other),
+        cmocka_unit_test(test_edge_batch__attention_over_products),
+        cmocka_unit_test(test_edge_batch__gradients_of_the_matrices),
+        cmocka_unit_test(test_edge_batch__what_is_missing_is_refused),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
