@@ -26,6 +26,8 @@ static const cli_option output_options[] = {
      "do not move operators across an edge sum", NULL, 0, 0},
     {"--no-fuse", CLI_FLAG, offsetof(model_options, command.train.no_fuse), NULL,
      "compute edges anew for each sum over them", NULL, 0, 0},
+    {"--no-batch", CLI_FLAG, offsetof(model_options, command.train.no_batch), NULL,
+     "do not multiply edges by the matrix of their type in batches", NULL, 0, 0},
     {"--no-hoist", CLI_FLAG, offsetof(model_options, command.train.no_hoist), NULL,
      "compute in every epoch what needs no parameter", NULL, 0, 0},
     {0},

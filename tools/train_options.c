@@ -49,6 +49,7 @@ const cli_option train_machine_options[] = {
     {"--no-pipeline", CLI_FLAG, FIELD(no_pipeline), NULL, "read only when what was computed before is done", NULL, 0, 0},
     {"--no-verify", CLI_FLAG, FIELD(no_verify), NULL, "do not check checksums as data arrives", NULL, 0, 0},
     {"--no-move", CLI_FLAG, FIELD(no_move), NULL, "do not move operators across an edge sum", NULL, 0, 0},
+    {"--no-batch", CLI_FLAG, FIELD(no_batch), NULL, "do not multiply edges by the matrix of their type in batches", NULL, 0, 0},
     {"--no-hoist", CLI_FLAG, FIELD(no_hoist), NULL, "compute in every epoch what needs no parameter", NULL, 0, 0},
     {"--no-selective", CLI_FLAG, FIELD(no_selective), NULL, "read whole intervals of rows, needed or not", NULL, 0, 0},
     {"--no-prune", CLI_FLAG, FIELD(no_prune), NULL, "compute rows that the loss cannot see, too", NULL, 0, 0},

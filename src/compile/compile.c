@@ -3,6 +3,7 @@
  *   normalise   fold; one-end work leaves the edges            (ir/ir_edges.c)
  *   bind        leaves become what the store holds, f16/bf16 are cast
  *   move        products before or after the edges             (compile_move.c)
+ *   batch       products by the matrix of an edge's type, on the edges, if wished
  *   loss, differentiate                                        (ir/ir_grad.c)
  *   hoist       what needs no parameter is computed once       (compile_hoist.c)
  *   undo        x from x / s, instead of storing both          (compile_undo.c)
@@ -78,7 +79,7 @@ static gs_status finish(const gs_compiler *k, gs_ir *ir)
 static gs_status make_variant(gs_ir **out, gs_ir **setup, const gs_compiler *k, const uint32_t *weight,
                               const gs_move *move, uint32_t weights)
 {
-    const bool once = k->hoist && !k->options->lean;
+    const bool batch = k->options->batch, once = k->hoist && !k->options->lean;
     gs_ir *ir = gs_ir_clone(k->base);
     gs_status st = GS_OK;
 
@@ -86,7 +87,9 @@ static gs_status make_variant(gs_ir **out, gs_ir **setup, const gs_compiler *k, 
         return gs_fail(GS_ENOMEM, "no memory to compile the model");
     for (uint32_t i = 0; i < weights && st == GS_OK; i++)
         if (move[i] != GS_MOVE_NONE)
-            st = gs_compile__move(ir, gs_ir_node(k->base, weight[i])->name, move[i], once);
+            st = gs_compile__move(ir, gs_ir_node(k->base, weight[i])->name, move[i], once, batch);
+    if (st == GS_OK && batch)
+        st = gs_compile__batch(ir);
     if (st == GS_OK)
         st = finish(k, ir);
     if (st == GS_OK && k->hoist)
@@ -124,14 +127,45 @@ static gs_status variant_cost(uint64_t *cost, const gs_compiler *k, const uint32
     return st;
 }
 
+/* Does some edge multiply by the matrices `weight` itself? */
+static bool is_batched(const gs_ir *ir, const char *weight)
+{
+    for (uint32_t i = 0; i < gs_ir_count(ir); i++)
+        if (gs_ir_node(ir, i)->op == GS_OP_BY_TYPE && strcmp(gs_ir_node(ir, gs_ir_node(ir, i)->in[1])->name, weight) == 0)
+            return true;
+    return false;
+}
+
+/* With batches wished for, every product that can be made so is: what it saves beside bytes moved are operations and memory, which
+ * the costs here do not know. They are compared by those who plan. */
+static gs_status choose_batches(const gs_compiler *k, const uint32_t *weight, gs_move *move, uint32_t weights)
+{
+    gs_status st = GS_OK;
+    for (uint32_t i = 0; i < weights && st == GS_OK; i++) {
+        gs_ir *ir = NULL;
+        if (gs_ir_node(k->base, weight[i])->shape_dims != 3)
+            continue;
+        move[i] = GS_MOVE_TRANSFORM_FIRST;
+        st = make_variant(&ir, NULL, k, weight, move, weights);
+        if (st == GS_OK && !is_batched(ir, gs_ir_node(k->base, weight[i])->name))
+            move[i] = GS_MOVE_NONE;
+        gs_ir_free(ir);
+    }
+    return st;
+}
+
 /* From none on; *best is what the pass costs with them. */
 static gs_status choose_moves(uint64_t *best, const gs_compiler *k, const uint32_t *weight, gs_move *move, uint32_t weights)
 {
     static const gs_move tried[] = {GS_MOVE_NONE, GS_MOVE_TRANSFORM_FIRST, GS_MOVE_AGGREGATE_FIRST};
-    gs_status st = variant_cost(best, k, weight, move, weights);
+    gs_status st = k->options->batch && !k->options->no_move ? choose_batches(k, weight, move, weights) : GS_OK;
 
+    if (st == GS_OK)
+        st = variant_cost(best, k, weight, move, weights);
     for (uint32_t i = 0; i < weights && st == GS_OK && !k->options->no_move; i++) {
         gs_move choice = move[i];
+        if (choice != GS_MOVE_NONE) /* a batch */
+            continue;
         for (uint32_t m = 1; m < 3 && st == GS_OK; m++) {
             uint64_t cost = UINT64_MAX;
             move[i] = tried[m];

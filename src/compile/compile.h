@@ -29,6 +29,7 @@ typedef struct gs_compile_options {
     bool recompute;       /* operations cost next to nothing: for runs that wait for a disk, where a value is better made again than stored */
     bool lean;            /* what is computed once also costs the memory that it stands in all the time */
     bool hoist;           /* what depends on no parameter is computed once, by a pass "setup" */
+    bool batch;           /* products with the matrix of an edge's type are made edge by edge, in batches of a type */
     gs_dtype rest;        /* GS_F32, or GS_BF16: of what is stored for vertex programs alone, ... */
     uint32_t rest_width;  /* ... in rows of so many numbers or more */
     double edges_per_vertex; /* for choices by volume */

@@ -293,7 +293,8 @@ static void emit_gradients(gs_emitter *e, gs_stage *s, uint32_t t)
         const gs_output *out = gs_ir_output(e->c->ir, o);
         const gs_node *n = at(e, out->node);
         gs_instr i = {.op = n->op, .dst = GS_NONE};
-        if (out->kind != GS_OUTPUT_GRAD || e->c->place[o] != t || n->op == GS_OP_LSTM_WEIGHT)
+        if (out->kind != GS_OUTPUT_GRAD || e->c->place[o] != t || n->op == GS_OP_LSTM_WEIGHT ||
+            n->op == GS_OP_TYPE_WEIGHT)
             continue;
         i.dst = e->param[out->param];
         i.a = operand(e, n->in[0]);
@@ -306,7 +307,7 @@ static void emit_gradients(gs_emitter *e, gs_stage *s, uint32_t t)
 /* "train 1: sum_in(train.layer0.y)" */
 static void name_stage(const gs_emitter *e, gs_stage *s, uint32_t number)
 {
-    static const char *const what[] = {"sum", "split", "pick", "sum", "split", "max", "min", "attend", "lstm", "lstm_back"};
+    static const char *const what[] = {"sum", "split", "pick", "sum", "split", "max", "min", "attend", "lstm", "lstm_back", "outer"};
     const char *of = "";
 
     if (s->sums == 0) {

@@ -107,6 +107,8 @@ static gs_sum_kind kind_of(const gs_emitter *e, uint32_t v)
         return GS_SUM_LSTM;
     case GS_OP_LSTM_BACK:
         return GS_SUM_LSTM_BACK;
+    case GS_OP_TYPE_OUTER:
+        return GS_SUM_OUTER;
     default:
         return e->c->operand[v] != GS_IR_NONE ? GS_SUM_ROWS : GS_SUM_ADD;
     }
@@ -157,6 +159,10 @@ static void emit_sum(gs_emitter *e, gs_stage *s, uint32_t v)
         m.score = operand(e, n->in[0]).index;
         m.value = operand(e, n->in[1]).index;
         m.lse = emit_lse(e, s, v);
+    } else if (n->op == GS_OP_TYPE_OUTER) {
+        m.score = operand(e, n->in[0]).index;
+        m.value = operand(e, n->in[1]).index;
+        m.weight = e->param[n->in[2]];
     } else {
         m.value = operand(e, n->in[0]).index;
         m.weight = n->op == GS_OP_LSTM_IN ? e->param[n->in[1]] : 0;

@@ -87,6 +87,7 @@ static gs_status add_pass(gs_session *s, const gs_model *model, gs_purpose purpo
         .rest_width = REST_WIDTH,
         .rest = strcmp(o->spill_type, "bf16") == 0 ? GS_BF16 : GS_F32,
         .lean = s->lean,
+        .batch = s->batch,
         .hoist = !o->no_hoist && purpose == GS_FOR_TRAINING,
         .no_fuse = o->no_fuse,
         .edges_per_vertex = (double)info->edges / (double)info->vertices,
@@ -147,9 +148,21 @@ static gs_status compile_model(gs_session *s, gs_purpose purpose, bool logits)
 
 /* ---- open, close --------------------------------------------------------- */
 
+/* How a model is compiled: compile.h. */
+typedef struct gs_variant {
+    bool recompute, lean, batch;
+} gs_variant;
+
+/* What a session is opened for. */
+typedef struct gs_opening {
+    const char *store;
+    const gs_train_options *options;
+    gs_purpose purpose;
+    bool logits;
+} gs_opening;
+
 /* Everything but the plan. */
-static gs_status prepare(gs_session **out, const char *store, const gs_train_options *options, gs_purpose purpose, bool logits,
-                         bool recompute, bool lean)
+static gs_status prepare(gs_session **out, const gs_opening *o, gs_variant variant)
 {
     gs_session *s = gs_calloc(1, sizeof(*s));
     gs_optim_kind kind;
@@ -157,20 +170,21 @@ static gs_status prepare(gs_session **out, const char *store, const gs_train_opt
 
     if (s == NULL)
         return gs_fail(GS_ENOMEM, "out of memory");
-    s->options = options;
-    s->recompute = recompute;
-    s->lean = lean;
+    s->options = o->options;
+    s->recompute = variant.recompute;
+    s->lean = variant.lean;
+    s->batch = variant.batch;
     s->train = s->eval = s->predict = GS_NONE;
-    s->gradients = purpose == GS_FOR_TRAINING;
+    s->gradients = o->purpose == GS_FOR_TRAINING;
     if (s->gradients) {
-        if ((st = gs_optim_parse(&kind, options->optimizer)) != GS_OK)
+        if ((st = gs_optim_parse(&kind, o->options->optimizer)) != GS_OK)
             goto done;
         s->states = gs_optim_states(kind);
     }
-    if ((st = gs_store_open(&s->store, store)) != GS_OK || (st = check_store(s, purpose)) != GS_OK)
+    if ((st = gs_store_open(&s->store, o->store)) != GS_OK || (st = check_store(s, o->purpose)) != GS_OK)
         goto done;
     s->labelled = gs_store_array(s->store, GS_ARRAY_LABELS)->present && gs_store_array(s->store, GS_ARRAY_SPLIT)->present;
-    if ((st = gs_session_open_devices(s)) != GS_OK || (st = compile_model(s, purpose, logits)) != GS_OK)
+    if ((st = gs_session_open_devices(s)) != GS_OK || (st = compile_model(s, o->purpose, o->logits)) != GS_OK)
         goto done;
     *out = s;
     s = NULL; /* now the caller's */
@@ -199,27 +213,33 @@ static bool same_program(const gs_program *a, const gs_program *b)
     return same;
 }
 
+/* Of the pass that the run is for. */
 static double epoch_seconds(const gs_session *s)
 {
     gs_pass_report r;
-    return gs_session_describe_pass(s, &r, s->train) == GS_OK ? r.seconds : 0;
+    return gs_session_describe_pass(s, &r, s->train != GS_NONE ? s->train : s->predict) == GS_OK ? r.seconds : 0;
 }
 
-/* Puts a session that is compiled so in the place of *s, if `is_better`. */
-static void try_another(gs_session **s, const char *store, bool logits, bool recompute, bool lean,
-                        bool (*is_better)(const gs_session *other, const gs_session *s))
+/* Puts a session that is compiled so in the place of *s, if `is_better`, or where *s has no plan. GS_EBUDGET: it has none either. */
+static gs_status try_another(gs_session **s, const gs_opening *o, gs_variant variant,
+                             bool (*is_better)(const gs_session *other, const gs_session *s))
 {
     gs_session *other = NULL;
-    if (prepare(&other, store, (*s)->options, GS_FOR_TRAINING, logits, recompute, lean) != GS_OK)
-        return;
+    gs_status st = prepare(&other, o, variant);
+    if (st != GS_OK)
+        return st;
     other->process_bytes = (*s)->process_bytes; /* one of the two stays */
     other->scans = (*s)->scans;
-    if (!same_program((*s)->program, other->program) && gs_session_plan(other, logits) == GS_OK && is_better(other, *s)) {
+    const bool differs = !same_program((*s)->program, other->program);
+    if (differs)
+        st = gs_session_plan(other, o->logits);
+    if (differs && st == GS_OK && ((*s)->plan == NULL || is_better(other, *s))) {
         gs_session *const worse = *s;
         *s = other;
         other = worse;
     }
     gs_session_close(other);
+    return st;
 }
 
 static bool is_shorter(const gs_session *other, const gs_session *s)
@@ -248,36 +268,67 @@ static uint64_t standing_columns(const gs_program *p)
 
 /* Sums by type that are computed once stand in memory all the time, wider than the features. Products in front of the sums,
  * epoch by epoch, take less and may take about as long. */
-static void lean_where_worth(gs_session **s, const char *store, bool logits)
+static void lean_where_worth(gs_session **s, const gs_opening *o)
 {
     if ((*s)->train != GS_NONE && gs_device_unified((*s)->device) &&
         standing_columns((*s)->program) > (uint64_t)WIDE * gs_store_get_info((*s)->store)->features)
-        try_another(s, store, logits, false, true, is_leaner);
+        (void)try_another(s, o, (gs_variant){.lean = true}, is_leaner);
+}
+
+/* Sums by type, and products of all types, are rows of V * T numbers; products in batches of edges are 2 * E * in * out operations, which
+ * are fewer than theirs where types outnumber the mean degree. The cost model decides, and the budgets. */
+static bool may_batch(const gs_session *s)
+{
+    const gs_store_info *const info = gs_store_get_info(s->store);
+    return gs_device_unified(s->device) && !s->options->no_batch && (double)info->edge_types * (double)info->vertices > (double)info->edges;
+}
+
+static void batch_where_shorter(gs_session **s, const gs_opening *o)
+{
+    if (!(*s)->batch && may_batch(*s) && ((*s)->train != GS_NONE || (*s)->predict != GS_NONE))
+        (void)try_another(s, o, (gs_variant){.batch = true}, is_shorter);
+}
+
+/* No plan keeps the budgets: products in batches may, and if not, the budget that they want, whose sums are narrower, is said. */
+static gs_status batch_where_needed(gs_session **s, const gs_opening *o)
+{
+    char text[512];
+    gs_status st = GS_OK;
+    snprintf(text, sizeof(text), "%s", gs_last_error());
+    if (may_batch(*s))
+        st = try_another(s, o, (gs_variant){.batch = true}, is_shorter);
+    if ((*s)->plan != NULL)
+        return GS_OK;
+    return st == GS_EBUDGET ? st : gs_fail(GS_EBUDGET, "%s", text);
 }
 
 /* An epoch that goes to the disk may be shorter with a program that makes values again instead of storing them: the
  * cost model decides. Of two programs alike, and of an epoch in memory, there is nothing to decide. */
-static void recompute_where_shorter(gs_session **s, const char *store, bool logits)
+static void recompute_where_shorter(gs_session **s, const gs_opening *o)
 {
     const gs_plan_pass *const pass = (*s)->train == GS_NONE ? NULL : &(*s)->plan->pass[(*s)->train];
     if (pass != NULL && pass->read_bytes + pass->written_bytes > 0 && gs_device_unified((*s)->device))
-        try_another(s, store, logits, true, (*s)->lean, is_shorter);
+        (void)try_another(s, o, (gs_variant){.recompute = true, .lean = (*s)->lean, .batch = (*s)->batch}, is_shorter);
 }
 
 gs_status gs_session_open(gs_session **out, const char *store, const gs_train_options *options, gs_purpose purpose,
                           bool logits)
 {
+    const gs_opening opening = {store, options, purpose, logits};
     gs_session *s = NULL;
     gs_scans scans = {0};
-    gs_status st = prepare(&s, store, options, purpose, logits, false, false);
+    gs_status st = prepare(&s, &opening, (gs_variant){0});
 
     if (st == GS_OK) {
         s->scans = &scans;
         st = gs_session_plan(s, logits);
+        if (st == GS_EBUDGET)
+            st = batch_where_needed(&s, &opening);
     }
     if (st == GS_OK) {
-        lean_where_worth(&s, store, logits);
-        recompute_where_shorter(&s, store, logits);
+        lean_where_worth(&s, &opening);
+        batch_where_shorter(&s, &opening);
+        recompute_where_shorter(&s, &opening);
         s->scans = NULL;
         *out = s;
         s = NULL; /* now the caller's */

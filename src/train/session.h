@@ -64,6 +64,7 @@ typedef struct gs_session {
     uint64_t logits_memory;        /* for gs_logits_write(); 0: none wanted */
     uint64_t process_bytes; /* resident when the plan was made; 0: to be looked up */
     bool recompute;         /* values are rather made again than stored */
+    bool batch;             /* products with the matrix of an edge's type are made edge by edge, in batches */
     bool lean;              /* and what is computed once is to take little memory */
     uint64_t host_fixed, device_fixed;
     uint32_t items;

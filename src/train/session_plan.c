@@ -265,6 +265,7 @@ gs_status gs_session_describe_pass(const gs_session *s, gs_pass_report *out, uin
         .reordered = planned->reordered,
         .recomputes = s->recompute,
         .lean = s->lean,
+        .batches = s->batch,
     };
     snprintf(out->name, sizeof(out->name), "%s", s->program->pass[pass].name);
     snprintf(out->bottleneck, sizeof(out->bottleneck), "%s", x.bottleneck);

@@ -349,9 +349,26 @@ static void run_edge_mask(frame *f, const gs_instr *i)
     }
 }
 
+/* Row by the matrix of the edge's type, or its transpose. */
+static void run_by_type(frame *f, const gs_instr *i)
+{
+    const bool back = i->op == GS_OP_BY_TYPE_T;
+    const uint32_t width = f->s->edge_reg[i->dst].width, in = f->s->edge_reg[i->a.index].width;
+    for (uint32_t e = 0; e < f->x->g->m; e++) {
+        const double *w = f->x->param[i->b.index] + (size_t)f->x->g->type[e] * in * width;
+        for (uint32_t c = 0; c < width; c++)
+            for (uint32_t k = 0; k < in; k++)
+                f->edge[i->dst][(size_t)e * width + c] += f->edge[i->a.index][(size_t)e * in + k] * (back ? w[c * in + k] : w[k * width + c]);
+    }
+}
+
 static void run_edge_instr(frame *f, const gs_instr *i)
 {
     const uint32_t width = f->s->edge_reg[i->dst].width;
+    if (i->op == GS_OP_BY_TYPE || i->op == GS_OP_BY_TYPE_T) {
+        run_by_type(f, i);
+        return;
+    }
     if (i->op == GS_OP_EDGE_MASK) {
         run_edge_mask(f, i);
         return;
@@ -468,6 +485,16 @@ static void run_lstm(frame *f, const gs_sum *m)
     free(to);
 }
 
+static void run_outer(frame *f, const gs_sum *m)
+{
+    const uint32_t in = f->s->edge_reg[m->score].width, out = f->s->edge_reg[m->value].width;
+    for (uint32_t e = 0; e < f->x->g->m; e++)
+        for (uint32_t k = 0; k < in; k++)
+            for (uint32_t c = 0; c < out; c++)
+                f->x->grad[m->weight][((size_t)f->x->g->type[e] * in + k) * out + c] +=
+                    f->edge[m->score][(size_t)e * in + k] * f->edge[m->value][(size_t)e * out + c];
+}
+
 static void run_sum(frame *f, const gs_sum *m)
 {
     if (m->kind <= GS_SUM_PICK)
@@ -476,6 +503,8 @@ static void run_sum(frame *f, const gs_sum *m)
         run_lstm(f, m);
     else if (m->kind == GS_SUM_ATTEND)
         run_attend(f, m);
+    else if (m->kind == GS_SUM_OUTER)
+        run_outer(f, m);
     else
         run_edge_sum(f, m);
 }

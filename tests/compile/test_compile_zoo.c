@@ -483,6 +483,37 @@ static void check_variants(const char *model, layer_formula layer, uint32_t head
         }
 }
 
+/* The same with products by the matrix of an edge's type on the edges, and no column for each type of a vertex but the counts'. */
+static void check_batches(const char *model, layer_formula layer, bool moves)
+{
+    for (uint32_t layers = 1; layers <= 2; layers++)
+        for (int bits = 0; bits < 8; bits++) {
+            const test_case t = {
+                .model = model, .layers = layers, .in = layers == 1 ? 6 : 5, .hidden = 4, .classes = 3, .self_loops = bits & 1,
+                .no_fuse = bits & 2, .hoist = bits & 4, .edge_types = TEST_TYPES, .edges_per_vertex = 1, .batch = true,
+                .bases = layer == rgcn_bases ? 2 : 0, .dropout = bits == 3 || bits == 4 ? 0.4f : 0,
+            };
+            gs_program *const p = gs_program_new();
+            uint32_t batches = 0;
+            gs_assert_ok(compile_case(p, &t, "train"));
+            for (uint32_t s = 0; s < p->stages; s++)
+                batches += gs_stage_has_batches(&p->stage[s]);
+            assert_true(moves ? batches >= 2 * layers : batches == 0); /* forward, backward */
+            for (uint32_t a = 0; a < p->arrays; a++)
+                assert_true(!moves || p->array[a].width <= 6);
+            gs_program_free(p);
+            check_model(&t, layer);
+        }
+}
+
+static void test_zoo__types_in_batches_but_not_bases(void **state)
+{
+    (void)state;
+    check_batches("rgcn", rgcn, true);
+    check_batches("ggnn", ggnn, true);
+    check_batches("rgcn_bases", rgcn_bases, false);
+}
+
 static void test_zoo__gat(void **state)
 {
     (void)state;
@@ -560,6 +591,7 @@ int main(void)
         cmocka_unit_test(test_zoo__gat),     cmocka_unit_test(test_zoo__gatv2),   cmocka_unit_test(test_zoo__gin),
         cmocka_unit_test(test_zoo__appnp),   cmocka_unit_test(test_zoo__commnet), cmocka_unit_test(test_zoo__ggcn),
         cmocka_unit_test(test_zoo__ggnn),    cmocka_unit_test(test_zoo__rgcn),    cmocka_unit_test(test_zoo__sage_max),
+        cmocka_unit_test(test_zoo__types_in_batches_but_not_bases),
         cmocka_unit_test(test_zoo__sage_lstm), cmocka_unit_test(test_zoo__rgcn_bases),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -1,19 +1,22 @@
 #!/usr/bin/env bash
-# zoo_exact.sh pairs|product MODEL... - three SGD epochs of any model against the float64 reference.
+# zoo_exact.sh pairs|many|product MODEL... - three SGD epochs of any model against the float64 reference.
 #
 # From given weights, on a directed graph with self loops, parallel edges, edge types and weights, and
 # vertices without edges: logits and every weight agree within 2e-4, for 1, 3 and 8 parts and with the
 # engine's switches (all `--no-...` that it lists; --no-cache is what makes it spill) in these combinations:
 #   pairs    all on, all off, each off alone, and runs in which any two of (parts, switches) take each of their
 #            values together
+#   many     the same on edges of more types than a vertex has edges, which must be multiplied by batches where nothing forbids it
 #   product  all of them
 . "$(dirname "$0")/lib.sh"
 
+kind=typed
 how=$1
 shift
+[ "$how" = many ] && { how=pairs kind=many; }
 epochs=3 tolerance=2e-4
 margin=1e-7 # float32's own error; among ten thousands of edge values some are always nearer than a few times that
-input_of typed
+input_of "$kind"
 all_parts=(1 3 8)
 
 # stores METHOD: one of each number of parts, made once.
@@ -88,6 +91,10 @@ for model in "$@"; do
     case $model in gin | ggnn | gates | walk) lr=0.02 ;; esac
     reference "$work/init.safetensors" --model "$model" "${network[@]}" --epochs $epochs --lr $lr \
         --logits "$work/ref.npy" --save "$work/ref.safetensors"
+    if [ "$kind" = many ]; then
+        run "$model: plan" "$GNNSTREAM" plan "$work/${method}3" --model "$text" "${network[@]}" --json || finish
+        if grep -q '"batches": true' "$work/stdout"; then pass; else fail "$model: no batches by type"; fi
+    fi
     while read -r parts bits; do
         check "$parts" "$bits"
     done < <(combinations)

@@ -6,6 +6,7 @@
  *   hub        undirected star and ring: one vertex has every other as neighbour
  *   symmetric  undirected at random, no loops, no duplicates
  *   typed      `rough` with three types of edges (a few vertices see one alone) and weights
+ *   many       `rough` with 60 types of edges, more than a vertex has edges; half of them no edge has, one a third of the edges
  *   csr        `rough` with its features as CSR arrays, empty rows among them
  */
 #include <stdlib.h>
@@ -22,6 +23,7 @@ typedef struct shape {
 static const shape shapes[] = {
     {"rough", 613, 4096, 23, 5}, {"tiny", 20, 70, 3, 3},     {"hub", 300, 0, 17, 4},
     {"symmetric", 500, 1800, 32, 6}, {"csr", 401, 2000, 37, 4}, {"typed", 421, 2600, 23, 4},
+    {"many", 421, 2600, 23, 4},
 };
 
 typedef struct maker {
@@ -102,13 +104,15 @@ static void write_ints(const char *dir, const char *name, const int64_t *data, s
 
 /* Copies of an edge differ in type and weight. Low-numbered targets see type 0 alone; weights lie around 1, some
  * below 0. */
-static void write_edge_data(maker *m, const char *dir)
+static void write_edge_data(maker *m, const char *dir, bool many)
 {
     uint8_t *type = ref_alloc(m->edges, 1);
     float *weight = ref_alloc(m->edges, sizeof(float));
     for (size_t i = 0; i < m->edges; i++) {
         const size_t any = ref_random_below(&m->random, 3);
         type[i] = m->edge[i][1] < (int64_t)m->is.vertices / 8 ? 0 : (uint8_t)any;
+        if (many) /* the last type occurs, so that their number can be seen */
+            type[i] = (uint8_t)(i == 0 ? 59 : i % 3 == 0 ? 7 : ref_random_below(&m->random, 60) / 4 * 4 + i % 2);
         weight[i] = (float)(1.0 + 0.5 * ref_random_normal(&m->random));
     }
     char *path = ref_path(dir, "edge_types.npy");
@@ -222,8 +226,8 @@ void ref_graph_make(const char *kind, const char *dir, uint64_t seed)
         write_sparse(&m, dir, feature);
     else
         write_dense(&m, dir, feature);
-    if (strcmp(kind, "typed") == 0)
-        write_edge_data(&m, dir);
+    if (strcmp(kind, "typed") == 0 || strcmp(kind, "many") == 0)
+        write_edge_data(&m, dir, kind[0] == 'm');
     char *path = ref_path(dir, "edges.npy");
     ref_npy_write(path, "i8", m.edges, 2, m.edge);
     free(path);
