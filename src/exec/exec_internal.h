@@ -112,6 +112,8 @@ bool gs_exec__is_ahead(const gs_exec *e, uint32_t task);
 void gs_exec__enter_pass(gs_exec *e, uint32_t pass);
 /* Waits for all that is under way; its bytes are nobody's. */
 void gs_exec__forget_ahead(gs_exec *e);
+/* lanes.c: the part of a task's transfer that a completion's tag names. */
+gs_io_request gs_exec__request(const gs_exec *e, uint64_t tag);
 /* lanes.c: hands over what is left of a transfer's parts. GS_EAGAIN: io has no room for more now. */
 gs_status gs_exec__submit(gs_exec *e, uint32_t task, uint32_t *part);
 /* lanes.c: hands over what may start, takes in what has come; `wait` (where something is under way): at least one. */

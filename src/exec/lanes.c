@@ -33,13 +33,17 @@ void gs_exec__set_done(gs_exec *e, uint32_t task)
 /* Parts that a transfer is made of; a whole one is a single part. */
 static uint32_t parts_of(const gs_task *t) { return t->kind == GS_TASK_READ && t->runs > 0 ? t->runs : 1; }
 
-static gs_io_request request_of(const gs_exec *e, uint32_t index, uint32_t part)
+static uint64_t tag_of(uint32_t task, uint32_t part) { return (uint64_t)part << 32 | task; }
+static uint32_t task_of(uint64_t tag) { return (uint32_t)tag; }
+static uint32_t part_of(uint64_t tag) { return (uint32_t)(tag >> 32); }
+
+gs_io_request gs_exec__request(const gs_exec *e, uint64_t tag)
 {
-    const gs_task *t = &e->plan->task[index];
+    const gs_task *t = &e->plan->task[task_of(tag)];
     gs_io_request r = {.file = e->io_file[t->file], .write = t->kind == GS_TASK_WRITE, .offset = t->offset,
-                       .length = t->bytes, .memory = gs_exec__host(e, t->place), .tag = (uint64_t)part << 32 | index};
+                       .length = t->bytes, .memory = gs_exec__host(e, t->place), .tag = tag};
     if (t->kind == GS_TASK_READ && t->runs > 0) {
-        const gs_run run = e->plan->run[t->first_run + part];
+        const gs_run run = e->plan->run[t->first_run + part_of(tag)];
         r.offset += run.first * GS_BLOCK_BYTES;
         r.memory = (uint8_t *)r.memory + run.first * GS_BLOCK_BYTES;
         r.length = run.blocks * GS_BLOCK_BYTES;
@@ -61,7 +65,7 @@ gs_status gs_exec__submit(gs_exec *e, uint32_t index, uint32_t *part)
     if (*part == 0)
         e->runs_left[index] = parts;
     for (; *part < parts && st == GS_OK; *part += st == GS_OK) {
-        const gs_io_request r = request_of(e, index, *part);
+        const gs_io_request r = gs_exec__request(e, tag_of(index, *part));
         st = gs_io_submit(e->io, &r);
         counts_of(e, index)->requests += st == GS_OK;
         e->ahead.flying += st == GS_OK && gs_exec__is_ahead(e, index);
@@ -115,9 +119,9 @@ static gs_status check(gs_exec *e, const gs_task *t, const gs_io_request *r, gs_
 
 static gs_status finish_one(gs_exec *e, const gs_io_completion *c)
 {
-    const uint32_t index = (uint32_t)c->tag;
+    const uint32_t index = task_of(c->tag);
     const gs_task *t = &e->plan->task[index];
-    const gs_io_request r = request_of(e, index, (uint32_t)(c->tag >> 32));
+    const gs_io_request r = gs_exec__request(e, c->tag);
     gs_status st = GS_OK;
 
     if (c->status != GS_OK)

@@ -3,8 +3,6 @@
  * The same requests in the order of the plan, as many under way as in a run, and nothing computed or checked. They go
  * where the plan has them go, and come over one another: what the run held is lost.
  */
-#include <string.h>
-
 #include "base/clock.h"
 #include "exec/exec_internal.h"
 
@@ -14,10 +12,10 @@ static gs_status take_some(gs_exec *e)
     const uint32_t n = gs_io_reap(e->io, done, 32, true);
 
     for (uint32_t i = 0; i < n; i++) {
-        const gs_task *const t = &e->plan->task[(uint32_t)done[i].tag];
-        if (done[i].status != GS_OK)
-            return gs_fail(done[i].status, "%s: a transfer that was made again to time it failed: %s", e->file[t->file].path,
-                           done[i].error != 0 ? strerror(done[i].error) : "the file ends inside");
+        if (done[i].status != GS_OK) {
+            const gs_io_request r = gs_exec__request(e, done[i].tag);
+            return gs_io_explain(e->io, &r, &done[i]);
+        }
     }
     return GS_OK;
 }

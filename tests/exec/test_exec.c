@@ -167,6 +167,7 @@ static void test_replay__stops_and_names_a_short_file(void **state)
     assert_int_equal(truncate(tiny.path[TINY_FEATURES], GS_BLOCK_BYTES), 0);
     assert_int_equal(gs_exec_replay(e, 0, NULL, &seconds), GS_EFORMAT);
     assert_non_null(strstr(gs_last_error(), tiny.path[TINY_FEATURES]));
+    assert_non_null(strstr(gs_last_error(), "file ends inside a read of ")); /* as in a run: how much, and where */
     assert_true(seconds < 0);
     gs_exec_close(e);
     tiny_drop(&tiny);
