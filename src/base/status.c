@@ -8,6 +8,7 @@
 #define TEXT_BYTES 2048
 
 static _Thread_local char last_error[TEXT_BYTES];
+static _Thread_local size_t last_hint; /* where the line's general hint begins; its length where it has none */
 
 const char *gs_status_text(gs_status st)
 {
@@ -28,7 +29,8 @@ static void record(char *text)
     for (char *p = text; *p != '\0'; p++)
         if ((unsigned char)*p < 0x20 || *p == 0x7f)
             *p = '?';
-    memcpy(last_error, text, strlen(text) + 1);
+    last_hint = strlen(text);
+    memcpy(last_error, text, last_hint + 1);
 }
 
 /* Both functions format into their own buffer first: the arguments may point
@@ -73,6 +75,11 @@ static gs_status status_of_errno(int err)
     }
 }
 
+static const char *general_hint(int err)
+{
+    return err == ENOSPC || err == EDQUOT ? "; free some, or choose a folder on another disk" : "";
+}
+
 gs_status gs_fail_errno(int err, const char *fmt, ...)
 {
     char text[TEXT_BYTES], reason_buf[128];
@@ -84,10 +91,17 @@ gs_status gs_fail_errno(int err, const char *fmt, ...)
 
     const size_t used = length < 0 ? 0 : (size_t)length;
     if (used < sizeof(text))
-        snprintf(text + used, sizeof(text) - used, ": %s%s", strerror_r(err, reason_buf, sizeof(reason_buf)),
-                 err == ENOSPC || err == EDQUOT ? "; free some, or choose a folder on another disk" : "");
+        snprintf(text + used, sizeof(text) - used, ": %s", strerror_r(err, reason_buf, sizeof(reason_buf)));
+    const size_t reason_end = strlen(text);
+    snprintf(text + reason_end, sizeof(text) - reason_end, "%s", general_hint(err));
     record(text);
+    last_hint = reason_end;
     return status_of_errno(err);
+}
+
+gs_status gs_fail_hint(gs_status st, const char *hint)
+{
+    return gs_fail(st, "%.*s; %s", (int)last_hint, last_error, hint);
 }
 
 const char *gs_last_error(void) { return last_error; }

@@ -37,8 +37,12 @@ const char *gs_status_text(gs_status st);
 gs_status gs_fail(gs_status st, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
 
 /* As gs_fail(), and appends ": " and the text of `err` (an errno value).
- * ENOSPC, ENOENT, EACCES and the like are mapped to a fitting code. */
+ * ENOSPC, ENOENT, EACCES and the like are mapped to a fitting code; of a full disk it also says what to do. */
 gs_status gs_fail_errno(int err, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
+
+/* Ends the last recorded line with "; " and `hint`, what to do: in place of the general one that gs_fail_errno() has
+ * for a full disk, where the caller knows better. Returns `st`. */
+gs_status gs_fail_hint(gs_status st, const char *hint);
 
 /* This thread's last recorded line, "" where there is none. */
 const char *gs_last_error(void);

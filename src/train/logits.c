@@ -99,7 +99,8 @@ static gs_status open_scratch(dealer *d)
         return gs_fail(GS_ENOMEM, "%s: out of memory", d->out->path);
     d->scratch = open(d->scratch_path, O_CREAT | O_TRUNC | O_RDWR | O_CLOEXEC, 0600);
     if (d->scratch < 0)
-        return gs_fail_errno(errno, "%s: cannot create; choose another folder with --spill", d->scratch_path);
+        return gs_fail_hint(gs_fail_errno(errno, "%s: cannot create", d->scratch_path),
+                            "choose another folder with --spill");
     unlink(d->scratch_path); /* so that it goes away however the run ends */
     return GS_OK;
 }

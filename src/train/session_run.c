@@ -53,10 +53,8 @@ static gs_status make_spill_dir(gs_session *s)
     if (dir == NULL)
         return gs_fail(GS_ENOMEM, "%s: out of memory", parent);
     if ((st = gs_mkdir(dir)) != GS_OK) {
-        char why[256];
-        snprintf(why, sizeof(why), "%s", gs_last_error());
         gs_free(dir);
-        return gs_fail(st, "%s; choose a folder for what does not fit in memory with --spill", why);
+        return gs_fail_hint(st, "choose a folder for what does not fit in memory with --spill");
     }
     s->spill = dir;
     return GS_OK;

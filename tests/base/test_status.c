@@ -80,6 +80,20 @@ static void test_status__errno_maps_to_a_code(void **state)
     assert_string_equal(gs_last_error(), "f.bin: write of 5 bytes: No space left on device; free some, or choose a folder on another disk");
 }
 
+static void test_status__one_hint_a_line(void **state)
+{
+    (void)state;
+    gs_fail_errno(ENOSPC, "a%sb", "\n");
+    assert_int_equal(gs_fail_hint(GS_EIO, "use --spill"), GS_EIO);
+    assert_string_equal(gs_last_error(), "a?b: No space left on device; use --spill");
+    gs_fail_errno(EACCES, "f.bin: cannot create");
+    gs_fail_hint(GS_EIO, "use --spill");
+    assert_string_equal(gs_last_error(), "f.bin: cannot create: Permission denied; use --spill");
+    gs_fail(GS_EIO, "%s: no; 100 %% sure", "f.bin");
+    gs_fail_hint(GS_EIO, "use --spill");
+    assert_string_equal(gs_last_error(), "f.bin: no; 100 % sure; use --spill");
+}
+
 static void *fail_elsewhere(void *unused)
 {
     (void)unused;
@@ -108,6 +122,7 @@ int main(void)
         cmocka_unit_test(test_status__hostile_names_stay_one_line),
         cmocka_unit_test(test_status__long_lines_are_cut),
         cmocka_unit_test(test_status__errno_maps_to_a_code),
+        cmocka_unit_test(test_status__one_hint_a_line),
         cmocka_unit_test(test_status__each_thread_has_its_own_line),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

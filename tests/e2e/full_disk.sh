@@ -13,6 +13,9 @@ if ! mount -t tmpfs -o size=256k tmpfs "$disk" 2>/dev/null; then
     exit 77
 fi
 
+# What to do is said once.
+one_hint() { [ "$(grep -o 'choose' "$work/stderr" | wc -l)" -eq 1 ] && pass || fail 'not one hint' "$work/stderr"; }
+
 # The input's store needs more than 256 KiB, so there are several places to run out at.
 run generate "$GNNSTREAM" generate sbm "$work/input" --vertices 20000 --edges 100000 --features 16 --classes 4 --seed 1 || finish
 for size in 16k 64k 256k 1m 2m; do
@@ -26,6 +29,12 @@ run partition "$GNNSTREAM" partition "$work/input" "$work/store" --parts 4 --met
 train=("$GNNSTREAM" train "$work/store" --model gcn --epochs 1)
 refuse 1 'space' "${train[@]}" --no-cache --spill "$disk"
 refuse 1 'space' "${train[@]}" --logits "$disk/logits.npy"
+one_hint
+# No folder can be made there, either.
+mount -o remount,nr_inodes=1 "$disk"
+refuse 1 'space.*--spill' "${train[@]}" --no-cache --spill "$disk"
+one_hint
+mount -o remount,nr_inodes=0 "$disk"
 # All that the results take is taken before the first epoch.
 head -c 1m /dev/zero >"$disk/filler" 2>/dev/null
 refuse 1 'space' "${train[@]}" --save "$disk/weights.safetensors" --metrics "$work/metrics.jsonl"
