@@ -1,7 +1,11 @@
 #include "train/metrics_log.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <math.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <unistd.h>
 
 /* JSON has no NaN; printf may write a comma where the process's locale does. */
 static const char *number(char out[32], double v)
@@ -37,31 +41,58 @@ size_t gs_metrics_line(char *buf, const gs_epoch_report *e)
 
 gs_status gs_metrics_log_open(gs_metrics_log *log, const char *path)
 {
-    *log = (gs_metrics_log){.path = path};
-    if (path != NULL && (log->file = fopen(path, "we")) == NULL)
+    *log = (gs_metrics_log){0};
+    if (path == NULL)
+        return GS_OK;
+    const int fd = open(path, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0666);
+    if (fd < 0)
         return gs_fail_errno(errno, "--metrics %s: cannot create", path);
+    *log = (gs_metrics_log){.path = path, .fd = fd};
     return GS_OK;
+}
+
+/* 0 or an errno. One call where the disk has room. */
+static int write_all(int fd, const char *text, size_t bytes)
+{
+    for (size_t done = 0; done < bytes;) {
+        const ssize_t n = write(fd, text + done, bytes - done);
+        if (n > 0)
+            done += (size_t)n;
+        else if (n == 0 || errno != EINTR)
+            return n == 0 ? EIO : errno;
+    }
+    return 0;
+}
+
+/* Takes back what there is of a line that did not fit. What went to a pipe or a terminal is gone. */
+static void cut_back(const gs_metrics_log *log)
+{
+    while (ftruncate(log->fd, (off_t)log->bytes) != 0 && errno == EINTR)
+        continue;
 }
 
 gs_status gs_metrics_log_write(gs_metrics_log *log, const gs_epoch_report *epoch)
 {
     char line[GS_METRICS_LINE];
-    size_t n;
 
-    if (log->file == NULL)
+    if (log->path == NULL)
         return GS_OK;
-    n = gs_metrics_line(line, epoch);
-    if (fwrite(line, 1, n, log->file) != n || fflush(log->file) != 0)
-        return gs_fail_errno(errno, "--metrics %s: cannot write", log->path);
+    const size_t n = gs_metrics_line(line, epoch);
+    const int err = write_all(log->fd, line, n);
+    if (err != 0) {
+        cut_back(log);
+        return gs_fail_errno(err, "--metrics %s: cannot write the line of epoch %u", log->path, epoch->epoch);
+    }
+    log->bytes += n;
     return GS_OK;
 }
 
 gs_status gs_metrics_log_close(gs_metrics_log *log)
 {
-    FILE *const file = log->file;
+    const gs_metrics_log closed = *log;
 
-    log->file = NULL;
-    if (file != NULL && fclose(file) != 0)
-        return gs_fail_errno(errno, "--metrics %s: cannot write", log->path);
+    *log = (gs_metrics_log){0};
+    if (closed.path != NULL && close(closed.fd) != 0)
+        return gs_fail_errno(errno, "--metrics %s: cannot write", closed.path);
     return GS_OK;
 }

@@ -5,14 +5,14 @@
  * compute_seconds, stall_seconds, peak_host_bytes, peak_device_bytes; and, on a device
  * with memory of its own or several, copied_in_bytes and copied_out_bytes (each where there is something
  * to say), and forwarded_bytes along chains. An
- * accuracy that was not evaluated is null. Lines are flushed one by one, so
- * that a run can be watched and an interrupted one leaves whole lines.
+ * accuracy that was not evaluated is null. Lines are written one by one, so
+ * that a run can be watched; each is in the file whole or not at all, also on a full disk.
  */
 #ifndef GS_TRAIN_METRICS_LOG_H
 #define GS_TRAIN_METRICS_LOG_H
 
 #include <stddef.h>
-#include <stdio.h>
+#include <stdint.h>
 
 #include "base/status.h"
 #include "gnnstream.h" /* gs_epoch_report */
@@ -20,8 +20,9 @@
 #define GS_METRICS_LINE 768 /* bytes that any line fits in */
 
 typedef struct gs_metrics_log {
-    FILE *file;       /* NULL: no log */
-    const char *path; /* the caller's */
+    const char *path; /* the caller's; NULL: no log */
+    int fd;
+    uint64_t bytes;   /* of whole lines */
 } gs_metrics_log;
 
 /* Creates or empties `path`; NULL gives a log that takes nothing. */

@@ -40,6 +40,17 @@ head -c 1m /dev/zero >"$disk/filler" 2>/dev/null
 refuse 1 'space' "${train[@]}" --save "$disk/weights.safetensors" --metrics "$work/metrics.jsonl"
 [ -e "$work/metrics.jsonl" ] && fail 'a full disk was found after the epochs' || pass
 rm -f "$disk/filler"
+# Lines of metrics come epoch by epoch; one that does not fit is not there in part.
+mount -o remount,size=12k "$disk"
+refuse 1 'metrics.jsonl: cannot write the line of epoch [0-9]+: .*space' \
+    "$GNNSTREAM" train "$work/store" --model gcn --epochs 100 --metrics "$disk/metrics.jsonl"
+if [ -n "$(tail -c 1 "$disk/metrics.jsonl")" ] || grep -vq '^{.*}$' "$disk/metrics.jsonl"; then
+    fail 'half a line of metrics was left' "$disk/metrics.jsonl"
+else
+    pass
+fi
+rm -f "$disk/metrics.jsonl"
+mount -o remount,size=256k "$disk"
 [ -e "$disk/logits.npy" ] && fail 'half of the logits was left on the full disk' || pass
 [ -z "$(ls -A "$disk")" ] && pass || fail "left on the full disk: $(ls -A "$disk" | tr '\n' ' ')"
 rm -rf "${disk:?}"/*

@@ -2,9 +2,11 @@
  * a file appears whole or not at all. */
 #include <locale.h>
 #include <math.h>
+#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/resource.h>
 #include <unistd.h>
 
 #include <cjson/cJSON.h>
@@ -174,6 +176,34 @@ static void metrics__no_path_takes_nothing_and_a_full_disk_is_said(void **state)
     assert_true(gs_metrics_log_write(&log, &sample) < 0);
     assert_non_null(strstr(gs_last_error(), "/dev/full"));
     (void)gs_metrics_log_close(&log);
+}
+
+/* A limit on the size of files stops a write in its middle, as a disk does that is full. */
+static void metrics__a_line_that_does_not_fit_is_not_there(void **state)
+{
+    const char *const path = gs_test_path(*state, "m.jsonl");
+    char line[GS_METRICS_LINE], *text = NULL;
+    const size_t length = gs_metrics_line(line, &sample);
+    struct rlimit before, limit;
+    gs_metrics_log log;
+    uint64_t bytes;
+
+    assert_int_equal(getrlimit(RLIMIT_FSIZE, &before), 0);
+    limit = (struct rlimit){.rlim_cur = 2 * length + length / 2, .rlim_max = before.rlim_max};
+    void (*const old)(int) = signal(SIGXFSZ, SIG_IGN);
+    gs_assert_ok(gs_metrics_log_open(&log, path));
+    gs_assert_ok(gs_metrics_log_write(&log, &sample));
+    assert_int_equal(setrlimit(RLIMIT_FSIZE, &limit), 0);
+    gs_assert_ok(gs_metrics_log_write(&log, &sample));
+    const gs_status st = gs_metrics_log_write(&log, &sample);
+    assert_int_equal(setrlimit(RLIMIT_FSIZE, &before), 0);
+    (void)signal(SIGXFSZ, old);
+    gs_assert_fails(st, GS_EIO, "cannot write the line of epoch 12");
+    gs_assert_ok(gs_metrics_log_close(&log));
+    gs_assert_ok(gs_file_read_all(&text, &bytes, path, 1 << 20));
+    assert_int_equal(bytes, 2 * length);
+    assert_memory_equal(text + length, line, length);
+    gs_free(text);
 }
 
 /* ---- files that appear whole --------------------------------------------- */
@@ -390,6 +420,7 @@ int main(void)
         cmocka_unit_test(metrics__a_comma_locale_changes_nothing),
         IN_FOLDER(metrics__lines_are_there_as_soon_as_they_are_written),
         IN_FOLDER(metrics__no_path_takes_nothing_and_a_full_disk_is_said),
+        IN_FOLDER(metrics__a_line_that_does_not_fit_is_not_there),
         IN_FOLDER(outfile__appears_at_the_end),
         IN_FOLDER(outfile__a_bad_place_is_refused_at_once),
         IN_FOLDER(logits__come_in_input_order_in_any_memory),
