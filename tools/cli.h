@@ -68,7 +68,8 @@ void cli_print_overview(FILE *out);
 /* "gnnstream train: TEXT" on stderr; returns `status`. */
 int cli_fail(const cli_command *c, int status, const char *fmt, ...) __attribute__((format(printf, 3, 4)));
 /* The library's last error, and the exit status that fits: an argument it will
- * not take is wrong usage. GS_OK gives CLI_DONE. */
+ * not take is wrong usage, whatever files there are; what depends on them (none is
+ * there, a folder instead) has failed. GS_OK gives CLI_DONE. */
 int cli_result(const cli_command *c, gs_status st);
 
 /* The nearest of a NULL-terminated list by edit distance, or NULL where none is near. */

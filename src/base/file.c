@@ -76,9 +76,9 @@ gs_status gs_file_open_read(int *out, uint64_t *bytes, const char *path)
     if (fstat(fd, &s) != 0)
         st = gs_fail_errno(errno, "%s: cannot find its size", path);
     else if (S_ISDIR(s.st_mode))
-        st = gs_fail(GS_EINVAL, "%s: is a folder where a file is needed", path);
+        st = gs_fail(GS_ENOTFOUND, "%s: is a folder where a file is needed", path);
     else if (!S_ISREG(s.st_mode))
-        st = gs_fail(GS_EINVAL, "%s: is a pipe or a device where a file is needed", path);
+        st = gs_fail(GS_ENOTFOUND, "%s: is a pipe or a device where a file is needed", path);
     if (st != GS_OK) {
         close(fd);
         return st;

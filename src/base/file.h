@@ -13,7 +13,7 @@
 gs_status gs_pread_exact(int fd, void *dst, uint64_t bytes, uint64_t offset, const char *path);
 gs_status gs_pwrite_exact(int fd, const void *src, uint64_t bytes, uint64_t offset, const char *path);
 
-/* Opens for reading and gives its size. A folder is GS_EINVAL. */
+/* Opens for reading and gives its size. A folder or a pipe is GS_ENOTFOUND. */
 gs_status gs_file_open_read(int *fd, uint64_t *bytes, const char *path);
 
 /* Whole file into a new buffer with a 0 byte after it; free with gs_free().

@@ -56,10 +56,10 @@ static gs_status status_of_errno(int err)
     case ENOTDIR:
         return GS_ENOTFOUND;
     case EEXIST:
+    case EISDIR: /* where a file is to be made */
     case ENOTEMPTY:
         return GS_EEXIST;
     case EINVAL:
-    case EISDIR:
     case ENAMETOOLONG:
     case ELOOP:
         return GS_EINVAL;

@@ -20,7 +20,7 @@ gs_status gs_logits_begin(gs_outfile *o, uint64_t *data_offset, const char *path
     gs_status st;
 
     if (gs_path_is_dir(path))
-        return gs_fail(GS_EINVAL, "--logits %s: is a folder; give the name of a file", path);
+        return gs_fail(GS_EEXIST, "--logits %s: is a folder; give the name of a file", path);
     if ((st = gs_outfile_name(o, path)) != GS_OK)
         return st;
     if ((st = gs_npy_create(&o->fd, data_offset, o->temporary, GS_F32, rows, classes)) != GS_OK)

@@ -7,6 +7,8 @@
 #include <stdio.h>
 #include <unistd.h>
 
+#include "base/file.h"
+
 /* JSON has no NaN; printf may write a comma where the process's locale does. */
 static const char *number(char out[32], double v)
 {
@@ -44,6 +46,8 @@ gs_status gs_metrics_log_open(gs_metrics_log *log, const char *path)
     *log = (gs_metrics_log){0};
     if (path == NULL)
         return GS_OK;
+    if (gs_path_is_dir(path))
+        return gs_fail(GS_EEXIST, "--metrics %s: is a folder; give the name of a file", path);
     const int fd = open(path, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0666);
     if (fd < 0)
         return gs_fail_errno(errno, "--metrics %s: cannot create", path);

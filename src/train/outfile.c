@@ -29,7 +29,7 @@ gs_status gs_outfile_begin(gs_outfile *o, const char *path)
     gs_status st;
 
     if (gs_path_is_dir(path))
-        return gs_fail(GS_EINVAL, "%s: is a folder; give the name of a file", path);
+        return gs_fail(GS_EEXIST, "%s: is a folder; give the name of a file", path);
     if ((st = gs_outfile_name(o, path)) != GS_OK)
         return st;
     o->fd = open(o->temporary, O_CREAT | O_TRUNC | O_RDWR | O_CLOEXEC, 0666);

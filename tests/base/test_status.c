@@ -68,7 +68,7 @@ static void test_status__errno_maps_to_a_code(void **state)
         gs_status st;
     } cases[] = {
         {ENOMEM, GS_ENOMEM},       {ENOENT, GS_ENOTFOUND},    {ENOTDIR, GS_ENOTFOUND}, {EEXIST, GS_EEXIST},
-        {ENOTEMPTY, GS_EEXIST},    {EINVAL, GS_EINVAL},       {EISDIR, GS_EINVAL},     {EINTR, GS_EINTERRUPTED},
+        {ENOTEMPTY, GS_EEXIST},    {EINVAL, GS_EINVAL},       {EISDIR, GS_EEXIST},     {EINTR, GS_EINTERRUPTED},
         {EAGAIN, GS_EAGAIN},       {ENOSYS, GS_EUNSUPPORTED}, {ENOSPC, GS_EIO},        {EACCES, GS_EIO},
         {EOPNOTSUPP, GS_EUNSUPPORTED}, {EIO, GS_EIO},         {ELOOP, GS_EINVAL},
     };

@@ -241,7 +241,7 @@ static void outfile__a_bad_place_is_refused_at_once(void **state)
     gs_outfile o = GS_OUTFILE_NONE;
 
     gs_assert_fails(gs_outfile_begin(&o, gs_test_path(*state, "no/such")), GS_ENOTFOUND, "no/such");
-    gs_assert_fails(gs_outfile_begin(&o, *state), GS_EINVAL, "folder");
+    gs_assert_fails(gs_outfile_begin(&o, *state), GS_EEXIST, "folder");
     assert_null(o.path);
 }
 

@@ -11,6 +11,12 @@ t 'w.safetensors' --init w.safetensors
 t 'none.safetensors' --init none.safetensors
 t 'no/such' --save no/such/w.safetensors
 t 'no/such' --logits no/such/l.npy
+mkdir folder
+for option in --save --logits --metrics --trace --init; do
+    t 'is a folder' $option folder
+done
+refused 1 'is a folder' gnnstream train store --model folder
+rmdir folder
 t 'no/such' --metrics no/such/m.jsonl
 refused 1 'nomodel' gnnstream train store --model nomodel
 refused 2 '--act wobble' gnnstream train store --model gcn --act wobble
