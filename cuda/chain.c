@@ -1,8 +1,9 @@
-/* One of several devices of a run: copies to and from its arena, from GPUs before it in a chain too, and sums over all of them.
+/* One of several devices of a run: copies to and from its arena, from GPUs before it in a chain too, and sums over all
+ * of them.
  *
  * A copy from a peer is one within the GPU where both are on it, one from GPU to GPU where they reach each other, and
- * else goes through two halves of a pinned buffer: a stream of the peer's GPU fills one while a stream of this GPU empties
- * the other, and events of both order them.
+ * else goes through two halves of a pinned buffer: a stream of the peer's GPU fills one while a stream of this GPU
+ * empties the other, and events of both order them.
  */
 #include <string.h>
 
@@ -24,7 +25,8 @@ static gs_status make_events(gs_cuda *c, gs_cu_handle *event, uint32_t count)
 {
     gs_status st = GS_OK;
     for (uint32_t i = 0; i < count && st == GS_OK; i++)
-        st = gs_cuda_check(c, c->d->event_create(&event[i], GS_CU_EVENT_BLOCKING | GS_CU_EVENT_DISABLE_TIMING), "making an event");
+        st = gs_cuda_check(c, c->d->event_create(&event[i], GS_CU_EVENT_BLOCKING | GS_CU_EVENT_DISABLE_TIMING),
+                           "making an event");
     return st;
 }
 
@@ -45,7 +47,8 @@ static gs_status take_bounce(gs_cuda *c)
         return st;
     if ((k->bounce = gs_alloc_pages(2 * GS_CUDA_BOUNCE_BYTES)) == NULL)
         return gs_fail(GS_ENOMEM, "device cuda:%d: out of memory for copies from other GPUs", c->device);
-    return gs_cuda_check(c, c->d->host_register(k->bounce, 2 * GS_CUDA_BOUNCE_BYTES, GS_CU_HOST_PORTABLE), "pinning host memory");
+    return gs_cuda_check(c, c->d->host_register(k->bounce, 2 * GS_CUDA_BOUNCE_BYTES, GS_CU_HOST_PORTABLE),
+                         "pinning host memory");
 }
 
 /* The peer's end of a bridge is made on its GPU. */
@@ -173,7 +176,9 @@ gs_status gs_cuda_wait_for_peers(gs_cuda *c)
         }
     }
     (void)gs_cuda_enter(c);
-    return failed == NULL ? GS_OK : gs_cuda_check(failed, r, failed == c ? "copying from another GPU" : "copying to another GPU");
+    return failed == NULL
+               ? GS_OK
+               : gs_cuda_check(failed, r, failed == c ? "copying from another GPU" : "copying to another GPU");
 }
 
 /* ---- copies ---- */
@@ -190,7 +195,8 @@ static gs_status bounce_piece(gs_cuda *c, const gs_cuda_link *l, gs_cu_memory to
     if (st == GS_OK && k->bounced >= 2)
         st = gs_cuda_check(p, c->d->stream_wait(l->bridge, k->emptied[half], 0), "an event");
     k->bounced++;
-    if (st != GS_OK || (st = gs_cuda_check(p, c->d->copy_out(by, from, bytes, l->bridge), "copying to another GPU")) != GS_OK ||
+    if (st != GS_OK ||
+        (st = gs_cuda_check(p, c->d->copy_out(by, from, bytes, l->bridge), "copying to another GPU")) != GS_OK ||
         (st = gs_cuda_check(p, c->d->event_record(l->filled[half], l->bridge), "an event")) != GS_OK ||
         (st = gs_cuda_enter(c)) != GS_OK ||
         (st = gs_cuda_check(c, c->d->stream_wait(k->forward, l->filled[half], 0), "an event")) != GS_OK ||
@@ -209,15 +215,18 @@ static gs_status copy_from_peer(gs_cuda *c, const gs_cuda *peer, gs_cu_memory to
     if (l == c->chain.link + c->chain.links)
         return gs_fail(GS_EINVAL, "device cuda:%d: a copy from a device that is not before it", c->device);
     if (l->same)
-        return gs_cuda_check(c, c->d->copy_within(to, from, bytes, c->chain.forward), "copying from a device on the same GPU");
+        return gs_cuda_check(c, c->d->copy_within(to, from, bytes, c->chain.forward),
+                             "copying from a device on the same GPU");
     if (l->direct)
-        return gs_cuda_check(c, c->d->copy_peer(to, c->context, from, peer->context, bytes, c->chain.forward), "copying from another GPU");
+        return gs_cuda_check(c, c->d->copy_peer(to, c->context, from, peer->context, bytes, c->chain.forward),
+                             "copying from another GPU");
     for (uint64_t at = 0; at < bytes && st == GS_OK; at += GS_CUDA_BOUNCE_BYTES)
         st = bounce_piece(c, l, to + at, from + at, GS_MIN(bytes - at, (uint64_t)GS_CUDA_BOUNCE_BYTES));
     return st;
 }
 
-gs_status gs_cuda_transfer(void *context, gs_device_way way, const void *peer, void *to, const void *from, uint64_t bytes)
+gs_status gs_cuda_transfer(void *context, gs_device_way way, const void *peer, void *to, const void *from,
+                           uint64_t bytes)
 {
     gs_cuda *const c = context;
     const gs_status st = gs_cuda_enter(c);
@@ -238,7 +247,9 @@ gs_status gs_cuda_mark_transfers(void *context, gs_device_way way, uint64_t *num
     gs_status st = gs_cuda_enter(c);
 
     *number = ++k->marks[way];
-    return st != GS_OK ? st : gs_cuda_check(c, c->d->event_record(k->mark[way][*number % GS_DEVICE_MARKS], stream), "an event");
+    return st != GS_OK
+               ? st
+               : gs_cuda_check(c, c->d->event_record(k->mark[way][*number % GS_DEVICE_MARKS], stream), "an event");
 }
 
 gs_status gs_cuda_poll_transfers(void *context, gs_device_way way, uint64_t number, bool wait, bool *done)
@@ -250,29 +261,34 @@ gs_status gs_cuda_poll_transfers(void *context, gs_device_way way, uint64_t numb
         return st;
     const gs_cu_result r = wait ? c->d->event_synchronize(mark) : c->d->event_query(mark);
     *done = r == 0;
-    return r == GS_CU_NOT_READY ? GS_OK : gs_cuda_check(c, r, way == GS_DEVICE_FROM_PEER ? "copying from another GPU" : "a copy");
+    return r == GS_CU_NOT_READY
+               ? GS_OK
+               : gs_cuda_check(c, r, way == GS_DEVICE_FROM_PEER ? "copying from another GPU" : "a copy");
 }
 
 /* ---- sums over devices ---- */
 
-static gs_status reduce_by_nccl(void *const *context, uint32_t devices, const gs_cu_memory *at, uint64_t count, bool f64)
+static gs_status reduce_by_nccl(void *const *context, uint32_t devices, const gs_cu_memory *at, uint64_t count,
+                                bool f64)
 {
     const gs_cuda *const first = context[0];
     int r = first->d->group_start();
     for (uint32_t d = 0; d < devices && r == 0; d++) {
         const gs_cuda *const c = context[d];
-        r = first->d->all_reduce((const void *)at[d], (void *)at[d], count, f64 ? GS_NCCL_F64 : GS_NCCL_F32, GS_NCCL_SUM, c->chain.comm,
-                                 c->compute);
+        r = first->d->all_reduce((const void *)at[d], (void *)at[d], count, f64 ? GS_NCCL_F64 : GS_NCCL_F32,
+                                 GS_NCCL_SUM, c->chain.comm, c->compute);
     }
     const int ended = first->d->group_end();
     gs_cuda_left();
-    return r == 0 && ended == 0 ? GS_OK
-                                : gs_fail(GS_EDEVICE, "device cuda: NCCL could not add up what %u GPUs have (its error %d)", devices,
-                                          r != 0 ? r : ended);
+    return r == 0 && ended == 0
+               ? GS_OK
+               : gs_fail(GS_EDEVICE, "device cuda: NCCL could not add up what %u GPUs have (its error %d)", devices,
+                         r != 0 ? r : ended);
 }
 
 /* By way of the host, whose part is where each device's gradients come back to. */
-static gs_status reduce_by_host(void *const *context, uint32_t devices, void *const *part, const gs_cu_memory *at, uint64_t count, bool f64)
+static gs_status reduce_by_host(void *const *context, uint32_t devices, void *const *part, const gs_cu_memory *at,
+                                uint64_t count, bool f64)
 {
     const uint64_t bytes = count * (f64 ? sizeof(double) : sizeof(float));
     gs_status st = GS_OK;

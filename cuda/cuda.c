@@ -45,12 +45,14 @@ gs_status gs_cuda_check(const gs_cuda *c, gs_cu_result r, const char *what)
     if (c->d->error_text(r, &text) != 0 || text == NULL)
         text = "";
     if (r == GS_CU_OUT_OF_MEMORY)
-        return gs_fail(GS_ENOMEM, "device cuda:%d: %s: the GPU is out of memory (%s); give less --device-memory", c->device, what, name);
+        return gs_fail(GS_ENOMEM, "device cuda:%d: %s: the GPU is out of memory (%s); give less --device-memory",
+                       c->device, what, name);
     if (is_kernel_failure(r)) /* kernels are not waited for, so others may hear of it first */
-        return gs_fail(GS_EDEVICE, "device cuda:%d: a kernel failed, at the latest at %s: %s (%s)", c->device, what, text, name);
+        return gs_fail(GS_EDEVICE, "device cuda:%d: a kernel failed, at the latest at %s: %s (%s)", c->device, what,
+                       text, name);
     if (is_lost(r))
-        return gs_fail(GS_EDEVICE, "device cuda:%d: the GPU is lost, at %s: %s (%s); the kernel's log may say why", c->device, what, text,
-                       name);
+        return gs_fail(GS_EDEVICE, "device cuda:%d: the GPU is lost, at %s: %s (%s); the kernel's log may say why",
+                       c->device, what, text, name);
     return gs_fail(GS_EDEVICE, "device cuda:%d: %s: %s (%s)", c->device, what, text, name);
 }
 
@@ -132,7 +134,8 @@ static gs_status cuda_zero(void *context, void *memory, uint64_t bytes)
 }
 
 /* Room and addresses for a sum's memory. */
-static gs_status bind_sum(gs_cuda *c, gs_frame_args *a, const gs_accumulator *sum, uint32_t rows, uint32_t width, uint32_t heads, int how)
+static gs_status bind_sum(gs_cuda *c, gs_frame_args *a, const gs_accumulator *sum, uint32_t rows, uint32_t width,
+                          uint32_t heads, int how)
 {
     const uint64_t floats = (uint64_t)rows * width, more = (uint64_t)rows * heads;
     gs_status st = gs_cuda_begin(c);
@@ -150,10 +153,13 @@ static gs_status bind_sum(gs_cuda *c, gs_frame_args *a, const gs_accumulator *su
     return st;
 }
 
-static float neutral_of(gs_sum_kind kind) { return kind == GS_SUM_MAX ? -INFINITY : kind == GS_SUM_MIN ? INFINITY : 0.0f; }
+static float neutral_of(gs_sum_kind kind)
+{
+    return kind == GS_SUM_MAX ? -INFINITY : kind == GS_SUM_MIN ? INFINITY : 0.0f;
+}
 
-static gs_status cuda_begin_sum(void *context, gs_sum_kind kind, const gs_accumulator *sum, uint32_t rows, uint32_t width,
-                                uint32_t heads)
+static gs_status cuda_begin_sum(void *context, gs_sum_kind kind, const gs_accumulator *sum, uint32_t rows,
+                                uint32_t width, uint32_t heads)
 {
     gs_cuda *const c = context;
     gs_frame_args a;
@@ -164,8 +170,8 @@ static gs_status cuda_begin_sum(void *context, gs_sum_kind kind, const gs_accumu
     return gs_cuda_end(c, st);
 }
 
-static gs_status cuda_finish_sum(void *context, gs_sum_kind kind, const gs_accumulator *sum, uint32_t rows, uint32_t width,
-                                 uint32_t heads)
+static gs_status cuda_finish_sum(void *context, gs_sum_kind kind, const gs_accumulator *sum, uint32_t rows,
+                                 uint32_t width, uint32_t heads)
 {
     gs_cuda *const c = context;
     gs_frame_args a;
@@ -193,7 +199,8 @@ static void cuda_close(void *context)
 
     if (c->context != NULL) {
         current = NULL;
-        (void)d->context_set(c->context); /* a lost GPU answers all calls with errors; what the host holds is freed all the same */
+        /* a lost GPU answers all calls with errors; what the host holds is freed all the same */
+        (void)d->context_set(c->context);
         gs_cuda_give_memory(c);
         gs_cuda_drop_program(c);
         if (c->blas != NULL)
@@ -255,8 +262,8 @@ static gs_status find_gpu(gs_cuda *c, unsigned ordinal)
     d->device_attribute(&c->processors, GS_CU_PROCESSORS, c->device);
     d->device_name(gpu, (int)sizeof(gpu), c->device);
     if (c->major < LEAST_MAJOR)
-        return gs_fail(GS_EUNSUPPORTED, "device cuda:%u: %s has compute capability %d.%d; at least %d.0 is needed", ordinal, gpu,
-                       c->major, c->minor, LEAST_MAJOR);
+        return gs_fail(GS_EUNSUPPORTED, "device cuda:%u: %s has compute capability %d.%d; at least %d.0 is needed",
+                       ordinal, gpu, c->major, c->minor, LEAST_MAJOR);
     snprintf(c->name, sizeof(c->name), "cuda:%u (%s, sm_%d%d)", ordinal, gpu, c->major, c->minor);
     return GS_OK;
 }
@@ -278,14 +285,17 @@ static gs_status make_streams(gs_cuda *c)
     gs_cu_result r = d->blas_create(&c->blas);
     r = r != 0 ? r : d->blas_stream(c->blas, c->compute);
     if (r != 0)
-        st = (st = gs_cuda_synchronize(c)) != GS_OK ? st : gs_fail(GS_EDEVICE, "device cuda: cuBLAS does not start on this GPU (its status %d)", r);
+        st = (st = gs_cuda_synchronize(c)) != GS_OK
+                 ? st
+                 : gs_fail(GS_EDEVICE, "device cuda: cuBLAS does not start on this GPU (its status %d)", r);
     return st;
 }
 
 gs_status gs_cuda_load(gs_cuda *c, gs_cu_handle *module, const char *text)
 {
     const gs_status st = gs_cuda_module(module, c->d, c->major, c->minor, text);
-    const gs_status before = st == GS_EDEVICE ? gs_cuda_synchronize(c) : GS_OK; /* it may have failed of what was before */
+    /* it may have failed of what was before */
+    const gs_status before = st == GS_EDEVICE ? gs_cuda_synchronize(c) : GS_OK;
     return before != GS_OK ? before : st;
 }
 

@@ -36,7 +36,8 @@
 #define GS_CUDA_BINDS 256u
 #define GS_CUDA_PIECES 256u
 #define GS_CUDA_HUB_STRETCHES 4096u /* most that the edges of a launch are cut in */
-/* Fewest of a stretch: in batches of 4, some 0.7 us each, 512 take 90 us, which is what a launch of a million edges of 256 bytes takes. */
+/* Fewest of a stretch: in batches of 4, some 0.7 us each, 512 take 90 us, which is what a launch of a million edges of
+ * 256 bytes takes. */
 #define GS_CUDA_HUB_EDGES 512u
 #define GS_CUDA_HUB_BYTES (16 * GS_MIB) /* of their sums, at the most */
 #define GS_CUDA_SORTED 4096u        /* targets of a sequence that are sorted together */
@@ -104,7 +105,8 @@ typedef struct gs_cuda_memory {
 typedef struct gs_cuda_link {
     const struct gs_cuda *peer;
     bool same, direct;            /* it is on the same GPU; the GPUs reach each other. Neither: by way of the host */
-    gs_cu_handle bridge, filled[2]; /* then: a stream of the peer's GPU, and its events: this half of the buffer is full */
+    gs_cu_handle bridge, filled[2]; /* then: a stream of the peer's GPU, and its events: this half of the buffer is
+                                     * full */
 } gs_cuda_link;
 
 #define GS_CUDA_BOUNCE_BYTES (1 * GS_MIB) /* of each half of the buffer */
@@ -205,7 +207,8 @@ void gs_cuda_bus_place(const void *context, char place[GS_DEVICE_PLACE_BYTES]);
 gs_status gs_cuda_join(void *const *context, uint32_t devices);
 /* Does nothing to a device that has not joined others. */
 void gs_cuda_leave(gs_cuda *c);
-gs_status gs_cuda_transfer(void *context, gs_device_way way, const void *peer, void *to, const void *from, uint64_t bytes);
+gs_status gs_cuda_transfer(void *context, gs_device_way way, const void *peer, void *to, const void *from,
+                           uint64_t bytes);
 gs_status gs_cuda_mark_transfers(void *context, gs_device_way way, uint64_t *number);
 gs_status gs_cuda_poll_transfers(void *context, gs_device_way way, uint64_t number, bool wait, bool *done);
 /* Waits for copies from peers, all of them also behind one that failed; `in` and `out` are not among them. */
@@ -220,9 +223,10 @@ gs_status gs_cuda_host_wrote(void *context, void *host, uint64_t bytes);
 gs_status gs_cuda_host_reads(void *context, void *host, uint64_t bytes);
 /* Where a mirrored or arena range is; 0 for other memory. */
 gs_cu_memory gs_cuda_fixed_place(const gs_cuda *c, const void *host, uint64_t bytes);
-/* A piece of the staging area for `host`, empty, with `marks` bytes for gs_cuda_piece.present behind it; the streams wait until
- * its room is free. GS_EAGAIN: no room beside what the launch `ticket` uses already. */
-gs_status gs_cuda_take_piece(gs_cuda *c, const char *host, uint64_t bytes, uint64_t marks, uint64_t ticket, uint32_t *piece);
+/* A piece of the staging area for `host`, empty, with `marks` bytes for gs_cuda_piece.present behind it; the streams
+ * wait until its room is free. GS_EAGAIN: no room beside what the launch `ticket` uses already. */
+gs_status gs_cuda_take_piece(gs_cuda *c, const char *host, uint64_t bytes, uint64_t marks, uint64_t ticket,
+                             uint32_t *piece);
 /* Where its first byte is. */
 gs_cu_memory gs_cuda_piece_at(const gs_cuda *c, const gs_cuda_piece *p);
 /* The copy that holds the whole range; GS_NONE. */
@@ -263,8 +267,10 @@ gs_status gs_cuda_fetch(gs_cuda *c, const gs_cuda_bind *b, const gs_cuda_piece *
 /* ---- stage_copy.c ---- */
 
 /* Copies between host and device, counted. */
-gs_status gs_cuda_copy_in(gs_cuda *c, gs_cu_memory to, const void *from, uint64_t bytes, gs_cu_handle stream, const char *what);
-gs_status gs_cuda_copy_out(gs_cuda *c, void *to, gs_cu_memory from, uint64_t bytes, gs_cu_handle stream, const char *what);
+gs_status gs_cuda_copy_in(gs_cuda *c, gs_cu_memory to, const void *from, uint64_t bytes, gs_cu_handle stream,
+                          const char *what);
+gs_status gs_cuda_copy_out(gs_cuda *c, void *to, gs_cu_memory from, uint64_t bytes, gs_cu_handle stream,
+                           const char *what);
 
 /* Begins a launch. Then gs_cuda_bind_range() for all it uses, gs_cuda_stage() to get them there, kernels in c->compute,
  * and gs_cuda_end(). */
@@ -278,17 +284,18 @@ gs_status gs_cuda_wait(gs_cuda *c, uint64_t ticket);
 gs_status gs_cuda_synchronize(gs_cuda *c);
 /* The same before something is given back: what failed has been told, and leaves the last error as it is. */
 void gs_cuda_quiet(void *context);
-gs_status gs_cuda_launch(gs_cuda *c, gs_cu_handle function, uint64_t blocks_x, uint32_t blocks_y, uint32_t shared, void *args,
-                         const char *what);
-gs_status gs_cuda_launch_in(gs_cuda *c, gs_cu_handle stream, gs_cu_handle function, uint64_t blocks_x, uint32_t blocks_y,
-                            uint32_t shared, void *args, const char *what);
+gs_status gs_cuda_launch(gs_cuda *c, gs_cu_handle function, uint64_t blocks_x, uint32_t blocks_y, uint32_t shared,
+                         void *args, const char *what);
+gs_status gs_cuda_launch_in(gs_cuda *c, gs_cu_handle stream, gs_cu_handle function, uint64_t blocks_x,
+                            uint32_t blocks_y, uint32_t shared, void *args, const char *what);
 static inline uint64_t gs_cuda_blocks(uint64_t lanes) { return (lanes + GS_BLOCK_LANES - 1) / GS_BLOCK_LANES; }
 
 /* ---- pass.c ---- */
 
 gs_status gs_cuda_begin_pass(void *context, const gs_device_pass *pass);
 gs_status gs_cuda_end_pass(void *context);
-gs_status gs_cuda_finish_statistic(void *context, gs_statistic kind, float *dst, const double *sums, uint32_t cols, uint64_t rows);
+gs_status gs_cuda_finish_statistic(void *context, gs_statistic kind, float *dst, const double *sums, uint32_t cols,
+                                   uint64_t rows);
 gs_cu_memory gs_cuda_param(const gs_cuda *c, uint32_t param);
 gs_cu_memory gs_cuda_grad(const gs_cuda *c, uint32_t param);
 /* Where gradients (or sums of a statistic) of the pass are that come back to `host`; 0: nowhere. */
@@ -323,9 +330,10 @@ gs_status gs_cuda_run_vertex(void *context, const gs_vertex_launch *l);
 gs_status gs_cuda_run_edges(void *context, const gs_edge_launch *l);
 gs_status gs_cuda_run_typed(void *context, const gs_typed_launch *l);
 gs_status gs_cuda_run_edge_program(void *context, const gs_edge_program_launch *l);
-/* Row-major to[m, n] = A[m, k] B[k, n] + beta * to. `ta`, `tb`: A and B are stored the other way, with rows of lda and ldb. */
-gs_status gs_cuda_multiply(gs_cuda *c, bool ta, bool tb, uint32_t m, uint32_t n, uint32_t k, gs_cu_memory a, uint32_t lda,
-                           gs_cu_memory b, uint32_t ldb, float beta, gs_cu_memory to);
+/* Row-major to[m, n] = A[m, k] B[k, n] + beta * to. `ta`, `tb`: A and B are stored the other way, with rows of lda and
+ * ldb. */
+gs_status gs_cuda_multiply(gs_cuda *c, bool ta, bool tb, uint32_t m, uint32_t n, uint32_t k, gs_cu_memory a,
+                           uint32_t lda, gs_cu_memory b, uint32_t ldb, float beta, gs_cu_memory to);
 gs_status gs_cuda_run_sequence(void *context, const gs_sequence_launch *l);
 gs_status gs_cuda_run_sequence_back(void *context, const gs_sequence_launch *l);
 /* Scratch of its launches. */

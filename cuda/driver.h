@@ -1,7 +1,7 @@
 /* driver.h - the functions of CUDA that the device calls, found at run time.
  *
- * libcuda, libnvrtc, libcublas and (where it is there) libnccl are opened with dlopen() when a device is, so one binary runs with
- * and without a GPU, and building needs no CUDA. Types and numbers below are those of CUDA's ABI,
+ * libcuda, libnvrtc, libcublas and (where it is there) libnccl are opened with dlopen() when a device is, so one binary
+ * runs with and without a GPU, and building needs no CUDA. Types and numbers below are those of CUDA's ABI,
  * stable since its release 11. Tests put a table of their own in, whose kernels run on the host.
  */
 #ifndef GS_CUDA_DRIVER_H

@@ -1,8 +1,10 @@
-/* Copies of some rows of an interval that is in host memory (NeuGraph's selective loading, from the host to the device).
+/* Copies of some rows of an interval that is in host memory (NeuGraph's selective loading, from the host to the
+ * device).
  *
  * A chunk names the rows that its edges read. Where they are at most half of the interval's, and the others' bytes
- * are worth it, the device reads them from the host itself, row by row, to their places in a staged copy with marks of the
- * rows that are there; the next chunk that reads the interval adds those that it needs besides. So no row is copied twice.
+ * are worth it, the device reads them from the host itself, row by row, to their places in a staged copy with marks of
+ * the rows that are there; the next chunk that reads the interval adds those that it needs besides. So no row is copied
+ * twice.
  */
 #include "base/size.h"
 #include "cuda/cuda_internal.h"
@@ -60,6 +62,7 @@ gs_status gs_cuda_fetch(gs_cuda *c, const gs_cuda_bind *b, const gs_cuda_piece *
     if (fresh)
         st = gs_cuda_check(c, c->d->fill(p->present, 0, b->rows, c->in), "clearing marks");
     if (st == GS_OK)
-        st = gs_cuda_launch_in(c, c->in, c->fixed[GS_CUDA_FETCH], gs_div_up(a.count, GS_BLOCK_LANES / 32), 1, 0, &a, "gs_fetch_rows");
+        st = gs_cuda_launch_in(c, c->in, c->fixed[GS_CUDA_FETCH], gs_div_up(a.count, GS_BLOCK_LANES / 32), 1, 0, &a,
+                               "gs_fetch_rows");
     return st;
 }

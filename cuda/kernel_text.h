@@ -56,7 +56,8 @@ typedef struct gs_vertex_kernel {
     uint32_t output[GS_VERTEX_INPUTS]; /* registers */
 } gs_vertex_kernel;
 
-/* Writes the kernel of the sums of rows of any stage: ROWS of `width` columns, or by type (width: of the narrow side). */
+/* Writes the kernel of the sums of rows of any stage: ROWS of `width` columns, or by type (width: of the narrow
+ * side). */
 void gs_generate_rows(FILE *out, gs_edge_kernel *k, gs_sum_kind kind, uint32_t width, uint32_t types);
 
 /* Writes the kernels of a stage's edge program into k[0 .. *count), at most GS_EDGE_SUMS: one where all widths fit

@@ -8,8 +8,8 @@ typedef struct chunk_binds {
     uint32_t target, start, index, type, weight;
 } chunk_binds;
 
-static chunk_binds bind_chunk(gs_cuda *c, const void *target, uint32_t targets, const uint32_t *start, const void *index,
-                              uint32_t index_bytes, uint64_t last)
+static chunk_binds bind_chunk(gs_cuda *c, const void *target, uint32_t targets, const uint32_t *start,
+                              const void *index, uint32_t index_bytes, uint64_t last)
 {
     return (chunk_binds){
         .target = gs_cuda_bind_range(c, target, (uint64_t)targets * index_bytes, GS_CUDA_IN),
@@ -21,8 +21,8 @@ static chunk_binds bind_chunk(gs_cuda *c, const void *target, uint32_t targets, 
 }
 
 /* Rows of `width` floats at the operand end, of which `used` are needed. */
-static uint32_t bind_operand(gs_cuda *c, const float *rows, uint32_t count, uint64_t width, const void *used, uint32_t used_rows,
-                             uint32_t index_bytes)
+static uint32_t bind_operand(gs_cuda *c, const float *rows, uint32_t count, uint64_t width, const void *used,
+                             uint32_t used_rows, uint32_t index_bytes)
 {
     const uint32_t list = gs_cuda_bind_range(c, used, (uint64_t)used_rows * index_bytes, GS_CUDA_IN);
     const uint32_t b = gs_cuda_bind_range(c, rows, count * width * sizeof(float), GS_CUDA_IN);
@@ -98,10 +98,10 @@ static gs_status run_rows(gs_cuda *c, const gs_edge_launch *l, const gs_typed_la
         a.type_bytes = typed->type_bytes;
         b.type = gs_cuda_bind_range(c, typed->type, last * typed->type_bytes, GS_CUDA_IN);
     }
-    const uint32_t operand =
-        bind_operand(c, l->operand, l->operand_rows, kind == GS_SUM_PICK ? wide : l->width, l->used, l->used_rows, l->index_bytes);
-    const uint32_t acc =
-        gs_cuda_bind_range(c, l->acc, l->target_rows * (kind == GS_SUM_SPLIT ? wide : l->width) * sizeof(float), GS_CUDA_INOUT);
+    const uint32_t operand = bind_operand(c, l->operand, l->operand_rows, kind == GS_SUM_PICK ? wide : l->width,
+                                          l->used, l->used_rows, l->index_bytes);
+    const uint32_t acc = gs_cuda_bind_range(
+        c, l->acc, l->target_rows * (kind == GS_SUM_SPLIT ? wide : l->width) * sizeof(float), GS_CUDA_INOUT);
     if (st == GS_OK && (st = gs_cuda_stage(c)) == GS_OK) {
         set_chunk(c, &a, &b, l->targets, l->start, l->index_bytes, l->edges);
         a.in[0] = (const float *)at(c, operand);
@@ -151,7 +151,8 @@ static void bind_rows(gs_cuda *c, const gs_edge_program_launch *l)
     }
 }
 
-static gs_status run_kernels(gs_cuda *c, const gs_edge_program_launch *l, const chunk_binds *chunk, const sum_binds *sums)
+static gs_status run_kernels(gs_cuda *c, const gs_edge_program_launch *l, const chunk_binds *chunk,
+                             const sum_binds *sums)
 {
     const uint32_t stage = (uint32_t)(l->stage - l->program->stage);
     gs_status st = GS_OK;
@@ -203,7 +204,8 @@ gs_status gs_cuda_run_edge_program(void *context, const gs_edge_program_launch *
     if (l->program != c->program)
         return gs_fail(GS_EINVAL, "device cuda: stage \"%s\" was not prepared", l->stage->name);
     if (l->type == NULL && gs_stage_has_types(l->stage))
-        return gs_fail(GS_EINVAL, "device cuda: stage \"%s\" takes columns by the type of edges that have none", l->stage->name);
+        return gs_fail(GS_EINVAL, "device cuda: stage \"%s\" takes columns by the type of edges that have none",
+                       l->stage->name);
     if (c->in_pass)
         return run_program(c, l);
     if ((st = gs_cuda_begin_pass(c, &alone)) != GS_OK)

@@ -54,7 +54,8 @@ static uint32_t sort_targets(uint32_t *order, uint32_t *spare, const slice *s, u
 static uint64_t tile_floats(const gs_sequence_kernel *k, uint32_t levels)
 {
     const uint64_t cell = (uint64_t)k->rows * k->width;
-    return GS_SEQUENCE_WINDOW * (5 * cell + k->rows) + (GS_SEQUENCE_WINDOW + 1) * cell + 2ull * GS_SEQUENCE_BRANCH * levels * cell;
+    return GS_SEQUENCE_WINDOW * (5 * cell + k->rows) + (GS_SEQUENCE_WINDOW + 1) * cell +
+           2ull * GS_SEQUENCE_BRANCH * levels * cell;
 }
 
 static uint64_t turned_floats(const gs_sequence_kernel *k) { return gs_align_up(4ull * k->width * k->width, 64); }
@@ -95,14 +96,18 @@ static gs_status turn_weight(gs_cuda *c, slice *s)
     return gs_cuda_launch(c, c->turn_weight, gs_cuda_blocks(4ull * width * width), 1, 0, &s->a, "gs_turn_weight");
 }
 
-static uint32_t shared_bytes(const gs_sequence_kernel *k) { return k->rows * (6 * k->width + 1) * (uint32_t)sizeof(float); }
+static uint32_t shared_bytes(const gs_sequence_kernel *k)
+{
+    return k->rows * (6 * k->width + 1) * (uint32_t)sizeof(float);
+}
 
 static gs_status forward(gs_cuda *c, slice *s)
 {
     const gs_sequence_kernel *const k = &s->code->k;
     const gs_status st = turn_weight(c, s);
-    return st != GS_OK ? st
-                       : gs_cuda_launch(c, s->code->forward, gs_div_up(s->count, k->rows), 1, shared_bytes(k), &s->a, k->name);
+    return st != GS_OK
+               ? st
+               : gs_cuda_launch(c, s->code->forward, gs_div_up(s->count, k->rows), 1, shared_bytes(k), &s->a, k->name);
 }
 
 /* One window of the tiles that still have one. */
@@ -113,8 +118,8 @@ static gs_status run_window(gs_cuda *c, slice *s, uint32_t tiles)
 
     s->a.edges = tiles * GS_SEQUENCE_WINDOW * k->rows;
     if (st == GS_OK)
-        st = gs_cuda_launch(c, c->spread_gates, 2ull * (uint64_t)c->processors, 1, (GS_BLOCK_LANES + GS_BLOCK_LANES / 32) * 4, &s->a,
-                            "gs_spread_gates");
+        st = gs_cuda_launch(c, c->spread_gates, 2ull * (uint64_t)c->processors, 1,
+                            (GS_BLOCK_LANES + GS_BLOCK_LANES / 32) * 4, &s->a, "gs_spread_gates");
     if (st == GS_OK && s->d_weight != 0)
         st = gs_cuda_multiply(c, true, false, 4 * k->width, k->width, s->a.edges, (gs_cu_memory)s->a.gate, 4 * k->width,
                               (gs_cu_memory)s->a.before, k->width, 1.0f, s->d_weight);

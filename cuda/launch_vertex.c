@@ -9,38 +9,43 @@ static gs_cu_memory reg(const gs_cuda *c, uint32_t index) { return c->where[inde
 /* ---- products ---- */
 
 /* For cuBLAS, which is column-major: C' = B' A'. */
-gs_status gs_cuda_multiply(gs_cuda *c, bool ta, bool tb, uint32_t m, uint32_t n, uint32_t k, gs_cu_memory a, uint32_t lda,
-                           gs_cu_memory b, uint32_t ldb, float beta, gs_cu_memory to)
+gs_status gs_cuda_multiply(gs_cuda *c, bool ta, bool tb, uint32_t m, uint32_t n, uint32_t k, gs_cu_memory a,
+                           uint32_t lda, gs_cu_memory b, uint32_t ldb, float beta, gs_cu_memory to)
 {
     const float one = 1.0f;
-    const gs_cu_result r = c->d->gemm(c->blas, tb ? GS_CUBLAS_T : GS_CUBLAS_N, ta ? GS_CUBLAS_T : GS_CUBLAS_N, (int)n, (int)m, (int)k, &one,
-                                      (const void *)b, GS_CUBLAS_F32, (int)ldb, (const void *)a, GS_CUBLAS_F32, (int)lda, &beta,
-                                      (void *)to, GS_CUBLAS_F32, (int)n, c->compute_type, GS_CUBLAS_DEFAULT_ALGORITHM);
+    const gs_cu_result r =
+        c->d->gemm(c->blas, tb ? GS_CUBLAS_T : GS_CUBLAS_N, ta ? GS_CUBLAS_T : GS_CUBLAS_N, (int)n, (int)m, (int)k,
+                   &one, (const void *)b, GS_CUBLAS_F32, (int)ldb, (const void *)a, GS_CUBLAS_F32, (int)lda, &beta,
+                   (void *)to, GS_CUBLAS_F32, (int)n, c->compute_type, GS_CUBLAS_DEFAULT_ALGORITHM);
     if (r == 0)
         return GS_OK;
     const gs_status st = gs_cuda_synchronize(c); /* it has numbers of its own for what happened before */
-    return st != GS_OK ? st : gs_fail(GS_EDEVICE, "device cuda: cuBLAS could not multiply [%u, %u] by [%u, %u] (its status %d)", m, k, k, n, r);
+    return st != GS_OK
+               ? st
+               : gs_fail(GS_EDEVICE, "device cuda: cuBLAS could not multiply [%u, %u] by [%u, %u] (its status %d)", m,
+                         k, k, n, r);
 }
 
 static gs_status run_product(gs_cuda *c, const gs_vertex_launch *l, const gs_instr *in)
 {
     const gs_param *const w = &l->program->param[in->op == GS_OP_OUTER ? in->dst : in->b.index];
     if (in->op == GS_OP_OUTER) /* grad[out, in] += a[., out]' b[., in] */
-        return gs_cuda_multiply(c, true, false, w->rows, w->cols, l->rows, reg(c, in->a.index), w->rows, reg(c, in->b.index), w->cols,
-                                1.0f, gs_cuda_grad(c, in->dst));
+        return gs_cuda_multiply(c, true, false, w->rows, w->cols, l->rows, reg(c, in->a.index), w->rows,
+                                reg(c, in->b.index), w->cols, 1.0f, gs_cuda_grad(c, in->dst));
     const bool transposed = in->op == GS_OP_MATMUL_T;
     const uint32_t from = transposed ? w->cols : w->rows, to = transposed ? w->rows : w->cols;
-    return gs_cuda_multiply(c, false, transposed, l->rows, to, from, reg(c, in->a.index), from, gs_cuda_param(c, in->b.index), w->cols,
-                            0.0f, reg(c, in->dst));
+    return gs_cuda_multiply(c, false, transposed, l->rows, to, from, reg(c, in->a.index), from,
+                            gs_cuda_param(c, in->b.index), w->cols, 0.0f, reg(c, in->dst));
 }
 
-/* A matrix for each type, one above the other in the parameter: rows by each of them, as one product of many; back, the sum
- * over them; and the gradient of all. */
+/* A matrix for each type, one above the other in the parameter: rows by each of them, as one product of many; back, the
+ * sum over them; and the gradient of all. */
 static gs_status run_fan(gs_cuda *c, const gs_vertex_launch *l, const gs_instr *in)
 {
     const bool outer = in->op == GS_OP_FAN_OUTER, back = in->op == GS_OP_FAN_T;
     const gs_param *const p = &l->program->param[outer ? in->dst : in->b.index];
-    const uint32_t width = l->stage->reg[back ? in->dst : in->a.index].width, out = p->cols, types = p->rows / width, wide = types * out;
+    const uint32_t width = l->stage->reg[back ? in->dst : in->a.index].width, out = p->cols, types = p->rows / width,
+                   wide = types * out;
     const uint64_t matrix = (uint64_t)width * out;
     const gs_cu_memory w = outer ? gs_cuda_grad(c, in->dst) : gs_cuda_param(c, in->b.index), a = reg(c, in->a.index);
     const float one = 1.0f, zero = 0.0f;
@@ -54,18 +59,23 @@ static gs_status run_fan(gs_cuda *c, const gs_vertex_launch *l, const gs_instr *
         return st;
     }
     if (outer)
-        r = c->d->gemm_batched(c->blas, GS_CUBLAS_N, GS_CUBLAS_T, (int)out, (int)width, (int)l->rows, &one, (const void *)reg(c, in->b.index),
-                               GS_CUBLAS_F32, (int)wide, out, (const void *)a, GS_CUBLAS_F32, (int)width, 0, &one, (void *)w, GS_CUBLAS_F32,
-                               (int)out, (long long)matrix, (int)types, c->compute_type, GS_CUBLAS_DEFAULT_ALGORITHM);
+        r = c->d->gemm_batched(c->blas, GS_CUBLAS_N, GS_CUBLAS_T, (int)out, (int)width, (int)l->rows, &one,
+                               (const void *)reg(c, in->b.index), GS_CUBLAS_F32, (int)wide, out, (const void *)a,
+                               GS_CUBLAS_F32, (int)width, 0, &one, (void *)w, GS_CUBLAS_F32, (int)out,
+                               (long long)matrix, (int)types, c->compute_type, GS_CUBLAS_DEFAULT_ALGORITHM);
     else
-        r = c->d->gemm_batched(c->blas, GS_CUBLAS_N, GS_CUBLAS_N, (int)out, (int)l->rows, (int)width, &one, (const void *)w, GS_CUBLAS_F32,
-                               (int)out, (long long)matrix, (const void *)a, GS_CUBLAS_F32, (int)width, 0, &zero, (void *)reg(c, in->dst),
-                               GS_CUBLAS_F32, (int)wide, out, (int)types, c->compute_type, GS_CUBLAS_DEFAULT_ALGORITHM);
+        r = c->d->gemm_batched(c->blas, GS_CUBLAS_N, GS_CUBLAS_N, (int)out, (int)l->rows, (int)width, &one,
+                               (const void *)w, GS_CUBLAS_F32, (int)out, (long long)matrix, (const void *)a,
+                               GS_CUBLAS_F32, (int)width, 0, &zero, (void *)reg(c, in->dst), GS_CUBLAS_F32, (int)wide,
+                               out, (int)types, c->compute_type, GS_CUBLAS_DEFAULT_ALGORITHM);
     if (r == 0)
         return GS_OK;
     const gs_status st = gs_cuda_synchronize(c);
-    return st != GS_OK ? st : gs_fail(GS_EDEVICE, "device cuda: cuBLAS could not multiply %u rows by %u matrices [%u, %u] (its status %d)", l->rows, types,
-                                       width, out, r);
+    return st != GS_OK
+               ? st
+               : gs_fail(GS_EDEVICE,
+                         "device cuda: cuBLAS could not multiply %u rows by %u matrices [%u, %u] (its status %d)",
+                         l->rows, types, width, out, r);
 }
 
 /* ---- fixed kernels ---- */
@@ -94,8 +104,10 @@ static gs_status run_regroup(gs_cuda *c, const gs_vertex_launch *l, const gs_ins
         a.blocks = a.how == GS_REGROUP_MIX ? w->rows : w->cols;
     }
     if (a.how == GS_REGROUP_FOLD && a.to_width == 1)
-        return gs_cuda_launch(c, c->fixed[GS_CUDA_ROW_SUMS], gs_div_up(a.rows, GS_BLOCK_LANES / 32), 1, 0, &a, "gs_row_sums");
-    return gs_cuda_launch(c, c->fixed[GS_CUDA_REGROUP], gs_cuda_blocks((uint64_t)a.rows * a.to_width), 1, 0, &a, "gs_regroup_rows");
+        return gs_cuda_launch(c, c->fixed[GS_CUDA_ROW_SUMS], gs_div_up(a.rows, GS_BLOCK_LANES / 32), 1, 0, &a,
+                              "gs_row_sums");
+    return gs_cuda_launch(c, c->fixed[GS_CUDA_REGROUP], gs_cuda_blocks((uint64_t)a.rows * a.to_width), 1, 0, &a,
+                          "gs_regroup_rows");
 }
 
 static gs_status run_colsum(gs_cuda *c, const gs_vertex_launch *l, const gs_instr *in)
@@ -109,7 +121,9 @@ static gs_status run_colsum(gs_cuda *c, const gs_vertex_launch *l, const gs_inst
     a.parts = (uint32_t)gs_div_up(l->rows, a.part_rows);
     const gs_status st =
         gs_cuda_launch(c, c->fixed[GS_CUDA_COLSUM_PART], gs_cuda_blocks(a.width), a.parts, 0, &a, "gs_colsum_parts");
-    return st != GS_OK ? st : gs_cuda_launch(c, c->fixed[GS_CUDA_COLSUM_TOTAL], gs_cuda_blocks(a.width), 1, 0, &a, "gs_colsum_total");
+    return st != GS_OK ? st
+                       : gs_cuda_launch(c, c->fixed[GS_CUDA_COLSUM_TOTAL], gs_cuda_blocks(a.width), 1, 0, &a,
+                                        "gs_colsum_total");
 }
 
 static gs_status run_moments(gs_cuda *c, const gs_vertex_launch *l, const gs_instr *in)
@@ -123,7 +137,9 @@ static gs_status run_moments(gs_cuda *c, const gs_vertex_launch *l, const gs_ins
     a.parts = (uint32_t)gs_div_up(l->rows, a.part_rows);
     const gs_status st =
         gs_cuda_launch(c, c->fixed[GS_CUDA_MOMENTS_PART], gs_cuda_blocks(a.width), a.parts, 0, &a, "gs_moments_parts");
-    return st != GS_OK ? st : gs_cuda_launch(c, c->fixed[GS_CUDA_MOMENTS_TOTAL], gs_cuda_blocks(2ull * a.width), 1, 0, &a, "gs_moments_total");
+    return st != GS_OK ? st
+                       : gs_cuda_launch(c, c->fixed[GS_CUDA_MOMENTS_TOTAL], gs_cuda_blocks(2ull * a.width), 1, 0, &a,
+                                        "gs_moments_total");
 }
 
 static gs_status run_mix_outer(gs_cuda *c, const gs_vertex_launch *l, const gs_instr *in)
@@ -136,12 +152,15 @@ static gs_status run_mix_outer(gs_cuda *c, const gs_vertex_launch *l, const gs_i
                      .m = w->rows,
                      .n = w->cols,
                      .each = l->stage->reg[in->a.index].width / w->rows};
-    gs_colsum_args sum = {.partial = m.partial, .grad = (float *)gs_cuda_grad(c, in->dst), .rows = l->rows, .width = w->rows * w->cols};
+    gs_colsum_args sum = {
+        .partial = m.partial, .grad = (float *)gs_cuda_grad(c, in->dst), .rows = l->rows, .width = w->rows * w->cols};
     m.part_rows = sum.part_rows = (uint32_t)GS_MAX(gs_div_up(l->rows, GS_CUDA_COLSUM_PARTS), 64ull);
     sum.parts = (uint32_t)gs_div_up(l->rows, sum.part_rows);
-    const gs_status st = gs_cuda_launch(c, c->fixed[GS_CUDA_MIX_PART], gs_div_up(sum.width, GS_BLOCK_LANES / 32), sum.parts, 0, &m,
-                                        "gs_mix_parts");
-    return st != GS_OK ? st : gs_cuda_launch(c, c->fixed[GS_CUDA_COLSUM_TOTAL], gs_cuda_blocks(sum.width), 1, 0, &sum, "gs_colsum_total");
+    const gs_status st = gs_cuda_launch(c, c->fixed[GS_CUDA_MIX_PART], gs_div_up(sum.width, GS_BLOCK_LANES / 32),
+                                        sum.parts, 0, &m, "gs_mix_parts");
+    return st != GS_OK ? st
+                       : gs_cuda_launch(c, c->fixed[GS_CUDA_COLSUM_TOTAL], gs_cuda_blocks(sum.width), 1, 0, &sum,
+                                        "gs_colsum_total");
 }
 
 static gs_status run_loss(gs_cuda *c, const gs_vertex_launch *l, const gs_instr *in)
@@ -157,7 +176,8 @@ static gs_status run_loss(gs_cuda *c, const gs_vertex_launch *l, const gs_instr 
                       .classes = l->stage->reg[in->a.index].width,
                       .scale = l->loss_scale};
     a.parts = (uint32_t)GS_MIN(gs_div_up(l->rows, groups), (uint64_t)GS_CUDA_LOSS_PARTS);
-    const gs_status st = gs_cuda_launch(c, c->fixed[GS_CUDA_LOSS], a.parts, 1, groups * sizeof(gs_loss_part), &a, "gs_loss");
+    const gs_status st =
+        gs_cuda_launch(c, c->fixed[GS_CUDA_LOSS], a.parts, 1, groups * sizeof(gs_loss_part), &a, "gs_loss");
     return st != GS_OK ? st : gs_cuda_launch(c, c->fixed[GS_CUDA_LOSS_TOTAL], 1, 1, 0, &a, "gs_loss_total");
 }
 

@@ -46,9 +46,10 @@ static gs_status multiply_once(gs_cuda *c, void *context)
 {
     const product *const p = context;
     const float one = 1.0f, zero = 0.0f;
-    return c->d->gemm(c->blas, GS_CUBLAS_T, GS_CUBLAS_N, (int)p->out, (int)p->rows, (int)p->in, &one, (const void *)p->w, GS_CUBLAS_F32,
-                      (int)p->in, (const void *)p->a, GS_CUBLAS_F32, (int)p->in, &zero, (void *)p->to, GS_CUBLAS_F32, (int)p->out,
-                      c->compute_type, GS_CUBLAS_DEFAULT_ALGORITHM) == 0
+    return c->d->gemm(c->blas, GS_CUBLAS_T, GS_CUBLAS_N, (int)p->out, (int)p->rows, (int)p->in, &one,
+                      (const void *)p->w, GS_CUBLAS_F32, (int)p->in, (const void *)p->a, GS_CUBLAS_F32, (int)p->in,
+                      &zero, (void *)p->to, GS_CUBLAS_F32, (int)p->out, c->compute_type,
+                      GS_CUBLAS_DEFAULT_ALGORITHM) == 0
                ? GS_OK
                : gs_fail(GS_EDEVICE, "device cuda: cuBLAS could not multiply");
 }
@@ -149,13 +150,15 @@ typedef struct gather {
 static gs_status gather_once(gs_cuda *c, void *context)
 {
     gather *const g = context;
-    return gs_cuda_launch(c, g->function, gs_div_up(g->a.targets, GS_BLOCK_LANES / g->k.lanes), g->k.slices, 0, &g->a, g->k.name);
+    return gs_cuda_launch(c, g->function, gs_div_up(g->a.targets, GS_BLOCK_LANES / g->k.lanes), g->k.slices, 0, &g->a,
+                          g->k.name);
 }
 
 #define DEGREE 32u
 
 /* Random indices, then starts: targets of DEGREE edges each. */
-static gs_status fill_chunk(gs_cuda *c, gs_cu_memory index, gs_cu_memory start, gs_cu_memory target, uint64_t table_rows)
+static gs_status fill_chunk(gs_cuda *c, gs_cu_memory index, gs_cu_memory start, gs_cu_memory target,
+                            uint64_t table_rows)
 {
     const uint32_t targets = GATHER_EDGES / DEGREE;
     uint32_t *const host = gs_malloc_array(GATHER_EDGES, sizeof(*host));
@@ -210,7 +213,8 @@ gs_status gs_cuda_measure_gather(void *context, uint64_t table_rows, uint32_t wi
     gs_cu_handle module = NULL;
     gs_cu_memory at = 0;
     const uint32_t targets = GATHER_EDGES / DEGREE;
-    const uint64_t table = gs_align_up(table_rows * width * sizeof(float), 256), acc = gs_align_up(4ull * targets * width, 256);
+    const uint64_t table = gs_align_up(table_rows * width * sizeof(float), 256),
+                   acc = gs_align_up(4ull * targets * width, 256);
     const uint64_t index = 4ull * GATHER_EDGES, start = gs_align_up(4ull * (targets + 1), 256);
     double seconds = 0;
     gs_status st = make_gather(c, &g, &module, width);
@@ -219,14 +223,16 @@ gs_status gs_cuda_measure_gather(void *context, uint64_t table_rows, uint32_t wi
         st = take(c, &at, table + acc + index + 2 * start);
     if (st != GS_OK)
         goto done;
-    g.a = (gs_edge_args){.targets = targets, .index_bytes = 4, .index_mask = UINT32_MAX, .edges = GATHER_EDGES, .piece_edges = GATHER_EDGES};
+    g.a = (gs_edge_args){.targets = targets, .index_bytes = 4, .index_mask = UINT32_MAX, .edges = GATHER_EDGES,
+                         .piece_edges = GATHER_EDGES};
     g.a.in[0] = (const float *)at;
     g.a.acc[0] = (float *)(at + table);
     g.a.index = (const void *)(at + table + acc);
     g.a.start = (const gs_u32 *)(at + table + acc + index);
     g.a.target = (const void *)(at + table + acc + index + start);
     if ((st = gs_cuda_check(c, c->d->fill(at, 0, table + acc, c->compute), "filling memory")) == GS_OK &&
-        (st = fill_chunk(c, (gs_cu_memory)g.a.index, (gs_cu_memory)g.a.start, (gs_cu_memory)g.a.target, table_rows)) == GS_OK)
+        (st = fill_chunk(c, (gs_cu_memory)g.a.index, (gs_cu_memory)g.a.start, (gs_cu_memory)g.a.target, table_rows)) ==
+            GS_OK)
         st = time_calls(c, gather_once, &g, &seconds);
     if (st == GS_OK)
         *bytes_per_second = (double)GATHER_EDGES * width * sizeof(float) / seconds;

@@ -21,7 +21,8 @@ static gs_status pin(gs_cuda *c, const gs_device_range *r)
     gs_cuda_memory *const m = &c->memory;
     if (r->bytes == 0)
         return GS_OK;
-    const gs_status st = gs_cuda_check(c, c->d->host_register(r->memory, r->bytes, GS_CU_HOST_PORTABLE | GS_CU_HOST_MAPPED), "pinning host memory");
+    const gs_status st = gs_cuda_check(
+        c, c->d->host_register(r->memory, r->bytes, GS_CU_HOST_PORTABLE | GS_CU_HOST_MAPPED), "pinning host memory");
     if (st != GS_OK)
         return st;
     if (c->d->host_pointer(&m->mapped[m->registered], r->memory, 0) != 0)
@@ -68,7 +69,8 @@ gs_status gs_cuda_take_memory(void *context, const gs_device_memory *want, void 
     if (st == GS_OK)
         st = gs_cuda_take_orders(c, &want->orders, orders);
     if (st == GS_OK && mirrors > 0) /* as the host's memory is: rows that nobody writes are read */
-        st = gs_cuda_check(c, c->d->fill(m->base + gs_align_up(want->arena_bytes, ALIGNMENT), 0, mirrors, c->compute), "clearing mirrors");
+        st = gs_cuda_check(c, c->d->fill(m->base + gs_align_up(want->arena_bytes, ALIGNMENT), 0, mirrors, c->compute),
+                           "clearing mirrors");
     for (int i = 0; i < 2 && st == GS_OK; i++)
         st = pin(c, &want->host[i]);
     if (st == GS_OK)
@@ -154,7 +156,8 @@ uint32_t gs_cuda_find_piece(const gs_cuda *c, const char *host, uint64_t bytes)
 {
     const gs_cuda_memory *const m = &c->memory;
     for (uint32_t i = 0; i < m->pieces; i++)
-        if (m->piece[i].host != NULL && m->piece[i].present == 0 && within(host, bytes, m->piece[i].host, m->piece[i].bytes))
+        if (m->piece[i].host != NULL && m->piece[i].present == 0 &&
+            within(host, bytes, m->piece[i].host, m->piece[i].bytes))
             return i;
     return GS_NONE;
 }
@@ -247,7 +250,8 @@ gs_cu_memory gs_cuda_piece_at(const gs_cuda *c, const gs_cuda_piece *p)
     return c->memory.base + c->memory.staging_offset + p->offset + (uintptr_t)p->host % ALIGNMENT;
 }
 
-gs_status gs_cuda_take_piece(gs_cuda *c, const char *host, uint64_t bytes, uint64_t marks, uint64_t ticket, uint32_t *piece)
+gs_status gs_cuda_take_piece(gs_cuda *c, const char *host, uint64_t bytes, uint64_t marks, uint64_t ticket,
+                             uint32_t *piece)
 {
     gs_cuda_memory *const m = &c->memory;
     const uint64_t shift = (uintptr_t)host % ALIGNMENT; /* as on the host: 16-byte accesses stay so */

@@ -88,7 +88,8 @@ gs_status gs_cuda_compile(char **image, size_t *bytes, const gs_cuda_driver *d, 
 /* The folder, made where it is not there; NULL where there can be none. */
 static char *cache_folder(void)
 {
-    const char *const own = getenv("GS_CUDA_CACHE"), *const cache = getenv("XDG_CACHE_HOME"), *const home = getenv("HOME");
+    const char *const own = getenv("GS_CUDA_CACHE"), *const cache = getenv("XDG_CACHE_HOME"),
+                      *const home = getenv("HOME");
     static const char *const below[] = {".cache", "gnnstream", "cuda"};
     char *path;
 
@@ -119,7 +120,8 @@ static char *cache_file(const gs_cuda_driver *d, int major, int minor, const cha
         return NULL;
     d->compiler_version(&release, &update);
     snprintf(name, sizeof(name), "%016llx%016llx-sm%d%d-%d.%d.cubin",
-             (unsigned long long)(gs_hash64(gs_cuda_common_text, strlen(gs_cuda_common_text)) ^ gs_hash64(STANDARD VECTORS, strlen(STANDARD VECTORS))),
+             (unsigned long long)(gs_hash64(gs_cuda_common_text, strlen(gs_cuda_common_text)) ^
+                                  gs_hash64(STANDARD VECTORS, strlen(STANDARD VECTORS))),
              (unsigned long long)gs_hash64(text, strlen(text)), major, minor, release, update);
     char *const path = gs_path_join(folder, name);
     gs_free(folder);
@@ -181,8 +183,10 @@ gs_status gs_cuda_module(gs_cu_handle *module, const gs_cuda_driver *d, int majo
     const gs_cu_result r = d->module_load(module, image);
     const char *name = NULL;
     if (r != 0)
-        st = gs_fail(GS_EDEVICE, "device cuda: the GPU's driver does not take the kernels of this model (%s); is it older than the toolkit?",
-                     d->error_name(r, &name) == 0 && name != NULL ? name : "unknown error");
+        st = gs_fail(
+            GS_EDEVICE,
+            "device cuda: the GPU's driver does not take the kernels of this model (%s); is it older than the toolkit?",
+            d->error_name(r, &name) == 0 && name != NULL ? name : "unknown error");
     else if (path != NULL)
         keep_image(path, image, bytes);
 done:

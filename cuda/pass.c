@@ -120,7 +120,8 @@ static uint32_t statistic_of(const gs_cuda *c, const double *sums)
     return GS_NONE;
 }
 
-gs_status gs_cuda_finish_statistic(void *context, gs_statistic kind, float *dst, const double *sums, uint32_t cols, uint64_t rows)
+gs_status gs_cuda_finish_statistic(void *context, gs_statistic kind, float *dst, const double *sums, uint32_t cols,
+                                   uint64_t rows)
 {
     gs_cuda *const c = context;
     const uint32_t param = statistic_of(c, sums);

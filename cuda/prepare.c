@@ -196,7 +196,8 @@ static uint64_t scratch_of(const gs_cuda *c, const code *k, const gs_program *p)
         bytes = GS_MAX(bytes, 2 * sizeof(float) * (uint64_t)gs_cuda_stretches(&k->edge[i].k) * k->edge[i].k.row_floats);
     for (uint32_t i = 0; i < p->params; i++)
         if (p->param[i].rows == 1 || is_mixed(p, i))
-            bytes = GS_MAX(bytes, (uint64_t)GS_CUDA_COLSUM_PARTS * gs_param_elements(&p->param[i]) * 2 * sizeof(double));
+            bytes =
+                GS_MAX(bytes, (uint64_t)GS_CUDA_COLSUM_PARTS * gs_param_elements(&p->param[i]) * 2 * sizeof(double));
     for (uint32_t i = 0; i < k->sequences; i++)
         bytes = GS_MAX(bytes, gs_cuda_sequence_bytes(&k->sequence[i].k, (uint32_t)c->processors));
     return gs_align_up(bytes, ALIGNMENT);
@@ -267,7 +268,10 @@ static gs_status take_state(gs_cuda *c, const code *k, const gs_program *p)
     c->state_bytes = c->workspace_offset + GS_CUDA_WORKSPACE;
     gs_status st = gs_cuda_check(c, c->d->memory_alloc(&c->state, c->state_bytes), "memory for parameters and scratch");
     if (st == GS_OK && c->d->blas_workspace(c->blas, (void *)(c->state + c->workspace_offset), GS_CUDA_WORKSPACE) != 0)
-        return (st = gs_cuda_synchronize(c)) != GS_OK ? st : gs_fail(GS_EDEVICE, "device cuda: cuBLAS does not take its workspace of %u bytes", GS_CUDA_WORKSPACE);
+        return (st = gs_cuda_synchronize(c)) != GS_OK
+                   ? st
+                   : gs_fail(GS_EDEVICE, "device cuda: cuBLAS does not take its workspace of %u bytes",
+                             GS_CUDA_WORKSPACE);
     return st;
 }
 
@@ -322,7 +326,8 @@ static gs_status find_functions(gs_cuda *c)
             st = gs_cuda_check(c, c->d->module_function(&c->edge[i].merge, c->module, merge), merge);
     }
     for (uint32_t i = 0; i < c->vertices && st == GS_OK; i++)
-        st = gs_cuda_check(c, c->d->module_function(&c->vertex[i].run, c->module, c->vertex[i].k.name), c->vertex[i].k.name);
+        st = gs_cuda_check(c, c->d->module_function(&c->vertex[i].run, c->module, c->vertex[i].k.name),
+                           c->vertex[i].k.name);
     return st == GS_OK ? find_sequences(c) : st;
 }
 

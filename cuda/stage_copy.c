@@ -30,8 +30,9 @@ gs_status gs_cuda_synchronize(gs_cuda *c)
     if (st != GS_OK)
         return st;
     for (size_t k = 0; k <= GS_ARRAY_LEN(all); k++) {
-        const gs_status now = k < GS_ARRAY_LEN(all) ? gs_cuda_check(c, c->d->stream_synchronize(all[k].stream), all[k].what)
-                                                    : gs_cuda_wait_for_peers(c);
+        const gs_status now = k < GS_ARRAY_LEN(all)
+                                  ? gs_cuda_check(c, c->d->stream_synchronize(all[k].stream), all[k].what)
+                                  : gs_cuda_wait_for_peers(c);
         if (st == GS_OK && now != GS_OK)
             snprintf(why, sizeof(why), "%s", gs_last_error());
         st = st == GS_OK ? now : st;
@@ -51,13 +52,15 @@ void gs_cuda_quiet(void *context)
         (void)gs_fail(GS_EDEVICE, "%s", why);
 }
 
-gs_status gs_cuda_copy_in(gs_cuda *c, gs_cu_memory to, const void *from, uint64_t bytes, gs_cu_handle stream, const char *what)
+gs_status gs_cuda_copy_in(gs_cuda *c, gs_cu_memory to, const void *from, uint64_t bytes, gs_cu_handle stream,
+                          const char *what)
 {
     c->copied_bytes.in += bytes;
     return gs_cuda_check(c, c->d->copy_in(to, from, bytes, stream), what);
 }
 
-gs_status gs_cuda_copy_out(gs_cuda *c, void *to, gs_cu_memory from, uint64_t bytes, gs_cu_handle stream, const char *what)
+gs_status gs_cuda_copy_out(gs_cuda *c, void *to, gs_cu_memory from, uint64_t bytes, gs_cu_handle stream,
+                           const char *what)
 {
     c->copied_bytes.out += bytes;
     return gs_cuda_check(c, c->d->copy_out(to, from, bytes, stream), what);
@@ -143,7 +146,8 @@ static gs_status stage_one(gs_cuda *c, gs_cuda_bind *b, bool *copied)
     if (b->bytes == 0 || (b->at = gs_cuda_fixed_place(c, b->host, b->bytes)) != 0)
         return GS_OK;
     b->back = b->how != GS_CUDA_IN;
-    if (gs_cuda_find_piece(c, b->host, b->bytes) == GS_NONE && (gs_cuda_find_marked(c, b) != GS_NONE || gs_cuda_fetches(c, b)))
+    if (gs_cuda_find_piece(c, b->host, b->bytes) == GS_NONE &&
+        (gs_cuda_find_marked(c, b) != GS_NONE || gs_cuda_fetches(c, b)))
         return stage_used(c, b, copied);
     return stage_whole(c, b, copied);
 }
@@ -154,7 +158,8 @@ gs_status gs_cuda_stage(gs_cuda *c)
     gs_status st = GS_OK;
 
     if (c->binds == GS_CUDA_BINDS)
-        return gs_fail(GS_EUNSUPPORTED, "device cuda: a launch uses more than %u arrays; use --device cpu", GS_CUDA_BINDS - 1);
+        return gs_fail(GS_EUNSUPPORTED, "device cuda: a launch uses more than %u arrays; use --device cpu",
+                       GS_CUDA_BINDS - 1);
     for (uint32_t i = 0; i < c->binds && st == GS_OK; i++)
         st = stage_one(c, &c->bind[i], &copied);
     if (st == GS_EAGAIN) { /* in pieces that are too small: all anew, in one stretch */
@@ -169,7 +174,8 @@ gs_status gs_cuda_stage(gs_cuda *c)
         uint64_t bytes = 0;
         for (uint32_t i = 0; i < c->binds; i++)
             bytes += c->bind[i].bytes;
-        return gs_fail(GS_EBUDGET, "device cuda: a launch that uses %s does not fit the staging memory; give more --device-memory",
+        return gs_fail(GS_EBUDGET,
+                       "device cuda: a launch that uses %s does not fit the staging memory; give more --device-memory",
                        gs_size_format(text, sizeof(text), bytes));
     }
     if (st == GS_OK && copied) {
@@ -200,8 +206,8 @@ gs_status gs_cuda_end(gs_cuda *c, gs_status st)
     return st != GS_OK ? st : recorded;
 }
 
-gs_status gs_cuda_launch_in(gs_cuda *c, gs_cu_handle stream, gs_cu_handle function, uint64_t blocks_x, uint32_t blocks_y,
-                            uint32_t shared, void *args, const char *what)
+gs_status gs_cuda_launch_in(gs_cuda *c, gs_cu_handle stream, gs_cu_handle function, uint64_t blocks_x,
+                            uint32_t blocks_y, uint32_t shared, void *args, const char *what)
 {
     void *list[] = {args};
     char text[128];
@@ -210,12 +216,13 @@ gs_status gs_cuda_launch_in(gs_cuda *c, gs_cu_handle stream, gs_cu_handle functi
     if (blocks_x > INT32_MAX || blocks_y > UINT16_MAX)
         return gs_fail(GS_EUNSUPPORTED, "device cuda: a launch is too large; use a store with more --parts");
     snprintf(text, sizeof(text), "kernel %s", what);
-    return gs_cuda_check(c, c->d->launch(function, (unsigned)blocks_x, blocks_y, 1, GS_BLOCK_LANES, 1, 1, shared, stream, list, NULL),
-                         text);
+    return gs_cuda_check(
+        c, c->d->launch(function, (unsigned)blocks_x, blocks_y, 1, GS_BLOCK_LANES, 1, 1, shared, stream, list, NULL),
+        text);
 }
 
-gs_status gs_cuda_launch(gs_cuda *c, gs_cu_handle function, uint64_t blocks_x, uint32_t blocks_y, uint32_t shared, void *args,
-                         const char *what)
+gs_status gs_cuda_launch(gs_cuda *c, gs_cu_handle function, uint64_t blocks_x, uint32_t blocks_y, uint32_t shared,
+                         void *args, const char *what)
 {
     return gs_cuda_launch_in(c, c->compute, function, blocks_x, blocks_y, shared, args, what);
 }

@@ -108,10 +108,10 @@ static uint32_t vector_of(const gs_gen_writer *w)
     return 1;
 }
 
-/* Loads of so many edges go out together. What is under way in a processor must cover its share of the bandwidth times the
- * latency: of an H200 4.8 TB/s / 132 * 0.8 us = 29 KiB. With 16 numbers a lane, 1280 lanes (of some 48 registers each) have
- * 80 KiB under way: enough where a third of them idle (targets of fewer edges than their neighbours in the warp) and half
- * of the time is waiting for indices. */
+/* Loads of so many edges go out together. What is under way in a processor must cover its share of the bandwidth times
+ * the latency: of an H200 4.8 TB/s / 132 * 0.8 us = 29 KiB. With 16 numbers a lane, 1280 lanes (of some 48 registers
+ * each) have 80 KiB under way: enough where a third of them idle (targets of fewer edges than their neighbours in the
+ * warp) and half of the time is waiting for indices. */
 #define BATCH_FLOATS 16u
 #define BATCH_MOST 8u
 
@@ -151,10 +151,12 @@ static void write_head(gs_gen_writer *w, const char *suffix)
             GS_BLOCK_LANES / k->lanes, k->lanes, k->slices > 1 ? "gs_block_y()" : "0", k->slice);
     fprintf(w->out, "    const gs_u32 base = slice + gs_lane() %% %uu * %uu;\n", k->lanes, k->vector);
     if (gs_gen_ragged(w))
-        fprintf(w->out, "    const gs_u32 end = slice + %uu < %uu ? slice + %uu : %uu;\n", k->slice, k->width, k->slice, k->width);
+        fprintf(w->out, "    const gs_u32 end = slice + %uu < %uu ? slice + %uu : %uu;\n", k->slice, k->width, k->slice,
+                k->width);
 }
 
-/* The edges, a batch at a time: first what comes from memory for all of them, then edge after edge what is made of it. */
+/* The edges, a batch at a time: first what comes from memory for all of them, then edge after edge what is made of
+ * it. */
 static void write_edges(gs_gen_writer *w)
 {
     const uint32_t n = w->k->batch;
@@ -163,16 +165,27 @@ static void write_edges(gs_gen_writer *w)
     if (types)
         fprintf(w->out, "    gs_u32 types[%u];\n", n);
     gs_gen_declare_batch(w);
-    fprintf(w->out, "    GS_UNROLL for (gs_u32 b = 0; b < %u; b++) {\n    const gs_u32 k = first + b < it.to ? first + b : first;\n", n);
+    fprintf(w->out,
+            "    GS_UNROLL for (gs_u32 b = 0; b < %u; b++) {\n    const gs_u32 k = first + b < it.to ? first + b : "
+            "first;\n",
+            n);
     fprintf(w->out, "    operands[b] = gs_word(a.index, a.index_bytes, k);\n");
     if (types)
         fprintf(w->out, "    types[b] = gs_word(a.type, a.type_bytes, k);\n");
-    fprintf(w->out, "    }\n    GS_UNROLL for (gs_u32 b = 0; b < %u; b++)\n        if (first + b < it.to) {\n    const gs_u32 k = first + b;\n", n);
-    fprintf(w->out, "    const gs_u64 operand = gs_number_in(operands[b], a.index, a.index_bytes, a.index_mask, k);\n    (void)operand;\n");
+    fprintf(w->out,
+            "    }\n    GS_UNROLL for (gs_u32 b = 0; b < %u; b++)\n        if (first + b < it.to) {\n    const gs_u32 "
+            "k = first + b;\n",
+            n);
+    fprintf(w->out, "    const gs_u64 operand = gs_number_in(operands[b], a.index, a.index_bytes, a.index_mask, k);\n  "
+                    "  (void)operand;\n");
     if (types)
-        fprintf(w->out, "    const gs_u32 type = types[b] = gs_number_in(types[b], a.type, a.type_bytes, a.type_mask, k);\n    (void)type;\n");
+        fprintf(w->out, "    const gs_u32 type = types[b] = gs_number_in(types[b], a.type, a.type_bytes, a.type_mask, "
+                        "k);\n    (void)type;\n");
     gs_gen_load_batch(w);
-    fprintf(w->out, "        }\n    GS_UNROLL for (gs_u32 b = 0; b < %u; b++)\n        if (first + b < it.to) {\n    const gs_u32 k = first + b;\n    (void)k;\n", n);
+    fprintf(w->out,
+            "        }\n    GS_UNROLL for (gs_u32 b = 0; b < %u; b++)\n        if (first + b < it.to) {\n    const "
+            "gs_u32 k = first + b;\n    (void)k;\n",
+            n);
     if (types)
         fprintf(w->out, "    const gs_u32 type = types[b];\n    (void)type;\n");
     gs_gen_take_batch(w);
@@ -205,7 +218,8 @@ static void write_walk(gs_gen_writer *w)
         gs_gen_refuse(w, "its edge program folds too many columns at once");
     write_head(w, "");
     if (k->shared_floats > 0)
-        fprintf(w->out, "    GS_SHARED(shared);\n    float *const fold = shared + gs_lane() / %uu * %uu;\n", k->lanes, k->shared_floats);
+        fprintf(w->out, "    GS_SHARED(shared);\n    float *const fold = shared + gs_lane() / %uu * %uu;\n", k->lanes,
+                k->shared_floats);
     fprintf(w->out, "    const gs_item it = gs_edge_item(&a, item);\n    if (it.from >= it.to)\n        return;\n");
     fprintf(w->out, "    const gs_u64 row = gs_number(a.target, a.index_bytes, it.target);\n    (void)row;\n%s", body);
     free(body); /* open_memstream's */
@@ -234,7 +248,8 @@ void gs_generate_rows(FILE *out, gs_edge_kernel *k, gs_sum_kind kind, uint32_t w
     gs_array array = {.width = width * types};
     gs_reg sum = {.width = width * types};
     gs_edge_reg reg = {.kind = GS_EDGE_OPERAND, .width = width, .typed = kind == GS_SUM_PICK};
-    gs_stage s = {.name = "sums of rows", .sums = 1, .sum = {{.kind = split ? GS_SUM_ADD_TYPE : GS_SUM_ADD}}, .reg = &sum, .edge_regs = 1, .edge_reg = &reg};
+    gs_stage s = {.name = "sums of rows", .sums = 1, .sum = {{.kind = split ? GS_SUM_ADD_TYPE : GS_SUM_ADD}},
+                  .reg = &sum, .edge_regs = 1, .edge_reg = &reg};
     const gs_program p = {.arrays = 1, .array = &array, .stages = 1, .stage = &s};
     gs_gen_writer w = {.out = out, .k = k, .p = &p, .s = &s};
     *k = (gs_edge_kernel){.rows = kind, .types = types, .width = width, .sums = 1};

@@ -52,10 +52,11 @@ void gs_gen_store(gs_gen_writer *w, const char *name, const char *row, uint32_t 
 /* The loop head over a register's values. */
 void gs_gen_over(gs_gen_writer *w, gs_gen_shape s);
 /* "r7[i]": a value of shape `of` within a loop over values of shape `in`. */
-void gs_gen_reference(const gs_gen_writer *w, char *text, size_t bytes, const char *name, gs_gen_shape of, gs_gen_shape in);
+void gs_gen_reference(const gs_gen_writer *w, char *text, size_t bytes, const char *name, gs_gen_shape of,
+                      gs_gen_shape in);
 
-/* Registers that come from memory: those that all edges of a target share, now; those that change with the edge, for a batch of
- * edges ("batch7[b]"), and from there as the edge b's. */
+/* Registers that come from memory: those that all edges of a target share, now; those that change with the edge, for a
+ * batch of edges ("batch7[b]"), and from there as the edge b's. */
 void gs_gen_load_registers(gs_gen_writer *w);
 bool gs_gen_is_batched(const gs_gen_writer *w, uint32_t r);
 void gs_gen_declare_batch(gs_gen_writer *w);

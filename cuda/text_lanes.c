@@ -30,8 +30,8 @@ bool gs_gen_ragged(const gs_gen_writer *w)
 /* A loop over the lane's vectors, with c its first column and `within` the condition that it is there. */
 static void each_slot(gs_gen_writer *w)
 {
-    fprintf(w->out, "    GS_UNROLL for (int s = 0; s < %u; s++) {\n        const gs_u32 c = base + s * %uu;\n", w->k->slots,
-            w->k->lanes * w->k->vector);
+    fprintf(w->out, "    GS_UNROLL for (int s = 0; s < %u; s++) {\n        const gs_u32 c = base + s * %uu;\n",
+            w->k->slots, w->k->lanes * w->k->vector);
     if (gs_gen_ragged(w))
         fprintf(w->out, "        const int within = c < end;\n");
     else
@@ -79,8 +79,8 @@ void gs_gen_store(gs_gen_writer *w, const char *name, const char *row, uint32_t 
     }
     each_slot(w);
     if (s == GS_GEN_GROUPED)
-        fprintf(w->out, "        if (within && c %% %uu == 0)\n            (%s)[c / %uu] = %s[s];\n", gs_gen_each(w, width), row,
-                gs_gen_each(w, width), name);
+        fprintf(w->out, "        if (within && c %% %uu == 0)\n            (%s)[c / %uu] = %s[s];\n",
+                gs_gen_each(w, width), row, gs_gen_each(w, width), name);
     else if (v == 1)
         fprintf(w->out, "        if (within)\n            (%s)[c] = %s[s];\n", row, name);
     else
@@ -89,7 +89,8 @@ void gs_gen_store(gs_gen_writer *w, const char *name, const char *row, uint32_t 
 }
 
 /* The value of a register of shape `of`, where the loop is over values of shape `in`. */
-void gs_gen_reference(const gs_gen_writer *w, char *text, size_t bytes, const char *name, gs_gen_shape of, gs_gen_shape in)
+void gs_gen_reference(const gs_gen_writer *w, char *text, size_t bytes, const char *name, gs_gen_shape of,
+                      gs_gen_shape in)
 {
     if (of == GS_GEN_SINGLE)
         snprintf(text, bytes, "%s", name);
@@ -108,7 +109,8 @@ static void operand(const gs_gen_writer *w, char *text, size_t bytes, const gs_o
     }
     const bool param = o->kind == GS_FROM_PARAM;
     snprintf(name, sizeof(name), "%c%u", param ? 'p' : 'r', o->index);
-    gs_gen_reference(w, text, bytes, name, gs_gen_shape_of(w, param ? w->p->param[o->index].cols : gs_gen_width(w, o->index)), in);
+    gs_gen_reference(w, text, bytes, name,
+                     gs_gen_shape_of(w, param ? w->p->param[o->index].cols : gs_gen_width(w, o->index)), in);
 }
 
 void gs_gen_over(gs_gen_writer *w, gs_gen_shape s)
@@ -123,39 +125,43 @@ void gs_gen_over(gs_gen_writer *w, gs_gen_shape s)
 
 #define LEAST "gs_float_of_bits(0xff800000u)" /* minus infinity */
 
-/* Sums (or maxima) of neighbouring lanes' columns through shuffles: all columns, or groups of a power of two of lanes, or
- * of whole slots. */
+/* Sums (or maxima) of neighbouring lanes' columns through shuffles: all columns, or groups of a power of two of lanes,
+ * or of whole slots. */
 static bool fold_by_shuffle(gs_gen_writer *w, const gs_instr *in)
 {
     const gs_edge_kernel *const k = w->k;
     const uint32_t a = in->a.index, each = gs_gen_each(w, gs_gen_width(w, in->dst)), row = k->lanes * k->vector;
     const uint32_t span = each / k->vector;
     const bool most = in->op == GS_OP_ROWMAX;
-    const bool all = gs_gen_width(w, in->dst) == 1, narrow = (span & (span - 1)) == 0 && span <= k->lanes, wide = each % row == 0;
+    const bool all = gs_gen_width(w, in->dst) == 1, narrow = (span & (span - 1)) == 0 && span <= k->lanes,
+               wide = each % row == 0;
     if (gs_gen_shape_of(w, gs_gen_width(w, a)) != GS_GEN_WIDE || (!all && !narrow && !wide))
         return false;
     fprintf(w->out, "    float f%u[%u];\n", in->dst, k->slots);
     each_slot(w); /* lanes without columns hold anything, as 0 / 0 */
     fprintf(w->out, "        (void)c;\n        f%u[s] = %s;\n", in->dst, most ? LEAST : "0.0f");
-    fprintf(w->out, most ? "        for (int v = 0; v < %u && within; v++) f%u[s] = gs_larger(r%u[%u * s + v], f%u[s]);\n    }\n"
-                         : "        for (int v = 0; v < %u && within; v++) f%u[s] += r%u[%u * s + v];\n    }\n",
+    fprintf(w->out,
+            most
+                ? "        for (int v = 0; v < %u && within; v++) f%u[s] = gs_larger(r%u[%u * s + v], f%u[s]);\n    }\n"
+                : "        for (int v = 0; v < %u && within; v++) f%u[s] += r%u[%u * s + v];\n    }\n",
             k->vector, in->dst, a, k->vector, in->dst);
     if (most) {
-        fprintf(w->out, "    r%u = %s;\n    GS_UNROLL for (int s = 0; s < %u; s++) r%u = gs_larger(f%u[s], r%u);\n", in->dst, LEAST, k->slots,
-                in->dst, in->dst, in->dst);
+        fprintf(w->out, "    r%u = %s;\n    GS_UNROLL for (int s = 0; s < %u; s++) r%u = gs_larger(f%u[s], r%u);\n",
+                in->dst, LEAST, k->slots, in->dst, in->dst, in->dst);
         fprintf(w->out, "    r%u = gs_group_max(r%u, %uu);\n", in->dst, in->dst, k->lanes);
     } else if (all) {
-        fprintf(w->out, "    r%u = 0.0f;\n    GS_UNROLL for (int s = 0; s < %u; s++) r%u += f%u[s];\n", in->dst, k->slots, in->dst,
-                in->dst);
+        fprintf(w->out, "    r%u = 0.0f;\n    GS_UNROLL for (int s = 0; s < %u; s++) r%u += f%u[s];\n", in->dst,
+                k->slots, in->dst, in->dst);
         fprintf(w->out, "    r%u = gs_group_sum(r%u, %uu, %uu);\n", in->dst, in->dst, k->lanes, k->lanes);
     } else if (narrow) {
-        fprintf(w->out, "    GS_UNROLL for (int s = 0; s < %u; s++) r%u[s] = gs_group_sum(f%u[s], %uu, %uu);\n", k->slots, in->dst,
-                in->dst, span, k->lanes);
+        fprintf(w->out, "    GS_UNROLL for (int s = 0; s < %u; s++) r%u[s] = gs_group_sum(f%u[s], %uu, %uu);\n",
+                k->slots, in->dst, in->dst, span, k->lanes);
     } else {
         const uint32_t slots = each / row;
         fprintf(w->out, "    GS_UNROLL for (int s = 0; s < %u; s += %u) {\n        float t = 0.0f;\n", k->slots, slots);
-        fprintf(w->out, "        for (int q = 0; q < %u; q++) t += f%u[s + q];\n        t = gs_group_sum(t, %uu, %uu);\n", slots,
-                in->dst, k->lanes, k->lanes);
+        fprintf(w->out,
+                "        for (int q = 0; q < %u; q++) t += f%u[s + q];\n        t = gs_group_sum(t, %uu, %uu);\n",
+                slots, in->dst, k->lanes, k->lanes);
         fprintf(w->out, "        for (int q = 0; q < %u; q++) r%u[s + q] = t;\n    }\n", slots, in->dst);
     }
     return true;
@@ -164,18 +170,23 @@ static bool fold_by_shuffle(gs_gen_writer *w, const gs_instr *in)
 static void fold_by_memory(gs_gen_writer *w, const gs_instr *in)
 {
     gs_edge_kernel *const k = w->k;
-    const uint32_t a = in->a.index, from = gs_gen_width(w, a), to = gs_gen_width(w, in->dst), each = gs_gen_each(w, from);
+    const uint32_t a = in->a.index, from = gs_gen_width(w, a), to = gs_gen_width(w, in->dst),
+                   each = gs_gen_each(w, from);
     char source[32];
     k->shared_floats = GS_MAX(k->shared_floats, k->slice);
     fprintf(w->out, "    gs_group_sync(%uu);\n", k->lanes);
     each_slot(w);
     fprintf(w->out, "        for (gs_u32 v = 0; v < %u; v++)\n", k->vector);
-    snprintf(source, sizeof(source), gs_gen_shape_of(w, from) == GS_GEN_WIDE ? "r%u[%u * s + v]" : "r%u[s]", a, k->vector);
-    fprintf(w->out, "            if (within && (c + v) %% %uu == 0)\n                fold[(c + v - slice) / %uu] = %s;\n    }\n", each,
-            each, source);
+    snprintf(source, sizeof(source), gs_gen_shape_of(w, from) == GS_GEN_WIDE ? "r%u[%u * s + v]" : "r%u[s]", a,
+             k->vector);
+    fprintf(
+        w->out,
+        "            if (within && (c + v) %% %uu == 0)\n                fold[(c + v - slice) / %uu] = %s;\n    }\n",
+        each, each, source);
     fprintf(w->out, "    gs_group_sync(%uu);\n", k->lanes);
     if (in->op == GS_OP_ROWMAX) {
-        fprintf(w->out, "    r%u = fold[0];\n    for (int q = 1; q < %u; q++) r%u = gs_larger(fold[q], r%u);\n", in->dst, from, in->dst, in->dst);
+        fprintf(w->out, "    r%u = fold[0];\n    for (int q = 1; q < %u; q++) r%u = gs_larger(fold[q], r%u);\n",
+                in->dst, from, in->dst, in->dst);
         return;
     }
     if (to == 1) {
@@ -183,7 +194,9 @@ static void fold_by_memory(gs_gen_writer *w, const gs_instr *in)
         return;
     }
     each_slot(w);
-    fprintf(w->out, "        float t = 0.0f;\n        if (within)\n            for (int q = 0; q < %u; q++) t += fold[(c - slice) / %uu * %u + q];\n",
+    fprintf(w->out,
+            "        float t = 0.0f;\n        if (within)\n            for (int q = 0; q < %u; q++) t += fold[(c - "
+            "slice) / %uu * %u + q];\n",
             from / to, gs_gen_each(w, to), from / to);
     fprintf(w->out, "        r%u[s] = t;\n    }\n", in->dst);
 }
@@ -195,8 +208,10 @@ static void write_mask(gs_gen_writer *w, const gs_instr *in)
     const gs_gen_shape s = gs_gen_shape_of(w, width);
     char scale[48], column[32];
     gs_generate_constant(scale, sizeof(scale), 1.0f / (1.0f - in->alpha));
-    fprintf(w->out, "    gs_u32 key%u[4] = {%uu, a.epoch, 0, 0};\n    gs_philox(key%u, a.key[0], a.key[1]);\n", in->dst, in->site, in->dst);
-    fprintf(w->out, "    const gs_draw draw%u = gs_edge_draw(&a, it.target, k, r%u, r%u, %d);\n", in->dst, in->a.index, in->b.index, in->self);
+    fprintf(w->out, "    gs_u32 key%u[4] = {%uu, a.epoch, 0, 0};\n    gs_philox(key%u, a.key[0], a.key[1]);\n", in->dst,
+            in->site, in->dst);
+    fprintf(w->out, "    const gs_draw draw%u = gs_edge_draw(&a, it.target, k, r%u, r%u, %d);\n", in->dst, in->a.index,
+            in->b.index, in->self);
     const char *const value = "gs_draw_bits(&draw%u, %s, %uu, key%u) >= %uu ? %s : 0.0f;\n";
     if (s == GS_GEN_SINGLE) {
         fprintf(w->out, "    r%u = ", in->dst);
@@ -212,7 +227,8 @@ static void write_mask(gs_gen_writer *w, const gs_instr *in)
         snprintf(column, sizeof(column), "c + v");
         fprintf(w->out, "        for (int v = 0; v < %u; v++) r%u[%u * s + v] = ", w->k->vector, in->dst, w->k->vector);
     }
-    fprintf(w->out, value, in->dst, column, (uint32_t)gs_div_up(width, 4), in->dst, gs_generate_threshold(in->alpha), scale);
+    fprintf(w->out, value, in->dst, column, (uint32_t)gs_div_up(width, 4), in->dst, gs_generate_threshold(in->alpha),
+            scale);
     fprintf(w->out, "    }\n");
 }
 
@@ -227,7 +243,8 @@ static void write_instr(gs_gen_writer *w, const gs_instr *in)
         return;
     }
     if (in->op == GS_OP_IS_LOOP) {
-        fprintf(w->out, "    r%u = gs_bits_of_float(r%u) == gs_bits_of_float(r%u) ? 1.0f : 0.0f;\n", in->dst, in->a.index, in->b.index);
+        fprintf(w->out, "    r%u = gs_bits_of_float(r%u) == gs_bits_of_float(r%u) ? 1.0f : 0.0f;\n", in->dst,
+                in->a.index, in->b.index);
         return;
     }
     if (in->op == GS_OP_FOLD || in->op == GS_OP_ROWSUM || in->op == GS_OP_ROWMAX) {
@@ -293,7 +310,8 @@ static void load_register(gs_gen_writer *w, const char *name, uint32_t r)
     const uint32_t in = input_of(w, false, r);
     const char *const end = reg->kind == GS_EDGE_TARGET ? "row" : "operand";
     if (reg->typed)
-        snprintf(row, sizeof(row), "a.in[%u] + %s * %uu + type * %uu", in, end, w->p->array[reg->array].width, reg->width);
+        snprintf(row, sizeof(row), "a.in[%u] + %s * %uu + type * %uu", in, end, w->p->array[reg->array].width,
+                 reg->width);
     else
         snprintf(row, sizeof(row), "a.in[%u] + %s * %uu", in, end, reg->width);
     gs_gen_load(w, name, row, reg->width);

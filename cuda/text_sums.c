@@ -17,7 +17,9 @@ static uint32_t heads_of(const gs_gen_writer *w, uint32_t i)
 
 static const char *neutral_of(gs_sum_kind kind)
 {
-    return kind == GS_SUM_MAX ? "gs_float_of_bits(0xff800000u)" : kind == GS_SUM_MIN ? "gs_float_of_bits(0x7f800000u)" : "0.0f";
+    return kind == GS_SUM_MAX   ? "gs_float_of_bits(0xff800000u)"
+           : kind == GS_SUM_MIN ? "gs_float_of_bits(0x7f800000u)"
+                                : "0.0f";
 }
 
 /* Floats before sum i within a hub's piece. */
@@ -126,10 +128,16 @@ static void add_edge(gs_gen_writer *w, uint32_t i)
         snprintf(name, sizeof(name), "g%u", i);
         gs_gen_declare(w, name, h);
         gs_gen_reference(w, scale, sizeof(scale), name, h, s);
-        fprintf(w->out, h == GS_GEN_SINGLE ? "    {\n" : "    GS_UNROLL for (int i = 0; i < (int)(sizeof(e%u) / sizeof(float)); i++) {\n", i);
-        fprintf(w->out, "        const float most = gs_larger(r%u%s, m%u%s);\n        g%u%s = gs_rescale(m%u%s, most);\n", sum->score, e,
-                i, e, i, e, i, e);
-        fprintf(w->out, "        e%u%s = expf(r%u%s - gs_base_of(most));\n        n%u%s = n%u%s * g%u%s + e%u%s;\n        m%u%s = most;\n    }\n",
+        fprintf(w->out,
+                h == GS_GEN_SINGLE ? "    {\n"
+                                   : "    GS_UNROLL for (int i = 0; i < (int)(sizeof(e%u) / sizeof(float)); i++) {\n",
+                i);
+        fprintf(w->out,
+                "        const float most = gs_larger(r%u%s, m%u%s);\n        g%u%s = gs_rescale(m%u%s, most);\n",
+                sum->score, e, i, e, i, e, i, e);
+        fprintf(w->out,
+                "        e%u%s = expf(r%u%s - gs_base_of(most));\n        n%u%s = n%u%s * g%u%s + e%u%s;\n        "
+                "m%u%s = most;\n    }\n",
                 i, e, sum->score, e, i, e, i, e, i, e, i, e, i, e);
         gs_gen_over(w, s);
         fprintf(w->out, "x%u%s = x%u%s * %s + %s * %s;\n", i, at, i, at, scale, weight, value);
@@ -139,7 +147,8 @@ static void add_edge(gs_gen_writer *w, uint32_t i)
     if (sum->kind == GS_SUM_ADD || sum->kind == GS_SUM_ADD_TYPE)
         fprintf(w->out, "x%u%s += %s;\n", i, at, value);
     else
-        fprintf(w->out, "x%u%s = gs_%s(%s, x%u%s);\n", i, at, sum->kind == GS_SUM_MAX ? "larger" : "smaller", value, i, at);
+        fprintf(w->out, "x%u%s = gs_%s(%s, x%u%s);\n", i, at, sum->kind == GS_SUM_MAX ? "larger" : "smaller", value, i,
+                at);
 }
 
 /* The sums of a piece (names with q in front) to those before it. */
@@ -158,10 +167,16 @@ static void add_piece(gs_gen_writer *w, uint32_t i)
         snprintf(name, sizeof(name), "e%u", i);
         gs_gen_declare(w, name, h);
         gs_gen_reference(w, theirs, sizeof(theirs), name, h, s);
-        fprintf(w->out, h == GS_GEN_SINGLE ? "    {\n" : "    GS_UNROLL for (int i = 0; i < (int)(sizeof(e%u) / sizeof(float)); i++) {\n", i);
-        fprintf(w->out, "        const float most = gs_larger(qm%u%s, m%u%s);\n        g%u%s = gs_rescale(m%u%s, most);\n", i, e, i, e, i,
-                e, i, e);
-        fprintf(w->out, "        e%u%s = gs_rescale(qm%u%s, most);\n        n%u%s = n%u%s * g%u%s + qn%u%s * e%u%s;\n        m%u%s = most;\n    }\n",
+        fprintf(w->out,
+                h == GS_GEN_SINGLE ? "    {\n"
+                                   : "    GS_UNROLL for (int i = 0; i < (int)(sizeof(e%u) / sizeof(float)); i++) {\n",
+                i);
+        fprintf(w->out,
+                "        const float most = gs_larger(qm%u%s, m%u%s);\n        g%u%s = gs_rescale(m%u%s, most);\n", i,
+                e, i, e, i, e, i, e);
+        fprintf(w->out,
+                "        e%u%s = gs_rescale(qm%u%s, most);\n        n%u%s = n%u%s * g%u%s + qn%u%s * e%u%s;\n        "
+                "m%u%s = most;\n    }\n",
                 i, e, i, e, i, e, i, e, i, e, i, e, i, e, i, e);
         gs_gen_over(w, s);
         fprintf(w->out, "x%u%s = x%u%s * %s + qx%u%s * %s;\n", i, at, i, at, ours, i, at, theirs);
@@ -171,7 +186,8 @@ static void add_piece(gs_gen_writer *w, uint32_t i)
     if (sum->kind == GS_SUM_ADD || sum->kind == GS_SUM_ADD_TYPE)
         fprintf(w->out, "x%u%s += qx%u%s;\n", i, at, i, at);
     else
-        fprintf(w->out, "x%u%s = gs_%s(qx%u%s, x%u%s);\n", i, at, sum->kind == GS_SUM_MAX ? "larger" : "smaller", i, at, i, at);
+        fprintf(w->out, "x%u%s = gs_%s(qx%u%s, x%u%s);\n", i, at, sum->kind == GS_SUM_MAX ? "larger" : "smaller", i, at,
+                i, at);
 }
 
 /* All lanes have read before one of them writes what the others read too, or written before they read. */
@@ -220,8 +236,10 @@ static void move_by_type(gs_gen_writer *w, part_fn *body)
     for (uint32_t i = 0; i < w->k->sums; i++) {
         if (!by_type_of(w, i))
             continue;
-        fprintf(w->out, "    {\n    float *const row_x%u = it.slot != GS_NO_SLOT ? a.partial + (gs_u64)it.slot * %uu + %u : a.acc[%u] + row * %uu;\n", i,
-                w->k->row_floats, offset_of(w, i), i, sum_width(w, i) * types_of(w, i));
+        fprintf(w->out,
+                "    {\n    float *const row_x%u = it.slot != GS_NO_SLOT ? a.partial + (gs_u64)it.slot * %uu + %u : "
+                "a.acc[%u] + row * %uu;\n",
+                i, w->k->row_floats, offset_of(w, i), i, sum_width(w, i) * types_of(w, i));
         each_part(w, i, "", "row_", body);
         fprintf(w->out, "    }\n");
     }
@@ -264,7 +282,8 @@ void gs_gen_merge_sums(gs_gen_writer *w)
         fprintf(w->out, "    for (gs_u32 type_now = 0; type_now < %u; type_now++) {\n", types_of(w, i));
         each_part(w, i, "", "", declare_part);
         each_part(w, i, "", "row_", load_part);
-        fprintf(w->out, "    for (gs_u32 slot = it.slot; slot == it.slot || gs_slot_within(&a, slot, it.target); slot = gs_next_slot(slot)) {\n");
+        fprintf(w->out, "    for (gs_u32 slot = it.slot; slot == it.slot || gs_slot_within(&a, slot, it.target); slot "
+                        "= gs_next_slot(slot)) {\n");
         point(w, "from_", true, "slot");
         each_part(w, i, "q", "", declare_part);
         each_part(w, i, "q", "from_", load_part);

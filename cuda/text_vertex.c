@@ -59,7 +59,8 @@ static uint32_t input_of(writer *w, bool param, uint32_t index)
 {
     const uint32_t i = gs_generate_input(w->k->input, &w->k->inputs, GS_VERTEX_INPUTS, param, index);
     if (i == GS_NONE && w->st == GS_OK)
-        w->st = gs_fail(GS_EUNSUPPORTED, "device cuda: stage \"%s\": a run of instructions reads too many registers; use --device cpu",
+        w->st = gs_fail(GS_EUNSUPPORTED,
+                        "device cuda: stage \"%s\": a run of instructions reads too many registers; use --device cpu",
                         w->s->name);
     return i;
 }
@@ -92,7 +93,8 @@ static void load_operand(writer *w, const gs_operand *o, uint32_t instr)
     if (o->kind != GS_FROM_REG || written_in_run(w, o->index, instr))
         return;
     for (uint32_t i = w->k->first; i < instr; i++)
-        if (reads(&w->s->instr[i].a, o->index) || (reads(&w->s->instr[i].b, o->index) && w->s->instr[i].op != GS_OP_DROPOUT))
+        if (reads(&w->s->instr[i].a, o->index) ||
+            (reads(&w->s->instr[i].b, o->index) && w->s->instr[i].op != GS_OP_DROPOUT))
             return; /* there already */
     if (reads(&w->s->instr[instr].a, o->index) && o != &w->s->instr[instr].a)
         return;
@@ -128,10 +130,11 @@ static void write_dropout(writer *w, const gs_instr *in, uint32_t instr)
             input_of(w, false, in->b.index), in->site);
     fprintf(w->out, "    gs_philox(bits%u, a.key[0], a.key[1]);\n", instr);
     if (w->k->width == 1)
-        fprintf(w->out, "    const float r%u = bits%u[0] >> 8 >= %uu ? %s * %s : 0.0f;\n", in->dst, instr, threshold, a, scale);
+        fprintf(w->out, "    const float r%u = bits%u[0] >> 8 >= %uu ? %s * %s : 0.0f;\n", in->dst, instr, threshold, a,
+                scale);
     else
-        fprintf(w->out, "    GS_UNROLL for (int i = 0; i < 4; i++) r%u[i] = bits%u[i] >> 8 >= %uu ? %s * %s : 0.0f;\n", in->dst, instr,
-                threshold, a, scale);
+        fprintf(w->out, "    GS_UNROLL for (int i = 0; i < 4; i++) r%u[i] = bits%u[i] >> 8 >= %uu ? %s * %s : 0.0f;\n",
+                in->dst, instr, threshold, a, scale);
 }
 
 /* What a vertex draws for its own edge: rank and type are 0. */
@@ -140,30 +143,38 @@ static void write_mask(writer *w, const gs_instr *in, uint32_t instr)
     const uint32_t threshold = gs_generate_threshold(in->alpha);
     char scale[48];
     gs_generate_constant(scale, sizeof(scale), 1.0f / (1.0f - in->alpha));
-    fprintf(w->out, "    gs_u32 key%u[4] = {%uu, a.epoch, 0, 0};\n    gs_philox(key%u, a.edge_key[0], a.edge_key[1]);\n", instr, in->site, instr);
-    fprintf(w->out, "    gs_u32 bits%u[4] = {((const gs_u32 *)a.in[%u])[row], ((const gs_u32 *)a.in[%u])[row], c / 4, 0};\n", instr,
-            input_of(w, false, in->a.index), input_of(w, false, in->b.index));
+    fprintf(w->out,
+            "    gs_u32 key%u[4] = {%uu, a.epoch, 0, 0};\n    gs_philox(key%u, a.edge_key[0], a.edge_key[1]);\n", instr,
+            in->site, instr);
+    fprintf(w->out,
+            "    gs_u32 bits%u[4] = {((const gs_u32 *)a.in[%u])[row], ((const gs_u32 *)a.in[%u])[row], c / 4, 0};\n",
+            instr, input_of(w, false, in->a.index), input_of(w, false, in->b.index));
     fprintf(w->out, "    gs_philox(bits%u, key%u[0], key%u[1]);\n", instr, instr, instr);
     if (w->k->width == 1)
         fprintf(w->out, "    const float r%u = bits%u[0] >> 8 >= %uu ? %s : 0.0f;\n", in->dst, instr, threshold, scale);
     else
-        fprintf(w->out, "    GS_UNROLL for (int i = 0; i < 4; i++) r%u[i] = bits%u[i] >> 8 >= %uu ? %s : 0.0f;\n", in->dst, instr,
-                threshold, scale);
+        fprintf(w->out, "    GS_UNROLL for (int i = 0; i < 4; i++) r%u[i] = bits%u[i] >> 8 >= %uu ? %s : 0.0f;\n",
+                in->dst, instr, threshold, scale);
 }
 
 static void write_cast(writer *w, const gs_instr *in)
 {
-    static const char *const names[GS_DTYPE_COUNT] = {[GS_F32] = "f32", [GS_BF16] = "bf16", [GS_F16] = "f16", [GS_U8] = "u8",
-                                                      [GS_U16] = "u16", [GS_U32] = "u32", [GS_I32] = "i32"};
+    static const char *const names[GS_DTYPE_COUNT] = {
+        [GS_F32] = "f32", [GS_BF16] = "bf16", [GS_F16] = "f16", [GS_U8] = "u8",
+        [GS_U16] = "u16", [GS_U32] = "u32",   [GS_I32] = "i32"};
     const char *const how = names[w->s->reg[in->a.index].dtype];
     const uint32_t from = input_of(w, false, in->a.index);
     if (how == NULL && w->st == GS_OK)
-        w->st = gs_fail(GS_EUNSUPPORTED, "device cuda: stage \"%s\": values of this type are not converted; use --device cpu", w->s->name);
+        w->st =
+            gs_fail(GS_EUNSUPPORTED,
+                    "device cuda: stage \"%s\": values of this type are not converted; use --device cpu", w->s->name);
     if (w->k->width == 1)
         fprintf(w->out, "    const float r%u = gs_of_%s(a.in[%u], row);\n", in->dst, how, from);
     else
-        fprintf(w->out, "    for (gs_u32 i = 0; i < 4; i++) r%u[i] = i < count ? gs_of_%s(a.in[%u], row * %uu + c + i) : 0.0f;\n", in->dst,
-                how, from, w->k->width);
+        fprintf(
+            w->out,
+            "    for (gs_u32 i = 0; i < 4; i++) r%u[i] = i < count ? gs_of_%s(a.in[%u], row * %uu + c + i) : 0.0f;\n",
+            in->dst, how, from, w->k->width);
 }
 
 static void write_instr(writer *w, uint32_t instr)
@@ -205,7 +216,8 @@ static void write_store(writer *w, uint32_t reg)
 {
     gs_vertex_kernel *const k = w->k;
     if (k->outputs == GS_VERTEX_INPUTS) {
-        w->st = gs_fail(GS_EUNSUPPORTED, "device cuda: stage \"%s\": a run of instructions writes too many registers; use --device cpu",
+        w->st = gs_fail(GS_EUNSUPPORTED,
+                        "device cuda: stage \"%s\": a run of instructions writes too many registers; use --device cpu",
                         w->s->name);
         return;
     }
@@ -214,26 +226,30 @@ static void write_store(writer *w, uint32_t reg)
     if (w->s->reg[reg].dtype == GS_BF16 && k->width == 1)
         fprintf(w->out, "    gs_to_bf16(a.out[%u], row, r%u);\n", o, reg);
     else if (w->s->reg[reg].dtype == GS_BF16)
-        fprintf(w->out, "    for (gs_u32 i = 0; i < count; i++) gs_to_bf16(a.out[%u], row * %uu + c + i, r%u[i]);\n", o, k->width, reg);
+        fprintf(w->out, "    for (gs_u32 i = 0; i < count; i++) gs_to_bf16(a.out[%u], row * %uu + c + i, r%u[i]);\n", o,
+                k->width, reg);
     else if (k->width == 1)
         fprintf(w->out, "    a.out[%u][row] = r%u;\n", o, reg);
     else if (k->width % 4 == 0)
         fprintf(w->out, "    gs_store4(a.out[%u] + row * %uu + c, r%u);\n", o, k->width, reg);
     else
-        fprintf(w->out, "    for (gs_u32 i = 0; i < count; i++) a.out[%u][row * %uu + c + i] = r%u[i];\n", o, k->width, reg);
+        fprintf(w->out, "    for (gs_u32 i = 0; i < count; i++) a.out[%u][row * %uu + c + i] = r%u[i];\n", o, k->width,
+                reg);
 }
 
 gs_status gs_generate_vertex(FILE *out, gs_vertex_kernel *k, const gs_program *p, uint32_t stage, uint32_t first)
 {
     const gs_stage *const s = &p->stage[stage];
     writer w = {.out = out, .k = k, .p = p, .s = s, .st = GS_OK};
-    *k = (gs_vertex_kernel){.stage = stage, .first = first, .end = end_of_run(s, first), .width = s->reg[s->instr[first].dst].width};
+    *k = (gs_vertex_kernel){
+        .stage = stage, .first = first, .end = end_of_run(s, first), .width = s->reg[s->instr[first].dst].width};
     snprintf(k->name, sizeof(k->name), "gs_vertex_%u_%u", stage, first);
     const uint32_t fours = (uint32_t)gs_div_up(k->width, 4);
 
     fprintf(out, "\nGS_KERNEL(%s, gs_vertex_args)\n{\n", k->name);
     fprintf(out, "    const gs_u64 i0 = (gs_u64)gs_block_x() * GS_BLOCK_LANES + gs_lane(), row = i0 / %uu;\n", fours);
-    fprintf(out, "    const gs_u32 c = (gs_u32)(i0 %% %uu) * 4, count = %uu - c < 4 ? %uu - c : 4;\n", fours, k->width, k->width);
+    fprintf(out, "    const gs_u32 c = (gs_u32)(i0 %% %uu) * 4, count = %uu - c < 4 ? %uu - c : 4;\n", fours, k->width,
+            k->width);
     fprintf(out, "    if (row >= a.rows)\n        return;\n    (void)count;\n");
     for (uint32_t i = first; i < k->end && w.st == GS_OK; i++)
         write_instr(&w, i);

@@ -96,7 +96,8 @@ GS_API gs_status gs_generate(const char *kind, const char *folder, const gs_gene
 
 typedef struct gs_partition_options {
     const char *format;       /* NULL: found by looking; "npy", "snap", "mtx" */
-    const char *method;       /* NULL: metis where it fits the memory, else fennel; "metis", "lp", "fennel", "random", "natural" */
+    const char *method;       /* NULL: metis where it fits the memory, else fennel; "metis", "lp", "fennel", "random",
+                               * "natural" */
     const char *feature_type; /* at rest: "f32", "bf16", "f16" */
     uint32_t parts;           /* intervals; 0: chosen by size */
     uint32_t random_features; /* 0: none; else columns, where the input has no features */
@@ -186,13 +187,15 @@ typedef struct gs_train_options {
     uint32_t eval_every;    /* with dropout: epochs between evaluations, 0: only the last. Without, each is. */
 
     /* The machine. */
-    const char *device;     /* "cpu", "cpu:N" for N that share the processors, "cuda", "cuda:N" for GPU number N, "cuda:A,B,..." */
-    const char *topology;   /* JSON file: of "cpu:N" and "cuda:A,B,...", switches and how fast their wires are. NULL: what the machine says
-                             * of GPUs, else one switch */
+    const char *device;     /* "cpu", "cpu:N" for N that share the processors, "cuda", "cuda:N" for GPU number N,
+                             * "cuda:A,B,..." */
+    const char *topology; /* JSON file: of "cpu:N" and "cuda:A,B,...", switches and how fast their wires are. NULL: what
+                           * the machine says of GPUs, else one switch */
     const char *matmul;     /* of a GPU: "fp32", or what products may round to: "tf32", "bf16" */
     uint32_t threads;       /* 0: all that the process may use */
     uint64_t host_memory;   /* bytes resident at most; 0: 80 % of what is free */
-    uint64_t device_memory; /* bytes of each device; a part of host_memory for the cpu; 0: half of host_memory, shared out */
+    uint64_t device_memory; /* bytes of each device; a part of host_memory for the cpu; 0: half of host_memory, shared
+                             * out */
 
     /* Files; NULL: none. Each is written whole or not at all, but for metrics. */
     const char *init;       /* .safetensors to start from; NULL: Glorot uniform */
@@ -201,7 +204,8 @@ typedef struct gs_train_options {
     const char *metrics;    /* one line of JSON an epoch */
     const char *trace;      /* the last epoch's tasks as Chrome trace events; whole or not at all */
     const char *spill;      /* folder for what does not fit in memory; NULL: inside the store */
-    const char *spill_type; /* of what a run keeps for vertex programs of later stages, in memory too: "f32", or rounded to "bf16" */
+    const char *spill_type; /* of what a run keeps for vertex programs of later stages, in memory too: "f32", or rounded
+                             * to "bf16" */
 
     /* Switches for measurements. */
     bool no_pipeline;       /* read only when what was computed before is done and written */
@@ -233,7 +237,8 @@ typedef struct gs_pass_report {
     uint64_t cached_bytes; /* uses of what stays in memory, which are not read */
     uint64_t edges, rows;  /* that its edge passes go over, and its vertex programs run for, stage by stage */
     uint64_t edge_bytes; /* rows gathered along edges */
-    uint64_t upload_bytes, forward_bytes, download_bytes; /* of several devices: from the host, between them, to the host */
+    uint64_t upload_bytes, forward_bytes, download_bytes; /* of several devices: from the host, between them, to the
+                                                           * host */
     double dense_flops, edge_flops;
     /* Predicted: of one run of the pass, and how long each resource is busy in it. The disk
      * reads and writes; the device sums along edges and runs vertex programs; one thread verifies
@@ -241,16 +246,16 @@ typedef struct gs_pass_report {
     double seconds, read_seconds, write_seconds, edge_seconds, vertex_seconds, check_seconds;
     double stall_seconds; /* the device waits for data */
     char bottleneck[24];  /* the resource that bounds it; "waiting": none is busy all the time */
-    /* Orders of columns that were tried; predicted seconds in store order and in the best one; is that one the plan's? It
-     * must save 2 % to be. 0 tried: there is one order alone, or --no-swap. */
+    /* Orders of columns that were tried; predicted seconds in store order and in the best one; is that one the plan's?
+     * It must save 2 % to be. 0 tried: there is one order alone, or --no-swap. */
     uint32_t orders_tried;
     double store_order_seconds, best_order_seconds;
     bool reordered;
-    /* The model's second program, which makes values again rather than storing them, was predicted to be faster and is the
-     * plan's. Which one is can change with what is known of the machine, and with it the rounding of weights. */
+    /* The model's second program, which makes values again rather than storing them, was predicted to be faster and is
+     * the plan's. Which one is can change with what is known of the machine, and with it the rounding of weights. */
     bool recomputes;
-    /* The model's program that holds less of what needs to be computed only once was taken: it was predicted to be faster, or to
-     * take at most three quarters of the memory for an epoch of at most 1.9 times as long. */
+    /* The model's program that holds less of what needs to be computed only once was taken: it was predicted to be
+     * faster, or to take at most three quarters of the memory for an epoch of at most 1.9 times as long. */
     bool lean;
     /* The model's program that multiplies the rows of edges by the matrix of their type, in batches of a type, was predicted
      * to be faster than with sums by type or products for all types, or no other one keeps the budgets. */
@@ -270,7 +275,8 @@ typedef struct gs_train_report {
     char io[64];            /* "io_uring", "threads", ... */
     char io_note[256];      /* what keeps faster I/O off, or "" */
     gs_pass_report plan;    /* of the training pass; zero after a prediction */
-    double transfer_seconds; /* with `profile`: an epoch's reads and writes once more, with nothing computed beside them */
+    double transfer_seconds; /* with `profile`: an epoch's reads and writes once more, with nothing computed beside
+                              * them */
 } gs_train_report;
 
 /* The defaults: 2 layers of 64, relu, no dropout, 100 epochs of Adam at 0.01, on the cpu. */
@@ -340,7 +346,8 @@ typedef struct gs_plan_report {
     gs_memory_item item[GS_PLAN_ITEMS];
     uint32_t files;
     gs_file_report file[GS_PLAN_FILES];
-    char basis[16]; /* of predicted seconds: "fitted" to epochs of this machine, "ceiling" (bench limits) or "default" */
+    char basis[16]; /* of predicted seconds: "fitted" to epochs of this machine, "ceiling" (bench limits) or
+                     * "default" */
 } gs_plan_report;
 
 /* What gs_train() with these options would do to memory and disk. Reads the

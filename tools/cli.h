@@ -75,8 +75,8 @@ int cli_result(const cli_command *c, gs_status st);
 /* The nearest of a NULL-terminated list by edit distance, or NULL where none is near. */
 const char *cli_nearest(const char *word, const char *const *list);
 
-/* Set to 1 by SIGINT and SIGTERM from the call on, which comes once and before any thread is started; a second one ends the
- * program at once, with a line, unless it is the same within half a second. */
+/* Set to 1 by SIGINT and SIGTERM from the call on, which comes once and before any thread is started; a second one ends
+ * the program at once, with a line, unless it is the same within half a second. */
 const volatile int *cli_stop(void);
 
 /* ---- words for people ---------------------------------------------------- */

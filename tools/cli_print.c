@@ -189,9 +189,10 @@ void cli_print_overview(FILE *out)
             n += snprintf(left + n, sizeof(left) - (size_t)n, " %s", (*c)->place[i]);
         fprintf(out, "  %-26s %.*s\n", left, (int)first_line((*c)->summary), (*c)->summary);
     }
-    fprintf(out, "\nSizes take K, M, G (powers of 1024). gnnstream help COMMAND shows a command's options.\n"
-                 "Exit status: 0 done, 1 failed, 2 wrong usage. Ctrl-C or SIGTERM: what is under way is ended and cleared\n"
-                 "away (status 1); a second one ends the program at once.\n");
+    fprintf(out,
+            "\nSizes take K, M, G (powers of 1024). gnnstream help COMMAND shows a command's options.\n"
+            "Exit status: 0 done, 1 failed, 2 wrong usage. Ctrl-C or SIGTERM: what is under way is ended and cleared\n"
+            "away (status 1); a second one ends the program at once.\n");
 }
 
 /* ---- progress ------------------------------------------------------------ */

@@ -23,10 +23,12 @@ static double now(void)
     return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
 }
 
-/* By the signal itself, as whoever waits for the program expects. A terminal that takes no text must not keep it alive. */
+/* By the signal itself, as whoever waits for the program expects. A terminal that takes no text must not keep it
+ * alive. */
 static void end_by(int number)
 {
-    static const char words[] = "gnnstream: interrupted again: ended at once; what was being written may be left unfinished\n";
+    static const char words[] =
+        "gnnstream: interrupted again: ended at once; what was being written may be left unfinished\n";
     sigset_t open;
 
     signal(number, SIG_DFL);

@@ -45,8 +45,8 @@ static void print_text(const gs_limits_report *l)
     for (int i = 0; i < GS_LIMIT_GATHERS; i++)
         printf("  gather of %4u floats    %10.2f GiB/s\n", l->gather[i].width, l->gather[i].bps / GIB);
     for (int i = 0; i < GS_LIMIT_EDGES; i++)
-        printf("  %3" PRIu32 " edges of %3" PRIu32 " floats  %10.1f million edges/s\n", l->edges[i].degree, l->edges[i].width,
-               l->edges[i].edges_per_second * 1e-6);
+        printf("  %3" PRIu32 " edges of %3" PRIu32 " floats  %10.1f million edges/s\n", l->edges[i].degree,
+               l->edges[i].width, l->edges[i].edges_per_second * 1e-6);
 }
 
 static void print_json(const gs_limits_report *l)

@@ -21,30 +21,35 @@ static void print_text(const gs_bench_report *b)
 
     printf("epoch     %9.4f s, the median of %u: computing %.4f (edge sums %.4f), waiting for data %.4f\n", b->seconds,
            b->train.epochs, b->compute_seconds, b->edge_seconds, b->stall_seconds);
-    printf("read      %9.4f s at the least: %s at %.0f MiB/s\n", reading, cli_size(b->read_bytes), b->disk_read_bps / MIB);
+    printf("read      %9.4f s at the least: %s at %.0f MiB/s\n", reading, cli_size(b->read_bytes),
+           b->disk_read_bps / MIB);
     printf("written   %9.4f s at the least: %s at %.0f MiB/s (not in the floor)\n", writing, cli_size(b->written_bytes),
            b->disk_write_bps / MIB);
-    printf("both      %9.4f s where nothing is computed beside: the epoch's own requests, in its order (not in the floor)\n",
+    printf("both      %9.4f s where nothing is computed beside: the epoch's own requests, in its order (not in the "
+           "floor)\n",
            b->train.transfer_seconds);
-    printf("products  %9.4f s at the least: %.3f Gflop at %.1f Gflop/s (%u to %u)\n", products, b->train.plan.dense_flops * 1e-9,
-           b->gemm_flops_per_second * 1e-9, b->gemm_in, b->gemm_out);
+    printf("products  %9.4f s at the least: %.3f Gflop at %.1f Gflop/s (%u to %u)\n", products,
+           b->train.plan.dense_flops * 1e-9, b->gemm_flops_per_second * 1e-9, b->gemm_in, b->gemm_out);
     printf("gathers   %9.4f s at the least: %s at %.2f GiB/s of %u floats a row (not in the floor)\n", gathers,
            cli_size(b->train.plan.edge_bytes), b->gather_bps / GIB, b->gather_width);
     printf("floor     %9.4f s, the larger of reading and products: %.1f %% of the epoch\n", b->floor_seconds,
            100 * b->fraction);
     const gs_pass_report *const p = &b->train.plan;
-    printf("predicted %9.4f s before the run (%+.0f %%): computing %.4f (edge sums %.4f), waiting for data %.4f; bound by %s\n",
+    printf("predicted %9.4f s before the run (%+.0f %%): computing %.4f (edge sums %.4f), waiting for data %.4f; bound "
+           "by %s\n",
            p->seconds, b->seconds > 0 ? 100 * (p->seconds / b->seconds - 1) : 0, p->edge_seconds + p->vertex_seconds,
            p->edge_seconds, p->stall_seconds, p->bottleneck);
     if (p->orders_tried > 0)
-        printf("          in store order %.4f s, in the best of %u other orders of columns %.4f s, %s\n", p->store_order_seconds,
-               p->orders_tried, p->best_order_seconds, p->reordered ? "which was run" : "which was not worth it");
+        printf("          in store order %.4f s, in the best of %u other orders of columns %.4f s, %s\n",
+               p->store_order_seconds, p->orders_tried, p->best_order_seconds,
+               p->reordered ? "which was run" : "which was not worth it");
     if (p->recomputes)
         puts("          values are made again rather than stored, as that was predicted to be faster");
     if (p->batches)
         puts("          edges are multiplied by the matrix of their type in batches, as that was predicted to be faster or alone fits");
     if (p->lean)
-        puts("          less is computed once and held, as that was predicted to be faster or to take much less memory");
+        puts(
+            "          less is computed once and held, as that was predicted to be faster or to take much less memory");
     printf("          %s read and %s written, %s\n", cli_size(p->read_bytes), cli_size(p->written_bytes),
            p->read_bytes == b->read_bytes && p->written_bytes == b->written_bytes ? "as measured" : "NOT as measured");
     print_results(&b->train);
@@ -56,10 +61,11 @@ static void print_json(const gs_bench_report *b)
 
     printf("{\"epochs\": %" PRIu32 ", \"seconds\": %s, \"compute_seconds\": %s, \"edge_seconds\": %s, "
            "\"stall_seconds\": %s, \"read_bytes\": %" PRIu64 ", \"written_bytes\": %" PRIu64,
-           b->train.epochs, cli_json_real(b->seconds), cli_json_real(b->compute_seconds), cli_json_real(b->edge_seconds),
-           cli_json_real(b->stall_seconds), b->read_bytes, b->written_bytes);
+           b->train.epochs, cli_json_real(b->seconds), cli_json_real(b->compute_seconds),
+           cli_json_real(b->edge_seconds), cli_json_real(b->stall_seconds), b->read_bytes, b->written_bytes);
     printf(", \"edge_bytes\": %" PRIu64 ", \"dense_flops\": %s, \"edge_flops\": %s, \"parts\": %" PRIu32,
-           b->train.plan.edge_bytes, cli_json_real(b->train.plan.dense_flops), cli_json_real(b->train.plan.edge_flops), b->train.plan.blocks);
+           b->train.plan.edge_bytes, cli_json_real(b->train.plan.dense_flops), cli_json_real(b->train.plan.edge_flops),
+           b->train.plan.blocks);
     printf(", \"disk_read_bps\": %s, \"disk_write_bps\": %s, \"gemm_flops_per_second\": %s, \"gather_bps\": %s",
            cli_json_real(b->disk_read_bps), cli_json_real(b->disk_write_bps), cli_json_real(b->gemm_flops_per_second),
            cli_json_real(b->gather_bps));

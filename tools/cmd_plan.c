@@ -5,21 +5,23 @@
 
 static void print_passes(const gs_plan_report *p)
 {
-    printf("%-8s %5s %8s %12s %9s %12s %12s %13s %12s %12s %10s %10s\n", "pass", "P", "tasks", "read", "requests", "skipped",
-           "written", "edges", "rows", "gathered", "dense Gop", "edge Gop");
+    printf("%-8s %5s %8s %12s %9s %12s %12s %13s %12s %12s %10s %10s\n", "pass", "P", "tasks", "read", "requests",
+           "skipped", "written", "edges", "rows", "gathered", "dense Gop", "edge Gop");
     for (uint32_t i = 0; i < p->passes; i++) {
         const gs_pass_report *const x = &p->pass[i];
-        printf("%-8s %5u %8u %12s %9s %12s %12s %13s %12s %12s %10.3f %10.3f\n", x->name, x->blocks, x->tasks, cli_size(x->read_bytes),
-               cli_count(x->read_requests), cli_size(x->skipped_bytes), cli_size(x->written_bytes), cli_count(x->edges), cli_count(x->rows), cli_size(x->edge_bytes), x->dense_flops * 1e-9,
-               x->edge_flops * 1e-9);
+        printf("%-8s %5u %8u %12s %9s %12s %12s %13s %12s %12s %10.3f %10.3f\n", x->name, x->blocks, x->tasks,
+               cli_size(x->read_bytes), cli_count(x->read_requests), cli_size(x->skipped_bytes),
+               cli_size(x->written_bytes), cli_count(x->edges), cli_count(x->rows), cli_size(x->edge_bytes),
+               x->dense_flops * 1e-9, x->edge_flops * 1e-9);
     }
 }
 
 static void print_order(const gs_pass_report *x)
 {
     if (x->orders_tried > 0)
-        printf("order of columns in %s: %.3f s in store order, %.3f s in the best of %u others, %s\n", x->name, x->store_order_seconds,
-               x->best_order_seconds, x->orders_tried, x->reordered ? "which is taken" : "which is not worth it");
+        printf("order of columns in %s: %.3f s in store order, %.3f s in the best of %u others, %s\n", x->name,
+               x->store_order_seconds, x->best_order_seconds, x->orders_tried,
+               x->reordered ? "which is taken" : "which is not worth it");
 }
 
 /* All passes are one program's. */
@@ -40,18 +42,18 @@ static void print_copies(const gs_plan_report *p)
         return;
     printf("\n%-8s %14s %14s %14s\n", "copies", "from the host", "along chains", "to the host");
     for (uint32_t i = 0; i < p->passes; i++)
-        printf("%-8s %14s %14s %14s\n", p->pass[i].name, cli_size(p->pass[i].upload_bytes), cli_size(p->pass[i].forward_bytes),
-               cli_size(p->pass[i].download_bytes));
+        printf("%-8s %14s %14s %14s\n", p->pass[i].name, cli_size(p->pass[i].upload_bytes),
+               cli_size(p->pass[i].forward_bytes), cli_size(p->pass[i].download_bytes));
 }
 
 static void print_seconds(const gs_plan_report *p)
 {
-    printf("\n%-8s %9s %9s %9s %10s %9s %9s %9s  %s\n", "seconds", "epoch", "reading", "writing", "edge sums", "vertices",
-           "checking", "waiting", "bound by");
+    printf("\n%-8s %9s %9s %9s %10s %9s %9s %9s  %s\n", "seconds", "epoch", "reading", "writing", "edge sums",
+           "vertices", "checking", "waiting", "bound by");
     for (uint32_t i = 0; i < p->passes; i++) {
         const gs_pass_report *const x = &p->pass[i];
-        printf("%-8s %9.3f %9.3f %9.3f %10.3f %9.3f %9.3f %9.3f  %s\n", x->name, x->seconds, x->read_seconds, x->write_seconds,
-               x->edge_seconds, x->vertex_seconds, x->check_seconds, x->stall_seconds, x->bottleneck);
+        printf("%-8s %9.3f %9.3f %9.3f %10.3f %9.3f %9.3f %9.3f  %s\n", x->name, x->seconds, x->read_seconds,
+               x->write_seconds, x->edge_seconds, x->vertex_seconds, x->check_seconds, x->stall_seconds, x->bottleneck);
     }
     for (uint32_t i = 0; i < p->passes; i++)
         print_order(&p->pass[i]);
@@ -60,7 +62,8 @@ static void print_seconds(const gs_plan_report *p)
         puts("predicted from epochs of this machine");
     else
         printf("predicted from %s; `gnnstream bench limits` and `bench train` make it better\n",
-               strcmp(p->basis, "ceiling") == 0 ? "what this machine can do at best" : "defaults, as this machine was not measured");
+               strcmp(p->basis, "ceiling") == 0 ? "what this machine can do at best"
+                                                : "defaults, as this machine was not measured");
 }
 
 static void print_files(const gs_plan_report *p)
@@ -94,15 +97,16 @@ static void print_text(const gs_plan_report *p)
     print_files(p);
     printf("\n%-28s %12s of %s\n", "host memory", cli_size(p->host_bytes), cli_size(p->host_memory));
     print_items(p, false);
-    printf("%-28s %12s of %s%s\n", p->devices > 1 ? "memory of each device" : "device memory", cli_size(p->device_bytes), cli_size(p->device_memory),
-           p->unified ? ", a part of the host's" : "");
+    printf("%-28s %12s of %s%s\n", p->devices > 1 ? "memory of each device" : "device memory",
+           cli_size(p->device_bytes), cli_size(p->device_memory), p->unified ? ", a part of the host's" : "");
     print_items(p, true);
     printf("%-28s %12s\n", "spill files", cli_size(p->spill_bytes));
 }
 
 static void print_prediction(const gs_pass_report *x)
 {
-    printf(", \"cached_bytes\": %" PRIu64 ", \"seconds\": %s, \"read_seconds\": %s, \"write_seconds\": %s, \"edge_seconds\": %s"
+    printf(", \"cached_bytes\": %" PRIu64
+           ", \"seconds\": %s, \"read_seconds\": %s, \"write_seconds\": %s, \"edge_seconds\": %s"
            ", \"vertex_seconds\": %s, \"check_seconds\": %s, \"stall_seconds\": %s, \"bottleneck\": %s",
            x->cached_bytes, cli_json_real(x->seconds), cli_json_real(x->read_seconds), cli_json_real(x->write_seconds),
            cli_json_real(x->edge_seconds), cli_json_real(x->vertex_seconds), cli_json_real(x->check_seconds),
@@ -122,18 +126,19 @@ static void print_json(const gs_plan_report *p)
     for (uint32_t i = 0; i < p->passes; i++) {
         const gs_pass_report *const x = &p->pass[i];
         printf("%s{\"name\": %s, \"parts\": %" PRIu32 ", \"tasks\": %" PRIu32 ", \"read_bytes\": %" PRIu64
-               ", \"read_requests\": %" PRIu64 ", \"skipped_bytes\": %" PRIu64 ", \"written_bytes\": %" PRIu64 ", \"edges\": %" PRIu64
-               ", \"rows\": %" PRIu64 ", \"edge_bytes\": %" PRIu64
+               ", \"read_requests\": %" PRIu64 ", \"skipped_bytes\": %" PRIu64 ", \"written_bytes\": %" PRIu64
+               ", \"edges\": %" PRIu64 ", \"rows\": %" PRIu64 ", \"edge_bytes\": %" PRIu64
                ", \"upload_bytes\": %" PRIu64 ", \"forward_bytes\": %" PRIu64 ", \"download_bytes\": %" PRIu64
                ", \"dense_flops\": %s, \"edge_flops\": %s",
                i == 0 ? "" : ", ", cli_json_text(x->name), x->blocks, x->tasks, x->read_bytes, x->read_requests,
-               x->skipped_bytes, x->written_bytes, x->edges, x->rows, x->edge_bytes,
-               x->upload_bytes, x->forward_bytes, x->download_bytes, cli_json_real(x->dense_flops), cli_json_real(x->edge_flops));
+               x->skipped_bytes, x->written_bytes, x->edges, x->rows, x->edge_bytes, x->upload_bytes, x->forward_bytes,
+               x->download_bytes, cli_json_real(x->dense_flops), cli_json_real(x->edge_flops));
         print_prediction(x);
     }
     printf("], \"predicted_from\": %s, \"files\": [", cli_json_text(p->basis));
     for (uint32_t i = 0; i < p->files; i++)
-        printf("%s{\"name\": %s, \"read_bytes\": %" PRIu64 ", \"written_bytes\": %" PRIu64 ", \"kept_bytes\": %" PRIu64 "}",
+        printf("%s{\"name\": %s, \"read_bytes\": %" PRIu64 ", \"written_bytes\": %" PRIu64 ", \"kept_bytes\": %" PRIu64
+               "}",
                i == 0 ? "" : ", ", cli_json_text(p->file[i].name), p->file[i].read_bytes, p->file[i].written_bytes,
                p->file[i].kept_bytes);
     printf("], \"memory\": [");

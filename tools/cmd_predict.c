@@ -2,7 +2,8 @@
 #include "train_options.h"
 
 static const cli_option opts[] = {
-    {"--weights", CLI_TEXT, offsetof(train_command, weights), "W.safetensors", "the model's weights; required", NULL, 0, 0},
+    {"--weights", CLI_TEXT, offsetof(train_command, weights), "W.safetensors", "the model's weights; required", NULL, 0,
+     0},
     {"--logits", CLI_TEXT, offsetof(train_command, train.logits), "OUT.npy",
      "float32 [vertices, classes], input order; required", NULL, 0, 0},
     {0},
@@ -31,7 +32,8 @@ const cli_command cmd_predict = {
     .name = "predict",
     .place = {"STORE"},
     .summary = "Computes every vertex's logits with given weights.",
-    .group = (const cli_group[]){{"Files", opts}, {"Model", train_model_options}, {"Machine", train_machine_options}, {0}},
+    .group =
+        (const cli_group[]){{"Files", opts}, {"Model", train_model_options}, {"Machine", train_machine_options}, {0}},
     .defaults = train_command_defaults,
     .options_bytes = sizeof(train_command),
     .run = run,

@@ -10,14 +10,19 @@ void train_command_defaults(void *options)
 }
 
 const cli_option train_model_options[] = {
-    {"--model", CLI_TEXT, FIELD(model), "M", "gcn, sage, sage_max, sage_lstm, gat, gatv2, gin, appnp, commnet,\n"
-     "ggcn, ggnn, rgcn, rgcn_bases, or the file of a model's text; required", NULL, 0, 0},
+    {"--model", CLI_TEXT, FIELD(model), "M",
+     "gcn, sage, sage_max, sage_lstm, gat, gatv2, gin, appnp, commnet,\n"
+     "ggcn, ggnn, rgcn, rgcn_bases, or the file of a model's text; required",
+     NULL, 0, 0},
     {"--layers", CLI_COUNT, FIELD(layers), "N", "layers", NULL, 1, 1024},
     {"--hidden", CLI_COUNT, FIELD(hidden), "N", "width of a hidden layer", NULL, 1, 1u << 20},
     {"--heads", CLI_COUNT, FIELD(heads), "N", "attention heads, for models that have them", NULL, 1, 1024},
-    {"--bases", CLI_COUNT, FIELD(bases), "B", "matrices that those of edge types are made of, for models\nthat have them (rgcn_bases); 4 unless given", NULL, 1, 1024},
+    {"--bases", CLI_COUNT, FIELD(bases), "B",
+     "matrices that those of edge types are made of, for models\nthat have them (rgcn_bases); 4 unless given", NULL, 1,
+     1024},
     {"--act", CLI_TEXT, FIELD(activation), "NAME", "activation between layers", NULL, 0, 0},
-    {"--dropout", CLI_REAL, FIELD(dropout), "P", "after each hidden layer, and of attention weights; from 0 to below 1", NULL, 0, 0},
+    {"--dropout", CLI_REAL, FIELD(dropout), "P", "after each hidden layer, and of attention weights; from 0 to below 1",
+     NULL, 0, 0},
     {"--input-dropout", CLI_REAL, FIELD(input_dropout), "P", "of the features, from 0 to below 1", NULL, 0, 0},
     {0},
 };
@@ -37,16 +42,20 @@ const cli_option train_learning_options[] = {
 const cli_option train_machine_options[] = {
     {"--device", CLI_TEXT, FIELD(device), "cpu[:N]|cuda[:N]",
      "what computes: the processors, N parts of them, or GPU number N (0,1: both)", NULL, 0, 0},
-    {"--topology", CLI_TEXT, FIELD(topology), "FILE", "of several devices: switches and the speed of their wires (JSON)", "one switch", 0, 0},
+    {"--topology", CLI_TEXT, FIELD(topology), "FILE",
+     "of several devices: switches and the speed of their wires (JSON)", "one switch", 0, 0},
     {"--matmul", CLI_CHOICE, FIELD(matmul), "fp32|tf32|bf16", "what a GPU's dense products may round to", NULL, 0, 0},
-    {"--host-memory", CLI_SIZE, FIELD(host_memory), "SIZE", "most memory that is resident", "80 % of what is free", 0, 0},
-    {"--device-memory", CLI_SIZE, FIELD(device_memory), "SIZE", "most that a device holds; for cpu a part of the host's",
-     "half of --host-memory", 0, 0},
+    {"--host-memory", CLI_SIZE, FIELD(host_memory), "SIZE", "most memory that is resident", "80 % of what is free", 0,
+     0},
+    {"--device-memory", CLI_SIZE, FIELD(device_memory), "SIZE",
+     "most that a device holds; for cpu a part of the host's", "half of --host-memory", 0, 0},
     {"--threads", CLI_COUNT, FIELD(threads), "N", "threads that compute", "all", 0, 4096},
     {"--spill", CLI_TEXT, FIELD(spill), "DIR", "folder for what does not fit in memory", "inside the store", 0, 0},
-    {"--spill-type", CLI_CHOICE, FIELD(spill_type), "f32|bf16", "what is kept for later stages may be rounded to", NULL, 0, 0},
+    {"--spill-type", CLI_CHOICE, FIELD(spill_type), "f32|bf16", "what is kept for later stages may be rounded to", NULL,
+     0, 0},
     {"--no-cache", CLI_FLAG, FIELD(no_cache), NULL, "keep nothing in memory between tasks", NULL, 0, 0},
-    {"--no-pipeline", CLI_FLAG, FIELD(no_pipeline), NULL, "read only when what was computed before is done", NULL, 0, 0},
+    {"--no-pipeline", CLI_FLAG, FIELD(no_pipeline), NULL, "read only when what was computed before is done", NULL, 0,
+     0},
     {"--no-verify", CLI_FLAG, FIELD(no_verify), NULL, "do not check checksums as data arrives", NULL, 0, 0},
     {"--no-move", CLI_FLAG, FIELD(no_move), NULL, "do not move operators across an edge sum", NULL, 0, 0},
     {"--no-batch", CLI_FLAG, FIELD(no_batch), NULL, "do not multiply edges by the matrix of their type in batches", NULL, 0, 0},
@@ -54,17 +63,18 @@ const cli_option train_machine_options[] = {
     {"--no-selective", CLI_FLAG, FIELD(no_selective), NULL, "read whole intervals of rows, needed or not", NULL, 0, 0},
     {"--no-prune", CLI_FLAG, FIELD(no_prune), NULL, "compute rows that the loss cannot see, too", NULL, 0, 0},
     {"--no-swap", CLI_FLAG, FIELD(no_swap), NULL, "take columns in store order", NULL, 0, 0},
-    {"--no-chain", CLI_FLAG, FIELD(no_chain), NULL, "each of several devices takes all that it needs from the host", NULL, 0, 0},
+    {"--no-chain", CLI_FLAG, FIELD(no_chain), NULL, "each of several devices takes all that it needs from the host",
+     NULL, 0, 0},
     {"--no-fuse", CLI_FLAG, FIELD(no_fuse), NULL, "compute edges anew for each sum over them", NULL, 0, 0},
     {0},
 };
 
 const cli_option train_output_options[] = {
     {"--save", CLI_TEXT, FIELD(save), "W.safetensors", "where the final weights go", NULL, 0, 0},
-    {"--logits", CLI_TEXT, FIELD(logits), "OUT.npy", "float32 [vertices, classes] of the final weights, input order", NULL,
-     0, 0},
-    {"--trace", CLI_TEXT, FIELD(trace), "OUT.json", "the last epoch's tasks as Chrome trace events (Perfetto opens them)",
+    {"--logits", CLI_TEXT, FIELD(logits), "OUT.npy", "float32 [vertices, classes] of the final weights, input order",
      NULL, 0, 0},
+    {"--trace", CLI_TEXT, FIELD(trace), "OUT.json",
+     "the last epoch's tasks as Chrome trace events (Perfetto opens them)", NULL, 0, 0},
     {"--metrics", CLI_TEXT, FIELD(metrics), "OUT.jsonl", "one line of JSON an epoch", NULL, 0, 0},
     {0},
 };

@@ -160,7 +160,8 @@ int main(int argc, char **argv)
     for (uint32_t k = 0; k <= STEPS; k++) {
         const uint64_t capacity = t.working_set * k / STEPS;
         const double b = (double)belady(&t, capacity), l = (double)lru(&t, capacity), p = (double)prefix(&t, capacity);
-        printf("%11.3f %11.1f %8.1f %11.1f %13.3f\n", (double)k / STEPS, b / GS_MIB, l / GS_MIB, p / GS_MIB, l > 0 ? b / l : 1);
+        printf("%11.3f %11.1f %8.1f %11.1f %13.3f\n", (double)k / STEPS, b / GS_MIB, l / GS_MIB, p / GS_MIB,
+               l > 0 ? b / l : 1);
     }
     gs_free(t.access);
     gs_free(t.bytes);

@@ -1,4 +1,5 @@
-/* bench_common.h - what the benchmarks of kernels share: memory, random numbers, graphs. Any failure ends the program. */
+/* bench_common.h - what the benchmarks of kernels share: memory, random numbers, graphs. Any failure ends the
+ * program. */
 #ifndef GS_BENCH_KERNELS_BENCH_COMMON_H
 #define GS_BENCH_KERNELS_BENCH_COMMON_H
 

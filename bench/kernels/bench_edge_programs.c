@@ -84,7 +84,8 @@ static void sum(shape *s, gs_sum_kind kind, uint32_t value, uint32_t score)
     const uint32_t i = s->stage.sums++, r = s->stage.regs++, width = s->edge_reg[value].width;
     const uint64_t rows = s->graph->targets;
     s->reg[r] = (gs_reg){.kind = GS_REG_SUM, .dtype = GS_F32, .width = width, .array = GS_NONE};
-    s->stage.sum[i] = (gs_sum){.kind = kind, .array = GS_NONE, .reg = r, .value = value, .score = score, .lse = GS_NONE};
+    s->stage.sum[i] =
+        (gs_sum){.kind = kind, .array = GS_NONE, .reg = r, .value = value, .score = score, .lse = GS_NONE};
     s->sum[i] = (gs_accumulator){.acc = bench_pages(rows * width * 4), .maximum = bench_pages(rows * HAND_HEADS * 4),
                                  .norm = bench_pages(rows * HAND_HEADS * 4)};
     s->hand.acc[i] = bench_pages(rows * width * 4);
@@ -183,8 +184,8 @@ static void begin(const shape *s, gs_device *d)
 static double by_evaluator(const shape *s, gs_device *d)
 {
     const bench_graph *const g = s->graph;
-    const gs_edge_program_launch l = {.program = &s->program, .stage = &s->stage, .index_bytes = 4, .targets = g->targets,
-                                      .target = g->target, .start = g->start, .index = g->index,
+    const gs_edge_program_launch l = {.program = &s->program, .stage = &s->stage, .index_bytes = 4,
+                                      .targets = g->targets, .target = g->target, .start = g->start, .index = g->index,
                                       .weight = s->hand.weight, .rows = s->rows, .sum = s->sum};
     const double start = gs_now();
     bench_need(gs_device_run_edge_program(d, &l));
@@ -231,7 +232,8 @@ static void bench(gs_device *d, shape *s, unsigned threads, int runs)
     }
     const double edges = s->graph->edges, bytes = edges * (double)(s->edge_bytes + sizeof(uint32_t));
     printf("%-24s %7u rows %9u edges  %6.1f M edges/s  %6.2f GB/s  by hand %6.1f M edges/s  ratio %.2f\n", s->name,
-           s->operand_rows, s->graph->edges, edges / best * 1e-6, bytes / best * 1e-9, edges / hand * 1e-6, best / hand);
+           s->operand_rows, s->graph->edges, edges / best * 1e-6, bytes / best * 1e-9, edges / hand * 1e-6,
+           best / hand);
     fflush(stdout);
 }
 
@@ -262,7 +264,8 @@ int main(int argc, char **argv)
         bench_graph g = bench_make_graph(graphs[i].rows, graphs[i].rows, graphs[i].edges, graphs[i].skewed);
         printf("%s graph\n", graphs[i].skewed ? "skewed" : "uniform");
         for (size_t k = 0; k < GS_ARRAY_LEN(shapes); k++) {
-            shape s = {.name = shapes[k].name, .by_hand = shapes[k].by_hand, .graph = &g, .operand_rows = graphs[i].rows};
+            shape s = {
+                .name = shapes[k].name, .by_hand = shapes[k].by_hand, .graph = &g, .operand_rows = graphs[i].rows};
             shapes[k].make(&s);
             bench(d, &s, threads, runs);
             free_shape(&s);

@@ -86,7 +86,8 @@ static void move(gs_device *d, char *to, const char *from, uint64_t bytes, bool 
     for (uint64_t at = 0, n; at < bytes; at += n) {
         bool done = false;
         n = GS_MIN(bytes - at, PIECE);
-        bench_need(gs_device_host_wrote(d, out ? (void *)(to + at) : (void *)(uintptr_t)(from + at), n)); /* no copy of before serves */
+        /* no copy of before serves */
+        bench_need(gs_device_host_wrote(d, out ? (void *)(to + at) : (void *)(uintptr_t)(from + at), n));
         bench_need(gs_device_copy(d, to + at, from + at, n));
         bench_need(gs_device_poll(d, gs_device_last_launch(d), true, &done));
     }
@@ -139,24 +140,28 @@ static void gather(gs_device *d, const whole_graph *g, uint32_t width, double co
     gs_reg reg = {.kind = GS_REG_SUM, .dtype = GS_F32, .width = width, .array = GS_NONE};
     gs_stage stage = {.sums = 1, .sum = {{.kind = GS_SUM_ROWS}}, .regs = 1, .reg = &reg};
     const gs_program program = {.arrays = 1, .array = &array, .stages = 1, .stage = &stage, .logits = GS_NONE};
-    const uint64_t table = gs_align_up((uint64_t)g->vertices * width * 4, 4096), index = gs_align_up(g->edges * 4ull, 4096);
+    const uint64_t table = gs_align_up((uint64_t)g->vertices * width * 4, 4096),
+                   index = gs_align_up(g->edges * 4ull, 4096);
     const uint64_t list = gs_align_up((g->vertices + 1) * 4ull, 4096);
     void *arena = NULL;
 
     bench_need(gs_device_prepare(d, &program));
-    bench_need(gs_device_take_memory(d, &(gs_device_memory){.arena_bytes = 2 * table + index + 2 * list, .staging_bytes = 4 * PIECE}, &arena));
+    bench_need(gs_device_take_memory(
+        d, &(gs_device_memory){.arena_bytes = 2 * table + index + 2 * list, .staging_bytes = 4 * PIECE}, &arena));
     char *const at = arena;
     const gs_edge_launch l = {.index_bytes = 4, .targets = g->vertices, .target = at + 2 * table + index + list,
-                              .start = (uint32_t *)(void *)(at + 2 * table + index), .index = at + 2 * table, .operand = (float *)arena,
-                              .acc = (float *)(void *)(at + table), .width = width, .operand_rows = g->vertices, .target_rows = g->vertices,
+                              .start = (uint32_t *)(void *)(at + 2 * table + index), .index = at + 2 * table,
+                              .operand = (float *)arena, .acc = (float *)(void *)(at + table), .width = width,
+                              .operand_rows = g->vertices, .target_rows = g->vertices,
                               .edges = g->edges};
     fill_table(d, arena, g->vertices, width);
     move(d, at + 2 * table, (const char *)g->index, g->edges * 4ull, false);
     move(d, at + 2 * table + index, (const char *)g->start, (g->vertices + 1) * 4ull, false);
     move(d, at + 2 * table + index + list, (const char *)g->target, g->vertices * 4ull, false);
-    const double bytes = g->edges * (4.0 * width + 4) + g->vertices * (8.0 * width + 8), seconds = time_gather(d, g, &l);
-    printf("fused gather width %-4u %10.3f ms  %8.1f GB/s  %5.1f %% of copy\n", width, seconds * 1e3, bytes / seconds / 1e9,
-           100 * bytes / seconds / copy);
+    const double bytes = g->edges * (4.0 * width + 4) + g->vertices * (8.0 * width + 8),
+                 seconds = time_gather(d, g, &l);
+    printf("fused gather width %-4u %10.3f ms  %8.1f GB/s  %5.1f %% of copy\n", width, seconds * 1e3,
+           bytes / seconds / 1e9, 100 * bytes / seconds / copy);
     gs_device_give_memory(d);
 }
 

@@ -1,5 +1,5 @@
-/* Ceilings of a GPU and how near the kernels come: bench_gpu [DEVICE [TABLE_ROWS | GRAPH/edges.npy]]. With a graph: its sums of
- * rows alone (bench_gather.h).
+/* Ceilings of a GPU and how near the kernels come: bench_gpu [DEVICE [TABLE_ROWS | GRAPH/edges.npy]]. With a graph: its
+ * sums of rows alone (bench_gather.h).
  *
  *   pinned  from pinned host memory to the device
  *   copy    device to device, bytes read and written

@@ -70,7 +70,8 @@ static void bench_edges_of(gs_device *d, uint32_t width, bool skewed, double cei
         best = fmin(best, gs_now() - start);
     }
     const double rate = (double)edges * width * 4 / best;
-    printf("edges  %-8s width %4u  %9u rows %10u edges  %7.2f GB/s of rows  %5.1f %% of gather %.2f GB/s  %6.1f M edges/s\n",
+    printf("edges  %-8s width %4u  %9u rows %10u edges  %7.2f GB/s of rows  %5.1f %% of gather %.2f GB/s  %6.1f M "
+           "edges/s\n",
            skewed ? "skewed" : "uniform", width, rows, edges, rate * 1e-9, 100 * rate / ceiling, ceiling * 1e-9,
            edges / best * 1e-6);
     fflush(stdout);
@@ -150,7 +151,8 @@ static void check_gemm(const tile *t, const float *x, const float *w, const floa
 static void bench_gemm_of(gs_device *d, uint32_t rows, uint32_t in, uint32_t out)
 {
     tile t = {.rows = rows};
-    float *const x = bench_random_floats((uint64_t)rows * in, 3), *const y = bench_random_floats((uint64_t)rows * out, 4);
+    float *const x = bench_random_floats((uint64_t)rows * in, 3);
+    float *const y = bench_random_floats((uint64_t)rows * out, 4);
     float *const back = bench_pages((uint64_t)rows * in * 4), *const w = bench_random_floats((uint64_t)in * out, 5);
     t.grad = bench_pages((uint64_t)in * out * 4);
     t.weight = w;
@@ -173,7 +175,8 @@ static void bench_gemm_of(gs_device *d, uint32_t rows, uint32_t in, uint32_t out
     check_gemm(&t, x, w, y, in, out);
     const double b = flops / time_tile(d, &t, &backward, 1);
     const double o = flops / time_tile(d, &t, &outer, 1);
-    printf("gemm   %6u rows %4u -> %4u  forward %6.1f  backward %6.1f  gradient %6.1f GFLOP/s  (whole-matrix sgemm %6.1f)\n",
+    printf("gemm   %6u rows %4u -> %4u  forward %6.1f  backward %6.1f  gradient %6.1f GFLOP/s  (whole-matrix sgemm "
+           "%6.1f)\n",
            rows, in, out, f * 1e-9, b * 1e-9, o * 1e-9, ceiling * 1e-9);
     fflush(stdout);
     gs_free_pages(x, (uint64_t)rows * in * 4);

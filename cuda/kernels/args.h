@@ -111,7 +111,8 @@ typedef struct gs_sequence_args {
     float *cells, *kept;               /* [tiles, WINDOW + 1, rows, width], [tiles, levels, BRANCH, 2, rows, width] */
     gs_u32 *row;                       /* [edges] operand row, or GS_NO_SLOT */
     gs_u32 targets, width, index_bytes, type_bytes;
-    gs_u32 first, round, levels, edges; /* of the first tile in `order`; windows done; that there is room for; of spread */
+    gs_u32 first, round, levels, edges; /* of the first tile in `order`; windows done; that there is room for; of
+                                         * spread */
 } gs_sequence_args;
 
 typedef struct gs_loss_part {

@@ -2,8 +2,9 @@
 #include "args.h"
 #include "gpu.h"
 
-/* Numbers of 1, 2 or 4 bytes are taken out of the aligned words that they lie in: without a branch, so that the loads of several
- * edges are under way at once. A word's other bytes are the device's too, as its memory is taken in whole blocks. */
+/* Numbers of 1, 2 or 4 bytes are taken out of the aligned words that they lie in: without a branch, so that the loads
+ * of several edges are under way at once. A word's other bytes are the device's too, as its memory is taken in whole
+ * blocks. */
 GS_DEVICE gs_u32 gs_word(const void *array, gs_u32 bytes, gs_u32 i)
 {
     const gs_u8 *const at = (const gs_u8 *)array + (gs_u64)i * bytes;
@@ -201,7 +202,10 @@ typedef struct gs_draw {
     gs_u32 source, destination, rank, type;
 } gs_draw;
 
-GS_DEVICE gs_u32 gs_edge_type(const gs_edge_args *a, gs_u32 k) { return a->type == 0 ? 0 : gs_number(a->type, a->type_bytes, k); }
+GS_DEVICE gs_u32 gs_edge_type(const gs_edge_args *a, gs_u32 k)
+{
+    return a->type == 0 ? 0 : gs_number(a->type, a->type_bytes, k);
+}
 
 /* Edges of the same ends and type that are before k; they lie side by side. */
 GS_DEVICE gs_u32 gs_edge_rank(const gs_edge_args *a, gs_u32 target, gs_u32 k)
@@ -213,7 +217,8 @@ GS_DEVICE gs_u32 gs_edge_rank(const gs_edge_args *a, gs_u32 target, gs_u32 k)
     return rank;
 }
 
-GS_DEVICE gs_draw gs_edge_draw(const gs_edge_args *a, gs_u32 target, gs_u32 k, float source, float destination, int loops_as_one)
+GS_DEVICE gs_draw gs_edge_draw(const gs_edge_args *a, gs_u32 target, gs_u32 k, float source, float destination,
+                               int loops_as_one)
 {
     gs_draw d = {gs_bits_of_float(source), gs_bits_of_float(destination), 0, 0};
     if (!loops_as_one || d.source != d.destination) {

@@ -96,7 +96,8 @@ GS_KERNEL(gs_regroup_rows, gs_regroup_args)
 /* One block's dot product with another over a part's rows: a group of 32 lanes each. */
 GS_KERNEL(gs_mix_parts, gs_mix_args)
 {
-    const gs_u32 pair = gs_block_x() * (GS_BLOCK_LANES / 32) + gs_lane() / 32, lane = gs_lane() % 32, part = gs_block_y();
+    const gs_u32 pair = gs_block_x() * (GS_BLOCK_LANES / 32) + gs_lane() / 32, lane = gs_lane() % 32,
+                 part = gs_block_y();
     const gs_u32 first = part * a.part_rows;
     const gs_u32 end = a.rows - first > a.part_rows ? first + a.part_rows : a.rows;
     float sum = 0;

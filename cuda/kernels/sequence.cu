@@ -1,8 +1,8 @@
 /* sequence.cu - LSTMs over the edges of targets, forward and backward.
  *
- * A block takes a tile: some targets, those with the most edges first, so that those which still have an edge at step s are
- * its first ones. State, cell and gates of the tile lie in shared memory; a lane computes a column of the gates for all
- * targets of the tile, so a number of the weight is read once for them. Backward, a launch takes one window of 16
+ * A block takes a tile: some targets, those with the most edges first, so that those which still have an edge at step s
+ * are its first ones. State, cell and gates of the tile lie in shared memory; a lane computes a column of the gates for
+ * all targets of the tile, so a number of the weight is read once for them. Backward, a launch takes one window of 16
  * steps of every tile, from the last to the first: states are computed again from those at the window's start, and
  * these from the states at the starts of blocks of windows, of blocks of those, and so on, as on the CPU
  * device (cpu_sequence.h); what a tile keeps grows with the logarithm of its steps. Gradients of the edges of a
@@ -46,7 +46,8 @@ GS_DEVICE gs_u32 gs_count_below(const gs_sequence_args *a, gs_u32 t, gs_u64 v)
 {
     gs_u32 count = 0, to;
     for (gs_u32 from = a->start[t]; from < a->start[t + 1]; from = to) {
-        to = gs_first_from(a->type, a->type_bytes, from, a->start[t + 1], (gs_u64)gs_number(a->type, a->type_bytes, from) + 1);
+        to = gs_first_from(a->type, a->type_bytes, from, a->start[t + 1],
+                           (gs_u64)gs_number(a->type, a->type_bytes, from) + 1);
         count += gs_first_from(a->index, a->index_bytes, from, to, v) - from;
     }
     return count;
@@ -84,11 +85,13 @@ GS_DEVICE gs_tile gs_open_tile(const gs_sequence_args *a, float *shared, gs_u32 
 }
 
 /* Rows of an array of the launch to the tile; those that the tile has not are 0. */
-GS_DEVICE void gs_gather_tile(const gs_sequence_args *a, const gs_tile *t, float *to, const float *from, gs_u32 W, gs_u32 R)
+GS_DEVICE void gs_gather_tile(const gs_sequence_args *a, const gs_tile *t, float *to, const float *from, gs_u32 W,
+                              gs_u32 R)
 {
     for (gs_u32 i = gs_lane(); i < R * W; i += GS_SEQUENCE_LANES) {
         const gs_u32 r = i / W;
-        to[i] = r < t->rows ? from[(gs_u64)gs_number(a->target, a->index_bytes, a->order[t->first + r]) * W + i % W] : 0.0f;
+        to[i] =
+            r < t->rows ? from[(gs_u64)gs_number(a->target, a->index_bytes, a->order[t->first + r]) * W + i % W] : 0.0f;
     }
     gs_block_sync();
 }
@@ -109,7 +112,8 @@ GS_DEVICE gs_u32 gs_active(const gs_sequence_args *a, const gs_tile *t, gs_u32 s
 }
 
 /* gate = what the edges bring + state @ weight', for all rows of the tile: those that have no edge do no harm. */
-GS_DEVICE void gs_gate_sums(const gs_sequence_args *a, const gs_tile *t, gs_u32 step, gs_u32 active, const gs_u32 W, const gs_u32 R)
+GS_DEVICE void gs_gate_sums(const gs_sequence_args *a, const gs_tile *t, gs_u32 step, gs_u32 active, const gs_u32 W,
+                            const gs_u32 R)
 {
     if (gs_lane() < active)
         t->row[gs_lane()] = gs_operand_at(a, a->order[t->first + gs_lane()], step);
@@ -151,7 +155,8 @@ GS_DEVICE void gs_step_tile(const gs_tile *t, gs_u32 active, float *gates, float
 }
 
 /* Steps [from, to) of the state and cell that are there. */
-GS_DEVICE void gs_advance(const gs_sequence_args *a, const gs_tile *t, gs_u64 from, gs_u64 to, const gs_u32 W, const gs_u32 R)
+GS_DEVICE void gs_advance(const gs_sequence_args *a, const gs_tile *t, gs_u64 from, gs_u64 to, const gs_u32 W,
+                          const gs_u32 R)
 {
     for (gs_u64 s = from; s < to && s < t->steps; s++) {
         const gs_u32 active = gs_active(a, t, (gs_u32)s);
@@ -188,8 +193,8 @@ GS_DEVICE void gs_copy_states(float *to, const float *from, gs_u32 W, gs_u32 R)
 }
 
 /* Keeps the states at the starts of the parts of a block, each of `part` steps. */
-GS_DEVICE void gs_load_block(const gs_sequence_args *a, const gs_tile *t, gs_u32 level, gs_u32 levels, gs_u64 block, gs_u64 part,
-                             const gs_u32 W, const gs_u32 R)
+GS_DEVICE void gs_load_block(const gs_sequence_args *a, const gs_tile *t, gs_u32 level, gs_u32 levels, gs_u64 block,
+                             gs_u64 part, const gs_u32 W, const gs_u32 R)
 {
     if (level == levels) { /* one block covers all steps */
         gs_gather_tile(a, t, t->state, a->state, W, R);
@@ -207,7 +212,8 @@ GS_DEVICE void gs_load_block(const gs_sequence_args *a, const gs_tile *t, gs_u32
     }
 }
 
-/* State and cell before window `window`. Windows come from the last to the first, so a block is new with its last one. */
+/* State and cell before window `window`. Windows come from the last to the first, so a block is new with its last
+ * one. */
 GS_DEVICE void gs_load_start(const gs_sequence_args *a, const gs_tile *t, gs_u64 window, const gs_u32 W, const gs_u32 R)
 {
     gs_u32 levels = 0;
@@ -230,7 +236,8 @@ GS_DEVICE void gs_load_start(const gs_sequence_args *a, const gs_tile *t, gs_u64
 /* ---- a window, backward ---- */
 
 /* Runs the window's steps and keeps all; rows without an edge at a step get gates and states of 0, and no operand. */
-GS_DEVICE void gs_forward_window(const gs_sequence_args *a, const gs_tile *t, gs_u64 from, const gs_u32 W, const gs_u32 R)
+GS_DEVICE void gs_forward_window(const gs_sequence_args *a, const gs_tile *t, gs_u64 from, const gs_u32 W,
+                                 const gs_u32 R)
 {
     const gs_u64 edges = (gs_u64)gs_block_x() * GS_SEQUENCE_WINDOW * R;
     float *const cells = a->cells + (gs_u64)gs_block_x() * (GS_SEQUENCE_WINDOW + 1) * R * W;
@@ -272,7 +279,8 @@ GS_DEVICE void gs_step_back(const gs_tile *t, gs_u32 active, float *gates, const
 }
 
 /* state = gate @ weight, of the first `active` rows. G lanes share a column, each with every G-th row. */
-GS_DEVICE void gs_state_gradient(const gs_sequence_args *a, const gs_tile *t, gs_u32 active, const gs_u32 W, const gs_u32 R, const gs_u32 G)
+GS_DEVICE void gs_state_gradient(const gs_sequence_args *a, const gs_tile *t, gs_u32 active, const gs_u32 W,
+                                 const gs_u32 R, const gs_u32 G)
 {
     for (gs_u32 u = gs_lane(); u < W * G; u += GS_SEQUENCE_LANES) {
         const gs_u32 k = u % W, g = u / W;
@@ -295,7 +303,8 @@ GS_DEVICE void gs_sequence_window(const gs_sequence_args *a, const gs_u32 W, con
 {
     GS_SHARED(shared);
     const gs_tile t = gs_open_tile(a, shared, W, R);
-    const gs_u64 window = (t.steps + GS_SEQUENCE_WINDOW - 1) / GS_SEQUENCE_WINDOW - 1 - a->round, from = window * GS_SEQUENCE_WINDOW;
+    const gs_u64 window = (t.steps + GS_SEQUENCE_WINDOW - 1) / GS_SEQUENCE_WINDOW - 1 - a->round,
+                 from = window * GS_SEQUENCE_WINDOW;
     const gs_u64 edges = (gs_u64)gs_block_x() * GS_SEQUENCE_WINDOW * R;
     const float *const cells = a->cells + (gs_u64)gs_block_x() * (GS_SEQUENCE_WINDOW + 1) * R * W;
 

@@ -59,7 +59,8 @@ gs_status gs_pwrite_exact(int fd, const void *src, uint64_t bytes, uint64_t offs
         if (n > 0)
             done += (uint64_t)n;
         else if (n == 0 || errno != EINTR)
-            st = gs_fail_errno(n == 0 ? EIO : errno, "%s: write of %" PRIu64 " bytes at %" PRIu64 " failed", path, bytes, offset);
+            st = gs_fail_errno(n == 0 ? EIO : errno, "%s: write of %" PRIu64 " bytes at %" PRIu64 " failed", path,
+                               bytes, offset);
     }
     return st;
 }

@@ -27,7 +27,8 @@ gs_status gs_file_write_atomic(const char *path, const void *data, uint64_t byte
 char *gs_path_join(const char *dir, const char *name);
 bool gs_path_exists(const char *path);
 bool gs_path_is_dir(const char *path);
-/* Bytes that may still be written to the disk that a folder, or an open file, is on; UINT64_MAX where that cannot be told. */
+/* Bytes that may still be written to the disk that a folder, or an open file, is on; UINT64_MAX where that cannot be
+ * told. */
 uint64_t gs_disk_free(const char *dir);
 uint64_t gs_disk_free_of(int fd);
 /* mkdir; an existing folder is fine. */

@@ -22,7 +22,7 @@
 #include "base/alloc.h"
 #include "compile/compile_internal.h"
 
-#define STANDING 4        /* times an epoch that what stands all the time counts as moved, where memory is to be little */
+#define STANDING      4 /* times an epoch that what stands all the time counts as moved, where memory is to be little */
 #define MOST_SEARCHED 160 /* nodes of a candidate whose cut is searched, not only found greedily */
 
 typedef struct gs_compiler {
@@ -101,7 +101,8 @@ static gs_status make_variant(gs_ir **out, gs_ir **setup, const gs_compiler *k, 
     return st;
 }
 
-/* Bytes a vertex of what the pass reads of the store and of what is computed once: it stands from the first epoch to the last. */
+/* Bytes a vertex of what the pass reads of the store and of what is computed once: it stands from the first epoch to
+ * the last. */
 static uint64_t standing_cost(const gs_ir *ir)
 {
     uint64_t bytes = 0;
@@ -155,7 +156,8 @@ static gs_status choose_batches(const gs_compiler *k, const uint32_t *weight, gs
 }
 
 /* From none on; *best is what the pass costs with them. */
-static gs_status choose_moves(uint64_t *best, const gs_compiler *k, const uint32_t *weight, gs_move *move, uint32_t weights)
+static gs_status choose_moves(uint64_t *best, const gs_compiler *k, const uint32_t *weight, gs_move *move,
+                              uint32_t weights)
 {
     static const gs_move tried[] = {GS_MOVE_NONE, GS_MOVE_TRANSFORM_FIRST, GS_MOVE_AGGREGATE_FIRST};
     gs_status st = k->options->batch && !k->options->no_move ? choose_batches(k, weight, move, weights) : GS_OK;
@@ -180,8 +182,8 @@ static gs_status choose_moves(uint64_t *best, const gs_compiler *k, const uint32
     return st;
 }
 
-/* Storing what needs no parameter is not always less than doing it again: sums by type are wide. The moves in `move` are
- * for hoisting; where memory is to be little, others may be best without it. */
+/* Storing what needs no parameter is not always less than doing it again: sums by type are wide. The moves in `move`
+ * are for hoisting; where memory is to be little, others may be best without it. */
 static gs_status choose_hoisting(gs_compiler *k, const uint32_t *weight, gs_move *move, uint32_t weights, uint64_t with)
 {
     gs_move *const other = gs_calloc((size_t)weights + 1, sizeof(*other));
@@ -190,7 +192,8 @@ static gs_status choose_hoisting(gs_compiler *k, const uint32_t *weight, gs_move
 
     k->hoist = false;
     if (st == GS_OK)
-        st = k->options->lean ? choose_moves(&without, k, weight, other, weights) : variant_cost(&without, k, weight, move, weights);
+        st = k->options->lean ? choose_moves(&without, k, weight, other, weights)
+                              : variant_cost(&without, k, weight, move, weights);
     if (st == GS_OK && with < without)
         k->hoist = true;
     else if (st == GS_OK && k->options->lean)

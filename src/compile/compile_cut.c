@@ -2,8 +2,8 @@
  *
  * A sum reads rows of an array that an earlier stage has written, and a statistic (a mean over all
  * vertices) is there when its stage is done, so the level of a value is the number of edge sums and statistics
- * on its longest way from the leaves, plus one for a first stage without sums. All sums of a stage have one direction. What is left
- * to decide is what happens to a value that a later stage needs: it is stored and loaded, or
+ * on its longest way from the leaves, plus one for a first stage without sums. All sums of a stage have one direction.
+ * What is left to decide is what happens to a value that a later stage needs: it is stored and loaded, or
  * something it is made of is, and the rest is done again. The rule:
  *
  *   fewest bytes of vertex rows stored and loaded, over all stages, where doing 32
@@ -538,8 +538,9 @@ static gs_cut *cut_new(const gs_ir *ir)
     c->stack = gs_calloc(4 * (size_t)n + 4, sizeof(*c->stack)); /* find_levels() may meet a node once an input */
     c->flow = gs_compile__flow_new(2 * n + 2, 6 * n + gs_ir_outputs(ir) + 8);
     if (c->level == NULL || c->by_level == NULL || c->level_start == NULL || c->operand == NULL || c->partner == NULL ||
-        c->bits == NULL || c->direction == NULL || c->sums == NULL || c->place == NULL || c->must_store == NULL || c->full == NULL ||
-        c->may_not_store == NULL || c->stored == NULL || c->candidate == NULL || c->stack == NULL || c->flow == NULL) {
+        c->bits == NULL || c->direction == NULL || c->sums == NULL || c->place == NULL || c->must_store == NULL ||
+        c->full == NULL || c->may_not_store == NULL || c->stored == NULL || c->candidate == NULL || c->stack == NULL ||
+        c->flow == NULL) {
         gs_compile__cut_free(c);
         return NULL;
     }

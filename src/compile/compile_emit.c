@@ -156,7 +156,8 @@ static uint32_t same_label(const gs_program *p, const char *name)
     const size_t length = strnlen(name, 52);
     uint32_t count = 0;
     for (uint32_t i = 0; i < p->arrays; i++)
-        count += strncmp(p->array[i].name, name, length) == 0 && (p->array[i].name[length] == 0 || p->array[i].name[length] == '#');
+        count += strncmp(p->array[i].name, name, length) == 0 &&
+                 (p->array[i].name[length] == 0 || p->array[i].name[length] == '#');
     return count;
 }
 
@@ -329,7 +330,8 @@ static void emit_load(gs_emitter *e, gs_stage *s, uint32_t v)
     e->reg[v] = add_array_reg(e, s, GS_REG_LOAD, v);
     if (!is_rounded(e, v))
         return;
-    const gs_instr cast = {.op = GS_OP_CAST, .a = operand(e, v), .dst = gs_compile__add_reg(s, GS_REG_TEMP, at(e, v), GS_NONE)};
+    const gs_instr cast = {
+        .op = GS_OP_CAST, .a = operand(e, v), .dst = gs_compile__add_reg(s, GS_REG_TEMP, at(e, v), GS_NONE)};
     s->instr[s->instrs++] = cast;
     e->reg[v] = cast.dst;
 }

@@ -51,11 +51,12 @@ static void emit_instr(gs_emitter *e, gs_stage *s, uint32_t v)
     const gs_node *n = at(e, v);
     const uint32_t inputs = gs_node_inputs(n);
     const bool commutes = n->op == GS_OP_ADD || n->op == GS_OP_MUL;
-    const uint32_t first = inputs == 2 && commutes &&
-                                   (at(e, n->in[0])->type == GS_TYPE_P ||
-                                    (at(e, n->in[1])->type != GS_TYPE_P && at(e, n->in[1])->width > at(e, n->in[0])->width))
-                               ? 1
-                               : 0;
+    const uint32_t first =
+        inputs == 2 && commutes &&
+                (at(e, n->in[0])->type == GS_TYPE_P ||
+                 (at(e, n->in[1])->type != GS_TYPE_P && at(e, n->in[1])->width > at(e, n->in[0])->width))
+            ? 1
+            : 0;
     gs_instr i = {.op = n->op, .alpha = n->alpha, .site = n->site, .self = n->self};
 
     i.a = operand(e, n->in[first]);
@@ -133,7 +134,8 @@ static void emit_back(gs_emitter *e, gs_stage *s, uint32_t v)
 
     for (uint32_t o = 0; o < gs_ir_outputs(e->c->ir); o++) {
         const gs_output *out = gs_ir_output(e->c->ir, o);
-        m.learned |= out->kind == GS_OUTPUT_GRAD && at(e, out->node)->op == GS_OP_LSTM_WEIGHT && at(e, out->node)->in[0] == v;
+        m.learned |=
+            out->kind == GS_OUTPUT_GRAD && at(e, out->node)->op == GS_OP_LSTM_WEIGHT && at(e, out->node)->in[0] == v;
     }
     s->sum[s->sums++] = m;
 }

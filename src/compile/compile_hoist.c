@@ -109,14 +109,15 @@ static gs_dtype type_of(const gs_hoist *x, uint32_t i)
     const gs_array *const a = stored(x, i);
     if (a != NULL)
         return a->dtype;
-    return gs_ir_node(x->ir, i)->width >= x->options->rest_width && (x->bits[i] & READ_BY_EDGES) == 0 ? x->options->rest : GS_F32;
+    return gs_ir_node(x->ir, i)->width >= x->options->rest_width && (x->bits[i] & READ_BY_EDGES) == 0 ? x->options->rest
+                                                                                                      : GS_F32;
 }
 
 static bool can_hoist(const gs_hoist *x, uint32_t i)
 {
     const gs_node *n = gs_ir_node(x->ir, i);
-    return (x->bits[i] & (INVARIANT | NEEDS_EDGES)) == (INVARIANT | NEEDS_EDGES) && n->type == GS_TYPE_D && i != x->root &&
-           is_available(x, i);
+    return (x->bits[i] & (INVARIANT | NEEDS_EDGES)) == (INVARIANT | NEEDS_EDGES) && n->type == GS_TYPE_D &&
+           i != x->root && is_available(x, i);
 }
 
 /* Is it narrower to store what the value is made of? */
@@ -183,7 +184,8 @@ static gs_status make_setup(gs_ir **out, const gs_hoist *x)
         gs_ir_drop_outputs(setup, GS_OUTPUT_FOLLOW);
         for (uint32_t i = 0; i < gs_ir_count(x->ir); i++)
             if ((x->bits[i] & HOISTED) != 0)
-                gs_ir_add_output(setup, GS_OUTPUT_STORE, type_of(x, i) == GS_F32 ? i : gs_ir_unary(setup, GS_OP_ROUND, i, 0), GS_IR_NONE);
+                gs_ir_add_output(setup, GS_OUTPUT_STORE,
+                                 type_of(x, i) == GS_F32 ? i : gs_ir_unary(setup, GS_OP_ROUND, i, 0), GS_IR_NONE);
         st = gs_ir_rewrite(setup, NULL, NULL);
     }
     if (st == GS_OK)

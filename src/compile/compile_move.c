@@ -6,8 +6,9 @@
  * additions; "aggregate first" pulls it the other way. Which is better is a matter of the
  * widths and of what has to be stored; compile.c tries both and counts bytes.
  *
- * With a matrix for each edge type, sums by type stand side by side and are multiplied by all matrices at once. Transform first
- * is then the products with all matrices side by side for every vertex (fan), of which an edge u -> v of type t takes its own:
+ * With a matrix for each edge type, sums by type stand side by side and are multiplied by all matrices at once.
+ * Transform first is then the products with all matrices side by side for every vertex (fan), of which an edge u -> v
+ * of type t takes its own:
  *     mean over types' sums: split_in(x) / c @ [W1; W2; ..] = sum_in((x @ Wt)(u) / c[t](v)),
  * also where the sums by type are mixed into as many as there are bases. No vertex holds its sums by type. In batches
  * (gs_compile__batch) each edge makes its own product, x(u) @ Wt, and no vertex holds its products by type either.
@@ -207,7 +208,8 @@ static bool is_learned(gs_ir *ir, uint32_t value)
         const gs_node *n = gs_ir_node(ir, i);
         for (uint32_t k = 0; below[i] && k < gs_node_inputs(n); k++)
             below[n->in[k]] = true;
-        learned |= below[i] && ((n->op == GS_OP_PARAM && (!n->fixed || n->moving)) || n->op == GS_OP_DROPOUT || n->op == GS_OP_EDGE_MASK);
+        learned |= below[i] && ((n->op == GS_OP_PARAM && (!n->fixed || n->moving)) || n->op == GS_OP_DROPOUT ||
+                                n->op == GS_OP_EDGE_MASK);
     }
     gs_free(below);
     return learned;

@@ -52,8 +52,8 @@ void gs_cost_defaults(gs_cost *out, uint32_t threads)
     for (int k = 0; k < GS_WORK_KINDS; k++)
         for (uint32_t a = 0; a < GS_WORK_AMOUNTS; a++) { /* what a kind does not name is 0 */
             /* One thread drives and verifies. */
-            const bool alone =
-                a == 0 || a == gs_work_beside((gs_work_kind)k) || k == GS_WORK_CHECK || k == GS_WORK_SUBMIT || threads == 0;
+            const bool alone = a == 0 || a == gs_work_beside((gs_work_kind)k) || k == GS_WORK_CHECK ||
+                               k == GS_WORK_SUBMIT || threads == 0;
             out->seconds[k][a] = kind[k].guess[a] / (alone ? 1 : threads);
         }
     out->read_bps = 2e9;
@@ -73,7 +73,8 @@ double gs_cost_seconds(const gs_cost *c, const gs_work *w)
 double gs_cost_seconds_beside(const gs_cost *c, const gs_work *w, double busy, double bps)
 {
     const uint32_t beside = gs_work_beside(w->kind);
-    const double alone = gs_cost_seconds(c, w), taken = beside < GS_WORK_AMOUNTS ? c->seconds[w->kind][beside] * bps : 0;
+    const double alone = gs_cost_seconds(c, w),
+                 taken = beside < GS_WORK_AMOUNTS ? c->seconds[w->kind][beside] * bps : 0;
     /* A second of the disk takes `taken` of it; a model of a disk that takes it all is none. */
     const double longer = taken < 0.75 ? alone / (1 - taken) : 4 * alone;
     return longer <= busy ? longer : alone + (taken < 0.75 ? taken : 0.75) * (busy > 0 ? busy : 0);
@@ -93,7 +94,8 @@ static void take_edges(gs_cost *c, const gs_limits *l)
         const double targets = smaller(1e6 / larger(degree, 1), 65536), edges = targets * degree;
         if (!(l->edges[i].edges_per_second > 0))
             return;
-        const gs_work w = {GS_WORK_SUM, {1, edges, edges * width, 65536 * (1 - exp(-edges / 65536)) * width, targets * width}};
+        const gs_work w = {GS_WORK_SUM,
+                           {1, edges, edges * width, 65536 * (1 - exp(-edges / 65536)) * width, targets * width}};
         const double seconds = edges / l->edges[i].edges_per_second;
         gs_fit_add(&f, &w, seconds, seconds, GS_FIT_TASKS);
     }

@@ -16,8 +16,8 @@
 
 #include "cost/limits_data.h"
 
-/* The last amount of what a device does (the first four) is bytes that the disk moves meanwhile: they take the processor
- * and its memory, too. */
+/* The last amount of what a device does (the first four) is bytes that the disk moves meanwhile: they take the
+ * processor and its memory, too. */
 typedef enum gs_work_kind {
     GS_WORK_MEMORY,  /* zeroed, added, begun and finished sums:  1, floats moved, bytes beside */
     GS_WORK_SUM,     /* rows summed along edges:                 1, edges, edges * width, operand rows * width, target rows * width, bytes beside */
@@ -75,7 +75,8 @@ typedef struct gs_fit {
 } gs_fit;
 
 /* `tasks` tasks of a real epoch, their amounts and seconds together. An error counts in proportion to `expected`, about
- * what the seconds should be: with every error counted alike, the few largest tasks of all runs would be all that is fitted to. */
+ * what the seconds should be: with every error counted alike, the few largest tasks of all runs would be all that is
+ * fitted to. */
 void gs_fit_add(gs_fit *f, const gs_work *w, double seconds, double expected, double tasks);
 /* Adds `newer`; what was there before counts `share` of what it did (0 to 1). */
 void gs_fit_add_newer(gs_fit *f, double share, const gs_fit *newer);

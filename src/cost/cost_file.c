@@ -223,14 +223,15 @@ static cJSON *limits_write(const gs_limits *l)
     for (int i = 0; i < GS_LIMITS_DEPTHS; i++)
         depth[i] = l->depth[i];
     for (int i = 0; i < GS_LIMITS_GEMMS; i++)
-        memcpy(&gemm[i * GEMM_COLUMNS],
-               (double[]){l->gemm[i].rows, l->gemm[i].in, l->gemm[i].out, l->gemm[i].flops}, GEMM_COLUMNS * sizeof(double));
+        memcpy(&gemm[i * GEMM_COLUMNS], (double[]){l->gemm[i].rows, l->gemm[i].in, l->gemm[i].out, l->gemm[i].flops},
+               GEMM_COLUMNS * sizeof(double));
     for (int i = 0; i < GS_LIMITS_GATHERS; i++) {
         gather[2 * i] = l->gather[i].width;
         gather[2 * i + 1] = l->gather[i].bps;
     }
     for (int i = 0; i < GS_LIMITS_EDGES; i++)
-        memcpy(&edges[i * EDGE_COLUMNS], (double[]){l->edges[i].degree, l->edges[i].width, l->edges[i].edges_per_second},
+        memcpy(&edges[i * EDGE_COLUMNS],
+               (double[]){l->edges[i].degree, l->edges[i].width, l->edges[i].edges_per_second},
                EDGE_COLUMNS * sizeof(double));
     cJSON_AddNumberToObject(o, "disk_read_bps", l->disk_read_bps);
     cJSON_AddNumberToObject(o, "disk_write_bps", l->disk_write_bps);

@@ -16,8 +16,8 @@ typedef struct gs_cost_record {
     gs_fit fit;
     /* The disk under real epochs; 0: never seen. */
     double read_bps, write_bps;
-    /* How many times longer than at its bandwidth the disk takes in real epochs, where requests are not all large and under way at
-     * once: weighted sum of logarithms, and of weights. 0: never seen. */
+    /* How many times longer than at its bandwidth the disk takes in real epochs, where requests are not all large and
+     * under way at once: weighted sum of logarithms, and of weights. 0: never seen. */
     double slower_sum, slower_weight;
 } gs_cost_record;
 

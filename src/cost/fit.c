@@ -99,7 +99,8 @@ static bool fit_kind(const gs_fit *f, gs_cost *c, gs_work_kind k)
         if (!solve_used(f, c, k, used, x))
             return false;
         for (uint32_t i = 0; i < n; i++) /* by what it takes away, in seconds */
-            if (x[i] < 0 && (worst == n || x[i] * sqrt(f->square[k][i][i]) < x[worst] * sqrt(f->square[k][worst][worst])))
+            if (x[i] < 0 &&
+                (worst == n || x[i] * sqrt(f->square[k][i][i]) < x[worst] * sqrt(f->square[k][worst][worst])))
                 worst = i;
         if (worst == n)
             break;

@@ -328,7 +328,8 @@ static void plan_product_sum(planner *p, gs_cpu_edge_step s, gs_cpu_edge_value a
     if (a.width != s.width)
         swap(&a, &b);
     s.a = full(p, a, s.width);
-    const bool groups = b.width != 0 && ((s.width >= lanes && s.width / b.width >= lanes) || takes_groups(p, s.width, s.width / b.width));
+    const bool groups = b.width != 0 && ((s.width >= lanes && s.width / b.width >= lanes) ||
+                                         takes_groups(p, s.width, s.width / b.width));
     s.b = b.width == 1 || groups ? b : full(p, b, s.width);
     emit(p, s);
 }
@@ -380,7 +381,8 @@ static void plan_sum(planner *p, const gs_sum *sum)
         s.kind = GS_CPU_EDGE_SUM_TYPE;
         s.width = width;
     }
-    if ((sum->kind == GS_SUM_ADD || sum->kind == GS_SUM_ADD_TYPE) && sum->value < stage->edge_regs && p->cpu->edge_state[sum->value].ready) {
+    if ((sum->kind == GS_SUM_ADD || sum->kind == GS_SUM_ADD_TYPE) && sum->value < stage->edge_regs &&
+        p->cpu->edge_state[sum->value].ready) {
         const gs_cpu_edge_state *const v = &p->cpu->edge_state[sum->value];
         width = stage->edge_reg[sum->value].width;
         if (width == s.width && v->b.form != GS_CPU_EDGE_NOTHING) {
@@ -516,7 +518,8 @@ static void add_gather(gs_cpu_edge_plan *plan, const float *rows, uint32_t width
         return; /* only not prefetched */
     const uint64_t bytes = width * sizeof(float), line = LINE;
     const bool whole = (uintptr_t)rows % line == 0 && (bytes % line == 0 || line % bytes == 0);
-    plan->gather[plan->gathers++] = (gs_cpu_edge_gather){.p = rows, .width = width, .typed = typed, .straddles = !whole};
+    plan->gather[plan->gathers++] =
+        (gs_cpu_edge_gather){.p = rows, .width = width, .typed = typed, .straddles = !whole};
 }
 
 /* Leaves: where their rows are. */
@@ -535,9 +538,11 @@ static void plan_register(planner *p, uint32_t index)
         const bool operand = r->kind == GS_EDGE_OPERAND;
         if (rows == NULL || r->width == 0)
             refuse(p, "rows that the launch does not have");
-        s->a = (gs_cpu_edge_value){.form = operand ? GS_CPU_EDGE_OPERAND : GS_CPU_EDGE_TARGET, .width = r->width, .p = rows};
+        s->a = (gs_cpu_edge_value){
+            .form = operand ? GS_CPU_EDGE_OPERAND : GS_CPU_EDGE_TARGET, .width = r->width, .p = rows};
         if (r->typed && p->st == GS_OK) {
-            note_types(p, p->l->program->array[r->array].width / r->width, operand ? p->l->operand_rows : p->l->target_rows);
+            note_types(p, p->l->program->array[r->array].width / r->width,
+                       operand ? p->l->operand_rows : p->l->target_rows);
             s->a.form = operand ? GS_CPU_EDGE_OPERAND_TYPE : GS_CPU_EDGE_TARGET_TYPE;
         }
         if (operand && s->uses > 0)
@@ -551,8 +556,8 @@ static void plan_register(planner *p, uint32_t index)
 static bool has_only_rows(const gs_cpu_edge_plan *plan, uint32_t lanes)
 {
     const gs_cpu_edge_step *const s = &plan->step[0];
-    return plan->steps == 1 && (s->kind == GS_CPU_EDGE_SUM || s->kind == GS_CPU_EDGE_SUM_TYPE) && s->fold != GS_SUM_MAX &&
-           s->fold != GS_SUM_MIN && s->width >= lanes && s->a.width == s->width &&
+    return plan->steps == 1 && (s->kind == GS_CPU_EDGE_SUM || s->kind == GS_CPU_EDGE_SUM_TYPE) &&
+           s->fold != GS_SUM_MAX && s->fold != GS_SUM_MIN && s->width >= lanes && s->a.width == s->width &&
            (s->a.form == GS_CPU_EDGE_OPERAND || s->a.form == GS_CPU_EDGE_OPERAND_TYPE) &&
            (s->b.form == GS_CPU_EDGE_NOTHING || s->b.width == 1);
 }

@@ -44,7 +44,8 @@ typedef enum gs_cpu_edge_kind {
     GS_CPU_EDGE_COPY,   /* dst = a, stretched to the width of dst */
     GS_CPU_EDGE_UNARY,  /* dst = op(a), a contiguous */
     GS_CPU_EDGE_FLAT,   /* dst = a op b, each contiguous or one number for all */
-    GS_CPU_EDGE_BINARY, /* dst = a op b, rows of half a vector, or at least one; for MUL, b may have one number a group */
+    GS_CPU_EDGE_BINARY, /* dst = a op b, rows of half a vector, or at least one; for MUL, b may have one number a
+                         * group */
     GS_CPU_EDGE_FOLD,   /* dst = sums of groups of a, or of a * b */
     GS_CPU_EDGE_ROWMAX, /* dst = the largest number of each row of a */
     GS_CPU_EDGE_MASK,   /* dst = 0 or a scale; a, b: input ids of the source and the destination */

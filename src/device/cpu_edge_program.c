@@ -88,18 +88,20 @@ static void run_piece(const task *k, uint32_t piece)
                                    .from = from + (uint32_t)(edges * i / h->pieces),
                                    .to = from + (uint32_t)(edges * (i + 1) / h->pieces),
                                    .sum = sum,
-                                   .scratch = k->cpu->edge_scratch + (uint64_t)omp_get_thread_num() * k->cpu->edge_floats};
+                                   .scratch =
+                                       k->cpu->edge_scratch + (uint64_t)omp_get_thread_num() * k->cpu->edge_floats};
     k->cpu->k->edge_program(&k->plan, &work);
 }
 
 /* One head's sums of a row: what has the lower maximum is scaled to the higher one. */
-static void merge_head(const gs_accumulator *to, uint64_t row, const gs_accumulator *from, uint32_t heads, uint32_t each,
-                       uint32_t head)
+static void merge_head(const gs_accumulator *to, uint64_t row, const gs_accumulator *from, uint32_t heads,
+                       uint32_t each, uint32_t head)
 {
     float *const maximum = &to->maximum[row * heads + head], *const norm = &to->norm[row * heads + head];
     float *const acc = to->acc + (row * heads + head) * each;
     const float other = from->maximum[head], most = other > *maximum ? other : *maximum;
-    const float ours = *maximum == most ? 1.0f : expf(*maximum - most), theirs = other == most ? 1.0f : expf(other - most);
+    const float ours = *maximum == most ? 1.0f : expf(*maximum - most),
+                theirs = other == most ? 1.0f : expf(other - most);
 
     *maximum = most;
     *norm = *norm * ours + from->norm[head] * theirs;
@@ -164,7 +166,8 @@ static void run_targets(const task *k, uint32_t first, uint32_t end)
     const gs_cpu_edge_work work = {.first = first,
                                    .end = end,
                                    .sum = k->plan.l->sum,
-                                   .scratch = k->cpu->edge_scratch + (uint64_t)omp_get_thread_num() * k->cpu->edge_floats};
+                                   .scratch =
+                                       k->cpu->edge_scratch + (uint64_t)omp_get_thread_num() * k->cpu->edge_floats};
     if (first < end)
         k->cpu->k->edge_program(&k->plan, &work);
 }

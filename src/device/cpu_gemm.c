@@ -12,8 +12,8 @@
  *
  * A transposed weight is slower than one as it is multiplied: 256 rows at a time on a thread of Zen 5, 227 to 252
  * GFLOP/s for 500 -> 64 and the like; 128 at a time on two, 390 to 497 for 1024 -> 256 (a packed weight of oneDNN's
- * matmul: 498). A launch of many rows transposes it once, and so does a pass's second launch of a stage, for all that follow.
- * Matrices of edge types are laid side by side likewise, so that they are one product.
+ * matmul: 498). A launch of many rows transposes it once, and so does a pass's second launch of a stage, for all that
+ * follow. Matrices of edge types are laid side by side likewise, so that they are one product.
  *
  * A gradient of [512, 64], 640 rows at a time, rows from memory: 428; its transpose 498.
  * Gradients of [256, 1024] on those, 1024 rows at a time: 356 in tiles of 64 x 1024, 391 to 426 of 256 x 256.
@@ -58,7 +58,8 @@ static bool fan_rows(const gs_cpu_step *s, const float *a, float *c, uint32_t ro
         const float *const w = s->weight + (size_t)t * in * out;
         fine = transposed ? sgemm('N', 'T', rows, in, out, a + (size_t)t * out, s->a_width, w, out,
                                   t == 0 && !s->adds ? 0.0f : 1.0f, c, in)
-                          : sgemm('N', 'N', rows, out, in, a, in, w, out, s->adds ? 1.0f : 0.0f, c + (size_t)t * out, s->width);
+                          : sgemm('N', 'N', rows, out, in, a, in, w, out, s->adds ? 1.0f : 0.0f, c + (size_t)t * out,
+                                  s->width);
     }
     return fine;
 }
@@ -89,7 +90,8 @@ static void turn(float *to, const gs_cpu_step *s)
         lay_side_by_side(to, s->weight, s->matrices, rows, s->weight_cols);
     else
         for (uint32_t t = 0; t < s->matrices; t++)
-            transpose(to + (size_t)t * rows * s->weight_cols, s->weight + (size_t)t * rows * s->weight_cols, rows, s->weight_cols);
+            transpose(to + (size_t)t * rows * s->weight_cols, s->weight + (size_t)t * rows * s->weight_cols, rows,
+                      s->weight_cols);
 }
 
 bool gs_cpu__is_turned(gs_op op) { return op == GS_OP_MATMUL_T || op == GS_OP_FAN || op == GS_OP_FAN_T; }
@@ -130,7 +132,10 @@ bool gs_cpu__product_rows(const gs_cpu_step *s, uint32_t first, uint32_t rows)
                  beta, c, s->width);
 }
 
-bool gs_cpu__outer_is_turned(const gs_cpu_step *s) { return s->op == GS_OP_OUTER && s->weight_rows >= TURNED_SIDES * s->weight_cols; }
+bool gs_cpu__outer_is_turned(const gs_cpu_step *s)
+{
+    return s->op == GS_OP_OUTER && s->weight_rows >= TURNED_SIDES * s->weight_cols;
+}
 
 bool gs_cpu__outer_rows(const gs_cpu_step *s, uint32_t first, uint32_t rows, float *sum, bool add)
 {
@@ -142,7 +147,8 @@ bool gs_cpu__outer_rows(const gs_cpu_step *s, uint32_t first, uint32_t rows, flo
     /* FAN_OUTER: the matrices side by side, as their blocks in b are; else one */
     const uint32_t matrices = s->op == GS_OP_FAN_OUTER ? s->matrices : 1;
     const uint32_t m = s->weight_rows / matrices, n = s->weight_cols * matrices;
-    return sgemm('T', 'N', m, n, rows, s->a.p + (size_t)first * m, m, s->b.p + (size_t)first * n, n, add ? 1.0f : 0.0f, sum, n);
+    return sgemm('T', 'N', m, n, rows, s->a.p + (size_t)first * m, m, s->b.p + (size_t)first * n, n, add ? 1.0f : 0.0f,
+                 sum, n);
 }
 
 /* How an outer product [out, in] over `rows` is cut. Chunks beyond one need

@@ -193,8 +193,8 @@ static inline bool gs_cpu__is_product(gs_op op)
 bool gs_cpu__stands_alone(const gs_cpu_step *s, uint32_t rows);
 /* Is the gradient small enough, beside so many rows, for each lot to have one of its own? */
 bool gs_cpu__outer_is_small(uint32_t out, uint32_t in, uint32_t rows);
-/* Floats of a lot's partial sums for an operator into a parameter [rows, cols]: of COLSUM also those of the part that it
- * is busy with, of statistics two doubles a column. Even, so that doubles are aligned. */
+/* Floats of a lot's partial sums for an operator into a parameter [rows, cols]: of COLSUM also those of the part that
+ * it is busy with, of statistics two doubles a column. Even, so that doubles are aligned. */
 static inline uint64_t gs_cpu__lot_floats(gs_op op, uint32_t rows, uint32_t cols)
 {
     const uint64_t n = (uint64_t)rows * cols;

@@ -176,7 +176,9 @@ void GS_KERNEL(mask)(const gs_cpu_dropout *d, float *dst, const gs_cpu_draws *w,
 
 GS_INLINE uint32_t number_at(const void *array, uint32_t bytes, size_t i)
 {
-    return bytes == 1 ? ((const uint8_t *)array)[i] : bytes == 2 ? ((const uint16_t *)array)[i] : ((const uint32_t *)array)[i];
+    return bytes == 1   ? ((const uint8_t *)array)[i]
+           : bytes == 2 ? ((const uint16_t *)array)[i]
+                        : ((const uint32_t *)array)[i];
 }
 
 GS_INLINE uint32_t type_of(const gs_edge_program_launch *l, size_t edge)
@@ -226,7 +228,8 @@ static void fill_ids(const gs_cpu_edge_frame *f, const gs_cpu_edge_value *v, uin
 
 void GS_KERNEL(edge_mask)(const gs_cpu_edge_frame *f, const gs_cpu_edge_step *s)
 {
-    uint32_t source[GS_CPU_TILE_EDGES], destination[GS_CPU_TILE_EDGES], rank[GS_CPU_TILE_EDGES], type[GS_CPU_TILE_EDGES];
+    uint32_t source[GS_CPU_TILE_EDGES], destination[GS_CPU_TILE_EDGES], rank[GS_CPU_TILE_EDGES],
+        type[GS_CPU_TILE_EDGES];
     const gs_cpu_draws w = {source, destination, rank, type};
 
     fill_ids(f, &s->a, source);

@@ -132,7 +132,8 @@ static bool next_tile(cursor *c, gs_cpu_edge_tile *t)
 }
 
 /* So many lines from each of these rows on: a constant where it is a usual number. */
-GS_INLINE void prefetch_lines(const gs_cpu_edge_gather *g, const uint32_t *at, uint32_t first, uint32_t end, const uint32_t lines)
+GS_INLINE void prefetch_lines(const gs_cpu_edge_gather *g, const uint32_t *at, uint32_t first, uint32_t end,
+                              const uint32_t lines)
 {
     const size_t bytes = g->width * sizeof(float);
     for (uint32_t e = first; e < end; e++) {

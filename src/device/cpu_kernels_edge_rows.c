@@ -66,7 +66,8 @@ GS_INLINE void add_vectors(const walk *w, float *acc, const float *number, uint3
     for (; k < end; k++) {
         const uint32_t operand = number_at(w->l->index, f.index_bytes, k), type = f.typed ? type_of(w, k) : 0;
         const float *const x = operand_at(&w->row, operand, type);
-        const gs_vf y = gs_splat(number[operand * w->number.by_operand + type * w->number.by_type + k * w->number.by_edge]);
+        const gs_vf y =
+            gs_splat(number[operand * w->number.by_operand + type * w->number.by_type + k * w->number.by_edge]);
         prefetch_ahead(w, k, n, f);
         _Pragma("GCC unroll 8") for (uint32_t v = 0; v < n; v++)
             sum[v] += gs_load(x + (v + 1 < n ? v * GS_LANES : tail)) * y;
@@ -84,7 +85,8 @@ GS_INLINE void add_columns(const walk *w, float *acc, const float *number, uint3
 /* Wider rows in blocks of vectors, the last of which may overlap another of its block. */
 static void add_row(const walk *whole, float *acc, const float *number, uint32_t k, uint32_t end)
 {
-    const uint32_t vectors = (whole->columns + GS_LANES - 1) / GS_LANES, blocks = (vectors + MAX_VECTORS - 1) / MAX_VECTORS;
+    const uint32_t vectors = (whole->columns + GS_LANES - 1) / GS_LANES,
+                   blocks = (vectors + MAX_VECTORS - 1) / MAX_VECTORS;
     for (uint32_t i = 0; i < blocks; i++) {
         const uint32_t first = vectors * i / blocks * GS_LANES, next = vectors * (i + 1) / blocks * GS_LANES;
         walk w = *whole;
@@ -154,7 +156,8 @@ void GS_KERNEL(edge_rows)(const gs_cpu_edge_plan *plan, const gs_cpu_edge_work *
 
     if (work->from < work->to) {
         w.last = work->to - 1;
-        add_target(&w, plan, acc + work->row * stride, number_at(l->target, l->index_bytes, work->first), work->from, work->to);
+        add_target(&w, plan, acc + work->row * stride, number_at(l->target, l->index_bytes, work->first), work->from,
+                   work->to);
         return;
     }
     if (l->start[work->first] == l->start[work->end])

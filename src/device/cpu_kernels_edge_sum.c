@@ -202,7 +202,10 @@ static void sum_runs(const gs_cpu_edge_frame *f, const gs_cpu_edge_step *s, cons
     }
 }
 
-void GS_KERNEL(edge_sum)(const gs_cpu_edge_frame *f, const gs_cpu_edge_step *s) { sum_runs(f, s, f->tile->run, f->tile->runs); }
+void GS_KERNEL(edge_sum)(const gs_cpu_edge_frame *f, const gs_cpu_edge_step *s)
+{
+    sum_runs(f, s, f->tile->run, f->tile->runs);
+}
 
 /* A target has as many rows as there are types; its edges lie sorted by type, so that most of a type are one run. */
 void GS_KERNEL(edge_sum_type)(const gs_cpu_edge_frame *f, const gs_cpu_edge_step *s)

@@ -56,8 +56,10 @@ DEFINE_BINARY(equal, x == y ? 1.0f : 0.0f)
 
 static run_fn pick(gs_op op, bool a_vector, bool b_vector)
 {
-    static const run_fn table[7][2][2] = {FORMS(add), FORMS(sub), FORMS(mul), FORMS(div), FORMS(max), FORMS(min), FORMS(equal)};
-    _Static_assert(GS_OP_MAX - GS_OP_ADD == 4 && GS_OP_MIN - GS_OP_ADD == 5, "the table follows the order of GS_OP_MAP");
+    static const run_fn table[7][2][2] = {FORMS(add), FORMS(sub), FORMS(mul),  FORMS(div),
+                                          FORMS(max), FORMS(min), FORMS(equal)};
+    _Static_assert(GS_OP_MAX - GS_OP_ADD == 4 && GS_OP_MIN - GS_OP_ADD == 5,
+                   "the table follows the order of GS_OP_MAP");
     return table[op == GS_OP_EQ ? 6 : op - GS_OP_ADD][a_vector][b_vector];
 }
 

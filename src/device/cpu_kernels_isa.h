@@ -31,7 +31,8 @@ void GS_KERNEL(fold)(float *dst, const gs_cpu_rows *a, const gs_cpu_rows *b, uin
                      uint32_t each);
 void GS_KERNEL(spread)(float *dst, const gs_cpu_rows *a, uint32_t rows, uint32_t groups, uint32_t each);
 void GS_KERNEL(mix)(float *dst, const float *a, const gs_cpu_mix *m, uint32_t rows);
-void GS_KERNEL(mix_outer)(float *sum, const float *a, const float *b, uint32_t rows, uint32_t m, uint32_t n, uint32_t each);
+void GS_KERNEL(mix_outer)(float *sum, const float *a, const float *b, uint32_t rows, uint32_t m, uint32_t n,
+                          uint32_t each);
 void GS_KERNEL(cast)(float *dst, const void *src, gs_dtype from, size_t n);
 void GS_KERNEL(round)(uint16_t *dst, const float *src, size_t n);
 void GS_KERNEL(dropout)(const gs_cpu_dropout *d, float *dst, const float *src, const uint32_t *id, uint32_t rows,

@@ -30,7 +30,8 @@ static float dot(const float *x, const float *y, uint32_t n)
     return sum;
 }
 
-void GS_KERNEL(mix_outer)(float *sum, const float *a, const float *b, uint32_t rows, uint32_t m, uint32_t n, uint32_t each)
+void GS_KERNEL(mix_outer)(float *sum, const float *a, const float *b, uint32_t rows, uint32_t m, uint32_t n,
+                          uint32_t each)
 {
     const size_t a_width = (size_t)m * each, b_width = (size_t)n * each;
     for (uint32_t first = 0; first < rows; first += ROWS_A_TURN) {

@@ -134,7 +134,8 @@ static double train_row(const gs_cpu_xent *x, float *gradient, const float *a, u
         for (; c + GS_LANES <= x->classes; c += GS_LANES)
             gs_store(gradient + c, gs_load(gradient + c) * inverse * x->scale);
         if (c < x->classes)
-            gs_store_part(gradient + c, gs_load_part(gradient + c, x->classes - c) * inverse * x->scale, x->classes - c);
+            gs_store_part(gradient + c, gs_load_part(gradient + c, x->classes - c) * inverse * x->scale,
+                          x->classes - c);
     }
     return log((double)total) - ((double)at_label - (double)max);
 }

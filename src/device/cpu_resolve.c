@@ -311,7 +311,9 @@ static gs_status resolve_columns(const lookup *k)
     if (st != GS_OK)
         return st;
     if (s->op == GS_OP_PART)
-        return s->first <= s->a_width && s->width <= s->a_width - s->first ? st : refuse(k, "columns that the register does not have");
+        return s->first <= s->a_width && s->width <= s->a_width - s->first
+                   ? st
+                   : refuse(k, "columns that the register does not have");
     if (s->a_width >= s->width)
         return refuse(k, "columns side by side that do not fill the result");
     s->b.p = operand_register(k, &k->instr->b, GS_F32, s->width - s->a_width, &st);
@@ -416,13 +418,15 @@ static bool collide(const gs_cpu_step *earlier, const gs_cpu_step *b, uint32_t r
 
 bool gs_cpu__stands_alone(const gs_cpu_step *s, uint32_t rows)
 {
-    return (s->op == GS_OP_OUTER || s->op == GS_OP_FAN_OUTER) && !gs_cpu__outer_is_small(s->weight_rows, s->weight_cols, rows);
+    return (s->op == GS_OP_OUTER || s->op == GS_OP_FAN_OUTER) &&
+           !gs_cpu__outer_is_small(s->weight_rows, s->weight_cols, rows);
 }
 
 static void find_runs(gs_cpu_step *step, uint32_t n, uint32_t rows)
 {
     for (uint32_t first = 0, end; first < n; first = end) {
-        for (end = first + 1; end < n && !gs_cpu__stands_alone(&step[first], rows) && !gs_cpu__stands_alone(&step[end], rows); end++) {
+        for (end = first + 1;
+             end < n && !gs_cpu__stands_alone(&step[first], rows) && !gs_cpu__stands_alone(&step[end], rows); end++) {
             uint32_t i = first;
             while (i < end && !collide(&step[i], &step[end], rows))
                 i++;
@@ -479,7 +483,8 @@ static void find_blocks(gs_cpu_step *step, uint32_t first, uint32_t end)
 static bool has_room(const gs_cpu *cpu, const gs_cpu_step *first, uint32_t rows)
 {
     if (gs_cpu__stands_alone(first, rows))
-        return gs_cpu__outer_floats(first->weight_rows / GS_MAX(first->matrices, 1u), first->weight_cols) <= cpu->outer_floats;
+        return gs_cpu__outer_floats(first->weight_rows / GS_MAX(first->matrices, 1u), first->weight_cols) <=
+               cpu->outer_floats;
     return gs_cpu__partial_floats(first->run_partial) <= cpu->partial_floats;
 }
 

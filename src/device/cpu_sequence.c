@@ -14,7 +14,7 @@
 #define SORTED 16384             /* targets that are sorted together */
 #define GS_CPU_ROUND 16          /* tiles of a round */
 #define TILE_FLOATS (256 * 1024) /* a tile's scratch, about: 1 MiB */
-#define TILE_ROWS_WANTED 8       /* but at least room for so many targets of up to 4096 edges: below, products are slow */
+#define TILE_ROWS_WANTED 8 /* but at least room for so many targets of up to 4096 edges: below, products are slow */
 #define COLUMNS 64               /* of operand rows, a task */
 #define WEIGHT_ROWS 64           /* of the weight's gradient, a task */
 #define DIGIT 256                /* of the sort */
@@ -32,7 +32,8 @@ typedef struct sequence {
 
 static uint64_t tile_floats(uint32_t width)
 {
-    const uint64_t common = gs_cpu__tile_floats(TILE_ROWS_WANTED, 2, width), long_one = gs_cpu__tile_floats(1, GS_CPU_LEVELS, width);
+    const uint64_t common = gs_cpu__tile_floats(TILE_ROWS_WANTED, 2, width),
+                   long_one = gs_cpu__tile_floats(1, GS_CPU_LEVELS, width);
     return gs_align_up(GS_MAX(GS_MAX(common, long_one), (uint64_t)TILE_FLOATS), 16);
 }
 
@@ -124,7 +125,8 @@ gs_status gs_cpu__run_sequence(void *context, const gs_sequence_launch *l)
         const int before = gs_cpu__enter(q.cpu, tiles);
 #pragma omp parallel for schedule(dynamic, 1)
         for (uint32_t i = 0; i < tiles; i++) {
-            gs_cpu_sequence_tile t = make_tile(&q, i * rows, GS_MIN(rows, count - i * rows), (uint32_t)omp_get_thread_num());
+            gs_cpu_sequence_tile t =
+                make_tile(&q, i * rows, GS_MIN(rows, count - i * rows), (uint32_t)omp_get_thread_num());
             gs_cpu__tile_forward(&t);
             if (t.failed) {
 #pragma omp atomic write

@@ -103,7 +103,8 @@ static void find_rows(gs_cpu_sequence_tile *t, uint32_t step)
     for (uint32_t r = 0; r < t->rows; r++) {
         const uint32_t degree = gs_cpu__sequence_degree(t->l, t->order[r]);
         if (degree > from)
-            gs_cpu__sequence_rows(t->l, t->order[r], from, GS_MIN(degree - from, (uint32_t)GS_CPU_WINDOW), t->next + r, t->rows);
+            gs_cpu__sequence_rows(t->l, t->order[r], from, GS_MIN(degree - from, (uint32_t)GS_CPU_WINDOW), t->next + r,
+                                  t->rows);
     }
     t->next_window = window;
 }
@@ -116,7 +117,8 @@ static uint32_t operand_row(const gs_cpu_sequence_tile *t, uint32_t r, uint32_t 
 }
 
 /* gate[active] = what the edges bring + state @ weight'. `row` gets the edges' operands. */
-static void gate_sums(gs_cpu_sequence_tile *t, float *gate, uint32_t *row, const float *state, uint32_t step, uint32_t active)
+static void gate_sums(gs_cpu_sequence_tile *t, float *gate, uint32_t *row, const float *state, uint32_t step,
+                      uint32_t active)
 {
     const gs_sequence_launch *const l = t->l;
     const uint32_t width = l->width;
@@ -208,7 +210,8 @@ static void load_start(gs_cpu_sequence_tile *t, uint32_t window, const float **s
 }
 
 /* The window's steps from `from` on, everything kept; active[] gets the rows of each. Returns their number. */
-static uint32_t forward_window(gs_cpu_sequence_tile *t, uint32_t from, const float *state, const float *cell, uint32_t *active)
+static uint32_t forward_window(gs_cpu_sequence_tile *t, uint32_t from, const float *state, const float *cell,
+                               uint32_t *active)
 {
     const size_t width = t->l->width;
     uint32_t rows = t->rows, steps = 0;
@@ -251,8 +254,8 @@ void gs_cpu__tile_back(gs_cpu_sequence_tile *t)
         const size_t before = s == 0 ? 0 : at - active[s] - active[s - 1];
         at -= active[s];
         float *const gate = t->gate + at * 4 * width;
-        t->cpu->k->lstm_back(gate, s == 0 ? cell : t->cell + before * width, t->cell + at * width, t->d_state, t->d_cell,
-                             active[s], l->width);
+        t->cpu->k->lstm_back(gate, s == 0 ? cell : t->cell + before * width, t->cell + at * width, t->d_state,
+                             t->d_cell, active[s], l->width);
         if (!gs_cpu__sgemm('N', 'N', active[s], l->width, 4 * l->width, gate, 4 * l->width, l->weight, l->width, 0.0f,
                            t->d_state, l->width))
             t->failed = true;

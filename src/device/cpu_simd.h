@@ -45,9 +45,15 @@ GS_INLINE void gs_store(float *p, gs_vf v) { *(gs_vf_mem *)p = v; }
 
 /* The first n of a vector, n <= GS_LANES; the others are 0, or stay as they are in memory. */
 #ifdef GS_HAS_PERMUTE
-GS_INLINE gs_vf gs_load_part(const float *p, size_t n) { return (gs_vf)_mm512_maskz_loadu_ps((__mmask16)((1u << n) - 1u), p); }
+GS_INLINE gs_vf gs_load_part(const float *p, size_t n)
+{
+    return (gs_vf)_mm512_maskz_loadu_ps((__mmask16)((1u << n) - 1u), p);
+}
 
-GS_INLINE void gs_store_part(float *p, gs_vf v, size_t n) { _mm512_mask_storeu_ps(p, (__mmask16)((1u << n) - 1u), (__m512)v); }
+GS_INLINE void gs_store_part(float *p, gs_vf v, size_t n)
+{
+    _mm512_mask_storeu_ps(p, (__mmask16)((1u << n) - 1u), (__m512)v);
+}
 #else
 GS_INLINE gs_vf gs_load_part(const float *p, size_t n)
 {

@@ -149,14 +149,13 @@ static void run_cheap(const tile *t, const gs_cpu_step *s, const share *part, ui
     case GS_OP_DROPOUT:
         k->dropout(&s->dropout, s->dst + at, s->a.p + at, (const uint32_t *)s->id + row, rows, s->width);
         break;
-    case GS_OP_CONCAT:
-    case GS_OP_PART:
+    case GS_OP_CONCAT: case GS_OP_PART:
         run_columns(s, row, rows);
         break;
     case GS_OP_EDGE_MASK:
-        k->mask(&s->dropout, s->dst + at,
-                &(gs_cpu_draws){.source = (const uint32_t *)s->split + row, .destination = (const uint32_t *)s->id + row}, rows,
-                s->width);
+        k->mask(&s->dropout, s->dst + at, &(gs_cpu_draws){.source = (const uint32_t *)s->split + row,
+                                                          .destination = (const uint32_t *)s->id + row},
+                rows, s->width);
         break;
     case GS_OP_CAST:
         k->cast(s->dst + at, (const char *)s->source + at * gs_dtype_bytes(s->source_type), s->source_type, n);
@@ -166,7 +165,8 @@ static void run_cheap(const tile *t, const gs_cpu_step *s, const share *part, ui
         break;
     case GS_OP_ROWSUM:
     case GS_OP_ROWMAX:
-        (s->op == GS_OP_ROWSUM ? k->rowsum : k->rowmax)(s->dst + row, s->a.p + (size_t)row * s->a_width, rows, s->a_width);
+        (s->op == GS_OP_ROWSUM ? k->rowsum : k->rowmax)(s->dst + row, s->a.p + (size_t)row * s->a_width, rows,
+                                                        s->a_width);
         break;
     case GS_OP_FOLD:
     case GS_OP_SPREAD:
@@ -245,8 +245,8 @@ static bool run_outer(const tile *t, const gs_cpu_step *s, const share *strip, b
     if (!adds)
         memset(sum, 0, (size_t)s->weight_rows * s->weight_cols * sizeof(*sum));
     t->cpu->k->mix_outer(sum, s->a.p + (size_t)strip->first * s->weight_rows * s->mix.each,
-                         s->b.p + (size_t)strip->first * s->weight_cols * s->mix.each, strip->rows, s->weight_rows, s->weight_cols,
-                         s->mix.each);
+                         s->b.p + (size_t)strip->first * s->weight_cols * s->mix.each, strip->rows, s->weight_rows,
+                         s->weight_cols, s->mix.each);
     return true;
 }
 
@@ -273,13 +273,15 @@ static void run_strip(tile *t, uint32_t first, uint32_t end, const share *strip,
 static void run_lot(tile *t, uint32_t first, uint32_t end, uint32_t lot, uint32_t lots)
 {
     const gs_cpu_step *const step = t->cpu->step;
-    const uint32_t from = (uint32_t)((uint64_t)t->strips * lot / lots), to = (uint32_t)((uint64_t)t->strips * (lot + 1) / lots);
+    const uint32_t from = (uint32_t)((uint64_t)t->strips * lot / lots),
+                   to = (uint32_t)((uint64_t)t->strips * (lot + 1) / lots);
     share strip = {.partial = t->cpu->partial + lot * step[first].run_partial, .metrics = &t->cpu->lot_metrics[lot]};
 
     *strip.metrics = (gs_metrics){0};
     for (uint32_t i = first; i < end; i++)
         if (gs_op_into_param(step[i].op) && !gs_op_is_outer(step[i].op))
-            memset(strip.partial + step[i].partial, 0, gs_cpu__lot_floats(step[i].op, 1, step[i].width) * sizeof(float));
+            memset(strip.partial + step[i].partial, 0,
+                   gs_cpu__lot_floats(step[i].op, 1, step[i].width) * sizeof(float));
     for (uint32_t s = from; s < to; s++) {
         strip.first = s * t->strip_rows;
         strip.rows = GS_MIN(t->strip_rows, t->l->rows - strip.first);
@@ -292,13 +294,15 @@ static uint64_t place_in_lot(const gs_cpu_step *s, uint64_t element, uint64_t *n
 {
     if (s->op != GS_OP_FAN_OUTER)
         return element;
-    const uint64_t row = element / s->weight_cols, column = element % s->weight_cols, rows = s->weight_rows / s->matrices;
+    const uint64_t row = element / s->weight_cols, column = element % s->weight_cols,
+                   rows = s->weight_rows / s->matrices;
     *n = GS_MIN(*n, s->weight_cols - column);
     return (row % rows * s->matrices + row / rows) * s->weight_cols + column;
 }
 
 /* Rows [row, end) of a gradient whose sums lie transposed. */
-static void add_turned_lots(const gs_cpu *cpu, const gs_cpu_step *s, uint64_t stride, uint32_t lots, uint64_t row, uint64_t end)
+static void add_turned_lots(const gs_cpu *cpu, const gs_cpu_step *s, uint64_t stride, uint32_t lots, uint64_t row,
+                            uint64_t end)
 {
     float sum[SUM_ROWS];
     for (uint64_t rows; row < end; row += rows) {
@@ -313,7 +317,8 @@ static void add_turned_lots(const gs_cpu *cpu, const gs_cpu_step *s, uint64_t st
 }
 
 /* Elements [first, first + n) of a gradient: the lots' sums in their order. */
-static void add_lots(const gs_cpu *cpu, const gs_cpu_step *s, uint64_t stride, uint32_t lots, uint64_t first, uint64_t n)
+static void add_lots(const gs_cpu *cpu, const gs_cpu_step *s, uint64_t stride, uint32_t lots, uint64_t first,
+                     uint64_t n)
 {
     if (gs_cpu__outer_is_turned(s)) { /* rows that begin here */
         add_turned_lots(cpu, s, stride, lots, gs_div_up(first, s->weight_cols), gs_div_up(first + n, s->weight_cols));

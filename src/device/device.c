@@ -41,7 +41,10 @@ void gs_device_close(gs_device *d)
 }
 
 const char *gs_device_name(const gs_device *d) { return d->ops->name(d->context); }
-uint64_t gs_device_free_memory(const gs_device *d) { return d->ops->free_memory == NULL ? 0 : d->ops->free_memory(d->context); }
+uint64_t gs_device_free_memory(const gs_device *d)
+{
+    return d->ops->free_memory == NULL ? 0 : d->ops->free_memory(d->context);
+}
 bool gs_device_unified(const gs_device *d) { return d->ops->unified(d->context); }
 
 uint64_t gs_device_scratch_bytes(const gs_device *d, const gs_program *p)
@@ -61,7 +64,8 @@ gs_status gs_device_prepare(gs_device *d, const gs_program *p)
 {
     const bool can = d->ops->run_sequence != NULL && d->ops->run_sequence_back != NULL && d->ops->copy != NULL;
     if (!can && has_sequences(p))
-        return gs_fail(GS_EUNSUPPORTED, "device %s: lstm() is not supported there; use --device cpu", gs_device_name(d));
+        return gs_fail(GS_EUNSUPPORTED, "device %s: lstm() is not supported there; use --device cpu",
+                       gs_device_name(d));
     return d->ops->prepare(d->context, p);
 }
 
@@ -114,8 +118,8 @@ static gs_status check_sum(gs_sum_kind kind, const gs_accumulator *sum, uint32_t
     if (sum->acc == NULL)
         return gs_fail(GS_EINVAL, "a sum over edges has no memory");
     if (kind == GS_SUM_ATTEND && (heads == 0 || width % heads != 0 || sum->maximum == NULL || sum->norm == NULL))
-        return gs_fail(GS_EINVAL, "attention of %u heads over %u columns, or without memory for maximum and norm", heads,
-                       width);
+        return gs_fail(GS_EINVAL, "attention of %u heads over %u columns, or without memory for maximum and norm",
+                       heads, width);
     return GS_OK;
 }
 
@@ -226,7 +230,10 @@ gs_status gs_device_begin_pass(gs_device *d, const gs_device_pass *pass)
 }
 
 gs_status gs_device_end_pass(gs_device *d) { return d->ops->end_pass == NULL ? GS_OK : d->ops->end_pass(d->context); }
-uint64_t gs_device_last_launch(const gs_device *d) { return d->ops->last_launch == NULL ? 0 : d->ops->last_launch(d->context); }
+uint64_t gs_device_last_launch(const gs_device *d)
+{
+    return d->ops->last_launch == NULL ? 0 : d->ops->last_launch(d->context);
+}
 
 gs_status gs_device_poll(gs_device *d, uint64_t launch, bool wait, bool *done)
 {
@@ -275,7 +282,8 @@ gs_status gs_device_measure_gemm(gs_device *d, uint32_t rows, uint32_t in, uint3
 gs_status gs_device_measure_gather(gs_device *d, uint64_t table_rows, uint32_t width, double *bytes_per_second)
 {
     if (table_rows == 0 || table_rows > UINT32_MAX || width == 0)
-        return gs_fail(GS_EINVAL, "cannot measure a gather from %llu rows of %u floats: 1 to 2^32 - 1 rows, and a width",
+        return gs_fail(GS_EINVAL,
+                       "cannot measure a gather from %llu rows of %u floats: 1 to 2^32 - 1 rows, and a width",
                        (unsigned long long)table_rows, width);
     return d->ops->measure_gather(d->context, table_rows, width, bytes_per_second);
 }

@@ -6,8 +6,8 @@
  *
  * Threads: one thread feeds a device. Launches of the CPU device return when
  * the work is done; they use `threads` threads inside and allocate nothing. A device with memory of its own
- * (gs_device_unified() is false) may return before that: gs_device_poll() says when a launch is done. Until then the host
- * memory that a launch reads must stay as it is, and what it writes is not there.
+ * (gs_device_unified() is false) may return before that: gs_device_poll() says when a launch is done. Until then the
+ * host memory that a launch reads must stay as it is, and what it writes is not there.
  */
 #ifndef GS_DEVICE_DEVICE_H
 #define GS_DEVICE_DEVICE_H
@@ -26,12 +26,13 @@ typedef struct gs_metrics {
     uint64_t rows[4], correct[4];
 } gs_metrics;
 
-/* `spec` is "cpu", "cpu:N" for one of N that share the processors, "cuda" or "cuda:N" for GPU number N, or "cuda:A,B,..." for the
- * first of several, a number named twice being two devices on one GPU. `threads` 0: all. GS_EUNSUPPORTED names what is not there. */
+/* `spec` is "cpu", "cpu:N" for one of N that share the processors, "cuda" or "cuda:N" for GPU number N, or
+ * "cuda:A,B,..." for the first of several, a number named twice being two devices on one GPU. `threads` 0: all.
+ * GS_EUNSUPPORTED names what is not there. */
 gs_status gs_device_open(gs_device **out, const char *spec, unsigned threads);
 
-/* Devices that "cpu:N" (N) and "cuda:A,B,..." (as many as numbers) stand for: a run copies to and from each of them; 0 for other
- * words, which stand for one. */
+/* Devices that "cpu:N" (N) and "cuda:A,B,..." (as many as numbers) stand for: a run copies to and from each of them; 0
+ * for other words, which stand for one. */
 uint32_t gs_device_count(const char *spec);
 #define GS_DEVICE_COUNT_MOST 16u
 
@@ -47,7 +48,8 @@ void gs_device_close(gs_device *d);
 const char *gs_device_name(const gs_device *d); /* "cpu (AVX2, 2 threads)" */
 /* Of a device with memory of its own: what is free of it; 0 for others. */
 uint64_t gs_device_free_memory(const gs_device *d);
-/* Where a GPU is plugged in, "0000:3b:00.0"; "" for other devices and where it is not known. Devices on one GPU have the same. */
+/* Where a GPU is plugged in, "0000:3b:00.0"; "" for other devices and where it is not known. Devices on one GPU have
+ * the same. */
 #define GS_DEVICE_PLACE_BYTES 24u
 void gs_device_bus_place(const gs_device *d, char place[GS_DEVICE_PLACE_BYTES]);
 /* True where the device computes on host memory: no copies, and its memory is a part of the host's. */
@@ -66,7 +68,8 @@ typedef struct gs_vertex_launch {
     void *const *reg;         /* [stage->regs], each [rows, width] in the register's type, 4-byte aligned at least */
     const float *const *param; /* [program->params] */
     float *const *grad;       /* [program->params], accumulated */
-    double *const *statistic; /* [program->params], [2 * cols]: sums of the rows and of their squares, accumulated; NULL: none */
+    double *const *statistic; /* [program->params], [2 * cols]: sums of the rows and of their squares, accumulated;
+                               * NULL: none */
     gs_metrics *metrics;      /* accumulated */
     uint64_t seed;
     uint32_t epoch;
@@ -87,17 +90,21 @@ typedef struct gs_edge_launch {
     const float *operand;
     float *acc;
     uint32_t width;
-    /* For devices that are not unified. Of `operand` and `acc`; and which rows of `operand` the edges name, ascending, in
-     * index_bytes each (NULL: not known): others need not be copied. */
+    /* For devices that are not unified. Of `operand` and `acc`; and which rows of `operand` the edges name, ascending,
+     * in index_bytes each (NULL: not known): others need not be copied. */
     uint32_t operand_rows, target_rows;
     const void *used;
     uint32_t used_rows;
-    /* Nonzero: `start` runs from 0 to this, and the host does not read it: of several devices it is the device's memory. */
+    /* Nonzero: `start` runs from 0 to this, and the host does not read it: of several devices it is the device's
+     * memory. */
     uint64_t edges;
 } gs_edge_launch;
 
 /* Where the edges of a launch end. */
-static inline uint64_t gs_edges_end(const uint32_t *start, uint32_t targets, uint64_t edges) { return edges > 0 ? edges : start[targets]; }
+static inline uint64_t gs_edges_end(const uint32_t *start, uint32_t targets, uint64_t edges)
+{
+    return edges > 0 ? edges : start[targets];
+}
 
 gs_status gs_device_run_edges(gs_device *d, const gs_edge_launch *l);
 
@@ -134,7 +141,8 @@ typedef struct gs_edge_program_launch {
     uint32_t type_bytes;
     uint64_t seed;
     uint32_t epoch;
-    const float *const *rows;      /* [edge_regs]: OPERAND, TARGET: first row of that interval (of ids: u32); else NULL */
+    const float *const *rows;      /* [edge_regs]: OPERAND, TARGET: first row of that interval (of ids: u32); else
+                                    * NULL */
     const gs_accumulator *sum;     /* [stage->sums], of the target interval */
     const float *const *param;     /* [program->params] */
     float *const *grad;            /* [program->params], accumulated: OUTER; NULL: the stage has none */
@@ -155,8 +163,8 @@ gs_status gs_device_finish_sum(gs_device *d, gs_sum_kind kind, const gs_accumula
                                uint32_t width, uint32_t heads);
 
 /* One chunk's part of an LSTM over the edges of every target, in order of their operands (GS_SUM_LSTM). An edge
- * brings its operand's row of `gates` [., 4 * width]; `weight` is [4 * width, width]. `type` (NULL: none) has an entry of
- * `type_bytes` an edge, by which a target's edges are sorted first. */
+ * brings its operand's row of `gates` [., 4 * width]; `weight` is [4 * width, width]. `type` (NULL: none) has an entry
+ * of `type_bytes` an edge, by which a target's edges are sorted first. */
 typedef struct gs_sequence_launch {
     uint32_t index_bytes, targets;
     const void *target;
@@ -168,7 +176,8 @@ typedef struct gs_sequence_launch {
     const float *gates, *weight;
     float *state, *cell;       /* [rows, width] of the target interval, before the chunk's first edge */
     /* backward only */
-    float *d_state, *d_cell;   /* the same shape: gradients after the chunk's last edge, which become those before its first */
+    float *d_state, *d_cell;   /* the same shape: gradients after the chunk's last edge, which become those before its
+                                * first */
     float *d_gates;            /* operand rows as `gates`, accumulated */
     float *d_weight;           /* as `weight`, accumulated; NULL: not wanted */
     uint32_t operand_rows, target_rows; /* as in gs_edge_launch */
@@ -225,8 +234,9 @@ typedef struct gs_device_memory {
  * unified device. */
 gs_status gs_device_take_memory(gs_device *d, const gs_device_memory *m, void **arena);
 void gs_device_give_memory(gs_device *d);
-/* Waits until all that was begun on it is done or has failed, the last error untouched. Of several devices that give up their memory all
- * are waited for first: one may still copy from another, or from host memory that another one pinned. */
+/* Waits until all that was begun on it is done or has failed, the last error untouched. Of several devices that give up
+ * their memory all are waited for first: one may still copy from another, or from host memory that another one
+ * pinned. */
 void gs_device_quiet(gs_device *d);
 /* The host changed these bytes: copies on the device are stale (mirrors are brought up to date). */
 gs_status gs_device_host_wrote(gs_device *d, void *memory, uint64_t bytes);
@@ -283,29 +293,32 @@ gs_status gs_device_bring_params(gs_device *d, float *const *param);
 
 /* ---- several devices ---------------------------------------------------------
  *
- * Computations find everything in the arenas. Copies to and from them are asked for by three threads a device, one for each of its
- * ways; another one feeds it launches. */
+ * Computations find everything in the arenas. Copies to and from them are asked for by three threads a device, one for
+ * each of its ways; another one feeds it launches. */
 
 typedef enum gs_device_way {
     GS_DEVICE_FROM_HOST, GS_DEVICE_FROM_PEER, GS_DEVICE_TO_HOST, GS_DEVICE_WAYS
 } gs_device_way;
 
-/* They find out how to reach one another: each may be asked for copies from those before it. All have their memory; they give it
- * up all together. */
+/* They find out how to reach one another: each may be asked for copies from those before it. All have their memory;
+ * they give it up all together. */
 gs_status gs_device_join(gs_device *const *device, uint32_t devices);
 /* Host memory that each but the first may take for that, at the most. */
 #define GS_DEVICE_BETWEEN_BYTES (2ull << 20)
-/* Begins to[0..bytes) = from[0..bytes); FROM_PEER: `from` is memory of the device `peer`. Copies of a way are made in order. */
-gs_status gs_device_transfer(gs_device *d, gs_device_way way, const gs_device *peer, void *to, const void *from, uint64_t bytes);
+/* Begins to[0..bytes) = from[0..bytes); FROM_PEER: `from` is memory of the device `peer`. Copies of a way are made in
+ * order. */
+gs_status gs_device_transfer(gs_device *d, gs_device_way way, const gs_device *peer, void *to, const void *from,
+                             uint64_t bytes);
 /* A number for all copies of that way that have been begun since the last number. */
 gs_status gs_device_mark_transfers(gs_device *d, gs_device_way way, uint64_t *number);
 /* Are they done? As gs_device_poll(). At most GS_DEVICE_MARKS numbers may be under way. */
 #define GS_DEVICE_MARKS 4u
 gs_status gs_device_poll_transfers(gs_device *d, gs_device_way way, uint64_t number, bool wait, bool *done);
 
-/* part[d][0..count), floats or doubles, is what device d has of a sum: all of them become the sum, added in the order of
- * the devices, or (on several GPUs with NCCL) in another that is the same each time. In a pass of devices with memory of their own
- * it is the device's copy of gradients or sums of statistics of the pass. Nothing runs on them meanwhile. */
+/* part[d][0..count), floats or doubles, is what device d has of a sum: all of them become the sum, added in the order
+ * of the devices, or (on several GPUs with NCCL) in another that is the same each time. In a pass of devices with
+ * memory of their own it is the device's copy of gradients or sums of statistics of the pass. Nothing runs on them
+ * meanwhile. */
 gs_status gs_device_all_reduce(gs_device *const *device, uint32_t devices, void *const *part, uint64_t count, bool f64);
 
 /* Measured ceilings of this device, each a short run (about half a second): */

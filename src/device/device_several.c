@@ -1,4 +1,5 @@
-/* device_several.c - what is asked of devices that run one plan together. On host memory a copy is made when it is asked for. */
+/* device_several.c - what is asked of devices that run one plan together. On host memory a copy is made when it is
+ * asked for. */
 #include <string.h>
 
 #include "device/device.h"
@@ -28,7 +29,8 @@ gs_status gs_device_join(gs_device *const *device, uint32_t devices)
     return device[0]->ops->join(context, devices);
 }
 
-gs_status gs_device_transfer(gs_device *d, gs_device_way way, const gs_device *peer, void *to, const void *from, uint64_t bytes)
+gs_status gs_device_transfer(gs_device *d, gs_device_way way, const gs_device *peer, void *to, const void *from,
+                             uint64_t bytes)
 {
     if (bytes == 0)
         return GS_OK;

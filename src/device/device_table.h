@@ -54,7 +54,8 @@ typedef struct gs_device_ops {
     /* one of several that are not unified: */
     void (*bus_place)(const void *context, char place[GS_DEVICE_PLACE_BYTES]);
     gs_status (*join)(void *const *context, uint32_t devices);
-    gs_status (*transfer)(void *context, gs_device_way way, const void *peer, void *to, const void *from, uint64_t bytes);
+    gs_status (*transfer)(void *context, gs_device_way way, const void *peer, void *to, const void *from,
+                          uint64_t bytes);
     gs_status (*mark_transfers)(void *context, gs_device_way way, uint64_t *number);
     gs_status (*poll_transfers)(void *context, gs_device_way way, uint64_t number, bool wait, bool *done);
     gs_status (*all_reduce)(void *const *context, uint32_t devices, void *const *part, uint64_t count, bool f64);

@@ -1,7 +1,7 @@
 /* ahead.c - the first reads of a pass's next run, made while this one ends (schedule/emit_ahead.c says which).
  *
- * They are handed over when all reads of this run are, may arrive at any time, also between the two runs, and are the next one's
- * in all that is counted. A run of another pass in between throws them away.
+ * They are handed over when all reads of this run are, may arrive at any time, also between the two runs, and are the
+ * next one's in all that is counted. A run of another pass in between throws them away.
  */
 #include <string.h>
 
@@ -15,7 +15,8 @@ static uint32_t handed_over(const gs_exec *e) { return e->ahead.begun - (e->ahea
 
 bool gs_exec__is_ahead(const gs_exec *e, uint32_t task)
 {
-    return e->ahead.begun > 0 && e->plan->task[task].kind == GS_TASK_READ && task <= list_of(e)[e->ahead.begun - 1].task;
+    return e->ahead.begun > 0 && e->plan->task[task].kind == GS_TASK_READ &&
+           task <= list_of(e)[e->ahead.begun - 1].task;
 }
 
 /* This run's own use of the same memory is over when what the read waits for is done. */
@@ -63,7 +64,8 @@ void gs_exec__enter_pass(gs_exec *e, uint32_t pass)
     for (uint32_t i = p->first_task; i < p->first_task + p->tasks; i++)
         if (!gs_exec__is_ahead(e, i))
             e->done[i] = 0;
-    for (uint32_t k = 0; k < e->ahead.begun && e->span != NULL; k++) /* what came before the run is there when it begins */
+    /* what came before the run is there when it begins */
+    for (uint32_t k = 0; k < e->ahead.begun && e->span != NULL; k++)
         e->span[list_of(e)[k].task][0] = e->span[list_of(e)[k].task][1] = gs_now();
     e->next[LANE_READ] += handed_over(e);
     e->next_run = e->ahead.part;

@@ -92,7 +92,9 @@ static gs_status take_regions(gs_exec *e, const gs_exec_config *c)
     for (int r = GS_REGION_RING; r < GS_REGION_COUNT; r++) {
         e->region_bytes[r] = gs_align_up(GS_MAX(e->plan->region_bytes[r], 1), GS_BLOCK_BYTES);
         if (r == GS_REGION_ARENA)
-            return gs_device_unified(e->on->device) ? take_arenas(e) : e->plan->devices > 0 ? take_hidden_arenas(e) : take_device_memory(e, c);
+            return gs_device_unified(e->on->device) ? take_arenas(e)
+                   : e->plan->devices > 0           ? take_hidden_arenas(e)
+                                                    : take_device_memory(e, c);
         if ((e->region[r] = gs_alloc_pages(e->region_bytes[r])) == NULL)
             return no_memory(what[r], e->region_bytes[r]);
         place_near(e, c, e->region[r], e->region_bytes[r]);
@@ -154,7 +156,8 @@ static gs_status take_tables(gs_exec *e, const gs_exec_config *c)
     if (e->file == NULL || e->io_file == NULL || e->lane_task == NULL || e->lane_first == NULL ||
         e->done == NULL || e->runs_left == NULL || e->chunk_seen == NULL)
         return no_memory("tables", e->plan->table_bytes);
-    if ((c->trace || c->plan->devices > 0) && (e->span = gs_calloc((size_t)e->plan->tasks + 1, sizeof(*e->span))) == NULL)
+    if ((c->trace || c->plan->devices > 0) &&
+        (e->span = gs_calloc((size_t)e->plan->tasks + 1, sizeof(*e->span))) == NULL)
         return no_memory("the trace", e->plan->tasks * GS_EXEC_TRACE_TASK_BYTES);
     memcpy(e->file, c->file, e->files * sizeof(*e->file));
     memset(e->io_file, 0xff, e->files * sizeof(*e->io_file));
@@ -267,9 +270,9 @@ gs_status gs_exec_open(gs_exec **out, const gs_exec_config *config)
     e->weights = config->weights;
     e->chunk = config->chunk;
     e->verify = !config->no_verify;
-    if ((st = take_devices(e, config)) != GS_OK || (st = take_tables(e, config)) != GS_OK || (st = take_regions(e, config)) != GS_OK ||
-        (st = open_files(e, config)) != GS_OK || (st = load_residents(e)) != GS_OK ||
-        (st = gs_exec__merge_chunks(e)) != GS_OK ||
+    if ((st = take_devices(e, config)) != GS_OK || (st = take_tables(e, config)) != GS_OK ||
+        (st = take_regions(e, config)) != GS_OK || (st = open_files(e, config)) != GS_OK ||
+        (st = load_residents(e)) != GS_OK || (st = gs_exec__merge_chunks(e)) != GS_OK ||
         (e->plan->devices > 0 && (st = gs_exec__several_open(e, config)) != GS_OK))
         goto done;
     *out = e;
@@ -331,7 +334,8 @@ static gs_status read_spilled(gs_exec *e, uint32_t array, uint32_t interval, uin
     const gs_resident *r = resident_of(e, array);
     const uint64_t per_interval = gs_align_up(row_bytes * e->interval_rows, GS_BLOCK_BYTES);
     const uint64_t kept = r ? gs_div_up(r->bytes, row_bytes * e->interval_rows) : 0;
-    uint64_t at = e->plan->spill_first[array] + (interval - kept) * per_interval + from * row_bytes, left = rows * row_bytes;
+    uint64_t at = e->plan->spill_first[array] + (interval - kept) * per_interval + from * row_bytes,
+             left = rows * row_bytes;
     uint8_t *to = (uint8_t *)dst;
     const uint64_t room = e->region_bytes[GS_REGION_RING];
     gs_status st;

@@ -69,7 +69,8 @@ typedef struct gs_exec_args {
     const float *const *param; /* [program->params] */
     float *const *grad;        /* NULL for passes without gradients; else zeroed by the caller */
     float *const *made;        /* [program->params] where statistics go: those of `param` */
-    double *const *statistic;  /* [program->params] their sums, [2 * cols], zeroed by the caller; NULL for other parameters */
+    double *const *statistic;  /* [program->params] their sums, [2 * cols], zeroed by the caller; NULL for other
+                                * parameters */
     uint64_t seed;
     uint32_t epoch;
     float loss_scale;          /* 1 / training vertices */

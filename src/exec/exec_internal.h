@@ -99,7 +99,10 @@ static inline void *gs_exec__at(const gs_exec *e, const gs_exec_device *x, gs_pl
 }
 
 /* A device computes, copies or the driving thread transfers: whoever is told sees what the task has made. */
-static inline bool gs_exec__is_done(const gs_exec *e, uint32_t task) { return __atomic_load_n(&e->done[task], __ATOMIC_ACQUIRE) != 0; }
+static inline bool gs_exec__is_done(const gs_exec *e, uint32_t task)
+{
+    return __atomic_load_n(&e->done[task], __ATOMIC_ACQUIRE) != 0;
+}
 void gs_exec__set_done(gs_exec *e, uint32_t task);
 /* GS_NONE where all are done. */
 uint32_t gs_exec__missing_dep(const gs_exec *e, const gs_task *t);
@@ -135,7 +138,8 @@ gs_status gs_exec__check_blocks(const gs_exec *e, uint32_t file, uint64_t offset
 gs_status gs_exec__check_chunks(const gs_exec *e, uint32_t set, uint32_t target, uint32_t operand,
                                 const uint8_t *data, uint64_t bytes);
 
-/* launch.c: merges doubled edges of chunks in host memory that nothing but sums of rows reads. Before the first pass. */
+/* launch.c: merges doubled edges of chunks in host memory that nothing but sums of rows reads. Before the first
+ * pass. */
 gs_status gs_exec__merge_chunks(gs_exec *e);
 /* launch.c: before a chunk goes where the host cannot read it: what is on the host is what the chunk table says. */
 gs_status gs_exec__check_upload(gs_exec *e, const gs_task *t);

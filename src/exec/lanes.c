@@ -262,8 +262,8 @@ static gs_status run_computes(gs_exec *e)
 /* Between the two the device has this pass's parameters. */
 static gs_status run_on_device(gs_exec *e)
 {
-    const gs_device_pass pass = {.program = e->program, .param = e->args->param, .grad = e->args->grad, .metrics = &e->on->metrics,
-                                 .statistic = e->args->statistic, .made = e->args->made};
+    const gs_device_pass pass = {.program = e->program, .param = e->args->param, .grad = e->args->grad,
+                                 .metrics = &e->on->metrics, .statistic = e->args->statistic, .made = e->args->made};
     gs_status st = gs_device_begin_pass(e->on->device, &pass);
     if (st != GS_OK)
         return st;

@@ -35,11 +35,12 @@ static gs_chunk_expect expect_of(const gs_exec *e, const gs_task *t)
 {
     const gs_exec_chunk *const c = &e->chunk[t->file - e->program->arrays][(uint64_t)t->target * e->parts + t->operand];
     return (gs_chunk_expect){.target_rows = interval_rows(e, t->target), .operand_rows = interval_rows(e, t->operand),
-                             .index_bytes = e->index_bytes, .edges = c->edges, .targets = c->targets, .operands = c->operands};
+                             .index_bytes = e->index_bytes, .edges = c->edges, .targets = c->targets,
+                             .operands = c->operands};
 }
 
-/* Indices of a chunk are looked at in depth when its bytes are first used; after that its checksum stands for them. Chunks
- * that are not `from` the ring (copies of what is resident, too) have their checksum verified here too. */
+/* Indices of a chunk are looked at in depth when its bytes are first used; after that its checksum stands for them.
+ * Chunks that are not `from` the ring (copies of what is resident, too) have their checksum verified here too. */
 static gs_status view_bytes(gs_exec *e, const gs_task *t, const void *data, gs_region from, gs_chunk_view *view)
 {
     const gs_chunk_expect expect = expect_of(e, t);
@@ -48,7 +49,8 @@ static gs_status view_bytes(gs_exec *e, const gs_task *t, const void *data, gs_r
     gs_status st = GS_OK;
 
     if (first && from != GS_REGION_RING &&
-        (st = gs_exec__check_chunks(e, t->file - e->program->arrays, t->target, t->operand, data, t->chunk_bytes)) != GS_OK)
+        (st = gs_exec__check_chunks(e, t->file - e->program->arrays, t->target, t->operand, data, t->chunk_bytes)) !=
+            GS_OK)
         return st;
     st = gs_chunk_view_make(view, data, t->chunk_bytes, &expect, first || !e->verify);
     if (st == GS_OK && (first || !e->verify))
@@ -104,7 +106,8 @@ static uint8_t *unused(const gs_exec *e, uint64_t *bytes)
     uint64_t loaded = 0;
     for (uint32_t i = 0; i < e->plan->residents; i++)
         if (e->plan->resident[i].load)
-            loaded = GS_MAX(loaded, e->plan->resident[i].offset + gs_align_up(e->plan->resident[i].bytes, GS_BLOCK_BYTES));
+            loaded =
+                GS_MAX(loaded, e->plan->resident[i].offset + gs_align_up(e->plan->resident[i].bytes, GS_BLOCK_BYTES));
     const uint64_t resident = e->region_bytes[GS_REGION_RESIDENT], arena = e->region_bytes[GS_REGION_ARENA];
     const bool behind = loaded < resident && resident - loaded > arena;
     *bytes = behind ? resident - loaded : arena;
@@ -149,12 +152,12 @@ static gs_status launch_edges(gs_exec *e, gs_exec_device *x, const gs_task *t)
 
     if ((st = view_chunk(e, x, t, &view)) != GS_OK)
         return st;
-    const gs_edge_launch l = {
-        .index_bytes = view.index_bytes, .targets = view.targets, .target = view.target, .start = view.start,
-        .index = view.index, .count = view.count, .operand = gs_exec__at(e, x, t->source), .acc = gs_exec__at(e, x, t->place),
-        .width = GS_MIN(wide, row), .operand_rows = interval_rows(e, t->operand),
-        .target_rows = interval_rows(e, t->target), .used = view.operand, .used_rows = view.operands,
-        .edges = x->hidden ? view.edges : 0};
+    const gs_edge_launch l = {.index_bytes = view.index_bytes, .targets = view.targets, .target = view.target,
+                              .start = view.start, .index = view.index, .count = view.count,
+                              .operand = gs_exec__at(e, x, t->source), .acc = gs_exec__at(e, x, t->place),
+                              .width = GS_MIN(wide, row), .operand_rows = interval_rows(e, t->operand),
+                              .target_rows = interval_rows(e, t->target), .used = view.operand,
+                              .used_rows = view.operands, .edges = x->hidden ? view.edges : 0};
     if (sum->kind == GS_SUM_ROWS)
         return gs_device_run_edges(x->device, &l);
     const gs_typed_launch typed = {.edges = l, .type = view.type, .type_bytes = view.type_bytes,
@@ -263,10 +266,10 @@ static gs_status launch_vertex(gs_exec *e, gs_exec_device *x, const gs_task *t)
     const gs_stage *s = &e->program->stage[t->stage];
     for (uint32_t r = 0; r < s->regs; r++)
         x->reg[r] = gs_exec__at(e, x, e->plan->reg[t->first_reg + r]);
-    const gs_vertex_launch l = {
-        .program = e->program, .stage = s, .rows = t->rows, .reg = x->reg, .param = e->args->param,
-        .grad = x->grad, .statistic = x->statistic, .metrics = &x->metrics, .seed = e->args->seed, .epoch = e->args->epoch,
-        .loss_scale = e->args->loss_scale};
+    const gs_vertex_launch l = {.program = e->program, .stage = s, .rows = t->rows, .reg = x->reg,
+                                .param = e->args->param, .grad = x->grad, .statistic = x->statistic,
+                                .metrics = &x->metrics, .seed = e->args->seed, .epoch = e->args->epoch,
+                                .loss_scale = e->args->loss_scale};
     return gs_device_run_vertex(x->device, &l);
 }
 

@@ -1,7 +1,7 @@
 /* several.c - several devices run a pass: each lane of theirs is a thread, the thread that called drives io.
  *
- * A lane takes its tasks in list order and waits for what a task needs. Whoever ends a task wakes the lanes that wait for it, so
- * nothing polls. The threads live as long as the run and sleep between passes.
+ * A lane takes its tasks in list order and waits for what a task needs. Whoever ends a task wakes the lanes that wait
+ * for it, so nothing polls. The threads live as long as the run and sleep between passes.
  */
 #include "exec/several.h"
 
@@ -12,8 +12,8 @@
 #include "base/clock.h"
 #include "base/size.h"
 
-/* As much as threads have where nobody says otherwise: GPUs' libraries, which lanes call, do not say what they need. What a thread
- * touches of it is part of the libraries' allowance. */
+/* As much as threads have where nobody says otherwise: GPUs' libraries, which lanes call, do not say what they need.
+ * What a thread touches of it is part of the libraries' allowance. */
 #define STACK_BYTES (8 * GS_MIB)
 
 /* ---- waiting and waking ---- */
@@ -83,8 +83,9 @@ static gs_status retire(gs_exec_lane *l, bool wait)
     bool done = true;
 
     while (l->flights > 0 && st == GS_OK) {
-        st = l->kind == GS_LANE_COMPUTE ? gs_device_poll(d, l->flight[0].number, wait, &done)
-                                        : gs_device_poll_transfers(d, gs_exec__way_of(l), l->flight[0].number, wait, &done);
+        st = l->kind == GS_LANE_COMPUTE
+                 ? gs_device_poll(d, l->flight[0].number, wait, &done)
+                 : gs_device_poll_transfers(d, gs_exec__way_of(l), l->flight[0].number, wait, &done);
         if (st != GS_OK || !done)
             break;
         const uint32_t task = l->flight[0].task;
@@ -136,8 +137,8 @@ static gs_status run_task(gs_exec_lane *l, uint32_t index)
     return st;
 }
 
-/* Before task `t`: what is under way may be what others wait for, so no lane sleeps on others before it has seen its own done.
- * `failed`: the pass has. */
+/* Before task `t`: what is under way may be what others wait for, so no lane sleeps on others before it has seen its
+ * own done. `failed`: the pass has. */
 static gs_status get_ready(gs_exec_lane *l, const gs_task *t, bool *failed)
 {
     gs_status st = l->flights > 0 ? retire(l, false) : GS_OK;
@@ -216,7 +217,8 @@ static bool wait_for_lanes(struct gs_exec_several *s)
         bool may = false;
         for (int k = 0; k < 2; k++) {
             const bool left = e->next[io[k]] < e->end[io[k]];
-            s->driver_missing[k] = left ? gs_exec__missing_dep(e, &e->plan->task[e->lane_task[e->next[io[k]]]]) : GS_NONE;
+            s->driver_missing[k] =
+                left ? gs_exec__missing_dep(e, &e->plan->task[e->lane_task[e->next[io[k]]]]) : GS_NONE;
             may = may || (left && s->driver_missing[k] == GS_NONE);
         }
         more = s->running > 0 && s->failed == GS_OK;
@@ -235,8 +237,9 @@ static gs_status begin_devices(gs_exec *e, uint32_t *begun)
     gs_status st = GS_OK;
     for (*begun = 0; *begun < e->devices && st == GS_OK; *begun += st == GS_OK) {
         gs_exec_device *const x = &e->on[*begun];
-        st = gs_device_begin_pass(x->device, &(gs_device_pass){.program = e->program, .param = e->args->param, .grad = x->grad,
-                                                               .metrics = &x->metrics, .statistic = x->statistic, .made = e->args->made});
+        st = gs_device_begin_pass(x->device, &(gs_device_pass){.program = e->program, .param = e->args->param,
+                                                               .grad = x->grad, .metrics = &x->metrics,
+                                                               .statistic = x->statistic, .made = e->args->made});
     }
     return st;
 }

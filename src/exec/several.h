@@ -51,8 +51,8 @@ struct gs_exec_several {
     double peer[GS_TOPOLOGY_DEVICES];    /* of each device, from the one before */
 };
 
-/* several_copy.c: an UPLOAD, FORWARD or DOWNLOAD, which could begin at `ready` and ends no sooner than its wire allows; on a device
- * with memory of its own it is only begun. */
+/* several_copy.c: an UPLOAD, FORWARD or DOWNLOAD, which could begin at `ready` and ends no sooner than its wire allows;
+ * on a device with memory of its own it is only begun. */
 gs_status gs_exec__several_copy(gs_exec_lane *l, const gs_task *t, double ready, double span[2]);
 /* several_copy.c: which of the device's ways the lane's copies go. */
 gs_device_way gs_exec__way_of(const gs_exec_lane *l);

@@ -1,8 +1,8 @@
 /* several_copy.c - copies between the host and devices, no faster than their wires.
  *
  * GPUs have wires of their own: what a topology says of theirs is for the planner. On host memory
- * a wire is a clock: a copy takes its time on it from when it could begin, not from when a thread got round to it, so that
- * a busy machine does not slow a wire down. The thread copies, then sleeps until that time is over.
+ * a wire is a clock: a copy takes its time on it from when it could begin, not from when a thread got round to it, so
+ * that a busy machine does not slow a wire down. The thread copies, then sleeps until that time is over.
  */
 #include <errno.h>
 #include <time.h>
@@ -13,13 +13,16 @@
 
 gs_device_way gs_exec__way_of(const gs_exec_lane *l)
 {
-    return l->kind == GS_LANE_UPLOAD ? GS_DEVICE_FROM_HOST : l->kind == GS_LANE_FORWARD ? GS_DEVICE_FROM_PEER : GS_DEVICE_TO_HOST;
+    return l->kind == GS_LANE_UPLOAD    ? GS_DEVICE_FROM_HOST
+           : l->kind == GS_LANE_FORWARD ? GS_DEVICE_FROM_PEER
+                                        : GS_DEVICE_TO_HOST;
 }
 
 static gs_status copy_runs(gs_exec_lane *l, const gs_task *t, uint8_t *to, const uint8_t *from, uint64_t *bytes)
 {
     const gs_exec *const e = l->of->e;
-    gs_device *const d = e->on[t->device].device, *const peer = t->kind == GS_TASK_FORWARD ? e->on[t->peer].device : NULL;
+    gs_device *const d = e->on[t->device].device;
+    gs_device *const peer = t->kind == GS_TASK_FORWARD ? e->on[t->peer].device : NULL;
     const gs_device_way way = gs_exec__way_of(l);
     gs_status st = GS_OK;
 

@@ -1,8 +1,8 @@
 /* trace.c - when each task ran, as Chrome trace events.
  *
  * Launches follow each other, so they are complete events ("X") on one thread of
- * the device, and so are the copies over a wire of several devices; transfers overlap, so they are asynchronous ones ("b", "e"), which
- * viewers stack. Times are microseconds from the pass's first task.
+ * the device, and so are the copies over a wire of several devices; transfers overlap, so they are asynchronous ones
+ * ("b", "e"), which viewers stack. Times are microseconds from the pass's first task.
  */
 #include "base/size.h"
 #include "exec/exec_internal.h"
@@ -19,7 +19,10 @@ static const char *const kind_name[GS_TASK_KINDS] = {
 /* Reads and writes are 2 and 3, the first device's computations 1, whether it is alone or not. */
 static uint32_t track_of(uint32_t lane)
 {
-    return lane == GS_LANE_READ ? 2 : lane == GS_LANE_WRITE ? 3 : lane == GS_LANE_DEVICES + GS_LANE_COMPUTE ? 1 : 2 + lane;
+    return lane == GS_LANE_READ                        ? 2
+           : lane == GS_LANE_WRITE                     ? 3
+           : lane == GS_LANE_DEVICES + GS_LANE_COMPUTE ? 1
+                                                       : 2 + lane;
 }
 
 static void track_name(const gs_exec *e, uint32_t lane, char *name, size_t room)
@@ -59,8 +62,10 @@ static uint64_t copied_bytes(const gs_exec *e, const gs_task *t)
 
 static void write_launch(const gs_exec *e, const gs_task *t, double begin, double seconds, FILE *out)
 {
-    fprintf(out, ",\n{\"ph\":\"X\",\"pid\":1,\"tid\":%u,\"ts\":%.1f,\"dur\":%.1f,\"name\":\"%s\",\"args\":{\"stage\":\"%s\"",
-            track_of(gs_task_lane(t)), begin * 1e6, seconds * 1e6, kind_name[t->kind], e->program->stage[t->stage].name);
+    fprintf(out,
+            ",\n{\"ph\":\"X\",\"pid\":1,\"tid\":%u,\"ts\":%.1f,\"dur\":%.1f,\"name\":\"%s\",\"args\":{\"stage\":\"%s\"",
+            track_of(gs_task_lane(t)), begin * 1e6, seconds * 1e6, kind_name[t->kind],
+            e->program->stage[t->stage].name);
     if (t->kind == GS_TASK_EDGES || t->kind == GS_TASK_PROGRAM || t->kind == GS_TASK_UNROLL || t->kind == GS_TASK_BACK)
         fprintf(out, ",\"target\":%u,\"operand\":%u", t->target, t->operand);
     else if (t->kind == GS_TASK_VERTEX)

@@ -23,7 +23,8 @@ typedef struct gs_disk_probe {
 typedef enum gs_probe_pattern { GS_PROBE_READ, GS_PROBE_WRITE, GS_PROBE_RANDOM_READ } gs_probe_pattern;
 
 /* Makes a file of `bytes` (a multiple of GS_BLOCK_BYTES) in `dir`, without a
- * name. `depth` and `piece_bytes` 0: the engine's. GS_ENOTFOUND or GS_EIO (cannot write in `dir`, "disk full"), GS_EINVAL, GS_ENOMEM. */
+ * name. `depth` and `piece_bytes` 0: the engine's. GS_ENOTFOUND or GS_EIO (cannot write in `dir`, "disk full"),
+ * GS_EINVAL, GS_ENOMEM. */
 gs_status gs_disk_probe_open(gs_disk_probe *out, const char *dir, uint64_t bytes, gs_io_backend backend,
                              uint32_t depth, uint64_t piece_bytes);
 void gs_disk_probe_close(gs_disk_probe *p); /* a zeroed one with sync_fd -1 is allowed */

@@ -77,9 +77,10 @@ static gs_status fill_defaults(gs_io_config *c)
     if (c->piece_bytes == 0)
         c->piece_bytes = GS_IO_PIECE_BYTES;
     if (c->requests > GS_IO__MAX_REQUESTS || c->depth > GS_IO__MAX_DEPTH || c->piece_bytes > GS_GIB)
-        return gs_fail(GS_EINVAL, "I/O: %u requests, depth %u, pieces of %llu bytes: at most %u, %u and %llu are possible",
-                       c->requests, c->depth, (unsigned long long)c->piece_bytes, GS_IO__MAX_REQUESTS,
-                       GS_IO__MAX_DEPTH, (unsigned long long)GS_GIB);
+        return gs_fail(GS_EINVAL,
+                       "I/O: %u requests, depth %u, pieces of %llu bytes: at most %u, %u and %llu are possible",
+                       c->requests, c->depth, (unsigned long long)c->piece_bytes, GS_IO__MAX_REQUESTS, GS_IO__MAX_DEPTH,
+                       (unsigned long long)GS_GIB);
     c->piece_bytes = gs_align_up(c->piece_bytes, GS_BLOCK_BYTES);
     return GS_OK;
 }

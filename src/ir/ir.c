@@ -273,7 +273,8 @@ static uint32_t make_leaf(gs_ir *ir, gs_node *n, const char *name)
         return gs_ir_error(ir, GS_EFORMAT, "the name '%s' is longer than %zu bytes", name, sizeof(n->name) - 1);
     snprintf(n->name, sizeof(n->name), "%s", name);
     i = gs_ir__make(ir, *n);
-    if (i != GS_IR_NONE && (ir->node[i].width != n->width || ir->node[i].rows != n->rows || ir->node[i].dims != n->dims))
+    if (i != GS_IR_NONE &&
+        (ir->node[i].width != n->width || ir->node[i].rows != n->rows || ir->node[i].dims != n->dims))
         return gs_ir_error(ir, GS_EFORMAT, "'%s' is used with two shapes", name);
     return i;
 }
@@ -457,7 +458,8 @@ static void mark_live(const gs_ir *ir, bool *live)
     }
 }
 
-static void rewrite_nodes(gs_ir *to, const gs_ir *from, const bool *live, uint32_t *map, gs_ir_rewriter fn, void *context)
+static void rewrite_nodes(gs_ir *to, const gs_ir *from, const bool *live, uint32_t *map, gs_ir_rewriter fn,
+                          void *context)
 {
     for (uint32_t i = 0; i < from->nodes && to->status == GS_OK; i++) {
         const gs_node *n = &from->node[i];

@@ -50,7 +50,8 @@ typedef struct gs_node {
     bool moving;               /* PARAM: not learned, but training passes change it */
     bool counter;              /* PARAM: counts training passes; moving, one element */
     uint32_t in[GS_IR_INPUTS]; /* GS_IR_NONE where unused */
-    float alpha;               /* CONST: the value; PARAM: what one that is not drawn starts as; leaky_relu, elu: slope; DROPOUT, EDGE_MASK: p */
+    float alpha;               /* CONST: the value; PARAM: what one that is not drawn starts as; leaky_relu, elu: slope;
+                                * DROPOUT, EDGE_MASK: p */
     uint32_t site;             /* DROPOUT, EDGE_MASK: which of the model's; PART: the first column */
     bool self;                 /* SUM_IN, SUM_OUT of rows: the vertex's own row is added too;
                                 * TYPED: the mean over the edges of each type, not their sum;

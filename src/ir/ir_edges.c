@@ -316,7 +316,8 @@ static bool split(gs_ir *ir, uint32_t value, gs_terms *out)
         return keep(ir, value, out);
     if (n.op == GS_OP_CONST)
         t.t = value;
-    else if (n.type == GS_TYPE_P) /* with the operand's part: t may be a constant, and that times a parameter is no value */
+    else if (n.type ==
+             GS_TYPE_P) /* with the operand's part: t may be a constant, and that times a parameter is no value */
         t.o = value;
     else if (n.type == GS_TYPE_S && in)
         return put(ir, out, operand_term(ir, n.in[0])); /* an SRC: folding's invariant */
@@ -352,8 +353,9 @@ static uint32_t factors(gs_ir *ir, uint32_t value, uint32_t *out, uint32_t count
         return count;
     }
     for (uint32_t k = 0; k < 2; k++)
-        count = factors(ir, n.op == GS_OP_SPREAD ? gs_ir_resize(ir, GS_OP_SPREAD, product.in[k], n.width) : product.in[k], out,
-                        count);
+        count =
+            factors(ir, n.op == GS_OP_SPREAD ? gs_ir_resize(ir, GS_OP_SPREAD, product.in[k], n.width) : product.in[k],
+                    out, count);
     return count;
 }
 
@@ -503,7 +505,8 @@ static uint32_t promote(gs_ir *to, const gs_ir *from, uint32_t i, const uint32_t
         return gs_ir_like(to, n, in);
     memcpy(again, in, sizeof(again));
     for (uint32_t k = 0; k < gs_node_inputs(n); k++)
-        if (gs_ir_node(to, in[k])->op == GS_OP_PARAM || gs_op_classof(gs_ir_node(to, in[k])->op) == GS_CLASS_STATISTIC) {
+        if (gs_ir_node(to, in[k])->op == GS_OP_PARAM ||
+            gs_op_classof(gs_ir_node(to, in[k])->op) == GS_CLASS_STATISTIC) {
             again[k] = gs_ir_binary(to, GS_OP_ADD, in[k], gs_ir__zeros(to));
             break;
         }

@@ -279,7 +279,8 @@ static uint32_t fold_ends(gs_ir *ir, const gs_node *n)
         return GS_IR_NONE;
     for (uint32_t k = 0; k < (n->op == GS_OP_ADD ? 2u : 1u); k++) {
         const gs_node a = *at(ir, n->in[k]), d2 = *at(ir, n->in[1 - k]);
-        if (a.type != GS_TYPE_E || d2.type == GS_TYPE_E || d2.type == GS_TYPE_P || (a.op != GS_OP_ADD && a.op != GS_OP_SUB))
+        if (a.type != GS_TYPE_E || d2.type == GS_TYPE_E || d2.type == GS_TYPE_P ||
+            (a.op != GS_OP_ADD && a.op != GS_OP_SUB))
             continue;
         for (uint32_t j = 0; j < 2; j++) {
             const uint32_t e = a.in[j], d1 = a.in[1 - j];
@@ -331,7 +332,8 @@ static uint32_t fold_fold(gs_ir *ir, const gs_node *n)
     if (n->type != GS_TYPE_E)
         return GS_IR_NONE;
     rest = without_group_factor(ir, n->in[0], n->width, &factor, 0);
-    return rest == GS_IR_NONE ? rest : gs_ir_binary(ir, GS_OP_MUL, gs_ir_resize(ir, GS_OP_FOLD, rest, n->width), factor);
+    return rest == GS_IR_NONE ? rest
+                              : gs_ir_binary(ir, GS_OP_MUL, gs_ir_resize(ir, GS_OP_FOLD, rest, n->width), factor);
 }
 
 /* Some columns of columns side by side, or of some columns. */

@@ -4,8 +4,8 @@
  * x goes to every v with an edge u -> v, so dx[u] = sum of g[v] over those (Seastar,
  * section 5: the transposed graph). The gradient of a value of edges is one too; where it
  * reaches SRC(x) it is summed over out-edges, where it reaches a value of the destination over in-edges.
- * Attention's softmax comes again from its log-sum-exp, a number a vertex and head. Derivatives use a node's output instead of its
- * input where that suffices (relu, sigmoid, tanh, ...): one array less to keep.
+ * Attention's softmax comes again from its log-sum-exp, a number a vertex and head. Derivatives use a node's output
+ * instead of its input where that suffices (relu, sigmoid, tanh, ...): one array less to keep.
  */
 #include "ir/ir_internal.h"
 

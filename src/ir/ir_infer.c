@@ -52,7 +52,8 @@ static bool infer_elementwise(gs_ir *ir, gs_node *n)
     n->width = a->width;
     if (b != NULL && a->width != b->width) {
         if (a->width != 1 && b->width != 1) {
-            gs_ir_error(ir, GS_EFORMAT, "%s: the two sides have widths %u and %u", gs_op_name(n->op), a->width, b->width);
+            gs_ir_error(ir, GS_EFORMAT, "%s: the two sides have widths %u and %u", gs_op_name(n->op), a->width,
+                        b->width);
             return false;
         }
         n->width = a->width > b->width ? a->width : b->width;
@@ -69,11 +70,13 @@ static bool infer_columns(gs_ir *ir, gs_node *n)
 
     n->type = (gs_graph_type)(a->type | b->type);
     if (is_matrix(a) || is_matrix(b) || a->type == GS_TYPE_P || b->type == GS_TYPE_P) {
-        gs_ir_error(ir, GS_EFORMAT, "%s: values of vertices are expected, not parameters or numbers", gs_op_name(n->op));
+        gs_ir_error(ir, GS_EFORMAT, "%s: values of vertices are expected, not parameters or numbers",
+                    gs_op_name(n->op));
         return false;
     }
     if (n->type == GS_TYPE_E) {
-        gs_ir_error(ir, GS_EUNSUPPORTED, "%s of values of both ends: multiply each end by its own part of the matrix, and add",
+        gs_ir_error(ir, GS_EUNSUPPORTED,
+                    "%s of values of both ends: multiply each end by its own part of the matrix, and add",
                     gs_op_name(n->op));
         return false;
     }
@@ -110,7 +113,8 @@ static bool infer_matmul(gs_ir *ir, gs_node *n)
         return false;
     }
     if (a->type == GS_TYPE_P && !(a->op == GS_OP_CONST && a->alpha == 0.0f)) {
-        gs_ir_error(ir, GS_EUNSUPPORTED, "@ of parameters alone is not supported; left of it a vertex's value must stand");
+        gs_ir_error(ir, GS_EUNSUPPORTED,
+                    "@ of parameters alone is not supported; left of it a vertex's value must stand");
         return false;
     }
     n->type = a->type;
@@ -124,8 +128,8 @@ static bool infer_bases(gs_ir *ir, gs_node *n)
     const gs_node *c = &ir->node[n->in[0]], *v = &ir->node[n->in[1]];
 
     if (!is_matrix(c) || !is_matrix(v) || c->shape_dims == 3 || v->shape_dims != 3 || c->width != v->shape[0]) {
-        gs_ir_error(ir, GS_EFORMAT, "@: left of %s[%u, %u, %u] a parameter [types, %u] must stand", v->name, v->shape[0],
-                    v->shape[1], v->shape[2], v->shape[0]);
+        gs_ir_error(ir, GS_EFORMAT, "@: left of %s[%u, %u, %u] a parameter [types, %u] must stand", v->name,
+                    v->shape[0], v->shape[1], v->shape[2], v->shape[0]);
         return false;
     }
     if ((uint64_t)c->rows * v->shape[1] * v->width > INT32_MAX) {
@@ -223,8 +227,8 @@ static bool infer_lstm(gs_ir *ir, gs_node *n)
         return false;
     }
     if (!is_matrix(w) || w->shape_dims == 3 || w->rows != a->width || w->rows != 4 * w->width) {
-        gs_ir_error(ir, GS_EFORMAT, "lstm(): for gates of width %u the second argument is a parameter [%u, %u]", a->width,
-                    a->width, a->width / 4);
+        gs_ir_error(ir, GS_EFORMAT, "lstm(): for gates of width %u the second argument is a parameter [%u, %u]",
+                    a->width, a->width, a->width / 4);
         return false;
     }
     n->type = GS_TYPE_D;

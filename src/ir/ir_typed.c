@@ -19,9 +19,11 @@ uint32_t gs_ir__sum_by_type(gs_ir *ir, uint32_t x, uint32_t matrices, bool mean)
     if (mean) {
         count = gs_ir_resize(ir, GS_OP_SPLIT_IN, gs_ir_unary(ir, GS_OP_SRC, gs_ir__ones(ir), 0), types);
         count = gs_ir_binary(ir, GS_OP_MAX, count, gs_ir_const(ir, 1.0f, 1));
-        sum = gs_ir_binary(ir, GS_OP_DIV, sum, types == 1 ? count : gs_ir_resize(ir, GS_OP_SPREAD, count, types * width));
+        sum =
+            gs_ir_binary(ir, GS_OP_DIV, sum, types == 1 ? count : gs_ir_resize(ir, GS_OP_SPREAD, count, types * width));
     }
-    if (w.op == GS_OP_BASES) /* W[t] = sum of c[t, b] V[b]: the types' sums become as many as bases, before the wide product */
+    /* W[t] = sum of c[t, b] V[b]: the types' sums become as many as bases, before the wide product */
+    if (w.op == GS_OP_BASES)
         return gs_ir_binary(ir, GS_OP_MATMUL, gs_ir_binary(ir, GS_OP_MIX, sum, w.in[0]), w.in[1]);
     return gs_ir_binary(ir, GS_OP_MATMUL, sum, matrices);
 }
@@ -34,8 +36,9 @@ uint32_t gs_ir__pick_by_type(gs_ir *ir, uint32_t x, uint32_t matrices)
     uint32_t vertex = n.op == GS_OP_SRC ? n.in[0] : x, all;
 
     if ((uint64_t)types * w.width > MOST_COLUMNS)
-        return gs_ir_error(ir, GS_EUNSUPPORTED, "a value of edges with a matrix for each type needs the products of all %u types, "
-                                                "%u columns each, for every vertex: more than %u columns; take the sum first",
+        return gs_ir_error(ir, GS_EUNSUPPORTED,
+                           "a value of edges with a matrix for each type needs the products of all %u types, "
+                           "%u columns each, for every vertex: more than %u columns; take the sum first",
                            types, w.width, MOST_COLUMNS);
     if (gs_ir_node(ir, vertex)->type == GS_TYPE_P) /* instructions work on rows */
         vertex = gs_ir_binary(ir, GS_OP_ADD, vertex, gs_ir__zeros(ir));

@@ -64,8 +64,8 @@ static void find_unknown(gs_builder *b)
     b->unknown_value = (uint32_t)(b->out / known);
     gs_ir_at(b->ir, d->line, d->column);
     if (b->unknown_value * known != b->out || b->unknown_value == 0)
-        gs_ir_error(b->ir, GS_EFORMAT, "layer %u of the network has output width %u, which is no multiple of %llu", b->index,
-                    b->out, (unsigned long long)known);
+        gs_ir_error(b->ir, GS_EFORMAT, "layer %u of the network has output width %u, which is no multiple of %llu",
+                    b->index, b->out, (unsigned long long)known);
 }
 
 /* A width that the text fixes, or names twice, must be what the network asks for. */
@@ -74,8 +74,8 @@ static void check_width(gs_builder *b, const gs_dim *d, uint32_t asked, const ch
     const uint32_t has = width_of(b, d);
     gs_ir_at(b->ir, d->line, d->column);
     if (has != asked)
-        gs_ir_error(b->ir, GS_EFORMAT, "layer %u of the network has %s width %u, the text says %u", b->index, what, asked,
-                    has);
+        gs_ir_error(b->ir, GS_EFORMAT, "layer %u of the network has %s width %u, the text says %u", b->index, what,
+                    asked, has);
 }
 
 static void check_widths(gs_builder *b)
@@ -102,7 +102,8 @@ static uint32_t build_param3(gs_builder *b, const gs_text_param *p, const char *
         shape[k] = width_of(b, &p->dim[k]);
     gs_ir_at(b->ir, p->line, p->column);
     if (!typed && shape[0] != 1)
-        return gs_ir_error(b->ir, GS_EFORMAT, "a parameter of three dimensions is [types, n, m], [bases, n, m] or [1, n, m]");
+        return gs_ir_error(b->ir, GS_EFORMAT,
+                           "a parameter of three dimensions is [types, n, m], [bases, n, m] or [1, n, m]");
     if (gs_ir_status(b->ir) == GS_OK && (uint64_t)shape[0] * shape[1] * shape[2] > INT32_MAX)
         return gs_ir_error(b->ir, GS_EFORMAT, "'%s' would have more than %d elements", p->name, INT32_MAX);
     total = typed ? shape[0] * shape[1] : shape[1] * shape[2];
@@ -214,7 +215,8 @@ done:
 bool gs_model_has_heads(const gs_model *m)
 {
     for (uint32_t i = 0; i < m->exprs; i++)
-        if (m->expr[i].kind == GS_EXPR_CALL && (strcmp(m->expr[i].name, "dot") == 0 || strcmp(m->expr[i].name, "head_mean") == 0))
+        if (m->expr[i].kind == GS_EXPR_CALL &&
+            (strcmp(m->expr[i].name, "dot") == 0 || strcmp(m->expr[i].name, "head_mean") == 0))
             return true;
     for (uint32_t l = 0; l < m->layers; l++)
         for (uint32_t k = 0; k < m->layer[l].out.factors; k++)
@@ -246,7 +248,8 @@ static gs_status check_config(const gs_model *m, const gs_model_config *c, gs_bu
     if (c->in_width == 0)
         return gs_fail(GS_EINVAL, "%s: the graph has no features for the first layer", m->path);
     if (c->classes == 0 || (c->layers > 1 && c->hidden == 0))
-        return gs_fail(GS_EINVAL, "%s: widths %u (hidden) and %u (classes) must not be 0", m->path, c->hidden, c->classes);
+        return gs_fail(GS_EINVAL, "%s: widths %u (hidden) and %u (classes) must not be 0", m->path, c->hidden,
+                       c->classes);
     if (!(c->dropout >= 0 && c->dropout < 1) || !(c->input_dropout >= 0 && c->input_dropout < 1))
         return gs_fail(GS_EINVAL, "dropout %g, input dropout %g: must be at least 0 and below 1", (double)c->dropout,
                        (double)c->input_dropout);

@@ -241,7 +241,8 @@ static uint32_t remember_soft(gs_builder *b, uint32_t edge, uint32_t self)
     return edge;
 }
 
-/* The graph's loops have weights of their own, and the value depends on weights: they cannot be taken out by their number. */
+/* The graph's loops have weights of their own, and the value depends on weights: they cannot be taken out by their
+ * number. */
 static bool loops_differ(gs_builder *b, uint32_t value)
 {
     bool *seen, found = false;
@@ -303,7 +304,8 @@ static uint32_t build_softmax(gs_builder *b, uint32_t score, bool self)
     t = gs_model__at_self(b, own);
     q = gs_ir_unary(ir, GS_OP_SIGMOID, gs_ir_binary(ir, GS_OP_SUB, t, lse), 0);
     r = gs_ir_unary(ir, GS_OP_SIGMOID, gs_ir_binary(ir, GS_OP_SUB, lse, t), 0);
-    rest = gs_ir_binary(ir, GS_OP_SUB, number(b, 1.0f), gs_ir_binary(ir, GS_OP_MUL, differ ? number(b, 0.0f) : loops(b), q));
+    rest = gs_ir_binary(ir, GS_OP_SUB, number(b, 1.0f),
+                        gs_ir_binary(ir, GS_OP_MUL, differ ? number(b, 0.0f) : loops(b), q));
     p = gs_ir_binary(ir, GS_OP_MUL, gs_ir_binary(ir, GS_OP_DIV, r, rest), p);
     return remember_soft(b, p, gs_ir_binary(ir, GS_OP_DIV, q, rest));
 }
@@ -363,9 +365,9 @@ static uint32_t build_extreme(gs_builder *b, const gs_expr *e, uint32_t value)
         return y;
     own = gs_model__at_self(b, value);
     if (min)
-        both = gs_ir_unary(ir, GS_OP_NEG,
-                           gs_ir_binary(ir, GS_OP_MAX, gs_ir_unary(ir, GS_OP_NEG, y, 0), gs_ir_unary(ir, GS_OP_NEG, own, 0)),
-                           0);
+        both = gs_ir_unary(
+            ir, GS_OP_NEG,
+            gs_ir_binary(ir, GS_OP_MAX, gs_ir_unary(ir, GS_OP_NEG, y, 0), gs_ir_unary(ir, GS_OP_NEG, own, 0)), 0);
     else
         both = gs_ir_binary(ir, GS_OP_MAX, y, own);
     has = gs_ir_unary(ir, GS_OP_STEP, degree(b), 0);
@@ -390,8 +392,8 @@ static uint32_t build_reduction(gs_builder *b, uint32_t index)
     uint32_t value;
 
     if (outer != GS_TEXT_NONE && !softmax)
-        return gs_ir_error(b->ir, GS_EFORMAT, "%s() cannot stand inside %s(); give it a name on a line of its own", e->name,
-                           b->m->expr[outer].name);
+        return gs_ir_error(b->ir, GS_EFORMAT, "%s() cannot stand inside %s(); give it a name on a line of its own",
+                           e->name, b->m->expr[outer].name);
     b->reduction = index;
     value = gs_model__build_expr(b, e->a);
     b->reduction = outer;
@@ -417,7 +419,8 @@ static uint32_t build_reduction(gs_builder *b, uint32_t index)
 static uint32_t build_row_softmax(gs_builder *b, uint32_t a)
 {
     gs_ir *ir = b->ir;
-    const uint32_t p = gs_ir_unary(ir, GS_OP_EXP, gs_ir_binary(ir, GS_OP_SUB, a, gs_ir_unary(ir, GS_OP_ROWMAX, a, 0)), 0);
+    const uint32_t p =
+        gs_ir_unary(ir, GS_OP_EXP, gs_ir_binary(ir, GS_OP_SUB, a, gs_ir_unary(ir, GS_OP_ROWMAX, a, 0)), 0);
     return gs_ir_binary(ir, GS_OP_DIV, p, gs_ir_unary(ir, GS_OP_ROWSUM, p, 0));
 }
 
@@ -535,7 +538,8 @@ static uint32_t build_call(gs_builder *b, uint32_t index)
         return build_part(b, e);
     if (!gs_model__function(e->name, &op, &takes, &second))
         return gs_ir_error(ir, GS_EFORMAT,
-                           "unknown function '%s' (sum, mean, max, min, softmax, lstm, dot, concat, part, head_mean, row_softmax, act, relu, leaky_relu, "
+                           "unknown function '%s' (sum, mean, max, min, softmax, lstm, dot, concat, part, head_mean, "
+                           "row_softmax, act, relu, leaky_relu, "
                            "elu, sigmoid, tanh, exp, log, sqrt, rsqrt, layer_norm, batch_norm, dropout)",
                            e->name);
     if (e->has_number && !takes)

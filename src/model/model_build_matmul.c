@@ -30,7 +30,8 @@ static uint32_t only_type(gs_builder *b, uint32_t x, uint32_t bases)
 static uint32_t build_typed(gs_builder *b, const gs_expr *e, uint32_t a, uint32_t w)
 {
     if (gs_ir_node(b->ir, a)->type != GS_TYPE_S)
-        return gs_ir_error(b->ir, GS_EFORMAT, "left of @ %s[e.type] a value of the in-neighbour must stand, as u.x", e->name);
+        return gs_ir_error(b->ir, GS_EFORMAT, "left of @ %s[e.type] a value of the in-neighbour must stand, as u.x",
+                           e->name);
     if (gs_model__types(b) > 1)
         return gs_ir_binary(b->ir, GS_OP_TYPED, a, w);
     if (gs_ir_node(b->ir, w)->op == GS_OP_BASES)
@@ -53,8 +54,10 @@ uint32_t gs_model__build_matmul(gs_builder *b, const gs_expr *e)
         return a;
     if (p != NULL && first_is(p, "bases")) {
         if (e->typed || e->transposed)
-            return gs_ir_error(b->ir, GS_EFORMAT, "'%s' has a matrix for each basis, not for each type: say W = c @ %s with "
-                                                  "param c[types, bases], then W[e.type]", e->name, e->name);
+            return gs_ir_error(b->ir, GS_EFORMAT,
+                               "'%s' has a matrix for each basis, not for each type: say W = c @ %s with "
+                               "param c[types, bases], then W[e.type]",
+                               e->name, e->name);
         return gs_ir_binary(b->ir, GS_OP_BASES, a, w);
     }
     typed = p == NULL || first_is(p, "types");

@@ -41,8 +41,8 @@ static uint32_t new_row(gs_builder *b, const gs_expr *e, const char *name, uint3
     else
         snprintf(full, sizeof(full), "convs.%u.%s.%s", b->index, e->prefix, name);
     if (is_there(b->ir, full))
-        return gs_ir_error(b->ir, GS_EFORMAT, "a second %s() with parameters '%s': give it a name, %s(x, NAME)", e->name, full,
-                           e->name);
+        return gs_ir_error(b->ir, GS_EFORMAT, "a second %s() with parameters '%s': give it a name, %s(x, NAME)",
+                           e->name, full, e->name);
     row = gs_ir_param(b->ir, full, 1, 1, width);
     gs_ir_param_shape(b->ir, row, 0, NULL, fixed);
     gs_ir_param_start(b->ir, row, start, fixed, counter);
@@ -97,6 +97,7 @@ uint32_t gs_model__build_norm(gs_builder *b, const gs_expr *e, uint32_t x)
     if (e->name[0] == 'l')
         return build_layer_norm(b, e, x);
     if (gs_ir_node(b->ir, x)->type != GS_TYPE_D)
-        return gs_ir_error(b->ir, GS_EFORMAT, "batch_norm() needs a value of vertices; give it a name outside the reduction");
+        return gs_ir_error(b->ir, GS_EFORMAT,
+                           "batch_norm() needs a value of vertices; give it a name outside the reduction");
     return build_batch_norm(b, e, x);
 }

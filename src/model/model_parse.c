@@ -9,7 +9,8 @@
  *   expr   := term { ("+" | "-") term }
  *   term   := sign { ("*" | "/") sign | "@" NAME [ "'" | "[" "e.type" "]" ] }
  *   sign   := "-" sign | NUMBER | "(" expr ")" | NAME [ "(" expr [ "," second ] ")" ]
- *   second := [ "-" ] NUMBER [ "," NUMBER (of part) ] | "self" | "type" | expr (of dot, concat, max, min) | NAME (of norms)
+ *   second := [ "-" ] NUMBER [ "," NUMBER (of part) ] | "self" | "type" | expr (of dot, concat, max, min) | NAME (of
+ *   norms)
  *
  * A layer ends with its return. Blank lines and indentation mean nothing;
  * neither do line ends inside brackets.
@@ -322,9 +323,10 @@ static gs_status parse_dim(gs_parser *p, gs_dim *out)
 /* Names that mean something already. */
 static bool reserved(const char *name)
 {
-    static const char *const words[] = {"layer", "param", "buffer", "return", "repeat", "end",     "u",   "v",
-                                        "e",     "self",  "type",   "heads",  "types",  "bases", "in_degree", "loops", "dot",
-                                        "act",   "head_mean", "layer_norm", "batch_norm", "concat", "part", "row_softmax"};
+    static const char *const words[] = {"layer",     "param",      "buffer",     "return", "repeat", "end",
+                                        "u",         "v",          "e",          "self",   "type",   "heads",
+                                        "types",     "bases",      "in_degree",  "loops",  "dot",    "act",
+                                        "head_mean", "layer_norm", "batch_norm", "concat", "part",   "row_softmax"};
     gs_op op;
     bool takes;
     float number;
@@ -349,7 +351,8 @@ static gs_status check_new_name(const gs_parser *p, const gs_text_layer *l, cons
             return gs_model__error(path, line, column, "'%s' is defined already, at line %u", name, l->param[i].line);
     for (uint32_t i = 0; i < l->statements && !again; i++)
         if (strcmp(l->statement[i].name, name) == 0)
-            return gs_model__error(path, line, column, "'%s' is defined already, at line %u", name, l->statement[i].line);
+            return gs_model__error(path, line, column, "'%s' is defined already, at line %u", name,
+                                   l->statement[i].line);
     return GS_OK;
 }
 

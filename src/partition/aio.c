@@ -131,7 +131,8 @@ gs_status gs_part__aio_submit(gs_part_aio *a, gs_part_aio_file *f, bool write, v
     struct io_uring_sqe *sqe = a->has_ring ? io_uring_get_sqe(&a->ring) : NULL;
     gs_status st = GS_OK;
 
-    *o = (operation){.file = f, .data = data, .bytes = bytes, .need = need, .offset = offset, .tag = tag, .write = write};
+    *o = (operation){
+        .file = f, .data = data, .bytes = bytes, .need = need, .offset = offset, .tag = tag, .write = write};
     const int fd = f->direct >= 0 ? f->direct : f->plain;
     if (sqe != NULL) {
         if (write)

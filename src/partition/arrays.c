@@ -51,7 +51,8 @@ gs_status gs_part__array_write(gs_part_job *job, gs_array_id id, gs_dtype dtype,
             (st = gs_part__job_result(job)) != GS_OK)
             goto done;
     }
-    *info = (gs_array_info){.present = true, .dtype = dtype, .width = 1, .row_bytes = each, .bytes = bytes, .sums = sums};
+    *info =
+        (gs_array_info){.present = true, .dtype = dtype, .width = 1, .row_bytes = each, .bytes = bytes, .sums = sums};
     sums = NULL; /* now the caller's */
 done:
     if (fd >= 0)

@@ -93,7 +93,8 @@ static void read_behind(const reading *r, uint64_t piece)
     if (r->in->text != NULL || e->data_bytes <= r->job->memory / 2)
         return;
     const uint64_t row = 2 * gs_dtype_bytes(e->dtype);
-    posix_fadvise(e->fd, (off_t)(e->data_offset + piece * r->piece * row), (off_t)(r->piece * row), POSIX_FADV_DONTNEED);
+    posix_fadvise(e->fd, (off_t)(e->data_offset + piece * r->piece * row), (off_t)(r->piece * row),
+                  POSIX_FADV_DONTNEED);
 }
 
 static void read_worker(reading *r, uint32_t writer)
@@ -301,7 +302,8 @@ static gs_status reverse_block(void *context, uint64_t first, uint64_t vertices,
     sorted[count] = UINT64_MAX;
     for (uint64_t i = 0; i < count && st == GS_OK; i++) {
         const uint32_t *r = records + i * words;
-        if ((st = put_record(w, r, false)) == GS_OK && r[0] != r[1] && !holds(sorted, count, pair_key(r[1], r[0], first)))
+        if ((st = put_record(w, r, false)) == GS_OK && r[0] != r[1] &&
+            !holds(sorted, count, pair_key(r[1], r[0], first)))
             st = put_record(w, r, true);
     }
     gs_free(records);

@@ -85,7 +85,8 @@ static gs_status group(gs_fennel *f, uint64_t first, uint64_t vertices, const ui
         gs_free(f->neighbour);
         f->neighbour_cap = 0;
         if ((f->neighbour = gs_malloc_array(count, 4)) == NULL)
-            return gs_fail(GS_ENOMEM, "no memory for the neighbours of a block of %llu edges", (unsigned long long)count);
+            return gs_fail(GS_ENOMEM, "no memory for the neighbours of a block of %llu edges",
+                           (unsigned long long)count);
         f->neighbour_cap = count;
     }
     if (vertices + 2 > f->start_cap) {

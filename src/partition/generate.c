@@ -106,7 +106,8 @@ static void make_labels(const generating *w, void *dst, uint64_t first, uint64_t
 static void make_features(const generating *w, void *dst, uint64_t first, uint64_t count)
 {
     for (uint64_t i = 0; i < count; i++)
-        gs_gen__row(&w->g, (float *)dst + i * w->g.width, first + i, w->g.mean != NULL ? gs_gen__sbm_class(&w->g, first + i) : 0);
+        gs_gen__row(&w->g, (float *)dst + i * w->g.width, first + i,
+                    w->g.mean != NULL ? gs_gen__sbm_class(&w->g, first + i) : 0);
 }
 
 /* Ids in ascending order whose rank in a seeded permutation is in the split's

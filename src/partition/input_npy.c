@@ -143,7 +143,8 @@ static gs_status check_edges(gs_part_input *in)
     if (is_there(&in->weight)) {
         const gs_npy *w = &in->weight.npy;
         if (gs_part__is_integer(w->dtype) || w->shape[1] != 1 || w->shape[0] != in->edges)
-            return gs_fail(GS_EFORMAT, "%s: is %s [%llu, %llu]; edge weights are float32 or float64 [%llu], one an edge",
+            return gs_fail(GS_EFORMAT,
+                           "%s: is %s [%llu, %llu]; edge weights are float32 or float64 [%llu], one an edge",
                            in->weight.path, gs_dtype_name(w->dtype), (unsigned long long)w->shape[0],
                            (unsigned long long)w->shape[1], (unsigned long long)in->edges);
         in->weighted = true;
@@ -299,9 +300,9 @@ gs_status gs_part__npy_folder(gs_part_input *in, gs_part_job *job)
         (st = check_labels(in, &m)) != GS_OK)
         return st;
     if (in->vertices != 0 && m.vertices != 0 && in->vertices != m.vertices)
-        return gs_fail(GS_EFORMAT, "%s/meta.json: num_nodes is %llu, but %s %llu rows", in->path,
-                       (unsigned long long)m.vertices,
-                       in->form == GS_FORM_NONE ? "labels.npy has" : "the features have", (unsigned long long)in->vertices);
+        return gs_fail(
+            GS_EFORMAT, "%s/meta.json: num_nodes is %llu, but %s %llu rows", in->path, (unsigned long long)m.vertices,
+            in->form == GS_FORM_NONE ? "labels.npy has" : "the features have", (unsigned long long)in->vertices);
     if (in->vertices == 0)
         in->vertices = m.vertices;
     if (m.edge_types > 65536)
@@ -321,7 +322,8 @@ static gs_status name_wrong_id(const gs_part_input *in, const gs_part_batch *b)
         const char *at = (const char *)b->raw + i * gs_dtype_bytes(in->edge.npy.dtype);
         gs_part__to_i64(&id, at, in->edge.npy.dtype, 1);
         if (id < 0 || (uint64_t)id >= in->vertices)
-            return gs_fail(GS_EFORMAT, "%s: row %llu, column %u: vertex %lld is not one of the %llu vertices (ids start at 0)",
+            return gs_fail(GS_EFORMAT,
+                           "%s: row %llu, column %u: vertex %lld is not one of the %llu vertices (ids start at 0)",
                            in->edge.path, (unsigned long long)(b->first + i / 2), (unsigned)(i % 2), (long long)id,
                            (unsigned long long)in->vertices);
     }

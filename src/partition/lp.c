@@ -192,8 +192,8 @@ static gs_status call_metis(uint32_t *part, const coarse *c, const gs_part_grid 
         share[i] = (real_t)gs_part__grid_capacity(grid, i) / (real_t)grid->vertices;
     METIS_SetDefaultOptions(options);
     options[METIS_OPTION_SEED] = (idx_t)(seed & INT32_MAX);
-    const int rc = METIS_PartGraphKway(&n, &constraints, c->start, c->neighbour, c->weight, NULL, c->edge_weight, &parts,
-                                       share, NULL, options, &cut, (idx_t *)part);
+    const int rc = METIS_PartGraphKway(&n, &constraints, c->start, c->neighbour, c->weight, NULL, c->edge_weight,
+                                       &parts, share, NULL, options, &cut, (idx_t *)part);
     gs_free(share);
     if (rc == METIS_ERROR_MEMORY)
         return gs_fail(GS_ENOMEM, "METIS: out of memory; give more with --memory");

@@ -260,9 +260,9 @@ static gs_status assign(gs_part_order *o, gs_part_job *job, const gs_part_blocks
     return st;
 }
 
-/* Where not nearly all vertices are labelled those stand first in their intervals, so that what a loss sees is a few runs
- * of rows: the training split before the others, as gradients of the last layer's sums are 0 elsewhere. Where few are,
- * so are the rows of the layer below, those that they hear. */
+/* Where not nearly all vertices are labelled those stand first in their intervals, so that what a loss sees is a few
+ * runs of rows: the training split before the others, as gradients of the last layer's sums are 0 elsewhere. Where few
+ * are, so are the rows of the layer below, those that they hear. */
 static gs_status take_levels(gs_part_order *o, const gs_part_job *job)
 {
     const uint64_t n = o->grid.vertices;

@@ -256,8 +256,9 @@ static inline uint32_t gs_part__grid_capacity(const gs_part_grid *g, uint32_t i)
     return left < g->rows ? (uint32_t)left : g->rows;
 }
 
-/* How near a vertex is to a label: what a loss on few vertices sees first. LEARNED: of the training split, FED: an edge leads
- * to such a one; LABELLED: of another split, HEARD: an edge leads to one of any split. Gradients are 0 but in the first two. */
+/* How near a vertex is to a label: what a loss on few vertices sees first. LEARNED: of the training split, FED: an edge
+ * leads to such a one; LABELLED: of another split, HEARD: an edge leads to one of any split. Gradients are 0 but in the
+ * first two. */
 enum { GS_PART_LEARNED, GS_PART_FED, GS_PART_LABELLED, GS_PART_HEARD, GS_PART_OTHER, GS_PART_LEVELS };
 
 typedef struct gs_part_order {

@@ -69,7 +69,8 @@ static void order_interval(gs_part_order *o, uint32_t interval, const gs_permute
     const uint32_t n = gs_part__grid_capacity(&o->grid, interval), bits = GS_MIN(o->grid.parts, NEED_BITS);
 
     for (uint32_t i = 0; i < n; i++)
-        w->keys[i] = (gs_part_key16){random != NULL ? gs_part__permute(random, ids[i]) : gray_place(need_of(o, ids[i])), i, 0};
+        w->keys[i] =
+            (gs_part_key16){random != NULL ? gs_part__permute(random, ids[i]) : gray_place(need_of(o, ids[i])), i, 0};
     sort_keys(w, n);
     if (random == NULL) {
         for (uint32_t i = 0; i < n; i++) {
@@ -155,7 +156,8 @@ gs_status gs_part__largest_chunk(uint64_t *edges, const gs_part_order *o, uint64
     const uint64_t width = 1ull << o->region_shift, piece = 4096;
     uint64_t most = 0, *count = gs_malloc_array(width, 8);
     uint32_t *records = gs_malloc_array(piece, s->words * 4u);
-    gs_status st = count && records ? GS_OK : gs_fail(GS_ENOMEM, "no memory to count %llu chunks", (unsigned long long)width);
+    gs_status st =
+        count && records ? GS_OK : gs_fail(GS_ENOMEM, "no memory to count %llu chunks", (unsigned long long)width);
 
     for (uint32_t region = 0; st == GS_OK && region < s->streams; region++) {
         gs_spill_cursor at = gs_part__spill_first(s, region);

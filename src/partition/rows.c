@@ -2,7 +2,8 @@
  *
  * The input is read front to back. Store order consists of `groups` runs of ascending input ids, so at most
  * two windows of the output a group are open at a time (rows_window.c). Where they do not fit memory, the input
- * is read again for each range of positions, or, where that takes more, rows go by way of buckets on disk (rows_bucket.c).
+ * is read again for each range of positions, or, where that takes more, rows go by way of buckets on disk
+ * (rows_bucket.c).
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -191,7 +192,8 @@ static gs_status make_buffers(gs_rows *r, uint64_t memory)
     r->row = gs_malloc_array(r->in->features, 4);
     r->at_rest = gs_malloc_array(r->in->features, 4);
     r->aligned = gs_malloc_array(r->in->features, 8);
-    if (!r->slot || !r->sums || !r->pool.data || !r->pool.filled || !r->pool.vacant || !r->row || !r->at_rest || !r->aligned)
+    if (!r->slot || !r->sums || !r->pool.data || !r->pool.filled || !r->pool.vacant || !r->row || !r->at_rest ||
+        !r->aligned)
         return gs_fail(GS_ENOMEM, "%s: no memory for %llu write windows", r->path, (unsigned long long)slots);
     memset(r->slot, 0xff, r->windows * 4);
     gs_rows__cut_pool(r, GS_SUM_BYTES);

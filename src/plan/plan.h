@@ -22,7 +22,13 @@
 #include "base/status.h"
 #include "program/program.h"
 
-typedef enum gs_region { GS_REGION_NONE, GS_REGION_RING, GS_REGION_RESIDENT, GS_REGION_ARENA, GS_REGION_COUNT } gs_region;
+typedef enum gs_region {
+    GS_REGION_NONE,
+    GS_REGION_RING,
+    GS_REGION_RESIDENT,
+    GS_REGION_ARENA,
+    GS_REGION_COUNT
+} gs_region;
 
 typedef struct gs_place {
     gs_region region;
@@ -79,8 +85,8 @@ typedef struct gs_task {
     uint32_t first_dep, deps; /* plan->dep[first_dep .. +deps): task indices */
     uint32_t file;       /* READ, WRITE; EDGES, PROGRAM, UPLOAD of a chunk: of the chunk */
     uint32_t sum;        /* ZERO, SELF, EDGES, BEGIN, FINISH: which of the stage's sums */
-    uint32_t target, operand; /* SELF: operand alone; EDGES, PROGRAM, UNROLL, BACK; READ with CHECK_CHUNK: intervals, of the first of the target's chunks
-                              * that it brings */
+    uint32_t target, operand; /* SELF: operand alone; EDGES, PROGRAM, UNROLL, BACK; READ with CHECK_CHUNK: intervals, of
+                               * the first of the target's chunks that it brings */
     union {
         uint32_t rows;   /* VERTEX, SELF, BEGIN, FINISH */
         uint32_t runs;   /* READ, UPLOAD, FORWARD: of plan->run; 0: all of [offset, +bytes) */
@@ -102,8 +108,8 @@ typedef struct gs_task {
     uint64_t chunk_bytes; /* likewise; UPLOAD: nonzero where it is chunk (target, operand) of `file` */
 } gs_task;
 
-/* A read of the pass, one of its first, that may begin while the pass's run before is still under way: when `deps` of that
- * run are done. Its place in the ring is nobody's then. */
+/* A read of the pass, one of its first, that may begin while the pass's run before is still under way: when `deps` of
+ * that run are done. Its place in the ring is nobody's then. */
 typedef struct gs_ahead {
     uint32_t task, first_dep, deps; /* plan->dep[first_dep .. +deps) */
 } gs_ahead;
@@ -144,8 +150,8 @@ typedef struct gs_plan {
     gs_ahead *ahead;
     gs_resident *resident;
     gs_plan_pass *pass;        /* as program->pass */
-    /* [program->arrays] of the run's file, where an array of the run has these bytes, of its intervals that are not kept; 0: none.
-     * Arrays that are never there at the same time may have the same. */
+    /* [program->arrays] of the run's file, where an array of the run has these bytes, of its intervals that are not
+     * kept; 0: none. Arrays that are never there at the same time may have the same. */
     uint64_t *spill_first, *spill_bytes;
     uint64_t spill_total;      /* size of the file */
     uint64_t region_bytes[GS_REGION_COUNT];
@@ -163,7 +169,8 @@ static inline uint32_t gs_task_lane(const gs_task *t)
     const uint32_t first = GS_LANE_DEVICES + t->device * (uint32_t)GS_DEVICE_LANES;
     if (t->kind == GS_TASK_READ || t->kind == GS_TASK_WRITE)
         return t->kind == GS_TASK_READ ? GS_LANE_READ : GS_LANE_WRITE;
-    return gs_task_is_copy(t->kind) ? first + GS_LANE_UPLOAD + (uint32_t)(t->kind - GS_TASK_UPLOAD) : first + GS_LANE_COMPUTE;
+    return gs_task_is_copy(t->kind) ? first + GS_LANE_UPLOAD + (uint32_t)(t->kind - GS_TASK_UPLOAD)
+                                    : first + GS_LANE_COMPUTE;
 }
 
 void gs_plan_free(gs_plan *p); /* NULL is allowed */

@@ -100,12 +100,14 @@ typedef struct gs_operand {
  *   matmul       a: register [., out], b: parameter [out, in] -> [., in]
  *   outer        grad(dst)[out, in] += a[., out]' @ b[., in]
  *   fan          a: register [., in], b: parameter [t * in, out] -> [., t * out]: a by each of the t matrices
- *   fan_t        a: register [., t * out], b: parameter [t * in, out] -> [., in]: sum over the matrices of block by matrix'
+ *   fan_t        a: register [., t * out], b: parameter [t * in, out] -> [., in]: sum over the matrices of block by
+ *                matrix'
  *   fan_outer    grad(dst)[t * in, out]: matrix i += a' @ block i of b, a [., in], b [., t * out]
  *   mix          a: register [., m * w], b: parameter [m, n] -> [., n * w]: block j of w columns is the sum over i of
  *                b[i, j] times block i of a
  *   mix_t        a: register [., n * w], b: parameter [m, n] -> [., m * w]: block i = sum over j of b[i, j] block j
- *   mix_outer    grad(dst)[m, n] += over all rows, of each block of a [., m * w] with each of b [., n * w], the dot product
+ *   mix_outer    grad(dst)[m, n] += over all rows, of each block of a [., m * w] with each of b [., n * w], the dot
+ *                product
  *   colsum       grad(dst)[w] += sum of the rows of a
  *   concat       dst[., wa + wb] = columns of a [., wa], then of b [., wb]; registers
  *   part         dst[., w] = columns [site, site + w) of register a
@@ -246,8 +248,8 @@ void gs_program_free(gs_program *p); /* NULL is allowed */
 uint32_t gs_program_pass(const gs_program *p, const char *name);
 uint64_t gs_param_elements(const gs_param *p);
 
-/* Has the pass values over all vertices (batch statistics)? Then every row of every array that it makes counts, and none
- * may be left out because the loss does not see it. */
+/* Has the pass values over all vertices (batch statistics)? Then every row of every array that it makes counts, and
+ * none may be left out because the loss does not see it. */
 bool gs_program_needs_all_rows(const gs_program *p, uint32_t pass);
 /* Does the pass compute other logits than an evaluation would: random numbers, batch statistics? */
 bool gs_program_trains_apart(const gs_program *p, uint32_t pass);

@@ -24,7 +24,8 @@ static gs_status check_regs(const gs_checker *c, const gs_stage *s)
         const gs_reg *g = &s->reg[r];
         if (g->width == 0 || g->kind > GS_REG_TEMP || g->dtype >= GS_DTYPE_COUNT)
             return FAIL(c, "register %u has no kind, type or width", r);
-        if (g->kind != GS_REG_LOAD && g->dtype != GS_F32 && (g->kind != GS_REG_TEMP || g->dtype != GS_BF16 || g->array == GS_NONE))
+        if (g->kind != GS_REG_LOAD && g->dtype != GS_F32 &&
+            (g->kind != GS_REG_TEMP || g->dtype != GS_BF16 || g->array == GS_NONE))
             return FAIL(c, "register %u is not f32", r);
         if (g->kind == GS_REG_SUM) {
             if (!c->reg_ready[r] || g->array != GS_NONE)
@@ -208,12 +209,14 @@ static gs_status check_reduce(const gs_checker *c, const gs_stage *s, const gs_i
         return FAIL(c, "%s needs f32 registers", gs_op_name(i->op));
     if (i->op == GS_OP_FAN_OUTER) {
         if (w->dims != 2 || w->rows % a != 0 || b != (uint64_t)w->rows / a * w->cols)
-            return FAIL(c, "%s: %u and %u columns do not fit %s[%u, %u]", gs_op_name(i->op), a, b, w->name, w->rows, w->cols);
+            return FAIL(c, "%s: %u and %u columns do not fit %s[%u, %u]", gs_op_name(i->op), a, b, w->name, w->rows,
+                        w->cols);
         return GS_OK;
     }
     if (i->op == GS_OP_MIX_OUTER) {
         if (w->dims != 2 || a % w->rows != 0 || b % w->cols != 0 || a / w->rows != b / w->cols)
-            return FAIL(c, "%s: %u and %u columns are no blocks of %s[%u, %u]", gs_op_name(i->op), a, b, w->name, w->rows, w->cols);
+            return FAIL(c, "%s: %u and %u columns are no blocks of %s[%u, %u]", gs_op_name(i->op), a, b, w->name,
+                        w->rows, w->cols);
         return GS_OK;
     }
     if (outer ? (w->dims != 2 || w->rows != a || w->cols != b) : (w->dims != 1 || w->cols != a))
@@ -264,7 +267,8 @@ static gs_status check_instr(const gs_checker *c, const gs_stage *s, const gs_in
         if (c->reg_ready[i->dst])
             return FAIL(c, "register %u is written twice", i->dst);
         if ((i->op == GS_OP_ROUND) != (s->reg[i->dst].dtype == GS_BF16))
-            return FAIL(c, "%s into register %u, which is %s", gs_op_name(i->op), i->dst, gs_dtype_name(s->reg[i->dst].dtype));
+            return FAIL(c, "%s into register %u, which is %s", gs_op_name(i->op), i->dst,
+                        gs_dtype_name(s->reg[i->dst].dtype));
         width = s->reg[i->dst].width;
     } else if (i->op == GS_OP_XENT && i->dst != GS_NONE) {
         return FAIL(c, "xent writes no register");

@@ -102,8 +102,8 @@ static gs_status check_sequence(const gs_checker *c, const gs_stage *s)
     h = w->cols;
     if (w->dims != 2 || w->rows != 4 * h || s->edge_reg[m->value].width != 4 * h ||
         s->edge_reg[m->value].kind != GS_EDGE_OPERAND)
-        return FAIL(c, "lstm: gates of %u elements do not fit %s[%u, %u]", s->edge_reg[m->value].width, w->name, w->rows,
-                    w->cols);
+        return FAIL(c, "lstm: gates of %u elements do not fit %s[%u, %u]", s->edge_reg[m->value].width, w->name,
+                    w->rows, w->cols);
     if (!back)
         return check_sum_reg(c, s, 0, m->reg, h);
     if (m->reg != GS_NONE || s->edge_reg[m->score].kind != GS_EDGE_TARGET || s->edge_reg[m->score].width != h)
@@ -219,8 +219,8 @@ static gs_status check_edge_instr(const gs_checker *c, const gs_stage *s, const 
     uint32_t width = 1;
     bool rows = false;
 
-    if (!known || i->op == GS_OP_DROPOUT || i->op == GS_OP_CAST || i->op == GS_OP_ROUND || i->op == GS_OP_ACROSS || i->op == GS_OP_TILE ||
-        i->op == GS_OP_CONCAT || i->op == GS_OP_PART)
+    if (!known || i->op == GS_OP_DROPOUT || i->op == GS_OP_CAST || i->op == GS_OP_ROUND || i->op == GS_OP_ACROSS ||
+        i->op == GS_OP_TILE || i->op == GS_OP_CONCAT || i->op == GS_OP_PART)
         return FAIL(c, "%s is no instruction of an edge program", known ? gs_op_name(i->op) : "this");
     if (i->dst >= s->edge_regs || s->edge_reg[i->dst].kind != GS_EDGE_TEMP || ready[i->dst])
         return FAIL(c, "edge program: register %u is no scratch register, or written twice", i->dst);

@@ -127,8 +127,8 @@ void gs_program_print(const gs_program *p, FILE *out)
         if (p->param[i].dims == 2)
             fprintf(out, "param %s[%u, %u]\n", p->param[i].name, p->param[i].rows, p->param[i].cols);
         else
-            fprintf(out, "%s %s[%u]\n", p->param[i].statistic != GS_STATISTIC_NONE ? "statistic" : "param", p->param[i].name,
-                    p->param[i].cols);
+            fprintf(out, "%s %s[%u]\n", p->param[i].statistic != GS_STATISTIC_NONE ? "statistic" : "param",
+                    p->param[i].name, p->param[i].cols);
     }
     for (uint32_t i = 0; i < p->passes; i++) {
         fprintf(out, "pass %s\n", p->pass[i].name);

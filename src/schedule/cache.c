@@ -106,8 +106,8 @@ static void keep(choosing *c, uint64_t now, uint64_t next, bool may_go)
         push(c, (waiting){next, a->unit});
 }
 
-/* `rolling`: one epoch after the other, each deciding for itself; else one epoch like all, in which what is there at the
- * beginning is there at the end, and nothing else is. False: that cannot be. */
+/* `rolling`: one epoch after the other, each deciding for itself; else one epoch like all, in which what is there at
+ * the beginning is there at the end, and nothing else is. False: that cannot be. */
 static bool step(choosing *c, uint64_t now, bool rolling)
 {
     const uint32_t k = (uint32_t)(now % c->accesses), f = c->following[k];
@@ -233,7 +233,12 @@ static bool meet(const chain *a, const chain *b)
 static int by_time(const void *a, const void *b)
 {
     const chain *x = a, *y = b;
-    const int kind_x = x->from == x->to ? 0 : x->to < x->from ? 1 : 2, kind_y = y->from == y->to ? 0 : y->to < y->from ? 1 : 2;
+    const int kind_x = x->from == x->to  ? 0
+                       : x->to < x->from ? 1
+                                         : 2,
+              kind_y = y->from == y->to  ? 0
+                       : y->to < y->from ? 1
+                                         : 2;
 
     if (kind_x != kind_y)
         return kind_x - kind_y;
@@ -326,7 +331,8 @@ static uint32_t list_chains(const choosing *c, chain *chains, bool *held_before)
 
 static gs_status place_all(gs_cache_plan *p, choosing *c)
 {
-    chain *chains = gs_malloc_array(c->accesses, sizeof(*chains)), *placed = gs_malloc_array(c->accesses, sizeof(*placed));
+    chain *chains = gs_malloc_array(c->accesses, sizeof(*chains)),
+          *placed = gs_malloc_array(c->accesses, sizeof(*placed));
     bool *held_before = gs_malloc_array(c->accesses, sizeof(*held_before));
     const bool ok = chains != NULL && placed != NULL && held_before != NULL;
     const uint32_t count = ok ? list_chains(c, chains, held_before) : 0;

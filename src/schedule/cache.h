@@ -1,9 +1,10 @@
 /* cache.h - what stays in a given amount of memory while an epoch runs, when all its accesses are known.
  *
- * Units (an interval of an array, a chunk) are read in a fixed order, epoch after epoch. A *hold* keeps a unit from one access
- * to its next one, which is then a hit. Which holds: those that Belady's rule leaves when
- * memory is short, that is, what is used furthest ahead goes, or does not come in the first place; the epoch's end is no
- * end, as the next epoch is the same. Then each run of holds of a unit gets an address; those that find none are dropped.
+ * Units (an interval of an array, a chunk) are read in a fixed order, epoch after epoch. A *hold* keeps a unit from one
+ * access to its next one, which is then a hit. Which holds: those that Belady's rule leaves when
+ * memory is short, that is, what is used furthest ahead goes, or does not come in the first place; the epoch's end is
+ * no end, as the next epoch is the same. Then each run of holds of a unit gets an address; those that find none are
+ * dropped.
  *
  * Once a plan, for some ten thousand accesses; bytes are multiples of a block.
  */

@@ -29,14 +29,14 @@ gs_status gs_choice_make(gs_choice *out, const gs_layout *l)
     c.tenant = gs_calloc(files + sums, sizeof(*c.tenant));
     c.unplaced = gs_calloc(files + sums, sizeof(*c.unplaced));
     c.order = gs_calloc((uint64_t)l->program->stages * l->parts + 1, sizeof(*c.order));
-    /* A device with memory of its own has copies of what is resident, and expects no other owners; several work on a stage
-     * in no order. */
+    /* A device with memory of its own has copies of what is resident, and expects no other owners; several work on a
+     * stage in no order. */
     c.shares = l->config->unified && l->config->topology == NULL;
     c.sums_resident = c.shares && !l->staged;
     c.deal = gs_calloc((size_t)(l->program->stages + 1) * (gs_layout_devices(l) + 1), sizeof(*c.deal));
-    if (c.block == NULL || c.group == NULL || c.kept_intervals == NULL || c.kept_edges == NULL || c.operand_uses == NULL ||
-        c.rank == NULL || c.mask == NULL || c.offset == NULL || c.sum_offset == NULL || c.sum_array == NULL || c.tenant == NULL ||
-        c.unplaced == NULL || c.order == NULL || c.deal == NULL) {
+    if (c.block == NULL || c.group == NULL || c.kept_intervals == NULL || c.kept_edges == NULL ||
+        c.operand_uses == NULL || c.rank == NULL || c.mask == NULL || c.offset == NULL || c.sum_offset == NULL ||
+        c.sum_array == NULL || c.tenant == NULL || c.unplaced == NULL || c.order == NULL || c.deal == NULL) {
         gs_choice_drop(&c);
         return gs_fail(GS_ENOMEM, "out of memory while planning");
     }
@@ -110,7 +110,8 @@ static uint64_t target_bytes(const gs_layout *l, uint32_t stage, uint32_t block)
     uint64_t row = 0;
     for (uint32_t r = 0; r < s->edge_regs; r++) {
         uint32_t same = 0;
-        while (same < r && (s->edge_reg[same].kind != GS_EDGE_TARGET || s->edge_reg[same].array != s->edge_reg[r].array))
+        while (same < r &&
+               (s->edge_reg[same].kind != GS_EDGE_TARGET || s->edge_reg[same].array != s->edge_reg[r].array))
             same++;
         if (s->edge_reg[r].kind == GS_EDGE_TARGET && same == r)
             row += l->row_bytes[s->edge_reg[r].array];
@@ -135,7 +136,8 @@ uint64_t gs_layout_least_arena(const gs_layout *l)
  * granules that a block needs, summed over the blocks. */
 static double operand_uses(const gs_choice *c, const gs_layout *l, uint32_t stage)
 {
-    const uint32_t parts = l->parts, step = GS_MIN(GS_MAX(c->block[stage], 1) * gs_layout_devices(l), parts), words = l->config->granules.words;
+    const uint32_t parts = l->parts, step = GS_MIN(GS_MAX(c->block[stage], 1) * gs_layout_devices(l), parts),
+                   words = l->config->granules.words;
     const double granules = (double)gs_div_up(l->chunks->vertices, GS_MAX(l->config->granules.rows, 1));
     double marked = 0;
 
@@ -190,7 +192,8 @@ bool gs_choice_set_arena(gs_choice *c, const gs_layout *l, uint64_t arena_bytes)
     c->held_bytes = held;
     c->staging_bytes = 0;
     if (l->config->topology != NULL && l->config->device_memory > l->config->device_fixed + used)
-        c->staging_bytes = gs_align_down(GS_MIN(l->config->device_memory - l->config->device_fixed - used, most_staged(l)), GS_BLOCK_BYTES);
+        c->staging_bytes = gs_align_down(
+            GS_MIN(l->config->device_memory - l->config->device_fixed - used, most_staged(l)), GS_BLOCK_BYTES);
     return true;
 }
 

@@ -1,10 +1,10 @@
 /* column_order.c - in which order does a stage take its blocks of columns?
  *
- * NeuGraph (ATC'19, 3.3) takes a random order and swaps pairs while a simulation of the pipeline says that it gets shorter,
- * so that columns that wait for the disk stand beside columns that compute. Here store order, back and forth (every other
- * stage backwards, so that it begins with what the one before touched last) and a random one compete first. The sums of a column are
- * added up in the same order wherever it stands; gradients of parameters are added up over columns, so they change by rounding.
- * That is why an order must save a share of the time to be taken.
+ * NeuGraph (ATC'19, 3.3) takes a random order and swaps pairs while a simulation of the pipeline says that it gets
+ * shorter, so that columns that wait for the disk stand beside columns that compute. Here store order, back and forth
+ * (every other stage backwards, so that it begins with what the one before touched last) and a random one compete
+ * first. The sums of a column are added up in the same order wherever it stands; gradients of parameters are added up
+ * over columns, so they change by rounding. That is why an order must save a share of the time to be taken.
  *
  * The simulation's times are fitted to real epochs of this machine (cost/fit.c).
  */
@@ -50,8 +50,8 @@ static uint32_t below(struct search *s, uint32_t n)
     return (uint32_t)((uint64_t)(s->rng >> 4) * n >> 28);
 }
 
-/* Blocks of a stage that may be taken in any order; 0 where there is one order alone: a sequence's derivative adds to rows
- * that all of its blocks share. */
+/* Blocks of a stage that may be taken in any order; 0 where there is one order alone: a sequence's derivative adds to
+ * rows that all of its blocks share. */
 static uint32_t free_blocks(const struct search *s, uint32_t stage)
 {
     const gs_pass *const pass = &s->l->program->pass[s->pass];
@@ -60,7 +60,10 @@ static uint32_t free_blocks(const struct search *s, uint32_t stage)
     return !in_pass || blocks < 2 || gs_stage_is_back(&s->l->program->stage[stage]) ? 0 : blocks;
 }
 
-static uint32_t *order_of(const struct search *s, uint32_t stage) { return s->c->order + (uint64_t)stage * s->l->parts; }
+static uint32_t *order_of(const struct search *s, uint32_t stage)
+{
+    return s->c->order + (uint64_t)stage * s->l->parts;
+}
 
 static uint64_t order_bytes(const struct search *s)
 {
@@ -155,7 +158,8 @@ static gs_status search(struct search *s, uint32_t tries)
     return st;
 }
 
-gs_status gs_order_search(gs_plan **plan, const gs_layout *l, gs_choice *c, uint32_t pass, gs_order_make *make, void *context)
+gs_status gs_order_search(gs_plan **plan, const gs_layout *l, gs_choice *c, uint32_t pass, gs_order_make *make,
+                          void *context)
 {
     struct search s = {.l = l, .c = c, .pass = pass, .make = make, .context = context, .rng = 1};
     const uint32_t tries = GS_MIN(TASKS_MOST / GS_MAX((*plan)->tasks, 1), TRIES_MOST);

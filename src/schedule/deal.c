@@ -7,7 +7,10 @@
 #include "schedule/schedule_internal.h"
 #include "schedule/simulate.h"
 
-uint32_t gs_layout_devices(const gs_layout *l) { return l->config->topology != NULL ? l->config->topology->devices : 1; }
+uint32_t gs_layout_devices(const gs_layout *l)
+{
+    return l->config->topology != NULL ? l->config->topology->devices : 1;
+}
 
 static double task_seconds(const gs_layout *l, const gs_task *t)
 {
@@ -19,7 +22,8 @@ static double task_seconds(const gs_layout *l, const gs_task *t)
 static double chunk_seconds(const gs_layout *l, uint32_t stage, uint32_t target, uint32_t operand)
 {
     const gs_stage *const s = &l->program->stage[stage];
-    gs_task t = {.stage = stage, .file = GS_FILE_EDGES(l->program, l->stage_set[stage]), .target = target, .operand = operand};
+    gs_task t = {
+        .stage = stage, .file = GS_FILE_EDGES(l->program, l->stage_set[stage]), .target = target, .operand = operand};
     bool program = false;
     double seconds = 0;
 
@@ -50,8 +54,9 @@ static double interval_seconds(const gs_layout *l, uint32_t stage, uint32_t inte
     for (uint32_t r = 0; r < s->regs; r++)
         row += s->reg[r].kind == GS_REG_LOAD ? (double)l->row_bytes[s->reg[r].array] : 0;
     seconds += bps > 0 ? rows * row / bps : 0;
-    return seconds + (l->config->cost != NULL ? task_seconds(l, &(gs_task){.kind = GS_TASK_VERTEX, .stage = stage, .rows = rows})
-                                              : rows);
+    return seconds + (l->config->cost != NULL
+                          ? task_seconds(l, &(gs_task){.kind = GS_TASK_VERTEX, .stage = stage, .rows = rows})
+                          : rows);
 }
 
 static void deal_stage(gs_choice *c, const gs_layout *l, uint32_t stage)

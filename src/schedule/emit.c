@@ -128,7 +128,8 @@ gs_status gs_emit__add_read(struct emitter *e, gs_task *t, uint64_t bytes, struc
     return st;
 }
 
-void gs_emit__store_extent(const gs_layout *l, uint32_t array, uint64_t first, uint64_t rows, gs_task *t, uint64_t *skip)
+void gs_emit__store_extent(const gs_layout *l, uint32_t array, uint64_t first, uint64_t rows, gs_task *t,
+                           uint64_t *skip)
 {
     const uint64_t block = l->config->array_sum_bytes, row = l->row_bytes[array];
     const uint64_t file = gs_align_up(l->chunks->vertices * row, GS_BLOCK_BYTES);
@@ -149,7 +150,8 @@ uint64_t gs_emit__staged_bytes(const struct emitter *e, uint32_t array, uint32_t
 }
 
 /* Which runs of the extent to read, for the read being made: all of it without a mask. */
-static gs_status choose_runs(struct emitter *e, gs_task *t, const gs_run_extent *x, const uint64_t *mask, uint64_t *bytes)
+static gs_status choose_runs(struct emitter *e, gs_task *t, const gs_run_extent *x, const uint64_t *mask,
+                             uint64_t *bytes)
 {
     gs_plan *p = e->plan;
     const uint64_t room = x->bytes / x->unit + 1;
@@ -158,7 +160,8 @@ static gs_status choose_runs(struct emitter *e, gs_task *t, const gs_run_extent 
     *bytes = x->bytes;
     if (mask == NULL)
         return GS_OK;
-    if ((st = gs_emit__grow((void **)&p->run, &e->run_room, (uint32_t)GS_MIN(p->runs + room, UINT32_MAX), sizeof(*p->run))) != GS_OK)
+    if ((st = gs_emit__grow((void **)&p->run, &e->run_room, (uint32_t)GS_MIN(p->runs + room, UINT32_MAX),
+                            sizeof(*p->run))) != GS_OK)
         return st;
     *bytes = gs_runs_choose(p->run + p->runs, (uint32_t)room, &t->runs, e->l, x, mask);
     t->first_run = p->runs;
@@ -414,7 +417,8 @@ static gs_status emitter_open(struct emitter *e)
     e->plan->pass = gs_calloc(p->passes + 1, sizeof(*e->plan->pass));
     e->plan->spill_first = gs_calloc(p->arrays + 1, sizeof(*e->plan->spill_first));
     e->plan->spill_bytes = gs_calloc(p->arrays + 1, sizeof(*e->plan->spill_bytes));
-    if (e->plan->resident == NULL || e->plan->pass == NULL || e->plan->spill_first == NULL || e->plan->spill_bytes == NULL)
+    if (e->plan->resident == NULL || e->plan->pass == NULL || e->plan->spill_first == NULL ||
+        e->plan->spill_bytes == NULL)
         return gs_fail(GS_ENOMEM, "out of memory while planning");
     if ((st = gs_emit__spill_open(e)) != GS_OK)
         return st;
@@ -471,8 +475,8 @@ static void finish(struct emitter *e)
     p->region_bytes[GS_REGION_RING] = e->c->ring_bytes;
     p->region_bytes[GS_REGION_ARENA] = e->apart ? e->c->arena_bytes + e->c->staging_bytes : e->c->arena_taken;
     p->table_bytes = p->tasks * (sizeof(*p->task) + 2 * sizeof(uint32_t) + 1 + cfg->task_bytes) +
-                     p->deps * sizeof(*p->dep) + p->regs * sizeof(*p->reg) + p->runs * sizeof(*p->run) + p->aheads * sizeof(*p->ahead) +
-                     p->residents * sizeof(*p->resident);
+                     p->deps * sizeof(*p->dep) + p->regs * sizeof(*p->reg) + p->runs * sizeof(*p->run) +
+                     p->aheads * sizeof(*p->ahead) + p->residents * sizeof(*p->resident);
     p->device_bytes = cfg->device_fixed + p->region_bytes[GS_REGION_ARENA];
     p->host_bytes = cfg->host_fixed + p->table_bytes + e->c->ring_bytes + p->region_bytes[GS_REGION_RESIDENT] +
                     (cfg->unified ? e->devices * (cfg->device_fixed + p->region_bytes[GS_REGION_ARENA]) : 0);

@@ -1,7 +1,7 @@
 /* emit_cache.c - reads that the cache answers, or whose data it keeps.
  *
- * One pass, the one that epochs consist of, is emitted twice: once to list its accesses, then with the cache's plan of them,
- * access by access in the same order. Other passes find what stays between epochs, and leave it where it is.
+ * One pass, the one that epochs consist of, is emitted twice: once to list its accesses, then with the cache's plan of
+ * them, access by access in the same order. Other passes find what stays between epochs, and leave it where it is.
  */
 #include <string.h>
 
@@ -67,11 +67,12 @@ static gs_status list_first(struct emitter *e)
             continue;
         cell->first_place = e->cache_base + c->cache->place[k];
         const gs_task t = whole_unit(e, c->access[k].unit, &skip);
-        const gs_status st = gs_emit__grow((void **)&p->resident, &e->resident_room, p->residents + 1, sizeof(*p->resident));
+        const gs_status st =
+            gs_emit__grow((void **)&p->resident, &e->resident_room, p->residents + 1, sizeof(*p->resident));
         if (st != GS_OK)
             return st;
-        p->resident[p->residents++] =
-            (gs_resident){.file = t.file, .first = t.offset, .bytes = t.bytes, .offset = cell->first_place, .load = true};
+        p->resident[p->residents++] = (gs_resident){
+            .file = t.file, .first = t.offset, .bytes = t.bytes, .offset = cell->first_place, .load = true};
     }
     return GS_OK;
 }
@@ -126,8 +127,8 @@ static bool in_cached_pass(const struct emitter *e)
     return e->pass == &e->plan->pass[e->c->cached_pass];
 }
 
-/* The next task waits for whoever used [at, +bytes), who then has left. The cache's plan knows how long uses are, but not of
- * vertex programs of pruned stages: where one of those goes on, GS_EAGAIN. */
+/* The next task waits for whoever used [at, +bytes), who then has left. The cache's plan knows how long uses are, but
+ * not of vertex programs of pruned stages: where one of those goes on, GS_EAGAIN. */
 static gs_status evict(struct emitter *e, uint64_t at, uint64_t bytes)
 {
     uint32_t kept = 0;
@@ -193,7 +194,8 @@ static gs_status enter(struct emitter *e, uint32_t unit, bool whole)
         c->accesses = k + 1;
         return GS_OK;
     }
-    if (k >= c->accesses || c->access[k].unit != unit) /* other accesses than were listed: the cache's plan is not for them */
+    /* other accesses than were listed: the cache's plan is not for them */
+    if (k >= c->accesses || c->access[k].unit != unit)
         return GS_EAGAIN;
     e->cell[unit].held = c->cache->place[k] != GS_CACHE_NOWHERE;
     return e->cell[unit].held && !c->cache->hit[k] ? bring(e, unit, e->cache_base + c->cache->place[k]) : GS_OK;
@@ -216,7 +218,8 @@ static gs_status find(struct emitter *e, uint32_t unit, bool whole, bool again, 
     if (c->place == GS_CACHE_NOWHERE || !c->held)
         return GS_OK;
     c->inside++;
-    *out = (struct unit){.place = {GS_REGION_RESIDENT, c->place}, .read = c->read, .ring = NOT_STAGED, .cached = unit + 1, .in_cache = true};
+    *out = (struct unit){.place = {GS_REGION_RESIDENT, c->place}, .read = c->read, .ring = NOT_STAGED,
+                         .cached = unit + 1, .in_cache = true};
     *there = true;
     return GS_OK;
 }

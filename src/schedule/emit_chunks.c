@@ -36,13 +36,14 @@ static gs_status find_chunk(struct emitter *e, uint32_t target, uint32_t operand
     return GS_OK;
 }
 
-/* One read of chunks [first, first + count) of a target, which lie side by side in the file; empty ones between them have no
- * bytes. The last one gives the ring its place back. */
+/* One read of chunks [first, first + count) of a target, which lie side by side in the file; empty ones between them
+ * have no bytes. The last one gives the ring its place back. */
 static gs_status read_chunks(struct emitter *e, uint32_t target, uint32_t first, uint32_t count, struct unit *out)
 {
     const gs_chunk *const c = gs_layout_chunk(e->l, e->stage, target, first), *const end = c + count - 1;
-    gs_task t = {.kind = GS_TASK_READ, .check = GS_CHECK_CHUNK, .file = GS_FILE_EDGES(e->l->program, e->l->stage_set[e->stage]),
-                 .target = target, .operand = first, .offset = c->offset, .bytes = end->offset + end->length - c->offset};
+    gs_task t = {.kind = GS_TASK_READ, .check = GS_CHECK_CHUNK,
+                 .file = GS_FILE_EDGES(e->l->program, e->l->stage_set[e->stage]), .target = target, .operand = first,
+                 .offset = c->offset, .bytes = end->offset + end->length - c->offset};
     struct unit all;
     gs_status st = gs_emit__take_ring(e, t.bytes, &all);
 

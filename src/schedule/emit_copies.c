@@ -1,7 +1,7 @@
 /* emit_copies.c - several devices: what they compute on is copied to them, handed on, and brought back.
  *
- * Each has a staging ring in its arena, behind the sums, laid out like the host's. A piece on the host is free when the copies
- * from it are done; a piece on a device, when its last computation and the copy to the next device are.
+ * Each has a staging ring in its arena, behind the sums, laid out like the host's. A piece on the host is free when the
+ * copies from it are done; a piece on a device, when its last computation and the copy to the next device are.
  */
 #include <string.h>
 
@@ -10,8 +10,8 @@
 #include "schedule/emit_internal.h"
 #include "schedule/simulate.h"
 
-/* Of a copy between memories, for the choice between whole intervals and runs of rows: what starting another run takes, and a
- * wire of unknown speed. */
+/* Of a copy between memories, for the choice between whole intervals and runs of rows: what starting another run takes,
+ * and a wire of unknown speed. */
 #define USUAL_COPY_BPS 10e9
 #define COPY_RUN_SECONDS 0.2e-6
 #define GPU_RUN_SECONDS 3e-6 /* what a driver takes to be told of one more */
@@ -148,8 +148,10 @@ gs_status gs_emit__bring(struct emitter *e, uint64_t bytes, struct unit *u)
 
 gs_status gs_emit__bring_chunk(struct emitter *e, const gs_task *t, struct unit *u)
 {
-    return bring(e, &(gs_task){.kind = GS_TASK_UPLOAD, .bytes = t->chunk_bytes, .chunk_bytes = t->chunk_bytes, .file = t->file,
-                               .target = t->target, .operand = t->operand}, u);
+    return bring(e,
+                 &(gs_task){.kind = GS_TASK_UPLOAD, .bytes = t->chunk_bytes, .chunk_bytes = t->chunk_bytes,
+                            .file = t->file, .target = t->target, .operand = t->operand},
+                 u);
 }
 
 bool gs_emit__is_handed_on(const struct emitter *e, uint32_t from)
@@ -178,14 +180,15 @@ gs_status gs_emit__take_back(struct emitter *e, const struct unit *from, gs_plac
 /* ---- operand intervals ---- */
 
 /* Runs of rows that the devices [first, end) need of the interval, for `t`. */
-static gs_status choose_copy_runs(struct emitter *e, gs_task *t, uint32_t array, uint32_t operand, uint32_t first, uint32_t end,
-                                  const bool *needs)
+static gs_status choose_copy_runs(struct emitter *e, gs_task *t, uint32_t array, uint32_t operand, uint32_t first,
+                                  uint32_t end, const bool *needs)
 {
     const gs_layout *l = e->l;
     const uint32_t words = l->config->granules.words, rows = gs_interval_rows(l->chunks, operand);
     const double bps = l->config->topology->at[gs_topology_switch_of(l->config->topology, first)].host_bps;
-    const gs_run_extent extent = {.bytes = gs_align_up(rows * l->row_bytes[array], GS_BLOCK_BYTES), .row = l->row_bytes[array],
-                                  .rows = rows, .unit = GS_BLOCK_BYTES, .bps = bps > 0 ? bps : USUAL_COPY_BPS,
+    const gs_run_extent extent = {.bytes = gs_align_up(rows * l->row_bytes[array], GS_BLOCK_BYTES),
+                                  .row = l->row_bytes[array], .rows = rows, .unit = GS_BLOCK_BYTES,
+                                  .bps = bps > 0 ? bps : USUAL_COPY_BPS,
                                   .request_seconds = l->config->unified ? COPY_RUN_SECONDS : GPU_RUN_SECONDS};
     const uint64_t room = extent.bytes / GS_BLOCK_BYTES + 1;
     gs_plan *p = e->plan;
@@ -201,7 +204,8 @@ static gs_status choose_copy_runs(struct emitter *e, gs_task *t, uint32_t array,
         for (uint32_t w = 0; w < words; w++)
             e->mask_of_all[w] |= mask[w];
     }
-    if ((st = gs_emit__grow((void **)&p->run, &e->run_room, (uint32_t)GS_MIN(p->runs + room, UINT32_MAX), sizeof(*p->run))) != GS_OK)
+    if ((st = gs_emit__grow((void **)&p->run, &e->run_room, (uint32_t)GS_MIN(p->runs + room, UINT32_MAX),
+                            sizeof(*p->run))) != GS_OK)
         return st;
     (void)gs_runs_choose(p->run + p->runs, (uint32_t)room, &t->runs, l, &extent, e->mask_of_all);
     t->first_run = p->runs;
@@ -210,8 +214,8 @@ static gs_status choose_copy_runs(struct emitter *e, gs_task *t, uint32_t array,
 }
 
 /* The chain of one switch: from the host to the first that needs it, then from one to the next. */
-static gs_status share_chain(struct emitter *e, uint32_t index, uint32_t operand, const struct unit *host, const bool *needs,
-                             const gs_topology_switch *chain, uint32_t *upload, uint32_t *uploads)
+static gs_status share_chain(struct emitter *e, uint32_t index, uint32_t operand, const struct unit *host,
+                             const bool *needs, const gs_topology_switch *chain, uint32_t *upload, uint32_t *uploads)
 {
     const uint32_t array = e->operand_array[index], end = chain->first + chain->devices;
     gs_task t = {.kind = GS_TASK_UPLOAD, .bytes = gs_interval_rows(e->l->chunks, operand) * e->l->row_bytes[array]};
@@ -224,7 +228,8 @@ static gs_status share_chain(struct emitter *e, uint32_t index, uint32_t operand
             continue;
         e->device = d;
         if (before == NULL || e->l->config->no_chain) {
-            if ((st = choose_copy_runs(e, &t, array, operand, d, e->l->config->no_chain ? d + 1 : end, needs)) == GS_OK &&
+            if ((st = choose_copy_runs(e, &t, array, operand, d, e->l->config->no_chain ? d + 1 : end, needs)) ==
+                    GS_OK &&
                 (st = copy_here(e, &t, host, to)) == GS_OK)
                 upload[(*uploads)++] = to->read;
         } else { /* with the runs that the one before has */

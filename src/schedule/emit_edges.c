@@ -18,7 +18,8 @@ gs_place gs_emit__sum_place(const struct emitter *e, uint32_t sum, int part, uin
     for (uint32_t i = apart ? sum : 0; i <= sum; i++)
         for (int k = 0; k < (i < sum ? GS_SUM_PLACES : part); k++)
             at += gs_align_up(4ull * gs_sum_width(s, i, k) * block * rows, 64);
-    return (gs_place){apart ? GS_REGION_RESIDENT : GS_REGION_ARENA, at + 4ull * gs_sum_width(s, sum, part) * rows * local_interval};
+    return (gs_place){apart ? GS_REGION_RESIDENT : GS_REGION_ARENA,
+                      at + 4ull * gs_sum_width(s, sum, part) * rows * local_interval};
 }
 
 static bool of_rows(const gs_sum *s)
@@ -89,7 +90,8 @@ static gs_status frame_sum(struct emitter *e, struct block b, uint32_t sum, gs_t
 
 static gs_status zero_sum(struct emitter *e, struct block b, uint32_t sum)
 {
-    const uint64_t rows = (uint64_t)(b.count - 1) * e->l->span[e->stage] + gs_layout_rows(e->l, e->stage, b.first + b.count - 1);
+    const uint64_t rows =
+        (uint64_t)(b.count - 1) * e->l->span[e->stage] + gs_layout_rows(e->l, e->stage, b.first + b.count - 1);
     const gs_task zero = {.kind = GS_TASK_ZERO, .sum = sum, .place = gs_emit__sum_place(e, sum, GS_SUM_ACC, 0),
                           .bytes = rows * 4ull * gs_sum_width(gs_emit__stage(e), sum, GS_SUM_ACC)};
     uint32_t task;
@@ -321,7 +323,8 @@ const uint64_t *gs_emit__needed_rows(struct emitter *e, struct block b, uint32_t
     if (!gs_runs_need(e->mask, e->l, e->stage, b.first, b.count, operand))
         return NULL;
     for (uint32_t i = 0; i < s->sums; i++)
-        for (uint32_t k = 0; adds_own_of(e, b, operand, &s->sum[i]) && gs_layout_own_run(e->l, e->stage, s->sum[i].array, operand, &k, &run);)
+        for (uint32_t k = 0; adds_own_of(e, b, operand, &s->sum[i]) &&
+                             gs_layout_own_run(e->l, e->stage, s->sum[i].array, operand, &k, &run);)
             mark_rows(e, run);
     return e->mask;
 }
@@ -415,14 +418,17 @@ gs_status gs_emit__load_operands(struct emitter *e, uint32_t operand, const bool
     gs_status st = GS_OK;
 
     for (uint32_t a = 0; a < e->operands; a++)
-        together += list_readers(e, operand, e->operand_array[a], needs, reads) ? gs_emit__staged_bytes(e, e->operand_array[a], operand, count) : 0;
+        together += list_readers(e, operand, e->operand_array[a], needs, reads)
+                        ? gs_emit__staged_bytes(e, e->operand_array[a], operand, count)
+                        : 0;
     gs_ring_group(&e->ring, together);
     for (uint32_t a = 0; a < e->operands && st == GS_OK; a++) {
         const uint32_t array = e->operand_array[a];
         struct unit u = {.read = GS_NONE, .ring = NOT_STAGED};
         for (uint32_t d = 0; d < e->devices; d++)
             e->seat[d].operand[a] = u;
-        if (!list_readers(e, operand, array, needs, reads) || (st = gs_emit__load_needed(e, array, operand, mask, &u)) != GS_OK)
+        if (!list_readers(e, operand, array, needs, reads) ||
+            (st = gs_emit__load_needed(e, array, operand, mask, &u)) != GS_OK)
             continue;
         if (!e->apart) {
             e->seat[0].operand[a] = u;

@@ -61,7 +61,8 @@ struct cell {
     bool seen;
 };
 
-/* [first, end) of emitter.owner: arrays of the pass that had bytes of an array's place in the run's file before, the last first. */
+/* [first, end) of emitter.owner: arrays of the pass that had bytes of an array's place in the run's file before, the
+ * last first. */
 struct owners {
     uint32_t first, end;
 };
@@ -97,7 +98,8 @@ struct emitter {
      * each once, and where the rows stand. */
     uint32_t operands, targets;
     uint32_t *operand_array, *target_array; /* [GS_STAGE_SUMS + most edge regs] */
-    struct unit *chunk; /* [parts * GS_CHUNK_GROUP] of the block's targets: for operand intervals [group_first, group_end) */
+    struct unit *chunk; /* [parts * GS_CHUNK_GROUP] of the block's targets: for operand intervals [group_first,
+                         * group_end) */
     uint32_t group_first, group_end;
     struct cell *cell;  /* [units of the cache]; NULL: there is none */
     uint32_t *occupant; /* [occupants] units that are there */
@@ -118,7 +120,8 @@ static inline const gs_stage *gs_emit__stage(const struct emitter *e)
 gs_status gs_emit__grow(void **array, uint32_t *room, uint32_t need, size_t size);
 /* The next task added waits for `task` (GS_NONE: for nothing). */
 void gs_emit__wait(struct emitter *e, uint32_t task);
-/* Of what the next task of `lane` waits for, keeps only the last of each lane whose tasks end in order; how many are left. */
+/* Of what the next task of `lane` waits for, keeps only the last of each lane whose tasks end in order; how many are
+ * left. */
 uint32_t gs_emit__settle_waits(struct emitter *e, uint32_t lane);
 /* emit_ahead.c: behind the pass's last task, which of its first reads its next run may make already. */
 gs_status gs_emit__ahead(struct emitter *e);
@@ -153,7 +156,8 @@ gs_status gs_emit__load_chunks(struct emitter *e, uint32_t target, uint32_t firs
 uint32_t gs_emit__group_end(const struct emitter *e, struct block b, uint32_t operand, uint64_t *bytes);
 
 /* File extent of rows of an array of the store: whole checksum blocks. */
-void gs_emit__store_extent(const gs_layout *l, uint32_t array, uint64_t first, uint64_t rows, gs_task *t, uint64_t *skip);
+void gs_emit__store_extent(const gs_layout *l, uint32_t array, uint64_t first, uint64_t rows, gs_task *t,
+                           uint64_t *skip);
 
 /* emit_copies.c */
 gs_status gs_emit__copies_open(struct emitter *e);

@@ -66,7 +66,8 @@ static gs_status copy(struct emitter *e, gs_place to, gs_place from, uint64_t by
 /* The state before any edge, and the gradient of the one after all of them. */
 static gs_status begin_interval(struct emitter *e, uint32_t interval, uint32_t local)
 {
-    const uint32_t rows = gs_interval_rows(e->l->chunks, interval), array = gs_emit__stage(e)->edge_reg[sequence_of(e)->score].array;
+    const uint32_t rows = gs_interval_rows(e->l->chunks, interval),
+                   array = gs_emit__stage(e)->edge_reg[sequence_of(e)->score].array;
     const uint64_t half = 4 * width_of(e) * e->l->chunks->interval_rows;
     struct unit u;
     uint32_t task;

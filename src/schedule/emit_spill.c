@@ -1,9 +1,9 @@
 /* emit_spill.c - the run's file, in which arrays that are never there at the same time share bytes.
  *
- * Reads of what was there before are over when something is written: computes that needed them come before the one that made
- * it. Writes are done in any order, so a write waits for the one before of each of its bytes, which has waited
- * likewise. Plans of deep models have hundreds of arrays and a million writes: who had the bytes before is listed once, and asked
- * from the last owner on until all bytes are known.
+ * Reads of what was there before are over when something is written: computes that needed them come before the one that
+ * made it. Writes are done in any order, so a write waits for the one before of each of its bytes, which has waited
+ * likewise. Plans of deep models have hundreds of arrays and a million writes: who had the bytes before is listed once,
+ * and asked from the last owner on until all bytes are known.
  */
 #include "base/alloc.h"
 #include "base/size.h"
@@ -11,12 +11,14 @@
 
 static bool share_bytes(const gs_plan *p, uint32_t a, uint32_t b)
 {
-    return p->spill_bytes[a] > 0 && p->spill_bytes[b] > 0 && p->spill_first[a] < p->spill_first[b] + p->spill_bytes[b] &&
+    return p->spill_bytes[a] > 0 && p->spill_bytes[b] > 0 &&
+           p->spill_first[a] < p->spill_first[b] + p->spill_bytes[b] &&
            p->spill_first[b] < p->spill_first[a] + p->spill_bytes[a];
 }
 
 /* Appends those that share bytes with `array` and are stored by a stage in [first, by), the last one first. */
-static gs_status list_owners(struct emitter *e, uint32_t array, uint32_t first, uint32_t by, uint32_t *room, uint32_t *count)
+static gs_status list_owners(struct emitter *e, uint32_t array, uint32_t first, uint32_t by, uint32_t *room,
+                             uint32_t *count)
 {
     for (uint32_t s = by; s-- > first;) {
         const gs_stage *const stage = &e->l->program->stage[s];
@@ -24,7 +26,8 @@ static gs_status list_owners(struct emitter *e, uint32_t array, uint32_t first, 
         if (st != GS_OK)
             return st;
         for (uint32_t r = 0; r < stage->regs; r++)
-            if (stage->reg[r].kind == GS_REG_TEMP && stage->reg[r].array != GS_NONE && share_bytes(e->plan, array, stage->reg[r].array))
+            if (stage->reg[r].kind == GS_REG_TEMP && stage->reg[r].array != GS_NONE &&
+                share_bytes(e->plan, array, stage->reg[r].array))
                 e->owner[(*count)++] = stage->reg[r].array;
     }
     return GS_OK;
@@ -62,8 +65,8 @@ uint64_t gs_emit__spilled_at(const struct emitter *e, uint32_t array, uint32_t i
     return e->plan->spill_first[array] + (interval - e->c->kept_intervals[array]) * e->l->spill_interval[array];
 }
 
-/* For the writes of `array` that touch [begin, end) of the run's file: how many bytes of it those are. Tasks from the first to
- * the last write of an interval's rows may be other intervals' too, which count there. */
+/* For the writes of `array` that touch [begin, end) of the run's file: how many bytes of it those are. Tasks from the
+ * first to the last write of an interval's rows may be other intervals' too, which count there. */
 static uint64_t wait_for_writes(struct emitter *e, uint32_t array, uint64_t begin, uint64_t end)
 {
     const uint64_t first = e->plan->spill_first[array], step = e->l->spill_interval[array];

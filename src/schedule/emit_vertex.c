@@ -12,7 +12,8 @@ static bool is_narrow(const struct emitter *e, const gs_reg *r)
 }
 
 /* Loads what a tile reads; the tile's units and the task's register places are filled. */
-static gs_status tile_inputs(struct emitter *e, uint32_t interval, struct block b, uint32_t from, uint32_t rows, gs_place *place)
+static gs_status tile_inputs(struct emitter *e, uint32_t interval, struct block b, uint32_t from, uint32_t rows,
+                             gs_place *place)
 {
     const gs_stage *s = gs_emit__stage(e);
     const gs_stage_layout *sl = &e->l->stage[e->stage];
@@ -114,7 +115,8 @@ static gs_status zero_around(struct emitter *e, uint32_t interval, uint32_t from
 
 /* From the device's piece to the kept rows, or to a piece of the host's ring, which becomes the tile's; the task is
  * the one to wait for then. */
-static gs_status bring_back(struct emitter *e, uint32_t interval, uint32_t from, uint32_t rows, uint32_t reg, uint32_t *task)
+static gs_status bring_back(struct emitter *e, uint32_t interval, uint32_t from, uint32_t rows, uint32_t reg,
+                            uint32_t *task)
 {
     const uint32_t array = gs_emit__stage(e)->reg[reg].array;
     const uint64_t row = e->l->row_bytes[array];
@@ -141,7 +143,8 @@ static gs_status write_outputs(struct emitter *e, uint32_t interval, uint32_t fr
         if (!is_output(reg))
             continue;
         uint32_t made = vertex_task;
-        if (!e->apart && !is_kept(e, reg->array, interval) && !gs_layout_holds(e->l, reg->array, interval, from, rows)) {
+        if (!e->apart && !is_kept(e, reg->array, interval) &&
+            !gs_layout_holds(e->l, reg->array, interval, from, rows)) {
             gs_ring_release(&e->ring, e->tile[r].ring, vertex_task); /* nobody reads it: the file stays 0 there */
             continue;
         }
@@ -149,7 +152,8 @@ static gs_status write_outputs(struct emitter *e, uint32_t interval, uint32_t fr
             continue;
         const uint64_t row = e->l->row_bytes[reg->array];
         const gs_task t = {.kind = GS_TASK_WRITE, .file = reg->array, .place = {GS_REGION_RING, e->tile[r].ring},
-                           .offset = gs_emit__spilled_at(e, reg->array, interval) + gs_align_down(from * row, GS_BLOCK_BYTES),
+                           .offset =
+                               gs_emit__spilled_at(e, reg->array, interval) + gs_align_down(from * row, GS_BLOCK_BYTES),
                            .bytes = stored_bytes(row, from, rows)};
         uint32_t task, *w = e->written[(uint64_t)reg->array * e->l->parts + interval];
         gs_emit__wait(e, made);

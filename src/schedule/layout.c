@@ -150,10 +150,12 @@ bool gs_layout_holds(const gs_layout *l, uint32_t array, uint32_t interval, uint
     return r == NULL;
 }
 
-bool gs_layout_own_run(const gs_layout *l, uint32_t stage, uint32_t array, uint32_t interval, uint32_t *k, gs_row_run *out)
+bool gs_layout_own_run(const gs_layout *l, uint32_t stage, uint32_t array, uint32_t interval, uint32_t *k,
+                       gs_row_run *out)
 {
     const gs_row_runs *const held = held_runs(l, array);
-    const uint32_t runs = gs_layout_runs(l, stage, interval), others = held == NULL ? 1 : held->first[interval + 1] - held->first[interval];
+    const uint32_t runs = gs_layout_runs(l, stage, interval),
+                   others = held == NULL ? 1 : held->first[interval + 1] - held->first[interval];
 
     for (; *k < runs * others; (*k)++) {
         const gs_row_run a = gs_layout_run(l, stage, interval, *k / others);
@@ -212,7 +214,8 @@ static void find_stores(gs_layout *l)
 gs_status gs_layout_make(gs_layout *out, const gs_schedule_config *config, bool staged)
 {
     const gs_program *p = config->program;
-    gs_layout l = {.config = config, .staged = staged, .program = p, .chunks = config->chunks, .parts = config->chunks->parts};
+    gs_layout l = {
+        .config = config, .staged = staged, .program = p, .chunks = config->chunks, .parts = config->chunks->parts};
     gs_status st = GS_ENOMEM;
 
     l.row_bytes = gs_calloc(p->arrays + 1, sizeof(*l.row_bytes));
@@ -221,7 +224,8 @@ gs_status gs_layout_make(gs_layout *out, const gs_schedule_config *config, bool 
     l.stage = gs_calloc(p->stages + 1, sizeof(*l.stage));
     l.stage_set = gs_calloc(p->stages + 1, sizeof(*l.stage_set));
     l.span = gs_calloc(p->stages + 1, sizeof(*l.span));
-    if (l.row_bytes == NULL || l.stored_by == NULL || l.spill_interval == NULL || l.stage == NULL || l.stage_set == NULL || l.span == NULL)
+    if (l.row_bytes == NULL || l.stored_by == NULL || l.spill_interval == NULL || l.stage == NULL ||
+        l.stage_set == NULL || l.span == NULL)
         goto done;
     list_sets(&l);
     find_stores(&l);

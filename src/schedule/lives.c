@@ -1,19 +1,20 @@
-/* lives.c - what stays in host memory, when it is there, and where: what is never there at the same time shares its place.
+/* lives.c - what stays in host memory, when it is there, and where: what is never there at the same time shares its
+ * place.
  *
- * A program is a line of points in time, two a stage: its edge pass and its vertex program. An array of the run is there from
- * the stage that writes it to the last that reads it; a stage's sums are there for both its points. What the store has and
- * what the setup pass leaves to others is always there. As all of them are touched by computes alone, which run in the order of
- * the list, a place needs no waits to change hands.
+ * A program is a line of points in time, two a stage: its edge pass and its vertex program. An array of the run is
+ * there from the stage that writes it to the last that reads it; a stage's sums are there for both its points. What the
+ * store has and what the setup pass leaves to others is always there. As all of them are touched by computes alone,
+ * which run in the order of the list, a place needs no waits to change hands.
  *
- * A sum whose rows become rows of an array, each where no other value of the stage needs the sum any more, is added up in
- * the array's own place.
+ * A sum whose rows become rows of an array, each where no other value of the stage needs the sum any more, is added up
+ * in the array's own place.
  *
- * What is not kept shares places in the file that it is spilled to in the same way, interval by interval behind each other. Writes are
- * done in any order, so one must wait for those of the owner before (emit.c).
+ * What is not kept shares places in the file that it is spilled to in the same way, interval by interval behind each
+ * other. Writes are done in any order, so one must wait for those of the owner before (emit.c).
  *
- * Rows of an array that its stage leaves out must read as 0, and so must what is not written to the file. Memory is 0 at the
- * start; in a place that others use, they are zeroed when the stage is done (emit.c), so an array with few rows keeps a place
- * of its own.
+ * Rows of an array that its stage leaves out must read as 0, and so must what is not written to the file. Memory is 0
+ * at the start; in a place that others use, they are zeroed when the stage is done (emit.c), so an array with few rows
+ * keeps a place of its own.
  */
 #include <stdlib.h>
 #include <string.h>
@@ -46,7 +47,8 @@ static void use_in_stage(gs_life *life, const gs_choice *c, const gs_layout *l, 
         if ((s->sum[i].kind <= GS_SUM_PICK || s->sum[i].kind == GS_SUM_LSTM_BACK) && s->sum[i].array == array)
             use(life, c, l, stage, edge_point(stage));
     for (uint32_t r = 0; r < s->edge_regs; r++)
-        if ((s->edge_reg[r].kind == GS_EDGE_OPERAND || s->edge_reg[r].kind == GS_EDGE_TARGET) && s->edge_reg[r].array == array)
+        if ((s->edge_reg[r].kind == GS_EDGE_OPERAND || s->edge_reg[r].kind == GS_EDGE_TARGET) &&
+            s->edge_reg[r].array == array)
             use(life, c, l, stage, edge_point(stage));
     for (uint32_t r = 0; r < s->regs; r++)
         if (s->reg[r].kind != GS_REG_SUM && s->reg[r].array == array)
@@ -102,7 +104,8 @@ static bool meet(const gs_tenant *a, const gs_tenant *b)
 
 /* The lowest place among those there at the same time; with `limit`, or the largest gap below it where none is as large
  * as wanted: then *room is less than t->bytes. */
-static uint64_t find_place(const gs_tenant *tenant, uint32_t tenants, const gs_tenant *t, uint64_t limit, uint64_t *room)
+static uint64_t find_place(const gs_tenant *tenant, uint32_t tenants, const gs_tenant *t, uint64_t limit,
+                           uint64_t *room)
 {
     uint64_t at = 0, best = 0;
 
@@ -169,8 +172,8 @@ void gs_lives_begin(gs_choice *c, const gs_layout *l)
 /* Element by element, of rows of one width. */
 static bool in_place(gs_op op) { return (op >= GS_OP_ADD && op <= GS_OP_STEP) || op == GS_OP_EQ; }
 
-/* May the array's rows be written where the sum's are? Only by the last instruction that needs those, and only if it makes an
- * element of the elements at the same place. */
+/* May the array's rows be written where the sum's are? Only by the last instruction that needs those, and only if it
+ * makes an element of the elements at the same place. */
 static bool takes_over(const gs_stage *s, uint32_t sum, uint32_t reg)
 {
     bool written = false;
@@ -217,7 +220,8 @@ static uint32_t heir(const gs_choice *c, const gs_layout *l, uint32_t stage, uin
 static int by_life_and_size(const void *a, const void *b)
 {
     const gs_tenant *const x = a, *const y = b;
-    const int x_always = x->life.last == UINT32_MAX && x->life.first == 0, y_always = y->life.last == UINT32_MAX && y->life.first == 0;
+    const int x_always = x->life.last == UINT32_MAX && x->life.first == 0,
+              y_always = y->life.last == UINT32_MAX && y->life.first == 0;
     if (x_always != y_always)
         return y_always - x_always;
     if (!x_always && x->bytes != y->bytes)
@@ -236,7 +240,8 @@ static void list_sums(gs_choice *c, const gs_layout *l, gs_tenant *list, uint32_
             const gs_life life = {edge_point(s), vertex_point(s)};
             c->sum_array[number] = array;
             if (array == GS_NONE)
-                list[(*count)++] = (gs_tenant){.what = p->arrays + l->sets + number, .bytes = gs_choice_sum_bytes(c, l, s, i), .life = life};
+                list[(*count)++] = (gs_tenant){
+                    .what = p->arrays + l->sets + number, .bytes = gs_choice_sum_bytes(c, l, s, i), .life = life};
             for (uint32_t k = 0; array != GS_NONE && k < *count; k++)
                 if (list[k].what == array)
                     list[k].life.first = GS_MIN(list[k].life.first, edge_point(s));
@@ -277,7 +282,8 @@ bool gs_lives_is_shared(const gs_choice *c, const gs_layout *l, uint32_t array)
         if (c->sum_array[n] == array)
             return true;
     for (uint32_t i = 0; i < c->tenants; i++)
-        if (c->tenant[i].what != array && c->tenant[i].offset < at + bytes && at < c->tenant[i].offset + c->tenant[i].bytes)
+        if (c->tenant[i].what != array && c->tenant[i].offset < at + bytes &&
+            at < c->tenant[i].offset + c->tenant[i].bytes)
             return true;
     return false;
 }
@@ -303,8 +309,8 @@ static bool is_partial(const gs_layout *l, uint32_t array)
     return false;
 }
 
-/* In whole stages, as reads and writes of one stage are done in any order. Rows that its stage leaves out, and tiles that are
- * not written as nobody reads anything but 0 there, read as 0 as long as nobody has ever written there. */
+/* In whole stages, as reads and writes of one stage are done in any order. Rows that its stage leaves out, and tiles
+ * that are not written as nobody reads anything but 0 there, read as 0 as long as nobody has ever written there. */
 static gs_life spilled_life(const gs_choice *c, const gs_layout *l, uint32_t array)
 {
     const uint32_t stage = l->stored_by[array];

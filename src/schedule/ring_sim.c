@@ -163,7 +163,8 @@ void gs_ring_release(gs_ring_sim *r, uint64_t offset, uint32_t task)
         r->piece[i].release = task;
 }
 
-bool gs_ring_users(const gs_ring_sim *r, uint64_t offset, uint64_t bytes, uint32_t *waits, uint32_t room, uint32_t *wait_count)
+bool gs_ring_users(const gs_ring_sim *r, uint64_t offset, uint64_t bytes, uint32_t *waits, uint32_t room,
+                   uint32_t *wait_count)
 {
     for (uint32_t i = piece_after(r, offset); i < r->pieces && r->piece[i].offset < offset + bytes; i++) {
         if (r->piece[i].release == GS_NONE || *wait_count == room)

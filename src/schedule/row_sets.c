@@ -32,9 +32,11 @@ static void settle(struct finder *f, uint32_t *needed, uint32_t k, uint32_t repo
     out->targets = sup->everything ? GS_ALL_ROWS : gs_rows__meet(f, rows, sup->targets);
     out->operands = sup->everything ? GS_ALL_ROWS : sup->operands;
 
-    /* Where edges from few rows count, all of those are taken: finding which of them are named costs a pass over the edges. */
-    const uint32_t read = s->sums == 0 ? f->none
-                          : out->operands != GS_ALL_ROWS ? out->operands : gs_rows__reach(f, s->direction, out->targets);
+    /* Where edges from few rows count, all of those are taken: finding which of them are named costs a pass over the
+     * edges. */
+    const uint32_t read = s->sums == 0                   ? f->none
+                          : out->operands != GS_ALL_ROWS ? out->operands
+                                                         : gs_rows__reach(f, s->direction, out->targets);
     for (uint32_t r = 0; r < s->regs; r++)
         if (s->reg[r].kind == GS_REG_LOAD)
             need(f, needed, s->reg[r].array, rows);
@@ -84,7 +86,8 @@ static gs_status finder_open(struct finder *f)
     f->array = gs_calloc(p->arrays + 1, sizeof(*f->array));
     f->support = gs_calloc(p->stages + 1, sizeof(*f->support));
     uint64_t *empty = gs_calloc(f->words, sizeof(*empty));
-    if (f->out.bits == NULL || f->out.stage == NULL || f->out.array == NULL || f->array == NULL || f->support == NULL || empty == NULL) {
+    if (f->out.bits == NULL || f->out.stage == NULL || f->out.array == NULL || f->array == NULL || f->support == NULL ||
+        empty == NULL) {
         gs_free(empty);
         return gs_fail(GS_ENOMEM, "out of memory for the rows that a loss sees");
     }

@@ -22,7 +22,8 @@
 /* Rows of an interval that a stage's vertex program runs for, apart from each other by
  * at least this many: so rows of any width on either side are in different blocks of a file. */
 #define GS_ROW_GAP 1024u
-/* Nor are fewer than this of an interval's rows left out at either of its ends: arrays without gaps can share places. */
+/* Nor are fewer than this of an interval's rows left out at either of its ends: arrays without gaps can share
+ * places. */
 static inline uint32_t gs_short_end(uint32_t rows) { return rows / 16 < GS_ROW_GAP ? rows / 16 : GS_ROW_GAP; }
 
 typedef struct gs_row_run {
@@ -70,7 +71,8 @@ typedef struct gs_row_sets_config {
 gs_status gs_row_sets_find(gs_row_sets *out, const gs_row_sets_config *config);
 void gs_row_sets_drop(gs_row_sets *s);
 
-/* The runs of set `id`, gaps of less than GS_ROW_GAP rows and short ends filled. first[] and run[] are the caller's to free. */
+/* The runs of set `id`, gaps of less than GS_ROW_GAP rows and short ends filled. first[] and run[] are the caller's to
+ * free. */
 gs_status gs_row_sets_runs(gs_row_runs *out, const gs_row_sets *s, uint32_t id);
 
 #endif /* GS_SCHEDULE_ROW_SETS_H */

@@ -30,7 +30,14 @@ static enum rule rule_of(gs_op op)
     case GS_OP_MUL:
         return RULE_BOTH;
     case GS_OP_DIV: case GS_OP_NEG: case GS_OP_SQRT: case GS_OP_TANH: case GS_OP_RELU: case GS_OP_LEAKY_RELU:
-    case GS_OP_ELU: case GS_OP_STEP: case GS_OP_DROPOUT: case GS_OP_CAST: case GS_OP_ROUND: case GS_OP_ROWSUM: case GS_OP_ROWMAX: case GS_OP_FOLD:
+    case GS_OP_ELU:
+    case GS_OP_STEP:
+    case GS_OP_DROPOUT:
+    case GS_OP_CAST:
+    case GS_OP_ROUND:
+    case GS_OP_ROWSUM:
+    case GS_OP_ROWMAX:
+    case GS_OP_FOLD:
     case GS_OP_SPREAD: case GS_OP_ACROSS: case GS_OP_TILE: case GS_OP_MATMUL_T: case GS_OP_MATMUL:
     case GS_OP_MIX: case GS_OP_MIX_T: case GS_OP_FAN: case GS_OP_FAN_T: case GS_OP_PART:
     case GS_OP_BY_TYPE: case GS_OP_BY_TYPE_T:

@@ -36,7 +36,8 @@ bool gs_runs_need(uint64_t *mask, const gs_layout *l, uint32_t stage, uint32_t f
 }
 
 /* Units that the granules [first, end) touch. */
-static void units_of(const gs_run_extent *x, uint32_t granule_rows, uint32_t first, uint32_t end, uint64_t *from, uint64_t *to)
+static void units_of(const gs_run_extent *x, uint32_t granule_rows, uint32_t first, uint32_t end, uint64_t *from,
+                     uint64_t *to)
 {
     const uint64_t last_row = GS_MIN((uint64_t)end * granule_rows, x->rows);
     *from = (x->skip + (uint64_t)first * granule_rows * x->row) / x->unit;
@@ -117,14 +118,16 @@ static double request_bytes(const gs_layout *l, const gs_run_extent *x)
     const gs_schedule_config *const c = l->config;
     if (x->bps > 0)
         return x->bps * x->request_seconds;
-    return (c->disk_bps > 0 ? c->disk_bps : USUAL_BPS) * (c->disk_request_seconds > 0 ? c->disk_request_seconds : USUAL_REQUEST_SECONDS);
+    return (c->disk_bps > 0 ? c->disk_bps : USUAL_BPS) *
+           (c->disk_request_seconds > 0 ? c->disk_request_seconds : USUAL_REQUEST_SECONDS);
 }
 
 uint64_t gs_runs_choose(gs_run *run, uint32_t room, uint32_t *runs, const gs_layout *l, const gs_run_extent *extent,
                         const uint64_t *mask)
 {
     /* A gap takes the time of its bytes or that of a request: each is decided by itself. */
-    const double request = request_bytes(l, extent), longest = request / (double)extent->unit, all = (double)extent->bytes;
+    const double request = request_bytes(l, extent), longest = request / (double)extent->unit,
+                 all = (double)extent->bytes;
     const uint64_t gap = longest < 1e9 ? (uint64_t)longest : (uint64_t)1e9, bytes = count(runs, l, extent, mask, gap);
 
     if (*runs == 0)

@@ -28,7 +28,8 @@ static gs_status plan_cost(double *out, const gs_layout *l, const gs_plan *plan)
         const double weight = gs_pass_weight(l, i), written = (double)plan->pass[i].written_bytes;
         gs_simulation x = {.seconds = (double)plan->pass[i].read_bytes + written};
         gs_status st;
-        if (cost != NULL && (st = gs_simulate(&x, &(gs_simulation_input){plan, p, l->set, l->parts, cost, l->config->topology, i})) != GS_OK)
+        if (cost != NULL && (st = gs_simulate(&x, &(gs_simulation_input){plan, p, l->set, l->parts, cost,
+                                                                         l->config->topology, i})) != GS_OK)
             return st;
         sum += weight * (x.seconds + (cost != NULL ? GS_WEAR_SHARE * written / cost->write_bps : 0));
     }
@@ -76,7 +77,8 @@ static uint64_t host_left(const gs_layout *l, const gs_choice *c, uint64_t table
     return used < cfg->host_memory ? cfg->host_memory - used : 0;
 }
 
-/* The best plan so far, and how it is made again: an arena that gives its blocks, and who gets what of the host's memory. */
+/* The best plan so far, and how it is made again: an arena that gives its blocks, and who gets what of the host's
+ * memory. */
 struct best {
     gs_plan *plan;
     double cost;
@@ -92,7 +94,8 @@ static gs_status compare(struct best *best, const gs_layout *l, const gs_choice 
     const bool better = st == GS_OK && (best->plan == NULL || cost < best->cost);
     gs_plan_free(better ? best->plan : plan);
     if (better)
-        *best = (struct best){plan, cost, c->held_bytes, c->ring_bytes, c->keep_bytes, c->cache != NULL ? c->cache_bytes : 0};
+        *best = (struct best){plan,          cost,          c->held_bytes,
+                              c->ring_bytes, c->keep_bytes, c->cache != NULL ? c->cache_bytes : 0};
     return st;
 }
 
@@ -210,7 +213,8 @@ static gs_status least_host(uint64_t *out, const gs_layout *l, gs_choice *c, uin
         gs_status st;
         if (arena > cfg->device_memory - cfg->device_fixed || !gs_choice_set_arena(c, l, arena))
             break;
-        if ((st = least_ring(&ring, &tables, l, c)) == GS_EAGAIN) /* several devices: no room for what is staged there */
+        /* several devices: no room for what is staged there */
+        if ((st = least_ring(&ring, &tables, l, c)) == GS_EAGAIN)
             break;
         if (st != GS_OK)
             return st;
@@ -231,7 +235,8 @@ static gs_status least_device(uint64_t *out, const gs_layout *l, gs_choice *c, u
         return GS_OK;
     gs_choice_keep(c, l, 0);
     c->ring_bytes = UINT64_MAX / 4;
-    for (c->staging_bytes = step; st == GS_EAGAIN && c->staging_bytes < UINT64_MAX / 8; c->staging_bytes += GS_MAX(step, c->staging_bytes / 8)) {
+    for (c->staging_bytes = step; st == GS_EAGAIN && c->staging_bytes < UINT64_MAX / 8;
+         c->staging_bytes += GS_MAX(step, c->staging_bytes / 8)) {
         gs_plan *plan = NULL;
         st = gs_emit(&plan, l, c);
         gs_plan_free(plan);
@@ -285,7 +290,8 @@ static gs_status trace_accesses(const gs_layout *l, gs_choice *c)
 }
 
 /* GS_EAGAIN: it does not fit. The plan is compared with the best one, or given out where there is none. */
-static gs_status plan_cached(gs_plan **out, struct best *best, const gs_layout *l, gs_choice *c, uint64_t ring, uint64_t capacity)
+static gs_status plan_cached(gs_plan **out, struct best *best, const gs_layout *l, gs_choice *c, uint64_t ring,
+                             uint64_t capacity)
 {
     gs_cache_plan cache = {0};
     gs_plan *plan = NULL;
@@ -329,8 +335,9 @@ static gs_status with_cache(struct best *best, const gs_layout *l, gs_choice *c)
     gs_status st = GS_OK;
 
     /* A device with memory of its own has copies of what is resident, and does not expect it to change. */
-    if (c->cached_pass == l->program->passes || !l->config->unified || l->config->topology != NULL || l->config->force_spill || best->cost == 0 ||
-        best->plan->tasks > MANY_TASKS || !gs_choice_set_arena(c, l, best->arena))
+    if (c->cached_pass == l->program->passes || !l->config->unified || l->config->topology != NULL ||
+        l->config->force_spill || best->cost == 0 || best->plan->tasks > MANY_TASKS ||
+        !gs_choice_set_arena(c, l, best->arena))
         return GS_OK;
     c->made_only = true;
     for (int keep = 1; keep >= 0 && st == GS_OK; keep--)
@@ -367,8 +374,9 @@ static gs_status plan_again(gs_plan **out, void *context)
 static gs_status with_order(struct best *best, const gs_layout *l, gs_choice *c)
 {
     struct again again = {best, l, c};
-    if (c->cached_pass == l->program->passes || l->config->cost == NULL || l->config->no_swap || l->config->topology != NULL || best->cost == 0 ||
-        best->plan->tasks > MANY_TASKS || !gs_choice_set_arena(c, l, best->arena))
+    if (c->cached_pass == l->program->passes || l->config->cost == NULL || l->config->no_swap ||
+        l->config->topology != NULL || best->cost == 0 || best->plan->tasks > MANY_TASKS ||
+        !gs_choice_set_arena(c, l, best->arena))
         return GS_OK;
     return gs_order_search(&best->plan, l, c, c->cached_pass, plan_again, &again);
 }

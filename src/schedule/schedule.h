@@ -22,7 +22,8 @@ typedef struct gs_schedule_config {
                                 * copies for itself */
     bool no_chain;             /* each takes from the host what it needs */
     bool unified;              /* the device's memory is a part of the host's */
-    uint64_t host_varies;      /* by so much host_fixed may be more when the same is asked again: a refusal names enough */
+    uint64_t host_varies;      /* by so much host_fixed may be more when the same is asked again: a refusal names
+                                * enough */
     uint64_t host_fixed;       /* taken already: process, store tables, run's own state */
     uint64_t device_fixed;     /* parameters, gradients, optimiser, kernels' scratch */
     uint64_t task_bytes;       /* what the run keeps for each task beside the plan (a trace) */

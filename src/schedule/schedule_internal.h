@@ -48,7 +48,8 @@ typedef struct gs_layout {
     uint32_t *stage_set;      /* [stages] the edges that a stage's sums go over */
     uint32_t *span;           /* [stages] from an interval's first row to the last that the stage runs for, at most */
     uint64_t *row_bytes;      /* [arrays] */
-    uint32_t *stored_by;      /* [arrays] the stage whose vertex program stores it; GS_NONE: of the store, or of an edge pass */
+    uint32_t *stored_by;      /* [arrays] the stage whose vertex program stores it; GS_NONE: of the store, or of an edge
+                               * pass */
     uint64_t *spill_interval; /* [arrays] bytes of an interval in a spill file; 0: a store array */
     gs_stage_layout *stage;   /* [stages] */
 } gs_layout;
@@ -91,7 +92,8 @@ gs_row_run gs_layout_run(const gs_layout *l, uint32_t stage, uint32_t interval, 
 bool gs_layout_holds(const gs_layout *l, uint32_t array, uint32_t interval, uint32_t from, uint32_t rows);
 /* The next run, from number *k (at first 0) on, of rows that the stage runs for and the array holds: where it is 0
  * adding it to a sum changes nothing. False: there is none. */
-bool gs_layout_own_run(const gs_layout *l, uint32_t stage, uint32_t array, uint32_t interval, uint32_t *k, gs_row_run *out);
+bool gs_layout_own_run(const gs_layout *l, uint32_t stage, uint32_t array, uint32_t interval, uint32_t *k,
+                       gs_row_run *out);
 
 gs_status gs_layout_make(gs_layout *out, const gs_schedule_config *config, bool staged);
 void gs_layout_drop(gs_layout *l);
@@ -125,7 +127,8 @@ typedef struct gs_choice {
     uint64_t arena_bytes;
     uint64_t held_bytes;      /* the arena and the block's rows at the target end */
     uint64_t staging_bytes;   /* of several devices: of each one's staging ring, behind the arena's sums */
-    uint32_t *deal;           /* [stages * (devices + 1)] of several devices: first target interval of each, and the end */
+    uint32_t *deal;           /* [stages * (devices + 1)] of several devices: first target interval of each, and the
+                               * end */
     uint64_t ring_bytes;
     uint32_t *block;          /* [stages] target intervals whose sums are held at a time */
     uint32_t *group;          /* [stages] derivatives of sequences: chunks of a group */
@@ -232,9 +235,10 @@ uint32_t gs_choice_blocks(const gs_choice *c, const gs_layout *l, uint32_t stage
 void gs_order_reset(gs_choice *c, const gs_layout *l);
 /* The plan again, in the order that `c` says. GS_EAGAIN: it does not fit. */
 typedef gs_status gs_order_make(gs_plan **out, void *context);
-/* Looks for an order of blocks with which one run of `pass` takes less time; *plan is in store order, and is replaced where
- * one is worth it. Says in *plan what was found. */
-gs_status gs_order_search(gs_plan **plan, const gs_layout *l, gs_choice *c, uint32_t pass, gs_order_make *make, void *context);
+/* Looks for an order of blocks with which one run of `pass` takes less time; *plan is in store order, and is replaced
+ * where one is worth it. Says in *plan what was found. */
+gs_status gs_order_search(gs_plan **plan, const gs_layout *l, gs_choice *c, uint32_t pass, gs_order_make *make,
+                          void *context);
 
 /* The ring, simulated while tasks are emitted. A piece is live from its
  * allocation until gs_ring_release() names the task after which its bytes are free. */
@@ -268,7 +272,9 @@ gs_status gs_ring_take(gs_ring_sim *r, uint64_t bytes, uint64_t *offset, uint32_
                        uint32_t *wait_count);
 /* `offset` is what gs_ring_take() gave; a second release is ignored. */
 void gs_ring_release(gs_ring_sim *r, uint64_t offset, uint32_t task);
-/* Appends to `waits` the tasks after which [offset, +bytes) is free. False where a part of it is live, or there is no room. */
-bool gs_ring_users(const gs_ring_sim *r, uint64_t offset, uint64_t bytes, uint32_t *waits, uint32_t room, uint32_t *wait_count);
+/* Appends to `waits` the tasks after which [offset, +bytes) is free. False where a part of it is live, or there is no
+ * room. */
+bool gs_ring_users(const gs_ring_sim *r, uint64_t offset, uint64_t bytes, uint32_t *waits, uint32_t room,
+                   uint32_t *wait_count);
 
 #endif /* GS_SCHEDULE_SCHEDULE_INTERNAL_H */

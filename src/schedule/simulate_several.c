@@ -104,7 +104,9 @@ gs_status gs_simulate_several(gs_simulation *out, const gs_simulation_input *in)
         const gs_task *const t = &in->plan->task[pass->first_task + i];
         const uint32_t lane = gs_task_lane(t);
         const double begin = begin_of(&k, t, lane);
-        const double end = lane < GS_LANE_DEVICES ? transfer(&k, t, begin) : gs_task_is_copy(t->kind) ? copy(&k, t, begin) : compute(&k, t, begin);
+        const double end = lane < GS_LANE_DEVICES     ? transfer(&k, t, begin)
+                           : gs_task_is_copy(t->kind) ? copy(&k, t, begin)
+                                                      : compute(&k, t, begin);
         k.done[i] = k.lane[lane] = end;
         seconds = GS_MAX(seconds, end);
     }

@@ -93,10 +93,12 @@ void gs_chunk_layout(gs_chunk_view *out, void *data, const gs_chunk_expect *coun
     view_fill(out, data, &h, &s);
 }
 
-void gs_chunk_view_place(gs_chunk_view *out, const void *data, const gs_chunk_expect *expect, uint32_t type_bytes, bool weights)
+void gs_chunk_view_place(gs_chunk_view *out, const void *data, const gs_chunk_expect *expect, uint32_t type_bytes,
+                         bool weights)
 {
-    const chunk_header h = {.index_bytes = expect->index_bytes, .targets = expect->targets, .operands = expect->operands,
-                            .edges = expect->edges, .type_bytes = type_bytes, .weights = weights};
+    const chunk_header h = {.index_bytes = expect->index_bytes, .targets = expect->targets,
+                            .operands = expect->operands, .edges = expect->edges, .type_bytes = type_bytes,
+                            .weights = weights};
     chunk_sections s;
     if (sections_of(&s, h.edges, h.targets, h.operands, h.index_bytes, type_bytes, weights))
         view_fill(out, data, &h, &s);

@@ -67,7 +67,8 @@ gs_status gs_chunk_view_make(gs_chunk_view *out, const void *data, uint64_t leng
                              const gs_chunk_expect *expect, bool deep);
 
 /* The view of a chunk's bytes that were checked elsewhere, where these are not to be read: a device's memory. */
-void gs_chunk_view_place(gs_chunk_view *out, const void *data, const gs_chunk_expect *expect, uint32_t type_bytes, bool weights);
+void gs_chunk_view_place(gs_chunk_view *out, const void *data, const gs_chunk_expect *expect, uint32_t type_bytes,
+                         bool weights);
 
 /* Merges the edges of a target that name the same operand row, for sums that need each row and nothing else: in the
  * chunk's own bytes (`v` was made of them, with a deep check), as one edge and how often it was there. Types and

@@ -64,7 +64,8 @@ static void copy_edge(gs_chunk_view *out, uint64_t n, const gs_chunk_view *v, ui
     else
         ((uint32_t *)(uintptr_t)out->index)[n] = ((const uint32_t *)v->index)[k];
     if (v->type != NULL)
-        memcpy((uint8_t *)(uintptr_t)out->type + n * v->type_bytes, (const uint8_t *)v->type + k * v->type_bytes, v->type_bytes);
+        memcpy((uint8_t *)(uintptr_t)out->type + n * v->type_bytes, (const uint8_t *)v->type + k * v->type_bytes,
+               v->type_bytes);
     if (v->weight != NULL)
         ((float *)(uintptr_t)out->weight)[n] = v->weight[k];
 }

@@ -35,8 +35,8 @@ static gs_status view_checked(gs_chunk_view *view, const gs_store *s, gs_window 
     if (st != GS_OK)
         return st;
     if (gs_hash64(data, c->length) != c->checksum)
-        return gs_fail(GS_EFORMAT, "%s: chunk (%u, %u) does not match its checksum" GS_STORE_DAMAGED, w->path, at.target,
-                       at.operand);
+        return gs_fail(GS_EFORMAT, "%s: chunk (%u, %u) does not match its checksum" GS_STORE_DAMAGED, w->path,
+                       at.target, at.operand);
     st = gs_chunk_view_make(view, data, c->length, &expect, true);
     if (st == GS_OK && (view->type_bytes != t->type_bytes || (view->weight != NULL) != t->weights))
         st = gs_fail(GS_EFORMAT, "its edges carry other data than the store's");

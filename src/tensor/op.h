@@ -48,21 +48,26 @@ typedef enum gs_op_class {
     X(GS_OP_CAST, "cast", 1, GS_CLASS_ELEMENTWISE)      /* bf16/f16 as stored -> f32 */   \
     X(GS_OP_ROUND, "round", 1, GS_CLASS_ELEMENTWISE)    /* f32 -> bf16, to be stored; vertex programs only */ \
     X(GS_OP_ROWSUM, "rowsum", 1, GS_CLASS_ELEMENTWISE)  /* [rows, w] -> [rows, 1] */      \
-    X(GS_OP_ROWMAX, "rowmax", 1, GS_CLASS_ELEMENTWISE)  /* [rows, w] -> [rows, 1]; the shift of a row_softmax, of no derivative */ \
+    X(GS_OP_ROWMAX, "rowmax", 1, GS_CLASS_ELEMENTWISE)  /* [rows, w] -> [rows, 1]; the shift of a row_softmax, of no \
+                                                         * derivative */ \
     X(GS_OP_FOLD, "fold", 1, GS_CLASS_ELEMENTWISE)      /* [., h * d] -> [., h]: sums of d */ \
     X(GS_OP_SPREAD, "spread", 1, GS_CLASS_ELEMENTWISE)  /* [., h] -> [., h * d]: each d times */ \
     X(GS_OP_EQ, "eq", 2, GS_CLASS_ELEMENTWISE)          /* 1 where a == b, else 0 */      \
-    X(GS_OP_EDGE_MASK, "edge_mask", 2, GS_CLASS_ELEMENTWISE) /* 0 or 1 / (1 - p) for an edge and column, see program.h */ \
-    X(GS_OP_IS_LOOP, "is_loop", 2, GS_CLASS_ELEMENTWISE) /* 1 where the ids of an edge's ends are equal, else 0; edge programs only */ \
+    X(GS_OP_EDGE_MASK, "edge_mask", 2, GS_CLASS_ELEMENTWISE) /* 0 or 1 / (1 - p) for an edge and column, see \
+                                                              * program.h */ \
+    X(GS_OP_IS_LOOP, "is_loop", 2, GS_CLASS_ELEMENTWISE) /* 1 where the ids of an edge's ends are equal, else 0; edge \
+                                                          * programs only */ \
     X(GS_OP_CONCAT, "concat", 2, GS_CLASS_ELEMENTWISE)  /* columns of a, then of b; vertex programs only */ \
     X(GS_OP_PART, "part", 1, GS_CLASS_ELEMENTWISE)      /* columns from `site` on; vertex programs only */ \
     X(GS_OP_ACROSS, "across", 1, GS_CLASS_ELEMENTWISE)  /* [., h * d] -> [., d]: sums over h; vertex programs only */ \
-    X(GS_OP_TILE, "tile", 1, GS_CLASS_ELEMENTWISE)      /* [., d] -> [., h * d]: the row h times; vertex programs only */ \
+    X(GS_OP_TILE, "tile", 1, GS_CLASS_ELEMENTWISE)      /* [., d] -> [., h * d]: the row h times; vertex programs \
+                                                         * only */ \
     X(GS_OP_MATMUL_T, "matmul_t", 2, GS_CLASS_MATMUL)   /* x[., in] @ w[out, in]' */      \
     X(GS_OP_MATMUL, "matmul", 2, GS_CLASS_MATMUL)       /* x[., out] @ w[out, in] */      \
     X(GS_OP_MIX, "mix", 2, GS_CLASS_MATMUL)             /* x[., m * w], c[m, n] -> [., n * w]: column blocks, mixed */ \
     X(GS_OP_MIX_T, "mix_t", 2, GS_CLASS_MATMUL)         /* x[., n * w], c[m, n] -> [., m * w]: its transpose */ \
-    X(GS_OP_FAN, "fan", 2, GS_CLASS_MATMUL)             /* x[., in], w[t * in, out] -> [., t * out]: by each of t matrices */ \
+    X(GS_OP_FAN, "fan", 2, GS_CLASS_MATMUL)             /* x[., in], w[t * in, out] -> [., t * out]: by each of t \
+                                                         * matrices */ \
     X(GS_OP_FAN_T, "fan_t", 2, GS_CLASS_MATMUL)         /* x[., t * out], w[t * in, out] -> [., in]: its transpose */ \
     X(GS_OP_BY_TYPE, "by_type", 2, GS_CLASS_MATMUL)     /* x[., in] of an edge, w[t * in, out] -> [., out]: by the matrix of its \
                                                          * type; edge programs only */ \

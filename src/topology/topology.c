@@ -35,8 +35,8 @@ static gs_status rate(double *out, const cJSON *of, const char *key, const char 
     if (v == NULL)
         return GS_OK;
     if (!cJSON_IsNumber(v) || !isfinite(v->valuedouble) || v->valuedouble < BPS_LEAST || v->valuedouble > BPS_MOST)
-        return gs_fail(GS_EFORMAT, "%s: switch %u: \"%s\" must be a number of bytes per second from %g to %g", path, index, key,
-                       BPS_LEAST, BPS_MOST);
+        return gs_fail(GS_EFORMAT, "%s: switch %u: \"%s\" must be a number of bytes per second from %g to %g", path,
+                       index, key, BPS_LEAST, BPS_MOST);
     *out = v->valuedouble;
     return GS_OK;
 }
@@ -56,13 +56,14 @@ static gs_status read_switch(gs_topology *t, const cJSON *s, const char *path)
         while (i < GS_ARRAY_LEN(known) && strcmp(k->string, known[i]) != 0)
             i++;
         if (i == GS_ARRAY_LEN(known))
-            return gs_fail(GS_EFORMAT, "%s: switch %u: \"%.40s\" is not known; there are devices, host_bps and peer_bps", path,
+            return gs_fail(GS_EFORMAT,
+                           "%s: switch %u: \"%.40s\" is not known; there are devices, host_bps and peer_bps", path,
                            index, k->string);
     }
     if (!cJSON_IsNumber(n) || !(n->valuedouble >= 1) || n->valuedouble > GS_TOPOLOGY_DEVICES ||
         n->valuedouble != floor(n->valuedouble) || t->devices + n->valuedouble > GS_TOPOLOGY_DEVICES)
-        return gs_fail(GS_EFORMAT, "%s: switch %u: \"devices\" must be a whole number from 1, of %u in all at the most", path,
-                       index, GS_TOPOLOGY_DEVICES);
+        return gs_fail(GS_EFORMAT, "%s: switch %u: \"devices\" must be a whole number from 1, of %u in all at the most",
+                       path, index, GS_TOPOLOGY_DEVICES);
     if ((st = rate(&to->host_bps, s, "host_bps", path, index)) != GS_OK ||
         (st = rate(&to->peer_bps, s, "peer_bps", path, index)) != GS_OK)
         return st;
@@ -79,7 +80,8 @@ static gs_status read_all(gs_topology *t, const cJSON *root, const char *path)
     gs_status st = GS_OK;
 
     if (!cJSON_IsObject(root) || !cJSON_IsArray(switches) || cJSON_GetArraySize(switches) == 0)
-        return gs_fail(GS_EFORMAT, "%s: not a topology: {\"switches\": [{\"devices\": 2, \"host_bps\": 1e9}, ...]} is expected",
+        return gs_fail(GS_EFORMAT,
+                       "%s: not a topology: {\"switches\": [{\"devices\": 2, \"host_bps\": 1e9}, ...]} is expected",
                        path);
     for (const cJSON *s = switches->child; s != NULL && st == GS_OK; s = s->next) {
         if (t->switches == GS_TOPOLOGY_DEVICES)

@@ -1,7 +1,7 @@
 /* topology.h - several devices of a run, and the wires to them. Data only.
  *
- * Devices hang under switches. The devices of a switch share its wire to the host, in each direction, and form a *chain*, in
- * the order of their numbers: what one of them has, the next can take from it over a wire of their own.
+ * Devices hang under switches. The devices of a switch share its wire to the host, in each direction, and form a
+ * *chain*, in the order of their numbers: what one of them has, the next can take from it over a wire of their own.
  * Units: bytes per second; 0: as fast as it goes.
  */
 #ifndef GS_TOPOLOGY_TOPOLOGY_H
@@ -28,8 +28,8 @@ typedef struct gs_topology {
 /* All devices (1 to GS_TOPOLOGY_DEVICES) under one switch, as fast as they go. */
 void gs_topology_one_switch(gs_topology *out, uint32_t devices);
 
-/* Reads a JSON file for a run of `devices` devices (docs/design.md, "Several devices"). Nothing in it is trusted. GS_ENOTFOUND, GS_EFORMAT
- * (the text says where and what), GS_EINVAL (of another number of devices), GS_ENOMEM. */
+/* Reads a JSON file for a run of `devices` devices (docs/design.md, "Several devices"). Nothing in it is trusted.
+ * GS_ENOTFOUND, GS_EFORMAT (the text says where and what), GS_EINVAL (of another number of devices), GS_ENOMEM. */
 gs_status gs_topology_load(gs_topology *out, const char *path, uint32_t devices);
 
 /* Number of the switch of a device. */

@@ -44,9 +44,13 @@ void gs_tree_close(gs_tree *t)
     gs_free(t);
 }
 
-static hwloc_obj_t find(const gs_tree *t, const char *place) { return t == NULL ? NULL : hwloc_get_pcidev_by_busidstring(t->of, place); }
+static hwloc_obj_t find(const gs_tree *t, const char *place)
+{
+    return t == NULL ? NULL : hwloc_get_pcidev_by_busidstring(t->of, place);
+}
 
-/* What it hangs under: the bridge from PCI to PCI that is next to the host's, which is the port that a switch is plugged in; else itself. */
+/* What it hangs under: the bridge from PCI to PCI that is next to the host's, which is the port that a switch is
+ * plugged in; else itself. */
 static hwloc_obj_t port_of(hwloc_obj_t device)
 {
     hwloc_obj_t port = device;
@@ -64,7 +68,8 @@ static bool together(const gs_tree *t, const char *a, const char *b)
 
 uint32_t gs_tree_node(const gs_tree *t, const char *place)
 {
-    const hwloc_obj_t device = find(t, place), near = device == NULL ? NULL : hwloc_get_non_io_ancestor_obj(t->of, device);
+    const hwloc_obj_t device = find(t, place),
+                      near = device == NULL ? NULL : hwloc_get_non_io_ancestor_obj(t->of, device);
     if (near == NULL || near->nodeset == NULL || hwloc_bitmap_weight(near->nodeset) != 1)
         return GS_TREE_NO_NODE;
     const int node = hwloc_bitmap_first(near->nodeset);
@@ -73,7 +78,8 @@ uint32_t gs_tree_node(const gs_tree *t, const char *place)
 
 bool gs_tree_bind_thread(const gs_tree *t, uint32_t node)
 {
-    const hwloc_obj_t at = t == NULL || node == GS_TREE_NO_NODE ? NULL : hwloc_get_numanode_obj_by_os_index(t->of, node);
+    const hwloc_obj_t at =
+        t == NULL || node == GS_TREE_NO_NODE ? NULL : hwloc_get_numanode_obj_by_os_index(t->of, node);
     return at != NULL && hwloc_set_cpubind(t->of, at->cpuset, HWLOC_CPUBIND_THREAD) == 0;
 }
 

@@ -56,10 +56,19 @@ gs_status gs_print_model(void *file, const gs_train_options *options, const gs_m
 {
     gs_printer p = {.out = file, .dot = dot};
     const gs_model_config config = {
-        .layers = options->layers, .in_width = graph->features, .hidden = options->hidden, .classes = graph->classes,
-        .heads = options->heads, .bases = options->bases, .edge_types = graph->edge_types, .edge_weights = graph->edge_weights,
-        .act = options->activation, .dropout = (float)options->dropout, .input_dropout = (float)options->input_dropout,
-        .training = true, .self_loops = graph->self_loops,
+        .layers = options->layers,
+        .in_width = graph->features,
+        .hidden = options->hidden,
+        .classes = graph->classes,
+        .heads = options->heads,
+        .bases = options->bases,
+        .edge_types = graph->edge_types,
+        .edge_weights = graph->edge_weights,
+        .act = options->activation,
+        .dropout = (float)options->dropout,
+        .input_dropout = (float)options->input_dropout,
+        .training = true,
+        .self_loops = graph->self_loops,
     };
     gs_model *model = NULL;
     gs_ir *ir = NULL;

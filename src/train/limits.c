@@ -10,7 +10,8 @@
 #include "device/device.h" /* gs_device_measure_* */
 
 /* Tall and thin, as a tile of vertices times a layer's weights is. */
-static const uint32_t gemm_shape[GS_LIMITS_GEMMS][3] = {{8192, 256, 64}, {8192, 64, 256}, {8192, 128, 128}, {8192, 602, 64}, {8192, 64, 16}};
+static const uint32_t gemm_shape[GS_LIMITS_GEMMS][3] = {
+    {8192, 256, 64}, {8192, 64, 256}, {8192, 128, 128}, {8192, 602, 64}, {8192, 64, 16}};
 static const uint32_t gather_width[GS_LIMITS_GATHERS] = {16, 64, 256};
 #define EDGE_ROWS 65536u      /* the most that an index of two bytes names */
 #define EDGE_COUNT 1000000u
@@ -39,7 +40,8 @@ static gs_status edge_bed_make(edge_bed *b, uint32_t targets, uint32_t degree, u
     uint32_t word[4];
 
     *b = (edge_bed){gs_malloc_array(targets, sizeof(uint16_t)), gs_malloc_array(edges, sizeof(uint16_t)),
-                    gs_malloc_array(targets + 1, sizeof(uint32_t)), gs_calloc((uint64_t)EDGE_ROWS * width, sizeof(float)),
+                    gs_malloc_array(targets + 1, sizeof(uint32_t)),
+                    gs_calloc((uint64_t)EDGE_ROWS * width, sizeof(float)),
                     gs_calloc((uint64_t)EDGE_ROWS * width, sizeof(float))};
     if (b->target == NULL || b->index == NULL || b->start == NULL || b->operand == NULL || b->acc == NULL) {
         edge_bed_drop(b);

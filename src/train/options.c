@@ -88,7 +88,8 @@ static bool is_device(const char *device)
         return device != NULL && (strcmp(device, "cpu") == 0 ||
                                   (gs_device_count(device) >= 1 && gs_device_count(device) <= GS_DEVICE_COUNT_MOST));
     const char *const number = device + 5;
-    return device[4] == '\0' || (device[4] == ':' && number[0] != '\0' && strspn(number, "0123456789") == strlen(number));
+    return device[4] == '\0' ||
+           (device[4] == ':' && number[0] != '\0' && strspn(number, "0123456789") == strlen(number));
 }
 
 gs_status gs_train_options_check(const gs_train_options *o)
@@ -100,20 +101,23 @@ gs_status gs_train_options_check(const gs_train_options *o)
     if ((st = check_count("--layers", o->layers, MAX_LAYERS)) != GS_OK ||
         (st = check_count("--hidden", o->hidden, MAX_WIDTH)) != GS_OK ||
         (st = check_count("--heads", o->heads, MAX_WIDTH)) != GS_OK ||
-        (o->bases != 0 && (st = check_count("--bases", o->bases, MAX_WIDTH)) != GS_OK) || (st = check_widths(o)) != GS_OK ||
-        (st = check_dropout("--dropout", o->dropout)) != GS_OK ||
-        (st = check_dropout("--input-dropout", o->input_dropout)) != GS_OK ||
-        (st = check_optimizer(o)) != GS_OK)
+        (o->bases != 0 && (st = check_count("--bases", o->bases, MAX_WIDTH)) != GS_OK) ||
+        (st = check_widths(o)) != GS_OK || (st = check_dropout("--dropout", o->dropout)) != GS_OK ||
+        (st = check_dropout("--input-dropout", o->input_dropout)) != GS_OK || (st = check_optimizer(o)) != GS_OK)
         return st;
     if (o->activation == NULL || o->activation[0] == '\0')
         return gs_fail(GS_EINVAL, "--act: none given; use relu");
     if (!is_device(o->device))
-        return gs_fail(GS_EINVAL, "--device %s: must be cpu, cpu:N for up to 16 that share the processors, cuda, or cuda:N for GPU number N (cuda:A,B,... for up to 16)",
+        return gs_fail(GS_EINVAL,
+                       "--device %s: must be cpu, cpu:N for up to 16 that share the processors, cuda, or cuda:N for "
+                       "GPU number N (cuda:A,B,... for up to 16)",
                        o->device == NULL ? "(none)" : o->device);
     if (o->matmul == NULL ||
         (strcmp(o->matmul, "fp32") != 0 && strcmp(o->matmul, "tf32") != 0 && strcmp(o->matmul, "bf16") != 0))
-        return gs_fail(GS_EINVAL, "--matmul %s: must be one of fp32|tf32|bf16", o->matmul == NULL ? "(none)" : o->matmul);
+        return gs_fail(GS_EINVAL, "--matmul %s: must be one of fp32|tf32|bf16",
+                       o->matmul == NULL ? "(none)" : o->matmul);
     if (o->spill_type == NULL || (strcmp(o->spill_type, "f32") != 0 && strcmp(o->spill_type, "bf16") != 0))
-        return gs_fail(GS_EINVAL, "--spill-type %s: must be one of f32|bf16", o->spill_type == NULL ? "(none)" : o->spill_type);
+        return gs_fail(GS_EINVAL, "--spill-type %s: must be one of f32|bf16",
+                       o->spill_type == NULL ? "(none)" : o->spill_type);
     return GS_OK;
 }

@@ -112,7 +112,8 @@ static uint64_t load_u64(const unsigned char in[8])
 }
 
 /* `*header` is the header's length, which stands in the first 8 bytes. */
-static gs_status write_behind_length(int fd, const char *path, const gs_program *p, float *const *value, uint64_t *header)
+static gs_status write_behind_length(int fd, const char *path, const gs_program *p, float *const *value,
+                                     uint64_t *header)
 {
     static const char spaces[8] = "        ";
     char *const text = header_text(p);
@@ -228,7 +229,8 @@ static gs_status parse_entry(entry *e, const cJSON *item, uint64_t data_bytes, c
 
     printable(name, item->string);
     if (!parse_dtype(&e->dtype, dtype))
-        return gs_fail(GS_EFORMAT, "%s: tensor \"%s\" has type %s; F32, F16, BF16 and F64 can be read, and I64 for counts", path,
+        return gs_fail(GS_EFORMAT,
+                       "%s: tensor \"%s\" has type %s; F32, F16, BF16 and F64 can be read, and I64 for counts", path,
                        name, printable(type, cJSON_IsString(dtype) ? dtype->valuestring : "(none)"));
     if (!parse_shape(e, cJSON_GetObjectItemCaseSensitive(item, "shape")))
         return gs_fail(GS_EFORMAT, "%s: tensor \"%s\" has no valid shape; the header is damaged", path, name);
@@ -268,8 +270,9 @@ static gs_status match_shape(const entry *e, const gs_param *q, const char *path
                        q->counter ? "a count and must be I64" : "of type I64; F32, F16, BF16 and F64 can be read");
     if (e->dims == dims && memcmp(e->shape, want, dims * sizeof(*want)) == 0)
         return GS_OK;
-    return gs_fail(GS_EFORMAT, "%s: tensor \"%s\" has shape %s, the model wants %s; check --hidden, --layers and --model",
-                   path, q->name, shape_text(has, e->dims, e->shape), shape_text(wants, dims, want));
+    return gs_fail(GS_EFORMAT,
+                   "%s: tensor \"%s\" has shape %s, the model wants %s; check --hidden, --layers and --model", path,
+                   q->name, shape_text(has, e->dims, e->shape), shape_text(wants, dims, want));
 }
 
 /* Fills `found` ([params]) with where each of the program's tensors is. */
@@ -391,7 +394,9 @@ gs_status gs_safetensors_load(float *const *value, const gs_program *p, const ch
         goto done;
     length = load_u64(prefix);
     if (length > bytes - 8 || length > GS_SAFETENSORS_HEADER_LIMIT) {
-        st = gs_fail(GS_EFORMAT, "%s: a header of %llu bytes does not fit the file (%llu bytes) or the limit (%u); not a safetensors file, or damaged",
+        st = gs_fail(GS_EFORMAT,
+                     "%s: a header of %llu bytes does not fit the file (%llu bytes) or the limit (%u); not a "
+                     "safetensors file, or damaged",
                      path, (unsigned long long)length, (unsigned long long)bytes, GS_SAFETENSORS_HEADER_LIMIT);
         goto done;
     }

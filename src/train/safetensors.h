@@ -20,7 +20,8 @@
 /* Writes the tensors of `p` to `fd` from its start; `path` is for messages. */
 gs_status gs_safetensors_write(int fd, const char *path, const gs_program *p, float *const *value);
 
-/* The same but for the first 8 bytes, which stay 0: the file has its room on the disk, and no reader takes it for a model. */
+/* The same but for the first 8 bytes, which stay 0: the file has its room on the disk, and no reader takes it for a
+ * model. */
 gs_status gs_safetensors_reserve(int fd, const char *path, const gs_program *p, float *const *value);
 
 /* Fills `value` ([params], each of gs_param_elements()).

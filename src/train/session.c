@@ -14,8 +14,8 @@
 /* Another program must save this much of the predicted epoch; */
 #define REST_WIDTH 16 /* narrower rows are never rounded: they are little, and kept in memory first */
 #define RECOMPUTE_WORTH 0.95
-/* or this much of the memory, for an epoch that is predicted to be no longer than so (edge programs take less than is predicted
- * until they were measured). */
+/* or this much of the memory, for an epoch that is predicted to be no longer than so (edge programs take less than is
+ * predicted until they were measured). */
 #define LEAN_BYTES 0.75
 #define LEAN_SECONDS 1.9
 /* What is computed once is wide from so many times the features' columns on. */
@@ -31,7 +31,8 @@ static gs_status check_store(const gs_session *s, gs_purpose purpose)
     if (info->vertices == 0)
         return gs_fail(GS_ENOTFOUND, "%s: the store has no vertices", dir);
     if (info->features == 0)
-        return gs_fail(GS_ENOTFOUND, "%s: the store has no features; make it with --random-features, or from an input that has some",
+        return gs_fail(GS_ENOTFOUND,
+                       "%s: the store has no features; make it with --random-features, or from an input that has some",
                        dir);
     if (info->classes == 0)
         return gs_fail(GS_ENOTFOUND, "%s: the store has no labels, so the number of classes is not known", dir);

@@ -135,8 +135,8 @@ gs_status gs_session_read_needs(gs_session *s, gs_granules g);
 void gs_session_drop_needs(gs_session *s);
 
 /* session_prune.c: only what the loss can see. Finds the rows that each stage must run for, and the edges that are
- * left, as further sets; fills config->stage_rows and array_rows. Changes nothing where all rows are needed, --no-prune is given or nothing
- * can be written. */
+ * left, as further sets; fills config->stage_rows and array_rows. Changes nothing where all rows are needed, --no-prune
+ * is given or nothing can be written. */
 gs_status gs_session_prune(gs_session *s, gs_schedule_config *config);
 /* Writes what is left into the spill folder, and the checksums into the chunk tables. */
 gs_status gs_session_write_left(gs_session *s);

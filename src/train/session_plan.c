@@ -86,7 +86,8 @@ static void charge_fixed(gs_session *s, bool logits)
     charge(s, "libraries (allowance)", LIBRARY_ALLOWANCE, false);
     if (logits)
         charge(s, "logits in input order", s->logits_memory = logits_memory(s), false);
-    if (s->topology != NULL && !gs_device_unified(s->device)) { /* each has all; the host has the gradients of each, too */
+    /* each has all; the host has the gradients of each, too */
+    if (s->topology != NULL && !gs_device_unified(s->device)) {
         const uint64_t gradients = s->gradients ? one + gs_params_sums(s->program) * sizeof(double) : 0;
         charge(s, "parameters", one, true);
         charge(s, "gradients", one + gs_params_sums(s->program) * sizeof(double), true);
@@ -165,6 +166,12 @@ static double evals_left_out(const gs_session *s)
     return s->train == GS_NONE ? 0 : !s->apart || every == 0 ? 1 : 1 - 1.0 / every;
 }
 
+static uint32_t threads_of_device(const gs_session *s)
+{
+    const uint32_t threads = s->options->threads != 0 ? s->options->threads : gs_machine_cpus();
+    return GS_MAX(threads / s->device_count, 1);
+}
+
 gs_status gs_session_plan(gs_session *s, bool logits)
 {
     gs_schedule_config config = {0};
@@ -177,7 +184,7 @@ gs_status gs_session_plan(gs_session *s, bool logits)
     charge_fixed(s, logits);
     s->profile = s->options->profile || s->options->trace != NULL;
     gs_cost_record_load(&record, gs_device_name(s->device));
-    gs_cost_from_record(&s->cost, &record, GS_MAX((s->options->threads != 0 ? s->options->threads : gs_machine_cpus()) / s->device_count, 1));
+    gs_cost_from_record(&s->cost, &record, threads_of_device(s));
     if ((st = gs_session_list_edges(s)) != GS_OK)
         return st;
     if (!s->options->no_selective)
@@ -232,7 +239,8 @@ gs_status gs_session_describe_pass(const gs_session *s, gs_pass_report *out, uin
     const gs_plan_pass *const planned = &s->plan->pass[pass];
     const uint32_t parts = gs_store_chunks(s->store)->parts;
     gs_simulation x;
-    const gs_status st = gs_simulate(&x, &(gs_simulation_input){s->plan, s->program, s->set, parts, &s->cost, s->topology, pass});
+    const gs_status st =
+        gs_simulate(&x, &(gs_simulation_input){s->plan, s->program, s->set, parts, &s->cost, s->topology, pass});
 
     if (st != GS_OK)
         return st;

@@ -139,13 +139,13 @@ static double simulated(const gs_session *s, const gs_cost *cost, double slower)
     gs_cost c = *cost;
     gs_simulation x = {0};
     gs_cost_slow_disk(&c, slower);
-    (void)gs_simulate(&x, &(gs_simulation_input){s->plan, s->program, s->set, gs_store_chunks(s->store)->parts, &c, s->topology,
-                                                 s->train});
+    (void)gs_simulate(&x, &(gs_simulation_input){s->plan, s->program, s->set, gs_store_chunks(s->store)->parts, &c,
+                                                 s->topology, s->train});
     return x.seconds;
 }
 
-/* With the computing times of this run itself: how much slower than its bandwidth must the disk be for the epoch to take what
- * it took? Nothing is learned of it from an epoch that does not wait. */
+/* With the computing times of this run itself: how much slower than its bandwidth must the disk be for the epoch to
+ * take what it took? Nothing is learned of it from an epoch that does not wait. */
 static void observe_disk(const gs_session *s, const gs_profile *p, gs_cost_record *record)
 {
     const double took = p->seconds[median_epoch(p, p->seconds)];

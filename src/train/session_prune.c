@@ -118,7 +118,8 @@ static gs_status reach(void *context, uint32_t direction, const uint64_t *target
     reaching *const r = context;
     const uint32_t parts = gs_store_chunks(r->s->store)->parts;
     const uint64_t words = (uint64_t)parts * r->g.words;
-    const gs_scan_key key = {.kind = GS_SCAN_REACH, .direction = direction, .rows = r->g.rows, .targets = targets, .words = words};
+    const gs_scan_key key = {
+        .kind = GS_SCAN_REACH, .direction = direction, .rows = r->g.rows, .targets = targets, .words = words};
     const gs_scan_answer answer = {{operands}, {words * sizeof(*operands)}};
     gs_status st = GS_ENOMEM;
 
@@ -154,8 +155,10 @@ static gs_status count_chunk(void *context, uint32_t target, uint32_t operand, c
     const uint64_t k = (uint64_t)target * c->parts + operand;
     gs_chunk *const out = &c->chunk[k];
 
-    gs_edge_filter_count(&c->filter, target, operand, v, out, c->need ? c->need + k * c->coarse.words : NULL, c->coarse);
-    out->length = gs_chunk_bytes(out->edges, out->targets, out->operands, v->index_bytes, v->type_bytes, v->weight != NULL);
+    gs_edge_filter_count(&c->filter, target, operand, v, out, c->need ? c->need + k * c->coarse.words : NULL,
+                         c->coarse);
+    out->length =
+        gs_chunk_bytes(out->edges, out->targets, out->operands, v->index_bytes, v->type_bytes, v->weight != NULL);
     return GS_OK;
 }
 
@@ -177,7 +180,8 @@ static gs_status count_edges(const gs_session *s, uint32_t direction, counting *
                              .targets = c->filter.targets,
                              .operands = c->filter.operands,
                              .words = (uint64_t)c->parts * c->filter.granules.words};
-    const gs_scan_answer answer = {{c->chunk, c->need}, {n * sizeof(*c->chunk), c->need ? n * c->coarse.words * sizeof(*c->need) : 0}};
+    const gs_scan_answer answer = {{c->chunk, c->need},
+                                   {n * sizeof(*c->chunk), c->need ? n * c->coarse.words * sizeof(*c->need) : 0}};
     if (gs_scans_find(s->scans, &key, &answer))
         return GS_OK;
     const gs_status st = gs_edge_scan(s->store, (gs_direction)direction, scan_memory(s), NULL, count_chunk, c);
@@ -254,9 +258,10 @@ static void forget(gs_session *s)
 
 /* ---- the whole ----------------------------------------------------------- */
 
-/* Rows that each pass reports on; NULL where it needs all of them. Where evaluation is a pass of its own (dropout, batch
- * statistics) the train pass needs the training rows alone. */
-static void list_reported(const gs_session *s, const uint64_t **reported, const uint64_t *train, const uint64_t *labelled)
+/* Rows that each pass reports on; NULL where it needs all of them. Where evaluation is a pass of its own (dropout,
+ * batch statistics) the train pass needs the training rows alone. */
+static void list_reported(const gs_session *s, const uint64_t **reported, const uint64_t *train,
+                          const uint64_t *labelled)
 {
     if (s->train != GS_NONE)
         reported[s->train] = s->apart ? train : labelled;
@@ -342,7 +347,10 @@ static gs_status write_chunk(void *context, uint32_t target, uint32_t operand, c
     gs_chunk *const c = &w->left->chunk[(uint64_t)target * w->table->parts + operand];
     const gs_chunk_expect counts = {.target_rows = gs_interval_rows(w->table, target),
                                     .operand_rows = gs_interval_rows(w->table, operand),
-                                    .index_bytes = v->index_bytes, .edges = c->edges, .targets = c->targets, .operands = c->operands};
+                                    .index_bytes = v->index_bytes,
+                                    .edges = c->edges,
+                                    .targets = c->targets,
+                                    .operands = c->operands};
     gs_chunk_view out;
 
     memset(w->buffer, 0, c->length);

@@ -30,12 +30,13 @@ static gs_status check_disk(const gs_session *s)
     const uint64_t bytes = gs_session_spill_bytes(s), left = gs_disk_free(s->spill);
     if (bytes <= left)
         return GS_OK;
-    return gs_fail(GS_EIO,
-                   "%s: no space: the run spills %s, and the disk has %s left; choose another folder with --spill, or give "
-                   "more --host-memory%s",
-                   s->options->spill != NULL ? s->options->spill : gs_store_dir(s->store),
-                   gs_size_format(wanted, sizeof(wanted), bytes), gs_size_format(there, sizeof(there), left),
-                   gs_program_pass(s->program, "setup") != GS_NONE ? ", or spill less with --no-hoist" : "");
+    return gs_fail(
+        GS_EIO,
+        "%s: no space: the run spills %s, and the disk has %s left; choose another folder with --spill, or give "
+        "more --host-memory%s",
+        s->options->spill != NULL ? s->options->spill : gs_store_dir(s->store),
+        gs_size_format(wanted, sizeof(wanted), bytes), gs_size_format(there, sizeof(there), left),
+        gs_program_pass(s->program, "setup") != GS_NONE ? ", or spill less with --no-hoist" : "");
 }
 
 /* "spill.PID" within --spill, or within the store. Of its own, so that it can be

@@ -12,8 +12,9 @@ static bool same_set(const uint64_t *a, const uint64_t *b, uint64_t words)
 
 static bool same_question(const gs_scan_key *a, const gs_scan_key *b)
 {
-    return a->kind == b->kind && a->direction == b->direction && a->rows == b->rows && a->coarse_rows == b->coarse_rows &&
-           a->words == b->words && same_set(a->targets, b->targets, a->words) && same_set(a->operands, b->operands, a->words);
+    return a->kind == b->kind && a->direction == b->direction && a->rows == b->rows &&
+           a->coarse_rows == b->coarse_rows && a->words == b->words && same_set(a->targets, b->targets, a->words) &&
+           same_set(a->operands, b->operands, a->words);
 }
 
 bool gs_scans_find(const gs_scans *s, const gs_scan_key *k, const gs_scan_answer *a)

@@ -67,8 +67,9 @@ static gs_status check_loss(const run *r, uint32_t epoch, double loss)
 {
     if (isfinite(loss))
         return GS_OK;
-    return gs_fail(GS_EDEVICE, "epoch %u: the loss is %s; lower --lr (now %g), or check the features with gnnstream verify",
-                   epoch, isnan(loss) ? "not a number" : "infinite", r->options->lr);
+    return gs_fail(GS_EDEVICE,
+                   "epoch %u: the loss is %s; lower --lr (now %g), or check the features with gnnstream verify", epoch,
+                   isnan(loss) ? "not a number" : "infinite", r->options->lr);
 }
 
 /* With dropout or batch statistics the train pass's logits are not the model's, so an evaluation
@@ -166,7 +167,8 @@ static gs_status begin_outputs(run *r, const char *logits)
     const gs_store_info *const info = gs_store_get_info(r->session->store);
     gs_status st = GS_OK;
 
-    if (r->options->save != NULL && (st = gs_outfile_begin(&r->weights, r->options->save)) == GS_OK) /* takes its room on the disk now */
+    /* takes its room on the disk now */
+    if (r->options->save != NULL && (st = gs_outfile_begin(&r->weights, r->options->save)) == GS_OK)
         st = gs_safetensors_reserve(r->weights.fd, r->weights.temporary, r->session->program, r->session->params.value);
     if (st == GS_OK && logits != NULL)
         st = gs_logits_begin(&r->logits, &r->logits_offset, logits, info->vertices, info->classes);
@@ -264,7 +266,8 @@ static gs_status fill_report(run *r)
     else if (gs_device_unified(s->device))
         snprintf(r->report.device, sizeof(r->report.device), "%u x %s", s->device_count, gs_device_name(s->device));
     else
-        snprintf(r->report.device, sizeof(r->report.device), "%s, the first %s", r->options->device, gs_device_name(s->device));
+        snprintf(r->report.device, sizeof(r->report.device), "%s, the first %s", r->options->device,
+                 gs_device_name(s->device));
     snprintf(r->report.io, sizeof(r->report.io), "%s", gs_exec_io_name(s->exec));
     snprintf(r->report.io_note, sizeof(r->report.io_note), "%s", gs_exec_io_note(s->exec));
     return s->train == GS_NONE ? GS_OK : gs_session_describe_pass(s, &r->report.plan, s->train);
@@ -272,8 +275,8 @@ static gs_status fill_report(run *r)
 
 #define LONG_TRANSFERS 3.0 /* seconds, of which one time says enough */
 
-/* The median of three, as the epoch's is a median. Nothing else may run in the session after. The run is over and whole by then,
- * so what fails here, or is stopped, leaves only this figure 0. */
+/* The median of three, as the epoch's is a median. Nothing else may run in the session after. The run is over and whole
+ * by then, so what fails here, or is stopped, leaves only this figure 0. */
 static void time_transfers(run *r)
 {
     const gs_session *const s = r->session;
@@ -317,7 +320,8 @@ static gs_status start_weights(run *r, const char *from)
 
 gs_status gs_train(const char *store, const gs_train_options *options, gs_train_report *report)
 {
-    run r = {.options = options, .weights = GS_OUTFILE_NONE, .logits = GS_OUTFILE_NONE, .trace = GS_OUTFILE_NONE, .began = gs_now()};
+    run r = {.options = options, .weights = GS_OUTFILE_NONE, .logits = GS_OUTFILE_NONE, .trace = GS_OUTFILE_NONE,
+             .began = gs_now()};
     gs_status st;
 
     if ((st = gs_train_options_check(options)) != GS_OK || (st = check_outputs(options)) != GS_OK ||
@@ -347,7 +351,8 @@ gs_status gs_predict(const char *store, const gs_train_options *options, const c
                      gs_train_report *report)
 {
     gs_train_options own = *options;
-    run r = {.options = &own, .weights = GS_OUTFILE_NONE, .logits = GS_OUTFILE_NONE, .trace = GS_OUTFILE_NONE, .began = gs_now()};
+    run r = {.options = &own, .weights = GS_OUTFILE_NONE, .logits = GS_OUTFILE_NONE, .trace = GS_OUTFILE_NONE,
+             .began = gs_now()};
     gs_status st;
 
     own.save = own.metrics = own.init = own.trace = NULL;

@@ -55,7 +55,8 @@ static void test_alloc__size_zero_may_be_freed(void **state)
     const uint64_t before = gs_alloc_live_bytes();
 
     (void)state;
-    void *p[] = {gs_malloc(0), gs_calloc(0, 8), gs_malloc_array(8, 0), gs_realloc(NULL, 0), gs_realloc(gs_malloc(5), 0)};
+    void *p[] = {gs_malloc(0), gs_calloc(0, 8), gs_malloc_array(8, 0), gs_realloc(NULL, 0),
+                 gs_realloc(gs_malloc(5), 0)};
     for (size_t i = 0; i < GS_ARRAY_LEN(p); i++) {
         assert_non_null(p[i]);
         gs_free(p[i]);

@@ -77,7 +77,9 @@ static void test_status__errno_maps_to_a_code(void **state)
     for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++)
         assert_int_equal(gs_fail_errno(cases[i].err, "x"), cases[i].st);
     gs_fail_errno(ENOSPC, "%s: write of %d bytes", "f.bin", 5);
-    assert_string_equal(gs_last_error(), "f.bin: write of 5 bytes: No space left on device; free some, or choose a folder on another disk");
+    assert_string_equal(
+        gs_last_error(),
+        "f.bin: write of 5 bytes: No space left on device; free some, or choose a folder on another disk");
 }
 
 static void test_status__one_hint_a_line(void **state)

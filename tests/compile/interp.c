@@ -77,8 +77,8 @@ static double dropped(const frame *f, const gs_instr *i, double v, uint32_t row,
 }
 
 /* An edge's, or with the ranks 0 the vertex's own. */
-static double mask(const frame *f, const gs_instr *i, uint32_t source, uint32_t destination, uint32_t rank, uint32_t type,
-                   uint32_t c, uint32_t width)
+static double mask(const frame *f, const gs_instr *i, uint32_t source, uint32_t destination, uint32_t rank,
+                   uint32_t type, uint32_t c, uint32_t width)
 {
     const bool one = i->self && source == destination;
     const uint32_t counter[4] = {source, destination, (one ? 0 : rank) * ((width + 3) / 4) + c / 4, one ? 0 : type};
@@ -144,7 +144,8 @@ static double resized(gs_op op, const double *a, uint32_t in, uint32_t width, ui
 
 static bool resizes(gs_op op)
 {
-    return op == GS_OP_ROWSUM || op == GS_OP_ROWMAX || op == GS_OP_FOLD || op == GS_OP_SPREAD || op == GS_OP_ACROSS || op == GS_OP_TILE;
+    return op == GS_OP_ROWSUM || op == GS_OP_ROWMAX || op == GS_OP_FOLD || op == GS_OP_SPREAD || op == GS_OP_ACROSS ||
+           op == GS_OP_TILE;
 }
 
 static double elementwise(const frame *f, const gs_instr *i, uint32_t row, uint32_t c, uint32_t width)
@@ -203,12 +204,14 @@ static void matmul(const frame *f, const gs_instr *i, double *dst, uint32_t widt
     for (uint32_t r = 0; r < f->x->g->n; r++)
         for (uint32_t c = 0; c < width; c++) {
             if (i->op != GS_OP_MATMUL && i->op != GS_OP_MATMUL_T) {
-                dst[(size_t)r * width + c] = i->op == GS_OP_FAN || i->op == GS_OP_FAN_T ? fanned(f, i, r, c, width) : mixed(f, i, r, c, width);
+                dst[(size_t)r * width + c] =
+                    i->op == GS_OP_FAN || i->op == GS_OP_FAN_T ? fanned(f, i, r, c, width) : mixed(f, i, r, c, width);
                 continue;
             }
             for (uint32_t k = 0; k < inner; k++)
-                dst[(size_t)r * width + c] += f->reg[i->a.index][(size_t)r * inner + k] *
-                                              (i->op == GS_OP_MATMUL_T ? v[(size_t)c * w->cols + k] : v[(size_t)k * w->cols + c]);
+                dst[(size_t)r * width + c] +=
+                    f->reg[i->a.index][(size_t)r * inner + k] *
+                    (i->op == GS_OP_MATMUL_T ? v[(size_t)c * w->cols + k] : v[(size_t)k * w->cols + c]);
         }
 }
 
@@ -223,9 +226,11 @@ static void reduce(const frame *f, const gs_instr *i)
             for (uint32_t b = 0; b < w->cols; b++)
                 for (uint32_t k = 0; k < each; k++)
                     grad[(size_t)a * w->cols + b] +=
-                        i->op == GS_OP_FAN_OUTER ? element(f, &i->a, r, a % in) * element(f, &i->b, r, a / in * w->cols + b)
-                        : gs_op_is_outer(i->op) ? element(f, &i->a, r, a * each + k) * element(f, &i->b, r, b * each + k)
-                                              : element(f, &i->a, r, b);
+                        i->op == GS_OP_FAN_OUTER
+                            ? element(f, &i->a, r, a % in) * element(f, &i->b, r, a / in * w->cols + b)
+                        : gs_op_is_outer(i->op)
+                            ? element(f, &i->a, r, a * each + k) * element(f, &i->b, r, b * each + k)
+                            : element(f, &i->a, r, b);
 }
 
 /* In two sweeps: the mean, then the deviations from it. */
@@ -319,7 +324,8 @@ static void load_edge_reg(frame *f, uint32_t r)
             f->edge[r][e] = f->x->g->weight != NULL ? f->x->g->weight[e] : 1.0;
         else
             memcpy(f->edge[r] + (size_t)e * g->width,
-                   f->x->array[g->array] + (size_t)row * f->x->p->array[g->array].width + (g->typed ? f->x->g->type[e] * g->width : 0),
+                   f->x->array[g->array] + (size_t)row * f->x->p->array[g->array].width +
+                       (g->typed ? f->x->g->type[e] * g->width : 0),
                    g->width * sizeof(double));
     }
 }
@@ -338,7 +344,8 @@ static void run_edge_mask(frame *f, const gs_instr *i)
     const test_graph *g = f->x->g;
     const uint32_t width = f->s->edge_reg[i->dst].width;
     for (uint32_t e = 0; e < g->m; e++) {
-        const uint32_t source = (uint32_t)edge_element(f, &i->a, e, 0), destination = (uint32_t)edge_element(f, &i->b, e, 0);
+        const uint32_t source = (uint32_t)edge_element(f, &i->a, e, 0),
+                       destination = (uint32_t)edge_element(f, &i->b, e, 0);
         uint32_t rank = 0;
         assert_int_equal(source, (uint32_t)g->store[ID_INPUT_ID][g->src[e]]);
         assert_int_equal(destination, (uint32_t)g->store[ID_INPUT_ID][g->dst[e]]);

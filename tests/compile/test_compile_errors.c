@@ -27,11 +27,13 @@ static void test_errors__what_cannot_be_done_on_edges_is_named_with_its_place(vo
 
 static void test_errors__products_by_type_that_are_too_wide(void **state)
 {
-    const char *path = model_text(*state, "layer t(h[a]) -> [b]:\n  param W[types, a, b]\n  return sum(relu(u.h @ W[e.type]))\n");
+    const char *path =
+        model_text(*state, "layer t(h[a]) -> [b]:\n  param W[types, a, b]\n  return sum(relu(u.h @ W[e.type]))\n");
     const test_case t = {.model = path, .layers = 1, .in = 6, .classes = 40, .edge_types = 2000};
     gs_program *p = gs_program_new();
     gs_assert_fails(compile_case(p, &t, "predict"), GS_EUNSUPPORTED,
-                    ".gnn:3:23: a value of edges with a matrix for each type needs the products of all 2000 types, 40 columns each");
+                    ".gnn:3:23: a value of edges with a matrix for each type needs the products of all 2000 types, 40 "
+                    "columns each");
     gs_program_free(p);
 }
 
@@ -62,7 +64,8 @@ static void test_errors__a_leaf_that_the_store_lacks_is_named(void **state)
         gs_ir *ir = NULL;
         gs_assert_ok(gs_model_build(&ir, m, &config));
         gs_assert_fails(gs_compile(p, ir, &o), k == 0 ? GS_ENOTFOUND : GS_EINVAL,
-                        k == 0 ? "needs the vertex array 'in_degree'" : "needs 'features' as f32[6], the store has f32[7]");
+                        k == 0 ? "needs the vertex array 'in_degree'"
+                               : "needs 'features' as f32[6], the store has f32[7]");
         assert_int_equal(p->arrays + p->params + p->stages + p->passes, 0);
         o.leaf = &wide;
     }

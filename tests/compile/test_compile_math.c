@@ -242,7 +242,8 @@ static void test_math__values_of_both_ends(void **state)
                "  param w[b, a], c[b], s[1]\n"
                "  x = h @ w'\n"
                "  e1 = leaky_relu(u.x - v.x, 0.3)\n"
-               "  return sum(exp(c) * (2 * s) * relu(e1) * u.x) + (1 + s) * x + sum((u.x + v.x) * (u.x - v.x) * (u.x + 1) * e1)\n",
+               "  return sum(exp(c) * (2 * s) * relu(e1) * u.x) + (1 + s) * x + sum((u.x + v.x) * (u.x - v.x) * (u.x + "
+               "1) * e1)\n",
                5, 3);
 }
 
@@ -284,7 +285,8 @@ static void test_math__norms(void **state)
                "  param w[b, a], q[b, a]\n"
                "  x = batch_norm(h @ w')\n"
                "  y = layer_norm(h @ q', ln)\n"
-               "  return batch_norm(sum(u.x * v.y) + mean(relu(u.x)) + dropout(batch_norm(y, nn.norms.0.module), 0.3), bn) + x\n",
+               "  return batch_norm(sum(u.x * v.y) + mean(relu(u.x)) + dropout(batch_norm(y, nn.norms.0.module), 0.3), "
+               "bn) + x\n",
                5, 4);
     check_text(*state,
                "layer t(h[a]) -> [b]:\n"

@@ -118,10 +118,12 @@ static void test_stages__half_features_are_cast_before_they_are_summed(void **st
     gs_program_free(p);
 }
 
-/* Rounded is what vertex programs alone read (here the hoisted sums and the second hidden layer), and never what an edge does. */
+/* Rounded is what vertex programs alone read (here the hoisted sums and the second hidden layer), and never what an
+ * edge does. */
 static void test_stages__what_edges_do_not_read_is_rounded(void **state)
 {
-    const test_case t = {.model = "gcn", .layers = 3, .in = 20, .hidden = 24, .classes = 7, .hoist = true, .rounded = true};
+    const test_case t = {
+        .model = "gcn", .layers = 3, .in = 20, .hidden = 24, .classes = 7, .hoist = true, .rounded = true};
     gs_program *p = gs_program_new();
     uint32_t rounded = 0;
     (void)state;
@@ -246,8 +248,8 @@ static void test_stages__products_by_type_come_first_where_that_is_less(void **s
     static const char *const models[] = {"rgcn", "rgcn_bases"};
     (void)state;
     for (int m = 0; m < 2; m++) {
-        const test_case t = {.model = models[m], .layers = 2, .in = 128, .hidden = 64, .classes = 16, .edge_types = TEST_TYPES,
-                             .bases = m == 1 ? 2 : 0, .hoist = true, .edges_per_vertex = 10};
+        const test_case t = {.model = models[m], .layers = 2, .in = 128, .hidden = 64, .classes = 16,
+                             .edge_types = TEST_TYPES, .bases = m == 1 ? 2 : 0, .hoist = true, .edges_per_vertex = 10};
         test_case other = t;
         check_typed(&t, TEST_TYPES * 128, 1, 1); /* layer 0's sums once, layer 1's products first */
         other.lean = true;

@@ -182,7 +182,8 @@ static double normalised(const test_graph *g, uint32_t v, uint32_t c)
 }
 
 /* Weighted, over the in-edges without loops and an own edge of weight 1: `fn` of weight, x(u), x(v) and so far. */
-static double over_self(const test_graph *g, uint32_t v, uint32_t c, double start, double (*fn)(double so_far, double w, double u, double x))
+static double over_self(const test_graph *g, uint32_t v, uint32_t c, double start,
+                        double (*fn)(double so_far, double w, double u, double x))
 {
     const double x = feature(g, v, c);
     double s = fn(start, 1, x, x);
@@ -197,9 +198,18 @@ static double most_weighted(double s, double w, double u, double x) { return fma
 static double least_weighted(double s, double w, double u, double x) { return fmin(s, w * u + x); }
 static double count_one(double s, double w, double u, double x) { (void)w, (void)u, (void)x; return s + 1; }
 
-static double sum_weighted_self(const test_graph *g, uint32_t v, uint32_t c) { return over_self(g, v, c, 0, add_weighted); }
-static double max_weighted_self(const test_graph *g, uint32_t v, uint32_t c) { return over_self(g, v, c, -INFINITY, most_weighted); }
-static double min_weighted_self(const test_graph *g, uint32_t v, uint32_t c) { return over_self(g, v, c, INFINITY, least_weighted); }
+static double sum_weighted_self(const test_graph *g, uint32_t v, uint32_t c)
+{
+    return over_self(g, v, c, 0, add_weighted);
+}
+static double max_weighted_self(const test_graph *g, uint32_t v, uint32_t c)
+{
+    return over_self(g, v, c, -INFINITY, most_weighted);
+}
+static double min_weighted_self(const test_graph *g, uint32_t v, uint32_t c)
+{
+    return over_self(g, v, c, INFINITY, least_weighted);
+}
 static double mean_weighted_self(const test_graph *g, uint32_t v, uint32_t c)
 {
     return over_self(g, v, c, 0, add_weighted) / over_self(g, v, c, 0, count_one);
@@ -265,7 +275,8 @@ static void test_texts__reductions_are_their_formulas(void **state)
     check_formula(*state, "mean(e.weight * u.h * (1 + v.h), self)", true, mean_weighted_self);
     check_formula(*state, "max(e.weight * u.h + v.h, self)", true, max_weighted_self);
     check_formula(*state, "min(e.weight * u.h + v.h, self)", true, min_weighted_self);
-    check_formula(*state, "sum(softmax(3 * e.weight + dot(u.h, v.h)) * e.weight * u.h, self)", true, attend_weighted_self);
+    check_formula(*state, "sum(softmax(3 * e.weight + dot(u.h, v.h)) * e.weight * u.h, self)", true,
+                  attend_weighted_self);
     check_formula(*state, "row_softmax(400 * h) + max(h, 0.1) - min(0.2, h)", false, rows_alone);
     check_formula(*state, "max(row_softmax(u.h + v.h) * min(u.h, v.h))", false, rows_of_edges);
 }
@@ -318,8 +329,9 @@ static void test_texts__batch_norm_is_torchs(void **state)
         const gs_param *q = &r.p->param[i];
         if (q->statistic == GS_STATISTIC_NONE || q->running == GS_NONE)
             continue;
-        assert_string_equal(r.p->param[q->running].name,
-                            q->statistic == GS_STATISTIC_MEAN ? "norms.0.module.running_mean" : "norms.0.module.running_var");
+        assert_string_equal(r.p->param[q->running].name, q->statistic == GS_STATISTIC_MEAN
+                                                             ? "norms.0.module.running_mean"
+                                                             : "norms.0.module.running_var");
     }
     close_run(&r);
 }
@@ -346,15 +358,16 @@ static void test_texts__a_softmax_by_hand_divides_by_no_zero(void **state)
 static void test_texts__attention_over_typed_messages(void **state)
 {
     /* Attention and edge types at once, two heads, a residual, weights on the edges. */
-    const char *text = "layer mixed(h[in]) -> [heads * d]:\n"
-                       "  param q[heads * d, in], k[heads * d, in], val[heads * d, in], rel[types, in, heads * d], b[heads * d]\n"
-                       "  query = h @ q'\n"
-                       "  key = h @ k'\n"
-                       "  value = h @ val'\n"
-                       "  said = u.h @ rel[e.type]\n"
-                       "  score = 0.5 * dot(u.key + said, v.query) + e.weight\n"
-                       "  typed = mean(u.h @ rel[e.type], type)\n"
-                       "  return sum(softmax(score) * (u.value + said)) + typed * sigmoid(query) + b\n";
+    const char *text =
+        "layer mixed(h[in]) -> [heads * d]:\n"
+        "  param q[heads * d, in], k[heads * d, in], val[heads * d, in], rel[types, in, heads * d], b[heads * d]\n"
+        "  query = h @ q'\n"
+        "  key = h @ k'\n"
+        "  value = h @ val'\n"
+        "  said = u.h @ rel[e.type]\n"
+        "  score = 0.5 * dot(u.key + said, v.query) + e.weight\n"
+        "  typed = mean(u.h @ rel[e.type], type)\n"
+        "  return sum(softmax(score) * (u.value + said)) + typed * sigmoid(query) + b\n";
     const test_case t = {.layers = 2, .in = 4, .hidden = 6, .classes = 4, .heads = 2, .edge_types = TEST_TYPES,
                          .edge_weights = true, .act = "tanh", .dropout = 0.2f, .input_dropout = 0.1f};
     check_gradients_of(*state, text, &t);
@@ -398,33 +411,35 @@ static void test_texts__repeated_attention_with_shared_scores(void **state)
 
 static void test_texts__rows_and_the_larger_of_two(void **state)
 {
-    const char *text = "layer rows(h[in]) -> [out]:\n"
-                       "  param w[out, in], g[out, in], c[out]\n"
-                       "  x = h @ w'\n"
-                       "  y = row_softmax(h @ g')\n"
-                       "  near = row_softmax(u.x + v.x) * max(u.x, v.y)\n"
-                       "  return sum(near, self) + min(x, c) * max(y, 0.3) + max(row_softmax(u.x * v.y) - min(u.y, v.x))\n";
+    const char *text =
+        "layer rows(h[in]) -> [out]:\n"
+        "  param w[out, in], g[out, in], c[out]\n"
+        "  x = h @ w'\n"
+        "  y = row_softmax(h @ g')\n"
+        "  near = row_softmax(u.x + v.x) * max(u.x, v.y)\n"
+        "  return sum(near, self) + min(x, c) * max(y, 0.3) + max(row_softmax(u.x * v.y) - min(u.y, v.x))\n";
     const test_case t = {.layers = 2, .in = 4, .hidden = 5, .classes = 3, .self_loops = true};
     check_gradients_of(*state, text, &t);
 }
 
 static void test_texts__weighted_loops_count_once(void **state)
 {
-    const char *text = "layer own(h[in]) -> [out]:\n"
-                       "  param w[out, in], a[out], b[out]\n"
-                       "  x = h @ w'\n"
-                       "  p = dot(x, a)\n"
-                       "  q = dot(x, b)\n"
-                       "  alpha = softmax(e.weight * tanh(u.p - v.q), self)\n"
-                       "  return sum(alpha * u.x, self) + max(e.weight * u.x + v.x, self) + mean(alpha * e.weight * u.x, self) + x\n";
+    const char *text =
+        "layer own(h[in]) -> [out]:\n"
+        "  param w[out, in], a[out], b[out]\n"
+        "  x = h @ w'\n"
+        "  p = dot(x, a)\n"
+        "  q = dot(x, b)\n"
+        "  alpha = softmax(e.weight * tanh(u.p - v.q), self)\n"
+        "  return sum(alpha * u.x, self) + max(e.weight * u.x + v.x, self) + mean(alpha * e.weight * u.x, self) + x\n";
     const test_case t = {.layers = 2, .in = 4, .hidden = 5, .classes = 3, .edge_weights = true, .act = "tanh"};
     check_gradients_of(*state, text, &t);
 }
 
 static void test_texts__sequences_beside_other_sums(void **state)
 {
-    /* Two of them on one input, one over features as they are, with a weight that is not learned; a state that goes over
-     * the edges again; attention and a mean beside them. */
+    /* Two of them on one input, one over features as they are, with a weight that is not learned; a state that goes
+     * over the edges again; attention and a mean beside them. */
     const char *text = "layer two(h[in]) -> [out]:\n"
                        "  param g[4 * out, in], r[4 * out, out], s[4 * out, out], w[out, in], q[out], z[out, 2]\n"
                        "  buffer k[8, 2]\n"

@@ -74,7 +74,8 @@ static double leaky(double a)
     return a > 0 ? a : 0.2 * a;
 }
 
-static double gat_score(const world *w, const double *x, const double *y, uint32_t u, uint32_t v, uint32_t head, uint32_t d)
+static double gat_score(const world *w, const double *x, const double *y, uint32_t u, uint32_t v, uint32_t head,
+                        uint32_t d)
 {
     const double *src = weights(w, "att_src") + (size_t)head * d, *dst = weights(w, "att_dst") + (size_t)head * d;
     double s = 0;
@@ -94,8 +95,8 @@ static double gatv2_score(const world *w, const double *x, const double *y, uint
     return s;
 }
 
-/* PyG's GATConv(dropout=p): what a head's coefficient of the edge u -> v, the rank-th of its type, is multiplied by. The
- * sites inside the texts come after the layers'. */
+/* PyG's GATConv(dropout=p): what a head's coefficient of the edge u -> v, the rank-th of its type, is multiplied by.
+ * The sites inside the texts come after the layers'. */
 static double coefficient_mask(const world *w, uint32_t u, uint32_t v, uint32_t rank, uint32_t type, uint32_t head)
 {
     const double *id = w->g->store[ID_INPUT_ID];
@@ -142,7 +143,8 @@ static double *attention(const world *w, const double *x, const double *y, uint3
             for (uint32_t k = 0; k < count; k++)
                 for (uint32_t c = 0; c < d; c++)
                     z[(size_t)v * out + (w->last ? c : head * d + c)] +=
-                        p[k] / sum * neighbour_mask(w, v, k, head) * x[((size_t)list[k] * w->heads + head) * d + c] / (w->last ? w->heads : 1);
+                        p[k] / sum * neighbour_mask(w, v, k, head) * x[((size_t)list[k] * w->heads + head) * d + c] /
+                        (w->last ? w->heads : 1);
         }
         for (uint32_t c = 0; c < out; c++)
             z[(size_t)v * out + c] += bias[c];
@@ -474,10 +476,21 @@ static void check_variants(const char *model, layer_formula layer, uint32_t head
     for (uint32_t layers = 1; layers <= 2; layers++)
         for (int bits = 0; bits < 4; bits++) {
             const test_case t = {
-                .model = model, .layers = layers, .in = layers == 1 ? 6 : 5, .hidden = heads > 1 ? 3 * heads : 4,
-                .classes = 3, .self_loops = bits & 1, .no_move = bits & 2, .no_fuse = bits & 2, .heads = heads,
-                .hoist = layers == 2 || !(bits & 1), .lean = bits & 1, .rounded = bits == 1 || bits == 2,
-                .edge_types = types, .bases = layer == rgcn_bases ? 2 : 0, .dropout = bits == 3 || (bits == 0 && layers == 2) ? 0.4f : 0,
+                .model = model,
+                .layers = layers,
+                .in = layers == 1 ? 6 : 5,
+                .hidden = heads > 1 ? 3 * heads : 4,
+                .classes = 3,
+                .self_loops = bits & 1,
+                .no_move = bits & 2,
+                .no_fuse = bits & 2,
+                .heads = heads,
+                .hoist = layers == 2 || !(bits & 1),
+                .lean = bits & 1,
+                .rounded = bits == 1 || bits == 2,
+                .edge_types = types,
+                .bases = layer == rgcn_bases ? 2 : 0,
+                .dropout = bits == 3 || (bits == 0 && layers == 2) ? 0.4f : 0,
             };
             check_model(&t, layer);
         }

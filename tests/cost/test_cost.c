@@ -28,8 +28,9 @@ static void observe(gs_fit *f, const double truth[GS_WORK_AMOUNTS], uint32_t tas
 {
     for (uint32_t i = 0; i < tasks; i++) {
         const double edges = random_in(&seed, 1e3, 1e6), width = random_in(&seed, 4, 300);
-        const gs_work w = {GS_WORK_SUM,
-                           {1, edges, edges * width, random_in(&seed, 10, 6e4) * width, random_in(&seed, 10, 6e4) * width}};
+        const gs_work w = {
+            GS_WORK_SUM,
+            {1, edges, edges * width, random_in(&seed, 10, 6e4) * width, random_in(&seed, 10, 6e4) * width}};
         double seconds = 0;
         for (int a = 0; a < GS_WORK_AMOUNTS; a++)
             seconds += truth[a] * w.amount[a];
@@ -120,7 +121,8 @@ static void test_cost__transfers_beside_make_a_task_longer(void **state)
     assert_true(gs_cost_seconds_beside(&c, &check, 1, 3e9) == gs_cost_seconds(&c, &check));
 }
 
-/* The same small task a thousand times, and one that is large and was disturbed: its error counts as much as the sum of theirs. */
+/* The same small task a thousand times, and one that is large and was disturbed: its error counts as much as the sum of
+ * theirs. */
 static void test_fit__one_large_task_does_not_outweigh_all_others(void **state)
 {
     (void)state;

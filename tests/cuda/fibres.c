@@ -31,7 +31,8 @@ static fibre pool[FIBRES_MOST], main_fibre;
 static fibre *waiting[FIBRES_MOST], *self; /* by lane; the one that runs, NULL outside */
 static const void *main_bottom;
 static size_t main_bytes;
-static unsigned lanes, begun, left, made; /* of the run: how many there are, have begun, have not ended; fibres in use */
+static unsigned lanes, begun, left, made; /* of the run: how many there are, have begun, have not ended; fibres in
+                                           * use */
 static unsigned at;                       /* the lane that was resumed last */
 static bool up;                           /* the way the round goes */
 static bool opening;                      /* the fibre that is being resumed comes from outside */
@@ -91,7 +92,8 @@ static void entry(void);
 static fibre *make(void)
 {
     fibre *const f = &pool[made++];
-    if (f->stack != NULL) /* of a run before, waiting for another; so the sanitizer makes its own stack for it but once */
+    /* of a run before, waiting for another; so the sanitizer makes its own stack for it but once */
+    if (f->stack != NULL)
         return f;
     f->stack = mmap(NULL, STACK_BYTES, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
     if (f->stack == MAP_FAILED)

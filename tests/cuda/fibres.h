@@ -1,7 +1,7 @@
 /* fibres.h - many lanes on one thread, for kernels that wait for each other.
  *
- * A fibre is a stack of its own; switching costs a few instructions. Sanitizers are told of each switch. Lanes that do not wait
- * run one after the other on the same one.
+ * A fibre is a stack of its own; switching costs a few instructions. Sanitizers are told of each switch. Lanes that do
+ * not wait run one after the other on the same one.
  */
 #ifndef GS_TESTS_CUDA_FIBRES_H
 #define GS_TESTS_CUDA_FIBRES_H

@@ -69,7 +69,8 @@ static bool write_hooks(const char *path)
     if (out == NULL)
         return false;
     fputs("#include <stddef.h>\nvoid (*gs_access)(const void *p, size_t bytes, _Bool write);\n"
-          "void __tsan_init(void) {}\nvoid __tsan_func_entry(void *p) { (void)p; }\nvoid __tsan_func_exit(void) {}\n", out);
+          "void __tsan_init(void) {}\nvoid __tsan_func_entry(void *p) { (void)p; }\nvoid __tsan_func_exit(void) {}\n",
+          out);
     for (size_t i = 0; i < sizeof(sizes) / sizeof(sizes[0]); i++)
         for (int write = 0; write < 2; write++)
             for (int unaligned = 0; unaligned < 2; unaligned++)
@@ -97,11 +98,14 @@ gs_cu_result host_program_compile(gs_cu_handle program, int options, const char 
         if (!write_hooks(hooks))
             return 1;
         snprintf(command, sizeof(command),
-                 "{ %s -std=gnu17 -c -fPIC %s -fsanitize=thread -Wall -Werror -Wno-unused -Wno-maybe-uninitialized -o '%s.o' '%s' && "
+                 "{ %s -std=gnu17 -c -fPIC %s -fsanitize=thread -Wall -Werror -Wno-unused -Wno-maybe-uninitialized -o "
+                 "'%s.o' '%s' && "
                  "%s -shared -fPIC -O2 -o '%s' '%s.o' '%s' -lm; } >'%s' 2>&1",
                  GS_TEST_HOST_CC, GS_TEST_HOST_FLAGS, source, source, GS_TEST_HOST_CC, p->library, source, hooks, log);
     } else {
-        snprintf(command, sizeof(command), "%s -std=gnu17 -shared -fPIC %s -Wall -Werror -Wno-unused -Wno-maybe-uninitialized -o '%s' '%s' -lm >'%s' 2>&1",
+        snprintf(command, sizeof(command),
+                 "%s -std=gnu17 -shared -fPIC %s -Wall -Werror -Wno-unused -Wno-maybe-uninitialized -o '%s' '%s' -lm "
+                 ">'%s' 2>&1",
                  GS_TEST_HOST_CC, GS_TEST_HOST_FLAGS, p->library, source, log);
     }
     const bool fine = system(command) == 0;

@@ -1,6 +1,7 @@
 /* host_compiler.h - NVRTC's part of host_gpu.h: kernels become functions of a shared library, by the host's compiler.
  *
- * An image is the library's path. Where races are looked for (host_streams.h), reads and writes of kernels are instrumented.
+ * An image is the library's path. Where races are looked for (host_streams.h), reads and writes of kernels are
+ * instrumented.
  */
 #ifndef GS_TESTS_CUDA_HOST_COMPILER_H
 #define GS_TESTS_CUDA_HOST_COMPILER_H

@@ -34,7 +34,8 @@ static struct {
     const char *variable; /* the kernel's library's own */
     /* barriers: how many lanes came, and how often all had come; groups by their first lane, then the block's */
     unsigned arrived[GS_BLOCK_LANES + 1], passed[GS_BLOCK_LANES + 1];
-    float slot[2][GS_BLOCK_LANES]; /* what lanes exchange, in turns: who reads has not yet come to the barrier after this one */
+    float slot[2][GS_BLOCK_LANES]; /* what lanes exchange, in turns: who reads has not yet come to the barrier after
+                                    * this one */
 } gpu;
 
 /* ---- barriers ---- */
@@ -198,12 +199,13 @@ static void run_launch(const host_work *w)
     free(gpu.lane.shared);
 }
 
-static gs_cu_result launch(gs_cu_handle function, unsigned grid_x, unsigned grid_y, unsigned grid_z, unsigned block_x, unsigned block_y,
-                           unsigned block_z, unsigned shared_bytes, gs_cu_handle stream, void **args, void **extra)
+static gs_cu_result launch(gs_cu_handle function, unsigned grid_x, unsigned grid_y, unsigned grid_z, unsigned block_x,
+                           unsigned block_y, unsigned block_z, unsigned shared_bytes, gs_cu_handle stream, void **args,
+                           void **extra)
 {
     const host_function *const f = function;
-    if (grid_x == 0 || grid_y == 0 || grid_z != 1 || block_x != GS_BLOCK_LANES || block_y != 1 || block_z != 1 || stream == NULL ||
-        extra != NULL || grid_y > 65535 || shared_bytes > 48 * 1024)
+    if (grid_x == 0 || grid_y == 0 || grid_z != 1 || block_x != GS_BLOCK_LANES || block_y != 1 || block_z != 1 ||
+        stream == NULL || extra != NULL || grid_y > 65535 || shared_bytes > 48 * 1024)
         return 1;
     if (f->gone || f->device != host_stream_device(stream) || f->device != host_current_device())
         return HOST_INVALID_HANDLE;
@@ -224,7 +226,8 @@ bool host_gpu_is_own(const void *p)
 {
     const char *const at = p, *const args = gpu.args, *const shared = (const char *)gpu.lane.shared;
     return at == gpu.variable || (at >= (const char *)&gpu && at < (const char *)(&gpu + 1)) ||
-           (at >= shared && at < shared + gpu.shared_bytes) || fibres_have(p) || (at >= args && at < args + gpu.args_bytes);
+           (at >= shared && at < shared + gpu.shared_bytes) || fibres_have(p) ||
+           (at >= args && at < args + gpu.args_bytes);
 }
 
 /* ---- products ---- */
@@ -277,7 +280,10 @@ typedef struct host_product {
     float *to;
 } host_product;
 
-static size_t matrix_bytes(int rows, int cols, int ld) { return sizeof(float) * ((size_t)ld * (size_t)(cols - 1) + (size_t)rows); }
+static size_t matrix_bytes(int rows, int cols, int ld)
+{
+    return sizeof(float) * ((size_t)ld * (size_t)(cols - 1) + (size_t)rows);
+}
 
 /* Column-major, as cuBLAS. */
 static void run_product(const host_work *w)
@@ -291,18 +297,23 @@ static void run_product(const host_work *w)
         for (size_t i = 0; i < (size_t)p->m; i++) {
             float sum = 0;
             for (size_t q = 0; q < (size_t)p->k; q++)
-                sum += (p->ta ? p->a[i * lda + q] : p->a[q * lda + i]) * (p->tb ? p->b[q * ldb + j] : p->b[j * ldb + q]);
+                sum +=
+                    (p->ta ? p->a[i * lda + q] : p->a[q * lda + i]) * (p->tb ? p->b[q * ldb + j] : p->b[j * ldb + q]);
             float *const z = &p->to[j * ldc + i];
             *z = p->by * sum + (p->keep == 0 ? 0 : p->keep * *z);
         }
 }
 
-static gs_cu_result gemm(gs_cu_handle blas, int ta, int tb, int m, int n, int k, const void *alpha, const void *a, int a_type, int lda,
-                         const void *b, int b_type, int ldb, const void *beta, void *c, int c_type, int ldc, int compute, int algorithm)
+static gs_cu_result gemm(gs_cu_handle blas, int ta, int tb, int m, int n, int k, const void *alpha, const void *a,
+                         int a_type, int lda, const void *b, int b_type, int ldb, const void *beta, void *c, int c_type,
+                         int ldc, int compute, int algorithm)
 {
-    const int type = compute == GS_CUBLAS_COMPUTE_FP32 ? 0 : compute == GS_CUBLAS_COMPUTE_TF32 ? 1 : compute == GS_CUBLAS_COMPUTE_BF16 ? 2 : 3;
-    if (type == 3 || blas == NULL || a_type != 0 || b_type != 0 || c_type != 0 || algorithm != -1 || lda < (ta ? k : m) ||
-        ldb < (tb ? n : k) || ldc < m)
+    const int type = compute == GS_CUBLAS_COMPUTE_FP32   ? 0
+                     : compute == GS_CUBLAS_COMPUTE_TF32 ? 1
+                     : compute == GS_CUBLAS_COMPUTE_BF16 ? 2
+                                                         : 3;
+    if (type == 3 || blas == NULL || a_type != 0 || b_type != 0 || c_type != 0 || algorithm != -1 ||
+        lda < (ta ? k : m) || ldb < (tb ? n : k) || ldc < m)
         return 7;
     const int at = host_stream_device(((host_blas *)blas)->stream);
     if (at != host_current_device())
@@ -318,18 +329,21 @@ static gs_cu_result gemm(gs_cu_handle blas, int ta, int tb, int m, int n, int k,
     if (p == NULL)
         return 3;
     *p = (host_product){ta, tb, m, n, k, lda, ldb, ldc, *(const float *)alpha, *(const float *)beta, a, b, c};
-    return host_streams_submit(((host_blas *)blas)->stream, &(host_work){.run = run_product, .what = "product", .more = p});
+    return host_streams_submit(((host_blas *)blas)->stream,
+                               &(host_work){.run = run_product, .what = "product", .more = p});
 }
 
 /* One after the other. */
-static gs_cu_result gemm_batched(gs_cu_handle blas, int ta, int tb, int m, int n, int k, const void *alpha, const void *a, int a_type, int lda,
-                                 long long a_stride, const void *b, int b_type, int ldb, long long b_stride, const void *beta, void *c,
-                                 int c_type, int ldc, long long c_stride, int batches, int compute, int algorithm)
+static gs_cu_result gemm_batched(gs_cu_handle blas, int ta, int tb, int m, int n, int k, const void *alpha,
+                                 const void *a, int a_type, int lda, long long a_stride, const void *b, int b_type,
+                                 int ldb, long long b_stride, const void *beta, void *c, int c_type, int ldc,
+                                 long long c_stride, int batches, int compute, int algorithm)
 {
     gs_cu_result r = batches < 1 ? 7 : 0;
     for (int i = 0; i < batches && r == 0; i++)
-        r = gemm(blas, ta, tb, m, n, k, alpha, (const float *)a + i * a_stride, a_type, lda, (const float *)b + i * b_stride, b_type, ldb, beta,
-                 (float *)c + i * c_stride, c_type, ldc, compute, algorithm);
+        r = gemm(blas, ta, tb, m, n, k, alpha, (const float *)a + i * a_stride, a_type, lda,
+                 (const float *)b + i * b_stride, b_type, ldb, beta, (float *)c + i * c_stride, c_type, ldc, compute,
+                 algorithm);
     return r;
 }
 

@@ -1,9 +1,10 @@
 /* host_gpu.h - GPUs that are none: kernels run on the host, one lane after the other.
  *
- * A driver's table (cuda/driver.h) whose compiler is the host's, whose kernels are functions of a shared library that it
- * makes, and whose memory is the process's, readable and writable only while the driver works on it: a
- * host function that follows a device's address stops the program. Streams and events are those of host_streams.h, GPUs and their
- * memory those of host_memory.h. Threads may call as they do CUDA; they do so one after the other. Not for speed.
+ * A driver's table (cuda/driver.h) whose compiler is the host's, whose kernels are functions of a shared library that
+ * it makes, and whose memory is the process's, readable and writable only while the driver works on it: a
+ * host function that follows a device's address stops the program. Streams and events are those of host_streams.h, GPUs
+ * and their memory those of host_memory.h. Threads may call as they do CUDA; they do so one after the other. Not for
+ * speed.
  */
 #ifndef GS_TESTS_CUDA_HOST_GPU_H
 #define GS_TESTS_CUDA_HOST_GPU_H
@@ -19,8 +20,8 @@ const gs_cuda_driver *host_gpu_driver(const char *folder);
 void host_gpu_fail_launch(unsigned n);
 /* Memory that each GPU has. */
 void host_gpu_set_memory(uint64_t bytes);
-/* Since the last call: kernels launched, allocations, bytes copied to devices, back and between them, sums that NCCL was asked for, and
- * products asked for in fp32, tf32 and bf16. */
+/* Since the last call: kernels launched, allocations, bytes copied to devices, back and between them, sums that NCCL
+ * was asked for, and products asked for in fp32, tf32 and bf16. */
 typedef struct host_gpu_counts {
     uint64_t launches, allocations, bytes_in, bytes_out, bytes_between, sums, products[3];
 } host_gpu_counts;

@@ -5,7 +5,8 @@
 
 #include "host_gpu.h"
 
-/* $GS_TEST_FAIL_LAUNCH: which launch of a kernel fails. $GS_TEST_GPU_MEMORY: bytes that each GPU has. $GS_TEST_GPU_NCCL: there is one. */
+/* $GS_TEST_FAIL_LAUNCH: which launch of a kernel fails. $GS_TEST_GPU_MEMORY: bytes that each GPU has.
+ * $GS_TEST_GPU_NCCL: there is one. */
 static void __attribute__((constructor)) begin(void)
 {
     const char *const fail = getenv("GS_TEST_FAIL_LAUNCH"), *const memory = getenv("GS_TEST_GPU_MEMORY");

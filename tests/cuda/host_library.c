@@ -53,10 +53,12 @@ static void write_log(void)
     const host_gpu_counts c = host_gpu_take_counts();
     if (out == NULL)
         return;
-    fprintf(out, "launches %llu allocations %llu bytes_in %llu bytes_out %llu bytes_between %llu sums %llu products fp32 %llu tf32 %llu bf16 %llu\n",
+    fprintf(out,
+            "launches %llu allocations %llu bytes_in %llu bytes_out %llu bytes_between %llu sums %llu products fp32 "
+            "%llu tf32 %llu bf16 %llu\n",
             (unsigned long long)c.launches, (unsigned long long)c.allocations, (unsigned long long)c.bytes_in,
-            (unsigned long long)c.bytes_out, (unsigned long long)c.bytes_between, (unsigned long long)c.sums, (unsigned long long)c.products[0], (unsigned long long)c.products[1],
-            (unsigned long long)c.products[2]);
+            (unsigned long long)c.bytes_out, (unsigned long long)c.bytes_between, (unsigned long long)c.sums,
+            (unsigned long long)c.products[0], (unsigned long long)c.products[1], (unsigned long long)c.products[2]);
     fclose(out);
 }
 
@@ -64,14 +66,16 @@ static int concerned(void) { return library.at < 0 || host_current_device() == l
 
 static gs_cu_result answer(enum host_part part)
 {
-    return library.sticky == 0 || !concerned() ? 0 : part == HOST_BLAS || part == HOST_NCCL ? BLAS_EXECUTION_FAILED : library.sticky;
+    return library.sticky == 0 || !concerned()      ? 0
+           : part == HOST_BLAS || part == HOST_NCCL ? BLAS_EXECUTION_FAILED
+                                                    : library.sticky;
 }
 
 /* Events and handles can be given back whatever has become of the GPU. */
 static int always_works(enum host_part part, const char *symbol)
 {
-    return part == HOST_COMPILER || strncmp(symbol, "cuGetError", 10) == 0 || strncmp(symbol, "cuEventDestroy", 14) == 0 ||
-           strncmp(symbol, "cublasDestroy", 13) == 0;
+    return part == HOST_COMPILER || strncmp(symbol, "cuGetError", 10) == 0 ||
+           strncmp(symbol, "cuEventDestroy", 14) == 0 || strncmp(symbol, "cublasDestroy", 13) == 0;
 }
 
 static void lose(gs_cu_result r)
@@ -83,7 +87,8 @@ static void lose(gs_cu_result r)
 static gs_cu_result before_call(enum host_part part, const char *symbol)
 {
     (void)host_gpu_table();
-    if (always_works(part, symbol) || (library.at >= 0 && strcmp(symbol, "cuCtxSetCurrent") == 0)) /* it asks nothing of the GPU before */
+    /* it asks nothing of the GPU before */
+    if (always_works(part, symbol) || (library.at >= 0 && strcmp(symbol, "cuCtxSetCurrent") == 0))
         return 0;
     if (strcmp(symbol, "cuDevicePrimaryCtxRelease_v2") == 0)
         write_log();
@@ -96,7 +101,8 @@ static gs_cu_result before_call(enum host_part part, const char *symbol)
         lose(LAUNCH_FAILED); /* seen by what comes after */
     if (before == 0 && fault_is("peer") && strcmp(symbol, "cuMemcpyPeerAsync") == 0 && ++library.peers == library.n)
         return PEER_UNSUPPORTED;
-    if (before == 0 && fault_is("memory") && concerned() && strcmp(symbol, "cuMemAlloc_v2") == 0 && ++library.allocations == library.n)
+    if (before == 0 && fault_is("memory") && concerned() && strcmp(symbol, "cuMemAlloc_v2") == 0 &&
+        ++library.allocations == library.n)
         return GS_CU_OUT_OF_MEMORY;
     return before;
 }

@@ -1,7 +1,8 @@
 /* host_library.h - host_gpu.h as a library that a program opens in place of libcuda, libnvrtc, libcublas and libnccl.
  *
- * A folder with the library under those names, in LD_LIBRARY_PATH, makes "cuda" of any program the GPU that is the host:
- * what dlopen() finds, which functions are called and what they answer is tested that way, on the programs as they are.
+ * A folder with the library under those names, in LD_LIBRARY_PATH, makes "cuda" of any program the GPU that is the
+ * host: what dlopen() finds, which functions are called and what they answer is tested that way, on the programs as
+ * they are.
  *
  *   GS_HOST_GPU        folder for compiled kernels; default one under /tmp of this user
  *   GS_HOST_GPU_MEMORY bytes that each GPU has

@@ -64,7 +64,8 @@ static size_t huge(size_t bytes) { return (bytes + HUGE_PAGE - 1) / HUGE_PAGE * 
 
 static void *map(size_t bytes)
 {
-    char *const at = mmap(NULL, huge(bytes) + HUGE_PAGE, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+    char *const at =
+        mmap(NULL, huge(bytes) + HUGE_PAGE, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
     if (at == MAP_FAILED)
         return NULL;
     char *const first = (char *)huge((uintptr_t)at);
@@ -76,7 +77,10 @@ static void *map(size_t bytes)
     return first + huge(bytes) - bytes;
 }
 
-static void protect(void *block, size_t bytes, int how) { mprotect((char *)block + bytes - huge(bytes), huge(bytes), how); }
+static void protect(void *block, size_t bytes, int how)
+{
+    mprotect((char *)block + bytes - huge(bytes), huge(bytes), how);
+}
 
 void host_memory_open(unsigned which)
 {
@@ -140,7 +144,8 @@ static gs_cu_result memory_free(gs_cu_memory p)
     for (unsigned i = 0; i < BLOCKS; i++)
         if ((gs_cu_memory)gpu.memory[i].at == p && p != 0) {
             host_streams_memory(gpu.memory[i].at, 0);
-            munmap((char *)gpu.memory[i].at + gpu.memory[i].bytes - huge(gpu.memory[i].bytes), huge(gpu.memory[i].bytes));
+            munmap((char *)gpu.memory[i].at + gpu.memory[i].bytes - huge(gpu.memory[i].bytes),
+                   huge(gpu.memory[i].bytes));
             gpu.taken[gpu.memory[i].device] -= gpu.memory[i].bytes;
             gpu.memory[i].at = NULL;
             return 0;
@@ -172,7 +177,8 @@ static gs_cu_result copy_in(gs_cu_memory to, const void *from, size_t bytes, gs_
     host_need_device(to, bytes, host_stream_device(stream), "a copy in");
     host_need_whole(from, bytes);
     host_counts.bytes_in += bytes;
-    return host_streams_submit(stream, &(host_work){.run = run_copy_in, .what = "copy in", .to = (void *)to, .from = from, .bytes = bytes});
+    return host_streams_submit(
+        stream, &(host_work){.run = run_copy_in, .what = "copy in", .to = (void *)to, .from = from, .bytes = bytes});
 }
 
 static void run_copy_out(const host_work *w)
@@ -187,7 +193,9 @@ static gs_cu_result copy_out(void *to, gs_cu_memory from, size_t bytes, gs_cu_ha
     host_need_device(from, bytes, host_stream_device(stream), "a copy out");
     host_need_whole(to, bytes);
     host_counts.bytes_out += bytes;
-    return host_streams_submit(stream, &(host_work){.run = run_copy_out, .what = "copy out", .to = to, .from = (const void *)from, .bytes = bytes});
+    return host_streams_submit(
+        stream,
+        &(host_work){.run = run_copy_out, .what = "copy out", .to = to, .from = (const void *)from, .bytes = bytes});
 }
 
 static void run_copy_within(const host_work *w)
@@ -202,7 +210,9 @@ static gs_cu_result copy_within(gs_cu_memory to, gs_cu_memory from, size_t bytes
     host_need_device(to, bytes, host_stream_device(stream), "a copy");
     host_need_device(from, bytes, host_stream_device(stream), "a copy");
     return host_streams_submit(
-        stream, &(host_work){.run = run_copy_within, .what = "copy", .to = (void *)to, .from = (const void *)from, .bytes = bytes});
+        stream,
+        &(host_work){
+            .run = run_copy_within, .what = "copy", .to = (void *)to, .from = (const void *)from, .bytes = bytes});
 }
 
 /* Between two GPUs, both of whose memory it touches. */
@@ -212,8 +222,8 @@ static void run_copy_peer(const host_work *w)
     run_copy_within(w);
 }
 
-static gs_cu_result copy_peer(gs_cu_memory to, gs_cu_handle to_context, gs_cu_memory from, gs_cu_handle from_context, size_t bytes,
-                              gs_cu_handle stream)
+static gs_cu_result copy_peer(gs_cu_memory to, gs_cu_handle to_context, gs_cu_memory from, gs_cu_handle from_context,
+                              size_t bytes, gs_cu_handle stream)
 {
     const int at = device_of(to_context), peer = device_of(from_context);
     if (at < 0 || peer < 0 || at == peer || host_stream_device(stream) != at || at != host_current_device())
@@ -238,7 +248,8 @@ static void run_fill(const host_work *w)
 static gs_cu_result fill(gs_cu_memory p, unsigned char value, size_t bytes, gs_cu_handle stream)
 {
     host_need_device(p, bytes, host_stream_device(stream), "a fill");
-    return host_streams_submit(stream, &(host_work){.run = run_fill, .what = "fill", .to = (void *)p, .bytes = bytes, .value = value});
+    return host_streams_submit(
+        stream, &(host_work){.run = run_fill, .what = "fill", .to = (void *)p, .bytes = bytes, .value = value});
 }
 
 /* Once, whichever GPU asks. */
@@ -267,7 +278,8 @@ bool host_memory_is_mapped(const void *p, size_t bytes)
 {
     const char *const first = p;
     for (unsigned i = 0; i < RANGES; i++)
-        if (gpu.pinned[i].mapped && first >= gpu.pinned[i].at && first + bytes <= gpu.pinned[i].at + gpu.pinned[i].bytes)
+        if (gpu.pinned[i].mapped && first >= gpu.pinned[i].at &&
+            first + bytes <= gpu.pinned[i].at + gpu.pinned[i].bytes)
             return true;
     return false;
 }
@@ -309,7 +321,10 @@ static gs_cu_result host_unregister(void *p)
 static gs_cu_result init(unsigned flags) { return (gs_cu_result)flags; }
 static gs_cu_result version(int *v) { return *v = host_cuda_release(), 0; }
 static gs_cu_result device_count(int *n) { return *n = gpus(), 0; }
-static gs_cu_result device_get(int *device, int ordinal) { return *device = ordinal, ordinal < gpus() ? 0 : GS_CU_INVALID_DEVICE; }
+static gs_cu_result device_get(int *device, int ordinal)
+{
+    return *device = ordinal, ordinal < gpus() ? 0 : GS_CU_INVALID_DEVICE;
+}
 
 static const struct {
     gs_cu_result r;
@@ -348,7 +363,10 @@ static gs_cu_result device_attribute(int *value, int attribute, int device)
 {
     const char *const processors = getenv("GS_HOST_GPU_PROCESSORS");
     (void)device;
-    *value = attribute == GS_CU_MAJOR ? 9 : attribute != GS_CU_PROCESSORS ? 0 : processors != NULL ? atoi(processors) : 1;
+    *value = attribute == GS_CU_MAJOR        ? 9
+             : attribute != GS_CU_PROCESSORS ? 0
+             : processors != NULL            ? atoi(processors)
+                                             : 1;
     return 0;
 }
 

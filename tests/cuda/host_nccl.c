@@ -53,12 +53,14 @@ static gs_cu_result group_start(void)
     return 0;
 }
 
-static gs_cu_result all_reduce(const void *from, void *to, size_t count, int type, int how, gs_cu_handle comm, gs_cu_handle stream)
+static gs_cu_result all_reduce(const void *from, void *to, size_t count, int type, int how, gs_cu_handle comm,
+                               gs_cu_handle stream)
 {
     const host_comm *const c = comm;
     const size_t bytes = count * (type == GS_NCCL_F64 ? 8 : 4);
-    if (!open || from != to || how != GS_NCCL_SUM || (type != GS_NCCL_F32 && type != GS_NCCL_F64) || group.parts != c->rank ||
-        (group.parts > 0 && (group.count != count || group.type != type)) || host_stream_device(stream) != c->device)
+    if (!open || from != to || how != GS_NCCL_SUM || (type != GS_NCCL_F32 && type != GS_NCCL_F64) ||
+        group.parts != c->rank || (group.parts > 0 && (group.count != count || group.type != type)) ||
+        host_stream_device(stream) != c->device)
         return INVALID_USAGE;
     host_need_device((gs_cu_memory)to, bytes, c->device, "a sum");
     group.count = count;

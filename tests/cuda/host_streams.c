@@ -131,8 +131,8 @@ void host_streams_need_idle(int but, const char *what)
     abandon_lost();
     for (unsigned i = 0; i < HOST_STREAMS; i++)
         if (streams[i].used && streams[i].device != but && streams[i].first != NULL) {
-            fprintf(stderr, "host GPU: %s while stream %u of GPU %d has work left (\"%s\")\n", what, streams[i].number, streams[i].device,
-                    streams[i].first->until != NULL ? "a wait" : streams[i].first->what);
+            fprintf(stderr, "host GPU: %s while stream %u of GPU %d has work left (\"%s\")\n", what, streams[i].number,
+                    streams[i].device, streams[i].first->until != NULL ? "a wait" : streams[i].first->what);
             abort();
         }
 }
@@ -309,8 +309,9 @@ gs_cu_result host_event_query(gs_cu_handle handle)
 
 static void race(const char *how, const void *p, unsigned other, uint32_t time)
 {
-    fprintf(stderr, "host GPU: RACE: \"%s\" (stream %u) %s %p, where \"%s\" (stream %u) was, and nothing orders them\n", running->what,
-            streams[running->stream].number, how, p, streams[other].name[time % NAMES], streams[other].number);
+    fprintf(stderr, "host GPU: RACE: \"%s\" (stream %u) %s %p, where \"%s\" (stream %u) was, and nothing orders them\n",
+            running->what, streams[running->stream].number, how, p, streams[other].name[time % NAMES],
+            streams[other].number);
     abort();
 }
 
@@ -321,7 +322,8 @@ static void access_words(word *w, size_t words, bool write, const char *p)
 {
     for (size_t i = 0; i < words; i++) {
         if (w[i].write_time != 0 && !before(w[i].write_stream, w[i].write_time))
-            race(write ? "writes over what is being written at" : "reads", p + 4 * i, w[i].write_stream, w[i].write_time);
+            race(write ? "writes over what is being written at" : "reads", p + 4 * i, w[i].write_stream,
+                 w[i].write_time);
         for (unsigned s = 0; write && s < most; s++)
             if (w[i].read_time[s] != 0 && !before(s, w[i].read_time[s]))
                 race("writes over what is being read at", p + 4 * i, s, w[i].read_time[s]);
@@ -379,7 +381,8 @@ void host_streams_access(const void *at, size_t bytes, bool write)
     if (b == NULL) {
         if (host_gpu_is_own(p) || host_memory_is_mapped(p, bytes))
             return;
-        fprintf(stderr, "host GPU: \"%s\" %s %p, which is no memory that a GPU sees\n", running->what, write ? "writes" : "reads", at);
+        fprintf(stderr, "host GPU: \"%s\" %s %p, which is no memory that a GPU sees\n", running->what,
+                write ? "writes" : "reads", at);
         abort();
     }
     const size_t from = (size_t)(p - b->first) / 4, to = ((size_t)(p - b->first) + bytes + 3) / 4;

@@ -1,12 +1,13 @@
 /* host_streams.h - in which order does the GPU that is none do what it was told, and who may meet whom in memory?
  *
- * Work is put into streams and done as late as the rules of streams and events allow: when the host waits for it, or when
- * what the host waits for waits for it. So a copy that nobody waited for is late, and results are wrong.
+ * Work is put into streams and done as late as the rules of streams and events allow: when the host waits for it, or
+ * when what the host waits for waits for it. So a copy that nobody waited for is late, and results are wrong.
  *
- * Besides, every access to memory is checked for races by vector clocks (as FastTrack does for threads): two pieces of work that
- * touch the same bytes, one of them writing, must be ordered by a stream, an event, or the host's waiting. Kernels' accesses are
- * those of their code, instrumented by the compiler; the first race ends the program with both names. All threads of the host count as
- * one: what one of them has waited for is before what any of them asks for afterwards.
+ * Besides, every access to memory is checked for races by vector clocks (as FastTrack does for threads): two pieces of
+ * work that touch the same bytes, one of them writing, must be ordered by a stream, an event, or the host's waiting.
+ * Kernels' accesses are those of their code, instrumented by the compiler; the first race ends the program with both
+ * names. All threads of the host count as one: what one of them has waited for is before what any of them asks for
+ * afterwards.
  */
 #ifndef GS_TESTS_CUDA_HOST_STREAMS_H
 #define GS_TESTS_CUDA_HOST_STREAMS_H
@@ -54,15 +55,16 @@ gs_cu_result host_event_synchronize(gs_cu_handle event);
 gs_cu_result host_streams_submit(gs_cu_handle stream, const host_work *w);
 /* All streams. */
 void host_streams_drain(void);
-/* Ends the program where a stream has work left: what is about to happen would take memory from under it. `but`: not on this GPU's. */
+/* Ends the program where a stream has work left: what is about to happen would take memory from under it. `but`: not on
+ * this GPU's. */
 void host_streams_need_idle(int but, const char *what);
 /* What this GPU (-1: any) was told and has not done, it never does. May be called at any time, by any thread. */
 void host_streams_lose(int device);
 /* Streams of this GPU that are there. */
 unsigned host_streams_of(int device);
 
-/* While work runs: it reads or writes these bytes. Device memory is known by host_streams_memory(); a kernel that touches anything else,
- * what host_gpu_is_own() and host_memory_is_mapped() do not know, ends the program. */
+/* While work runs: it reads or writes these bytes. Device memory is known by host_streams_memory(); a kernel that
+ * touches anything else, what host_gpu_is_own() and host_memory_is_mapped() do not know, ends the program. */
 void host_streams_access(const void *p, size_t bytes, bool write);
 /* The same for memory of the host, in copies. */
 void host_streams_host_access(const void *p, size_t bytes, bool write);
@@ -70,8 +72,8 @@ void host_streams_host_access(const void *p, size_t bytes, bool write);
 void host_streams_memory(void *p, size_t bytes);
 /* Does a kernel that runs have this in its stack, its arguments, or the memory of its block? */
 bool host_gpu_is_own(const void *p);
-/* True where accesses are checked: $GS_TEST_GPU_RACES is set. $GS_TEST_GPU_DROP: "A>B", waits of stream B for stream A (numbers in the
- * order of their making) are left out, to see that somebody notices. */
+/* True where accesses are checked: $GS_TEST_GPU_RACES is set. $GS_TEST_GPU_DROP: "A>B", waits of stream B for stream A
+ * (numbers in the order of their making) are left out, to see that somebody notices. */
 bool host_streams_checks(void);
 
 #endif /* GS_TESTS_CUDA_HOST_STREAMS_H */

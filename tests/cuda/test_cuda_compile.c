@@ -43,12 +43,14 @@ static void compile_model(const char *what, const test_case *t)
 
 static void test_cuda_compile__every_model(void **state)
 {
-    static const char *const models[] = {"gcn", "sage", "sage_max", "gat", "gatv2", "gin", "appnp", "commnet", "ggcn", "ggnn", "rgcn", "rgcn_bases", "sage_lstm"};
+    static const char *const models[] = {"gcn",     "sage", "sage_max", "gat",  "gatv2",      "gin",      "appnp",
+                                         "commnet", "ggcn", "ggnn",     "rgcn", "rgcn_bases", "sage_lstm"};
     (void)state;
     for (size_t m = 0; m < sizeof(models) / sizeof(models[0]); m++) {
         const bool heads = strncmp(models[m], "gat", 3) == 0;
-        const test_case t = {.model = models[m], .layers = 2, .in = 602, .hidden = 64, .classes = 41, .self_loops = true,
-                             .heads = heads ? 8 : 1, .edge_types = 4, .edges_per_vertex = 20, .feature_type = GS_BF16};
+        const test_case t = {.model = models[m], .layers = 2, .in = 602, .hidden = 64, .classes = 41,
+                             .self_loops = true, .heads = heads ? 8 : 1, .edge_types = 4, .edges_per_vertex = 20,
+                             .feature_type = GS_BF16};
         compile_model(models[m], &t);
     }
 }

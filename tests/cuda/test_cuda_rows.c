@@ -10,7 +10,8 @@
 #include "device_fixture.h"
 #include "gpu_devices.h"
 
-static const uint32_t widths[] = {1, 2, 3, 4, 5, 6, 7, 8, 12, 16, 17, 31, 33, 40, 64, 65, 100, 128, 129, 256, 257, 300, 602, 1433};
+static const uint32_t widths[] = {1,  2,  3,  4,  5,   6,   7,   8,   12,  16,  17,  31,
+                                  33, 40, 64, 65, 100, 128, 129, 256, 257, 300, 602, 1433};
 #define WIDTHS GS_ARRAY_LEN(widths)
 
 typedef enum how { ROWS, PICK, SPLIT } how;
@@ -79,10 +80,11 @@ static void free_case(rows_case *c)
 
 static void launch(gs_device *d, const rows_case *c, float *acc)
 {
-    const gs_edge_launch l = {.index_bytes = c->index_bytes, .targets = c->targets, .target = c->target, .start = c->start,
-                              .index = c->index, .operand = c->operand, .acc = acc, .width = c->width,
-                              .operand_rows = c->operand_rows, .target_rows = 2 * c->targets + 1};
-    const gs_typed_launch typed = {.edges = l, .type = c->type, .type_bytes = c->type_bytes, .types = c->types, .pick = c->how == PICK};
+    const gs_edge_launch l = {.index_bytes = c->index_bytes, .targets = c->targets, .target = c->target,
+                              .start = c->start, .index = c->index, .operand = c->operand, .acc = acc,
+                              .width = c->width, .operand_rows = c->operand_rows, .target_rows = 2 * c->targets + 1};
+    const gs_typed_launch typed = {
+        .edges = l, .type = c->type, .type_bytes = c->type_bytes, .types = c->types, .pick = c->how == PICK};
     device_forget(d);
     gs_alloc_freeze(true);
     const uint64_t frozen = gs_alloc_frozen_count();
@@ -103,7 +105,8 @@ static void check(gs_device *d, rows_case c, const uint32_t *degree, double tole
     launch(d, &c, acc);
     for (size_t i = 0; i < c.acc_floats; i++)
         if (!(fabs((double)acc[i] - (double)c.want[i]) <= tolerance * c.size[i]))
-            fail_msg("width %u, how %d, element %zu: %.9g, not %.9g", c.width, (int)c.how, i, (double)acc[i], (double)c.want[i]);
+            fail_msg("width %u, how %d, element %zu: %.9g, not %.9g", c.width, (int)c.how, i, (double)acc[i],
+                     (double)c.want[i]);
     test_free(acc);
     free_case(&c);
 }
@@ -123,7 +126,8 @@ static void prepare(gs_device *d)
         const how h = i % (SPLIT + 1);
         const uint32_t w = i / (SPLIT + 1), wide = widths[w] * types_of(h, w);
         array[i] = (gs_array){.dtype = GS_F32, .width = h == PICK ? wide : widths[w], .store_id = -1};
-        reg[i] = (gs_reg){.kind = GS_REG_SUM, .dtype = GS_F32, .width = h == SPLIT ? wide : widths[w], .array = GS_NONE};
+        reg[i] =
+            (gs_reg){.kind = GS_REG_SUM, .dtype = GS_F32, .width = h == SPLIT ? wide : widths[w], .array = GS_NONE};
         stage[i] = (gs_stage){.sums = 1, .sum = {{.array = i, .reg = 0, .kind = kind[h]}}, .regs = 1, .reg = &reg[i]};
     }
     program = (gs_program){.arrays = ALL, .array = array, .stages = ALL, .stage = stage, .logits = GS_NONE};
@@ -163,8 +167,10 @@ static void test_cuda_rows__hubs_are_the_same_to_rounding(void **state)
     degree[39] = 2100;
     for (size_t i = 0; i < GS_ARRAY_LEN(hub_widths); i++)
         for (how h = ROWS; h <= SPLIT; h++)
-            check(d, (rows_case){.how = h, .index_bytes = 4, .type_bytes = 2, .targets = 40, .operand_rows = 300,
-                                 .width = widths[hub_widths[i]], .types = types_of(h, hub_widths[i]), .first_edge = 5 * (uint32_t)i},
+            check(d,
+                  (rows_case){.how = h, .index_bytes = 4, .type_bytes = 2, .targets = 40, .operand_rows = 300,
+                              .width = widths[hub_widths[i]], .types = types_of(h, hub_widths[i]),
+                              .first_edge = 5 * (uint32_t)i},
                   degree, 1e-5); /* of the magnitudes: the plain loop rounds too */
     gs_device_close(d);
 }

@@ -16,7 +16,10 @@ float random_between(uint32_t i, uint32_t stream, float low, float high)
     return low + (high - low) * gs_uniform_f32(bits(i, stream));
 }
 
-uint32_t random_below(uint32_t i, uint32_t stream, uint32_t n) { return (uint32_t)(((uint64_t)bits(i, stream) * n) >> 32); }
+uint32_t random_below(uint32_t i, uint32_t stream, uint32_t n)
+{
+    return (uint32_t)(((uint64_t)bits(i, stream) * n) >> 32);
+}
 
 float *random_floats(size_t n, uint32_t stream, float low, float high)
 {
@@ -38,7 +41,9 @@ void put_number(void *array, uint32_t bytes, uint32_t i, uint32_t value)
 
 uint32_t get_number(const void *array, uint32_t bytes, uint32_t i)
 {
-    return bytes == 1 ? ((const uint8_t *)array)[i] : bytes == 2 ? ((const uint16_t *)array)[i] : ((const uint32_t *)array)[i];
+    return bytes == 1   ? ((const uint8_t *)array)[i]
+           : bytes == 2 ? ((const uint16_t *)array)[i]
+                        : ((const uint32_t *)array)[i];
 }
 
 void fixture_init(fixture *f, uint32_t rows)
@@ -77,7 +82,8 @@ uint32_t add_reg(fixture *f, gs_dtype dtype, uint32_t width)
     const uint32_t r = f->stage.regs++;
     const size_t bytes = (size_t)f->launch.rows * width * gs_dtype_bytes(dtype);
     assert_true(r < FIXTURE_MAX);
-    f->reg[r] = (gs_reg){.kind = GS_REG_TEMP, .dtype = dtype, .width = width, .array = 0}; /* tests look at all of them */
+    /* tests look at all of them */
+    f->reg[r] = (gs_reg){.kind = GS_REG_TEMP, .dtype = dtype, .width = width, .array = 0};
     f->memory[r] = test_malloc(bytes);
     memset(f->memory[r], 0xff, bytes); /* NaN */
     return r;

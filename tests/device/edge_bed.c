@@ -152,8 +152,9 @@ static uint32_t add_sum_reg(edge_bed *b, uint32_t width)
 
 uint32_t bed_sum(edge_bed *b, gs_sum_kind kind, uint32_t value)
 {
-    b->stage.sum[b->stage.sums] = (gs_sum){.kind = kind, .array = GS_NONE, .value = value, .score = GS_NONE, .lse = GS_NONE,
-                                           .reg = add_sum_reg(b, b->edge_reg[value].width * (kind == GS_SUM_ADD_TYPE ? b->types : 1))};
+    b->stage.sum[b->stage.sums] =
+        (gs_sum){.kind = kind, .array = GS_NONE, .value = value, .score = GS_NONE, .lse = GS_NONE,
+                 .reg = add_sum_reg(b, b->edge_reg[value].width * (kind == GS_SUM_ADD_TYPE ? b->types : 1))};
     return b->stage.sums++;
 }
 
@@ -240,8 +241,8 @@ static uint32_t id_at(const edge_bed *b, const gs_operand *o, uint32_t target, u
 }
 
 /* As program.h says, with the rank counted from the target's first edge. */
-static double mask_at(const edge_bed *b, const gs_instr *in, uint32_t target, uint32_t operand, uint32_t edge, uint32_t c,
-                      uint32_t width)
+static double mask_at(const edge_bed *b, const gs_instr *in, uint32_t target, uint32_t operand, uint32_t edge,
+                      uint32_t c, uint32_t width)
 {
     const uint32_t source = id_at(b, &in->a, target, operand), destination = id_at(b, &in->b, target, operand);
     const uint32_t type = b->type == NULL ? 0 : b->type[edge];
@@ -396,8 +397,8 @@ static gs_edge_program_launch launch_of(const edge_bed *b, const bed_result *r)
     return (gs_edge_program_launch){.program = &b->program, .stage = &b->stage, .index_bytes = b->index_bytes,
                                     .targets = b->targets, .target = b->target, .start = b->start, .index = b->index,
                                     .weight = b->edge_weight, .type = b->type, .type_bytes = b->type == NULL ? 0 : 1,
-                                    .seed = BED_SEED, .epoch = BED_EPOCH, .rows = b->rows, .sum = r->sum, .param = b->weight,
-                                    .operand_rows = b->operand_rows, .target_rows = b->target_rows};
+                                    .seed = BED_SEED, .epoch = BED_EPOCH, .rows = b->rows, .sum = r->sum,
+                                    .param = b->weight, .operand_rows = b->operand_rows, .target_rows = b->target_rows};
 }
 
 static void run_frozen(gs_device *d, const gs_edge_program_launch *l)
@@ -486,8 +487,8 @@ void bed_compare(const edge_bed *b, const bed_result *r, double tolerance)
         for (size_t i = 0; i < (size_t)b->target_rows * width; i++) {
             const double got = (double)r->sum[s].acc[i], want = b->want[s][i];
             if (!(fabs(got - want) <= tolerance * (b->size[s][i] + 1e-30)))
-                fail_msg("sum %u, row %zu, column %zu: %.9g, not %.9g (magnitudes %.3g)", s, i / width, i % width, got, want,
-                         b->size[s][i]);
+                fail_msg("sum %u, row %zu, column %zu: %.9g, not %.9g (magnitudes %.3g)", s, i / width, i % width, got,
+                         want, b->size[s][i]);
         }
         for (size_t i = 0; i < (size_t)b->target_rows * heads; i++) {
             const double got = (double)r->sum[s].maximum[i], want = b->want_lse[s][i];

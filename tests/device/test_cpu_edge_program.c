@@ -59,7 +59,8 @@ static void test_edge_program__gated_sum(void **state)
         const uint32_t w = widths[i];
         edge_bed b;
         open_bed(&b, 4);
-        const uint32_t mine = bed_target(&b, w, -3, 3), gate = bed_operand(&b, w, -3, 3), row = bed_operand(&b, w, -2, 2);
+        const uint32_t mine = bed_target(&b, w, -3, 3), gate = bed_operand(&b, w, -3, 3),
+                       row = bed_operand(&b, w, -2, 2);
         const uint32_t pre = bed_do(&b, GS_OP_ADD, w, in_reg(mine), in_reg(gate));
         const uint32_t open = bed_do(&b, GS_OP_SIGMOID, w, in_reg(pre), NO_OPERAND);
         bed_sum(&b, GS_SUM_ADD, bed_do(&b, GS_OP_MUL, w, in_reg(open), in_reg(row)));
@@ -134,11 +135,14 @@ static void test_edge_program__dropout_of_edges(void **state)
         open_bed(&b, i % 2 == 0 ? 2 : 4);
         bed_make_parallel(&b);
         const uint32_t ours = bed_operand_id(&b, 1), theirs = bed_target_id(&b, 1); /* some are the same */
-        const uint32_t mask = i % 4 < 2 ? bed_mask(&b, w, ours, theirs, i % 4 == 1) : bed_mask(&b, w, theirs, ours, i % 4 == 3);
+        const uint32_t mask =
+            i % 4 < 2 ? bed_mask(&b, w, ours, theirs, i % 4 == 1) : bed_mask(&b, w, theirs, ours, i % 4 == 3);
         const uint32_t x = bed_operand(&b, 5 * w, 1, 2), score = bed_operand(&b, w, -3, 3);
         bed_sum(&b, GS_SUM_ADD, mask);
-        bed_attend(&b, bed_do(&b, GS_OP_MUL, 5 * w, in_reg(x), in_reg(bed_do(&b, GS_OP_SPREAD, 5 * w, in_reg(mask), NO_OPERAND))),
-                   bed_do(&b, GS_OP_LEAKY_RELU, w, in_reg(score), NO_OPERAND));
+        bed_attend(
+            &b,
+            bed_do(&b, GS_OP_MUL, 5 * w, in_reg(x), in_reg(bed_do(&b, GS_OP_SPREAD, 5 * w, in_reg(mask), NO_OPERAND))),
+            bed_do(&b, GS_OP_LEAKY_RELU, w, in_reg(score), NO_OPERAND));
         bed_check(&b, 1e-5);
         bed_free(&b);
     }
@@ -176,11 +180,15 @@ static void test_edge_program__attention_backward(void **state)
 
             const uint32_t pre = bed_do(&b, GS_OP_ADD, h, in_reg(ours), in_reg(theirs));
             const uint32_t score = bed_do(&b, GS_OP_LEAKY_RELU, h, in_reg(pre), NO_OPERAND);
-            const uint32_t alpha = bed_do(&b, GS_OP_EXP, h, in_reg(bed_do(&b, GS_OP_SUB, h, in_reg(score), in_reg(lse))), NO_OPERAND);
-            const uint32_t dot = bed_do(&b, GS_OP_FOLD, h, in_reg(bed_do(&b, GS_OP_MUL, w, in_reg(g), in_reg(x))), NO_OPERAND);
-            const uint32_t d_score = bed_do(&b, GS_OP_MUL, h, in_reg(alpha), in_reg(bed_do(&b, GS_OP_SUB, h, in_reg(dot), in_reg(mean))));
+            const uint32_t alpha =
+                bed_do(&b, GS_OP_EXP, h, in_reg(bed_do(&b, GS_OP_SUB, h, in_reg(score), in_reg(lse))), NO_OPERAND);
+            const uint32_t dot =
+                bed_do(&b, GS_OP_FOLD, h, in_reg(bed_do(&b, GS_OP_MUL, w, in_reg(g), in_reg(x))), NO_OPERAND);
+            const uint32_t d_score =
+                bed_do(&b, GS_OP_MUL, h, in_reg(alpha), in_reg(bed_do(&b, GS_OP_SUB, h, in_reg(dot), in_reg(mean))));
             const uint32_t step = bed_do(&b, GS_OP_STEP, h, in_reg(pre), NO_OPERAND);
-            const uint32_t slope = bed_do(&b, GS_OP_ADD, h, in_reg(bed_do(&b, GS_OP_MUL, h, in_reg(step), in_const(0.8f))), in_const(0.2f));
+            const uint32_t slope = bed_do(
+                &b, GS_OP_ADD, h, in_reg(bed_do(&b, GS_OP_MUL, h, in_reg(step), in_const(0.8f))), in_const(0.2f));
             bed_sum(&b, GS_SUM_ADD, bed_do(&b, GS_OP_MUL, h, in_reg(d_score), in_reg(slope)));
             if (by_source) {
                 const uint32_t wide = bed_do(&b, GS_OP_SPREAD, w, in_reg(alpha), NO_OPERAND);
@@ -209,13 +217,15 @@ static void everything(edge_bed *b, uint32_t h, uint32_t d)
     const uint32_t product = bed_do(b, GS_OP_MUL, w, in_reg(more), in_reg(wide));
     const uint32_t folded = bed_do(b, GS_OP_FOLD, h, in_reg(product), NO_OPERAND);
     const uint32_t whole = bed_do(b, GS_OP_ROWSUM, 1, in_reg(more), NO_OPERAND);
-    const uint32_t most = bed_do(b, GS_OP_ROWMAX, 1, in_reg(bed_do(b, GS_OP_MIN, w, in_reg(more), in_reg(v))), NO_OPERAND);
+    const uint32_t most =
+        bed_do(b, GS_OP_ROWMAX, 1, in_reg(bed_do(b, GS_OP_MIN, w, in_reg(more), in_reg(v))), NO_OPERAND);
     const uint32_t size = bed_do(b, GS_OP_ADD, 1, in_reg(whole), in_reg(most));
     const uint32_t scaled = bed_do(b, GS_OP_MUL, h, in_reg(folded), in_reg(size));
     const uint32_t root = bed_do(b, GS_OP_SQRT, w, in_reg(u), NO_OPERAND);
     const uint32_t log = bed_do(b, GS_OP_LOG, w, in_reg(v), NO_OPERAND);
     const uint32_t both = bed_do(b, GS_OP_MUL, w, in_reg(root), in_reg(log));
-    const uint32_t biased = bed_do(b, GS_OP_ADD, w, in_reg(bed_do(b, GS_OP_MUL, w, in_reg(both), in_param(one))), in_reg(equal));
+    const uint32_t biased =
+        bed_do(b, GS_OP_ADD, w, in_reg(bed_do(b, GS_OP_MUL, w, in_reg(both), in_param(one))), in_reg(equal));
     bed_sum(b, GS_SUM_ADD, scaled);
     bed_sum(b, GS_SUM_ADD, biased);
     bed_sum(b, GS_SUM_ADD, wide);
@@ -232,7 +242,8 @@ static void test_edge_program__loops_are_told_from_other_edges(void **state)
         const uint32_t loop = bed_do(&b, GS_OP_IS_LOOP, 1, in_reg(bed_operand_id(&b, 0)), in_reg(bed_target_id(&b, 0)));
         const uint32_t row = bed_operand(&b, 20, -2, 2);
         bed_sum(&b, GS_SUM_ADD, loop);
-        bed_sum(&b, GS_SUM_ADD, bed_do(&b, GS_OP_MUL, 20, in_reg(row), in_reg(bed_do(&b, GS_OP_SUB, 1, in_const(1), in_reg(loop)))));
+        bed_sum(&b, GS_SUM_ADD,
+                bed_do(&b, GS_OP_MUL, 20, in_reg(row), in_reg(bed_do(&b, GS_OP_SUB, 1, in_const(1), in_reg(loop)))));
         bed_check(&b, 2e-6);
         bed_free(&b);
     }
@@ -240,7 +251,8 @@ static void test_edge_program__loops_are_told_from_other_edges(void **state)
 
 static void test_edge_program__every_operator_and_operand(void **state)
 {
-    static const uint32_t shapes[][2] = {{1, 1}, {1, 2}, {1, 9}, {2, 1}, {2, 2}, {2, 4}, {8, 1}, {3, 7}, {4, 8}, {8, 8}, {2, 16}, {5, 32}, {9, 1}};
+    static const uint32_t shapes[][2] = {{1, 1}, {1, 2}, {1, 9}, {2, 1},  {2, 2},  {2, 4}, {8, 1},
+                                         {3, 7}, {4, 8}, {8, 8}, {2, 16}, {5, 32}, {9, 1}};
     (void)state;
     for (size_t i = 0; i < sizeof(shapes) / sizeof(shapes[0]); i++) {
         edge_bed b;
@@ -384,7 +396,8 @@ static void test_edge_program__refuses_what_does_not_fit(void **state)
     expect_refusal(d, &l, "sum 0: no place for this sum");
     gs_assert_fails(gs_device_begin_sum(d, GS_SUM_ADD, &a, 1, 6, 0), GS_EINVAL, "has no memory");
     a.acc = acc;
-    gs_assert_fails(gs_device_finish_sum(d, GS_SUM_ATTEND, &a, 1, 6, 4), GS_EINVAL, "attention of 4 heads over 6 columns");
+    gs_assert_fails(gs_device_finish_sum(d, GS_SUM_ATTEND, &a, 1, 6, 4), GS_EINVAL,
+                    "attention of 4 heads over 6 columns");
     const float *const kept = b.rows[row];
     b.rows[row] = NULL;
     expect_refusal(d, &l, "edge register 0: rows that the launch does not have");

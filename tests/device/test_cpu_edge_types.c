@@ -13,7 +13,8 @@ static void open_bed(edge_bed *b, uint32_t index_bytes, uint32_t types)
     bed_make_typed(b, types);
 }
 
-static const uint32_t shapes[][2] = {{2, 1}, {3, 3}, {5, 4}, {2, 7}, {7, 8}, {4, 16}, {3, 33}, {30, 20}}; /* types, columns */
+/* types, columns */
+static const uint32_t shapes[][2] = {{2, 1}, {3, 3}, {5, 4}, {2, 7}, {7, 8}, {4, 16}, {3, 33}, {30, 20}};
 
 static void test_edge_types__rows_at_either_end_are_picked(void **state)
 {
@@ -24,7 +25,8 @@ static void test_edge_types__rows_at_either_end_are_picked(void **state)
         const uint32_t w = shapes[i][1], u = bed_by_type(&b, GS_EDGE_OPERAND, w, -2, 2);
         const uint32_t v = bed_by_type(&b, GS_EDGE_TARGET, w, -2, 2), plain = bed_operand(&b, w, -1, 1);
         bed_sum(&b, GS_SUM_ADD, bed_do(&b, GS_OP_MUL, w, in_reg(u), in_reg(v)));
-        bed_sum(&b, GS_SUM_ADD, bed_do(&b, GS_OP_TANH, w, in_reg(bed_do(&b, GS_OP_ADD, w, in_reg(u), in_reg(plain))), NO_OPERAND));
+        bed_sum(&b, GS_SUM_ADD,
+                bed_do(&b, GS_OP_TANH, w, in_reg(bed_do(&b, GS_OP_ADD, w, in_reg(u), in_reg(plain))), NO_OPERAND));
         bed_sum(&b, GS_SUM_MAX, u);
         bed_check(&b, 4e-6);
         bed_free(&b);
@@ -56,8 +58,10 @@ static void test_edge_types__rows_times_a_number_alone(void **state)
         edge_bed b;
         open_bed(&b, i % 3 == 0 ? 2 : 4, shapes[i / 8][0]);
         const uint32_t u = i % 4 < 2 ? bed_by_type(&b, GS_EDGE_OPERAND, w, -2, 2) : bed_operand(&b, w, -2, 2);
-        const uint32_t by_type[] = {bed_by_type(&b, GS_EDGE_TARGET, 1, -2, 2), bed_by_type(&b, GS_EDGE_OPERAND, 1, -2, 2)};
-        const uint32_t number[] = {by_type[0], by_type[1], bed_weight(&b), bed_target(&b, 1, -2, 2), bed_operand(&b, 1, -2, 2)};
+        const uint32_t by_type[] = {bed_by_type(&b, GS_EDGE_TARGET, 1, -2, 2),
+                                    bed_by_type(&b, GS_EDGE_OPERAND, 1, -2, 2)};
+        const uint32_t number[] = {by_type[0], by_type[1], bed_weight(&b), bed_target(&b, 1, -2, 2),
+                                   bed_operand(&b, 1, -2, 2)};
         bed_sum(&b, kind, i % 8 == 7 ? u : bed_do(&b, GS_OP_MUL, w, in_reg(u), in_reg(number[i % 5])));
         bed_check(&b, 1e-5);
         bed_free(&b);
@@ -72,7 +76,9 @@ static void test_edge_types__attention_over_picked_rows(void **state)
         edge_bed b;
         open_bed(&b, 2, 5);
         const uint32_t w = 8 * heads[i], u = bed_by_type(&b, GS_EDGE_OPERAND, w, -1, 1), v = bed_target(&b, w, -1, 1);
-        bed_attend(&b, u, bed_do(&b, GS_OP_FOLD, heads[i], in_reg(bed_do(&b, GS_OP_MUL, w, in_reg(u), in_reg(v))), NO_OPERAND));
+        bed_attend(
+            &b, u,
+            bed_do(&b, GS_OP_FOLD, heads[i], in_reg(bed_do(&b, GS_OP_MUL, w, in_reg(u), in_reg(v))), NO_OPERAND));
         bed_check(&b, 1e-5);
         bed_free(&b);
     }
@@ -87,8 +93,8 @@ static void refused(gs_device *d, void *context)
     open_bed(&b, 2, 3);
     bed_sum(&b, GS_SUM_ADD, bed_by_type(&b, GS_EDGE_OPERAND, 4, -1, 1));
     const gs_edge_program_launch l = {.program = &b.program, .stage = &b.stage, .index_bytes = 2, .targets = b.targets,
-                                      .target = b.target, .start = b.start, .index = b.index, .rows = b.rows, .sum = &sum,
-                                      .operand_rows = b.operand_rows, .target_rows = b.target_rows};
+                                      .target = b.target, .start = b.start, .index = b.index, .rows = b.rows,
+                                      .sum = &sum, .operand_rows = b.operand_rows, .target_rows = b.target_rows};
     gs_assert_ok(gs_device_prepare(d, &b.program));
     gs_assert_fails(gs_device_run_edge_program(d, &l), GS_EINVAL, "columns by the type of edges that have none");
     bed_free(&b);

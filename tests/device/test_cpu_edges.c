@@ -42,8 +42,8 @@ static void make_case(edges_case *c, uint32_t index_bytes, uint32_t targets, con
     for (uint32_t t = 0; t < targets; t++)
         for (uint32_t k = c->start[t]; k < c->start[t + 1]; k++)
             for (uint32_t col = 0; col < width; col++) {
-                const float term =
-                    c->operand[(size_t)get_number(c->index, index_bytes, k) * width + col] * (counted ? (float)c->count[k] : 1);
+                const float term = c->operand[(size_t)get_number(c->index, index_bytes, k) * width + col] *
+                                   (counted ? (float)c->count[k] : 1);
                 c->want[(size_t)(2 * t + 1) * width + col] += term;
             }
 }
@@ -65,7 +65,8 @@ static void run_case(gs_device *d, const edges_case *c)
     float *const acc = test_malloc(n * sizeof(float));
     memcpy(acc, c->before, n * sizeof(float));
     const gs_edge_launch l = {.index_bytes = c->index_bytes, .targets = c->targets, .target = c->target,
-                              .start = c->start, .index = c->index, .count = c->count, .operand = c->operand, .acc = acc,
+                              .start = c->start, .index = c->index, .count = c->count, .operand = c->operand,
+                              .acc = acc,
                               .width = c->width};
     gs_alloc_freeze(true);
     const uint64_t frozen = gs_alloc_frozen_count();
@@ -85,8 +86,9 @@ static void each_device(gs_device *d, void *context) { run_case(d, context); }
 
 static void test_edges__every_width_both_index_types(void **state)
 {
-    static const uint32_t widths[] = {1,  2,  3,  4,  5,  6,  7,  8,  9,  12, 15, 16,  17,  20,  23,  24,  25,  28,  31,
-                                      32, 33, 40, 41, 47, 48, 55, 56, 57, 63, 64, 65, 72, 100, 120, 127, 128, 129, 256, 602};
+    static const uint32_t widths[] = {1,  2,  3,  4,  5,  6,  7,   8,   9,   12,  15,  16,  17,
+                                      20, 23, 24, 25, 28, 31, 32,  33,  40,  41,  47,  48,  55,
+                                      56, 57, 63, 64, 65, 72, 100, 120, 127, 128, 129, 256, 602};
     uint32_t degree[80];
     (void)state;
     for (uint32_t t = 0; t < 80; t++) /* empty targets, single edges, and remainders of 4 */

@@ -212,8 +212,8 @@ static void check_unary(gs_device *d, gs_op op, float low, float high, double al
     fixture_free(&f);
 }
 
-/* On a real GPU functions are CUDA's, whose guide gives expf and tanhf 2 units beside the rounded value, expm1f and logf 1; what follows
- * rounds once or twice more, and a product may double the units of what it is given. */
+/* On a real GPU functions are CUDA's, whose guide gives expf and tanhf 2 units beside the rounded value, expm1f and
+ * logf 1; what follows rounds once or twice more, and a product may double the units of what it is given. */
 static double allowed_on(const gs_device *d, gs_op op, double own)
 {
     if (strncmp(gs_device_name(d), "cuda", 4) != 0 || strstr(gs_device_name(d), "(host") != NULL)
@@ -225,7 +225,8 @@ static void every_unary(gs_device *d, void *context)
 {
     (void)context;
     for (size_t i = 0; i < sizeof(unary_cases) / sizeof(unary_cases[0]); i++)
-        check_unary(d, unary_cases[i].op, unary_cases[i].low, unary_cases[i].high, allowed_on(d, unary_cases[i].op, unary_cases[i].ulps));
+        check_unary(d, unary_cases[i].op, unary_cases[i].low, unary_cases[i].high,
+                    allowed_on(d, unary_cases[i].op, unary_cases[i].ulps));
 }
 
 static void test_ops__unary_within_ulps_of_float64(void **state)
@@ -294,10 +295,10 @@ static void check_groups(gs_device *d, uint32_t rows, uint32_t groups, uint32_t 
 
 static void groups(gs_device *d, void *context)
 {
-    static const uint32_t sizes[][2] = {{1, 1}, {1, 3}, {2, 1}, {2, 2}, {1, 64}, {8, 1}, {8, 7}, {8, 8}, {4, 16},
-                                        {3, 5}, {5, 13}, {2, 20}, {16, 4}, {17, 33}, {1, 602}, {8, 3}, {6, 3}, {8, 2},
-                                        {16, 2}, {4, 8}, {6, 8}, {8, 4}, {12, 4}, {2, 8}, {2, 4}, {16, 8}, {9, 14}, {10, 2},
-                                        {1, 4}, {4, 4}, {1, 8}, {1, 16}, {2, 16}, {8, 16}, {16, 16}};
+    static const uint32_t sizes[][2] = {
+        {1, 1},  {1, 3},   {2, 1},   {2, 2},  {1, 64}, {8, 1}, {8, 7},  {8, 8},  {4, 16}, {3, 5},  {5, 13}, {2, 20},
+        {16, 4}, {17, 33}, {1, 602}, {8, 3},  {6, 3},  {8, 2}, {16, 2}, {4, 8},  {6, 8},  {8, 4},  {12, 4}, {2, 8},
+        {2, 4},  {16, 8},  {9, 14},  {10, 2}, {1, 4},  {4, 4}, {1, 8},  {1, 16}, {2, 16}, {8, 16}, {16, 16}};
     (void)context;
     for (size_t s = 0; s < sizeof(sizes) / sizeof(sizes[0]); s++)
         for (uint32_t rows = 1; rows <= 700; rows += 233)
@@ -316,8 +317,10 @@ static void equality(gs_device *d, void *context)
     fixture f;
     (void)context;
     fixture_init(&f, ROWS);
-    const uint32_t a = add_random(&f, WIDTH, -1, 1), b = add_random(&f, WIDTH, -1, 1), column = add_random(&f, 1, -1, 1);
-    const uint32_t both = add_reg(&f, GS_F32, WIDTH), number = add_reg(&f, GS_F32, WIDTH), same = add_reg(&f, GS_F32, WIDTH);
+    const uint32_t a = add_random(&f, WIDTH, -1, 1), b = add_random(&f, WIDTH, -1, 1),
+                   column = add_random(&f, 1, -1, 1);
+    const uint32_t both = add_reg(&f, GS_F32, WIDTH), number = add_reg(&f, GS_F32, WIDTH),
+                   same = add_reg(&f, GS_F32, WIDTH);
     float *const x = f.memory[a], *const y = f.memory[b], *const z = f.memory[column];
     for (uint32_t i = 0; i < ROWS * WIDTH; i += 3)
         y[i] = x[i];
@@ -336,7 +339,8 @@ static void equality(gs_device *d, void *context)
         assert_true(((float *)f.memory[number])[i] == (x[i] == z[i / WIDTH] ? 1.0f : 0.0f));
         assert_true(((float *)f.memory[same])[i] == (i == 8 ? 1.0f : 0.0f));
     }
-    assert_true(((float *)f.memory[both])[4] == 0 && ((float *)f.memory[both])[7] == 1 && ((float *)f.memory[both])[6] == 1);
+    assert_true(((float *)f.memory[both])[4] == 0 && ((float *)f.memory[both])[7] == 1 &&
+                ((float *)f.memory[both])[6] == 1);
     fixture_free(&f);
 }
 
@@ -404,8 +408,8 @@ static void casts(gs_device *d, void *context)
 /* Ties, infinities, NaNs (quiet and not), numbers below the normal ones, and any bits. */
 static void rounds(gs_device *d, void *context)
 {
-    static const uint32_t bits[] = {0x3f808000, 0x3f818000, 0x3f807fff, 0x3f808001, 0x7f7fffff, 0x7f800000, 0xff800000, 0x7f800001,
-                                    0xffffffff, 0x7fc00000, 0x00000001, 0x80008000, 0x00018000, 0x80000000};
+    static const uint32_t bits[] = {0x3f808000, 0x3f818000, 0x3f807fff, 0x3f808001, 0x7f7fffff, 0x7f800000, 0xff800000,
+                                    0x7f800001, 0xffffffff, 0x7fc00000, 0x00000001, 0x80008000, 0x00018000, 0x80000000};
     enum { ROWS = 301, WIDTH = 21 };
     const size_t known = sizeof(bits) / sizeof(bits[0]);
     fixture f;
@@ -463,7 +467,8 @@ static void check_dropout(gs_device *d, uint32_t rows, uint32_t width, float p)
             gs_philox4x32(word, counter, key);
             const bool keep = gs_uniform_f32(word[c % 4]) >= p;
             const float x = ((float *)f.memory[a])[(size_t)r * width + c];
-            const float want = keep ? x * (1.0f / (1.0f - p)) : 0.0f, got = ((float *)f.memory[dst])[(size_t)r * width + c];
+            const float want = keep ? x * (1.0f / (1.0f - p)) : 0.0f,
+                        got = ((float *)f.memory[dst])[(size_t)r * width + c];
             kept += keep;
             if (got != want)
                 fail_msg("dropout p %g [%u, %u] at (%u, %u) on %s: got %.9g, want %.9g", (double)p, rows, width, r, c,
@@ -506,7 +511,8 @@ static void test_ops__dropout_keeps_at_p_itself(void **state)
 
 static void dropouts(gs_device *d, void *context)
 {
-    static const uint32_t sizes[][2] = {{1, 1}, {400, 1}, {70, 2}, {129, 3}, {70, 4}, {215, 7}, {64, 16}, {33, 41}, {20, 256}, {3, 602}};
+    static const uint32_t sizes[][2] = {{1, 1},   {400, 1}, {70, 2},  {129, 3},  {70, 4},
+                                        {215, 7}, {64, 16}, {33, 41}, {20, 256}, {3, 602}};
     static const float probabilities[] = {0, 0.1f, 0.5f, 0.6f, 0.99999994f};
     (void)context;
     for (size_t s = 0; s < sizeof(sizes) / sizeof(sizes[0]); s++)

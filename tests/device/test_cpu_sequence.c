@@ -1,6 +1,6 @@
 /* LSTMs over edges against float64, step by step (support/lstm.c): forward and backward, widths that fill no vector,
- * hubs whose states are kept in several levels, sequences that go on from chunk to chunk, vertices without edges; and the same
- * bits whatever the number of threads. */
+ * hubs whose states are kept in several levels, sequences that go on from chunk to chunk, vertices without edges; and
+ * the same bits whatever the number of threads. */
 #include <math.h>
 #include <string.h>
 
@@ -178,9 +178,10 @@ static float *copied(const float *from, size_t n)
 static void run(const bed *b, gs_device *d, results *r)
 {
     const size_t n = (size_t)b->rows * b->width, wide = 4 * (size_t)b->width;
-    gs_sequence_launch l = {.index_bytes = b->index_bytes, .targets = b->targets, .target = b->target, .start = b->start,
-                            .index = b->index, .type = b->type, .type_bytes = b->type ? 2 : 0, .width = b->width,
-                            .gates = b->gates, .weight = b->weight, .operand_rows = OPERANDS, .target_rows = b->rows};
+    gs_sequence_launch l = {.index_bytes = b->index_bytes, .targets = b->targets, .target = b->target,
+                            .start = b->start, .index = b->index, .type = b->type, .type_bytes = b->type ? 2 : 0,
+                            .width = b->width, .gates = b->gates, .weight = b->weight, .operand_rows = OPERANDS,
+                            .target_rows = b->rows};
     r->state = copied(b->state, n);
     r->cell = copied(b->cell, n);
     r->d_state = copied(b->d_state, n);
@@ -372,9 +373,10 @@ static void test_sequence__weight_that_is_not_learned(void **state)
     run(&b, d, &r);
     float *const d_state = copied(b.d_state, (size_t)b.rows * 9), *const d_cell = copied(b.d_cell, (size_t)b.rows * 9);
     float *const d_gates = filled(OPERANDS * 36, STARTED_GATES);
-    const gs_sequence_launch l = {.index_bytes = 4, .targets = 3, .target = b.target, .start = b.start, .index = b.index,
-                                  .width = 9, .gates = b.gates, .weight = b.weight, .state = b.state, .cell = b.cell,
-                                  .d_state = d_state, .d_cell = d_cell, .d_gates = d_gates, .operand_rows = OPERANDS,
+    const gs_sequence_launch l = {.index_bytes = 4, .targets = 3, .target = b.target, .start = b.start,
+                                  .index = b.index, .width = 9, .gates = b.gates, .weight = b.weight, .state = b.state,
+                                  .cell = b.cell, .d_state = d_state, .d_cell = d_cell, .d_gates = d_gates,
+                                  .operand_rows = OPERANDS,
                                   .target_rows = b.rows};
     device_forget(d);
     gs_assert_ok(gs_device_run_sequence_back(d, &l));

@@ -33,7 +33,8 @@ static void statistics(gs_device *d, void *context)
         fixture_run(&f, d);
         fixture_run(&f, d);
         gs_assert_ok(gs_device_finish_statistic(d, GS_STATISTIC_MEAN, got, statistic[mean], width, 2ull * rows));
-        gs_assert_ok(gs_device_finish_statistic(d, GS_STATISTIC_VARIANCE, got + width, statistic[variance], width, 2ull * rows));
+        gs_assert_ok(
+            gs_device_finish_statistic(d, GS_STATISTIC_VARIANCE, got + width, statistic[variance], width, 2ull * rows));
         for (uint32_t c = 0; c < width; c++) {
             double m = 0, v = 0;
             for (uint32_t r = 0; r < rows; r++)

@@ -97,7 +97,8 @@ static void test_typed__every_width_both_directions(void **state)
     for (size_t i = 0; i < sizeof(widths) / sizeof(widths[0]); i++)
         for (int pick = 0; pick < 2; pick++) {
             typed_case c = {.index_bytes = bytes[i % 4][0], .type_bytes = bytes[i % 4][1], .targets = 50,
-                            .operand_rows = 37, .width = widths[i], .types = 1 + (uint32_t)i % 4 * 3, .pick = pick == 1};
+                            .operand_rows = 37, .width = widths[i], .types = 1 + (uint32_t)i % 4 * 3,
+                            .pick = pick == 1};
             make_case(&c, degree);
             on_every_device(run_case, &c);
             free_case(&c);
@@ -127,8 +128,10 @@ static void test_typed__refuses_what_it_cannot_read(void **state)
     gs_device *d = NULL;
     (void)state;
     gs_assert_ok(gs_device_open(&d, "cpu", 2));
-    gs_typed_launch l = {.edges = {.index_bytes = 4, .targets = 1, .target = target, .start = start, .acc = acc, .width = 1},
-                         .type_bytes = 1, .types = 1};
+    gs_typed_launch l = {
+        .edges = {.index_bytes = 4, .targets = 1, .target = target, .start = start, .acc = acc, .width = 1},
+        .type_bytes = 1,
+        .types = 1};
     gs_assert_ok(gs_device_run_typed(d, &l)); /* no edges */
     assert_true(acc[0] == 3);
     l.type_bytes = 3;

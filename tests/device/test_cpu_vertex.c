@@ -61,7 +61,8 @@ static void test_vertex__products(void **state)
     on_every_device(products, NULL);
 }
 
-/* Launches of a pass share parameters, of which a device may keep what it likes until the pass is over; the next has others. */
+/* Launches of a pass share parameters, of which a device may keep what it likes until the pass is over; the next has
+ * others. */
 static void products_of_a_pass(gs_device *d, void *context)
 {
     enum { ROWS = 37, IN = 30, OUT = 18, LAUNCHES = 4 };
@@ -208,9 +209,9 @@ static void losses(gs_device *d, void *context)
                 fixture f;
                 fixture_init(&f, 700);
                 const loss_regs l = add_loss(&f, classes[c], spread);
-                gs_instr *const in = with_gradient
-                                         ? add_instr(&f, GS_OP_XENT_GRAD, l.gradient, in_reg(l.logits), in_reg(l.labels))
-                                         : add_instr(&f, GS_OP_XENT, GS_NONE, in_reg(l.logits), in_reg(l.labels));
+                gs_instr *const in =
+                    with_gradient ? add_instr(&f, GS_OP_XENT_GRAD, l.gradient, in_reg(l.logits), in_reg(l.labels))
+                                  : add_instr(&f, GS_OP_XENT, GS_NONE, in_reg(l.logits), in_reg(l.labels));
                 in->c = in_reg(l.splits);
                 fixture_run(&f, d);
                 check_loss(&f, l, classes[c], with_gradient);
@@ -359,7 +360,8 @@ static void overlaid(gs_device *d, void *context)
     fixture f;
     (void)context;
     fixture_init(&f, ROWS);
-    const uint32_t wide = add_random(&f, WIDE, -1, 1), sum = add_reg(&f, GS_F32, 1), narrow = add_random(&f, NARROW, -1, 1);
+    const uint32_t wide = add_random(&f, WIDE, -1, 1), sum = add_reg(&f, GS_F32, 1),
+                   narrow = add_random(&f, NARROW, -1, 1);
     const uint32_t a = add_reg(&f, GS_F32, WIDE), b = add_reg(&f, GS_F32, NARROW), c = add_reg(&f, GS_F32, NARROW);
     add_instr(&f, GS_OP_NEG, a, in_reg(wide), NO_OPERAND);         /* a = -wide */
     add_instr(&f, GS_OP_ROWSUM, sum, in_reg(a), NO_OPERAND);       /* the last use of a */

@@ -29,7 +29,8 @@ static void test_device__absent_devices_are_refused_by_name(void **state)
     gs_assert_fails(gs_device_open(&d, "cpu:0", 0), GS_EINVAL, "device cpu:0: must be cpu:1 to cpu:16");
     gs_assert_fails(gs_device_open(&d, "cpu:17", 0), GS_EINVAL, "device cpu:17: must be");
     gs_assert_fails(gs_device_open(&d, "cpu:99999999999999999999", 0), GS_EINVAL, "must be cpu:1 to cpu:16");
-    gs_assert_fails(gs_device_open(&d, "cuda:999", 0), GS_EUNSUPPORTED, "device cuda"); /* no driver, no such GPU, or no CUDA built */
+    /* no driver, no such GPU, or no CUDA built */
+    gs_assert_fails(gs_device_open(&d, "cuda:999", 0), GS_EUNSUPPORTED, "device cuda");
     gs_assert_fails(gs_device_open(&d, "cuda:12345", 0), GS_EINVAL, "cuda:12345");
     gs_assert_fails(gs_device_open(&d, "cuda:999,0", 0), GS_EUNSUPPORTED, "device cuda");
     gs_assert_fails(gs_device_open(&d, "cuda:0,0,0,0,0,0,0,0,0,0,0,0,0,0,0,0,0", 0), GS_EINVAL, "at most 16 devices");
@@ -41,7 +42,8 @@ static void test_device__one_of_several_has_its_share_of_the_threads(void **stat
     static const struct {
         const char *spec, *name;
         uint32_t count;
-    } share[] = {{"cpu:1", "6 threads)", 1}, {"cpu:2", "3 threads)", 2}, {"cpu:4", "1 thread)", 4}, {"cpu:16", "1 thread)", 16}};
+    } share[] = {
+        {"cpu:1", "6 threads)", 1}, {"cpu:2", "3 threads)", 2}, {"cpu:4", "1 thread)", 4}, {"cpu:16", "1 thread)", 16}};
     (void)state;
     for (size_t i = 0; i < sizeof(share) / sizeof(share[0]); i++) {
         gs_device *d = NULL;
@@ -84,7 +86,8 @@ static void test_device__all_reduce_adds_in_order_and_tells_all(void **state)
 
 static void test_device__nonsense_is_invalid(void **state)
 {
-    static const char *const specs[] = {"", "gpu", "CPU", "cpu:", "cpu:x", "cpu:1,2", "cpu4", "cuda:", "cuda:0,", "cuda:,1", "cuda:0;1"};
+    static const char *const specs[] = {"",     "gpu",   "CPU",     "cpu:",    "cpu:x",   "cpu:1,2",
+                                        "cpu4", "cuda:", "cuda:0,", "cuda:,1", "cuda:0;1"};
     gs_device *d = NULL;
     (void)state;
     for (size_t i = 0; i < sizeof(specs) / sizeof(specs[0]); i++)
@@ -102,7 +105,8 @@ static void test_device__isa_is_lowered_never_raised(void **state)
 
     d = NULL;
     setenv("GS_ISA", "sse9", 1);
-    gs_assert_fails(gs_device_open(&d, "cpu", 1), GS_EINVAL, "GS_ISA=sse9: not an instruction set; use generic, avx2 or avx512");
+    gs_assert_fails(gs_device_open(&d, "cpu", 1), GS_EINVAL,
+                    "GS_ISA=sse9: not an instruction set; use generic, avx2 or avx512");
     assert_null(d);
 
     setenv("GS_ISA", "avx512", 1);

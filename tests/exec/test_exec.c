@@ -133,7 +133,8 @@ static void test_replay__moves_what_a_run_moves(void **state)
         gs_exec_stats stats;
         gs_io_counters before, after;
         gs_assert_ok(tiny_open(&e, &tiny, SMALL_HOST, SMALL_DEVICE, io[k]));
-        const gs_exec_args args = {.loss_scale = 1, .again = true}; /* reads of a next run are under way when it begins */
+        /* reads of a next run are under way when it begins */
+        const gs_exec_args args = {.loss_scale = 1, .again = true};
         gs_assert_ok(gs_exec_run(e, 0, &args, &stats));
         for (int time = 0; time < 2; time++) {
             double seconds = -1;

@@ -109,7 +109,8 @@ static void test_io_system__busy_kernel_with_pieces_under_way(void **state)
     bed_make_file(&b, "f", 16 * 4096, 1);
     const uint32_t file = bed_add(&b, "f", GS_IO_READ);
     for (uint64_t i = 0; i < 8; i++) {
-        bed_submit(&b, &(gs_io_request){.file = file, .offset = i * 8192, .length = 8192, .memory = b.memory + i * 8192});
+        bed_submit(&b,
+                   &(gs_io_request){.file = file, .offset = i * 8192, .length = 8192, .memory = b.memory + i * 8192});
         enter.fail_next = i % 2 == 0 ? 0 : 2;
         enter.error = EAGAIN;
         gs_io_reap(b.io, NULL, 0, false);

@@ -100,7 +100,8 @@ static void test_limits__bad_arguments_touch_nothing(void **state)
 static void test_limits__everything_is_filled(void **state)
 {
     (void)state;
-    const uint32_t shape[GS_LIMITS_GEMMS][3] = {{8192, 256, 64}, {8192, 64, 256}, {8192, 128, 128}, {8192, 602, 64}, {8192, 64, 16}};
+    const uint32_t shape[GS_LIMITS_GEMMS][3] = {
+        {8192, 256, 64}, {8192, 64, 256}, {8192, 128, 128}, {8192, 602, 64}, {8192, 64, 16}};
     const uint32_t width[GS_LIMITS_GATHERS] = {16, 64, 256};
     const uint32_t degree[3] = {2, 16, 128};
     const uint64_t live = gs_alloc_live_bytes();

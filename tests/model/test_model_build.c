@@ -6,8 +6,8 @@
 #include "model/model.h"
 #include "support/support.h"
 
-static const gs_model_config base = {.layers = 2, .in_width = 5, .hidden = 4, .classes = 3, .heads = 1, .edge_types = 2, .act = "relu",
-                                     .dropout = 0.5f, .training = true, .self_loops = true};
+static const gs_model_config base = {.layers = 2, .in_width = 5, .hidden = 4, .classes = 3, .heads = 1, .edge_types = 2,
+                                     .act = "relu", .dropout = 0.5f, .training = true, .self_loops = true};
 
 static gs_status build_text(gs_ir **ir, const char *dir, const char *text, const gs_model_config *config)
 {
@@ -41,13 +41,15 @@ static void test_build__errors_name_line_and_column(void **state)
     fails(d, "  return sum(sum(u.x))", GS_EFORMAT, "m.gnn:4:14: sum() cannot stand inside sum()");
     fails(d, "  return relu(x, 2)", GS_EFORMAT, "relu() takes one argument");
     fails(d, "  return foo(x)", GS_EFORMAT, "m.gnn:4:10: unknown function 'foo' (sum, mean, max, min, softmax");
-    fails(d, "  return dropout(x, 1)", GS_EFORMAT, "m.gnn:4:10: dropout(): the probability must be at least 0 and below 1");
+    fails(d, "  return dropout(x, 1)", GS_EFORMAT,
+          "m.gnn:4:10: dropout(): the probability must be at least 0 and below 1");
     fails(d, "  e1 = dropout(u.x * v.x)\n  return sum(e1, self)", GS_EFORMAT,
           "m.gnn:5:10: what runs over the vertex itself is dropped inside the sum(..., self)");
     fails(d, "  return sum(batch_norm(u.x))", GS_EFORMAT, "m.gnn:4:14: batch_norm() needs a value of vertices");
     fails(d, "  y = batch_norm(x)\n  return batch_norm(y)", GS_EFORMAT,
           "m.gnn:5:10: a second batch_norm() with parameters 'norms.0.module.weight'");
-    fails(d, "  repeat 2:\n  y = batch_norm(x, n)\n  end\n  return y", GS_EFORMAT, "m.gnn:5:7: a second batch_norm() with");
+    fails(d, "  repeat 2:\n  y = batch_norm(x, n)\n  end\n  return y", GS_EFORMAT,
+          "m.gnn:5:7: a second batch_norm() with");
     fails(d, "  return concat(x, h)", GS_EFORMAT, "m.gnn:4:10: the layer returns width 9 instead of 4");
     fails(d, "  return concat(x, c)", GS_EFORMAT, "m.gnn:4:10: concat: values of vertices are expected");
     fails(d, "  return sum(concat(u.x, v.x))", GS_EUNSUPPORTED, "m.gnn:4:14: concat of values of both ends");
@@ -71,18 +73,25 @@ static void test_build__errors_name_line_and_column(void **state)
     fails(d, "  return sum(e.color * u.x)", GS_EFORMAT, "m.gnn:4:14: 'e.color': edges have e.weight and e.type");
     fails(d, "  return x + e.type", GS_EFORMAT, "m.gnn:4:14: 'e.type' can only stand as W[e.type], right of @");
     fails(d, "  return sum(u.h @ w[e.type])", GS_EFORMAT, "m.gnn:4:18: 'w' has no matrix for each type");
-    fails(d, "  param t[types, a, b]\n  return sum(u.h @ t)", GS_EFORMAT, "'t' has a matrix for each type: say t[e.type]");
-    fails(d, "  param t[types, a, b]\n  return h @ t[e.type]", GS_EFORMAT, "m.gnn:5:12: left of @ t[e.type] a value of the in-n");
+    fails(d, "  param t[types, a, b]\n  return sum(u.h @ t)", GS_EFORMAT,
+          "'t' has a matrix for each type: say t[e.type]");
+    fails(d, "  param t[types, a, b]\n  return h @ t[e.type]", GS_EFORMAT,
+          "m.gnn:5:12: left of @ t[e.type] a value of the in-n");
     fails(d, "  param t[types, b, a]\n  return sum(u.h @ t[e.type])", GS_EFORMAT, "@: the left side has width 5");
-    fails(d, "  param t[types, a, b]\n  return sum(u.h @ t[e.type], type)", GS_EFORMAT, "m.gnn:5:10: only mean(... @ W[e.type], type)");
-    fails(d, "  param t[types, a, b]\n  return sum(u.h @ t[e.type], self)", GS_EFORMAT, "W[e.type] means nothing for the vertex");
-    fails(d, "  param t[2, a, b]\n  return x", GS_EFORMAT, "m.gnn:4:9: a parameter of three dimensions is [types, n, m], [bases, n, m] or [1, n, m]");
+    fails(d, "  param t[types, a, b]\n  return sum(u.h @ t[e.type], type)", GS_EFORMAT,
+          "m.gnn:5:10: only mean(... @ W[e.type], type)");
+    fails(d, "  param t[types, a, b]\n  return sum(u.h @ t[e.type], self)", GS_EFORMAT,
+          "W[e.type] means nothing for the vertex");
+    fails(d, "  param t[2, a, b]\n  return x", GS_EFORMAT,
+          "m.gnn:4:9: a parameter of three dimensions is [types, n, m], [bases, n, m] or [1, n, m]");
     fails(d, "  return softmax(2) * x", GS_EFORMAT, "m.gnn:4:10: softmax() of what is the same for all edges");
     fails(d, "  return input.5 @ w'", GS_EFORMAT, "m.gnn:4:10: 'input.5' is not there yet in layer 0");
     fails(d, "  return input.x", GS_EFORMAT, "after 'input.' the number of a layer must stand");
     fails(d, "  return max(u.x, type)", GS_EFORMAT, "only mean(... @ W[e.type], type) is by type");
-    fails(d, "  param r[a, b]\n  return lstm(v.x, r)", GS_EFORMAT, "m.gnn:5:10: lstm() runs over a value of the in-neighbour, as u.x");
-    fails(d, "  param r[a, b]\n  return lstm(u.x * v.x, r)", GS_EFORMAT, "lstm() runs over a value of the in-neighbour");
+    fails(d, "  param r[a, b]\n  return lstm(v.x, r)", GS_EFORMAT,
+          "m.gnn:5:10: lstm() runs over a value of the in-neighbour, as u.x");
+    fails(d, "  param r[a, b]\n  return lstm(u.x * v.x, r)", GS_EFORMAT,
+          "lstm() runs over a value of the in-neighbour");
     fails(d, "  param r[8, b]\n  return lstm(u.x, r)", GS_EFORMAT,
           "m.gnn:5:10: lstm(): for gates of width 4 the second argument is a parameter [4, 1]");
     fails(d, "  return lstm(u.x, c)", GS_EFORMAT, "the second argument is a parameter [4, 1]");
@@ -104,7 +113,8 @@ static void test_build__weights_of_self_loops_are_refused_where_loops_are_replac
             gs_ir *ir = NULL;
             bool found;
             c.self_loops = loops;
-            snprintf(text, sizeof(text), "layer t(x[a]) -> [b]:\n  param w[b, a]\n  z = %s\n  return z @ w'\n", bodies[i]);
+            snprintf(text, sizeof(text), "layer t(x[a]) -> [b]:\n  param w[b, a]\n  z = %s\n  return z @ w'\n",
+                     bodies[i]);
             gs_assert_ok(build_text(&ir, *state, text, &c));
             found = false;
             for (uint32_t k = 0; k < gs_ir_count(ir); k++)
@@ -202,7 +212,8 @@ static void test_build__parameters_are_pygs(void **state)
     gs_model_close(m);
 }
 
-static void check_shape(const gs_ir *ir, const char *name, uint32_t rows, uint32_t cols, uint32_t a, uint32_t b, uint32_t c)
+static void check_shape(const gs_ir *ir, const char *name, uint32_t rows, uint32_t cols, uint32_t a, uint32_t b,
+                        uint32_t c)
 {
     for (uint32_t i = 0; i < gs_ir_count(ir); i++) {
         const gs_node *n = gs_ir_node(ir, i);
@@ -354,16 +365,17 @@ static void test_build__texts_of_several_layers_are_used_in_order(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test_setup_teardown(test_build__errors_name_line_and_column, gs_test_temp_setup, gs_test_temp_teardown),
-        cmocka_unit_test_setup_teardown(test_build__weights_of_self_loops_are_refused_where_loops_are_replaced, gs_test_temp_setup,
+        cmocka_unit_test_setup_teardown(test_build__errors_name_line_and_column, gs_test_temp_setup,
                                         gs_test_temp_teardown),
+        cmocka_unit_test_setup_teardown(test_build__weights_of_self_loops_are_refused_where_loops_are_replaced,
+                                        gs_test_temp_setup, gs_test_temp_teardown),
         cmocka_unit_test_setup_teardown(test_build__widths_that_a_text_fixes_are_checked, gs_test_temp_setup,
                                         gs_test_temp_teardown),
         cmocka_unit_test(test_build__configs_that_cannot_be_are_refused),
         cmocka_unit_test(test_build__parameters_are_pygs),
         cmocka_unit_test(test_build__attention_and_typed_parameters_are_pygs),
-        cmocka_unit_test_setup_teardown(test_build__dropout_sites_are_numbered_and_only_for_training, gs_test_temp_setup,
-                                        gs_test_temp_teardown),
+        cmocka_unit_test_setup_teardown(test_build__dropout_sites_are_numbered_and_only_for_training,
+                                        gs_test_temp_setup, gs_test_temp_teardown),
         cmocka_unit_test_setup_teardown(test_build__values_of_edges_are_dropped_for_each_edge, gs_test_temp_setup,
                                         gs_test_temp_teardown),
         cmocka_unit_test(test_build__loops_fold_away_where_there_are_none),

@@ -112,8 +112,9 @@ static uint32_t draw(uint32_t i, uint32_t k)
 /* Bytes changed, taken away, doubled and moved in real texts: parse, and build what parses. */
 static void test_text__mutated_texts_never_crash(void **state)
 {
-    const gs_model_config config = {.layers = 2, .in_width = 5, .hidden = 4, .classes = 3, .heads = 2, .edge_types = 3, .edge_weights = true, .act = "relu",
-                                    .dropout = 0.5f, .training = true, .self_loops = true};
+    const gs_model_config config = {.layers = 2, .in_width = 5, .hidden = 4, .classes = 3, .heads = 2, .edge_types = 3,
+                                    .edge_weights = true, .act = "relu", .dropout = 0.5f, .training = true,
+                                    .self_loops = true};
     uint32_t parsed = 0, built = 0;
     (void)state;
     for (uint32_t i = 0; i < 6000; i++) {
@@ -159,7 +160,8 @@ static void test_text__unknown_names_list_the_built_in_models(void **state)
 {
     gs_model *m = NULL;
     (void)state;
-    gs_assert_fails(gs_model_open(&m, "gatt"), GS_ENOTFOUND, "gatt: neither a built-in model (gcn, sage, sage_max, sage_lstm, gat, gatv2, gin, appnp, ");
+    gs_assert_fails(gs_model_open(&m, "gatt"), GS_ENOTFOUND,
+                    "gatt: neither a built-in model (gcn, sage, sage_max, sage_lstm, gat, gatv2, gin, appnp, ");
     gs_assert_fails(gs_model_open(&m, "/"), GS_EINVAL, "/");
     assert_null(m);
 }
@@ -167,9 +169,11 @@ static void test_text__unknown_names_list_the_built_in_models(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test_setup_teardown(test_text__errors_name_line_and_column, gs_test_temp_setup, gs_test_temp_teardown),
+        cmocka_unit_test_setup_teardown(test_text__errors_name_line_and_column, gs_test_temp_setup,
+                                        gs_test_temp_teardown),
         cmocka_unit_test_setup_teardown(test_text__layout_is_free, gs_test_temp_setup, gs_test_temp_teardown),
-        cmocka_unit_test_setup_teardown(test_text__depth_and_size_are_bounded, gs_test_temp_setup, gs_test_temp_teardown),
+        cmocka_unit_test_setup_teardown(test_text__depth_and_size_are_bounded, gs_test_temp_setup,
+                                        gs_test_temp_teardown),
         cmocka_unit_test(test_text__mutated_texts_never_crash),
         cmocka_unit_test(test_text__unknown_names_list_the_built_in_models),
     };

@@ -84,7 +84,8 @@ static void test_failures__folder_that_cannot_be_made(void **state)
 {
     gs_partition_options o = test_options("natural", 1, 4 * GS_MIB);
     input(*state);
-    gs_assert_fails(gs_partition_run(*state, gs_test_path(*state, "no/such/place"), &o, NULL), GS_ENOTFOUND, "no/such/place");
+    gs_assert_fails(gs_partition_run(*state, gs_test_path(*state, "no/such/place"), &o, NULL), GS_ENOTFOUND,
+                    "no/such/place");
     gs_assert_fails(gs_partition_run(*state, *state, &o, NULL), GS_EEXIST, "");
     assert_true(gs_path_exists(gs_test_path(*state, "edges.npy"))); /* nothing of the user's was removed */
 }

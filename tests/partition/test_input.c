@@ -56,10 +56,12 @@ static void test_input__edges_are_checked(void **state)
     gs_test_write_file(gs_test_path(dir, "edges.npy"), "", 0);
     expect(dir, dir, GS_EFORMAT, "edges.npy");
     o.format = "ogb";
-    gs_assert_fails(gs_partition_run(dir, gs_test_path(dir, "store"), &o, NULL), GS_EINVAL, "format: 'ogb' is not known");
+    gs_assert_fails(gs_partition_run(dir, gs_test_path(dir, "store"), &o, NULL), GS_EINVAL,
+                    "format: 'ogb' is not known");
     o.format = NULL;
     o.method = "ldg";
-    gs_assert_fails(gs_partition_run(dir, gs_test_path(dir, "store"), &o, NULL), GS_EINVAL, "method: 'ldg' is not known");
+    gs_assert_fails(gs_partition_run(dir, gs_test_path(dir, "store"), &o, NULL), GS_EINVAL,
+                    "method: 'ldg' is not known");
 }
 
 static void test_input__ids_of_every_integer_type(void **state)
@@ -216,7 +218,8 @@ static void test_input__snap_errors_name_line_and_column(void **state)
     expect_text(*state, "0 1\n2\n", GS_EFORMAT, "line 2, column 2: expected the destination id");
     expect_text(*state, "0 1\n2 3 4\n", GS_EFORMAT, "line 2, column 5: expected the end of the line");
     expect_text(*state, "0 1\n2 -3\n", GS_EFORMAT, "line 2, column 3");
-    expect_text(*state, "0 1\n2 4294967295\n", GS_EFORMAT, "line 2, column 3: the destination id is outside 0 to 4294967293");
+    expect_text(*state, "0 1\n2 4294967295\n", GS_EFORMAT,
+                "line 2, column 3: the destination id is outside 0 to 4294967293");
     expect_text(*state, "0 1\n12a 4\n", GS_EFORMAT, "line 2, column 3: a number ends");
     expect_text(*state, "# only\n# comments\n", GS_EFORMAT, "holds no edge");
     expect_text(*state, "hello\n", GS_EFORMAT, "no known format");
@@ -241,7 +244,8 @@ static void test_input__mtx_errors_name_line_and_column(void **state)
         snprintf(text, sizeof(text), "%s%s", banner, cases[i].rest);
         expect_text(*state, text, GS_EFORMAT, cases[i].part);
     }
-    expect_text(*state, "%%MatrixMarket matrix array real general\n", GS_EFORMAT, "line 1, column 1: only 'matrix coordinate'");
+    expect_text(*state, "%%MatrixMarket matrix array real general\n", GS_EFORMAT,
+                "line 1, column 1: only 'matrix coordinate'");
     expect_text(*state, "%%MatrixMarket matrix coordinate complex general\n", GS_EFORMAT, "pattern, real or integer");
     expect_text(*state, "%%MatrixMarket matrix coordinate real skew-symmetric\n", GS_EFORMAT, "general or symmetric");
     expect_text(*state, "%%MatrixMarket matrix coordinate real general\n2 2 1\n1 2 nan\n", GS_EFORMAT,

@@ -108,7 +108,8 @@ static void test_permute__is_a_bijection_with_an_inverse(void **state)
 
 static void test_fastdiv__equals_division(void **state)
 {
-    static const uint32_t divisors[] = {1, 2, 3, 7, 641, 32258, 65535, 65536, 1000003, 0x7fffffff, 0x80000001, UINT32_MAX};
+    static const uint32_t divisors[] = {1,     2,     3,       7,          641,        32258,
+                                        65535, 65536, 1000003, 0x7fffffff, 0x80000001, UINT32_MAX};
     (void)state;
     for (size_t k = 0; k < GS_ARRAY_LEN(divisors); k++) {
         const uint32_t d = divisors[k];

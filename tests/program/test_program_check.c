@@ -42,8 +42,9 @@ static gs_program *valid(void)
                          {GS_REG_TEMP, GS_F32, 3, Y}};
     const gs_instr i0[] = {{.op = GS_OP_DROPOUT, .dst = 2, .a = reg(0), .b = reg(1), .alpha = 0.5f},
                            {.op = GS_OP_MATMUL_T, .dst = 3, .a = reg(2), .b = param(W)}};
-    const gs_reg r1[] = {{GS_REG_SUM, GS_F32, 3, GS_NONE}, {GS_REG_LOAD, GS_I32, 1, LABELS}, {GS_REG_LOAD, GS_U8, 1, SPLIT},
-                         {GS_REG_TEMP, GS_F32, 3, GS_NONE}, {GS_REG_TEMP, GS_F32, 3, GS_NONE}, {GS_REG_LOAD, GS_F32, 4, X}};
+    const gs_reg r1[] = {{GS_REG_SUM, GS_F32, 3, GS_NONE},  {GS_REG_LOAD, GS_I32, 1, LABELS},
+                         {GS_REG_LOAD, GS_U8, 1, SPLIT},    {GS_REG_TEMP, GS_F32, 3, GS_NONE},
+                         {GS_REG_TEMP, GS_F32, 3, GS_NONE}, {GS_REG_LOAD, GS_F32, 4, X}};
     const gs_instr i1[] = {{.op = GS_OP_ADD, .dst = 3, .a = reg(0), .b = param(B)},
                            {.op = GS_OP_XENT_GRAD, .dst = 4, .a = reg(3), .b = reg(1), .c = reg(2)},
                            {.op = GS_OP_COLSUM, .dst = B, .a = reg(4)},
@@ -99,9 +100,11 @@ static void test_check__each_rule_has_its_text(void **state)
     BROKEN(p->array[Y].dtype = GS_F16, "array 4 (y) has no valid type or width");
     BROKEN(p->array[Y].dtype = GS_BF16, "register 3 does not fit array y");
     BROKEN(s0->reg[2].dtype = GS_BF16, "register 2 is not f32");
-    BROKEN((p->array[Y].dtype = s0->reg[3].dtype = GS_BF16, p->stages = p->pass[0].stages = 1), "matmul_t into register 3, which is bf16");
+    BROKEN((p->array[Y].dtype = s0->reg[3].dtype = GS_BF16, p->stages = p->pass[0].stages = 1),
+           "matmul_t into register 3, which is bf16");
     BROKEN(s1->instr[0].op = GS_OP_ROUND, "round into register 3, which is f32");
-    BROKEN((p->array[Y].dtype = s0->reg[3].dtype = GS_BF16, s0->instr[1] = (gs_instr){.op = GS_OP_ROUND, .dst = 3, .a = reg(2)},
+    BROKEN((p->array[Y].dtype = s0->reg[3].dtype = GS_BF16,
+            s0->instr[1] = (gs_instr){.op = GS_OP_ROUND, .dst = 3, .a = reg(2)},
             p->array[Y].width = s0->reg[3].width = 4, s1->reg[0].width = 4),
            "sum 0: array y is not f32");
     BROKEN(p->logits = 99, "the logits are array 99 of 5");
@@ -147,15 +150,20 @@ static void test_check__each_rule_has_its_text(void **state)
     BROKEN(p->param[B].fixed = true, "colsum into b, which is not learned");
     BROKEN(s1->instr[3].dst = 12, "parameter 12 does not exist");
     BROKEN(s1->instr[3].b = reg(4), "outer: widths 3, 3 do not fit w[3, 4]");
-    BROKEN((s1->instr[3].op = GS_OP_MIX_OUTER, s1->instr[3].b = reg(4)), "mix_outer: 3 and 3 columns are no blocks of w[3, 4]");
-    BROKEN((s1->instr[3].op = GS_OP_FAN_OUTER, s1->instr[3].b = reg(4)), "fan_outer: 3 and 3 columns do not fit w[3, 4]");
+    BROKEN((s1->instr[3].op = GS_OP_MIX_OUTER, s1->instr[3].b = reg(4)),
+           "mix_outer: 3 and 3 columns are no blocks of w[3, 4]");
+    BROKEN((s1->instr[3].op = GS_OP_FAN_OUTER, s1->instr[3].b = reg(4)),
+           "fan_outer: 3 and 3 columns do not fit w[3, 4]");
 }
 
 /* The valid program with a third stage: attention and a sum over edges of y, 3 wide, and labels' degree. */
 static gs_program *with_edges(void)
 {
-    static const gs_edge_reg edge_regs[] = {{GS_EDGE_OPERAND, 3, Y, false}, {GS_EDGE_TARGET, 3, Y, false}, {GS_EDGE_WEIGHT, 1, GS_NONE, false},
-                                            {GS_EDGE_TEMP, 3, GS_NONE, false}, {GS_EDGE_TEMP, 1, GS_NONE, false}};
+    static const gs_edge_reg edge_regs[] = {{GS_EDGE_OPERAND, 3, Y, false},
+                                            {GS_EDGE_TARGET, 3, Y, false},
+                                            {GS_EDGE_WEIGHT, 1, GS_NONE, false},
+                                            {GS_EDGE_TEMP, 3, GS_NONE, false},
+                                            {GS_EDGE_TEMP, 1, GS_NONE, false}};
     static const gs_reg regs[] = {{GS_REG_SUM, GS_F32, 3, GS_NONE}, {GS_REG_SUM, GS_F32, 1, GS_NONE},
                                   {GS_REG_SUM, GS_F32, 3, GS_NONE}, {GS_REG_TEMP, GS_F32, 3, GS_NONE}};
     const gs_instr edge_instrs[] = {{.op = GS_OP_MUL, .dst = 3, .a = reg(0), .b = reg(1)},
@@ -207,7 +215,8 @@ static void test_check__edge_programs_have_their_rules(void **state)
     BROKEN(p->stage[0].reg[3].array = GS_NONE, "array y is not written yet");
     BROKEN(s->edge_instrs = 1, "edge register 4 is never written");
     BROKEN(s->edge_instr[0].dst = 1, "instruction 0: edge program: register 1 is no scratch register");
-    BROKEN(s->edge_instr[1].dst = 3, "instruction 1: edge program: register 3 is no scratch register, or written twice");
+    BROKEN(s->edge_instr[1].dst = 3,
+           "instruction 1: edge program: register 3 is no scratch register, or written twice");
     BROKEN(s->edge_instr[0].a = reg(4), "edge program: an operand is missing, not written yet or a matrix");
     BROKEN(s->edge_instr[0].a = param(W), "edge program: an operand is missing, not written yet or a matrix");
     BROKEN(s->edge_instr[0].op = GS_OP_DROPOUT, "dropout is no instruction of an edge program");
@@ -221,7 +230,8 @@ static void test_check__edge_programs_have_their_rules(void **state)
     BROKEN(s->sum[1].value = 4, "sum 1: register 2 is no sum of 1 elements");
     BROKEN(s->sum[1].kind = (gs_sum_kind)20, "sum 1 has no kind");
     BROKEN((s->sum[0].value = 4, s->sum[0].score = 3), "sum 0: 3 scores for values of 1 elements");
-    BROKEN((s->sum[1].kind = GS_SUM_SPLIT, s->sum[1].array = Y, s->reg[2].width = 4), "sum 1: 3 elements do not split into 4");
+    BROKEN((s->sum[1].kind = GS_SUM_SPLIT, s->sum[1].array = Y, s->reg[2].width = 4),
+           "sum 1: 3 elements do not split into 4");
     BROKEN((s->sum[1].kind = GS_SUM_ADD_TYPE, s->reg[2].width = 4), "sum 1: 3 elements do not split by type");
     BROKEN(s->edge_instr[0].op = GS_OP_BY_TYPE, "by_type: no register and matrices of the types");
     BROKEN((s->edge_instr[0].op = GS_OP_BY_TYPE, s->edge_instr[0].b = param(99)), "by_type: no register and matrices of the types");
@@ -231,14 +241,16 @@ static void test_check__edge_programs_have_their_rules(void **state)
            "sum 1: rows of 3 and 3 elements do not fit");
     BROKEN((s->edge_reg[0].typed = true, s->edge_reg[0].width = 2), "edge register 0 does not fit array y");
     BROKEN(s->sum[1].kind = GS_SUM_LSTM, "an lstm has a stage for itself, over in-edges");
-    BROKEN((s->edge_reg[1] = (gs_edge_reg){GS_EDGE_OPERAND, 1, IDS, false}, s->edge_instr[0].b = reg(0), s->sum[1].value = 1, s->reg[2].width = 1),
+    BROKEN((s->edge_reg[1] = (gs_edge_reg){GS_EDGE_OPERAND, 1, IDS, false}, s->edge_instr[0].b = reg(0),
+            s->sum[1].value = 1, s->reg[2].width = 1),
            "sum 1: of input ids");
     BROKEN((s->edge_reg[1] = (gs_edge_reg){GS_EDGE_OPERAND, 1, IDS, false}), "edge program: an operand is missing");
     BROKEN(s->edge_reg[0].kind = (gs_edge_reg_kind)9, "edge register 0 has no kind or width");
     BROKEN(s->edge_instr[0].op = GS_OP_ACROSS, "across is no instruction of an edge program");
     BROKEN(s->edge_instr[0].op = (gs_op)1000, "this is no instruction of an edge program");
     BROKEN((s->edge_instr[1].op = GS_OP_ROWSUM, s->edge_instr[1].a = param(B)), "rowsum of no register");
-    BROKEN((s->sum[1].kind = GS_SUM_PICK, s->sum[1].array = Y, s->reg[2].width = 2), "sum 1: 2 elements are not picked from 3");
+    BROKEN((s->sum[1].kind = GS_SUM_PICK, s->sum[1].array = Y, s->reg[2].width = 2),
+           "sum 1: 2 elements are not picked from 3");
 }
 
 /* The third stage with a mask of edges beside the product, and a mask of the vertices themselves. */
@@ -253,7 +265,8 @@ static gs_program *with_masks(void)
     s->edge_reg[5] = (gs_edge_reg){GS_EDGE_OPERAND, 1, IDS, false};
     s->edge_reg[6] = (gs_edge_reg){GS_EDGE_TARGET, 1, IDS, false};
     s->edge_reg[7] = (gs_edge_reg){GS_EDGE_TEMP, 3, GS_NONE, false};
-    s->edge_instr[2] = (gs_instr){.op = GS_OP_EDGE_MASK, .dst = 7, .a = reg(5), .b = reg(6), .alpha = 0.5f, .site = 9, .self = true};
+    s->edge_instr[2] =
+        (gs_instr){.op = GS_OP_EDGE_MASK, .dst = 7, .a = reg(5), .b = reg(6), .alpha = 0.5f, .site = 9, .self = true};
     s->sum[1].value = 7;
     s->reg[4] = (gs_reg){GS_REG_LOAD, GS_U32, 1, IDS};
     s->reg[5] = (gs_reg){GS_REG_TEMP, GS_F32, 3, GS_NONE};
@@ -304,8 +317,8 @@ static gs_program *with_statistics(void)
     gs_stage *s;
     p->stage = gs_realloc(p->stage, 4 * sizeof(*p->stage));
     p->param = gs_realloc(p->param, 4 * sizeof(*p->param));
-    p->param[2] = (gs_param){.name = "mean", .dims = 1, .rows = 1, .cols = 3, .fixed = true, .statistic = GS_STATISTIC_MEAN,
-                             .running = 3};
+    p->param[2] = (gs_param){
+        .name = "mean", .dims = 1, .rows = 1, .cols = 3, .fixed = true, .statistic = GS_STATISTIC_MEAN, .running = 3};
     p->param[3] = (gs_param){.name = "running", .dims = 1, .rows = 1, .cols = 3, .fixed = true, .running = GS_NONE};
     p->params = 4;
     memset(&p->stage[3], 0, sizeof(p->stage[3]));
@@ -348,8 +361,10 @@ static void test_check__statistics_have_their_rules(void **state)
     BROKEN(s->instr[1].a = param(1), "mean_all needs an f32 register");
     BROKEN((s->instr = gs_realloc(s->instr, 3 * sizeof(*s->instr)), s->instr[s->instrs++] = s->instr[1]),
            "statistic mean is made twice");
-    BROKEN(s->instrs = 1, "stage 3 (fourth), instruction 0: operand b: parameter 2 does not exist, or no earlier stage makes it");
-    BROKEN(s->instr[0].b = param(2), "parameter 2 does not exist, or no earlier stage makes it"); /* not in its own stage */
+    BROKEN(s->instrs = 1,
+           "stage 3 (fourth), instruction 0: operand b: parameter 2 does not exist, or no earlier stage makes it");
+    /* not in its own stage */
+    BROKEN(s->instr[0].b = param(2), "parameter 2 does not exist, or no earlier stage makes it");
 }
 
 enum { Z = ARRAYS, DZ, SEQUENCE_ARRAYS };
@@ -371,8 +386,8 @@ static gs_program *with_sequence(bool back)
     s->edge_regs = 2;
     s->edge_instrs = 0;
     s->sums = 1;
-    s->sum[0] = (gs_sum){.kind = back ? GS_SUM_LSTM_BACK : GS_SUM_LSTM, .value = 0, .score = back ? 1 : GS_NONE, .weight = 2,
-                         .array = back ? DZ : GS_NONE, .reg = back ? GS_NONE : 0, .lse = GS_NONE};
+    s->sum[0] = (gs_sum){.kind = back ? GS_SUM_LSTM_BACK : GS_SUM_LSTM, .value = 0, .score = back ? 1 : GS_NONE,
+                         .weight = 2, .array = back ? DZ : GS_NONE, .reg = back ? GS_NONE : 0, .lse = GS_NONE};
     s->reg[0] = back ? (gs_reg){GS_REG_LOAD, GS_F32, 3, Y} : (gs_reg){GS_REG_SUM, GS_F32, 3, GS_NONE};
     s->reg[1] = (gs_reg){GS_REG_TEMP, GS_F32, 3, GS_NONE};
     s->regs = 2;
@@ -413,7 +428,8 @@ static void test_check__sequences_have_their_rules(void **state)
     BROKEN(true, s->sum[0].reg = 0, "lstm_back: the gradient of the state is no row of 3 elements");
     BROKEN(true, s->sum[0].array = Z, "lstm_back: its result is no array of 12 elements of the run");
     BROKEN(true, s->sum[0].array = Y, "lstm_back: its result is no array of 12 elements of the run");
-    BROKEN(true, (p->array[Y].width = 3, s->sum[0].array = 99), "lstm_back: its result is no array of 12 elements of the run");
+    BROKEN(true, (p->array[Y].width = 3, s->sum[0].array = 99),
+           "lstm_back: its result is no array of 12 elements of the run");
 }
 
 static void test_check__a_setup_pass_writes_for_the_others(void **state)

@@ -47,7 +47,8 @@ static ref_node *parameter(ref_call *c, const char *name, const ref_tensor *shap
 
 ref_node *ref_named_vector(ref_call *c, const char *name, size_t n, ref_row kind)
 {
-    ref_tensor like = {.dims = 1, .shape = {n, 1, 1}, .fixed = kind != REF_LEARNED, .above_0 = kind == REF_FOLLOWS_ABOVE_0,
+    ref_tensor like = {.dims = 1, .shape = {n, 1, 1}, .fixed = kind != REF_LEARNED,
+                       .above_0 = kind == REF_FOLLOWS_ABOVE_0,
                        .count = kind == REF_COUNTS};
     if (snprintf(like.name, sizeof(like.name), "%s", name) >= (int)sizeof(like.name))
         ref_die("the name %s is too long", name);

@@ -57,7 +57,8 @@ ref_node *ref_per_head(ref_call *c, const char *name, size_t d);
 /* A row under its full name. */
 typedef enum { REF_LEARNED, REF_FOLLOWS, REF_FOLLOWS_ABOVE_0, REF_COUNTS } ref_row;
 ref_node *ref_named_vector(ref_call *c, const char *name, size_t n, ref_row kind);
-/* Where the network follows its passes, PREFIX.NAME becomes 0.9 of itself and 0.1 times `scale` of the row found; or with NULL, one more. */
+/* Where the network follows its passes, PREFIX.NAME becomes 0.9 of itself and 0.1 times `scale` of the row found; or
+ * with NULL, one more. */
 void ref_follow(ref_call *c, const char *prefix, const char *name, const ref_node *found, double scale);
 /* h @ weight' + bias, with parameters NAME.weight [out, in] and NAME.bias. */
 ref_node *ref_linear(ref_call *c, const char *name, const ref_node *h, size_t out);

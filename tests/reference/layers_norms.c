@@ -4,9 +4,9 @@
 
 #include "layers.h"
 
-/* torch.nn.BatchNorm1d under `prefix`: over the vertices (x - mean) / sqrt(variance + 1e-5) * weight + bias, with the mean and
- * biased variance of each column while training, which running_mean and running_var follow by a tenth (the variance as
- * the unbiased one), and those two else. */
+/* torch.nn.BatchNorm1d under `prefix`: over the vertices (x - mean) / sqrt(variance + 1e-5) * weight + bias, with the
+ * mean and biased variance of each column while training, which running_mean and running_var follow by a tenth (the
+ * variance as the unbiased one), and those two else. */
 static ref_node *batch_norm(ref_call *c, const ref_node *x, const char *prefix)
 {
     ref_tape *const t = c->tape;
@@ -34,15 +34,17 @@ static ref_node *batch_norm(ref_call *c, const ref_node *x, const char *prefix)
     return ref_add(t, ref_mul(t, ref_mul(t, ref_sub(t, x, mean), scale), weight), bias);
 }
 
-/* norms.gnn. Layers but the last: x = batch_norm(h), batch_norm(W_l mean of x(u) over N(v) + W_r x), the first with names of the
- * text's own, the second named as torch_geometric.nn.models names them; the last: W_l LayerNorm(sum of h(u)) + b. */
+/* norms.gnn. Layers but the last: x = batch_norm(h), batch_norm(W_l mean of x(u) over N(v) + W_r x), the first with
+ * names of the text's own, the second named as torch_geometric.nn.models names them; the last: W_l LayerNorm(sum of
+ * h(u)) + b. */
 ref_node *ref_layer_norms(ref_call *c, const ref_node *h)
 {
     ref_tape *const t = c->tape;
     char name[64];
     if (c->last) {
         ref_node *const sum = ref_layer_norm(c, ref_sum(c, c->all, ref_at_source(c, c->all, h)));
-        ref_node *const x = ref_add(t, ref_mul(t, sum, ref_vector(c, "ln.weight", c->in)), ref_vector(c, "ln.bias", c->in));
+        ref_node *const x =
+            ref_add(t, ref_mul(t, sum, ref_vector(c, "ln.weight", c->in)), ref_vector(c, "ln.bias", c->in));
         return ref_linear(c, "lin_l", x, c->out);
     }
     snprintf(name, sizeof(name), "convs.%zu.features", c->layer);
@@ -54,7 +56,8 @@ ref_node *ref_layer_norms(ref_call *c, const ref_node *h)
     return batch_norm(c, y, name);
 }
 
-/* columns.gnn. Layers but the last: W [h(v), mean of h(u)]; the last: x = W [what layer 1 got, max of h(u)], GRU(sum of x(u), x). */
+/* columns.gnn. Layers but the last: W [h(v), mean of h(u)]; the last: x = W [what layer 1 got, max of h(u)], GRU(sum of
+ * x(u), x). */
 ref_node *ref_layer_columns(ref_call *c, const ref_node *h)
 {
     ref_tape *const t = c->tape;

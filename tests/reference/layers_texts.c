@@ -17,7 +17,8 @@ ref_node *ref_layer_mixed(ref_call *c, const ref_node *h)
     ref_node *const both = ref_mul(t, ref_add(t, ref_at_source(c, e, key), said), ref_at_target(c, e, query));
     ref_node *const score = ref_add(t, ref_scale(t, 0.5, ref_block_sum(t, both, c->network->heads)),
                                     ref_edge_weights(c, e));
-    ref_node *const seen = ref_sum(c, e, ref_mul(t, ref_add(t, ref_at_source(c, e, value), said), ref_softmax(c, e, score)));
+    ref_node *const seen =
+        ref_sum(c, e, ref_mul(t, ref_add(t, ref_at_source(c, e, value), said), ref_softmax(c, e, score)));
     ref_node *const typed = ref_mean_by_type(c, e, said);
     ref_node *const gated = ref_mul(t, typed, ref_function(t, "sigmoid", 0, query));
     return ref_add(t, ref_add(t, seen, gated), ref_vector(c, "b", c->out));
@@ -73,7 +74,8 @@ ref_node *ref_layer_walk(ref_call *c, const ref_node *h)
     ref_node *const alpha = ref_softmax(c, e, ref_function(t, "tanh", 0, apart));
     ref_node *x = z;
     for (int k = 0; k < 3; k++)
-        x = ref_add(t, ref_scale(t, 0.8, ref_sum(c, e, ref_mul(t, ref_at_source(c, e, x), alpha))), ref_scale(t, 0.2, z));
+        x = ref_add(t, ref_scale(t, 0.8, ref_sum(c, e, ref_mul(t, ref_at_source(c, e, x), alpha))),
+                    ref_scale(t, 0.2, z));
     ref_node *const squared = ref_mul(t, ref_mul(t, ref_at_source(c, e, z), alpha), alpha);
     return ref_add(t, ref_add(t, x, ref_sum(c, e, squared)), ref_mul(t, z, ref_max(c, e, alpha)));
 }

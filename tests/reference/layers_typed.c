@@ -33,18 +33,20 @@ ref_node *ref_gru(ref_call *c, const ref_node *m, const ref_node *x)
 {
     ref_tape *const t = c->tape;
     const size_t w = c->out;
-    ref_node *const a = ref_add(t, ref_matmul_t(t, m, ref_matrix(c, "rnn.weight_ih", 3 * w, w)), ref_vector(c, "rnn.bias_ih", 3 * w));
-    ref_node *const b = ref_add(t, ref_matmul_t(t, x, ref_matrix(c, "rnn.weight_hh", 3 * w, w)), ref_vector(c, "rnn.bias_hh", 3 * w));
+    ref_node *const a =
+        ref_add(t, ref_matmul_t(t, m, ref_matrix(c, "rnn.weight_ih", 3 * w, w)), ref_vector(c, "rnn.bias_ih", 3 * w));
+    ref_node *const b =
+        ref_add(t, ref_matmul_t(t, x, ref_matrix(c, "rnn.weight_hh", 3 * w, w)), ref_vector(c, "rnn.bias_hh", 3 * w));
     ref_node *const sum = ref_add(t, a, b);
     ref_node *const r = ref_function(t, "sigmoid", 0, ref_columns(t, sum, 0, w));
     ref_node *const z = ref_function(t, "sigmoid", 0, ref_columns(t, sum, w, w));
-    ref_node *const n = ref_function(t, "tanh", 0,
-                                     ref_add(t, ref_columns(t, a, 2 * w, w), ref_mul(t, r, ref_columns(t, b, 2 * w, w))));
+    ref_node *const n =
+        ref_function(t, "tanh", 0, ref_add(t, ref_columns(t, a, 2 * w, w), ref_mul(t, r, ref_columns(t, b, 2 * w, w))));
     return ref_add(t, n, ref_mul(t, z, ref_sub(t, x, n)));
 }
 
-/* GG-NN (Li et al., ICLR'16): x = W h, then twice m(v) = sum over N(v) of W_type x(u), x = GRU(m, x), torch.nn.GRUCell with
- * its three gates one above the other: (a_r, a_z, a_n) = W_ih m + b_ih, (c_r, c_z, c_n) = W_hh x + b_hh,
+/* GG-NN (Li et al., ICLR'16): x = W h, then twice m(v) = sum over N(v) of W_type x(u), x = GRU(m, x), torch.nn.GRUCell
+ * with its three gates one above the other: (a_r, a_z, a_n) = W_ih m + b_ih, (c_r, c_z, c_n) = W_hh x + b_hh,
  *   r = sigmoid(a_r + c_r)    z = sigmoid(a_z + c_z)    n = tanh(a_n + r * c_n)    x' = (1 - z) * n + z * x */
 ref_node *ref_layer_ggnn(ref_call *c, const ref_node *h)
 {

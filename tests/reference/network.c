@@ -92,7 +92,8 @@ static pass forward(ref_network *n, const ref_graph *g)
     pass p = {.tape = ref_tape_new(), .all = edges_of(g, false), .self = edges_of(g, true)};
     const ref_layer layer = ref_layer_of(n->model);
     ref_node *h = ref_constant(&p.tape, g->vertices, g->width, g->feature);
-    ref_call c = {.network = n, .tape = &p.tape, .graph = g, .all = &p.all, .self = &p.self, .features = h, .training = n->training};
+    ref_call c = {.network = n, .tape = &p.tape, .graph = g, .all = &p.all, .self = &p.self, .features = h,
+                  .training = n->training};
     if (layer == NULL || n->layers > REF_MOST_LAYERS)
         ref_die("no model \"%s\" of %zu layers", n->model, n->layers);
     if (layer == ref_layer_sage_lstm || layer == ref_layer_steps)
@@ -125,7 +126,8 @@ static void pass_free(pass *p)
 ref_network ref_network_new(const char *model, size_t layers, size_t hidden, size_t heads, size_t bases,
                             const char *act, const ref_graph *g)
 {
-    ref_network n = {.model = model, .act = act, .layers = layers, .hidden = hidden, .heads = heads, .bases = bases, .margin = 1.0};
+    ref_network n = {
+        .model = model, .act = act, .layers = layers, .hidden = hidden, .heads = heads, .bases = bases, .margin = 1.0};
     pass p = forward(&n, g); /* the layers make their parameters */
     pass_free(&p);
     return n;
@@ -145,7 +147,8 @@ void ref_network_init(ref_network *n, uint64_t seed)
         const double sides = (double)(t->shape[t->dims - 1] + t->shape[t->dims >= 2 ? t->dims - 2 : 0]);
         const double bound = t->dims >= 2 ? sqrt(6.0 / sides) : 0.3;
         for (size_t k = 0; k < ref_tensor_size(t); k++)
-            t->value[k] = t->count ? 3.0 : (float)(bound * (2.0 * ref_random_uniform(&r) - 1.0) + (t->above_0 ? 1.0 : 0.0));
+            t->value[k] =
+                t->count ? 3.0 : (float)(bound * (2.0 * ref_random_uniform(&r) - 1.0) + (t->above_0 ? 1.0 : 0.0));
     }
 }
 

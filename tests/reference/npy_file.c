@@ -107,9 +107,9 @@ void ref_npy_write(const char *path, const char *type, size_t rows, size_t cols,
     /* 128 bytes in all, as NumPy pads: tests overwrite bytes at 128 + row * size. */
     memset(header, ' ', sizeof(header));
     memcpy(header, "\x93NUMPY\x01\x00\x76\x00", 10);
-    const int n = snprintf(header + 10, sizeof(header) - 10,
-                           "{'descr': '%s%s', 'fortran_order': False, 'shape': (%s), }", type[1] == '1' ? "|" : "<", type,
-                           shape);
+    const int n =
+        snprintf(header + 10, sizeof(header) - 10, "{'descr': '%s%s', 'fortran_order': False, 'shape': (%s), }",
+                 type[1] == '1' ? "|" : "<", type, shape);
     header[10 + n] = ' ';
     header[127] = '\n';
     FILE *f = ref_create(path);

@@ -14,7 +14,8 @@
  *   reference value W --at NAME,INDEX
  *   reference steepest W                    "NAME,INDEX VALUE" of each tensor's largest element
  *
- * NETWORK: [--model gcn] [--layers 2] [--hidden 16] [--heads 1] [--bases 4] [--act relu] [--seed 0]; the models are in layers.c
+ * NETWORK: [--model gcn] [--layers 2] [--hidden 16] [--heads 1] [--bases 4] [--act relu] [--seed 0]; the models are in
+ * layers.c
  */
 #include <math.h>
 #include <stdlib.h>
@@ -39,13 +40,26 @@ static options parse(int argc, char **argv)
         const char **text;
         double *number;
     } table[] = {
-        {"--model", &o.model, NULL},       {"--optimizer", &o.optimizer, NULL}, {"--init", &o.init, NULL},
-        {"--logits", &o.logits, NULL},     {"--save", &o.save, NULL},           {"--gradient", &o.gradient, NULL},
-        {"--losses", &o.losses, NULL},     {"--at", &o.at, NULL},               {"--feature-type", &o.feature_type, NULL},
-        {"--layers", NULL, &o.layers},     {"--hidden", NULL, &o.hidden},       {"--epochs", NULL, &o.epochs},
-        {"--lr", NULL, &o.lr},             {"--seed", NULL, &o.seed},           {"--weight-decay", NULL, &o.weight_decay},
-        {"--heads", NULL, &o.heads},       {"--act", &o.act, NULL},           {"--bases", NULL, &o.bases},
-        {"--tolerance", NULL, &o.tolerance}, {"--margin", NULL, &o.margin},
+        {"--model", &o.model, NULL},
+        {"--optimizer", &o.optimizer, NULL},
+        {"--init", &o.init, NULL},
+        {"--logits", &o.logits, NULL},
+        {"--save", &o.save, NULL},
+        {"--gradient", &o.gradient, NULL},
+        {"--losses", &o.losses, NULL},
+        {"--at", &o.at, NULL},
+        {"--feature-type", &o.feature_type, NULL},
+        {"--layers", NULL, &o.layers},
+        {"--hidden", NULL, &o.hidden},
+        {"--epochs", NULL, &o.epochs},
+        {"--lr", NULL, &o.lr},
+        {"--seed", NULL, &o.seed},
+        {"--weight-decay", NULL, &o.weight_decay},
+        {"--heads", NULL, &o.heads},
+        {"--act", &o.act, NULL},
+        {"--bases", NULL, &o.bases},
+        {"--tolerance", NULL, &o.tolerance},
+        {"--margin", NULL, &o.margin},
     };
     for (int i = 2; i < argc; i++) {
         bool known = strcmp(argv[i], "--undirected") == 0;
@@ -71,7 +85,8 @@ static options parse(int argc, char **argv)
 
 static ref_network make_network(const options *o, const ref_graph *g)
 {
-    return ref_network_new(o->model, (size_t)o->layers, (size_t)o->hidden, (size_t)o->heads, (size_t)o->bases, o->act, g);
+    return ref_network_new(o->model, (size_t)o->layers, (size_t)o->hidden, (size_t)o->heads, (size_t)o->bases, o->act,
+                           g);
 }
 
 static int run_init(const options *o)
@@ -158,7 +173,8 @@ static double *npy_values(const ref_npy *a)
 static bool report(const char *what, const double d[2], double tolerance)
 {
     const bool same = d[0] <= tolerance && d[1] <= tolerance;
-    printf("%-24s max %.3g  frobenius %.3g  (tolerance %.3g)%s\n", what, d[0], d[1], tolerance, same ? "" : "  DIFFERS");
+    printf("%-24s max %.3g  frobenius %.3g  (tolerance %.3g)%s\n", what, d[0], d[1], tolerance,
+           same ? "" : "  DIFFERS");
     return same;
 }
 
@@ -213,7 +229,8 @@ static int run_slope(const options *o)
         const ref_tensor *y = ref_tensors_find(&b, a.tensor[i].name);
         if (y == NULL || ref_tensor_size(y) != ref_tensor_size(&a.tensor[i]))
             ref_die("%s: no %s in this shape", o->place[1], a.tensor[i].name);
-        const bool follows = strstr(y->name, ".running_") != NULL || y->count; /* moved by passes, not by their gradient */
+        /* moved by passes, not by their gradient */
+        const bool follows = strstr(y->name, ".running_") != NULL || y->count;
         for (size_t k = 0; k < ref_tensor_size(y); k++)
             a.tensor[i].value[k] = follows ? 0.0 : (a.tensor[i].value[k] - y->value[k]) / o->lr;
     }

@@ -72,7 +72,8 @@ ref_node *ref_variable(ref_tape *t, size_t rows, size_t cols, const double *x, d
 
 ref_node *ref_zeros(ref_tape *t, size_t rows, size_t cols)
 {
-    return append(t, &(ref_node){.rows = rows, .cols = cols, .x = ref_alloc(rows * cols, sizeof(double)), .owns_x = true});
+    return append(t,
+                  &(ref_node){.rows = rows, .cols = cols, .x = ref_alloc(rows * cols, sizeof(double)), .owns_x = true});
 }
 
 /* ---- two operands ---- */

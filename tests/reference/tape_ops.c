@@ -283,7 +283,8 @@ ref_node *ref_cross_entropy(ref_tape *t, const ref_node *logits, const ref_graph
         n->number += g->split[v] == REF_TRAIN;
     for (size_t v = 0; v < g->vertices; v++)
         if (g->split[v] == REF_TRAIN)
-            n->x[0] += log_sum(logits->x + v * logits->cols, logits->cols) - logits->x[v * logits->cols + (size_t)g->label[v]];
+            n->x[0] +=
+                log_sum(logits->x + v * logits->cols, logits->cols) - logits->x[v * logits->cols + (size_t)g->label[v]];
     n->x[0] /= n->number;
     return n;
 }

@@ -27,8 +27,8 @@ static ref_graph small_graph(void)
     static int64_t source[] = {0, 0, 1, 2}, target[] = {1, 1, 2, 2}, label[] = {0, 1, 1, -1};
     static double feature[] = {1.0, 2.0, 3.0, 4.0};
     static uint8_t split[] = {REF_TRAIN, REF_TRAIN, REF_TEST, REF_NO_SPLIT};
-    return (ref_graph){.vertices = 4, .edges = 4, .width = 1, .classes = 2, .types = 1, .source = source, .target = target,
-                       .feature = feature, .label = label, .split = split};
+    return (ref_graph){.vertices = 4, .edges = 4, .width = 1, .classes = 2, .types = 1, .source = source,
+                       .target = target, .feature = feature, .label = label, .split = split};
 }
 
 static void test_loss__two_training_vertices_by_hand(void **state)

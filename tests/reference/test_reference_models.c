@@ -268,8 +268,8 @@ static double after_two(double a, double b)
 static void test_sage_lstm__small_graph_by_hand(void **state)
 {
     (void)state;
-    check_by_hand("sage_lstm", set_sage_lstm, (double[]){0, 1.125, 10 * after_two(1, 1), 2.125, 10 * after_two(2, 3), 3.125,
-                                                         0, 4.125});
+    check_by_hand("sage_lstm", set_sage_lstm,
+                  (double[]){0, 1.125, 10 * after_two(1, 1), 2.125, 10 * after_two(2, 3), 3.125, 0, 4.125});
 }
 
 static void set_mixed(ref_network *n)
@@ -288,8 +288,9 @@ static void test_mixed__small_graph_by_hand(void **state)
 {
     (void)state;
     const double p = exp(1.0 - 6.0), q = exp(0.5 - 21.0); /* of the first edge, when the second has 1 */
-    check_by_hand("mixed", set_mixed, (double[]){0, 0.25, (p + 8) / (p + 1) + 7 * sigmoid(1.0), p / (p + 1) + 0.5 + 0.25,
-                                                 (2 * q + 24) / (q + 1) + 21 * sigmoid(1.5), 2 * q / (q + 1) + 1 + 0.25, 0, 0.25});
+    check_by_hand("mixed", set_mixed,
+                  (double[]){0, 0.25, (p + 8) / (p + 1) + 7 * sigmoid(1.0), p / (p + 1) + 0.5 + 0.25,
+                             (2 * q + 24) / (q + 1) + 21 * sigmoid(1.5), 2 * q / (q + 1) + 1 + 0.25, 0, 0.25});
 }
 
 /* ---- gradients ---- */
@@ -339,7 +340,8 @@ static void check_gradient(const char *model, size_t layers, const char *act, co
             t->value[k] = w;
             const double got = n.gradient.tensor[i].value[k], want = (above - below) / (2.0 * h);
             if (!(fabs(got - want) <= 3e-8 * (1.0 + fabs(want))))
-                fail_msg("%s, %zu layers, %s: %s[%zu]: %.12g, expected %.12g", model, layers, act, t->name, k, got, want);
+                fail_msg("%s, %zu layers, %s: %s[%zu]: %.12g, expected %.12g", model, layers, act, t->name, k, got,
+                         want);
         }
     }
     ref_network_free(&n);

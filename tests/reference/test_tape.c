@@ -66,7 +66,8 @@ static void check(const char *name, operation op)
         const double below = value_of(op, value);
         value[i] = was;
         if (!(fabs(gradient[i] - (above - below) / (2.0 * h)) <= 1e-8 * (1.0 + fabs(gradient[i]))))
-            fail_msg("%s: element %zu: %.12g, differences say %.12g", name, i, gradient[i], (above - below) / (2.0 * h));
+            fail_msg("%s: element %zu: %.12g, differences say %.12g", name, i, gradient[i],
+                     (above - below) / (2.0 * h));
     }
 }
 
@@ -113,12 +114,14 @@ static void test_operations__derivatives_agree_with_differences(void **state)
     TRY(column_sum); TRY(gather); TRY(scatter); TRY(largest); TRY(smallest);
 }
 
-/* [1 2; 3 4] @ [5 6; 7 8], and by the transpose: products and spreading of shapes against numbers worked out by hand. */
+/* [1 2; 3 4] @ [5 6; 7 8], and by the transpose: products and spreading of shapes against numbers worked out by
+ * hand. */
 static void test_operations__values_by_hand(void **state)
 {
     (void)state;
     static const double x[] = {1, 2, 3, 4}, y[] = {5, 6, 7, 8}, wide[] = {1, 2, 3, 4, 5, 6, 7, 8};
-    static const double product[] = {19, 22, 43, 50}, transposed[] = {17, 23, 39, 53}, spread[] = {1, 2, 6, 8, 15, 18, 28, 32};
+    static const double product[] = {19, 22, 43, 50}, transposed[] = {17, 23, 39, 53},
+                        spread[] = {1, 2, 6, 8, 15, 18, 28, 32};
     ref_tape t = ref_tape_new();
     ref_node *const a = ref_constant(&t, 2, 2, x), *const b = ref_constant(&t, 2, 2, y);
     ref_node *const c = ref_constant(&t, 2, 4, wide);

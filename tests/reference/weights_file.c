@@ -201,10 +201,19 @@ void ref_tensors_write(const char *path, const ref_tensors *t, bool as_f32)
         const ref_tensor *x = &t->tensor[i];
         const size_t bytes = ref_tensor_size(x) * (x->count ? 8 : width);
         char shape[72];
-        snprintf(shape, sizeof(shape), x->count ? "" : x->dims == 3 ? "%zu,%zu,%zu" : x->dims == 2 ? "%zu,%zu" : "%zu", x->shape[0],
-                 x->shape[1], x->shape[2]);
-        n += (size_t)snprintf(text + n, cap - n, "%s\"%s\":{\"dtype\":\"%s\",\"shape\":[%s],\"data_offsets\":[%zu,%zu]}",
-                              i ? "," : "{", x->name, x->count ? "I64" : as_f32 ? "F32" : "F64", shape, offset, offset + bytes);
+        snprintf(shape, sizeof(shape),
+                 x->count       ? ""
+                 : x->dims == 3 ? "%zu,%zu,%zu"
+                 : x->dims == 2 ? "%zu,%zu"
+                                : "%zu",
+                 x->shape[0], x->shape[1], x->shape[2]);
+        n +=
+            (size_t)snprintf(text + n, cap - n, "%s\"%s\":{\"dtype\":\"%s\",\"shape\":[%s],\"data_offsets\":[%zu,%zu]}",
+                             i ? "," : "{", x->name,
+                             x->count ? "I64"
+                             : as_f32 ? "F32"
+                                      : "F64",
+                             shape, offset, offset + bytes);
         offset += bytes;
     }
     text[n++] = '}';

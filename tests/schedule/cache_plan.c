@@ -48,8 +48,8 @@ gs_plan *cache_plan_make(const gs_schedule_config *config, uint64_t capacity, bo
     return plan;
 }
 
-/* The first use of a unit that goes on while another one is read, where an access before that use read the unit as well.
- * *before, *meanwhile: that access, and the other unit's. False: there is none. */
+/* The first use of a unit that goes on while another one is read, where an access before that use read the unit as
+ * well. *before, *meanwhile: that access, and the other unit's. False: there is none. */
 static bool find_overlap(const gs_choice *c, uint32_t *before, uint32_t *meanwhile)
 {
     for (uint32_t k = 1; k < c->accesses; k++)
@@ -102,7 +102,8 @@ gs_plan *shuffled_plan_make(const gs_schedule_config *config, uint64_t keep, uin
     for (uint32_t s = 0; s < l.program->stages; s++)
         for (uint32_t k = gs_choice_blocks(&c, &l, s); k > 1; k--) {
             seed = seed * 1664525u + 1013904223u;
-            uint32_t *const a = &c.order[s * l.parts + k - 1], *const b = &c.order[s * l.parts + (seed >> 8) % k], x = *a;
+            uint32_t *const a = &c.order[s * l.parts + k - 1], *const b = &c.order[s * l.parts + (seed >> 8) % k],
+                            x = *a;
             *a = *b;
             *b = x;
         }

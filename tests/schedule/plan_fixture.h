@@ -30,8 +30,8 @@ void fixture_program(struct fixture *f, uint32_t features, uint32_t hidden);
 void fixture_chunks(struct fixture *f, uint64_t vertices, uint32_t parts, bool shared, uint32_t seed);
 /* Rows that each chunk needs: a few granules, in clumps. One in `sparse` clumps is needed. */
 void fixture_needs(struct fixture *f, uint32_t sparse, uint32_t seed);
-/* Every stage runs for the same rows: up to three runs an interval, none in some. What chunks need is within. Of those rows
- * of Y and H that stages make some are 0 (`held`: the others). */
+/* Every stage runs for the same rows: up to three runs an interval, none in some. What chunks need is within. Of those
+ * rows of Y and H that stages make some are 0 (`held`: the others). */
 void fixture_rows(struct fixture *f, uint32_t seed);
 void fixture_drop(struct fixture *f);
 gs_schedule_config fixture_config(const struct fixture *f, uint64_t host, uint64_t device);

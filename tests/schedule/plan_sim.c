@@ -72,7 +72,8 @@ void plan_sim__bytes_of(const struct sim *s, uint32_t file, uint64_t at, uint64_
             to[i] = added_up_byte(s, file, at + i);
         return;
     }
-    const bool made = file < s->p->arrays && s->p->array[file].store_id < 0 && !(file < 63 && (s->lasting >> file & 1) != 0);
+    const bool made =
+        file < s->p->arrays && s->p->array[file].store_id < 0 && !(file < 63 && (s->lasting >> file & 1) != 0);
     const uint64_t key = ((uint64_t)file << 48) ^ ((uint64_t)(made ? s->run + 1 : 0) << 40);
     while (n > 0) {
         const uint64_t word = file_word(key, at / 8), bytes = GS_MIN(n, 8 - at % 8);
@@ -104,7 +105,8 @@ static bool runs_for(const struct sim *s, uint32_t stage, uint32_t interval, uin
 static bool is_stored(const struct sim *s, uint32_t array, uint64_t row)
 {
     const uint32_t per = s->cfg->chunks->interval_rows, interval = (uint32_t)(row / per), at = (uint32_t)(row % per);
-    if (s->cfg->array_rows != NULL && s->cfg->array_rows[array].first != NULL && !in_runs(&s->cfg->array_rows[array], interval, at))
+    if (s->cfg->array_rows != NULL && s->cfg->array_rows[array].first != NULL &&
+        !in_runs(&s->cfg->array_rows[array], interval, at))
         return false;
     for (uint32_t k = 0; k < s->p->stages; k++)
         for (uint32_t r = 0; r < s->p->stage[k].regs; r++)
@@ -116,7 +118,8 @@ static bool is_stored(const struct sim *s, uint32_t array, uint64_t row)
 static void expect_bytes(struct sim *s, uint32_t task, const uint8_t *got, uint32_t file, uint64_t at, uint64_t n)
 {
     const uint64_t rb = file < s->p->arrays ? row_bytes(s, file) : n;
-    if (file < s->p->arrays && !is_stored(s, file, at / rb)) { /* callers ask for whole rows, all of them stored or none */
+    /* callers ask for whole rows, all of them stored or none */
+    if (file < s->p->arrays && !is_stored(s, file, at / rb)) {
         for (uint64_t i = 0; i < n; i++)
             if (got[i] != 0)
                 fail_msg("task %u (stage %u): byte %llu of file %u was never stored and is not 0", task,
@@ -398,7 +401,8 @@ static void run_vertex(struct sim *s, uint32_t index, const gs_task *t)
         if (st->reg[r].kind == GS_REG_LOAD) {
             const uint64_t rb = row_bytes(s, st->reg[r].array);
             for (uint64_t row = 0; row < t->rows; row++)
-                expect_bytes(s, index, (uint8_t *)place(s, reg[r]) + row * rb, st->reg[r].array, (t->first_row + row) * rb, rb);
+                expect_bytes(s, index, (uint8_t *)place(s, reg[r]) + row * rb, st->reg[r].array,
+                             (t->first_row + row) * rb, rb);
         }
     for (uint32_t i = 0; i < st->sums; i++) {
         if (is_back(st))
@@ -408,7 +412,8 @@ static void run_vertex(struct sim *s, uint32_t index, const gs_task *t)
         for (uint64_t n = 0; n < 2; n++) {
             const uint32_t *got = place(s, reg[seen[n]]);
             for (uint64_t k = 0; k < (uint64_t)t->rows * st->reg[seen[n]].width; k++) {
-                const bool own = st->sum[i].self && is_stored(s, st->sum[i].array, t->first_row + k / st->reg[seen[n]].width);
+                const bool own =
+                    st->sum[i].self && is_stored(s, st->sum[i].array, t->first_row + k / st->reg[seen[n]].width);
                 if (got[k] != want + (own ? self_word(interval) : 0))
                     fail_msg("task %u: a sum of interval %u is wrong", index, interval);
             }

@@ -1,4 +1,5 @@
-/* plan_sim_internal.h - the two halves of the pretend machine: plan_sim.c computes, plan_sim_lanes.c runs lanes and moves bytes. */
+/* plan_sim_internal.h - the two halves of the pretend machine: plan_sim.c computes, plan_sim_lanes.c runs lanes and
+ * moves bytes. */
 #ifndef GS_TESTS_PLAN_SIM_INTERNAL_H
 #define GS_TESTS_PLAN_SIM_INTERNAL_H
 
@@ -32,7 +33,8 @@ uint32_t plan_sim__next(struct sim *s);
 /* What an array (`at` counted through all rows) or an edge file holds: n bytes from byte `at` on. */
 void plan_sim__bytes_of(const struct sim *s, uint32_t file, uint64_t at, uint64_t n, uint8_t *to);
 void plan_sim__run_compute(struct sim *s, uint32_t index);
-/* All tasks of the pass, in a random legal order; where the same pass runs `again` next, some of its first reads too. */
+/* All tasks of the pass, in a random legal order; where the same pass runs `again` next, some of its first reads
+ * too. */
 void plan_sim__run_once(struct sim *s, uint32_t pass, bool again);
 
 #endif /* GS_TESTS_PLAN_SIM_INTERNAL_H */

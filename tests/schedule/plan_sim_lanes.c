@@ -30,7 +30,8 @@ static void copy_task(struct sim *s, const gs_task *t, bool complete)
     }
     if (t->kind == GS_TASK_FORWARD) {
         assert_true(t->peer < t->device);
-        assert_int_equal(gs_topology_switch_of(s->cfg->topology, t->peer), gs_topology_switch_of(s->cfg->topology, t->device));
+        assert_int_equal(gs_topology_switch_of(s->cfg->topology, t->peer),
+                         gs_topology_switch_of(s->cfg->topology, t->device));
     }
     if (down || t->runs == 0) {
         memcpy(to, from, t->bytes);
@@ -56,7 +57,8 @@ static void start_transfer(struct sim *s, uint32_t index)
     assert_int_equal(t->bytes % GS_BLOCK_BYTES, 0);
     assert_int_equal(t->place.offset % GS_BLOCK_BYTES, 0);
     assert_true(t->bytes > 0);
-    assert_true(t->place.region == GS_REGION_RING || (t->kind == GS_TASK_READ && t->place.region == GS_REGION_RESIDENT));
+    assert_true(t->place.region == GS_REGION_RING ||
+                (t->kind == GS_TASK_READ && t->place.region == GS_REGION_RESIDENT));
     assert_true(t->place.offset + t->bytes <= s->plan->region_bytes[t->place.region]);
     if (t->kind == GS_TASK_READ)
         memset(place(s, t->place), 0xEE, t->bytes);

@@ -96,7 +96,8 @@ static uint64_t lru(const gs_cache_access *a, uint32_t n, uint32_t units, uint64
 
 /* The least that any sequence of decisions reads: by the set of units there (all of size 1), with `start` there
  * at the beginning and `end` at the end. */
-static uint64_t least(const gs_cache_access *a, uint32_t n, uint32_t units, uint32_t capacity, uint32_t start, uint32_t end)
+static uint64_t least(const gs_cache_access *a, uint32_t n, uint32_t units, uint32_t capacity, uint32_t start,
+                      uint32_t end)
 {
     enum { SETS = 64 };
     uint64_t cost[SETS], then[SETS];

@@ -1,5 +1,5 @@
-/* Arrays and sums that are never there at the same time share their place, and nobody notices: random programs of three passes,
- * laid out in host memory whole and in part, with stages that leave rows out, run with every byte watched. */
+/* Arrays and sums that are never there at the same time share their place, and nobody notices: random programs of three
+ * passes, laid out in host memory whole and in part, with stages that leave rows out, run with every byte watched. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -126,7 +126,8 @@ static void random_program(struct fixture *f)
 
 static void make_chunks(struct fixture *f, uint64_t vertices, uint32_t parts)
 {
-    f->chunks = (gs_chunk_table){.vertices = vertices, .parts = parts, .interval_rows = (uint32_t)gs_div_up(vertices, parts)};
+    f->chunks =
+        (gs_chunk_table){.vertices = vertices, .parts = parts, .interval_rows = (uint32_t)gs_div_up(vertices, parts)};
     for (int d = 0; d < 2; d++) {
         uint64_t at = 0;
         f->chunks.chunk[d] = f->chunk[d] = calloc((uint64_t)parts * parts, sizeof(gs_chunk));
@@ -210,7 +211,8 @@ static void test_lives__nobody_notices(void **state)
         smaller += plan->region_bytes[GS_REGION_RESIDENT] < apart(plan);
         assert_int_equal(plan->pass[1].read_bytes, 0);
         for (uint32_t i = 0; i < plan->tasks; i++) {
-            zeroed += plan->task[i].kind == GS_TASK_ZERO && plan->task[i].rows == 0 && plan->task[i].place.region == GS_REGION_RESIDENT;
+            zeroed += plan->task[i].kind == GS_TASK_ZERO && plan->task[i].rows == 0 &&
+                      plan->task[i].place.region == GS_REGION_RESIDENT;
             in_place += plan->task[i].kind == GS_TASK_EDGES && plan->task[i].place.region == GS_REGION_RESIDENT;
         }
         plan_sim_run(plan, &c, GS_NONE, 5, k);
@@ -230,7 +232,8 @@ static void test_lives__nobody_notices(void **state)
         gs_plan_free(plan);
         drop(&f);
     }
-    assert_true(smaller > 20 && in_place > 50 && zeroed > 50 && spill_smaller > 20); /* else the test looked at nothing */
+    /* else the test looked at nothing */
+    assert_true(smaller > 20 && in_place > 50 && zeroed > 50 && spill_smaller > 20);
 }
 
 /* a -> b -> c -> d, each the only one that needs the one before: two places are enough. With sums, one and a half: a
@@ -366,7 +369,8 @@ static uint32_t ordered_writes(const gs_plan *p)
     for (uint32_t i = 0; i < p->tasks; i++)
         for (uint32_t j = 0; j < i; j++) {
             const gs_task *const a = &p->task[j], *const b = &p->task[i];
-            if (a->kind != GS_TASK_WRITE || b->kind != GS_TASK_WRITE || a->offset >= b->offset + b->bytes || b->offset >= a->offset + a->bytes)
+            if (a->kind != GS_TASK_WRITE || b->kind != GS_TASK_WRITE || a->offset >= b->offset + b->bytes ||
+                b->offset >= a->offset + a->bytes)
                 continue;
             assert_true(waits_for(p, i, j));
             pairs++;
@@ -402,7 +406,10 @@ static void test_lives__who_takes_a_place_on_the_disk_waits_for_all_owners(void 
 /* A sum becomes the array in its own place where the instruction allows it, and nowhere else. */
 static void test_lives__sums_become_arrays_element_by_element(void **state)
 {
-    static const struct { gs_op op; uint32_t in_place; } ops[] = {{GS_OP_RELU, 6}, {GS_OP_DIV, 6}, {GS_OP_MATMUL_T, 0}, {GS_OP_TILE, 0}};
+    static const struct {
+        gs_op op;
+        uint32_t in_place;
+    } ops[] = {{GS_OP_RELU, 6}, {GS_OP_DIV, 6}, {GS_OP_MATMUL_T, 0}, {GS_OP_TILE, 0}};
     (void)state;
     for (size_t k = 0; k < GS_ARRAY_LEN(ops); k++) {
         struct fixture f = {.seed = 5};
@@ -424,7 +431,8 @@ static void test_lives__sums_become_arrays_element_by_element(void **state)
         for (uint32_t i = 0; i + 1 < plan->tasks; i++) {
             const gs_task *t = &plan->task[i];
             const gs_place *reg = &plan->reg[plan->task[i + 1].first_reg];
-            in_place += t->kind == GS_TASK_EDGES && reg[1].region == t->place.region && reg[1].offset == t->place.offset;
+            in_place +=
+                t->kind == GS_TASK_EDGES && reg[1].region == t->place.region && reg[1].offset == t->place.offset;
         }
         assert_int_equal(in_place, ops[k].in_place);
         gs_plan_free(plan);

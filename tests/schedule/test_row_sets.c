@@ -71,7 +71,8 @@ static void make(struct bed *b, gs_op last)
     b->instr[2][1] = (gs_instr){.op = GS_OP_OUTER, .a = {GS_FROM_REG, 2, 0}, .b = {GS_FROM_REG, 1, 0}};
     strcpy(b->pass.name, "train");
     b->pass.stages = 3;
-    b->p = (gs_program){.arrays = ARRAYS, .stages = 3, .passes = 1, .array = b->array, .stage = b->stage, .pass = &b->pass,
+    b->p = (gs_program){.arrays = ARRAYS, .stages = 3, .passes = 1, .array = b->array, .stage = b->stage,
+                        .pass = &b->pass,
                         .logits = GS_NONE};
     b->chunks = (gs_chunk_table){.vertices = ROWS, .parts = 2, .interval_rows = 50};
     b->g = gs_granules_of(&b->chunks, 1);
@@ -84,7 +85,8 @@ static void find(gs_row_sets *out, struct bed *b)
 {
     const uint64_t *const reported[] = {b->reported};
     gs_assert_ok(gs_row_sets_find(out, &(gs_row_sets_config){.program = &b->p, .chunks = &b->chunks, .granules = b->g,
-                                                             .train = b->train, .reported = reported, .reach = reach, .context = b}));
+                                                             .train = b->train, .reported = reported, .reach = reach,
+                                                             .context = b}));
 }
 
 /* `rows` ends with ROWS. */
@@ -158,7 +160,8 @@ static void test_row_sets__a_pass_without_a_report_needs_all(void **state)
     const uint64_t *const none[] = {NULL};
     make(&b, GS_OP_RELU);
     gs_assert_ok(gs_row_sets_find(&s, &(gs_row_sets_config){.program = &b.p, .chunks = &b.chunks, .granules = b.g,
-                                                            .train = b.train, .reported = none, .reach = reach, .context = &b}));
+                                                            .train = b.train, .reported = none, .reach = reach,
+                                                            .context = &b}));
     for (int k = 0; k < 3; k++)
         assert_int_equal(s.stage[k].rows, GS_ALL_ROWS);
     gs_row_sets_drop(&s);

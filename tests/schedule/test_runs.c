@@ -18,12 +18,14 @@ static void mark_units(bool *needed, const gs_run_extent *x, const uint64_t *mas
 {
     for (uint32_t r = 0; r < x->rows; r++)
         if (mask[r / granule / 64] >> (r / granule % 64) & 1)
-            for (uint64_t b = x->skip + r * x->row; b < x->skip + (r + 1) * x->row; b += 64) /* all sizes are multiples */
+            /* all sizes are multiples */
+            for (uint64_t b = x->skip + r * x->row; b < x->skip + (r + 1) * x->row; b += 64)
                 needed[b / x->unit] = true;
 }
 
 /* Seconds when gaps of up to `gap` units are read through, from the marks alone. */
-static double seconds_with(const bool *needed, uint64_t units, const gs_run_extent *x, const gs_schedule_config *c, uint64_t gap)
+static double seconds_with(const bool *needed, uint64_t units, const gs_run_extent *x, const gs_schedule_config *c,
+                           uint64_t gap)
 {
     double seconds = 0;
     uint64_t last = UINT64_MAX;
@@ -31,7 +33,8 @@ static double seconds_with(const bool *needed, uint64_t units, const gs_run_exte
         if (!needed[u])
             continue;
         const uint64_t from = last != UINT64_MAX && u - last - 1 <= gap ? last + 1 : u;
-        seconds += last == UINT64_MAX || from == u ? (last != UINT64_MAX && u == last + 1 ? 0 : c->disk_request_seconds) : 0;
+        seconds +=
+            last == UINT64_MAX || from == u ? (last != UINT64_MAX && u == last + 1 ? 0 : c->disk_request_seconds) : 0;
         seconds += (double)(GS_MIN((u + 1) * x->unit, x->bytes) - from * x->unit) / c->disk_bps;
         last = u;
     }
@@ -45,7 +48,8 @@ static void check_one(void)
     const uint32_t granule = 16u << below(3);
     bool needed[UNITS + 1] = {false}, read[UNITS + 1] = {false};
     uint64_t mask[MASK_WORDS] = {0};
-    gs_run_extent x = {.unit = unit_of[below(2)], .row = 64u << below(4), .rows = 1 + below(MASK_WORDS * 64 * granule - 1)};
+    gs_run_extent x = {
+        .unit = unit_of[below(2)], .row = 64u << below(4), .rows = 1 + below(MASK_WORDS * 64 * granule - 1)};
     x.rows = GS_MIN(x.rows, 100 * (uint32_t)(x.unit / x.row));
     x.skip = below((uint32_t)x.unit) / 64 * 64;
     x.bytes = gs_align_up(x.skip + x.rows * x.row, GS_BLOCK_BYTES);

@@ -177,8 +177,8 @@ static void test_plan__more_memory_moves_fewer_bytes(void **state)
     fixture_drop(&f);
 }
 
-/* What is read into the cache is there when it is used and not overwritten before, an epoch begins with what the one before
- * has left, and other passes between two epochs change nothing of it. */
+/* What is read into the cache is there when it is used and not overwritten before, an epoch begins with what the one
+ * before has left, and other passes between two epochs change nothing of it. */
 static void test_plan__cache_is_safe_in_any_order(void **state)
 {
     uint32_t brought = 0, left = 0;
@@ -337,7 +337,8 @@ static void run_pruned(uint64_t vertices, uint32_t parts, bool shared, uint64_t 
     c.array_rows = f.held;
     gs_assert_ok(gs_schedule(&held, &c));
     plan_sim_run(held, &c, 0, 2, seed);
-    assert_true(spill ? held->pass[0].written_bytes < some->pass[0].written_bytes : held->pass[0].written_bytes <= some->pass[0].written_bytes);
+    assert_true(spill ? held->pass[0].written_bytes < some->pass[0].written_bytes
+                      : held->pass[0].written_bytes <= some->pass[0].written_bytes);
     assert_true(held->pass[0].read_bytes <= some->pass[0].read_bytes);
     gs_plan_free(held);
     c.array_rows = NULL;

@@ -87,15 +87,16 @@ static void make_program(struct fixture *f)
     load_first(f, 3, DGATES);
     store_from_first(f, 3, OUT);
     f->pass = (gs_pass){"train", 0, STAGES};
-    f->p = (gs_program){.arrays = ARRAYS, .params = 1, .stages = STAGES, .passes = 1, .array = f->array, .param = &f->param,
-                        .stage = f->stage, .pass = &f->pass, .logits = GS_NONE};
+    f->p = (gs_program){.arrays = ARRAYS, .params = 1, .stages = STAGES, .passes = 1, .array = f->array,
+                        .param = &f->param, .stage = f->stage, .pass = &f->pass, .logits = GS_NONE};
 }
 
 /* Chunks of random sizes; a third of them is empty, and no edge starts in interval 1. */
 static void make_chunks(struct fixture *f, uint64_t vertices, uint32_t parts, uint32_t seed)
 {
     const uint64_t n = (uint64_t)parts * parts;
-    f->chunks = (gs_chunk_table){.vertices = vertices, .parts = parts, .interval_rows = (uint32_t)gs_div_up(vertices, parts)};
+    f->chunks =
+        (gs_chunk_table){.vertices = vertices, .parts = parts, .interval_rows = (uint32_t)gs_div_up(vertices, parts)};
     for (int d = 0; d < 2; d++) {
         uint64_t at = 0;
         assert_non_null(f->chunk[d] = calloc(n, sizeof(*f->chunk[d])));
@@ -182,7 +183,8 @@ static void test_sequence_plan__memory_saves_work(void **state)
     (void)state;
     make_program(&f);
     make_chunks(&f, 20000, 9, 3);
-    const gs_schedule_config large = config_of(&f, 64 * GS_MIB, 32 * GS_MIB), small = config_of(&f, 5 * GS_MIB, 700 * GS_KIB);
+    const gs_schedule_config large = config_of(&f, 64 * GS_MIB, 32 * GS_MIB),
+                             small = config_of(&f, 5 * GS_MIB, 700 * GS_KIB);
     gs_assert_ok(gs_schedule(&much, &large));
     gs_assert_ok(gs_schedule(&little, &small));
     assert_int_equal(count_tasks(much, GS_TASK_BACK), count_tasks(little, GS_TASK_BACK));

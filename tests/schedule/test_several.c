@@ -1,5 +1,5 @@
-/* Plans for several devices: whatever the order in which lanes run, each finds its bytes, in arenas within their budget;
- * chains hand on what one of them has; and devices divide the work, each column on one of them. */
+/* Plans for several devices: whatever the order in which lanes run, each finds its bytes, in arenas within their
+ * budget; chains hand on what one of them has; and devices divide the work, each column on one of them. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -12,7 +12,8 @@
 #include "support/support.h"
 
 static const gs_topology one = {1, 1, {{0, 1, 0, 0}}}, two = {2, 1, {{0, 2, 0, 0}}}, four = {4, 1, {{0, 4, 0, 0}}},
-                         pairs = {4, 2, {{0, 2, 1e9, 2e9}, {2, 2, 1e9, 0}}}, lopsided = {5, 3, {{0, 1, 0, 0}, {1, 3, 5e8, 0}, {4, 1, 0, 0}}};
+                         pairs = {4, 2, {{0, 2, 1e9, 2e9}, {2, 2, 1e9, 0}}},
+                         lopsided = {5, 3, {{0, 1, 0, 0}, {1, 3, 5e8, 0}, {4, 1, 0, 0}}};
 static const gs_topology *const all[] = {&one, &two, &four, &pairs, &lopsided};
 
 static uint64_t own_edges(const gs_plan *p, const struct fixture *f, uint32_t stage, uint32_t device)
@@ -26,8 +27,8 @@ static uint64_t own_edges(const gs_plan *p, const struct fixture *f, uint32_t st
     return edges;
 }
 
-static void run(const gs_topology *topology, uint64_t vertices, uint32_t parts, uint64_t host, uint64_t device, bool chain,
-                uint32_t seed)
+static void run(const gs_topology *topology, uint64_t vertices, uint32_t parts, uint64_t host, uint64_t device,
+                bool chain, uint32_t seed)
 {
     struct fixture f = {0};
     gs_plan *plan = NULL;
@@ -138,7 +139,8 @@ static void test_several__a_chain_takes_a_vertex_chunk_once(void **state)
         fixture_program(&f, 37, 16);
         fixture_chunks(&f, 16000, 16, false, 3);
         for (uint32_t i = 0; i < 16 * 16; i++)
-            f.chunk[0][i] = f.chunk[1][i] = (gs_chunk){.edges = 100, .targets = 1, .operands = 1, .offset = 4096ull * i, .length = 4096};
+            f.chunk[0][i] = f.chunk[1][i] =
+                (gs_chunk){.edges = 100, .targets = 1, .operands = 1, .offset = 4096ull * i, .length = 4096};
         for (int chain = 0; chain < 2; chain++) {
             gs_plan *plan = NULL;
             gs_schedule_config c = fixture_config(&f, 64 * GS_MIB, 1 * GS_MIB);
@@ -167,7 +169,8 @@ static void test_several__columns_are_dealt_by_cost(void **state)
     fixture_program(&f, 37, 16);
     fixture_chunks(&f, 32000, 32, false, 5);
     for (uint32_t i = 0; i < 32 * 32; i++) /* of edges, the first columns have by far the most */
-        f.chunk[0][i] = (gs_chunk){.edges = i < 8 * 32 ? 5000 : 500, .targets = 1, .operands = 1, .offset = 20480ull * i,
+        f.chunk[0][i] = (gs_chunk){.edges = i < 8 * 32 ? 5000 : 500, .targets = 1, .operands = 1,
+                                   .offset = 20480ull * i,
                                    .length = i < 8 * 32 ? 20480 : 4096};
     gs_schedule_config c = fixture_config(&f, 128 * GS_MIB, 1 * GS_MIB);
     c.topology = &four;
@@ -204,7 +207,8 @@ static void test_several__slow_wires_are_what_is_predicted(void **state)
         gs_assert_ok(gs_schedule(&plan, &c));
         for (uint32_t i = 0; i < plan->pass[0].tasks; i++) {
             const gs_task *const t = &plan->task[plan->pass[0].first_task + i];
-            to_switch[gs_topology_switch_of(&slow[k], t->device)] += t->kind == GS_TASK_UPLOAD ? gs_task_bytes(plan, t) : 0;
+            to_switch[gs_topology_switch_of(&slow[k], t->device)] +=
+                t->kind == GS_TASK_UPLOAD ? gs_task_bytes(plan, t) : 0;
         }
         assert_int_equal(to_switch[0] + to_switch[1], plan->pass[0].upload_bytes);
         gs_assert_ok(gs_simulate(&x, &(gs_simulation_input){plan, &f.p, f.set, 16, &cost, &slow[k], 0}));

@@ -121,7 +121,8 @@ static void test_simulate__small_requests_cost_their_number(void **state)
     assert_ms(x.seconds, 3 * (2 + 4096 / 1e8 * 1e3) + 1); /* each on top of its bytes */
 }
 
-/* An epoch among others: its first read is made while the one before computes what comes last, if that takes long enough. */
+/* An epoch among others: its first read is made while the one before computes what comes last, if that takes long
+ * enough. */
 static void check_epochs(double last_compute, double epoch, double stall)
 {
     struct bed b;

@@ -254,7 +254,8 @@ static void check_merged(const gs_chunk_view *merged, const uint32_t *start, con
     for (uint32_t t = 0; t < merged->targets; t++) {
         uint32_t k = start[t];
         for (uint32_t m = merged->start[t]; m < merged->start[t + 1]; m++) {
-            const uint32_t row = merged->index_bytes == 2 ? ((const uint16_t *)merged->index)[m] : ((const uint32_t *)merged->index)[m];
+            const uint32_t row =
+                merged->index_bytes == 2 ? ((const uint16_t *)merged->index)[m] : ((const uint32_t *)merged->index)[m];
             assert_true(merged->count[m] > 0);
             for (uint32_t i = 0; i < merged->count[m]; i++)
                 assert_int_equal(index[k++], row);
@@ -268,7 +269,8 @@ static void merge_case(uint32_t index_bytes, uint32_t targets, uint32_t runs, ui
 {
     const gs_chunk_expect counts = {.target_rows = targets, .operand_rows = 500, .index_bytes = index_bytes};
     gs_chunk_expect expect = counts;
-    uint32_t *const start = calloc(targets + 1, sizeof(*start)), *const index = calloc((size_t)targets * runs * most, sizeof(*index));
+    uint32_t *const start = calloc(targets + 1, sizeof(*start)), *const index = calloc((size_t)targets * runs * most,
+                                                                                       sizeof(*index));
     gs_chunk_view v, merged = {0};
     void *data = NULL;
 

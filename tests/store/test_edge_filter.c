@@ -121,8 +121,9 @@ static void run(uint32_t width, bool data, uint32_t granule, uint32_t share, boo
             targets[k] |= (uint64_t)(draw(100) < share) << b;
             operands[k] |= (uint64_t)(draw(100) < share) << b;
         }
-    const gs_edge_filter f = {.granules = g, .targets = all_targets ? NULL : targets, .seen_words = gs_edge_filter_words(&t),
-                              .operands = all_operands ? NULL : operands, .seen = seen};
+    const gs_edge_filter f = {.granules = g, .targets = all_targets ? NULL : targets,
+                              .seen_words = gs_edge_filter_words(&t), .operands = all_operands ? NULL : operands,
+                              .seen = seen};
     void *whole = build(e, EDGES, width, data, &v, &c);
     for (uint32_t k = 0; k < EDGES; k++)
         if (in(f.targets, g.words, 2, granule, e[k].target) && in(f.operands, g.words, 1, granule, e[k].operand)) {

@@ -48,7 +48,8 @@ static void test_tree__each_is_near_to_its_socket(void **state)
     static const struct {
         const char *place;
         uint32_t node;
-    } near[] = {{GPU_A, 0}, {GPU_B, 0}, {GPU_C, 0}, {GPU_D, 1}, {GPU_E, 1}, {"0001:00:00.0", GS_TREE_NO_NODE}, {"", GS_TREE_NO_NODE}};
+    } near[] = {{GPU_A, 0},           {GPU_B, 0}, {GPU_C, 0}, {GPU_D, 1}, {GPU_E, 1}, {"0001:00:00.0", GS_TREE_NO_NODE},
+                {"", GS_TREE_NO_NODE}};
     gs_tree *const t = open_tree();
     (void)state;
     for (size_t i = 0; i < sizeof(near) / sizeof(near[0]); i++)

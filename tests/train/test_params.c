@@ -35,10 +35,13 @@ static void params__running_means_follow_statistics(void **state)
 {
     gs_param param[] = {
         {.name = "m", .dims = 1, .rows = 1, .cols = 2, .fixed = true, .zero_init = true, .running = GS_NONE},
-        {.name = "v", .dims = 1, .rows = 1, .cols = 2, .fixed = true, .zero_init = true, .start = 1, .running = GS_NONE},
+        {.name = "v", .dims = 1, .rows = 1, .cols = 2, .fixed = true, .zero_init = true, .start = 1,
+         .running = GS_NONE},
         {.name = "n", .dims = 1, .rows = 1, .cols = 1, .fixed = true, .zero_init = true, .counter = true},
-        {.name = "train.mean", .dims = 1, .rows = 1, .cols = 2, .fixed = true, .statistic = GS_STATISTIC_MEAN, .running = 0},
-        {.name = "train.var", .dims = 1, .rows = 1, .cols = 2, .fixed = true, .statistic = GS_STATISTIC_VARIANCE, .running = 1},
+        {.name = "train.mean", .dims = 1, .rows = 1, .cols = 2, .fixed = true, .statistic = GS_STATISTIC_MEAN,
+         .running = 0},
+        {.name = "train.var", .dims = 1, .rows = 1, .cols = 2, .fixed = true, .statistic = GS_STATISTIC_VARIANCE,
+         .running = 1},
         {.name = "train.other", .dims = 1, .rows = 1, .cols = 3, .fixed = true, .statistic = GS_STATISTIC_MEAN,
          .running = GS_NONE},
     };

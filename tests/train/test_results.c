@@ -279,7 +279,8 @@ static gs_store *store_of_ids(const char *dir, const uint32_t *id, uint32_t vert
     c.array[GS_ARRAY_IN_DEGREE] = c.array[GS_ARRAY_OUT_DEGREE] = (gs_array_info){true, GS_F32, 1, 4, bytes, zero_sum};
     gs_test_write_file(gs_test_path(dir, "edges.dest.bin"), "", 0);
     gs_test_write_file(gs_test_path(dir, "edges.source.bin"), "", 0);
-    c.chunks = (gs_chunk_table){.vertices = vertices, .parts = 1, .interval_rows = vertices, .chunk = {&empty[0], &empty[1]}};
+    c.chunks =
+        (gs_chunk_table){.vertices = vertices, .parts = 1, .interval_rows = vertices, .chunk = {&empty[0], &empty[1]}};
     gs_assert_ok(gs_store_finish(dir, &c));
     free(sum);
     free(zero_sum);
@@ -309,8 +310,8 @@ static gs_status write_logits(const char *dir, const gs_store *store, uint64_t m
     const uint64_t rows = gs_store_get_info(store)->vertices;
     gs_outfile o = GS_OUTFILE_NONE;
     uint64_t offset = 0, given = 0;
-    const gs_logits_job job = {
-        .store = store, .classes = CLASSES, .memory = memory, .scratch_dir = dir, .source = give_rows, .context = &given, .stop = stop};
+    const gs_logits_job job = {.store = store, .classes = CLASSES, .memory = memory, .scratch_dir = dir,
+                               .source = give_rows, .context = &given, .stop = stop};
     gs_status st;
 
     gs_assert_ok(gs_logits_begin(&o, &offset, path, rows, CLASSES));

@@ -8,7 +8,8 @@ static const uint64_t some[WORDS] = {1, 2, 3}, others[WORDS] = {1, 2, 4};
 
 static gs_scan_key key_of(gs_scan_kind kind, const uint64_t *targets, const uint64_t *operands)
 {
-    return (gs_scan_key){.kind = kind, .direction = 1, .rows = 4, .coarse_rows = 16, .targets = targets, .operands = operands, .words = WORDS};
+    return (gs_scan_key){.kind = kind, .direction = 1, .rows = 4, .coarse_rows = 16, .targets = targets,
+                         .operands = operands, .words = WORDS};
 }
 
 static gs_scan_answer answer_of(uint64_t *a, uint64_t *b)
