@@ -1,13 +1,13 @@
 #!/usr/bin/env bash
 # accuracy.sh [MODEL/GRAPH...] - test accuracy on real graphs, the mean over seeds.
 #
-#   gcn/cora gcn/dblp    Kipf and Welling: 2 layers, hidden 16, dropout 0.5 on inputs and hidden, Adam 0.01, weight decay
-#                        5e-4, 200 epochs; with P = 1 and P = 8
-#   gat/cora             Velickovic et al.: 8 heads of 8, an output layer of one head, elu, dropout 0.6 of inputs, hidden
-#                        and attention, Adam 0.005, weight decay 5e-4; early stopping
-#   appnp/cora           Gasteiger et al.: 2 layers, hidden 64, dropout 0.5 on inputs and hidden, K = 10, alpha = 0.1, Adam
-#                        0.01; weight decay 5e-4 on all weights, as torch_geometric's benchmark has it (the paper: 5e-3 on
-#                        the first layer's); early stopping
+#   gcn/cora gcn/dblp    Kipf and Welling: 2 layers, hidden 16, dropout 0.5 on inputs and hidden, Adam 0.01, weight
+#                        decay 5e-4, 200 epochs; with P = 1 and P = 8
+#   gat/cora             Velickovic et al.: 8 heads of 8, an output layer of one head, elu, dropout 0.6 of inputs,
+#                        hidden and attention, Adam 0.005, weight decay 5e-4; early stopping
+#   appnp/cora           Gasteiger et al.: 2 layers, hidden 64, dropout 0.5 on inputs and hidden, K = 10, alpha = 0.1,
+#                        Adam 0.01; weight decay 5e-4 on all weights, as torch_geometric's benchmark has it (the paper:
+#                        5e-3 on the first layer's); early stopping
 #   appnp/dblp           the same; weight decay 2e-3, the best of {5e-4, 2e-3} by validation accuracy
 # Early stopping is by validation accuracy with a patience of 100 epochs (choose_epoch.py): a first run says at which
 # epoch, a second ends there. Test vertices are looked at once, in the logits of that run, which are the final
@@ -59,7 +59,8 @@ one()
 {
     local store=$1 out=$1-seed$2 epochs=()
     mkdir -p "$out.spill"
-    local command=("$GNNSTREAM" train "$store" "${settings[@]}" --seed "$2" --spill "$out.spill" ${more[@]+"${more[@]}"})
+    local command=("$GNNSTREAM" train "$store" "${settings[@]}" --seed "$2" \
+        --spill "$out.spill" ${more[@]+"${more[@]}"})
     if [ "$early" -gt 0 ]; then
         show "${command[@]}" --epochs "$early" --metrics "$out.jsonl" >"$out.log" || return 1
         epochs=(--epochs "$(python3 "$here/choose_epoch.py" "$out.jsonl" 100)")

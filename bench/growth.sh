@@ -1,12 +1,13 @@
 #!/usr/bin/env bash
 # growth.sh - R-MAT from 1M to 64M edges (16 a vertex, 128 features) at one ratio of budgets to the store: a
-# quarter of it for the host and a sixteenth for the device, beside what does not depend on data: what `plan` counts for the
-# program itself (some 28 and 6 MiB), 16 MiB of transfers that the engine keeps under way (exec.c) and 4 MiB for a tile's
-# registers (layout.c). GCN, hidden 64; 24 parts at every size. Seconds per edge of a size and the next may differ by 20 %, and
-# no peak may be above its budget.
-#   GS_EPOCHS  default 8 at 64M edges and more at fewer, so that no size is measured for less than 2 s; the first is not in the
-#              median
-#   GS_SIZES   millions of edges, default "1 4 16 64"; a size may be run by itself, the table has what earlier calls left of others
+# quarter of it for the host and a sixteenth for the device, beside what does not depend on data: what `plan` counts for
+# the program itself (some 28 and 6 MiB), 16 MiB of transfers that the engine keeps under way (exec.c) and 4 MiB for a
+# tile's registers (layout.c). GCN, hidden 64; 24 parts at every size. Seconds per edge of a size and the next may
+# differ by 20 %, and no peak may be above its budget.
+#   GS_EPOCHS  default 8 at 64M edges and more at fewer, so that no size is measured for less than 2 s; the first is not
+#              in the median
+#   GS_SIZES   millions of edges, default "1 4 16 64"; a size may be run by itself, the table has what earlier calls
+#              left of others
 #   GS_PARTS   default 24
 #   GS_PAUSE   a command before each measured one
 . "$(dirname "$0")/lib.sh"
@@ -35,13 +36,16 @@ for size in ${GS_SIZES:-1 4 16 64}; do
     need_disk $((size / 10 + 2))
     epochs=${GS_EPOCHS:-$((7 + 96 / size))}
     rm -rf "$out/graph" "$out/store"
-    show "$GNNSTREAM" generate rmat "$out/graph" --vertices $((size * 62500)) --edges $((size * 1000000)) --features 128 --classes 16 --seed 1
-    show "$GNNSTREAM" partition "$out/graph" "$out/store" --method fennel --parts "$parts" --memory 2G >"$out/partition.txt"
+    show "$GNNSTREAM" generate rmat "$out/graph" --vertices $((size * 62500)) --edges $((size * 1000000)) \
+        --features 128 --classes 16 --seed 1
+    show "$GNNSTREAM" partition "$out/graph" "$out/store" --method fennel --parts "$parts" --memory 2G \
+        >"$out/partition.txt"
     rm -rf "$out/graph"
     bytes=$(du -sb "$out/store" | cut -f 1)
     read -r host device <<<"$(itself "$out/store")"
     host=$((bytes / 4 + host + under_way)) device=$((bytes / 16 + device + tile))
-    show ${pause[@]+"${pause[@]}"} "$GNNSTREAM" train "$out/store" --model gcn --hidden 64 --epochs "$epochs" --host-memory $host --device-memory $device \
+    show ${pause[@]+"${pause[@]}"} "$GNNSTREAM" train "$out/store" --model gcn --hidden 64 --epochs "$epochs" \
+        --host-memory $host --device-memory $device \
         --metrics "$out/$size.jsonl" >/dev/null
     touch "$out/table"
     grep -v "^$size " "$out/table" >"$out/table.new" || true
@@ -53,7 +57,8 @@ import json, statistics, sys
 from pathlib import Path
 out = Path(sys.argv[1])
 bad, before = 0, None
-print(f"\n{'edges':>6} {'store MiB':>10} {'epoch s':>9} {'ns an edge':>11} {'computing':>10} {'waiting':>8} {'read B':>7} {'change':>8} {'host peak of budget':>22} {'device peak of budget':>22}")
+print(f"\n{'edges':>6} {'store MiB':>10} {'epoch s':>9} {'ns an edge':>11} {'computing':>10} "
+      f"{'waiting':>8} {'read B':>7} {'change':>8} {'host peak of budget':>22} {'device peak of budget':>22}")
 for line in (out / "table").read_text().splitlines():
     size, store, host, device = map(int, line.split())
     epochs = [json.loads(l) for l in (out / f"{size}.jsonl").read_text().splitlines()]
@@ -66,7 +71,9 @@ for line in (out / "table").read_text().splitlines():
     bad += not good
     middle = sorted(epochs[1:] or epochs, key=lambda e: e["seconds"])[len(epochs[1:] or epochs) // 2]
     part = lambda name: middle[name] / (size * 1e6) * 1e9
-    print(f"{size:5}M {store / 2**20:10.0f} {seconds:9.3f} {each:11.1f} {part('compute_seconds'):10.1f} {part('stall_seconds'):8.1f} {part('read_bytes') / 1e9:7.1f} {100 * change:+7.0f} % {last['peak_host_bytes'] / 2**20:9.0f} of {host / 2**20:5.0f} MiB"
+    print(f"{size:5}M {store / 2**20:10.0f} {seconds:9.3f} {each:11.1f} {part('compute_seconds'):10.1f} "
+          f"{part('stall_seconds'):8.1f} {part('read_bytes') / 1e9:7.1f} {100 * change:+7.0f} % "
+          f"{last['peak_host_bytes'] / 2**20:9.0f} of {host / 2**20:5.0f} MiB"
           f" {last['peak_device_bytes'] / 2**20:9.0f} of {device / 2**20:5.0f} MiB{'' if good else '  MISSES'}")
     before = each
 sys.exit(bad > 0)

@@ -19,7 +19,8 @@ need_disk 5
 rm -rf "$out"
 mkdir -p "$out"
 trap 'rm -rf "$store"' EXIT
-show "$GNNSTREAM" partition "$graph" "$store" --method "${GS_METHOD:-random}" --parts 1 --memory 4G >"$out/partition.txt"
+show "$GNNSTREAM" partition "$graph" "$store" --method "${GS_METHOD:-random}" --parts 1 --memory 4G \
+    >"$out/partition.txt"
 show "$GNNSTREAM" bench train "$store" --model gcn --hidden 64 --epochs "$epochs" --host-memory 6G \
     --device-memory 4G --json ${more[@]+"${more[@]}"} >"$out/bench.json"
 

@@ -1,10 +1,11 @@
 #!/usr/bin/env bash
-# less_work.sh - what selective loading and pruning save on a sparse clustered graph of Amazon's shape: 2.1M vertices, 58M
-# edges, 96 features, 32 parts by METIS, GCN with 2 layers of 64; host memory a quarter of the store, device memory a sixteenth.
-# First all labels of the generator (40 % of the vertices), then 2 % of the vertices, all for training.
+# less_work.sh - what selective loading and pruning save on a sparse clustered graph of Amazon's shape: 2.1M vertices,
+# 58M edges, 96 features, 32 parts by METIS, GCN with 2 layers of 64; host memory a quarter of the store, device memory
+# a sixteenth. First all labels of the generator (40 % of the vertices), then 2 % of the vertices, all for training.
 #
-# Bytes are the plan's, which are exactly those that a run reads; seconds are the second of two epochs. Target: selective
-# loading reads at most 1 / 2.6 of what whole intervals would. METIS takes one to three minutes a store, and 3 GiB.
+# Bytes are the plan's, which are exactly those that a run reads; seconds are the second of two epochs. Target:
+# selective loading reads at most 1 / 2.6 of what whole intervals would. METIS takes one to three minutes a store, and 3
+# GiB.
 #   GS_SCALE    divides vertices and edges; default 1
 . "$(dirname "$0")/lib.sh"
 
@@ -43,7 +44,8 @@ train = next(p for p in json.load(open(sys.argv[1]))["passes"] if p["name"] == "
 epoch = json.loads(open(sys.argv[2]).readlines()[-1])
 assert epoch["read_bytes"] == train["read_bytes"], "the plan's bytes are not those that were read"
 print("%-28s %5d %9.1f %9.1f %9.1f %9d %13d %11d %8.2f %12.8f" % (
-    sys.argv[3], train["parts"], train["read_bytes"] / 2**20, train["skipped_bytes"] / 2**20, train["written_bytes"] / 2**20,
+    sys.argv[3], train["parts"], train["read_bytes"] / 2**20, train["skipped_bytes"] / 2**20,
+    train["written_bytes"] / 2**20,
     train["read_requests"], train["edges"], train["rows"], epoch["seconds"], epoch["loss"]))
 PY
 }
@@ -55,7 +57,8 @@ table()
     # The process and its libraries take some 45 MiB whatever the graph.
     host=$(((bytes / 4 >> 20) + 45))M
     device=$(((bytes / 16 >> 20) + 8))M
-    printf '%-28s %5s %9s %9s %9s %9s %13s %11s %8s %12s\n' "$2, $host / $device" P "read MiB" skipped written requests edges rows s loss
+    printf '%-28s %5s %9s %9s %9s %9s %13s %11s %8s %12s\n' "$2, $host / $device" P "read MiB" skipped written \
+        requests edges rows s loss
     row "everything" "$1" --no-prune --no-selective
     row "selective" "$1" --no-prune
     row "pruned" "$1" --no-selective

@@ -49,7 +49,8 @@ class V1:
 
     @staticmethod
     def usage(group):
-        kills = [line.split()[1] for line in read(f"{group}/memory.oom_control").splitlines() if line.startswith("oom_kill ")]
+        control = read(f"{group}/memory.oom_control").splitlines()
+        kills = [line.split()[1] for line in control if line.startswith("oom_kill ")]
         return {
             "cgroup_peak_bytes": int(read(f"{group}/memory.max_usage_in_bytes")),
             "limit_hits": int(read(f"{group}/memory.failcnt")),
@@ -84,7 +85,8 @@ def make_group(limit):
     try:
         os.mkdir(group)
     except OSError as error:
-        fail(f"cannot make a memory cgroup at {group}: {error.strerror} (root is needed, and a writable cgroup file system)")
+        fail(f"cannot make a memory cgroup at {group}: {error.strerror} "
+             "(root is needed, and a writable cgroup file system)")
     try:
         version.limit(group, limit)
     except OSError as error:

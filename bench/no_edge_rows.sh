@@ -3,10 +3,10 @@
 # of 8 on R-MAT graphs of 2^20 vertices and 2^22, 2^23 and 2^24 edges, --host-memory 512M --device-memory 128M,
 # inside a memory cgroup of 640 MiB. Allocations are counted from outside (tests/support/alloc_log.c, preloaded).
 #
-# With --no-cache and --no-prune, so that all that an epoch makes is spilled for every row (how many the loss sees grows with
-# the edges), and once, the largest graph, with the budget used as the plan likes. Fails where the bytes spilled depend on the
-# number of edges, where allocations together exceed the host budget (one number for each edge and head alone would fill it at
-# 2^24 edges), or where they grow by a float for each added edge.
+# With --no-cache and --no-prune, so that all that an epoch makes is spilled for every row (how many the loss sees grows
+# with the edges), and once, the largest graph, with the budget used as the plan likes. Fails where the bytes spilled
+# depend on the number of edges, where allocations together exceed the host budget (one number for each edge and head
+# alone would fill it at 2^24 edges), or where they grow by a float for each added edge.
 #   GS_EPOCHS  default 1
 # Needs root and a writable cgroup file system (v1 or v2); fails, saying so, without.
 . "$(dirname "$0")/lib.sh"
@@ -33,7 +33,8 @@ train()
     cold "$store"/*
     rm -f "$reports/$name.jsonl"
     python3 "$here/limited.py" 640M "$reports/$name.json" env LD_PRELOAD="$module" ALLOC_LOG="$reports/$name.allocs" \
-        "${command[@]}" >"$reports/$name.log" 2>"$reports/$name.err" || { cat "$reports/$name.err" >&2; die "$name failed"; }
+        "${command[@]}" >"$reports/$name.log" 2>"$reports/$name.err" ||
+        { cat "$reports/$name.err" >&2; die "$name failed"; }
 }
 
 # line NAME EDGES: of the table.
@@ -49,7 +50,8 @@ need_disk 6
 mkdir -p "$reports"
 for edges in $all_edges; do
     graph=$reports/graph-$edges store=$reports/store-$edges
-    show "$GNNSTREAM" generate rmat "$graph" --vertices $vertices --edges "$edges" --features 32 --classes 16 --seed 1 >/dev/null
+    show "$GNNSTREAM" generate rmat "$graph" --vertices $vertices --edges "$edges" --features 32 --classes 16 --seed 1 \
+        >/dev/null
     show "$GNNSTREAM" partition "$graph" "$store" --parts 32 --method fennel --memory 512M --force >/dev/null
     rm -rf "$graph"
     train "spilling-$edges" "$store" --no-cache --no-prune
@@ -58,7 +60,8 @@ for edges in $all_edges; do
 done
 
 echo
-printf '%-18s %9s %14s %16s %16s %13s %14s %12s\n' run edges 'spilled MiB' 'allocated MiB' 'largest MiB' 'E x 8 floats' \
+printf '%-18s %9s %14s %16s %16s %13s %14s %12s\n' run edges 'spilled MiB' 'allocated MiB' 'largest MiB' \
+    'E x 8 floats' \
     'cgroup MiB' 'oom kills'
 result=0
 wrong() { echo "$*"; result=1; }
@@ -74,7 +77,8 @@ for edges in $all_edges; do
     [ "$(allocated "$edges")" -le $((512 << 20)) ] || wrong "$edges edges: more allocated than --host-memory"
     [ $(($(allocated "$edges") - $(allocated "$first"))) -lt $((4 * (edges - first) + 4096)) ] ||
         wrong "$edges edges: allocations grew by a float or more for each edge added to $first"
-    [ "$(spilled "$edges")" = "$(spilled "$first")" ] || wrong "$edges edges: another number of bytes spilled than with $first"
+    [ "$(spilled "$edges")" = "$(spilled "$first")" ] ||
+        wrong "$edges edges: another number of bytes spilled than with $first"
 done
 echo
 echo 'allocations of 1 MiB and more of the spilling runs, in MiB:'

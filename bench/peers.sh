@@ -70,7 +70,9 @@ usable()
     esac) >"$work/import-$1.log" 2>&1
 }
 
-classes_of() { case $1 in pubmed) echo 3 ;; blogcatalog) echo 39 ;; rmat-200k) echo 16 ;; reddit-tenth) echo 41 ;; esac; }
+classes_of() {
+    case $1 in pubmed) echo 3 ;; blogcatalog) echo 39 ;; rmat-200k) echo 16 ;; reddit-tenth) echo 41 ;; esac
+}
 epochs_of() { case $1 in pubmed) echo 40 ;; blogcatalog) echo 20 ;; rmat-200k) echo 8 ;; reddit-tenth) echo 5 ;; esac; }
 # home GRAPH MODEL: the folder of its inputs; R-GCN has its own, with edge types.
 home() { if [ "$2" = rgcn ]; then echo "$work/$1-typed"; else echo "$work/$1"; fi; }
@@ -124,7 +126,8 @@ inputs()
     [ "$2" = rgcn ] && kinds=$types
     from=$(source_of "$1")
     show "$python" "$here/peers/inputs.py" label "$from" "$at/graph" --classes "$(classes_of "$1")" --types "$kinds"
-    show "$GNNSTREAM" partition "$at/graph" "$at/store" --parts 1 --memory 4G ${random[@]+"${random[@]}"} >"$at/partition.txt"
+    show "$GNNSTREAM" partition "$at/graph" "$at/store" --parts 1 --memory 4G ${random[@]+"${random[@]}"} \
+        >"$at/partition.txt"
     show "$python" "$here/peers/inputs.py" tensors "$at/graph" "$at/store" "$at/tensors"
     rm -rf "$at/graph"
     touch "$at/complete"
@@ -155,7 +158,8 @@ ours()
 {
     local cell=$1-$2-gnnstream options=()
     [ "$2" = gat ] && options=(--heads "$heads")
-    measured "$cell" "$GNNSTREAM" train "$(home "$1" "$2")/store" --model "$2" --hidden 64 ${options[@]+"${options[@]}"} \
+    measured "$cell" "$GNNSTREAM" train "$(home "$1" "$2")/store" --model "$2" \
+        --hidden 64 ${options[@]+"${options[@]}"} \
         --epochs "$3" --optimizer sgd --lr "$(rate_of "$1" "$2")" --init "$results/$1-$2.safetensors" \
         --metrics "$results/$cell.jsonl" --threads "$threads" --host-memory "$budget" --device-memory "$device_budget"
 }
@@ -187,7 +191,8 @@ machine
 mkdir -p "$results"
 install
 need_disk 4
-device_budget=$(awk -v b="$budget" 'BEGIN { n = substr(b, length(b)); print int((b + 0) * 768) (n == "G" ? "M" : "K") }')
+device_budget=$(awk -v b="$budget" \
+    'BEGIN { n = substr(b, length(b)); print int((b + 0) * 768) (n == "G" ? "M" : "K") }')
 most=${GS_PEER_BYTES:-$(awk '/MemAvailable/ { printf "%.0f", $2 * 768 }' /proc/meminfo)}
 for graph in "$@"; do
     for model in $MODELS; do inputs "$graph" "$model"; done
@@ -202,7 +207,8 @@ for peer in $peers; do
 done
 export PEERS
 "$python" -m pip list --disable-pip-version-check 2>/dev/null |
-    awk '$1 ~ /^(torch|torch-geometric|torch_geometric|dgl|numpy)$/ { printf "%s%s %s", sep, $1, $2; sep = ", " } END { print "" }'
+    awk '$1 ~ /^(torch|torch-geometric|torch_geometric|dgl|numpy)$/ { printf "%s%s %s", sep, $1, $2; sep = ", " }
+         END { print "" }'
 [ -z "${GS_PREPARE:-}" ] || exit 0
 for graph in "$@"; do
     for model in $MODELS; do row "$graph" "$model"; done

@@ -25,15 +25,17 @@ def limit_row(graph, where, b, fitted):
         bound, good = "reading", ratio <= 1.10
     else:
         bound, good = "computing", stall <= 5
+    missed = "  (fitted on, off by more than 15 %)"
     print(f"{graph:2} {where:8} {b['seconds']:8.3f} {b['read_bytes'] / 2**20:9.0f} {b['written_bytes'] / 2**20:9.0f}"
           f" {must:8.3f} {ratio:7.2f} {alone:8.3f} {ours:7.2f} {b['compute_seconds']:9.3f} {stall:7.1f} % {bound:10}"
           f" {p['seconds']:9.3f} {error:+6.0f} % {'exact' if exact else 'WRONG':6}"
-          f"{mark(good)}{'' if fitted else '  (fitted on)' if abs(error) <= 15 else '  (fitted on, off by more than 15 %)'}"
+          f"{mark(good)}{'' if fitted else '  (fitted on)' if abs(error) <= 15 else missed}"
           f"{mark(abs(error) <= 15) + ' its prediction' if fitted and abs(error) > 15 else ''}")
 
 
 def limit_table(reports, graphs):
-    print("\n   budget    epoch s  read MiB   written   must s   ratio  alone s   ratio   compute    stall   bound      predicted  error  bytes")
+    print("\n   budget    epoch s  read MiB   written   must s   ratio  alone s   ratio   compute    stall   "
+          "bound      predicted  error  bytes")
     for graph in graphs:
         for where in ("half", "third", "quarter", "rounded", "all"):
             file = reports / f"{graph}-{where}.json"
@@ -58,7 +60,8 @@ def switch_table(reports, graphs):
             if first is None:
                 first = before = seconds
                 print(f"\n{graph:2} turned on   epoch s   times   in all   read MiB   written")
-            print(f"   {on:10} {seconds:9.3f} {before / seconds:7.2f} {first / seconds:8.2f} {read / 2**20:10.0f} {written / 2**20:9.0f}")
+            print(f"   {on:10} {seconds:9.3f} {before / seconds:7.2f} {first / seconds:8.2f} {read / 2**20:10.0f} "
+                  f"{written / 2**20:9.0f}")
             before = seconds
         if first is not None:
             bar = 4.9 if graph == "R" else 3.0

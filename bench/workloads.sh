@@ -7,14 +7,16 @@
 #   W  R-MAT of enwiki's shape at 1:8: 450,000 vertices, 35M edges, 300 features
 #
 # Three tables. "limit": an epoch against the bytes that it must read over the disk's sequential O_DIRECT
-# bandwidth of the same run (bar: 1.10 where reading is the bound) and against its own reads and writes made once more with
-# nothing computed ("alone", which the machine decides), with everything kept (bar: stall of 5 % at most), and
+# bandwidth of the same run (bar: 1.10 where reading is the bound) and against its own reads and writes made once more
+# with nothing computed ("alone", which the machine decides), with everything kept (bar: stall of 5 % at most), and
 # what `plan` said before the run (bars: bytes exactly, seconds within 15 %), having been fitted at two other budgets (a
-# half and a third of the store) of the three graphs; "rounded" is the quarter with --spill-type bf16. "switches": the same engine with all off, then one switch turned on after the other
-# (bars: 4.9 times on R, 3 on A and W). The switches are kernel (GS_ISA=generic is off), selective,
-# pipeline, swap, cache, hoist, prune; those that this version lacks are left out.
+# half and a third of the store) of the three graphs; "rounded" is the quarter with --spill-type bf16. "switches": the
+# same engine with all off, then one switch turned on after the other (bars: 4.9 times on R, 3 on A and W). The switches
+# are kernel (GS_ISA=generic is off), selective, pipeline, swap, cache, hoist, prune; those that this version lacks are
+# left out.
 #   GS_SCALE    divides vertices and edges, default 1
-#   GS_EPOCHS   default R 24, A 6, W 12: some 3 s each, so that what disturbs the machine for less than that is in no median
+#   GS_EPOCHS   default R 24, A 6, W 12: some 3 s each, so that what disturbs the machine for less than that is in no
+#               median
 #   GS_TABLES   default "limit switches"
 #   GS_METHODS  of partitioning, default "R:fennel A:metis W:fennel"; metis takes a minute and 3 GiB on A
 #   GS_PAUSE    a command before each measured one, such as one that waits for a quiet machine
@@ -26,7 +28,8 @@ methods=${GS_METHODS:-R:fennel A:metis W:fennel}
 read -r -a pause <<<"${GS_PAUSE:-}"
 export XDG_CACHE_HOME=$dir/workloads/cache # the fit is this script's own
 declare -A epochs_of=([R]=24 [A]=6 [W]=12) # a run's seconds are the median's
-declare -A shape=([R]="rmat 150000 44000000 300 16 24" [A]="sbm 2100000 58000000 96 64 36" [W]="rmat 450000 35000000 300 16 40")
+declare -A shape=([R]="rmat 150000 44000000 300 16 24" [A]="sbm 2100000 58000000 96 64 36" \
+    [W]="rmat 450000 35000000 300 16 40")
 [ $# -gt 0 ] || set -- R A W
 
 # make GRAPH: its store, once.
@@ -39,7 +42,8 @@ make()
     if [ ! -f "$store/manifest.json" ]; then
         need_disk 8
         rm -rf "$dir/workloads/graph"
-        show "$GNNSTREAM" generate "$kind" "$dir/workloads/graph" --vertices $((vertices / scale)) --edges $((edges / scale)) \
+        show "$GNNSTREAM" generate "$kind" "$dir/workloads/graph" --vertices $((vertices / scale)) \
+            --edges $((edges / scale)) \
             --features "$features" --classes "$classes" --seed 1
         show "$GNNSTREAM" partition "$dir/workloads/graph" "$store" --method "$method" --parts "$parts" --memory 12G
         rm -rf "$dir/workloads/graph"
@@ -60,7 +64,8 @@ bench() # NAME OPTIONS...
 {
     local name=$1
     shift
-    show ${pause[@]+"${pause[@]}"} "$GNNSTREAM" bench train "$store" --model gcn --hidden 64 --epochs "$epochs" --json "$@" >"$reports/$name.json"
+    show ${pause[@]+"${pause[@]}"} "$GNNSTREAM" bench train "$store" --model gcn --hidden 64 --epochs "$epochs" \
+        --json "$@" >"$reports/$name.json"
 }
 
 has_switch() { "$GNNSTREAM" plan "$store" --model gcn "--no-$1" >/dev/null 2>&1; }
@@ -78,7 +83,8 @@ measured() # GRAPH
     known "$XDG_CACHE_HOME"
     bench "$1-quarter" --host-memory "$(budget 4 $((48 << 20)))" --device-memory "$(budget 16 $((12 << 20)))"
     known "$XDG_CACHE_HOME"
-    bench "$1-rounded" --host-memory "$(budget 4 $((48 << 20)))" --device-memory "$(budget 16 $((12 << 20)))" --spill-type bf16
+    bench "$1-rounded" --host-memory "$(budget 4 $((48 << 20)))" --device-memory "$(budget 16 $((12 << 20)))" \
+        --spill-type bf16
     known "$XDG_CACHE_HOME"
     bench "$1-all" --host-memory 8G --device-memory 3G
 }
@@ -103,7 +109,8 @@ switches() # GRAPH
         for k in "${!off[@]}"; do
             [ "${off[$k]}" = "--no-$on" ] && unset "off[$k]"
         done
-        GS_ISA=$isa show ${pause[@]+"${pause[@]}"} "$GNNSTREAM" train "$store" --model gcn --hidden 64 --epochs "$epochs" \
+        GS_ISA=$isa show ${pause[@]+"${pause[@]}"} "$GNNSTREAM" train "$store" --model gcn --hidden 64 \
+            --epochs "$epochs" \
             "${budgets[@]}" ${off[@]+"${off[@]}"} --metrics "$reports/$1-switch-$on.jsonl" >/dev/null
     done
 }

@@ -1,7 +1,8 @@
 """Peers' epochs on the GPU (or, where there is none, the CPU): gpu_peers.py GRAPH HIDDEN EPOCHS MODEL...
 
-Each model by every peer that is there: PyTorch Geometric with edge_index and with torch's CSR, and torch's CSR by hand. A
-line each: `MODEL PEER SECONDS LOSS`, the median epoch's seconds but the first's, or `MODEL PEER none WHY`. A peer that is not
+Each model by every peer that is there: PyTorch Geometric with edge_index and with torch's CSR, and torch's CSR by
+hand. A line each: `MODEL PEER SECONDS LOSS`, the median epoch's seconds but the first's, or `MODEL PEER none WHY`. A
+peer that is not
 installed, or runs out of memory, stops no other. An epoch is gradients to zero, forward, loss, backward, SGD.
 """
 import argparse
@@ -58,10 +59,12 @@ class Graph:
 def weights(model, s):
     """By hand: as PyG names them, small random numbers."""
     made = {}
-    for i, (width, out, each) in enumerate([(s.features, s.hidden, s.hidden // s.heads), (s.hidden, s.classes, s.classes)]):
+    sizes = [(s.features, s.hidden, s.hidden // s.heads), (s.hidden, s.classes, s.classes)]
+    for i, (width, out, each) in enumerate(sizes):
         shapes = {"gcn": {"lin.weight": (out, width), "bias": (out,)},
                   "sage": {"lin_l.weight": (out, width), "lin_l.bias": (out,), "lin_r.weight": (out, width)},
-                  "gat": {"lin.weight": (each * s.heads, width), "att_src": (1, s.heads, each), "att_dst": (1, s.heads, each), "bias": (out,)}}
+                  "gat": {"lin.weight": (each * s.heads, width), "att_src": (1, s.heads, each),
+                           "att_dst": (1, s.heads, each), "bias": (out,)}}
         for name, shape in shapes[model].items():
             made[f"convs.{i}.{name}"] = 0.1 * torch.randn(shape)
     return made
@@ -101,7 +104,8 @@ def main():
     graph = Graph(s.graph, where)
     s.features, s.classes, s.types = graph.features, graph.classes, 0
     found, missing = peers()
-    print("peers on", torch.cuda.get_device_name() if where == "cuda" else "the CPU:", "torch", torch.__version__, flush=True)
+    print("peers on", torch.cuda.get_device_name() if where == "cuda" else "the CPU:", "torch", torch.__version__,
+          flush=True)
     if missing:
         print(missing, flush=True)
     for s.model in s.models:

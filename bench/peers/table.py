@@ -104,7 +104,8 @@ def seconds(x):
 def print_tables(rows, names):
     short = {"over time": "over time", "out of memory": "no memory", "not available": "no model"}
     head = ["graph", "model", *(NAMES[n] for n in names)]
-    fastest = {cell: min((n for n in r if n != "gnnstream" and "epoch" in r[n]), key=lambda n: r[n]["epoch"], default=None)
+    fastest = {cell: min((n for n in r if n != "gnnstream" and "epoch" in r[n]), key=lambda n: r[n]["epoch"],
+                         default=None)
                for cell, r in rows.items()}
     speed, memory = [[*head, "fastest peer / gnnstream"]], [[*head, "that peer / gnnstream", "without import"]]
     for cell, r in rows.items():

@@ -16,7 +16,8 @@ for word in rest:
         groups[-1].append(word)
 lines = ["/* Made from cuda/kernels by embed_kernels.py. */", '#include "cuda/module.h"', ""]
 for name, paths in zip(names, groups):
-    text = "".join(re.sub(r'^#include ".*"\n', "", pathlib.Path(p).read_text(encoding="utf-8"), flags=re.M) for p in paths)
+    texts = [pathlib.Path(p).read_text(encoding="utf-8") for p in paths]
+    text = "".join(re.sub(r'^#include ".*"\n', "", t, flags=re.M) for t in texts)
     data = text.encode() + b"\0"
     lines.append(f"const char gs_cuda_{name}_text[] = {{")
     for k in range(0, len(data), 20):

@@ -1,5 +1,6 @@
 #!/usr/bin/env bash
-# gpu_errors.sh - a GPU that fails, or has too little memory: one line says which, exit status 1, and nothing is left behind.
+# gpu_errors.sh - a GPU that fails, or has too little memory: one line says which, exit status 1, and nothing is left
+# behind.
 . "$(dirname "$0")/../e2e/lib.sh"
 
 input_of rough

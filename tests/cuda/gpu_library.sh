@@ -14,7 +14,8 @@ options=(train "$work/store" --model gcn --hidden 16 --epochs 3 --optimizer sgd)
 # Nothing that a run was to leave, nor what it spilled; and the store is whole.
 clean()
 {
-    if [ -e "$work/out.safetensors" ] || [ -e "$work/out.npy" ] || ls -d "$work"/store/spill.* "$work"/out.* >/dev/null 2>&1; then
+    if [ -e "$work/out.safetensors" ] || [ -e "$work/out.npy" ] ||
+        ls -d "$work"/store/spill.* "$work"/out.* >/dev/null 2>&1; then
         fail "$1: left files behind"
     fi
     run "$1: the store afterwards" "$GNNSTREAM" verify "$work/store"
@@ -25,7 +26,8 @@ fails()
 {
     local fault=$1 pattern=$2
     shift 2
-    refuse 1 "$pattern" env GS_HOST_GPU_FAULT="$fault" "$GNNSTREAM" "${options[@]}" --device cuda --save "$work/out.safetensors" --logits "$work/out.npy" "$@"
+    refuse 1 "$pattern" env GS_HOST_GPU_FAULT="$fault" "$GNNSTREAM" "${options[@]}" --device cuda \
+        --save "$work/out.safetensors" --logits "$work/out.npy" "$@"
     clean "$fault"
 }
 
@@ -45,15 +47,19 @@ ln -s "$HOST_LIBRARY" "$work/lib/libcublas.so.13"
 run "train on the CPU" "$GNNSTREAM" "${options[@]}" --save "$work/cpu.safetensors"
 for matmul in fp32 tf32 bf16; do
     rm -f "$work/log"
-    run "train, $matmul" "$GNNSTREAM" "${options[@]}" --device cuda --matmul $matmul --save "$work/$matmul.safetensors" || continue
+    run "train, $matmul" "$GNNSTREAM" "${options[@]}" --device cuda --matmul $matmul \
+        --save "$work/$matmul.safetensors" || continue
     compare "weights, $matmul" "$work/$matmul.safetensors" "$work/cpu.safetensors" 1e-4 # the host rounds none of them
-    awk -v want=$matmul '{for (i = 1; i < NF; i++) if ($i ~ /^(fp32|tf32|bf16)$/ && ($i == want) != ($(i + 1) > 0)) exit 1}' "$work/log" ||
+    awk -v want=$matmul \
+        '{for (i = 1; i < NF; i++) if ($i ~ /^(fp32|tf32|bf16)$/ && ($i == want) != ($(i + 1) > 0)) exit 1}' \
+        "$work/log" ||
         fail "products that are not $matmul" "$work/log"
 done
 rm -f "$work/log"
 run "train, with metrics" "$GNNSTREAM" "${options[@]}" --device cuda --no-cache --metrics "$work/metrics"
 awk -F'"copied_(in|out)_bytes": ' 'NR == FNR {sum[2] += $2; sum[3] += $3; next}
-    {split($0, word, " "); exit !(sum[2] > 0 && sum[2] <= word[6] && sum[3] > 0 && sum[3] <= word[8])}' "$work/metrics" "$work/log" ||
+    {split($0, word, " "); exit !(sum[2] > 0 && sum[2] <= word[6] && sum[3] > 0 && sum[3] <= word[8])}' \
+    "$work/metrics" "$work/log" ||
     fail "bytes that epochs say were copied, and the driver did not copy" "$work/metrics"
 # With all of the graph on the device too, an epoch copies nothing to it (the first, in what order targets are taken), and from it the sums of the
 # loss: 80 bytes. Weights and gradients stay.
@@ -66,7 +72,8 @@ done
 compare "weights by Adam" "$work/adam.cuda.safetensors" "$work/adam.cpu.safetensors" 1e-4
 refuse 2 '--matmul fp8: must be one of fp32.tf32.bf16' "$GNNSTREAM" "${options[@]}" --device cuda --matmul fp8
 
-# Kept kernels that were cut short, or changed, are not shown to the driver, which would be told no length: they are compiled again.
+# Kept kernels that were cut short, or changed, are not shown to the driver, which would be told no length: they are
+# compiled again.
 kept=("$work"/kernels/*.cubin)
 for file in "${kept[@]}"; do
     head -c 20 "$file" >"$file.short" && mv "$file.short" "$file"
@@ -89,12 +96,14 @@ for n in 1 10 40 100 200 300; do
     fails "lost:$n" 'device cuda:0: the GPU is lost, .*CUDA_ERROR_UNKNOWN'
 done
 
-# Two GPUs: what is copied between them is what the run says, NCCL adds up where it is there, and the one that fails is named.
+# Two GPUs: what is copied between them is what the run says, NCCL adds up where it is there, and the one that fails is
+# named.
 export GS_HOST_GPUS=2
 for nccl in no yes; do
     rm -f "$work/log" "$work/metrics"
     [ $nccl = no ] || ln -s "$HOST_LIBRARY" "$work/lib/libnccl.so.2"
-    run "train on two, NCCL $nccl" "$GNNSTREAM" "${options[@]}" --device cuda:0,1 --save "$work/two.safetensors" --metrics "$work/metrics" || continue
+    run "train on two, NCCL $nccl" "$GNNSTREAM" "${options[@]}" --device cuda:0,1 --save "$work/two.safetensors" \
+        --metrics "$work/metrics" || continue
     compare "weights of two, NCCL $nccl" "$work/two.safetensors" "$work/cpu.safetensors" 1e-4
     awk -F'"forwarded_bytes": ' -v nccl=$nccl 'NR == FNR {sum += $2; next}
         {split($0, word, " "); between += word[10]; sums += word[12]}
@@ -115,11 +124,13 @@ export GS_HOST_GPU_PEERS=none
 for n in $(seq 150 15 600); do
     fails "lost:$n@1" 'device cuda:1: the GPU is lost, .*CUDA_ERROR_UNKNOWN' --device cuda:0,1 --no-cache
 done
-# All in host memory, one interval of more rows than a launch has room for: the budget that the refusal names is enough, and so are those
-# a little above it, where other plans fit.
-run "generate, one interval" "$GNNSTREAM" generate rmat "$work/wide" --vertices 40000 --edges 40000 --features 32 --classes 4 --seed 1
+# All in host memory, one interval of more rows than a launch has room for: the budget that the refusal names is enough,
+# and so are those a little above it, where other plans fit.
+run "generate, one interval" "$GNNSTREAM" generate rmat "$work/wide" --vertices 40000 --edges 40000 --features 32 \
+    --classes 4 --seed 1
 run "partition, one interval" "$GNNSTREAM" partition "$work/wide" "$work/wide.store" --parts 1 --method natural
-wide=("$GNNSTREAM" train "$work/wide.store" --model gcn --hidden 32 --epochs 1 --device cuda --host-memory 2G --device-memory)
+wide=("$GNNSTREAM" train "$work/wide.store" --model gcn --hidden 32 --epochs 1 --device cuda --host-memory 2G \
+    --device-memory)
 enough=$("${wide[@]}" 1M 2>&1 | sed -n 's/.*needs at least \([0-9]*\)M.*/\1/p')
 [ -n "$enough" ] || fail "one interval: no budget was named"
 for more in 0 2 4 6; do

@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
-# several_gpus.sh MODEL... - several devices on one GPU and on two give the CPU's logits and weights, whatever the parts, however the
-# GPUs reach each other and whoever adds up their gradients; what a chain needs comes from the host once; and (with checks of races)
-# nothing is touched by two streams at once.
+# several_gpus.sh MODEL... - several devices on one GPU and on two give the CPU's logits and weights, whatever the
+# parts, however the GPUs reach each other and whoever adds up their gradients; what a chain needs comes from the host
+# once; and (with checks of races) nothing is touched by two streams at once.
 . "$(dirname "$0")/../e2e/lib.sh"
 
 if [ -n "${GS_TEST_GPU:-}" ]; then # what is there: one GPU at least
@@ -20,12 +20,15 @@ train()
     local out=$work/$1 store=$work/$2
     shift 2
     rm -f "$out.jsonl"
-    run "train ${out##*/} $*" "$GNNSTREAM" train "$store" --model "$text" --layers 2 --hidden 16 --epochs "${epochs:-2}" --seed 5 \
-        --optimizer sgd --lr 0.05 --dropout 0.25 --device-memory 10M --logits "$out.npy" --save "$out.safetensors" --metrics "$out.jsonl" "$@" ${more[@]+"${more[@]}"}
+    run "train ${out##*/} $*" "$GNNSTREAM" train "$store" --model "$text" --layers 2 --hidden 16 \
+        --epochs "${epochs:-2}" --seed 5 \
+        --optimizer sgd --lr 0.05 --dropout 0.25 --device-memory 10M --logits "$out.npy" --save "$out.safetensors" \
+        --metrics "$out.jsonl" "$@" ${more[@]+"${more[@]}"}
 }
 last() { column "$1" "$work/$2.jsonl" | tail -n 1 | grep . || echo 0; }
 
-layouts=("3 $two" "1 cuda:0,0" "8 cuda:0,0,0 --no-cache" "8 cuda:0,0,0,0 --topology pairs.json --device-memory 8M" "3 $two NO-PEERS"
+layouts=("3 $two" "1 cuda:0,0" "8 cuda:0,0,0 --no-cache" "8 cuda:0,0,0,0 --topology pairs.json --device-memory 8M" \
+    "3 $two NO-PEERS"
     "8 $two NCCL --no-chain")
 [ -z "${GS_TEST_FEW:-}" ] || layouts=("8 $two NO-PEERS" "3 cuda:0,0,0 --no-cache" "1 $two NCCL")
 for model in "$@"; do
@@ -66,7 +69,8 @@ run "copies: $up + $on, without a chain $all + $(last forwarded_bytes apart)" \
     test "$(last forwarded_bytes apart)" -eq 0 -a "$on" -gt 0 -a $((up + on)) -eq "$all"
 trace_of_a_chain "$work/trace.json"
 
-# Where no file says what hangs where, GPUs under one PCIe switch are a chain, wherever they stand in --device: those at 17 and 18 here.
+# Where no file says what hangs where, GPUs under one PCIe switch are a chain, wherever they stand in --device: those at
+# 17 and 18 here.
 if [ -n "${GS_TEST_TREE:-}" ]; then
     (export GS_HOST_GPUS=4 HWLOC_XMLFILE=$GS_TEST_TREE GS_HOST_GPU_BUS=0000:17:00.0,0000:65:00.0,0000:18:00.0,0000:1C:00.0
         "$GNNSTREAM" train "$work/fennel8" --model gcn --epochs 1 --device cuda:0,1,2,3 --device-memory 10M --trace "$work/tree.json") >"$work/said" 2>&1 ||

@@ -1,6 +1,7 @@
 #!/usr/bin/env bash
-# train_on_gpu.sh MODEL... - training (of the zoo's models, or texts of tests/e2e) on the GPU gives the CPU device's logits and weights: whatever the
-# number of parts, with everything resident, with copies from host memory, and spilling.
+# train_on_gpu.sh MODEL... - training (of the zoo's models, or texts of tests/e2e) on the GPU gives the CPU device's
+# logits and weights: whatever the number of parts, with everything resident, with copies from host memory, and
+# spilling.
 . "$(dirname "$0")/../e2e/lib.sh"
 
 export GS_CUDA_FETCH_SAVES=0 # rows one by one wherever chunks use at most half of them
@@ -13,7 +14,8 @@ train()
     local out=$work/$1 store=$work/$2
     shift 2
     run "train ${out##*/} $*" "$GNNSTREAM" train "$store" --model "$text" --layers 2 --hidden 16 --epochs 3 --seed 5 \
-        --optimizer sgd --lr 0.05 --dropout 0.25 --logits "$out.npy" --save "$out.safetensors" "$@" ${more[@]+"${more[@]}"}
+        --optimizer sgd --lr 0.05 --dropout 0.25 --logits "$out.npy" \
+        --save "$out.safetensors" "$@" ${more[@]+"${more[@]}"}
 }
 
 for model in "$@"; do
@@ -21,10 +23,12 @@ for model in "$@"; do
     train $model.cpu p3 --threads 1 || continue
     tight=13M tolerance=1e-4
     [ "${model%-rounded}" = "$model" ] || tolerance=2e-3 # a sum that differs in its last bit may round to the neighbour
-    [ "$model" != sage_lstm ] || [ -z "${GS_TEST_GPU:-}" ] || tight=80M # scratch of sequences grows with a GPU's processors, to 64M
+    # scratch of sequences grows with a GPU's processors, to 64M
+    [ "$model" != sage_lstm ] || [ -z "${GS_TEST_GPU:-}" ] || tight=80M
     for layout in "1" "3" "8" "8 --no-cache" "3 --device-memory $tight"; do
         cpu=$model.cpu
-        if [ "$model" = sage_lstm ] && [ "${layout%% *}" != 3 ]; then # its sequences follow the store's order of vertices
+        # its sequences follow the store's order of vertices
+        if [ "$model" = sage_lstm ] && [ "${layout%% *}" != 3 ]; then
             cpu=$model.cpu${layout%% *}
             [ -e "$work/$cpu.npy" ] || train "$cpu" p${layout%% *} --threads 1 || continue
         fi

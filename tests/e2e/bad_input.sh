@@ -60,19 +60,23 @@ spoiled; sed -i '1s/<f4/<c8/' "$bad/features.npy"; refuse_input 'features\.npy'
 spoiled; sed -i '1s/<i8/>i8/' "$bad/labels.npy"; refuse_input 'labels\.npy'
 spoiled; sed -i '1s/(\([0-9]*\), 2)/(2, \1)/' "$bad/edges.npy"; refuse_input 'edges\.npy'
 spoiled; sed -i '1s/False/True /' "$bad/features.npy"; refuse_input 'features\.npy.*fortran'
-spoiled; "$REFERENCE" graph symmetric "$work/other"; cp "$work/other/features.npy" "$bad"; rm "$bad/meta.json"; refuse_input '(features|labels)\.npy.*(500|613)'
+spoiled; "$REFERENCE" graph symmetric "$work/other"; cp "$work/other/features.npy" "$bad"; rm "$bad/meta.json"
+refuse_input '(features|labels)\.npy.*(500|613)'
 spoiled; cp "$work/other/labels.npy" "$bad"; refuse_input '(features|labels)\.npy.*(500|613)'
 
 # ---- values ----
 edge_at() { echo $((128 + 16 * $1 + 8 * $2)); }
-spoiled; poke "$bad/edges.npy" "$(edge_at 1000 0)" 65 02 00 00 00 00 00 00; refuse_input 'edges\.npy.*1000.*613' # id 613 = N
+# id 613 = N
+spoiled; poke "$bad/edges.npy" "$(edge_at 1000 0)" 65 02 00 00 00 00 00 00; refuse_input 'edges\.npy.*1000.*613'
 spoiled; poke "$bad/edges.npy" "$(edge_at 17 1)" ff ff ff ff ff ff ff ff; refuse_input 'edges\.npy.*17.*-1'
 spoiled; poke "$bad/edges.npy" "$(edge_at 4 1)" 00 00 00 00 01 00 00 00; refuse_input 'edges\.npy.*4294967296'
 spoiled; poke "$bad/labels.npy" $((128 + 8 * 33)) 63 00 00 00 00 00 00 00; refuse_input 'labels\.npy.*33.*99'
 spoiled; poke "$bad/labels.npy" $((128 + 8 * 33)) 00 00 00 00 00 00 00 10; refuse_input 'labels\.npy.*33'
 spoiled; poke "$bad/labels.npy" $((128 + 8 * 33)) f9 ff ff ff ff ff ff ff; refuse_input 'labels\.npy.*33.*-7'
-spoiled; poke "$bad/features.npy" $((128 + 4 * (23 * 40 + 5))) 00 00 c0 7f; refuse_input 'features\.npy.*row 40, column 5.*finite'
-spoiled; poke "$bad/features.npy" $((128 + 4 * (23 * 40 + 5))) 00 00 80 ff; refuse_input 'features\.npy.*row 40, column 5.*finite'
+spoiled; poke "$bad/features.npy" $((128 + 4 * (23 * 40 + 5))) 00 00 c0 7f
+refuse_input 'features\.npy.*row 40, column 5.*finite'
+spoiled; poke "$bad/features.npy" $((128 + 4 * (23 * 40 + 5))) 00 00 80 ff
+refuse_input 'features\.npy.*row 40, column 5.*finite'
 spoiled; cp "$bad/train_idx.npy" "$bad/valid_idx.npy"; refuse_input '(train|valid)'
 spoiled; poke "$bad/test_idx.npy" 128 65 02 00 00 00 00 00 00; refuse_input 'test_idx\.npy.*613'
 spoiled; poke "$bad/test_idx.npy" 128 ff ff ff ff ff ff ff ff; refuse_input 'test_idx\.npy.*-1'

@@ -5,7 +5,8 @@
 # own memory is the process's: GS_SANITIZED).
 . "$(dirname "$0")/lib.sh"
 
-run generate "$GNNSTREAM" generate sbm "$work/input" --vertices 20000 --edges 200000 --features 96 --classes 5 --seed 2 || finish
+run generate "$GNNSTREAM" generate sbm "$work/input" --vertices 20000 --edges 200000 --features 96 --classes 5 \
+    --seed 2 || finish
 store=$work/store
 run partition "$GNNSTREAM" partition "$work/input" "$store" --parts 24 --method fennel || finish
 files=$(echo "$store"/*)
@@ -33,7 +34,8 @@ for model in gcn sage; do
             --metrics "$work/tight.jsonl" || continue
         compare "$name: logits" "$work/tight.npy" "$work/plenty.npy" 1e-5
         bytes=$(column read_bytes "$work/tight.jsonl" | tail -n 1)
-        [ "$bytes" -le "${before:-$bytes}" ] && pass || fail "$name: reads $bytes bytes an epoch, with less memory $before"
+        [ "$bytes" -le "${before:-$bytes}" ] && pass ||
+            fail "$name: reads $bytes bytes an epoch, with less memory $before"
         before=$bytes
         peak=$(column peak_host_bytes "$work/tight.jsonl" | tail -n 1)
         [ -n "${GS_SANITIZED:-}" ] || [ "$peak" -le $(((host + more) << 20)) ] && pass ||
@@ -43,6 +45,7 @@ for model in gcn sage; do
         [ $more -gt 0 ] || spilled=$(column written_bytes "$work/tight.jsonl" | tail -n 1)
     done
     [ "${spilled:-0}" -gt 0 ] && pass || fail "$model: nothing was spilled at the smallest budget"
-    [ "$(echo "$store"/*)" = "$files" ] && pass || fail "$model: the store's folder now holds $(ls "$store" | tr '\n' ' ')"
+    [ "$(echo "$store"/*)" = "$files" ] && pass ||
+        fail "$model: the store's folder now holds $(ls "$store" | tr '\n' ' ')"
 done
 finish

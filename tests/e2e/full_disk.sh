@@ -17,7 +17,8 @@ fi
 one_hint() { [ "$(grep -o 'choose' "$work/stderr" | wc -l)" -eq 1 ] && pass || fail 'not one hint' "$work/stderr"; }
 
 # The input's store needs more than 256 KiB, so there are several places to run out at.
-run generate "$GNNSTREAM" generate sbm "$work/input" --vertices 20000 --edges 100000 --features 16 --classes 4 --seed 1 || finish
+run generate "$GNNSTREAM" generate sbm "$work/input" --vertices 20000 --edges 100000 --features 16 --classes 4 \
+    --seed 1 || finish
 for size in 16k 64k 256k 1m 2m; do
     mount -o remount,size=$size "$disk"
     refuse 1 'space' "$GNNSTREAM" partition "$work/input" "$disk/store" --parts 4 --method random --memory 64M
@@ -60,7 +61,8 @@ for signal in INT TERM; do
     for delay in 0.02 0.08 0.2 0.5; do
         rm -rf "$work/out"
         # With job control on, a background child keeps the default SIGINT.
-        (set -m; "$GNNSTREAM" partition "$work/input" "$work/out" --parts 16 --method fennel >"$work/stdout" 2>"$work/stderr" &
+        (set -m; "$GNNSTREAM" partition "$work/input" "$work/out" --parts 16 --method fennel \
+            >"$work/stdout" 2>"$work/stderr" &
             pid=$!; sleep $delay; kill -$signal $pid 2>/dev/null; wait $pid)
         status=$?
         if [ $status -eq 0 ]; then

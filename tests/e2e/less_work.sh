@@ -3,7 +3,8 @@
 # less is read: exactly what the plan said.
 . "$(dirname "$0")/lib.sh"
 
-run generate "$GNNSTREAM" generate sbm "$work/graph" --vertices 24000 --edges 240000 --features 30 --classes 40 --seed 4 ||
+run generate "$GNNSTREAM" generate sbm "$work/graph" --vertices 24000 --edges 240000 --features 30 --classes 40 \
+    --seed 4 ||
     finish
 
 # field FILE NAME: a number of a JSON text.
@@ -19,10 +20,11 @@ same()
         run "train $name $way" "$GNNSTREAM" train "$store" --epochs 2 --seed 3 "$@" $way --metrics "$work/m$way" \
             --save "$work/w$way.safetensors" --logits "$work/l$way.npy" || return
         # shellcheck disable=SC2086
-        run "plan $name $way" "$GNNSTREAM" plan "$store" --epochs 2 --seed 3 --logits "$work/none.npy" "$@" $way --json || return
+        run "plan $name $way" "$GNNSTREAM" plan "$store" --epochs 2 --seed 3 --logits "$work/none.npy" "$@" $way \
+            --json || return
         grep -o '"name": "train".*' "$work/stdout" >"$work/plan$way"
         if [ "$(field "$work/plan$way" read_bytes)" = "$(field "$work/m$way" read_bytes)" ]; then pass; else
-            fail "$name $way: the plan says $(field "$work/plan$way" read_bytes) bytes, the epoch read $(field "$work/m$way" read_bytes)"
+            fail "$name $way: $(field "$work/plan$way" read_bytes) bytes planned, $(field "$work/m$way" read_bytes)"
         fi
     done
     for file in w%.safetensors l%.npy; do
@@ -30,7 +32,8 @@ same()
             fail "$name: ${file%\%*} differs with --no-selective"
         fi
     done
-    if [ "$(field "$work/plan--no-selective" skipped_bytes)" = 0 ]; then pass; else fail "$name: --no-selective skips"; fi
+    if [ "$(field "$work/plan--no-selective" skipped_bytes)" = 0 ]; then pass
+    else fail "$name: --no-selective skips"; fi
 }
 
 # Two of a hundred vertices have labels, all for training: what the loss sees is little, and weights
@@ -54,7 +57,7 @@ pruned()
         run "plan $name $way" "$GNNSTREAM" plan "$store" --logits "$work/none.npy" "$@" $way --json || return
         grep -o '"name": "train".*' "$work/stdout" >"$work/plan$way"
         if [ "$(field "$work/plan$way" read_bytes)" = "$(field "$work/m$way" read_bytes)" ]; then pass; else
-            fail "$name $way: the plan says $(field "$work/plan$way" read_bytes) bytes, the epoch read $(field "$work/m$way" read_bytes)"
+            fail "$name $way: $(field "$work/plan$way" read_bytes) bytes planned, $(field "$work/m$way" read_bytes)"
         fi
     done
     compare "$name: weights against --no-prune" "$work/w.safetensors" "$work/w--no-prune.safetensors" 1e-4
@@ -78,12 +81,14 @@ few train_idx.npy 480
 few valid_idx.npy 0
 few test_idx.npy 0
 for method in metis natural; do
-    run "partition $method" "$GNNSTREAM" partition "$work/graph" "$work/few.$method" --method $method --parts 5 || finish
+    run "partition $method" "$GNNSTREAM" partition "$work/graph" "$work/few.$method" --method $method --parts 5 ||
+        finish
     for model in gcn sage gat ggcn; do
         pruned "$method $model" "$work/few.$method" --model $model --hidden 16
         pruned "$method $model, spilling" "$work/few.$method" --model $model --hidden 16 --no-cache
     done
-    pruned "$method gcn, 3 layers, dropout" "$work/few.$method" --model gcn --layers 3 --hidden 16 --dropout 0.5 --eval-every 0 --no-cache
+    pruned "$method gcn, 3 layers, dropout" "$work/few.$method" --model gcn --layers 3 --hidden 16 --dropout 0.5 \
+        --eval-every 0 --no-cache
 done
 # GCN's last layer is trained on 2 % of the edges, its first is summed once before the run.
 run "plan gcn" "$GNNSTREAM" plan "$work/few.metis" --model gcn --json
@@ -91,5 +96,6 @@ run "plan gcn" "$GNNSTREAM" plan "$work/few.metis" --model gcn --json
 rows=$(grep -o '"name": "train".*' "$work/stdout" | grep -o '"rows": [0-9]*' | head -1 | grep -o '[0-9]*$')
 if [ "$rows" -gt 0 ] && [ "$rows" -le 15000 ]; then pass; else fail "gcn: an epoch's stages run for $rows rows"; fi
 edges=$(grep -o '"name": "train".*' "$work/stdout" | grep -o '"edges": [0-9]*' | head -1 | grep -o '[0-9]*$')
-if [ "$edges" -gt 0 ] && [ "$edges" -le $((480000 * 3 / 100)) ]; then pass; else fail "gcn: an epoch goes over $edges edges"; fi
+if [ "$edges" -gt 0 ] && [ "$edges" -le $((480000 * 3 / 100)) ]; then pass
+else fail "gcn: an epoch goes over $edges edges"; fi
 finish

@@ -125,7 +125,8 @@ input_of()
 
 # reference INIT OPTIONS...: makes initial weights and trains the reference from them, with the
 # first seed whose relus and maxima stay $margin away from their kinks (a fraction of the largest number there): a
-# number that float64 has at 1e-9 float32 may have at -1e-9, and then the two follow different, equally right, gradients.
+# number that float64 has at 1e-9 float32 may have at -1e-9, and then the two follow different, equally right,
+# gradients.
 margin=2e-6
 reference()
 {
@@ -150,8 +151,8 @@ method_of()
     case $1 in sage_lstm | steps) method=natural ;; *) method=fennel ;; esac
 }
 
-# network_of MODEL: sets $text, what --model is to the engine, and $network, options that both programs take. The activations
-# are spread over the models; models that are in no zoo are texts beside this file.
+# network_of MODEL: sets $text, what --model is to the engine, and $network, options that both programs take. The
+# activations are spread over the models; models that are in no zoo are texts beside this file.
 network_of()
 {
     text=$1 network=(--layers 2 --hidden 16 --act relu)
@@ -193,7 +194,8 @@ for d in range(4):
 END
 }
 
-# model_of MODEL: sets $text, what --model is to the engine, and $more, options of its own. MODEL-rounded: with bf16 at rest.
+# model_of MODEL: sets $text, what --model is to the engine, and $more, options of its own. MODEL-rounded: with bf16 at
+# rest.
 model_of()
 {
     local model=${1%-rounded}

@@ -12,7 +12,8 @@ train()
     local out=$work/$1 store=$work/$2
     shift 2
     run "train ${out##*/}" "$GNNSTREAM" train "$store" --model "$model" --layers 2 --hidden 16 --epochs 3 --seed 5 \
-        --optimizer sgd --lr 0.05 --dropout 0.25 --logits "$out.npy" --save "$out.safetensors" "$@" ${more[@]+"${more[@]}"}
+        --optimizer sgd --lr 0.05 --dropout 0.25 --logits "$out.npy" \
+        --save "$out.safetensors" "$@" ${more[@]+"${more[@]}"}
 }
 
 # set_buffers FILE: every tensor called "...eps" becomes 0.25.

@@ -23,7 +23,8 @@ train()
     local edges=$1
     shift
     if [ -z "${GS_SANITIZED:-}" ]; then
-        run "$model $edges" env LD_PRELOAD="$ALLOC_LOG_MODULE" ALLOC_LOG="$work/a$edges" "$GNNSTREAM" train "$work/s$edges" "$@"
+        run "$model $edges" env LD_PRELOAD="$ALLOC_LOG_MODULE" ALLOC_LOG="$work/a$edges" "$GNNSTREAM" train \
+            "$work/s$edges" "$@"
     else # two allocators do not go into one process
         run "$model $edges" "$GNNSTREAM" train "$work/s$edges" "$@"
     fi
@@ -34,7 +35,8 @@ for model in gat gatv2; do
         train $edges --model $model --heads 8 --hidden 64 --epochs 1 --no-cache --threads 2 --host-memory $host \
             --device-memory 8M --metrics "$work/m$edges" || finish
         spilled=$(column written_bytes "$work/m$edges" | total)
-        if [ "$spilled" -gt $((vertices * 64 * 4)) ]; then pass; else fail "$model $edges: $spilled bytes spilled: too few"; fi
+        if [ "$spilled" -gt $((vertices * 64 * 4)) ]; then pass
+        else fail "$model $edges: $spilled bytes spilled: too few"; fi
     done
     near "$model: bytes spilled with 16 times the edges" "$(column written_bytes "$work/m$many" | total)" \
         "$(column written_bytes "$work/m$few" | total)" 0

@@ -5,7 +5,8 @@
 . "$(dirname "$0")/lib.sh"
 export XDG_CACHE_HOME=$work/cache # predicted from the defaults, whatever this machine has measured
 
-run generate "$GNNSTREAM" generate sbm "$work/graph" --vertices 40000 --edges 200000 --features 64 --classes 5 --seed 2 || finish
+run generate "$GNNSTREAM" generate sbm "$work/graph" --vertices 40000 --edges 200000 --features 64 --classes 5 \
+    --seed 2 || finish
 edges=$(head -c 128 "$work/graph/edges.npy" | sed -n '1s/.*(\([0-9]*\), 2).*/\1/p')
 { # edges of 8 types, in turn
     printf '\x93NUMPY\x01\x00\x76\x00'
@@ -16,7 +17,8 @@ store=$work/store
 run partition "$GNNSTREAM" partition "$work/graph" "$store" --parts 4 --method fennel || finish
 options=(--hidden 32 --threads 2 --seed 3 --logits "$work/l.npy")
 
-# with NAME FIELD VALUE OPTIONS -- MORE...: trains with the first of MORE, each a few words, with which the plan has this value.
+# with NAME FIELD VALUE OPTIONS -- MORE...: trains with the first of MORE, each a few words, with which the plan has
+# this value.
 with()
 {
     local name=$1 field=$2 value=$3 base=() more status

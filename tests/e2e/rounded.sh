@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# rounded.sh MODEL... - `--spill-type bf16`: what is kept for later stages is rounded, in every layout alike; results stay within
-# what bf16's 8 bits allow, and less is moved.
+# rounded.sh MODEL... - `--spill-type bf16`: what is kept for later stages is rounded, in every layout alike; results
+# stay within what bf16's 8 bits allow, and less is moved.
 . "$(dirname "$0")/lib.sh"
 
 input_of typed
@@ -13,7 +13,8 @@ train()
 {
     local out=$work/$1 store=$work/$2
     shift 2
-    run "train ${out##*/} $*" "$GNNSTREAM" train "$store" --model "$text" "${network[@]}" --hidden 32 --epochs 4 --optimizer sgd --lr 0.1 \
+    run "train ${out##*/} $*" "$GNNSTREAM" train "$store" --model "$text" "${network[@]}" --hidden 32 --epochs 4 \
+        --optimizer sgd --lr 0.1 \
         --seed 5 --logits "$out.npy" "$@"
 }
 
@@ -21,7 +22,9 @@ train()
 moved()
 {
     "$GNNSTREAM" plan "$work/p8" --model "$text" "${network[@]}" --hidden 32 --no-cache --json "$@" |
-        python3 -c 'import json, sys; print(sum(p["read_bytes"] + p["written_bytes"] for p in json.load(sys.stdin)["passes"] if p["name"] == "train"))'
+        python3 -c 'import json, sys
+train = [p for p in json.load(sys.stdin)["passes"] if p["name"] == "train"]
+print(sum(p["read_bytes"] + p["written_bytes"] for p in train))'
 }
 
 rounded=(--spill-type bf16)
@@ -43,7 +46,8 @@ for model in "$@"; do
     done
     case $model in gcn | sage) ;; *) continue ;; esac # others may cut their stages elsewhere
     less=$(moved "${rounded[@]}") more=$(moved)
-    if [ -n "$less" ] && [ "$less" -lt "$more" ]; then pass; else fail "$model: $less bytes moved, $more without rounding"; fi
+    if [ -n "$less" ] && [ "$less" -lt "$more" ]; then pass; else fail \
+        "$model: $less bytes moved, $more without rounding"; fi
 done
 
 finish

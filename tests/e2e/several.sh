@@ -1,11 +1,13 @@
 #!/usr/bin/env bash
-# several.sh MODEL... - (built in, or a text of texts/) several devices give what one gives: logits of given weights bit for bit, weights learned to rounding,
-# whatever the parts, the topology and the memory; and a chain brings a vertex chunk from the host once.
+# several.sh MODEL... - (built in, or a text of texts/) several devices give what one gives: logits of given weights bit
+# for bit, weights learned to rounding, whatever the parts, the topology and the memory; and a chain brings a vertex
+# chunk from the host once.
 . "$(dirname "$0")/lib.sh"
 
 input_of rough
 echo '{"switches": [{"devices": 2}, {"devices": 2}]}' >"$work/pairs.json"
-echo '{"switches": [{"devices": 1, "host_bps": 2e9}, {"devices": 3, "host_bps": 3e9, "peer_bps": 1e9}]}' >"$work/lopsided.json"
+echo '{"switches": [{"devices": 1, "host_bps": 2e9}, {"devices": 3, "host_bps": 3e9, "peer_bps": 1e9}]}' \
+    >"$work/lopsided.json"
 
 # train OUT STORE OPTIONS...
 train()
@@ -13,8 +15,10 @@ train()
     local out=$work/$1 store=$work/$2
     shift 2
     rm -f "$out.jsonl"
-    run "train ${out##*/}" "$GNNSTREAM" train "$store" --model "$model" --layers 2 --hidden 16 --epochs 3 --seed 5 --optimizer sgd \
-        --lr 0.05 --dropout 0.25 --logits "$out.npy" --save "$out.safetensors" --metrics "$out.jsonl" "$@" ${more[@]+"${more[@]}"}
+    run "train ${out##*/}" "$GNNSTREAM" train "$store" --model "$model" --layers 2 --hidden 16 --epochs 3 --seed 5 \
+        --optimizer sgd \
+        --lr 0.05 --dropout 0.25 --logits "$out.npy" --save "$out.safetensors" \
+        --metrics "$out.jsonl" "$@" ${more[@]+"${more[@]}"}
 }
 
 # last KEY: of the last epoch of `other`; 0 where it is not there.
@@ -28,8 +32,10 @@ for name in "$@"; do
     train one ${method}1 || continue
     cp "$work/one.npy" "$work/logits.npy"
     cp "$work/one.safetensors" "$work/weights.safetensors"
-    for layout in "1 cpu:2" "3 cpu:2 --no-cache" "8 cpu:2" "1 cpu:4 --topology pairs.json" "3 cpu:4" "8 cpu:4 --no-chain" \
-        "8 cpu:4 --topology pairs.json --no-cache" "8 cpu:4 --topology lopsided.json --threads 8" "3 cpu:1 --no-pipeline"; do
+    for layout in "1 cpu:2" "3 cpu:2 --no-cache" "8 cpu:2" "1 cpu:4 --topology pairs.json" "3 cpu:4" \
+        "8 cpu:4 --no-chain" \
+        "8 cpu:4 --topology pairs.json --no-cache" "8 cpu:4 --topology lopsided.json --threads 8" \
+        "3 cpu:1 --no-pipeline"; do
         read -r store device options <<<"$layout"
         # shellcheck disable=SC2086
         train other "$method$store" --device "$device" ${options//--topology /--topology $work/} || continue

@@ -24,7 +24,8 @@ stores()
 {
     local parts
     for parts in "${all_parts[@]}"; do
-        [ -d "$work/$1$parts" ] || run "partition P=$parts" "$GNNSTREAM" partition "$input" "$work/$1$parts" --method "$1" \
+        [ -d "$work/$1$parts" ] || run "partition P=$parts" "$GNNSTREAM" partition "$input" "$work/$1$parts" \
+            --method "$1" \
             --parts "$parts" || finish
     done
 }
@@ -36,8 +37,8 @@ mapfile -t switches < <("$GNNSTREAM" help train | sed '/^Not available/,$d' |
 
 # combinations: lines of a number of parts and the switches set, as bits.
 #
-# pairs: of round j = 0 to 4 and its complement, switch i is set in the one where bit j of i is 0, else in the other. Two
-# different switches below 16 agree in round 4 and differ in some other, so with the complements they take all four
+# pairs: of round j = 0 to 4 and its complement, switch i is set in the one where bit j of i is 0, else in the other.
+# Two different switches below 16 agree in round 4 and differ in some other, so with the complements they take all four
 # pairs of values; and as each round comes with its complement, so do a switch and its parts.
 combinations()
 {
@@ -69,7 +70,8 @@ check()
     done
     name="$model P=$1 ${options[*]:-all on}"
     rm -f "$work"/out.*
-    run "$name" "$GNNSTREAM" train "$work/$method$1" --model "$text" "${network[@]}" --epochs $epochs --optimizer sgd --lr $lr \
+    run "$name" "$GNNSTREAM" train "$work/$method$1" --model "$text" "${network[@]}" --epochs $epochs \
+        --optimizer sgd --lr $lr \
         --init "$work/init.safetensors" --logits "$work/out.npy" --save "$work/out.safetensors" \
         --metrics "$work/out.jsonl" ${options[@]+"${options[@]}"} || return
     compare "$name: logits" "$work/out.npy" "$work/ref.npy" $tolerance

@@ -8,7 +8,9 @@
   * no function outside tests/ is over 60 lines from brace to brace, unless
     tests/style/long_functions.txt lists it with a reason;
   * a header opens with a comment and is guarded by GS_ROOM_FILE_H; any other
-    file opens with a comment or its first #include.
+    file opens with a comment or its first #include;
+  * no line of a program, script or build file is over 120 columns. Texts of
+    models and data are not looked at.
 
 Violations are printed as FILE:LINE: MESSAGE.
 """
@@ -20,6 +22,8 @@ CODE = {".c", ".h", ".cu", ".cuh"}
 FOLDERS = ("src", "cuda", "tools", "bench", "tests")
 MOST_FILE_LINES = 600
 MOST_FUNCTION_LINES = 60
+MOST_COLUMNS = 120
+SCRIPTS = {".py", ".sh", ".build"}
 ALLOW_LIST = "tests/style/long_functions.txt"
 
 TOKENS = re.compile(r"""/\*.*?\*/ | //[^\n]* | "(?:\\.|[^"\\\n])*" | '(?:\\.|[^'\\\n])*'
@@ -103,6 +107,20 @@ def bare_comments(text):
     return re.sub(r"/\*.*?\*/", "", text, flags=re.S)
 
 
+def is_script(path):
+    """By its name, or, without a suffix, by its first line."""
+    if path.suffix:
+        return path.suffix in SCRIPTS
+    with path.open("rb") as file:
+        return file.read(2) == b"#!"
+
+
+def check_columns(path):
+    for number, line in enumerate(path.read_text(encoding="utf-8", errors="replace").split("\n"), 1):
+        if len(line) > MOST_COLUMNS:
+            yield path, number, f"{len(line)} columns; a line has at most {MOST_COLUMNS}"
+
+
 def check_file(path, relative, allowed):
     text = path.read_text(encoding="utf-8", errors="replace")
     lines = text.count("\n")
@@ -127,7 +145,11 @@ def check(root):
     seen = {}
     for folder in FOLDERS:
         for path in sorted((root / folder).rglob("*")):
-            if path.suffix not in CODE or not path.is_file():
+            if not path.is_file():
+                continue
+            if path.suffix in CODE or is_script(path):
+                faults.extend(check_columns(path))
+            if path.suffix not in CODE:
                 continue
             relative = path.relative_to(root).as_posix()
             if path.name in seen:

@@ -166,6 +166,19 @@ class ShapeTest(StyleTest):
         self.planted("tests/mem/test_mem.c", "int x;\n" * 601, 601, "601 lines")
         self.assertEqual(self.faults(check_shape, {"tests/mem/test_mem.c": "int x;\n" * 600}), [])
 
+    def test_wide_lines(self):
+        self.planted("src/mem/mem.c", "/* x */\n/*" + 117 * "x" + "*/\n", 2, "121 columns")
+        self.planted("src/mem/meson.build", 121 * "x" + "\n", 1, "121 columns")
+        self.planted("bench/run.sh", "# x\n" + 121 * "x", 2, "121 columns")
+        self.planted("bench/run.py", 121 * "x", 1, "121 columns")
+        self.planted("tools/check", "#!/bin/sh\n" + 130 * "x", 2, "130 columns")
+
+    def test_what_may_be_wide(self):
+        wide = 121 * "x" + "\n"
+        fine = {"src/mem/mem.c": "/* x */\n/*" + 116 * "ö" + "*/\n", "src/model/zoo/a.gnn": wide, "tests/a.xml": wide,
+                "tests/data/list": wide}
+        self.assertEqual(self.faults(check_shape, fine), [])
+
     def test_same_name_twice(self):
         self.planted("src/store/alloc.c", "/* x */\n", 1, "there is a alloc.c already: src/base/alloc.c")
 

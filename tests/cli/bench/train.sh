@@ -12,7 +12,8 @@ nothing_left
 python3 - <<'PY'
 import json
 b = json.load(open("bench.json"))
-for key in ("seconds", "edge_seconds", "read_bytes", "disk_read_bps", "gemm_flops_per_second", "gather_bps", "dense_flops",
+for key in ("seconds", "edge_seconds", "read_bytes", "disk_read_bps", "gemm_flops_per_second", "gather_bps",
+            "dense_flops",
             "edge_flops", "edge_bytes", "floor_seconds"):
     assert b[key] > 0, key
 assert b["transfer_seconds"] > 0
@@ -21,7 +22,8 @@ assert b["edge_seconds"] <= b["compute_seconds"] <= b["seconds"]
 for key in ("seconds", "read_bytes", "compute_seconds", "read_seconds"):
     assert b["predicted"][key] > 0, key
 assert b["predicted"]["read_bytes"] == b["read_bytes"] and b["predicted"]["written_bytes"] == b["written_bytes"]
-assert b["predicted"]["recomputes"] in (False, True) and b["predicted"]["lean"] is False  # no edge types, nothing wide is held
+assert b["predicted"]["recomputes"] in (False, True) and b["predicted"]["lean"] is False
+# no edge types: nothing wide is held
 before, after = json.load(open("before.json")), json.load(open("after.json"))
 assert before["predicted_from"] == "default" and after["predicted_from"] == "fitted", after["predicted_from"]
 train = [p for p in after["passes"] if p["name"] == "train"][0]

@@ -3,6 +3,7 @@ small_store
 export XDG_CACHE_HOME=$PWD/cache
 for model in gat sage_max sage_lstm ggcn; do
     gnnstream bench train store --model $model --epochs 1 --json >bench.json
-    grep -q '"gather_width": [1-9]' bench.json && grep -q '"gather_bps": [1-9]' bench.json || die "$model: $(<bench.json)"
+    grep -q '"gather_width": [1-9]' bench.json && grep -q '"gather_bps": [1-9]' bench.json ||
+        die "$model: $(<bench.json)"
 done
 nothing_left

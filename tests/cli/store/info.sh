@@ -6,7 +6,8 @@ grep -q '12 columns of f32' text || die "no features in: $(<text)"
 grep -q '3 classes' text || die "no classes in: $(<text)"
 gnnstream info --json store >json
 [ "$(wc -l <json)" = 1 ] || die 'JSON is not one line'
-for pair in '"vertices": 1500' '"parts": 3' '"features": 12' '"classes": 3' '"feature_type": "f32"' '"method": "random"'; do
+for pair in '"vertices": 1500' '"parts": 3' '"features": 12' '"classes": 3' '"feature_type": "f32"' \
+    '"method": "random"'; do
     grep -Fq "$pair" json || die "no $pair in: $(<json)"
 done
 if command -v python3 >/dev/null; then

@@ -1,4 +1,5 @@
-# Ctrl-C: status 1, one line, no results, no spill folder; the metrics are whole lines. Twice: ended by the signal, with a line.
+# Ctrl-C: status 1, one line, no results, no spill folder; the metrics are whole lines. Twice: ended by the signal, with
+# a line.
 small_store
 for signal in INT TERM; do
     for moment in early epochs; do
@@ -51,10 +52,12 @@ kill -TERM $pid
 kill -CONT $pid
 status=0
 wait $pid || status=$?
-[ $status -gt 128 ] && [ "$(wc -l <err)" = 1 ] && grep -q 'interrupted again' err || die "twice: exit status $status: $(<err)"
+[ $status -gt 128 ] && [ "$(wc -l <err)" = 1 ] && grep -q 'interrupted again' err ||
+    die "twice: exit status $status: $(<err)"
 [ ! -e w.safetensors ] || die 'a result was left'
 if [ -e w.safetensors.tmp ]; then # it took its room on the disk before the first epoch, and is no model
-    ! gnnstream predict store --model gcn --weights w.safetensors.tmp --logits l.npy >out 2>err || die 'what a killed run left is taken for weights'
+    ! gnnstream predict store --model gcn --weights w.safetensors.tmp --logits l.npy >out 2>err ||
+        die 'what a killed run left is taken for weights'
     [ ! -e l.npy ] || die 'a result was left'
 fi
 rm -rf store/spill.* w.safetensors.tmp
@@ -65,15 +68,18 @@ kill -TERM $pid
 kill -TERM $pid
 status=0
 wait $pid || status=$?
-[ $status = 1 ] && [ "$(wc -l <err)" = 1 ] && grep -q 'gnnstream train: interrupted' err || die "the same at once: exit status $status: $(<err)"
+[ $status = 1 ] && [ "$(wc -l <err)" = 1 ] && grep -q 'gnnstream train: interrupted' err ||
+    die "the same at once: exit status $status: $(<err)"
 nothing_left
 
-# In products the stack pointer may stand in the middle of a heap buffer (oneDNN's generated code): no thread that works may take a signal.
+# In products the stack pointer may stand in the middle of a heap buffer (oneDNN's generated code): no thread that works
+# may take a signal.
 start_epochs --hidden 256
 for status_file in /proc/$pid/task/*/status; do
     [ "$(sed -n 's/^Name:\t//p' "$status_file")" != signals ] || continue
     blocked=$(sed -n 's/^SigBlk:\t//p' "$status_file")
-    [ $((16#$blocked & 16#4002)) = $((16#4002)) ] || die "a thread takes SIGINT or SIGTERM: $(grep -E 'Name|SigBlk' "$status_file")"
+    [ $((16#$blocked & 16#4002)) = $((16#4002)) ] ||
+        die "a thread takes SIGINT or SIGTERM: $(grep -E 'Name|SigBlk' "$status_file")"
 done
 kill -INT $pid
 status=0

@@ -39,9 +39,11 @@ has model --dot --layers --hidden --heads --features --edge-types --no-move --no
 has 'bench limits' --dir --json
 # The defaults are the contract's.
 gnnstream help train >help
-for default in 'layers N .*(default: 2)' 'hidden N .*(default: 64)' 'heads N .*(default: 1)' 'act NAME .*(default: relu)' \
+for default in 'layers N .*(default: 2)' 'hidden N .*(default: 64)' 'heads N .*(default: 1)' \
+    'act NAME .*(default: relu)' \
     'epochs N .*(default: 100)' 'optimizer adam.sgd .*(default: adam)' 'lr X .*(default: 0.01)' \
-    'weight-decay X .*(default: 0)' 'dropout P .*(default: 0)' 'seed S .*(default: 0)' 'device cpu.*cuda.* (default: cpu)'; do
+    'weight-decay X .*(default: 0)' 'dropout P .*(default: 0)' 'seed S .*(default: 0)' \
+    'device cpu.*cuda.* (default: cpu)'; do
     grep -q -e "--$default" help || die "no such default in the help of train: $default"
 done
 [ "$(gnnstream --version)" = "$(gnnstream help | sed -n '1s/^\(gnnstream [0-9.]*\):.*/\1/p')" ] || die 'two versions'

@@ -16,5 +16,6 @@ refused 1 "bad.gnn:3:30: @: the left side has width 128, but convs.0.w is [64, 1
 refused 2 "--heads 2: model gcn has no attention heads" gnnstream model gcn --heads 2
 refused 2 "--bases 2: model gcn has no bases" gnnstream model gcn --bases 2
 gnnstream model rgcn_bases --bases 3 --edge-types 5 --features 10 >text
-grep -q 'param convs.0.weight\[30, 64\]' text && grep -q 'param convs.0.comp\[5, 3\]' text || die "no three bases in: $(<text)"
+grep -q 'param convs.0.weight\[30, 64\]' text && grep -q 'param convs.0.comp\[5, 3\]' text ||
+    die "no three bases in: $(<text)"
 refused 1 "nosuch: neither a built-in model" gnnstream model nosuch
