@@ -245,6 +245,12 @@ static gs_status least_device(uint64_t *out, const gs_layout *l, gs_choice *c, u
     return st;
 }
 
+static void note_refusal(const gs_schedule_config *config, gs_refusal refusal)
+{
+    if (config->refusal != NULL)
+        *config->refusal = refusal;
+}
+
 /* Says which budget is too small, and the smallest one that works. */
 static gs_status refuse(const gs_layout *l, gs_choice *c)
 {
@@ -256,14 +262,17 @@ static gs_status refuse(const gs_layout *l, gs_choice *c)
 
     if ((st = least_device(&least, l, c, arena)) != GS_OK)
         return st;
-    if (least > cfg->device_memory)
+    if (least > cfg->device_memory) {
+        note_refusal(cfg, (gs_refusal){.device = least});
         return gs_fail(GS_EBUDGET,
                        "--device-memory %s is too small: this model on this store needs at least %s"
                        " (or a store with more --parts, whose intervals are smaller)",
                        gs_size_format(have, sizeof(have), cfg->device_memory),
                        mib_up(need, sizeof(need), least));
+    }
     if ((st = least_host(&least, l, c, arena)) != GS_OK)
         return st;
+    note_refusal(cfg, (gs_refusal){.host = least + cfg->host_varies});
     return gs_fail(GS_EBUDGET,
                    "--host-memory %s is too small: this model on this store needs at least %s, %s of it"
                    " for the program itself (or a store with more --parts, whose chunks are smaller)",

@@ -12,6 +12,11 @@
 #include "store/chunk_table.h"
 #include "topology/topology.h"
 
+/* Of GS_EBUDGET, the one budget that is too small and the bytes that it must have at least; the other is 0. */
+typedef struct gs_refusal {
+    uint64_t host, device;
+} gs_refusal;
+
 typedef struct gs_schedule_config {
     const gs_program *program;
     const gs_chunk_table *chunks;
@@ -46,6 +51,7 @@ typedef struct gs_schedule_config {
     const gs_row_runs *array_rows;
     /* The disk, for the choice between a whole interval and runs of its rows; 0: a usual SSD's. */
     double disk_bps, disk_request_seconds;
+    gs_refusal *refusal;       /* NULL: not asked for */
 } gs_schedule_config;
 
 /* Most edge sets of a run: two of the store and what is left of them stage by stage. */

@@ -221,26 +221,35 @@ static double epoch_seconds(const gs_session *s)
     return gs_session_describe_pass(s, &r, s->train != GS_NONE ? s->train : s->predict) == GS_OK ? r.seconds : 0;
 }
 
-/* Puts a session that is compiled so in the place of *s, if `is_better`, or where *s has no plan. GS_EBUDGET: it has none either. */
-static gs_status try_another(gs_session **s, const gs_opening *o, gs_variant variant,
-                             bool (*is_better)(const gs_session *other, const gs_session *s))
+/* A session like `s` that is compiled so, without a plan; NULL where that gives the same program. */
+static gs_session *prepare_another(const gs_session *s, const gs_opening *o, gs_variant variant)
 {
     gs_session *other = NULL;
-    gs_status st = prepare(&other, o, variant);
-    if (st != GS_OK)
-        return st;
-    other->process_bytes = (*s)->process_bytes; /* one of the two stays */
-    other->scans = (*s)->scans;
-    const bool differs = !same_program((*s)->program, other->program);
-    if (differs)
-        st = gs_session_plan(other, o->logits);
-    if (differs && st == GS_OK && ((*s)->plan == NULL || is_better(other, *s))) {
-        gs_session *const worse = *s;
-        *s = other;
-        other = worse;
-    }
+    if (prepare(&other, o, variant) != GS_OK)
+        return NULL;
+    other->process_bytes = s->process_bytes; /* one of the two stays */
+    other->scans = s->scans;
+    if (!same_program(s->program, other->program))
+        return other;
     gs_session_close(other);
-    return st;
+    return NULL;
+}
+
+static void swap(gs_session **a, gs_session **b)
+{
+    gs_session *const was = *a;
+    *a = *b;
+    *b = was;
+}
+
+/* Puts a session that is compiled so in the place of *s, if `is_better`. */
+static void try_another(gs_session **s, const gs_opening *o, gs_variant variant,
+                        bool (*is_better)(const gs_session *other, const gs_session *s))
+{
+    gs_session *other = prepare_another(*s, o, variant);
+    if (other != NULL && gs_session_plan(other, o->logits) == GS_OK && is_better(other, *s))
+        swap(s, &other);
+    gs_session_close(other);
 }
 
 static bool is_shorter(const gs_session *other, const gs_session *s)
@@ -273,7 +282,7 @@ static void lean_where_worth(gs_session **s, const gs_opening *o)
 {
     if ((*s)->train != GS_NONE && gs_device_unified((*s)->device) &&
         standing_columns((*s)->program) > (uint64_t)WIDE * gs_store_get_info((*s)->store)->features)
-        (void)try_another(s, o, (gs_variant){.lean = true}, is_leaner);
+        try_another(s, o, (gs_variant){.lean = true}, is_leaner);
 }
 
 /* Sums by type, and products of all types, are rows of V * T numbers; products in batches of edges are 2 * E * in * out operations, which
@@ -287,20 +296,7 @@ static bool may_batch(const gs_session *s)
 static void batch_where_shorter(gs_session **s, const gs_opening *o)
 {
     if (!(*s)->batch && may_batch(*s) && ((*s)->train != GS_NONE || (*s)->predict != GS_NONE))
-        (void)try_another(s, o, (gs_variant){.batch = true}, is_shorter);
-}
-
-/* No plan keeps the budgets: products in batches may, and if not, the budget that they want, whose sums are narrower, is said. */
-static gs_status batch_where_needed(gs_session **s, const gs_opening *o)
-{
-    char text[512];
-    gs_status st = GS_OK;
-    snprintf(text, sizeof(text), "%s", gs_last_error());
-    if (may_batch(*s))
-        st = try_another(s, o, (gs_variant){.batch = true}, is_shorter);
-    if ((*s)->plan != NULL)
-        return GS_OK;
-    return st == GS_EBUDGET ? st : gs_fail(GS_EBUDGET, "%s", text);
+        try_another(s, o, (gs_variant){.batch = true}, is_shorter);
 }
 
 /* An epoch that goes to the disk may be shorter with a program that makes values again instead of storing them: the
@@ -309,7 +305,44 @@ static void recompute_where_shorter(gs_session **s, const gs_opening *o)
 {
     const gs_plan_pass *const pass = (*s)->train == GS_NONE ? NULL : &(*s)->plan->pass[(*s)->train];
     if (pass != NULL && pass->read_bytes + pass->written_bytes > 0 && gs_device_unified((*s)->device))
-        (void)try_another(s, o, (gs_variant){.recompute = true, .lean = (*s)->lean, .batch = (*s)->batch}, is_shorter);
+        try_another(s, o, (gs_variant){.recompute = true, .lean = (*s)->lean, .batch = (*s)->batch}, is_shorter);
+}
+
+static bool is_refused(const gs_session *s) { return s->refused.host != 0 || s->refused.device != 0; }
+
+/* Of two that are refused: where it is for host memory, the device's is enough. */
+static bool asks_less(const gs_session *other, const gs_session *s)
+{
+    const gs_refusal *const a = &other->refused, *const b = &s->refused;
+    if (!is_refused(other) || (a->host != 0) != (b->host != 0))
+        return a->host != 0;
+    return a->host + a->device < b->host + b->device;
+}
+
+/* The first program has no plan within the budgets: another one may have. Else the error is of the one that needs
+ * least, which takes the place of *s. */
+static gs_status fit_another(gs_session **s, const gs_opening *o)
+{
+    static const gs_variant variants[] = {{.recompute = true}, {.lean = true}, {.recompute = true, .lean = true},
+                                          {.batch = true}, {.recompute = true, .batch = true}};
+    char text[512];
+
+    snprintf(text, sizeof(text), "%s", gs_last_error());
+    for (uint32_t k = 0; k < sizeof(variants) / sizeof(variants[0]); k++) {
+        if (variants[k].batch ? !may_batch(*s) : !(*s)->gradients)
+            continue;
+        gs_session *other = prepare_another(*s, o, variants[k]);
+        const gs_status st = other == NULL ? GS_EBUDGET : gs_session_plan(other, o->logits);
+        const bool fits = st == GS_OK, less = st == GS_EBUDGET && other != NULL && asks_less(other, *s);
+        if (less)
+            snprintf(text, sizeof(text), "%s", gs_last_error());
+        if (fits || less)
+            swap(s, &other);
+        gs_session_close(other);
+        if (fits)
+            return GS_OK;
+    }
+    return gs_fail(GS_EBUDGET, "%s", text);
 }
 
 gs_status gs_session_open(gs_session **out, const char *store, const gs_train_options *options, gs_purpose purpose,
@@ -323,8 +356,8 @@ gs_status gs_session_open(gs_session **out, const char *store, const gs_train_op
     if (st == GS_OK) {
         s->scans = &scans;
         st = gs_session_plan(s, logits);
-        if (st == GS_EBUDGET)
-            st = batch_where_needed(&s, &opening);
+        if (st == GS_EBUDGET && is_refused(s) && gs_device_unified(s->device))
+            st = fit_another(&s, &opening);
     }
     if (st == GS_OK) {
         lean_where_worth(&s, &opening);

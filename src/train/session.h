@@ -66,6 +66,7 @@ typedef struct gs_session {
     bool recompute;         /* values are rather made again than stored */
     bool batch;             /* products with the matrix of an edge's type are made edge by edge, in batches */
     bool lean;              /* and what is computed once is to take little memory */
+    gs_refusal refused;     /* of a plan that does not fit: what would */
     uint64_t host_fixed, device_fixed;
     uint32_t items;
     gs_memory_item item[GS_PLAN_ITEMS]; /* what the two are made of */

@@ -201,8 +201,7 @@ gs_status gs_session_plan(gs_session *s, bool logits)
         .topology = s->topology,
         .no_chain = s->options->no_chain,
         .unified = gs_device_unified(s->device),
-        .host_fixed = s->host_fixed, .host_varies = PROCESS_STEP,
-        .device_fixed = s->device_fixed,
+        .host_fixed = s->host_fixed, .host_varies = PROCESS_STEP, .device_fixed = s->device_fixed,
         .task_bytes = s->profile || s->topology != NULL ? GS_EXEC_TRACE_TASK_BYTES : 0,
         .cost = &s->cost,
         .no_swap = s->options->no_swap || config.granules.words > 0, /* the selective plan is the one to be ordered */
@@ -218,6 +217,7 @@ gs_status gs_session_plan(gs_session *s, bool logits)
         .stage_rows = s->stage_rows,
         .array_rows = s->array_rows,
         .granules = config.granules,
+        .refusal = &s->refused,
     };
     if ((st = gs_schedule(&s->plan, &config)) != GS_OK)
         return st;

@@ -7,12 +7,18 @@ export XDG_CACHE_HOME=$work/cache # predicted from the defaults, whatever this m
 
 run generate "$GNNSTREAM" generate sbm "$work/graph" --vertices 40000 --edges 200000 --features 64 --classes 5 \
     --seed 2 || finish
-edges=$(head -c 128 "$work/graph/edges.npy" | sed -n '1s/.*(\([0-9]*\), 2).*/\1/p')
-{ # edges of 8 types, in turn
-    printf '\x93NUMPY\x01\x00\x76\x00'
-    printf "%-117s\n" "{'descr': '|u1', 'fortran_order': False, 'shape': ($edges,), }"
-    yes abcdefg | tr 'a-g\n' '\000-\007' | head -c "$edges"
-} >"$work/graph/edge_types.npy"
+# add_types GRAPH: its edges are of 8 types, in turn.
+add_types()
+{
+    local edges
+    edges=$(head -c 128 "$1/edges.npy" | sed -n '1s/.*(\([0-9]*\), 2).*/\1/p')
+    {
+        printf '\x93NUMPY\x01\x00\x76\x00'
+        printf "%-117s\n" "{'descr': '|u1', 'fortran_order': False, 'shape': ($edges,), }"
+        yes abcdefg | tr 'a-g\n' '\000-\007' | head -c "$edges"
+    } >"$1/edge_types.npy"
+}
+add_types "$work/graph"
 store=$work/store
 run partition "$GNNSTREAM" partition "$work/graph" "$store" --parts 4 --method fennel || finish
 options=(--hidden 32 --threads 2 --seed 3 --logits "$work/l.npy")
@@ -64,4 +70,17 @@ refuse 1 'needs at least ([0-9]|1[0-5])M' "$GNNSTREAM" plan "$store" "${few[@]}"
 with stored recomputes false --model sage -- "" &&
     with again recomputes true --model sage -- --no-cache &&
     told 'made again rather than stored' && same stored again
+
+# Sums of wide features by type take 43 MiB of a device, products in front of the sums 9: the second program is run
+# where the first does not fit, and a refusal names what is enough for one of the two.
+run generate "$GNNSTREAM" generate sbm "$work/wide" --vertices 10000 --edges 50000 --features 256 --classes 5 --seed 2
+add_types "$work/wide"
+store=$work/wide.store
+run partition "$GNNSTREAM" partition "$work/wide" "$store" --parts 4 --method fennel || finish
+refuse 1 'device-memory 1.0 MiB is too small.*needs at least [0-9]+M' \
+    "$GNNSTREAM" plan "$store" --model rgcn "${options[@]}" --device-memory 1M --host-memory 400M
+least=$(sed -n 's/.*needs at least \([0-9]*\)M.*/\1/p' "$work/stderr")
+[ "${least:-99}" -le 20 ] && pass || fail "the least device memory is that of the first program: $least" "$work/stderr"
+with roomy lean false --model rgcn --no-hoist -- "--device-memory 100M --host-memory 400M" &&
+    with narrow lean true --model rgcn -- "--device-memory ${least}M --host-memory 400M" && same roomy narrow
 finish
