@@ -105,6 +105,16 @@ static const char *default_text(const cli_option *o, const char *options)
     return out;
 }
 
+/* Lines but the first begin where the first does. */
+static void print_indented(FILE *out, const char *text)
+{
+    for (const char *c = text; *c != '\0'; c++) {
+        fputc(*c, out);
+        if (*c == '\n')
+            fprintf(out, "%*s", HELP_COLUMN, "");
+    }
+}
+
 static void print_option(FILE *out, const cli_option *o, const char *options)
 {
     char left[128];
@@ -116,7 +126,7 @@ static void print_option(FILE *out, const cli_option *o, const char *options)
     fprintf(out, "%-*s", HELP_COLUMN, left);
     if (strlen(left) >= HELP_COLUMN)
         fprintf(out, "\n%*s", HELP_COLUMN, "");
-    fprintf(out, "%s", o->help);
+    print_indented(out, o->help);
     if (*given != '\0')
         fprintf(out, " (default: %s)", given);
     fputc('\n', out);

@@ -52,8 +52,9 @@ static int run(const cli_command *self, const void *options, const char *const *
 const cli_command cmd_model = {
     .name = "model",
     .place = {"MODEL"},
-    .summary = "Says what the compiler makes of a model: its graph after each pass, forward and\n"
-               "backward, and the stages of an epoch. MODEL is a built-in one's name or a text's file.",
+    .summary = "Says what the compiler makes of a model.\n"
+               "Its graph after each pass, forward and backward, and the stages of an epoch.\n"
+               "MODEL is a built-in one's name or a text's file.",
     .group = (const cli_group[]){{"Output", output_options},
                                  {"Model", train_model_options + 1}, /* all but --model */
                                  {"Graph", graph_options},

@@ -18,7 +18,7 @@ const cli_option train_model_options[] = {
     {"--hidden", CLI_COUNT, FIELD(hidden), "N", "width of a hidden layer", NULL, 1, 1u << 20},
     {"--heads", CLI_COUNT, FIELD(heads), "N", "attention heads, for models that have them", NULL, 1, 1024},
     {"--bases", CLI_COUNT, FIELD(bases), "B",
-     "matrices that those of edge types are made of, for models\nthat have them (rgcn_bases); 4 unless given", NULL, 1,
+     "matrices that those of edge types are made of, for models\nthat have them (rgcn_bases)", "4", 1,
      1024},
     {"--act", CLI_TEXT, FIELD(activation), "NAME", "activation between layers", NULL, 0, 0},
     {"--dropout", CLI_REAL, FIELD(dropout), "P", "after each hidden layer, and of attention weights; from 0 to below 1",

@@ -13,12 +13,16 @@ has()
     for option; do
         grep -Eq -e "(^| )$option( |\$)" help || die "no $option in the help of $command"
     done
+    # options, what continues their lines, and titles; what stands above the first title is free
+    ! sed '1,/:$/d' help | grep -Eqv '^(  -.*|  {20}.*|[A-Z].*:|)$' ||
+        die "a line of the help of $command is out of place"
     ! grep -Eq '.{130}' help || die "a line of the help of $command is too long"
 }
 gnnstream help >overview
 for command in generate partition info verify plan train predict 'bench limits' 'bench train'; do
     grep -q "^  $command " overview || die "no $command in the overview"
 done
+! grep -Eq ' (and|or|of|the|a)$' overview || die "a summary of the overview is cut off"
 model='--model --layers --hidden --heads --act --dropout --input-dropout'
 machine='--device --matmul --device-memory --host-memory --threads --spill --spill-type --no-cache --no-selective --no-swap --no-prune --no-pipeline --no-verify --no-move --no-fuse --no-batch --no-hoist --topology --no-chain'
 learning='--epochs --optimizer --lr --weight-decay --seed --init --eval-every'
