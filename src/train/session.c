@@ -345,6 +345,16 @@ static gs_status fit_another(gs_session **s, const gs_opening *o)
     return gs_fail(GS_EBUDGET, "%s", text);
 }
 
+/* The last error names a budget that was not asked for. */
+static gs_status explain_default(const gs_session *s)
+{
+    return gs_fail_hint(GS_EBUDGET, !gs_device_unified(s->device)
+                                        ? "it is 90 % of what is free on the device unless given"
+                                    : s->device_count > 1
+                                        ? "unless given it is what half of --host-memory gives each device"
+                                        : "unless given it is half of --host-memory");
+}
+
 gs_status gs_session_open(gs_session **out, const char *store, const gs_train_options *options, gs_purpose purpose,
                           bool logits)
 {
@@ -358,6 +368,8 @@ gs_status gs_session_open(gs_session **out, const char *store, const gs_train_op
         st = gs_session_plan(s, logits);
         if (st == GS_EBUDGET && is_refused(s) && gs_device_unified(s->device))
             st = fit_another(&s, &opening);
+        if (st == GS_EBUDGET && s->refused.device != 0 && options->device_memory == 0)
+            st = explain_default(s);
     }
     if (st == GS_OK) {
         lean_where_worth(&s, &opening);
