@@ -10,6 +10,7 @@
 #include "train/limits.h"
 #include "train/options.h"
 #include "train/session.h"
+#include "train/train.h"
 
 #define PROBE_BYTES (512 * GS_MIB) /* of the scratch file */
 #define PROBE_ROWS 8192u
@@ -123,15 +124,18 @@ static void remember_disk(const gs_bench_report *b, const char *device)
     (void)gs_cost_record_save(&record, device);
 }
 
-/* Everything but the run. The session is closed before the run opens its own, so
- * that nothing is held twice. */
-static gs_status measure_ceilings(gs_bench_report *b, const char *store, const gs_train_options *options)
+/* Everything but the run. The session is closed before the run opens its own, so that nothing is held twice. It makes a
+ * plan that nobody runs: budgets that are too small are refused before seconds of measuring, and the run's own plan is
+ * made with what was measured. *process_bytes: what the process held before libraries touched anything. */
+static gs_status measure_ceilings(gs_bench_report *b, const char *store, const gs_train_options *options,
+                                  uint64_t *process_bytes)
 {
     gs_session *s = NULL;
     gs_status st = gs_session_open(&s, store, options, GS_FOR_TRAINING, options->logits != NULL);
 
     if (st != GS_OK)
         return st;
+    *process_bytes = s->process_bytes;
     find_shapes(b, s->program, &s->program->pass[s->train]);
     if ((st = measure_device(b, s)) == GS_OK)
         st = gs_limits_disk(&b->disk_read_bps, &b->disk_write_bps, gs_session_scratch_dir(s), PROBE_BYTES);
@@ -188,6 +192,7 @@ gs_status gs_bench_train(gs_bench_report *out, const char *store, const gs_train
     gs_train_options own = *options;
     epochs all = {.options = options};
     gs_bench_report b = {0};
+    uint64_t process_bytes = 0;
     gs_status st;
 
     if (options->epochs == 0)
@@ -199,7 +204,8 @@ gs_status gs_bench_train(gs_bench_report *out, const char *store, const gs_train
     own.on_epoch = keep_epoch;
     own.context = &all;
     own.profile = true;
-    if ((st = measure_ceilings(&b, store, options)) == GS_OK && (st = gs_train(store, &own, &b.train)) == GS_OK) {
+    if ((st = measure_ceilings(&b, store, &own, &process_bytes)) == GS_OK &&
+        (st = gs_train_after(store, &own, process_bytes, &b.train)) == GS_OK) {
         set_figures(&b, &all);
         *out = b;
     }

@@ -358,6 +358,12 @@ static gs_status explain_default(const gs_session *s)
 gs_status gs_session_open(gs_session **out, const char *store, const gs_train_options *options, gs_purpose purpose,
                           bool logits)
 {
+    return gs_session_open_after(out, store, options, purpose, logits, 0);
+}
+
+gs_status gs_session_open_after(gs_session **out, const char *store, const gs_train_options *options,
+                                gs_purpose purpose, bool logits, uint64_t process_bytes)
+{
     const gs_opening opening = {store, options, purpose, logits};
     gs_session *s = NULL;
     gs_scans scans = {0};
@@ -365,6 +371,7 @@ gs_status gs_session_open(gs_session **out, const char *store, const gs_train_op
 
     if (st == GS_OK) {
         s->scans = &scans;
+        s->process_bytes = gs_session_process_bytes(process_bytes);
         st = gs_session_plan(s, logits);
         if (st == GS_EBUDGET && is_refused(s) && gs_device_unified(s->device))
             st = fit_another(&s, &opening);

@@ -62,7 +62,7 @@ typedef struct gs_session {
     uint64_t staging_bytes, mirror_bytes; /* of a device with memory of its own */
     gs_device_orders orders;       /* of what is mirrored, where there is room */
     uint64_t logits_memory;        /* for gs_logits_write(); 0: none wanted */
-    uint64_t process_bytes; /* resident when the plan was made; 0: to be looked up */
+    uint64_t process_bytes; /* resident when the plan was made */
     bool recompute;         /* values are rather made again than stored */
     bool batch;             /* products with the matrix of an edge's type are made edge by edge, in batches */
     bool lean;              /* and what is computed once is to take little memory */
@@ -91,6 +91,9 @@ typedef struct gs_session {
  * store lacks what the purpose needs), GS_EBUDGET, GS_ENOMEM. */
 gs_status gs_session_open(gs_session **out, const char *store, const gs_train_options *options, gs_purpose purpose,
                           bool logits);
+/* The same after another session of the process: `process_bytes` is what that one found, or 0. */
+gs_status gs_session_open_after(gs_session **out, const char *store, const gs_train_options *options,
+                                gs_purpose purpose, bool logits, uint64_t process_bytes);
 void gs_session_close(gs_session *s); /* NULL is allowed; removes the spill folder */
 
 /* Takes parameters (zeroed) and all memory of the plan, makes the spill files. */
@@ -158,6 +161,8 @@ uint64_t gs_session_free_device_memory(const gs_session *s);
 
 /* session_plan.c: accounts for what the plan does not, and makes it. */
 gs_status gs_session_plan(gs_session *s, bool logits);
+/* Of the process, beside what is accounted for; `before`: what a session before this one found, or 0. */
+uint64_t gs_session_process_bytes(uint64_t before);
 gs_status gs_session_describe_pass(const gs_session *s, gs_pass_report *out, uint32_t pass);
 gs_status gs_session_describe(const gs_session *s, gs_plan_report *out);
 

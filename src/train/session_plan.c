@@ -72,16 +72,22 @@ static uint64_t logits_memory(const gs_session *s)
     return GS_MIN(whole + GS_SUM_BYTES, share);
 }
 
+/* Open store and compiled model are resident already. What a session before this one freed is not to be counted, nor
+ * twice what libraries have touched since: that is in their allowance, up to all of it. */
+uint64_t gs_session_process_bytes(uint64_t before)
+{
+    gs_alloc_trim();
+    const uint64_t now = gs_align_up(gs_process_resident_bytes(), PROCESS_STEP);
+    if (before == 0)
+        return now;
+    return GS_MAX(before, now - GS_MIN(now, LIBRARY_ALLOWANCE));
+}
+
 static void charge_fixed(gs_session *s, bool logits)
 {
     const uint64_t one = gs_params_elements(s->program) * sizeof(float), state = s->gradients ? one * s->states : 0;
     const bool steps = gs_session_steps_on_device(s);
 
-    /* Open store and compiled model are resident already. What a session before this one freed is not to be counted. */
-    if (s->process_bytes == 0) {
-        gs_alloc_trim();
-        s->process_bytes = gs_align_up(gs_process_resident_bytes(), PROCESS_STEP);
-    }
     charge(s, "process, store tables", s->process_bytes, false);
     charge(s, "libraries (allowance)", LIBRARY_ALLOWANCE, false);
     if (logits)

@@ -14,6 +14,7 @@
 #include "train/outfile.h"
 #include "train/safetensors.h"
 #include "train/session.h"
+#include "train/train.h"
 
 /* A run and the files it is to leave. */
 typedef struct run {
@@ -320,12 +321,19 @@ static gs_status start_weights(run *r, const char *from)
 
 gs_status gs_train(const char *store, const gs_train_options *options, gs_train_report *report)
 {
+    return gs_train_after(store, options, 0, report);
+}
+
+gs_status gs_train_after(const char *store, const gs_train_options *options, uint64_t process_bytes,
+                         gs_train_report *report)
+{
     run r = {.options = options, .weights = GS_OUTFILE_NONE, .logits = GS_OUTFILE_NONE, .trace = GS_OUTFILE_NONE,
              .began = gs_now()};
     gs_status st;
 
     if ((st = gs_train_options_check(options)) != GS_OK || (st = check_outputs(options)) != GS_OK ||
-        (st = gs_session_open(&r.session, store, options, GS_FOR_TRAINING, options->logits != NULL)) != GS_OK)
+        (st = gs_session_open_after(&r.session, store, options, GS_FOR_TRAINING, options->logits != NULL,
+                                    process_bytes)) != GS_OK)
         goto done;
     r.optim = (gs_optim){.lr = options->lr, .weight_decay = options->weight_decay};
     if ((st = gs_optim_parse(&r.optim.kind, options->optimizer)) != GS_OK ||
