@@ -42,7 +42,8 @@
 #define GS_CUDA_HUB_BYTES (16 * GS_MIB) /* of their sums, at the most */
 #define GS_CUDA_SORTED 4096u        /* targets of a sequence that are sorted together */
 #define GS_CUDA_ORDER_WORDS ((GS_CUDA_FLIGHT + 2u) * GS_CUDA_SORTED + 1u)
-#define GS_CUDA_SEQUENCE_BYTES (64 * GS_MIB) /* of the tiles of sequences under way, at the most, unless one needs more */
+#define GS_CUDA_SEQUENCE_BYTES                                                                                         \
+    (64 * GS_MIB) /* of the tiles of sequences under way, at the most, unless one needs more */
 /* Bytes not copied, from which on rows are fetched one by one: what two more launches cost, about 10 us of copying. */
 #define GS_CUDA_FETCH_SAVES (512 * GS_KIB)
 #define GS_CUDA_COLSUM_PARTS 128u
@@ -115,7 +116,8 @@ typedef struct gs_cuda_link {
 typedef struct gs_cuda_chain {
     bool joined;
     gs_cu_handle forward;         /* stream of copies from peers; those of the other ways are `in` and `out` */
-    gs_cu_handle starts;          /* stream of what the host must know of a chunk that is on the device alone; where there are sequences */
+    gs_cu_handle starts;          /* stream of what the host must know of a chunk that is on the device alone; where
+                                   * there are sequences */
     gs_cu_handle mark[GS_DEVICE_WAYS][GS_DEVICE_MARKS]; /* events */
     uint64_t marks[GS_DEVICE_WAYS];
     uint32_t links;
@@ -143,9 +145,23 @@ typedef struct gs_cuda_sequence_code {
 } gs_cuda_sequence_code;
 
 enum gs_cuda_fixed {
-    GS_CUDA_ADD, GS_CUDA_BEGIN, GS_CUDA_FINISH_MOST, GS_CUDA_FINISH_ATTEND, GS_CUDA_FINISH_LSE,
-    GS_CUDA_REGROUP, GS_CUDA_ROW_SUMS, GS_CUDA_MIX_PART, GS_CUDA_COLSUM_PART, GS_CUDA_COLSUM_TOTAL, GS_CUDA_MOMENTS_PART,
-    GS_CUDA_MOMENTS_TOTAL, GS_CUDA_STATISTIC, GS_CUDA_FETCH, GS_CUDA_LOSS, GS_CUDA_LOSS_TOTAL, GS_CUDA_STEP,
+    GS_CUDA_ADD,
+    GS_CUDA_BEGIN,
+    GS_CUDA_FINISH_MOST,
+    GS_CUDA_FINISH_ATTEND,
+    GS_CUDA_FINISH_LSE,
+    GS_CUDA_REGROUP,
+    GS_CUDA_ROW_SUMS,
+    GS_CUDA_MIX_PART,
+    GS_CUDA_COLSUM_PART,
+    GS_CUDA_COLSUM_TOTAL,
+    GS_CUDA_MOMENTS_PART,
+    GS_CUDA_MOMENTS_TOTAL,
+    GS_CUDA_STATISTIC,
+    GS_CUDA_FETCH,
+    GS_CUDA_LOSS,
+    GS_CUDA_LOSS_TOTAL,
+    GS_CUDA_STEP,
     GS_CUDA_FIXED_COUNT
 };
 
@@ -167,13 +183,16 @@ typedef struct gs_cuda {
     gs_cuda_sequence_code *sequence;
     uint32_t edges, vertices, sequences;
     gs_cu_handle turn_weight, spread_gates; /* where there are sequences */
-    uint32_t *order;            /* [GS_CUDA_ORDER_WORDS], pinned: for each launch under way GS_CUDA_SORTED targets as sequences take
-                                 * them, as many to sort with, and where the edges of as many and one begin (launch_sequence.c) */
+    uint32_t
+        *order; /* [GS_CUDA_ORDER_WORDS], pinned: for each launch under way GS_CUDA_SORTED targets as sequences take
+                 * them, as many to sort with, and where the edges of as many and one begin (launch_sequence.c) */
     gs_cu_memory state;         /* parameters, gradients, sums of statistics, totals of the loss, scratch */
     uint64_t state_bytes;
-    uint64_t learned_bytes;     /* parameters that are learned come first, their gradients first of those, in the same places */
+    uint64_t learned_bytes;     /* parameters that are learned come first, their gradients first of those, in the same
+                                 * places */
     uint64_t grads_offset, added_bytes; /* from there on: what passes add up, gradients, sums and totals */
-    uint64_t *param_offset, *grad_offset, *sums_offset, loss_offset, scratch_offset, scratch_bytes, order_offset, workspace_offset;
+    uint64_t *param_offset, *grad_offset, *sums_offset, loss_offset, scratch_offset, scratch_bytes, order_offset,
+        workspace_offset;
     bool kept;                  /* gs_device_keep_params(): the learned parameters of `state` are the run's */
     uint32_t states;
     gs_cu_memory moments;       /* [states] runs of learned_bytes; 0: none */
@@ -245,13 +264,14 @@ gs_status gs_cuda_take_orders(gs_cuda *c, const gs_device_orders *want, uint64_t
 void gs_cuda_give_orders(gs_cuda *c);
 /* order[0..targets) = the targets, those with the most edges first, those of as many in their order. */
 void gs_cuda_sort_targets(uint32_t *order, const uint32_t *start, uint32_t targets);
-/* Steps of edges that blocks of `groups` targets hold, each until its longest target is done; one of more than `piece_edges` (a hub) is
- * no block's. `order`: or NULL. */
-uint64_t gs_cuda_held_steps(const uint32_t *order, const uint32_t *start, uint32_t targets, uint32_t groups, uint32_t piece_edges);
-/* *order is the one in which groups are to take these targets, `groups` a block; NULL: as they come. What the first launch of a chunk
- * decides is kept. */
-gs_status gs_cuda_order_of(gs_cuda *c, const gs_u32 **order, const void *target, const uint32_t *start, uint32_t targets, uint32_t groups,
-                           uint32_t piece_edges);
+/* Steps of edges that blocks of `groups` targets hold, each until its longest target is done; one of more than
+ * `piece_edges` (a hub) is no block's. `order`: or NULL. */
+uint64_t gs_cuda_held_steps(const uint32_t *order, const uint32_t *start, uint32_t targets, uint32_t groups,
+                            uint32_t piece_edges);
+/* *order is the one in which groups are to take these targets, `groups` a block; NULL: as they come. What the first
+ * launch of a chunk decides is kept. */
+gs_status gs_cuda_order_of(gs_cuda *c, const gs_u32 **order, const void *target, const uint32_t *start,
+                           uint32_t targets, uint32_t groups, uint32_t piece_edges);
 
 /* ---- fetch_rows.c ---- */
 

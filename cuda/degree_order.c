@@ -1,10 +1,10 @@
 /* In what order does a launch take its targets? By falling degree, where that keeps lanes busy.
  *
- * A warp goes on until the longest of its targets is done, and a block's registers are free when its longest warp is, so targets of very
- * unlike degrees side by side leave most of what a GPU holds idle (bench/kernels/idle_lanes.c counts it). An order costs 4 bytes
- * a target and is made once, on the host, when a chunk that is mirrored is first launched: chunks that come by
- * copies are waited for longer than they are computed on. A target still goes over its edges as they are stored, and pieces
- * of hubs are cut as without an order, so results are the same bits.
+ * A warp goes on until the longest of its targets is done, and a block's registers are free when its longest warp is,
+ * so targets of very unlike degrees side by side leave most of what a GPU holds idle (bench/kernels/idle_lanes.c counts
+ * it). An order costs 4 bytes a target and is made once, on the host, when a chunk that is mirrored is first launched:
+ * chunks that come by copies are waited for longer than they are computed on. A target still goes over its edges as
+ * they are stored, and pieces of hubs are cut as without an order, so results are the same bits.
  */
 #include "base/alloc.h"
 #include "base/size.h"
@@ -15,7 +15,10 @@
 
 /* ---- the order ---- */
 
-static uint32_t class_of(const uint32_t *start, uint32_t t) { return DEGREES - 1 - GS_MIN(start[t + 1] - start[t], DEGREES - 1); }
+static uint32_t class_of(const uint32_t *start, uint32_t t)
+{
+    return DEGREES - 1 - GS_MIN(start[t + 1] - start[t], DEGREES - 1);
+}
 
 void gs_cuda_sort_targets(uint32_t *order, const uint32_t *start, uint32_t targets)
 {
@@ -28,7 +31,8 @@ void gs_cuda_sort_targets(uint32_t *order, const uint32_t *start, uint32_t targe
         order[at[class_of(start, t)]++] = t;
 }
 
-uint64_t gs_cuda_held_steps(const uint32_t *order, const uint32_t *start, uint32_t targets, uint32_t groups, uint32_t piece_edges)
+uint64_t gs_cuda_held_steps(const uint32_t *order, const uint32_t *start, uint32_t targets, uint32_t groups,
+                            uint32_t piece_edges)
 {
     uint64_t held = 0;
     for (uint32_t first = 0; first < targets; first += groups) {
@@ -62,7 +66,9 @@ gs_status gs_cuda_take_orders(gs_cuda *c, const gs_device_orders *want, uint64_t
         ;
     o->slot = gs_calloc(o->slots, sizeof(*o->slot));
     o->sorted = gs_malloc_array(want->most, sizeof(*o->sorted));
-    return o->slot != NULL && o->sorted != NULL ? GS_OK : gs_fail(GS_ENOMEM, "device cuda: out of memory for orders of targets");
+    return o->slot != NULL && o->sorted != NULL
+               ? GS_OK
+               : gs_fail(GS_ENOMEM, "device cuda: out of memory for orders of targets");
 }
 
 void gs_cuda_give_orders(gs_cuda *c)
@@ -90,7 +96,8 @@ static bool is_mirrored(const gs_cuda *c, const void *host)
     return false;
 }
 
-static gs_status make_order(gs_cuda *c, gs_cuda_order *made, const uint32_t *start, uint32_t targets, uint32_t groups, uint32_t piece_edges)
+static gs_status make_order(gs_cuda *c, gs_cuda_order *made, const uint32_t *start, uint32_t targets, uint32_t groups,
+                            uint32_t piece_edges)
 {
     gs_cuda_orders *const o = &c->memory.orders;
     const uint64_t bytes = targets * sizeof(uint32_t);
@@ -102,13 +109,14 @@ static gs_status make_order(gs_cuda *c, gs_cuda_order *made, const uint32_t *sta
         return GS_OK;
     const gs_cu_memory at = c->memory.base + o->offset + o->used - bytes;
     if ((st = gs_cuda_copy_in(c, at, o->sorted, bytes, c->in, "copying an order of targets")) == GS_OK)
-        st = gs_cuda_check(c, c->d->stream_synchronize(c->in), "copying an order of targets"); /* the next one is sorted in the same place */
+        /* the next one is sorted in the same place */
+        st = gs_cuda_check(c, c->d->stream_synchronize(c->in), "copying an order of targets");
     made->at = st == GS_OK ? at : 0;
     return st;
 }
 
-gs_status gs_cuda_order_of(gs_cuda *c, const gs_u32 **order, const void *target, const uint32_t *start, uint32_t targets, uint32_t groups,
-                           uint32_t piece_edges)
+gs_status gs_cuda_order_of(gs_cuda *c, const gs_u32 **order, const void *target, const uint32_t *start,
+                           uint32_t targets, uint32_t groups, uint32_t piece_edges)
 {
     gs_cuda_orders *const o = &c->memory.orders;
     gs_status st = GS_OK;

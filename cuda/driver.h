@@ -126,8 +126,8 @@ typedef struct gs_cuda_driver {
 #undef X
 } gs_cuda_driver;
 
-/* The libraries' functions, found once and kept. GS_EUNSUPPORTED says which library or function is missing, or which library is too
- * new for the driver (library.h). */
+/* The libraries' functions, found once and kept. GS_EUNSUPPORTED says which library or function is missing, or which
+ * library is too new for the driver (library.h). */
 gs_status gs_cuda_driver_open(const gs_cuda_driver **out);
 /* NVRTC's alone, which needs no GPU and no driver. */
 gs_status gs_cuda_compiler_open(const gs_cuda_driver **out);

@@ -49,8 +49,10 @@ static void set_chunk(const gs_cuda *c, gs_edge_args *a, const chunk_binds *b, u
 
 static uint32_t mask_of(uint32_t bytes) { return bytes == 0 ? 0 : UINT32_MAX >> (32 - 8 * bytes); }
 
-/* Hubs are cut by the launch's sizes alone, so that results do not depend on anything else. `target`, `start`: as the host names them. */
-static gs_status launch_edges(gs_cuda *c, const gs_cuda_edge_code *code, gs_edge_args *a, const void *target, const uint32_t *start)
+/* Hubs are cut by the launch's sizes alone, so that results do not depend on anything else. `target`, `start`: as the
+ * host names them. */
+static gs_status launch_edges(gs_cuda *c, const gs_cuda_edge_code *code, gs_edge_args *a, const void *target,
+                              const uint32_t *start)
 {
     const gs_edge_kernel *const k = &code->k;
     const uint32_t groups = GS_BLOCK_LANES / k->lanes;

@@ -1,11 +1,11 @@
 /* LSTMs over edges (kernels/sequence.cu): which targets make tiles, and how many of them are under way at once.
  *
- * Targets are sorted by their edges, most first, on the host, GS_CUDA_SORTED at a time, each such slice a launch of its own. One of
- * several devices has a chunk that the host does not see: where its targets' edges begin, 4 bytes each, is copied back first, while
- * the launches before are still under way.
+ * Targets are sorted by their edges, most first, on the host, GS_CUDA_SORTED at a time, each such slice a launch of its
+ * own. One of several devices has a chunk that the host does not see: where its targets' edges begin, 4 bytes each, is
+ * copied back first, while the launches before are still under way.
  * Backward, as many tiles as scratch has room for go through their windows together; after each window the
- * gradients of its edges are added to the operand rows, and to the weight's gradient by one product. Sizes alone decide, so
- * results are the same from run to run.
+ * gradients of its edges are added to the operand rows, and to the weight's gradient by one product. Sizes alone
+ * decide, so results are the same from run to run.
  */
 #include "base/size.h"
 #include "cuda/cuda_internal.h"
@@ -24,8 +24,8 @@ typedef struct slice {
 
 static uint32_t degree_of(const slice *s, uint32_t t) { return s->start[t - s->first + 1] - s->start[t - s->first]; }
 
-/* order[0..count) = targets from the slice's first on, those with most edges first, else as they come: a radix sort. Returns how
- * many have edges. */
+/* order[0..count) = targets from the slice's first on, those with most edges first, else as they come: a radix sort.
+ * Returns how many have edges. */
 static uint32_t sort_targets(uint32_t *order, uint32_t *spare, const slice *s, uint32_t count)
 {
     uint32_t *from = order, *to = spare;
@@ -126,7 +126,10 @@ static gs_status run_window(gs_cuda *c, slice *s, uint32_t tiles)
     return st;
 }
 
-static uint32_t windows_of(const slice *s, uint32_t at) { return (uint32_t)gs_div_up(degree_of(s, s->order[at]), GS_SEQUENCE_WINDOW); }
+static uint32_t windows_of(const slice *s, uint32_t at)
+{
+    return (uint32_t)gs_div_up(degree_of(s, s->order[at]), GS_SEQUENCE_WINDOW);
+}
 
 static gs_status backward(gs_cuda *c, slice *s)
 {
@@ -166,8 +169,10 @@ typedef struct binds {
 static binds bind_all(gs_cuda *c, const slice *s, bool back)
 {
     const gs_sequence_launch *const l = s->l;
-    const uint64_t edges = gs_edges_end(l->start, l->targets, l->edges), rows = l->target_rows * (uint64_t)l->width * sizeof(float);
-    const uint64_t wide = l->operand_rows * 4ull * l->width * sizeof(float), weight = 4ull * l->width * l->width * sizeof(float);
+    const uint64_t edges = gs_edges_end(l->start, l->targets, l->edges),
+                   rows = l->target_rows * (uint64_t)l->width * sizeof(float);
+    const uint64_t wide = l->operand_rows * 4ull * l->width * sizeof(float),
+                   weight = 4ull * l->width * l->width * sizeof(float);
     const int states = back ? GS_CUDA_IN : GS_CUDA_INOUT;
     const bool own = s->param == GS_NONE;
     const uint32_t used = gs_cuda_bind_range(c, l->used, (uint64_t)l->used_rows * l->index_bytes, GS_CUDA_IN);
@@ -214,7 +219,8 @@ static void set_args(gs_cuda *c, slice *s, const binds *b)
 }
 
 /* Where edges begin of `count` targets from `first` on, and where those of the last end. */
-static gs_status find_starts(gs_cuda *c, const gs_sequence_launch *l, uint32_t first, uint32_t count, const uint32_t **start)
+static gs_status find_starts(gs_cuda *c, const gs_sequence_launch *l, uint32_t first, uint32_t count,
+                             const uint32_t **start)
 {
     uint32_t *const here = c->order + (GS_CUDA_FLIGHT + 1) * GS_CUDA_SORTED;
     const gs_cu_memory there = (gs_cu_memory)(uintptr_t)(l->start + first);
@@ -224,18 +230,20 @@ static gs_status find_starts(gs_cuda *c, const gs_sequence_launch *l, uint32_t f
     if (l->edges == 0)
         return GS_OK;
     if ((st = gs_cuda_enter(c)) != GS_OK ||
-        (st = gs_cuda_copy_out(c, here, there, (count + 1ull) * sizeof(*here), c->chain.starts, "copying the sizes of a chunk")) != GS_OK)
+        (st = gs_cuda_copy_out(c, here, there, (count + 1ull) * sizeof(*here), c->chain.starts,
+                               "copying the sizes of a chunk")) != GS_OK)
         return st;
     return gs_cuda_check(c, c->d->stream_synchronize(c->chain.starts), "copying the sizes of a chunk");
 }
 
 static gs_status copy_order(gs_cuda *c, const slice *s)
 {
-    return gs_cuda_copy_in(c, c->state + c->order_offset, s->order, s->count * sizeof(*s->order), c->compute, "copying an order");
+    return gs_cuda_copy_in(c, c->state + c->order_offset, s->order, s->count * sizeof(*s->order), c->compute,
+                           "copying an order");
 }
 
-static gs_status run_slice(gs_cuda *c, const gs_cuda_sequence_code *code, const gs_sequence_launch *l, uint32_t first, uint32_t count,
-                           bool back)
+static gs_status run_slice(gs_cuda *c, const gs_cuda_sequence_code *code, const gs_sequence_launch *l, uint32_t first,
+                           uint32_t count, bool back)
 {
     slice s = {.code = code, .l = l, .first = first, .param = param_of(c, l->weight)};
     gs_status st = find_starts(c, l, first, count, &s.start);

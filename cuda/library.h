@@ -1,8 +1,9 @@
 /* library.h - which of the CUDA libraries that are installed here fits the driver?
  *
- * A machine may have several releases of a library: a toolkit's, and those that Python packages brought. What a compiler of CUDA 13
- * makes does not load on a driver of CUDA 12, and a cuBLAS of 13 does not start there; the other way round all is well, and within a
- * release too (CUDA's "minor version compatibility", which holds for images, and images are what is made).
+ * A machine may have several releases of a library: a toolkit's, and those that Python packages brought. What a
+ * compiler of CUDA 13 makes does not load on a driver of CUDA 12, and a cuBLAS of 13 does not start there; the other
+ * way round all is well, and within a release too (CUDA's "minor version compatibility", which holds for images, and
+ * images are what is made).
  */
 #ifndef GS_CUDA_LIBRARY_H
 #define GS_CUDA_LIBRARY_H
@@ -17,8 +18,9 @@
 /* Of an open library; false: it does not say. */
 typedef bool gs_cuda_library_version(void *library, int *major, int *minor);
 
-/* Opens the newest STEM.so whose release the driver takes (`driver` as cuDriverGetVersion() has it, 1000 * major + 10 * minor; 0: not
- * known, any will do). *out is dlopen()'s. GS_EUNSUPPORTED: there is none, or only newer ones; the line names one, and what to do. */
+/* Opens the newest STEM.so whose release the driver takes (`driver` as cuDriverGetVersion() has it, 1000 * major + 10 *
+ * minor; 0: not known, any will do). *out is dlopen()'s. GS_EUNSUPPORTED: there is none, or only newer ones; the line
+ * names one, and what to do. */
 gs_status gs_cuda_library_open(void **out, const char *stem, gs_cuda_library_version *version, int driver);
 
 #endif /* GS_CUDA_LIBRARY_H */

@@ -1,5 +1,5 @@
-/* A pass: parameters go to the device before its launches, and what they added up comes back after them; but for those that the device
- * keeps for the run (step.c). */
+/* A pass: parameters go to the device before its launches, and what they added up comes back after them; but for those
+ * that the device keeps for the run (step.c). */
 #include <string.h>
 
 #include "base/size.h"
@@ -52,7 +52,8 @@ gs_status gs_cuda_begin_pass(void *context, const gs_device_pass *pass)
     if ((st = gs_cuda_enter(c)) != GS_OK)
         return st;
     c->pass = *pass;
-    st = gs_cuda_check(c, c->d->fill(c->state + c->grads_offset, 0, c->added_bytes, c->compute), "clearing gradients and the loss");
+    st = gs_cuda_check(c, c->d->fill(c->state + c->grads_offset, 0, c->added_bytes, c->compute),
+                       "clearing gradients and the loss");
     for (uint32_t i = 0; i < pass->program->params && st == GS_OK; i++) {
         const exchange x = exchange_of(c, i);
         copied = copied || x.param != NULL || x.grad != NULL || x.sums != NULL;
@@ -63,7 +64,8 @@ gs_status gs_cuda_begin_pass(void *context, const gs_device_pass *pass)
         if (st == GS_OK && x.sums != NULL)
             st = gs_cuda_copy_in(c, gs_cuda_sums(c, i), x.sums, x.sum_bytes, c->compute, "copying statistics");
     }
-    if (st == GS_OK && copied) /* the host may change them, as another device's pass does that ends before this one begins to compute */
+    /* the host may change them, as another device's pass does that ends before this one begins to compute */
+    if (st == GS_OK && copied)
         st = gs_cuda_check(c, c->d->stream_synchronize(c->compute), "the begin of a pass");
     if (st == GS_OK) /* the stream of copies counts bytes there */
         st = gs_cuda_check(c, c->d->event_record(c->begun, c->compute), "an event");

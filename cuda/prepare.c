@@ -93,8 +93,10 @@ static gs_status write_sequence(code *k, const gs_program *p, const gs_stage *s)
 static gs_status check_instrs(const gs_stage *s)
 {
     if (gs_stage_has_batches(s))
-        return gs_fail(GS_EUNSUPPORTED, "device cuda: stage \"%s\": products of edges by the matrix of their type are not there; use --device cpu",
-                       s->name);
+        return gs_fail(
+            GS_EUNSUPPORTED,
+            "device cuda: stage \"%s\": products of edges by the matrix of their type are not there; use --device cpu",
+            s->name);
     for (uint32_t i = 0; i < s->instrs; i++)
         switch (s->instr[i].op) {
         case GS_OP_ROWSUM:
@@ -216,7 +218,8 @@ static uint64_t sums_bytes(const gs_program *p)
     return bytes;
 }
 
-/* Parameters, gradients and the optimiser's two runs of state are charged by who owns them; here is what lies beside and between them. */
+/* Parameters, gradients and the optimiser's two runs of state are charged by who owns them; here is what lies beside
+ * and between them. */
 uint64_t gs_cuda_scratch_bytes(const void *context, const gs_program *p)
 {
     char *text = NULL;
@@ -225,7 +228,8 @@ uint64_t gs_cuda_scratch_bytes(const void *context, const gs_program *p)
     (void)write_program(&k, p, &text, &bytes); /* what it refuses is refused by prepare */
     const uint64_t scratch = k.edge == NULL ? 0 : scratch_of(context, &k, p) + order_bytes(&k);
     drop_code(&k, text);
-    return scratch + sums_bytes(p) + GS_CUDA_WORKSPACE + 5 * ALIGNMENT * (uint64_t)(p->params + 1) + gs_align_up(sizeof(gs_pass_totals), ALIGNMENT);
+    return scratch + sums_bytes(p) + GS_CUDA_WORKSPACE + 5 * ALIGNMENT * (uint64_t)(p->params + 1) +
+           gs_align_up(sizeof(gs_pass_totals), ALIGNMENT);
 }
 
 /* Parameters, then gradients, learned ones first in both; then sums of statistics and totals of the loss. */

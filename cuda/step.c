@@ -1,4 +1,5 @@
-/* The optimiser's step where parameters, gradients and its state are: one kernel over all of them, as they lie one after the other. */
+/* The optimiser's step where parameters, gradients and its state are: one kernel over all of them, as they lie one
+ * after the other. */
 #include "base/size.h"
 #include "cuda/cuda_internal.h"
 
@@ -18,18 +19,22 @@ gs_status gs_cuda_keep_params(void *context, const float *const *param, uint32_t
     gs_status st;
 
     if (c->program == NULL || states > 2)
-        return gs_fail(GS_EINVAL, "device cuda: parameters of no program, or of an optimiser with %u runs of state", states);
+        return gs_fail(GS_EINVAL, "device cuda: parameters of no program, or of an optimiser with %u runs of state",
+                       states);
     if ((st = gs_cuda_synchronize(c)) != GS_OK)
         return st;
     gs_cuda_drop_params(c);
-    if ((st = gs_cuda_check(c, c->d->fill(c->state, 0, c->learned_bytes, c->compute), "clearing memory")) != GS_OK) /* between them, too */
+    /* between them, too */
+    if ((st = gs_cuda_check(c, c->d->fill(c->state, 0, c->learned_bytes, c->compute), "clearing memory")) != GS_OK)
         return st;
-    if (bytes > 0 && ((st = gs_cuda_check(c, c->d->memory_alloc(&c->moments, bytes), "memory for the optimizer's state")) != GS_OK ||
-                      (st = gs_cuda_check(c, c->d->fill(c->moments, 0, bytes, c->compute), "clearing memory")) != GS_OK))
+    if (bytes > 0 &&
+        ((st = gs_cuda_check(c, c->d->memory_alloc(&c->moments, bytes), "memory for the optimizer's state")) != GS_OK ||
+         (st = gs_cuda_check(c, c->d->fill(c->moments, 0, bytes, c->compute), "clearing memory")) != GS_OK))
         return st;
     for (uint32_t i = 0; i < c->program->params && st == GS_OK; i++)
         if (!c->program->param[i].fixed)
-            st = gs_cuda_copy_in(c, gs_cuda_param(c, i), param[i], gs_param_elements(&c->program->param[i]) * sizeof(float), c->compute,
+            st = gs_cuda_copy_in(c, gs_cuda_param(c, i), param[i],
+                                 gs_param_elements(&c->program->param[i]) * sizeof(float), c->compute,
                                  "copying parameters");
     if (st == GS_OK)
         st = gs_cuda_synchronize(c);
@@ -74,7 +79,8 @@ gs_status gs_cuda_bring_params(void *context, float *const *param)
         return st;
     for (uint32_t i = 0; i < c->program->params && st == GS_OK; i++)
         if (!c->program->param[i].fixed)
-            st = gs_cuda_copy_out(c, param[i], gs_cuda_param(c, i), gs_param_elements(&c->program->param[i]) * sizeof(float), c->compute,
+            st = gs_cuda_copy_out(c, param[i], gs_cuda_param(c, i),
+                                  gs_param_elements(&c->program->param[i]) * sizeof(float), c->compute,
                                   "copying parameters");
     const gs_status ended = gs_cuda_synchronize(c);
     return st != GS_OK ? st : ended;

@@ -213,7 +213,8 @@ typedef struct gs_train_options {
     bool no_verify;         /* do not check the store's checksums as data arrives */
     bool no_move;           /* leave operators on the side of an edge sum where the model has them */
     bool no_fuse;           /* one edge program a sum */
-    bool no_batch;          /* products with the matrix of an edge's type for sums by type, or for vertices, not edge by edge */
+    bool no_batch;          /* products with the matrix of an edge's type for sums by type, or for vertices, not edge by
+                             * edge */
     bool no_hoist;          /* compute in every epoch what needs no parameter */
     bool no_swap;           /* columns in store order, no better one looked for */
     bool no_prune;          /* compute rows that neither the loss nor the reported accuracies can see */
@@ -257,8 +258,8 @@ typedef struct gs_pass_report {
     /* The model's program that holds less of what needs to be computed only once was taken: it was predicted to be
      * faster, or to take at most three quarters of the memory for an epoch of at most 1.9 times as long. */
     bool lean;
-    /* The model's program that multiplies the rows of edges by the matrix of their type, in batches of a type, was predicted
-     * to be faster than with sums by type or products for all types, or no other one keeps the budgets. */
+    /* The model's program that multiplies the rows of edges by the matrix of their type, in batches of a type, was
+     * predicted to be faster than with sums by type or products for all types, or no other one keeps the budgets. */
     bool batches;
 } gs_pass_report;
 

@@ -46,7 +46,8 @@ static void print_text(const gs_bench_report *b)
     if (p->recomputes)
         puts("          values are made again rather than stored, as that was predicted to be faster");
     if (p->batches)
-        puts("          edges are multiplied by the matrix of their type in batches, as that was predicted to be faster or alone fits");
+        puts("          edges are multiplied by the matrix of their type in batches, as that was predicted to be "
+             "faster or alone fits");
     if (p->lean)
         puts(
             "          less is computed once and held, as that was predicted to be faster or to take much less memory");
@@ -73,14 +74,17 @@ static void print_json(const gs_bench_report *b)
     printf(", \"gemm_in\": %" PRIu32 ", \"gemm_out\": %" PRIu32 ", \"gather_width\": %" PRIu32
            ", \"floor_seconds\": %s, \"fraction\": %s",
            b->gemm_in, b->gemm_out, b->gather_width, cli_json_real(b->floor_seconds), cli_json_real(b->fraction));
-    printf(", \"predicted\": {\"seconds\": %s, \"read_bytes\": %" PRIu64 ", \"written_bytes\": %" PRIu64
-           ", \"compute_seconds\": %s, \"edge_seconds\": %s, \"stall_seconds\": %s, \"read_seconds\": %s, \"write_seconds\": %s"
-           ", \"bottleneck\": %s, \"orders_tried\": %" PRIu32 ", \"store_order_seconds\": %s, \"best_order_seconds\": %s, \"recomputes\": %s, \"lean\": %s, \"batches\": %s}",
-           cli_json_real(p->seconds), p->read_bytes, p->written_bytes, cli_json_real(p->edge_seconds + p->vertex_seconds),
-           cli_json_real(p->edge_seconds), cli_json_real(p->stall_seconds), cli_json_real(p->read_seconds),
-           cli_json_real(p->write_seconds), cli_json_text(p->bottleneck), p->orders_tried, cli_json_real(p->store_order_seconds),
-           cli_json_real(p->best_order_seconds), p->recomputes ? "true" : "false",
-           p->lean ? "true" : "false", p->batches ? "true" : "false");
+    printf(
+        ", \"predicted\": {\"seconds\": %s, \"read_bytes\": %" PRIu64 ", \"written_bytes\": %" PRIu64
+        ", \"compute_seconds\": %s, \"edge_seconds\": %s, \"stall_seconds\": %s, \"read_seconds\": %s, "
+        "\"write_seconds\": %s"
+        ", \"bottleneck\": %s, \"orders_tried\": %" PRIu32
+        ", \"store_order_seconds\": %s, \"best_order_seconds\": %s, \"recomputes\": %s, \"lean\": %s, \"batches\": %s}",
+        cli_json_real(p->seconds), p->read_bytes, p->written_bytes, cli_json_real(p->edge_seconds + p->vertex_seconds),
+        cli_json_real(p->edge_seconds), cli_json_real(p->stall_seconds), cli_json_real(p->read_seconds),
+        cli_json_real(p->write_seconds), cli_json_text(p->bottleneck), p->orders_tried,
+        cli_json_real(p->store_order_seconds), cli_json_real(p->best_order_seconds), p->recomputes ? "true" : "false",
+        p->lean ? "true" : "false", p->batches ? "true" : "false");
     printf(", \"open_seconds\": %s, \"peak_host_bytes\": %" PRIu64 ", \"peak_device_bytes\": %" PRIu64
            ", \"device\": %s, \"io\": %s, \"loss\": %s}\n",
            cli_json_real(b->train.open_seconds), b->train.peak_host_bytes, b->train.peak_device_bytes,

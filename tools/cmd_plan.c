@@ -30,7 +30,8 @@ static void print_program(const gs_pass_report *x)
     if (x->recomputes)
         puts("values are made again rather than stored, as that was predicted to be faster");
     if (x->batches)
-        puts("edges are multiplied by the matrix of their type in batches, as that was predicted to be faster or alone fits");
+        puts("edges are multiplied by the matrix of their type in batches, as that was predicted to be faster or alone "
+             "fits");
     if (x->lean)
         puts("less is computed once and held, as that was predicted to be faster or to take much less memory");
 }
@@ -111,9 +112,11 @@ static void print_prediction(const gs_pass_report *x)
            x->cached_bytes, cli_json_real(x->seconds), cli_json_real(x->read_seconds), cli_json_real(x->write_seconds),
            cli_json_real(x->edge_seconds), cli_json_real(x->vertex_seconds), cli_json_real(x->check_seconds),
            cli_json_real(x->stall_seconds), cli_json_text(x->bottleneck));
-    printf(", \"orders_tried\": %" PRIu32 ", \"store_order_seconds\": %s, \"best_order_seconds\": %s, \"reordered\": %s, \"recomputes\": %s, \"lean\": %s, \"batches\": %s}", x->orders_tried,
-           cli_json_real(x->store_order_seconds), cli_json_real(x->best_order_seconds), x->reordered ? "true" : "false",
-           x->recomputes ? "true" : "false", x->lean ? "true" : "false", x->batches ? "true" : "false");
+    printf(", \"orders_tried\": %" PRIu32 ", \"store_order_seconds\": %s, \"best_order_seconds\": %s, \"reordered\": "
+                                          "%s, \"recomputes\": %s, \"lean\": %s, \"batches\": %s}",
+           x->orders_tried, cli_json_real(x->store_order_seconds), cli_json_real(x->best_order_seconds),
+           x->reordered ? "true" : "false", x->recomputes ? "true" : "false", x->lean ? "true" : "false",
+           x->batches ? "true" : "false");
 }
 
 static void print_json(const gs_plan_report *p)

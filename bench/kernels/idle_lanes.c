@@ -1,9 +1,10 @@
 /* idle_lanes STORE - of the lanes that a GPU's sums of rows hold, how many have no edge left?
  *
- * Counted, without a GPU, from the chunks of a store and the kernels that cuda/text_edges.c writes: a group of lanes takes a target, a
- * batch of edges a step. A warp goes on until the longest of its groups is done, and a block's registers are free for the next one when its
- * longest warp is. Printed for groups as widths make them: groups a warp, targets, edges a target, and the idle share of what warps and of
- * what blocks hold, with targets as they come and in an order of falling degree (cuda/degree_order.c). One chunk is one launch.
+ * Counted, without a GPU, from the chunks of a store and the kernels that cuda/text_edges.c writes: a group of lanes
+ * takes a target, a batch of edges a step. A warp goes on until the longest of its groups is done, and a block's
+ * registers are free for the next one when its longest warp is. Printed for groups as widths make them: groups a warp,
+ * targets, edges a target, and the idle share of what warps and of what blocks hold, with targets as they come and in
+ * an order of falling degree (cuda/degree_order.c). One chunk is one launch.
  */
 #include <stdio.h>
 
@@ -82,11 +83,14 @@ int main(int argc, char **argv)
         fclose(nowhere);
         bench_need(gs_edge_scan(s, GS_BY_DEST, 1 * GS_GIB, NULL, visit, &c));
         if (i == 0)
-            printf("%llu targets of chunks, %.1f edges each, %.0f %% of the edges hubs'\n", (unsigned long long)c.targets,
-                   (double)c.edges / (double)c.targets, 100 * (double)c.hub_edges / (double)c.edges);
-        printf("width %3u, %2u a warp, %u edges a step: of warps %2.0f %% idle, by degree %2.0f %%; of blocks %2.0f %%, by degree %2.0f %%\n", widths[i],
-               32 / c.k.lanes, c.k.batch, 100 * idle(c.plain.busy, c.plain.warps), 100 * idle(c.ordered.busy, c.ordered.warps),
-               100 * idle(c.plain.busy, c.plain.blocks), 100 * idle(c.ordered.busy, c.ordered.blocks));
+            printf("%llu targets of chunks, %.1f edges each, %.0f %% of the edges hubs'\n",
+                   (unsigned long long)c.targets, (double)c.edges / (double)c.targets,
+                   100 * (double)c.hub_edges / (double)c.edges);
+        printf("width %3u, %2u a warp, %u edges a step: of warps %2.0f %% idle, by degree %2.0f %%; of blocks %2.0f "
+               "%%, by degree %2.0f %%\n",
+               widths[i], 32 / c.k.lanes, c.k.batch, 100 * idle(c.plain.busy, c.plain.warps),
+               100 * idle(c.ordered.busy, c.ordered.warps), 100 * idle(c.plain.busy, c.plain.blocks),
+               100 * idle(c.ordered.busy, c.ordered.blocks));
     }
     gs_store_close(s);
     return 0;

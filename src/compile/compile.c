@@ -132,13 +132,14 @@ static gs_status variant_cost(uint64_t *cost, const gs_compiler *k, const uint32
 static bool is_batched(const gs_ir *ir, const char *weight)
 {
     for (uint32_t i = 0; i < gs_ir_count(ir); i++)
-        if (gs_ir_node(ir, i)->op == GS_OP_BY_TYPE && strcmp(gs_ir_node(ir, gs_ir_node(ir, i)->in[1])->name, weight) == 0)
+        if (gs_ir_node(ir, i)->op == GS_OP_BY_TYPE &&
+            strcmp(gs_ir_node(ir, gs_ir_node(ir, i)->in[1])->name, weight) == 0)
             return true;
     return false;
 }
 
-/* With batches wished for, every product that can be made so is: what it saves beside bytes moved are operations and memory, which
- * the costs here do not know. They are compared by those who plan. */
+/* With batches wished for, every product that can be made so is: what it saves beside bytes moved are operations and
+ * memory, which the costs here do not know. They are compared by those who plan. */
 static gs_status choose_batches(const gs_compiler *k, const uint32_t *weight, gs_move *move, uint32_t weights)
 {
     gs_status st = GS_OK;

@@ -150,7 +150,8 @@ static bool is_late(const gs_node *n, const gs_node *in)
 static void find_level(gs_cut *c, uint32_t i)
 {
     const gs_node *n = at(c, i);
-    const bool out = n->op == GS_OP_SUM_OUT || n->op == GS_OP_PICK_OUT || n->op == GS_OP_SPLIT_OUT || n->op == GS_OP_TYPE_OUTER;
+    const bool out =
+        n->op == GS_OP_SUM_OUT || n->op == GS_OP_PICK_OUT || n->op == GS_OP_SPLIT_OUT || n->op == GS_OP_TYPE_OUTER;
 
     c->level[i] = gs_op_classof(n->op) == GS_CLASS_LEAF || (n->type & GS_TYPE_S) != 0 ? 0 : 1;
     if (c->partner[i] != GS_IR_NONE) {

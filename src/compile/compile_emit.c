@@ -308,7 +308,8 @@ static void emit_gradients(gs_emitter *e, gs_stage *s, uint32_t t)
 /* "train 1: sum_in(train.layer0.y)" */
 static void name_stage(const gs_emitter *e, gs_stage *s, uint32_t number)
 {
-    static const char *const what[] = {"sum", "split", "pick", "sum", "split", "max", "min", "attend", "lstm", "lstm_back", "outer"};
+    static const char *const what[] = {"sum", "split",  "pick", "sum",       "split", "max",
+                                       "min", "attend", "lstm", "lstm_back", "outer"};
     const char *of = "";
 
     if (s->sums == 0) {

@@ -8,8 +8,9 @@
 
 typedef enum gs_move { GS_MOVE_NONE, GS_MOVE_TRANSFORM_FIRST, GS_MOVE_AGGREGATE_FIRST } gs_move;
 
-/* Rewrites every product with parameter `name` as `move` says. `once`: sums by type of what no parameter changes stay, as
- * they are computed once. `batch`: products in front of sums by type may have any number of columns, as gs_compile__batch() follows. */
+/* Rewrites every product with parameter `name` as `move` says. `once`: sums by type of what no parameter changes stay,
+ * as they are computed once. `batch`: products in front of sums by type may have any number of columns, as
+ * gs_compile__batch() follows. */
 gs_status gs_compile__move(gs_ir *ir, const char *name, gs_move move, bool once, bool batch);
 /* Of products for every type side by side, of which edges read those of their type: each edge makes its own. */
 gs_status gs_compile__batch(gs_ir *ir);

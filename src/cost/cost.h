@@ -19,14 +19,16 @@
 /* The last amount of what a device does (the first four) is bytes that the disk moves meanwhile: they take the
  * processor and its memory, too. */
 typedef enum gs_work_kind {
-    GS_WORK_MEMORY,  /* zeroed, added, begun and finished sums:  1, floats moved, bytes beside */
-    GS_WORK_SUM,     /* rows summed along edges:                 1, edges, edges * width, operand rows * width, target rows * width, bytes beside */
-    GS_WORK_EDGES,   /* an edge program:                         1, edges, edges * widths computed, edges * widths gathered, edges * widths of transcendental functions,
-                      *                                          flops of products by the matrix of an edge's type, bytes beside */
-    GS_WORK_VERTEX,  /* a vertex program:                        1, elementwise floats, flops of products, flops of outer products, floats loaded and stored,
-                      *                                          floats of transcendental functions, bytes beside */
-    GS_WORK_CHECK,   /* bytes that arrived, verified:            1, bytes */
-    GS_WORK_SUBMIT,  /* a request handed over and taken back:    1 */
+    GS_WORK_MEMORY, /* zeroed, added, begun and finished sums:  1, floats moved, bytes beside */
+    GS_WORK_SUM,    /* rows summed along edges:                 1, edges, edges * width, operand rows * width, target
+                     * rows * width, bytes beside */
+    GS_WORK_EDGES,  /* an edge program:                         1, edges, edges * widths computed, edges * widths
+                     * gathered, edges * widths of transcendental functions,  flops of products by the matrix of an
+                     * edge's type, bytes beside */
+    GS_WORK_VERTEX, /* a vertex program:                        1, elementwise floats, flops of products, flops of outer
+                     * products, floats loaded and stored, floats of transcendental functions, bytes beside */
+    GS_WORK_CHECK,  /* bytes that arrived, verified:            1, bytes */
+    GS_WORK_SUBMIT, /* a request handed over and taken back:    1 */
     GS_WORK_KINDS
 } gs_work_kind;
 

@@ -103,8 +103,10 @@ static uint64_t cpu_scratch_bytes(const void *context, const gs_program *p)
                           n.edge.states * sizeof(gs_cpu_edge_state) +
                           (cpu->threads * n.edge.floats + GS_CPU_HUB_PIECES * n.edge.row_floats) * sizeof(float);
     /* every allocation may be rounded up by the C library */
-    return n.steps * sizeof(gs_cpu_step) + (n.partial_floats + n.turned_floats + n.outer_floats + n.sequence_floats + n.matrix_floats + n.kept_floats) * sizeof(float) + edge +
-           10 * GS_BLOCK_BYTES + gs_cpu__gemm_bytes(context);
+    return n.steps * sizeof(gs_cpu_step) +
+           (n.partial_floats + n.turned_floats + n.outer_floats + n.sequence_floats + n.matrix_floats + n.kept_floats) *
+               sizeof(float) +
+           edge + 10 * GS_BLOCK_BYTES + gs_cpu__gemm_bytes(context);
 }
 
 /* Room for `count` elements; what is there already is kept if it is enough. */

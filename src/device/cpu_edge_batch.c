@@ -1,10 +1,10 @@
-/* What products of edges by the matrix of their type need beside the tiles: the matrices transposed, and the gradients of the
- * matrices.
+/* What products of edges by the matrix of their type need beside the tiles: the matrices transposed, and the gradients
+ * of the matrices.
  *
- * A gradient is the sum over edges of rows' outer products, each in the place of the edge's type. A portion of a launch's edges is
- * put in order by type; threads compute what the edges bring, tile by tile, and put it where the edges of its type lie
- * together; then each type's product is made, a few rows of its matrix at a time, by one thread and in the order of the edges. So
- * nothing depends on the number of threads, and a large type is many threads' work.
+ * A gradient is the sum over edges of rows' outer products, each in the place of the edge's type. A portion of a
+ * launch's edges is put in order by type; threads compute what the edges bring, tile by tile, and put it where the
+ * edges of its type lie together; then each type's product is made, a few rows of its matrix at a time, by one thread
+ * and in the order of the edges. So nothing depends on the number of threads, and a large type is many threads' work.
  */
 #include <omp.h>
 
@@ -18,7 +18,8 @@
 
 static bool is_turned(const gs_stage *stage, const gs_instr *in, uint32_t params)
 {
-    return in->op == GS_OP_BY_TYPE_T && in->b.kind == GS_FROM_PARAM && in->b.index < params && in->dst < stage->edge_regs;
+    return in->op == GS_OP_BY_TYPE_T && in->b.kind == GS_FROM_PARAM && in->b.index < params &&
+           in->dst < stage->edge_regs;
 }
 
 uint64_t gs_cpu__turned_matrix_floats(const gs_program *p, const gs_stage *stage)
@@ -101,7 +102,8 @@ static void sort_portion(outer_task *k)
 {
     const gs_edge_program_launch *const l = k->plan.l;
     for (uint32_t i = 0; i < k->edges; i++)
-        k->type[i] = l->type_bytes == 1 ? ((const uint8_t *)l->type)[k->from + i] : ((const uint16_t *)l->type)[k->from + i];
+        k->type[i] =
+            l->type_bytes == 1 ? ((const uint8_t *)l->type)[k->from + i] : ((const uint16_t *)l->type)[k->from + i];
     gs_cpu_edge_order(k->type, k->edges, k->plan.types, k->order, k->spare);
     k->groups = 0;
     for (uint32_t i = 0; i < k->edges; i++) {
@@ -124,7 +126,8 @@ static void keep_piece(const outer_task *k, uint32_t piece)
                                    .kept = {k->kept[0], k->kept[1]},
                                    .place = k->place,
                                    .place_first = k->from,
-                                   .scratch = k->cpu->edge_scratch + (uint64_t)omp_get_thread_num() * k->cpu->edge_floats};
+                                   .scratch =
+                                       k->cpu->edge_scratch + (uint64_t)omp_get_thread_num() * k->cpu->edge_floats};
     k->cpu->k->edge_program(&k->plan, &work);
 }
 
@@ -133,14 +136,15 @@ static void add_rows(const outer_task *k, uint32_t item, uint32_t blocks)
 {
     const uint32_t group = item / blocks, row = item % blocks * MATRIX_ROWS, first = k->group[group];
     const uint32_t type = k->type[k->order[first]];
-    k->cpu->k->outer(k->grad + ((uint64_t)type * k->in + row) * k->out, k->kept[0] + (uint64_t)first * k->in + row, k->in,
-                     k->kept[1] + (uint64_t)first * k->out, k->group[group + 1] - first, GS_MIN((uint32_t)MATRIX_ROWS, k->in - row),
-                     k->out);
+    k->cpu->k->outer(k->grad + ((uint64_t)type * k->in + row) * k->out, k->kept[0] + (uint64_t)first * k->in + row,
+                     k->in, k->kept[1] + (uint64_t)first * k->out, k->group[group + 1] - first,
+                     GS_MIN((uint32_t)MATRIX_ROWS, k->in - row), k->out);
 }
 
 static void run_portion(outer_task *k)
 {
-    const uint32_t blocks = (uint32_t)gs_div_up(k->in, MATRIX_ROWS), pieces = (uint32_t)gs_div_up(k->edges, k->plan.tile);
+    const uint32_t blocks = (uint32_t)gs_div_up(k->in, MATRIX_ROWS),
+                   pieces = (uint32_t)gs_div_up(k->edges, k->plan.tile);
     sort_portion(k);
     const int before = gs_cpu__enter(k->cpu, pieces);
 #pragma omp parallel for schedule(dynamic, 1)
@@ -164,7 +168,8 @@ static gs_status run_outer(gs_cpu *cpu, const gs_edge_program_launch *l, uint32_
     k.out = l->stage->edge_reg[m->value].width;
     if (l->grad == NULL || m->weight >= l->program->params || l->grad[m->weight] == NULL ||
         gs_param_elements(&l->program->param[m->weight]) != (uint64_t)k.plan.types * k.in * k.out)
-        return gs_fail(GS_EINVAL, "stage \"%s\", sum %u: no gradient of matrices that these rows fit", l->stage->name, index);
+        return gs_fail(GS_EINVAL, "stage \"%s\", sum %u: no gradient of matrices that these rows fit", l->stage->name,
+                       index);
     const uint32_t most = portion_edges((uint64_t)k.in + k.out);
     if (cpu->kept_floats < gs_cpu__kept_floats(l->stage))
         return gs_fail(GS_EINVAL, "stage \"%s\": not prepared for outer products of edges", l->stage->name);

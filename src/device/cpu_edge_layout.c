@@ -56,11 +56,12 @@ static void place_slots(gs_cpu_edge_plan *plan)
     }
 }
 
-/* As many edges as leave what a tile needs in a near cache: the first level's, or, where batches of a type are to be more than an edge
- * or two, the second's. */
+/* As many edges as leave what a tile needs in a near cache: the first level's, or, where batches of a type are to be
+ * more than an edge or two, the second's. */
 static void choose_tile(gs_cpu_edge_plan *plan)
 {
-    const uint64_t room = plan->batched ? BATCH_BYTES : TILE_BYTES, most = plan->batched ? GS_CPU_TILE_EDGES : TILE_MOST;
+    const uint64_t room = plan->batched ? BATCH_BYTES : TILE_BYTES,
+                   most = plan->batched ? GS_CPU_TILE_EDGES : TILE_MOST;
     uint64_t bytes = 4 * sizeof(uint32_t) + plan->floats * sizeof(float);
     for (uint32_t g = 0; g < plan->gathers; g++)
         bytes += plan->gather[g].width * sizeof(float);
@@ -74,12 +75,16 @@ void gs_cpu__lay_out_edges(gs_cpu_edge_plan *plan)
     choose_tile(plan);
 }
 
-uint64_t gs_cpu__edge_tile_floats(uint64_t floats, uint64_t edges) { return (floats + 2 * GS_CPU_TILE_NUMBERS) * edges; }
+uint64_t gs_cpu__edge_tile_floats(uint64_t floats, uint64_t edges)
+{
+    return (floats + 2 * GS_CPU_TILE_NUMBERS) * edges;
+}
 
 uint64_t gs_cpu__most_edge_floats(uint64_t floats, bool batched)
 {
     const uint64_t room = batched ? BATCH_BYTES : TILE_BYTES, most = batched ? GS_CPU_TILE_EDGES : TILE_MOST;
-    return GS_MAX(gs_cpu__edge_tile_floats(floats, TILE_STEP), room / sizeof(float) + gs_cpu__edge_tile_floats(0, most));
+    return GS_MAX(gs_cpu__edge_tile_floats(floats, TILE_STEP),
+                  room / sizeof(float) + gs_cpu__edge_tile_floats(0, most));
 }
 
 /* ---- before any launch ---- */
@@ -97,7 +102,8 @@ gs_cpu_edge_needs gs_cpu__edge_needs(const gs_stage *stage)
     uint64_t floats = 0;
 
     for (uint32_t s = 0; s < stage->sums; s++)
-        if (stage->sum[s].kind >= GS_SUM_ADD && !gs_sum_is_sequence(&stage->sum[s]) && stage->sum[s].reg < stage->regs) {
+        if (stage->sum[s].kind >= GS_SUM_ADD && !gs_sum_is_sequence(&stage->sum[s]) &&
+            stage->sum[s].reg < stage->regs) {
             const uint64_t width = stage->reg[stage->sum[s].reg].width;
             floats += 4 * width + (stage->sum[s].kind == GS_SUM_OUTER ? outer_floats(stage, &stage->sum[s]) : 0);
             n.row_floats += 3 * width;
@@ -108,7 +114,8 @@ gs_cpu_edge_needs gs_cpu__edge_needs(const gs_stage *stage)
     for (uint32_t i = 0; i < stage->edge_instrs; i++) {
         const gs_instr *const in = &stage->edge_instr[i];
         const uint64_t to = in->dst < stage->edge_regs ? stage->edge_reg[in->dst].width : 0;
-        const uint64_t from = in->a.kind == GS_FROM_REG && in->a.index < stage->edge_regs ? stage->edge_reg[in->a.index].width : 0;
+        const uint64_t from =
+            in->a.kind == GS_FROM_REG && in->a.index < stage->edge_regs ? stage->edge_reg[in->a.index].width : 0;
         floats += 3 * GS_MAX(to, from);
     }
     n.steps += 3 * stage->edge_instrs;

@@ -476,7 +476,8 @@ static void find_needed(const planner *p)
 static bool is_needed(const planner *p, const gs_instr *in)
 {
     const gs_stage *const stage = p->l->stage;
-    return in->dst >= stage->edge_regs || stage->edge_reg[in->dst].kind != GS_EDGE_TEMP || p->cpu->edge_state[in->dst].needed;
+    return in->dst >= stage->edge_regs || stage->edge_reg[in->dst].kind != GS_EDGE_TEMP ||
+           p->cpu->edge_state[in->dst].needed;
 }
 
 static void note_use(const gs_cpu *cpu, const gs_stage *stage, const gs_operand *o, bool can_multiply)

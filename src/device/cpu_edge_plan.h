@@ -108,8 +108,8 @@ typedef struct gs_cpu_edge_plan {
     gs_cpu_edge_gather gather[GS_CPU_EDGE_GATHERS];
 } gs_cpu_edge_plan;
 
-/* What one thread does in one call: targets [first, end), or (where from < to) edges [from, to) of target `first`, into row
- * `row` of the accumulators; with an end > first of the targets from `first` on, into no accumulators. */
+/* What one thread does in one call: targets [first, end), or (where from < to) edges [from, to) of target `first`, into
+ * row `row` of the accumulators; with an end > first of the targets from `first` on, into no accumulators. */
 typedef struct gs_cpu_edge_work {
     uint32_t first, end;
     uint32_t from, to, row;
@@ -155,7 +155,8 @@ typedef struct gs_cpu_edge_frame {
 } gs_cpu_edge_frame;
 
 /* One byte of the types, from an order (NULL: 0, 1, 2, ...) to another. */
-static inline void gs_cpu_edge_deal(const uint32_t *type, uint32_t n, uint32_t shift, const uint32_t *from, uint32_t *to)
+static inline void gs_cpu_edge_deal(const uint32_t *type, uint32_t n, uint32_t shift, const uint32_t *from,
+                                    uint32_t *to)
 {
     uint32_t first[257] = {0};
     for (uint32_t i = 0; i < n; i++)

@@ -156,15 +156,18 @@ uint32_t gs_cpu__cut_target(const gs_cpu_cut *c, uint64_t r);
 /* What edge_mask draws with; false for a probability outside [0, 1). */
 bool gs_cpu__edge_mask(gs_cpu_dropout *out, const gs_instr *in, uint64_t seed, uint32_t epoch);
 
-/* Fills `plan` for the launch's sums but OUTER, or for the one `outer` (else GS_NONE), with the room that prepare took; GS_EINVAL names the stage and the instruction or sum. */
-gs_status gs_cpu__plan_edges(gs_cpu_edge_plan *plan, const gs_cpu *cpu, const gs_edge_program_launch *l, uint32_t outer);
+/* Fills `plan` for the launch's sums but OUTER, or for the one `outer` (else GS_NONE), with the room that prepare took;
+ * GS_EINVAL names the stage and the instruction or sum. */
+gs_status gs_cpu__plan_edges(gs_cpu_edge_plan *plan, const gs_cpu *cpu, const gs_edge_program_launch *l,
+                             uint32_t outer);
 gs_cpu_edge_needs gs_cpu__edge_needs(const gs_stage *stage);
 /* cpu_edge_layout.c: places of slots, edges of a tile; floats of scratch of so many edges, and at the most. */
 void gs_cpu__lay_out_edges(gs_cpu_edge_plan *plan);
 uint64_t gs_cpu__edge_tile_floats(uint64_t floats, uint64_t edges);
 uint64_t gs_cpu__most_edge_floats(uint64_t floats, bool batched);
 
-/* cpu_edge_batch.c: what products by the matrix of an edge's type need beside, in floats: matrices transposed; rows kept for gradients. */
+/* cpu_edge_batch.c: what products by the matrix of an edge's type need beside, in floats: matrices transposed; rows
+ * kept for gradients. */
 uint64_t gs_cpu__turned_matrix_floats(const gs_program *p, const gs_stage *stage);
 uint64_t gs_cpu__kept_floats(const gs_stage *stage);
 /* The stage's matrices, transposed where they are to be multiplied by so, once a pass. */

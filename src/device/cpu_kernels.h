@@ -97,7 +97,8 @@ typedef struct gs_cpu_kernels {
     /* Edge programs: cpu_edge_plan.h. */
     void (*edge_program)(const gs_cpu_edge_plan *plan, const gs_cpu_edge_work *work);
     /* sum[in, out] += the products of column i of a, a_stride apart, with column j of b [rows, out]. */
-    void (*outer)(float *sum, const float *a, uint32_t a_stride, const float *b, uint32_t rows, uint32_t in, uint32_t out);
+    void (*outer)(float *sum, const float *a, uint32_t a_stride, const float *b, uint32_t rows, uint32_t in,
+                  uint32_t out);
     /* acc[rows, width] / norm, maximum + log(norm), of `heads` heads; norm is scratch afterwards. */
     void (*finish_attend)(const gs_accumulator *sum, uint32_t rows, uint32_t width, uint32_t heads);
     /* One step of an LSTM. gate[rows, 4 * width] comes as sums and leaves as sigmoid(i), sigmoid(f), tanh(g),

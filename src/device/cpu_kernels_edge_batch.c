@@ -1,9 +1,10 @@
 /* Products of edges' rows by the matrix of their type, in batches of the edges of a type (WiseGraph's gTask), and the
  * gradient of these matrices.
  *
- * A batch's rows are read where they are and written where the tile has them: what is ordered by type are their numbers. A
- * matrix is read once for as many rows as fit registers, so it should lie in a near cache, and batches should not be of one edge.
- * A number of the result is a sum in the order of the row's columns, whatever rows are beside it.
+ * A batch's rows are read where they are and written where the tile has them: what is ordered by type are their
+ * numbers. A matrix is read once for as many rows as fit registers, so it should lie in a near cache, and batches
+ * should not be of one edge. A number of the result is a sum in the order of the row's columns, whatever rows are
+ * beside it.
  */
 #include "device/cpu_kernels_isa.h"
 #include "device/cpu_simd_rows.h"
@@ -25,8 +26,8 @@ typedef struct batch {
     uint32_t columns;    /* at hand */
 } batch;
 
-/* Rows [i, i + rows) of the batch; `vectors` cover the columns, the last one ends where they do. `part`: there are less columns
- * than a vector has. All three are constants. */
+/* Rows [i, i + rows) of the batch; `vectors` cover the columns, the last one ends where they do. `part`: there are less
+ * columns than a vector has. All three are constants. */
 GS_INLINE void multiply_rows(const batch *k, uint32_t i, const uint32_t rows, const uint32_t vectors, const bool part)
 {
     const uint32_t tail = part ? 0 : k->columns - GS_LANES;
@@ -175,7 +176,8 @@ GS_INLINE void outer_columns(const pair *whole, uint32_t rows, uint32_t in, cons
         outer_rows(&k, rows, 1, vectors, part);
 }
 
-void GS_KERNEL(outer)(float *sum, const float *a, uint32_t a_stride, const float *b, uint32_t rows, uint32_t in, uint32_t out)
+void GS_KERNEL(outer)(float *sum, const float *a, uint32_t a_stride, const float *b, uint32_t rows, uint32_t in,
+                      uint32_t out)
 {
     for (uint32_t first = 0; first < out; first += MOST_VECTORS * GS_LANES) {
         const uint32_t left = out - first;

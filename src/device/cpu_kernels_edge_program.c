@@ -34,8 +34,8 @@ GS_INLINE uint32_t number_at(const void *array, uint32_t bytes, uint32_t i)
 static void cursor_start(cursor *c, const gs_cpu_edge_plan *plan, const gs_cpu_edge_work *work)
 {
     const gs_edge_program_launch *const l = plan->l;
-    *c = (cursor){.l = l, .work = work, .tile = plan->tile, .types = plan->types, .batched = plan->batched, .target = work->first,
-                  .end = work->end, .limit = UINT32_MAX};
+    *c = (cursor){.l = l, .work = work, .tile = plan->tile, .types = plan->types, .batched = plan->batched,
+                  .target = work->first, .end = work->end, .limit = UINT32_MAX};
     if (work->from < work->to) {
         c->end = GS_MAX(work->end, work->first + 1);
         c->limit = work->to;

@@ -46,7 +46,8 @@ void GS_KERNEL(edge_rows)(const gs_cpu_edge_plan *plan, const gs_cpu_edge_work *
 void GS_KERNEL(edge_sum)(const gs_cpu_edge_frame *f, const gs_cpu_edge_step *s);    /* a step of kind SUM */
 void GS_KERNEL(edge_sum_type)(const gs_cpu_edge_frame *f, const gs_cpu_edge_step *s); /* SUM_TYPE */
 void GS_KERNEL(edge_by_type)(const gs_cpu_edge_frame *f, const gs_cpu_edge_step *s); /* BY_TYPE */
-void GS_KERNEL(outer)(float *sum, const float *a, uint32_t a_stride, const float *b, uint32_t rows, uint32_t in, uint32_t out);
+void GS_KERNEL(outer)(float *sum, const float *a, uint32_t a_stride, const float *b, uint32_t rows, uint32_t in,
+                      uint32_t out);
 void GS_KERNEL(edge_attend)(const gs_cpu_edge_frame *f, const gs_cpu_edge_step *s); /* ATTEND */
 void GS_KERNEL(edge_mask)(const gs_cpu_edge_frame *f, const gs_cpu_edge_step *s);   /* MASK */
 void GS_KERNEL(finish_attend)(const gs_accumulator *sum, uint32_t rows, uint32_t width, uint32_t heads);

@@ -250,7 +250,8 @@ bool gs_device_steps(const gs_device *d) { return d->ops->step != NULL; }
 
 static gs_status check_steps(const gs_device *d)
 {
-    return gs_device_steps(d) ? GS_OK : gs_fail(GS_EUNSUPPORTED, "device %s: its parameters are the host's", gs_device_name(d));
+    return gs_device_steps(d) ? GS_OK
+                              : gs_fail(GS_EUNSUPPORTED, "device %s: its parameters are the host's", gs_device_name(d));
 }
 
 gs_status gs_device_keep_params(gs_device *d, const float *const *param, uint32_t states)

@@ -214,8 +214,9 @@ typedef struct gs_device_range {
     uint64_t bytes;
 } gs_device_range;
 
-/* Chunks of edges that lie in a mirror as long as it is there, of which a device may keep in what order it takes their targets:
- * 4 bytes a target there, and here 4 for each of the largest's and GS_DEVICE_ORDER_BYTES a chunk. All 0: none. */
+/* Chunks of edges that lie in a mirror as long as it is there, of which a device may keep in what order it takes their
+ * targets: 4 bytes a target there, and here 4 for each of the largest's and GS_DEVICE_ORDER_BYTES a chunk. All 0:
+ * none. */
 typedef struct gs_device_orders {
     uint64_t targets;       /* of all of them */
     uint32_t chunks, most;  /* targets of one */
@@ -243,8 +244,9 @@ gs_status gs_device_host_wrote(gs_device *d, void *memory, uint64_t bytes);
 /* The host is about to read these bytes, which launches wrote: waits, and brings them. */
 gs_status gs_device_host_reads(gs_device *d, void *memory, uint64_t bytes);
 
-/* Launches between the two use the same parameters, which the host leaves as they are, and their gradients, metrics and statistics are added to the host's at
- * the end, which waits for all of them. Launches outside are passes of their own. */
+/* Launches between the two use the same parameters, which the host leaves as they are, and their gradients, metrics and
+ * statistics are added to the host's at the end, which waits for all of them. Launches outside are passes of their
+ * own. */
 typedef struct gs_device_pass {
     const gs_program *program; /* the prepared one */
     const float *const *param;
@@ -270,9 +272,10 @@ gs_status gs_device_poll(gs_device *d, uint64_t launch, bool wait, bool *done);
 
 /* ---- the update of parameters --------------------------------------------------
  *
- * A device with memory of its own may hold the learned parameters, their gradients and the optimiser's state for the length of a run.
- * Then passes read the parameters there and leave their gradients there (those of gs_device_pass.grad only say that they are wanted,
- * and for sums over devices, whose they are); of what is not learned and of statistics, passes bring and take what they do without. */
+ * A device with memory of its own may hold the learned parameters, their gradients and the optimiser's state for the
+ * length of a run. Then passes read the parameters there and leave their gradients there (those of gs_device_pass.grad
+ * only say that they are wanted, and for sums over devices, whose they are); of what is not learned and of statistics,
+ * passes bring and take what they do without. */
 
 /* One step, in float32, each operation rounded: g' = g + decay * w; then SGD: w -= rate * g', or
  * Adam: m += add1 * (g' - m); v = v * keep2 + add2 * g' * g'; w -= rate * (m / (sqrt(v) / root + epsilon)). */
@@ -283,8 +286,9 @@ typedef struct gs_update {
 
 /* Can it? */
 bool gs_device_steps(const gs_device *d);
-/* From now on it has them: the learned ones of `param` [program->params], of the prepared program; with `states` runs of state, all 0 (0 for SGD, 2
- * for Adam), for which it takes memory. GS_ENOMEM. Until another program is prepared, or the device is closed. */
+/* From now on it has them: the learned ones of `param` [program->params], of the prepared program; with `states` runs
+ * of state, all 0 (0 for SGD, 2 for Adam), for which it takes memory. GS_ENOMEM. Until another program is prepared, or
+ * the device is closed. */
 gs_status gs_device_keep_params(gs_device *d, const float *const *param, uint32_t states);
 /* One step by the gradients of the last pass, which ended. Returns before it is done; it is a launch. */
 gs_status gs_device_step(gs_device *d, const gs_update *u);

@@ -174,14 +174,16 @@ static gs_accumulator accumulator_of(const gs_exec *e, const gs_exec_device *x, 
 }
 
 /* A chunk of an LSTM, as far as forward and backward have it in common. */
-static gs_sequence_launch sequence_of(const gs_exec *e, const gs_exec_device *x, const gs_task *t, const gs_chunk_view *view)
+static gs_sequence_launch sequence_of(const gs_exec *e, const gs_exec_device *x, const gs_task *t,
+                                      const gs_chunk_view *view)
 {
     const gs_sum *m = &e->program->stage[t->stage].sum[0];
     return (gs_sequence_launch){.index_bytes = view->index_bytes, .targets = view->targets, .target = view->target,
                                 .start = view->start, .index = view->index, .type = view->type,
                                 .type_bytes = view->type_bytes, .width = e->program->param[m->weight].cols,
                                 .weight = e->args->param[m->weight], .operand_rows = interval_rows(e, t->operand),
-                                .target_rows = interval_rows(e, t->target), .used = view->operand, .used_rows = view->operands,
+                                .target_rows = interval_rows(e, t->target), .used = view->operand,
+                                .used_rows = view->operands,
                                 .edges = x->hidden ? view->edges : 0};
 }
 
@@ -231,13 +233,14 @@ static gs_status launch_program(gs_exec *e, gs_exec_device *x, const gs_task *t)
     }
     if (view.type_bytes == 0 && gs_stage_has_types(s))
         return gs_fail(GS_EINVAL, "the model uses edge types, and this store's edges have none");
-    const gs_edge_program_launch l = {
-        .program = e->program, .stage = s, .index_bytes = view.index_bytes, .targets = view.targets,
-        .target = view.target, .start = view.start, .index = view.index, .weight = view.weight,
-        .type = view.type, .type_bytes = view.type_bytes, .seed = e->args->seed, .epoch = e->args->epoch,
-        .rows = x->edge_rows, .sum = sum, .param = e->args->param, .grad = x->grad, .operand_rows = interval_rows(e, t->operand),
-        .target_rows = interval_rows(e, t->target), .used = view.operand, .used_rows = view.operands,
-        .edges = x->hidden ? view.edges : 0};
+    const gs_edge_program_launch l = {.program = e->program, .stage = s, .index_bytes = view.index_bytes,
+                                      .targets = view.targets, .target = view.target, .start = view.start,
+                                      .index = view.index, .weight = view.weight, .type = view.type,
+                                      .type_bytes = view.type_bytes, .seed = e->args->seed, .epoch = e->args->epoch,
+                                      .rows = x->edge_rows, .sum = sum, .param = e->args->param, .grad = x->grad,
+                                      .operand_rows = interval_rows(e, t->operand),
+                                      .target_rows = interval_rows(e, t->target), .used = view.operand,
+                                      .used_rows = view.operands, .edges = x->hidden ? view.edges : 0};
     return gs_device_run_edge_program(x->device, &l);
 }
 

@@ -497,8 +497,9 @@ static uint32_t promote(gs_ir *to, const gs_ir *from, uint32_t i, const uint32_t
     if (n->op == GS_OP_TYPED)
         return gs_ir__pick_by_type(to, in[0], in[1]);
     if (cls == GS_CLASS_MATMUL && n->type == GS_TYPE_E && n->op != GS_OP_BY_TYPE && n->op != GS_OP_BY_TYPE_T)
-        return gs_ir_error(to, GS_EUNSUPPORTED,
-                           "a matrix product of a value of both ends cannot leave the edges; multiply at one end first");
+        return gs_ir_error(
+            to, GS_EUNSUPPORTED,
+            "a matrix product of a value of both ends cannot leave the edges; multiply at one end first");
     for (uint32_t k = 0; k < gs_node_inputs(n); k++)
         type |= (uint32_t)gs_ir_node(to, in[k])->type;
     if (cls != GS_CLASS_ELEMENTWISE || type != GS_TYPE_P || n->type != GS_TYPE_P)

@@ -197,7 +197,8 @@ static bool infer_type_outer(gs_ir *ir, gs_node *n)
     const gs_node *a = &ir->node[n->in[0]], *g = &ir->node[n->in[1]], *w = &ir->node[n->in[2]];
 
     if (w->shape_dims != 3 || is_matrix(a) || is_matrix(g) || a->width != w->shape[1] || g->width != w->width) {
-        gs_ir_error(ir, GS_EFORMAT, "type_outer: %u and %u columns do not fit the matrices of the types", a->width, g->width);
+        gs_ir_error(ir, GS_EFORMAT, "type_outer: %u and %u columns do not fit the matrices of the types", a->width,
+                    g->width);
         return false;
     }
     n->type = GS_TYPE_D;

@@ -131,24 +131,24 @@ typedef struct gs_instr {
  * end (the vertex that accumulates) and an operand end: by in-edges the target is the
  * destination, by out-edges it is the source. No edges: 0 for every kind. */
 typedef enum gs_sum_kind {
-    GS_SUM_ROWS,    /* rows of `array` at the operand end: acc += row */
-    GS_SUM_SPLIT,   /* the same by edge type t: acc[t * w, +w) += row[0, w); acc has types * w columns */
-    GS_SUM_PICK,    /* its transpose: acc[0, w) += row[t * w, +w); the array has types * w columns */
-    GS_SUM_ADD,     /* edge register `value`: acc += value */
+    GS_SUM_ROWS,     /* rows of `array` at the operand end: acc += row */
+    GS_SUM_SPLIT,    /* the same by edge type t: acc[t * w, +w) += row[0, w); acc has types * w columns */
+    GS_SUM_PICK,     /* its transpose: acc[0, w) += row[t * w, +w); the array has types * w columns */
+    GS_SUM_ADD,      /* edge register `value`: acc += value */
     GS_SUM_ADD_TYPE, /* the same by edge type t: acc[t * w, +w) += value [w] */
-    GS_SUM_MAX,     /* acc = max(acc, value), element by element */
+    GS_SUM_MAX,      /* acc = max(acc, value), element by element */
     GS_SUM_MIN,
-    GS_SUM_ATTEND,  /* acc = sum of softmax(score) * value: `score` is [h], `value` [h * d], the softmax is over
-                     * the vertex's edges, for each of the h heads; in one pass, with the running maximum and
-                     * sum kept per vertex. `lse` gets log(sum(exp(score))) (-inf without edges). */
-    GS_SUM_LSTM,    /* acc = state after the vertex's edges in order, from 0: gates i, f, g, o = value + state @ w',
-                     * `value` [4h] an OPERAND register, w the parameter `weight` [4h, h];
-                     * c = sigmoid(f) c + sigmoid(i) tanh(g), state = sigmoid(o) tanh(c) */
+    GS_SUM_ATTEND,    /* acc = sum of softmax(score) * value: `score` is [h], `value` [h * d], the softmax is over
+                       * the vertex's edges, for each of the h heads; in one pass, with the running maximum and
+                       * sum kept per vertex. `lse` gets log(sum(exp(score))) (-inf without edges). */
+    GS_SUM_LSTM,      /* acc = state after the vertex's edges in order, from 0: gates i, f, g, o = value + state @ w',
+                       * `value` [4h] an OPERAND register, w the parameter `weight` [4h, h];
+                       * c = sigmoid(f) c + sigmoid(i) tanh(g), state = sigmoid(o) tanh(c) */
     GS_SUM_LSTM_BACK, /* its derivative, which ends at the operand end: for `score`, a TARGET register [h] with the
-                     * gradient of the last state, that of the rows of `value` becomes the array `array` (0 where
-                     * no edge starts), for later stages, and that of `weight` is added up where it is `learned` */
-    GS_SUM_OUTER,   /* grad(weight) of the matrix of the edge's type += score' @ value: `weight` [t * in, out], `score` [in],
-                     * `value` [out]. Its register [1] stays 0: only the gradient comes of it. */
+                       * gradient of the last state, that of the rows of `value` becomes the array `array` (0 where
+                       * no edge starts), for later stages, and that of `weight` is added up where it is `learned` */
+    GS_SUM_OUTER, /* grad(weight) of the matrix of the edge's type += score' @ value: `weight` [t * in, out], `score`
+                   * [in], `value` [out]. Its register [1] stays 0: only the gradient comes of it. */
 } gs_sum_kind;
 
 typedef struct gs_sum {

@@ -86,8 +86,8 @@ static void print_sum(const gs_program *p, const gs_stage *s, const gs_sum *m, F
         return;
     }
     if (m->kind == GS_SUM_OUTER) {
-        fprintf(out, "    grad(%s) += outer_%s e%u e%u by type\n", p->param[m->weight].name, s->direction == 0 ? "in" : "out",
-                m->score, m->value);
+        fprintf(out, "    grad(%s) += outer_%s e%u e%u by type\n", p->param[m->weight].name,
+                s->direction == 0 ? "in" : "out", m->score, m->value);
         return;
     }
     fprintf(out, "    r%u = %s_%s", m->reg, names[m->kind], s->direction == 0 ? "in" : "out");

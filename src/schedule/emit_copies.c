@@ -157,7 +157,8 @@ gs_status gs_emit__bring_chunk(struct emitter *e, const gs_task *t, struct unit 
 bool gs_emit__is_handed_on(const struct emitter *e, uint32_t from)
 {
     const gs_topology *const t = e->l->config->topology;
-    return !e->l->config->no_chain && from < e->device && gs_topology_switch_of(t, from) == gs_topology_switch_of(t, e->device);
+    return !e->l->config->no_chain && from < e->device &&
+           gs_topology_switch_of(t, from) == gs_topology_switch_of(t, e->device);
 }
 
 gs_status gs_emit__hand_on(struct emitter *e, uint64_t bytes, struct unit *u)

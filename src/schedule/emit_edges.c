@@ -457,7 +457,8 @@ static gs_status sum_operand(struct emitter *e, uint32_t operand)
 
     if (!gs_emit__list_needs(e, operand, needs))
         return GS_OK;
-    if ((operand >= e->group_end && (st = load_group(e, operand)) != GS_OK) || (st = gs_emit__load_operands(e, operand, needs, 0)) != GS_OK)
+    if ((operand >= e->group_end && (st = load_group(e, operand)) != GS_OK) ||
+        (st = gs_emit__load_operands(e, operand, needs, 0)) != GS_OK)
         return st;
     for (uint32_t d = 0; d < e->devices && st == GS_OK; d++) {
         struct seat *const seat = &e->seat[d];

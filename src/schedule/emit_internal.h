@@ -222,8 +222,8 @@ uint32_t gs_emit__needed_end(const struct emitter *e, uint32_t operand, const ui
 void gs_emit__list_ends(struct emitter *e);
 /* Which devices' blocks need the operand interval: [devices]. False: none. */
 bool gs_emit__list_needs(const struct emitter *e, uint32_t operand, bool *needs);
-/* The listed arrays' rows of an operand interval come to whoever needs them, whose operand units are filled. `beside`: bytes
- * of the host's ring that will be taken besides. */
+/* The listed arrays' rows of an operand interval come to whoever needs them, whose operand units are filled. `beside`:
+ * bytes of the host's ring that will be taken besides. */
 gs_status gs_emit__load_operands(struct emitter *e, uint32_t operand, const bool *needs, uint64_t beside);
 /* Of the blocks of all seats that have one. */
 gs_status gs_emit__edge_pass(struct emitter *e);

@@ -8,10 +8,11 @@
  * What comes back at the operand end is added to rows of an array: an operand interval's rows are
  * read (zeroed, the first time of the stage), added to by the chunks of the block, and written.
  *
- * Several devices go over the operand intervals that any of them needs, all in one order. The rows that are added to travel:
- * the first device that has edges gets them from the host, adds what its chunks bring and hands them on
- * along the chain, where the next adds its part while the first has gone on to the interval before; the last one's copy goes
- * back to the host, and from there to the next chain. So there is one copy of them, and the order of adding is that of the devices.
+ * Several devices go over the operand intervals that any of them needs, all in one order. The rows that are added to
+ * travel: the first device that has edges gets them from the host, adds what its chunks bring and hands them on
+ * along the chain, where the next adds its part while the first has gone on to the interval before; the last one's copy
+ * goes back to the host, and from there to the next chain. So there is one copy of them, and the order of adding is
+ * that of the devices.
  */
 #include "schedule/emit_internal.h"
 
@@ -154,7 +155,8 @@ static gs_status load_gates(struct emitter *e, uint32_t operand, const bool *nee
     e->device = 0;
     e->group_first = operand; /* chunks come one by one */
     e->group_end = operand + 1;
-    return gs_emit__load_operands(e, operand, needs, beside == GS_NONE ? 0 : gs_emit__staged_bytes(e, beside, operand, rows));
+    return gs_emit__load_operands(e, operand, needs,
+                                  beside == GS_NONE ? 0 : gs_emit__staged_bytes(e, beside, operand, rows));
 }
 
 /* Of the device's block. */
@@ -207,8 +209,8 @@ static bool is_kept(const struct emitter *e, uint32_t operand)
     return operand < e->c->kept_intervals[sequence_of(e)->array];
 }
 
-/* `out`: where the rows are on the host, or, of several devices, nowhere yet (in no region): they are 0. Its `read` is the
- * task that put them there. */
+/* `out`: where the rows are on the host, or, of several devices, nowhere yet (in no region): they are 0. Its `read` is
+ * the task that put them there. */
 static gs_status open_gradient(struct emitter *e, uint32_t operand, struct unit *out)
 {
     const uint32_t array = sequence_of(e)->array, rows = gs_interval_rows(e->l->chunks, operand);
@@ -280,7 +282,8 @@ static gs_status close_gradient(struct emitter *e, uint32_t operand, struct unit
 
     if (st == GS_OK && !is_kept(e, operand)) {
         const gs_task t = {.kind = GS_TASK_WRITE, .file = m->array, .place = rows->place,
-                           .offset = gs_emit__spilled_at(e, m->array, operand), .bytes = gs_align_up(bytes, GS_BLOCK_BYTES)};
+                           .offset = gs_emit__spilled_at(e, m->array, operand),
+                           .bytes = gs_align_up(bytes, GS_BLOCK_BYTES)};
         gs_emit__wait(e, rows->read);
         gs_emit__wait_for_owners(e, &t);
         if ((st = gs_emit__task(e, &t, &rows->read)) == GS_OK)
@@ -316,7 +319,8 @@ static gs_status back(struct emitter *e, uint32_t index)
     gs_status st;
 
     (void)gs_emit__list_needs(e, operand, needs);
-    if ((st = load_gates(e, operand, needs, sequence_of(e)->array)) != GS_OK || (st = open_gradient(e, operand, &rows)) != GS_OK)
+    if ((st = load_gates(e, operand, needs, sequence_of(e)->array)) != GS_OK ||
+        (st = open_gradient(e, operand, &rows)) != GS_OK)
         return st;
     for (e->device = 0; e->device < e->devices && st == GS_OK; e->device++)
         if (needs[e->device])

@@ -104,7 +104,8 @@ static void edge_sums(struct finder *f, const gs_stage *s, struct support *out, 
         const bool plain = rows || outer || m->kind == GS_SUM_ADD || m->kind == GS_SUM_ADD_TYPE;
         struct ends e = rows ? (struct ends){f->array[m->array], GS_ALL_ROWS} : edge[m->value];
         if (outer) /* 0 where one of the two is */
-            e = (struct ends){gs_rows__meet(f, e.operand, edge[m->score].operand), gs_rows__meet(f, e.target, edge[m->score].target)};
+            e = (struct ends){gs_rows__meet(f, e.operand, edge[m->score].operand),
+                              gs_rows__meet(f, e.target, edge[m->score].target)};
         uint32_t set = gs_rows__meet(f, gs_rows__reach(f, 1 - s->direction, e.operand), e.target);
         if (m->self)
             set = gs_rows__unite(f, set, f->array[m->array]);

@@ -69,14 +69,16 @@ typedef enum gs_op_class {
     X(GS_OP_FAN, "fan", 2, GS_CLASS_MATMUL)             /* x[., in], w[t * in, out] -> [., t * out]: by each of t \
                                                          * matrices */ \
     X(GS_OP_FAN_T, "fan_t", 2, GS_CLASS_MATMUL)         /* x[., t * out], w[t * in, out] -> [., in]: its transpose */ \
-    X(GS_OP_BY_TYPE, "by_type", 2, GS_CLASS_MATMUL)     /* x[., in] of an edge, w[t * in, out] -> [., out]: by the matrix of its \
-                                                         * type; edge programs only */ \
+    X(GS_OP_BY_TYPE, "by_type", 2, GS_CLASS_MATMUL)     /* x[., in] of an edge, w[t * in, out] -> [., out]: by the \
+                                                         * matrix of its type; edge programs only */ \
     X(GS_OP_BY_TYPE_T, "by_type_t", 2, GS_CLASS_MATMUL) /* x[., out] of an edge -> [., in]: by that matrix' */ \
-    X(GS_OP_BASES, "bases", 2, GS_CLASS_MATMUL)         /* c[types, n], v[n * in, out] -> [types * in, out]: parameters alone, \
-                                                         * left of a sum by type; folded into it by ir */ \
+    X(GS_OP_BASES, "bases", 2, GS_CLASS_MATMUL)         /* c[types, n], v[n * in, out] -> [types * in, out]: \
+                                                         * parameters alone, left of a sum by type; folded \
+                                                         * into it by ir */ \
     X(GS_OP_OUTER, "outer", 2, GS_CLASS_REDUCE)         /* a' @ b over all vertices */    \
     X(GS_OP_FAN_OUTER, "fan_outer", 2, GS_CLASS_REDUCE) /* of a fan: a' @ each block of b, one above the other */ \
-    X(GS_OP_MIX_OUTER, "mix_outer", 2, GS_CLASS_REDUCE) /* of a mix: dot products of a's blocks and b's, over all vertices */ \
+    X(GS_OP_MIX_OUTER, "mix_outer", 2, GS_CLASS_REDUCE) /* of a mix: dot products of a's blocks and b's, over all \
+                                                           * vertices */ \
     X(GS_OP_TYPE_WEIGHT, "type_weight", 1, GS_CLASS_REDUCE) /* the gradient that a type_outer adds up */ \
     X(GS_OP_COLSUM, "colsum", 1, GS_CLASS_REDUCE)       /* sum of rows */                 \
     X(GS_OP_MEAN_ALL, "mean_all", 1, GS_CLASS_STATISTIC) /* mean of each column over all vertices */ \
@@ -94,8 +96,9 @@ typedef enum gs_op_class {
     X(GS_OP_TYPE_DST, "type_dst", 1, GS_CLASS_EDGE)     /* D -> E: the same of v's row; of no derivative */ \
     X(GS_OP_SPLIT_OUT, "split_out", 1, GS_CLASS_EDGE)   /* sum_out of a value of edges by type, side by side */ \
     X(GS_OP_TYPED, "typed_matmul", 2, GS_CLASS_EDGE)    /* x @ w[type of the edge] */     \
-    X(GS_OP_TYPE_OUTER, "type_outer", 3, GS_CLASS_EDGE) /* x, g of edges, w: over out-edges, x' @ g to the matrix of each edge's \
-                                                         * type in the gradient of w; no rows of its own (width 1, 0) */ \
+    X(GS_OP_TYPE_OUTER, "type_outer", 3, GS_CLASS_EDGE) /* x, g of edges, w: over out-edges, x' @ g to the matrix \
+                                                         * of each edge's type in the gradient of w; no rows of \
+                                                         * its own (width 1, 0) */ \
     X(GS_OP_LSTM_IN, "lstm_in", 2, GS_CLASS_EDGE)       /* last state over in-edges: u's part of the gates, w_hh */ \
     X(GS_OP_LSTM_BACK, "lstm_back", 3, GS_CLASS_EDGE)   /* its gradient in u's part: the same two, d(state) */ \
     X(GS_OP_LSTM_WEIGHT, "lstm_weight", 1, GS_CLASS_REDUCE) /* and in w_hh: of an lstm_back */ \

@@ -32,7 +32,8 @@ static gs_status compile(gs_printer *p, gs_ir *ir, const gs_train_options *o, co
     };
     const gs_compile_options options = {
         .pass = "train", .leaf = leaves, .leaves = sizeof(leaves) / sizeof(leaves[0]), .metrics = true,
-        .no_move = o->no_move, .no_fuse = o->no_fuse, .hoist = !o->no_hoist, .edges_per_vertex = g->edges_per_vertex, .show = show,
+        .no_move = o->no_move, .no_fuse = o->no_fuse, .hoist = !o->no_hoist,
+        .edges_per_vertex = g->edges_per_vertex, .show = show,
         .batch = !o->no_batch && g->edge_types > g->edges_per_vertex, /* where a run would try them */
         .context = p,
     };

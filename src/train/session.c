@@ -184,7 +184,8 @@ static gs_status prepare(gs_session **out, const gs_opening *o, gs_variant varia
     }
     if ((st = gs_store_open(&s->store, o->store)) != GS_OK || (st = check_store(s, o->purpose)) != GS_OK)
         goto done;
-    s->labelled = gs_store_array(s->store, GS_ARRAY_LABELS)->present && gs_store_array(s->store, GS_ARRAY_SPLIT)->present;
+    s->labelled =
+        gs_store_array(s->store, GS_ARRAY_LABELS)->present && gs_store_array(s->store, GS_ARRAY_SPLIT)->present;
     if ((st = gs_session_open_devices(s)) != GS_OK || (st = compile_model(s, o->purpose, o->logits)) != GS_OK)
         goto done;
     *out = s;
@@ -276,8 +277,8 @@ static uint64_t standing_columns(const gs_program *p)
     return columns;
 }
 
-/* Sums by type that are computed once stand in memory all the time, wider than the features. Products in front of the sums,
- * epoch by epoch, take less and may take about as long. */
+/* Sums by type that are computed once stand in memory all the time, wider than the features. Products in front of the
+ * sums, epoch by epoch, take less and may take about as long. */
 static void lean_where_worth(gs_session **s, const gs_opening *o)
 {
     if ((*s)->train != GS_NONE && gs_device_unified((*s)->device) &&
@@ -285,12 +286,14 @@ static void lean_where_worth(gs_session **s, const gs_opening *o)
         try_another(s, o, (gs_variant){.lean = true}, is_leaner);
 }
 
-/* Sums by type, and products of all types, are rows of V * T numbers; products in batches of edges are 2 * E * in * out operations, which
- * are fewer than theirs where types outnumber the mean degree. The cost model decides, and the budgets. */
+/* Sums by type, and products of all types, are rows of V * T numbers; products in batches of edges are 2 * E * in * out
+ * operations, which are fewer than theirs where types outnumber the mean degree. The cost model decides, and the
+ * budgets. */
 static bool may_batch(const gs_session *s)
 {
     const gs_store_info *const info = gs_store_get_info(s->store);
-    return gs_device_unified(s->device) && !s->options->no_batch && (double)info->edge_types * (double)info->vertices > (double)info->edges;
+    return gs_device_unified(s->device) && !s->options->no_batch &&
+           (double)info->edge_types * (double)info->vertices > (double)info->edges;
 }
 
 static void batch_where_shorter(gs_session **s, const gs_opening *o)

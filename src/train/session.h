@@ -99,8 +99,9 @@ void gs_session_close(gs_session *s); /* NULL is allowed; removes the spill fold
 /* Takes parameters (zeroed) and all memory of the plan, makes the spill files. */
 gs_status gs_session_start(gs_session *s);
 
-/* session_update.c: the optimiser's step where the parameters are. Devices that can hold them for the run: then the values of
- * `params` that are learned are those of the last gs_session_bring_params(), and gradients never come here. */
+/* session_update.c: the optimiser's step where the parameters are. Devices that can hold them for the run: then the
+ * values of `params` that are learned are those of the last gs_session_bring_params(), and gradients never come
+ * here. */
 bool gs_session_steps_on_device(const gs_session *s);
 /* When the parameters have their first values. Does nothing where the host has them. */
 gs_status gs_session_keep_params(gs_session *s);

@@ -179,5 +179,6 @@ void gs_session_use_spare(gs_session *s)
     s->orders = orders_of(s);
     if (s->mirror_bytes == 0 || s->orders.targets * sizeof(uint32_t) + GS_BLOCK_BYTES > spare)
         s->orders = (gs_device_orders){0};
-    s->plan->device_bytes += more + s->mirror_bytes + (s->orders.targets > 0 ? s->orders.targets * sizeof(uint32_t) + GS_BLOCK_BYTES : 0);
+    s->plan->device_bytes +=
+        more + s->mirror_bytes + (s->orders.targets > 0 ? s->orders.targets * sizeof(uint32_t) + GS_BLOCK_BYTES : 0);
 }

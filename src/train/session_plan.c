@@ -107,7 +107,8 @@ static void charge_fixed(gs_session *s, bool logits)
     }
     if (s->topology != NULL) { /* the devices share parameters; gradients of their own they have behind the first */
         charge(s, "parameters, optimizer", one + state, false);
-        charge(s, "gradients", (s->gradients ? one + gs_params_sums(s->program) * sizeof(double) : 0) + GS_BLOCK_BYTES, true);
+        charge(s, "gradients", (s->gradients ? one + gs_params_sums(s->program) * sizeof(double) : 0) + GS_BLOCK_BYTES,
+               true);
         charge(s, "kernel scratch", gs_device_scratch_bytes(s->device, s->program), true);
         charge(s, "devices' threads", s->device_count * GS_DEVICE_LANES * THREAD_BYTES, false);
         return;

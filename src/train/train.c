@@ -339,9 +339,9 @@ gs_status gs_train_after(const char *store, const gs_train_options *options, uin
     if ((st = gs_optim_parse(&r.optim.kind, options->optimizer)) != GS_OK ||
         (st = gs_session_start(r.session)) != GS_OK || (st = start_weights(&r, options->init)) != GS_OK ||
         (st = begin_outputs(&r, options->logits)) != GS_OK || (st = gs_session_keep_params(r.session)) != GS_OK ||
-        (st = gs_session_setup(r.session)) != GS_OK || (st = run_epochs(&r)) != GS_OK || (st = gs_session_bring_params(r.session)) != GS_OK ||
-        (st = check_weights(&r)) != GS_OK || (st = evaluate_final(&r)) != GS_OK ||
-        (st = write_outputs(&r)) != GS_OK)
+        (st = gs_session_setup(r.session)) != GS_OK || (st = run_epochs(&r)) != GS_OK ||
+        (st = gs_session_bring_params(r.session)) != GS_OK || (st = check_weights(&r)) != GS_OK ||
+        (st = evaluate_final(&r)) != GS_OK || (st = write_outputs(&r)) != GS_OK)
         goto done;
     if (options->profile) /* a cache: where it cannot be kept, the run is no worse */
         (void)gs_session_remember(r.session, &r.profile);

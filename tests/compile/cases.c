@@ -84,9 +84,19 @@ gs_status compile_case(gs_program *p, const test_case *t, const char *pass)
         .training = train, .self_loops = t->self_loops,
     };
     const gs_compile_options options = {
-        .pass = pass, .leaf = leaves, .leaves = sizeof(leaves) / sizeof(leaves[0]), .metrics = !predict,
-        .store_logits = predict, .no_move = t->no_move, .no_fuse = t->no_fuse, .hoist = t->hoist, .recompute = t->recompute,
-        .lean = t->lean, .batch = t->batch, .rest = t->rounded ? GS_BF16 : GS_F32, .rest_width = 1,
+        .pass = pass,
+        .leaf = leaves,
+        .leaves = sizeof(leaves) / sizeof(leaves[0]),
+        .metrics = !predict,
+        .store_logits = predict,
+        .no_move = t->no_move,
+        .no_fuse = t->no_fuse,
+        .hoist = t->hoist,
+        .recompute = t->recompute,
+        .lean = t->lean,
+        .batch = t->batch,
+        .rest = t->rounded ? GS_BF16 : GS_F32,
+        .rest_width = 1,
         .edges_per_vertex = t->edges_per_vertex > 0 ? t->edges_per_vertex : 8,
     };
     gs_model *m = NULL;

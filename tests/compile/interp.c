@@ -365,7 +365,8 @@ static void run_by_type(frame *f, const gs_instr *i)
         const double *w = f->x->param[i->b.index] + (size_t)f->x->g->type[e] * in * width;
         for (uint32_t c = 0; c < width; c++)
             for (uint32_t k = 0; k < in; k++)
-                f->edge[i->dst][(size_t)e * width + c] += f->edge[i->a.index][(size_t)e * in + k] * (back ? w[c * in + k] : w[k * width + c]);
+                f->edge[i->dst][(size_t)e * width + c] +=
+                    f->edge[i->a.index][(size_t)e * in + k] * (back ? w[c * in + k] : w[k * width + c]);
     }
 }
 

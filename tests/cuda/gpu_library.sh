@@ -61,13 +61,15 @@ awk -F'"copied_(in|out)_bytes": ' 'NR == FNR {sum[2] += $2; sum[3] += $3; next}
     {split($0, word, " "); exit !(sum[2] > 0 && sum[2] <= word[6] && sum[3] > 0 && sum[3] <= word[8])}' \
     "$work/metrics" "$work/log" ||
     fail "bytes that epochs say were copied, and the driver did not copy" "$work/metrics"
-# With all of the graph on the device too, an epoch copies nothing to it (the first, in what order targets are taken), and from it the sums of the
-# loss: 80 bytes. Weights and gradients stay.
+# With all of the graph on the device too, an epoch copies nothing to it (the first, in what order targets are taken),
+# and from it the sums of the loss: 80 bytes. Weights and gradients stay.
 run "train, all on the device" "$GNNSTREAM" "${options[@]}" --optimizer adam --device cuda --metrics "$work/metrics"
-tail -n 2 "$work/metrics" | grep -c '"copied_in_bytes": 0, "copied_out_bytes": 80}' | grep -qx 2 || fail "epochs that copy more" "$work/metrics"
+tail -n 2 "$work/metrics" | grep -c '"copied_in_bytes": 0, "copied_out_bytes": 80}' | grep -qx 2 ||
+    fail "epochs that copy more" "$work/metrics"
 # By Adam: the same weights as the CPU's, its state in the device's memory.
 for device in cpu cuda; do
-    run "train by Adam, $device" "$GNNSTREAM" "${options[@]}" --optimizer adam --weight-decay 0.05 --device $device --save "$work/adam.$device.safetensors"
+    run "train by Adam, $device" "$GNNSTREAM" "${options[@]}" --optimizer adam --weight-decay 0.05 --device $device \
+        --save "$work/adam.$device.safetensors"
 done
 compare "weights by Adam" "$work/adam.cuda.safetensors" "$work/adam.cpu.safetensors" 1e-4
 refuse 2 '--matmul fp8: must be one of fp32.tf32.bf16' "$GNNSTREAM" "${options[@]}" --device cuda --matmul fp8
@@ -88,7 +90,8 @@ fails "none" 'there is no GPU that the driver can use; use --device cpu'
 for n in 1 2; do
     fails "memory:$n" 'device cuda:0: .*the GPU is out of memory .*--device-memory'
 done
-fails "memory:3" "device cuda:0: memory for the optimizer's state: the GPU is out of memory .*--device-memory" --optimizer adam
+fails "memory:3" "device cuda:0: memory for the optimizer's state: the GPU is out of memory .*--device-memory" \
+    --optimizer adam
 for n in 1 5 30; do
     fails "kernel:$n" 'device cuda:0: a kernel failed, .*CUDA_ERROR_LAUNCH_FAILED'
 done

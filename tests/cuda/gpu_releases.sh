@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# gpu_releases.sh - CUDA's libraries of several releases side by side: the newest that the driver takes is used, whatever else is there;
-# where there are only newer ones, a line says which, what the driver is, and what to do.
+# gpu_releases.sh - CUDA's libraries of several releases side by side: the newest that the driver takes is used,
+# whatever else is there; where there are only newer ones, a line says which, what the driver is, and what to do.
 . "$(dirname "$0")/../e2e/lib.sh"
 : "${HOST_LIBRARY:?}" "${NEWER_LIBRARY:?}"
 
@@ -21,14 +21,16 @@ refused 'the driver is of CUDA 10.2; at least 11.0 is needed: .*or use --device 
 
 # A release that no machine is likely to have beside these.
 export GS_HOST_GPU_CUDA=11040
-if ldconfig -p | grep -q -E 'lib(nvrtc|cublas)\.so\.11' || ls /usr/local/cuda/lib*/lib{nvrtc,cublas}.so.11 >/dev/null 2>&1; then
+if ldconfig -p | grep -q -E 'lib(nvrtc|cublas)\.so\.11' ||
+    ls /usr/local/cuda/lib*/lib{nvrtc,cublas}.so.11 >/dev/null 2>&1; then
     note "this machine has CUDA 11: what is said without it was not tried"
 else
     library libnvrtc.so.13 "$NEWER_LIBRARY" # or one that the machine has
-    refused 'libnvrtc.so[.1-9]* is of CUDA 1[2-9].[0-9]*, and the driver here takes CUDA 11.4 at most: install a newer driver, or libnvrtc of CUDA 11 .*--device cpu'
+    too_new=' is of CUDA 1[2-9].[0-9]*, and the driver here takes CUDA 11.4 at most: '
+    refused "libnvrtc.so[.1-9]*${too_new}install a newer driver, or libnvrtc of CUDA 11 .*--device cpu"
     library libnvrtc.so "$HOST_LIBRARY" # a name without a release, too, has one
     library libcublas.so "$NEWER_LIBRARY"
-    refused 'libcublas.so[.1-9]* is of CUDA 1[2-9].[0-9]*, and the driver here takes CUDA 11.4 at most: .*libcublas of CUDA 11 '
+    refused "libcublas.so[.1-9]*${too_new}.*libcublas of CUDA 11 "
     library libcublas.so.11 "$HOST_LIBRARY"
     trains "libraries by their plain names and others"
     rm "$work"/lib/libnvrtc.so "$work"/lib/libcublas.so*

@@ -37,7 +37,8 @@ int host_cuda_release(void)
 gs_cu_result host_compiler_version(int *major, int *minor)
 {
     *major = host_cuda_release() / 1000;
-    *minor = (int)(strlen(GS_TEST_HOST_FLAGS) % 1000 + (host_streams_checks() ? 1000 : 0)); /* libraries of other flags are others */
+    *minor = (int)(strlen(GS_TEST_HOST_FLAGS) % 1000 +
+                   (host_streams_checks() ? 1000 : 0)); /* libraries of other flags are others */
     return 0;
 }
 

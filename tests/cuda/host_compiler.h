@@ -11,7 +11,8 @@
 /* Where libraries are made; also that of the program's own cache. */
 void host_compiler_folder(const char *folder);
 
-/* Of CUDA, which compiler, cuBLAS and driver are of: $GS_HOST_GPU_CUDA, as cuDriverGetVersion() has it; default 13000. */
+/* Of CUDA, which compiler, cuBLAS and driver are of: $GS_HOST_GPU_CUDA, as cuDriverGetVersion() has it; default
+ * 13000. */
 int host_cuda_release(void);
 gs_cu_result host_compiler_version(int *major, int *minor);
 gs_cu_result host_program_create(gs_cu_handle *program, const char *source, const char *name, int headers,

@@ -1,4 +1,5 @@
-/* What a libnvrtc and a libcublas of CUDA 13.2 say of themselves. They have nothing else: who takes them finds that out. */
+/* What a libnvrtc and a libcublas of CUDA 13.2 say of themselves. They have nothing else: who takes them finds that
+ * out. */
 __attribute__((visibility("default"))) int nvrtcVersion(int *major, int *minor);
 __attribute__((visibility("default"))) int cublasGetProperty(int which, int *value);
 

@@ -44,16 +44,18 @@ for model in "$@"; do
         case $options in *NCCL*) export GS_TEST_GPU_NCCL=1 ;; *NO-PEERS*) export GS_HOST_GPU_PEERS=none ;; esac
         options=${options/NCCL/} options=${options/NO-PEERS/}
         # shellcheck disable=SC2086
-        train several "$method$parts" --device "$device" ${options//--topology /--topology $work/} ${wide[@]+"${wide[@]}"} || continue
+        train several "$method$parts" --device "$device" ${options//--topology /--topology $work/} \
+            ${wide[@]+"${wide[@]}"} || continue
         compare "$model: $layout: logits" "$work/several.npy" "$work/cpu.npy" 1e-4
         compare "$model: $layout: weights" "$work/several.safetensors" "$work/cpu.safetensors" 1e-4
     done
     unset GS_TEST_GPU_NCCL GS_HOST_GPU_PEERS
     adam=(--optimizer adam --lr 0.005)
-    train adam.cpu p3 --threads 1 "${adam[@]}" && train adam p3 --device $two "${adam[@]}" &&
+    train adam.cpu ${method}3 --threads 1 "${adam[@]}" && train adam ${method}3 --device $two "${adam[@]}" &&
         compare "$model: weights by Adam" "$work/adam.safetensors" "$work/adam.cpu.safetensors" 1e-4
     for device in cuda $two; do
-        run "predict $device" "$GNNSTREAM" predict "$work/${method}8" --model "$text" --layers 2 --hidden 16 --device "$device" \
+        run "predict $device" "$GNNSTREAM" predict "$work/${method}8" --model "$text" --layers 2 --hidden 16 \
+            --device "$device" \
             --weights "$work/cpu.safetensors" --logits "$work/$device.npy" ${more[@]+"${more[@]}"}
     done
     run "$model: the same logits, bit for bit" cmp "$work/cuda.npy" "$work/$two.npy"
@@ -72,8 +74,10 @@ trace_of_a_chain "$work/trace.json"
 # Where no file says what hangs where, GPUs under one PCIe switch are a chain, wherever they stand in --device: those at
 # 17 and 18 here.
 if [ -n "${GS_TEST_TREE:-}" ]; then
-    (export GS_HOST_GPUS=4 HWLOC_XMLFILE=$GS_TEST_TREE GS_HOST_GPU_BUS=0000:17:00.0,0000:65:00.0,0000:18:00.0,0000:1C:00.0
-        "$GNNSTREAM" train "$work/fennel8" --model gcn --epochs 1 --device cuda:0,1,2,3 --device-memory 10M --trace "$work/tree.json") >"$work/said" 2>&1 ||
+    (export GS_HOST_GPUS=4 HWLOC_XMLFILE=$GS_TEST_TREE \
+        GS_HOST_GPU_BUS=0000:17:00.0,0000:65:00.0,0000:18:00.0,0000:1C:00.0
+        "$GNNSTREAM" train "$work/fennel8" --model gcn --epochs 1 --device cuda:0,1,2,3 --device-memory 10M \
+            --trace "$work/tree.json") >"$work/said" 2>&1 ||
         fail "train on four GPUs" "$work/said"
     run "the chain is the switch's" python3 - "$work/tree.json" <<'END'
 import json, sys

@@ -182,8 +182,8 @@ static void *in_one_stretch(rows_case *c, uint64_t *bytes)
 {
     const uint32_t edges = c->start[c->targets];
     void **const part[] = {&c->target, (void **)&c->start, &c->index, &c->type};
-    const uint64_t size[] = {(uint64_t)c->targets * c->index_bytes, (c->targets + 1ull) * 4, (uint64_t)edges * c->index_bytes,
-                             (uint64_t)edges * c->type_bytes};
+    const uint64_t size[] = {(uint64_t)c->targets * c->index_bytes, (c->targets + 1ull) * 4,
+                             (uint64_t)edges * c->index_bytes, (uint64_t)edges * c->type_bytes};
     uint64_t at = 0;
     for (size_t i = 0; i < GS_ARRAY_LEN(part); i++)
         at += gs_align_up(size[i], 16);
@@ -224,7 +224,8 @@ static void check_order(rows_case c, const uint32_t *degree, uint64_t kept)
     uint64_t bytes = 0;
     make_case(&c, degree);
     void *const chunk = in_one_stretch(&c, &bytes);
-    float *const plain = test_malloc(c.acc_floats * sizeof(float)), *const ordered = test_malloc(c.acc_floats * sizeof(float));
+    float *const plain = test_malloc(c.acc_floats * sizeof(float)), *const ordered =
+                                                                        test_malloc(c.acc_floats * sizeof(float));
     const uint64_t without = sum_mirrored(&c, chunk, bytes, (gs_device_orders){0}, plain);
     assert_int_equal(sum_mirrored(&c, chunk, bytes, room, ordered) - without, kept);
     assert_memory_equal(plain, ordered, c.acc_floats * sizeof(float));
@@ -253,21 +254,23 @@ static void test_cuda_rows__by_degree_all_bits_are_the_same(void **state)
     for (size_t i = 0; i < GS_ARRAY_LEN(order_widths); i++)
         for (how h = ROWS; h <= SPLIT; h++) {
             const uint32_t w = order_widths[i];
-            const rows_case c = {.how = h, .index_bytes = i % 2 == 0 ? 2 : 4, .type_bytes = 1, .targets = MANY, .operand_rows = 60,
-                                 .width = widths[w], .types = types_of(h, w)};
+            const rows_case c = {.how = h, .index_bytes = i % 2 == 0 ? 2 : 4, .type_bytes = 1, .targets = MANY,
+                                 .operand_rows = 60, .width = widths[w], .types = types_of(h, w)};
             check_order(c, skewed, MANY * sizeof(uint32_t));
             if (i == 0)
                 check_order(c, even, 0); /* an order would save nothing */
         }
 }
 
-/* Where a chunk was there is another one: of other degrees, then of fewer targets, for which the order kept names too many. */
+/* Where a chunk was there is another one: of other degrees, then of fewer targets, for which the order kept names too
+ * many. */
 static void test_cuda_rows__an_order_that_was_kept_for_another_chunk(void **state)
 {
     enum { MANY = 300, WIDTH_8 = 7 };
     uint32_t degree[MANY];
     uint64_t bytes = 0;
-    rows_case c = {.how = ROWS, .index_bytes = 4, .type_bytes = 1, .targets = MANY, .operand_rows = 60, .width = widths[WIDTH_8], .types = 1};
+    rows_case c = {.how = ROWS, .index_bytes = 4, .type_bytes = 1, .targets = MANY, .operand_rows = 60,
+                   .width = widths[WIDTH_8], .types = 1};
     gs_device *d = NULL;
     void *arena = NULL;
     (void)state;

@@ -1,5 +1,5 @@
-/* Parameters that a device keeps for a run, and the optimiser's step on them: against torch's formulas in float64, and bit for bit
- * against the host's. */
+/* Parameters that a device keeps for a run, and the optimiser's step on them: against torch's formulas in float64, and
+ * bit for bit against the host's. */
 #include <math.h>
 #include <string.h>
 
@@ -68,7 +68,8 @@ static void bed_free(bed *b)
 static void fill_row(bed *b, uint32_t reg, unsigned step)
 {
     for (uint32_t i = 0; i < b->f.reg[reg].width; i++)
-        ((float *)b->f.memory[reg])[i] = (float)(sin(0.7 * (double)(step * 31 + reg * 13 + i * 7)) * pow(10, (double)(i % 5) - 3));
+        ((float *)b->f.memory[reg])[i] =
+            (float)(sin(0.7 * (double)(step * 31 + reg * 13 + i * 7)) * pow(10, (double)(i % 5) - 3));
 }
 
 /* The step's gradients: in registers for a device, which makes them of those, and what they are, for the host. */
@@ -93,7 +94,8 @@ static void formula(bed *b, const gs_optim *o)
             const double g = (double)b->host.grad[i][k] + o->weight_decay * *w, t = (double)o->steps;
             *m = 0.9 * *m + 0.1 * g;
             *v = 0.999 * *v + 0.001 * g * g;
-            *w -= o->lr * (o->kind == GS_OPTIM_SGD ? g : *m / (1 - pow(0.9, t)) / (sqrt(*v / (1 - pow(0.999, t))) + 1e-8));
+            *w -= o->lr *
+                  (o->kind == GS_OPTIM_SGD ? g : *m / (1 - pow(0.9, t)) / (sqrt(*v / (1 - pow(0.999, t))) + 1e-8));
         }
 }
 
@@ -131,7 +133,8 @@ static void check(const bed *b, float *const *got)
     for (uint32_t i = 0; i < TENSORS; i++) {
         for (uint64_t k = 0; k < elements(b, i); k++)
             if (fabs((double)got[i][k] - b->w[i][k]) > 2e-5 * (1 + fabs(b->w[i][k])))
-                fail_msg("tensor %u, element %llu: %.9g, the formula has %.9g", i, (unsigned long long)k, (double)got[i][k], b->w[i][k]);
+                fail_msg("tensor %u, element %llu: %.9g, the formula has %.9g", i, (unsigned long long)k,
+                         (double)got[i][k], b->w[i][k]);
 #ifndef __FP_FAST_FMAF /* a host that may round products and sums at once has bits of its own */
         assert_memory_equal(got[i], b->host.value[i], elements(b, i) * sizeof(float));
 #endif
@@ -181,8 +184,8 @@ static void test_cuda_step__adam_is_torch_s_and_the_host_s(void **state)
     follow(GS_OPTIM_ADAM, 0.003, 0.5);
 }
 
-/* Of a pass without kept parameters: the learned ones and their gradients go in, and gradients come back. With them: neither; what is
- * fixed goes in, and the totals of the loss come back. */
+/* Of a pass without kept parameters: the learned ones and their gradients go in, and gradients come back. With them:
+ * neither; what is fixed goes in, and the totals of the loss come back. */
 static void test_cuda_step__nothing_of_them_crosses(void **state)
 {
     gs_device *const d = open_gpu(8 * GS_MIB);
@@ -228,7 +231,8 @@ static void test_cuda_step__of_several_devices_all_copies_have_the_same_bits(voi
         for (uint32_t i = 0; i < 2; i++) {
             make_gradients(&b[i], 100 * i + step);
             device_forget(d[i]);
-            gs_assert_ok(gs_device_begin_pass(d[i], &(gs_device_pass){.program = &b[i].f.program, .param = b[i].f.weight, .grad = b[i].f.grad}));
+            gs_assert_ok(gs_device_begin_pass(
+                d[i], &(gs_device_pass){.program = &b[i].f.program, .param = b[i].f.weight, .grad = b[i].f.grad}));
             gs_assert_ok(gs_device_run_vertex(d[i], &b[i].f.launch));
         }
         for (uint32_t t = 0; t < TENSORS; t++) {

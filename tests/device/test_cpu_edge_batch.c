@@ -1,5 +1,6 @@
-/* Edges multiplied by the matrix of their type, and the gradients of these matrices, against float64 edge by edge: few and many
- * types, one that most edges have and some that none has, every width of a register block, a target of many edges. */
+/* Edges multiplied by the matrix of their type, and the gradients of these matrices, against float64 edge by edge: few
+ * and many types, one that most edges have and some that none has, every width of a register block, a target of many
+ * edges. */
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -22,8 +23,9 @@ static void open_bed(edge_bed *b, uint32_t index_bytes, uint32_t types)
 
 static gs_operand in_matrices(uint32_t param) { return (gs_operand){.kind = GS_FROM_PARAM, .index = param}; }
 
-static const uint32_t shapes[][3] = { /* types, in, out */
-    {1, 4, 4}, {3, 1, 7}, {2, 6, 1}, {5, 8, 8}, {7, 16, 16}, {40, 16, 32}, {200, 33, 20}, {256, 20, 65}, {9, 64, 48}, {12, 50, 100}};
+static const uint32_t shapes[][3] = {/* types, in, out */
+                                     {1, 4, 4},    {3, 1, 7},     {2, 6, 1},     {5, 8, 8},   {7, 16, 16},
+                                     {40, 16, 32}, {200, 33, 20}, {256, 20, 65}, {9, 64, 48}, {12, 50, 100}};
 
 static void test_edge_batch__rows_by_the_matrix_of_their_type(void **state)
 {
@@ -32,8 +34,10 @@ static void test_edge_batch__rows_by_the_matrix_of_their_type(void **state)
         const uint32_t in = shapes[i][1], out = shapes[i][2];
         edge_bed b;
         open_bed(&b, i % 2 == 0 ? 2 : 4, shapes[i][0]);
-        const uint32_t u = bed_operand(&b, in, 0.25f, 1), v = bed_target(&b, out, 0.25f, 1), w = bed_matrices(&b, in, out);
-        const uint32_t share = bed_by_type(&b, GS_EDGE_TARGET, 1, 0.1f, 1), product = bed_do(&b, GS_OP_BY_TYPE, out, in_reg(u), in_matrices(w));
+        const uint32_t u = bed_operand(&b, in, 0.25f, 1), v = bed_target(&b, out, 0.25f, 1),
+                       w = bed_matrices(&b, in, out);
+        const uint32_t share = bed_by_type(&b, GS_EDGE_TARGET, 1, 0.1f, 1),
+                       product = bed_do(&b, GS_OP_BY_TYPE, out, in_reg(u), in_matrices(w));
         const uint32_t shared = bed_do(&b, GS_OP_MUL, out, in_reg(product), in_reg(share));
         const uint32_t scaled = bed_do(&b, GS_OP_MUL, out, in_reg(v), in_reg(bed_weight(&b)));
         bed_sum(&b, GS_SUM_ADD, shared);
@@ -99,7 +103,8 @@ static void open_outer(outer_bed *o, uint32_t types, uint32_t in, uint32_t out)
     b->reg[b->stage.sum[sum].reg].width = 1;
     b->stage.sum[sum].score = o->x;
     b->stage.sum[sum].weight = o->param;
-    bed_sum(b, GS_SUM_ADD, bed_do(b, GS_OP_BY_TYPE_T, in, in_reg(value), in_matrices(o->param))); /* shares the stage with it */
+    /* shares the stage with it */
+    bed_sum(b, GS_SUM_ADD, bed_do(b, GS_OP_BY_TYPE_T, in, in_reg(value), in_matrices(o->param)));
 }
 
 static void close_outer(outer_bed *o)
@@ -120,7 +125,8 @@ static double *expect_outer(const outer_bed *o, double **magnitude)
             const double share = (double)b->rows[o->share][(size_t)operand * o->types + type];
             for (uint32_t i = 0; i < o->in; i++)
                 for (uint32_t c = 0; c < o->out; c++) {
-                    const double d = (double)b->rows[o->x][(size_t)target * o->in + i] * share * (double)b->rows[o->g][(size_t)operand * o->out + c];
+                    const double d = (double)b->rows[o->x][(size_t)target * o->in + i] * share *
+                                     (double)b->rows[o->g][(size_t)operand * o->out + c];
                     want[((size_t)type * o->in + i) * o->out + c] += d;
                     (*magnitude)[((size_t)type * o->in + i) * o->out + c] += fabs(d);
                 }
@@ -134,11 +140,12 @@ static float *run_outer(const outer_bed *o, gs_device *d, uint32_t launches)
     const edge_bed *const b = &o->b;
     const size_t n = (size_t)o->types * o->in * o->out;
     float *const grad = test_malloc(n * sizeof(float)), *all[BED_MAX] = {[0] = NULL};
-    float *const acc[2] = {random_floats(b->target_rows, 1, 0, 1), random_floats((size_t)b->target_rows * o->in, 2, 0, 1)};
+    float *const acc[2] = {random_floats(b->target_rows, 1, 0, 1),
+                           random_floats((size_t)b->target_rows * o->in, 2, 0, 1)};
     const gs_accumulator sum[2] = {{.acc = acc[0]}, {.acc = acc[1]}};
     gs_edge_program_launch l = {.program = &b->program, .stage = &b->stage, .index_bytes = 4, .targets = b->targets,
-                                .target = b->target, .start = b->start, .index = b->index, .type = o->type, .type_bytes = 2,
-                                .rows = b->rows, .sum = sum, .param = b->weight, .grad = all,
+                                .target = b->target, .start = b->start, .index = b->index, .type = o->type,
+                                .type_bytes = 2, .rows = b->rows, .sum = sum, .param = b->weight, .grad = all,
                                 .operand_rows = b->operand_rows, .target_rows = b->target_rows};
     all[o->param] = grad;
     for (size_t i = 0; i < n; i++)
@@ -159,12 +166,14 @@ static void compare_outer(const float *grad, const double *want, const double *m
 {
     for (size_t i = 0; i < n; i++)
         if (!(fabs((double)grad[i] - 1 - times * want[i]) <= 1e-5 * (1 + times * magnitude[i])))
-            fail_msg("element %zu: %.9g, not 1 + %.9g (magnitudes %.3g)", i, (double)grad[i], times * want[i], magnitude[i]);
+            fail_msg("element %zu: %.9g, not 1 + %.9g (magnitudes %.3g)", i, (double)grad[i], times * want[i],
+                     magnitude[i]);
 }
 
 static void test_edge_batch__gradients_of_the_matrices(void **state)
 {
-    static const uint32_t shape[][3] = {{1, 5, 3}, {4, 8, 8}, {300, 16, 16}, {700, 3, 20}, {50, 33, 40}, {10, 20, 100}, {3, 1, 1}};
+    static const uint32_t shape[][3] = {{1, 5, 3},    {4, 8, 8},     {300, 16, 16}, {700, 3, 20},
+                                        {50, 33, 40}, {10, 20, 100}, {3, 1, 1}};
     (void)state;
     for (size_t s = 0; s < sizeof(shape) / sizeof(shape[0]); s++) {
         outer_bed o;
@@ -207,8 +216,8 @@ static void refused(gs_device *d, void *context)
     open_outer(&o, 3, 2, 2);
     const edge_bed *const b = &o.b;
     gs_edge_program_launch l = {.program = &b->program, .stage = &b->stage, .index_bytes = 4, .targets = b->targets,
-                                .target = b->target, .start = b->start, .index = b->index, .type = o.type, .type_bytes = 2,
-                                .rows = b->rows, .sum = sum, .param = b->weight,
+                                .target = b->target, .start = b->start, .index = b->index, .type = o.type,
+                                .type_bytes = 2, .rows = b->rows, .sum = sum, .param = b->weight,
                                 .operand_rows = b->operand_rows, .target_rows = b->target_rows};
     gs_assert_ok(gs_device_prepare(d, &b->program));
     gs_assert_fails(gs_device_run_edge_program(d, &l), GS_EINVAL, "no gradient of matrices that these rows fit");

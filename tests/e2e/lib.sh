@@ -166,7 +166,8 @@ network_of()
     columns) network=(--layers 3 --hidden 16 --act relu) ;;
     gates) network=(--layers 3 --hidden 16 --act elu) ;;
     esac
-    case $1 in mixed | gates | walk | rows | norms | columns | steps) text=$(dirname "${BASH_SOURCE[0]}")/texts/$1.gnn ;; esac
+    case $1 in mixed | gates | walk | rows | norms | columns |
+        steps) text=$(dirname "${BASH_SOURCE[0]}")/texts/$1.gnn ;; esac
 }
 
 # three_partitions INPUT PREFIX [METHOD]: one store each of 1, 3 and 8 parts, at $work/PREFIX1 and so on.
@@ -174,7 +175,8 @@ three_partitions()
 {
     local parts
     for parts in 1 3 8; do
-        run "partition P=$parts" "$GNNSTREAM" partition "$1" "$work/$2$parts" --method "${3:-fennel}" --parts $parts || finish
+        run "partition P=$parts" "$GNNSTREAM" partition "$1" "$work/$2$parts" --method "${3:-fennel}" --parts $parts ||
+            finish
     done
 }
 

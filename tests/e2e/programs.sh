@@ -1,7 +1,8 @@
 #!/usr/bin/env bash
-# programs.sh - a model has several programs, of which the prediction takes one: with values that are stored or made again, and
-# with what is computed once held or left out (lean); with products of edges by the matrix of their type in batches. Budgets choose between them; `plan` says which one was
-# taken, once, and weights and logits are the same to rounding.
+# programs.sh - a model has several programs, of which the prediction takes one: with values that are stored or made
+# again, and with what is computed once held or left out (lean); with products of edges by the matrix of their type in
+# batches. Budgets choose between them; `plan` says which one was taken, once, and weights and logits are the same to
+# rounding.
 . "$(dirname "$0")/lib.sh"
 export XDG_CACHE_HOME=$work/cache # predicted from the defaults, whatever this machine has measured
 
@@ -57,12 +58,14 @@ same()
     compare "$1 and $2: logits" "$work/$1.npy" "$work/$2.npy" 1e-4
 }
 
-with held lean false --model rgcn --no-batch -- "--host-memory 200M" "--host-memory 180M" "--host-memory 160M" "--host-memory 120M" &&
+with held lean false --model rgcn --no-batch -- "--host-memory 200M" "--host-memory 180M" "--host-memory 160M" \
+    "--host-memory 120M" &&
     with lean lean true --model rgcn --no-batch -- "" "--host-memory 300M" "--host-memory 160M" &&
     told 'less is computed once' && same held lean &&
     with batched batches true --model rgcn -- "" "--host-memory 160M" "--no-hoist" &&
     told 'in batches' && same held batched
-# Sums by type are 8 times as wide: a block of them has no room where batches have. (The least of both is what a refusal names.)
+# Sums by type are 8 times as wide: a block of them has no room where batches have. (The least of both is what a refusal
+# names.)
 few=(--model rgcn --hidden 32 --threads 2 --host-memory 400M --device-memory)
 refuse 1 'needs at least' "$GNNSTREAM" plan "$store" "${few[@]}" 16M --no-batch
 run 'batches alone fit' "$GNNSTREAM" plan "$store" "${few[@]}" 16M

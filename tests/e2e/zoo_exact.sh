@@ -6,7 +6,8 @@
 # engine's switches (all `--no-...` that it lists; --no-cache is what makes it spill) in these combinations:
 #   pairs    all on, all off, each off alone, and runs in which any two of (parts, switches) take each of their
 #            values together
-#   many     the same on edges of more types than a vertex has edges, which must be multiplied by batches where nothing forbids it
+#   many     the same on edges of more types than a vertex has edges, which must be multiplied by batches where nothing
+#            forbids it
 #   product  all of them
 . "$(dirname "$0")/lib.sh"
 

@@ -234,9 +234,11 @@ static void test_check__edge_programs_have_their_rules(void **state)
            "sum 1: 3 elements do not split into 4");
     BROKEN((s->sum[1].kind = GS_SUM_ADD_TYPE, s->reg[2].width = 4), "sum 1: 3 elements do not split by type");
     BROKEN(s->edge_instr[0].op = GS_OP_BY_TYPE, "by_type: no register and matrices of the types");
-    BROKEN((s->edge_instr[0].op = GS_OP_BY_TYPE, s->edge_instr[0].b = param(99)), "by_type: no register and matrices of the types");
+    BROKEN((s->edge_instr[0].op = GS_OP_BY_TYPE, s->edge_instr[0].b = param(99)),
+           "by_type: no register and matrices of the types");
     BROKEN((s->edge_instr[0].op = GS_OP_BY_TYPE_T, s->edge_instr[0].b = param(W)), "by_type_t: 3 to 3 elements by");
-    BROKEN((s->sum[1].kind = GS_SUM_OUTER, s->sum[1].score = 12), "sum 1: an outer product without its registers or its weight");
+    BROKEN((s->sum[1].kind = GS_SUM_OUTER, s->sum[1].score = 12),
+           "sum 1: an outer product without its registers or its weight");
     BROKEN((s->sum[1].kind = GS_SUM_OUTER, s->sum[1].score = 3, s->sum[1].weight = W),
            "sum 1: rows of 3 and 3 elements do not fit");
     BROKEN((s->edge_reg[0].typed = true, s->edge_reg[0].width = 2), "edge register 0 does not fit array y");

@@ -6,7 +6,8 @@
  *   hub        undirected star and ring: one vertex has every other as neighbour
  *   symmetric  undirected at random, no loops, no duplicates
  *   typed      `rough` with three types of edges (a few vertices see one alone) and weights
- *   many       `rough` with 60 types of edges, more than a vertex has edges; half of them no edge has, one a third of the edges
+ *   many       `rough` with 60 types of edges, more than a vertex has edges; half of them no edge has, one a third of
+ *              the edges
  *   csr        `rough` with its features as CSR arrays, empty rows among them
  */
 #include <stdlib.h>

@@ -40,8 +40,8 @@ static ref_node *last_state(ref_call *c, const ref_node *x, const ref_node *agai
     return m.state;
 }
 
-/* GraphSAGE (Hamilton et al., NeurIPS'17) with an LSTM over N(v) in the order of the vertices' numbers, as SAGEConv with
- * aggr="lstm": W_l state + b_l + W_r x(v). The sequence of v has |N(v)| steps. */
+/* GraphSAGE (Hamilton et al., NeurIPS'17) with an LSTM over N(v) in the order of the vertices' numbers, as SAGEConv
+ * with aggr="lstm": W_l state + b_l + W_r x(v). The sequence of v has |N(v)| steps. */
 ref_node *ref_layer_sage_lstm(ref_call *c, const ref_node *h)
 {
     ref_tape *const t = c->tape;

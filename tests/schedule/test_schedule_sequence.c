@@ -1,6 +1,7 @@
 /* Plans of sequences: the derivative of an LSTM over in-edges has the right states at the start of every chunk, goes
- * through the chunks of a column from the last to the first, and loses nothing of what it adds up at the operand end, in
- * memory or spilled, at any budget that is not refused, on one device or on several that add to the same rows in turn. */
+ * through the chunks of a column from the last to the first, and loses nothing of what it adds up at the operand end,
+ * in memory or spilled, at any budget that is not refused, on one device or on several that add to the same rows in
+ * turn. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -15,7 +16,8 @@ enum { FEATURES, GATES, DH, DGATES, OUT, ARRAYS };
 enum { WIDTH = 3, STAGES = 4 };
 
 static const gs_topology one = {1, 1, {{0, 1, 0, 0}}}, two = {2, 1, {{0, 2, 0, 0}}}, four = {4, 1, {{0, 4, 0, 0}}},
-                         pairs = {4, 2, {{0, 2, 1e9, 2e9}, {2, 2, 1e9, 0}}}, lopsided = {5, 3, {{0, 1, 0, 0}, {1, 3, 5e8, 0}, {4, 1, 0, 0}}};
+                         pairs = {4, 2, {{0, 2, 1e9, 2e9}, {2, 2, 1e9, 0}}},
+                         lopsided = {5, 3, {{0, 1, 0, 0}, {1, 3, 5e8, 0}, {4, 1, 0, 0}}};
 static const gs_topology *const all[] = {&one, &two, &four, &pairs, &lopsided};
 
 struct fixture {
@@ -212,8 +214,8 @@ static void test_sequence_plan__smallest_budget_works(void **state)
     }
 }
 
-static void run_several(const gs_topology *topology, uint64_t vertices, uint32_t parts, uint64_t host, uint64_t device, bool chain,
-                        bool spill, uint32_t seed)
+static void run_several(const gs_topology *topology, uint64_t vertices, uint32_t parts, uint64_t host, uint64_t device,
+                        bool chain, bool spill, uint32_t seed)
 {
     struct fixture f = {0};
     gs_plan *plan = NULL;
@@ -243,12 +245,13 @@ static void test_sequence_plan__several_devices_add_to_the_same_rows(void **stat
                 run_several(all[t], 900, 3, 32 * GS_MIB, 2 * GS_MIB, chain, spill, seed++);
                 run_several(all[t], 3007, 17, 32 * GS_MIB, 2 * GS_MIB, chain, spill, seed++);
                 run_several(all[t], 20000, 9, 32 * GS_MIB, 1 * GS_MIB, chain, spill, seed++);
-                run_several(all[t], 30000, 16, 32 * GS_MIB, 700 * GS_KIB, chain, spill, seed++); /* several rounds, groups of chunks */
+                /* several rounds, groups of chunks */
+                run_several(all[t], 30000, 16, 32 * GS_MIB, 700 * GS_KIB, chain, spill, seed++);
             }
 }
 
-/* How often the derivative's rows go over wires, in whole intervals, where every chunk has edges: from the host and back once a
- * chain and round, or, without chains, once a device; and nothing but the first zeroes them. */
+/* How often the derivative's rows go over wires, in whole intervals, where every chunk has edges: from the host and
+ * back once a chain and round, or, without chains, once a device; and nothing but the first zeroes them. */
 static void count_travels(const gs_plan *p, uint32_t travels[3], uint32_t *zeroed, uint64_t interval_bytes)
 {
     memset(travels, 0, 3 * sizeof(*travels));
@@ -274,14 +277,16 @@ static void test_sequence_plan__rows_travel_along_chains(void **state)
         make_program(&f);
         make_chunks(&f, PARTS * ROWS, PARTS, 5);
         for (uint32_t i = 0; i < PARTS * PARTS; i++)
-            f.chunk[0][i] = (gs_chunk){.edges = 100, .targets = 1, .operands = 1, .offset = 4096ull * i, .length = 4096};
+            f.chunk[0][i] =
+                (gs_chunk){.edges = 100, .targets = 1, .operands = 1, .offset = 4096ull * i, .length = 4096};
         gs_schedule_config c = config_of(&f, 64 * GS_MIB, 8 * GS_MIB);
         c.topology = &pairs;
         c.no_chain = chain == 0;
         gs_assert_ok(gs_schedule(&plan, &c));
         count_travels(plan, travels, &zeroed, ROWS * 4ull * WIDTH * sizeof(float));
-        /* One round, and with memory for all states two sweeps, the first of which leaves out the last interval: gates come
-         * 2 * PARTS - 1 times to every chain, or device, and the gradient's rows go from it to the next one by the host. */
+        /* One round, and with memory for all states two sweeps, the first of which leaves out the last interval: gates
+         * come 2 * PARTS - 1 times to every chain, or device, and the gradient's rows go from it to the next one by the
+         * host. */
         const uint32_t hosts = chain ? 2 : 4, gates = 2 * PARTS - 1;
         assert_int_equal(zeroed, PARTS);
         assert_int_equal(travels[0], hosts * gates + (hosts - 1) * PARTS);

@@ -322,7 +322,7 @@ static void safetensors__missing_file_and_folder(void **state)
     gs_params p = fresh();
 
     gs_assert_fails(gs_safetensors_load(p.value, &tiny_program, gs_test_path(*state, "none")), GS_ENOTFOUND, "none");
-    gs_assert_fails(gs_safetensors_load(p.value, &tiny_program, *state), GS_EINVAL, "folder");
+    gs_assert_fails(gs_safetensors_load(p.value, &tiny_program, *state), GS_ENOTFOUND, "is a folder");
     gs_params_free(&p);
 }
 

@@ -24,7 +24,9 @@ for command in generate partition info verify plan train predict 'bench limits' 
 done
 ! grep -Eq ' (and|or|of|the|a)$' overview || die "a summary of the overview is cut off"
 model='--model --layers --hidden --heads --act --dropout --input-dropout'
-machine='--device --matmul --device-memory --host-memory --threads --spill --spill-type --no-cache --no-selective --no-swap --no-prune --no-pipeline --no-verify --no-move --no-fuse --no-batch --no-hoist --topology --no-chain'
+machine='--device --matmul --device-memory --host-memory --threads --spill --spill-type
+--no-cache --no-selective --no-swap --no-prune --no-pipeline --no-verify --no-move
+--no-fuse --no-batch --no-hoist --topology --no-chain'
 learning='--epochs --optimizer --lr --weight-decay --seed --init --eval-every'
 results='--save --logits --metrics --trace'
 later='--checkpoint --checkpoint-every --resume'
