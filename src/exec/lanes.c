@@ -203,16 +203,16 @@ static gs_status retire(gs_exec *e, bool wait)
 /* A unified device's launch is done when it returns. */
 static gs_status note_launch(gs_exec *e, uint32_t index)
 {
-    gs_status st = GS_OK;
+    gs_status st;
     if (gs_device_unified(e->on->device)) {
         e->done[index] = 1;
         return GS_OK;
     }
-    if (e->flights == GS_EXEC_FLIGHT)
-        st = retire(e, true);
+    if (e->flights == GS_EXEC_FLIGHT && (st = retire(e, true)) != GS_OK)
+        return st;
     e->flight[e->flights].task = index;
     e->flight[e->flights++].launch = gs_device_last_launch(e->on->device);
-    return st;
+    return GS_OK;
 }
 
 static gs_status wait_until_ready(gs_exec *e, const gs_task *t)
