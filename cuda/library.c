@@ -38,7 +38,7 @@ static bool try_library(search *s, const char *folder, int release)
         s->found = library;
         return true;
     }
-    dlclose(library);
+    /* It stays open: NVRTC does not give back what it took when it is closed. */
     if (s->newer[0] == '\0') {
         memcpy(s->newer, name, sizeof(name));
         s->newer_major = major;

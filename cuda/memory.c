@@ -107,9 +107,12 @@ static gs_status copy_mirrors(gs_cuda *c, char *host, uint64_t bytes, bool to_de
     gs_status st = GS_OK;
     for (uint32_t i = 0; i < m->mirrors && st == GS_OK; i++) {
         char *const first = m->mirror[i].memory, *const end = first + m->mirror[i].bytes;
-        char *const from = GS_MAX(host, first), *const to = GS_MIN(host + bytes, end);
-        if (from >= to)
+        /* Numbers, as the range may be all of memory. */
+        const uintptr_t begin = GS_MAX((uintptr_t)host, (uintptr_t)first);
+        const uintptr_t stop = GS_MIN((uintptr_t)host + bytes, (uintptr_t)end);
+        if (begin >= stop)
             continue;
+        char *const from = first + (begin - (uintptr_t)first), *const to = first + (stop - (uintptr_t)first);
         const gs_cu_memory at = m->base + m->mirror_offset[i] + (uint64_t)(from - first);
         const uint64_t n = (uint64_t)(to - from);
         st = to_device ? gs_cuda_copy_in(c, at, from, n, c->compute, "copying to a mirror")
@@ -125,7 +128,8 @@ gs_status gs_cuda_host_wrote(void *context, void *host, uint64_t bytes)
     gs_cuda_forget(c, host, bytes);
     for (uint32_t i = 0; i < c->memory.mirrors; i++) {
         const char *const first = c->memory.mirror[i].memory;
-        if ((char *)host < first + c->memory.mirror[i].bytes && first < (char *)host + bytes) {
+        if ((uintptr_t)host < (uintptr_t)first + c->memory.mirror[i].bytes &&
+            (uintptr_t)first < (uintptr_t)host + bytes) {
             if ((st = gs_cuda_enter(c)) != GS_OK || (st = copy_mirrors(c, host, bytes, true)) != GS_OK)
                 return st;
             return gs_cuda_check(c, c->d->stream_synchronize(c->compute), "copying to a mirror");
