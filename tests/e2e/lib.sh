@@ -166,8 +166,7 @@ network_of()
     columns) network=(--layers 3 --hidden 16 --act relu) ;;
     gates) network=(--layers 3 --hidden 16 --act elu) ;;
     esac
-    case $1 in mixed | gates | walk | rows | norms | columns |
-        steps) text=$(dirname "${BASH_SOURCE[0]}")/texts/$1.gnn ;; esac
+    [ ! -e "$(dirname "${BASH_SOURCE[0]}")/texts/$1.gnn" ] || text=$(dirname "${BASH_SOURCE[0]}")/texts/$1.gnn
 }
 
 # three_partitions INPUT PREFIX [METHOD]: one store each of 1, 3 and 8 parts, at $work/PREFIX1 and so on.
