@@ -51,7 +51,8 @@ for model in "$@"; do
     done
     unset GS_TEST_GPU_NCCL GS_HOST_GPU_PEERS
     adam=(--optimizer adam --lr 0.005)
-    train adam.cpu ${method}3 --threads 1 "${adam[@]}" && train adam ${method}3 --device $two "${adam[@]}" &&
+    train adam.cpu ${method}3 --threads 1 --device-memory 1G "${adam[@]}" &&
+        train adam ${method}3 --device $two "${adam[@]}" &&
         compare "$model: weights by Adam" "$work/adam.safetensors" "$work/adam.cpu.safetensors" 1e-4
     for device in cuda $two; do
         run "predict $device" "$GNNSTREAM" predict "$work/${method}8" --model "$text" --layers 2 --hidden 16 \
