@@ -75,15 +75,15 @@ with stored recomputes false --model sage -- "" &&
     told 'made again rather than stored' && same stored again
 
 # Sums of wide features by type take 43 MiB of a device, products in front of the sums 9: the second program is run
-# where the first does not fit, and a refusal names what is enough for one of the two.
+# where the first does not fit, and a refusal names what is enough for one of the two. (Batches would take less.)
 run generate "$GNNSTREAM" generate sbm "$work/wide" --vertices 10000 --edges 50000 --features 256 --classes 5 --seed 2
 add_types "$work/wide"
 store=$work/wide.store
 run partition "$GNNSTREAM" partition "$work/wide" "$store" --parts 4 --method fennel || finish
 refuse 1 'device-memory 1.0 MiB is too small.*needs at least [0-9]+M' \
-    "$GNNSTREAM" plan "$store" --model rgcn "${options[@]}" --device-memory 1M --host-memory 400M
+    "$GNNSTREAM" plan "$store" --model rgcn --no-batch "${options[@]}" --device-memory 1M --host-memory 400M
 least=$(sed -n 's/.*needs at least \([0-9]*\)M.*/\1/p' "$work/stderr")
 [ "${least:-99}" -le 20 ] && pass || fail "the least device memory is that of the first program: $least" "$work/stderr"
-with roomy lean false --model rgcn --no-hoist -- "--device-memory 100M --host-memory 400M" &&
-    with narrow lean true --model rgcn -- "--device-memory ${least}M --host-memory 400M" && same roomy narrow
+with roomy lean false --model rgcn --no-batch --no-hoist -- "--device-memory 100M --host-memory 400M" &&
+    with narrow lean true --model rgcn --no-batch -- "--device-memory ${least}M --host-memory 400M" && same roomy narrow
 finish
