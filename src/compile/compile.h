@@ -32,7 +32,7 @@ typedef struct gs_compile_options {
     bool hoist;           /* what depends on no parameter is computed once, by a pass "setup" */
     bool batch;           /* products with the matrix of an edge's type are made edge by edge, in batches of a type */
     gs_dtype rest;        /* GS_F32, or GS_BF16: of what is stored for vertex programs alone, ... */
-    uint32_t rest_width;  /* ... in rows of so many numbers or more */
+    uint32_t rest_width;  /* ... in rows of an even number, so many or more */
     double edges_per_vertex; /* for choices by volume */
     /* Called with the graph after each pass, for people; may be NULL. */
     void (*show)(void *context, const char *after, const gs_ir *ir);

@@ -59,7 +59,7 @@ gs_dtype gs_compile__stored_type(const gs_cut *c, uint32_t v)
     const gs_node *n = at(c, v);
     if (n->dtype != GS_F32) /* an input, or rounded for other passes */
         return n->dtype;
-    return n->width >= c->rest_width && !c->full[v] ? c->rest : GS_F32;
+    return !c->full[v] && gs_compile__may_round(n->width, c->rest_width) ? c->rest : GS_F32;
 }
 
 static uint64_t row_cost(const gs_cut *c, uint32_t v)

@@ -109,8 +109,8 @@ static gs_dtype type_of(const gs_hoist *x, uint32_t i)
     const gs_array *const a = stored(x, i);
     if (a != NULL)
         return a->dtype;
-    return gs_ir_node(x->ir, i)->width >= x->options->rest_width && (x->bits[i] & READ_BY_EDGES) == 0 ? x->options->rest
-                                                                                                      : GS_F32;
+    const bool may = gs_compile__may_round(gs_ir_node(x->ir, i)->width, x->options->rest_width);
+    return may && (x->bits[i] & READ_BY_EDGES) == 0 ? x->options->rest : GS_F32;
 }
 
 static bool can_hoist(const gs_hoist *x, uint32_t i)

@@ -75,6 +75,8 @@ typedef struct gs_cut {
     uint32_t *stack;      /* scratch [nodes] */
 } gs_cut;
 
+/* May rows of so many numbers be stored in two bytes each? Only if a row is whole words (program_check.c). */
+static inline bool gs_compile__may_round(uint32_t width, uint32_t least) { return width >= least && width % 2 == 0; }
 /* Of the array that node v is, or is stored in. */
 gs_dtype gs_compile__stored_type(const gs_cut *c, uint32_t v);
 /* `search`: also try other sets of stored values and other stages for gradients. */

@@ -221,7 +221,7 @@ typedef struct gs_device_orders {
     uint64_t targets;       /* of all of them */
     uint32_t chunks, most;  /* targets of one */
 } gs_device_orders;
-#define GS_DEVICE_ORDER_BYTES 32u
+#define GS_DEVICE_ORDER_BYTES 96u /* four slots of a table of addresses at the most */
 
 typedef struct gs_device_memory {
     uint64_t arena_bytes, staging_bytes;

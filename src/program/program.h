@@ -33,7 +33,7 @@
 /* One row a vertex, `width` elements a row. */
 typedef struct gs_array {
     char name[GS_NAME_BYTES]; /* "features", "layer0.h" */
-    gs_dtype dtype;           /* made by the run: GS_F32, or GS_BF16 where only vertex programs read it */
+    gs_dtype dtype;           /* made by the run: GS_F32, or GS_BF16 (an even width) if vertex programs alone read it */
     uint32_t width;
     int store_id;             /* gs_array_id of the store, or -1: made by the run */
 } gs_array;

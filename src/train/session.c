@@ -11,8 +11,8 @@
 #include "model/model.h"
 #include "train/optim.h"
 
-/* Another program must save this much of the predicted epoch; */
 #define REST_WIDTH 16 /* narrower rows are never rounded: they are little, and kept in memory first */
+/* Another program must save this much of the predicted epoch; */
 #define RECOMPUTE_WORTH 0.95
 /* or this much of the memory, for an epoch that is predicted to be no longer than so (edge programs take less than is
  * predicted until they were measured). */
