@@ -31,6 +31,12 @@ print(sum(i["bytes"] for i in fixed), sum(i["bytes"] for i in fixed if i["device
 
 machine
 mkdir -p "$out"
+if [ -z "${GS_SIZES:-}" ]; then # plans are made with what this machine can do now, not with what other runs found
+    export XDG_CACHE_HOME=$out/cache
+    rm -rf "$XDG_CACHE_HOME"
+    mkdir -p "$XDG_CACHE_HOME"
+    show ${pause[@]+"${pause[@]}"} "$GNNSTREAM" bench limits --dir "$out" >"$out/limits.txt"
+fi
 trap 'rm -rf "$out/graph" "$out/store"' EXIT
 for size in ${GS_SIZES:-1 4 16 64}; do
     need_disk $((size / 10 + 2))
