@@ -67,6 +67,13 @@ static uint64_t row_cost(const gs_cut *c, uint32_t v)
     return (uint64_t)at(c, v)->width * gs_dtype_bytes(gs_compile__stored_type(c, v)) * GS_COST_BYTE;
 }
 
+/* Writing wears the disk, a quarter of a byte more for each. It tells a rounded copy, which is written and read, from
+ * the float32 array that edges need anyway, which is only read again: the same bytes. */
+static uint64_t wear_cost(const gs_cut *c, uint32_t v)
+{
+    return c->stored[v] || gs_compile__stored_type(c, v) == GS_F32 ? 0 : row_cost(c, v) / 4;
+}
+
 static uint64_t compute_cost(const gs_cut *c, const gs_node *n)
 {
     uint64_t flops = n->width;
@@ -298,7 +305,7 @@ static void add_value(gs_network *w, uint32_t v)
     if (n->op == GS_OP_INPUT)
         load = row_cost(c, v);
     else if (loadable)
-        load = row_cost(c, v) * (c->stored[v] ? 1 : 2);
+        load = row_cost(c, v) * (c->stored[v] ? 1 : 2) + wear_cost(c, v);
     compute = n->op == GS_OP_INPUT || (here_only && c->level[v] != w->stage) ? GS_COST_INF : compute_cost(c, n);
     gs_compile__flow_arc(c->flow, w->source, 2 * v, compute);
     gs_compile__flow_arc(c->flow, 2 * v, 2 * v + 1, load);
