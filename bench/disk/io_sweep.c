@@ -22,7 +22,7 @@ static gs_status one(double *bps, const char *dir, uint64_t bytes, gs_io_backend
 {
     gs_disk_probe p;
     double written;
-    gs_status st = gs_disk_probe_open(&p, dir, bytes, backend, depth, piece);
+    gs_status st = gs_disk_probe_open(&p, dir, bytes, backend, depth, piece, GS_PROBE_RING_BYTES);
     if (st != GS_OK)
         return st;
     if ((st = gs_disk_probe_write(&p, &written)) != GS_OK || (st = gs_disk_probe_check(&p)) != GS_OK)
@@ -64,7 +64,7 @@ static gs_status random_runs(const char *dir, uint64_t bytes, gs_io_backend back
 {
     gs_disk_probe p;
     double bps;
-    gs_status st = gs_disk_probe_open(&p, dir, bytes, backend, 0, 0);
+    gs_status st = gs_disk_probe_open(&p, dir, bytes, backend, 0, 0, GS_PROBE_RING_BYTES);
     if (st != GS_OK)
         return st;
     for (int pass = 0; pass < 3; pass++) {

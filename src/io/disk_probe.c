@@ -13,7 +13,6 @@
 #include "base/philox.h"
 #include "base/size.h"
 
-#define RING_BYTES (64 * GS_MIB)
 #define RUN_BYTES (4 * GS_MIB) /* of a sequential request, as a large interval gives them */
 #define WINDOWS 5              /* parts of a measurement whose median counts */
 #define BLOCK_WORDS (GS_BLOCK_BYTES / sizeof(uint64_t))
@@ -63,9 +62,9 @@ static gs_status open_scratch(gs_disk_probe *p, const char *dir)
 }
 
 gs_status gs_disk_probe_open(gs_disk_probe *out, const char *dir, uint64_t bytes, gs_io_backend backend,
-                             uint32_t depth, uint64_t piece_bytes)
+                             uint32_t depth, uint64_t piece_bytes, uint64_t ring_bytes)
 {
-    gs_disk_probe p = {.sync_fd = -1, .file_bytes = bytes, .ring_bytes = RING_BYTES};
+    gs_disk_probe p = {.sync_fd = -1, .file_bytes = bytes, .ring_bytes = ring_bytes};
     gs_status st;
 
     if (bytes == 0 || bytes % GS_BLOCK_BYTES != 0)

@@ -22,11 +22,13 @@ typedef struct gs_disk_probe {
 
 typedef enum gs_probe_pattern { GS_PROBE_READ, GS_PROBE_WRITE, GS_PROBE_RANDOM_READ } gs_probe_pattern;
 
-/* Makes a file of `bytes` (a multiple of GS_BLOCK_BYTES) in `dir`, without a
- * name. `depth` and `piece_bytes` 0: the engine's. GS_ENOTFOUND or GS_EIO (cannot write in `dir`, "disk full"),
- * GS_EINVAL, GS_ENOMEM. */
+#define GS_PROBE_RING_BYTES (64ull << 20) /* what is under way where memory is no matter */
+
+/* Makes a file of `bytes` (a multiple of GS_BLOCK_BYTES) in `dir`, without a name. `depth` and `piece_bytes` 0: the
+ * engine's. `ring_bytes`: of memory for what is under way, whole MiB. GS_ENOTFOUND or GS_EIO (cannot write in `dir`,
+ * "disk full"), GS_EINVAL, GS_ENOMEM. */
 gs_status gs_disk_probe_open(gs_disk_probe *out, const char *dir, uint64_t bytes, gs_io_backend backend,
-                             uint32_t depth, uint64_t piece_bytes);
+                             uint32_t depth, uint64_t piece_bytes, uint64_t ring_bytes);
 void gs_disk_probe_close(gs_disk_probe *p); /* a zeroed one with sync_fd -1 is allowed */
 
 /* Writes the whole file once, fsync included. */

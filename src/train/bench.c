@@ -7,6 +7,7 @@
 #include "base/size.h"
 #include "device/device.h" /* gs_device_measure_* */
 #include "gnnstream.h"
+#include "io/disk_probe.h" /* GS_PROBE_RING_BYTES */
 #include "train/limits.h"
 #include "train/options.h"
 #include "train/session.h"
@@ -111,6 +112,12 @@ static gs_status measure_device(gs_bench_report *b, const gs_session *s)
     return st;
 }
 
+/* Buffers to measure the disk with: within what the run may hold, too. */
+static uint64_t probe_memory(uint64_t host_memory)
+{
+    return GS_MAX(8 * GS_MIB, GS_MIN(GS_PROBE_RING_BYTES, gs_align_down(host_memory / 4, GS_MIB)));
+}
+
 /* What was measured is what the run is planned with. Reads and writes share the way
  * to the disk in an epoch, so writes are no faster there, whatever they do alone. A cache: not being able to keep it
  * is no failure. */
@@ -138,7 +145,8 @@ static gs_status measure_ceilings(gs_bench_report *b, const char *store, const g
     *process_bytes = s->process_bytes;
     find_shapes(b, s->program, &s->program->pass[s->train]);
     if ((st = measure_device(b, s)) == GS_OK)
-        st = gs_limits_disk(&b->disk_read_bps, &b->disk_write_bps, gs_session_scratch_dir(s), PROBE_BYTES);
+        st = gs_limits_disk(&b->disk_read_bps, &b->disk_write_bps, gs_session_scratch_dir(s), PROBE_BYTES,
+                            probe_memory(s->host_memory));
     if (st == GS_OK)
         remember_disk(b, gs_device_name(s->device));
     gs_session_close(s);

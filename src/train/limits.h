@@ -19,9 +19,9 @@
 
 /* Writes a file of `bytes` (at least 1 MiB) of incompressible data in `dir`, reads it again
  * and removes it; it is unlinked from the start, so an interrupted measurement leaves nothing. Both
- * figures are medians over at least 2 seconds. On failure both are untouched.
+ * figures are medians over at least 2 seconds. `memory`: bytes of buffers, whole MiB. On failure both are untouched.
  * GS_ENOTFOUND or GS_EIO (cannot write in `dir`, "disk full"), GS_EINVAL, GS_ENOMEM. */
-gs_status gs_limits_disk(double *read_bps, double *write_bps, const char *dir, uint64_t bytes);
+gs_status gs_limits_disk(double *read_bps, double *write_bps, const char *dir, uint64_t bytes, uint64_t memory);
 
 /* The disk part of `out`, random reads included; the rest is left as it is. */
 gs_status gs_limits_measure_disk(gs_limits *out, const char *dir, uint64_t bytes);

@@ -65,13 +65,13 @@ static gs_status check_size(const char *dir, uint64_t bytes)
                    (unsigned long long)bytes);
 }
 
-gs_status gs_limits_disk(double *read_bps, double *write_bps, const char *dir, uint64_t bytes)
+gs_status gs_limits_disk(double *read_bps, double *write_bps, const char *dir, uint64_t bytes, uint64_t memory)
 {
     gs_disk_probe p;
     gs_status st;
 
     if ((st = check_size(dir, bytes)) != GS_OK ||
-        (st = gs_disk_probe_open(&p, dir, gs_align_down(bytes, GS_BLOCK_BYTES), GS_IO_AUTO, 0, 0)) != GS_OK)
+        (st = gs_disk_probe_open(&p, dir, gs_align_down(bytes, GS_BLOCK_BYTES), GS_IO_AUTO, 0, 0, memory)) != GS_OK)
         return st;
     st = measure_sequential(&p, read_bps, write_bps);
     gs_disk_probe_close(&p);
@@ -88,7 +88,8 @@ static gs_status measure_depths(gs_limits *l, const char *dir, uint64_t bytes)
         gs_disk_probe p;
         double ignored;
         l->depth[d] = depth[d];
-        st = gs_disk_probe_open(&p, dir, gs_align_down(bytes / 4, GS_BLOCK_BYTES), GS_IO_AUTO, depth[d], 0);
+        st = gs_disk_probe_open(&p, dir, gs_align_down(bytes / 4, GS_BLOCK_BYTES), GS_IO_AUTO, depth[d], 0,
+                                GS_PROBE_RING_BYTES);
         if (st != GS_OK)
             return st;
         st = gs_disk_probe_write(&p, &ignored);
@@ -106,7 +107,8 @@ gs_status gs_limits_measure_disk(gs_limits *out, const char *dir, uint64_t bytes
     gs_status st;
 
     if ((st = check_size(dir, bytes)) != GS_OK ||
-        (st = gs_disk_probe_open(&p, dir, gs_align_down(bytes, GS_BLOCK_BYTES), GS_IO_AUTO, 0, 0)) != GS_OK)
+        (st = gs_disk_probe_open(&p, dir, gs_align_down(bytes, GS_BLOCK_BYTES), GS_IO_AUTO, 0, 0,
+                                 GS_PROBE_RING_BYTES)) != GS_OK)
         return st;
     snprintf(l.io_name, sizeof(l.io_name), "%s", gs_io_backend_name(p.io));
     if ((st = measure_sequential(&p, &l.disk_read_bps, &l.disk_write_bps)) != GS_OK)

@@ -43,7 +43,7 @@ static uint32_t files_in_dir(void)
 
 static void open_probe(gs_disk_probe *p, uint64_t bytes)
 {
-    if (gs_disk_probe_open(p, dir, bytes, GS_IO_AUTO, 0, 0) != GS_OK)
+    if (gs_disk_probe_open(p, dir, bytes, GS_IO_AUTO, 0, 0, 64 * GS_MIB) != GS_OK)
         fail_msg("%s", gs_last_error());
 }
 
@@ -64,11 +64,11 @@ static void test_disk_probe__bad_places_are_named(void **state)
     (void)state;
     const uint64_t live = gs_alloc_live_bytes();
     gs_disk_probe p = {.sync_fd = -7};
-    assert_int_equal(gs_disk_probe_open(&p, "no/such/folder", GS_MIB, GS_IO_AUTO, 0, 0), GS_ENOTFOUND);
+    assert_int_equal(gs_disk_probe_open(&p, "no/such/folder", GS_MIB, GS_IO_AUTO, 0, 0, 64 * GS_MIB), GS_ENOTFOUND);
     bed_expect_text("no/such/folder");
-    assert_int_equal(gs_disk_probe_open(&p, dir, GS_MIB + 1, GS_IO_AUTO, 0, 0), GS_EINVAL);
-    assert_int_equal(gs_disk_probe_open(&p, dir, 0, GS_IO_AUTO, 0, 0), GS_EINVAL);
-    assert_int_equal(gs_disk_probe_open(&p, dir, 1ull << 60, GS_IO_AUTO, 0, 0), GS_EIO);
+    assert_int_equal(gs_disk_probe_open(&p, dir, GS_MIB + 1, GS_IO_AUTO, 0, 0, 64 * GS_MIB), GS_EINVAL);
+    assert_int_equal(gs_disk_probe_open(&p, dir, 0, GS_IO_AUTO, 0, 0, 64 * GS_MIB), GS_EINVAL);
+    assert_int_equal(gs_disk_probe_open(&p, dir, 1ull << 60, GS_IO_AUTO, 0, 0, 64 * GS_MIB), GS_EIO);
     bed_expect_text("disk full");
     assert_int_equal(p.sync_fd, -7); /* untouched */
     assert_int_equal(files_in_dir(), 0);

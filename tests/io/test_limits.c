@@ -89,9 +89,9 @@ static void test_limits__bad_arguments_touch_nothing(void **state)
     gs_limits l, before;
     memset(&l, 0x5A, sizeof(l));
     before = l;
-    assert_int_equal(gs_limits_disk(&r, &w, "no/such/folder", GS_MIB), GS_ENOTFOUND);
+    assert_int_equal(gs_limits_disk(&r, &w, "no/such/folder", GS_MIB, 64 * GS_MIB), GS_ENOTFOUND);
     bed_expect_text("no/such/folder");
-    assert_int_equal(gs_limits_disk(&r, &w, dir, GS_MIB - 1), GS_EINVAL);
+    assert_int_equal(gs_limits_disk(&r, &w, dir, GS_MIB - 1, 64 * GS_MIB), GS_EINVAL);
     assert_int_equal(gs_limits_measure(&l, "no/such/folder", 1), GS_ENOTFOUND);
     assert_true(r < -0.5 && w < -1.5);
     assert_memory_equal(&l, &before, sizeof(l));
