@@ -102,7 +102,7 @@ static void test_check__each_rule_has_its_text(void **state)
     BROKEN((p->array[Y].dtype = GS_BF16, p->array[Y].width = 4), "register 3 does not fit array y");
     BROKEN(s0->reg[2].dtype = GS_BF16, "register 2 is not f32");
     BROKEN((p->array[Y].dtype = s0->reg[3].dtype = GS_BF16, p->array[Y].width = s0->reg[3].width = 4,
-            p->stages = p->pass[0].stages = 1),
+            p->pass[0].stages = 1),
            "matmul_t into register 3, which is bf16");
     BROKEN(s1->instr[0].op = GS_OP_ROUND, "round into register 3, which is f32");
     BROKEN((p->array[Y].dtype = s0->reg[3].dtype = GS_BF16,
