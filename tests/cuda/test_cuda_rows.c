@@ -224,8 +224,8 @@ static void check_order(rows_case c, const uint32_t *degree, uint64_t kept)
     uint64_t bytes = 0;
     make_case(&c, degree);
     void *const chunk = in_one_stretch(&c, &bytes);
-    float *const plain = test_malloc(c.acc_floats * sizeof(float)), *const ordered =
-                                                                        test_malloc(c.acc_floats * sizeof(float));
+    float *const plain = test_malloc(c.acc_floats * sizeof(float));
+    float *const ordered = test_malloc(c.acc_floats * sizeof(float));
     const uint64_t without = sum_mirrored(&c, chunk, bytes, (gs_device_orders){0}, plain);
     assert_int_equal(sum_mirrored(&c, chunk, bytes, room, ordered) - without, kept);
     assert_memory_equal(plain, ordered, c.acc_floats * sizeof(float));

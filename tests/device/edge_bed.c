@@ -392,12 +392,12 @@ void bed_expect(edge_bed *b)
 
 /* ---- runs ---- */
 
-static gs_edge_program_launch launch_of(const edge_bed *b, const bed_result *r)
+gs_edge_program_launch bed_launch(const edge_bed *b, const gs_accumulator *sum)
 {
     return (gs_edge_program_launch){.program = &b->program, .stage = &b->stage, .index_bytes = b->index_bytes,
                                     .targets = b->targets, .target = b->target, .start = b->start, .index = b->index,
                                     .weight = b->edge_weight, .type = b->type, .type_bytes = b->type == NULL ? 0 : 1,
-                                    .seed = BED_SEED, .epoch = BED_EPOCH, .rows = b->rows, .sum = r->sum,
+                                    .seed = BED_SEED, .epoch = BED_EPOCH, .rows = b->rows, .sum = sum,
                                     .param = b->weight, .operand_rows = b->operand_rows, .target_rows = b->target_rows};
 }
 
@@ -417,7 +417,7 @@ static void run_part(const edge_bed *b, gs_device *d, uint32_t i, uint32_t piece
     char *const index = test_malloc((size_t)b->edges * b->index_bytes);
     float *const weight = test_malloc(b->edges * sizeof(float));
     uint8_t *const type = test_malloc(b->edges);
-    gs_edge_program_launch l = launch_of(b, r);
+    gs_edge_program_launch l = bed_launch(b, r->sum);
     uint32_t n = 0;
     for (uint32_t t = 0; t < b->targets; t++) {
         const uint64_t degree = b->start[t + 1] - b->start[t];
@@ -458,7 +458,7 @@ void bed_run(const edge_bed *b, gs_device *d, uint32_t pieces, bed_result *r)
         gs_assert_ok(gs_device_begin_sum(d, b->stage.sum[s].kind, a, b->target_rows, width, heads));
     }
     if (pieces == 1) {
-        const gs_edge_program_launch l = launch_of(b, r);
+        const gs_edge_program_launch l = bed_launch(b, r->sum);
         run_frozen(d, &l);
     } else {
         for (uint32_t i = 0; i < pieces; i++)

@@ -66,6 +66,8 @@ typedef struct bed_result {
     gs_accumulator sum[GS_STAGE_SUMS];
 } bed_result;
 
+/* All of the bed's edges, into `sum` [sums]; seed and epoch are the bed's own. */
+gs_edge_program_launch bed_launch(const edge_bed *b, const gs_accumulator *sum);
 /* Prepares, begins, runs in `pieces` launches, finishes. Launch i has the edges [degree * i / pieces,
  * degree * (i + 1) / pieces) of each target. Nothing may allocate in a launch. */
 void bed_run(const edge_bed *b, gs_device *d, uint32_t pieces, bed_result *r);

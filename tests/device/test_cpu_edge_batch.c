@@ -134,6 +134,15 @@ static double *expect_outer(const outer_bed *o, double **magnitude)
     return want;
 }
 
+/* With the types of this bed, which are more than fit in a byte. */
+static gs_edge_program_launch typed_launch(const outer_bed *o, const gs_accumulator *sum)
+{
+    gs_edge_program_launch l = bed_launch(&o->b, sum);
+    l.type = o->type;
+    l.type_bytes = 2;
+    return l;
+}
+
 /* Adds to the gradient, which starts at 1, in `launches` equal ones. */
 static float *run_outer(const outer_bed *o, gs_device *d, uint32_t launches)
 {
@@ -143,10 +152,8 @@ static float *run_outer(const outer_bed *o, gs_device *d, uint32_t launches)
     float *const acc[2] = {random_floats(b->target_rows, 1, 0, 1),
                            random_floats((size_t)b->target_rows * o->in, 2, 0, 1)};
     const gs_accumulator sum[2] = {{.acc = acc[0]}, {.acc = acc[1]}};
-    gs_edge_program_launch l = {.program = &b->program, .stage = &b->stage, .index_bytes = 4, .targets = b->targets,
-                                .target = b->target, .start = b->start, .index = b->index, .type = o->type,
-                                .type_bytes = 2, .rows = b->rows, .sum = sum, .param = b->weight, .grad = all,
-                                .operand_rows = b->operand_rows, .target_rows = b->target_rows};
+    gs_edge_program_launch l = typed_launch(o, sum);
+    l.grad = all;
     all[o->param] = grad;
     for (size_t i = 0; i < n; i++)
         grad[i] = 1;
@@ -215,10 +222,7 @@ static void refused(gs_device *d, void *context)
     (void)context;
     open_outer(&o, 3, 2, 2);
     const edge_bed *const b = &o.b;
-    gs_edge_program_launch l = {.program = &b->program, .stage = &b->stage, .index_bytes = 4, .targets = b->targets,
-                                .target = b->target, .start = b->start, .index = b->index, .type = o.type,
-                                .type_bytes = 2, .rows = b->rows, .sum = sum, .param = b->weight,
-                                .operand_rows = b->operand_rows, .target_rows = b->target_rows};
+    gs_edge_program_launch l = typed_launch(&o, sum);
     gs_assert_ok(gs_device_prepare(d, &b->program));
     gs_assert_fails(gs_device_run_edge_program(d, &l), GS_EINVAL, "no gradient of matrices that these rows fit");
     l.type = NULL;
