@@ -25,6 +25,7 @@ def limit_row(graph, where, b, fitted):
         bound, good = "reading", ratio <= 1.10
     else:
         bound, good = "computing", stall <= 5
+    good = good or where not in ("quarter", "all")  # no bar is set for the others
     missed = "  (fitted on, off by more than 15 %)"
     print(f"{graph:2} {where:8} {b['seconds']:8.3f} {b['read_bytes'] / 2**20:9.0f} {b['written_bytes'] / 2**20:9.0f}"
           f" {must:8.3f} {ratio:7.2f} {alone:8.3f} {ours:7.2f} {b['compute_seconds']:9.3f} {stall:7.1f} % {bound:10}"
