@@ -156,7 +156,7 @@ static gs_status launch_edges(gs_exec *e, gs_exec_device *x, const gs_task *t)
                               .start = view.start, .index = view.index, .count = view.count,
                               .operand = gs_exec__at(e, x, t->source), .acc = gs_exec__at(e, x, t->place),
                               .width = GS_MIN(wide, row), .operand_rows = interval_rows(e, t->operand),
-                              .target_rows = interval_rows(e, t->target), .used = view.operand,
+                              .target_rows = t->rows, .used = view.operand,
                               .used_rows = view.operands, .edges = x->hidden ? view.edges : 0};
     if (sum->kind == GS_SUM_ROWS)
         return gs_device_run_edges(x->device, &l);
@@ -239,7 +239,7 @@ static gs_status launch_program(gs_exec *e, gs_exec_device *x, const gs_task *t)
                                       .type_bytes = view.type_bytes, .seed = e->args->seed, .epoch = e->args->epoch,
                                       .rows = x->edge_rows, .sum = sum, .param = e->args->param, .grad = x->grad,
                                       .operand_rows = interval_rows(e, t->operand),
-                                      .target_rows = interval_rows(e, t->target), .used = view.operand,
+                                      .target_rows = t->rows, .used = view.operand,
                                       .used_rows = view.operands, .edges = x->hidden ? view.edges : 0};
     return gs_device_run_edge_program(x->device, &l);
 }

@@ -88,7 +88,7 @@ typedef struct gs_task {
     uint32_t target, operand; /* SELF: operand alone; EDGES, PROGRAM, UNROLL, BACK; READ with CHECK_CHUNK: intervals, of
                                * the first of the target's chunks that it brings */
     union {
-        uint32_t rows;   /* VERTEX, SELF, BEGIN, FINISH */
+        uint32_t rows;   /* VERTEX, SELF, BEGIN, FINISH; EDGES, PROGRAM: of the target interval, those that are there */
         uint32_t runs;   /* READ, UPLOAD, FORWARD: of plan->run; 0: all of [offset, +bytes) */
     };
     /* plan->reg[first_reg ..): VERTEX: a place a register; BEGIN, FINISH: the sum's

@@ -270,7 +270,7 @@ static gs_status sum_chunk(struct emitter *e, struct block b, uint32_t local, ui
     if (c->edges == 0)
         return GS_OK;
     gs_task t = {.file = GS_FILE_EDGES(e->l->program, e->l->stage_set[e->stage]), .target = target, .operand = operand,
-                 .chunk_bytes = c->length};
+                 .rows = gs_layout_rows(e->l, e->stage, target), .chunk_bytes = c->length};
     if ((is_alone(e) && (st = gs_emit__load_chunk(e, target, operand, chunk)) != GS_OK) ||
         (st = gs_emit__bring_chunk(e, &t, chunk)) != GS_OK)
         return st;
