@@ -110,7 +110,7 @@ static double batch_flops(const gs_stage *s)
     double flops = 0.0;
     for (uint32_t i = 0; i < s->edge_instrs; i++) {
         const gs_instr *in = &s->edge_instr[i];
-        if (in->op == GS_OP_BY_TYPE || in->op == GS_OP_BY_TYPE_T)
+        if (gs_op_by_type(in->op))
             flops += 2.0 * s->edge_reg[in->dst].width * s->edge_reg[in->a.index].width;
     }
     for (uint32_t i = 0; i < s->sums; i++)
@@ -123,7 +123,7 @@ static double batch_flops(const gs_stage *s)
 static double edge_width(const gs_stage *s, const gs_instr *i)
 {
     double w = s->edge_reg[i->dst].width;
-    if (i->op == GS_OP_BY_TYPE || i->op == GS_OP_BY_TYPE_T)
+    if (gs_op_by_type(i->op))
         return 0.0;
     if (i->a.kind == GS_FROM_REG && s->edge_reg[i->a.index].width > w)
         w = s->edge_reg[i->a.index].width;

@@ -209,7 +209,7 @@ static inline bool gs_stage_has_types(const gs_stage *s)
         if (s->sum[i].kind == GS_SUM_ADD_TYPE || s->sum[i].kind == GS_SUM_OUTER)
             return true;
     for (uint32_t i = 0; i < s->edge_instrs; i++)
-        if (s->edge_instr[i].op == GS_OP_BY_TYPE || s->edge_instr[i].op == GS_OP_BY_TYPE_T)
+        if (gs_op_by_type(s->edge_instr[i].op))
             return true;
     return false;
 }
@@ -218,7 +218,7 @@ static inline bool gs_stage_has_types(const gs_stage *s)
 static inline bool gs_stage_has_batches(const gs_stage *s)
 {
     for (uint32_t i = 0; i < s->edge_instrs; i++)
-        if (s->edge_instr[i].op == GS_OP_BY_TYPE || s->edge_instr[i].op == GS_OP_BY_TYPE_T)
+        if (gs_op_by_type(s->edge_instr[i].op))
             return true;
     for (uint32_t i = 0; i < s->sums; i++)
         if (s->sum[i].kind == GS_SUM_OUTER)

@@ -214,7 +214,7 @@ static gs_status check_by_type(const gs_checker *c, const gs_stage *s, const gs_
 
 static gs_status check_edge_instr(const gs_checker *c, const gs_stage *s, const gs_instr *i, bool *ready)
 {
-    const bool batched = i->op == GS_OP_BY_TYPE || i->op == GS_OP_BY_TYPE_T;
+    const bool batched = gs_op_by_type(i->op);
     const bool known = (unsigned)i->op < GS_OP_COUNT && (batched || gs_op_classof(i->op) == GS_CLASS_ELEMENTWISE);
     uint32_t width = 1;
     bool rows = false;

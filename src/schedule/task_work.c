@@ -60,7 +60,7 @@ static void edge_program_work(gs_work *w, const gs_stage *s, double edges)
     double computed = 0, gathered = 0, hard = 0, products = 0;
     for (uint32_t i = 0; i < s->edge_instrs; i++) {
         const gs_instr *const in = &s->edge_instr[i];
-        if (in->op == GS_OP_BY_TYPE || in->op == GS_OP_BY_TYPE_T) {
+        if (gs_op_by_type(in->op)) {
             products += 2.0 * s->edge_reg[in->dst].width * s->edge_reg[in->a.index].width;
             continue;
         }

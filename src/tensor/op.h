@@ -122,6 +122,9 @@ static inline bool gs_op_is_outer(gs_op op)
     return op == GS_OP_OUTER || op == GS_OP_MIX_OUTER || op == GS_OP_FAN_OUTER;
 }
 
+/* Is it a product of an edge's row by the matrix of the edge's type? */
+static inline bool gs_op_by_type(gs_op op) { return op == GS_OP_BY_TYPE || op == GS_OP_BY_TYPE_T; }
+
 /* Does an instruction of this operator write what belongs to a parameter, and no register? */
 static inline bool gs_op_into_param(gs_op op)
 {
