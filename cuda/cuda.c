@@ -379,6 +379,9 @@ gs_status gs_cuda_open(const gs_device_ops **ops, void **context, unsigned ordin
     const char *const saves = getenv("GS_CUDA_FETCH_SAVES");
     if (saves != NULL)
         c->fetch_saves = strtoull(saves, NULL, 10);
+    const char *const portion = getenv("GS_CUDA_PORTION_EDGES");
+    if (portion != NULL)
+        c->portion_edges = (uint32_t)strtoul(portion, NULL, 10);
     if ((st = set_matmul(c, matmul)) != GS_OK || (st = find_gpu(c, ordinal)) != GS_OK ||
         (st = gs_cuda_check(c, driver->context_retain(&c->context, c->device), "taking the GPU")) != GS_OK ||
         (current = NULL, st = gs_cuda_enter(c)) != GS_OK ||

@@ -14,6 +14,7 @@
  *   fetch_rows.c     copies of some rows of what is in host memory
  *   stage_copy.c     one launch: what it reads goes in, what it wrote comes out, in which stream
  *   launch_edges.c   sums over edges
+ *   batch_plan.c, launch_batch.c  products of edges by the matrix of their type
  *   launch_vertex.c  vertex programs
  *   launch_sequence.c  LSTMs over edges
  *   measure.c        ceilings
@@ -28,6 +29,7 @@
 #include <stdbool.h>
 
 #include "base/size.h"
+#include "cuda/batch.h"
 #include "cuda/module.h"
 #include "cuda/kernel_text.h"
 #include "device/device_table.h"
@@ -44,6 +46,9 @@
 #define GS_CUDA_ORDER_WORDS ((GS_CUDA_FLIGHT + 2u) * GS_CUDA_SORTED + 1u)
 #define GS_CUDA_SEQUENCE_BYTES                                                                                         \
     (64 * GS_MIB) /* of the tiles of sequences under way, at the most, unless one needs more */
+/* Of what is made of a portion of edges by type: at 400 bytes an edge some 170,000 edges, so that the launches of a
+ * portion, some 10, are a few times as long as the gaps between them. */
+#define GS_CUDA_BATCH_BYTES (64 * GS_MIB)
 /* Bytes not copied, from which on rows are fetched one by one: what two more launches cost, about 10 us of copying. */
 #define GS_CUDA_FETCH_SAVES (512 * GS_KIB)
 #define GS_CUDA_COLSUM_PARTS 128u
@@ -144,6 +149,24 @@ typedef struct gs_cuda_sequence_code {
     gs_cu_handle forward, window;
 } gs_cuda_sequence_code;
 
+typedef struct gs_cuda_batch_code {
+    gs_batch_kernel k;
+    gs_cu_handle run;
+} gs_cuda_batch_code;
+
+/* Kernels of batch.cu that no program changes. */
+enum gs_cuda_batch_fixed {
+    GS_CUDA_BATCH_COUNT,
+    GS_CUDA_BATCH_TOTALS,
+    GS_CUDA_BATCH_PLACE,
+    GS_CUDA_BATCH_BEGINS,
+    GS_CUDA_BATCH_TASKS,
+    GS_CUDA_BATCH_MERGE,
+    GS_CUDA_BATCH_FIXED_COUNT
+};
+#define GS_CUDA_BATCH_NAMES                                                                                            \
+    {"gs_batch_count", "gs_batch_totals", "gs_batch_place", "gs_batch_begins", "gs_batch_tasks", "gs_batch_merge"}
+
 enum gs_cuda_fixed {
     GS_CUDA_ADD,
     GS_CUDA_BEGIN,
@@ -170,6 +193,7 @@ typedef struct gs_cuda {
     const gs_cuda_driver *d;
     int device, major, minor, processors, compute_type;
     uint64_t fetch_saves;       /* GS_CUDA_FETCH_SAVES, or $GS_CUDA_FETCH_SAVES */
+    uint32_t portion_edges;     /* by type: $GS_CUDA_PORTION_EDGES, or 0: as many as fit GS_CUDA_BATCH_BYTES */
     gs_cu_handle context, in, compute, out, blas;
     gs_cu_handle begun;         /* event: what a pass adds to is clear */
     gs_cu_handle copied[GS_CUDA_FLIGHT], computed[GS_CUDA_FLIGHT], finished[GS_CUDA_FLIGHT]; /* events */
@@ -183,6 +207,10 @@ typedef struct gs_cuda {
     gs_cuda_sequence_code *sequence;
     uint32_t edges, vertices, sequences;
     gs_cu_handle turn_weight, spread_gates; /* where there are sequences */
+    gs_batch_plan *batch;                   /* of stages that multiply by the type of edges */
+    gs_cuda_batch_code *batch_code;
+    uint32_t batches, batch_codes;
+    gs_cu_handle batching[GS_CUDA_BATCH_FIXED_COUNT];
     uint32_t
         *order; /* [GS_CUDA_ORDER_WORDS], pinned: for each launch under way GS_CUDA_SORTED targets as sequences take
                  * them, as many to sort with, and where the edges of as many and one begin (launch_sequence.c) */
@@ -192,7 +220,7 @@ typedef struct gs_cuda {
                                  * places */
     uint64_t grads_offset, added_bytes; /* from there on: what passes add up, gradients, sums and totals */
     uint64_t *param_offset, *grad_offset, *sums_offset, loss_offset, scratch_offset, scratch_bytes, order_offset,
-        workspace_offset;
+        batch_offset, workspace_offset;
     bool kept;                  /* gs_device_keep_params(): the learned parameters of `state` are the run's */
     uint32_t states;
     gs_cu_memory moments;       /* [states] runs of learned_bytes; 0: none */
@@ -333,8 +361,11 @@ void gs_cuda_drop_params(gs_cuda *c);
 
 /* ---- prepare.c, launch_*.c, measure.c ---- */
 
-/* The text of a program's kernels, to be freed with free(); needs no GPU. */
-gs_status gs_cuda_write_program(char **text, const gs_program *p);
+/* May products round their factors? */
+static inline bool gs_cuda_rounds(const gs_cuda *c) { return c->compute_type != GS_CUBLAS_COMPUTE_FP32; }
+/* The text of a program's kernels, to be freed with free(); needs no GPU. `tf32`: products of edges' rows may round
+ * so. */
+gs_status gs_cuda_write_program(char **text, const gs_program *p, bool tf32);
 /* Is it the kernel of such sums of rows? */
 static inline bool gs_cuda_sums_rows(const gs_cuda_edge_code *code, gs_sum_kind kind, uint32_t width, uint32_t types)
 {
@@ -350,6 +381,30 @@ gs_status gs_cuda_run_vertex(void *context, const gs_vertex_launch *l);
 gs_status gs_cuda_run_edges(void *context, const gs_edge_launch *l);
 gs_status gs_cuda_run_typed(void *context, const gs_typed_launch *l);
 gs_status gs_cuda_run_edge_program(void *context, const gs_edge_program_launch *l);
+
+/* Binds of a sum of a stage. */
+typedef struct gs_cuda_sum_binds {
+    uint32_t acc, maximum, norm;
+} gs_cuda_sum_binds;
+
+/* An edge program's launch whose data is on the device, c->where[] the addresses of its registers' rows. */
+typedef struct gs_cuda_edge_run {
+    const gs_edge_program_launch *l;
+    gs_edge_args args; /* what all its kernels are told; `place` set: of a portion of the edges */
+    gs_cuda_sum_binds sums[GS_STAGE_SUMS];
+} gs_cuda_edge_run;
+
+/* One kernel; `kept`: the table of one that keeps rows. And all that the stage has, but those. */
+gs_status gs_cuda_run_edge_kernel(gs_cuda *c, const gs_cuda_edge_run *r, const gs_cuda_edge_code *code, float *kept);
+gs_status gs_cuda_run_edge_kernels(gs_cuda *c, const gs_cuda_edge_run *r);
+/* The same for a stage with products by the type of edges. */
+gs_status gs_cuda_run_batches(gs_cuda *c, gs_cuda_edge_run *r, const gs_batch_plan *b);
+/* Scratch of it. */
+uint64_t gs_cuda_batch_bytes(const gs_cuda *c, const gs_batch_plan *b);
+static inline bool gs_cuda_makes_batch(const gs_cuda_batch_code *code, gs_batch_kind kind, uint32_t in, uint32_t out)
+{
+    return code->k.kind == kind && code->k.in == in && code->k.out == out;
+}
 /* Row-major to[m, n] = A[m, k] B[k, n] + beta * to. `ta`, `tb`: A and B are stored the other way, with rows of lda and
  * ldb. */
 gs_status gs_cuda_multiply(gs_cuda *c, bool ta, bool tb, uint32_t m, uint32_t n, uint32_t k, gs_cu_memory a,

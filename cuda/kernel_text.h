@@ -38,7 +38,21 @@ typedef struct gs_edge_kernel {
     uint32_t sums, sum[GS_EDGE_SUMS]; /* of the stage */
     uint32_t row_floats;     /* of the sums of one target: a hub's piece */
     uint32_t shared_floats;  /* a group */
+    bool keeps;              /* no sums: it stores the register `kept` of each edge, acc[0], in its place by type */
+    uint32_t kept;
 } gs_edge_kernel;
+
+/* Rows of edges by the matrix of their type, or outer products of them by type (kernels/batch.cu). */
+typedef enum gs_batch_kind { GS_BATCH_PRODUCT, GS_BATCH_PRODUCT_T, GS_BATCH_OUTER } gs_batch_kind;
+
+typedef struct gs_batch_kernel {
+    char name[40];
+    gs_batch_kind kind;
+    bool tf32;               /* on tensor cores, of numbers rounded so */
+    uint32_t in, out;        /* columns of a row that is multiplied, and of what is made; of x and of y */
+    uint32_t down, across;   /* lanes that share columns, 4 each: of x (OUTER), and of the other */
+    uint32_t blocks, shared_bytes; /* blocks that share a task's or a piece's columns */
+} gs_batch_kernel;
 
 /* LSTMs over edges, of states of one width. */
 typedef struct gs_sequence_kernel {
@@ -66,6 +80,11 @@ gs_status gs_generate_edges(FILE *out, gs_edge_kernel *k, uint32_t *count, const
 
 /* Writes the kernels of LSTMs of this width, after gs_cuda_sequence_text. GS_EUNSUPPORTED: too wide. */
 gs_status gs_generate_sequence(FILE *out, gs_sequence_kernel *k, uint32_t width);
+
+/* Writes the kernel that keeps edge register `reg` of the stage. */
+gs_status gs_generate_keep(FILE *out, gs_edge_kernel *k, const gs_program *p, uint32_t stage, uint32_t reg);
+/* Writes the kernel of such products, after gs_cuda_batch_text. */
+void gs_generate_batch(FILE *out, gs_batch_kernel *k, gs_batch_kind kind, uint32_t in, uint32_t out_width, bool tf32);
 
 /* True for what gs_generate_vertex() fuses: elementwise, and of one width throughout. */
 bool gs_generates_vertex(const gs_stage *s, const gs_instr *in);

@@ -50,7 +50,7 @@ static void set_chunk(const gs_cuda *c, gs_edge_args *a, const chunk_binds *b, u
 static uint32_t mask_of(uint32_t bytes) { return bytes == 0 ? 0 : UINT32_MAX >> (32 - 8 * bytes); }
 
 /* Hubs are cut by the launch's sizes alone, so that results do not depend on anything else. `target`, `start`: as the
- * host names them. */
+ * host names them; NULL: targets are taken as they come. */
 static gs_status launch_edges(gs_cuda *c, const gs_cuda_edge_code *code, gs_edge_args *a, const void *target,
                               const uint32_t *start)
 {
@@ -63,11 +63,12 @@ static gs_status launch_edges(gs_cuda *c, const gs_cuda_edge_code *code, gs_edge
     a->piece_edges = (uint32_t)GS_MAX(gs_div_up(a->edges, gs_cuda_stretches(k)), (uint64_t)GS_CUDA_HUB_EDGES);
     a->pieces = a->edges > a->piece_edges ? (uint32_t)gs_div_up(a->edges, a->piece_edges) : 0;
     a->partial = (float *)(c->state + c->scratch_offset);
-    if ((st = gs_cuda_order_of(c, &a->order, target, start, a->targets, groups, a->piece_edges)) != GS_OK)
+    if (target != NULL &&
+        (st = gs_cuda_order_of(c, &a->order, target, start, a->targets, groups, a->piece_edges)) != GS_OK)
         return st;
     st = gs_cuda_launch(c, code->run, gs_div_up(a->targets + 2ull * a->pieces, groups), k->slices,
                         groups * k->shared_floats * (uint32_t)sizeof(float), a, k->name);
-    if (st == GS_OK && a->pieces > 0)
+    if (st == GS_OK && a->pieces > 0 && !k->keeps)
         st = gs_cuda_launch(c, code->merge, gs_div_up(2ull * a->pieces, groups), k->slices, 0, a, k->name);
     return st;
 }
@@ -118,17 +119,13 @@ gs_status gs_cuda_run_typed(void *context, const gs_typed_launch *t) { return ru
 
 /* ---- edge programs ---- */
 
-typedef struct sum_binds {
-    uint32_t acc, maximum, norm;
-} sum_binds;
-
-static void bind_sums(gs_cuda *c, const gs_edge_program_launch *l, sum_binds *b)
+static void bind_sums(gs_cuda *c, const gs_edge_program_launch *l, gs_cuda_sum_binds *b)
 {
     const gs_stage *const s = l->stage;
     for (uint32_t i = 0; i < s->sums; i++) {
         const gs_sum *const sum = &s->sum[i];
-        b[i] = (sum_binds){GS_NONE, GS_NONE, GS_NONE};
-        if (sum->kind < GS_SUM_ADD)
+        b[i] = (gs_cuda_sum_binds){GS_NONE, GS_NONE, GS_NONE};
+        if (sum->kind < GS_SUM_ADD || sum->kind == GS_SUM_OUTER)
             continue;
         const uint64_t row = l->target_rows * sizeof(float);
         b[i].acc = gs_cuda_bind_range(c, l->sum[i].acc, row * s->reg[sum->reg].width, GS_CUDA_INOUT);
@@ -139,7 +136,7 @@ static void bind_sums(gs_cuda *c, const gs_edge_program_launch *l, sum_binds *b)
     }
 }
 
-/* Rows that the stage's kernels read; c->where[r] is first the bind, then the address. */
+/* Rows that the stage's kernels read; c->where[r] is the bind. */
 static void bind_rows(gs_cuda *c, const gs_edge_program_launch *l)
 {
     for (uint32_t r = 0; r < l->stage->edge_regs; r++) {
@@ -153,36 +150,54 @@ static void bind_rows(gs_cuda *c, const gs_edge_program_launch *l)
     }
 }
 
-static gs_status run_kernels(gs_cuda *c, const gs_edge_program_launch *l, const chunk_binds *chunk,
-                             const sum_binds *sums)
+gs_status gs_cuda_run_edge_kernel(gs_cuda *c, const gs_cuda_edge_run *r, const gs_cuda_edge_code *code, float *kept)
 {
-    const uint32_t stage = (uint32_t)(l->stage - l->program->stage);
-    gs_status st = GS_OK;
-    for (uint32_t i = 0; i < c->edges && st == GS_OK; i++) {
-        const gs_edge_kernel *const k = &c->edge[i].k;
-        gs_edge_args a = {.weight = NULL};
-        if (c->edge[i].stage != stage)
-            continue;
-        set_chunk(c, &a, chunk, l->targets, l->start, l->index_bytes, l->edges);
-        a.type_bytes = l->type_bytes;
-        a.epoch = l->epoch;
-        gs_random_key(a.key, l->seed, GS_RANDOM_EDGES);
-        for (uint32_t q = 0; q < k->inputs; q++)
-            a.in[q] = (const float *)(k->input[q].param ? gs_cuda_param(c, k->input[q].index)
-                                                        : at(c, (uint32_t)c->where[k->input[q].index]));
-        for (uint32_t q = 0; q < k->sums; q++) {
-            a.acc[q] = (float *)at(c, sums[k->sum[q]].acc);
-            a.maximum[q] = (float *)at(c, sums[k->sum[q]].maximum);
-            a.norm[q] = (float *)at(c, sums[k->sum[q]].norm);
-        }
-        st = launch_edges(c, &c->edge[i], &a, l->target, l->start);
+    const gs_edge_kernel *const k = &code->k;
+    const bool whole = r->args.place == NULL;
+    gs_edge_args a = r->args;
+    for (uint32_t q = 0; q < k->inputs; q++)
+        a.in[q] = (const float *)(k->input[q].param ? gs_cuda_param(c, k->input[q].index)
+                                                    : c->where[k->input[q].index]);
+    for (uint32_t q = 0; q < k->sums; q++) {
+        a.acc[q] = (float *)at(c, r->sums[k->sum[q]].acc);
+        a.maximum[q] = (float *)at(c, r->sums[k->sum[q]].maximum);
+        a.norm[q] = (float *)at(c, r->sums[k->sum[q]].norm);
     }
+    if (k->keeps)
+        a.acc[0] = kept;
+    return launch_edges(c, code, &a, whole ? r->l->target : NULL, whole ? r->l->start : NULL);
+}
+
+gs_status gs_cuda_run_edge_kernels(gs_cuda *c, const gs_cuda_edge_run *r)
+{
+    const uint32_t stage = (uint32_t)(r->l->stage - r->l->program->stage);
+    gs_status st = GS_OK;
+    for (uint32_t i = 0; i < c->edges && st == GS_OK; i++)
+        if (c->edge[i].stage == stage && !c->edge[i].k.keeps)
+            st = gs_cuda_run_edge_kernel(c, r, &c->edge[i], NULL);
     return st;
+}
+
+/* What the stage does edge by edge; c->where[r] becomes the address. */
+static gs_status run_kernels(gs_cuda *c, gs_cuda_edge_run *r, const chunk_binds *chunk)
+{
+    const gs_edge_program_launch *const l = r->l;
+    const uint32_t stage = (uint32_t)(l->stage - l->program->stage);
+    set_chunk(c, &r->args, chunk, l->targets, l->start, l->index_bytes, l->edges);
+    r->args.type_bytes = l->type_bytes;
+    r->args.epoch = l->epoch;
+    gs_random_key(r->args.key, l->seed, GS_RANDOM_EDGES);
+    for (uint32_t q = 0; q < l->stage->edge_regs; q++)
+        c->where[q] = at(c, (uint32_t)c->where[q]);
+    for (uint32_t i = 0; i < c->batches; i++)
+        if (c->batch[i].stage == stage)
+            return gs_cuda_run_batches(c, r, &c->batch[i]);
+    return gs_cuda_run_edge_kernels(c, r);
 }
 
 static gs_status run_program(gs_cuda *c, const gs_edge_program_launch *l)
 {
-    sum_binds sums[GS_STAGE_SUMS];
+    gs_cuda_edge_run r = {.l = l};
     gs_status st = gs_cuda_begin(c);
     const uint64_t last = gs_edges_end(l->start, l->targets, l->edges);
     chunk_binds b = bind_chunk(c, l->target, l->targets, l->start, l->index, l->index_bytes, last);
@@ -191,23 +206,35 @@ static gs_status run_program(gs_cuda *c, const gs_edge_program_launch *l)
     if (l->type != NULL)
         b.type = gs_cuda_bind_range(c, l->type, last * l->type_bytes, GS_CUDA_IN);
     bind_rows(c, l);
-    bind_sums(c, l, sums);
+    bind_sums(c, l, r.sums);
     if (st == GS_OK && (st = gs_cuda_stage(c)) == GS_OK)
-        st = run_kernels(c, l, &b, sums);
+        st = run_kernels(c, &r, &b);
     return gs_cuda_end(c, st);
+}
+
+static gs_status check_launch(const gs_cuda *c, const gs_edge_program_launch *l)
+{
+    const gs_stage *const s = l->stage;
+    if (l->program != c->program)
+        return gs_fail(GS_EINVAL, "device cuda: stage \"%s\" was not prepared", s->name);
+    if (l->type == NULL && gs_stage_has_types(s))
+        return gs_fail(GS_EINVAL, "device cuda: stage \"%s\" takes columns by the type of edges that have none",
+                       s->name);
+    for (uint32_t i = 0; i < s->sums; i++)
+        if (s->sum[i].kind == GS_SUM_OUTER && (l->grad == NULL || l->grad[s->sum[i].weight] == NULL))
+            return gs_fail(GS_EINVAL, "device cuda: stage \"%s\", sum %u: no gradient of matrices that these rows fit",
+                           s->name, i);
+    return GS_OK;
 }
 
 gs_status gs_cuda_run_edge_program(void *context, const gs_edge_program_launch *l)
 {
     gs_cuda *const c = context;
-    const gs_device_pass alone = {.program = l->program, .param = l->param};
-    gs_status st, ended;
+    const gs_device_pass alone = {.program = l->program, .param = l->param, .grad = l->grad};
+    gs_status st = check_launch(c, l), ended;
 
-    if (l->program != c->program)
-        return gs_fail(GS_EINVAL, "device cuda: stage \"%s\" was not prepared", l->stage->name);
-    if (l->type == NULL && gs_stage_has_types(l->stage))
-        return gs_fail(GS_EINVAL, "device cuda: stage \"%s\" takes columns by the type of edges that have none",
-                       l->stage->name);
+    if (st != GS_OK)
+        return st;
     if (c->in_pass)
         return run_program(c, l);
     if ((st = gs_cuda_begin_pass(c, &alone)) != GS_OK)

@@ -12,10 +12,12 @@
 #include "base/status.h"
 #include "cuda/driver.h"
 
-/* The text that every module begins with, that of the fixed kernels, and what kernels of LSTMs are made with. */
+/* The text that every module begins with, that of the fixed kernels, what kernels of LSTMs are made with, and those of
+ * products by the type of edges. */
 extern const char gs_cuda_common_text[];
 extern const char gs_cuda_fixed_text[];
 extern const char gs_cuda_sequence_text[];
+extern const char gs_cuda_batch_text[];
 
 /* Compiles `text` (which follows gs_cuda_common_text) for compute capability major.minor. On GS_OK *image is
  * the caller's, to be freed with gs_free(). GS_EDEVICE: the first line that the compiler complains of. */

@@ -14,7 +14,10 @@ typedef struct code {
     gs_cuda_edge_code *edge;
     gs_cuda_vertex_code *vertex;
     gs_cuda_sequence_code *sequence;
-    uint32_t edges, vertices, sequences;
+    gs_batch_plan *batch;
+    gs_cuda_batch_code *batch_code;
+    uint32_t edges, vertices, sequences, batches, batch_codes;
+    bool tf32; /* products of edges' rows may round so */
 } code;
 
 static gs_status no_memory(void) { return gs_fail(GS_ENOMEM, "device cuda: out of memory for kernels"); }
@@ -24,7 +27,7 @@ static uint32_t most_kernels(const gs_program *p)
 {
     uint32_t n = 1;
     for (uint32_t s = 0; s < p->stages; s++)
-        n += 2 * GS_STAGE_SUMS + p->stage[s].instrs;
+        n += 4 * GS_STAGE_SUMS + p->stage[s].instrs + p->stage[s].edge_instrs;
     return n;
 }
 
@@ -89,14 +92,40 @@ static gs_status write_sequence(code *k, const gs_program *p, const gs_stage *s)
     return gs_generate_sequence(k->out, &k->sequence[k->sequences++].k, width);
 }
 
+/* Of a step of a plan of batches: what it keeps, or multiplies. */
+static gs_status write_step(code *k, const gs_program *p, const gs_batch_plan *b, const gs_batch_step *step)
+{
+    const gs_edge_reg *const reg = p->stage[b->stage].edge_reg;
+    const gs_batch_kind kind = step->kind == GS_BATCH_ADD_OUTER ? GS_BATCH_OUTER
+                               : step->turned                   ? GS_BATCH_PRODUCT_T
+                                                                : GS_BATCH_PRODUCT;
+    if (step->kind == GS_BATCH_KEEP) {
+        gs_cuda_edge_code *const keep = &k->edge[k->edges++];
+        keep->stage = b->stage;
+        return gs_generate_keep(k->out, &keep->k, p, b->stage, step->x);
+    }
+    for (uint32_t i = 0; i < k->batch_codes; i++)
+        if (gs_cuda_makes_batch(&k->batch_code[i], kind, reg[step->x].width, reg[step->y].width))
+            return GS_OK;
+    gs_generate_batch(k->out, &k->batch_code[k->batch_codes++].k, kind, reg[step->x].width, reg[step->y].width,
+                      k->tf32);
+    return GS_OK;
+}
+
+static gs_status write_batch(code *k, const gs_program *p, uint32_t stage)
+{
+    gs_batch_plan *const b = &k->batch[k->batches];
+    gs_status st = gs_batch_plan_stage(b, p, stage);
+    if (k->batches++ == 0)
+        fputs(gs_cuda_batch_text, k->out);
+    for (uint32_t i = 0; i < b->steps && st == GS_OK; i++)
+        st = write_step(k, p, b, &b->step[i]);
+    return st;
+}
+
 /* What this device does outside of generated kernels. */
 static gs_status check_instrs(const gs_stage *s)
 {
-    if (gs_stage_has_batches(s))
-        return gs_fail(
-            GS_EUNSUPPORTED,
-            "device cuda: stage \"%s\": products of edges by the matrix of their type are not there; use --device cpu",
-            s->name);
     for (uint32_t i = 0; i < s->instrs; i++)
         switch (s->instr[i].op) {
         case GS_OP_ROWSUM:
@@ -130,15 +159,18 @@ static gs_status check_instrs(const gs_stage *s)
     return GS_OK;
 }
 
-static gs_status write_program(code *k, const gs_program *p, char **text, size_t *bytes)
+static gs_status write_program(code *k, const gs_program *p, bool tf32, char **text, size_t *bytes)
 {
     gs_status st = GS_OK;
 
-    *k = (code){.out = open_memstream(text, bytes)};
+    *k = (code){.out = open_memstream(text, bytes), .tf32 = tf32};
     k->edge = gs_calloc(most_kernels(p), sizeof(*k->edge));
     k->vertex = gs_calloc(most_kernels(p), sizeof(*k->vertex));
     k->sequence = gs_calloc(p->stages + 1, sizeof(*k->sequence));
-    if (k->out == NULL || k->edge == NULL || k->vertex == NULL || k->sequence == NULL)
+    k->batch = gs_calloc(p->stages + 1, sizeof(*k->batch));
+    k->batch_code = gs_calloc(most_kernels(p), sizeof(*k->batch_code));
+    if (k->out == NULL || k->edge == NULL || k->vertex == NULL || k->sequence == NULL || k->batch == NULL ||
+        k->batch_code == NULL)
         st = no_memory();
     for (uint32_t s = 0; s < p->stages && st == GS_OK; s++) {
         if ((st = check_instrs(&p->stage[s])) != GS_OK)
@@ -146,6 +178,8 @@ static gs_status write_program(code *k, const gs_program *p, char **text, size_t
         write_rows(k, p, &p->stage[s]);
         const bool sequence = p->stage[s].sums > 0 && gs_sum_is_sequence(&p->stage[s].sum[0]);
         st = sequence ? write_sequence(k, p, &p->stage[s]) : write_edges(k, p, s);
+        if (st == GS_OK && gs_stage_has_batches(&p->stage[s]))
+            st = write_batch(k, p, s);
         if (st == GS_OK)
             st = write_vertices(k, p, s);
     }
@@ -159,14 +193,16 @@ static void drop_code(code *k, char *text)
     gs_free(k->edge);
     gs_free(k->vertex);
     gs_free(k->sequence);
+    gs_free(k->batch);
+    gs_free(k->batch_code);
     free(text); /* open_memstream's */
 }
 
-gs_status gs_cuda_write_program(char **text, const gs_program *p)
+gs_status gs_cuda_write_program(char **text, const gs_program *p, bool tf32)
 {
     size_t bytes = 0;
     code k;
-    const gs_status st = write_program(&k, p, text, &bytes);
+    const gs_status st = write_program(&k, p, tf32, text, &bytes);
     drop_code(&k, NULL);
     return st;
 }
@@ -208,6 +244,15 @@ static uint64_t scratch_of(const gs_cuda *c, const code *k, const gs_program *p)
 /* Of the targets of a sequence's launch, sorted. */
 static uint64_t order_bytes(const code *k) { return k->sequences > 0 ? GS_CUDA_SORTED * sizeof(uint32_t) : 0; }
 
+/* Of a portion of edges by type. */
+static uint64_t batch_bytes(const gs_cuda *c, const code *k)
+{
+    uint64_t bytes = 0;
+    for (uint32_t i = 0; i < k->batches; i++)
+        bytes = GS_MAX(bytes, gs_cuda_batch_bytes(c, &k->batch[i]));
+    return bytes;
+}
+
 /* Of the sums of statistics. */
 static uint64_t sums_bytes(const gs_program *p)
 {
@@ -225,8 +270,10 @@ uint64_t gs_cuda_scratch_bytes(const void *context, const gs_program *p)
     char *text = NULL;
     size_t bytes = 0;
     code k;
-    (void)write_program(&k, p, &text, &bytes); /* what it refuses is refused by prepare */
-    const uint64_t scratch = k.edge == NULL ? 0 : scratch_of(context, &k, p) + order_bytes(&k);
+    const gs_cuda *const c = context;
+    (void)write_program(&k, p, gs_cuda_rounds(c), &text, &bytes); /* what it refuses is refused by prepare */
+    const uint64_t scratch =
+        k.edge == NULL ? 0 : scratch_of(c, &k, p) + order_bytes(&k) + batch_bytes(c, &k);
     drop_code(&k, text);
     return scratch + sums_bytes(p) + GS_CUDA_WORKSPACE + 5 * ALIGNMENT * (uint64_t)(p->params + 1) +
            gs_align_up(sizeof(gs_pass_totals), ALIGNMENT);
@@ -268,7 +315,8 @@ static gs_status take_state(gs_cuda *c, const code *k, const gs_program *p)
     place_params(c, p);
     c->scratch_bytes = scratch_of(c, k, p);
     c->order_offset = c->scratch_offset + c->scratch_bytes;
-    c->workspace_offset = c->order_offset + order_bytes(k);
+    c->batch_offset = c->order_offset + order_bytes(k);
+    c->workspace_offset = c->batch_offset + batch_bytes(c, k);
     c->state_bytes = c->workspace_offset + GS_CUDA_WORKSPACE;
     gs_status st = gs_cuda_check(c, c->d->memory_alloc(&c->state, c->state_bytes), "memory for parameters and scratch");
     if (st == GS_OK && c->d->blas_workspace(c->blas, (void *)(c->state + c->workspace_offset), GS_CUDA_WORKSPACE) != 0)
@@ -319,14 +367,26 @@ static gs_status find_sequences(gs_cuda *c)
     return st;
 }
 
+static gs_status find_batches(gs_cuda *c)
+{
+    static const char *const name[] = GS_CUDA_BATCH_NAMES;
+    gs_status st = GS_OK;
+    for (uint32_t i = 0; i < c->batch_codes && st == GS_OK; i++)
+        st = gs_cuda_check(c, c->d->module_function(&c->batch_code[i].run, c->module, c->batch_code[i].k.name),
+                           c->batch_code[i].k.name);
+    for (uint32_t i = 0; i < GS_CUDA_BATCH_FIXED_COUNT && c->batches > 0 && st == GS_OK; i++)
+        st = gs_cuda_check(c, c->d->module_function(&c->batching[i], c->module, name[i]), name[i]);
+    return st;
+}
+
 static gs_status find_functions(gs_cuda *c)
 {
-    gs_status st = GS_OK;
+    gs_status st = find_batches(c);
     for (uint32_t i = 0; i < c->edges && st == GS_OK; i++) {
         char merge[64];
         snprintf(merge, sizeof(merge), "%s_merge", c->edge[i].k.name);
         st = gs_cuda_check(c, c->d->module_function(&c->edge[i].run, c->module, c->edge[i].k.name), c->edge[i].k.name);
-        if (st == GS_OK)
+        if (st == GS_OK && !c->edge[i].k.keeps)
             st = gs_cuda_check(c, c->d->module_function(&c->edge[i].merge, c->module, merge), merge);
     }
     for (uint32_t i = 0; i < c->vertices && st == GS_OK; i++)
@@ -349,6 +409,8 @@ void gs_cuda_drop_program(gs_cuda *c)
     gs_free(c->edge);
     gs_free(c->vertex);
     gs_free(c->sequence);
+    gs_free(c->batch);
+    gs_free(c->batch_code);
     gs_free(c->param_offset);
     gs_free(c->grad_offset);
     gs_free(c->sums_offset);
@@ -358,9 +420,11 @@ void gs_cuda_drop_program(gs_cuda *c)
     c->edge = NULL;
     c->vertex = NULL;
     c->sequence = NULL;
+    c->batch = NULL;
+    c->batch_code = NULL;
     c->param_offset = c->grad_offset = c->sums_offset = NULL;
     c->where = NULL;
-    c->edges = c->vertices = c->sequences = 0;
+    c->edges = c->vertices = c->sequences = c->batches = c->batch_codes = 0;
     c->program = NULL;
 }
 
@@ -383,9 +447,9 @@ gs_status gs_cuda_prepare(void *context, const gs_program *p)
     gs_cuda_drop_program(c);
     if ((st = gs_cuda_enter(c)) != GS_OK)
         return st;
-    if ((st = write_program(&k, p, &text, &bytes)) != GS_OK)
+    if ((st = write_program(&k, p, gs_cuda_rounds(c), &text, &bytes)) != GS_OK)
         goto done;
-    if (k.edges + k.vertices + k.sequences > 0 && (st = gs_cuda_load(c, &c->module, text)) != GS_OK)
+    if (k.edges + k.vertices + k.sequences + k.batches > 0 && (st = gs_cuda_load(c, &c->module, text)) != GS_OK)
         goto done;
     if ((c->where = gs_calloc(most_registers(p), sizeof(*c->where))) == NULL) {
         st = no_memory();
@@ -399,9 +463,15 @@ gs_status gs_cuda_prepare(void *context, const gs_program *p)
     c->vertices = k.vertices;
     c->sequence = k.sequence;
     c->sequences = k.sequences;
+    c->batch = k.batch;
+    c->batches = k.batches;
+    c->batch_code = k.batch_code;
+    c->batch_codes = k.batch_codes;
     k.edge = NULL;
     k.vertex = NULL;
     k.sequence = NULL;
+    k.batch = NULL;
+    k.batch_code = NULL;
     if ((st = find_functions(c)) == GS_OK && (st = take_order(c)) == GS_OK)
         c->program = p;
 done:

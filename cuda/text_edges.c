@@ -26,6 +26,8 @@ static void find_needs(gs_gen_writer *w)
 {
     const gs_stage *const s = w->s;
     memset(w->needed, 0, sizeof(w->needed));
+    if (w->k->keeps)
+        need(w, w->k->kept);
     for (uint32_t i = 0; i < w->k->sums; i++) {
         const gs_sum *const sum = &s->sum[w->k->sum[i]];
         need(w, sum->value);
@@ -34,13 +36,14 @@ static void find_needs(gs_gen_writer *w)
     }
     for (uint32_t i = s->edge_instrs; i-- > 0;) {
         const gs_instr *const in = &s->edge_instr[i];
-        for (int o = 0; o < 2 && w->needed[in->dst]; o++)
+        for (int o = 0; o < 2 && w->needed[in->dst] && !gs_op_by_type(in->op); o++)
             if ((o == 0 ? in->a : in->b).kind == GS_FROM_REG)
                 need(w, (o == 0 ? in->a : in->b).index);
     }
     for (uint32_t i = 0; i < s->edge_instrs; i++) {
         const gs_instr *const in = &s->edge_instr[i];
-        w->per_edge[in->dst] = in->op == GS_OP_EDGE_MASK || (in->a.kind == GS_FROM_REG && w->per_edge[in->a.index]) ||
+        w->per_edge[in->dst] = in->op == GS_OP_EDGE_MASK || gs_op_by_type(in->op) ||
+                               (in->a.kind == GS_FROM_REG && w->per_edge[in->a.index]) ||
                                (in->b.kind == GS_FROM_REG && w->per_edge[in->b.index]);
     }
 }
@@ -160,10 +163,12 @@ static void write_head(gs_gen_writer *w, const char *suffix)
 static void write_edges(gs_gen_writer *w)
 {
     const uint32_t n = w->k->batch;
-    const bool types = gs_gen_needs_type(w);
+    const bool types = gs_gen_needs_type(w), places = gs_gen_needs_place(w);
     fprintf(w->out, "    for (gs_u32 first = it.from; first < it.to; first += %u) {\n    gs_u32 operands[%u];\n", n, n);
     if (types)
         fprintf(w->out, "    gs_u32 types[%u];\n", n);
+    if (places)
+        fprintf(w->out, "    gs_u32 places[%u];\n", n);
     gs_gen_declare_batch(w);
     fprintf(w->out,
             "    GS_UNROLL for (gs_u32 b = 0; b < %u; b++) {\n    const gs_u32 k = first + b < it.to ? first + b : "
@@ -172,6 +177,8 @@ static void write_edges(gs_gen_writer *w)
     fprintf(w->out, "    operands[b] = gs_word(a.index, a.index_bytes, k);\n");
     if (types)
         fprintf(w->out, "    types[b] = gs_word(a.type, a.type_bytes, k);\n");
+    if (places)
+        fprintf(w->out, "    places[b] = a.place[k - a.first_edge];\n");
     fprintf(w->out,
             "    }\n    GS_UNROLL for (gs_u32 b = 0; b < %u; b++)\n        if (first + b < it.to) {\n    const gs_u32 "
             "k = first + b;\n",
@@ -190,7 +197,10 @@ static void write_edges(gs_gen_writer *w)
         fprintf(w->out, "    const gs_u32 type = types[b];\n    (void)type;\n");
     gs_gen_take_batch(w);
     gs_gen_write_instrs(w, true);
-    gs_gen_add_edge(w);
+    if (w->k->keeps)
+        gs_gen_keep_edge(w);
+    else
+        gs_gen_add_edge(w);
     fprintf(w->out, "        }\n    }\n");
 }
 
@@ -239,7 +249,8 @@ static void write_kernel(gs_gen_writer *w)
     w->k->row_floats = gs_gen_row_floats(w);
     choose_group(w);
     write_walk(w);
-    write_merge(w);
+    if (!w->k->keeps)
+        write_merge(w);
 }
 
 void gs_generate_rows(FILE *out, gs_edge_kernel *k, gs_sum_kind kind, uint32_t width, uint32_t types)
@@ -267,9 +278,9 @@ static gs_status place_sums(gs_gen_writer *w, gs_edge_kernel *k, uint32_t *count
     *count = 0;
     k[0] = (gs_edge_kernel){.sums = 0};
     for (uint32_t i = 0; i < w->s->sums; i++) {
-        if (w->s->sum[i].kind > GS_SUM_ATTEND)
+        if (gs_sum_is_sequence(&w->s->sum[i]))
             return gs_gen_refuse(w, "sums of this kind are not there");
-        if (w->s->sum[i].kind >= GS_SUM_ADD)
+        if (w->s->sum[i].kind >= GS_SUM_ADD && w->s->sum[i].kind != GS_SUM_OUTER) /* those are batch.cu's */
             k[0].sum[k[0].sums++] = i;
     }
     if (k[0].sums == 0)
@@ -305,5 +316,20 @@ gs_status gs_generate_edges(FILE *out, gs_edge_kernel *k, uint32_t *count, const
         w.k->width = (uint32_t)frame_width(&w);
         write_kernel(&w);
     }
+    return w.st;
+}
+
+gs_status gs_generate_keep(FILE *out, gs_edge_kernel *k, const gs_program *p, uint32_t stage, uint32_t reg)
+{
+    gs_gen_writer w = {.out = out, .k = k, .p = p, .s = &p->stage[stage]};
+    *k = (gs_edge_kernel){.keeps = true, .kept = reg};
+    if (w.s->edge_regs > GS_GEN_EDGE_REGS)
+        return gs_gen_refuse(&w, "its edge program has too many registers");
+    snprintf(k->name, sizeof(k->name), "gs_keep_%u_%u", stage, reg);
+    find_needs(&w);
+    if (frame_width(&w) > GS_MAX(widest(&w), MOST_WIDTH))
+        return gs_gen_refuse(&w, "widths of an edge program that do not divide each other");
+    k->width = (uint32_t)frame_width(&w);
+    write_kernel(&w);
     return w.st;
 }

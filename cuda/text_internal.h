@@ -62,6 +62,11 @@ bool gs_gen_is_batched(const gs_gen_writer *w, uint32_t r);
 void gs_gen_declare_batch(gs_gen_writer *w);
 void gs_gen_load_batch(gs_gen_writer *w);
 void gs_gen_take_batch(gs_gen_writer *w);
+/* Is the register a row of a table: a product by the matrix of the edge's type, made before? */
+bool gs_gen_is_made(const gs_gen_writer *w, uint32_t r);
+bool gs_gen_needs_place(const gs_gen_writer *w);
+/* Stores the register that the kernel keeps. */
+void gs_gen_keep_edge(gs_gen_writer *w);
 /* Do registers or sums go by the type of the edge? */
 bool gs_gen_needs_type(const gs_gen_writer *w);
 void gs_gen_load_params(gs_gen_writer *w);

@@ -278,9 +278,18 @@ void gs_gen_write_instrs(gs_gen_writer *w, bool per_edge)
 {
     for (uint32_t i = 0; i < w->s->edge_instrs && w->st == GS_OK; i++) {
         const gs_instr *const in = &w->s->edge_instr[i];
-        if (w->needed[in->dst] && w->per_edge[in->dst] == per_edge)
+        if (w->needed[in->dst] && w->per_edge[in->dst] == per_edge && !gs_op_by_type(in->op))
             write_instr(w, in);
     }
+}
+
+void gs_gen_keep_edge(gs_gen_writer *w)
+{
+    const uint32_t width = gs_gen_width(w, w->k->kept);
+    char name[16], row[64];
+    snprintf(name, sizeof(name), "r%u", w->k->kept);
+    snprintf(row, sizeof(row), "a.acc[0] + (gs_u64)places[b] * %uu", width);
+    gs_gen_store(w, name, row, width);
 }
 
 /* ---- inputs ---- */
@@ -293,9 +302,25 @@ static uint32_t input_of(gs_gen_writer *w, bool param, uint32_t index)
     return i;
 }
 
+bool gs_gen_is_made(const gs_gen_writer *w, uint32_t r)
+{
+    for (uint32_t i = 0; i < w->s->edge_instrs; i++)
+        if (w->s->edge_instr[i].dst == r)
+            return gs_op_by_type(w->s->edge_instr[i].op);
+    return false;
+}
+
+bool gs_gen_needs_place(const gs_gen_writer *w)
+{
+    bool made = w->k->keeps;
+    for (uint32_t r = 0; r < w->s->edge_regs; r++)
+        made |= w->needed[r] && gs_gen_is_made(w, r);
+    return made;
+}
+
 bool gs_gen_is_batched(const gs_gen_writer *w, uint32_t r)
 {
-    return w->needed[r] && w->per_edge[r] && w->s->edge_reg[r].kind != GS_EDGE_TEMP;
+    return w->needed[r] && w->per_edge[r] && (w->s->edge_reg[r].kind != GS_EDGE_TEMP || gs_gen_is_made(w, r));
 }
 
 /* name = the register's row, of the target, or of edge k with its operand and type. */
@@ -308,12 +333,12 @@ static void load_register(gs_gen_writer *w, const char *name, uint32_t r)
         return;
     }
     const uint32_t in = input_of(w, false, r);
-    const char *const end = reg->kind == GS_EDGE_TARGET ? "row" : "operand";
+    const char *const end = reg->kind == GS_EDGE_TEMP ? "places[b]" : reg->kind == GS_EDGE_TARGET ? "row" : "operand";
     if (reg->typed)
         snprintf(row, sizeof(row), "a.in[%u] + %s * %uu + type * %uu", in, end, w->p->array[reg->array].width,
                  reg->width);
     else
-        snprintf(row, sizeof(row), "a.in[%u] + %s * %uu", in, end, reg->width);
+        snprintf(row, sizeof(row), "a.in[%u] + (gs_u64)%s * %uu", in, end, reg->width);
     gs_gen_load(w, name, row, reg->width);
 }
 
@@ -381,7 +406,8 @@ void gs_gen_load_params(gs_gen_writer *w)
         for (int o = 0; o < 2; o++) {
             const gs_operand *const from = o == 0 ? &w->s->edge_instr[i].a : &w->s->edge_instr[i].b;
             char name[16], row[32];
-            if (!w->needed[w->s->edge_instr[i].dst] || from->kind != GS_FROM_PARAM || seen[from->index])
+            if (!w->needed[w->s->edge_instr[i].dst] || gs_op_by_type(w->s->edge_instr[i].op) ||
+                from->kind != GS_FROM_PARAM || seen[from->index])
                 continue;
             seen[from->index] = true;
             snprintf(name, sizeof(name), "p%u", from->index);

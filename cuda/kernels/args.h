@@ -28,9 +28,41 @@ typedef struct gs_edge_args {
     float *acc[GS_EDGE_SUMS], *maximum[GS_EDGE_SUMS], *norm[GS_EDGE_SUMS];
     float *partial;                    /* [2 * pieces][floats of one target's sums] */
     gs_u32 targets, index_bytes, type_bytes, index_mask, type_mask; /* mask: the bits of a number of so many bytes */
-    gs_u32 first_edge, edges, piece_edges, pieces;
+    gs_u32 first_edge, edges, piece_edges, pieces; /* the edges may be some of the targets' only */
     gs_u32 key[2], epoch;              /* masks: of gs_random_key(seed, GS_RANDOM_EDGES) */
+    const gs_u32 *place;               /* [edges] which row of a table by type is the edge's; NULL: there is none */
 } gs_edge_args;
+
+/* Edges of a portion in the order of their types (batch.cu). */
+#define GS_SORT_EDGES 512u   /* that a warp puts in order */
+#define GS_SORT_DIGITS 256u
+#define GS_TASK_ROWS 128u    /* of edges of one type, which a block multiplies by their matrix */
+#define GS_PIECE_ROWS 1024u  /* of edges of one type, whose outer products a block adds up */
+
+/* A row for each edge of a portion, by type: row i of a table, or where the operand of edge order[i] is. */
+typedef struct gs_batch_rows {
+    const float *row;
+    gs_u32 gathered;
+} gs_batch_rows;
+
+typedef struct gs_batch_args {
+    const void *index, *type;          /* of the chunk */
+    gs_u32 index_bytes, type_bytes, first_edge, edges, types;
+    /* The sort: one digit of types after the other, first the low one. */
+    gs_u32 shift, stretches;           /* of the digit; of GS_SORT_EDGES edges */
+    const gs_u32 *from;                /* [edges] as sorted by the digit before; NULL: as they come */
+    gs_u32 *to;                        /* [edges] */
+    gs_u32 *count, *total;             /* [GS_SORT_DIGITS, stretches], [GS_SORT_DIGITS] */
+    gs_u32 *order, *place;             /* [edges] edges (less first_edge) by type, and where each of them is */
+    gs_u32 *begin, *task, *piece, *slot; /* [types + 1] before each type: edges, tasks, pieces, pieces of types that
+                                          * have several */
+    /* Rows by matrices, and outer products of rows. */
+    gs_batch_rows x, y;
+    const float *matrix;               /* [types, in, out] */
+    float *made;                       /* table of the product's rows */
+    float *partial, *grad;             /* [slots, in * out], [types, in * out] += */
+    gs_u32 numbers;                    /* in * out */
+} gs_batch_args;
 
 /* A run of elementwise instructions, or one instruction. */
 typedef struct gs_vertex_args {

@@ -124,7 +124,7 @@ GS_DEVICE void gs_philox(gs_u32 c[4], gs_u32 k0, gs_u32 k1)
     }
 }
 
-/* ---- whose edges a group takes ---- */
+/* ---- whose edges a group takes: those of the launch's that a target has ---- */
 
 #define GS_NO_SLOT 0xffffffffu
 
@@ -146,6 +146,17 @@ GS_DEVICE gs_u32 gs_owner(const gs_edge_args *a, gs_u32 edge)
     return low;
 }
 
+/* Of the target's edges those of the launch: a target may begin before them, or end after them. */
+GS_DEVICE gs_u32 gs_first_of(const gs_edge_args *a, gs_u32 t)
+{
+    return a->start[t] > a->first_edge ? a->start[t] : a->first_edge;
+}
+GS_DEVICE gs_u32 gs_end_of(const gs_edge_args *a, gs_u32 t)
+{
+    const gs_u32 last = a->first_edge + a->edges;
+    return a->start[t + 1] < last ? a->start[t + 1] : last;
+}
+
 /* The first item of a stretch is the hub that its first edge belongs to, the second the one of its last edge. */
 GS_DEVICE gs_item gs_hub_item(const gs_edge_args *a, gs_u32 slot)
 {
@@ -154,7 +165,7 @@ GS_DEVICE gs_item gs_hub_item(const gs_edge_args *a, gs_u32 slot)
     const gs_u32 t = gs_owner(a, slot % 2 == 0 ? first : end - 1), begin = a->start[t], stop = a->start[t + 1];
     gs_item r = {t, 0, 0, slot};
     if (stop - begin <= a->piece_edges || (slot % 2 == 1 && begin <= first))
-        return r;
+        return r; /* none, or the other item of the stretch has it */
     r.from = begin > first ? begin : first;
     r.to = stop < end ? stop : end;
     return r;
@@ -172,8 +183,8 @@ GS_DEVICE gs_item gs_edge_item(const gs_edge_args *a, gs_u32 item)
     const gs_u32 t = r.target = a->order == 0 ? place : a->order[place];
     if (a->pieces > 0 && a->start[t + 1] - a->start[t] > a->piece_edges)
         return r; /* a hub: its pieces do it */
-    r.from = a->start[t];
-    r.to = a->start[t + 1];
+    r.from = gs_first_of(a, t);
+    r.to = gs_end_of(a, t);
     return r;
 }
 
@@ -183,7 +194,7 @@ GS_DEVICE gs_item gs_merge_item(const gs_edge_args *a, gs_u32 slot)
     gs_item r = {0, 0, 0, slot};
     if (slot < 2 * a->pieces)
         r = gs_hub_item(a, slot);
-    if (r.from < r.to && r.from != a->start[r.target])
+    if (r.from < r.to && r.from != gs_first_of(a, r.target))
         r.to = r.from;
     return r;
 }

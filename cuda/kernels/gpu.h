@@ -38,8 +38,29 @@ GS_DEVICE float gs_group_exchange(float value, unsigned by, unsigned lanes)
 {
     return __shfl_xor_sync(gs_group_mask(lanes), value, (int)by);
 }
+/* Bit i: what lane i of the warp says. All 32 lanes must ask. */
+GS_DEVICE unsigned gs_warp_votes(int yes) { return __ballot_sync(0xffffffffu, yes); }
+GS_DEVICE unsigned gs_ones(unsigned bits) { return (unsigned)__popc(bits); }
+/* Tensor cores: c[16, 8] += a[16, 8] b[8, 8] by all lanes of a warp, numbers of a and b rounded to tf32. Lane 4 g + t
+ * has a[g][t], a[g + 8][t], a[g][t + 4], a[g + 8][t + 4]; b[t][g], b[t + 4][g]; c[g][2 t], c[g][2 t + 1],
+ * c[g + 8][2 t], c[g + 8][2 t + 1]. */
+GS_DEVICE unsigned gs_tf32(float x)
+{
+    unsigned bits;
+    asm("cvt.rna.tf32.f32 %0, %1;" : "=r"(bits) : "f"(x));
+    return bits;
+}
+GS_DEVICE void gs_warp_multiply(float c[4], const float a[4], const float b[2])
+{
+    asm volatile("mma.sync.aligned.m16n8k8.row.col.f32.tf32.tf32.f32 {%0, %1, %2, %3}, {%4, %5, %6, %7}, {%8, %9}, "
+                 "{%0, %1, %2, %3};"
+                 : "+f"(c[0]), "+f"(c[1]), "+f"(c[2]), "+f"(c[3])
+                 : "r"(gs_tf32(a[0])), "r"(gs_tf32(a[1])), "r"(gs_tf32(a[2])), "r"(gs_tf32(a[3])), "r"(gs_tf32(b[0])),
+                   "r"(gs_tf32(b[1])));
+}
 /* *p += n, by any number of lanes. */
 GS_DEVICE void gs_count(gs_u64 *p, gs_u64 n) { atomicAdd(p, n); }
+GS_DEVICE void gs_count_one(gs_u32 *p) { atomicAdd(p, 1u); }
 /* Rounded each, never two in one instruction: the bits are those of a host without such instructions. */
 GS_DEVICE float gs_plus(float x, float y) { return __fadd_rn(x, y); }
 GS_DEVICE float gs_minus(float x, float y) { return __fsub_rn(x, y); }
@@ -61,6 +82,8 @@ typedef struct gs_host_gpu {
     void (*block_sync)(void);
     void (*group_sync)(unsigned lanes);
     float (*group_exchange)(float value, unsigned by, unsigned lanes);
+    unsigned (*warp_votes)(int yes);
+    void (*warp_multiply)(float c[4], const float a[4], const float b[2]);
 } gs_host_gpu;
 
 extern const gs_host_gpu *gs_gpu;
@@ -94,7 +117,11 @@ GS_DEVICE float gs_group_exchange(float value, unsigned by, unsigned lanes)
 {
     return gs_gpu->group_exchange(value, by, lanes);
 }
+GS_DEVICE unsigned gs_warp_votes(int yes) { return gs_gpu->warp_votes(yes); }
+GS_DEVICE unsigned gs_ones(unsigned bits) { return (unsigned)__builtin_popcount(bits); }
+GS_DEVICE void gs_warp_multiply(float c[4], const float a[4], const float b[2]) { gs_gpu->warp_multiply(c, a, b); }
 GS_DEVICE void gs_count(gs_u64 *p, gs_u64 n) { *p += n; }
+GS_DEVICE void gs_count_one(gs_u32 *p) { *p += 1; }
 GS_DEVICE float gs_plus(float x, float y) { return x + y; }
 GS_DEVICE float gs_minus(float x, float y) { return x - y; }
 GS_DEVICE float gs_times(float x, float y) { return x * y; }

@@ -292,8 +292,7 @@ static void lean_where_worth(gs_session **s, const gs_opening *o)
 static bool may_batch(const gs_session *s)
 {
     const gs_store_info *const info = gs_store_get_info(s->store);
-    return gs_device_unified(s->device) && !s->options->no_batch &&
-           (double)info->edge_types * (double)info->vertices > (double)info->edges;
+    return !s->options->no_batch && (double)info->edge_types * (double)info->vertices > (double)info->edges;
 }
 
 static void batch_where_shorter(gs_session **s, const gs_opening *o)
@@ -376,7 +375,7 @@ gs_status gs_session_open_after(gs_session **out, const char *store, const gs_tr
         s->scans = &scans;
         s->process_bytes = gs_session_process_bytes(process_bytes);
         st = gs_session_plan(s, logits);
-        if (st == GS_EBUDGET && is_refused(s) && gs_device_unified(s->device))
+        if (st == GS_EBUDGET && is_refused(s))
             st = fit_another(&s, &opening);
         if (st == GS_EBUDGET && s->refused.device != 0 && options->device_memory == 0)
             st = explain_default(s);

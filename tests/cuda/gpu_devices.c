@@ -23,7 +23,8 @@ gs_device *open_gpu(uint64_t staging_bytes)
     void *arena = NULL;
     const gs_device_memory memory = {.staging_bytes = staging_bytes};
     choose_gpu();
-    gs_assert_ok(gs_device_open(&d, "cuda", 1));
+    gs_assert_ok(gs_device_open_with(
+        &d, &(gs_device_config){.spec = "cuda", .threads = 1, .matmul = getenv("GS_TEST_MATMUL")}));
     gs_assert_ok(gs_device_take_memory(d, &memory, &arena));
     return d;
 }

@@ -19,6 +19,8 @@ typedef struct host_lane {
     void (*block_sync)(void);
     void (*group_sync)(unsigned lanes);
     float (*group_exchange)(float value, unsigned by, unsigned lanes);
+    unsigned (*warp_votes)(int yes);
+    void (*warp_multiply)(float c[4], const float a[4], const float b[2]);
 } host_lane;
 
 #define FUNCTIONS 16384u
@@ -36,6 +38,9 @@ static struct {
     unsigned arrived[GS_BLOCK_LANES + 1], passed[GS_BLOCK_LANES + 1];
     float slot[2][GS_BLOCK_LANES]; /* what lanes exchange, in turns: who reads has not yet come to the barrier after
                                     * this one */
+    struct {
+        float a[4], b[2];
+    } factor[2][GS_BLOCK_LANES];   /* the same, of products */
 } gpu;
 
 /* ---- barriers ---- */
@@ -77,6 +82,47 @@ static float group_exchange(float value, unsigned by, unsigned lanes)
     slot[lane] = value;
     group_sync(lanes);
     return slot[lane ^ by];
+}
+
+static unsigned warp_votes(int yes)
+{
+    const unsigned first = fibres_current() / 32 * 32;
+    float *const slot = gpu.slot[gpu.passed[first] % 2];
+    unsigned votes = 0;
+    slot[fibres_current()] = yes ? 1.0f : 0.0f;
+    group_sync(32);
+    for (unsigned i = 0; i < 32; i++)
+        votes |= slot[first + i] != 0 ? 1u << i : 0;
+    return votes;
+}
+
+/* To 10 bits behind the first, ties away from 0. */
+static float to_tf32(float x)
+{
+    uint32_t bits;
+    memcpy(&bits, &x, sizeof(bits));
+    if ((bits & 0x7f800000u) != 0x7f800000u)
+        bits = (bits + 0x1000u) & ~0x1fffu;
+    memcpy(&x, &bits, sizeof(bits));
+    return x;
+}
+
+/* A tensor core: which lane has which numbers is as gpu.h says. */
+static void warp_multiply(float c[4], const float a[4], const float b[2])
+{
+    const unsigned lane = fibres_current(), first = lane / 32 * 32, g = lane % 32 / 4, t = lane % 4;
+    const unsigned turn = gpu.passed[first] % 2;
+    for (int i = 0; i < 4; i++)
+        gpu.factor[turn][lane].a[i] = to_tf32(a[i]);
+    for (int i = 0; i < 2; i++)
+        gpu.factor[turn][lane].b[i] = to_tf32(b[i]);
+    group_sync(32);
+    for (unsigned i = 0; i < 4; i++) {
+        const unsigned row = i / 2, column = 2 * t + i % 2;
+        for (unsigned k = 0; k < 8; k++)
+            c[i] += gpu.factor[turn][first + 4 * g + k % 4].a[row + k / 4 * 2] *
+                    gpu.factor[turn][first + 4 * column + k % 4].b[k / 4];
+    }
 }
 
 /* ---- modules ---- */
@@ -147,7 +193,8 @@ static gs_cu_result module_function(gs_cu_handle *function, gs_cu_handle module,
     if (kernel == NULL || size == NULL)
         return 1;
     while (f < functions + FUNCTIONS && f->kernel != NULL &&
-           (memcmp(&f->kernel, &kernel, sizeof(kernel)) != 0 || f->device != m->device || strcmp(f->name, name) != 0))
+           (memcmp(&f->kernel, &kernel, sizeof(kernel)) != 0 || f->module != m || f->device != m->device ||
+            strcmp(f->name, name) != 0))
         f++;
     if (f == functions + FUNCTIONS)
         return 1;
@@ -391,6 +438,8 @@ const gs_cuda_driver *host_gpu_driver(const char *folder)
     gpu.lane.block_sync = block_sync;
     gpu.lane.group_sync = group_sync;
     gpu.lane.group_exchange = group_exchange;
+    gpu.lane.warp_votes = warp_votes;
+    gpu.lane.warp_multiply = warp_multiply;
     return host_gpu_locked(&driver);
 }
 

@@ -11,7 +11,9 @@ else
     two=cuda:0,1
     export GS_HOST_GPUS=2
 fi
-input_of rough
+kind=${GS_TEST_KIND:-rough} # many: edges are multiplied by the matrix of their type, some portions of them
+input_of "$kind"
+[ "$kind" != many ] || export GS_CUDA_PORTION_EDGES=${GS_CUDA_PORTION_EDGES:-1501}
 echo '{"switches": [{"devices": 2}, {"devices": 2}]}' >"$work/pairs.json"
 
 # train OUT STORE OPTIONS...: writes OUT.npy, OUT.safetensors and OUT.jsonl.
@@ -31,6 +33,8 @@ layouts=("3 $two" "1 cuda:0,0" "8 cuda:0,0,0 --no-cache" "8 cuda:0,0,0,0 --topol
     "3 $two NO-PEERS"
     "8 $two NCCL --no-chain")
 [ -z "${GS_TEST_FEW:-}" ] || layouts=("8 $two NO-PEERS" "3 cuda:0,0,0 --no-cache" "1 $two NCCL")
+same=8
+[ "$kind" != many ] || same=3 # in 8 parts sums by type are predicted to be shorter, for one device or for two
 for model in "$@"; do
     model_of "$model"
     method_of "$model"
@@ -55,7 +59,7 @@ for model in "$@"; do
         train adam ${method}3 --device $two "${adam[@]}" &&
         compare "$model: weights by Adam" "$work/adam.safetensors" "$work/adam.cpu.safetensors" 1e-4
     for device in cuda $two; do
-        run "predict $device" "$GNNSTREAM" predict "$work/${method}8" --model "$text" --layers 2 --hidden 16 \
+        run "predict $device" "$GNNSTREAM" predict "$work/$method$same" --model "$text" --layers 2 --hidden 16 \
             --device "$device" \
             --weights "$work/cpu.safetensors" --logits "$work/$device.npy" ${more[@]+"${more[@]}"}
     done

@@ -29,13 +29,13 @@ static void test_cuda_compile__fixed_kernels(void **state)
     compile("fixed kernels", gs_cuda_fixed_text);
 }
 
-static void compile_model(const char *what, const test_case *t)
+static void compile_model(const char *what, const test_case *t, bool tf32)
 {
     gs_program *const p = gs_program_new();
     char *text = NULL;
     assert_non_null(p);
     gs_assert_ok(compile_case(p, t, "train"));
-    gs_assert_ok(gs_cuda_write_program(&text, p));
+    gs_assert_ok(gs_cuda_write_program(&text, p, tf32));
     compile(what, text);
     free(text);
     gs_program_free(p);
@@ -51,7 +51,7 @@ static void test_cuda_compile__every_model(void **state)
         const test_case t = {.model = models[m], .layers = 2, .in = 602, .hidden = 64, .classes = 41,
                              .self_loops = true, .heads = heads ? 8 : 1, .edge_types = 4, .edges_per_vertex = 20,
                              .feature_type = GS_BF16};
-        compile_model(models[m], &t);
+        compile_model(models[m], &t, false);
     }
 }
 
@@ -65,7 +65,22 @@ static void test_cuda_compile__texts_of_no_zoo(void **state)
                              .heads = strcmp(texts[i], "mixed") == 0 ? 2 : 1,
                              .edge_types = 3, .edge_weights = true, .edges_per_vertex = 9, .feature_type = GS_F32};
         snprintf(path, sizeof(path), GS_TEST_TEXTS "/%s.gnn", texts[i]);
-        compile_model(texts[i], &t);
+        compile_model(texts[i], &t, false);
+    }
+}
+
+/* Products of edges by the matrix of their type. */
+static void test_cuda_compile__batches_by_type(void **state)
+{
+    static const char *const models[] = {"rgcn", "ggnn", GS_TEST_TEXTS "/mixed.gnn"};
+    static const uint32_t hidden[] = {16, 64, 100};
+    (void)state;
+    for (size_t m = 0; m < sizeof(models) / sizeof(models[0]); m++) {
+        const test_case t = {.model = models[m], .layers = 2, .in = 50, .hidden = hidden[m], .classes = 8,
+                             .self_loops = true, .heads = m == 2 ? 2 : 1, .edge_types = 300, .edge_weights = true,
+                             .edges_per_vertex = 9, .feature_type = GS_F32, .batch = true};
+        compile_model(models[m], &t, false);
+        compile_model(models[m], &t, true);
     }
 }
 
@@ -75,6 +90,7 @@ int main(void)
         cmocka_unit_test(test_cuda_compile__fixed_kernels),
         cmocka_unit_test(test_cuda_compile__every_model),
         cmocka_unit_test(test_cuda_compile__texts_of_no_zoo),
+        cmocka_unit_test(test_cuda_compile__batches_by_type),
     };
     if (gs_cuda_compiler_open(&compiler) != GS_OK) {
         printf("skipped: %s\n", gs_last_error());

@@ -9,6 +9,10 @@
 
 enum { TARGETS = 120 };
 
+/* Where the products of the device may round, to 11 bits. */
+static bool rounds(void) { return getenv("GS_TEST_MATMUL") != NULL; }
+static double within(double tolerance) { return rounds() ? 1e-2 : tolerance; }
+
 /* Half of the edges are of type 0, and of the others no type is the last one. */
 static void open_bed(edge_bed *b, uint32_t index_bytes, uint32_t types)
 {
@@ -43,7 +47,7 @@ static void test_edge_batch__rows_by_the_matrix_of_their_type(void **state)
         bed_sum(&b, GS_SUM_ADD, shared);
         bed_sum(&b, GS_SUM_MAX, product);
         bed_sum(&b, GS_SUM_ADD, bed_do(&b, GS_OP_BY_TYPE_T, in, in_reg(scaled), in_matrices(w)));
-        bed_check(&b, 5e-5); /* 9000 numbers of one sign, one after the other */
+        bed_check(&b, within(5e-5)); /* 9000 numbers of one sign, one after the other */
         bed_free(&b);
     }
 }
@@ -59,7 +63,7 @@ static void test_edge_batch__products_one_after_the_other(void **state)
     const uint32_t on = bed_do(&b, GS_OP_BY_TYPE_T, 7, in_reg(there), in_matrices(second));
     bed_sum(&b, GS_SUM_ADD, bed_do(&b, GS_OP_BY_TYPE, 24, in_reg(on), in_matrices(second)));
     bed_sum(&b, GS_SUM_ADD, there);
-    bed_check(&b, 5e-5); /* 9000 numbers of one sign, one after the other */
+    bed_check(&b, within(5e-5)); /* 9000 numbers of one sign, one after the other */
     bed_free(&b);
 }
 
@@ -68,10 +72,11 @@ static void test_edge_batch__attention_over_products(void **state)
     (void)state;
     edge_bed b;
     open_bed(&b, 2, 20);
-    const uint32_t u = bed_operand(&b, 10, -1, 1), v = bed_target(&b, 16, -1, 1);
+    const uint32_t u = bed_operand(&b, 10, rounds() ? 0.25f : -1, 1), /* what cancels has no bits left */
+                   v = bed_target(&b, 16, -1, 1);
     const uint32_t p = bed_do(&b, GS_OP_BY_TYPE, 16, in_reg(u), in_matrices(bed_matrices(&b, 10, 16)));
     bed_attend(&b, p, bed_do(&b, GS_OP_FOLD, 2, in_reg(bed_do(&b, GS_OP_MUL, 16, in_reg(p), in_reg(v))), NO_OPERAND));
-    bed_check(&b, 2e-4);
+    bed_check(&b, within(2e-4));
     bed_free(&b);
 }
 
@@ -172,7 +177,7 @@ static float *run_outer(const outer_bed *o, gs_device *d, uint32_t launches)
 static void compare_outer(const float *grad, const double *want, const double *magnitude, size_t n, double times)
 {
     for (size_t i = 0; i < n; i++)
-        if (!(fabs((double)grad[i] - 1 - times * want[i]) <= 1e-5 * (1 + times * magnitude[i])))
+        if (!(fabs((double)grad[i] - 1 - times * want[i]) <= within(1e-5) * (1 + times * magnitude[i])))
             fail_msg("element %zu: %.9g, not 1 + %.9g (magnitudes %.3g)", i, (double)grad[i], times * want[i],
                      magnitude[i]);
 }
