@@ -12,6 +12,7 @@ run "pack" env GS_BUILD="$BUILD" GS_PACK="$room/build-gpu" "$source/tools/check-
 cp "$source/tools/check-gpu" "$room/tools/"
 cp "$source/tests/cuda/train_on_gpu.sh" "$source/tests/cuda/several_gpus.sh" "$room/tests/cuda/"
 cp -r "$source/tests/e2e/lib.sh" "$source/tests/e2e/texts" "$room/tests/e2e/"
+cp "$source/bench/edge_types.py" "$room/bench/"
 cp "$source"/bench/peers/{gpu_peers,train,with_csr,with_pyg}.py "$room/bench/peers/"
 
 # There: none of what building needs.
@@ -39,10 +40,10 @@ else
     pass
     # Only what needs no GPU may pass.
     grep -v -E \
-        -e '^(generate|partition|partition, (few|many) parts|disk) .* ok ' \
+        -e '^(generate|typed graph|partition|partition, (few|many) parts|disk) .* ok ' \
         -e ' FAILED .*: device cuda: the driver \(libcuda\.so\.1\) was not found|not here: |^  ' \
         "$work/table" >"$work/other" && fail "lines of the table that say something else" "$work/other"
-    grep -q '^5 passed, ' "$work/page" || fail "the page's end" "$work/page"
+    grep -q '^6 passed, ' "$work/page" || fail "the page's end" "$work/page"
     [ "$(grep -c '^| .* | at \(least\|most\) [0-9.]* *[%a-z]* | - | not measured |$' "$work/page")" -eq 7 ] ||
         fail "aims, none of them measured" "$work/page"
 fi
@@ -52,11 +53,12 @@ for name in libcuda.so.1 libnvrtc.so.13 libcublas.so.13; do
 done
 # The compiler that stands for NVRTC is this machine's; sizes of `ceilings` are a GPU's.
 check "$work/lib" \
-    "tests: (rows|statistics|train gcn|several gcn)\$|^(generate|partition|partition, (few|many) parts|gather|disk)\$|\
-^train gcn" "$PATH" || fail "check-gpu does not pass on the host" "$work/said"
+    "tests: (rows|statistics|train gcn|several gcn)\$|^(generate|typed graph|partition|partition, (few|many) parts)\$|\
+^(gather|disk)\$|^train (gcn|rgcn)" "$PATH" || fail "check-gpu does not pass on the host" "$work/said"
 for row in 'tests: rows  *ok' 'tests: train gcn  *ok' 'tests: several gcn  *ok' \
     'gcn, cuda:0,0, device 1\/8 each  *[0-9.]* s an epoch; [0-9.]* MB to the device' \
     'gcn  *[0-9.]* s an epoch; [0-9.]* MB to the device' \
+    'rgcn, many types, tf32  *[0-9.]* s an epoch; [0-9.]* MB to the device' \
     'gcn, device 1/8, host 1/4  *[0-9.]* s an epoch; [0-9.]* MB to the device'; do
     if grep -q "^ *$row" "$work/table"; then pass; else fail "no row \"$row\"" "$work/table"; fi
 done
