@@ -120,7 +120,8 @@ static gs_status run_colsum(gs_cuda *c, const gs_vertex_launch *l, const gs_inst
     a.part_rows = (uint32_t)GS_MAX(gs_div_up(l->rows, GS_CUDA_COLSUM_PARTS), 64ull);
     a.parts = (uint32_t)gs_div_up(l->rows, a.part_rows);
     const gs_status st =
-        gs_cuda_launch(c, c->fixed[GS_CUDA_COLSUM_PART], gs_cuda_blocks(a.width), a.parts, 0, &a, "gs_colsum_parts");
+        gs_cuda_launch(c, c->fixed[GS_CUDA_COLSUM_PART], gs_div_up(a.width, GS_BLOCK_COLUMNS), a.parts,
+                       GS_BLOCK_LANES * sizeof(float), &a, "gs_colsum_parts");
     return st != GS_OK ? st
                        : gs_cuda_launch(c, c->fixed[GS_CUDA_COLSUM_TOTAL], gs_cuda_blocks(a.width), 1, 0, &a,
                                         "gs_colsum_total");
@@ -136,7 +137,8 @@ static gs_status run_moments(gs_cuda *c, const gs_vertex_launch *l, const gs_ins
     a.part_rows = (uint32_t)GS_MAX(gs_div_up(l->rows, GS_CUDA_COLSUM_PARTS), 64ull);
     a.parts = (uint32_t)gs_div_up(l->rows, a.part_rows);
     const gs_status st =
-        gs_cuda_launch(c, c->fixed[GS_CUDA_MOMENTS_PART], gs_cuda_blocks(a.width), a.parts, 0, &a, "gs_moments_parts");
+        gs_cuda_launch(c, c->fixed[GS_CUDA_MOMENTS_PART], gs_div_up(a.width, GS_BLOCK_COLUMNS), a.parts,
+                       2 * GS_BLOCK_LANES * sizeof(double), &a, "gs_moments_parts");
     return st != GS_OK ? st
                        : gs_cuda_launch(c, c->fixed[GS_CUDA_MOMENTS_TOTAL], gs_cuda_blocks(2ull * a.width), 1, 0, &a,
                                         "gs_moments_total");
@@ -178,7 +180,9 @@ static gs_status run_loss(gs_cuda *c, const gs_vertex_launch *l, const gs_instr 
     a.parts = (uint32_t)GS_MIN(gs_div_up(l->rows, groups), (uint64_t)GS_CUDA_LOSS_PARTS);
     const gs_status st =
         gs_cuda_launch(c, c->fixed[GS_CUDA_LOSS], a.parts, 1, groups * sizeof(gs_loss_part), &a, "gs_loss");
-    return st != GS_OK ? st : gs_cuda_launch(c, c->fixed[GS_CUDA_LOSS_TOTAL], 1, 1, 0, &a, "gs_loss_total");
+    return st != GS_OK ? st
+                       : gs_cuda_launch(c, c->fixed[GS_CUDA_LOSS_TOTAL], 1, 1, GS_BLOCK_LANES * sizeof(gs_loss_part),
+                                        &a, "gs_loss_total");
 }
 
 /* ---- runs ---- */

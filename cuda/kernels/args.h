@@ -6,6 +6,7 @@
 #define GS_CUDA_KERNELS_ARGS_H
 
 #define GS_BLOCK_LANES 256 /* of every launch */
+#define GS_BLOCK_COLUMNS 32 /* that a block adds up over rows */
 
 typedef unsigned char gs_u8;
 typedef unsigned short gs_u16;

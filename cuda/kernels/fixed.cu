@@ -130,16 +130,26 @@ GS_KERNEL(gs_row_sums, gs_regroup_args)
 
 /* ---- sums of columns ---- */
 
+/* A block takes 32 columns of a part, each by 8 lanes that go over its rows in turns, so that their loads are under way
+ * together. */
+#define GS_COLUMN_LANES (GS_BLOCK_LANES / GS_BLOCK_COLUMNS)
+
 GS_KERNEL(gs_colsum_parts, gs_colsum_args)
 {
-    const gs_u32 column = gs_block_x() * GS_BLOCK_LANES + gs_lane(), part = gs_block_y();
+    GS_SHARED(shared);
+    const gs_u32 lane = gs_lane(), column = gs_block_x() * GS_BLOCK_COLUMNS + lane % GS_BLOCK_COLUMNS,
+                 part = gs_block_y();
     const gs_u32 first = part * a.part_rows;
     const gs_u32 end = a.rows - first > a.part_rows ? first + a.part_rows : a.rows;
     float sum = 0;
-    if (column >= a.width)
-        return;
-    for (gs_u32 r = first; r < end; r++)
+    for (gs_u32 r = first + lane / GS_BLOCK_COLUMNS; r < end && column < a.width; r += GS_COLUMN_LANES)
         sum += a.from[(gs_u64)r * a.width + column];
+    shared[lane] = sum;
+    gs_block_sync();
+    if (lane >= GS_BLOCK_COLUMNS || column >= a.width)
+        return;
+    for (gs_u32 i = 1; i < GS_COLUMN_LANES; i++)
+        sum += shared[i * GS_BLOCK_COLUMNS + lane];
     a.partial[(gs_u64)part * a.width + column] = sum;
 }
 
@@ -181,19 +191,29 @@ GS_KERNEL(gs_fetch_rows, gs_fetch_args)
 
 /* ---- statistics of columns ---- */
 
-/* In float64, where squares of float32 are exact. */
+/* In float64, where squares of float32 are exact. Lanes share the rows as in gs_colsum_parts. */
 GS_KERNEL(gs_moments_parts, gs_moments_args)
 {
-    const gs_u32 column = gs_block_x() * GS_BLOCK_LANES + gs_lane(), part = gs_block_y();
+    GS_SHARED(shared);
+    double *const sums = (double *)(void *)shared, *const of_squares = sums + GS_BLOCK_LANES;
+    const gs_u32 lane = gs_lane(), column = gs_block_x() * GS_BLOCK_COLUMNS + lane % GS_BLOCK_COLUMNS,
+                 part = gs_block_y();
     const gs_u32 first = part * a.part_rows;
     const gs_u32 end = a.rows - first > a.part_rows ? first + a.part_rows : a.rows;
     double sum = 0, squares = 0;
-    if (column >= a.width)
-        return;
-    for (gs_u32 r = first; r < end; r++) {
+    for (gs_u32 r = first + lane / GS_BLOCK_COLUMNS; r < end && column < a.width; r += GS_COLUMN_LANES) {
         const double x = (double)a.from[(gs_u64)r * a.width + column];
         sum += x;
         squares += x * x;
+    }
+    sums[lane] = sum;
+    of_squares[lane] = squares;
+    gs_block_sync();
+    if (lane >= GS_BLOCK_COLUMNS || column >= a.width)
+        return;
+    for (gs_u32 i = 1; i < GS_COLUMN_LANES; i++) {
+        sum += sums[i * GS_BLOCK_COLUMNS + lane];
+        squares += of_squares[i * GS_BLOCK_COLUMNS + lane];
     }
     a.partial[(gs_u64)part * 2 * a.width + column] = sum;
     a.partial[(gs_u64)part * 2 * a.width + a.width + column] = squares;
@@ -257,6 +277,15 @@ GS_DEVICE double gs_train_row(const gs_loss_args *a, const float *row, float *gr
     return log((double)total) - ((double)row[label] - (double)most);
 }
 
+GS_DEVICE void gs_add_part(gs_loss_part *to, const gs_loss_part *from)
+{
+    to->loss_sum += from->loss_sum;
+    for (int s = 0; s < 4; s++) {
+        to->rows[s] += from->rows[s];
+        to->correct[s] += from->correct[s];
+    }
+}
+
 /* A group of 32 lanes a row, blocks in steps of the grid; one part a group, in shared memory, then one a block. */
 GS_KERNEL(gs_loss, gs_loss_args)
 {
@@ -286,28 +315,28 @@ GS_KERNEL(gs_loss, gs_loss_args)
     gs_block_sync();
     if (gs_lane() > 0)
         return;
-    for (gs_u32 g = 1; g < groups; g++) {
-        mine.loss_sum += part[g].loss_sum;
-        for (int s = 0; s < 4; s++) {
-            mine.rows[s] += part[g].rows[s];
-            mine.correct[s] += part[g].correct[s];
-        }
-    }
+    for (gs_u32 g = 1; g < groups; g++)
+        gs_add_part(&mine, &part[g]);
     a.part[gs_block_x()] = mine;
 }
 
-/* One lane: parts are few, and their order is fixed. */
+/* One block, a lane some of the parts: their order is that of their number alone. */
 GS_KERNEL(gs_loss_total, gs_loss_args)
 {
-    if (gs_lane() > 0)
-        return;
-    for (gs_u32 p = 0; p < a.parts; p++) {
-        a.total->loss_sum += a.part[p].loss_sum;
-        for (int s = 0; s < 4; s++) {
-            a.total->rows[s] += a.part[p].rows[s];
-            a.total->correct[s] += a.part[p].correct[s];
-        }
+    GS_SHARED(shared);
+    gs_loss_part *const sum = (gs_loss_part *)(void *)shared;
+    const gs_u32 lane = gs_lane();
+    gs_loss_part mine = {0, {0, 0, 0, 0}, {0, 0, 0, 0}};
+    for (gs_u32 p = lane; p < a.parts; p += GS_BLOCK_LANES)
+        gs_add_part(&mine, &a.part[p]);
+    sum[lane] = mine;
+    for (gs_u32 half = GS_BLOCK_LANES / 2; half > 0; half /= 2) {
+        gs_block_sync();
+        if (lane < half)
+            gs_add_part(&sum[lane], &sum[lane + half]);
     }
+    if (lane == 0)
+        gs_add_part(a.total, &sum[0]);
 }
 
 /* ---- the optimiser ---- */
