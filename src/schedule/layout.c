@@ -17,6 +17,10 @@
 /* Of its own registers, where it loads and stores rows where they are: fewer launches. */
 #define UNSTAGED_BYTES (8 * GS_MIB)
 #define UNSTAGED_ROWS_MOST 65536u
+/* Of a device with memory of its own, in which launches of few rows take as long as asking for them: some 3 us each.
+ * What tiles need for themselves, of its memory. */
+#define OWN_BYTES_MOST (256 * GS_MIB)
+#define OWN_SCRATCH_SHARE 64
 
 static bool reads_register(const gs_operand *o, uint32_t reg)
 {
@@ -81,6 +85,25 @@ static uint64_t without_a_rest(uint64_t interval, uint64_t rows)
     return even <= rows + rows / 8 ? even : rows;
 }
 
+uint32_t gs_schedule_launch_rows(const gs_stage *s, uint64_t device_memory)
+{
+    uint64_t row = 1;
+    for (uint32_t r = 0; r < s->regs; r++)
+        if (s->reg[r].array != GS_NONE)
+            row += s->reg[r].width * (uint64_t)gs_dtype_bytes(s->reg[r].dtype);
+    const uint64_t bytes = device_memory < GS_OWN_COPIES_FROM ? 0 : device_memory / GS_OWN_COPIES_SHARE;
+    const uint64_t rows = gs_align_down(bytes / row, GS_TILE_ROWS);
+    return (uint32_t)GS_MIN(GS_MAX(rows, (uint64_t)TILE_ROWS_MOST), (uint64_t)UNSTAGED_ROWS_MOST);
+}
+
+/* For the registers that a tile needs for itself, where what it loads and stores is not staged. */
+static uint64_t unstaged_bytes(const gs_layout *l)
+{
+    return l->config->unified ? UNSTAGED_BYTES
+                              : GS_MIN(GS_MAX(l->config->device_memory / OWN_SCRATCH_SHARE, UNSTAGED_BYTES),
+                                       OWN_BYTES_MOST);
+}
+
 /* `out` is laid out for GS_TILE_ROWS rows. */
 static uint32_t tile_rows(const gs_layout *l, const gs_stage *s, const gs_stage_layout *out)
 {
@@ -89,11 +112,13 @@ static uint32_t tile_rows(const gs_layout *l, const gs_stage *s, const gs_stage_
         row += s->reg[r].width * (uint64_t)gs_dtype_bytes(s->reg[r].dtype);
     if (!l->staged)
         row = out->scratch_bytes / GS_TILE_ROWS;
-    uint64_t rows = gs_align_down((l->staged ? TILE_BYTES : UNSTAGED_BYTES) / GS_MAX(row, 1), GS_TILE_ROWS);
-    /* A device with memory of its own stages what a launch needs, for TILE_ROWS_MOST rows at most. */
-    const bool few = l->staged || !l->config->unified;
-    rows = GS_MIN(GS_MAX(rows, GS_TILE_ROWS), few ? TILE_ROWS_MOST : UNSTAGED_ROWS_MOST);
-    return (uint32_t)GS_MIN(few ? rows : without_a_rest(l->chunks->interval_rows, rows), l->chunks->interval_rows);
+    uint64_t rows = gs_align_down((l->staged ? TILE_BYTES : unstaged_bytes(l)) / GS_MAX(row, 1), GS_TILE_ROWS);
+    const uint32_t most = l->staged            ? TILE_ROWS_MOST
+                          : l->config->unified ? UNSTAGED_ROWS_MOST
+                                               : gs_schedule_launch_rows(s, l->config->device_memory);
+    const bool rest = l->staged || !l->config->unified; /* there is room for no more rows than `most` */
+    rows = GS_MIN(GS_MAX(rows, GS_TILE_ROWS), most);
+    return (uint32_t)GS_MIN(rest ? rows : without_a_rest(l->chunks->interval_rows, rows), l->chunks->interval_rows);
 }
 
 static gs_status layout_stage(const gs_layout *l, const gs_stage *s, gs_stage_layout *out)

@@ -251,6 +251,13 @@ static void note_refusal(const gs_schedule_config *config, gs_refusal refusal)
         *config->refusal = refusal;
 }
 
+/* Of one device with memory of its own, room for copies grows with the budget (gs_schedule_launch_rows()). */
+static uint64_t with_copies(const gs_schedule_config *cfg, uint64_t least)
+{
+    const bool grows = !cfg->unified && cfg->topology == NULL && least >= GS_OWN_COPIES_FROM;
+    return least + (grows ? least / (GS_OWN_COPIES_SHARE - 1) + 1 : 0);
+}
+
 /* Says which budget is too small, and the smallest one that works. */
 static gs_status refuse(const gs_layout *l, gs_choice *c)
 {
@@ -263,6 +270,7 @@ static gs_status refuse(const gs_layout *l, gs_choice *c)
     if ((st = least_device(&least, l, c, arena)) != GS_OK)
         return st;
     if (least > cfg->device_memory) {
+        least = with_copies(cfg, least);
         note_refusal(cfg, (gs_refusal){.device = least});
         return gs_fail(GS_EBUDGET,
                        "--device-memory %s is too small: this model on this store needs at least %s"

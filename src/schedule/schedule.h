@@ -57,6 +57,10 @@ typedef struct gs_schedule_config {
 /* Most edge sets of a run: two of the store and what is left of them stage by stage. */
 #define GS_EDGE_SETS 64u
 
+/* Rows that a launch of this stage's vertex program has on a device with memory of its own, of `device_memory` bytes,
+ * at the most: room for copies of as many is the caller's to charge. */
+uint32_t gs_schedule_launch_rows(const gs_stage *s, uint64_t device_memory);
+
 /* GS_EBUDGET: a line that says which budget is too small, and the smallest that
  * works. The caller frees *out with gs_plan_free(). Touches no disk, no device. */
 gs_status gs_schedule(gs_plan **out, const gs_schedule_config *config);

@@ -26,6 +26,10 @@
 /* Tiles are multiples of this many rows, so that a tile of any array that a run writes (rows are whole words of
  * 4 bytes) starts at a multiple of GS_BLOCK_BYTES within its interval. */
 #define GS_TILE_ROWS 1024u
+/* What tiles of a device with memory of its own load and store, for whose copies there must be room: from so much
+ * memory on, this part of it. */
+#define GS_OWN_COPIES_FROM (1024 * GS_MIB)
+#define GS_OWN_COPIES_SHARE 32
 
 /* A byte written wears the disk, so it counts this share of its time once more, also where
  * that time is hidden behind other work. */

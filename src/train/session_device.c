@@ -10,7 +10,6 @@
 #include "train/session.h"
 
 #define PIECE_SLACK 512u /* bytes a copy is rounded up by, at the most */
-#define TILE_ROWS_MOST 16384u /* of the scheduler's tiles of vertices */
 
 /* Where GPUs are plugged in says which are chains: those of one switch, made neighbours; and which memory is theirs. */
 static void look_around(gs_session *s, bool chains)
@@ -126,7 +125,8 @@ static uint64_t edge_launch_bytes(const gs_session *s, const gs_stage *stage)
 /* Of one tile: the rows that it loads and stores. */
 static uint64_t vertex_launch_bytes(const gs_session *s, const gs_stage *stage)
 {
-    const uint64_t rows = GS_MIN(gs_store_chunks(s->store)->interval_rows, TILE_ROWS_MOST);
+    const uint64_t rows = GS_MIN(gs_store_chunks(s->store)->interval_rows,
+                                 gs_schedule_launch_rows(stage, s->device_memory));
     uint64_t bytes = 0;
     for (uint32_t r = 0; r < stage->regs; r++)
         if (stage->reg[r].array != GS_NONE)
