@@ -32,6 +32,7 @@ typedef struct gs_edge_kernel {
     uint32_t vector;         /* neighbouring columns a lane: 1, 2 or 4 */
     uint32_t lanes, slots;   /* of a group; vectors a lane */
     uint32_t slice, slices;  /* columns of a group; groups a target */
+    bool one_group;          /* a slice's columns share one number of each narrower register (a head's) */
     uint32_t batch;          /* edges whose rows a group loads before it looks at them */
     uint32_t inputs;
     gs_kernel_input input[GS_EDGE_INPUTS];

@@ -128,6 +128,24 @@ static void choose_batch(gs_gen_writer *w)
         ;
 }
 
+/* Does every narrower register, or parameter, have one number for all columns of a slice? */
+static bool is_one_group(const gs_gen_writer *w)
+{
+    const uint32_t slice = w->k->slice;
+    bool one = true;
+    for (uint32_t r = 0; r < w->s->edge_regs; r++)
+        if (w->needed[r] && gs_gen_shape_of(w, gs_gen_width(w, r)) == GS_GEN_GROUPED)
+            one = one && gs_gen_each(w, gs_gen_width(w, r)) % slice == 0;
+    for (uint32_t i = 0; i < w->s->edge_instrs; i++)
+        for (int o = 0; o < 2 && w->needed[w->s->edge_instr[i].dst]; o++) {
+            const gs_operand *const from = o == 0 ? &w->s->edge_instr[i].a : &w->s->edge_instr[i].b;
+            if (from->kind == GS_FROM_PARAM &&
+                gs_gen_shape_of(w, w->p->param[from->index].cols) == GS_GEN_GROUPED)
+                one = one && gs_gen_each(w, w->p->param[from->index].cols) % slice == 0;
+        }
+    return one;
+}
+
 /* Two vectors a lane, and enough lanes for the slice (feature-adaptive groups). */
 static void choose_group(gs_gen_writer *w)
 {
@@ -141,6 +159,7 @@ static void choose_group(gs_gen_writer *w)
     for (k->lanes = 1; k->lanes < 32 && k->lanes * k->vector < k->slice; k->lanes *= 2)
         ;
     k->slots = (uint32_t)gs_div_up(k->slice, k->lanes * k->vector);
+    k->one_group = is_one_group(w);
     choose_batch(w);
 }
 

@@ -8,7 +8,8 @@
  * holds of each register what belongs to its columns of the frame:
  *
  *   WIDE    as wide as the frame: a number for each column of the lane
- *   GROUPED narrower (numbers of heads): one for each vector, as a vector never spans two groups
+ *   GROUPED narrower (numbers of heads): one for each vector, as a vector never spans two groups; or one, the same in
+ *           all lanes, where none of them has columns of two (one_group)
  *   SINGLE  of width 1: one, the same in all lanes
  *
  * So copies from one end, products of heads and rows, and `spread` need no other lane. Only `fold` does:

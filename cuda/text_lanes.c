@@ -17,7 +17,8 @@ gs_gen_shape gs_gen_shape_of(const gs_gen_writer *w, uint32_t width)
 
 uint32_t gs_gen_length(const gs_gen_writer *w, gs_gen_shape s)
 {
-    return s == GS_GEN_SINGLE ? 1 : s == GS_GEN_GROUPED ? w->k->slots : w->k->slots * w->k->vector;
+    const uint32_t grouped = w->k->one_group ? 1 : w->k->slots;
+    return s == GS_GEN_SINGLE ? 1 : s == GS_GEN_GROUPED ? grouped : w->k->slots * w->k->vector;
 }
 
 bool gs_gen_ragged(const gs_gen_writer *w)
@@ -55,6 +56,10 @@ void gs_gen_load(gs_gen_writer *w, const char *name, const char *row, uint32_t w
         fprintf(w->out, "    %s = (%s)[0];\n", name, row);
         return;
     }
+    if (s == GS_GEN_GROUPED && w->k->one_group) {
+        fprintf(w->out, "    %s[0] = (%s)[slice / %uu];\n", name, row, gs_gen_each(w, width));
+        return;
+    }
     each_slot(w);
     if (s == GS_GEN_GROUPED)
         fprintf(w->out, "        %s[s] = within ? (%s)[c / %uu] : 0.0f;\n", name, row, gs_gen_each(w, width));
@@ -77,6 +82,11 @@ void gs_gen_store(gs_gen_writer *w, const char *name, const char *row, uint32_t 
         fprintf(w->out, "    if (base == 0)\n        (%s)[0] = %s;\n", row, name);
         return;
     }
+    if (s == GS_GEN_GROUPED && w->k->one_group) {
+        fprintf(w->out, "    if (base %% %uu == 0)\n        (%s)[slice / %uu] = %s[0];\n", gs_gen_each(w, width), row,
+                gs_gen_each(w, width), name);
+        return;
+    }
     each_slot(w);
     if (s == GS_GEN_GROUPED)
         fprintf(w->out, "        if (within && c %% %uu == 0)\n            (%s)[c / %uu] = %s[s];\n",
@@ -94,6 +104,8 @@ void gs_gen_reference(const gs_gen_writer *w, char *text, size_t bytes, const ch
 {
     if (of == GS_GEN_SINGLE)
         snprintf(text, bytes, "%s", name);
+    else if (of == GS_GEN_GROUPED && w->k->one_group)
+        snprintf(text, bytes, "%s[0]", name);
     else if (of == in || w->k->vector == 1)
         snprintf(text, bytes, "%s[i]", name);
     else
@@ -135,7 +147,8 @@ static bool fold_by_shuffle(gs_gen_writer *w, const gs_instr *in)
     const bool most = in->op == GS_OP_ROWMAX;
     const bool all = gs_gen_width(w, in->dst) == 1, narrow = (span & (span - 1)) == 0 && span <= k->lanes,
                wide = each % row == 0;
-    if (gs_gen_shape_of(w, gs_gen_width(w, a)) != GS_GEN_WIDE || (!all && !narrow && !wide))
+    const bool whole = k->one_group && !all && each == k->slice; /* all that a group has */
+    if (gs_gen_shape_of(w, gs_gen_width(w, a)) != GS_GEN_WIDE || (!all && !narrow && !wide && !whole))
         return false;
     fprintf(w->out, "    float f%u[%u];\n", in->dst, k->slots);
     each_slot(w); /* lanes without columns hold anything, as 0 / 0 */
@@ -149,10 +162,11 @@ static bool fold_by_shuffle(gs_gen_writer *w, const gs_instr *in)
         fprintf(w->out, "    r%u = %s;\n    GS_UNROLL for (int s = 0; s < %u; s++) r%u = gs_larger(f%u[s], r%u);\n",
                 in->dst, LEAST, k->slots, in->dst, in->dst, in->dst);
         fprintf(w->out, "    r%u = gs_group_max(r%u, %uu);\n", in->dst, in->dst, k->lanes);
-    } else if (all) {
-        fprintf(w->out, "    r%u = 0.0f;\n    GS_UNROLL for (int s = 0; s < %u; s++) r%u += f%u[s];\n", in->dst,
-                k->slots, in->dst, in->dst);
-        fprintf(w->out, "    r%u = gs_group_sum(r%u, %uu, %uu);\n", in->dst, in->dst, k->lanes, k->lanes);
+    } else if (all || whole) {
+        const char *const at = whole ? "[0]" : "";
+        fprintf(w->out, "    r%u%s = 0.0f;\n    GS_UNROLL for (int s = 0; s < %u; s++) r%u%s += f%u[s];\n", in->dst, at,
+                k->slots, in->dst, at, in->dst);
+        fprintf(w->out, "    r%u%s = gs_group_sum(r%u%s, %uu, %uu);\n", in->dst, at, in->dst, at, k->lanes, k->lanes);
     } else if (narrow) {
         fprintf(w->out, "    GS_UNROLL for (int s = 0; s < %u; s++) r%u[s] = gs_group_sum(f%u[s], %uu, %uu);\n",
                 k->slots, in->dst, in->dst, span, k->lanes);
@@ -216,6 +230,13 @@ static void write_mask(gs_gen_writer *w, const gs_instr *in)
     if (s == GS_GEN_SINGLE) {
         fprintf(w->out, "    r%u = ", in->dst);
         fprintf(w->out, value, in->dst, "0", 1, in->dst, gs_generate_threshold(in->alpha), scale);
+        return;
+    }
+    if (s == GS_GEN_GROUPED && w->k->one_group) {
+        snprintf(column, sizeof(column), "slice / %uu", gs_gen_each(w, width));
+        fprintf(w->out, "    r%u[0] = ", in->dst);
+        fprintf(w->out, value, in->dst, column, (uint32_t)gs_div_up(width, 4), in->dst,
+                gs_generate_threshold(in->alpha), scale);
         return;
     }
     each_slot(w);

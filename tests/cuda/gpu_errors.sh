@@ -26,7 +26,19 @@ t 'device cuda:0: .*out of memory.*--device-memory' GS_TEST_GPU_MEMORY=3000000 -
 t 'device cuda:0: taking --device-memory: .*out of memory' GS_TEST_GPU_MEMORY=5200000 --device-memory 200M
 clean "out of memory"
 t '--device-memory .*too small.*at least' GS_TEST_FAIL_LAUNCH=0 --device-memory 1M
-t 'folds too many columns at once; use --device cpu' GS_TEST_FAIL_LAUNCH=0 --model gatv2 --hidden 3400 --heads 2
+cat >"$work/two_folds.gnn" <<'END'
+layer two_folds(h[in]) -> [heads * d]:
+    param k[heads * d, in]
+    x = h @ k'
+    return sum(softmax(dot(row_softmax(u.x + v.x), v.x)) * u.x)
+
+layer last(h[in]) -> [out]:
+    param w[out, in]
+    return h @ w'
+END
+# Columns of a head and of all heads: a group has both, and what it folds goes through a block's memory.
+t 'folds too many columns at once; use --device cpu' GS_TEST_FAIL_LAUNCH=0 --model "$work/two_folds.gnn" \
+    --hidden 3400 --heads 2
 t 'cuda:7: there are 1 GPUs' GS_TEST_FAIL_LAUNCH=0 --device cuda:7
 run "verify afterwards" "$GNNSTREAM" verify "$work/store"
 finish

@@ -97,7 +97,7 @@ static uint32_t gat_score(edge_bed *b, uint32_t heads, uint32_t operand, uint32_
 
 static const uint32_t head_shapes[][2] = {{1, 1}, {1, 7}, {1, 8}, {1, 41}, {1, 64}, {2, 3}, {2, 8}, {2, 20}, {3, 5},
                                           {4, 16}, {8, 1}, {8, 7}, {8, 8}, {8, 16}, {8, 12}, {16, 4}, {17, 3}, {8, 33},
-                                          {2, 4}, {4, 4}, {4, 8}, {2, 16}, {16, 8}};
+                                          {2, 4}, {4, 4}, {4, 8}, {2, 16}, {16, 8}, {3, 41}, {2, 132}};
 
 static void test_edge_program__attention(void **state)
 {
@@ -127,21 +127,21 @@ static uint32_t bed_mask(edge_bed *b, uint32_t width, uint32_t source, uint32_t 
  * attention's norm counts dropped edges too. */
 static void test_edge_program__dropout_of_edges(void **state)
 {
-    static const uint32_t widths[] = {1, 2, 3, 4, 7, 8, 12, 16, 33};
+    static const uint32_t widths[] = {1, 2, 3, 4, 7, 8, 12, 16, 33, 3};
     (void)state;
     for (size_t i = 0; i < 4 * sizeof(widths) / sizeof(widths[0]); i++) {
-        const uint32_t w = widths[i / 4];
+        const uint32_t w = widths[i / 4], wide = (i / 4 < 9 ? 5 : 48) * w; /* 48: heads that a GPU takes one by one */
         edge_bed b;
         open_bed(&b, i % 2 == 0 ? 2 : 4);
         bed_make_parallel(&b);
         const uint32_t ours = bed_operand_id(&b, 1), theirs = bed_target_id(&b, 1); /* some are the same */
         const uint32_t mask =
             i % 4 < 2 ? bed_mask(&b, w, ours, theirs, i % 4 == 1) : bed_mask(&b, w, theirs, ours, i % 4 == 3);
-        const uint32_t x = bed_operand(&b, 5 * w, 1, 2), score = bed_operand(&b, w, -3, 3);
+        const uint32_t x = bed_operand(&b, wide, 1, 2), score = bed_operand(&b, w, -3, 3);
         bed_sum(&b, GS_SUM_ADD, mask);
         bed_attend(
             &b,
-            bed_do(&b, GS_OP_MUL, 5 * w, in_reg(x), in_reg(bed_do(&b, GS_OP_SPREAD, 5 * w, in_reg(mask), NO_OPERAND))),
+            bed_do(&b, GS_OP_MUL, wide, in_reg(x), in_reg(bed_do(&b, GS_OP_SPREAD, wide, in_reg(mask), NO_OPERAND))),
             bed_do(&b, GS_OP_LEAKY_RELU, w, in_reg(score), NO_OPERAND));
         bed_check(&b, 1e-5);
         bed_free(&b);
@@ -268,7 +268,8 @@ static void test_edge_program__hubs(void **state)
 {
     uint32_t degree[TARGETS];
     (void)state;
-    for (int kind = 0; kind < 2; kind++) {
+    for (int kind = 0; kind < 3; kind++) {
+        const uint32_t heads = kind == 2 ? 3 : 2, width = kind == 2 ? 3 * 41 : 24;
         edge_bed b;
         some_degrees(degree, TARGETS);
         degree[0] = 9000;
@@ -276,9 +277,9 @@ static void test_edge_program__hubs(void **state)
         degree[61] = 12000;
         degree[TARGETS - 1] = 5000;
         bed_init(&b, 4, TARGETS, degree, 1000);
-        const uint32_t row = bed_operand(&b, 24, -2, 2);
-        if (kind == 0) {
-            bed_attend(&b, row, gat_score(&b, 2, bed_operand(&b, 2, -4, 4), bed_target(&b, 2, -4, 4)));
+        const uint32_t row = bed_operand(&b, width, -2, 2);
+        if (kind != 1) {
+            bed_attend(&b, row, gat_score(&b, heads, bed_operand(&b, heads, -4, 4), bed_target(&b, heads, -4, 4)));
         } else {
             bed_sum(&b, GS_SUM_ADD, bed_do(&b, GS_OP_MUL, 24, in_reg(row), in_reg(bed_weight(&b))));
             bed_sum(&b, GS_SUM_MAX, row);
