@@ -99,12 +99,16 @@ static gs_status cuda_poll(void *context, uint64_t launch, bool wait, bool *done
 
 /* ---- small launches ---- */
 
-static gs_status cuda_add(void *context, float *acc, const float *src, uint64_t count)
+static gs_status cuda_add_own(void *context, const gs_own_launch *l)
 {
     gs_cuda *const c = context;
+    const uint64_t count = l->rows * l->width;
+    if (l->dtype != GS_F32 || l->scale != NULL)
+        return gs_fail(GS_EUNSUPPORTED, "device cuda: rows of %s%s are not summed here", gs_dtype_name(l->dtype),
+                       l->scale != NULL ? ", scaled," : "");
     gs_status st = gs_cuda_begin(c);
-    const uint32_t to = gs_cuda_bind_range(c, acc, count * sizeof(float), GS_CUDA_INOUT);
-    const uint32_t from = gs_cuda_bind_range(c, src, count * sizeof(float), GS_CUDA_IN);
+    const uint32_t to = gs_cuda_bind_range(c, l->acc, count * sizeof(float), GS_CUDA_INOUT);
+    const uint32_t from = gs_cuda_bind_range(c, l->own, count * sizeof(float), GS_CUDA_IN);
     if (st == GS_OK && (st = gs_cuda_stage(c)) == GS_OK) {
         gs_add_args a = {.acc = (float *)c->bind[to].at, .src = (const float *)c->bind[from].at, .count = count};
         st = gs_cuda_launch(c, c->fixed[GS_CUDA_ADD], gs_cuda_blocks(count), 1, 0, &a, "gs_add");
@@ -336,7 +340,7 @@ static const gs_device_ops cuda_ops = {
     .begin_sum = cuda_begin_sum,
     .finish_sum = cuda_finish_sum,
     .finish_statistic = gs_cuda_finish_statistic,
-    .add = cuda_add,
+    .add_own = cuda_add_own,
     .zero = cuda_zero,
     .measure_gemm = gs_cuda_measure_gemm,
     .measure_gather = gs_cuda_measure_gather,

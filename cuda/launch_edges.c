@@ -86,6 +86,9 @@ static const gs_cuda_edge_code *find_rows(const gs_cuda *c, gs_sum_kind kind, ui
 /* `typed`: NULL, or the launch that `l` is of. */
 static gs_status run_rows(gs_cuda *c, const gs_edge_launch *l, const gs_typed_launch *typed)
 {
+    if (l->dtype != GS_F32 || l->scale != NULL)
+        return gs_fail(GS_EUNSUPPORTED, "device cuda: rows of %s%s are not summed here", gs_dtype_name(l->dtype),
+                       l->scale != NULL ? ", scaled," : "");
     const gs_sum_kind kind = typed == NULL ? GS_SUM_ROWS : typed->pick ? GS_SUM_PICK : GS_SUM_SPLIT;
     const uint32_t types = typed == NULL ? 1 : typed->types;
     const gs_cuda_edge_code *const code = find_rows(c, kind, l->width, types);

@@ -33,7 +33,7 @@ static void check_edges(const gs_edge_launch *l)
         for (uint32_t c = 0; c < l->width; c++) {
             float sum = 0;
             for (uint32_t k = l->start[t]; k < l->start[t + 1]; k++)
-                sum += l->operand[(uint64_t)((const uint32_t *)l->index)[k] * l->width + c];
+                sum += ((const float *)l->operand)[(uint64_t)((const uint32_t *)l->index)[k] * l->width + c];
             if (sum != l->acc[(uint64_t)t * l->width + c])
                 bench_die("an edge sum is wrong");
         }

@@ -180,14 +180,14 @@ static uint64_t piece_bytes(const gs_cpu *cpu, uint64_t bytes)
     return bytes < PARALLEL_BYTES ? bytes : gs_align_up(gs_div_up(bytes, cpu->threads), 64);
 }
 
-static gs_status cpu_add(void *context, float *acc, const float *src, uint64_t count)
+static gs_status cpu_add_own(void *context, const gs_own_launch *l)
 {
     const gs_cpu *const cpu = context;
-    const uint64_t piece = piece_bytes(cpu, count * sizeof(float)) / sizeof(float);
-    const int before = gs_cpu__enter(cpu, gs_div_up(count, piece));
+    const uint64_t row = l->width * sizeof(float), piece = gs_div_up(piece_bytes(cpu, l->rows * row), row);
+    const int before = gs_cpu__enter(cpu, gs_div_up(l->rows, piece));
 #pragma omp parallel for schedule(static)
-    for (uint64_t i = 0; i < count; i += piece)
-        cpu->k->add(acc + i, src + i, GS_MIN(piece, count - i));
+    for (uint64_t i = 0; i < l->rows; i += piece)
+        cpu->k->add_own(l, i, GS_MIN(i + piece, l->rows));
     gs_cpu__leave(before);
     return GS_OK;
 }
@@ -259,7 +259,7 @@ static const gs_device_ops cpu_ops = {
     .run_sequence_back = gs_cpu__run_sequence_back,
     .copy = cpu_copy,
     .finish_statistic = cpu_finish_statistic,
-    .add = cpu_add,
+    .add_own = cpu_add_own,
     .zero = cpu_zero,
     .begin_pass = cpu_begin_pass,
     .end_pass = cpu_end_pass,

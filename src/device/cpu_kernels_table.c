@@ -36,6 +36,7 @@ const gs_cpu_kernels GS_KERNEL(kernels) = {
     .lstm_step = GS_KERNEL(lstm_step),
     .lstm_back = GS_KERNEL(lstm_back),
     .add = GS_KERNEL(add),
+    .add_own = GS_KERNEL(add_own),
     .add_rows = GS_KERNEL(add_rows),
     .gather = GS_KERNEL(gather),
 };

@@ -104,7 +104,7 @@ void GS_KERNEL(typed)(const gs_typed_launch *l, uint32_t first, uint32_t end, ui
     if (first == end || e->start[first] == e->start[end])
         return;
     const typed_walk w = {.l = l,
-                          .operand = e->operand + column,
+                          .operand = (const float *)e->operand + column,
                           .stride = (size_t)e->width * (l->pick ? l->types : 1),
                           .width = e->width,
                           .columns = columns,

@@ -79,13 +79,26 @@ gs_status gs_device_run_vertex(gs_device *d, const gs_vertex_launch *l)
     return d->ops->run_vertex(d->context, l);
 }
 
+/* Rows that are summed: of what type, times numbers of their own, by type of the edges? */
+static gs_status check_operand(gs_dtype dtype, bool scaled, bool typed)
+{
+    if (dtype != GS_F32 && dtype != GS_BF16 && dtype != GS_F16)
+        return gs_fail(GS_EINVAL, "edge launch: rows of %s; only f32, bf16 and f16 can be summed",
+                       gs_dtype_name(dtype));
+    if (typed && (dtype != GS_F32 || scaled))
+        return gs_fail(GS_EINVAL, "typed launch: rows of %s%s; only f32 rows as they are can be summed by type",
+                       gs_dtype_name(dtype), scaled ? ", scaled" : "");
+    return GS_OK;
+}
+
 gs_status gs_device_run_edges(gs_device *d, const gs_edge_launch *l)
 {
     assert(l != NULL);
+    const gs_status st = check_operand(l->dtype, l->scale != NULL, false);
     if (l->index_bytes != 2 && l->index_bytes != 4)
         return gs_fail(GS_EINVAL, "edge launch: indices of %u bytes; only 2 and 4 exist", l->index_bytes);
-    if (l->targets == 0 || l->width == 0 || (l->edges == 0 && l->start[l->targets] == l->start[0]))
-        return GS_OK;
+    if (st != GS_OK || l->targets == 0 || l->width == 0 || (l->edges == 0 && l->start[l->targets] == l->start[0]))
+        return st;
     return d->ops->run_edges(d->context, l);
 }
 
@@ -93,12 +106,14 @@ gs_status gs_device_run_typed(gs_device *d, const gs_typed_launch *l)
 {
     assert(l != NULL);
     const gs_edge_launch *const e = &l->edges;
+    const gs_status st = check_operand(e->dtype, e->scale != NULL, true);
     if (e->index_bytes != 2 && e->index_bytes != 4)
         return gs_fail(GS_EINVAL, "typed launch: indices of %u bytes; only 2 and 4 exist", e->index_bytes);
     if (l->type_bytes != 1 && l->type_bytes != 2 && l->type_bytes != 4)
         return gs_fail(GS_EINVAL, "typed launch: edge types of %u bytes; only 1, 2 and 4 exist", l->type_bytes);
-    if (e->targets == 0 || e->width == 0 || l->types == 0 || (e->edges == 0 && e->start[e->targets] == e->start[0]))
-        return GS_OK;
+    if (st != GS_OK || e->targets == 0 || e->width == 0 || l->types == 0 ||
+        (e->edges == 0 && e->start[e->targets] == e->start[0]))
+        return st;
     return d->ops->run_typed(d->context, l);
 }
 
@@ -183,9 +198,10 @@ gs_status gs_device_finish_statistic(gs_device *d, gs_statistic kind, float *dst
     return d->ops->finish_statistic(d->context, kind, dst, sums, cols, rows);
 }
 
-gs_status gs_device_add(gs_device *d, float *acc, const float *src, uint64_t count)
+gs_status gs_device_add_own(gs_device *d, const gs_own_launch *l)
 {
-    return count == 0 ? GS_OK : d->ops->add(d->context, acc, src, count);
+    const gs_status st = check_operand(l->dtype, l->scale != NULL, false);
+    return st != GS_OK || l->rows == 0 || l->width == 0 ? st : d->ops->add_own(d->context, l);
 }
 
 gs_status gs_device_zero(gs_device *d, void *memory, uint64_t bytes)

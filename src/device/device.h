@@ -78,8 +78,9 @@ typedef struct gs_vertex_launch {
 
 gs_status gs_device_run_vertex(gs_device *d, const gs_vertex_launch *l);
 
-/* acc[target[t]] += sum over k in [start[t], start[t+1]) of count[k] * operand[index[k]]
- * (rows of `width` floats). Adds edges of a target in order of k. */
+/* acc[target[t]] += sum over k in [start[t], start[t+1]) of count[k] * (scale[index[k]] * operand[index[k]])
+ * (rows of `width` numbers). Adds edges of a target in order of k. A number of the operand becomes float32 and is
+ * multiplied by the scale, which rounds, so sums are those of a float32 copy of the scaled rows. */
 typedef struct gs_edge_launch {
     uint32_t index_bytes;  /* 2 or 4, of target and index */
     uint32_t targets;
@@ -87,7 +88,9 @@ typedef struct gs_edge_launch {
     const uint32_t *start; /* [targets + 1] */
     const void *index;     /* [edges], local to operand */
     const uint8_t *count;  /* [edges], NULL: 1 (always NULL in typed launches, and for devices that are not unified) */
-    const float *operand;
+    gs_dtype dtype;        /* of operand: GS_F32, GS_BF16, GS_F16 (always GS_F32 in typed launches) */
+    const void *operand;
+    const float *scale;    /* [operand rows], NULL: 1 (always NULL in typed launches) */
     float *acc;
     uint32_t width;
     /* For devices that are not unified. Of `operand` and `acc`; and which rows of `operand` the edges name, ascending,
@@ -198,8 +201,17 @@ gs_status gs_device_copy(gs_device *d, void *to, const void *from, uint64_t byte
 gs_status gs_device_finish_statistic(gs_device *d, gs_statistic kind, float *dst, const double *sums, uint32_t cols,
                                      uint64_t rows);
 
-/* acc[0..count) += src[0..count); and acc = 0. */
-gs_status gs_device_add(gs_device *d, float *acc, const float *src, uint64_t count);
+/* acc += scale * own, [rows, width]: what an edge of each row to itself would add. */
+typedef struct gs_own_launch {
+    gs_dtype dtype;     /* of own, as in gs_edge_launch */
+    const void *own;
+    const float *scale; /* [rows], NULL: 1 */
+    float *acc;
+    uint64_t rows;
+    uint32_t width;
+} gs_own_launch;
+
+gs_status gs_device_add_own(gs_device *d, const gs_own_launch *l);
 gs_status gs_device_zero(gs_device *d, void *memory, uint64_t bytes);
 
 /* ---- devices with memory of their own -------------------------------------

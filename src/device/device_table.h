@@ -30,7 +30,7 @@ typedef struct gs_device_ops {
     gs_status (*copy)(void *context, void *to, const void *from, uint64_t bytes);
     gs_status (*finish_statistic)(void *context, gs_statistic kind, float *dst, const double *sums, uint32_t cols,
                                   uint64_t rows);
-    gs_status (*add)(void *context, float *acc, const float *src, uint64_t count);
+    gs_status (*add_own)(void *context, const gs_own_launch *l);
     gs_status (*zero)(void *context, void *memory, uint64_t bytes);
     gs_status (*measure_gemm)(void *context, uint32_t rows, uint32_t in, uint32_t out, double *flops_per_second);
     gs_status (*measure_gather)(void *context, uint64_t table_rows, uint32_t width, double *bytes_per_second);

@@ -142,6 +142,21 @@ gs_status gs_exec__merge_chunks(gs_exec *e)
     return st;
 }
 
+static const float *scale_of(const gs_exec *e, const gs_exec_device *x, const gs_task *t, const gs_sum *sum)
+{
+    return sum->scaled ? gs_exec__at(e, x, e->plan->reg[t->first_reg]) : NULL;
+}
+
+static gs_status launch_own(gs_exec *e, gs_exec_device *x, const gs_task *t)
+{
+    const gs_stage *s = &e->program->stage[t->stage];
+    const gs_sum *sum = &s->sum[t->sum];
+    const gs_own_launch l = {.dtype = e->program->array[sum->array].dtype, .own = gs_exec__at(e, x, t->source),
+                             .scale = scale_of(e, x, t, sum), .acc = gs_exec__at(e, x, t->place), .rows = t->rows,
+                             .width = s->reg[sum->reg].width};
+    return gs_device_add_own(x->device, &l);
+}
+
 static gs_status launch_edges(gs_exec *e, gs_exec_device *x, const gs_task *t)
 {
     const gs_stage *s = &e->program->stage[t->stage];
@@ -155,6 +170,7 @@ static gs_status launch_edges(gs_exec *e, gs_exec_device *x, const gs_task *t)
     const gs_edge_launch l = {.index_bytes = view.index_bytes, .targets = view.targets, .target = view.target,
                               .start = view.start, .index = view.index, .count = view.count,
                               .operand = gs_exec__at(e, x, t->source), .acc = gs_exec__at(e, x, t->place),
+                              .dtype = e->program->array[sum->array].dtype, .scale = scale_of(e, x, t, sum),
                               .width = GS_MIN(wide, row), .operand_rows = interval_rows(e, t->operand),
                               .target_rows = t->rows, .used = view.operand,
                               .used_rows = view.operands, .edges = x->hidden ? view.edges : 0};
@@ -305,7 +321,6 @@ static gs_status timed(gs_exec *e, gs_exec_device *x, const gs_task *t,
 
 gs_status gs_exec__launch(gs_exec *e, gs_exec_device *x, const gs_task *t)
 {
-    const gs_stage *s = &e->program->stage[t->stage];
     switch (t->kind) {
     case GS_TASK_BEGIN:
     case GS_TASK_FINISH:
@@ -313,8 +328,7 @@ gs_status gs_exec__launch(gs_exec *e, gs_exec_device *x, const gs_task *t)
     case GS_TASK_ZERO:
         return gs_device_zero(x->device, gs_exec__at(e, x, t->place), t->bytes);
     case GS_TASK_SELF:
-        return gs_device_add(x->device, gs_exec__at(e, x, t->place), gs_exec__at(e, x, t->source),
-                             (uint64_t)t->rows * s->reg[s->sum[t->sum].reg].width);
+        return launch_own(e, x, t);
     case GS_TASK_EDGES:
         return timed(e, x, t, launch_edges);
     case GS_TASK_COPY:

@@ -92,8 +92,8 @@ typedef struct gs_task {
         uint32_t runs;   /* READ, UPLOAD, FORWARD: of plan->run; 0: all of [offset, +bytes) */
     };
     /* plan->reg[first_reg ..): VERTEX: a place a register; BEGIN, FINISH: the sum's
-     * GS_SUM_PLACES; PROGRAM: a place an edge register, then GS_SUM_PLACES a sum; UNROLL, BACK:
-     * GS_STATE_PLACES. */
+     * GS_SUM_PLACES; EDGES, SELF of a scaled sum: one, the operand rows' scale; PROGRAM: a place an edge
+     * register, then GS_SUM_PLACES a sum; UNROLL, BACK: GS_STATE_PLACES. */
     union {
         uint32_t first_reg;
         uint32_t first_run; /* READ, UPLOAD, FORWARD */

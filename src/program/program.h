@@ -33,7 +33,7 @@
 /* One row a vertex, `width` elements a row. */
 typedef struct gs_array {
     char name[GS_NAME_BYTES]; /* "features", "layer0.h" */
-    gs_dtype dtype;           /* made by the run: GS_F32, or GS_BF16 (an even width) if vertex programs alone read it */
+    gs_dtype dtype;           /* made by the run: GS_F32, or GS_BF16 (an even width) if no edge program reads it */
     uint32_t width;
     int store_id;             /* gs_array_id of the store, or -1: made by the run */
 } gs_array;
@@ -131,7 +131,8 @@ typedef struct gs_instr {
  * end (the vertex that accumulates) and an operand end: by in-edges the target is the
  * destination, by out-edges it is the source. No edges: 0 for every kind. */
 typedef enum gs_sum_kind {
-    GS_SUM_ROWS,     /* rows of `array` at the operand end: acc += row */
+    GS_SUM_ROWS,     /* rows of `array` at the operand end: acc += row, or where it is scaled acc += scale * row, the
+                      * product rounded to float32; of a float32 copy of the rows, bit for bit */
     GS_SUM_SPLIT,    /* the same by edge type t: acc[t * w, +w) += row[0, w); acc has types * w columns */
     GS_SUM_PICK,     /* its transpose: acc[0, w) += row[t * w, +w); the array has types * w columns */
     GS_SUM_ADD,      /* edge register `value`: acc += value */
@@ -152,9 +153,11 @@ typedef enum gs_sum_kind {
 } gs_sum_kind;
 
 typedef struct gs_sum {
-    uint32_t array; /* ROWS, SPLIT, PICK: operand rows, f32; LSTM_BACK: written */
+    uint32_t array; /* ROWS: operand rows, f32, bf16 or f16; SPLIT, PICK: f32; LSTM_BACK: written */
     uint32_t reg;   /* GS_REG_SUM: what the vertex program sees; LSTM_BACK: GS_NONE */
-    bool self;      /* ROWS: the vertex's own row is added too */
+    bool self;      /* ROWS: the vertex's own row is added too, scaled likewise */
+    bool scaled;    /* ROWS: by the number that the operand has in `scale`, an f32 array of width 1 */
+    uint32_t scale;
     gs_sum_kind kind;
     uint32_t value, score; /* ADD, MAX, MIN, ATTEND, LSTM..., OUTER: edge registers */
     uint32_t lse;          /* ATTEND: GS_REG_SUM of width h */

@@ -2,6 +2,19 @@
 #include "base/alloc.h"
 #include "program/program_check_internal.h"
 
+/* The numbers that rows are multiplied by. */
+static gs_status check_scale(const gs_checker *c, uint32_t i, const gs_sum *m)
+{
+    const gs_array *const a = m->scale < c->p->arrays ? &c->p->array[m->scale] : NULL;
+    if (m->kind != GS_SUM_ROWS)
+        return FAIL(c, "sum %u: only a sum of rows is scaled", i);
+    if (a == NULL || a->dtype != GS_F32 || a->width != 1)
+        return FAIL(c, "sum %u: rows are scaled by array %u, which is not one f32 number a row", i, m->scale);
+    if (!c->array_ready[m->scale])
+        return FAIL(c, "sum %u: array %s is not written yet", i, a->name);
+    return GS_OK;
+}
+
 /* A sum of rows: of which array, how wide is the sum? */
 static gs_status check_rows(const gs_checker *c, const gs_stage *s, uint32_t i)
 {
@@ -15,8 +28,9 @@ static gs_status check_rows(const gs_checker *c, const gs_stage *s, uint32_t i)
     has = s->reg[m->reg].width;
     if (!c->array_ready[m->array])
         return FAIL(c, "sum %u: array %s is not written yet", i, a->name);
-    if (a->dtype != GS_F32)
-        return FAIL(c, "sum %u: array %s is not f32", i, a->name);
+    if (a->dtype != GS_F32 && (m->kind != GS_SUM_ROWS || (a->dtype != GS_BF16 && a->dtype != GS_F16)))
+        return FAIL(c, "sum %u: array %s is %s, not f32%s", i, a->name, gs_dtype_name(a->dtype),
+                    m->kind == GS_SUM_ROWS ? ", bf16 or f16" : "");
     if (m->kind == GS_SUM_SPLIT && (has == 0 || has % a->width != 0))
         return FAIL(c, "sum %u: %u elements do not split into %u", i, a->width, has);
     if (m->kind == GS_SUM_PICK && (has == 0 || a->width % has != 0))
@@ -25,7 +39,7 @@ static gs_status check_rows(const gs_checker *c, const gs_stage *s, uint32_t i)
         return FAIL(c, "sum %u: register %u is no sum of %u elements", i, m->reg, a->width);
     if (m->self && m->kind != GS_SUM_ROWS)
         return FAIL(c, "sum %u: only a sum of rows takes the own row", i);
-    return GS_OK;
+    return m->scaled ? check_scale(c, i, m) : GS_OK;
 }
 
 static gs_status check_sum_reg(const gs_checker *c, const gs_stage *s, uint32_t i, uint32_t r, uint32_t width)

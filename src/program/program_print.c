@@ -92,7 +92,8 @@ static void print_sum(const gs_program *p, const gs_stage *s, const gs_sum *m, F
     }
     fprintf(out, "    r%u = %s_%s", m->reg, names[m->kind], s->direction == 0 ? "in" : "out");
     if (m->kind <= GS_SUM_PICK)
-        fprintf(out, " %s%s", array_name(p, m->array), m->self ? " self" : "");
+        fprintf(out, " %s%s%s%s", array_name(p, m->array), m->scaled ? " * " : "",
+                m->scaled ? array_name(p, m->scale) : "", m->self ? " self" : "");
     else if (m->kind == GS_SUM_ATTEND)
         fprintf(out, " e%u e%u lse r%u", m->score, m->value, m->lse);
     else if (m->kind == GS_SUM_LSTM)

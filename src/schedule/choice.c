@@ -236,7 +236,10 @@ static double uses_of(const gs_choice *c, const gs_layout *l, uint32_t file)
         if (gs_stage_is_back(stage) && stage->sum[0].array == file)
             uses += weight * (2.0 * (double)gs_div_up(l->parts, GS_MAX(c->block[s], 1) * gs_layout_devices(l)) - 1);
         for (uint32_t i = 0; i < stage->sums; i++)
-            uses += stage->sum[i].kind <= GS_SUM_PICK && stage->sum[i].array == file ? weight * blocks : 0;
+            uses += (stage->sum[i].kind <= GS_SUM_PICK && stage->sum[i].array == file) ||
+                            (stage->sum[i].scaled && stage->sum[i].scale == file)
+                        ? weight * blocks
+                        : 0;
         for (uint32_t r = 0; r < stage->edge_regs; r++)
             if (stage->edge_reg[r].kind == GS_EDGE_OPERAND || stage->edge_reg[r].kind == GS_EDGE_TARGET)
                 uses += stage->edge_reg[r].array != file ? 0

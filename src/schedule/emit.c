@@ -374,7 +374,7 @@ static gs_status take_scratch(struct emitter *e)
 
     for (uint32_t s = 0; s < p->stages; s++) {
         regs = GS_MAX(regs, p->stage[s].regs);
-        ends = GS_MAX(ends, (uint64_t)GS_STAGE_SUMS + p->stage[s].edge_regs);
+        ends = GS_MAX(ends, 2ull * GS_STAGE_SUMS + p->stage[s].edge_regs); /* rows of a sum, and their scale */
     }
     e->mask = gs_calloc(e->l->config->granules.words + 1, sizeof(*e->mask));
     e->written = gs_malloc_array(cells + 1, sizeof(*e->written));

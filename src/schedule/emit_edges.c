@@ -49,9 +49,12 @@ void gs_emit__list_ends(struct emitter *e)
 {
     const gs_stage *s = gs_emit__stage(e);
     e->operands = e->targets = 0;
-    for (uint32_t i = 0; i < s->sums; i++)
+    for (uint32_t i = 0; i < s->sums; i++) {
         if (of_rows(&s->sum[i]))
             find_or_add(e->operand_array, &e->operands, s->sum[i].array);
+        if (s->sum[i].scaled)
+            find_or_add(e->operand_array, &e->operands, s->sum[i].scale);
+    }
     for (uint32_t r = 0; r < s->edge_regs; r++) {
         if (s->edge_reg[r].kind == GS_EDGE_OPERAND)
             find_or_add(e->operand_array, &e->operands, s->edge_reg[r].array);
@@ -201,6 +204,25 @@ static const struct unit *operand_of(struct emitter *e, uint32_t array)
     return &gs_emit__here(e)->operand[find_or_add(e->operand_array, &e->operands, array)];
 }
 
+/* The numbers from row `first` on that the sum's operand rows are multiplied by, where there are some. */
+static gs_status add_scale_place(struct emitter *e, gs_task *t, uint32_t sum, uint32_t first)
+{
+    const gs_sum *m = &gs_emit__stage(e)->sum[sum];
+    gs_plan *p = e->plan;
+    gs_status st;
+
+    if (!m->scaled)
+        return GS_OK;
+    const struct unit *u = operand_of(e, m->scale);
+    t->first_reg = p->regs;
+    if ((st = gs_emit__grow((void **)&p->reg, &e->reg_room, p->regs + 1, sizeof(*p->reg))) != GS_OK)
+        return st;
+    p->reg[p->regs] = u->place;
+    p->reg[p->regs++].offset += first * e->l->row_bytes[m->scale];
+    gs_emit__wait(e, u->read);
+    return GS_OK;
+}
+
 static gs_status add_rows_task(struct emitter *e, const gs_task *like, uint32_t sum, uint32_t local,
                                const struct unit *chunk, uint32_t *last)
 {
@@ -212,7 +234,8 @@ static gs_status add_rows_task(struct emitter *e, const gs_task *like, uint32_t 
     t.source = rows->place;
     gs_emit__wait(e, chunk->read);
     gs_emit__wait(e, rows->read);
-    return gs_emit__task(e, &t, last);
+    const gs_status st = add_scale_place(e, &t, sum, 0);
+    return st == GS_OK ? gs_emit__task(e, &t, last) : st;
 }
 
 /* A place an edge register, then the places of each sum. */
@@ -250,7 +273,9 @@ static uint64_t gathered_row_bytes(const struct emitter *e)
     const gs_stage *s = gs_emit__stage(e);
     uint64_t bytes = 0;
     for (uint32_t i = 0; i < s->sums; i++)
-        bytes += of_rows(&s->sum[i]) ? 4ull * gs_sum_width(s, i, GS_SUM_ACC) : 0;
+        bytes += s->sum[i].kind == GS_SUM_ROWS ? e->l->row_bytes[s->sum[i].array] + (s->sum[i].scaled ? 4 : 0)
+                 : of_rows(&s->sum[i])         ? 4ull * gs_sum_width(s, i, GS_SUM_ACC)
+                                               : 0;
     for (uint32_t r = 0; r < s->edge_regs; r++)
         bytes += s->edge_reg[r].kind == GS_EDGE_OPERAND ? 4ull * s->edge_reg[r].width : 0;
     return bytes;
@@ -303,7 +328,8 @@ static gs_status add_own_rows(struct emitter *e, struct block b, uint32_t operan
             t.source.offset += run.first * e->l->row_bytes[s->sum[i].array];
             t.place.offset += run.first * width * sizeof(float);
             gs_emit__wait(e, rows->read);
-            st = gs_emit__task(e, &t, last);
+            if ((st = add_scale_place(e, &t, i, run.first)) == GS_OK)
+                st = gs_emit__task(e, &t, last);
         }
     }
     return st;
@@ -347,7 +373,8 @@ static bool is_read(const struct emitter *e, struct block b, uint32_t operand, u
     const gs_stage *s = gs_emit__stage(e);
     bool own = false;
     for (uint32_t i = 0; i < s->sums; i++)
-        own = own || (s->sum[i].array == array && adds_own_of(e, b, operand, &s->sum[i]));
+        own = own || ((s->sum[i].array == array || (s->sum[i].scaled && s->sum[i].scale == array)) &&
+                      adds_own_of(e, b, operand, &s->sum[i]));
     return own || has_edges(e, b, operand);
 }
 

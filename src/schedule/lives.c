@@ -44,7 +44,8 @@ static void use_in_stage(gs_life *life, const gs_choice *c, const gs_layout *l, 
 {
     const gs_stage *const s = &l->program->stage[stage];
     for (uint32_t i = 0; i < s->sums; i++)
-        if ((s->sum[i].kind <= GS_SUM_PICK || s->sum[i].kind == GS_SUM_LSTM_BACK) && s->sum[i].array == array)
+        if (((s->sum[i].kind <= GS_SUM_PICK || s->sum[i].kind == GS_SUM_LSTM_BACK) && s->sum[i].array == array) ||
+            (s->sum[i].scaled && s->sum[i].scale == array))
             use(life, c, l, stage, edge_point(stage));
     for (uint32_t r = 0; r < s->edge_regs; r++)
         if ((s->edge_reg[r].kind == GS_EDGE_OPERAND || s->edge_reg[r].kind == GS_EDGE_TARGET) &&

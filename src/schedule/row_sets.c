@@ -43,6 +43,8 @@ static void settle(struct finder *f, uint32_t *needed, uint32_t k, uint32_t repo
     for (uint32_t i = 0; i < s->sums; i++) {
         if (s->sum[i].kind <= GS_SUM_PICK)
             need(f, needed, s->sum[i].array, read);
+        if (s->sum[i].scaled)
+            need(f, needed, s->sum[i].scale, s->sum[i].self ? gs_rows__unite(f, read, rows) : read);
         if (s->sum[i].self)
             need(f, needed, s->sum[i].array, rows);
     }

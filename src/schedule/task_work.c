@@ -133,11 +133,12 @@ void gs_task_work(gs_work *w, const gs_program *p, const gs_edge_set *set, uint3
         w->amount[1] = (t->kind == GS_TASK_SELF ? 3 : 1) * (double)t->rows * sum_columns(s, t->sum);
         break;
     case GS_TASK_EDGES: {
-        const double width = GS_MIN(sum_columns(s, t->sum), (double)p->array[s->sum[t->sum].array].width);
+        const gs_array *const a = &p->array[s->sum[t->sum].array];
+        const double width = GS_MIN(sum_columns(s, t->sum), (double)a->width);
         w->kind = GS_WORK_SUM;
         w->amount[1] = (double)c->edges;
         w->amount[2] = (double)c->edges * width;
-        w->amount[3] = c->operands * width;
+        w->amount[3] = c->operands * width * (double)gs_dtype_bytes(a->dtype) / sizeof(float);
         w->amount[4] = c->targets * width;
         break;
     }

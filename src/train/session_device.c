@@ -106,8 +106,9 @@ static uint64_t edge_launch_bytes(const gs_session *s, const gs_stage *stage)
             chunk = GS_MAX(chunk, t->chunk[d][i].length);
     for (uint32_t i = 0; i < stage->sums; i++)
         if (stage->sum[i].kind <= GS_SUM_PICK) {
-            row = GS_MAX(row, row_bytes(s->program, stage->sum[i].array)); /* each has a launch of its own */
-            pieces++;
+            const uint64_t scale = stage->sum[i].scaled ? row_bytes(s->program, stage->sum[i].scale) : 0;
+            row = GS_MAX(row, row_bytes(s->program, stage->sum[i].array) + scale); /* each has a launch of its own */
+            pieces += stage->sum[i].scaled ? 2 : 1;
         }
     if (stage->sum[0].kind == GS_SUM_LSTM_BACK) { /* what comes back to operands */
         row += row_bytes(s->program, stage->sum[0].array);

@@ -1,25 +1,77 @@
-/* Edge launches against plain loops. Sums must be the same bits as those of adding
- * the edges in order, on every instruction set and number of threads. */
+/* Edge launches against plain loops, and against sums in float64. Sums must be the same bits as those of adding the
+ * edges in order, on every instruction set and number of threads, of float32 rows or of what other rows become. */
+#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "base/alloc.h"
 #include "device_fixture.h"
 
+/* `counted`: an edge may stand for several. `scaled`: each row is multiplied by a number. */
+typedef struct edges_kind {
+    gs_dtype dtype;
+    bool counted, scaled;
+} edges_kind;
+
 typedef struct edges_case {
+    edges_kind kind;
     uint32_t index_bytes, targets, acc_rows, operand_rows, edges, width;
     void *target, *index;
     uint32_t *start;
     uint8_t *count; /* or NULL */
-    float *operand, *before, *want;
+    void *operand;  /* of the kind's type */
+    float *value;   /* the operand as float32, before it is scaled */
+    float *scale;   /* or NULL */
+    float *before, *want;
+    double *exact, *size; /* the sum, and that of its terms' sizes */
 } edges_case;
 
-/* `degree[t]` edges each; targets are every second row of acc; operands repeat (multi-edges). `counted`: an edge may
- * stand for several. */
-static void make_case(edges_case *c, uint32_t index_bytes, uint32_t targets, const uint32_t *degree,
-                      uint32_t operand_rows, uint32_t width, bool counted)
+static const edges_kind plain;
+
+/* Some of its numbers are below what float16 has without leading zeros. */
+static void make_operand(edges_case *c)
 {
-    *c = (edges_case){.index_bytes = index_bytes, .targets = targets, .acc_rows = 2 * targets + 1,
+    const size_t n = (size_t)c->operand_rows * c->width;
+    c->value = random_floats(n, 8, -3, 3);
+    for (size_t i = 0; c->kind.dtype != GS_F32 && i < n; i += 17)
+        c->value[i] *= 1e-6f;
+    c->operand = test_malloc(n * gs_dtype_bytes(c->kind.dtype));
+    gs_convert_from_f32(c->operand, c->kind.dtype, c->value, n);
+    gs_convert_to_f32(c->value, c->operand, c->kind.dtype, n);
+    c->scale = c->kind.scaled ? random_floats(c->operand_rows, 12, 0.01f, 2) : NULL;
+}
+
+static void make_sums(edges_case *c)
+{
+    const size_t n = (size_t)c->acc_rows * c->width;
+    c->before = random_floats(n, 9, -3, 3);
+    c->want = test_malloc(n * sizeof(float));
+    c->exact = test_malloc(n * sizeof(double));
+    c->size = test_malloc(n * sizeof(double));
+    memcpy(c->want, c->before, n * sizeof(float));
+    for (size_t i = 0; i < n; i++) {
+        c->exact[i] = c->before[i];
+        c->size[i] = fabs(c->exact[i]);
+    }
+    for (uint32_t t = 0; t < c->targets; t++)
+        for (uint32_t k = c->start[t]; k < c->start[t + 1]; k++)
+            for (uint32_t col = 0; col < c->width; col++) {
+                const size_t row = get_number(c->index, c->index_bytes, k), to = (size_t)(2 * t + 1) * c->width + col;
+                const float times = c->count != NULL ? (float)c->count[k] : 1;
+                const float by = c->scale != NULL ? c->scale[row] : 1;
+                volatile const float copy = c->value[row * c->width + col] * by, term = copy * times; /* both round */
+                const double exact = (double)c->value[row * c->width + col] * by * times;
+                c->want[to] += term;
+                c->exact[to] += exact;
+                c->size[to] += fabs(exact);
+            }
+}
+
+/* `degree[t]` edges each; targets are every second row of acc; operands repeat (multi-edges). */
+static void make_case(edges_case *c, uint32_t index_bytes, uint32_t targets, const uint32_t *degree,
+                      uint32_t operand_rows, uint32_t width, edges_kind kind)
+{
+    *c = (edges_case){.kind = kind, .index_bytes = index_bytes, .targets = targets, .acc_rows = 2 * targets + 1,
                       .operand_rows = operand_rows, .width = width};
     c->start = test_malloc((targets + 1) * sizeof(uint32_t));
     c->start[0] = 0;
@@ -32,20 +84,11 @@ static void make_case(edges_case *c, uint32_t index_bytes, uint32_t targets, con
         put_number(c->target, index_bytes, t, 2 * t + 1);
     for (uint32_t k = 0; k < c->edges; k++)
         put_number(c->index, index_bytes, k, random_below(k, 7, operand_rows));
-    c->count = counted ? test_malloc(c->edges) : NULL;
-    for (uint32_t k = 0; counted && k < c->edges; k++)
+    c->count = kind.counted ? test_malloc(c->edges) : NULL;
+    for (uint32_t k = 0; kind.counted && k < c->edges; k++)
         c->count[k] = (uint8_t)(1 + random_below(k, 11, k % 3 == 0 ? 255 : 2));
-    c->operand = random_floats((size_t)operand_rows * width, 8, -3, 3);
-    c->before = random_floats((size_t)c->acc_rows * width, 9, -3, 3);
-    c->want = test_malloc((size_t)c->acc_rows * width * sizeof(float));
-    memcpy(c->want, c->before, (size_t)c->acc_rows * width * sizeof(float));
-    for (uint32_t t = 0; t < targets; t++)
-        for (uint32_t k = c->start[t]; k < c->start[t + 1]; k++)
-            for (uint32_t col = 0; col < width; col++) {
-                const float term = c->operand[(size_t)get_number(c->index, index_bytes, k) * width + col] *
-                                   (counted ? (float)c->count[k] : 1);
-                c->want[(size_t)(2 * t + 1) * width + col] += term;
-            }
+    make_operand(c);
+    make_sums(c);
 }
 
 static void free_case(edges_case *c)
@@ -55,8 +98,12 @@ static void free_case(edges_case *c)
     test_free(c->count);
     test_free(c->start);
     test_free(c->operand);
+    test_free(c->value);
+    test_free(c->scale);
     test_free(c->before);
     test_free(c->want);
+    test_free(c->exact);
+    test_free(c->size);
 }
 
 static void run_case(gs_device *d, const edges_case *c)
@@ -66,8 +113,7 @@ static void run_case(gs_device *d, const edges_case *c)
     memcpy(acc, c->before, n * sizeof(float));
     const gs_edge_launch l = {.index_bytes = c->index_bytes, .targets = c->targets, .target = c->target,
                               .start = c->start, .index = c->index, .count = c->count, .operand = c->operand,
-                              .acc = acc,
-                              .width = c->width};
+                              .dtype = c->kind.dtype, .scale = c->scale, .acc = acc, .width = c->width};
     gs_alloc_freeze(true);
     const uint64_t frozen = gs_alloc_frozen_count();
     gs_assert_ok(gs_device_run_edges(d, &l));
@@ -79,6 +125,10 @@ static void run_case(gs_device *d, const edges_case *c)
         gs_assert_all_close(acc, c->want, n, 0, 0); /* prints the place */
         assert_memory_equal(acc, c->want, n * sizeof(float));
     }
+    if (c->edges < 10000) /* each addition may be off by half a unit of the last place */
+        for (size_t i = 0; i < n; i++)
+            if (!(fabs(acc[i] - c->exact[i]) <= 20 * 6e-8 * c->size[i]))
+                fail_msg("number %zu is %g, not %g", i, (double)acc[i], c->exact[i]);
     test_free(acc);
 }
 
@@ -94,9 +144,11 @@ static void test_edges__every_width_both_index_types(void **state)
     for (uint32_t t = 0; t < 80; t++) /* empty targets, single edges, and remainders of 4 */
         degree[t] = t % 5 == 0 ? 0 : random_below(t, 3, 14);
     for (size_t w = 0; w < sizeof(widths) / sizeof(widths[0]); w++)
-        for (uint32_t i = 0; i < 4; i++) {
+        for (uint32_t i = 0; i < 24; i++) {
+            const edges_kind kind = {.dtype = (gs_dtype[]){GS_F32, GS_BF16, GS_F16}[i / 8], .counted = i & 2,
+                                     .scaled = i & 4};
             edges_case c;
-            make_case(&c, i % 2 ? 2 : 4, 80, degree, 61, widths[w], i >= 2);
+            make_case(&c, i % 2 ? 2 : 4, 80, degree, 61, widths[w], kind);
             on_every_device(each_device, &c);
             free_case(&c);
         }
@@ -115,7 +167,7 @@ static void test_edges__hub_of_100000_edges_between_others(void **state)
     degree[TARGETS - 1] = 20000;
     for (size_t w = 0; w < sizeof(widths) / sizeof(widths[0]); w++) {
         edges_case c;
-        make_case(&c, 4, TARGETS, degree, 1000, widths[w], false);
+        make_case(&c, 4, TARGETS, degree, 1000, widths[w], w == 3 ? (edges_kind){GS_BF16, false, true} : plain);
         on_every_device(each_device, &c);
         free_case(&c);
     }
@@ -131,7 +183,7 @@ static void test_edges__many_threads_give_the_same_bits(void **state)
         degree[t] = (uint32_t)(3 / u);
     }
     edges_case c;
-    make_case(&c, 4, TARGETS, degree, 5000, 48, false);
+    make_case(&c, 4, TARGETS, degree, 5000, 48, (edges_kind){GS_F16, false, true});
     for (unsigned threads = 1; threads <= 7; threads += 3) {
         gs_device *d = NULL;
         gs_assert_ok(gs_device_open(&d, "cpu", threads));
@@ -147,7 +199,7 @@ static void test_edges__order_does_not_depend_on_chunks(void **state)
     const uint32_t degree[1] = {900};
     (void)state;
     edges_case c;
-    make_case(&c, 4, 1, degree, 50, 20, false);
+    make_case(&c, 4, 1, degree, 50, 20, plain);
     gs_device *const d = open_isa("generic", 1);
     float *const acc = test_malloc(3 * 20 * sizeof(float));
     memcpy(acc, c.before, 3 * 20 * sizeof(float));
@@ -179,6 +231,11 @@ static void test_edges__nothing_to_do_touches_nothing(void **state)
     assert_true(acc[0] == 1 && acc[1] == 2);
     l.index_bytes = 3;
     gs_assert_fails(gs_device_run_edges(d, &l), GS_EINVAL, "indices of 3 bytes; only 2 and 4 exist");
+    l.index_bytes = 4;
+    l.dtype = GS_I32;
+    gs_assert_fails(gs_device_run_edges(d, &l), GS_EINVAL, "rows of i32; only f32, bf16 and f16 can be summed");
+    const gs_typed_launch typed = {.edges = {.index_bytes = 4, .dtype = GS_BF16}, .type_bytes = 1};
+    gs_assert_fails(gs_device_run_typed(d, &typed), GS_EINVAL, "typed launch: rows of bf16");
     gs_device_close(d);
 }
 
@@ -192,7 +249,7 @@ static void add_and_zero(gs_device *d, void *context)
         float *const want = random_floats(n + 1, 1, -1, 1);
         for (size_t i = 0; i < n; i++)
             want[i] = a[i] + b[i];
-        gs_assert_ok(gs_device_add(d, a, b, n));
+        gs_assert_ok(gs_device_add_own(d, &(gs_own_launch){.own = b, .acc = a, .rows = n, .width = 1}));
         assert_memory_equal(a, want, (n + 1) * sizeof(float)); /* one beyond is left alone */
         gs_assert_ok(gs_device_zero(d, a, n * sizeof(float)));
         for (size_t i = 0; i < n; i++)
@@ -202,6 +259,36 @@ static void add_and_zero(gs_device *d, void *context)
         test_free(b);
         test_free(want);
     }
+}
+
+/* Own rows of each type, scaled or not: the bits of a float32 copy. */
+static void add_own(gs_device *d, void *context)
+{
+    static const uint32_t widths[] = {1, 3, 4, 15, 16, 17, 41, 602};
+    (void)context;
+    for (uint32_t i = 0; i < 6 * sizeof(widths) / sizeof(widths[0]); i++) {
+        edges_case c = {.kind = {.dtype = (gs_dtype[]){GS_F32, GS_BF16, GS_F16}[i % 3], .scaled = i / 3 % 2},
+                        .operand_rows = 301, .width = widths[i / 6]};
+        const size_t n = (size_t)c.operand_rows * c.width;
+        float *const acc = random_floats(n + 1, 1, -1, 1), *const want = random_floats(n + 1, 1, -1, 1);
+        make_operand(&c);
+        for (size_t k = 0; k < n; k++) {
+            volatile const float copy = c.value[k] * (c.scale != NULL ? c.scale[k / c.width] : 1);
+            want[k] += copy;
+        }
+        gs_assert_ok(gs_device_add_own(d, &(gs_own_launch){.dtype = c.kind.dtype, .own = c.operand, .scale = c.scale,
+                                                           .acc = acc, .rows = c.operand_rows, .width = c.width}));
+        assert_memory_equal(acc, want, (n + 1) * sizeof(float));
+        free_case(&c);
+        test_free(acc);
+        test_free(want);
+    }
+}
+
+static void test_device__add_own_rows_of_every_type(void **state)
+{
+    (void)state;
+    on_every_device(add_own, NULL);
 }
 
 static void test_device__add_and_zero(void **state)
@@ -218,6 +305,7 @@ int main(void)
         cmocka_unit_test(test_edges__many_threads_give_the_same_bits),
         cmocka_unit_test(test_edges__order_does_not_depend_on_chunks),
         cmocka_unit_test(test_edges__nothing_to_do_touches_nothing),
+        cmocka_unit_test(test_device__add_own_rows_of_every_type),
         cmocka_unit_test(test_device__add_and_zero),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

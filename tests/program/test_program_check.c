@@ -107,14 +107,22 @@ static void test_check__each_rule_has_its_text(void **state)
     BROKEN(s1->instr[0].op = GS_OP_ROUND, "round into register 3, which is f32");
     BROKEN((p->array[Y].dtype = s0->reg[3].dtype = GS_BF16,
             s0->instr[1] = (gs_instr){.op = GS_OP_ROUND, .dst = 3, .a = reg(2)},
-            p->array[Y].width = s0->reg[3].width = 4, s1->reg[0].width = 4),
-           "sum 0: array y is not f32");
+            p->array[Y].width = s0->reg[3].width = 4, s1->reg[0].width = 4, s1->sum[0].kind = GS_SUM_SPLIT),
+           "sum 0: array y is bf16, not f32");
+    BROKEN((s1->sum[0].kind = GS_SUM_SPLIT, s1->sum[0].scaled = true), "sum 0: only a sum of rows is scaled");
+    BROKEN((s1->sum[0].scaled = true, s1->sum[0].scale = X), "rows are scaled by array 0, which is not one f32");
+    BROKEN((s1->sum[0].scaled = true, s1->sum[0].scale = 99), "rows are scaled by array 99, which is not one f32");
+    BROKEN((s1->sum[0].scaled = true, s1->sum[0].scale = IDS), "rows are scaled by array 3, which is not one f32");
+    BROKEN((p->array[X].store_id = -1, p->array[X].width = s1->reg[5].width = s1->sum[0].scaled = 1, s1->instrs = 3,
+            s0->reg[0] = (gs_reg){GS_REG_TEMP, GS_F32, 4, GS_NONE}, s1->sum[0].scale = X, p->pass[0].first_stage = 1,
+            p->pass[0].stages = 1, p->array[Y].store_id = 9),
+           "sum 0: array x is not written yet");
     BROKEN(p->logits = 99, "the logits are array 99 of 5");
     BROKEN(p->pass[0].stages = 3, "pass train has stages 0 to 3 of 2");
     BROKEN(p->pass[0].first_stage = UINT32_MAX, "pass train has stages");
     BROKEN(s1->sums = 9, "stage 1 (second): 9 sums");
     BROKEN(s1->sum[0].array = 77, "stage 1 (second): sum 0: array 77 or register 0 does not exist");
-    BROKEN(s1->sum[0].array = LABELS, "sum 0: array labels is not f32");
+    BROKEN(s1->sum[0].array = LABELS, "sum 0: array labels is i32, not f32, bf16 or f16");
     BROKEN(s1->sum[0].reg = 3, "sum 0: register 3 is no sum of 3 elements");
     BROKEN(s1->sums = 0, "register 0 is of no sum");
     BROKEN((s1->sums = 2, s1->sum[1] = s1->sum[0]), "register 0 has two sums");

@@ -64,17 +64,17 @@ void fixture_program(struct fixture *f, uint32_t features, uint32_t hidden)
     f->stage[2].sums = 2;
     f->stage[2].direction = GS_BY_SOURCE;
     f->stage[2].sum[0] = (gs_sum){.array = G, .reg = 0};
-    f->stage[2].sum[1] = (gs_sum){.array = H, .reg = 1, .self = true};
+    f->stage[2].sum[1] = (gs_sum){.array = H, .reg = 1, .self = true, .scaled = true, .scale = DEGREE};
     add_reg(f, 2, sum_reg(7));
     add_reg(f, 2, sum_reg(hidden + 3));
     add_reg(f, 2, load(f, H));
     add_reg(f, 2, load(f, FEATURES));
     add_reg(f, 2, temp(7, GS_NONE));
     add_instr(f, 2, 4, 0);
-    /* 3 (second pass): straight from the store, the same array twice */
+    /* 3 (second pass): straight from the store, the same array twice, once scaled */
     f->stage[3].sums = 2;
     f->stage[3].sum[0] = (gs_sum){.array = FEATURES, .reg = 0};
-    f->stage[3].sum[1] = (gs_sum){.array = FEATURES, .reg = 1, .self = true};
+    f->stage[3].sum[1] = (gs_sum){.array = FEATURES, .reg = 1, .self = true, .scaled = true, .scale = DEGREE};
     add_reg(f, 3, sum_reg(features));
     add_reg(f, 3, sum_reg(features));
     add_reg(f, 3, load(f, DEGREE));

@@ -199,6 +199,8 @@ static void run_edges(struct sim *s, uint32_t index, const gs_task *t)
     assert_int_equal(t->file, GS_FILE_EDGES(s->p, d));
     expect_bytes(s, index, place(s, t->chunk), t->file, c->offset, c->length);
     expect_needed(s, index, place(s, t->source), sum->array, d, t->target, t->operand);
+    if (sum->scaled)
+        expect_needed(s, index, place(s, s->plan->reg[t->first_reg]), sum->scale, d, t->target, t->operand);
     add_words(place(s, t->place), (uint64_t)rows_end(s, t->stage, t->target) * st->reg[sum->reg].width,
               chunk_word(s, st->direction, t->target, t->operand));
 }
@@ -207,7 +209,7 @@ static void run_self(struct sim *s, uint32_t index, const gs_task *t)
 {
     const gs_stage *st = &s->p->stage[t->stage];
     const gs_sum *sum = &st->sum[t->sum];
-    const uint64_t rb = row_bytes(s, sum->array);
+    const uint64_t rb = row_bytes(s, sum->array), sb = sum->scaled ? row_bytes(s, sum->scale) : 0;
     const uint64_t first = gs_interval_first(s->cfg->chunks, t->operand);
     const uint8_t *got = place(s, t->source);
 
@@ -217,6 +219,9 @@ static void run_self(struct sim *s, uint32_t index, const gs_task *t)
         assert_true(runs_for(s, t->stage, t->operand, (uint32_t)(t->first_row - first) + r));
         assert_true(is_stored(s, sum->array, t->first_row + r));
         expect_bytes(s, index, got + r * rb, sum->array, (t->first_row + r) * rb, rb);
+        if (sum->scaled)
+            expect_bytes(s, index, (const uint8_t *)place(s, s->plan->reg[t->first_reg]) + r * sb, sum->scale,
+                         (t->first_row + r) * sb, sb);
     }
     add_words(place(s, t->place), (uint64_t)t->rows * st->reg[sum->reg].width, self_word(t->operand));
 }

@@ -66,10 +66,12 @@ static uint32_t any_array(struct fixture *f, uint32_t first, uint32_t lasting)
     return own > 0 && draw(f, 4) > 0 ? first + draw(f, own) : draw(f, lasting);
 }
 
-static void add_sum(struct fixture *f, gs_stage *s, uint32_t array)
+/* `scale`: the array that its rows are multiplied by, or GS_NONE. Plans do not look at how wide it is. */
+static void add_sum(struct fixture *f, gs_stage *s, uint32_t array, uint32_t scale)
 {
     const uint32_t i = s->sums++, width = f->array[array].width;
-    s->sum[i] = (gs_sum){.array = array, .reg = add_reg(s, GS_REG_SUM, width, GS_NONE), .self = draw(f, 2) == 0};
+    s->sum[i] = (gs_sum){.array = array, .reg = add_reg(s, GS_REG_SUM, width, GS_NONE), .self = draw(f, 2) == 0,
+                         .scaled = scale != GS_NONE, .scale = scale};
 }
 
 /* A maximum over edges of a row at one end, beside a row at the other. */
@@ -88,9 +90,9 @@ static void random_stage(struct fixture *f, uint32_t first, uint32_t lasting)
     const uint32_t what = draw(f, 4), a = any_array(f, first, lasting), b = any_array(f, first, lasting);
     s->direction = draw(f, 2);
     if (what == 1 || what == 2)
-        add_sum(f, s, a);
+        add_sum(f, s, a, draw(f, 3) == 0 ? any_array(f, first, lasting) : GS_NONE);
     if (what == 2 && b != a)
-        add_sum(f, s, b);
+        add_sum(f, s, b, GS_NONE);
     if (what == 3)
         add_edge_program(f, s, a, b);
     const uint32_t c = any_array(f, first, lasting), from = add_reg(s, GS_REG_LOAD, f->array[c].width, c);
@@ -245,7 +247,7 @@ static void chain(struct fixture *f, bool sums)
         gs_stage *const s = add_stage(f);
         uint32_t from;
         if (sums) {
-            add_sum(f, s, last);
+            add_sum(f, s, last, GS_NONE);
             from = s->sum[0].reg;
         } else {
             from = add_reg(s, GS_REG_LOAD, 64, last);

@@ -102,6 +102,25 @@ static void expect(const gs_row_sets *s, uint32_t set, const uint32_t *rows)
 
 #define EXPECT(s, set, ...) expect(s, set, (const uint32_t[]){__VA_ARGS__, ROWS})
 
+/* A row's number is read where the row is: at the neighbours, and for own rows at the vertices themselves. */
+static void test_row_sets__of_what_rows_are_scaled_by(void **state)
+{
+    (void)state;
+    for (int self = 0; self < 2; self++) {
+        struct bed b;
+        gs_row_sets s;
+        make(&b, GS_OP_RELU);
+        b.stage[1].sum[0] = (gs_sum){.array = FEATURES, .reg = 0, .self = self == 1, .scaled = true, .scale = Y};
+        find(&s, &b);
+        EXPECT(&s, s.stage[1].rows, 5, 9);
+        if (self == 0)
+            EXPECT(&s, s.stage[0].rows, 3, 41, 9);
+        else
+            EXPECT(&s, s.stage[0].rows, 3, 41, 9, 5);
+        gs_row_sets_drop(&s);
+    }
+}
+
 static void test_row_sets__are_what_the_loss_sees(void **state)
 {
     (void)state;
@@ -197,6 +216,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_row_sets__are_what_the_loss_sees),
+        cmocka_unit_test(test_row_sets__of_what_rows_are_scaled_by),
         cmocka_unit_test(test_row_sets__a_value_that_is_not_zero_needs_all),
         cmocka_unit_test(test_row_sets__gaps_are_filled_where_partial_sums_are_unsafe),
         cmocka_unit_test(test_row_sets__a_pass_without_a_report_needs_all),
