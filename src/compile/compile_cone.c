@@ -28,6 +28,41 @@ uint32_t gs_compile__operand(const gs_ir *ir, const gs_node *n)
     }
 }
 
+static bool is_half(const gs_node *n) { return n->op == GS_OP_INPUT && (n->dtype == GS_BF16 || n->dtype == GS_F16); }
+
+/* The input that a value is, or is the cast of; GS_IR_NONE. */
+static uint32_t input_of(const gs_ir *ir, uint32_t v)
+{
+    const gs_node *n = gs_ir_node(ir, v);
+    if (n->op == GS_OP_CAST && is_half(gs_ir_node(ir, n->in[0])))
+        return n->in[0];
+    return n->op == GS_OP_INPUT && n->dtype == GS_F32 ? v : GS_IR_NONE;
+}
+
+/* A float32 number a vertex. */
+static bool is_scale(const gs_node *n)
+{
+    return n->type == GS_TYPE_D && n->width == 1 && n->dtype == GS_F32;
+}
+
+bool gs_compile__read_instead(gs_rows_read *out, const gs_ir *ir, const gs_node *sum)
+{
+    const uint32_t v = gs_compile__operand(ir, sum);
+    const gs_node *const n = v == GS_IR_NONE ? NULL : gs_ir_node(ir, v);
+    if (n == NULL || (sum->op != GS_OP_SUM_IN && sum->op != GS_OP_SUM_OUT))
+        return false;
+    *out = (gs_rows_read){input_of(ir, v), GS_IR_NONE};
+    if (n->op == GS_OP_CAST && out->operand != GS_IR_NONE)
+        return true;
+    for (uint32_t k = 0; n->op == GS_OP_MUL && n->width > 1 && k < 2; k++) {
+        *out = (gs_rows_read){input_of(ir, n->in[k]), n->in[1 - k]};
+        if (out->operand != GS_IR_NONE && gs_ir_node(ir, n->in[k])->width == n->width &&
+            is_scale(gs_ir_node(ir, out->scale)))
+            return true;
+    }
+    return false;
+}
+
 /* Marks what an edge reads or computes for its value `v`. */
 static void mark(const gs_ir *ir, uint32_t v, uint8_t *bits)
 {

@@ -3,6 +3,8 @@
  * A sum reads rows of an array that an earlier stage has written, and a statistic (a mean over all
  * vertices) is there when its stage is done, so the level of a value is the number of edge sums and statistics
  * on its longest way from the leaves, plus one for a first stage without sums. All sums of a stage have one direction.
+ * Rows that are an input cast, or times a number a vertex, need no stage before: the sum reads the input (and the
+ * number) instead. With and without such numbers the whole is cut, and what costs less is taken.
  * What is left to decide is what happens to a value that a later stage needs: it is stored and loaded, or
  * something it is made of is, and the rest is done again. The rule:
  *
@@ -62,7 +64,7 @@ gs_dtype gs_compile__stored_type(const gs_cut *c, uint32_t v)
     return !c->full[v] && gs_compile__may_round(n->width, c->rest_width) ? c->rest : GS_F32;
 }
 
-static uint64_t row_cost(const gs_cut *c, uint32_t v)
+uint64_t gs_compile__row_cost(const gs_cut *c, uint32_t v)
 {
     return (uint64_t)at(c, v)->width * gs_dtype_bytes(gs_compile__stored_type(c, v)) * GS_COST_BYTE;
 }
@@ -71,7 +73,7 @@ static uint64_t row_cost(const gs_cut *c, uint32_t v)
  * the float32 array that edges need anyway, which is only read again: the same bytes. */
 static uint64_t wear_cost(const gs_cut *c, uint32_t v)
 {
-    return c->stored[v] || gs_compile__stored_type(c, v) == GS_F32 ? 0 : row_cost(c, v) / 4;
+    return c->stored[v] || gs_compile__stored_type(c, v) == GS_F32 ? 0 : gs_compile__row_cost(c, v) / 4;
 }
 
 static uint64_t compute_cost(const gs_cut *c, const gs_node *n)
@@ -94,6 +96,7 @@ void gs_compile__cut_free(gs_cut *c)
     gs_free(c->by_level);
     gs_free(c->level_start);
     gs_free(c->operand);
+    gs_free(c->scale);
     gs_free(c->partner);
     gs_free(c->bits);
     gs_free(c->direction);
@@ -124,20 +127,26 @@ static uint32_t place_sum(gs_cut *c, uint32_t first, uint32_t direction, bool al
     return s;
 }
 
+static void store_operand(gs_cut *c, uint32_t v)
+{
+    c->must_store[v] |= at(c, v)->op != GS_OP_INPUT;
+    c->full[v] = true;
+}
+
 /* What the edge pass of sum `i` reads must be arrays of earlier stages. */
 static void store_operands(gs_cut *c, uint32_t i)
 {
     if (c->operand[i] != GS_IR_NONE) {
-        c->must_store[c->operand[i]] |= at(c, c->operand[i])->op != GS_OP_INPUT;
-        c->full[c->operand[i]] = true;
+        store_operand(c, c->operand[i]);
+        if (c->scale[i] != GS_IR_NONE)
+            store_operand(c, c->scale[i]);
         return;
     }
     memset(c->bits, 0, c->nodes);
     gs_compile__cone(c->ir, i, c->bits);
     for (uint32_t v = 0; v < i; v++)
         if ((c->bits[v] & ~(uint8_t)GS_CONE_EDGE) != 0) {
-            c->must_store[v] |= at(c, v)->op != GS_OP_INPUT;
-            c->full[v] = true;
+            store_operand(c, v);
         }
 }
 
@@ -153,6 +162,21 @@ static bool is_late(const gs_node *n, const gs_node *in)
     return is_statistic(in) || (in->op == GS_OP_LSTM_BACK && n->op != GS_OP_LSTM_WEIGHT);
 }
 
+/* May the rows of sum `i` be read from what they are made of? */
+static bool read_instead(gs_cut *c, uint32_t i)
+{
+    gs_rows_read r;
+    if (c->operand[i] == GS_IR_NONE || !c->direct || !gs_compile__read_instead(&r, c->ir, at(c, i)))
+        return false;
+    c->may_scale |= r.scale != GS_IR_NONE;
+    if (r.scale != GS_IR_NONE && !c->scales)
+        return false;
+    c->operand[i] = r.operand;
+    c->scale[i] = r.scale;
+    c->level[i] = 1 + GS_MAX(c->level[r.operand], r.scale != GS_IR_NONE ? c->level[r.scale] : 0);
+    return true;
+}
+
 /* A value of edges has the level of the vertex values it is made of. */
 static void find_level(gs_cut *c, uint32_t i)
 {
@@ -165,11 +189,12 @@ static void find_level(gs_cut *c, uint32_t i)
         c->level[i] = c->level[c->partner[i]];
         return;
     }
-    for (uint32_t k = 0; k < gs_node_inputs(n); k++)
+    c->operand[i] = gs_compile__operand(c->ir, n);
+    const bool instead = read_instead(c, i);
+    for (uint32_t k = 0; k < gs_node_inputs(n) && !instead; k++)
         c->level[i] = GS_MAX(c->level[i], c->level[n->in[k]] + (is_sum(n) || is_late(n, at(c, n->in[k]))));
     if (!is_sum(n))
         return;
-    c->operand[i] = gs_compile__operand(c->ir, n);
     c->level[i] = place_sum(c, c->level[i], out, is_sequence(n) || (c->no_fuse && c->operand[i] == GS_IR_NONE));
     c->must_store[i] |= n->op == GS_OP_LSTM_BACK;
     c->full[i] |= n->op == GS_OP_LSTM_BACK;
@@ -224,7 +249,7 @@ static void find_levels(gs_cut *c)
 
     memset(done, 0, c->nodes * sizeof(*done));
     for (uint32_t i = 0; i < c->nodes; i++) {
-        c->operand[i] = GS_IR_NONE;
+        c->operand[i] = c->scale[i] = GS_IR_NONE;
         c->partner[i] = at(c, i)->op == GS_OP_LSE_IN ? gs_compile__partner(c->ir, i, c->bits) : GS_IR_NONE;
     }
     for (uint32_t i = 0; i < c->nodes; i++) {
@@ -303,9 +328,9 @@ static void add_value(gs_network *w, uint32_t v)
     if (is_free(c, v, w->stage) || (is_sum(n) && c->level[v] == w->stage))
         return;
     if (n->op == GS_OP_INPUT)
-        load = row_cost(c, v);
+        load = gs_compile__row_cost(c, v);
     else if (loadable)
-        load = row_cost(c, v) * (c->stored[v] ? 1 : 2) + wear_cost(c, v);
+        load = gs_compile__row_cost(c, v) * (c->stored[v] ? 1 : 2) + wear_cost(c, v);
     compute = n->op == GS_OP_INPUT || (here_only && c->level[v] != w->stage) ? GS_COST_INF : compute_cost(c, n);
     gs_compile__flow_arc(c->flow, w->source, 2 * v, compute);
     gs_compile__flow_arc(c->flow, 2 * v, 2 * v + 1, load);
@@ -347,97 +372,6 @@ static void cut_stage(gs_cut *c, uint32_t t)
             for (uint32_t k = 0; k < gs_node_inputs(n); k++)
                 settle(&w, n->in[k]);
     }
-}
-
-/* Nodes [low, high), outside of which no edge pass of stage t reads or makes anything. */
-typedef struct gs_span {
-    uint32_t low, high;
-} gs_span;
-
-/* The span of stage t's passes. A cone may go back to the first node. */
-static gs_span span_of(const gs_cut *c, uint32_t t)
-{
-    gs_span s = {.low = c->nodes};
-    for (uint32_t i = c->level_start[t]; i < c->level_start[t + 1]; i++) {
-        const uint32_t v = c->by_level[i];
-        if (!is_sum(at(c, v)))
-            continue;
-        s.low = c->operand[v] == GS_IR_NONE ? 0 : GS_MIN(s.low, c->operand[v]);
-        s.high = GS_MAX(s.high, v + 1);
-    }
-    return s;
-}
-
-/* Of the columns of an array's row, those that an edge reads at most: all of them, or by type (of what stage t's passes
- * read, c->bits) the columns of one. */
-static void find_columns(const gs_cut *c, uint32_t t, gs_span s, uint32_t *columns)
-{
-    for (uint32_t v = s.low; v < s.high; v++)
-        columns[v] = 0;
-    for (uint32_t v = s.low; v < s.high; v++) {
-        const gs_node *n = at(c, v);
-        const bool picks = n->op == GS_OP_PICK_OUT && c->operand[v] != GS_IR_NONE && c->level[v] == t;
-        if (picks || (gs_compile__is_typed(n) && (c->bits[v] & GS_CONE_EDGE) != 0))
-            columns[n->in[0]] = GS_MAX(columns[n->in[0]], n->width);
-    }
-    for (uint32_t v = s.low; v < s.high; v++)
-        if (columns[v] == 0 || (c->bits[v] & (GS_CONE_SOURCE | GS_CONE_DESTINATION)) != 0)
-            columns[v] = at(c, v)->width;
-}
-
-/* Marks in c->bits what passes of stage t read. */
-static void mark_reads(const gs_cut *c, uint32_t t, gs_span s)
-{
-    for (uint32_t v = s.low; v < s.high; v++)
-        c->bits[v] = 0;
-    for (uint32_t i = c->level_start[t]; i < c->level_start[t + 1]; i++) {
-        const uint32_t v = c->by_level[i];
-        if (!is_sum(at(c, v)))
-            continue;
-        if (c->operand[v] == GS_IR_NONE)
-            gs_compile__cone(c->ir, v, c->bits);
-        else
-            c->bits[c->operand[v]] |= at(c, v)->op == GS_OP_PICK_OUT ? GS_CONE_TYPED_DESTINATION
-                                      : c->direction[t] == 0        ? GS_CONE_SOURCE
-                                                                    : GS_CONE_DESTINATION;
-    }
-}
-
-/* Bytes that edge passes of stage t read: an array at the operand end once an edge, at the target
- * end once a vertex, however many sums use it. */
-static uint64_t edge_pass_cost(const gs_cut *c, uint32_t t, double edges_per_vertex)
-{
-    const unsigned source_end = GS_CONE_SOURCE | GS_CONE_TYPED_SOURCE;
-    const unsigned destination_end = GS_CONE_DESTINATION | GS_CONE_TYPED_DESTINATION;
-    const unsigned operand_end = c->direction[t] == 0 ? source_end : destination_end;
-    const unsigned target_end = c->direction[t] == 0 ? destination_end : source_end;
-    const gs_span s = span_of(c, t);
-    uint32_t *const columns = c->stack;
-    uint64_t cost = 0;
-
-    mark_reads(c, t, s);
-    find_columns(c, t, s, columns);
-    for (uint32_t v = s.low; v < s.high; v++) {
-        const double row = (double)row_cost(c, v), share = (double)columns[v] / at(c, v)->width;
-        if ((c->bits[v] & operand_end) != 0)
-            cost += (uint64_t)((1.0 + edges_per_vertex * share) * row);
-        if ((c->bits[v] & target_end) != 0)
-            cost += (uint64_t)row;
-    }
-    return cost;
-}
-
-/* Bytes that do not depend on the search: what edge passes read, and arrays that must be. */
-static uint64_t fixed_cost(const gs_cut *c, double edges_per_vertex)
-{
-    uint64_t cost = 0;
-    for (uint32_t v = 0; v < c->nodes; v++)
-        if (c->must_store[v])
-            cost += row_cost(c, v);
-    for (uint32_t t = 1; t <= c->stages; t++)
-        if (c->sums[t] > 0)
-            cost += edge_pass_cost(c, t, edges_per_vertex);
-    return cost;
 }
 
 static uint64_t evaluate(gs_cut *c)
@@ -533,6 +467,7 @@ static gs_cut *cut_new(const gs_ir *ir)
     c->by_level = gs_calloc(n, sizeof(*c->by_level));
     c->level_start = gs_calloc((size_t)stages + 2, sizeof(*c->level_start));
     c->operand = gs_calloc(n, sizeof(*c->operand));
+    c->scale = gs_calloc(n, sizeof(*c->scale));
     c->partner = gs_calloc(n, sizeof(*c->partner));
     c->bits = gs_calloc(n, sizeof(*c->bits));
     c->direction = gs_calloc(stages, sizeof(*c->direction));
@@ -545,23 +480,25 @@ static gs_cut *cut_new(const gs_ir *ir)
     c->candidate = gs_calloc(n, sizeof(*c->candidate));
     c->stack = gs_calloc(4 * (size_t)n + 4, sizeof(*c->stack)); /* find_levels() may meet a node once an input */
     c->flow = gs_compile__flow_new(2 * n + 2, 6 * n + gs_ir_outputs(ir) + 8);
-    if (c->level == NULL || c->by_level == NULL || c->level_start == NULL || c->operand == NULL || c->partner == NULL ||
-        c->bits == NULL || c->direction == NULL || c->sums == NULL || c->place == NULL || c->must_store == NULL ||
-        c->full == NULL || c->may_not_store == NULL || c->stored == NULL || c->candidate == NULL || c->stack == NULL ||
-        c->flow == NULL) {
+    if (c->level == NULL || c->by_level == NULL || c->level_start == NULL || c->operand == NULL || c->scale == NULL ||
+        c->partner == NULL || c->bits == NULL || c->direction == NULL || c->sums == NULL || c->place == NULL ||
+        c->must_store == NULL || c->full == NULL || c->may_not_store == NULL || c->stored == NULL ||
+        c->candidate == NULL || c->stack == NULL || c->flow == NULL) {
         gs_compile__cut_free(c);
         return NULL;
     }
     return c;
 }
 
-gs_status gs_compile__cut(gs_cut **out, const gs_ir *ir, const gs_compile_options *options, bool search_more)
+static gs_status cut(gs_cut **out, const gs_ir *ir, const gs_compile_options *options, bool search_more, bool scales)
 {
     gs_cut *c = cut_new(ir);
 
     if (c == NULL)
         return gs_fail(GS_ENOMEM, "no memory to cut the model into stages");
     c->no_fuse = options->no_fuse;
+    c->direct = options->direct;
+    c->scales = scales;
     c->rest = options->rest;
     c->rest_width = options->rest_width;
     c->flop_cost = GS_COST_BYTE / (options->recompute ? GS_FLOPS_PER_BYTE_WAITING : GS_FLOPS_PER_BYTE);
@@ -580,7 +517,25 @@ gs_status gs_compile__cut(gs_cut **out, const gs_ir *ir, const gs_compile_option
         search_sets(c);
     else
         evaluate(c);
-    c->cost += fixed_cost(c, options->edges_per_vertex);
+    c->cost += gs_compile__fixed_cost(c, options->edges_per_vertex);
     *out = c;
+    return GS_OK;
+}
+
+/* A number for each row costs an edge 4 bytes more, and a copy of the rows is not written. */
+gs_status gs_compile__cut(gs_cut **out, const gs_ir *ir, const gs_compile_options *options, bool search_more)
+{
+    gs_cut *c = NULL, *scaled = NULL;
+    gs_status st = cut(&c, ir, options, search_more, false);
+
+    if (st == GS_OK && c->may_scale)
+        st = cut(&scaled, ir, options, search_more, true);
+    if (st != GS_OK) {
+        gs_compile__cut_free(c);
+        return st;
+    }
+    const bool better = scaled != NULL && scaled->cost < c->cost;
+    *out = better ? scaled : c;
+    gs_compile__cut_free(better ? c : scaled);
     return GS_OK;
 }

@@ -154,6 +154,8 @@ static void emit_sum(gs_emitter *e, gs_stage *s, uint32_t v)
     e->reg[v] = m.reg;
     if (e->c->operand[v] != GS_IR_NONE) {
         m.array = e->array[e->c->operand[v]];
+        m.scaled = e->c->scale[v] != GS_IR_NONE;
+        m.scale = m.scaled ? e->array[e->c->scale[v]] : 0;
     } else if (n->op == GS_OP_LSE_IN) { /* attention of the scores to themselves, for its lse */
         m.value = m.score = operand(e, n->in[0]).index;
         m.lse = e->reg[v] = gs_compile__add_reg(s, GS_REG_SUM, n, GS_NONE);

@@ -35,6 +35,13 @@ static inline bool gs_compile__is_typed(const gs_node *n)
 bool gs_compile__is_sum(const gs_node *n);
 /* The array whose rows a sum adds up as they are; GS_IR_NONE where it needs an edge program. */
 uint32_t gs_compile__operand(const gs_ir *ir, const gs_node *n);
+/* What a sum of rows may read instead of those rows: an input whose cast they are, or, with a scale, its product by
+ * a number a vertex. */
+typedef struct gs_rows_read {
+    uint32_t operand, scale; /* scale: or GS_IR_NONE */
+} gs_rows_read;
+/* False: nothing. */
+bool gs_compile__read_instead(gs_rows_read *out, const gs_ir *ir, const gs_node *sum);
 /* Adds the cone of sum `i` to bits[nodes]. */
 void gs_compile__cone(const gs_ir *ir, uint32_t i, uint8_t *bits);
 /* The ATTEND whose edge pass also gives the LSE_IN `i`, or GS_IR_NONE. `scratch`: [nodes]. */
@@ -54,11 +61,14 @@ typedef struct gs_cut {
     uint32_t nodes, stages;
     uint32_t *level;      /* [nodes] first stage that can compute the node */
     uint32_t *operand;    /* [nodes] of a sum of rows: the vertex value, else GS_IR_NONE */
+    uint32_t *scale;      /* [nodes] of a sum of rows: what they are multiplied by, or GS_IR_NONE */
     uint32_t *partner;    /* [nodes] of an LSE_IN: gs_compile__partner() */
     uint32_t *direction;  /* [stages + 1] of the stage's sums */
     uint32_t *sums;       /* [stages + 1] */
     uint32_t *place;      /* [outputs] stage of each output */
     bool no_fuse;
+    bool direct;          /* gs_compile_options ... */
+    bool scales, may_scale; /* rows may be multiplied as they are read; result: some could be */
     gs_dtype rest;        /* gs_compile_options ... */
     uint32_t rest_width;
     uint64_t flop_cost;   /* of an operation done once more; a byte costs GS_COST_BYTE */
@@ -79,6 +89,9 @@ typedef struct gs_cut {
 static inline bool gs_compile__may_round(uint32_t width, uint32_t least) { return width >= least && width % 2 == 0; }
 /* Of the array that node v is, or is stored in. */
 gs_dtype gs_compile__stored_type(const gs_cut *c, uint32_t v);
+uint64_t gs_compile__row_cost(const gs_cut *c, uint32_t v); /* bytes of its row */
+/* compile_cut_edges.c: bytes that do not depend on the search: what edge passes read, and arrays that must be. */
+uint64_t gs_compile__fixed_cost(const gs_cut *c, double edges_per_vertex);
 /* `search`: also try other sets of stored values and other stages for gradients. */
 gs_status gs_compile__cut(gs_cut **out, const gs_ir *ir, const gs_compile_options *options, bool search);
 void gs_compile__cut_free(gs_cut *c);

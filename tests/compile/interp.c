@@ -398,17 +398,17 @@ static void run_rows(frame *f, const gs_sum *m)
 {
     const test_graph *g = f->x->g;
     const uint32_t w = f->s->reg[m->reg].width, in = f->x->p->array[m->array].width;
-    const double *rows = f->x->array[m->array];
+    const double *rows = f->x->array[m->array], *scale = m->scaled ? f->x->array[m->scale] : NULL;
     double *acc = f->reg[m->reg];
 
     for (size_t k = 0; m->self && k < (size_t)g->n * w; k++)
-        acc[k] = rows[k];
+        acc[k] = rows[k] * (scale != NULL ? scale[k / w] : 1);
     for (uint32_t e = 0; e < g->m; e++) {
-        const double *row = rows + (size_t)operand_of(f, e) * in;
+        const double by = scale != NULL ? scale[operand_of(f, e)] : 1, *row = rows + (size_t)operand_of(f, e) * in;
         double *to = acc + (size_t)target_of(f, e) * w;
         const uint32_t type = m->kind == GS_SUM_ROWS ? 0 : g->type[e];
         for (uint32_t c = 0; c < (w < in ? w : in); c++)
-            to[m->kind == GS_SUM_SPLIT ? type * in + c : c] += row[m->kind == GS_SUM_PICK ? type * w + c : c];
+            to[m->kind == GS_SUM_SPLIT ? type * in + c : c] += by * row[m->kind == GS_SUM_PICK ? type * w + c : c];
     }
 }
 

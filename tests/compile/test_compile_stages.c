@@ -12,8 +12,8 @@ static void summarise(const gs_program *p, const gs_stage *s, char *out, size_t 
     out[0] = 0;
 #define SAY(...) used += (size_t)snprintf(out + used, cap - used, __VA_ARGS__)
     for (uint32_t i = 0; i < s->sums; i++)
-        SAY("%s %u%s; ", s->direction == 0 ? "sum_in" : "sum_out", p->array[s->sum[i].array].width,
-            s->sum[i].self ? " self" : "");
+        SAY("%s %u%s%s; ", s->direction == 0 ? "sum_in" : "sum_out", p->array[s->sum[i].array].width,
+            s->sum[i].scaled ? " scaled" : "", s->sum[i].self ? " self" : "");
     for (uint32_t r = 0; r < s->regs; r++)
         if (s->reg[r].kind == GS_REG_LOAD && s->reg[r].width > 1)
             SAY("load %u; ", s->reg[r].width);
@@ -79,19 +79,32 @@ static void test_stages__gcn_with_loops_loads_the_own_row(void **state)
 
 static void test_stages__gcn_training_aggregate_first(void **state)
 {
-    /* 8 < 64: the first layer sums features (scaled, so stored once more), and
+    /* 8 < 64: the first layer sums features (scaled, each by a number that is stored), and
      * its weight needs no edge pass backward at all. The hidden rows are cheaper to
      * do again from the 8 sums than to store. */
     static const char *const want[] = {
+        "store 1; ",
+        "sum_in 8 scaled self; store 8; store 5; ",
+        "sum_in 5 self; store 5; grad convs.1.bias; ",
+        "sum_out 5 self; load 8; grad convs.1.lin.weight; grad convs.0.bias; grad convs.0.lin.weight; ",
+        NULL,
+    };
+    /* With so many edges that 4 bytes for each are more than a copy, or where rows are summed as they are. */
+    static const char *const copied[] = {
         "load 8; store 8; ",
         "sum_in 8 self; store 8; store 5; ",
         "sum_in 5 self; store 5; grad convs.1.bias; ",
         "sum_out 5 self; load 8; grad convs.1.lin.weight; grad convs.0.bias; grad convs.0.lin.weight; ",
         NULL,
     };
-    const test_case t = {.model = "gcn", .layers = 2, .in = 8, .hidden = 64, .classes = 5, .dropout = 0.5f};
+    test_case t = {.model = "gcn", .layers = 2, .in = 8, .hidden = 64, .classes = 5, .dropout = 0.5f};
     (void)state;
     check_stages(&t, "train", want);
+    t.copied = true;
+    check_stages(&t, "train", copied);
+    t.copied = false;
+    t.edges_per_vertex = 40;
+    check_stages(&t, "train", copied);
 }
 
 static void test_stages__sage_reads_raw_features_in_the_edge_pass(void **state)
@@ -104,11 +117,13 @@ static void test_stages__sage_reads_raw_features_in_the_edge_pass(void **state)
     check_stages(&t, "predict", want);
 }
 
+/* Where the device sums rows only as they are. */
 static void test_stages__half_features_are_cast_before_they_are_summed(void **state)
 {
     static const char *const want[] = {"load 48; store 48; ", "sum_in 48; load 48; store 64; ",
                                        "sum_in 64; load 64; store 64; ", NULL};
-    const test_case t = {.model = "sage", .layers = 2, .in = 48, .hidden = 64, .classes = 64, .feature_type = GS_BF16};
+    const test_case t = {.model = "sage", .layers = 2, .in = 48, .hidden = 64, .classes = 64, .feature_type = GS_BF16,
+                         .copied = true};
     gs_program *p = gs_program_new();
     (void)state;
     check_stages(&t, "predict", want);
@@ -116,6 +131,40 @@ static void test_stages__half_features_are_cast_before_they_are_summed(void **st
     assert_int_equal(p->array[0].dtype, GS_BF16);
     assert_int_equal(p->stage[0].instr[0].op, GS_OP_CAST);
     gs_program_free(p);
+}
+
+/* 48 columns are the features' alone. */
+static void check_no_copy(const gs_program *p)
+{
+    bool summed = false;
+    for (uint32_t s = 0; s < p->stages; s++) {
+        for (uint32_t i = 0; i < p->stage[s].sums; i++) {
+            const gs_array *const a = &p->array[p->stage[s].sum[i].array];
+            summed = summed || a->width == 48;
+            assert_true(a->width != 48 || a->store_id >= 0);
+        }
+        for (uint32_t r = 0; r < p->stage[s].regs && p->stage[s].sums == 0; r++)
+            assert_true(p->stage[s].reg[r].kind != GS_REG_TEMP || p->stage[s].reg[r].array == GS_NONE ||
+                        p->stage[s].reg[r].width != 48);
+    }
+    assert_true(summed);
+}
+
+/* Not in any pass of the models whose first layer sums features, computed once or in every epoch. */
+static void test_stages__half_features_have_no_float32_copy(void **state)
+{
+    static const char *const models[] = {"gcn", "sage", "gin"};
+    (void)state;
+    for (uint32_t k = 0; k < 24; k++) {
+        const test_case t = {.model = models[k % 3], .layers = 3, .in = 48, .hidden = 64, .classes = 7,
+                             .feature_type = k / 3 % 2 == 0 ? GS_BF16 : GS_F16, .hoist = k / 6 % 2 == 0,
+                             .self_loops = k / 12 == 0, .edges_per_vertex = 40};
+        gs_program *p = gs_program_new();
+        gs_assert_ok(compile_case(p, &t, "train"));
+        gs_assert_ok(compile_case(p, &t, "eval"));
+        check_no_copy(p);
+        gs_program_free(p);
+    }
 }
 
 /* Rounded is what vertex programs alone read (here the hoisted sums and the second hidden layer), and never what an
@@ -134,7 +183,8 @@ static void test_stages__what_edges_do_not_read_is_rounded(void **state)
         bool of_edges = p->array[a].store_id >= 0 || a == p->logits;
         for (uint32_t s = 0; s < p->stages; s++)
             for (uint32_t i = 0; i < p->stage[s].sums; i++)
-                of_edges = of_edges || p->stage[s].sum[i].array == a;
+                of_edges = of_edges || p->stage[s].sum[i].array == a ||
+                           (p->stage[s].sum[i].scaled && p->stage[s].sum[i].scale == a);
         rounded += p->array[a].dtype == GS_BF16;
         if (p->array[a].store_id < 0)
             assert_int_equal(p->array[a].dtype, of_edges ? GS_F32 : GS_BF16);
@@ -396,6 +446,7 @@ int main(void)
         cmocka_unit_test(test_stages__gcn_training_aggregate_first),
         cmocka_unit_test(test_stages__sage_reads_raw_features_in_the_edge_pass),
         cmocka_unit_test(test_stages__half_features_are_cast_before_they_are_summed),
+        cmocka_unit_test(test_stages__half_features_have_no_float32_copy),
         cmocka_unit_test(test_stages__what_edges_do_not_read_is_rounded),
         cmocka_unit_test(test_stages__sage_training_transform_first),
         cmocka_unit_test(test_stages__what_needs_no_parameter_is_computed_once),
