@@ -103,14 +103,17 @@ static gs_status cuda_add_own(void *context, const gs_own_launch *l)
 {
     gs_cuda *const c = context;
     const uint64_t count = l->rows * l->width;
-    if (l->dtype != GS_F32 || l->scale != NULL)
-        return gs_fail(GS_EUNSUPPORTED, "device cuda: rows of %s%s are not summed here", gs_dtype_name(l->dtype),
-                       l->scale != NULL ? ", scaled," : "");
     gs_status st = gs_cuda_begin(c);
     const uint32_t to = gs_cuda_bind_range(c, l->acc, count * sizeof(float), GS_CUDA_INOUT);
-    const uint32_t from = gs_cuda_bind_range(c, l->own, count * sizeof(float), GS_CUDA_IN);
+    const uint32_t from = gs_cuda_bind_range(c, l->own, count * gs_dtype_bytes(l->dtype), GS_CUDA_IN);
+    const uint32_t scale =
+        l->scale != NULL ? gs_cuda_bind_range(c, l->scale, l->rows * sizeof(float), GS_CUDA_IN) : GS_NONE;
     if (st == GS_OK && (st = gs_cuda_stage(c)) == GS_OK) {
-        gs_add_args a = {.acc = (float *)c->bind[to].at, .src = (const float *)c->bind[from].at, .count = count};
+        gs_add_args a = {.acc = (float *)c->bind[to].at, .src = (const void *)c->bind[from].at, .count = count,
+                         .scale = scale != GS_NONE ? (const float *)c->bind[scale].at : NULL, .width = l->width,
+                         .how = l->dtype == GS_BF16  ? GS_ADD_BF16
+                                : l->dtype == GS_F16 ? GS_ADD_F16
+                                                     : GS_ADD_F32};
         st = gs_cuda_launch(c, c->fixed[GS_CUDA_ADD], gs_cuda_blocks(count), 1, 0, &a, "gs_add");
     }
     return gs_cuda_end(c, st);

@@ -367,9 +367,11 @@ static inline bool gs_cuda_rounds(const gs_cuda *c) { return c->compute_type != 
  * so. */
 gs_status gs_cuda_write_program(char **text, const gs_program *p, bool tf32);
 /* Is it the kernel of such sums of rows? */
-static inline bool gs_cuda_sums_rows(const gs_cuda_edge_code *code, gs_sum_kind kind, uint32_t width, uint32_t types)
+static inline bool gs_cuda_sums_rows(const gs_cuda_edge_code *code, const gs_row_sums *rows)
 {
-    return code->stage == GS_NONE && code->k.rows == kind && code->k.width == width && code->k.types == types;
+    const gs_row_sums *const has = &code->k.rows;
+    return code->stage == GS_NONE && has->kind == rows->kind && has->width == rows->width &&
+           has->types == rows->types && has->dtype == rows->dtype && has->scaled == rows->scaled;
 }
 /* Stretches that the edges of a launch are cut in for hubs, at the most. */
 uint32_t gs_cuda_stretches(const gs_edge_kernel *k);

@@ -23,13 +23,21 @@ typedef struct gs_kernel_input {
     uint32_t index;
 } gs_kernel_input;
 
+/* Sums of rows of an array: ROWS, of which each may be scaled, or by type, SPLIT or PICK, of how many types (1: none);
+ * columns of the narrow side. */
+typedef struct gs_row_sums {
+    gs_sum_kind kind;
+    uint32_t width, types;
+    gs_dtype dtype; /* of the array: GS_F32; ROWS: GS_BF16, GS_F16 too */
+    bool scaled;
+} gs_row_sums;
+
 /* Sums over edges. Columns of the widest register are cut into slices; a group takes a target and a slice. */
 typedef struct gs_edge_kernel {
     char name[32];           /* and name_merge, for pieces of hubs */
-    gs_sum_kind rows;        /* sums of rows, in[0]: ROWS, SPLIT or PICK, and */
-    uint32_t types;          /* of how many types */
+    gs_row_sums rows;        /* sums of rows: in[0], scaled by in[1] */
     uint32_t width;          /* columns that all registers are seen in */
-    uint32_t vector;         /* neighbouring columns a lane: 1, 2 or 4 */
+    uint32_t vector;         /* neighbouring columns a lane: 1, 2 or 4; 8 of two bytes each */
     uint32_t lanes, slots;   /* of a group; vectors a lane */
     uint32_t slice, slices;  /* columns of a group; groups a target */
     bool one_group;          /* a slice's columns share one number of each narrower register (a head's) */
@@ -71,9 +79,8 @@ typedef struct gs_vertex_kernel {
     uint32_t output[GS_VERTEX_INPUTS]; /* registers */
 } gs_vertex_kernel;
 
-/* Writes the kernel of the sums of rows of any stage: ROWS of `width` columns, or by type (width: of the narrow
- * side). */
-void gs_generate_rows(FILE *out, gs_edge_kernel *k, gs_sum_kind kind, uint32_t width, uint32_t types);
+/* Writes the kernel of such sums of rows, of any stage. */
+void gs_generate_rows(FILE *out, gs_edge_kernel *k, const gs_row_sums *rows);
 
 /* Writes the kernels of a stage's edge program into k[0 .. *count), at most GS_EDGE_SUMS: one where all widths fit
  * together, else one a sum. GS_EUNSUPPORTED names the stage and what this device does not do. */

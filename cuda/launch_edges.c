@@ -20,12 +20,12 @@ static chunk_binds bind_chunk(gs_cuda *c, const void *target, uint32_t targets, 
     };
 }
 
-/* Rows of `width` floats at the operand end, of which `used` are needed. */
-static uint32_t bind_operand(gs_cuda *c, const float *rows, uint32_t count, uint64_t width, const void *used,
+/* Rows of so many bytes at the operand end, of which `used` are needed. */
+static uint32_t bind_operand(gs_cuda *c, const void *rows, uint32_t count, uint64_t bytes, const void *used,
                              uint32_t used_rows, uint32_t index_bytes)
 {
     const uint32_t list = gs_cuda_bind_range(c, used, (uint64_t)used_rows * index_bytes, GS_CUDA_IN);
-    const uint32_t b = gs_cuda_bind_range(c, rows, count * width * sizeof(float), GS_CUDA_IN);
+    const uint32_t b = gs_cuda_bind_range(c, rows, count * bytes, GS_CUDA_IN);
     gs_cuda_bind_used(c, b, count, list, used_rows, index_bytes);
     return b;
 }
@@ -75,10 +75,10 @@ static gs_status launch_edges(gs_cuda *c, const gs_cuda_edge_code *code, gs_edge
 
 /* ---- sums of rows ---- */
 
-static const gs_cuda_edge_code *find_rows(const gs_cuda *c, gs_sum_kind kind, uint32_t width, uint32_t types)
+static const gs_cuda_edge_code *find_rows(const gs_cuda *c, const gs_row_sums *rows)
 {
     for (uint32_t i = 0; i < c->edges; i++)
-        if (gs_cuda_sums_rows(&c->edge[i], kind, width, types))
+        if (gs_cuda_sums_rows(&c->edge[i], rows))
             return &c->edge[i];
     return NULL;
 }
@@ -86,31 +86,34 @@ static const gs_cuda_edge_code *find_rows(const gs_cuda *c, gs_sum_kind kind, ui
 /* `typed`: NULL, or the launch that `l` is of. */
 static gs_status run_rows(gs_cuda *c, const gs_edge_launch *l, const gs_typed_launch *typed)
 {
-    if (l->dtype != GS_F32 || l->scale != NULL)
-        return gs_fail(GS_EUNSUPPORTED, "device cuda: rows of %s%s are not summed here", gs_dtype_name(l->dtype),
-                       l->scale != NULL ? ", scaled," : "");
     const gs_sum_kind kind = typed == NULL ? GS_SUM_ROWS : typed->pick ? GS_SUM_PICK : GS_SUM_SPLIT;
     const uint32_t types = typed == NULL ? 1 : typed->types;
-    const gs_cuda_edge_code *const code = find_rows(c, kind, l->width, types);
+    const gs_row_sums rows = {kind, l->width, types, l->dtype, l->scale != NULL};
+    const gs_cuda_edge_code *const code = find_rows(c, &rows);
     const uint64_t wide = (uint64_t)l->width * types;
     gs_edge_args a = {.weight = NULL};
     gs_status st = gs_cuda_begin(c);
 
     if (code == NULL)
-        st = gs_fail(GS_EINVAL, "device cuda: not prepared for sums of rows of %u of %u types", l->width, types);
+        st = gs_fail(GS_EINVAL, "device cuda: not prepared for sums of%s rows of %u %s of %u types",
+                     rows.scaled ? " scaled" : "", l->width, gs_dtype_name(l->dtype), types);
     const uint64_t last = gs_edges_end(l->start, l->targets, l->edges);
     chunk_binds b = bind_chunk(c, l->target, l->targets, l->start, l->index, l->index_bytes, last);
     if (typed != NULL) {
         a.type_bytes = typed->type_bytes;
         b.type = gs_cuda_bind_range(c, typed->type, last * typed->type_bytes, GS_CUDA_IN);
     }
-    const uint32_t operand = bind_operand(c, l->operand, l->operand_rows, kind == GS_SUM_PICK ? wide : l->width,
-                                          l->used, l->used_rows, l->index_bytes);
+    const uint32_t operand = bind_operand(c, l->operand, l->operand_rows,
+                                          (kind == GS_SUM_PICK ? wide : l->width) * gs_dtype_bytes(l->dtype), l->used,
+                                          l->used_rows, l->index_bytes);
+    const uint32_t scale =
+        rows.scaled ? gs_cuda_bind_range(c, l->scale, l->operand_rows * sizeof(float), GS_CUDA_IN) : GS_NONE;
     const uint32_t acc = gs_cuda_bind_range(
         c, l->acc, l->target_rows * (kind == GS_SUM_SPLIT ? wide : l->width) * sizeof(float), GS_CUDA_INOUT);
     if (st == GS_OK && (st = gs_cuda_stage(c)) == GS_OK) {
         set_chunk(c, &a, &b, l->targets, l->start, l->index_bytes, l->edges);
         a.in[0] = (const float *)at(c, operand);
+        a.in[1] = (const float *)at(c, scale);
         a.acc[0] = (float *)at(c, acc);
         st = launch_edges(c, code, &a, l->target, l->start);
     }
@@ -147,7 +150,8 @@ static void bind_rows(gs_cuda *c, const gs_edge_program_launch *l)
         const uint64_t width = reg->typed ? l->program->array[reg->array].width : reg->width;
         c->where[r] = GS_NONE;
         if (reg->kind == GS_EDGE_OPERAND)
-            c->where[r] = bind_operand(c, l->rows[r], l->operand_rows, width, l->used, l->used_rows, l->index_bytes);
+            c->where[r] = bind_operand(c, l->rows[r], l->operand_rows, width * sizeof(float), l->used, l->used_rows,
+                                       l->index_bytes);
         else if (reg->kind == GS_EDGE_TARGET)
             c->where[r] = gs_cuda_bind_range(c, l->rows[r], l->target_rows * width * sizeof(float), GS_CUDA_IN);
     }

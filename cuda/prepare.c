@@ -31,27 +31,27 @@ static uint32_t most_kernels(const gs_program *p)
     return n;
 }
 
-/* Of sums of rows: columns of the narrow side, and of how many types. */
-static void rows_of(const gs_program *p, const gs_stage *s, const gs_sum *sum, uint32_t *width, uint32_t *types)
+static gs_row_sums rows_of(const gs_program *p, const gs_stage *s, const gs_sum *sum)
 {
     const uint32_t from = p->array[sum->array].width, to = s->reg[sum->reg].width;
-    *width = GS_MIN(from, to);
-    *types = sum->kind == GS_SUM_SPLIT ? to / from : sum->kind == GS_SUM_PICK ? from / to : 1;
+    return (gs_row_sums){.kind = sum->kind, .width = GS_MIN(from, to), .dtype = p->array[sum->array].dtype,
+                         .types = sum->kind == GS_SUM_SPLIT ? to / from : sum->kind == GS_SUM_PICK ? from / to : 1,
+                         .scaled = sum->scaled};
 }
 
 static void write_rows(code *k, const gs_program *p, const gs_stage *s)
 {
     for (uint32_t i = 0; i < s->sums; i++) {
-        uint32_t width, types, at = 0;
+        uint32_t at = 0;
         if (s->sum[i].kind > GS_SUM_PICK)
             continue;
-        rows_of(p, s, &s->sum[i], &width, &types);
-        while (at < k->edges && !gs_cuda_sums_rows(&k->edge[at], s->sum[i].kind, width, types))
+        const gs_row_sums rows = rows_of(p, s, &s->sum[i]);
+        while (at < k->edges && !gs_cuda_sums_rows(&k->edge[at], &rows))
             at++;
         if (at < k->edges)
             continue;
         k->edge[k->edges].stage = GS_NONE;
-        gs_generate_rows(k->out, &k->edge[k->edges++].k, s->sum[i].kind, width, types);
+        gs_generate_rows(k->out, &k->edge[k->edges++].k, &rows);
     }
 }
 

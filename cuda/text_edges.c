@@ -97,10 +97,11 @@ static uint32_t unit_of(const gs_gen_writer *w)
     return (uint32_t)unit;
 }
 
-/* Vectors of 4 and 2 where rows are whole ones and none spans two groups of columns. */
+/* Vectors of 4 and 2 where rows are whole ones and none spans two groups of columns; of numbers of two bytes 8 at
+ * first, so that a load has 16 bytes. */
 static uint32_t vector_of(const gs_gen_writer *w)
 {
-    for (uint32_t v = 4; v > 1; v /= 2) {
+    for (uint32_t v = w->k->rows.dtype == GS_F32 ? 4 : 8; v > 1; v /= 2) {
         bool fits = w->k->width % v == 0;
         for (uint32_t r = 0; r < w->s->edge_regs; r++)
             if (w->needed[r] && gs_gen_shape_of(w, gs_gen_width(w, r)) == GS_GEN_GROUPED)
@@ -122,7 +123,7 @@ static void choose_batch(gs_gen_writer *w)
 {
     uint32_t floats = 0;
     for (uint32_t r = 0; r < w->s->edge_regs; r++)
-        if (gs_gen_is_batched(w, r))
+        if (gs_gen_is_batched(w, r) && !(w->k->rows.scaled && r > 0)) /* the number beside a row is not counted */
             floats += gs_gen_length(w, gs_gen_shape_of(w, gs_gen_width(w, r)));
     for (w->k->batch = BATCH_MOST; w->k->batch > 1 && w->k->batch * floats > BATCH_FLOATS; w->k->batch /= 2)
         ;
@@ -272,21 +273,29 @@ static void write_kernel(gs_gen_writer *w)
         write_merge(w);
 }
 
-void gs_generate_rows(FILE *out, gs_edge_kernel *k, gs_sum_kind kind, uint32_t width, uint32_t types)
+/* As an edge program: of a scaled sum its registers are the row, the row's number and their product. */
+void gs_generate_rows(FILE *out, gs_edge_kernel *k, const gs_row_sums *rows)
 {
-    const bool split = kind == GS_SUM_SPLIT;
-    gs_array array = {.width = width * types};
-    gs_reg sum = {.width = width * types};
-    gs_edge_reg reg = {.kind = GS_EDGE_OPERAND, .width = width, .typed = kind == GS_SUM_PICK};
-    gs_stage s = {.name = "sums of rows", .sums = 1, .sum = {{.kind = split ? GS_SUM_ADD_TYPE : GS_SUM_ADD}},
-                  .reg = &sum, .edge_regs = 1, .edge_reg = &reg};
-    const gs_program p = {.arrays = 1, .array = &array, .stages = 1, .stage = &s};
+    const bool split = rows->kind == GS_SUM_SPLIT;
+    const uint32_t width = rows->width;
+    gs_array array[] = {{.width = width * rows->types, .dtype = rows->dtype}, {.width = 1, .dtype = GS_F32}};
+    gs_reg sum = {.width = width * rows->types};
+    gs_edge_reg reg[] = {{.kind = GS_EDGE_OPERAND, .width = width, .typed = rows->kind == GS_SUM_PICK},
+                         {.kind = GS_EDGE_OPERAND, .width = 1, .array = 1},
+                         {.kind = GS_EDGE_TEMP, .width = width, .array = GS_NONE}};
+    gs_instr product = {.op = GS_OP_MUL, .dst = 2, .a = {.kind = GS_FROM_REG}, .b = {.kind = GS_FROM_REG, .index = 1}};
+    gs_stage s = {.name = "sums of rows", .sums = 1,
+                  .sum = {{.kind = split ? GS_SUM_ADD_TYPE : GS_SUM_ADD, .value = rows->scaled ? 2 : 0}},
+                  .reg = &sum, .edge_regs = rows->scaled ? 3 : 1, .edge_reg = reg,
+                  .edge_instrs = rows->scaled ? 1 : 0, .edge_instr = &product};
+    const gs_program p = {.arrays = 2, .array = array, .stages = 1, .stage = &s};
     gs_gen_writer w = {.out = out, .k = k, .p = &p, .s = &s};
-    *k = (gs_edge_kernel){.rows = kind, .types = types, .width = width, .sums = 1};
-    if (kind == GS_SUM_ROWS)
-        snprintf(k->name, sizeof(k->name), "gs_rows_%u", width);
+    *k = (gs_edge_kernel){.rows = *rows, .width = width, .sums = 1};
+    if (rows->kind == GS_SUM_ROWS)
+        snprintf(k->name, sizeof(k->name), "gs_%srows_%s_%u", rows->scaled ? "scaled_" : "",
+                 gs_dtype_name(rows->dtype), width);
     else
-        snprintf(k->name, sizeof(k->name), "gs_%s_%u_%u", split ? "split" : "pick", width, types);
+        snprintf(k->name, sizeof(k->name), "gs_%s_%u_%u", split ? "split" : "pick", width, rows->types);
     find_needs(&w);
     write_kernel(&w);
 }

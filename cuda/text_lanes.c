@@ -73,6 +73,26 @@ void gs_gen_load(gs_gen_writer *w, const char *name, const char *row, uint32_t w
     fprintf(w->out, "    }\n");
 }
 
+/* The same of a row of numbers of two bytes, which is as wide as the frame. */
+static void load_half(gs_gen_writer *w, const char *name, const char *row, gs_dtype dtype)
+{
+    const char *const type = gs_dtype_name(dtype);
+    const uint32_t v = w->k->vector;
+    if (w->k->width == 1) {
+        fprintf(w->out, "    %s = gs_of_%s(%s, 0);\n", name, type, row);
+        return;
+    }
+    each_slot(w);
+    if (v == 1)
+        fprintf(w->out, "        %s[s] = within ? gs_of_%s(%s, c) : 0.0f;\n", name, type, row);
+    else
+        fprintf(w->out,
+                "        if (within)\n            gs_load%u_%s(%s + %u * s, (%s) + c);\n        else\n"
+                "            for (int v = 0; v < %u; v++) %s[%u * s + v] = 0.0f;\n",
+                v, type, name, v, row, v, name, v);
+    fprintf(w->out, "    }\n");
+}
+
 /* The reverse; of a narrow one the lane of its first column writes. */
 void gs_gen_store(gs_gen_writer *w, const char *name, const char *row, uint32_t width)
 {
@@ -287,7 +307,9 @@ static void write_instr(gs_gen_writer *w, const gs_instr *in)
         b[0] = '\0';
     gs_gen_over(w, s);
     fprintf(w->out, s == GS_GEN_SINGLE ? "%s = " : "%s[i] = ", name);
-    if (!gs_generate_value(w->out, in->op, a, b, in->alpha)) {
+    if (w->k->rows.scaled) /* the bits of a scaled copy */
+        fprintf(w->out, "gs_times(%s, %s)", a, b);
+    else if (!gs_generate_value(w->out, in->op, a, b, in->alpha)) {
         char what[96];
         snprintf(what, sizeof(what), "%s along edges is not there", gs_op_name(in->op));
         gs_gen_refuse(w, what);
@@ -355,6 +377,12 @@ static void load_register(gs_gen_writer *w, const char *name, uint32_t r)
     }
     const uint32_t in = input_of(w, false, r);
     const char *const end = reg->kind == GS_EDGE_TEMP ? "places[b]" : reg->kind == GS_EDGE_TARGET ? "row" : "operand";
+    const gs_dtype dtype = r == 0 ? w->k->rows.dtype : GS_F32; /* edge programs read nothing else */
+    if (dtype != GS_F32) {
+        snprintf(row, sizeof(row), "(const gs_u16 *)(const void *)a.in[%u] + (gs_u64)%s * %uu", in, end, reg->width);
+        load_half(w, name, row, dtype);
+        return;
+    }
     if (reg->typed)
         snprintf(row, sizeof(row), "a.in[%u] + %s * %uu + type * %uu", in, end, w->p->array[reg->array].width,
                  reg->width);

@@ -199,10 +199,14 @@ typedef struct gs_step_args {
     float rate, decay, add1, keep2, add2, root, epsilon; /* as gs_update has them (device.h) */
 } gs_step_args;
 
+enum { GS_ADD_F32, GS_ADD_BF16, GS_ADD_F16 };
+
 typedef struct gs_add_args {
     float *acc;
-    const float *src;
+    const void *src;
+    const float *scale; /* of each `width` numbers, or NULL */
     gs_u64 count;
+    gs_u32 width, how;
 } gs_add_args;
 
 #endif /* GS_CUDA_KERNELS_ARGS_H */

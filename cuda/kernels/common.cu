@@ -43,6 +43,18 @@ GS_DEVICE void gs_store4(float *to, const float *from)
     *(gs_float4 *)to = v;
 }
 
+GS_DEVICE void gs_load8(float *to, const float *from)
+{
+    gs_load4(to, from);
+    gs_load4(to + 4, from + 4);
+}
+
+GS_DEVICE void gs_store8(float *to, const float *from)
+{
+    gs_store4(to, from);
+    gs_store4(to + 4, from + 4);
+}
+
 GS_DEVICE void gs_load2(float *to, const float *from)
 {
     const gs_float2 v = *(const gs_float2 *)from;
@@ -84,7 +96,8 @@ GS_DEVICE float gs_sigmoid(float x)
     return (x < 0.0f ? e : 1.0f) / (1.0f + e);
 }
 
-GS_DEVICE float gs_of_bf16(const void *p, gs_u64 i) { return gs_float_of_bits((gs_u32)((const gs_u16 *)p)[i] << 16); }
+GS_DEVICE float gs_bf16_number(gs_u32 h) { return gs_float_of_bits(h << 16); }
+GS_DEVICE float gs_of_bf16(const void *p, gs_u64 i) { return gs_bf16_number(((const gs_u16 *)p)[i]); }
 
 /* Rounded to the nearest, ties to even; a NaN stays one. */
 GS_DEVICE void gs_to_bf16(void *p, gs_u64 i, float x)
@@ -93,9 +106,9 @@ GS_DEVICE void gs_to_bf16(void *p, gs_u64 i, float x)
     ((gs_u16 *)p)[i] = (gs_u16)((u & 0x7fffffffu) > 0x7f800000u ? upper | 0x40u : rounded);
 }
 
-GS_DEVICE float gs_of_f16(const void *p, gs_u64 i)
+GS_DEVICE float gs_f16_number(gs_u32 h)
 {
-    const gs_u32 h = ((const gs_u16 *)p)[i], sign = (h & 0x8000u) << 16, exponent = h >> 10 & 31, fraction = h & 1023;
+    const gs_u32 sign = (h & 0x8000u) << 16, exponent = h >> 10 & 31, fraction = h & 1023;
     if (exponent == 31)
         return gs_float_of_bits(sign | 0x7f800000u | fraction << 13);
     if (exponent > 0)
@@ -103,6 +116,38 @@ GS_DEVICE float gs_of_f16(const void *p, gs_u64 i)
     const float small = (float)fraction * gs_float_of_bits(0x33800000u); /* 2^-24 */
     return sign ? -small : small;
 }
+
+GS_DEVICE float gs_of_f16(const void *p, gs_u64 i) { return gs_f16_number(((const gs_u16 *)p)[i]); }
+
+/* Columns of two bytes each, so many at once, from a multiple of their bytes. */
+#define GS_LOAD_HALVES(type)                                        \
+    GS_DEVICE void gs_load2_##type(float *to, const void *from)     \
+    {                                                               \
+        const gs_u32 word = *(const gs_halves2 *)from;              \
+        to[0] = gs_##type##_number(word & 0xffffu);                 \
+        to[1] = gs_##type##_number(word >> 16);                     \
+    }                                                               \
+    GS_DEVICE void gs_load4_##type(float *to, const void *from)     \
+    {                                                               \
+        const gs_float2 v = *(const gs_float2 *)from;               \
+        const gs_u32 word[2] = {gs_bits_of_float(v.x), gs_bits_of_float(v.y)}; \
+        GS_UNROLL for (int i = 0; i < 2; i++) {                     \
+            to[2 * i] = gs_##type##_number(word[i] & 0xffffu);      \
+            to[2 * i + 1] = gs_##type##_number(word[i] >> 16);      \
+        }                                                           \
+    }                                                               \
+    GS_DEVICE void gs_load8_##type(float *to, const void *from)     \
+    {                                                               \
+        const gs_float4 v = *(const gs_float4 *)from;               \
+        const gs_u32 word[4] = {gs_bits_of_float(v.x), gs_bits_of_float(v.y), gs_bits_of_float(v.z), \
+                                gs_bits_of_float(v.w)};             \
+        GS_UNROLL for (int i = 0; i < 4; i++) {                     \
+            to[2 * i] = gs_##type##_number(word[i] & 0xffffu);      \
+            to[2 * i + 1] = gs_##type##_number(word[i] >> 16);      \
+        }                                                           \
+    }
+GS_LOAD_HALVES(bf16)
+GS_LOAD_HALVES(f16)
 
 GS_DEVICE float gs_of_f32(const void *p, gs_u64 i) { return ((const float *)p)[i]; }
 GS_DEVICE float gs_of_u8(const void *p, gs_u64 i) { return (float)((const gs_u8 *)p)[i]; }

@@ -6,8 +6,12 @@
 GS_KERNEL(gs_add, gs_add_args)
 {
     const gs_u64 i = (gs_u64)gs_block_x() * GS_BLOCK_LANES + gs_lane();
-    if (i < a.count)
-        a.acc[i] += a.src[i];
+    if (i >= a.count)
+        return;
+    const float x = a.how == GS_ADD_BF16  ? gs_of_bf16(a.src, i)
+                    : a.how == GS_ADD_F16 ? gs_of_f16(a.src, i)
+                                          : ((const float *)a.src)[i];
+    a.acc[i] = gs_plus(a.acc[i], a.scale == 0 ? x : gs_times(x, a.scale[i / a.width]));
 }
 
 GS_KERNEL(gs_begin, gs_frame_args)
@@ -180,9 +184,12 @@ GS_KERNEL(gs_fetch_rows, gs_fetch_args)
     if (((gs_u64)from | (gs_u64)to | a.row_bytes) % 16 == 0)
         for (gs_u32 c = lane; c < a.row_bytes / 16; c += 32)
             ((gs_float4 *)(void *)to)[c] = ((const gs_float4 *)(const void *)from)[c];
-    else
+    else if (((gs_u64)from | (gs_u64)to | a.row_bytes) % 4 == 0)
         for (gs_u32 c = lane; c < a.row_bytes / 4; c += 32)
             ((gs_u32 *)(void *)to)[c] = ((const gs_u32 *)(const void *)from)[c];
+    else /* of an odd number of columns of two bytes */
+        for (gs_u32 c = lane; c < a.row_bytes / 2; c += 32)
+            ((gs_u16 *)(void *)to)[c] = ((const gs_u16 *)(const void *)from)[c];
     if (lane == 0) {
         a.present[row] = 1;
         gs_count(a.fetched, a.row_bytes);

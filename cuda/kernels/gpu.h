@@ -21,6 +21,7 @@
 
 typedef float4 gs_float4;
 typedef float2 gs_float2;
+typedef gs_u32 gs_halves2; /* two numbers of two bytes each */
 
 GS_DEVICE unsigned gs_lane(void) { return threadIdx.x; }
 GS_DEVICE unsigned gs_block_x(void) { return blockIdx.x; }
@@ -106,6 +107,7 @@ typedef struct gs_float4 {
 typedef struct gs_float2 {
     float x, y;
 } __attribute__((aligned(8), may_alias)) gs_float2;
+typedef gs_u32 gs_halves2 __attribute__((may_alias));
 
 GS_DEVICE unsigned gs_lane(void) { return gs_gpu->lane; }
 GS_DEVICE unsigned gs_block_x(void) { return gs_gpu->block_x; }

@@ -31,8 +31,6 @@ typedef struct gs_compile_options {
     bool lean;            /* what is computed once also costs the memory that it stands in all the time */
     bool hoist;           /* what depends on no parameter is computed once, by a pass "setup" */
     bool batch;           /* products with the matrix of an edge's type are made edge by edge, in batches of a type */
-    bool direct;          /* the device converts rows of f16 and bf16 as it sums them, and multiplies them by a number
-                           * each: those of the store are summed as they are where that moves fewer bytes */
     gs_dtype rest;        /* GS_F32, or GS_BF16: of what is stored for vertex programs alone, ... */
     uint32_t rest_width;  /* ... in rows of an even number, so many or more */
     double edges_per_vertex; /* for choices by volume */

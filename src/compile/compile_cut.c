@@ -166,7 +166,7 @@ static bool is_late(const gs_node *n, const gs_node *in)
 static bool read_instead(gs_cut *c, uint32_t i)
 {
     gs_rows_read r;
-    if (c->operand[i] == GS_IR_NONE || !c->direct || !gs_compile__read_instead(&r, c->ir, at(c, i)))
+    if (c->operand[i] == GS_IR_NONE || !gs_compile__read_instead(&r, c->ir, at(c, i)))
         return false;
     c->may_scale |= r.scale != GS_IR_NONE;
     if (r.scale != GS_IR_NONE && !c->scales)
@@ -497,7 +497,6 @@ static gs_status cut(gs_cut **out, const gs_ir *ir, const gs_compile_options *op
     if (c == NULL)
         return gs_fail(GS_ENOMEM, "no memory to cut the model into stages");
     c->no_fuse = options->no_fuse;
-    c->direct = options->direct;
     c->scales = scales;
     c->rest = options->rest;
     c->rest_width = options->rest_width;

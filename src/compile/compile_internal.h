@@ -67,7 +67,6 @@ typedef struct gs_cut {
     uint32_t *sums;       /* [stages + 1] */
     uint32_t *place;      /* [outputs] stage of each output */
     bool no_fuse;
-    bool direct;          /* gs_compile_options ... */
     bool scales, may_scale; /* rows may be multiplied as they are read; result: some could be */
     gs_dtype rest;        /* gs_compile_options ... */
     uint32_t rest_width;

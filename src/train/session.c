@@ -89,7 +89,6 @@ static gs_status add_pass(gs_session *s, const gs_model *model, gs_purpose purpo
         .rest = strcmp(o->spill_type, "bf16") == 0 ? GS_BF16 : GS_F32,
         .lean = s->lean,
         .batch = s->batch,
-        .direct = gs_device_unified(s->device),
         .hoist = !o->no_hoist && purpose == GS_FOR_TRAINING,
         .no_fuse = o->no_fuse,
         .edges_per_vertex = (double)info->edges / (double)info->vertices,

@@ -95,7 +95,6 @@ gs_status compile_case(gs_program *p, const test_case *t, const char *pass)
         .recompute = t->recompute,
         .lean = t->lean,
         .batch = t->batch,
-        .direct = !t->copied,
         .rest = t->rounded ? GS_BF16 : GS_F32,
         .rest_width = 1,
         .edges_per_vertex = t->edges_per_vertex > 0 ? t->edges_per_vertex : 8,

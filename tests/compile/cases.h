@@ -18,7 +18,6 @@ typedef struct test_case {
     uint32_t heads, edge_types; /* 0: 1 */
     uint32_t bases;             /* 0: the default */
     bool edge_weights, no_fuse, hoist, recompute, lean, batch;
-    bool copied;                /* edge passes read nothing but float32 rows, as they are */
     bool rounded;               /* what vertex programs alone read is stored as bf16 */
 } test_case;
 

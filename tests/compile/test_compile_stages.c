@@ -89,7 +89,7 @@ static void test_stages__gcn_training_aggregate_first(void **state)
         "sum_out 5 self; load 8; grad convs.1.lin.weight; grad convs.0.bias; grad convs.0.lin.weight; ",
         NULL,
     };
-    /* With so many edges that 4 bytes for each are more than a copy, or where rows are summed as they are. */
+    /* With so many edges that 4 bytes for each are more than a copy. */
     static const char *const copied[] = {
         "load 8; store 8; ",
         "sum_in 8 self; store 8; store 5; ",
@@ -100,9 +100,6 @@ static void test_stages__gcn_training_aggregate_first(void **state)
     test_case t = {.model = "gcn", .layers = 2, .in = 8, .hidden = 64, .classes = 5, .dropout = 0.5f};
     (void)state;
     check_stages(&t, "train", want);
-    t.copied = true;
-    check_stages(&t, "train", copied);
-    t.copied = false;
     t.edges_per_vertex = 40;
     check_stages(&t, "train", copied);
 }
@@ -115,22 +112,6 @@ static void test_stages__sage_reads_raw_features_in_the_edge_pass(void **state)
     check_stages(&t, "predict", want);
     t.no_move = true; /* the text is aggregate first */
     check_stages(&t, "predict", want);
-}
-
-/* Where the device sums rows only as they are. */
-static void test_stages__half_features_are_cast_before_they_are_summed(void **state)
-{
-    static const char *const want[] = {"load 48; store 48; ", "sum_in 48; load 48; store 64; ",
-                                       "sum_in 64; load 64; store 64; ", NULL};
-    const test_case t = {.model = "sage", .layers = 2, .in = 48, .hidden = 64, .classes = 64, .feature_type = GS_BF16,
-                         .copied = true};
-    gs_program *p = gs_program_new();
-    (void)state;
-    check_stages(&t, "predict", want);
-    gs_assert_ok(compile_case(p, &t, "predict"));
-    assert_int_equal(p->array[0].dtype, GS_BF16);
-    assert_int_equal(p->stage[0].instr[0].op, GS_OP_CAST);
-    gs_program_free(p);
 }
 
 /* 48 columns are the features' alone. */
@@ -445,7 +426,6 @@ int main(void)
         cmocka_unit_test(test_stages__gcn_with_loops_loads_the_own_row),
         cmocka_unit_test(test_stages__gcn_training_aggregate_first),
         cmocka_unit_test(test_stages__sage_reads_raw_features_in_the_edge_pass),
-        cmocka_unit_test(test_stages__half_features_are_cast_before_they_are_summed),
         cmocka_unit_test(test_stages__half_features_have_no_float32_copy),
         cmocka_unit_test(test_stages__what_edges_do_not_read_is_rounded),
         cmocka_unit_test(test_stages__sage_training_transform_first),

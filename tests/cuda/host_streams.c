@@ -30,7 +30,9 @@ typedef struct event {
     uint32_t time, clock[HOST_STREAMS];
 } event;
 
-/* Who was at four bytes of the device: times in their streams, 0 for nobody. */
+/* Who was at a word of the device: times in their streams, 0 for nobody. Rows of an odd number of columns of two bytes
+ * begin at any two. */
+#define WORD_BYTES 2
 typedef struct word {
     uint32_t write_time, write_stream;
     uint32_t read_time[HOST_STREAMS];
@@ -322,11 +324,11 @@ static void access_words(word *w, size_t words, bool write, const char *p)
 {
     for (size_t i = 0; i < words; i++) {
         if (w[i].write_time != 0 && !before(w[i].write_stream, w[i].write_time))
-            race(write ? "writes over what is being written at" : "reads", p + 4 * i, w[i].write_stream,
+            race(write ? "writes over what is being written at" : "reads", p + WORD_BYTES * i, w[i].write_stream,
                  w[i].write_time);
         for (unsigned s = 0; write && s < most; s++)
             if (w[i].read_time[s] != 0 && !before(s, w[i].read_time[s]))
-                race("writes over what is being read at", p + 4 * i, s, w[i].read_time[s]);
+                race("writes over what is being read at", p + WORD_BYTES * i, s, w[i].read_time[s]);
         if (write) {
             w[i].write_time = running->time;
             w[i].write_stream = running->stream;
@@ -385,8 +387,9 @@ void host_streams_access(const void *at, size_t bytes, bool write)
                 write ? "writes" : "reads", at);
         abort();
     }
-    const size_t from = (size_t)(p - b->first) / 4, to = ((size_t)(p - b->first) + bytes + 3) / 4;
-    access_words(b->words + from, to - from, write, b->first + 4 * from);
+    const size_t first = (size_t)(p - b->first), from = first / WORD_BYTES;
+    access_words(b->words + from, (first + bytes + WORD_BYTES - 1) / WORD_BYTES - from, write,
+                 b->first + WORD_BYTES * from);
 }
 
 void host_streams_host_access(const void *at, size_t bytes, bool write)
@@ -402,12 +405,12 @@ void host_streams_memory(void *p, size_t bytes)
     for (unsigned i = 0; i < BLOCKS; i++) {
         block *const b = &blocks[i];
         if (bytes == 0 && b->first == p) {
-            munmap(b->words, (b->bytes / 4 + 1) * sizeof(word));
+            munmap(b->words, (b->bytes / WORD_BYTES + 1) * sizeof(word));
             *b = (block){NULL, 0, NULL};
             return;
         }
         if (bytes > 0 && b->first == NULL) {
-            *b = (block){p, bytes, mmap(NULL, (bytes / 4 + 1) * sizeof(word), PROT_READ | PROT_WRITE,
+            *b = (block){p, bytes, mmap(NULL, (bytes / WORD_BYTES + 1) * sizeof(word), PROT_READ | PROT_WRITE,
                                         MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0)};
             if (b->words == MAP_FAILED)
                 abort();

@@ -55,6 +55,18 @@ static void test_cuda_compile__every_model(void **state)
     }
 }
 
+/* Features of either type, an odd number of columns too, summed as they are. */
+static void test_cuda_compile__rows_of_half_width(void **state)
+{
+    static const char *const models[] = {"gcn", "sage", "gin"};
+    (void)state;
+    for (uint32_t k = 0; k < 6; k++) {
+        const test_case t = {.model = models[k % 3], .layers = 2, .in = 48 + k / 3, .hidden = 64, .classes = 41,
+                             .feature_type = k % 2 == 0 ? GS_F16 : GS_BF16, .edges_per_vertex = 20};
+        compile_model(models[k % 3], &t, false);
+    }
+}
+
 static void test_cuda_compile__texts_of_no_zoo(void **state)
 {
     static const char *const texts[] = {"columns", "gates", "mixed", "norms", "rows", "walk"};
@@ -89,6 +101,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_cuda_compile__fixed_kernels),
         cmocka_unit_test(test_cuda_compile__every_model),
+        cmocka_unit_test(test_cuda_compile__rows_of_half_width),
         cmocka_unit_test(test_cuda_compile__texts_of_no_zoo),
         cmocka_unit_test(test_cuda_compile__batches_by_type),
     };

@@ -16,13 +16,26 @@ static const uint32_t widths[] = {1,  2,  3,  4,  5,   6,   7,   8,   12,  16,  
 
 typedef enum how { ROWS, PICK, SPLIT } how;
 
+/* Of sums of rows: what the rows are, and whether each is multiplied by a number. */
+typedef struct row_kind {
+    gs_dtype dtype;
+    bool scaled;
+} row_kind;
+
+static const row_kind kinds[] = {{GS_F32, false}, {GS_F32, true}, {GS_BF16, false},
+                                 {GS_BF16, true}, {GS_F16, false}, {GS_F16, true}};
+#define KINDS GS_ARRAY_LEN(kinds)
+
 typedef struct rows_case {
     how how;
+    row_kind kind;
     uint32_t index_bytes, type_bytes, targets, operand_rows, width, types;
     uint32_t first_edge; /* edges before it belong to nobody */
     void *target, *index, *type;
     uint32_t *start;
-    float *operand, *before, *want;
+    float *operand, *before, *want; /* operand: as float32 */
+    void *rows;   /* the operand in the kind's type */
+    float *scale; /* or NULL */
     double *size; /* sums of magnitudes */
     size_t acc_floats, operand_floats;
 } rows_case;
@@ -38,8 +51,9 @@ static void expect(rows_case *c)
             const size_t from = c->how == PICK ? row * many + shift : row * narrow;
             const size_t to = c->how == SPLIT ? (2 * t + 1) * many + shift : (2 * t + 1) * narrow;
             for (uint32_t col = 0; col < c->width; col++) {
-                c->want[to + col] += c->operand[from + col];
-                c->size[to + col] += fabs((double)c->operand[from + col]);
+                volatile const float copy = c->operand[from + col] * (c->scale != NULL ? c->scale[row] : 1);
+                c->want[to + col] += copy;
+                c->size[to + col] += fabs((double)copy);
             }
         }
 }
@@ -63,6 +77,12 @@ static void make_case(rows_case *c, const uint32_t *degree)
     c->operand_floats = (size_t)c->operand_rows * c->width * (c->how == PICK ? c->types : 1);
     c->acc_floats = (2 * (size_t)c->targets + 1) * c->width * (c->how == SPLIT ? c->types : 1);
     c->operand = random_floats(c->operand_floats, 8, -3, 3);
+    for (size_t i = 0; c->kind.dtype != GS_F32 && i < c->operand_floats; i += 19)
+        c->operand[i] *= 1e-6f; /* below what float16 has without leading zeros */
+    c->rows = test_malloc(c->operand_floats * sizeof(float));
+    gs_convert_from_f32(c->rows, c->kind.dtype, c->operand, c->operand_floats);
+    gs_convert_to_f32(c->operand, c->rows, c->kind.dtype, c->operand_floats);
+    c->scale = c->kind.scaled ? random_floats(c->operand_rows, 12, 0.01f, 2) : NULL;
     c->before = random_floats(c->acc_floats, 9, -3, 3);
     c->want = random_floats(c->acc_floats, 9, -3, 3);
     c->size = test_malloc(c->acc_floats * sizeof(double));
@@ -73,7 +93,8 @@ static void make_case(rows_case *c, const uint32_t *degree)
 
 static void free_case(rows_case *c)
 {
-    void *const all[] = {c->target, c->index, c->type, c->start, c->operand, c->before, c->want, c->size};
+    void *const all[] = {c->target, c->index, c->type, c->start, c->operand, c->before, c->want, c->size,
+                         c->rows,   c->scale};
     for (size_t i = 0; i < GS_ARRAY_LEN(all); i++)
         test_free(all[i]);
 }
@@ -81,7 +102,8 @@ static void free_case(rows_case *c)
 static void launch(gs_device *d, const rows_case *c, float *acc)
 {
     const gs_edge_launch l = {.index_bytes = c->index_bytes, .targets = c->targets, .target = c->target,
-                              .start = c->start, .index = c->index, .operand = c->operand, .acc = acc,
+                              .start = c->start, .index = c->index, .operand = c->rows, .acc = acc,
+                              .dtype = c->kind.dtype, .scale = c->scale,
                               .width = c->width, .operand_rows = c->operand_rows, .target_rows = 2 * c->targets + 1};
     const gs_typed_launch typed = {
         .edges = l, .type = c->type, .type_bytes = c->type_bytes, .types = c->types, .pick = c->how == PICK};
@@ -105,8 +127,8 @@ static void check(gs_device *d, rows_case c, const uint32_t *degree, double tole
     launch(d, &c, acc);
     for (size_t i = 0; i < c.acc_floats; i++)
         if (!(fabs((double)acc[i] - (double)c.want[i]) <= tolerance * c.size[i]))
-            fail_msg("width %u, how %d, element %zu: %.9g, not %.9g", c.width, (int)c.how, i, (double)acc[i],
-                     (double)c.want[i]);
+            fail_msg("%s%s, width %u, how %d, element %zu: %.9g, not %.9g", gs_dtype_name(c.kind.dtype),
+                     c.kind.scaled ? ", scaled" : "", c.width, (int)c.how, i, (double)acc[i], (double)c.want[i]);
     test_free(acc);
     free_case(&c);
 }
@@ -116,21 +138,24 @@ static uint32_t types_of(how h, uint32_t i) { return h == ROWS ? 1 : 1 + i % 4 *
 /* A program whose stages sum rows of every width in every way, so that one device is prepared for all. */
 static void prepare(gs_device *d)
 {
-    enum { ALL = WIDTHS * (SPLIT + 1) };
-    static gs_array array[ALL];
+    enum { WAYS = SPLIT + KINDS, ALL = WIDTHS * WAYS }; /* PICK, SPLIT, and ROWS of each kind */
+    static gs_array array[ALL + 1];
     static gs_stage stage[ALL];
     static gs_reg reg[ALL];
     static gs_program program;
     static const gs_sum_kind kind[] = {[ROWS] = GS_SUM_ROWS, [PICK] = GS_SUM_PICK, [SPLIT] = GS_SUM_SPLIT};
     for (uint32_t i = 0; i < ALL; i++) {
-        const how h = i % (SPLIT + 1);
-        const uint32_t w = i / (SPLIT + 1), wide = widths[w] * types_of(h, w);
-        array[i] = (gs_array){.dtype = GS_F32, .width = h == PICK ? wide : widths[w], .store_id = -1};
+        const how h = i % WAYS <= SPLIT ? i % WAYS : ROWS;
+        const row_kind rows = kinds[i % WAYS <= SPLIT ? 0 : i % WAYS - SPLIT];
+        const uint32_t w = i / WAYS, wide = widths[w] * types_of(h, w);
+        array[i] = (gs_array){.dtype = rows.dtype, .width = h == PICK ? wide : widths[w], .store_id = -1};
         reg[i] =
             (gs_reg){.kind = GS_REG_SUM, .dtype = GS_F32, .width = h == SPLIT ? wide : widths[w], .array = GS_NONE};
-        stage[i] = (gs_stage){.sums = 1, .sum = {{.array = i, .reg = 0, .kind = kind[h]}}, .regs = 1, .reg = &reg[i]};
+        stage[i] = (gs_stage){.sums = 1, .sum = {{.array = i, .reg = 0, .kind = kind[h], .scaled = rows.scaled,
+                                                 .scale = ALL}}, .regs = 1, .reg = &reg[i]};
     }
-    program = (gs_program){.arrays = ALL, .array = array, .stages = ALL, .stage = stage, .logits = GS_NONE};
+    array[ALL] = (gs_array){.dtype = GS_F32, .width = 1, .store_id = -1};
+    program = (gs_program){.arrays = ALL + 1, .array = array, .stages = ALL, .stage = stage, .logits = GS_NONE};
     gs_assert_ok(gs_device_prepare(d, &program));
 }
 
@@ -148,6 +173,10 @@ static void test_cuda_rows__every_width_and_way_in_the_order_of_the_edges(void *
             check(d, (rows_case){.how = h, .index_bytes = bytes[i % 4][0], .type_bytes = bytes[i % 4][1], .targets = 50,
                                  .operand_rows = 37, .width = widths[i], .types = types_of(h, i), .first_edge = i % 3},
                   degree, 0);
+    for (uint32_t i = 0; i < WIDTHS * KINDS; i++)
+        check(d, (rows_case){.kind = kinds[i % KINDS], .index_bytes = i % 4 < 2 ? 2 : 4, .type_bytes = 1, .targets = 50,
+                             .operand_rows = 37, .width = widths[i / KINDS], .types = 1, .first_edge = i % 3},
+              degree, 0);
     gs_device_close(d);
 }
 
@@ -172,6 +201,11 @@ static void test_cuda_rows__hubs_are_the_same_to_rounding(void **state)
                               .width = widths[hub_widths[i]], .types = types_of(h, hub_widths[i]),
                               .first_edge = 5 * (uint32_t)i},
                   degree, 1e-5); /* of the magnitudes: the plain loop rounds too */
+    for (size_t i = 0; i < GS_ARRAY_LEN(hub_widths) * KINDS; i++)
+        check(d,
+              (rows_case){.kind = kinds[i % KINDS], .index_bytes = 4, .type_bytes = 2, .targets = 40,
+                          .operand_rows = 300, .width = widths[hub_widths[i / KINDS]], .types = 1},
+              degree, 1e-5);
     gs_device_close(d);
 }
 
