@@ -174,6 +174,64 @@ static void test_stages__what_edges_do_not_read_is_rounded(void **state)
     gs_program_free(p);
 }
 
+/* The instruction of stage `s` that makes register `r`; NULL where it is loaded or summed. */
+static const gs_instr *maker_of(const gs_stage *s, uint32_t r)
+{
+    for (uint32_t i = 0; i < s->instrs; i++)
+        if (s->instr[i].dst == r && gs_op_classof(s->instr[i].op) != GS_CLASS_REDUCE)
+            return &s->instr[i];
+    return NULL;
+}
+
+/* Is one register the other times, or over, a number a vertex? Then a later stage has either from the other. */
+static bool is_scaled_from(const gs_stage *s, uint32_t scaled, uint32_t from)
+{
+    const gs_instr *n = maker_of(s, scaled);
+    if (n == NULL || (n->op != GS_OP_MUL && n->op != GS_OP_DIV) || n->a.kind != GS_FROM_REG || n->b.kind != GS_FROM_REG)
+        return false;
+    return (n->a.index == from && s->reg[n->b.index].width == 1) ||
+           (n->b.index == from && s->reg[n->a.index].width == 1 && n->op == GS_OP_MUL);
+}
+
+/* Rounded arrays of the pass that a stage stores beside the float32 array they are, but for a factor a vertex. */
+static uint32_t rounded_copies(const gs_program *p)
+{
+    uint32_t copies = 0;
+    for (uint32_t t = 0; t < p->stages; t++) {
+        const gs_stage *s = &p->stage[t];
+        for (uint32_t i = 0; i < s->instrs; i++) {
+            const uint32_t value = s->instr[i].a.index;
+            if (s->instr[i].op != GS_OP_ROUND)
+                continue;
+            for (uint32_t r = 0; r < s->regs; r++)
+                copies += s->reg[r].kind == GS_REG_TEMP && s->reg[r].array != GS_NONE && s->reg[r].dtype == GS_F32 &&
+                          s->reg[r].width > 1 && (is_scaled_from(s, r, value) || is_scaled_from(s, value, r));
+        }
+    }
+    return copies;
+}
+
+/* The gradient of the logits (GraphSAGE: over the degree) is stored in float32 for edges. What else needs it reads
+ * that: rounded copies are the same bytes, written and read, and would be less exact. Other values are rounded. */
+static void test_stages__no_rounded_copy_of_what_stands_for_edges(void **state)
+{
+    static const char *const models[] = {"sage", "gat"};
+    (void)state;
+    for (int m = 0; m < 2; m++) {
+        const test_case t = {.model = models[m], .layers = 1, .in = 100, .classes = 16, .rounded = true};
+        gs_program *p = gs_program_new();
+        uint32_t rounded = 0;
+        gs_assert_ok(compile_case(p, &t, "train"));
+        for (uint32_t a = 0; a < p->arrays; a++)
+            rounded += p->array[a].dtype == GS_BF16;
+        if (rounded_copies(p) > 0 || rounded == 0) {
+            gs_program_print(p, stderr);
+            fail_msg("%s: %u rounded copies of float32 arrays, %u rounded arrays", t.model, rounded_copies(p), rounded);
+        }
+        gs_program_free(p);
+    }
+}
+
 static void test_stages__sage_training_transform_first(void **state)
 {
     /* The gradient over the degree is stored for the edges; later stages multiply it back. */
@@ -428,6 +486,7 @@ int main(void)
         cmocka_unit_test(test_stages__sage_reads_raw_features_in_the_edge_pass),
         cmocka_unit_test(test_stages__half_features_have_no_float32_copy),
         cmocka_unit_test(test_stages__what_edges_do_not_read_is_rounded),
+        cmocka_unit_test(test_stages__no_rounded_copy_of_what_stands_for_edges),
         cmocka_unit_test(test_stages__sage_training_transform_first),
         cmocka_unit_test(test_stages__what_needs_no_parameter_is_computed_once),
         cmocka_unit_test(test_stages__attention_keeps_one_number_a_head),
