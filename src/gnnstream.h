@@ -228,6 +228,14 @@ typedef struct gs_train_options {
     const volatile int *stop; /* may be NULL */
 } gs_train_options;
 
+/* Why another program of the model than its first was taken: from GS_TAKEN_SHORTER on, it was. */
+typedef enum gs_taken {
+    GS_NOT_TAKEN = 0,
+    GS_TAKEN_SHORTER, /* its epoch was predicted to be shorter */
+    GS_TAKEN_LEANER,  /* it takes at most three quarters of the memory, for an epoch of at most 1.9 times as long */
+    GS_TAKEN_TO_FIT,  /* the programs tried before it do not keep the budgets */
+} gs_taken;
+
 /* One pass over the graph: "train" is an epoch, "eval" and "predict" go forward only. */
 typedef struct gs_pass_report {
     char name[16];
@@ -252,15 +260,11 @@ typedef struct gs_pass_report {
     uint32_t orders_tried;
     double store_order_seconds, best_order_seconds;
     bool reordered;
-    /* The model's second program, which makes values again rather than storing them, was predicted to be faster and is
-     * the plan's. Which one is can change with what is known of the machine, and with it the rounding of weights. */
-    bool recomputes;
-    /* The model's program that holds less of what needs to be computed only once was taken: it was predicted to be
-     * faster, or to take at most three quarters of the memory for an epoch of at most 1.9 times as long. */
-    bool lean;
-    /* The model's program that multiplies the rows of edges by the matrix of their type, in batches of a type, was
-     * predicted to be faster than with sums by type or products for all types, or no other one keeps the budgets. */
-    bool batches;
+    /* The plan is of a program that makes values again rather than storing them, that holds less of what needs to be
+     * computed only once, and that multiplies the rows of edges by the matrix of their type in batches of a type, in
+     * place of sums by type or products for all types. Which program it is can change with what is known of the
+     * machine, and with it the rounding of weights. */
+    gs_taken recomputes, lean, batches;
 } gs_pass_report;
 
 typedef struct gs_train_report {

@@ -43,14 +43,7 @@ static void print_text(const gs_bench_report *b)
         printf("          in store order %.4f s, in the best of %u other orders of columns %.4f s, %s\n",
                p->store_order_seconds, p->orders_tried, p->best_order_seconds,
                p->reordered ? "which was run" : "which was not worth it");
-    if (p->recomputes)
-        puts("          values are made again rather than stored, as that was predicted to be faster");
-    if (p->batches)
-        puts("          edges are multiplied by the matrix of their type in batches, as that was predicted to be "
-             "faster or alone fits");
-    if (p->lean)
-        puts(
-            "          less is computed once and held, as that was predicted to be faster or to take much less memory");
+    print_program("          ", p);
     printf("          %s read and %s written, %s\n", cli_size(p->read_bytes), cli_size(p->written_bytes),
            p->read_bytes == b->read_bytes && p->written_bytes == b->written_bytes ? "as measured" : "NOT as measured");
     print_results(&b->train);

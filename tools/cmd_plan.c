@@ -1,6 +1,7 @@
 #include <inttypes.h>
 #include <string.h>
 
+#include "results.h"
 #include "train_options.h"
 
 static void print_passes(const gs_plan_report *p)
@@ -22,18 +23,6 @@ static void print_order(const gs_pass_report *x)
         printf("order of columns in %s: %.3f s in store order, %.3f s in the best of %u others, %s\n", x->name,
                x->store_order_seconds, x->best_order_seconds, x->orders_tried,
                x->reordered ? "which is taken" : "which is not worth it");
-}
-
-/* All passes are one program's. */
-static void print_program(const gs_pass_report *x)
-{
-    if (x->recomputes)
-        puts("values are made again rather than stored, as that was predicted to be faster");
-    if (x->batches)
-        puts("edges are multiplied by the matrix of their type in batches, as that was predicted to be faster or alone "
-             "fits");
-    if (x->lean)
-        puts("less is computed once and held, as that was predicted to be faster or to take much less memory");
 }
 
 /* Of several devices. */
@@ -58,7 +47,7 @@ static void print_seconds(const gs_plan_report *p)
     }
     for (uint32_t i = 0; i < p->passes; i++)
         print_order(&p->pass[i]);
-    print_program(&p->pass[0]);
+    print_program("", &p->pass[0]); /* all passes are one program's */
     if (strcmp(p->basis, "fitted") == 0)
         puts("predicted from epochs of this machine");
     else

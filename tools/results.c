@@ -21,6 +21,22 @@ void print_results(const gs_train_report *r)
             printf("%-6s %.4f\n", split[k], r->accuracy[k]);
 }
 
+void print_program(const char *indent, const gs_pass_report *p)
+{
+    static const char *const why[] = {
+        [GS_TAKEN_SHORTER] = "that was predicted to be faster",
+        [GS_TAKEN_LEANER] = "that takes much less memory",
+        [GS_TAKEN_TO_FIT] = "what was tried before does not keep the budgets",
+    };
+
+    if (p->recomputes != GS_NOT_TAKEN)
+        printf("%svalues are made again rather than stored, as %s\n", indent, why[p->recomputes]);
+    if (p->batches != GS_NOT_TAKEN)
+        printf("%sedges are multiplied by the matrix of their type in batches, as %s\n", indent, why[p->batches]);
+    if (p->lean != GS_NOT_TAKEN)
+        printf("%sless is computed once and held, as %s\n", indent, why[p->lean]);
+}
+
 void show_epoch(void *context, const gs_epoch_report *e)
 {
     char line[160];

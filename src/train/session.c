@@ -84,11 +84,11 @@ static gs_status add_pass(gs_session *s, const gs_model *model, gs_purpose purpo
         .metrics = s->labelled,
         .store_logits = logits,
         .no_move = o->no_move,
-        .recompute = s->recompute,
+        .recompute = s->recompute != GS_NOT_TAKEN,
         .rest_width = REST_WIDTH,
         .rest = strcmp(o->spill_type, "bf16") == 0 ? GS_BF16 : GS_F32,
-        .lean = s->lean,
-        .batch = s->batch,
+        .lean = s->lean != GS_NOT_TAKEN,
+        .batch = s->batch != GS_NOT_TAKEN,
         .hoist = !o->no_hoist && purpose == GS_FOR_TRAINING,
         .no_fuse = o->no_fuse,
         .edges_per_vertex = (double)info->edges / (double)info->vertices,
@@ -149,9 +149,9 @@ static gs_status compile_model(gs_session *s, gs_purpose purpose, bool logits)
 
 /* ---- open, close --------------------------------------------------------- */
 
-/* How a model is compiled: compile.h. */
+/* How a model is compiled (compile.h), and why so. */
 typedef struct gs_variant {
-    bool recompute, lean, batch;
+    gs_taken recompute, lean, batch;
 } gs_variant;
 
 /* What a session is opened for. */
@@ -245,7 +245,7 @@ static void swap(gs_session **a, gs_session **b)
 
 /* Puts a session that is compiled so in the place of *s, if `is_better`. */
 static void try_another(gs_session **s, const gs_opening *o, gs_variant variant,
-                        bool (*is_better)(const gs_session *other, const gs_session *s))
+                        bool (*is_better)(gs_session *other, const gs_session *s))
 {
     gs_session *other = prepare_another(*s, o, variant);
     if (other != NULL && gs_session_plan(other, o->logits) == GS_OK && is_better(other, *s))
@@ -253,15 +253,19 @@ static void try_another(gs_session **s, const gs_opening *o, gs_variant variant,
     gs_session_close(other);
 }
 
-static bool is_shorter(const gs_session *other, const gs_session *s)
+static bool is_shorter(gs_session *other, const gs_session *s)
 {
     return epoch_seconds(other) < RECOMPUTE_WORTH * epoch_seconds(s);
 }
 
-static bool is_leaner(const gs_session *other, const gs_session *s)
+/* Also says so, where it is not shorter. */
+static bool is_leaner(gs_session *other, const gs_session *s)
 {
-    const bool little = (double)other->plan->host_bytes <= LEAN_BYTES * (double)s->plan->host_bytes;
-    return is_shorter(other, s) || (little && epoch_seconds(other) <= LEAN_SECONDS * epoch_seconds(s));
+    if (is_shorter(other, s))
+        return true;
+    other->lean = GS_TAKEN_LEANER;
+    return (double)other->plan->host_bytes <= LEAN_BYTES * (double)s->plan->host_bytes &&
+           epoch_seconds(other) <= LEAN_SECONDS * epoch_seconds(s);
 }
 
 /* Columns that the pass "setup" leaves to others. */
@@ -283,7 +287,7 @@ static void lean_where_worth(gs_session **s, const gs_opening *o)
 {
     if ((*s)->train != GS_NONE && gs_device_unified((*s)->device) &&
         standing_columns((*s)->program) > (uint64_t)WIDE * gs_store_get_info((*s)->store)->features)
-        try_another(s, o, (gs_variant){.lean = true}, is_leaner);
+        try_another(s, o, (gs_variant){.lean = GS_TAKEN_SHORTER}, is_leaner);
 }
 
 /* Sums by type, and products of all types, are rows of V * T numbers; products in batches of edges are 2 * E * in * out
@@ -298,7 +302,7 @@ static bool may_batch(const gs_session *s)
 static void batch_where_shorter(gs_session **s, const gs_opening *o)
 {
     if (!(*s)->batch && may_batch(*s) && ((*s)->train != GS_NONE || (*s)->predict != GS_NONE))
-        try_another(s, o, (gs_variant){.batch = true}, is_shorter);
+        try_another(s, o, (gs_variant){.batch = GS_TAKEN_SHORTER}, is_shorter);
 }
 
 /* An epoch that goes to the disk may be shorter with a program that makes values again instead of storing them: the
@@ -307,7 +311,8 @@ static void recompute_where_shorter(gs_session **s, const gs_opening *o)
 {
     const gs_plan_pass *const pass = (*s)->train == GS_NONE ? NULL : &(*s)->plan->pass[(*s)->train];
     if (pass != NULL && pass->read_bytes + pass->written_bytes > 0 && gs_device_unified((*s)->device))
-        try_another(s, o, (gs_variant){.recompute = true, .lean = (*s)->lean, .batch = (*s)->batch}, is_shorter);
+        try_another(s, o, (gs_variant){.recompute = GS_TAKEN_SHORTER, .lean = (*s)->lean, .batch = (*s)->batch},
+                    is_shorter);
 }
 
 static bool is_refused(const gs_session *s) { return s->refused.host != 0 || s->refused.device != 0; }
@@ -325,8 +330,13 @@ static bool asks_less(const gs_session *other, const gs_session *s)
  * least, which takes the place of *s. */
 static gs_status fit_another(gs_session **s, const gs_opening *o)
 {
-    static const gs_variant variants[] = {{.recompute = true}, {.lean = true}, {.recompute = true, .lean = true},
-                                          {.batch = true}, {.recompute = true, .batch = true}};
+    static const gs_variant variants[] = {
+        {.recompute = GS_TAKEN_TO_FIT},
+        {.lean = GS_TAKEN_TO_FIT},
+        {.recompute = GS_TAKEN_TO_FIT, .lean = GS_TAKEN_TO_FIT},
+        {.batch = GS_TAKEN_TO_FIT},
+        {.recompute = GS_TAKEN_TO_FIT, .batch = GS_TAKEN_TO_FIT},
+    };
     char text[512];
 
     snprintf(text, sizeof(text), "%s", gs_last_error());

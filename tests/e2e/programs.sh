@@ -61,18 +61,19 @@ same()
 with held lean false --model rgcn --no-batch -- "--host-memory 200M" "--host-memory 180M" "--host-memory 160M" \
     "--host-memory 120M" &&
     with lean lean true --model rgcn --no-batch -- "" "--host-memory 300M" "--host-memory 160M" &&
-    told 'less is computed once' && same held lean &&
+    told 'less is computed once and held, as that takes much less memory' && same held lean &&
     with batched batches true --model rgcn -- "" "--host-memory 160M" "--no-hoist" &&
-    told 'in batches' && same held batched
+    told 'in batches, as that was predicted to be faster' && same held batched
 # Sums by type are 8 times as wide: a block of them has no room where batches have. (The least of both is what a refusal
 # names.)
 few=(--model rgcn --hidden 32 --threads 2 --host-memory 400M --device-memory)
 refuse 1 'needs at least' "$GNNSTREAM" plan "$store" "${few[@]}" 16M --no-batch
-run 'batches alone fit' "$GNNSTREAM" plan "$store" "${few[@]}" 16M
+line=("$store" "${few[@]}" 16M)
+told 'in batches, as what was tried before does not keep the budgets'
 refuse 1 'needs at least ([0-9]|1[0-5])M' "$GNNSTREAM" plan "$store" "${few[@]}" 4M
 with stored recomputes false --model sage -- "" &&
     with again recomputes true --model sage -- --no-cache &&
-    told 'made again rather than stored' && same stored again
+    told 'made again rather than stored, as that was predicted to be faster' && same stored again
 
 # Sums of wide features by type take 43 MiB of a device, products in front of the sums 9: the second program is run
 # where the first does not fit, and a refusal names what is enough for one of the two. (Batches would take less.)
@@ -85,5 +86,6 @@ refuse 1 'device-memory 1.0 MiB is too small.*needs at least [0-9]+M' \
 least=$(sed -n 's/.*needs at least \([0-9]*\)M.*/\1/p' "$work/stderr")
 [ "${least:-99}" -le 20 ] && pass || fail "the least device memory is that of the first program: $least" "$work/stderr"
 with roomy lean false --model rgcn --no-batch --no-hoist -- "--device-memory 100M --host-memory 400M" &&
-    with narrow lean true --model rgcn --no-batch -- "--device-memory ${least}M --host-memory 400M" && same roomy narrow
+    with narrow lean true --model rgcn --no-batch -- "--device-memory ${least}M --host-memory 400M" &&
+    told 'less is computed once and held, as what was tried before does not keep the budgets' && same roomy narrow
 finish
