@@ -78,11 +78,10 @@ static needs find_needs(const gs_cpu *cpu, const gs_program *p)
             const bool outer = in->op == GS_OP_OUTER || in->op == GS_OP_FAN_OUTER;
             if (!outer || gs_cpu__outer_is_small(grad->rows, grad->cols, UINT32_MAX))
                 partial += gs_cpu__lot_floats(in->op, grad->rows, grad->cols);
-            if (outer && !gs_cpu__outer_is_small(grad->rows, grad->cols, 1))
-                n.outer_floats =
-                    GS_MAX(n.outer_floats,
-                           gs_cpu__outer_floats(in->op == GS_OP_FAN_OUTER ? stage->reg[in->a.index].width : grad->rows,
-                                                grad->cols));
+            if (outer && !gs_cpu__outer_is_small(grad->rows, grad->cols, 1)) {
+                const uint32_t rows = in->op == GS_OP_FAN_OUTER ? stage->reg[in->a.index].width : grad->rows;
+                n.outer_floats = GS_MAX(n.outer_floats, gs_cpu__outer_floats(rows, grad->cols));
+            }
         }
         n.partial_floats = GS_MAX(n.partial_floats, gs_cpu__partial_floats(partial));
         n.turned_floats = GS_MAX(n.turned_floats, turned);

@@ -313,8 +313,9 @@ static void plan_instr(planner *p, const gs_instr *in)
             return;
         }
         d->a = contiguous(p, stretched(p, &in->a, width), width);
-        d->a = emit_value(p, (gs_cpu_edge_step){.kind = GS_CPU_EDGE_UNARY, .op = in->op, .alpha = in->alpha,
-                                                .width = width, .a = d->a});
+        const gs_cpu_edge_step step = {
+            .kind = GS_CPU_EDGE_UNARY, .op = in->op, .alpha = in->alpha, .width = width, .a = d->a};
+        d->a = emit_value(p, step);
     }
     d->ready = true;
 }

@@ -109,9 +109,8 @@ static bool next_tile(cursor *c, gs_cpu_edge_tile *t)
             const uint32_t row = number_at(l->target, l->index_bytes, c->target);
             if (t->runs == 0)
                 t->edge = c->edge;
-            t->run[t->runs++] = (gs_cpu_edge_run){.row = c->work->from < c->work->to ? c->work->row : row,
-                                                  .first = t->edges,
-                                                  .end = t->edges + n};
+            const uint32_t sums_row = c->work->from < c->work->to ? c->work->row : row;
+            t->run[t->runs++] = (gs_cpu_edge_run){.row = sums_row, .first = t->edges, .end = t->edges + n};
             uint32_t *const target = t->target + t->edges;
             for (uint32_t i = 0; i < n; i++)
                 target[i] = row;

@@ -84,6 +84,16 @@ static void run_loss(const tile *t, const gs_cpu_step *s, gs_metrics *metrics, u
     t->cpu->k->xent(&x, metrics);
 }
 
+/* EDGE_MASK outside an edge program: of a vertex's self loops. */
+static void run_mask(const gs_cpu_kernels *k, const gs_cpu_step *s, uint32_t row, uint32_t rows)
+{
+    const gs_cpu_draws draws = {
+        .source = (const uint32_t *)s->split + row,
+        .destination = (const uint32_t *)s->id + row,
+    };
+    k->mask(&s->dropout, s->dst + (size_t)row * s->width, &draws, rows, s->width);
+}
+
 /* FOLD and SPREAD, GS_CPU_TILE_EDGES rows at a time: as many as are numbered. */
 static void run_groups(const gs_cpu_kernels *k, const gs_cpu_step *s, uint32_t row, uint32_t rows)
 {
@@ -153,9 +163,7 @@ static void run_cheap(const tile *t, const gs_cpu_step *s, const share *part, ui
         run_columns(s, row, rows);
         break;
     case GS_OP_EDGE_MASK:
-        k->mask(&s->dropout, s->dst + at, &(gs_cpu_draws){.source = (const uint32_t *)s->split + row,
-                                                          .destination = (const uint32_t *)s->id + row},
-                rows, s->width);
+        run_mask(k, s, row, rows);
         break;
     case GS_OP_CAST:
         k->cast(s->dst + at, (const char *)s->source + at * gs_dtype_bytes(s->source_type), s->source_type, n);

@@ -39,13 +39,15 @@ static uint32_t choose_mirrors(const gs_exec *e, uint64_t left, gs_device_range 
 static gs_status take_device_memory(gs_exec *e, const gs_exec_config *c)
 {
     gs_device_range mirror[GS_DEVICE_MIRRORS];
-    const gs_device_memory m = {.arena_bytes = e->region_bytes[GS_REGION_ARENA],
-                                .staging_bytes = c->staging_bytes,
-                                .host = {{e->region[GS_REGION_RING], e->region_bytes[GS_REGION_RING]},
-                                         {e->region[GS_REGION_RESIDENT], e->region_bytes[GS_REGION_RESIDENT]}},
-                                .mirrors = choose_mirrors(e, c->mirror_bytes, mirror),
-                                .mirror = mirror,
-                                .orders = c->orders};
+    const gs_device_memory m = {
+        .arena_bytes = e->region_bytes[GS_REGION_ARENA],
+        .staging_bytes = c->staging_bytes,
+        .host = {{e->region[GS_REGION_RING], e->region_bytes[GS_REGION_RING]},
+                 {e->region[GS_REGION_RESIDENT], e->region_bytes[GS_REGION_RESIDENT]}},
+        .mirrors = choose_mirrors(e, c->mirror_bytes, mirror),
+        .mirror = mirror,
+        .orders = c->orders,
+    };
     void *arena = NULL;
     const gs_status st = gs_device_take_memory(e->on->device, &m, &arena);
     e->on->arena = arena;

@@ -237,9 +237,15 @@ static gs_status begin_devices(gs_exec *e, uint32_t *begun)
     gs_status st = GS_OK;
     for (*begun = 0; *begun < e->devices && st == GS_OK; *begun += st == GS_OK) {
         gs_exec_device *const x = &e->on[*begun];
-        st = gs_device_begin_pass(x->device, &(gs_device_pass){.program = e->program, .param = e->args->param,
-                                                               .grad = x->grad, .metrics = &x->metrics,
-                                                               .statistic = x->statistic, .made = e->args->made});
+        const gs_device_pass pass = {
+            .program = e->program,
+            .param = e->args->param,
+            .grad = x->grad,
+            .metrics = &x->metrics,
+            .statistic = x->statistic,
+            .made = e->args->made,
+        };
+        st = gs_device_begin_pass(x->device, &pass);
     }
     return st;
 }

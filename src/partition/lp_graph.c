@@ -322,10 +322,10 @@ static void list_worker(gs_lp_sink *s, uint32_t *next)
     const uint64_t record = s->g->weighted ? sizeof(gs_part_key16) : 8;
     listing w = {.s = s, .keys = gs_malloc_array(s->cap, record), .spare = gs_malloc_array(s->cap, record),
                  .stage = gs_malloc_array(STAGE, record_words(s->g) * 4u)};
-    gs_status st = w.keys && w.spare && w.stage ? GS_OK
-                                                : gs_fail(GS_ENOMEM, "%s: no memory to sort %llu neighbours",
-                                                          s->g->path, (unsigned long long)s->cap);
+    gs_status st = GS_OK;
 
+    if (w.keys == NULL || w.spare == NULL || w.stage == NULL)
+        st = gs_fail(GS_ENOMEM, "%s: no memory to sort %llu neighbours", s->g->path, (unsigned long long)s->cap);
     while (st == GS_OK && !gs_part__job_stop(s->job)) {
         const uint32_t range = __atomic_fetch_add(next, 1, __ATOMIC_RELAXED);
         uint64_t first, end;

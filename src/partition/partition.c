@@ -221,9 +221,9 @@ static gs_status write_arrays(run *r)
     c.count = r->degrees.loops;
     if (st == GS_OK && c.count != NULL)
         st = gs_part__array_write(job, GS_ARRAY_LOOPS, GS_F32, n, fill_count, &c, &r->array[GS_ARRAY_LOOPS]);
-    return st != GS_OK ? st
-                       : gs_part__array_write(job, GS_ARRAY_INPUT_ID, GS_U32, n, fill_id, &c,
-                                              &r->array[GS_ARRAY_INPUT_ID]);
+    if (st == GS_OK)
+        st = gs_part__array_write(job, GS_ARRAY_INPUT_ID, GS_U32, n, fill_id, &c, &r->array[GS_ARRAY_INPUT_ID]);
+    return st;
 }
 
 /* Features move on a thread of their own: they are disk work, edges are not. */
@@ -231,8 +231,8 @@ static void *feature_thread(void *context)
 {
     run *r = context;
     const double start = gs_now();
-    gs_part__job_fail(&r->job, gs_part__rows_write(&r->job, &r->in, &r->order, &r->array[GS_ARRAY_FEATURES],
-                                                   row_memory(&r->job)));
+    const uint64_t memory = row_memory(&r->job);
+    gs_part__job_fail(&r->job, gs_part__rows_write(&r->job, &r->in, &r->order, &r->array[GS_ARRAY_FEATURES], memory));
     r->array_seconds = gs_now() - start;
     return NULL;
 }

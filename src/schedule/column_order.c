@@ -99,10 +99,11 @@ static void shuffle(struct search *s)
 
 static gs_status seconds_of(double *out, const struct search *s, const gs_plan *plan)
 {
-    gs_simulation x;
     const gs_layout *const l = s->l;
-    const gs_status st = gs_simulate(&x, &(gs_simulation_input){plan, l->program, l->set, l->parts, l->config->cost,
-                                                                l->config->topology, s->pass});
+    const gs_schedule_config *const config = l->config;
+    const gs_simulation_input input = {plan, l->program, l->set, l->parts, config->cost, config->topology, s->pass};
+    gs_simulation x;
+    const gs_status st = gs_simulate(&x, &input);
     if (st == GS_OK)
         *out = x.seconds;
     return st;

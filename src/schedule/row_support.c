@@ -170,8 +170,9 @@ gs_status gs_rows__support(struct finder *f)
         for (uint32_t k = p->pass[q].first_stage; k < p->pass[q].first_stage + p->pass[q].stages; k++) {
             const gs_stage *s = &p->stage[k];
             struct support *out = &f->support[k];
-            *out = (struct support){.reduced = f->none, .everything = sequences || is_setup(&p->pass[q]) ||
-                                              f->c->reported[q] == NULL || gs_program_needs_all_rows(p, q)};
+            *out = (struct support){.reduced = f->none};
+            out->everything = sequences || is_setup(&p->pass[q]) || f->c->reported[q] == NULL ||
+                              gs_program_needs_all_rows(p, q);
             if (out->everything)
                 continue;
             for (uint32_t r = 0; r < s->regs; r++)

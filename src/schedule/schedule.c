@@ -27,9 +27,9 @@ static gs_status plan_cost(double *out, const gs_layout *l, const gs_plan *plan)
     for (uint32_t i = 0; i < p->passes; i++) {
         const double weight = gs_pass_weight(l, i), written = (double)plan->pass[i].written_bytes;
         gs_simulation x = {.seconds = (double)plan->pass[i].read_bytes + written};
+        const gs_simulation_input input = {plan, p, l->set, l->parts, cost, l->config->topology, i};
         gs_status st;
-        if (cost != NULL && (st = gs_simulate(&x, &(gs_simulation_input){plan, p, l->set, l->parts, cost,
-                                                                         l->config->topology, i})) != GS_OK)
+        if (cost != NULL && (st = gs_simulate(&x, &input)) != GS_OK)
             return st;
         sum += weight * (x.seconds + (cost != NULL ? GS_WEAR_SHARE * written / cost->write_bps : 0));
     }

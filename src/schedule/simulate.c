@@ -103,11 +103,10 @@ static void reap(struct sim *s)
 {
     for (; s->first < s->last && s->arrival[s->first] <= s->now; s->first++) {
         const gs_task *const t = task_at(s, s->flying[s->first]);
-        if (t->kind == GS_TASK_READ && t->check != GS_CHECK_NONE)
-            spend(s,
-                  gs_cost_seconds(s->cost,
-                                  &(gs_work){GS_WORK_CHECK, {gs_task_requests(t), (double)gs_task_bytes(s->plan, t)}}),
-                  &s->out.check_seconds);
+        if (t->kind == GS_TASK_READ && t->check != GS_CHECK_NONE) {
+            const gs_work check = {GS_WORK_CHECK, {gs_task_requests(t), (double)gs_task_bytes(s->plan, t)}};
+            spend(s, gs_cost_seconds(s->cost, &check), &s->out.check_seconds);
+        }
         s->done[s->flying[s->first]] = 1;
     }
 }

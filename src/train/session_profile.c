@@ -136,11 +136,11 @@ static uint32_t median_epoch(const gs_profile *p, const double *of)
 
 static double simulated(const gs_session *s, const gs_cost *cost, double slower)
 {
+    const uint32_t parts = gs_store_chunks(s->store)->parts;
     gs_cost c = *cost;
     gs_simulation x = {0};
     gs_cost_slow_disk(&c, slower);
-    (void)gs_simulate(&x, &(gs_simulation_input){s->plan, s->program, s->set, gs_store_chunks(s->store)->parts, &c,
-                                                 s->topology, s->train});
+    (void)gs_simulate(&x, &(gs_simulation_input){s->plan, s->program, s->set, parts, &c, s->topology, s->train});
     return x.seconds;
 }
 

@@ -275,6 +275,15 @@ static gs_status find_sets(gs_session *s, gs_granules g)
     uint64_t *const train = gs_calloc(words, sizeof(*train)), *const labelled = gs_calloc(words, sizeof(*labelled));
     const uint64_t **const reported = gs_calloc(s->program->passes + 1, sizeof(*reported));
     reaching r = {.s = s, .g = g};
+    const gs_row_sets_config config = {
+        .program = s->program,
+        .chunks = gs_store_chunks(s->store),
+        .granules = g,
+        .train = train,
+        .reported = reported,
+        .reach = reach,
+        .context = &r,
+    };
     gs_status st;
 
     if (train == NULL || labelled == NULL || reported == NULL) {
@@ -283,13 +292,7 @@ static gs_status find_sets(gs_session *s, gs_granules g)
     }
     list_reported(s, reported, train, labelled);
     if ((st = read_splits(s, g, train, labelled)) == GS_OK)
-        st = gs_row_sets_find(&s->rows, &(gs_row_sets_config){.program = s->program,
-                                                              .chunks = gs_store_chunks(s->store),
-                                                              .granules = g,
-                                                              .train = train,
-                                                              .reported = reported,
-                                                              .reach = reach,
-                                                              .context = &r});
+        st = gs_row_sets_find(&s->rows, &config);
 done:
     gs_free(train);
     gs_free(labelled);

@@ -154,31 +154,32 @@ static gs_status open_exec(gs_session *s)
     }
     if ((st = describe_files(s, file)) != GS_OK)
         goto done;
-    st = gs_exec_open(&s->exec, &(gs_exec_config){
-                                    .program = s->program,
-                                    .plan = s->plan,
-                                    .device = s->devices,
-                                    .topology = s->topology,
-                                    .tree = s->tree,
-                                    .node = s->tree != NULL ? s->node : NULL,
-                                    .gradients = s->gradients,
-                                    .file = file,
-                                    .parts = t->parts,
-                                    .interval_rows = t->interval_rows,
-                                    .vertices = t->vertices,
-                                    .index_bytes = gs_index_bytes(t),
-                                    .type_bytes = t->type_bytes,
-                                    .edge_types = gs_store_get_info(s->store)->edge_types,
-                                    .weights = t->weights,
-                                    .sets = s->sets,
-                                    .chunk = (const gs_exec_chunk *const *)s->chunk,
-                                    .io = GS_IO_AUTO,
-                                    .staging_bytes = s->staging_bytes,
-                                    .mirror_bytes = s->mirror_bytes,
-                                    .orders = s->orders,
-                                    .no_verify = s->options->no_verify,
-                                    .trace = s->profile,
-                                });
+    const gs_exec_config config = {
+        .program = s->program,
+        .plan = s->plan,
+        .device = s->devices,
+        .topology = s->topology,
+        .tree = s->tree,
+        .node = s->tree != NULL ? s->node : NULL,
+        .gradients = s->gradients,
+        .file = file,
+        .parts = t->parts,
+        .interval_rows = t->interval_rows,
+        .vertices = t->vertices,
+        .index_bytes = gs_index_bytes(t),
+        .type_bytes = t->type_bytes,
+        .edge_types = gs_store_get_info(s->store)->edge_types,
+        .weights = t->weights,
+        .sets = s->sets,
+        .chunk = (const gs_exec_chunk *const *)s->chunk,
+        .io = GS_IO_AUTO,
+        .staging_bytes = s->staging_bytes,
+        .mirror_bytes = s->mirror_bytes,
+        .orders = s->orders,
+        .no_verify = s->options->no_verify,
+        .trace = s->profile,
+    };
+    st = gs_exec_open(&s->exec, &config);
     if (st == GS_OK)
         unname_spill(s);
 done:
