@@ -159,12 +159,33 @@ static gs_status search(struct search *s, uint32_t tries)
     return st;
 }
 
-gs_status gs_order_search(gs_plan **plan, const gs_layout *l, gs_choice *c, uint32_t pass, gs_order_make *make,
-                          void *context)
+/* The plan in the best order takes the place of *plan, where it is worth it and can be made. Else the one in store
+ * order stands, or is made again where it was freed. */
+static gs_status take_order(gs_plan **plan, struct search *s, bool worth)
+{
+    gs_plan *better = NULL;
+    gs_status st = GS_OK;
+
+    if (worth) {
+        memcpy(s->c->order, s->best, order_bytes(s));
+        st = s->make(&better, s->context);
+    }
+    if (better != NULL) {
+        better->pass[s->pass].reordered = true;
+        gs_plan_free(*plan);
+        *plan = better;
+    }
+    if (st != GS_OK && st != GS_EAGAIN)
+        return st;
+    gs_order_reset(s->c, s->l);
+    return *plan != NULL ? GS_OK : s->make(plan, s->context);
+}
+
+gs_status gs_order_search(gs_plan **plan, const gs_layout *l, gs_choice *c, uint32_t pass, bool alone,
+                          gs_order_make *make, void *context)
 {
     struct search s = {.l = l, .c = c, .pass = pass, .make = make, .context = context, .rng = 1};
     const uint32_t tries = GS_MIN(TASKS_MOST / GS_MAX((*plan)->tasks, 1), TRIES_MOST);
-    gs_plan *better = NULL;
     bool any = false;
     gs_status st;
 
@@ -178,18 +199,15 @@ gs_status gs_order_search(gs_plan **plan, const gs_layout *l, gs_choice *c, uint
     if ((st = seconds_of(&s.seconds, &s, *plan)) != GS_OK)
         goto done;
     const double before = s.seconds;
-    st = search(&s, tries);
-    memcpy(c->order, s.best, order_bytes(&s));
-    if (st == GS_OK && s.seconds < before * WORTH && (st = make(&better, context)) == GS_OK) {
+    if (alone) {
         gs_plan_free(*plan);
-        *plan = better;
+        *plan = NULL;
     }
-    if (st == GS_EAGAIN) /* the plan in store order stands */
-        st = GS_OK;
+    if ((st = search(&s, tries)) != GS_OK || (st = take_order(plan, &s, s.seconds < before * WORTH)) != GS_OK)
+        goto done;
     (*plan)->pass[pass].orders_tried = s.tried;
     (*plan)->pass[pass].store_order_seconds = before;
     (*plan)->pass[pass].best_order_seconds = s.seconds;
-    (*plan)->pass[pass].reordered = better != NULL;
 done:
     gs_free(s.best);
     return st;

@@ -74,7 +74,7 @@ gs_status gs_emit__task(struct emitter *e, const gs_task *t, uint32_t *index)
     const uint32_t lane = gs_task_lane(&own);
     if (e->apart)
         gs_emit__enter_stage(e, lane);
-    if (e->wait_count + GS_PLAN_LANES > WAITS)
+    if (e->wait_count + GS_PLAN_LANES > WAITS || p->tasks * (uint64_t)sizeof(*p->task) > e->tables_most)
         return GS_EAGAIN;
     const uint32_t n = gs_emit__settle_waits(e, lane);
     if ((st = gs_emit__grow((void **)&p->task, &e->task_room, p->tasks + 1, sizeof(*p->task))) != GS_OK ||
@@ -405,9 +405,11 @@ static gs_status emitter_open(struct emitter *e)
     const gs_program *p = e->l->program;
     gs_status st;
 
+    const gs_schedule_config *cfg = e->l->config;
     gs_ring_init(&e->ring, e->c->ring_bytes);
+    e->tables_most = e->c->any_tables ? UINT64_MAX : cfg->host_memory - GS_MIN(cfg->host_memory, cfg->host_fixed);
     e->devices = gs_layout_devices(e->l);
-    e->apart = e->l->config->topology != NULL;
+    e->apart = cfg->topology != NULL;
     if ((e->plan = gs_calloc(1, sizeof(*e->plan))) == NULL)
         return gs_fail(GS_ENOMEM, "out of memory while planning");
     if ((st = take_scratch(e)) != GS_OK)

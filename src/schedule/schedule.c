@@ -80,22 +80,51 @@ static uint64_t host_left(const gs_layout *l, const gs_choice *c, uint64_t table
 /* The best plan so far, and how it is made again: an arena that gives its blocks, and who gets what of the host's
  * memory. */
 struct best {
-    gs_plan *plan;
+    gs_plan *plan; /* NULL: none was found, or there was no room for it beside the next one */
+    bool found;
     double cost;
     uint64_t arena, ring, keep;
     uint64_t capacity; /* of the cache; 0: there is none */
+    uint64_t tables;   /* bytes of the plan */
+    uint32_t tasks;
 };
+
+/* Is memory short for another plan beside the best one, which may be larger? */
+static bool is_short(const struct best *best, const gs_layout *l)
+{
+    const uint64_t most = l->config->live_most;
+    return most != 0 && gs_alloc_live_bytes() + best->tables + best->tables / 2 > most;
+}
+
+/* Then the best one is freed, to be made again. */
+static void make_room(struct best *best, const gs_layout *l)
+{
+    if (best->plan == NULL || !is_short(best, l))
+        return;
+    gs_plan_free(best->plan);
+    best->plan = NULL;
+    gs_alloc_trim();
+}
 
 /* Keeps the better of the two and frees the other. */
 static gs_status compare(struct best *best, const gs_layout *l, const gs_choice *c, gs_plan *plan)
 {
     double cost;
     const gs_status st = plan_cost(&cost, l, plan);
-    const bool better = st == GS_OK && (best->plan == NULL || cost < best->cost);
+    const bool better = st == GS_OK && (!best->found || cost < best->cost);
     gs_plan_free(better ? best->plan : plan);
     if (better)
-        *best = (struct best){plan,          cost,          c->held_bytes,
-                              c->ring_bytes, c->keep_bytes, c->cache != NULL ? c->cache_bytes : 0};
+        *best = (struct best){
+            .plan = plan,
+            .found = true,
+            .cost = cost,
+            .arena = c->held_bytes,
+            .ring = c->ring_bytes,
+            .keep = c->keep_bytes,
+            .capacity = c->cache != NULL ? c->cache_bytes : 0,
+            .tables = plan->table_bytes,
+            .tasks = plan->tasks,
+        };
     return st;
 }
 
@@ -103,6 +132,7 @@ static gs_status compare(struct best *best, const gs_layout *l, const gs_choice 
 static gs_status try_ring(struct best *best, const gs_layout *l, gs_choice *c, uint64_t left, uint64_t ring)
 {
     gs_plan *plan = NULL;
+    make_room(best, l);
     gs_status st = try_choice(&plan, l, c, left - ring, ring);
     for (uint64_t keep = (left - ring) / 2; st == GS_EAGAIN && keep >= l->config->array_sum_bytes; keep /= 2)
         st = try_choice(&plan, l, c, keep, left - keep);
@@ -120,6 +150,7 @@ static gs_status try_rings(struct best *best, const gs_layout *l, gs_choice *c, 
 
     for (uint64_t ring = largest / 2; many && st == GS_OK && ring >= largest / 4; ring /= 2) {
         gs_plan *plan = NULL;
+        make_room(best, l);
         const gs_status tried = try_choice(&plan, l, c, left - ring, ring);
         if (tried == GS_EAGAIN)
             break;
@@ -139,6 +170,7 @@ static gs_status try_arena(struct best *best, const gs_layout *l, gs_choice *c, 
         return GS_EAGAIN;
     gs_choice_keep(c, l, 0);
     c->ring_bytes = UINT64_MAX / 4;
+    make_room(best, l);
     if ((st = gs_emit(&probe, l, c)) != GS_OK)
         return st;
     const uint64_t left = host_left(l, c, probe->table_bytes + probe->table_bytes / 8);
@@ -267,6 +299,7 @@ static gs_status refuse(const gs_layout *l, gs_choice *c)
     char have[32], need[32], fixed[32];
     gs_status st;
 
+    c->any_tables = true;
     if ((st = least_device(&least, l, c, arena)) != GS_OK)
         return st;
     if (least > cfg->device_memory) {
@@ -336,11 +369,12 @@ static gs_status plan_cached(gs_plan **out, struct best *best, const gs_layout *
 /* With the best plan's blocks and ring; `keep`: arrays of the run go before what the cache could hold. */
 static gs_status try_cache(struct best *best, const gs_layout *l, gs_choice *c, uint64_t ring, bool keep)
 {
-    const uint64_t tables = best->plan->table_bytes, left = host_left(l, c, tables + tables / 8);
+    const uint64_t left = host_left(l, c, best->tables + best->tables / 8);
     gs_status st;
 
     if (left <= ring)
         return GS_OK;
+    make_room(best, l);
     gs_choice_keep(c, l, keep ? left - ring : 0);
     st = plan_cached(NULL, best, l, c, ring, gs_align_down(left - ring - c->resident_bytes, GS_BLOCK_BYTES));
     return st == GS_EAGAIN ? GS_OK : st; /* the plan without it stands */
@@ -348,12 +382,12 @@ static gs_status try_cache(struct best *best, const gs_layout *l, gs_choice *c, 
 
 static gs_status with_cache(struct best *best, const gs_layout *l, gs_choice *c)
 {
-    const uint64_t ring = best->plan->region_bytes[GS_REGION_RING];
+    const uint64_t ring = best->ring;
     gs_status st = GS_OK;
 
     /* A device with memory of its own has copies of what is resident, and does not expect it to change. */
     if (c->cached_pass == l->program->passes || !l->config->unified || l->config->topology != NULL ||
-        l->config->force_spill || best->cost == 0 || best->plan->tasks > MANY_TASKS ||
+        l->config->force_spill || best->cost == 0 || best->tasks > MANY_TASKS ||
         !gs_choice_set_arena(c, l, best->arena))
         return GS_OK;
     c->made_only = true;
@@ -392,10 +426,10 @@ static gs_status with_order(struct best *best, const gs_layout *l, gs_choice *c)
 {
     struct again again = {best, l, c};
     if (c->cached_pass == l->program->passes || l->config->cost == NULL || l->config->no_swap ||
-        l->config->topology != NULL || best->cost == 0 || best->plan->tasks > MANY_TASKS ||
+        l->config->topology != NULL || best->cost == 0 || best->tasks > MANY_TASKS ||
         !gs_choice_set_arena(c, l, best->arena))
         return GS_OK;
-    return gs_order_search(&best->plan, l, c, c->cached_pass, plan_again, &again);
+    return gs_order_search(&best->plan, l, c, c->cached_pass, is_short(best, l), plan_again, &again);
 }
 
 static gs_status search(gs_plan **out, const gs_layout *l, gs_choice *c)
@@ -413,16 +447,18 @@ static gs_status search(gs_plan **out, const gs_layout *l, gs_choice *c)
         if ((st = try_arena(&best, l, c, arena)) != GS_OK && st != GS_EAGAIN)
             break;
         st = GS_OK;
-        if (arena == least || (best.plan != NULL && best.cost == 0))
+        if (arena == least || (best.found && best.cost == 0))
             break;
         arena = GS_MIN(arena, c->held_bytes ? c->held_bytes : arena);
     }
-    if (st == GS_OK && best.plan == NULL)
+    if (st == GS_OK && !best.found)
         return refuse(l, c);
     while (c->cached_pass < l->program->passes && strcmp(l->program->pass[c->cached_pass].name, "train") != 0)
         c->cached_pass++;
     if (st == GS_OK)
         st = with_cache(&best, l, c);
+    if (st == GS_OK && best.plan == NULL)
+        st = plan_again(&best.plan, &(struct again){&best, l, c});
     if (st == GS_OK)
         st = with_order(&best, l, c);
     if (st == GS_OK)

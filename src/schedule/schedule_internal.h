@@ -153,6 +153,7 @@ typedef struct gs_choice {
     uint64_t keep_bytes;      /* that gs_choice_keep() was given */
     uint32_t *order;          /* [stages * parts] block of columns that the stage takes k-th */
     uint64_t *mask;           /* [granules.words] scratch */
+    bool any_tables;          /* also plans whose own tables are beyond the host's budget, to say what would do */
     /* What is left of host memory for units of the store's files, beside what is kept for good. */
     bool chunks_alone;        /* a read for each chunk: the ring has no room for more */
     bool made_only;           /* keep arrays of the run and narrow ones, leave the rest to the cache */
@@ -240,9 +241,10 @@ void gs_order_reset(gs_choice *c, const gs_layout *l);
 /* The plan again, in the order that `c` says. GS_EAGAIN: it does not fit. */
 typedef gs_status gs_order_make(gs_plan **out, void *context);
 /* Looks for an order of blocks with which one run of `pass` takes less time; *plan is in store order, and is replaced
- * where one is worth it. Says in *plan what was found. */
-gs_status gs_order_search(gs_plan **plan, const gs_layout *l, gs_choice *c, uint32_t pass, gs_order_make *make,
-                          void *context);
+ * where one is worth it. Says in *plan what was found. `alone`: there is no room for *plan beside another one, so it is
+ * freed and made again. On failure *plan may be NULL, or as it was. */
+gs_status gs_order_search(gs_plan **plan, const gs_layout *l, gs_choice *c, uint32_t pass, bool alone,
+                          gs_order_make *make, void *context);
 
 /* The ring, simulated while tasks are emitted. A piece is live from its
  * allocation until gs_ring_release() names the task after which its bytes are free. */

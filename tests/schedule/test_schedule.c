@@ -4,6 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/alloc.h"
 #include "base/size.h"
 #include "cache_plan.h"
 #include "plan_fixture.h"
@@ -26,6 +27,51 @@ static void run_plan(uint64_t vertices, uint32_t parts, uint64_t host, uint64_t 
     plan_sim_run(plan, &c, 0, 2, seed);
     plan_sim_run(plan, &c, 1, 2, seed + 1);
     gs_plan_free(plan);
+    fixture_drop(&f);
+}
+
+/* The same tasks, in the same places. */
+static void same_plan(const gs_plan *a, const gs_plan *b)
+{
+    assert_int_equal(a->tasks, b->tasks);
+    assert_int_equal(a->host_bytes, b->host_bytes);
+    assert_int_equal(a->runs, b->runs);
+    for (uint32_t i = 0; i < a->tasks; i++) {
+        const gs_task *const x = &a->task[i], *const y = &b->task[i];
+        assert_int_equal(x->kind, y->kind);
+        assert_int_equal(x->file, y->file);
+        assert_int_equal(x->offset, y->offset);
+        assert_int_equal(x->bytes, y->bytes);
+        assert_int_equal(x->place.offset, y->place.offset);
+        assert_int_equal(x->first_dep, y->first_dep);
+    }
+    assert_memory_equal(a->dep, b->dep, a->deps * sizeof(*a->dep));
+}
+
+/* A plan whose tables are most of the budget, made where the heap has room for one such plan, and where it has any. The
+ * first of this program's tests, as the heap's peak is the process's. */
+static void test_plan__is_held_alone_where_memory_is_short(void **state)
+{
+    const uint64_t before = gs_alloc_live_bytes();
+    struct fixture f = {0};
+    gs_plan *plan[2] = {NULL, NULL};
+    uint64_t peak[2];
+    gs_cost cost;
+    (void)state;
+    gs_cost_defaults(&cost, 2);
+    fixture_program(&f, 37, 16);
+    fixture_chunks(&f, 90000, 90, false, 5);
+    gs_schedule_config c = fixture_config(&f, 24 * GS_MIB, 2 * GS_MIB);
+    c.cost = &cost;
+    for (int k = 0; k < 2; k++) {
+        c.live_most = k == 0 ? 1 : 0;
+        gs_assert_ok(gs_schedule(&plan[k], &c));
+        peak[k] = gs_alloc_peak_bytes() - before;
+    }
+    same_plan(plan[0], plan[1]);
+    assert_true(peak[0] + plan[0]->table_bytes / 2 < peak[1]);
+    gs_plan_free(plan[0]);
+    gs_plan_free(plan[1]);
     fixture_drop(&f);
 }
 
@@ -451,6 +497,7 @@ static void test_ring__waits_for_what_it_overwrites(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_plan__is_held_alone_where_memory_is_short),
         cmocka_unit_test(test_ring__waits_for_what_it_overwrites),
         cmocka_unit_test(test_plan__everything_in_memory_moves_nothing),
         cmocka_unit_test(test_plan__is_safe_in_any_order),
