@@ -150,6 +150,13 @@ void gs_alloc_freeze(bool on) { atomic_store_explicit(&frozen, on, memory_order_
 uint64_t gs_alloc_frozen_count(void) { return atomic_load_explicit(&frozen_count, memory_order_relaxed); }
 void gs_alloc_fail_nth(uint64_t n) { atomic_store_explicit(&fail_countdown, n, memory_order_relaxed); }
 
+void gs_alloc_map_large(void)
+{
+#ifdef __GLIBC__
+    mallopt(M_MMAP_THRESHOLD, GS_MIB);
+#endif
+}
+
 void gs_alloc_trim(void)
 {
 #ifdef __GLIBC__

@@ -32,6 +32,10 @@ void gs_free_pages(void *p, size_t bytes);
 
 /* Gives memory that was freed back to the system, where the C library kept it. */
 void gs_alloc_trim(void);
+/* From now on blocks of 1 MiB and more go back when they are freed, and grow without a copy; for the process, whoever
+ * allocates. Left alone, glibc keeps ever larger ones (up to 32 MiB), and of an array that grew in the heap the holes:
+ * twice what is live. */
+void gs_alloc_map_large(void);
 
 uint64_t gs_alloc_live_bytes(void);
 uint64_t gs_alloc_peak_bytes(void);

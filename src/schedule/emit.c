@@ -59,6 +59,15 @@ uint32_t gs_emit__settle_waits(struct emitter *e, uint32_t lane)
     return n;
 }
 
+/* Of the plan so far, and of what runs it. */
+static uint64_t table_bytes(const struct emitter *e)
+{
+    const gs_plan *const p = e->plan;
+    return p->tasks * (sizeof(*p->task) + 2 * sizeof(uint32_t) + 1 + e->l->config->task_bytes) +
+           p->deps * sizeof(*p->dep) + p->regs * sizeof(*p->reg) + p->runs * sizeof(*p->run) +
+           p->aheads * sizeof(*p->ahead) + p->residents * sizeof(*p->resident);
+}
+
 /* Appends a task that waits for e->waits, which is emptied. */
 gs_status gs_emit__task(struct emitter *e, const gs_task *t, uint32_t *index)
 {
@@ -74,7 +83,7 @@ gs_status gs_emit__task(struct emitter *e, const gs_task *t, uint32_t *index)
     const uint32_t lane = gs_task_lane(&own);
     if (e->apart)
         gs_emit__enter_stage(e, lane);
-    if (e->wait_count + GS_PLAN_LANES > WAITS || p->tasks * (uint64_t)sizeof(*p->task) > e->tables_most)
+    if (e->wait_count + GS_PLAN_LANES > WAITS || table_bytes(e) > e->tables_most)
         return GS_EAGAIN;
     const uint32_t n = gs_emit__settle_waits(e, lane);
     if ((st = gs_emit__grow((void **)&p->task, &e->task_room, p->tasks + 1, sizeof(*p->task))) != GS_OK ||
@@ -407,7 +416,8 @@ static gs_status emitter_open(struct emitter *e)
 
     const gs_schedule_config *cfg = e->l->config;
     gs_ring_init(&e->ring, e->c->ring_bytes);
-    e->tables_most = e->c->any_tables ? UINT64_MAX : cfg->host_memory - GS_MIN(cfg->host_memory, cfg->host_fixed);
+    const uint64_t left = cfg->host_memory - GS_MIN(cfg->host_memory, cfg->host_fixed);
+    e->tables_most = e->c->any_tables ? UINT64_MAX : left / 9 * 8; /* the search leaves them an eighth more */
     e->devices = gs_layout_devices(e->l);
     e->apart = cfg->topology != NULL;
     if ((e->plan = gs_calloc(1, sizeof(*e->plan))) == NULL)
@@ -476,9 +486,7 @@ static void finish(struct emitter *e)
     fit((void **)&p->ahead, p->aheads, sizeof(*p->ahead));
     p->region_bytes[GS_REGION_RING] = e->c->ring_bytes;
     p->region_bytes[GS_REGION_ARENA] = e->apart ? e->c->arena_bytes + e->c->staging_bytes : e->c->arena_taken;
-    p->table_bytes = p->tasks * (sizeof(*p->task) + 2 * sizeof(uint32_t) + 1 + cfg->task_bytes) +
-                     p->deps * sizeof(*p->dep) + p->regs * sizeof(*p->reg) + p->runs * sizeof(*p->run) +
-                     p->aheads * sizeof(*p->ahead) + p->residents * sizeof(*p->resident);
+    p->table_bytes = table_bytes(e);
     p->device_bytes = cfg->device_fixed + p->region_bytes[GS_REGION_ARENA];
     p->host_bytes = cfg->host_fixed + p->table_bytes + e->c->ring_bytes + p->region_bytes[GS_REGION_RESIDENT] +
                     (cfg->unified ? e->devices * (cfg->device_fixed + p->region_bytes[GS_REGION_ARENA]) : 0);

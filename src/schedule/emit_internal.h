@@ -71,7 +71,7 @@ struct emitter {
     const gs_layout *l;
     gs_choice *c;
     gs_plan *plan;
-    uint64_t tables_most; /* bytes of plan->task with which the plan cannot fit */
+    uint64_t tables_most; /* bytes of the plan itself with which it cannot fit */
     uint32_t task_room, dep_room, reg_room, run_room, resident_room, ahead_room;
     gs_ring_sim ring;
     /* [array * parts + interval]: first and last task of the writes of those rows */

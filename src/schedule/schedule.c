@@ -103,7 +103,6 @@ static void make_room(struct best *best, const gs_layout *l)
         return;
     gs_plan_free(best->plan);
     best->plan = NULL;
-    gs_alloc_trim();
 }
 
 /* Keeps the better of the two and frees the other. */
@@ -299,6 +298,8 @@ static gs_status refuse(const gs_layout *l, gs_choice *c)
     char have[32], need[32], fixed[32];
     gs_status st;
 
+    if (cfg->no_sizes)
+        return gs_fail(GS_EBUDGET, "no plan fits the budgets");
     c->any_tables = true;
     if ((st = least_device(&least, l, c, arena)) != GS_OK)
         return st;

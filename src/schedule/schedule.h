@@ -54,6 +54,7 @@ typedef struct gs_schedule_config {
     /* The disk, for the choice between a whole interval and runs of its rows; 0: a usual SSD's. */
     double disk_bps, disk_request_seconds;
     gs_refusal *refusal;       /* NULL: not asked for */
+    bool no_sizes;             /* a refusal need not say what would do, which takes the memory of a larger plan */
 } gs_schedule_config;
 
 /* Most edge sets of a run: two of the store and what is left of them stage by stage. */

@@ -63,6 +63,7 @@ typedef struct gs_session {
     gs_device_orders orders;       /* of what is mirrored, where there is room */
     uint64_t logits_memory;        /* for gs_logits_write(); 0: none wanted */
     uint64_t process_bytes; /* resident when the plan was made */
+    uint64_t live_most;     /* of the heap, while plans are made: gs_schedule_config */
     gs_taken recompute;     /* values are rather made again than stored */
     gs_taken batch;         /* products with the matrix of an edge's type are made edge by edge, in batches */
     gs_taken lean;          /* and what is computed once is to take little memory */

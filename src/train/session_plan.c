@@ -46,6 +46,15 @@ static void charge(gs_session *s, const char *name, uint64_t bytes, bool device)
     *(device ? &s->device_fixed : &s->host_fixed) += bytes;
 }
 
+/* Of the heap, that planning may have live: what else of the process is resident stays so. Nothing of the run has its
+ * memory yet. */
+static uint64_t live_most(const gs_session *s)
+{
+    const uint64_t resident = gs_process_resident_bytes(), live = gs_alloc_live_bytes();
+    const uint64_t other = resident - GS_MIN(resident, live) + LIBRARY_ALLOWANCE;
+    return s->host_memory - GS_MIN(s->host_memory, other) + 1; /* 0: any */
+}
+
 static void set_budgets(gs_session *s)
 {
     const gs_train_options *const o = s->options;
@@ -58,6 +67,7 @@ static void set_budgets(gs_session *s)
         s->device_memory = s->host_memory / 2 / s->device_count;
     else if (s->device_memory == 0)
         s->device_memory = (uint64_t)(GPU_SHARE * (double)gs_session_free_device_memory(s));
+    s->live_most = live_most(s);
 }
 
 /* What gs_logits_write() may use: enough for one window where that is little. */
@@ -133,23 +143,39 @@ static bool reads_anything(const gs_plan *p)
     return false;
 }
 
-/* A plan that knows which rows each chunk needs takes the place of one that does not. */
+static void drop_plan(gs_session *s)
+{
+    gs_plan_free(s->plan);
+    s->plan = NULL;
+}
+
+/* A plan that knows which rows each chunk needs takes the place of one that does not. Where its table of runs has no
+ * room, the first plan stays; or is made again, where there was no room for both while it was tried. */
 static gs_status plan_selective(gs_session *s, gs_schedule_config *config)
 {
+    const uint64_t tables = s->plan->table_bytes;
+    const bool no_swap = config->no_swap;
     gs_plan *plan = NULL;
-    gs_status st = gs_session_read_needs(s, config->granules);
+    gs_status st;
 
+    if (gs_alloc_live_bytes() + tables + tables / 2 > s->live_most)
+        drop_plan(s);
+    if ((st = gs_session_read_needs(s, config->granules)) != GS_OK)
+        return st;
     config->no_swap = s->options->no_swap;
+    config->no_sizes = true;
+    st = gs_schedule(&plan, config);
     if (st == GS_OK) {
-        st = gs_schedule(&plan, config);
-        if (st == GS_EBUDGET) { /* its table of runs has no room: the first plan stays */
-            st = GS_OK;
-        } else if (st == GS_OK) {
-            gs_plan_free(s->plan);
-            s->plan = plan;
-        }
+        drop_plan(s);
+        s->plan = plan;
+        return GS_OK;
     }
-    return st;
+    if (st != GS_EBUDGET || s->plan != NULL)
+        return st == GS_EBUDGET ? GS_OK : st;
+    gs_session_drop_needs(s);
+    config->no_swap = no_swap;
+    config->no_sizes = false;
+    return gs_schedule(&s->plan, config);
 }
 
 /* Chunk tables of the sets that the run uses, and what is kept of them by those who run it. */
@@ -179,10 +205,16 @@ static uint32_t threads_of_device(const gs_session *s)
     return GS_MAX(threads / s->device_count, 1);
 }
 
+static void recall_machine(gs_session *s)
+{
+    gs_cost_record record;
+    gs_cost_record_load(&record, gs_device_name(s->device));
+    gs_cost_from_record(&s->cost, &record, threads_of_device(s));
+}
+
 gs_status gs_session_plan(gs_session *s, bool logits)
 {
     gs_schedule_config config = {0};
-    gs_cost_record record;
     gs_status st;
 
     if (gs_params_elements(s->program) > UINT64_MAX / 64)
@@ -190,8 +222,7 @@ gs_status gs_session_plan(gs_session *s, bool logits)
     set_budgets(s);
     charge_fixed(s, logits);
     s->profile = s->options->profile || s->options->trace != NULL;
-    gs_cost_record_load(&record, gs_device_name(s->device));
-    gs_cost_from_record(&s->cost, &record, threads_of_device(s));
+    recall_machine(s);
     if ((st = gs_session_list_edges(s)) != GS_OK)
         return st;
     if (!s->options->no_selective)
@@ -209,6 +240,7 @@ gs_status gs_session_plan(gs_session *s, bool logits)
         .no_chain = s->options->no_chain,
         .unified = gs_device_unified(s->device),
         .host_fixed = s->host_fixed, .host_varies = PROCESS_STEP, .device_fixed = s->device_fixed,
+        .live_most = s->live_most,
         .task_bytes = s->profile || s->topology != NULL ? GS_EXEC_TRACE_TASK_BYTES : 0,
         .cost = &s->cost,
         .no_swap = s->options->no_swap || config.granules.words > 0, /* the selective plan is the one to be ordered */

@@ -48,4 +48,13 @@ for model in gcn sage; do
     [ "$(echo "$store"/*)" = "$files" ] && pass ||
         fail "$model: the store's folder now holds $(ls "$store" | tr '\n' ' ')"
 done
+
+# Planning keeps the budget too: of 160 parts a plan is 10 MiB, and many are compared, of two programs.
+[ -z "${GS_SANITIZED:-}" ] || finish
+run generate "$GNNSTREAM" generate rmat "$work/many" --vertices 10000 --edges 150000 --features 8 --classes 4 --seed 2
+run partition "$GNNSTREAM" partition "$work/many" "$work/many.store" --parts 160 --method random || finish
+run 'many parts' "$GNNSTREAM" train "$work/many.store" --model sage --hidden 16 --epochs 1 --device-memory 5M \
+    --host-memory 64M --metrics "$work/many.jsonl" || finish
+peak=$(column peak_host_bytes "$work/many.jsonl" | tail -n 1)
+[ "$peak" -le $((64 << 20)) ] && pass || fail "many parts: $peak bytes were resident, of 64 MiB"
 finish

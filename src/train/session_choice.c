@@ -1,0 +1,345 @@
+/* session_choice.c - which of a model's programs is run: the first that fits, or one that is predicted to be shorter.
+ *
+ * Programs are compared by their plans, and a plan of many parts can be a large share of a small budget, as can the
+ * store's tables, of which each session has its own. So the best session so far stands beside the next one only where
+ * memory has room for both; else it is closed, and made again from what is known of it if it stays the best. What comes
+ * of it is the same: plans depend on the store, the options and what is known of the machine.
+ */
+#include "train/session_choice.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/alloc.h"
+
+/* Another program must save this much of the predicted epoch; */
+#define RECOMPUTE_WORTH 0.95
+/* or this much of the memory, for an epoch that is predicted to be no longer than so (edge programs take less than is
+ * predicted until they were measured). */
+#define LEAN_BYTES 0.75
+#define LEAN_SECONDS 1.9
+/* What is computed once is wide from so many times the features' columns on. */
+#define WIDE 2
+/* Planning has this many plans at a time, where it has room, and bits of rows in a part of it (session_edges.c). */
+#define PLANS_AT_ONCE 3
+#define BITS_SHARE 8
+
+/* What is kept of a program whose session may be closed. */
+typedef struct candidate {
+    gs_variant variant;
+    char *text;          /* the program, of open_memstream(); NULL: not known */
+    double seconds;      /* predicted, of a run of the pass that the session is for */
+    uint64_t host_bytes;
+    uint64_t columns;    /* that the pass "setup" leaves to others */
+    bool moves;          /* an epoch goes to the disk */
+    gs_refusal refused;  /* it has no plan: what would do */
+} candidate;
+
+typedef struct choosing {
+    const gs_opening *o;
+    gs_scans scans;
+    uint64_t process_bytes;
+    /* of every session alike */
+    bool unified, trains;
+    bool may_batch;
+    uint32_t devices, features;
+    gs_session *s;       /* of the best so far; NULL: refused, or closed */
+    candidate best;
+} choosing;
+
+/* ---- a program and what is known of it ---- */
+
+static char *text_of(const gs_program *p)
+{
+    char *text = NULL;
+    size_t bytes;
+    FILE *const f = open_memstream(&text, &bytes);
+
+    if (f == NULL)
+        return NULL;
+    gs_program_print(p, f);
+    if (fclose(f) == 0)
+        return text;
+    free(text);
+    return NULL;
+}
+
+/* Where memory was too short to know, they are taken for the same: the other one is not tried. */
+static bool same_program(const candidate *a, const candidate *b)
+{
+    return a->text == NULL || b->text == NULL || strcmp(a->text, b->text) == 0;
+}
+
+static void forget(candidate *x)
+{
+    free(x->text);
+    *x = (candidate){0};
+}
+
+/* Of the pass that the run is for. */
+static double epoch_seconds(const gs_session *s)
+{
+    gs_pass_report r;
+    return gs_session_describe_pass(s, &r, s->train != GS_NONE ? s->train : s->predict) == GS_OK ? r.seconds : 0;
+}
+
+/* Columns that the pass "setup" leaves to others. */
+static uint64_t standing_columns(const gs_program *p)
+{
+    const uint32_t setup = gs_program_pass(p, "setup");
+    uint64_t columns = 0;
+    for (uint32_t k = 0; setup != GS_NONE && k < p->pass[setup].stages; k++) {
+        const gs_stage *const stage = &p->stage[p->pass[setup].first_stage + k];
+        for (uint32_t r = 0; r < stage->regs; r++)
+            columns += stage->reg[r].kind == GS_REG_TEMP && stage->reg[r].array != GS_NONE ? stage->reg[r].width : 0;
+    }
+    return columns;
+}
+
+/* What its plan, or a refusal, says. */
+static void learn(candidate *x, const gs_session *s)
+{
+    const gs_plan_pass *const pass = s->plan == NULL || s->train == GS_NONE ? NULL : &s->plan->pass[s->train];
+
+    x->refused = s->refused;
+    x->columns = standing_columns(s->program);
+    x->moves = pass != NULL && pass->read_bytes + pass->written_bytes > 0;
+    if (s->plan == NULL)
+        return;
+    x->seconds = epoch_seconds(s);
+    x->host_bytes = s->plan->host_bytes;
+}
+
+/* ---- sessions that come and go ---- */
+
+static void close_best(choosing *c)
+{
+    gs_session_close(c->s);
+    c->s = NULL;
+    gs_alloc_trim();
+}
+
+/* Has the heap room for so many bytes more? */
+static bool has_room(const choosing *c, uint64_t bytes)
+{
+    return c->s == NULL || c->s->live_most == 0 || gs_alloc_live_bytes() + bytes <= c->s->live_most;
+}
+
+/* A session that is compiled so, without a plan. */
+static gs_status prepare(gs_session **out, choosing *c, candidate *x, gs_variant variant)
+{
+    const gs_status st = gs_session_prepare(out, c->o, variant);
+
+    if (st != GS_OK)
+        return st;
+    (*out)->process_bytes = c->process_bytes;
+    (*out)->scans = &c->scans;
+    *x = (candidate){.variant = variant, .text = text_of((*out)->program)};
+    return GS_OK;
+}
+
+static gs_status plan(const choosing *c, gs_session *s, candidate *x)
+{
+    const gs_status st = gs_session_plan(s, c->o->logits);
+    learn(x, s);
+    return st;
+}
+
+/* Another session of the same, where the best one was closed. */
+static gs_status open_again(choosing *c)
+{
+    candidate same;
+    gs_status st;
+
+    if (c->s != NULL)
+        return GS_OK;
+    if ((st = prepare(&c->s, c, &same, c->best.variant)) != GS_OK)
+        return st;
+    st = plan(c, c->s, &same);
+    forget(&same);
+    return st;
+}
+
+static void take(choosing *c, gs_session **s, candidate *x)
+{
+    gs_session_close(c->s);
+    c->s = *s;
+    *s = NULL;
+    forget(&c->best);
+    c->best = *x;
+    *x = (candidate){0};
+    c->s->recompute = c->best.variant.recompute;
+    c->s->lean = c->best.variant.lean;
+    c->s->batch = c->best.variant.batch;
+}
+
+/* Takes the program that is compiled so, if it is another one and `is_better`. */
+static void try_another(choosing *c, gs_variant variant, bool (*is_better)(candidate *x, const candidate *best))
+{
+    const uint64_t tables = c->s == NULL ? 0 : gs_store_table_bytes(c->s->store);
+    const uint64_t plans = c->s == NULL ? 0 : PLANS_AT_ONCE * c->s->plan->table_bytes + c->s->live_most / BITS_SHARE;
+    gs_session *other = NULL;
+    candidate x = {0};
+
+    if (!has_room(c, tables))
+        close_best(c);
+    if (prepare(&other, c, &x, variant) != GS_OK || same_program(&x, &c->best))
+        goto done;
+    if (!has_room(c, plans))
+        close_best(c);
+    if (plan(c, other, &x) == GS_OK && is_better(&x, &c->best))
+        take(c, &other, &x);
+done:
+    gs_session_close(other);
+    forget(&x);
+}
+
+/* ---- programs that are shorter, or leaner ---- */
+
+static bool is_shorter(candidate *x, const candidate *best) { return x->seconds < RECOMPUTE_WORTH * best->seconds; }
+
+/* Also says so, where it is not shorter. */
+static bool is_leaner(candidate *x, const candidate *best)
+{
+    if (is_shorter(x, best))
+        return true;
+    x->variant.lean = GS_TAKEN_LEANER;
+    return (double)x->host_bytes <= LEAN_BYTES * (double)best->host_bytes && x->seconds <= LEAN_SECONDS * best->seconds;
+}
+
+/* Sums by type that are computed once stand in memory all the time, wider than the features. Products in front of the
+ * sums, epoch by epoch, take less and may take about as long. */
+static void lean_where_worth(choosing *c)
+{
+    if (c->trains && c->unified && c->best.columns > (uint64_t)WIDE * c->features)
+        try_another(c, (gs_variant){.lean = GS_TAKEN_SHORTER}, is_leaner);
+}
+
+static void batch_where_shorter(choosing *c)
+{
+    if (c->may_batch && c->best.variant.batch == GS_NOT_TAKEN)
+        try_another(c, (gs_variant){.batch = GS_TAKEN_SHORTER}, is_shorter);
+}
+
+/* An epoch that goes to the disk may be shorter with a program that makes values again instead of storing them: the
+ * cost model decides. Of two programs alike, and of an epoch in memory, there is nothing to decide. */
+static void recompute_where_shorter(choosing *c)
+{
+    const gs_variant was = c->best.variant;
+    if (c->trains && c->unified && c->best.moves)
+        try_another(c, (gs_variant){.recompute = GS_TAKEN_SHORTER, .lean = was.lean, .batch = was.batch}, is_shorter);
+}
+
+/* ---- programs that fit ---- */
+
+static bool is_refused(const candidate *x) { return x->refused.host != 0 || x->refused.device != 0; }
+
+/* Of two that are refused: where it is for host memory, the device's is enough. */
+static bool asks_less(const candidate *x, const candidate *than)
+{
+    const gs_refusal *const a = &x->refused, *const b = &than->refused;
+    if (!is_refused(x) || (a->host != 0) != (b->host != 0))
+        return a->host != 0;
+    return a->host + a->device < b->host + b->device;
+}
+
+/* The first program has no plan within the budgets: another one may have. Else the error is of the one that needs
+ * least. */
+static gs_status fit_another(choosing *c)
+{
+    static const gs_variant variants[] = {
+        {.recompute = GS_TAKEN_TO_FIT},
+        {.lean = GS_TAKEN_TO_FIT},
+        {.recompute = GS_TAKEN_TO_FIT, .lean = GS_TAKEN_TO_FIT},
+        {.batch = GS_TAKEN_TO_FIT},
+        {.recompute = GS_TAKEN_TO_FIT, .batch = GS_TAKEN_TO_FIT},
+    };
+    bool fits = false;
+    char error[512];
+
+    snprintf(error, sizeof(error), "%s", gs_last_error());
+    for (uint32_t k = 0; !fits && k < sizeof(variants) / sizeof(variants[0]); k++) {
+        gs_session *other = NULL;
+        candidate x = {0};
+        gs_status st = GS_EBUDGET;
+        close_best(c); /* what was refused */
+        if (variants[k].batch != GS_NOT_TAKEN ? !c->may_batch : c->o->purpose != GS_FOR_TRAINING)
+            continue;
+        if (prepare(&other, c, &x, variants[k]) == GS_OK && !same_program(&x, &c->best))
+            st = plan(c, other, &x);
+        fits = st == GS_OK;
+        if (other != NULL && st == GS_EBUDGET && asks_less(&x, &c->best)) {
+            snprintf(error, sizeof(error), "%s", gs_last_error());
+            take(c, &other, &x);
+        } else if (fits) {
+            take(c, &other, &x);
+        }
+        gs_session_close(other);
+        forget(&x);
+    }
+    return fits ? GS_OK : gs_fail(GS_EBUDGET, "%s", error);
+}
+
+/* The last error names a budget that was not asked for. */
+static gs_status explain_default(const choosing *c)
+{
+    return gs_fail_hint(GS_EBUDGET, !c->unified      ? "it is 90 % of what is free on the device unless given"
+                                    : c->devices > 1 ? "unless given it is what half of --host-memory gives each device"
+                                                     : "unless given it is half of --host-memory");
+}
+
+/* Sums by type, and products of all types, are rows of V * T numbers; products in batches of edges are 2 * E * in * out
+ * operations, which are fewer than theirs where types outnumber the mean degree. The cost model decides, and the
+ * budgets. */
+static bool may_batch(const gs_session *s)
+{
+    const gs_store_info *const info = gs_store_get_info(s->store);
+    return !s->options->no_batch && (double)info->edge_types * (double)info->vertices > (double)info->edges;
+}
+
+/* A plan for the model's first program, or for one that fits. */
+static gs_status choose_first(choosing *c, uint64_t process_bytes)
+{
+    gs_status st = prepare(&c->s, c, &c->best, (gs_variant){0});
+
+    if (st != GS_OK)
+        return st;
+    c->s->process_bytes = c->process_bytes = gs_session_process_bytes(process_bytes);
+    c->unified = gs_device_unified(c->s->device);
+    c->trains = c->s->train != GS_NONE;
+    c->may_batch = may_batch(c->s);
+    c->devices = c->s->device_count;
+    c->features = gs_store_get_info(c->s->store)->features;
+    st = plan(c, c->s, &c->best);
+    if (st == GS_EBUDGET && is_refused(&c->best))
+        st = fit_another(c);
+    if (st == GS_EBUDGET && c->best.refused.device != 0 && c->o->options->device_memory == 0)
+        st = explain_default(c);
+    return st;
+}
+
+gs_status gs_session_choose(gs_session **out, const gs_opening *o, uint64_t process_bytes)
+{
+    choosing c = {.o = o};
+    gs_status st;
+
+    gs_alloc_map_large(); /* plans are made and freed by the dozen */
+    st = choose_first(&c, process_bytes);
+    if (st == GS_OK) {
+        lean_where_worth(&c);
+        batch_where_shorter(&c);
+        recompute_where_shorter(&c);
+        st = open_again(&c);
+    }
+    if (st == GS_OK) {
+        c.s->scans = NULL;
+        *out = c.s;
+        c.s = NULL; /* now the caller's */
+    }
+    gs_session_close(c.s);
+    forget(&c.best);
+    gs_scans_drop(&c.scans);
+    gs_alloc_trim();
+    return st;
+}
