@@ -109,6 +109,25 @@ static void point(gs_gen_writer *w, const char *prefix, bool piece, const char *
     }
 }
 
+/* A number a head, declared as `letter` and the sum's number; `text`: how an element of the sum's row has it. */
+static void declare_of_heads(gs_gen_writer *w, char letter, uint32_t i, char text[64])
+{
+    const gs_gen_shape h = gs_gen_shape_of(w, heads_of(w, i)), s = gs_gen_shape_of(w, sum_width(w, i));
+    char name[16];
+    snprintf(name, sizeof(name), "%c%u", letter, i);
+    gs_gen_declare(w, name, h);
+    gs_gen_reference(w, text, 64, name, h, s);
+}
+
+/* What follows is for each head. */
+static void over_heads(gs_gen_writer *w, uint32_t i)
+{
+    if (gs_gen_shape_of(w, heads_of(w, i)) == GS_GEN_SINGLE)
+        fprintf(w->out, "    {\n");
+    else
+        fprintf(w->out, "    GS_UNROLL for (int i = 0; i < (int)(sizeof(e%u) / sizeof(float)); i++) {\n", i);
+}
+
 /* One more edge: its value, and score, are there. */
 static void add_edge(gs_gen_writer *w, uint32_t i)
 {
@@ -122,16 +141,9 @@ static void add_edge(gs_gen_writer *w, uint32_t i)
         const gs_gen_shape h = gs_gen_shape_of(w, heads_of(w, i));
         const char *const e = h == GS_GEN_SINGLE ? "" : "[i]";
         char weight[64], scale[64];
-        snprintf(name, sizeof(name), "e%u", i);
-        gs_gen_declare(w, name, h);
-        gs_gen_reference(w, weight, sizeof(weight), name, h, s);
-        snprintf(name, sizeof(name), "g%u", i);
-        gs_gen_declare(w, name, h);
-        gs_gen_reference(w, scale, sizeof(scale), name, h, s);
-        fprintf(w->out,
-                h == GS_GEN_SINGLE ? "    {\n"
-                                   : "    GS_UNROLL for (int i = 0; i < (int)(sizeof(e%u) / sizeof(float)); i++) {\n",
-                i);
+        declare_of_heads(w, 'e', i, weight);
+        declare_of_heads(w, 'g', i, scale);
+        over_heads(w, i);
         fprintf(w->out,
                 "        const float most = gs_larger(r%u%s, m%u%s);\n        g%u%s = gs_rescale(m%u%s, most);\n",
                 sum->score, e, i, e, i, e, i, e);
@@ -160,17 +172,10 @@ static void add_piece(gs_gen_writer *w, uint32_t i)
     if (sum->kind == GS_SUM_ATTEND) {
         const gs_gen_shape h = gs_gen_shape_of(w, heads_of(w, i));
         const char *const e = h == GS_GEN_SINGLE ? "" : "[i]";
-        char ours[64], theirs[64], name[16];
-        snprintf(name, sizeof(name), "g%u", i);
-        gs_gen_declare(w, name, h);
-        gs_gen_reference(w, ours, sizeof(ours), name, h, s);
-        snprintf(name, sizeof(name), "e%u", i);
-        gs_gen_declare(w, name, h);
-        gs_gen_reference(w, theirs, sizeof(theirs), name, h, s);
-        fprintf(w->out,
-                h == GS_GEN_SINGLE ? "    {\n"
-                                   : "    GS_UNROLL for (int i = 0; i < (int)(sizeof(e%u) / sizeof(float)); i++) {\n",
-                i);
+        char ours[64], theirs[64];
+        declare_of_heads(w, 'g', i, ours);
+        declare_of_heads(w, 'e', i, theirs);
+        over_heads(w, i);
         fprintf(w->out,
                 "        const float most = gs_larger(qm%u%s, m%u%s);\n        g%u%s = gs_rescale(m%u%s, most);\n", i,
                 e, i, e, i, e, i, e);

@@ -1,5 +1,6 @@
 #include "device_fixture.h"
 
+#include <math.h>
 #include <string.h>
 
 #include "base/philox.h"
@@ -148,3 +149,44 @@ void device_forget(gs_device *d) { gs_assert_ok(gs_device_host_wrote(d, (void *)
 gs_operand in_reg(uint32_t index) { return (gs_operand){.kind = GS_FROM_REG, .index = index}; }
 gs_operand in_param(uint32_t index) { return (gs_operand){.kind = GS_FROM_PARAM, .index = index}; }
 gs_operand in_const(float value) { return (gs_operand){.kind = GS_FROM_CONST, .value = value}; }
+
+double formula_of(const gs_instr *in, double x, double y)
+{
+    switch (in->op) {
+    case GS_OP_ADD:
+        return x + y;
+    case GS_OP_SUB:
+        return x - y;
+    case GS_OP_MUL:
+        return x * y;
+    case GS_OP_DIV:
+        return x / y;
+    case GS_OP_MAX:
+        return fmax(x, y);
+    case GS_OP_MIN:
+        return fmin(x, y);
+    case GS_OP_EQ:
+        return x == y;
+    case GS_OP_NEG:
+        return -x;
+    case GS_OP_EXP:
+        return exp(x);
+    case GS_OP_LOG:
+        return log(x);
+    case GS_OP_SQRT:
+        return sqrt(x);
+    case GS_OP_SIGMOID:
+        return 1 / (1 + exp(-x));
+    case GS_OP_TANH:
+        return tanh(x);
+    case GS_OP_RELU:
+        return fmax(x, 0);
+    case GS_OP_LEAKY_RELU:
+        return x > 0 ? x : (double)in->alpha * x;
+    case GS_OP_STEP:
+        return x > 0;
+    default:
+        fail_msg("the test knows no %s", gs_op_name(in->op));
+        return 0;
+    }
+}

@@ -191,47 +191,6 @@ static double operand_at(const edge_bed *b, const edge_values *v, const gs_opera
     return v->value[o->index][b->edge_reg[o->index].width == 1 ? 0 : c];
 }
 
-static double apply(const gs_instr *in, double x, double y)
-{
-    switch (in->op) {
-    case GS_OP_ADD:
-        return x + y;
-    case GS_OP_SUB:
-        return x - y;
-    case GS_OP_MUL:
-        return x * y;
-    case GS_OP_DIV:
-        return x / y;
-    case GS_OP_MAX:
-        return fmax(x, y);
-    case GS_OP_MIN:
-        return fmin(x, y);
-    case GS_OP_EQ:
-        return x == y;
-    case GS_OP_NEG:
-        return -x;
-    case GS_OP_EXP:
-        return exp(x);
-    case GS_OP_LOG:
-        return log(x);
-    case GS_OP_SQRT:
-        return sqrt(x);
-    case GS_OP_SIGMOID:
-        return 1 / (1 + exp(-x));
-    case GS_OP_TANH:
-        return tanh(x);
-    case GS_OP_RELU:
-        return fmax(x, 0);
-    case GS_OP_LEAKY_RELU:
-        return x > 0 ? x : (double)in->alpha * x;
-    case GS_OP_STEP:
-        return x > 0;
-    default:
-        fail_msg("the test knows no %s", gs_op_name(in->op));
-        return 0;
-    }
-}
-
 enum { BED_SEED = 77, BED_EPOCH = 5 };
 
 static uint32_t id_at(const edge_bed *b, const gs_operand *o, uint32_t target, uint32_t operand)
@@ -299,7 +258,7 @@ static void compute_edge(const edge_bed *b, edge_values *v, uint32_t target, uin
             else if (in->op == GS_OP_SPREAD)
                 x = v->value[in->a.index][c / (width / from)];
             else
-                x = apply(in, operand_at(b, v, &in->a, c), operand_at(b, v, &in->b, c));
+                x = formula_of(in, operand_at(b, v, &in->a, c), operand_at(b, v, &in->b, c));
             v->value[in->dst][c] = x;
         }
     }

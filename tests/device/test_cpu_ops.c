@@ -11,24 +11,6 @@
 
 typedef enum shape { FULL, COLUMN, ROW, ONE_PARAM, CONSTANT, SHAPES } shape;
 
-static double apply2(gs_op op, double x, double y)
-{
-    switch (op) {
-    case GS_OP_ADD:
-        return x + y;
-    case GS_OP_SUB:
-        return x - y;
-    case GS_OP_MUL:
-        return x * y;
-    case GS_OP_DIV:
-        return x / y;
-    case GS_OP_MIN:
-        return fmin(x, y);
-    default:
-        return fmax(x, y);
-    }
-}
-
 static gs_operand make_operand(fixture *f, shape s, uint32_t width)
 {
     switch (s) {
@@ -63,6 +45,7 @@ static double operand_at(const fixture *f, gs_operand o, shape s, uint32_t r, ui
 
 static void check_binary(gs_device *d, gs_op op, shape sa, shape sb, uint32_t rows, uint32_t width)
 {
+    const gs_instr in = {.op = op};
     fixture f;
     fixture_init(&f, rows);
     const uint32_t dst = add_reg(&f, GS_F32, width);
@@ -72,7 +55,7 @@ static void check_binary(gs_device *d, gs_op op, shape sa, shape sb, uint32_t ro
     const float *const got = f.memory[dst];
     for (uint32_t r = 0; r < rows; r++)
         for (uint32_t c = 0; c < width; c++) {
-            const double want = apply2(op, operand_at(&f, a, sa, r, c, width), operand_at(&f, b, sb, r, c, width));
+            const double want = formula_of(&in, operand_at(&f, a, sa, r, c, width), operand_at(&f, b, sb, r, c, width));
             /* one correctly rounded operation */
             if (!(fabs((double)got[(size_t)r * width + c] - want) <= 6e-8 * fabs(want)))
                 fail_msg("op %d shapes %d %d [%u, %u] at (%u, %u): got %.9g, want %.17g", op, sa, sb, rows, width, r,

@@ -6,6 +6,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 #include <cmocka.h>
 
 #include "base/alloc.h"
@@ -55,6 +56,21 @@ static int inject(void *context, const gs_io_request *piece, uint64_t *length)
         return r % 4 == 1 ? EINTR : EAGAIN;
     *length = 1 + bed_random(&b->rng) % piece->length;
     return 0;
+}
+
+char bed_dir[64];
+
+int bed_dir_make(void **state)
+{
+    (void)state;
+    snprintf(bed_dir, sizeof(bed_dir), "io-test-XXXXXX");
+    return mkdtemp(bed_dir) == NULL;
+}
+
+int bed_dir_remove(void **state)
+{
+    (void)state;
+    return rmdir(bed_dir);
 }
 
 void bed_open(bed *b, const bed_case *c, uint32_t requests, uint32_t depth, uint64_t piece_bytes, uint64_t bytes)

@@ -30,6 +30,12 @@ typedef struct bed {
     uint64_t live;      /* heap bytes before it was opened */
 } bed;
 
+/* A folder under the current one for a group of tests: its setup, and its teardown, which fails where something is
+ * left in it. */
+extern char bed_dir[64];
+int bed_dir_make(void **state);
+int bed_dir_remove(void **state);
+
 /* Opens a gs_io with a registered area of `bytes` and a folder under the
  * current one; fails the test where it cannot. */
 void bed_open(bed *b, const bed_case *c, uint32_t requests, uint32_t depth, uint64_t piece_bytes, uint64_t bytes);

@@ -15,25 +15,10 @@
 #include "io/disk_probe.h"
 #include "io_bed.h"
 
-static char dir[64];
-
-static int make_dir(void **state)
-{
-    (void)state;
-    snprintf(dir, sizeof(dir), "io-test-XXXXXX");
-    return mkdtemp(dir) == NULL;
-}
-
-static int remove_dir(void **state)
-{
-    (void)state;
-    return rmdir(dir); /* fails where something was left in it */
-}
-
 static uint32_t files_in_dir(void)
 {
     uint32_t count = 0;
-    DIR *d = opendir(dir);
+    DIR *d = opendir(bed_dir);
     assert_non_null(d);
     for (const struct dirent *e = readdir(d); e != NULL; e = readdir(d))
         count += e->d_name[0] != '.';
@@ -43,7 +28,7 @@ static uint32_t files_in_dir(void)
 
 static void open_probe(gs_disk_probe *p, uint64_t bytes)
 {
-    if (gs_disk_probe_open(p, dir, bytes, GS_IO_AUTO, 0, 0, 64 * GS_MIB) != GS_OK)
+    if (gs_disk_probe_open(p, bed_dir, bytes, GS_IO_AUTO, 0, 0, 64 * GS_MIB) != GS_OK)
         fail_msg("%s", gs_last_error());
 }
 
@@ -66,9 +51,9 @@ static void test_disk_probe__bad_places_are_named(void **state)
     gs_disk_probe p = {.sync_fd = -7};
     assert_int_equal(gs_disk_probe_open(&p, "no/such/folder", GS_MIB, GS_IO_AUTO, 0, 0, 64 * GS_MIB), GS_ENOTFOUND);
     bed_expect_text("no/such/folder");
-    assert_int_equal(gs_disk_probe_open(&p, dir, GS_MIB + 1, GS_IO_AUTO, 0, 0, 64 * GS_MIB), GS_EINVAL);
-    assert_int_equal(gs_disk_probe_open(&p, dir, 0, GS_IO_AUTO, 0, 0, 64 * GS_MIB), GS_EINVAL);
-    assert_int_equal(gs_disk_probe_open(&p, dir, 1ull << 60, GS_IO_AUTO, 0, 0, 64 * GS_MIB), GS_EIO);
+    assert_int_equal(gs_disk_probe_open(&p, bed_dir, GS_MIB + 1, GS_IO_AUTO, 0, 0, 64 * GS_MIB), GS_EINVAL);
+    assert_int_equal(gs_disk_probe_open(&p, bed_dir, 0, GS_IO_AUTO, 0, 0, 64 * GS_MIB), GS_EINVAL);
+    assert_int_equal(gs_disk_probe_open(&p, bed_dir, 1ull << 60, GS_IO_AUTO, 0, 0, 64 * GS_MIB), GS_EIO);
     bed_expect_text("disk full");
     assert_int_equal(p.sync_fd, -7); /* untouched */
     assert_int_equal(files_in_dir(), 0);
@@ -218,5 +203,5 @@ int main(void)
         cmocka_unit_test(test_disk_probe__rate_is_bytes_over_time),
         cmocka_unit_test(test_disk_probe__small_file_is_read_whole),
     };
-    return cmocka_run_group_tests_name("io/disk_probe", tests, make_dir, remove_dir);
+    return cmocka_run_group_tests_name("io/disk_probe", tests, bed_dir_make, bed_dir_remove);
 }
