@@ -361,8 +361,11 @@ void gs_cuda_drop_params(gs_cuda *c);
 
 /* ---- prepare.c, launch_*.c, measure.c ---- */
 
-/* May products round their factors? */
-static inline bool gs_cuda_rounds(const gs_cuda *c) { return c->compute_type != GS_CUBLAS_COMPUTE_FP32; }
+/* May products of edges' rows round their factors, and is there a tensor core that takes them? */
+static inline bool gs_cuda_rounds(const gs_cuda *c)
+{
+    return c->compute_type != GS_CUBLAS_COMPUTE_FP32 && c->major >= 8;
+}
 /* The text of a program's kernels, to be freed with free(); needs no GPU. `tf32`: products of edges' rows may round
  * so. */
 gs_status gs_cuda_write_program(char **text, const gs_program *p, bool tf32);

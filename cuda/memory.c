@@ -91,7 +91,7 @@ static bool within(const void *p, uint64_t bytes, const void *range, uint64_t ra
 gs_cu_memory gs_cuda_fixed_place(const gs_cuda *c, const void *host, uint64_t bytes)
 {
     const gs_cuda_memory *const m = &c->memory;
-    /* Launches name all rows of an interval, of which the arena may end with those that are needed. */
+    /* Launches name all operand rows of an interval, of which the arena may end with those that are needed. */
     if (m->base != 0 && within(host, 1, (const void *)m->base, m->arena_bytes))
         return (gs_cu_memory)host;
     for (uint32_t i = 0; i < m->mirrors; i++)

@@ -15,6 +15,7 @@
  * file or option, what is wrong and what to do.
  * Memory: options and reports are plain structs that the caller owns; strings
  * in options must live until the call returns; nothing is left to be freed.
+ * Planning sets glibc's M_MMAP_THRESHOLD to 1 MiB, for the whole process.
  * Blocking: everything here blocks until it is done. Long calls take a `stop`:
  * when the int it points to becomes nonzero (a signal handler or another thread
  * may set it) they clean up and return GS_EINTERRUPTED. Handlers of signals that may come meanwhile want SA_ONSTACK and

@@ -337,8 +337,9 @@ GS_DEVICE void gs_batch_product_tf32(const gs_batch_args *a, const gs_u32 in, co
             sum[n][j] = 0.0f;
     for (gs_u32 k0 = 0; k0 < in; k0 += GS_STEP) {
         gs_load_step(&t, a, k0, in, out, columns, turned);
-        GS_UNROLL for (gs_u32 k = q; k < GS_STEP; k += 8) {
-            const float *const x = t.x + k * GS_TASK_STRIDE + row, *const w = t.w + k * GS_WIDE_STRIDE(columns);
+        GS_UNROLL for (gs_u32 k = 0; k < GS_STEP; k += 8) {
+            const float *const x = t.x + (k + q) * GS_TASK_STRIDE + row;
+            const float *const w = t.w + (k + q) * GS_WIDE_STRIDE(columns);
             const float u[4] = {x[0], x[8], x[4 * GS_TASK_STRIDE], x[4 * GS_TASK_STRIDE + 8]};
             GS_UNROLL for (gs_u32 n = 0; n < columns / 8; n++) {
                 const gs_u32 c = 8 * n + gs_lane() % 32 / 4;

@@ -102,13 +102,16 @@ static void edge_sums(struct finder *f, const gs_stage *s, struct support *out, 
         const gs_sum *m = &s->sum[i];
         const bool rows = m->kind <= GS_SUM_PICK, outer = m->kind == GS_SUM_OUTER;
         const bool plain = rows || outer || m->kind == GS_SUM_ADD || m->kind == GS_SUM_ADD_TYPE;
-        struct ends e = rows ? (struct ends){f->array[m->array], GS_ALL_ROWS} : edge[m->value];
+        const uint32_t own = rows && m->scaled ? gs_rows__meet(f, f->array[m->array], f->array[m->scale])
+                             : rows            ? f->array[m->array]
+                                               : GS_ALL_ROWS;
+        struct ends e = rows ? (struct ends){own, GS_ALL_ROWS} : edge[m->value];
         if (outer) /* 0 where one of the two is */
             e = (struct ends){gs_rows__meet(f, e.operand, edge[m->score].operand),
                               gs_rows__meet(f, e.target, edge[m->score].target)};
         uint32_t set = gs_rows__meet(f, gs_rows__reach(f, 1 - s->direction, e.operand), e.target);
         if (m->self)
-            set = gs_rows__unite(f, set, f->array[m->array]);
+            set = gs_rows__unite(f, set, own);
         reg[m->reg] = set;
         if (outer)
             out->reduced = gs_rows__unite(f, out->reduced, set);

@@ -139,6 +139,8 @@ gs_granules gs_session_granules(const gs_session *s);
  * once. Free with gs_session_drop_needs() when the plan is made. */
 gs_status gs_session_read_needs(gs_session *s, gs_granules g);
 void gs_session_drop_needs(gs_session *s);
+/* Only those that gs_session_read_needs() read: of the store's own edges. */
+void gs_session_drop_read_needs(gs_session *s);
 
 /* session_prune.c: only what the loss can see. Finds the rows that each stage must run for, and the edges that are
  * left, as further sets; fills config->stage_rows and array_rows. Changes nothing where all rows are needed, --no-prune

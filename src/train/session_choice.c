@@ -3,7 +3,8 @@
  * Programs are compared by their plans, and a plan of many parts can be a large share of a small budget, as can the
  * store's tables, of which each session has its own. So the best session so far stands beside the next one only where
  * memory has room for both; else it is closed, and made again from what is known of it if it stays the best. What comes
- * of it is the same: plans depend on the store, the options and what is known of the machine.
+ * of it is the same where budgets are given: plans depend on the store, the options and what is known of the machine.
+ * Budgets that are not given are parts of what is free, which is looked at again.
  */
 #include "train/session_choice.h"
 

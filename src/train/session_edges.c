@@ -79,10 +79,13 @@ gs_status gs_session_read_needs(gs_session *s, gs_granules g)
     return st;
 }
 
-void gs_session_drop_needs(gs_session *s)
+static void drop_needs(gs_session *s, uint32_t sets)
 {
-    for (uint32_t k = 0; k < s->sets; k++) {
+    for (uint32_t k = 0; k < sets; k++) {
         gs_free((void *)(uintptr_t)s->set[k].need);
         s->set[k].need = NULL;
     }
 }
+
+void gs_session_drop_needs(gs_session *s) { drop_needs(s, s->sets); }
+void gs_session_drop_read_needs(gs_session *s) { drop_needs(s, GS_MIN(s->sets, 2u)); }

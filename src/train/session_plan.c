@@ -172,7 +172,7 @@ static gs_status plan_selective(gs_session *s, gs_schedule_config *config)
     }
     if (st != GS_EBUDGET || s->plan != NULL)
         return st == GS_EBUDGET ? GS_OK : st;
-    gs_session_drop_needs(s);
+    gs_session_drop_read_needs(s); /* the first plan knew those of the edges that are left */
     config->no_swap = no_swap;
     config->no_sizes = false;
     return gs_schedule(&s->plan, config);

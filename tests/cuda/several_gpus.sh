@@ -60,6 +60,11 @@ for model in "$@"; do
     wide=() # scratch of sequences grows with a GPU's processors, to 64M
     [ -z "${GS_TEST_GPU:-}" ] || [ $method = fennel ] || wide=(--device-memory 90M)
     train cpu ${method}3 --threads 1 --device-memory 1G || continue
+    if [ "$kind" = many ]; then
+        run "$model: plan" "$GNNSTREAM" plan "$work/${method}3" --model "$text" --hidden 16 --device "$two" --json ||
+            finish
+        if grep -q '"batches": true' "$work/stdout"; then pass; else fail "$model: no batches by type"; fi
+    fi
     for layout in "${layouts[@]}"; do
         read -r parts device options <<<"$layout"
         unset GS_TEST_GPU_NCCL GS_HOST_GPU_PEERS
