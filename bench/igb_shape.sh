@@ -2,7 +2,7 @@
 # igb_shape.sh - the workload of GriNNder's table: IGB-medium's shape, generated: 10M vertices, 120M edges in
 # communities, 1024 features stored as bfloat16 (20 GB), GCN 3 layers of 256, host budget 8 GiB. GriNNder reports
 # 2.2 million edges a second for an epoch of it on an A5000 GPU with a PCIe 5 SSD; the ratio to that is printed, with
-# where the time goes. Full size takes 20 GiB of store and spills 75 GiB, 56 with
+# where the time goes. Full size takes 20 GiB of store and spills 66 GiB, 38 with
 # --spill-type bf16, or 28 with --no-hoist.
 #   GS_SCALE    divides vertices, edges and budget, default 1
 #   GS_EPOCHS   default 1
