@@ -175,14 +175,18 @@ double formula_of(const gs_instr *in, double x, double y)
         return log(x);
     case GS_OP_SQRT:
         return sqrt(x);
+    case GS_OP_RSQRT:
+        return 1 / sqrt(x);
     case GS_OP_SIGMOID:
-        return 1 / (1 + exp(-x));
+        return x >= 0 ? 1 / (1 + exp(-x)) : exp(x) / (1 + exp(x));
     case GS_OP_TANH:
         return tanh(x);
     case GS_OP_RELU:
-        return fmax(x, 0);
+        return x < 0 ? 0 : x;
     case GS_OP_LEAKY_RELU:
         return x > 0 ? x : (double)in->alpha * x;
+    case GS_OP_ELU:
+        return x > 0 ? x : (double)in->alpha * expm1(x);
     case GS_OP_STEP:
         return x > 0;
     default:
