@@ -145,9 +145,8 @@ static void store_operands(gs_cut *c, uint32_t i)
     memset(c->bits, 0, c->nodes);
     gs_compile__cone(c->ir, i, c->bits);
     for (uint32_t v = 0; v < i; v++)
-        if ((c->bits[v] & ~(uint8_t)GS_CONE_EDGE) != 0) {
+        if ((c->bits[v] & ~(uint8_t)GS_CONE_EDGE) != 0)
             store_operand(c, v);
-        }
 }
 
 static bool is_sequence(const gs_node *n)
