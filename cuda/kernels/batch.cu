@@ -300,12 +300,9 @@ GS_DEVICE void gs_batch_product(const gs_batch_args *a, const gs_u32 in, const g
     const gs_u32 columns = 4 * across, each = GS_TASK_ROWS * across / GS_BLOCK_LANES;
     const gs_u32 own = gs_lane() / across * each, c = gs_lane() % across * 4;
     const gs_task t = gs_begin_task(a, shared, in, out, columns);
-    float sum[GS_LANE_ROWS][4];
+    float sum[GS_LANE_ROWS][4] = {{0.0f}};
     if (t.rows == 0)
         return;
-    GS_UNROLL for (gs_u32 r = 0; r < each; r++)
-        GS_UNROLL for (gs_u32 j = 0; j < 4; j++)
-            sum[r][j] = 0.0f;
     for (gs_u32 k0 = 0; k0 < in; k0 += GS_STEP) {
         gs_load_step(&t, a, k0, in, out, columns, turned);
         GS_UNROLL for (gs_u32 k = 0; k < GS_STEP; k++) {
@@ -329,12 +326,9 @@ GS_DEVICE void gs_batch_product_tf32(const gs_batch_args *a, const gs_u32 in, co
     GS_SHARED(shared);
     const gs_u32 columns = 4 * across, row = gs_lane() / 32 * 16 + gs_lane() % 32 / 4, q = gs_lane() % 4;
     const gs_task t = gs_begin_task(a, shared, in, out, columns);
-    float sum[8][4];
+    float sum[8][4] = {{0.0f}};
     if (t.rows == 0)
         return;
-    GS_UNROLL for (gs_u32 n = 0; n < columns / 8; n++)
-        GS_UNROLL for (gs_u32 j = 0; j < 4; j++)
-            sum[n][j] = 0.0f;
     for (gs_u32 k0 = 0; k0 < in; k0 += GS_STEP) {
         gs_load_step(&t, a, k0, in, out, columns, turned);
         GS_UNROLL for (gs_u32 k = 0; k < GS_STEP; k += 8) {
@@ -442,8 +436,7 @@ GS_DEVICE void gs_batch_outer(const gs_batch_args *a, const gs_u32 in, const gs_
     const gs_u32 within = gs_lane() % (down * across), group = gs_lane() / (down * across);
     const gs_u32 i = within / across * 4, c = within % across * 4;
     const gs_piece k = gs_begin_piece(a, shared, out, tall, wide, step);
-    float sum[4][4] = {{0.0f, 0.0f, 0.0f, 0.0f}, {0.0f, 0.0f, 0.0f, 0.0f}, {0.0f, 0.0f, 0.0f, 0.0f},
-                       {0.0f, 0.0f, 0.0f, 0.0f}};
+    float sum[4][4] = {{0.0f}};
     if (k.rows == 0)
         return;
     for (gs_u32 r0 = 0; r0 < k.rows; r0 += step) {
@@ -474,12 +467,9 @@ GS_DEVICE void gs_batch_outer_tf32(const gs_batch_args *a, const gs_u32 in, cons
     const gs_u32 warp = gs_lane() / 32, group = warp / (tall / 16), row = warp % (tall / 16) * 16;
     const gs_u32 g = gs_lane() % 32 / 4, q = gs_lane() % 4;
     const gs_piece k = gs_begin_piece(a, shared, out, tall, wide, step);
-    float sum[8][4];
+    float sum[8][4] = {{0.0f}};
     if (k.rows == 0)
         return;
-    GS_UNROLL for (gs_u32 n = 0; n < wide / 8; n++)
-        GS_UNROLL for (gs_u32 j = 0; j < 4; j++)
-            sum[n][j] = 0.0f;
     for (gs_u32 r0 = 0; r0 < k.rows; r0 += step) {
         gs_load_pieces(&k, a, r0, in, out, tall, wide, step);
         for (gs_u32 r = 8 * group; r < step; r += 8 * groups) {
