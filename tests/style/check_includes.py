@@ -4,8 +4,9 @@
     check_includes.py [ROOT]
 
 Reads the table (rank, room, may include) and every C or CUDA file in src/,
-cuda/ and tools/. A room may include itself and what its row names: rooms
-("base tensor"), single headers (`store/chunk_table.h`), or "everything above".
+partition/, cuda/ and tools/. A room may include itself and what its row names:
+rooms ("base tensor"), single headers (`store/chunk_table.h`), or "everything
+above but X", every room of a lower rank except those named.
 X_internal.h is for its own room. Violations are printed as FILE:LINE: MESSAGE.
 """
 import re
@@ -13,7 +14,8 @@ import sys
 from pathlib import Path
 
 CODE = {".c", ".h", ".cu", ".cuh"}
-FOLDERS = ("src", "cuda", "tools")
+FOLDERS = ("src", "partition", "cuda", "tools")
+ROOM_FOLDERS = ("src/", "partition")  # where an include names the room: "ROOM/x.h"
 PUBLIC = "gnnstream.h"
 INCLUDE = re.compile(r'^\s*#\s*include\s*(?:"([^"]+)"|<([^>]+)>)')
 
@@ -38,7 +40,8 @@ def read_table(readme):
         headers = set(re.findall(r"`([^`]+\.h)`", cells[2]))
         words = re.sub(r"`[^`]*`", " ", cells[2]).replace(",", " ").split()
         if words[:2] == ["everything", "above"] or words[:2] == ["the", "above"]:
-            words = [n for n, r in rooms.items() if r.folder.startswith("src/") and r.rank < rank]
+            barred = words[3:] if words[2:3] == ["but"] else []
+            words = [n for n, r in rooms.items() if r.rank < rank and n not in barred]
         for word in [w for w in words if w not in ("–", "-")]:
             if word not in rooms:
                 faults.append((readme, number, f"{folder} may include {word}, which is no room above it"))
@@ -83,7 +86,7 @@ def fault_of(name, quoted, path, own, rooms):
     if "/" not in name or head not in rooms:
         if not quoted:
             return None  # the system's or a library's
-        if rooms[own].folder.startswith("src/"):
+        if rooms[own].folder.startswith(ROOM_FOLDERS):
             return f'"{name}" is not named by its room: write "ROOM/{name}"' if "/" not in name \
                 else f'"{name}" is in no room of the table'
         return None if (path.parent / name).is_file() else f'"{name}" is not a header of {own}'

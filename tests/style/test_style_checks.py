@@ -18,9 +18,10 @@ TABLE = """# Rooms
 | 0 | `src/base` | – | a |
 | 1 | `src/store` | base | b |
 | 1 | `src/mem` | base | c |
+| 2 | `partition` | base store | p |
 | 4 | `src/schedule` | base mem, `store/chunk_table.h` | d |
 | 4 | `cuda` | base mem | e |
-| 5 | `src/train` | everything above | f |
+| 5 | `src/train` | everything above but cuda | f |
 | 6 | `tools` | `gnnstream.h` | g |
 """
 
@@ -39,7 +40,9 @@ CLEAN = {
     "src/store/store.c": '#include "store/store_internal.h"\n#include "base/alloc.h"\n',
     "src/mem/mem.c": '/* x */\n#include "base/alloc.h"\n',
     "src/schedule/order.c": '#include "store/chunk_table.h"\n#include "base/alloc.h"\n',
-    "src/train/api.c": '#include "gnnstream.h"\n#include "store/chunk_table.h"\n#include <cjson/cJSON.h>\n',
+    "src/train/api.c": '#include "gnnstream.h"\n#include "partition/sort.h"\n#include <cjson/cJSON.h>\n',
+    "partition/sort.c": '#include "base/alloc.h"\n#include "partition/sort.h"\n',
+    "partition/sort.h": header("GS_PARTITION_SORT_H"),
     "tools/main.c": '#include "gnnstream.h"\n#include "options.h"\n',
     "tools/options.h": "/* x */\n",
     "cuda/launch.cu": '#include "mem/slot.h"\n',
@@ -102,6 +105,13 @@ class IncludesTest(StyleTest):
 
     def test_cuda_knows_nothing_above_device(self):
         self.planted("cuda/launch.cu", '#include "train/loss.h"\n', 1, "cuda may not include")
+
+    def test_room_beside_src(self):
+        self.planted("partition/sort.c", '#include "train/loss.h"\n', 1, "partition may not include train/loss.h")
+        self.planted("partition/sort.c", '#include "sort.h"\n', 1, "not named by its room")
+
+    def test_everything_above_but_one(self):
+        self.planted("src/train/api.c", '#include "cuda/launch.h"\n', 1, "train may not include cuda/launch.h")
 
     def test_public_header_stands_alone(self):
         self.planted("src/gnnstream.h", '/* x */\n#include "base/status.h"\n', 2, "must stand alone")
