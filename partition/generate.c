@@ -10,8 +10,8 @@
 #include "base/file.h"
 #include "base/machine.h"
 #include "base/philox.h"
+#include "gnnstream.h"
 #include "partition/generate_internal.h"
-#include "partition/partition.h"
 
 #define PIECE_BYTES (4u * GS_MIB)
 #define SPLIT_COUNT 3
@@ -262,7 +262,12 @@ static gs_status setup(generating *w, const gs_generate_options *o)
     return GS_OK;
 }
 
-gs_status gs_generate_run(const char *kind, const char *out_dir, const gs_generate_options *options)
+void gs_generate_options_init(gs_generate_options *options)
+{
+    *options = (gs_generate_options){.vertices = 100000, .edges = 1000000, .features = 64, .classes = 8};
+}
+
+gs_status gs_generate(const char *kind, const char *out_dir, const gs_generate_options *options)
 {
     generating w = {.dir = out_dir};
     const bool existed = gs_path_exists(out_dir);

@@ -1,6 +1,4 @@
 /* partition.c - the run as a whole: read, order, write, make it a store. */
-#include "partition/partition.h"
-
 #include <stdio.h>
 #include <string.h>
 
@@ -62,6 +60,17 @@ static uint32_t auto_parts(const run *r)
     return (uint32_t)GS_MIN(parts, n);
 }
 
+/* GS_EINVAL where `name` is no type that features can have at rest. */
+static gs_status parse_feature_type(gs_dtype *out, const char *name)
+{
+    gs_dtype t = GS_F32;
+
+    if (name != NULL && (!gs_dtype_parse(&t, name) || (t != GS_F32 && t != GS_BF16 && t != GS_F16)))
+        return gs_fail(GS_EINVAL, "--feature-type %s: is none of f32, bf16, f16", name);
+    *out = t;
+    return GS_OK;
+}
+
 static gs_status check_options(const gs_partition_options *o)
 {
     static const char *const methods[] = {"metis", "lp", "fennel", "random", "natural"};
@@ -71,8 +80,6 @@ static gs_status check_options(const gs_partition_options *o)
         known = strcmp(o->method, methods[i]) == 0;
     if (!known)
         return gs_fail(GS_EINVAL, "method: '%s' is not known; use metis, lp, fennel, random or natural", o->method);
-    if (o->feature_type != GS_F32 && o->feature_type != GS_BF16 && o->feature_type != GS_F16)
-        return gs_fail(GS_EINVAL, "feature-type: must be f32, bf16 or f16");
     if (o->parts > MOST_PARTS)
         return gs_fail(GS_EINVAL, "parts: %u is more than %u", o->parts, MOST_PARTS);
     return GS_OK;
@@ -285,7 +292,7 @@ static gs_status finish(run *r, const gs_part_blocks *b)
                              .parts = g->parts,
                              .interval_rows = g->rows,
                              .features = r->in.form != GS_FORM_NONE ? r->in.features : 0,
-                             .feature_type = r->job.opt->feature_type,
+                             .feature_type = r->job.feature_type,
                              .classes = r->labels != NULL ? r->in.classes : 0,
                              .train = r->split_count[0],
                              .valid = r->split_count[1],
@@ -386,17 +393,25 @@ static void abandon(const char *dir)
     gs_fail(GS_OK, "%s", text);
 }
 
-gs_status gs_partition_run(const char *input, const char *store_dir, const gs_partition_options *options,
-                           gs_partition_report *report)
+void gs_partition_options_init(gs_partition_options *options)
 {
+    *options = (gs_partition_options){.feature_type = "f32"};
+}
+
+gs_status gs_partition(const char *input, const char *store_dir, const gs_partition_options *options,
+                       gs_partition_report *report)
+{
+    gs_dtype feature_type = GS_F32;
     run *r;
     gs_status st;
 
-    if ((st = check_options(options)) != GS_OK)
+    if ((st = check_options(options)) != GS_OK ||
+        (st = parse_feature_type(&feature_type, options->feature_type)) != GS_OK)
         return st;
     if ((r = gs_calloc(1, sizeof(*r))) == NULL)
         return gs_fail(GS_ENOMEM, "no memory");
     gs_part__job_init(&r->job, options, store_dir);
+    r->job.feature_type = feature_type;
     /* An input that cannot be opened must not cost the user an existing store. */
     if ((st = gs_part__input_open(&r->in, &r->job, input)) != GS_OK)
         goto done;

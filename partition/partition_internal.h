@@ -18,9 +18,10 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include "base/dtype.h"
 #include "base/npy.h"
 #include "base/size.h"
-#include "partition/partition.h"
+#include "gnnstream.h" /* gs_partition_options */
 #include "store/chunk_table.h"
 #include "store/store_write.h" /* gs_store_contents */
 
@@ -30,6 +31,7 @@
 
 typedef struct gs_part_job {
     const gs_partition_options *opt;
+    gs_dtype feature_type; /* of opt->feature_type */
     const char *dir;
     uint32_t threads;
     uint64_t memory;  /* the bound as stated */

@@ -203,7 +203,7 @@ static gs_status make_buffers(gs_rows *r, uint64_t memory)
 gs_status gs_part__rows_write(gs_part_job *job, const gs_part_input *in, const gs_part_order *o,
                               gs_array_info *info, uint64_t memory)
 {
-    gs_rows r = {.job = job, .in = in, .o = o, .dtype = job->opt->feature_type, .source = {-1, -1, NULL},
+    gs_rows r = {.job = job, .in = in, .o = o, .dtype = job->feature_type, .source = {-1, -1, NULL},
                  .file = {-1, -1, NULL}, .bucket = {.file = {-1, -1, NULL}}};
     gs_status st;
 

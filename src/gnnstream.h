@@ -11,7 +11,7 @@
  * Units: sizes are bytes, times seconds, rates per second.
  * Errors: a function that can fail returns GS_OK or a negative gs_status; what
  * it was to fill is then untouched unless its comment says otherwise, and
- * gs_error_message() gives one line, on the thread that called, that names the
+ * gs_last_error() gives one line, on the thread that called, that names the
  * file or option, what is wrong and what to do.
  * Memory: options and reports are plain structs that the caller owns; strings
  * in options must live until the call returns; nothing is left to be freed.
@@ -27,6 +27,7 @@
 #define GS_GNNSTREAM_H
 
 #include <stdbool.h>
+#include <stddef.h>
 #include <stdint.h>
 
 #if defined(__GNUC__)
@@ -39,35 +40,40 @@
 extern "C" {
 #endif
 
-/* The library's own sources have the same codes from base/status.h;
- * tests/train holds the two lists together. */
-#ifndef GS_BASE_STATUS_H
+/* What can go wrong: the code decides what a program does, the text is for logs. Codes keep their numbers. */
+#define GS_STATUS_MAP(X)                                                                                      \
+    X(GS_OK, 0, "success")                                                                                    \
+    X(GS_EINVAL, -1, "invalid argument")            /* or option */                                           \
+    X(GS_ENOMEM, -2, "out of memory")                                                                         \
+    X(GS_ENOTFOUND, -3, "not found")                /* a file, store or model */                              \
+    X(GS_EFORMAT, -4, "malformed or damaged data")                                                            \
+    X(GS_EIO, -5, "input/output error")                                                                       \
+    X(GS_EAGAIN, -6, "try again later")             /* never returned by this interface */                    \
+    X(GS_EBUDGET, -7, "does not fit the memory budget") /* the line says what would */                        \
+    X(GS_EUNSUPPORTED, -8, "not supported")         /* here */                                                \
+    X(GS_EEXIST, -9, "already exists")              /* and is not replaced */                                 \
+    X(GS_EINTERRUPTED, -10, "interrupted")          /* `stop` became nonzero */                               \
+    X(GS_EDEVICE, -11, "device failure")            /* or a computation that left the finite numbers */
+
 typedef enum gs_status {
-    GS_OK = 0,
-    GS_EINVAL = -1,       /* invalid argument or option */
-    GS_ENOMEM = -2,       /* out of memory */
-    GS_ENOTFOUND = -3,    /* a file, store or model is not there */
-    GS_EFORMAT = -4,      /* malformed or damaged data */
-    GS_EIO = -5,          /* input/output error */
-    GS_EAGAIN = -6,       /* never returned by this interface */
-    GS_EBUDGET = -7,      /* does not fit the memory budget; the text says what would */
-    GS_EUNSUPPORTED = -8, /* not supported here */
-    GS_EEXIST = -9,       /* refuses to replace what is there */
-    GS_EINTERRUPTED = -10, /* `stop` became nonzero */
-    GS_EDEVICE = -11      /* device failure, or a computation that left the numbers */
+#define GS_STATUS_CODE(name, value, text) name = value,
+    GS_STATUS_MAP(GS_STATUS_CODE)
+#undef GS_STATUS_CODE
 } gs_status;
-#endif
+
+/* Short fixed text of a code. Never NULL. */
+GS_API const char *gs_status_text(gs_status st);
 
 #define GS_VERSION "0.1.0"
 /* GS_VERSION of the library that is running. */
 GS_API const char *gs_version(void);
 /* The last failure's line on this thread, without newline; "" where there was none. */
-GS_API const char *gs_error_message(void);
+GS_API const char *gs_last_error(void);
 
 /* "4096", "64K", "1.5G" (powers of 1024) to bytes; GS_EINVAL otherwise. */
-GS_API gs_status gs_parse_size(uint64_t *out, const char *text);
+GS_API gs_status gs_size_parse(uint64_t *out, const char *text);
 /* "1.5 GiB" into `buffer` of `capacity` (at least 16) bytes; returns `buffer`. */
-GS_API char *gs_format_size(char *buffer, uint64_t capacity, uint64_t bytes);
+GS_API char *gs_size_format(char *buffer, size_t capacity, uint64_t bytes);
 
 /* Called now and then with what is being done and how far it is (0 to 1). */
 typedef void (*gs_progress_fn)(void *context, const char *what, double done);
@@ -99,7 +105,7 @@ typedef struct gs_partition_options {
     const char *format;       /* NULL: found by looking; "npy", "snap", "mtx" */
     const char *method;       /* NULL: metis where it fits the memory, else fennel; "metis", "lp", "fennel", "random",
                                * "natural" */
-    const char *feature_type; /* at rest: "f32", "bf16", "f16" */
+    const char *feature_type; /* at rest: "f32" (also where NULL), "bf16", "f16" */
     uint32_t parts;           /* intervals; 0: chosen by size */
     uint32_t random_features; /* 0: none; else columns, where the input has no features */
     uint64_t memory;          /* bytes; 0: half of what is free */

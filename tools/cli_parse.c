@@ -28,7 +28,7 @@ int cli_result(const cli_command *c, gs_status st)
 {
     if (st == GS_OK)
         return CLI_DONE;
-    return cli_fail(c, st == GS_EINVAL ? CLI_USAGE : CLI_FAILED, "%s", gs_error_message());
+    return cli_fail(c, st == GS_EINVAL ? CLI_USAGE : CLI_FAILED, "%s", gs_last_error());
 }
 
 /* ---- the nearest name ---------------------------------------------------- */
@@ -140,7 +140,7 @@ static int set_size(const cli_command *c, const cli_option *o, uint64_t *field, 
 {
     uint64_t v;
 
-    if (gs_parse_size(&v, text) != GS_OK || v == 0)
+    if (gs_size_parse(&v, text) != GS_OK || v == 0)
         return cli_fail(c, CLI_USAGE, "%s %s: must be a size such as 512M or 1.5G", o->name, text);
     *field = v;
     return CLI_DONE;

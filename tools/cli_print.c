@@ -20,7 +20,7 @@ static char *next_buffer(void)
     return buffer[turn++ % 8];
 }
 
-const char *cli_size(uint64_t bytes) { return gs_format_size(next_buffer(), TEXT_BYTES, bytes); }
+const char *cli_size(uint64_t bytes) { return gs_size_format(next_buffer(), TEXT_BYTES, bytes); }
 
 const char *cli_count(uint64_t n)
 {

@@ -41,10 +41,4 @@ static inline bool gs_add_u64(uint64_t *out, uint64_t a, uint64_t b)
     return true;
 }
 
-/* "4096", "64K", "1.5G" (powers of 1024) to bytes. GS_EINVAL otherwise. */
-gs_status gs_size_parse(uint64_t *out, const char *text);
-
-/* "1.5 GiB" into `buf` (at least 16 bytes); returns buf. */
-char *gs_size_format(char *buf, size_t cap, uint64_t bytes);
-
 #endif /* GS_BASE_SIZE_H */

@@ -8,28 +8,7 @@
 #ifndef GS_BASE_STATUS_H
 #define GS_BASE_STATUS_H
 
-#define GS_STATUS_MAP(X)                                        \
-    X(GS_OK, 0, "success")                                      \
-    X(GS_EINVAL, -1, "invalid argument")                        \
-    X(GS_ENOMEM, -2, "out of memory")                           \
-    X(GS_ENOTFOUND, -3, "not found")                            \
-    X(GS_EFORMAT, -4, "malformed or damaged data")              \
-    X(GS_EIO, -5, "input/output error")                         \
-    X(GS_EAGAIN, -6, "try again later")                         \
-    X(GS_EBUDGET, -7, "does not fit the memory budget")         \
-    X(GS_EUNSUPPORTED, -8, "not supported")                     \
-    X(GS_EEXIST, -9, "already exists")                          \
-    X(GS_EINTERRUPTED, -10, "interrupted")                      \
-    X(GS_EDEVICE, -11, "device failure")
-
-typedef enum gs_status {
-#define X(name, value, text) name = value,
-    GS_STATUS_MAP(X)
-#undef X
-} gs_status;
-
-/* Short fixed text of a code, for logs. Never NULL. */
-const char *gs_status_text(gs_status st);
+#include "gnnstream.h" /* gs_status, gs_status_text(), gs_last_error() */
 
 /* Records one line (no newline; names the file, option or chunk, what is wrong
  * and what to do) as this thread's last error and returns `st`, so that
@@ -43,8 +22,5 @@ gs_status gs_fail_errno(int err, const char *fmt, ...) __attribute__((format(pri
 /* Ends the last recorded line with "; " and `hint`, what to do: in place of the general one that gs_fail_errno() has
  * for a full disk, where the caller knows better. Returns `st`. */
 gs_status gs_fail_hint(gs_status st, const char *hint);
-
-/* This thread's last recorded line, "" where there is none. */
-const char *gs_last_error(void);
 
 #endif /* GS_BASE_STATUS_H */

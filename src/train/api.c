@@ -10,12 +10,6 @@
 #define VERIFY_MEMORY (256 * GS_MIB)
 
 const char *gs_version(void) { return GS_VERSION; }
-const char *gs_error_message(void) { return gs_last_error(); }
-gs_status gs_parse_size(uint64_t *out, const char *text) { return gs_size_parse(out, text); }
-char *gs_format_size(char *buffer, uint64_t capacity, uint64_t bytes)
-{
-    return gs_size_format(buffer, capacity, bytes);
-}
 
 /* Rows that one pass by destination needs if each interval reads every source it has once, a vertex. */
 static double sources_per_vertex(const gs_chunk_table *t)

@@ -10,16 +10,6 @@
 #define MAX_LAYERS 1024u
 #define MAX_WIDTH (1u << 20)
 
-void gs_generate_options_init(gs_generate_options *options)
-{
-    *options = (gs_generate_options){.vertices = 100000, .edges = 1000000, .features = 64, .classes = 8};
-}
-
-void gs_partition_options_init(gs_partition_options *options)
-{
-    *options = (gs_partition_options){.feature_type = "f32"};
-}
-
 void gs_train_options_init(gs_train_options *options)
 {
     *options = (gs_train_options){

@@ -120,7 +120,7 @@ void add_reverses(edge_list *list)
 gs_partition_options test_options(const char *method, uint32_t parts, uint64_t memory)
 {
     return (gs_partition_options){
-        .method = method, .parts = parts, .memory = memory, .feature_type = GS_F32, .seed = 5};
+        .method = method, .parts = parts, .memory = memory, .feature_type = "f32", .seed = 5};
 }
 
 static uint32_t index_at(const void *section, uint64_t i, uint32_t bytes)
@@ -242,7 +242,7 @@ gs_store *partition_and_check(const char *input, const char *dir, const gs_parti
     gs_partition_report own;
     gs_store *s = NULL;
 
-    gs_assert_ok(gs_partition_run(input, dir, o, report ? report : &own));
+    gs_assert_ok(gs_partition(input, dir, o, report ? report : &own));
     gs_assert_ok(gs_store_open(&s, dir));
     gs_assert_ok(gs_store_verify(s, 64 * GS_MIB));
     assert_int_equal(gs_store_get_info(s)->vertices, vertices);

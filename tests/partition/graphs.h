@@ -8,7 +8,7 @@
 #include "support/support.h"
 
 #include "base/dtype.h"
-#include "partition/partition.h"
+#include "gnnstream.h"
 #include "store/store.h"
 
 typedef struct edge {

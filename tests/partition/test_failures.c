@@ -46,7 +46,7 @@ static void test_failures__interrupt_leaves_nothing(void **state)
         o.stop = &stop;
         stop = 0;
         ticks_left = n;
-        const gs_status st = gs_partition_run(*state, store, &o, NULL);
+        const gs_status st = gs_partition(*state, store, &o, NULL);
         if (st == GS_OK) {
             gs_assert_ok(gs_remove_tree(store));
             continue;
@@ -72,7 +72,7 @@ static void test_failures__file_size_limit_leaves_nothing(void **state)
         const struct rlimit small = {limits[i], before.rlim_max};
         gs_partition_options o = test_options("fennel", 6, 4 * GS_MIB);
         assert_int_equal(setrlimit(RLIMIT_FSIZE, &small), 0);
-        const gs_status st = gs_partition_run(*state, store, &o, NULL);
+        const gs_status st = gs_partition(*state, store, &o, NULL);
         setrlimit(RLIMIT_FSIZE, &before);
         gs_assert_fails(st, GS_EIO, store);
         assert_gone(store);
@@ -84,9 +84,9 @@ static void test_failures__folder_that_cannot_be_made(void **state)
 {
     gs_partition_options o = test_options("natural", 1, 4 * GS_MIB);
     input(*state);
-    gs_assert_fails(gs_partition_run(*state, gs_test_path(*state, "no/such/place"), &o, NULL), GS_ENOTFOUND,
+    gs_assert_fails(gs_partition(*state, gs_test_path(*state, "no/such/place"), &o, NULL), GS_ENOTFOUND,
                     "no/such/place");
-    gs_assert_fails(gs_partition_run(*state, *state, &o, NULL), GS_EEXIST, "");
+    gs_assert_fails(gs_partition(*state, *state, &o, NULL), GS_EEXIST, "");
     assert_true(gs_path_exists(gs_test_path(*state, "edges.npy"))); /* nothing of the user's was removed */
 }
 
@@ -100,7 +100,7 @@ static void test_failures__short_memory_leaves_nothing(void **state)
     for (uint64_t n = 1; n < 400; n += n < 60 ? 1 : 23) {
         gs_partition_options o = test_options(methods[n % 3], 6, 4 * GS_MIB);
         gs_alloc_fail_nth(n);
-        const gs_status st = gs_partition_run(*state, store, &o, NULL);
+        const gs_status st = gs_partition(*state, store, &o, NULL);
         gs_alloc_fail_nth(0);
         if (st == GS_OK) {
             gs_assert_ok(gs_remove_tree(store));
@@ -119,7 +119,7 @@ static void test_failures__heap_is_given_back(void **state)
     gs_partition_options o = test_options("metis", 6, 4 * GS_MIB);
     const uint64_t before = gs_alloc_live_bytes();
     input(*state);
-    gs_assert_ok(gs_partition_run(*state, gs_test_path(*state, "store"), &o, NULL));
+    gs_assert_ok(gs_partition(*state, gs_test_path(*state, "store"), &o, NULL));
     assert_int_equal(gs_alloc_live_bytes(), before);
 }
 

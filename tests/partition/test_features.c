@@ -32,7 +32,7 @@ static gs_store *run(const char *dir, const gs_partition_options *o)
 {
     gs_store *s = NULL;
     const char *out = gs_test_path(dir, "store");
-    gs_assert_ok(gs_partition_run(dir, out, o, NULL));
+    gs_assert_ok(gs_partition(dir, out, o, NULL));
     gs_assert_ok(gs_store_open(&s, out));
     gs_assert_ok(gs_store_verify(s, 16 * GS_MIB));
     return s;
@@ -109,7 +109,7 @@ static void test_features__halves_are_rounded_to_nearest_even(void **state)
     good_input(*state);
     for (int k = 0; k < 2; k++) {
         gs_partition_options o = test_options("random", 3, 32 * GS_MIB);
-        o.feature_type = types[k];
+        o.feature_type = gs_dtype_name(types[k]);
         o.force = true;
         gs_store *s = run(*state, &o);
         uint16_t *rows = read_array(s, GS_ARRAY_FEATURES);

@@ -42,7 +42,7 @@ static void test_generate__rmat_has_the_shape_asked_for(void **state)
     const gs_generate_options o = options(N, E, 7, 5);
     uint32_t degree[N] = {0}, most = 0, seen[5] = {0};
 
-    gs_assert_ok(gs_generate_run("rmat", gs_test_path(*state, "g"), &o));
+    gs_assert_ok(gs_generate("rmat", gs_test_path(*state, "g"), &o));
     char *g = strdup(gs_test_path(*state, "g"));
     int64_t *pairs = load(g, "edges.npy", GS_I64, E, 2), *labels = load(g, "labels.npy", GS_I64, N, 1);
     for (int i = 0; i < E; i++) {
@@ -65,7 +65,7 @@ static void test_generate__rmat_has_the_shape_asked_for(void **state)
         assert_in_range(seen[k], N / 10, 3 * N / 10);
     free(load(g, "features.npy", GS_F32, N, 7));
     gs_partition_options p = test_options("fennel", 3, 16 * GS_MIB);
-    gs_assert_ok(gs_partition_run(g, gs_test_path(*state, "s"), &p, NULL));
+    gs_assert_ok(gs_partition(g, gs_test_path(*state, "s"), &p, NULL));
     free(pairs);
     free(labels);
     free(g);
@@ -78,7 +78,7 @@ static void test_generate__splits_are_disjoint_shares(void **state)
     const uint64_t want[] = {N / 10, N * 2 / 10 - N / 10, N * 4 / 10 - N * 2 / 10};
     uint8_t seen[N] = {0};
 
-    gs_assert_ok(gs_generate_run("rmat", gs_test_path(*state, "g"), &o));
+    gs_assert_ok(gs_generate("rmat", gs_test_path(*state, "g"), &o));
     char *g = strdup(gs_test_path(*state, "g"));
     for (int k = 0; k < 3; k++) {
         int64_t *ids = load(g, files[3 + k], GS_I64, want[k], 1);
@@ -101,7 +101,7 @@ static void test_generate__same_bytes_for_any_thread_count(void **state)
         for (int i = 0; i < 2; i++) {
             dirs[i] = strdup(gs_test_path(*state, "%s-%d", kinds[k], i));
             const cpu_set_t all = use_cpus(i == 0);
-            gs_assert_ok(gs_generate_run(kinds[k], dirs[i], &o));
+            gs_assert_ok(gs_generate(kinds[k], dirs[i], &o));
             sched_setaffinity(0, sizeof(all), &all);
         }
         for (size_t f = 0; f < GS_ARRAY_LEN(files); f++) {
@@ -180,7 +180,7 @@ static void test_generate__sbm_needs_the_graph(void **state)
     enum { N = 8000, E = 128000, F = 16, C = 16 };
     const gs_generate_options o = options(N, E, F, C);
 
-    gs_assert_ok(gs_generate_run("sbm", gs_test_path(*state, "g"), &o));
+    gs_assert_ok(gs_generate("sbm", gs_test_path(*state, "g"), &o));
     char *g = strdup(gs_test_path(*state, "g"));
     int64_t *pairs = load(g, "edges.npy", GS_I64, E, 2), *labels = load(g, "labels.npy", GS_I64, N, 1),
             *train = load(g, "train_idx.npy", GS_I64, N / 10, 1);
@@ -223,26 +223,26 @@ static void test_generate__refuses_and_cleans_up(void **state)
     gs_generate_options o = options(100, 1000, 3, 2);
     char *g = strdup(gs_test_path(*state, "g"));
 
-    gs_assert_fails(gs_generate_run("grid", g, &o), GS_EINVAL, "kind: 'grid' is not known");
+    gs_assert_fails(gs_generate("grid", g, &o), GS_EINVAL, "kind: 'grid' is not known");
     o.edges = 1001;
-    gs_assert_fails(gs_generate_run("sbm", g, &o), GS_EINVAL, "--edges 1001: is odd");
+    gs_assert_fails(gs_generate("sbm", g, &o), GS_EINVAL, "--edges 1001: is odd");
     o.edges = 1000;
     o.vertices = 1;
-    gs_assert_fails(gs_generate_run("rmat", g, &o), GS_EINVAL, "--vertices 1:");
+    gs_assert_fails(gs_generate("rmat", g, &o), GS_EINVAL, "--vertices 1:");
     o.vertices = 100;
     o.classes = 0;
-    gs_assert_fails(gs_generate_run("sbm", g, &o), GS_EINVAL, "--classes 0:");
+    gs_assert_fails(gs_generate("sbm", g, &o), GS_EINVAL, "--classes 0:");
     o.classes = 2;
     o.stop = &stop;
     o.progress = stop_at_once;
-    gs_assert_fails(gs_generate_run("sbm", g, &o), GS_EINTERRUPTED, "interrupted");
+    gs_assert_fails(gs_generate("sbm", g, &o), GS_EINTERRUPTED, "interrupted");
     assert_false(gs_path_exists(g));
     o.stop = NULL;
-    gs_assert_ok(gs_generate_run("sbm", g, &o));
-    gs_assert_fails(gs_generate_run("sbm", g, &o), GS_EEXIST, "--force");
+    gs_assert_ok(gs_generate("sbm", g, &o));
+    gs_assert_fails(gs_generate("sbm", g, &o), GS_EEXIST, "--force");
     gs_test_write_file(gs_test_path(g, "mine.txt"), "x", 1);
     o.force = true;
-    gs_assert_ok(gs_generate_run("rmat", g, &o));
+    gs_assert_ok(gs_generate("rmat", g, &o));
     assert_true(gs_path_exists(gs_test_path(g, "mine.txt"))); /* only its own files are replaced */
     free(g);
 }

@@ -14,7 +14,7 @@ static void expect(const char *dir, const char *input, gs_status status, const c
 {
     gs_partition_options o = test_options("natural", 2, 8 * GS_MIB);
     char *store = strdup(gs_test_path(dir, "store"));
-    gs_assert_fails(gs_partition_run(input, store, &o, NULL), status, part);
+    gs_assert_fails(gs_partition(input, store, &o, NULL), status, part);
     assert_gone(store);
     free(store);
 }
@@ -56,11 +56,11 @@ static void test_input__edges_are_checked(void **state)
     gs_test_write_file(gs_test_path(dir, "edges.npy"), "", 0);
     expect(dir, dir, GS_EFORMAT, "edges.npy");
     o.format = "ogb";
-    gs_assert_fails(gs_partition_run(dir, gs_test_path(dir, "store"), &o, NULL), GS_EINVAL,
+    gs_assert_fails(gs_partition(dir, gs_test_path(dir, "store"), &o, NULL), GS_EINVAL,
                     "format: 'ogb' is not known");
     o.format = NULL;
     o.method = "ldg";
-    gs_assert_fails(gs_partition_run(dir, gs_test_path(dir, "store"), &o, NULL), GS_EINVAL,
+    gs_assert_fails(gs_partition(dir, gs_test_path(dir, "store"), &o, NULL), GS_EINVAL,
                     "method: 'ldg' is not known");
 }
 
@@ -145,12 +145,12 @@ static void test_input__features_are_checked(void **state)
     rows[7] = 70000;
     write_npy(dir, "features.npy", GS_F32, rows, 4, 5);
     gs_partition_options o = test_options("natural", 2, 8 * GS_MIB);
-    o.feature_type = GS_F16;
-    gs_assert_fails(gs_partition_run(dir, gs_test_path(dir, "store"), &o, NULL), GS_EFORMAT,
+    o.feature_type = "f16";
+    gs_assert_fails(gs_partition(dir, gs_test_path(dir, "store"), &o, NULL), GS_EFORMAT,
                     "features.npy: row 1, column 2: 70000 is too large for f16");
-    o.feature_type = GS_F32;
+    o.feature_type = "f32";
     o.random_features = 8;
-    gs_assert_fails(gs_partition_run(dir, gs_test_path(dir, "store"), &o, NULL), GS_EINVAL, "has features of its own");
+    gs_assert_fails(gs_partition(dir, gs_test_path(dir, "store"), &o, NULL), GS_EINVAL, "has features of its own");
 }
 
 static void test_input__csr_features_are_checked(void **state)
@@ -282,9 +282,9 @@ static void test_input__an_existing_store_survives_a_bad_input(void **state)
 
     write_edges(*state, &list, false, false);
     gs_store_close(partition_and_check(*state, store, &o, &list, 2, NULL));
-    gs_assert_fails(gs_partition_run(*state, store, &o, NULL), GS_EEXIST, "--force");
+    gs_assert_fails(gs_partition(*state, store, &o, NULL), GS_EEXIST, "--force");
     o.force = true;
-    gs_assert_fails(gs_partition_run(gs_test_path(*state, "nowhere"), store, &o, NULL), GS_ENOTFOUND, "nowhere");
+    gs_assert_fails(gs_partition(gs_test_path(*state, "nowhere"), store, &o, NULL), GS_ENOTFOUND, "nowhere");
     gs_assert_ok(gs_store_open(&s, store));
     gs_store_close(s);
     gs_store_close(partition_and_check(*state, store, &o, &list, 2, NULL));

@@ -312,12 +312,12 @@ static void test_lp__finds_planted_communities(void **state)
     char *input = strdup(gs_test_path(*state, "input"));
     uint64_t alpha[3];
 
-    gs_assert_ok(gs_generate_run("sbm", input, &g));
+    gs_assert_ok(gs_generate("sbm", input, &g));
     for (int k = 0; k < 3; k++) {
         gs_partition_options o = test_options(methods[k], 10, 256 * GS_MIB);
         gs_partition_report r;
         gs_store *s = NULL;
-        gs_assert_ok(gs_partition_run(input, gs_test_path(*state, "s%d", k), &o, &r));
+        gs_assert_ok(gs_partition(input, gs_test_path(*state, "s%d", k), &o, &r));
         assert_string_equal(r.method, methods[k]);
         gs_assert_ok(gs_store_open(&s, gs_test_path(*state, "s%d", k)));
         alpha[k] = sources(s);

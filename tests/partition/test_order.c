@@ -41,7 +41,7 @@ static void test_order__rows_with_the_same_needs_are_neighbours(void **state)
         gs_store *s = NULL;
         uint32_t alike = 0;
         o.force = true;
-        gs_assert_ok(gs_partition_run(*state, gs_test_path(*state, "store"), &o, NULL));
+        gs_assert_ok(gs_partition(*state, gs_test_path(*state, "store"), &o, NULL));
         gs_assert_ok(gs_store_open(&s, gs_test_path(*state, "store")));
         uint32_t *ids = read_array(s, GS_ARRAY_INPUT_ID);
         uint64_t *need = needs(s, ids);

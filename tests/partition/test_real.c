@@ -133,7 +133,7 @@ static void test_real__blogcatalog_says_that_labels_are_left_out(void **state)
     gs_partition_report r;
     gs_store *s = NULL;
 
-    gs_assert_ok(gs_partition_run(blog, gs_test_path(*state, "s"), &o, &r));
+    gs_assert_ok(gs_partition(blog, gs_test_path(*state, "s"), &o, &r));
     gs_assert_ok(gs_store_open(&s, gs_test_path(*state, "s")));
     gs_assert_ok(gs_store_verify(s, 16 * GS_MIB));
     assert_int_equal(gs_store_get_info(s)->classes, 0);

@@ -325,8 +325,8 @@ static void api__any_allocation_may_fail(void **state)
         const gs_status st = gs_train(store, &o, NULL);
         gs_alloc_fail_nth(0);
         if (st != GS_OK && st != GS_ENOMEM)
-            fail_msg("allocation %d: status %d, %s", (int)n, (int)st, gs_error_message());
-        assert_true(st == GS_OK || *gs_error_message() != '\0');
+            fail_msg("allocation %d: status %d, %s", (int)n, (int)st, gs_last_error());
+        assert_true(st == GS_OK || *gs_last_error() != '\0');
         assert_true(gs_path_exists(saved) == (st == GS_OK));
         assert_true(gs_path_exists(logits) == (st == GS_OK));
         assert_false(gs_path_exists(gs_test_path(folder, "store/spill.%ld", (long)getpid())));

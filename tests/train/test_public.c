@@ -1,4 +1,4 @@
-/* The public header: its codes are base's, its version the project's, and what
+/* The public header: its version is the project's, and what
  * an option may be. */
 #include <math.h>
 
@@ -6,21 +6,12 @@
 
 #include "base/status.h"
 #include "gnnstream.h"
-#include "public_user.h"
 #include "train/options.h"
-
-static void public__status_codes_are_those_of_base(void **state)
-{
-    (void)state;
-#define X(name, value, text) assert_int_equal(public_status(#name), value);
-    GS_STATUS_MAP(X)
-#undef X
-}
 
 static void public__version_is_the_projects(void **state)
 {
     (void)state;
-    assert_string_equal(public_version(), PROJECT_VERSION);
+    assert_string_equal(gs_version(), PROJECT_VERSION);
     assert_string_equal(GS_VERSION, PROJECT_VERSION);
 }
 
@@ -87,7 +78,6 @@ static void options__out_of_range_names_the_option(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(public__status_codes_are_those_of_base),
         cmocka_unit_test(public__version_is_the_projects),
         cmocka_unit_test(options__defaults_are_the_contracts),
         cmocka_unit_test(options__out_of_range_names_the_option),
