@@ -233,6 +233,14 @@ static void issue(gs_io *io, gs_io__piece *p)
     io->ops->queue(io->backend, p);
 }
 
+/* Of a piece that begins at `cut`: how many of its bytes the request needs. */
+static uint64_t needed_of(const gs_io_request *r, uint64_t cut, uint64_t bytes)
+{
+    if (r->write || r->needed == 0)
+        return bytes;
+    return GS_MIN(bytes, r->needed - GS_MIN(r->needed, cut));
+}
+
 /* Cuts pending requests while there are pieces to be had: the order of
  * submission is the order in which the device sees them. */
 static void feed(gs_io *io)
@@ -252,6 +260,7 @@ static void feed(gs_io *io)
         p->offset = s->request.offset + s->cut;
         p->memory = (char *)s->request.memory + s->cut;
         p->bytes = p->left = bytes;
+        p->needed = needed_of(&s->request, s->cut, bytes);
         io->flying += bytes;
         s->cut += bytes;
         s->pieces++;

@@ -3,7 +3,7 @@
  * One io_uring (registered files and buffers) or, where that is not allowed, a
  * pool of threads with pread/pwrite behind the same calls; chosen at run time.
  * Requests of any size are cut into pieces inside, resubmitted when short, and
- * complete once. End of file inside a read is an error; EINTR and EAGAIN are not.
+ * complete once. End of file inside a read is an error (but see `needed`); EINTR and EAGAIN are not.
  *
  * Which of the two: gs_io_config.backend; with GS_IO_AUTO the environment
  * variable GS_IO ("uring" or "threads") decides, and where it is not set,
@@ -50,6 +50,8 @@ typedef struct gs_io_request {
     uint32_t file;  /* from gs_io_add_file() */
     bool write;
     uint64_t offset, length; /* length > 0 */
+    uint64_t needed; /* of a read: bytes that the file must have, 0: all. With less than `length`, a read of whole
+                      * blocks may end where a file ends inside a block; memory beyond that block is left as it was */
     void *memory;   /* valid until the completion is reaped */
     uint64_t tag;   /* given back in the completion */
 } gs_io_request;

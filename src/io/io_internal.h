@@ -37,6 +37,7 @@ typedef struct gs_io__piece {
     bool direct;               /* the file was in direct mode when the piece went out */
     uint32_t tries;            /* resubmissions in a row that moved nothing */
     uint64_t bytes;            /* all of it */
+    uint64_t needed;           /* at most `bytes`: the file may end after so many */
     uint64_t offset, left;     /* still to be moved */
     char *memory;
     uint64_t length;           /* handed out this time, at most `left` */

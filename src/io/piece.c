@@ -69,11 +69,16 @@ gs_io__verdict gs_io__judge(gs_io__piece *p, gs_io__file *file, uint64_t *moved,
 
     uint64_t bytes = GS_MIN((uint64_t)p->result, p->counts);
     assert(bytes <= p->left);
+    const bool last = p->bytes - p->left + bytes >= p->needed; /* the file may end here */
     if (bytes == 0 && !p->write)
-        return fail(st, error, GS_EFORMAT, 0);
+        return last ? GS_IO__COMPLETE : fail(st, error, GS_EFORMAT, 0);
     if (bytes < p->left && p->direct) {
-        if (!p->write && ends_before(file, p->offset + bytes))
-            return fail(st, error, GS_EFORMAT, 0);
+        if (!p->write && ends_before(file, p->offset + bytes)) {
+            if (!last)
+                return fail(st, error, GS_EFORMAT, 0);
+            *moved += bytes;
+            return GS_IO__COMPLETE;
+        }
         bytes = gs_align_down(bytes, GS_BLOCK_BYTES); /* what is left must stay aligned */
     }
     if (!p->write && !p->direct)

@@ -217,6 +217,42 @@ static void end_of_file_inside_is_malformed(void **state)
     bed_close(&b);
 }
 
+/* The same file: a read of whole blocks that needs no more than the file has gets what there is, wherever the end falls
+ * in its pieces, and leaves memory beyond it alone; one that needs a byte more is malformed. */
+static void read_may_end_with_the_file(void **state)
+{
+    const uint64_t size = 5 * 4096 + 1000, part = 64 * 4096;
+    const struct {
+        uint64_t offset, length, needed;
+        gs_status status;
+    } reads[] = {
+        {0, 6 * 4096, size, GS_OK},        {0, 6 * 4096, size + 1, GS_EFORMAT}, {5 * 4096, 4096, 1000, GS_OK},
+        {5 * 4096, 4096, 1001, GS_EFORMAT}, {0, 64 * 4096, size, GS_OK},        {0, 64 * 4096, 1, GS_OK},
+        {4 * 4096, 64 * 4096, 5097, GS_EFORMAT},
+    };
+    bed b;
+    bed_open(&b, *state, 8, 4, 8192, GS_ARRAY_LEN(reads) * part);
+    bed_make_file(&b, "tail", size, 6);
+    const uint32_t file = bed_add(&b, "tail", GS_IO_READ);
+    memset(b.memory, 0xa5, b.bytes);
+    for (size_t i = 0; i < GS_ARRAY_LEN(reads); i++)
+        assert_int_equal(gs_io_submit(b.io, &(gs_io_request){.file = file, .offset = reads[i].offset,
+                                                             .length = reads[i].length, .needed = reads[i].needed,
+                                                             .memory = b.memory + i * part, .tag = i}), GS_OK);
+    for (size_t n = 0; n < GS_ARRAY_LEN(reads); n++) {
+        gs_io_completion done;
+        assert_int_equal(gs_io_reap(b.io, &done, 1, true), 1);
+        const uint64_t i = done.tag, there = size - reads[i].offset;
+        assert_int_equal(done.status, reads[i].status);
+        if (done.status != GS_OK)
+            continue;
+        bed_expect(b.memory + i * part, reads[i].offset, there, 6);
+        for (uint64_t at = gs_align_up(there, 4096); at < part; at++) /* a block's own rest is the file system's */
+            assert_int_equal(b.memory[i * part + at], 0xa5);
+    }
+    bed_close(&b);
+}
+
 /* Wraps the case's own fault: the piece that holds `bad` fails with EIO. */
 typedef struct bad_block {
     uint64_t bad;
@@ -457,6 +493,7 @@ static const struct {
     BODY(full_table_says_again, false),
     BODY(reap_without_requests_gives_nothing, false),
     BODY(end_of_file_inside_is_malformed, false),
+    BODY(read_may_end_with_the_file, false),
     BODY(failed_piece_fails_its_request_only, true),
     BODY(failed_request_sends_no_more_pieces, true),
     BODY(endless_interruption_is_given_up, true),
