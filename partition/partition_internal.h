@@ -316,27 +316,6 @@ uint64_t *gs_part__sort8(uint64_t *data, uint64_t *spare, uint64_t n, uint32_t b
 gs_part_key16 *gs_part__sort16(gs_part_key16 *data, gs_part_key16 *spare, uint64_t n, uint32_t bits,
                                uint32_t low, uint32_t type_bits);
 
-/* -- aio.c: large reads and writes in flight; one thread ------------------- */
-
-typedef struct gs_part_aio gs_part_aio;
-typedef struct gs_part_aio_file {
-    int plain, direct; /* -1: not open; direct: not to be had */
-    const char *path;  /* the caller's */
-} gs_part_aio_file;
-gs_status gs_part__aio_file_open(gs_part_aio_file *f, const char *path, int flags);
-void gs_part__aio_file_close(gs_part_aio_file *f);
-gs_status gs_part__aio_open(gs_part_aio **out, uint32_t depth);
-/* Waits for what is in flight; NULL is allowed. */
-void gs_part__aio_close(gs_part_aio *a);
-/* At most `depth` in flight. Buffer, length and offset are multiples of
- * GS_BLOCK_BYTES; a read may end early at the end of the file, but not before
- * `need` bytes. May block. The buffer is the kernel's until its tag comes back. */
-gs_status gs_part__aio_submit(gs_part_aio *a, gs_part_aio_file *f, bool write, void *data, uint64_t bytes,
-                              uint64_t need, uint64_t offset, uint64_t tag);
-/* Blocks for one that is in flight; its tag comes back on failure too. */
-gs_status gs_part__aio_wait(gs_part_aio *a, uint64_t *tag);
-uint32_t gs_part__aio_in_flight(const gs_part_aio *a);
-
 /* -- chunks.c, rows.c, arrays.c -------------------------------------------- */
 
 typedef struct gs_part_degrees {

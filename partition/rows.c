@@ -5,10 +5,7 @@
  * is read again for each range of positions, or, where that takes more, rows go by way of buckets on disk
  * (rows_bucket.c).
  */
-#include <errno.h>
-#include <fcntl.h>
 #include <string.h>
-#include <unistd.h>
 
 #include "base/alloc.h"
 #include "base/file.h"
@@ -16,27 +13,50 @@
 
 #define LEAST_SLOTS 16u
 #define WRITE_TAG (1ull << 32)
+/* Requests are of at most 1 MiB and a few blocks, but for rows longer than that: they go to the kernel whole. */
+#define MOST_REQUEST_BYTES (4u * GS_MIB)
 
 /* -- slots and transfers ------------------------------------------------------------ */
 
 /* Waits for one read or write and takes note of it. */
 static gs_status reap(gs_rows *r)
 {
-    uint64_t tag = UINT64_MAX;
-    const gs_status st = gs_part__aio_wait(r->aio, &tag);
+    gs_io_completion done;
 
-    if (st != GS_OK)
-        return st;
-    if (tag >= WRITE_TAG) {
-        r->pool.vacant[r->pool.vacancies++] = (uint32_t)(tag - WRITE_TAG);
+    if (gs_io_reap(r->io, &done, 1, true) == 0)
+        return gs_fail(GS_EIO, "%s: nothing is being read or written that could be waited for", r->path);
+    const bool write = done.tag >= WRITE_TAG;
+    const uint64_t which = write ? done.tag - WRITE_TAG : done.tag % GS_ROWS_PIECES;
+    if (done.status != GS_OK)
+        return gs_io_explain(r->io, write ? &r->pool.written[which] : &r->reading[which], &done);
+    if (write) {
+        r->pool.vacant[r->pool.vacancies++] = (uint32_t)which;
         r->pool.writes--;
     } else {
-        r->read_done[tag % GS_ROWS_PIECES] = tag + 1;
+        r->read_done[which] = done.tag + 1;
     }
     return GS_OK;
 }
 
+/* Under way at once: what follows is computing. */
+static gs_status submit(gs_rows *r, const gs_io_request *request)
+{
+    const gs_status st = gs_io_submit(r->io, request);
+    if (st == GS_OK)
+        gs_io_reap(r->io, NULL, 0, false);
+    return st;
+}
+
 void gs_rows__begin_reading(gs_rows *r) { memset(r->read_done, 0, sizeof(r->read_done)); }
+
+gs_status gs_rows__read_piece(gs_rows *r, uint32_t file, uint64_t number, char *buffer, uint64_t offset, uint64_t bytes,
+                              uint64_t needed)
+{
+    gs_io_request *const q = &r->reading[number % GS_ROWS_PIECES];
+    *q = (gs_io_request){
+        .file = file, .offset = offset, .length = bytes, .needed = needed, .memory = buffer, .tag = number};
+    return submit(r, q);
+}
 
 gs_status gs_rows__wait_piece(gs_rows *r, uint64_t number)
 {
@@ -48,8 +68,8 @@ gs_status gs_rows__wait_piece(gs_rows *r, uint64_t number)
 
 void gs_rows__abandon(gs_rows *r)
 {
-    uint64_t tag;
-    while (gs_part__aio_in_flight(r->aio) != 0 && gs_part__aio_wait(r->aio, &tag) == GS_OK)
+    gs_io_completion done;
+    while (gs_io_reap(r->io, &done, 1, true) != 0)
         ;
 }
 
@@ -88,7 +108,7 @@ gs_status gs_rows__take_slot(gs_rows *r, uint32_t *slot)
     return GS_OK;
 }
 
-gs_status gs_rows__write_slot(gs_rows *r, gs_part_aio_file *f, uint32_t slot, uint64_t bytes, uint64_t offset)
+gs_status gs_rows__write_slot(gs_rows *r, uint32_t file, uint32_t slot, uint64_t bytes, uint64_t offset)
 {
     gs_rows_pool *const p = &r->pool;
 
@@ -98,7 +118,9 @@ gs_status gs_rows__write_slot(gs_rows *r, gs_part_aio_file *f, uint32_t slot, ui
             return st;
     }
     p->writes++;
-    return gs_part__aio_submit(r->aio, f, true, p->data + slot * p->slot_bytes, bytes, bytes, offset, WRITE_TAG + slot);
+    p->written[slot] = (gs_io_request){.file = file, .write = true, .offset = offset, .length = bytes,
+                                       .memory = p->data + slot * p->slot_bytes, .tag = WRITE_TAG + slot};
+    return submit(r, &p->written[slot]);
 }
 
 gs_status gs_rows__check(const gs_rows *r, uint64_t row)
@@ -158,23 +180,24 @@ static gs_status passes(gs_rows *r)
     return st;
 }
 
-/* Full size at once, so that a full disk shows here. */
-static gs_status make_file(gs_rows *r)
+/* The output gets its full size at once, so that a full disk shows here. */
+static gs_status open_files(gs_rows *r)
 {
-    const off_t size = (off_t)gs_align_up(r->bytes, GS_BLOCK_BYTES);
+    const gs_io_config config = {
+        .requests = GS_ROWS_WRITES + GS_ROWS_PIECES,
+        .depth = GS_ROWS_WRITES + GS_ROWS_PIECES,
+        .piece_bytes = MOST_REQUEST_BYTES,
+    };
     gs_status st;
 
+    if ((st = gs_io_open(&r->io, &config)) != GS_OK)
+        return st;
     if ((r->path = gs_path_join(r->job->dir, "features.bin")) == NULL)
         return gs_fail(GS_ENOMEM, "%s: no memory for a path", r->job->dir);
-    if ((st = gs_part__aio_file_open(&r->file, r->path, O_RDWR | O_CREAT | O_TRUNC)) != GS_OK)
+    if ((st = gs_io_add_file(r->io, &r->file, r->path, GS_IO_CREATE)) != GS_OK ||
+        (st = gs_io_set_size(r->io, r->file, gs_align_up(r->bytes, GS_BLOCK_BYTES))) != GS_OK)
         return st;
-    if (r->in->form == GS_FORM_DENSE &&
-        (st = gs_part__aio_file_open(&r->source, r->in->feature.path, O_RDONLY)) != GS_OK)
-        return st;
-    if ((fallocate(r->file.plain, 0, 0, size) != 0 && errno != EOPNOTSUPP && errno != ENOSYS) ||
-        ftruncate(r->file.plain, size) != 0)
-        return gs_fail_errno(errno, "%s: cannot take %llu bytes", r->path, (unsigned long long)size);
-    return gs_part__aio_open(&r->aio, GS_ROWS_WRITES + GS_ROWS_PIECES);
+    return r->in->form == GS_FORM_DENSE ? gs_io_add_file(r->io, &r->source, r->in->feature.path, GS_IO_READ) : GS_OK;
 }
 
 static gs_status make_buffers(gs_rows *r, uint64_t memory)
@@ -189,11 +212,12 @@ static gs_status make_buffers(gs_rows *r, uint64_t memory)
     r->pool.data = gs_alloc_pages(r->pool.bytes);
     r->pool.filled = gs_malloc_array(slots, 4); /* buckets have longer slots, so fewer */
     r->pool.vacant = gs_malloc_array(slots, 4);
+    r->pool.written = gs_calloc(slots, sizeof(*r->pool.written));
     r->row = gs_malloc_array(r->in->features, 4);
     r->at_rest = gs_malloc_array(r->in->features, 4);
     r->aligned = gs_malloc_array(r->in->features, 8);
-    if (!r->slot || !r->sums || !r->pool.data || !r->pool.filled || !r->pool.vacant || !r->row || !r->at_rest ||
-        !r->aligned)
+    if (!r->slot || !r->sums || !r->pool.data || !r->pool.filled || !r->pool.vacant || !r->pool.written || !r->row ||
+        !r->at_rest || !r->aligned)
         return gs_fail(GS_ENOMEM, "%s: no memory for %llu write windows", r->path, (unsigned long long)slots);
     memset(r->slot, 0xff, r->windows * 4);
     gs_rows__cut_pool(r, GS_SUM_BYTES);
@@ -203,29 +227,27 @@ static gs_status make_buffers(gs_rows *r, uint64_t memory)
 gs_status gs_part__rows_write(gs_part_job *job, const gs_part_input *in, const gs_part_order *o,
                               gs_array_info *info, uint64_t memory)
 {
-    gs_rows r = {.job = job, .in = in, .o = o, .dtype = job->feature_type, .source = {-1, -1, NULL},
-                 .file = {-1, -1, NULL}, .bucket = {.file = {-1, -1, NULL}}};
+    gs_rows r = {.job = job, .in = in, .o = o, .dtype = job->feature_type};
     gs_status st;
 
     r.row_bytes = (uint64_t)in->features * gs_dtype_bytes(r.dtype);
     r.bytes = in->vertices * r.row_bytes; /* below 2^32 * 2^31 * 4: no overflow */
     r.windows = gs_div_up(r.bytes, GS_SUM_BYTES);
-    if ((st = make_file(&r)) != GS_OK || (st = make_buffers(&r, memory)) != GS_OK || (st = passes(&r)) != GS_OK ||
+    if ((st = open_files(&r)) != GS_OK || (st = make_buffers(&r, memory)) != GS_OK || (st = passes(&r)) != GS_OK ||
         (st = gs_rows__drain(&r)) != GS_OK)
         goto done;
     *info = (gs_array_info){.present = true, .dtype = r.dtype, .width = in->features, .row_bytes = r.row_bytes,
                             .bytes = r.bytes, .sums = r.sums};
     r.sums = NULL; /* now the caller's */
 done:
-    gs_part__aio_close(r.aio); /* before the buffers go */
-    gs_part__aio_file_close(&r.source);
-    gs_part__aio_file_close(&r.file);
+    gs_io_close(r.io); /* before the buffers go */
     gs_rows__buckets_free(&r);
     gs_free_pages(r.pool.data, r.pool.bytes);
     gs_free(r.slot);
     gs_free(r.sums);
     gs_free(r.pool.filled);
     gs_free(r.pool.vacant);
+    gs_free(r.pool.written);
     gs_free(r.row);
     gs_free(r.at_rest);
     gs_free(r.aligned);

@@ -6,11 +6,11 @@
  * windows fit memory together; then each stream is read back and its rows placed. Every byte is read and
  * written twice, whatever the order.
  */
-#include <fcntl.h>
-#include <stdio.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "base/alloc.h"
+#include "base/file.h"
 #include "partition/rows_internal.h"
 
 #define LEAST_SLOT_BYTES (64u * GS_KIB) /* shorter writes cost more in requests than in bytes */
@@ -53,18 +53,17 @@ uint64_t gs_rows__bucket_pass(const gs_rows *r, uint64_t bucket_rows)
 
 /* -- to buckets -------------------------------------------------------------------- */
 
+/* It loses its name at once, so that it goes away however the process ends. */
 static gs_status open_file(gs_rows *r)
 {
     gs_rows_buckets *const b = &r->bucket;
-    char self[40];
-    const gs_status st = gs_part__unnamed_file(&b->file.plain, &b->path, r->job->dir, "tmp.rows");
 
-    if (st != GS_OK)
-        return st;
-    b->file.path = b->path;
-    snprintf(self, sizeof(self), "/proc/self/fd/%d", b->file.plain);
-    b->file.direct = open(self, O_RDWR | O_CLOEXEC | O_DIRECT); /* without it the plain one serves */
-    return GS_OK;
+    if ((b->path = gs_path_join(r->job->dir, "tmp.rows")) == NULL)
+        return gs_fail(GS_ENOMEM, "%s: no memory for a temporary file", r->job->dir);
+    const gs_status st = gs_io_add_file(r->io, &b->file, b->path, GS_IO_CREATE);
+    if (st == GS_OK)
+        unlink(b->path);
+    return st;
 }
 
 /* The bucket's slot is full, or the last: to the end of the file. */
@@ -82,7 +81,7 @@ static gs_status close_slot(gs_rows *r, uint32_t bucket)
         b->next[b->tail[bucket]] = segment;
     b->tail[bucket] = segment;
     b->slot[bucket] = GS_ROWS_NO_SLOT;
-    return gs_rows__write_slot(r, &b->file, slot, padded, segment * b->slot_bytes);
+    return gs_rows__write_slot(r, b->file, slot, padded, segment * b->slot_bytes);
 }
 
 static gs_status put_in_bucket(gs_rows *r, uint64_t position, const char *row)
@@ -129,7 +128,7 @@ gs_status gs_rows__buckets_begin(gs_rows *r, uint64_t bucket_rows)
     gs_rows_buckets *const b = &r->bucket;
     gs_status st;
 
-    if (b->file.plain < 0 && (st = open_file(r)) != GS_OK)
+    if (b->path == NULL && (st = open_file(r)) != GS_OK)
         return st;
     b->count = (uint32_t)gs_div_up(r->high - r->low, bucket_rows);
     b->by_rows = gs_fastdiv_make((uint32_t)bucket_rows);
@@ -157,8 +156,8 @@ static gs_status start_read(gs_rows *r, const reading *d, uint64_t i)
     gs_rows_buckets *const b = &r->bucket;
     const uint64_t bytes = gs_align_up(d->records[i] * b->record, GS_BLOCK_BYTES);
 
-    return gs_part__aio_submit(r->aio, &b->file, false, d->buffers + i % GS_ROWS_PIECES * b->slot_bytes, bytes, bytes,
-                               d->order[i] * b->slot_bytes, i);
+    return gs_rows__read_piece(r, b->file, i, d->buffers + i % GS_ROWS_PIECES * b->slot_bytes,
+                               d->order[i] * b->slot_bytes, bytes, bytes);
 }
 
 static gs_status place_segment(gs_rows *r, const reading *d, uint64_t i)
@@ -245,7 +244,6 @@ void gs_rows__buckets_free(gs_rows *r)
 {
     gs_rows_buckets *const b = &r->bucket;
 
-    gs_part__aio_file_close(&b->file);
     gs_free(b->path);
     gs_free(b->slot);
     gs_free(b->head);

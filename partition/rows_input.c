@@ -110,8 +110,8 @@ static gs_status start_read(gs_rows *r, const dense *d, uint64_t piece)
     const uint64_t from = r->in->feature.npy.data_offset + first * d->row_bytes, to = from + count * d->row_bytes;
     const uint64_t block = gs_align_down(from, GS_BLOCK_BYTES);
 
-    return gs_part__aio_submit(r->aio, &r->source, false, d->buffers + piece % GS_ROWS_PIECES * d->buffer_bytes,
-                               gs_align_up(to, GS_BLOCK_BYTES) - block, to - block, block, piece);
+    return gs_rows__read_piece(r, r->source, piece, d->buffers + piece % GS_ROWS_PIECES * d->buffer_bytes, block,
+                               gs_align_up(to, GS_BLOCK_BYTES) - block, to - block);
 }
 
 static gs_status read_dense(gs_rows *r, const dense *d)

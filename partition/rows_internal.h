@@ -10,6 +10,7 @@
 #ifndef GS_PARTITION_ROWS_INTERNAL_H
 #define GS_PARTITION_ROWS_INTERNAL_H
 
+#include "io/io.h"
 #include "partition/partition_internal.h"
 #include "store/store.h" /* GS_SUM_BYTES */
 
@@ -26,12 +27,13 @@ typedef struct gs_rows_pool {
     uint32_t slots, vacancies, most_writes, writes;
     uint32_t *vacant; /* [slots] stack of free slots */
     uint32_t *filled; /* [slots] bytes */
+    gs_io_request *written; /* [slots] what is being written of each */
 } gs_rows_pool;
 
 /* The first way of two: rows with their positions, a stream of whole slots a bucket. */
 typedef struct gs_rows_buckets {
-    gs_part_aio_file file; /* without a name */
-    char *path;
+    uint32_t file;        /* of the gs_io; without a name */
+    char *path;           /* that it had; NULL: not made yet */
     uint32_t count;       /* buckets of a pass */
     gs_fastdiv by_rows;   /* positions to buckets */
     uint64_t record, slot_bytes, slot_records;
@@ -57,8 +59,9 @@ struct gs_rows {
     float *row;    /* one row as f32 */
     void *aligned; /* one row as in the input, where a file's header leaves it unaligned */
     void *at_rest; /* one row as it is stored */
-    gs_part_aio *aio;
-    gs_part_aio_file source, file;
+    gs_io_request reading[GS_ROWS_PIECES]; /* by buffer */
+    gs_io *io;
+    uint32_t source, file; /* of `io`; source: dense input only */
     char *path;
 };
 
@@ -69,11 +72,14 @@ void gs_rows__cut_pool(gs_rows *r, uint64_t slot_bytes);
 /* A free slot; waits for writes. GS_EBUDGET where none are under way. */
 gs_status gs_rows__take_slot(gs_rows *r, uint32_t *slot);
 /* Writes the slot's first `bytes`, whole blocks; it is free when they are written. */
-gs_status gs_rows__write_slot(gs_rows *r, gs_part_aio_file *f, uint32_t slot, uint64_t bytes, uint64_t offset);
+gs_status gs_rows__write_slot(gs_rows *r, uint32_t file, uint32_t slot, uint64_t bytes, uint64_t offset);
 /* Waits for all writes. */
 gs_status gs_rows__drain(gs_rows *r);
-/* Reads are tagged with the number of their piece, which goes to buffer number % GS_ROWS_PIECES, from 0 after this. */
+/* Reads are numbered, from 0 after this; piece `number` goes to buffer number % GS_ROWS_PIECES. */
 void gs_rows__begin_reading(gs_rows *r);
+/* Begins to read whole blocks, of which the file must have `needed` bytes, into that buffer. */
+gs_status gs_rows__read_piece(gs_rows *r, uint32_t file, uint64_t number, char *buffer, uint64_t offset, uint64_t bytes,
+                              uint64_t needed);
 /* Waits until the piece is in its buffer. */
 gs_status gs_rows__wait_piece(gs_rows *r, uint64_t number);
 /* After a failure: what is under way must not outlive its memory. */

@@ -23,7 +23,7 @@ static gs_status close_window(gs_rows *r, uint64_t w)
     memset(data + bytes, 0, padded - bytes);
     r->sums[w] = gs_hash64(data, bytes);
     r->slot[w] = GS_ROWS_NO_SLOT;
-    return gs_rows__write_slot(r, &r->file, slot, padded, w * GS_SUM_BYTES);
+    return gs_rows__write_slot(r, r->file, slot, padded, w * GS_SUM_BYTES);
 }
 
 gs_status gs_rows__place(gs_rows *r, uint64_t position, const char *row)
