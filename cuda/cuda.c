@@ -335,7 +335,6 @@ static const gs_device_ops cuda_ops = {
     .prepare = gs_cuda_prepare,
     .run_vertex = gs_cuda_run_vertex,
     .run_edges = gs_cuda_run_edges,
-    .run_typed = gs_cuda_run_typed,
     .run_edge_program = gs_cuda_run_edge_program,
     .run_sequence = gs_cuda_run_sequence,
     .run_sequence_back = gs_cuda_run_sequence_back,

@@ -384,7 +384,6 @@ gs_status gs_cuda_prepare(void *context, const gs_program *p);
 void gs_cuda_drop_program(gs_cuda *c);
 gs_status gs_cuda_run_vertex(void *context, const gs_vertex_launch *l);
 gs_status gs_cuda_run_edges(void *context, const gs_edge_launch *l);
-gs_status gs_cuda_run_typed(void *context, const gs_typed_launch *l);
 gs_status gs_cuda_run_edge_program(void *context, const gs_edge_program_launch *l);
 
 /* Binds of a sum of a stage. */

@@ -192,12 +192,12 @@ static gs_status run_portion(portion *k)
 }
 
 /* Number of the first target whose edges end behind `edge`. */
-static uint32_t owner_of(const uint32_t *start, uint32_t targets, uint32_t edge)
+static uint32_t owner_of(const gs_edges *e, uint32_t edge)
 {
-    uint32_t low = 0, high = targets;
+    uint32_t low = 0, high = e->targets;
     while (low < high) {
         const uint32_t mid = low + (high - low) / 2;
-        if (start[mid + 1] <= edge)
+        if (e->start[mid + 1] <= edge)
             low = mid + 1;
         else
             high = mid;
@@ -212,10 +212,9 @@ static void narrow(gs_cuda_edge_run *r, const gs_edge_args *whole, uint32_t firs
     r->args.first_edge = first;
     r->args.edges = edges;
     r->args.place = place;
-    if (r->l->edges > 0)
+    if (r->l->edges.end > 0)
         return;
-    const uint32_t from = owner_of(r->l->start, r->l->targets, first),
-                   to = owner_of(r->l->start, r->l->targets, first + edges - 1);
+    const uint32_t from = owner_of(&r->l->edges, first), to = owner_of(&r->l->edges, first + edges - 1);
     r->args.target = (const char *)whole->target + (uint64_t)from * whole->index_bytes;
     r->args.start = whole->start + from;
     r->args.targets = to - from + 1;

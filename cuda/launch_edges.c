@@ -8,51 +8,54 @@ typedef struct chunk_binds {
     uint32_t target, start, index, type, weight;
 } chunk_binds;
 
-static chunk_binds bind_chunk(gs_cuda *c, const void *target, uint32_t targets, const uint32_t *start,
-                              const void *index, uint32_t index_bytes, uint64_t last)
+static chunk_binds bind_chunk(gs_cuda *c, const gs_edges *e)
 {
+    const uint64_t end = gs_edges_end(e);
     return (chunk_binds){
-        .target = gs_cuda_bind_range(c, target, (uint64_t)targets * index_bytes, GS_CUDA_IN),
-        .start = gs_cuda_bind_range(c, start, (targets + 1ull) * sizeof(uint32_t), GS_CUDA_IN),
-        .index = gs_cuda_bind_range(c, index, last * index_bytes, GS_CUDA_IN),
+        .target = gs_cuda_bind_range(c, e->target, (uint64_t)e->targets * e->index_bytes, GS_CUDA_IN),
+        .start = gs_cuda_bind_range(c, e->start, (e->targets + 1ull) * sizeof(uint32_t), GS_CUDA_IN),
+        .index = gs_cuda_bind_range(c, e->index, end * e->index_bytes, GS_CUDA_IN),
         .type = GS_NONE,
         .weight = GS_NONE,
     };
 }
 
-/* Rows of so many bytes at the operand end, of which `used` are needed. */
-static uint32_t bind_operand(gs_cuda *c, const void *rows, uint32_t count, uint64_t bytes, const void *used,
-                             uint32_t used_rows, uint32_t index_bytes)
+static uint32_t bind_types(gs_cuda *c, const gs_edges *e)
 {
-    const uint32_t list = gs_cuda_bind_range(c, used, (uint64_t)used_rows * index_bytes, GS_CUDA_IN);
-    const uint32_t b = gs_cuda_bind_range(c, rows, count * bytes, GS_CUDA_IN);
-    gs_cuda_bind_used(c, b, count, list, used_rows, index_bytes);
+    return e->type == NULL ? GS_NONE
+                           : gs_cuda_bind_range(c, e->type, gs_edges_end(e) * e->type_bytes, GS_CUDA_IN);
+}
+
+/* Rows of so many bytes at the operand end, of which those that edges name are needed. */
+static uint32_t bind_operand(gs_cuda *c, const gs_edges *e, const void *rows, uint64_t bytes)
+{
+    const uint32_t list = gs_cuda_bind_range(c, e->used, (uint64_t)e->used_rows * e->index_bytes, GS_CUDA_IN);
+    const uint32_t b = gs_cuda_bind_range(c, rows, e->operand_rows * bytes, GS_CUDA_IN);
+    gs_cuda_bind_used(c, b, e->operand_rows, list, e->used_rows, e->index_bytes);
     return b;
 }
 
 static gs_cu_memory at(const gs_cuda *c, uint32_t bind) { return bind == GS_NONE ? 0 : c->bind[bind].at; }
 
-/* `edges`: see gs_edge_launch. */
-static void set_chunk(const gs_cuda *c, gs_edge_args *a, const chunk_binds *b, uint32_t targets, const uint32_t *start,
-                      uint32_t index_bytes, uint64_t edges)
+static void set_chunk(const gs_cuda *c, gs_edge_args *a, const chunk_binds *b, const gs_edges *e)
 {
     a->target = (const void *)at(c, b->target);
     a->start = (const gs_u32 *)at(c, b->start);
     a->index = (const void *)at(c, b->index);
     a->type = (const void *)at(c, b->type);
     a->weight = (const float *)at(c, b->weight);
-    a->targets = targets;
-    a->index_bytes = index_bytes;
-    a->first_edge = edges > 0 ? 0 : start[0];
-    a->edges = (uint32_t)gs_edges_end(start, targets, edges) - a->first_edge;
+    a->targets = e->targets;
+    a->index_bytes = e->index_bytes;
+    a->type_bytes = b->type == GS_NONE ? 0 : e->type_bytes;
+    a->first_edge = e->end > 0 ? 0 : e->start[0];
+    a->edges = (uint32_t)gs_edges_end(e) - a->first_edge;
 }
 
 static uint32_t mask_of(uint32_t bytes) { return bytes == 0 ? 0 : UINT32_MAX >> (32 - 8 * bytes); }
 
-/* Hubs are cut by the launch's sizes alone, so that results do not depend on anything else. `target`, `start`: as the
- * host names them; NULL: targets are taken as they come. */
-static gs_status launch_edges(gs_cuda *c, const gs_cuda_edge_code *code, gs_edge_args *a, const void *target,
-                              const uint32_t *start)
+/* Hubs are cut by the launch's sizes alone, so that results do not depend on anything else. `whole`: the chunk, as the
+ * host names it; NULL: targets are taken as they come. */
+static gs_status launch_edges(gs_cuda *c, const gs_cuda_edge_code *code, gs_edge_args *a, const gs_edges *whole)
 {
     const gs_edge_kernel *const k = &code->k;
     const uint32_t groups = GS_BLOCK_LANES / k->lanes;
@@ -63,8 +66,8 @@ static gs_status launch_edges(gs_cuda *c, const gs_cuda_edge_code *code, gs_edge
     a->piece_edges = (uint32_t)GS_MAX(gs_div_up(a->edges, gs_cuda_stretches(k)), (uint64_t)GS_CUDA_HUB_EDGES);
     a->pieces = a->edges > a->piece_edges ? (uint32_t)gs_div_up(a->edges, a->piece_edges) : 0;
     a->partial = (float *)(c->state + c->scratch_offset);
-    if (target != NULL &&
-        (st = gs_cuda_order_of(c, &a->order, target, start, a->targets, groups, a->piece_edges)) != GS_OK)
+    if (whole != NULL && (st = gs_cuda_order_of(c, &a->order, whole->target, whole->start, a->targets, groups,
+                                                a->piece_edges)) != GS_OK)
         return st;
     st = gs_cuda_launch(c, code->run, gs_div_up(a->targets + 2ull * a->pieces, groups), k->slices,
                         groups * k->shared_floats * (uint32_t)sizeof(float), a, k->name);
@@ -83,11 +86,12 @@ static const gs_cuda_edge_code *find_rows(const gs_cuda *c, const gs_row_sums *r
     return NULL;
 }
 
-/* `typed`: NULL, or the launch that `l` is of. */
-static gs_status run_rows(gs_cuda *c, const gs_edge_launch *l, const gs_typed_launch *typed)
+gs_status gs_cuda_run_edges(void *context, const gs_edge_launch *l)
 {
-    const gs_sum_kind kind = typed == NULL ? GS_SUM_ROWS : typed->pick ? GS_SUM_PICK : GS_SUM_SPLIT;
-    const uint32_t types = typed == NULL ? 1 : typed->types;
+    gs_cuda *const c = context;
+    const gs_edges *const e = &l->edges;
+    const gs_sum_kind kind = l->types == 0 ? GS_SUM_ROWS : l->pick ? GS_SUM_PICK : GS_SUM_SPLIT;
+    const uint32_t types = l->types == 0 ? 1 : l->types;
     const gs_row_sums rows = {kind, l->width, types, l->dtype, l->scale != NULL};
     const gs_cuda_edge_code *const code = find_rows(c, &rows);
     const uint64_t wide = (uint64_t)l->width * types;
@@ -97,31 +101,24 @@ static gs_status run_rows(gs_cuda *c, const gs_edge_launch *l, const gs_typed_la
     if (code == NULL)
         st = gs_fail(GS_EINVAL, "device cuda: not prepared for sums of%s rows of %u %s of %u types",
                      rows.scaled ? " scaled" : "", l->width, gs_dtype_name(l->dtype), types);
-    const uint64_t last = gs_edges_end(l->start, l->targets, l->edges);
-    chunk_binds b = bind_chunk(c, l->target, l->targets, l->start, l->index, l->index_bytes, last);
-    if (typed != NULL) {
-        a.type_bytes = typed->type_bytes;
-        b.type = gs_cuda_bind_range(c, typed->type, last * typed->type_bytes, GS_CUDA_IN);
-    }
-    const uint32_t operand = bind_operand(c, l->operand, l->operand_rows,
-                                          (kind == GS_SUM_PICK ? wide : l->width) * gs_dtype_bytes(l->dtype), l->used,
-                                          l->used_rows, l->index_bytes);
+    chunk_binds b = bind_chunk(c, e);
+    if (l->types > 0)
+        b.type = bind_types(c, e);
+    const uint32_t operand =
+        bind_operand(c, e, l->operand, (kind == GS_SUM_PICK ? wide : l->width) * gs_dtype_bytes(l->dtype));
     const uint32_t scale =
-        rows.scaled ? gs_cuda_bind_range(c, l->scale, l->operand_rows * sizeof(float), GS_CUDA_IN) : GS_NONE;
+        rows.scaled ? gs_cuda_bind_range(c, l->scale, e->operand_rows * sizeof(float), GS_CUDA_IN) : GS_NONE;
     const uint32_t acc = gs_cuda_bind_range(
-        c, l->acc, l->target_rows * (kind == GS_SUM_SPLIT ? wide : l->width) * sizeof(float), GS_CUDA_INOUT);
+        c, l->acc, e->target_rows * (kind == GS_SUM_SPLIT ? wide : l->width) * sizeof(float), GS_CUDA_INOUT);
     if (st == GS_OK && (st = gs_cuda_stage(c)) == GS_OK) {
-        set_chunk(c, &a, &b, l->targets, l->start, l->index_bytes, l->edges);
+        set_chunk(c, &a, &b, e);
         a.in[0] = (const float *)at(c, operand);
         a.in[1] = (const float *)at(c, scale);
         a.acc[0] = (float *)at(c, acc);
-        st = launch_edges(c, code, &a, l->target, l->start);
+        st = launch_edges(c, code, &a, e);
     }
     return gs_cuda_end(c, st);
 }
-
-gs_status gs_cuda_run_edges(void *context, const gs_edge_launch *l) { return run_rows(context, l, NULL); }
-gs_status gs_cuda_run_typed(void *context, const gs_typed_launch *t) { return run_rows(context, &t->edges, t); }
 
 /* ---- edge programs ---- */
 
@@ -133,7 +130,7 @@ static void bind_sums(gs_cuda *c, const gs_edge_program_launch *l, gs_cuda_sum_b
         b[i] = (gs_cuda_sum_binds){GS_NONE, GS_NONE, GS_NONE};
         if (sum->kind < GS_SUM_ADD || sum->kind == GS_SUM_OUTER)
             continue;
-        const uint64_t row = l->target_rows * sizeof(float);
+        const uint64_t row = l->edges.target_rows * sizeof(float);
         b[i].acc = gs_cuda_bind_range(c, l->sum[i].acc, row * s->reg[sum->reg].width, GS_CUDA_INOUT);
         if (sum->kind != GS_SUM_ATTEND)
             continue;
@@ -150,10 +147,10 @@ static void bind_rows(gs_cuda *c, const gs_edge_program_launch *l)
         const uint64_t width = reg->typed ? l->program->array[reg->array].width : reg->width;
         c->where[r] = GS_NONE;
         if (reg->kind == GS_EDGE_OPERAND)
-            c->where[r] = bind_operand(c, l->rows[r], l->operand_rows, width * sizeof(float), l->used, l->used_rows,
-                                       l->index_bytes);
+            c->where[r] = bind_operand(c, &l->edges, l->rows[r], width * sizeof(float));
         else if (reg->kind == GS_EDGE_TARGET)
-            c->where[r] = gs_cuda_bind_range(c, l->rows[r], l->target_rows * width * sizeof(float), GS_CUDA_IN);
+            c->where[r] =
+                gs_cuda_bind_range(c, l->rows[r], l->edges.target_rows * width * sizeof(float), GS_CUDA_IN);
     }
 }
 
@@ -172,7 +169,7 @@ gs_status gs_cuda_run_edge_kernel(gs_cuda *c, const gs_cuda_edge_run *r, const g
     }
     if (k->keeps)
         a.acc[0] = kept;
-    return launch_edges(c, code, &a, whole ? r->l->target : NULL, whole ? r->l->start : NULL);
+    return launch_edges(c, code, &a, whole ? &r->l->edges : NULL);
 }
 
 gs_status gs_cuda_run_edge_kernels(gs_cuda *c, const gs_cuda_edge_run *r)
@@ -190,8 +187,7 @@ static gs_status run_kernels(gs_cuda *c, gs_cuda_edge_run *r, const chunk_binds 
 {
     const gs_edge_program_launch *const l = r->l;
     const uint32_t stage = (uint32_t)(l->stage - l->program->stage);
-    set_chunk(c, &r->args, chunk, l->targets, l->start, l->index_bytes, l->edges);
-    r->args.type_bytes = l->type_bytes;
+    set_chunk(c, &r->args, chunk, &l->edges);
     r->args.epoch = l->epoch;
     gs_random_key(r->args.key, l->seed, GS_RANDOM_EDGES);
     for (uint32_t q = 0; q < l->stage->edge_regs; q++)
@@ -206,12 +202,11 @@ static gs_status run_program(gs_cuda *c, const gs_edge_program_launch *l)
 {
     gs_cuda_edge_run r = {.l = l};
     gs_status st = gs_cuda_begin(c);
-    const uint64_t last = gs_edges_end(l->start, l->targets, l->edges);
-    chunk_binds b = bind_chunk(c, l->target, l->targets, l->start, l->index, l->index_bytes, last);
-    if (l->weight != NULL)
-        b.weight = gs_cuda_bind_range(c, l->weight, last * sizeof(float), GS_CUDA_IN);
-    if (l->type != NULL)
-        b.type = gs_cuda_bind_range(c, l->type, last * l->type_bytes, GS_CUDA_IN);
+    const gs_edges *const e = &l->edges;
+    chunk_binds b = bind_chunk(c, e);
+    if (e->weight != NULL)
+        b.weight = gs_cuda_bind_range(c, e->weight, gs_edges_end(e) * sizeof(float), GS_CUDA_IN);
+    b.type = bind_types(c, e);
     bind_rows(c, l);
     bind_sums(c, l, r.sums);
     if (st == GS_OK && (st = gs_cuda_stage(c)) == GS_OK)
@@ -224,7 +219,7 @@ static gs_status check_launch(const gs_cuda *c, const gs_edge_program_launch *l)
     const gs_stage *const s = l->stage;
     if (l->program != c->program)
         return gs_fail(GS_EINVAL, "device cuda: stage \"%s\" was not prepared", s->name);
-    if (l->type == NULL && gs_stage_has_types(s))
+    if (l->edges.type == NULL && gs_stage_has_types(s))
         return gs_fail(GS_EINVAL, "device cuda: stage \"%s\" takes columns by the type of edges that have none",
                        s->name);
     for (uint32_t i = 0; i < s->sums; i++)

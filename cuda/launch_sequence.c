@@ -169,20 +169,20 @@ typedef struct binds {
 static binds bind_all(gs_cuda *c, const slice *s, bool back)
 {
     const gs_sequence_launch *const l = s->l;
-    const uint64_t edges = gs_edges_end(l->start, l->targets, l->edges),
-                   rows = l->target_rows * (uint64_t)l->width * sizeof(float);
-    const uint64_t wide = l->operand_rows * 4ull * l->width * sizeof(float),
+    const gs_edges *const e = &l->edges;
+    const uint64_t edges = gs_edges_end(e), rows = e->target_rows * (uint64_t)l->width * sizeof(float);
+    const uint64_t wide = e->operand_rows * 4ull * l->width * sizeof(float),
                    weight = 4ull * l->width * l->width * sizeof(float);
     const int states = back ? GS_CUDA_IN : GS_CUDA_INOUT;
     const bool own = s->param == GS_NONE;
-    const uint32_t used = gs_cuda_bind_range(c, l->used, (uint64_t)l->used_rows * l->index_bytes, GS_CUDA_IN);
+    const uint32_t used = gs_cuda_bind_range(c, e->used, (uint64_t)e->used_rows * e->index_bytes, GS_CUDA_IN);
     const uint32_t gates = gs_cuda_bind_range(c, l->gates, wide, GS_CUDA_IN);
-    gs_cuda_bind_used(c, gates, l->operand_rows, used, l->used_rows, l->index_bytes);
+    gs_cuda_bind_used(c, gates, e->operand_rows, used, e->used_rows, e->index_bytes);
     return (binds){
-        .target = gs_cuda_bind_range(c, l->target, (uint64_t)l->targets * l->index_bytes, GS_CUDA_IN),
-        .start = gs_cuda_bind_range(c, l->start, (l->targets + 1ull) * sizeof(uint32_t), GS_CUDA_IN),
-        .index = gs_cuda_bind_range(c, l->index, edges * l->index_bytes, GS_CUDA_IN),
-        .type = gs_cuda_bind_range(c, l->type, edges * l->type_bytes, GS_CUDA_IN),
+        .target = gs_cuda_bind_range(c, e->target, (uint64_t)e->targets * e->index_bytes, GS_CUDA_IN),
+        .start = gs_cuda_bind_range(c, e->start, (e->targets + 1ull) * sizeof(uint32_t), GS_CUDA_IN),
+        .index = gs_cuda_bind_range(c, e->index, edges * e->index_bytes, GS_CUDA_IN),
+        .type = gs_cuda_bind_range(c, e->type, edges * e->type_bytes, GS_CUDA_IN),
         .gates = gates,
         .weight = gs_cuda_bind_range(c, own ? l->weight : NULL, weight, GS_CUDA_IN),
         .state = gs_cuda_bind_range(c, l->state, rows, states),
@@ -213,8 +213,8 @@ static void set_args(gs_cuda *c, slice *s, const binds *b)
                               .d_gates = (float *)c->bind[b->d_gates].at,
                               .targets = s->count,
                               .width = l->width,
-                              .index_bytes = l->index_bytes,
-                              .type_bytes = l->type_bytes};
+                              .index_bytes = l->edges.index_bytes,
+                              .type_bytes = l->edges.type_bytes};
     s->d_weight = l->d_weight == NULL ? 0 : own ? c->bind[b->d_weight].at : gs_cuda_grad(c, s->param);
 }
 
@@ -223,11 +223,11 @@ static gs_status find_starts(gs_cuda *c, const gs_sequence_launch *l, uint32_t f
                              const uint32_t **start)
 {
     uint32_t *const here = c->order + (GS_CUDA_FLIGHT + 1) * GS_CUDA_SORTED;
-    const gs_cu_memory there = (gs_cu_memory)(uintptr_t)(l->start + first);
+    const gs_cu_memory there = (gs_cu_memory)(uintptr_t)(l->edges.start + first);
     gs_status st;
 
-    *start = l->edges > 0 ? here : l->start + first;
-    if (l->edges == 0)
+    *start = l->edges.end > 0 ? here : l->edges.start + first;
+    if (l->edges.end == 0)
         return GS_OK;
     if ((st = gs_cuda_enter(c)) != GS_OK ||
         (st = gs_cuda_copy_out(c, here, there, (count + 1ull) * sizeof(*here), c->chain.starts,
@@ -265,6 +265,7 @@ static gs_status run_slice(gs_cuda *c, const gs_cuda_sequence_code *code, const 
 static gs_status run(gs_cuda *c, const gs_sequence_launch *l, bool back)
 {
     const gs_cuda_sequence_code *code = NULL;
+    const uint32_t targets = l->edges.targets;
     gs_status st = GS_OK;
 
     for (uint32_t i = 0; i < c->sequences; i++)
@@ -272,8 +273,8 @@ static gs_status run(gs_cuda *c, const gs_sequence_launch *l, bool back)
             code = &c->sequence[i];
     if (code == NULL)
         return gs_fail(GS_EINVAL, "device cuda: an lstm of width %u that was not prepared for", l->width);
-    for (uint32_t first = 0; first < l->targets && st == GS_OK; first += GS_MIN(GS_CUDA_SORTED, l->targets - first))
-        st = run_slice(c, code, l, first, GS_MIN(GS_CUDA_SORTED, l->targets - first), back);
+    for (uint32_t first = 0; first < targets && st == GS_OK; first += GS_MIN(GS_CUDA_SORTED, targets - first))
+        st = run_slice(c, code, l, first, GS_MIN(GS_CUDA_SORTED, targets - first), back);
     return st;
 }
 

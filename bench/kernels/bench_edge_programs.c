@@ -184,9 +184,10 @@ static void begin(const shape *s, gs_device *d)
 static double by_evaluator(const shape *s, gs_device *d)
 {
     const bench_graph *const g = s->graph;
-    const gs_edge_program_launch l = {.program = &s->program, .stage = &s->stage, .index_bytes = 4,
-                                      .targets = g->targets, .target = g->target, .start = g->start, .index = g->index,
-                                      .weight = s->hand.weight, .rows = s->rows, .sum = s->sum};
+    const gs_edge_program_launch l = {.program = &s->program, .stage = &s->stage,
+                                      .edges = {.index_bytes = 4, .targets = g->targets, .target = g->target,
+                                                .start = g->start, .index = g->index, .weight = s->hand.weight},
+                                      .rows = s->rows, .sum = s->sum};
     const double start = gs_now();
     bench_need(gs_device_run_edge_program(d, &l));
     for (uint32_t i = 0; i < s->stage.sums; i++)

@@ -161,9 +161,10 @@ static void gather(gs_device *d, const whole_graph *g, uint32_t width, double co
 
     bench_need(gs_device_prepare(d, &program));
     char *const at = take_memory(d, g, table);
-    const gs_edge_launch l = {.index_bytes = 4, .targets = g->vertices, .target = g->target, .start = g->start,
-                              .index = g->index, .operand = (float *)(void *)at, .acc = (float *)(void *)(at + table),
-                              .width = width, .operand_rows = g->vertices, .target_rows = g->vertices};
+    const gs_edge_launch l = {.edges = {.index_bytes = 4, .targets = g->vertices, .target = g->target,
+                                        .start = g->start, .index = g->index, .operand_rows = g->vertices,
+                                        .target_rows = g->vertices},
+                              .operand = (float *)(void *)at, .acc = (float *)(void *)(at + table), .width = width};
     fill_table(d, (float *)(void *)at, g->vertices, width);
     const double bytes = g->edges * (4.0 * width + 4) + g->vertices * (8.0 * width + 8),
                  seconds = time_gather(d, g, &l);

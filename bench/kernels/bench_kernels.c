@@ -29,11 +29,11 @@
 /* Every 1009th target, bit by bit: the order of the sums is a promise. */
 static void check_edges(const gs_edge_launch *l)
 {
-    for (uint32_t t = 0; t < l->targets; t += 1009)
+    for (uint32_t t = 0; t < l->edges.targets; t += 1009)
         for (uint32_t c = 0; c < l->width; c++) {
             float sum = 0;
-            for (uint32_t k = l->start[t]; k < l->start[t + 1]; k++)
-                sum += ((const float *)l->operand)[(uint64_t)((const uint32_t *)l->index)[k] * l->width + c];
+            for (uint32_t k = l->edges.start[t]; k < l->edges.start[t + 1]; k++)
+                sum += ((const float *)l->operand)[(uint64_t)((const uint32_t *)l->edges.index)[k] * l->width + c];
             if (sum != l->acc[(uint64_t)t * l->width + c])
                 bench_die("an edge sum is wrong");
         }
@@ -59,8 +59,9 @@ static void bench_edges_of(gs_device *d, uint32_t width, bool skewed, double cei
     for (uint64_t i = 0; i < bytes / 4; i++)
         operand[i] = (float)((i * 2654435761u) >> 20 & 1023) - 512.0f;
 
-    const gs_edge_launch l = {.index_bytes = 4, .targets = targets, .target = g.target, .start = g.start,
-                              .index = g.index, .operand = operand, .acc = acc, .width = width};
+    const gs_edge_launch l = {.edges = {.index_bytes = 4, .targets = targets, .target = g.target, .start = g.start,
+                                        .index = g.index},
+                              .operand = operand, .acc = acc, .width = width};
     bench_need(gs_device_run_edges(d, &l));
     check_edges(&l);
     double best = 1e30;

@@ -250,7 +250,6 @@ static const gs_device_ops cpu_ops = {
     .prepare = cpu_prepare,
     .run_vertex = gs_cpu__run_vertex,
     .run_edges = gs_cpu__run_edges,
-    .run_typed = gs_cpu__run_typed,
     .run_edge_program = gs_cpu__run_edge_program,
     .begin_sum = gs_cpu__begin_sum,
     .finish_sum = gs_cpu__finish_sum,

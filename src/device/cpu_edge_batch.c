@@ -100,10 +100,10 @@ typedef struct outer_task {
 /* Which edge goes where. */
 static void sort_portion(outer_task *k)
 {
-    const gs_edge_program_launch *const l = k->plan.l;
+    const gs_edges *const e = &k->plan.l->edges;
     for (uint32_t i = 0; i < k->edges; i++)
         k->type[i] =
-            l->type_bytes == 1 ? ((const uint8_t *)l->type)[k->from + i] : ((const uint16_t *)l->type)[k->from + i];
+            e->type_bytes == 1 ? ((const uint8_t *)e->type)[k->from + i] : ((const uint16_t *)e->type)[k->from + i];
     gs_cpu_edge_order(k->type, k->edges, k->plan.types, k->order, k->spare);
     k->groups = 0;
     for (uint32_t i = 0; i < k->edges; i++) {
@@ -119,8 +119,8 @@ static void keep_piece(const outer_task *k, uint32_t piece)
 {
     const gs_edge_program_launch *const l = k->plan.l;
     const uint32_t from = k->from + piece * k->plan.tile, to = GS_MIN(from + k->plan.tile, k->from + k->edges);
-    const gs_cpu_edge_work work = {.first = gs_cpu_edge_owner(l->start, l->targets, from),
-                                   .end = l->targets,
+    const gs_cpu_edge_work work = {.first = gs_cpu_edge_owner(&l->edges, from),
+                                   .end = l->edges.targets,
                                    .from = from,
                                    .to = to,
                                    .kept = {k->kept[0], k->kept[1]},
@@ -181,7 +181,7 @@ static gs_status run_outer(gs_cpu *cpu, const gs_edge_program_launch *l, uint32_
     k.spare = k.order + most;
     k.place = k.spare + most;
     k.group = k.place + most;
-    for (uint32_t at = l->start[0], end = l->start[l->targets]; at < end; at += k.edges) {
+    for (uint32_t at = l->edges.start[0], end = l->edges.start[l->edges.targets]; at < end; at += k.edges) {
         k.from = at;
         k.edges = GS_MIN(most, end - at);
         run_portion(&k);

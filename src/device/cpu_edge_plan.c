@@ -356,7 +356,8 @@ static gs_cpu_edge_value take_factor(planner *p, const gs_sum *sum, uint32_t hea
 
 static void note_types(planner *p, uint32_t times, uint32_t rows)
 {
-    if (p->l->type == NULL || (p->l->type_bytes != 1 && p->l->type_bytes != 2) || times == 0 ||
+    const gs_edges *const e = &p->l->edges;
+    if (e->type == NULL || (e->type_bytes != 1 && e->type_bytes != 2) || times == 0 ||
         (p->plan->types != 0 && p->plan->types != times))
         refuse(p, "columns by the type of edges that have none, or another number of types");
     else if ((uint64_t)times * rows > UINT32_MAX)
@@ -378,7 +379,7 @@ static void plan_sum(planner *p, const gs_sum *sum)
     s.width = stage->reg[sum->reg].width;
     if (sum->kind == GS_SUM_ADD_TYPE && sum->value < stage->edge_regs && stage->edge_reg[sum->value].width > 0) {
         width = stage->edge_reg[sum->value].width;
-        note_types(p, s.width / width, p->l->target_rows);
+        note_types(p, s.width / width, p->l->edges.target_rows);
         s.kind = GS_CPU_EDGE_SUM_TYPE;
         s.width = width;
     }
@@ -528,14 +529,15 @@ static void add_gather(gs_cpu_edge_plan *plan, const float *rows, uint32_t width
 static void plan_register(planner *p, uint32_t index)
 {
     static const float one = 1.0f;
+    const gs_edges *const e = &p->l->edges;
     const gs_edge_reg *const r = &p->l->stage->edge_reg[index];
     gs_cpu_edge_state *const s = &p->cpu->edge_state[index];
     const float *const rows = p->l->rows == NULL ? NULL : p->l->rows[index];
 
     s->ready = r->kind != GS_EDGE_TEMP;
     if (r->kind == GS_EDGE_WEIGHT) {
-        s->a = p->l->weight == NULL ? (gs_cpu_edge_value){.form = GS_CPU_EDGE_FIXED, .width = 1, .p = &one}
-                                    : (gs_cpu_edge_value){.form = GS_CPU_EDGE_WEIGHT, .width = 1, .p = p->l->weight};
+        s->a = e->weight == NULL ? (gs_cpu_edge_value){.form = GS_CPU_EDGE_FIXED, .width = 1, .p = &one}
+                                 : (gs_cpu_edge_value){.form = GS_CPU_EDGE_WEIGHT, .width = 1, .p = e->weight};
     } else if (r->kind != GS_EDGE_TEMP) {
         const bool operand = r->kind == GS_EDGE_OPERAND;
         if (rows == NULL || r->width == 0)
@@ -544,7 +546,7 @@ static void plan_register(planner *p, uint32_t index)
             .form = operand ? GS_CPU_EDGE_OPERAND : GS_CPU_EDGE_TARGET, .width = r->width, .p = rows};
         if (r->typed && p->st == GS_OK) {
             note_types(p, p->l->program->array[r->array].width / r->width,
-                       operand ? p->l->operand_rows : p->l->target_rows);
+                       operand ? e->operand_rows : e->target_rows);
             s->a.form = operand ? GS_CPU_EDGE_OPERAND_TYPE : GS_CPU_EDGE_TARGET_TYPE;
         }
         if (operand && s->uses > 0)

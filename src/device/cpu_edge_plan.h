@@ -178,12 +178,12 @@ static inline void gs_cpu_edge_order(const uint32_t *type, uint32_t n, uint32_t 
 }
 
 /* The target that an edge belongs to: start[it] <= edge < start[it + 1]. */
-static inline uint32_t gs_cpu_edge_owner(const uint32_t *start, uint32_t targets, uint32_t edge)
+static inline uint32_t gs_cpu_edge_owner(const gs_edges *e, uint32_t edge)
 {
-    uint32_t low = 0, high = targets;
+    uint32_t low = 0, high = e->targets;
     while (high - low > 1) {
         const uint32_t mid = low + (high - low) / 2;
-        if (start[mid] <= edge)
+        if (e->start[mid] <= edge)
             low = mid;
         else
             high = mid;

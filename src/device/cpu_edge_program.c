@@ -81,7 +81,8 @@ static void run_piece(const task *k, uint32_t piece)
             const uint32_t width = columns_of(stage, &stage->sum[s], &heads);
             begin_rows(stage->sum[s].kind, &sum[s], 0, 1, width, heads);
         }
-    const uint32_t from = k->plan.l->start[h->target], edges = k->plan.l->start[h->target + 1] - from;
+    const uint32_t *const start = k->plan.l->edges.start;
+    const uint32_t from = start[h->target], edges = start[h->target + 1] - from;
     const uint64_t i = piece - h->first_piece;
     const gs_cpu_edge_work work = {.first = h->target,
                                    .end = h->target,
@@ -127,9 +128,10 @@ static void merge_row(gs_sum_kind kind, const gs_accumulator *to, uint64_t row, 
 static void merge_pieces(const task *k)
 {
     const gs_edge_program_launch *const l = k->plan.l;
+    const gs_edges *const e = &l->edges;
     for (uint32_t h = 0; h < k->hubs; h++) {
         const uint32_t t = k->hub[h].target;
-        const uint32_t row = l->index_bytes == 2 ? ((const uint16_t *)l->target)[t] : ((const uint32_t *)l->target)[t];
+        const uint32_t row = e->index_bytes == 2 ? ((const uint16_t *)e->target)[t] : ((const uint32_t *)e->target)[t];
         for (uint32_t p = k->hub[h].first_piece; p < k->hub[h].first_piece + k->hub[h].pieces; p++) {
             gs_accumulator sum[GS_STAGE_SUMS] = {{0}};
             piece_sums(k, p, sum);
@@ -146,12 +148,12 @@ static void merge_pieces(const task *k)
 /* A target with more edges than a share has one of the edges that a share apart. */
 static void find_hubs(task *k)
 {
-    const gs_edge_program_launch *const l = k->plan.l;
-    const uint64_t edges = l->start[l->targets] - l->start[0];
+    const gs_edges *const e = &k->plan.l->edges;
+    const uint64_t edges = e->start[e->targets] - e->start[0];
     const uint64_t share = GS_MAX(gs_div_up(edges, SHARES), (uint64_t)PIECE_EDGES);
     for (uint64_t at = 0; at < edges; at += share) {
-        const uint32_t t = gs_cpu_edge_owner(l->start, l->targets, l->start[0] + (uint32_t)at);
-        const uint64_t degree = l->start[t + 1] - l->start[t];
+        const uint32_t t = gs_cpu_edge_owner(e, e->start[0] + (uint32_t)at);
+        const uint64_t degree = e->start[t + 1] - e->start[t];
         if (degree <= share || (k->hubs > 0 && k->hub[k->hubs - 1].target == t))
             continue;
         k->hub[k->hubs] = (hub){.target = t, .first_piece = k->pieces, .pieces = (uint32_t)gs_div_up(degree, share)};
@@ -195,7 +197,7 @@ gs_status gs_cpu__run_edge_program(void *context, const gs_edge_program_launch *
     const gs_status st = gs_cpu__plan_edges(&k.plan, cpu, l, GS_NONE);
     if (st != GS_OK || k.plan.steps == 0)
         return st == GS_OK ? gs_cpu__run_outers(cpu, l) : st;
-    k.cut = gs_cpu__cut(cpu, l->start, l->targets);
+    k.cut = gs_cpu__cut(cpu, &l->edges);
     find_hubs(&k);
     const int before = gs_cpu__enter(cpu, k.pieces + k.cut.ranges);
 #pragma omp parallel for schedule(dynamic, 1)

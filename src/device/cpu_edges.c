@@ -20,10 +20,10 @@
 static uint64_t work_before(const gs_cpu_cut *c, uint32_t t) { return c->start[t] - c->start[0] + (uint64_t)t; }
 static uint64_t range_start(const gs_cpu_cut *c, uint64_t r) { return c->work * r / c->ranges; }
 
-gs_cpu_cut gs_cpu__cut(const gs_cpu *cpu, const uint32_t *start, uint32_t targets)
+gs_cpu_cut gs_cpu__cut(const gs_cpu *cpu, const gs_edges *e)
 {
-    gs_cpu_cut c = {.start = start, .targets = targets};
-    c.work = work_before(&c, targets);
+    gs_cpu_cut c = {.start = e->start, .targets = e->targets};
+    c.work = work_before(&c, e->targets);
     c.ranges = cpu->threads == 1 ? 1 : GS_MIN(cpu->threads * RANGES_PER_THREAD, c.work / RANGE_WORK + 1);
     return c;
 }
@@ -60,13 +60,12 @@ typedef struct edge_task {
     const gs_cpu *cpu;
     gs_cpu_cut cut;
     const gs_edge_launch *l;
-    const gs_typed_launch *typed; /* or NULL */
 } edge_task;
 
 static void run_columns(const edge_task *k, uint32_t first, uint32_t end, uint32_t column, uint32_t columns)
 {
-    if (k->typed != NULL)
-        k->cpu->k->typed(k->typed, first, end, column, columns);
+    if (k->l->types > 0)
+        k->cpu->k->typed(k->l, first, end, column, columns);
     else
         k->cpu->k->edges(k->l, first, end, column, columns);
 }
@@ -109,9 +108,10 @@ static void run_range(const edge_task *k, uint64_t r)
     run_columns(k, first, end, 0, k->l->width);
 }
 
-static gs_status run_ranges(const gs_cpu *cpu, const gs_edge_launch *l, const gs_typed_launch *typed)
+gs_status gs_cpu__run_edges(void *context, const gs_edge_launch *l)
 {
-    const edge_task k = {.cpu = cpu, .cut = gs_cpu__cut(cpu, l->start, l->targets), .l = l, .typed = typed};
+    const gs_cpu *const cpu = context;
+    const edge_task k = {.cpu = cpu, .cut = gs_cpu__cut(cpu, &l->edges), .l = l};
     const int before = gs_cpu__enter(cpu, k.cut.ranges);
 #pragma omp parallel for schedule(dynamic, 1)
     for (uint64_t r = 0; r < k.cut.ranges; r++)
@@ -119,6 +119,3 @@ static gs_status run_ranges(const gs_cpu *cpu, const gs_edge_launch *l, const gs
     gs_cpu__leave(before);
     return GS_OK;
 }
-
-gs_status gs_cpu__run_edges(void *context, const gs_edge_launch *l) { return run_ranges(context, l, NULL); }
-gs_status gs_cpu__run_typed(void *context, const gs_typed_launch *l) { return run_ranges(context, &l->edges, l); }

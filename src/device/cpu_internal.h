@@ -136,7 +136,6 @@ int gs_cpu__enter(const gs_cpu *cpu, uint64_t tasks);
 void gs_cpu__leave(int before);
 
 gs_status gs_cpu__run_edges(void *context, const gs_edge_launch *l);
-gs_status gs_cpu__run_typed(void *context, const gs_typed_launch *l);
 gs_status gs_cpu__run_edge_program(void *context, const gs_edge_program_launch *l);
 gs_status gs_cpu__begin_sum(void *context, gs_sum_kind kind, const gs_accumulator *sum, uint32_t rows, uint32_t width,
                             uint32_t heads);
@@ -149,7 +148,7 @@ typedef struct gs_cpu_cut {
     uint64_t work, ranges;
 } gs_cpu_cut;
 
-gs_cpu_cut gs_cpu__cut(const gs_cpu *cpu, const uint32_t *start, uint32_t targets);
+gs_cpu_cut gs_cpu__cut(const gs_cpu *cpu, const gs_edges *e);
 /* First target of range r; r may be the number of ranges. */
 uint32_t gs_cpu__cut_target(const gs_cpu_cut *c, uint64_t r);
 

@@ -93,7 +93,7 @@ typedef struct gs_cpu_kernels {
 
     /* Targets [first, end) of the launch, columns [column, column + columns) of their rows. */
     void (*edges)(const gs_edge_launch *l, uint32_t first, uint32_t end, uint32_t column, uint32_t columns);
-    void (*typed)(const gs_typed_launch *l, uint32_t first, uint32_t end, uint32_t column, uint32_t columns);
+    void (*typed)(const gs_edge_launch *l, uint32_t first, uint32_t end, uint32_t column, uint32_t columns);
     void (*add_own)(const gs_own_launch *l, uint64_t first, uint64_t end); /* rows [first, end) */
     /* Edge programs: cpu_edge_plan.h. */
     void (*edge_program)(const gs_cpu_edge_plan *plan, const gs_cpu_edge_work *work);

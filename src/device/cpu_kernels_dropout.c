@@ -181,21 +181,21 @@ GS_INLINE uint32_t number_at(const void *array, uint32_t bytes, size_t i)
                         : ((const uint32_t *)array)[i];
 }
 
-GS_INLINE uint32_t type_of(const gs_edge_program_launch *l, size_t edge)
+GS_INLINE uint32_t type_of(const gs_edges *e, size_t edge)
 {
-    return l->type == NULL ? 0 : number_at(l->type, l->type_bytes, edge);
+    return e->type == NULL ? 0 : number_at(e->type, e->type_bytes, edge);
 }
 
 /* Edges of the same ends and type as `edge`, one after the other, that are before it. */
-static uint32_t rank_of(const gs_edge_program_launch *l, uint32_t edge)
+static uint32_t rank_of(const gs_edges *e, uint32_t edge)
 {
-    const uint32_t operand = number_at(l->index, l->index_bytes, edge), type = type_of(l, edge);
+    const uint32_t operand = number_at(e->index, e->index_bytes, edge), type = type_of(e, edge);
     uint32_t first, rank = 0;
 
-    if (edge == l->start[0] || number_at(l->index, l->index_bytes, edge - 1) != operand)
+    if (edge == e->start[0] || number_at(e->index, e->index_bytes, edge - 1) != operand)
         return 0;
-    first = l->start[gs_cpu_edge_owner(l->start, l->targets, edge)];
-    while (edge > first && number_at(l->index, l->index_bytes, edge - 1) == operand && type_of(l, edge - 1) == type) {
+    first = e->start[gs_cpu_edge_owner(e, edge)];
+    while (edge > first && number_at(e->index, e->index_bytes, edge - 1) == operand && type_of(e, edge - 1) == type) {
         rank++;
         edge--;
     }
@@ -205,14 +205,14 @@ static uint32_t rank_of(const gs_edge_program_launch *l, uint32_t edge)
 /* A run begins with a target's first edge, but for the first one of a tile. */
 static void fill_ranks(const gs_cpu_edge_frame *f, uint32_t *rank, uint32_t *type)
 {
-    const gs_edge_program_launch *const l = f->plan->l;
+    const gs_edges *const edges = &f->plan->l->edges;
     const gs_cpu_edge_tile *const t = f->tile;
 
     for (uint32_t e = 0; e < t->edges; e++)
-        type[e] = type_of(l, (size_t)t->edge + e);
+        type[e] = type_of(edges, (size_t)t->edge + e);
     for (uint32_t r = 0; r < t->runs; r++) {
         const gs_cpu_edge_run run = t->run[r];
-        rank[run.first] = r == 0 ? rank_of(l, t->edge) : 0;
+        rank[run.first] = r == 0 ? rank_of(edges, t->edge) : 0;
         for (uint32_t e = run.first + 1; e < run.end; e++)
             rank[e] = t->operand[e] == t->operand[e - 1] && type[e] == type[e - 1] ? rank[e - 1] + 1 : 0;
     }

@@ -16,7 +16,7 @@
 
 /* Where a thread is in its work. */
 typedef struct cursor {
-    const gs_edge_program_launch *l;
+    const gs_edges *edges;
     const gs_cpu_edge_work *work;
     uint32_t target, end; /* the target that comes next */
     uint32_t edge, stop;  /* its edges that come next */
@@ -33,26 +33,26 @@ GS_INLINE uint32_t number_at(const void *array, uint32_t bytes, uint32_t i)
 
 static void cursor_start(cursor *c, const gs_cpu_edge_plan *plan, const gs_cpu_edge_work *work)
 {
-    const gs_edge_program_launch *const l = plan->l;
-    *c = (cursor){.l = l, .work = work, .tile = plan->tile, .types = plan->types, .batched = plan->batched,
+    const gs_edges *const e = &plan->l->edges;
+    *c = (cursor){.edges = e, .work = work, .tile = plan->tile, .types = plan->types, .batched = plan->batched,
                   .target = work->first, .end = work->end, .limit = UINT32_MAX};
     if (work->from < work->to) {
         c->end = GS_MAX(work->end, work->first + 1);
         c->limit = work->to;
         c->edge = work->from;
-        c->stop = GS_MIN(l->start[work->first + 1], c->limit);
+        c->stop = GS_MIN(e->start[work->first + 1], c->limit);
     } else if (c->target < c->end) {
-        c->edge = l->start[c->target];
-        c->stop = l->start[c->target + 1];
+        c->edge = e->start[c->target];
+        c->stop = e->start[c->target + 1];
     }
 }
 
 static void next_target(cursor *c)
 {
     c->target++;
-    if (c->target < c->end && c->l->start[c->target] < c->limit) {
-        c->edge = c->l->start[c->target];
-        c->stop = GS_MIN(c->l->start[c->target + 1], c->limit);
+    if (c->target < c->end && c->edges->start[c->target] < c->limit) {
+        c->edge = c->edges->start[c->target];
+        c->stop = GS_MIN(c->edges->start[c->target + 1], c->limit);
     } else {
         c->target = c->end;
     }
@@ -69,44 +69,44 @@ static uint32_t edges_to_take(const cursor *c, uint32_t room)
 }
 
 /* Where the columns of each edge's type are, in arrays of so many times as many rows. */
-static void find_types(const gs_edge_program_launch *l, gs_cpu_edge_tile *t, uint32_t types)
+static void find_types(const gs_edges *e, gs_cpu_edge_tile *t, uint32_t types)
 {
     const uint32_t edges = t->edges, *const restrict operand = t->operand, *const restrict target = t->target;
     uint32_t *const restrict type = t->type, *const restrict operand_type = t->operand_type;
     uint32_t *const restrict target_type = t->target_type;
-    const uint8_t *const narrow = (const uint8_t *)l->type + t->edge;
-    const uint16_t *const wide = (const uint16_t *)l->type + t->edge;
+    const uint8_t *const narrow = (const uint8_t *)e->type + t->edge;
+    const uint16_t *const wide = (const uint16_t *)e->type + t->edge;
     for (uint32_t i = 0; i < edges; i++) {
-        type[i] = l->type_bytes == 1 ? narrow[i] : wide[i];
+        type[i] = e->type_bytes == 1 ? narrow[i] : wide[i];
         operand_type[i] = operand[i] * types + type[i];
         target_type[i] = target[i] * types + type[i];
     }
 }
 
 /* The tile's edges' rows at the operand end. */
-static void find_operands(const gs_edge_program_launch *l, const gs_cpu_edge_tile *t)
+static void find_operands(const gs_edges *e, const gs_cpu_edge_tile *t)
 {
     const uint32_t edges = t->edges;
     uint32_t *const restrict operand = t->operand;
-    const uint16_t *const narrow = (const uint16_t *)l->index + t->edge;
-    if (l->index_bytes == 2)
+    const uint16_t *const narrow = (const uint16_t *)e->index + t->edge;
+    if (e->index_bytes == 2)
         for (uint32_t i = 0; i < edges; i++)
             operand[i] = narrow[i];
     else
-        memcpy(operand, (const uint32_t *)l->index + t->edge, edges * sizeof(uint32_t));
+        memcpy(operand, (const uint32_t *)e->index + t->edge, edges * sizeof(uint32_t));
 }
 
 /* False when there is no more. */
 static bool next_tile(cursor *c, gs_cpu_edge_tile *t)
 {
-    const gs_edge_program_launch *const l = c->l;
+    const gs_edges *const e = c->edges;
     t->edges = t->runs = 0;
     while (c->target < c->end) {
         const uint32_t n = edges_to_take(c, c->tile - t->edges);
         if (n == 0 && c->edge < c->stop)
             break;
         if (n > 0) {
-            const uint32_t row = number_at(l->target, l->index_bytes, c->target);
+            const uint32_t row = number_at(e->target, e->index_bytes, c->target);
             if (t->runs == 0)
                 t->edge = c->edge;
             const uint32_t sums_row = c->work->from < c->work->to ? c->work->row : row;
@@ -122,9 +122,9 @@ static bool next_tile(cursor *c, gs_cpu_edge_tile *t)
         else
             break; /* a full tile of a target that has more */
     }
-    find_operands(l, t);
+    find_operands(e, t);
     if (c->types > 0)
-        find_types(l, t, c->types);
+        find_types(e, t, c->types);
     if (c->batched)
         gs_cpu_edge_order(t->type, t->edges, c->types, t->order, t->spare);
     return t->edges > 0;

@@ -17,7 +17,7 @@ typedef struct place {
 } place;
 
 typedef struct walk {
-    const gs_edge_program_launch *l;
+    const gs_edges *edges;
     const void *type; /* or NULL: nothing goes by it */
     place row, number;
     uint32_t columns; /* at hand */
@@ -37,7 +37,7 @@ typedef struct numbers {
     bool typed;
 } numbers;
 
-GS_INLINE uint32_t type_of(const walk *w, uint32_t k) { return number_at(w->type, w->l->type_bytes, k); }
+GS_INLINE uint32_t type_of(const walk *w, uint32_t k) { return number_at(w->type, w->edges->type_bytes, k); }
 
 GS_INLINE const float *operand_at(const place *p, uint32_t operand, uint32_t type)
 {
@@ -47,7 +47,7 @@ GS_INLINE const float *operand_at(const place *p, uint32_t operand, uint32_t typ
 GS_INLINE void prefetch_ahead(const walk *w, uint32_t k, const uint32_t vectors, const numbers f)
 {
     const uint32_t next = w->last - k > AHEAD ? k + AHEAD : w->last;
-    const uint32_t operand = number_at(w->l->index, f.index_bytes, next), type = f.typed ? type_of(w, next) : 0;
+    const uint32_t operand = number_at(w->edges->index, f.index_bytes, next), type = f.typed ? type_of(w, next) : 0;
     const char *const row = (const char *)operand_at(&w->row, operand, type);
     for (uint32_t b = 0; b < vectors * GS_LANES * sizeof(float); b += LINE)
         __builtin_prefetch(row + b);
@@ -64,7 +64,7 @@ GS_INLINE void add_vectors(const walk *w, float *acc, const float *number, uint3
     _Pragma("GCC unroll 8") for (uint32_t v = 0; v < n; v++)
         sum[v] = gs_load(acc + (v + 1 < n ? v * GS_LANES : tail));
     for (; k < end; k++) {
-        const uint32_t operand = number_at(w->l->index, f.index_bytes, k), type = f.typed ? type_of(w, k) : 0;
+        const uint32_t operand = number_at(w->edges->index, f.index_bytes, k), type = f.typed ? type_of(w, k) : 0;
         const float *const x = operand_at(&w->row, operand, type);
         const gs_vf y =
             gs_splat(number[operand * w->number.by_operand + type * w->number.by_type + k * w->number.by_edge]);
@@ -92,11 +92,11 @@ static void add_row(const walk *whole, float *acc, const float *number, uint32_t
         walk w = *whole;
         w.row.p += first;
         w.columns = (next < whole->columns ? next : whole->columns) - first;
-        if (w.type != NULL && w.l->index_bytes == 2)
+        if (w.type != NULL && w.edges->index_bytes == 2)
             add_columns(&w, acc + first, number, k, end, (numbers){.index_bytes = 2, .typed = true});
         else if (w.type != NULL)
             add_columns(&w, acc + first, number, k, end, (numbers){.index_bytes = 4, .typed = true});
-        else if (w.l->index_bytes == 2)
+        else if (w.edges->index_bytes == 2)
             add_columns(&w, acc + first, number, k, end, (numbers){.index_bytes = 2});
         else
             add_columns(&w, acc + first, number, k, end, (numbers){.index_bytes = 4});
@@ -144,27 +144,27 @@ static void add_target(const walk *w, const gs_cpu_edge_plan *plan, float *acc, 
 
 void GS_KERNEL(edge_rows)(const gs_cpu_edge_plan *plan, const gs_cpu_edge_work *work)
 {
-    const gs_edge_program_launch *const l = plan->l;
+    const gs_edges *const e = &plan->l->edges;
     const gs_cpu_edge_step *const s = &plan->step[0];
     const size_t stride = (size_t)s->width * (s->kind == GS_CPU_EDGE_SUM ? 1 : plan->types);
     float *const acc = work->sum[s->sum].acc;
-    walk w = {.l = l,
-              .type = plan->types > 0 ? l->type : NULL,
+    walk w = {.edges = e,
+              .type = plan->types > 0 ? e->type : NULL,
               .row = place_of(&s->a, plan->types),
               .number = place_of(&s->b, plan->types),
               .columns = s->width};
 
     if (work->from < work->to) {
         w.last = work->to - 1;
-        add_target(&w, plan, acc + work->row * stride, number_at(l->target, l->index_bytes, work->first), work->from,
+        add_target(&w, plan, acc + work->row * stride, number_at(e->target, e->index_bytes, work->first), work->from,
                    work->to);
         return;
     }
-    if (l->start[work->first] == l->start[work->end])
+    if (e->start[work->first] == e->start[work->end])
         return;
-    w.last = l->start[work->end] - 1;
+    w.last = e->start[work->end] - 1;
     for (uint32_t t = work->first; t < work->end; t++) {
-        const uint32_t target = number_at(l->target, l->index_bytes, t);
-        add_target(&w, plan, acc + target * stride, target, l->start[t], l->start[t + 1]);
+        const uint32_t target = number_at(e->target, e->index_bytes, t);
+        add_target(&w, plan, acc + target * stride, target, e->start[t], e->start[t + 1]);
     }
 }

@@ -212,7 +212,7 @@ typedef struct share {
     case N:                                                                                                    \
         for (uint32_t t = s->first; t < s->end; t++) {                                                         \
             float *const acc = s->l->acc + row_of(&target, t, index_bytes) * (size_t)s->l->width + s->column;  \
-            const uint32_t k = s->l->start[t], stop = s->l->start[t + 1];                                      \
+            const uint32_t k = s->l->edges.start[t], stop = s->l->edges.start[t + 1];                          \
             SUM;                                                                                               \
         }                                                                                                      \
         break
@@ -221,7 +221,7 @@ typedef struct share {
 /* Rows narrower than the narrowest vector. */
 GS_INLINE void walk_narrow(const share *s, const edge_walk *w, const uint32_t index_bytes, const edge_form form)
 {
-    const edge_walk target = {.index = s->l->target};
+    const edge_walk target = {.index = s->l->edges.target};
     switch (w->columns) {
         CASE(1, narrow(acc, w, k, stop, 1, index_bytes, form));
         CASE(2, narrow(acc, w, k, stop, 2, index_bytes, form));
@@ -233,7 +233,7 @@ GS_INLINE void walk_narrow(const share *s, const edge_walk *w, const uint32_t in
 /* Rows narrower than two vectors of 4 (of 8): those of full width would not fit in. */
 GS_INLINE void walk_tile4(const share *s, const edge_walk *w, const uint32_t index_bytes, const edge_form form)
 {
-    const edge_walk target = {.index = s->l->target};
+    const edge_walk target = {.index = s->l->edges.target};
     switch ((w->columns + 3) / 4) {
         TILE_CASE(tile4, 1);
         TILE_CASE(tile4, 2);
@@ -244,7 +244,7 @@ GS_INLINE void walk_tile4(const share *s, const edge_walk *w, const uint32_t ind
 #if GS_LANES > 8
 GS_INLINE void walk_tile8(const share *s, const edge_walk *w, const uint32_t index_bytes, const edge_form form)
 {
-    const edge_walk target = {.index = s->l->target};
+    const edge_walk target = {.index = s->l->edges.target};
     switch ((w->columns + 7) / 8) {
         TILE_CASE(tile8, 1);
         TILE_CASE(tile8, 2);
@@ -254,7 +254,7 @@ GS_INLINE void walk_tile8(const share *s, const edge_walk *w, const uint32_t ind
 
 GS_INLINE void walk_full(const share *s, const edge_walk *w, const uint32_t index_bytes, const edge_form form)
 {
-    const edge_walk target = {.index = s->l->target};
+    const edge_walk target = {.index = s->l->edges.target};
     switch (w->columns > MAX_TILE * GS_LANES ? 0 : (w->columns + GS_LANES - 1) / GS_LANES) {
         CASE(0, wide(acc, w, k, stop, index_bytes, form));
         TILE_CASE(WIDEST_TILE, 1);
@@ -289,14 +289,14 @@ static void walk_plain_4(const share *s, const edge_walk *w) { walk(s, w, 4, PLA
 static void walk_counted_2(const share *s, const edge_walk *w) { walk(s, w, 2, COUNTED); }
 static void walk_counted_4(const share *s, const edge_walk *w) { walk(s, w, 4, COUNTED); }
 /* These look at the width of an index edge by edge: code for each width would take as long to compile again. */
-static void walk_scaled(const share *s, const edge_walk *w) { walk(s, w, s->l->index_bytes, SCALED); }
-static void walk_bf16(const share *s, const edge_walk *w) { walk(s, w, s->l->index_bytes, BF16); }
-static void walk_f16(const share *s, const edge_walk *w) { walk(s, w, s->l->index_bytes, F16); }
+static void walk_scaled(const share *s, const edge_walk *w) { walk(s, w, s->l->edges.index_bytes, SCALED); }
+static void walk_bf16(const share *s, const edge_walk *w) { walk(s, w, s->l->edges.index_bytes, BF16); }
+static void walk_f16(const share *s, const edge_walk *w) { walk(s, w, s->l->edges.index_bytes, F16); }
 
 static edge_form form_of(const gs_edge_launch *l)
 {
     if (l->dtype == GS_F32)
-        return l->scale != NULL ? SCALED : l->count != NULL ? COUNTED : PLAIN;
+        return l->scale != NULL ? SCALED : l->edges.count != NULL ? COUNTED : PLAIN;
     return l->dtype == GS_BF16 ? BF16 : F16;
 }
 
@@ -308,21 +308,21 @@ void GS_KERNEL(edges)(const gs_edge_launch *l, uint32_t first, uint32_t end, uin
         [F16] = {walk_f16, walk_f16},
     };
     static const float one = 1.0f;
-    if (first == end || l->start[first] == l->start[end])
+    if (first == end || l->edges.start[first] == l->edges.start[end])
         return;
     const edge_form form = form_of(l);
     const uint32_t number = bytes_of(form), ahead = AHEAD_BYTES / (columns * number);
     const share s = {.l = l, .first = first, .end = end, .column = column};
-    const edge_walk w = {.index = l->index,
-                         .count = l->count,
+    const edge_walk w = {.index = l->edges.index,
+                         .count = l->edges.count,
                          .operand = (const char *)l->operand + (size_t)column * number,
                          .scale = l->scale != NULL ? l->scale : &one,
                          .scale_step = l->scale != NULL ? 1 : 0,
                          .stride = (size_t)l->width * number,
                          .columns = columns,
-                         .last = l->start[end] - 1,
+                         .last = l->edges.start[end] - 1,
                          .ahead = ahead < AHEAD_MIN ? AHEAD_MIN : ahead > AHEAD_MAX ? AHEAD_MAX : ahead};
-    walks[form][l->index_bytes == 2 ? 0 : 1](&s, &w);
+    walks[form][l->edges.index_bytes == 2 ? 0 : 1](&s, &w);
 }
 
 /* `form`: a constant. */

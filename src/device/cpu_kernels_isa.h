@@ -41,7 +41,7 @@ void GS_KERNEL(mask)(const gs_cpu_dropout *d, float *dst, const gs_cpu_draws *w,
 void GS_KERNEL(xent)(const gs_cpu_xent *x, gs_metrics *m);
 void GS_KERNEL(edges)(const gs_edge_launch *l, uint32_t first, uint32_t end, uint32_t column, uint32_t columns);
 void GS_KERNEL(add_own)(const gs_own_launch *l, uint64_t first, uint64_t end);
-void GS_KERNEL(typed)(const gs_typed_launch *l, uint32_t first, uint32_t end, uint32_t column, uint32_t columns);
+void GS_KERNEL(typed)(const gs_edge_launch *l, uint32_t first, uint32_t end, uint32_t column, uint32_t columns);
 void GS_KERNEL(edge_program)(const gs_cpu_edge_plan *plan, const gs_cpu_edge_work *work);
 void GS_KERNEL(edge_rows)(const gs_cpu_edge_plan *plan, const gs_cpu_edge_work *work); /* a plan with `only_rows` */
 void GS_KERNEL(edge_sum)(const gs_cpu_edge_frame *f, const gs_cpu_edge_step *s);    /* a step of kind SUM */

@@ -11,7 +11,7 @@
 #define LINE 64
 
 typedef struct typed_walk {
-    const gs_typed_launch *l;
+    const gs_edge_launch *l;
     const float *operand; /* first column of the slice */
     size_t stride;        /* floats from one row of the operand to the next */
     uint32_t width, columns;
@@ -25,7 +25,10 @@ GS_INLINE uint32_t number_at(const void *array, uint32_t bytes, uint32_t i)
                         : ((const uint32_t *)array)[i];
 }
 
-GS_INLINE uint32_t type_of(const typed_walk *w, uint32_t k) { return number_at(w->l->type, w->l->type_bytes, k); }
+GS_INLINE uint32_t type_of(const typed_walk *w, uint32_t k)
+{
+    return number_at(w->l->edges.type, w->l->edges.type_bytes, k);
+}
 
 GS_INLINE const float *row_of(const typed_walk *w, uint32_t k)
 {
@@ -98,21 +101,21 @@ static void add_rows(float *acc, const typed_walk *w, uint32_t k, uint32_t end)
         add_rest(acc + w->columns - GS_LANES, w, k, end, w->columns - c);
 }
 
-void GS_KERNEL(typed)(const gs_typed_launch *l, uint32_t first, uint32_t end, uint32_t column, uint32_t columns)
+void GS_KERNEL(typed)(const gs_edge_launch *l, uint32_t first, uint32_t end, uint32_t column, uint32_t columns)
 {
-    const gs_edge_launch *const e = &l->edges;
+    const gs_edges *const e = &l->edges;
     if (first == end || e->start[first] == e->start[end])
         return;
     const typed_walk w = {.l = l,
-                          .operand = (const float *)e->operand + column,
-                          .stride = (size_t)e->width * (l->pick ? l->types : 1),
-                          .width = e->width,
+                          .operand = (const float *)l->operand + column,
+                          .stride = (size_t)l->width * (l->pick ? l->types : 1),
+                          .width = l->width,
                           .columns = columns,
                           .last = e->start[end] - 1};
-    const size_t acc_stride = (size_t)e->width * (l->pick ? 1 : l->types);
+    const size_t acc_stride = (size_t)l->width * (l->pick ? 1 : l->types);
 
     for (uint32_t t = first; t < end; t++) {
-        float *const acc = e->acc + number_at(e->target, e->index_bytes, t) * acc_stride + column;
+        float *const acc = l->acc + number_at(e->target, e->index_bytes, t) * acc_stride + column;
         const uint32_t stop = e->start[t + 1];
         for (uint32_t k = e->start[t], next; k < stop; k = next) {
             if (l->pick) {
@@ -122,7 +125,7 @@ void GS_KERNEL(typed)(const gs_typed_launch *l, uint32_t first, uint32_t end, ui
             const uint32_t type = type_of(&w, k);
             for (next = k + 1; next < stop && type_of(&w, next) == type; next++)
                 continue;
-            add_rows(acc + (size_t)type * e->width, &w, k, next);
+            add_rows(acc + (size_t)type * l->width, &w, k, next);
         }
     }
 }

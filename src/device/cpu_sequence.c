@@ -66,19 +66,20 @@ static gs_status failed(const gs_sequence_launch *l)
 /* order[0..count) = targets from `first` on, those with most edges first, else as they come: a radix sort. */
 static void sort_targets(sequence *q, uint32_t first, uint32_t count)
 {
+    const gs_edges *const e = &q->l->edges;
     uint32_t most = 0;
     for (uint32_t i = 0; i < count; i++) {
         q->order[i] = first + i;
-        most = GS_MAX(most, gs_cpu__sequence_degree(q->l, first + i));
+        most = GS_MAX(most, gs_cpu__sequence_degree(e, first + i));
     }
     for (uint32_t shift = 0; shift < 32 && most >> shift > 0; shift += 8) {
         uint32_t place[DIGIT + 1] = {0};
         for (uint32_t i = 0; i < count; i++)
-            place[DIGIT - (gs_cpu__sequence_degree(q->l, q->order[i]) >> shift) % DIGIT]++;
+            place[DIGIT - (gs_cpu__sequence_degree(e, q->order[i]) >> shift) % DIGIT]++;
         for (uint32_t d = 1; d <= DIGIT; d++)
             place[d] += place[d - 1];
         for (uint32_t i = 0; i < count; i++)
-            q->spare[place[DIGIT - 1 - (gs_cpu__sequence_degree(q->l, q->order[i]) >> shift) % DIGIT]++] = q->order[i];
+            q->spare[place[DIGIT - 1 - (gs_cpu__sequence_degree(e, q->order[i]) >> shift) % DIGIT]++] = q->order[i];
         uint32_t *const old = q->order;
         q->order = q->spare;
         q->spare = old;
@@ -88,9 +89,9 @@ static void sort_targets(sequence *q, uint32_t first, uint32_t count)
 /* Sorts the next targets; returns how many have edges. */
 static uint32_t sort_next(sequence *q, uint32_t first)
 {
-    uint32_t count = GS_MIN((uint32_t)SORTED, q->l->targets - first);
+    uint32_t count = GS_MIN((uint32_t)SORTED, q->l->edges.targets - first);
     sort_targets(q, first, count);
-    while (count > 0 && gs_cpu__sequence_degree(q->l, q->order[count - 1]) == 0)
+    while (count > 0 && gs_cpu__sequence_degree(&q->l->edges, q->order[count - 1]) == 0)
         count--;
     return count;
 }
@@ -98,7 +99,7 @@ static uint32_t sort_next(sequence *q, uint32_t first)
 /* Targets of the tile that begins with order[at]. */
 static uint32_t tile_rows(const sequence *q, uint32_t at, uint32_t count, bool back)
 {
-    const uint32_t levels = back ? gs_cpu__tile_levels(gs_cpu__sequence_degree(q->l, q->order[at])) : 0;
+    const uint32_t levels = back ? gs_cpu__tile_levels(gs_cpu__sequence_degree(&q->l->edges, q->order[at])) : 0;
     uint64_t rows = q->tile_floats / gs_cpu__tile_floats(1, levels, q->l->width);
     rows = GS_MAX(GS_MIN(rows, (uint64_t)GS_CPU_TILE_ROWS), 1u);
     return GS_MIN((uint32_t)rows, count - at);
@@ -117,9 +118,10 @@ gs_status gs_cpu__run_sequence(void *context, const gs_sequence_launch *l)
 {
     sequence q;
     bool broken = false;
+    const uint32_t targets = l->edges.targets;
     gs_status st = open_sequence(&q, context, l);
 
-    for (uint32_t first = 0; first < l->targets && st == GS_OK; first += GS_MIN((uint32_t)SORTED, l->targets - first)) {
+    for (uint32_t first = 0; first < targets && st == GS_OK; first += GS_MIN((uint32_t)SORTED, targets - first)) {
         const uint32_t count = sort_next(&q, first);
         const uint32_t rows = tile_rows(&q, 0, UINT32_MAX, false), tiles = (uint32_t)gs_div_up(count, rows);
         const int before = gs_cpu__enter(q.cpu, tiles);
@@ -230,9 +232,10 @@ static bool run_round(round *r, uint32_t used)
 gs_status gs_cpu__run_sequence_back(void *context, const gs_sequence_launch *l)
 {
     sequence q;
+    const uint32_t targets = l->edges.targets;
     gs_status st = open_sequence(&q, context, l);
 
-    for (uint32_t first = 0; first < l->targets && st == GS_OK; first += GS_MIN((uint32_t)SORTED, l->targets - first)) {
+    for (uint32_t first = 0; first < targets && st == GS_OK; first += GS_MIN((uint32_t)SORTED, targets - first)) {
         const uint32_t count = sort_next(&q, first);
         round r = {.q = &q};
         uint32_t at = 0, used;

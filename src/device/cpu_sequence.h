@@ -40,7 +40,7 @@ typedef struct gs_cpu_sequence_tile {
 } gs_cpu_sequence_tile;
 
 /* out[0..steps) = operand rows of steps [from, from + steps) of target t, which has so many, `stride` apart. */
-void gs_cpu__sequence_rows(const gs_sequence_launch *l, uint32_t t, uint32_t from, uint32_t steps, uint32_t *out,
+void gs_cpu__sequence_rows(const gs_edges *e, uint32_t t, uint32_t from, uint32_t steps, uint32_t *out,
                            uint32_t stride);
 
 /* Floats of scratch of a tile of `rows` targets. */
@@ -55,9 +55,9 @@ void gs_cpu__tile_forward(gs_cpu_sequence_tile *t);
  * rows of its `edges`. With the first window done, d_state and d_cell of the launch are set. */
 void gs_cpu__tile_back(gs_cpu_sequence_tile *t);
 
-static inline uint32_t gs_cpu__sequence_degree(const gs_sequence_launch *l, uint32_t t)
+static inline uint32_t gs_cpu__sequence_degree(const gs_edges *e, uint32_t t)
 {
-    return l->start[t + 1] - l->start[t];
+    return e->start[t + 1] - e->start[t];
 }
 
 #endif /* GS_DEVICE_CPU_SEQUENCE_H */

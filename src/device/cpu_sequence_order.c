@@ -26,29 +26,29 @@ static uint32_t first_from(const void *p, uint32_t bytes, uint32_t from, uint32_
 }
 
 /* Edges of target t with operands below `v`; *next: the least operand that is not, UINT32_MAX where there is none. */
-static uint32_t count_below(const gs_sequence_launch *l, uint32_t t, uint64_t v, uint32_t *next)
+static uint32_t count_below(const gs_edges *e, uint32_t t, uint64_t v, uint32_t *next)
 {
     uint32_t count = 0;
     *next = UINT32_MAX;
-    for (uint32_t from = l->start[t], to; from < l->start[t + 1]; from = to) {
-        const uint64_t type = number_at(l->type, l->type_bytes, from);
-        to = first_from(l->type, l->type_bytes, from, l->start[t + 1], type + 1);
-        const uint32_t at = first_from(l->index, l->index_bytes, from, to, v);
+    for (uint32_t from = e->start[t], to; from < e->start[t + 1]; from = to) {
+        const uint64_t type = number_at(e->type, e->type_bytes, from);
+        to = first_from(e->type, e->type_bytes, from, e->start[t + 1], type + 1);
+        const uint32_t at = first_from(e->index, e->index_bytes, from, to, v);
         count += at - from;
         if (at < to)
-            *next = GS_MIN(*next, number_at(l->index, l->index_bytes, at));
+            *next = GS_MIN(*next, number_at(e->index, e->index_bytes, at));
     }
     return count;
 }
 
 /* The operand of the edge of this rank. */
-static uint32_t operand_of_rank(const gs_sequence_launch *l, uint32_t t, uint32_t rank)
+static uint32_t operand_of_rank(const gs_edges *e, uint32_t t, uint32_t rank)
 {
-    uint64_t low = 0, high = l->index_bytes == 2 ? UINT16_MAX : UINT32_MAX;
+    uint64_t low = 0, high = e->index_bytes == 2 ? UINT16_MAX : UINT32_MAX;
     uint32_t next;
     while (low < high) { /* the least v with more than `rank` edges below v + 1 */
         const uint64_t mid = low + (high - low) / 2;
-        if (count_below(l, t, mid + 1, &next) > rank)
+        if (count_below(e, t, mid + 1, &next) > rank)
             high = mid;
         else
             low = mid + 1;
@@ -56,12 +56,12 @@ static uint32_t operand_of_rank(const gs_sequence_launch *l, uint32_t t, uint32_
     return (uint32_t)low;
 }
 
-void gs_cpu__sequence_rows(const gs_sequence_launch *l, uint32_t t, uint32_t from, uint32_t steps, uint32_t *out,
+void gs_cpu__sequence_rows(const gs_edges *e, uint32_t t, uint32_t from, uint32_t steps, uint32_t *out,
                            uint32_t stride)
 {
-    uint32_t operand = operand_of_rank(l, t, from), next;
+    uint32_t operand = operand_of_rank(e, t, from), next;
     for (uint32_t s = 0; s < steps; operand = next) {
-        const uint32_t end = count_below(l, t, (uint64_t)operand + 1, &next) - from;
+        const uint32_t end = count_below(e, t, (uint64_t)operand + 1, &next) - from;
         for (; s < end && s < steps; s++)
             out[(size_t)s * stride] = operand;
     }

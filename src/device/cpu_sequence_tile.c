@@ -12,7 +12,7 @@ static uint32_t number_at(const void *p, uint32_t bytes, uint32_t i)
 /* Row r's place in the interval. */
 static size_t target_row(const gs_cpu_sequence_tile *t, uint32_t r)
 {
-    return number_at(t->l->target, t->l->index_bytes, t->order[r]);
+    return number_at(t->l->edges.target, t->l->edges.index_bytes, t->order[r]);
 }
 
 /* ---- memory ---- */
@@ -35,7 +35,7 @@ void gs_cpu__tile_open(gs_cpu_sequence_tile *t, float *scratch)
 {
     const uint64_t n = (uint64_t)t->rows * t->l->width;
 
-    t->steps = gs_cpu__sequence_degree(t->l, t->order[0]);
+    t->steps = gs_cpu__sequence_degree(&t->l->edges, t->order[0]);
     t->levels = gs_cpu__tile_levels(t->steps);
     t->left = (uint32_t)gs_div_up(t->steps, GS_CPU_WINDOW);
     t->edges = 0;
@@ -80,7 +80,7 @@ static void scatter(const gs_cpu_sequence_tile *t, float *to, const float *from)
 /* Of the first `most` rows, those that have an edge at this step. */
 static uint32_t active_rows(const gs_cpu_sequence_tile *t, uint32_t step, uint32_t most)
 {
-    while (most > 0 && gs_cpu__sequence_degree(t->l, t->order[most - 1]) <= step)
+    while (most > 0 && gs_cpu__sequence_degree(&t->l->edges, t->order[most - 1]) <= step)
         most--;
     return most;
 }
@@ -101,19 +101,19 @@ static void find_rows(gs_cpu_sequence_tile *t, uint32_t step)
     if (t->next_window == window)
         return;
     for (uint32_t r = 0; r < t->rows; r++) {
-        const uint32_t degree = gs_cpu__sequence_degree(t->l, t->order[r]);
+        const uint32_t degree = gs_cpu__sequence_degree(&t->l->edges, t->order[r]);
         if (degree > from)
-            gs_cpu__sequence_rows(t->l, t->order[r], from, GS_MIN(degree - from, (uint32_t)GS_CPU_WINDOW), t->next + r,
-                                  t->rows);
+            gs_cpu__sequence_rows(&t->l->edges, t->order[r], from, GS_MIN(degree - from, (uint32_t)GS_CPU_WINDOW),
+                                  t->next + r, t->rows);
     }
     t->next_window = window;
 }
 
 static uint32_t operand_row(const gs_cpu_sequence_tile *t, uint32_t r, uint32_t step)
 {
-    if (t->l->type != NULL)
+    if (t->l->edges.type != NULL)
         return t->next[step % GS_CPU_WINDOW * t->rows + r];
-    return number_at(t->l->index, t->l->index_bytes, t->l->start[t->order[r]] + step);
+    return number_at(t->l->edges.index, t->l->edges.index_bytes, t->l->edges.start[t->order[r]] + step);
 }
 
 /* gate[active] = what the edges bring + state @ weight'. `row` gets the edges' operands. */
@@ -124,7 +124,7 @@ static void gate_sums(gs_cpu_sequence_tile *t, float *gate, uint32_t *row, const
     const uint32_t width = l->width;
     const size_t wide = 4 * (size_t)width;
 
-    if (l->type != NULL)
+    if (l->edges.type != NULL)
         find_rows(t, step);
     for (uint32_t r = 0; r < active; r++) {
         row[r] = operand_row(t, r, step);

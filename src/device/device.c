@@ -86,46 +86,35 @@ static gs_status check_operand(gs_dtype dtype, bool scaled, bool typed)
         return gs_fail(GS_EINVAL, "edge launch: rows of %s; only f32, bf16 and f16 can be summed",
                        gs_dtype_name(dtype));
     if (typed && (dtype != GS_F32 || scaled))
-        return gs_fail(GS_EINVAL, "typed launch: rows of %s%s; only f32 rows as they are can be summed by type",
+        return gs_fail(GS_EINVAL, "edge launch by type: rows of %s%s; only f32 rows as they are can be summed by type",
                        gs_dtype_name(dtype), scaled ? ", scaled" : "");
+    return GS_OK;
+}
+
+static gs_status check_edges(const char *what, const gs_edges *e)
+{
+    if (e->index_bytes != 2 && e->index_bytes != 4)
+        return gs_fail(GS_EINVAL, "%s: indices of %u bytes; only 2 and 4 exist", what, e->index_bytes);
     return GS_OK;
 }
 
 gs_status gs_device_run_edges(gs_device *d, const gs_edge_launch *l)
 {
     assert(l != NULL);
-    const gs_status st = check_operand(l->dtype, l->scale != NULL, false);
-    if (l->index_bytes != 2 && l->index_bytes != 4)
-        return gs_fail(GS_EINVAL, "edge launch: indices of %u bytes; only 2 and 4 exist", l->index_bytes);
-    if (st != GS_OK || l->targets == 0 || l->width == 0 || (l->edges == 0 && l->start[l->targets] == l->start[0]))
+    const gs_edges *const e = &l->edges;
+    gs_status st = check_operand(l->dtype, l->scale != NULL, l->types > 0);
+    if (st != GS_OK || (st = check_edges("edge launch", e)) != GS_OK)
         return st;
-    return d->ops->run_edges(d->context, l);
-}
-
-gs_status gs_device_run_typed(gs_device *d, const gs_typed_launch *l)
-{
-    assert(l != NULL);
-    const gs_edge_launch *const e = &l->edges;
-    const gs_status st = check_operand(e->dtype, e->scale != NULL, true);
-    if (e->index_bytes != 2 && e->index_bytes != 4)
-        return gs_fail(GS_EINVAL, "typed launch: indices of %u bytes; only 2 and 4 exist", e->index_bytes);
-    if (l->type_bytes != 1 && l->type_bytes != 2 && l->type_bytes != 4)
-        return gs_fail(GS_EINVAL, "typed launch: edge types of %u bytes; only 1, 2 and 4 exist", l->type_bytes);
-    if (st != GS_OK || e->targets == 0 || e->width == 0 || l->types == 0 ||
-        (e->edges == 0 && e->start[e->targets] == e->start[0]))
-        return st;
-    return d->ops->run_typed(d->context, l);
+    if (l->types > 0 && e->type_bytes != 1 && e->type_bytes != 2 && e->type_bytes != 4)
+        return gs_fail(GS_EINVAL, "edge launch: edge types of %u bytes; only 1, 2 and 4 exist", e->type_bytes);
+    return l->width == 0 || gs_edges_none(e) ? GS_OK : d->ops->run_edges(d->context, l);
 }
 
 gs_status gs_device_run_edge_program(gs_device *d, const gs_edge_program_launch *l)
 {
     assert(l != NULL && l->program != NULL && l->stage != NULL);
-    if (l->index_bytes != 2 && l->index_bytes != 4)
-        return gs_fail(GS_EINVAL, "stage \"%s\": indices of %u bytes; only 2 and 4 exist", l->stage->name,
-                       l->index_bytes);
-    if (l->targets == 0 || (l->edges == 0 && l->start[l->targets] == l->start[0]))
-        return GS_OK;
-    return d->ops->run_edge_program(d->context, l);
+    const gs_status st = check_edges("edge program", &l->edges);
+    return st != GS_OK || gs_edges_none(&l->edges) ? st : d->ops->run_edge_program(d->context, l);
 }
 
 static gs_status check_sum(gs_sum_kind kind, const gs_accumulator *sum, uint32_t width, uint32_t heads)
@@ -155,22 +144,18 @@ gs_status gs_device_finish_sum(gs_device *d, gs_sum_kind kind, const gs_accumula
 static gs_status check_sequence(const gs_sequence_launch *l)
 {
     assert(l != NULL);
-    if (l->index_bytes != 2 && l->index_bytes != 4)
-        return gs_fail(GS_EINVAL, "lstm launch: indices of %u bytes; only 2 and 4 exist", l->index_bytes);
+    const gs_status st = check_edges("lstm launch", &l->edges);
+    if (st != GS_OK)
+        return st;
     if (l->width == 0 || l->gates == NULL || l->weight == NULL || l->state == NULL || l->cell == NULL)
         return gs_fail(GS_EINVAL, "lstm launch: its rows, its weight or its states have no memory");
     return GS_OK;
 }
 
-static bool has_no_edges(const gs_sequence_launch *l)
-{
-    return l->targets == 0 || (l->edges == 0 && l->start[l->targets] == l->start[0]);
-}
-
 gs_status gs_device_run_sequence(gs_device *d, const gs_sequence_launch *l)
 {
     const gs_status st = check_sequence(l);
-    if (st != GS_OK || has_no_edges(l))
+    if (st != GS_OK || gs_edges_none(&l->edges))
         return st;
     return d->ops->run_sequence(d->context, l);
 }
@@ -178,7 +163,7 @@ gs_status gs_device_run_sequence(gs_device *d, const gs_sequence_launch *l)
 gs_status gs_device_run_sequence_back(gs_device *d, const gs_sequence_launch *l)
 {
     const gs_status st = check_sequence(l);
-    if (st != GS_OK || has_no_edges(l))
+    if (st != GS_OK || gs_edges_none(&l->edges))
         return st;
     if (l->d_state == NULL || l->d_cell == NULL || l->d_gates == NULL)
         return gs_fail(GS_EINVAL, "lstm launch: its gradients have no memory");

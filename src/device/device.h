@@ -78,49 +78,53 @@ typedef struct gs_vertex_launch {
 
 gs_status gs_device_run_vertex(gs_device *d, const gs_vertex_launch *l);
 
-/* acc[target[t]] += sum over k in [start[t], start[t+1]) of count[k] * (scale[index[k]] * operand[index[k]])
- * (rows of `width` numbers). Adds edges of a target in order of k. A number of the operand becomes float32 and is
- * multiplied by the scale, which rounds, so sums are those of a float32 copy of the scaled rows. */
-typedef struct gs_edge_launch {
-    uint32_t index_bytes;  /* 2 or 4, of target and index */
+/* The edges of one chunk, sorted by the end that accumulates (the target). Arrays named [edges] are indexed by
+ * [start[0], gs_edges_end()). */
+typedef struct gs_edges {
+    uint32_t index_bytes;   /* 2 or 4, of target, index and used */
     uint32_t targets;
-    const void *target;    /* [targets], local to acc; distinct, ascending */
-    const uint32_t *start; /* [targets + 1] */
-    const void *index;     /* [edges], local to operand */
-    const uint8_t *count;  /* [edges], NULL: 1 (always NULL in typed launches, and for devices that are not unified) */
-    gs_dtype dtype;        /* of operand: GS_F32, GS_BF16, GS_F16 (always GS_F32 in typed launches) */
-    const void *operand;
-    const float *scale;    /* [operand rows], NULL: 1 (always NULL in typed launches) */
-    float *acc;
-    uint32_t width;
-    /* For devices that are not unified. Of `operand` and `acc`; and which rows of `operand` the edges name, ascending,
-     * in index_bytes each (NULL: not known): others need not be copied. */
+    const void *target;     /* [targets], local to the target interval; distinct, ascending */
+    const uint32_t *start;  /* [targets + 1] */
+    const void *index;      /* [edges], local to the operand interval */
+    const uint8_t *count;   /* [edges], how often each edge counts; NULL: once. Only sums of rows without types on a
+                             * unified device have it. */
+    const float *weight;    /* [edges], NULL: all 1 */
+    const void *type;       /* [edges] of type_bytes, or NULL */
+    uint32_t type_bytes;    /* 1, 2 or 4; 0: no types */
+    /* For devices that are not unified: rows of the two intervals, and which operand rows the edges name, ascending
+     * (NULL: not known). Other rows need not be copied. */
     uint32_t operand_rows, target_rows;
     const void *used;
     uint32_t used_rows;
     /* Nonzero: `start` runs from 0 to this, and the host does not read it: of several devices it is the device's
      * memory. */
-    uint64_t edges;
-} gs_edge_launch;
+    uint64_t end;
+} gs_edges;
 
-/* Where the edges of a launch end. */
-static inline uint64_t gs_edges_end(const uint32_t *start, uint32_t targets, uint64_t edges)
+static inline uint64_t gs_edges_end(const gs_edges *e) { return e->end > 0 ? e->end : e->start[e->targets]; }
+static inline bool gs_edges_none(const gs_edges *e)
 {
-    return edges > 0 ? edges : start[targets];
+    return e->targets == 0 || (e->end == 0 && e->start[e->targets] == e->start[0]);
 }
 
+/* acc[target[t]] += sum over k in [start[t], start[t+1]) of count[k] * (scale[index[k]] * operand[index[k]])
+ * (rows of `width` numbers). Adds edges of a target in order of k. A number of the operand becomes float32 and is
+ * multiplied by the scale, which rounds, so sums are those of a float32 copy of the scaled rows.
+ *
+ * With `types` the same by edge type t (see GS_SUM_SPLIT and GS_SUM_PICK): rows of the wide side have types * width
+ * numbers, of which an edge has [t * width, +width). */
+typedef struct gs_edge_launch {
+    gs_edges edges;
+    gs_dtype dtype;     /* of operand: GS_F32, GS_BF16, GS_F16 (with types always GS_F32) */
+    const void *operand;
+    const float *scale; /* [operand rows], NULL: 1 (always NULL with types) */
+    float *acc;
+    uint32_t width;
+    uint32_t types;     /* all of edges.type are below; 0: not by type */
+    bool pick;          /* the wide side is the operand; else acc */
+} gs_edge_launch;
+
 gs_status gs_device_run_edges(gs_device *d, const gs_edge_launch *l);
-
-/* The same by edge type (see GS_SUM_SPLIT and GS_SUM_PICK): `type` has one entry of `type_bytes`
- * an edge, all below `types`; `width` is the narrow side's. */
-typedef struct gs_typed_launch {
-    gs_edge_launch edges;
-    const void *type;
-    uint32_t type_bytes, types;
-    bool pick; /* else split */
-} gs_typed_launch;
-
-gs_status gs_device_run_typed(gs_device *d, const gs_typed_launch *l);
 
 /* Memory of one sum over the rows of a target interval. */
 typedef struct gs_accumulator {
@@ -134,14 +138,7 @@ typedef struct gs_accumulator {
 typedef struct gs_edge_program_launch {
     const gs_program *program;
     const gs_stage *stage;
-    uint32_t index_bytes;
-    uint32_t targets;
-    const void *target;
-    const uint32_t *start;
-    const void *index;
-    const float *weight;           /* [edges], NULL: all 1 */
-    const void *type;              /* [edges] of type_bytes (1 or 2), or NULL; edge_mask draws by it */
-    uint32_t type_bytes;
+    gs_edges edges;                /* types of 1 or 2 bytes, by which edge_mask draws, too */
     uint64_t seed;
     uint32_t epoch;
     const float *const *rows;      /* [edge_regs]: OPERAND, TARGET: first row of that interval (of ids: u32); else
@@ -149,10 +146,6 @@ typedef struct gs_edge_program_launch {
     const gs_accumulator *sum;     /* [stage->sums], of the target interval */
     const float *const *param;     /* [program->params] */
     float *const *grad;            /* [program->params], accumulated: OUTER; NULL: the stage has none */
-    uint32_t operand_rows, target_rows; /* as in gs_edge_launch */
-    const void *used;
-    uint32_t used_rows;
-    uint64_t edges;                /* as in gs_edge_launch */
 } gs_edge_program_launch;
 
 gs_status gs_device_run_edge_program(gs_device *d, const gs_edge_program_launch *l);
@@ -166,15 +159,10 @@ gs_status gs_device_finish_sum(gs_device *d, gs_sum_kind kind, const gs_accumula
                                uint32_t width, uint32_t heads);
 
 /* One chunk's part of an LSTM over the edges of every target, in order of their operands (GS_SUM_LSTM). An edge
- * brings its operand's row of `gates` [., 4 * width]; `weight` is [4 * width, width]. `type` (NULL: none) has an entry
- * of `type_bytes` an edge, by which a target's edges are sorted first. */
+ * brings its operand's row of `gates` [., 4 * width]; `weight` is [4 * width, width]. Where edges have types, a
+ * target's edges are sorted by them first. */
 typedef struct gs_sequence_launch {
-    uint32_t index_bytes, targets;
-    const void *target;
-    const uint32_t *start;
-    const void *index;
-    const void *type;
-    uint32_t type_bytes;
+    gs_edges edges;
     uint32_t width;
     const float *gates, *weight;
     float *state, *cell;       /* [rows, width] of the target interval, before the chunk's first edge */
@@ -183,10 +171,6 @@ typedef struct gs_sequence_launch {
                                 * first */
     float *d_gates;            /* operand rows as `gates`, accumulated */
     float *d_weight;           /* as `weight`, accumulated; NULL: not wanted */
-    uint32_t operand_rows, target_rows; /* as in gs_edge_launch */
-    const void *used;
-    uint32_t used_rows;
-    uint64_t edges;            /* as in gs_edge_launch */
 } gs_sequence_launch;
 
 /* Advances state and cell by the chunk's edges. */

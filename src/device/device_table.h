@@ -19,7 +19,6 @@ typedef struct gs_device_ops {
     gs_status (*prepare)(void *context, const gs_program *p);
     gs_status (*run_vertex)(void *context, const gs_vertex_launch *l);
     gs_status (*run_edges)(void *context, const gs_edge_launch *l);
-    gs_status (*run_typed)(void *context, const gs_typed_launch *l);
     gs_status (*run_edge_program)(void *context, const gs_edge_program_launch *l);
     gs_status (*begin_sum)(void *context, gs_sum_kind kind, const gs_accumulator *sum, uint32_t rows, uint32_t width,
                            uint32_t heads);

@@ -82,6 +82,16 @@ gs_status gs_exec__check_upload(gs_exec *e, const gs_task *t)
     return view_bytes(e, t, gs_exec__host(e, t->source), t->source.region, &view);
 }
 
+/* The chunk's edges as a launch sees them; it accumulates for `rows` rows of the target interval. */
+static gs_edges edges_of(const gs_exec *e, const gs_exec_device *x, const gs_task *t, const gs_chunk_view *v,
+                         uint32_t rows)
+{
+    return (gs_edges){.index_bytes = v->index_bytes, .targets = v->targets, .target = v->target, .start = v->start,
+                      .index = v->index, .count = v->count, .weight = v->weight, .type = v->type,
+                      .type_bytes = v->type_bytes, .operand_rows = interval_rows(e, t->operand), .target_rows = rows,
+                      .used = v->operand, .used_rows = v->operands, .end = x->hidden ? v->edges : 0};
+}
+
 /* Is this the pass of a sum that needs each row and nothing else of an edge? */
 static bool sums_rows(const gs_exec *e, const gs_task *t)
 {
@@ -167,20 +177,13 @@ static gs_status launch_edges(gs_exec *e, gs_exec_device *x, const gs_task *t)
 
     if ((st = view_chunk(e, x, t, &view)) != GS_OK)
         return st;
-    const gs_edge_launch l = {.index_bytes = view.index_bytes, .targets = view.targets, .target = view.target,
-                              .start = view.start, .index = view.index, .count = view.count,
-                              .operand = gs_exec__at(e, x, t->source), .acc = gs_exec__at(e, x, t->place),
-                              .dtype = e->program->array[sum->array].dtype, .scale = scale_of(e, x, t, sum),
-                              .width = GS_MIN(wide, row), .operand_rows = interval_rows(e, t->operand),
-                              .target_rows = t->rows, .used = view.operand,
-                              .used_rows = view.operands, .edges = x->hidden ? view.edges : 0};
-    if (sum->kind == GS_SUM_ROWS)
-        return gs_device_run_edges(x->device, &l);
-    const gs_typed_launch typed = {.edges = l, .type = view.type, .type_bytes = view.type_bytes,
-                                   .types = e->edge_types, .pick = sum->kind == GS_SUM_PICK};
-    if (typed.type_bytes == 0)
+    if (sum->kind != GS_SUM_ROWS && view.type_bytes == 0)
         return gs_fail(GS_EINVAL, "the model uses edge types, and this store's edges have none");
-    return gs_device_run_typed(x->device, &typed);
+    const gs_edge_launch l = {.edges = edges_of(e, x, t, &view, t->rows), .operand = gs_exec__at(e, x, t->source),
+                              .acc = gs_exec__at(e, x, t->place), .dtype = e->program->array[sum->array].dtype,
+                              .scale = scale_of(e, x, t, sum), .width = GS_MIN(wide, row),
+                              .types = sum->kind == GS_SUM_ROWS ? 0 : e->edge_types, .pick = sum->kind == GS_SUM_PICK};
+    return gs_device_run_edges(x->device, &l);
 }
 
 static gs_accumulator accumulator_of(const gs_exec *e, const gs_exec_device *x, const gs_place *place)
@@ -194,13 +197,8 @@ static gs_sequence_launch sequence_of(const gs_exec *e, const gs_exec_device *x,
                                       const gs_chunk_view *view)
 {
     const gs_sum *m = &e->program->stage[t->stage].sum[0];
-    return (gs_sequence_launch){.index_bytes = view->index_bytes, .targets = view->targets, .target = view->target,
-                                .start = view->start, .index = view->index, .type = view->type,
-                                .type_bytes = view->type_bytes, .width = e->program->param[m->weight].cols,
-                                .weight = e->args->param[m->weight], .operand_rows = interval_rows(e, t->operand),
-                                .target_rows = interval_rows(e, t->target), .used = view->operand,
-                                .used_rows = view->operands,
-                                .edges = x->hidden ? view->edges : 0};
+    return (gs_sequence_launch){.edges = edges_of(e, x, t, view, interval_rows(e, t->target)),
+                                .width = e->program->param[m->weight].cols, .weight = e->args->param[m->weight]};
 }
 
 /* UNROLL and BACK. */
@@ -249,14 +247,9 @@ static gs_status launch_program(gs_exec *e, gs_exec_device *x, const gs_task *t)
     }
     if (view.type_bytes == 0 && gs_stage_has_types(s))
         return gs_fail(GS_EINVAL, "the model uses edge types, and this store's edges have none");
-    const gs_edge_program_launch l = {.program = e->program, .stage = s, .index_bytes = view.index_bytes,
-                                      .targets = view.targets, .target = view.target, .start = view.start,
-                                      .index = view.index, .weight = view.weight, .type = view.type,
-                                      .type_bytes = view.type_bytes, .seed = e->args->seed, .epoch = e->args->epoch,
-                                      .rows = x->edge_rows, .sum = sum, .param = e->args->param, .grad = x->grad,
-                                      .operand_rows = interval_rows(e, t->operand),
-                                      .target_rows = t->rows, .used = view.operand,
-                                      .used_rows = view.operands, .edges = x->hidden ? view.edges : 0};
+    const gs_edge_program_launch l = {.program = e->program, .stage = s, .edges = edges_of(e, x, t, &view, t->rows),
+                                      .seed = e->args->seed, .epoch = e->args->epoch, .rows = x->edge_rows,
+                                      .sum = sum, .param = e->args->param, .grad = x->grad};
     return gs_device_run_edge_program(x->device, &l);
 }
 

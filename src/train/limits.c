@@ -70,8 +70,9 @@ static gs_status measure_edges(gs_device *d, uint32_t degree, uint32_t width, do
 
     if (st != GS_OK)
         return st;
-    const gs_edge_launch l = {.index_bytes = 2, .targets = targets, .target = b.target, .start = b.start,
-                              .index = b.index, .operand = b.operand, .acc = b.acc, .width = width};
+    const gs_edge_launch l = {.edges = {.index_bytes = 2, .targets = targets, .target = b.target, .start = b.start,
+                                        .index = b.index},
+                              .operand = b.operand, .acc = b.acc, .width = width};
     for (int run = 0; st == GS_OK && (run < 3 || gs_now() < until); run++) {
         const double begin = gs_now();
         st = gs_device_run_edges(d, &l);

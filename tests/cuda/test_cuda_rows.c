@@ -101,19 +101,16 @@ static void free_case(rows_case *c)
 
 static void launch(gs_device *d, const rows_case *c, float *acc)
 {
-    const gs_edge_launch l = {.index_bytes = c->index_bytes, .targets = c->targets, .target = c->target,
-                              .start = c->start, .index = c->index, .operand = c->rows, .acc = acc,
-                              .dtype = c->kind.dtype, .scale = c->scale,
-                              .width = c->width, .operand_rows = c->operand_rows, .target_rows = 2 * c->targets + 1};
-    const gs_typed_launch typed = {
-        .edges = l, .type = c->type, .type_bytes = c->type_bytes, .types = c->types, .pick = c->how == PICK};
+    const gs_edge_launch l = {.edges = {.index_bytes = c->index_bytes, .targets = c->targets, .target = c->target,
+                                        .start = c->start, .index = c->index, .operand_rows = c->operand_rows,
+                                        .type = c->type, .type_bytes = c->type_bytes,
+                                        .target_rows = 2 * c->targets + 1},
+                              .operand = c->rows, .acc = acc, .dtype = c->kind.dtype, .scale = c->scale,
+                              .width = c->width, .types = c->how == ROWS ? 0 : c->types, .pick = c->how == PICK};
     device_forget(d);
     gs_alloc_freeze(true);
     const uint64_t frozen = gs_alloc_frozen_count();
-    if (c->how == ROWS)
-        gs_assert_ok(gs_device_run_edges(d, &l));
-    else
-        gs_assert_ok(gs_device_run_typed(d, &typed));
+    gs_assert_ok(gs_device_run_edges(d, &l));
     assert_int_equal(gs_alloc_frozen_count(), frozen);
     gs_alloc_freeze(false);
     device_wait(d);

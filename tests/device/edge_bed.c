@@ -353,11 +353,14 @@ void bed_expect(edge_bed *b)
 
 gs_edge_program_launch bed_launch(const edge_bed *b, const gs_accumulator *sum)
 {
-    return (gs_edge_program_launch){.program = &b->program, .stage = &b->stage, .index_bytes = b->index_bytes,
-                                    .targets = b->targets, .target = b->target, .start = b->start, .index = b->index,
-                                    .weight = b->edge_weight, .type = b->type, .type_bytes = b->type == NULL ? 0 : 1,
+    return (gs_edge_program_launch){.program = &b->program, .stage = &b->stage,
+                                    .edges = {.index_bytes = b->index_bytes, .targets = b->targets,
+                                              .target = b->target, .start = b->start, .index = b->index,
+                                              .weight = b->edge_weight, .type = b->type,
+                                              .type_bytes = b->type == NULL ? 0 : 1, .operand_rows = b->operand_rows,
+                                              .target_rows = b->target_rows},
                                     .seed = BED_SEED, .epoch = BED_EPOCH, .rows = b->rows, .sum = sum,
-                                    .param = b->weight, .operand_rows = b->operand_rows, .target_rows = b->target_rows};
+                                    .param = b->weight};
 }
 
 static void run_frozen(gs_device *d, const gs_edge_program_launch *l)
@@ -390,10 +393,10 @@ static void run_part(const edge_bed *b, gs_device *d, uint32_t i, uint32_t piece
         }
     }
     start[b->targets] = n;
-    l.start = start;
-    l.index = index;
-    l.weight = b->edge_weight == NULL ? NULL : weight;
-    l.type = b->types > 0 ? type : l.type;
+    l.edges.start = start;
+    l.edges.index = index;
+    l.edges.weight = b->edge_weight == NULL ? NULL : weight;
+    l.edges.type = b->types > 0 ? type : l.edges.type;
     device_wait(d);
     device_forget(d);
     run_frozen(d, &l);

@@ -143,8 +143,8 @@ static double *expect_outer(const outer_bed *o, double **magnitude)
 static gs_edge_program_launch typed_launch(const outer_bed *o, const gs_accumulator *sum)
 {
     gs_edge_program_launch l = bed_launch(&o->b, sum);
-    l.type = o->type;
-    l.type_bytes = 2;
+    l.edges.type = o->type;
+    l.edges.type_bytes = 2;
     return l;
 }
 
@@ -230,7 +230,7 @@ static void refused(gs_device *d, void *context)
     gs_edge_program_launch l = typed_launch(&o, sum);
     gs_assert_ok(gs_device_prepare(d, &b->program));
     gs_assert_fails(gs_device_run_edge_program(d, &l), GS_EINVAL, "no gradient of matrices that these rows fit");
-    l.type = NULL;
+    l.edges.type = NULL;
     gs_assert_fails(gs_device_run_edge_program(d, &l), GS_EINVAL, "columns by the type of edges that have none");
     close_outer(&o);
 }

@@ -350,9 +350,10 @@ static void test_edge_program__refuses_what_does_not_fit(void **state)
     const uint32_t sum = bed_sum(&b, GS_SUM_ADD, value);
     float *const acc = test_malloc((size_t)b.target_rows * 6 * sizeof(float));
     gs_accumulator a = {.acc = acc};
-    gs_edge_program_launch l = {.program = &b.program, .stage = &b.stage, .index_bytes = 4, .targets = b.targets,
-                                .target = b.target, .start = b.start, .index = b.index, .rows = b.rows, .sum = &a,
-                                .param = b.weight};
+    gs_edge_program_launch l = {.program = &b.program, .stage = &b.stage,
+                                .edges = {.index_bytes = 4, .targets = b.targets, .target = b.target, .start = b.start,
+                                          .index = b.index},
+                                .rows = b.rows, .sum = &a, .param = b.weight};
     expect_refusal(d, &l, "stage \"edge stage\": not prepared for so many edge registers");
     gs_assert_ok(gs_device_prepare(d, &b.program));
     gs_assert_ok(gs_device_begin_sum(d, GS_SUM_ADD, &a, b.target_rows, 6, 0));
@@ -403,7 +404,7 @@ static void test_edge_program__refuses_what_does_not_fit(void **state)
     b.rows[row] = NULL;
     expect_refusal(d, &l, "edge register 0: rows that the launch does not have");
     b.rows[row] = kept;
-    l.index_bytes = 8;
+    l.edges.index_bytes = 8;
     expect_refusal(d, &l, "indices of 8 bytes; only 2 and 4 exist");
     test_free(acc);
     bed_free(&b);

@@ -93,8 +93,8 @@ static void refused(gs_device *d, void *context)
     open_bed(&b, 2, 3);
     bed_sum(&b, GS_SUM_ADD, bed_by_type(&b, GS_EDGE_OPERAND, 4, -1, 1));
     gs_edge_program_launch l = bed_launch(&b, &sum);
-    l.type = NULL;
-    l.type_bytes = 0;
+    l.edges.type = NULL;
+    l.edges.type_bytes = 0;
     gs_assert_ok(gs_device_prepare(d, &b.program));
     gs_assert_fails(gs_device_run_edge_program(d, &l), GS_EINVAL, "columns by the type of edges that have none");
     bed_free(&b);

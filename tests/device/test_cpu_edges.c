@@ -111,9 +111,10 @@ static void run_case(gs_device *d, const edges_case *c)
     const size_t n = (size_t)c->acc_rows * c->width;
     float *const acc = test_malloc(n * sizeof(float));
     memcpy(acc, c->before, n * sizeof(float));
-    const gs_edge_launch l = {.index_bytes = c->index_bytes, .targets = c->targets, .target = c->target,
-                              .start = c->start, .index = c->index, .count = c->count, .operand = c->operand,
-                              .dtype = c->kind.dtype, .scale = c->scale, .acc = acc, .width = c->width};
+    const gs_edge_launch l = {.edges = {.index_bytes = c->index_bytes, .targets = c->targets, .target = c->target,
+                                        .start = c->start, .index = c->index, .count = c->count},
+                              .operand = c->operand, .dtype = c->kind.dtype, .scale = c->scale, .acc = acc,
+                              .width = c->width};
     gs_alloc_freeze(true);
     const uint64_t frozen = gs_alloc_frozen_count();
     gs_assert_ok(gs_device_run_edges(d, &l));
@@ -205,9 +206,9 @@ static void test_edges__order_does_not_depend_on_chunks(void **state)
     memcpy(acc, c.before, 3 * 20 * sizeof(float));
     for (int half = 0; half < 2; half++) {
         const uint32_t start[2] = {0, half == 0 ? 411 : 900 - 411};
-        const gs_edge_launch l = {.index_bytes = 4, .targets = 1, .target = c.target, .start = start,
-                                  .index = (const uint32_t *)c.index + (half == 0 ? 0 : 411), .operand = c.operand,
-                                  .acc = acc, .width = 20};
+        const gs_edge_launch l = {.edges = {.index_bytes = 4, .targets = 1, .target = c.target, .start = start,
+                                            .index = (const uint32_t *)c.index + (half == 0 ? 0 : 411)},
+                                  .operand = c.operand, .acc = acc, .width = 20};
         gs_assert_ok(gs_device_run_edges(d, &l));
     }
     assert_memory_equal(acc, c.want, 3 * 20 * sizeof(float));
@@ -223,19 +224,19 @@ static void test_edges__nothing_to_do_touches_nothing(void **state)
     gs_device *d = NULL;
     (void)state;
     gs_assert_ok(gs_device_open(&d, "cpu", 2));
-    gs_edge_launch l = {.index_bytes = 4, .targets = 0, .start = start, .acc = acc, .width = 1};
+    gs_edge_launch l = {.edges = {.index_bytes = 4, .targets = 0, .start = start}, .acc = acc, .width = 1};
     gs_assert_ok(gs_device_run_edges(d, &l));
-    l.targets = 2;
-    l.target = target;
+    l.edges.targets = 2;
+    l.edges.target = target;
     gs_assert_ok(gs_device_run_edges(d, &l));
     assert_true(acc[0] == 1 && acc[1] == 2);
-    l.index_bytes = 3;
+    l.edges.index_bytes = 3;
     gs_assert_fails(gs_device_run_edges(d, &l), GS_EINVAL, "indices of 3 bytes; only 2 and 4 exist");
-    l.index_bytes = 4;
+    l.edges.index_bytes = 4;
     l.dtype = GS_I32;
     gs_assert_fails(gs_device_run_edges(d, &l), GS_EINVAL, "rows of i32; only f32, bf16 and f16 can be summed");
-    const gs_typed_launch typed = {.edges = {.index_bytes = 4, .dtype = GS_BF16}, .type_bytes = 1};
-    gs_assert_fails(gs_device_run_typed(d, &typed), GS_EINVAL, "typed launch: rows of bf16");
+    const gs_edge_launch by_type = {.edges = {.index_bytes = 4, .type_bytes = 1}, .dtype = GS_BF16, .types = 2};
+    gs_assert_fails(gs_device_run_edges(d, &by_type), GS_EINVAL, "edge launch by type: rows of bf16");
     gs_device_close(d);
 }
 

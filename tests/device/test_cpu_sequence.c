@@ -178,10 +178,11 @@ static float *copied(const float *from, size_t n)
 static void run(const bed *b, gs_device *d, results *r)
 {
     const size_t n = (size_t)b->rows * b->width, wide = 4 * (size_t)b->width;
-    gs_sequence_launch l = {.index_bytes = b->index_bytes, .targets = b->targets, .target = b->target,
-                            .start = b->start, .index = b->index, .type = b->type, .type_bytes = b->type ? 2 : 0,
-                            .width = b->width, .gates = b->gates, .weight = b->weight, .operand_rows = OPERANDS,
-                            .target_rows = b->rows};
+    gs_sequence_launch l = {.edges = {.index_bytes = b->index_bytes, .targets = b->targets, .target = b->target,
+                                      .start = b->start, .index = b->index, .type = b->type,
+                                      .type_bytes = b->type ? 2 : 0, .operand_rows = OPERANDS,
+                                      .target_rows = b->rows},
+                            .width = b->width, .gates = b->gates, .weight = b->weight};
     r->state = copied(b->state, n);
     r->cell = copied(b->cell, n);
     r->d_state = copied(b->d_state, n);
@@ -373,11 +374,10 @@ static void test_sequence__weight_that_is_not_learned(void **state)
     run(&b, d, &r);
     float *const d_state = copied(b.d_state, (size_t)b.rows * 9), *const d_cell = copied(b.d_cell, (size_t)b.rows * 9);
     float *const d_gates = filled(OPERANDS * 36, STARTED_GATES);
-    const gs_sequence_launch l = {.index_bytes = 4, .targets = 3, .target = b.target, .start = b.start,
-                                  .index = b.index, .width = 9, .gates = b.gates, .weight = b.weight, .state = b.state,
-                                  .cell = b.cell, .d_state = d_state, .d_cell = d_cell, .d_gates = d_gates,
-                                  .operand_rows = OPERANDS,
-                                  .target_rows = b.rows};
+    const gs_sequence_launch l = {.edges = {.index_bytes = 4, .targets = 3, .target = b.target, .start = b.start,
+                                            .index = b.index, .operand_rows = OPERANDS, .target_rows = b.rows},
+                                  .width = 9, .gates = b.gates, .weight = b.weight, .state = b.state, .cell = b.cell,
+                                  .d_state = d_state, .d_cell = d_cell, .d_gates = d_gates};
     device_forget(d);
     gs_assert_ok(gs_device_run_sequence_back(d, &l));
     device_wait(d);
@@ -398,14 +398,15 @@ static void test_sequence__bad_launches_are_refused(void **state)
     bed_open(&b, 4, 4, degree, 2, true);
     bed_expect(&b);
     gs_device *const d = open_isa("generic", 1);
-    gs_sequence_launch l = {.index_bytes = 4, .targets = 2, .target = b.target, .start = b.start, .index = b.index,
+    gs_sequence_launch l = {.edges = {.index_bytes = 4, .targets = 2, .target = b.target, .start = b.start,
+                                      .index = b.index},
                             .width = 4, .gates = b.gates, .weight = b.weight, .state = b.state, .cell = b.cell};
     gs_assert_fails(gs_device_run_sequence(d, &l), GS_EINVAL, "not prepared for");
     gs_assert_ok(gs_device_prepare(d, &b.program));
     gs_assert_fails(gs_device_run_sequence_back(d, &l), GS_EINVAL, "its gradients have no memory");
-    l.index_bytes = 3;
+    l.edges.index_bytes = 3;
     gs_assert_fails(gs_device_run_sequence(d, &l), GS_EINVAL, "indices of 3 bytes");
-    l.index_bytes = 4;
+    l.edges.index_bytes = 4;
     l.cell = NULL;
     gs_assert_fails(gs_device_run_sequence(d, &l), GS_EINVAL, "have no memory");
     gs_device_close(d);

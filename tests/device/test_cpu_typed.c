@@ -70,16 +70,14 @@ static void run_case(gs_device *d, void *context)
     const typed_case *const c = context;
     float *const acc = test_malloc(c->acc_floats * sizeof(float));
     memcpy(acc, c->before, c->acc_floats * sizeof(float));
-    const gs_typed_launch l = {.edges = {.index_bytes = c->index_bytes, .targets = c->targets, .target = c->target,
-                                         .start = c->start, .index = c->index, .operand = c->operand, .acc = acc,
-                                         .width = c->width},
-                               .type = c->type,
-                               .type_bytes = c->type_bytes,
-                               .types = c->types,
-                               .pick = c->pick};
+    const gs_edge_launch l = {.edges = {.index_bytes = c->index_bytes, .targets = c->targets, .target = c->target,
+                                        .start = c->start, .index = c->index, .type = c->type,
+                                        .type_bytes = c->type_bytes},
+                              .operand = c->operand, .acc = acc, .width = c->width, .types = c->types,
+                              .pick = c->pick};
     gs_alloc_freeze(true);
     const uint64_t frozen = gs_alloc_frozen_count();
-    gs_assert_ok(gs_device_run_typed(d, &l));
+    gs_assert_ok(gs_device_run_edges(d, &l));
     assert_int_equal(gs_alloc_frozen_count(), frozen);
     gs_alloc_freeze(false);
     gs_assert_all_close(acc, c->want, c->acc_floats, 0, 0); /* prints the place */
@@ -128,16 +126,17 @@ static void test_typed__refuses_what_it_cannot_read(void **state)
     gs_device *d = NULL;
     (void)state;
     gs_assert_ok(gs_device_open(&d, "cpu", 2));
-    gs_typed_launch l = {
-        .edges = {.index_bytes = 4, .targets = 1, .target = target, .start = start, .acc = acc, .width = 1},
-        .type_bytes = 1,
+    gs_edge_launch l = {
+        .edges = {.index_bytes = 4, .targets = 1, .target = target, .start = start, .type_bytes = 1},
+        .acc = acc,
+        .width = 1,
         .types = 1};
-    gs_assert_ok(gs_device_run_typed(d, &l)); /* no edges */
+    gs_assert_ok(gs_device_run_edges(d, &l)); /* no edges */
     assert_true(acc[0] == 3);
-    l.type_bytes = 3;
-    gs_assert_fails(gs_device_run_typed(d, &l), GS_EINVAL, "edge types of 3 bytes; only 1, 2 and 4 exist");
+    l.edges.type_bytes = 3;
+    gs_assert_fails(gs_device_run_edges(d, &l), GS_EINVAL, "edge types of 3 bytes; only 1, 2 and 4 exist");
     l.edges.index_bytes = 1;
-    gs_assert_fails(gs_device_run_typed(d, &l), GS_EINVAL, "indices of 1 bytes; only 2 and 4 exist");
+    gs_assert_fails(gs_device_run_edges(d, &l), GS_EINVAL, "indices of 1 bytes; only 2 and 4 exist");
     gs_device_close(d);
 }
 

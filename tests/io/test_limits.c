@@ -62,9 +62,9 @@ gs_status gs_device_run_edges(gs_device *d, const gs_edge_launch *l)
 {
     double ignored;
     assert_non_null(d);
-    for (uint32_t t = 0; t < l->targets; t++) /* as the edge kernels want them */
-        assert_true(t == 0 || ((const uint16_t *)l->target)[t] > ((const uint16_t *)l->target)[t - 1]);
-    assert_int_equal(l->start[l->targets] % l->targets, 0);
+    for (uint32_t t = 0; t < l->edges.targets; t++) /* as the edge kernels want them */
+        assert_true(t == 0 || ((const uint16_t *)l->edges.target)[t] > ((const uint16_t *)l->edges.target)[t - 1]);
+    assert_int_equal(l->edges.start[l->edges.targets] % l->edges.targets, 0);
     return measured(&ignored, 0);
 }
 
