@@ -48,6 +48,8 @@ struct gs_io {
     void *fault_context;
 };
 
+void (*gs_io__observer)(const gs_io_request *request, bool ended);
+
 static void push_slot(slot_list *l, slot *s)
 {
     s->next = NULL;
@@ -356,6 +358,8 @@ gs_status gs_io_submit(gs_io *io, const gs_io_request *request)
     s->pieces = 0;
     s->status = GS_OK;
     s->error = 0;
+    if (gs_io__observer != NULL)
+        gs_io__observer(request, false);
     push_slot(&io->pending, s);
     io->outstanding++;
     io->counters.requests++;
@@ -372,6 +376,8 @@ uint32_t gs_io_reap(gs_io *io, gs_io_completion *out, uint32_t max, bool wait)
     while (wait && io->done.head == NULL && io->outstanding > 0);
     while (count < max && io->done.head != NULL) {
         slot *const s = pop_slot(&io->done);
+        if (gs_io__observer != NULL)
+            gs_io__observer(&s->request, true);
         out[count++] = (gs_io_completion){.tag = s->request.tag, .status = s->status, .error = s->error};
         push_slot(&io->free, s);
         io->outstanding--;

@@ -113,6 +113,10 @@ gs_status gs_io__file_open(gs_io__file *out, const char *path, gs_io_mode mode, 
 void gs_io__file_close(gs_io__file *file);
 gs_status gs_io__file_set_size(const gs_io__file *file, uint64_t bytes);
 
+/* For tests: told of each request of any gs_io of the process when it is taken, and again (`ended`) when its completion
+ * is given back. NULL: nobody is told. Set before the first request. */
+extern void (*gs_io__observer)(const gs_io_request *request, bool ended);
+
 /* For tests: files added from now on are opened without O_DIRECT, as on a file
  * system that does not have it. */
 void gs_io__force_buffered(gs_io *io, bool on);

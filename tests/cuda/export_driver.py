@@ -35,5 +35,6 @@ else:
                   "    pthread_mutex_unlock(&lock);", "    return locked_result;", "}", ""]
     lines += ["const gs_cuda_driver *host_gpu_locked(const gs_cuda_driver *table)", "{", "    inner = *table;"]
     lines += [f"    outer.{member} = table->{member} == NULL ? NULL : do_{member};" for member, *_ in functions]
-    lines += ["    return &outer;", "}", ""]
+    lines += ["    return &outer;", "}", "", "void host_gpu_lock(void) { pthread_mutex_lock(&lock); }",
+              "void host_gpu_unlock(void) { pthread_mutex_unlock(&lock); }", ""]
 out.write_text("\n".join(lines))

@@ -3,7 +3,10 @@
 
 #include <stdlib.h>
 
+#include "host_disk.h"
 #include "host_gpu.h"
+#include "host_streams.h"
+#include "io/io_internal.h" /* gs_io__observer */
 
 /* $GS_TEST_FAIL_LAUNCH: which launch of a kernel fails. $GS_TEST_GPU_MEMORY: bytes that each GPU has.
  * $GS_TEST_GPU_NCCL: there is one. */
@@ -16,5 +19,7 @@ static void __attribute__((constructor)) begin(void)
         host_gpu_set_memory(strtoull(memory, NULL, 10));
     if (getenv("GS_TEST_GPU_NCCL") != NULL)
         host_gpu_have_nccl();
+    if (host_streams_checks())
+        gs_io__observer = host_disk_request;
     choose_gpu();
 }

@@ -34,5 +34,8 @@ void host_memory_fill(gs_cuda_driver *table);
 
 /* The same table for many threads, one call at a time. Made from cuda/driver.h. */
 const gs_cuda_driver *host_gpu_locked(const gs_cuda_driver *table);
+/* Nobody calls the table in between. */
+void host_gpu_lock(void);
+void host_gpu_unlock(void);
 
 #endif /* GS_TESTS_CUDA_HOST_MEMORY_H */

@@ -7,6 +7,7 @@
 #include <string.h>
 #include <sys/mman.h>
 
+#include "host_disk.h"
 #include "host_memory.h"
 
 #define BLOCKS 64u
@@ -18,7 +19,7 @@ typedef struct stream {
     int device;
     unsigned number;
     uint32_t issued, done;      /* pieces of work */
-    uint32_t clock[HOST_STREAMS]; /* what is before the next piece */
+    uint32_t clock[HOST_CLOCKS]; /* what is before the next piece */
     host_work *first, *last;
     char name[NAMES][48];
 } stream;
@@ -27,7 +28,7 @@ typedef struct event {
     bool recorded;
     int device;
     unsigned stream;
-    uint32_t time, clock[HOST_STREAMS];
+    uint32_t time, clock[HOST_CLOCKS];
 } event;
 
 /* Who was at a word of the device: times in their streams, 0 for nobody. Rows of an odd number of columns of two bytes
@@ -54,13 +55,13 @@ typedef struct range {
 
 static stream streams[HOST_STREAMS];
 static unsigned made, most; /* streams that were made; that there were at a time */
-static uint32_t host_clock[HOST_STREAMS]; /* what the host has waited for */
+static uint32_t host_clock[HOST_CLOCKS]; /* what the host has waited for */
 static block blocks[BLOCKS];
 static const char *lowest = (const char *)UINTPTR_MAX, *highest; /* of all blocks that ever were */
 static range ranges[HOST_RANGES];
 static unsigned range_count;
 static const host_work *running;
-static int checks = -1, drop_from = -1, drop_to = -1;
+static int checks = -1, drop_from = -1, drop_to = -2;
 
 bool host_streams_checks(void)
 {
@@ -75,9 +76,13 @@ bool host_streams_checks(void)
 
 static void join(uint32_t *to, const uint32_t *from)
 {
-    for (unsigned i = 0; i < HOST_STREAMS; i++)
+    for (unsigned i = 0; i < HOST_CLOCKS; i++)
         to[i] = from[i] > to[i] ? from[i] : to[i];
 }
+
+const host_work *host_streams_running(void) { return running; }
+unsigned host_stream_number(unsigned s) { return streams[s].number; }
+uint32_t host_streams_disk_ended(void) { return ++host_clock[HOST_DISK]; }
 
 /* ---- doing work ---- */
 
@@ -262,6 +267,13 @@ gs_cu_result host_event_record(gs_cu_handle handle, gs_cu_handle on)
     return 0;
 }
 
+/* Does $GS_TEST_GPU_DROP leave this wait out? `to` -1: the host's. */
+static bool is_dropped(const event *e, int to)
+{
+    (void)host_streams_checks();
+    return (int)streams[e->stream].number == drop_from && to == drop_to;
+}
+
 /* An event that was never recorded holds nobody up, as in CUDA. What an event's stream waits for is done before it. */
 gs_cu_result host_stream_wait(gs_cu_handle handle, gs_cu_handle what, unsigned flags)
 {
@@ -270,10 +282,7 @@ gs_cu_result host_stream_wait(gs_cu_handle handle, gs_cu_handle what, unsigned f
     host_work *w;
     if (s == NULL || !s->used || e == NULL || flags != 0)
         return 1;
-    if (!e->recorded)
-        return 0;
-    (void)host_streams_checks();
-    if ((int)streams[e->stream].number == drop_from && (int)s->number == drop_to)
+    if (!e->recorded || is_dropped(e, (int)s->number))
         return 0;
     if ((w = calloc(1, sizeof(*w))) == NULL)
         return 1;
@@ -290,7 +299,7 @@ gs_cu_result host_event_synchronize(gs_cu_handle handle)
     const event *const e = handle;
     if (e == NULL)
         return 1;
-    if (e->recorded) {
+    if (e->recorded && !is_dropped(e, -1)) {
         wait_until(&streams[e->stream], e->time, false);
         join(host_clock, e->clock);
     }
@@ -302,7 +311,7 @@ gs_cu_result host_event_query(gs_cu_handle handle)
     const event *const e = handle;
     if (e == NULL)
         return 1;
-    if (e->recorded && streams[e->stream].done < e->time)
+    if (e->recorded && !is_dropped(e, -1) && streams[e->stream].done < e->time)
         return GS_CU_NOT_READY; /* and so until somebody waits */
     return host_event_synchronize(handle);
 }
@@ -381,8 +390,12 @@ void host_streams_access(const void *at, size_t bytes, bool write)
         return;
     const block *const b = block_of(p);
     if (b == NULL) {
-        if (host_gpu_is_own(p) || host_memory_is_mapped(p, bytes))
+        if (host_gpu_is_own(p))
             return;
+        if (host_memory_is_mapped(p, bytes)) {
+            host_disk_access(p, bytes, write);
+            return;
+        }
         fprintf(stderr, "host GPU: \"%s\" %s %p, which is no memory that a GPU sees\n", running->what,
                 write ? "writes" : "reads", at);
         abort();
@@ -394,8 +407,10 @@ void host_streams_access(const void *at, size_t bytes, bool write)
 
 void host_streams_host_access(const void *at, size_t bytes, bool write)
 {
-    if (host_streams_checks() && running != NULL && bytes > 0)
-        access_host(at, bytes, write);
+    if (!host_streams_checks() || running == NULL || bytes == 0)
+        return;
+    access_host(at, bytes, write);
+    host_disk_access(at, bytes, write);
 }
 
 void host_streams_memory(void *p, size_t bytes)

@@ -19,6 +19,9 @@
 #include "cuda/driver.h"
 
 #define HOST_STREAMS 20u /* of a process, at a time */
+/* What has a clock: streams, and the disk (host_disk.h), whose time goes on as completions are given back. */
+#define HOST_DISK HOST_STREAMS
+#define HOST_CLOCKS (HOST_STREAMS + 1u)
 
 /* A piece of work; run() does it. */
 typedef struct host_work host_work;
@@ -33,7 +36,7 @@ struct host_work {
     /* set by host_streams_submit() */
     unsigned stream;
     int device;
-    uint32_t time, clock[HOST_STREAMS];
+    uint32_t time, clock[HOST_CLOCKS];
     host_work *next;
     const host_work *until; /* NULL; else work on this stream that waits for stream `value` to be done up to `time` */
 };
@@ -66,14 +69,21 @@ unsigned host_streams_of(int device);
 /* While work runs: it reads or writes these bytes. Device memory is known by host_streams_memory(); a kernel that
  * touches anything else, what host_gpu_is_own() and host_memory_is_mapped() do not know, ends the program. */
 void host_streams_access(const void *p, size_t bytes, bool write);
-/* The same for memory of the host, in copies. */
+/* The same for memory of the host, in copies. (Of what kernels touch there, host_disk.h alone is told.) */
 void host_streams_host_access(const void *p, size_t bytes, bool write);
 /* Device memory came (fresh) or went (bytes 0). */
 void host_streams_memory(void *p, size_t bytes);
 /* Does a kernel that runs have this in its stack, its arguments, or the memory of its block? */
 bool host_gpu_is_own(const void *p);
 /* True where accesses are checked: $GS_TEST_GPU_RACES is set. $GS_TEST_GPU_DROP: "A>B", waits of stream B for stream A
- * (numbers in the order of their making) are left out, to see that somebody notices. */
+ * (numbers in the order of their making) are left out, to see that somebody notices; "A>-1": the host's waits for
+ * events of stream A. */
 bool host_streams_checks(void);
+
+/* For host_disk.c: the work that runs, and the number of its stream in the order of their making. */
+const host_work *host_streams_running(void);
+unsigned host_stream_number(unsigned stream);
+/* The host has seen a request of the disk end: the disk's time from now on. */
+uint32_t host_streams_disk_ended(void);
 
 #endif /* GS_TESTS_CUDA_HOST_STREAMS_H */
