@@ -165,6 +165,7 @@ gs_status gs_cuda_stage(gs_cuda *c)
     if (st == GS_EAGAIN) { /* in pieces that are too small: all anew, in one stretch */
         if ((st = gs_cuda_synchronize(c)) != GS_OK)
             return st;
+        c->waited = c->ticket - 1; /* not this launch, whose copies are only now asked for */
         gs_cuda_clear_pieces(c);
         for (uint32_t i = 0; i < c->binds && st == GS_OK; i++)
             st = stage_one(c, &c->bind[i], &copied);
