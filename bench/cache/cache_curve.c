@@ -12,7 +12,7 @@
 #include "base/alloc.h"
 #include "base/size.h"
 #include "schedule/cache.h"
-#include "train/session.h"
+#include "train/train.h"
 
 #define STEPS 16u
 
@@ -45,9 +45,9 @@ static uint32_t unit_of(const gs_session *s, const gs_task *t)
 
 static trace trace_of(const gs_session *s)
 {
-    const gs_plan_pass *const pass = &s->plan->pass[s->train];
+    const gs_plan_pass *const pass = &s->plan->pass[s->pass.train];
     const uint32_t parts = gs_store_chunks(s->store)->parts;
-    trace t = {.units = s->program->arrays * parts + s->sets * parts * parts};
+    trace t = {.units = s->program->arrays * parts + s->edges.sets * parts * parts};
     uint32_t last = UINT32_MAX;
 
     t.access = gs_calloc(pass->tasks + 1, sizeof(*t.access));
@@ -151,7 +151,7 @@ int main(int argc, char **argv)
     o.hidden = (uint32_t)strtoul(argv[3], NULL, 10);
     o.no_cache = true;
     if (gs_size_parse(&o.host_memory, argv[4]) != GS_OK || gs_size_parse(&o.device_memory, argv[5]) != GS_OK ||
-        gs_session_open(&s, argv[1], &o, GS_FOR_TRAINING, false) != GS_OK)
+        gs_train_open(&s, argv[1], &o, 0) != GS_OK)
         stop();
     const trace t = trace_of(s);
     printf("%u reads of %.1f MiB; working set %.1f MiB\n", t.accesses, (double)belady(&t, 0) / GS_MIB,

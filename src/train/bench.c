@@ -10,7 +10,7 @@
 #include "io/disk_probe.h" /* GS_PROBE_RING_BYTES */
 #include "train/limits.h"
 #include "train/options.h"
-#include "train/session.h"
+#include "session/session.h"
 #include "train/train.h"
 
 #define PROBE_BYTES (512 * GS_MIB) /* of the scratch file */
@@ -102,12 +102,13 @@ static gs_status measure_device(gs_bench_report *b, const gs_session *s)
     gs_status st = GS_OK;
 
     if (b->gemm_in != 0)
-        st = gs_device_measure_gemm(s->device, PROBE_ROWS, b->gemm_in, b->gemm_out, &b->gemm_flops_per_second);
+        st = gs_device_measure_gemm(s->machine.device[0], PROBE_ROWS, b->gemm_in, b->gemm_out,
+                                    &b->gemm_flops_per_second);
     if (st == GS_OK && b->gather_width != 0) {
         /* A table as large as the graph's, where the budget has room for one. */
-        const uint64_t room = s->host_memory / 2 / (b->gather_width * sizeof(float));
+        const uint64_t room = s->memory.host / 2 / (b->gather_width * sizeof(float));
         const uint64_t rows = GS_MAX(1, GS_MIN(GS_MIN(vertices, room), UINT32_MAX));
-        st = gs_device_measure_gather(s->device, rows, b->gather_width, &b->gather_bps);
+        st = gs_device_measure_gather(s->machine.device[0], rows, b->gather_width, &b->gather_bps);
     }
     return st;
 }
@@ -138,17 +139,17 @@ static gs_status measure_ceilings(gs_bench_report *b, const char *store, const g
                                   uint64_t *process_bytes)
 {
     gs_session *s = NULL;
-    gs_status st = gs_session_open(&s, store, options, GS_FOR_TRAINING, options->logits != NULL);
+    gs_status st = gs_train_open(&s, store, options, 0);
 
     if (st != GS_OK)
         return st;
-    *process_bytes = s->process_bytes;
-    find_shapes(b, s->program, &s->program->pass[s->train]);
+    *process_bytes = s->memory.process;
+    find_shapes(b, s->program, &s->program->pass[s->pass.train]);
     if ((st = measure_device(b, s)) == GS_OK)
         st = gs_limits_disk(&b->disk_read_bps, &b->disk_write_bps, gs_session_scratch_dir(s), PROBE_BYTES,
-                            probe_memory(s->host_memory));
+                            probe_memory(s->memory.host));
     if (st == GS_OK)
-        remember_disk(b, gs_device_name(s->device));
+        remember_disk(b, gs_device_name(s->machine.device[0]));
     gs_session_close(s);
     return st;
 }

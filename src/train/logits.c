@@ -10,7 +10,7 @@
 #include "base/file.h"
 #include "base/npy.h"
 #include "base/size.h"
-#include "train/store_rows.h"
+#include "session/store_rows.h"
 
 #define LEAST_MEMORY (64u << 10)  /* bytes */
 #define BUCKET_BUFFER (64u << 10) /* most bytes that a window gathers before they are written */

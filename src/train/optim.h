@@ -10,7 +10,7 @@
 
 #include "base/status.h"
 #include "device/device.h" /* gs_update */
-#include "train/params.h"
+#include "session/params.h"
 
 typedef enum gs_optim_kind { GS_OPTIM_SGD, GS_OPTIM_ADAM } gs_optim_kind;
 

@@ -10,10 +10,11 @@
 #include "base/size.h"
 #include "train/logits.h"
 #include "train/metrics_log.h"
+#include "train/optim.h"
 #include "train/options.h"
 #include "train/outfile.h"
 #include "train/safetensors.h"
-#include "train/session.h"
+#include "session/session.h"
 #include "train/train.h"
 
 /* A run and the files it is to leave. */
@@ -73,6 +74,24 @@ static gs_status check_loss(const run *r, uint32_t epoch, double loss)
                    isnan(loss) ? "not a number" : "infinite", r->options->lr);
 }
 
+/* The pass "eval" runs before the epoch's pass "train". */
+static bool evaluates(const gs_session *s, uint32_t epoch)
+{
+    const uint32_t every = s->config.eval_every;
+    return s->pass.train_differs && every != 0 && epoch % every == 0;
+}
+
+/* The optimiser's step where the parameters are: in the devices' memory, or here. */
+static gs_status step(gs_session *s, gs_optim *o)
+{
+    if (!gs_session_steps_on_device(s)) {
+        gs_optim_step(o, &s->run.params);
+        return GS_OK;
+    }
+    const gs_update u = gs_optim_next(o);
+    return gs_session_step(s, &u);
+}
+
 /* With dropout or batch statistics the train pass's logits are not the model's, so an evaluation
  * gives the accuracies, before the update like everything else of the epoch. */
 static gs_status evaluate_epoch(run *r, gs_epoch_report *e)
@@ -80,9 +99,9 @@ static gs_status evaluate_epoch(run *r, gs_epoch_report *e)
     gs_exec_stats x = {0};
     gs_status st;
 
-    if (!gs_session_evaluates(r->session, e->epoch))
+    if (!evaluates(r->session, e->epoch))
         return GS_OK;
-    if ((st = gs_session_run(r->session, r->session->eval, e->epoch, false, &x)) != GS_OK)
+    if ((st = gs_session_run(r->session, r->session->pass.eval, e->epoch, false, &x)) != GS_OK)
         return st;
     set_accuracy(e->accuracy, &x.metrics);
     add_stats(e, &x);
@@ -91,27 +110,27 @@ static gs_status evaluate_epoch(run *r, gs_epoch_report *e)
 
 static gs_status run_epoch(run *r, gs_epoch_report *e)
 {
-    const bool again = e->epoch < e->epochs && !gs_session_evaluates(r->session, e->epoch + 1);
+    const bool again = e->epoch < e->epochs && !evaluates(r->session, e->epoch + 1);
     const double began = gs_now();
     gs_exec_stats x = {0};
     double update;
     gs_status st;
 
     if ((st = evaluate_epoch(r, e)) != GS_OK ||
-        (st = gs_session_run(r->session, r->session->train, e->epoch, again, &x)) != GS_OK)
+        (st = gs_session_run(r->session, r->session->pass.train, e->epoch, again, &x)) != GS_OK)
         return st;
     if (r->options->profile)
         gs_session_observe(r->session, &x, &r->profile);
     e->loss = mean_loss(&x.metrics);
     if ((st = check_loss(r, e->epoch, e->loss)) != GS_OK)
         return st;
-    if (!r->session->apart)
+    if (!r->session->pass.train_differs)
         set_accuracy(e->accuracy, &x.metrics);
     add_stats(e, &x);
     update = gs_now();
-    if ((st = gs_session_update(r->session, &r->optim)) != GS_OK)
+    if ((st = step(r->session, &r->optim)) != GS_OK)
         return st;
-    gs_params_follow(&r->session->params, r->session->program, gs_store_get_info(r->session->store)->vertices);
+    gs_params_follow(&r->session->run.params, r->session->program, gs_store_get_info(r->session->store)->vertices);
     e->compute_seconds += gs_now() - update;
     e->seconds = gs_now() - began;
     e->peak_host_bytes = gs_process_peak_bytes();
@@ -170,7 +189,8 @@ static gs_status begin_outputs(run *r, const char *logits)
 
     /* takes its room on the disk now */
     if (r->options->save != NULL && (st = gs_outfile_begin(&r->weights, r->options->save)) == GS_OK)
-        st = gs_safetensors_reserve(r->weights.fd, r->weights.temporary, r->session->program, r->session->params.value);
+        st = gs_safetensors_reserve(r->weights.fd, r->weights.temporary, r->session->program,
+                                    r->session->run.params.value);
     if (st == GS_OK && logits != NULL)
         st = gs_logits_begin(&r->logits, &r->logits_offset, logits, info->vertices, info->classes);
     if (st == GS_OK && r->options->trace != NULL)
@@ -185,7 +205,7 @@ static gs_status begin_outputs(run *r, const char *logits)
 static gs_status evaluate_final(run *r)
 {
     const gs_session *const s = r->session;
-    const uint32_t pass = s->predict != GS_NONE ? s->predict : s->eval;
+    const uint32_t pass = s->pass.predict != GS_NONE ? s->pass.predict : s->pass.eval;
     gs_exec_stats x = {0};
     const gs_status st = gs_session_run(r->session, pass, 0, false, &x);
 
@@ -201,7 +221,7 @@ static gs_status evaluate_final(run *r)
 static gs_status check_weights(const run *r)
 {
     const gs_program *const p = r->session->program;
-    const uint32_t bad = gs_params_find_nonfinite(&r->session->params, p);
+    const uint32_t bad = gs_params_find_nonfinite(&r->session->run.params, p);
 
     if (bad == GS_NONE)
         return GS_OK;
@@ -218,7 +238,7 @@ static gs_status write_trace(run *r)
 
     if (out == NULL)
         return gs_fail_errno(errno, "%s: cannot be written", r->trace.temporary);
-    st = gs_exec_write_trace(r->session->exec, r->session->train, out);
+    st = gs_exec_write_trace(r->session->run.exec, r->session->pass.train, out);
     if (fclose(out) != 0 && st == GS_OK)
         st = gs_fail_errno(errno, "%s: cannot be written", r->trace.temporary);
     return st;
@@ -233,7 +253,7 @@ static gs_status write_outputs(run *r)
         const gs_logits_job job = {
             .store = s->store,
             .classes = gs_store_get_info(s->store)->classes,
-            .memory = s->logits_memory,
+            .memory = s->memory.logits,
             .scratch_dir = gs_session_scratch_dir(s),
             .source = gs_session_logits,
             .context = s,
@@ -242,7 +262,7 @@ static gs_status write_outputs(run *r)
         st = gs_logits_write(&r->logits, r->logits_offset, &job);
     }
     if (st == GS_OK && r->weights.path != NULL)
-        st = gs_safetensors_write(r->weights.fd, r->weights.temporary, s->program, s->params.value);
+        st = gs_safetensors_write(r->weights.fd, r->weights.temporary, s->program, s->run.params.value);
     if (st == GS_OK && r->trace.path != NULL)
         st = write_trace(r);
     /* Renamed only when all are whole. */
@@ -262,16 +282,17 @@ static gs_status fill_report(run *r)
     r->report.parameters = gs_params_learned(s->program);
     r->report.peak_host_bytes = gs_process_peak_bytes();
     r->report.peak_device_bytes = s->plan->device_bytes;
-    if (s->topology == NULL)
-        snprintf(r->report.device, sizeof(r->report.device), "%s", gs_device_name(s->device));
-    else if (gs_device_unified(s->device))
-        snprintf(r->report.device, sizeof(r->report.device), "%u x %s", s->device_count, gs_device_name(s->device));
+    if (s->machine.topology == NULL)
+        snprintf(r->report.device, sizeof(r->report.device), "%s", gs_device_name(s->machine.device[0]));
+    else if (gs_device_unified(s->machine.device[0]))
+        snprintf(r->report.device, sizeof(r->report.device), "%u x %s", s->machine.devices,
+                 gs_device_name(s->machine.device[0]));
     else
         snprintf(r->report.device, sizeof(r->report.device), "%s, the first %s", r->options->device,
-                 gs_device_name(s->device));
-    snprintf(r->report.io, sizeof(r->report.io), "%s", gs_exec_io_name(s->exec));
-    snprintf(r->report.io_note, sizeof(r->report.io_note), "%s", gs_exec_io_note(s->exec));
-    return s->train == GS_NONE ? GS_OK : gs_session_describe_pass(s, &r->report.plan, s->train);
+                 gs_device_name(s->machine.device[0]));
+    snprintf(r->report.io, sizeof(r->report.io), "%s", gs_exec_io_name(s->run.exec));
+    snprintf(r->report.io_note, sizeof(r->report.io_note), "%s", gs_exec_io_note(s->run.exec));
+    return s->pass.train == GS_NONE ? GS_OK : gs_session_describe_pass(s, &r->report.plan, s->pass.train);
 }
 
 #define LONG_TRANSFERS 3.0 /* seconds, of which one time says enough */
@@ -284,7 +305,7 @@ static void time_transfers(run *r)
     double t[3] = {0};
 
     for (int time = 0; time < 3; time++) {
-        if (gs_exec_replay(s->exec, s->train, r->options->stop, &t[time]) != GS_OK)
+        if (gs_exec_replay(s->run.exec, s->pass.train, r->options->stop, &t[time]) != GS_OK)
             return;
         if (t[time] > LONG_TRANSFERS) {
             r->report.transfer_seconds = t[time];
@@ -314,9 +335,29 @@ static gs_status start_weights(run *r, const char *from)
     gs_session *const s = r->session;
 
     if (from != NULL)
-        return gs_safetensors_load(s->params.value, s->program, from);
-    gs_params_init(&s->params, s->program, r->options->seed);
+        return gs_safetensors_load(s->run.params.value, s->program, from);
+    gs_params_init(&s->run.params, s->program, r->options->seed);
     return GS_OK;
+}
+
+gs_status gs_train_open(gs_session **out, const char *store, const gs_train_options *options, uint64_t process_bytes)
+{
+    gs_session_config config = {
+        .store = store,
+        .options = options,
+        .purpose = GS_FOR_TRAINING,
+        .logits = options->logits != NULL,
+        .timed = options->profile || options->trace != NULL,
+        .eval_every = options->eval_every,
+        .process_bytes = process_bytes,
+    };
+    gs_optim_kind kind;
+    gs_status st;
+
+    if ((st = gs_optim_parse(&kind, options->optimizer)) != GS_OK)
+        return st;
+    config.states = gs_optim_states(kind);
+    return gs_session_open(out, &config);
 }
 
 gs_status gs_train(const char *store, const gs_train_options *options, gs_train_report *report)
@@ -332,8 +373,7 @@ gs_status gs_train_after(const char *store, const gs_train_options *options, uin
     gs_status st;
 
     if ((st = gs_train_options_check(options)) != GS_OK || (st = check_outputs(options)) != GS_OK ||
-        (st = gs_session_open_after(&r.session, store, options, GS_FOR_TRAINING, options->logits != NULL,
-                                    process_bytes)) != GS_OK)
+        (st = gs_train_open(&r.session, store, options, process_bytes)) != GS_OK)
         goto done;
     r.optim = (gs_optim){.lr = options->lr, .weight_decay = options->weight_decay};
     if ((st = gs_optim_parse(&r.optim.kind, options->optimizer)) != GS_OK ||
@@ -361,6 +401,8 @@ gs_status gs_predict(const char *store, const gs_train_options *options, const c
     gs_train_options own = *options;
     run r = {.options = &own, .weights = GS_OUTFILE_NONE, .logits = GS_OUTFILE_NONE, .trace = GS_OUTFILE_NONE,
              .began = gs_now()};
+    const gs_session_config config = {
+        .store = store, .options = &own, .purpose = GS_FOR_PREDICTION, .logits = true, .timed = own.profile};
     gs_status st;
 
     own.save = own.metrics = own.init = own.trace = NULL;
@@ -368,7 +410,7 @@ gs_status gs_predict(const char *store, const gs_train_options *options, const c
     if (weights == NULL || logits == NULL)
         return gs_fail(GS_EINVAL, "%s: none given", weights == NULL ? "--weights" : "--logits");
     if ((st = gs_train_options_check(&own)) != GS_OK ||
-        (st = gs_session_open(&r.session, store, &own, GS_FOR_PREDICTION, true)) != GS_OK ||
+        (st = gs_session_open(&r.session, &config)) != GS_OK ||
         (st = gs_session_start(r.session)) != GS_OK || (st = start_weights(&r, weights)) != GS_OK ||
         (st = begin_outputs(&r, logits)) != GS_OK || (st = evaluate_final(&r)) != GS_OK ||
         (st = write_outputs(&r)) != GS_OK)
@@ -387,7 +429,7 @@ gs_status gs_plan_train(gs_plan_report *out, const char *store, const gs_train_o
     gs_status st;
 
     if ((st = gs_train_options_check(options)) != GS_OK ||
-        (st = gs_session_open(&session, store, options, GS_FOR_TRAINING, options->logits != NULL)) != GS_OK)
+        (st = gs_train_open(&session, store, options, 0)) != GS_OK)
         return st;
     st = gs_session_describe(session, out);
     gs_session_close(session);

@@ -8,7 +8,7 @@
 #include "support/support.h"
 
 #include "tiny_program.h"
-#include "train/params.h"
+#include "session/params.h"
 #include "train/safetensors.h"
 
 static gs_params fresh(void)

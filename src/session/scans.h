@@ -1,11 +1,11 @@
-/* session_scans.h - what scans of the edge files said, while programs for one run are compared.
+/* scans.h - what scans of the edge files said, while programs for one run are compared.
  *
  * Each program that is compared has a session of its own and asks for the same: which rows others name, how many edges
  * are left between two sets of rows, which rows chunks need. A scan goes over a whole edge file; its answer is a table.
  * A cache: what it has no room for is scanned for again. One thread.
  */
-#ifndef GS_TRAIN_SESSION_SCANS_H
-#define GS_TRAIN_SESSION_SCANS_H
+#ifndef GS_SESSION_SCANS_H
+#define GS_SESSION_SCANS_H
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -47,4 +47,4 @@ bool gs_scans_find(const gs_scans *s, const gs_scan_key *k, const gs_scan_answer
 void gs_scans_keep(gs_scans *s, const gs_scan_key *k, const gs_scan_answer *a);
 void gs_scans_drop(gs_scans *s);
 
-#endif /* GS_TRAIN_SESSION_SCANS_H */
+#endif /* GS_SESSION_SCANS_H */

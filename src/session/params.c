@@ -1,4 +1,4 @@
-#include "train/params.h"
+#include "session/params.h"
 
 #include <math.h>
 #include <string.h>

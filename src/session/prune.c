@@ -1,4 +1,4 @@
-/* session_prune.c - only what the loss can see: row sets from the splits, and the edges that are left.
+/* prune.c - only what the loss can see: row sets from the splits, and the edges that are left.
  *
  * When a session opens, the edge files are read once for each set whose neighbours must be known and once
  * for each edge set that is left over, to count it; when it starts, those are written to the
@@ -16,8 +16,8 @@
 #include "base/size.h"
 #include "store/edge_filter.h"
 #include "store/edge_scan.h"
-#include "train/session.h"
-#include "train/store_rows.h"
+#include "session/session.h"
+#include "session/store_rows.h"
 
 /* Sets that a model of a few layers makes, for the choice of granules. */
 #define SETS_EXPECTED 24
@@ -25,7 +25,7 @@
 
 static uint64_t scan_memory(const gs_session *s)
 {
-    return s->host_memory > s->host_fixed ? (s->host_memory - s->host_fixed) / 2 : 0;
+    return s->memory.host > s->memory.host_fixed ? (s->memory.host - s->memory.host_fixed) / 2 : 0;
 }
 
 /* As fine as the budget allows: single rows for all but the largest graphs. */
@@ -123,7 +123,7 @@ static gs_status reach(void *context, uint32_t direction, const uint64_t *target
     const gs_scan_answer answer = {{operands}, {words * sizeof(*operands)}};
     gs_status st = GS_ENOMEM;
 
-    if (gs_scans_find(r->s->scans, &key, &answer))
+    if (gs_scans_find(r->s->edges.scans, &key, &answer))
         return GS_OK;
     uint8_t *const wanted = gs_calloc((uint64_t)parts * parts, 1);
     if (wanted == NULL)
@@ -135,7 +135,7 @@ static gs_status reach(void *context, uint32_t direction, const uint64_t *target
     st = gs_edge_scan(r->s->store, (gs_direction)direction, scan_memory(r->s), wanted, mark_reached, r);
     gs_free(wanted);
     if (st == GS_OK)
-        gs_scans_keep(r->s->scans, &key, &answer);
+        gs_scans_keep(r->s->edges.scans, &key, &answer);
     return st;
 }
 
@@ -162,10 +162,10 @@ static gs_status count_chunk(void *context, uint32_t target, uint32_t operand, c
     return GS_OK;
 }
 
-static gs_edge_filter filter_of(const gs_session *s, const gs_left_edges *l)
+static gs_edge_filter filter_of(const gs_session *s, const gs_pruned_edges *l)
 {
-    return (gs_edge_filter){.granules = s->rows.granules, .targets = s->rows.bits[l->targets],
-                            .operands = s->rows.bits[l->operands],
+    return (gs_edge_filter){.granules = s->edges.rows.granules, .targets = s->edges.rows.bits[l->targets],
+                            .operands = s->edges.rows.bits[l->operands],
                             .seen_words = gs_edge_filter_words(gs_store_chunks(s->store))};
 }
 
@@ -182,11 +182,11 @@ static gs_status count_edges(const gs_session *s, uint32_t direction, counting *
                              .words = (uint64_t)c->parts * c->filter.granules.words};
     const gs_scan_answer answer = {{c->chunk, c->need},
                                    {n * sizeof(*c->chunk), c->need ? n * c->coarse.words * sizeof(*c->need) : 0}};
-    if (gs_scans_find(s->scans, &key, &answer))
+    if (gs_scans_find(s->edges.scans, &key, &answer))
         return GS_OK;
     const gs_status st = gs_edge_scan(s->store, (gs_direction)direction, scan_memory(s), NULL, count_chunk, c);
     if (st == GS_OK)
-        gs_scans_keep(s->scans, &key, &answer);
+        gs_scans_keep(s->edges.scans, &key, &answer);
     return st;
 }
 
@@ -195,16 +195,16 @@ static gs_status count_set(gs_session *s, uint32_t k, gs_granules coarse)
 {
     const gs_chunk_table *const t = gs_store_chunks(s->store);
     const uint64_t n = (uint64_t)t->parts * t->parts;
-    gs_left_edges *const l = &s->left[k];
+    gs_pruned_edges *const l = &s->edges.pruned[k];
     counting c = {.filter = filter_of(s, l), .coarse = coarse, .parts = t->parts};
     uint64_t at = 0;
     gs_status st = GS_ENOMEM;
 
     l->chunk = c.chunk = gs_calloc(n, sizeof(*c.chunk));
-    s->set[k].chunk = c.chunk;
+    s->edges.set[k].chunk = c.chunk;
     c.filter.seen = gs_calloc(c.filter.seen_words, sizeof(uint64_t));
     if (coarse.words > 0)
-        s->set[k].need = c.need = gs_calloc(n * coarse.words, sizeof(*c.need));
+        s->edges.set[k].need = c.need = gs_calloc(n * coarse.words, sizeof(*c.need));
     if (c.chunk == NULL || c.filter.seen == NULL || (coarse.words > 0 && c.need == NULL))
         st = gs_fail(st, "no memory for the tables of %llu chunks", (unsigned long long)n);
     else
@@ -218,22 +218,27 @@ static gs_status count_set(gs_session *s, uint32_t k, gs_granules coarse)
     return st;
 }
 
+static bool is_between(const gs_pruned_edges *p, uint32_t direction, const struct gs_stage_rows *r)
+{
+    return p->direction == direction && p->targets == r->targets && p->operands == r->operands;
+}
+
 /* The set of what is left of the stage's edges, made when it is the first that wants it. GS_NONE: too many. */
 static uint32_t set_for(gs_session *s, uint32_t stage, gs_granules coarse, gs_status *st)
 {
-    const struct gs_stage_rows *const r = &s->rows.stage[stage];
+    const struct gs_stage_rows *const r = &s->edges.rows.stage[stage];
     const uint32_t d = gs_store_chunks(s->store)->shared ? GS_BY_DEST : s->program->stage[stage].direction;
 
     if (s->program->stage[stage].sums == 0 || (r->targets == GS_ALL_ROWS && r->operands == GS_ALL_ROWS))
         return d;
-    for (uint32_t k = 2; k < s->sets; k++)
-        if (s->left[k].direction == d && s->left[k].targets == r->targets && s->left[k].operands == r->operands)
+    for (uint32_t k = 2; k < s->edges.sets; k++)
+        if (is_between(&s->edges.pruned[k], d, r))
             return k;
-    if (s->sets == GS_EDGE_SETS)
+    if (s->edges.sets == GS_EDGE_SETS)
         return GS_NONE;
-    s->left[s->sets] = (gs_left_edges){.direction = d, .targets = r->targets, .operands = r->operands};
-    *st = count_set(s, s->sets, coarse);
-    return s->sets++;
+    s->edges.pruned[s->edges.sets] = (gs_pruned_edges){.direction = d, .targets = r->targets, .operands = r->operands};
+    *st = count_set(s, s->edges.sets, coarse);
+    return s->edges.sets++;
 }
 
 static gs_status list_stage(gs_session *s, uint32_t stage, gs_granules coarse, bool *fits)
@@ -244,15 +249,15 @@ static gs_status list_stage(gs_session *s, uint32_t stage, gs_granules coarse, b
     *fits = set != GS_NONE;
     if (st != GS_OK || !*fits)
         return st;
-    s->stage_set[stage] = set;
-    if (s->rows.stage[stage].rows != GS_ALL_ROWS)
-        st = gs_row_sets_runs(&s->stage_rows[stage], &s->rows, s->rows.stage[stage].rows);
+    s->edges.stage_set[stage] = set;
+    if (s->edges.rows.stage[stage].rows != GS_ALL_ROWS)
+        st = gs_row_sets_runs(&s->edges.stage_rows[stage], &s->edges.rows, s->edges.rows.stage[stage].rows);
     return st;
 }
 
 static void forget(gs_session *s)
 {
-    gs_session_drop_left(s);
+    gs_session_drop_pruned(s);
     gs_session_list_edges(s);
 }
 
@@ -263,10 +268,10 @@ static void forget(gs_session *s)
 static void list_reported(const gs_session *s, const uint64_t **reported, const uint64_t *train,
                           const uint64_t *labelled)
 {
-    if (s->train != GS_NONE)
-        reported[s->train] = s->apart ? train : labelled;
-    if (s->eval != GS_NONE)
-        reported[s->eval] = labelled;
+    if (s->pass.train != GS_NONE)
+        reported[s->pass.train] = s->pass.train_differs ? train : labelled;
+    if (s->pass.eval != GS_NONE)
+        reported[s->pass.eval] = labelled;
 }
 
 static gs_status find_sets(gs_session *s, gs_granules g)
@@ -292,7 +297,7 @@ static gs_status find_sets(gs_session *s, gs_granules g)
     }
     list_reported(s, reported, train, labelled);
     if ((st = read_splits(s, g, train, labelled)) == GS_OK)
-        st = gs_row_sets_find(&s->rows, &config);
+        st = gs_row_sets_find(&s->edges.rows, &config);
 done:
     gs_free(train);
     gs_free(labelled);
@@ -303,7 +308,7 @@ done:
 /* What is left of the edges goes to a file, so a store that can only be read, with no --spill, is trained whole. */
 static bool can_write(const gs_session *s)
 {
-    return s->options->spill != NULL || access(gs_store_dir(s->store), W_OK | X_OK) == 0;
+    return s->config.options->spill != NULL || access(gs_store_dir(s->store), W_OK | X_OK) == 0;
 }
 
 gs_status gs_session_prune(gs_session *s, gs_schedule_config *config)
@@ -311,24 +316,24 @@ gs_status gs_session_prune(gs_session *s, gs_schedule_config *config)
     bool fits = true;
     gs_status st;
 
-    if (s->options->no_prune || !s->labelled || s->train == GS_NONE || !can_write(s) ||
+    if (s->config.options->no_prune || !s->pass.labelled || s->pass.train == GS_NONE || !can_write(s) ||
         gs_edge_scan_least(s->store) > scan_memory(s))
         return GS_OK;
     if ((st = find_sets(s, row_granules(s))) != GS_OK)
         return st;
-    s->stage_rows = gs_calloc(s->program->stages + 1, sizeof(*s->stage_rows));
-    s->array_rows = gs_calloc(s->program->arrays + 1, sizeof(*s->array_rows));
-    if (s->stage_rows == NULL || s->array_rows == NULL)
+    s->edges.stage_rows = gs_calloc(s->program->stages + 1, sizeof(*s->edges.stage_rows));
+    s->edges.array_rows = gs_calloc(s->program->arrays + 1, sizeof(*s->edges.array_rows));
+    if (s->edges.stage_rows == NULL || s->edges.array_rows == NULL)
         return gs_fail(GS_ENOMEM, "out of memory for the rows that a loss sees");
     for (uint32_t k = 0; k < s->program->stages && st == GS_OK && fits; k++)
         st = list_stage(s, k, config->granules, &fits);
     for (uint32_t a = 0; a < s->program->arrays && st == GS_OK && fits; a++)
-        if (s->rows.array[a] != GS_ALL_ROWS)
-            st = gs_row_sets_runs(&s->array_rows[a], &s->rows, s->rows.array[a]);
+        if (s->edges.rows.array[a] != GS_ALL_ROWS)
+            st = gs_row_sets_runs(&s->edges.array_rows[a], &s->edges.rows, s->edges.rows.array[a]);
     if (st == GS_OK && !fits)
         forget(s); /* a model of more layers than edge sets: every stage runs for all rows */
-    config->stage_rows = s->stage_rows;
-    config->array_rows = s->array_rows;
+    config->stage_rows = s->edges.stage_rows;
+    config->array_rows = s->edges.array_rows;
     return st;
 }
 
@@ -337,7 +342,7 @@ gs_status gs_session_prune(gs_session *s, gs_schedule_config *config)
 typedef struct writing {
     gs_edge_filter filter;
     const gs_chunk_table *table;
-    gs_left_edges *left;
+    gs_pruned_edges *left;
     const char *path;
     int fd;
     uint8_t *buffer;
@@ -367,7 +372,7 @@ static gs_status write_set(gs_session *s, uint32_t k, const char *path)
 {
     const gs_chunk_table *const t = gs_store_chunks(s->store);
     const uint64_t n = (uint64_t)t->parts * t->parts;
-    gs_left_edges *const l = &s->left[k];
+    gs_pruned_edges *const l = &s->edges.pruned[k];
     uint8_t *const wanted = gs_calloc(n, 1);
     writing w = {.filter = filter_of(s, l), .table = t, .left = l, .path = path, .fd = -1, .capacity = GS_BLOCK_BYTES};
     gs_status st = GS_ENOMEM;
@@ -400,32 +405,32 @@ done:
     return st;
 }
 
-gs_status gs_session_write_left(gs_session *s)
+gs_status gs_session_write_pruned(gs_session *s)
 {
     gs_status st = GS_OK;
 
-    for (uint32_t k = 2; k < s->sets && st == GS_OK; k++) {
+    for (uint32_t k = 2; k < s->edges.sets && st == GS_OK; k++) {
         char name[32];
         snprintf(name, sizeof(name), "edges%u.bin", k);
-        if ((s->left[k].path = gs_path_join(s->spill, name)) == NULL)
+        if ((s->edges.pruned[k].path = gs_path_join(s->run.spill, name)) == NULL)
             return gs_fail(GS_ENOMEM, "out of memory");
-        st = write_set(s, k, s->left[k].path);
+        st = write_set(s, k, s->edges.pruned[k].path);
     }
-    gs_row_sets_drop(&s->rows);
+    gs_row_sets_drop(&s->edges.rows);
     return st;
 }
 
-void gs_session_drop_left(gs_session *s)
+void gs_session_drop_pruned(gs_session *s)
 {
-    for (uint32_t k = 2; k < s->sets; k++) {
-        gs_free(s->left[k].chunk);
-        gs_free(s->left[k].path);
-        gs_free((void *)(uintptr_t)s->set[k].need);
-        s->left[k] = (gs_left_edges){0};
-        s->set[k] = (gs_edge_set){0};
+    for (uint32_t k = 2; k < s->edges.sets; k++) {
+        gs_free(s->edges.pruned[k].chunk);
+        gs_free(s->edges.pruned[k].path);
+        gs_free((void *)(uintptr_t)s->edges.set[k].need);
+        s->edges.pruned[k] = (gs_pruned_edges){0};
+        s->edges.set[k] = (gs_edge_set){0};
     }
     gs_session_drop_runs(s);
-    gs_row_sets_drop(&s->rows);
+    gs_row_sets_drop(&s->edges.rows);
 }
 
 static void drop_runs(gs_row_runs **runs, uint32_t count)
@@ -442,6 +447,6 @@ void gs_session_drop_runs(gs_session *s)
 {
     if (s->program == NULL)
         return;
-    drop_runs(&s->stage_rows, s->program->stages);
-    drop_runs(&s->array_rows, s->program->arrays);
+    drop_runs(&s->edges.stage_rows, s->program->stages);
+    drop_runs(&s->edges.array_rows, s->program->arrays);
 }

@@ -1,6 +1,6 @@
 /* Answers of scans: found for the same question, for no other, and within the memory that they may have. */
 #include "support/support.h"
-#include "train/session_scans.h"
+#include "session/scans.h"
 
 enum { WORDS = 3 };
 

@@ -1,4 +1,4 @@
-/* session_device.c - the devices of a run, and the memory of one that has its own, beside sums and registers.
+/* devices.c - the devices of a run, and the memory of one that has its own, beside sums and registers.
  *
  * Launches read and write host memory through copies. For any single launch there must be room; twice that lets the
  * copies for one launch go on while another computes; what is left holds lasting copies of resident data.
@@ -7,7 +7,7 @@
 
 #include "base/size.h"
 #include "schedule/schedule.h"
-#include "train/session.h"
+#include "session/session.h"
 
 #define PIECE_SLACK 512u /* bytes a copy is rounded up by, at the most */
 
@@ -19,31 +19,31 @@ static void look_around(gs_session *s, bool chains)
     gs_device *given[GS_DEVICE_COUNT_MOST];
     uint32_t group[GS_DEVICE_COUNT_MOST], sorted[GS_DEVICE_COUNT_MOST], n = 0;
 
-    s->tree = gs_tree_open();
-    for (uint32_t d = 0; d < s->device_count; d++) {
-        given[d] = s->devices[d];
+    s->machine.tree = gs_tree_open();
+    for (uint32_t d = 0; d < s->machine.devices; d++) {
+        given[d] = s->machine.device[d];
         gs_device_bus_place(given[d], place[d]);
         at[d] = place[d];
     }
-    gs_tree_groups(s->tree, at, s->device_count, group);
-    for (uint32_t g = 0; chains && n < s->device_count; g++)
-        for (uint32_t d = 0; d < s->device_count; d++)
+    gs_tree_groups(s->machine.tree, at, s->machine.devices, group);
+    for (uint32_t g = 0; chains && n < s->machine.devices; g++)
+        for (uint32_t d = 0; d < s->machine.devices; d++)
             if (group[d] == g) {
                 sorted[n] = g;
-                s->devices[n++] = given[d];
+                s->machine.device[n++] = given[d];
             }
     if (chains)
-        gs_topology_of_groups(&s->wires, sorted, n);
-    s->device = s->devices[0];
-    for (uint32_t d = 0; d < s->device_count; d++) {
-        gs_device_bus_place(s->devices[d], place[0]);
-        s->node[d] = gs_tree_node(s->tree, place[0]);
+        gs_topology_of_groups(&s->machine.wires, sorted, n);
+    s->machine.device[0] = s->machine.device[0];
+    for (uint32_t d = 0; d < s->machine.devices; d++) {
+        gs_device_bus_place(s->machine.device[d], place[0]);
+        s->machine.node[d] = gs_tree_node(s->machine.tree, place[0]);
     }
 }
 
 gs_status gs_session_open_devices(gs_session *s)
 {
-    const gs_train_options *const o = s->options;
+    const gs_train_options *const o = s->config.options;
     const uint32_t several = gs_device_count(o->device), devices = several > 0 ? several : 1;
     gs_status st = GS_OK;
 
@@ -52,21 +52,21 @@ gs_status gs_session_open_devices(gs_session *s)
                        o->topology);
     for (uint32_t d = 0; d < GS_MIN(devices, GS_DEVICE_COUNT_MOST) && st == GS_OK; d++) {
         st = gs_device_open_with(
-            &s->devices[d],
+            &s->machine.device[d],
             &(gs_device_config){.spec = o->device, .threads = o->threads, .matmul = o->matmul, .index = d});
-        s->device_count += st == GS_OK;
+        s->machine.devices += st == GS_OK;
     }
-    s->device = s->devices[0];
+    s->machine.device[0] = s->machine.device[0];
     if (st != GS_OK)
         return st;
-    if (!gs_device_unified(s->device))
+    if (!gs_device_unified(s->machine.device[0]))
         look_around(s, o->topology == NULL);
     if (several == 0)
         return GS_OK;
-    s->topology = &s->wires;
-    if (s->wires.devices == 0)
-        gs_topology_one_switch(&s->wires, devices);
-    return o->topology != NULL ? gs_topology_load(&s->wires, o->topology, devices) : GS_OK;
+    s->machine.topology = &s->machine.wires;
+    if (s->machine.wires.devices == 0)
+        gs_topology_one_switch(&s->machine.wires, devices);
+    return o->topology != NULL ? gs_topology_load(&s->machine.wires, o->topology, devices) : GS_OK;
 }
 
 static bool same_gpu(const gs_device *a, const gs_device *b)
@@ -80,11 +80,11 @@ static bool same_gpu(const gs_device *a, const gs_device *b)
 uint64_t gs_session_free_device_memory(const gs_session *s)
 {
     uint64_t least = UINT64_MAX;
-    for (uint32_t d = 0; d < s->device_count; d++) {
+    for (uint32_t d = 0; d < s->machine.devices; d++) {
         uint32_t sharing = 0;
-        for (uint32_t k = 0; k < s->device_count; k++)
-            sharing += same_gpu(s->devices[d], s->devices[k]);
-        least = GS_MIN(least, gs_device_free_memory(s->devices[d]) / sharing);
+        for (uint32_t k = 0; k < s->machine.devices; k++)
+            sharing += same_gpu(s->machine.device[d], s->machine.device[k]);
+        least = GS_MIN(least, gs_device_free_memory(s->machine.device[d]) / sharing);
     }
     return least;
 }
@@ -127,7 +127,7 @@ static uint64_t edge_launch_bytes(const gs_session *s, const gs_stage *stage)
 static uint64_t vertex_launch_bytes(const gs_session *s, const gs_stage *stage)
 {
     const uint64_t rows = GS_MIN(gs_store_chunks(s->store)->interval_rows,
-                                 gs_schedule_launch_rows(stage, s->device_memory));
+                                 gs_schedule_launch_rows(stage, s->memory.device));
     uint64_t bytes = 0;
     for (uint32_t r = 0; r < stage->regs; r++)
         if (stage->reg[r].array != GS_NONE)
@@ -150,9 +150,9 @@ static gs_device_orders orders_of(const gs_session *s)
 {
     const uint64_t parts = gs_store_chunks(s->store)->parts;
     gs_device_orders o = {0};
-    for (uint32_t k = 0; k < s->sets; k++)
+    for (uint32_t k = 0; k < s->edges.sets; k++)
         for (uint64_t i = 0; gs_session_uses_set(s, k) && i < parts * parts; i++) {
-            const gs_chunk *const c = &s->set[k].chunk[i];
+            const gs_chunk *const c = &s->edges.set[k].chunk[i];
             o.targets += c->targets;
             o.chunks += c->targets > 0;
             o.most = GS_MAX(o.most, c->targets);
@@ -168,18 +168,19 @@ uint64_t gs_session_order_bytes(const gs_session *s)
 
 void gs_session_use_spare(gs_session *s)
 {
-    uint64_t spare = s->device_memory > s->plan->device_bytes ? s->device_memory - s->plan->device_bytes : 0;
-    const uint64_t more = GS_MIN(spare, s->staging_bytes);
-    s->staging_bytes += more;
+    uint64_t spare = s->memory.device > s->plan->device_bytes ? s->memory.device - s->plan->device_bytes : 0;
+    const uint64_t more = GS_MIN(spare, s->memory.staging);
+    s->memory.staging += more;
     spare -= more;
     uint64_t resident = 0;
     for (uint32_t i = 0; i < s->plan->residents; i++)
         resident += gs_align_up(s->plan->resident[i].bytes, GS_BLOCK_BYTES);
-    s->mirror_bytes = GS_MIN(spare, resident);
-    spare -= s->mirror_bytes;
-    s->orders = orders_of(s);
-    if (s->mirror_bytes == 0 || s->orders.targets * sizeof(uint32_t) + GS_BLOCK_BYTES > spare)
-        s->orders = (gs_device_orders){0};
-    s->plan->device_bytes +=
-        more + s->mirror_bytes + (s->orders.targets > 0 ? s->orders.targets * sizeof(uint32_t) + GS_BLOCK_BYTES : 0);
+    s->memory.mirror = GS_MIN(spare, resident);
+    spare -= s->memory.mirror;
+    s->memory.orders = orders_of(s);
+    if (s->memory.mirror == 0 || s->memory.orders.targets * sizeof(uint32_t) + GS_BLOCK_BYTES > spare)
+        s->memory.orders = (gs_device_orders){0};
+    s->plan->device_bytes += more + s->memory.mirror;
+    if (s->memory.orders.targets > 0)
+        s->plan->device_bytes += s->memory.orders.targets * sizeof(uint32_t) + GS_BLOCK_BYTES;
 }

@@ -5,8 +5,8 @@
  * 64 bytes; the floats between tensors are 0 and stay 0 under every optimiser,
  * so that an update is one loop. Units: elements unless a name says bytes.
  */
-#ifndef GS_TRAIN_PARAMS_H
-#define GS_TRAIN_PARAMS_H
+#ifndef GS_SESSION_PARAMS_H
+#define GS_SESSION_PARAMS_H
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -50,4 +50,4 @@ void gs_params_follow(gs_params *params, const gs_program *p, uint64_t vertices)
 /* Index of a tensor with an element that is not finite, or GS_NONE. */
 uint32_t gs_params_find_nonfinite(const gs_params *params, const gs_program *p);
 
-#endif /* GS_TRAIN_PARAMS_H */
+#endif /* GS_SESSION_PARAMS_H */

@@ -5,8 +5,8 @@
 #include "support/support.h"
 
 #include "base/philox.h"
-#include "tiny_program.h"
-#include "train/params.h"
+#include "session/params.h"
+#include "train/tiny_program.h"
 
 static void params__tensors_are_aligned_and_apart(void **state)
 {

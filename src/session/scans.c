@@ -1,5 +1,5 @@
-/* session_scans.c - answers of scans, each beside its question. */
-#include "train/session_scans.h"
+/* scans.c - answers of scans, each beside its question. */
+#include "session/scans.h"
 
 #include <string.h>
 

@@ -1,6 +1,6 @@
 /* store_rows.h - a store's array read front to back, checked as it comes. */
-#ifndef GS_TRAIN_STORE_ROWS_H
-#define GS_TRAIN_STORE_ROWS_H
+#ifndef GS_SESSION_STORE_ROWS_H
+#define GS_SESSION_STORE_ROWS_H
 
 #include <stdint.h>
 
@@ -22,4 +22,4 @@ void gs_block_reader_close(gs_block_reader *r);
 /* Reads block `index` into r->block, checks it, gives its length. */
 gs_status gs_block_reader_next(gs_block_reader *r, uint64_t index, uint64_t *bytes);
 
-#endif /* GS_TRAIN_STORE_ROWS_H */
+#endif /* GS_SESSION_STORE_ROWS_H */

@@ -1,4 +1,4 @@
-/* session_choice.c - which of a model's programs is run: the first that fits, or one that is predicted to be shorter.
+/* choose.c - which of a model's programs is run: the first that fits, or one that is predicted to be shorter.
  *
  * Programs are compared by their plans, and a plan of many parts can be a large share of a small budget, as can the
  * store's tables, of which each session has its own. So the best session so far stands beside the next one only where
@@ -6,7 +6,7 @@
  * of it is the same where budgets are given: plans depend on the store, the options and what is known of the machine.
  * Budgets that are not given are parts of what is free, which is looked at again.
  */
-#include "train/session_choice.h"
+#include "session/choose.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -22,7 +22,7 @@
 #define LEAN_SECONDS 1.9
 /* What is computed once is wide from so many times the features' columns on. */
 #define WIDE 2
-/* Planning has this many plans at a time, where it has room, and bits of rows in a part of it (session_edges.c). */
+/* Planning has this many plans at a time, where it has room, and bits of rows in a part of it (edges.c). */
 #define PLANS_AT_ONCE 3
 #define BITS_SHARE 8
 
@@ -38,7 +38,7 @@ typedef struct candidate {
 } candidate;
 
 typedef struct choosing {
-    const gs_opening *o;
+    const gs_session_config *o;
     gs_scans scans;
     uint64_t process_bytes;
     /* of every session alike */
@@ -82,7 +82,8 @@ static void forget(candidate *x)
 static double epoch_seconds(const gs_session *s)
 {
     gs_pass_report r;
-    return gs_session_describe_pass(s, &r, s->train != GS_NONE ? s->train : s->predict) == GS_OK ? r.seconds : 0;
+    const uint32_t pass = s->pass.train != GS_NONE ? s->pass.train : s->pass.predict;
+    return gs_session_describe_pass(s, &r, pass) == GS_OK ? r.seconds : 0;
 }
 
 /* Columns that the pass "setup" leaves to others. */
@@ -101,9 +102,9 @@ static uint64_t standing_columns(const gs_program *p)
 /* What its plan, or a refusal, says. */
 static void learn(candidate *x, const gs_session *s)
 {
-    const gs_plan_pass *const pass = s->plan == NULL || s->train == GS_NONE ? NULL : &s->plan->pass[s->train];
+    const gs_plan_pass *const pass = s->plan == NULL || s->pass.train == GS_NONE ? NULL : &s->plan->pass[s->pass.train];
 
-    x->refused = s->refused;
+    x->refused = s->memory.refused;
     x->columns = standing_columns(s->program);
     x->moves = pass != NULL && pass->read_bytes + pass->written_bytes > 0;
     if (s->plan == NULL)
@@ -124,7 +125,7 @@ static void close_best(choosing *c)
 /* Has the heap room for so many bytes more? */
 static bool has_room(const choosing *c, uint64_t bytes)
 {
-    return c->s == NULL || c->s->live_most == 0 || gs_alloc_live_bytes() + bytes <= c->s->live_most;
+    return c->s == NULL || c->s->memory.live_most == 0 || gs_alloc_live_bytes() + bytes <= c->s->memory.live_most;
 }
 
 /* A session that is compiled so, without a plan. */
@@ -134,15 +135,15 @@ static gs_status prepare(gs_session **out, choosing *c, candidate *x, gs_variant
 
     if (st != GS_OK)
         return st;
-    (*out)->process_bytes = c->process_bytes;
-    (*out)->scans = &c->scans;
+    (*out)->memory.process = c->process_bytes;
+    (*out)->edges.scans = &c->scans;
     *x = (candidate){.variant = variant, .text = text_of((*out)->program)};
     return GS_OK;
 }
 
-static gs_status plan(const choosing *c, gs_session *s, candidate *x)
+static gs_status plan(gs_session *s, candidate *x)
 {
-    const gs_status st = gs_session_plan(s, c->o->logits);
+    const gs_status st = gs_session_plan(s);
     learn(x, s);
     return st;
 }
@@ -157,7 +158,7 @@ static gs_status open_again(choosing *c)
         return GS_OK;
     if ((st = prepare(&c->s, c, &same, c->best.variant)) != GS_OK)
         return st;
-    st = plan(c, c->s, &same);
+    st = plan(c->s, &same);
     forget(&same);
     return st;
 }
@@ -170,16 +171,15 @@ static void take(choosing *c, gs_session **s, candidate *x)
     forget(&c->best);
     c->best = *x;
     *x = (candidate){0};
-    c->s->recompute = c->best.variant.recompute;
-    c->s->lean = c->best.variant.lean;
-    c->s->batch = c->best.variant.batch;
+    c->s->variant = c->best.variant;
 }
 
 /* Takes the program that is compiled so, if it is another one and `is_better`. */
 static void try_another(choosing *c, gs_variant variant, bool (*is_better)(candidate *x, const candidate *best))
 {
     const uint64_t tables = c->s == NULL ? 0 : gs_store_table_bytes(c->s->store);
-    const uint64_t plans = c->s == NULL ? 0 : PLANS_AT_ONCE * c->s->plan->table_bytes + c->s->live_most / BITS_SHARE;
+    const uint64_t bits = c->s == NULL ? 0 : c->s->memory.live_most / BITS_SHARE;
+    const uint64_t plans = c->s == NULL ? 0 : PLANS_AT_ONCE * c->s->plan->table_bytes + bits;
     gs_session *other = NULL;
     candidate x = {0};
 
@@ -189,7 +189,7 @@ static void try_another(choosing *c, gs_variant variant, bool (*is_better)(candi
         goto done;
     if (!has_room(c, plans))
         close_best(c);
-    if (plan(c, other, &x) == GS_OK && is_better(&x, &c->best))
+    if (plan(other, &x) == GS_OK && is_better(&x, &c->best))
         take(c, &other, &x);
 done:
     gs_session_close(other);
@@ -268,7 +268,7 @@ static gs_status fit_another(choosing *c)
         if (variants[k].batch != GS_NOT_TAKEN ? !c->may_batch : c->o->purpose != GS_FOR_TRAINING)
             continue;
         if (prepare(&other, c, &x, variants[k]) == GS_OK && !same_program(&x, &c->best))
-            st = plan(c, other, &x);
+            st = plan(other, &x);
         fits = st == GS_OK;
         if (other != NULL && st == GS_EBUDGET && asks_less(&x, &c->best)) {
             snprintf(error, sizeof(error), "%s", gs_last_error());
@@ -296,23 +296,23 @@ static gs_status explain_default(const choosing *c)
 static bool may_batch(const gs_session *s)
 {
     const gs_store_info *const info = gs_store_get_info(s->store);
-    return !s->options->no_batch && (double)info->edge_types * (double)info->vertices > (double)info->edges;
+    return !s->config.options->no_batch && (double)info->edge_types * (double)info->vertices > (double)info->edges;
 }
 
 /* A plan for the model's first program, or for one that fits. */
-static gs_status choose_first(choosing *c, uint64_t process_bytes)
+static gs_status choose_first(choosing *c)
 {
     gs_status st = prepare(&c->s, c, &c->best, (gs_variant){0});
 
     if (st != GS_OK)
         return st;
-    c->s->process_bytes = c->process_bytes = gs_session_process_bytes(process_bytes);
-    c->unified = gs_device_unified(c->s->device);
-    c->trains = c->s->train != GS_NONE;
+    c->s->memory.process = c->process_bytes = gs_session_process_bytes(c->o->process_bytes);
+    c->unified = gs_device_unified(c->s->machine.device[0]);
+    c->trains = c->s->pass.train != GS_NONE;
     c->may_batch = may_batch(c->s);
-    c->devices = c->s->device_count;
+    c->devices = c->s->machine.devices;
     c->features = gs_store_get_info(c->s->store)->features;
-    st = plan(c, c->s, &c->best);
+    st = plan(c->s, &c->best);
     if (st == GS_EBUDGET && is_refused(&c->best))
         st = fit_another(c);
     if (st == GS_EBUDGET && c->best.refused.device != 0 && c->o->options->device_memory == 0)
@@ -320,13 +320,13 @@ static gs_status choose_first(choosing *c, uint64_t process_bytes)
     return st;
 }
 
-gs_status gs_session_choose(gs_session **out, const gs_opening *o, uint64_t process_bytes)
+gs_status gs_session_choose(gs_session **out, const gs_session_config *config)
 {
-    choosing c = {.o = o};
+    choosing c = {.o = config};
     gs_status st;
 
     gs_alloc_map_large(); /* plans are made and freed by the dozen */
-    st = choose_first(&c, process_bytes);
+    st = choose_first(&c);
     if (st == GS_OK) {
         lean_where_worth(&c);
         batch_where_shorter(&c);
@@ -334,7 +334,7 @@ gs_status gs_session_choose(gs_session **out, const gs_opening *o, uint64_t proc
         st = open_again(&c);
     }
     if (st == GS_OK) {
-        c.s->scans = NULL;
+        c.s->edges.scans = NULL;
         *out = c.s;
         c.s = NULL; /* now the caller's */
     }

@@ -1,4 +1,4 @@
-#include "train/store_rows.h"
+#include "session/store_rows.h"
 
 #include <unistd.h>
 

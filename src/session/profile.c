@@ -1,8 +1,8 @@
-/* session_profile.c - what an epoch that was timed says about this machine. */
+/* profile.c - what an epoch that was timed says about this machine. */
 #include "base/machine.h"
 #include "base/size.h"
 #include "schedule/simulate.h"
-#include "train/session.h"
+#include "session/session.h"
 
 /* What a lane of transfers moved, stretch by stretch of time. */
 struct moved {
@@ -27,7 +27,7 @@ static bool next_transfer(struct moved *m, double *begin, double *end, double *b
         m->next++;
     if (m->next == m->end)
         return false;
-    gs_exec_span(m->session->exec, m->next, begin, end);
+    gs_exec_span(m->session->run.exec, m->next, begin, end);
     *bytes = (double)gs_task_bytes(plan, &plan->task[m->next]);
     return true;
 }
@@ -67,7 +67,7 @@ static double moved_in(struct moved *m, double begin, double end)
 
 static struct moved moved_begin(const gs_session *s, gs_task_kind kind)
 {
-    const gs_plan_pass *const pass = &s->plan->pass[s->train];
+    const gs_plan_pass *const pass = &s->plan->pass[s->pass.train];
     struct moved m = {.session = s, .kind = kind, .next = pass->first_task, .end = pass->first_task + pass->tasks};
     next_stretch(&m);
     return m;
@@ -85,7 +85,7 @@ static void observe_task(gs_fit *fit, const gs_cost *cost, gs_work *w, double se
 
 static void observe(const gs_session *s, const gs_exec_stats *x, gs_fit *fit)
 {
-    const gs_plan_pass *const pass = &s->plan->pass[s->train];
+    const gs_plan_pass *const pass = &s->plan->pass[s->pass.train];
     const uint32_t parts = gs_store_chunks(s->store)->parts;
     struct moved reads = moved_begin(s, GS_TASK_READ), writes = moved_begin(s, GS_TASK_WRITE);
     gs_work w;
@@ -95,14 +95,15 @@ static void observe(const gs_session *s, const gs_exec_stats *x, gs_fit *fit)
         double begin, end;
         if (t->kind == GS_TASK_READ || t->kind == GS_TASK_WRITE || gs_task_is_copy(t->kind))
             continue;
-        gs_exec_span(s->exec, i, &begin, &end);
-        gs_task_work(&w, s->program, s->set, parts, t);
-        observe_task(fit, &s->cost, &w, end - begin, moved_in(&reads, begin, end) + moved_in(&writes, begin, end));
+        gs_exec_span(s->run.exec, i, &begin, &end);
+        gs_task_work(&w, s->program, s->edges.set, parts, t);
+        observe_task(fit, &s->machine.cost, &w, end - begin,
+                     moved_in(&reads, begin, end) + moved_in(&writes, begin, end));
     }
     w = (gs_work){GS_WORK_CHECK, {(double)x->checks, (double)x->checked_bytes}};
-    gs_fit_add(fit, &w, x->check_seconds, gs_cost_seconds(&s->cost, &w), (double)x->checks);
+    gs_fit_add(fit, &w, x->check_seconds, gs_cost_seconds(&s->machine.cost, &w), (double)x->checks);
     w = (gs_work){GS_WORK_SUBMIT, {(double)x->requests}};
-    gs_fit_add(fit, &w, x->submit_seconds, gs_cost_seconds(&s->cost, &w), (double)x->requests);
+    gs_fit_add(fit, &w, x->submit_seconds, gs_cost_seconds(&s->machine.cost, &w), (double)x->requests);
 }
 
 void gs_session_observe(const gs_session *s, const gs_exec_stats *x, gs_profile *p)
@@ -140,7 +141,8 @@ static double simulated(const gs_session *s, const gs_cost *cost, double slower)
     gs_cost c = *cost;
     gs_simulation x = {0};
     gs_cost_slow_disk(&c, slower);
-    (void)gs_simulate(&x, &(gs_simulation_input){s->plan, s->program, s->set, parts, &c, s->topology, s->train});
+    (void)gs_simulate(&x, &(gs_simulation_input){s->plan, s->program, s->edges.set, parts, &c, s->machine.topology,
+                                                 s->pass.train});
     return x.seconds;
 }
 
@@ -154,7 +156,8 @@ static void observe_disk(const gs_session *s, const gs_profile *p, gs_cost_recor
     double low = 0.5, high = 3;
 
     bandwidth.slower_sum = bandwidth.slower_weight = 0;
-    gs_cost_from_record(&cost, &bandwidth, s->options->threads != 0 ? s->options->threads : gs_machine_cpus());
+    gs_cost_from_record(&cost, &bandwidth,
+                        s->config.options->threads != 0 ? s->config.options->threads : gs_machine_cpus());
     gs_fit_solve(&p->fit[median_epoch(p, p->computing)], &cost);
     if (cost.disk_source != GS_COST_FITTED || simulated(s, &cost, high) - simulated(s, &cost, low) < 0.5 * took)
         return;
@@ -171,8 +174,8 @@ gs_status gs_session_remember(const gs_session *s, const gs_profile *p)
 
     if (p->epochs == 0)
         return GS_OK;
-    gs_cost_record_load(&record, gs_device_name(s->device));
+    gs_cost_record_load(&record, gs_device_name(s->machine.device[0]));
     observe_disk(s, p, &record);
     gs_fit_add_newer(&record.fit, OLDER_SHARE, &p->fit[median_epoch(p, p->computing)]);
-    return gs_cost_record_save(&record, gs_device_name(s->device));
+    return gs_cost_record_save(&record, gs_device_name(s->machine.device[0]));
 }

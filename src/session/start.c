@@ -1,25 +1,24 @@
-/* session_run.c - the plan's memory and files, and running its passes. */
+/* start.c - taking the memory of the plan and making the files of the run. */
 #include <stdio.h>
-#include <string.h>
 #include <unistd.h>
 
 #include "base/alloc.h"
 #include "base/file.h"
 #include "base/size.h"
-#include "train/session.h"
+#include "session/session.h"
 
 /* ---- spill folder -------------------------------------------------------- */
 
 static bool plan_spills(const gs_session *s)
 {
-    return s->sets > 2 || s->plan->spill_total > 0;
+    return s->edges.sets > 2 || s->plan->spill_total > 0;
 }
 
 uint64_t gs_session_spill_bytes(const gs_session *s)
 {
     uint64_t bytes = s->plan->spill_total;
-    for (uint32_t k = 2; k < s->sets; k++)
-        bytes += s->left[k].bytes;
+    for (uint32_t k = 2; k < s->edges.sets; k++)
+        bytes += s->edges.pruned[k].bytes;
     return bytes;
 }
 
@@ -27,14 +26,14 @@ uint64_t gs_session_spill_bytes(const gs_session *s)
 static gs_status check_disk(const gs_session *s)
 {
     char wanted[32], there[32];
-    const uint64_t bytes = gs_session_spill_bytes(s), left = gs_disk_free(s->spill);
+    const uint64_t bytes = gs_session_spill_bytes(s), left = gs_disk_free(s->run.spill);
     if (bytes <= left)
         return GS_OK;
     return gs_fail(
         GS_EIO,
         "%s: no space: the run spills %s, and the disk has %s left; choose another folder with --spill, or give "
         "more --host-memory%s",
-        s->options->spill != NULL ? s->options->spill : gs_store_dir(s->store),
+        s->config.options->spill != NULL ? s->config.options->spill : gs_store_dir(s->store),
         gs_size_format(wanted, sizeof(wanted), bytes), gs_size_format(there, sizeof(there), left),
         gs_program_pass(s->program, "setup") != GS_NONE ? ", or spill less with --no-hoist" : "");
 }
@@ -47,7 +46,7 @@ static gs_status make_spill_dir(gs_session *s)
     char name[32];
     gs_status st;
 
-    if (s->options->spill != NULL && (st = gs_mkdir(s->options->spill)) != GS_OK)
+    if (s->config.options->spill != NULL && (st = gs_mkdir(s->config.options->spill)) != GS_OK)
         return st;
     snprintf(name, sizeof(name), "spill.%ld", (long)getpid());
     char *const dir = gs_path_join(parent, name);
@@ -57,15 +56,15 @@ static gs_status make_spill_dir(gs_session *s)
         gs_free(dir);
         return gs_fail_hint(st, "choose a folder for what does not fit in memory with --spill");
     }
-    s->spill = dir;
+    s->run.spill = dir;
     return GS_OK;
 }
 
 const char *gs_session_scratch_dir(const gs_session *s)
 {
-    if (s->spill != NULL)
-        return s->spill;
-    return s->options->spill != NULL ? s->options->spill : gs_store_dir(s->store);
+    if (s->run.spill != NULL)
+        return s->run.spill;
+    return s->config.options->spill != NULL ? s->config.options->spill : gs_store_dir(s->store);
 }
 
 /* ---- what exec must know ------------------------------------------------- */
@@ -75,14 +74,14 @@ static gs_status copy_chunks(gs_session *s)
     const uint32_t parts = gs_store_chunks(s->store)->parts;
     const uint64_t n = (uint64_t)parts * parts;
 
-    for (uint32_t k = 0; k < s->sets; k++) {
+    for (uint32_t k = 0; k < s->edges.sets; k++) {
         if (!gs_session_uses_set(s, k))
             continue;
-        if ((s->chunk[k] = gs_malloc_array(n, sizeof(*s->chunk[k]))) == NULL)
+        if ((s->run.chunk[k] = gs_malloc_array(n, sizeof(*s->run.chunk[k]))) == NULL)
             return gs_fail(GS_ENOMEM, "no memory for the tables of %llu chunks", (unsigned long long)n);
         for (uint64_t i = 0; i < n; i++) {
-            const gs_chunk *const c = &s->set[k].chunk[i];
-            s->chunk[k][i] = (gs_exec_chunk){c->checksum, c->edges, c->targets, c->operands, c->length};
+            const gs_chunk *const c = &s->edges.set[k].chunk[i];
+            s->run.chunk[k][i] = (gs_exec_chunk){c->checksum, c->edges, c->targets, c->operands, c->length};
         }
     }
     return GS_OK;
@@ -101,7 +100,7 @@ static gs_status describe_files(const gs_session *s, gs_exec_file *file)
 {
     const gs_chunk_table *const t = gs_store_chunks(s->store);
     const uint32_t arrays = s->program->arrays;
-    char **const path = s->path;
+    char **const path = s->run.path;
 
     for (uint32_t a = 0; a < arrays; a++) {
         const int id = s->program->array[a].store_id;
@@ -110,7 +109,7 @@ static gs_status describe_files(const gs_session *s, gs_exec_file *file)
             path[a] = gs_store_array_path(s->store, (gs_array_id)id);
             file[a] = (gs_exec_file){.sums = info->sums, .sum_bytes = GS_SUM_BYTES, .bytes = info->bytes};
         } else if (s->plan->spill_bytes[a] != 0) {
-            path[a] = gs_path_join(s->spill, "arrays.bin");
+            path[a] = gs_path_join(s->run.spill, "arrays.bin");
             file[a] = (gs_exec_file){.create = true, .bytes = s->plan->spill_total};
         } else {
             continue; /* wholly in memory */
@@ -119,8 +118,8 @@ static gs_status describe_files(const gs_session *s, gs_exec_file *file)
             return gs_fail(GS_ENOMEM, "out of memory");
         file[a].path = path[a];
     }
-    for (uint32_t k = 2; k < s->sets; k++)
-        file[arrays + k] = (gs_exec_file){.path = s->left[k].path, .bytes = s->left[k].bytes};
+    for (uint32_t k = 2; k < s->edges.sets; k++)
+        file[arrays + k] = (gs_exec_file){.path = s->edges.pruned[k].path, .bytes = s->edges.pruned[k].bytes};
     for (uint32_t d = 0; d < 2; d++) {
         if ((path[arrays + d] = gs_store_edges_path(s->store, (gs_direction)d)) == NULL)
             return gs_fail(GS_ENOMEM, "out of memory");
@@ -135,20 +134,20 @@ static void unname_spill(const gs_session *s)
 {
     for (uint32_t a = 0; a < s->program->arrays; a++)
         if (s->plan->spill_bytes[a] != 0)
-            (void)unlink(s->path[a]);
-    for (uint32_t k = 2; k < s->sets; k++)
-        (void)unlink(s->left[k].path);
+            (void)unlink(s->run.path[a]);
+    for (uint32_t k = 2; k < s->edges.sets; k++)
+        (void)unlink(s->edges.pruned[k].path);
 }
 
 static gs_status open_exec(gs_session *s)
 {
     const gs_chunk_table *const t = gs_store_chunks(s->store);
-    const uint32_t files = s->program->arrays + s->sets;
+    const uint32_t files = s->program->arrays + s->edges.sets;
     gs_exec_file *const file = gs_calloc(files, sizeof(*file));
     gs_status st;
 
-    s->path = gs_calloc(files, sizeof(*s->path));
-    if (file == NULL || s->path == NULL) {
+    s->run.path = gs_calloc(files, sizeof(*s->run.path));
+    if (file == NULL || s->run.path == NULL) {
         st = gs_fail(GS_ENOMEM, "out of memory");
         goto done;
     }
@@ -157,11 +156,11 @@ static gs_status open_exec(gs_session *s)
     const gs_exec_config config = {
         .program = s->program,
         .plan = s->plan,
-        .device = s->devices,
-        .topology = s->topology,
-        .tree = s->tree,
-        .node = s->tree != NULL ? s->node : NULL,
-        .gradients = s->gradients,
+        .device = s->machine.device,
+        .topology = s->machine.topology,
+        .tree = s->machine.tree,
+        .node = s->machine.tree != NULL ? s->machine.node : NULL,
+        .gradients = s->pass.gradients,
         .file = file,
         .parts = t->parts,
         .interval_rows = t->interval_rows,
@@ -170,16 +169,16 @@ static gs_status open_exec(gs_session *s)
         .type_bytes = t->type_bytes,
         .edge_types = gs_store_get_info(s->store)->edge_types,
         .weights = t->weights,
-        .sets = s->sets,
-        .chunk = (const gs_exec_chunk *const *)s->chunk,
+        .sets = s->edges.sets,
+        .chunk = (const gs_exec_chunk *const *)s->run.chunk,
         .io = GS_IO_AUTO,
-        .staging_bytes = s->staging_bytes,
-        .mirror_bytes = s->mirror_bytes,
-        .orders = s->orders,
-        .no_verify = s->options->no_verify,
-        .trace = s->profile,
+        .staging_bytes = s->memory.staging,
+        .mirror_bytes = s->memory.mirror,
+        .orders = s->memory.orders,
+        .no_verify = s->config.options->no_verify,
+        .trace = s->config.timed,
     };
-    st = gs_exec_open(&s->exec, &config);
+    st = gs_exec_open(&s->run.exec, &config);
     if (st == GS_OK)
         unname_spill(s);
 done:
@@ -191,57 +190,16 @@ gs_status gs_session_start(gs_session *s)
 {
     gs_status st;
 
-    st = gs_params_alloc(&s->params, s->program, s->gradients, gs_session_steps_on_device(s) ? 0 : s->states);
-    for (uint32_t d = 0; d < s->device_count && st == GS_OK; d++)
-        st = gs_device_prepare(s->devices[d], s->program);
+    st = gs_params_alloc(&s->run.params, s->program, s->pass.gradients,
+                         gs_session_steps_on_device(s) ? 0 : s->config.states);
+    for (uint32_t d = 0; d < s->machine.devices && st == GS_OK; d++)
+        st = gs_device_prepare(s->machine.device[d], s->program);
     if (st != GS_OK)
         return st;
     if (plan_spills(s) && ((st = make_spill_dir(s)) != GS_OK || (st = check_disk(s)) != GS_OK))
         return st;
-    if ((st = gs_session_write_left(s)) != GS_OK || (st = copy_chunks(s)) != GS_OK)
+    if ((st = gs_session_write_pruned(s)) != GS_OK || (st = copy_chunks(s)) != GS_OK)
         return st;
     gs_alloc_trim(); /* of the plans that were tried, before the memory of the chosen one is taken */
     return open_exec(s);
-}
-
-gs_status gs_session_setup(gs_session *s)
-{
-    const uint32_t setup = gs_program_pass(s->program, "setup");
-    gs_exec_stats once;
-    return setup == GS_NONE ? GS_OK : gs_session_run(s, setup, 0, false, &once);
-}
-
-/* ---- running ------------------------------------------------------------- */
-
-gs_status gs_session_run(gs_session *s, uint32_t pass, uint32_t epoch, bool again, gs_exec_stats *out)
-{
-    const gs_store_info *const info = gs_store_get_info(s->store);
-    const bool gradients = pass == s->train;
-    const gs_exec_args args = {
-        .param = (const float *const *)s->params.value,
-        .grad = gradients ? s->params.grad : NULL,
-        .made = s->params.value,
-        .statistic = s->params.statistic,
-        .seed = s->options->seed,
-        .epoch = epoch,
-        .loss_scale = info->train == 0 ? 0.0f : (float)(1.0 / (double)info->train),
-        .again = again,
-        .stop = s->options->stop,
-    };
-
-    if (gradients)
-        gs_params_zero_grads(&s->params);
-    return gs_exec_run(s->exec, pass, &args, out);
-}
-
-bool gs_session_evaluates(const gs_session *s, uint32_t epoch)
-{
-    const uint32_t every = s->options->eval_every;
-    return s->train != GS_NONE && s->apart && every != 0 && epoch % every == 0;
-}
-
-gs_status gs_session_logits(void *session, uint64_t first, uint64_t rows, float *dst)
-{
-    gs_session *const s = session;
-    return gs_exec_read_rows(s->exec, s->program->logits, first, rows, dst);
 }

@@ -1,10 +1,10 @@
-/* session_edges.c - the edge sets of a run, and which rows their chunks need. */
+/* edges.c - the edge sets of a run, and which rows their chunks need. */
 #include <string.h>
 
 #include "base/alloc.h"
 #include "base/size.h"
 #include "store/edge_scan.h"
-#include "train/session.h"
+#include "session/session.h"
 
 /* Of what the budget leaves, for the bits, and for answers of scans: they live only while the plan is made. */
 #define NEED_SHARE 16
@@ -13,29 +13,31 @@
 
 static uint64_t left_of(const gs_session *s)
 {
-    return s->host_memory > s->host_fixed ? s->host_memory - s->host_fixed : 0;
+    return s->memory.host > s->memory.host_fixed ? s->memory.host - s->memory.host_fixed : 0;
 }
 
 gs_status gs_session_list_edges(gs_session *s)
 {
     const gs_chunk_table *const t = gs_store_chunks(s->store);
 
-    if (s->scans != NULL)
-        s->scans->most = GS_MAX(s->scans->bytes, left_of(s) / NEED_SHARE);
-    s->sets = 2;
+    if (s->edges.scans != NULL)
+        s->edges.scans->most = GS_MAX(s->edges.scans->bytes, left_of(s) / NEED_SHARE);
+    s->edges.sets = 2;
     for (uint32_t d = 0; d < 2; d++)
-        s->set[d] = (gs_edge_set){.chunk = t->chunk[d]};
-    if (s->stage_set == NULL && (s->stage_set = gs_calloc(s->program->stages + 1, sizeof(*s->stage_set))) == NULL)
+        s->edges.set[d] = (gs_edge_set){.chunk = t->chunk[d]};
+    if (s->edges.stage_set == NULL)
+        s->edges.stage_set = gs_calloc(s->program->stages + 1, sizeof(*s->edges.stage_set));
+    if (s->edges.stage_set == NULL)
         return gs_fail(GS_ENOMEM, "out of memory for the plan");
     for (uint32_t k = 0; k < s->program->stages; k++)
-        s->stage_set[k] = t->shared ? GS_BY_DEST : s->program->stage[k].direction;
+        s->edges.stage_set[k] = t->shared ? GS_BY_DEST : s->program->stage[k].direction;
     return GS_OK;
 }
 
 bool gs_session_uses_set(const gs_session *s, uint32_t set)
 {
     for (uint32_t k = 0; k < s->program->stages; k++)
-        if (s->program->stage[k].sums > 0 && s->stage_set[k] == set)
+        if (s->program->stage[k].sums > 0 && s->edges.stage_set[k] == set)
             return true;
     return false;
 }
@@ -68,13 +70,13 @@ gs_status gs_session_read_needs(gs_session *s, gs_granules g)
         uint64_t *const bits = gs_calloc((uint64_t)t->parts * t->parts * g.words, sizeof(*bits));
         if (bits == NULL)
             return gs_fail(GS_ENOMEM, "no memory for the rows that chunks need");
-        s->set[d].need = bits;
+        s->edges.set[d].need = bits;
         const gs_scan_key key = {.kind = GS_SCAN_NEED, .direction = d, .coarse_rows = g.rows};
         const gs_scan_answer answer = {{bits}, {(uint64_t)t->parts * t->parts * g.words * sizeof(*bits)}};
-        if (gs_scans_find(s->scans, &key, &answer))
+        if (gs_scans_find(s->edges.scans, &key, &answer))
             continue;
         if ((st = gs_edge_needs(s->store, (gs_direction)d, left_of(s) / 2, g, bits)) == GS_OK)
-            gs_scans_keep(s->scans, &key, &answer);
+            gs_scans_keep(s->edges.scans, &key, &answer);
     }
     return st;
 }
@@ -82,10 +84,10 @@ gs_status gs_session_read_needs(gs_session *s, gs_granules g)
 static void drop_needs(gs_session *s, uint32_t sets)
 {
     for (uint32_t k = 0; k < sets; k++) {
-        gs_free((void *)(uintptr_t)s->set[k].need);
-        s->set[k].need = NULL;
+        gs_free((void *)(uintptr_t)s->edges.set[k].need);
+        s->edges.set[k].need = NULL;
     }
 }
 
-void gs_session_drop_needs(gs_session *s) { drop_needs(s, s->sets); }
-void gs_session_drop_read_needs(gs_session *s) { drop_needs(s, GS_MIN(s->sets, 2u)); }
+void gs_session_drop_needs(gs_session *s) { drop_needs(s, s->edges.sets); }
+void gs_session_drop_read_needs(gs_session *s) { drop_needs(s, GS_MIN(s->edges.sets, 2u)); }

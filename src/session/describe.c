@@ -1,0 +1,121 @@
+/* describe.c - what a plan would do to memory and disk, for people. */
+#include <stdio.h>
+#include <string.h>
+
+#include "base/size.h"
+#include "schedule/simulate.h"
+#include "session/session.h"
+
+gs_status gs_session_describe_pass(const gs_session *s, gs_pass_report *out, uint32_t pass)
+{
+    const gs_plan_pass *const planned = &s->plan->pass[pass];
+    const uint32_t parts = gs_store_chunks(s->store)->parts;
+    gs_simulation x;
+    const gs_status st = gs_simulate(&x, &(gs_simulation_input){s->plan, s->program, s->edges.set, parts,
+                                                                &s->machine.cost, s->machine.topology, pass});
+
+    if (st != GS_OK)
+        return st;
+    *out = (gs_pass_report){
+        .blocks = planned->blocks,
+        .tasks = planned->tasks,
+        .read_bytes = planned->read_bytes,
+        .read_requests = planned->read_requests,
+        .edges = planned->edges,
+        .rows = planned->rows,
+        .skipped_bytes = planned->skipped_bytes,
+        .written_bytes = planned->written_bytes,
+        .cached_bytes = planned->cached_bytes,
+        .edge_bytes = planned->edge_bytes,
+        .upload_bytes = planned->upload_bytes,
+        .forward_bytes = planned->forward_bytes,
+        .download_bytes = planned->download_bytes,
+        .dense_flops = planned->dense_flops,
+        .edge_flops = planned->edge_flops,
+        .seconds = x.seconds,
+        .read_seconds = x.read_seconds,
+        .write_seconds = x.write_seconds,
+        .edge_seconds = x.edge_seconds,
+        .vertex_seconds = x.vertex_seconds,
+        .check_seconds = x.check_seconds,
+        .stall_seconds = x.stall_seconds,
+        .orders_tried = planned->orders_tried,
+        .store_order_seconds = planned->store_order_seconds,
+        .best_order_seconds = planned->best_order_seconds,
+        .reordered = planned->reordered,
+        .recomputes = s->variant.recompute,
+        .lean = s->variant.lean,
+        .batches = s->variant.batch,
+    };
+    snprintf(out->name, sizeof(out->name), "%s", s->program->pass[pass].name);
+    snprintf(out->bottleneck, sizeof(out->bottleneck), "%s", x.bottleneck);
+    return GS_OK;
+}
+
+/* Files in the order of GS_FILE_EDGES; the last entry takes what there is no room for. */
+static gs_file_report *file_report(const gs_session *s, gs_plan_report *out, uint32_t file)
+{
+    static const char *const edges[] = {"edges by destination", "edges by source", "edges of a stage"};
+    const uint32_t at = GS_MIN(file, GS_PLAN_FILES - 1), arrays = s->program->arrays;
+    gs_file_report *const f = &out->file[at];
+    const char *const name = file >= arrays ? edges[GS_MIN(file - arrays, 2)] : s->program->array[file].name;
+
+    out->files = GS_MAX(out->files, at + 1);
+    snprintf(f->name, sizeof(f->name), "%s", at < file ? "others" : name);
+    return f;
+}
+
+/* What the training pass moves, file by file. */
+static void describe_files(const gs_session *s, gs_plan_report *out)
+{
+    const gs_plan_pass *const pass = &s->plan->pass[s->pass.train];
+
+    for (uint32_t f = 0; f < s->program->arrays + s->edges.sets; f++)
+        (void)file_report(s, out, f);
+    for (uint32_t i = pass->first_task; i < pass->first_task + pass->tasks; i++) {
+        const gs_task *const t = &s->plan->task[i];
+        if (t->kind == GS_TASK_READ)
+            file_report(s, out, t->file)->read_bytes += gs_task_bytes(s->plan, t);
+        else if (t->kind == GS_TASK_WRITE)
+            file_report(s, out, t->file)->written_bytes += t->bytes;
+    }
+    for (uint32_t i = 0; i < s->plan->residents; i++)
+        file_report(s, out, s->plan->resident[i].file)->kept_bytes += s->plan->resident[i].bytes;
+}
+
+static const char *least_known(const gs_cost *c)
+{
+    gs_cost_source worst = c->disk_source;
+    for (int k = 0; k < GS_WORK_KINDS; k++)
+        if (k != GS_WORK_EDGES) /* most models have none */
+            worst = GS_MIN(worst, c->source[k]);
+    return gs_cost_source_name(worst);
+}
+
+gs_status gs_session_describe(const gs_session *s, gs_plan_report *out)
+{
+    const gs_store_info *const info = gs_store_get_info(s->store);
+    gs_status st;
+
+    *out = (gs_plan_report){
+        .vertices = info->vertices,
+        .edges = info->edges,
+        .parameters = gs_params_learned(s->program),
+        .host_memory = s->memory.host,
+        .device_memory = s->memory.device,
+        .host_bytes = s->plan->host_bytes,
+        .device_bytes = s->plan->device_bytes,
+        .devices = s->machine.devices,
+        .unified = gs_device_unified(s->machine.device[0]),
+        .passes = GS_MIN(s->program->passes, GS_PLAN_PASSES),
+        .items = s->memory.items,
+    };
+    out->spill_bytes = gs_session_spill_bytes(s);
+    for (uint32_t p = 0; p < out->passes; p++)
+        if ((st = gs_session_describe_pass(s, &out->pass[p], p)) != GS_OK)
+            return st;
+    describe_files(s, out);
+    snprintf(out->basis, sizeof(out->basis), "%s", least_known(&s->machine.cost));
+    memcpy(out->item, s->memory.item, sizeof(out->item));
+    return GS_OK;
+}

@@ -1,0 +1,37 @@
+/* session.c - one open, one close. */
+#include "session/session.h"
+
+#include "base/alloc.h"
+#include "base/file.h"
+#include "session/choose.h"
+
+gs_status gs_session_open(gs_session **out, const gs_session_config *config)
+{
+    return gs_session_choose(out, config);
+}
+
+void gs_session_close(gs_session *s)
+{
+    if (s == NULL)
+        return;
+    gs_exec_close(s->run.exec);
+    if (s->run.spill != NULL)
+        (void)gs_remove_tree(s->run.spill);
+    gs_free(s->run.spill);
+    for (uint32_t f = 0; s->run.path != NULL && f < s->program->arrays + s->edges.sets; f++)
+        gs_free(s->run.path[f]);
+    gs_free(s->run.path);
+    for (uint32_t k = 0; k < s->edges.sets; k++)
+        gs_free(s->run.chunk[k]);
+    gs_session_drop_needs(s);
+    gs_session_drop_pruned(s);
+    gs_free(s->edges.stage_set);
+    gs_params_free(&s->run.params);
+    gs_plan_free(s->plan);
+    gs_program_free(s->program);
+    for (uint32_t d = 0; d < s->machine.devices; d++)
+        gs_device_close(s->machine.device[d]);
+    gs_tree_close(s->machine.tree);
+    gs_store_close(s->store);
+    gs_free(s);
+}

@@ -1,0 +1,153 @@
+/* session_memory.c - the two budgets, and what a run takes of them beside its plan. */
+#include <stdio.h>
+
+#include "base/alloc.h"
+#include "base/machine.h"
+#include "base/size.h"
+#include "session/session.h"
+
+/* Memory that libraries take after the budgets are drawn up: code pages of
+ * oneDNN and OpenMP touched for the first time, kernels generated at run time,
+ * threads' stacks, malloc's slack. Measured: below 5 MiB with 2 threads (peak
+ * resident less everything that is accounted for). */
+#define LIBRARY_ALLOWANCE (12 * GS_MIB)
+
+/* Of a thread that drives a lane of a device: the pages of its stack that it touches. */
+#define THREAD_BYTES (32 * GS_KIB)
+
+#define GPU_SHARE 0.9 /* of its free memory */
+#define HOST_SHARE 0.8 /* of free memory, by default */
+#define LOGITS_SHARE 32 /* of host memory, for putting logits in order */
+#define LOGITS_LEAST (4 * GS_MIB)
+#define LOGITS_MOST (256 * GS_MIB)
+
+static void note(gs_session *s, const char *name, uint64_t bytes, bool device)
+{
+    gs_memory_item *const i = &s->memory.item[s->memory.items];
+
+    if (bytes == 0 || s->memory.items == GS_PLAN_ITEMS)
+        return;
+    snprintf(i->name, sizeof(i->name), "%s", name);
+    i->bytes = bytes;
+    i->device = device;
+    s->memory.items++;
+}
+
+/* The same, for what gs_schedule() must be told of. */
+static void charge(gs_session *s, const char *name, uint64_t bytes, bool device)
+{
+    note(s, name, bytes, device);
+    *(device ? &s->memory.device_fixed : &s->memory.host_fixed) += bytes;
+}
+
+/* Of the heap, that planning may have live: what else of the process is resident stays so. Nothing of the run has its
+ * memory yet. */
+static uint64_t live_most(const gs_session *s)
+{
+    const uint64_t resident = gs_process_resident_bytes(), live = gs_alloc_live_bytes();
+    const uint64_t other = resident - GS_MIN(resident, live) + LIBRARY_ALLOWANCE;
+    return s->memory.host - GS_MIN(s->memory.host, other) + 1; /* 0: any */
+}
+
+void gs_session_set_budgets(gs_session *s)
+{
+    const gs_train_options *const o = s->config.options;
+
+    s->memory.host = o->host_memory;
+    if (s->memory.host == 0)
+        s->memory.host = (uint64_t)(HOST_SHARE * (double)gs_machine_free_memory());
+    s->memory.device = o->device_memory;
+    if (s->memory.device == 0 && gs_device_unified(s->machine.device[0]))
+        s->memory.device = s->memory.host / 2 / s->machine.devices;
+    else if (s->memory.device == 0)
+        s->memory.device = (uint64_t)(GPU_SHARE * (double)gs_session_free_device_memory(s));
+    s->memory.live_most = live_most(s);
+}
+
+/* What gs_logits_write() may use: enough for one window where that is little. */
+static uint64_t logits_memory(const gs_session *s)
+{
+    const gs_store_info *const info = gs_store_get_info(s->store);
+    const uint64_t share = GS_MAX(GS_MIN(s->memory.host / LOGITS_SHARE, LOGITS_MOST), LOGITS_LEAST);
+    uint64_t whole;
+
+    if (!gs_mul_u64(&whole, info->vertices, 2 * sizeof(float) * ((uint64_t)info->classes + 1)))
+        return share;
+    return GS_MIN(whole + GS_SUM_BYTES, share);
+}
+
+/* Open store and compiled model are resident already. What a session before this one freed is not to be counted, nor
+ * twice what libraries have touched since: that is in their allowance, up to all of it. */
+uint64_t gs_session_process_bytes(uint64_t before)
+{
+    gs_alloc_trim();
+    const uint64_t now = gs_align_up(gs_process_resident_bytes(), GS_SESSION_PROCESS_STEP);
+    if (before == 0)
+        return now;
+    return GS_MAX(before, now - GS_MIN(now, LIBRARY_ALLOWANCE));
+}
+
+void gs_session_charge_fixed(gs_session *s)
+{
+    const uint64_t one = gs_params_elements(s->program) * sizeof(float);
+    const uint64_t state = s->pass.gradients ? one * s->config.states : 0;
+    const uint64_t gradients = s->pass.gradients ? one + gs_params_sums(s->program) * sizeof(double) : 0;
+    const bool steps = gs_session_steps_on_device(s);
+
+    charge(s, "process, store tables", s->memory.process, false);
+    charge(s, "libraries (allowance)", LIBRARY_ALLOWANCE, false);
+    if (s->config.logits)
+        charge(s, "logits in input order", s->memory.logits = logits_memory(s), false);
+    /* each has all; the host has the gradients of each, too */
+    if (s->machine.topology != NULL && !gs_device_unified(s->machine.device[0])) {
+        charge(s, "parameters", one, true);
+        charge(s, "gradients", one + gs_params_sums(s->program) * sizeof(double), true);
+        charge(s, "optimizer state", steps ? state : 0, true);
+        charge(s, "kernel scratch", gs_device_scratch_bytes(s->machine.device[0], s->program), true);
+        charge(s, "parameters, optimizer", one + (steps ? 0 : state), false);
+        charge(s, "gradients (host)", s->machine.devices * (gradients + GS_BLOCK_BYTES), false);
+        charge(s, "devices' threads", s->machine.devices * GS_DEVICE_LANES * THREAD_BYTES, false);
+        charge(s, "copies between GPUs", (s->machine.devices - 1) * GS_DEVICE_BETWEEN_BYTES, false);
+        return;
+    }
+    /* the devices share parameters; gradients of their own they have behind the first */
+    if (s->machine.topology != NULL) {
+        charge(s, "parameters, optimizer", one + state, false);
+        charge(s, "gradients", gradients + GS_BLOCK_BYTES, true);
+        charge(s, "kernel scratch", gs_device_scratch_bytes(s->machine.device[0], s->program), true);
+        charge(s, "devices' threads", s->machine.devices * GS_DEVICE_LANES * THREAD_BYTES, false);
+        return;
+    }
+    charge(s, "parameters", one, true);
+    if (s->pass.gradients) {
+        charge(s, "gradients", gradients, true);
+        charge(s, "optimizer state", gs_device_unified(s->machine.device[0]) || steps ? state : 0, true);
+    }
+    if (!gs_device_unified(s->machine.device[0])) { /* the host has its own, to begin and to end with */
+        charge(s, "parameters (host)", one * (s->pass.gradients ? 2 : 1) + (steps ? 0 : state), false);
+        charge(s, "copies of host data", s->memory.staging = gs_session_staging(s), true);
+    }
+    charge(s, "kernel scratch", gs_device_scratch_bytes(s->machine.device[0], s->program), true);
+}
+
+/* Chunk tables of the sets that the run uses, and what is kept of them by those who run it. */
+void gs_session_charge_sets(gs_session *s)
+{
+    const uint64_t parts = gs_store_chunks(s->store)->parts;
+    uint64_t bytes = 0;
+    for (uint32_t k = 0; k < s->edges.sets; k++) {
+        bytes += gs_session_uses_set(s, k) ? parts * parts * (sizeof(gs_exec_chunk) + 1) : 0;
+        bytes += k >= 2 ? parts * parts * sizeof(gs_chunk) : 0;
+    }
+    if (!gs_device_unified(s->machine.device[0]) && s->machine.topology == NULL)
+        bytes += gs_session_order_bytes(s);
+    charge(s, "chunk tables", bytes, false);
+}
+
+void gs_session_note_plan(gs_session *s)
+{
+    note(s, "plan", s->plan->table_bytes, false);
+    note(s, "staging ring", s->plan->region_bytes[GS_REGION_RING], false);
+    note(s, "resident data", s->plan->region_bytes[GS_REGION_RESIDENT], false);
+    note(s, "sums and registers", s->plan->region_bytes[GS_REGION_ARENA], true);
+}

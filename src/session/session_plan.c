@@ -1,0 +1,131 @@
+/* session_plan.c - the rows, edges and costs that gs_schedule() is given, and the plan that it makes of them. */
+#include "base/alloc.h"
+#include "base/machine.h"
+#include "base/size.h"
+#include "schedule/schedule.h"
+#include "session/session.h"
+
+static bool reads_anything(const gs_plan *p)
+{
+    for (uint32_t i = 0; i < p->passes; i++)
+        if (p->pass[i].read_bytes > 0)
+            return true;
+    return false;
+}
+
+static void drop_plan(gs_session *s)
+{
+    gs_plan_free(s->plan);
+    s->plan = NULL;
+}
+
+/* A plan that knows which rows each chunk needs takes the place of one that does not. Where its table of runs has no
+ * room, the first plan stays; or is made again, where there was no room for both while it was tried. */
+static gs_status plan_selective(gs_session *s, gs_schedule_config *config)
+{
+    const uint64_t tables = s->plan->table_bytes;
+    const bool no_swap = config->no_swap;
+    gs_plan *plan = NULL;
+    gs_status st;
+
+    if (gs_alloc_live_bytes() + tables + tables / 2 > s->memory.live_most)
+        drop_plan(s);
+    if ((st = gs_session_read_needs(s, config->granules)) != GS_OK)
+        return st;
+    config->no_swap = s->config.options->no_swap;
+    config->no_sizes = true;
+    st = gs_schedule(&plan, config);
+    if (st == GS_OK) {
+        drop_plan(s);
+        s->plan = plan;
+        return GS_OK;
+    }
+    if (st != GS_EBUDGET || s->plan != NULL)
+        return st == GS_EBUDGET ? GS_OK : st;
+    gs_session_drop_read_needs(s); /* the first plan knew those of the edges that are left */
+    config->no_swap = no_swap;
+    config->no_sizes = false;
+    return gs_schedule(&s->plan, config);
+}
+
+/* Where the train pass's own accuracies are the model's, the pass "eval" is for the final weights alone. */
+static bool evaluates_apart(const gs_session *s) { return s->pass.train != GS_NONE && s->pass.train_differs; }
+
+static double evals_left_out(const gs_session *s)
+{
+    const uint32_t every = s->config.eval_every;
+    return s->pass.train == GS_NONE ? 0 : !evaluates_apart(s) || every == 0 ? 1 : 1 - 1.0 / every;
+}
+
+static uint32_t threads_of_device(const gs_session *s)
+{
+    const uint32_t threads = s->config.options->threads != 0 ? s->config.options->threads : gs_machine_cpus();
+    return GS_MAX(threads / s->machine.devices, 1);
+}
+
+static void recall_machine(gs_session *s)
+{
+    gs_cost_record record;
+    gs_cost_record_load(&record, gs_device_name(s->machine.device[0]));
+    gs_cost_from_record(&s->machine.cost, &record, threads_of_device(s));
+}
+
+gs_status gs_session_plan(gs_session *s)
+{
+    gs_schedule_config config = {0};
+    gs_status st;
+
+    if (gs_params_elements(s->program) > UINT64_MAX / 64)
+        return gs_fail(GS_EINVAL, "the model's parameters are beyond what memory can hold; check --hidden");
+    gs_session_set_budgets(s);
+    gs_session_charge_fixed(s);
+    recall_machine(s);
+    if ((st = gs_session_list_edges(s)) != GS_OK)
+        return st;
+    if (!s->config.options->no_selective)
+        config.granules = gs_session_granules(s);
+    if ((st = gs_session_prune(s, &config)) != GS_OK)
+        return st;
+    gs_session_charge_sets(s);
+    config = (gs_schedule_config){
+        .program = s->program,
+        .chunks = gs_store_chunks(s->store),
+        .array_sum_bytes = GS_SUM_BYTES,
+        .host_memory = s->memory.host,
+        .device_memory = s->memory.device,
+        .topology = s->machine.topology,
+        .no_chain = s->config.options->no_chain,
+        .unified = gs_device_unified(s->machine.device[0]),
+        .host_fixed = s->memory.host_fixed,
+        .host_varies = GS_SESSION_PROCESS_STEP,
+        .device_fixed = s->memory.device_fixed,
+        .live_most = s->memory.live_most,
+        .task_bytes = s->config.timed || s->machine.topology != NULL ? GS_EXEC_TRACE_TASK_BYTES : 0,
+        .cost = &s->machine.cost,
+        /* the selective plan is the one to be ordered */
+        .no_swap = s->config.options->no_swap || config.granules.words > 0,
+        .no_pipeline = s->config.options->no_pipeline,
+        .never_again = s->config.eval_every == 1 && evaluates_apart(s),
+        .evals_left_out = evals_left_out(s),
+        .disk_bps = s->machine.cost.read_bps,
+        .disk_request_seconds = s->machine.cost.request_seconds,
+        .force_spill = s->config.options->no_cache,
+        .sets = s->edges.sets,
+        .set = s->edges.set,
+        .stage_set = s->edges.stage_set,
+        .stage_rows = s->edges.stage_rows,
+        .array_rows = s->edges.array_rows,
+        .granules = config.granules,
+        .refusal = &s->memory.refused,
+    };
+    if ((st = gs_schedule(&s->plan, &config)) != GS_OK)
+        return st;
+    if (config.granules.words > 0 && reads_anything(s->plan) && (st = plan_selective(s, &config)) != GS_OK)
+        return st;
+    gs_session_drop_needs(s);
+    gs_session_drop_runs(s);
+    if (!config.unified && s->machine.topology == NULL)
+        gs_session_use_spare(s);
+    gs_session_note_plan(s);
+    return GS_OK;
+}

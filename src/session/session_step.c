@@ -1,0 +1,29 @@
+/* session_step.c - parameters that devices hold for the run, and the optimiser's step there. */
+#include "session/session.h"
+
+bool gs_session_steps_on_device(const gs_session *s)
+{
+    return s->pass.gradients && gs_device_steps(s->machine.device[0]);
+}
+
+gs_status gs_session_keep_params(gs_session *s)
+{
+    gs_status st = GS_OK;
+    for (uint32_t d = 0; gs_session_steps_on_device(s) && d < s->machine.devices && st == GS_OK; d++)
+        st = gs_device_keep_params(s->machine.device[d], (const float *const *)s->run.params.value, s->config.states);
+    return st;
+}
+
+/* The gradients are the same bits on all devices (gs_device_all_reduce), and so is what each makes of its own copy. */
+gs_status gs_session_step(gs_session *s, const gs_update *u)
+{
+    gs_status st = GS_OK;
+    for (uint32_t d = 0; d < s->machine.devices && st == GS_OK; d++)
+        st = gs_device_step(s->machine.device[d], u);
+    return st;
+}
+
+gs_status gs_session_bring_params(gs_session *s)
+{
+    return gs_session_steps_on_device(s) ? gs_device_bring_params(s->machine.device[0], s->run.params.value) : GS_OK;
+}
