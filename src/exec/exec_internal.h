@@ -1,6 +1,6 @@
 /* exec_internal.h - the state of a run, shared by the files of this room.
  *
- * A task is in one of these states; lanes.c moves it along:
+ * A task is in one of these states; drive.c moves it along:
  *
  *   reads, writes   waiting -> (deps done, io has room) -> in flight -> done
  *   computes        waiting -> (deps done, its turn)    -> launched -> done
@@ -115,11 +115,11 @@ bool gs_exec__is_ahead(const gs_exec *e, uint32_t task);
 void gs_exec__enter_pass(gs_exec *e, uint32_t pass);
 /* Waits for all that is under way; its bytes are nobody's. */
 void gs_exec__forget_ahead(gs_exec *e);
-/* lanes.c: the part of a task's transfer that a completion's tag names. */
+/* drive.c: the part of a task's transfer that a completion's tag names. */
 gs_io_request gs_exec__request(const gs_exec *e, uint64_t tag);
-/* lanes.c: hands over what is left of a transfer's parts. GS_EAGAIN: io has no room for more now. */
+/* drive.c: hands over what is left of a transfer's parts. GS_EAGAIN: io has no room for more now. */
 gs_status gs_exec__submit(gs_exec *e, uint32_t task, uint32_t *part);
-/* lanes.c: hands over what may start, takes in what has come; `wait` (where something is under way): at least one. */
+/* drive.c: hands over what may start, takes in what has come; `wait` (where something is under way): at least one. */
 gs_status gs_exec__pump(gs_exec *e, bool wait);
 
 /* several.c: the devices of a plan that has copies as tasks. Each lane of theirs is a thread. */

@@ -1,4 +1,4 @@
-/* plan.h - one epoch as a static list of tasks. Data only.
+/* plan.h - one epoch as a static list of tasks. Data only; lanes.h says what may begin when.
  *
  * schedule makes it, exec runs it. Lanes take their tasks in list order:
  * reads, computes (with their vertex programs), writes. A task starts when
@@ -171,6 +171,12 @@ static inline uint32_t gs_task_lane(const gs_task *t)
         return t->kind == GS_TASK_READ ? GS_LANE_READ : GS_LANE_WRITE;
     return gs_task_is_copy(t->kind) ? first + GS_LANE_UPLOAD + (uint32_t)(t->kind - GS_TASK_UPLOAD)
                                     : first + GS_LANE_COMPUTE;
+}
+
+/* Lanes of every pass. */
+static inline uint32_t gs_plan_lanes(const gs_plan *p)
+{
+    return GS_LANE_DEVICES + (p->devices > 0 ? p->devices * (uint32_t)GS_DEVICE_LANES : 1);
 }
 
 void gs_plan_free(gs_plan *p); /* NULL is allowed */

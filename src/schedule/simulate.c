@@ -1,60 +1,83 @@
-/* simulate.c - the lanes of exec with a cost model's clock. The order of events is that of
- * exec/lanes.c: what changes there changes here. */
+/* simulate.c - drives the lane machine (plan/lanes.h) with a cost model's clock.
+ *
+ * A plan without copies as tasks has one thread, which submits, verifies and computes: the order of events is that of
+ * exec/drive.c, what changes there changes here. A plan with them has a thread for each lane of a device: every task
+ * begins when its lane, what it waits for, and the link or disk that it goes over are free, and links and the disk
+ * serve tasks in the order of the plan. The driving thread then only verifies what has come.
+ */
 #include "schedule/simulate.h"
 
 #include <string.h>
 
 #include "base/alloc.h"
 #include "base/size.h"
-#include "schedule/simulate_internal.h"
+#include "plan/lanes.h"
 
-enum lane { LANE_READ, LANE_COMPUTE, LANE_WRITE, LANE_COUNT };
+#define USUAL_COPY_BPS 10e9 /* of a link without a throttle: a copy in memory */
 
 struct sim {
-    const gs_plan *plan;
-    const gs_program *program;
-    const gs_edge_set *set;
-    uint32_t parts;
-    const gs_cost *cost;
+    const gs_simulation_input *in;
     const gs_plan_pass *pass;
-    gs_simulation out;
+    gs_lanes lanes;
+    gs_simulation out;      /* of the run being simulated */
+    double *end;            /* [tasks] when each of the plan's is over; of a transfer: has arrived */
     double now;             /* of the driving thread */
     double disk_free;       /* the disk has moved all that was submitted */
-    uint8_t *done;          /* [tasks of the pass] */
-    uint32_t next[LANE_COUNT]; /* first task of the list that the lane has not begun */
-    /* What is under way, in the order in which it will arrive. */
-    uint32_t *flying;       /* [tasks of the pass] */
-    double *arrival;        /* [tasks of the pass] */
+    /* with one thread: what is under way, in the order in which it will arrive */
+    uint32_t *flying;       /* [tasks + aheads of the pass] */
     uint32_t first, last;
-    uint32_t begun;         /* reads of the next run */
+    /* with a thread for each lane of a device */
+    double begin, over;     /* of the run: lanes begin together */
+    double lane_free[GS_PLAN_LANES];
+    double wire_free[GS_TOPOLOGY_DEVICES][2]; /* of each switch: to its devices, to the host */
+    double wire_seconds;                      /* of those */
+    double busy[GS_PLAN_DEVICES][2];          /* of each device: along edges, other */
 };
 
-static enum lane lane_of(gs_task_kind k)
+static const gs_task *task_at(const struct sim *s, uint32_t task) { return &s->in->plan->task[task]; }
+
+/* ---- resources ---- */
+
+/* The disk moves what is submitted in order. When this has arrived: */
+static double move(struct sim *s, const gs_task *t, double submitted)
 {
-    return k == GS_TASK_READ ? LANE_READ : k == GS_TASK_WRITE ? LANE_WRITE : LANE_COMPUTE;
+    const gs_cost *const c = s->in->cost;
+    const bool read = t->kind == GS_TASK_READ;
+    const double took = gs_task_requests(t) * c->request_seconds +
+                        (double)gs_task_bytes(s->in->plan, t) / (read ? c->read_bps : c->write_bps);
+
+    *(read ? &s->out.read_seconds : &s->out.write_seconds) += took;
+    s->disk_free = GS_MAX(s->disk_free, submitted) + took;
+    return s->disk_free + c->latency_seconds;
 }
 
-static const gs_task *task_at(const struct sim *s, uint32_t i)
+static double check_seconds(const struct sim *s, const gs_task *t)
 {
-    return &s->plan->task[s->pass->first_task + i];
+    if (t->kind != GS_TASK_READ || t->check == GS_CHECK_NONE)
+        return 0;
+    const gs_work check = {GS_WORK_CHECK, {gs_task_requests(t), (double)gs_task_bytes(s->in->plan, t)}};
+    return gs_cost_seconds(s->in->cost, &check);
 }
 
-/* Moves the lane to its next task, or to the end. */
-static void seek(struct sim *s, enum lane lane)
+/* The devices of a switch share its links to the host; each has the link from its neighbour for itself. */
+static double copy(struct sim *s, const gs_task *t, double begin)
 {
-    while (s->next[lane] < s->pass->tasks && lane_of(task_at(s, s->next[lane])->kind) != lane)
-        s->next[lane]++;
+    const uint32_t number = gs_topology_switch_of(s->in->topology, t->device);
+    const gs_topology_switch *const at = &s->in->topology->at[number];
+    const bool forward = t->kind == GS_TASK_FORWARD;
+    const double bps = forward ? at->peer_bps : at->host_bps;
+    const double took = (double)gs_task_bytes(s->in->plan, t) / (bps > 0 ? bps : USUAL_COPY_BPS);
+    double *const wire = &s->wire_free[number][t->kind == GS_TASK_DOWNLOAD];
+
+    if (forward)
+        return begin + took;
+    s->wire_seconds += took;
+    return *wire = GS_MAX(*wire, begin) + took;
 }
 
-static bool are_done(const struct sim *s, uint32_t first_dep, uint32_t deps)
-{
-    for (uint32_t i = 0; i < deps; i++)
-        if (!s->done[s->plan->dep[first_dep + i] - s->pass->first_task])
-            return false;
-    return true;
-}
+static bool is_along_edges(const gs_work *w) { return w->kind == GS_WORK_SUM || w->kind == GS_WORK_EDGES; }
 
-static bool ready(const struct sim *s, const gs_task *t) { return are_done(s, t->first_dep, t->deps); }
+/* ---- one thread submits, verifies and computes ---- */
 
 static void spend(struct sim *s, double seconds, double *on)
 {
@@ -62,140 +85,178 @@ static void spend(struct sim *s, double seconds, double *on)
     *on += seconds;
 }
 
-static void submit(struct sim *s, enum lane lane, uint32_t task)
+static void submit(struct sim *s, uint32_t task)
 {
     const gs_task *const t = task_at(s, task);
-    const double requests = gs_task_requests(t), bytes = (double)gs_task_bytes(s->plan, t);
-    const double bps = lane == LANE_READ ? s->cost->read_bps : s->cost->write_bps;
-    const double took = requests * s->cost->request_seconds + bytes / bps;
-    spend(s, gs_cost_seconds(s->cost, &(gs_work){GS_WORK_SUBMIT, {requests}}), &s->out.check_seconds);
-    *(lane == LANE_READ ? &s->out.read_seconds : &s->out.write_seconds) += took;
-    s->disk_free = GS_MAX(s->disk_free, s->now) + took;
-    s->flying[s->last] = task;
-    s->arrival[s->last++] = s->disk_free + s->cost->latency_seconds;
+    const gs_work work = {GS_WORK_SUBMIT, {gs_task_requests(t)}};
+    spend(s, gs_cost_seconds(s->in->cost, &work), &s->out.check_seconds);
+    s->end[task] = move(s, t, s->now);
+    s->flying[s->last++] = task;
 }
 
-/* When all of this run's reads are under way: the first of the next. */
-static void feed_ahead(struct sim *s)
+static void feed(struct sim *s)
 {
-    for (; s->next[LANE_READ] == s->pass->tasks && s->begun < s->pass->aheads; s->begun++) {
-        const gs_ahead *const a = &s->plan->ahead[s->pass->first_ahead + s->begun];
-        if (!are_done(s, a->first_dep, a->deps))
-            return;
-        s->done[a->task - s->pass->first_task] = 0;
-        submit(s, LANE_READ, a->task - s->pass->first_task);
-    }
-}
+    static const uint32_t lane[] = {GS_LANE_WRITE, GS_LANE_READ};
+    uint32_t task;
 
-static void feed(struct sim *s, enum lane lane)
-{
-    for (; s->next[lane] < s->pass->tasks; s->next[lane]++, seek(s, lane)) {
-        if (!ready(s, task_at(s, s->next[lane])))
-            return;
-        submit(s, lane, s->next[lane]);
+    for (size_t k = 0; k < GS_ARRAY_LEN(lane); k++)
+        while ((task = gs_lanes_ready(&s->lanes, lane[k])) != GS_NONE) {
+            gs_lanes_begin(&s->lanes, lane[k]);
+            submit(s, task);
+        }
+    while ((task = gs_lanes_ready_ahead(&s->lanes)) != GS_NONE) {
+        gs_lanes_begin_ahead(&s->lanes);
+        submit(s, task);
     }
-    if (lane == LANE_READ)
-        feed_ahead(s);
 }
 
 /* Takes what has arrived by now. */
 static void reap(struct sim *s)
 {
-    for (; s->first < s->last && s->arrival[s->first] <= s->now; s->first++) {
-        const gs_task *const t = task_at(s, s->flying[s->first]);
-        if (t->kind == GS_TASK_READ && t->check != GS_CHECK_NONE) {
-            const gs_work check = {GS_WORK_CHECK, {gs_task_requests(t), (double)gs_task_bytes(s->plan, t)}};
-            spend(s, gs_cost_seconds(s->cost, &check), &s->out.check_seconds);
-        }
-        s->done[s->flying[s->first]] = 1;
+    for (; s->first < s->last && s->end[s->flying[s->first]] <= s->now; s->first++) {
+        spend(s, check_seconds(s, task_at(s, s->flying[s->first])), &s->out.check_seconds);
+        gs_lanes_finish(&s->lanes, s->flying[s->first]);
     }
 }
 
 static void pump(struct sim *s, bool wait)
 {
-    feed(s, LANE_WRITE);
-    feed(s, LANE_READ);
+    feed(s);
     if (wait && s->first < s->last)
-        s->now = GS_MAX(s->now, s->arrival[s->first]);
+        s->now = GS_MAX(s->now, s->end[s->flying[s->first]]);
     reap(s);
-    feed(s, LANE_WRITE);
-    feed(s, LANE_READ);
+    feed(s);
 }
 
-/* Is the task one of the next run's reads that have begun, or of this run one that was done long before those? */
-static bool is_ahead(const struct sim *s, uint32_t begun, uint32_t task)
+/* Until the task may begin; GS_NONE: until all transfers of the run itself are over. */
+static void wait_for(struct sim *s, uint32_t task)
 {
-    return begun > 0 && task_at(s, task)->kind == GS_TASK_READ &&
-           s->pass->first_task + task <= s->plan->ahead[s->pass->first_ahead + begun - 1].task;
-}
-
-/* Anything of the run itself? */
-static bool is_under_way(const struct sim *s)
-{
-    for (uint32_t i = s->first; i < s->last; i++)
-        if (!is_ahead(s, s->begun, s->flying[i]))
-            return true;
-    return false;
-}
-
-static void wait_for(struct sim *s, const gs_task *t)
-{
+    const gs_lanes *const l = &s->lanes;
     const double begin = s->now;
-    while (t == NULL ? is_under_way(s) : !ready(s, t) && s->first < s->last)
+
+    while (s->first < s->last &&
+           (task == GS_NONE ? !gs_lanes_are_over(l, GS_LANE_READ) || !gs_lanes_are_over(l, GS_LANE_WRITE)
+                            : gs_lanes_missing_dep(l, task) != GS_NONE))
         pump(s, true);
     s->out.stall_seconds += s->now - begin;
 }
 
-/* `begun`: of the pass's reads, how many are under way or done. */
-static void run_computes(struct sim *s, uint32_t begun)
+static void run_on_one_thread(struct sim *s)
 {
+    const uint32_t lane = GS_LANE_DEVICES + GS_LANE_COMPUTE;
     const double begin = s->now;
+    uint32_t task;
     gs_work w;
 
-    for (int lane = 0; lane < LANE_COUNT; lane++) {
-        s->next[lane] = 0;
-        seek(s, (enum lane)lane);
-    }
-    for (; begun > 0; begun--) {
-        s->next[LANE_READ]++;
-        seek(s, LANE_READ);
-    }
-    for (; s->next[LANE_COMPUTE] < s->pass->tasks; s->next[LANE_COMPUTE]++, seek(s, LANE_COMPUTE)) {
-        const gs_task *const t = task_at(s, s->next[LANE_COMPUTE]);
+    memmove(s->flying, s->flying + s->first, (s->last - s->first) * sizeof(*s->flying)); /* read ahead of this run */
+    s->last -= s->first;
+    s->first = 0;
+    while ((task = gs_lanes_next(&s->lanes, lane)) != GS_NONE) {
         pump(s, false);
-        wait_for(s, t);
-        gs_task_work(&w, s->program, s->set, s->parts, t);
-        spend(s, gs_cost_seconds_beside(s->cost, &w, s->disk_free - s->now, s->cost->read_bps),
-              w.kind == GS_WORK_SUM || w.kind == GS_WORK_EDGES ? &s->out.edge_seconds : &s->out.vertex_seconds);
-        s->done[s->next[LANE_COMPUTE]] = 1;
+        wait_for(s, task);
+        gs_lanes_begin(&s->lanes, lane);
+        gs_task_work(&w, s->in->program, s->in->set, s->in->parts, task_at(s, task));
+        spend(s, gs_cost_seconds_beside(s->in->cost, &w, s->disk_free - s->now, s->in->cost->read_bps),
+              is_along_edges(&w) ? &s->out.edge_seconds : &s->out.vertex_seconds);
+        gs_lanes_finish(&s->lanes, task);
     }
     pump(s, false);
-    wait_for(s, NULL);
+    wait_for(s, GS_NONE);
     s->out.seconds = s->now - begin;
 }
 
-/* The next run begins, with what was read ahead of it: how many reads. An epoch among epochs is what counts. */
-static uint32_t again(struct sim *s)
-{
-    const uint32_t begun = s->begun, flying = s->last - s->first;
+/* ---- a thread for each lane of a device ---- */
 
-    for (uint32_t i = 0; i < s->pass->tasks; i++)
-        if (!is_ahead(s, begun, i))
-            s->done[i] = 0;
-    memmove(s->flying, s->flying + s->first, flying * sizeof(*s->flying));
-    memmove(s->arrival, s->arrival + s->first, flying * sizeof(*s->arrival));
-    s->first = s->begun = 0;
-    s->last = flying;
-    s->out = (gs_simulation){0};
-    return begun;
+static double last_end(const struct sim *s, uint32_t first_dep, uint32_t deps, double begin)
+{
+    for (uint32_t i = 0; i < deps; i++)
+        begin = GS_MAX(begin, s->end[s->in->plan->dep[first_dep + i]]);
+    return begin;
 }
+
+/* One thread verifies what has come. */
+static double transfer(struct sim *s, const gs_task *t, double begin)
+{
+    const double arrived = move(s, t, begin), check = check_seconds(s, t);
+    s->out.check_seconds += check;
+    return s->now = GS_MAX(s->now, arrived) + check;
+}
+
+static double compute(struct sim *s, const gs_task *t, double begin)
+{
+    gs_work w;
+    gs_task_work(&w, s->in->program, s->in->set, s->in->parts, t);
+    const double took = gs_cost_seconds(s->in->cost, &w);
+    s->busy[t->device][is_along_edges(&w) ? 0 : 1] += took;
+    return begin + took;
+}
+
+static void read_ahead(struct sim *s)
+{
+    for (uint32_t task; (task = gs_lanes_ready_ahead(&s->lanes)) != GS_NONE;) {
+        const gs_ahead *const a = gs_lanes_next_ahead(&s->lanes);
+        const double begin = last_end(s, a->first_dep, a->deps, s->begin);
+        gs_lanes_begin_ahead(&s->lanes);
+        s->end[task] = transfer(s, task_at(s, task), begin);
+        gs_lanes_finish(&s->lanes, task);
+    }
+}
+
+/* The device that computes longest speaks for all. */
+static void sum_up(struct sim *s)
+{
+    double most = -1;
+
+    for (uint32_t d = 0; d < s->in->plan->devices; d++) {
+        const double busy = s->busy[d][0] + s->busy[d][1];
+        if (busy <= most)
+            continue;
+        most = busy;
+        s->out.edge_seconds = s->busy[d][0];
+        s->out.vertex_seconds = s->busy[d][1];
+    }
+    s->out.seconds = s->over - s->begin;
+    s->out.stall_seconds = s->out.seconds - most;
+}
+
+/* As waits point backward, the list's first task that has not begun always may: one walk knows all times. */
+static void run_on_threads(struct sim *s)
+{
+    s->begin = s->over;
+    s->wire_seconds = 0;
+    memset(s->busy, 0, sizeof(s->busy));
+    for (uint32_t lane = 0; lane < s->lanes.lanes; lane++)
+        s->lane_free[lane] = s->begin;
+    for (uint32_t i = s->pass->first_task; i < s->pass->first_task + s->pass->tasks; i++) {
+        const gs_task *const t = task_at(s, i);
+        const uint32_t lane = gs_task_lane(t);
+        if (gs_lanes_is_done(&s->lanes, i)) /* read ahead */
+            continue;
+        gs_lanes_begin(&s->lanes, lane);
+        const double free = lane < GS_LANE_DEVICES ? s->begin : s->lane_free[lane];
+        const double begin = last_end(s, t->first_dep, t->deps, free);
+        s->end[i] = s->lane_free[lane] = lane < GS_LANE_DEVICES     ? transfer(s, t, begin)
+                                         : gs_task_is_copy(t->kind) ? copy(s, t, begin)
+                                                                    : compute(s, t, begin);
+        s->over = GS_MAX(s->over, s->end[i]);
+        gs_lanes_finish(&s->lanes, i);
+        read_ahead(s);
+    }
+    sum_up(s);
+}
+
+/* ---- what it comes to ---- */
 
 /* The resource that is busy longest, where it is busy nearly all the time: else an epoch is
  * made of waits that memory for reading ahead would remove. */
-const char *gs_simulation_bottleneck(const gs_simulation *x)
+static const char *bottleneck(const struct sim *s)
 {
-    const double disk = x->read_seconds + x->write_seconds;
-    const double device = x->edge_seconds + x->vertex_seconds + x->check_seconds;
+    const gs_simulation *const x = &s->out;
+    const double disk = x->read_seconds + x->write_seconds, computing = x->edge_seconds + x->vertex_seconds;
+    const double device = computing + x->check_seconds;
+
+    if (s->in->plan->devices > 0 && s->wire_seconds / s->in->topology->switches > GS_MAX(disk, computing))
+        return "copies to devices";
     if (GS_MAX(disk, device) < 0.75 * x->seconds)
         return "waiting";
     if (disk >= device)
@@ -205,30 +266,35 @@ const char *gs_simulation_bottleneck(const gs_simulation *x)
     return x->edge_seconds >= x->vertex_seconds ? "edge sums" : "vertex programs";
 }
 
+static void run_once(struct sim *s)
+{
+    gs_lanes_enter(&s->lanes, s->in->pass);
+    s->out = (gs_simulation){0};
+    if (s->in->plan->devices > 0)
+        run_on_threads(s);
+    else
+        run_on_one_thread(s);
+}
+
 gs_status gs_simulate(gs_simulation *out, const gs_simulation_input *in)
 {
-    struct sim s = {.plan = in->plan, .program = in->program, .set = in->set, .parts = in->parts, .cost = in->cost,
-                    .pass = &in->plan->pass[in->pass]};
-    const size_t tasks = (size_t)s.pass->tasks + 1;
-    gs_status st = GS_OK;
+    struct sim s = {.in = in, .pass = &in->plan->pass[in->pass]};
+    gs_status st = gs_lanes_open(&s.lanes, in->plan);
 
-    if (in->plan->devices > 0)
-        return gs_simulate_several(out, in);
-    s.done = gs_calloc(tasks, sizeof(*s.done));
-    s.flying = gs_malloc_array(tasks + s.pass->aheads, sizeof(*s.flying));
-    s.arrival = gs_malloc_array(tasks + s.pass->aheads, sizeof(*s.arrival));
-    if (s.done == NULL || s.flying == NULL || s.arrival == NULL) {
+    s.end = gs_malloc_array((size_t)in->plan->tasks + 1, sizeof(*s.end));
+    s.flying = gs_malloc_array((size_t)s.pass->tasks + s.pass->aheads + 1, sizeof(*s.flying));
+    if (st != GS_OK || s.end == NULL || s.flying == NULL) {
         st = gs_fail(GS_ENOMEM, "out of memory while planning");
         goto done;
     }
-    run_computes(&s, 0);
-    if (s.pass->aheads > 0)
-        run_computes(&s, again(&s));
-    s.out.bottleneck = gs_simulation_bottleneck(&s.out);
+    run_once(&s);
+    if (s.pass->aheads > 0) /* an epoch among epochs is what counts: the second begins with what the first read ahead */
+        run_once(&s);
+    s.out.bottleneck = bottleneck(&s);
     *out = s.out;
 done:
-    gs_free(s.done);
+    gs_lanes_close(&s.lanes);
+    gs_free(s.end);
     gs_free(s.flying);
-    gs_free(s.arrival);
     return st;
 }

@@ -1,8 +1,9 @@
 /* simulate.h - how long will an epoch of this plan take, and what will it wait for?
  *
- * The lanes of exec played through with the times of a cost model: one thread
- * submits, verifies what arrived and computes; one disk moves what was submitted, in order.
- * Nothing is read, nothing computed. Units: seconds, bytes.
+ * The lane machine driven with the times of a cost model, for any number of devices. One disk moves what was submitted,
+ * in order; one thread submits, verifies what arrived and computes, or each lane of each device has a thread and copies
+ * share the links of their switch. Where the pass's first reads are made in the run before, two runs are played and the
+ * second one is reported. Nothing is read, nothing computed. Units: seconds, bytes.
  */
 #ifndef GS_SCHEDULE_SIMULATE_H
 #define GS_SCHEDULE_SIMULATE_H

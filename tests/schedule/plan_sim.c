@@ -488,7 +488,7 @@ void plan_sim_run(const gs_plan *plan, const gs_schedule_config *config, uint32_
     for (uint32_t d = 0; d < GS_MAX(plan->devices, 1); d++)
         assert_non_null(s.arena[d] = calloc(1, plan->region_bytes[GS_REGION_ARENA] + 64));
     assert_non_null(s.spill = calloc(1, plan->spill_total + 1));
-    assert_non_null(s.done = calloc(plan->tasks + 1, 1));
+    assert_int_equal(gs_lanes_open(&s.lanes, plan), GS_OK);
     for (uint32_t k = 0; strcmp(s.p->pass[0].name, "setup") == 0 && k < s.p->pass[0].stages; k++)
         for (uint32_t r = 0; r < s.p->stage[k].regs; r++)
             s.lasting |= s.p->stage[k].reg[r].kind == GS_REG_TEMP ? 1ull << s.p->stage[k].reg[r].array % 64 : 0;
@@ -511,5 +511,5 @@ void plan_sim_run(const gs_plan *plan, const gs_schedule_config *config, uint32_
     for (uint32_t d = 0; d < GS_PLAN_DEVICES; d++)
         free(s.arena[d]);
     free(s.spill);
-    free(s.done);
+    gs_lanes_close(&s.lanes);
 }

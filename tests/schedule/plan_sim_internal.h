@@ -3,17 +3,18 @@
 #ifndef GS_TESTS_PLAN_SIM_INTERNAL_H
 #define GS_TESTS_PLAN_SIM_INTERNAL_H
 
+#include "plan/lanes.h"
 #include "plan_sim.h"
 
 struct sim {
     const gs_plan *plan;
     const gs_schedule_config *cfg;
     const gs_program *p;
+    gs_lanes lanes;
     uint8_t *region[GS_REGION_COUNT]; /* ARENA: of the device that runs a task */
     uint8_t *arena[GS_PLAN_DEVICES];
     uint64_t copied[3];   /* of the run so far: by UPLOAD, FORWARD, DOWNLOAD */
     uint8_t *spill;       /* contents of the run's file */
-    uint8_t *done;
     uint32_t rng;
     uint64_t read_bytes, rows; /* of the run so far: of vertex programs */
     uint64_t lasting;     /* bit of an array that a pass "setup" makes, the same for all that follow */
@@ -22,8 +23,7 @@ struct sim {
     uint64_t stage_rows;
     uint32_t fly[64], flying; /* transfers under way */
     bool busy[GS_PLAN_LANES]; /* copies of a lane follow each other */
-    uint32_t begun;       /* reads that were begun for the next run of the pass */
-    uint64_t ahead_bytes; /* that have come of those */
+    uint64_t ahead_bytes; /* that have come of what is read ahead of the next run */
     uint64_t complete;    /* bit of a stage whose statistics are there */
 };
 

@@ -111,126 +111,87 @@ static void complete_transfer(struct sim *s, uint32_t index)
     }
 }
 
-static bool ready(const struct sim *s, uint32_t index)
-{
-    const gs_task *t = &s->plan->task[index];
-    for (uint32_t i = 0; i < t->deps; i++) {
-        assert_true(s->plan->dep[t->first_dep + i] < index);
-        if (!s->done[s->plan->dep[t->first_dep + i]])
-            return false;
-    }
-    return true;
-}
-
-/* The next task of a lane at or after `from`, or `end`. */
-static uint32_t lane_next(const struct sim *s, uint32_t lane, uint32_t from, uint32_t end)
-{
-    while (from < end && gs_task_lane(&s->plan->task[from]) != lane)
-        from++;
-    return from;
-}
-
-/* Is the transfer one that was begun for the next run? */
-static bool is_ahead(const struct sim *s, uint32_t pass, uint32_t index)
-{
-    return s->begun > 0 && s->plan->task[index].kind == GS_TASK_READ &&
-           index <= s->plan->ahead[s->plan->pass[pass].first_ahead + s->begun - 1].task;
-}
-
-/* True where it was the run's own. */
-static bool land(struct sim *s, uint32_t pass, uint32_t k)
-{
-    const uint32_t index = s->fly[k];
-    const uint64_t before = s->read_bytes;
-    s->fly[k] = s->fly[--s->flying];
-    s->busy[gs_task_lane(&s->plan->task[index])] = false;
-    complete_transfer(s, index);
-    s->done[index] = 1;
-    if (!is_ahead(s, pass, index))
-        return true;
-    s->ahead_bytes += s->read_bytes - before;
-    s->read_bytes = before;
-    return false;
-}
-
 static void take_off(struct sim *s, uint32_t index)
 {
     start_transfer(s, index);
     s->fly[s->flying++] = index;
 }
 
-/* The next of the reads that may be made before their run, if it may now. */
-static bool begin_ahead(struct sim *s, uint32_t pass)
+/* One of the transfers under way arrives. */
+static void land(struct sim *s, uint32_t k)
 {
-    const gs_plan_pass *const p = &s->plan->pass[pass];
-    const gs_ahead *const a = &s->plan->ahead[p->first_ahead + s->begun];
+    const uint32_t index = s->fly[k];
+    const uint64_t before = s->read_bytes;
+    s->fly[k] = s->fly[--s->flying];
+    s->busy[gs_task_lane(&s->plan->task[index])] = false;
+    complete_transfer(s, index);
+    gs_lanes_finish(&s->lanes, index);
+    if (gs_lanes_is_ahead(&s->lanes, index)) {
+        s->ahead_bytes += s->read_bytes - before;
+        s->read_bytes = before;
+    }
+}
 
-    if (s->begun == p->aheads || s->flying == GS_ARRAY_LEN(s->fly))
+/* The next of the reads that may be made before their run, if it may now. */
+static bool begin_ahead(struct sim *s)
+{
+    const uint32_t task = gs_lanes_ready_ahead(&s->lanes);
+    if (task == GS_NONE || s->flying == GS_ARRAY_LEN(s->fly))
         return false;
-    for (uint32_t i = 0; i < a->deps; i++)
-        if (!s->done[s->plan->dep[a->first_dep + i]])
-            return false;
-    assert_true(s->done[a->task]); /* this run's own has been used */
-    s->done[a->task] = 0;
-    s->begun++;
-    take_off(s, a->task);
+    gs_lanes_begin_ahead(&s->lanes);
+    take_off(s, task);
     return true;
 }
 
-/* The run begins with what was read ahead of it; how many tasks are left. */
-static uint32_t enter(struct sim *s, uint32_t pass, uint32_t *next_read)
+/* The lane's next task, if it may begin. */
+static bool begin(struct sim *s, uint32_t lane)
 {
-    const uint32_t first = s->plan->pass[pass].first_task, end = first + s->plan->pass[pass].tasks;
-    uint32_t left = end - first, begun = s->begun;
+    const uint32_t index = s->busy[lane] ? GS_NONE : gs_lanes_ready(&s->lanes, lane);
+    if (index == GS_NONE)
+        return false;
+    const gs_task *const t = &s->plan->task[index];
+    const bool copies = gs_task_is_copy(t->kind), transfers = lane < GS_LANE_DEVICES || copies;
 
-    for (uint32_t i = first; i < end; i++) {
-        s->done[i] = s->done[i] && is_ahead(s, pass, i);
-        left -= s->done[i];
+    for (uint32_t i = 0; i < t->deps; i++)
+        assert_true(s->plan->dep[t->first_dep + i] < index);
+    if (transfers && s->flying == GS_ARRAY_LEN(s->fly))
+        return false;
+    gs_lanes_begin(&s->lanes, lane);
+    if (transfers) {
+        take_off(s, index);
+        s->busy[lane] = copies;
+    } else {
+        plan_sim__run_compute(s, index);
+        gs_lanes_finish(&s->lanes, index);
     }
-    *next_read = lane_next(s, GS_LANE_READ, first, end);
-    for (; begun > 0; begun--)
-        *next_read = lane_next(s, GS_LANE_READ, *next_read + 1, end);
-    s->read_bytes += s->ahead_bytes;
-    s->ahead_bytes = 0;
-    s->begun = 0;
-    return left;
+    return true;
+}
+
+static bool is_over(const struct sim *s)
+{
+    bool over = true;
+    for (uint32_t lane = 0; lane < s->lanes.lanes; lane++)
+        over = over && gs_lanes_are_over(&s->lanes, lane);
+    return over;
 }
 
 void plan_sim__run_once(struct sim *s, uint32_t pass, bool again)
 {
-    const uint32_t first = s->plan->pass[pass].first_task, end = first + s->plan->pass[pass].tasks;
-    const uint32_t lanes = GS_LANE_DEVICES + (s->plan->devices ? s->plan->devices * GS_DEVICE_LANES : 1);
-    uint32_t at[GS_PLAN_LANES], left;
+    const uint32_t lanes = s->lanes.lanes;
 
-    for (uint32_t lane = 0; lane < lanes; lane++)
-        at[lane] = lane_next(s, lane, first, end);
-    left = enter(s, pass, &at[GS_LANE_READ]);
-    for (uint64_t idle = 0; left > 0; idle++) {
+    gs_lanes_enter(&s->lanes, pass);
+    s->read_bytes += s->ahead_bytes;
+    s->ahead_bytes = 0;
+    for (uint64_t idle = 0; !is_over(s); idle++) {
         assert_true(idle < 10000000); /* a deadlock */
         const uint32_t pick = plan_sim__next(s) % (lanes + 1);
-        if (pick == lanes) {
-            if (s->flying == 0)
-                continue;
-            left -= land(s, pass, plan_sim__next(s) % s->flying);
-        } else if (at[pick] < end && !s->busy[pick] && ready(s, at[pick])) {
-            const uint32_t index = at[pick];
-            const gs_task_kind kind = s->plan->task[index].kind;
-            if (kind != GS_TASK_READ && kind != GS_TASK_WRITE && !gs_task_is_copy(kind)) {
-                plan_sim__run_compute(s, index);
-                s->done[index] = 1;
-                left--;
-            } else {
-                if (s->flying == GS_ARRAY_LEN(s->fly))
-                    continue;
-                take_off(s, index);
-                s->busy[pick] = gs_task_is_copy(kind);
-            }
-            at[pick] = lane_next(s, pick, index + 1, end);
-        } else if (!again || pick != GS_LANE_READ || at[pick] < end || !begin_ahead(s, pass)) {
-            continue;
-        }
-        idle = 0;
+        if (pick < lanes ? begin(s, pick) || (again && pick == GS_LANE_READ && begin_ahead(s)) : s->flying > 0)
+            idle = 0;
+        if (pick == lanes && s->flying > 0)
+            land(s, plan_sim__next(s) % s->flying);
     }
     while (again && plan_sim__next(s) % 4 != 0) /* between the runs, too */
-        begin_ahead(s, pass);
+        begin_ahead(s);
+    if (gs_lanes_fault(&s->lanes) != NULL)
+        fail_msg("%s", gs_lanes_fault(&s->lanes));
 }

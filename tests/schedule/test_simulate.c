@@ -17,6 +17,7 @@ struct bed {
     gs_plan_pass pass;
     gs_plan plan;
     gs_cost cost;
+    gs_topology topology; /* of a plan with copies as tasks */
 };
 
 /* Memory runs at 1e9 floats a second, the disk at 1e8 bytes, and nothing else takes any time. */
@@ -47,7 +48,8 @@ static uint32_t add(struct bed *b, gs_task_kind kind, double milliseconds, uint3
 static gs_simulation run(const struct bed *b)
 {
     gs_simulation x;
-    assert_int_equal(gs_simulate(&x, &(gs_simulation_input){&b->plan, &b->program, NULL, 1, &b->cost, NULL, 0}), GS_OK);
+    const gs_simulation_input in = {&b->plan, &b->program, NULL, 1, &b->cost, &b->topology, 0};
+    assert_int_equal(gs_simulate(&x, &in), GS_OK);
     return x;
 }
 
@@ -148,6 +150,33 @@ static void test_simulate__first_reads_are_made_in_the_run_before(void **state)
     check_epochs(4, 6 + 20 + 4, 6);
 }
 
+/* One device with copies as tasks: its lanes have threads of their own, so copies run beside computes; and its epochs,
+ * too, begin with what was read ahead. */
+static void test_simulate__lanes_of_one_device_run_beside_each_other(void **state)
+{
+    (void)state;
+    struct bed b;
+    gs_ahead ahead[1];
+    bed_make(&b);
+    b.plan.devices = 1;
+    b.topology = (gs_topology){1, 1, {{0, 1, 1e8, 0}}};
+    const uint32_t r0 = add(&b, GS_TASK_READ, 10, GS_NONE, GS_NONE);
+    const uint32_t u0 = add(&b, GS_TASK_UPLOAD, 10, r0, GS_NONE);
+    add(&b, GS_TASK_ZERO, 20, u0, GS_NONE);
+    const uint32_t r1 = add(&b, GS_TASK_READ, 10, GS_NONE, GS_NONE);
+    const uint32_t u1 = add(&b, GS_TASK_UPLOAD, 10, r1, GS_NONE);
+    const uint32_t c1 = add(&b, GS_TASK_ZERO, 20, u1, GS_NONE);
+    add(&b, GS_TASK_DOWNLOAD, 5, c1, GS_NONE);
+    assert_ms(run(&b).seconds, 10 + 10 + 20 + 20 + 5);
+    assert_ms(run(&b).stall_seconds, 25);
+    ahead[0] = (gs_ahead){.task = r0, .first_dep = b.plan.deps, .deps = 1};
+    b.dep[b.plan.deps++] = u0;
+    b.plan.ahead = ahead;
+    b.plan.aheads = b.pass.aheads = 1;
+    assert_ms(run(&b).seconds, 10 + 20 + 20 + 5);
+    assert_ms(run(&b).read_seconds, 20);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -156,6 +185,7 @@ int main(void)
         cmocka_unit_test(test_simulate__writes_and_reads_share_the_disk),
         cmocka_unit_test(test_simulate__small_requests_cost_their_number),
         cmocka_unit_test(test_simulate__first_reads_are_made_in_the_run_before),
+        cmocka_unit_test(test_simulate__lanes_of_one_device_run_beside_each_other),
     };
     return cmocka_run_group_tests_name("schedule/simulate", tests, NULL, NULL);
 }

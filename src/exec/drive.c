@@ -1,4 +1,4 @@
-/* lanes.c - drives the three lanes of a pass, and what is read ahead of its next run.
+/* drive.c - drives the three lanes of a pass, and what is read ahead of its next run.
  *
  * The thread that feeds the device also feeds and reaps io: before each launch
  * it hands over every write and read that may start, so that the disk has

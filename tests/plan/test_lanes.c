@@ -1,0 +1,208 @@
+/* The lane machine against its own rules: order within lanes, waits between them, what is read ahead of the next run;
+ * every legal order of a small plan ends; and what breaks a rule is named. */
+#include <string.h>
+
+#include "base/size.h"
+#include "plan/lanes.h"
+#include "support/support.h"
+
+#define COMPUTE (GS_LANE_DEVICES + GS_LANE_COMPUTE)
+
+/* Pass 0: two reads, a compute each, a write of what the last one made. Pass 1: one read. */
+enum { READ_0, COMPUTE_0, READ_1, COMPUTE_1, WRITE_1, READ_2, TASKS };
+
+struct fixture {
+    gs_task task[TASKS];
+    uint32_t dep[8];
+    gs_ahead ahead[1];
+    gs_plan_pass pass[2];
+    gs_plan plan;
+    gs_lanes lanes;
+};
+
+static void make(struct fixture *f)
+{
+    *f = (struct fixture){
+        .task = {{.kind = GS_TASK_READ},
+                 {.kind = GS_TASK_ZERO, .first_dep = 0, .deps = 1},
+                 {.kind = GS_TASK_READ},
+                 {.kind = GS_TASK_ZERO, .first_dep = 1, .deps = 1},
+                 {.kind = GS_TASK_WRITE, .first_dep = 2, .deps = 1},
+                 {.kind = GS_TASK_READ}},
+        .dep = {READ_0, READ_1, COMPUTE_1, COMPUTE_0},
+        .ahead = {{.task = READ_0, .first_dep = 3, .deps = 1}},
+        .pass = {{.first_task = READ_0, .tasks = 5, .aheads = 1}, {.first_task = READ_2, .tasks = 1, .first_ahead = 1}},
+    };
+    f->plan = (gs_plan){.tasks = TASKS, .deps = 4, .passes = 2, .aheads = 1, .task = f->task, .dep = f->dep,
+                        .ahead = f->ahead, .pass = f->pass};
+    gs_assert_ok(gs_lanes_open(&f->lanes, &f->plan));
+}
+
+static void begin(gs_lanes *l, uint32_t lane, uint32_t task)
+{
+    assert_int_equal(gs_lanes_ready(l, lane), task);
+    gs_lanes_begin(l, lane);
+    assert_null(gs_lanes_fault(l));
+}
+
+static void finish(gs_lanes *l, uint32_t task)
+{
+    assert_false(gs_lanes_is_done(l, task) && !gs_lanes_is_ahead(l, task));
+    gs_lanes_finish(l, task);
+    assert_true(gs_lanes_is_done(l, task));
+    assert_null(gs_lanes_fault(l));
+}
+
+static void test_lanes__a_task_begins_in_its_turn_and_when_its_waits_are_over(void **state)
+{
+    (void)state;
+    struct fixture f;
+    make(&f);
+    gs_lanes *const l = &f.lanes;
+    gs_lanes_enter(l, 0);
+    assert_int_equal(l->lanes, 3);
+    assert_int_equal(gs_lanes_ready(l, COMPUTE), GS_NONE);
+    assert_int_equal(gs_lanes_next(l, COMPUTE), COMPUTE_0);
+    assert_int_equal(gs_lanes_missing_dep(l, COMPUTE_0), READ_0);
+    begin(l, GS_LANE_READ, READ_0);
+    begin(l, GS_LANE_READ, READ_1);
+    assert_int_equal(gs_lanes_next(l, GS_LANE_READ), GS_NONE);
+    finish(l, READ_1);
+    assert_int_equal(gs_lanes_ready(l, COMPUTE), GS_NONE); /* not its turn */
+    finish(l, READ_0);
+    assert_true(gs_lanes_are_over(l, GS_LANE_READ));
+    begin(l, COMPUTE, COMPUTE_0);
+    begin(l, COMPUTE, COMPUTE_1); /* a lane may have several under way */
+    finish(l, COMPUTE_0);
+    assert_int_equal(gs_lanes_missing_dep(l, WRITE_1), COMPUTE_1);
+    finish(l, COMPUTE_1);
+    assert_false(gs_lanes_are_over(l, GS_LANE_WRITE));
+    begin(l, GS_LANE_WRITE, WRITE_1);
+    assert_false(gs_lanes_are_over(l, GS_LANE_WRITE));
+    finish(l, WRITE_1);
+    assert_true(gs_lanes_are_over(l, GS_LANE_WRITE));
+    gs_lanes_close(l);
+}
+
+/* Runs pass 0 up to COMPUTE_0; its read may be made again then. */
+static void run_half(gs_lanes *l)
+{
+    begin(l, GS_LANE_READ, READ_0);
+    finish(l, READ_0);
+    begin(l, COMPUTE, COMPUTE_0);
+    assert_int_equal(gs_lanes_ready_ahead(l), GS_NONE);
+    finish(l, COMPUTE_0);
+    assert_int_equal(gs_lanes_ready_ahead(l), GS_NONE); /* this run's reads first */
+    begin(l, GS_LANE_READ, READ_1);
+    assert_int_equal(gs_lanes_ready_ahead(l), READ_0);
+    gs_lanes_begin_ahead(l);
+    assert_null(gs_lanes_fault(l));
+    assert_null(gs_lanes_next_ahead(l));
+    assert_true(gs_lanes_is_ahead(l, READ_0) && gs_lanes_is_done(l, READ_0));
+    finish(l, READ_1);
+    assert_true(gs_lanes_are_over(l, GS_LANE_READ)); /* what is read ahead is not this run's */
+}
+
+static void test_lanes__the_next_run_begins_with_what_was_read_ahead(void **state)
+{
+    (void)state;
+    for (int arrives = 0; arrives < 2; arrives++) {
+        struct fixture f;
+        make(&f);
+        gs_lanes *const l = &f.lanes;
+        gs_lanes_enter(l, 0);
+        run_half(l);
+        if (arrives)
+            finish(l, READ_0);
+        gs_lanes_enter(l, 0);
+        assert_null(gs_lanes_fault(l));
+        assert_int_equal(gs_lanes_next(l, GS_LANE_READ), READ_1);
+        assert_int_equal(gs_lanes_is_done(l, READ_0), arrives);
+        assert_false(gs_lanes_is_done(l, COMPUTE_0));
+        if (!arrives)
+            finish(l, READ_0);
+        begin(l, COMPUTE, COMPUTE_0);
+        begin(l, GS_LANE_READ, READ_1);
+        gs_lanes_close(l);
+    }
+}
+
+static void test_lanes__another_pass_begins_with_nothing(void **state)
+{
+    (void)state;
+    for (int forgotten = 0; forgotten < 2; forgotten++) {
+        struct fixture f;
+        make(&f);
+        gs_lanes *const l = &f.lanes;
+        gs_lanes_enter(l, 0);
+        run_half(l);
+        finish(l, READ_0);
+        if (forgotten)
+            gs_lanes_forget_ahead(l);
+        else
+            gs_lanes_enter(l, 1);
+        assert_int_equal(gs_lanes_next(l, GS_LANE_READ), forgotten ? GS_NONE : READ_2);
+        gs_lanes_enter(l, 0);
+        assert_int_equal(gs_lanes_next(l, GS_LANE_READ), READ_0);
+        assert_false(gs_lanes_is_done(l, READ_0));
+        run_half(l);
+        gs_lanes_close(l);
+    }
+}
+
+/* Copies as tasks of one device: four lanes of its own beside reads and writes. */
+static void test_lanes__one_device_with_copies_has_lanes_of_its_own(void **state)
+{
+    (void)state;
+    struct fixture f;
+    make(&f);
+    gs_lanes_close(&f.lanes);
+    f.plan.devices = 1;
+    f.task[COMPUTE_0].kind = GS_TASK_UPLOAD;
+    gs_assert_ok(gs_lanes_open(&f.lanes, &f.plan));
+    gs_lanes_enter(&f.lanes, 0);
+    assert_int_equal(f.lanes.lanes, GS_LANE_DEVICES + GS_DEVICE_LANES);
+    assert_int_equal(gs_lanes_next(&f.lanes, GS_LANE_DEVICES + GS_LANE_UPLOAD), COMPUTE_0);
+    assert_int_equal(gs_lanes_next(&f.lanes, COMPUTE), COMPUTE_1);
+    assert_true(gs_lanes_are_over(&f.lanes, GS_LANE_DEVICES + GS_LANE_FORWARD));
+    gs_lanes_close(&f.lanes);
+}
+
+static void assert_fault(gs_lanes *l, uint32_t task, gs_task_state is, const char *part)
+{
+    const uint8_t was = l->state[task];
+    l->state[task] = (uint8_t)is;
+    assert_non_null(gs_lanes_fault(l));
+    assert_non_null(strstr(gs_lanes_fault(l), part));
+    l->state[task] = was;
+    assert_null(gs_lanes_fault(l));
+}
+
+static void test_lanes__what_breaks_a_rule_is_named(void **state)
+{
+    (void)state;
+    struct fixture f;
+    make(&f);
+    gs_lanes_enter(&f.lanes, 0);
+    begin(&f.lanes, GS_LANE_READ, READ_0);
+    assert_fault(&f.lanes, READ_0, GS_WAITING, "has not begun");
+    assert_fault(&f.lanes, READ_0, GS_DONE, "miscounted");
+    assert_fault(&f.lanes, READ_0, GS_FETCHED, "for the next run");
+    assert_fault(&f.lanes, READ_1, GS_UNDER_WAY, "before its turn");
+    f.lanes.state[COMPUTE_0] = GS_DONE;
+    f.lanes.lane[COMPUTE].next++;
+    assert_string_equal(gs_lanes_fault(&f.lanes), "a task has begun before what it waits for was done");
+    gs_lanes_close(&f.lanes);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_lanes__a_task_begins_in_its_turn_and_when_its_waits_are_over),
+        cmocka_unit_test(test_lanes__the_next_run_begins_with_what_was_read_ahead),
+        cmocka_unit_test(test_lanes__another_pass_begins_with_nothing),
+        cmocka_unit_test(test_lanes__one_device_with_copies_has_lanes_of_its_own),
+        cmocka_unit_test(test_lanes__what_breaks_a_rule_is_named),
+    };
+    return cmocka_run_group_tests_name("plan/lanes", tests, NULL, NULL);
+}
