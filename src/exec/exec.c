@@ -5,7 +5,7 @@
 
 #include "base/alloc.h"
 #include "base/size.h"
-#include "exec/exec_internal.h"
+#include "exec/lane.h"
 
 #define REQUESTS 1024u
 /* Chunks are often smaller than a piece: a queue of many of them, but of no more bytes than keep the
@@ -104,22 +104,6 @@ static gs_status take_regions(gs_exec *e, const gs_exec_config *c)
     return GS_OK;
 }
 
-/* Sorts each pass's tasks into its lanes, order kept. */
-static void fill_lanes(gs_exec *e)
-{
-    uint32_t at = 0;
-    for (uint32_t p = 0; p < e->plan->passes; p++) {
-        const gs_plan_pass *pass = &e->plan->pass[p];
-        for (uint32_t lane = 0; lane < e->lanes; lane++) {
-            e->lane_first[p * e->lanes + lane] = at;
-            for (uint32_t i = pass->first_task; i < pass->first_task + pass->tasks; i++)
-                if (gs_task_lane(&e->plan->task[i]) == lane)
-                    e->lane_task[at++] = i;
-        }
-    }
-    e->lane_first[e->plan->passes * e->lanes] = at;
-}
-
 static gs_status take_devices(gs_exec *e, const gs_exec_config *c)
 {
     uint32_t regs = 1, edge_regs = 1;
@@ -128,7 +112,6 @@ static gs_status take_devices(gs_exec *e, const gs_exec_config *c)
         edge_regs = GS_MAX(edge_regs, c->program->stage[s].edge_regs);
     }
     e->devices = GS_MAX(c->plan->devices, 1);
-    e->lanes = GS_LANE_DEVICES + (c->plan->devices > 0 ? c->plan->devices * GS_DEVICE_LANES : 1);
     if ((e->on = gs_calloc(e->devices, sizeof(*e->on))) == NULL)
         return no_memory("the devices", e->devices * sizeof(*e->on));
     for (uint32_t d = 0; d < e->devices; d++)
@@ -150,20 +133,15 @@ static gs_status take_tables(gs_exec *e, const gs_exec_config *c)
     e->files = c->program->arrays + c->sets;
     e->file = gs_calloc(e->files, sizeof(*e->file));
     e->io_file = gs_malloc_array(e->files, sizeof(*e->io_file));
-    e->lane_task = gs_malloc_array((size_t)e->plan->tasks + 1, sizeof(*e->lane_task));
-    e->lane_first = gs_calloc(e->plan->passes * e->lanes + 1, sizeof(*e->lane_first));
-    e->done = gs_calloc((size_t)e->plan->tasks + 1, 1);
     e->runs_left = gs_calloc((size_t)e->plan->tasks + 1, sizeof(*e->runs_left));
     e->chunk_seen = gs_calloc(chunks * c->sets, 1);
-    if (e->file == NULL || e->io_file == NULL || e->lane_task == NULL || e->lane_first == NULL ||
-        e->done == NULL || e->runs_left == NULL || e->chunk_seen == NULL)
+    if (e->file == NULL || e->io_file == NULL || e->runs_left == NULL || e->chunk_seen == NULL)
         return no_memory("tables", e->plan->table_bytes);
     if ((c->trace || c->plan->devices > 0) &&
         (e->span = gs_calloc((size_t)e->plan->tasks + 1, sizeof(*e->span))) == NULL)
         return no_memory("the trace", e->plan->tasks * GS_EXEC_TRACE_TASK_BYTES);
     memcpy(e->file, c->file, e->files * sizeof(*e->file));
     memset(e->io_file, 0xff, e->files * sizeof(*e->io_file));
-    fill_lanes(e);
     return GS_OK;
 }
 
@@ -272,9 +250,11 @@ gs_status gs_exec_open(gs_exec **out, const gs_exec_config *config)
     e->weights = config->weights;
     e->chunk = config->chunk;
     e->verify = !config->no_verify;
-    if ((st = take_devices(e, config)) != GS_OK || (st = take_tables(e, config)) != GS_OK ||
-        (st = take_regions(e, config)) != GS_OK || (st = open_files(e, config)) != GS_OK ||
-        (st = load_residents(e)) != GS_OK || (st = gs_exec__merge_chunks(e)) != GS_OK ||
+    if ((st = gs_lanes_open(&e->lanes, e->plan)) != GS_OK || (st = take_devices(e, config)) != GS_OK ||
+        (st = gs_exec__take_lanes(e)) != GS_OK || (st = gs_exec__take_shares(e, config->gradients)) != GS_OK ||
+        (st = take_tables(e, config)) != GS_OK || (st = take_regions(e, config)) != GS_OK ||
+        (st = open_files(e, config)) != GS_OK || (st = load_residents(e)) != GS_OK ||
+        (st = gs_exec__merge_chunks(e)) != GS_OK ||
         (e->plan->devices > 0 && (st = gs_exec__several_open(e, config)) != GS_OK))
         goto done;
     *out = e;
@@ -312,9 +292,9 @@ void gs_exec_close(gs_exec *e)
             gs_free_pages(e->region[r], e->region_bytes[r]);
     gs_free(e->file);
     gs_free(e->io_file);
-    gs_free(e->lane_task);
-    gs_free(e->lane_first);
-    gs_free(e->done);
+    gs_lanes_close(&e->lanes);
+    gs_exec__give_shares(e);
+    gs_free(e->lane);
     gs_free(e->span);
     gs_free(e->runs_left);
     gs_free(e->chunk_seen);

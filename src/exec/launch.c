@@ -293,8 +293,7 @@ static gs_status launch_statistics(gs_exec *e, gs_exec_device *x, const gs_task 
         const uint32_t to = s->instr[i].dst;
         if (gs_op_classof(s->instr[i].op) != GS_CLASS_STATISTIC)
             continue;
-        if (e->several != NULL)
-            st = gs_exec__several_statistic(e, to);
+        st = gs_exec__reduce_statistic(e, to);
         /* Every device that has a copy of its own needs it. */
         for (uint32_t d = 0; d < (x->hidden ? e->devices : 1) && st == GS_OK; d++)
             st = gs_device_finish_statistic(e->on[d].device, e->program->param[to].statistic, e->args->made[to],

@@ -101,7 +101,7 @@ gs_status gs_exec_write_trace(const gs_exec *e, uint32_t pass, FILE *out)
     fprintf(out, "{\"displayTimeUnit\":\"ms\",\"traceEvents\":[\n"
                  "{\"ph\":\"M\",\"pid\":1,\"name\":\"process_name\",\"args\":{\"name\":\"gnnstream: %s\"}}",
             e->program->pass[pass].name);
-    for (uint32_t lane = 0; lane < e->lanes; lane++) {
+    for (uint32_t lane = 0; lane < e->lanes.lanes; lane++) {
         char name[32];
         track_name(e, lane, name, sizeof(name));
         fprintf(out, ",\n{\"ph\":\"M\",\"pid\":1,\"tid\":%u,\"name\":\"thread_name\",\"args\":{\"name\":\"%s\"}}",

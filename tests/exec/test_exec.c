@@ -92,6 +92,76 @@ static void test_run__reads_ahead_of_the_next_one(void **state)
     tiny_drop(&tiny);
 }
 
+/* The same with copies as tasks: each lane of a device has a thread, also where the device is the only one. */
+static void test_run__same_result_with_copies_as_tasks(void **state)
+{
+    (void)state;
+    static float got[TINY_ROWS * TINY_WIDTH];
+    for (uint32_t devices = 1; devices <= TINY_DEVICES; devices++) {
+        gs_exec *e = NULL;
+        gs_exec_stats stats;
+        tiny_make(&tiny);
+        tiny.copying = devices;
+        gs_assert_ok(tiny_open(&e, &tiny, SMALL_HOST, SMALL_DEVICE, GS_IO_AUTO));
+        const gs_plan_pass *const pass = &tiny.plan->pass[0];
+        assert_int_equal(tiny.plan->devices, devices);
+        assert_true(pass->upload_bytes > 0 && pass->download_bytes > 0 && pass->read_bytes > 0);
+        for (int epoch = 0; epoch < 3; epoch++) {
+            gs_assert_ok(run(e, &stats));
+            assert_int_equal(stats.read_bytes, pass->read_bytes);
+            assert_int_equal(stats.copied_in_bytes, pass->upload_bytes);
+            assert_int_equal(stats.forwarded_bytes, pass->forward_bytes);
+            assert_int_equal(stats.copied_out_bytes, pass->download_bytes);
+            assert_null(gs_lanes_fault(&e->lanes));
+            memset(got, 0, sizeof(got));
+            gs_assert_ok(gs_exec_read_rows(e, TINY_OUT, 0, TINY_ROWS, got));
+            assert_memory_equal(got, tiny.want, sizeof(got));
+        }
+        gs_exec_close(e);
+        tiny_drop(&tiny);
+    }
+}
+
+/* The plan's first read, which is of a file of the store, made again when all else is done. */
+static void add_ahead(gs_plan *p)
+{
+    uint32_t first = 0;
+    while (p->task[first].kind != GS_TASK_READ)
+        first++;
+    assert_true(p->task[first].deps == 0 && p->task[first].place.region == GS_REGION_RING);
+    p->ahead = gs_calloc(1, sizeof(*p->ahead));
+    p->dep = gs_realloc(p->dep, (p->deps + p->pass[0].tasks) * sizeof(*p->dep));
+    p->ahead[0] = (gs_ahead){.task = first, .first_dep = p->deps, .deps = p->pass[0].tasks};
+    for (uint32_t i = 0; i < p->pass[0].tasks; i++)
+        p->dep[p->deps++] = p->pass[0].first_task + i;
+    p->aheads = p->pass[0].aheads = 1;
+}
+
+static void test_run__threads_of_lanes_read_ahead_too(void **state)
+{
+    (void)state;
+    static float got[TINY_ROWS * TINY_WIDTH];
+    gs_exec *e = NULL;
+    gs_exec_stats stats;
+    tiny_make(&tiny);
+    tiny.copying = 1;
+    tiny.prepare = add_ahead;
+    gs_assert_ok(tiny_open(&e, &tiny, SMALL_HOST, SMALL_DEVICE, GS_IO_AUTO));
+    for (int epoch = 0; epoch < 6; epoch++) {
+        const gs_exec_args args = {.loss_scale = 1, .again = epoch % 3 != 2};
+        gs_assert_ok(gs_exec_run(e, 0, &args, &stats));
+        assert_int_equal(stats.read_bytes, tiny.plan->pass[0].read_bytes);
+        assert_int_equal(e->lanes.ahead, args.again);
+        if (args.again)
+            continue;
+        memset(got, 0, sizeof(got));
+        gs_assert_ok(gs_exec_read_rows(e, TINY_OUT, 0, TINY_ROWS, got));
+        assert_memory_equal(got, tiny.want, sizeof(got));
+    }
+    gs_exec_close(e);
+    tiny_drop(&tiny);
+}
+
 static void flip(const char *path, uint64_t at)
 {
     uint8_t b;
@@ -229,6 +299,8 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_run__same_result_in_any_memory),
         cmocka_unit_test(test_run__reads_ahead_of_the_next_one),
+        cmocka_unit_test(test_run__same_result_with_copies_as_tasks),
+        cmocka_unit_test(test_run__threads_of_lanes_read_ahead_too),
         cmocka_unit_test(test_replay__moves_what_a_run_moves),
         cmocka_unit_test(test_replay__stops_and_names_a_short_file),
         cmocka_unit_test(test_run__names_flipped_bytes),

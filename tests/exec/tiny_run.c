@@ -157,8 +157,10 @@ void tiny_make(struct tiny *t)
     write_edges(t, 0);
     write_edges(t, 1);
     make_program(t);
-    gs_assert_ok(gs_device_open(&t->device, "cpu", 2));
-    gs_assert_ok(gs_device_prepare(t->device, &t->p));
+    for (int d = 0; d < TINY_DEVICES; d++) {
+        gs_assert_ok(gs_device_open(&t->device[d], "cpu", 2));
+        gs_assert_ok(gs_device_prepare(t->device[d], &t->p));
+    }
 }
 
 void tiny_forge_index(struct tiny *t, uint32_t target, uint32_t operand)
@@ -180,17 +182,24 @@ void tiny_forge_index(struct tiny *t, uint32_t target, uint32_t operand)
 void tiny_drop(struct tiny *t)
 {
     gs_plan_free(t->plan);
-    gs_device_close(t->device);
+    for (int d = 0; d < TINY_DEVICES; d++)
+        gs_device_close(t->device[d]);
     gs_test_temp_remove(t->dir);
 }
 
 gs_status tiny_open(gs_exec **out, struct tiny *t, uint64_t host, uint64_t device, gs_io_backend io)
 {
+    const gs_topology *const wires = t->copying > 0 ? &t->wires : NULL;
     const gs_schedule_config sc = {.program = &t->p, .chunks = &t->chunks, .array_sum_bytes = 65536,
-                                   .host_memory = host, .device_memory = device, .unified = true};
+                                   .host_memory = host, .device_memory = device, .unified = true,
+                                   .topology = wires, .task_bytes = wires == NULL ? 0 : GS_EXEC_TRACE_TASK_BYTES};
+    if (wires != NULL)
+        gs_topology_one_switch(&t->wires, t->copying);
     gs_plan_free(t->plan);
     t->plan = NULL;
     gs_assert_ok(gs_schedule(&t->plan, &sc));
+    if (t->prepare != NULL)
+        t->prepare(t->plan);
     for (uint32_t f = 0; f < TINY_ARRAYS + 2; f++)
         t->file[f] = (gs_exec_file){.path = t->path[f], .create = f == TINY_H || f == TINY_OUT};
     t->file[TINY_FEATURES].sums = t->sums;
@@ -198,8 +207,8 @@ gs_status tiny_open(gs_exec **out, struct tiny *t, uint64_t host, uint64_t devic
     t->file[TINY_FEATURES].bytes = sizeof(t->features);
     t->exec_set[0] = t->exec_chunk[0];
     t->exec_set[1] = t->exec_chunk[1];
-    const gs_exec_config c = {.program = &t->p, .plan = t->plan, .device = &t->device, .file = t->file,
-                              .parts = TINY_PARTS, .interval_rows = t->chunks.interval_rows,
+    const gs_exec_config c = {.program = &t->p, .plan = t->plan, .device = t->device, .topology = wires,
+                              .file = t->file, .parts = TINY_PARTS, .interval_rows = t->chunks.interval_rows,
                               .vertices = TINY_ROWS, .index_bytes = 2,
                               .sets = 2, .chunk = t->exec_set, .io = io};
     return gs_exec_open(out, &c);

@@ -11,7 +11,7 @@
 #include "schedule/schedule.h"
 
 enum { TINY_FEATURES, TINY_H, TINY_OUT, TINY_ARRAYS };
-enum { TINY_ROWS = 3000, TINY_PARTS = 3, TINY_WIDTH = 8, TINY_EDGES = 20000 };
+enum { TINY_ROWS = 3000, TINY_PARTS = 3, TINY_WIDTH = 8, TINY_EDGES = 20000, TINY_DEVICES = 2 };
 
 struct tiny {
     char *dir;
@@ -30,8 +30,11 @@ struct tiny {
     gs_instr instr[2][1];
     gs_pass pass[1];
     gs_exec_file file[TINY_ARRAYS + 2];
-    gs_device *device;
+    gs_device *device[TINY_DEVICES];
     gs_plan *plan;
+    uint32_t copying; /* devices whose copies are tasks; 0: one, which computes on host memory */
+    gs_topology wires; /* of those */
+    void (*prepare)(gs_plan *plan); /* changes the plan before the run opens; or NULL */
 };
 
 void tiny_make(struct tiny *t);

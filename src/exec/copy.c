@@ -1,4 +1,4 @@
-/* several_copy.c - copies between the host and devices, no faster than their wires.
+/* copy.c - copies between the host and devices, no faster than their wires.
  *
  * GPUs have wires of their own: what a topology says of theirs is for the planner. On host memory
  * a wire is a clock: a copy takes its time on it from when it could begin, not from when a thread got round to it, so
@@ -20,7 +20,7 @@ gs_device_way gs_exec__way_of(const gs_exec_lane *l)
 
 static gs_status copy_runs(gs_exec_lane *l, const gs_task *t, uint8_t *to, const uint8_t *from, uint64_t *bytes)
 {
-    const gs_exec *const e = l->of->e;
+    const gs_exec *const e = l->e;
     gs_device *const d = e->on[t->device].device;
     gs_device *const peer = t->kind == GS_TASK_FORWARD ? e->on[t->peer].device : NULL;
     const gs_device_way way = gs_exec__way_of(l);
@@ -64,9 +64,9 @@ static bool reserve(struct gs_exec_several *s, const gs_task *t, uint64_t bytes,
     return true;
 }
 
-gs_status gs_exec__several_copy(gs_exec_lane *l, const gs_task *t, double ready, double span[2])
+gs_status gs_exec__copy(gs_exec_lane *l, const gs_task *t, double ready, double span[2])
 {
-    gs_exec *const e = l->of->e;
+    gs_exec *const e = l->e;
     const gs_exec_device *const x = &e->on[t->device], *const from = t->kind == GS_TASK_FORWARD ? &e->on[t->peer] : x;
     uint64_t bytes = 0;
     gs_status st = GS_OK;
@@ -78,7 +78,7 @@ gs_status gs_exec__several_copy(gs_exec_lane *l, const gs_task *t, double ready,
         st = copy_runs(l, t, gs_exec__at(e, x, t->place), gs_exec__at(e, from, t->source), &bytes);
     span[1] = gs_now();
     l->bytes += bytes;
-    if (st == GS_OK && !x->hidden && reserve(l->of, t, bytes, ready, span) && gs_now() < span[1])
+    if (st == GS_OK && !x->hidden && reserve(e->several, t, bytes, ready, span) && gs_now() < span[1])
         sleep_until(span[1]);
     return st;
 }

@@ -1,0 +1,46 @@
+/* lane.h - one lane of a device: what it does, and what it has under way there.
+ *
+ * Each is driven by one thread: the driving one where a device has nothing but computations, one of its own where its
+ * copies are tasks too (several.c).
+ */
+#ifndef GS_EXEC_LANE_H
+#define GS_EXEC_LANE_H
+
+#include "exec/exec_internal.h"
+
+/* Tasks that a lane may have under way on a device with memory of its own: one runs, one's bytes are copied, one
+ * waits. */
+#define GS_EXEC_FLIGHT 3u
+
+struct gs_exec_lane {
+    /* set at open */
+    gs_exec *e;
+    uint32_t lane, device, kind; /* lane of the plan; GS_LANE_COMPUTE, ... */
+    /* of the pass being run */
+    double last;              /* when its last task ended */
+    struct {
+        uint32_t task;
+        uint64_t number;      /* the device's, of the launch or of the copies */
+    } flight[GS_EXEC_FLIGHT]; /* begun on a device with memory of its own, oldest first */
+    uint32_t flights;
+    double busy_seconds, wait_seconds;
+    uint64_t bytes;           /* copied */
+};
+
+/* All of the plan's devices, with nothing under way. */
+gs_status gs_exec__take_lanes(gs_exec *e);
+/* A run of a pass begins. */
+void gs_exec__enter_lane(gs_exec_lane *l);
+/* Begins the lane's next task, which is ready. A device with memory of its own may still have it under way after
+ * that; else it is done. */
+gs_status gs_exec__run_next(gs_exec_lane *l);
+/* Takes in what was under way and is done, oldest first; `wait`: at least the oldest. */
+gs_status gs_exec__retire(gs_exec_lane *l, bool wait);
+
+/* copy.c: an UPLOAD, FORWARD or DOWNLOAD, which could begin at `ready` and ends no sooner than its wire allows; on a
+ * device with memory of its own it is only begun. */
+gs_status gs_exec__copy(gs_exec_lane *l, const gs_task *t, double ready, double span[2]);
+/* copy.c: which of the device's ways the lane's copies go. */
+gs_device_way gs_exec__way_of(const gs_exec_lane *l);
+
+#endif /* GS_EXEC_LANE_H */

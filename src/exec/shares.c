@@ -1,0 +1,103 @@
+/* shares.c - gradients and sums of statistics that each device has of its own rows, and their sums over devices. */
+#include <string.h>
+
+#include "base/alloc.h"
+#include "base/size.h"
+#include "exec/exec_internal.h"
+
+/* A tensor starts at a multiple of 64 bytes. */
+static uint64_t gradient_floats(const gs_param *p)
+{
+    return p->fixed ? 0 : gs_align_up((uint64_t)p->rows * p->cols, 16);
+}
+
+static uint64_t statistic_doubles(const gs_param *p)
+{
+    return p->statistic == GS_STATISTIC_NONE ? 0 : gs_align_up(2ull * p->cols, 8);
+}
+
+gs_status gs_exec__take_shares(gs_exec *e, bool gradients)
+{
+    gs_exec_shares *const s = &e->shares;
+    const gs_program *const p = e->program;
+    const uint64_t further = e->devices - 1, shares = gradients ? further * p->params : 0;
+    uint64_t grad_at = 0, sum_at = 0;
+
+    for (uint64_t k = 0; k < shares; k++) {
+        s->grad_count += gradient_floats(&p->param[k % p->params]);
+        s->statistic_count += statistic_doubles(&p->param[k % p->params]);
+    }
+    s->grad = gs_calloc(further * p->params + 1, sizeof(*s->grad));
+    s->statistic = gs_calloc(further * p->params + 1, sizeof(*s->statistic));
+    s->grad_floats = gs_calloc(s->grad_count + 1, sizeof(*s->grad_floats));
+    s->statistic_doubles = gs_calloc(s->statistic_count + 1, sizeof(*s->statistic_doubles));
+    if (s->grad == NULL || s->statistic == NULL || s->grad_floats == NULL || s->statistic_doubles == NULL)
+        return gs_fail(GS_ENOMEM, "out of memory: the devices' gradients");
+    for (uint64_t k = 0; k < shares; k++) {
+        const uint64_t floats = gradient_floats(&p->param[k % p->params]);
+        const uint64_t doubles = statistic_doubles(&p->param[k % p->params]);
+        s->grad[k] = floats > 0 ? s->grad_floats + grad_at : NULL;
+        s->statistic[k] = doubles > 0 ? s->statistic_doubles + sum_at : NULL;
+        grad_at += floats;
+        sum_at += doubles;
+    }
+    return GS_OK;
+}
+
+void gs_exec__give_shares(gs_exec *e)
+{
+    gs_free(e->shares.grad);
+    gs_free(e->shares.statistic);
+    gs_free(e->shares.grad_floats);
+    gs_free(e->shares.statistic_doubles);
+}
+
+void gs_exec__enter_shares(gs_exec *e)
+{
+    gs_exec_shares *const s = &e->shares;
+    const uint32_t params = e->program->params;
+
+    if (e->args->grad != NULL && s->grad_count > 0)
+        memset(s->grad_floats, 0, s->grad_count * sizeof(*s->grad_floats));
+    if (s->statistic_count > 0)
+        memset(s->statistic_doubles, 0, s->statistic_count * sizeof(*s->statistic_doubles));
+    for (uint32_t d = 0; d < e->devices; d++) {
+        gs_exec_device *const x = &e->on[d];
+        x->grad = d == 0 || e->args->grad == NULL ? e->args->grad : s->grad + (d - 1) * params;
+        x->statistic = d == 0 || e->args->statistic == NULL ? e->args->statistic : s->statistic + (d - 1) * params;
+        x->metrics = (gs_metrics){0};
+        x->edge_seconds = 0;
+    }
+}
+
+gs_status gs_exec__reduce_gradients(gs_exec *e)
+{
+    gs_device *device[GS_PLAN_DEVICES];
+    void *part[GS_PLAN_DEVICES];
+    gs_status st = GS_OK;
+
+    for (uint32_t p = 0; e->devices > 1 && e->args->grad != NULL && p < e->program->params && st == GS_OK; p++) {
+        const gs_param *const of = &e->program->param[p];
+        for (uint32_t d = 0; d < e->devices; d++) {
+            device[d] = e->on[d].device;
+            part[d] = e->on[d].grad[p];
+        }
+        if (!of->fixed)
+            st = gs_device_all_reduce(device, e->devices, part, (uint64_t)of->rows * of->cols, false);
+    }
+    return st;
+}
+
+gs_status gs_exec__reduce_statistic(gs_exec *e, uint32_t param)
+{
+    gs_device *device[GS_PLAN_DEVICES];
+    void *part[GS_PLAN_DEVICES];
+
+    if (e->devices == 1)
+        return GS_OK;
+    for (uint32_t d = 0; d < e->devices; d++) {
+        device[d] = e->on[d].device;
+        part[d] = e->on[d].statistic[param];
+    }
+    return gs_device_all_reduce(device, e->devices, part, 2ull * e->program->param[param].cols, true);
+}

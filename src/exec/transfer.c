@@ -1,0 +1,203 @@
+/* transfer.c - hands reads and writes to io, and takes in what has come.
+ *
+ * One thread does that for a run: between launches where it feeds the device too, else all the time. The first reads
+ * of a pass's next run are handed over when all reads of this run are (schedule/emit_ahead.c says which). They may
+ * arrive at any time, also between the two runs, and are the next one's in all that is counted. A run of another pass
+ * in between throws them away.
+ */
+#include <string.h>
+
+#include "base/clock.h"
+#include "base/size.h"
+#include "exec/exec_internal.h"
+
+/* Parts that a transfer is made of; a whole one is a single part. */
+static uint32_t parts_of(const gs_task *t) { return t->kind == GS_TASK_READ && t->runs > 0 ? t->runs : 1; }
+
+static uint64_t tag_of(uint32_t task, uint32_t part) { return (uint64_t)part << 32 | task; }
+static uint32_t task_of(uint64_t tag) { return (uint32_t)tag; }
+static uint32_t part_of(uint64_t tag) { return (uint32_t)(tag >> 32); }
+
+gs_io_request gs_exec__request(const gs_exec *e, uint64_t tag)
+{
+    const gs_task *t = &e->plan->task[task_of(tag)];
+    gs_io_request r = {.file = e->io_file[t->file], .write = t->kind == GS_TASK_WRITE, .offset = t->offset,
+                       .length = t->bytes, .memory = gs_exec__host(e, t->place), .tag = tag};
+    if (t->kind == GS_TASK_READ && t->runs > 0) {
+        const gs_run run = e->plan->run[t->first_run + part_of(tag)];
+        r.offset += run.first * GS_BLOCK_BYTES;
+        r.memory = (uint8_t *)r.memory + run.first * GS_BLOCK_BYTES;
+        r.length = run.blocks * GS_BLOCK_BYTES;
+    }
+    return r;
+}
+
+/* Of the run that the transfer is for. */
+static gs_exec_stats *counts_of(gs_exec *e, uint32_t task)
+{
+    return gs_lanes_is_ahead(&e->lanes, task) ? &e->ahead_stats : &e->stats;
+}
+
+gs_status gs_exec__submit(gs_exec *e, uint32_t task, uint32_t *part)
+{
+    const uint32_t parts = parts_of(&e->plan->task[task]);
+    gs_status st = GS_OK;
+
+    if (*part == 0)
+        e->runs_left[task] = parts;
+    for (; *part < parts && st == GS_OK; *part += st == GS_OK) {
+        const gs_io_request r = gs_exec__request(e, tag_of(task, *part));
+        st = gs_io_submit(e->io, &r);
+        counts_of(e, task)->requests += st == GS_OK;
+    }
+    if (st == GS_OK)
+        *part = 0;
+    return st;
+}
+
+/* ---- what may start ---- */
+
+/* The lane's next transfer begins if it may; behind the last read of this run, the first of the next. */
+static uint32_t begin_next(gs_exec *e, uint32_t lane)
+{
+    uint32_t task = gs_lanes_ready(&e->lanes, lane);
+
+    if (task != GS_NONE)
+        gs_lanes_begin(&e->lanes, lane);
+    else if (lane == GS_LANE_READ && e->args->again && (task = gs_lanes_ready_ahead(&e->lanes)) != GS_NONE)
+        gs_lanes_begin_ahead(&e->lanes);
+    if (task != GS_NONE && e->span != NULL)
+        e->span[task][0] = gs_now();
+    return task;
+}
+
+bool gs_exec__may_transfer(const gs_exec *e, uint32_t missing[GS_LANE_DEVICES + 1])
+{
+    const bool ahead = e->args->again && gs_lanes_next(&e->lanes, GS_LANE_READ) == GS_NONE;
+    const gs_ahead *const a = ahead ? gs_lanes_next_ahead(&e->lanes) : NULL;
+    bool may = ahead && gs_lanes_ready_ahead(&e->lanes) != GS_NONE;
+
+    for (uint32_t lane = 0; lane < GS_LANE_DEVICES; lane++) {
+        const uint32_t task = gs_lanes_next(&e->lanes, lane);
+        missing[lane] = task == GS_NONE ? GS_NONE : gs_lanes_missing_dep(&e->lanes, task);
+        may = may || (task != GS_NONE && missing[lane] == GS_NONE);
+    }
+    missing[GS_LANE_DEVICES] = a == NULL ? GS_NONE : gs_lanes_missing(&e->lanes, a->first_dep, a->deps);
+    return may;
+}
+
+/* Hands over transfers of one lane, in order, until one has to wait. */
+static gs_status feed(gs_exec *e, uint32_t lane)
+{
+    for (;;) {
+        if (e->rest[lane].task == GS_NONE && (e->rest[lane].task = begin_next(e, lane)) == GS_NONE)
+            return GS_OK;
+        const gs_status st = gs_exec__submit(e, e->rest[lane].task, &e->rest[lane].part);
+        if (st != GS_OK)
+            return st == GS_EAGAIN ? GS_OK : st;
+        e->rest[lane].task = GS_NONE;
+    }
+}
+
+static gs_status feed_all(gs_exec *e)
+{
+    const gs_status st = feed(e, GS_LANE_WRITE);
+    return st == GS_OK ? feed(e, GS_LANE_READ) : st;
+}
+
+/* ---- what has come ---- */
+
+static gs_status check(gs_exec *e, const gs_task *t, const gs_io_request *r, gs_exec_stats *counts)
+{
+    const double begin = gs_now();
+    gs_status st = GS_OK;
+    if (t->check == GS_CHECK_BLOCKS)
+        st = gs_exec__check_blocks(e, t->file, r->offset, r->memory, r->length);
+    else
+        st = gs_exec__check_chunks(e, t->file - e->program->arrays, t->target, t->operand, r->memory, r->length);
+    e->stats.check_seconds += gs_now() - begin;
+    counts->checked_bytes += r->length;
+    counts->checks++;
+    return st;
+}
+
+static gs_status finish_one(gs_exec *e, const gs_io_completion *c)
+{
+    const uint32_t task = task_of(c->tag);
+    const gs_task *t = &e->plan->task[task];
+    const gs_io_request r = gs_exec__request(e, c->tag);
+    gs_exec_stats *const counts = counts_of(e, task);
+    gs_status st = GS_OK;
+
+    if (c->status != GS_OK)
+        return gs_io_explain(e->io, &r, c);
+    if (counts == &e->stats && e->span != NULL)
+        e->span[task][1] = gs_now();
+    if (t->kind == GS_TASK_WRITE) {
+        counts->written_bytes += r.length;
+    } else {
+        counts->read_bytes += r.length;
+        if (e->several == NULL && (st = gs_device_host_wrote(e->on->device, r.memory, r.length)) != GS_OK)
+            return st;
+        if (t->check != GS_CHECK_NONE)
+            st = check(e, t, &r, counts);
+    }
+    if (--e->runs_left[task] == 0)
+        gs_exec__finish(e, task);
+    return st;
+}
+
+static gs_status reap(gs_exec *e, bool wait)
+{
+    gs_io_completion done[32];
+    uint32_t n;
+    gs_status st = GS_OK;
+    do {
+        n = gs_io_reap(e->io, done, 32, wait);
+        for (uint32_t i = 0; i < n && st == GS_OK; i++)
+            st = finish_one(e, &done[i]);
+        wait = false;
+    } while (n == 32 && st == GS_OK);
+    return st;
+}
+
+gs_status gs_exec__pump(gs_exec *e, bool wait)
+{
+    gs_status st;
+    if ((st = feed_all(e)) != GS_OK || (st = reap(e, wait)) != GS_OK)
+        return st;
+    /* What was reaped may have freed a place: the disk should not wait for the next launch. */
+    if ((st = feed_all(e)) != GS_OK)
+        return st;
+    gs_io_reap(e->io, NULL, 0, false); /* what was only queued goes to the kernel */
+    return GS_OK;
+}
+
+/* ---- from run to run ---- */
+
+void gs_exec__forget_ahead(gs_exec *e)
+{
+    gs_io_completion done[32];
+    while (gs_io_outstanding(e->io) > 0)
+        gs_io_reap(e->io, done, 32, true);
+    gs_lanes_forget_ahead(&e->lanes);
+    for (uint32_t lane = 0; lane < GS_LANE_DEVICES; lane++) {
+        e->rest[lane].task = GS_NONE;
+        e->rest[lane].part = 0;
+    }
+    e->ahead_stats = (gs_exec_stats){0};
+}
+
+void gs_exec__enter_pass(gs_exec *e, uint32_t pass)
+{
+    const gs_ahead *const list = e->plan->ahead + e->plan->pass[pass].first_ahead;
+
+    if (e->lanes.pass != pass)
+        gs_exec__forget_ahead(e);
+    /* what came before the run is there when it begins */
+    for (uint32_t k = 0; k < e->lanes.ahead && e->span != NULL; k++)
+        e->span[list[k].task][0] = e->span[list[k].task][1] = gs_now();
+    gs_lanes_enter(&e->lanes, pass);
+    e->stats = e->ahead_stats;
+    e->ahead_stats = (gs_exec_stats){0};
+}
