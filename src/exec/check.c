@@ -1,13 +1,13 @@
 /* check.c - compares what arrived with the checksums of the store. */
 #include "base/hash.h"
 #include "base/size.h"
-#include "exec/exec_internal.h"
+#include "exec/exec_run.h"
 
 gs_status gs_exec__check_blocks(const gs_exec *e, uint32_t file, uint64_t offset, const uint8_t *data,
                                 uint64_t bytes)
 {
-    const gs_exec_file *f = &e->file[file];
-    if (!e->verify || f->sums == NULL)
+    const gs_exec_file *f = &e->files.file[file];
+    if (!e->files.verify || f->sums == NULL)
         return GS_OK;
     /* `offset` is a multiple of sum_bytes; the file's padding is under no sum. */
     const uint64_t end = GS_MIN(offset + bytes, f->bytes);
@@ -26,21 +26,21 @@ gs_status gs_exec__check_blocks(const gs_exec *e, uint32_t file, uint64_t offset
 
 static gs_status check_chunk(const gs_exec *e, uint32_t set, uint32_t target, uint32_t operand, const uint8_t *data)
 {
-    const gs_exec_chunk *c = &e->chunk[set][(uint64_t)target * e->parts + operand];
+    const gs_exec_chunk *c = &e->chunks.chunk[set][(uint64_t)target * e->chunks.parts + operand];
     if (gs_hash64(data, c->length) == c->checksum)
         return GS_OK;
     return gs_fail(GS_EFORMAT,
                    "%s: chunk (%u, %u) does not match its checksum: the store is damaged; run"
                    " `gnnstream verify` and partition again",
-                   e->file[GS_FILE_EDGES(e->program, set)].path, target, operand);
+                   e->files.file[GS_FILE_EDGES(e->program, set)].path, target, operand);
 }
 
 gs_status gs_exec__check_chunks(const gs_exec *e, uint32_t set, uint32_t target, uint32_t operand,
                                 const uint8_t *data, uint64_t bytes)
 {
     gs_status st = GS_OK;
-    for (uint64_t at = 0; e->verify && at < bytes && st == GS_OK; operand++) {
-        const uint64_t length = e->chunk[set][(uint64_t)target * e->parts + operand].length;
+    for (uint64_t at = 0; e->files.verify && at < bytes && st == GS_OK; operand++) {
+        const uint64_t length = e->chunks.chunk[set][(uint64_t)target * e->chunks.parts + operand].length;
         if (length > 0)
             st = check_chunk(e, set, target, operand, data + at);
         at += length;

@@ -10,7 +10,7 @@
 
 #include "base/alloc.h"
 #include "base/clock.h"
-#include "exec/lane.h"
+#include "exec/several.h"
 
 /* ---- one thread feeds io and the device ---- */
 

@@ -5,7 +5,7 @@
 
 #include "base/alloc.h"
 #include "base/size.h"
-#include "exec/lane.h"
+#include "exec/several.h"
 
 #define REQUESTS 1024u
 /* Chunks are often smaller than a piece: a queue of many of them, but of no more bytes than keep the
@@ -129,19 +129,19 @@ static gs_status take_devices(gs_exec *e, const gs_exec_config *c)
 static gs_status take_tables(gs_exec *e, const gs_exec_config *c)
 {
     const uint64_t chunks = (uint64_t)c->parts * c->parts;
-    e->sets = c->sets;
-    e->files = c->program->arrays + c->sets;
-    e->file = gs_calloc(e->files, sizeof(*e->file));
-    e->io_file = gs_malloc_array(e->files, sizeof(*e->io_file));
-    e->runs_left = gs_calloc((size_t)e->plan->tasks + 1, sizeof(*e->runs_left));
-    e->chunk_seen = gs_calloc(chunks * c->sets, 1);
-    if (e->file == NULL || e->io_file == NULL || e->runs_left == NULL || e->chunk_seen == NULL)
+    e->chunks.sets = c->sets;
+    e->files.count = c->program->arrays + c->sets;
+    e->files.file = gs_calloc(e->files.count, sizeof(*e->files.file));
+    e->files.io_file = gs_malloc_array(e->files.count, sizeof(*e->files.io_file));
+    e->transfers.runs_left = gs_calloc((size_t)e->plan->tasks + 1, sizeof(*e->transfers.runs_left));
+    e->chunks.seen = gs_calloc(chunks * c->sets, 1);
+    if (e->files.file == NULL || e->files.io_file == NULL || e->transfers.runs_left == NULL || e->chunks.seen == NULL)
         return no_memory("tables", e->plan->table_bytes);
     if ((c->trace || c->plan->devices > 0) &&
         (e->span = gs_calloc((size_t)e->plan->tasks + 1, sizeof(*e->span))) == NULL)
         return no_memory("the trace", e->plan->tasks * GS_EXEC_TRACE_TASK_BYTES);
-    memcpy(e->file, c->file, e->files * sizeof(*e->file));
-    memset(e->io_file, 0xff, e->files * sizeof(*e->io_file));
+    memcpy(e->files.file, c->file, e->files.count * sizeof(*e->files.file));
+    memset(e->files.io_file, 0xff, e->files.count * sizeof(*e->files.io_file));
     return GS_OK;
 }
 
@@ -159,11 +159,11 @@ static bool file_is_used(const gs_exec *e, uint32_t file)
 }
 
 /* Arrays of the run have one file, which the first of them opens. */
-static bool has_place_in_other(gs_exec *e, uint32_t file)
+static bool has_place_in_other(gs_exec_files *x, uint32_t file)
 {
-    for (uint32_t f = 0; e->file[file].create && f < file; f++)
-        if (e->file[f].create && e->io_file[f] != GS_NONE && strcmp(e->file[f].path, e->file[file].path) == 0) {
-            e->io_file[file] = e->io_file[f];
+    for (uint32_t f = 0; x->file[file].create && f < file; f++)
+        if (x->file[f].create && x->io_file[f] != GS_NONE && strcmp(x->file[f].path, x->file[file].path) == 0) {
+            x->io_file[file] = x->io_file[f];
             return true;
         }
     return false;
@@ -179,16 +179,16 @@ static gs_status open_files(gs_exec *e, const gs_exec_config *c)
                              .buffer_count = GS_ARRAY_LEN(buffers)};
     gs_status st;
 
-    if ((st = gs_io_open(&e->io, &io)) != GS_OK)
+    if ((st = gs_io_open(&e->files.io, &io)) != GS_OK)
         return st;
-    for (uint32_t f = 0; f < e->files; f++) {
-        if (!file_is_used(e, f) || has_place_in_other(e, f))
+    for (uint32_t f = 0; f < e->files.count; f++) {
+        if (!file_is_used(e, f) || has_place_in_other(&e->files, f))
             continue;
-        const gs_io_mode mode = e->file[f].create ? GS_IO_CREATE : GS_IO_READ;
-        if ((st = gs_io_add_file(e->io, &e->io_file[f], e->file[f].path, mode)) != GS_OK)
+        const gs_io_mode mode = e->files.file[f].create ? GS_IO_CREATE : GS_IO_READ;
+        if ((st = gs_io_add_file(e->files.io, &e->files.io_file[f], e->files.file[f].path, mode)) != GS_OK)
             return st;
-        if (e->file[f].create &&
-            (st = gs_io_set_size(e->io, e->io_file[f], e->plan->spill_total)) != GS_OK)
+        if (e->files.file[f].create &&
+            (st = gs_io_set_size(e->files.io, e->files.io_file[f], e->plan->spill_total)) != GS_OK)
             return st;
     }
     return GS_OK;
@@ -197,14 +197,15 @@ static gs_status open_files(gs_exec *e, const gs_exec_config *c)
 /* One request, waited for. Used outside passes only. */
 static gs_status transfer(gs_exec *e, uint32_t file, uint64_t offset, void *memory, uint64_t bytes)
 {
-    const gs_io_request r = {.file = e->io_file[file], .offset = offset, .length = bytes, .memory = memory};
+    const gs_io_request r = {.file = e->files.io_file[file], .offset = offset, .length = bytes, .memory = memory};
     gs_io_completion done;
-    gs_status st = gs_io_submit(e->io, &r);
+    gs_status st = gs_io_submit(e->files.io, &r);
     if (st != GS_OK)
         return st;
-    while (gs_io_reap(e->io, &done, 1, true) == 0)
+    while (gs_io_reap(e->files.io, &done, 1, true) == 0)
         ;
-    return done.status == GS_OK ? gs_device_host_wrote(e->on->device, memory, bytes) : gs_io_explain(e->io, &r, &done);
+    return done.status == GS_OK ? gs_device_host_wrote(e->on->device, memory, bytes)
+                                : gs_io_explain(e->files.io, &r, &done);
 }
 
 /* Reads what stays in host memory, in large pieces that are checked as they come.
@@ -219,7 +220,7 @@ static gs_status load_residents(gs_exec *e)
         if (!r->load)
             continue;
         uint8_t *to = e->region[GS_REGION_RESIDENT] + r->offset;
-        const gs_exec_file *f = &e->file[r->file];
+        const gs_exec_file *f = &e->files.file[r->file];
         const uint64_t whole = gs_align_up(f->bytes, GS_BLOCK_BYTES);
         const uint64_t end = edges ? r->bytes : GS_MIN(gs_align_up(r->bytes, f->sum_bytes), whole - r->first);
         for (uint64_t at = 0; at < end; at += step) {
@@ -241,15 +242,15 @@ gs_status gs_exec_open(gs_exec **out, const gs_exec_config *config)
         return no_memory("the run", sizeof(*e));
     e->program = config->program;
     e->plan = config->plan;
-    e->parts = config->parts;
-    e->interval_rows = config->interval_rows;
-    e->vertices = config->vertices;
-    e->index_bytes = config->index_bytes;
-    e->type_bytes = config->type_bytes;
-    e->edge_types = config->edge_types;
-    e->weights = config->weights;
-    e->chunk = config->chunk;
-    e->verify = !config->no_verify;
+    e->chunks.parts = config->parts;
+    e->chunks.interval_rows = config->interval_rows;
+    e->chunks.vertices = config->vertices;
+    e->chunks.index_bytes = config->index_bytes;
+    e->chunks.type_bytes = config->type_bytes;
+    e->chunks.edge_types = config->edge_types;
+    e->chunks.weights = config->weights;
+    e->chunks.chunk = config->chunk;
+    e->files.verify = !config->no_verify;
     if ((st = gs_lanes_open(&e->lanes, e->plan)) != GS_OK || (st = take_devices(e, config)) != GS_OK ||
         (st = gs_exec__take_lanes(e)) != GS_OK || (st = gs_exec__take_shares(e, config->gradients)) != GS_OK ||
         (st = take_tables(e, config)) != GS_OK || (st = take_regions(e, config)) != GS_OK ||
@@ -285,19 +286,19 @@ void gs_exec_close(gs_exec *e)
     if (e == NULL)
         return;
     gs_exec__several_close(e);
-    gs_io_close(e->io); /* first: the kernel may still write into the regions */
+    gs_io_close(e->files.io); /* first: the kernel may still write into the regions */
     give_devices(e);
     for (int r = GS_REGION_RING; r < GS_REGION_ARENA; r++)
         if (e->region[r] != NULL)
             gs_free_pages(e->region[r], e->region_bytes[r]);
-    gs_free(e->file);
-    gs_free(e->io_file);
+    gs_free(e->files.file);
+    gs_free(e->files.io_file);
     gs_lanes_close(&e->lanes);
     gs_exec__give_shares(e);
     gs_free(e->lane);
     gs_free(e->span);
-    gs_free(e->runs_left);
-    gs_free(e->chunk_seen);
+    gs_free(e->transfers.runs_left);
+    gs_free(e->chunks.seen);
     gs_free(e);
 }
 
@@ -314,8 +315,8 @@ static gs_status read_spilled(gs_exec *e, uint32_t array, uint32_t interval, uin
                               uint64_t row_bytes, float *dst)
 {
     const gs_resident *r = resident_of(e, array);
-    const uint64_t per_interval = gs_align_up(row_bytes * e->interval_rows, GS_BLOCK_BYTES);
-    const uint64_t kept = r ? gs_div_up(r->bytes, row_bytes * e->interval_rows) : 0;
+    const uint64_t per_interval = gs_align_up(row_bytes * e->chunks.interval_rows, GS_BLOCK_BYTES);
+    const uint64_t kept = r ? gs_div_up(r->bytes, row_bytes * e->chunks.interval_rows) : 0;
     uint64_t at = e->plan->spill_first[array] + (interval - kept) * per_interval + from * row_bytes,
              left = rows * row_bytes;
     uint8_t *to = (uint8_t *)dst;
@@ -344,8 +345,8 @@ gs_status gs_exec_read_rows(gs_exec *e, uint32_t array, uint64_t first, uint64_t
 
     gs_exec__forget_ahead(e); /* a spilled row comes by way of the ring */
     while (rows > 0 && st == GS_OK) {
-        const uint32_t interval = (uint32_t)(first / e->interval_rows);
-        const uint64_t from = first % e->interval_rows, n = GS_MIN(rows, e->interval_rows - from);
+        const uint32_t interval = (uint32_t)(first / e->chunks.interval_rows);
+        const uint64_t from = first % e->chunks.interval_rows, n = GS_MIN(rows, e->chunks.interval_rows - from);
         if (r != NULL && (first + n) * row_bytes <= r->bytes) {
             uint8_t *const from_rows = e->region[GS_REGION_RESIDENT] + r->offset + first * row_bytes;
             if ((st = gs_device_host_reads(e->on->device, from_rows, n * row_bytes)) == GS_OK)
@@ -368,10 +369,10 @@ void gs_exec_span(const gs_exec *e, uint32_t task, double *begin, double *end)
 
 const char *gs_exec_io_name(const gs_exec *e)
 {
-    return gs_io_backend_name(e->io);
+    return gs_io_backend_name(e->files.io);
 }
 
 const char *gs_exec_io_note(const gs_exec *e)
 {
-    return gs_io_fallback_reason(e->io);
+    return gs_io_fallback_reason(e->files.io);
 }

@@ -6,6 +6,7 @@
 #include "base/alloc.h"
 #include "base/clock.h"
 #include "base/size.h"
+#include "exec/several.h"
 
 gs_status gs_exec__take_lanes(gs_exec *e)
 {

@@ -6,13 +6,13 @@
 #ifndef GS_EXEC_LANE_H
 #define GS_EXEC_LANE_H
 
-#include "exec/exec_internal.h"
+#include "exec/exec_run.h"
 
 /* Tasks that a lane may have under way on a device with memory of its own: one runs, one's bytes are copied, one
  * waits. */
 #define GS_EXEC_FLIGHT 3u
 
-struct gs_exec_lane {
+typedef struct gs_exec_lane {
     /* set at open */
     gs_exec *e;
     uint32_t lane, device, kind; /* lane of the plan; GS_LANE_COMPUTE, ... */
@@ -25,7 +25,7 @@ struct gs_exec_lane {
     uint32_t flights;
     double busy_seconds, wait_seconds;
     uint64_t bytes;           /* copied */
-};
+} gs_exec_lane;
 
 /* All of the plan's devices, with nothing under way. */
 gs_status gs_exec__take_lanes(gs_exec *e);
@@ -37,6 +37,11 @@ gs_status gs_exec__run_next(gs_exec_lane *l);
 /* Takes in what was under way and is done, oldest first; `wait`: at least the oldest. */
 gs_status gs_exec__retire(gs_exec_lane *l, bool wait);
 
+/* The task is done, and who waits for it is woken. */
+void gs_exec__finish(gs_exec *e, uint32_t task);
+
+/* launch.c: runs one compute task on the device. */
+gs_status gs_exec__launch(gs_exec *e, gs_exec_device *x, const gs_task *t);
 /* copy.c: an UPLOAD, FORWARD or DOWNLOAD, which could begin at `ready` and ends no sooner than its wire allows; on a
  * device with memory of its own it is only begun. */
 gs_status gs_exec__copy(gs_exec_lane *l, const gs_task *t, double ready, double span[2]);

@@ -4,17 +4,17 @@
  * where the plan has them go, and come over one another: what the run held is lost.
  */
 #include "base/clock.h"
-#include "exec/exec_internal.h"
+#include "exec/exec_run.h"
 
 static gs_status take_some(gs_exec *e)
 {
     gs_io_completion done[32];
-    const uint32_t n = gs_io_reap(e->io, done, 32, true);
+    const uint32_t n = gs_io_reap(e->files.io, done, 32, true);
 
     for (uint32_t i = 0; i < n; i++) {
         if (done[i].status != GS_OK) {
             const gs_io_request r = gs_exec__request(e, done[i].tag);
-            return gs_io_explain(e->io, &r, &done[i]);
+            return gs_io_explain(e->files.io, &r, &done[i]);
         }
     }
     return GS_OK;
@@ -44,7 +44,7 @@ gs_status gs_exec_replay(gs_exec *e, uint32_t pass, const volatile int *stop, do
         else if (e->plan->task[i].kind == GS_TASK_READ || e->plan->task[i].kind == GS_TASK_WRITE)
             st = hand_over(e, i);
     }
-    while (st == GS_OK && gs_io_outstanding(e->io) > 0)
+    while (st == GS_OK && gs_io_outstanding(e->files.io) > 0)
         st = take_some(e);
     const double end = gs_now();
     gs_exec__forget_ahead(e); /* after a failure: memory that the kernel may still write to is not given back */

@@ -165,7 +165,7 @@ gs_status gs_exec__several_run(gs_exec *e)
 
     start_pass(s);
     for (bool more = true; more && st == GS_OK;)
-        if ((st = gs_exec__pump(e, gs_io_outstanding(e->io) > 0)) == GS_OK && gs_io_outstanding(e->io) == 0)
+        if ((st = gs_exec__pump(e, gs_io_outstanding(e->files.io) > 0)) == GS_OK && gs_io_outstanding(e->files.io) == 0)
             more = wait_for_lanes(e);
     if (st != GS_OK)
         fail(s, st);

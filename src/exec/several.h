@@ -1,4 +1,4 @@
-/* several.h - the threads of devices whose copies are tasks, shared by several.c and copy.c. For this room alone. */
+/* several.h - the threads of devices whose copies are tasks: one for each lane. */
 #ifndef GS_EXEC_SEVERAL_H
 #define GS_EXEC_SEVERAL_H
 
@@ -33,5 +33,12 @@ struct gs_exec_several {
     double wire[GS_TOPOLOGY_DEVICES][2]; /* of each switch: busy until, to its devices and to the host */
     double peer[GS_TOPOLOGY_DEVICES];    /* of each device, from the one before */
 };
+
+gs_status gs_exec__several_open(gs_exec *e, const gs_exec_config *c);
+void gs_exec__several_close(gs_exec *e); /* where they are open */
+/* Runs the pass that was entered, drives io meanwhile. */
+gs_status gs_exec__several_run(gs_exec *e);
+/* Wakes who waits for the task. */
+void gs_exec__several_notify(gs_exec *e, uint32_t task);
 
 #endif /* GS_EXEC_SEVERAL_H */

@@ -3,7 +3,7 @@
 
 #include "base/alloc.h"
 #include "base/size.h"
-#include "exec/exec_internal.h"
+#include "exec/exec_run.h"
 
 /* A tensor starts at a multiple of 64 bytes. */
 static uint64_t gradient_floats(const gs_param *p)

@@ -5,7 +5,7 @@
  * ("b", "e"), which viewers stack. Times are microseconds from the pass's first task.
  */
 #include "base/size.h"
-#include "exec/exec_internal.h"
+#include "exec/exec_run.h"
 
 static const char *const kind_name[GS_TASK_KINDS] = {
     [GS_TASK_READ] = "read",   [GS_TASK_WRITE] = "write", [GS_TASK_ZERO] = "zero",

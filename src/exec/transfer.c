@@ -9,7 +9,7 @@
 
 #include "base/clock.h"
 #include "base/size.h"
-#include "exec/exec_internal.h"
+#include "exec/lane.h"
 
 /* Parts that a transfer is made of; a whole one is a single part. */
 static uint32_t parts_of(const gs_task *t) { return t->kind == GS_TASK_READ && t->runs > 0 ? t->runs : 1; }
@@ -21,7 +21,7 @@ static uint32_t part_of(uint64_t tag) { return (uint32_t)(tag >> 32); }
 gs_io_request gs_exec__request(const gs_exec *e, uint64_t tag)
 {
     const gs_task *t = &e->plan->task[task_of(tag)];
-    gs_io_request r = {.file = e->io_file[t->file], .write = t->kind == GS_TASK_WRITE, .offset = t->offset,
+    gs_io_request r = {.file = e->files.io_file[t->file], .write = t->kind == GS_TASK_WRITE, .offset = t->offset,
                        .length = t->bytes, .memory = gs_exec__host(e, t->place), .tag = tag};
     if (t->kind == GS_TASK_READ && t->runs > 0) {
         const gs_run run = e->plan->run[t->first_run + part_of(tag)];
@@ -35,7 +35,7 @@ gs_io_request gs_exec__request(const gs_exec *e, uint64_t tag)
 /* Of the run that the transfer is for. */
 static gs_exec_stats *counts_of(gs_exec *e, uint32_t task)
 {
-    return gs_lanes_is_ahead(&e->lanes, task) ? &e->ahead_stats : &e->stats;
+    return gs_lanes_is_ahead(&e->lanes, task) ? &e->transfers.ahead : &e->stats;
 }
 
 gs_status gs_exec__submit(gs_exec *e, uint32_t task, uint32_t *part)
@@ -44,10 +44,10 @@ gs_status gs_exec__submit(gs_exec *e, uint32_t task, uint32_t *part)
     gs_status st = GS_OK;
 
     if (*part == 0)
-        e->runs_left[task] = parts;
+        e->transfers.runs_left[task] = parts;
     for (; *part < parts && st == GS_OK; *part += st == GS_OK) {
         const gs_io_request r = gs_exec__request(e, tag_of(task, *part));
-        st = gs_io_submit(e->io, &r);
+        st = gs_io_submit(e->files.io, &r);
         counts_of(e, task)->requests += st == GS_OK;
     }
     if (st == GS_OK)
@@ -90,12 +90,12 @@ bool gs_exec__may_transfer(const gs_exec *e, uint32_t missing[GS_LANE_DEVICES + 
 static gs_status feed(gs_exec *e, uint32_t lane)
 {
     for (;;) {
-        if (e->rest[lane].task == GS_NONE && (e->rest[lane].task = begin_next(e, lane)) == GS_NONE)
+        if (e->transfers.rest[lane].task == GS_NONE && (e->transfers.rest[lane].task = begin_next(e, lane)) == GS_NONE)
             return GS_OK;
-        const gs_status st = gs_exec__submit(e, e->rest[lane].task, &e->rest[lane].part);
+        const gs_status st = gs_exec__submit(e, e->transfers.rest[lane].task, &e->transfers.rest[lane].part);
         if (st != GS_OK)
             return st == GS_EAGAIN ? GS_OK : st;
-        e->rest[lane].task = GS_NONE;
+        e->transfers.rest[lane].task = GS_NONE;
     }
 }
 
@@ -130,7 +130,7 @@ static gs_status finish_one(gs_exec *e, const gs_io_completion *c)
     gs_status st = GS_OK;
 
     if (c->status != GS_OK)
-        return gs_io_explain(e->io, &r, c);
+        return gs_io_explain(e->files.io, &r, c);
     if (counts == &e->stats && e->span != NULL)
         e->span[task][1] = gs_now();
     if (t->kind == GS_TASK_WRITE) {
@@ -142,7 +142,7 @@ static gs_status finish_one(gs_exec *e, const gs_io_completion *c)
         if (t->check != GS_CHECK_NONE)
             st = check(e, t, &r, counts);
     }
-    if (--e->runs_left[task] == 0)
+    if (--e->transfers.runs_left[task] == 0)
         gs_exec__finish(e, task);
     return st;
 }
@@ -153,7 +153,7 @@ static gs_status reap(gs_exec *e, bool wait)
     uint32_t n;
     gs_status st = GS_OK;
     do {
-        n = gs_io_reap(e->io, done, 32, wait);
+        n = gs_io_reap(e->files.io, done, 32, wait);
         for (uint32_t i = 0; i < n && st == GS_OK; i++)
             st = finish_one(e, &done[i]);
         wait = false;
@@ -169,7 +169,7 @@ gs_status gs_exec__pump(gs_exec *e, bool wait)
     /* What was reaped may have freed a place: the disk should not wait for the next launch. */
     if ((st = feed_all(e)) != GS_OK)
         return st;
-    gs_io_reap(e->io, NULL, 0, false); /* what was only queued goes to the kernel */
+    gs_io_reap(e->files.io, NULL, 0, false); /* what was only queued goes to the kernel */
     return GS_OK;
 }
 
@@ -178,14 +178,14 @@ gs_status gs_exec__pump(gs_exec *e, bool wait)
 void gs_exec__forget_ahead(gs_exec *e)
 {
     gs_io_completion done[32];
-    while (gs_io_outstanding(e->io) > 0)
-        gs_io_reap(e->io, done, 32, true);
+    while (gs_io_outstanding(e->files.io) > 0)
+        gs_io_reap(e->files.io, done, 32, true);
     gs_lanes_forget_ahead(&e->lanes);
     for (uint32_t lane = 0; lane < GS_LANE_DEVICES; lane++) {
-        e->rest[lane].task = GS_NONE;
-        e->rest[lane].part = 0;
+        e->transfers.rest[lane].task = GS_NONE;
+        e->transfers.rest[lane].part = 0;
     }
-    e->ahead_stats = (gs_exec_stats){0};
+    e->transfers.ahead = (gs_exec_stats){0};
 }
 
 void gs_exec__enter_pass(gs_exec *e, uint32_t pass)
@@ -198,6 +198,6 @@ void gs_exec__enter_pass(gs_exec *e, uint32_t pass)
     for (uint32_t k = 0; k < e->lanes.ahead && e->span != NULL; k++)
         e->span[list[k].task][0] = e->span[list[k].task][1] = gs_now();
     gs_lanes_enter(&e->lanes, pass);
-    e->stats = e->ahead_stats;
-    e->ahead_stats = (gs_exec_stats){0};
+    e->stats = e->transfers.ahead;
+    e->transfers.ahead = (gs_exec_stats){0};
 }

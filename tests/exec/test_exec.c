@@ -7,7 +7,7 @@
 
 #include "base/alloc.h"
 #include "base/size.h"
-#include "exec/exec_internal.h"
+#include "exec/exec_run.h"
 #include "support/support.h"
 #include "tiny_run.h"
 
@@ -208,15 +208,15 @@ static void test_replay__moves_what_a_run_moves(void **state)
         gs_assert_ok(gs_exec_run(e, 0, &args, &stats));
         for (int time = 0; time < 2; time++) {
             double seconds = -1;
-            while (gs_io_outstanding(e->io) > 0)
+            while (gs_io_outstanding(e->files.io) > 0)
                 gs_exec__forget_ahead(e);
-            gs_io_get_counters(e->io, &before);
+            gs_io_get_counters(e->files.io, &before);
             gs_assert_ok(gs_exec_replay(e, 0, NULL, &seconds));
-            gs_io_get_counters(e->io, &after);
+            gs_io_get_counters(e->files.io, &after);
             assert_true(seconds > 0);
             assert_int_equal(after.read_bytes - before.read_bytes, stats.read_bytes);
             assert_int_equal(after.written_bytes - before.written_bytes, stats.written_bytes);
-            assert_int_equal(gs_io_outstanding(e->io), 0);
+            assert_int_equal(gs_io_outstanding(e->files.io), 0);
         }
         gs_exec_close(e);
     }
@@ -234,7 +234,7 @@ static void test_replay__stops_and_names_a_short_file(void **state)
     gs_assert_ok(run(e, &stats));
     const volatile int stop = 1;
     assert_int_equal(gs_exec_replay(e, 0, &stop, &seconds), GS_EINTERRUPTED);
-    assert_int_equal(gs_io_outstanding(e->io), 0);
+    assert_int_equal(gs_io_outstanding(e->files.io), 0);
     assert_int_equal(truncate(tiny.path[TINY_FEATURES], GS_BLOCK_BYTES), 0);
     assert_int_equal(gs_exec_replay(e, 0, NULL, &seconds), GS_EFORMAT);
     assert_non_null(strstr(gs_last_error(), tiny.path[TINY_FEATURES]));

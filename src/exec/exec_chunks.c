@@ -1,0 +1,145 @@
+/* exec_chunks.c - looks at chunks of edges in depth once, and makes views of their bytes. */
+#include "exec/exec_chunks.h"
+
+#include <string.h>
+
+#include "base/size.h"
+#include "exec/exec_run.h"
+
+uint32_t gs_exec__interval_rows(const gs_exec *e, uint32_t interval)
+{
+    const uint64_t first = (uint64_t)interval * e->chunks.interval_rows;
+    return (uint32_t)GS_MIN(e->chunks.interval_rows, e->chunks.vertices - first);
+}
+
+/* What the chunk's own header says about types and weights, against the store. */
+static gs_status check_edge_data(const gs_exec *e, const gs_chunk_view *v)
+{
+    if (v->type_bytes != e->chunks.type_bytes || (v->weight != NULL) != e->chunks.weights)
+        return gs_fail(GS_EFORMAT, "its edges carry other data than the store's");
+    for (uint64_t k = 0; k < v->edges && v->type_bytes > 0; k++) {
+        const uint32_t type = v->type_bytes == 1 ? ((const uint8_t *)v->type)[k] : ((const uint16_t *)v->type)[k];
+        if (type >= e->chunks.edge_types)
+            return gs_fail(GS_EFORMAT, "an edge has type %u of %u", type, e->chunks.edge_types);
+    }
+    return GS_OK;
+}
+
+static uint8_t *state_of(const gs_exec *e, const gs_task *t)
+{
+    const uint64_t set = t->file - e->program->arrays;
+    return &e->chunks.seen[(set * e->chunks.parts + t->target) * e->chunks.parts + t->operand];
+}
+
+static gs_chunk_expect expect_of(const gs_exec *e, const gs_task *t)
+{
+    const gs_exec_chunk *const set = e->chunks.chunk[t->file - e->program->arrays];
+    const gs_exec_chunk *const c = &set[(uint64_t)t->target * e->chunks.parts + t->operand];
+    return (gs_chunk_expect){.target_rows = gs_exec__interval_rows(e, t->target),
+                             .operand_rows = gs_exec__interval_rows(e, t->operand),
+                             .index_bytes = e->chunks.index_bytes, .edges = c->edges, .targets = c->targets,
+                             .operands = c->operands};
+}
+
+/* Indices of a chunk are looked at in depth when its bytes are first used; after that its checksum stands for them.
+ * Chunks that are not `from` the ring (copies of what is resident, too) have their checksum verified here too. */
+static gs_status view_bytes(gs_exec *e, const gs_task *t, const void *data, gs_region from, gs_chunk_view *view)
+{
+    const gs_chunk_expect expect = expect_of(e, t);
+    uint8_t *const seen = state_of(e, t);
+    const bool first = *seen == GS_CHUNK_UNSEEN;
+    gs_status st = GS_OK;
+
+    if (first && from != GS_REGION_RING &&
+        (st = gs_exec__check_chunks(e, t->file - e->program->arrays, t->target, t->operand, data, t->chunk_bytes)) !=
+            GS_OK)
+        return st;
+    st = gs_chunk_view_make(view, data, t->chunk_bytes, &expect, first || !e->files.verify);
+    if (st == GS_OK && (first || !e->files.verify))
+        st = check_edge_data(e, view);
+    if (st != GS_OK)
+        return gs_fail(st, "%s: chunk (%u, %u): %s", e->files.file[t->file].path, t->target,
+                       t->operand, gs_last_error());
+    *seen = GS_MAX(*seen, GS_CHUNK_CHECKED);
+    return GS_OK;
+}
+
+gs_status gs_exec__view_chunk(gs_exec *e, const struct gs_exec_device *x, const gs_task *t, gs_chunk_view *view)
+{
+    const gs_chunk_expect expect = expect_of(e, t);
+    const void *const data = gs_exec__at(e, x, t->chunk);
+
+    if (!x->hidden && *state_of(e, t) != GS_CHUNK_MERGED)
+        return view_bytes(e, t, data, t->chunk.region, view);
+    if (x->hidden) /* checked on its way there */
+        gs_chunk_view_place(view, data, &expect, e->chunks.type_bytes, e->chunks.weights);
+    else
+        gs_chunk_merged_view(view, data, &expect);
+    return GS_OK;
+}
+
+gs_status gs_exec__check_upload(gs_exec *e, const gs_task *t)
+{
+    gs_chunk_view view;
+    return view_bytes(e, t, gs_exec__host(e, t->source), t->source.region, &view);
+}
+
+/* Is this the pass of a sum that needs each row and nothing else of an edge? */
+static bool sums_rows(const gs_exec *e, const gs_task *t)
+{
+    return t->kind == GS_TASK_EDGES && e->program->stage[t->stage].sum[t->sum].kind == GS_SUM_ROWS;
+}
+
+/* One bit an edge set: other tasks read its chunks too. */
+static uint64_t find_others(const gs_exec *e)
+{
+    uint64_t others = 0;
+    for (uint32_t i = 0; i < e->plan->tasks; i++) {
+        const gs_task *t = &e->plan->task[i];
+        if (t->chunk.region != GS_REGION_NONE && !sums_rows(e, t))
+            others |= 1ull << (t->file - e->program->arrays);
+    }
+    return others;
+}
+
+/* Memory that nothing is in before the first pass: the arena, or what lies behind everything that was loaded. */
+static uint8_t *unused(const gs_exec *e, uint64_t *bytes)
+{
+    uint64_t loaded = 0;
+    for (uint32_t i = 0; i < e->plan->residents; i++)
+        if (e->plan->resident[i].load)
+            loaded =
+                GS_MAX(loaded, e->plan->resident[i].offset + gs_align_up(e->plan->resident[i].bytes, GS_BLOCK_BYTES));
+    const uint64_t resident = e->region_bytes[GS_REGION_RESIDENT], arena = e->region_bytes[GS_REGION_ARENA];
+    const bool behind = loaded < resident && resident - loaded > arena;
+    *bytes = behind ? resident - loaded : arena;
+    return behind ? e->region[GS_REGION_RESIDENT] + loaded : e->on->arena;
+}
+
+gs_status gs_exec__merge_chunks(gs_exec *e)
+{
+    const uint64_t others = find_others(e);
+    uint64_t room, most = 0;
+    uint8_t *const scratch = unused(e, &room);
+    gs_status st = GS_OK;
+
+    if (!gs_device_unified(e->on->device)) /* its edges are its own, and counts would be new to it */
+        return GS_OK;
+    for (uint32_t i = 0; i < e->plan->tasks && st == GS_OK; i++) {
+        const gs_task *t = &e->plan->task[i];
+        gs_chunk_view view;
+        if (!sums_rows(e, t) || t->chunk.region != GS_REGION_RESIDENT || t->chunk.offset >= e->plan->lasting_bytes ||
+            (others >> (t->file - e->program->arrays) & 1) != 0)
+            continue;
+        uint8_t *const seen = state_of(e, t);
+        if (*seen != GS_CHUNK_UNSEEN || (st = gs_exec__view_chunk(e, e->on, t, &view)) != GS_OK)
+            continue;
+        if (view.edges > room)
+            continue;
+        most = GS_MAX(most, view.edges);
+        if (gs_chunk_merge(&view, gs_exec__host(e, t->chunk), scratch))
+            *seen = GS_CHUNK_MERGED;
+    }
+    memset(scratch, 0, most); /* as it was: rows that no stage makes are read as 0 */
+    return st;
+}

@@ -1,0 +1,35 @@
+/* exec_chunks.h - what a run knows of chunks of edges, and how their bytes become views that a device takes. */
+#ifndef GS_EXEC_EXEC_CHUNKS_H
+#define GS_EXEC_EXEC_CHUNKS_H
+
+#include "exec/exec.h"
+#include "store/chunk_view.h"
+
+struct gs_exec_device;
+
+typedef enum gs_chunk_state {
+    GS_CHUNK_UNSEEN,
+    GS_CHUNK_CHECKED, /* in depth */
+    GS_CHUNK_MERGED,  /* and its doubled edges are one each */
+} gs_chunk_state;
+
+typedef struct gs_exec_chunks {
+    /* set at open */
+    const gs_exec_chunk *const *chunk; /* [sets] */
+    uint32_t sets, parts, interval_rows, index_bytes, type_bytes, edge_types;
+    bool weights;
+    uint64_t vertices;
+    /* lasting; no two threads write the same byte at a time, as a chunk goes to one device */
+    uint8_t *seen;            /* [sets * parts * parts] a gs_chunk_state of this run */
+} gs_exec_chunks;
+
+uint32_t gs_exec__interval_rows(const gs_exec *e, uint32_t interval);
+/* The chunk of a compute task, as its device sees it. Where the host sees it too, its indices are checked when they are
+ * first used. */
+gs_status gs_exec__view_chunk(gs_exec *e, const struct gs_exec_device *x, const gs_task *t, gs_chunk_view *view);
+/* Before a chunk goes where the host cannot read it: what is on the host is what the chunk table says. */
+gs_status gs_exec__check_upload(gs_exec *e, const gs_task *t);
+/* Merges doubled edges of chunks in host memory that nothing but sums of rows reads. Before the first pass. */
+gs_status gs_exec__merge_chunks(gs_exec *e);
+
+#endif /* GS_EXEC_EXEC_CHUNKS_H */

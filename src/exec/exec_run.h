@@ -1,0 +1,67 @@
+/* exec_run.h - the state of a run: each part of it is described beside the source that owns it.
+ *
+ * plan/lanes.h draws the states of a task. What moves one along here: transfer.c hands reads and writes to io and takes
+ * in what has come; lane.c begins what a device does and notes its end.
+ */
+#ifndef GS_EXEC_EXEC_RUN_H
+#define GS_EXEC_EXEC_RUN_H
+
+#include "exec/exec_chunks.h"
+#include "exec/exec_files.h"
+#include "exec/shares.h"
+#include "exec/transfer.h"
+#include "plan/lanes.h"
+
+struct gs_exec_lane;
+struct gs_exec_several;
+
+/* A device of the run: what its launches need, and what they add up. */
+typedef struct gs_exec_device {
+    gs_device *device;
+    uint8_t *arena;           /* an address of the device where that has memory of its own */
+    bool hidden;              /* which the host does not read, and all that launches use is in: one of several GPUs */
+    void **reg;               /* [most registers of a stage] of the launch being made */
+    const float **edge_rows;  /* [most edge registers of a stage] likewise */
+    /* of the pass being run */
+    float *const *grad;       /* [program->params], or NULL */
+    double *const *statistic; /* [program->params] */
+    gs_metrics metrics;
+    double edge_seconds;
+} gs_exec_device;
+
+struct gs_exec {
+    /* set at open */
+    const gs_program *program;
+    const gs_plan *plan;
+    uint8_t *region[GS_REGION_COUNT]; /* ARENA: see `on` */
+    uint64_t region_bytes[GS_REGION_COUNT];
+    gs_exec_device *on;       /* [devices] */
+    uint32_t devices;
+    gs_exec_files files;
+    gs_exec_chunks chunks;
+    struct gs_exec_lane *lane; /* [lanes - GS_LANE_DEVICES] of all devices: lane.h */
+    struct gs_exec_several *several; /* a thread for each of those lanes; NULL: the driving thread has the only one */
+
+    /* of the pass being run, by the thread that runs the task */
+    gs_lanes lanes;
+    double (*span)[2];        /* [tasks] when a task began and ended, gs_now(); NULL: no trace */
+
+    /* of the pass being run, by the driving thread */
+    gs_exec_shares shares;
+    gs_exec_transfers transfers;
+    const gs_exec_args *args;
+    gs_exec_stats stats;
+};
+
+/* Memory of the host: RING or RESIDENT. */
+static inline void *gs_exec__host(const gs_exec *e, gs_place p) { return e->region[p.region] + p.offset; }
+
+/* As a device sees it; NONE is NULL. */
+static inline void *gs_exec__at(const gs_exec *e, const gs_exec_device *x, gs_place p)
+{
+    if (p.region == GS_REGION_ARENA)
+        return x->arena + p.offset;
+    return p.region == GS_REGION_NONE ? NULL : gs_exec__host(e, p);
+}
+
+#endif /* GS_EXEC_EXEC_RUN_H */

@@ -1,0 +1,25 @@
+/* shares.h - what each device has of a sum over all of them: parameters' gradients, sums of statistics. */
+#ifndef GS_EXEC_SHARES_H
+#define GS_EXEC_SHARES_H
+
+#include "exec/exec.h"
+
+/* Of the devices but the first, whose share is the caller's. */
+typedef struct gs_exec_shares {
+    float **grad;             /* [(devices - 1) * params], or NULL */
+    double **statistic;       /* likewise */
+    float *grad_floats;
+    double *statistic_doubles;
+    uint64_t grad_count, statistic_count; /* of all of them */
+} gs_exec_shares;
+
+gs_status gs_exec__take_shares(gs_exec *e, bool gradients);
+void gs_exec__give_shares(gs_exec *e);
+/* Each device's share in the pass, all zero. */
+void gs_exec__enter_shares(gs_exec *e);
+/* Parameters' gradients: each device has those of its rows. */
+gs_status gs_exec__reduce_gradients(gs_exec *e);
+/* Adds up a statistic of the devices' rows, before it is finished. */
+gs_status gs_exec__reduce_statistic(gs_exec *e, uint32_t param);
+
+#endif /* GS_EXEC_SHARES_H */

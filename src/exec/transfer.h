@@ -1,0 +1,29 @@
+/* transfer.h - reads and writes of a pass, and the first reads of its next run. For the driving thread alone. */
+#ifndef GS_EXEC_TRANSFER_H
+#define GS_EXEC_TRANSFER_H
+
+#include "exec/exec.h"
+
+typedef struct gs_exec_transfers {
+    uint32_t *runs_left;      /* [tasks] of a read in flight: parts that have not arrived */
+    struct {
+        uint32_t task, part;  /* parts before this one were handed over; task GS_NONE: all of what has begun */
+    } rest[GS_LANE_DEVICES];  /* of the lane's last transfer */
+    gs_exec_stats ahead;      /* counts of what is read for the next run; time is spent in the run that spends it */
+} gs_exec_transfers;
+
+/* The part of a task's transfer that a completion's tag names. */
+gs_io_request gs_exec__request(const gs_exec *e, uint64_t tag);
+/* Hands over what is left of a transfer's parts. GS_EAGAIN: io has no room for more now. */
+gs_status gs_exec__submit(gs_exec *e, uint32_t task, uint32_t *part);
+/* Hands over what may start, takes in what has come; `wait` (where something is under way): at least one. */
+gs_status gs_exec__pump(gs_exec *e, bool wait);
+/* What the next transfer waits for, lane by lane and last what is read ahead; GS_NONE: nothing, or there is none.
+ * True where one may be handed over. */
+bool gs_exec__may_transfer(const gs_exec *e, uint32_t missing[GS_LANE_DEVICES + 1]);
+/* No task of the pass is done and nothing is counted, but what was read ahead of it. */
+void gs_exec__enter_pass(gs_exec *e, uint32_t pass);
+/* Waits for all that is under way; its bytes are nobody's. */
+void gs_exec__forget_ahead(gs_exec *e);
+
+#endif /* GS_EXEC_TRANSFER_H */
