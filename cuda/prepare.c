@@ -123,39 +123,12 @@ static gs_status write_batch(code *k, const gs_program *p, uint32_t stage)
     return st;
 }
 
-/* What this device does outside of generated kernels. */
 static gs_status check_instrs(const gs_stage *s)
 {
     for (uint32_t i = 0; i < s->instrs; i++)
-        switch (s->instr[i].op) {
-        case GS_OP_ROWSUM:
-        case GS_OP_ROWMAX:
-        case GS_OP_FOLD:
-        case GS_OP_SPREAD:
-        case GS_OP_ACROSS:
-        case GS_OP_TILE:
-        case GS_OP_CONCAT:
-        case GS_OP_PART:
-        case GS_OP_MATMUL:
-        case GS_OP_MATMUL_T:
-        case GS_OP_OUTER:
-        case GS_OP_FAN:
-        case GS_OP_FAN_T:
-        case GS_OP_FAN_OUTER:
-        case GS_OP_MIX:
-        case GS_OP_MIX_T:
-        case GS_OP_MIX_OUTER:
-        case GS_OP_COLSUM:
-        case GS_OP_MEAN_ALL:
-        case GS_OP_VAR_ALL:
-        case GS_OP_XENT:
-        case GS_OP_XENT_GRAD:
-            break;
-        default:
-            if (!gs_generates_vertex(s, &s->instr[i]))
-                return gs_fail(GS_EUNSUPPORTED, "device cuda: stage \"%s\": %s is not there; use --device cpu", s->name,
-                               gs_op_name(s->instr[i].op));
-        }
+        if (!gs_op_is(s->instr[i].op, GS_FACT_VERTEX))
+            return gs_fail(GS_EUNSUPPORTED, "device cuda: stage \"%s\": %s is not there; use --device cpu", s->name,
+                           gs_op_name(s->instr[i].op));
     return GS_OK;
 }
 

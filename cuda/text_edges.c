@@ -91,7 +91,7 @@ static uint32_t unit_of(const gs_gen_writer *w)
     }
     for (uint32_t i = 0; i < w->s->edge_instrs; i++) {
         const gs_instr *const in = &w->s->edge_instr[i];
-        if (w->needed[in->dst] && (in->op == GS_OP_FOLD || in->op == GS_OP_ROWSUM || in->op == GS_OP_ROWMAX))
+        if (w->needed[in->dst] && gs_gen_folds(in->op))
             unit = common_multiple(unit, gs_gen_each(w, gs_gen_width(w, in->dst)));
     }
     return (uint32_t)unit;

@@ -37,6 +37,12 @@ typedef struct gs_gen_writer {
 /* GS_EUNSUPPORTED, of the first thing that is not there. */
 gs_status gs_gen_refuse(gs_gen_writer *w, const char *what);
 
+/* Does it make fewer columns of those of other lanes, too? */
+static inline bool gs_gen_folds(gs_op op)
+{
+    return gs_op_form_of(op) == GS_FORM_NARROW || gs_op_form_of(op) == GS_FORM_ROW;
+}
+
 gs_gen_shape gs_gen_shape_of(const gs_gen_writer *w, uint32_t width);
 static inline uint32_t gs_gen_width(const gs_gen_writer *w, uint32_t reg) { return w->s->edge_reg[reg].width; }
 /* Columns of the frame to one of a register of this width. */

@@ -288,7 +288,7 @@ static void write_instr(gs_gen_writer *w, const gs_instr *in)
                 in->a.index, in->b.index);
         return;
     }
-    if (in->op == GS_OP_FOLD || in->op == GS_OP_ROWSUM || in->op == GS_OP_ROWMAX) {
+    if (gs_gen_folds(in->op)) {
         if (gs_gen_width(w, in->a.index) != gs_gen_width(w, in->dst)) {
             if (!fold_by_shuffle(w, in))
                 fold_by_memory(w, in);

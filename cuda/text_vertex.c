@@ -15,7 +15,8 @@ typedef struct writer {
 
 static bool is_row_wise(gs_op op)
 {
-    return (op >= GS_OP_ADD && op <= GS_OP_ROUND) || op == GS_OP_EQ || op == GS_OP_EDGE_MASK;
+    const gs_op_form form = gs_op_form_of(op);
+    return form == GS_FORM_EACH || form == GS_FORM_DRAW || form == GS_FORM_TYPE;
 }
 
 bool gs_generates_vertex(const gs_stage *s, const gs_instr *in)

@@ -83,7 +83,7 @@ static uint64_t compute_cost(const gs_cut *c, const gs_node *n)
         flops = 2ull * n->width * (n->op == GS_OP_MIX ? at(c, n->in[1])->rows : at(c, n->in[1])->width);
     else if (gs_op_classof(n->op) == GS_CLASS_MATMUL)
         flops = 2ull * n->width * at(c, n->in[0])->width;
-    else if (n->op == GS_OP_DROPOUT || n->op == GS_OP_EDGE_MASK)
+    else if (gs_op_is_random(n->op))
         flops = 20ull * n->width; /* Philox: 10 rounds for 4 elements */
     return flops * c->flop_cost;
 }

@@ -233,7 +233,7 @@ static gs_operand operand(const gs_emitter *e, uint32_t v)
 static bool swap_operands(const gs_emitter *e, const gs_node *n)
 {
     const gs_node *a, *b;
-    if (n->op != GS_OP_ADD && n->op != GS_OP_MUL)
+    if (!gs_op_is(n->op, GS_FACT_COMMUTES))
         return false;
     a = at(e, n->in[0]);
     b = at(e, n->in[1]);

@@ -50,7 +50,7 @@ static void emit_instr(gs_emitter *e, gs_stage *s, uint32_t v)
 {
     const gs_node *n = at(e, v);
     const uint32_t inputs = gs_node_inputs(n);
-    const bool commutes = n->op == GS_OP_ADD || n->op == GS_OP_MUL;
+    const bool commutes = gs_op_is(n->op, GS_FACT_COMMUTES);
     const uint32_t first =
         inputs == 2 && commutes &&
                 (at(e, n->in[0])->type == GS_TYPE_P ||

@@ -33,7 +33,6 @@ static uint64_t mix(uint64_t h, uint64_t v)
 
 static uint64_t hash_node(const gs_hoist *x, const gs_node *n)
 {
-    const bool commutes = n->op == GS_OP_ADD || n->op == GS_OP_MUL;
     uint64_t h = mix(mix(mix(1, (uint64_t)n->op), n->width), n->self);
     uint32_t bits;
 
@@ -44,7 +43,7 @@ static uint64_t hash_node(const gs_hoist *x, const gs_node *n)
     if (n->op == GS_OP_INPUT || n->op == GS_OP_PARAM)
         for (const char *c = n->name; *c != 0; c++)
             h = mix(h, (uint8_t)*c);
-    if (commutes) /* the order of the nodes may differ from pass to pass */
+    if (gs_op_is(n->op, GS_FACT_COMMUTES)) /* the order of the nodes may differ from pass to pass */
         return mix(h, x->hash[n->in[0]] + x->hash[n->in[1]]);
     for (uint32_t k = 0; k < gs_node_inputs(n); k++)
         h = mix(h, x->hash[n->in[k]]);
@@ -54,7 +53,7 @@ static uint64_t hash_node(const gs_hoist *x, const gs_node *n)
 static bool is_invariant(const gs_hoist *x, const gs_node *n)
 {
     const gs_op_class cls = gs_op_classof(n->op);
-    if ((n->op == GS_OP_PARAM && (!n->fixed || n->moving)) || n->op == GS_OP_DROPOUT || n->op == GS_OP_EDGE_MASK ||
+    if ((n->op == GS_OP_PARAM && (!n->fixed || n->moving)) || gs_op_is_random(n->op) ||
         cls == GS_CLASS_REDUCE || cls == GS_CLASS_STATISTIC || cls == GS_CLASS_LOSS)
         return false;
     for (uint32_t k = 0; k < gs_node_inputs(n); k++)

@@ -208,8 +208,7 @@ static bool is_learned(gs_ir *ir, uint32_t value)
         const gs_node *n = gs_ir_node(ir, i);
         for (uint32_t k = 0; below[i] && k < gs_node_inputs(n); k++)
             below[n->in[k]] = true;
-        learned |= below[i] && ((n->op == GS_OP_PARAM && (!n->fixed || n->moving)) || n->op == GS_OP_DROPOUT ||
-                                n->op == GS_OP_EDGE_MASK);
+        learned |= below[i] && ((n->op == GS_OP_PARAM && (!n->fixed || n->moving)) || gs_op_is_random(n->op));
     }
     gs_free(below);
     return learned;

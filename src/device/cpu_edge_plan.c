@@ -258,6 +258,19 @@ static void plan_by_type(planner *p, const gs_instr *in, uint32_t width, gs_cpu_
     d->a = emit_value(p, s);
 }
 
+/* An element of the elements at the same place. */
+static void plan_each(planner *p, const gs_instr *in, uint32_t width, gs_cpu_edge_state *d)
+{
+    d->a = stretched(p, &in->a, width);
+    if (gs_op_inputs(in->op) == 2) {
+        d->a = binary(p, in->op, d->a, stretched(p, &in->b, width), width);
+        return;
+    }
+    d->a = contiguous(p, d->a, width);
+    d->a = emit_value(p, (gs_cpu_edge_step){
+                             .kind = GS_CPU_EDGE_UNARY, .op = in->op, .alpha = in->alpha, .width = width, .a = d->a});
+}
+
 static void plan_instr(planner *p, const gs_instr *in)
 {
     const gs_stage *const stage = p->l->stage;
@@ -269,6 +282,10 @@ static void plan_instr(planner *p, const gs_instr *in)
     const uint32_t width = stage->edge_reg[in->dst].width;
     uint32_t own = 0;
 
+    if (!gs_op_is(in->op, GS_FACT_EDGE)) {
+        refuse(p, "not an instruction of an edge program");
+        return;
+    }
     switch (in->op) {
     case GS_OP_MUL:
         d->a = stretched(p, &in->a, width);
@@ -277,15 +294,6 @@ static void plan_instr(planner *p, const gs_instr *in)
             break;
         d->a = multiply(p, d->a, d->b, width);
         d->b = (gs_cpu_edge_value){.form = GS_CPU_EDGE_NOTHING};
-        break;
-    case GS_OP_ADD:
-    case GS_OP_SUB:
-    case GS_OP_DIV:
-    case GS_OP_MAX:
-    case GS_OP_MIN:
-    case GS_OP_EQ:
-        d->a = stretched(p, &in->a, width);
-        d->a = binary(p, in->op, d->a, stretched(p, &in->b, width), width);
         break;
     case GS_OP_BY_TYPE:
     case GS_OP_BY_TYPE_T:
@@ -308,14 +316,7 @@ static void plan_instr(planner *p, const gs_instr *in)
             refuse(p, "columns cannot be spread to this width");
         break;
     default:
-        if (in->op < GS_OP_NEG || in->op > GS_OP_STEP) {
-            refuse(p, "not an instruction of an edge program");
-            return;
-        }
-        d->a = contiguous(p, stretched(p, &in->a, width), width);
-        const gs_cpu_edge_step step = {
-            .kind = GS_CPU_EDGE_UNARY, .op = in->op, .alpha = in->alpha, .width = width, .a = d->a};
-        d->a = emit_value(p, step);
+        plan_each(p, in, width, d);
     }
     d->ready = true;
 }

@@ -63,9 +63,9 @@ typedef struct gs_cpu_kernels {
     uint32_t lanes;   /* floats of a vector */
     const uint32_t *row_numbers; /* [GS_CPU_TILE_EDGES] 0, 1, 2, ...: `at` of rows one after the other */
 
-    /* dst[rows, width] = a op b, for GS_OP_ADD, SUB, MUL, DIV, MAX, MIN, EQ. */
+    /* dst[rows, width] = a op b, for operators of form EACH and two operands. */
     void (*binary)(gs_op op, float *dst, gs_cpu_operand a, gs_cpu_operand b, uint32_t rows, uint32_t width);
-    /* dst[n] = op(a[n]), for the operators of one input from GS_OP_NEG to GS_OP_STEP. */
+    /* dst[n] = op(a[n]), for operators of form EACH and one operand. */
     void (*unary)(gs_op op, float *dst, const float *a, size_t n, float alpha);
     void (*rowsum)(float *dst, const float *a, uint32_t rows, uint32_t width);
     void (*rowmax)(float *dst, const float *a, uint32_t rows, uint32_t width);

@@ -9,6 +9,7 @@
  */
 #include "base/size.h"
 #include "device/cpu_kernels_isa.h"
+#include "device/cpu_simd_math.h"
 #include "device/cpu_simd_rows.h"
 
 #define LINE 64          /* bytes of a cache line */
@@ -163,23 +164,19 @@ static void prefetch(const gs_cpu_edge_plan *plan, const gs_cpu_edge_tile *t, ui
 
 typedef enum rows_form_kind { ROW_ROW, ROW_NUMBER, NUMBER_ROW } rows_form_kind;
 
+#define PICK(condition, yes, no) gs_select(condition, yes, no)
+#define NUMBER(value) gs_splat(value)
+
 GS_INLINE gs_vf apply(const gs_op op, gs_vf x, gs_vf y)
 {
     switch (op) {
-    case GS_OP_ADD:
-        return x + y;
-    case GS_OP_SUB:
-        return x - y;
-    case GS_OP_MUL:
-        return x * y;
-    case GS_OP_DIV:
-        return x / y;
-    case GS_OP_MAX:
-        return gs_select((x > y) | (x != x), x, y);
-    case GS_OP_MIN:
-        return gs_select((x < y) | (x != x), x, y);
+#define X(id, name, value) \
+    case id:               \
+        return (value);
+        GS_CPU_OF_TWO(X)
+#undef X
     default:
-        return gs_select(x == y, gs_splat(1.0f), gs_splat(0.0f));
+        __builtin_unreachable(); /* cpu_edge_plan.c sends no other */
     }
 }
 
@@ -265,26 +262,14 @@ static void run_binary(const gs_cpu_edge_frame *f, const gs_cpu_edge_step *s)
         return;
     }
     switch (s->op) {
-    case GS_OP_ADD:
-        rows_op(dst, &a, &b, edges, width, GS_OP_ADD, form);
+#define X(id, name, value)                              \
+    case id:                                            \
+        rows_op(dst, &a, &b, edges, width, id, form);   \
         break;
-    case GS_OP_SUB:
-        rows_op(dst, &a, &b, edges, width, GS_OP_SUB, form);
-        break;
-    case GS_OP_MUL:
-        rows_op(dst, &a, &b, edges, width, GS_OP_MUL, form);
-        break;
-    case GS_OP_DIV:
-        rows_op(dst, &a, &b, edges, width, GS_OP_DIV, form);
-        break;
-    case GS_OP_MAX:
-        rows_op(dst, &a, &b, edges, width, GS_OP_MAX, form);
-        break;
-    case GS_OP_MIN:
-        rows_op(dst, &a, &b, edges, width, GS_OP_MIN, form);
-        break;
+        GS_CPU_OF_TWO(X)
+#undef X
     default:
-        rows_op(dst, &a, &b, edges, width, GS_OP_EQ, form);
+        __builtin_unreachable();
     }
 }
 

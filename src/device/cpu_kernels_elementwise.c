@@ -44,23 +44,20 @@ typedef void (*run_fn)(float *d, const float *a, const float *b, size_t n);
             d[i] = value;                                                                      \
     }
 
-DEFINE_BINARY(add, x + y)
-DEFINE_BINARY(sub, x - y)
-DEFINE_BINARY(mul, x *y)
-DEFINE_BINARY(div, x / y)
-DEFINE_BINARY(max, x > y || x != x ? x : y) /* NaN wins, as in torch.maximum */
-DEFINE_BINARY(min, x < y || x != x ? x : y)
-DEFINE_BINARY(equal, x == y ? 1.0f : 0.0f)
-
-#define FORMS(NAME) {{NAME##_ss, NAME##_sv}, {NAME##_vs, NAME##_vv}}
+#define PICK(condition, yes, no) ((condition) ? (yes) : (no))
+#define NUMBER(value) (value)
+#define X(id, name, value) DEFINE_BINARY(name, value)
+GS_CPU_OF_TWO(X)
+#undef X
 
 static run_fn pick(gs_op op, bool a_vector, bool b_vector)
 {
-    static const run_fn table[7][2][2] = {FORMS(add), FORMS(sub), FORMS(mul),  FORMS(div),
-                                          FORMS(max), FORMS(min), FORMS(equal)};
-    _Static_assert(GS_OP_MAX - GS_OP_ADD == 4 && GS_OP_MIN - GS_OP_ADD == 5,
-                   "the table follows the order of GS_OP_MAP");
-    return table[op == GS_OP_EQ ? 6 : op - GS_OP_ADD][a_vector][b_vector];
+    static const run_fn table[GS_OP_COUNT][2][2] = {
+#define X(id, name, value) [id] = {{name##_ss, name##_sv}, {name##_vs, name##_vv}},
+        GS_CPU_OF_TWO(X)
+#undef X
+    };
+    return table[op][a_vector][b_vector];
 }
 
 static const float *row_start(gs_cpu_operand o, uint32_t row, uint32_t width)
@@ -124,57 +121,21 @@ void GS_KERNEL(binary)(gs_op op, float *dst, gs_cpu_operand a, gs_cpu_operand b,
         }                                                                       \
     }
 
-DEFINE_SIMPLE(neg, -x)
-DEFINE_SIMPLE(square_root, sqrtf(x))
-DEFINE_SIMPLE(reciprocal_root, 1.0f / sqrtf(x))
-DEFINE_SIMPLE(relu, x < 0.0f ? 0.0f : x) /* NaN stays, as in torch.relu */
-DEFINE_SIMPLE(leaky_relu, x > 0.0f ? x : alpha * x)
-DEFINE_SIMPLE(step, x > 0.0f ? 1.0f : 0.0f)
-DEFINE_VECTOR(exponential, gs_v_exp(x))
-DEFINE_VECTOR(logarithm, gs_v_log(x))
-DEFINE_VECTOR(sigmoid, gs_v_sigmoid(x))
-DEFINE_VECTOR(hyperbolic_tangent, gs_v_tanh(x))
-DEFINE_VECTOR(elu, gs_select(x > 0.0f, x, gs_v_expm1_negative(x) * alpha))
+#define X(id, name, value) DEFINE_SIMPLE(name, value)
+GS_CPU_OF_ONE(X)
+#undef X
+#define X(id, name, value) DEFINE_VECTOR(name, value)
+GS_CPU_OF_A_VECTOR(X)
+#undef X
 
 void GS_KERNEL(unary)(gs_op op, float *dst, const float *a, size_t n, float alpha)
 {
-    switch (op) {
-    case GS_OP_NEG:
-        neg(dst, a, n, alpha);
-        break;
-    case GS_OP_EXP:
-        exponential(dst, a, n, alpha);
-        break;
-    case GS_OP_LOG:
-        logarithm(dst, a, n, alpha);
-        break;
-    case GS_OP_SQRT:
-        square_root(dst, a, n, alpha);
-        break;
-    case GS_OP_RSQRT:
-        reciprocal_root(dst, a, n, alpha);
-        break;
-    case GS_OP_SIGMOID:
-        sigmoid(dst, a, n, alpha);
-        break;
-    case GS_OP_TANH:
-        hyperbolic_tangent(dst, a, n, alpha);
-        break;
-    case GS_OP_RELU:
-        relu(dst, a, n, alpha);
-        break;
-    case GS_OP_LEAKY_RELU:
-        leaky_relu(dst, a, n, alpha);
-        break;
-    case GS_OP_ELU:
-        elu(dst, a, n, alpha);
-        break;
-    case GS_OP_STEP:
-        step(dst, a, n, alpha);
-        break;
-    default:
-        __builtin_unreachable(); /* cpu_vertex.c sends no other */
-    }
+    static void (*const table[GS_OP_COUNT])(float *d, const float *a, size_t n, float alpha) = {
+#define X(id, name, value) [id] = name,
+        GS_CPU_OF_ONE(X) GS_CPU_OF_A_VECTOR(X)
+#undef X
+    };
+    table[op](dst, a, n, alpha);
 }
 
 #define DEFINE_CAST(NAME, TYPE, EXPR)                                  \

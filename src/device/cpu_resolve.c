@@ -320,6 +320,20 @@ static gs_status resolve_columns(const lookup *k)
     return st;
 }
 
+/* An element of the elements at the same place: operands of one function are rows, of more they may stretch. */
+static gs_status resolve_each(const lookup *k)
+{
+    gs_cpu_step *const s = k->step;
+    gs_status st = GS_OK;
+    if (gs_op_inputs(s->op) == 1) {
+        s->a.p = operand_register(k, &k->instr->a, GS_F32, s->width, &st);
+        return st;
+    }
+    s->a = broadcast(k, &k->instr->a, &st);
+    s->b = broadcast(k, &k->instr->b, &st);
+    return st;
+}
+
 static gs_status resolve_elementwise(const lookup *k)
 {
     gs_cpu_step *const s = k->step;
@@ -332,41 +346,24 @@ static gs_status resolve_elementwise(const lookup *k)
     s->dst = find_register(k, k->instr->dst, GS_F32, 0, &st);
     if (st != GS_OK)
         return st;
-    switch (s->op) {
-    case GS_OP_CAST:
+    switch (gs_op_form_of(s->op)) {
+    case GS_FORM_TYPE:
         return resolve_cast(k);
-    case GS_OP_DROPOUT:
-        return resolve_dropout(k);
-    case GS_OP_EDGE_MASK:
-        return resolve_mask(k);
-    case GS_OP_CONCAT:
-    case GS_OP_PART:
+    case GS_FORM_DRAW:
+        return s->op == GS_OP_DROPOUT ? resolve_dropout(k) : resolve_mask(k);
+    case GS_FORM_COLUMNS:
         return resolve_columns(k);
-    case GS_OP_ROWSUM:
-    case GS_OP_ROWMAX:
+    case GS_FORM_ROW:
         if (s->width != 1)
             return refuse(k, "the sum or maximum of a row is one number wide");
         s->a_width = width_of(k, &k->instr->a);
         s->a.p = operand_register(k, &k->instr->a, GS_F32, 0, &st);
         return st;
-    case GS_OP_FOLD:
-    case GS_OP_SPREAD:
-    case GS_OP_ACROSS:
-    case GS_OP_TILE:
+    case GS_FORM_NARROW:
+    case GS_FORM_WIDEN:
         return resolve_groups(k);
-    case GS_OP_ADD:
-    case GS_OP_SUB:
-    case GS_OP_MUL:
-    case GS_OP_DIV:
-    case GS_OP_MAX:
-    case GS_OP_MIN:
-    case GS_OP_EQ:
-        s->a = broadcast(k, &k->instr->a, &st);
-        s->b = broadcast(k, &k->instr->b, &st);
-        return st;
     default:
-        s->a.p = operand_register(k, &k->instr->a, GS_F32, s->width, &st);
-        return st;
+        return resolve_each(k);
     }
 }
 
@@ -374,6 +371,8 @@ static gs_status resolve_step(const lookup *k)
 {
     const gs_op op = k->instr->op;
     *k->step = (gs_cpu_step){.op = op, .alpha = k->instr->alpha};
+    if (!gs_op_is(op, GS_FACT_VERTEX))
+        return refuse(k, "not an instruction of a vertex program");
     if (gs_cpu__is_product(op)) {
         const gs_status st = resolve_product(k);
         k->step->width = width_of(k, &(gs_operand){.kind = GS_FROM_REG, .index = k->instr->dst});
@@ -385,15 +384,11 @@ static gs_status resolve_step(const lookup *k)
         k->step->width = width_of(k, &k->instr->a);
         return resolve_reduce(k);
     }
-    if (op == GS_OP_MEAN_ALL || op == GS_OP_VAR_ALL) {
+    if (gs_op_classof(op) == GS_CLASS_STATISTIC) {
         k->step->width = width_of(k, &k->instr->a);
         return resolve_statistic(k);
     }
-    if (op == GS_OP_XENT || op == GS_OP_XENT_GRAD)
-        return resolve_loss(k);
-    if (op >= GS_OP_ADD && op <= GS_OP_TILE)
-        return resolve_elementwise(k);
-    return refuse(k, "not an instruction of a vertex program");
+    return gs_op_classof(op) == GS_CLASS_LOSS ? resolve_loss(k) : resolve_elementwise(k);
 }
 
 static bool is_apart(gs_cpu_range a, gs_cpu_range b, uint32_t rows)

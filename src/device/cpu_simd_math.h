@@ -1,5 +1,5 @@
-/* cpu_simd_math.h - exp, log, tanh, sigmoid and expm1 of vectors, to about one or
- * two units in the last place (tests/device/test_cpu_ops.c holds the bounds).
+/* cpu_simd_math.h - exp, log, tanh, sigmoid and expm1 of vectors, to about one or two units in the last place
+ * (tests/device/test_cpu_ops.c holds the bounds); and, at the end, the formula of every elementwise operator.
  *
  * Range reductions and polynomials are those of Cephes (expf, logf, tanhf; S.
  * Moshier), without branches. ln 2 is split in two so that n * LN2_HIGH is
@@ -108,5 +108,35 @@ GS_INLINE gs_vf gs_v_sigmoid(gs_vf x)
     const gs_vf e = gs_v_exp(-gs_v_abs(x));
     return gs_select(x < 0.0f, e, gs_splat(1.0f)) / (1.0f + e);
 }
+
+/* ---- the operators of form EACH (tensor/op.h): operator, a name, and its value ---- */
+
+/* Of two numbers x and y, or of two vectors of them: a file that takes the list says what PICK(condition, yes, no) and
+ * NUMBER(constant) are. NaN wins a maximum, as in torch.maximum. */
+#define GS_CPU_OF_TWO(X)                                       \
+    X(GS_OP_ADD, add, x + y)                                   \
+    X(GS_OP_SUB, sub, x - y)                                   \
+    X(GS_OP_MUL, mul, x * y)                                   \
+    X(GS_OP_DIV, div, x / y)                                   \
+    X(GS_OP_MAX, max, PICK((x > y) | (x != x), x, y))          \
+    X(GS_OP_MIN, min, PICK((x < y) | (x != x), x, y))          \
+    X(GS_OP_EQ, equal, PICK(x == y, NUMBER(1.0f), NUMBER(0.0f)))
+
+/* Of one number x and alpha, where the compiler finds vector instructions for it. NaN stays, as in torch.relu. */
+#define GS_CPU_OF_ONE(X)                                       \
+    X(GS_OP_NEG, neg, -x)                                      \
+    X(GS_OP_SQRT, square_root, sqrtf(x))                       \
+    X(GS_OP_RSQRT, reciprocal_root, 1.0f / sqrtf(x))           \
+    X(GS_OP_RELU, relu, x < 0.0f ? 0.0f : x)                   \
+    X(GS_OP_LEAKY_RELU, leaky_relu, x > 0.0f ? x : alpha * x)  \
+    X(GS_OP_STEP, step, x > 0.0f ? 1.0f : 0.0f)
+
+/* Of a vector x and the number alpha. */
+#define GS_CPU_OF_A_VECTOR(X)                                  \
+    X(GS_OP_EXP, exponential, gs_v_exp(x))                     \
+    X(GS_OP_LOG, logarithm, gs_v_log(x))                       \
+    X(GS_OP_SIGMOID, sigmoid, gs_v_sigmoid(x))                 \
+    X(GS_OP_TANH, hyperbolic_tangent, gs_v_tanh(x))            \
+    X(GS_OP_ELU, elu, gs_select(x > 0.0f, x, gs_v_expm1_negative(x) * alpha))
 
 #endif /* GS_DEVICE_CPU_SIMD_MATH_H */

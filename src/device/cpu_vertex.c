@@ -144,6 +144,15 @@ static double *moments_of(float *lot, const gs_cpu_step *s)
     return (double *)(void *)(lot + s->partial);
 }
 
+static void run_each(const gs_cpu_kernels *k, const gs_cpu_step *s, uint32_t row, uint32_t rows)
+{
+    const size_t at = (size_t)row * s->width, n = (size_t)rows * s->width;
+    if (gs_op_inputs(s->op) == 1)
+        k->unary(s->op, s->dst + at, s->a.p + at, n, s->alpha);
+    else
+        k->binary(s->op, s->dst + at, shifted(s->a, row, s->width), shifted(s->b, row, s->width), rows, s->width);
+}
+
 /* A step that is no product, on rows [row, row + rows) of a part. */
 static void run_cheap(const tile *t, const gs_cpu_step *s, const share *part, uint32_t row, uint32_t rows)
 {
@@ -153,9 +162,6 @@ static void run_cheap(const tile *t, const gs_cpu_step *s, const share *part, ui
     if (s->joined)
         return;
     switch (s->op) {
-    case GS_OP_ADD: case GS_OP_SUB: case GS_OP_MUL: case GS_OP_DIV: case GS_OP_MAX: case GS_OP_MIN: case GS_OP_EQ:
-        k->binary(s->op, s->dst + at, shifted(s->a, row, s->width), shifted(s->b, row, s->width), rows, s->width);
-        break;
     case GS_OP_DROPOUT:
         k->dropout(&s->dropout, s->dst + at, s->a.p + at, (const uint32_t *)s->id + row, rows, s->width);
         break;
@@ -200,7 +206,7 @@ static void run_cheap(const tile *t, const gs_cpu_step *s, const share *part, ui
         run_loss(t, s, part->metrics, row, rows);
         break;
     default:
-        k->unary(s->op, s->dst + at, s->a.p + at, n, s->alpha);
+        run_each(k, s, row, rows);
         break;
     }
 }

@@ -222,8 +222,7 @@ static uint32_t append(gs_ir *ir, const gs_node *n)
 /* a + b and b + a are one node. */
 static void order_inputs(gs_node *n)
 {
-    const bool commutes = n->op == GS_OP_ADD || n->op == GS_OP_MUL;
-    if (commutes && n->in[0] > n->in[1]) {
+    if (gs_op_is(n->op, GS_FACT_COMMUTES) && n->in[0] > n->in[1]) {
         const uint32_t a = n->in[0];
         n->in[0] = n->in[1];
         n->in[1] = a;
@@ -350,7 +349,7 @@ uint32_t gs_ir_const(gs_ir *ir, float value, uint32_t width)
 uint32_t gs_ir_unary(gs_ir *ir, gs_op op, uint32_t a, float alpha)
 {
     gs_node n = gs_ir__blank(op, a, GS_IR_NONE);
-    n.alpha = op == GS_OP_LEAKY_RELU || op == GS_OP_ELU ? alpha : 0.0f;
+    n.alpha = gs_op_is(op, GS_FACT_ALPHA) ? alpha : 0.0f;
     n.dtype = op == GS_OP_ROUND ? GS_BF16 : GS_F32;
     return gs_ir__make(ir, n);
 }

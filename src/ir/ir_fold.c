@@ -24,58 +24,6 @@ static bool is_value(const gs_ir *ir, uint32_t i, float v)
     return is_const(ir, i) && at(ir, i)->alpha == v;
 }
 
-static double binary_value(gs_op op, double a, double b)
-{
-    switch (op) {
-    case GS_OP_ADD:
-        return a + b;
-    case GS_OP_SUB:
-        return a - b;
-    case GS_OP_MUL:
-        return a * b;
-    case GS_OP_DIV:
-        return a / b;
-    case GS_OP_EQ:
-        return a == b;
-    case GS_OP_MIN:
-        return a < b ? a : b;
-    default: /* GS_OP_MAX */
-        return a > b ? a : b;
-    }
-}
-
-static double unary_value(gs_op op, double a, double alpha)
-{
-    switch (op) {
-    case GS_OP_NEG:
-        return -a;
-    case GS_OP_EXP:
-        return exp(a);
-    case GS_OP_LOG:
-        return log(a);
-    case GS_OP_SQRT:
-        return sqrt(a);
-    case GS_OP_RSQRT:
-        return 1.0 / sqrt(a);
-    case GS_OP_SIGMOID:
-        return 1.0 / (1.0 + exp(-a));
-    case GS_OP_TANH:
-        return tanh(a);
-    case GS_OP_RELU:
-        return a > 0 ? a : 0;
-    case GS_OP_LEAKY_RELU:
-        return a > 0 ? a : alpha * a;
-    case GS_OP_ELU:
-        return a > 0 ? a : alpha * expm1(a);
-    case GS_OP_STEP:
-        return a > 0;
-    case GS_OP_ROWMAX:
-        return a;
-    default:
-        return NAN;
-    }
-}
-
 /* The input of a binary node that is not `i`; GS_IR_NONE where `i` is none of them. */
 static uint32_t other_input(const gs_node *n, uint32_t i)
 {
@@ -228,30 +176,37 @@ static uint32_t fold_neg(gs_ir *ir, const gs_node *n)
     return GS_IR_NONE;
 }
 
+/* One number of some columns, or several. */
+static bool resizes(gs_op op)
+{
+    const gs_op_form form = gs_op_form_of(op);
+    return form == GS_FORM_ROW || form == GS_FORM_NARROW || form == GS_FORM_WIDEN;
+}
+
 /* Elements of the input that one element of the result adds up. */
 static uint32_t added(const gs_node *n, const gs_node *a)
 {
-    const bool adds = n->op == GS_OP_ROWSUM || n->op == GS_OP_FOLD || n->op == GS_OP_ACROSS;
+    const bool adds = n->op == GS_OP_ROWSUM || gs_op_form_of(n->op) == GS_FORM_NARROW;
     return adds ? a->width / n->width : 1;
 }
 
 static uint32_t fold_constants(gs_ir *ir, const gs_node *n)
 {
     const gs_node *a = at(ir, n->in[0]);
-    const bool moves = n->op == GS_OP_SPREAD || n->op == GS_OP_TILE || added(n, a) > 1;
+    float x[GS_IR_INPUTS] = {0};
     double v;
 
-    if (a->op != GS_OP_CONST)
-        return GS_IR_NONE;
-    if (gs_op_inputs(n->op) == 2) {
-        if (!is_const(ir, n->in[1]))
+    for (uint32_t k = 0; k < gs_op_inputs(n->op); k++) {
+        if (!is_const(ir, n->in[k]))
             return GS_IR_NONE;
-        v = binary_value(n->op, a->alpha, at(ir, n->in[1])->alpha);
-    } else if (n->op == GS_OP_DROPOUT || n->op == GS_OP_CAST || n->op == GS_OP_ROUND) {
-        return GS_IR_NONE;
-    } else {
-        v = moves ? (double)a->alpha * added(n, a) : unary_value(n->op, a->alpha, n->alpha);
+        x[k] = at(ir, n->in[k])->alpha;
     }
+    if (gs_op_is_each(n->op))
+        v = gs_op_value(n->op, x[0], x[1], n->alpha);
+    else if (resizes(n->op))
+        v = (double)x[0] * added(n, a);
+    else
+        return GS_IR_NONE;
     if (!isfinite((float)v))
         return gs_ir_error(ir, GS_EFORMAT, "%s of constants is not a finite number", gs_op_name(n->op));
     return gs_ir_const(ir, (float)v, n->width);
@@ -352,12 +307,18 @@ static uint32_t fold_part(gs_ir *ir, const gs_node *n)
     return GS_IR_NONE;
 }
 
+/* To the width that it has. */
+static uint32_t fold_resize(gs_ir *ir, const gs_node *n)
+{
+    if (at(ir, n->in[0])->width == n->width)
+        return n->in[0];
+    return n->op == GS_OP_FOLD ? fold_fold(ir, n) : GS_IR_NONE;
+}
+
 static uint32_t fold_elementwise(gs_ir *ir, const gs_node *n)
 {
-    if (n->op == GS_OP_CONCAT)
-        return GS_IR_NONE;
-    if (n->op == GS_OP_PART)
-        return fold_part(ir, n);
+    if (gs_op_form_of(n->op) == GS_FORM_COLUMNS)
+        return n->op == GS_OP_PART ? fold_part(ir, n) : GS_IR_NONE;
     uint32_t folded = fold_constants(ir, n);
     if (folded == GS_IR_NONE && ir->status == GS_OK)
         folded = fold_wide_constant(ir, n);
@@ -378,17 +339,8 @@ static uint32_t fold_elementwise(gs_ir *ir, const gs_node *n)
         return fold_neg(ir, n);
     case GS_OP_DROPOUT:
         return n->alpha == 0.0f || is_value(ir, n->in[0], 0.0f) ? n->in[0] : GS_IR_NONE;
-    case GS_OP_ROWSUM:
-    case GS_OP_ROWMAX:
-    case GS_OP_FOLD:
-    case GS_OP_SPREAD:
-    case GS_OP_ACROSS:
-    case GS_OP_TILE:
-        if (n->op == GS_OP_FOLD && at(ir, n->in[0])->width != n->width)
-            return fold_fold(ir, n);
-        return at(ir, n->in[0])->width == n->width ? n->in[0] : GS_IR_NONE;
     default:
-        return GS_IR_NONE;
+        return resizes(n->op) ? fold_resize(ir, n) : GS_IR_NONE;
     }
 }
 

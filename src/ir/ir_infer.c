@@ -28,7 +28,7 @@ static bool infer_leaf(gs_ir *ir, gs_node *n)
 static bool infer_resize(gs_ir *ir, gs_node *n)
 {
     const gs_node *a = &ir->node[n->in[0]];
-    const bool grows = n->op == GS_OP_SPREAD || n->op == GS_OP_TILE;
+    const bool grows = gs_op_form_of(n->op) == GS_FORM_WIDEN;
     const uint32_t wide = grows ? n->width : a->width, narrow = grows ? a->width : n->width;
     if (is_matrix(a) || narrow == 0 || wide % narrow != 0) {
         gs_ir_error(ir, GS_EFORMAT, "%s: width %u does not become %u", gs_op_name(n->op), a->width, n->width);
@@ -58,7 +58,7 @@ static bool infer_elementwise(gs_ir *ir, gs_node *n)
         }
         n->width = a->width > b->width ? a->width : b->width;
     }
-    if (n->op == GS_OP_ROWSUM || n->op == GS_OP_ROWMAX)
+    if (gs_op_form_of(n->op) == GS_FORM_ROW)
         n->width = 1;
     return true;
 }
@@ -284,6 +284,19 @@ static bool infer_loss(gs_ir *ir, gs_node *n)
     return true;
 }
 
+static bool infer_by_form(gs_ir *ir, gs_node *n)
+{
+    switch (gs_op_form_of(n->op)) {
+    case GS_FORM_NARROW:
+    case GS_FORM_WIDEN:
+        return infer_resize(ir, n);
+    case GS_FORM_COLUMNS:
+        return infer_columns(ir, n);
+    default:
+        return n->op == GS_OP_EDGE_MASK ? infer_mask(ir, n) : infer_elementwise(ir, n);
+    }
+}
+
 bool gs_ir__infer(gs_ir *ir, gs_node *n)
 {
     if (!all_there(n)) /* the error that made the input missing is recorded already */
@@ -292,13 +305,7 @@ bool gs_ir__infer(gs_ir *ir, gs_node *n)
     case GS_CLASS_LEAF:
         return infer_leaf(ir, n);
     case GS_CLASS_ELEMENTWISE:
-        if (n->op == GS_OP_FOLD || n->op == GS_OP_SPREAD || n->op == GS_OP_ACROSS || n->op == GS_OP_TILE)
-            return infer_resize(ir, n);
-        if (n->op == GS_OP_CONCAT || n->op == GS_OP_PART)
-            return infer_columns(ir, n);
-        if (n->op == GS_OP_EDGE_MASK)
-            return infer_mask(ir, n);
-        return infer_elementwise(ir, n);
+        return infer_by_form(ir, n);
     case GS_CLASS_MATMUL:
         if (n->op == GS_OP_BASES)
             return infer_bases(ir, n);

@@ -26,9 +26,9 @@ static void print_node(const gs_ir *ir, uint32_t i, FILE *out)
         fprintf(out, "%s%%%u", k == 0 ? " " : ", ", n->in[k]);
     if (n->op == GS_OP_CONST)
         fprintf(out, " %g", (double)n->alpha);
-    if (n->op == GS_OP_LEAKY_RELU || n->op == GS_OP_ELU)
+    if (gs_op_is(n->op, GS_FACT_ALPHA))
         fprintf(out, " alpha %g", (double)n->alpha);
-    if (n->op == GS_OP_DROPOUT || n->op == GS_OP_EDGE_MASK)
+    if (gs_op_is_random(n->op))
         fprintf(out, " p %g site %u", (double)n->alpha, n->site);
     if (n->op == GS_OP_PART)
         fprintf(out, " from %u", n->site);

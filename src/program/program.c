@@ -65,7 +65,7 @@ static bool is_statistic(gs_op op)
 
 static bool is_apart(gs_op op)
 {
-    return is_statistic(op) || op == GS_OP_DROPOUT || op == GS_OP_EDGE_MASK;
+    return is_statistic(op) || gs_op_is_random(op);
 }
 
 bool gs_program_needs_all_rows(const gs_program *p, uint32_t pass)

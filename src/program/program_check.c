@@ -86,11 +86,12 @@ static bool is_reg(const gs_stage *s, const gs_operand *o, gs_dtype type)
 gs_status gs_program__check_width(const gs_checker *c, const gs_instr *i, uint32_t in, uint32_t width)
 {
     bool fits = width == in;
-    if (i->op == GS_OP_ROWSUM || i->op == GS_OP_ROWMAX)
+    const gs_op_form form = gs_op_form_of(i->op);
+    if (form == GS_FORM_ROW)
         fits = width == 1;
-    else if (i->op == GS_OP_FOLD || i->op == GS_OP_ACROSS)
+    else if (form == GS_FORM_NARROW)
         fits = width != 0 && in % width == 0;
-    else if (i->op == GS_OP_SPREAD || i->op == GS_OP_TILE)
+    else if (form == GS_FORM_WIDEN)
         fits = width != 0 && width % in == 0;
     return fits ? GS_OK : FAIL(c, "%s gives width %u, its register has %u", gs_op_name(i->op), in, width);
 }
@@ -184,8 +185,6 @@ static gs_status check_matmul(const gs_checker *c, const gs_stage *s, const gs_i
         fits = w->rows % a == 0 && width == (uint64_t)w->rows / a * w->cols;
     else if (i->op == GS_OP_FAN_T)
         fits = width != 0 && w->rows % width == 0 && a == (uint64_t)w->rows / width * w->cols;
-    else if (i->op == GS_OP_BASES)
-        return FAIL(c, "%s is no instruction of a vertex program", gs_op_name(i->op));
     if (w->dims != 2 || !fits)
         return FAIL(c, "%s: %u elements by %s[%u, %u] into %u", gs_op_name(i->op), a, w->name, w->rows, w->cols, width);
     return GS_OK;
@@ -256,7 +255,8 @@ static gs_status check_loss(const gs_checker *c, const gs_stage *s, const gs_ins
 
 static gs_status check_instr(const gs_checker *c, const gs_stage *s, const gs_instr *i)
 {
-    const gs_op_class cls = (unsigned)i->op < GS_OP_COUNT ? gs_op_classof(i->op) : GS_CLASS_LEAF;
+    const bool known = (unsigned)i->op < GS_OP_COUNT && gs_op_is(i->op, GS_FACT_VERTEX);
+    const gs_op_class cls = known ? gs_op_classof(i->op) : GS_CLASS_LEAF;
     const bool writes = cls == GS_CLASS_ELEMENTWISE || cls == GS_CLASS_MATMUL || i->op == GS_OP_XENT_GRAD;
     uint32_t width = 0;
     gs_status st;
@@ -275,7 +275,7 @@ static gs_status check_instr(const gs_checker *c, const gs_stage *s, const gs_in
     }
     switch (cls) {
     case GS_CLASS_ELEMENTWISE:
-        st = i->op == GS_OP_CONCAT || i->op == GS_OP_PART ? check_columns(c, s, i, width)
+        st = gs_op_form_of(i->op) == GS_FORM_COLUMNS ? check_columns(c, s, i, width)
              : i->op == GS_OP_EDGE_MASK                   ? check_mask(c, s, i) : check_elementwise(c, s, i, width);
         break;
     case GS_CLASS_MATMUL:

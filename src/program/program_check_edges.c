@@ -229,12 +229,11 @@ static gs_status check_by_type(const gs_checker *c, const gs_stage *s, const gs_
 static gs_status check_edge_instr(const gs_checker *c, const gs_stage *s, const gs_instr *i, bool *ready)
 {
     const bool batched = gs_op_by_type(i->op);
-    const bool known = (unsigned)i->op < GS_OP_COUNT && (batched || gs_op_classof(i->op) == GS_CLASS_ELEMENTWISE);
+    const bool known = (unsigned)i->op < GS_OP_COUNT;
     uint32_t width = 1;
     bool rows = false;
 
-    if (!known || i->op == GS_OP_DROPOUT || i->op == GS_OP_CAST || i->op == GS_OP_ROUND || i->op == GS_OP_ACROSS ||
-        i->op == GS_OP_TILE || i->op == GS_OP_CONCAT || i->op == GS_OP_PART)
+    if (!known || !gs_op_is(i->op, GS_FACT_EDGE))
         return FAIL(c, "%s is no instruction of an edge program", known ? gs_op_name(i->op) : "this");
     if (i->dst >= s->edge_regs || s->edge_reg[i->dst].kind != GS_EDGE_TEMP || ready[i->dst])
         return FAIL(c, "edge program: register %u is no scratch register, or written twice", i->dst);

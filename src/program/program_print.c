@@ -25,11 +25,11 @@ static const char *array_name(const gs_program *p, uint32_t a)
 
 static void print_constants(const gs_instr *i, FILE *out)
 {
-    if (i->op == GS_OP_DROPOUT || i->op == GS_OP_EDGE_MASK)
+    if (gs_op_is_random(i->op))
         fprintf(out, " p %g site %u%s", (double)i->alpha, i->site, i->self ? " self" : "");
     if (i->op == GS_OP_PART)
         fprintf(out, " from %u", i->site);
-    if (i->op == GS_OP_LEAKY_RELU || i->op == GS_OP_ELU)
+    if (gs_op_is(i->op, GS_FACT_ALPHA))
         fprintf(out, " alpha %g", (double)i->alpha);
 }
 

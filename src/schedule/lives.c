@@ -170,9 +170,6 @@ void gs_lives_begin(gs_choice *c, const gs_layout *l)
 
 /* ---- sums ---- */
 
-/* Element by element, of rows of one width. */
-static bool in_place(gs_op op) { return (op >= GS_OP_ADD && op <= GS_OP_STEP) || op == GS_OP_EQ; }
-
 /* May the array's rows be written where the sum's are? Only by the last instruction that needs those, and only if it
  * makes an element of the elements at the same place. */
 static bool takes_over(const gs_stage *s, uint32_t sum, uint32_t reg)
@@ -188,7 +185,7 @@ static bool takes_over(const gs_stage *s, uint32_t sum, uint32_t reg)
             return false;
         if (gs_op_into_param(in->op) || in->dst != reg)
             continue;
-        if (reads && !in_place(in->op))
+        if (reads && !gs_op_is_each(in->op))
             return false;
         written = true;
     }

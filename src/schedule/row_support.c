@@ -14,41 +14,6 @@ struct ends {
     uint32_t operand, target;
 };
 
-enum rule {
-    RULE_ALL,    /* 0 becomes something else */
-    RULE_FIRST,  /* 0 where its first operand is */
-    RULE_EITHER, /* 0 where both are: a sum */
-    RULE_BOTH,   /* 0 where one is: a product */
-    RULE_TRAIN,  /* the loss's gradient */
-};
-
-static enum rule rule_of(gs_op op)
-{
-    switch (op) {
-    case GS_OP_ADD: case GS_OP_SUB: case GS_OP_MAX: case GS_OP_MIN: case GS_OP_CONCAT:
-        return RULE_EITHER;
-    case GS_OP_MUL:
-        return RULE_BOTH;
-    case GS_OP_DIV: case GS_OP_NEG: case GS_OP_SQRT: case GS_OP_TANH: case GS_OP_RELU: case GS_OP_LEAKY_RELU:
-    case GS_OP_ELU:
-    case GS_OP_STEP:
-    case GS_OP_DROPOUT:
-    case GS_OP_CAST:
-    case GS_OP_ROUND:
-    case GS_OP_ROWSUM:
-    case GS_OP_ROWMAX:
-    case GS_OP_FOLD:
-    case GS_OP_SPREAD: case GS_OP_ACROSS: case GS_OP_TILE: case GS_OP_MATMUL_T: case GS_OP_MATMUL:
-    case GS_OP_MIX: case GS_OP_MIX_T: case GS_OP_FAN: case GS_OP_FAN_T: case GS_OP_PART:
-    case GS_OP_BY_TYPE: case GS_OP_BY_TYPE_T:
-        return RULE_FIRST;
-    case GS_OP_XENT_GRAD:
-        return RULE_TRAIN;
-    default:
-        return RULE_ALL;
-    }
-}
-
 /* A constant 0 adds nothing; any other operand that is no register is not 0 anywhere. */
 static uint32_t operand_rows(const struct finder *f, const gs_operand *o, const uint32_t *reg)
 {
@@ -59,18 +24,19 @@ static uint32_t operand_rows(const struct finder *f, const gs_operand *o, const 
 
 static uint32_t value_rows(struct finder *f, const gs_instr *in, uint32_t a, uint32_t b)
 {
-    switch (rule_of(in->op)) {
-    case RULE_FIRST:
+    switch (gs_op_facts_of(in->op)->zero) {
+    case GS_ZERO_FIRST:
         return a;
-    case RULE_EITHER:
+    case GS_ZERO_ALL:
         return gs_rows__unite(f, a, b);
-    case RULE_BOTH:
+    case GS_ZERO_ANY:
         return gs_rows__meet(f, a, b);
-    case RULE_TRAIN:
+    case GS_ZERO_TRAIN:
         return f->train;
-    default:
-        return GS_ALL_ROWS;
+    case GS_ZERO_LOST:
+        break;
     }
+    return GS_ALL_ROWS;
 }
 
 static void edge_program(struct finder *f, const gs_stage *s, struct ends *reg)
@@ -215,14 +181,7 @@ static bool unsafe_instr(const gs_stage *s, const gs_instr *in, enum taint *reg)
     /* A sum may be kept as it is: a product by a constant, to an array that only edges read. */
     if (most == INFINITE)
         return !(in->op == GS_OP_MUL && in->b.kind == GS_FROM_CONST && s->reg[in->dst].array != GS_NONE);
-    switch (in->op) {
-    case GS_OP_DIV:
-        return b == PARTIAL;
-    case GS_OP_EXP: case GS_OP_LOG: case GS_OP_SQRT: case GS_OP_RSQRT:
-        return a != CLEAN;
-    default:
-        return false;
-    }
+    return in->op == GS_OP_DIV ? b == PARTIAL : gs_op_is(in->op, GS_FACT_DIVERGES) && a != CLEAN;
 }
 
 bool gs_rows__unsafe(const gs_program *p)

@@ -9,23 +9,6 @@ static double sum_columns(const gs_stage *s, uint32_t sum)
     return s->reg[s->sum[sum].reg].width;
 }
 
-static bool transcendental(gs_op op)
-{
-    switch (op) {
-    case GS_OP_EXP:
-    case GS_OP_LOG:
-    case GS_OP_SIGMOID:
-    case GS_OP_TANH:
-    case GS_OP_ELU:
-    case GS_OP_DROPOUT:
-    case GS_OP_XENT:
-    case GS_OP_XENT_GRAD:
-        return true;
-    default:
-        return false;
-    }
-}
-
 static uint32_t operand_width(const gs_stage *s, const gs_program *p, const gs_operand *o)
 {
     return o->kind == GS_FROM_REG ? s->reg[o->index].width : o->kind == GS_FROM_PARAM ? p->param[o->index].cols : 0;
@@ -47,7 +30,7 @@ static void vertex_work(gs_work *w, const gs_program *p, const gs_stage *s, doub
         else if (gs_op_classof(in->op) == GS_CLASS_MATMUL)
             w->amount[2] += 2 * rows * (double)p->param[in->b.index].rows * p->param[in->b.index].cols;
         else /* a reduction and a loss without a gradient have no register to write */
-            w->amount[transcendental(in->op) ? 5 : 1] +=
+            w->amount[gs_op_is(in->op, GS_FACT_HARD) ? 5 : 1] +=
                 rows * GS_MAX(a, gs_op_into_param(in->op) || in->dst == GS_NONE ? 0 : s->reg[in->dst].width);
     }
     for (uint32_t r = 0; r < s->regs; r++)
@@ -64,7 +47,7 @@ static void edge_program_work(gs_work *w, const gs_stage *s, double edges)
             products += 2.0 * s->edge_reg[in->dst].width * s->edge_reg[in->a.index].width;
             continue;
         }
-        *(transcendental(in->op) ? &hard : &computed) +=
+        *(gs_op_is(in->op, GS_FACT_HARD) ? &hard : &computed) +=
             GS_MAX(s->edge_reg[in->dst].width, in->a.kind == GS_FROM_REG ? s->edge_reg[in->a.index].width : 0);
     }
     for (uint32_t r = 0; r < s->edge_regs; r++)

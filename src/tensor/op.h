@@ -1,16 +1,18 @@
-/* op.h - the one table of operators: names, arities and classes.
+/* op.h - the one table of operators, and all facts about each.
  *
- * ir, program, device and cuda all speak of operators through this table, so a
- * new one is added here, given a derivative in ir and a body on each device.
+ * model, ir, program, compile, schedule and the devices ask this table what an operator is: how it is printed and
+ * written in a model's text, how many operands it has, where it may stand, what it makes of 0, what it costs. What is
+ * left to them is its formula on each device (device/cpu_simd_math.h, cuda/kernel_text.c) and its derivative
+ * (ir/ir_grad.c); docs/models.md says what a new one touches.
  *
- * Shapes: a vertex value is [rows, width]; w[out, in] is a parameter as
- * PyTorch stores it. "Broadcast" operands may be [rows, width], [rows, 1]
- * (a scalar a vertex), a parameter of [width], or a constant.
+ * Shapes: a vertex value is [rows, width]; w[out, in] is a parameter as PyTorch stores it. Operators whose form is EACH
+ * broadcast: their operands may be [rows, width], [rows, 1] (a number a row), a parameter of [width], or a constant.
  */
 #ifndef GS_TENSOR_OP_H
 #define GS_TENSOR_OP_H
 
 #include <stdbool.h>
+#include <stdint.h>
 
 typedef enum gs_op_class {
     GS_CLASS_LEAF,        /* comes from outside: arrays, parameters, constants */
@@ -22,99 +24,184 @@ typedef enum gs_op_class {
     GS_CLASS_LOSS,
 } gs_op_class;
 
-#define GS_OP_MAP(X) /* enum, name, inputs, class */                                      \
-    X(GS_OP_INPUT, "input", 0, GS_CLASS_LEAF)           /* a vertex array of the store */ \
-    X(GS_OP_PARAM, "param", 0, GS_CLASS_LEAF)                                             \
-    X(GS_OP_CONST, "const", 0, GS_CLASS_LEAF)                                             \
-    X(GS_OP_WEIGHT, "edge_weight", 0, GS_CLASS_LEAF)    /* of an edge, width 1 */         \
-    X(GS_OP_ADD, "add", 2, GS_CLASS_ELEMENTWISE)        /* a + b, broadcast */            \
-    X(GS_OP_SUB, "sub", 2, GS_CLASS_ELEMENTWISE)                                          \
-    X(GS_OP_MUL, "mul", 2, GS_CLASS_ELEMENTWISE)                                          \
-    X(GS_OP_DIV, "div", 2, GS_CLASS_ELEMENTWISE)                                          \
-    X(GS_OP_MAX, "max", 2, GS_CLASS_ELEMENTWISE)                                          \
-    X(GS_OP_MIN, "min", 2, GS_CLASS_ELEMENTWISE)                                          \
-    X(GS_OP_NEG, "neg", 1, GS_CLASS_ELEMENTWISE)                                          \
-    X(GS_OP_EXP, "exp", 1, GS_CLASS_ELEMENTWISE)                                          \
-    X(GS_OP_LOG, "log", 1, GS_CLASS_ELEMENTWISE)                                          \
-    X(GS_OP_SQRT, "sqrt", 1, GS_CLASS_ELEMENTWISE)                                        \
-    X(GS_OP_RSQRT, "rsqrt", 1, GS_CLASS_ELEMENTWISE)    /* 1 / sqrt(a) */                 \
-    X(GS_OP_SIGMOID, "sigmoid", 1, GS_CLASS_ELEMENTWISE)                                  \
-    X(GS_OP_TANH, "tanh", 1, GS_CLASS_ELEMENTWISE)                                        \
-    X(GS_OP_RELU, "relu", 1, GS_CLASS_ELEMENTWISE)                                        \
-    X(GS_OP_LEAKY_RELU, "leaky_relu", 1, GS_CLASS_ELEMENTWISE) /* slope in alpha */       \
-    X(GS_OP_ELU, "elu", 1, GS_CLASS_ELEMENTWISE)        /* alpha */                       \
-    X(GS_OP_STEP, "step", 1, GS_CLASS_ELEMENTWISE)      /* 1 where a > 0, else 0 */       \
-    X(GS_OP_DROPOUT, "dropout", 1, GS_CLASS_ELEMENTWISE) /* p in alpha, see program.h */  \
-    X(GS_OP_CAST, "cast", 1, GS_CLASS_ELEMENTWISE)      /* bf16/f16 as stored -> f32 */   \
-    X(GS_OP_ROUND, "round", 1, GS_CLASS_ELEMENTWISE)    /* f32 -> bf16, to be stored; vertex programs only */ \
-    X(GS_OP_ROWSUM, "rowsum", 1, GS_CLASS_ELEMENTWISE)  /* [rows, w] -> [rows, 1] */      \
-    X(GS_OP_ROWMAX, "rowmax", 1, GS_CLASS_ELEMENTWISE)  /* [rows, w] -> [rows, 1]; the shift of a row_softmax, of no \
-                                                         * derivative */ \
-    X(GS_OP_FOLD, "fold", 1, GS_CLASS_ELEMENTWISE)      /* [., h * d] -> [., h]: sums of d */ \
-    X(GS_OP_SPREAD, "spread", 1, GS_CLASS_ELEMENTWISE)  /* [., h] -> [., h * d]: each d times */ \
-    X(GS_OP_EQ, "eq", 2, GS_CLASS_ELEMENTWISE)          /* 1 where a == b, else 0 */      \
-    X(GS_OP_EDGE_MASK, "edge_mask", 2, GS_CLASS_ELEMENTWISE) /* 0 or 1 / (1 - p) for an edge and column, see \
-                                                              * program.h */ \
-    X(GS_OP_IS_LOOP, "is_loop", 2, GS_CLASS_ELEMENTWISE) /* 1 where the ids of an edge's ends are equal, else 0; edge \
-                                                          * programs only */ \
-    X(GS_OP_CONCAT, "concat", 2, GS_CLASS_ELEMENTWISE)  /* columns of a, then of b; vertex programs only */ \
-    X(GS_OP_PART, "part", 1, GS_CLASS_ELEMENTWISE)      /* columns from `site` on; vertex programs only */ \
-    X(GS_OP_ACROSS, "across", 1, GS_CLASS_ELEMENTWISE)  /* [., h * d] -> [., d]: sums over h; vertex programs only */ \
-    X(GS_OP_TILE, "tile", 1, GS_CLASS_ELEMENTWISE)      /* [., d] -> [., h * d]: the row h times; vertex programs \
-                                                         * only */ \
-    X(GS_OP_MATMUL_T, "matmul_t", 2, GS_CLASS_MATMUL)   /* x[., in] @ w[out, in]' */      \
-    X(GS_OP_MATMUL, "matmul", 2, GS_CLASS_MATMUL)       /* x[., out] @ w[out, in] */      \
-    X(GS_OP_MIX, "mix", 2, GS_CLASS_MATMUL)             /* x[., m * w], c[m, n] -> [., n * w]: column blocks, mixed */ \
-    X(GS_OP_MIX_T, "mix_t", 2, GS_CLASS_MATMUL)         /* x[., n * w], c[m, n] -> [., m * w]: its transpose */ \
-    X(GS_OP_FAN, "fan", 2, GS_CLASS_MATMUL)             /* x[., in], w[t * in, out] -> [., t * out]: by each of t \
-                                                         * matrices */ \
-    X(GS_OP_FAN_T, "fan_t", 2, GS_CLASS_MATMUL)         /* x[., t * out], w[t * in, out] -> [., in]: its transpose */ \
-    X(GS_OP_BY_TYPE, "by_type", 2, GS_CLASS_MATMUL)     /* x[., in] of an edge, w[t * in, out] -> [., out]: by the \
-                                                         * matrix of its type; edge programs only */ \
-    X(GS_OP_BY_TYPE_T, "by_type_t", 2, GS_CLASS_MATMUL) /* x[., out] of an edge -> [., in]: by that matrix' */ \
-    X(GS_OP_BASES, "bases", 2, GS_CLASS_MATMUL)         /* c[types, n], v[n * in, out] -> [types * in, out]: \
-                                                         * parameters alone, left of a sum by type; folded \
-                                                         * into it by ir */ \
-    X(GS_OP_OUTER, "outer", 2, GS_CLASS_REDUCE)         /* a' @ b over all vertices */    \
-    X(GS_OP_FAN_OUTER, "fan_outer", 2, GS_CLASS_REDUCE) /* of a fan: a' @ each block of b, one above the other */ \
-    X(GS_OP_MIX_OUTER, "mix_outer", 2, GS_CLASS_REDUCE) /* of a mix: dot products of a's blocks and b's, over all \
-                                                           * vertices */ \
-    X(GS_OP_TYPE_WEIGHT, "type_weight", 1, GS_CLASS_REDUCE) /* the gradient that a type_outer adds up */ \
-    X(GS_OP_COLSUM, "colsum", 1, GS_CLASS_REDUCE)       /* sum of rows */                 \
-    X(GS_OP_MEAN_ALL, "mean_all", 1, GS_CLASS_STATISTIC) /* mean of each column over all vertices */ \
-    X(GS_OP_VAR_ALL, "var_all", 1, GS_CLASS_STATISTIC)  /* biased variance of each column */ \
-    X(GS_OP_SRC, "src", 1, GS_CLASS_EDGE)               /* D -> S: u's row */             \
-    X(GS_OP_SUM_IN, "sum_in", 1, GS_CLASS_EDGE)         /* over in-edges, CSC order */    \
-    X(GS_OP_SUM_OUT, "sum_out", 1, GS_CLASS_EDGE)       /* over out-edges, CSR order */   \
-    X(GS_OP_MAX_IN, "max_in", 1, GS_CLASS_EDGE)         /* element by element */          \
-    X(GS_OP_MIN_IN, "min_in", 1, GS_CLASS_EDGE)                                           \
-    X(GS_OP_ATTEND, "attend", 2, GS_CLASS_EDGE)         /* sum_in(softmax(score) value) */ \
-    X(GS_OP_LSE_IN, "lse_in", 1, GS_CLASS_EDGE)         /* log(sum_in(exp(score))) */     \
-    X(GS_OP_SPLIT_IN, "split_in", 1, GS_CLASS_EDGE)     /* sum_in by edge type, side by side */ \
-    X(GS_OP_PICK_OUT, "pick_out", 1, GS_CLASS_EDGE)     /* its transpose */               \
-    X(GS_OP_TYPE_SRC, "type_src", 1, GS_CLASS_EDGE)     /* D -> E: u's row, of its columns those of the edge's type */ \
-    X(GS_OP_TYPE_DST, "type_dst", 1, GS_CLASS_EDGE)     /* D -> E: the same of v's row; of no derivative */ \
-    X(GS_OP_SPLIT_OUT, "split_out", 1, GS_CLASS_EDGE)   /* sum_out of a value of edges by type, side by side */ \
-    X(GS_OP_TYPED, "typed_matmul", 2, GS_CLASS_EDGE)    /* x @ w[type of the edge] */     \
-    X(GS_OP_TYPE_OUTER, "type_outer", 3, GS_CLASS_EDGE) /* x, g of edges, w: over out-edges, x' @ g to the matrix \
-                                                         * of each edge's type in the gradient of w; no rows of \
-                                                         * its own (width 1, 0) */ \
-    X(GS_OP_LSTM_IN, "lstm_in", 2, GS_CLASS_EDGE)       /* last state over in-edges: u's part of the gates, w_hh */ \
-    X(GS_OP_LSTM_BACK, "lstm_back", 3, GS_CLASS_EDGE)   /* its gradient in u's part: the same two, d(state) */ \
-    X(GS_OP_LSTM_WEIGHT, "lstm_weight", 1, GS_CLASS_REDUCE) /* and in w_hh: of an lstm_back */ \
-    X(GS_OP_XENT, "xent", 2, GS_CLASS_LOSS)             /* mean cross-entropy */          \
-    X(GS_OP_XENT_GRAD, "xent_grad", 2, GS_CLASS_LOSS)   /* its gradient in the logits */
+/* How an elementwise operator goes over the columns of a row. */
+typedef enum gs_op_form {
+    GS_FORM_NONE,    /* not elementwise */
+    GS_FORM_EACH,    /* an element of the elements at the same place, so it may be written over an operand */
+    GS_FORM_DRAW,    /* elements go by random numbers */
+    GS_FORM_IDS,     /* of the ids of an edge's ends */
+    GS_FORM_TYPE,    /* the same numbers in another type */
+    GS_FORM_ROW,     /* one number of all columns */
+    GS_FORM_NARROW,  /* columns become so many times fewer: sums */
+    GS_FORM_WIDEN,   /* so many times more: copies */
+    GS_FORM_COLUMNS, /* columns side by side, or some of them */
+} gs_op_form;
+
+/* Where is the result 0, if operands are 0 in some rows? */
+typedef enum gs_op_zero {
+    GS_ZERO_LOST,   /* 0 becomes something else */
+    GS_ZERO_FIRST,  /* where the first operand is */
+    GS_ZERO_ALL,    /* where all operands are: a sum */
+    GS_ZERO_ANY,    /* where one is: a product */
+    GS_ZERO_TRAIN,  /* off the training rows: the loss's gradient */
+} gs_op_zero;
+
+/* Facts that are true of an operator or not. */
+enum {
+    GS_FACT_VERTEX = 1 << 0,   /* may stand in a vertex program */
+    GS_FACT_EDGE = 1 << 1,     /* may stand in an edge program */
+    GS_FACT_ALPHA = 1 << 2,    /* has a constant, `alpha`, that changes the function */
+    GS_FACT_HARD = 1 << 3,     /* costs what an exponential does, not what an addition does */
+    GS_FACT_FLAT = 1 << 4,     /* its derivative is 0 wherever it has one */
+    GS_FACT_COMMUTES = 1 << 5, /* the order of its two operands does not matter */
+    GS_FACT_DIVERGES = 1 << 6, /* of a number that is not the right one it may make an infinity or NaN */
+};
+
+#define GS_BOTH (GS_FACT_VERTEX | GS_FACT_EDGE)
+
+/* Elementwise, of form EACH, in vertex and edge programs:
+ * enum, printed name, name or sign in a model's text (NULL: none), operands, alpha where the text gives none,
+ * zero, other facts, value in float64 of the operands x, y and of alpha (what the graph folds constants with). */
+#define GS_OP_EACH_MAP(X)                                                                                              \
+    X(GS_OP_ADD, "add", "+", 2, 0, GS_ZERO_ALL, GS_FACT_COMMUTES, x + y)                                               \
+    X(GS_OP_SUB, "sub", "-", 2, 0, GS_ZERO_ALL, 0, x - y)                                                              \
+    X(GS_OP_MUL, "mul", "*", 2, 0, GS_ZERO_ANY, GS_FACT_COMMUTES, x * y)                                               \
+    X(GS_OP_DIV, "div", "/", 2, 0, GS_ZERO_FIRST, 0, x / y)                                                            \
+    X(GS_OP_MAX, "max", "max", 2, 0, GS_ZERO_ALL, 0, x > y ? x : y)                                                    \
+    X(GS_OP_MIN, "min", "min", 2, 0, GS_ZERO_ALL, 0, x < y ? x : y)                                                    \
+    X(GS_OP_NEG, "neg", NULL, 1, 0, GS_ZERO_FIRST, 0, -x)                                                              \
+    X(GS_OP_EXP, "exp", "exp", 1, 0, GS_ZERO_LOST, GS_FACT_HARD | GS_FACT_DIVERGES, exp(x))                            \
+    X(GS_OP_LOG, "log", "log", 1, 0, GS_ZERO_LOST, GS_FACT_HARD | GS_FACT_DIVERGES, log(x))                            \
+    X(GS_OP_SQRT, "sqrt", "sqrt", 1, 0, GS_ZERO_FIRST, GS_FACT_DIVERGES, sqrt(x))                                      \
+    X(GS_OP_RSQRT, "rsqrt", "rsqrt", 1, 0, GS_ZERO_LOST, GS_FACT_DIVERGES, 1 / sqrt(x))                                \
+    X(GS_OP_SIGMOID, "sigmoid", "sigmoid", 1, 0, GS_ZERO_LOST, GS_FACT_HARD, 1 / (1 + exp(-x)))                        \
+    X(GS_OP_TANH, "tanh", "tanh", 1, 0, GS_ZERO_FIRST, GS_FACT_HARD, tanh(x))                                          \
+    X(GS_OP_RELU, "relu", "relu", 1, 0, GS_ZERO_FIRST, 0, x > 0 ? x : 0)                                               \
+    X(GS_OP_LEAKY_RELU, "leaky_relu", "leaky_relu", 1, 0.01f, GS_ZERO_FIRST, GS_FACT_ALPHA, x > 0 ? x : alpha * x)     \
+    X(GS_OP_ELU, "elu", "elu", 1, 1, GS_ZERO_FIRST, GS_FACT_ALPHA | GS_FACT_HARD, x > 0 ? x : alpha * expm1(x))        \
+    X(GS_OP_STEP, "step", NULL, 1, 0, GS_ZERO_FIRST, GS_FACT_FLAT, x > 0)                                              \
+    X(GS_OP_EQ, "eq", NULL, 2, 0, GS_ZERO_LOST, GS_FACT_FLAT, x == y)
+
+/* All others: enum, printed name, operands, class, form, zero, facts. */
+#define GS_OP_LEAF_MAP(X)                                                                                              \
+    X(GS_OP_INPUT, "input", 0, GS_CLASS_LEAF, GS_FORM_NONE, GS_ZERO_LOST, 0)        /* a vertex array of the store */  \
+    X(GS_OP_PARAM, "param", 0, GS_CLASS_LEAF, GS_FORM_NONE, GS_ZERO_LOST, 0)                                           \
+    X(GS_OP_CONST, "const", 0, GS_CLASS_LEAF, GS_FORM_NONE, GS_ZERO_LOST, 0)                                           \
+    X(GS_OP_WEIGHT, "edge_weight", 0, GS_CLASS_LEAF, GS_FORM_NONE, GS_ZERO_LOST, 0) /* of an edge, width 1 */
+
+/* p of dropout and edge_mask is in alpha; program.h says what they draw. */
+#define GS_OP_ROW_MAP(X)                                                                                               \
+    X(GS_OP_DROPOUT, "dropout", 1, GS_CLASS_ELEMENTWISE, GS_FORM_DRAW, GS_ZERO_FIRST, GS_FACT_VERTEX | GS_FACT_HARD)   \
+    X(GS_OP_CAST, "cast", 1, GS_CLASS_ELEMENTWISE, GS_FORM_TYPE, GS_ZERO_FIRST, GS_FACT_VERTEX) /* as stored -> f32 */ \
+    X(GS_OP_ROUND, "round", 1, GS_CLASS_ELEMENTWISE, GS_FORM_TYPE, GS_ZERO_FIRST, GS_FACT_VERTEX) /* f32 -> bf16 */    \
+    X(GS_OP_ROWSUM, "rowsum", 1, GS_CLASS_ELEMENTWISE, GS_FORM_ROW, GS_ZERO_FIRST, GS_BOTH) /* [., w] -> [., 1] */     \
+    /* the shift of a row_softmax, of no derivative */                                                                 \
+    X(GS_OP_ROWMAX, "rowmax", 1, GS_CLASS_ELEMENTWISE, GS_FORM_ROW, GS_ZERO_FIRST, GS_BOTH | GS_FACT_FLAT)             \
+    /* [., h * d] -> [., h]: sums of d; [., h] -> [., h * d]: each d times */                                          \
+    X(GS_OP_FOLD, "fold", 1, GS_CLASS_ELEMENTWISE, GS_FORM_NARROW, GS_ZERO_FIRST, GS_BOTH)                             \
+    X(GS_OP_SPREAD, "spread", 1, GS_CLASS_ELEMENTWISE, GS_FORM_WIDEN, GS_ZERO_FIRST, GS_BOTH)                          \
+    /* 0 or 1 / (1 - p) for an edge and column */                                                                      \
+    X(GS_OP_EDGE_MASK, "edge_mask", 2, GS_CLASS_ELEMENTWISE, GS_FORM_DRAW, GS_ZERO_LOST, GS_BOTH | GS_FACT_FLAT)       \
+    /* 1 where the ids of an edge's ends are equal, else 0 */                                                          \
+    X(GS_OP_IS_LOOP, "is_loop", 2, GS_CLASS_ELEMENTWISE, GS_FORM_IDS, GS_ZERO_LOST, GS_FACT_EDGE | GS_FACT_FLAT)       \
+    /* columns of a, then of b; columns from `site` on */                                                              \
+    X(GS_OP_CONCAT, "concat", 2, GS_CLASS_ELEMENTWISE, GS_FORM_COLUMNS, GS_ZERO_ALL, GS_FACT_VERTEX)                   \
+    X(GS_OP_PART, "part", 1, GS_CLASS_ELEMENTWISE, GS_FORM_COLUMNS, GS_ZERO_FIRST, GS_FACT_VERTEX)                     \
+    /* [., h * d] -> [., d]: sums over h; [., d] -> [., h * d]: the row h times */                                     \
+    X(GS_OP_ACROSS, "across", 1, GS_CLASS_ELEMENTWISE, GS_FORM_NARROW, GS_ZERO_FIRST, GS_FACT_VERTEX)                  \
+    X(GS_OP_TILE, "tile", 1, GS_CLASS_ELEMENTWISE, GS_FORM_WIDEN, GS_ZERO_FIRST, GS_FACT_VERTEX)
+
+#define GS_OP_PRODUCT_MAP(X)                                                                                           \
+    /* x[., in] @ w[out, in]'; x[., out] @ w[out, in] */                                                               \
+    X(GS_OP_MATMUL_T, "matmul_t", 2, GS_CLASS_MATMUL, GS_FORM_NONE, GS_ZERO_FIRST, GS_FACT_VERTEX)                     \
+    X(GS_OP_MATMUL, "matmul", 2, GS_CLASS_MATMUL, GS_FORM_NONE, GS_ZERO_FIRST, GS_FACT_VERTEX)                         \
+    /* x[., m * w], c[m, n] -> [., n * w]: column blocks, mixed; and its transpose */                                  \
+    X(GS_OP_MIX, "mix", 2, GS_CLASS_MATMUL, GS_FORM_NONE, GS_ZERO_FIRST, GS_FACT_VERTEX)                               \
+    X(GS_OP_MIX_T, "mix_t", 2, GS_CLASS_MATMUL, GS_FORM_NONE, GS_ZERO_FIRST, GS_FACT_VERTEX)                           \
+    /* x[., in], w[t * in, out] -> [., t * out]: by each of t matrices; and its transpose */                           \
+    X(GS_OP_FAN, "fan", 2, GS_CLASS_MATMUL, GS_FORM_NONE, GS_ZERO_FIRST, GS_FACT_VERTEX)                               \
+    X(GS_OP_FAN_T, "fan_t", 2, GS_CLASS_MATMUL, GS_FORM_NONE, GS_ZERO_FIRST, GS_FACT_VERTEX)                           \
+    /* x[., in] of an edge, w[t * in, out] -> [., out]: by the matrix of its type; by that matrix' */                  \
+    X(GS_OP_BY_TYPE, "by_type", 2, GS_CLASS_MATMUL, GS_FORM_NONE, GS_ZERO_FIRST, GS_FACT_EDGE)                         \
+    X(GS_OP_BY_TYPE_T, "by_type_t", 2, GS_CLASS_MATMUL, GS_FORM_NONE, GS_ZERO_FIRST, GS_FACT_EDGE)                     \
+    /* c[types, n], v[n * in, out] -> [types * in, out]: parameters alone, left of a sum by type; ir folds it in */    \
+    X(GS_OP_BASES, "bases", 2, GS_CLASS_MATMUL, GS_FORM_NONE, GS_ZERO_LOST, 0)
+
+#define GS_OP_REDUCE_MAP(X)                                                                                            \
+    X(GS_OP_OUTER, "outer", 2, GS_CLASS_REDUCE, GS_FORM_NONE, GS_ZERO_LOST, GS_FACT_VERTEX) /* a' @ b */               \
+    /* of a fan: a' @ each block of b, one above the other; of a mix: dot products of a's blocks and b's */            \
+    X(GS_OP_FAN_OUTER, "fan_outer", 2, GS_CLASS_REDUCE, GS_FORM_NONE, GS_ZERO_LOST, GS_FACT_VERTEX)                    \
+    X(GS_OP_MIX_OUTER, "mix_outer", 2, GS_CLASS_REDUCE, GS_FORM_NONE, GS_ZERO_LOST, GS_FACT_VERTEX)                    \
+    /* the gradient that a type_outer adds up */                                                                       \
+    X(GS_OP_TYPE_WEIGHT, "type_weight", 1, GS_CLASS_REDUCE, GS_FORM_NONE, GS_ZERO_LOST, 0)                             \
+    X(GS_OP_COLSUM, "colsum", 1, GS_CLASS_REDUCE, GS_FORM_NONE, GS_ZERO_LOST, GS_FACT_VERTEX) /* sum of rows */        \
+    /* and that of an lstm_back in w_hh */                                                                             \
+    X(GS_OP_LSTM_WEIGHT, "lstm_weight", 1, GS_CLASS_REDUCE, GS_FORM_NONE, GS_ZERO_LOST, 0)                             \
+    /* mean and biased variance of each column over all vertices */                                                    \
+    X(GS_OP_MEAN_ALL, "mean_all", 1, GS_CLASS_STATISTIC, GS_FORM_NONE, GS_ZERO_LOST, GS_FACT_VERTEX)                   \
+    X(GS_OP_VAR_ALL, "var_all", 1, GS_CLASS_STATISTIC, GS_FORM_NONE, GS_ZERO_LOST, GS_FACT_VERTEX)                     \
+    /* mean cross-entropy, and its gradient in the logits */                                                           \
+    X(GS_OP_XENT, "xent", 2, GS_CLASS_LOSS, GS_FORM_NONE, GS_ZERO_LOST, GS_FACT_VERTEX | GS_FACT_HARD)                 \
+    X(GS_OP_XENT_GRAD, "xent_grad", 2, GS_CLASS_LOSS, GS_FORM_NONE, GS_ZERO_TRAIN, GS_FACT_VERTEX | GS_FACT_HARD)
+
+/* Edge passes: of the graph, no instructions. */
+#define GS_OP_EDGE_MAP(X)                                                                                              \
+    X(GS_OP_SRC, "src", 1, GS_CLASS_EDGE, GS_FORM_NONE, GS_ZERO_LOST, 0)           /* D -> S: u's row */               \
+    X(GS_OP_SUM_IN, "sum_in", 1, GS_CLASS_EDGE, GS_FORM_NONE, GS_ZERO_LOST, 0)     /* over in-edges, CSC order */      \
+    X(GS_OP_SUM_OUT, "sum_out", 1, GS_CLASS_EDGE, GS_FORM_NONE, GS_ZERO_LOST, 0)   /* over out-edges, CSR order */     \
+    X(GS_OP_MAX_IN, "max_in", 1, GS_CLASS_EDGE, GS_FORM_NONE, GS_ZERO_LOST, 0)     /* element by element */            \
+    X(GS_OP_MIN_IN, "min_in", 1, GS_CLASS_EDGE, GS_FORM_NONE, GS_ZERO_LOST, 0)                                         \
+    X(GS_OP_ATTEND, "attend", 2, GS_CLASS_EDGE, GS_FORM_NONE, GS_ZERO_LOST, 0)     /* sum_in(softmax(score) value) */  \
+    X(GS_OP_LSE_IN, "lse_in", 1, GS_CLASS_EDGE, GS_FORM_NONE, GS_ZERO_LOST, 0)     /* log(sum_in(exp(score))) */       \
+    X(GS_OP_SPLIT_IN, "split_in", 1, GS_CLASS_EDGE, GS_FORM_NONE, GS_ZERO_LOST, 0) /* sum_in by type, side by side */  \
+    X(GS_OP_PICK_OUT, "pick_out", 1, GS_CLASS_EDGE, GS_FORM_NONE, GS_ZERO_LOST, 0) /* its transpose */                 \
+    /* D -> E: u's row, of its columns those of the edge's type; the same of v's row, of no derivative */              \
+    X(GS_OP_TYPE_SRC, "type_src", 1, GS_CLASS_EDGE, GS_FORM_NONE, GS_ZERO_LOST, 0)                                     \
+    X(GS_OP_TYPE_DST, "type_dst", 1, GS_CLASS_EDGE, GS_FORM_NONE, GS_ZERO_LOST, 0)                                     \
+    /* sum_out of a value of edges by type, side by side */                                                            \
+    X(GS_OP_SPLIT_OUT, "split_out", 1, GS_CLASS_EDGE, GS_FORM_NONE, GS_ZERO_LOST, 0)                                   \
+    X(GS_OP_TYPED, "typed_matmul", 2, GS_CLASS_EDGE, GS_FORM_NONE, GS_ZERO_LOST, 0) /* x @ w[type of the edge] */      \
+    /* x, g of edges, w: over out-edges, x' @ g to the matrix of each edge's type in the gradient of w; no rows of its \
+     * own (width 1, 0) */                                                                                             \
+    X(GS_OP_TYPE_OUTER, "type_outer", 3, GS_CLASS_EDGE, GS_FORM_NONE, GS_ZERO_LOST, 0)                                 \
+    /* last state over in-edges: u's part of the gates, w_hh; its gradient in u's part: the same two, d(state) */      \
+    X(GS_OP_LSTM_IN, "lstm_in", 2, GS_CLASS_EDGE, GS_FORM_NONE, GS_ZERO_LOST, 0)                                       \
+    X(GS_OP_LSTM_BACK, "lstm_back", 3, GS_CLASS_EDGE, GS_FORM_NONE, GS_ZERO_LOST, 0)
+
+#define GS_OP_REST_MAP(X) GS_OP_ROW_MAP(X) GS_OP_PRODUCT_MAP(X) GS_OP_REDUCE_MAP(X) GS_OP_EDGE_MAP(X)
 
 typedef enum gs_op {
-#define X(id, name, inputs, cls) id,
-    GS_OP_MAP(X)
+#define X(id, ...) id,
+    GS_OP_LEAF_MAP(X) GS_OP_EACH_MAP(X) GS_OP_REST_MAP(X)
 #undef X
     GS_OP_COUNT
 } gs_op;
 
-const char *gs_op_name(gs_op op);
-unsigned gs_op_inputs(gs_op op);
-gs_op_class gs_op_classof(gs_op op);
+typedef struct gs_op_facts {
+    const char *name; /* as printed */
+    const char *text; /* a function's name or an infix sign in a model's text; NULL: not written there */
+    float standard;   /* alpha where a text gives none */
+    uint8_t inputs;
+    gs_op_class cls;
+    gs_op_form form;
+    gs_op_zero zero;
+    unsigned is;      /* GS_FACT_... */
+} gs_op_facts;
+
+/* `op` must be below GS_OP_COUNT. */
+const gs_op_facts *gs_op_facts_of(gs_op op);
+/* Value of an operator of form EACH; the operands that it does not have are ignored. NaN for any other. */
+double gs_op_value(gs_op op, double x, double y, double alpha);
+
+const char *gs_op_name(gs_op op); /* "?" for what is no operator */
+
+static inline unsigned gs_op_inputs(gs_op op) { return gs_op_facts_of(op)->inputs; }
+static inline gs_op_class gs_op_classof(gs_op op) { return gs_op_facts_of(op)->cls; }
+static inline gs_op_form gs_op_form_of(gs_op op) { return gs_op_facts_of(op)->form; }
+static inline bool gs_op_is(gs_op op, unsigned fact) { return (gs_op_facts_of(op)->is & fact) != 0; }
+static inline bool gs_op_is_each(gs_op op) { return gs_op_form_of(op) == GS_FORM_EACH; }
+/* Does it go by random numbers of the epoch, with their probability in alpha? */
+static inline bool gs_op_is_random(gs_op op) { return gs_op_form_of(op) == GS_FORM_DRAW; }
 
 /* Is it a sum over vertices of products of two registers? */
 static inline bool gs_op_is_outer(gs_op op)
