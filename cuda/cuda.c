@@ -184,7 +184,7 @@ static gs_status cuda_finish_sum(void *context, gs_sum_kind kind, const gs_accum
     gs_frame_args a;
     gs_status st;
 
-    if (kind < GS_SUM_MAX)
+    if (kind != GS_SUM_MAX && kind != GS_SUM_MIN && kind != GS_SUM_ATTEND)
         return GS_OK;
     st = bind_sum(c, &a, sum, rows, width, kind == GS_SUM_ATTEND ? heads : 0, GS_CUDA_INOUT);
     a.neutral = neutral_of(kind);

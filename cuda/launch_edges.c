@@ -128,7 +128,7 @@ static void bind_sums(gs_cuda *c, const gs_edge_program_launch *l, gs_cuda_sum_b
     for (uint32_t i = 0; i < s->sums; i++) {
         const gs_sum *const sum = &s->sum[i];
         b[i] = (gs_cuda_sum_binds){GS_NONE, GS_NONE, GS_NONE};
-        if (sum->kind < GS_SUM_ADD || sum->kind == GS_SUM_OUTER)
+        if (gs_stage_sums_rows(s, i) || sum->kind == GS_SUM_OUTER)
             continue;
         const uint64_t row = l->edges.target_rows * sizeof(float);
         b[i].acc = gs_cuda_bind_range(c, l->sum[i].acc, row * s->reg[sum->reg].width, GS_CUDA_INOUT);

@@ -43,7 +43,7 @@ static void write_rows(code *k, const gs_program *p, const gs_stage *s)
 {
     for (uint32_t i = 0; i < s->sums; i++) {
         uint32_t at = 0;
-        if (s->sum[i].kind > GS_SUM_PICK)
+        if (!gs_stage_sums_rows(s, i))
             continue;
         const gs_row_sums rows = rows_of(p, s, &s->sum[i]);
         while (at < k->edges && !gs_cuda_sums_rows(&k->edge[at], &rows))

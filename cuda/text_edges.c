@@ -308,7 +308,7 @@ static gs_status place_sums(gs_gen_writer *w, gs_edge_kernel *k, uint32_t *count
     for (uint32_t i = 0; i < w->s->sums; i++) {
         if (gs_sum_is_sequence(&w->s->sum[i]))
             return gs_gen_refuse(w, "sums of this kind are not there");
-        if (w->s->sum[i].kind >= GS_SUM_ADD && w->s->sum[i].kind != GS_SUM_OUTER) /* those are batch.cu's */
+        if (!gs_stage_sums_rows(w->s, i) && w->s->sum[i].kind != GS_SUM_OUTER) /* those are batch.cu's */
             k[0].sum[k[0].sums++] = i;
     }
     if (k[0].sums == 0)

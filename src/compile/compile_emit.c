@@ -316,12 +316,10 @@ static void name_stage(const gs_emitter *e, gs_stage *s, uint32_t number)
         snprintf(s->name, sizeof(s->name), "%s %u", e->options->pass, number);
         return;
     }
-    if (s->sum[0].kind <= GS_SUM_PICK)
-        of = e->p->array[s->sum[0].array].name;
-    else
-        for (uint32_t r = 0; r < s->edge_regs && of[0] == 0; r++)
-            if (s->edge_reg[r].kind == GS_EDGE_OPERAND)
-                of = e->p->array[s->edge_reg[r].array].name;
+    const uint32_t first = gs_stage_sums_rows(s, 0) ? 0 : GS_NONE;
+    for (gs_array_use u = {0}; of[0] == 0 && gs_stage_next_use(s, &u);)
+        if (u.role == GS_USE_OPERAND && u.sum == first)
+            of = e->p->array[u.array].name;
     snprintf(s->name, sizeof(s->name), "%.15s %u: %s_%s(%.30s)", e->options->pass, number, what[s->sum[0].kind],
              s->direction == 0 ? "in" : "out", of);
 }

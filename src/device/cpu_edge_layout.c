@@ -102,7 +102,7 @@ gs_cpu_edge_needs gs_cpu__edge_needs(const gs_stage *stage)
     uint64_t floats = 0;
 
     for (uint32_t s = 0; s < stage->sums; s++)
-        if (stage->sum[s].kind >= GS_SUM_ADD && !gs_sum_is_sequence(&stage->sum[s]) &&
+        if (!gs_stage_sums_rows(stage, s) && !gs_sum_is_sequence(&stage->sum[s]) &&
             stage->sum[s].reg < stage->regs) {
             const uint64_t width = stage->reg[stage->sum[s].reg].width;
             floats += 4 * width + (stage->sum[s].kind == GS_SUM_OUTER ? outer_floats(stage, &stage->sum[s]) : 0);

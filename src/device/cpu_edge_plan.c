@@ -444,8 +444,9 @@ static void plan_outer(planner *p, const gs_sum *sum)
 /* Of which sums is the plan? */
 static bool is_planned(const planner *p, uint32_t sum)
 {
-    const gs_sum_kind kind = p->l->stage->sum[sum].kind;
-    return p->outer != GS_NONE ? sum == p->outer : kind >= GS_SUM_ADD && kind != GS_SUM_OUTER;
+    const gs_stage *const s = p->l->stage;
+    return p->outer != GS_NONE ? sum == p->outer
+                               : !gs_stage_sums_rows(s, sum) && s->sum[sum].kind != GS_SUM_OUTER;
 }
 
 static void need(const planner *p, uint32_t reg)

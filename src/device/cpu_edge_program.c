@@ -39,7 +39,7 @@ static void piece_sums(const task *k, uint32_t piece, gs_accumulator *sum)
     const gs_stage *const stage = k->plan.l->stage;
     float *at = k->cpu->hub_rows + piece * k->cpu->hub_row_floats;
     for (uint32_t s = 0; s < stage->sums; s++) {
-        if (stage->sum[s].kind < GS_SUM_ADD)
+        if (gs_stage_sums_rows(stage, s))
             continue;
         const uint32_t width = stage->reg[stage->sum[s].reg].width;
         sum[s] = (gs_accumulator){.acc = at, .maximum = at + width, .norm = at + 2 * (uint64_t)width};
@@ -77,7 +77,7 @@ static void run_piece(const task *k, uint32_t piece)
         h++;
     piece_sums(k, piece, sum);
     for (uint32_t s = 0; s < stage->sums; s++)
-        if (stage->sum[s].kind >= GS_SUM_ADD) {
+        if (!gs_stage_sums_rows(stage, s)) {
             const uint32_t width = columns_of(stage, &stage->sum[s], &heads);
             begin_rows(stage->sum[s].kind, &sum[s], 0, 1, width, heads);
         }
@@ -138,7 +138,7 @@ static void merge_pieces(const task *k)
             for (uint32_t s = 0; s < l->stage->sums; s++) {
                 uint32_t heads;
                 const uint32_t width = columns_of(l->stage, &l->stage->sum[s], &heads);
-                if (l->stage->sum[s].kind >= GS_SUM_ADD)
+                if (!gs_stage_sums_rows(l->stage, s))
                     merge_row(l->stage->sum[s].kind, &l->sum[s], row, &sum[s], width, heads);
             }
         }
@@ -243,7 +243,7 @@ gs_status gs_cpu__finish_sum(void *context, gs_sum_kind kind, const gs_accumulat
                              uint32_t heads)
 {
     const gs_cpu *const cpu = context;
-    if (kind < GS_SUM_MAX)
+    if (kind != GS_SUM_MAX && kind != GS_SUM_MIN && kind != GS_SUM_ATTEND)
         return GS_OK;
     const int before = gs_cpu__enter(cpu, gs_div_up(rows, ROWS_A_BLOCK));
 #pragma omp parallel for schedule(static)

@@ -59,6 +59,7 @@ typedef enum gs_reg_kind {
     GS_REG_LOAD, /* rows of `array`, in that array's type; never written */
     GS_REG_SUM,  /* the edge pass's sums of these rows; never written */
     GS_REG_TEMP, /* of a tile: f32 scratch, or what is stored, in its array's type */
+    GS_REG_KINDS
 } gs_reg_kind;
 
 /* A register holds [tile rows, width], rows contiguous. Each is written by at
@@ -150,6 +151,7 @@ typedef enum gs_sum_kind {
                        * no edge starts), for later stages, and that of `weight` is added up where it is `learned` */
     GS_SUM_OUTER, /* grad(weight) of the matrix of the edge's type += score' @ value: `weight` [t * in, out], `score`
                    * [in], `value` [out]. Its register [1] stays 0: only the gradient comes of it. */
+    GS_SUM_KINDS
 } gs_sum_kind;
 
 typedef struct gs_sum {
@@ -177,6 +179,7 @@ typedef enum gs_edge_reg_kind {
     GS_EDGE_TARGET,  /* row of `array` at the target end */
     GS_EDGE_WEIGHT,  /* the edge's weight, width 1 */
     GS_EDGE_TEMP,    /* written by one instruction */
+    GS_EDGE_REG_KINDS
 } gs_edge_reg_kind;
 
 typedef struct gs_edge_reg {
@@ -228,6 +231,50 @@ static inline bool gs_stage_has_batches(const gs_stage *s)
             return true;
     return false;
 }
+
+/* A sum of rows of an array as they are: a device sums them without an edge program, and each such sum has a launch of
+ * its own. */
+typedef enum gs_sum_types {
+    GS_TYPES_NONE,
+    GS_TYPES_OF_SUM,  /* the row is added to the columns of the edge's type */
+    GS_TYPES_OF_ROWS, /* of the row those of the edge's type are added */
+} gs_sum_types;
+
+typedef struct gs_row_sum {
+    uint32_t array;
+    uint32_t scale; /* array of the numbers that operand rows are multiplied by, or GS_NONE */
+    gs_sum_types types;
+} gs_row_sum;
+
+/* False, and *out untouched: the sum takes what an edge program computes. */
+bool gs_sum_of_rows(gs_row_sum *out, const gs_stage *s, uint32_t sum);
+bool gs_stage_sums_rows(const gs_stage *s, uint32_t sum);
+/* Is there a sum that takes what an edge program computes? */
+bool gs_stage_has_edge_program(const gs_stage *s);
+
+/* What for a stage needs rows of an array. */
+typedef enum gs_use_role {
+    GS_USE_OPERAND, /* edge pass: at the operand ends of edges */
+    GS_USE_SCALE,   /* edge pass: the same, for the numbers that operand rows are multiplied by */
+    GS_USE_TARGET,  /* edge pass: at the target ends */
+    GS_USE_OWN,     /* edge pass: of the vertex that accumulates, added to its sum or multiplied with what is */
+    GS_USE_BACK,    /* edge pass: written at the operand ends */
+    GS_USE_LOAD,    /* vertex program: read */
+    GS_USE_STORE,   /* vertex program: written */
+} gs_use_role;
+
+typedef struct gs_array_use {
+    gs_use_role role;
+    uint32_t array;
+    uint32_t sum;  /* that takes the rows as they are, or writes them; else GS_NONE */
+    uint32_t reg;  /* edge register, of LOAD and STORE register; GS_NONE for a sum's */
+    uint32_t next; /* of gs_stage_next_use(): 0 before the first */
+} gs_array_use;
+
+/* The next use that the stage makes of an array, in the order sums, edge registers, registers; false after the last. An
+ * array that is used in several ways, or by several registers, comes several times:
+ *     for (gs_array_use u = {0}; gs_stage_next_use(s, &u);) */
+bool gs_stage_next_use(const gs_stage *s, gs_array_use *u);
 
 typedef struct gs_pass {
     char name[16]; /* "train", "eval", "predict" */

@@ -22,7 +22,7 @@ static gs_status check_regs(const gs_checker *c, const gs_stage *s)
 {
     for (uint32_t r = 0; r < s->regs; r++) {
         const gs_reg *g = &s->reg[r];
-        if (g->width == 0 || g->kind > GS_REG_TEMP || g->dtype >= GS_DTYPE_COUNT)
+        if (g->width == 0 || (unsigned)g->kind >= GS_REG_KINDS || g->dtype >= GS_DTYPE_COUNT)
             return FAIL(c, "register %u has no kind, type or width", r);
         if (g->kind != GS_REG_LOAD && g->dtype != GS_F32 &&
             (g->kind != GS_REG_TEMP || g->dtype != GS_BF16 || g->array == GS_NONE))

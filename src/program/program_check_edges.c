@@ -137,8 +137,8 @@ static gs_status check_sums(const gs_checker *c, const gs_stage *s)
         return FAIL(c, "%u sums in direction %u", s->sums, s->direction);
     for (uint32_t i = 0; i < s->sums && st == GS_OK; i++) {
         const gs_sum *m = &s->sum[i];
-        const bool rows = m->kind <= GS_SUM_PICK, own = rows || m->kind == GS_SUM_ADD_TYPE; /* the sum's own width */
-        if (m->kind > GS_SUM_OUTER)
+        const bool rows = gs_stage_sums_rows(s, i), own = rows || m->kind == GS_SUM_ADD_TYPE; /* the sum's own width */
+        if ((unsigned)m->kind >= GS_SUM_KINDS)
             return FAIL(c, "sum %u has no kind", i);
         if (gs_sum_is_sequence(m))
             return check_sequence(c, s);
@@ -160,7 +160,7 @@ static gs_status check_edge_regs(const gs_checker *c, const gs_stage *s, bool *r
     for (uint32_t r = 0; r < s->edge_regs; r++) {
         const gs_edge_reg *g = &s->edge_reg[r];
         const bool rows = g->kind == GS_EDGE_OPERAND || g->kind == GS_EDGE_TARGET;
-        if (g->width == 0 || g->kind > GS_EDGE_TEMP)
+        if (g->width == 0 || (unsigned)g->kind >= GS_EDGE_REG_KINDS)
             return FAIL(c, "edge register %u has no kind or width", r);
         ready[r] = g->kind != GS_EDGE_TEMP;
         if (g->kind == GS_EDGE_WEIGHT && g->width != 1)

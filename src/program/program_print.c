@@ -77,8 +77,9 @@ static void print_edge_program(const gs_program *p, const gs_stage *s, FILE *out
     }
 }
 
-static void print_sum(const gs_program *p, const gs_stage *s, const gs_sum *m, FILE *out)
+static void print_sum(const gs_program *p, const gs_stage *s, uint32_t i, FILE *out)
 {
+    const gs_sum *const m = &s->sum[i];
     static const char *const names[] = {"sum", "split", "pick", "sum", "split", "max", "min", "attend", "lstm"};
     if (m->kind == GS_SUM_LSTM_BACK) {
         fprintf(out, "    lstm_back_in e%u e%u %s%s -> store %s\n", m->value, m->score, p->param[m->weight].name,
@@ -91,7 +92,7 @@ static void print_sum(const gs_program *p, const gs_stage *s, const gs_sum *m, F
         return;
     }
     fprintf(out, "    r%u = %s_%s", m->reg, names[m->kind], s->direction == 0 ? "in" : "out");
-    if (m->kind <= GS_SUM_PICK)
+    if (gs_stage_sums_rows(s, i))
         fprintf(out, " %s%s%s%s", array_name(p, m->array), m->scaled ? " * " : "",
                 m->scaled ? array_name(p, m->scale) : "", m->self ? " self" : "");
     else if (m->kind == GS_SUM_ATTEND)
@@ -110,7 +111,7 @@ static void print_stage(const gs_program *p, uint32_t index, FILE *out)
     fprintf(out, "  stage %u \"%s\"\n", index, s->name);
     print_edge_program(p, s, out);
     for (uint32_t i = 0; i < s->sums; i++)
-        print_sum(p, s, &s->sum[i], out);
+        print_sum(p, s, i, out);
     for (uint32_t r = 0; r < s->regs; r++)
         if (s->reg[r].kind == GS_REG_LOAD)
             fprintf(out, "    r%u = load %s : %s[%u]\n", r, array_name(p, s->reg[r].array),

@@ -108,13 +108,12 @@ static uint64_t target_bytes(const gs_layout *l, uint32_t stage, uint32_t block)
 {
     const gs_stage *s = &l->program->stage[stage];
     uint64_t row = 0;
-    for (uint32_t r = 0; r < s->edge_regs; r++) {
-        uint32_t same = 0;
-        while (same < r &&
-               (s->edge_reg[same].kind != GS_EDGE_TARGET || s->edge_reg[same].array != s->edge_reg[r].array))
-            same++;
-        if (s->edge_reg[r].kind == GS_EDGE_TARGET && same == r)
-            row += l->row_bytes[s->edge_reg[r].array];
+    for (gs_array_use u = {0}; gs_stage_next_use(s, &u);) {
+        gs_array_use same = {0}; /* the first of its kind */
+        while (gs_stage_next_use(s, &same) && (same.role != u.role || same.array != u.array))
+            continue;
+        if (u.role == GS_USE_TARGET && same.reg == u.reg)
+            row += l->row_bytes[u.array];
     }
     return row * block * l->span[stage];
 }
@@ -233,20 +232,19 @@ static double uses_of(const gs_choice *c, const gs_layout *l, uint32_t file)
         const double blocks = c->operand_uses[s], sweeps = sweeps_of(c, l, s);
         if (stage->sums && file == GS_FILE_EDGES(p, l->stage_set[s]))
             uses += weight * sweeps;
-        if (gs_stage_is_back(stage) && stage->sum[0].array == file)
-            uses += weight * (2.0 * (double)gs_div_up(l->parts, GS_MAX(c->block[s], 1) * gs_layout_devices(l)) - 1);
-        for (uint32_t i = 0; i < stage->sums; i++)
-            uses += (stage->sum[i].kind <= GS_SUM_PICK && stage->sum[i].array == file) ||
-                            (stage->sum[i].scaled && stage->sum[i].scale == file)
-                        ? weight * blocks
-                        : 0;
-        for (uint32_t r = 0; r < stage->edge_regs; r++)
-            if (stage->edge_reg[r].kind == GS_EDGE_OPERAND || stage->edge_reg[r].kind == GS_EDGE_TARGET)
-                uses += stage->edge_reg[r].array != file ? 0
-                        : stage->edge_reg[r].kind == GS_EDGE_OPERAND ? weight * blocks * sweeps : weight;
-        for (uint32_t r = 0; r < stage->regs; r++)
-            if (stage->reg[r].kind != GS_REG_SUM && stage->reg[r].array == file)
-                uses += stage->reg[r].kind == GS_REG_TEMP ? weight * (1 + GS_WEAR_SHARE) : weight;
+        for (gs_array_use u = {0}; gs_stage_next_use(stage, &u);) {
+            if (u.array != file)
+                continue;
+            if (u.role == GS_USE_OPERAND || u.role == GS_USE_SCALE)
+                uses += weight * blocks * sweeps;
+            else if (u.role == GS_USE_BACK)
+                uses += weight *
+                        (2.0 * (double)gs_div_up(l->parts, GS_MAX(c->block[s], 1) * gs_layout_devices(l)) - 1);
+            else if (u.role == GS_USE_TARGET || u.role == GS_USE_LOAD)
+                uses += weight;
+            else if (u.role == GS_USE_STORE)
+                uses += weight * (1 + GS_WEAR_SHARE);
+        }
     }
     return uses;
 }

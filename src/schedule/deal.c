@@ -24,17 +24,15 @@ static double chunk_seconds(const gs_layout *l, uint32_t stage, uint32_t target,
     const gs_stage *const s = &l->program->stage[stage];
     gs_task t = {
         .stage = stage, .file = GS_FILE_EDGES(l->program, l->stage_set[stage]), .target = target, .operand = operand};
-    bool program = false;
     double seconds = 0;
 
     for (uint32_t i = 0; i < s->sums; i++) {
-        program = program || s->sum[i].kind > GS_SUM_PICK;
         t.kind = GS_TASK_EDGES;
         t.sum = i;
-        seconds += s->sum[i].kind <= GS_SUM_PICK ? task_seconds(l, &t) : 0;
+        seconds += gs_stage_sums_rows(s, i) ? task_seconds(l, &t) : 0;
     }
     t.kind = gs_stage_is_back(s) ? GS_TASK_BACK : GS_TASK_PROGRAM;
-    return seconds + (program ? task_seconds(l, &t) : 0);
+    return seconds + (gs_stage_has_edge_program(s) ? task_seconds(l, &t) : 0);
 }
 
 static double interval_seconds(const gs_layout *l, uint32_t stage, uint32_t interval)

@@ -22,19 +22,6 @@ gs_place gs_emit__sum_place(const struct emitter *e, uint32_t sum, int part, uin
                       at + 4ull * gs_sum_width(s, sum, part) * rows * local_interval};
 }
 
-static bool of_rows(const gs_sum *s)
-{
-    return s->kind <= GS_SUM_PICK;
-}
-
-static bool has_program(const gs_stage *s)
-{
-    for (uint32_t i = 0; i < s->sums; i++)
-        if (!of_rows(&s->sum[i]))
-            return true;
-    return false;
-}
-
 static uint32_t find_or_add(uint32_t *list, uint32_t *count, uint32_t array)
 {
     uint32_t i = 0;
@@ -47,19 +34,12 @@ static uint32_t find_or_add(uint32_t *list, uint32_t *count, uint32_t array)
 
 void gs_emit__list_ends(struct emitter *e)
 {
-    const gs_stage *s = gs_emit__stage(e);
     e->operands = e->targets = 0;
-    for (uint32_t i = 0; i < s->sums; i++) {
-        if (of_rows(&s->sum[i]))
-            find_or_add(e->operand_array, &e->operands, s->sum[i].array);
-        if (s->sum[i].scaled)
-            find_or_add(e->operand_array, &e->operands, s->sum[i].scale);
-    }
-    for (uint32_t r = 0; r < s->edge_regs; r++) {
-        if (s->edge_reg[r].kind == GS_EDGE_OPERAND)
-            find_or_add(e->operand_array, &e->operands, s->edge_reg[r].array);
-        else if (s->edge_reg[r].kind == GS_EDGE_TARGET)
-            find_or_add(e->target_array, &e->targets, s->edge_reg[r].array);
+    for (gs_array_use u = {0}; gs_stage_next_use(gs_emit__stage(e), &u);) {
+        if (u.role == GS_USE_OPERAND || u.role == GS_USE_SCALE)
+            find_or_add(e->operand_array, &e->operands, u.array);
+        else if (u.role == GS_USE_TARGET)
+            find_or_add(e->target_array, &e->targets, u.array);
     }
 }
 
@@ -106,7 +86,7 @@ static gs_status begin_sums(struct emitter *e, struct block b)
     const gs_stage *s = gs_emit__stage(e);
     gs_status st = GS_OK;
     for (uint32_t i = 0; i < s->sums && st == GS_OK; i++)
-        st = of_rows(&s->sum[i]) ? zero_sum(e, b, i) : frame_sum(e, b, i, GS_TASK_BEGIN);
+        st = gs_stage_sums_rows(s, i) ? zero_sum(e, b, i) : frame_sum(e, b, i, GS_TASK_BEGIN);
     return st;
 }
 
@@ -115,7 +95,7 @@ static gs_status finish_sums(struct emitter *e, struct block b)
     const gs_stage *s = gs_emit__stage(e);
     gs_status st = GS_OK;
     for (uint32_t i = 0; i < s->sums && st == GS_OK; i++)
-        if (!of_rows(&s->sum[i]))
+        if (!gs_stage_sums_rows(s, i))
             st = frame_sum(e, b, i, GS_TASK_FINISH);
     return st;
 }
@@ -272,12 +252,14 @@ static uint64_t gathered_row_bytes(const struct emitter *e)
 {
     const gs_stage *s = gs_emit__stage(e);
     uint64_t bytes = 0;
-    for (uint32_t i = 0; i < s->sums; i++)
-        bytes += s->sum[i].kind == GS_SUM_ROWS ? e->l->row_bytes[s->sum[i].array] + (s->sum[i].scaled ? 4 : 0)
-                 : of_rows(&s->sum[i])         ? 4ull * gs_sum_width(s, i, GS_SUM_ACC)
-                                               : 0;
-    for (uint32_t r = 0; r < s->edge_regs; r++)
-        bytes += s->edge_reg[r].kind == GS_EDGE_OPERAND ? 4ull * s->edge_reg[r].width : 0;
+    for (gs_array_use u = {0}; gs_stage_next_use(s, &u);) {
+        gs_row_sum rows;
+        const bool by_type = u.sum != GS_NONE && gs_sum_of_rows(&rows, s, u.sum) && rows.types != GS_TYPES_NONE;
+        if (u.role == GS_USE_OPERAND && u.sum == GS_NONE)
+            bytes += 4ull * s->edge_reg[u.reg].width;
+        else if (u.role == GS_USE_OPERAND || u.role == GS_USE_SCALE)
+            bytes += by_type ? 4ull * gs_sum_width(s, u.sum, GS_SUM_ACC) : e->l->row_bytes[u.array];
+    }
     return bytes;
 }
 
@@ -301,9 +283,9 @@ static gs_status sum_chunk(struct emitter *e, struct block b, uint32_t local, ui
         return st;
     t.chunk = chunk->place;
     for (uint32_t i = 0; i < s->sums && st == GS_OK; i++)
-        if (of_rows(&s->sum[i]))
+        if (gs_stage_sums_rows(s, i))
             st = add_rows_task(e, &t, i, local, chunk, last);
-    if (st == GS_OK && has_program(s))
+    if (st == GS_OK && gs_stage_has_edge_program(s))
         st = add_program_task(e, &t, local, chunk, last);
     gs_emit__release(e, chunk, *last);
     e->stage_edges += c->edges;
@@ -372,9 +354,8 @@ static bool is_read(const struct emitter *e, struct block b, uint32_t operand, u
 {
     const gs_stage *s = gs_emit__stage(e);
     bool own = false;
-    for (uint32_t i = 0; i < s->sums; i++)
-        own = own || ((s->sum[i].array == array || (s->sum[i].scaled && s->sum[i].scale == array)) &&
-                      adds_own_of(e, b, operand, &s->sum[i]));
+    for (gs_array_use u = {0}; gs_stage_next_use(s, &u);)
+        own = own || (u.role == GS_USE_OWN && u.array == array && adds_own_of(e, b, operand, &s->sum[u.sum]));
     return own || has_edges(e, b, operand);
 }
 

@@ -42,18 +42,11 @@ static void use(gs_life *life, const gs_choice *c, const gs_layout *l, uint32_t 
 
 static void use_in_stage(gs_life *life, const gs_choice *c, const gs_layout *l, uint32_t stage, uint32_t array)
 {
-    const gs_stage *const s = &l->program->stage[stage];
-    for (uint32_t i = 0; i < s->sums; i++)
-        if (((s->sum[i].kind <= GS_SUM_PICK || s->sum[i].kind == GS_SUM_LSTM_BACK) && s->sum[i].array == array) ||
-            (s->sum[i].scaled && s->sum[i].scale == array))
-            use(life, c, l, stage, edge_point(stage));
-    for (uint32_t r = 0; r < s->edge_regs; r++)
-        if ((s->edge_reg[r].kind == GS_EDGE_OPERAND || s->edge_reg[r].kind == GS_EDGE_TARGET) &&
-            s->edge_reg[r].array == array)
-            use(life, c, l, stage, edge_point(stage));
-    for (uint32_t r = 0; r < s->regs; r++)
-        if (s->reg[r].kind != GS_REG_SUM && s->reg[r].array == array)
-            use(life, c, l, stage, vertex_point(stage));
+    for (gs_array_use u = {0}; gs_stage_next_use(&l->program->stage[stage], &u);) {
+        const bool vertex = u.role == GS_USE_LOAD || u.role == GS_USE_STORE;
+        if (u.array == array)
+            use(life, c, l, stage, vertex ? vertex_point(stage) : edge_point(stage));
+    }
 }
 
 static uint32_t pass_of(const gs_program *p, uint32_t stage)

@@ -37,22 +37,12 @@ static void settle(struct finder *f, uint32_t *needed, uint32_t k, uint32_t repo
     const uint32_t read = s->sums == 0                   ? f->none
                           : out->operands != GS_ALL_ROWS ? out->operands
                                                          : gs_rows__reach(f, s->direction, out->targets);
-    for (uint32_t r = 0; r < s->regs; r++)
-        if (s->reg[r].kind == GS_REG_LOAD)
-            need(f, needed, s->reg[r].array, rows);
-    for (uint32_t i = 0; i < s->sums; i++) {
-        if (s->sum[i].kind <= GS_SUM_PICK)
-            need(f, needed, s->sum[i].array, read);
-        if (s->sum[i].scaled)
-            need(f, needed, s->sum[i].scale, s->sum[i].self ? gs_rows__unite(f, read, rows) : read);
-        if (s->sum[i].self)
-            need(f, needed, s->sum[i].array, rows);
+    for (gs_array_use u = {0}; gs_stage_next_use(s, &u);) {
+        if (u.role == GS_USE_OPERAND || u.role == GS_USE_SCALE)
+            need(f, needed, u.array, read);
+        else if (u.role == GS_USE_TARGET || u.role == GS_USE_OWN || u.role == GS_USE_LOAD)
+            need(f, needed, u.array, rows);
     }
-    for (uint32_t r = 0; r < s->edge_regs; r++)
-        if (s->edge_reg[r].kind == GS_EDGE_OPERAND)
-            need(f, needed, s->edge_reg[r].array, read);
-        else if (s->edge_reg[r].kind == GS_EDGE_TARGET)
-            need(f, needed, s->edge_reg[r].array, rows);
 }
 
 static gs_status settle_all(struct finder *f)

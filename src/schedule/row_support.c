@@ -66,11 +66,12 @@ static void edge_sums(struct finder *f, const gs_stage *s, struct support *out, 
     out->operands = out->targets = s->sums ? f->none : GS_ALL_ROWS;
     for (uint32_t i = 0; i < s->sums; i++) {
         const gs_sum *m = &s->sum[i];
-        const bool rows = m->kind <= GS_SUM_PICK, outer = m->kind == GS_SUM_OUTER;
+        gs_row_sum r;
+        const bool rows = gs_sum_of_rows(&r, s, i), outer = m->kind == GS_SUM_OUTER;
         const bool plain = rows || outer || m->kind == GS_SUM_ADD || m->kind == GS_SUM_ADD_TYPE;
-        const uint32_t own = rows && m->scaled ? gs_rows__meet(f, f->array[m->array], f->array[m->scale])
-                             : rows            ? f->array[m->array]
-                                               : GS_ALL_ROWS;
+        const uint32_t own = !rows                 ? GS_ALL_ROWS
+                             : r.scale == GS_NONE ? f->array[r.array]
+                                                  : gs_rows__meet(f, f->array[r.array], f->array[r.scale]);
         struct ends e = rows ? (struct ends){own, GS_ALL_ROWS} : edge[m->value];
         if (outer) /* 0 where one of the two is */
             e = (struct ends){gs_rows__meet(f, e.operand, edge[m->score].operand),

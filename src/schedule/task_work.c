@@ -59,7 +59,7 @@ static void edge_program_work(gs_work *w, const gs_stage *s, double edges)
             computed += in + out;
             continue;
         }
-        computed += s->sum[i].kind > GS_SUM_PICK ? sum_columns(s, i) : 0;
+        computed += gs_stage_sums_rows(s, i) ? 0 : sum_columns(s, i);
         hard += s->sum[i].kind == GS_SUM_ATTEND ? s->edge_reg[s->sum[i].score].width : 0;
     }
     w->amount[1] = edges;

@@ -104,21 +104,19 @@ static uint64_t edge_launch_bytes(const gs_session *s, const gs_stage *stage)
     for (int d = 0; d < 2; d++)
         for (uint64_t i = 0; i < (uint64_t)t->parts * t->parts; i++)
             chunk = GS_MAX(chunk, t->chunk[d][i].length);
-    for (uint32_t i = 0; i < stage->sums; i++)
-        if (stage->sum[i].kind <= GS_SUM_PICK) {
-            const uint64_t scale = stage->sum[i].scaled ? row_bytes(s->program, stage->sum[i].scale) : 0;
-            row = GS_MAX(row, row_bytes(s->program, stage->sum[i].array) + scale); /* each has a launch of its own */
-            pieces += stage->sum[i].scaled ? 2 : 1;
-        }
-    if (stage->sum[0].kind == GS_SUM_LSTM_BACK) { /* what comes back to operands */
-        row += row_bytes(s->program, stage->sum[0].array);
-        pieces++;
+    for (uint32_t i = 0; i < stage->sums; i++) { /* sums of rows have a launch each */
+        uint64_t rows = 0;
+        for (gs_array_use u = {0}; gs_stage_next_use(stage, &u);)
+            rows += u.sum == i && (u.role == GS_USE_OPERAND || u.role == GS_USE_SCALE) ? row_bytes(s->program, u.array)
+                                                                                       : 0;
+        row = GS_MAX(row, rows);
     }
-    for (uint32_t r = 0; r < stage->edge_regs; r++)
-        if (stage->edge_reg[r].array != GS_NONE) {
-            row += row_bytes(s->program, stage->edge_reg[r].array);
-            pieces++;
-        }
+    for (gs_array_use u = {0}; gs_stage_next_use(stage, &u);) {
+        const bool program = u.role == GS_USE_TARGET || u.role == GS_USE_BACK ||
+                             (u.role == GS_USE_OPERAND && u.sum == GS_NONE);
+        row += program ? row_bytes(s->program, u.array) : 0;
+        pieces += program || u.role == GS_USE_OPERAND || u.role == GS_USE_SCALE;
+    }
     row += pieces; /* marks of rows that are there, of pieces that hold some */
     return chunk + row * t->interval_rows + pieces * PIECE_SLACK;
 }

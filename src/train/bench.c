@@ -68,12 +68,9 @@ gs_status gs_measure_limits(gs_limits_report *out, const char *dir, uint32_t thr
 static uint32_t widest_gather(const gs_program *p, const gs_stage *stage)
 {
     uint32_t width = 0;
-    for (uint32_t k = 0; k < stage->sums; k++)
-        if (stage->sum[k].kind <= GS_SUM_PICK) /* others take what edge registers hold */
-            width = GS_MAX(width, p->array[stage->sum[k].array].width);
-    for (uint32_t r = 0; r < stage->edge_regs; r++)
-        if (stage->edge_reg[r].kind == GS_EDGE_OPERAND)
-            width = GS_MAX(width, stage->edge_reg[r].width);
+    for (gs_array_use u = {0}; gs_stage_next_use(stage, &u);)
+        if (u.role == GS_USE_OPERAND)
+            width = GS_MAX(width, u.reg == GS_NONE ? p->array[u.array].width : stage->edge_reg[u.reg].width);
     return width;
 }
 

@@ -505,7 +505,7 @@ static void run_outer(frame *f, const gs_sum *m)
 
 static void run_sum(frame *f, const gs_sum *m)
 {
-    if (m->kind <= GS_SUM_PICK)
+    if (gs_stage_sums_rows(f->s, (uint32_t)(m - f->s->sum)))
         run_rows(f, m);
     else if (gs_sum_is_sequence(m))
         run_lstm(f, m);

@@ -226,7 +226,10 @@ static void run_self(struct sim *s, uint32_t index, const gs_task *t)
     add_words(place(s, t->place), (uint64_t)t->rows * st->reg[sum->reg].width, self_word(t->operand));
 }
 
-static bool of_rows(const gs_sum *sum) { return sum->kind <= GS_SUM_PICK; }
+static bool of_rows(const gs_stage *st, const gs_sum *sum)
+{
+    return gs_stage_sums_rows(st, (uint32_t)(sum - st->sum));
+}
 
 /* Every part of an edge program's sum gets the same words; finishing adds this one. */
 #define FINISHED 0x51515151u
@@ -276,7 +279,7 @@ static void run_program(struct sim *s, uint32_t index, const gs_task *t)
                                  (gs_interval_first(ch, t->target) + row) * rb, rb);
     }
     for (uint32_t i = 0; i < st->sums; i++)
-        for (int k = 0; !of_rows(&st->sum[i]) && k < GS_SUM_PLACES; k++)
+        for (int k = 0; !of_rows(st, &st->sum[i]) && k < GS_SUM_PLACES; k++)
             add_words(place(s, reg[st->edge_regs + i * GS_SUM_PLACES + (uint32_t)k]),
                       rows * part_width(st, &st->sum[i], k),
                       chunk_word(s, st->direction, t->target, t->operand));
@@ -369,7 +372,7 @@ static void run_sequence(struct sim *s, uint32_t index, const gs_task *t)
 static uint32_t expected_sum(const struct sim *s, uint32_t stage, const gs_sum *sum, uint32_t interval)
 {
     const gs_stage *st = &s->p->stage[stage];
-    uint32_t word = of_rows(sum) ? 0 : FINISHED;
+    uint32_t word = of_rows(st, sum) ? 0 : FINISHED;
     for (uint32_t o = 0; o < s->cfg->chunks->parts; o++)
         if (chunk_at(s, stage, interval, o)->edges)
             word += chunk_word(s, st->direction, interval, o);
