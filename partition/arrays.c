@@ -1,4 +1,6 @@
 /* arrays.c - the small vertex arrays: made piece by piece in store order. */
+#include "partition/arrays.h"
+
 #include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
@@ -8,7 +10,8 @@
 #include "base/alloc.h"
 #include "base/file.h"
 #include "base/hash.h"
-#include "partition/partition_internal.h"
+#include "base/size.h"
+#include "partition/job.h"
 #include "store/store.h"
 
 #define WRITE_BYTES (16 * GS_SUM_BYTES)

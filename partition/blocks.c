@@ -5,12 +5,21 @@
  * what a streaming order needs, with each edge stored once. An edge and its
  * reverse are in the same block.
  */
+#include "partition/blocks.h"
+
 #include <fcntl.h>
 #include <omp.h>
 #include <string.h>
 
 #include "base/alloc.h"
-#include "partition/partition_internal.h"
+#include "base/size.h"
+#include "partition/edge_batch.h"
+#include "partition/input.h"
+#include "partition/input_files.h"
+#include "partition/job.h"
+#include "partition/permute.h"
+#include "partition/sort.h"
+#include "partition/spill.h"
 
 #define MOST_BLOCKS 256u
 #define MOST_PIECE 65536u /* edges: reads of 1 MiB */

@@ -5,6 +5,8 @@
  * turn that passes from region to region, so the file is the same for any
  * number of threads.
  */
+#include "partition/chunks.h"
+
 #include <errno.h>
 #include <fcntl.h>
 #include <omp.h>
@@ -14,8 +16,13 @@
 #include "base/alloc.h"
 #include "base/file.h"
 #include "base/hash.h"
-#include "partition/partition_internal.h"
+#include "base/size.h"
+#include "partition/grid.h"
+#include "partition/job.h"
+#include "partition/sort.h"
+#include "partition/spill.h"
 #include "store/chunk_view.h"
+#include "store/store_write.h"
 
 #define STAGE_RECORDS 4096u
 #define LEAST_OUT_BYTES (256u * GS_KIB)

@@ -6,11 +6,14 @@
  * among those with room. Only smaller ids are placed when v comes, so only
  * edges to smaller ids are needed. Sequential, hence the same on any machine.
  */
+#include "partition/fennel.h"
+
 #include <math.h>
 #include <string.h>
 
 #include "base/alloc.h"
-#include "partition/partition_internal.h"
+#include "base/size.h"
+#include "partition/grid.h"
 
 #define AHEAD_NEIGHBOURS 64u
 

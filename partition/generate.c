@@ -9,9 +9,12 @@
 #include "base/alloc.h"
 #include "base/file.h"
 #include "base/machine.h"
+#include "base/npy.h"
 #include "base/philox.h"
+#include "base/size.h"
 #include "gnnstream.h"
-#include "partition/generate_internal.h"
+#include "partition/generate_kinds.h"
+#include "partition/permute.h"
 
 #define PIECE_BYTES (4u * GS_MIB)
 #define SPLIT_COUNT 3

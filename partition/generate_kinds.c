@@ -1,9 +1,12 @@
 /* generate_kinds.c - R-MAT and planted-class graphs as functions of a counter. */
+#include "partition/generate_kinds.h"
+
 #include <math.h>
 #include <string.h>
 
 #include "base/philox.h"
-#include "partition/generate_internal.h"
+#include "base/size.h"
+#include "partition/permute.h"
 
 /* Graph500's quadrant probabilities a = 0.57, b = c = 0.19, d = 0.05, in
  * 1/65536: 16 random bits choose a quadrant, so one Philox call gives 8 levels. */

@@ -1,4 +1,6 @@
 /* input_npy.c - a folder of .npy files: which are there, do they fit together? */
+#include "partition/input_npy.h"
+
 #include <fcntl.h>
 #include <math.h>
 #include <stdio.h>
@@ -8,68 +10,15 @@
 
 #include "base/alloc.h"
 #include "base/file.h"
-#include "partition/partition_internal.h"
+#include "base/size.h"
+#include "partition/edge_batch.h"
+#include "partition/input_files.h"
+#include "partition/job.h"
 
 #define META_LIMIT (16 * GS_MIB)
 #define SCAN_EDGES 65536u
 
-gs_status gs_part__file_open(gs_part_file *f, const char *dir, const char *name, bool required)
-{
-    if ((f->path = gs_path_join(dir, name)) == NULL)
-        return gs_fail(GS_ENOMEM, "%s: no memory for a path", dir);
-    if (!required && !gs_path_exists(f->path))
-        return GS_OK;
-    const gs_status st = gs_npy_open(&f->npy, f->path);
-    if (st != GS_OK) {
-        f->npy.fd = -1;
-        return st;
-    }
-    posix_fadvise(f->npy.fd, 0, 0, POSIX_FADV_SEQUENTIAL);
-    return GS_OK;
-}
-
-void gs_part__file_close(gs_part_file *f)
-{
-    if (f->npy.fd >= 0)
-        gs_npy_close(&f->npy);
-    f->npy.fd = -1;
-    gs_free(f->path);
-    f->path = NULL;
-}
-
 static bool is_there(const gs_part_file *f) { return f->npy.fd >= 0; }
-
-bool gs_part__is_integer(gs_dtype t)
-{
-    return t != GS_F32 && t != GS_F64 && t != GS_F16 && t != GS_BF16;
-}
-
-void gs_part__to_i64(int64_t *dst, const void *src, gs_dtype from, uint64_t n)
-{
-#define CASE(tag, type)                                 \
-    case tag:                                           \
-        for (uint64_t i = 0; i < n; i++)                \
-            dst[i] = (int64_t)((const type *)src)[i];   \
-        break;
-    switch (from) {
-        CASE(GS_U8, uint8_t)
-        CASE(GS_I8, int8_t)
-        CASE(GS_U16, uint16_t)
-        CASE(GS_I16, int16_t)
-        CASE(GS_U32, uint32_t)
-        CASE(GS_I32, int32_t)
-        CASE(GS_I64, int64_t)
-    case GS_U64:
-        for (uint64_t i = 0; i < n; i++) {
-            const uint64_t v = ((const uint64_t *)src)[i];
-            dst[i] = v > INT64_MAX ? INT64_MAX : (int64_t)v;
-        }
-        break;
-    default:
-        memset(dst, 0, n * sizeof(*dst));
-    }
-#undef CASE
-}
 
 /* -- meta.json ------------------------------------------------------------ */
 

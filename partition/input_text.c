@@ -1,5 +1,7 @@
 /* input_text.c - SNAP edge lists and MatrixMarket files, parsed once into a
  * temporary file of binary records, since N is known only at the end. */
+#include "partition/input_text.h"
+
 #include <ctype.h>
 #include <errno.h>
 #include <fcntl.h>
@@ -11,7 +13,10 @@
 
 #include "base/alloc.h"
 #include "base/file.h"
-#include "partition/partition_internal.h"
+#include "base/size.h"
+#include "partition/input_files.h"
+#include "partition/job.h"
+#include "partition/spill.h"
 
 #define READ_BYTES (1 * GS_MIB)
 #define LINE_LIMIT 65536u /* longest line */

@@ -1,9 +1,11 @@
 /* job.c - failures, interrupts and the memory bound of one partitioning run. */
+#include "partition/job.h"
+
 #include <stdio.h>
 #include <string.h>
 
 #include "base/machine.h"
-#include "partition/partition_internal.h"
+#include "base/size.h"
 
 /* Bytes a vertex costs at worst: interval or position (4), which intervals
  * need it (8), input id (4); later position, input id, two degrees, label. */

@@ -1,8 +1,12 @@
 /* labels.c - labels and splits, checked and held in input order. */
+#include "partition/labels.h"
+
 #include <string.h>
 
 #include "base/alloc.h"
-#include "partition/partition_internal.h"
+#include "base/size.h"
+#include "partition/input_files.h"
+#include "partition/job.h"
 #include "store/store.h" /* gs_split */
 
 #define PIECE 65536u

@@ -5,13 +5,24 @@
  * between them share one, and on the way back each graph's vertices move once more
  * between the intervals.
  */
+#include "partition/lp.h"
+
 #include <stdio.h>
 #include <string.h>
 
 #include <metis.h>
 
 #include "base/alloc.h"
-#include "partition/lp_internal.h"
+#include "base/size.h"
+#include "partition/blocks.h"
+#include "partition/grid.h"
+#include "partition/job.h"
+#include "partition/lp_contract.h"
+#include "partition/lp_exact.h"
+#include "partition/lp_graph.h"
+#include "partition/lp_move.h"
+#include "partition/permute.h"
+#include "partition/sort.h"
 
 #define MOST_LEVELS 6
 #define CLUSTERS 32u /* that make an interval, at least: what METIS needs to fill them evenly */

@@ -1,8 +1,14 @@
 /* lp_contract.c - the graph of the labels: an edge weighs what runs between two labels. */
+#include "partition/lp_contract.h"
+
 #include <string.h>
 
 #include "base/alloc.h"
-#include "partition/lp_internal.h"
+#include "base/size.h"
+#include "partition/job.h"
+#include "partition/lp_graph.h"
+#include "partition/lp_move.h"
+#include "partition/lp_visit.h"
 
 typedef struct contracting {
     const gs_lp_labels *l;

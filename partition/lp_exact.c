@@ -5,10 +5,18 @@
  * the label has too many, and as there is room. A few rounds settle nearly all; what is
  * left goes where there is room.
  */
+#include "partition/lp_exact.h"
+
 #include <string.h>
 
 #include "base/alloc.h"
-#include "partition/lp_internal.h"
+#include "base/size.h"
+#include "partition/grid.h"
+#include "partition/job.h"
+#include "partition/lp_graph.h"
+#include "partition/lp_move.h"
+#include "partition/lp_visit.h"
+#include "partition/permute.h"
 
 #define ROUNDS 8u
 #define COSTS 256u /* neighbours lost by a move; more count as the last */

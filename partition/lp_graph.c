@@ -3,6 +3,8 @@
  * Pairs are counted, cut into ranges of vertices that one thread can sort in
  * its share of memory, written by range, then sorted and written as lists.
  */
+#include "partition/lp_graph.h"
+
 #include <errno.h>
 #include <fcntl.h>
 #include <omp.h>
@@ -13,7 +15,12 @@
 
 #include "base/alloc.h"
 #include "base/file.h"
-#include "partition/lp_internal.h"
+#include "base/size.h"
+#include "partition/blocks.h"
+#include "partition/job.h"
+#include "partition/permute.h"
+#include "partition/sort.h"
+#include "partition/spill.h"
 
 #define MOST_GROUPS 65536u
 #define RANGES 192u        /* about so many where memory does not ask for more */

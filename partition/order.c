@@ -1,11 +1,23 @@
 /* order.c - the interval of every vertex, and its edges bucketed by chunk. */
+#include "partition/order.h"
+
 #include <omp.h>
 #include <stdio.h>
 #include <string.h>
 
 #include "base/alloc.h"
 #include "base/philox.h"
-#include "partition/partition_internal.h"
+#include "base/size.h"
+#include "partition/blocks.h"
+#include "partition/fennel.h"
+#include "partition/grid.h"
+#include "partition/job.h"
+#include "partition/lp.h"
+#include "partition/order_metis.h"
+#include "partition/permute.h"
+#include "partition/position.h"
+#include "partition/spill.h"
+#include "partition/vertex_order.h"
 #include "store/store.h" /* gs_split */
 
 #define MOST_REGIONS 256u /* more streams than this cost cache misses in scatter() */
@@ -14,17 +26,6 @@
 #define FEW_LABELS 10u /* labelled vertices: at most one in so many */
 #define SOME_LABELS 2u /* vertices of the training split likewise */
 #define AHEAD 16u /* edges to prefetch ahead: about a memory latency of work */
-
-gs_part_grid gs_part__grid_make(uint64_t vertices, uint32_t parts)
-{
-    gs_part_grid g = {.vertices = vertices};
-    g.rows = (uint32_t)gs_div_up(vertices, GS_MAX(1, GS_MIN(parts, vertices)));
-    g.parts = (uint32_t)gs_div_up(vertices, g.rows);
-    while (g.local_bits < 32 && (uint64_t)(g.rows - 1) >> g.local_bits != 0)
-        g.local_bits++;
-    g.by_rows = gs_fastdiv_make(g.rows);
-    return g;
-}
 
 /* A block whose vertices all have their interval, to be bucketed by chunk. */
 typedef struct placed_block {

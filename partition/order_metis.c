@@ -4,6 +4,8 @@
  * a store's intervals are exactly so, hence a vertex of a too large part that
  * has few neighbours there moves to the part with room that has most of them.
  */
+#include "partition/order_metis.h"
+
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -11,7 +13,11 @@
 #include <metis.h>
 
 #include "base/alloc.h"
-#include "partition/partition_internal.h"
+#include "base/size.h"
+#include "partition/blocks.h"
+#include "partition/grid.h"
+#include "partition/job.h"
+#include "partition/sort.h"
 
 #define LEAST_VERTICES_PER_PART 20u /* METIS complains on stdout about smaller ones */
 /* Peak of METIS_PartGraphKway with our arrays, as measured on R-MAT (58 bytes a neighbour, all

@@ -1,11 +1,37 @@
-/* partition.c - the run as a whole: read, order, write, make it a store. */
+/* partition.c - the run as a whole: read, order, write, make it a store.
+ *
+ * One run is a job; it flows input -> blocks -> order -> chunks and rows. The room from bottom to top:
+ *   job, permute, sort, spill, grid          a run's state; functions of integers; records on disk; intervals
+ *   input_files, edge_batch                  what an input consists of
+ *   input_npy, input_text, input, labels     opens and checks it, hands out edges by number
+ *   blocks                                   edges on disk, bucketed by the larger endpoint id
+ *   fennel, order_metis, lp_*, position      the interval of every vertex, its row in it
+ *   order                                    the order, from one pass over the blocks; edges bucketed by chunk
+ *   chunks, arrays, rows_*                   chunks both ways, small arrays, feature rows to their place
+ *
+ * Ids are input ids unless called a position or row (store order).
+ */
 #include <stdio.h>
 #include <string.h>
 
 #include "base/alloc.h"
 #include "base/clock.h"
 #include "base/machine.h"
-#include "partition/partition_internal.h"
+#include "base/size.h"
+#include "partition/arrays.h"
+#include "partition/blocks.h"
+#include "partition/chunks.h"
+#include "partition/grid.h"
+#include "partition/input.h"
+#include "partition/input_files.h"
+#include "partition/job.h"
+#include "partition/labels.h"
+#include "partition/order.h"
+#include "partition/position.h"
+#include "partition/rows.h"
+#include "partition/spill.h"
+#include "partition/vertex_order.h"
+#include "store/store_write.h"
 
 #define MOST_PARTS 16384u /* the chunk table of P * P entries stays below 13 GB */
 #define AUTO_SHARE 8u     /* auto: an interval's rows and the largest chunk fit memory / 8 */

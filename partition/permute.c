@@ -1,8 +1,9 @@
 /* permute.c - a seeded bijection of [0, n): odd multiplications, additions and
  * xor-shifts modulo 2^bits, each invertible; values beyond n walk on (Black
  * and Rogaway, "Ciphers with arbitrary finite domains", 2002: cycle walking). */
+#include "partition/permute.h"
+
 #include "base/philox.h"
-#include "partition/partition_internal.h"
 
 #define ROUNDS 3
 

@@ -8,12 +8,20 @@
  * needs 0.25 of the rows of the others (0.36 where rows are sorted by the set of intervals at
  * once, 0.09 are named by edges), two 0.28 (0.41, 0.18), four 0.35 (0.52, 0.32).
  */
+#include "partition/position.h"
+
 #include <omp.h>
 #include <string.h>
 
 #include "base/alloc.h"
 #include "base/philox.h"
-#include "partition/partition_internal.h"
+#include "base/size.h"
+#include "partition/grid.h"
+#include "partition/job.h"
+#include "partition/permute.h"
+#include "partition/sort.h"
+#include "partition/spill.h"
+#include "partition/vertex_order.h"
 
 #define NEED_BITS 64u /* of a set of intervals, or of neighbours where there are more */
 #define WIDE 9u

@@ -6,17 +6,35 @@
  * windows fit memory together; then each stream is read back and its rows placed. Every byte is read and
  * written twice, whatever the order.
  */
+#include "partition/rows_bucket.h"
+
 #include <string.h>
 #include <unistd.h>
 
 #include "base/alloc.h"
 #include "base/file.h"
-#include "partition/rows_internal.h"
+#include "base/size.h"
+#include "partition/grid.h"
+#include "partition/rows_pool.h"
+#include "partition/rows_window.h"
 
 #define LEAST_SLOT_BYTES (64u * GS_KIB) /* shorter writes cost more in requests than in bytes */
 #define LEAST_SLOT_RECORDS 4u
 #define NO_SEGMENT UINT32_MAX
 #define POSITION_BYTES sizeof(uint32_t)
+
+/* Rows with their positions, a stream of whole slots a bucket. */
+typedef struct gs_rows_buckets {
+    uint32_t file;        /* of the gs_io; without a name */
+    char *path;           /* that it had; NULL: not made yet */
+    uint32_t count;       /* buckets of a pass */
+    gs_fastdiv by_rows;   /* positions to buckets */
+    uint64_t record, slot_bytes, slot_records;
+    uint32_t *slot;       /* [count] that a bucket fills */
+    uint32_t *head, *tail; /* [count] its first and last segment in the file, each of slot_bytes */
+    uint32_t *next;       /* [segments] of the same bucket */
+    uint32_t segments, most_segments;
+} gs_rows_buckets;
 
 /* Of a slot, with so many buckets; 0: they would be too short. */
 static uint64_t slot_bytes(const gs_rows *r, uint64_t buckets)
@@ -56,9 +74,9 @@ uint64_t gs_rows__bucket_pass(const gs_rows *r, uint64_t bucket_rows)
 /* It loses its name at once, so that it goes away however the process ends. */
 static gs_status open_file(gs_rows *r)
 {
-    gs_rows_buckets *const b = &r->bucket;
+    gs_rows_buckets *const b = r->bucket = gs_calloc(1, sizeof(*b));
 
-    if ((b->path = gs_path_join(r->job->dir, "tmp.rows")) == NULL)
+    if (b == NULL || (b->path = gs_path_join(r->job->dir, "tmp.rows")) == NULL)
         return gs_fail(GS_ENOMEM, "%s: no memory for a temporary file", r->job->dir);
     const gs_status st = gs_io_add_file(r->io, &b->file, b->path, GS_IO_CREATE);
     if (st == GS_OK)
@@ -69,7 +87,7 @@ static gs_status open_file(gs_rows *r)
 /* The bucket's slot is full, or the last: to the end of the file. */
 static gs_status close_slot(gs_rows *r, uint32_t bucket)
 {
-    gs_rows_buckets *const b = &r->bucket;
+    gs_rows_buckets *const b = r->bucket;
     const uint32_t slot = b->slot[bucket], segment = b->segments++, bytes = r->pool.filled[slot];
     const uint64_t padded = gs_align_up(bytes, GS_BLOCK_BYTES);
 
@@ -86,7 +104,7 @@ static gs_status close_slot(gs_rows *r, uint32_t bucket)
 
 static gs_status put_in_bucket(gs_rows *r, uint64_t position, const char *row)
 {
-    gs_rows_buckets *const b = &r->bucket;
+    gs_rows_buckets *const b = r->bucket;
     const uint32_t from_low = (uint32_t)(position - r->low), bucket = gs_fastdiv_of(b->by_rows, from_low);
     gs_status st;
 
@@ -125,11 +143,11 @@ static gs_status make_lists(gs_rows_buckets *b, uint64_t rows)
 
 gs_status gs_rows__buckets_begin(gs_rows *r, uint64_t bucket_rows)
 {
-    gs_rows_buckets *const b = &r->bucket;
     gs_status st;
 
-    if (b->path == NULL && (st = open_file(r)) != GS_OK)
+    if (r->bucket == NULL && (st = open_file(r)) != GS_OK)
         return st;
+    gs_rows_buckets *const b = r->bucket;
     b->count = (uint32_t)gs_div_up(r->high - r->low, bucket_rows);
     b->by_rows = gs_fastdiv_make((uint32_t)bucket_rows);
     b->record = POSITION_BYTES + r->row_bytes;
@@ -153,7 +171,7 @@ typedef struct reading {
 
 static gs_status start_read(gs_rows *r, const reading *d, uint64_t i)
 {
-    gs_rows_buckets *const b = &r->bucket;
+    gs_rows_buckets *const b = r->bucket;
     const uint64_t bytes = gs_align_up(d->records[i] * b->record, GS_BLOCK_BYTES);
 
     return gs_rows__read_piece(r, b->file, i, d->buffers + i % GS_ROWS_PIECES * b->slot_bytes,
@@ -162,10 +180,10 @@ static gs_status start_read(gs_rows *r, const reading *d, uint64_t i)
 
 static gs_status place_segment(gs_rows *r, const reading *d, uint64_t i)
 {
-    const char *at = d->buffers + i % GS_ROWS_PIECES * r->bucket.slot_bytes;
+    const char *at = d->buffers + i % GS_ROWS_PIECES * r->bucket->slot_bytes;
     gs_status st = GS_OK;
 
-    for (uint32_t k = 0; k < d->records[i] && st == GS_OK; k++, at += r->bucket.record) {
+    for (uint32_t k = 0; k < d->records[i] && st == GS_OK; k++, at += r->bucket->record) {
         uint32_t from_low;
         memcpy(&from_low, at, POSITION_BYTES);
         st = gs_rows__place(r, r->low + from_low, at + POSITION_BYTES);
@@ -175,7 +193,7 @@ static gs_status place_segment(gs_rows *r, const reading *d, uint64_t i)
 
 static gs_status read_back(gs_rows *r, const reading *d)
 {
-    const uint64_t segments = r->bucket.segments;
+    const uint64_t segments = r->bucket->segments;
     gs_status st = GS_OK;
 
     gs_rows__begin_reading(r);
@@ -194,7 +212,7 @@ static gs_status read_back(gs_rows *r, const reading *d)
 
 static void list_segments(const gs_rows *r, reading *d)
 {
-    const gs_rows_buckets *const b = &r->bucket;
+    const gs_rows_buckets *const b = r->bucket;
     const uint64_t rows = r->high - r->low;
     uint32_t n = 0;
 
@@ -210,7 +228,7 @@ static void list_segments(const gs_rows *r, reading *d)
 
 gs_status gs_rows__buckets_place(gs_rows *r)
 {
-    gs_rows_buckets *const b = &r->bucket;
+    gs_rows_buckets *const b = r->bucket;
     reading d = {0};
     gs_status st = GS_OK;
 
@@ -242,11 +260,15 @@ gs_status gs_rows__buckets_place(gs_rows *r)
 
 void gs_rows__buckets_free(gs_rows *r)
 {
-    gs_rows_buckets *const b = &r->bucket;
+    gs_rows_buckets *const b = r->bucket;
 
+    if (b == NULL)
+        return;
     gs_free(b->path);
     gs_free(b->slot);
     gs_free(b->head);
     gs_free(b->tail);
     gs_free(b->next);
+    gs_free(b);
+    r->bucket = NULL;
 }

@@ -2,13 +2,17 @@
  *
  * Each is checked to be finite, converted to what the store holds, and put where this pass wants it.
  */
+#include "partition/rows_input.h"
+
 #include <math.h>
 #include <omp.h>
 #include <string.h>
 
 #include "base/alloc.h"
 #include "base/philox.h"
-#include "partition/rows_internal.h"
+#include "base/size.h"
+#include "partition/input_files.h"
+#include "partition/rows_pool.h"
 
 /* -- one row ------------------------------------------------------------------ */
 
@@ -280,7 +284,8 @@ static void normal_pair(float out[2], uint32_t a, uint32_t b)
     out[1] = radius * sinf(angle);
 }
 
-void gs_part__normal_row(float *dst, uint64_t seed, uint32_t id, uint32_t width)
+/* Seeded standard normal features: columns [0, width) of one vertex. */
+static void normal_row(float *dst, uint64_t seed, uint32_t id, uint32_t width)
 {
     uint32_t key[2], bits[4];
 
@@ -308,7 +313,7 @@ static gs_status pass_random(gs_rows *r)
             break;
 #pragma omp parallel for num_threads(r->job->threads) schedule(static)
         for (uint64_t i = 0; i < count; i++)
-            gs_part__normal_row(rows + i * width, r->job->opt->seed, r->o->input_id[at + i], (uint32_t)width);
+            normal_row(rows + i * width, r->job->opt->seed, r->o->input_id[at + i], (uint32_t)width);
         for (uint64_t i = 0; i < count && st == GS_OK; i++)
             st = put_row(r, at + i, r->o->input_id[at + i], rows + i * width);
     }

@@ -3,10 +3,13 @@
  * A row is copied into the windows of the output that it lies in; a window is written when its last byte
  * has come. It is as long as what one checksum covers, and its checksum is taken while it is in the cache.
  */
+#include "partition/rows_window.h"
+
 #include <string.h>
 
 #include "base/hash.h"
-#include "partition/rows_internal.h"
+#include "base/size.h"
+#include "partition/rows_pool.h"
 
 static uint64_t window_bytes(const gs_rows *r, uint64_t w)
 {

@@ -3,11 +3,12 @@
  * 11-bit digits: 2048 counters (16 KiB) and as many write streams stay in the
  * first- and second-level caches, and a chunk's 30 to 40 bits take 3 or 4 passes.
  */
+#include "partition/sort.h"
+
 #include <stdlib.h>
 #include <string.h>
 
 #include "base/size.h"
-#include "partition/partition_internal.h"
 
 #define DIGIT_BITS 11u
 #define DIGITS (1u << DIGIT_BITS)

@@ -5,6 +5,8 @@
  * streams there are. A stream is a linked list of segments. The order of
  * segments depends on timing: readers must not depend on record order.
  */
+#include "partition/spill.h"
+
 #include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
@@ -13,7 +15,7 @@
 
 #include "base/alloc.h"
 #include "base/file.h"
-#include "partition/partition_internal.h"
+#include "base/size.h"
 
 #define NO_SEGMENT UINT32_MAX
 #define LEAST_RECORDS 64u

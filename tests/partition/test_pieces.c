@@ -8,7 +8,10 @@
 #include "base/file.h"
 #include "base/philox.h"
 #include "base/size.h"
-#include "partition/partition_internal.h"
+#include "partition/grid.h"
+#include "partition/permute.h"
+#include "partition/sort.h"
+#include "partition/spill.h"
 
 static uint64_t random_at(uint64_t i)
 {

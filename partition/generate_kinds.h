@@ -1,12 +1,13 @@
-/* generate_internal.h - one graph to generate: what is asked for, and the
+/* generate_kinds.h - one graph to generate: what is asked for, and the
  * functions of a counter that its kind consists of. Nothing here has state
  * that grows with the graph, and everything is the same for any thread count. */
-#ifndef GS_PARTITION_GENERATE_INTERNAL_H
-#define GS_PARTITION_GENERATE_INTERNAL_H
+#ifndef GS_PARTITION_GENERATE_KINDS_H
+#define GS_PARTITION_GENERATE_KINDS_H
 
 #include <stdint.h>
 
-#include "partition/partition_internal.h"
+#include "gnnstream.h" /* gs_generate_options */
+#include "partition/permute.h"
 
 typedef struct gs_gen {
     const gs_generate_options *opt;
@@ -34,4 +35,4 @@ int64_t gs_gen__sbm_label(const gs_gen *g, uint64_t id);
 void gs_gen__row(const gs_gen *g, float *row, uint64_t id, int64_t class);
 void gs_gen__means(gs_gen *g);
 
-#endif /* GS_PARTITION_GENERATE_INTERNAL_H */
+#endif /* GS_PARTITION_GENERATE_KINDS_H */

@@ -1,17 +1,23 @@
-/* rows_internal.h - feature rows on their way to store order: what rows*.c share.
+/* rows_pool.h - feature rows on their way to store order: memory in slots, what is being read and written.
  *
- *   rows.c          which way, how many passes over the input
- *   rows_input.c    rows out of a file, or made; checked and converted
+ *   rows_pool.c     slots and transfers
  *   rows_window.c   rows to their place, by windows of the output
  *   rows_bucket.c   rows to buckets of neighbouring places first, on disk
+ *   rows_input.c    rows out of a file, or made; checked and converted
+ *   rows.c          which way, how many passes over the input
  *
  * One thread. Units: bytes, positions in store order.
  */
-#ifndef GS_PARTITION_ROWS_INTERNAL_H
-#define GS_PARTITION_ROWS_INTERNAL_H
+#ifndef GS_PARTITION_ROWS_POOL_H
+#define GS_PARTITION_ROWS_POOL_H
 
+#include <stdint.h>
+
+#include "base/size.h"
 #include "io/io.h"
-#include "partition/partition_internal.h"
+#include "partition/input_files.h"
+#include "partition/job.h"
+#include "partition/vertex_order.h"
 #include "store/store.h" /* GS_SUM_BYTES */
 
 #define GS_ROWS_PIECE_BYTES (1u * GS_MIB) /* of a read */
@@ -30,19 +36,6 @@ typedef struct gs_rows_pool {
     gs_io_request *written; /* [slots] what is being written of each */
 } gs_rows_pool;
 
-/* The first way of two: rows with their positions, a stream of whole slots a bucket. */
-typedef struct gs_rows_buckets {
-    uint32_t file;        /* of the gs_io; without a name */
-    char *path;           /* that it had; NULL: not made yet */
-    uint32_t count;       /* buckets of a pass */
-    gs_fastdiv by_rows;   /* positions to buckets */
-    uint64_t record, slot_bytes, slot_records;
-    uint32_t *slot;       /* [count] that a bucket fills */
-    uint32_t *head, *tail; /* [count] its first and last segment in the file, each of slot_bytes */
-    uint32_t *next;       /* [segments] of the same bucket */
-    uint32_t segments, most_segments;
-} gs_rows_buckets;
-
 struct gs_rows {
     gs_part_job *job;
     const gs_part_input *in;
@@ -54,7 +47,7 @@ struct gs_rows {
     uint32_t *slot; /* [windows] which slot holds it, GS_ROWS_NO_SLOT */
     uint64_t *sums; /* [windows] */
     gs_rows_pool pool;
-    gs_rows_buckets bucket;
+    struct gs_rows_buckets *bucket; /* owned; NULL: not needed so far */
     uint64_t read_done[GS_ROWS_PIECES]; /* 1 + number of the piece that its buffer holds, by buffer */
     float *row;    /* one row as f32 */
     void *aligned; /* one row as in the input, where a file's header leaves it unaligned */
@@ -67,7 +60,7 @@ struct gs_rows {
 
 #define GS_ROWS_NO_SLOT UINT32_MAX
 
-/* rows.c: a pool for slots of this size; nothing may be under way. */
+/* A pool for slots of this size; nothing may be under way. */
 void gs_rows__cut_pool(gs_rows *r, uint64_t slot_bytes);
 /* A free slot; waits for writes. GS_EBUDGET where none are under way. */
 gs_status gs_rows__take_slot(gs_rows *r, uint32_t *slot);
@@ -87,18 +80,4 @@ void gs_rows__abandon(gs_rows *r);
 /* Reports progress; the job's failure, if there is one. */
 gs_status gs_rows__check(const gs_rows *r, uint64_t row);
 
-/* rows_window.c: a row to its place in the output. Two windows for each run of ascending positions are open at most. */
-gs_status gs_rows__place(gs_rows *r, uint64_t position, const char *row);
-
-/* rows_bucket.c */
-/* How many rows a pass over the input can take with buckets of `bucket_rows` positions; 0: none. */
-uint64_t gs_rows__bucket_pass(const gs_rows *r, uint64_t bucket_rows);
-/* Passes over [low, high) begin and end: between the two, rows go to buckets. */
-gs_status gs_rows__buckets_begin(gs_rows *r, uint64_t bucket_rows);
-gs_status gs_rows__buckets_place(gs_rows *r);
-void gs_rows__buckets_free(gs_rows *r);
-
-/* rows_input.c: one pass over the input; rows of [low, high) are put. */
-gs_status gs_rows__read_input(gs_rows *r);
-
-#endif /* GS_PARTITION_ROWS_INTERNAL_H */
+#endif /* GS_PARTITION_ROWS_POOL_H */

@@ -1,0 +1,40 @@
+/* chunks.h - edge chunks, sorted and written, one direction at a time. */
+#ifndef GS_PARTITION_CHUNKS_H
+#define GS_PARTITION_CHUNKS_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "partition/job.h"
+#include "partition/vertex_order.h"
+#include "store/chunk_table.h"
+
+typedef struct gs_part_degrees {
+    uint32_t *count[2]; /* [direction][N] by position: in-, out-degree */
+    uint32_t *loops;    /* [N] or NULL */
+} gs_part_degrees;
+
+typedef struct gs_part_chunks_spec {
+    const gs_part_order *order;
+    gs_direction direction;
+    uint32_t words;
+    bool typed, weighted;
+    uint32_t type_bytes;
+    gs_chunk *chunk; /* [P * P] filled */
+    gs_part_degrees *degrees;
+    uint64_t memory;
+    uint32_t threads;
+    double progress_from, progress_to;
+} gs_part_chunks_spec;
+/* What a chunk's size depends on: rows of an interval, payload of an edge. */
+typedef struct gs_part_chunk_kind {
+    uint64_t rows;
+    bool typed, weighted;
+} gs_part_chunk_kind;
+/* Most edges for which a chunk surely has at most `bytes` at rest. */
+uint64_t gs_part__chunk_edges(uint64_t bytes, const gs_part_chunk_kind *kind);
+/* Most edges a chunk may have for `threads` to sort one each within `memory`. */
+uint64_t gs_part__chunk_cap(uint32_t threads, uint64_t memory, const gs_part_chunk_kind *kind);
+gs_status gs_part__chunks_write(gs_part_job *job, const gs_part_chunks_spec *spec);
+
+#endif /* GS_PARTITION_CHUNKS_H */

@@ -1,0 +1,44 @@
+/* input_files.h - what an input consists of: its files, their checked sizes, and integers of any type out of them.
+ *
+ * Ids are input ids. */
+#ifndef GS_PARTITION_INPUT_FILES_H
+#define GS_PARTITION_INPUT_FILES_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "base/npy.h"
+#include "partition/job.h"
+#include "partition/spill.h"
+
+typedef struct gs_part_file {
+    gs_npy npy; /* fd -1: not there */
+    char *path;
+} gs_part_file;
+
+typedef enum gs_part_form { GS_FORM_NONE, GS_FORM_DENSE, GS_FORM_CSR, GS_FORM_RANDOM } gs_part_form;
+
+typedef struct gs_part_input {
+    char *path;
+    gs_status (*parse)(struct gs_part_input *in, gs_part_job *job); /* of a text file; else NULL */
+    uint64_t vertices, edges;
+    bool typed, weighted;
+    uint32_t edge_types; /* stated, or found while reading: largest type + 1 */
+    uint32_t classes, features;
+    gs_part_form form;
+    gs_part_file edge, type, weight;       /* npy */
+    gs_part_file feature;                  /* dense */
+    gs_part_file indptr, indices, data;    /* CSR */
+    gs_part_file label, split[3];          /* train, valid, test */
+    gs_spill *text;                        /* edges of a text file, one stream */
+    char note[160];
+} gs_part_input;
+
+/* Not an error where the file is not there and not `required`: npy.fd is -1 then. */
+gs_status gs_part__file_open(gs_part_file *f, const char *dir, const char *name, bool required);
+void gs_part__file_close(gs_part_file *f);
+/* n integers of any type to i64; values above INT64_MAX become INT64_MAX. */
+void gs_part__to_i64(int64_t *dst, const void *src, gs_dtype from, uint64_t n);
+bool gs_part__is_integer(gs_dtype t);
+
+#endif /* GS_PARTITION_INPUT_FILES_H */

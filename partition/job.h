@@ -1,0 +1,45 @@
+/* job.h - one run of the partitioner: what was asked for, its memory, and its first failure.
+ *
+ * Sizes are bytes where a name says memory or bytes, else elements. */
+#ifndef GS_PARTITION_JOB_H
+#define GS_PARTITION_JOB_H
+
+#include <pthread.h>
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "base/dtype.h"
+#include "base/status.h"
+#include "gnnstream.h" /* gs_partition_options */
+
+#define GS_PART_MOST_THREADS 16u
+
+typedef struct gs_part_job {
+    const gs_partition_options *opt;
+    gs_dtype feature_type; /* of opt->feature_type */
+    const char *dir;
+    uint32_t threads;
+    uint64_t memory;  /* the bound as stated */
+    const uint8_t *split; /* [vertices] gs_split by input id, or NULL; from before the order is made */
+    uint64_t labelled, train; /* vertices in a split, in that one */
+    uint64_t buffers; /* what is left of it for buffers, after tables of O(N) */
+    pthread_t owner;  /* the only thread that may call opt->progress */
+    pthread_mutex_t lock; /* guards the two fields below */
+    gs_status failed;
+    char message[768];
+    int halted;       /* atomic; set with `failed`, read without the lock */
+} gs_part_job;
+
+void gs_part__job_init(gs_part_job *job, const gs_partition_options *opt, const char *dir);
+void gs_part__job_free(gs_part_job *job);
+/* Splits the bound once N is known. GS_EBUDGET with the least that would do. */
+gs_status gs_part__job_plan(gs_part_job *job, uint64_t vertices, uint64_t edges);
+/* Any thread: keeps the first failure and its text; tells the others to stop. */
+void gs_part__job_fail(gs_part_job *job, gs_status st);
+/* Any thread: true after a failure or an interrupt (which it records). */
+bool gs_part__job_stop(gs_part_job *job);
+/* The calling thread's view of what went wrong, text included. */
+gs_status gs_part__job_result(gs_part_job *job);
+void gs_part__tick(gs_part_job *job, const char *what, double done);
+
+#endif /* GS_PARTITION_JOB_H */
