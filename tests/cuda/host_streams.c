@@ -61,7 +61,7 @@ static const char *lowest = (const char *)UINTPTR_MAX, *highest; /* of all block
 static range ranges[HOST_RANGES];
 static unsigned range_count;
 static const host_work *running;
-static int checks = -1, drop_from = -1, drop_to = -2;
+static int checks = -1, drop_from = -2, drop_to = -2;
 
 bool host_streams_checks(void)
 {
@@ -267,11 +267,11 @@ gs_cu_result host_event_record(gs_cu_handle handle, gs_cu_handle on)
     return 0;
 }
 
-/* Does $GS_TEST_GPU_DROP leave this wait out? `to` -1: the host's. */
+/* Does $GS_TEST_GPU_DROP leave this wait out? `to`: a stream's number, or -1. */
 static bool is_dropped(const event *e, int to)
 {
     (void)host_streams_checks();
-    return (int)streams[e->stream].number == drop_from && to == drop_to;
+    return (drop_from == -1 || drop_from == (int)streams[e->stream].number) && to == drop_to;
 }
 
 /* An event that was never recorded holds nobody up, as in CUDA. What an event's stream waits for is done before it. */

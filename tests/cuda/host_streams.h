@@ -76,8 +76,8 @@ void host_streams_memory(void *p, size_t bytes);
 /* Does a kernel that runs have this in its stack, its arguments, or the memory of its block? */
 bool host_gpu_is_own(const void *p);
 /* True where accesses are checked: $GS_TEST_GPU_RACES is set. $GS_TEST_GPU_DROP: "A>B", waits of stream B for stream A
- * (numbers in the order of their making) are left out, to see that somebody notices; "A>-1": the host's waits for
- * events of stream A. */
+ * (numbers in the order of their making) are left out, to see that somebody notices. -1 as A: any stream; as B: the
+ * host, which does not wait for events then. */
 bool host_streams_checks(void);
 
 /* For host_disk.c: the work that runs, and the number of its stream in the order of their making. */
