@@ -10,7 +10,7 @@ room=$work/room
 mkdir -p "$room/tools" "$room/tests/cuda" "$room/tests/e2e" "$room/bench/peers" "$work/bin" "$work/lib" "$work/kernels"
 run "pack" env GS_BUILD="$BUILD" GS_PACK="$room/build-gpu" "$source/tools/check-gpu" --pack || finish
 cp "$source/tools/check-gpu" "$room/tools/"
-cp "$source/tests/cuda/train_on_gpu.sh" "$source/tests/cuda/several_gpus.sh" "$room/tests/cuda/"
+cp "$source/tests/cuda/several_gpus.sh" "$room/tests/cuda/"
 cp -r "$source/tests/e2e/lib.sh" "$source/tests/e2e/texts" "$room/tests/e2e/"
 cp "$source/bench/edge_types.py" "$room/bench/"
 cp "$source"/bench/peers/{gpu_peers,train,with_csr,with_pyg}.py "$room/bench/peers/"

@@ -431,17 +431,18 @@ static bool with_nccl;
 
 const gs_cuda_driver *host_gpu_driver(const char *folder)
 {
+    gs_cuda_driver whole = driver;
     host_compiler_folder(folder);
-    host_memory_fill(&driver);
+    host_memory_fill(&whole);
     if (with_nccl)
-        host_nccl_fill(&driver);
+        host_nccl_fill(&whole);
     gpu.lane.block_sync = block_sync;
     gpu.lane.group_sync = group_sync;
     gpu.lane.group_exchange = group_exchange;
     gpu.lane.warp_votes = warp_votes;
     gpu.lane.warp_multiply = warp_multiply;
-    return host_gpu_locked(&driver);
+    return host_gpu_locked(&whole);
 }
 
 void host_gpu_fail_launch(unsigned n) { gpu.fail_launch = n; }
-void host_gpu_have_nccl(void) { with_nccl = true; }
+void host_gpu_have_nccl(bool have) { with_nccl = have; }

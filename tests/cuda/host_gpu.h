@@ -14,7 +14,8 @@
 
 #include "cuda/driver.h"
 
-/* Kernels compiled for the host are kept in `folder`. The table lives until the program ends. */
+/* Kernels compiled for the host are kept in `folder`. The table lives until the program ends; asked for
+ * again, it is the same, filled anew. */
 const gs_cuda_driver *host_gpu_driver(const char *folder);
 /* The n-th launch of a kernel from now fails (1: the next); 0: none. */
 void host_gpu_fail_launch(unsigned n);
@@ -26,7 +27,7 @@ typedef struct host_gpu_counts {
     uint64_t launches, allocations, bytes_in, bytes_out, bytes_between, sums, products[3];
 } host_gpu_counts;
 host_gpu_counts host_gpu_take_counts(void);
-/* From now on the table has NCCL. */
-void host_gpu_have_nccl(void);
+/* Whether tables that are asked for from now on have NCCL; at first they have not. */
+void host_gpu_have_nccl(bool have);
 
 #endif /* GS_TESTS_CUDA_HOST_GPU_H */

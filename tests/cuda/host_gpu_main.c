@@ -8,8 +8,7 @@
 #include "host_streams.h"
 #include "io/io_internal.h" /* gs_io__observer */
 
-/* $GS_TEST_FAIL_LAUNCH: which launch of a kernel fails. $GS_TEST_GPU_MEMORY: bytes that each GPU has.
- * $GS_TEST_GPU_NCCL: there is one. */
+/* $GS_TEST_FAIL_LAUNCH: which launch of a kernel fails. $GS_TEST_GPU_MEMORY: bytes that each GPU has. */
 static void __attribute__((constructor)) begin(void)
 {
     const char *const fail = getenv("GS_TEST_FAIL_LAUNCH"), *const memory = getenv("GS_TEST_GPU_MEMORY");
@@ -17,8 +16,6 @@ static void __attribute__((constructor)) begin(void)
         host_gpu_fail_launch((unsigned)strtoul(fail, NULL, 10));
     if (memory != NULL)
         host_gpu_set_memory(strtoull(memory, NULL, 10));
-    if (getenv("GS_TEST_GPU_NCCL") != NULL)
-        host_gpu_have_nccl();
     if (host_streams_checks())
         gs_io__observer = host_disk_request;
     choose_gpu();

@@ -26,7 +26,7 @@ static void open_library(void)
     const char *const fault = getenv("GS_HOST_GPU_FAULT");
 
     library.at = -1;
-    host_gpu_have_nccl();
+    host_gpu_have_nccl(true);
     if (folder == NULL)
         snprintf(path, sizeof(path), "/tmp/gs_host_gpu.%ld", (long)getuid());
     if (memory != NULL)

@@ -389,6 +389,8 @@ static gs_cu_result context_release(int device)
                 (unsigned long long)gpu.taken[device], host_streams_of(device));
         abort();
     }
+    for (int other = 0; gpu.retained[device] == 0 && other < HOST_GPUS; other++)
+        gpu.reaches[device][other] = gpu.reaches[other][device] = false;
     return 0;
 }
 

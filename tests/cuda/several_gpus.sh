@@ -1,7 +1,6 @@
 #!/usr/bin/env bash
-# several_gpus.sh MODEL... - several devices on one GPU and on two give the CPU's logits and weights, whatever the
-# parts, however the GPUs reach each other and whoever adds up their gradients; what a chain needs comes from the host
-# once; and (with checks of races) nothing is touched by two streams at once.
+# several_gpus.sh - what a chain needs comes from the host once, GPUs under one switch are a chain, and what cannot be
+# is refused. (What several GPUs compute is in tests/matrix/gpu.c.)
 . "$(dirname "$0")/../e2e/lib.sh"
 
 if [ -n "${GS_TEST_GPU:-}" ]; then # what is there: one GPU at least
@@ -11,91 +10,26 @@ else
     two=cuda:0,1
     export GS_HOST_GPUS=2
 fi
-kind=${GS_TEST_KIND:-rough} # many: edges are multiplied by the matrix of their type, some portions of them
-input_of "$kind"
-[ "$kind" != many ] || export GS_CUDA_PORTION_EDGES=${GS_CUDA_PORTION_EDGES:-1501}
+input_of rough
+for parts in 3 8; do
+    run "partition P=$parts" "$GNNSTREAM" partition "$input" "$work/fennel$parts" --method fennel --parts $parts ||
+        finish
+done
 echo '{"switches": [{"devices": 2}, {"devices": 2}]}' >"$work/pairs.json"
 
-# train OUT STORE OPTIONS...: writes OUT.npy, OUT.safetensors and OUT.jsonl.
+# train OUT OPTIONS...: writes OUT.jsonl.
 train()
 {
-    local out=$work/$1 store=$work/$2
-    shift 2
-    rm -f "$out.jsonl"
-    run "train ${out##*/} $*" "$GNNSTREAM" train "$store" --model "$text" --layers 2 --hidden 16 \
-        --epochs "${epochs:-2}" --seed 5 \
-        --optimizer sgd --lr 0.05 --dropout 0.25 --device-memory 10M --logits "$out.npy" --save "$out.safetensors" \
-        --metrics "$out.jsonl" "$@" ${more[@]+"${more[@]}"}
+    local out=$work/$1
+    shift
+    run "train ${out##*/} $*" "$GNNSTREAM" train "$work/fennel8" --model gcn --hidden 16 --epochs 1 --seed 5 \
+        --device-memory 10M --metrics "$out.jsonl" "$@"
 }
 last() { column "$1" "$work/$2.jsonl" | tail -n 1 | grep . || echo 0; }
 
-every=("3 $two" "1 cuda:0,0" "8 cuda:0,0,0 --no-cache" "8 cuda:0,0,0,0 --topology pairs.json --device-memory 8M"
-    "3 $two NO-PEERS" "8 $two NCCL --no-chain")
-of_3=("${every[0]}" "${every[4]}") of_8=("${every[2]}" "${every[3]}" "${every[5]}")
-number=0
-
-# layouts_of MODEL: `layouts` for it, and `steps` where Adam is to step there, too. How GPUs reach each other, who adds
-# up and what a chain is have nothing to do with the model, but for sums over all vertices (norms) and sequences, whose
-# rows travel: those and gcn have every layout, the others each number of parts once, with the layouts in turn.
-layouts_of()
-{
-    steps=yes
-    if [ -n "${GS_TEST_FEW:-}" ]; then
-        layouts=("8 $two NO-PEERS" "3 cuda:0,0,0 --no-cache" "1 $two NCCL")
-    elif [[ " gcn norms sage_lstm " == *" $1 "* ]]; then
-        layouts=("${every[@]}")
-    else
-        layouts=("${every[1]}" "${of_3[number % 2]}" "${of_8[number % 3]}")
-        number=$((number + 1)) steps=
-    fi
-}
-
-same=8
-[ "$kind" != many ] || same=3 # in 8 parts sums by type are predicted to be shorter, for one device or for two
-for model in "$@"; do
-    layouts_of "$model"
-    model_of "$model"
-    method_of "$model"
-    [ -e "$work/$method"8 ] || three_partitions "$input" $method $method
-    wide=() # scratch of sequences grows with a GPU's processors, to 64M
-    [ -z "${GS_TEST_GPU:-}" ] || [ $method = fennel ] || wide=(--device-memory 90M)
-    train cpu ${method}3 --threads 1 --device-memory 1G || continue
-    if [ "$kind" = many ]; then
-        run "$model: plan" "$GNNSTREAM" plan "$work/${method}3" --model "$text" --hidden 16 --device "$two" --json ||
-            finish
-        if grep -q '"batches": true' "$work/stdout"; then pass; else fail "$model: no batches by type"; fi
-    fi
-    for layout in "${layouts[@]}"; do
-        read -r parts device options <<<"$layout"
-        unset GS_TEST_GPU_NCCL GS_HOST_GPU_PEERS
-        case $options in *NCCL*) export GS_TEST_GPU_NCCL=1 ;; *NO-PEERS*) export GS_HOST_GPU_PEERS=none ;; esac
-        options=${options/NCCL/} options=${options/NO-PEERS/}
-        # shellcheck disable=SC2086
-        train several "$method$parts" --device "$device" ${options//--topology /--topology $work/} \
-            ${wide[@]+"${wide[@]}"} || continue
-        compare "$model: $layout: logits" "$work/several.npy" "$work/cpu.npy" 1e-4
-        compare "$model: $layout: weights" "$work/several.safetensors" "$work/cpu.safetensors" 1e-4
-    done
-    unset GS_TEST_GPU_NCCL GS_HOST_GPU_PEERS
-    if [ -n "$steps" ]; then
-        adam=(--optimizer adam --lr 0.005)
-        train adam.cpu ${method}3 --threads 1 --device-memory 1G "${adam[@]}" &&
-            train adam ${method}3 --device $two "${adam[@]}" &&
-            compare "$model: weights by Adam" "$work/adam.safetensors" "$work/adam.cpu.safetensors" 1e-4
-    fi
-    for device in cuda $two; do
-        run "predict $device" "$GNNSTREAM" predict "$work/$method$same" --model "$text" --layers 2 --hidden 16 \
-            --device "$device" \
-            --weights "$work/cpu.safetensors" --logits "$work/$device.npy" ${more[@]+"${more[@]}"}
-    done
-    run "$model: the same logits, bit for bit" cmp "$work/cuda.npy" "$work/$two.npy"
-done
-
 # With a chain of four all that three others need is handed on, and as much less comes from the host.
-text=gcn more=() epochs=1
-[ -e "$work/fennel8" ] || three_partitions "$input" fennel fennel
-train chain fennel8 --device cuda:0,0,0,0 --no-selective --trace "$work/trace.json"
-train apart fennel8 --device cuda:0,0,0,0 --no-selective --no-chain
+train chain --device cuda:0,0,0,0 --no-selective --trace "$work/trace.json"
+train apart --device cuda:0,0,0,0 --no-selective --no-chain
 up=$(last copied_in_bytes chain) on=$(last forwarded_bytes chain) all=$(last copied_in_bytes apart)
 run "copies: $up + $on, without a chain $all + $(last forwarded_bytes apart)" \
     test "$(last forwarded_bytes apart)" -eq 0 -a "$on" -gt 0 -a $((up + on)) -eq "$all"

@@ -123,62 +123,6 @@ input_of()
     esac
 }
 
-# reference INIT OPTIONS...: makes initial weights and trains the reference from them, with the
-# first seed whose relus and maxima stay $margin away from their kinks (a fraction of the largest number there): a
-# number that float64 has at 1e-9 float32 may have at -1e-9, and then the two follow different, equally right,
-# gradients.
-margin=2e-6
-reference()
-{
-    local init=$1 seed status network=() i
-    shift
-    for ((i = 1; i < $#; i++)); do
-        case ${!i} in --model | --layers | --hidden | --heads | --bases | --act) network+=("${@:i:2}") ;; esac
-    done
-    for seed in 1 2 3 4 5 6 7 8 9 10 11 12 13 14 15 16; do
-        "$REFERENCE" init "$input" "$init" "${network[@]}" --seed $seed &&
-            "$REFERENCE" train "$input" --init "$init" "$@" --margin $margin
-        status=$?
-        [ $status -eq 4 ] || break
-    done
-    [ $status -eq 0 ] || { echo "the reference failed, or no seed keeps the margin: $*" >&2; exit 99; }
-}
-
-# method_of MODEL: sets $method, of partitioning. An LSTM runs over the in-neighbours in the order of the store, which
-# must be the input's where another store or the reference is to give the same.
-method_of()
-{
-    case $1 in sage_lstm | steps) method=natural ;; *) method=fennel ;; esac
-}
-
-# network_of MODEL: sets $text, what --model is to the engine, and $network, options that both programs take. The
-# activations are spread over the models; models that are in no zoo are texts beside this file.
-network_of()
-{
-    text=$1 network=(--layers 2 --hidden 16 --act relu)
-    case $1 in
-    gat) network=(--layers 2 --hidden 16 --heads 4 --act elu) ;;
-    gatv2) network=(--layers 2 --hidden 16 --heads 2 --act elu) ;;
-    sage_max | ggnn) network=(--layers 2 --hidden 16 --act tanh) ;;
-    appnp) network=(--layers 3 --hidden 16 --act relu) ;;
-    rgcn_bases) network=(--layers 2 --hidden 16 --bases 3 --act relu) ;;
-    mixed) network=(--layers 2 --hidden 16 --heads 2 --act tanh) ;;
-    columns) network=(--layers 3 --hidden 16 --act relu) ;;
-    gates) network=(--layers 3 --hidden 16 --act elu) ;;
-    esac
-    [ ! -e "$(dirname "${BASH_SOURCE[0]}")/texts/$1.gnn" ] || text=$(dirname "${BASH_SOURCE[0]}")/texts/$1.gnn
-}
-
-# three_partitions INPUT PREFIX [METHOD]: one store each of 1, 3 and 8 parts, at $work/PREFIX1 and so on.
-three_partitions()
-{
-    local parts
-    for parts in 1 3 8; do
-        run "partition P=$parts" "$GNNSTREAM" partition "$1" "$work/$2$parts" --method "${3:-fennel}" --parts $parts ||
-            finish
-    done
-}
-
 # trace_of_a_chain TRACE: of four devices, of which each but the first is handed something by the one before.
 trace_of_a_chain()
 {
@@ -195,14 +139,9 @@ for d in range(4):
 END
 }
 
-# model_of MODEL: sets $text, what --model is to the engine, and $more, options of its own. MODEL-rounded: with bf16 at
-# rest.
+# model_of MODEL: sets $text, what --model is to the engine: the name, or a text beside this file.
 model_of()
 {
-    local model=${1%-rounded}
-    text=$(dirname "${BASH_SOURCE[0]}")/texts/$model.gnn
-    more=()
-    [ -e "$text" ] || text=$model
-    [ "$model" = "$1" ] || more=(--spill-type bf16)
-    case $model in gat | gatv2) more+=(--heads 4) ;; esac
+    text=$(dirname "${BASH_SOURCE[0]}")/texts/$1.gnn
+    [ -e "$text" ] || text=$1
 }

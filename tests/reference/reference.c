@@ -143,24 +143,6 @@ static int run_train(const options *o)
     return status;
 }
 
-/* max |a - b| / max |b| and |a - b| / |b| (Frobenius). Infinite where b is 0 and
- * a is not, or where anything is not finite. */
-static void difference(double out[2], const double *a, const double *b, size_t n)
-{
-    double most = 0.0, scale = 0.0, sum = 0.0, norm = 0.0;
-    bool finite = true;
-    for (size_t i = 0; i < n; i++) {
-        const double d = fabs(a[i] - b[i]);
-        finite = finite && isfinite(a[i]) && isfinite(b[i]);
-        most = fmax(most, d);
-        scale = fmax(scale, fabs(b[i]));
-        sum += d * d;
-        norm += b[i] * b[i];
-    }
-    out[0] = !finite ? INFINITY : most == 0.0 ? 0.0 : most / scale;
-    out[1] = !finite ? INFINITY : sum == 0.0 ? 0.0 : sqrt(sum / norm);
-}
-
 static double *npy_values(const ref_npy *a)
 {
     const size_t n = a->shape[0] * a->shape[1];
@@ -186,7 +168,7 @@ static int compare_npy(const options *o)
         ref_die("%s is [%zu, %zu], %s is [%zu, %zu]", o->place[0], a.shape[0], a.shape[1], o->place[1], b.shape[0],
                 b.shape[1]);
     double *x = npy_values(&a), *y = npy_values(&b);
-    difference(d, x, y, a.shape[0] * a.shape[1]);
+    ref_difference(d, x, y, a.shape[0] * a.shape[1]);
     free(x);
     free(y);
     free(a.bytes);
@@ -208,7 +190,7 @@ static int compare_weights(const options *o)
             same = false;
             continue;
         }
-        difference(d, x->value, y->value, ref_tensor_size(y));
+        ref_difference(d, x->value, y->value, ref_tensor_size(y));
         same &= report(y->name, d, o->tolerance);
     }
     ref_tensors_free(&a);

@@ -36,6 +36,10 @@ uint64_t ref_random_below(ref_random *r, uint64_t n);
 double ref_random_uniform(ref_random *r); /* [0, 1) */
 double ref_random_normal(ref_random *r);
 
+/* max |a - b| / max |b| and |a - b| / |b| (Frobenius). Infinite where b is 0 and a is not, or where anything is not
+ * finite. */
+void ref_difference(double out[2], const double *a, const double *b, size_t n);
+
 /* What a float32 becomes in bfloat16 and float16, to nearest even. */
 float ref_round_bf16(float v);
 float ref_round_f16(float v);

@@ -116,3 +116,19 @@ float ref_round_f16(float v)
     const int last = (exponent < -13 ? -13 : exponent) - 11;
     return (float)ldexp(nearbyint(ldexp(v, -last)), last);
 }
+
+void ref_difference(double out[2], const double *a, const double *b, size_t n)
+{
+    double most = 0.0, scale = 0.0, sum = 0.0, norm = 0.0;
+    bool finite = true;
+    for (size_t i = 0; i < n; i++) {
+        const double d = fabs(a[i] - b[i]);
+        finite = finite && isfinite(a[i]) && isfinite(b[i]);
+        most = fmax(most, d);
+        scale = fmax(scale, fabs(b[i]));
+        sum += d * d;
+        norm += b[i] * b[i];
+    }
+    out[0] = !finite ? INFINITY : most == 0.0 ? 0.0 : most / scale;
+    out[1] = !finite ? INFINITY : sum == 0.0 ? 0.0 : sqrt(sum / norm);
+}

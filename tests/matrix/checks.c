@@ -1,0 +1,84 @@
+/* checks.c - checks that are counted, and words about those that fail. */
+#include <math.h>
+#include <stdarg.h>
+#include <stdio.h>
+
+#include "matrix.h"
+
+/* All that were given out, so that none goes stale. */
+typedef struct given_text {
+    struct given_text *next;
+    char characters[];
+} given_text;
+
+static unsigned checks, failures;
+
+static void failed(const char *fmt, va_list args)
+{
+    failures++;
+    fputs("FAIL ", stdout);
+    vprintf(fmt, args);
+    fputc('\n', stdout);
+    fflush(stdout);
+}
+
+bool check(bool holds, const char *fmt, ...)
+{
+    checks++;
+    if (!holds) {
+        va_list args;
+        va_start(args, fmt);
+        failed(fmt, args);
+        va_end(args);
+    }
+    return holds;
+}
+
+bool check_near(double a, double b, double tolerance, const char *fmt, ...)
+{
+    const bool holds = fabs(a - b) <= tolerance * fabs(b) + 1e-30;
+
+    checks++;
+    if (!holds) {
+        va_list args;
+        va_start(args, fmt);
+        failed(fmt, args);
+        va_end(args);
+        printf("     | %.9g, expected %.9g within a relative %g\n", a, b, tolerance);
+    }
+    return holds;
+}
+
+void note(const char *fmt, ...)
+{
+    va_list args;
+
+    va_start(args, fmt);
+    fputs("NOTE ", stdout);
+    vprintf(fmt, args);
+    fputc('\n', stdout);
+    va_end(args);
+}
+
+int check_report(void)
+{
+    printf("%u checks, %u failures\n", checks, failures);
+    return failures == 0 && checks > 0 ? 0 : 1;
+}
+
+const char *text(const char *fmt, ...)
+{
+    static given_text *given;
+    va_list args, again;
+
+    va_start(args, fmt);
+    va_copy(again, args);
+    const size_t bytes = (size_t)vsnprintf(NULL, 0, fmt, args) + 1;
+    given_text *const t = ref_alloc(sizeof(*t) + bytes, 1);
+    vsnprintf(t->characters, bytes, fmt, again);
+    va_end(again);
+    va_end(args);
+    t->next = given;
+    given = t;
+    return t->characters;
+}

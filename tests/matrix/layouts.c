@@ -1,0 +1,260 @@
+/* layouts.c - what must not depend on how a run is laid out: parts, memory, threads, devices, and what is rounded. */
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "matrix.h"
+
+/* ---- one device ---- */
+
+static bool layouts_train(result *r, const char *kind, const char *model, unsigned parts, const char *options)
+{
+    return train(r, "%s --model %s --layers 2 --hidden 16 --epochs 3 --seed 5 --optimizer sgd --lr 0.05 "
+                    "--dropout 0.25 %s %s", store_of(kind, method_of(model), parts, ""), model_of(model),
+                 options_of(model), options);
+}
+
+/* A buffer's value is in what runs once: every tensor "...eps" becomes 0.25, with hoisting and without. */
+static void buffers_are_hoisted(const char *model, const result *learned)
+{
+    result hoisted = {0}, each = {0};
+    unsigned set = 0;
+
+    for (size_t i = 0; i < learned->weights.count; i++) {
+        const ref_tensor *const t = &learned->weights.tensor[i];
+        const size_t n = strlen(t->name);
+        if (n >= 4 && strcmp(t->name + n - 4, ".eps") == 0) {
+            t->value[0] = 0.25;
+            set++;
+        }
+    }
+    check(set > 0, "%s: no buffer of the name eps", model);
+    ref_tensors_write("out/eps.safetensors", &learned->weights, true);
+    if (layouts_train(&hoisted, "rough", model, 3, "--init out/eps.safetensors") &&
+        layouts_train(&each, "rough", model, 3, "--init out/eps.safetensors --no-hoist"))
+        same_logits(&hoisted, &each, 2e-4, text("%s: eps in what runs once", model));
+    result_free(&hoisted);
+    result_free(&each);
+}
+
+static bool predict(result *r, const char *device, const char *store, const char *model, const char *weights)
+{
+    result_free(r);
+    if (!command("predict %s --model %s --layers 2 --hidden 16 %s --device %s --weights %s --logits out/predicted.npy",
+                 store, model_of(model), options_of(model), device, weights))
+        return false;
+    r->logits = npy_values("out/predicted.npy", &r->rows, &r->columns);
+    return true;
+}
+
+/* MODEL...: every model trains to the same logits and weights whatever the number of parts, the memory and the threads;
+ * its weights load again and give the same logits. (That the mathematics is right is the business of `zoo`.) */
+void matrix_layouts(const arguments *a)
+{
+    static const struct {
+        unsigned parts;
+        const char *options;
+    } layouts[] = {{3, ""}, {8, "--no-cache"}, {3, "--no-cache --threads 1"}, {8, ""}};
+
+    graph_of("rough");
+    for (int m = 0; m < a->count; m++) {
+        const char *const model = a->word[m];
+        result one = {0}, other = {0};
+        if (!layouts_train(&one, "rough", model, 1, "--threads 1"))
+            continue;
+        ref_tensors_write("out/learned.safetensors", &one.weights, true);
+        for (size_t i = 0; i < (sanitized() ? 2 : 4); i++)
+            if (layouts_train(&other, "rough", model, layouts[i].parts, layouts[i].options))
+                same_results(&other, &one, 2e-4, text("%s: P=%u %s", model, layouts[i].parts, layouts[i].options));
+        if (predict(&other, "cpu", store_of("rough", method_of(model), 8, ""), model, "out/learned.safetensors"))
+            same_logits(&other, &one, 1e-4, text("%s: predict", model));
+        if (strcmp(model, "gin") == 0)
+            buffers_are_hoisted(model, &one);
+        result_free(&one);
+        result_free(&other);
+    }
+}
+
+/* ---- several devices ---- */
+
+void write_topologies(void)
+{
+    FILE *f = ref_create("pairs.json");
+    fputs("{\"switches\": [{\"devices\": 2}, {\"devices\": 2}]}\n", f);
+    ref_close(f, "pairs.json");
+    f = ref_create("lopsided.json");
+    fputs("{\"switches\": [{\"devices\": 1, \"host_bps\": 2e9}, {\"devices\": 3, \"host_bps\": 3e9, \"peer_bps\": "
+          "1e9}]}\n", f);
+    ref_close(f, "lopsided.json");
+}
+
+/* MODEL...: several devices give what one gives: logits of given weights bit for bit, weights learned to rounding,
+ * whatever the parts, the topology and the memory; and the same run twice gives the same bits. */
+void matrix_several(const arguments *a)
+{
+    static const struct {
+        unsigned parts;
+        const char *options;
+    } layouts[] = {{3, "--device cpu:2 --no-cache"},
+                   {8, "--device cpu:4 --topology pairs.json --no-cache"},
+                   {1, "--device cpu:4 --topology pairs.json"},
+                   {8, "--device cpu:4 --topology lopsided.json --threads 8"},
+                   {1, "--device cpu:2"},
+                   {8, "--device cpu:2"},
+                   {3, "--device cpu:4"},
+                   {8, "--device cpu:4 --no-chain"},
+                   {3, "--device cpu:1 --no-pipeline"}};
+    const size_t most = sizeof(layouts) / sizeof(layouts[0]);
+
+    graph_of("rough");
+    write_topologies();
+    for (int m = 0; m < a->count; m++) {
+        const char *const model = a->word[m];
+        const char *const store = store_of("rough", method_of(model), 8, "");
+        result one = {0}, other = {0}, again = {0};
+        if (!layouts_train(&one, "rough", model, 1, ""))
+            continue;
+        ref_tensors_write("out/learned.safetensors", &one.weights, true);
+        for (size_t i = 0; i < most; i++) { /* sanitized: three of them, in turn over the models */
+            if (sanitized() && i % 3 != (size_t)m % 3)
+                continue;
+            if (layouts_train(&other, "rough", model, layouts[i].parts, layouts[i].options))
+                same_results(&other, &one, 1e-4, text("%s: P=%u %s", model, layouts[i].parts, layouts[i].options));
+        }
+        if (predict(&one, "cpu", store, model, "out/learned.safetensors") &&
+            predict(&other, "cpu:4", store, model, "out/learned.safetensors"))
+            same_logits(&other, &one, 0, text("%s: predicted by four devices, bit for bit", model));
+        if (layouts_train(&other, "rough", model, 8, "--device cpu:4") &&
+            layouts_train(&again, "rough", model, 8, "--device cpu:4"))
+            same_bits(&again, &other, text("%s: repeated on four devices", model));
+        result_free(&one);
+        result_free(&other);
+        result_free(&again);
+    }
+}
+
+/* ---- what is kept is rounded ---- */
+
+static bool rounded_train(result *r, const char *kind, const network *n, unsigned parts, const char *options)
+{
+    return train(r, "%s %s --hidden 32 --epochs 4 --optimizer sgd --lr 0.1 --seed 5 %s",
+                 store_of(kind, "fennel", parts, ""), network_options(n), options);
+}
+
+/* Bytes that a training epoch reads and writes where nothing is kept. */
+static double moved(const char *kind, const network *n, const char *options)
+{
+    if (!command("plan %s %s --hidden 32 --no-cache --json %s", store_of(kind, "fennel", 8, ""), network_options(n),
+                 options))
+        return 0;
+    return number_in(command_output(), "\"name\": \"train\"", "read_bytes") +
+           number_in(command_output(), "\"name\": \"train\"", "written_bytes");
+}
+
+static bool is_one_of(const char *word, const char *words) { return strstr(words, text(" %s ", word)) != NULL; }
+
+static void rounded_model(const char *model)
+{
+    static const struct {
+        unsigned parts;
+        const char *options;
+    } layouts[] = {{8, "--threads 2"}, {1, ""}, {8, "--no-cache"}, {8, "--device cpu:2"}};
+    const char *const kind = is_one_of(model, " gcn sage gin ") ? "symmetric" : "typed"; /* 32 columns, and an odd 23 */
+    const network n = network_of(model);
+    result full = {0}, one = {0}, other = {0};
+
+    graph_of(kind);
+    if (rounded_train(&full, kind, &n, 8, "") && rounded_train(&one, kind, &n, 8, "--spill-type bf16 --threads 1") &&
+        rounded_train(&other, kind, &n, 8, "--spill-type bf16 --threads 1")) {
+        same_bits(&other, &one, text("%s: the same command twice", model));
+        check(logits_apart(&one, &full) > 0, "%s: nothing was rounded", model);
+        /* gin's sums are divided by nothing: what was rounded grows with them */
+        same_logits(&one, &full, is_one_of(model, " gin ") ? 1e-1 : 1e-2, text("%s: rounded against not", model));
+        /* A float32 sum in another order now and then rounds to the neighbour: 1 / 256 of one element. */
+        for (size_t i = 0; i < sizeof(layouts) / sizeof(layouts[0]); i++)
+            if (rounded_train(&other, kind, &n, layouts[i].parts, text("--spill-type bf16 %s", layouts[i].options)))
+                same_logits(&other, &one, 2e-3, text("%s: P=%u %s", model, layouts[i].parts, layouts[i].options));
+        if (is_one_of(model, " gcn sage ")) { /* others may cut their stages elsewhere */
+            const double less = moved(kind, &n, "--spill-type bf16"), more = moved(kind, &n, "");
+            check(less < more, "%s: %.0f bytes moved, %.0f without rounding", model, less, more);
+        }
+    }
+    result_free(&full);
+    result_free(&one);
+    result_free(&other);
+}
+
+/* MODEL...: `--spill-type bf16`: what is kept for later stages is rounded, in every layout alike; results stay within
+ * what bf16's 8 bits allow, and less is moved. */
+void matrix_rounded(const arguments *a)
+{
+    static const unsigned widths[] = {64, 65, 256};
+    static const char *const models[] = {"sage", "gcn"};
+
+    for (int m = 0; m < a->count; m++)
+        rounded_model(a->word[m]);
+    /* More rows than a tile has, in arrays of odd and of even widths: tiles are written side by side. */
+    if (!command("generate sbm wide --vertices 6000 --edges 20000 --features 63 --classes 41"))
+        return;
+    for (size_t w = 0; w < 3; w++)
+        for (size_t m = 0; m < 2; m++) {
+            const char *const line =
+                text("%s --model %s --layers 3 --hidden %u --epochs 3 --optimizer sgd --lr 0.05 --seed 5 "
+                     "--spill-type bf16", store_of("wide", "natural", 1, ""), models[m], widths[w]);
+            result kept = {0}, spilled = {0};
+            if (sanitized() && widths[w] == 256) /* even, as 64 is */
+                continue;
+            if (train(&kept, "%s", line) && train(&spilled, "%s --no-cache --no-prune", line))
+                same_logits(&spilled, &kept, 2e-3, text("%s, %u wide: spilled against kept", models[m], widths[w]));
+            result_free(&kept);
+            result_free(&spilled);
+        }
+}
+
+/* ---- features of two bytes ---- */
+
+static void half_model(const char *model, const char *kind, const char *type, const char *const *layouts)
+{
+    const network n = {model, model, "relu", 2, 40, 1, 4};
+    const learning l = {.optimizer = "sgd", .epochs = 3, .lr = 0.05, .margin = 2e-6, .feature_type = type};
+    yardstick y = reference_of(kind, &n, &l);
+    result r = {0};
+
+    for (size_t i = 0; layouts[i] != NULL; i++) {
+        const unsigned parts = (unsigned)(layouts[i][0] - '0');
+        if (train(&r, "%s %s %s --init %s %s", store_of(kind, "fennel", parts, text("--feature-type %s", type)),
+                  network_options(&n), learning_options(&l), y.init, layouts[i] + 1))
+            same_results(&r, &y.end, 2e-4, text("%s, %s, %s: P=%s", model, kind, type, layouts[i]));
+    }
+    result_free(&r);
+    yardstick_free(&y);
+}
+
+/* cpu|cuda: features of two bytes a number, 23 columns and 32, which edge passes sum as they are: three SGD epochs are
+ * the reference's on the same rounded features, in memory and spilling, with the sums computed once and in every epoch,
+ * on one device and on several. */
+void matrix_half_features(const arguments *a)
+{
+    static const char *const on_cpu[] = {
+        "1", "3", "8", "1 --no-hoist", "8 --no-cache", "3 --no-cache --no-hoist", "8 --no-cache --no-prune",
+        "3 --no-selective", "3 --device cpu:2", "8 --device cpu:3 --no-cache",
+        "8 --device cpu:2 --no-hoist --no-chain", NULL};
+    static const char *const sanitized_cpu[] = {"1 --no-hoist", "3 --no-cache --no-hoist", "8 --no-cache --no-prune",
+                                                "3 --no-selective", "8 --device cpu:3 --no-cache", NULL};
+    static const char *const on_cuda[] = {"1 --device cuda", "3 --device cuda --no-hoist",
+                                          "8 --device cuda --no-cache --no-hoist",
+                                          "3 --device cuda --no-hoist --device-memory 13M", NULL};
+    static const char *const kinds[] = {"typed", "symmetric"}, *const types[] = {"bf16", "f16"};
+    static const char *const models[] = {"gcn", "sage", "gin"};
+    const bool cuda = strcmp(a->word[0], "cuda") == 0;
+
+    if (cuda)
+        setenv("GS_CUDA_FETCH_SAVES", "0", 1); /* rows one by one wherever chunks use at most half of them */
+    for (int k = 0; k < 2; k++)
+        for (int t = 0; t < 2; t++) {
+            if (cuda && k != t) /* kernels on fibres are slow */
+                continue;
+            for (int m = 0; m < 3; m++)
+                half_model(models[m], kinds[k], types[t], cuda ? on_cuda : sanitized() ? sanitized_cpu : on_cpu);
+        }
+}
