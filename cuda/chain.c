@@ -103,7 +103,7 @@ static void join_nccl(void *const *context, uint32_t devices)
     int gpu[GS_DEVICE_COUNT_MOST] = {0};
     gs_cuda *const first = context[0];
 
-    if (first->d->comm_init == NULL)
+    if (devices == 1 || first->d->comm_init == NULL)
         return;
     for (uint32_t d = 0; d < devices; d++) {
         gpu[d] = ((gs_cuda *)context[d])->device;

@@ -5,6 +5,7 @@
  * work while the device computes; only when the next launch misses its bytes does it sleep on a completion, and that
  * time is the stall time. Devices whose copies are tasks have a thread for each lane: several.c.
  */
+#include <assert.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -103,6 +104,7 @@ static gs_status drain(gs_exec *e, gs_status st)
         st = gs_exec__pump(e, false); /* the last launch has freed the last places */
     while (st == GS_OK && (!gs_lanes_are_over(&e->lanes, GS_LANE_WRITE) || !gs_lanes_are_over(&e->lanes, GS_LANE_READ)))
         st = gs_exec__pump(e, true);
+    assert(st != GS_OK || gs_lanes_fault(&e->lanes) == NULL);
     if (st != GS_OK)
         gs_exec__forget_ahead(e);
     e->stats.stall_seconds += gs_now() - begin;

@@ -1,6 +1,7 @@
 /* lane.c - what a lane of a device does with its next task: launches or copies it, and notes when it is done. */
 #include "exec/lane.h"
 
+#include <assert.h>
 #include <string.h>
 
 #include "base/alloc.h"
@@ -22,6 +23,7 @@ gs_status gs_exec__take_lanes(gs_exec *e)
 
 void gs_exec__enter_lane(gs_exec_lane *l)
 {
+    l->owner = pthread_self();
     l->busy_seconds = l->wait_seconds = 0;
     l->bytes = 0;
     l->last = gs_now();
@@ -49,6 +51,7 @@ gs_status gs_exec__retire(gs_exec_lane *l, bool wait)
     gs_status st = GS_OK;
     bool done = true;
 
+    assert(pthread_equal(l->owner, pthread_self()));
     while (l->flights > 0 && st == GS_OK) {
         st = poll(l, l->flight[0].number, wait, &done);
         if (st != GS_OK || !done)
@@ -102,6 +105,7 @@ gs_status gs_exec__run_next(gs_exec_lane *l)
     double span[2];
     gs_status st;
 
+    assert(pthread_equal(l->owner, pthread_self()));
     gs_lanes_begin(&e->lanes, l->lane);
     if (l->kind == GS_LANE_COMPUTE) {
         span[0] = gs_now();

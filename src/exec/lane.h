@@ -6,6 +6,8 @@
 #ifndef GS_EXEC_LANE_H
 #define GS_EXEC_LANE_H
 
+#include <pthread.h>
+
 #include "exec/exec_run.h"
 
 /* Tasks that a lane may have under way on a device with memory of its own: one runs, one's bytes are copied, one
@@ -17,6 +19,7 @@ typedef struct gs_exec_lane {
     gs_exec *e;
     uint32_t lane, device, kind; /* lane of the plan; GS_LANE_COMPUTE, ... */
     /* of the pass being run */
+    pthread_t owner;          /* the thread that drives it, which alone calls the functions below */
     double last;              /* when its last task ended */
     struct {
         uint32_t task;
@@ -29,7 +32,7 @@ typedef struct gs_exec_lane {
 
 /* All of the plan's devices, with nothing under way. */
 gs_status gs_exec__take_lanes(gs_exec *e);
-/* A run of a pass begins. */
+/* A run of a pass begins, driven by this thread. */
 void gs_exec__enter_lane(gs_exec_lane *l);
 /* Begins the lane's next task, which is ready. A device with memory of its own may still have it under way after
  * that; else it is done. */

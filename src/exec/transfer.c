@@ -5,7 +5,7 @@
  * arrive at any time, also between the two runs, and are the next one's in all that is counted. A run of another pass
  * in between throws them away.
  */
-#include <string.h>
+#include <assert.h>
 
 #include "base/clock.h"
 #include "base/size.h"
@@ -164,6 +164,8 @@ static gs_status reap(gs_exec *e, bool wait)
 gs_status gs_exec__pump(gs_exec *e, bool wait)
 {
     gs_status st;
+
+    assert(pthread_equal(e->transfers.driver, pthread_self()));
     if ((st = feed_all(e)) != GS_OK || (st = reap(e, wait)) != GS_OK)
         return st;
     /* What was reaped may have freed a place: the disk should not wait for the next launch. */
@@ -198,6 +200,7 @@ void gs_exec__enter_pass(gs_exec *e, uint32_t pass)
     for (uint32_t k = 0; k < e->lanes.ahead && e->span != NULL; k++)
         e->span[list[k].task][0] = e->span[list[k].task][1] = gs_now();
     gs_lanes_enter(&e->lanes, pass);
+    e->transfers.driver = pthread_self();
     e->stats = e->transfers.ahead;
     e->transfers.ahead = (gs_exec_stats){0};
 }

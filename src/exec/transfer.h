@@ -2,9 +2,12 @@
 #ifndef GS_EXEC_TRANSFER_H
 #define GS_EXEC_TRANSFER_H
 
+#include <pthread.h>
+
 #include "exec/exec.h"
 
 typedef struct gs_exec_transfers {
+    pthread_t driver;         /* of the pass being run: it alone calls the functions below */
     uint32_t *runs_left;      /* [tasks] of a read in flight: parts that have not arrived */
     struct {
         uint32_t task, part;  /* parts before this one were handed over; task GS_NONE: all of what has begun */
