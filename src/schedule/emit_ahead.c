@@ -27,6 +27,9 @@ static bool add_ahead(struct emitter *e, uint32_t task, gs_status *st)
     if (t->deps > 0 || t->place.region != GS_REGION_RING || is_written(e, t->file) ||
         !gs_ring_users(&e->ring, t->place.offset, t->bytes, e->waits, WAITS, &e->wait_count))
         return false;
+    gs_emit__expand(e, 0);
+    if (e->wait_count + GS_PLAN_LANES > WAITS)
+        return false;
     const uint32_t n = gs_emit__settle_waits(e, GS_LANE_READ);
     e->wait_count = 0;
     if ((*st = gs_emit__grow((void **)&p->ahead, &e->ahead_room, p->aheads + 1, sizeof(*p->ahead))) != GS_OK ||
@@ -47,7 +50,7 @@ gs_status gs_emit__ahead(struct emitter *e)
     gs_status st = GS_OK;
 
     e->pass->first_ahead = e->plan->aheads;
-    if (!repeats || e->apart || e->l->config->no_pipeline || e->l->config->never_again)
+    if (!repeats || e->l->config->no_pipeline || e->l->config->never_again)
         return GS_OK;
     for (uint32_t i = pass->first_task; i < pass->first_task + pass->tasks; i++)
         if (e->plan->task[i].kind == GS_TASK_READ && !add_ahead(e, i, &st))

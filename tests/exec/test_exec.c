@@ -122,44 +122,31 @@ static void test_run__same_result_with_copies_as_tasks(void **state)
     }
 }
 
-/* The plan's first read, which is of a file of the store, made again when all else is done. */
-static void add_ahead(gs_plan *p)
-{
-    uint32_t first = 0;
-    while (p->task[first].kind != GS_TASK_READ)
-        first++;
-    assert_true(p->task[first].deps == 0 && p->task[first].place.region == GS_REGION_RING);
-    p->ahead = gs_calloc(1, sizeof(*p->ahead));
-    p->dep = gs_realloc(p->dep, (p->deps + p->pass[0].tasks) * sizeof(*p->dep));
-    p->ahead[0] = (gs_ahead){.task = first, .first_dep = p->deps, .deps = p->pass[0].tasks};
-    for (uint32_t i = 0; i < p->pass[0].tasks; i++)
-        p->dep[p->deps++] = p->pass[0].first_task + i;
-    p->aheads = p->pass[0].aheads = 1;
-}
-
 static void test_run__threads_of_lanes_read_ahead_too(void **state)
 {
     (void)state;
     static float got[TINY_ROWS * TINY_WIDTH];
-    gs_exec *e = NULL;
-    gs_exec_stats stats;
-    tiny_make(&tiny);
-    tiny.copying = 1;
-    tiny.prepare = add_ahead;
-    gs_assert_ok(tiny_open(&e, &tiny, SMALL_HOST, SMALL_DEVICE, GS_IO_AUTO));
-    for (int epoch = 0; epoch < 6; epoch++) {
-        const gs_exec_args args = {.loss_scale = 1, .again = epoch % 3 != 2};
-        gs_assert_ok(gs_exec_run(e, 0, &args, &stats));
-        assert_int_equal(stats.read_bytes, tiny.plan->pass[0].read_bytes);
-        assert_int_equal(e->lanes.ahead, args.again);
-        if (args.again)
-            continue;
-        memset(got, 0, sizeof(got));
-        gs_assert_ok(gs_exec_read_rows(e, TINY_OUT, 0, TINY_ROWS, got));
-        assert_memory_equal(got, tiny.want, sizeof(got));
+    for (uint32_t devices = 1; devices <= TINY_DEVICES; devices++) {
+        gs_exec *e = NULL;
+        gs_exec_stats stats;
+        tiny_make(&tiny);
+        tiny.copying = devices;
+        gs_assert_ok(tiny_open(&e, &tiny, SMALL_HOST, SMALL_DEVICE, GS_IO_AUTO));
+        assert_true(tiny.plan->pass[0].aheads > 0);
+        for (int epoch = 0; epoch < 6; epoch++) {
+            const gs_exec_args args = {.loss_scale = 1, .again = epoch % 3 != 2};
+            gs_assert_ok(gs_exec_run(e, 0, &args, &stats));
+            assert_int_equal(stats.read_bytes, tiny.plan->pass[0].read_bytes);
+            assert_int_equal(e->lanes.ahead > 0, args.again);
+            if (args.again)
+                continue;
+            memset(got, 0, sizeof(got));
+            gs_assert_ok(gs_exec_read_rows(e, TINY_OUT, 0, TINY_ROWS, got));
+            assert_memory_equal(got, tiny.want, sizeof(got));
+        }
+        gs_exec_close(e);
+        tiny_drop(&tiny);
     }
-    gs_exec_close(e);
-    tiny_drop(&tiny);
 }
 
 static void flip(const char *path, uint64_t at)

@@ -198,8 +198,6 @@ gs_status tiny_open(gs_exec **out, struct tiny *t, uint64_t host, uint64_t devic
     gs_plan_free(t->plan);
     t->plan = NULL;
     gs_assert_ok(gs_schedule(&t->plan, &sc));
-    if (t->prepare != NULL)
-        t->prepare(t->plan);
     for (uint32_t f = 0; f < TINY_ARRAYS + 2; f++)
         t->file[f] = (gs_exec_file){.path = t->path[f], .create = f == TINY_H || f == TINY_OUT};
     t->file[TINY_FEATURES].sums = t->sums;

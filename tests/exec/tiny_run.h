@@ -34,7 +34,6 @@ struct tiny {
     gs_plan *plan;
     uint32_t copying; /* devices whose copies are tasks; 0: one, which computes on host memory */
     gs_topology wires; /* of those */
-    void (*prepare)(gs_plan *plan); /* changes the plan before the run opens; or NULL */
 };
 
 void tiny_make(struct tiny *t);
