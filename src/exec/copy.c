@@ -9,7 +9,15 @@
 
 #include "base/clock.h"
 #include "base/size.h"
-#include "exec/several.h"
+#include "exec/lane.h"
+
+void gs_exec__take_wires(gs_exec_wires *w, const gs_topology *topology)
+{
+    w->topology = *topology;
+    pthread_mutex_init(&w->lock, NULL);
+}
+
+void gs_exec__give_wires(gs_exec_wires *w) { pthread_mutex_destroy(&w->lock); }
 
 gs_device_way gs_exec__way_of(const gs_exec_lane *l)
 {
@@ -47,20 +55,20 @@ static void sleep_until(double when)
 }
 
 /* From when to when the copy has the wire; false where that is not throttled. */
-static bool reserve(struct gs_exec_several *s, const gs_task *t, uint64_t bytes, double ready, double span[2])
+static bool reserve(gs_exec_wires *w, const gs_task *t, uint64_t bytes, double ready, double span[2])
 {
-    const uint32_t number = gs_topology_switch_of(&s->topology, t->device);
-    const gs_topology_switch *const at = &s->topology.at[number];
+    const uint32_t number = gs_topology_switch_of(&w->topology, t->device);
+    const gs_topology_switch *const at = &w->topology.at[number];
     const bool forward = t->kind == GS_TASK_FORWARD;
     const double bps = forward ? at->peer_bps : at->host_bps;
-    double *const wire = forward ? &s->peer[t->device] : &s->wire[number][t->kind == GS_TASK_DOWNLOAD];
+    double *const wire = forward ? &w->peer[t->device] : &w->wire[number][t->kind == GS_TASK_DOWNLOAD];
 
     if (bps <= 0)
         return false;
-    pthread_mutex_lock(&s->lock);
+    pthread_mutex_lock(&w->lock);
     span[0] = GS_MAX(*wire, ready);
     span[1] = *wire = span[0] + (double)bytes / bps;
-    pthread_mutex_unlock(&s->lock);
+    pthread_mutex_unlock(&w->lock);
     return true;
 }
 
@@ -78,7 +86,7 @@ gs_status gs_exec__copy(gs_exec_lane *l, const gs_task *t, double ready, double 
         st = copy_runs(l, t, gs_exec__at(e, x, t->place), gs_exec__at(e, from, t->source), &bytes);
     span[1] = gs_now();
     l->bytes += bytes;
-    if (st == GS_OK && !x->hidden && reserve(e->several, t, bytes, ready, span) && gs_now() < span[1])
+    if (st == GS_OK && !x->hidden && reserve(&e->wires, t, bytes, ready, span) && gs_now() < span[1])
         sleep_until(span[1]);
     return st;
 }

@@ -6,10 +6,12 @@
 #ifndef GS_EXEC_EXEC_RUN_H
 #define GS_EXEC_EXEC_RUN_H
 
+#include "exec/copy.h"
 #include "exec/exec_chunks.h"
 #include "exec/exec_files.h"
 #include "exec/shares.h"
 #include "exec/transfer.h"
+#include "exec/waiters.h"
 #include "plan/lanes.h"
 
 struct gs_exec_lane;
@@ -40,6 +42,8 @@ struct gs_exec {
     gs_exec_files files;
     gs_exec_chunks chunks;
     struct gs_exec_lane *lane; /* [lanes - GS_LANE_DEVICES] of all devices: lane.h */
+    gs_exec_wires wires;      /* of copies as tasks */
+    gs_exec_waiters waiters;
     struct gs_exec_several *several; /* a thread for each of those lanes; NULL: the driving thread has the only one */
 
     /* of the pass being run, by the thread that runs the task */

@@ -7,7 +7,6 @@
 #include "base/alloc.h"
 #include "base/clock.h"
 #include "base/size.h"
-#include "exec/several.h"
 
 gs_status gs_exec__take_lanes(gs_exec *e)
 {
@@ -28,13 +27,6 @@ void gs_exec__enter_lane(gs_exec_lane *l)
     l->bytes = 0;
     l->last = gs_now();
     l->flights = 0;
-}
-
-void gs_exec__finish(gs_exec *e, uint32_t task)
-{
-    gs_lanes_finish(&e->lanes, task);
-    if (e->several != NULL)
-        gs_exec__several_notify(e, task);
 }
 
 static gs_status poll(const gs_exec_lane *l, uint64_t number, bool wait, bool *done)

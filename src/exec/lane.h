@@ -40,15 +40,7 @@ gs_status gs_exec__run_next(gs_exec_lane *l);
 /* Takes in what was under way and is done, oldest first; `wait`: at least the oldest. */
 gs_status gs_exec__retire(gs_exec_lane *l, bool wait);
 
-/* The task is done, and who waits for it is woken. */
-void gs_exec__finish(gs_exec *e, uint32_t task);
-
 /* launch.c: runs one compute task on the device. */
 gs_status gs_exec__launch(gs_exec *e, gs_exec_device *x, const gs_task *t);
-/* copy.c: an UPLOAD, FORWARD or DOWNLOAD, which could begin at `ready` and ends no sooner than its wire allows; on a
- * device with memory of its own it is only begun. */
-gs_status gs_exec__copy(gs_exec_lane *l, const gs_task *t, double ready, double span[2]);
-/* copy.c: which of the device's ways the lane's copies go. */
-gs_device_way gs_exec__way_of(const gs_exec_lane *l);
 
 #endif /* GS_EXEC_LANE_H */

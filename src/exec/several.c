@@ -1,7 +1,7 @@
 /* several.c - devices whose copies are tasks: each lane of theirs is a thread, the thread that called drives io.
  *
- * A lane takes its tasks in list order and waits for what a task needs. Whoever ends a task wakes the lanes that wait
- * for it, so nothing polls. The threads live as long as the run and sleep between passes.
+ * A lane takes its tasks in list order and waits for what a task needs (waiters.h). The threads live as long as the run
+ * and sleep between passes.
  */
 #include "exec/several.h"
 
@@ -16,48 +16,42 @@
  * What a thread touches of it is part of the libraries' allowance. */
 #define STACK_BYTES (8 * GS_MIB)
 
-/* ---- waiting and waking ---- */
+/* ---- waiting ---- */
 
-void gs_exec__several_notify(gs_exec *e, uint32_t task)
+static void lock(gs_exec *e) { pthread_mutex_lock(&e->waiters.lock); }
+static void unlock(gs_exec *e) { pthread_mutex_unlock(&e->waiters.lock); }
+
+static gs_exec_waiter *driver_of(gs_exec *e) { return &e->waiters.waiter[e->several->threads]; }
+
+static void sleep_on(gs_exec *e, gs_exec_waiter *w) { pthread_cond_wait(&w->wake, &e->waiters.lock); }
+
+/* The first failure ends the pass on every lane. */
+static void fail(gs_exec *e, gs_status st)
 {
     struct gs_exec_several *const s = e->several;
 
-    pthread_mutex_lock(&s->lock);
-    for (uint32_t k = 0; k < s->threads; k++)
-        if (s->thread[k].missing == task)
-            pthread_cond_signal(&s->thread[k].wake);
-    for (uint32_t k = 0; k < GS_ARRAY_LEN(s->driver_missing); k++)
-        if (s->driver_missing[k] == task)
-            pthread_cond_signal(&s->driver);
-    pthread_mutex_unlock(&s->lock);
-}
-
-/* The first failure ends the pass on every lane. */
-static void fail(struct gs_exec_several *s, gs_status st)
-{
-    pthread_mutex_lock(&s->lock);
+    lock(e);
     if (s->failed == GS_OK) {
         s->failed = st;
         snprintf(s->why, sizeof(s->why), "%s", gs_last_error());
     }
-    for (uint32_t k = 0; k < s->threads; k++)
-        pthread_cond_signal(&s->thread[k].wake);
-    pthread_cond_signal(&s->driver);
-    pthread_mutex_unlock(&s->lock);
+    gs_exec__wake_all(&e->waiters);
+    unlock(e);
 }
 
 /* False where the pass has failed. */
 static bool wait_for_deps(gs_exec_thread *t, uint32_t task)
 {
-    struct gs_exec_several *const s = t->of;
+    gs_exec *const e = t->e;
     const double begin = gs_now();
 
-    pthread_mutex_lock(&s->lock);
-    while (s->failed == GS_OK && (t->missing = gs_lanes_missing_dep(&t->lane->e->lanes, task)) != GS_NONE)
-        pthread_cond_wait(&t->wake, &s->lock);
-    t->missing = GS_NONE;
-    const bool fine = s->failed == GS_OK;
-    pthread_mutex_unlock(&s->lock);
+    lock(e);
+    while (e->several->failed == GS_OK &&
+           (t->waiter->missing[0] = gs_lanes_missing_dep(&e->lanes, task)) != GS_NONE)
+        sleep_on(e, t->waiter);
+    gs_exec__waits_no_more(t->waiter);
+    const bool fine = e->several->failed == GS_OK;
+    unlock(e);
     t->lane->wait_seconds += gs_now() - begin;
     return fine;
 }
@@ -99,30 +93,31 @@ static void run_lane(gs_exec_thread *t)
     while (st == GS_OK && l->flights > 0)
         st = gs_exec__retire(l, true);
     if (st != GS_OK)
-        fail(t->of, st);
+        fail(e, st);
 }
 
 static void *lane_thread(void *arg)
 {
     gs_exec_thread *const t = arg;
-    struct gs_exec_several *const s = t->of;
+    gs_exec *const e = t->e;
+    struct gs_exec_several *const s = e->several;
 
     if (s->node != NULL)
         (void)gs_tree_bind_thread(s->tree, s->node[t->lane->device]);
-    pthread_mutex_lock(&s->lock);
+    lock(e);
     for (uint64_t seen = 0;;) {
         while (!s->quit && s->passes == seen)
-            pthread_cond_wait(&t->wake, &s->lock);
+            sleep_on(e, t->waiter);
         if (s->quit)
             break;
         seen = s->passes;
-        pthread_mutex_unlock(&s->lock);
+        unlock(e);
         run_lane(t);
-        pthread_mutex_lock(&s->lock);
+        lock(e);
         if (--s->running == 0)
-            pthread_cond_signal(&s->driver);
+            pthread_cond_signal(&driver_of(e)->wake);
     }
-    pthread_mutex_unlock(&s->lock);
+    unlock(e);
     return NULL;
 }
 
@@ -132,30 +127,32 @@ static void *lane_thread(void *arg)
 static bool wait_for_lanes(gs_exec *e)
 {
     struct gs_exec_several *const s = e->several;
+    gs_exec_waiter *const driver = driver_of(e);
     bool more = true;
 
-    pthread_mutex_lock(&s->lock);
+    lock(e);
     for (;;) {
-        const bool may = gs_exec__may_transfer(e, s->driver_missing);
+        const bool may = gs_exec__may_transfer(e, driver->missing);
         more = s->running > 0 && s->failed == GS_OK;
         if (may || !more)
             break;
-        pthread_cond_wait(&s->driver, &s->lock);
+        sleep_on(e, driver);
     }
-    memset(s->driver_missing, 0xff, sizeof(s->driver_missing));
-    pthread_mutex_unlock(&s->lock);
+    gs_exec__waits_no_more(driver);
+    unlock(e);
     return more;
 }
 
-static void start_pass(struct gs_exec_several *s)
+static void start_pass(gs_exec *e)
 {
-    pthread_mutex_lock(&s->lock);
+    struct gs_exec_several *const s = e->several;
+
+    lock(e);
     s->failed = GS_OK;
     s->passes++;
     s->running = s->threads;
-    for (uint32_t k = 0; k < s->threads; k++)
-        pthread_cond_signal(&s->thread[k].wake);
-    pthread_mutex_unlock(&s->lock);
+    gs_exec__wake_all(&e->waiters);
+    unlock(e);
 }
 
 gs_status gs_exec__several_run(gs_exec *e)
@@ -163,16 +160,16 @@ gs_status gs_exec__several_run(gs_exec *e)
     struct gs_exec_several *const s = e->several;
     gs_status st = GS_OK;
 
-    start_pass(s);
+    start_pass(e);
     for (bool more = true; more && st == GS_OK;)
         if ((st = gs_exec__pump(e, gs_io_outstanding(e->files.io) > 0)) == GS_OK && gs_io_outstanding(e->files.io) == 0)
             more = wait_for_lanes(e);
     if (st != GS_OK)
-        fail(s, st);
-    pthread_mutex_lock(&s->lock);
+        fail(e, st);
+    lock(e);
     while (s->running > 0)
-        pthread_cond_wait(&s->driver, &s->lock);
-    pthread_mutex_unlock(&s->lock);
+        sleep_on(e, driver_of(e));
+    unlock(e);
     return s->failed == GS_OK ? GS_OK : gs_fail(s->failed, "%s", s->why);
 }
 
@@ -197,27 +194,26 @@ static gs_status start_threads(struct gs_exec_several *s)
 gs_status gs_exec__several_open(gs_exec *e, const gs_exec_config *c)
 {
     struct gs_exec_several *const s = gs_calloc(1, sizeof(*s));
+    const uint32_t threads = e->lanes.lanes - GS_LANE_DEVICES;
     gs_device *device[GS_PLAN_DEVICES];
+    gs_status st;
 
     if (s == NULL)
         return gs_fail(GS_ENOMEM, "out of memory: the devices' threads");
     e->several = s;
-    s->topology = *c->topology;
     s->tree = c->tree;
     s->node = c->node;
-    memset(s->driver_missing, 0xff, sizeof(s->driver_missing));
-    pthread_mutex_init(&s->lock, NULL);
-    pthread_cond_init(&s->driver, NULL);
-    if ((s->thread = gs_calloc(e->lanes.lanes - GS_LANE_DEVICES, sizeof(*s->thread))) == NULL)
+    gs_exec__take_wires(&e->wires, c->topology);
+    if ((s->thread = gs_calloc(threads, sizeof(*s->thread))) == NULL)
         return gs_fail(GS_ENOMEM, "out of memory: the devices' threads");
-    for (; s->threads < e->lanes.lanes - GS_LANE_DEVICES; s->threads++) {
-        gs_exec_thread *const t = &s->thread[s->threads];
-        *t = (gs_exec_thread){.of = s, .lane = &e->lane[s->threads], .missing = GS_NONE};
-        pthread_cond_init(&t->wake, NULL);
-    }
+    if ((st = gs_exec__take_waiters(&e->waiters, threads + 1)) != GS_OK)
+        return st;
+    for (; s->threads < threads; s->threads++)
+        s->thread[s->threads] = (gs_exec_thread){.e = e, .lane = &e->lane[s->threads],
+                                                 .waiter = &e->waiters.waiter[s->threads]};
     for (uint32_t d = 0; d < e->devices; d++)
         device[d] = e->on[d].device;
-    const gs_status st = gs_device_join(device, e->devices);
+    st = gs_device_join(device, e->devices);
     return st == GS_OK ? start_threads(s) : st;
 }
 
@@ -227,18 +223,17 @@ void gs_exec__several_close(gs_exec *e)
 
     if (s == NULL)
         return;
-    pthread_mutex_lock(&s->lock);
-    s->quit = true;
+    if (s->threads > 0) {
+        lock(e);
+        s->quit = true;
+        gs_exec__wake_all(&e->waiters);
+        unlock(e);
+    }
     for (uint32_t k = 0; k < s->threads; k++)
-        pthread_cond_signal(&s->thread[k].wake);
-    pthread_mutex_unlock(&s->lock);
-    for (uint32_t k = 0; k < s->threads; k++) {
         if (s->thread[k].started)
             pthread_join(s->thread[k].thread, NULL);
-        pthread_cond_destroy(&s->thread[k].wake);
-    }
-    pthread_cond_destroy(&s->driver);
-    pthread_mutex_destroy(&s->lock);
+    gs_exec__give_waiters(&e->waiters);
+    gs_exec__give_wires(&e->wires);
     gs_free(s->thread);
     gs_free(s);
     e->several = NULL;

@@ -1,0 +1,26 @@
+/* copy.h - copies between the host and devices, and the wires that they go over. */
+#ifndef GS_EXEC_COPY_H
+#define GS_EXEC_COPY_H
+
+#include <pthread.h>
+
+#include "exec/exec.h"
+
+struct gs_exec_lane;
+
+typedef struct gs_exec_wires {
+    gs_topology topology;
+    pthread_mutex_t lock;     /* guards the clocks */
+    double wire[GS_TOPOLOGY_DEVICES][2]; /* of each switch: busy until, to its devices and to the host */
+    double peer[GS_TOPOLOGY_DEVICES];    /* of each device, from the one before */
+} gs_exec_wires;
+
+void gs_exec__take_wires(gs_exec_wires *w, const gs_topology *topology);
+void gs_exec__give_wires(gs_exec_wires *w);
+/* An UPLOAD, FORWARD or DOWNLOAD, which could begin at `ready` and ends no sooner than its wire allows; on a device
+ * with memory of its own it is only begun. */
+gs_status gs_exec__copy(struct gs_exec_lane *l, const gs_task *t, double ready, double span[2]);
+/* Which of the device's ways the lane's copies go. */
+gs_device_way gs_exec__way_of(const struct gs_exec_lane *l);
+
+#endif /* GS_EXEC_COPY_H */

@@ -1,0 +1,60 @@
+/* waiters.c - whoever ends a task wakes the threads that wait for it, so nothing polls. */
+#include "exec/waiters.h"
+
+#include <string.h>
+
+#include "base/alloc.h"
+#include "base/size.h"
+#include "exec/exec_run.h"
+
+gs_status gs_exec__take_waiters(gs_exec_waiters *w, uint32_t count)
+{
+    if ((w->waiter = gs_calloc(count, sizeof(*w->waiter))) == NULL)
+        return gs_fail(GS_ENOMEM, "out of memory: the devices' threads");
+    pthread_mutex_init(&w->lock, NULL);
+    for (; w->count < count; w->count++) {
+        pthread_cond_init(&w->waiter[w->count].wake, NULL);
+        gs_exec__waits_no_more(&w->waiter[w->count]);
+    }
+    return GS_OK;
+}
+
+void gs_exec__give_waiters(gs_exec_waiters *w)
+{
+    if (w->count > 0)
+        pthread_mutex_destroy(&w->lock);
+    for (uint32_t k = 0; k < w->count; k++)
+        pthread_cond_destroy(&w->waiter[k].wake);
+    gs_free(w->waiter);
+    *w = (gs_exec_waiters){.count = 0};
+}
+
+void gs_exec__waits_no_more(gs_exec_waiter *w) { memset(w->missing, 0xff, sizeof(w->missing)); }
+
+void gs_exec__wake_all(gs_exec_waiters *w)
+{
+    for (uint32_t k = 0; k < w->count; k++)
+        pthread_cond_signal(&w->waiter[k].wake);
+}
+
+static bool waits_for(const gs_exec_waiter *w, uint32_t task)
+{
+    for (size_t i = 0; i < GS_ARRAY_LEN(w->missing); i++)
+        if (w->missing[i] == task)
+            return true;
+    return false;
+}
+
+void gs_exec__finish(gs_exec *e, uint32_t task)
+{
+    gs_exec_waiters *const w = &e->waiters;
+
+    gs_lanes_finish(&e->lanes, task);
+    if (w->count == 0)
+        return;
+    pthread_mutex_lock(&w->lock);
+    for (uint32_t k = 0; k < w->count; k++)
+        if (waits_for(&w->waiter[k], task))
+            pthread_cond_signal(&w->waiter[k].wake);
+    pthread_mutex_unlock(&w->lock);
+}
