@@ -255,12 +255,18 @@ gs_cu_result host_event_destroy(gs_cu_handle handle)
     return handle == NULL;
 }
 
+static void run_nothing(const host_work *w) { (void)w; }
+
+/* Times count pieces of work: where a wait is the last that the stream was told, one comes after it, for the event. */
 gs_cu_result host_event_record(gs_cu_handle handle, gs_cu_handle on)
 {
     event *const e = handle;
     stream *const s = on;
     if (e == NULL || s == NULL || !s->used || e->device != s->device)
         return HOST_INVALID_HANDLE;
+    if (s->last != NULL && s->last->until != NULL &&
+        host_streams_submit(s, &(host_work){.run = run_nothing, .what = "event"}) != 0)
+        return 1;
     join(s->clock, host_clock);
     *e = (event){.recorded = true, .device = s->device, .stream = (unsigned)(s - streams), .time = s->issued};
     memcpy(e->clock, s->clock, sizeof(e->clock));

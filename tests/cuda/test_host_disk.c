@@ -16,7 +16,7 @@
 #include "host_gpu.h"
 
 static const gs_cuda_driver *gpu;
-static gs_cu_handle stream, event;
+static gs_cu_handle stream, other, event;
 static gs_cu_memory device;
 static char *host; /* two blocks */
 
@@ -26,14 +26,23 @@ static void open_gpu(void)
     gpu = host_gpu_driver(GS_TEST_KERNELS);
     host = gs_alloc_pages(2 * GS_BLOCK_BYTES);
     if (host == NULL || gpu->context_retain(&context, 0) != 0 || gpu->context_set(context) != 0 ||
-        gpu->stream_create(&stream, 0) != 0 || gpu->event_create(&event, 0) != 0 ||
-        gpu->memory_alloc(&device, 2 * GS_BLOCK_BYTES) != 0)
+        gpu->stream_create(&stream, 0) != 0 || gpu->stream_create(&other, 0) != 0 ||
+        gpu->event_create(&event, 0) != 0 || gpu->memory_alloc(&device, 2 * GS_BLOCK_BYTES) != 0)
         _exit(2);
 }
 
 static void copy_in(void) { gpu->copy_in(device, host, 100, stream); }
 static void copy_out(void) { gpu->copy_out(host, device, 100, stream); }
 static void wait_for_gpu(void) { gpu->stream_synchronize(stream); }
+
+/* By way of a stream that has no work of its own. */
+static void wait_in_other(void)
+{
+    gpu->event_record(event, stream);
+    gpu->stream_wait(other, event, 0);
+    gpu->event_record(event, other);
+    gpu->event_synchronize(event);
+}
 
 static void disk(size_t block, bool write, bool ended)
 {
@@ -97,6 +106,7 @@ static void test_host_disk__is_content_with_what_is_in_order(void **state)
         {copy_in, begin_write, end_write}, /* two that change nothing */
         {begin_write, copy_in, begin_write, end_write, end_write},
         {copy_in, begin_next_read}, /* another block */
+        {copy_in, wait_in_other, begin_read},
     };
     (void)state;
     for (size_t i = 0; i < sizeof(orders) / sizeof(orders[0]); i++)
