@@ -39,7 +39,7 @@ static gs_status copy_runs(gs_exec_lane *l, const gs_task *t, uint8_t *to, const
         return gs_device_transfer(d, way, peer, to, from, t->bytes);
     *bytes = 0;
     for (uint32_t r = 0; r < t->runs && st == GS_OK; r++) {
-        const gs_run run = e->plan->run[t->first_run + r];
+        const gs_block_run run = e->plan->run[t->first_run + r];
         const uint64_t at = run.first * GS_BLOCK_BYTES, n = GS_MIN(run.blocks * GS_BLOCK_BYTES, t->bytes - at);
         st = gs_device_transfer(d, way, peer, to + at, from + at, n);
         *bytes += n;

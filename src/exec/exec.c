@@ -242,6 +242,7 @@ gs_status gs_exec_open(gs_exec **out, const gs_exec_config *config)
         return no_memory("the run", sizeof(*e));
     e->program = config->program;
     e->plan = config->plan;
+    e->progress.pass = GS_NONE;
     e->chunks.parts = config->parts;
     e->chunks.interval_rows = config->interval_rows;
     e->chunks.vertices = config->vertices;

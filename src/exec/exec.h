@@ -92,6 +92,16 @@ typedef struct gs_exec_stats {
 /* Runs one pass once. What was read ahead of it belongs to its figures. Errors name the file and the chunk or rows. */
 gs_status gs_exec_run(gs_exec *e, uint32_t pass, const gs_exec_args *args, gs_exec_stats *out);
 
+/* How far the pass that runs now, or ran last, has come. */
+typedef struct gs_exec_progress {
+    uint32_t pass;  /* GS_NONE before the first */
+    uint32_t tasks; /* done; of plan->pass[pass].tasks */
+    uint64_t bytes; /* that its reads and writes have moved */
+} gs_exec_progress;
+
+/* Any thread, also while another one runs a pass. Does not block. The three may be of moments that lie apart. */
+void gs_exec_get_progress(const gs_exec *e, gs_exec_progress *out);
+
 /* The transfers of `pass` once more by themselves, in the plan's order: how long the disk has for them where nothing is
  * computed and nothing waited for. What the run held in memory and in its spill files is lost: nothing is run after it.
  * GS_EINTERRUPTED once `stop` (may be NULL) is set. */

@@ -50,6 +50,9 @@ struct gs_exec {
     gs_lanes lanes;
     double (*span)[2];        /* [tasks] when a task began and ended, gs_now(); NULL: no trace */
 
+    gs_exec_progress progress; /* of it, by whoever finishes a task; read by any thread: relaxed atomics, which order
+                                * nothing */
+
     /* of the pass being run, by the driving thread */
     gs_exec_shares shares;
     gs_exec_transfers transfers;

@@ -48,18 +48,6 @@ static void track_name(const gs_exec *e, uint32_t lane, char *name, size_t room)
         }
 }
 
-static uint64_t copied_bytes(const gs_exec *e, const gs_task *t)
-{
-    uint64_t bytes = 0;
-    if (t->kind == GS_TASK_DOWNLOAD || t->runs == 0)
-        return t->bytes;
-    for (uint32_t r = 0; r < t->runs; r++) {
-        const gs_run run = e->plan->run[t->first_run + r];
-        bytes += GS_MIN(run.blocks * GS_BLOCK_BYTES, t->bytes - run.first * GS_BLOCK_BYTES);
-    }
-    return bytes;
-}
-
 static void write_launch(const gs_exec *e, const gs_task *t, double begin, double seconds, FILE *out)
 {
     fprintf(out,
@@ -71,7 +59,7 @@ static void write_launch(const gs_exec *e, const gs_task *t, double begin, doubl
     else if (t->kind == GS_TASK_VERTEX)
         fprintf(out, ",\"first_row\":%llu,\"rows\":%u", (unsigned long long)t->first_row, t->rows);
     else if (gs_task_is_copy(t->kind))
-        fprintf(out, ",\"bytes\":%llu", (unsigned long long)copied_bytes(e, t));
+        fprintf(out, ",\"bytes\":%llu", (unsigned long long)gs_task_bytes(e->plan, t));
     if (t->kind == GS_TASK_FORWARD)
         fprintf(out, ",\"from\":%u", t->peer);
     fprintf(out, "}}");

@@ -10,6 +10,7 @@
 #include "base/clock.h"
 #include "base/size.h"
 #include "exec/lane.h"
+#include "exec/progress.h"
 
 /* Parts that a transfer is made of; a whole one is a single part. */
 static uint32_t parts_of(const gs_task *t) { return t->kind == GS_TASK_READ && t->runs > 0 ? t->runs : 1; }
@@ -24,7 +25,7 @@ gs_io_request gs_exec__request(const gs_exec *e, uint64_t tag)
     gs_io_request r = {.file = e->files.io_file[t->file], .write = t->kind == GS_TASK_WRITE, .offset = t->offset,
                        .length = t->bytes, .memory = gs_exec__host(e, t->place), .tag = tag};
     if (t->kind == GS_TASK_READ && t->runs > 0) {
-        const gs_run run = e->plan->run[t->first_run + part_of(tag)];
+        const gs_block_run run = e->plan->run[t->first_run + part_of(tag)];
         r.offset += run.first * GS_BLOCK_BYTES;
         r.memory = (uint8_t *)r.memory + run.first * GS_BLOCK_BYTES;
         r.length = run.blocks * GS_BLOCK_BYTES;
@@ -199,6 +200,7 @@ void gs_exec__enter_pass(gs_exec *e, uint32_t pass)
     /* what came before the run is there when it begins */
     for (uint32_t k = 0; k < e->lanes.ahead && e->span != NULL; k++)
         e->span[list[k].task][0] = e->span[list[k].task][1] = gs_now();
+    gs_exec__enter_progress(e, pass);
     gs_lanes_enter(&e->lanes, pass);
     e->transfers.driver = pthread_self();
     e->stats = e->transfers.ahead;

@@ -6,6 +6,7 @@
 #include "base/alloc.h"
 #include "base/size.h"
 #include "exec/exec_run.h"
+#include "exec/progress.h"
 
 gs_status gs_exec__take_waiters(gs_exec_waiters *w, uint32_t count)
 {
@@ -49,6 +50,8 @@ void gs_exec__finish(gs_exec *e, uint32_t task)
 {
     gs_exec_waiters *const w = &e->waiters;
 
+    if (!gs_lanes_is_ahead(&e->lanes, task)) /* else the next run has it from its beginning */
+        gs_exec__count(e, task);
     gs_lanes_finish(&e->lanes, task);
     if (w->count == 0)
         return;

@@ -74,9 +74,9 @@ enum { GS_LANE_COMPUTE, GS_LANE_UPLOAD, GS_LANE_FORWARD, GS_LANE_DOWNLOAD, GS_DE
 #define GS_PLAN_LANES (GS_LANE_DEVICES + GS_PLAN_DEVICES * GS_DEVICE_LANES)
 
 /* A part of what a read stands for, in blocks of GS_BLOCK_BYTES from its offset and from its place alike. */
-typedef struct gs_run {
+typedef struct gs_block_run {
     uint32_t first, blocks;
-} gs_run;
+} gs_block_run;
 
 typedef struct gs_task {
     gs_task_kind kind;
@@ -146,7 +146,7 @@ typedef struct gs_plan {
     gs_task *task;
     uint32_t *dep;
     gs_place *reg;
-    gs_run *run;
+    gs_block_run *run;
     gs_ahead *ahead;
     gs_resident *resident;
     gs_plan_pass *pass;        /* as program->pass */
@@ -180,5 +180,8 @@ static inline uint32_t gs_plan_lanes(const gs_plan *p)
 }
 
 void gs_plan_free(gs_plan *p); /* NULL is allowed */
+
+/* Bytes that a READ, WRITE, UPLOAD, FORWARD or DOWNLOAD moves. */
+uint64_t gs_task_bytes(const gs_plan *plan, const gs_task *t);
 
 #endif /* GS_PLAN_PLAN_H */

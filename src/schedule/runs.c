@@ -95,8 +95,8 @@ static uint64_t count(uint32_t *runs, const gs_layout *l, const gs_run_extent *x
 }
 
 /* The runs themselves, when gaps of up to `gap` units are read through. */
-static uint64_t collect(gs_run *run, uint32_t *runs, const gs_layout *l, const gs_run_extent *x, const uint64_t *mask,
-                        uint64_t gap)
+static uint64_t collect(gs_block_run *run, uint32_t *runs, const gs_layout *l, const gs_run_extent *x,
+                        const uint64_t *mask, uint64_t gap)
 {
     const uint64_t blocks = x->unit / GS_BLOCK_BYTES, whole = x->bytes / GS_BLOCK_BYTES;
     struct walk w = walk_begin(l, x, mask);
@@ -122,8 +122,8 @@ static double request_bytes(const gs_layout *l, const gs_run_extent *x)
            (c->disk_request_seconds > 0 ? c->disk_request_seconds : USUAL_REQUEST_SECONDS);
 }
 
-uint64_t gs_runs_choose(gs_run *run, uint32_t room, uint32_t *runs, const gs_layout *l, const gs_run_extent *extent,
-                        const uint64_t *mask)
+uint64_t gs_runs_choose(gs_block_run *run, uint32_t room, uint32_t *runs, const gs_layout *l,
+                        const gs_run_extent *extent, const uint64_t *mask)
 {
     /* A gap takes the time of its bytes or that of a request: each is decided by itself. */
     const double request = request_bytes(l, extent), longest = request / (double)extent->unit,

@@ -226,8 +226,8 @@ typedef struct gs_run_extent {
 /* Chooses the runs to read so that the masked rows come in the least time: gaps are read through where a request costs
  * more. Fills run[] (of `room`, which is enough when it is extent.bytes / unit + 1) and returns the bytes of all;
  * *runs is 0 where the whole extent in one read is best. */
-uint64_t gs_runs_choose(gs_run *run, uint32_t room, uint32_t *runs, const gs_layout *l, const gs_run_extent *extent,
-                        const uint64_t *mask);
+uint64_t gs_runs_choose(gs_block_run *run, uint32_t room, uint32_t *runs, const gs_layout *l,
+                        const gs_run_extent *extent, const uint64_t *mask);
 
 /* GS_EAGAIN: the ring is too small. */
 gs_status gs_emit(gs_plan **out, const gs_layout *l, gs_choice *c);

@@ -85,18 +85,6 @@ uint32_t gs_task_requests(const gs_task *t)
     return t->kind == GS_TASK_READ && t->runs > 0 ? t->runs : 1;
 }
 
-uint64_t gs_task_bytes(const gs_plan *plan, const gs_task *t)
-{
-    uint64_t bytes = 0;
-    if ((t->kind != GS_TASK_READ && t->kind != GS_TASK_UPLOAD && t->kind != GS_TASK_FORWARD) || t->runs == 0)
-        return t->bytes;
-    for (uint32_t r = 0; r < t->runs; r++) { /* a copy's last run ends where its rows do */
-        const gs_run run = plan->run[t->first_run + r];
-        bytes += GS_MIN((run.first + (uint64_t)run.blocks) * GS_BLOCK_BYTES, t->bytes) - run.first * GS_BLOCK_BYTES;
-    }
-    return bytes;
-}
-
 void gs_task_work(gs_work *w, const gs_program *p, const gs_edge_set *set, uint32_t parts, const gs_task *t)
 {
     const gs_stage *const s = &p->stage[t->stage];

@@ -38,7 +38,7 @@ static void copy_task(struct sim *s, const gs_task *t, bool complete)
         s->copied[t->kind - GS_TASK_UPLOAD] += t->bytes;
     }
     for (uint32_t i = 0; !down && i < t->runs; i++) {
-        const gs_run run = s->plan->run[t->first_run + i];
+        const gs_block_run run = s->plan->run[t->first_run + i];
         const uint64_t at = run.first * GS_BLOCK_BYTES, n = GS_MIN(run.blocks * GS_BLOCK_BYTES, t->bytes - at);
         assert_true(run.blocks > 0 && at < t->bytes);
         memcpy(to + at, from + at, n);
@@ -99,7 +99,7 @@ static void complete_transfer(struct sim *s, uint32_t index)
     if (t->kind == GS_TASK_WRITE || t->runs == 0)
         move_part(s, t, 0, t->bytes);
     for (uint32_t i = 0; t->kind == GS_TASK_READ && i < t->runs; i++) {
-        const gs_run run = s->plan->run[t->first_run + i];
+        const gs_block_run run = s->plan->run[t->first_run + i];
         const uint64_t from = run.first * GS_BLOCK_BYTES, bytes = run.blocks * GS_BLOCK_BYTES;
         assert_true(run.blocks > 0 && (i == 0 || from > end));
         if (t->check == GS_CHECK_BLOCKS) {

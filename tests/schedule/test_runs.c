@@ -43,7 +43,7 @@ static double seconds_with(const bool *needed, uint64_t units, const gs_run_exte
 
 static void check_one(void)
 {
-    static gs_run run[ROOM];
+    static gs_block_run run[ROOM];
     static const uint64_t unit_of[] = {GS_BLOCK_BYTES, 4 * GS_BLOCK_BYTES};
     const uint32_t granule = 16u << below(3);
     bool needed[UNITS + 1] = {false}, read[UNITS + 1] = {false};
@@ -104,7 +104,7 @@ static void test_runs__gaps_are_read_where_a_request_costs_more(void **state)
     const gs_layout l = {.config = &c};
     const gs_run_extent x = {.bytes = 8 * 4096, .row = 256, .rows = 128, .unit = 4096};
     uint64_t mask = 1 | 1 << 4;
-    gs_run run[9];
+    gs_block_run run[9];
     uint32_t runs = 0;
     /* A block takes 1 ms and so does a request: 2 blocks in 2 requests take 4 ms, 5 in one take 6. */
     assert_int_equal(gs_runs_choose(run, 9, &runs, &l, &x, &mask), 2 * 4096);

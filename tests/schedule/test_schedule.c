@@ -310,7 +310,7 @@ static void check_ends(const gs_plan *p)
     for (uint32_t i = 0; i < p->tasks; i++) {
         const gs_task *const t = &p->task[i];
         if (t->kind == GS_TASK_READ && t->runs > 0) {
-            const gs_run last = p->run[t->first_run + t->runs - 1];
+            const gs_block_run last = p->run[t->first_run + t->runs - 1];
             assert_int_equal((last.first + (uint64_t)last.blocks) * GS_BLOCK_BYTES, t->bytes);
         }
     }

@@ -111,7 +111,7 @@ static void test_simulate__small_requests_cost_their_number(void **state)
 {
     (void)state;
     struct bed b;
-    gs_run run_of[3] = {{0, 1}, {10, 1}, {20, 1}};
+    gs_block_run run_of[3] = {{0, 1}, {10, 1}, {20, 1}};
     bed_make(&b);
     b.cost.request_seconds = 2e-3;
     const uint32_t r0 = add(&b, GS_TASK_READ, 10, GS_NONE, GS_NONE);
