@@ -4,7 +4,7 @@
 
 static gs_status refuse(const gs_stage *s, const char *what)
 {
-    return gs_fail(GS_EUNSUPPORTED, "device cuda: stage \"%s\": %s; use --no-batch", s->name, what);
+    return gs_fail(GS_EUNSUPPORTED, "device cuda: stage \"%s\": %s; use .no_batch", s->name, what);
 }
 
 uint32_t gs_batch_column(const gs_batch_plan *b, uint32_t reg)

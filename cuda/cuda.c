@@ -45,7 +45,7 @@ gs_status gs_cuda_check(const gs_cuda *c, gs_cu_result r, const char *what)
     if (c->d->error_text(r, &text) != 0 || text == NULL)
         text = "";
     if (r == GS_CU_OUT_OF_MEMORY)
-        return gs_fail(GS_ENOMEM, "device cuda:%d: %s: the GPU is out of memory (%s); give less --device-memory",
+        return gs_fail(GS_ENOMEM, "device cuda:%d: %s: the GPU is out of memory (%s); give less .device_memory",
                        c->device, what, name);
     if (is_kernel_failure(r)) /* kernels are not waited for, so others may hear of it first */
         return gs_fail(GS_EDEVICE, "device cuda:%d: a kernel failed, at the latest at %s: %s (%s)", c->device, what,
@@ -256,7 +256,7 @@ static gs_status find_gpu(gs_cuda *c, unsigned ordinal)
 
     const gs_cu_result r = d->init(0);
     if (r == GS_CU_NO_DEVICE || (r == 0 && d->device_count(&count) == 0 && count == 0))
-        return gs_fail(GS_EUNSUPPORTED, "device cuda: there is no GPU that the driver can use; use --device cpu");
+        return gs_fail(GS_EUNSUPPORTED, "device cuda: there is no GPU that the driver can use; use .device cpu");
     if ((st = gs_cuda_check(c, r, "starting the driver")) != GS_OK ||
         (st = gs_cuda_check(c, d->device_count(&count), "counting the GPUs")) != GS_OK)
         return st;
@@ -323,7 +323,7 @@ static gs_status set_matmul(gs_cuda *c, const char *matmul)
     else if (strcmp(matmul, "bf16") == 0)
         c->compute_type = GS_CUBLAS_COMPUTE_BF16;
     else
-        return gs_fail(GS_EINVAL, "--matmul %s: use fp32, tf32 or bf16", matmul);
+        return gs_fail(GS_EINVAL, ".matmul %s: use fp32, tf32 or bf16", matmul);
     return GS_OK;
 }
 

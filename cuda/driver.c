@@ -31,7 +31,7 @@ static gs_status fill(void *library, const char *name, const entry *e, size_t n)
     for (size_t i = 0; i < n; i++) {
         void *const f = dlsym(library, e[i].symbol);
         if (f == NULL)
-            return gs_fail(GS_EUNSUPPORTED, "device cuda: %s has no %s: it is older than CUDA %d; use --device cpu",
+            return gs_fail(GS_EUNSUPPORTED, "device cuda: %s has no %s: it is older than CUDA %d; use .device cpu",
                            name, e[i].symbol, GS_CUDA_OLDEST);
         memcpy((char *)&table + e[i].offset, &f, sizeof(f));
     }
@@ -96,7 +96,7 @@ static gs_status open_driver(int *release)
         return gs_fail(
             GS_EUNSUPPORTED,
             "device cuda: the driver (libcuda.so.1) was not found: there is no NVIDIA GPU here, or its driver "
-            "is not installed; use --device cpu");
+            "is not installed; use .device cpu");
     if ((st = fill(libcuda, "libcuda.so.1", cuda_entries, GS_ARRAY_LEN(cuda_entries))) != GS_OK)
         return st;
     if (table.version(release) != 0 || *release < 0)
@@ -104,7 +104,7 @@ static gs_status open_driver(int *release)
     if (*release > 0 && *release / 1000 < GS_CUDA_OLDEST)
         return gs_fail(GS_EUNSUPPORTED,
                        "device cuda: the driver is of CUDA %d.%d; at least %d.0 is needed: install a newer one, or use "
-                       "--device cpu",
+                       ".device cpu",
                        *release / 1000, *release % 1000 / 10, GS_CUDA_OLDEST);
     return GS_OK;
 }

@@ -74,9 +74,9 @@ gs_status gs_cuda_library_open(void **out, const char *stem, gs_cuda_library_ver
         return gs_fail(GS_EUNSUPPORTED,
                        "device cuda: %s is of CUDA %d.%d, and the driver here takes CUDA %d.%d at most: install a "
                        "newer driver, or %s of "
-                       "CUDA %d (with its folder in LD_LIBRARY_PATH); or use --device cpu",
+                       "CUDA %d (with its folder in LD_LIBRARY_PATH); or use .device cpu",
                        s.newer, s.newer_major, s.newer_minor, driver / 1000, driver % 1000 / 10, stem, s.most);
     return gs_fail(GS_EUNSUPPORTED,
-                   "device cuda: %s was not found: install the CUDA toolkit's runtime libraries; use --device cpu",
+                   "device cuda: %s was not found: install the CUDA toolkit's runtime libraries; use .device cpu",
                    stem);
 }

@@ -64,7 +64,7 @@ gs_status gs_cuda_take_memory(void *context, const gs_device_memory *want, void 
     at += gs_align_up(want->orders.targets * sizeof(uint32_t), ALIGNMENT);
     m->staging_offset = at;
     m->staging_bytes = gs_align_down(want->staging_bytes, ALIGNMENT);
-    st = gs_cuda_check(c, c->d->memory_alloc(&m->base, at + m->staging_bytes + ALIGNMENT), "taking --device-memory");
+    st = gs_cuda_check(c, c->d->memory_alloc(&m->base, at + m->staging_bytes + ALIGNMENT), "taking .device_memory");
     const uint64_t mirrors = orders - gs_align_up(want->arena_bytes, ALIGNMENT);
     if (st == GS_OK)
         st = gs_cuda_take_orders(c, &want->orders, orders);

@@ -127,7 +127,7 @@ static gs_status check_instrs(const gs_stage *s)
 {
     for (uint32_t i = 0; i < s->instrs; i++)
         if (!gs_op_is(s->instr[i].op, GS_FACT_VERTEX))
-            return gs_fail(GS_EUNSUPPORTED, "device cuda: stage \"%s\": %s is not there; use --device cpu", s->name,
+            return gs_fail(GS_EUNSUPPORTED, "device cuda: stage \"%s\": %s is not there; use .device cpu", s->name,
                            gs_op_name(s->instr[i].op));
     return GS_OK;
 }

@@ -158,7 +158,7 @@ gs_status gs_cuda_stage(gs_cuda *c)
     gs_status st = GS_OK;
 
     if (c->binds == GS_CUDA_BINDS)
-        return gs_fail(GS_EUNSUPPORTED, "device cuda: a launch uses more than %u arrays; use --device cpu",
+        return gs_fail(GS_EUNSUPPORTED, "device cuda: a launch uses more than %u arrays; use .device cpu",
                        GS_CUDA_BINDS - 1);
     for (uint32_t i = 0; i < c->binds && st == GS_OK; i++)
         st = stage_one(c, &c->bind[i], &copied);
@@ -176,7 +176,7 @@ gs_status gs_cuda_stage(gs_cuda *c)
         for (uint32_t i = 0; i < c->binds; i++)
             bytes += c->bind[i].bytes;
         return gs_fail(GS_EBUDGET,
-                       "device cuda: a launch that uses %s does not fit the staging memory; give more --device-memory",
+                       "device cuda: a launch that uses %s does not fit the staging memory; give more .device_memory",
                        gs_size_format(text, sizeof(text), bytes));
     }
     if (st == GS_OK && copied) {
@@ -215,7 +215,7 @@ gs_status gs_cuda_launch_in(gs_cuda *c, gs_cu_handle stream, gs_cu_handle functi
     if (blocks_x == 0 || blocks_y == 0)
         return GS_OK;
     if (blocks_x > INT32_MAX || blocks_y > UINT16_MAX)
-        return gs_fail(GS_EUNSUPPORTED, "device cuda: a launch is too large; use a store with more --parts");
+        return gs_fail(GS_EUNSUPPORTED, "device cuda: a launch is too large; use a store with more .parts");
     snprintf(text, sizeof(text), "kernel %s", what);
     return gs_cuda_check(
         c, c->d->launch(function, (unsigned)blocks_x, blocks_y, 1, GS_BLOCK_LANES, 1, 1, shared, stream, list, NULL),

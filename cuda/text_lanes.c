@@ -6,7 +6,7 @@
 gs_status gs_gen_refuse(gs_gen_writer *w, const char *what)
 {
     if (w->st == GS_OK)
-        w->st = gs_fail(GS_EUNSUPPORTED, "device cuda: stage \"%s\": %s; use --device cpu", w->s->name, what);
+        w->st = gs_fail(GS_EUNSUPPORTED, "device cuda: stage \"%s\": %s; use .device cpu", w->s->name, what);
     return w->st;
 }
 

@@ -17,7 +17,7 @@ gs_status gs_generate_sequence(FILE *out, gs_sequence_kernel *k, uint32_t width)
     const uint32_t fit = SHARED_BYTES / ((6 * width + 1) * (uint32_t)sizeof(float));
     if (width == 0 || fit == 0)
         return gs_fail(GS_EUNSUPPORTED,
-                       "device cuda: an lstm of width %u does not fit a processor of the GPU; use --device cpu", width);
+                       "device cuda: an lstm of width %u does not fit a processor of the GPU; use .device cpu", width);
     *k = (gs_sequence_kernel){.width = width, .rows = power_below(GS_MIN(fit, (uint32_t)GS_TILE_ROWS))};
     /* Backward a column is shared by a few lanes where there are more lanes than columns. */
     const uint32_t lanes = power_below(GS_MIN(GS_MAX(GS_BLOCK_LANES / width, 1u), k->rows));

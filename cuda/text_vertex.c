@@ -61,7 +61,7 @@ static uint32_t input_of(writer *w, bool param, uint32_t index)
     const uint32_t i = gs_generate_input(w->k->input, &w->k->inputs, GS_VERTEX_INPUTS, param, index);
     if (i == GS_NONE && w->st == GS_OK)
         w->st = gs_fail(GS_EUNSUPPORTED,
-                        "device cuda: stage \"%s\": a run of instructions reads too many registers; use --device cpu",
+                        "device cuda: stage \"%s\": a run of instructions reads too many registers; use .device cpu",
                         w->s->name);
     return i;
 }
@@ -168,7 +168,7 @@ static void write_cast(writer *w, const gs_instr *in)
     if (how == NULL && w->st == GS_OK)
         w->st =
             gs_fail(GS_EUNSUPPORTED,
-                    "device cuda: stage \"%s\": values of this type are not converted; use --device cpu", w->s->name);
+                    "device cuda: stage \"%s\": values of this type are not converted; use .device cpu", w->s->name);
     if (w->k->width == 1)
         fprintf(w->out, "    const float r%u = gs_of_%s(a.in[%u], row);\n", in->dst, how, from);
     else
@@ -208,7 +208,7 @@ static void write_instr(writer *w, uint32_t instr)
     else
         fprintf(w->out, "    GS_UNROLL for (int i = 0; i < 4; i++) r%u[i] = ", in->dst);
     if (!gs_generate_value(w->out, in->op, a, b, in->alpha) && w->st == GS_OK)
-        w->st = gs_fail(GS_EUNSUPPORTED, "device cuda: stage \"%s\": %s is not there; use --device cpu", w->s->name,
+        w->st = gs_fail(GS_EUNSUPPORTED, "device cuda: stage \"%s\": %s is not there; use .device cpu", w->s->name,
                         gs_op_name(in->op));
     fprintf(w->out, ";\n");
 }
@@ -218,7 +218,7 @@ static void write_store(writer *w, uint32_t reg)
     gs_vertex_kernel *const k = w->k;
     if (k->outputs == GS_VERTEX_INPUTS) {
         w->st = gs_fail(GS_EUNSUPPORTED,
-                        "device cuda: stage \"%s\": a run of instructions writes too many registers; use --device cpu",
+                        "device cuda: stage \"%s\": a run of instructions writes too many registers; use .device cpu",
                         w->s->name);
         return;
     }

@@ -197,7 +197,7 @@ static gs_status visit_large(visiting *w, const gs_spill *s, uint32_t stream, ui
 
     if (vertices == 1)
         return gs_fail(GS_EBUDGET,
-                       "vertex %llu: has %llu edges to smaller ids, more than fit the memory bound; raise --memory",
+                       "vertex %llu: has %llu edges to smaller ids, more than fit the memory bound; raise .memory",
                        (unsigned long long)first, (unsigned long long)gs_part__spill_records(s, stream));
     while ((vertices - 1) >> shift >= MOST_BLOCKS)
         shift++;

@@ -249,7 +249,7 @@ static gs_status put_chunk(worker *k, uint64_t c, run *r)
     count_run(r, k->seen, g);
     const uint64_t bytes = gs_chunk_bytes(r->edges, r->targets, r->operands, ix, spec->type_bytes, spec->weighted);
     if (bytes > k->out_cap)
-        return gs_fail(GS_EBUDGET, "chunk (%u, %u): %llu bytes do not fit the write buffer; use more --parts", target,
+        return gs_fail(GS_EBUDGET, "chunk (%u, %u): %llu bytes do not fit the write buffer; use more .parts", target,
                        operand, (unsigned long long)bytes);
     if (k->out_bytes + bytes > k->out_cap) {
         const gs_status st = flush(k, false);
@@ -401,7 +401,7 @@ static gs_status write_large(worker *k, const gs_spill *s, uint32_t stream, uint
 
     if (chunks == 1)
         return gs_fail(GS_EBUDGET,
-                       "chunk (%llu, %llu): %llu edges, but %llu fit the memory bound; use more --parts or --memory",
+                       "chunk (%llu, %llu): %llu edges, but %llu fit the memory bound; use more .parts or .memory",
                        (unsigned long long)(first / w->grid.parts), (unsigned long long)(first % w->grid.parts),
                        (unsigned long long)gs_part__spill_records(s, stream), (unsigned long long)w->cap);
     while ((chunks - 1) >> shift >= MOST_SUBREGIONS)

@@ -212,7 +212,7 @@ static gs_status begin(const char *dir, bool force)
         empty = empty && (strcmp(e->d_name, ".") == 0 || strcmp(e->d_name, "..") == 0);
     closedir(d);
     if (!empty && !force)
-        return gs_fail(GS_EEXIST, "%s: the folder is not empty; use --force to replace the graph in it", dir);
+        return gs_fail(GS_EEXIST, "%s: the folder is not empty; use .force to replace the graph in it", dir);
     if (!empty)
         remove_files(dir);
     return GS_OK;
@@ -224,19 +224,19 @@ static gs_status check_options(bool *sbm, const char *kind, const gs_generate_op
     if (!*sbm && strcmp(kind, "rmat") != 0)
         return gs_fail(GS_EINVAL, "kind: '%s' is not known; use rmat or sbm", kind);
     if (o->vertices < 2 || o->vertices >= UINT32_MAX)
-        return gs_fail(GS_EINVAL, "--vertices %llu: is outside 2 to 2^32 - 2", (unsigned long long)o->vertices);
+        return gs_fail(GS_EINVAL, ".vertices %llu: is outside 2 to 2^32 - 2", (unsigned long long)o->vertices);
     if (o->edges > UINT64_MAX / 64)
-        return gs_fail(GS_EINVAL, "--edges %llu: is too many", (unsigned long long)o->edges);
+        return gs_fail(GS_EINVAL, ".edges %llu: is too many", (unsigned long long)o->edges);
     if (*sbm && o->edges % 2 != 0)
-        return gs_fail(GS_EINVAL, "--edges %llu: is odd; sbm writes both directions of each edge",
+        return gs_fail(GS_EINVAL, ".edges %llu: is odd; sbm writes both directions of each edge",
                        (unsigned long long)o->edges);
     if (o->features > PIECE_BYTES / 4)
-        return gs_fail(GS_EINVAL, "--features %u: is more than %llu", o->features,
+        return gs_fail(GS_EINVAL, ".features %u: is more than %llu", o->features,
                        (unsigned long long)(PIECE_BYTES / 4));
     if (*sbm && (o->classes == 0 || o->vertices / o->classes < 2))
-        return gs_fail(GS_EINVAL, "--classes %u: sbm needs at least 1 class, and 2 vertices a class", o->classes);
+        return gs_fail(GS_EINVAL, ".classes %u: sbm needs at least 1 class, and 2 vertices a class", o->classes);
     if (o->classes > INT32_MAX)
-        return gs_fail(GS_EINVAL, "--classes %u: is too many", o->classes);
+        return gs_fail(GS_EINVAL, ".classes %u: is too many", o->classes);
     return GS_OK;
 }
 

@@ -69,7 +69,7 @@ static gs_status look_into_file(kind *out, const char *path)
     else if (head[strspn(head, " \t\r\n0123456789")] == '#' || strchr(" \t\r\n0123456789", head[0]) != NULL)
         *out = KIND_SNAP;
     else
-        return gs_fail(GS_EFORMAT, "%s: no known format; inputs are " KNOWN_FORMATS ", or say --format", path);
+        return gs_fail(GS_EFORMAT, "%s: no known format; inputs are " KNOWN_FORMATS ", or say .format", path);
     return GS_OK;
 }
 

@@ -38,7 +38,7 @@ gs_status gs_part__job_plan(gs_part_job *job, uint64_t vertices, uint64_t edges)
 
     if (usable < tables + LEAST_BUFFERS)
         return gs_fail(GS_EBUDGET,
-                       "memory: %s is too little for %llu vertices and %llu edges; give at least %s with --memory",
+                       ".memory %s: is too little for %llu vertices and %llu edges; give at least %s with .memory",
                        gs_size_format(have, sizeof(have), job->memory), (unsigned long long)vertices,
                        (unsigned long long)edges,
                        gs_size_format(need, sizeof(need), (tables + LEAST_BUFFERS) / 7 * 8 + 8));

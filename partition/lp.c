@@ -207,8 +207,8 @@ static gs_status call_metis(uint32_t *part, const coarse *c, const gs_part_grid 
                                        &parts, share, NULL, options, &cut, (idx_t *)part);
     gs_free(share);
     if (rc == METIS_ERROR_MEMORY)
-        return gs_fail(GS_ENOMEM, "METIS: out of memory; give more with --memory");
-    return rc == METIS_OK ? GS_OK : gs_fail(GS_EUNSUPPORTED, "METIS: failed with code %d; use --method fennel", rc);
+        return gs_fail(GS_ENOMEM, "METIS: out of memory; give more with .memory");
+    return rc == METIS_OK ? GS_OK : gs_fail(GS_EUNSUPPORTED, "METIS: failed with code %d; use .method fennel", rc);
 }
 
 /* Clusters in their order, each interval as full as can be. */

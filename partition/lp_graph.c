@@ -123,7 +123,7 @@ static gs_status cut_groups(gs_lp_sink *s, uint64_t total)
         block += pairs;
         range += pairs;
         if (s->ranges == MOST_RANGES)
-            return gs_fail(GS_EBUDGET, "memory: too little to sort %llu pairs of neighbours; raise --memory",
+            return gs_fail(GS_EBUDGET, ".memory: too little to sort %llu pairs of neighbours; raise .memory",
                            (unsigned long long)total);
         s->range[k] = (uint16_t)s->ranges;
     }
@@ -371,7 +371,7 @@ static gs_status list_all(gs_lp_sink *s)
     s->cap = most;
     const uint64_t threads = GS_MIN(s->job->buffers / 2 / (most * record), s->job->threads);
     if (threads == 0)
-        return gs_fail(GS_EBUDGET, "memory: too little to sort %llu pairs of neighbours at once; raise --memory",
+        return gs_fail(GS_EBUDGET, ".memory: too little to sort %llu pairs of neighbours at once; raise .memory",
                        (unsigned long long)most);
 #pragma omp parallel num_threads((uint32_t)threads)
     list_worker(s, &next);

@@ -253,8 +253,8 @@ static gs_status call_metis(uint32_t *part, const gs_part_grid *grid, adjacency 
     const int rc = METIS_PartGraphKway(&n, &constraints, a->start, a->neighbour, NULL, NULL, NULL, &parts, NULL,
                                        NULL, options, &cut, (idx_t *)part);
     if (rc == METIS_ERROR_MEMORY)
-        return gs_fail(GS_ENOMEM, "METIS: out of memory; use --method lp");
-    return rc == METIS_OK ? GS_OK : gs_fail(GS_EUNSUPPORTED, "METIS: failed with code %d; use --method lp", rc);
+        return gs_fail(GS_ENOMEM, "METIS: out of memory; use .method lp");
+    return rc == METIS_OK ? GS_OK : gs_fail(GS_EUNSUPPORTED, "METIS: failed with code %d; use .method lp", rc);
 }
 
 gs_status gs_part__metis(uint32_t *part, const gs_part_grid *grid, gs_part_job *job, const gs_part_blocks *b)

@@ -92,7 +92,7 @@ static gs_status parse_feature_type(gs_dtype *out, const char *name)
     gs_dtype t = GS_F32;
 
     if (name != NULL && (!gs_dtype_parse(&t, name) || (t != GS_F32 && t != GS_BF16 && t != GS_F16)))
-        return gs_fail(GS_EINVAL, "--feature-type %s: is none of f32, bf16, f16", name);
+        return gs_fail(GS_EINVAL, ".feature_type %s: is none of f32, bf16, f16", name);
     *out = t;
     return GS_OK;
 }

@@ -59,7 +59,7 @@ static gs_status name_bad_value(const gs_rows *r, const float *row, uint64_t id)
         if (!isfinite(back))
             break;
     }
-    return gs_fail(GS_EFORMAT, "%s: row %llu, column %u: %g is too large for %s; use --feature-type f32",
+    return gs_fail(GS_EFORMAT, "%s: row %llu, column %u: %g is too large for %s; use .feature_type f32",
                    source_path(r->in), (unsigned long long)id, c, (double)row[c], gs_dtype_name(r->dtype));
 }
 

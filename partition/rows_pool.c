@@ -88,7 +88,7 @@ gs_status gs_rows__take_slot(gs_rows *r, uint32_t *slot)
 
     while (p->vacancies == 0) {
         if (p->writes == 0) /* what is open together always fits */
-            return gs_fail(GS_EBUDGET, "%s: too many write windows; raise --memory", r->path);
+            return gs_fail(GS_EBUDGET, "%s: too many write windows; raise .memory", r->path);
         const gs_status st = reap(r);
         if (st != GS_OK)
             return st;

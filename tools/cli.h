@@ -33,6 +33,7 @@ typedef struct cli_option {
     const char *name; /* with its dashes; NULL ends a table */
     cli_kind kind;
     size_t field;      /* offset in the command's struct */
+    const char *field_name; /* in gnnstream.h, as the library's errors have it; NULL: in no struct of it */
     const char *value; /* NULL for flags */
     const char *help;
     const char *unset; /* what a default of 0 or NULL means, or NULL */
@@ -67,6 +68,10 @@ void cli_print_overview(FILE *out);
 
 /* "gnnstream train: TEXT" on stderr; returns `status`. */
 int cli_fail(const cli_command *c, int status, const char *fmt, ...) __attribute__((format(printf, 3, 4)));
+/* cli_fields.c: an error of the library, in which a field is written ".host_memory", with options in place of fields:
+ * "--host-memory". Into `out` of `capacity` bytes; returns it. */
+char *cli_name_options(char *out, size_t capacity, const char *error);
+
 /* The library's last error, and the exit status that fits: an argument it will
  * not take is wrong usage, whatever files there are; what depends on them (none is
  * there, a folder instead) has failed. GS_OK gives CLI_DONE. */

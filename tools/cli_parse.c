@@ -10,6 +10,7 @@
 
 #define MOST_OPTIONS 64
 #define OPTIONS_BYTES 512
+#define ERROR_BYTES 4096 /* the library's have 2048, and options are not much longer than fields */
 
 int cli_fail(const cli_command *c, int status, const char *fmt, ...)
 {
@@ -26,9 +27,12 @@ int cli_fail(const cli_command *c, int status, const char *fmt, ...)
 
 int cli_result(const cli_command *c, gs_status st)
 {
+    char text[ERROR_BYTES];
+
     if (st == GS_OK)
         return CLI_DONE;
-    return cli_fail(c, st == GS_EINVAL ? CLI_USAGE : CLI_FAILED, "%s", gs_last_error());
+    return cli_fail(c, st == GS_EINVAL ? CLI_USAGE : CLI_FAILED, "%s",
+                    cli_name_options(text, sizeof(text), gs_last_error()));
 }
 
 /* ---- the nearest name ---------------------------------------------------- */

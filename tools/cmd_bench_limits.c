@@ -10,10 +10,11 @@ typedef struct limits_options {
 } limits_options;
 
 static const cli_option opts[] = {
-    {"--dir", CLI_TEXT, offsetof(limits_options, dir), "DIR", "folder on the disk to measure; 1 GiB is written there",
+    {"--dir", CLI_TEXT, offsetof(limits_options, dir), NULL, "DIR",
+     "folder on the disk to measure; 1 GiB is written there",
      NULL, 0, 0},
-    {"--threads", CLI_COUNT, offsetof(limits_options, threads), "N", "threads that compute", "all", 0, 4096},
-    {"--json", CLI_FLAG, offsetof(limits_options, json), NULL, "print JSON", NULL, 0, 0},
+    {"--threads", CLI_COUNT, offsetof(limits_options, threads), NULL, "N", "threads that compute", "all", 0, 4096},
+    {"--json", CLI_FLAG, offsetof(limits_options, json), NULL, NULL, "print JSON", NULL, 0, 0},
     {0},
 };
 

@@ -2,7 +2,7 @@
 
 #include "cli.h"
 
-#define FIELD(name) offsetof(gs_generate_options, name)
+#define FIELD(name) offsetof(gs_generate_options, name), #name
 
 static const cli_option opts[] = {
     {"--vertices", CLI_LONG, FIELD(vertices), "N", "vertices", NULL, 1, 0},

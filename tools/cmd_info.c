@@ -8,7 +8,7 @@ typedef struct info_options {
 } info_options;
 
 static const cli_option opts[] = {
-    {"--json", CLI_FLAG, offsetof(info_options, json), NULL, "print JSON", NULL, 0, 0},
+    {"--json", CLI_FLAG, offsetof(info_options, json), NULL, NULL, "print JSON", NULL, 0, 0},
     {0},
 };
 

@@ -8,7 +8,8 @@ typedef struct model_options {
     bool dot;
 } model_options;
 
-#define FIELD(name) offsetof(model_options, graph.name)
+#define FIELD(name) offsetof(model_options, graph.name), #name
+#define TRAIN_FIELD(name) offsetof(model_options, command.train.name), #name
 
 static const cli_option graph_options[] = {
     {"--features", CLI_COUNT, FIELD(features), "N", "width of the features", NULL, 1, 1u << 20},
@@ -21,14 +22,14 @@ static const cli_option graph_options[] = {
 };
 
 static const cli_option output_options[] = {
-    {"--dot", CLI_FLAG, offsetof(model_options, dot), NULL, "graphs alone, for Graphviz's dot", NULL, 0, 0},
-    {"--no-move", CLI_FLAG, offsetof(model_options, command.train.no_move), NULL,
+    {"--dot", CLI_FLAG, offsetof(model_options, dot), NULL, NULL, "graphs alone, for Graphviz's dot", NULL, 0, 0},
+    {"--no-move", CLI_FLAG, TRAIN_FIELD(no_move), NULL,
      "do not move operators across an edge sum", NULL, 0, 0},
-    {"--no-fuse", CLI_FLAG, offsetof(model_options, command.train.no_fuse), NULL,
+    {"--no-fuse", CLI_FLAG, TRAIN_FIELD(no_fuse), NULL,
      "compute edges anew for each sum over them", NULL, 0, 0},
-    {"--no-batch", CLI_FLAG, offsetof(model_options, command.train.no_batch), NULL,
+    {"--no-batch", CLI_FLAG, TRAIN_FIELD(no_batch), NULL,
      "do not multiply edges by the matrix of their type in batches", NULL, 0, 0},
-    {"--no-hoist", CLI_FLAG, offsetof(model_options, command.train.no_hoist), NULL,
+    {"--no-hoist", CLI_FLAG, TRAIN_FIELD(no_hoist), NULL,
      "compute in every epoch what needs no parameter", NULL, 0, 0},
     {0},
 };

@@ -1,6 +1,6 @@
 #include "cli.h"
 
-#define FIELD(name) offsetof(gs_partition_options, name)
+#define FIELD(name) offsetof(gs_partition_options, name), #name
 
 static const cli_option opts[] = {
     {"--format", CLI_CHOICE, FIELD(format), "npy|snap|mtx", "of INPUT", "found by looking", 0, 0},

@@ -2,9 +2,9 @@
 #include "train_options.h"
 
 static const cli_option opts[] = {
-    {"--weights", CLI_TEXT, offsetof(train_command, weights), "W.safetensors", "the model's weights; required", NULL, 0,
-     0},
-    {"--logits", CLI_TEXT, offsetof(train_command, train.logits), "OUT.npy",
+    {"--weights", CLI_TEXT, offsetof(train_command, weights), NULL, "W.safetensors",
+     "the model's weights; required", NULL, 0, 0},
+    {"--logits", CLI_TEXT, offsetof(train_command, train.logits), "logits", "OUT.npy",
      "float32 [vertices, classes], input order; required", NULL, 0, 0},
     {0},
 };

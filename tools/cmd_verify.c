@@ -7,7 +7,7 @@ typedef struct verify_options {
 } verify_options;
 
 static const cli_option opts[] = {
-    {"--memory", CLI_SIZE, offsetof(verify_options, memory), "SIZE", "for its buffers", NULL, 0, 0},
+    {"--memory", CLI_SIZE, offsetof(verify_options, memory), NULL, "SIZE", "for its buffers", NULL, 0, 0},
     {0},
 };
 

@@ -1,6 +1,6 @@
 #include "train_options.h"
 
-#define FIELD(name) offsetof(train_command, train.name)
+#define FIELD(name) offsetof(train_command, train.name), #name
 
 void train_command_defaults(void *options)
 {
@@ -80,7 +80,7 @@ const cli_option train_output_options[] = {
     {0},
 };
 
-#define LATER(name, value) {name, CLI_MISSING, 0, value, NULL, NULL, 0, 0}
+#define LATER(name, value) {name, CLI_MISSING, 0, NULL, value, NULL, NULL, 0, 0}
 
 const cli_option train_later_options[] = {
     LATER("--checkpoint", "DIR"), LATER("--checkpoint-every", "K"), LATER("--resume", "DIR"),
@@ -88,6 +88,6 @@ const cli_option train_later_options[] = {
 };
 
 const cli_option train_json_options[] = {
-    {"--json", CLI_FLAG, offsetof(train_command, json), NULL, "print JSON", NULL, 0, 0},
+    {"--json", CLI_FLAG, offsetof(train_command, json), NULL, NULL, "print JSON", NULL, 0, 0},
     {0},
 };

@@ -64,7 +64,7 @@ gs_status gs_device_prepare(gs_device *d, const gs_program *p)
 {
     const bool can = d->ops->run_sequence != NULL && d->ops->run_sequence_back != NULL && d->ops->copy != NULL;
     if (!can && has_sequences(p))
-        return gs_fail(GS_EUNSUPPORTED, "device %s: lstm() is not supported there; use --device cpu",
+        return gs_fail(GS_EUNSUPPORTED, "device %s: lstm() is not supported there; use .device cpu",
                        gs_device_name(d));
     return d->ops->prepare(d->context, p);
 }

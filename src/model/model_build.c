@@ -240,11 +240,11 @@ static gs_status check_config(const gs_model *m, const gs_model_config *c, gs_bu
 {
     bool takes;
     if (c->layers == 0 || c->layers > GS_MAX_LAYERS)
-        return gs_fail(GS_EINVAL, "--layers %u: must be from 1 to %u", c->layers, GS_MAX_LAYERS);
+        return gs_fail(GS_EINVAL, ".layers %u: must be from 1 to %u", c->layers, GS_MAX_LAYERS);
     if (c->heads > 1 && !gs_model_has_heads(m))
-        return gs_fail(GS_EINVAL, "--heads %u: model %s has no attention heads; leave it at 1", c->heads, m->path);
+        return gs_fail(GS_EINVAL, ".heads %u: model %s has no attention heads; leave it at 1", c->heads, m->path);
     if (c->bases > 0 && !gs_model_has_bases(m))
-        return gs_fail(GS_EINVAL, "--bases %u: model %s has no bases; leave it out", c->bases, m->path);
+        return gs_fail(GS_EINVAL, ".bases %u: model %s has no bases; leave it out", c->bases, m->path);
     if (c->in_width == 0)
         return gs_fail(GS_EINVAL, "%s: the graph has no features for the first layer", m->path);
     if (c->classes == 0 || (c->layers > 1 && c->hidden == 0))
@@ -255,7 +255,7 @@ static gs_status check_config(const gs_model *m, const gs_model_config *c, gs_bu
                        (double)c->input_dropout);
     b->has_act = c->act != NULL && strcmp(c->act, "none") != 0;
     if (b->has_act && (!gs_model__function(c->act, &b->act, &takes, &b->act_alpha) || b->act == GS_OP_DROPOUT))
-        return gs_fail(GS_EINVAL, "--act %s: not one of relu, leaky_relu, elu, sigmoid, tanh, none", c->act);
+        return gs_fail(GS_EINVAL, ".activation %s: not one of relu, leaky_relu, elu, sigmoid, tanh, none", c->act);
     return GS_OK;
 }
 

@@ -307,8 +307,8 @@ static gs_status refuse(const gs_layout *l, gs_choice *c)
         least = with_copies(cfg, least);
         note_refusal(cfg, (gs_refusal){.device = least});
         return gs_fail(GS_EBUDGET,
-                       "--device-memory %s is too small: this model on this store needs at least %s"
-                       " (or a store with more --parts, whose intervals are smaller)",
+                       ".device_memory %s is too small: this model on this store needs at least %s"
+                       " (or a store with more .parts, whose intervals are smaller)",
                        gs_size_format(have, sizeof(have), cfg->device_memory),
                        mib_up(need, sizeof(need), least));
     }
@@ -316,8 +316,8 @@ static gs_status refuse(const gs_layout *l, gs_choice *c)
         return st;
     note_refusal(cfg, (gs_refusal){.host = least + cfg->host_varies});
     return gs_fail(GS_EBUDGET,
-                   "--host-memory %s is too small: this model on this store needs at least %s, %s of it"
-                   " for the program itself (or a store with more --parts, whose chunks are smaller)",
+                   ".host_memory %s is too small: this model on this store needs at least %s, %s of it"
+                   " for the program itself (or a store with more .parts, whose chunks are smaller)",
                    gs_size_format(have, sizeof(have), cfg->host_memory),
                    mib_up(need, sizeof(need), least + cfg->host_varies),
                    gs_size_format(fixed, sizeof(fixed), cfg->host_fixed));

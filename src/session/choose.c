@@ -286,8 +286,8 @@ static gs_status fit_another(choosing *c)
 static gs_status explain_default(const choosing *c)
 {
     return gs_fail_hint(GS_EBUDGET, !c->unified      ? "it is 90 % of what is free on the device unless given"
-                                    : c->devices > 1 ? "unless given it is what half of --host-memory gives each device"
-                                                     : "unless given it is half of --host-memory");
+                                    : c->devices > 1 ? "unless given it is what half of .host_memory gives each device"
+                                                     : "unless given it is half of .host_memory");
 }
 
 /* Sums by type, and products of all types, are rows of V * T numbers; products in batches of edges are 2 * E * in * out

@@ -48,7 +48,7 @@ gs_status gs_session_open_devices(gs_session *s)
     gs_status st = GS_OK;
 
     if (several == 0 && o->topology != NULL)
-        return gs_fail(GS_EINVAL, "--topology %s: is for several devices; use it with --device cpu:N or cuda:A,B",
+        return gs_fail(GS_EINVAL, ".topology %s: is for several devices; use it with .device cpu:N or cuda:A,B",
                        o->topology);
     for (uint32_t d = 0; d < GS_MIN(devices, GS_DEVICE_COUNT_MOST) && st == GS_OK; d++) {
         st = gs_device_open_with(

@@ -76,7 +76,7 @@ gs_status gs_session_plan(gs_session *s)
     gs_status st;
 
     if (gs_params_elements(s->program) > UINT64_MAX / 64)
-        return gs_fail(GS_EINVAL, "the model's parameters are beyond what memory can hold; check --hidden");
+        return gs_fail(GS_EINVAL, "the model's parameters are beyond what memory can hold; check .hidden");
     gs_session_set_budgets(s);
     gs_session_charge_fixed(s);
     recall_machine(s);

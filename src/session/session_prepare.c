@@ -19,7 +19,7 @@ static gs_status check_store(const gs_session *s)
         return gs_fail(GS_ENOTFOUND, "%s: the store has no vertices", dir);
     if (info->features == 0)
         return gs_fail(GS_ENOTFOUND,
-                       "%s: the store has no features; make it with --random-features, or from an input that has some",
+                       "%s: the store has no features; make it with .random_features, or from an input that has some",
                        dir);
     if (info->classes == 0)
         return gs_fail(GS_ENOTFOUND, "%s: the store has no labels, so the number of classes is not known", dir);

@@ -31,11 +31,11 @@ static gs_status check_disk(const gs_session *s)
         return GS_OK;
     return gs_fail(
         GS_EIO,
-        "%s: no space: the run spills %s, and the disk has %s left; choose another folder with --spill, or give "
-        "more --host-memory%s",
+        "%s: no space: the run spills %s, and the disk has %s left; choose another folder with .spill, or give "
+        "more .host_memory%s",
         s->config.options->spill != NULL ? s->config.options->spill : gs_store_dir(s->store),
         gs_size_format(wanted, sizeof(wanted), bytes), gs_size_format(there, sizeof(there), left),
-        gs_program_pass(s->program, "setup") != GS_NONE ? ", or spill less with --no-hoist" : "");
+        gs_program_pass(s->program, "setup") != GS_NONE ? ", or spill less with .no_hoist" : "");
 }
 
 /* "spill.PID" within --spill, or within the store. Of its own, so that it can be
@@ -54,7 +54,7 @@ static gs_status make_spill_dir(gs_session *s)
         return gs_fail(GS_ENOMEM, "%s: out of memory", parent);
     if ((st = gs_mkdir(dir)) != GS_OK) {
         gs_free(dir);
-        return gs_fail_hint(st, "choose a folder for what does not fit in memory with --spill");
+        return gs_fail_hint(st, "choose a folder for what does not fit in memory with .spill");
     }
     s->run.spill = dir;
     return GS_OK;

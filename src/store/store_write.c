@@ -135,7 +135,7 @@ static gs_status may_replace(const char *dir, const listing *l, bool force)
                        "another folder",
                        dir);
     if (!force)
-        return gs_fail(GS_EEXIST, "%s: holds %s already; use --force to replace it", dir,
+        return gs_fail(GS_EEXIST, "%s: holds %s already; use .force to replace it", dir,
                        store ? "a store" : "an unfinished store");
     return GS_OK;
 }

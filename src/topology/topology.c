@@ -106,7 +106,7 @@ gs_status gs_topology_load(gs_topology *out, const char *path, uint32_t devices)
     else
         st = read_all(&t, root, path);
     if (st == GS_OK && t.devices != devices)
-        st = gs_fail(GS_EINVAL, "%s: a topology of %u devices, and --device names %u", path, t.devices, devices);
+        st = gs_fail(GS_EINVAL, "%s: a topology of %u devices, and .device names %u", path, t.devices, devices);
     if (st == GS_OK)
         *out = t;
     cJSON_Delete(root);

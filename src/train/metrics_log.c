@@ -47,10 +47,10 @@ gs_status gs_metrics_log_open(gs_metrics_log *log, const char *path)
     if (path == NULL)
         return GS_OK;
     if (gs_path_is_dir(path))
-        return gs_fail(GS_EEXIST, "--metrics %s: is a folder; give the name of a file", path);
+        return gs_fail(GS_EEXIST, ".metrics %s: is a folder; give the name of a file", path);
     const int fd = open(path, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0666);
     if (fd < 0)
-        return gs_fail_errno(errno, "--metrics %s: cannot create", path);
+        return gs_fail_errno(errno, ".metrics %s: cannot create", path);
     *log = (gs_metrics_log){.path = path, .fd = fd};
     return GS_OK;
 }
@@ -85,7 +85,7 @@ gs_status gs_metrics_log_write(gs_metrics_log *log, const gs_epoch_report *epoch
     const int err = write_all(log->fd, line, n);
     if (err != 0) {
         cut_back(log);
-        return gs_fail_errno(err, "--metrics %s: cannot write the line of epoch %u", log->path, epoch->epoch);
+        return gs_fail_errno(err, ".metrics %s: cannot write the line of epoch %u", log->path, epoch->epoch);
     }
     log->bytes += n;
     return GS_OK;
@@ -97,6 +97,6 @@ gs_status gs_metrics_log_close(gs_metrics_log *log)
 
     *log = (gs_metrics_log){0};
     if (closed.path != NULL && close(closed.fd) != 0)
-        return gs_fail_errno(errno, "--metrics %s: cannot write", closed.path);
+        return gs_fail_errno(errno, ".metrics %s: cannot write", closed.path);
     return GS_OK;
 }

@@ -14,7 +14,7 @@ gs_status gs_optim_parse(gs_optim_kind *out, const char *name)
     else if (strcmp(name, "sgd") == 0)
         *out = GS_OPTIM_SGD;
     else
-        return gs_fail(GS_EINVAL, "--optimizer %s: is none of adam, sgd", name);
+        return gs_fail(GS_EINVAL, ".optimizer %s: is none of adam, sgd", name);
     return GS_OK;
 }
 

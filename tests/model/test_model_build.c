@@ -141,10 +141,10 @@ static void test_build__configs_that_cannot_be_are_refused(void **state)
     (void)state;
     gs_assert_ok(gs_model_open(&m, "gcn"));
     c.layers = 0;
-    gs_assert_fails(gs_model_build(&ir, m, &c), GS_EINVAL, "--layers 0");
+    gs_assert_fails(gs_model_build(&ir, m, &c), GS_EINVAL, ".layers 0");
     c = base;
     c.act = "swish";
-    gs_assert_fails(gs_model_build(&ir, m, &c), GS_EINVAL, "--act swish: not one of relu");
+    gs_assert_fails(gs_model_build(&ir, m, &c), GS_EINVAL, ".activation swish: not one of relu");
     c = base;
     c.dropout = 1.0f;
     gs_assert_fails(gs_model_build(&ir, m, &c), GS_EINVAL, "must be at least 0 and below 1");
@@ -153,7 +153,7 @@ static void test_build__configs_that_cannot_be_are_refused(void **state)
     gs_assert_fails(gs_model_build(&ir, m, &c), GS_EINVAL, "no features");
     c = base;
     c.heads = 2;
-    gs_assert_fails(gs_model_build(&ir, m, &c), GS_EINVAL, "--heads 2: model gcn has no attention heads");
+    gs_assert_fails(gs_model_build(&ir, m, &c), GS_EINVAL, ".heads 2: model gcn has no attention heads");
     gs_model_close(m);
     m = NULL;
     gs_assert_ok(gs_model_open(&m, "gat"));

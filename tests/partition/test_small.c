@@ -187,7 +187,7 @@ static void test_partition__too_few_parts_say_so(void **state)
     gs_partition_options o = test_options("natural", 1, 2 * GS_MIB);
     char *out = strdup(gs_test_path(*state, "s"));
     write_edges(*state, &list, false, false);
-    gs_assert_fails(gs_partition(*state, out, &o, NULL), GS_EBUDGET, "use more --parts");
+    gs_assert_fails(gs_partition(*state, out, &o, NULL), GS_EBUDGET, "use more .parts");
     assert_gone(out);
     o.memory = 64 * GS_KIB;
     gs_assert_fails(gs_partition(*state, out, &o, NULL), GS_EBUDGET, "give at least");

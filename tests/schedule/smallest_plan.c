@@ -22,9 +22,9 @@ gs_plan *plan_smallest(gs_schedule_config *config)
 
     config->host_memory = 512 * GS_MIB;
     config->device_memory = 100 * GS_KIB;
-    config->device_memory = named_budget(config, "--device-memory 100.0 KiB is too small");
+    config->device_memory = named_budget(config, ".device_memory 100.0 KiB is too small");
     config->host_memory = 2 * GS_MIB;
-    config->host_memory = named_budget(config, "--host-memory 2.0 MiB is too small");
+    config->host_memory = named_budget(config, ".host_memory 2.0 MiB is too small");
     gs_assert_ok(gs_schedule(&plan, config));
     return plan;
 }

@@ -465,7 +465,7 @@ static void test_budget__a_gpus_copies_grow_with_it(void **state)
     gs_schedule_config c = fixture_config(&f, 64 * 1024 * GS_MIB, 1024 * GS_MIB);
     c.unified = false;
     c.refusal = &refused;
-    gs_assert_fails(gs_schedule(&plan, &c), GS_EBUDGET, "--device-memory 1.0 GiB is too small");
+    gs_assert_fails(gs_schedule(&plan, &c), GS_EBUDGET, ".device_memory 1.0 GiB is too small");
     assert_true(refused.device > 1024 * GS_MIB);
     c.device_memory = refused.device;
     c.device_fixed += refused.device / 32;

@@ -55,12 +55,12 @@ static void test_begin__replaces_a_store_only_by_force(void **state)
     const char *dir = *state;
     gs_store *s = NULL;
     tiny_write(dir, &tiny_plain);
-    gs_assert_fails(gs_store_begin(dir, false), GS_EEXIST, "holds a store already; use --force");
+    gs_assert_fails(gs_store_begin(dir, false), GS_EEXIST, "holds a store already; use .force");
     gs_assert_ok(tiny_open_and_verify(dir));
     gs_assert_ok(gs_store_begin(dir, true));
     assert_int_equal(entries(dir), 1); /* the marker */
     gs_assert_fails(gs_store_open(&s, dir), GS_ENOTFOUND, "no store here");
-    gs_assert_fails(gs_store_begin(dir, false), GS_EEXIST, "holds an unfinished store already; use --force");
+    gs_assert_fails(gs_store_begin(dir, false), GS_EEXIST, "holds an unfinished store already; use .force");
     gs_assert_ok(gs_store_begin(dir, true));
 }
 

@@ -78,7 +78,7 @@ static void test_topology__what_is_none_is_refused(void **state)
     (void)state;
     for (size_t i = 0; i < sizeof(bad) / sizeof(bad[0]); i++)
         gs_assert_fails(load(&t, bad[i].text, 2), GS_EFORMAT, bad[i].why);
-    gs_assert_fails(load(&t, "{\"switches\": [{\"devices\": 2}]}", 4), GS_EINVAL, "of 2 devices, and --device names 4");
+    gs_assert_fails(load(&t, "{\"switches\": [{\"devices\": 2}]}", 4), GS_EINVAL, "of 2 devices, and .device names 4");
     gs_assert_fails(gs_topology_load(&t, "no/such/file.json", 2), GS_ENOTFOUND, "no/such/file.json");
 }
 
