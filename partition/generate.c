@@ -8,6 +8,7 @@
 
 #include "base/alloc.h"
 #include "base/file.h"
+#include "base/given.h"
 #include "base/machine.h"
 #include "base/npy.h"
 #include "base/philox.h"
@@ -265,21 +266,30 @@ static gs_status setup(generating *w, const gs_generate_options *o)
     return GS_OK;
 }
 
-void gs_generate_options_init(gs_generate_options *options)
+static const gs_generate_options defaults = {
+    .size = sizeof(gs_generate_options), .vertices = 100000, .edges = 1000000, .features = 64, .classes = 8};
+
+void gs_generate_options_sized(gs_generate_options *options, size_t size)
 {
-    *options = (gs_generate_options){.vertices = 100000, .edges = 1000000, .features = 64, .classes = 8};
+    gs_options_give(options, size, &defaults, sizeof(defaults));
 }
 
 gs_status gs_generate(const char *kind, const char *out_dir, const gs_generate_options *options)
 {
+    gs_generate_options own = defaults;
     generating w = {.dir = out_dir};
-    const bool existed = gs_path_exists(out_dir);
     char text[768];
     gs_status st;
 
-    if ((st = check_options(&w.sbm, kind, options)) != GS_OK || (st = begin(out_dir, options->force)) != GS_OK)
+    if ((st = gs_check_given(kind, "kind")) != GS_OK || (st = gs_check_given(out_dir, "folder")) != GS_OK ||
+        (st = gs_options_take(&own, sizeof(own), offsetof(gs_generate_options, edges), options, "options",
+                              "gs_generate_options_init")) != GS_OK ||
+        (st = check_options(&w.sbm, kind, &own)) != GS_OK)
         return st;
-    if ((st = setup(&w, options)) == GS_OK)
+    const bool existed = gs_path_exists(out_dir);
+    if ((st = begin(out_dir, own.force)) != GS_OK)
+        return st;
+    if ((st = setup(&w, &own)) == GS_OK)
         st = write_files(&w, kind);
     gs_free_pages(w.piece, PIECE_BYTES);
     gs_free(w.g.mean);

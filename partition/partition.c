@@ -16,6 +16,7 @@
 
 #include "base/alloc.h"
 #include "base/clock.h"
+#include "base/given.h"
 #include "base/machine.h"
 #include "base/size.h"
 #include "partition/arrays.h"
@@ -105,9 +106,9 @@ static gs_status check_options(const gs_partition_options *o)
     for (size_t i = 0; i < GS_ARRAY_LEN(methods) && !known; i++)
         known = strcmp(o->method, methods[i]) == 0;
     if (!known)
-        return gs_fail(GS_EINVAL, "method: '%s' is not known; use metis, lp, fennel, random or natural", o->method);
+        return gs_fail(GS_EINVAL, ".method %s: is not known; use metis, lp, fennel, random or natural", o->method);
     if (o->parts > MOST_PARTS)
-        return gs_fail(GS_EINVAL, "parts: %u is more than %u", o->parts, MOST_PARTS);
+        return gs_fail(GS_EINVAL, ".parts %u: is more than %u", o->parts, MOST_PARTS);
     return GS_OK;
 }
 
@@ -419,29 +420,34 @@ static void abandon(const char *dir)
     gs_fail(GS_OK, "%s", text);
 }
 
-void gs_partition_options_init(gs_partition_options *options)
+static const gs_partition_options defaults = {.size = sizeof(gs_partition_options), .feature_type = "f32"};
+
+void gs_partition_options_sized(gs_partition_options *options, size_t size)
 {
-    *options = (gs_partition_options){.feature_type = "f32"};
+    gs_options_give(options, size, &defaults, sizeof(defaults));
 }
 
 gs_status gs_partition(const char *input, const char *store_dir, const gs_partition_options *options,
                        gs_partition_report *report)
 {
+    gs_partition_options own = defaults;
     gs_dtype feature_type = GS_F32;
     run *r;
     gs_status st;
 
-    if ((st = check_options(options)) != GS_OK ||
-        (st = parse_feature_type(&feature_type, options->feature_type)) != GS_OK)
+    if ((st = gs_check_given(input, "input")) != GS_OK || (st = gs_check_given(store_dir, "store")) != GS_OK ||
+        (st = gs_options_take(&own, sizeof(own), offsetof(gs_partition_options, method), options, "options",
+                              "gs_partition_options_init")) != GS_OK ||
+        (st = check_options(&own)) != GS_OK || (st = parse_feature_type(&feature_type, own.feature_type)) != GS_OK)
         return st;
     if ((r = gs_calloc(1, sizeof(*r))) == NULL)
         return gs_fail(GS_ENOMEM, "no memory");
-    gs_part__job_init(&r->job, options, store_dir);
+    gs_part__job_init(&r->job, &own, store_dir);
     r->job.feature_type = feature_type;
     /* An input that cannot be opened must not cost the user an existing store. */
     if ((st = gs_part__input_open(&r->in, &r->job, input)) != GS_OK)
         goto done;
-    if ((st = gs_store_begin(store_dir, options->force)) == GS_OK)
+    if ((st = gs_store_begin(store_dir, own.force)) == GS_OK)
         st = run_phases(r, report);
     if (st != GS_OK && st != GS_EEXIST)
         abandon(store_dir);

@@ -1,27 +1,34 @@
 /* gnnstream.h - train graph neural networks on whole graphs larger than memory.
  *
  * This is the whole public interface of libgnnstream; the command line uses
- * nothing else. It compiles alone, as C and as C++.
+ * nothing else. It compiles alone, as C and as C++. docs/api.md shows it at work.
  *
  *   gs_partition()   a raw graph -> a store (a folder of checked chunks), once
- *   gs_train()       a store + a model -> learned weights, many times
+ *   gs_run           a store + a model -> epoch after epoch, evaluations, weights and logits
+ *   gs_train()       all epochs of a run, and its files
  *   gs_predict()     a store + a model + weights -> logits
  *   gs_plan_train()  what gs_train() would read, write and hold, without running
  *
  * Units: sizes are bytes, times seconds, rates per second.
  * Errors: a function that can fail returns GS_OK or a negative gs_status; what
  * it was to fill is then untouched unless its comment says otherwise, and
- * gs_last_error() gives one line, on the thread that called, that names the
- * file or option, what is wrong and what to do.
+ * gs_last_error() gives one line, on the thread that called, that says what is wrong and what
+ * to do. A field of a struct is written there as in a C initializer (".hidden 0: must be ..."). NULL where a
+ * value is due is GS_EINVAL; `out`, `report` and `options` are due unless a comment says "may be NULL".
+ * Structs that may grow: option structs begin with `size`, their size as the caller was compiled with it, which the
+ * gs_..._options_init() functions set together with the defaults. Fields that a caller of an older header does not have
+ * are at their defaults; those that a newer one has and this library does not know must be 0, else GS_EINVAL. Reports
+ * grow at their end, and then the library's major version does, too.
  * Memory: options and reports are plain structs that the caller owns; strings
- * in options must live until the call returns; nothing is left to be freed.
+ * in options must live until the call returns; only a gs_run is left to be closed.
  * Planning sets glibc's M_MMAP_THRESHOLD to 1 MiB, for the whole process.
- * Blocking: everything here blocks until it is done. Long calls take a `stop`:
+ * Blocking: everything here blocks until it is done, but for what says that it does not. Long calls take a `stop`:
  * when the int it points to becomes nonzero (a signal handler or another thread
  * may set it) they clean up and return GS_EINTERRUPTED. Handlers of signals that may come meanwhile want SA_ONSTACK and
  * a stack (sigaltstack), or to be blocked in the thread that calls: products run with a stack pointer inside the heap.
  * Threads: calls on different stores may run at the same time in different
- * threads; each uses as many threads inside as its options say.
+ * threads; each uses as many threads inside as its options say. One run belongs to one thread at a time, but for
+ * gs_run_progress(), which any thread may call.
  */
 #ifndef GS_GNNSTREAM_H
 #define GS_GNNSTREAM_H
@@ -81,6 +88,7 @@ typedef void (*gs_progress_fn)(void *context, const char *what, double done);
 /* ---- raw graphs ---------------------------------------------------------- */
 
 typedef struct gs_generate_options {
+    size_t size; /* gs_generate_options_init() sets it */
     uint64_t vertices;
     uint64_t edges; /* directed; "sbm" gives both directions of each */
     uint32_t features, classes;
@@ -91,7 +99,12 @@ typedef struct gs_generate_options {
     const volatile int *stop; /* may be NULL */
 } gs_generate_options;
 
-GS_API void gs_generate_options_init(gs_generate_options *options);
+/* The defaults; gs_generate_options_sized() for callers that include no header: `size` is of their struct. */
+GS_API void gs_generate_options_sized(gs_generate_options *options, size_t size);
+static inline void gs_generate_options_init(gs_generate_options *options)
+{
+    gs_generate_options_sized(options, sizeof(*options));
+}
 
 /* Writes a folder of .npy files that gs_partition() reads. `kind` is "rmat"
  * (Graph500's; labels and features random) or "sbm" (planted classes; features carry a
@@ -102,6 +115,7 @@ GS_API gs_status gs_generate(const char *kind, const char *folder, const gs_gene
 /* ---- stores -------------------------------------------------------------- */
 
 typedef struct gs_partition_options {
+    size_t size; /* gs_partition_options_init() sets it */
     const char *format;       /* NULL: found by looking; "npy", "snap", "mtx" */
     const char *method;       /* NULL: metis where it fits the memory, else fennel; "metis", "lp", "fennel", "random",
                                * "natural" */
@@ -126,7 +140,12 @@ typedef struct gs_partition_report {
     double seconds, read_seconds, order_seconds, edge_seconds, array_seconds;
 } gs_partition_report;
 
-GS_API void gs_partition_options_init(gs_partition_options *options);
+/* The defaults; gs_partition_options_sized() for callers that include no header: `size` is of their struct. */
+GS_API void gs_partition_options_sized(gs_partition_options *options, size_t size);
+static inline void gs_partition_options_init(gs_partition_options *options)
+{
+    gs_partition_options_sized(options, sizeof(*options));
+}
 
 /* Makes the store `store` of the graph at `input`. On failure nothing that
  * looks like a store is left. `report` may be NULL.
@@ -177,6 +196,7 @@ typedef struct gs_epoch_report {
 } gs_epoch_report;
 
 typedef struct gs_train_options {
+    size_t size; /* gs_train_options_init() sets it */
     /* The model. */
     const char *model;      /* "gcn", "gat", ..., or a path to a model's text; required */
     uint32_t layers;
@@ -204,6 +224,8 @@ typedef struct gs_train_options {
     uint64_t device_memory; /* bytes of each device; a part of host_memory for the cpu; 0: half of host_memory, shared
                              * out */
 
+    bool keep_logits;       /* gs_run_logits() is wanted; they take memory or disk, also where no file is named */
+
     /* Files; NULL: none. Each is written whole or not at all, but for metrics. */
     const char *init;       /* .safetensors to start from; NULL: Glorot uniform */
     const char *save;       /* .safetensors of the final weights */
@@ -230,7 +252,7 @@ typedef struct gs_train_options {
 
     bool profile;           /* time every task, and remember what it says of this machine for later plans */
 
-    void (*on_epoch)(void *context, const gs_epoch_report *report); /* after each epoch; may be NULL */
+    void (*on_epoch)(void *context, const gs_epoch_report *report); /* gs_train(): after each epoch; may be NULL */
     void *context;
     const volatile int *stop; /* may be NULL */
 } gs_train_options;
@@ -291,41 +313,12 @@ typedef struct gs_train_report {
                               * them */
 } gs_train_report;
 
-/* The defaults: 2 layers of 64, relu, no dropout, 100 epochs of Adam at 0.01, on the cpu. */
-GS_API void gs_train_options_init(gs_train_options *options);
-
-/* Trains. `report` may be NULL. What can be seen to be impossible (a store
- * without training vertices, a budget too small, weights of another shape, a
- * folder that cannot be written to) is refused before the first epoch.
- *   GS_EINVAL       an option out of range
- *   GS_ENOTFOUND    store, model or weights
- *   GS_EFORMAT      damaged store, malformed model or weights
- *   GS_EBUDGET      which budget, and the smallest that works
- *   GS_EDEVICE      the loss left the finite numbers
- *   GS_EIO, GS_ENOMEM, GS_EINTERRUPTED */
-GS_API gs_status gs_train(const char *store, const gs_train_options *options, gs_train_report *report);
-
-/* Evaluates `weights` (.safetensors) on every vertex and writes `logits` (.npy).
- * Of `options`, what speaks of the model and the machine counts. The store
- * needs labels, as they say how many classes there are; training vertices it need not have. In
- * `report`, figures of a split without vertices are NaN. Errors as gs_train(). */
-GS_API gs_status gs_predict(const char *store, const gs_train_options *options, const char *weights,
-                            const char *logits, gs_train_report *report);
-
-/* ---- models --------------------------------------------------------------- */
-
-/* A graph as far as the compiler looks at it. */
-typedef struct gs_model_graph {
-    uint32_t features, classes, edge_types; /* types: 0 for none */
-    bool self_loops, edge_weights;
-    double edges_per_vertex;
-} gs_model_graph;
-
-/* Writes what becomes of `options->model` (of `options`, what speaks of the model counts): the
- * dataflow graph as its text says, after each pass of the compiler, forward and backward, and the
- * stages of the compiled epoch. `dot`: the graphs alone, for Graphviz. A FILE of <stdio.h> as void, so
- * that this header needs no other. GS_EINVAL, GS_ENOTFOUND, GS_EFORMAT, GS_EUNSUPPORTED, GS_ENOMEM. */
-GS_API gs_status gs_print_model(void *file, const gs_train_options *options, const gs_model_graph *graph, bool dot);
+/* The defaults: 2 layers of 64, relu, no dropout, 100 epochs of Adam at 0.01, on the cpu. `size`: as above. */
+GS_API void gs_train_options_sized(gs_train_options *options, size_t size);
+static inline void gs_train_options_init(gs_train_options *options)
+{
+    gs_train_options_sized(options, sizeof(*options));
+}
 
 /* ---- plans --------------------------------------------------------------- */
 
@@ -363,8 +356,123 @@ typedef struct gs_plan_report {
 } gs_plan_report;
 
 /* What gs_train() with these options would do to memory and disk. Reads the
- * store's tables; runs nothing, writes nothing. Errors as gs_train(). */
+ * store's tables; runs nothing, writes nothing. Errors as gs_run_open(). */
 GS_API gs_status gs_plan_train(gs_plan_report *out, const char *store, const gs_train_options *options);
+
+/* ---- a run --------------------------------------------------------------- */
+
+/* A model on a store, with its weights, its optimiser and the memory and files that its plan asks for. */
+typedef struct gs_run gs_run;
+
+typedef enum gs_run_kind {
+    GS_RUN_TRAIN = 0,   /* epochs and evaluations */
+    GS_RUN_PREDICT = 1, /* evaluations alone: takes less memory, and needs no training vertices */
+} gs_run_kind;
+
+/* Plans, checks and allocates: what can be seen to be impossible (a store
+ * without training vertices, a budget too small, weights of another shape, a
+ * folder that cannot be written to) is refused here, and what no epoch changes is computed once. Strings of `options`
+ * are copied; what `stop` points to must live as long as the run. The weights are those of .init, or drawn by .seed.
+ *   GS_EINVAL       an option out of range
+ *   GS_ENOTFOUND    store, model or weights
+ *   GS_EFORMAT      damaged store, malformed model or weights
+ *   GS_EBUDGET      which budget, and the smallest that works
+ *   GS_EIO, GS_ENOMEM, GS_EDEVICE, GS_EINTERRUPTED
+ * When a pass over the graph has failed or was interrupted, the run is only to be closed: further passes are
+ * GS_EINVAL. */
+GS_API gs_status gs_run_open(gs_run **out, const char *store, const gs_train_options *options, gs_run_kind kind);
+/* Gives everything back; files that gs_run_finish() did not write are not there. NULL is allowed. */
+GS_API void gs_run_close(gs_run *run);
+
+/* One more epoch: forward, backward, update; a line of .metrics. .epochs does not bound how many there may be: up to
+ * that many, the end of one epoch reads ahead for the next. `out` may be NULL.
+ * GS_EDEVICE: the loss left the finite numbers. GS_EINVAL: not a training run, or a finished one. */
+GS_API gs_status gs_run_epoch(gs_run *run, gs_epoch_report *out);
+
+/* Of the weights as they are, without dropout. */
+typedef struct gs_evaluation {
+    double loss;        /* mean cross-entropy over the training vertices; NaN where there are none */
+    double accuracy[3]; /* train, valid, test; NaN for an empty split */
+    double seconds;
+    uint64_t read_bytes, written_bytes;
+} gs_evaluation;
+
+/* A forward pass over the whole graph. (Without dropout or batch statistics an epoch reports the accuracies anyway, of
+ * the weights before its update.) */
+GS_API gs_status gs_run_evaluate(gs_run *run, gs_evaluation *out);
+
+/* Logits of the weights as they are, float32 [vertices, classes], into `out` of `count` = vertices * classes numbers,
+ * in the order of the input. The array is the caller's and no part of .host_memory. Evaluates where the weights
+ * have changed since. The run was opened with .keep_logits or .logits. GS_EINVAL says what `count` must be. */
+GS_API gs_status gs_run_logits(gs_run *run, float *out, uint64_t count);
+/* The same as a .npy file, whole or not at all. */
+GS_API gs_status gs_run_write_logits(gs_run *run, const char *path);
+
+/* A tensor of the model, as .safetensors files have it. */
+typedef struct gs_tensor_info {
+    const char *name;    /* "convs.0.lin.weight"; lives as long as the run */
+    uint32_t dimensions; /* 0: one number */
+    uint64_t shape[3];
+    uint64_t count;      /* numbers */
+    bool learned;        /* else a running mean, a running variance or a counter */
+} gs_tensor_info;
+
+/* How many there are; 0 for NULL. Does not block. */
+GS_API uint32_t gs_run_tensors(const gs_run *run);
+/* `index` from 0. Does not block. GS_EINVAL beyond the last. */
+GS_API gs_status gs_run_tensor(const gs_run *run, uint32_t index, gs_tensor_info *out);
+/* The numbers of tensor `index`, row-major, to and from an array of `count` numbers, which must be all of them.
+ * Weights that are set start the optimiser anew: what it remembers is of others. */
+GS_API gs_status gs_run_get_tensor(gs_run *run, uint32_t index, float *out, uint64_t count);
+GS_API gs_status gs_run_set_tensor(gs_run *run, uint32_t index, const float *values, uint64_t count);
+/* All tensors from and to a .safetensors file, the latter whole or not at all. Loading is as setting. */
+GS_API gs_status gs_run_load(gs_run *run, const char *path);
+GS_API gs_status gs_run_save(gs_run *run, const char *path);
+
+/* How far the pass over the graph is that runs now, or the last one that ran, from the tasks of its plan. */
+typedef struct gs_progress {
+    char pass[16];         /* "setup", "train", "eval", "predict"; "" before the first */
+    uint32_t epoch;        /* that runs or ran last; 0 before the first */
+    uint32_t epochs;       /* .epochs */
+    uint32_t tasks_done, tasks;
+    uint64_t bytes_done, bytes; /* that its reads and writes move */
+} gs_progress;
+
+/* Any thread may call it while another one runs the run, until that one closes it. Does not block. */
+GS_API gs_status gs_run_progress(const gs_run *run, gs_progress *out);
+
+/* As gs_plan_train(), of the run as it is. Does not touch the disk. */
+GS_API gs_status gs_run_plan(const gs_run *run, gs_plan_report *out);
+
+/* Ends a run: evaluates the weights, writes the files that the options name (.save, .logits, .trace), all or none, and
+ * fills `report`, which may be NULL. No pass can be run after it; tensors can still be had.
+ * GS_EDEVICE: weights left the finite numbers. */
+GS_API gs_status gs_run_finish(gs_run *run, gs_train_report *report);
+
+/* gs_run_open(), .epochs epochs, gs_run_finish() and gs_run_close(), whose errors it has. `report` may be NULL. */
+GS_API gs_status gs_train(const char *store, const gs_train_options *options, gs_train_report *report);
+
+/* Evaluates `weights` (.safetensors) on every vertex and writes `logits` (.npy).
+ * Of `options`, what speaks of the model and the machine counts. The store
+ * needs labels, as they say how many classes there are; training vertices it need not have. In
+ * `report` (may be NULL), figures of a split without vertices are NaN. Errors as gs_run_open(). */
+GS_API gs_status gs_predict(const char *store, const gs_train_options *options, const char *weights,
+                            const char *logits, gs_train_report *report);
+
+/* ---- models --------------------------------------------------------------- */
+
+/* A graph as far as the compiler looks at it. */
+typedef struct gs_model_graph {
+    uint32_t features, classes, edge_types; /* types: 0 for none */
+    bool self_loops, edge_weights;
+    double edges_per_vertex;
+} gs_model_graph;
+
+/* Writes what becomes of `options->model` (of `options`, what speaks of the model counts): the
+ * dataflow graph as its text says, after each pass of the compiler, forward and backward, and the
+ * stages of the compiled epoch. `dot`: the graphs alone, for Graphviz. A FILE of <stdio.h> as void, so
+ * that this header needs no other. GS_EINVAL, GS_ENOTFOUND, GS_EFORMAT, GS_EUNSUPPORTED, GS_ENOMEM. */
+GS_API gs_status gs_print_model(void *file, const gs_train_options *options, const gs_model_graph *graph, bool dot);
 
 /* ---- what this machine can do -------------------------------------------- */
 
@@ -419,7 +527,7 @@ typedef struct gs_bench_report {
 } gs_bench_report;
 
 /* gs_train() for `options->epochs` (at least 1) epochs beside ceilings measured in the same run.
- * Errors as gs_train(). */
+ * Errors as gs_run_open(). */
 GS_API gs_status gs_bench_train(gs_bench_report *out, const char *store, const gs_train_options *options);
 
 #ifdef __cplusplus

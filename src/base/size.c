@@ -4,6 +4,8 @@
 #include <string.h>
 #include <strings.h>
 
+#include "base/given.h"
+
 /* Ten to this is the finest fraction that counts: "0.1G" is exact to a byte. */
 #define FRACTION_DIGITS 18
 
@@ -31,11 +33,15 @@ static gs_status not_a_size(const char *text)
 
 gs_status gs_size_parse(uint64_t *out, const char *text)
 {
-    const char *p = text;
+    const char *p;
     uint64_t whole = 0, part = 0, part_of = 1;
     bool fits = true;
     unsigned shift;
+    gs_status st;
 
+    if ((st = gs_check_given(out, "out")) != GS_OK || (st = gs_check_given(text, "text")) != GS_OK)
+        return st;
+    p = text;
     if (*p == '-')
         return gs_fail(GS_EINVAL, "\"%.64s\" is not a size: it is negative", text);
     if (!is_digit(*p))
@@ -74,6 +80,8 @@ char *gs_size_format(char *buf, size_t cap, uint64_t bytes)
     double value = (double)bytes / 1024.0;
     size_t u = 0;
 
+    if (buf == NULL || cap == 0)
+        return buf;
     if (bytes < 1024) {
         snprintf(buf, cap, "%u B", (unsigned)bytes);
         return buf;

@@ -2,6 +2,7 @@
 #include <stdio.h>
 
 #include "base/dtype.h"
+#include "base/given.h"
 #include "base/size.h"
 #include "base/status.h"
 #include "gnnstream.h"
@@ -24,9 +25,10 @@ gs_status gs_inspect(gs_store_summary *out, const char *store)
 {
     gs_store *s = NULL;
     const gs_store_info *info;
-    const gs_status st = gs_store_open(&s, store);
+    gs_status st;
 
-    if (st != GS_OK)
+    if ((st = gs_check_given(out, "out")) != GS_OK || (st = gs_check_given(store, "store")) != GS_OK ||
+        (st = gs_store_open(&s, store)) != GS_OK)
         return st;
     info = gs_store_get_info(s);
     *out = (gs_store_summary){
@@ -60,9 +62,9 @@ gs_status gs_inspect(gs_store_summary *out, const char *store)
 gs_status gs_verify(const char *store, uint64_t memory)
 {
     gs_store *s = NULL;
-    gs_status st = gs_store_open(&s, store);
+    gs_status st = gs_check_given(store, "store");
 
-    if (st == GS_OK)
+    if (st == GS_OK && (st = gs_store_open(&s, store)) == GS_OK)
         st = gs_store_verify(s, memory != 0 ? memory : VERIFY_MEMORY);
     gs_store_close(s);
     return st;

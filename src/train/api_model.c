@@ -1,6 +1,7 @@
 /* api_model.c - gs_print_model(): a model through the compiler, for people. */
 #include <stdio.h>
 
+#include "base/given.h"
 #include "compile/compile.h"
 #include "gnnstream.h"
 #include "model/model.h"
@@ -53,7 +54,7 @@ static gs_status compile(gs_printer *p, gs_ir *ir, const gs_train_options *o, co
     return st;
 }
 
-gs_status gs_print_model(void *file, const gs_train_options *options, const gs_model_graph *graph, bool dot)
+static gs_status print_model(FILE *file, const gs_train_options *options, const gs_model_graph *graph, bool dot)
 {
     gs_printer p = {.out = file, .dot = dot};
     const gs_model_config config = {
@@ -76,7 +77,7 @@ gs_status gs_print_model(void *file, const gs_train_options *options, const gs_m
     gs_status st;
 
     if (!(graph->edges_per_vertex >= 0 && graph->edges_per_vertex <= 1e9))
-        return gs_fail(GS_EINVAL, "--edges-per-vertex %g: must be from 0 to 1e9", graph->edges_per_vertex);
+        return gs_fail(GS_EINVAL, ".edges_per_vertex %g: must be from 0 to 1e9", graph->edges_per_vertex);
     if ((st = gs_train_options_check(options)) != GS_OK || (st = gs_model_open(&model, options->model)) != GS_OK)
         return st;
     st = gs_model_build(&ir, model, &config);
@@ -89,4 +90,15 @@ gs_status gs_print_model(void *file, const gs_train_options *options, const gs_m
         return st;
     }
     return compile(&p, ir, options, graph);
+}
+
+gs_status gs_print_model(void *file, const gs_train_options *options, const gs_model_graph *graph, bool dot)
+{
+    gs_train_options own;
+    gs_status st;
+
+    if ((st = gs_check_given(file, "file")) != GS_OK || (st = gs_train_options_read(&own, options)) != GS_OK ||
+        (st = gs_check_given(graph, "graph")) != GS_OK)
+        return st;
+    return print_model(file, &own, graph, dot);
 }

@@ -4,29 +4,30 @@
 #include <string.h>
 
 #include "base/alloc.h"
+#include "base/given.h"
 #include "base/size.h"
 #include "device/device.h" /* gs_device_measure_* */
 #include "gnnstream.h"
 #include "io/disk_probe.h" /* GS_PROBE_RING_BYTES */
 #include "train/limits.h"
 #include "train/options.h"
-#include "session/session.h"
-#include "train/train.h"
+#include "train/run_internal.h"
 
 #define PROBE_BYTES (512 * GS_MIB) /* of the scratch file */
 #define PROBE_ROWS 8192u
 
 gs_status gs_measure_limits(gs_limits_report *out, const char *dir, uint32_t threads)
 {
-    gs_limits l;
-    const gs_status st = gs_limits_measure(&l, dir, threads);
     gs_cost_record record;
+    gs_limits l;
+    gs_status st;
 
     _Static_assert(GS_LIMITS_RUNS == GS_LIMIT_SIZES && GS_LIMITS_GEMMS == GS_LIMIT_GEMMS &&
                        GS_LIMITS_GATHERS == GS_LIMIT_GATHERS && GS_LIMITS_DEPTHS == GS_LIMIT_DEPTHS &&
                        GS_LIMITS_EDGES == GS_LIMIT_EDGES,
                    "the public report has room for what is measured");
-    if (st != GS_OK)
+    if ((st = gs_check_given(out, "out")) != GS_OK || (st = gs_check_given(dir, "dir")) != GS_OK ||
+        (st = gs_limits_measure(&l, dir, threads)) != GS_OK)
         return st;
     gs_cost_record_load(&record, l.device_name);
     record.limits = l;
@@ -136,7 +137,7 @@ static gs_status measure_ceilings(gs_bench_report *b, const char *store, const g
                                   uint64_t *process_bytes)
 {
     gs_session *s = NULL;
-    gs_status st = gs_train_open(&s, store, options, 0);
+    gs_status st = gs_run__open_session(&s, store, options, GS_RUN_TRAIN, 0);
 
     if (st != GS_OK)
         return st;
@@ -153,34 +154,20 @@ static gs_status measure_ceilings(gs_bench_report *b, const char *store, const g
 
 /* ---- the run ------------------------------------------------------------- */
 
-typedef struct epochs {
-    const gs_train_options *options; /* the caller's */
-    gs_epoch_report *epoch;
-    uint32_t count;
-} epochs;
-
-static void keep_epoch(void *context, const gs_epoch_report *e)
-{
-    epochs *const all = context;
-
-    all->epoch[all->count++] = *e;
-    if (all->options->on_epoch != NULL)
-        all->options->on_epoch(all->options->context, e);
-}
-
 static int by_seconds(const void *a, const void *b)
 {
     const double x = ((const gs_epoch_report *)a)->seconds, y = ((const gs_epoch_report *)b)->seconds;
     return (x > y) - (x < y);
 }
 
-static void set_figures(gs_bench_report *b, epochs *all)
+/* Sorts the epochs. */
+static void set_figures(gs_bench_report *b, gs_epoch_report *epoch, uint32_t epochs)
 {
     const gs_epoch_report *median;
     double reading, products;
 
-    qsort(all->epoch, all->count, sizeof(*all->epoch), by_seconds);
-    median = &all->epoch[all->count / 2];
+    qsort(epoch, epochs, sizeof(*epoch), by_seconds);
+    median = &epoch[epochs / 2];
     b->seconds = median->seconds;
     b->compute_seconds = median->compute_seconds;
     b->edge_seconds = median->edge_seconds;
@@ -193,28 +180,44 @@ static void set_figures(gs_bench_report *b, epochs *all)
     b->fraction = b->seconds > 0 ? b->floor_seconds / b->seconds : 0;
 }
 
+static gs_status train(gs_bench_report *b, gs_epoch_report *epoch, const char *store, const gs_train_options *o,
+                       uint64_t process_bytes)
+{
+    gs_run *run = NULL;
+    gs_status st = gs_run__open_after(&run, store, o, GS_RUN_TRAIN, process_bytes);
+
+    for (uint32_t k = 0; k < o->epochs && st == GS_OK; k++)
+        if ((st = gs_run_epoch(run, &epoch[k])) == GS_OK && o->on_epoch != NULL)
+            o->on_epoch(o->context, &epoch[k]);
+    if (st == GS_OK)
+        st = gs_run_finish(run, &b->train);
+    gs_run_close(run);
+    return st;
+}
+
 gs_status gs_bench_train(gs_bench_report *out, const char *store, const gs_train_options *options)
 {
-    gs_train_options own = *options;
-    epochs all = {.options = options};
+    gs_train_options own;
     gs_bench_report b = {0};
     uint64_t process_bytes = 0;
+    gs_epoch_report *epoch;
     gs_status st;
 
-    if (options->epochs == 0)
-        return gs_fail(GS_EINVAL, "--epochs 0: there is nothing to measure; give at least 1");
-    if ((st = gs_train_options_check(options)) != GS_OK)
+    if ((st = gs_check_given(out, "out")) != GS_OK || (st = gs_check_given(store, "store")) != GS_OK ||
+        (st = gs_train_options_read(&own, options)) != GS_OK)
         return st;
-    if ((all.epoch = gs_calloc(options->epochs, sizeof(*all.epoch))) == NULL)
-        return gs_fail(GS_ENOMEM, "no memory for the figures of %u epochs", options->epochs);
-    own.on_epoch = keep_epoch;
-    own.context = &all;
+    if (own.epochs == 0)
+        return gs_fail(GS_EINVAL, ".epochs 0: there is nothing to measure; give at least 1");
+    if ((st = gs_train_options_check(&own)) != GS_OK)
+        return st;
+    if ((epoch = gs_calloc(own.epochs, sizeof(*epoch))) == NULL)
+        return gs_fail(GS_ENOMEM, "no memory for the figures of %u epochs", own.epochs);
     own.profile = true;
     if ((st = measure_ceilings(&b, store, &own, &process_bytes)) == GS_OK &&
-        (st = gs_train_after(store, &own, process_bytes, &b.train)) == GS_OK) {
-        set_figures(&b, &all);
+        (st = train(&b, epoch, store, &own, process_bytes)) == GS_OK) {
+        set_figures(&b, epoch, own.epochs);
         *out = b;
     }
-    gs_free(all.epoch);
+    gs_free(epoch);
     return st;
 }

@@ -20,7 +20,7 @@ gs_status gs_logits_begin(gs_outfile *o, uint64_t *data_offset, const char *path
     gs_status st;
 
     if (gs_path_is_dir(path))
-        return gs_fail(GS_EEXIST, "--logits %s: is a folder; give the name of a file", path);
+        return gs_fail(GS_EEXIST, ".logits %s: is a folder; give the name of a file", path);
     if ((st = gs_outfile_name(o, path)) != GS_OK)
         return st;
     if ((st = gs_npy_create(&o->fd, data_offset, o->temporary, GS_F32, rows, classes)) != GS_OK)
@@ -52,10 +52,10 @@ static uint64_t rows_of_window(const dealer *d, uint64_t w)
     return GS_MIN(d->window_rows, d->rows - w * d->window_rows);
 }
 
-static gs_status not_a_permutation(const dealer *d)
+static gs_status not_a_permutation(const gs_logits_job *job)
 {
     return gs_fail(GS_EFORMAT, "%s: %s.bin holds an id twice or one out of range; make the store again",
-                   gs_store_dir(d->job->store), gs_array_stem(GS_ARRAY_INPUT_ID));
+                   gs_store_dir(job->store), gs_array_stem(GS_ARRAY_INPUT_ID));
 }
 
 /* Sizes: half of the memory for the window, a quarter for buckets, the rest for
@@ -100,7 +100,7 @@ static gs_status open_scratch(dealer *d)
     d->scratch = open(d->scratch_path, O_CREAT | O_TRUNC | O_RDWR | O_CLOEXEC, 0600);
     if (d->scratch < 0)
         return gs_fail_hint(gs_fail_errno(errno, "%s: cannot create", d->scratch_path),
-                            "choose another folder with --spill");
+                            "choose another folder with .spill");
     unlink(d->scratch_path); /* so that it goes away however the run ends */
     return GS_OK;
 }
@@ -133,7 +133,7 @@ static gs_status place(dealer *d, uint64_t base, uint32_t id, const void *row)
     const uint64_t r = id - base;
 
     if (d->seen[r / 8] >> (r % 8) & 1)
-        return not_a_permutation(d);
+        return not_a_permutation(d->job);
     d->seen[r / 8] |= (unsigned char)(1u << (r % 8));
     memcpy(d->window + r * d->row_bytes, row, d->row_bytes);
     return GS_OK;
@@ -145,7 +145,7 @@ static gs_status deal(dealer *d, uint32_t id, const float *row)
     unsigned char *record;
 
     if (id >= d->rows || d->dealt[w] == rows_of_window(d, w))
-        return not_a_permutation(d);
+        return not_a_permutation(d->job);
     if (d->windows == 1) {
         d->dealt[w]++;
         return place(d, 0, id, row);
@@ -220,7 +220,7 @@ static gs_status write_windows(dealer *d)
 
     for (uint32_t w = 0; w < d->windows && st == GS_OK; w++) {
         if (d->dealt[w] != rows_of_window(d, w))
-            st = not_a_permutation(d);
+            st = not_a_permutation(d->job);
         else if (d->windows > 1)
             st = order_window(d, w);
         if (st == GS_OK)
@@ -242,5 +242,57 @@ gs_status gs_logits_write(const gs_outfile *o, uint64_t data_offset, const gs_lo
     if (st == GS_OK)
         st = write_windows(&d);
     dealer_free(&d);
+    return st;
+}
+
+/* ---- into memory --------------------------------------------------------- */
+
+/* Rows [first, first + count), whose input ids are at `id`. */
+static gs_status place_rows(float *out, const gs_logits_job *job, uint64_t first, uint64_t count, const uint32_t *id,
+                            uint8_t *seen, float *batch, uint64_t batch_rows)
+{
+    const uint64_t vertices = gs_store_get_info(job->store)->vertices;
+    gs_status st = GS_OK;
+
+    for (uint64_t at = 0; at < count && st == GS_OK; at += batch_rows) {
+        const uint64_t n = GS_MIN(batch_rows, count - at);
+        if (job->stop != NULL && *job->stop)
+            return gs_fail(GS_EINTERRUPTED, "interrupted while the logits are put in order");
+        st = job->source(job->context, first + at, n, batch);
+        for (uint64_t i = 0; i < n && st == GS_OK; i++) {
+            const uint32_t to = id[at + i];
+            if (to >= vertices || (seen[to / 8] >> (to % 8) & 1))
+                return not_a_permutation(job);
+            seen[to / 8] |= (uint8_t)(1u << (to % 8));
+            memcpy(out + (uint64_t)to * job->classes, batch + i * job->classes, job->classes * sizeof(float));
+        }
+    }
+    return st;
+}
+
+gs_status gs_logits_place(float *out, const gs_logits_job *job)
+{
+    const uint64_t vertices = gs_store_get_info(job->store)->vertices, row_bytes = job->classes * sizeof(float);
+    const uint64_t batch_rows = GS_MIN(GS_MAX(job->memory / row_bytes, 1), GS_SUM_BYTES / sizeof(uint32_t));
+    uint8_t *const seen = gs_calloc(vertices / 8 + 1, 1);
+    float *const batch = gs_malloc_array(batch_rows, row_bytes);
+    gs_block_reader ids = {0};
+    gs_status st = GS_ENOMEM;
+
+    if (seen == NULL || batch == NULL)
+        st = gs_fail(st, "no memory to put the logits in order");
+    else
+        st = gs_block_reader_open(&ids, job->store, GS_ARRAY_INPUT_ID);
+    for (uint64_t first = 0, block = 0; first < vertices && st == GS_OK; block++) {
+        uint64_t bytes, count;
+        if ((st = gs_block_reader_next(&ids, block, &bytes)) != GS_OK)
+            break;
+        count = GS_MIN(bytes / sizeof(uint32_t), vertices - first);
+        st = place_rows(out, job, first, count, ids.block, seen, batch, batch_rows);
+        first += count;
+    }
+    gs_block_reader_close(&ids);
+    gs_free(seen);
+    gs_free(batch);
     return st;
 }

@@ -37,4 +37,7 @@ gs_status gs_logits_begin(gs_outfile *o, uint64_t *data_offset, const char *path
  * are no permutation. */
 gs_status gs_logits_write(const gs_outfile *o, uint64_t data_offset, const gs_logits_job *job);
 
+/* The same into `out`, [vertices, classes] of the caller's memory; scratch_dir is not used. */
+gs_status gs_logits_place(float *out, const gs_logits_job *job);
+
 #endif /* GS_TRAIN_LOGITS_H */

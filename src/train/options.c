@@ -1,8 +1,12 @@
 #include "train/options.h"
 
 #include <math.h>
+#include <stddef.h>
 #include <string.h>
 
+#include "base/alloc.h"
+#include "base/given.h"
+#include "base/size.h"
 #include "device/device.h" /* gs_device_count */
 #include "model/model.h"
 #include "train/optim.h"
@@ -10,21 +14,68 @@
 #define MAX_LAYERS 1024u
 #define MAX_WIDTH (1u << 20)
 
-void gs_train_options_init(gs_train_options *options)
+static const gs_train_options defaults = {
+    .size = sizeof(gs_train_options),
+    .layers = 2,
+    .hidden = 64,
+    .heads = 1,
+    .activation = "relu",
+    .epochs = 100,
+    .optimizer = "adam",
+    .lr = 0.01,
+    .eval_every = 1,
+    .device = "cpu",
+    .matmul = "fp32",
+    .spill_type = "f32",
+};
+
+void gs_train_options_sized(gs_train_options *options, size_t size)
 {
-    *options = (gs_train_options){
-        .layers = 2,
-        .hidden = 64,
-        .heads = 1,
-        .activation = "relu",
-        .epochs = 100,
-        .optimizer = "adam",
-        .lr = 0.01,
-        .eval_every = 1,
-        .device = "cpu",
-        .matmul = "fp32",
-        .spill_type = "f32",
-    };
+    gs_options_give(options, size, &defaults, sizeof(defaults));
+}
+
+gs_status gs_train_options_read(gs_train_options *out, const gs_train_options *given)
+{
+    *out = defaults;
+    return gs_options_take(out, sizeof(*out), offsetof(gs_train_options, layers), given, "options",
+                           "gs_train_options_init");
+}
+
+/* Every field that is a string. */
+static const size_t strings[] = {
+    offsetof(gs_train_options, model),    offsetof(gs_train_options, activation),
+    offsetof(gs_train_options, optimizer), offsetof(gs_train_options, device),
+    offsetof(gs_train_options, topology), offsetof(gs_train_options, matmul),
+    offsetof(gs_train_options, init),     offsetof(gs_train_options, save),
+    offsetof(gs_train_options, logits),   offsetof(gs_train_options, metrics),
+    offsetof(gs_train_options, trace),    offsetof(gs_train_options, spill),
+    offsetof(gs_train_options, spill_type),
+};
+
+static const char **string_at(gs_train_options *o, size_t k) { return (const char **)(void *)((char *)o + strings[k]); }
+
+gs_status gs_train_options_own(gs_train_options *out, char **texts, const gs_train_options *given)
+{
+    gs_train_options o;
+    size_t bytes = 1, at = 0;
+    gs_status st;
+
+    if ((st = gs_train_options_read(&o, given)) != GS_OK || (st = gs_train_options_check(&o)) != GS_OK)
+        return st;
+    for (size_t k = 0; k < GS_ARRAY_LEN(strings); k++)
+        bytes += *string_at(&o, k) == NULL ? 0 : strlen(*string_at(&o, k)) + 1;
+    if ((*texts = gs_malloc(bytes)) == NULL)
+        return gs_fail(GS_ENOMEM, "out of memory for the options");
+    for (size_t k = 0; k < GS_ARRAY_LEN(strings); k++) {
+        const char **const text = string_at(&o, k);
+        if (*text == NULL)
+            continue;
+        const size_t length = strlen(*text) + 1;
+        *text = memcpy(*texts + at, *text, length);
+        at += length;
+    }
+    *out = o;
+    return GS_OK;
 }
 
 static gs_status check_count(const char *name, uint32_t v, uint32_t most)
@@ -46,11 +97,11 @@ static gs_status check_optimizer(const gs_train_options *o)
     gs_optim_kind kind;
 
     if (o->optimizer == NULL)
-        return gs_fail(GS_EINVAL, "--optimizer: none given; use adam or sgd");
+        return gs_fail(GS_EINVAL, ".optimizer: none given; use adam or sgd");
     if (!(o->lr > 0) || !isfinite(o->lr))
-        return gs_fail(GS_EINVAL, "--lr %g: must be a number above 0", o->lr);
+        return gs_fail(GS_EINVAL, ".lr %g: must be a number above 0", o->lr);
     if (!(o->weight_decay >= 0) || !isfinite(o->weight_decay))
-        return gs_fail(GS_EINVAL, "--weight-decay %g: must be a number, at least 0", o->weight_decay);
+        return gs_fail(GS_EINVAL, ".weight_decay %g: must be a number, at least 0", o->weight_decay);
     return gs_optim_parse(&kind, o->optimizer);
 }
 
@@ -65,9 +116,9 @@ static gs_status check_widths(const gs_train_options *o)
     if ((st = gs_model_open(&m, o->model)) != GS_OK)
         return st;
     if (o->heads != 1 && !gs_model_has_heads(m))
-        st = gs_fail(GS_EINVAL, "--heads %u: model %s has no attention heads; leave it at 1", o->heads, o->model);
+        st = gs_fail(GS_EINVAL, ".heads %u: model %s has no attention heads; leave it at 1", o->heads, o->model);
     else if (o->bases != 0 && !gs_model_has_bases(m))
-        st = gs_fail(GS_EINVAL, "--bases %u: model %s has no bases; leave it out", o->bases, o->model);
+        st = gs_fail(GS_EINVAL, ".bases %u: model %s has no bases; leave it out", o->bases, o->model);
     gs_model_close(m);
     return st;
 }
@@ -87,27 +138,27 @@ gs_status gs_train_options_check(const gs_train_options *o)
     gs_status st;
 
     if (o->model == NULL || o->model[0] == '\0')
-        return gs_fail(GS_EINVAL, "--model: none given; name a built-in model (gcn, gat, ...) or the file of one");
-    if ((st = check_count("--layers", o->layers, MAX_LAYERS)) != GS_OK ||
-        (st = check_count("--hidden", o->hidden, MAX_WIDTH)) != GS_OK ||
-        (st = check_count("--heads", o->heads, MAX_WIDTH)) != GS_OK ||
-        (o->bases != 0 && (st = check_count("--bases", o->bases, MAX_WIDTH)) != GS_OK) ||
-        (st = check_widths(o)) != GS_OK || (st = check_dropout("--dropout", o->dropout)) != GS_OK ||
-        (st = check_dropout("--input-dropout", o->input_dropout)) != GS_OK || (st = check_optimizer(o)) != GS_OK)
+        return gs_fail(GS_EINVAL, ".model: none given; name a built-in model (gcn, gat, ...) or the file of one");
+    if ((st = check_count(".layers", o->layers, MAX_LAYERS)) != GS_OK ||
+        (st = check_count(".hidden", o->hidden, MAX_WIDTH)) != GS_OK ||
+        (st = check_count(".heads", o->heads, MAX_WIDTH)) != GS_OK ||
+        (o->bases != 0 && (st = check_count(".bases", o->bases, MAX_WIDTH)) != GS_OK) ||
+        (st = check_widths(o)) != GS_OK || (st = check_dropout(".dropout", o->dropout)) != GS_OK ||
+        (st = check_dropout(".input_dropout", o->input_dropout)) != GS_OK || (st = check_optimizer(o)) != GS_OK)
         return st;
     if (o->activation == NULL || o->activation[0] == '\0')
-        return gs_fail(GS_EINVAL, "--act: none given; use relu");
+        return gs_fail(GS_EINVAL, ".activation: none given; use relu");
     if (!is_device(o->device))
         return gs_fail(GS_EINVAL,
-                       "--device %s: must be cpu, cpu:N for up to 16 that share the processors, cuda, or cuda:N for "
+                       ".device %s: must be cpu, cpu:N for up to 16 that share the processors, cuda, or cuda:N for "
                        "GPU number N (cuda:A,B,... for up to 16)",
                        o->device == NULL ? "(none)" : o->device);
     if (o->matmul == NULL ||
         (strcmp(o->matmul, "fp32") != 0 && strcmp(o->matmul, "tf32") != 0 && strcmp(o->matmul, "bf16") != 0))
-        return gs_fail(GS_EINVAL, "--matmul %s: must be one of fp32|tf32|bf16",
+        return gs_fail(GS_EINVAL, ".matmul %s: must be one of fp32|tf32|bf16",
                        o->matmul == NULL ? "(none)" : o->matmul);
     if (o->spill_type == NULL || (strcmp(o->spill_type, "f32") != 0 && strcmp(o->spill_type, "bf16") != 0))
-        return gs_fail(GS_EINVAL, "--spill-type %s: must be one of f32|bf16",
+        return gs_fail(GS_EINVAL, ".spill_type %s: must be one of f32|bf16",
                        o->spill_type == NULL ? "(none)" : o->spill_type);
     return GS_OK;
 }

@@ -1,11 +1,18 @@
-/* options.h - are these options ones that a run can be made of? */
+/* options.h - what options has the caller given, and are they ones that a run can be made of? */
 #ifndef GS_TRAIN_OPTIONS_H
 #define GS_TRAIN_OPTIONS_H
 
 #include "base/status.h"
 #include "gnnstream.h"
 
-/* GS_EINVAL names the option as the command line spells it and its range. */
+/* The options of a caller of any version, with the defaults of what its struct does not have. Strings are the caller's.
+ * GS_EINVAL as gs_options_take(). */
+gs_status gs_train_options_read(gs_train_options *out, const gs_train_options *given);
+
+/* GS_EINVAL names the field and its range. */
 gs_status gs_train_options_check(const gs_train_options *o);
+
+/* Reads and checks; strings are copied to *texts, to be freed with gs_free() also after a failure. */
+gs_status gs_train_options_own(gs_train_options *out, char **texts, const gs_train_options *given);
 
 #endif /* GS_TRAIN_OPTIONS_H */

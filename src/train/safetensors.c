@@ -33,8 +33,8 @@ static uint64_t file_bytes(const gs_param *q)
     return q->counter ? sizeof(int64_t) : gs_param_elements(q) * sizeof(float);
 }
 
-/* The k-th tensor of a file, or GS_NONE: counters first, so that they stand at multiples of their size. */
-static uint32_t in_file_order(const gs_program *p, uint32_t k)
+/* Counters first, so that they stand at multiples of their size. */
+uint32_t gs_safetensors_param(const gs_program *p, uint32_t k)
 {
     for (int counters = 1; counters >= 0; counters--)
         for (uint32_t i = 0; i < p->params; i++)
@@ -43,8 +43,7 @@ static uint32_t in_file_order(const gs_program *p, uint32_t k)
     return GS_NONE;
 }
 
-/* A parameter's shape in the file; how many dimensions. */
-static uint32_t param_shape(uint64_t shape[3], const gs_param *q)
+uint32_t gs_safetensors_shape(uint64_t shape[3], const gs_param *q)
 {
     if (q->counter)
         return 0;
@@ -61,7 +60,7 @@ static bool add_tensor(cJSON *header, const gs_param *q, uint64_t begin, uint64_
 {
     cJSON *const entry = cJSON_AddObjectToObject(header, q->name), *shape, *span;
     uint64_t size[3];
-    const uint32_t dims = param_shape(size, q);
+    const uint32_t dims = gs_safetensors_shape(size, q);
 
     if (entry == NULL || cJSON_AddStringToObject(entry, "dtype", q->counter ? "I64" : "F32") == NULL ||
         (shape = cJSON_AddArrayToObject(entry, "shape")) == NULL)
@@ -85,7 +84,7 @@ static char *header_text(const gs_program *p)
     /* "format": "pt" is what Python's loaders look for. */
     if (meta == NULL || cJSON_AddStringToObject(meta, "format", "pt") == NULL)
         goto done;
-    for (uint32_t k = 0, i; (i = in_file_order(p, k)) != GS_NONE; k++) {
+    for (uint32_t k = 0, i; (i = gs_safetensors_param(p, k)) != GS_NONE; k++) {
         const uint64_t bytes = file_bytes(&p->param[i]);
         if (!add_tensor(header, &p->param[i], at, at + bytes))
             goto done;
@@ -128,7 +127,7 @@ static gs_status write_behind_length(int fd, const char *path, const gs_program 
         goto done;
     if (padded != length && (st = gs_pwrite_exact(fd, spaces, padded - length, 8 + length, path)) != GS_OK)
         goto done;
-    for (uint32_t k = 0, i; (i = in_file_order(p, k)) != GS_NONE; k++) {
+    for (uint32_t k = 0, i; (i = gs_safetensors_param(p, k)) != GS_NONE; k++) {
         const uint64_t bytes = file_bytes(&p->param[i]);
         unsigned char count[sizeof(int64_t)];
         store_u64(count, p->param[i].counter ? (uint64_t)value[i][0] : 0);
@@ -263,7 +262,7 @@ static gs_status match_shape(const entry *e, const gs_param *q, const char *path
 {
     char has[SHAPE_TEXT], wants[SHAPE_TEXT];
     uint64_t want[3];
-    const uint32_t dims = param_shape(want, q);
+    const uint32_t dims = gs_safetensors_shape(want, q);
 
     if ((e->dtype == GS_I64) != q->counter)
         return gs_fail(GS_EFORMAT, "%s: tensor \"%s\" is %s", path, q->name,
@@ -271,7 +270,7 @@ static gs_status match_shape(const entry *e, const gs_param *q, const char *path
     if (e->dims == dims && memcmp(e->shape, want, dims * sizeof(*want)) == 0)
         return GS_OK;
     return gs_fail(GS_EFORMAT,
-                   "%s: tensor \"%s\" has shape %s, the model wants %s; check --hidden, --layers and --model", path,
+                   "%s: tensor \"%s\" has shape %s, the model wants %s; check .hidden, .layers and .model", path,
                    q->name, shape_text(has, e->dims, e->shape), shape_text(wants, dims, want));
 }
 
@@ -309,7 +308,7 @@ static gs_status match_entries(entry *found, const cJSON *header, const gs_progr
     for (uint32_t i = 0; i < p->params; i++)
         if (is_in_files(&p->param[i]) && found[i].dims == UINT32_MAX) {
             uint64_t want[3];
-            const uint32_t dims = param_shape(want, &p->param[i]);
+            const uint32_t dims = gs_safetensors_shape(want, &p->param[i]);
             return gs_fail(GS_EFORMAT, "%s: tensor \"%s\" is missing; the model wants it with shape %s", path,
                            p->param[i].name, shape_text(text, dims, want));
         }

@@ -17,6 +17,11 @@
  * hostile file can make the JSON parser allocate. */
 #define GS_SAFETENSORS_HEADER_LIMIT (1u << 20)
 
+/* The parameter that is the k-th tensor of a file, or GS_NONE behind the last. */
+uint32_t gs_safetensors_param(const gs_program *p, uint32_t k);
+/* A parameter's shape in the file, of as many dimensions as it returns. */
+uint32_t gs_safetensors_shape(uint64_t shape[3], const gs_param *q);
+
 /* Writes the tensors of `p` to `fd` from its start; `path` is for messages. */
 gs_status gs_safetensors_write(int fd, const char *path, const gs_program *p, float *const *value);
 

@@ -33,7 +33,8 @@ static void *load(const char *dir, const char *name, gs_dtype dtype, uint64_t ro
 
 static gs_generate_options options(uint64_t n, uint64_t e, uint32_t f, uint32_t c)
 {
-    return (gs_generate_options){.vertices = n, .edges = e, .features = f, .classes = c, .seed = 3};
+    return (gs_generate_options){.size = sizeof(gs_generate_options), .vertices = n, .edges = e, .features = f,
+                                 .classes = c, .seed = 3};
 }
 
 static void test_generate__rmat_has_the_shape_asked_for(void **state)
@@ -225,13 +226,13 @@ static void test_generate__refuses_and_cleans_up(void **state)
 
     gs_assert_fails(gs_generate("grid", g, &o), GS_EINVAL, "kind: 'grid' is not known");
     o.edges = 1001;
-    gs_assert_fails(gs_generate("sbm", g, &o), GS_EINVAL, "--edges 1001: is odd");
+    gs_assert_fails(gs_generate("sbm", g, &o), GS_EINVAL, ".edges 1001: is odd");
     o.edges = 1000;
     o.vertices = 1;
-    gs_assert_fails(gs_generate("rmat", g, &o), GS_EINVAL, "--vertices 1:");
+    gs_assert_fails(gs_generate("rmat", g, &o), GS_EINVAL, ".vertices 1:");
     o.vertices = 100;
     o.classes = 0;
-    gs_assert_fails(gs_generate("sbm", g, &o), GS_EINVAL, "--classes 0:");
+    gs_assert_fails(gs_generate("sbm", g, &o), GS_EINVAL, ".classes 0:");
     o.classes = 2;
     o.stop = &stop;
     o.progress = stop_at_once;
@@ -239,7 +240,7 @@ static void test_generate__refuses_and_cleans_up(void **state)
     assert_false(gs_path_exists(g));
     o.stop = NULL;
     gs_assert_ok(gs_generate("sbm", g, &o));
-    gs_assert_fails(gs_generate("sbm", g, &o), GS_EEXIST, "--force");
+    gs_assert_fails(gs_generate("sbm", g, &o), GS_EEXIST, ".force");
     gs_test_write_file(gs_test_path(g, "mine.txt"), "x", 1);
     o.force = true;
     gs_assert_ok(gs_generate("rmat", g, &o));

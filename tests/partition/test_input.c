@@ -61,7 +61,7 @@ static void test_input__edges_are_checked(void **state)
     o.format = NULL;
     o.method = "ldg";
     gs_assert_fails(gs_partition(dir, gs_test_path(dir, "store"), &o, NULL), GS_EINVAL,
-                    "method: 'ldg' is not known");
+                    ".method ldg: is not known");
 }
 
 static void test_input__ids_of_every_integer_type(void **state)
@@ -282,7 +282,7 @@ static void test_input__an_existing_store_survives_a_bad_input(void **state)
 
     write_edges(*state, &list, false, false);
     gs_store_close(partition_and_check(*state, store, &o, &list, 2, NULL));
-    gs_assert_fails(gs_partition(*state, store, &o, NULL), GS_EEXIST, "--force");
+    gs_assert_fails(gs_partition(*state, store, &o, NULL), GS_EEXIST, ".force");
     o.force = true;
     gs_assert_fails(gs_partition(gs_test_path(*state, "nowhere"), store, &o, NULL), GS_ENOTFOUND, "nowhere");
     gs_assert_ok(gs_store_open(&s, store));

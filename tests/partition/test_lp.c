@@ -312,7 +312,7 @@ static uint64_t sources(const gs_store *s)
 static void test_lp__finds_planted_communities(void **state)
 {
     static const char *const methods[] = {"lp", "metis", "random"};
-    gs_generate_options g = {.vertices = 20000, .edges = 400000, .classes = 4, .seed = 5};
+    gs_generate_options g = {.size = sizeof(g), .vertices = 20000, .edges = 400000, .classes = 4, .seed = 5};
     char *input = strdup(gs_test_path(*state, "input"));
     uint64_t alpha[3];
 

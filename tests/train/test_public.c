@@ -51,28 +51,28 @@ static void options__defaults_are_the_contracts(void **state)
 static void options__out_of_range_names_the_option(void **state)
 {
     (void)state;
-    REFUSED(model, NULL, "--model");
-    REFUSED(model, "", "--model");
-    REFUSED(layers, 0, "--layers 0");
-    REFUSED(layers, 1025, "--layers 1025");
-    REFUSED(hidden, 0, "--hidden 0");
-    REFUSED(activation, NULL, "--act");
-    REFUSED(dropout, 1, "--dropout 1");
-    REFUSED(dropout, -0.1, "--dropout -0.1");
-    REFUSED(dropout, NAN, "--dropout");
-    REFUSED(input_dropout, 1.5, "--input-dropout 1.5");
-    REFUSED(optimizer, "lion", "--optimizer lion");
-    REFUSED(optimizer, NULL, "--optimizer");
-    REFUSED(lr, 0, "--lr 0");
-    REFUSED(lr, NAN, "--lr");
-    REFUSED(lr, INFINITY, "--lr");
-    REFUSED(weight_decay, -1, "--weight-decay -1");
-    REFUSED(weight_decay, NAN, "--weight-decay");
-    REFUSED(device, "cuda:", "--device cuda:");
-    REFUSED(device, "cpu:0", "--device cpu:0");
-    REFUSED(device, "cpu:17", "--device cpu:17");
-    REFUSED(matmul, "f8", "--matmul f8");
-    REFUSED(device, NULL, "--device");
+    REFUSED(model, NULL, ".model");
+    REFUSED(model, "", ".model");
+    REFUSED(layers, 0, ".layers 0");
+    REFUSED(layers, 1025, ".layers 1025");
+    REFUSED(hidden, 0, ".hidden 0");
+    REFUSED(activation, NULL, ".activation");
+    REFUSED(dropout, 1, ".dropout 1");
+    REFUSED(dropout, -0.1, ".dropout -0.1");
+    REFUSED(dropout, NAN, ".dropout");
+    REFUSED(input_dropout, 1.5, ".input_dropout 1.5");
+    REFUSED(optimizer, "lion", ".optimizer lion");
+    REFUSED(optimizer, NULL, ".optimizer");
+    REFUSED(lr, 0, ".lr 0");
+    REFUSED(lr, NAN, ".lr");
+    REFUSED(lr, INFINITY, ".lr");
+    REFUSED(weight_decay, -1, ".weight_decay -1");
+    REFUSED(weight_decay, NAN, ".weight_decay");
+    REFUSED(device, "cuda:", ".device cuda:");
+    REFUSED(device, "cpu:0", ".device cpu:0");
+    REFUSED(device, "cpu:17", ".device cpu:17");
+    REFUSED(matmul, "f8", ".matmul f8");
+    REFUSED(device, NULL, ".device");
 }
 
 int main(void)

@@ -1,0 +1,246 @@
+/* run_epoch.c - epochs and evaluations: forward, backward, update, say how it went. */
+#include <math.h>
+#include <string.h>
+
+#include "base/clock.h"
+#include "base/given.h"
+#include "base/machine.h"
+#include "base/size.h"
+#include "train/run_internal.h"
+
+/* ---- results of a pass --------------------------------------------------- */
+
+static double ratio(uint64_t a, uint64_t b) { return b == 0 ? NAN : (double)a / (double)b; }
+
+static double mean_loss(const gs_metrics *m)
+{
+    return m->rows[GS_SPLIT_TRAIN] == 0 ? NAN : m->loss_sum / (double)m->rows[GS_SPLIT_TRAIN];
+}
+
+static void set_accuracy(double accuracy[3], const gs_metrics *m)
+{
+    for (int k = 0; k < 3; k++)
+        accuracy[k] = ratio(m->correct[k + 1], m->rows[k + 1]);
+}
+
+static void add_stats(gs_epoch_report *e, const gs_exec_stats *x)
+{
+    e->compute_seconds += x->compute_seconds;
+    e->edge_seconds += x->edge_seconds;
+    e->stall_seconds += x->stall_seconds;
+    e->read_bytes += x->read_bytes;
+    e->written_bytes += x->written_bytes;
+    e->copied_in_bytes += x->copied_in_bytes;
+    e->copied_out_bytes += x->copied_out_bytes;
+    e->forwarded_bytes += x->forwarded_bytes;
+}
+
+/* ---- the parameters ------------------------------------------------------ */
+
+gs_status gs_run__check_open(const gs_run *r)
+{
+    if (r->state == GS_RUN_IS_OPEN)
+        return GS_OK;
+    return gs_fail(GS_EINVAL, "run: %s; close it and open another one",
+                   r->state == GS_RUN_IS_FAILED ? "a pass of it has failed" : "it is finished");
+}
+
+gs_status gs_run__place(gs_run *r)
+{
+    gs_status st;
+
+    if (r->placed)
+        return GS_OK;
+    if ((st = gs_session_keep_params(r->session)) == GS_OK)
+        st = gs_session_setup(r->session);
+    r->placed = st == GS_OK;
+    return st;
+}
+
+void gs_run__weights_changed(gs_run *r)
+{
+    gs_params *const p = &r->session->run.params;
+
+    for (uint32_t k = 0; k < GS_PARAMS_STATES; k++)
+        if (p->state[k] != NULL)
+            memset(p->state[k], 0, p->elements * sizeof(float));
+    r->optim.steps = 0;
+    r->placed = r->evaluated = r->has_logits = false;
+}
+
+gs_status gs_run__bring(gs_run *r)
+{
+    const gs_program *const p = r->session->program;
+    gs_status st;
+    uint32_t bad;
+
+    /* until devices have them, the host's are the ones; after a failed pass theirs are of no use */
+    if (r->placed && (st = gs_session_bring_params(r->session)) != GS_OK)
+        return st;
+    if (r->epoch == 0 || (bad = gs_params_find_nonfinite(&r->session->run.params, p)) == GS_NONE)
+        return GS_OK;
+    return gs_fail(GS_EDEVICE, "after epoch %u: parameter %s holds numbers that are not finite; lower .lr (now %g)",
+                   r->epoch, p->param[bad].name, r->options.lr);
+}
+
+/* ---- one epoch ----------------------------------------------------------- */
+
+static gs_status interrupted(const gs_run *r)
+{
+    return gs_fail(GS_EINTERRUPTED, "interrupted in epoch %u of %u; no weights or logits were written", r->epoch + 1,
+                   r->options.epochs);
+}
+
+static gs_status check_loss(const gs_run *r, double loss)
+{
+    if (isfinite(loss))
+        return GS_OK;
+    return gs_fail(GS_EDEVICE,
+                   "epoch %u: the loss is %s; lower .lr (now %g), or check the features with gnnstream verify",
+                   r->epoch + 1, isnan(loss) ? "not a number" : "infinite", r->options.lr);
+}
+
+/* The pass "eval" runs before the epoch's pass "train". */
+static bool evaluates(const gs_session *s, uint32_t epoch)
+{
+    const uint32_t every = s->config.eval_every;
+    return s->pass.train_differs && every != 0 && epoch % every == 0;
+}
+
+/* With dropout or batch statistics the train pass's logits are not the model's, so an evaluation
+ * gives the accuracies, before the update like everything else of the epoch. */
+static gs_status evaluate_epoch(gs_run *r, gs_epoch_report *e)
+{
+    gs_exec_stats x = {0};
+    gs_status st;
+
+    if (!evaluates(r->session, e->epoch))
+        return GS_OK;
+    if ((st = gs_session_run(r->session, r->session->pass.eval, e->epoch, false, &x)) != GS_OK)
+        return st;
+    set_accuracy(e->accuracy, &x.metrics);
+    add_stats(e, &x);
+    return GS_OK;
+}
+
+/* The optimiser's step where the parameters are: in the devices' memory, or here. */
+static gs_status step(gs_session *s, gs_optim *o)
+{
+    if (!gs_session_steps_on_device(s)) {
+        gs_optim_step(o, &s->run.params);
+        return GS_OK;
+    }
+    const gs_update u = gs_optim_next(o);
+    return gs_session_step(s, &u);
+}
+
+static gs_status train_and_update(gs_run *r, gs_epoch_report *e)
+{
+    gs_session *const s = r->session;
+    const bool again = e->epoch < r->options.epochs && !evaluates(s, e->epoch + 1);
+    gs_exec_stats x = {0};
+    gs_status st;
+
+    if ((st = gs_session_run(s, s->pass.train, e->epoch, again, &x)) != GS_OK)
+        return st;
+    if (r->options.profile)
+        gs_session_observe(s, &x, &r->profile);
+    e->loss = mean_loss(&x.metrics);
+    if ((st = check_loss(r, e->loss)) != GS_OK)
+        return st;
+    if (!s->pass.train_differs)
+        set_accuracy(e->accuracy, &x.metrics);
+    add_stats(e, &x);
+    const double update = gs_now();
+    if ((st = step(s, &r->optim)) != GS_OK)
+        return st;
+    gs_params_follow(&s->run.params, s->program, gs_store_get_info(s->store)->vertices);
+    e->compute_seconds += gs_now() - update;
+    return GS_OK;
+}
+
+static gs_status run_epoch(gs_run *r, gs_epoch_report *e)
+{
+    const double began = gs_now();
+    gs_status st;
+
+    if (r->options.stop != NULL && *r->options.stop)
+        return interrupted(r);
+    r->evaluated = r->has_logits = false;
+    if ((st = gs_run__place(r)) != GS_OK || (st = evaluate_epoch(r, e)) != GS_OK ||
+        (st = train_and_update(r, e)) != GS_OK)
+        return st == GS_EINTERRUPTED ? interrupted(r) : st;
+    e->seconds = gs_now() - began;
+    e->peak_host_bytes = gs_process_peak_bytes();
+    e->peak_device_bytes = r->session->plan->device_bytes;
+    return gs_metrics_log_write(&r->metrics, e);
+}
+
+gs_status gs_run_epoch(gs_run *run, gs_epoch_report *out)
+{
+    const double began = gs_now();
+    gs_status st;
+
+    if ((st = gs_check_given(run, "run")) != GS_OK || (st = gs_run__check_open(run)) != GS_OK)
+        return st;
+    if (run->kind != GS_RUN_TRAIN)
+        return gs_fail(GS_EINVAL, "run: was opened with GS_RUN_PREDICT; epochs need GS_RUN_TRAIN");
+    gs_epoch_report e = {
+        .epoch = run->epoch + 1,
+        .epochs = GS_MAX(run->options.epochs, run->epoch + 1),
+        .accuracy = {NAN, NAN, NAN},
+    };
+    if ((st = run_epoch(run, &e)) != GS_OK) {
+        run->state = GS_RUN_IS_FAILED;
+        return st;
+    }
+    __atomic_store_n(&run->epoch, e.epoch, __ATOMIC_RELAXED);
+    run->report.epochs = e.epoch;
+    run->report.read_bytes += e.read_bytes;
+    run->report.written_bytes += e.written_bytes;
+    run->report.seconds += gs_now() - began;
+    if (out != NULL)
+        *out = e;
+    return GS_OK;
+}
+
+/* ---- evaluation ---------------------------------------------------------- */
+
+/* Loss and accuracies of the weights as they are, by the pass that also stores
+ * the logits where they are wanted. */
+gs_status gs_run__evaluate(gs_run *r, gs_exec_stats *x)
+{
+    gs_session *const s = r->session;
+    const uint32_t pass = s->pass.predict != GS_NONE ? s->pass.predict : s->pass.eval;
+    gs_exec_stats own = {0}, *const stats = x != NULL ? x : &own;
+    gs_status st;
+
+    if ((st = gs_run__place(r)) == GS_OK)
+        st = gs_session_run(s, pass, 0, false, stats);
+    if (st != GS_OK) {
+        r->state = GS_RUN_IS_FAILED;
+        return st != GS_EINTERRUPTED
+                   ? st
+                   : gs_fail(st, "interrupted in the last evaluation; no weights or logits were written");
+    }
+    r->report.loss = mean_loss(&stats->metrics);
+    set_accuracy(r->report.accuracy, &stats->metrics);
+    r->evaluated = true;
+    r->has_logits = pass == s->pass.predict;
+    return GS_OK;
+}
+
+gs_status gs_run_evaluate(gs_run *run, gs_evaluation *out)
+{
+    const double began = gs_now();
+    gs_exec_stats x = {0};
+    gs_status st;
+
+    if ((st = gs_check_given(run, "run")) != GS_OK || (st = gs_check_given(out, "out")) != GS_OK ||
+        (st = gs_run__check_open(run)) != GS_OK || (st = gs_run__evaluate(run, &x)) != GS_OK)
+        return st;
+    *out = (gs_evaluation){.loss = run->report.loss, .seconds = gs_now() - began, .read_bytes = x.read_bytes,
+                           .written_bytes = x.written_bytes};
+    memcpy(out->accuracy, run->report.accuracy, sizeof(out->accuracy));
+    return GS_OK;
+}

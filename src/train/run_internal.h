@@ -1,0 +1,70 @@
+/* run_internal.h - a run: a session's passes as epochs, and the files that it is to leave.
+ *
+ *   run_open.c   open, close, and the public calls that are a loop over a run
+ *   run_epoch.c  one epoch, one evaluation: every pass over the graph
+ *   run_files.c  result files
+ *   run_arrays.c tensors and logits as arrays
+ *
+ * States: OPEN -- a pass fails --> FAILED; OPEN -- gs_run_finish() --> FINISHED. Passes run in OPEN alone.
+ * What a checkpoint would hold is in `session` (parameters, optimiser state), `optim` and `epoch`.
+ */
+#ifndef GS_TRAIN_RUN_INTERNAL_H
+#define GS_TRAIN_RUN_INTERNAL_H
+
+#include "gnnstream.h"
+#include "session/session.h"
+#include "train/logits.h"
+#include "train/metrics_log.h"
+#include "train/optim.h"
+#include "train/outfile.h"
+
+typedef enum gs_run_state { GS_RUN_IS_OPEN, GS_RUN_IS_FAILED, GS_RUN_IS_FINISHED } gs_run_state;
+
+struct gs_run {
+    gs_train_options options; /* the run's own: its strings are in `texts` */
+    char *texts;
+    gs_run_kind kind;
+    gs_run_state state;
+    gs_session *session;
+    gs_optim optim;
+    uint32_t epoch;    /* done; written by the run's thread, read by any (gs_run_progress()) */
+    bool placed;       /* devices have the parameters as they are, and what is computed once is of these */
+    bool evaluated;    /* report.loss and report.accuracy are of the parameters as they are */
+    bool has_logits;   /* the pass "predict" has left logits of the parameters as they are */
+    double began;      /* gs_now() at the call that opened it */
+    gs_profile profile; /* what timed tasks say */
+    gs_train_report report;
+    gs_metrics_log metrics;
+    gs_outfile weights, logits, trace;
+    uint64_t logits_offset;
+};
+
+/* run_open.c: gs_run_open() for a caller that had a session of its own before: `process_bytes`, gs_session_config. */
+gs_status gs_run__open_after(gs_run **out, const char *store, const gs_train_options *options, gs_run_kind kind,
+                             uint64_t process_bytes);
+/* The session of a run with these options, which are whole (gs_train_options_read(), gs_train_options_check()). */
+gs_status gs_run__open_session(gs_session **out, const char *store, const gs_train_options *options, gs_run_kind kind,
+                               uint64_t process_bytes);
+
+/* run_epoch.c: before a pass: where tensors were set, devices take them, and what is computed once is computed. */
+gs_status gs_run__place(gs_run *r);
+/* The host has other tensors than before: the optimiser starts anew. */
+void gs_run__weights_changed(gs_run *r);
+/* One evaluation, into r->report; with logits where the run keeps them. `x` may be NULL. */
+gs_status gs_run__evaluate(gs_run *r, gs_exec_stats *x);
+/* GS_OK where a pass can be run. */
+gs_status gs_run__check_open(const gs_run *r);
+/* The parameters are on the host as they are, and finite. */
+gs_status gs_run__bring(gs_run *r);
+
+/* run_arrays.c: the run has logits of the parameters as they are; evaluates where it has not. */
+gs_status gs_run__want_logits(gs_run *r);
+gs_logits_job gs_run__logits_job(gs_run *r);
+
+/* run_files.c: the files that the options name. Begun before the work, so that what cannot be written is refused. */
+gs_status gs_run__check_files(const gs_train_options *o);
+gs_status gs_run__begin_files(gs_run *r);
+gs_status gs_run__write_files(gs_run *r);
+void gs_run__abandon_files(gs_run *r);
+
+#endif /* GS_TRAIN_RUN_INTERNAL_H */

@@ -1,0 +1,247 @@
+/* run_open.c - a run is opened, finished and closed; and the public calls that are a loop over one. */
+#include <stdio.h>
+
+#include "base/alloc.h"
+#include "base/clock.h"
+#include "base/given.h"
+#include "base/machine.h"
+#include "base/size.h"
+#include "train/options.h"
+#include "train/run_internal.h"
+#include "train/safetensors.h"
+
+/* ---- opening ------------------------------------------------------------- */
+
+gs_status gs_run__open_session(gs_session **out, const char *store, const gs_train_options *options, gs_run_kind kind,
+                               uint64_t process_bytes)
+{
+    const bool training = kind == GS_RUN_TRAIN;
+    gs_session_config config = {
+        .store = store,
+        .options = options,
+        .purpose = training ? GS_FOR_TRAINING : GS_FOR_PREDICTION,
+        .logits = !training || options->logits != NULL || options->keep_logits,
+        .timed = options->profile || (training && options->trace != NULL),
+        .eval_every = training ? options->eval_every : 0,
+        .process_bytes = process_bytes,
+    };
+    gs_optim_kind optimizer;
+    gs_status st;
+
+    if ((st = gs_optim_parse(&optimizer, options->optimizer)) != GS_OK)
+        return st;
+    config.states = training ? gs_optim_states(optimizer) : 0;
+    return gs_session_open(out, &config);
+}
+
+static gs_status start_weights(gs_run *r)
+{
+    gs_session *const s = r->session;
+
+    if (r->options.init != NULL)
+        return gs_safetensors_load(s->run.params.value, s->program, r->options.init);
+    gs_params_init(&s->run.params, s->program, r->options.seed);
+    return GS_OK;
+}
+
+/* Everything but the memory of the run itself. */
+static gs_status open_run(gs_run *r, const char *store, uint64_t process_bytes)
+{
+    const gs_train_options *const o = &r->options;
+    gs_status st;
+
+    r->optim = (gs_optim){.lr = o->lr, .weight_decay = o->weight_decay};
+    if ((st = gs_optim_parse(&r->optim.kind, o->optimizer)) != GS_OK || (st = gs_run__check_files(o)) != GS_OK ||
+        (st = gs_run__open_session(&r->session, store, o, r->kind, process_bytes)) != GS_OK ||
+        (st = gs_session_start(r->session)) != GS_OK || (st = start_weights(r)) != GS_OK ||
+        (st = gs_run__begin_files(r)) != GS_OK || (st = gs_run__place(r)) != GS_OK)
+        return st;
+    r->report.open_seconds = gs_now() - r->began;
+    return GS_OK;
+}
+
+gs_status gs_run__open_after(gs_run **out, const char *store, const gs_train_options *options, gs_run_kind kind,
+                             uint64_t process_bytes)
+{
+    gs_run *r = NULL;
+    gs_status st;
+
+    if ((st = gs_check_given(out, "out")) != GS_OK || (st = gs_check_given(store, "store")) != GS_OK)
+        return st;
+    if (kind != GS_RUN_TRAIN && kind != GS_RUN_PREDICT)
+        return gs_fail(GS_EINVAL, "kind %d: is neither GS_RUN_TRAIN nor GS_RUN_PREDICT", (int)kind);
+    if ((r = gs_calloc(1, sizeof(*r))) == NULL)
+        return gs_fail(GS_ENOMEM, "out of memory");
+    r->weights = r->logits = r->trace = (gs_outfile)GS_OUTFILE_NONE;
+    r->kind = kind;
+    r->began = gs_now();
+    if ((st = gs_train_options_own(&r->options, &r->texts, options)) == GS_OK)
+        st = open_run(r, store, process_bytes);
+    if (st == GS_OK)
+        *out = r;
+    else
+        gs_run_close(r);
+    return st;
+}
+
+gs_status gs_run_open(gs_run **out, const char *store, const gs_train_options *options, gs_run_kind kind)
+{
+    return gs_run__open_after(out, store, options, kind, 0);
+}
+
+void gs_run_close(gs_run *run)
+{
+    if (run == NULL)
+        return;
+    (void)gs_metrics_log_close(&run->metrics); /* gs_run_finish() has said what can be wrong with it */
+    gs_run__abandon_files(run);
+    gs_session_close(run->session);
+    gs_free(run->texts);
+    gs_free(run);
+}
+
+/* ---- finishing ----------------------------------------------------------- */
+
+static gs_status fill_report(gs_run *r)
+{
+    gs_session *const s = r->session;
+    gs_train_report *const out = &r->report;
+
+    out->parameters = gs_params_learned(s->program);
+    out->peak_host_bytes = gs_process_peak_bytes();
+    out->peak_device_bytes = s->plan->device_bytes;
+    if (s->machine.topology == NULL)
+        snprintf(out->device, sizeof(out->device), "%s", gs_device_name(s->machine.device[0]));
+    else if (gs_device_unified(s->machine.device[0]))
+        snprintf(out->device, sizeof(out->device), "%u x %s", s->machine.devices,
+                 gs_device_name(s->machine.device[0]));
+    else
+        snprintf(out->device, sizeof(out->device), "%s, the first %s", r->options.device,
+                 gs_device_name(s->machine.device[0]));
+    snprintf(out->io, sizeof(out->io), "%s", gs_exec_io_name(s->run.exec));
+    snprintf(out->io_note, sizeof(out->io_note), "%s", gs_exec_io_note(s->run.exec));
+    return s->pass.train == GS_NONE ? GS_OK : gs_session_describe_pass(s, &out->plan, s->pass.train);
+}
+
+#define LONG_TRANSFERS 3.0 /* seconds, of which one time says enough */
+
+/* The median of three, as the epoch's is a median. Nothing else may run in the session after. The run is over and whole
+ * by then, so what fails here, or is stopped, leaves only this figure 0. */
+static void time_transfers(gs_run *r)
+{
+    const gs_session *const s = r->session;
+    double t[3] = {0};
+
+    r->has_logits = false;
+    for (int time = 0; time < 3; time++) {
+        if (gs_exec_replay(s->run.exec, s->pass.train, r->options.stop, &t[time]) != GS_OK)
+            return;
+        if (t[time] > LONG_TRANSFERS) {
+            r->report.transfer_seconds = t[time];
+            return;
+        }
+    }
+    r->report.transfer_seconds = GS_MAX(GS_MIN(t[0], t[1]), GS_MIN(GS_MAX(t[0], t[1]), t[2]));
+}
+
+gs_status gs_run_finish(gs_run *run, gs_train_report *report)
+{
+    gs_status st;
+
+    if ((st = gs_check_given(run, "run")) != GS_OK || (st = gs_run__check_open(run)) != GS_OK ||
+        (st = gs_run__bring(run)) != GS_OK || (!run->evaluated && (st = gs_run__evaluate(run, NULL)) != GS_OK))
+        return st;
+    run->state = GS_RUN_IS_FINISHED;
+    if ((st = gs_run__write_files(run)) != GS_OK)
+        return st;
+    if (run->options.profile && run->kind == GS_RUN_TRAIN) /* a cache: where it cannot be kept, the run is no worse */
+        (void)gs_session_remember(run->session, &run->profile);
+    st = fill_report(run);
+    if (st == GS_OK && run->options.profile && run->kind == GS_RUN_TRAIN)
+        time_transfers(run);
+    const gs_status closed = gs_metrics_log_close(&run->metrics);
+    st = st == GS_OK ? closed : st;
+    if (st == GS_OK && report != NULL)
+        *report = run->report;
+    return st;
+}
+
+/* ---- a loop over a run --------------------------------------------------- */
+
+gs_status gs_train(const char *store, const gs_train_options *options, gs_train_report *report)
+{
+    gs_epoch_report e;
+    gs_run *run = NULL;
+    gs_status st = gs_run_open(&run, store, options, GS_RUN_TRAIN);
+
+    for (uint32_t k = 0; st == GS_OK && k < run->options.epochs; k++)
+        if ((st = gs_run_epoch(run, &e)) == GS_OK && run->options.on_epoch != NULL)
+            run->options.on_epoch(run->options.context, &e);
+    if (st == GS_OK)
+        st = gs_run_finish(run, report);
+    gs_run_close(run);
+    return st;
+}
+
+gs_status gs_predict(const char *store, const gs_train_options *options, const char *weights, const char *logits,
+                     gs_train_report *report)
+{
+    gs_train_options own;
+    gs_run *run = NULL;
+    gs_status st;
+
+    if ((st = gs_check_given(weights, "weights")) != GS_OK || (st = gs_check_given(logits, "logits")) != GS_OK ||
+        (st = gs_train_options_read(&own, options)) != GS_OK)
+        return st;
+    own.save = own.metrics = own.trace = NULL;
+    own.init = weights;
+    own.logits = logits;
+    if ((st = gs_run_open(&run, store, &own, GS_RUN_PREDICT)) == GS_OK)
+        st = gs_run_finish(run, report);
+    gs_run_close(run);
+    return st;
+}
+
+gs_status gs_run_plan(const gs_run *run, gs_plan_report *out)
+{
+    gs_status st;
+
+    if ((st = gs_check_given(run, "run")) != GS_OK || (st = gs_check_given(out, "out")) != GS_OK)
+        return st;
+    return gs_session_describe(run->session, out);
+}
+
+gs_status gs_plan_train(gs_plan_report *out, const char *store, const gs_train_options *options)
+{
+    gs_train_options own;
+    gs_session *session = NULL;
+    gs_status st;
+
+    if ((st = gs_check_given(out, "out")) != GS_OK || (st = gs_check_given(store, "store")) != GS_OK ||
+        (st = gs_train_options_read(&own, options)) != GS_OK || (st = gs_train_options_check(&own)) != GS_OK ||
+        (st = gs_run__open_session(&session, store, &own, GS_RUN_TRAIN, 0)) != GS_OK)
+        return st;
+    st = gs_session_describe(session, out);
+    gs_session_close(session);
+    return st;
+}
+
+gs_status gs_run_progress(const gs_run *run, gs_progress *out)
+{
+    gs_exec_progress x;
+    gs_status st;
+
+    if ((st = gs_check_given(run, "run")) != GS_OK || (st = gs_check_given(out, "out")) != GS_OK)
+        return st;
+    *out = (gs_progress){.epoch = __atomic_load_n(&run->epoch, __ATOMIC_RELAXED), .epochs = run->options.epochs};
+    gs_exec_get_progress(run->session->run.exec, &x);
+    if (x.pass == GS_NONE)
+        return GS_OK;
+    const gs_plan_pass *const planned = &run->session->plan->pass[x.pass];
+    snprintf(out->pass, sizeof(out->pass), "%s", run->session->program->pass[x.pass].name);
+    out->tasks_done = x.tasks;
+    out->tasks = planned->tasks;
+    out->bytes_done = x.bytes;
+    out->bytes = planned->read_bytes + planned->written_bytes;
+    return GS_OK;
+}

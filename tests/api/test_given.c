@@ -1,0 +1,181 @@
+/* What callers may give: NULL where a value is due, and option structs of other versions of the header. */
+#include <stdio.h>
+#include <string.h>
+
+#include "support/support.h"
+
+#include "api_graph.h"
+
+/* ---- NULL ------------------------------------------------------------------ */
+
+/* One call of each public function for each of its parameters that must not be NULL; GS_OK is never right. */
+static void given__null_is_refused_with_words(void **state)
+{
+    char buffer[32];
+    float number[1] = {0};
+    gs_train_options o = api_options();
+    gs_generate_options g;
+    gs_partition_options p;
+    gs_store_summary summary;
+    gs_plan_report plan;
+    gs_limits_report limits;
+    gs_bench_report bench;
+    gs_evaluation evaluation;
+    gs_tensor_info tensor;
+    gs_progress progress;
+    gs_model_graph graph = {.features = 1, .classes = 2};
+    uint64_t bytes;
+    gs_run *run = NULL, *other = NULL;
+
+    (void)state;
+    gs_generate_options_init(&g);
+    gs_partition_options_init(&p);
+    gs_assert_ok(gs_run_open(&run, api_store, &o, GS_RUN_TRAIN));
+#define NULLS(call) {#call, call}
+    const struct {
+        const char *call;
+        gs_status st;
+    } table[] = {
+        NULLS(gs_size_parse(NULL, "1K")), NULLS(gs_size_parse(&bytes, NULL)),
+        NULLS(gs_generate(NULL, "f", &g)), NULLS(gs_generate("rmat", NULL, &g)), NULLS(gs_generate("rmat", "f", NULL)),
+        NULLS(gs_partition(NULL, "s", &p, NULL)), NULLS(gs_partition("i", NULL, &p, NULL)),
+        NULLS(gs_partition("i", "s", NULL, NULL)),
+        NULLS(gs_inspect(NULL, api_store)), NULLS(gs_inspect(&summary, NULL)), NULLS(gs_verify(NULL, 0)),
+        NULLS(gs_plan_train(NULL, api_store, &o)), NULLS(gs_plan_train(&plan, NULL, &o)),
+        NULLS(gs_plan_train(&plan, api_store, NULL)),
+        NULLS(gs_run_open(NULL, api_store, &o, GS_RUN_TRAIN)), NULLS(gs_run_open(&other, NULL, &o, GS_RUN_TRAIN)),
+        NULLS(gs_run_open(&other, api_store, NULL, GS_RUN_TRAIN)),
+        NULLS(gs_run_epoch(NULL, NULL)), NULLS(gs_run_evaluate(NULL, &evaluation)), NULLS(gs_run_evaluate(run, NULL)),
+        NULLS(gs_run_logits(NULL, number, 1)), NULLS(gs_run_logits(run, NULL, 1)),
+        NULLS(gs_run_write_logits(NULL, "l")), NULLS(gs_run_write_logits(run, NULL)),
+        NULLS(gs_run_tensor(NULL, 0, &tensor)), NULLS(gs_run_tensor(run, 0, NULL)),
+        NULLS(gs_run_get_tensor(NULL, 0, number, 1)), NULLS(gs_run_get_tensor(run, 0, NULL, 48)),
+        NULLS(gs_run_set_tensor(NULL, 0, number, 1)), NULLS(gs_run_set_tensor(run, 0, NULL, 48)),
+        NULLS(gs_run_load(NULL, "w")), NULLS(gs_run_load(run, NULL)),
+        NULLS(gs_run_save(NULL, "w")), NULLS(gs_run_save(run, NULL)),
+        NULLS(gs_run_progress(NULL, &progress)), NULLS(gs_run_progress(run, NULL)),
+        NULLS(gs_run_plan(NULL, &plan)), NULLS(gs_run_plan(run, NULL)), NULLS(gs_run_finish(NULL, NULL)),
+        NULLS(gs_train(NULL, &o, NULL)), NULLS(gs_train(api_store, NULL, NULL)),
+        NULLS(gs_predict(NULL, &o, "w", "l", NULL)), NULLS(gs_predict(api_store, NULL, "w", "l", NULL)),
+        NULLS(gs_predict(api_store, &o, NULL, "l", NULL)), NULLS(gs_predict(api_store, &o, "w", NULL, NULL)),
+        NULLS(gs_print_model(NULL, &o, &graph, false)), NULLS(gs_print_model(stderr, NULL, &graph, false)),
+        NULLS(gs_print_model(stderr, &o, NULL, false)),
+        NULLS(gs_measure_limits(NULL, api_folder, 1)), NULLS(gs_measure_limits(&limits, NULL, 1)),
+        NULLS(gs_bench_train(NULL, api_store, &o)), NULLS(gs_bench_train(&bench, NULL, &o)),
+        NULLS(gs_bench_train(&bench, api_store, NULL)),
+    };
+    for (size_t i = 0; i < sizeof(table) / sizeof(table[0]); i++)
+        if (table[i].st != GS_EINVAL)
+            fail_msg("%s: %s", table[i].call, gs_status_text(table[i].st));
+    gs_assert_fails(gs_run_save(run, NULL), GS_EINVAL, "path: is NULL, where a value is due");
+    assert_null(gs_size_format(NULL, 16, 1));
+    assert_ptr_equal(gs_size_format(buffer, 0, 1), buffer);
+    assert_int_equal(gs_run_tensors(NULL), 0);
+    gs_train_options_sized(NULL, sizeof(o));
+    gs_run_close(NULL);
+    gs_run_close(run);
+}
+
+/* Every function of the header stands in the table above, or needs nothing but values. */
+static void given__every_public_function_is_asked(void **state)
+{
+    static const char *const others[] = {"gs_version", "gs_last_error", "gs_status_text", "gs_size_format",
+                                         "gs_run_tensors", "gs_run_close"};
+    char line[512], test[200000];
+    FILE *f = fopen(TEST_SOURCE, "r");
+
+    (void)state;
+    assert_non_null(f);
+    test[fread(test, 1, sizeof(test) - 1, f)] = '\0';
+    fclose(f);
+    assert_non_null(f = fopen(PUBLIC_HEADER, "r"));
+    while (fgets(line, sizeof(line), f) != NULL) {
+        char *name = strncmp(line, "GS_API", 6) == 0 ? strstr(line + 6, "gs_") : NULL, call[96];
+        if (name != NULL && strncmp(name, "gs_status gs_", 13) == 0)
+            name += 10;
+        if (name == NULL || strstr(name, "_sized(") != NULL)
+            continue;
+        name[strcspn(name, "(")] = '\0';
+        bool known = false;
+        for (size_t i = 0; i < sizeof(others) / sizeof(others[0]); i++)
+            known = known || strcmp(name, others[i]) == 0;
+        snprintf(call, sizeof(call), "NULLS(%s(", name);
+        if (!known && strstr(test, call) == NULL)
+            fail_msg("%s() is not called with NULL", name);
+    }
+    fclose(f);
+}
+
+/* ---- sizes ------------------------------------------------------------------ */
+
+/* A caller of an older header: its struct ends early, and what lies behind is not the library's to read. */
+static void given__a_shorter_struct_has_defaults(void **state)
+{
+    unsigned char memory[sizeof(gs_train_options)];
+    gs_train_options *const older = (gs_train_options *)(void *)memory;
+    const size_t size = offsetof(gs_train_options, no_pipeline);
+    gs_plan_report plan, whole;
+    gs_train_options o = api_options();
+
+    (void)state;
+    memset(memory, 0xee, sizeof(memory));
+    gs_train_options_sized(older, size);
+    for (size_t at = size; at < sizeof(memory); at++)
+        assert_int_equal(memory[at], 0xee); /* not written either */
+    assert_int_equal(older->size, size);
+    assert_int_equal(older->hidden, 64);
+    older->model = o.model;
+    older->hidden = o.hidden;
+    older->threads = 1;
+    gs_assert_ok(gs_plan_train(&plan, api_store, older));
+    gs_assert_ok(gs_plan_train(&whole, api_store, &o));
+    assert_int_equal(plan.parameters, whole.parameters);
+    assert_int_equal(plan.device_bytes, whole.device_bytes);
+}
+
+/* A caller of a newer header. */
+static void given__a_longer_struct_must_end_in_zeros(void **state)
+{
+    struct {
+        gs_train_options o;
+        uint64_t more[3];
+    } newer;
+    gs_plan_report plan;
+
+    (void)state;
+    gs_train_options_sized(&newer.o, sizeof(newer));
+    assert_int_equal(newer.o.size, sizeof(newer));
+    assert_int_equal(newer.more[0] | newer.more[1] | newer.more[2], 0);
+    newer.o.model = "gcn";
+    gs_assert_ok(gs_plan_train(&plan, api_store, &newer.o));
+    newer.more[2] = 1;
+    gs_assert_fails(gs_plan_train(&plan, api_store, &newer.o), GS_EINVAL, "does not know; use a newer library");
+}
+
+static void given__a_size_that_was_not_set_is_refused(void **state)
+{
+    gs_train_options o = api_options();
+    gs_generate_options g = {.vertices = 10, .edges = 10};
+    gs_partition_options p = {.parts = 2};
+    gs_plan_report plan;
+
+    (void)state;
+    o.size = 0;
+    gs_assert_fails(gs_plan_train(&plan, api_store, &o), GS_EINVAL, "fill it with gs_train_options_init() first");
+    o.size = SIZE_MAX;
+    gs_assert_fails(gs_train(api_store, &o, NULL), GS_EINVAL, ".size 18446744073709551615");
+    gs_assert_fails(gs_generate("rmat", "f", &g), GS_EINVAL, "gs_generate_options_init()");
+    gs_assert_fails(gs_partition("i", "s", &p, NULL), GS_EINVAL, "gs_partition_options_init()");
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(given__null_is_refused_with_words),
+        cmocka_unit_test(given__every_public_function_is_asked),
+        cmocka_unit_test(given__a_shorter_struct_has_defaults),
+        cmocka_unit_test(given__a_longer_struct_must_end_in_zeros),
+        cmocka_unit_test(given__a_size_that_was_not_set_is_refused),
+    };
+    return cmocka_run_group_tests(tests, api_graph_make, api_graph_remove);
+}

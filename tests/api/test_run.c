@@ -1,0 +1,389 @@
+/* A run, step by step, against the whole runs that the command line's promises are about. */
+#include <math.h>
+#include <pthread.h>
+#include <stdatomic.h>
+#include <stdio.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "support/support.h"
+
+#include "api_graph.h"
+#include "base/alloc.h"
+#include "base/file.h"
+
+#define LOGITS (API_VERTICES * API_CLASSES)
+#define MOST_TENSORS 64
+#define MOST_NUMBERS 4096
+
+static gs_run *open_run(const gs_train_options *o)
+{
+    gs_run *run = NULL;
+    gs_assert_ok(gs_run_open(&run, api_store, o, GS_RUN_TRAIN));
+    return run;
+}
+
+static void run_epochs(gs_run *run, uint32_t count)
+{
+    for (uint32_t k = 0; k < count; k++)
+        gs_assert_ok(gs_run_epoch(run, NULL));
+}
+
+/* The data of a .npy file of LOGITS floats: they end it. */
+static void read_npy(float out[LOGITS], const char *path)
+{
+    uint64_t bytes;
+    char *text;
+    gs_assert_ok(gs_file_read_all(&text, &bytes, path, 1 << 20));
+    assert_true(bytes > LOGITS * sizeof(float));
+    memcpy(out, text + bytes - LOGITS * sizeof(float), LOGITS * sizeof(float));
+    gs_free(text);
+}
+
+static void assert_same_file(const char *a, const char *b)
+{
+    uint64_t bytes[2];
+    char *text[2];
+    gs_assert_ok(gs_file_read_all(&text[0], &bytes[0], a, 1 << 20));
+    gs_assert_ok(gs_file_read_all(&text[1], &bytes[1], b, 1 << 20));
+    assert_int_equal(bytes[0], bytes[1]);
+    assert_memory_equal(text[0], text[1], bytes[0]);
+    gs_free(text[0]);
+    gs_free(text[1]);
+}
+
+/* With dropout, so that an epoch's number counts. */
+static void run__epochs_one_by_one_are_gs_train(void **state)
+{
+    static float logits[LOGITS], whole[LOGITS];
+    gs_train_options o = api_options();
+    gs_train_report r, finished;
+    gs_evaluation e;
+
+    (void)state;
+    o.dropout = 0.3;
+    o.save = gs_test_path(api_folder, "whole.safetensors");
+    o.logits = gs_test_path(api_folder, "whole.npy");
+    gs_assert_ok(gs_train(api_store, &o, &r));
+    o.save = o.logits = NULL;
+    o.keep_logits = true;
+    gs_run *const run = open_run(&o);
+    run_epochs(run, o.epochs);
+    gs_assert_ok(gs_run_evaluate(run, &e));
+    gs_assert_ok(gs_run_logits(run, logits, LOGITS));
+    gs_assert_ok(gs_run_save(run, gs_test_path(api_folder, "steps.safetensors")));
+    gs_assert_ok(gs_run_write_logits(run, gs_test_path(api_folder, "steps.npy")));
+    gs_assert_ok(gs_run_finish(run, &finished));
+    gs_run_close(run);
+
+    read_npy(whole, gs_test_path(api_folder, "whole.npy"));
+    assert_memory_equal(logits, whole, sizeof(whole));
+    assert_same_file(gs_test_path(api_folder, "whole.npy"), gs_test_path(api_folder, "steps.npy"));
+    assert_same_file(gs_test_path(api_folder, "whole.safetensors"), gs_test_path(api_folder, "steps.safetensors"));
+    assert_true(e.loss == r.loss && finished.loss == r.loss);
+    for (int k = 0; k < 3; k++)
+        assert_true(e.accuracy[k] == r.accuracy[k] && finished.accuracy[k] == r.accuracy[k]);
+    assert_int_equal(finished.epochs, r.epochs);
+    assert_int_equal(finished.parameters, r.parameters);
+}
+
+/* Accuracy counted from the logits and the labels of the input is what the evaluation says. */
+static void run__logits_give_the_accuracies(void **state)
+{
+    static float logits[LOGITS];
+    const char *const split[3] = {"train", "valid", "test"};
+    gs_train_options o = api_options();
+    gs_evaluation e;
+    uint64_t bytes;
+    char *labels;
+
+    (void)state;
+    o.keep_logits = true;
+    gs_run *const run = open_run(&o);
+    run_epochs(run, 4);
+    gs_assert_ok(gs_run_evaluate(run, &e));
+    gs_assert_ok(gs_run_logits(run, logits, LOGITS));
+    gs_run_close(run);
+    gs_assert_ok(gs_file_read_all(&labels, &bytes, gs_test_path(api_folder, "graph/labels.npy"), 1 << 20));
+    for (int k = 0; k < 3; k++) {
+        uint64_t size, right = 0, count = 0;
+        char *ids;
+        gs_assert_ok(gs_file_read_all(&ids, &size, gs_test_path(api_folder, "graph/%s_idx.npy", split[k]), 1 << 20));
+        for (uint64_t at = 128; at < size; at += sizeof(int64_t)) { /* behind NumPy's header */
+            int64_t id, label;
+            uint32_t best = 0;
+            memcpy(&id, ids + at, sizeof(id));
+            memcpy(&label, labels + bytes - API_VERTICES * sizeof(label) + (uint64_t)id * sizeof(label), sizeof(label));
+            for (uint32_t c = 1; c < API_CLASSES; c++)
+                best = logits[(uint64_t)id * API_CLASSES + c] > logits[(uint64_t)id * API_CLASSES + best] ? c : best;
+            right += best == (uint64_t)label;
+            count++;
+        }
+        gs_free(ids);
+        gs_assert_close(e.accuracy[k], (double)right / (double)count, 1e-12);
+    }
+    gs_free(labels);
+}
+
+/* ---- tensors --------------------------------------------------------------- */
+
+static uint32_t get_all(gs_run *run, float values[MOST_TENSORS][MOST_NUMBERS])
+{
+    const uint32_t n = gs_run_tensors(run);
+    gs_tensor_info t;
+    assert_true(n > 0 && n <= MOST_TENSORS);
+    for (uint32_t i = 0; i < n; i++) {
+        gs_assert_ok(gs_run_tensor(run, i, &t));
+        assert_true(t.count <= MOST_NUMBERS);
+        gs_assert_ok(gs_run_get_tensor(run, i, values[i], t.count));
+    }
+    return n;
+}
+
+static void set_all(gs_run *run, float values[MOST_TENSORS][MOST_NUMBERS])
+{
+    gs_tensor_info t;
+    for (uint32_t i = 0; i < gs_run_tensors(run); i++) {
+        gs_assert_ok(gs_run_tensor(run, i, &t));
+        gs_assert_ok(gs_run_set_tensor(run, i, values[i], t.count));
+    }
+}
+
+static void run__tensors_have_the_files_names_and_shapes(void **state)
+{
+    gs_train_options o = api_options();
+    gs_run *const run = open_run(&o);
+    gs_tensor_info t;
+
+    (void)state;
+    assert_int_equal(gs_run_tensors(run), 4);
+    gs_assert_ok(gs_run_tensor(run, 0, &t));
+    assert_int_equal(t.dimensions, 2);
+    for (uint32_t i = 0; i < 4; i++) {
+        uint64_t numbers = 1;
+        gs_assert_ok(gs_run_tensor(run, i, &t));
+        for (uint32_t d = 0; d < t.dimensions; d++)
+            numbers *= t.shape[d];
+        assert_int_equal(numbers, t.count);
+        assert_true(t.learned);
+        if (strcmp(t.name, "convs.0.lin.weight") == 0)
+            assert_true(t.shape[0] == 8 && t.shape[1] == 6);
+    }
+    gs_assert_fails(gs_run_tensor(run, 4, &t), GS_EINVAL, "index 4: the model has 4 tensors");
+    gs_assert_fails(gs_run_get_tensor(run, 0, (float[1]){0}, 1), GS_EINVAL, "count 1: tensor");
+    gs_run_close(run);
+}
+
+/* All there is to a model are its tensors: the logits of a run are another's that was given them. GIN has running
+ * means, running variances and counters besides what is learned. */
+static void run__tensors_carry_a_model_to_another_run(void **state)
+{
+    static float values[MOST_TENSORS][MOST_NUMBERS], logits[2][LOGITS];
+    static const char *const models[] = {"gcn", "gin", "gat"};
+
+    (void)state;
+    for (int m = 0; m < 3; m++) {
+        gs_train_options o = api_options();
+        o.model = models[m];
+        o.keep_logits = true;
+        gs_run *const from = open_run(&o);
+        run_epochs(from, 3);
+        get_all(from, values);
+        gs_assert_ok(gs_run_logits(from, logits[0], LOGITS));
+        gs_run_close(from);
+        o.seed = 77;
+        gs_run *const to = open_run(&o);
+        gs_assert_ok(gs_run_logits(to, logits[1], LOGITS));
+        assert_memory_not_equal(logits[0], logits[1], sizeof(logits[0]));
+        set_all(to, values);
+        gs_assert_ok(gs_run_logits(to, logits[1], LOGITS));
+        assert_memory_equal(logits[0], logits[1], sizeof(logits[0]));
+        gs_run_close(to);
+    }
+}
+
+/* Weights that are loaded or set in the middle of a run go on as a run that starts from them does. */
+static void run__loaded_weights_start_the_optimiser_anew(void **state)
+{
+    static float values[MOST_TENSORS][MOST_NUMBERS];
+    const char *const saved = gs_test_path(api_folder, "middle.safetensors");
+
+    (void)state;
+    for (int by_file = 0; by_file < 2; by_file++) {
+        gs_train_options o = api_options();
+        gs_run *const run = open_run(&o);
+        run_epochs(run, 3);
+        gs_assert_ok(gs_run_save(run, saved));
+        get_all(run, values);
+        run_epochs(run, 1);
+        if (by_file)
+            gs_assert_ok(gs_run_load(run, saved));
+        else
+            set_all(run, values);
+        run_epochs(run, 2);
+        gs_assert_ok(gs_run_save(run, gs_test_path(api_folder, "on.safetensors")));
+        gs_run_close(run);
+
+        o.init = saved;
+        gs_run *const fresh = open_run(&o);
+        run_epochs(fresh, 2);
+        gs_assert_ok(gs_run_save(fresh, gs_test_path(api_folder, "fresh.safetensors")));
+        gs_run_close(fresh);
+        assert_same_file(gs_test_path(api_folder, "on.safetensors"), gs_test_path(api_folder, "fresh.safetensors"));
+    }
+}
+
+/* ---- states ---------------------------------------------------------------- */
+
+static void run__strings_of_options_are_copied(void **state)
+{
+    char model[] = "gcn", device[] = "cpu", save[600];
+    gs_train_options o = api_options();
+
+    (void)state;
+    snprintf(save, sizeof(save), "%s/copied.safetensors", api_folder);
+    o.model = model;
+    o.device = device;
+    o.save = save;
+    gs_run *const run = open_run(&o);
+    memset(model, 'x', 3);
+    memset(device, 'x', 3);
+    memset(save, 'x', strlen(save));
+    run_epochs(run, 1);
+    gs_assert_ok(gs_run_finish(run, NULL));
+    gs_run_close(run);
+    assert_true(gs_path_exists(gs_test_path(api_folder, "copied.safetensors")));
+}
+
+static void run__a_finished_run_has_no_more_passes(void **state)
+{
+    static float logits[LOGITS];
+    gs_train_options o = api_options();
+    gs_evaluation e;
+
+    (void)state;
+    gs_run *const run = open_run(&o);
+    gs_assert_fails(gs_run_logits(run, logits, LOGITS), GS_EINVAL, "set .keep_logits");
+    gs_assert_fails(gs_run_logits(run, logits, LOGITS - 1), GS_EINVAL, "400 x 3 = 1200 numbers");
+    run_epochs(run, 7); /* more than .epochs */
+    gs_assert_ok(gs_run_finish(run, NULL));
+    gs_assert_fails(gs_run_epoch(run, NULL), GS_EINVAL, "it is finished");
+    gs_assert_fails(gs_run_evaluate(run, &e), GS_EINVAL, "it is finished");
+    gs_assert_fails(gs_run_finish(run, NULL), GS_EINVAL, "it is finished");
+    gs_assert_ok(gs_run_save(run, gs_test_path(api_folder, "after.safetensors")));
+    gs_run_close(run);
+}
+
+static void run__a_stopped_run_is_only_to_be_closed(void **state)
+{
+    volatile int stop = 0;
+    gs_train_options o = api_options();
+
+    (void)state;
+    o.stop = &stop;
+    o.save = gs_test_path(api_folder, "never.safetensors");
+    gs_run *const run = open_run(&o);
+    run_epochs(run, 2);
+    stop = 1;
+    gs_assert_fails(gs_run_epoch(run, NULL), GS_EINTERRUPTED, "interrupted in epoch 3 of 6");
+    stop = 0;
+    gs_assert_fails(gs_run_epoch(run, NULL), GS_EINVAL, "has failed");
+    gs_run_close(run);
+    assert_false(gs_path_exists(gs_test_path(api_folder, "never.safetensors")));
+    assert_false(gs_path_exists(gs_test_path(api_folder, "never.safetensors.tmp")));
+}
+
+static void run__prediction_has_no_epochs(void **state)
+{
+    static float logits[LOGITS], whole[LOGITS];
+    const char *const weights = gs_test_path(api_folder, "p.safetensors");
+    const char *const npy = gs_test_path(api_folder, "p.npy");
+    gs_train_options o = api_options();
+    gs_run *run = open_run(&o);
+
+    (void)state;
+    run_epochs(run, 2);
+    gs_assert_ok(gs_run_save(run, weights));
+    gs_run_close(run);
+    gs_assert_ok(gs_predict(api_store, &o, weights, npy, NULL));
+    gs_assert_ok(gs_run_open(&run, api_store, &o, GS_RUN_PREDICT));
+    gs_assert_ok(gs_run_load(run, weights));
+    gs_assert_ok(gs_run_logits(run, logits, LOGITS));
+    gs_assert_fails(gs_run_epoch(run, NULL), GS_EINVAL, "GS_RUN_PREDICT");
+    gs_run_close(run);
+    read_npy(whole, npy);
+    assert_memory_equal(logits, whole, sizeof(whole));
+}
+
+/* ---- progress -------------------------------------------------------------- */
+
+typedef struct watcher {
+    const gs_run *run;
+    atomic_bool over;
+    uint32_t seen, wrong; /* looks at a pass under way; at what cannot be */
+} watcher;
+
+static void *watch(void *context)
+{
+    watcher *const w = context;
+    gs_progress p;
+
+    while (!atomic_load(&w->over)) {
+        if (gs_run_progress(w->run, &p) != GS_OK)
+            w->wrong++;
+        w->seen += p.tasks_done > 0 && p.tasks_done < p.tasks;
+        w->wrong += p.epoch > 40 || p.tasks_done > 1u << 20;
+    }
+    return NULL;
+}
+
+static void run__progress_counts_to_what_is_planned(void **state)
+{
+    gs_train_options o = api_options();
+    watcher w = {0};
+    pthread_t thread;
+    gs_progress p;
+    gs_plan_report plan;
+
+    (void)state;
+    o.no_cache = true;
+    o.epochs = 40;
+    gs_run *const run = open_run(&o);
+    gs_assert_ok(gs_run_plan(run, &plan));
+    w.run = run;
+    assert_int_equal(pthread_create(&thread, NULL, watch, &w), 0);
+    for (uint32_t k = 1; k <= o.epochs; k++) {
+        gs_assert_ok(gs_run_epoch(run, NULL));
+        gs_assert_ok(gs_run_progress(run, &p));
+        assert_string_equal(p.pass, "train");
+        assert_int_equal(p.epoch, k);
+        assert_int_equal(p.epochs, 40);
+        assert_int_equal(p.tasks_done, p.tasks);
+        assert_int_equal(p.bytes_done, p.bytes);
+        for (uint32_t i = 0; i < plan.passes; i++)
+            if (strcmp(plan.pass[i].name, "train") == 0)
+                assert_true(p.tasks == plan.pass[i].tasks &&
+                            p.bytes == plan.pass[i].read_bytes + plan.pass[i].written_bytes && p.bytes > 0);
+    }
+    atomic_store(&w.over, true);
+    pthread_join(thread, NULL);
+    assert_int_equal(w.wrong, 0);
+    gs_run_close(run);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(run__epochs_one_by_one_are_gs_train),
+        cmocka_unit_test(run__logits_give_the_accuracies),
+        cmocka_unit_test(run__tensors_have_the_files_names_and_shapes),
+        cmocka_unit_test(run__tensors_carry_a_model_to_another_run),
+        cmocka_unit_test(run__loaded_weights_start_the_optimiser_anew),
+        cmocka_unit_test(run__strings_of_options_are_copied),
+        cmocka_unit_test(run__a_finished_run_has_no_more_passes),
+        cmocka_unit_test(run__a_stopped_run_is_only_to_be_closed),
+        cmocka_unit_test(run__prediction_has_no_epochs),
+        cmocka_unit_test(run__progress_counts_to_what_is_planned),
+    };
+    return cmocka_run_group_tests(tests, api_graph_make, api_graph_remove);
+}
