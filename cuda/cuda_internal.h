@@ -373,7 +373,7 @@ gs_status gs_cuda_write_program(char **text, const gs_program *p, bool tf32);
 static inline bool gs_cuda_sums_rows(const gs_cuda_edge_code *code, const gs_row_sums *rows)
 {
     const gs_row_sums *const has = &code->k.rows;
-    return code->stage == GS_NONE && has->kind == rows->kind && has->width == rows->width &&
+    return code->stage == GS_NONE && has->by == rows->by && has->width == rows->width &&
            has->types == rows->types && has->dtype == rows->dtype && has->scaled == rows->scaled;
 }
 /* Stretches that the edges of a launch are cut in for hubs, at the most. */

@@ -23,12 +23,12 @@ typedef struct gs_kernel_input {
     uint32_t index;
 } gs_kernel_input;
 
-/* Sums of rows of an array: ROWS, of which each may be scaled, or by type, SPLIT or PICK, of how many types (1: none);
- * columns of the narrow side. */
+/* Sums of rows of an array, of which each may be scaled, or by type, of how many types (1: none); columns of the narrow
+ * side. */
 typedef struct gs_row_sums {
-    gs_sum_kind kind;
+    gs_sum_types by;
     uint32_t width, types;
-    gs_dtype dtype; /* of the array: GS_F32; ROWS: GS_BF16, GS_F16 too */
+    gs_dtype dtype; /* of the array: GS_F32; not by type: GS_BF16, GS_F16 too */
     bool scaled;
 } gs_row_sums;
 

@@ -90,9 +90,9 @@ gs_status gs_cuda_run_edges(void *context, const gs_edge_launch *l)
 {
     gs_cuda *const c = context;
     const gs_edges *const e = &l->edges;
-    const gs_sum_kind kind = l->types == 0 ? GS_SUM_ROWS : l->pick ? GS_SUM_PICK : GS_SUM_SPLIT;
+    const gs_sum_types by = l->types == 0 ? GS_TYPES_NONE : l->pick ? GS_TYPES_OF_ROWS : GS_TYPES_OF_SUM;
     const uint32_t types = l->types == 0 ? 1 : l->types;
-    const gs_row_sums rows = {kind, l->width, types, l->dtype, l->scale != NULL};
+    const gs_row_sums rows = {by, l->width, types, l->dtype, l->scale != NULL};
     const gs_cuda_edge_code *const code = find_rows(c, &rows);
     const uint64_t wide = (uint64_t)l->width * types;
     gs_edge_args a = {.weight = NULL};
@@ -105,11 +105,11 @@ gs_status gs_cuda_run_edges(void *context, const gs_edge_launch *l)
     if (l->types > 0)
         b.type = bind_types(c, e);
     const uint32_t operand =
-        bind_operand(c, e, l->operand, (kind == GS_SUM_PICK ? wide : l->width) * gs_dtype_bytes(l->dtype));
+        bind_operand(c, e, l->operand, (l->pick ? wide : l->width) * gs_dtype_bytes(l->dtype));
     const uint32_t scale =
         rows.scaled ? gs_cuda_bind_range(c, l->scale, e->operand_rows * sizeof(float), GS_CUDA_IN) : GS_NONE;
     const uint32_t acc = gs_cuda_bind_range(
-        c, l->acc, e->target_rows * (kind == GS_SUM_SPLIT ? wide : l->width) * sizeof(float), GS_CUDA_INOUT);
+        c, l->acc, e->target_rows * (by == GS_TYPES_OF_SUM ? wide : l->width) * sizeof(float), GS_CUDA_INOUT);
     if (st == GS_OK && (st = gs_cuda_stage(c)) == GS_OK) {
         set_chunk(c, &a, &b, e);
         a.in[0] = (const float *)at(c, operand);
@@ -146,6 +146,8 @@ static void bind_rows(gs_cuda *c, const gs_edge_program_launch *l)
         const gs_edge_reg *const reg = &l->stage->edge_reg[r];
         const uint64_t width = reg->typed ? l->program->array[reg->array].width : reg->width;
         c->where[r] = GS_NONE;
+        if (gs_edge_reg_only_rows(l->stage, r))
+            continue;
         if (reg->kind == GS_EDGE_OPERAND)
             c->where[r] = bind_operand(c, &l->edges, l->rows[r], width * sizeof(float));
         else if (reg->kind == GS_EDGE_TARGET)

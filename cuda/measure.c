@@ -198,7 +198,7 @@ static gs_status make_gather(gs_cuda *c, gather *g, gs_cu_handle *module, uint32
     gs_status st;
     if (out == NULL)
         return gs_fail(GS_ENOMEM, "device cuda: out of memory for kernels");
-    gs_generate_rows(out, &g->k, &(gs_row_sums){.kind = GS_SUM_ROWS, .width = width, .types = 1});
+    gs_generate_rows(out, &g->k, &(gs_row_sums){.width = width, .types = 1});
     fclose(out);
     if ((st = gs_cuda_enter(c)) == GS_OK && (st = gs_cuda_load(c, module, text)) == GS_OK)
         st = gs_cuda_check(c, c->d->module_function(&g->function, *module, g->k.name), g->k.name);

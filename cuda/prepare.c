@@ -31,21 +31,21 @@ static uint32_t most_kernels(const gs_program *p)
     return n;
 }
 
-static gs_row_sums rows_of(const gs_program *p, const gs_stage *s, const gs_sum *sum)
+static gs_row_sums kernel_of(const gs_program *p, const gs_stage *s, uint32_t sum, const gs_row_sum *r)
 {
-    const uint32_t from = p->array[sum->array].width, to = s->reg[sum->reg].width;
-    return (gs_row_sums){.kind = sum->kind, .width = GS_MIN(from, to), .dtype = p->array[sum->array].dtype,
-                         .types = sum->kind == GS_SUM_SPLIT ? to / from : sum->kind == GS_SUM_PICK ? from / to : 1,
-                         .scaled = sum->scaled};
+    const uint32_t from = p->array[r->array].width, to = s->reg[s->sum[sum].reg].width, width = GS_MIN(from, to);
+    return (gs_row_sums){.by = r->types, .width = width, .dtype = p->array[r->array].dtype,
+                         .types = GS_MAX(from, to) / width, .scaled = r->scale != GS_NONE};
 }
 
 static void write_rows(code *k, const gs_program *p, const gs_stage *s)
 {
     for (uint32_t i = 0; i < s->sums; i++) {
         uint32_t at = 0;
-        if (!gs_stage_sums_rows(s, i))
+        gs_row_sum of;
+        if (!gs_sum_of_rows(&of, s, i))
             continue;
-        const gs_row_sums rows = rows_of(p, s, &s->sum[i]);
+        const gs_row_sums rows = kernel_of(p, s, i, &of);
         while (at < k->edges && !gs_cuda_sums_rows(&k->edge[at], &rows))
             at++;
         if (at < k->edges)

@@ -276,11 +276,11 @@ static void write_kernel(gs_gen_writer *w)
 /* As an edge program: of a scaled sum its registers are the row, the row's number and their product. */
 void gs_generate_rows(FILE *out, gs_edge_kernel *k, const gs_row_sums *rows)
 {
-    const bool split = rows->kind == GS_SUM_SPLIT;
+    const bool split = rows->by == GS_TYPES_OF_SUM;
     const uint32_t width = rows->width;
     gs_array array[] = {{.width = width * rows->types, .dtype = rows->dtype}, {.width = 1, .dtype = GS_F32}};
     gs_reg sum = {.width = width * rows->types};
-    gs_edge_reg reg[] = {{.kind = GS_EDGE_OPERAND, .width = width, .typed = rows->kind == GS_SUM_PICK},
+    gs_edge_reg reg[] = {{.kind = GS_EDGE_OPERAND, .width = width, .typed = rows->by == GS_TYPES_OF_ROWS},
                          {.kind = GS_EDGE_OPERAND, .width = 1, .array = 1},
                          {.kind = GS_EDGE_TEMP, .width = width, .array = GS_NONE}};
     gs_instr product = {.op = GS_OP_MUL, .dst = 2, .a = {.kind = GS_FROM_REG}, .b = {.kind = GS_FROM_REG, .index = 1}};
@@ -291,7 +291,7 @@ void gs_generate_rows(FILE *out, gs_edge_kernel *k, const gs_row_sums *rows)
     const gs_program p = {.arrays = 2, .array = array, .stages = 1, .stage = &s};
     gs_gen_writer w = {.out = out, .k = k, .p = &p, .s = &s};
     *k = (gs_edge_kernel){.rows = *rows, .width = width, .sums = 1};
-    if (rows->kind == GS_SUM_ROWS)
+    if (rows->by == GS_TYPES_NONE)
         snprintf(k->name, sizeof(k->name), "gs_%srows_%s_%u", rows->scaled ? "scaled_" : "",
                  gs_dtype_name(rows->dtype), width);
     else

@@ -155,7 +155,9 @@ static void gather(gs_device *d, const whole_graph *g, uint32_t width, double co
 {
     gs_array array = {.dtype = GS_F32, .width = width, .store_id = -1};
     gs_reg reg = {.kind = GS_REG_SUM, .dtype = GS_F32, .width = width, .array = GS_NONE};
-    gs_stage stage = {.sums = 1, .sum = {{.kind = GS_SUM_ROWS}}, .regs = 1, .reg = &reg};
+    gs_edge_reg row = {.kind = GS_EDGE_OPERAND, .width = width};
+    gs_stage stage = {.sums = 1, .sum = {{.kind = GS_SUM_ADD}}, .regs = 1, .reg = &reg, .edge_regs = 1,
+                      .edge_reg = &row};
     const gs_program program = {.arrays = 1, .array = &array, .stages = 1, .stage = &stage, .logits = GS_NONE};
     const uint64_t table = gs_align_up((uint64_t)g->vertices * width * 4, 4096);
 

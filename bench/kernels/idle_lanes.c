@@ -79,7 +79,7 @@ int main(int argc, char **argv)
     for (size_t i = 0; i < GS_ARRAY_LEN(widths); i++) {
         count c = {.targets = 0};
         FILE *const nowhere = fopen("/dev/null", "w");
-        gs_generate_rows(nowhere, &c.k, &(gs_row_sums){.kind = GS_SUM_ROWS, .width = widths[i], .types = 1});
+        gs_generate_rows(nowhere, &c.k, &(gs_row_sums){.width = widths[i], .types = 1});
         fclose(nowhere);
         bench_need(gs_edge_scan(s, GS_BY_DEST, 1 * GS_GIB, NULL, visit, &c));
         if (i == 0)

@@ -308,20 +308,20 @@ static void emit_gradients(gs_emitter *e, gs_stage *s, uint32_t t)
 /* "train 1: sum_in(train.layer0.y)" */
 static void name_stage(const gs_emitter *e, gs_stage *s, uint32_t number)
 {
-    static const char *const what[] = {"sum", "split",  "pick", "sum",       "split", "max",
-                                       "min", "attend", "lstm", "lstm_back", "outer"};
+    static const char *const what[] = {"sum", "split", "max", "min", "attend", "lstm", "lstm_back", "outer"};
+    gs_row_sum rows = {.types = GS_TYPES_NONE};
     const char *of = "";
 
     if (s->sums == 0) {
         snprintf(s->name, sizeof(s->name), "%s %u", e->options->pass, number);
         return;
     }
-    const uint32_t first = gs_stage_sums_rows(s, 0) ? 0 : GS_NONE;
+    const uint32_t first = gs_sum_of_rows(&rows, s, 0) ? 0 : GS_NONE;
     for (gs_array_use u = {0}; of[0] == 0 && gs_stage_next_use(s, &u);)
         if (u.role == GS_USE_OPERAND && u.sum == first)
             of = e->p->array[u.array].name;
-    snprintf(s->name, sizeof(s->name), "%.15s %u: %s_%s(%.30s)", e->options->pass, number, what[s->sum[0].kind],
-             s->direction == 0 ? "in" : "out", of);
+    snprintf(s->name, sizeof(s->name), "%.15s %u: %s_%s(%.30s)", e->options->pass, number, 
+             rows.types == GS_TYPES_OF_ROWS ? "pick" : what[s->sum[0].kind], s->direction == 0 ? "in" : "out", of);
 }
 
 static void emit_load(gs_emitter *e, gs_stage *s, uint32_t v)

@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "base/alloc.h"
+#include "base/size.h"
 #include "compile/compile_internal.h"
 
 static const gs_node *at(const gs_emitter *e, uint32_t i)
@@ -91,10 +92,6 @@ static void emit_program(gs_emitter *e, gs_stage *s)
 static gs_sum_kind kind_of(const gs_emitter *e, uint32_t v)
 {
     switch (at(e, v)->op) {
-    case GS_OP_SPLIT_IN:
-        return GS_SUM_SPLIT;
-    case GS_OP_PICK_OUT:
-        return GS_SUM_PICK;
     case GS_OP_SPLIT_OUT:
         return GS_SUM_ADD_TYPE;
     case GS_OP_MAX_IN:
@@ -111,7 +108,7 @@ static gs_sum_kind kind_of(const gs_emitter *e, uint32_t v)
     case GS_OP_TYPE_OUTER:
         return GS_SUM_OUTER;
     default:
-        return e->c->operand[v] != GS_IR_NONE ? GS_SUM_ROWS : GS_SUM_ADD;
+        return GS_SUM_ADD;
     }
 }
 
@@ -140,6 +137,17 @@ static void emit_back(gs_emitter *e, gs_stage *s, uint32_t v)
     s->sum[s->sums++] = m;
 }
 
+static void emit_row_sum(gs_emitter *e, gs_stage *s, uint32_t v)
+{
+    const uint32_t row = e->c->operand[v], scale = e->c->scale[v];
+    const gs_row_sum rows = {.array = e->array[row],
+                             .scale = scale != GS_IR_NONE ? e->array[scale] : GS_NONE,
+                             .types = at(e, v)->op == GS_OP_SPLIT_IN   ? GS_TYPES_OF_SUM
+                                      : at(e, v)->op == GS_OP_PICK_OUT ? GS_TYPES_OF_ROWS
+                                                                       : GS_TYPES_NONE};
+    gs_stage_add_row_sum(s, &rows, GS_MIN(at(e, v)->width, at(e, row)->width), e->reg[v], at(e, v)->self);
+}
+
 static void emit_sum(gs_emitter *e, gs_stage *s, uint32_t v)
 {
     const gs_node *n = at(e, v);
@@ -153,10 +161,10 @@ static void emit_sum(gs_emitter *e, gs_stage *s, uint32_t v)
     m.reg = gs_compile__add_reg(s, GS_REG_SUM, n, GS_NONE);
     e->reg[v] = m.reg;
     if (e->c->operand[v] != GS_IR_NONE) {
-        m.array = e->array[e->c->operand[v]];
-        m.scaled = e->c->scale[v] != GS_IR_NONE;
-        m.scale = m.scaled ? e->array[e->c->scale[v]] : 0;
-    } else if (n->op == GS_OP_LSE_IN) { /* attention of the scores to themselves, for its lse */
+        emit_row_sum(e, s, v);
+        return;
+    }
+    if (n->op == GS_OP_LSE_IN) { /* attention of the scores to themselves, for its lse */
         m.value = m.score = operand(e, n->in[0]).index;
         m.lse = e->reg[v] = gs_compile__add_reg(s, GS_REG_SUM, n, GS_NONE);
     } else if (n->op == GS_OP_ATTEND) {
@@ -188,13 +196,13 @@ gs_status gs_compile__emit_edges(gs_emitter *e, gs_stage *s, uint32_t t)
             gs_compile__cone(c->ir, v, e->bits);
             program = true;
         }
-    if (program) {
-        s->edge_reg = gs_calloc(2 * (size_t)c->nodes, sizeof(*s->edge_reg));
-        s->edge_instr = gs_calloc(c->nodes, sizeof(*s->edge_instr));
-        if (s->edge_reg == NULL || s->edge_instr == NULL)
-            return gs_fail(GS_ENOMEM, "no memory for the compiled program");
+    const size_t regs = GS_STAGE_SUMS * GS_ROW_SUM_REGS + (program ? 2 * (size_t)c->nodes : 0);
+    s->edge_reg = gs_calloc(regs, sizeof(*s->edge_reg));
+    s->edge_instr = gs_calloc(GS_STAGE_SUMS + (program ? c->nodes : 0), sizeof(*s->edge_instr));
+    if (s->edge_reg == NULL || s->edge_instr == NULL)
+        return gs_fail(GS_ENOMEM, "no memory for the compiled program");
+    if (program)
         emit_program(e, s);
-    }
     for (uint32_t v = 0; v < c->nodes; v++)
         if (in_stage(e, v, t))
             emit_sum(e, s, v);

@@ -537,12 +537,14 @@ static void plan_register(planner *p, uint32_t index)
     const float *const rows = p->l->rows == NULL ? NULL : p->l->rows[index];
 
     s->ready = r->kind != GS_EDGE_TEMP;
+    if (gs_edge_reg_only_rows(p->l->stage, index))
+        return;
     if (r->kind == GS_EDGE_WEIGHT) {
         s->a = e->weight == NULL ? (gs_cpu_edge_value){.form = GS_CPU_EDGE_FIXED, .width = 1, .p = &one}
                                  : (gs_cpu_edge_value){.form = GS_CPU_EDGE_WEIGHT, .width = 1, .p = e->weight};
     } else if (r->kind != GS_EDGE_TEMP) {
         const bool operand = r->kind == GS_EDGE_OPERAND;
-        if (rows == NULL || r->width == 0)
+        if (rows == NULL)
             refuse(p, "rows that the launch does not have");
         s->a = (gs_cpu_edge_value){
             .form = operand ? GS_CPU_EDGE_OPERAND : GS_CPU_EDGE_TARGET, .width = r->width, .p = rows};
@@ -553,8 +555,6 @@ static void plan_register(planner *p, uint32_t index)
         }
         if (operand && s->uses > 0)
             add_gather(p->plan, rows, r->width, r->typed);
-    } else if (r->width == 0) {
-        refuse(p, "an edge register of no width");
     }
 }
 

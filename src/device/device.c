@@ -6,6 +6,7 @@
 #include <stddef.h>
 
 #include "base/alloc.h"
+#include "base/size.h"
 #include "device/device_table.h"
 
 gs_status gs_device_open(gs_device **out, const char *spec, unsigned threads)
@@ -105,16 +106,38 @@ gs_status gs_device_run_edges(gs_device *d, const gs_edge_launch *l)
     gs_status st = check_operand(l->dtype, l->scale != NULL, l->types > 0);
     if (st != GS_OK || (st = check_edges("edge launch", e)) != GS_OK)
         return st;
+    if (l->types > 0 && e->type == NULL && !gs_edges_none(e))
+        return gs_fail(GS_EINVAL, "edge launch: columns by the type of edges that have none");
     if (l->types > 0 && e->type_bytes != 1 && e->type_bytes != 2 && e->type_bytes != 4)
         return gs_fail(GS_EINVAL, "edge launch: edge types of %u bytes; only 1, 2 and 4 exist", e->type_bytes);
     return l->width == 0 || gs_edges_none(e) ? GS_OK : d->ops->run_edges(d->context, l);
 }
 
+/* A sum of an edge program that has a faster way. */
+static gs_status run_row_sum(gs_device *d, const gs_edge_program_launch *l, uint32_t sum, const gs_row_sum *rows)
+{
+    const gs_array *const array = &l->program->array[rows->array];
+    const uint32_t to = l->stage->reg[l->stage->sum[sum].reg].width, width = GS_MIN(array->width, to);
+    const gs_edge_launch one = {.edges = l->edges, .dtype = array->dtype, .operand = l->rows[rows->reg],
+                                .scale = rows->scale == GS_NONE ? NULL : l->rows[rows->scale_reg],
+                                .acc = l->sum[sum].acc, .width = width,
+                                .types = rows->types == GS_TYPES_NONE ? 0 : GS_MAX(array->width, to) / width,
+                                .pick = rows->types == GS_TYPES_OF_ROWS};
+    return gs_device_run_edges(d, &one);
+}
+
 gs_status gs_device_run_edge_program(gs_device *d, const gs_edge_program_launch *l)
 {
     assert(l != NULL && l->program != NULL && l->stage != NULL);
-    const gs_status st = check_edges("edge program", &l->edges);
-    return st != GS_OK || gs_edges_none(&l->edges) ? st : d->ops->run_edge_program(d->context, l);
+    gs_status st = check_edges("edge program", &l->edges);
+    if (st != GS_OK || gs_edges_none(&l->edges))
+        return st;
+    for (uint32_t i = 0; i < l->stage->sums && st == GS_OK; i++) {
+        gs_row_sum rows;
+        if (gs_sum_of_rows(&rows, l->stage, i) && l->sum[i].acc != NULL)
+            st = run_row_sum(d, l, i, &rows);
+    }
+    return st == GS_OK && gs_stage_has_edge_program(l->stage) ? d->ops->run_edge_program(d->context, l) : st;
 }
 
 static gs_status check_sum(gs_sum_kind kind, const gs_accumulator *sum, uint32_t width, uint32_t heads)

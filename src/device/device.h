@@ -111,7 +111,7 @@ static inline bool gs_edges_none(const gs_edges *e)
  * (rows of `width` numbers). Adds edges of a target in order of k. A number of the operand becomes float32 and is
  * multiplied by the scale, which rounds, so sums are those of a float32 copy of the scaled rows.
  *
- * With `types` the same by edge type t (see GS_SUM_SPLIT and GS_SUM_PICK): rows of the wide side have types * width
+ * With `types` the same by edge type t (see gs_sum_types): rows of the wide side have types * width
  * numbers, of which an edge has [t * width, +width). */
 typedef struct gs_edge_launch {
     gs_edges edges;
@@ -134,7 +134,8 @@ typedef struct gs_accumulator {
 } gs_accumulator;
 
 /* Edge program of one chunk: computes the edge registers for tiles of edges and
- * accumulates the stage's sums of kind ADD and after. Never holds more than a tile a thread. */
+ * accumulates the stage's sums, but for sums of rows without memory (they have launches of their own, see
+ * gs_sum_of_rows()). Never holds more than a tile a thread. */
 typedef struct gs_edge_program_launch {
     const gs_program *program;
     const gs_stage *stage;

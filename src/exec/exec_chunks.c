@@ -87,7 +87,9 @@ gs_status gs_exec__check_upload(gs_exec *e, const gs_task *t)
 /* Is this the pass of a sum that needs each row and nothing else of an edge? */
 static bool sums_rows(const gs_exec *e, const gs_task *t)
 {
-    return t->kind == GS_TASK_EDGES && e->program->stage[t->stage].sum[t->sum].kind == GS_SUM_ROWS;
+    gs_row_sum rows;
+    return t->kind == GS_TASK_EDGES && gs_sum_of_rows(&rows, &e->program->stage[t->stage], t->sum) &&
+           rows.types == GS_TYPES_NONE;
 }
 
 /* One bit an edge set: other tasks read its chunks too. */

@@ -14,38 +14,46 @@ static gs_edges edges_of(const gs_exec *e, const gs_exec_device *x, const gs_tas
                       .end = x->hidden ? v->edges : 0};
 }
 
-static const float *scale_of(const gs_exec *e, const gs_exec_device *x, const gs_task *t, const gs_sum *sum)
+static gs_row_sum rows_of(const gs_exec *e, const gs_task *t)
 {
-    return sum->scaled ? gs_exec__at(e, x, e->plan->reg[t->first_reg]) : NULL;
+    gs_row_sum rows = {.scale = GS_NONE};
+    (void)gs_sum_of_rows(&rows, &e->program->stage[t->stage], t->sum);
+    return rows;
+}
+
+static const float *scale_of(const gs_exec *e, const gs_exec_device *x, const gs_task *t, const gs_row_sum *rows)
+{
+    return rows->scale != GS_NONE ? gs_exec__at(e, x, e->plan->reg[t->first_reg]) : NULL;
 }
 
 static gs_status launch_own(gs_exec *e, gs_exec_device *x, const gs_task *t)
 {
     const gs_stage *s = &e->program->stage[t->stage];
-    const gs_sum *sum = &s->sum[t->sum];
-    const gs_own_launch l = {.dtype = e->program->array[sum->array].dtype, .own = gs_exec__at(e, x, t->source),
-                             .scale = scale_of(e, x, t, sum), .acc = gs_exec__at(e, x, t->place), .rows = t->rows,
-                             .width = s->reg[sum->reg].width};
+    const gs_row_sum rows = rows_of(e, t);
+    const gs_own_launch l = {.dtype = e->program->array[rows.array].dtype, .own = gs_exec__at(e, x, t->source),
+                             .scale = scale_of(e, x, t, &rows), .acc = gs_exec__at(e, x, t->place), .rows = t->rows,
+                             .width = s->reg[s->sum[t->sum].reg].width};
     return gs_device_add_own(x->device, &l);
 }
 
 static gs_status launch_edges(gs_exec *e, gs_exec_device *x, const gs_task *t)
 {
     const gs_stage *s = &e->program->stage[t->stage];
-    const gs_sum *sum = &s->sum[t->sum];
-    const uint32_t wide = s->reg[sum->reg].width, row = e->program->array[sum->array].width;
+    const gs_row_sum rows = rows_of(e, t);
+    const gs_array *const array = &e->program->array[rows.array];
     gs_chunk_view view;
     gs_status st;
 
     if ((st = gs_exec__view_chunk(e, x, t, &view)) != GS_OK)
         return st;
-    if (sum->kind != GS_SUM_ROWS && view.type_bytes == 0)
+    if (rows.types != GS_TYPES_NONE && view.type_bytes == 0)
         return gs_fail(GS_EINVAL, "the model uses edge types, and this store's edges have none");
     const gs_edge_launch l = {.edges = edges_of(e, x, t, &view, t->rows), .operand = gs_exec__at(e, x, t->source),
-                              .acc = gs_exec__at(e, x, t->place), .dtype = e->program->array[sum->array].dtype,
-                              .scale = scale_of(e, x, t, sum), .width = GS_MIN(wide, row),
-                              .types = sum->kind == GS_SUM_ROWS ? 0 : e->chunks.edge_types,
-                              .pick = sum->kind == GS_SUM_PICK};
+                              .acc = gs_exec__at(e, x, t->place), .dtype = array->dtype,
+                              .scale = scale_of(e, x, t, &rows),
+                              .width = GS_MIN(s->reg[s->sum[t->sum].reg].width, array->width),
+                              .types = rows.types == GS_TYPES_NONE ? 0 : e->chunks.edge_types,
+                              .pick = rows.types == GS_TYPES_OF_ROWS};
     return gs_device_run_edges(x->device, &l);
 }
 
@@ -99,8 +107,9 @@ static gs_status launch_program(gs_exec *e, gs_exec_device *x, const gs_task *t)
         return st;
     for (uint32_t r = 0; r < s->edge_regs; r++)
         x->edge_rows[r] = gs_exec__at(e, x, place[r]);
-    for (uint32_t i = 0; i < s->sums; i++)
-        sum[i] = accumulator_of(e, x, &place[s->edge_regs + i * GS_SUM_PLACES]);
+    for (uint32_t i = 0; i < s->sums; i++) /* sums of rows have tasks of their own */
+        sum[i] = gs_stage_sums_rows(s, i) ? (gs_accumulator){0}
+                                          : accumulator_of(e, x, &place[s->edge_regs + i * GS_SUM_PLACES]);
     if (s->sum[0].kind == GS_SUM_LSTM) {
         gs_sequence_launch l = sequence_of(e, x, t, &view);
         l.gates = x->edge_rows[s->sum[0].value];

@@ -134,9 +134,8 @@ static double edge_width(const gs_stage *s, const gs_instr *i)
 static double sum_flops(const gs_program *p, const gs_stage *s, const gs_sum *m)
 {
     switch (m->kind) {
-    case GS_SUM_ROWS:
-    case GS_SUM_SPLIT:
-        return p->array[m->array].width;
+    case GS_SUM_ADD_TYPE: /* of rows as they are; others count what they add to */
+        return gs_stage_sums_rows(s, (uint32_t)(m - s->sum)) ? s->edge_reg[m->value].width : s->reg[m->reg].width;
     case GS_SUM_ATTEND:
         return 2.0 * s->reg[m->reg].width + 4.0 * s->edge_reg[m->score].width;
     case GS_SUM_LSTM:
@@ -159,7 +158,8 @@ void gs_stage_flops(const gs_program *p, const gs_stage *s, uint64_t rows, uint6
     for (uint32_t i = 0; i < s->sums; i++)
         e += sum_flops(p, s, &s->sum[i]) * ((double)edges + (s->sum[i].self ? (double)rows : 0.0));
     for (uint32_t i = 0; i < s->edge_instrs; i++) /* one an element of the wider side */
-        e += (double)edges * edge_width(s, &s->edge_instr[i]);
+        if (!gs_edge_reg_only_rows(s, s->edge_instr[i].dst))
+            e += (double)edges * edge_width(s, &s->edge_instr[i]);
     *dense = d;
     *edge = e;
 }

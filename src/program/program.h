@@ -132,11 +132,7 @@ typedef struct gs_instr {
  * end (the vertex that accumulates) and an operand end: by in-edges the target is the
  * destination, by out-edges it is the source. No edges: 0 for every kind. */
 typedef enum gs_sum_kind {
-    GS_SUM_ROWS,     /* rows of `array` at the operand end: acc += row, or where it is scaled acc += scale * row, the
-                      * product rounded to float32; of a float32 copy of the rows, bit for bit */
-    GS_SUM_SPLIT,    /* the same by edge type t: acc[t * w, +w) += row[0, w); acc has types * w columns */
-    GS_SUM_PICK,     /* its transpose: acc[0, w) += row[t * w, +w); the array has types * w columns */
-    GS_SUM_ADD,      /* edge register `value`: acc += value */
+    GS_SUM_ADD,      /* edge register `value`: acc += value (of rows as they are see gs_row_sum) */
     GS_SUM_ADD_TYPE, /* the same by edge type t: acc[t * w, +w) += value [w] */
     GS_SUM_MAX,      /* acc = max(acc, value), element by element */
     GS_SUM_MIN,
@@ -155,16 +151,14 @@ typedef enum gs_sum_kind {
 } gs_sum_kind;
 
 typedef struct gs_sum {
-    uint32_t array; /* ROWS: operand rows, f32, bf16 or f16; SPLIT, PICK: f32; LSTM_BACK: written */
     uint32_t reg;   /* GS_REG_SUM: what the vertex program sees; LSTM_BACK: GS_NONE */
-    bool self;      /* ROWS: the vertex's own row is added too, scaled likewise */
-    bool scaled;    /* ROWS: by the number that the operand has in `scale`, an f32 array of width 1 */
-    uint32_t scale;
+    bool self;      /* a sum of rows that is not by type: the vertex's own row is added too, scaled likewise */
     gs_sum_kind kind;
-    uint32_t value, score; /* ADD, MAX, MIN, ATTEND, LSTM..., OUTER: edge registers */
+    uint32_t value, score; /* edge registers; score: ATTEND, OUTER, LSTM_BACK */
     uint32_t lse;          /* ATTEND: GS_REG_SUM of width h */
     uint32_t weight;       /* OUTER, LSTM, LSTM_BACK: parameter; these two are their stage's only sum */
     bool learned;          /* LSTM_BACK */
+    uint32_t array;        /* LSTM_BACK: written; else GS_NONE */
 } gs_sum;
 
 static inline bool gs_sum_is_sequence(const gs_sum *s)
@@ -185,7 +179,8 @@ typedef enum gs_edge_reg_kind {
 typedef struct gs_edge_reg {
     gs_edge_reg_kind kind;
     uint32_t width;
-    uint32_t array; /* OPERAND, TARGET: f32 array, or for edge_mask the u32 input ids; else GS_NONE */
+    uint32_t array; /* OPERAND, TARGET: f32 array, or for edge_mask the u32 input ids, or for a sum of rows that is not
+                     * by type bf16 or f16; else GS_NONE */
     bool typed;     /* OPERAND, TARGET: of an array of types * width columns, those of the edge's type */
 } gs_edge_reg;
 
@@ -197,7 +192,7 @@ typedef struct gs_stage {
     uint32_t regs, instrs;
     gs_reg *reg;
     gs_instr *instr;
-    /* The edge program that sums of kind ADD and after take their values from:
+    /* The edge program that sums take their values from:
      * elementwise instructions (with fold, spread; parameters of one dimension broadcast)
      * whose registers are edge registers, and by_type, by_type_t: a: register, b: parameter [t * in, out]. */
     uint32_t edge_regs, edge_instrs;
@@ -232,23 +227,32 @@ static inline bool gs_stage_has_batches(const gs_stage *s)
     return false;
 }
 
-/* A sum of rows of an array as they are: a device sums them without an edge program, and each such sum has a launch of
- * its own. */
+/* A sum of rows of an array as they are, each times a number of its own where there is a scale: ADD or ADD_TYPE of an
+ * OPERAND register, or ADD of the product of one with another of width 1, rounded to float32. A device sums such rows
+ * faster than an edge program does, and each of these sums has a launch of its own; rows of two bytes are summed as a
+ * float32 copy of them, bit for bit. */
 typedef enum gs_sum_types {
     GS_TYPES_NONE,
-    GS_TYPES_OF_SUM,  /* the row is added to the columns of the edge's type */
-    GS_TYPES_OF_ROWS, /* of the row those of the edge's type are added */
+    GS_TYPES_OF_SUM,  /* by edge type t: acc[t * w, +w) += row[0, w); the sum has types * w columns */
+    GS_TYPES_OF_ROWS, /* its transpose: acc[0, w) += row[t * w, +w); the array has types * w columns */
 } gs_sum_types;
 
 typedef struct gs_row_sum {
     uint32_t array;
     uint32_t scale; /* array of the numbers that operand rows are multiplied by, or GS_NONE */
     gs_sum_types types;
+    uint32_t reg, scale_reg; /* their edge registers, or GS_NONE */
 } gs_row_sum;
 
 /* False, and *out untouched: the sum takes what an edge program computes. */
 bool gs_sum_of_rows(gs_row_sum *out, const gs_stage *s, uint32_t sum);
 bool gs_stage_sums_rows(const gs_stage *s, uint32_t sum);
+/* Does the edge register serve sums of rows alone? Then no edge program needs it. */
+bool gs_edge_reg_only_rows(const gs_stage *s, uint32_t reg);
+/* Adds a sum of rows of `width` columns (the narrower side's) with its registers and its product, for which the stage
+ * has room: GS_ROW_SUM_REGS and one. Registers that `rows` names are not looked at. */
+#define GS_ROW_SUM_REGS 3u
+void gs_stage_add_row_sum(gs_stage *s, const gs_row_sum *rows, uint32_t width, uint32_t reg, bool self);
 /* Is there a sum that takes what an edge program computes? */
 bool gs_stage_has_edge_program(const gs_stage *s);
 

@@ -2,46 +2,6 @@
 #include "base/alloc.h"
 #include "program/program_check_internal.h"
 
-/* The numbers that rows are multiplied by. */
-static gs_status check_scale(const gs_checker *c, uint32_t i, const gs_sum *m)
-{
-    const gs_array *const a = m->scale < c->p->arrays ? &c->p->array[m->scale] : NULL;
-    if (m->kind != GS_SUM_ROWS)
-        return FAIL(c, "sum %u: only a sum of rows is scaled", i);
-    if (a == NULL || a->dtype != GS_F32 || a->width != 1)
-        return FAIL(c, "sum %u: rows are scaled by array %u, which is not one f32 number a row", i, m->scale);
-    if (!c->array_ready[m->scale])
-        return FAIL(c, "sum %u: array %s is not written yet", i, a->name);
-    return GS_OK;
-}
-
-/* A sum of rows: of which array, how wide is the sum? */
-static gs_status check_rows(const gs_checker *c, const gs_stage *s, uint32_t i)
-{
-    const gs_sum *m = &s->sum[i];
-    const gs_array *a;
-    uint32_t has;
-
-    if (m->array >= c->p->arrays || m->reg >= s->regs)
-        return FAIL(c, "sum %u: array %u or register %u does not exist", i, m->array, m->reg);
-    a = &c->p->array[m->array];
-    has = s->reg[m->reg].width;
-    if (!c->array_ready[m->array])
-        return FAIL(c, "sum %u: array %s is not written yet", i, a->name);
-    if (a->dtype != GS_F32 && (m->kind != GS_SUM_ROWS || (a->dtype != GS_BF16 && a->dtype != GS_F16)))
-        return FAIL(c, "sum %u: array %s is %s, not f32%s", i, a->name, gs_dtype_name(a->dtype),
-                    m->kind == GS_SUM_ROWS ? ", bf16 or f16" : "");
-    if (m->kind == GS_SUM_SPLIT && (has == 0 || has % a->width != 0))
-        return FAIL(c, "sum %u: %u elements do not split into %u", i, a->width, has);
-    if (m->kind == GS_SUM_PICK && (has == 0 || a->width % has != 0))
-        return FAIL(c, "sum %u: %u elements are not picked from %u", i, has, a->width);
-    if (s->reg[m->reg].kind != GS_REG_SUM || (m->kind == GS_SUM_ROWS && has != a->width))
-        return FAIL(c, "sum %u: register %u is no sum of %u elements", i, m->reg, a->width);
-    if (m->self && m->kind != GS_SUM_ROWS)
-        return FAIL(c, "sum %u: only a sum of rows takes the own row", i);
-    return m->scaled ? check_scale(c, i, m) : GS_OK;
-}
-
 static gs_status check_sum_reg(const gs_checker *c, const gs_stage *s, uint32_t i, uint32_t r, uint32_t width)
 {
     if (r >= s->regs)
@@ -65,13 +25,14 @@ static bool is_id(const gs_checker *c, const gs_stage *s, uint32_t r)
 static gs_status check_edge_sum(const gs_checker *c, const gs_stage *s, uint32_t i)
 {
     const gs_sum *m = &s->sum[i];
+    gs_row_sum rows;
     uint32_t heads;
 
     if (m->value >= s->edge_regs || (m->kind == GS_SUM_ATTEND && m->score >= s->edge_regs))
         return FAIL(c, "sum %u: edge register %u does not exist", i, m->value >= s->edge_regs ? m->value : m->score);
     if (is_id(c, s, m->value) || (m->kind == GS_SUM_ATTEND && is_id(c, s, m->score)))
         return FAIL(c, "sum %u: of input ids", i);
-    if (m->self)
+    if (m->self && (!gs_sum_of_rows(&rows, s, i) || rows.types != GS_TYPES_NONE))
         return FAIL(c, "sum %u: only a sum of rows takes the own row", i);
     if (m->kind == GS_SUM_ADD_TYPE && (m->reg >= s->regs || s->reg[m->reg].width % s->edge_reg[m->value].width != 0))
         return FAIL(c, "sum %u: %u elements do not split by type", i, s->edge_reg[m->value].width);
@@ -133,11 +94,9 @@ static gs_status check_sums(const gs_checker *c, const gs_stage *s)
 {
     gs_status st = GS_OK;
 
-    if (s->sums > GS_STAGE_SUMS || s->direction > 1)
-        return FAIL(c, "%u sums in direction %u", s->sums, s->direction);
     for (uint32_t i = 0; i < s->sums && st == GS_OK; i++) {
         const gs_sum *m = &s->sum[i];
-        const bool rows = gs_stage_sums_rows(s, i), own = rows || m->kind == GS_SUM_ADD_TYPE; /* the sum's own width */
+        const bool own = m->kind == GS_SUM_ADD_TYPE; /* the sum's own width */
         if ((unsigned)m->kind >= GS_SUM_KINDS)
             return FAIL(c, "sum %u has no kind", i);
         if (gs_sum_is_sequence(m))
@@ -146,7 +105,7 @@ static gs_status check_sums(const gs_checker *c, const gs_stage *s)
             st = check_outer(c, s, i);
             continue;
         }
-        st = rows ? check_rows(c, s, i) : check_edge_sum(c, s, i);
+        st = check_edge_sum(c, s, i);
         if (st == GS_OK)
             st = check_sum_reg(c, s, i, m->reg, own ? s->reg[m->reg].width : s->edge_reg[m->value].width);
     }
@@ -154,6 +113,17 @@ static gs_status check_sums(const gs_checker *c, const gs_stage *s)
 }
 
 /* ---- edge programs ---- */
+
+/* Numbers of two bytes are summed as they are and by no type, or not at all. */
+static bool has_type(const gs_checker *c, const gs_stage *s, uint32_t r)
+{
+    const gs_dtype type = c->p->array[s->edge_reg[r].array].dtype;
+    bool by_type = s->edge_reg[r].typed;
+    for (uint32_t i = 0; i < s->sums; i++)
+        by_type = by_type || (s->sum[i].kind == GS_SUM_ADD_TYPE && s->sum[i].value == r);
+    return type == GS_F32 || is_id(c, s, r) ||
+           ((type == GS_BF16 || type == GS_F16) && !by_type && s->edge_reg[r].width > 0 && gs_edge_reg_only_rows(s, r));
+}
 
 static gs_status check_edge_regs(const gs_checker *c, const gs_stage *s, bool *ready)
 {
@@ -171,7 +141,7 @@ static gs_status check_edge_regs(const gs_checker *c, const gs_stage *s, bool *r
             continue;
         if (g->array >= c->p->arrays)
             return FAIL(c, "edge register %u: array %u does not exist", r, g->array);
-        if ((c->p->array[g->array].dtype != GS_F32 && !is_id(c, s, r)) || (g->typed && is_id(c, s, r)) ||
+        if (!has_type(c, s, r) || (g->typed && is_id(c, s, r)) ||
             (g->typed ? c->p->array[g->array].width % g->width != 0 : c->p->array[g->array].width != g->width))
             return FAIL(c, "edge register %u does not fit array %s", r, c->p->array[g->array].name);
         if (!c->array_ready[g->array])
@@ -282,6 +252,8 @@ static gs_status check_edge_program(gs_checker *c, const gs_stage *s)
 
 gs_status gs_program__check_edges(gs_checker *c, const gs_stage *s)
 {
+    if (s->sums > GS_STAGE_SUMS || s->direction > 1)
+        return FAIL(c, "%u sums in direction %u", s->sums, s->direction);
     const gs_status st = check_edge_program(c, s);
     return st == GS_OK ? check_sums(c, s) : st;
 }

@@ -61,6 +61,8 @@ static void print_edge_program(const gs_program *p, const gs_stage *s, FILE *out
 {
     for (uint32_t r = 0; r < s->edge_regs; r++) {
         const gs_edge_reg *g = &s->edge_reg[r];
+        if (gs_edge_reg_only_rows(s, r))
+            continue; /* its sums say what they are of */
         if (g->kind == GS_EDGE_WEIGHT)
             fprintf(out, "    e%u = weight : [1]\n", r);
         else if (g->kind != GS_EDGE_TEMP)
@@ -69,6 +71,8 @@ static void print_edge_program(const gs_program *p, const gs_stage *s, FILE *out
     }
     for (uint32_t i = 0; i < s->edge_instrs; i++) {
         const gs_instr *n = &s->edge_instr[i];
+        if (gs_edge_reg_only_rows(s, n->dst))
+            continue;
         fprintf(out, "    e%u = %s", n->dst, gs_op_name(n->op));
         print_operand(p, &n->a, 'e', out);
         print_operand(p, &n->b, 'e', out);
@@ -79,8 +83,10 @@ static void print_edge_program(const gs_program *p, const gs_stage *s, FILE *out
 
 static void print_sum(const gs_program *p, const gs_stage *s, uint32_t i, FILE *out)
 {
+    static const char *const names[] = {"sum", "split", "max", "min", "attend", "lstm"};
     const gs_sum *const m = &s->sum[i];
-    static const char *const names[] = {"sum", "split", "pick", "sum", "split", "max", "min", "attend", "lstm"};
+    gs_row_sum rows = {.types = GS_TYPES_NONE};
+    const bool of_rows = gs_sum_of_rows(&rows, s, i);
     if (m->kind == GS_SUM_LSTM_BACK) {
         fprintf(out, "    lstm_back_in e%u e%u %s%s -> store %s\n", m->value, m->score, p->param[m->weight].name,
                 m->learned ? " and its gradient" : "", array_name(p, m->array));
@@ -91,10 +97,11 @@ static void print_sum(const gs_program *p, const gs_stage *s, uint32_t i, FILE *
                 s->direction == 0 ? "in" : "out", m->score, m->value);
         return;
     }
-    fprintf(out, "    r%u = %s_%s", m->reg, names[m->kind], s->direction == 0 ? "in" : "out");
-    if (gs_stage_sums_rows(s, i))
-        fprintf(out, " %s%s%s%s", array_name(p, m->array), m->scaled ? " * " : "",
-                m->scaled ? array_name(p, m->scale) : "", m->self ? " self" : "");
+    fprintf(out, "    r%u = %s_%s", m->reg, rows.types == GS_TYPES_OF_ROWS ? "pick" : names[m->kind],
+            s->direction == 0 ? "in" : "out");
+    if (of_rows)
+        fprintf(out, " %s%s%s%s", array_name(p, rows.array), rows.scale != GS_NONE ? " * " : "",
+                rows.scale != GS_NONE ? array_name(p, rows.scale) : "", m->self ? " self" : "");
     else if (m->kind == GS_SUM_ATTEND)
         fprintf(out, " e%u e%u lse r%u", m->score, m->value, m->lse);
     else if (m->kind == GS_SUM_LSTM)

@@ -143,13 +143,20 @@ static void release_targets(struct emitter *e, struct block b, uint32_t last)
 
 /* ---- chunks ---- */
 
+static gs_row_sum rows_of(const struct emitter *e, uint32_t sum)
+{
+    gs_row_sum rows = {.scale = GS_NONE};
+    (void)gs_sum_of_rows(&rows, gs_emit__stage(e), sum);
+    return rows;
+}
+
 /* True where the operand interval's own rows of a sum's array are added to the block's sums. */
-static bool adds_own_of(const struct emitter *e, struct block b, uint32_t operand, const gs_sum *sum)
+static bool adds_own_of(const struct emitter *e, struct block b, uint32_t operand, uint32_t sum)
 {
     gs_row_run run;
     uint32_t k = 0;
-    return sum->self && operand >= b.first && operand < b.first + b.count &&
-           gs_layout_own_run(e->l, e->stage, sum->array, operand, &k, &run);
+    return gs_emit__stage(e)->sum[sum].self && operand >= b.first && operand < b.first + b.count &&
+           gs_layout_own_run(e->l, e->stage, rows_of(e, sum).array, operand, &k, &run);
 }
 
 /* Of any sum. */
@@ -157,7 +164,7 @@ static bool adds_own(const struct emitter *e, struct block b, uint32_t operand)
 {
     const gs_stage *s = gs_emit__stage(e);
     for (uint32_t i = 0; i < s->sums; i++)
-        if (adds_own_of(e, b, operand, &s->sum[i]))
+        if (adds_own_of(e, b, operand, i))
             return true;
     return false;
 }
@@ -187,18 +194,18 @@ static const struct unit *operand_of(struct emitter *e, uint32_t array)
 /* The numbers from row `first` on that the sum's operand rows are multiplied by, where there are some. */
 static gs_status add_scale_place(struct emitter *e, gs_task *t, uint32_t sum, uint32_t first)
 {
-    const gs_sum *m = &gs_emit__stage(e)->sum[sum];
+    const uint32_t scale = rows_of(e, sum).scale;
     gs_plan *p = e->plan;
     gs_status st;
 
-    if (!m->scaled)
+    if (scale == GS_NONE)
         return GS_OK;
-    const struct unit *u = operand_of(e, m->scale);
+    const struct unit *u = operand_of(e, scale);
     t->first_reg = p->regs;
     if ((st = gs_emit__grow((void **)&p->reg, &e->reg_room, p->regs + 1, sizeof(*p->reg))) != GS_OK)
         return st;
     p->reg[p->regs] = u->place;
-    p->reg[p->regs++].offset += first * e->l->row_bytes[m->scale];
+    p->reg[p->regs++].offset += first * e->l->row_bytes[scale];
     gs_emit__wait(e, u->read);
     return GS_OK;
 }
@@ -206,7 +213,7 @@ static gs_status add_scale_place(struct emitter *e, gs_task *t, uint32_t sum, ui
 static gs_status add_rows_task(struct emitter *e, const gs_task *like, uint32_t sum, uint32_t local,
                                const struct unit *chunk, uint32_t *last)
 {
-    const struct unit *rows = operand_of(e, gs_emit__stage(e)->sum[sum].array);
+    const struct unit *rows = operand_of(e, rows_of(e, sum).array);
     gs_task t = *like;
     t.kind = GS_TASK_EDGES;
     t.sum = sum;
@@ -299,15 +306,16 @@ static gs_status add_own_rows(struct emitter *e, struct block b, uint32_t operan
     gs_status st = GS_OK;
     for (uint32_t i = 0; i < s->sums && st == GS_OK; i++) {
         gs_row_run run;
-        if (!adds_own_of(e, b, operand, &s->sum[i]))
+        if (!adds_own_of(e, b, operand, i))
             continue;
-        const struct unit *rows = operand_of(e, s->sum[i].array);
+        const uint32_t array = rows_of(e, i).array;
+        const struct unit *rows = operand_of(e, array);
         const uint64_t width = gs_sum_width(s, i, GS_SUM_ACC);
-        for (uint32_t k = 0; st == GS_OK && gs_layout_own_run(e->l, e->stage, s->sum[i].array, operand, &k, &run);) {
+        for (uint32_t k = 0; st == GS_OK && gs_layout_own_run(e->l, e->stage, array, operand, &k, &run);) {
             gs_task t = {.kind = GS_TASK_SELF, .sum = i, .operand = operand, .rows = run.rows,
                          .first_row = gs_interval_first(e->l->chunks, operand) + run.first, .source = rows->place,
                          .place = gs_emit__sum_place(e, i, GS_SUM_ACC, operand - b.first)};
-            t.source.offset += run.first * e->l->row_bytes[s->sum[i].array];
+            t.source.offset += run.first * e->l->row_bytes[array];
             t.place.offset += run.first * width * sizeof(float);
             gs_emit__wait(e, rows->read);
             if ((st = add_scale_place(e, &t, i, run.first)) == GS_OK)
@@ -331,8 +339,8 @@ const uint64_t *gs_emit__needed_rows(struct emitter *e, struct block b, uint32_t
     if (!gs_runs_need(e->mask, e->l, e->stage, b.first, b.count, operand))
         return NULL;
     for (uint32_t i = 0; i < s->sums; i++)
-        for (uint32_t k = 0; adds_own_of(e, b, operand, &s->sum[i]) &&
-                             gs_layout_own_run(e->l, e->stage, s->sum[i].array, operand, &k, &run);)
+        for (uint32_t k = 0; adds_own_of(e, b, operand, i) &&
+                             gs_layout_own_run(e->l, e->stage, rows_of(e, i).array, operand, &k, &run);)
             mark_rows(e, run);
     return e->mask;
 }
@@ -355,7 +363,7 @@ static bool is_read(const struct emitter *e, struct block b, uint32_t operand, u
     const gs_stage *s = gs_emit__stage(e);
     bool own = false;
     for (gs_array_use u = {0}; gs_stage_next_use(s, &u);)
-        own = own || (u.role == GS_USE_OWN && u.array == array && adds_own_of(e, b, operand, &s->sum[u.sum]));
+        own = own || (u.role == GS_USE_OWN && u.array == array && adds_own_of(e, b, operand, u.sum));
     return own || has_edges(e, b, operand);
 }
 

@@ -43,6 +43,8 @@ static void edge_program_work(gs_work *w, const gs_stage *s, double edges)
     double computed = 0, gathered = 0, hard = 0, products = 0;
     for (uint32_t i = 0; i < s->edge_instrs; i++) {
         const gs_instr *const in = &s->edge_instr[i];
+        if (gs_edge_reg_only_rows(s, in->dst))
+            continue;
         if (gs_op_by_type(in->op)) {
             products += 2.0 * s->edge_reg[in->dst].width * s->edge_reg[in->a.index].width;
             continue;
@@ -50,8 +52,8 @@ static void edge_program_work(gs_work *w, const gs_stage *s, double edges)
         *(gs_op_is(in->op, GS_FACT_HARD) ? &hard : &computed) +=
             GS_MAX(s->edge_reg[in->dst].width, in->a.kind == GS_FROM_REG ? s->edge_reg[in->a.index].width : 0);
     }
-    for (uint32_t r = 0; r < s->edge_regs; r++)
-        gathered += s->edge_reg[r].kind == GS_EDGE_OPERAND ? s->edge_reg[r].width : 0;
+    for (gs_array_use u = {0}; gs_stage_next_use(s, &u);)
+        gathered += u.role == GS_USE_OPERAND && u.sum == GS_NONE ? s->edge_reg[u.reg].width : 0;
     for (uint32_t i = 0; i < s->sums; i++) {
         if (s->sum[i].kind == GS_SUM_OUTER) { /* rows are put in order by type before */
             const double in = s->edge_reg[s->sum[i].score].width, out = s->edge_reg[s->sum[i].value].width;
@@ -104,7 +106,9 @@ void gs_task_work(gs_work *w, const gs_program *p, const gs_edge_set *set, uint3
         w->amount[1] = (t->kind == GS_TASK_SELF ? 3 : 1) * (double)t->rows * sum_columns(s, t->sum);
         break;
     case GS_TASK_EDGES: {
-        const gs_array *const a = &p->array[s->sum[t->sum].array];
+        gs_row_sum rows = {0};
+        (void)gs_sum_of_rows(&rows, s, t->sum);
+        const gs_array *const a = &p->array[rows.array];
         const double width = GS_MIN(sum_columns(s, t->sum), (double)a->width);
         w->kind = GS_WORK_SUM;
         w->amount[1] = (double)c->edges;

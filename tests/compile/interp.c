@@ -397,8 +397,10 @@ static void run_edge_instr(frame *f, const gs_instr *i)
 static void run_rows(frame *f, const gs_sum *m)
 {
     const test_graph *g = f->x->g;
-    const uint32_t w = f->s->reg[m->reg].width, in = f->x->p->array[m->array].width;
-    const double *rows = f->x->array[m->array], *scale = m->scaled ? f->x->array[m->scale] : NULL;
+    gs_row_sum r;
+    assert_true(gs_sum_of_rows(&r, f->s, (uint32_t)(m - f->s->sum)));
+    const uint32_t w = f->s->reg[m->reg].width, in = f->x->p->array[r.array].width;
+    const double *rows = f->x->array[r.array], *scale = r.scale != GS_NONE ? f->x->array[r.scale] : NULL;
     double *acc = f->reg[m->reg];
 
     for (size_t k = 0; m->self && k < (size_t)g->n * w; k++)
@@ -406,9 +408,10 @@ static void run_rows(frame *f, const gs_sum *m)
     for (uint32_t e = 0; e < g->m; e++) {
         const double by = scale != NULL ? scale[operand_of(f, e)] : 1, *row = rows + (size_t)operand_of(f, e) * in;
         double *to = acc + (size_t)target_of(f, e) * w;
-        const uint32_t type = m->kind == GS_SUM_ROWS ? 0 : g->type[e];
+        const uint32_t type = r.types == GS_TYPES_NONE ? 0 : g->type[e];
         for (uint32_t c = 0; c < (w < in ? w : in); c++)
-            to[m->kind == GS_SUM_SPLIT ? type * in + c : c] += by * row[m->kind == GS_SUM_PICK ? type * w + c : c];
+            to[r.types == GS_TYPES_OF_SUM ? type * in + c : c] +=
+                by * row[r.types == GS_TYPES_OF_ROWS ? type * w + c : c];
     }
 }
 

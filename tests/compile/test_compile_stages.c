@@ -5,15 +5,24 @@
 
 #include "cases.h"
 
+static gs_row_sum rows_of(const gs_stage *s, uint32_t sum)
+{
+    gs_row_sum rows;
+    assert_true(gs_sum_of_rows(&rows, s, sum));
+    return rows;
+}
+
 /* "load W W; store W; sum_in W self" of one stage: the wide things it moves. */
 static void summarise(const gs_program *p, const gs_stage *s, char *out, size_t cap)
 {
     size_t used = 0;
     out[0] = 0;
 #define SAY(...) used += (size_t)snprintf(out + used, cap - used, __VA_ARGS__)
-    for (uint32_t i = 0; i < s->sums; i++)
-        SAY("%s %u%s%s; ", s->direction == 0 ? "sum_in" : "sum_out", p->array[s->sum[i].array].width,
-            s->sum[i].scaled ? " scaled" : "", s->sum[i].self ? " self" : "");
+    for (uint32_t i = 0; i < s->sums; i++) {
+        const gs_row_sum rows = rows_of(s, i);
+        SAY("%s %u%s%s; ", s->direction == 0 ? "sum_in" : "sum_out", p->array[rows.array].width,
+            rows.scale != GS_NONE ? " scaled" : "", s->sum[i].self ? " self" : "");
+    }
     for (uint32_t r = 0; r < s->regs; r++)
         if (s->reg[r].kind == GS_REG_LOAD && s->reg[r].width > 1)
             SAY("load %u; ", s->reg[r].width);
@@ -120,7 +129,7 @@ static void check_no_copy(const gs_program *p)
     bool summed = false;
     for (uint32_t s = 0; s < p->stages; s++) {
         for (uint32_t i = 0; i < p->stage[s].sums; i++) {
-            const gs_array *const a = &p->array[p->stage[s].sum[i].array];
+            const gs_array *const a = &p->array[rows_of(&p->stage[s], i).array];
             summed = summed || a->width == 48;
             assert_true(a->width != 48 || a->store_id >= 0);
         }
@@ -164,8 +173,7 @@ static void test_stages__what_edges_do_not_read_is_rounded(void **state)
         bool of_edges = p->array[a].store_id >= 0 || a == p->logits;
         for (uint32_t s = 0; s < p->stages; s++)
             for (uint32_t i = 0; i < p->stage[s].sums; i++)
-                of_edges = of_edges || p->stage[s].sum[i].array == a ||
-                           (p->stage[s].sum[i].scaled && p->stage[s].sum[i].scale == a);
+                of_edges = of_edges || rows_of(&p->stage[s], i).array == a || rows_of(&p->stage[s], i).scale == a;
         rounded += p->array[a].dtype == GS_BF16;
         if (p->array[a].store_id < 0)
             assert_int_equal(p->array[a].dtype, of_edges ? GS_F32 : GS_BF16);
@@ -314,10 +322,13 @@ static typed_use typed_use_of(const test_case *t)
     for (uint32_t a = 0; a < p->arrays; a++)
         u.widest = p->array[a].store_id < 0 && p->array[a].width > u.widest ? p->array[a].width : u.widest;
     for (uint32_t s = 0; s < p->stages; s++) {
+        gs_row_sum rows;
         for (uint32_t i = 0; i < p->stage[s].sums; i++)
-            u.split += p->stage[s].sum[i].kind == GS_SUM_SPLIT && p->array[p->stage[s].sum[i].array].width > 1;
+            u.split += gs_sum_of_rows(&rows, &p->stage[s], i) && rows.types == GS_TYPES_OF_SUM &&
+                       p->array[rows.array].width > 1;
         for (uint32_t r = 0; r < p->stage[s].edge_regs; r++)
-            u.picked += p->stage[s].edge_reg[r].typed && p->stage[s].edge_reg[r].width > 1;
+            u.picked += p->stage[s].edge_reg[r].typed && p->stage[s].edge_reg[r].width > 1 &&
+                        !gs_edge_reg_only_rows(&p->stage[s], r);
     }
     gs_program_free(p);
     return u;
@@ -433,7 +444,8 @@ static void test_stages__passes_share_store_arrays_and_parameters_only(void **st
     gs_assert_ok(gs_program_check(p));
     gs_program_flops(p, gs_program_pass(p, "eval"), 1000, 8000, &dense, &edge);
     gs_assert_close(dense, 2.0 * 1000 * (16 * 10 + 7 * 16), 1e-12);
-    gs_assert_close(edge, 9000.0 * (p->array[p->stage[p->pass[1].first_stage + 1].sum[0].array].width + 7.0), 1e-12);
+    const gs_row_sum second = rows_of(&p->stage[p->pass[1].first_stage + 1], 0);
+    gs_assert_close(edge, 9000.0 * (p->array[second.array].width + 7.0), 1e-12);
     gs_assert_fails(compile_case(p, &t, "eval"), GS_EINVAL, "the pass 'eval' is there already");
     gs_program_free(p);
 }

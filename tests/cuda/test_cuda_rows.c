@@ -140,7 +140,9 @@ static void prepare(gs_device *d)
     static gs_stage stage[ALL];
     static gs_reg reg[ALL];
     static gs_program program;
-    static const gs_sum_kind kind[] = {[ROWS] = GS_SUM_ROWS, [PICK] = GS_SUM_PICK, [SPLIT] = GS_SUM_SPLIT};
+    static gs_edge_reg edge_reg[ALL][GS_ROW_SUM_REGS];
+    static gs_instr product[ALL];
+    static const gs_sum_types by[] = {[ROWS] = GS_TYPES_NONE, [PICK] = GS_TYPES_OF_ROWS, [SPLIT] = GS_TYPES_OF_SUM};
     for (uint32_t i = 0; i < ALL; i++) {
         const how h = i % WAYS <= SPLIT ? i % WAYS : ROWS;
         const row_kind rows = kinds[i % WAYS <= SPLIT ? 0 : i % WAYS - SPLIT];
@@ -148,8 +150,10 @@ static void prepare(gs_device *d)
         array[i] = (gs_array){.dtype = rows.dtype, .width = h == PICK ? wide : widths[w], .store_id = -1};
         reg[i] =
             (gs_reg){.kind = GS_REG_SUM, .dtype = GS_F32, .width = h == SPLIT ? wide : widths[w], .array = GS_NONE};
-        stage[i] = (gs_stage){.sums = 1, .sum = {{.array = i, .reg = 0, .kind = kind[h], .scaled = rows.scaled,
-                                                 .scale = ALL}}, .regs = 1, .reg = &reg[i]};
+        stage[i] = (gs_stage){.regs = 1, .reg = &reg[i], .edge_reg = edge_reg[i], .edge_instr = &product[i]};
+        gs_stage_add_row_sum(&stage[i],
+                             &(gs_row_sum){.array = i, .scale = rows.scaled ? ALL : GS_NONE, .types = by[h]}, widths[w],
+                             0, false);
     }
     array[ALL] = (gs_array){.dtype = GS_F32, .width = 1, .store_id = -1};
     program = (gs_program){.arrays = ALL + 1, .array = array, .stages = ALL, .stage = stage, .logits = GS_NONE};

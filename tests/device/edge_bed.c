@@ -61,16 +61,25 @@ static uint32_t add_edge_reg(edge_bed *b, gs_edge_reg_kind kind, uint32_t width,
     return r;
 }
 
+/* Rows at one end, of an array of `columns` columns. */
+static uint32_t add_rows(edge_bed *b, gs_edge_reg_kind end, uint32_t width, uint32_t columns, float low, float high)
+{
+    const size_t rows = end == GS_EDGE_TARGET ? b->target_rows : b->operand_rows;
+    const uint32_t r =
+        add_edge_reg(b, end, width, random_floats(rows * columns, 20 + b->stage.edge_regs, low, high));
+    b->array[b->program.arrays] = (gs_array){.dtype = GS_F32, .width = columns, .store_id = -1};
+    b->edge_reg[r].array = b->program.arrays++;
+    return r;
+}
+
 uint32_t bed_operand(edge_bed *b, uint32_t width, float low, float high)
 {
-    return add_edge_reg(b, GS_EDGE_OPERAND, width,
-                        random_floats((size_t)b->operand_rows * width, 20 + b->stage.edge_regs, low, high));
+    return add_rows(b, GS_EDGE_OPERAND, width, width, low, high);
 }
 
 uint32_t bed_target(edge_bed *b, uint32_t width, float low, float high)
 {
-    return add_edge_reg(b, GS_EDGE_TARGET, width,
-                        random_floats((size_t)b->target_rows * width, 20 + b->stage.edge_regs, low, high));
+    return add_rows(b, GS_EDGE_TARGET, width, width, low, high);
 }
 
 void bed_make_typed(edge_bed *b, uint32_t types)
@@ -83,9 +92,8 @@ void bed_make_typed(edge_bed *b, uint32_t types)
 
 uint32_t bed_by_type(edge_bed *b, gs_edge_reg_kind end, uint32_t width, float low, float high)
 {
-    const uint32_t r = (end == GS_EDGE_TARGET ? bed_target : bed_operand)(b, b->types * width, low, high);
-    b->array[b->program.arrays] = (gs_array){.dtype = GS_F32, .width = b->types * width, .store_id = -1};
-    b->edge_reg[r] = (gs_edge_reg){.kind = end, .width = width, .array = b->program.arrays++, .typed = true};
+    const uint32_t r = add_rows(b, end, width, b->types * width, low, high);
+    b->edge_reg[r].typed = true;
     return r;
 }
 

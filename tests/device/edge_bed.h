@@ -19,7 +19,7 @@ typedef struct edge_bed {
     const float *edge_weight;      /* or NULL */
     uint8_t *type;                 /* of edges, or NULL */
     uint32_t types;                /* bed_make_typed(): how many; else 0 */
-    gs_array array[BED_MAX];       /* of rows by type */
+    gs_array array[BED_MAX];       /* of rows at either end */
     bool parallel;                 /* edges of the same ends are one after the other, and stay in one launch */
     /* the graph: targets[] are every second row of target_rows */
     uint32_t index_bytes, targets, target_rows, operand_rows, edges;

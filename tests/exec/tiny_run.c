@@ -119,9 +119,11 @@ static void make_program(struct tiny *t)
         t->reg[s][0] = (gs_reg){GS_REG_SUM, GS_F32, TINY_WIDTH, GS_NONE};
         t->reg[s][1] = (gs_reg){GS_REG_TEMP, GS_F32, TINY_WIDTH, s == 0 ? TINY_H : TINY_OUT};
         t->instr[s][0] = (gs_instr){.op = GS_OP_RELU, .dst = 1, .a = {GS_FROM_REG, 0, 0}};
-        t->stage[s] = (gs_stage){.sums = 1, .direction = (uint32_t)s, .regs = 2, .instrs = 1,
-                                 .reg = t->reg[s], .instr = t->instr[s]};
-        t->stage[s].sum[0] = (gs_sum){.array = s == 0 ? TINY_FEATURES : TINY_H, .self = s == 0};
+        t->stage[s] = (gs_stage){.direction = (uint32_t)s, .regs = 2, .instrs = 1,
+                                 .reg = t->reg[s], .instr = t->instr[s], .edge_reg = t->edge_reg[s]};
+        gs_stage_add_row_sum(&t->stage[s],
+                             &(gs_row_sum){.array = s == 0 ? TINY_FEATURES : TINY_H, .scale = GS_NONE}, TINY_WIDTH, 0,
+                             s == 0);
     }
     t->pass[0] = (gs_pass){"train", 0, 2};
     t->p = (gs_program){.arrays = TINY_ARRAYS, .stages = 2, .passes = 1, .array = t->array,

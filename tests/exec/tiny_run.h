@@ -26,6 +26,7 @@ struct tiny {
     gs_program p;
     gs_array array[TINY_ARRAYS];
     gs_stage stage[2];
+    gs_edge_reg edge_reg[2][1];
     gs_reg reg[2][2];
     gs_instr instr[2][1];
     gs_pass pass[1];

@@ -64,8 +64,9 @@ static gs_program *valid(void)
     add_stage(p, 1, r1, 6, i1, 4);
     strcpy(p->stage[0].name, "first");
     strcpy(p->stage[1].name, "second");
-    p->stage[1].sums = 1;
-    p->stage[1].sum[0] = (gs_sum){.array = Y, .reg = 0};
+    p->stage[1].edge_reg = gs_malloc_array(GS_ROW_SUM_REGS, sizeof(gs_edge_reg));
+    p->stage[1].edge_instr = gs_malloc_array(1, sizeof(gs_instr));
+    gs_stage_add_row_sum(&p->stage[1], &(gs_row_sum){.array = Y, .scale = GS_NONE}, 3, 0, false);
     p->pass[0] = (gs_pass){"train", 0, 2};
     return p;
 }
@@ -80,6 +81,13 @@ static void test_check__a_valid_program_passes(void **state)
     assert_int_equal(gs_param_elements(&p->param[W]), 12);
     gs_program_free(p);
     gs_program_free(NULL);
+}
+
+/* The rows that the stage sums are scaled by an array's numbers. */
+static void scale_by(gs_stage *s, uint32_t array)
+{
+    s->sums = s->edge_regs = 0;
+    gs_stage_add_row_sum(s, &(gs_row_sum){.array = Y, .scale = array}, 3, 0, false);
 }
 
 #define BROKEN(change, part)                                  \
@@ -107,26 +115,28 @@ static void test_check__each_rule_has_its_text(void **state)
     BROKEN(s1->instr[0].op = GS_OP_ROUND, "round into register 3, which is f32");
     BROKEN((p->array[Y].dtype = s0->reg[3].dtype = GS_BF16,
             s0->instr[1] = (gs_instr){.op = GS_OP_ROUND, .dst = 3, .a = reg(2)},
-            p->array[Y].width = s0->reg[3].width = 4, s1->reg[0].width = 4, s1->sum[0].kind = GS_SUM_SPLIT),
-           "sum 0: array y is bf16, not f32");
-    BROKEN((s1->sum[0].kind = GS_SUM_SPLIT, s1->sum[0].scaled = true), "sum 0: only a sum of rows is scaled");
-    BROKEN((s1->sum[0].scaled = true, s1->sum[0].scale = X), "rows are scaled by array 0, which is not one f32");
-    BROKEN((s1->sum[0].scaled = true, s1->sum[0].scale = 99), "rows are scaled by array 99, which is not one f32");
-    BROKEN((s1->sum[0].scaled = true, s1->sum[0].scale = IDS), "rows are scaled by array 3, which is not one f32");
-    BROKEN((p->array[X].store_id = -1, p->array[X].width = s1->reg[5].width = s1->sum[0].scaled = 1, s1->instrs = 3,
-            s0->reg[0] = (gs_reg){GS_REG_TEMP, GS_F32, 4, GS_NONE}, s1->sum[0].scale = X, p->pass[0].first_stage = 1,
+            p->array[Y].width = s0->reg[3].width = 4, s1->reg[0].width = s1->edge_reg[0].width = 4,
+            s1->sum[0].kind = GS_SUM_ADD_TYPE),
+           "edge register 0 does not fit array y");
+    BROKEN((s1->sum[0].kind = GS_SUM_ADD_TYPE, s1->sum[0].self = true),
+           "sum 0: only a sum of rows takes the own row");
+    BROKEN(scale_by(s1, X), "edge register 1 does not fit array x");
+    BROKEN(scale_by(s1, 99), "edge register 1: array 99 does not exist");
+    BROKEN(scale_by(s1, IDS), "edge program: an operand is missing, not written yet or a matrix");
+    BROKEN((p->array[X].store_id = -1, p->array[X].width = s1->reg[5].width = 1, s1->instrs = 3,
+            s0->reg[0] = (gs_reg){GS_REG_TEMP, GS_F32, 4, GS_NONE}, scale_by(s1, X), p->pass[0].first_stage = 1,
             p->pass[0].stages = 1, p->array[Y].store_id = 9),
-           "sum 0: array x is not written yet");
+           "edge register 1: array x is not written yet");
     BROKEN(p->logits = 99, "the logits are array 99 of 5");
     BROKEN(p->pass[0].stages = 3, "pass train has stages 0 to 3 of 2");
     BROKEN(p->pass[0].first_stage = UINT32_MAX, "pass train has stages");
     BROKEN(s1->sums = 9, "stage 1 (second): 9 sums");
-    BROKEN(s1->sum[0].array = 77, "stage 1 (second): sum 0: array 77 or register 0 does not exist");
-    BROKEN(s1->sum[0].array = LABELS, "sum 0: array labels is i32, not f32, bf16 or f16");
+    BROKEN(s1->edge_reg[0].array = 77, "stage 1 (second): edge register 0: array 77 does not exist");
+    BROKEN(s1->edge_reg[0].array = LABELS, "edge register 0 does not fit array labels");
     BROKEN(s1->sum[0].reg = 3, "sum 0: register 3 is no sum of 3 elements");
     BROKEN(s1->sums = 0, "register 0 is of no sum");
     BROKEN((s1->sums = 2, s1->sum[1] = s1->sum[0]), "register 0 has two sums");
-    BROKEN(s0->reg[3].array = GS_NONE, "stage 1 (second): sum 0: array y is not written yet");
+    BROKEN(s0->reg[3].array = GS_NONE, "stage 1 (second): edge register 0: array y is not written yet");
     BROKEN(s0->reg[0].array = 50, "stage 0 (first): register 0: array 50 does not exist");
     BROKEN(s0->reg[0].width = 5, "register 0 does not fit array x");
     BROKEN(s0->reg[0].array = Y, "register 0 does not fit array y");
@@ -240,8 +250,8 @@ static void test_check__edge_programs_have_their_rules(void **state)
     BROKEN(s->sum[1].value = 4, "sum 1: register 2 is no sum of 1 elements");
     BROKEN(s->sum[1].kind = (gs_sum_kind)20, "sum 1 has no kind");
     BROKEN((s->sum[0].value = 4, s->sum[0].score = 3), "sum 0: 3 scores for values of 1 elements");
-    BROKEN((s->sum[1].kind = GS_SUM_SPLIT, s->sum[1].array = Y, s->reg[2].width = 4),
-           "sum 1: 3 elements do not split into 4");
+    BROKEN((s->sum[1].kind = GS_SUM_ADD_TYPE, s->sum[1].value = 0, s->reg[2].width = 4),
+           "sum 1: 3 elements do not split by type");
     BROKEN((s->sum[1].kind = GS_SUM_ADD_TYPE, s->reg[2].width = 4), "sum 1: 3 elements do not split by type");
     BROKEN(s->edge_instr[0].op = GS_OP_BY_TYPE, "by_type: no register and matrices of the types");
     BROKEN((s->edge_instr[0].op = GS_OP_BY_TYPE, s->edge_instr[0].b = param(99)),
@@ -261,8 +271,6 @@ static void test_check__edge_programs_have_their_rules(void **state)
     BROKEN(s->edge_instr[0].op = GS_OP_ACROSS, "across is no instruction of an edge program");
     BROKEN(s->edge_instr[0].op = (gs_op)1000, "this is no instruction of an edge program");
     BROKEN((s->edge_instr[1].op = GS_OP_ROWSUM, s->edge_instr[1].a = param(B)), "rowsum of no register");
-    BROKEN((s->sum[1].kind = GS_SUM_PICK, s->sum[1].array = Y, s->reg[2].width = 2),
-           "sum 1: 2 elements are not picked from 3");
 }
 
 /* The third stage with a mask of edges beside the product, and a mask of the vertices themselves. */

@@ -26,6 +26,15 @@ static void add_instr(struct fixture *f, uint32_t s, uint32_t dst, uint32_t a)
     f->instr[s][f->stage[s].instrs++] = (gs_instr){.op = GS_OP_RELU, .dst = dst, .a = {GS_FROM_REG, a, 0}};
 }
 
+static void add_sum(struct fixture *f, uint32_t s, gs_row_sum rows, uint32_t reg, bool self)
+{
+    if (s < 4) {
+        f->stage[s].edge_reg = f->row_reg[s];
+        f->stage[s].edge_instr = f->product[s];
+    }
+    gs_stage_add_row_sum(&f->stage[s], &rows, f->array[rows.array].width, reg, self);
+}
+
 void fixture_program(struct fixture *f, uint32_t features, uint32_t hidden)
 {
     f->array[FEATURES] = array_of("features", GS_F32, features, 0);
@@ -51,8 +60,7 @@ void fixture_program(struct fixture *f, uint32_t features, uint32_t hidden)
                              .running = GS_NONE}; /* of all rows: stage 1 reads it */
     f->instr[0][f->stage[0].instrs++] = (gs_instr){.op = GS_OP_MEAN_ALL, .dst = 0, .a = {GS_FROM_REG, 3, 0}};
     /* 1: in-edges, own row too; two stores */
-    f->stage[1].sums = 1;
-    f->stage[1].sum[0] = (gs_sum){.array = Y, .reg = 0, .self = true};
+    add_sum(f, 1, (gs_row_sum){Y, GS_NONE, GS_TYPES_NONE, 0, 0}, 0, true);
     add_reg(f, 1, sum_reg(hidden));
     add_reg(f, 1, load(f, SPLIT));
     add_reg(f, 1, temp(hidden + 3, H));
@@ -61,10 +69,9 @@ void fixture_program(struct fixture *f, uint32_t features, uint32_t hidden)
     add_instr(f, 1, 3, 2);
     f->instr[1][0].b = (gs_operand){.kind = GS_FROM_PARAM};
     /* 2: out-edges, two sums of two arrays, loads of a store array and a made one */
-    f->stage[2].sums = 2;
     f->stage[2].direction = GS_BY_SOURCE;
-    f->stage[2].sum[0] = (gs_sum){.array = G, .reg = 0};
-    f->stage[2].sum[1] = (gs_sum){.array = H, .reg = 1, .self = true, .scaled = true, .scale = DEGREE};
+    add_sum(f, 2, (gs_row_sum){G, GS_NONE, GS_TYPES_NONE, 0, 0}, 0, false);
+    add_sum(f, 2, (gs_row_sum){H, DEGREE, GS_TYPES_NONE, 0, 0}, 1, true);
     add_reg(f, 2, sum_reg(7));
     add_reg(f, 2, sum_reg(hidden + 3));
     add_reg(f, 2, load(f, H));
@@ -72,25 +79,24 @@ void fixture_program(struct fixture *f, uint32_t features, uint32_t hidden)
     add_reg(f, 2, temp(7, GS_NONE));
     add_instr(f, 2, 4, 0);
     /* 3 (second pass): straight from the store, the same array twice, once scaled */
-    f->stage[3].sums = 2;
-    f->stage[3].sum[0] = (gs_sum){.array = FEATURES, .reg = 0};
-    f->stage[3].sum[1] = (gs_sum){.array = FEATURES, .reg = 1, .self = true, .scaled = true, .scale = DEGREE};
+    add_sum(f, 3, (gs_row_sum){FEATURES, GS_NONE, GS_TYPES_NONE, 0, 0}, 0, false);
+    add_sum(f, 3, (gs_row_sum){FEATURES, DEGREE, GS_TYPES_NONE, 0, 0}, 1, true);
     add_reg(f, 3, sum_reg(features));
     add_reg(f, 3, sum_reg(features));
     add_reg(f, 3, load(f, DEGREE));
     add_reg(f, 3, temp(features, GS_NONE));
     add_instr(f, 3, 3, 0);
     /* 4: an edge program over rows of both ends, beside a plain sum */
-    f->stage[4].sums = 3;
+    f->stage[4].sums = 2;
     f->stage[4].sum[0] = (gs_sum){.kind = GS_SUM_ATTEND, .reg = 0, .lse = 1, .value = 0, .score = 1};
     f->stage[4].sum[1] = (gs_sum){.kind = GS_SUM_MAX, .reg = 2, .value = 3};
-    f->stage[4].sum[2] = (gs_sum){.array = FEATURES, .reg = 3};
     f->stage[4].edge_regs = 4;
     f->stage[4].edge_reg = f->edge_reg;
     f->edge_reg[0] = (gs_edge_reg){GS_EDGE_OPERAND, features, FEATURES, false};
     f->edge_reg[1] = (gs_edge_reg){GS_EDGE_TARGET, 1, DEGREE, false};
     f->edge_reg[2] = (gs_edge_reg){GS_EDGE_TARGET, features, FEATURES, false};
     f->edge_reg[3] = (gs_edge_reg){GS_EDGE_TEMP, 5, GS_NONE, false};
+    add_sum(f, 4, (gs_row_sum){FEATURES, GS_NONE, GS_TYPES_NONE, 0, 0}, 3, false); /* the register that is there */
     add_reg(f, 4, sum_reg(features));
     add_reg(f, 4, sum_reg(1));
     add_reg(f, 4, sum_reg(5));

@@ -16,6 +16,8 @@ struct fixture {
     gs_reg reg[5][8];
     gs_instr instr[5][8];
     gs_edge_reg edge_reg[4];
+    gs_edge_reg row_reg[4][2 * GS_ROW_SUM_REGS]; /* of stages that sum rows alone */
+    gs_instr product[4][2];
     gs_chunk_table chunks;
     gs_chunk *chunk[2];
     gs_edge_set set[2];

@@ -187,20 +187,28 @@ static void add_words(uint32_t *to, uint64_t n, uint32_t word)
         to[i] += word;
 }
 
+static gs_row_sum rows_of(const gs_stage *st, const gs_sum *sum)
+{
+    gs_row_sum rows = {.array = GS_NONE, .scale = GS_NONE};
+    (void)gs_sum_of_rows(&rows, st, (uint32_t)(sum - st->sum));
+    return rows;
+}
+
 static void run_edges(struct sim *s, uint32_t index, const gs_task *t)
 {
     const gs_stage *st = &s->p->stage[t->stage];
     const gs_chunk_table *ch = s->cfg->chunks;
     const gs_sum *sum = &st->sum[t->sum];
+    const gs_row_sum rows = rows_of(st, sum);
     const gs_chunk *c = chunk_at(s, t->stage, t->target, t->operand);
     const uint32_t d = ch->shared ? 0 : st->direction;
 
     assert_int_equal(t->chunk_bytes, c->length);
     assert_int_equal(t->file, GS_FILE_EDGES(s->p, d));
     expect_bytes(s, index, place(s, t->chunk), t->file, c->offset, c->length);
-    expect_needed(s, index, place(s, t->source), sum->array, d, t->target, t->operand);
-    if (sum->scaled)
-        expect_needed(s, index, place(s, s->plan->reg[t->first_reg]), sum->scale, d, t->target, t->operand);
+    expect_needed(s, index, place(s, t->source), rows.array, d, t->target, t->operand);
+    if (rows.scale != GS_NONE)
+        expect_needed(s, index, place(s, s->plan->reg[t->first_reg]), rows.scale, d, t->target, t->operand);
     add_words(place(s, t->place), (uint64_t)rows_end(s, t->stage, t->target) * st->reg[sum->reg].width,
               chunk_word(s, st->direction, t->target, t->operand));
 }
@@ -209,7 +217,8 @@ static void run_self(struct sim *s, uint32_t index, const gs_task *t)
 {
     const gs_stage *st = &s->p->stage[t->stage];
     const gs_sum *sum = &st->sum[t->sum];
-    const uint64_t rb = row_bytes(s, sum->array), sb = sum->scaled ? row_bytes(s, sum->scale) : 0;
+    const gs_row_sum rows = rows_of(st, sum);
+    const uint64_t rb = row_bytes(s, rows.array), sb = rows.scale != GS_NONE ? row_bytes(s, rows.scale) : 0;
     const uint64_t first = gs_interval_first(s->cfg->chunks, t->operand);
     const uint8_t *got = place(s, t->source);
 
@@ -217,10 +226,10 @@ static void run_self(struct sim *s, uint32_t index, const gs_task *t)
     assert_true(t->first_row + t->rows <= first + gs_interval_rows(s->cfg->chunks, t->operand));
     for (uint32_t r = 0; r < t->rows; r++) {
         assert_true(runs_for(s, t->stage, t->operand, (uint32_t)(t->first_row - first) + r));
-        assert_true(is_stored(s, sum->array, t->first_row + r));
-        expect_bytes(s, index, got + r * rb, sum->array, (t->first_row + r) * rb, rb);
-        if (sum->scaled)
-            expect_bytes(s, index, (const uint8_t *)place(s, s->plan->reg[t->first_reg]) + r * sb, sum->scale,
+        assert_true(is_stored(s, rows.array, t->first_row + r));
+        expect_bytes(s, index, got + r * rb, rows.array, (t->first_row + r) * rb, rb);
+        if (rows.scale != GS_NONE)
+            expect_bytes(s, index, (const uint8_t *)place(s, s->plan->reg[t->first_reg]) + r * sb, rows.scale,
                          (t->first_row + r) * sb, sb);
     }
     add_words(place(s, t->place), (uint64_t)t->rows * st->reg[sum->reg].width, self_word(t->operand));
@@ -421,7 +430,8 @@ static void run_vertex(struct sim *s, uint32_t index, const gs_task *t)
             const uint32_t *got = place(s, reg[seen[n]]);
             for (uint64_t k = 0; k < (uint64_t)t->rows * st->reg[seen[n]].width; k++) {
                 const bool own =
-                    st->sum[i].self && is_stored(s, st->sum[i].array, t->first_row + k / st->reg[seen[n]].width);
+                    st->sum[i].self && is_stored(s, rows_of(st, &st->sum[i]).array,
+                                                 t->first_row + k / st->reg[seen[n]].width);
                 if (got[k] != want + (own ? self_word(interval) : 0))
                     fail_msg("task %u: a sum of interval %u is wrong", index, interval);
             }

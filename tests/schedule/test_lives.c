@@ -17,7 +17,8 @@ struct fixture {
     gs_pass pass[3];
     gs_reg reg[MOST_STAGES][MOST_REGS];
     gs_instr instr[MOST_STAGES][4];
-    gs_edge_reg edge_reg[MOST_STAGES][2];
+    gs_edge_reg edge_reg[MOST_STAGES][GS_STAGE_SUMS * GS_ROW_SUM_REGS + 2];
+    gs_instr product[MOST_STAGES][GS_STAGE_SUMS];
     gs_chunk_table chunks;
     gs_chunk *chunk[2];
     gs_row_runs rows[MOST_STAGES];
@@ -50,6 +51,7 @@ static gs_stage *add_stage(struct fixture *f)
     s->reg = f->reg[k];
     s->instr = f->instr[k];
     s->edge_reg = f->edge_reg[k];
+    s->edge_instr = f->product[k];
     return s;
 }
 
@@ -69,19 +71,21 @@ static uint32_t any_array(struct fixture *f, uint32_t first, uint32_t lasting)
 /* `scale`: the array that its rows are multiplied by, or GS_NONE. Plans do not look at how wide it is. */
 static void add_sum(struct fixture *f, gs_stage *s, uint32_t array, uint32_t scale)
 {
-    const uint32_t i = s->sums++, width = f->array[array].width;
-    s->sum[i] = (gs_sum){.array = array, .reg = add_reg(s, GS_REG_SUM, width, GS_NONE), .self = draw(f, 2) == 0,
-                         .scaled = scale != GS_NONE, .scale = scale};
+    const uint32_t width = f->array[array].width, reg = add_reg(s, GS_REG_SUM, width, GS_NONE);
+    const bool self = draw(f, 2) == 0;
+    gs_stage_add_row_sum(s, &(gs_row_sum){.array = array, .scale = scale}, width, reg, self);
 }
 
 /* A maximum over edges of a row at one end, beside a row at the other. */
 static void add_edge_program(struct fixture *f, gs_stage *s, uint32_t operand, uint32_t target)
 {
     const uint32_t width = f->array[operand].width;
-    s->edge_regs = 2;
-    s->edge_reg[0] = (gs_edge_reg){.kind = GS_EDGE_OPERAND, .width = width, .array = operand};
-    s->edge_reg[1] = (gs_edge_reg){.kind = GS_EDGE_TARGET, .width = f->array[target].width, .array = target};
-    s->sum[s->sums++] = (gs_sum){.kind = GS_SUM_MAX, .reg = add_reg(s, GS_REG_SUM, width, GS_NONE)};
+    const uint32_t first = s->edge_regs;
+    s->edge_reg[first] = (gs_edge_reg){.kind = GS_EDGE_OPERAND, .width = width, .array = operand};
+    s->edge_reg[first + 1] = (gs_edge_reg){.kind = GS_EDGE_TARGET, .width = f->array[target].width, .array = target};
+    s->edge_regs += 2;
+    s->sum[s->sums++] =
+        (gs_sum){.kind = GS_SUM_MAX, .reg = add_reg(s, GS_REG_SUM, width, GS_NONE), .value = first};
 }
 
 static void random_stage(struct fixture *f, uint32_t first, uint32_t lasting)

@@ -17,6 +17,8 @@ struct bed {
     gs_array array[ARRAYS];
     gs_reg reg[3][4];
     gs_instr instr[3][2];
+    gs_edge_reg edge_reg[3][GS_ROW_SUM_REGS];
+    gs_instr product[3][1];
     gs_stage stage[3];
     gs_pass pass;
     gs_program p;
@@ -25,6 +27,15 @@ struct bed {
     uint64_t train[2], reported[2];
     uint32_t reaches;
 };
+
+/* The only sum of a stage. */
+static void sum_rows(struct bed *b, uint32_t s, uint32_t array, uint32_t scale, bool self)
+{
+    b->stage[s].sums = b->stage[s].edge_regs = b->stage[s].edge_instrs = 0;
+    b->stage[s].edge_reg = b->edge_reg[s];
+    b->stage[s].edge_instr = b->product[s];
+    gs_stage_add_row_sum(&b->stage[s], &(gs_row_sum){.array = array, .scale = scale}, b->array[array].width, 0, self);
+}
 
 static void set_row(const struct bed *b, uint64_t *bits, uint32_t row)
 {
@@ -56,12 +67,10 @@ static void make(struct bed *b, gs_op last)
     b->instr[0][0] = (gs_instr){.op = GS_OP_MATMUL_T, .dst = 1, .a = {GS_FROM_REG, 0, 0}, .b = {GS_FROM_PARAM, 0, 0}};
     b->reg[1][0] = (gs_reg){GS_REG_SUM, GS_F32, 4, GS_NONE};
     b->reg[1][1] = (gs_reg){GS_REG_TEMP, GS_F32, 4, G};
-    b->stage[1].sums = 1;
-    b->stage[1].sum[0] = (gs_sum){.array = Y, .reg = 0};
+    sum_rows(b, 1, Y, GS_NONE, false);
     b->instr[1][0] = (gs_instr){.op = GS_OP_XENT_GRAD, .dst = 1, .a = {GS_FROM_REG, 0, 0}};
-    b->stage[2].sums = 1;
     b->stage[2].direction = GS_BY_SOURCE;
-    b->stage[2].sum[0] = (gs_sum){.array = G, .reg = 0};
+    sum_rows(b, 2, G, GS_NONE, false);
     b->reg[2][0] = (gs_reg){GS_REG_SUM, GS_F32, 4, GS_NONE};
     b->reg[2][1] = (gs_reg){GS_REG_LOAD, GS_F32, 4, FEATURES};
     b->reg[2][2] = (gs_reg){GS_REG_TEMP, GS_F32, 4, GS_NONE};
@@ -110,7 +119,7 @@ static void test_row_sets__of_what_rows_are_scaled_by(void **state)
         struct bed b;
         gs_row_sets s;
         make(&b, GS_OP_RELU);
-        b.stage[1].sum[0] = (gs_sum){.array = FEATURES, .reg = 0, .self = self == 1, .scaled = true, .scale = Y};
+        sum_rows(&b, 1, FEATURES, Y, self == 1);
         find(&s, &b);
         EXPECT(&s, s.stage[1].rows, 5, 9);
         if (self == 0)
