@@ -1,4 +1,5 @@
 /* model_build.c - the network: layers as their text says, parameters, and what stands between layers. */
+#include <math.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -238,7 +239,6 @@ bool gs_model_has_bases(const gs_model *m)
 
 static gs_status check_config(const gs_model *m, const gs_model_config *c, gs_builder *b)
 {
-    bool takes;
     if (c->layers == 0 || c->layers > GS_MAX_LAYERS)
         return gs_fail(GS_EINVAL, ".layers %u: must be from 1 to %u", c->layers, GS_MAX_LAYERS);
     if (c->heads > 1 && !gs_model_has_heads(m))
@@ -254,8 +254,11 @@ static gs_status check_config(const gs_model *m, const gs_model_config *c, gs_bu
         return gs_fail(GS_EINVAL, "dropout %g, input dropout %g: must be at least 0 and below 1", (double)c->dropout,
                        (double)c->input_dropout);
     b->has_act = c->act != NULL && strcmp(c->act, "none") != 0;
-    if (b->has_act && (!gs_model__function(c->act, &b->act, &takes, &b->act_alpha) || b->act == GS_OP_DROPOUT))
+    if (b->has_act &&
+        (!gs_model__function(c->act, &b->act) || gs_op_inputs(b->act) != 1 || isnan(gs_op_facts_of(b->act)->standard)))
         return gs_fail(GS_EINVAL, ".activation %s: not one of relu, leaky_relu, elu, sigmoid, tanh, none", c->act);
+    if (b->has_act)
+        b->act_alpha = gs_op_facts_of(b->act)->standard;
     return GS_OK;
 }
 

@@ -2,6 +2,9 @@
  *
  * Nothing is simplified here: what `gnnstream model` prints first is what the text says.
  */
+#include <ctype.h>
+#include <math.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -10,27 +13,15 @@
 
 #define FAR 1e30f /* below all scores, and finite also when some are added */
 
-bool gs_model__function(const char *name, gs_op *op, bool *takes_number, float *number)
+bool gs_model__function(const char *name, gs_op *op)
 {
-    static const struct {
-        const char *name;
-        gs_op op;
-        bool takes;
-        float number; /* torch's default */
-    } table[] = {
-        {"relu", GS_OP_RELU, false, 0},       {"leaky_relu", GS_OP_LEAKY_RELU, true, 0.01f},
-        {"elu", GS_OP_ELU, true, 1},          {"sigmoid", GS_OP_SIGMOID, false, 0},
-        {"tanh", GS_OP_TANH, false, 0},       {"exp", GS_OP_EXP, false, 0},
-        {"log", GS_OP_LOG, false, 0},         {"sqrt", GS_OP_SQRT, false, 0},
-        {"rsqrt", GS_OP_RSQRT, false, 0},     {"dropout", GS_OP_DROPOUT, true, -1}, /* the network's */
-    };
-    for (size_t i = 0; i < sizeof(table) / sizeof(table[0]); i++)
-        if (strcmp(table[i].name, name) == 0) {
-            *op = table[i].op;
-            *takes_number = table[i].takes;
-            *number = table[i].number;
+    for (gs_op i = 0; i < GS_OP_COUNT; i++) {
+        const char *const text = gs_op_facts_of(i)->text;
+        if (text != NULL && isalpha((unsigned char)text[0]) && strcmp(text, name) == 0) {
+            *op = i;
             return true;
         }
+    }
     return false;
 }
 
@@ -506,53 +497,67 @@ static uint32_t build_part(gs_builder *b, const gs_expr *e)
     return gs_ir_part(b->ir, a, (uint32_t)k * width, width);
 }
 
-/* max(a, b), min(a, b): element by element. max(a) runs over edges. */
-static bool is_elementwise_extreme(const gs_expr *e)
+/* "relu, leaky_relu, ...": what the table of operators has. */
+static const char *function_names(char *text, size_t bytes)
 {
-    return e->b != GS_TEXT_NONE && (strcmp(e->name, "max") == 0 || strcmp(e->name, "min") == 0);
+    size_t at = 0;
+    text[0] = 0;
+    for (gs_op i = 0; i < GS_OP_COUNT && at < bytes; i++) {
+        const char *const name = gs_op_facts_of(i)->text;
+        if (name != NULL && isalpha((unsigned char)name[0]) && !gs_model__is_reduction(name))
+            at += (size_t)snprintf(text + at, bytes - at, ", %s", name);
+    }
+    return text;
 }
 
-static uint32_t build_both(gs_builder *b, const gs_expr *e)
+static uint32_t unknown_function(gs_builder *b, const gs_expr *e)
 {
-    const uint32_t x = gs_model__build_expr(b, e->a), y = gs_model__build_expr(b, e->b);
+    char names[256];
+    return gs_ir_error(b->ir, GS_EFORMAT,
+                       "unknown function '%s' (sum, mean, max, min, softmax, lstm, dot, concat, part, head_mean, "
+                       "row_softmax, act, layer_norm, batch_norm, dropout%s)",
+                       e->name, function_names(names, sizeof(names)));
+}
+
+/* An operator of form EACH. Of several operands each number a head is repeated for its head. */
+static uint32_t build_each(gs_builder *b, const gs_expr *e, gs_op op)
+{
+    const gs_op_facts *const f = gs_op_facts_of(op);
+    uint32_t x, y;
+
+    if (e->has_number && (f->is & GS_FACT_ALPHA) == 0)
+        return gs_ir_error(b->ir, GS_EFORMAT, "%s() takes one argument", e->name);
+    if (!e->has_number && isnan(f->standard))
+        return gs_ir_error(b->ir, GS_EFORMAT, "%s() takes a number as its second argument", e->name);
+    x = gs_model__build_expr(b, e->a);
+    y = e->b != GS_TEXT_NONE ? gs_model__build_expr(b, e->b) : GS_IR_NONE;
     gs_ir_at(b->ir, e->line, e->column);
-    return binary(b, e->name[1] == 'i' ? GS_OP_MIN : GS_OP_MAX, x, y);
+    if (f->inputs == 1)
+        return gs_ir_unary(b->ir, op, x, e->has_number ? e->number : f->standard);
+    return binary(b, op, x, y);
 }
 
 static uint32_t build_call(gs_builder *b, uint32_t index)
 {
     const gs_expr *e = &b->m->expr[index];
-    gs_ir *ir = b->ir;
     gs_op op;
-    bool takes;
-    float second;
     uint32_t a;
 
-    if (is_elementwise_extreme(e))
-        return build_both(b, e);
-    if (gs_model__is_reduction(e->name))
+    if (gs_model__is_reduction(e->name) && e->b == GS_TEXT_NONE) /* max(a, b) and min(a, b) are none */
         return build_reduction(b, index);
     if (build_special(b, e, &a))
         return a;
     if (strcmp(e->name, "part") == 0)
         return build_part(b, e);
-    if (!gs_model__function(e->name, &op, &takes, &second))
-        return gs_ir_error(ir, GS_EFORMAT,
-                           "unknown function '%s' (sum, mean, max, min, softmax, lstm, dot, concat, part, head_mean, "
-                           "row_softmax, act, relu, leaky_relu, "
-                           "elu, sigmoid, tanh, exp, log, sqrt, rsqrt, layer_norm, batch_norm, dropout)",
-                           e->name);
-    if (e->has_number && !takes)
-        return gs_ir_error(ir, GS_EFORMAT, "%s() takes one argument", e->name);
-    if (e->has_number)
-        second = e->number;
-    else if (op == GS_OP_DROPOUT)
-        second = b->config->dropout;
+    if (gs_model__function(e->name, &op))
+        return build_each(b, e, op);
+    if (strcmp(e->name, "lstm") == 0)
+        return build_reduction(b, index);
+    if (strcmp(e->name, "dropout") != 0)
+        return unknown_function(b, e);
     a = gs_model__build_expr(b, e->a);
-    gs_ir_at(ir, e->line, e->column);
-    if (op != GS_OP_DROPOUT)
-        return gs_ir_unary(ir, op, a, second);
-    return build_dropout(b, a, second);
+    gs_ir_at(b->ir, e->line, e->column);
+    return build_dropout(b, a, e->has_number ? e->number : b->config->dropout);
 }
 
 uint32_t gs_model__build_expr(gs_builder *b, uint32_t index)

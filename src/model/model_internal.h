@@ -30,7 +30,7 @@ typedef enum gs_token_kind {
     GS_TOKEN_NAME,  /* may have dots: lin.weight, u.x */
     GS_TOKEN_NUMBER,
     GS_TOKEN_ARROW, /* -> */
-    GS_TOKEN_CHAR,  /* one of ( ) [ ] , : = + - * / @ ' */
+    GS_TOKEN_CHAR,  /* one of ( ) [ ] , : = @ ', or an infix sign of the table of operators */
 } gs_token_kind;
 
 typedef struct gs_token {
@@ -59,7 +59,7 @@ typedef enum gs_expr_kind {
     GS_EXPR_BINARY, /* a op b, op of the table */
     GS_EXPR_NEG,    /* -a */
     GS_EXPR_MATMUL, /* a @ name, a @ name', or a @ name[e.type] */
-    GS_EXPR_CALL,   /* name(a), name(a, number), name(a, word), name(a, b) */
+    GS_EXPR_CALL,   /* name(a), name(a, number), name(a, word), name(a, b), name(a, b, c) */
 } gs_expr_kind;
 
 /* What a reduction runs over besides the in-edges, or how. */
@@ -73,7 +73,7 @@ typedef struct gs_expr {
     gs_expr_kind kind;
     gs_op op;
     uint32_t line, column;
-    uint32_t a, b;      /* expressions, GS_TEXT_NONE */
+    uint32_t a, b, c;   /* expressions, GS_TEXT_NONE */
     float number;       /* NUMBER; CALL: the second argument */
     float third;        /* CALL of part(): of how many */
     bool has_number, transposed, typed;
@@ -133,9 +133,8 @@ struct gs_model {
  * what was made is still in *m, for gs_model_close(). */
 gs_status gs_model__parse(gs_model *m, const char *text, size_t bytes);
 
-/* The elementwise function of this name, with the default of its second argument
- * where it takes one. false where there is none. */
-bool gs_model__function(const char *name, gs_op *op, bool *takes_number, float *number);
+/* The elementwise function of this name. false where the table of operators has none. */
+bool gs_model__function(const char *name, gs_op *op);
 
 /* Is it sum, mean, max, min, softmax or lstm? */
 bool gs_model__is_reduction(const char *name);

@@ -106,9 +106,27 @@ static gs_status lex_number(gs_lexer *x, gs_token *t)
     return GS_OK;
 }
 
+/* Of the longest infix sign of an operator that stands here, 0 where there is none. */
+static size_t sign_bytes(const gs_lexer *x)
+{
+    size_t most = 0;
+    for (gs_op op = 0; op < GS_OP_COUNT; op++) {
+        const char *const text = gs_op_facts_of(op)->text;
+        size_t n = 0;
+        if (text == NULL || name_start((unsigned char)text[0]))
+            continue;
+        while (text[n] != 0 && peek(x, n) == (unsigned char)text[n])
+            n++;
+        if (text[n] == 0 && n > most)
+            most = n;
+    }
+    return most;
+}
+
 static gs_status lex_char(gs_lexer *x, gs_token *t)
 {
     const unsigned char c = peek(x, 0);
+    const size_t sign = sign_bytes(x);
 
     if (c == '-' && peek(x, 1) == '>') {
         t->kind = GS_TOKEN_ARROW;
@@ -116,7 +134,7 @@ static gs_status lex_char(gs_lexer *x, gs_token *t)
         advance(x, 2);
         return GS_OK;
     }
-    if (c == 0 || strchr("()[],:=+-*/@'", c) == NULL) {
+    if (sign == 0 && (c == 0 || strchr("()[],:=@'", c) == NULL)) {
         if (c > 32 && c < 127)
             return gs_model__error(x->path, t->line, t->column, "unexpected character '%c'", c);
         return gs_model__error(x->path, t->line, t->column, "unexpected byte 0x%02x", c);
@@ -126,8 +144,8 @@ static gs_status lex_char(gs_lexer *x, gs_token *t)
     if ((c == ')' || c == ']') && x->brackets > 0)
         x->brackets--;
     t->kind = GS_TOKEN_CHAR;
-    t->bytes = 1;
-    advance(x, 1);
+    t->bytes = sign > 0 ? sign : 1;
+    advance(x, t->bytes);
     return GS_OK;
 }
 

@@ -6,12 +6,14 @@
  *              | "repeat" NUMBER ":" | "end"
  *   shape  := NAME "[" dim [ "," dim [ "," dim ] ] "]"
  *   dim    := (NAME | NUMBER) { "*" (NAME | NUMBER) }
- *   expr   := term { ("+" | "-") term }
+ *   expr   := sum [ COMPARISON sum ]
+ *   sum    := term { ("+" | "-") term }
  *   term   := sign { ("*" | "/") sign | "@" NAME [ "'" | "[" "e.type" "]" ] }
  *   sign   := "-" sign | NUMBER | "(" expr ")" | NAME [ "(" expr [ "," second ] ")" ]
- *   second := [ "-" ] NUMBER [ "," NUMBER (of part) ] | "self" | "type" | expr (of dot, concat, max, min) | NAME (of
- *   norms)
+ *   second := [ "-" ] NUMBER [ "," NUMBER (of part) ] | "self" | "type" | NAME (of norms)
+ *           | expr { "," expr } (of dot, concat, and functions of several operands)
  *
+ * Infix signs and functions are those of the table of operators (tensor/op.h).
  * A layer ends with its return. Blank lines and indentation mean nothing;
  * neither do line ends inside brackets.
  */
@@ -37,7 +39,7 @@ static gs_status next(gs_parser *p)
 
 static bool is_char(const gs_parser *p, char c)
 {
-    return p->t.kind == GS_TOKEN_CHAR && p->t.text[0] == c;
+    return p->t.kind == GS_TOKEN_CHAR && p->t.bytes == 1 && p->t.text[0] == c;
 }
 
 static bool is_word(const gs_parser *p, const char *word)
@@ -115,7 +117,8 @@ static gs_status add_expr(gs_parser *p, uint32_t *out, const gs_expr *e)
 
 static gs_expr expr_at(const gs_parser *p, gs_expr_kind kind)
 {
-    return (gs_expr){.kind = kind, .line = p->t.line, .column = p->t.column, .a = GS_TEXT_NONE, .b = GS_TEXT_NONE};
+    return (gs_expr){.kind = kind, .line = p->t.line, .column = p->t.column, .a = GS_TEXT_NONE, .b = GS_TEXT_NONE,
+                     .c = GS_TEXT_NONE};
 }
 
 static gs_status parse_second_number(gs_parser *p, gs_expr *e)
@@ -169,10 +172,13 @@ static gs_status parse_which_part(gs_parser *p, gs_expr *e)
     return next(p);
 }
 
-/* Over edges, or with a second expression element by element. */
-static bool is_extreme(const char *name)
+/* After the first and its comma. */
+static gs_status parse_operands(gs_parser *p, gs_expr *e, uint32_t operands)
 {
-    return strcmp(name, "max") == 0 || strcmp(name, "min") == 0;
+    gs_status st = parse_expr(p, &e->b);
+    if (st != GS_OK || operands < 3 || (st = take_char(p, ',')) != GS_OK)
+        return st;
+    return parse_expr(p, &e->c);
 }
 
 /* After NAME "(". */
@@ -182,22 +188,25 @@ static gs_status parse_arguments(gs_parser *p, gs_expr *e)
                                : strcmp(e->name, "lstm") == 0 ? "',' and lstm()'s recurrent weight"
                                : strcmp(e->name, "concat") == 0 ? "',' and what stands beside it"
                                                               : NULL;
+    const bool reduces = gs_model__is_reduction(e->name); /* max and min run over edges, or have two operands */
+    gs_op op;
+    const uint32_t operands = second != NULL ? 2 : gs_model__function(e->name, &op) ? gs_op_inputs(op) : 0;
     gs_status st;
 
     if ((st = parse_expr(p, &e->a)) != GS_OK)
         return st;
     if (!is_char(p, ','))
-        return second != NULL ? expected(p, second) : take_char(p, ')');
+        return second != NULL ? expected(p, second) : take_char(p, operands > 1 && !reduces ? ',' : ')');
     if ((st = next(p)) != GS_OK)
         return st;
-    if (second != NULL || (is_extreme(e->name) && !is_word(p, "self") && !is_word(p, "type")))
-        st = parse_expr(p, &e->b);
+    if (operands > 1 && !is_word(p, "self") && !is_word(p, "type"))
+        st = parse_operands(p, e, operands);
     else if (strcmp(e->name, "part") == 0)
         st = parse_which_part(p, e);
     else if (gs_model__is_norm(e->name))
         st = take_name(p, e->prefix, "a name for its parameters", true);
     else
-        st = gs_model__is_reduction(e->name) ? parse_over(p, e) : parse_second_number(p, e);
+        st = reduces ? parse_over(p, e) : parse_second_number(p, e);
     return st == GS_OK ? take_char(p, ')') : st;
 }
 
@@ -263,35 +272,69 @@ static gs_status parse_matmul(gs_parser *p, uint32_t *out)
     return st == GS_OK ? add_expr(p, out, &e) : st;
 }
 
-static gs_status parse_term(gs_parser *p, uint32_t *out)
-{
-    gs_status st = parse_sign(p, out);
+/* How tightly an infix sign binds. */
+typedef enum gs_binding { GS_BINDS_COMPARISON, GS_BINDS_SUM, GS_BINDS_PRODUCT } gs_binding;
 
-    while (st == GS_OK && (is_char(p, '*') || is_char(p, '/') || is_char(p, '@'))) {
-        gs_expr e = expr_at(p, GS_EXPR_BINARY);
-        if (is_char(p, '@')) {
-            st = parse_matmul(p, out);
-            continue;
+static gs_binding binding_of(char sign)
+{
+    return strchr("*/", sign) ? GS_BINDS_PRODUCT : strchr("+-", sign) ? GS_BINDS_SUM : GS_BINDS_COMPARISON;
+}
+
+/* Is the next token an operator's sign that binds so tightly? */
+static bool is_sign(const gs_parser *p, gs_binding binding, gs_op *out)
+{
+    for (gs_op op = 0; op < GS_OP_COUNT && p->t.kind == GS_TOKEN_CHAR; op++) {
+        const char *const text = gs_op_facts_of(op)->text;
+        if (text != NULL && strlen(text) == p->t.bytes && memcmp(text, p->t.text, p->t.bytes) == 0) {
+            *out = op;
+            return binding_of(text[0]) == binding;
         }
-        e.op = is_char(p, '*') ? GS_OP_MUL : GS_OP_DIV;
-        e.a = *out;
-        if ((st = next(p)) == GS_OK && (st = parse_sign(p, &e.b)) == GS_OK)
-            st = add_expr(p, out, &e);
     }
+    return false;
+}
+
+/* The sign and what stands right of it, which `right` parses; *out is what stands left. */
+static gs_status parse_infix(gs_parser *p, uint32_t *out, gs_op op, gs_status (*right)(gs_parser *p, uint32_t *out))
+{
+    gs_expr e = expr_at(p, GS_EXPR_BINARY);
+    gs_status st;
+    e.op = op;
+    e.a = *out;
+    if ((st = next(p)) == GS_OK && (st = right(p, &e.b)) == GS_OK)
+        st = add_expr(p, out, &e);
     return st;
 }
 
-static gs_status parse_expr(gs_parser *p, uint32_t *out)
+static gs_status parse_term(gs_parser *p, uint32_t *out)
+{
+    gs_status st = parse_sign(p, out);
+    gs_op op = GS_OP_COUNT;
+
+    while (st == GS_OK && (is_char(p, '@') || is_sign(p, GS_BINDS_PRODUCT, &op)))
+        st = is_char(p, '@') ? parse_matmul(p, out) : parse_infix(p, out, op, parse_sign);
+    return st;
+}
+
+static gs_status parse_sum(gs_parser *p, uint32_t *out)
 {
     gs_status st = parse_term(p, out);
+    gs_op op;
 
-    while (st == GS_OK && (is_char(p, '+') || is_char(p, '-'))) {
-        gs_expr e = expr_at(p, GS_EXPR_BINARY);
-        e.op = is_char(p, '+') ? GS_OP_ADD : GS_OP_SUB;
-        e.a = *out;
-        if ((st = next(p)) == GS_OK && (st = parse_term(p, &e.b)) == GS_OK)
-            st = add_expr(p, out, &e);
-    }
+    while (st == GS_OK && is_sign(p, GS_BINDS_SUM, &op))
+        st = parse_infix(p, out, op, parse_term);
+    return st;
+}
+
+/* a < b < c would compare 0 or 1 with c: who means that writes brackets. */
+static gs_status parse_expr(gs_parser *p, uint32_t *out)
+{
+    gs_status st = parse_sum(p, out);
+    gs_op op;
+
+    if (st == GS_OK && is_sign(p, GS_BINDS_COMPARISON, &op))
+        st = parse_infix(p, out, op, parse_sum);
+    if (st == GS_OK && is_sign(p, GS_BINDS_COMPARISON, &op))
+        return ERROR(p, "comparisons do not follow one another; put one of them in brackets");
     return st;
 }
 
@@ -326,14 +369,13 @@ static bool reserved(const char *name)
     static const char *const words[] = {"layer",     "param",      "buffer",     "return", "repeat", "end",
                                         "u",         "v",          "e",          "self",   "type",   "heads",
                                         "types",     "bases",      "in_degree",  "loops",  "dot",    "act",
-                                        "head_mean", "layer_norm", "batch_norm", "concat", "part",   "row_softmax"};
+                                        "head_mean", "layer_norm", "batch_norm", "concat", "part",   "row_softmax",
+                                        "dropout"};
     gs_op op;
-    bool takes;
-    float number;
     for (size_t i = 0; i < sizeof(words) / sizeof(words[0]); i++)
         if (strcmp(words[i], name) == 0)
             return true;
-    return gs_model__is_reduction(name) || gs_model__function(name, &op, &takes, &number);
+    return gs_model__is_reduction(name) || gs_model__function(name, &op);
 }
 
 /* A name may be given again only by a statement of a `repeat`, and only if it is a variable's. */
