@@ -10,11 +10,11 @@ void gs_generate_constant(char *text, size_t bytes, float value)
     snprintf(text, bytes, "gs_float_of_bits(0x%08xu)", bits);
 }
 
-bool gs_generate_value(FILE *out, gs_op op, const char *a, const char *b, float alpha)
+bool gs_generate_value(FILE *out, gs_op op, const char *const *operand, float alpha)
 {
     static const struct {
         gs_op op;
-        const char *text; /* A and B stand for the operands, L for alpha */
+        const char *text; /* A, B and C stand for the operands, L for alpha */
     } values[] = {
         {GS_OP_ADD, "A + B"},
         {GS_OP_SUB, "A - B"},
@@ -43,8 +43,10 @@ bool gs_generate_value(FILE *out, gs_op op, const char *a, const char *b, float 
         if (values[i].op != op)
             continue;
         for (const char *c = values[i].text; *c != '\0'; c++)
-            if (*c == 'A' || *c == 'B' || *c == 'L')
-                fputs(*c == 'A' ? a : *c == 'B' ? b : constant, out);
+            if (*c >= 'A' && *c <= 'C')
+                fputs(operand[*c - 'A'], out);
+            else if (*c == 'L')
+                fputs(constant, out);
             else
                 fputc(*c, out);
         return true;

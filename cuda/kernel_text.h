@@ -103,8 +103,8 @@ gs_status gs_generate_vertex(FILE *out, gs_vertex_kernel *k, const gs_program *p
 
 /* A number, bit for bit. */
 void gs_generate_constant(char *text, size_t bytes, float value);
-/* "a + b": the value of an elementwise operator; false for one that is not here. */
-bool gs_generate_value(FILE *out, gs_op op, const char *a, const char *b, float alpha);
+/* "a + b": the value of an elementwise operator of its operands; false for one that is not here. */
+bool gs_generate_value(FILE *out, gs_op op, const char *const *operand, float alpha);
 /* Bits that keep an element: base/philox.h makes a number of 24 of them, kept where bits * 2^-24 >= p. */
 uint32_t gs_generate_threshold(float p);
 /* Index of this input in k->input, added where it is new; GS_NONE when there is no room. */

@@ -36,15 +36,16 @@ static void find_needs(gs_gen_writer *w)
     }
     for (uint32_t i = s->edge_instrs; i-- > 0;) {
         const gs_instr *const in = &s->edge_instr[i];
-        for (int o = 0; o < 2 && w->needed[in->dst] && !gs_op_by_type(in->op); o++)
-            if ((o == 0 ? in->a : in->b).kind == GS_FROM_REG)
-                need(w, (o == 0 ? in->a : in->b).index);
+        for (uint32_t o = 0; o < gs_op_inputs(in->op) && w->needed[in->dst] && !gs_op_by_type(in->op); o++)
+            if (gs_instr_operand(in, o)->kind == GS_FROM_REG)
+                need(w, gs_instr_operand(in, o)->index);
     }
     for (uint32_t i = 0; i < s->edge_instrs; i++) {
         const gs_instr *const in = &s->edge_instr[i];
-        w->per_edge[in->dst] = in->op == GS_OP_EDGE_MASK || gs_op_by_type(in->op) ||
-                               (in->a.kind == GS_FROM_REG && w->per_edge[in->a.index]) ||
-                               (in->b.kind == GS_FROM_REG && w->per_edge[in->b.index]);
+        w->per_edge[in->dst] = in->op == GS_OP_EDGE_MASK || gs_op_by_type(in->op);
+        for (uint32_t o = 0; o < gs_op_inputs(in->op); o++)
+            w->per_edge[in->dst] |=
+                gs_instr_operand(in, o)->kind == GS_FROM_REG && w->per_edge[gs_instr_operand(in, o)->index];
     }
 }
 

@@ -276,7 +276,8 @@ static void write_mask(gs_gen_writer *w, const gs_instr *in)
 static void write_instr(gs_gen_writer *w, const gs_instr *in)
 {
     const gs_gen_shape s = gs_gen_shape_of(w, gs_gen_width(w, in->dst));
-    char name[16], a[64], b[64];
+    char name[16], text[3][64] = {"", "", ""};
+    const char *const a[3] = {text[0], text[1], text[2]};
     snprintf(name, sizeof(name), "r%u", in->dst);
     gs_gen_declare(w, name, s);
     if (in->op == GS_OP_EDGE_MASK) {
@@ -295,21 +296,18 @@ static void write_instr(gs_gen_writer *w, const gs_instr *in)
             return;
         }
         gs_gen_over(w, s);
-        operand(w, a, sizeof(a), &in->a, s);
-        gs_gen_reference(w, b, sizeof(b), name, s, s);
-        fprintf(w->out, "%s = %s;\n", b, a);
+        operand(w, text[0], sizeof(text[0]), &in->a, s);
+        gs_gen_reference(w, text[1], sizeof(text[1]), name, s, s);
+        fprintf(w->out, "%s = %s;\n", a[1], a[0]);
         return;
     }
-    operand(w, a, sizeof(a), &in->a, s);
-    if (gs_op_inputs(in->op) == 2)
-        operand(w, b, sizeof(b), &in->b, s);
-    else
-        b[0] = '\0';
+    for (uint32_t k = 0; k < gs_op_inputs(in->op); k++)
+        operand(w, text[k], sizeof(text[k]), gs_instr_operand(in, k), s);
     gs_gen_over(w, s);
     fprintf(w->out, s == GS_GEN_SINGLE ? "%s = " : "%s[i] = ", name);
     if (w->k->rows.scaled) /* the bits of a scaled copy */
-        fprintf(w->out, "gs_times(%s, %s)", a, b);
-    else if (!gs_generate_value(w->out, in->op, a, b, in->alpha)) {
+        fprintf(w->out, "gs_times(%s, %s)", a[0], a[1]);
+    else if (!gs_generate_value(w->out, in->op, a, in->alpha)) {
         char what[96];
         snprintf(what, sizeof(what), "%s along edges is not there", gs_op_name(in->op));
         gs_gen_refuse(w, what);
@@ -452,8 +450,8 @@ void gs_gen_load_params(gs_gen_writer *w)
 {
     bool *const seen = gs_calloc(w->p->params + 1, 1);
     for (uint32_t i = 0; seen != NULL && i < w->s->edge_instrs; i++)
-        for (int o = 0; o < 2; o++) {
-            const gs_operand *const from = o == 0 ? &w->s->edge_instr[i].a : &w->s->edge_instr[i].b;
+        for (uint32_t o = 0; o < gs_op_inputs(w->s->edge_instr[i].op); o++) {
+            const gs_operand *const from = gs_instr_operand(&w->s->edge_instr[i], o);
             char name[16], row[32];
             if (!w->needed[w->s->edge_instr[i].dst] || gs_op_by_type(w->s->edge_instr[i].op) ||
                 from->kind != GS_FROM_PARAM || seen[from->index])

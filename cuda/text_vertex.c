@@ -80,6 +80,11 @@ static void load_wide(writer *w, const char *name, const char *row)
 static void load_operand(writer *w, const gs_operand *o, uint32_t instr)
 {
     char name[16], row[64];
+    for (uint32_t k = 0; gs_instr_operand(&w->s->instr[instr], k) != o; k++) {
+        const gs_operand *const before = gs_instr_operand(&w->s->instr[instr], k);
+        if (before->kind == o->kind && before->index == o->index)
+            return;
+    }
     if (o->kind == GS_FROM_PARAM) {
         const uint32_t in = input_of(w, true, o->index);
         if (w->p->param[o->index].cols == 1) {
@@ -94,11 +99,9 @@ static void load_operand(writer *w, const gs_operand *o, uint32_t instr)
     if (o->kind != GS_FROM_REG || written_in_run(w, o->index, instr))
         return;
     for (uint32_t i = w->k->first; i < instr; i++)
-        if (reads(&w->s->instr[i].a, o->index) ||
-            (reads(&w->s->instr[i].b, o->index) && w->s->instr[i].op != GS_OP_DROPOUT))
-            return; /* there already */
-    if (reads(&w->s->instr[instr].a, o->index) && o != &w->s->instr[instr].a)
-        return;
+        for (uint32_t k = 0; k < gs_op_inputs(w->s->instr[i].op); k++) /* a dropout's ids are no operand */
+            if (reads(gs_instr_operand(&w->s->instr[i], k), o->index))
+                return; /* there already */
     const gs_reg *const r = &w->s->reg[o->index];
     const uint32_t in = input_of(w, false, o->index);
     if (r->width == 1) {
@@ -182,7 +185,8 @@ static void write_instr(writer *w, uint32_t instr)
 {
     const gs_instr *const in = &w->s->instr[instr];
     const bool single = w->k->width == 1;
-    char a[64], b[64] = "";
+    char text[3][64] = {"", "", ""};
+    const char *const operand[3] = {text[0], text[1], text[2]};
     if (!single)
         fprintf(w->out, "    float r%u[4];\n", in->dst);
     if (in->op == GS_OP_CAST) {
@@ -198,16 +202,15 @@ static void write_instr(writer *w, uint32_t instr)
         write_dropout(w, in, instr);
         return;
     }
-    if (gs_op_inputs(in->op) == 2) {
-        load_operand(w, &in->b, instr);
-        operand_text(w, b, sizeof(b), &in->b, instr);
-    }
-    operand_text(w, a, sizeof(a), &in->a, instr);
+    for (uint32_t k = 1; k < gs_op_inputs(in->op); k++)
+        load_operand(w, gs_instr_operand(in, k), instr);
+    for (uint32_t k = 0; k < gs_op_inputs(in->op); k++)
+        operand_text(w, text[k], sizeof(text[k]), gs_instr_operand(in, k), instr);
     if (single)
         fprintf(w->out, "    const float r%u = ", in->dst);
     else
         fprintf(w->out, "    GS_UNROLL for (int i = 0; i < 4; i++) r%u[i] = ", in->dst);
-    if (!gs_generate_value(w->out, in->op, a, b, in->alpha) && w->st == GS_OK)
+    if (!gs_generate_value(w->out, in->op, operand, in->alpha) && w->st == GS_OK)
         w->st = gs_fail(GS_EUNSUPPORTED, "device cuda: stage \"%s\": %s is not there; use .device cpu", w->s->name,
                         gs_op_name(in->op));
     fprintf(w->out, ";\n");

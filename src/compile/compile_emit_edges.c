@@ -63,6 +63,8 @@ static void emit_instr(gs_emitter *e, gs_stage *s, uint32_t v)
     i.a = operand(e, n->in[first]);
     if (inputs > 1)
         i.b = operand(e, n->in[1 - first]);
+    if (inputs > 2)
+        i.c = operand(e, n->in[2]);
     i.dst = e->edge[v] = add_edge_reg(s, GS_EDGE_TEMP, n->width, GS_NONE);
     s->edge_instr[s->edge_instrs++] = i;
 }

@@ -40,6 +40,7 @@ static void place_slots(gs_cpu_edge_plan *plan)
             plan->slot[plan->step[i].dst].last = i;
         note_last(plan, &plan->step[i].a, i);
         note_last(plan, &plan->step[i].b, i);
+        note_last(plan, &plan->step[i].c, i);
     }
     for (uint32_t i = 0; i < plan->steps; i++) {
         const gs_cpu_edge_step *const s = &plan->step[i];
@@ -69,8 +70,19 @@ static void choose_tile(gs_cpu_edge_plan *plan)
     plan->tile = (uint32_t)GS_MAX(GS_MIN(edges, most), (uint64_t)TILE_STEP);
 }
 
-void gs_cpu__lay_out_edges(gs_cpu_edge_plan *plan)
+/* Rows of at least a vector, times a number that is there: cpu_kernels_edge_rows.c. */
+static bool has_only_rows(const gs_cpu_edge_plan *plan, uint32_t lanes)
 {
+    const gs_cpu_edge_step *const s = &plan->step[0];
+    return plan->steps == 1 && (s->kind == GS_CPU_EDGE_SUM || s->kind == GS_CPU_EDGE_SUM_TYPE) &&
+           s->fold != GS_SUM_MAX && s->fold != GS_SUM_MIN && s->width >= lanes && s->a.width == s->width &&
+           (s->a.form == GS_CPU_EDGE_OPERAND || s->a.form == GS_CPU_EDGE_OPERAND_TYPE) &&
+           (s->b.form == GS_CPU_EDGE_NOTHING || s->b.width == 1);
+}
+
+void gs_cpu__lay_out_edges(gs_cpu_edge_plan *plan, uint32_t lanes)
+{
+    plan->only_rows = has_only_rows(plan, lanes);
     place_slots(plan);
     choose_tile(plan);
 }
@@ -116,9 +128,10 @@ gs_cpu_edge_needs gs_cpu__edge_needs(const gs_stage *stage)
         const uint64_t to = in->dst < stage->edge_regs ? stage->edge_reg[in->dst].width : 0;
         const uint64_t from =
             in->a.kind == GS_FROM_REG && in->a.index < stage->edge_regs ? stage->edge_reg[in->a.index].width : 0;
-        floats += 3 * GS_MAX(to, from);
+        const uint32_t steps = gs_op_inputs(in->op) > 2 ? 4 : 3; /* its own, and copies of operands */
+        floats += steps * GS_MAX(to, from);
+        n.steps += steps;
     }
-    n.steps += 3 * stage->edge_instrs;
     n.states = stage->edge_regs;
     n.floats = gs_cpu__most_edge_floats(floats, gs_stage_has_batches(stage));
     return n;

@@ -78,6 +78,12 @@ static gs_cpu_edge_value contiguous(planner *p, gs_cpu_edge_value v, uint32_t wi
     return is_flat(&v, width) && v.form != GS_CPU_EDGE_FIXED ? v : copied(p, v, width);
 }
 
+/* The same, but one number for all stays one. */
+static gs_cpu_edge_value flattened(planner *p, gs_cpu_edge_value v, uint32_t width)
+{
+    return is_flat(&v, width) ? v : copied(p, v, width);
+}
+
 /* Rows of the full width, anywhere. */
 static gs_cpu_edge_value full(planner *p, gs_cpu_edge_value v, uint32_t width)
 {
@@ -155,8 +161,8 @@ static gs_cpu_edge_value binary(planner *p, gs_op op, gs_cpu_edge_value a, gs_cp
     if (p->st != GS_OK)
         return (gs_cpu_edge_value){.form = GS_CPU_EDGE_NOTHING};
     if (!flat && !fills) {
-        a = is_flat(&a, width) ? a : copied(p, a, width);
-        b = is_flat(&b, width) ? b : copied(p, b, width);
+        a = flattened(p, a, width);
+        b = flattened(p, b, width);
     } else if (!flat) {
         s.kind = GS_CPU_EDGE_BINARY;
         if (op == GS_OP_MUL && a.width != width)
@@ -197,29 +203,21 @@ static void plan_fold(planner *p, const gs_instr *in, uint32_t groups, gs_cpu_ed
     d->a = emit_value(p, s);
 }
 
-static void plan_mask(planner *p, const gs_instr *in, uint32_t width, gs_cpu_edge_state *d)
+/* A mask, or whether an edge is a loop: of the ids of its ends. */
+static void plan_ids(planner *p, const gs_instr *in, uint32_t width, gs_cpu_edge_state *d)
 {
-    gs_cpu_edge_step s = {.kind = GS_CPU_EDGE_MASK, .width = width, .loops_as_one = in->self};
+    const bool mask = in->op == GS_OP_EDGE_MASK;
+    gs_cpu_edge_step s = {
+        .kind = mask ? GS_CPU_EDGE_MASK : GS_CPU_EDGE_LOOP, .width = width, .loops_as_one = in->self};
     uint32_t source = 0, destination = 0;
 
     s.a = operand_value(p, &in->a, &source);
     s.b = operand_value(p, &in->b, &destination);
-    if (source != 1 || destination != 1 || !gs_cpu__edge_mask(&s.mask, in, p->l->seed, p->l->epoch)) {
+    if (source != 1 || destination != 1 ||
+        (mask ? !gs_cpu__edge_mask(&s.mask, in, p->l->seed, p->l->epoch) : width != 1)) {
         refuse(p, "ids that are no numbers, or a probability outside [0, 1)");
         return;
     }
-    d->a = emit_value(p, s);
-}
-
-static void plan_loop(planner *p, const gs_instr *in, uint32_t width, gs_cpu_edge_state *d)
-{
-    gs_cpu_edge_step s = {.kind = GS_CPU_EDGE_LOOP, .width = 1};
-    uint32_t source = 0, destination = 0;
-
-    s.a = operand_value(p, &in->a, &source);
-    s.b = operand_value(p, &in->b, &destination);
-    if (source != 1 || destination != 1 || width != 1)
-        refuse(p, "ids that are no numbers");
     d->a = emit_value(p, s);
 }
 
@@ -266,6 +264,14 @@ static void plan_each(planner *p, const gs_instr *in, uint32_t width, gs_cpu_edg
         d->a = binary(p, in->op, d->a, stretched(p, &in->b, width), width);
         return;
     }
+    if (gs_op_inputs(in->op) == 3) {
+        gs_cpu_edge_step s = {.kind = GS_CPU_EDGE_FLAT, .op = in->op, .width = width};
+        s.a = flattened(p, d->a, width);
+        s.b = flattened(p, stretched(p, &in->b, width), width);
+        s.c = flattened(p, stretched(p, &in->c, width), width);
+        d->a = emit_value(p, s);
+        return;
+    }
     d->a = contiguous(p, d->a, width);
     d->a = emit_value(p, (gs_cpu_edge_step){
                              .kind = GS_CPU_EDGE_UNARY, .op = in->op, .alpha = in->alpha, .width = width, .a = d->a});
@@ -301,7 +307,7 @@ static void plan_instr(planner *p, const gs_instr *in)
         break;
     case GS_OP_EDGE_MASK:
     case GS_OP_IS_LOOP:
-        (in->op == GS_OP_EDGE_MASK ? plan_mask : plan_loop)(p, in, width, d);
+        plan_ids(p, in, width, d);
         break;
     case GS_OP_FOLD:
     case GS_OP_ROWSUM:
@@ -470,9 +476,9 @@ static void find_needed(const planner *p)
         const gs_instr *const in = &stage->edge_instr[i];
         if (in->dst >= stage->edge_regs || !p->cpu->edge_state[in->dst].needed)
             continue;
-        for (uint32_t o = 0; o < 2; o++)
-            if ((o == 0 ? in->a : in->b).kind == GS_FROM_REG)
-                need(p, (o == 0 ? in->a : in->b).index);
+        for (uint32_t o = 0; o < gs_op_inputs(in->op); o++)
+            if (gs_instr_operand(in, o)->kind == GS_FROM_REG)
+                need(p, gs_instr_operand(in, o)->index);
     }
 }
 
@@ -502,6 +508,7 @@ static void find_uses(const planner *p)
             continue;
         note_use(cpu, stage, &in->a, in->op == GS_OP_FOLD || in->op == GS_OP_ROWSUM);
         note_use(cpu, stage, &in->b, false);
+        note_use(cpu, stage, &in->c, false);
     }
     for (uint32_t i = 0; i < stage->sums; i++) {
         const gs_sum *const sum = &stage->sum[i];
@@ -558,16 +565,6 @@ static void plan_register(planner *p, uint32_t index)
     }
 }
 
-/* Rows of at least a vector, times a number that is there: cpu_kernels_edge_rows.c. */
-static bool has_only_rows(const gs_cpu_edge_plan *plan, uint32_t lanes)
-{
-    const gs_cpu_edge_step *const s = &plan->step[0];
-    return plan->steps == 1 && (s->kind == GS_CPU_EDGE_SUM || s->kind == GS_CPU_EDGE_SUM_TYPE) &&
-           s->fold != GS_SUM_MAX && s->fold != GS_SUM_MIN && s->width >= lanes && s->a.width == s->width &&
-           (s->a.form == GS_CPU_EDGE_OPERAND || s->a.form == GS_CPU_EDGE_OPERAND_TYPE) &&
-           (s->b.form == GS_CPU_EDGE_NOTHING || s->b.width == 1);
-}
-
 gs_status gs_cpu__plan_edges(gs_cpu_edge_plan *plan, const gs_cpu *cpu, const gs_edge_program_launch *l, uint32_t outer)
 {
     const gs_stage *const stage = l->stage;
@@ -592,8 +589,7 @@ gs_status gs_cpu__plan_edges(gs_cpu_edge_plan *plan, const gs_cpu *cpu, const gs
             (outer == GS_NONE ? plan_sum : plan_outer)(&p, &stage->sum[p.index]);
     if (p.st != GS_OK)
         return p.st;
-    plan->only_rows = has_only_rows(plan, cpu->k->lanes);
-    gs_cpu__lay_out_edges(plan);
+    gs_cpu__lay_out_edges(plan, cpu->k->lanes);
     if (gs_cpu__edge_tile_floats(plan->floats, plan->tile) > cpu->edge_floats)
         return gs_fail(GS_EINVAL, "stage \"%s\": not prepared for edge registers of this size", stage->name);
     return GS_OK;

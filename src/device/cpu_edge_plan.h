@@ -73,7 +73,7 @@ typedef struct gs_cpu_edge_step {
     uint32_t width;   /* of dst; of the accumulator */
     uint32_t dst;     /* slot, or GS_NONE */
     uint32_t sum;     /* SUM, ATTEND: of the stage; KEEP: 0 or 1 */
-    gs_cpu_edge_value a, b;
+    gs_cpu_edge_value a, b, c; /* c: FLAT, of operators of three operands */
     const float *matrix; /* BY_TYPE: [a.width, width] of each type, one after the other */
     gs_cpu_dropout mask; /* MASK */
     bool loops_as_one;   /* MASK: program.h, `self` */

@@ -40,7 +40,7 @@ typedef struct gs_cpu_step {
     gs_op op;
     uint32_t width;          /* of dst; REDUCE and losses: of a */
     float *dst;              /* NULL where the result is no register */
-    gs_cpu_operand a, b;     /* elementwise */
+    gs_cpu_operand a, b, c;  /* elementwise */
     const void *source;      /* CAST: a */
     gs_dtype source_type;
     uint16_t *rounded;       /* ROUND: dst, bf16 */
@@ -160,8 +160,9 @@ bool gs_cpu__edge_mask(gs_cpu_dropout *out, const gs_instr *in, uint64_t seed, u
 gs_status gs_cpu__plan_edges(gs_cpu_edge_plan *plan, const gs_cpu *cpu, const gs_edge_program_launch *l,
                              uint32_t outer);
 gs_cpu_edge_needs gs_cpu__edge_needs(const gs_stage *stage);
-/* cpu_edge_layout.c: places of slots, edges of a tile; floats of scratch of so many edges, and at the most. */
-void gs_cpu__lay_out_edges(gs_cpu_edge_plan *plan);
+/* cpu_edge_layout.c: places of slots, edges of a tile, whether it only adds rows;
+ * floats of scratch of so many edges, and at the most. */
+void gs_cpu__lay_out_edges(gs_cpu_edge_plan *plan, uint32_t lanes);
 uint64_t gs_cpu__edge_tile_floats(uint64_t floats, uint64_t edges);
 uint64_t gs_cpu__most_edge_floats(uint64_t floats, bool batched);
 

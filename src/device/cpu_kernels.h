@@ -65,6 +65,8 @@ typedef struct gs_cpu_kernels {
 
     /* dst[rows, width] = a op b, for operators of form EACH and two operands. */
     void (*binary)(gs_op op, float *dst, gs_cpu_operand a, gs_cpu_operand b, uint32_t rows, uint32_t width);
+    /* dst[rows, width] = op(a, b, c), for operators of form EACH and three operands. */
+    void (*ternary)(gs_op op, float *dst, const gs_cpu_operand *operand, uint32_t rows, uint32_t width);
     /* dst[n] = op(a[n]), for operators of form EACH and one operand. */
     void (*unary)(gs_op op, float *dst, const float *a, size_t n, float alpha);
     void (*rowsum)(float *dst, const float *a, uint32_t rows, uint32_t width);

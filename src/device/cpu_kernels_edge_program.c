@@ -281,6 +281,15 @@ static gs_cpu_operand flat_operand(const gs_cpu_edge_frame *f, const gs_cpu_edge
     return (gs_cpu_operand){rows.p, v->form == GS_CPU_EDGE_FIXED ? GS_CPU_SCALAR : GS_CPU_FULL};
 }
 
+static void run_flat(const gs_cpu_edge_frame *f, const gs_cpu_edge_step *s)
+{
+    const gs_cpu_operand o[3] = {flat_operand(f, &s->a), flat_operand(f, &s->b), flat_operand(f, &s->c)};
+    if (s->c.form == GS_CPU_EDGE_NOTHING)
+        GS_KERNEL(binary)(s->op, gs_slot(f, s->dst), o[0], o[1], f->tile->edges, s->width);
+    else
+        GS_KERNEL(ternary)(s->op, gs_slot(f, s->dst), o, f->tile->edges, s->width);
+}
+
 /* Ids are whole numbers in the place of floats. */
 static void run_loop(const gs_cpu_edge_frame *f, const gs_cpu_edge_step *s)
 {
@@ -319,7 +328,7 @@ static void run_step(const gs_cpu_edge_frame *f, const gs_cpu_edge_step *s)
         GS_KERNEL(unary)(s->op, gs_slot(f, s->dst), gs_value_rows(f, &s->a).p, (size_t)edges * s->width, s->alpha);
         break;
     case GS_CPU_EDGE_FLAT:
-        GS_KERNEL(binary)(s->op, gs_slot(f, s->dst), flat_operand(f, &s->a), flat_operand(f, &s->b), edges, s->width);
+        run_flat(f, s);
         break;
     case GS_CPU_EDGE_BINARY:
         run_binary(f, s);

@@ -93,6 +93,60 @@ void GS_KERNEL(binary)(gs_op op, float *dst, gs_cpu_operand a, gs_cpu_operand b,
         run(dst + (size_t)r * width, row_start(a, r, width), row_start(b, r, width), width);
 }
 
+/* A run of n elements of three operands: bit k of `vectors` says that operand k is a vector. */
+typedef void (*run_three_fn)(float *d, const float *const *a, unsigned vectors, size_t n);
+
+#define DEFINE_TERNARY(NAME, EXPR)                                                                             \
+    GS_INLINE void NAME##_of(float *d, const float *const *a, const unsigned vectors, size_t n)               \
+    {                                                                                                          \
+        const float *const a0 = a[0], *const a1 = a[1], *const a2 = a[2];                                      \
+        _Pragma("omp simd") for (size_t i = 0; i < n; i++)                                                     \
+        {                                                                                                      \
+            const float x = a0[vectors & 1 ? i : 0], y = a1[vectors & 2 ? i : 0], z = a2[vectors & 4 ? i : 0]; \
+            d[i] = (EXPR);                                                                                     \
+        }                                                                                                      \
+    }                                                                                                          \
+    static void NAME(float *d, const float *const *a, unsigned vectors, size_t n)                             \
+    {                                                                                                          \
+        switch (vectors) {                                                                                     \
+        case 0: NAME##_of(d, a, 0, n); break;                                                                  \
+        case 1: NAME##_of(d, a, 1, n); break;                                                                  \
+        case 2: NAME##_of(d, a, 2, n); break;                                                                  \
+        case 3: NAME##_of(d, a, 3, n); break;                                                                  \
+        case 4: NAME##_of(d, a, 4, n); break;                                                                  \
+        case 5: NAME##_of(d, a, 5, n); break;                                                                  \
+        case 6: NAME##_of(d, a, 6, n); break;                                                                  \
+        default: NAME##_of(d, a, 7, n); break;                                                                 \
+        }                                                                                                      \
+    }
+
+#define X(id, name, value) DEFINE_TERNARY(name, value)
+GS_CPU_OF_THREE(X)
+#undef X
+
+void GS_KERNEL(ternary)(gs_op op, float *dst, const gs_cpu_operand *operand, uint32_t rows, uint32_t width)
+{
+    static const run_three_fn table[GS_OP_COUNT + 1] = {
+#define X(id, name, value) [id] = name,
+        GS_CPU_OF_THREE(X)
+#undef X
+        [GS_OP_COUNT] = NULL};
+    gs_cpu_operand o[3];
+    unsigned vectors = 0;
+    bool flat = true;
+
+    for (unsigned k = 0; k < 3; k++) {
+        o[k] = narrowed(operand[k], width);
+        vectors |= (o[k].shape == GS_CPU_FULL || o[k].shape == GS_CPU_ROW) ? 1u << k : 0;
+        flat = flat && (o[k].shape == GS_CPU_FULL || o[k].shape == GS_CPU_SCALAR);
+    }
+    const size_t n = flat ? (size_t)rows * width : width;
+    for (uint32_t r = 0; r < (flat ? 1 : rows); r++) {
+        const float *const a[3] = {row_start(o[0], r, width), row_start(o[1], r, width), row_start(o[2], r, width)};
+        table[op](dst + (size_t)r * width, a, vectors, n);
+    }
+}
+
 #define DEFINE_SIMPLE(NAME, EXPR)                                               \
     static void NAME(float *d, const float *a, size_t n, float alpha)           \
     {                                                                           \

@@ -21,6 +21,7 @@
     }
 
 void GS_KERNEL(binary)(gs_op op, float *dst, gs_cpu_operand a, gs_cpu_operand b, uint32_t rows, uint32_t width);
+void GS_KERNEL(ternary)(gs_op op, float *dst, const gs_cpu_operand *operand, uint32_t rows, uint32_t width);
 void GS_KERNEL(unary)(gs_op op, float *dst, const float *a, size_t n, float alpha);
 void GS_KERNEL(rowsum)(float *dst, const float *a, uint32_t rows, uint32_t width);
 void GS_KERNEL(rowmax)(float *dst, const float *a, uint32_t rows, uint32_t width);

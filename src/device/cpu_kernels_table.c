@@ -14,6 +14,7 @@ const gs_cpu_kernels GS_KERNEL(kernels) = {
     .lanes = GS_LANES,
     .row_numbers = GS_KERNEL(row_numbers),
     .binary = GS_KERNEL(binary),
+    .ternary = GS_KERNEL(ternary),
     .unary = GS_KERNEL(unary),
     .rowsum = GS_KERNEL(rowsum),
     .rowmax = GS_KERNEL(rowmax),

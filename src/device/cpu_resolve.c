@@ -331,6 +331,8 @@ static gs_status resolve_each(const lookup *k)
     }
     s->a = broadcast(k, &k->instr->a, &st);
     s->b = broadcast(k, &k->instr->b, &st);
+    if (gs_op_inputs(s->op) == 3)
+        s->c = broadcast(k, &k->instr->c, &st);
     return st;
 }
 

@@ -122,6 +122,9 @@ GS_INLINE gs_vf gs_v_sigmoid(gs_vf x)
     X(GS_OP_MIN, min, PICK((x < y) | (x != x), x, y))          \
     X(GS_OP_EQ, equal, PICK(x == y, NUMBER(1.0f), NUMBER(0.0f)))
 
+/* Of three numbers x, y and z. */
+#define GS_CPU_OF_THREE(X)
+
 /* Of one number x and alpha, where the compiler finds vector instructions for it. NaN stays, as in torch.relu. */
 #define GS_CPU_OF_ONE(X)                                       \
     X(GS_OP_NEG, neg, -x)                                      \

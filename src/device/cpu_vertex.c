@@ -144,13 +144,24 @@ static double *moments_of(float *lot, const gs_cpu_step *s)
     return (double *)(void *)(lot + s->partial);
 }
 
+/* An element of the elements at the same place. */
 static void run_each(const gs_cpu_kernels *k, const gs_cpu_step *s, uint32_t row, uint32_t rows)
 {
-    const size_t at = (size_t)row * s->width, n = (size_t)rows * s->width;
-    if (gs_op_inputs(s->op) == 1)
-        k->unary(s->op, s->dst + at, s->a.p + at, n, s->alpha);
-    else
-        k->binary(s->op, s->dst + at, shifted(s->a, row, s->width), shifted(s->b, row, s->width), rows, s->width);
+    const unsigned inputs = gs_op_inputs(s->op);
+    float *const dst = s->dst + (size_t)row * s->width;
+    gs_cpu_operand o[3] = {s->a, s->b, s->c};
+    for (unsigned i = 0; i < inputs; i++)
+        o[i] = shifted(o[i], row, s->width);
+    switch (inputs) {
+    case 1:
+        k->unary(s->op, dst, o[0].p, (size_t)rows * s->width, s->alpha);
+        break;
+    case 2:
+        k->binary(s->op, dst, o[0], o[1], rows, s->width);
+        break;
+    default:
+        k->ternary(s->op, dst, o, rows, s->width);
+    }
 }
 
 /* A step that is no product, on rows [row, row + rows) of a part. */

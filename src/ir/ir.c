@@ -359,6 +359,13 @@ uint32_t gs_ir_binary(gs_ir *ir, gs_op op, uint32_t a, uint32_t b)
     return gs_ir__make(ir, gs_ir__blank(op, a, b));
 }
 
+uint32_t gs_ir_ternary(gs_ir *ir, gs_op op, uint32_t a, uint32_t b, uint32_t c)
+{
+    gs_node n = gs_ir__blank(op, a, b);
+    n.in[2] = c;
+    return gs_ir__make(ir, n);
+}
+
 uint32_t gs_ir_dropout(gs_ir *ir, uint32_t a, float p, uint32_t site)
 {
     gs_node n = gs_ir__blank(GS_OP_DROPOUT, a, gs_ir_input(ir, "input_id", 1, GS_U32));

@@ -120,6 +120,8 @@ uint32_t gs_ir_unary(gs_ir *ir, gs_op op, uint32_t a, float alpha);
 uint32_t gs_ir_resize(gs_ir *ir, gs_op op, uint32_t a, uint32_t width);
 /* Columns [first, first + width) of a vertex value. */
 uint32_t gs_ir_part(gs_ir *ir, uint32_t a, uint32_t first, uint32_t width);
+/* Elementwise of three inputs. */
+uint32_t gs_ir_ternary(gs_ir *ir, gs_op op, uint32_t a, uint32_t b, uint32_t c);
 /* Elementwise of two inputs, CONCAT, matmul(_t), outer, ATTEND(score, value), LSTM_IN(gates' input, weight). */
 uint32_t gs_ir_binary(gs_ir *ir, gs_op op, uint32_t a, uint32_t b);
 uint32_t gs_ir_dropout(gs_ir *ir, uint32_t a, float p, uint32_t site);

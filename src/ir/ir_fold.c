@@ -202,7 +202,7 @@ static uint32_t fold_constants(gs_ir *ir, const gs_node *n)
         x[k] = at(ir, n->in[k])->alpha;
     }
     if (gs_op_is_each(n->op))
-        v = gs_op_value(n->op, x[0], x[1], n->alpha);
+        v = gs_op_value(n->op, x[0], x[1], x[2], n->alpha);
     else if (resizes(n->op))
         v = (double)x[0] * added(n, a);
     else
@@ -216,15 +216,18 @@ static uint32_t fold_constants(gs_ir *ir, const gs_node *n)
  * computed and spread. */
 static uint32_t fold_wide_constant(gs_ir *ir, const gs_node *n)
 {
-    for (uint32_t k = 0; gs_op_inputs(n->op) == 2 && k < 2; k++) {
+    gs_node scalar = *n;
+    bool wide = false;
+    for (uint32_t k = 0; k < gs_op_inputs(n->op); k++) {
         const gs_node c = *at(ir, n->in[k]);
-        gs_node scalar = *n;
-        if (c.op != GS_OP_CONST || c.width == 1 || at(ir, n->in[1 - k])->width != 1)
-            continue;
-        scalar.in[k] = gs_ir_const(ir, c.alpha, 1);
-        return gs_ir_resize(ir, GS_OP_SPREAD, gs_ir__make(ir, scalar), n->width);
+        if (!is_const(ir, n->in[k]) && c.width > 1)
+            return GS_IR_NONE;
+        if (c.width > 1) {
+            wide = true;
+            scalar.in[k] = gs_ir_const(ir, c.alpha, 1);
+        }
     }
-    return GS_IR_NONE;
+    return wide ? gs_ir_resize(ir, GS_OP_SPREAD, gs_ir__make(ir, scalar), n->width) : GS_IR_NONE;
 }
 
 /* (e + d1) + d2 = e + (d1 + d2): what is of one end is added there, and one array less is read. */
@@ -321,7 +324,7 @@ static uint32_t fold_elementwise(gs_ir *ir, const gs_node *n)
         return n->op == GS_OP_PART ? fold_part(ir, n) : GS_IR_NONE;
     uint32_t folded = fold_constants(ir, n);
     if (folded == GS_IR_NONE && ir->status == GS_OK)
-        folded = fold_wide_constant(ir, n);
+        folded = gs_op_is_each(n->op) ? fold_wide_constant(ir, n) : GS_IR_NONE;
     if (folded == GS_IR_NONE && ir->status == GS_OK)
         folded = fold_ends(ir, n);
     if (folded != GS_IR_NONE || ir->status != GS_OK)

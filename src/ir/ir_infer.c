@@ -40,23 +40,22 @@ static bool infer_resize(gs_ir *ir, gs_node *n)
 
 static bool infer_elementwise(gs_ir *ir, gs_node *n)
 {
-    const gs_node *a = &ir->node[n->in[0]];
-    const gs_node *b = gs_op_inputs(n->op) == 2 ? &ir->node[n->in[1]] : NULL;
-
-    if (is_matrix(a) || (b != NULL && is_matrix(b))) {
-        gs_ir_error(ir, GS_EFORMAT, "%s: '%s' is a matrix; a matrix can only stand right of @", gs_op_name(n->op),
-                    is_matrix(a) ? a->name : b->name);
-        return false;
-    }
-    n->type = (gs_graph_type)(a->type | (b != NULL ? b->type : GS_TYPE_P));
-    n->width = a->width;
-    if (b != NULL && a->width != b->width) {
-        if (a->width != 1 && b->width != 1) {
-            gs_ir_error(ir, GS_EFORMAT, "%s: the two sides have widths %u and %u", gs_op_name(n->op), a->width,
-                        b->width);
+    n->type = GS_TYPE_P;
+    n->width = 1;
+    for (uint32_t k = 0; k < gs_op_inputs(n->op); k++) {
+        const gs_node *a = &ir->node[n->in[k]];
+        if (is_matrix(a)) {
+            gs_ir_error(ir, GS_EFORMAT, "%s: '%s' is a matrix; a matrix can only stand right of @", gs_op_name(n->op),
+                        a->name);
             return false;
         }
-        n->width = a->width > b->width ? a->width : b->width;
+        if (a->width != n->width && a->width != 1 && n->width != 1) {
+            gs_ir_error(ir, GS_EFORMAT, "%s: the two sides have widths %u and %u", gs_op_name(n->op), n->width,
+                        a->width);
+            return false;
+        }
+        n->type = (gs_graph_type)(n->type | a->type);
+        n->width = a->width > n->width ? a->width : n->width;
     }
     if (gs_op_form_of(n->op) == GS_FORM_ROW)
         n->width = 1;

@@ -523,7 +523,7 @@ static uint32_t unknown_function(gs_builder *b, const gs_expr *e)
 static uint32_t build_each(gs_builder *b, const gs_expr *e, gs_op op)
 {
     const gs_op_facts *const f = gs_op_facts_of(op);
-    uint32_t x, y;
+    uint32_t x, y, z;
 
     if (e->has_number && (f->is & GS_FACT_ALPHA) == 0)
         return gs_ir_error(b->ir, GS_EFORMAT, "%s() takes one argument", e->name);
@@ -531,10 +531,16 @@ static uint32_t build_each(gs_builder *b, const gs_expr *e, gs_op op)
         return gs_ir_error(b->ir, GS_EFORMAT, "%s() takes a number as its second argument", e->name);
     x = gs_model__build_expr(b, e->a);
     y = e->b != GS_TEXT_NONE ? gs_model__build_expr(b, e->b) : GS_IR_NONE;
+    z = e->c != GS_TEXT_NONE ? gs_model__build_expr(b, e->c) : GS_IR_NONE;
     gs_ir_at(b->ir, e->line, e->column);
     if (f->inputs == 1)
         return gs_ir_unary(b->ir, op, x, e->has_number ? e->number : f->standard);
-    return binary(b, op, x, y);
+    if (f->inputs == 2)
+        return binary(b, op, x, y);
+    fit_heads(b, &y, &z);
+    fit_heads(b, &x, &y);
+    fit_heads(b, &x, &z);
+    return gs_ir_ternary(b->ir, op, x, y, z);
 }
 
 static uint32_t build_call(gs_builder *b, uint32_t index)

@@ -83,7 +83,7 @@ typedef struct gs_operand {
  * the parameter whose gradient is accumulated (+=), class STATISTIC, where it is the statistic, and for a loss whose
  * gradient is not wanted, where it is GS_NONE.
  *
- *   elementwise  dst = f(a, b); operands broadcast as op.h says
+ *   elementwise  dst = f(a, b, c); operands broadcast as op.h says
  *   dropout      a: values; b: register of input ids (u32, width 1). Element (r, c) is kept
  *                when gs_uniform_f32(word[c % 4]) >= alpha, word = philox(counter {id of row r,
  *                c / 4, site, epoch}, key (seed, GS_RANDOM_DROPOUT)), and scaled by 1 / (1 - alpha).
@@ -127,6 +127,12 @@ typedef struct gs_instr {
     uint32_t site; /* dropout, edge_mask: a number of its own for each dropout of the model */
     bool self;     /* edge_mask: all self loops of a vertex draw the same */
 } gs_instr;
+
+/* Operand k of an instruction, from 0. */
+static inline const gs_operand *gs_instr_operand(const gs_instr *i, uint32_t k)
+{
+    return k == 0 ? &i->a : k == 1 ? &i->b : &i->c;
+}
 
 /* What an edge pass accumulates for a vertex over its edges. Edges have a target
  * end (the vertex that accumulates) and an operand end: by in-edges the target is the

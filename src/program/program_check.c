@@ -131,22 +131,22 @@ static gs_status check_mask(const gs_checker *c, const gs_stage *s, const gs_ins
 /* Elementwise operands are f32 rows, vectors of parameters, or constants; at least one has rows. */
 static gs_status check_elementwise(const gs_checker *c, const gs_stage *s, const gs_instr *i, uint32_t width)
 {
-    const bool two = gs_op_inputs(i->op) == 2;
-    const gs_operand *const operand[2] = {&i->a, &i->b};
+    static const char *const names[] = {"a", "b", "c"};
     uint32_t out = 1;
     bool rows = false;
 
-    for (uint32_t k = 0; k < (two ? 2u : 1u); k++) {
-        const uint32_t w = operand_width(c, s, operand[k], k == 0 ? "a" : "b");
+    for (uint32_t k = 0; k < gs_op_inputs(i->op); k++) {
+        const gs_operand *const o = gs_instr_operand(i, k);
+        const uint32_t w = operand_width(c, s, o, names[k]);
         if (w == 0)
             return GS_EINVAL;
         if (w != 1 && out != 1 && w != out)
             return FAIL(c, "%s: widths %u and %u", gs_op_name(i->op), out, w);
         out = w > out ? w : out;
-        rows |= operand[k]->kind == GS_FROM_REG;
-        if (operand[k]->kind == GS_FROM_PARAM && c->p->param[operand[k]->index].dims != 1)
+        rows |= o->kind == GS_FROM_REG;
+        if (o->kind == GS_FROM_PARAM && c->p->param[o->index].dims != 1)
             return FAIL(c, "%s of a matrix", gs_op_name(i->op));
-        if (operand[k]->kind == GS_FROM_REG && i->op != GS_OP_CAST && s->reg[operand[k]->index].dtype != GS_F32)
+        if (o->kind == GS_FROM_REG && i->op != GS_OP_CAST && s->reg[o->index].dtype != GS_F32)
             return FAIL(c, "%s of a register that is not f32", gs_op_name(i->op));
     }
     if (!rows)

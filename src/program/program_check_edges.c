@@ -217,7 +217,7 @@ static gs_status check_edge_instr(const gs_checker *c, const gs_stage *s, const 
         return check_edge_mask(c, s, i);
     }
     for (uint32_t k = 0; k < gs_op_inputs(i->op); k++) {
-        const gs_operand *o = k == 0 ? &i->a : &i->b;
+        const gs_operand *o = gs_instr_operand(i, k);
         const uint32_t w = edge_operand_width(c, s, o, ready);
         if (w == 0)
             return GS_EINVAL;

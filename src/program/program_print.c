@@ -76,6 +76,7 @@ static void print_edge_program(const gs_program *p, const gs_stage *s, FILE *out
         fprintf(out, "    e%u = %s", n->dst, gs_op_name(n->op));
         print_operand(p, &n->a, 'e', out);
         print_operand(p, &n->b, 'e', out);
+        print_operand(p, &n->c, 'e', out);
         print_constants(n, out);
         fprintf(out, " : [%u]\n", n->dst < s->edge_regs ? s->edge_reg[n->dst].width : 0);
     }

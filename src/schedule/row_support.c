@@ -22,13 +22,18 @@ static uint32_t operand_rows(const struct finder *f, const gs_operand *o, const 
     return o->kind == GS_FROM_CONST && o->value == 0 ? f->none : GS_ALL_ROWS;
 }
 
-static uint32_t value_rows(struct finder *f, const gs_instr *in, uint32_t a, uint32_t b)
+/* a, b, c: the rows outside of which the operands are 0. */
+static uint32_t value_rows(struct finder *f, const gs_instr *in, uint32_t a, uint32_t b, uint32_t c)
 {
     switch (gs_op_facts_of(in->op)->zero) {
     case GS_ZERO_FIRST:
         return a;
     case GS_ZERO_ALL:
         return gs_rows__unite(f, a, b);
+    case GS_ZERO_CHOICE:
+        return gs_rows__unite(f, b, c);
+    case GS_ZERO_POWER:
+        return in->alpha > 0 ? a : GS_ALL_ROWS;
     case GS_ZERO_ANY:
         return gs_rows__meet(f, a, b);
     case GS_ZERO_TRAIN:
@@ -37,6 +42,13 @@ static uint32_t value_rows(struct finder *f, const gs_instr *in, uint32_t a, uin
         break;
     }
     return GS_ALL_ROWS;
+}
+
+/* The same of an operand of an edge program, at the edge's two ends. */
+static struct ends operand_ends(const struct finder *f, const gs_operand *o, const struct ends *reg)
+{
+    const uint32_t rows = o->kind == GS_FROM_CONST && o->value == 0 ? f->none : GS_ALL_ROWS;
+    return o->kind == GS_FROM_REG ? reg[o->index] : (struct ends){rows, rows};
 }
 
 static void edge_program(struct finder *f, const gs_stage *s, struct ends *reg)
@@ -51,12 +63,10 @@ static void edge_program(struct finder *f, const gs_stage *s, struct ends *reg)
     }
     for (uint32_t i = 0; i < s->edge_instrs; i++) {
         const gs_instr *in = &s->edge_instr[i];
-        const struct ends all = {GS_ALL_ROWS, GS_ALL_ROWS}, none = {f->none, f->none};
-        const struct ends a = in->a.kind == GS_FROM_REG ? reg[in->a.index] : all;
-        const struct ends b = in->b.kind == GS_FROM_REG ? reg[in->b.index]
-                              : in->b.kind == GS_FROM_CONST && in->b.value == 0 ? none : all;
-        reg[in->dst].operand = value_rows(f, in, a.operand, b.operand);
-        reg[in->dst].target = value_rows(f, in, a.target, b.target);
+        const struct ends a = operand_ends(f, &in->a, reg), b = operand_ends(f, &in->b, reg),
+                          c = operand_ends(f, &in->c, reg);
+        reg[in->dst].operand = value_rows(f, in, a.operand, b.operand, c.operand);
+        reg[in->dst].target = value_rows(f, in, a.target, b.target, c.target);
     }
 }
 
@@ -94,7 +104,8 @@ static void vertex_program(struct finder *f, const gs_stage *s, struct support *
     for (uint32_t i = 0; i < s->instrs; i++) {
         const gs_instr *in = &s->instr[i];
         const gs_op_class class = gs_op_classof(in->op);
-        const uint32_t a = operand_rows(f, &in->a, reg), b = operand_rows(f, &in->b, reg);
+        const uint32_t a = operand_rows(f, &in->a, reg), b = operand_rows(f, &in->b, reg),
+                       c = operand_rows(f, &in->c, reg);
         out->loss = out->loss || class == GS_CLASS_LOSS;
         if (gs_op_is_outer(in->op))
             out->reduced = gs_rows__unite(f, out->reduced, gs_rows__meet(f, a, b));
@@ -103,7 +114,7 @@ static void vertex_program(struct finder *f, const gs_stage *s, struct support *
         else if (gs_op_into_param(in->op))
             out->everything = true;
         else if (in->dst != GS_NONE)
-            reg[in->dst] = value_rows(f, in, a, b);
+            reg[in->dst] = value_rows(f, in, a, b, c);
     }
     for (uint32_t r = 0; r < s->regs; r++)
         if (s->reg[r].kind == GS_REG_TEMP && s->reg[r].array != GS_NONE)

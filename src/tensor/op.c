@@ -26,8 +26,9 @@ const char *gs_op_name(gs_op op)
     return (unsigned)op < GS_OP_COUNT ? facts[op].name : "?";
 }
 
-double gs_op_value(gs_op op, double x, double y, double alpha)
+double gs_op_value(gs_op op, double x, double y, double z, double alpha)
 {
+    (void)z; /* of operators with three operands */
     switch (op) {
 #define X(id, name, text, inputs, standard, zero, is, value) \
     case id:                                                 \

@@ -43,6 +43,8 @@ typedef enum gs_op_zero {
     GS_ZERO_FIRST,  /* where the first operand is */
     GS_ZERO_ALL,    /* where all operands are: a sum */
     GS_ZERO_ANY,    /* where one is: a product */
+    GS_ZERO_CHOICE, /* where the second and the third operand are, whatever the first */
+    GS_ZERO_POWER,  /* where the first operand is, if alpha is above 0: else 0 becomes 1 or infinite */
     GS_ZERO_TRAIN,  /* off the training rows: the loss's gradient */
 } gs_op_zero;
 
@@ -61,7 +63,7 @@ enum {
 
 /* Elementwise, of form EACH, in vertex and edge programs:
  * enum, printed name, name or sign in a model's text (NULL: none), operands, alpha where the text gives none,
- * zero, other facts, value in float64 of the operands x, y and of alpha (what the graph folds constants with). */
+ * zero, other facts, value in float64 of the operands x, y, z and of alpha (what the graph folds constants with). */
 #define GS_OP_EACH_MAP(X)                                                                                              \
     X(GS_OP_ADD, "add", "+", 2, 0, GS_ZERO_ALL, GS_FACT_COMMUTES, x + y)                                               \
     X(GS_OP_SUB, "sub", "-", 2, 0, GS_ZERO_ALL, 0, x - y)                                                              \
@@ -191,7 +193,7 @@ typedef struct gs_op_facts {
 /* `op` must be below GS_OP_COUNT. */
 const gs_op_facts *gs_op_facts_of(gs_op op);
 /* Value of an operator of form EACH; the operands that it does not have are ignored. NaN for any other. */
-double gs_op_value(gs_op op, double x, double y, double alpha);
+double gs_op_value(gs_op op, double x, double y, double z, double alpha);
 
 const char *gs_op_name(gs_op op); /* "?" for what is no operator */
 
