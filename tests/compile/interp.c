@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "base/philox.h"
+#include "support/formulas.h"
 #include "support/lstm.h"
 #include "support/support.h"
 
@@ -88,35 +89,14 @@ static double mask(const frame *f, const gs_instr *i, uint32_t source, uint32_t 
     return gs_uniform_f32(word[c % 4]) >= i->alpha ? 1.0 / (1.0 - (double)i->alpha) : 0.0;
 }
 
-static double scalar(const gs_instr *i, double a, double b)
+/* x: of as many operands as the operator has. */
+static double scalar(const gs_instr *i, const double *x)
 {
-    const double alpha = (double)i->alpha;
-    switch (i->op) {
-    case GS_OP_ADD: return a + b;
-    case GS_OP_SUB: return a - b;
-    case GS_OP_MUL: return a * b;
-    case GS_OP_DIV: return a / b;
-    case GS_OP_MAX: return a > b ? a : b;
-    case GS_OP_MIN: return a < b ? a : b;
-    case GS_OP_EQ:
-    case GS_OP_IS_LOOP: return a == b;
-    case GS_OP_NEG: return -a;
-    case GS_OP_EXP: return exp(a);
-    case GS_OP_LOG: return log(a);
-    case GS_OP_SQRT: return sqrt(a);
-    case GS_OP_RSQRT: return 1.0 / sqrt(a);
-    case GS_OP_SIGMOID: return 1.0 / (1.0 + exp(-a));
-    case GS_OP_TANH: return tanh(a);
-    case GS_OP_RELU: return a > 0 ? a : 0;
-    case GS_OP_LEAKY_RELU: return a > 0 ? a : alpha * a;
-    case GS_OP_ELU: return a > 0 ? a : alpha * (exp(a) - 1);
-    case GS_OP_STEP: return a > 0 ? 1 : 0;
-    case GS_OP_CAST:
-    case GS_OP_ROUND: return a;
-    default:
-        fail_msg("not elementwise: %s", gs_op_name(i->op));
-        return 0;
-    }
+    if (i->op == GS_OP_IS_LOOP)
+        return x[0] == x[1];
+    if (gs_op_form_of(i->op) == GS_FORM_TYPE)
+        return x[0];
+    return op_formula_of(i->op)->value(x[0], x[1], x[2], (double)i->alpha);
 }
 
 /* Element c of a result of `width` of an operator that moves or adds up elements of a row of `in`. */
@@ -165,7 +145,10 @@ static double elementwise(const frame *f, const gs_instr *i, uint32_t row, uint3
         return dropped(f, i, element(f, &i->a, row, c), row, c);
     if (i->op == GS_OP_EDGE_MASK)
         return mask(f, i, (uint32_t)element(f, &i->a, row, 0), (uint32_t)element(f, &i->b, row, 0), 0, 0, c, width);
-    return scalar(i, element(f, &i->a, row, c), gs_op_inputs(i->op) == 2 ? element(f, &i->b, row, c) : 0.0);
+    double x[3] = {0, 0, 0};
+    for (uint32_t k = 0; k < gs_op_inputs(i->op); k++)
+        x[k] = element(f, gs_instr_operand(i, k), row, c);
+    return scalar(i, x);
 }
 
 /* Element c of a row by the matrices of a fan, or of one by their transposes. */
@@ -388,8 +371,10 @@ static void run_edge_instr(frame *f, const gs_instr *i)
                 const uint32_t in = f->s->edge_reg[i->a.index].width;
                 *dst = resized(i->op, f->edge[i->a.index] + (size_t)e * in, in, width, c);
             } else {
-                *dst = scalar(i, edge_element(f, &i->a, e, c),
-                              gs_op_inputs(i->op) == 2 ? edge_element(f, &i->b, e, c) : 0.0);
+                double x[3] = {0, 0, 0};
+                for (uint32_t k = 0; k < gs_op_inputs(i->op); k++)
+                    x[k] = edge_element(f, gs_instr_operand(i, k), e, c);
+                *dst = scalar(i, x);
             }
         }
 }

@@ -1,5 +1,6 @@
 /* test_compile_math.c - compiled programs compute what the formulas say, and their
  * gradients are those of their loss. */
+#include <ctype.h>
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -7,6 +8,7 @@
 
 #include "base/philox.h"
 #include "cases.h"
+#include "support/formulas.h"
 
 /* ---- the formulas, written once more, by vertex ---- */
 
@@ -213,6 +215,59 @@ static void test_math__every_function_has_its_derivative(void **state)
                5, 4);
 }
 
+/* The operator in a text, of the operands x, y and z. */
+static void call_text(char *text, size_t bytes, gs_op op, const char *x, const char *y, const char *z)
+{
+    const gs_op_facts *const f = gs_op_facts_of(op);
+    if (!isalpha((unsigned char)f->text[0]))
+        snprintf(text, bytes, "(%s %s %s)", x, f->text, y);
+    else if (f->inputs == 1 && gs_op_is(op, GS_FACT_ALPHA))
+        snprintf(text, bytes, "%s(%s, %g)", f->text, x, (double)op_formula_of(op)->alpha);
+    else if (f->inputs == 1)
+        snprintf(text, bytes, "%s(%s)", f->text, x);
+    else
+        snprintf(text, bytes, f->inputs == 2 ? "%s(%s, %s)" : "%s(%s, %s, %s)", f->text, x, y, z);
+}
+
+/* Each operator that a text can have, of values of vertices, of both ends of edges, and of numbers. */
+static void test_math__every_operator_has_its_derivative(void **state)
+{
+    for (gs_op op = 0; op < GS_OP_COUNT; op++) {
+        char vertex[200], edge[200], number[200], text[1200];
+        if (gs_op_facts_of(op)->text == NULL)
+            continue;
+        const bool positive = op_formula_of(op)->positive;
+        call_text(vertex, sizeof(vertex), op, positive ? "(0.4 + x * x)" : "x", positive ? "(0.4 + y * y)" : "y", "s");
+        call_text(edge, sizeof(edge), op, positive ? "(0.4 + (u.x - v.y) * (u.x - v.y))" : "(u.x - v.y)",
+                  positive ? "(0.3 + v.x * v.x)" : "v.x", "(u.y * v.x)");
+        call_text(number, sizeof(number), op, "0.7", "0.6", "0.5");
+        snprintf(text, sizeof(text),
+                 "layer t(h[a]) -> [b]:\n"
+                 "  param w[b, a], q[b, a], s[1]\n"
+                 "  x = h @ w'\n"
+                 "  y = h @ q'\n"
+                 "  z = %s\n"
+                 "  return z * y + x + sum(%s * u.y) + %s * y\n",
+                 vertex, edge, number);
+        check_text(*state, text, 4, 3);
+    }
+}
+
+static void test_math__constants_are_folded_by_the_formulas(void **state)
+{
+    static const double number[] = {-2.5, -1, -0.3, 0, 0.3, 1, 2.5};
+    enum { NUMBERS = sizeof(number) / sizeof(number[0]) };
+    (void)state;
+    for (gs_op op = 0; op < GS_OP_COUNT; op++)
+        for (uint32_t i = 0; gs_op_is_each(op) && i < NUMBERS * NUMBERS * 2; i++) {
+            const op_formula *const f = op_formula_of(op);
+            const double x = number[i % NUMBERS], y = number[i / NUMBERS % NUMBERS], z = i < NUMBERS * NUMBERS;
+            const double got = gs_op_value(op, x, y, z, (double)f->alpha), want = f->value(x, y, z, (double)f->alpha);
+            if (!(fabs(got - want) <= 1e-12 * fabs(want)) && !(isnan(got) && isnan(want)) && got != want)
+                fail_msg("%s of %g, %g, %g: got %.17g, want %.17g", gs_op_name(op), x, y, z, got, want);
+        }
+}
+
 static void test_math__sums_of_sums_in_both_orders(void **state)
 {
     check_text(*state,
@@ -337,6 +392,9 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_math__zoo_models_match_formulas_and_difference_quotients),
         cmocka_unit_test_setup_teardown(test_math__every_function_has_its_derivative, gs_test_temp_setup,
+                                        gs_test_temp_teardown),
+        cmocka_unit_test(test_math__constants_are_folded_by_the_formulas),
+        cmocka_unit_test_setup_teardown(test_math__every_operator_has_its_derivative, gs_test_temp_setup,
                                         gs_test_temp_teardown),
         cmocka_unit_test_setup_teardown(test_math__sums_of_sums_in_both_orders, gs_test_temp_setup,
                                         gs_test_temp_teardown),

@@ -61,7 +61,4 @@ gs_operand in_param(uint32_t index);
 gs_operand in_const(float value);
 #define NO_OPERAND ((gs_operand){0})
 
-/* What an elementwise instruction makes of its operands, in float64; y: of two. */
-double formula_of(const gs_instr *in, double x, double y);
-
 #endif /* GS_TESTS_DEVICE_FIXTURE_H */

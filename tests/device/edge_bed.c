@@ -6,6 +6,7 @@
 
 #include "base/alloc.h"
 #include "base/philox.h"
+#include "support/formulas.h"
 
 void bed_init(edge_bed *b, uint32_t index_bytes, uint32_t targets, const uint32_t *degree, uint32_t operand_rows)
 {
@@ -194,6 +195,8 @@ static double operand_at(const edge_bed *b, const edge_values *v, const gs_opera
 {
     if (o->kind == GS_FROM_CONST)
         return (double)o->value;
+    if (o->kind == GS_FROM_NONE)
+        return 0;
     if (o->kind == GS_FROM_PARAM)
         return (double)b->weight[o->index][b->param[o->index].cols == 1 ? 0 : c];
     return v->value[o->index][b->edge_reg[o->index].width == 1 ? 0 : c];
@@ -266,7 +269,8 @@ static void compute_edge(const edge_bed *b, edge_values *v, uint32_t target, uin
             else if (in->op == GS_OP_SPREAD)
                 x = v->value[in->a.index][c / (width / from)];
             else
-                x = formula_of(in, operand_at(b, v, &in->a, c), operand_at(b, v, &in->b, c));
+                x = op_formula_of(in->op)->value(operand_at(b, v, &in->a, c), operand_at(b, v, &in->b, c),
+                                                 operand_at(b, v, &in->c, c), (double)in->alpha);
             v->value[in->dst][c] = x;
         }
     }

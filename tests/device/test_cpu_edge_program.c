@@ -5,6 +5,7 @@
 
 #include "base/alloc.h"
 #include "edge_bed.h"
+#include "support/formulas.h"
 
 enum { TARGETS = 120 };
 
@@ -84,6 +85,41 @@ static void test_edge_program__largest_and_least(void **state)
         bed_sum(&b, GS_SUM_MAX, scaled);
         bed_sum(&b, GS_SUM_MIN, scaled);
         bed_check(&b, 1e-6);
+        bed_free(&b);
+    }
+}
+
+/* The operator of a row and of `other`, in either order; where it crosses 0, and has few digits there, a number up. */
+static uint32_t do_each(edge_bed *b, gs_op op, uint32_t width, gs_operand row, gs_operand other, gs_operand third)
+{
+    const bool one = gs_op_inputs(op) == 1, swap = !one && other.kind == GS_FROM_REG;
+    const uint32_t value = bed_do(b, op, width, swap ? other : row, one ? NO_OPERAND : swap ? row : other);
+    gs_instr *const in = &b->instr[b->stage.edge_instrs - 1];
+    in->alpha = op_formula_of(op)->alpha;
+    if (gs_op_inputs(op) == 3)
+        in->c = third;
+    return op_formula_of(op)->range[0].least > 0 ? bed_do(b, GS_OP_ADD, width, in_reg(value), in_const(2)) : value;
+}
+
+/* Each operator of rows of both ends, a number an edge, a parameter and a constant, on rows of several widths. */
+static void test_edge_program__every_operator(void **state)
+{
+    static const uint32_t widths[] = {1, 3, 4, 8, 16, 21, 64};
+    (void)state;
+    for (gs_op op = 0; op < GS_OP_COUNT; op++) {
+        if (!gs_op_is_each(op))
+            continue;
+        const uint32_t w = widths[(uint32_t)op % (sizeof(widths) / sizeof(widths[0]))];
+        edge_bed b;
+        open_bed(&b, 4);
+        const uint32_t ours = bed_operand(&b, w, 0.25f, 2), theirs = bed_target(&b, w, 0.25f, 2);
+        const uint32_t apart = bed_do(&b, GS_OP_SUB, w, in_reg(ours), in_reg(theirs));
+        const gs_operand row = in_reg(op_formula_of(op)->positive ? ours : apart);
+        const gs_operand other[4] = {in_reg(theirs), in_reg(bed_weight(&b)), in_param(bed_param(&b, w)),
+                                     in_const(0.75f)};
+        for (uint32_t i = 0; i < (gs_op_inputs(op) == 1 ? 1 : 4); i++)
+            bed_sum(&b, GS_SUM_ADD, do_each(&b, op, w, row, other[i], other[(i + 1) % 4]));
+        bed_check(&b, 1e-5);
         bed_free(&b);
     }
 }
@@ -444,6 +480,7 @@ int main(void)
         cmocka_unit_test(test_edge_program__weights_that_are_not_there_are_one),
         cmocka_unit_test(test_edge_program__gated_sum),
         cmocka_unit_test(test_edge_program__largest_and_least),
+        cmocka_unit_test(test_edge_program__every_operator),
         cmocka_unit_test(test_edge_program__attention),
         cmocka_unit_test(test_edge_program__dropout_of_edges),
         cmocka_unit_test(test_edge_program__dropout_of_a_hubs_edges),

@@ -6,6 +6,7 @@
 
 #include "base/philox.h"
 #include "device_fixture.h"
+#include "support/formulas.h"
 
 /* ---- two operands ---- */
 
@@ -43,42 +44,64 @@ static double operand_at(const fixture *f, gs_operand o, shape s, uint32_t r, ui
     }
 }
 
-static void check_binary(gs_device *d, gs_op op, shape sa, shape sb, uint32_t rows, uint32_t width)
+/* Of comparisons and choices: numbers that are often equal, or 0. */
+static void make_coarse(const fixture *f, gs_operand o, shape s, uint32_t width)
 {
-    const gs_instr in = {.op = op};
+    const size_t n = s == FULL ? (size_t)f->launch.rows * width : s == COLUMN ? f->launch.rows : 0;
+    for (size_t i = 0; i < n; i++) {
+        float *const x = (float *)f->memory[o.index] + i;
+        *x = *x < 1.5f ? 0 : floorf(2 * *x) / 2;
+    }
+}
+
+/* An operator of two or three operands, in these forms. */
+static void check_each(gs_device *d, gs_op op, const shape *form, uint32_t rows, uint32_t width)
+{
+    const uint32_t inputs = gs_op_inputs(op);
+    gs_operand o[3] = {NO_OPERAND, NO_OPERAND, NO_OPERAND};
     fixture f;
     fixture_init(&f, rows);
     const uint32_t dst = add_reg(&f, GS_F32, width);
-    const gs_operand a = make_operand(&f, sa, width), b = make_operand(&f, sb, width);
-    add_instr(&f, op, dst, a, b);
+    for (uint32_t k = 0; k < inputs; k++) {
+        o[k] = make_operand(&f, form[k], width);
+        if (gs_op_is(op, GS_FACT_FLAT) || inputs == 3)
+            make_coarse(&f, o[k], form[k], width);
+    }
+    add_instr(&f, op, dst, o[0], o[1])->c = o[2];
     fixture_run(&f, d);
     const float *const got = f.memory[dst];
     for (uint32_t r = 0; r < rows; r++)
         for (uint32_t c = 0; c < width; c++) {
-            const double want = formula_of(&in, operand_at(&f, a, sa, r, c, width), operand_at(&f, b, sb, r, c, width));
+            double x[3] = {0, 0, 0};
+            for (uint32_t k = 0; k < inputs; k++)
+                x[k] = operand_at(&f, o[k], form[k], r, c, width);
+            const double want = op_formula_of(op)->value(x[0], x[1], x[2], 0);
             /* one correctly rounded operation */
             if (!(fabs((double)got[(size_t)r * width + c] - want) <= 6e-8 * fabs(want)))
-                fail_msg("op %d shapes %d %d [%u, %u] at (%u, %u): got %.9g, want %.17g", op, sa, sb, rows, width, r,
-                         c, (double)got[(size_t)r * width + c], want);
+                fail_msg("%s, forms %d %d %d [%u, %u] at (%u, %u): got %.9g, want %.17g", gs_op_name(op), form[0],
+                         form[1], form[2], rows, width, r, c, (double)got[(size_t)r * width + c], want);
         }
     fixture_free(&f);
 }
 
 static void every_broadcast(gs_device *d, void *context)
 {
-    /* sizes in turn: 6 operators and 25 forms meet all of them, but not every pair; one size is met by all */
+    /* sizes in turn: the operators and 25 or 125 forms meet all of them, but not every pair; one size is met by all */
     static const uint32_t sizes[][2] = {{1, 1}, {130, 1}, {67, 41}, {140, 16}, {5, 602}, {9, 3}};
     uint32_t turn = 0;
     (void)context;
-    for (gs_op op = GS_OP_ADD; op <= GS_OP_MIN; op++)
-        for (shape a = 0; a < SHAPES; a++)
-            for (shape b = 0; b < SHAPES; b++, turn++) {
-                check_binary(d, op, a, b, 3, 7);
-                check_binary(d, op, a, b, sizes[turn % 6][0], sizes[turn % 6][1]);
-            }
+    for (gs_op op = 0; op < GS_OP_COUNT; op++) {
+        const uint32_t inputs = gs_op_is_each(op) ? gs_op_inputs(op) : 0;
+        const uint32_t forms = inputs == 2 ? SHAPES * SHAPES : inputs == 3 ? SHAPES * SHAPES * SHAPES : 0;
+        for (uint32_t i = 0; i < forms; i++, turn++) {
+            const shape form[3] = {i % SHAPES, i / SHAPES % SHAPES, i / SHAPES / SHAPES};
+            check_each(d, op, form, 3, 7);
+            check_each(d, op, form, sizes[turn % 6][0], sizes[turn % 6][1]);
+        }
+    }
 }
 
-static void test_ops__binary_in_every_broadcast_form(void **state)
+static void test_ops__several_operands_in_every_broadcast_form(void **state)
 {
     (void)state;
     on_every_device(every_broadcast, NULL);
@@ -111,10 +134,8 @@ static void test_ops__max_keeps_nan(void **state)
 
 /* ---- one operand ---- */
 
-#define ALPHA 0.3f
-
-/* Distance in units of the last place of the wanted value as a float. */
-static double ulps(float got, double want)
+/* Distance in units of the last place of the wanted value as a float, or of `least` where that is larger. */
+static double ulps(float got, double want, double least)
 {
     if (isnan(want))
         return isnan(got) ? 0 : INFINITY;
@@ -122,66 +143,52 @@ static double ulps(float got, double want)
         return 0;
     if (isinf(got) || isnan(got) || isinf((float)want))
         return INFINITY;
-    const double size = fmax(fabs(want), (double)FLT_MIN);
+    const double size = fmax(fabs(want), fmax(least, (double)FLT_MIN));
     return fabs((double)got - want) / ldexp(1, ilogb(size) - 23);
 }
-
-static const struct {
-    gs_op op;
-    float low, high;
-    double ulps; /* allowed */
-} unary_cases[] = {
-    {GS_OP_NEG, -5, 5, 0},         {GS_OP_EXP, -105, 90, 1.5},    {GS_OP_EXP, -1, 1, 1.5},
-    {GS_OP_LOG, 0, 3, 1.5},        {GS_OP_LOG, 0.9f, 1.1f, 1.5},  {GS_OP_LOG, 0, 3e38f, 1.5},
-    {GS_OP_LOG, 0, 1e-37f, 1.5},   {GS_OP_SQRT, 0, 100, 0.5},     {GS_OP_RSQRT, 1e-3f, 100, 1.5},
-    {GS_OP_SIGMOID, -110, 110, 3}, {GS_OP_SIGMOID, -4, 4, 3},     {GS_OP_TANH, -12, 12, 2.5},
-    {GS_OP_TANH, -0.7f, 0.7f, 2.5}, {GS_OP_TANH, -1e-4f, 1e-4f, 2.5}, {GS_OP_RELU, -2, 2, 0},
-    {GS_OP_LEAKY_RELU, -2, 2, 0.5}, {GS_OP_ELU, -30, 3, 2.5},     {GS_OP_ELU, -1, 0, 2.5},
-    {GS_OP_ELU, -1e-5f, 0, 2.5},   {GS_OP_STEP, -2, 2, 0},
-};
 
 static const float special[] = {0.0f, -0.0f, INFINITY, -INFINITY, NAN, FLT_MIN, FLT_MAX, -FLT_MAX, 1e-45f, -1e-40f,
                                 88.72f, 88.73f, -87.4f, -103.9f, -104.1f, 0.625f, -0.625f, 1.0f, -1.0f};
 #define SPECIALS (sizeof(special) / sizeof(special[0]))
 
-static void check_unary(gs_device *d, gs_op op, float low, float high, double allowed)
+static void check_unary(gs_device *d, const op_formula *formula, const op_range *range)
 {
     enum { ROWS = 1709, WIDTH = 7 };
-    fixture f;
+    const bool gpu = strncmp(gs_device_name(d), "cuda", 4) == 0;
+    const bool real = gpu && strstr(gs_device_name(d), "(host") == NULL;
+    const double least = fmax(range->least, gpu ? formula->gpu.least : 0);
+    const double allowed = real && formula->gpu.ulps > 0 ? formula->gpu.ulps : range->ulps;
     double worst = 0;
+    fixture f;
     fixture_init(&f, ROWS);
-    const uint32_t a = add_random(&f, WIDTH, low, high), dst = add_reg(&f, GS_F32, WIDTH);
+    const uint32_t a = add_random(&f, WIDTH, range->low, range->high), dst = add_reg(&f, GS_F32, WIDTH);
     float *const x = f.memory[a];
     memcpy(x + 100, special, sizeof(special));
     memcpy(x + ROWS * WIDTH - SPECIALS, special, sizeof(special)); /* in a partial vector, too */
-    add_instr(&f, op, dst, in_reg(a), NO_OPERAND)->alpha = ALPHA;
+    add_instr(&f, formula->op, dst, in_reg(a), NO_OPERAND)->alpha = formula->alpha;
     fixture_run(&f, d);
     for (size_t i = 0; i < ROWS * WIDTH; i++) {
         const float got = ((float *)f.memory[dst])[i];
-        const double want = formula_of(&(gs_instr){.op = op, .alpha = ALPHA}, (double)x[i], 0), error = ulps(got, want);
+        const double want = formula->value((double)x[i], 0, 0, (double)formula->alpha), error = ulps(got, want, least);
         worst = fmax(worst, error);
         if (!(error <= allowed))
-            fail_msg("op %d of %.9g on %s: got %.9g, want %.17g, %.2f ulp", op, (double)x[i], gs_device_name(d),
-                     (double)got, want, error);
+            fail_msg("%s of %.9g on %s: got %.9g, want %.17g, %.2f ulp", gs_op_name(formula->op), (double)x[i],
+                     gs_device_name(d), (double)got, want, error);
     }
+    printf("%s, %s in [%g, %g): %.2f ulp\n", gs_device_name(d), gs_op_name(formula->op), (double)range->low,
+           (double)range->high, worst);
     fixture_free(&f);
-}
-
-/* On a real GPU functions are CUDA's, whose guide gives expf and tanhf 2 units beside the rounded value, expm1f and
- * logf 1; what follows rounds once or twice more, and a product may double the units of what it is given. */
-static double allowed_on(const gs_device *d, gs_op op, double own)
-{
-    if (strncmp(gs_device_name(d), "cuda", 4) != 0 || strstr(gs_device_name(d), "(host") != NULL)
-        return own;
-    return op == GS_OP_EXP || op == GS_OP_TANH ? 2.5 : op == GS_OP_SIGMOID ? 4.5 : op == GS_OP_ELU ? 3.5 : own;
 }
 
 static void every_unary(gs_device *d, void *context)
 {
     (void)context;
-    for (size_t i = 0; i < sizeof(unary_cases) / sizeof(unary_cases[0]); i++)
-        check_unary(d, unary_cases[i].op, unary_cases[i].low, unary_cases[i].high,
-                    allowed_on(d, unary_cases[i].op, unary_cases[i].ulps));
+    for (gs_op op = 0; op < GS_OP_COUNT; op++)
+        if (gs_op_is_each(op) && gs_op_inputs(op) == 1)
+            assert_true(op_formula_of(op)->range[0].low < op_formula_of(op)->range[0].high);
+    for (size_t i = 0; op_formula_at(i) != NULL; i++)
+        for (const op_range *r = op_formula_at(i)->range; r->low < r->high; r++)
+            check_unary(d, op_formula_at(i), r);
 }
 
 static void test_ops__unary_within_ulps_of_float64(void **state)
@@ -484,7 +491,7 @@ static void test_ops__dropout_is_scalar_philox_bit_by_bit(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_ops__binary_in_every_broadcast_form),
+        cmocka_unit_test(test_ops__several_operands_in_every_broadcast_form),
         cmocka_unit_test(test_ops__max_keeps_nan),
         cmocka_unit_test(test_ops__unary_within_ulps_of_float64),
         cmocka_unit_test(test_ops__rowsum),

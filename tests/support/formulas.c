@@ -1,0 +1,71 @@
+#include "support/formulas.h"
+
+#include <math.h>
+
+#include "support/support.h"
+
+#define F(name, expression)                                              \
+    static double name(double x, double y, double z, double alpha)       \
+    {                                                                    \
+        (void)x, (void)y, (void)z, (void)alpha;                          \
+        return (expression);                                             \
+    }
+
+F(f_add, x + y)
+F(f_sub, x - y)
+F(f_mul, x * y)
+F(f_div, x / y)
+F(f_max, fmax(x, y))
+F(f_min, fmin(x, y))
+F(f_neg, -x)
+F(f_exp, exp(x))
+F(f_log, log(x))
+F(f_sqrt, sqrt(x))
+F(f_rsqrt, 1 / sqrt(x))
+F(f_sigmoid, x >= 0 ? 1 / (1 + exp(-x)) : exp(x) / (1 + exp(x)))
+F(f_tanh, tanh(x))
+F(f_relu, x < 0 ? 0 : x)
+F(f_leaky_relu, x > 0 ? x : alpha * x)
+F(f_elu, x > 0 ? x : alpha * expm1(x))
+F(f_step, x > 0 ? 1 : 0)
+F(f_eq, x == y ? 1 : 0)
+
+/* CUDA's guide gives expf and tanhf 2 units beside the rounded value, expm1f and logf 1; what follows rounds once or
+ * twice more, and a product may double the units of what it is given. */
+static const op_formula formulas[] = {
+    {.op = GS_OP_ADD, .value = f_add},
+    {.op = GS_OP_SUB, .value = f_sub},
+    {.op = GS_OP_MUL, .value = f_mul},
+    {.op = GS_OP_DIV, .value = f_div, .positive = true},
+    {.op = GS_OP_MAX, .value = f_max},
+    {.op = GS_OP_MIN, .value = f_min},
+    {.op = GS_OP_NEG, .value = f_neg, .range = {{-5, 5, 0, 0}}},
+    {.op = GS_OP_EXP, .value = f_exp, .gpu = {.ulps = 2.5}, .range = {{-105, 90, 1.5, 0}, {-1, 1, 1.5, 0}}},
+    {.op = GS_OP_LOG, .value = f_log, .positive = true,
+     .range = {{0, 3, 1.5, 0}, {0.9f, 1.1f, 1.5, 0}, {0, 3e38f, 1.5, 0}, {0, 1e-37f, 1.5, 0}}},
+    {.op = GS_OP_SQRT, .value = f_sqrt, .positive = true, .range = {{0, 100, 0.5, 0}}},
+    {.op = GS_OP_RSQRT, .value = f_rsqrt, .positive = true, .range = {{1e-3f, 100, 1.5, 0}}},
+    {.op = GS_OP_SIGMOID, .value = f_sigmoid, .gpu = {.ulps = 4.5}, .range = {{-110, 110, 3, 0}, {-4, 4, 3, 0}}},
+    {.op = GS_OP_TANH, .value = f_tanh, .gpu = {.ulps = 2.5},
+     .range = {{-12, 12, 2.5, 0}, {-0.7f, 0.7f, 2.5, 0}, {-1e-4f, 1e-4f, 2.5, 0}}},
+    {.op = GS_OP_RELU, .value = f_relu, .range = {{-2, 2, 0, 0}}},
+    {.op = GS_OP_LEAKY_RELU, .value = f_leaky_relu, .alpha = 0.3f, .range = {{-2, 2, 0.5, 0}}},
+    {.op = GS_OP_ELU, .value = f_elu, .alpha = 0.3f, .gpu = {.ulps = 3.5},
+     .range = {{-30, 3, 2.5, 0}, {-1, 0, 2.5, 0}, {-1e-5f, 0, 2.5, 0}}},
+    {.op = GS_OP_STEP, .value = f_step, .range = {{-2, 2, 0, 0}}},
+    {.op = GS_OP_EQ, .value = f_eq},
+};
+
+const op_formula *op_formula_at(size_t i)
+{
+    return i < sizeof(formulas) / sizeof(formulas[0]) ? &formulas[i] : NULL;
+}
+
+const op_formula *op_formula_of(gs_op op)
+{
+    for (size_t i = 0; op_formula_at(i) != NULL; i++)
+        if (op_formula_at(i)->op == op)
+            return op_formula_at(i);
+    fail_msg("the tests have no formula of %s", gs_op_name(op));
+    return NULL;
+}
