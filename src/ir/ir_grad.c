@@ -17,7 +17,7 @@ typedef struct gs_tape {
     gs_ir *ir;
     uint32_t *grad; /* per node: what has flowed to it, GS_IR_NONE for nothing */
     uint32_t *edge; /* per vertex value: what has flowed to it on in-edges, not yet summed */
-    bool *needs;    /* some parameter is below it */
+    bool *needs;    /* some parameter is below it, and not only through operators that are flat */
 } gs_tape;
 
 static uint32_t bin(const gs_tape *t, gs_op op, uint32_t a, uint32_t b)
@@ -128,8 +128,6 @@ static void through_binary(gs_tape *t, uint32_t i, const gs_node *n, uint32_t g)
         if (t->needs[b])
             pass(t, i, b, un(t, GS_OP_NEG, mul(t, g, i)));
         return;
-    case GS_OP_EQ:
-        return;
     default: /* GS_OP_MAX, GS_OP_MIN: a tie goes to b */
         mask = un(t, GS_OP_STEP, n->op == GS_OP_MIN ? bin(t, GS_OP_SUB, b, a) : bin(t, GS_OP_SUB, a, b));
         pass(t, i, a, mul(t, g, mask));
@@ -168,8 +166,6 @@ static uint32_t slope(gs_tape *t, uint32_t y, const gs_node *n)
         mask = un(t, GS_OP_STEP, n->alpha > 0 ? y : a);
         return bin(t, GS_OP_ADD, mask,
                    mul(t, bin(t, GS_OP_SUB, one, mask), bin(t, GS_OP_ADD, y, number(t, n->alpha))));
-    case GS_OP_STEP:
-        return number(t, 0);
     default:
         return gs_ir_error(t->ir, GS_EUNSUPPORTED, "%s has no derivative", gs_op_name(n->op));
     }
@@ -203,8 +199,6 @@ static void through_elementwise(gs_tape *t, uint32_t i, const gs_node *n, uint32
     case GS_OP_CAST:
     case GS_OP_ROWSUM: /* fit() widens it */
         pass(t, i, a, g);
-        return;
-    case GS_OP_ROWMAX: /* what it is taken off and divided by cancels out of a softmax */
         return;
     case GS_OP_CONCAT:
         pass(t, i, a, gs_ir_part(t->ir, rows_of(t, g), 0, width));
@@ -417,9 +411,10 @@ static void through(gs_tape *t, uint32_t i)
 static void find_needs(const gs_ir *ir, bool *needs)
 {
     for (uint32_t i = 0; i < ir->nodes; i++) {
-        needs[i] = ir->node[i].op == GS_OP_PARAM && !ir->node[i].fixed;
-        for (uint32_t k = 0; k < gs_node_inputs(&ir->node[i]); k++)
-            needs[i] |= needs[ir->node[i].in[k]];
+        const gs_node *n = &ir->node[i];
+        needs[i] = n->op == GS_OP_PARAM && !n->fixed;
+        for (uint32_t k = 0; k < gs_node_inputs(n) && !gs_op_is(n->op, GS_FACT_FLAT); k++)
+            needs[i] |= needs[n->in[k]];
     }
 }
 
