@@ -162,6 +162,8 @@ static uint32_t slope(gs_tape *t, uint32_t y, const gs_node *n)
     case GS_OP_LEAKY_RELU: /* a positive slope keeps the sign, so the output tells the side */
         mask = un(t, GS_OP_STEP, n->alpha > 0 ? y : a);
         return bin(t, GS_OP_ADD, mul(t, mask, number(t, 1.0f - n->alpha)), number(t, n->alpha));
+    case GS_OP_GELU:
+        return un(t, GS_OP_GELU_SLOPE, a);
     case GS_OP_ELU: /* below 0: alpha exp(a) = y + alpha */
         mask = un(t, GS_OP_STEP, n->alpha > 0 ? y : a);
         return bin(t, GS_OP_ADD, mask,

@@ -81,6 +81,10 @@ enum {
     X(GS_OP_RELU, "relu", "relu", 1, 0, GS_ZERO_FIRST, 0, x > 0 ? x : 0)                                               \
     X(GS_OP_LEAKY_RELU, "leaky_relu", "leaky_relu", 1, 0.01f, GS_ZERO_FIRST, GS_FACT_ALPHA, x > 0 ? x : alpha * x)     \
     X(GS_OP_ELU, "elu", "elu", 1, 1, GS_ZERO_FIRST, GS_FACT_ALPHA | GS_FACT_HARD, x > 0 ? x : alpha * expm1(x))        \
+    X(GS_OP_GELU, "gelu", "gelu", 1, 0, GS_ZERO_FIRST, GS_FACT_HARD, x * erfc(-x * M_SQRT1_2) / 2)                     \
+    /* its derivative */                                                                                               \
+    X(GS_OP_GELU_SLOPE, "gelu_slope", NULL, 1, 0, GS_ZERO_LOST, GS_FACT_HARD,                                          \
+      erfc(-x * M_SQRT1_2) / 2 + x * exp(-x * x / 2) * M_SQRT1_2 * M_2_SQRTPI / 2)                                     \
     X(GS_OP_STEP, "step", NULL, 1, 0, GS_ZERO_FIRST, GS_FACT_FLAT, x > 0)                                              \
     X(GS_OP_EQ, "eq", NULL, 2, 0, GS_ZERO_LOST, GS_FACT_FLAT, x == y)
 

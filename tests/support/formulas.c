@@ -28,6 +28,8 @@ F(f_relu, x < 0 ? 0 : x)
 F(f_leaky_relu, x > 0 ? x : alpha * x)
 F(f_elu, x > 0 ? x : alpha * expm1(x))
 F(f_step, x > 0 ? 1 : 0)
+F(f_gelu, x * erfc(-x / sqrt(2)) / 2)
+F(f_gelu_slope, erfc(-x / sqrt(2)) / 2 + x * exp(-x * x / 2) / sqrt(2 * acos(-1)))
 F(f_eq, x == y ? 1 : 0)
 
 /* CUDA's guide gives expf and tanhf 2 units beside the rounded value, expm1f and logf 1; what follows rounds once or
@@ -53,6 +55,11 @@ static const op_formula formulas[] = {
     {.op = GS_OP_ELU, .value = f_elu, .alpha = 0.3f, .gpu = {.ulps = 3.5},
      .range = {{-30, 3, 2.5, 0}, {-1, 0, 2.5, 0}, {-1e-5f, 0, 2.5, 0}}},
     {.op = GS_OP_STEP, .value = f_step, .range = {{-2, 2, 0, 0}}},
+    /* beside 0 a GPU takes the rounded argument of erfcf; the slope is 0 at -0.75 */
+    {.op = GS_OP_GELU, .value = f_gelu, .gpu = {.ulps = 6, .least = 0.0625},
+     .range = {{-14, 14, 6, 0}, {-2, 2, 6, 0}, {-1e-4f, 1e-4f, 6, 0}}},
+    {.op = GS_OP_GELU_SLOPE, .value = f_gelu_slope, .gpu = {.ulps = 6, .least = 0.125},
+     .range = {{-14, 14, 6, 0.125}, {-14, -2, 6, 0}, {0, 3, 6, 0}}},
     {.op = GS_OP_EQ, .value = f_eq},
 };
 
