@@ -202,6 +202,7 @@ GS_INLINE gs_vf gs_v_gelu_slope(gs_vf x)
     X(GS_OP_TANH, hyperbolic_tangent, gs_v_tanh(x))            \
     X(GS_OP_GELU, gelu, gs_v_gelu(x))                          \
     X(GS_OP_GELU_SLOPE, gelu_slope, gs_v_gelu_slope(x))        \
+    X(GS_OP_SILU, silu, x * gs_v_sigmoid(x))                   \
     X(GS_OP_ELU, elu, gs_select(x > 0.0f, x, gs_v_expm1_negative(x) * alpha))
 
 #endif /* GS_DEVICE_CPU_SIMD_MATH_H */

@@ -164,6 +164,9 @@ static uint32_t slope(gs_tape *t, uint32_t y, const gs_node *n)
         return bin(t, GS_OP_ADD, mul(t, mask, number(t, 1.0f - n->alpha)), number(t, n->alpha));
     case GS_OP_GELU:
         return un(t, GS_OP_GELU_SLOPE, a);
+    case GS_OP_SILU: /* a s: s (1 + a (1 - s)), s = sigmoid(a) */
+        mask = un(t, GS_OP_SIGMOID, a);
+        return mul(t, mask, bin(t, GS_OP_ADD, one, mul(t, a, bin(t, GS_OP_SUB, one, mask))));
     case GS_OP_ELU: /* below 0: alpha exp(a) = y + alpha */
         mask = un(t, GS_OP_STEP, n->alpha > 0 ? y : a);
         return bin(t, GS_OP_ADD, mask,
