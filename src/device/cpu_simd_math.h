@@ -188,6 +188,7 @@ GS_INLINE gs_vf gs_v_gelu_slope(gs_vf x)
 /* Of one number x and alpha, where the compiler finds vector instructions for it. NaN stays, as in torch.relu. */
 #define GS_CPU_OF_ONE(X)                                       \
     X(GS_OP_NEG, neg, -x)                                      \
+    X(GS_OP_ABS, absolute, fabsf(x))                           \
     X(GS_OP_SQRT, square_root, sqrtf(x))                       \
     X(GS_OP_RSQRT, reciprocal_root, 1.0f / sqrtf(x))           \
     X(GS_OP_RELU, relu, x < 0.0f ? 0.0f : x)                   \

@@ -167,6 +167,8 @@ static uint32_t slope(gs_tape *t, uint32_t y, const gs_node *n)
     case GS_OP_SILU: /* a s: s (1 + a (1 - s)), s = sigmoid(a) */
         mask = un(t, GS_OP_SIGMOID, a);
         return mul(t, mask, bin(t, GS_OP_ADD, one, mul(t, a, bin(t, GS_OP_SUB, one, mask))));
+    case GS_OP_ABS: /* 1, -1, and 0 at 0 */
+        return bin(t, GS_OP_SUB, un(t, GS_OP_STEP, a), un(t, GS_OP_STEP, un(t, GS_OP_NEG, a)));
     case GS_OP_ELU: /* below 0: alpha exp(a) = y + alpha */
         mask = un(t, GS_OP_STEP, n->alpha > 0 ? y : a);
         return bin(t, GS_OP_ADD, mask,

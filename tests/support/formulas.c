@@ -31,6 +31,7 @@ F(f_step, x > 0 ? 1 : 0)
 F(f_gelu, x * erfc(-x / sqrt(2)) / 2)
 F(f_gelu_slope, erfc(-x / sqrt(2)) / 2 + x * exp(-x * x / 2) / sqrt(2 * acos(-1)))
 F(f_silu, x >= 0 ? x / (1 + exp(-x)) : x * (exp(x) / (1 + exp(x))))
+F(f_abs, x < 0 ? -x : x)
 F(f_eq, x == y ? 1 : 0)
 
 /* CUDA's guide gives expf and tanhf 2 units beside the rounded value, expm1f and logf 1; what follows rounds once or
@@ -62,6 +63,7 @@ static const op_formula formulas[] = {
     {.op = GS_OP_GELU_SLOPE, .value = f_gelu_slope, .gpu = {.ulps = 6, .least = 0.125},
      .range = {{-14, 14, 6, 0.125}, {-14, -2, 6, 0}, {0, 3, 6, 0}}},
     {.op = GS_OP_SILU, .value = f_silu, .gpu = {.ulps = 6}, .range = {{-100, 100, 4, 1e-36}, {-4, 4, 4, 1e-36}}},
+    {.op = GS_OP_ABS, .value = f_abs, .range = {{-5, 5, 0, 0}}},
     {.op = GS_OP_EQ, .value = f_eq},
 };
 
