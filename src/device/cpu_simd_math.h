@@ -10,6 +10,7 @@
 #define GS_DEVICE_CPU_SIMD_MATH_H
 
 #include <math.h>
+#include <stdbool.h>
 
 #include "device/cpu_simd.h"
 
@@ -109,6 +110,73 @@ GS_INLINE gs_vf gs_v_sigmoid(gs_vf x)
     return gs_select(x < 0.0f, e, gs_splat(1.0f)) / (1.0f + e);
 }
 
+/* Half as many numbers, as float64. */
+typedef float gs_vf_half __attribute__((vector_size(2 * GS_LANES)));
+typedef double gs_vd __attribute__((vector_size(4 * GS_LANES)));
+typedef uint64_t gs_vl __attribute__((vector_size(4 * GS_LANES)));
+
+/* x^y for finite x > 0 as 2^(y log2 x), in float64: a float32 logarithm has not the digits that y takes from it.
+ * x = 2^e m with m from sqrt(1/2) to sqrt(2), log2 m the series of artanh((m - 1) / (m + 1)) (4e-13 of it), 2^f that of
+ * the exponential (2e-10). */
+GS_INLINE gs_vf_half gs_v_pow_half(gs_vf_half x, double y)
+{
+    const gs_vd zero = {0}, magic = zero + 0x1.8p52; /* adding it rounds to an integer in the low bits */
+    const gs_vl bits = (gs_vl)__builtin_convertvector(x, gs_vd);
+    const gs_vd whole = (gs_vd)((bits & 0x000fffffffffffffu) | 0x3ff0000000000000u);
+    const gs_vl above = (gs_vl)(whole > 1.4142135623730951);
+    const gs_vd m = (gs_vd)((above & (gs_vl)(whole * 0.5)) | (~above & (gs_vl)whole));
+    const gs_vd one = (gs_vd)(above & (gs_vl)(zero + 1.0));
+    const gs_vd e = (gs_vd)(bits >> 52 | 0x4330000000000000u) - (0x1p52 + 1023.0) + one;
+    const gs_vd s = (m - 1.0) / (m + 1.0), z = s * s;
+    gs_vd p = zero + 1.0 / 13;
+    p = p * z + 1.0 / 11;
+    p = p * z + 1.0 / 9;
+    p = p * z + 1.0 / 7;
+    p = p * z + 1.0 / 5;
+    p = p * z + 1.0 / 3;
+    p = p * z + 1.0;
+
+    gs_vd t = y * (e + p * s * 2.8853900817779268); /* 2 / ln 2 */
+    const gs_vl large = (gs_vl)(t > 160.0), small = (gs_vl)(t < -160.0);
+    t = (gs_vd)((large & (gs_vl)(zero + 160.0)) | (small & (gs_vl)(zero - 160.0)) | (~(large | small) & (gs_vl)t));
+    const gs_vd shifted = t + magic, r = (t - (shifted - magic)) * 0.69314718055994531;
+    const gs_vl n = (gs_vl)shifted - (gs_vl)magic;
+    gs_vd q = zero + 1.0 / 40320;
+    q = q * r + 1.0 / 5040;
+    q = q * r + 1.0 / 720;
+    q = q * r + 1.0 / 120;
+    q = q * r + 1.0 / 24;
+    q = q * r + 1.0 / 6;
+    q = q * r + 0.5;
+    q = q * r + 1.0;
+    q = q * r + 1.0;
+    return __builtin_convertvector(q * (gs_vd)((n + 1023) << 52), gs_vf_half);
+}
+
+/* x^alpha as libm's powf has it, for a finite alpha. */
+GS_INLINE gs_vf gs_v_pow(gs_vf x, float alpha)
+{
+    union {
+        gs_vf all;
+        gs_vf_half half[2];
+    } v = {.all = gs_v_abs(x)};
+    const gs_vf a = v.all;
+    const bool whole = alpha == floorf(alpha), odd = whole && alpha * 0.5f != floorf(alpha * 0.5f);
+    if (alpha == 0.0f)
+        return gs_splat(1.0f);
+    if (alpha == 1.0f || alpha == 2.0f)
+        return alpha == 1.0f ? x : x * x;
+    v.half[0] = gs_v_pow_half(v.half[0], (double)alpha);
+    v.half[1] = gs_v_pow_half(v.half[1], (double)alpha);
+    gs_vf y = gs_select(a == 0.0f, gs_splat(alpha > 0.0f ? 0.0f : INFINITY), v.all);
+    y = gs_select(a == INFINITY, gs_splat(alpha > 0.0f ? INFINITY : 0.0f), y);
+    if (odd)
+        y = (gs_vf)((gs_vu)y | ((gs_vu)x & 0x80000000u));
+    else if (!whole)
+        y = gs_select((x < 0.0f) & (a != INFINITY), gs_splat(NAN), y);
+    return gs_select(x != x, x, y);
+}
+
 /* e^(-t^2 / 2) = its return value * 2^n, for 0 <= t <= 15. t has a part whose square is exact; the rest is a small
  * factor. */
 GS_INLINE gs_vf gs_v_bell(gs_vi *n, gs_vf t)
@@ -204,6 +272,7 @@ GS_INLINE gs_vf gs_v_gelu_slope(gs_vf x)
     X(GS_OP_GELU, gelu, gs_v_gelu(x))                          \
     X(GS_OP_GELU_SLOPE, gelu_slope, gs_v_gelu_slope(x))        \
     X(GS_OP_SILU, silu, x * gs_v_sigmoid(x))                   \
+    X(GS_OP_POW, power, gs_v_pow(x, alpha))                    \
     X(GS_OP_ELU, elu, gs_select(x > 0.0f, x, gs_v_expm1_negative(x) * alpha))
 
 #endif /* GS_DEVICE_CPU_SIMD_MATH_H */

@@ -169,6 +169,10 @@ static uint32_t slope(gs_tape *t, uint32_t y, const gs_node *n)
         return mul(t, mask, bin(t, GS_OP_ADD, one, mul(t, a, bin(t, GS_OP_SUB, one, mask))));
     case GS_OP_ABS: /* 1, -1, and 0 at 0 */
         return bin(t, GS_OP_SUB, un(t, GS_OP_STEP, a), un(t, GS_OP_STEP, un(t, GS_OP_NEG, a)));
+    case GS_OP_POW: /* also where a is 0: 0 for alpha 0, 1 for alpha 1 */
+        if (n->alpha == 0.0f || n->alpha == 1.0f)
+            return number(t, n->alpha);
+        return mul(t, number(t, n->alpha), gs_ir_unary(t->ir, GS_OP_POW, a, n->alpha - 1.0f));
     case GS_OP_ELU: /* below 0: alpha exp(a) = y + alpha */
         mask = un(t, GS_OP_STEP, n->alpha > 0 ? y : a);
         return bin(t, GS_OP_ADD, mask,

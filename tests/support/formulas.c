@@ -32,6 +32,7 @@ F(f_gelu, x * erfc(-x / sqrt(2)) / 2)
 F(f_gelu_slope, erfc(-x / sqrt(2)) / 2 + x * exp(-x * x / 2) / sqrt(2 * acos(-1)))
 F(f_silu, x >= 0 ? x / (1 + exp(-x)) : x * (exp(x) / (1 + exp(x))))
 F(f_abs, x < 0 ? -x : x)
+F(f_pow, pow(x, alpha))
 F(f_eq, x == y ? 1 : 0)
 
 /* CUDA's guide gives expf and tanhf 2 units beside the rounded value, expm1f and logf 1; what follows rounds once or
@@ -64,6 +65,15 @@ static const op_formula formulas[] = {
      .range = {{-14, 14, 6, 0.125}, {-14, -2, 6, 0}, {0, 3, 6, 0}}},
     {.op = GS_OP_SILU, .value = f_silu, .gpu = {.ulps = 6}, .range = {{-100, 100, 4, 1e-36}, {-4, 4, 4, 1e-36}}},
     {.op = GS_OP_ABS, .value = f_abs, .range = {{-5, 5, 0, 0}}},
+    {.op = GS_OP_POW, .value = f_pow, .alpha = 2.5f, .positive = true, .gpu = {.ulps = 4.5},
+     .range = {{0, 10, 0.6, 0}, {0.99f, 1.01f, 0.6, 0}, {-2, 2, 0.6, 0}}},
+    {.op = GS_OP_POW, .value = f_pow, .alpha = 3, .gpu = {.ulps = 4.5}, .range = {{-10, 10, 0.6, 0}}},
+    {.op = GS_OP_POW, .value = f_pow, .alpha = -0.7f, .gpu = {.ulps = 4.5}, .range = {{0, 1e-3f, 0.6, 0}}},
+    {.op = GS_OP_POW, .value = f_pow, .alpha = -5, .gpu = {.ulps = 4.5}, .range = {{-3, 3, 0.6, 0}}},
+    {.op = GS_OP_POW, .value = f_pow, .alpha = 57.25f, .gpu = {.ulps = 4.5}, .range = {{0, 5, 0.6, 0}}},
+    {.op = GS_OP_POW, .value = f_pow, .alpha = 2, .range = {{-3, 3, 0.5, 0}}},
+    {.op = GS_OP_POW, .value = f_pow, .alpha = 1, .range = {{-3, 3, 0, 0}}},
+    {.op = GS_OP_POW, .value = f_pow, .alpha = 0, .range = {{-3, 3, 0, 0}}},
     {.op = GS_OP_EQ, .value = f_eq},
 };
 
