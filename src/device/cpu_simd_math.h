@@ -248,7 +248,12 @@ GS_INLINE gs_vf gs_v_gelu_slope(gs_vf x)
     X(GS_OP_DIV, div, x / y)                                   \
     X(GS_OP_MAX, max, PICK((x > y) | (x != x), x, y))          \
     X(GS_OP_MIN, min, PICK((x < y) | (x != x), x, y))          \
-    X(GS_OP_EQ, equal, PICK(x == y, NUMBER(1.0f), NUMBER(0.0f)))
+    X(GS_OP_EQ, equal, PICK(x == y, NUMBER(1.0f), NUMBER(0.0f)))     \
+    X(GS_OP_NE, differ, PICK(x != y, NUMBER(1.0f), NUMBER(0.0f)))    \
+    X(GS_OP_LT, less, PICK(x < y, NUMBER(1.0f), NUMBER(0.0f)))       \
+    X(GS_OP_LE, at_most, PICK(x <= y, NUMBER(1.0f), NUMBER(0.0f)))   \
+    X(GS_OP_GT, greater, PICK(x > y, NUMBER(1.0f), NUMBER(0.0f)))    \
+    X(GS_OP_GE, at_least, PICK(x >= y, NUMBER(1.0f), NUMBER(0.0f)))
 
 /* Of three numbers x, y and z. */
 #define GS_CPU_OF_THREE(X)

@@ -89,7 +89,12 @@ enum {
     X(GS_OP_ABS, "abs", "abs", 1, 0, GS_ZERO_FIRST, 0, fabs(x))                                                        \
     X(GS_OP_POW, "pow", "pow", 1, NAN, GS_ZERO_POWER, GS_FACT_ALPHA | GS_FACT_HARD | GS_FACT_DIVERGES, pow(x, alpha))  \
     X(GS_OP_STEP, "step", NULL, 1, 0, GS_ZERO_FIRST, GS_FACT_FLAT, x > 0)                                              \
-    X(GS_OP_EQ, "eq", NULL, 2, 0, GS_ZERO_LOST, GS_FACT_FLAT, x == y)
+    X(GS_OP_EQ, "eq", "==", 2, 0, GS_ZERO_LOST, GS_FACT_FLAT, x == y)                                                  \
+    X(GS_OP_NE, "ne", "!=", 2, 0, GS_ZERO_ALL, GS_FACT_FLAT, x != y)                                                   \
+    X(GS_OP_LT, "lt", "<", 2, 0, GS_ZERO_ALL, GS_FACT_FLAT, x < y)                                                     \
+    X(GS_OP_LE, "le", "<=", 2, 0, GS_ZERO_LOST, GS_FACT_FLAT, x <= y)                                                  \
+    X(GS_OP_GT, "gt", ">", 2, 0, GS_ZERO_ALL, GS_FACT_FLAT, x > y)                                                     \
+    X(GS_OP_GE, "ge", ">=", 2, 0, GS_ZERO_LOST, GS_FACT_FLAT, x >= y)
 
 /* All others: enum, printed name, operands, class, form, zero, facts. */
 #define GS_OP_LEAF_MAP(X)                                                                                              \

@@ -34,6 +34,11 @@ F(f_silu, x >= 0 ? x / (1 + exp(-x)) : x * (exp(x) / (1 + exp(x))))
 F(f_abs, x < 0 ? -x : x)
 F(f_pow, pow(x, alpha))
 F(f_eq, x == y ? 1 : 0)
+F(f_ne, x == y ? 0 : 1)
+F(f_lt, y - x > 0 ? 1 : 0)
+F(f_le, x < y || x == y ? 1 : 0)
+F(f_gt, x - y > 0 ? 1 : 0)
+F(f_ge, x > y || x == y ? 1 : 0)
 
 /* CUDA's guide gives expf and tanhf 2 units beside the rounded value, expm1f and logf 1; what follows rounds once or
  * twice more, and a product may double the units of what it is given. */
@@ -75,6 +80,11 @@ static const op_formula formulas[] = {
     {.op = GS_OP_POW, .value = f_pow, .alpha = 1, .range = {{-3, 3, 0, 0}}},
     {.op = GS_OP_POW, .value = f_pow, .alpha = 0, .range = {{-3, 3, 0, 0}}},
     {.op = GS_OP_EQ, .value = f_eq},
+    {.op = GS_OP_NE, .value = f_ne},
+    {.op = GS_OP_LT, .value = f_lt},
+    {.op = GS_OP_LE, .value = f_le},
+    {.op = GS_OP_GT, .value = f_gt},
+    {.op = GS_OP_GE, .value = f_ge},
 };
 
 const op_formula *op_formula_at(size_t i)
