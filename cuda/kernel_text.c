@@ -22,6 +22,7 @@ bool gs_generate_value(FILE *out, gs_op op, const char *const *operand, float al
         {GS_OP_DIV, "A / B"},
         {GS_OP_MAX, "gs_larger(A, B)"},
         {GS_OP_MIN, "gs_smaller(A, B)"},
+        {GS_OP_WHERE, "A != 0.0f ? B : C"},
         {GS_OP_EQ, "A == B ? 1.0f : 0.0f"},
         {GS_OP_NE, "A != B ? 1.0f : 0.0f"},
         {GS_OP_LT, "A < B ? 1.0f : 0.0f"},

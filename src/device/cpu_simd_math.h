@@ -256,7 +256,7 @@ GS_INLINE gs_vf gs_v_gelu_slope(gs_vf x)
     X(GS_OP_GE, at_least, PICK(x >= y, NUMBER(1.0f), NUMBER(0.0f)))
 
 /* Of three numbers x, y and z. */
-#define GS_CPU_OF_THREE(X)
+#define GS_CPU_OF_THREE(X) X(GS_OP_WHERE, where, x != 0.0f ? y : z)
 
 /* Of one number x and alpha, where the compiler finds vector instructions for it. NaN stays, as in torch.relu. */
 #define GS_CPU_OF_ONE(X)                                       \

@@ -233,7 +233,10 @@ static void through_elementwise(gs_tape *t, uint32_t i, const gs_node *n, uint32
     default:
         break;
     }
-    if (gs_op_inputs(n->op) == 2)
+    if (n->op == GS_OP_WHERE) { /* a choice and no product: what is not taken may be infinite */
+        pass(t, i, n->in[1], gs_ir_ternary(t->ir, GS_OP_WHERE, a, g, number(t, 0)));
+        pass(t, i, n->in[2], gs_ir_ternary(t->ir, GS_OP_WHERE, a, number(t, 0), g));
+    } else if (gs_op_inputs(n->op) == 2)
         through_binary(t, i, n, g);
     else
         pass(t, i, a, mul(t, g, slope(t, i, n)));

@@ -89,6 +89,7 @@ enum {
     X(GS_OP_ABS, "abs", "abs", 1, 0, GS_ZERO_FIRST, 0, fabs(x))                                                        \
     X(GS_OP_POW, "pow", "pow", 1, NAN, GS_ZERO_POWER, GS_FACT_ALPHA | GS_FACT_HARD | GS_FACT_DIVERGES, pow(x, alpha))  \
     X(GS_OP_STEP, "step", NULL, 1, 0, GS_ZERO_FIRST, GS_FACT_FLAT, x > 0)                                              \
+    X(GS_OP_WHERE, "where", "where", 3, 0, GS_ZERO_CHOICE, 0, x != 0 ? y : z)                                          \
     X(GS_OP_EQ, "eq", "==", 2, 0, GS_ZERO_LOST, GS_FACT_FLAT, x == y)                                                  \
     X(GS_OP_NE, "ne", "!=", 2, 0, GS_ZERO_ALL, GS_FACT_FLAT, x != y)                                                   \
     X(GS_OP_LT, "lt", "<", 2, 0, GS_ZERO_ALL, GS_FACT_FLAT, x < y)                                                     \

@@ -33,6 +33,7 @@ F(f_gelu_slope, erfc(-x / sqrt(2)) / 2 + x * exp(-x * x / 2) / sqrt(2 * acos(-1)
 F(f_silu, x >= 0 ? x / (1 + exp(-x)) : x * (exp(x) / (1 + exp(x))))
 F(f_abs, x < 0 ? -x : x)
 F(f_pow, pow(x, alpha))
+F(f_where, x == 0 ? z : y)
 F(f_eq, x == y ? 1 : 0)
 F(f_ne, x == y ? 0 : 1)
 F(f_lt, y - x > 0 ? 1 : 0)
@@ -79,6 +80,7 @@ static const op_formula formulas[] = {
     {.op = GS_OP_POW, .value = f_pow, .alpha = 2, .range = {{-3, 3, 0.5, 0}}},
     {.op = GS_OP_POW, .value = f_pow, .alpha = 1, .range = {{-3, 3, 0, 0}}},
     {.op = GS_OP_POW, .value = f_pow, .alpha = 0, .range = {{-3, 3, 0, 0}}},
+    {.op = GS_OP_WHERE, .value = f_where},
     {.op = GS_OP_EQ, .value = f_eq},
     {.op = GS_OP_NE, .value = f_ne},
     {.op = GS_OP_LT, .value = f_lt},
