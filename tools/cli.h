@@ -98,6 +98,13 @@ const char *cli_count(uint64_t n);     /* "1,234,567" */
 const char *cli_json_text(const char *text);
 const char *cli_json_real(double v);
 
+/* cli_watch.c: a line about a run under way, rewritten until the end. NULL where stderr is no terminal; the others take
+ * that. Ends before the run is closed. */
+typedef struct cli_watch cli_watch;
+cli_watch *cli_watch_begin(const gs_run *run);
+void cli_watch_epoch(cli_watch *w, const gs_epoch_report *e); /* the last one was this */
+void cli_watch_end(cli_watch *w);
+
 /* ---- commands: cmd_*.c ---- */
 extern const cli_command cmd_generate, cmd_partition, cmd_info, cmd_verify, cmd_model, cmd_plan, cmd_train, cmd_predict,
     cmd_bench_limits, cmd_bench_train;

@@ -1,18 +1,36 @@
 #include "results.h"
 #include "train_options.h"
 
+static gs_status train(gs_run *run, uint32_t epochs, gs_train_report *report)
+{
+    cli_watch *const watch = cli_watch_begin(run);
+    gs_epoch_report e;
+    gs_status st = GS_OK;
+
+    for (uint32_t k = 0; k < epochs && st == GS_OK; k++)
+        if ((st = gs_run_epoch(run, &e)) == GS_OK)
+            cli_watch_epoch(watch, &e);
+    if (st == GS_OK)
+        st = gs_run_finish(run, report);
+    cli_watch_end(watch);
+    return st;
+}
+
 static int run(const cli_command *self, const void *options, const char *const *place)
 {
     gs_train_options o = ((const train_command *)options)->train;
+    gs_run *opened = NULL;
     gs_train_report r;
+    gs_status st;
     int status;
 
     if (o.model == NULL)
         return cli_fail(self, CLI_USAGE, "--model is missing; see gnnstream help train");
     o.stop = cli_stop();
-    o.on_epoch = show_epoch;
-    status = cli_result(self, gs_train(place[0], &o, &r));
-    cli_progress_end();
+    if ((st = gs_run_open(&opened, place[0], &o, GS_RUN_TRAIN)) == GS_OK)
+        st = train(opened, o.epochs, &r);
+    status = cli_result(self, st);
+    gs_run_close(opened);
     if (status != CLI_DONE)
         return status;
     if (*r.io_note != '\0' && cli_shows_progress())

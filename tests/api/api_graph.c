@@ -1,6 +1,7 @@
 #include "api_graph.h"
 
 #include <stdio.h>
+#include <stdlib.h>
 
 #include "support/support.h"
 
@@ -47,5 +48,7 @@ gs_train_options api_options(void)
     o.epochs = 6;
     o.lr = 0.05;
     o.threads = 1;
+    if (getenv("GS_TEST_DEVICE") != NULL)
+        o.device = getenv("GS_TEST_DEVICE");
     return o;
 }

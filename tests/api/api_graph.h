@@ -13,7 +13,7 @@ int api_graph_remove(void **state);
 extern char *api_folder;
 extern const char *api_store;
 
-/* A small GCN, 8 wide, 6 epochs, one thread. */
+/* A small GCN, 8 wide, 6 epochs, one thread, on the device that the environment's GS_TEST_DEVICE names, or the cpu. */
 gs_train_options api_options(void);
 
 #endif /* GS_TESTS_API_GRAPH_H */
