@@ -6,13 +6,15 @@
  * of it is the same where budgets are given: plans depend on the store, the options and what is known of the machine.
  * Budgets that are not given are parts of what is free, which is looked at again.
  */
-#include "session/choose.h"
-
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "base/alloc.h"
+#include "session/describe.h"
+#include "session/session.h"
+#include "session/session_plan.h"
+#include "session/session_prepare.h"
 
 /* Another program must save this much of the predicted epoch; */
 #define RECOMPUTE_WORTH 0.95
@@ -320,7 +322,7 @@ static gs_status choose_first(choosing *c)
     return st;
 }
 
-gs_status gs_session_choose(gs_session **out, const gs_session_config *config)
+gs_status gs_session_open(gs_session **out, const gs_session_config *config)
 {
     choosing c = {.o = config};
     gs_status st;

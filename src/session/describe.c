@@ -4,6 +4,7 @@
 
 #include "base/size.h"
 #include "schedule/simulate.h"
+#include "session/describe.h"
 #include "session/session.h"
 
 gs_status gs_session_describe_pass(const gs_session *s, gs_pass_report *out, uint32_t pass)

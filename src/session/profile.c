@@ -1,7 +1,9 @@
 /* profile.c - what an epoch that was timed says about this machine. */
 #include "base/machine.h"
 #include "base/size.h"
+#include "cost/cost_file.h"
 #include "schedule/simulate.h"
+#include "session/profile.h"
 #include "session/session.h"
 
 /* What a lane of transfers moved, stretch by stretch of time. */

@@ -1,7 +1,7 @@
-/* prune.c - only what the loss can see: row sets from the splits, and the edges that are left.
+/* prune.c - only what the loss can see: row sets from the splits, and the edges between them.
  *
  * When a session opens, the edge files are read once for each set whose neighbours must be known and once
- * for each edge set that is left over, to count it; when it starts, those are written to the
+ * for each pruned edge set, to count it; when it starts, those are written to the
  * spill folder as edge files of the run, in the format of a store's.
  */
 #include <errno.h>
@@ -16,6 +16,7 @@
 #include "base/size.h"
 #include "store/edge_filter.h"
 #include "store/edge_scan.h"
+#include "session/prune.h"
 #include "session/session.h"
 #include "session/store_rows.h"
 
@@ -190,7 +191,7 @@ static gs_status count_edges(const gs_session *s, uint32_t direction, counting *
     return st;
 }
 
-/* Counts what is left of a direction: the set's chunk table, checksums still missing. */
+/* Counts the pruned edges of a direction: the set's chunk table, checksums still missing. */
 static gs_status count_set(gs_session *s, uint32_t k, gs_granules coarse)
 {
     const gs_chunk_table *const t = gs_store_chunks(s->store);
@@ -223,7 +224,7 @@ static bool is_between(const gs_pruned_edges *p, uint32_t direction, const struc
     return p->direction == direction && p->targets == r->targets && p->operands == r->operands;
 }
 
-/* The set of what is left of the stage's edges, made when it is the first that wants it. GS_NONE: too many. */
+/* The edge set that the stage needs, made when it is the first that wants it. GS_NONE: too many. */
 static uint32_t set_for(gs_session *s, uint32_t stage, gs_granules coarse, gs_status *st)
 {
     const struct gs_stage_rows *const r = &s->edges.rows.stage[stage];
@@ -305,7 +306,7 @@ done:
     return st;
 }
 
-/* What is left of the edges goes to a file, so a store that can only be read, with no --spill, is trained whole. */
+/* Pruned edges go to a file, so a store that can only be read, with no --spill, is trained whole. */
 static bool can_write(const gs_session *s)
 {
     return s->config.options->spill != NULL || access(gs_store_dir(s->store), W_OK | X_OK) == 0;
@@ -342,7 +343,7 @@ gs_status gs_session_prune(gs_session *s, gs_schedule_config *config)
 typedef struct writing {
     gs_edge_filter filter;
     const gs_chunk_table *table;
-    gs_pruned_edges *left;
+    gs_pruned_edges *pruned;
     const char *path;
     int fd;
     uint8_t *buffer;
@@ -352,7 +353,7 @@ typedef struct writing {
 static gs_status write_chunk(void *context, uint32_t target, uint32_t operand, const gs_chunk_view *v)
 {
     const writing *const w = context;
-    gs_chunk *const c = &w->left->chunk[(uint64_t)target * w->table->parts + operand];
+    gs_chunk *const c = &w->pruned->chunk[(uint64_t)target * w->table->parts + operand];
     const gs_chunk_expect counts = {.target_rows = gs_interval_rows(w->table, target),
                                     .operand_rows = gs_interval_rows(w->table, operand),
                                     .index_bytes = v->index_bytes,
@@ -374,7 +375,8 @@ static gs_status write_set(gs_session *s, uint32_t k, const char *path)
     const uint64_t n = (uint64_t)t->parts * t->parts;
     gs_pruned_edges *const l = &s->edges.pruned[k];
     uint8_t *const wanted = gs_calloc(n, 1);
-    writing w = {.filter = filter_of(s, l), .table = t, .left = l, .path = path, .fd = -1, .capacity = GS_BLOCK_BYTES};
+    writing w = {.filter = filter_of(s, l), .table = t, .pruned = l, .path = path, .fd = -1,
+                 .capacity = GS_BLOCK_BYTES};
     gs_status st = GS_ENOMEM;
 
     w.filter.seen = gs_calloc(w.filter.seen_words, sizeof(uint64_t));
@@ -382,7 +384,7 @@ static gs_status write_set(gs_session *s, uint32_t k, const char *path)
         w.capacity = GS_MAX(w.capacity, l->chunk[i].length);
     w.buffer = gs_alloc_pages(w.capacity);
     if (wanted == NULL || w.filter.seen == NULL || w.buffer == NULL) {
-        st = gs_fail(st, "out of memory for the edges that are left");
+        st = gs_fail(st, "out of memory for the pruned edges");
         goto done;
     }
     for (uint64_t i = 0; i < n; i++)

@@ -1,8 +1,8 @@
 /* scans.h - what scans of the edge files said, while programs for one run are compared.
  *
  * Each program that is compared has a session of its own and asks for the same: which rows others name, how many edges
- * are left between two sets of rows, which rows chunks need. A scan goes over a whole edge file; its answer is a table.
- * A cache: what it has no room for is scanned for again. One thread.
+ * there are between two sets of rows, which rows chunks need. A scan goes over a whole edge file; its answer is a
+ * table. A cache: what it has no room for is scanned for again. One thread.
  */
 #ifndef GS_SESSION_SCANS_H
 #define GS_SESSION_SCANS_H

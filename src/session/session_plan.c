@@ -2,8 +2,11 @@
 #include "base/alloc.h"
 #include "base/machine.h"
 #include "base/size.h"
+#include "cost/cost_file.h"
 #include "schedule/schedule.h"
+#include "session/prune.h"
 #include "session/session.h"
+#include "session/session_plan.h"
 
 static bool reads_anything(const gs_plan *p)
 {
@@ -42,7 +45,7 @@ static gs_status plan_selective(gs_session *s, gs_schedule_config *config)
     }
     if (st != GS_EBUDGET || s->plan != NULL)
         return st == GS_EBUDGET ? GS_OK : st;
-    gs_session_drop_read_needs(s); /* the first plan knew those of the edges that are left */
+    gs_session_drop_read_needs(s); /* the first plan knew those of pruned edges */
     config->no_swap = no_swap;
     config->no_sizes = false;
     return gs_schedule(&s->plan, config);

@@ -4,7 +4,7 @@
 #include "base/alloc.h"
 #include "compile/compile.h"
 #include "model/model.h"
-#include "session/choose.h"
+#include "session/session_prepare.h"
 
 #define REST_WIDTH 16 /* narrower rows are never rounded: they are little, and kept in memory first */
 

@@ -5,6 +5,7 @@
 #include "base/alloc.h"
 #include "base/file.h"
 #include "base/size.h"
+#include "session/prune.h"
 #include "session/session.h"
 
 /* ---- spill folder -------------------------------------------------------- */

@@ -6,6 +6,7 @@
 #include "base/alloc.h"
 #include "base/given.h"
 #include "base/size.h"
+#include "cost/cost_file.h"
 #include "device/device.h" /* gs_device_measure_* */
 #include "gnnstream.h"
 #include "io/disk_probe.h" /* GS_PROBE_RING_BYTES */

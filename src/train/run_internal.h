@@ -12,6 +12,7 @@
 #define GS_TRAIN_RUN_INTERNAL_H
 
 #include "gnnstream.h"
+#include "session/profile.h"
 #include "session/session.h"
 #include "train/logits.h"
 #include "train/metrics_log.h"

@@ -6,6 +6,7 @@
 #include "base/given.h"
 #include "base/machine.h"
 #include "base/size.h"
+#include "session/describe.h"
 #include "train/options.h"
 #include "train/run_internal.h"
 #include "train/safetensors.h"

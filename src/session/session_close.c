@@ -1,14 +1,8 @@
-/* session.c - one open, one close. */
-#include "session/session.h"
-
+/* session_close.c - closing a session in whatever state it is. */
 #include "base/alloc.h"
 #include "base/file.h"
-#include "session/choose.h"
-
-gs_status gs_session_open(gs_session **out, const gs_session_config *config)
-{
-    return gs_session_choose(out, config);
-}
+#include "session/prune.h"
+#include "session/session.h"
 
 void gs_session_close(gs_session *s)
 {

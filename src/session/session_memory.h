@@ -1,0 +1,39 @@
+/* session_memory.h - the two budgets: what of them does a run take beside its plan? Bytes. */
+#ifndef GS_SESSION_SESSION_MEMORY_H
+#define GS_SESSION_SESSION_MEMORY_H
+
+#include <stdint.h>
+
+#include "base/status.h"
+#include "gnnstream.h" /* gs_memory_item */
+#include "schedule/schedule.h" /* gs_refusal */
+
+typedef struct gs_session gs_session;
+
+/* The budgets, and what of them a plan does not account for. */
+typedef struct gs_session_memory {
+    uint64_t host, device;      /* budgets; the latter of each device */
+    uint64_t host_fixed, device_fixed; /* taken by others than the plan */
+    uint32_t items;
+    gs_memory_item item[GS_PLAN_ITEMS]; /* what the two are made of */
+    uint64_t process;           /* resident when the plan was made */
+    uint64_t live_most;         /* of the heap, while plans are made: gs_schedule_config */
+    uint64_t logits;            /* for gs_logits_write(); 0: none wanted */
+    uint64_t staging, mirror;   /* of a device with memory of its own */
+    gs_device_orders orders;    /* of what is mirrored, where there is room */
+    gs_refusal refused;         /* of a plan that does not fit: what would */
+} gs_session_memory;
+
+/* The budgets, and into the account what a run takes beside its plan. */
+void gs_session_set_budgets(gs_session *s);
+void gs_session_charge_fixed(gs_session *s);
+/* Chunk tables of the sets that the run uses, once they are known. */
+void gs_session_charge_sets(gs_session *s);
+/* The plan's own regions, for people. */
+void gs_session_note_plan(gs_session *s);
+/* Of the process, beside what is accounted for; `before`: what a session before this one found, or 0. */
+uint64_t gs_session_process_bytes(uint64_t before);
+/* A plan should be the same when it is made again: what the process holds differs by some pages. */
+#define GS_SESSION_PROCESS_STEP (2 * GS_MIB)
+
+#endif /* GS_SESSION_SESSION_MEMORY_H */
