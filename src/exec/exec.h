@@ -109,6 +109,8 @@ gs_status gs_exec_replay(gs_exec *e, uint32_t pass, const volatile int *stop, do
 
 /* When `task` of the last run of its pass began and ended, seconds of one clock. The run was opened with `trace`. */
 void gs_exec_span(const gs_exec *e, uint32_t task, double *begin, double *end);
+/* True for a task whose chunk was joined with others of its column: one of their tasks does the work of all. */
+bool gs_exec_is_joined(const gs_exec *e, uint32_t task);
 /* Writes the last run of `pass` as Chrome trace events (chrome://tracing, Perfetto): one track for the
  * device, one for reads and one for writes. The run was opened with `trace`. */
 gs_status gs_exec_write_trace(const gs_exec *e, uint32_t pass, FILE *out);

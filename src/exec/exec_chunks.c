@@ -25,7 +25,7 @@ static gs_status check_edge_data(const gs_exec *e, const gs_chunk_view *v)
     return GS_OK;
 }
 
-static uint8_t *state_of(const gs_exec *e, const gs_task *t)
+uint8_t *gs_exec__chunk_state(const gs_exec *e, const gs_task *t)
 {
     const uint64_t set = t->file - e->program->arrays;
     return &e->chunks.seen[(set * e->chunks.parts + t->target) * e->chunks.parts + t->operand];
@@ -46,7 +46,7 @@ static gs_chunk_expect expect_of(const gs_exec *e, const gs_task *t)
 static gs_status view_bytes(gs_exec *e, const gs_task *t, const void *data, gs_region from, gs_chunk_view *view)
 {
     const gs_chunk_expect expect = expect_of(e, t);
-    uint8_t *const seen = state_of(e, t);
+    uint8_t *const seen = gs_exec__chunk_state(e, t);
     const bool first = *seen == GS_CHUNK_UNSEEN;
     gs_status st = GS_OK;
 
@@ -68,13 +68,18 @@ gs_status gs_exec__view_chunk(gs_exec *e, const struct gs_exec_device *x, const 
 {
     const gs_chunk_expect expect = expect_of(e, t);
     const void *const data = gs_exec__at(e, x, t->chunk);
+    const gs_chunk_state state = *gs_exec__chunk_state(e, t);
 
-    if (!x->hidden && *state_of(e, t) != GS_CHUNK_MERGED)
+    if (!x->hidden && state < GS_CHUNK_MERGED)
         return view_bytes(e, t, data, t->chunk.region, view);
     if (x->hidden) /* checked on its way there */
         gs_chunk_view_place(view, data, &expect, e->chunks.type_bytes, e->chunks.weights);
-    else
+    else if (state == GS_CHUNK_MERGED)
         gs_chunk_merged_view(view, data, &expect);
+    else if (state == GS_CHUNK_JOINED)
+        gs_chunk_joined_view(view, data);
+    else
+        *view = (gs_chunk_view){.index_bytes = e->chunks.index_bytes};
     return GS_OK;
 }
 
@@ -82,66 +87,4 @@ gs_status gs_exec__check_upload(gs_exec *e, const gs_task *t)
 {
     gs_chunk_view view;
     return view_bytes(e, t, gs_exec__host(e, t->source), t->source.region, &view);
-}
-
-/* Is this the pass of a sum that needs each row and nothing else of an edge? */
-static bool sums_rows(const gs_exec *e, const gs_task *t)
-{
-    gs_row_sum rows;
-    return t->kind == GS_TASK_EDGES && gs_sum_of_rows(&rows, &e->program->stage[t->stage], t->sum) &&
-           rows.types == GS_TYPES_NONE;
-}
-
-/* One bit an edge set: other tasks read its chunks too. */
-static uint64_t find_others(const gs_exec *e)
-{
-    uint64_t others = 0;
-    for (uint32_t i = 0; i < e->plan->tasks; i++) {
-        const gs_task *t = &e->plan->task[i];
-        if (t->chunk.region != GS_REGION_NONE && !sums_rows(e, t))
-            others |= 1ull << (t->file - e->program->arrays);
-    }
-    return others;
-}
-
-/* Memory that nothing is in before the first pass: the arena, or what lies behind everything that was loaded. */
-static uint8_t *unused(const gs_exec *e, uint64_t *bytes)
-{
-    uint64_t loaded = 0;
-    for (uint32_t i = 0; i < e->plan->residents; i++)
-        if (e->plan->resident[i].load)
-            loaded =
-                GS_MAX(loaded, e->plan->resident[i].offset + gs_align_up(e->plan->resident[i].bytes, GS_BLOCK_BYTES));
-    const uint64_t resident = e->region_bytes[GS_REGION_RESIDENT], arena = e->region_bytes[GS_REGION_ARENA];
-    const bool behind = loaded < resident && resident - loaded > arena;
-    *bytes = behind ? resident - loaded : arena;
-    return behind ? e->region[GS_REGION_RESIDENT] + loaded : e->on->arena;
-}
-
-gs_status gs_exec__merge_chunks(gs_exec *e)
-{
-    const uint64_t others = find_others(e);
-    uint64_t room, most = 0;
-    uint8_t *const scratch = unused(e, &room);
-    gs_status st = GS_OK;
-
-    if (!gs_device_unified(e->on->device)) /* its edges are its own, and counts would be new to it */
-        return GS_OK;
-    for (uint32_t i = 0; i < e->plan->tasks && st == GS_OK; i++) {
-        const gs_task *t = &e->plan->task[i];
-        gs_chunk_view view;
-        if (!sums_rows(e, t) || t->chunk.region != GS_REGION_RESIDENT || t->chunk.offset >= e->plan->lasting_bytes ||
-            (others >> (t->file - e->program->arrays) & 1) != 0)
-            continue;
-        uint8_t *const seen = state_of(e, t);
-        if (*seen != GS_CHUNK_UNSEEN || (st = gs_exec__view_chunk(e, e->on, t, &view)) != GS_OK)
-            continue;
-        if (view.edges > room)
-            continue;
-        most = GS_MAX(most, view.edges);
-        if (gs_chunk_merge(&view, gs_exec__host(e, t->chunk), scratch))
-            *seen = GS_CHUNK_MERGED;
-    }
-    memset(scratch, 0, most); /* as it was: rows that no stage makes are read as 0 */
-    return st;
 }

@@ -11,6 +11,8 @@ typedef enum gs_chunk_state {
     GS_CHUNK_UNSEEN,
     GS_CHUNK_CHECKED, /* in depth */
     GS_CHUNK_MERGED,  /* and its doubled edges are one each */
+    GS_CHUNK_JOINED,  /* its place has the edges of several chunks of its column, its own first */
+    GS_CHUNK_ELSEWHERE, /* its edges are among those of such a one: nothing is left to do */
 } gs_chunk_state;
 
 typedef struct gs_exec_chunks {
@@ -27,9 +29,12 @@ uint32_t gs_exec__interval_rows(const gs_exec *e, uint32_t interval);
 /* The chunk of a compute task, as its device sees it. Where the host sees it too, its indices are checked when they are
  * first used. */
 gs_status gs_exec__view_chunk(gs_exec *e, const struct gs_exec_device *x, const gs_task *t, gs_chunk_view *view);
+/* Of a compute task's chunk. */
+uint8_t *gs_exec__chunk_state(const gs_exec *e, const gs_task *t);
 /* Before a chunk goes where the host cannot read it: what is on the host is what the chunk table says. */
 gs_status gs_exec__check_upload(gs_exec *e, const gs_task *t);
-/* Merges doubled edges of chunks in host memory that nothing but sums of rows reads. Before the first pass. */
+/* exec_merge.c: merges doubled edges of chunks in host memory that nothing but sums of rows reads, and joins the chunks
+ * of a column. Before the first pass. */
 gs_status gs_exec__merge_chunks(gs_exec *e);
 
 #endif /* GS_EXEC_EXEC_CHUNKS_H */

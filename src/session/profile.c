@@ -95,7 +95,8 @@ static void observe(const gs_session *s, const gs_exec_stats *x, gs_fit *fit)
     for (uint32_t i = pass->first_task; i < pass->first_task + pass->tasks; i++) {
         const gs_task *const t = &s->plan->task[i];
         double begin, end;
-        if (t->kind == GS_TASK_READ || t->kind == GS_TASK_WRITE || gs_task_is_copy(t->kind))
+        if (t->kind == GS_TASK_READ || t->kind == GS_TASK_WRITE || gs_task_is_copy(t->kind) ||
+            gs_exec_is_joined(s->run.exec, i))
             continue;
         gs_exec_span(s->run.exec, i, &begin, &end);
         gs_task_work(&w, s->program, s->edges.set, parts, t);

@@ -79,6 +79,30 @@ bool gs_chunk_merge(const gs_chunk_view *v, void *data, uint8_t *scratch);
 /* The view of such bytes; `expect` is what the chunk table says, and edges are fewer. */
 void gs_chunk_merged_view(gs_chunk_view *out, const void *data, const gs_chunk_expect *expect);
 
+/* Chunks of one target interval and of several operand intervals become one, for sums that need each row and nothing
+ * else. Of a join: begin, count every chunk, ask whether it fits, add every chunk in the order of its operands, write;
+ * it may be written over the chunks that it was made of. Indices count from the first of these operand intervals. */
+typedef struct gs_chunk_join {
+    uint32_t target_rows, targets, index_bytes;
+    uint64_t edges;
+    bool counts;       /* doubled edges of some chunk were merged */
+    uint8_t *scratch;  /* [room] the caller's, aligned to 16 bytes */
+    uint64_t room, used; /* used: bytes of scratch that were written */
+} gs_chunk_join;
+
+/* Rows of the target interval, and of all operand intervals. False: no room. */
+bool gs_chunk_join_begin(gs_chunk_join *j, uint32_t target_rows, uint64_t operand_rows, uint8_t *scratch,
+                         uint64_t room);
+void gs_chunk_join_count(gs_chunk_join *j, const gs_chunk_view *v);
+/* False where the join is larger than `bytes`, or the scratch too small for it. */
+bool gs_chunk_join_fits(gs_chunk_join *j, uint64_t bytes);
+/* The chunk's operand interval begins `first_row` rows behind the first one. */
+void gs_chunk_join_add(gs_chunk_join *j, const gs_chunk_view *v, uint32_t first_row);
+/* `data`: 16-byte aligned, of the bytes that it fits. */
+void gs_chunk_join_write(const gs_chunk_join *j, void *data);
+/* Without types, weights and the list of operands. */
+void gs_chunk_joined_view(gs_chunk_view *out, const void *data);
+
 /* Writer's side: lays out the sections for these counts in zeroed `data` of
  * gs_chunk_bytes(...) bytes, fills the header, and gives the places to fill. */
 void gs_chunk_layout(gs_chunk_view *out, void *data, const gs_chunk_expect *counts, uint32_t type_bytes, bool weights);

@@ -1,0 +1,315 @@
+/* exec_merge.c - chunks that stay in memory are laid out for speed before the first pass.
+ *
+ * Doubled edges of a chunk become one (chunk_merge.c). Then the chunks of a column become one (chunk_join.c) wherever
+ * every stage that goes over them has all their operand rows side by side: a column's first task does what all of its
+ * tasks would, and the others nothing. An own row is added in its turn, before the chunk of its own interval, so
+ * columns of sums with own rows are joined on either side of that. Every number is added as the plan has it.
+ */
+#include <string.h>
+
+#include "base/alloc.h"
+#include "base/dtype.h"
+#include "base/size.h"
+#include "exec/exec_chunks.h"
+#include "exec/exec_run.h"
+
+/* Neighbouring chunks of a column, which may become one. */
+typedef struct run {
+    uint64_t begin, end; /* in RESIDENT; the same: no task has gone over it */
+    bool apart;          /* some stage needs its chunks one by one */
+} run;
+
+/* How far the tasks of one sum have come in the run that they are going over. */
+typedef struct progress {
+    uint32_t head;       /* its first task; GS_NONE: they are in none */
+    uint32_t operand;    /* of the next chunk that has edges, or the run's end */
+    uint64_t at;         /* where that is in RESIDENT */
+} progress;
+
+struct joining {
+    uint64_t others;     /* one bit an edge set: other tasks than sums of rows read its chunks */
+    uint64_t own;        /* likewise: sums over it add own rows */
+    uint8_t *scratch;    /* [room] */
+    uint64_t room, *used; /* used: bytes of it that were written */
+    run *run;            /* [sets * parts * 2] of a column, before its own interval and from it on */
+    progress *progress;  /* [sets * parts * GS_STAGE_SUMS] */
+};
+
+/* Is this the pass of a sum that needs each row and nothing else of an edge? */
+static bool sums_rows(const gs_exec *e, const gs_task *t)
+{
+    gs_row_sum rows;
+    return t->kind == GS_TASK_EDGES && gs_sum_of_rows(&rows, &e->program->stage[t->stage], t->sum) &&
+           rows.types == GS_TYPES_NONE;
+}
+
+static void find_sets(const gs_exec *e, struct joining *j)
+{
+    for (uint32_t i = 0; i < e->plan->tasks; i++) {
+        const gs_task *t = &e->plan->task[i];
+        if (t->chunk.region == GS_REGION_NONE)
+            continue;
+        const uint64_t bit = 1ull << (t->file - e->program->arrays);
+        if (!sums_rows(e, t))
+            j->others |= bit;
+        else if (e->program->stage[t->stage].sum[t->sum].self)
+            j->own |= bit;
+    }
+}
+
+/* Is its chunk in memory for good, and for sums of rows alone? */
+static bool stays(const gs_exec *e, const gs_task *t, uint64_t others)
+{
+    return sums_rows(e, t) && t->chunk.region == GS_REGION_RESIDENT && t->chunk.offset < e->plan->lasting_bytes &&
+           (others >> (t->file - e->program->arrays) & 1) == 0;
+}
+
+/* Memory that nothing is in before the first pass: the arena, or what lies behind everything that was loaded. */
+static uint8_t *unused(const gs_exec *e, uint64_t *bytes)
+{
+    uint64_t loaded = 0;
+    for (uint32_t i = 0; i < e->plan->residents; i++)
+        if (e->plan->resident[i].load)
+            loaded =
+                GS_MAX(loaded, e->plan->resident[i].offset + gs_align_up(e->plan->resident[i].bytes, GS_BLOCK_BYTES));
+    const uint64_t resident = e->region_bytes[GS_REGION_RESIDENT], arena = e->region_bytes[GS_REGION_ARENA];
+    const bool behind = loaded < resident && resident - loaded > arena;
+    *bytes = behind ? resident - loaded : arena;
+    return behind ? e->region[GS_REGION_RESIDENT] + loaded : e->on->arena;
+}
+
+/* Doubled edges of each chunk. */
+static gs_status merge_doubled(gs_exec *e, const struct joining *j)
+{
+    gs_status st = GS_OK;
+
+    for (uint32_t i = 0; i < e->plan->tasks && st == GS_OK; i++) {
+        const gs_task *t = &e->plan->task[i];
+        gs_chunk_view view;
+        if (!stays(e, t, j->others))
+            continue;
+        uint8_t *const state = gs_exec__chunk_state(e, t);
+        if (*state != GS_CHUNK_UNSEEN || (st = gs_exec__view_chunk(e, e->on, t, &view)) != GS_OK ||
+            view.edges > j->room)
+            continue;
+        *j->used = GS_MAX(*j->used, view.edges);
+        if (gs_chunk_merge(&view, gs_exec__host(e, t->chunk), j->scratch))
+            *state = GS_CHUNK_MERGED;
+    }
+    return st;
+}
+
+/* ---- which columns may be joined ---- */
+
+static uint32_t set_of(const gs_exec *e, const gs_task *t) { return t->file - e->program->arrays; }
+
+/* Operand intervals of the run that this chunk is in. */
+static uint32_t run_first(const struct joining *j, uint32_t set, uint32_t target, uint32_t operand)
+{
+    const uint32_t split = j->own >> set & 1 ? target : 0;
+    return operand >= split ? split : 0;
+}
+
+static uint32_t run_end(const gs_exec *e, const struct joining *j, uint32_t set, uint32_t target, uint32_t operand)
+{
+    const uint32_t split = j->own >> set & 1 ? target : 0;
+    return operand >= split ? e->chunks.parts : split;
+}
+
+static run *run_of(const gs_exec *e, const struct joining *j, uint32_t set, uint32_t target, uint32_t operand)
+{
+    const bool second = run_first(j, set, target, operand) != 0;
+    return &j->run[((uint64_t)set * e->chunks.parts + target) * 2 + second];
+}
+
+static uint32_t next_with_edges(const gs_exec *e, uint32_t set, uint32_t target, uint32_t from, uint32_t end)
+{
+    const gs_exec_chunk *const c = &e->chunks.chunk[set][(uint64_t)target * e->chunks.parts];
+    while (from < end && c[from].edges == 0)
+        from++;
+    return from;
+}
+
+/* Does a place lie as many rows behind another as its interval does? */
+static bool is_beside(const gs_exec *e, gs_place head, gs_place p, uint32_t array, uint32_t intervals)
+{
+    const gs_array *const a = &e->program->array[array];
+    const uint64_t row = a->width * (uint64_t)gs_dtype_bytes(a->dtype);
+    return p.region == head.region && p.offset == head.offset + intervals * row * e->chunks.interval_rows;
+}
+
+/* Could `head` have done what this task does? */
+static bool follows(const gs_exec *e, const gs_task *head, const gs_task *t)
+{
+    const uint32_t intervals = t->operand - head->operand;
+    gs_row_sum rows;
+    return t->stage == head->stage && gs_sum_of_rows(&rows, &e->program->stage[t->stage], t->sum) && t->deps == 0 &&
+           t->rows == head->rows && t->place.region == head->place.region && t->place.offset == head->place.offset &&
+           is_beside(e, head->source, t->source, rows.array, intervals) &&
+           (rows.scale == GS_NONE || is_beside(e, e->plan->reg[head->first_reg], e->plan->reg[t->first_reg], rows.scale,
+                                               intervals));
+}
+
+/* The sum goes from one run, which must be done, to another. */
+static void enter_run(const gs_exec *e, struct joining *j, progress *p, uint32_t task)
+{
+    const gs_task *const t = &e->plan->task[task];
+    const uint32_t set = set_of(e, t), first = run_first(j, set, t->target, t->operand);
+    const uint32_t end = run_end(e, j, set, t->target, t->operand);
+    run *const r = run_of(e, j, set, t->target, t->operand);
+
+    if (t->operand != next_with_edges(e, set, t->target, first, end) ||
+        (r->begin != r->end && r->begin != t->chunk.offset))
+        r->apart = true;
+    r->begin = t->chunk.offset;
+    *p = (progress){.head = task, .operand = t->operand, .at = t->chunk.offset};
+}
+
+static bool is_done(const gs_exec *e, const struct joining *j, const progress *p)
+{
+    if (p->head == GS_NONE)
+        return true;
+    const gs_task *const t = &e->plan->task[p->head];
+    return p->operand == run_end(e, j, set_of(e, t), t->target, t->operand);
+}
+
+static void leave_run(const gs_exec *e, struct joining *j, const progress *p)
+{
+    if (is_done(e, j, p))
+        return;
+    const gs_task *const t = &e->plan->task[p->head];
+    run_of(e, j, set_of(e, t), t->target, t->operand)->apart = true;
+}
+
+static void note_task(const gs_exec *e, struct joining *j, uint32_t task)
+{
+    const gs_task *const t = &e->plan->task[task];
+    const uint32_t set = set_of(e, t), end = run_end(e, j, set, t->target, t->operand);
+    run *const r = run_of(e, j, set, t->target, t->operand);
+    progress *const p = &j->progress[((uint64_t)set * e->chunks.parts + t->target) * GS_STAGE_SUMS + t->sum];
+
+    if (!stays(e, t, j->others)) {
+        r->apart = true;
+        return;
+    }
+    const bool same = p->head != GS_NONE && run_of(e, j, set, t->target, e->plan->task[p->head].operand) == r;
+    if (is_done(e, j, p) || !same) {
+        leave_run(e, j, p);
+        enter_run(e, j, p, task);
+    }
+    if (t->operand != p->operand || t->chunk.offset != p->at ||
+        (task != p->head && !follows(e, &e->plan->task[p->head], t)))
+        r->apart = true;
+    p->operand = next_with_edges(e, set, t->target, t->operand + 1, end);
+    p->at = t->chunk.offset + t->chunk_bytes;
+    r->end = GS_MAX(r->end, p->at);
+}
+
+/* ---- joining them ---- */
+
+/* Views of the run's chunks one after the other. */
+static gs_status next_view(gs_exec *e, gs_task *t, uint64_t at, uint32_t operand, gs_chunk_view *view)
+{
+    t->operand = operand;
+    t->chunk = (gs_place){GS_REGION_RESIDENT, at};
+    t->chunk_bytes = e->chunks.chunk[set_of(e, t)][(uint64_t)t->target * e->chunks.parts + operand].length;
+    return gs_exec__view_chunk(e, e->on, t, view);
+}
+
+/* Goes over the run's chunks twice: what they have, then into the scratch. */
+static gs_status gather(gs_exec *e, gs_chunk_join *to, gs_task *t, const run *r, uint32_t first, uint32_t end, bool add)
+{
+    gs_status st = GS_OK;
+    uint64_t at = r->begin;
+
+    for (uint32_t o = first; o < end && st == GS_OK; o = next_with_edges(e, set_of(e, t), t->target, o + 1, end)) {
+        gs_chunk_view view;
+        if ((st = next_view(e, t, at, o, &view)) != GS_OK)
+            break;
+        if (add)
+            gs_chunk_join_add(to, &view, (o - first) * e->chunks.interval_rows);
+        else
+            gs_chunk_join_count(to, &view);
+        at += t->chunk_bytes;
+    }
+    return st;
+}
+
+static uint64_t rows_between(const gs_exec *e, uint32_t first, uint32_t end)
+{
+    return GS_MIN((uint64_t)end * e->chunks.interval_rows, e->chunks.vertices) -
+           (uint64_t)first * e->chunks.interval_rows;
+}
+
+static gs_status join_run(gs_exec *e, struct joining *j, uint32_t set, uint32_t target, uint32_t operand)
+{
+    const uint32_t end = run_end(e, j, set, target, operand);
+    const uint32_t first = next_with_edges(e, set, target, run_first(j, set, target, operand), end);
+    const run *const r = run_of(e, j, set, target, operand);
+    gs_task t = {.file = GS_FILE_EDGES(e->program, set), .target = target};
+    gs_chunk_join to;
+    gs_status st;
+
+    if (r->apart || r->begin == r->end || next_with_edges(e, set, target, first + 1, end) == end ||
+        !gs_chunk_join_begin(&to, gs_exec__interval_rows(e, target), rows_between(e, first, end), j->scratch, j->room))
+        return GS_OK;
+    st = gather(e, &to, &t, r, first, end, false);
+    if (st == GS_OK && gs_chunk_join_fits(&to, r->end - r->begin) &&
+        (st = gather(e, &to, &t, r, first, end, true)) == GS_OK) {
+        gs_chunk_join_write(&to, e->region[GS_REGION_RESIDENT] + r->begin);
+        for (t.operand = first; t.operand < end; t.operand++)
+            *gs_exec__chunk_state(e, &t) = t.operand == first ? GS_CHUNK_JOINED : GS_CHUNK_ELSEWHERE;
+    }
+    *j->used = GS_MAX(*j->used, to.used);
+    return st;
+}
+
+static gs_status join_columns(gs_exec *e, struct joining *j)
+{
+    const uint32_t parts = e->chunks.parts;
+    gs_status st = GS_OK;
+
+    for (uint64_t i = 0; i < (uint64_t)e->chunks.sets * parts * GS_STAGE_SUMS; i++)
+        j->progress[i].head = GS_NONE;
+    for (uint32_t i = 0; i < e->plan->tasks; i++)
+        if (e->plan->task[i].chunk.region != GS_REGION_NONE && sums_rows(e, &e->plan->task[i]))
+            note_task(e, j, i);
+    for (uint64_t i = 0; i < (uint64_t)e->chunks.sets * parts * GS_STAGE_SUMS; i++)
+        leave_run(e, j, &j->progress[i]);
+    for (uint32_t set = 0; set < e->chunks.sets; set++)
+        for (uint32_t target = 0; target < parts && e->chunks.chunk[set] != NULL && st == GS_OK; target++) {
+            st = join_run(e, j, set, target, parts - 1);
+            if (st == GS_OK && (j->own >> set & 1) != 0 && target > 0)
+                st = join_run(e, j, set, target, 0);
+        }
+    return st;
+}
+
+gs_status gs_exec__merge_chunks(gs_exec *e)
+{
+    const uint64_t columns = (uint64_t)e->chunks.sets * e->chunks.parts;
+    uint64_t used = 0;
+    struct joining j = {.used = &used};
+    gs_status st;
+
+    if (!gs_device_unified(e->on->device)) /* its edges are its own, and counts would be new to it */
+        return GS_OK;
+    find_sets(e, &j);
+    j.scratch = unused(e, &j.room);
+    j.run = gs_calloc(columns * 2, sizeof(*j.run));
+    j.progress = gs_malloc_array(columns * GS_STAGE_SUMS, sizeof(*j.progress));
+    if (j.run == NULL || j.progress == NULL)
+        st = gs_fail(GS_ENOMEM, "out of memory: the list of %llu columns of edges", (unsigned long long)columns);
+    else if ((st = merge_doubled(e, &j)) == GS_OK && e->devices == 1)
+        st = join_columns(e, &j);
+    memset(j.scratch, 0, used); /* as it was: rows that no stage makes are read as 0 */
+    gs_free(j.run);
+    gs_free(j.progress);
+    return st;
+}
+
+bool gs_exec_is_joined(const gs_exec *e, uint32_t task)
+{
+    const gs_task *const t = &e->plan->task[task];
+    return t->chunk.region != GS_REGION_NONE && *gs_exec__chunk_state(e, t) >= GS_CHUNK_JOINED;
+}
