@@ -3,7 +3,7 @@
 #include <math.h>
 #include <stddef.h>
 
-#include "device/cpu_simd_math.h"
+#include "device/cpu/simd_math.h"
 
 _Static_assert(GS_LANES == 8, "a head is a vector, and so are all heads' scores");
 

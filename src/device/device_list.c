@@ -5,7 +5,7 @@
 
 #include "base/machine.h"
 #include "base/size.h"
-#include "device/cpu_internal.h" /* gs_cpu__open */
+#include "device/cpu/cpu.h" /* gs_cpu__open */
 #include "device/device_table.h"
 
 /* "3"; with commas allowed, "0,1,2" too. */

@@ -2,7 +2,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "device/cpu_internal.h" /* gs_cpu__test_kernels */
+#include "device/cpu/isa.h" /* gs_cpu__test_kernels */
 #include "device_fixture.h"
 
 extern const gs_cpu_kernels gs_cpu__kernels_wide; /* meson.build */

@@ -1,0 +1,75 @@
+/* cpu.h - the CPU device, for its parts and for tests.
+ *
+ *   cpu.c            opening, scratch memory, small launches
+ *   isa.c            which kernels this CPU may run
+ *   row_sums.c       sums of rows: ranges of targets over threads
+ *   edge_plan.c      edge programs: instructions to steps on tiles of edges
+ *   edge_layout.c    edge programs: scratch of a tile
+ *   type_batch.c     edge programs: gradients of the matrices of edges' types
+ *   edge_program.c   edge programs: targets over threads, and sums before and after
+ *   sequence.c       LSTMs over edges: targets over tiles, tiles over threads
+ *   sequence_order.c the order of steps where edges have types
+ *   sequence_tile.c  the steps of one tile, forward and backward
+ *   resolve.c        vertex launches: instructions to steps with pointers, and which steps may run block by block
+ *                    without waiting
+ *   vertex.c         vertex launches: steps over threads
+ *   gemm.c           dense products (oneDNN)
+ *   ceilings.c       what this machine can do at most
+ *   kernels_*.c      inner loops, compiled for each instruction set
+ *
+ * Results do not depend on the number of threads: work is cut by sizes alone, and
+ * partial sums are added in the order of their parts.
+ */
+#ifndef GS_DEVICE_CPU_CPU_H
+#define GS_DEVICE_CPU_CPU_H
+
+#include "device/cpu/step.h"
+#include "device/device_table.h"
+
+/* Most lots that the rows of a launch are dealt in. Each has its own partial sums. */
+#define GS_CPU_LOTS 64
+
+typedef struct gs_cpu {
+    /* set by open */
+    const gs_cpu_kernels *k;
+    unsigned threads;
+    char name[128];
+    /* set by prepare: room, whose contents outlive no launch, `turned` excepted */
+    gs_cpu_step *step;
+    uint32_t steps;
+    float *partial;          /* [lots][run_partial] of a run */
+    uint64_t partial_floats; /* of all lots together */
+    float *turned;           /* weights of a stage as products take them: transposed, or by type side by side */
+    uint64_t turned_floats;
+    bool in_pass;            /* launches use the same parameters until the pass ends */
+    const gs_stage *turned_stage; /* of the pass's last launch; its weights stand in `turned` if ... */
+    bool turned_there;
+    float *outer;            /* of an outer product that is a run of its own */
+    uint64_t outer_floats;
+    gs_cpu_edge_step *edge_step;
+    gs_cpu_edge_slot *edge_slot;
+    uint32_t edge_steps;     /* and slots */
+    gs_cpu_edge_state *edge_state;
+    uint32_t edge_states;
+    float *edge_scratch;     /* [threads][edge_floats] */
+    uint64_t edge_floats;
+    float *sequence;         /* [sequence_floats] */
+    uint64_t sequence_floats;
+    float *matrices;         /* of edges' types, transposed: [matrix_floats], */
+    uint64_t matrix_floats;
+    const gs_stage *matrix_stage; /* those of this stage, in the pass that goes on; else NULL */
+    float *kept;             /* rows of edges by type, and their order: [kept_floats] */
+    uint64_t kept_floats;
+    float *hub_rows;         /* [GS_CPU_HUB_PIECES][hub_row_floats] */
+    uint64_t hub_row_floats;
+    gs_metrics lot_metrics[GS_CPU_LOTS];
+} gs_cpu;
+
+gs_status gs_cpu__open(const gs_device_ops **ops, void **context, unsigned threads);
+
+/* Every launch lies between these: OpenMP, and oneDNN with it, use the device's threads, or one
+ * where the launch is a single task: waking the others would cost more than a small task takes. */
+int gs_cpu__enter(const gs_cpu *cpu, uint64_t tasks);
+void gs_cpu__leave(int before);
+
+#endif /* GS_DEVICE_CPU_CPU_H */

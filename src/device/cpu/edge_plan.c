@@ -1,0 +1,599 @@
+/* Edge instructions of a launch to a plan: operands looked up and checked, steps chosen, scratch laid out.
+ *
+ * Values stay where they are as long as a step can read them there. An instruction gives no step
+ * of its own where the one that uses its result can do it on the way: a product that only one sum or fold
+ * reads, and every spread. A value is copied to a slot where a step wants rows contiguous: operators of
+ * one operand, and all of them where rows are narrower than a vector and no half of one.
+ */
+#include "base/size.h"
+#include "device/cpu/edge_layout.h"
+#include "device/cpu/edge_program.h"
+#include "device/cpu/resolve.h"
+#include "device/cpu/type_batch.h"
+
+#define LINE 64 /* bytes of a cache line */
+
+typedef struct planner {
+    const gs_cpu *cpu;
+    const gs_edge_program_launch *l;
+    gs_cpu_edge_plan *plan;
+    uint32_t index;  /* of the instruction or sum */
+    uint32_t outer;  /* the sum of kind OUTER that the plan is for, or GS_NONE: for all others */
+    const char *noun; /* "edge instruction" or "sum" */
+    gs_status st;
+} planner;
+
+static void refuse(planner *p, const char *what)
+{
+    if (p->st == GS_OK)
+        p->st = gs_fail(GS_EINVAL, "stage \"%s\", %s %u: %s", p->l->stage->name, p->noun, p->index, what);
+}
+
+/* ---- values and steps ---- */
+
+static gs_cpu_edge_value new_slot(planner *p, uint32_t width)
+{
+    gs_cpu_edge_plan *const plan = p->plan;
+    if (plan->slots == p->cpu->edge_steps) {
+        refuse(p, "not prepared for so many values");
+        return (gs_cpu_edge_value){.form = GS_CPU_EDGE_NOTHING};
+    }
+    plan->slot[plan->slots] = (gs_cpu_edge_slot){.width = width};
+    return (gs_cpu_edge_value){.form = GS_CPU_EDGE_SLOT, .width = width, .slot = plan->slots++};
+}
+
+static void emit(planner *p, gs_cpu_edge_step step)
+{
+    gs_cpu_edge_plan *const plan = p->plan;
+    if (p->st != GS_OK)
+        return;
+    if (plan->steps == p->cpu->edge_steps) {
+        refuse(p, "not prepared for so many steps");
+        return;
+    }
+    plan->step[plan->steps++] = step;
+}
+
+/* The result of a new step that writes a slot of `width`. */
+static gs_cpu_edge_value emit_value(planner *p, gs_cpu_edge_step step)
+{
+    const gs_cpu_edge_value v = new_slot(p, step.width);
+    step.dst = v.slot;
+    emit(p, step);
+    return v;
+}
+
+/* True where rows of `width` lie one after the other, or are one number for all. */
+static bool is_flat(const gs_cpu_edge_value *v, uint32_t width)
+{
+    const bool contiguous = v->form == GS_CPU_EDGE_SLOT || v->form == GS_CPU_EDGE_WEIGHT;
+    return (contiguous && v->width == width) || (v->form == GS_CPU_EDGE_FIXED && v->width == 1);
+}
+
+/* The value, stretched to `width`, in a slot. */
+static gs_cpu_edge_value copied(planner *p, gs_cpu_edge_value v, uint32_t width)
+{
+    return emit_value(p, (gs_cpu_edge_step){.kind = GS_CPU_EDGE_COPY, .width = width, .a = v});
+}
+
+static gs_cpu_edge_value contiguous(planner *p, gs_cpu_edge_value v, uint32_t width)
+{
+    return is_flat(&v, width) && v.form != GS_CPU_EDGE_FIXED ? v : copied(p, v, width);
+}
+
+/* The same, but one number for all stays one. */
+static gs_cpu_edge_value flattened(planner *p, gs_cpu_edge_value v, uint32_t width)
+{
+    return is_flat(&v, width) ? v : copied(p, v, width);
+}
+
+/* Rows of the full width, anywhere. */
+static gs_cpu_edge_value full(planner *p, gs_cpu_edge_value v, uint32_t width)
+{
+    return v.width == width ? v : copied(p, v, width);
+}
+
+static gs_cpu_edge_value multiply(planner *p, gs_cpu_edge_value a, gs_cpu_edge_value b, uint32_t width);
+
+/* The register's rows, `width` of them. */
+static gs_cpu_edge_value register_value(planner *p, uint32_t index, uint32_t *width)
+{
+    const gs_stage *const stage = p->l->stage;
+    if (index >= stage->edge_regs || !p->cpu->edge_state[index].ready) {
+        refuse(p, "an edge register that does not exist or is not written yet");
+        return (gs_cpu_edge_value){.form = GS_CPU_EDGE_NOTHING};
+    }
+    gs_cpu_edge_state *const s = &p->cpu->edge_state[index];
+    *width = stage->edge_reg[index].width;
+    if (s->b.form != GS_CPU_EDGE_NOTHING) {
+        s->a = multiply(p, s->a, s->b, *width);
+        s->b = (gs_cpu_edge_value){.form = GS_CPU_EDGE_NOTHING};
+    }
+    return s->a;
+}
+
+/* Any operand, and its width before a spread that is still to be done. */
+static gs_cpu_edge_value operand_value(planner *p, const gs_operand *o, uint32_t *width)
+{
+    const gs_program *const program = p->l->program;
+    if (o->kind == GS_FROM_REG)
+        return register_value(p, o->index, width);
+    *width = 1;
+    if (o->kind == GS_FROM_CONST)
+        return (gs_cpu_edge_value){.form = GS_CPU_EDGE_FIXED, .width = 1, .p = &o->value};
+    if (o->kind == GS_FROM_PARAM && o->index < program->params && p->l->param != NULL &&
+        program->param[o->index].rows == 1) {
+        *width = program->param[o->index].cols;
+        return (gs_cpu_edge_value){.form = GS_CPU_EDGE_FIXED, .width = *width, .p = p->l->param[o->index]};
+    }
+    refuse(p, "an operand that is no edge register, no parameter of one dimension and no constant");
+    return (gs_cpu_edge_value){.form = GS_CPU_EDGE_NOTHING};
+}
+
+/* An operand that stretches over `width` columns. */
+static gs_cpu_edge_value stretched(planner *p, const gs_operand *o, uint32_t width)
+{
+    uint32_t own = width;
+    const gs_cpu_edge_value v = operand_value(p, o, &own);
+    if (own != width && own != 1)
+        refuse(p, "an operand that does not stretch over the result");
+    return v;
+}
+
+static void swap(gs_cpu_edge_value *a, gs_cpu_edge_value *b)
+{
+    const gs_cpu_edge_value t = *a;
+    *a = *b;
+    *b = t;
+}
+
+/* Can rows of `width` be multiplied by a number for each `each` columns as they are? */
+static bool takes_groups(const planner *p, uint32_t width, uint32_t each)
+{
+    const uint32_t lanes = p->cpu->k->lanes;
+    return width % lanes == 0 && (each % lanes == 0 || 2 * each == lanes);
+}
+
+static gs_cpu_edge_value binary(planner *p, gs_op op, gs_cpu_edge_value a, gs_cpu_edge_value b, uint32_t width)
+{
+    gs_cpu_edge_step s = {.kind = GS_CPU_EDGE_FLAT, .op = op, .width = width};
+    const uint32_t lanes = p->cpu->k->lanes;
+    const bool flat = is_flat(&a, width) && is_flat(&b, width);
+    const bool fills = width >= lanes || 2 * width == lanes; /* a vector, or two edges together */
+
+    if (p->st != GS_OK)
+        return (gs_cpu_edge_value){.form = GS_CPU_EDGE_NOTHING};
+    if (!flat && !fills) {
+        a = flattened(p, a, width);
+        b = flattened(p, b, width);
+    } else if (!flat) {
+        s.kind = GS_CPU_EDGE_BINARY;
+        if (op == GS_OP_MUL && a.width != width)
+            swap(&a, &b);
+        a = a.width == 1 && b.width == width ? a : full(p, a, width);
+        if (b.width != 1 && !(op == GS_OP_MUL && takes_groups(p, width, width / b.width)))
+            b = full(p, b, width);
+    }
+    s.a = a;
+    s.b = b;
+    return emit_value(p, s);
+}
+
+static gs_cpu_edge_value multiply(planner *p, gs_cpu_edge_value a, gs_cpu_edge_value b, uint32_t width)
+{
+    return binary(p, GS_OP_MUL, a, b, width);
+}
+
+/* ---- instructions ---- */
+
+static void plan_fold(planner *p, const gs_instr *in, uint32_t groups, gs_cpu_edge_state *d)
+{
+    gs_cpu_edge_step s = {.kind = GS_CPU_EDGE_FOLD, .width = groups};
+    if (in->a.kind != GS_FROM_REG || in->a.index >= p->l->stage->edge_regs ||
+        !p->cpu->edge_state[in->a.index].ready) {
+        refuse(p, "an edge register that does not exist or is not written yet");
+        return;
+    }
+    const gs_cpu_edge_state *const a = &p->cpu->edge_state[in->a.index];
+    const uint32_t width = p->l->stage->edge_reg[in->a.index].width;
+    if (width % groups != 0) {
+        refuse(p, "columns cannot be folded to this width");
+        return;
+    }
+    s.a = full(p, a->a, width);
+    if (a->b.form != GS_CPU_EDGE_NOTHING)
+        s.b = full(p, a->b, width);
+    d->a = emit_value(p, s);
+}
+
+/* A mask, or whether an edge is a loop: of the ids of its ends. */
+static void plan_ids(planner *p, const gs_instr *in, uint32_t width, gs_cpu_edge_state *d)
+{
+    const bool mask = in->op == GS_OP_EDGE_MASK;
+    gs_cpu_edge_step s = {
+        .kind = mask ? GS_CPU_EDGE_MASK : GS_CPU_EDGE_LOOP, .width = width, .loops_as_one = in->self};
+    uint32_t source = 0, destination = 0;
+
+    s.a = operand_value(p, &in->a, &source);
+    s.b = operand_value(p, &in->b, &destination);
+    if (source != 1 || destination != 1 ||
+        (mask ? !gs_cpu__edge_mask(&s.mask, in, p->l->seed, p->l->epoch) : width != 1)) {
+        refuse(p, "ids that are no numbers, or a probability outside [0, 1)");
+        return;
+    }
+    d->a = emit_value(p, s);
+}
+
+static void plan_rowmax(planner *p, const gs_instr *in, uint32_t width, gs_cpu_edge_state *d)
+{
+    uint32_t own = 0;
+    d->a = operand_value(p, &in->a, &own);
+    if (width != 1 || own == 0)
+        refuse(p, "the maximum of a row is one number wide");
+    d->a = emit_value(p, (gs_cpu_edge_step){.kind = GS_CPU_EDGE_ROWMAX, .width = 1, .a = full(p, d->a, own)});
+}
+
+/* Something of the stage is `times` as wide as a value: by type of the edges. */
+static void note_types(planner *p, uint32_t times, uint32_t rows);
+
+/* A matrix of each type: those of the parameter, or all of them transposed. */
+static void plan_by_type(planner *p, const gs_instr *in, uint32_t width, gs_cpu_edge_state *d)
+{
+    const gs_program *const program = p->l->program;
+    gs_cpu_edge_step s = {.kind = GS_CPU_EDGE_BY_TYPE, .width = width};
+    uint32_t own = 0;
+
+    s.a = operand_value(p, &in->a, &own);
+    if (p->st != GS_OK)
+        return;
+    const bool there = in->b.kind == GS_FROM_PARAM && in->b.index < program->params && p->l->param != NULL;
+    const uint64_t one = (uint64_t)own * width, all = there ? gs_param_elements(&program->param[in->b.index]) : 0;
+    if (one == 0 || all == 0 || all % one != 0) {
+        refuse(p, "no matrices that take this value to this result");
+        return;
+    }
+    note_types(p, (uint32_t)(all / one), 1);
+    s.a = full(p, s.a, own);
+    s.matrix = in->op == GS_OP_BY_TYPE ? p->l->param[in->b.index] : gs_cpu__turned_matrices(p->cpu, p->l, in);
+    p->plan->batched = true;
+    d->a = emit_value(p, s);
+}
+
+/* An element of the elements at the same place. */
+static void plan_each(planner *p, const gs_instr *in, uint32_t width, gs_cpu_edge_state *d)
+{
+    d->a = stretched(p, &in->a, width);
+    if (gs_op_inputs(in->op) == 2) {
+        d->a = binary(p, in->op, d->a, stretched(p, &in->b, width), width);
+        return;
+    }
+    if (gs_op_inputs(in->op) == 3) {
+        gs_cpu_edge_step s = {.kind = GS_CPU_EDGE_FLAT, .op = in->op, .width = width};
+        s.a = flattened(p, d->a, width);
+        s.b = flattened(p, stretched(p, &in->b, width), width);
+        s.c = flattened(p, stretched(p, &in->c, width), width);
+        d->a = emit_value(p, s);
+        return;
+    }
+    d->a = contiguous(p, d->a, width);
+    d->a = emit_value(p, (gs_cpu_edge_step){
+                             .kind = GS_CPU_EDGE_UNARY, .op = in->op, .alpha = in->alpha, .width = width, .a = d->a});
+}
+
+static void plan_instr(planner *p, const gs_instr *in)
+{
+    const gs_stage *const stage = p->l->stage;
+    if (in->dst >= stage->edge_regs || stage->edge_reg[in->dst].kind != GS_EDGE_TEMP) {
+        refuse(p, "a result that is no temporary edge register");
+        return;
+    }
+    gs_cpu_edge_state *const d = &p->cpu->edge_state[in->dst];
+    const uint32_t width = stage->edge_reg[in->dst].width;
+    uint32_t own = 0;
+
+    if (!gs_op_is(in->op, GS_FACT_EDGE)) {
+        refuse(p, "not an instruction of an edge program");
+        return;
+    }
+    switch (in->op) {
+    case GS_OP_MUL:
+        d->a = stretched(p, &in->a, width);
+        d->b = stretched(p, &in->b, width);
+        if (d->foldable)
+            break;
+        d->a = multiply(p, d->a, d->b, width);
+        d->b = (gs_cpu_edge_value){.form = GS_CPU_EDGE_NOTHING};
+        break;
+    case GS_OP_BY_TYPE:
+    case GS_OP_BY_TYPE_T:
+        plan_by_type(p, in, width, d);
+        break;
+    case GS_OP_EDGE_MASK:
+    case GS_OP_IS_LOOP:
+        plan_ids(p, in, width, d);
+        break;
+    case GS_OP_FOLD:
+    case GS_OP_ROWSUM:
+        plan_fold(p, in, width, d);
+        break;
+    case GS_OP_ROWMAX:
+        plan_rowmax(p, in, width, d);
+        break;
+    case GS_OP_SPREAD:
+        d->a = operand_value(p, &in->a, &own);
+        if (own == 0 || width % own != 0)
+            refuse(p, "columns cannot be spread to this width");
+        break;
+    default:
+        plan_each(p, in, width, d);
+    }
+    d->ready = true;
+}
+
+/* ---- sums ---- */
+
+/* acc += a * b: the first one of the full width; the second one with a number for each vector at least. */
+static void plan_product_sum(planner *p, gs_cpu_edge_step s, gs_cpu_edge_value a, gs_cpu_edge_value b)
+{
+    const uint32_t lanes = p->cpu->k->lanes;
+    if (a.width != s.width)
+        swap(&a, &b);
+    s.a = full(p, a, s.width);
+    const bool groups = b.width != 0 && ((s.width >= lanes && s.width / b.width >= lanes) ||
+                                         takes_groups(p, s.width, s.width / b.width));
+    s.b = b.width == 1 || groups ? b : full(p, b, s.width);
+    emit(p, s);
+}
+
+/* Of an attended value that is a product with a number for each head (a mask, a weight): that factor, which goes
+ * to the head's weight instead. */
+static gs_cpu_edge_value take_factor(planner *p, const gs_sum *sum, uint32_t heads)
+{
+    const gs_cpu_edge_value none = {.form = GS_CPU_EDGE_NOTHING};
+    gs_cpu_edge_state *const v = &p->cpu->edge_state[sum->value];
+    const uint32_t width = p->l->stage->edge_reg[sum->value].width;
+
+    if (!v->ready || v->b.form == GS_CPU_EDGE_NOTHING)
+        return none;
+    if (v->a.width != width)
+        swap(&v->a, &v->b);
+    if (v->a.width != width || (v->b.width != heads && v->b.width != 1) || v->b.width == width)
+        return none;
+    const gs_cpu_edge_value factor = v->b;
+    v->b = none;
+    return factor;
+}
+
+static void note_types(planner *p, uint32_t times, uint32_t rows)
+{
+    const gs_edges *const e = &p->l->edges;
+    if (e->type == NULL || (e->type_bytes != 1 && e->type_bytes != 2) || times == 0 ||
+        (p->plan->types != 0 && p->plan->types != times))
+        refuse(p, "columns by the type of edges that have none, or another number of types");
+    else if ((uint64_t)times * rows > UINT32_MAX)
+        refuse(p, "more rows by type than 2^32");
+    p->plan->types = times;
+}
+
+static void plan_sum(planner *p, const gs_sum *sum)
+{
+    const gs_stage *const stage = p->l->stage;
+    gs_cpu_edge_step s = {.kind = GS_CPU_EDGE_SUM, .fold = sum->kind, .dst = GS_NONE, .sum = p->index};
+    gs_cpu_edge_value factor = {.form = GS_CPU_EDGE_NOTHING};
+    uint32_t width = 0, heads = 0;
+
+    if (sum->reg >= stage->regs || p->l->sum == NULL || p->l->sum[p->index].acc == NULL) {
+        refuse(p, "no place for this sum");
+        return;
+    }
+    s.width = stage->reg[sum->reg].width;
+    if (sum->kind == GS_SUM_ADD_TYPE && sum->value < stage->edge_regs && stage->edge_reg[sum->value].width > 0) {
+        width = stage->edge_reg[sum->value].width;
+        note_types(p, s.width / width, p->l->edges.target_rows);
+        s.kind = GS_CPU_EDGE_SUM_TYPE;
+        s.width = width;
+    }
+    if ((sum->kind == GS_SUM_ADD || sum->kind == GS_SUM_ADD_TYPE) && sum->value < stage->edge_regs &&
+        p->cpu->edge_state[sum->value].ready) {
+        const gs_cpu_edge_state *const v = &p->cpu->edge_state[sum->value];
+        width = stage->edge_reg[sum->value].width;
+        if (width == s.width && v->b.form != GS_CPU_EDGE_NOTHING) {
+            plan_product_sum(p, s, v->a, v->b);
+            return;
+        }
+    }
+    if (sum->kind == GS_SUM_ATTEND && sum->value < stage->edge_regs && sum->score < stage->edge_regs)
+        factor = take_factor(p, sum, stage->edge_reg[sum->score].width);
+    gs_cpu_edge_value value = register_value(p, sum->value, &width);
+    if (p->st == GS_OK && width != s.width)
+        refuse(p, "a value and a sum of different widths");
+    if (sum->kind != GS_SUM_ATTEND) {
+        s.a = full(p, value, s.width);
+        emit(p, s);
+        return;
+    }
+    const gs_cpu_edge_value score = register_value(p, sum->score, &heads);
+    if (p->st != GS_OK)
+        return;
+    if (width % heads != 0 || p->l->sum[p->index].maximum == NULL || p->l->sum[p->index].norm == NULL) {
+        refuse(p, "scores that do not fit the value, or no place for maximum and norm");
+        return;
+    }
+    const gs_cpu_edge_step attend = {.kind = GS_CPU_EDGE_ATTEND, .width = heads, .sum = p->index,
+                                     .a = contiguous(p, score, heads)};
+    s.fold = GS_SUM_ADD;
+    value = full(p, value, s.width);
+    gs_cpu_edge_value weight = emit_value(p, attend);
+    if (factor.form != GS_CPU_EDGE_NOTHING)
+        weight = multiply(p, weight, factor, heads);
+    plan_product_sum(p, s, value, weight);
+}
+
+/* Both sides of an outer product go to where rows of their type lie together. */
+static void plan_outer(planner *p, const gs_sum *sum)
+{
+    const uint32_t side[2] = {sum->score, sum->value};
+    uint64_t one = 1;
+    for (uint32_t i = 0; i < 2; i++) {
+        gs_cpu_edge_step s = {.kind = GS_CPU_EDGE_KEEP, .dst = GS_NONE, .sum = i};
+        s.a = register_value(p, side[i], &s.width);
+        if (p->st == GS_OK)
+            s.a = full(p, s.a, s.width);
+        emit(p, s);
+        one *= s.width;
+    }
+    if (p->st == GS_OK && sum->weight >= p->l->program->params)
+        refuse(p, "an outer product of no parameter");
+    if (p->st == GS_OK)
+        note_types(p, (uint32_t)(gs_param_elements(&p->l->program->param[sum->weight]) / one), 1);
+}
+
+/* ---- the whole ---- */
+
+/* Of which sums is the plan? */
+static bool is_planned(const planner *p, uint32_t sum)
+{
+    const gs_stage *const s = p->l->stage;
+    return p->outer != GS_NONE ? sum == p->outer
+                               : !gs_stage_sums_rows(s, sum) && s->sum[sum].kind != GS_SUM_OUTER;
+}
+
+static void need(const planner *p, uint32_t reg)
+{
+    if (reg < p->l->stage->edge_regs)
+        p->cpu->edge_state[reg].needed = true;
+}
+
+/* Registers that the planned sums depend on. */
+static void find_needed(const planner *p)
+{
+    const gs_stage *const stage = p->l->stage;
+    for (uint32_t i = 0; i < stage->sums; i++) {
+        if (!is_planned(p, i))
+            continue;
+        need(p, stage->sum[i].value);
+        if (stage->sum[i].kind == GS_SUM_ATTEND || stage->sum[i].kind == GS_SUM_OUTER)
+            need(p, stage->sum[i].score);
+    }
+    for (uint32_t i = stage->edge_instrs; i-- > 0;) {
+        const gs_instr *const in = &stage->edge_instr[i];
+        if (in->dst >= stage->edge_regs || !p->cpu->edge_state[in->dst].needed)
+            continue;
+        for (uint32_t o = 0; o < gs_op_inputs(in->op); o++)
+            if (gs_instr_operand(in, o)->kind == GS_FROM_REG)
+                need(p, gs_instr_operand(in, o)->index);
+    }
+}
+
+/* An instruction that is wrong is planned, to be refused. */
+static bool is_needed(const planner *p, const gs_instr *in)
+{
+    const gs_stage *const stage = p->l->stage;
+    return in->dst >= stage->edge_regs || stage->edge_reg[in->dst].kind != GS_EDGE_TEMP ||
+           p->cpu->edge_state[in->dst].needed;
+}
+
+static void note_use(const gs_cpu *cpu, const gs_stage *stage, const gs_operand *o, bool can_multiply)
+{
+    if (o->kind != GS_FROM_REG || o->index >= stage->edge_regs)
+        return;
+    cpu->edge_state[o->index].uses++;
+    cpu->edge_state[o->index].foldable = can_multiply && cpu->edge_state[o->index].uses == 1;
+}
+
+static void find_uses(const planner *p)
+{
+    const gs_cpu *const cpu = p->cpu;
+    const gs_stage *const stage = p->l->stage;
+    for (uint32_t i = 0; i < stage->edge_instrs; i++) {
+        const gs_instr *const in = &stage->edge_instr[i];
+        if (!is_needed(p, in))
+            continue;
+        note_use(cpu, stage, &in->a, in->op == GS_OP_FOLD || in->op == GS_OP_ROWSUM);
+        note_use(cpu, stage, &in->b, false);
+        note_use(cpu, stage, &in->c, false);
+    }
+    for (uint32_t i = 0; i < stage->sums; i++) {
+        const gs_sum *const sum = &stage->sum[i];
+        if (!is_planned(p, i))
+            continue;
+        note_use(cpu, stage, &(gs_operand){.kind = GS_FROM_REG, .index = sum->value},
+                 sum->kind == GS_SUM_ADD || sum->kind == GS_SUM_ADD_TYPE || sum->kind == GS_SUM_ATTEND);
+        if (sum->kind == GS_SUM_ATTEND || sum->kind == GS_SUM_OUTER)
+            note_use(cpu, stage, &(gs_operand){.kind = GS_FROM_REG, .index = sum->score}, false);
+    }
+}
+
+static void add_gather(gs_cpu_edge_plan *plan, const float *rows, uint32_t width, bool typed)
+{
+    for (uint32_t g = 0; g < plan->gathers; g++)
+        if (plan->gather[g].p == rows && plan->gather[g].typed == typed)
+            return;
+    if (plan->gathers == GS_CPU_EDGE_GATHERS)
+        return; /* only not prefetched */
+    const uint64_t bytes = width * sizeof(float), line = LINE;
+    const bool whole = (uintptr_t)rows % line == 0 && (bytes % line == 0 || line % bytes == 0);
+    plan->gather[plan->gathers++] =
+        (gs_cpu_edge_gather){.p = rows, .width = width, .typed = typed, .straddles = !whole};
+}
+
+/* Leaves: where their rows are. */
+static void plan_register(planner *p, uint32_t index)
+{
+    static const float one = 1.0f;
+    const gs_edges *const e = &p->l->edges;
+    const gs_edge_reg *const r = &p->l->stage->edge_reg[index];
+    gs_cpu_edge_state *const s = &p->cpu->edge_state[index];
+    const float *const rows = p->l->rows == NULL ? NULL : p->l->rows[index];
+
+    s->ready = r->kind != GS_EDGE_TEMP;
+    if (gs_edge_reg_only_rows(p->l->stage, index))
+        return;
+    if (r->kind == GS_EDGE_WEIGHT) {
+        s->a = e->weight == NULL ? (gs_cpu_edge_value){.form = GS_CPU_EDGE_FIXED, .width = 1, .p = &one}
+                                 : (gs_cpu_edge_value){.form = GS_CPU_EDGE_WEIGHT, .width = 1, .p = e->weight};
+    } else if (r->kind != GS_EDGE_TEMP) {
+        const bool operand = r->kind == GS_EDGE_OPERAND;
+        if (rows == NULL)
+            refuse(p, "rows that the launch does not have");
+        s->a = (gs_cpu_edge_value){
+            .form = operand ? GS_CPU_EDGE_OPERAND : GS_CPU_EDGE_TARGET, .width = r->width, .p = rows};
+        if (r->typed && p->st == GS_OK) {
+            note_types(p, p->l->program->array[r->array].width / r->width,
+                       operand ? e->operand_rows : e->target_rows);
+            s->a.form = operand ? GS_CPU_EDGE_OPERAND_TYPE : GS_CPU_EDGE_TARGET_TYPE;
+        }
+        if (operand && s->uses > 0)
+            add_gather(p->plan, rows, r->width, r->typed);
+    }
+}
+
+gs_status gs_cpu__plan_edges(gs_cpu_edge_plan *plan, const gs_cpu *cpu, const gs_edge_program_launch *l, uint32_t outer)
+{
+    const gs_stage *const stage = l->stage;
+    planner p = {.cpu = cpu, .l = l, .plan = plan, .outer = outer, .noun = "edge register", .st = GS_OK};
+
+    *plan = (gs_cpu_edge_plan){.l = l, .step = cpu->edge_step, .slot = cpu->edge_slot};
+    if (stage->edge_regs > cpu->edge_states)
+        return gs_fail(GS_EINVAL, "stage \"%s\": not prepared for so many edge registers", stage->name);
+    for (uint32_t r = 0; r < stage->edge_regs; r++)
+        cpu->edge_state[r] = (gs_cpu_edge_state){.uses = 0};
+    find_needed(&p);
+    find_uses(&p);
+    for (p.index = 0; p.index < stage->edge_regs && p.st == GS_OK; p.index++)
+        plan_register(&p, p.index);
+    p.noun = "edge instruction";
+    for (p.index = 0; p.index < stage->edge_instrs && p.st == GS_OK; p.index++)
+        if (is_needed(&p, &stage->edge_instr[p.index]))
+            plan_instr(&p, &stage->edge_instr[p.index]);
+    p.noun = "sum";
+    for (p.index = 0; p.index < stage->sums && p.st == GS_OK; p.index++)
+        if (is_planned(&p, p.index))
+            (outer == GS_NONE ? plan_sum : plan_outer)(&p, &stage->sum[p.index]);
+    if (p.st != GS_OK)
+        return p.st;
+    gs_cpu__lay_out_edges(plan, cpu->k->lanes);
+    if (gs_cpu__edge_tile_floats(plan->floats, plan->tile) > cpu->edge_floats)
+        return gs_fail(GS_EINVAL, "stage \"%s\": not prepared for edge registers of this size", stage->name);
+    return GS_OK;
+}

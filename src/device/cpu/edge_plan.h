@@ -1,0 +1,202 @@
+/* edge_plan.h - an edge program with everything looked up, as the CPU runs it.
+ *
+ * edge_plan.c makes a plan once a launch; kernels_edge_*.c run it on tiles of edges.
+ * A tile has the edges of consecutive targets, or a piece of one target's. What a step
+ * computes for a tile lies in a *slot*, [edges, width] in the thread's scratch, which the
+ * first-level cache holds. Most values need no slot: rows of arrays are read where they are,
+ * by the edge's number at that end; a product that is only added up, folded or spread is
+ * never written. So a step reads *values*: rows, wherever they lie, one an edge.
+ *
+ * A value may be narrower than the result it is used for: one number an edge (a weight), or one
+ * number for each group of columns (a head's). Columns a number: result's width / value's.
+ */
+#ifndef GS_DEVICE_CPU_EDGE_PLAN_H
+#define GS_DEVICE_CPU_EDGE_PLAN_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "device/device.h"
+
+#define GS_CPU_TILE_EDGES 1024 /* at most */
+#define GS_CPU_TILE_NUMBERS 10 /* 32-bit ones of a tile, an edge: gs_cpu_edge_tile */
+#define GS_CPU_EDGE_GATHERS 8 /* arrays of the operand end that are prefetched */
+
+typedef enum gs_cpu_edge_form {
+    GS_CPU_EDGE_NOTHING, /* no second value */
+    GS_CPU_EDGE_SLOT,    /* written by a step */
+    GS_CPU_EDGE_OPERAND, /* rows at the operand end */
+    GS_CPU_EDGE_TARGET,  /* rows at the target end */
+    GS_CPU_EDGE_OPERAND_TYPE, /* of rows at the operand end, the columns of the edge's type */
+    GS_CPU_EDGE_TARGET_TYPE,
+    GS_CPU_EDGE_WEIGHT,  /* one number an edge, in the order of edges */
+    GS_CPU_EDGE_FIXED,   /* the same row or number for all */
+} gs_cpu_edge_form;
+
+typedef struct gs_cpu_edge_value {
+    gs_cpu_edge_form form;
+    uint32_t width;
+    uint32_t slot;  /* SLOT */
+    const float *p; /* else: row 0 */
+} gs_cpu_edge_value;
+
+typedef enum gs_cpu_edge_kind {
+    GS_CPU_EDGE_COPY,   /* dst = a, stretched to the width of dst */
+    GS_CPU_EDGE_UNARY,  /* dst = op(a), a contiguous */
+    GS_CPU_EDGE_FLAT,   /* dst = a op b, each contiguous or one number for all */
+    GS_CPU_EDGE_BINARY, /* dst = a op b, rows of half a vector, or at least one; for MUL, b may have one number a
+                         * group */
+    GS_CPU_EDGE_FOLD,   /* dst = sums of groups of a, or of a * b */
+    GS_CPU_EDGE_ROWMAX, /* dst = the largest number of each row of a */
+    GS_CPU_EDGE_MASK,   /* dst = 0 or a scale; a, b: input ids of the source and the destination */
+    GS_CPU_EDGE_LOOP,   /* dst = 1 where the ids a and b are equal, else 0 */
+    GS_CPU_EDGE_SUM,    /* acc += a, or a * b; or the largest, or the least */
+    GS_CPU_EDGE_SUM_TYPE, /* acc[columns of the edge's type] += a, or a * b */
+    GS_CPU_EDGE_BY_TYPE, /* dst = a by the matrix of the edge's type, batches of a type at a time */
+    GS_CPU_EDGE_KEEP,   /* kept[sum], at the edge's place, = a */
+    GS_CPU_EDGE_ATTEND, /* raises the running maximum to scores a, dst = exp(a - maximum), adds to the norm */
+} gs_cpu_edge_kind;
+
+/* Of vertices (site, epoch and key) or of edges (a key for site and epoch). */
+typedef struct gs_cpu_dropout {
+    uint32_t site, epoch;
+    uint32_t key[2];
+    uint32_t threshold; /* kept when the upper 24 bits of the word are at least this */
+    float scale;
+} gs_cpu_dropout;
+
+typedef struct gs_cpu_edge_step {
+    gs_cpu_edge_kind kind;
+    gs_op op;         /* UNARY, FLAT, BINARY */
+    gs_sum_kind fold; /* SUM: ADD, MAX or MIN */
+    float alpha;
+    uint32_t width;   /* of dst; of the accumulator */
+    uint32_t dst;     /* slot, or GS_NONE */
+    uint32_t sum;     /* SUM, ATTEND: of the stage; KEEP: 0 or 1 */
+    gs_cpu_edge_value a, b, c; /* c: FLAT, of operators of three operands */
+    const float *matrix; /* BY_TYPE: [a.width, width] of each type, one after the other */
+    gs_cpu_dropout mask; /* MASK */
+    bool loops_as_one;   /* MASK: program.h, `self` */
+} gs_cpu_edge_step;
+
+typedef struct gs_cpu_edge_slot {
+    uint32_t width;
+    uint32_t last;   /* step that reads it last */
+    uint64_t offset; /* floats, for one edge; times the edges of a tile: where it starts */
+    bool free;       /* while offsets are given: its place may be taken */
+} gs_cpu_edge_slot;
+
+/* An array of the operand end, prefetched row by row. */
+typedef struct gs_cpu_edge_gather {
+    const float *p;
+    uint32_t width;
+    bool typed;
+    bool straddles; /* a row may touch one line more than fills it */
+} gs_cpu_edge_gather;
+
+typedef struct gs_cpu_edge_plan {
+    const gs_edge_program_launch *l;
+    gs_cpu_edge_step *step;
+    gs_cpu_edge_slot *slot;
+    uint32_t steps, slots;
+    uint64_t floats; /* of scratch, an edge */
+    uint32_t tile;   /* edges of a full tile */
+    uint32_t types;  /* of edges, where a value or a sum goes by them; else 0 */
+    bool batched;    /* tiles have an order by type */
+    bool only_rows;  /* one step, which adds up rows at the operand end, times at most a number: needs no tiles */
+    uint32_t gathers;
+    gs_cpu_edge_gather gather[GS_CPU_EDGE_GATHERS];
+} gs_cpu_edge_plan;
+
+/* What one thread does in one call: targets [first, end), or (where from < to) edges [from, to) of target `first`, into
+ * row `row` of the accumulators; with an end > first of the targets from `first` on, into no accumulators. */
+typedef struct gs_cpu_edge_work {
+    uint32_t first, end;
+    uint32_t from, to, row;
+    float *kept[2];            /* KEEP: rows, */
+    const uint32_t *place;     /* of which that of edge place_first + i is the place[i]th */
+    uint32_t place_first;
+    const gs_accumulator *sum; /* [stage->sums] */
+    float *scratch;            /* [(plan->floats + 2 * GS_CPU_TILE_NUMBERS) * plan->tile], aligned to a cache line */
+} gs_cpu_edge_work;
+
+/* The edges [first, end) of a tile add to one row. */
+typedef struct gs_cpu_edge_run {
+    uint32_t row, first, end;
+} gs_cpu_edge_run;
+
+typedef struct gs_cpu_edge_tile {
+    uint32_t edge; /* first one, of the launch */
+    uint32_t edges, runs;
+    uint32_t *operand, *target; /* row numbers */
+    uint32_t *type, *operand_type, *target_type; /* with types: rows of arrays of [rows * types, width] */
+    uint32_t *order, *spare;    /* batched: its edges by type, those of a type in their order */
+    gs_cpu_edge_run *run;
+} gs_cpu_edge_tile;
+
+/* `n` numbers for each of GS_CPU_TILE_NUMBERS lists. */
+static inline gs_cpu_edge_tile gs_cpu_edge_tile_at(uint32_t *numbers, uint32_t n)
+{
+    return (gs_cpu_edge_tile){.operand = numbers,
+                              .target = numbers + n,
+                              .type = numbers + 2ull * n,
+                              .operand_type = numbers + 3ull * n,
+                              .target_type = numbers + 4ull * n,
+                              .order = numbers + 5ull * n,
+                              .spare = numbers + 6ull * n,
+                              .run = (gs_cpu_edge_run *)(numbers + 7ull * n)};
+}
+
+/* A tile being computed. */
+typedef struct gs_cpu_edge_frame {
+    const gs_cpu_edge_plan *plan;
+    const gs_cpu_edge_work *work;
+    const gs_cpu_edge_tile *tile;
+} gs_cpu_edge_frame;
+
+/* One byte of the types, from an order (NULL: 0, 1, 2, ...) to another. */
+static inline void gs_cpu_edge_deal(const uint32_t *type, uint32_t n, uint32_t shift, const uint32_t *from,
+                                    uint32_t *to)
+{
+    uint32_t first[257] = {0};
+    for (uint32_t i = 0; i < n; i++)
+        first[(type[i] >> shift & 255) + 1]++;
+    for (uint32_t b = 0; b < 256; b++)
+        first[b + 1] += first[b];
+    for (uint32_t i = 0; i < n; i++) {
+        const uint32_t e = from == NULL ? i : from[i];
+        to[first[type[e] >> shift & 255]++] = e;
+    }
+}
+
+/* order[0, n) = 0, 1, ... n - 1 by type[], of at most 65,536 types; equal ones in their order. */
+static inline void gs_cpu_edge_order(const uint32_t *type, uint32_t n, uint32_t types, uint32_t *order, uint32_t *spare)
+{
+    gs_cpu_edge_deal(type, n, 0, NULL, types <= 256 ? order : spare);
+    if (types > 256)
+        gs_cpu_edge_deal(type, n, 8, spare, order);
+}
+
+/* The target that an edge belongs to: start[it] <= edge < start[it + 1]. */
+static inline uint32_t gs_cpu_edge_owner(const gs_edges *e, uint32_t edge)
+{
+    uint32_t low = 0, high = e->targets;
+    while (high - low > 1) {
+        const uint32_t mid = low + (high - low) / 2;
+        if (e->start[mid] <= edge)
+            low = mid;
+        else
+            high = mid;
+    }
+    return low;
+}
+
+/* What is known of an edge register while a plan is made. */
+typedef struct gs_cpu_edge_state {
+    uint32_t uses;
+    bool needed;             /* for the sums that the plan is of */
+    bool ready, foldable;    /* foldable: the one that uses it can multiply on the way */
+    gs_cpu_edge_value a, b;  /* b: the value is a * b */
+} gs_cpu_edge_state;
+
+#endif /* GS_DEVICE_CPU_EDGE_PLAN_H */

@@ -1,0 +1,30 @@
+/* gemm.h - dense products, by oneDNN. */
+#ifndef GS_DEVICE_CPU_GEMM_H
+#define GS_DEVICE_CPU_GEMM_H
+
+#include "device/cpu/cpu.h"
+
+/* c[m, n] = op(a) op(b) + beta c, rows contiguous, op 'N' or 'T', on the calling thread of a parallel region. */
+bool gs_cpu__sgemm(char ta, char tb, uint32_t m, uint32_t n, uint32_t k, const float *a, uint32_t lda, const float *b,
+                   uint32_t ldb, float beta, float *c, uint32_t ldc);
+/* Transposes the weights of the launch's steps where products have so many rows, in this launch or in the pass, that it
+ * pays. */
+void gs_cpu__turn_weights(gs_cpu *cpu, const gs_vertex_launch *l);
+/* Is the operator's weight laid out anew there? */
+bool gs_cpu__is_turned(gs_op op);
+/* The rows [first, first + rows) of a product, on the calling thread. False when oneDNN fails. */
+bool gs_cpu__product_rows(const gs_cpu_step *s, uint32_t first, uint32_t rows);
+/* Are the sums of a lot the transpose of the gradient? */
+bool gs_cpu__outer_is_turned(const gs_cpu_step *s);
+/* sum = (or +=) a' b over the rows [first, first + rows), on the calling thread; b' a where it is turned. */
+bool gs_cpu__outer_rows(const gs_cpu_step *s, uint32_t first, uint32_t rows, float *sum, bool add);
+/* grad += a' b over all rows, on all threads. */
+gs_status gs_cpu__outer(gs_cpu *cpu, const gs_cpu_step *s, uint32_t rows);
+/* Floats of partial sums that an outer product of this shape wants. */
+uint64_t gs_cpu__outer_floats(uint32_t out, uint32_t in);
+/* What oneDNN may take for packing, all threads together. */
+uint64_t gs_cpu__gemm_bytes(const gs_cpu *cpu);
+/* First calls on every thread: the library makes its code and its threads there. */
+gs_status gs_cpu__gemm_warm(const gs_cpu *cpu);
+
+#endif /* GS_DEVICE_CPU_GEMM_H */

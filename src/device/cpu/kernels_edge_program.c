@@ -1,0 +1,398 @@
+/* Edge programs: tiles of edges, one after the other, and all steps of the plan on each.
+ *
+ * A target whose edges fit in a tile is never cut, and one with more is cut at whole
+ * tiles from its own first edge. So what is computed for a target does not depend on
+ * which targets a thread takes together.
+ *
+ * The row numbers of the next tile are known while one is computed: its rows are prefetched
+ * between the steps, a share of them each time.
+ */
+#include "base/size.h"
+#include "device/cpu/kernels_isa.h"
+#include "device/cpu/simd_math.h"
+#include "device/cpu/simd_rows.h"
+
+#define LINE 64          /* bytes of a cache line */
+#define PREFETCH_EDGES 8 /* at least, between two steps, so that the loops over them are predicted */
+
+/* Where a thread is in its work. */
+typedef struct cursor {
+    const gs_edges *edges;
+    const gs_cpu_edge_work *work;
+    uint32_t target, end; /* the target that comes next */
+    uint32_t edge, stop;  /* its edges that come next */
+    uint32_t tile;        /* edges of a full one */
+    uint32_t types;       /* 0: nothing goes by them */
+    uint32_t limit;       /* no edge from here on */
+    bool batched;
+} cursor;
+
+GS_INLINE uint32_t number_at(const void *array, uint32_t bytes, uint32_t i)
+{
+    return bytes == 2 ? ((const uint16_t *)array)[i] : ((const uint32_t *)array)[i];
+}
+
+static void cursor_start(cursor *c, const gs_cpu_edge_plan *plan, const gs_cpu_edge_work *work)
+{
+    const gs_edges *const e = &plan->l->edges;
+    *c = (cursor){.edges = e, .work = work, .tile = plan->tile, .types = plan->types, .batched = plan->batched,
+                  .target = work->first, .end = work->end, .limit = UINT32_MAX};
+    if (work->from < work->to) {
+        c->end = GS_MAX(work->end, work->first + 1);
+        c->limit = work->to;
+        c->edge = work->from;
+        c->stop = GS_MIN(e->start[work->first + 1], c->limit);
+    } else if (c->target < c->end) {
+        c->edge = e->start[c->target];
+        c->stop = e->start[c->target + 1];
+    }
+}
+
+static void next_target(cursor *c)
+{
+    c->target++;
+    if (c->target < c->end && c->edges->start[c->target] < c->limit) {
+        c->edge = c->edges->start[c->target];
+        c->stop = GS_MIN(c->edges->start[c->target + 1], c->limit);
+    } else {
+        c->target = c->end;
+    }
+}
+
+/* Edges of the cursor's target that go into a tile with this much room: all, or none, or of
+ * many a tile full. */
+static uint32_t edges_to_take(const cursor *c, uint32_t room)
+{
+    const uint32_t left = c->stop - c->edge;
+    if (left <= room)
+        return left;
+    return room == c->tile ? room : 0;
+}
+
+/* Where the columns of each edge's type are, in arrays of so many times as many rows. */
+static void find_types(const gs_edges *e, gs_cpu_edge_tile *t, uint32_t types)
+{
+    const uint32_t edges = t->edges, *const restrict operand = t->operand, *const restrict target = t->target;
+    uint32_t *const restrict type = t->type, *const restrict operand_type = t->operand_type;
+    uint32_t *const restrict target_type = t->target_type;
+    const uint8_t *const narrow = (const uint8_t *)e->type + t->edge;
+    const uint16_t *const wide = (const uint16_t *)e->type + t->edge;
+    for (uint32_t i = 0; i < edges; i++) {
+        type[i] = e->type_bytes == 1 ? narrow[i] : wide[i];
+        operand_type[i] = operand[i] * types + type[i];
+        target_type[i] = target[i] * types + type[i];
+    }
+}
+
+/* The tile's edges' rows at the operand end. */
+static void find_operands(const gs_edges *e, const gs_cpu_edge_tile *t)
+{
+    const uint32_t edges = t->edges;
+    uint32_t *const restrict operand = t->operand;
+    const uint16_t *const narrow = (const uint16_t *)e->index + t->edge;
+    if (e->index_bytes == 2)
+        for (uint32_t i = 0; i < edges; i++)
+            operand[i] = narrow[i];
+    else
+        memcpy(operand, (const uint32_t *)e->index + t->edge, edges * sizeof(uint32_t));
+}
+
+/* False when there is no more. */
+static bool next_tile(cursor *c, gs_cpu_edge_tile *t)
+{
+    const gs_edges *const e = c->edges;
+    t->edges = t->runs = 0;
+    while (c->target < c->end) {
+        const uint32_t n = edges_to_take(c, c->tile - t->edges);
+        if (n == 0 && c->edge < c->stop)
+            break;
+        if (n > 0) {
+            const uint32_t row = number_at(e->target, e->index_bytes, c->target);
+            if (t->runs == 0)
+                t->edge = c->edge;
+            const uint32_t sums_row = c->work->from < c->work->to ? c->work->row : row;
+            t->run[t->runs++] = (gs_cpu_edge_run){.row = sums_row, .first = t->edges, .end = t->edges + n};
+            uint32_t *const target = t->target + t->edges;
+            for (uint32_t i = 0; i < n; i++)
+                target[i] = row;
+            t->edges += n;
+            c->edge += n;
+        }
+        if (c->edge == c->stop)
+            next_target(c);
+        else
+            break; /* a full tile of a target that has more */
+    }
+    find_operands(e, t);
+    if (c->types > 0)
+        find_types(e, t, c->types);
+    if (c->batched)
+        gs_cpu_edge_order(t->type, t->edges, c->types, t->order, t->spare);
+    return t->edges > 0;
+}
+
+/* So many lines from each of these rows on: a constant where it is a usual number. */
+GS_INLINE void prefetch_lines(const gs_cpu_edge_gather *g, const uint32_t *at, uint32_t first, uint32_t end,
+                              const uint32_t lines)
+{
+    const size_t bytes = g->width * sizeof(float);
+    for (uint32_t e = first; e < end; e++) {
+        const char *const row = (const char *)g->p + at[e] * bytes;
+        for (uint32_t i = 0; i < lines; i++)
+            __builtin_prefetch(row + (size_t)i * LINE);
+        if (g->straddles)
+            __builtin_prefetch(row + bytes - 1);
+    }
+}
+
+static void prefetch(const gs_cpu_edge_plan *plan, const gs_cpu_edge_tile *t, uint32_t first, uint32_t end)
+{
+    for (uint32_t i = 0; i < plan->gathers; i++) {
+        const gs_cpu_edge_gather *const g = &plan->gather[i];
+        const uint32_t *const at = g->typed ? t->operand_type : t->operand;
+        const uint32_t lines = (uint32_t)((g->width * sizeof(float) + LINE - 1) / LINE);
+        if (lines == 1)
+            prefetch_lines(g, at, first, end, 1);
+        else if (lines == 4)
+            prefetch_lines(g, at, first, end, 4);
+        else
+            prefetch_lines(g, at, first, end, lines);
+    }
+}
+
+/* ---- rows by rows ---- */
+
+typedef enum rows_form_kind { ROW_ROW, ROW_NUMBER, NUMBER_ROW } rows_form_kind;
+
+#define PICK(condition, yes, no) gs_select(condition, yes, no)
+#define NUMBER(value) gs_splat(value)
+
+GS_INLINE gs_vf apply(const gs_op op, gs_vf x, gs_vf y)
+{
+    switch (op) {
+#define X(id, name, value) \
+    case id:               \
+        return (value);
+        GS_CPU_OF_TWO(X)
+#undef X
+    default:
+        __builtin_unreachable(); /* edge_plan.c sends no other */
+    }
+}
+
+/* The last vector of a row may overlap the one before it: `dst` is none of the operands. */
+GS_INLINE void rows_form(float *dst, const gs_cpu_rows *a, const gs_cpu_rows *b, uint32_t edges, uint32_t width,
+                         const gs_op op, const rows_form_kind f)
+{
+    const uint32_t tail = width - GS_LANES;
+    for (uint32_t e = 0; e < edges; e++, dst += width) {
+        const float *const x = gs_row(a, e), *const y = gs_row(b, e);
+        const gs_vf x0 = gs_splat(*x), y0 = gs_splat(*y);
+        for (uint32_t c = 0; c < tail; c += GS_LANES)
+            gs_store(dst + c, apply(op, f == NUMBER_ROW ? x0 : gs_load(x + c), f == ROW_NUMBER ? y0 : gs_load(y + c)));
+        gs_store(dst + tail,
+                 apply(op, f == NUMBER_ROW ? x0 : gs_load(x + tail), f == ROW_NUMBER ? y0 : gs_load(y + tail)));
+    }
+}
+
+/* Rows of half a vector: two edges at once. */
+GS_INLINE void half_rows_form(float *dst, const gs_cpu_rows *a, const gs_cpu_rows *b, uint32_t edges, const gs_op op,
+                              const rows_form_kind f)
+{
+    for (uint32_t e = 0; e < edges; e += 2, dst += GS_LANES) {
+        const bool two = e + 1 < edges;
+        const uint32_t second = two ? e + 1 : e;
+        const float *const x = gs_row(a, e), *const x2 = gs_row(a, second);
+        const float *const y = gs_row(b, e), *const y2 = gs_row(b, second);
+        const gs_vf result = apply(op, f == NUMBER_ROW ? gs_splat_halves(*x, *x2) : gs_load_halves(x, x2),
+                                   f == ROW_NUMBER ? gs_splat_halves(*y, *y2) : gs_load_halves(y, y2));
+        if (two)
+            gs_store(dst, result);
+        else
+            gs_store_part(dst, result, GS_LANES / 2);
+    }
+}
+
+GS_INLINE void rows_op(float *dst, const gs_cpu_rows *a, const gs_cpu_rows *b, uint32_t edges, uint32_t width,
+                       const gs_op op, rows_form_kind f)
+{
+    const bool half = width == GS_LANES / 2;
+    if (half && f == ROW_NUMBER)
+        half_rows_form(dst, a, b, edges, op, ROW_NUMBER);
+    else if (half && f == NUMBER_ROW)
+        half_rows_form(dst, a, b, edges, op, NUMBER_ROW);
+    else if (half)
+        half_rows_form(dst, a, b, edges, op, ROW_ROW);
+    else if (f == ROW_NUMBER)
+        rows_form(dst, a, b, edges, width, op, ROW_NUMBER);
+    else if (f == NUMBER_ROW)
+        rows_form(dst, a, b, edges, width, op, NUMBER_ROW);
+    else
+        rows_form(dst, a, b, edges, width, op, ROW_ROW);
+}
+
+/* A number of b for each group of columns, whole vectors or halves of them. */
+static void multiply_groups(float *dst, const gs_cpu_rows *a, const gs_cpu_rows *b, uint32_t edges, uint32_t width,
+                            uint32_t each)
+{
+    for (uint32_t e = 0; each < GS_LANES && e < edges; e++, dst += width) {
+        const float *const x = gs_row(a, e), *y = gs_row(b, e);
+        for (uint32_t c = 0; c < width; c += GS_LANES, y += 2)
+            gs_store(dst + c, gs_load(x + c) * gs_splat_halves(y[0], y[1]));
+    }
+    if (each < GS_LANES)
+        return;
+    for (uint32_t e = 0; e < edges; e++, dst += width) {
+        const float *const x = gs_row(a, e), *y = gs_row(b, e);
+        for (uint32_t from = 0; from < width; from += each, y++)
+            for (uint32_t c = from; c < from + each; c += GS_LANES)
+                gs_store(dst + c, gs_load(x + c) * gs_splat(*y));
+    }
+}
+
+static void run_binary(const gs_cpu_edge_frame *f, const gs_cpu_edge_step *s)
+{
+    const gs_cpu_rows a = gs_value_rows(f, &s->a), b = gs_value_rows(f, &s->b);
+    const uint32_t edges = f->tile->edges, width = s->width;
+    const rows_form_kind form = s->a.width == 1 ? NUMBER_ROW : s->b.width == 1 ? ROW_NUMBER : ROW_ROW;
+    float *const dst = gs_slot(f, s->dst);
+
+    if (s->b.width != 1 && s->b.width != width) {
+        multiply_groups(dst, &a, &b, edges, width, width / s->b.width);
+        return;
+    }
+    switch (s->op) {
+#define X(id, name, value)                              \
+    case id:                                            \
+        rows_op(dst, &a, &b, edges, width, id, form);   \
+        break;
+        GS_CPU_OF_TWO(X)
+#undef X
+    default:
+        __builtin_unreachable();
+    }
+}
+
+/* ---- steps ---- */
+
+static gs_cpu_operand flat_operand(const gs_cpu_edge_frame *f, const gs_cpu_edge_value *v)
+{
+    const gs_cpu_rows rows = gs_value_rows(f, v);
+    return (gs_cpu_operand){rows.p, v->form == GS_CPU_EDGE_FIXED ? GS_CPU_SCALAR : GS_CPU_FULL};
+}
+
+static void run_flat(const gs_cpu_edge_frame *f, const gs_cpu_edge_step *s)
+{
+    const gs_cpu_operand o[3] = {flat_operand(f, &s->a), flat_operand(f, &s->b), flat_operand(f, &s->c)};
+    if (s->c.form == GS_CPU_EDGE_NOTHING)
+        GS_KERNEL(binary)(s->op, gs_slot(f, s->dst), o[0], o[1], f->tile->edges, s->width);
+    else
+        GS_KERNEL(ternary)(s->op, gs_slot(f, s->dst), o, f->tile->edges, s->width);
+}
+
+/* Ids are whole numbers in the place of floats. */
+static void run_loop(const gs_cpu_edge_frame *f, const gs_cpu_edge_step *s)
+{
+    const gs_cpu_rows a = gs_value_rows(f, &s->a), b = gs_value_rows(f, &s->b);
+    for (uint32_t e = 0; e < f->tile->edges; e++)
+        gs_slot(f, s->dst)[e] = memcmp(gs_row(&a, e), gs_row(&b, e), sizeof(uint32_t)) == 0 ? 1.0f : 0.0f;
+}
+
+/* Rows go where those of their type lie together. */
+static void run_keep(const gs_cpu_edge_frame *f, const gs_cpu_edge_step *s)
+{
+    const gs_cpu_rows a = gs_value_rows(f, &s->a);
+    const uint32_t *const place = f->work->place + (f->tile->edge - f->work->place_first);
+    for (uint32_t e = 0; e < f->tile->edges; e++) {
+        const float *const from = gs_row(&a, e);
+        float *const to = f->work->kept[s->sum] + (size_t)place[e] * s->width;
+        uint32_t c = 0;
+        for (; c + GS_LANES <= s->width; c += GS_LANES)
+            gs_store(to + c, gs_load(from + c));
+        if (c < s->width)
+            gs_store_part(to + c, gs_load_part(from + c, s->width - c), s->width - c);
+    }
+}
+
+static void run_step(const gs_cpu_edge_frame *f, const gs_cpu_edge_step *s)
+{
+    const uint32_t edges = f->tile->edges;
+    gs_cpu_rows a, b;
+
+    switch (s->kind) {
+    case GS_CPU_EDGE_COPY:
+        a = gs_value_rows(f, &s->a);
+        GS_KERNEL(spread)(gs_slot(f, s->dst), &a, edges, s->a.width, s->width / s->a.width);
+        break;
+    case GS_CPU_EDGE_UNARY:
+        GS_KERNEL(unary)(s->op, gs_slot(f, s->dst), gs_value_rows(f, &s->a).p, (size_t)edges * s->width, s->alpha);
+        break;
+    case GS_CPU_EDGE_FLAT:
+        run_flat(f, s);
+        break;
+    case GS_CPU_EDGE_BINARY:
+        run_binary(f, s);
+        break;
+    case GS_CPU_EDGE_FOLD:
+        a = gs_value_rows(f, &s->a);
+        b = gs_value_rows(f, &s->b);
+        GS_KERNEL(fold)(gs_slot(f, s->dst), &a, s->b.form == GS_CPU_EDGE_NOTHING ? NULL : &b, edges, s->width,
+                        s->a.width / s->width);
+        break;
+    case GS_CPU_EDGE_ROWMAX:
+        a = gs_value_rows(f, &s->a);
+        for (uint32_t e = 0; e < edges; e++)
+            GS_KERNEL(rowmax)(gs_slot(f, s->dst) + e, gs_row(&a, e), 1, s->a.width);
+        break;
+    case GS_CPU_EDGE_LOOP:
+        run_loop(f, s);
+        break;
+    case GS_CPU_EDGE_MASK:
+        GS_KERNEL(edge_mask)(f, s);
+        break;
+    case GS_CPU_EDGE_SUM:
+        GS_KERNEL(edge_sum)(f, s);
+        break;
+    case GS_CPU_EDGE_SUM_TYPE:
+        GS_KERNEL(edge_sum_type)(f, s);
+        break;
+    case GS_CPU_EDGE_BY_TYPE:
+        GS_KERNEL(edge_by_type)(f, s);
+        break;
+    case GS_CPU_EDGE_KEEP:
+        run_keep(f, s);
+        break;
+    case GS_CPU_EDGE_ATTEND:
+        GS_KERNEL(edge_attend)(f, s);
+        break;
+    }
+}
+
+void GS_KERNEL(edge_program)(const gs_cpu_edge_plan *plan, const gs_cpu_edge_work *work)
+{
+    uint32_t *const numbers = (uint32_t *)(void *)(work->scratch + plan->floats * plan->tile);
+    gs_cpu_edge_tile tile[2] = {gs_cpu_edge_tile_at(numbers, plan->tile),
+                                gs_cpu_edge_tile_at(numbers + (size_t)GS_CPU_TILE_NUMBERS * plan->tile, plan->tile)};
+    cursor c;
+
+    if (plan->only_rows) {
+        GS_KERNEL(edge_rows)(plan, work);
+        return;
+    }
+    cursor_start(&c, plan, work);
+    bool more = next_tile(&c, &tile[0]);
+    for (uint32_t i = 0; more; i ^= 1) {
+        const gs_cpu_edge_frame f = {.plan = plan, .work = work, .tile = &tile[i]};
+        const gs_cpu_edge_tile *const next = &tile[i ^ 1];
+        more = next_tile(&c, &tile[i ^ 1]);
+        const uint32_t share = (next->edges / plan->steps + PREFETCH_EDGES) / PREFETCH_EDGES * PREFETCH_EDGES;
+        uint32_t ahead = 0; /* edges of the next tile whose rows are on their way */
+        for (uint32_t s = 0; s < plan->steps; s++) {
+            const uint32_t end = GS_MIN(ahead + share, next->edges);
+            if (ahead < end)
+                prefetch(plan, next, ahead, end);
+            ahead = end;
+            run_step(&f, &plan->step[s]);
+        }
+    }
+}

@@ -1,0 +1,551 @@
+/* Instructions of a launch to steps: every operand looked up and checked against
+ * what the instruction asks for, once a launch, before anything is written.
+ *
+ * Runs. Consecutive steps whose rows depend on the same rows only can run
+ * block by block with no waiting in between. Two things end a run: an outer
+ * product too large for partial sums in every lot, and memory that is used twice. Registers
+ * may lie over one another (program.h: SSA, so that schedule can overlay them), which is in
+ * order instruction by instruction, but one block's new rows may lie on
+ * another block's old ones when their rows differ in place or length.
+ */
+#include "base/philox.h" /* gs_random_key */
+#include "base/size.h"
+#include "device/cpu/gemm.h"
+#include "device/cpu/resolve.h"
+#include "device/cpu/vertex.h"
+
+#define BLOCK_BYTES (256 * GS_KIB) /* rows of a cheap sequence at a time: well inside a second-level cache */
+#define BLOCK_MIN 8
+#define BLOCK_MAX 256
+
+typedef struct lookup {
+    const gs_vertex_launch *l;
+    gs_cpu_step *step;
+    const gs_instr *instr;
+    uint32_t index;
+} lookup;
+
+static gs_status refuse(const lookup *k, const char *what)
+{
+    return gs_fail(GS_EINVAL, "stage \"%s\", instruction %u: %s", k->l->stage->name, k->index, what);
+}
+
+/* The register `index`, noted as one that the step touches; NULL after an error. */
+static void *find_register(const lookup *k, uint32_t index, gs_dtype dtype, uint32_t width, gs_status *st)
+{
+    const gs_stage *const stage = k->l->stage;
+    if (*st != GS_OK)
+        return NULL;
+    if (index >= stage->regs || k->l->reg[index] == NULL) {
+        *st = refuse(k, "a register that the launch does not have");
+        return NULL;
+    }
+    const gs_reg *const r = &stage->reg[index];
+    if (r->dtype != dtype || (width != 0 && r->width != width)) {
+        *st = refuse(k, "a register of the wrong type or width");
+        return NULL;
+    }
+    k->step->reg[k->step->regs++] =
+        (gs_cpu_range){.p = k->l->reg[index], .row_bytes = (uint64_t)r->width * gs_dtype_bytes(r->dtype)};
+    return k->l->reg[index];
+}
+
+static void *operand_register(const lookup *k, const gs_operand *o, gs_dtype dtype, uint32_t width, gs_status *st)
+{
+    if (*st == GS_OK && o->kind != GS_FROM_REG)
+        *st = refuse(k, "an operand that must be a register is none");
+    return find_register(k, o->index, dtype, width, st);
+}
+
+/* Width of a register operand, 0 for what is none (refused later). */
+static uint32_t width_of(const lookup *k, const gs_operand *o)
+{
+    return o->kind == GS_FROM_REG && o->index < k->l->stage->regs ? k->l->stage->reg[o->index].width : 0;
+}
+
+static gs_cpu_operand broadcast(const lookup *k, const gs_operand *o, gs_status *st)
+{
+    const uint32_t width = k->step->width;
+    const gs_program *const p = k->l->program;
+
+    if (*st != GS_OK)
+        return (gs_cpu_operand){0};
+    if (o->kind == GS_FROM_CONST)
+        return (gs_cpu_operand){&o->value, GS_CPU_SCALAR};
+    if (o->kind == GS_FROM_PARAM && o->index < p->params && k->l->param != NULL) {
+        const gs_param *const param = &p->param[o->index];
+        if (param->rows == 1 && (param->cols == width || param->cols == 1))
+            return (gs_cpu_operand){k->l->param[o->index], param->cols == 1 ? GS_CPU_SCALAR : GS_CPU_ROW};
+        *st = refuse(k, "a parameter that does not stretch over the result");
+        return (gs_cpu_operand){0};
+    }
+    const bool column = width_of(k, o) == 1 && width != 1;
+    return (gs_cpu_operand){operand_register(k, o, GS_F32, column ? 1 : width, st),
+                            column ? GS_CPU_COLUMN : GS_CPU_FULL};
+}
+
+static gs_status resolve_weight(const lookup *k, const gs_param **param)
+{
+    const uint32_t index = k->instr->b.index;
+    if (k->instr->b.kind != GS_FROM_PARAM || index >= k->l->program->params || k->l->param == NULL)
+        return refuse(k, "the second operand of a product must be a parameter");
+    *param = &k->l->program->param[index];
+    k->step->weight = k->l->param[index];
+    k->step->weight_rows = (*param)->rows;
+    k->step->weight_cols = (*param)->cols;
+    return GS_OK;
+}
+
+/* The narrow side says how many matrices there are. */
+static gs_status resolve_fan(const lookup *k, const gs_param *w)
+{
+    gs_cpu_step *const s = k->step;
+    const bool transposed = s->op == GS_OP_FAN_T;
+    const uint32_t dst = width_of(k, &(gs_operand){.kind = GS_FROM_REG, .index = k->instr->dst});
+    const uint32_t narrow = transposed ? dst : width_of(k, &k->instr->a);
+    gs_status st = GS_OK;
+    if (narrow == 0 || w->rows % narrow != 0)
+        return refuse(k, "columns that are no matrix's");
+    s->matrices = w->rows / narrow;
+    s->a_width = transposed ? s->matrices * w->cols : narrow;
+    s->dst = find_register(k, k->instr->dst, GS_F32, transposed ? narrow : s->matrices * w->cols, &st);
+    s->a.p = operand_register(k, &k->instr->a, GS_F32, s->a_width, &st);
+    return st;
+}
+
+static gs_status resolve_product(const lookup *k)
+{
+    gs_cpu_step *const s = k->step;
+    const gs_param *w = NULL;
+    gs_status st = resolve_weight(k, &w);
+    if (st != GS_OK)
+        return st;
+    if (s->op == GS_OP_FAN || s->op == GS_OP_FAN_T)
+        return resolve_fan(k, w);
+    const bool transposed = s->op == GS_OP_MATMUL_T;
+    s->a_width = transposed ? w->cols : w->rows;
+    s->dst = find_register(k, k->instr->dst, GS_F32, transposed ? w->rows : w->cols, &st);
+    s->a.p = operand_register(k, &k->instr->a, GS_F32, s->a_width, &st);
+    return st;
+}
+
+/* Blocks of columns: as many as the weight has rows (transposed: columns) become as many as it has of the others. */
+static gs_status resolve_mix(const lookup *k)
+{
+    gs_cpu_step *const s = k->step;
+    const gs_param *w = NULL;
+    gs_status st = resolve_weight(k, &w);
+    if (st != GS_OK)
+        return st;
+    const bool transposed = s->op == GS_OP_MIX_T;
+    s->mix = (gs_cpu_mix){.weight = s->weight,
+                          .from = transposed ? w->cols : w->rows,
+                          .to = transposed ? w->rows : w->cols,
+                          .from_stride = transposed ? 1 : w->cols,
+                          .to_stride = transposed ? w->cols : 1};
+    s->a_width = width_of(k, &k->instr->a);
+    s->mix.each = s->a_width / s->mix.from;
+    s->width = s->mix.to * s->mix.each;
+    if (s->width == 0 || s->a_width % s->mix.from != 0)
+        return refuse(k, "columns that are no whole number of blocks");
+    s->dst = find_register(k, k->instr->dst, GS_F32, s->width, &st);
+    s->a.p = operand_register(k, &k->instr->a, GS_F32, s->a_width, &st);
+    return st;
+}
+
+static gs_status resolve_mix_outer(const lookup *k, const gs_param *w)
+{
+    gs_cpu_step *const s = k->step;
+    gs_status st = GS_OK;
+    s->mix.each = s->width / w->rows;
+    if (s->mix.each == 0 || s->width % w->rows != 0)
+        return refuse(k, "columns that are no whole number of blocks");
+    s->a.p = operand_register(k, &k->instr->a, GS_F32, s->width, &st);
+    s->b.p = operand_register(k, &k->instr->b, GS_F32, w->cols * s->mix.each, &st);
+    return st;
+}
+
+static gs_status resolve_reduce(const lookup *k)
+{
+    gs_cpu_step *const s = k->step;
+    gs_status st = GS_OK;
+    if (k->instr->dst >= k->l->program->params || k->l->grad == NULL || k->l->grad[k->instr->dst] == NULL)
+        return refuse(k, "the launch has no place for this gradient");
+    const gs_param *const w = &k->l->program->param[k->instr->dst];
+    s->grad = k->l->grad[k->instr->dst];
+    s->weight_rows = w->rows;
+    s->weight_cols = w->cols;
+    if (s->op == GS_OP_COLSUM) {
+        if (w->rows != 1)
+            return refuse(k, "columns can only be summed into a parameter of one row");
+        s->a.p = operand_register(k, &k->instr->a, GS_F32, w->cols, &st);
+        return st;
+    }
+    if (s->op == GS_OP_MIX_OUTER)
+        return resolve_mix_outer(k, w);
+    if (s->op == GS_OP_FAN_OUTER) {
+        if (s->width == 0 || w->rows % s->width != 0)
+            return refuse(k, "columns that are no matrix's");
+        s->matrices = w->rows / s->width;
+        s->a.p = operand_register(k, &k->instr->a, GS_F32, s->width, &st);
+        s->b.p = operand_register(k, &k->instr->b, GS_F32, s->matrices * w->cols, &st);
+        return st;
+    }
+    s->a.p = operand_register(k, &k->instr->a, GS_F32, w->rows, &st);
+    s->b.p = operand_register(k, &k->instr->b, GS_F32, w->cols, &st);
+    return st;
+}
+
+static gs_status resolve_loss(const lookup *k)
+{
+    gs_cpu_step *const s = k->step;
+    gs_status st = GS_OK;
+    s->width = width_of(k, &k->instr->a);
+    if (s->op == GS_OP_XENT_GRAD)
+        s->dst = find_register(k, k->instr->dst, GS_F32, s->width, &st);
+    s->a.p = operand_register(k, &k->instr->a, GS_F32, 0, &st);
+    s->id = operand_register(k, &k->instr->b, GS_I32, 1, &st);
+    s->split = operand_register(k, &k->instr->c, GS_U8, 1, &st);
+    return st;
+}
+
+static gs_status resolve_statistic(const lookup *k)
+{
+    gs_cpu_step *const s = k->step;
+    gs_status st = GS_OK;
+    if (k->instr->dst >= k->l->program->params || k->l->statistic == NULL || k->l->statistic[k->instr->dst] == NULL)
+        return refuse(k, "the launch has no place for this statistic");
+    s->statistic = k->l->statistic[k->instr->dst];
+    s->a.p = operand_register(k, &k->instr->a, GS_F32, k->l->program->param[k->instr->dst].cols, &st);
+    return st;
+}
+
+/* Elements are kept when their 24 random bits times 2^-24 are at least p, that is when the bits
+ * are at least p * 2^24, which a double holds exactly. */
+static bool begin_dropout(gs_cpu_dropout *out, const gs_instr *in, uint32_t epoch)
+{
+    const float p = in->alpha;
+    if (!(p >= 0.0f && p < 1.0f))
+        return false;
+    const double exact = (double)p * 0x1p24;
+    const uint32_t whole = (uint32_t)exact;
+    *out = (gs_cpu_dropout){.site = in->site,
+                            .epoch = epoch,
+                            .threshold = whole + ((double)whole < exact),
+                            .scale = 1.0f / (1.0f - p)};
+    return true;
+}
+
+bool gs_cpu__edge_mask(gs_cpu_dropout *out, const gs_instr *in, uint64_t seed, uint32_t epoch)
+{
+    if (!begin_dropout(out, in, epoch))
+        return false;
+    gs_random_edge_key(out->key, seed, in->site, epoch);
+    return true;
+}
+
+/* Of the vertices themselves: what is drawn for their own edge. */
+static gs_status resolve_mask(const lookup *k)
+{
+    gs_cpu_step *const s = k->step;
+    gs_status st = GS_OK;
+    if (!gs_cpu__edge_mask(&s->dropout, k->instr, k->l->seed, k->l->epoch))
+        return refuse(k, "a dropout probability must be at least 0 and below 1");
+    s->split = operand_register(k, &k->instr->a, GS_U32, 1, &st);
+    s->id = operand_register(k, &k->instr->b, GS_U32, 1, &st);
+    return st;
+}
+
+static gs_status resolve_dropout(const lookup *k)
+{
+    gs_cpu_step *const s = k->step;
+    gs_status st = GS_OK;
+    if (!begin_dropout(&s->dropout, k->instr, k->l->epoch))
+        return refuse(k, "a dropout probability must be at least 0 and below 1");
+    gs_random_key(s->dropout.key, k->l->seed, GS_RANDOM_DROPOUT);
+    s->a.p = operand_register(k, &k->instr->a, GS_F32, s->width, &st);
+    s->id = operand_register(k, &k->instr->b, GS_U32, 1, &st);
+    return st;
+}
+
+static gs_status resolve_cast(const lookup *k)
+{
+    gs_status st = GS_OK;
+    const gs_operand *const a = &k->instr->a;
+    if (width_of(k, a) == 0)
+        return refuse(k, "an operand that must be a register is none");
+    k->step->source_type = k->l->stage->reg[a->index].dtype;
+    if (!gs_cpu__can_cast(k->step->source_type))
+        return refuse(k, "values of this type are not converted");
+    k->step->source = operand_register(k, a, k->step->source_type, k->step->width, &st);
+    return st;
+}
+
+static gs_status resolve_round(const lookup *k)
+{
+    gs_status st = GS_OK;
+    k->step->rounded = find_register(k, k->instr->dst, GS_BF16, 0, &st);
+    k->step->a.p = operand_register(k, &k->instr->a, GS_F32, k->step->width, &st);
+    return st;
+}
+
+/* One side has a whole number of columns for each column of the other. */
+static gs_status resolve_groups(const lookup *k)
+{
+    gs_cpu_step *const s = k->step;
+    gs_status st = GS_OK;
+    s->a_width = width_of(k, &k->instr->a);
+    s->a.p = operand_register(k, &k->instr->a, GS_F32, 0, &st);
+    const bool sums = s->op == GS_OP_FOLD || s->op == GS_OP_ACROSS;
+    const uint32_t narrow = sums ? s->width : s->a_width, wide = sums ? s->a_width : s->width;
+    if (st == GS_OK && wide % narrow != 0)
+        return refuse(k, "columns that are no whole number of groups");
+    return st;
+}
+
+static gs_status resolve_columns(const lookup *k)
+{
+    gs_cpu_step *const s = k->step;
+    gs_status st = GS_OK;
+    s->first = k->instr->site;
+    s->a_width = width_of(k, &k->instr->a);
+    s->a.p = operand_register(k, &k->instr->a, GS_F32, 0, &st);
+    if (st != GS_OK)
+        return st;
+    if (s->op == GS_OP_PART)
+        return s->first <= s->a_width && s->width <= s->a_width - s->first
+                   ? st
+                   : refuse(k, "columns that the register does not have");
+    if (s->a_width >= s->width)
+        return refuse(k, "columns side by side that do not fill the result");
+    s->b.p = operand_register(k, &k->instr->b, GS_F32, s->width - s->a_width, &st);
+    return st;
+}
+
+/* An element of the elements at the same place: operands of one function are rows, of more they may stretch. */
+static gs_status resolve_each(const lookup *k)
+{
+    gs_cpu_step *const s = k->step;
+    gs_status st = GS_OK;
+    if (gs_op_inputs(s->op) == 1) {
+        s->a.p = operand_register(k, &k->instr->a, GS_F32, s->width, &st);
+        return st;
+    }
+    s->a = broadcast(k, &k->instr->a, &st);
+    s->b = broadcast(k, &k->instr->b, &st);
+    if (gs_op_inputs(s->op) == 3)
+        s->c = broadcast(k, &k->instr->c, &st);
+    return st;
+}
+
+static gs_status resolve_elementwise(const lookup *k)
+{
+    gs_cpu_step *const s = k->step;
+    gs_status st = GS_OK;
+
+    if (k->instr->dst < k->l->stage->regs)
+        s->width = k->l->stage->reg[k->instr->dst].width;
+    if (s->op == GS_OP_ROUND)
+        return resolve_round(k);
+    s->dst = find_register(k, k->instr->dst, GS_F32, 0, &st);
+    if (st != GS_OK)
+        return st;
+    switch (gs_op_form_of(s->op)) {
+    case GS_FORM_TYPE:
+        return resolve_cast(k);
+    case GS_FORM_DRAW:
+        return s->op == GS_OP_DROPOUT ? resolve_dropout(k) : resolve_mask(k);
+    case GS_FORM_COLUMNS:
+        return resolve_columns(k);
+    case GS_FORM_ROW:
+        if (s->width != 1)
+            return refuse(k, "the sum or maximum of a row is one number wide");
+        s->a_width = width_of(k, &k->instr->a);
+        s->a.p = operand_register(k, &k->instr->a, GS_F32, 0, &st);
+        return st;
+    case GS_FORM_NARROW:
+    case GS_FORM_WIDEN:
+        return resolve_groups(k);
+    default:
+        return resolve_each(k);
+    }
+}
+
+static gs_status resolve_step(const lookup *k)
+{
+    const gs_op op = k->instr->op;
+    *k->step = (gs_cpu_step){.op = op, .alpha = k->instr->alpha};
+    if (!gs_op_is(op, GS_FACT_VERTEX))
+        return refuse(k, "not an instruction of a vertex program");
+    if (gs_cpu__is_product(op)) {
+        const gs_status st = resolve_product(k);
+        k->step->width = width_of(k, &(gs_operand){.kind = GS_FROM_REG, .index = k->instr->dst});
+        return st;
+    }
+    if (op == GS_OP_MIX || op == GS_OP_MIX_T)
+        return resolve_mix(k);
+    if (gs_op_is_outer(op) || op == GS_OP_COLSUM) {
+        k->step->width = width_of(k, &k->instr->a);
+        return resolve_reduce(k);
+    }
+    if (gs_op_classof(op) == GS_CLASS_STATISTIC) {
+        k->step->width = width_of(k, &k->instr->a);
+        return resolve_statistic(k);
+    }
+    return gs_op_classof(op) == GS_CLASS_LOSS ? resolve_loss(k) : resolve_elementwise(k);
+}
+
+static bool is_apart(gs_cpu_range a, gs_cpu_range b, uint32_t rows)
+{
+    return a.p + a.row_bytes * rows <= b.p || b.p + b.row_bytes * rows <= a.p;
+}
+
+/* True where writing step b's result block by block may touch memory that an earlier
+ * step's other blocks still need. */
+static bool collide(const gs_cpu_step *earlier, const gs_cpu_step *b, uint32_t rows)
+{
+    const gs_cpu_range w = b->reg[0];
+    if (b->dst == NULL)
+        return false;
+    for (uint32_t i = 0; i < earlier->regs; i++) {
+        const gs_cpu_range r = earlier->reg[i];
+        if (!is_apart(w, r, rows) && (w.p != r.p || w.row_bytes != r.row_bytes))
+            return true;
+    }
+    return false;
+}
+
+bool gs_cpu__stands_alone(const gs_cpu_step *s, uint32_t rows)
+{
+    return (s->op == GS_OP_OUTER || s->op == GS_OP_FAN_OUTER) &&
+           !gs_cpu__outer_is_small(s->weight_rows, s->weight_cols, rows);
+}
+
+static void find_runs(gs_cpu_step *step, uint32_t n, uint32_t rows)
+{
+    for (uint32_t first = 0, end; first < n; first = end) {
+        for (end = first + 1;
+             end < n && !gs_cpu__stands_alone(&step[first], rows) && !gs_cpu__stands_alone(&step[end], rows); end++) {
+            uint32_t i = first;
+            while (i < end && !collide(&step[i], &step[end], rows))
+                i++;
+            if (i < end)
+                break;
+        }
+        step[first].run_end = end;
+    }
+}
+
+/* A product, which is called with as many rows as possible. */
+static bool is_dense(const gs_cpu_step *s) { return gs_cpu__is_product(s->op) || gs_op_is_outer(s->op); }
+
+/* Bytes a row that step `at` touches and no step from `first` on before it. */
+static uint64_t new_bytes(const gs_cpu_step *step, uint32_t first, uint32_t at)
+{
+    uint64_t bytes = 0;
+    for (uint32_t r = 0; r < step[at].regs; r++) {
+        bool known = false;
+        for (uint32_t i = first; i < at && !known; i++)
+            for (uint32_t k = 0; k < step[i].regs; k++)
+                known |= step[i].reg[k].p == step[at].reg[r].p;
+        bytes += known ? 0 : step[at].reg[r].row_bytes;
+    }
+    return bytes;
+}
+
+/* Within a run [first, end): sequences without products, their block sizes, and where
+ * a lot's partial sums go. */
+static void find_blocks(gs_cpu_step *step, uint32_t first, uint32_t end)
+{
+    uint64_t partial = 0;
+    for (uint32_t i = first, stop; i < end; i = stop) {
+        uint64_t row_bytes = 0;
+        for (stop = i; stop < end && !is_dense(&step[stop]); stop++) {
+            row_bytes += new_bytes(step, i, stop);
+            step[stop].partial = partial;
+            if (gs_op_into_param(step[stop].op))
+                partial += gs_cpu__lot_floats(step[stop].op, 1, step[stop].width);
+        }
+        if (gs_op_is_outer(step[i].op)) {
+            step[i].partial = partial;
+            partial += gs_cpu__lot_floats(step[i].op, step[i].weight_rows, step[i].weight_cols);
+        }
+        const uint64_t rows = BLOCK_BYTES / GS_MAX(row_bytes, 1u) / BLOCK_MIN * BLOCK_MIN;
+        step[i].cheap_end = stop;
+        step[i].block_rows = (uint32_t)GS_MAX(GS_MIN(rows, (uint64_t)BLOCK_MAX), (uint64_t)BLOCK_MIN);
+        stop = GS_MAX(stop, i + 1); /* a product stands alone */
+    }
+    step[first].run_partial = partial;
+}
+
+/* Were partial sums of this size prepared for? */
+static bool has_room(const gs_cpu *cpu, const gs_cpu_step *first, uint32_t rows)
+{
+    if (gs_cpu__stands_alone(first, rows))
+        return gs_cpu__outer_floats(first->weight_rows / GS_MAX(first->matrices, 1u), first->weight_cols) <=
+               cpu->outer_floats;
+    return gs_cpu__partial_floats(first->run_partial) <= cpu->partial_floats;
+}
+
+/* The step that makes the register, if it is a product whose only reader is instruction `reader`; else `reader`. */
+static uint32_t product_of(const gs_vertex_launch *l, const gs_operand *o, uint32_t reader)
+{
+    uint32_t product = reader, readers = 0;
+    if (o->kind != GS_FROM_REG || l->stage->reg[o->index].array != GS_NONE)
+        return reader;
+    for (uint32_t i = 0; i < l->stage->instrs; i++) {
+        const gs_instr *const in = &l->stage->instr[i];
+        const gs_operand *const read[] = {&in->a, &in->b, &in->c};
+        for (int r = 0; r < 3; r++)
+            readers += read[r]->kind == GS_FROM_REG && read[r]->index == o->index;
+        if (i < reader && gs_cpu__is_product(in->op) && in->dst == o->index)
+            product = i;
+    }
+    return readers == 1 ? product : reader;
+}
+
+/* The sum of two products that nothing else reads: both go where the sum goes, the second one added to the first, and
+ * the step of the sum has nothing left to do. No step in between may use that memory. */
+static void join_products(gs_cpu_step *step, const gs_vertex_launch *l, uint32_t sum)
+{
+    const gs_instr *const in = &l->stage->instr[sum];
+    if (in->op != GS_OP_ADD)
+        return;
+    const uint32_t a = product_of(l, &in->a, sum), b = product_of(l, &in->b, sum);
+    if (a == sum || b == sum || a == b || step[a].width != step[sum].width || step[b].width != step[sum].width)
+        return;
+    const gs_cpu_range to = step[sum].reg[0];
+    const uint32_t first = GS_MIN(a, b), second = GS_MAX(a, b);
+    for (uint32_t i = first; i < sum; i++)
+        for (uint32_t r = i == first || i == second ? 1 : 0; r < step[i].regs; r++)
+            if (!is_apart(to, step[i].reg[r], l->rows))
+                return;
+    step[a].dst = step[b].dst = step[sum].dst;
+    step[a].reg[0] = step[b].reg[0] = to;
+    step[second].adds = true;
+    step[sum].joined = true;
+}
+
+gs_status gs_cpu__resolve(gs_cpu *cpu, const gs_vertex_launch *l)
+{
+    const uint32_t n = l->stage->instrs;
+
+    for (uint32_t i = 0; i < n; i++) {
+        const lookup k = {.l = l, .step = &cpu->step[i], .instr = &l->stage->instr[i], .index = i};
+        if (i >= cpu->steps)
+            return refuse(&k, "not prepared for so many instructions");
+        const gs_status st = resolve_step(&k);
+        if (st != GS_OK)
+            return st;
+    }
+    for (uint32_t i = 0; i < n; i++)
+        join_products(cpu->step, l, i);
+    find_runs(cpu->step, n, l->rows);
+    for (uint32_t i = 0; i < n; i = cpu->step[i].run_end) {
+        const lookup k = {.l = l, .index = i};
+        find_blocks(cpu->step, i, cpu->step[i].run_end);
+        if (!has_room(cpu, &cpu->step[i], l->rows))
+            return refuse(&k, "not prepared for a gradient of this size");
+    }
+    return GS_OK;
+}

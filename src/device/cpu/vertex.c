@@ -1,0 +1,438 @@
+/* Vertex launches: a stage's steps over the rows of a tile.
+ *
+ * A run of steps (resolve.c) is one parallel region. Its rows are cut by their number alone into
+ * strips, and strips into parts. A part goes through the steps of the run while what they write is still
+ * in the cache: products a part at a time, sequences of cheap steps a block of fewer rows at a time. An
+ * outer product takes a whole strip, as each of its calls reads and writes the whole gradient.
+ *
+ * Consecutive strips make up a lot, the task that a thread takes. Sums over rows (gradients, the loss)
+ * go to the lot's own partial sums, and are added in the order of the lots: they do not depend on the
+ * number of threads.
+ */
+#include <omp.h>
+#include <string.h>
+
+#include "base/size.h"
+#include "device/cpu/gemm.h"
+#include "device/cpu/resolve.h"
+#include "device/cpu/vertex.h"
+
+#define PART_ROWS 256u /* reaches 95 % of the speed of whole tiles (64 -> 64 and wider) */
+#define STRIP_LEAST 128u
+#define STRIP_MOST 1024u
+#define STRIP_STEP 16u /* a cache line of numbers */
+#define LOTS_LEAST 16u             /* where there are as many strips */
+#define PARTIAL_BYTES (2 * GS_MIB) /* of all lots together, where that leaves LOTS_LEAST of them */
+#define PIECE_FLOATS ((uint64_t)4096)
+#define SUM_ROWS 64u /* of a gradient, with as many columns a part of a first-level cache */
+#define SMALL_BYTES (256 * GS_KIB) /* of a gradient: a part of a second-level cache */
+/* Strips of 128 rows: a gradient of [256, 256] is made at half the speed that 256 have (237 of 450 GFLOP/s on two
+ * threads of Zen 5), and adding up the lots takes as long again. */
+#define SMALL_OF_FEW (128 * GS_KIB)
+#define FEW_ROWS 4096u
+
+bool gs_cpu__outer_is_small(uint32_t out, uint32_t in, uint32_t rows)
+{
+    return (uint64_t)out * in * sizeof(float) <= (rows < FEW_ROWS ? SMALL_OF_FEW : SMALL_BYTES);
+}
+
+/* Lots that a run with `floats` partial sums each may have. */
+static uint32_t most_lots(uint64_t floats)
+{
+    const uint64_t lots = PARTIAL_BYTES / GS_MAX(floats * sizeof(float), 1u);
+    return (uint32_t)GS_MAX(GS_MIN(lots, (uint64_t)GS_CPU_LOTS), (uint64_t)LOTS_LEAST);
+}
+
+/* Fewer floats than these have more lots, but not more than so many floats in all. */
+uint64_t gs_cpu__partial_floats(uint64_t floats)
+{
+    return GS_MIN(GS_CPU_LOTS * floats, GS_MAX(PARTIAL_BYTES / sizeof(float), LOTS_LEAST * floats));
+}
+
+/* One launch while it runs. */
+typedef struct tile {
+    gs_cpu *cpu;
+    const gs_vertex_launch *l;
+    uint32_t strip_rows, strips;
+    bool failed; /* written atomically */
+} tile;
+
+/* Rows [first, first + rows) of a lot, and where it adds up. */
+typedef struct share {
+    uint32_t first, rows;
+    float *partial;
+    gs_metrics *metrics;
+} share;
+
+static gs_cpu_operand shifted(gs_cpu_operand o, uint32_t row, uint32_t width)
+{
+    if (o.shape == GS_CPU_FULL)
+        o.p += (size_t)row * width;
+    else if (o.shape == GS_CPU_COLUMN)
+        o.p += row;
+    return o;
+}
+
+static void run_loss(const tile *t, const gs_cpu_step *s, gs_metrics *metrics, uint32_t row, uint32_t rows)
+{
+    const size_t at = (size_t)row * s->width;
+    const gs_cpu_xent x = {.logits = s->a.p + at,
+                           .label = (const int32_t *)s->id + row,
+                           .split = (const uint8_t *)s->split + row,
+                           .gradient = s->dst == NULL ? NULL : s->dst + at,
+                           .rows = rows,
+                           .classes = s->width,
+                           .scale = t->l->loss_scale};
+    t->cpu->k->xent(&x, metrics);
+}
+
+/* EDGE_MASK outside an edge program: of a vertex's self loops. */
+static void run_mask(const gs_cpu_kernels *k, const gs_cpu_step *s, uint32_t row, uint32_t rows)
+{
+    const gs_cpu_draws draws = {
+        .source = (const uint32_t *)s->split + row,
+        .destination = (const uint32_t *)s->id + row,
+    };
+    k->mask(&s->dropout, s->dst + (size_t)row * s->width, &draws, rows, s->width);
+}
+
+/* FOLD and SPREAD, GS_CPU_TILE_EDGES rows at a time: as many as are numbered. */
+static void run_groups(const gs_cpu_kernels *k, const gs_cpu_step *s, uint32_t row, uint32_t rows)
+{
+    for (uint32_t r = row; r < row + rows; r += GS_CPU_TILE_EDGES) {
+        const gs_cpu_rows a = {.p = s->a.p + (size_t)r * s->a_width, .at = k->row_numbers, .stride = s->a_width};
+        const uint32_t n = GS_MIN((uint32_t)GS_CPU_TILE_EDGES, row + rows - r);
+        float *const dst = s->dst + (size_t)r * s->width;
+        if (s->op == GS_OP_FOLD)
+            k->fold(dst, &a, NULL, n, s->width, s->a_width / s->width);
+        else
+            k->spread(dst, &a, n, s->a_width, s->width / s->a_width);
+    }
+}
+
+/* ACROSS and TILE touch each number once, so plain loops run at the memory's speed. */
+static void run_heads(const gs_cpu_step *s, uint32_t row, uint32_t rows)
+{
+    const uint32_t narrow = GS_MIN(s->width, s->a_width), heads = GS_MAX(s->width, s->a_width) / narrow;
+    for (uint32_t r = row; r < row + rows; r++) {
+        const float *const a = s->a.p + (size_t)r * s->a_width;
+        float *const dst = s->dst + (size_t)r * s->width;
+        if (s->op == GS_OP_TILE) {
+            for (uint32_t h = 0; h < heads; h++)
+                memcpy(dst + (size_t)h * narrow, a, narrow * sizeof(*a));
+            continue;
+        }
+        memcpy(dst, a, narrow * sizeof(*a));
+        for (uint32_t h = 1; h < heads; h++)
+            for (uint32_t c = 0; c < narrow; c++)
+                dst[c] += a[(size_t)h * narrow + c];
+    }
+}
+
+static void run_columns(const gs_cpu_step *s, uint32_t row, uint32_t rows)
+{
+    const size_t left = s->op == GS_OP_PART ? s->width : s->a_width, right = s->width - left;
+    for (size_t r = row; r < (size_t)row + rows; r++) {
+        float *const dst = s->dst + r * s->width;
+        memcpy(dst, s->a.p + r * s->a_width + (s->op == GS_OP_PART ? s->first : 0), left * sizeof(*dst));
+        if (right > 0)
+            memcpy(dst + left, s->b.p + r * right, right * sizeof(*dst));
+    }
+}
+
+/* The sums of a statistic, [2 * width], among a lot's, which stand at even places. */
+static double *moments_of(float *lot, const gs_cpu_step *s)
+{
+    return (double *)(void *)(lot + s->partial);
+}
+
+/* An element of the elements at the same place. */
+static void run_each(const gs_cpu_kernels *k, const gs_cpu_step *s, uint32_t row, uint32_t rows)
+{
+    const unsigned inputs = gs_op_inputs(s->op);
+    float *const dst = s->dst + (size_t)row * s->width;
+    gs_cpu_operand o[3] = {s->a, s->b, s->c};
+    for (unsigned i = 0; i < inputs; i++)
+        o[i] = shifted(o[i], row, s->width);
+    switch (inputs) {
+    case 1:
+        k->unary(s->op, dst, o[0].p, (size_t)rows * s->width, s->alpha);
+        break;
+    case 2:
+        k->binary(s->op, dst, o[0], o[1], rows, s->width);
+        break;
+    default:
+        k->ternary(s->op, dst, o, rows, s->width);
+    }
+}
+
+/* A step that is no product, on rows [row, row + rows) of a part. */
+static void run_cheap(const tile *t, const gs_cpu_step *s, const share *part, uint32_t row, uint32_t rows)
+{
+    const gs_cpu_kernels *const k = t->cpu->k;
+    const size_t at = (size_t)row * s->width, n = (size_t)rows * s->width;
+
+    if (s->joined)
+        return;
+    switch (s->op) {
+    case GS_OP_DROPOUT:
+        k->dropout(&s->dropout, s->dst + at, s->a.p + at, (const uint32_t *)s->id + row, rows, s->width);
+        break;
+    case GS_OP_CONCAT: case GS_OP_PART:
+        run_columns(s, row, rows);
+        break;
+    case GS_OP_EDGE_MASK:
+        run_mask(k, s, row, rows);
+        break;
+    case GS_OP_CAST:
+        k->cast(s->dst + at, (const char *)s->source + at * gs_dtype_bytes(s->source_type), s->source_type, n);
+        break;
+    case GS_OP_ROUND:
+        k->round(s->rounded + at, s->a.p + at, n);
+        break;
+    case GS_OP_ROWSUM:
+    case GS_OP_ROWMAX:
+        (s->op == GS_OP_ROWSUM ? k->rowsum : k->rowmax)(s->dst + row, s->a.p + (size_t)row * s->a_width, rows,
+                                                        s->a_width);
+        break;
+    case GS_OP_FOLD:
+    case GS_OP_SPREAD:
+        run_groups(k, s, row, rows);
+        break;
+    case GS_OP_ACROSS:
+    case GS_OP_TILE:
+        run_heads(s, row, rows);
+        break;
+    case GS_OP_MIX:
+    case GS_OP_MIX_T:
+        k->mix(s->dst + at, s->a.p + (size_t)row * s->a_width, &s->mix, rows);
+        break;
+    case GS_OP_COLSUM:
+        k->colsum(part->partial + s->partial + s->width, s->a.p + at, rows, s->width);
+        break;
+    case GS_OP_MEAN_ALL:
+    case GS_OP_VAR_ALL:
+        k->moments(moments_of(part->partial, s), s->op == GS_OP_VAR_ALL, s->a.p + at, rows, s->width);
+        break;
+    case GS_OP_XENT:
+    case GS_OP_XENT_GRAD:
+        run_loss(t, s, part->metrics, row, rows);
+        break;
+    default:
+        run_each(k, s, row, rows);
+        break;
+    }
+}
+
+static void fail(tile *t)
+{
+#pragma omp atomic write
+    t->failed = true;
+}
+
+/* Steps [first, end), none of them an outer product, on a part. */
+static void run_part(tile *t, uint32_t first, uint32_t end, const share *part)
+{
+    const gs_cpu_step *const step = t->cpu->step;
+    for (uint32_t i = first; i < end;) {
+        if (gs_cpu__is_product(step[i].op)) {
+            if (!gs_cpu__product_rows(&step[i], part->first, part->rows))
+                fail(t);
+            i++;
+            continue;
+        }
+        for (uint32_t r = 0; r < part->rows; r += step[i].block_rows)
+            for (uint32_t s = i; s < step[i].cheap_end; s++)
+                run_cheap(t, &step[s], part, part->first + r, GS_MIN(step[i].block_rows, part->rows - r));
+        i = step[i].cheap_end;
+    }
+}
+
+/* A part's column sums start at 0 and are added to its lot's: two levels round less than one long sum. */
+static void run_part_and_sums(tile *t, uint32_t first, uint32_t end, const share *part)
+{
+    const gs_cpu_step *const step = t->cpu->step;
+    for (uint32_t i = first; i < end; i++)
+        if (step[i].op == GS_OP_COLSUM)
+            memset(part->partial + step[i].partial + step[i].width, 0, step[i].width * sizeof(float));
+    run_part(t, first, end, part);
+    for (uint32_t i = first; i < end; i++) {
+        float *const sum = part->partial + step[i].partial;
+        if (step[i].op == GS_OP_COLSUM)
+            t->cpu->k->add(sum, sum + step[i].width, step[i].width);
+    }
+}
+
+/* The products of a strip's rows, added up; to those of the lot's other strips with `adds`. */
+static bool run_outer(const tile *t, const gs_cpu_step *s, const share *strip, bool adds)
+{
+    float *const sum = strip->partial + s->partial;
+    if (s->op != GS_OP_MIX_OUTER)
+        return gs_cpu__outer_rows(s, strip->first, strip->rows, sum, adds);
+    if (!adds)
+        memset(sum, 0, (size_t)s->weight_rows * s->weight_cols * sizeof(*sum));
+    t->cpu->k->mix_outer(sum, s->a.p + (size_t)strip->first * s->weight_rows * s->mix.each,
+                         s->b.p + (size_t)strip->first * s->weight_cols * s->mix.each, strip->rows, s->weight_rows,
+                         s->weight_cols, s->mix.each);
+    return true;
+}
+
+/* `adds`: the lot had another strip before. */
+static void run_strip(tile *t, uint32_t first, uint32_t end, const share *strip, bool adds)
+{
+    const gs_cpu_step *const step = t->cpu->step;
+    const uint32_t part_rows = GS_MIN(t->strip_rows, PART_ROWS);
+    for (uint32_t i = first, stop; i < end; i = stop) {
+        for (stop = i; stop < end && !gs_op_is_outer(step[stop].op); stop++)
+            ;
+        for (uint32_t r = 0; stop > i && r < strip->rows; r += part_rows) {
+            share part = *strip;
+            part.first += r;
+            part.rows = GS_MIN(part_rows, strip->rows - r);
+            run_part_and_sums(t, i, stop, &part);
+        }
+        for (; stop < end && gs_op_is_outer(step[stop].op); stop++)
+            if (!run_outer(t, &step[stop], strip, adds))
+                fail(t);
+    }
+}
+
+static void run_lot(tile *t, uint32_t first, uint32_t end, uint32_t lot, uint32_t lots)
+{
+    const gs_cpu_step *const step = t->cpu->step;
+    const uint32_t from = (uint32_t)((uint64_t)t->strips * lot / lots),
+                   to = (uint32_t)((uint64_t)t->strips * (lot + 1) / lots);
+    share strip = {.partial = t->cpu->partial + lot * step[first].run_partial, .metrics = &t->cpu->lot_metrics[lot]};
+
+    *strip.metrics = (gs_metrics){0};
+    for (uint32_t i = first; i < end; i++)
+        if (gs_op_into_param(step[i].op) && !gs_op_is_outer(step[i].op))
+            memset(strip.partial + step[i].partial, 0,
+                   gs_cpu__lot_floats(step[i].op, 1, step[i].width) * sizeof(float));
+    for (uint32_t s = from; s < to; s++) {
+        strip.first = s * t->strip_rows;
+        strip.rows = GS_MIN(t->strip_rows, t->l->rows - strip.first);
+        run_strip(t, first, end, &strip, s > from);
+    }
+}
+
+/* Where the element of a gradient stands in a lot: matrices of edge types side by side, and *n of those that follow. */
+static uint64_t place_in_lot(const gs_cpu_step *s, uint64_t element, uint64_t *n)
+{
+    if (s->op != GS_OP_FAN_OUTER)
+        return element;
+    const uint64_t row = element / s->weight_cols, column = element % s->weight_cols,
+                   rows = s->weight_rows / s->matrices;
+    *n = GS_MIN(*n, s->weight_cols - column);
+    return (row % rows * s->matrices + row / rows) * s->weight_cols + column;
+}
+
+/* Rows [row, end) of a gradient whose sums lie transposed. */
+static void add_turned_lots(const gs_cpu *cpu, const gs_cpu_step *s, uint64_t stride, uint32_t lots, uint64_t row,
+                            uint64_t end)
+{
+    float sum[SUM_ROWS];
+    for (uint64_t rows; row < end; row += rows) {
+        rows = GS_MIN(end - row, (uint64_t)SUM_ROWS);
+        for (uint64_t c = 0; c < s->weight_cols; c++) {
+            memset(sum, 0, sizeof(sum));
+            cpu->k->add_rows(sum, cpu->partial + s->partial + c * s->weight_rows + row, stride, lots, rows);
+            for (uint64_t r = 0; r < rows; r++)
+                s->grad[(row + r) * s->weight_cols + c] += sum[r];
+        }
+    }
+}
+
+/* Elements [first, first + n) of a gradient: the lots' sums in their order. */
+static void add_lots(const gs_cpu *cpu, const gs_cpu_step *s, uint64_t stride, uint32_t lots, uint64_t first,
+                     uint64_t n)
+{
+    if (gs_cpu__outer_is_turned(s)) { /* rows that begin here */
+        add_turned_lots(cpu, s, stride, lots, gs_div_up(first, s->weight_cols), gs_div_up(first + n, s->weight_cols));
+        return;
+    }
+    for (uint64_t at = first, some; at < first + n; at += some) {
+        some = first + n - at;
+        const uint64_t from = place_in_lot(s, at, &some);
+        cpu->k->add_rows(s->grad + at, cpu->partial + s->partial + from, stride, lots, some);
+    }
+}
+
+/* The partial sums of the lots, in their order, to where the launch wants them. */
+static void finish_run(const tile *t, uint32_t first, uint32_t end, uint32_t lots)
+{
+    const gs_cpu *const cpu = t->cpu;
+    const uint64_t stride = cpu->step[first].run_partial;
+    for (uint32_t i = first; i < end; i++) {
+        const gs_cpu_step *const s = &cpu->step[i];
+        for (uint32_t c = 0; s->op == GS_OP_COLSUM && c < s->width; c++) {
+            double sum = 0;
+            for (uint32_t lot = 0; lot < lots; lot++)
+                sum += (double)cpu->partial[lot * stride + s->partial + c];
+            s->grad[c] += (float)sum;
+        }
+        for (uint32_t lot = 0; s->statistic != NULL && lot < lots; lot++)
+            for (uint32_t c = 0; c < 2 * s->width; c++)
+                s->statistic[c] += moments_of(cpu->partial + lot * stride, s)[c];
+    }
+    gs_metrics *const m = t->l->metrics;
+    for (uint32_t lot = 0; m != NULL && lot < lots; lot++) {
+        m->loss_sum += cpu->lot_metrics[lot].loss_sum;
+        for (int split = 0; split < 4; split++) {
+            m->rows[split] += cpu->lot_metrics[lot].rows[split];
+            m->correct[split] += cpu->lot_metrics[lot].correct[split];
+        }
+    }
+}
+
+static void run_parallel(tile *t, uint32_t first, uint32_t end)
+{
+    const gs_cpu *const cpu = t->cpu;
+    const uint64_t stride = cpu->step[first].run_partial;
+    const uint32_t lots = GS_MIN(t->strips, most_lots(stride));
+    const int before = gs_cpu__enter(cpu, lots);
+#pragma omp parallel
+    {
+#pragma omp for schedule(dynamic, 1)
+        for (uint32_t lot = 0; lot < lots; lot++)
+            run_lot(t, first, end, lot, lots);
+        for (uint32_t i = first; i < end; i++) {
+            const gs_cpu_step *const s = &cpu->step[i];
+            const uint64_t n = gs_op_is_outer(s->op) ? (uint64_t)s->weight_rows * s->weight_cols : 0;
+#pragma omp for schedule(static) nowait
+            for (uint64_t at = 0; at < n; at += PIECE_FLOATS)
+                add_lots(cpu, s, stride, lots, at, GS_MIN(PIECE_FLOATS, n - at));
+        }
+    }
+    gs_cpu__leave(before);
+    finish_run(t, first, end, lots);
+}
+
+/* Strips are as long as they leave work for all threads: LOTS_LEAST of them, none much shorter than the others. */
+static uint32_t strip_rows(uint32_t rows)
+{
+    const uint64_t wanted = gs_align_up(gs_div_up(rows, LOTS_LEAST), STRIP_STEP);
+    return (uint32_t)GS_MAX(GS_MIN(wanted, (uint64_t)STRIP_MOST), (uint64_t)STRIP_LEAST);
+}
+
+gs_status gs_cpu__run_vertex(void *context, const gs_vertex_launch *l)
+{
+    gs_cpu *const cpu = context;
+    gs_status st = gs_cpu__resolve(cpu, l);
+    if (st != GS_OK)
+        return st;
+    tile t = {.cpu = cpu, .l = l, .strip_rows = strip_rows(l->rows)};
+    t.strips = (uint32_t)gs_div_up(l->rows, t.strip_rows);
+    gs_cpu__turn_weights(cpu, l);
+
+    for (uint32_t i = 0, end; i < l->stage->instrs && st == GS_OK; i = end) {
+        end = cpu->step[i].run_end;
+        if (gs_cpu__stands_alone(&cpu->step[i], l->rows))
+            st = gs_cpu__outer(cpu, &cpu->step[i], l->rows);
+        else
+            run_parallel(&t, i, end);
+        if (st == GS_OK && t.failed)
+            st = gs_fail(GS_EDEVICE, "stage \"%s\": oneDNN could not multiply", l->stage->name);
+    }
+    return st;
+}
