@@ -233,6 +233,62 @@ static void run__loaded_weights_start_the_optimiser_anew(void **state)
     }
 }
 
+/* An evaluation in between throws away what was read ahead for the next epoch, and nothing else. */
+static void run__evaluations_change_nothing(void **state)
+{
+    gs_train_options o = api_options();
+    gs_evaluation before, after;
+    gs_epoch_report e;
+
+    (void)state;
+    o.no_cache = true;
+    o.save = gs_test_path(api_folder, "straight.safetensors");
+    gs_assert_ok(gs_train(api_store, &o, NULL));
+    o.save = NULL;
+    gs_run *const run = open_run(&o);
+    for (uint32_t k = 0; k < o.epochs; k++) {
+        gs_assert_ok(gs_run_evaluate(run, &before));
+        gs_assert_ok(gs_run_evaluate(run, &after));
+        assert_true(before.loss == after.loss);
+        gs_assert_ok(gs_run_epoch(run, &e));
+        gs_assert_close(e.loss, before.loss, 1e-6); /* of the same weights */
+        for (int i = 0; i < 3; i++)
+            assert_true(e.accuracy[i] == before.accuracy[i]);
+    }
+    gs_assert_ok(gs_run_save(run, gs_test_path(api_folder, "looked.safetensors")));
+    gs_run_close(run);
+    assert_same_file(gs_test_path(api_folder, "straight.safetensors"), gs_test_path(api_folder, "looked.safetensors"));
+}
+
+/* Whichever allocation fails, the answer is GS_ENOMEM with a line, and the run can be closed. */
+static void run__any_allocation_may_fail(void **state)
+{
+    static float logits[LOGITS], numbers[MOST_NUMBERS];
+    const char *const saved = gs_test_path(api_folder, "nomem.safetensors");
+    int fine = 0; /* in a row: a failure that is made up for does not end the search */
+
+    (void)state;
+    for (uint64_t n = 1; fine < 3; n += 1 + n / 12) {
+        gs_train_options o = api_options();
+        gs_tensor_info t;
+        gs_run *run = NULL;
+        o.keep_logits = o.no_cache = true;
+        gs_alloc_fail_nth(n);
+        gs_status st = gs_run_open(&run, api_store, &o, GS_RUN_TRAIN);
+        if (st == GS_OK && (st = gs_run_epoch(run, NULL)) == GS_OK &&
+            (st = gs_run_logits(run, logits, LOGITS)) == GS_OK && (st = gs_run_tensor(run, 0, &t)) == GS_OK &&
+            (st = gs_run_get_tensor(run, 0, numbers, t.count)) == GS_OK)
+            st = gs_run_save(run, saved);
+        gs_alloc_fail_nth(0);
+        if (st != GS_OK && (st != GS_ENOMEM || *gs_last_error() == '\0'))
+            fail_msg("allocation %d: %s, \"%s\"", (int)n, gs_status_text(st), gs_last_error());
+        gs_run_close(run);
+        assert_true(gs_path_exists(saved) == (st == GS_OK));
+        unlink(saved);
+        fine = st == GS_OK ? fine + 1 : 0;
+    }
+}
+
 /* ---- states ---------------------------------------------------------------- */
 
 static void run__strings_of_options_are_copied(void **state)
@@ -379,6 +435,8 @@ int main(void)
         cmocka_unit_test(run__tensors_have_the_files_names_and_shapes),
         cmocka_unit_test(run__tensors_carry_a_model_to_another_run),
         cmocka_unit_test(run__loaded_weights_start_the_optimiser_anew),
+        cmocka_unit_test(run__evaluations_change_nothing),
+        cmocka_unit_test(run__any_allocation_may_fail),
         cmocka_unit_test(run__strings_of_options_are_copied),
         cmocka_unit_test(run__a_finished_run_has_no_more_passes),
         cmocka_unit_test(run__a_stopped_run_is_only_to_be_closed),
