@@ -75,7 +75,9 @@ static trace trace_of(const gs_session *s)
 static uint64_t belady(const trace *t, uint64_t capacity)
 {
     gs_cache_plan p;
-    if (gs_cache_plan_make(&p, t->access, t->accesses, t->units, capacity, true) != GS_OK)
+    const gs_cache_input in = {.access = t->access, .accesses = t->accesses, .units = t->units, .capacity = capacity,
+                               .across = true};
+    if (gs_cache_plan_make(&p, &in) != GS_OK)
         stop();
     const uint64_t read = p.read_bytes;
     gs_cache_plan_drop(&p);

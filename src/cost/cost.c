@@ -10,6 +10,10 @@
 /* Products of a few edges by the matrix of their type take so many times as long an operation as those of many rows. */
 #define BATCHES 3
 
+/* Of a link that nobody has measured: half of PCIe 4 with 16 lanes, and what a driver takes to be told of a copy. */
+#define COPY_BPS 10e9
+#define COPY_SECONDS 3e-6
+
 static const struct {
     const char *name;
     uint32_t amounts;
@@ -60,6 +64,8 @@ void gs_cost_defaults(gs_cost *out, uint32_t threads)
     out->write_bps = 1.5e9;
     out->request_seconds = 15e-6;
     out->latency_seconds = 100e-6;
+    for (int w = 0; w < GS_LINK_WAYS; w++)
+        out->link[w] = (gs_link){COPY_BPS, COPY_SECONDS};
 }
 
 double gs_cost_seconds(const gs_cost *c, const gs_work *w)
@@ -103,6 +109,13 @@ static void take_edges(gs_cost *c, const gs_limits *l)
     c->source[GS_WORK_SUM] = GS_COST_CEILING;
 }
 
+static void take_links(gs_cost *c, const gs_limits *l)
+{
+    for (int w = 0; w < GS_LINK_WAYS; w++)
+        if (l->link[w].bps > 0)
+            c->link[w] = l->link[w];
+}
+
 static void take_disk(gs_cost *c, const gs_limits *l)
 {
     double request = 1;
@@ -142,6 +155,7 @@ static void take_products(gs_cost *c, const gs_limits *l)
 void gs_cost_take_limits(gs_cost *c, const gs_limits *l)
 {
     take_disk(c, l);
+    take_links(c, l);
     take_products(c, l);
     take_edges(c, l);
 }

@@ -50,6 +50,7 @@ typedef struct gs_cost {
      * latency_seconds later. */
     double read_bps, write_bps, request_seconds, latency_seconds;
     gs_cost_source disk_source;
+    gs_link link[GS_LINK_WAYS]; /* of devices with memory of their own */
 } gs_cost;
 
 /* Which amount is bytes beside; GS_WORK_AMOUNTS: none, the kind is no device's. */

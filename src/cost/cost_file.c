@@ -17,6 +17,7 @@
 #define FILE_MOST (1u << 20)
 #define RATE_MOST 1e15 /* of anything, a second */
 #define SLOWER_MOST 4.0
+#define LINK_SECONDS_MOST 1.0 /* of telling a driver of a copy */
 
 /* ---- which file ---------------------------------------------------------- */
 
@@ -122,6 +123,21 @@ static uint32_t count_of(reader *r, double v)
     return r->fine ? (uint32_t)v : 0;
 }
 
+/* Records of before there were links have none. */
+static void links_read(reader *r, const cJSON *o, gs_limits *l)
+{
+    double link[GS_LINK_WAYS * 2] = {0};
+
+    if (cJSON_GetObjectItemCaseSensitive(o, "links") == NULL)
+        return;
+    table(r, o, "links", GS_LINK_WAYS * 2, link);
+    for (int i = 0; i < GS_LINK_WAYS; i++) {
+        r->fine = r->fine && link[2 * i] >= 0 && link[2 * i] <= RATE_MOST && link[2 * i + 1] >= 0 &&
+                  link[2 * i + 1] <= LINK_SECONDS_MOST;
+        l->link[i] = (gs_link){link[2 * i], link[2 * i + 1]};
+    }
+}
+
 static void limits_read(reader *r, const cJSON *o, gs_limits *l)
 {
     double run[GS_LIMITS_RUNS * 2], depth[GS_LIMITS_DEPTHS], gemm[GS_LIMITS_GEMMS * GEMM_COLUMNS];
@@ -130,6 +146,7 @@ static void limits_read(reader *r, const cJSON *o, gs_limits *l)
     l->disk_read_bps = rate(r, o, "disk_read_bps");
     l->disk_write_bps = rate(r, o, "disk_write_bps");
     l->copy_bps = rate(r, o, "copy_bps");
+    links_read(r, o, l);
     table(r, o, "random_read", GS_LIMITS_RUNS * 2, run);
     table(r, o, "depth", GS_LIMITS_DEPTHS, depth);
     table(r, o, "at_depth", GS_LIMITS_RUNS * GS_LIMITS_DEPTHS, &l->at_depth[0][0]);
@@ -214,8 +231,10 @@ static cJSON *limits_write(const gs_limits *l)
 {
     cJSON *const o = cJSON_CreateObject();
     double run[GS_LIMITS_RUNS * 2], depth[GS_LIMITS_DEPTHS], gemm[GS_LIMITS_GEMMS * GEMM_COLUMNS];
-    double gather[GS_LIMITS_GATHERS * 2], edges[GS_LIMITS_EDGES * EDGE_COLUMNS];
+    double gather[GS_LIMITS_GATHERS * 2], edges[GS_LIMITS_EDGES * EDGE_COLUMNS], link[GS_LINK_WAYS * 2];
 
+    for (int i = 0; i < GS_LINK_WAYS; i++)
+        memcpy(&link[2 * i], (double[]){l->link[i].bps, l->link[i].request_seconds}, 2 * sizeof(double));
     for (int i = 0; i < GS_LIMITS_RUNS; i++) {
         run[2 * i] = (double)l->random_read[i].bytes;
         run[2 * i + 1] = l->random_read[i].bps;
@@ -236,6 +255,7 @@ static cJSON *limits_write(const gs_limits *l)
     cJSON_AddNumberToObject(o, "disk_read_bps", l->disk_read_bps);
     cJSON_AddNumberToObject(o, "disk_write_bps", l->disk_write_bps);
     cJSON_AddNumberToObject(o, "copy_bps", l->copy_bps);
+    add_table(o, "links", link, GS_LINK_WAYS * 2);
     add_table(o, "random_read", run, GS_LIMITS_RUNS * 2);
     add_table(o, "depth", depth, GS_LIMITS_DEPTHS);
     add_table(o, "at_depth", &l->at_depth[0][0], GS_LIMITS_RUNS * GS_LIMITS_DEPTHS);

@@ -15,6 +15,19 @@
 #define GS_LIMITS_GATHERS 3
 #define GS_LIMITS_EDGES 9   /* three degrees by three widths */
 
+/* What a copy between two memories goes over. */
+typedef enum gs_link_way {
+    GS_LINK_TO_DEVICE,   /* from the host */
+    GS_LINK_FROM_DEVICE, /* to the host */
+    GS_LINK_BETWEEN,     /* from the device before in a chain */
+    GS_LINK_WAYS
+} gs_link_way;
+
+/* A copy takes request_seconds beside its bytes. */
+typedef struct gs_link {
+    double bps, request_seconds; /* bps 0: not measured */
+} gs_link;
+
 typedef struct gs_limits {
     double disk_read_bps;  /* sequential */
     double disk_write_bps; /* sequential, fsync included */
@@ -28,6 +41,7 @@ typedef struct gs_limits {
     char io_name[48];      /* "io_uring", "threads" */
     char device_name[64];
     double copy_bps;
+    gs_link link[GS_LINK_WAYS];
     struct {
         uint32_t rows, in, out;
         double flops;

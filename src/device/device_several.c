@@ -78,6 +78,8 @@ void gs_device__add_parts(void *const *part, uint32_t devices, uint64_t count, b
 gs_status gs_device_all_reduce(gs_device *const *device, uint32_t devices, void *const *part, uint64_t count, bool f64)
 {
     void *context[GS_DEVICE_COUNT_MOST];
+    if (devices == 1)
+        return GS_OK;
     if (!gs_device_unified(device[0])) {
         list_contexts(context, device, devices);
         return device[0]->ops->all_reduce(context, devices, part, count, f64);

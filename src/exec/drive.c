@@ -11,6 +11,7 @@
 
 #include "base/alloc.h"
 #include "base/clock.h"
+#include "exec/load.h"
 #include "exec/several.h"
 
 /* ---- one thread feeds io and the device ---- */
@@ -170,6 +171,8 @@ gs_status gs_exec_run(gs_exec *e, uint32_t pass, const gs_exec_args *args, gs_ex
     gs_alloc_freeze(false);
     e->args = NULL;
     e->stats.seconds = gs_now() - begin;
+    if (st == GS_OK)
+        st = gs_exec__load(e, pass);
     if (st == GS_OK)
         *out = e->stats;
     return st;

@@ -5,6 +5,7 @@
 
 #include "base/alloc.h"
 #include "base/size.h"
+#include "exec/load.h"
 #include "exec/several.h"
 
 #define REQUESTS 1024u
@@ -20,41 +21,8 @@ static gs_status no_memory(const char *what, uint64_t bytes)
                    gs_size_format(text, sizeof(text), bytes));
 }
 
-/* Whole resident files, the first ones that fit. */
-static uint32_t choose_mirrors(const gs_exec *e, uint64_t left, gs_device_range *mirror)
-{
-    uint32_t n = 0;
-    for (uint32_t i = 0; i < e->plan->residents && n < GS_DEVICE_MIRRORS; i++) {
-        const gs_resident *r = &e->plan->resident[i];
-        const uint64_t room = gs_align_up(r->bytes, GS_BLOCK_BYTES);
-        if (room > left)
-            continue;
-        left -= room;
-        mirror[n++] = (gs_device_range){e->region[GS_REGION_RESIDENT] + r->offset, r->bytes};
-    }
-    return n;
-}
-
-/* The arena is the device's, which also needs room for copies of what is in host memory. */
-static gs_status take_device_memory(gs_exec *e, const gs_exec_config *c)
-{
-    gs_device_range mirror[GS_DEVICE_MIRRORS];
-    const gs_device_memory m = {
-        .arena_bytes = e->region_bytes[GS_REGION_ARENA],
-        .staging_bytes = c->staging_bytes,
-        .host = {{e->region[GS_REGION_RING], e->region_bytes[GS_REGION_RING]},
-                 {e->region[GS_REGION_RESIDENT], e->region_bytes[GS_REGION_RESIDENT]}},
-        .mirrors = choose_mirrors(e, c->mirror_bytes, mirror),
-        .mirror = mirror,
-        .orders = c->orders,
-    };
-    void *arena = NULL;
-    const gs_status st = gs_device_take_memory(e->on->device, &m, &arena);
-    e->on->arena = arena;
-    return st;
-}
-
-/* Of several: nothing but the arena, which has what is staged; the host's memory is made fast to copy once for all. */
+/* Of devices with memory of their own: the arena, which has all that they use; the host's memory is made fast to copy
+ * once for all. */
 static gs_status take_hidden_arenas(gs_exec *e)
 {
     gs_status st = GS_OK;
@@ -94,9 +62,7 @@ static gs_status take_regions(gs_exec *e, const gs_exec_config *c)
     for (int r = GS_REGION_RING; r < GS_REGION_COUNT; r++) {
         e->region_bytes[r] = gs_align_up(GS_MAX(e->plan->region_bytes[r], 1), GS_BLOCK_BYTES);
         if (r == GS_REGION_ARENA)
-            return gs_device_unified(e->on->device) ? take_arenas(e)
-                   : e->plan->devices > 0           ? take_hidden_arenas(e)
-                                                    : take_device_memory(e, c);
+            return gs_device_unified(e->on->device) ? take_arenas(e) : take_hidden_arenas(e);
         if ((e->region[r] = gs_alloc_pages(e->region_bytes[r])) == NULL)
             return no_memory(what[r], e->region_bytes[r]);
         place_near(e, c, e->region[r], e->region_bytes[r]);
@@ -152,7 +118,8 @@ static bool file_is_used(const gs_exec *e, uint32_t file)
         if ((t->kind == GS_TASK_READ || t->kind == GS_TASK_WRITE) && t->file == file)
             return true;
     }
-    for (uint32_t i = 0; i < e->plan->residents; i++)
+    const bool made = file < e->program->arrays && e->program->array[file].store_id < 0; /* then some task writes it */
+    for (uint32_t i = 0; i < e->plan->residents && !made; i++)
         if (e->plan->resident[i].file == file && e->plan->resident[i].load)
             return true;
     return false;
@@ -194,45 +161,6 @@ static gs_status open_files(gs_exec *e, const gs_exec_config *c)
     return GS_OK;
 }
 
-/* One request, waited for. Used outside passes only. */
-static gs_status transfer(gs_exec *e, uint32_t file, uint64_t offset, void *memory, uint64_t bytes)
-{
-    const gs_io_request r = {.file = e->files.io_file[file], .offset = offset, .length = bytes, .memory = memory};
-    gs_io_completion done;
-    gs_status st = gs_io_submit(e->files.io, &r);
-    if (st != GS_OK)
-        return st;
-    while (gs_io_reap(e->files.io, &done, 1, true) == 0)
-        ;
-    return done.status == GS_OK ? gs_device_host_wrote(e->on->device, memory, bytes)
-                                : gs_io_explain(e->files.io, &r, &done);
-}
-
-/* Reads what stays in host memory, in large pieces that are checked as they come.
- * Chunks are checked when first used. */
-static gs_status load_residents(gs_exec *e)
-{
-    const uint64_t step = 64 * GS_MIB;
-    gs_status st;
-    for (uint32_t i = 0; i < e->plan->residents; i++) {
-        const gs_resident *r = &e->plan->resident[i];
-        const bool edges = r->file >= e->program->arrays;
-        if (!r->load)
-            continue;
-        uint8_t *to = e->region[GS_REGION_RESIDENT] + r->offset;
-        const gs_exec_file *f = &e->files.file[r->file];
-        const uint64_t whole = gs_align_up(f->bytes, GS_BLOCK_BYTES);
-        const uint64_t end = edges ? r->bytes : GS_MIN(gs_align_up(r->bytes, f->sum_bytes), whole - r->first);
-        for (uint64_t at = 0; at < end; at += step) {
-            const uint64_t n = GS_MIN(step, end - at);
-            if ((st = transfer(e, r->file, r->first + at, to + at, n)) != GS_OK ||
-                (!edges && (st = gs_exec__check_blocks(e, r->file, r->first + at, to + at, n)) != GS_OK))
-                return st;
-        }
-    }
-    return GS_OK;
-}
-
 gs_status gs_exec_open(gs_exec **out, const gs_exec_config *config)
 {
     gs_exec *e = gs_calloc(1, sizeof(*e));
@@ -255,9 +183,9 @@ gs_status gs_exec_open(gs_exec **out, const gs_exec_config *config)
     if ((st = gs_lanes_open(&e->lanes, e->plan)) != GS_OK || (st = take_devices(e, config)) != GS_OK ||
         (st = gs_exec__take_lanes(e)) != GS_OK || (st = gs_exec__take_shares(e, config->gradients)) != GS_OK ||
         (st = take_tables(e, config)) != GS_OK || (st = take_regions(e, config)) != GS_OK ||
-        (st = open_files(e, config)) != GS_OK || (st = load_residents(e)) != GS_OK ||
-        (st = gs_exec__merge_chunks(e)) != GS_OK ||
-        (e->plan->devices > 0 && (st = gs_exec__several_open(e, config)) != GS_OK))
+        (st = open_files(e, config)) != GS_OK ||
+        (e->plan->devices > 0 && (st = gs_exec__several_open(e, config)) != GS_OK) ||
+        (st = gs_exec__load(e, GS_NONE)) != GS_OK || (st = gs_exec__merge_chunks(e)) != GS_OK)
         goto done;
     *out = e;
     e = NULL;
@@ -303,10 +231,10 @@ void gs_exec_close(gs_exec *e)
     gs_free(e);
 }
 
-static const gs_resident *resident_of(const gs_exec *e, uint32_t file)
+const gs_resident *gs_exec__resident_of(const gs_exec *e, uint32_t file)
 {
     for (uint32_t i = 0; i < e->plan->residents; i++)
-        if (e->plan->resident[i].file == file)
+        if (e->plan->resident[i].memory == 0 && e->plan->resident[i].file == file)
             return &e->plan->resident[i];
     return NULL;
 }
@@ -315,7 +243,7 @@ static const gs_resident *resident_of(const gs_exec *e, uint32_t file)
 static gs_status read_spilled(gs_exec *e, uint32_t array, uint32_t interval, uint64_t from, uint64_t rows,
                               uint64_t row_bytes, float *dst)
 {
-    const gs_resident *r = resident_of(e, array);
+    const gs_resident *r = gs_exec__resident_of(e, array);
     const uint64_t per_interval = gs_align_up(row_bytes * e->chunks.interval_rows, GS_BLOCK_BYTES);
     const uint64_t kept = r ? gs_div_up(r->bytes, row_bytes * e->chunks.interval_rows) : 0;
     uint64_t at = e->plan->spill_first[array] + (interval - kept) * per_interval + from * row_bytes,
@@ -327,7 +255,7 @@ static gs_status read_spilled(gs_exec *e, uint32_t array, uint32_t interval, uin
     while (left > 0) {
         const uint64_t begin = gs_align_down(at, GS_BLOCK_BYTES), skip = at - begin;
         const uint64_t n = GS_MIN(room, gs_align_up(skip + left, GS_BLOCK_BYTES));
-        if ((st = transfer(e, array, begin, e->region[GS_REGION_RING], n)) != GS_OK)
+        if ((st = gs_exec__read_now(e, array, begin, e->region[GS_REGION_RING], n)) != GS_OK)
             return st;
         const uint64_t got = GS_MIN(n - skip, left);
         memcpy(to, e->region[GS_REGION_RING] + skip, got);
@@ -341,7 +269,7 @@ static gs_status read_spilled(gs_exec *e, uint32_t array, uint32_t interval, uin
 gs_status gs_exec_read_rows(gs_exec *e, uint32_t array, uint64_t first, uint64_t rows, float *dst)
 {
     const uint64_t row_bytes = 4ull * e->program->array[array].width;
-    const gs_resident *r = resident_of(e, array);
+    const gs_resident *r = gs_exec__resident_of(e, array);
     gs_status st = GS_OK;
 
     gs_exec__forget_ahead(e); /* a spilled row comes by way of the ring */
@@ -349,9 +277,7 @@ gs_status gs_exec_read_rows(gs_exec *e, uint32_t array, uint64_t first, uint64_t
         const uint32_t interval = (uint32_t)(first / e->chunks.interval_rows);
         const uint64_t from = first % e->chunks.interval_rows, n = GS_MIN(rows, e->chunks.interval_rows - from);
         if (r != NULL && (first + n) * row_bytes <= r->bytes) {
-            uint8_t *const from_rows = e->region[GS_REGION_RESIDENT] + r->offset + first * row_bytes;
-            if ((st = gs_device_host_reads(e->on->device, from_rows, n * row_bytes)) == GS_OK)
-                memcpy(dst, from_rows, n * row_bytes);
+            memcpy(dst, e->region[GS_REGION_RESIDENT] + r->offset + first * row_bytes, n * row_bytes);
         } else {
             st = read_spilled(e, array, interval, from, n, row_bytes, dst);
         }

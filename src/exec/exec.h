@@ -55,13 +55,10 @@ typedef struct gs_exec_config {
     const gs_exec_chunk *const *chunk; /* [sets]; NULL for a set that no stage uses */
     gs_io_backend io;
     bool no_verify;           /* skip checksums on arrival */
-    uint64_t staging_bytes;   /* of a device with memory of its own: for copies of what launches use */
-    uint64_t mirror_bytes;    /* and for lasting copies of what is resident */
-    gs_device_orders orders;  /* of chunks among those */
     bool trace;               /* keep when each task of the last pass began and ended */
 } gs_exec_config;
 
-/* Takes all memory, opens the files, loads what is resident. */
+/* Takes all memory, opens the files, loads what stays in memories. */
 gs_status gs_exec_open(gs_exec **out, const gs_exec_config *config);
 void gs_exec_close(gs_exec *e); /* NULL is allowed */
 

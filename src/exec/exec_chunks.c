@@ -88,3 +88,11 @@ gs_status gs_exec__check_upload(gs_exec *e, const gs_task *t)
     gs_chunk_view view;
     return view_bytes(e, t, gs_exec__host(e, t->source), t->source.region, &view);
 }
+
+gs_status gs_exec__check_loaded(gs_exec *e, const gs_resident *r, const void *data)
+{
+    const gs_task t = {.file = r->file, .target = r->target, .operand = r->operand, .chunk_bytes = r->bytes};
+    gs_chunk_view view;
+    /* its bytes have come by no task, so nobody has verified them */
+    return view_bytes(e, &t, data, GS_REGION_RESIDENT, &view);
+}

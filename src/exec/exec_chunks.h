@@ -33,6 +33,8 @@ gs_status gs_exec__view_chunk(gs_exec *e, const struct gs_exec_device *x, const 
 uint8_t *gs_exec__chunk_state(const gs_exec *e, const gs_task *t);
 /* Before a chunk goes where the host cannot read it: what is on the host is what the chunk table says. */
 gs_status gs_exec__check_upload(gs_exec *e, const gs_task *t);
+/* The same of a chunk at `data` that is to stay on a device. */
+gs_status gs_exec__check_loaded(gs_exec *e, const gs_resident *r, const void *data);
 /* exec_merge.c: merges doubled edges of chunks in host memory that nothing but sums of rows reads, and joins the chunks
  * of a column. Before the first pass. */
 gs_status gs_exec__merge_chunks(gs_exec *e);

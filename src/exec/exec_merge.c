@@ -69,7 +69,7 @@ static uint8_t *unused(const gs_exec *e, uint64_t *bytes)
 {
     uint64_t loaded = 0;
     for (uint32_t i = 0; i < e->plan->residents; i++)
-        if (e->plan->resident[i].load)
+        if (e->plan->resident[i].load && e->plan->resident[i].memory == 0)
             loaded =
                 GS_MAX(loaded, e->plan->resident[i].offset + gs_align_up(e->plan->resident[i].bytes, GS_BLOCK_BYTES));
     const uint64_t resident = e->region_bytes[GS_REGION_RESIDENT], arena = e->region_bytes[GS_REGION_ARENA];

@@ -138,8 +138,6 @@ static gs_status finish_one(gs_exec *e, const gs_io_completion *c)
         counts->written_bytes += r.length;
     } else {
         counts->read_bytes += r.length;
-        if (e->several == NULL && (st = gs_device_host_wrote(e->on->device, r.memory, r.length)) != GS_OK)
-            return st;
         if (t->check != GS_CHECK_NONE)
             st = check(e, t, &r, counts);
     }

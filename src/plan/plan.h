@@ -114,13 +114,18 @@ typedef struct gs_ahead {
     uint32_t task, first_dep, deps; /* plan->dep[first_dep .. +deps) */
 } gs_ahead;
 
-/* An array or a direction's edges kept in host memory in whole or in its first part. */
+/* An array or a direction's edges kept in a memory in whole or in its first part, or an interval or chunk of them. */
 typedef struct gs_resident {
     uint32_t file;
-    uint64_t first;      /* byte of the file: 0, or of a unit of the cache, which is loaded as a pass expects it */
-    uint64_t bytes;      /* from `first` on (arrays: whole rows of whole intervals, or what their checksums cover) */
-    uint64_t offset;     /* in RESIDENT */
+    uint32_t memory;     /* 0: the host's; 1 + device */
+    uint64_t first;      /* byte of the file (of an array of the run: as if all of its rows were there): 0, or of a unit
+                          * of a cache, which is loaded as a pass expects it */
+    uint64_t bytes;      /* from `first` on (arrays on the host: whole rows of whole intervals, or what their checksums
+                          * cover) */
+    uint64_t offset;     /* in RESIDENT, or in the device's arena */
     bool load;           /* read once when the run opens (the store's); else the run writes it */
+    uint32_t made_by;    /* on a device: the stage that makes it, after whose pass it is loaded; GS_NONE: at once */
+    uint32_t target, operand; /* of a chunk on a device */
 } gs_resident;
 
 typedef struct gs_plan_pass {
@@ -129,6 +134,7 @@ typedef struct gs_plan_pass {
     uint64_t read_bytes, written_bytes, read_requests;
     uint64_t skipped_bytes; /* of operand intervals, that no edge needs and no read brings */
     uint64_t cached_bytes; /* uses of rows and chunks that are kept, so not read */
+    uint64_t device_cached_bytes; /* the same of what devices keep, so not copied to them */
     uint64_t edges, rows;  /* that edge passes go over, and vertex programs, stage by stage */
     uint64_t edge_bytes;   /* operand rows gathered by edge passes */
     double dense_flops, edge_flops;

@@ -20,9 +20,11 @@ typedef struct choosing {
     const gs_cache_access *access;
     uint32_t accesses, units;
     uint64_t capacity, used;
+    bool bring_parts;
     uint32_t *following; /* [accesses] of the same unit, in this epoch or (at most as large) the next */
     uint64_t *since;     /* [units] time of the access after which it is held; UINT64_MAX: it is not */
     uint64_t *until;     /* [units] its next use */
+    bool *fixed;         /* [units] there all the time */
     bool *over;          /* [units] there at the beginning, so it must be at the end; no epoch's end is in reach else */
     bool *hold, *best;   /* [accesses] */
     waiting *heap;       /* entries that are out of date are skipped */
@@ -115,11 +117,13 @@ static bool step(choosing *c, uint64_t now, bool rolling)
     const uint64_t next = now - k + f + (f <= k ? c->accesses : 0);
     const bool there = c->since[a->unit] != UINT64_MAX, over = !rolling && f <= k && c->over[a->unit];
 
+    if (c->fixed[a->unit])
+        return true;
     if (there) { /* this hold ends here, kept; the next one is a new decision */
         c->since[a->unit] = UINT64_MAX;
         c->used -= a->bytes;
     }
-    if (!there && !a->whole)
+    if ((!there && !a->whole && !c->bring_parts) || c->access[f].made || (f <= k && a->renewed))
         return !over;
     if (over) {
         if (!make_room(c, a->bytes, 0))
@@ -155,7 +159,7 @@ static uint64_t repeat_epoch(choosing *c)
     }
     for (uint32_t k = 0; k < c->accesses; k++) {
         const gs_cache_access *const a = &c->access[k];
-        read += c->since[a->unit] == UINT64_MAX ? a->cost : 0;
+        read += c->since[a->unit] == UINT64_MAX && !c->fixed[a->unit] ? a->cost : 0;
         if (!step(c, k, false)) {
             c->over[a->unit] = false;
             return UINT64_MAX;
@@ -329,15 +333,35 @@ static uint32_t list_chains(const choosing *c, chain *chains, bool *held_before)
     return count;
 }
 
-static gs_status place_all(gs_cache_plan *p, choosing *c)
+/* What is fixed has its place, and keeps it. `place_of`: [units]. */
+static void place_fixed(gs_cache_plan *p, const gs_cache_input *in, uint64_t *place_of)
+{
+    memset(place_of, 0xff, in->units * sizeof(*place_of));
+    for (uint32_t i = 0; i < in->fixeds; i++) {
+        if (in->fixed[i].unit != UINT32_MAX)
+            place_of[in->fixed[i].unit] = in->fixed[i].place;
+        p->used_bytes = GS_MAX(p->used_bytes, in->fixed[i].place + in->fixed[i].bytes);
+    }
+    for (uint32_t k = 0; k < in->accesses; k++) {
+        p->hit[k] = p->stays[k] = place_of[in->access[k].unit] != GS_CACHE_NOWHERE;
+        p->place[k] = place_of[in->access[k].unit];
+    }
+}
+
+static gs_status place_all(gs_cache_plan *p, choosing *c, const gs_cache_input *in)
 {
     chain *chains = gs_malloc_array(c->accesses, sizeof(*chains)),
-          *placed = gs_malloc_array(c->accesses, sizeof(*placed));
+          *placed = gs_malloc_array((uint64_t)c->accesses + in->fixeds, sizeof(*placed));
     bool *held_before = gs_malloc_array(c->accesses, sizeof(*held_before));
-    const bool ok = chains != NULL && placed != NULL && held_before != NULL;
+    uint64_t *place_of = gs_malloc_array(in->units + 1ull, sizeof(*place_of));
+    const bool ok = chains != NULL && placed != NULL && held_before != NULL && place_of != NULL;
     const uint32_t count = ok ? list_chains(c, chains, held_before) : 0;
     uint32_t live = 0, position;
 
+    for (; ok && live < in->fixeds; live++)
+        placed[live] = (chain){.at = in->fixed[live].place, .bytes = in->fixed[live].bytes};
+    if (ok)
+        place_fixed(p, in, place_of);
     for (uint32_t i = 0; i < count; i++) {
         if (chains[i].to > chains[i].from)
             live = drop_ended(placed, live, chains[i].from);
@@ -352,6 +376,7 @@ static gs_status place_all(gs_cache_plan *p, choosing *c)
     gs_free(chains);
     gs_free(placed);
     gs_free(held_before);
+    gs_free(place_of);
     return ok ? GS_OK : gs_fail(GS_ENOMEM, "out of memory while planning");
 }
 
@@ -369,7 +394,7 @@ static gs_status plan_alloc(gs_cache_plan *p, uint32_t n)
     return GS_OK;
 }
 
-static gs_status fill_plan(gs_cache_plan *p, choosing *c, bool across)
+static gs_status fill_plan(gs_cache_plan *p, choosing *c, const gs_cache_input *in)
 {
     const uint64_t n = c->accesses;
     uint32_t *last = gs_malloc_array(c->units + 1ull, sizeof(*last));
@@ -380,17 +405,24 @@ static gs_status fill_plan(gs_cache_plan *p, choosing *c, bool across)
     c->since = gs_malloc_array(c->units + 1ull, sizeof(*c->since));
     c->until = gs_malloc_array(c->units + 1ull, sizeof(*c->until));
     c->over = gs_malloc_array(c->units + 1ull, sizeof(*c->over));
+    c->fixed = gs_calloc(c->units + 1ull, sizeof(*c->fixed));
     c->hold = gs_malloc_array(n + 1, sizeof(*c->hold));
     c->best = gs_malloc_array(n + 1, sizeof(*c->best));
     c->heap = gs_malloc_array(EPOCHS * n + 1, sizeof(*c->heap));
     c->taken = gs_malloc_array(EPOCHS * n + 1, sizeof(*c->taken));
-    if (!last || !ends || !c->following || !c->since || !c->until || !c->over || !c->hold || !c->best || !c->heap ||
-        !c->taken)
+    if (!last || !ends || !c->following || !c->since || !c->until || !c->over || !c->fixed || !c->hold || !c->best ||
+        !c->heap || !c->taken)
         st = gs_fail(GS_ENOMEM, "out of memory while planning");
     if (st == GS_OK && n > 0) {
+        for (uint32_t i = 0; i < in->fixeds; i++) {
+            if (in->fixed[i].unit != UINT32_MAX)
+                c->fixed[in->fixed[i].unit] = true;
+            c->capacity -= GS_MIN(c->capacity, in->fixed[i].bytes);
+        }
         link_accesses(c, last);
-        choose_holds(c, across, ends);
-        st = place_all(p, c);
+        choose_holds(c, in->across, ends);
+        c->capacity = in->capacity;
+        st = place_all(p, c, in);
     }
     for (uint32_t k = 0; st == GS_OK && k < n; k++)
         p->read_bytes += p->hit[k] ? 0 : c->access[k].cost;
@@ -400,6 +432,7 @@ static gs_status fill_plan(gs_cache_plan *p, choosing *c, bool across)
     gs_free(c->since);
     gs_free(c->until);
     gs_free(c->over);
+    gs_free(c->fixed);
     gs_free(c->hold);
     gs_free(c->best);
     gs_free(c->heap);
@@ -407,15 +440,15 @@ static gs_status fill_plan(gs_cache_plan *p, choosing *c, bool across)
     return st;
 }
 
-gs_status gs_cache_plan_make(gs_cache_plan *out, const gs_cache_access *access, uint32_t accesses, uint32_t units,
-                             uint64_t capacity, bool across)
+gs_status gs_cache_plan_make(gs_cache_plan *out, const gs_cache_input *in)
 {
-    choosing c = {.access = access, .accesses = accesses, .units = units, .capacity = capacity};
+    choosing c = {.access = in->access, .accesses = in->accesses, .units = in->units, .capacity = in->capacity,
+                  .bring_parts = in->bring_parts};
     gs_cache_plan p = {0};
-    gs_status st = plan_alloc(&p, accesses);
+    gs_status st = plan_alloc(&p, in->accesses);
 
     if (st == GS_OK)
-        st = fill_plan(&p, &c, across);
+        st = fill_plan(&p, &c, in);
     if (st == GS_OK)
         *out = p;
     else

@@ -24,7 +24,15 @@ typedef struct gs_cache_access {
     uint64_t bytes; /* of the unit in memory, the same at each access */
     uint64_t cost;  /* bytes that it reads where the unit is not there */
     uint32_t until; /* the last access that comes before its use is over; below its own number: it is over at once */
+    bool made;      /* the unit is made anew here: nothing of it is held before */
+    bool renewed;   /* each epoch has other bytes of it: nothing is held beyond its end */
 } gs_cache_access;
+
+/* A unit that is there before the first access and stays: each access of it is a hit. */
+typedef struct gs_cache_fixed {
+    uint32_t unit; /* UINT32_MAX: none, the place alone is taken */
+    uint64_t place, bytes;
+} gs_cache_fixed;
 
 typedef struct gs_cache_plan {
     uint32_t accesses;
@@ -35,10 +43,20 @@ typedef struct gs_cache_plan {
     uint64_t used_bytes; /* most address + bytes */
 } gs_cache_plan;
 
-/* `across`: the next epoch follows, with the same memory as it is; else nothing is there at the
- * beginning. Units are numbered below `units`. GS_ENOMEM. The caller drops *out. */
-gs_status gs_cache_plan_make(gs_cache_plan *out, const gs_cache_access *access, uint32_t accesses, uint32_t units,
-                             uint64_t capacity, bool across);
+typedef struct gs_cache_input {
+    const gs_cache_access *access;
+    uint32_t accesses;
+    uint32_t units;              /* are numbered below this */
+    uint64_t capacity;           /* bytes, with those of what is fixed */
+    bool bring_parts;            /* an access that reads parts of a unit may bring all of it */
+    bool across;                 /* the next epoch follows, with the same memory as it is; else only what is fixed is
+                                  * there at the beginning */
+    const gs_cache_fixed *fixed; /* [fixeds] by place, within the capacity and apart */
+    uint32_t fixeds;
+} gs_cache_input;
+
+/* GS_ENOMEM. The caller drops *out. */
+gs_status gs_cache_plan_make(gs_cache_plan *out, const gs_cache_input *input);
 void gs_cache_plan_drop(gs_cache_plan *p);
 
 #endif /* GS_SCHEDULE_CACHE_H */

@@ -40,6 +40,8 @@ gs_status gs_choice_make(gs_choice *out, const gs_layout *l)
         gs_choice_drop(&c);
         return gs_fail(GS_ENOMEM, "out of memory while planning");
     }
+    while (c.cached_pass < l->program->passes && strcmp(l->program->pass[c.cached_pass].name, "train") != 0)
+        c.cached_pass++;
     gs_choice_deal(&c, l);
     gs_order_reset(&c, l);
     *out = c;
@@ -48,6 +50,7 @@ gs_status gs_choice_make(gs_choice *out, const gs_layout *l)
 
 void gs_choice_drop(gs_choice *c)
 {
+    gs_device_cache_drop(c);
     gs_free(c->block);
     gs_free(c->deal);
     gs_free(c->group);
@@ -62,7 +65,7 @@ void gs_choice_drop(gs_choice *c)
     gs_free(c->tenant);
     gs_free(c->unplaced);
     gs_free(c->order);
-    gs_free(c->access);
+    gs_free(c->host.access);
     *c = (gs_choice){0};
 }
 
@@ -189,10 +192,11 @@ bool gs_choice_set_arena(gs_choice *c, const gs_layout *l, uint64_t arena_bytes)
     c->arena_bytes = used;
     c->arena_taken = taken;
     c->held_bytes = held;
-    c->staging_bytes = 0;
+    c->spare_bytes = 0;
     if (l->config->topology != NULL && l->config->device_memory > l->config->device_fixed + used)
-        c->staging_bytes = gs_align_down(
+        c->spare_bytes = gs_align_down(
             GS_MIN(l->config->device_memory - l->config->device_fixed - used, most_staged(l)), GS_BLOCK_BYTES);
+    c->staging_bytes = c->spare_bytes;
     return true;
 }
 
@@ -246,7 +250,7 @@ static double uses_of(const gs_choice *c, const gs_layout *l, uint32_t file)
                 uses += weight * (1 + GS_WEAR_SHARE);
         }
     }
-    return uses;
+    return uses * (c->device.used_bytes > 0 ? c->device.host_share[file] : 1);
 }
 
 static uint64_t edge_file_bytes(const gs_layout *l, uint32_t set)

@@ -22,7 +22,8 @@
 
 uint32_t gs_choice_blocks(const gs_choice *c, const gs_layout *l, uint32_t stage)
 {
-    return (uint32_t)gs_div_up(l->parts, l->program->stage[stage].sums ? c->block[stage] : 1);
+    const uint32_t step = l->program->stage[stage].sums ? c->block[stage] : 1;
+    return (uint32_t)gs_div_up(gs_choice_longest(c, l, stage), step);
 }
 
 void gs_order_reset(gs_choice *c, const gs_layout *l)

@@ -4,6 +4,7 @@
  * columns, of its rows, and of what only this device copies.
  */
 #include "base/size.h"
+#include "schedule/link.h"
 #include "schedule/schedule_internal.h"
 #include "schedule/simulate.h"
 
@@ -38,7 +39,7 @@ static double chunk_seconds(const gs_layout *l, uint32_t stage, uint32_t target,
 static double interval_seconds(const gs_layout *l, uint32_t stage, uint32_t interval)
 {
     const gs_stage *const s = &l->program->stage[stage];
-    const double bps = l->config->topology->at[0].host_bps;
+    const double bps = gs_link_of(l->config->topology, l->config->cost, 0, GS_LINK_TO_DEVICE).bps;
     const uint32_t rows = gs_layout_rows(l, stage, interval);
     double seconds = 0, row = 0;
 
@@ -47,11 +48,11 @@ static double interval_seconds(const gs_layout *l, uint32_t stage, uint32_t inte
         if (c->edges == 0)
             continue;
         seconds += l->config->cost != NULL ? chunk_seconds(l, stage, interval, o) : (double)c->edges;
-        seconds += bps > 0 ? (double)c->length / bps : 0;
+        seconds += (double)c->length / bps;
     }
     for (uint32_t r = 0; r < s->regs; r++)
         row += s->reg[r].kind == GS_REG_LOAD ? (double)l->row_bytes[s->reg[r].array] : 0;
-    seconds += bps > 0 ? rows * row / bps : 0;
+    seconds += rows * row / bps;
     return seconds + (l->config->cost != NULL
                           ? task_seconds(l, &(gs_task){.kind = GS_TASK_VERTEX, .stage = stage, .rows = rows})
                           : rows);

@@ -119,12 +119,10 @@ gs_status gs_emit__take_ring(struct emitter *e, uint64_t bytes, struct unit *out
 
 void gs_emit__release(struct emitter *e, const struct unit *u, uint32_t task)
 {
-    if (u->ring != NOT_STAGED && u->on > 0)
-        gs_ring_release(&e->seat[u->on - 1].ring, u->ring,
-                        u->handed ? gs_emit__join(e, (uint32_t[]){task, u->handed - 1}, 2) : task);
-    else if (u->ring != NOT_STAGED)
-        gs_ring_release(&e->ring, u->ring, task);
-    gs_emit__cache_release(e, u, task);
+    const uint32_t last = u->handed ? gs_emit__join(e, (uint32_t[]){task, u->handed - 1}, 2) : task;
+    if (u->ring != NOT_STAGED)
+        gs_ring_release(u->on > 0 ? &e->seat[u->on - 1].ring : &e->ring, u->ring, last);
+    gs_emit__cache_release(e, u, last);
 }
 
 gs_status gs_emit__add_read(struct emitter *e, gs_task *t, uint64_t bytes, struct unit *out)
@@ -311,12 +309,13 @@ static bool seat_round(struct emitter *e, uint32_t round, uint32_t rounds, uint3
 
     for (uint32_t d = 0; d < e->devices; d++) {
         struct block *const b = &e->seat[d].block;
+        const uint32_t which = e->c->order[e->stage * parts + round];
         if (e->apart) { /* as many blocks as the device with most intervals, of equal size */
             const uint64_t count = first[d + 1] - first[d];
-            const uint32_t from = (uint32_t)(count * round / rounds), to = (uint32_t)(count * (round + 1) / rounds);
+            const uint32_t from = (uint32_t)(count * which / rounds), to = (uint32_t)(count * (which + 1) / rounds);
             *b = (struct block){first[d] + from, to - from};
         } else {
-            const uint32_t from = e->c->order[e->stage * parts + round] * step;
+            const uint32_t from = which * step;
             *b = (struct block){from, GS_MIN(step, parts - from)};
         }
         if (!runs_for(e, *b))
@@ -448,6 +447,7 @@ static void emitter_close(struct emitter *e)
     gs_free(e->mask);
     gs_free(e->written);
     gs_free(e->waits);
+    gs_emit__cache_close(e); /* those of the seats, too */
     for (uint32_t d = 0; e->seat != NULL && d < e->devices; d++) {
         gs_ring_drop(&e->seat[d].ring);
         gs_free(e->seat[d].narrow);
@@ -462,7 +462,6 @@ static void emitter_close(struct emitter *e)
     gs_free(e->target_array);
     gs_free(e->needed);
     gs_free(e->chunk);
-    gs_emit__cache_close(e);
 }
 
 /* Lists grew by doubling; the budget counts what they hold. A list that cannot be
@@ -485,7 +484,8 @@ static void finish(struct emitter *e)
     fit((void **)&p->run, p->runs, sizeof(*p->run));
     fit((void **)&p->ahead, p->aheads, sizeof(*p->ahead));
     p->region_bytes[GS_REGION_RING] = e->c->ring_bytes;
-    p->region_bytes[GS_REGION_ARENA] = e->apart ? e->c->arena_bytes + e->c->staging_bytes : e->c->arena_taken;
+    p->region_bytes[GS_REGION_ARENA] =
+        e->apart ? e->c->arena_bytes + e->c->staging_bytes + e->c->device.used_bytes : e->c->arena_taken;
     p->table_bytes = table_bytes(e);
     p->device_bytes = cfg->device_fixed + p->region_bytes[GS_REGION_ARENA];
     p->host_bytes = cfg->host_fixed + p->table_bytes + e->c->ring_bytes + p->region_bytes[GS_REGION_RESIDENT] +

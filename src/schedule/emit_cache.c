@@ -1,18 +1,14 @@
-/* emit_cache.c - reads that the cache answers, or whose data it keeps.
+/* emit_cache.c - what is found in a memory, and what is put there to be found.
  *
- * One pass, the one that epochs consist of, is emitted twice: once to list its accesses, then with the cache's plan of
- * them, access by access in the same order. Other passes find what stays between epochs, and leave it where it is.
+ * A pass is emitted twice: once to list its accesses to units of a memory, then with the plan of them (cache.h), access
+ * by access in the same order. The host has a plan for the pass that epochs consist of alone; its other passes find
+ * what stays between epochs, and leave it where it is. A device has one for each pass.
  */
 #include <string.h>
 
 #include "base/alloc.h"
 #include "base/size.h"
 #include "schedule/emit_internal.h"
-
-static uint32_t units_of(const gs_layout *l)
-{
-    return l->program->arrays * l->parts + l->sets * l->parts * l->parts;
-}
 
 uint32_t gs_emit__array_unit(const struct emitter *e, uint32_t array, uint32_t interval)
 {
@@ -49,24 +45,30 @@ static gs_task whole_unit(const struct emitter *e, uint32_t unit, uint64_t *skip
     return t;
 }
 
+static uint64_t bytes_of(const struct emitter *e, const struct cache *k, uint32_t unit)
+{
+    uint64_t skip;
+    return k->on > 0 ? gs_layout_unit_bytes(e->l, unit) : whole_unit(e, unit, &skip).bytes;
+}
+
 /* -- opening ---------------------------------------------------------------------- */
 
-/* What is there at the beginning of an epoch is loaded once, when the run opens. */
+/* What is on the host at the beginning of an epoch is loaded once, when the run opens. */
 static gs_status list_first(struct emitter *e)
 {
-    const gs_choice *const c = e->c;
+    const gs_cache_list *const list = &e->c->host;
     gs_plan *const p = e->plan;
 
-    for (uint32_t k = 0; k < c->accesses; k++) {
-        struct cell *const cell = &e->cell[c->access[k].unit];
+    for (uint32_t k = 0; k < list->accesses; k++) {
+        struct cell *const cell = &e->cache.cell[list->access[k].unit];
         uint64_t skip;
         if (cell->seen)
             continue;
         cell->seen = true;
-        if (!c->cache->hit[k])
+        if (!list->plan->hit[k])
             continue;
-        cell->first_place = e->cache_base + c->cache->place[k];
-        const gs_task t = whole_unit(e, c->access[k].unit, &skip);
+        cell->first_place = e->cache.base + list->plan->place[k];
+        const gs_task t = whole_unit(e, list->access[k].unit, &skip);
         const gs_status st =
             gs_emit__grow((void **)&p->resident, &e->resident_room, p->residents + 1, sizeof(*p->resident));
         if (st != GS_OK)
@@ -77,149 +79,322 @@ static gs_status list_first(struct emitter *e)
     return GS_OK;
 }
 
-gs_status gs_emit__cache_open(struct emitter *e)
+/* The same on a device: from the host, or once the pass that makes it has run. */
+static gs_status list_fixed(struct emitter *e, uint32_t device)
 {
-    const uint32_t units = units_of(e->l);
-    gs_status st = GS_OK;
+    const gs_device_cache *const c = &e->c->device;
+    const gs_layout *const l = e->l;
+    struct cache *const k = &e->seat[device].cache;
+    gs_plan *const p = e->plan;
 
-    if (!e->c->tracing && e->c->cache == NULL)
-        return GS_OK;
-    e->cell = gs_calloc(units + 1, sizeof(*e->cell));
-    e->occupant = gs_malloc_array(units + 1, sizeof(*e->occupant));
-    if (e->cell == NULL || e->occupant == NULL)
+    for (uint32_t i = 0; i < c->fixeds[device]; i++) {
+        const gs_cache_fixed *const f = &c->fixed[device][i];
+        const uint32_t interval = f->unit % l->parts, array = f->unit / l->parts;
+        uint64_t skip;
+        const gs_status st =
+            gs_emit__grow((void **)&p->resident, &e->resident_room, p->residents + 1, sizeof(*p->resident));
+        if (st != GS_OK)
+            return st;
+        gs_resident r = {.memory = 1 + device, .offset = k->base + f->place, .load = true, .made_by = GS_NONE};
+        if (array < l->program->arrays) {
+            r.file = array;
+            r.first = gs_interval_first(l->chunks, interval) * l->row_bytes[array];
+            r.bytes = gs_interval_rows(l->chunks, interval) * l->row_bytes[array];
+            r.made_by = l->stored_by[array];
+        } else {
+            const gs_task t = whole_unit(e, f->unit, &skip);
+            r.file = t.file;
+            r.first = t.offset;
+            r.bytes = t.bytes;
+            r.target = t.target;
+            r.operand = t.operand;
+        }
+        k->cell[f->unit].first_place = r.offset;
+        p->resident[p->residents++] = r;
+    }
+    return GS_OK;
+}
+
+static gs_status take_cells(struct cache *k, uint32_t units)
+{
+    k->cell = gs_calloc(units + 1ull, sizeof(*k->cell));
+    k->occupant = gs_malloc_array(units + 1ull, sizeof(*k->occupant));
+    if (k->cell == NULL || k->occupant == NULL)
         return gs_fail(GS_ENOMEM, "out of memory while planning");
     for (uint32_t u = 0; u < units; u++)
-        e->cell[u].first_place = GS_CACHE_NOWHERE;
-    e->cache_base = e->plan->region_bytes[GS_REGION_RESIDENT];
-    if (e->c->cache != NULL) {
-        st = list_first(e);
-        e->plan->region_bytes[GS_REGION_RESIDENT] += e->c->cache->used_bytes;
+        k->cell[u].first_place = GS_CACHE_NOWHERE;
+    return GS_OK;
+}
+
+static gs_status open_devices(struct emitter *e)
+{
+    gs_status st = GS_OK;
+    for (uint32_t d = 0; e->c->device.devices > 0 && d < e->devices && st == GS_OK; d++) {
+        struct cache *const k = &e->seat[d].cache;
+        k->on = 1 + d;
+        k->base = e->c->arena_bytes + e->c->staging_bytes;
+        k->tracing = e->c->device.tracing;
+        if ((st = take_cells(k, gs_layout_units(e->l))) == GS_OK)
+            st = list_fixed(e, d);
     }
     return st;
 }
 
-void gs_emit__cache_begin(struct emitter *e)
+gs_status gs_emit__cache_open(struct emitter *e)
 {
-    const uint32_t units = units_of(e->l);
+    gs_status st;
 
-    e->accesses = e->occupants = 0;
-    for (uint32_t u = 0; e->cell != NULL && u < units; u++) {
-        struct cell *const c = &e->cell[u];
-        c->place = c->first_place;
+    if ((st = open_devices(e)) != GS_OK || (!e->c->tracing && e->c->host.plan == NULL))
+        return st;
+    e->cache.tracing = e->c->tracing;
+    e->cache.base = e->plan->region_bytes[GS_REGION_RESIDENT];
+    if ((st = take_cells(&e->cache, gs_layout_units(e->l))) != GS_OK || e->c->host.plan == NULL)
+        return st;
+    st = list_first(e);
+    e->plan->region_bytes[GS_REGION_RESIDENT] += e->c->host.plan->used_bytes;
+    return st;
+}
+
+/* The list that a pass traces or follows; NULL: none. */
+static gs_cache_list *list_of(struct emitter *e, const struct cache *k, uint32_t pass)
+{
+    if (k->on > 0)
+        return &e->c->device.list[(k->on - 1) * e->c->device.passes + pass];
+    return pass == e->c->cached_pass ? &e->c->host : NULL;
+}
+
+/* Is what an epoch begins with there when this pass runs, which may be the one that makes it? */
+static bool is_there(const struct emitter *e, const struct cache *k, uint32_t unit, uint32_t pass)
+{
+    const gs_pass *const p = &e->l->program->pass[pass];
+    const uint32_t array = unit / e->l->parts,
+                   by = k->on > 0 && array < e->l->program->arrays ? e->l->stored_by[array] : GS_NONE;
+    return k->cell[unit].first_place != GS_CACHE_NOWHERE &&
+           (by == GS_NONE || by < p->first_stage || by - p->first_stage >= p->stages);
+}
+
+static void begin(struct emitter *e, struct cache *k, uint32_t pass)
+{
+    const uint32_t units = gs_layout_units(e->l);
+
+    k->accesses = k->occupants = k->vacancies = 0;
+    if (k->cell == NULL)
+        return;
+    k->list = list_of(e, k, pass);
+    if (k->tracing && k->list != NULL)
+        k->list->accesses = 0;
+    for (uint32_t u = 0; u < units; u++) {
+        struct cell *const c = &k->cell[u];
+        c->place = is_there(e, k, u, pass) ? c->first_place : GS_CACHE_NOWHERE;
         c->read = c->last = GS_NONE;
         c->users = c->inside = 0;
         c->held = c->place != GS_CACHE_NOWHERE;
-        if (c->place != GS_CACHE_NOWHERE)
-            e->occupant[e->occupants++] = u;
+        if (c->held)
+            k->occupant[k->occupants++] = u;
     }
+}
+
+void gs_emit__cache_begin(struct emitter *e)
+{
+    const uint32_t pass = (uint32_t)(e->pass - e->plan->pass);
+
+    begin(e, &e->cache, pass);
+    for (uint32_t d = 0; d < e->devices; d++)
+        begin(e, &e->seat[d].cache, pass);
 }
 
 void gs_emit__cache_close(struct emitter *e)
 {
-    gs_free(e->cell);
-    gs_free(e->occupant);
+    gs_free(e->cache.cell);
+    gs_free(e->cache.occupant);
+    for (uint32_t d = 0; e->seat != NULL && d < e->devices; d++) {
+        gs_free(e->seat[d].cache.cell);
+        gs_free(e->seat[d].cache.occupant);
+        gs_free(e->seat[d].cache.vacated);
+    }
 }
 
 /* -- accesses ----------------------------------------------------------------------- */
 
-static bool in_cached_pass(const struct emitter *e)
+static uint32_t later(struct emitter *e, uint32_t a, uint32_t b);
+
+static void wait_for_users(struct emitter *e, const struct cell *c)
 {
-    return e->pass == &e->plan->pass[e->c->cached_pass];
+    const uint32_t before = e->wait_count;
+    gs_emit__wait(e, c->read);
+    gs_emit__wait(e, c->last);
+    gs_emit__expand(e, before);
+}
+
+/* Reads of the host begin in their order, so whoever comes after this one finds the rest of the bytes unused. */
+static gs_status vacate(struct cache *k, uint64_t at, uint64_t end, uint32_t last)
+{
+    gs_status st;
+    if (k->on == 0 || at >= end || last == GS_NONE)
+        return GS_OK;
+    if ((st = gs_emit__grow((void **)&k->vacated, &k->vacated_room, k->vacancies + 1, sizeof(*k->vacated))) == GS_OK)
+        k->vacated[k->vacancies++] = (struct vacated){at, end - at, last};
+    return st;
+}
+
+/* The parts of [first, end), last used by `last`, that are not in [at, at + bytes). */
+static gs_status vacate_rest(struct cache *k, uint64_t first, uint64_t end, uint64_t at, uint64_t bytes, uint32_t last)
+{
+    const gs_status st = vacate(k, first, GS_MIN(end, at), last);
+    return st == GS_OK ? vacate(k, GS_MAX(first, at + bytes), end, last) : st;
+}
+
+/* The next task takes bytes that units have left before. */
+static gs_status take_vacated(struct emitter *e, struct cache *k, uint64_t at, uint64_t bytes)
+{
+    const uint32_t count = k->vacancies;
+    uint32_t kept = 0;
+    gs_status st = GS_OK;
+
+    for (uint32_t i = 0; i < count; i++) {
+        const struct vacated v = k->vacated[i];
+        if (v.at >= at + bytes || at >= v.at + v.bytes) {
+            k->vacated[kept++] = v;
+            continue;
+        }
+        const uint32_t before = e->wait_count;
+        gs_emit__wait(e, v.last);
+        gs_emit__expand(e, before);
+        if (st == GS_OK)
+            st = vacate_rest(k, v.at, v.at + v.bytes, at, bytes, v.last);
+    }
+    memmove(k->vacated + kept, k->vacated + count, (k->vacancies - count) * sizeof(*k->vacated));
+    k->vacancies -= count - kept;
+    return st;
 }
 
 /* The next task waits for whoever used [at, +bytes), who then has left. The cache's plan knows how long uses are, but
  * not of vertex programs of pruned stages: where one of those goes on, GS_EAGAIN. */
-static gs_status evict(struct emitter *e, uint64_t at, uint64_t bytes)
+static gs_status evict(struct emitter *e, struct cache *k, uint64_t at, uint64_t bytes)
 {
     uint32_t kept = 0;
-    for (uint32_t i = 0; i < e->occupants; i++) {
-        struct cell *const c = &e->cell[e->occupant[i]];
-        uint64_t skip;
-        if (c->place < at + bytes && at < c->place + whole_unit(e, e->occupant[i], &skip).bytes) {
-            if (c->inside > 0)
-                return GS_EAGAIN;
-            gs_emit__wait(e, c->read);
-            gs_emit__wait(e, c->last);
-            c->place = GS_CACHE_NOWHERE;
-        } else {
-            e->occupant[kept++] = e->occupant[i];
+    gs_status st = k->vacancies > 0 ? take_vacated(e, k, at, bytes) : GS_OK;
+    for (uint32_t i = 0; i < k->occupants && st == GS_OK; i++) {
+        struct cell *const c = &k->cell[k->occupant[i]];
+        const uint64_t end = c->place + bytes_of(e, k, k->occupant[i]);
+        if (c->place >= at + bytes || at >= end) {
+            k->occupant[kept++] = k->occupant[i];
+            continue;
         }
+        if (c->inside > 0)
+            return GS_EAGAIN;
+        wait_for_users(e, c);
+        st = k->on == 0 ? GS_OK : vacate_rest(k, c->place, end, at, bytes, later(e, c->read, c->last));
+        c->place = GS_CACHE_NOWHERE;
     }
-    e->occupants = kept;
-    return GS_OK;
+    k->occupants = kept;
+    return st;
 }
 
-static gs_status bring(struct emitter *e, uint32_t unit, uint64_t place)
+/* The unit is at `place` from now on. The next task, which puts it there, waits until the place is free. */
+static gs_status settle(struct emitter *e, struct cache *k, uint32_t unit, uint64_t place)
 {
-    struct cell *const c = &e->cell[unit];
-    uint64_t skip;
-    gs_task t = whole_unit(e, unit, &skip);
+    struct cell *const c = &k->cell[unit];
     gs_status st;
 
-    if ((st = evict(e, place, t.bytes)) != GS_OK)
+    if ((st = evict(e, k, place, bytes_of(e, k, unit))) != GS_OK)
         return st;
-    /* Bytes of it that nobody keeps any more may stand elsewhere. Reads begin in their order, so whoever comes there
-     * after this one finds them unused. */
+    /* Bytes of it that nobody keeps any more may stand elsewhere. */
     if (c->place != GS_CACHE_NOWHERE) {
-        gs_emit__wait(e, c->read);
-        gs_emit__wait(e, c->last);
+        wait_for_users(e, c);
+        st = k->on == 0 ? GS_OK : vacate(k, c->place, c->place + bytes_of(e, k, unit), later(e, c->read, c->last));
     } else {
-        e->occupant[e->occupants++] = unit;
+        k->occupant[k->occupants++] = unit;
     }
-    c->place = place;
-    c->last = GS_NONE;
-    t.place = (gs_place){GS_REGION_RESIDENT, place};
-    if ((st = gs_emit__task(e, &t, &c->read)) != GS_OK)
+    if (st != GS_OK)
         return st;
-    e->pass->read_bytes += t.bytes;
-    e->pass->read_requests++;
+    c->place = place;
+    c->read = c->last = GS_NONE;
     return GS_OK;
 }
 
-/* One access: where the unit is from now on, if anywhere. */
-static gs_status enter(struct emitter *e, uint32_t unit, bool whole)
+/* One access. *to: where the unit is to be put; nowhere, where it is there or is not to stay. */
+static gs_status enter(struct emitter *e, struct cache *k, uint32_t unit, const struct access *how, uint64_t *to)
 {
-    gs_choice *const c = e->c;
-    gs_status st = GS_OK;
-    uint64_t skip;
+    gs_cache_list *const list = k->list;
+    gs_status st;
 
-    if (!in_cached_pass(e))
+    if (list == NULL)
         return GS_OK;
-    const uint32_t k = e->accesses++;
-    e->cell[unit].access = k;
-    if (c->tracing) {
-        if ((st = gs_emit__grow((void **)&c->access, &c->access_room, k + 1, sizeof(*c->access))) != GS_OK)
+    const uint32_t n = k->accesses++;
+    k->cell[unit].access = n;
+    if (k->tracing) {
+        if ((st = gs_emit__grow((void **)&list->access, &list->room, n + 1, sizeof(*list->access))) != GS_OK)
             return st;
-        c->access[k] = (gs_cache_access){.unit = unit, .whole = whole, .bytes = whole_unit(e, unit, &skip).bytes};
-        c->accesses = k + 1;
+        list->access[n] = (gs_cache_access){.unit = unit, .whole = how->whole, .bytes = bytes_of(e, k, unit),
+                                            .made = how->made};
+        list->accesses = n + 1;
         return GS_OK;
     }
+    if (list->plan == NULL)
+        return GS_OK;
     /* other accesses than were listed: the cache's plan is not for them */
-    if (k >= c->accesses || c->access[k].unit != unit)
+    if (n >= list->accesses || list->access[n].unit != unit)
         return GS_EAGAIN;
-    e->cell[unit].held = c->cache->place[k] != GS_CACHE_NOWHERE;
-    return e->cell[unit].held && !c->cache->hit[k] ? bring(e, unit, e->cache_base + c->cache->place[k]) : GS_OK;
+    k->cell[unit].held = list->plan->place[n] != GS_CACHE_NOWHERE;
+    if (k->cell[unit].held && !list->plan->hit[n])
+        *to = k->base + list->plan->place[n];
+    return GS_OK;
 }
 
-/* `again`: no access of its own. Neither has one what is in use already: it is longer. */
-static gs_status find(struct emitter *e, uint32_t unit, bool whole, bool again, struct unit *out, bool *there)
+static gs_region region_of(const struct cache *k) { return k->on > 0 ? GS_REGION_ARENA : GS_REGION_RESIDENT; }
+
+/* One more user of the unit where it is in the memory. */
+static void use(struct cache *k, uint32_t unit, struct unit *out)
+{
+    struct cell *const c = &k->cell[unit];
+    c->inside++;
+    *out = (struct unit){.place = {region_of(k), c->place}, .read = c->read, .ring = NOT_STAGED, .cached = unit + 1,
+                         .in_cache = true, .on = k->on};
+}
+
+/* What is in use already has no access of its own: its use is longer. */
+static gs_status find(struct emitter *e, struct cache *k, uint32_t unit, const struct access *how, struct unit *out,
+                      bool *there, uint64_t *to)
 {
     gs_status st = GS_OK;
 
     *there = false;
-    if (e->cell == NULL)
+    *to = GS_CACHE_NOWHERE;
+    if (k->cell == NULL)
         return GS_OK;
-    struct cell *const c = &e->cell[unit];
-    if (!again && c->users == 0 && (st = enter(e, unit, whole)) != GS_OK)
+    struct cell *const c = &k->cell[unit];
+    if (!how->again && c->users == 0 && (st = enter(e, k, unit, how, to)) != GS_OK)
         return st;
     c->users++;
     out->cached = unit + 1;
     out->in_cache = false;
-    if (c->place == GS_CACHE_NOWHERE || !c->held)
+    if (*to != GS_CACHE_NOWHERE || c->place == GS_CACHE_NOWHERE || !c->held)
         return GS_OK;
-    c->inside++;
-    *out = (struct unit){.place = {GS_REGION_RESIDENT, c->place}, .read = c->read, .ring = NOT_STAGED,
-                         .cached = unit + 1, .in_cache = true};
+    use(k, unit, out);
+    *there = true;
+    return GS_OK;
+}
+
+/* -- the host's memory --------------------------------------------------------------- */
+
+static gs_status find_or_read(struct emitter *e, uint32_t unit, const struct access *how, struct unit *out, bool *there)
+{
+    struct cell *const c = e->cache.cell != NULL ? &e->cache.cell[unit] : NULL;
+    uint64_t to, skip;
+    gs_status st = find(e, &e->cache, unit, how, out, there, &to);
+
+    if (st != GS_OK || to == GS_CACHE_NOWHERE)
+        return st;
+    gs_task t = whole_unit(e, unit, &skip);
+    if ((st = settle(e, &e->cache, unit, to)) != GS_OK)
+        return st;
+    t.place = (gs_place){GS_REGION_RESIDENT, to};
+    if ((st = gs_emit__task(e, &t, &c->read)) != GS_OK)
+        return st;
+    e->pass->read_bytes += t.bytes;
+    e->pass->read_requests++;
+    use(&e->cache, unit, out);
     *there = true;
     return GS_OK;
 }
@@ -236,7 +411,8 @@ gs_status gs_emit__cached_rows(struct emitter *e, uint32_t array, uint32_t inter
         return GS_OK;
     /* A pruned stage reads runs of rows. In its vertex program, where nothing is brought, it takes what it finds. */
     const bool prunes = gs_layout_prunes(e->l, e->stage);
-    if ((st = find(e, unit, whole && !prunes, from != 0 || (prunes && e->in_vertex), out, there)) != GS_OK || !*there)
+    const struct access how = {.whole = whole && !prunes, .again = from != 0 || (prunes && e->in_vertex)};
+    if ((st = find_or_read(e, unit, &how, out, there)) != GS_OK || !*there)
         return st;
     whole_unit(e, unit, &skip);
     out->place.offset += skip + from * e->l->row_bytes[array];
@@ -246,34 +422,99 @@ gs_status gs_emit__cached_rows(struct emitter *e, uint32_t array, uint32_t inter
 
 gs_status gs_emit__cached_chunk(struct emitter *e, uint32_t target, uint32_t operand, struct unit *out, bool *there)
 {
-    const gs_status st = find(e, gs_emit__chunk_unit(e, target, operand), true, false, out, there);
+    const gs_status st =
+        find_or_read(e, gs_emit__chunk_unit(e, target, operand), &(struct access){.whole = true}, out, there);
     if (st == GS_OK && *there && out->read == GS_NONE)
         e->pass->cached_bytes += gs_layout_chunk(e->l, e->stage, target, operand)->length;
     return st;
 }
 
 /* In the vertex program of a pruned stage nothing is an access. */
-static bool is_listed(const struct emitter *e)
+static bool is_listed(const struct emitter *e, const struct cache *k)
 {
-    return e->c->tracing && e->cell != NULL && in_cached_pass(e) && !(gs_layout_prunes(e->l, e->stage) && e->in_vertex);
+    return k->tracing && k->cell != NULL && k->list != NULL &&
+           (k->on > 0 || !(gs_layout_prunes(e->l, e->stage) && e->in_vertex));
 }
 
 void gs_emit__cache_cost(struct emitter *e, uint32_t unit, uint64_t read_before)
 {
-    if (is_listed(e))
-        e->c->access[e->cell[unit].access].cost += e->pass->read_bytes - read_before;
+    if (is_listed(e, &e->cache))
+        e->cache.list->access[e->cache.cell[unit].access].cost += e->pass->read_bytes - read_before;
+}
+
+/* -- a device's memory ------------------------------------------------------------------ */
+
+gs_status gs_emit__find_here(struct emitter *e, uint32_t unit, const struct access *how, struct unit *out, bool *there,
+                             uint64_t *to)
+{
+    struct cache *const k = &gs_emit__here(e)->cache;
+
+    *there = false;
+    *to = GS_CACHE_NOWHERE;
+    if (!gs_layout_unit_stays(e->l, unit))
+        return GS_OK;
+    const gs_status st = find(e, k, unit, how, out, there, to);
+    if (st == GS_OK && *there && !how->made)
+        e->pass->device_cached_bytes += how->again ? 0 : gs_layout_unit_bytes(e->l, unit);
+    return st;
+}
+
+gs_status gs_emit__settle_here(struct emitter *e, uint32_t unit, uint64_t to, struct unit *out)
+{
+    struct cache *const k = &gs_emit__here(e)->cache;
+    const gs_status st = settle(e, k, unit, to);
+    if (st == GS_OK)
+        use(k, unit, out);
+    return st;
+}
+
+void gs_emit__came_here(struct emitter *e, const struct unit *u, uint32_t task, uint64_t bytes)
+{
+    struct cache *const k = &gs_emit__here(e)->cache;
+    if (u->cached == 0 || k->cell == NULL)
+        return;
+    struct cell *const c = &k->cell[u->cached - 1];
+    if (u->in_cache)
+        c->read = task;
+    if (is_listed(e, k))
+        k->list->access[c->access].cost += bytes;
+}
+
+/* -- both ------------------------------------------------------------------------------- */
+
+/* One number for both: the last task of each lane that either stands for. Lanes of devices end in order. */
+static uint32_t later(struct emitter *e, uint32_t a, uint32_t b)
+{
+    uint32_t last[GS_PLAN_LANES], n = 0;
+    const uint32_t before = e->wait_count;
+
+    if (a == GS_NONE || b == GS_NONE || a == b)
+        return a == GS_NONE ? b : a;
+    gs_emit__wait(e, a);
+    gs_emit__wait(e, b);
+    gs_emit__expand(e, before);
+    for (uint32_t i = before; i < e->wait_count; i++) {
+        uint32_t k = 0;
+        while (k < n && gs_task_lane(&e->plan->task[last[k]]) != gs_task_lane(&e->plan->task[e->waits[i]]))
+            k++;
+        last[k] = k < n ? GS_MAX(last[k], e->waits[i]) : e->waits[i];
+        n += k == n;
+    }
+    e->wait_count = before;
+    return n == 1 ? last[0] : gs_emit__join(e, last, n);
 }
 
 void gs_emit__cache_release(struct emitter *e, const struct unit *u, uint32_t task)
 {
     if (u->cached == 0)
         return;
-    struct cell *const c = &e->cell[u->cached - 1];
+    struct cache *const k = u->on > 0 ? &e->seat[u->on - 1].cache : &e->cache;
+    struct cell *const c = &k->cell[u->cached - 1];
     c->users--;
     if (u->in_cache) {
         c->inside--;
-        c->last = task;
+        c->last = later(e, c->last, task);
     }
-    if (is_listed(e))
-        e->c->access[c->access].until = e->accesses - 1;
+    if (is_listed(e, k))
+        k->list->access[c->access].until = k->accesses - 1;
 }

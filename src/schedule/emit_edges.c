@@ -126,9 +126,8 @@ static gs_status load_targets(struct emitter *e, struct block b)
             struct unit *u = &gs_emit__here(e)->target[a * e->l->parts + t];
             const uint32_t rows = gs_layout_rows(e->l, e->stage, b.first + t), array = e->target_array[a];
             *u = (struct unit){.read = GS_NONE, .ring = NOT_STAGED};
-            if (gs_emit__target_needed(e, b.first + t) &&
-                (st = gs_emit__load_rows(e, array, b.first + t, 0, rows, u)) == GS_OK)
-                st = gs_emit__bring(e, rows * e->l->row_bytes[array], u);
+            if (gs_emit__target_needed(e, b.first + t))
+                st = gs_emit__rows_here(e, array, b.first + t, 0, rows, false, u);
         }
     gs_ring_lasting_end(ring, head);
     return st;
@@ -285,8 +284,7 @@ static gs_status sum_chunk(struct emitter *e, struct block b, uint32_t local, ui
         return GS_OK;
     gs_task t = {.file = GS_FILE_EDGES(e->l->program, e->l->stage_set[e->stage]), .target = target, .operand = operand,
                  .rows = gs_layout_rows(e->l, e->stage, target), .chunk_bytes = c->length};
-    if ((is_alone(e) && (st = gs_emit__load_chunk(e, target, operand, chunk)) != GS_OK) ||
-        (st = gs_emit__bring_chunk(e, &t, chunk)) != GS_OK)
+    if ((st = gs_emit__chunk_here(e, &t, chunk)) != GS_OK)
         return st;
     t.chunk = chunk->place;
     for (uint32_t i = 0; i < s->sums && st == GS_OK; i++)
@@ -378,8 +376,7 @@ static bool list_readers(const struct emitter *e, uint32_t operand, uint32_t arr
     return any;
 }
 
-/* What all devices together need. */
-static const uint64_t *needed_by_all(struct emitter *e, uint32_t operand, const bool *needs)
+const uint64_t *gs_emit__needed_by(struct emitter *e, uint32_t operand, const bool *needs)
 {
     const uint32_t words = e->l->config->granules.words;
     if (!e->apart)
@@ -427,7 +424,7 @@ static uint64_t largest_chunk(const struct emitter *e, uint32_t operand)
 
 gs_status gs_emit__load_operands(struct emitter *e, uint32_t operand, const bool *needs, uint64_t beside)
 {
-    const uint64_t *mask = needed_by_all(e, operand, needs);
+    const uint64_t *const mask = gs_emit__needed_by(e, operand, needs);
     const uint32_t count = gs_emit__needed_end(e, operand, mask);
     bool reads[GS_PLAN_DEVICES];
     uint64_t together = largest_chunk(e, operand) + beside;
@@ -439,19 +436,14 @@ gs_status gs_emit__load_operands(struct emitter *e, uint32_t operand, const bool
                         : 0;
     gs_ring_group(&e->ring, together);
     for (uint32_t a = 0; a < e->operands && st == GS_OK; a++) {
-        const uint32_t array = e->operand_array[a];
-        struct unit u = {.read = GS_NONE, .ring = NOT_STAGED};
         for (uint32_t d = 0; d < e->devices; d++)
-            e->seat[d].operand[a] = u;
-        if (!list_readers(e, operand, array, needs, reads) ||
-            (st = gs_emit__load_needed(e, array, operand, mask, &u)) != GS_OK)
+            e->seat[d].operand[a] = (struct unit){.read = GS_NONE, .ring = NOT_STAGED};
+        if (!list_readers(e, operand, e->operand_array[a], needs, reads))
             continue;
-        if (!e->apart) {
-            e->seat[0].operand[a] = u;
-        } else {
-            st = gs_emit__share(e, a, operand, &u, reads);
-            mask = a + 1 < e->operands ? needed_by_all(e, operand, needs) : NULL; /* sharing used its memory */
-        }
+        if (e->apart)
+            st = gs_emit__share(e, a, operand, reads);
+        else
+            st = gs_emit__load_needed(e, e->operand_array[a], operand, mask, &e->seat[0].operand[a]);
     }
     return st;
 }

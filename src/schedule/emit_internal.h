@@ -37,9 +37,47 @@ struct block {
     uint32_t first, count; /* target intervals */
 };
 
+/* A unit of a cache, while a pass is emitted. Places are in RESIDENT, or in the device's arena. */
+struct cell {
+    uint64_t first_place, place; /* at the beginning of every pass, now; GS_CACHE_NOWHERE: not there */
+    uint32_t read, last; /* tasks of this pass: that brought it, that used it last (or a join of some); GS_NONE */
+    uint32_t access;     /* the last one, by number */
+    uint32_t users;      /* that have not been released */
+    uint32_t inside;     /* of those, who use the bytes at `place` */
+    bool held;           /* the cache's plan keeps the bytes for the last access; else they may go at any time */
+    bool seen;
+};
+
+/* Bytes of a device's memory that a unit had until another came, which did not take all of them. */
+struct vacated {
+    uint64_t at, bytes;
+    uint32_t last; /* the unit's last users, as a cell's */
+};
+
+/* What is found in one memory while a plan is emitted. */
+struct cache {
+    uint32_t on;        /* 1 + device; 0: the host's */
+    struct cell *cell;  /* [units]; NULL: there is none */
+    uint32_t *occupant; /* [occupants] units that are there */
+    uint32_t occupants, accesses; /* accesses: of the pass so far */
+    struct vacated *vacated; /* [vacancies] of a device: those who take the bytes are of several lanes */
+    uint32_t vacancies, vacated_room;
+    uint64_t base;      /* of its memory */
+    gs_cache_list *list; /* of the pass, traced or followed; NULL: none */
+    bool tracing;
+};
+
+/* An access to a unit. */
+struct access {
+    bool whole; /* a read would bring all of it */
+    bool made;  /* it is not read, but made */
+    bool again; /* it goes on with the one before */
+};
+
 /* A device, while a stage is emitted: what the block that it holds uses. */
 struct seat {
-    gs_ring_sim ring;     /* of several devices: staging behind the arena's sums */
+    gs_ring_sim ring;     /* of devices with copies as tasks: staging behind the arena's sums */
+    struct cache cache;   /* and behind that, what stays */
     struct block block;
     uint32_t last;        /* its last task of the edge pass being made */
     struct unit *narrow;  /* [most regs] interval-wide loads of the stage */
@@ -49,17 +87,6 @@ struct seat {
 
 /* A wait for several tasks of different lanes, where there is room for one. */
 #define JOINED 0x80000000u
-
-/* A unit of the cache, while a pass is emitted. Places are in RESIDENT. */
-struct cell {
-    uint64_t first_place, place; /* at the beginning of every pass, now; GS_CACHE_NOWHERE: not there */
-    uint32_t read, last; /* tasks of this pass: that brought it, that used it last; GS_NONE */
-    uint32_t access;     /* the last one, by number */
-    uint32_t users;      /* that have not been released */
-    uint32_t inside;     /* of those, who use the bytes at `place` */
-    bool held;           /* the cache's plan keeps the bytes for the last access; else they may go at any time */
-    bool seen;
-};
 
 /* [first, end) of emitter.owner: arrays of the pass that had bytes of an array's place in the run's file before, the
  * last first. */
@@ -102,11 +129,9 @@ struct emitter {
     struct unit *chunk; /* [parts * GS_CHUNK_GROUP] of the block's targets: for operand intervals [group_first,
                          * group_end) */
     uint32_t group_first, group_end;
-    struct cell *cell;  /* [units of the cache]; NULL: there is none */
-    uint32_t *occupant; /* [occupants] units that are there */
-    uint32_t occupants, accesses; /* accesses: of the cached pass so far */
+    struct cache cache; /* of the host's memory */
     bool in_vertex; /* a vertex program is being made, not an edge pass */
-    uint64_t cache_base;
+    bool first_tile; /* and its interval begins */
     uint32_t *needed;                       /* [parts] operand intervals of the blocks of a sequence's derivative */
 };
 
@@ -178,17 +203,21 @@ gs_ring_sim *gs_emit__ring_here(struct emitter *e);
 uint64_t gs_emit__bytes_here(const struct emitter *e, uint32_t array, uint32_t interval, uint64_t rows);
 /* A piece of the device's staging ring. */
 gs_status gs_emit__take_here(struct emitter *e, uint64_t bytes, struct unit *out);
-/* A whole unit that is on the host is brought to the device, and let go of on the host. Does nothing to one device. */
+/* A whole unit that is on the host is brought to the device, and let go of on the host. Does nothing where the device
+ * computes on host memory. */
 gs_status gs_emit__bring(struct emitter *e, uint64_t bytes, struct unit *u);
-/* The same of a chunk, which `t` names. */
-gs_status gs_emit__bring_chunk(struct emitter *e, const gs_task *t, struct unit *u);
+/* Rows of an array where the device that is here computes on them. `again`: they go on with the rows before. */
+gs_status gs_emit__rows_here(struct emitter *e, uint32_t array, uint32_t interval, uint32_t from, uint32_t rows,
+                             bool again, struct unit *out);
+/* The same for a chunk, which `t` names. With others of a group it is on the host already, in `u`. */
+gs_status gs_emit__chunk_here(struct emitter *e, const gs_task *t, struct unit *u);
 /* Does what device `from` has come to this one from there? Else by way of the host. */
 bool gs_emit__is_handed_on(const struct emitter *e, uint32_t from);
 /* A whole unit on such a device is handed on to this one, and let go of there. */
 gs_status gs_emit__hand_on(struct emitter *e, uint64_t bytes, struct unit *u);
-/* Rows of `array` of an operand interval come from the host to the devices that need them, whose operand units are
- * filled; hands on along chains. `needs`: [devices]. */
-gs_status gs_emit__share(struct emitter *e, uint32_t index, uint32_t operand, struct unit *host, const bool *needs);
+/* Rows of the operand array `index` come to the devices that need them, whose operand units are filled: from where they
+ * stay, from the device before along a chain, or from the host. `needs`: [devices]. */
+gs_status gs_emit__share(struct emitter *e, uint32_t index, uint32_t operand, const bool *needs);
 /* The device's piece `from` goes to the host, and is free then. */
 gs_status gs_emit__take_back(struct emitter *e, const struct unit *from, gs_place to, uint64_t bytes, uint32_t *task);
 
@@ -204,6 +233,14 @@ uint32_t gs_emit__chunk_unit(const struct emitter *e, uint32_t target, uint32_t 
 gs_status gs_emit__cached_rows(struct emitter *e, uint32_t array, uint32_t interval, uint32_t from, uint32_t rows,
                                bool whole, struct unit *out, bool *there);
 gs_status gs_emit__cached_chunk(struct emitter *e, uint32_t target, uint32_t operand, struct unit *out, bool *there);
+/* An access of this device. *there: `out` says where its first byte is. *to: it is to be put there, by
+ * gs_emit__settle_here() and a task that brings or makes it; GS_CACHE_NOWHERE: it does not stay. */
+gs_status gs_emit__find_here(struct emitter *e, uint32_t unit, const struct access *how, struct unit *out, bool *there,
+                             uint64_t *to);
+/* `out`: the unit at `to`, whose last users the next task waits for. */
+gs_status gs_emit__settle_here(struct emitter *e, uint32_t unit, uint64_t to, struct unit *out);
+/* `task` has brought `bytes` of what was looked for, or has made it. */
+void gs_emit__came_here(struct emitter *e, const struct unit *u, uint32_t task, uint64_t bytes);
 /* The unit's access was a read of what the pass reads now beyond `read_before`. */
 void gs_emit__cache_cost(struct emitter *e, uint32_t unit, uint64_t read_before);
 /* What was looked for, found or not, is in use no more. */
@@ -217,6 +254,8 @@ bool gs_emit__operand_needed(const struct emitter *e, struct block b, uint32_t o
 bool gs_emit__target_needed(const struct emitter *e, uint32_t target);
 /* Granules of the operand interval that the device's block needs; NULL: all. In e->mask. */
 const uint64_t *gs_emit__needed_rows(struct emitter *e, struct block b, uint32_t operand);
+/* What the devices of `needs` need together. Valid until the next such call. */
+const uint64_t *gs_emit__needed_by(struct emitter *e, uint32_t operand, const bool *needs);
 /* Of the interval, rows up to the last that is needed: more takes no room in the ring. `mask` NULL: all. */
 uint32_t gs_emit__needed_end(const struct emitter *e, uint32_t operand, const uint64_t *mask);
 /* Lists in e->operand_array and e->target_array which arrays the stage's edge pass reads at either end, each once. */

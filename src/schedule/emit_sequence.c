@@ -78,8 +78,7 @@ static gs_status begin_interval(struct emitter *e, uint32_t interval, uint32_t l
         return GS_OK;
     if ((st = zero(e, state_place(e, 0, local, false), 2 * half, &task)) != GS_OK ||
         (st = zero(e, state_place(e, gradient_slot(e), local, true), half, &task)) != GS_OK ||
-        (st = gs_emit__load_rows(e, array, interval, 0, rows, &u)) != GS_OK ||
-        (st = gs_emit__bring(e, rows * e->l->row_bytes[array], &u)) != GS_OK)
+        (st = gs_emit__rows_here(e, array, interval, 0, rows, false, &u)) != GS_OK)
         return st;
     gs_emit__wait(e, u.read);
     if ((st = copy(e, state_place(e, gradient_slot(e), local, false), u.place, 4 * width_of(e) * rows, &task)) == GS_OK)
@@ -110,8 +109,7 @@ static gs_status chunk_task(struct emitter *e, gs_task *t, uint32_t slot, uint32
 
     t->file = GS_FILE_EDGES(e->l->program, e->l->stage_set[e->stage]);
     t->chunk_bytes = c->length;
-    if ((st = gs_emit__load_chunk(e, t->target, t->operand, &chunk)) != GS_OK ||
-        (st = gs_emit__bring_chunk(e, t, &chunk)) != GS_OK ||
+    if ((st = gs_emit__chunk_here(e, t, &chunk)) != GS_OK ||
         (st = gs_emit__grow((void **)&p->reg, &e->reg_room, p->regs + GS_STATE_PLACES, sizeof(*p->reg))) != GS_OK)
         return st;
     t->first_reg = p->regs;

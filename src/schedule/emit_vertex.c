@@ -26,8 +26,7 @@ static gs_status tile_inputs(struct emitter *e, uint32_t interval, struct block 
             e->tile[r].place.offset += from * e->l->row_bytes[reg->array];
             e->tile[r].read = gs_emit__here(e)->narrow[r].read;
         } else if (reg->kind == GS_REG_LOAD) {
-            if ((st = gs_emit__load_rows(e, reg->array, interval, from, rows, &e->tile[r])) == GS_OK)
-                st = gs_emit__bring(e, rows * e->l->row_bytes[reg->array], &e->tile[r]);
+            st = gs_emit__rows_here(e, reg->array, interval, from, rows, !e->first_tile, &e->tile[r]);
         } else if (reg->kind == GS_REG_TEMP && reg->array == GS_NONE && sl->reg_offset[r] != UINT64_MAX) {
             e->tile[r].place = (gs_place){GS_REGION_ARENA, sl->reg_offset[r]};
         }
@@ -67,24 +66,68 @@ gs_place gs_emit__kept_place(const struct emitter *e, uint32_t array, uint32_t i
     return (gs_place){GS_REGION_RESIDENT, e->c->offset[array] + first * e->l->row_bytes[array]};
 }
 
+/* Rows of the unit at `to` that the stage leaves out are 0, as everybody expects. */
+static gs_status zero_rest(struct emitter *e, uint32_t array, uint32_t interval, gs_place to)
+{
+    const uint64_t row = e->l->row_bytes[array];
+    uint32_t at = 0, task;
+    gs_status st = GS_OK;
+
+    for (uint32_t k = 0, runs = gs_layout_runs(e->l, e->stage, interval); k <= runs && st == GS_OK; k++) {
+        const gs_row_run end = {gs_interval_rows(e->l->chunks, interval), 0},
+                         run = k < runs ? gs_layout_run(e->l, e->stage, interval, k) : end;
+        const gs_task t = {.kind = GS_TASK_ZERO, .place = {to.region, to.offset + at * row},
+                           .bytes = (run.first - at) * row};
+        if (t.bytes > 0)
+            st = gs_emit__task(e, &t, &task);
+        at = run.first + run.rows;
+    }
+    return st;
+}
+
+/* In the device's own memory: where the rows stay, or a piece of its ring. */
+static gs_status output_here(struct emitter *e, uint32_t interval, uint32_t from, uint64_t bytes, uint32_t array,
+                             struct unit *out)
+{
+    const uint32_t unit = gs_emit__array_unit(e, array, interval);
+    const struct access how = {.whole = true, .made = true, .again = !e->first_tile};
+    uint64_t to;
+    bool there;
+    gs_status st = gs_emit__find_here(e, unit, &how, out, &there, &to);
+
+    if (st != GS_OK)
+        return st;
+    if (!there && to == GS_CACHE_NOWHERE) {
+        const uint32_t cached = out->cached;
+        st = gs_emit__take_here(e, bytes, out);
+        out->cached = cached;
+        return st;
+    }
+    if (!there && (st = gs_emit__settle_here(e, unit, to, out)) == GS_OK)
+        st = zero_rest(e, array, interval, out->place);
+    out->place.offset += from * e->l->row_bytes[array];
+    return st;
+}
+
 static gs_status tile_outputs(struct emitter *e, uint32_t interval, uint32_t from, uint32_t rows, gs_place *place)
 {
     const gs_stage *s = gs_emit__stage(e);
     gs_status st = GS_OK;
     for (uint32_t r = 0; r < s->regs && st == GS_OK; r++) {
         const gs_reg *reg = &s->reg[r];
+        struct unit *const out = &e->tile[r];
         if (!is_output(reg))
             continue;
         const uint64_t row = e->l->row_bytes[reg->array];
         const bool kept = is_kept(e, reg->array, interval);
         if (kept && !e->apart)
-            e->tile[r].place = gs_emit__kept_place(e, reg->array, interval, from);
+            out->place = gs_emit__kept_place(e, reg->array, interval, from);
         else if (e->apart)
-            st = gs_emit__take_here(e, kept ? rows * row : stored_bytes(row, from, rows), &e->tile[r]);
+            st = output_here(e, interval, from, kept ? rows * row : stored_bytes(row, from, rows), reg->array, out);
         else
-            st = gs_emit__take_ring(e, stored_bytes(row, from, rows), &e->tile[r]);
-        place[r] = e->tile[r].place;
-        place[r].offset += kept ? 0 : from * row % GS_BLOCK_BYTES;
+            st = gs_emit__take_ring(e, stored_bytes(row, from, rows), out);
+        place[r] = out->place;
+        place[r].offset += kept || out->in_cache ? 0 : from * row % GS_BLOCK_BYTES;
     }
     return st;
 }
@@ -103,7 +146,7 @@ static gs_status zero_around(struct emitter *e, uint32_t interval, uint32_t from
     gs_status st = GS_OK;
     for (uint32_t r = 0; r < s->regs && st == GS_OK; r++) {
         const gs_reg *reg = &s->reg[r];
-        if (!is_output(reg) || is_kept(e, reg->array, interval))
+        if (!is_output(reg) || is_kept(e, reg->array, interval) || e->tile[r].in_cache)
             continue;
         const uint64_t row = e->l->row_bytes[reg->array], head = from * row % GS_BLOCK_BYTES;
         const uint64_t end = head + rows * row;
@@ -120,7 +163,8 @@ static gs_status bring_back(struct emitter *e, uint32_t interval, uint32_t from,
 {
     const uint32_t array = gs_emit__stage(e)->reg[reg].array;
     const uint64_t row = e->l->row_bytes[array];
-    const struct unit here = e->tile[reg];
+    const uint64_t head = from * row % GS_BLOCK_BYTES;
+    struct unit here = e->tile[reg];
     gs_status st = GS_OK;
 
     if (!e->apart)
@@ -128,6 +172,7 @@ static gs_status bring_back(struct emitter *e, uint32_t interval, uint32_t from,
     gs_emit__wait(e, *task);
     if (is_kept(e, array, interval))
         return gs_emit__take_back(e, &here, gs_emit__kept_place(e, array, interval, from), rows * row, task);
+    here.place.offset -= here.in_cache ? head : 0; /* what stands before the rows is 0, or other rows as they are */
     if ((st = gs_emit__take_ring(e, stored_bytes(row, from, rows), &e->tile[reg])) != GS_OK)
         return st;
     return gs_emit__take_back(e, &here, e->tile[reg].place, stored_bytes(row, from, rows), task);
@@ -143,6 +188,12 @@ static gs_status write_outputs(struct emitter *e, uint32_t interval, uint32_t fr
         if (!is_output(reg))
             continue;
         uint32_t made = vertex_task;
+        if (e->apart)
+            gs_emit__came_here(e, &e->tile[r], vertex_task, 0);
+        if (e->apart && e->tile[r].in_cache && e->c->device.own[gs_emit__array_unit(e, reg->array, interval)]) {
+            gs_emit__release(e, &e->tile[r], vertex_task);
+            continue;
+        }
         if (!e->apart && !is_kept(e, reg->array, interval) &&
             !gs_layout_holds(e->l, reg->array, interval, from, rows)) {
             gs_ring_release(&e->ring, e->tile[r].ring, vertex_task); /* nobody reads it: the file stays 0 there */
@@ -193,9 +244,8 @@ static gs_status load_narrow(struct emitter *e, uint32_t interval, uint32_t rows
         bytes += is_narrow(e, &s->reg[r]) ? gs_emit__bytes_here(e, s->reg[r].array, interval, rows) : 0;
     head = gs_ring_lasting_begin(gs_emit__ring_here(e), bytes);
     for (uint32_t r = 0; r < s->regs && st == GS_OK; r++)
-        if (is_narrow(e, &s->reg[r]) &&
-            (st = gs_emit__load_rows(e, s->reg[r].array, interval, 0, rows, &gs_emit__here(e)->narrow[r])) == GS_OK)
-            st = gs_emit__bring(e, rows * e->l->row_bytes[s->reg[r].array], &gs_emit__here(e)->narrow[r]);
+        if (is_narrow(e, &s->reg[r]))
+            st = gs_emit__rows_here(e, s->reg[r].array, interval, 0, rows, false, &gs_emit__here(e)->narrow[r]);
     gs_ring_lasting_end(gs_emit__ring_here(e), head);
     return st;
 }
@@ -246,6 +296,7 @@ gs_status gs_emit__interval(struct emitter *e, uint32_t interval, struct block b
         /* Tiles end at multiples of `step` of the interval, where blocks of its files do. */
         for (uint32_t from = run.first, to; from < end && st == GS_OK; from = to) {
             to = GS_MIN(from - from % step + step, end);
+            e->first_tile = k == 0 && from == run.first;
             st = emit_tile(e, interval, b, from, to - from, &task);
         }
         e->stage_rows += run.rows;

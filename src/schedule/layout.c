@@ -16,7 +16,7 @@
 #define TILE_ROWS_MOST 16384u
 /* Of its own registers, where it loads and stores rows where they are: fewer launches. */
 #define UNSTAGED_BYTES (8 * GS_MIB)
-#define UNSTAGED_ROWS_MOST 65536u
+#define LAUNCH_ROWS_MOST 65536u
 /* Of a device with memory of its own, in which launches of few rows take as long as asking for them: some 3 us each.
  * What tiles need for themselves, of its memory. */
 #define OWN_BYTES_MOST (256 * GS_MIB)
@@ -85,23 +85,16 @@ static uint64_t without_a_rest(uint64_t interval, uint64_t rows)
     return even <= rows + rows / 8 ? even : rows;
 }
 
-uint32_t gs_schedule_launch_rows(const gs_stage *s, uint64_t device_memory)
+/* Of a tile's registers: staged ones stay in a cache; a device with memory of its own has launches to save, and takes a
+ * part of the smaller of both memories, through which the tile may have to go. */
+static uint64_t tile_bytes(const gs_layout *l)
 {
-    uint64_t row = 1;
-    for (uint32_t r = 0; r < s->regs; r++)
-        if (s->reg[r].array != GS_NONE)
-            row += s->reg[r].width * (uint64_t)gs_dtype_bytes(s->reg[r].dtype);
-    const uint64_t bytes = device_memory < GS_OWN_COPIES_FROM ? 0 : device_memory / GS_OWN_COPIES_SHARE;
-    const uint64_t rows = gs_align_down(bytes / row, GS_TILE_ROWS);
-    return (uint32_t)GS_MIN(GS_MAX(rows, (uint64_t)TILE_ROWS_MOST), (uint64_t)UNSTAGED_ROWS_MOST);
-}
-
-/* For the registers that a tile needs for itself, where what it loads and stores is not staged. */
-static uint64_t unstaged_bytes(const gs_layout *l)
-{
-    return l->config->unified ? UNSTAGED_BYTES
-                              : GS_MIN(GS_MAX(l->config->device_memory / OWN_SCRATCH_SHARE, UNSTAGED_BYTES),
-                                       OWN_BYTES_MOST);
+    const gs_schedule_config *const c = l->config;
+    if (!l->staged)
+        return UNSTAGED_BYTES;
+    if (!l->long_tiles)
+        return TILE_BYTES;
+    return GS_MIN(GS_MAX(GS_MIN(c->device_memory, c->host_memory) / OWN_SCRATCH_SHARE, TILE_BYTES), OWN_BYTES_MOST);
 }
 
 /* `out` is laid out for GS_TILE_ROWS rows. */
@@ -112,13 +105,11 @@ static uint32_t tile_rows(const gs_layout *l, const gs_stage *s, const gs_stage_
         row += s->reg[r].width * (uint64_t)gs_dtype_bytes(s->reg[r].dtype);
     if (!l->staged)
         row = out->scratch_bytes / GS_TILE_ROWS;
-    uint64_t rows = gs_align_down((l->staged ? TILE_BYTES : unstaged_bytes(l)) / GS_MAX(row, 1), GS_TILE_ROWS);
-    const uint32_t most = l->staged            ? TILE_ROWS_MOST
-                          : l->config->unified ? UNSTAGED_ROWS_MOST
-                                               : gs_schedule_launch_rows(s, l->config->device_memory);
-    const bool rest = l->staged || !l->config->unified; /* there is room for no more rows than `most` */
+    uint64_t rows = gs_align_down(tile_bytes(l) / GS_MAX(row, 1), GS_TILE_ROWS);
+    const uint32_t most = l->staged && tile_bytes(l) == TILE_BYTES ? TILE_ROWS_MOST : LAUNCH_ROWS_MOST;
     rows = GS_MIN(GS_MAX(rows, GS_TILE_ROWS), most);
-    return (uint32_t)GS_MIN(rest ? rows : without_a_rest(l->chunks->interval_rows, rows), l->chunks->interval_rows);
+    return (uint32_t)GS_MIN(l->staged ? rows : without_a_rest(l->chunks->interval_rows, rows),
+                            l->chunks->interval_rows);
 }
 
 static gs_status layout_stage(const gs_layout *l, const gs_stage *s, gs_stage_layout *out)
@@ -236,11 +227,12 @@ static void find_stores(gs_layout *l)
         }
 }
 
-gs_status gs_layout_make(gs_layout *out, const gs_schedule_config *config, bool staged)
+gs_status gs_layout_make(gs_layout *out, const gs_schedule_config *config, gs_tiles tiles)
 {
     const gs_program *p = config->program;
     gs_layout l = {
-        .config = config, .staged = staged, .program = p, .chunks = config->chunks, .parts = config->chunks->parts};
+        .config = config, .staged = tiles != GS_TILES_IN_PLACE, .long_tiles = tiles == GS_TILES_LONG, .program = p,
+        .chunks = config->chunks, .parts = config->chunks->parts};
     gs_status st = GS_ENOMEM;
 
     l.row_bytes = gs_calloc(p->arrays + 1, sizeof(*l.row_bytes));

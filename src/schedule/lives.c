@@ -318,7 +318,8 @@ uint64_t gs_lives_spill(uint64_t *first, uint64_t *bytes, const gs_choice *c, co
     uint32_t count = 0;
 
     for (uint32_t a = 0; a < l->program->arrays; a++) {
-        bytes[a] = (l->parts - c->kept_intervals[a]) * l->spill_interval[a];
+        const bool stays = c->device.used_bytes > 0 && c->device.alone[a]; /* on devices: the host never has it */
+        bytes[a] = stays ? 0 : (l->parts - c->kept_intervals[a]) * l->spill_interval[a];
         if (bytes[a] > 0)
             list[count++] = (gs_tenant){.what = a, .bytes = bytes[a], .life = spilled_life(c, l, a)};
     }

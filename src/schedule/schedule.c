@@ -5,7 +5,6 @@
  * resident. A plan is cheap to make, so candidates are made whole, played through
  * with the cost model and compared by seconds.
  */
-#include <stdio.h>
 #include <string.h>
 
 #include "base/alloc.h"
@@ -25,8 +24,10 @@ static gs_status plan_cost(double *out, const gs_layout *l, const gs_plan *plan)
     const gs_cost *const cost = l->config->cost;
     double sum = 0;
     for (uint32_t i = 0; i < p->passes; i++) {
-        const double weight = gs_pass_weight(l, i), written = (double)plan->pass[i].written_bytes;
-        gs_simulation x = {.seconds = (double)plan->pass[i].read_bytes + written};
+        const gs_plan_pass *const pass = &plan->pass[i];
+        const double weight = gs_pass_weight(l, i), written = (double)pass->written_bytes;
+        const double copied = (double)(pass->upload_bytes + pass->forward_bytes + pass->download_bytes);
+        gs_simulation x = {.seconds = (double)pass->read_bytes + written + copied};
         const gs_simulation_input input = {plan, p, l->set, l->parts, cost, l->config->topology, i};
         gs_status st;
         if (cost != NULL && (st = gs_simulate(&x, &input)) != GS_OK)
@@ -46,6 +47,7 @@ static gs_status try_choice(gs_plan **out, const gs_layout *l, gs_choice *c, uin
 
     const bool whole = gs_choice_keep(c, l, l->config->force_spill ? 0 : keep);
     c->ring_bytes = gs_align_down(whole ? GS_BLOCK_BYTES : ring, GS_BLOCK_BYTES);
+    c->ring_bytes = GS_MAX(c->ring_bytes, gs_align_up(c->device.load_most, GS_BLOCK_BYTES));
     st = gs_emit(&plan, l, c);
     if (st == GS_EAGAIN && !c->chunks_alone) {
         c->chunks_alone = true;
@@ -62,18 +64,11 @@ static gs_status try_choice(gs_plan **out, const gs_layout *l, gs_choice *c, uin
     return GS_OK;
 }
 
-/* Of the host's memory, that devices take. */
-static uint64_t devices_bytes(const gs_layout *l, const gs_choice *c)
-{
-    const gs_schedule_config *cfg = l->config;
-    return cfg->unified ? gs_layout_devices(l) * (cfg->device_fixed + c->arena_bytes + c->staging_bytes) : 0;
-}
-
 /* Host bytes left for ring and kept data under this arena, 0 where nothing is. */
 static uint64_t host_left(const gs_layout *l, const gs_choice *c, uint64_t tables)
 {
     const gs_schedule_config *cfg = l->config;
-    const uint64_t used = cfg->host_fixed + tables + devices_bytes(l, c);
+    const uint64_t used = cfg->host_fixed + tables + gs_choice_devices_bytes(c, l);
     return used < cfg->host_memory ? cfg->host_memory - used : 0;
 }
 
@@ -84,6 +79,8 @@ struct best {
     bool found;
     double cost;
     uint64_t arena, ring, keep;
+    uint64_t staging; /* of devices with copies as tasks; what they have besides is for what stays there */
+    bool whole;       /* gs_device_cache */
     uint64_t capacity; /* of the cache; 0: there is none */
     uint64_t tables;   /* bytes of the plan */
     uint32_t tasks;
@@ -120,7 +117,9 @@ static gs_status compare(struct best *best, const gs_layout *l, const gs_choice 
             .arena = c->held_bytes,
             .ring = c->ring_bytes,
             .keep = c->keep_bytes,
-            .capacity = c->cache != NULL ? c->cache_bytes : 0,
+            .staging = c->staging_bytes,
+            .whole = c->device.whole,
+            .capacity = c->host.plan != NULL ? c->cache_bytes : 0,
             .tables = plan->table_bytes,
             .tasks = plan->tasks,
         };
@@ -158,26 +157,34 @@ static gs_status try_rings(struct best *best, const gs_layout *l, gs_choice *c, 
     return st;
 }
 
-/* Plans with one arena. Tables are part of the budget but known only
- * afterwards: a first plan tells their size. */
-static gs_status try_arena(struct best *best, const gs_layout *l, gs_choice *c, uint64_t arena)
+/* Lists what devices access under this arena, in a plan that is thrown away: *tables and *tasks are its. */
+static gs_status probe_arena(const gs_layout *l, gs_choice *c, uint64_t *tables, uint32_t *tasks)
 {
     gs_plan *probe = NULL;
     gs_status st;
 
-    if (!gs_choice_set_arena(c, l, arena))
-        return GS_EAGAIN;
     gs_choice_keep(c, l, 0);
     c->ring_bytes = UINT64_MAX / 4;
-    make_room(best, l);
-    if ((st = gs_emit(&probe, l, c)) != GS_OK)
+    c->device.tracing = c->device.devices > 0;
+    st = gs_emit(&probe, l, c);
+    c->device.tracing = false;
+    if (st != GS_OK)
         return st;
-    const uint64_t left = host_left(l, c, probe->table_bytes + probe->table_bytes / 8);
-    const bool many = l->config->cost != NULL && probe->tasks <= MANY_TASKS;
+    *tables = probe->table_bytes;
+    *tasks = probe->tasks;
     gs_plan_free(probe);
+    return GS_OK;
+}
+
+/* With what devices keep as it is. Tables are part of the budget but known only afterwards: `tables` were a like
+ * plan's. */
+static gs_status try_host(struct best *best, const gs_layout *l, gs_choice *c, uint64_t tables, bool many)
+{
+    const uint64_t left = host_left(l, c, tables + tables / 8);
+    gs_status st;
+
     if (left < GS_BLOCK_BYTES)
         return GS_EAGAIN;
-
     gs_choice_keep(c, l, 0);
     /* Whole in memory? Then there is nothing to stage. */
     if (!l->config->force_spill && gs_choice_keep(c, l, left - GS_BLOCK_BYTES)) {
@@ -188,139 +195,75 @@ static gs_status try_arena(struct best *best, const gs_layout *l, gs_choice *c, 
     return try_rings(best, l, c, left, many);
 }
 
-/* The smallest ring with which anything works: doubling, then halving the gap. */
-static gs_status least_ring(uint64_t *out, uint64_t *tables, const gs_layout *l, gs_choice *c)
+/* What devices have for staging and for what stays there: `staging` of it is for the first. */
+static gs_status divide(gs_choice *c, const gs_layout *l, uint64_t staging, bool whole)
 {
-    const uint64_t step = 16 * GS_BLOCK_BYTES;
-    uint64_t low = 0, high = step;
-    gs_plan *plan = NULL;
-    gs_status st;
-
-    gs_choice_keep(c, l, 0);
-    c->chunks_alone = true;
-    for (;; high *= 2) {
-        c->ring_bytes = high;
-        if ((st = gs_emit(&plan, l, c)) == GS_OK || st != GS_EAGAIN || high > UINT64_MAX / 8)
-            break;
-        low = high;
-    }
-    if (st != GS_OK)
-        return st;
-    *tables = plan->table_bytes;
-    gs_plan_free(plan);
-    while (high - low > step) {
-        c->ring_bytes = gs_align_up(low + (high - low) / 2, step);
-        if (c->ring_bytes >= high)
-            break;
-        st = gs_emit(&plan, l, c);
-        if (st == GS_OK) {
-            gs_plan_free(plan);
-            high = c->ring_bytes;
-        } else if (st == GS_EAGAIN) {
-            low = c->ring_bytes;
-        } else {
-            return st;
-        }
-    }
-    *out = high;
-    return GS_OK;
-}
-
-/* As a user types it, rounded up. */
-static const char *mib_up(char *buf, size_t cap, uint64_t bytes)
-{
-    snprintf(buf, cap, "%lluM", (unsigned long long)gs_div_up(bytes, GS_MIB));
-    return buf;
-}
-
-/* The smallest host budget: larger blocks need more memory for sums, but fewer
- * tasks, whose tables count too. */
-static gs_status least_host(uint64_t *out, const gs_layout *l, gs_choice *c, uint64_t least_arena)
-{
-    const gs_schedule_config *cfg = l->config;
-    uint64_t least = UINT64_MAX;
-    for (uint64_t arena = least_arena; arena <= 8 * least_arena; arena *= 2) {
-        uint64_t ring = 0, tables = 0;
-        gs_status st;
-        if (arena > cfg->device_memory - cfg->device_fixed || !gs_choice_set_arena(c, l, arena))
-            break;
-        /* several devices: no room for what is staged there */
-        if ((st = least_ring(&ring, &tables, l, c)) == GS_EAGAIN)
-            break;
-        if (st != GS_OK)
-            return st;
-        least = GS_MIN(least, cfg->host_fixed + tables + tables / 8 + ring + GS_BLOCK_BYTES + devices_bytes(l, c));
-    }
-    *out = least;
-    return GS_OK;
-}
-
-/* Device memory of several: the least arena, and the smallest staging ring behind it with which anything works. */
-static gs_status least_device(uint64_t *out, const gs_layout *l, gs_choice *c, uint64_t arena)
-{
-    const uint64_t step = 16 * GS_BLOCK_BYTES;
-    gs_status st = GS_EAGAIN;
-
-    *out = l->config->device_fixed + arena;
-    if (l->config->topology == NULL || !gs_choice_set_arena(c, l, arena))
+    c->staging_bytes = gs_align_down(GS_MIN(staging, c->spare_bytes), GS_BLOCK_BYTES);
+    c->device.whole = whole;
+    if (c->device.devices == 0)
         return GS_OK;
-    gs_choice_keep(c, l, 0);
-    c->ring_bytes = UINT64_MAX / 4;
-    for (c->staging_bytes = step; st == GS_EAGAIN && c->staging_bytes < UINT64_MAX / 8;
-         c->staging_bytes += GS_MAX(step, c->staging_bytes / 8)) {
-        gs_plan *plan = NULL;
-        st = gs_emit(&plan, l, c);
-        gs_plan_free(plan);
-        *out = l->config->device_fixed + c->arena_bytes + c->staging_bytes;
+    if (c->staging_bytes == c->spare_bytes) {
+        gs_device_cache_drop_plan(c, l);
+        return GS_OK;
     }
-    return st;
+    return gs_device_cache_plan(c, l, c->spare_bytes - c->staging_bytes);
 }
 
-static void note_refusal(const gs_schedule_config *config, gs_refusal refusal)
+/* Is all that the epochs' pass asks for on the devices? */
+static bool has_all(const gs_choice *c)
 {
-    if (config->refusal != NULL)
-        *config->refusal = refusal;
+    for (uint32_t d = 0; d < c->device.devices; d++) {
+        const gs_cache_list *const list = &c->device.list[d * c->device.passes + c->cached_pass];
+        if (list->plan == NULL || list->plan->read_bytes > 0)
+            return false;
+    }
+    return c->device.devices > 0;
 }
 
-/* Of one device with memory of its own, room for copies grows with the budget (gs_schedule_launch_rows()). */
-static uint64_t with_copies(const gs_schedule_config *cfg, uint64_t least)
+/* Plans with one arena. A first one tells the size of tables and what devices access. */
+static gs_status try_arena(struct best *best, const gs_layout *l, gs_choice *c, uint64_t arena)
 {
-    const bool grows = !cfg->unified && cfg->topology == NULL && least >= GS_OWN_COPIES_FROM;
-    return least + (grows ? least / (GS_OWN_COPIES_SHARE - 1) + 1 : 0);
-}
-
-/* Says which budget is too small, and the smallest one that works. */
-static gs_status refuse(const gs_layout *l, gs_choice *c)
-{
-    const gs_schedule_config *cfg = l->config;
-    const uint64_t arena = gs_layout_least_arena(l);
-    uint64_t least = 0;
-    char have[32], need[32], fixed[32];
+    static const struct {
+        uint32_t share; /* of the device's spare memory, for staging */
+        bool whole;
+    } ways[] = {{1, false}, {4, true}, {16, true}, {2, true}, {4, false}};
+    uint64_t tables;
+    uint32_t tasks;
     gs_status st;
 
-    if (cfg->no_sizes)
-        return gs_fail(GS_EBUDGET, "no plan fits the budgets");
-    c->any_tables = true;
-    if ((st = least_device(&least, l, c, arena)) != GS_OK)
+    if (!gs_choice_set_arena(c, l, arena))
+        return GS_EAGAIN;
+    make_room(best, l);
+    if ((st = gs_device_cache_begin(c, l)) != GS_OK || (st = probe_arena(l, c, &tables, &tasks)) != GS_OK)
         return st;
-    if (least > cfg->device_memory) {
-        least = with_copies(cfg, least);
-        note_refusal(cfg, (gs_refusal){.device = least});
-        return gs_fail(GS_EBUDGET,
-                       ".device_memory %s is too small: this model on this store needs at least %s"
-                       " (or a store with more .parts, whose intervals are smaller)",
-                       gs_size_format(have, sizeof(have), cfg->device_memory),
-                       mib_up(need, sizeof(need), least));
+    const bool many = l->config->cost != NULL && tasks <= MANY_TASKS;
+    bool any = false;
+    for (size_t k = 0; k < (c->device.devices == 0 ? 1 : many ? GS_ARRAY_LEN(ways) : 2); k++) {
+        if ((st = divide(c, l, c->spare_bytes / ways[k].share, ways[k].whole)) != GS_OK)
+            return st;
+        const bool all = has_all(c);
+        st = try_host(best, l, c, tables, many);
+        if (st != GS_OK && st != GS_EAGAIN)
+            return st;
+        any = any || st == GS_OK;
+        if (st == GS_OK && all)
+            break;
     }
-    if ((st = least_host(&least, l, c, arena)) != GS_OK)
+    return any ? GS_OK : GS_EAGAIN;
+}
+
+/* Devices as they were in the best plan so far, or for another order of columns. */
+static gs_status devices_again(const struct best *best, const gs_layout *l, gs_choice *c)
+{
+    uint64_t tables;
+    uint32_t tasks;
+    gs_status st;
+
+    if (c->device.devices == 0)
+        return GS_OK;
+    if ((st = gs_device_cache_begin(c, l)) != GS_OK || (st = probe_arena(l, c, &tables, &tasks)) != GS_OK)
         return st;
-    note_refusal(cfg, (gs_refusal){.host = least + cfg->host_varies});
-    return gs_fail(GS_EBUDGET,
-                   ".host_memory %s is too small: this model on this store needs at least %s, %s of it"
-                   " for the program itself (or a store with more .parts, whose chunks are smaller)",
-                   gs_size_format(have, sizeof(have), cfg->host_memory),
-                   mib_up(need, sizeof(need), least + cfg->host_varies),
-                   gs_size_format(fixed, sizeof(fixed), cfg->host_fixed));
+    return divide(c, l, best->staging, best->whole);
 }
 
 /* ---- the cache: what the store's data leaves to be kept is decided access by access ---- */
@@ -332,7 +275,6 @@ static gs_status trace_accesses(const gs_layout *l, gs_choice *c)
     gs_status st;
 
     c->ring_bytes = UINT64_MAX / 4;
-    c->accesses = 0;
     c->tracing = true;
     st = gs_emit(&probe, l, c);
     c->tracing = false;
@@ -346,13 +288,14 @@ static gs_status plan_cached(gs_plan **out, struct best *best, const gs_layout *
 {
     gs_cache_plan cache = {0};
     gs_plan *plan = NULL;
-    const uint32_t units = l->program->arrays * l->parts + l->sets * l->parts * l->parts;
     gs_status st = trace_accesses(l, c);
+    const gs_cache_input in = {.access = c->host.access, .accesses = c->host.accesses, .units = gs_layout_units(l),
+                               .capacity = capacity, .across = true};
 
-    if (st != GS_OK || (st = gs_cache_plan_make(&cache, c->access, c->accesses, units, capacity, true)) != GS_OK)
+    if (st != GS_OK || (st = gs_cache_plan_make(&cache, &in)) != GS_OK)
         return st;
     c->ring_bytes = ring;
-    c->cache = &cache;
+    c->host.plan = &cache;
     c->cache_bytes = capacity;
     if ((st = gs_emit(&plan, l, c)) == GS_OK && plan->host_bytes > l->config->host_memory) {
         gs_plan_free(plan);
@@ -362,7 +305,7 @@ static gs_status plan_cached(gs_plan **out, struct best *best, const gs_layout *
         st = compare(best, l, c, plan);
     else if (st == GS_OK)
         *out = plan;
-    c->cache = NULL;
+    c->host.plan = NULL;
     gs_cache_plan_drop(&cache);
     return st;
 }
@@ -386,11 +329,11 @@ static gs_status with_cache(struct best *best, const gs_layout *l, gs_choice *c)
     const uint64_t ring = best->ring;
     gs_status st = GS_OK;
 
-    /* A device with memory of its own has copies of what is resident, and does not expect it to change. */
-    if (c->cached_pass == l->program->passes || !l->config->unified || l->config->topology != NULL ||
-        l->config->force_spill || best->cost == 0 || best->tasks > MANY_TASKS ||
+    if (c->cached_pass == l->program->passes || l->config->force_spill || best->cost == 0 || best->tasks > MANY_TASKS ||
         !gs_choice_set_arena(c, l, best->arena))
         return GS_OK;
+    if ((st = devices_again(best, l, c)) != GS_OK)
+        return st;
     c->made_only = true;
     for (int keep = 1; keep >= 0 && st == GS_OK; keep--)
         st = try_cache(best, l, c, ring, keep);
@@ -414,6 +357,8 @@ static gs_status plan_again(gs_plan **out, void *context)
 
     if (!gs_choice_set_arena(a->c, a->l, b->arena))
         return GS_EAGAIN;
+    if ((st = devices_again(b, a->l, a->c)) != GS_OK)
+        return st;
     if (b->capacity == 0)
         return try_choice(out, a->l, a->c, b->keep, b->ring);
     a->c->made_only = true;
@@ -427,8 +372,7 @@ static gs_status with_order(struct best *best, const gs_layout *l, gs_choice *c)
 {
     struct again again = {best, l, c};
     if (c->cached_pass == l->program->passes || l->config->cost == NULL || l->config->no_swap ||
-        l->config->topology != NULL || best->cost == 0 || best->tasks > MANY_TASKS ||
-        !gs_choice_set_arena(c, l, best->arena))
+        best->cost == 0 || best->tasks > MANY_TASKS || !gs_choice_set_arena(c, l, best->arena))
         return GS_OK;
     return gs_order_search(&best->plan, l, c, c->cached_pass, is_short(best, l), plan_again, &again);
 }
@@ -441,7 +385,7 @@ static gs_status search(gs_plan **out, const gs_layout *l, gs_choice *c)
     gs_status st = GS_OK;
 
     if (cfg->device_memory < cfg->device_fixed + least)
-        return refuse(l, c);
+        return l->long_tiles ? GS_EAGAIN : gs_choice_refuse(c, l);
     /* From all of the device's memory down to the least, by quarters. */
     for (uint64_t arena = cfg->device_memory - cfg->device_fixed;; arena = arena / 4 * 3) {
         arena = GS_MAX(arena, least);
@@ -453,9 +397,7 @@ static gs_status search(gs_plan **out, const gs_layout *l, gs_choice *c)
         arena = GS_MIN(arena, c->held_bytes ? c->held_bytes : arena);
     }
     if (st == GS_OK && !best.found)
-        return refuse(l, c);
-    while (c->cached_pass < l->program->passes && strcmp(l->program->pass[c->cached_pass].name, "train") != 0)
-        c->cached_pass++;
+        return l->long_tiles ? GS_EAGAIN : gs_choice_refuse(c, l);
     if (st == GS_OK)
         st = with_cache(&best, l, c);
     if (st == GS_OK && best.plan == NULL)
@@ -479,16 +421,16 @@ static gs_status keep_all(gs_plan **out, const gs_layout *l, gs_choice *c)
     return try_choice(out, l, c, cfg->host_memory, GS_BLOCK_BYTES);
 }
 
-static gs_status schedule(gs_plan **out, const gs_schedule_config *config, bool staged)
+static gs_status schedule(gs_plan **out, const gs_schedule_config *config, gs_tiles tiles)
 {
     gs_layout l = {0};
     gs_choice c = {0};
     gs_status st;
 
-    if ((st = gs_layout_make(&l, config, staged)) != GS_OK)
+    if ((st = gs_layout_make(&l, config, tiles)) != GS_OK)
         return st;
     if ((st = gs_choice_make(&c, &l)) == GS_OK)
-        st = staged ? search(out, &l, &c) : keep_all(out, &l, &c);
+        st = tiles == GS_TILES_IN_PLACE ? keep_all(out, &l, &c) : search(out, &l, &c);
     gs_choice_drop(&c);
     gs_layout_drop(&l);
     return st;
@@ -496,7 +438,12 @@ static gs_status schedule(gs_plan **out, const gs_schedule_config *config, bool 
 
 gs_status gs_schedule(gs_plan **out, const gs_schedule_config *config)
 {
-    /* What comes to several devices is staged there, wherever it is on the host. */
-    const gs_status st = config->topology == NULL ? schedule(out, config, false) : GS_EAGAIN;
-    return st == GS_EAGAIN ? schedule(out, config, true) : st;
+    gs_status st = GS_EAGAIN;
+
+    /* What comes to devices with memory of their own is staged there, wherever it is on the host. */
+    if (config->topology == NULL)
+        st = schedule(out, config, GS_TILES_IN_PLACE);
+    else if (!config->unified)
+        st = schedule(out, config, GS_TILES_LONG);
+    return st == GS_EAGAIN ? schedule(out, config, GS_TILES_SHORT) : st;
 }

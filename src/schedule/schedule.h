@@ -23,8 +23,8 @@ typedef struct gs_schedule_config {
     uint64_t array_sum_bytes;  /* a store array's reads are whole checksum blocks of this size */
     uint64_t host_memory;      /* budget */
     uint64_t device_memory;    /* budget, of each device */
-    const gs_topology *topology; /* several devices, to which everything is copied; NULL: one on host memory, or that
-                                * copies for itself */
+    const gs_topology *topology; /* of devices with memory of their own, to which everything is copied; NULL: one that
+                                * computes on host memory */
     bool no_chain;             /* each takes from the host what it needs */
     bool unified;              /* the device's memory is a part of the host's */
     uint64_t host_varies;      /* by so much host_fixed may be more when the same is asked again: a refusal names
@@ -59,10 +59,6 @@ typedef struct gs_schedule_config {
 
 /* Most edge sets of a run: two of the store and what is left of them stage by stage. */
 #define GS_EDGE_SETS 64u
-
-/* Rows that a launch of this stage's vertex program has on a device with memory of its own, of `device_memory` bytes,
- * at the most: room for copies of as many is the caller's to charge. */
-uint32_t gs_schedule_launch_rows(const gs_stage *s, uint64_t device_memory);
 
 /* GS_EBUDGET: a line that says which budget is too small, and the smallest that
  * works. The caller frees *out with gs_plan_free(). Touches no disk, no device. */

@@ -26,11 +26,6 @@
 /* Tiles are multiples of this many rows, so that a tile of any array that a run writes (rows are whole words of
  * 4 bytes) starts at a multiple of GS_BLOCK_BYTES within its interval. */
 #define GS_TILE_ROWS 1024u
-/* What tiles of a device with memory of its own load and store, for whose copies there must be room: from so much
- * memory on, this part of it. */
-#define GS_OWN_COPIES_FROM (1024 * GS_MIB)
-#define GS_OWN_COPIES_SHARE 32
-
 /* A byte written wears the disk, so it counts this share of its time once more, also where
  * that time is hidden behind other work. */
 #define GS_WEAR_SHARE 0.25
@@ -41,8 +36,16 @@ typedef struct gs_stage_layout {
     uint64_t *reg_offset;     /* [regs] in scratch, UINT64_MAX where not there */
 } gs_stage_layout;
 
+/* How many rows a launch of a vertex program has. */
+typedef enum gs_tiles {
+    GS_TILES_SHORT,    /* what they load and store is staged, and stays in a cache */
+    GS_TILES_LONG,     /* staged too, for devices whose launches take long to ask for */
+    GS_TILES_IN_PLACE, /* nothing is staged */
+} gs_tiles;
+
 typedef struct gs_layout {
     const gs_schedule_config *config;
+    bool long_tiles;
     bool staged;              /* tiles are short, as what they load and store goes through the ring */
     const gs_program *program;
     const gs_chunk_table *chunks;
@@ -99,7 +102,7 @@ bool gs_layout_holds(const gs_layout *l, uint32_t array, uint32_t interval, uint
 bool gs_layout_own_run(const gs_layout *l, uint32_t stage, uint32_t array, uint32_t interval, uint32_t *k,
                        gs_row_run *out);
 
-gs_status gs_layout_make(gs_layout *out, const gs_schedule_config *config, bool staged);
+gs_status gs_layout_make(gs_layout *out, const gs_schedule_config *config, gs_tiles tiles);
 void gs_layout_drop(gs_layout *l);
 
 /* The derivative of a sequence goes over the chunks of a column from the last to the first and needs the states at the
@@ -127,10 +130,36 @@ typedef struct gs_tenant {
     gs_life life;
 } gs_tenant;
 
+/* The accesses of a pass to units of one memory, in their order, and what is made of them. */
+typedef struct gs_cache_list {
+    gs_cache_access *access;
+    uint32_t accesses, room;
+    const gs_cache_plan *plan; /* NULL: none; its owner drops it */
+} gs_cache_list;
+
+/* What stays in the memories of devices that computations find everything in (device_cache.c). A unit is an interval of
+ * an array or a chunk, numbered as gs_layout_units() says. */
+typedef struct gs_device_cache {
+    uint32_t devices, passes;  /* 0: there is no cache, and nothing is listed */
+    bool tracing;              /* emitting lists accesses */
+    bool whole;                /* a unit that is needed in part is brought whole where it is to stay */
+    gs_cache_list *list;       /* [devices * passes] */
+    gs_cache_plan *plan;       /* [devices * passes] of those */
+    gs_cache_fixed **fixed;    /* [devices][fixeds] there when an epoch begins, by place: loaded when the run opens, or
+                                * once a pass "setup" has made them */
+    uint32_t *fixeds;          /* [devices] */
+    uint64_t used_bytes;       /* of each device; 0: there is no cache */
+    bool *own;                 /* [arrays * parts] units of arrays of the run that their device alone ever needs */
+    bool *alone;               /* [arrays] those all of whose units are such */
+    double *host_share;        /* [files] of a file's uses, those that go to the host */
+    uint64_t load_most;        /* bytes of the host's ring that loading takes */
+} gs_device_cache;
+
 typedef struct gs_choice {
     uint64_t arena_bytes;
     uint64_t held_bytes;      /* the arena and the block's rows at the target end */
-    uint64_t staging_bytes;   /* of several devices: of each one's staging ring, behind the arena's sums */
+    uint64_t staging_bytes;   /* of devices with copies as tasks: of each one's staging ring, behind the arena's sums */
+    uint64_t spare_bytes;     /* of each of those, what is left for both that ring and what stays */
     uint32_t *deal;           /* [stages * (devices + 1)] of several devices: first target interval of each, and the
                                * end */
     uint64_t ring_bytes;
@@ -159,14 +188,36 @@ typedef struct gs_choice {
     bool made_only;           /* keep arrays of the run and narrow ones, leave the rest to the cache */
     bool tracing;             /* emitting lists the accesses of `cached_pass` */
     uint32_t cached_pass;
-    gs_cache_access *access;  /* [accesses] owned */
-    uint32_t accesses, access_room;
-    const gs_cache_plan *cache; /* of these accesses; NULL: none */
-    uint64_t cache_bytes;     /* that it may take */
+    gs_cache_list host;       /* of that pass */
+    uint64_t cache_bytes;     /* that its plan may take */
+    gs_device_cache device;
 } gs_choice;
 
 gs_status gs_choice_make(gs_choice *out, const gs_layout *l);
 void gs_choice_drop(gs_choice *c);
+
+/* ---- refuse.c ---- */
+
+/* Of the host's memory, what devices take that compute on it. */
+uint64_t gs_choice_devices_bytes(const gs_choice *c, const gs_layout *l);
+/* GS_EBUDGET: says which budget is too small, and the smallest one that works. */
+gs_status gs_choice_refuse(gs_choice *c, const gs_layout *l);
+
+/* ---- device_cache.c ---- */
+
+/* Units of a memory: intervals of arrays, then chunks of sets. */
+uint32_t gs_layout_units(const gs_layout *l);
+/* Bytes of a unit in a device's memory. */
+uint64_t gs_layout_unit_bytes(const gs_layout *l, uint32_t unit);
+/* May copies of it stay? Not of rows that an edge pass adds to. */
+bool gs_layout_unit_stays(const gs_layout *l, uint32_t unit);
+/* Begins anew: nothing is listed, nothing stays. */
+gs_status gs_device_cache_begin(gs_choice *c, const gs_layout *l);
+/* What stays of the listed accesses within `capacity` bytes of each device. */
+gs_status gs_device_cache_plan(gs_choice *c, const gs_layout *l, uint64_t capacity);
+/* Nothing stays; accesses stay listed. */
+void gs_device_cache_drop_plan(gs_choice *c, const gs_layout *l);
+void gs_device_cache_drop(gs_choice *c);
 
 /* ---- deal.c ---- */
 
@@ -234,7 +285,7 @@ gs_status gs_emit(gs_plan **out, const gs_layout *l, gs_choice *c);
 
 /* ---- column_order.c ---- */
 
-/* Blocks of columns of a stage. */
+/* Blocks of columns of a stage: rounds, in each of which a device has one. */
 uint32_t gs_choice_blocks(const gs_choice *c, const gs_layout *l, uint32_t stage);
 /* Every stage takes its blocks in store order. */
 void gs_order_reset(gs_choice *c, const gs_layout *l);

@@ -12,8 +12,7 @@
 #include "base/alloc.h"
 #include "base/size.h"
 #include "plan/lanes.h"
-
-#define USUAL_COPY_BPS 10e9 /* of a link without a throttle: a copy in memory */
+#include "schedule/link.h"
 
 struct sim {
     const gs_simulation_input *in;
@@ -63,10 +62,9 @@ static double check_seconds(const struct sim *s, const gs_task *t)
 static double copy(struct sim *s, const gs_task *t, double begin)
 {
     const uint32_t number = gs_topology_switch_of(s->in->topology, t->device);
-    const gs_topology_switch *const at = &s->in->topology->at[number];
     const bool forward = t->kind == GS_TASK_FORWARD;
-    const double bps = forward ? at->peer_bps : at->host_bps;
-    const double took = (double)gs_task_bytes(s->in->plan, t) / (bps > 0 ? bps : USUAL_COPY_BPS);
+    const gs_link link = gs_link_of(s->in->topology, s->in->cost, t->device, gs_link_way_of(t->kind));
+    const double took = (double)gs_task_bytes(s->in->plan, t) / link.bps + gs_task_requests(t) * link.request_seconds;
     double *const wire = &s->wire_free[number][t->kind == GS_TASK_DOWNLOAD];
 
     if (forward)

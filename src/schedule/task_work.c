@@ -84,7 +84,8 @@ static void sequence_work(gs_work *w, const gs_program *p, const gs_sum *m, doub
 
 uint32_t gs_task_requests(const gs_task *t)
 {
-    return t->kind == GS_TASK_READ && t->runs > 0 ? t->runs : 1;
+    const bool runs = t->kind == GS_TASK_READ || t->kind == GS_TASK_UPLOAD || t->kind == GS_TASK_FORWARD;
+    return runs && t->runs > 0 ? t->runs : 1;
 }
 
 void gs_task_work(gs_work *w, const gs_program *p, const gs_edge_set *set, uint32_t parts, const gs_task *t)

@@ -18,19 +18,13 @@ typedef struct gs_session_machine {
     gs_device *device[GS_DEVICE_COUNT_MOST];
     uint32_t node[GS_DEVICE_COUNT_MOST]; /* NUMA node that each is near to */
     gs_topology wires;
-    const gs_topology *topology; /* of several devices: &wires; else NULL */
+    const gs_topology *topology; /* of devices with copies as tasks: &wires; else NULL */
     gs_tree *tree;               /* of the machine, for GPUs; NULL: not known */
     gs_cost cost;
 } gs_session_machine;
 
 /* Opens the devices that the options name, and reads how they hang together. */
 gs_status gs_session_open_devices(gs_session *s);
-/* Of a device with memory of its own, what it must hold for any launch beside its arena; and what is
- * made of the memory that a plan leaves. */
-uint64_t gs_session_staging(const gs_session *s);
-void gs_session_use_spare(gs_session *s);
-/* Host memory of the orders in which it may take targets. */
-uint64_t gs_session_order_bytes(const gs_session *s);
 /* Free memory of each device, where they have their own: devices on one GPU share its. */
 uint64_t gs_session_free_device_memory(const gs_session *s);
 

@@ -98,8 +98,7 @@ void gs_session_charge_fixed(gs_session *s)
     charge(s, "libraries (allowance)", LIBRARY_ALLOWANCE, false);
     if (s->config.logits)
         charge(s, "logits in input order", s->memory.logits = logits_memory(s), false);
-    /* each has all; the host has the gradients of each, too */
-    if (s->machine.topology != NULL && !gs_device_unified(s->machine.device[0])) {
+    if (!gs_device_unified(s->machine.device[0])) { /* each has all; the host has the gradients of each, too */
         charge(s, "parameters", one, true);
         charge(s, "gradients", one + gs_params_sums(s->program) * sizeof(double), true);
         charge(s, "optimizer state", steps ? state : 0, true);
@@ -119,14 +118,8 @@ void gs_session_charge_fixed(gs_session *s)
         return;
     }
     charge(s, "parameters", one, true);
-    if (s->pass.gradients) {
-        charge(s, "gradients", gradients, true);
-        charge(s, "optimizer state", gs_device_unified(s->machine.device[0]) || steps ? state : 0, true);
-    }
-    if (!gs_device_unified(s->machine.device[0])) { /* the host has its own, to begin and to end with */
-        charge(s, "parameters (host)", one * (s->pass.gradients ? 2 : 1) + (steps ? 0 : state), false);
-        charge(s, "copies of host data", s->memory.staging = gs_session_staging(s), true);
-    }
+    charge(s, "gradients", gradients, true);
+    charge(s, "optimizer state", state, true);
     charge(s, "kernel scratch", gs_device_scratch_bytes(s->machine.device[0], s->program), true);
 }
 
@@ -139,8 +132,6 @@ void gs_session_charge_sets(gs_session *s)
         bytes += gs_session_uses_set(s, k) ? parts * parts * (sizeof(gs_exec_chunk) + 1) : 0;
         bytes += k >= 2 ? parts * parts * sizeof(gs_chunk) : 0;
     }
-    if (!gs_device_unified(s->machine.device[0]) && s->machine.topology == NULL)
-        bytes += gs_session_order_bytes(s);
     charge(s, "chunk tables", bytes, false);
 }
 

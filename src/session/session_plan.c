@@ -8,10 +8,10 @@
 #include "session/session.h"
 #include "session/session_plan.h"
 
-static bool reads_anything(const gs_plan *p)
+static bool moves_anything(const gs_plan *p)
 {
     for (uint32_t i = 0; i < p->passes; i++)
-        if (p->pass[i].read_bytes > 0)
+        if (p->pass[i].read_bytes > 0 || p->pass[i].upload_bytes > 0)
             return true;
     return false;
 }
@@ -66,11 +66,17 @@ static uint32_t threads_of_device(const gs_session *s)
     return GS_MAX(threads / s->machine.devices, 1);
 }
 
+/* Between devices on host memory nobody has to be told of a copy: another run of rows is another call of memcpy. */
+#define COPY_RUN_SECONDS 0.2e-6
+
 static void recall_machine(gs_session *s)
 {
     gs_cost_record record;
     gs_cost_record_load(&record, gs_device_name(s->machine.device[0]));
     gs_cost_from_record(&s->machine.cost, &record, threads_of_device(s));
+    for (int w = 0; w < GS_LINK_WAYS && gs_device_unified(s->machine.device[0]); w++)
+        if (!(record.limits.link[w].bps > 0))
+            s->machine.cost.link[w].request_seconds = COPY_RUN_SECONDS;
 }
 
 gs_status gs_session_plan(gs_session *s)
@@ -123,12 +129,10 @@ gs_status gs_session_plan(gs_session *s)
     };
     if ((st = gs_schedule(&s->plan, &config)) != GS_OK)
         return st;
-    if (config.granules.words > 0 && reads_anything(s->plan) && (st = plan_selective(s, &config)) != GS_OK)
+    if (config.granules.words > 0 && moves_anything(s->plan) && (st = plan_selective(s, &config)) != GS_OK)
         return st;
     gs_session_drop_needs(s);
     gs_session_drop_runs(s);
-    if (!config.unified && s->machine.topology == NULL)
-        gs_session_use_spare(s);
     gs_session_note_plan(s);
     return GS_OK;
 }

@@ -173,9 +173,6 @@ static gs_status open_exec(gs_session *s)
         .sets = s->edges.sets,
         .chunk = (const gs_exec_chunk *const *)s->run.chunk,
         .io = GS_IO_AUTO,
-        .staging_bytes = s->memory.staging,
-        .mirror_bytes = s->memory.mirror,
-        .orders = s->memory.orders,
         .no_verify = s->config.options->no_verify,
         .trace = s->config.timed,
     };

@@ -28,8 +28,8 @@ train()
 last() { column "$1" "$work/$2.jsonl" | tail -n 1 | grep . || echo 0; }
 
 # With a chain of four all that three others need is handed on, and as much less comes from the host.
-train chain --device cuda:0,0,0,0 --no-selective --trace "$work/trace.json"
-train apart --device cuda:0,0,0,0 --no-selective --no-chain
+train chain --device cuda:0,0,0,0 --no-selective --no-cache --trace "$work/trace.json"
+train apart --device cuda:0,0,0,0 --no-selective --no-cache --no-chain
 up=$(last copied_in_bytes chain) on=$(last forwarded_bytes chain) all=$(last copied_in_bytes apart)
 run "copies: $up + $on, without a chain $all + $(last forwarded_bytes apart)" \
     test "$(last forwarded_bytes apart)" -eq 0 -a "$on" -gt 0 -a $((up + on)) -eq "$all"
@@ -40,7 +40,7 @@ trace_of_a_chain "$work/trace.json"
 if [ -n "${GS_TEST_TREE:-}" ]; then
     (export GS_HOST_GPUS=4 HWLOC_XMLFILE=$GS_TEST_TREE \
         GS_HOST_GPU_BUS=0000:17:00.0,0000:65:00.0,0000:18:00.0,0000:1C:00.0
-        "$GNNSTREAM" train "$work/fennel8" --model gcn --epochs 1 --device cuda:0,1,2,3 --device-memory 10M \
+        "$GNNSTREAM" train "$work/fennel8" --model gcn --epochs 1 --device cuda:0,1,2,3 --device-memory 10M --no-cache \
             --trace "$work/tree.json") >"$work/said" 2>&1 ||
         fail "train on four GPUs" "$work/said"
     run "the chain is the switch's" python3 - "$work/tree.json" <<'END'

@@ -14,7 +14,7 @@ static uint64_t trace(gs_layout *l, gs_choice *c, const gs_schedule_config *conf
 {
     gs_plan *plan = NULL;
 
-    gs_assert_ok(gs_layout_make(l, config, true));
+    gs_assert_ok(gs_layout_make(l, config, GS_TILES_SHORT));
     gs_assert_ok(gs_choice_make(c, l));
     assert_true(gs_choice_set_arena(c, l, config->device_memory));
     c->made_only = true;
@@ -38,8 +38,9 @@ gs_plan *cache_plan_make(const gs_schedule_config *config, uint64_t capacity, bo
     gs_plan *plan = NULL;
     const uint64_t without = trace(&l, &c, config, 0, keep);
 
-    gs_assert_ok(gs_cache_plan_make(&cache, c.access, c.accesses, 1u << 16, capacity, true));
-    c.cache = &cache;
+    gs_assert_ok(gs_cache_plan_make(&cache, &(gs_cache_input){.access = c.host.access, .accesses = c.host.accesses,
+                                                           .units = 1u << 16, .capacity = capacity, .across = true}));
+    c.host.plan = &cache;
     gs_assert_ok(gs_emit(&plan, &l, &c));
     assert_true(plan->pass[0].read_bytes <= without);
     gs_cache_plan_drop(&cache);
@@ -52,10 +53,11 @@ gs_plan *cache_plan_make(const gs_schedule_config *config, uint64_t capacity, bo
  * well. *before, *meanwhile: that access, and the other unit's. False: there is none. */
 static bool find_overlap(const gs_choice *c, uint32_t *before, uint32_t *meanwhile)
 {
-    for (uint32_t k = 1; k < c->accesses; k++)
-        for (uint32_t m = k + 1; m < c->accesses && m <= c->access[k].until; m++)
+    const gs_cache_access *const a = c->host.access;
+    for (uint32_t k = 1; k < c->host.accesses; k++)
+        for (uint32_t m = k + 1; m < c->host.accesses && m <= a[k].until; m++)
             for (uint32_t b = 0; b < k; b++) {
-                if (c->access[b].unit != c->access[k].unit || !c->access[b].whole || !c->access[m].whole)
+                if (a[b].unit != a[k].unit || !a[b].whole || !a[m].whole)
                     continue;
                 *before = b;
                 *meanwhile = m;
@@ -73,14 +75,14 @@ gs_plan *ended_hold_plan_make(const gs_schedule_config *config)
 
     (void)trace(&l, &c, config, 1, false);
     assert_true(find_overlap(&c, &before, &meanwhile));
-    uint64_t *const place = malloc(c.accesses * sizeof(*place));
-    bool *const hit = calloc(c.accesses, sizeof(*hit));
-    for (uint32_t k = 0; k < c.accesses; k++)
+    uint64_t *const place = malloc(c.host.accesses * sizeof(*place));
+    bool *const hit = calloc(c.host.accesses, sizeof(*hit));
+    for (uint32_t k = 0; k < c.host.accesses; k++)
         place[k] = k == before || k == meanwhile ? 0 : GS_CACHE_NOWHERE;
-    c.cache = &(gs_cache_plan){.accesses = c.accesses,
+    c.host.plan = &(gs_cache_plan){.accesses = c.host.accesses,
                                .place = place,
                                .hit = hit,
-                               .used_bytes = GS_MAX(c.access[before].bytes, c.access[meanwhile].bytes)};
+                               .used_bytes = GS_MAX(c.host.access[before].bytes, c.host.access[meanwhile].bytes)};
     gs_assert_ok(gs_emit(&plan, &l, &c));
     free(place);
     free(hit);
@@ -95,7 +97,7 @@ gs_plan *shuffled_plan_make(const gs_schedule_config *config, uint64_t keep, uin
     gs_choice c;
     gs_plan *plan = NULL;
 
-    gs_assert_ok(gs_layout_make(&l, config, true));
+    gs_assert_ok(gs_layout_make(&l, config, GS_TILES_SHORT));
     gs_assert_ok(gs_choice_make(&c, &l));
     assert_true(gs_choice_set_arena(&c, &l, config->device_memory / 2));
     gs_choice_keep(&c, &l, keep);

@@ -475,13 +475,23 @@ void plan_sim__run_compute(struct sim *s, uint32_t index)
     }
 }
 
-static void load_residents(struct sim *s)
+/* Of those that are made by a stage of `pass`, or of none (GS_NONE). */
+static void load_residents(struct sim *s, uint32_t pass)
 {
     for (uint32_t i = 0; i < s->plan->residents; i++) {
         const gs_resident *r = &s->plan->resident[i];
-        assert_true(r->offset + r->bytes <= s->plan->region_bytes[GS_REGION_RESIDENT]);
-        if (r->load)
-            plan_sim__bytes_of(s, r->file, r->first, r->bytes, s->region[GS_REGION_RESIDENT] + r->offset);
+        const gs_region region = r->memory > 0 ? GS_REGION_ARENA : GS_REGION_RESIDENT;
+        uint8_t *const to = (r->memory > 0 ? s->arena[r->memory - 1] : s->region[region]) + r->offset;
+        assert_true(r->offset + r->bytes <= s->plan->region_bytes[region]);
+        const uint32_t by = r->memory > 0 ? r->made_by : GS_NONE;
+        const gs_pass *const p = pass == GS_NONE ? NULL : &s->p->pass[pass];
+        if (!r->load || (p == NULL ? by != GS_NONE : by < p->first_stage || by >= p->first_stage + p->stages))
+            continue;
+        const uint64_t row = r->file < s->p->arrays ? row_bytes(s, r->file) : r->bytes;
+        plan_sim__bytes_of(s, r->file, r->first, r->bytes, to);
+        for (uint64_t at = 0; r->file < s->p->arrays && at < r->bytes; at += row)
+            if (!is_stored(s, r->file, (r->first + at) / row))
+                memset(to + at, 0, row);
     }
 }
 
@@ -505,7 +515,7 @@ void plan_sim_run(const gs_plan *plan, const gs_schedule_config *config, uint32_
     for (uint32_t k = 0; strcmp(s.p->pass[0].name, "setup") == 0 && k < s.p->pass[0].stages; k++)
         for (uint32_t r = 0; r < s.p->stage[k].regs; r++)
             s.lasting |= s.p->stage[k].reg[r].kind == GS_REG_TEMP ? 1ull << s.p->stage[k].reg[r].array % 64 : 0;
-    load_residents(&s);
+    load_residents(&s, GS_NONE);
     for (s.run = 0; s.run < runs; s.run++) {
         const uint32_t which = pass_of(&s, pass, s.run);
         s.read_bytes = s.rows = 0;
@@ -513,6 +523,7 @@ void plan_sim_run(const gs_plan *plan, const gs_schedule_config *config, uint32_
         s.stage = GS_NONE;
         s.complete = 0;
         plan_sim__run_once(&s, which, s.run + 1 < runs && pass_of(&s, pass, s.run + 1) == which);
+        load_residents(&s, which);
         assert_int_equal(s.rows, plan->pass[which].rows);
         assert_int_equal(s.read_bytes, plan->pass[which].read_bytes); /* a plan says what it reads */
         assert_int_equal(s.copied[0], plan->pass[which].upload_bytes);

@@ -135,7 +135,8 @@ static uint64_t least_across(const gs_cache_access *a, uint32_t n, uint32_t unit
 static uint64_t planned(const gs_cache_access *a, uint32_t n, uint32_t units, uint64_t capacity, bool across)
 {
     gs_cache_plan p;
-    gs_assert_ok(gs_cache_plan_make(&p, a, n, units, capacity, across));
+    gs_assert_ok(gs_cache_plan_make(&p, &(gs_cache_input){.access = a, .accesses = n, .units = units,
+                                                       .capacity = capacity, .across = across}));
     check_plan(&p, a, n, capacity, across);
     const uint64_t read = p.read_bytes;
     gs_cache_plan_drop(&p);
@@ -152,7 +153,7 @@ static void test_cache__is_the_best_there_is(void **state)
         const uint32_t units = 2 + below(5), n = 1 + below(14), capacity = below(units + 1);
         gs_cache_access a[16];
         for (uint32_t k = 0; k < n; k++)
-            a[k] = (gs_cache_access){below(units), true, 1, 1, 0};
+            a[k] = (gs_cache_access){below(units), true, 1, 1, 0, false, false};
         assert_int_equal(planned(a, n, units, capacity, false), least(a, n, units, capacity, 0, 0));
         const uint64_t got = planned(a, n, units, capacity, true), want = least_across(a, n, units, capacity);
         assert_true(got >= want);
@@ -166,7 +167,7 @@ static void test_cache__is_the_best_there_is(void **state)
 static uint32_t scan(gs_cache_access *a, uint32_t n, uint32_t first, uint32_t count, uint64_t bytes)
 {
     for (uint32_t i = 0; i < count; i++)
-        a[n++] = (gs_cache_access){first + i, true, bytes, bytes, 0};
+        a[n++] = (gs_cache_access){first + i, true, bytes, bytes, 0, false, false};
     return n;
 }
 
@@ -206,7 +207,8 @@ static void test_cache__holds_with_any_sizes(void **state)
         for (uint32_t k = 0; k < n; k++) {
             const uint32_t u = below(units);
             const bool whole = below(4) != 0;
-            a[k] = (gs_cache_access){u, whole, size[u], whole ? size[u] : 1 + below((uint32_t)size[u]), 0};
+            a[k] = (gs_cache_access){.unit = u, .whole = whole, .bytes = size[u],
+                                     .cost = whole ? size[u] : 1 + below((uint32_t)size[u])};
         }
         for (uint64_t capacity = 0; capacity <= total; capacity += 1 + total / 7) {
             planned(a, n, units, capacity, false);

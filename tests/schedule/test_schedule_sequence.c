@@ -282,6 +282,7 @@ static void test_sequence_plan__rows_travel_along_chains(void **state)
         gs_schedule_config c = config_of(&f, 64 * GS_MIB, 8 * GS_MIB);
         c.topology = &pairs;
         c.no_chain = chain == 0;
+        c.force_spill = true; /* nothing stays on the devices, so all of it travels */
         gs_assert_ok(gs_schedule(&plan, &c));
         count_travels(plan, travels, &zeroed, ROWS * 4ull * WIDTH * sizeof(float));
         /* One round, and with memory for all states two sweeps, the first of which leaves out the last interval: gates

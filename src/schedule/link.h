@@ -1,0 +1,14 @@
+/* link.h - how fast is the link that a copy goes over? */
+#ifndef GS_SCHEDULE_LINK_H
+#define GS_SCHEDULE_LINK_H
+
+#include "cost/cost.h"
+#include "plan/plan.h"
+#include "topology/topology.h"
+
+/* Of the device's links to and from the host, and the one from its neighbour. `cost` may be NULL. */
+gs_link gs_link_of(const gs_topology *t, const gs_cost *cost, uint32_t device, gs_link_way way);
+/* What an UPLOAD, FORWARD or DOWNLOAD goes over. */
+gs_link_way gs_link_way_of(gs_task_kind copy);
+
+#endif /* GS_SCHEDULE_LINK_H */
