@@ -13,6 +13,8 @@
 #define BLOCKS 64u
 #define NAMES 8192u /* of work that is remembered, a stream */
 #define HOST_RANGES 4096u
+#define PAGES 4096u       /* whose blocks are remembered */
+#define PAGE_BYTES 4096u
 
 typedef struct stream {
     bool used;
@@ -32,18 +34,25 @@ typedef struct event {
 } event;
 
 /* Who was at a word of the device: times in their streams, 0 for nobody. Rows of an odd number of columns of two bytes
- * begin at any two. */
+ * begin at any two. Of readers the last is enough while each is before the next; `readers` are all of them, else 0. */
 #define WORD_BYTES 2
 typedef struct word {
-    uint32_t write_time, write_stream;
-    uint32_t read_time[HOST_STREAMS];
+    uint32_t write_time, read_time;
+    uint32_t readers; /* in all_readers */
+    uint8_t write_stream, read_stream;
 } word;
 
 typedef struct block {
     char *first;
     size_t bytes;
     word *words;
+    uint32_t *seen; /* of each word, the work that was there last: 2 * turn, + 1 where it wrote */
 } block;
+
+/* Times in their streams of those that read a word and are not one before the other; those that are free form a list
+ * by their first member, and member 0 is none. */
+static uint32_t (*all_readers)[HOST_STREAMS];
+static uint32_t readers_made, readers_free;
 
 /* Host memory that work under way reads or writes. */
 typedef struct range {
@@ -61,6 +70,7 @@ static const char *lowest = (const char *)UINTPTR_MAX, *highest; /* of all block
 static range ranges[HOST_RANGES];
 static unsigned range_count;
 static const host_work *running;
+static uint32_t turn; /* counts the work that ran */
 static int checks = -1, drop_from = -2, drop_to = -2;
 
 bool host_streams_checks(void)
@@ -102,6 +112,7 @@ static void do_next(stream *s)
         do_until(&streams[w->value], w->time);
     } else {
         running = w;
+        turn++;
         host_memory_open(1u << w->device);
         w->run(w);
         running = NULL;
@@ -335,21 +346,65 @@ static void race(const char *how, const void *p, unsigned other, uint32_t time)
 /* Is that piece of work before the running one? */
 static bool before(unsigned other, uint32_t time) { return time <= running->clock[other]; }
 
-static void access_words(word *w, size_t words, bool write, const char *p)
+static uint32_t take_readers(void)
 {
-    for (size_t i = 0; i < words; i++) {
-        if (w[i].write_time != 0 && !before(w[i].write_stream, w[i].write_time))
-            race(write ? "writes over what is being written at" : "reads", p + WORD_BYTES * i, w[i].write_stream,
-                 w[i].write_time);
-        for (unsigned s = 0; write && s < most; s++)
-            if (w[i].read_time[s] != 0 && !before(s, w[i].read_time[s]))
-                race("writes over what is being read at", p + WORD_BYTES * i, s, w[i].read_time[s]);
-        if (write) {
-            w[i].write_time = running->time;
-            w[i].write_stream = running->stream;
-        } else {
-            w[i].read_time[running->stream] = running->time;
-        }
+    uint32_t i = readers_free;
+    if (i != 0) {
+        readers_free = all_readers[i][0];
+    } else {
+        i = ++readers_made;
+        if ((i & (i - 1)) == 0 && (all_readers = realloc(all_readers, 2 * i * sizeof(*all_readers))) == NULL)
+            abort();
+    }
+    memset(all_readers[i], 0, sizeof(all_readers[i]));
+    return i;
+}
+
+static void note_read(word *w)
+{
+    if (w->readers == 0 && w->read_time != 0 && !before(w->read_stream, w->read_time)) {
+        w->readers = take_readers();
+        all_readers[w->readers][w->read_stream] = w->read_time;
+    }
+    if (w->readers != 0)
+        all_readers[w->readers][running->stream] = running->time;
+    w->read_time = running->time;
+    w->read_stream = (uint8_t)running->stream;
+}
+
+/* All that read it are before the running work, or there is a race. */
+static void note_write(word *w, const char *p)
+{
+    const char *const how = "writes over what is being read at";
+    if (w->read_time != 0 && !before(w->read_stream, w->read_time))
+        race(how, p, w->read_stream, w->read_time);
+    if (w->readers != 0) {
+        uint32_t *const read_time = all_readers[w->readers];
+        for (unsigned s = 0; s < most; s++)
+            if (read_time[s] != 0 && !before(s, read_time[s]))
+                race(how, p, s, read_time[s]);
+        read_time[0] = readers_free;
+        readers_free = w->readers;
+    }
+    *w = (word){.write_time = running->time, .write_stream = (uint8_t)running->stream};
+}
+
+/* What the running work did there before says nothing new. */
+static void access_words(const block *b, size_t from, size_t words, bool write)
+{
+    const uint32_t wrote = turn << 1 | 1, mark = turn << 1 | write;
+    for (size_t i = from; i < from + words; i++) {
+        word *const w = &b->words[i];
+        const char *const p = b->first + WORD_BYTES * i;
+        if (b->seen[i] == mark || b->seen[i] == wrote)
+            continue;
+        b->seen[i] = mark;
+        if (w->write_time != 0 && !before(w->write_stream, w->write_time))
+            race(write ? "writes over what is being written at" : "reads", p, w->write_stream, w->write_time);
+        if (write)
+            note_write(w, p);
+        else
+            note_read(w);
     }
 }
 
@@ -376,16 +431,21 @@ static void access_host(const char *p, size_t bytes, bool write)
         ranges[range_count++] = (range){p, p + bytes, write, running->stream, running->time};
 }
 
-static block *block_of(const char *p)
+/* NULL: none of them. Kernels touch a few pages of many blocks, and their own stacks, again and
+ * again. */
+static const block *block_of(const char *p)
 {
-    static block *last = blocks;
+    static const block *at_page[PAGES];
+    const block **const at = &at_page[(uintptr_t)p / PAGE_BYTES % PAGES];
     if (p < lowest || p >= highest)
         return NULL;
-    if (p >= last->first && p < last->first + last->bytes)
-        return last;
+    if (*at != NULL && p >= (*at)->first && p < (*at)->first + (*at)->bytes)
+        return *at;
+    if (host_gpu_is_own(p))
+        return NULL;
     for (unsigned i = 0; i < BLOCKS; i++)
         if (p >= blocks[i].first && p < blocks[i].first + blocks[i].bytes)
-            return last = &blocks[i];
+            return *at = &blocks[i];
     return NULL;
 }
 
@@ -407,8 +467,7 @@ void host_streams_access(const void *at, size_t bytes, bool write)
         abort();
     }
     const size_t first = (size_t)(p - b->first), from = first / WORD_BYTES;
-    access_words(b->words + from, (first + bytes + WORD_BYTES - 1) / WORD_BYTES - from, write,
-                 b->first + WORD_BYTES * from);
+    access_words(b, from, (first + bytes + WORD_BYTES - 1) / WORD_BYTES - from, write);
 }
 
 void host_streams_host_access(const void *at, size_t bytes, bool write)
@@ -419,22 +478,31 @@ void host_streams_host_access(const void *at, size_t bytes, bool write)
     host_disk_access(at, bytes, write);
 }
 
+/* Zeroed, and taken page by page as it is touched. */
+static void *sparse(size_t count, size_t size)
+{
+    void *const p =
+        mmap(NULL, (count + 1) * size, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+    if (p == MAP_FAILED)
+        abort();
+    return p;
+}
+
 void host_streams_memory(void *p, size_t bytes)
 {
     if (!host_streams_checks())
         return;
     for (unsigned i = 0; i < BLOCKS; i++) {
         block *const b = &blocks[i];
+        const size_t words = (bytes == 0 ? b->bytes : bytes) / WORD_BYTES;
         if (bytes == 0 && b->first == p) {
-            munmap(b->words, (b->bytes / WORD_BYTES + 1) * sizeof(word));
-            *b = (block){NULL, 0, NULL};
+            munmap(b->words, (words + 1) * sizeof(*b->words));
+            munmap(b->seen, (words + 1) * sizeof(*b->seen));
+            *b = (block){NULL, 0, NULL, NULL};
             return;
         }
         if (bytes > 0 && b->first == NULL) {
-            *b = (block){p, bytes, mmap(NULL, (bytes / WORD_BYTES + 1) * sizeof(word), PROT_READ | PROT_WRITE,
-                                        MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0)};
-            if (b->words == MAP_FAILED)
-                abort();
+            *b = (block){p, bytes, sparse(words, sizeof(*b->words)), sparse(words, sizeof(*b->seen))};
             lowest = b->first < lowest ? b->first : lowest;
             highest = b->first + bytes > highest ? b->first + bytes : highest;
             return;

@@ -66,6 +66,13 @@ static void gpu_adam(const gpu_model *m, const char *store, const char *device, 
     result_free(&r);
 }
 
+/* Steps of a sequence come one after the other, so these take a small graph where kernels run on fibres. */
+static const char *kind_for(const char *kind, const gpu_model *m)
+{
+    const bool ordered = strcmp(m->method, "natural") == 0;
+    return ordered && !real_gpu() && strcmp(kind, "rough") == 0 ? "short" : kind;
+}
+
 static void gpu_one(const char *kind, const gpu_model *m)
 {
     static const struct {
@@ -103,10 +110,11 @@ void matrix_gpu(const arguments *a)
     setenv("GS_CUDA_FETCH_SAVES", "0", 1); /* rows one by one wherever chunks use at most half of them */
     if (strcmp(a->word[0], "many") == 0)
         setenv("GS_CUDA_PORTION_EDGES", "1501", 0);
-    graph_of(a->word[0]);
     for (int i = 1; i < a->count; i++) {
         const gpu_model m = gpu_model_of(a->word[i]);
-        gpu_one(a->word[0], &m);
+        const char *const kind = kind_for(a->word[0], &m);
+        graph_of(kind);
+        gpu_one(kind, &m);
     }
 }
 
@@ -198,7 +206,7 @@ static void several_one(const char *kind, const gpu_model *m, unsigned number, b
     for (size_t i = 0; i < (all ? 6 : 3); i++)
         if (!all || has_layout(m->model, number, i))
             several_layout_of(m, kind, all ? &every[i] : &few[i], &want);
-    if (!all || whole)
+    if ((!all || whole) && strcmp(m->model, "sage_lstm") != 0)
         gpu_adam(m, store_of(kind, m->method, 3, ""), two_devices(), "--device-memory 1G", "--device-memory 10M");
     /* many, in 8 parts: sums by type are predicted to be shorter, for one device or for two */
     predicted_alike(m, store_of(kind, m->method, many ? 3 : 8, ""), &want);
@@ -216,11 +224,11 @@ void matrix_several_gpus(const arguments *a)
 
     if (strcmp(kind, "many") == 0)
         setenv("GS_CUDA_PORTION_EDGES", "1501", 0);
-    graph_of(kind);
     write_topologies();
     for (int i = 2; i < a->count; i++) {
         const gpu_model m = gpu_model_of(a->word[i]);
-        several_one(kind, &m, number, all);
+        graph_of(kind_for(kind, &m));
+        several_one(kind_for(kind, &m), &m, number, all);
         number += !has_layout(m.model, number, 0) || !has_layout(m.model, number, 4);
     }
 }

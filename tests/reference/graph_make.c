@@ -3,6 +3,7 @@
  *   rough      directed; self loops (some twice), duplicate edges, vertices with
  *              no edge, no in-edge or no out-edge, vertices without a label
  *   tiny       the same on 20 vertices: fewer rows than parts and lanes
+ *   short      the same on 160 vertices, for what is slow
  *   hub        undirected star and ring: one vertex has every other as neighbour
  *   symmetric  undirected at random, no loops, no duplicates
  *   typed      `rough` with three types of edges (a few vertices see one alone) and weights
@@ -24,7 +25,7 @@ typedef struct shape {
 static const shape shapes[] = {
     {"rough", 613, 4096, 23, 5}, {"tiny", 20, 70, 3, 3},     {"hub", 300, 0, 17, 4},
     {"symmetric", 500, 1800, 32, 6}, {"csr", 401, 2000, 37, 4}, {"typed", 421, 2600, 23, 4},
-    {"many", 421, 2600, 23, 4},
+    {"many", 421, 2600, 23, 4},  {"short", 160, 640, 23, 5},
 };
 
 typedef struct maker {
