@@ -472,7 +472,7 @@ static void test_vertex__prepare_takes_what_it_says_and_launches_nothing(void **
 
 /* ---- what is refused ---- */
 
-/* Runs with one thing of a good program spoilt; nothing may be written. */
+/* Runs with one thing of a good launch missing; nothing may be written. */
 static void refuse(gs_device *d, fixture *f, const char *part)
 {
     const float first = ((float *)f->memory[0])[0];
@@ -481,7 +481,7 @@ static void refuse(gs_device *d, fixture *f, const char *part)
     assert_true(((float *)f->memory[0])[0] == first);
 }
 
-static void test_vertex__refuses_what_does_not_fit(void **state)
+static void test_vertex__refuses_what_the_launch_lacks(void **state)
 {
     fixture f;
     gs_device *d = NULL;
@@ -489,50 +489,21 @@ static void test_vertex__refuses_what_does_not_fit(void **state)
     gs_assert_ok(gs_device_open(&d, "cpu", 2));
     fixture_init(&f, 10);
     const uint32_t dst = add_random(&f, 4, 0, 1), a = add_random(&f, 4, 0, 1), five = add_random(&f, 5, 0, 1);
-    const uint32_t id = add_ids(&f), w = add_param(&f, 2, 4, 5), wide = add_param(&f, 1, 1, 5);
+    const uint32_t w = add_param(&f, 2, 4, 5), wide = add_param(&f, 1, 1, 5);
     gs_instr *const in = add_instr(&f, GS_OP_RELU, dst, in_reg(a), NO_OPERAND);
     refuse(d, &f, "instruction 0: not prepared for so many instructions");
     gs_assert_ok(gs_device_prepare(d, &f.program));
     gs_assert_ok(gs_device_run_vertex(d, &f.launch));
 
-    in->a = in_reg(77);
+    void *const there = f.memory[a];
+    f.memory[a] = NULL;
     refuse(d, &f, "a register that the launch does not have");
-    in->a = in_const(1);
-    refuse(d, &f, "an operand that must be a register is none");
-    in->a = in_reg(five);
-    refuse(d, &f, "a register of the wrong type or width");
-    *in = (gs_instr){.op = GS_OP_ADD, .dst = dst, .a = in_reg(a), .b = in_reg(id)};
-    refuse(d, &f, "a register of the wrong type or width");
-    in->b = in_param(wide);
-    refuse(d, &f, "a parameter that does not stretch over the result");
-    in->b = in_param(9);
-    refuse(d, &f, "an operand that must be a register is none");
-    *in = (gs_instr){.op = GS_OP_DROPOUT, .dst = dst, .a = in_reg(a), .b = in_reg(id), .alpha = 1};
-    refuse(d, &f, "a dropout probability must be at least 0 and below 1");
-    in->alpha = NAN;
-    refuse(d, &f, "a dropout probability");
-    *in = (gs_instr){.op = GS_OP_MATMUL_T, .dst = dst, .a = in_reg(a), .b = in_param(w)};
-    refuse(d, &f, "a register of the wrong type or width");
-    in->b = in_reg(a);
-    refuse(d, &f, "the second operand of a product must be a parameter");
-    *in = (gs_instr){.op = GS_OP_OUTER, .dst = 9, .a = in_reg(a), .b = in_reg(five)};
-    refuse(d, &f, "no place for this gradient");
-    in->dst = w;
+    f.memory[a] = there;
+    *in = (gs_instr){.op = GS_OP_OUTER, .dst = w, .a = in_reg(a), .b = in_reg(five)};
     refuse(d, &f, "not prepared for a gradient of this size");
-    *in = (gs_instr){.op = GS_OP_COLSUM, .dst = w, .a = in_reg(five)};
-    refuse(d, &f, "only be summed into a parameter of one row");
-    in->dst = wide;
-    refuse(d, &f, "not prepared for a gradient of this size");
-    *in = (gs_instr){.op = GS_OP_ROWSUM, .dst = dst, .a = in_reg(a)};
-    refuse(d, &f, "one number wide");
-    *in = (gs_instr){.op = GS_OP_FOLD, .dst = five, .a = in_reg(a)};
-    refuse(d, &f, "columns that are no whole number of groups");
-    *in = (gs_instr){.op = GS_OP_XENT, .dst = GS_NONE, .a = in_reg(a), .b = in_reg(id), .c = in_reg(id)};
-    refuse(d, &f, "a register of the wrong type or width");
-    *in = (gs_instr){.op = GS_OP_SUM_IN, .dst = dst, .a = in_reg(a)};
-    refuse(d, &f, "not an instruction of a vertex program");
-    f.launch.grad = NULL;
     *in = (gs_instr){.op = GS_OP_COLSUM, .dst = wide, .a = in_reg(five)};
+    refuse(d, &f, "not prepared for a gradient of this size");
+    f.launch.grad = NULL;
     refuse(d, &f, "no place for this gradient");
     f.launch.reg = NULL;
     gs_assert_fails(gs_device_run_vertex(d, &f.launch), GS_EINVAL, "the launch has no registers");
@@ -556,7 +527,7 @@ int main(void)
         cmocka_unit_test(test_vertex__registers_may_lie_over_dead_ones),
         cmocka_unit_test(test_vertex__two_products_are_summed_wherever_the_sum_lies),
         cmocka_unit_test(test_vertex__prepare_takes_what_it_says_and_launches_nothing),
-        cmocka_unit_test(test_vertex__refuses_what_does_not_fit),
+        cmocka_unit_test(test_vertex__refuses_what_the_launch_lacks),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

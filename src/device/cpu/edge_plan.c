@@ -1,10 +1,13 @@
-/* Edge instructions of a launch to a plan: operands looked up and checked, steps chosen, scratch laid out.
+/* Edge instructions of a launch to a plan: operands looked up, steps chosen, scratch laid out.
  *
  * Values stay where they are as long as a step can read them there. An instruction gives no step
  * of its own where the one that uses its result can do it on the way: a product that only one sum or fold
  * reads, and every spread. A value is copied to a slot where a step wants rows contiguous: operators of
- * one operand, and all of them where rows are narrower than a vector and no half of one.
+ * one operand, and all of them where rows are narrower than a vector and no half of one. That the program obeys
+ * program.h was proved before (gs_program_check()); what is refused here is what the launch lacks.
  */
+#include <assert.h>
+
 #include "base/size.h"
 #include "device/cpu/edge_layout.h"
 #include "device/cpu/edge_program.h"
@@ -99,10 +102,7 @@ static gs_cpu_edge_value multiply(planner *p, gs_cpu_edge_value a, gs_cpu_edge_v
 static gs_cpu_edge_value register_value(planner *p, uint32_t index, uint32_t *width)
 {
     const gs_stage *const stage = p->l->stage;
-    if (index >= stage->edge_regs || !p->cpu->edge_state[index].ready) {
-        refuse(p, "an edge register that does not exist or is not written yet");
-        return (gs_cpu_edge_value){.form = GS_CPU_EDGE_NOTHING};
-    }
+    assert(index < stage->edge_regs && p->cpu->edge_state[index].ready);
     gs_cpu_edge_state *const s = &p->cpu->edge_state[index];
     *width = stage->edge_reg[index].width;
     if (s->b.form != GS_CPU_EDGE_NOTHING) {
@@ -121,13 +121,9 @@ static gs_cpu_edge_value operand_value(planner *p, const gs_operand *o, uint32_t
     *width = 1;
     if (o->kind == GS_FROM_CONST)
         return (gs_cpu_edge_value){.form = GS_CPU_EDGE_FIXED, .width = 1, .p = &o->value};
-    if (o->kind == GS_FROM_PARAM && o->index < program->params && p->l->param != NULL &&
-        program->param[o->index].rows == 1) {
-        *width = program->param[o->index].cols;
-        return (gs_cpu_edge_value){.form = GS_CPU_EDGE_FIXED, .width = *width, .p = p->l->param[o->index]};
-    }
-    refuse(p, "an operand that is no edge register, no parameter of one dimension and no constant");
-    return (gs_cpu_edge_value){.form = GS_CPU_EDGE_NOTHING};
+    assert(o->kind == GS_FROM_PARAM && o->index < program->params && program->param[o->index].dims == 1);
+    *width = program->param[o->index].cols;
+    return (gs_cpu_edge_value){.form = GS_CPU_EDGE_FIXED, .width = *width, .p = p->l->param[o->index]};
 }
 
 /* An operand that stretches over `width` columns. */
@@ -135,8 +131,7 @@ static gs_cpu_edge_value stretched(planner *p, const gs_operand *o, uint32_t wid
 {
     uint32_t own = width;
     const gs_cpu_edge_value v = operand_value(p, o, &own);
-    if (own != width && own != 1)
-        refuse(p, "an operand that does not stretch over the result");
+    assert(own == width || own == 1);
     return v;
 }
 
@@ -189,17 +184,10 @@ static gs_cpu_edge_value multiply(planner *p, gs_cpu_edge_value a, gs_cpu_edge_v
 static void plan_fold(planner *p, const gs_instr *in, uint32_t groups, gs_cpu_edge_state *d)
 {
     gs_cpu_edge_step s = {.kind = GS_CPU_EDGE_FOLD, .width = groups};
-    if (in->a.kind != GS_FROM_REG || in->a.index >= p->l->stage->edge_regs ||
-        !p->cpu->edge_state[in->a.index].ready) {
-        refuse(p, "an edge register that does not exist or is not written yet");
-        return;
-    }
+    assert(in->a.kind == GS_FROM_REG && p->cpu->edge_state[in->a.index].ready);
     const gs_cpu_edge_state *const a = &p->cpu->edge_state[in->a.index];
     const uint32_t width = p->l->stage->edge_reg[in->a.index].width;
-    if (width % groups != 0) {
-        refuse(p, "columns cannot be folded to this width");
-        return;
-    }
+    assert(width % groups == 0);
     s.a = full(p, a->a, width);
     if (a->b.form != GS_CPU_EDGE_NOTHING)
         s.b = full(p, a->b, width);
@@ -216,11 +204,9 @@ static void plan_ids(planner *p, const gs_instr *in, uint32_t width, gs_cpu_edge
 
     s.a = operand_value(p, &in->a, &source);
     s.b = operand_value(p, &in->b, &destination);
-    if (source != 1 || destination != 1 ||
-        (mask ? !gs_cpu__edge_mask(&s.mask, in, p->l->seed, p->l->epoch) : width != 1)) {
-        refuse(p, "ids that are no numbers, or a probability outside [0, 1)");
-        return;
-    }
+    assert(source == 1 && destination == 1 && (mask || width == 1));
+    if (mask)
+        gs_cpu__edge_mask(&s.mask, in, p->l->seed, p->l->epoch);
     d->a = emit_value(p, s);
 }
 
@@ -228,9 +214,8 @@ static void plan_rowmax(planner *p, const gs_instr *in, uint32_t width, gs_cpu_e
 {
     uint32_t own = 0;
     d->a = operand_value(p, &in->a, &own);
-    if (width != 1 || own == 0)
-        refuse(p, "the maximum of a row is one number wide");
-    d->a = emit_value(p, (gs_cpu_edge_step){.kind = GS_CPU_EDGE_ROWMAX, .width = 1, .a = full(p, d->a, own)});
+    assert(width == 1);
+    d->a = emit_value(p, (gs_cpu_edge_step){.kind = GS_CPU_EDGE_ROWMAX, .width = width, .a = full(p, d->a, own)});
 }
 
 /* Something of the stage is `times` as wide as a value: by type of the edges. */
@@ -244,14 +229,8 @@ static void plan_by_type(planner *p, const gs_instr *in, uint32_t width, gs_cpu_
     uint32_t own = 0;
 
     s.a = operand_value(p, &in->a, &own);
-    if (p->st != GS_OK)
-        return;
-    const bool there = in->b.kind == GS_FROM_PARAM && in->b.index < program->params && p->l->param != NULL;
-    const uint64_t one = (uint64_t)own * width, all = there ? gs_param_elements(&program->param[in->b.index]) : 0;
-    if (one == 0 || all == 0 || all % one != 0) {
-        refuse(p, "no matrices that take this value to this result");
-        return;
-    }
+    const uint64_t one = (uint64_t)own * width, all = gs_param_elements(&program->param[in->b.index]);
+    assert(all % one == 0);
     note_types(p, (uint32_t)(all / one), 1);
     s.a = full(p, s.a, own);
     s.matrix = in->op == GS_OP_BY_TYPE ? p->l->param[in->b.index] : gs_cpu__turned_matrices(p->cpu, p->l, in);
@@ -282,19 +261,11 @@ static void plan_each(planner *p, const gs_instr *in, uint32_t width, gs_cpu_edg
 
 static void plan_instr(planner *p, const gs_instr *in)
 {
-    const gs_stage *const stage = p->l->stage;
-    if (in->dst >= stage->edge_regs || stage->edge_reg[in->dst].kind != GS_EDGE_TEMP) {
-        refuse(p, "a result that is no temporary edge register");
-        return;
-    }
     gs_cpu_edge_state *const d = &p->cpu->edge_state[in->dst];
-    const uint32_t width = stage->edge_reg[in->dst].width;
+    const uint32_t width = p->l->stage->edge_reg[in->dst].width;
     uint32_t own = 0;
 
-    if (!gs_op_is(in->op, GS_FACT_EDGE)) {
-        refuse(p, "not an instruction of an edge program");
-        return;
-    }
+    assert(p->l->stage->edge_reg[in->dst].kind == GS_EDGE_TEMP && gs_op_is(in->op, GS_FACT_EDGE));
     switch (in->op) {
     case GS_OP_MUL:
         d->a = stretched(p, &in->a, width);
@@ -321,8 +292,7 @@ static void plan_instr(planner *p, const gs_instr *in)
         break;
     case GS_OP_SPREAD:
         d->a = operand_value(p, &in->a, &own);
-        if (own == 0 || width % own != 0)
-            refuse(p, "columns cannot be spread to this width");
+        assert(width % own == 0);
         break;
     default:
         plan_each(p, in, width, d);
@@ -382,19 +352,18 @@ static void plan_sum(planner *p, const gs_sum *sum)
     gs_cpu_edge_value factor = {.form = GS_CPU_EDGE_NOTHING};
     uint32_t width = 0, heads = 0;
 
-    if (sum->reg >= stage->regs || p->l->sum == NULL || p->l->sum[p->index].acc == NULL) {
+    if (p->l->sum[p->index].acc == NULL) {
         refuse(p, "no place for this sum");
         return;
     }
     s.width = stage->reg[sum->reg].width;
-    if (sum->kind == GS_SUM_ADD_TYPE && sum->value < stage->edge_regs && stage->edge_reg[sum->value].width > 0) {
+    if (sum->kind == GS_SUM_ADD_TYPE) {
         width = stage->edge_reg[sum->value].width;
         note_types(p, s.width / width, p->l->edges.target_rows);
         s.kind = GS_CPU_EDGE_SUM_TYPE;
         s.width = width;
     }
-    if ((sum->kind == GS_SUM_ADD || sum->kind == GS_SUM_ADD_TYPE) && sum->value < stage->edge_regs &&
-        p->cpu->edge_state[sum->value].ready) {
+    if (sum->kind == GS_SUM_ADD || sum->kind == GS_SUM_ADD_TYPE) {
         const gs_cpu_edge_state *const v = &p->cpu->edge_state[sum->value];
         width = stage->edge_reg[sum->value].width;
         if (width == s.width && v->b.form != GS_CPU_EDGE_NOTHING) {
@@ -402,21 +371,19 @@ static void plan_sum(planner *p, const gs_sum *sum)
             return;
         }
     }
-    if (sum->kind == GS_SUM_ATTEND && sum->value < stage->edge_regs && sum->score < stage->edge_regs)
+    if (sum->kind == GS_SUM_ATTEND)
         factor = take_factor(p, sum, stage->edge_reg[sum->score].width);
     gs_cpu_edge_value value = register_value(p, sum->value, &width);
-    if (p->st == GS_OK && width != s.width)
-        refuse(p, "a value and a sum of different widths");
+    assert(width == s.width);
     if (sum->kind != GS_SUM_ATTEND) {
         s.a = full(p, value, s.width);
         emit(p, s);
         return;
     }
     const gs_cpu_edge_value score = register_value(p, sum->score, &heads);
-    if (p->st != GS_OK)
-        return;
-    if (width % heads != 0 || p->l->sum[p->index].maximum == NULL || p->l->sum[p->index].norm == NULL) {
-        refuse(p, "scores that do not fit the value, or no place for maximum and norm");
+    assert(width % heads == 0);
+    if (p->l->sum[p->index].maximum == NULL || p->l->sum[p->index].norm == NULL) {
+        refuse(p, "no place for maximum and norm");
         return;
     }
     const gs_cpu_edge_step attend = {.kind = GS_CPU_EDGE_ATTEND, .width = heads, .sum = p->index,
@@ -442,8 +409,6 @@ static void plan_outer(planner *p, const gs_sum *sum)
         emit(p, s);
         one *= s.width;
     }
-    if (p->st == GS_OK && sum->weight >= p->l->program->params)
-        refuse(p, "an outer product of no parameter");
     if (p->st == GS_OK)
         note_types(p, (uint32_t)(gs_param_elements(&p->l->program->param[sum->weight]) / one), 1);
 }
@@ -460,8 +425,7 @@ static bool is_planned(const planner *p, uint32_t sum)
 
 static void need(const planner *p, uint32_t reg)
 {
-    if (reg < p->l->stage->edge_regs)
-        p->cpu->edge_state[reg].needed = true;
+    p->cpu->edge_state[reg].needed = true;
 }
 
 /* Registers that the planned sums depend on. */
@@ -477,7 +441,7 @@ static void find_needed(const planner *p)
     }
     for (uint32_t i = stage->edge_instrs; i-- > 0;) {
         const gs_instr *const in = &stage->edge_instr[i];
-        if (in->dst >= stage->edge_regs || !p->cpu->edge_state[in->dst].needed)
+        if (!p->cpu->edge_state[in->dst].needed)
             continue;
         for (uint32_t o = 0; o < gs_op_inputs(in->op); o++)
             if (gs_instr_operand(in, o)->kind == GS_FROM_REG)
@@ -485,17 +449,11 @@ static void find_needed(const planner *p)
     }
 }
 
-/* An instruction that is wrong is planned, to be refused. */
-static bool is_needed(const planner *p, const gs_instr *in)
-{
-    const gs_stage *const stage = p->l->stage;
-    return in->dst >= stage->edge_regs || stage->edge_reg[in->dst].kind != GS_EDGE_TEMP ||
-           p->cpu->edge_state[in->dst].needed;
-}
+static bool is_needed(const planner *p, const gs_instr *in) { return p->cpu->edge_state[in->dst].needed; }
 
-static void note_use(const gs_cpu *cpu, const gs_stage *stage, const gs_operand *o, bool can_multiply)
+static void note_use(const gs_cpu *cpu, const gs_operand *o, bool can_multiply)
 {
-    if (o->kind != GS_FROM_REG || o->index >= stage->edge_regs)
+    if (o->kind != GS_FROM_REG)
         return;
     cpu->edge_state[o->index].uses++;
     cpu->edge_state[o->index].foldable = can_multiply && cpu->edge_state[o->index].uses == 1;
@@ -509,18 +467,18 @@ static void find_uses(const planner *p)
         const gs_instr *const in = &stage->edge_instr[i];
         if (!is_needed(p, in))
             continue;
-        note_use(cpu, stage, &in->a, in->op == GS_OP_FOLD || in->op == GS_OP_ROWSUM);
-        note_use(cpu, stage, &in->b, false);
-        note_use(cpu, stage, &in->c, false);
+        note_use(cpu, &in->a, in->op == GS_OP_FOLD || in->op == GS_OP_ROWSUM);
+        note_use(cpu, &in->b, false);
+        note_use(cpu, &in->c, false);
     }
     for (uint32_t i = 0; i < stage->sums; i++) {
         const gs_sum *const sum = &stage->sum[i];
         if (!is_planned(p, i))
             continue;
-        note_use(cpu, stage, &(gs_operand){.kind = GS_FROM_REG, .index = sum->value},
+        note_use(cpu, &(gs_operand){.kind = GS_FROM_REG, .index = sum->value},
                  sum->kind == GS_SUM_ADD || sum->kind == GS_SUM_ADD_TYPE || sum->kind == GS_SUM_ATTEND);
         if (sum->kind == GS_SUM_ATTEND || sum->kind == GS_SUM_OUTER)
-            note_use(cpu, stage, &(gs_operand){.kind = GS_FROM_REG, .index = sum->score}, false);
+            note_use(cpu, &(gs_operand){.kind = GS_FROM_REG, .index = sum->score}, false);
     }
 }
 

@@ -1,5 +1,5 @@
-/* Instructions of a launch to steps: every operand looked up and checked against
- * what the instruction asks for, once a launch, before anything is written.
+/* Instructions of a launch to steps: every operand looked up, once a launch, before anything is written. That the
+ * program obeys program.h was proved before (gs_program_check()); what is refused here is what the launch lacks.
  *
  * Runs. Consecutive steps whose rows depend on the same rows only can run
  * block by block with no waiting in between. Two things end a run: an outer
@@ -8,6 +8,8 @@
  * order instruction by instruction, but one block's new rows may lie on
  * another block's old ones when their rows differ in place or length.
  */
+#include <assert.h>
+
 #include "base/philox.h" /* gs_random_key */
 #include "base/size.h"
 #include "device/cpu/gemm.h"
@@ -36,15 +38,15 @@ static void *find_register(const lookup *k, uint32_t index, gs_dtype dtype, uint
     const gs_stage *const stage = k->l->stage;
     if (*st != GS_OK)
         return NULL;
-    if (index >= stage->regs || k->l->reg[index] == NULL) {
+    assert(index < stage->regs);
+    if (k->l->reg[index] == NULL) {
         *st = refuse(k, "a register that the launch does not have");
         return NULL;
     }
     const gs_reg *const r = &stage->reg[index];
-    if (r->dtype != dtype || (width != 0 && r->width != width)) {
-        *st = refuse(k, "a register of the wrong type or width");
-        return NULL;
-    }
+    assert(r->dtype == dtype && (width == 0 || r->width == width));
+    (void)dtype;
+    (void)width;
     k->step->reg[k->step->regs++] =
         (gs_cpu_range){.p = k->l->reg[index], .row_bytes = (uint64_t)r->width * gs_dtype_bytes(r->dtype)};
     return k->l->reg[index];
@@ -52,15 +54,14 @@ static void *find_register(const lookup *k, uint32_t index, gs_dtype dtype, uint
 
 static void *operand_register(const lookup *k, const gs_operand *o, gs_dtype dtype, uint32_t width, gs_status *st)
 {
-    if (*st == GS_OK && o->kind != GS_FROM_REG)
-        *st = refuse(k, "an operand that must be a register is none");
+    assert(o->kind == GS_FROM_REG);
     return find_register(k, o->index, dtype, width, st);
 }
 
-/* Width of a register operand, 0 for what is none (refused later). */
 static uint32_t width_of(const lookup *k, const gs_operand *o)
 {
-    return o->kind == GS_FROM_REG && o->index < k->l->stage->regs ? k->l->stage->reg[o->index].width : 0;
+    assert(o->kind == GS_FROM_REG && o->index < k->l->stage->regs);
+    return k->l->stage->reg[o->index].width;
 }
 
 static gs_cpu_operand broadcast(const lookup *k, const gs_operand *o, gs_status *st)
@@ -72,28 +73,25 @@ static gs_cpu_operand broadcast(const lookup *k, const gs_operand *o, gs_status 
         return (gs_cpu_operand){0};
     if (o->kind == GS_FROM_CONST)
         return (gs_cpu_operand){&o->value, GS_CPU_SCALAR};
-    if (o->kind == GS_FROM_PARAM && o->index < p->params && k->l->param != NULL) {
+    if (o->kind == GS_FROM_PARAM) {
         const gs_param *const param = &p->param[o->index];
-        if (param->rows == 1 && (param->cols == width || param->cols == 1))
-            return (gs_cpu_operand){k->l->param[o->index], param->cols == 1 ? GS_CPU_SCALAR : GS_CPU_ROW};
-        *st = refuse(k, "a parameter that does not stretch over the result");
-        return (gs_cpu_operand){0};
+        assert(param->rows == 1 && (param->cols == width || param->cols == 1));
+        return (gs_cpu_operand){k->l->param[o->index], param->cols == 1 ? GS_CPU_SCALAR : GS_CPU_ROW};
     }
     const bool column = width_of(k, o) == 1 && width != 1;
     return (gs_cpu_operand){operand_register(k, o, GS_F32, column ? 1 : width, st),
                             column ? GS_CPU_COLUMN : GS_CPU_FULL};
 }
 
-static gs_status resolve_weight(const lookup *k, const gs_param **param)
+static const gs_param *resolve_weight(const lookup *k)
 {
     const uint32_t index = k->instr->b.index;
-    if (k->instr->b.kind != GS_FROM_PARAM || index >= k->l->program->params || k->l->param == NULL)
-        return refuse(k, "the second operand of a product must be a parameter");
-    *param = &k->l->program->param[index];
+    assert(k->instr->b.kind == GS_FROM_PARAM && index < k->l->program->params);
+    const gs_param *const param = &k->l->program->param[index];
     k->step->weight = k->l->param[index];
-    k->step->weight_rows = (*param)->rows;
-    k->step->weight_cols = (*param)->cols;
-    return GS_OK;
+    k->step->weight_rows = param->rows;
+    k->step->weight_cols = param->cols;
+    return param;
 }
 
 /* The narrow side says how many matrices there are. */
@@ -104,8 +102,7 @@ static gs_status resolve_fan(const lookup *k, const gs_param *w)
     const uint32_t dst = width_of(k, &(gs_operand){.kind = GS_FROM_REG, .index = k->instr->dst});
     const uint32_t narrow = transposed ? dst : width_of(k, &k->instr->a);
     gs_status st = GS_OK;
-    if (narrow == 0 || w->rows % narrow != 0)
-        return refuse(k, "columns that are no matrix's");
+    assert(w->rows % narrow == 0);
     s->matrices = w->rows / narrow;
     s->a_width = transposed ? s->matrices * w->cols : narrow;
     s->dst = find_register(k, k->instr->dst, GS_F32, transposed ? narrow : s->matrices * w->cols, &st);
@@ -116,10 +113,8 @@ static gs_status resolve_fan(const lookup *k, const gs_param *w)
 static gs_status resolve_product(const lookup *k)
 {
     gs_cpu_step *const s = k->step;
-    const gs_param *w = NULL;
-    gs_status st = resolve_weight(k, &w);
-    if (st != GS_OK)
-        return st;
+    const gs_param *const w = resolve_weight(k);
+    gs_status st = GS_OK;
     if (s->op == GS_OP_FAN || s->op == GS_OP_FAN_T)
         return resolve_fan(k, w);
     const bool transposed = s->op == GS_OP_MATMUL_T;
@@ -133,10 +128,8 @@ static gs_status resolve_product(const lookup *k)
 static gs_status resolve_mix(const lookup *k)
 {
     gs_cpu_step *const s = k->step;
-    const gs_param *w = NULL;
-    gs_status st = resolve_weight(k, &w);
-    if (st != GS_OK)
-        return st;
+    const gs_param *const w = resolve_weight(k);
+    gs_status st = GS_OK;
     const bool transposed = s->op == GS_OP_MIX_T;
     s->mix = (gs_cpu_mix){.weight = s->weight,
                           .from = transposed ? w->cols : w->rows,
@@ -146,8 +139,7 @@ static gs_status resolve_mix(const lookup *k)
     s->a_width = width_of(k, &k->instr->a);
     s->mix.each = s->a_width / s->mix.from;
     s->width = s->mix.to * s->mix.each;
-    if (s->width == 0 || s->a_width % s->mix.from != 0)
-        return refuse(k, "columns that are no whole number of blocks");
+    assert(s->a_width % s->mix.from == 0);
     s->dst = find_register(k, k->instr->dst, GS_F32, s->width, &st);
     s->a.p = operand_register(k, &k->instr->a, GS_F32, s->a_width, &st);
     return st;
@@ -158,8 +150,7 @@ static gs_status resolve_mix_outer(const lookup *k, const gs_param *w)
     gs_cpu_step *const s = k->step;
     gs_status st = GS_OK;
     s->mix.each = s->width / w->rows;
-    if (s->mix.each == 0 || s->width % w->rows != 0)
-        return refuse(k, "columns that are no whole number of blocks");
+    assert(s->width % w->rows == 0);
     s->a.p = operand_register(k, &k->instr->a, GS_F32, s->width, &st);
     s->b.p = operand_register(k, &k->instr->b, GS_F32, w->cols * s->mix.each, &st);
     return st;
@@ -169,23 +160,22 @@ static gs_status resolve_reduce(const lookup *k)
 {
     gs_cpu_step *const s = k->step;
     gs_status st = GS_OK;
-    if (k->instr->dst >= k->l->program->params || k->l->grad == NULL || k->l->grad[k->instr->dst] == NULL)
+    assert(k->instr->dst < k->l->program->params);
+    if (k->l->grad == NULL || k->l->grad[k->instr->dst] == NULL)
         return refuse(k, "the launch has no place for this gradient");
     const gs_param *const w = &k->l->program->param[k->instr->dst];
     s->grad = k->l->grad[k->instr->dst];
     s->weight_rows = w->rows;
     s->weight_cols = w->cols;
     if (s->op == GS_OP_COLSUM) {
-        if (w->rows != 1)
-            return refuse(k, "columns can only be summed into a parameter of one row");
+        assert(w->rows == 1);
         s->a.p = operand_register(k, &k->instr->a, GS_F32, w->cols, &st);
         return st;
     }
     if (s->op == GS_OP_MIX_OUTER)
         return resolve_mix_outer(k, w);
     if (s->op == GS_OP_FAN_OUTER) {
-        if (s->width == 0 || w->rows % s->width != 0)
-            return refuse(k, "columns that are no matrix's");
+        assert(w->rows % s->width == 0);
         s->matrices = w->rows / s->width;
         s->a.p = operand_register(k, &k->instr->a, GS_F32, s->width, &st);
         s->b.p = operand_register(k, &k->instr->b, GS_F32, s->matrices * w->cols, &st);
@@ -213,7 +203,8 @@ static gs_status resolve_statistic(const lookup *k)
 {
     gs_cpu_step *const s = k->step;
     gs_status st = GS_OK;
-    if (k->instr->dst >= k->l->program->params || k->l->statistic == NULL || k->l->statistic[k->instr->dst] == NULL)
+    assert(k->instr->dst < k->l->program->params);
+    if (k->l->statistic == NULL || k->l->statistic[k->instr->dst] == NULL)
         return refuse(k, "the launch has no place for this statistic");
     s->statistic = k->l->statistic[k->instr->dst];
     s->a.p = operand_register(k, &k->instr->a, GS_F32, k->l->program->param[k->instr->dst].cols, &st);
@@ -222,26 +213,22 @@ static gs_status resolve_statistic(const lookup *k)
 
 /* Elements are kept when their 24 random bits times 2^-24 are at least p, that is when the bits
  * are at least p * 2^24, which a double holds exactly. */
-static bool begin_dropout(gs_cpu_dropout *out, const gs_instr *in, uint32_t epoch)
+static void begin_dropout(gs_cpu_dropout *out, const gs_instr *in, uint32_t epoch)
 {
     const float p = in->alpha;
-    if (!(p >= 0.0f && p < 1.0f))
-        return false;
+    assert(p >= 0.0f && p < 1.0f);
     const double exact = (double)p * 0x1p24;
     const uint32_t whole = (uint32_t)exact;
     *out = (gs_cpu_dropout){.site = in->site,
                             .epoch = epoch,
                             .threshold = whole + ((double)whole < exact),
                             .scale = 1.0f / (1.0f - p)};
-    return true;
 }
 
-bool gs_cpu__edge_mask(gs_cpu_dropout *out, const gs_instr *in, uint64_t seed, uint32_t epoch)
+void gs_cpu__edge_mask(gs_cpu_dropout *out, const gs_instr *in, uint64_t seed, uint32_t epoch)
 {
-    if (!begin_dropout(out, in, epoch))
-        return false;
+    begin_dropout(out, in, epoch);
     gs_random_edge_key(out->key, seed, in->site, epoch);
-    return true;
 }
 
 /* Of the vertices themselves: what is drawn for their own edge. */
@@ -249,8 +236,7 @@ static gs_status resolve_mask(const lookup *k)
 {
     gs_cpu_step *const s = k->step;
     gs_status st = GS_OK;
-    if (!gs_cpu__edge_mask(&s->dropout, k->instr, k->l->seed, k->l->epoch))
-        return refuse(k, "a dropout probability must be at least 0 and below 1");
+    gs_cpu__edge_mask(&s->dropout, k->instr, k->l->seed, k->l->epoch);
     s->split = operand_register(k, &k->instr->a, GS_U32, 1, &st);
     s->id = operand_register(k, &k->instr->b, GS_U32, 1, &st);
     return st;
@@ -260,8 +246,7 @@ static gs_status resolve_dropout(const lookup *k)
 {
     gs_cpu_step *const s = k->step;
     gs_status st = GS_OK;
-    if (!begin_dropout(&s->dropout, k->instr, k->l->epoch))
-        return refuse(k, "a dropout probability must be at least 0 and below 1");
+    begin_dropout(&s->dropout, k->instr, k->l->epoch);
     gs_random_key(s->dropout.key, k->l->seed, GS_RANDOM_DROPOUT);
     s->a.p = operand_register(k, &k->instr->a, GS_F32, s->width, &st);
     s->id = operand_register(k, &k->instr->b, GS_U32, 1, &st);
@@ -272,11 +257,8 @@ static gs_status resolve_cast(const lookup *k)
 {
     gs_status st = GS_OK;
     const gs_operand *const a = &k->instr->a;
-    if (width_of(k, a) == 0)
-        return refuse(k, "an operand that must be a register is none");
     k->step->source_type = k->l->stage->reg[a->index].dtype;
-    if (!gs_cpu__can_cast(k->step->source_type))
-        return refuse(k, "values of this type are not converted");
+    assert(gs_cpu__can_cast(k->step->source_type));
     k->step->source = operand_register(k, a, k->step->source_type, k->step->width, &st);
     return st;
 }
@@ -296,10 +278,7 @@ static gs_status resolve_groups(const lookup *k)
     gs_status st = GS_OK;
     s->a_width = width_of(k, &k->instr->a);
     s->a.p = operand_register(k, &k->instr->a, GS_F32, 0, &st);
-    const bool sums = s->op == GS_OP_FOLD || s->op == GS_OP_ACROSS;
-    const uint32_t narrow = sums ? s->width : s->a_width, wide = sums ? s->a_width : s->width;
-    if (st == GS_OK && wide % narrow != 0)
-        return refuse(k, "columns that are no whole number of groups");
+    assert(s->a_width % s->width == 0 || s->width % s->a_width == 0);
     return st;
 }
 
@@ -312,12 +291,9 @@ static gs_status resolve_columns(const lookup *k)
     s->a.p = operand_register(k, &k->instr->a, GS_F32, 0, &st);
     if (st != GS_OK)
         return st;
+    assert(s->op == GS_OP_PART ? s->first + s->width <= s->a_width : s->a_width < s->width);
     if (s->op == GS_OP_PART)
-        return s->first <= s->a_width && s->width <= s->a_width - s->first
-                   ? st
-                   : refuse(k, "columns that the register does not have");
-    if (s->a_width >= s->width)
-        return refuse(k, "columns side by side that do not fill the result");
+        return st;
     s->b.p = operand_register(k, &k->instr->b, GS_F32, s->width - s->a_width, &st);
     return st;
 }
@@ -343,8 +319,7 @@ static gs_status resolve_elementwise(const lookup *k)
     gs_cpu_step *const s = k->step;
     gs_status st = GS_OK;
 
-    if (k->instr->dst < k->l->stage->regs)
-        s->width = k->l->stage->reg[k->instr->dst].width;
+    s->width = k->l->stage->reg[k->instr->dst].width;
     if (s->op == GS_OP_ROUND)
         return resolve_round(k);
     s->dst = find_register(k, k->instr->dst, GS_F32, 0, &st);
@@ -358,8 +333,7 @@ static gs_status resolve_elementwise(const lookup *k)
     case GS_FORM_COLUMNS:
         return resolve_columns(k);
     case GS_FORM_ROW:
-        if (s->width != 1)
-            return refuse(k, "the sum or maximum of a row is one number wide");
+        assert(s->width == 1);
         s->a_width = width_of(k, &k->instr->a);
         s->a.p = operand_register(k, &k->instr->a, GS_F32, 0, &st);
         return st;
@@ -375,8 +349,7 @@ static gs_status resolve_step(const lookup *k)
 {
     const gs_op op = k->instr->op;
     *k->step = (gs_cpu_step){.op = op, .alpha = k->instr->alpha};
-    if (!gs_op_is(op, GS_FACT_VERTEX))
-        return refuse(k, "not an instruction of a vertex program");
+    assert(gs_op_is(op, GS_FACT_VERTEX));
     if (gs_cpu__is_product(op)) {
         const gs_status st = resolve_product(k);
         k->step->width = width_of(k, &(gs_operand){.kind = GS_FROM_REG, .index = k->instr->dst});
