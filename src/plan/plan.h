@@ -167,7 +167,10 @@ typedef struct gs_plan {
     uint64_t table_bytes;      /* of this plan itself (part of host_bytes) */
 } gs_plan;
 
-static inline bool gs_task_is_copy(gs_task_kind k) { return k >= GS_TASK_UPLOAD && k <= GS_TASK_DOWNLOAD; }
+static inline bool gs_task_is_copy(gs_task_kind k)
+{
+    return k == GS_TASK_UPLOAD || k == GS_TASK_FORWARD || k == GS_TASK_DOWNLOAD;
+}
 
 /* In a plan for one device COMPUTE is the only lane of its own. */
 static inline uint32_t gs_task_lane(const gs_task *t)
@@ -175,8 +178,10 @@ static inline uint32_t gs_task_lane(const gs_task *t)
     const uint32_t first = GS_LANE_DEVICES + t->device * (uint32_t)GS_DEVICE_LANES;
     if (t->kind == GS_TASK_READ || t->kind == GS_TASK_WRITE)
         return t->kind == GS_TASK_READ ? GS_LANE_READ : GS_LANE_WRITE;
-    return gs_task_is_copy(t->kind) ? first + GS_LANE_UPLOAD + (uint32_t)(t->kind - GS_TASK_UPLOAD)
-                                    : first + GS_LANE_COMPUTE;
+    return first + (uint32_t)(t->kind == GS_TASK_UPLOAD     ? GS_LANE_UPLOAD
+                              : t->kind == GS_TASK_FORWARD  ? GS_LANE_FORWARD
+                              : t->kind == GS_TASK_DOWNLOAD ? GS_LANE_DOWNLOAD
+                                                            : GS_LANE_COMPUTE);
 }
 
 /* Lanes of every pass. */
