@@ -41,6 +41,12 @@ static void test_build__errors_name_line_and_column(void **state)
     fails(d, "  return sum(sum(u.x))", GS_EFORMAT, "m.gnn:4:14: sum() cannot stand inside sum()");
     fails(d, "  return relu(x, 2)", GS_EFORMAT, "relu() takes one argument");
     fails(d, "  return foo(x)", GS_EFORMAT, "m.gnn:4:10: unknown function 'foo' (sum, mean, max, min, softmax");
+    fails(d, "  return foo(x)", GS_EFORMAT, "leaky_relu, elu, gelu, silu, abs, pow, where)");
+    fails(d, "  return gelu(x, 2)", GS_EFORMAT, "m.gnn:4:10: gelu() takes one argument");
+    fails(d, "  return pow(x)", GS_EFORMAT, "m.gnn:4:10: pow() takes a number as its second argument");
+    fails(d, "  return where(x > 0, x, h)", GS_EFORMAT, "m.gnn:4:10: where: the two sides have widths 4 and 5");
+    fails(d, "  return where(w, x, x)", GS_EFORMAT, "m.gnn:4:10: where: 'convs.0.w' is a matrix");
+    fails(d, "  return x < h", GS_EFORMAT, "m.gnn:4:12: lt: the two sides have widths 4 and 5");
     fails(d, "  return dropout(x, 1)", GS_EFORMAT,
           "m.gnn:4:10: dropout(): the probability must be at least 0 and below 1");
     fails(d, "  e1 = dropout(u.x * v.x)\n  return sum(e1, self)", GS_EFORMAT,

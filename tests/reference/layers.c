@@ -255,6 +255,7 @@ ref_layer ref_layer_of(const char *model)
         {"gates", ref_layer_gates},     {"walk", ref_layer_walk},       {"sage_lstm", ref_layer_sage_lstm},
         {"steps", ref_layer_steps},
         {"rows", ref_layer_rows},         {"norms", ref_layer_norms},     {"columns", ref_layer_columns},
+        {"functions", ref_layer_functions},
     };
     for (size_t i = 0; i < sizeof(table) / sizeof(table[0]); i++)
         if (strcmp(table[i].name, model) == 0)

@@ -94,3 +94,35 @@ ref_node *ref_layer_rows(ref_call *c, const ref_node *h)
     ref_node *const own = ref_mul(t, ref_smaller(c, x, ref_vector(c, "c", c->out)), ref_larger(c, y, level));
     return ref_add(t, ref_add(t, near, own), ref_vector(c, "b", c->out));
 }
+
+/* a where x > 0, else b. */
+static ref_node *choice(ref_call *c, const ref_node *x, const ref_node *a, const ref_node *b)
+{
+    ref_tape *const t = c->tape;
+    ref_node *const yes = ref_function(t, "step", 0, x), *const no = ref_shift(t, 1.0, ref_scale(t, -1.0, yes));
+    return ref_add(t, ref_mul(t, yes, a), ref_mul(t, no, b));
+}
+
+/* functions.gnn: x = W h, y = G h, over N(v)
+ *   0.3 sum of (silu(d) where d > 0, else |x(u) - y(v)|^1.5 d) gelu(y(u)), d = x(u) - x(v),
+ * plus at the vertex (silu(c - x) where x > c, else gelu(x - c)) + (|x - y| where x >= y) + (0.5 + y^2)^-0.75 + b. */
+ref_node *ref_layer_functions(ref_call *c, const ref_node *h)
+{
+    ref_tape *const t = c->tape;
+    const ref_edges *const e = c->all;
+    ref_node *const x = ref_matmul_t(t, h, ref_matrix(c, "w", c->out, c->in));
+    ref_node *const y = ref_matmul_t(t, h, ref_matrix(c, "g", c->out, c->in));
+    ref_node *const level = ref_vector(c, "c", c->out), *const u = ref_at_source(c, e, x);
+    ref_node *const d = ref_sub(t, u, ref_at_target(c, e, x));
+    ref_node *const far = ref_function(t, "abs", 0, ref_sub(t, u, ref_at_target(c, e, y)));
+    ref_node *const below = ref_mul(t, ref_function(t, "pow", 1.5, far), d);
+    ref_node *const near = choice(c, d, ref_function(t, "silu", 0, d), below);
+    ref_node *const seen = ref_sum(c, e, ref_mul(t, near, ref_function(t, "gelu", 0, ref_at_source(c, e, y))));
+    ref_node *const over = ref_sub(t, x, level), *const apart = ref_sub(t, x, y);
+    ref_node *const own = choice(c, over, ref_function(t, "silu", 0, ref_scale(t, -1.0, over)),
+                                 ref_function(t, "gelu", 0, over));
+    ref_node *const more = ref_function(t, "relu", 0, apart);
+    ref_node *const flat = ref_function(t, "pow", -0.75, ref_shift(t, 0.5, ref_mul(t, y, y)));
+    return ref_add(t, ref_add(t, ref_scale(t, 0.3, seen), own),
+                   ref_add(t, ref_add(t, more, flat), ref_vector(c, "b", c->out)));
+}

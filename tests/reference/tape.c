@@ -223,6 +223,24 @@ static double root_slope(double x, double y, double p) { return (void)x, (void)p
 static double rroot(double x, double p) { return (void)p, 1.0 / sqrt(x); }
 static double rroot_slope(double x, double y, double p) { return (void)p, -0.5 * y / x; }
 
+static double normal(double x) { return 0.5 * erfc(-x / sqrt(2.0)); }
+static double gelu(double x, double p) { return (void)p, x * normal(x); }
+static double gelu_slope(double x, double y, double p)
+{
+    return (void)y, (void)p, normal(x) + x * exp(-0.5 * x * x) / sqrt(2.0 * acos(-1.0));
+}
+static double silu(double x, double p) { return x * sigmoid(x, p); }
+static double silu_slope(double x, double y, double p) { return sigmoid(x, p) + y * (1.0 - sigmoid(x, p)); }
+static double size(double x, double p) { return (void)p, fabs(x); }
+static double size_slope(double x, double y, double p)
+{
+    return (void)y, (void)p, x > 0.0 ? 1.0 : x < 0.0 ? -1.0 : 0.0;
+}
+static double to_the(double x, double p) { return pow(x, p); }
+static double to_the_slope(double x, double y, double p) { return (void)y, p * pow(x, p - 1.0); }
+static double above(double x, double p) { return (void)p, x > 0.0 ? 1.0 : 0.0; }
+static double above_slope(double x, double y, double p) { return (void)x, (void)y, (void)p, 0.0; }
+
 typedef struct function {
     const char *name;
     double (*value)(double x, double p);
@@ -235,7 +253,9 @@ static const function functions[] = {
     {"elu", elu, elu_slope, false},         {"sigmoid", sigmoid, sigmoid_slope, false},
     {"tanh", tangent, tangent_slope, false}, {"exp", power, power_slope, false},
     {"log", logarithm, logarithm_slope, false}, {"sqrt", root, root_slope, false},
-    {"rsqrt", rroot, rroot_slope, false},
+    {"rsqrt", rroot, rroot_slope, false},   {"gelu", gelu, gelu_slope, false},
+    {"silu", silu, silu_slope, false},      {"abs", size, size_slope, true},
+    {"pow", to_the, to_the_slope, false},   {"step", above, above_slope, true},
 };
 
 static void function_back(const ref_node *n)

@@ -55,7 +55,8 @@ ref_node *ref_mul(ref_tape *t, const ref_node *a, const ref_node *b);
 ref_node *ref_div(ref_tape *t, const ref_node *a, const ref_node *b);
 ref_node *ref_scale(ref_tape *t, double by, const ref_node *a);
 ref_node *ref_shift(ref_tape *t, double by, const ref_node *a); /* a + by */
-/* relu, leaky_relu (number: the slope below 0), elu (number: alpha), sigmoid, tanh, exp, log, sqrt, rsqrt. */
+/* relu, leaky_relu (number: the slope below 0), elu (number: alpha), sigmoid, tanh, exp, log, sqrt, rsqrt, gelu, silu,
+ * abs, pow (number: the exponent), step (1 above 0, else 0). */
 ref_node *ref_function(ref_tape *t, const char *name, double number, const ref_node *a);
 
 /* ---- products and rearrangements ---- */
