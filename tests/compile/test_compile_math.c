@@ -268,6 +268,37 @@ static void test_math__constants_are_folded_by_the_formulas(void **state)
         }
 }
 
+/* By the formulas: what the table says of zeros is so. */
+static bool keeps_zero(const op_formula *f, gs_op_zero rule, double alpha)
+{
+    static const double number[] = {-2.5, -1, 0.3, 4};
+    bool kept = true;
+    for (uint32_t i = 0; i < 16; i++) {
+        const double p = number[i % 4], q = number[i / 4];
+        const bool first = f->value(0, p, q, alpha) == 0, second = f->value(p, 0, q, alpha) == 0;
+        kept = kept && (rule == GS_ZERO_ANY      ? first && second
+                        : rule == GS_ZERO_ALL || rule == GS_ZERO_LOST ? f->value(0, 0, 0, alpha) == 0
+                        : rule == GS_ZERO_CHOICE ? f->value(p, 0, 0, alpha) == 0 && f->value(0, 0, 0, alpha) == 0
+                                                 : first);
+    }
+    return kept;
+}
+
+static void test_math__zeros_are_kept_as_the_table_says(void **state)
+{
+    (void)state;
+    for (gs_op op = 0; op < GS_OP_COUNT; op++) {
+        if (!gs_op_is_each(op))
+            continue;
+        const gs_op_zero rule = gs_op_facts_of(op)->zero;
+        const op_formula *const f = op_formula_of(op);
+        if (rule == GS_ZERO_POWER)
+            assert_true(keeps_zero(f, rule, 0.5) && !keeps_zero(f, rule, 0) && !keeps_zero(f, rule, -1));
+        else if (keeps_zero(f, rule, (double)f->alpha) == (rule == GS_ZERO_LOST))
+            fail_msg("%s: the table is wrong about zeros", gs_op_name(op));
+    }
+}
+
 static void test_math__sums_of_sums_in_both_orders(void **state)
 {
     check_text(*state,
@@ -394,6 +425,7 @@ int main(void)
         cmocka_unit_test_setup_teardown(test_math__every_function_has_its_derivative, gs_test_temp_setup,
                                         gs_test_temp_teardown),
         cmocka_unit_test(test_math__constants_are_folded_by_the_formulas),
+        cmocka_unit_test(test_math__zeros_are_kept_as_the_table_says),
         cmocka_unit_test_setup_teardown(test_math__every_operator_has_its_derivative, gs_test_temp_setup,
                                         gs_test_temp_teardown),
         cmocka_unit_test_setup_teardown(test_math__sums_of_sums_in_both_orders, gs_test_temp_setup,

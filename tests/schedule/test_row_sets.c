@@ -164,6 +164,47 @@ static void test_row_sets__a_value_that_is_not_zero_needs_all(void **state)
     gs_row_sets_drop(&s);
 }
 
+/* Of the gradient, 0 but at two rows, what stands in the text's place of the relu: is it 0 elsewhere, too? */
+static void expect_kept(bool kept, gs_instr last)
+{
+    struct bed b;
+    gs_row_sets s;
+    make(&b, GS_OP_RELU);
+    last.dst = 2;
+    b.instr[2][0] = last;
+    find(&s, &b);
+    if (kept && gs_rows__unsafe(&b.p)) /* gaps are filled */
+        assert_true(s.stage[2].rows != GS_ALL_ROWS && !has_row(s.bits[s.stage[2].rows], 42));
+    else if (kept)
+        EXPECT(&s, s.stage[2].rows, 3, 41);
+    else
+        assert_int_equal(s.stage[2].rows, GS_ALL_ROWS);
+    gs_row_sets_drop(&s);
+}
+
+static void test_row_sets__know_which_functions_keep_zero(void **state)
+{
+    const gs_operand sum = {GS_FROM_REG, 0, 0}, features = {GS_FROM_REG, 1, 0}, zero = {GS_FROM_CONST, 0, 0},
+                     one = {GS_FROM_CONST, 0, 1};
+    (void)state;
+    expect_kept(true, (gs_instr){.op = GS_OP_GELU, .a = sum});
+    expect_kept(false, (gs_instr){.op = GS_OP_GELU_SLOPE, .a = sum}); /* 1/2 at 0 */
+    expect_kept(true, (gs_instr){.op = GS_OP_SILU, .a = sum});
+    expect_kept(true, (gs_instr){.op = GS_OP_ABS, .a = sum});
+    expect_kept(true, (gs_instr){.op = GS_OP_POW, .a = sum, .alpha = 0.5f});
+    expect_kept(false, (gs_instr){.op = GS_OP_POW, .a = sum, .alpha = 0});
+    expect_kept(false, (gs_instr){.op = GS_OP_POW, .a = sum, .alpha = -2});
+    expect_kept(true, (gs_instr){.op = GS_OP_DIV, .a = sum, .b = features});
+    expect_kept(false, (gs_instr){.op = GS_OP_DIV, .a = features, .b = sum});
+    expect_kept(true, (gs_instr){.op = GS_OP_LT, .a = zero, .b = sum});
+    expect_kept(false, (gs_instr){.op = GS_OP_LT, .a = sum, .b = one});
+    expect_kept(false, (gs_instr){.op = GS_OP_LE, .a = sum, .b = zero});
+    expect_kept(false, (gs_instr){.op = GS_OP_EQ, .a = sum, .b = zero});
+    expect_kept(true, (gs_instr){.op = GS_OP_NE, .a = sum, .b = zero});
+    expect_kept(true, (gs_instr){.op = GS_OP_WHERE, .a = features, .b = sum, .c = zero});
+    expect_kept(false, (gs_instr){.op = GS_OP_WHERE, .a = sum, .b = zero, .c = features});
+}
+
 /* A logarithm of a sum that lacks edges may be no number, so gaps are computed too: up to 1024 rows. */
 static void test_row_sets__gaps_are_filled_where_partial_sums_are_unsafe(void **state)
 {
@@ -227,6 +268,7 @@ int main(void)
         cmocka_unit_test(test_row_sets__are_what_the_loss_sees),
         cmocka_unit_test(test_row_sets__of_what_rows_are_scaled_by),
         cmocka_unit_test(test_row_sets__a_value_that_is_not_zero_needs_all),
+        cmocka_unit_test(test_row_sets__know_which_functions_keep_zero),
         cmocka_unit_test(test_row_sets__gaps_are_filled_where_partial_sums_are_unsafe),
         cmocka_unit_test(test_row_sets__a_pass_without_a_report_needs_all),
         cmocka_unit_test(test_row_runs__are_far_apart),
