@@ -256,7 +256,8 @@ static gs_status check_config(const gs_model *m, const gs_model_config *c, gs_bu
     b->has_act = c->act != NULL && strcmp(c->act, "none") != 0;
     if (b->has_act &&
         (!gs_model__function(c->act, &b->act) || gs_op_inputs(b->act) != 1 || isnan(gs_op_facts_of(b->act)->standard)))
-        return gs_fail(GS_EINVAL, ".activation %s: not one of relu, leaky_relu, elu, sigmoid, tanh, none", c->act);
+        return gs_fail(GS_EINVAL, ".activation %s: not one of relu, leaky_relu, elu, gelu, silu, sigmoid, tanh, none",
+                       c->act);
     if (b->has_act)
         b->act_alpha = gs_op_facts_of(b->act)->standard;
     return GS_OK;
