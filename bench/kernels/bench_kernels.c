@@ -229,7 +229,7 @@ static void bench_unary(gs_device *d, gs_op op, const char *name, uint32_t width
     const double rate = (double)(floats * 4) / time_tile(d, &t, &in, 1);
     if (op == GS_OP_DROPOUT)
         check_dropout(x, y, id, rows, width);
-    printf("vertex %-8s width %4u  %7.2f GB/s written  (copy %.2f GB/s)\n", name, width, rate * 1e-9, copy * 1e-9);
+    printf("vertex %-10s width %4u  %7.2f GB/s written  (copy %.2f GB/s)\n", name, width, rate * 1e-9, copy * 1e-9);
     fflush(stdout);
     gs_free_pages(x, floats * 4);
     gs_free_pages(y, floats * 4);
@@ -257,12 +257,9 @@ int main(int argc, char **argv)
         bench_unary(d, GS_OP_DROPOUT, "dropout", 7, copy);
     }
     if (all || strcmp(part, "math") == 0) {
-        bench_unary(d, GS_OP_RELU, "relu", 256, copy);
-        bench_unary(d, GS_OP_EXP, "exp", 256, copy);
-        bench_unary(d, GS_OP_LOG, "log", 256, copy);
-        bench_unary(d, GS_OP_SIGMOID, "sigmoid", 256, copy);
-        bench_unary(d, GS_OP_TANH, "tanh", 256, copy);
-        bench_unary(d, GS_OP_ELU, "elu", 256, copy);
+        for (gs_op op = 0; op < GS_OP_COUNT; op++)
+            if (gs_op_is_each(op) && gs_op_inputs(op) == 1)
+                bench_unary(d, op, gs_op_name(op), 256, copy);
     }
     gs_device_close(d);
     return 0;

@@ -124,8 +124,8 @@ static double resized(gs_op op, const double *a, uint32_t in, uint32_t width, ui
 
 static bool resizes(gs_op op)
 {
-    return op == GS_OP_ROWSUM || op == GS_OP_ROWMAX || op == GS_OP_FOLD || op == GS_OP_SPREAD || op == GS_OP_ACROSS ||
-           op == GS_OP_TILE;
+    const gs_op_form form = gs_op_form_of(op);
+    return form == GS_FORM_ROW || form == GS_FORM_NARROW || form == GS_FORM_WIDEN;
 }
 
 static double elementwise(const frame *f, const gs_instr *i, uint32_t row, uint32_t c, uint32_t width)
