@@ -233,6 +233,91 @@ static void run__loaded_weights_start_the_optimiser_anew(void **state)
     }
 }
 
+/* One tensor is set: the others stay as they are trained, also where a device has them. */
+static void run__setting_one_tensor_keeps_the_others(void **state)
+{
+    static float values[MOST_NUMBERS], before[LOGITS], after[LOGITS];
+    gs_train_options o = api_options();
+    gs_tensor_info t;
+
+    (void)state;
+    o.keep_logits = true;
+    gs_run *const run = open_run(&o);
+    run_epochs(run, 3);
+    gs_assert_ok(gs_run_logits(run, before, LOGITS));
+    gs_assert_ok(gs_run_tensor(run, 1, &t));
+    gs_assert_ok(gs_run_get_tensor(run, 1, values, t.count));
+    gs_assert_ok(gs_run_set_tensor(run, 1, values, t.count));
+    gs_assert_ok(gs_run_logits(run, after, LOGITS));
+    assert_memory_equal(before, after, sizeof(before));
+    gs_run_close(run);
+}
+
+/* GIN's eps is not learned, so what it weighs is computed once: again when it is set. */
+static void run__what_is_computed_once_follows_its_tensors(void **state)
+{
+    static float first[LOGITS], set[LOGITS], loaded[LOGITS];
+    const char *const saved = gs_test_path(api_folder, "eps.safetensors");
+    gs_train_options o = api_options();
+    gs_tensor_info t = {.count = 0};
+    uint32_t i = 0;
+
+    (void)state;
+    o.model = "gin";
+    o.keep_logits = true;
+    gs_run *run = open_run(&o);
+    do
+        gs_assert_ok(gs_run_tensor(run, i, &t));
+    while (strstr(t.name, "eps") == NULL && ++i < gs_run_tensors(run));
+    assert_true(strstr(t.name, "eps") != NULL && !t.learned && t.count == 1);
+    gs_assert_ok(gs_run_logits(run, first, LOGITS));
+    gs_assert_ok(gs_run_set_tensor(run, i, (float[1]){0.75f}, 1));
+    gs_assert_ok(gs_run_logits(run, set, LOGITS));
+    gs_assert_ok(gs_run_save(run, saved));
+    gs_run_close(run);
+    o.init = saved;
+    run = open_run(&o);
+    gs_assert_ok(gs_run_logits(run, loaded, LOGITS));
+    gs_run_close(run);
+    assert_memory_not_equal(first, set, sizeof(set));
+    assert_memory_equal(set, loaded, sizeof(set));
+}
+
+/* What was evaluated before an epoch is not given out after it. */
+static void run__results_are_of_the_weights_as_they_are(void **state)
+{
+    static float before[LOGITS], after[LOGITS], whole[LOGITS];
+    const char *const npy = gs_test_path(api_folder, "as_they_are.npy");
+    gs_train_options o = api_options();
+    gs_train_report report, want;
+    gs_evaluation e;
+
+    (void)state;
+    o.epochs = 2;
+    o.logits = npy;
+    gs_assert_ok(gs_train(api_store, &o, &want));
+    read_npy(whole, npy);
+    o.logits = NULL;
+    o.keep_logits = true;
+    gs_run *const run = open_run(&o);
+    run_epochs(run, 1);
+    gs_assert_ok(gs_run_evaluate(run, &e));
+    gs_assert_ok(gs_run_logits(run, before, LOGITS));
+    run_epochs(run, 1);
+    gs_assert_ok(gs_run_logits(run, after, LOGITS));
+    assert_memory_not_equal(before, after, sizeof(before));
+    assert_memory_equal(after, whole, sizeof(after));
+    gs_run_close(run);
+
+    gs_run *const finished = open_run(&o);
+    run_epochs(finished, 1);
+    gs_assert_ok(gs_run_evaluate(finished, &e));
+    run_epochs(finished, 1);
+    gs_assert_ok(gs_run_finish(finished, &report));
+    assert_true(report.loss == want.loss && report.loss != e.loss);
+    gs_run_close(finished);
+}
+
 /* An evaluation in between throws away what was read ahead for the next epoch, and nothing else. */
 static void run__evaluations_change_nothing(void **state)
 {
@@ -435,6 +520,9 @@ int main(void)
         cmocka_unit_test(run__tensors_have_the_files_names_and_shapes),
         cmocka_unit_test(run__tensors_carry_a_model_to_another_run),
         cmocka_unit_test(run__loaded_weights_start_the_optimiser_anew),
+        cmocka_unit_test(run__setting_one_tensor_keeps_the_others),
+        cmocka_unit_test(run__what_is_computed_once_follows_its_tensors),
+        cmocka_unit_test(run__results_are_of_the_weights_as_they_are),
         cmocka_unit_test(run__evaluations_change_nothing),
         cmocka_unit_test(run__any_allocation_may_fail),
         cmocka_unit_test(run__strings_of_options_are_copied),

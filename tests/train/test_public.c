@@ -1,9 +1,11 @@
 /* The public header: its version is the project's, and what
  * an option may be. */
 #include <math.h>
+#include <string.h>
 
 #include "support/support.h"
 
+#include "base/alloc.h"
 #include "base/status.h"
 #include "gnnstream.h"
 #include "train/options.h"
@@ -41,6 +43,26 @@ static void options__defaults_are_the_contracts(void **state)
     assert_string_equal(o.device, "cpu");
 }
 
+/* A run outlives its caller's strings. */
+static void options__a_run_has_strings_of_its_own(void **state)
+{
+    char model[] = "gat", spill[] = "folder";
+    gs_train_options o = good(), own;
+    char *texts = NULL;
+
+    (void)state;
+    o.model = model;
+    o.spill = spill;
+    gs_assert_ok(gs_train_options_own(&own, &texts, &o));
+    memset(model, 'x', 3);
+    memset(spill, 'x', 6);
+    assert_string_equal(own.model, "gat");
+    assert_string_equal(own.spill, "folder");
+    assert_string_equal(own.activation, "relu");
+    assert_null(own.init);
+    gs_free(texts);
+}
+
 #define REFUSED(field, bad, part)                                       \
     do {                                                                \
         gs_train_options o = good();                                    \
@@ -48,7 +70,7 @@ static void options__defaults_are_the_contracts(void **state)
         gs_assert_fails(gs_train_options_check(&o), GS_EINVAL, part);   \
     } while (0)
 
-static void options__out_of_range_names_the_option(void **state)
+static void options__out_of_range_names_the_field(void **state)
 {
     (void)state;
     REFUSED(model, NULL, ".model");
@@ -80,7 +102,8 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(public__version_is_the_projects),
         cmocka_unit_test(options__defaults_are_the_contracts),
-        cmocka_unit_test(options__out_of_range_names_the_option),
+        cmocka_unit_test(options__a_run_has_strings_of_its_own),
+        cmocka_unit_test(options__out_of_range_names_the_field),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
