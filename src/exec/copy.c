@@ -80,13 +80,13 @@ gs_status gs_exec__copy(gs_exec_lane *l, const gs_task *t, double ready, double 
     gs_status st = GS_OK;
 
     span[0] = gs_now();
-    if (x->hidden && t->kind == GS_TASK_UPLOAD && t->chunk_bytes > 0)
+    if (!gs_device_unified(x->device) && t->kind == GS_TASK_UPLOAD && t->chunk_bytes > 0)
         st = gs_exec__check_upload(e, t);
     if (st == GS_OK)
         st = copy_runs(l, t, gs_exec__at(e, x, t->place), gs_exec__at(e, from, t->source), &bytes);
     span[1] = gs_now();
     l->bytes += bytes;
-    if (st == GS_OK && !x->hidden && reserve(&e->wires, t, bytes, ready, span) && gs_now() < span[1])
+    if (st == GS_OK && gs_device_unified(x->device) && reserve(&e->wires, t, bytes, ready, span) && gs_now() < span[1])
         sleep_until(span[1]);
     return st;
 }

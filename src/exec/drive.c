@@ -1,9 +1,9 @@
 /* drive.c - runs a pass once.
  *
- * Where a device has nothing but computations (it computes on host memory, or is one GPU), the thread that feeds it
- * also feeds and reaps io: before each launch it hands over every write and read that may start, so that the disk has
- * work while the device computes; only when the next launch misses its bytes does it sleep on a completion, and that
- * time is the stall time. Devices whose copies are tasks have a thread for each lane: several.c.
+ * Where a device computes on host memory, and is the only one, the thread that feeds it also feeds and reaps io:
+ * before each launch it hands over every write and read that may start, so that the disk has work while the device
+ * computes; only when the next launch misses its bytes does it sleep on a completion, and that time is the stall time.
+ * Devices whose copies are tasks have a thread for each lane: several.c.
  */
 #include <assert.h>
 #include <stdio.h>
@@ -29,12 +29,8 @@ static gs_status wait_until_ready(gs_exec_lane *l)
     gs_exec *const e = l->e;
     const double begin = gs_now();
     gs_status st = GS_OK;
-    while (st == GS_OK && gs_lanes_ready(&e->lanes, l->lane) == GS_NONE) {
-        const bool flights = l->flights > 0; /* what they free may be what reads wait for */
-        if (flights && (st = gs_exec__retire(l, true)) != GS_OK)
-            break;
-        st = gs_exec__pump(e, !flights);
-    }
+    while (st == GS_OK && gs_lanes_ready(&e->lanes, l->lane) == GS_NONE)
+        st = gs_exec__pump(e, true);
     l->wait_seconds += gs_now() - begin;
     return st;
 }
@@ -48,15 +44,13 @@ static gs_status run_on_one_thread(gs_exec *e)
     while (gs_lanes_next(&e->lanes, l->lane) != GS_NONE) {
         if (e->args->stop != NULL && *e->args->stop)
             return gs_fail(GS_EINTERRUPTED, "interrupted");
-        if ((l->flights > 0 && (st = gs_exec__retire(l, false)) != GS_OK) || (st = pump_along(e)) != GS_OK)
+        if ((st = pump_along(e)) != GS_OK)
             return st;
         if (gs_lanes_ready(&e->lanes, l->lane) == GS_NONE && (st = wait_until_ready(l)) != GS_OK)
             return st;
         if ((st = gs_exec__run_next(l)) != GS_OK)
             return st;
     }
-    while (l->flights > 0 && st == GS_OK)
-        st = gs_exec__retire(l, true);
     return st;
 }
 

@@ -23,7 +23,7 @@ static gs_status no_memory(const char *what, uint64_t bytes)
 
 /* Of devices with memory of their own: the arena, which has all that they use; the host's memory is made fast to copy
  * once for all. */
-static gs_status take_hidden_arenas(gs_exec *e)
+static gs_status take_device_arenas(gs_exec *e)
 {
     gs_status st = GS_OK;
     for (uint32_t d = 0; d < e->devices && st == GS_OK; d++) {
@@ -33,7 +33,6 @@ static gs_status take_hidden_arenas(gs_exec *e)
             m.host[r - GS_REGION_RING] = (gs_device_range){e->region[r], e->region_bytes[r]};
         st = gs_device_take_memory(e->on[d].device, &m, &arena);
         e->on[d].arena = arena;
-        e->on[d].hidden = true;
     }
     return st;
 }
@@ -62,7 +61,7 @@ static gs_status take_regions(gs_exec *e, const gs_exec_config *c)
     for (int r = GS_REGION_RING; r < GS_REGION_COUNT; r++) {
         e->region_bytes[r] = gs_align_up(GS_MAX(e->plan->region_bytes[r], 1), GS_BLOCK_BYTES);
         if (r == GS_REGION_ARENA)
-            return gs_device_unified(e->on->device) ? take_arenas(e) : take_hidden_arenas(e);
+            return gs_device_unified(e->on->device) ? take_arenas(e) : take_device_arenas(e);
         if ((e->region[r] = gs_alloc_pages(e->region_bytes[r])) == NULL)
             return no_memory(what[r], e->region_bytes[r]);
         place_near(e, c, e->region[r], e->region_bytes[r]);

@@ -70,9 +70,9 @@ gs_status gs_exec__view_chunk(gs_exec *e, const struct gs_exec_device *x, const 
     const void *const data = gs_exec__at(e, x, t->chunk);
     const gs_chunk_state state = *gs_exec__chunk_state(e, t);
 
-    if (!x->hidden && state < GS_CHUNK_MERGED)
+    if (gs_device_unified(x->device) && state < GS_CHUNK_MERGED)
         return view_bytes(e, t, data, t->chunk.region, view);
-    if (x->hidden) /* checked on its way there */
+    if (!gs_device_unified(x->device)) /* checked on its way there */
         gs_chunk_view_place(view, data, &expect, e->chunks.type_bytes, e->chunks.weights);
     else if (state == GS_CHUNK_MERGED)
         gs_chunk_merged_view(view, data, &expect);

@@ -16,7 +16,7 @@
 /* Neighbouring chunks of a column, which may become one. */
 typedef struct run {
     uint64_t begin, end; /* in RESIDENT; the same: no task has gone over it */
-    bool apart;          /* some stage needs its chunks one by one */
+    bool one_by_one;     /* some stage needs its chunks one by one */
 } run;
 
 /* How far the tasks of one sum have come in the run that they are going over. */
@@ -160,7 +160,7 @@ static void enter_run(const gs_exec *e, struct joining *j, progress *p, uint32_t
 
     if (t->operand != next_with_edges(e, set, t->target, first, end) ||
         (r->begin != r->end && r->begin != t->chunk.offset))
-        r->apart = true;
+        r->one_by_one = true;
     r->begin = t->chunk.offset;
     *p = (progress){.head = task, .operand = t->operand, .at = t->chunk.offset};
 }
@@ -178,7 +178,7 @@ static void leave_run(const gs_exec *e, struct joining *j, const progress *p)
     if (is_done(e, j, p))
         return;
     const gs_task *const t = &e->plan->task[p->head];
-    run_of(e, j, set_of(e, t), t->target, t->operand)->apart = true;
+    run_of(e, j, set_of(e, t), t->target, t->operand)->one_by_one = true;
 }
 
 static void note_task(const gs_exec *e, struct joining *j, uint32_t task)
@@ -189,7 +189,7 @@ static void note_task(const gs_exec *e, struct joining *j, uint32_t task)
     progress *const p = &j->progress[((uint64_t)set * e->chunks.parts + t->target) * GS_STAGE_SUMS + t->sum];
 
     if (!stays(e, t, j->others)) {
-        r->apart = true;
+        r->one_by_one = true;
         return;
     }
     const bool same = p->head != GS_NONE && run_of(e, j, set, t->target, e->plan->task[p->head].operand) == r;
@@ -199,7 +199,7 @@ static void note_task(const gs_exec *e, struct joining *j, uint32_t task)
     }
     if (t->operand != p->operand || t->chunk.offset != p->at ||
         (task != p->head && !follows(e, &e->plan->task[p->head], t)))
-        r->apart = true;
+        r->one_by_one = true;
     p->operand = next_with_edges(e, set, t->target, t->operand + 1, end);
     p->at = t->chunk.offset + t->chunk_bytes;
     r->end = GS_MAX(r->end, p->at);
@@ -250,7 +250,7 @@ static gs_status join_run(gs_exec *e, struct joining *j, uint32_t set, uint32_t 
     gs_chunk_join to;
     gs_status st;
 
-    if (r->apart || r->begin == r->end || next_with_edges(e, set, target, first + 1, end) == end ||
+    if (r->one_by_one || r->begin == r->end || next_with_edges(e, set, target, first + 1, end) == end ||
         !gs_chunk_join_begin(&to, gs_exec__interval_rows(e, target), rows_between(e, first, end), j->scratch, j->room))
         return GS_OK;
     st = gather(e, &to, &t, r, first, end, false);

@@ -21,7 +21,6 @@ struct gs_exec_several;
 typedef struct gs_exec_device {
     gs_device *device;
     uint8_t *arena;           /* an address of the device where that has memory of its own */
-    bool hidden;              /* which the host does not read, and all that launches use is in: one of several GPUs */
     void **reg;               /* [most registers of a stage] of the launch being made */
     const float **edge_rows;  /* [most edge registers of a stage] likewise */
     /* of the pass being run */

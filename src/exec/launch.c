@@ -11,7 +11,7 @@ static gs_edges edges_of(const gs_exec *e, const gs_exec_device *x, const gs_tas
                       .index = v->index, .count = v->count, .weight = v->weight, .type = v->type,
                       .type_bytes = v->type_bytes, .operand_rows = gs_exec__interval_rows(e, t->operand),
                       .target_rows = rows, .used = v->operand, .used_rows = v->operands,
-                      .end = x->hidden ? v->edges : 0};
+                      .end = gs_device_unified(x->device) ? 0 : v->edges};
 }
 
 static gs_row_sum rows_of(const gs_exec *e, const gs_task *t)
@@ -167,7 +167,7 @@ static gs_status launch_statistics(gs_exec *e, gs_exec_device *x, const gs_task 
             continue;
         st = gs_exec__reduce_statistic(e, to);
         /* Every device that has a copy of its own needs it. */
-        for (uint32_t d = 0; d < (x->hidden ? e->devices : 1) && st == GS_OK; d++)
+        for (uint32_t d = 0; d < (gs_device_unified(x->device) ? 1 : e->devices) && st == GS_OK; d++)
             st = gs_device_finish_statistic(e->on[d].device, e->program->param[to].statistic, e->args->made[to],
                                             e->on[d].statistic[to], e->program->param[to].cols, e->chunks.vertices);
     }

@@ -93,7 +93,7 @@ static gs_status copy_to(gs_exec *e, const gs_resident *r, const uint8_t *from)
     bool done;
     gs_status st = gs_device_transfer(x->device, GS_DEVICE_FROM_HOST, NULL, x->arena + r->offset, from, r->bytes);
 
-    if (st != GS_OK || !x->hidden)
+    if (st != GS_OK || gs_device_unified(x->device))
         return st;
     st = gs_device_mark_transfers(x->device, GS_DEVICE_FROM_HOST, &number);
     return st == GS_OK ? gs_device_poll_transfers(x->device, GS_DEVICE_FROM_HOST, number, true, &done) : st;

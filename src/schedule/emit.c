@@ -81,7 +81,7 @@ gs_status gs_emit__task(struct emitter *e, const gs_task *t, uint32_t *index)
     own.stage = e->stage;
     own.device = (uint16_t)(t->kind == GS_TASK_READ || t->kind == GS_TASK_WRITE ? 0 : e->device);
     const uint32_t lane = gs_task_lane(&own);
-    if (e->apart)
+    if (e->copies)
         gs_emit__enter_stage(e, lane);
     if (e->wait_count + GS_PLAN_LANES > WAITS || table_bytes(e) > e->tables_most)
         return GS_EAGAIN;
@@ -296,7 +296,7 @@ static gs_status emit_statistics(struct emitter *e)
 
     while (i < s->instrs && gs_op_classof(s->instr[i].op) != GS_CLASS_STATISTIC)
         i++;
-    for (uint32_t d = 0; e->apart && i < s->instrs && d < e->devices; d++)
+    for (uint32_t d = 0; e->copies && i < s->instrs && d < e->devices; d++)
         gs_emit__wait(e, e->lane_last[GS_LANE_DEVICES + d * GS_DEVICE_LANES + GS_LANE_COMPUTE]);
     return i < s->instrs ? gs_emit__task(e, &t, &task) : GS_OK;
 }
@@ -310,7 +310,7 @@ static bool seat_round(struct emitter *e, uint32_t round, uint32_t rounds, uint3
     for (uint32_t d = 0; d < e->devices; d++) {
         struct block *const b = &e->seat[d].block;
         const uint32_t which = e->c->order[e->stage * parts + round];
-        if (e->apart) { /* as many blocks as the device with most intervals, of equal size */
+        if (e->copies) { /* as many blocks as the device with most intervals, of equal size */
             const uint64_t count = first[d + 1] - first[d];
             const uint32_t from = (uint32_t)(count * which / rounds), to = (uint32_t)(count * (which + 1) / rounds);
             *b = (struct block){first[d] + from, to - from};
@@ -418,7 +418,7 @@ static gs_status emitter_open(struct emitter *e)
     const uint64_t left = cfg->host_memory - GS_MIN(cfg->host_memory, cfg->host_fixed);
     e->tables_most = e->c->any_tables ? UINT64_MAX : left / 9 * 8; /* the search leaves them an eighth more */
     e->devices = gs_layout_devices(e->l);
-    e->apart = cfg->topology != NULL;
+    e->copies = cfg->topology != NULL;
     if ((e->plan = gs_calloc(1, sizeof(*e->plan))) == NULL)
         return gs_fail(GS_ENOMEM, "out of memory while planning");
     if ((st = take_scratch(e)) != GS_OK)
@@ -434,7 +434,7 @@ static gs_status emitter_open(struct emitter *e)
     if ((st = gs_emit__spill_open(e)) != GS_OK)
         return st;
     e->plan->passes = p->passes;
-    e->plan->devices = e->apart ? e->devices : 0;
+    e->plan->devices = e->copies ? e->devices : 0;
     if ((st = gs_emit__copies_open(e)) != GS_OK || (st = list_residents(e)) != GS_OK)
         return st;
     return gs_emit__cache_open(e);
@@ -485,7 +485,7 @@ static void finish(struct emitter *e)
     fit((void **)&p->ahead, p->aheads, sizeof(*p->ahead));
     p->region_bytes[GS_REGION_RING] = e->c->ring_bytes;
     p->region_bytes[GS_REGION_ARENA] =
-        e->apart ? e->c->arena_bytes + e->c->staging_bytes + e->c->device.used_bytes : e->c->arena_taken;
+        e->copies ? e->c->arena_bytes + e->c->staging_bytes + e->c->device.used_bytes : e->c->arena_taken;
     p->table_bytes = table_bytes(e);
     p->device_bytes = cfg->device_fixed + p->region_bytes[GS_REGION_ARENA];
     p->host_bytes = cfg->host_fixed + p->table_bytes + e->c->ring_bytes + p->region_bytes[GS_REGION_RESIDENT] +

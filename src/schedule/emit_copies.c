@@ -15,7 +15,7 @@
 
 gs_status gs_emit__copies_open(struct emitter *e)
 {
-    if (!e->apart)
+    if (!e->copies)
         return GS_OK;
     for (uint32_t d = 0; d < e->devices; d++)
         gs_ring_init(&e->seat[d].ring, e->c->staging_bytes);
@@ -82,11 +82,11 @@ void gs_emit__expand(struct emitter *e, uint32_t from)
     }
 }
 
-gs_ring_sim *gs_emit__ring_here(struct emitter *e) { return e->apart ? &gs_emit__here(e)->ring : &e->ring; }
+gs_ring_sim *gs_emit__ring_here(struct emitter *e) { return e->copies ? &gs_emit__here(e)->ring : &e->ring; }
 
 uint64_t gs_emit__bytes_here(const struct emitter *e, uint32_t array, uint32_t interval, uint64_t rows)
 {
-    if (!e->apart)
+    if (!e->copies)
         return gs_emit__staged_bytes(e, array, interval, rows);
     return gs_align_up(rows * e->l->row_bytes[array], GS_BLOCK_BYTES) + GS_BLOCK_BYTES;
 }
@@ -155,7 +155,7 @@ static gs_status bring(struct emitter *e, const gs_task *t, uint64_t to, struct 
 gs_status gs_emit__bring(struct emitter *e, uint64_t bytes, struct unit *u)
 {
     struct unit here = {.read = GS_NONE, .ring = NOT_STAGED};
-    if (!e->apart)
+    if (!e->copies)
         return GS_OK;
     return bring(e, &(gs_task){.kind = GS_TASK_UPLOAD, .bytes = bytes}, GS_CACHE_NOWHERE, &here, u);
 }
@@ -172,7 +172,7 @@ gs_status gs_emit__rows_here(struct emitter *e, uint32_t array, uint32_t interva
     bool there = false;
     gs_status st;
 
-    if (!e->apart)
+    if (!e->copies)
         return gs_emit__load_rows(e, array, interval, from, rows, out);
     if ((st = gs_emit__find_here(e, unit, &how, &here, &there, &to)) != GS_OK)
         return st;
@@ -197,14 +197,14 @@ gs_status gs_emit__chunk_here(struct emitter *e, const gs_task *t, struct unit *
     bool there = false;
     gs_status st = GS_OK;
 
-    if (e->apart)
+    if (e->copies)
         st = gs_emit__find_here(e, gs_emit__chunk_unit(e, t->target, t->operand), &(struct access){.whole = true},
                                 &here, &there, &to);
     if (st == GS_OK && there)
         *u = here;
     if (st != GS_OK || there)
         return st;
-    if ((!loaded && (st = gs_emit__load_chunk(e, t->target, t->operand, u)) != GS_OK) || !e->apart)
+    if ((!loaded && (st = gs_emit__load_chunk(e, t->target, t->operand, u)) != GS_OK) || !e->copies)
         return st;
     return bring(e,
                  &(gs_task){.kind = GS_TASK_UPLOAD, .bytes = t->chunk_bytes, .chunk_bytes = t->chunk_bytes,

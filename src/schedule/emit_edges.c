@@ -13,12 +13,12 @@ gs_place gs_emit__sum_place(const struct emitter *e, uint32_t sum, int part, uin
     const gs_stage *s = gs_emit__stage(e);
     const uint64_t rows = e->l->span[e->stage], block = e->c->block[e->stage];
     const uint64_t resident = e->c->sum_offset[e->stage * GS_STAGE_SUMS + sum];
-    const bool apart = resident != UINT64_MAX;
-    uint64_t at = apart ? resident : e->l->stage[e->stage].scratch_bytes;
-    for (uint32_t i = apart ? sum : 0; i <= sum; i++)
+    const bool lasts = resident != UINT64_MAX;
+    uint64_t at = lasts ? resident : e->l->stage[e->stage].scratch_bytes;
+    for (uint32_t i = lasts ? sum : 0; i <= sum; i++)
         for (int k = 0; k < (i < sum ? GS_SUM_PLACES : part); k++)
             at += gs_align_up(4ull * gs_sum_width(s, i, k) * block * rows, 64);
-    return (gs_place){apart ? GS_REGION_RESIDENT : GS_REGION_ARENA,
+    return (gs_place){lasts ? GS_REGION_RESIDENT : GS_REGION_ARENA,
                       at + 4ull * gs_sum_width(s, sum, part) * rows * local_interval};
 }
 
@@ -348,7 +348,7 @@ uint32_t gs_emit__needed_end(const struct emitter *e, uint32_t operand, const ui
 {
     const gs_granules *const g = &e->l->config->granules;
     const uint32_t rows = gs_interval_rows(e->l->chunks, operand);
-    uint32_t w = mask == NULL || e->apart || !e->l->config->unified ? 0 : g->words;
+    uint32_t w = mask == NULL || e->copies || !e->l->config->unified ? 0 : g->words;
 
     while (w > 0 && mask[w - 1] == 0)
         w--;
@@ -379,7 +379,7 @@ static bool list_readers(const struct emitter *e, uint32_t operand, uint32_t arr
 const uint64_t *gs_emit__needed_by(struct emitter *e, uint32_t operand, const bool *needs)
 {
     const uint32_t words = e->l->config->granules.words;
-    if (!e->apart)
+    if (!e->copies)
         return gs_emit__needed_rows(e, e->seat[0].block, operand);
     memset(e->mask_of_all, 0, words * sizeof(*e->mask_of_all));
     for (uint32_t d = 0; d < e->devices; d++) {
@@ -402,7 +402,7 @@ static gs_status load_group(struct emitter *e, uint32_t operand)
     gs_status st = GS_OK;
 
     e->group_first = operand;
-    e->group_end = e->apart ? operand + 1 : gs_emit__group_end(e, b, operand, &bytes);
+    e->group_end = e->copies ? operand + 1 : gs_emit__group_end(e, b, operand, &bytes);
     if (is_alone(e))
         return GS_OK;
     gs_ring_group(&e->ring, bytes);
@@ -417,7 +417,7 @@ static uint64_t largest_chunk(const struct emitter *e, uint32_t operand)
 {
     const struct block b = e->seat[0].block;
     uint64_t most = 0;
-    for (uint32_t t = 0; t < b.count && !e->apart && is_alone(e); t++)
+    for (uint32_t t = 0; t < b.count && !e->copies && is_alone(e); t++)
         most = GS_MAX(most, gs_layout_chunk(e->l, e->stage, b.first + t, operand)->length);
     return most;
 }
@@ -440,7 +440,7 @@ gs_status gs_emit__load_operands(struct emitter *e, uint32_t operand, const bool
             e->seat[d].operand[a] = (struct unit){.read = GS_NONE, .ring = NOT_STAGED};
         if (!list_readers(e, operand, e->operand_array[a], needs, reads))
             continue;
-        if (e->apart)
+        if (e->copies)
             st = gs_emit__share(e, a, operand, reads);
         else
             st = gs_emit__load_needed(e, e->operand_array[a], operand, mask, &e->seat[0].operand[a]);

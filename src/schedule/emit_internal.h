@@ -113,7 +113,7 @@ struct emitter {
     uint32_t last_compute, last_write; /* of the pass */
     uint32_t devices, device; /* how many seats; whose tasks are being added */
     struct seat *seat;        /* [devices] */
-    bool apart;               /* computations find everything in the arenas: copies are tasks */
+    bool copies;              /* are tasks: computations find everything in the arenas */
     uint32_t lane_last[GS_PLAN_LANES];   /* of the pass */
     uint32_t lane_before[GS_PLAN_LANES]; /* when the stage began */
     bool lane_open[GS_PLAN_LANES];       /* a task of this stage waits for those */

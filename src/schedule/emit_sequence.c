@@ -141,7 +141,7 @@ static gs_status load_gates(struct emitter *e, uint32_t operand, const bool *nee
 {
     const uint32_t rows = gs_interval_rows(e->l->chunks, operand);
 
-    for (e->device = 0; e->apart && e->device < e->devices; e->device++) {
+    for (e->device = 0; e->copies && e->device < e->devices; e->device++) {
         const struct block b = gs_emit__here(e)->block;
         uint64_t here = gs_emit__bytes_here(e, gates_array(e), operand, rows), most = 0;
         for (uint32_t t = 0; t < b.count; t++)
@@ -221,7 +221,7 @@ static gs_status open_gradient(struct emitter *e, uint32_t operand, struct unit 
         out->read = is_kept(e, operand) ? touched(e, operand)[1] : out->read;
         return st;
     }
-    if (e->apart)
+    if (e->copies)
         return GS_OK;
     if (is_kept(e, operand))
         out->place = gs_emit__kept_place(e, array, operand, 0);
@@ -257,7 +257,7 @@ static gs_status take_gradient(struct emitter *e, uint32_t operand, struct unit 
     const uint64_t bytes = gs_interval_rows(e->l->chunks, operand) * e->l->row_bytes[sequence_of(e)->array];
     gs_status st = GS_OK;
 
-    if (!e->apart)
+    if (!e->copies)
         return GS_OK;
     if (rows->place.region == GS_REGION_NONE) {
         st = gs_emit__take_here(e, bytes, rows);

@@ -120,9 +120,9 @@ static gs_status tile_outputs(struct emitter *e, uint32_t interval, uint32_t fro
             continue;
         const uint64_t row = e->l->row_bytes[reg->array];
         const bool kept = is_kept(e, reg->array, interval);
-        if (kept && !e->apart)
+        if (kept && !e->copies)
             out->place = gs_emit__kept_place(e, reg->array, interval, from);
-        else if (e->apart)
+        else if (e->copies)
             st = output_here(e, interval, from, kept ? rows * row : stored_bytes(row, from, rows), reg->array, out);
         else
             st = gs_emit__take_ring(e, stored_bytes(row, from, rows), out);
@@ -167,7 +167,7 @@ static gs_status bring_back(struct emitter *e, uint32_t interval, uint32_t from,
     struct unit here = e->tile[reg];
     gs_status st = GS_OK;
 
-    if (!e->apart)
+    if (!e->copies)
         return GS_OK;
     gs_emit__wait(e, *task);
     if (is_kept(e, array, interval))
@@ -188,13 +188,13 @@ static gs_status write_outputs(struct emitter *e, uint32_t interval, uint32_t fr
         if (!is_output(reg))
             continue;
         uint32_t made = vertex_task;
-        if (e->apart)
+        if (e->copies)
             gs_emit__came_here(e, &e->tile[r], vertex_task, 0);
-        if (e->apart && e->tile[r].in_cache && e->c->device.own[gs_emit__array_unit(e, reg->array, interval)]) {
+        if (e->copies && e->tile[r].in_cache && e->c->device.own[gs_emit__array_unit(e, reg->array, interval)]) {
             gs_emit__release(e, &e->tile[r], vertex_task);
             continue;
         }
-        if (!e->apart && !is_kept(e, reg->array, interval) &&
+        if (!e->copies && !is_kept(e, reg->array, interval) &&
             !gs_layout_holds(e->l, reg->array, interval, from, rows)) {
             gs_ring_release(&e->ring, e->tile[r].ring, vertex_task); /* nobody reads it: the file stays 0 there */
             continue;
@@ -230,7 +230,7 @@ static void group_tile(struct emitter *e, uint32_t interval, uint64_t rows)
             here += gs_emit__bytes_here(e, s->reg[r].array, interval, rows);
         }
     gs_ring_group(&e->ring, bytes);
-    if (e->apart)
+    if (e->copies)
         gs_ring_group(gs_emit__ring_here(e), here);
 }
 
