@@ -39,7 +39,7 @@ struct joining {
 static bool sums_rows(const gs_exec *e, const gs_task *t)
 {
     gs_row_sum rows;
-    return t->kind == GS_TASK_EDGES && gs_sum_of_rows(&rows, &e->program->stage[t->stage], t->sum) &&
+    return gs_task_sums_rows(t) && gs_sum_of_rows(&rows, &e->program->stage[t->stage], t->sum) &&
            rows.types == GS_TYPES_NONE;
 }
 
@@ -186,12 +186,12 @@ static void note_task(const gs_exec *e, struct joining *j, uint32_t task)
     const gs_task *const t = &e->plan->task[task];
     const uint32_t set = set_of(e, t), end = run_end(e, j, set, t->target, t->operand);
     run *const r = run_of(e, j, set, t->target, t->operand);
-    progress *const p = &j->progress[((uint64_t)set * e->chunks.parts + t->target) * GS_STAGE_SUMS + t->sum];
 
     if (!stays(e, t, j->others)) {
         r->one_by_one = true;
         return;
     }
+    progress *const p = &j->progress[((uint64_t)set * e->chunks.parts + t->target) * GS_STAGE_SUMS + t->sum];
     const bool same = p->head != GS_NONE && run_of(e, j, set, t->target, e->plan->task[p->head].operand) == r;
     if (is_done(e, j, p) || !same) {
         leave_run(e, j, p);

@@ -194,14 +194,12 @@ gs_status gs_exec__launch(gs_exec *e, gs_exec_device *x, const gs_task *t)
     case GS_TASK_SELF:
         return launch_own(e, x, t);
     case GS_TASK_EDGES:
-        return timed(e, x, t, launch_edges);
+        return timed(e, x, t, gs_task_sums_rows(t) ? launch_edges : launch_program);
     case GS_TASK_COPY:
         return gs_device_copy(x->device, gs_exec__at(e, x, t->place), gs_exec__at(e, x, t->source), t->bytes);
     case GS_TASK_UNROLL:
     case GS_TASK_BACK:
         return timed(e, x, t, launch_sequence);
-    case GS_TASK_PROGRAM:
-        return timed(e, x, t, launch_program);
     case GS_TASK_STATISTICS:
         return launch_statistics(e, x, t);
     case GS_TASK_VERTEX:

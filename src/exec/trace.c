@@ -11,10 +11,14 @@ static const char *const kind_name[GS_TASK_KINDS] = {
     [GS_TASK_READ] = "read",   [GS_TASK_WRITE] = "write", [GS_TASK_ZERO] = "zero",
     [GS_TASK_SELF] = "own rows", [GS_TASK_EDGES] = "edges", [GS_TASK_VERTEX] = "vertex program",
     [GS_TASK_COPY] = "copy",   [GS_TASK_UNROLL] = "unroll", [GS_TASK_BACK] = "back",
-    [GS_TASK_BEGIN] = "begin sum", [GS_TASK_FINISH] = "finish sum", [GS_TASK_PROGRAM] = "edge program",
-    [GS_TASK_STATISTICS] = "statistics", [GS_TASK_UPLOAD] = "upload", [GS_TASK_FORWARD] = "forward",
-    [GS_TASK_DOWNLOAD] = "download",
+    [GS_TASK_BEGIN] = "begin sum", [GS_TASK_FINISH] = "finish sum", [GS_TASK_STATISTICS] = "statistics",
+    [GS_TASK_UPLOAD] = "upload", [GS_TASK_FORWARD] = "forward", [GS_TASK_DOWNLOAD] = "download",
 };
+
+static const char *name_of(const gs_task *t)
+{
+    return t->kind == GS_TASK_EDGES && !gs_task_sums_rows(t) ? "edge program" : kind_name[t->kind];
+}
 
 /* Reads and writes are 2 and 3, the first device's computations 1, whether it is alone or not. */
 static uint32_t track_of(uint32_t lane)
@@ -52,9 +56,9 @@ static void write_launch(const gs_exec *e, const gs_task *t, double begin, doubl
 {
     fprintf(out,
             ",\n{\"ph\":\"X\",\"pid\":1,\"tid\":%u,\"ts\":%.1f,\"dur\":%.1f,\"name\":\"%s\",\"args\":{\"stage\":\"%s\"",
-            track_of(gs_task_lane(t)), begin * 1e6, seconds * 1e6, kind_name[t->kind],
+            track_of(gs_task_lane(t)), begin * 1e6, seconds * 1e6, name_of(t),
             e->program->stage[t->stage].name);
-    if (t->kind == GS_TASK_EDGES || t->kind == GS_TASK_PROGRAM || t->kind == GS_TASK_UNROLL || t->kind == GS_TASK_BACK)
+    if (t->kind == GS_TASK_EDGES || t->kind == GS_TASK_UNROLL || t->kind == GS_TASK_BACK)
         fprintf(out, ",\"target\":%u,\"operand\":%u", t->target, t->operand);
     else if (t->kind == GS_TASK_VERTEX)
         fprintf(out, ",\"first_row\":%llu,\"rows\":%u", (unsigned long long)t->first_row, t->rows);

@@ -45,8 +45,8 @@ typedef enum gs_task_kind {
     GS_TASK_BEGIN,  /* sum of an edge program over `rows` rows: neutral values */
     GS_TASK_FINISH, /* the same sum is complete: from running to final values */
     GS_TASK_SELF,   /* `rows` of operand from `first_row` on added to the sums at `place` */
-    GS_TASK_EDGES,  /* chunk (target, operand): sums at `place` += operand rows */
-    GS_TASK_PROGRAM, /* chunk (target, operand): the stage's edge program and its sums */
+    GS_TASK_EDGES,  /* chunk (target, operand): the sum of rows `sum` at `place` += operand rows; `sum` GS_NONE: the
+                     * stage's edge program and all other sums */
     GS_TASK_COPY,   /* `bytes` from `source` to `place` */
     GS_TASK_UNROLL, /* chunk (target, operand) of an LSTM's derivative: states go on by its edges, forward */
     GS_TASK_BACK,   /* chunk (target, operand): gradients of states go back by its edges, to the operand rows */
@@ -83,16 +83,16 @@ typedef struct gs_task {
     gs_check check;      /* READ */
     uint32_t stage;      /* of the program */
     uint32_t first_dep, deps; /* plan->dep[first_dep .. +deps): task indices */
-    uint32_t file;       /* READ, WRITE; EDGES, PROGRAM, UPLOAD of a chunk: of the chunk */
-    uint32_t sum;        /* ZERO, SELF, EDGES, BEGIN, FINISH: which of the stage's sums */
-    uint32_t target, operand; /* SELF: operand alone; EDGES, PROGRAM, UNROLL, BACK; READ with CHECK_CHUNK: intervals, of
+    uint32_t file;       /* READ, WRITE; EDGES, UPLOAD of a chunk: of the chunk */
+    uint32_t sum;        /* ZERO, SELF, BEGIN, FINISH: which of the stage's sums; EDGES: likewise, or GS_NONE */
+    uint32_t target, operand; /* SELF: operand alone; EDGES, UNROLL, BACK; READ with CHECK_CHUNK: intervals, of
                                * the first of the target's chunks that it brings */
     union {
-        uint32_t rows;   /* VERTEX, SELF, BEGIN, FINISH; EDGES, PROGRAM: of the target interval, those that are there */
+        uint32_t rows;   /* VERTEX, SELF, BEGIN, FINISH; EDGES: of the target interval, those that are there */
         uint32_t runs;   /* READ, UPLOAD, FORWARD: of plan->run; 0: all of [offset, +bytes) */
     };
     /* plan->reg[first_reg ..): VERTEX: a place a register; BEGIN, FINISH: the sum's
-     * GS_SUM_PLACES; EDGES, SELF of a scaled sum: one, the operand rows' scale; PROGRAM: a place an edge
+     * GS_SUM_PLACES; EDGES, SELF of a scaled sum: one, the operand rows' scale; EDGES of no sum: a place an edge
      * register, then GS_SUM_PLACES a sum; UNROLL, BACK: GS_STATE_PLACES. */
     union {
         uint32_t first_reg;
@@ -104,7 +104,7 @@ typedef struct gs_task {
     uint64_t offset, bytes; /* READ, WRITE: file extent; ZERO, COPY, UPLOAD...: bytes, the last run's end too */
     gs_place place;      /* READ, WRITE: memory; ZERO, SELF, EDGES: the sums; COPY: to; BACK: operand rows' gradient */
     gs_place source;     /* SELF, EDGES, UNROLL, BACK: operand rows; COPY: from */
-    gs_place chunk;      /* EDGES, PROGRAM, UNROLL, BACK */
+    gs_place chunk;      /* EDGES, UNROLL, BACK */
     uint64_t chunk_bytes; /* likewise; UPLOAD: nonzero where it is chunk (target, operand) of `file` */
 } gs_task;
 
@@ -166,6 +166,9 @@ typedef struct gs_plan {
     uint64_t device_bytes;     /* of each device */
     uint64_t table_bytes;      /* of this plan itself (part of host_bytes) */
 } gs_plan;
+
+/* An edge pass's task for one sum of rows; else it is for the stage's edge program. */
+static inline bool gs_task_sums_rows(const gs_task *t) { return t->kind == GS_TASK_EDGES && t->sum != GS_NONE; }
 
 static inline bool gs_task_is_copy(gs_task_kind k)
 {

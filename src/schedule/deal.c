@@ -32,7 +32,8 @@ static double chunk_seconds(const gs_layout *l, uint32_t stage, uint32_t target,
         t.sum = i;
         seconds += gs_stage_sums_rows(s, i) ? task_seconds(l, &t) : 0;
     }
-    t.kind = gs_stage_is_back(s) ? GS_TASK_BACK : GS_TASK_PROGRAM;
+    t.kind = gs_stage_is_back(s) ? GS_TASK_BACK : GS_TASK_EDGES;
+    t.sum = GS_NONE;
     return seconds + (gs_stage_has_edge_program(s) ? task_seconds(l, &t) : 0);
 }
 

@@ -233,7 +233,8 @@ static gs_status add_program_task(struct emitter *e, const gs_task *like, uint32
     gs_task t = *like;
     gs_status st;
 
-    t.kind = GS_TASK_PROGRAM;
+    t.kind = GS_TASK_EDGES;
+    t.sum = GS_NONE;
     t.first_reg = p->regs;
     if ((st = gs_emit__grow((void **)&p->reg, &e->reg_room, p->regs + s->edge_regs, sizeof(*p->reg))) != GS_OK)
         return st;

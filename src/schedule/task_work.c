@@ -38,6 +38,20 @@ static void vertex_work(gs_work *w, const gs_program *p, const gs_stage *s, doub
             w->amount[4] += rows * s->reg[r].width * gs_dtype_bytes(s->reg[r].dtype) / (double)sizeof(float);
 }
 
+static void row_sum_work(gs_work *w, const gs_program *p, const gs_task *t, const gs_chunk *c)
+{
+    const gs_stage *const s = &p->stage[t->stage];
+    gs_row_sum rows = {0};
+    (void)gs_sum_of_rows(&rows, s, t->sum);
+    const gs_array *const a = &p->array[rows.array];
+    const double width = GS_MIN(sum_columns(s, t->sum), (double)a->width);
+    w->kind = GS_WORK_SUM;
+    w->amount[1] = (double)c->edges;
+    w->amount[2] = (double)c->edges * width;
+    w->amount[3] = c->operands * width * (double)gs_dtype_bytes(a->dtype) / sizeof(float);
+    w->amount[4] = c->targets * width;
+}
+
 static void edge_program_work(gs_work *w, const gs_stage *s, double edges)
 {
     double computed = 0, gathered = 0, hard = 0, products = 0;
@@ -64,6 +78,7 @@ static void edge_program_work(gs_work *w, const gs_stage *s, double edges)
         computed += gs_stage_sums_rows(s, i) ? 0 : sum_columns(s, i);
         hard += s->sum[i].kind == GS_SUM_ATTEND ? s->edge_reg[s->sum[i].score].width : 0;
     }
+    w->kind = GS_WORK_EDGES;
     w->amount[1] = edges;
     w->amount[2] = edges * computed;
     w->amount[3] = edges * gathered;
@@ -91,8 +106,7 @@ uint32_t gs_task_requests(const gs_task *t)
 void gs_task_work(gs_work *w, const gs_program *p, const gs_edge_set *set, uint32_t parts, const gs_task *t)
 {
     const gs_stage *const s = &p->stage[t->stage];
-    const bool edges = t->kind == GS_TASK_EDGES || t->kind == GS_TASK_PROGRAM || t->kind == GS_TASK_UNROLL ||
-                       t->kind == GS_TASK_BACK;
+    const bool edges = t->kind == GS_TASK_EDGES || t->kind == GS_TASK_UNROLL || t->kind == GS_TASK_BACK;
     const uint64_t at = (uint64_t)t->target * parts + t->operand;
     const gs_chunk *const c = edges ? &set[t->file - p->arrays].chunk[at] : NULL;
 
@@ -106,32 +120,20 @@ void gs_task_work(gs_work *w, const gs_program *p, const gs_edge_set *set, uint3
     case GS_TASK_FINISH:
         w->amount[1] = (t->kind == GS_TASK_SELF ? 3 : 1) * (double)t->rows * sum_columns(s, t->sum);
         break;
-    case GS_TASK_EDGES: {
-        gs_row_sum rows = {0};
-        (void)gs_sum_of_rows(&rows, s, t->sum);
-        const gs_array *const a = &p->array[rows.array];
-        const double width = GS_MIN(sum_columns(s, t->sum), (double)a->width);
-        w->kind = GS_WORK_SUM;
-        w->amount[1] = (double)c->edges;
-        w->amount[2] = (double)c->edges * width;
-        w->amount[3] = c->operands * width * (double)gs_dtype_bytes(a->dtype) / sizeof(float);
-        w->amount[4] = c->targets * width;
+    case GS_TASK_EDGES:
+        if (gs_task_sums_rows(t))
+            row_sum_work(w, p, t, c);
+        else if (gs_sum_is_sequence(&s->sum[0]))
+            sequence_work(w, p, &s->sum[0], (double)c->edges, false);
+        else
+            edge_program_work(w, s, (double)c->edges);
         break;
-    }
     case GS_TASK_COPY:
         w->amount[1] = 2 * (double)t->bytes / sizeof(float);
         break;
     case GS_TASK_UNROLL:
     case GS_TASK_BACK:
         sequence_work(w, p, &s->sum[0], (double)c->edges, t->kind == GS_TASK_BACK);
-        break;
-    case GS_TASK_PROGRAM:
-        if (gs_sum_is_sequence(&s->sum[0])) {
-            sequence_work(w, p, &s->sum[0], (double)c->edges, false);
-            break;
-        }
-        w->kind = GS_WORK_EDGES;
-        edge_program_work(w, s, (double)c->edges);
         break;
     case GS_TASK_VERTEX:
         w->kind = GS_WORK_VERTEX;

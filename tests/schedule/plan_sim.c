@@ -458,7 +458,7 @@ void plan_sim__run_compute(struct sim *s, uint32_t index)
     switch (t->kind) {
     case GS_TASK_ZERO: memset(place(s, t->place), 0, t->bytes); break;
     case GS_TASK_SELF: run_self(s, index, t); break;
-    case GS_TASK_EDGES: run_edges(s, index, t); break;
+    case GS_TASK_EDGES: (gs_task_sums_rows(t) ? run_edges : run_program)(s, index, t); break;
     case GS_TASK_BEGIN:
     case GS_TASK_FINISH: run_frame(s, t); break;
     case GS_TASK_STATISTICS:
@@ -466,7 +466,6 @@ void plan_sim__run_compute(struct sim *s, uint32_t index)
         assert_int_equal(s->stage_rows, s->cfg->chunks->vertices);
         s->complete |= 1ull << t->stage;
         break;
-    case GS_TASK_PROGRAM: run_program(s, index, t); break;
     case GS_TASK_COPY: memmove(place(s, t->place), place(s, t->source), t->bytes); break;
     case GS_TASK_UNROLL:
     case GS_TASK_BACK: run_sequence(s, index, t); break;
