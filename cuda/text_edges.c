@@ -139,8 +139,8 @@ static bool is_one_group(const gs_gen_writer *w)
         if (w->needed[r] && gs_gen_shape_of(w, gs_gen_width(w, r)) == GS_GEN_GROUPED)
             one = one && gs_gen_each(w, gs_gen_width(w, r)) % slice == 0;
     for (uint32_t i = 0; i < w->s->edge_instrs; i++)
-        for (int o = 0; o < 2 && w->needed[w->s->edge_instr[i].dst]; o++) {
-            const gs_operand *const from = o == 0 ? &w->s->edge_instr[i].a : &w->s->edge_instr[i].b;
+        for (uint32_t o = 0; o < gs_op_inputs(w->s->edge_instr[i].op) && w->needed[w->s->edge_instr[i].dst]; o++) {
+            const gs_operand *const from = gs_instr_operand(&w->s->edge_instr[i], o);
             if (from->kind == GS_FROM_PARAM &&
                 gs_gen_shape_of(w, w->p->param[from->index].cols) == GS_GEN_GROUPED)
                 one = one && gs_gen_each(w, w->p->param[from->index].cols) % slice == 0;
