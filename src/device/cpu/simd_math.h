@@ -1,5 +1,8 @@
-/* simd_math.h - exp, log, tanh, sigmoid and expm1 of vectors, to about one or two units in the last place
- * (tests/device/test_cpu_ops.c holds the bounds); and, at the end, the formula of every elementwise operator.
+/* simd_math.h - exp, log, tanh, sigmoid, expm1, powers and gelu of vectors; and, at the end, the formula of every
+ * elementwise operator.
+ *
+ * Against float64, in units of the last place, the largest errors found: exp and log 1, tanh 1.3, elu 1.4, sigmoid 2.2,
+ * powers 0.5, silu 2.8, gelu 4.8, its slope 3.8 (tests/support/formulas.c holds the bounds).
  *
  * Range reductions and polynomials are those of Cephes (expf, logf, tanhf; S.
  * Moshier), without branches. ln 2 is split in two so that n * LN2_HIGH is
