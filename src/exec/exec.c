@@ -230,14 +230,6 @@ void gs_exec_close(gs_exec *e)
     gs_free(e);
 }
 
-const gs_resident *gs_exec__resident_of(const gs_exec *e, uint32_t file)
-{
-    for (uint32_t i = 0; i < e->plan->residents; i++)
-        if (e->plan->resident[i].memory == 0 && e->plan->resident[i].file == file)
-            return &e->plan->resident[i];
-    return NULL;
-}
-
 /* Rows of one interval of a spilled array, through the ring (passes are idle). */
 static gs_status read_spilled(gs_exec *e, uint32_t array, uint32_t interval, uint64_t from, uint64_t rows,
                               uint64_t row_bytes, float *dst)

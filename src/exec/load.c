@@ -10,6 +10,14 @@
 
 #define PIECE_BYTES (64 * GS_MIB)
 
+const gs_resident *gs_exec__resident_of(const gs_exec *e, uint32_t file)
+{
+    for (uint32_t i = 0; i < e->plan->residents; i++)
+        if (e->plan->resident[i].memory == 0 && e->plan->resident[i].file == file)
+            return &e->plan->resident[i];
+    return NULL;
+}
+
 gs_status gs_exec__read_now(gs_exec *e, uint32_t file, uint64_t offset, void *memory, uint64_t bytes)
 {
     const gs_io_request r = {.file = e->files.io_file[file], .offset = offset, .length = bytes, .memory = memory};

@@ -11,7 +11,7 @@
 gs_status gs_exec__load(gs_exec *e, uint32_t pass);
 /* One read, waited for. */
 gs_status gs_exec__read_now(gs_exec *e, uint32_t file, uint64_t offset, void *memory, uint64_t bytes);
-/* exec.c: what the host keeps of the file for good, or NULL. */
+/* What the host keeps of the file for good, or NULL. */
 const gs_resident *gs_exec__resident_of(const gs_exec *e, uint32_t file);
 
 #endif /* GS_EXEC_LOAD_H */

@@ -1,16 +1,9 @@
-/* choice.c - block sizes and what stays in host memory, for given amounts of memory.
- *
- * What is kept here is kept for good: a first part of a file, files ranked by the bytes that an
- * epoch saves for each byte held. cache.c decides about the rest where that is better.
- */
+/* choice.c - what is free to choose: block sizes for a given arena, and the memory of all choices. */
 #include <string.h>
 
 #include "base/alloc.h"
 #include "base/size.h"
 #include "schedule/schedule_internal.h"
-
-/* Runs of a pass for each epoch, where it happens once and epochs are many. */
-#define ONCE_A_RUN 0.01
 
 gs_status gs_choice_make(gs_choice *out, const gs_layout *l)
 {
@@ -200,79 +193,6 @@ bool gs_choice_set_arena(gs_choice *c, const gs_layout *l, uint64_t arena_bytes)
     return true;
 }
 
-double gs_pass_weight(const gs_layout *l, uint32_t pass)
-{
-    const char *const name = l->program->pass[pass].name;
-    if (strcmp(name, "predict") == 0 || strcmp(name, "setup") == 0)
-        return ONCE_A_RUN;
-    return strcmp(name, "eval") == 0 ? GS_MAX(1.0 - l->config->evals_left_out, ONCE_A_RUN) : 1.0;
-}
-
-static double stage_weight(const gs_layout *l, uint32_t stage)
-{
-    const gs_program *const p = l->program;
-    for (uint32_t i = 0; i < p->passes; i++)
-        if (stage >= p->pass[i].first_stage && stage < p->pass[i].first_stage + p->pass[i].stages)
-            return gs_pass_weight(l, i);
-    return 1.0;
-}
-
-/* Times that the chunks of a column, and the rows at their operand ends, are gone over. */
-static double sweeps_of(const gs_choice *c, const gs_layout *l, uint32_t stage)
-{
-    if (!gs_stage_is_back(&l->program->stage[stage]) || l->parts == 1)
-        return 1;
-    return c->group[stage] > 1 ? 3 : 2;
-}
-
-/* Times a whole array (or a direction's edges) goes over the disk's wire in an epoch. */
-static double uses_of(const gs_choice *c, const gs_layout *l, uint32_t file)
-{
-    const gs_program *p = l->program;
-    double uses = 0;
-    for (uint32_t s = 0; s < p->stages; s++) {
-        const gs_stage *stage = &p->stage[s];
-        const double weight = stage_weight(l, s);
-        const double blocks = c->operand_uses[s], sweeps = sweeps_of(c, l, s);
-        if (stage->sums && file == GS_FILE_EDGES(p, l->stage_set[s]))
-            uses += weight * sweeps;
-        for (gs_array_use u = {0}; gs_stage_next_use(stage, &u);) {
-            if (u.array != file)
-                continue;
-            if (u.role == GS_USE_OPERAND || u.role == GS_USE_SCALE)
-                uses += weight * blocks * sweeps;
-            else if (u.role == GS_USE_BACK)
-                uses += weight *
-                        (2.0 * (double)gs_div_up(l->parts, GS_MAX(c->block[s], 1) * gs_layout_devices(l)) - 1);
-            else if (u.role == GS_USE_TARGET || u.role == GS_USE_LOAD)
-                uses += weight;
-            else if (u.role == GS_USE_STORE)
-                uses += weight * (1 + GS_WEAR_SHARE);
-        }
-    }
-    return uses * (c->device.used_bytes > 0 ? c->device.host_share[file] : 1);
-}
-
-static uint64_t edge_file_bytes(const gs_layout *l, uint32_t set)
-{
-    if (l->chunks->shared && set == GS_BY_SOURCE)
-        return 0;
-    const uint64_t n = (uint64_t)l->parts * l->parts;
-    uint64_t end = 0;
-    for (uint64_t i = 0; i < n; i++) {
-        const gs_chunk *c = &l->set[set].chunk[i];
-        end = c->length ? GS_MAX(end, c->offset + c->length) : end;
-    }
-    return end;
-}
-
-static uint64_t file_bytes(const gs_layout *l, uint32_t file)
-{
-    if (file < l->program->arrays)
-        return l->row_bytes[file] * l->chunks->vertices;
-    return edge_file_bytes(l, file - l->program->arrays);
-}
-
 uint64_t gs_choice_room(const gs_layout *l, uint64_t kept_bytes)
 {
     return kept_bytes ? gs_align_up(kept_bytes, l->config->array_sum_bytes) : 0;
@@ -284,92 +204,4 @@ uint64_t gs_choice_kept_bytes(const gs_choice *c, const gs_layout *l, uint32_t f
         return c->kept_edges[file - l->program->arrays];
     const uint64_t rows = GS_MIN((uint64_t)c->kept_intervals[file] * l->chunks->interval_rows, l->chunks->vertices);
     return rows * l->row_bytes[file];
-}
-
-/* Keeps the first `room` bytes of `file`, or what is whole of them. */
-static void keep_part(gs_choice *c, const gs_layout *l, uint32_t file, uint64_t room)
-{
-    if (file >= l->program->arrays) {
-        const uint32_t set = file - l->program->arrays;
-        c->kept_edges[set] = GS_MIN(edge_file_bytes(l, set), room);
-    } else {
-        const uint64_t interval = l->row_bytes[file] * l->chunks->interval_rows;
-        if (room >= gs_choice_room(l, file_bytes(l, file)))
-            c->kept_intervals[file] = l->parts;
-        else
-            c->kept_intervals[file] = (uint32_t)GS_MIN(room / GS_MAX(interval, 1), l->parts - 1);
-    }
-}
-
-/* Keeps as much of `file` as there is room for below `limit`. */
-static void keep_file(gs_choice *c, const gs_layout *l, uint32_t file, uint64_t limit)
-{
-    const uint64_t whole = gs_choice_room(l, file_bytes(l, file));
-    keep_part(c, l, file, gs_align_down(gs_lives_room(c, l, file, whole, limit), l->config->array_sum_bytes));
-    const uint64_t bytes = gs_choice_room(l, gs_choice_kept_bytes(c, l, file));
-    if (bytes > 0)
-        gs_lives_settle(c, l, file, bytes);
-}
-
-/* Of the store, and no narrow array, whose reads are mostly overhead. */
-static bool left_to_cache(const gs_layout *l, uint32_t file)
-{
-    return file >= l->program->arrays ||
-           (l->program->array[file].store_id >= 0 && l->row_bytes[file] > GS_NARROW_ROW_BYTES);
-}
-
-/* What a file's keeping saves; 0: nothing. Narrow arrays come first, since their reads are mostly overhead. */
-static void rank_files(gs_choice *c, const gs_layout *l)
-{
-    for (uint32_t f = 0; f < l->program->arrays + l->sets; f++) {
-        const double uses = c->made_only && left_to_cache(l, f) ? 0 : uses_of(c, l, f);
-        const bool narrow = f < l->program->arrays && l->row_bytes[f] <= GS_NARROW_ROW_BYTES;
-        c->rank[f] = uses > 0 && narrow ? uses + 1e6 : uses;
-    }
-}
-
-/* The first file of the highest rank, or GS_NONE. */
-static uint32_t highest_file(const gs_choice *c, uint32_t files)
-{
-    uint32_t best = GS_NONE;
-    for (uint32_t f = 0; f < files; f++)
-        if (c->rank[f] > (best == GS_NONE ? 0 : c->rank[best]))
-            best = f;
-    return best;
-}
-
-static void keep_nothing(gs_choice *c, const gs_layout *l)
-{
-    memset(c->kept_intervals, 0, l->program->arrays * sizeof(*c->kept_intervals));
-    memset(c->kept_edges, 0, l->sets * sizeof(*c->kept_edges));
-    gs_lives_begin(c, l);
-}
-
-/* Everything, if there is room. */
-static bool keep_whole(gs_choice *c, const gs_layout *l, uint64_t bytes)
-{
-    for (uint32_t f = 0; f < l->program->arrays + l->sets; f++)
-        if (c->rank[f] > 0)
-            keep_part(c, l, f, UINT64_MAX);
-    gs_lives_pack(c, l);
-    return c->resident_bytes <= bytes;
-}
-
-bool gs_choice_keep(gs_choice *c, const gs_layout *l, uint64_t bytes)
-{
-    const uint32_t files = l->program->arrays + l->sets;
-    bool whole = true;
-
-    c->keep_bytes = bytes;
-    rank_files(c, l);
-    keep_nothing(c, l);
-    if (keep_whole(c, l, bytes))
-        return true;
-    keep_nothing(c, l);
-    for (uint32_t f; (f = highest_file(c, files)) != GS_NONE;) {
-        c->rank[f] = 0;
-        keep_file(c, l, f, bytes);
-        whole = whole && gs_choice_kept_bytes(c, l, f) >= file_bytes(l, f);
-    }
-    return whole;
 }

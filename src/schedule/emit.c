@@ -4,267 +4,20 @@
  * arena; for a block it takes the operand intervals in order, and for each the
  * chunks into the block's targets. As soon as a block's last operand interval is
  * summed, its vertex program runs, tile by tile.
- *
- * What a task must wait for comes from three places: the bytes it needs (reads,
- * and for reads of arrays of the run their writes), the ring place it
- * takes over, and nothing else: each lane runs in list order anyway, so waits
- * of a compute for a compute are left out.
  */
 #include <string.h>
 
 #include "base/alloc.h"
 #include "base/size.h"
-#include "schedule/emit_internal.h"
-
-gs_status gs_emit__grow(void **array, uint32_t *room, uint32_t need, size_t size)
-{
-    if (need <= *room)
-        return GS_OK;
-    if (need > UINT32_MAX / 2)
-        return gs_fail(GS_EUNSUPPORTED, "the plan has too many tasks; use a store with fewer parts");
-    const uint32_t more = GS_MAX(need, *room ? *room * 2 : 256);
-    void *p = gs_realloc(*array, more * size);
-    if (p == NULL)
-        return gs_fail(GS_ENOMEM, "out of memory while planning");
-    *array = p;
-    *room = more;
-    return GS_OK;
-}
-
-void gs_emit__wait(struct emitter *e, uint32_t task)
-{
-    if (task != GS_NONE && e->wait_count < WAITS)
-        e->waits[e->wait_count++] = task;
-}
-
-/* Keeps only the last of each lane whose tasks end in order. */
-uint32_t gs_emit__settle_waits(struct emitter *e, uint32_t lane)
-{
-    uint32_t last[GS_PLAN_LANES], n = 0;
-    const uint32_t lanes = GS_LANE_DEVICES + e->devices * GS_DEVICE_LANES;
-
-    memset(last, 0xff, lanes * sizeof(*last));
-    for (uint32_t i = 0; i < e->wait_count; i++) {
-        const uint32_t w = e->waits[i], of = gs_task_lane(&e->plan->task[w]);
-        if (of < GS_LANE_DEVICES) {
-            if (n == 0 || e->waits[n - 1] != w)
-                e->waits[n++] = w;
-        } else if (of != lane && (last[of] == GS_NONE || w > last[of])) {
-            last[of] = w;
-        }
-    }
-    for (uint32_t k = GS_LANE_DEVICES; k < lanes; k++)
-        if (last[k] != GS_NONE)
-            e->waits[n++] = last[k];
-    return n;
-}
-
-/* Of the plan so far, and of what runs it. */
-static uint64_t table_bytes(const struct emitter *e)
-{
-    const gs_plan *const p = e->plan;
-    return p->tasks * (sizeof(*p->task) + 2 * sizeof(uint32_t) + 1 + e->l->config->task_bytes) +
-           p->deps * sizeof(*p->dep) + p->regs * sizeof(*p->reg) + p->runs * sizeof(*p->run) +
-           p->aheads * sizeof(*p->ahead) + p->residents * sizeof(*p->resident);
-}
-
-/* Appends a task that waits for e->waits, which is emptied. */
-gs_status gs_emit__task(struct emitter *e, const gs_task *t, uint32_t *index)
-{
-    gs_plan *p = e->plan;
-    gs_status st;
-    if (e->l->config->no_pipeline && t->kind == GS_TASK_READ) {
-        gs_emit__wait(e, e->last_compute);
-        gs_emit__wait(e, e->last_write);
-    }
-    gs_task own = *t;
-    own.stage = e->stage;
-    own.device = (uint16_t)(t->kind == GS_TASK_READ || t->kind == GS_TASK_WRITE ? 0 : e->device);
-    const uint32_t lane = gs_task_lane(&own);
-    if (e->copies)
-        gs_emit__enter_stage(e, lane);
-    if (e->wait_count + GS_PLAN_LANES > WAITS || table_bytes(e) > e->tables_most)
-        return GS_EAGAIN;
-    const uint32_t n = gs_emit__settle_waits(e, lane);
-    if ((st = gs_emit__grow((void **)&p->task, &e->task_room, p->tasks + 1, sizeof(*p->task))) != GS_OK ||
-        (st = gs_emit__grow((void **)&p->dep, &e->dep_room, p->deps + n, sizeof(*p->dep))) != GS_OK)
-        return st;
-    gs_task *out = &p->task[p->tasks];
-    *out = own;
-    out->first_dep = p->deps;
-    out->deps = n;
-    if (n > 0)
-        memcpy(&p->dep[p->deps], e->waits, n * sizeof(*p->dep));
-    p->deps += n;
-    e->wait_count = 0;
-    if (t->kind == GS_TASK_WRITE)
-        e->last_write = p->tasks;
-    else if (t->kind != GS_TASK_READ)
-        e->last_compute = p->tasks;
-    e->lane_last[lane] = p->tasks;
-    *index = p->tasks++;
-    return GS_OK;
-}
-
-gs_status gs_emit__take_ring(struct emitter *e, uint64_t bytes, struct unit *out)
-{
-    const uint32_t before = e->wait_count;
-    const gs_status st = gs_ring_take(&e->ring, bytes, &out->ring, e->waits, WAITS, &e->wait_count);
-    gs_emit__expand(e, before);
-    out->on = 0;
-    if (st == GS_OK)
-        out->place = (gs_place){GS_REGION_RING, out->ring};
-    return st;
-}
-
-void gs_emit__release(struct emitter *e, const struct unit *u, uint32_t task)
-{
-    const uint32_t last = u->handed ? gs_emit__join(e, (uint32_t[]){task, u->handed - 1}, 2) : task;
-    if (u->ring != NOT_STAGED)
-        gs_ring_release(u->on > 0 ? &e->seat[u->on - 1].ring : &e->ring, u->ring, last);
-    gs_emit__cache_release(e, u, last);
-}
-
-gs_status gs_emit__add_read(struct emitter *e, gs_task *t, uint64_t bytes, struct unit *out)
-{
-    const gs_status st = gs_emit__task(e, t, &out->read);
-    if (st == GS_OK) {
-        e->pass->read_bytes += bytes;
-        e->pass->read_requests += GS_MAX(t->runs, 1);
-    }
-    return st;
-}
-
-void gs_emit__store_extent(const gs_layout *l, uint32_t array, uint64_t first, uint64_t rows, gs_task *t,
-                           uint64_t *skip)
-{
-    const uint64_t block = l->config->array_sum_bytes, row = l->row_bytes[array];
-    const uint64_t file = gs_align_up(l->chunks->vertices * row, GS_BLOCK_BYTES);
-    const uint64_t begin = gs_align_down(first * row, block);
-    t->offset = begin;
-    t->bytes = GS_MIN(gs_align_up((first + rows) * row, block), file) - begin;
-    t->check = GS_CHECK_BLOCKS;
-    *skip = first * row - begin;
-}
-
-uint64_t gs_emit__staged_bytes(const struct emitter *e, uint32_t array, uint32_t interval, uint64_t rows)
-{
-    const uint64_t bytes = rows * e->l->row_bytes[array], block = e->l->config->array_sum_bytes;
-    if (interval < e->c->kept_intervals[array])
-        return 0;
-    return e->l->spill_interval[array] ? gs_align_up(bytes, GS_BLOCK_BYTES) + GS_BLOCK_BYTES
-                                       : gs_align_up(bytes, block) + block;
-}
-
-/* Which runs of the extent to read, for the read being made: all of it without a mask. */
-static gs_status choose_runs(struct emitter *e, gs_task *t, const gs_run_extent *x, const uint64_t *mask,
-                             uint64_t *bytes)
-{
-    gs_plan *p = e->plan;
-    const uint64_t room = x->bytes / x->unit + 1;
-    gs_status st;
-
-    *bytes = x->bytes;
-    if (mask == NULL)
-        return GS_OK;
-    if ((st = gs_emit__grow((void **)&p->run, &e->run_room, (uint32_t)GS_MIN(p->runs + room, UINT32_MAX),
-                            sizeof(*p->run))) != GS_OK)
-        return st;
-    *bytes = gs_runs_choose(p->run + p->runs, (uint32_t)room, &t->runs, e->l, x, mask);
-    t->first_run = p->runs;
-    p->runs += t->runs;
-    return GS_OK;
-}
-
-/* That are read where all of its rows are. */
-static uint64_t interval_bytes(const struct emitter *e, uint32_t array, uint32_t interval)
-{
-    const gs_layout *const l = e->l;
-    const uint64_t rows = gs_interval_rows(l->chunks, interval);
-    gs_task t = {0};
-    uint64_t skip;
-    if (l->spill_interval[array] > 0)
-        return gs_align_up(rows * l->row_bytes[array], GS_BLOCK_BYTES);
-    gs_emit__store_extent(l, array, gs_interval_first(l->chunks, interval), rows, &t, &skip);
-    return t.bytes;
-}
-
-/* Rows of an interval that are not kept: a read into the ring. */
-static gs_status load_staged(struct emitter *e, uint32_t array, uint32_t interval, uint32_t from, uint32_t rows,
-                             const uint64_t *mask, struct unit *out)
-{
-    const gs_layout *l = e->l;
-    const uint64_t first = gs_interval_first(l->chunks, interval) + from, row = l->row_bytes[array];
-    gs_task t = {.kind = GS_TASK_READ, .file = array};
-    uint64_t skip = 0, read = 0;
-    gs_status st;
-
-    if (l->spill_interval[array] == 0) {
-        gs_emit__store_extent(l, array, first, rows, &t, &skip);
-    } else {
-        const uint32_t *w = e->written[(uint64_t)array * l->parts + interval];
-        const uint64_t begin = gs_align_down(from * row, GS_BLOCK_BYTES);
-        t.offset = gs_emit__spilled_at(e, array, interval) + begin;
-        t.bytes = gs_align_up((from + rows) * row, GS_BLOCK_BYTES) - begin;
-        skip = from * row - begin;
-        for (uint32_t i = w[0]; w[0] != GS_NONE && i <= w[1]; i++)
-            if (e->plan->task[i].kind == GS_TASK_WRITE && e->plan->task[i].file == array)
-                gs_emit__wait(e, i);
-    }
-    const uint64_t unit = l->spill_interval[array] ? GS_BLOCK_BYTES : l->config->array_sum_bytes;
-    const gs_run_extent extent = {.bytes = t.bytes, .skip = skip, .row = row, .rows = rows, .unit = unit};
-    if ((st = gs_emit__take_ring(e, t.bytes, out)) != GS_OK || (st = choose_runs(e, &t, &extent, mask, &read)) != GS_OK)
-        return st;
-    t.place = out->place;
-    out->place.offset += skip;
-    e->pass->skipped_bytes += (mask != NULL ? interval_bytes(e, array, interval) : t.bytes) - read;
-    if (read == 0)
-        return GS_OK;
-    return gs_emit__add_read(e, &t, read, out);
-}
-
-static bool kept_rows(const struct emitter *e, uint32_t array, uint32_t interval, uint32_t from, uint32_t rows,
-                      struct unit *out)
-{
-    const uint64_t first = gs_interval_first(e->l->chunks, interval) + from;
-    *out = (struct unit){.read = GS_NONE, .ring = NOT_STAGED};
-    if (interval >= e->c->kept_intervals[array])
-        return false;
-    e->pass->cached_bytes += rows * e->l->row_bytes[array];
-    out->place = (gs_place){GS_REGION_RESIDENT, e->c->offset[array] + first * e->l->row_bytes[array]};
-    return true;
-}
-
-static gs_status load_or_find(struct emitter *e, uint32_t array, uint32_t interval, uint32_t from, uint32_t rows,
-                              const uint64_t *mask, struct unit *out)
-{
-    bool there;
-    gs_status st = gs_emit__cached_rows(e, array, interval, from, rows, mask == NULL, out, &there);
-    const uint64_t before = e->pass->read_bytes;
-
-    if (st != GS_OK || there)
-        return st;
-    st = load_staged(e, array, interval, from, rows, mask, out);
-    if (e->l->spill_interval[array] == 0)
-        gs_emit__cache_cost(e, gs_emit__array_unit(e, array, interval), before);
-    return st;
-}
-
-gs_status gs_emit__load_rows(struct emitter *e, uint32_t array, uint32_t interval, uint32_t from, uint32_t rows,
-                             struct unit *out)
-{
-    if (kept_rows(e, array, interval, from, rows, out))
-        return GS_OK;
-    return load_or_find(e, array, interval, from, rows, NULL, out);
-}
-
-gs_status gs_emit__load_needed(struct emitter *e, uint32_t array, uint32_t interval, const uint64_t *mask,
-                               struct unit *out)
-{
-    if (kept_rows(e, array, interval, 0, gs_interval_rows(e->l->chunks, interval), out))
-        return GS_OK;
-    return load_or_find(e, array, interval, 0, gs_emit__needed_end(e, interval, mask), mask, out);
-}
+#include "schedule/emit_ahead.h"
+#include "schedule/emit_cache.h"
+#include "schedule/emit_copies.h"
+#include "schedule/emit_edges.h"
+#include "schedule/emit_sequence.h"
+#include "schedule/emit_spill.h"
+#include "schedule/emit_tasks.h"
+#include "schedule/emit_vertex.h"
+#include "schedule/emitter.h"
 
 /* ---- the whole ---- */
 
@@ -486,7 +239,7 @@ static void finish(struct emitter *e)
     p->region_bytes[GS_REGION_RING] = e->c->ring_bytes;
     p->region_bytes[GS_REGION_ARENA] =
         e->copies ? e->c->arena_bytes + e->c->staging_bytes + e->c->device.used_bytes : e->c->arena_taken;
-    p->table_bytes = table_bytes(e);
+    p->table_bytes = gs_emit__table_bytes(e);
     p->device_bytes = cfg->device_fixed + p->region_bytes[GS_REGION_ARENA];
     p->host_bytes = cfg->host_fixed + p->table_bytes + e->c->ring_bytes + p->region_bytes[GS_REGION_RESIDENT] +
                     (cfg->unified ? e->devices * (cfg->device_fixed + p->region_bytes[GS_REGION_ARENA]) : 0);

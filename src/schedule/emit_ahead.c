@@ -4,10 +4,12 @@
  * will be followed by another they are made as soon as the last users of that place are done: the disk works on while
  * the device computes on what came last and while parameters are updated.
  */
+#include "schedule/emit_ahead.h"
+
 #include <string.h>
 
 #include "base/size.h"
-#include "schedule/emit_internal.h"
+#include "schedule/emit_tasks.h"
 
 /* Does the pass write the array? Then a first read of it would be of the wrong epoch. */
 static bool is_written(const struct emitter *e, uint32_t file)

@@ -4,11 +4,13 @@
  * by access in the same order. The host has a plan for the pass that epochs consist of alone; its other passes find
  * what stays between epochs, and leave it where it is. A device has one for each pass.
  */
+#include "schedule/emit_cache.h"
+
 #include <string.h>
 
 #include "base/alloc.h"
 #include "base/size.h"
-#include "schedule/emit_internal.h"
+#include "schedule/emit_tasks.h"
 
 uint32_t gs_emit__array_unit(const struct emitter *e, uint32_t array, uint32_t interval)
 {

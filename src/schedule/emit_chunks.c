@@ -5,8 +5,11 @@
  * microseconds beside its bytes. So for a few operand intervals at a time each target's chunks are read
  * together, and stay in the ring until the last of those intervals is done.
  */
+#include "schedule/emit_chunks.h"
+
 #include "base/size.h"
-#include "schedule/emit_internal.h"
+#include "schedule/emit_cache.h"
+#include "schedule/emit_rows.h"
 
 /* A longer request is no faster. */
 #define REQUEST_BYTES (256 * GS_KIB)

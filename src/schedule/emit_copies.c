@@ -3,11 +3,17 @@
  * Each has a staging ring in its arena, behind the sums, laid out like the host's. A piece on the host is free when the
  * copies from it are done; a piece on a device, when its last computation and the copy to the next device are.
  */
+#include "schedule/emit_copies.h"
+
 #include <string.h>
 
 #include "base/alloc.h"
 #include "base/size.h"
-#include "schedule/emit_internal.h"
+#include "schedule/emit_cache.h"
+#include "schedule/emit_chunks.h"
+#include "schedule/emit_needs.h"
+#include "schedule/emit_rows.h"
+#include "schedule/emit_tasks.h"
 #include "schedule/link.h"
 #include "schedule/simulate.h"
 
@@ -43,44 +49,7 @@ void gs_emit__stage_begin(struct emitter *e)
     memset(e->lane_open, 0, sizeof(e->lane_open));
 }
 
-void gs_emit__enter_stage(struct emitter *e, uint32_t lane)
-{
-    if (lane < GS_LANE_DEVICES || e->lane_open[lane])
-        return;
-    e->lane_open[lane] = true;
-    for (uint32_t k = GS_LANE_DEVICES; k < GS_LANE_DEVICES + e->devices * GS_DEVICE_LANES; k++)
-        gs_emit__wait(e, e->lane_before[k]);
-}
-
 /* ---- pieces with several users ---- */
-
-uint32_t gs_emit__join(struct emitter *e, const uint32_t *task, uint32_t tasks)
-{
-    const uint32_t at = e->joins;
-    /* Without memory, or with more of them than numbers, the last one stands for all: no plan, then. */
-    if (at + tasks + 1 >= JOINED ||
-        gs_emit__grow((void **)&e->joined, &e->joined_room, at + tasks + 1, sizeof(*e->joined)) != GS_OK) {
-        e->wait_count = WAITS;
-        return task[tasks - 1];
-    }
-    e->joined[at] = tasks;
-    memcpy(&e->joined[at + 1], task, tasks * sizeof(*task));
-    e->joins += tasks + 1;
-    return JOINED | at;
-}
-
-void gs_emit__expand(struct emitter *e, uint32_t from)
-{
-    const uint32_t end = e->wait_count;
-    for (uint32_t i = from; i < end; i++) {
-        if ((e->waits[i] & JOINED) == 0)
-            continue;
-        const uint32_t *const list = &e->joined[e->waits[i] & ~JOINED];
-        e->waits[i] = list[1];
-        for (uint32_t k = 2; k <= list[0]; k++)
-            gs_emit__wait(e, list[k]);
-    }
-}
 
 gs_ring_sim *gs_emit__ring_here(struct emitter *e) { return e->copies ? &gs_emit__here(e)->ring : &e->ring; }
 

@@ -3,10 +3,16 @@
  * Rows at the operand end come interval by interval and go when their chunks
  * are done; rows at the target end (edge programs only) stay for the block.
  */
+#include "schedule/emit_edges.h"
+
 #include <string.h>
 
 #include "base/size.h"
-#include "schedule/emit_internal.h"
+#include "schedule/emit_chunks.h"
+#include "schedule/emit_copies.h"
+#include "schedule/emit_needs.h"
+#include "schedule/emit_rows.h"
+#include "schedule/emit_tasks.h"
 
 gs_place gs_emit__sum_place(const struct emitter *e, uint32_t sum, int part, uint32_t local_interval)
 {
@@ -102,14 +108,6 @@ static gs_status finish_sums(struct emitter *e, struct block b)
 
 /* ---- rows at the target end ---- */
 
-bool gs_emit__target_needed(const struct emitter *e, uint32_t target)
-{
-    for (uint32_t o = 0; o < e->l->parts; o++)
-        if (gs_layout_chunk(e->l, e->stage, target, o)->edges)
-            return true;
-    return false;
-}
-
 /* They stay for the whole block. */
 static gs_status load_targets(struct emitter *e, struct block b)
 {
@@ -142,49 +140,6 @@ static void release_targets(struct emitter *e, struct block b, uint32_t last)
 
 /* ---- chunks ---- */
 
-static gs_row_sum rows_of(const struct emitter *e, uint32_t sum)
-{
-    gs_row_sum rows = {.scale = GS_NONE};
-    (void)gs_sum_of_rows(&rows, gs_emit__stage(e), sum);
-    return rows;
-}
-
-/* True where the operand interval's own rows of a sum's array are added to the block's sums. */
-static bool adds_own_of(const struct emitter *e, struct block b, uint32_t operand, uint32_t sum)
-{
-    gs_row_run run;
-    uint32_t k = 0;
-    return gs_emit__stage(e)->sum[sum].self && operand >= b.first && operand < b.first + b.count &&
-           gs_layout_own_run(e->l, e->stage, rows_of(e, sum).array, operand, &k, &run);
-}
-
-/* Of any sum. */
-static bool adds_own(const struct emitter *e, struct block b, uint32_t operand)
-{
-    const gs_stage *s = gs_emit__stage(e);
-    for (uint32_t i = 0; i < s->sums; i++)
-        if (adds_own_of(e, b, operand, i))
-            return true;
-    return false;
-}
-
-static bool has_edges(const struct emitter *e, struct block b, uint32_t operand)
-{
-    for (uint32_t t = 0; t < b.count; t++)
-        if (gs_layout_chunk(e->l, e->stage, b.first + t, operand)->edges)
-            return true;
-    return false;
-}
-
-/* True where this operand interval has edges into the block, or is in it and
- * its own rows are added. */
-bool gs_emit__operand_needed(const struct emitter *e, struct block b, uint32_t operand)
-{
-    if (adds_own(e, b, operand))
-        return true;
-    return has_edges(e, b, operand);
-}
-
 static const struct unit *operand_of(struct emitter *e, uint32_t array)
 {
     return &gs_emit__here(e)->operand[find_or_add(e->operand_array, &e->operands, array)];
@@ -193,7 +148,7 @@ static const struct unit *operand_of(struct emitter *e, uint32_t array)
 /* The numbers from row `first` on that the sum's operand rows are multiplied by, where there are some. */
 static gs_status add_scale_place(struct emitter *e, gs_task *t, uint32_t sum, uint32_t first)
 {
-    const uint32_t scale = rows_of(e, sum).scale;
+    const uint32_t scale = gs_emit__rows_of(e, sum).scale;
     gs_plan *p = e->plan;
     gs_status st;
 
@@ -212,7 +167,7 @@ static gs_status add_scale_place(struct emitter *e, gs_task *t, uint32_t sum, ui
 static gs_status add_rows_task(struct emitter *e, const gs_task *like, uint32_t sum, uint32_t local,
                                const struct unit *chunk, uint32_t *last)
 {
-    const struct unit *rows = operand_of(e, rows_of(e, sum).array);
+    const struct unit *rows = operand_of(e, gs_emit__rows_of(e, sum).array);
     gs_task t = *like;
     t.kind = GS_TASK_EDGES;
     t.sum = sum;
@@ -305,9 +260,9 @@ static gs_status add_own_rows(struct emitter *e, struct block b, uint32_t operan
     gs_status st = GS_OK;
     for (uint32_t i = 0; i < s->sums && st == GS_OK; i++) {
         gs_row_run run;
-        if (!adds_own_of(e, b, operand, i))
+        if (!gs_emit__adds_own(e, b, operand, i))
             continue;
-        const uint32_t array = rows_of(e, i).array;
+        const uint32_t array = gs_emit__rows_of(e, i).array;
         const struct unit *rows = operand_of(e, array);
         const uint64_t width = gs_sum_width(s, i, GS_SUM_ACC);
         for (uint32_t k = 0; st == GS_OK && gs_layout_own_run(e->l, e->stage, array, operand, &k, &run);) {
@@ -322,77 +277,6 @@ static gs_status add_own_rows(struct emitter *e, struct block b, uint32_t operan
         }
     }
     return st;
-}
-
-static void mark_rows(struct emitter *e, gs_row_run r)
-{
-    const uint32_t granule = e->l->config->granules.rows;
-    for (uint32_t g = r.first / granule; g * (uint64_t)granule < r.first + r.rows; g++)
-        e->mask[g / 64] |= 1ull << (g % 64);
-}
-
-const uint64_t *gs_emit__needed_rows(struct emitter *e, struct block b, uint32_t operand)
-{
-    const gs_stage *s = gs_emit__stage(e);
-    gs_row_run run;
-    if (!gs_runs_need(e->mask, e->l, e->stage, b.first, b.count, operand))
-        return NULL;
-    for (uint32_t i = 0; i < s->sums; i++)
-        for (uint32_t k = 0; adds_own_of(e, b, operand, i) &&
-                             gs_layout_own_run(e->l, e->stage, rows_of(e, i).array, operand, &k, &run);)
-            mark_rows(e, run);
-    return e->mask;
-}
-
-/* Devices that copy an interval take all of it. */
-uint32_t gs_emit__needed_end(const struct emitter *e, uint32_t operand, const uint64_t *mask)
-{
-    const gs_granules *const g = &e->l->config->granules;
-    const uint32_t rows = gs_interval_rows(e->l->chunks, operand);
-    uint32_t w = mask == NULL || e->copies || !e->l->config->unified ? 0 : g->words;
-
-    while (w > 0 && mask[w - 1] == 0)
-        w--;
-    return w == 0 ? rows : GS_MIN(((w - 1) * 64 + 64 - (uint32_t)__builtin_clzll(mask[w - 1])) * g->rows, rows);
-}
-
-/* Where an operand interval is there for its own rows alone, those of other arrays are nobody's. */
-static bool is_read(const struct emitter *e, struct block b, uint32_t operand, uint32_t array)
-{
-    const gs_stage *s = gs_emit__stage(e);
-    bool own = false;
-    for (gs_array_use u = {0}; gs_stage_next_use(s, &u);)
-        own = own || (u.role == GS_USE_OWN && u.array == array && adds_own_of(e, b, operand, u.sum));
-    return own || has_edges(e, b, operand);
-}
-
-/* Who reads the array's rows; false: nobody. */
-static bool list_readers(const struct emitter *e, uint32_t operand, uint32_t array, const bool *needs, bool *reads)
-{
-    bool any = false;
-    for (uint32_t d = 0; d < e->devices; d++) {
-        reads[d] = needs[d] && is_read(e, e->seat[d].block, operand, array);
-        any = any || reads[d];
-    }
-    return any;
-}
-
-const uint64_t *gs_emit__needed_by(struct emitter *e, uint32_t operand, const bool *needs)
-{
-    const uint32_t words = e->l->config->granules.words;
-    if (!e->copies)
-        return gs_emit__needed_rows(e, e->seat[0].block, operand);
-    memset(e->mask_of_all, 0, words * sizeof(*e->mask_of_all));
-    for (uint32_t d = 0; d < e->devices; d++) {
-        if (!needs[d])
-            continue;
-        const uint64_t *const mask = gs_emit__needed_rows(e, e->seat[d].block, operand);
-        if (mask == NULL)
-            return NULL;
-        for (uint32_t w = 0; w < words; w++)
-            e->mask_of_all[w] |= mask[w];
-    }
-    return e->mask_of_all;
 }
 
 /* Where chunks are read for several operand intervals: those from this one on. */
@@ -432,14 +316,14 @@ gs_status gs_emit__load_operands(struct emitter *e, uint32_t operand, const bool
     gs_status st = GS_OK;
 
     for (uint32_t a = 0; a < e->operands; a++)
-        together += list_readers(e, operand, e->operand_array[a], needs, reads)
+        together += gs_emit__list_readers(e, operand, e->operand_array[a], needs, reads)
                         ? gs_emit__staged_bytes(e, e->operand_array[a], operand, count)
                         : 0;
     gs_ring_group(&e->ring, together);
     for (uint32_t a = 0; a < e->operands && st == GS_OK; a++) {
         for (uint32_t d = 0; d < e->devices; d++)
             e->seat[d].operand[a] = (struct unit){.read = GS_NONE, .ring = NOT_STAGED};
-        if (!list_readers(e, operand, e->operand_array[a], needs, reads))
+        if (!gs_emit__list_readers(e, operand, e->operand_array[a], needs, reads))
             continue;
         if (e->copies)
             st = gs_emit__share(e, a, operand, reads);
@@ -447,16 +331,6 @@ gs_status gs_emit__load_operands(struct emitter *e, uint32_t operand, const bool
             st = gs_emit__load_needed(e, e->operand_array[a], operand, mask, &e->seat[0].operand[a]);
     }
     return st;
-}
-
-bool gs_emit__list_needs(const struct emitter *e, uint32_t operand, bool *needs)
-{
-    bool any = false;
-    for (uint32_t d = 0; d < e->devices; d++) {
-        needs[d] = e->seat[d].block.count > 0 && gs_emit__operand_needed(e, e->seat[d].block, operand);
-        any = any || needs[d];
-    }
-    return any;
 }
 
 static gs_status sum_operand(struct emitter *e, uint32_t operand)

@@ -14,7 +14,14 @@
  * goes back to the host, and from there to the next chain. So there is one copy of them, and the order of adding is
  * that of the devices.
  */
-#include "schedule/emit_internal.h"
+#include "schedule/emit_sequence.h"
+
+#include "schedule/emit_copies.h"
+#include "schedule/emit_edges.h"
+#include "schedule/emit_needs.h"
+#include "schedule/emit_rows.h"
+#include "schedule/emit_spill.h"
+#include "schedule/emit_tasks.h"
 
 static const gs_sum *sequence_of(const struct emitter *e)
 {

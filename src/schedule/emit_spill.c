@@ -5,9 +5,11 @@
  * likewise. Plans of deep models have hundreds of arrays and a million writes: who had the bytes before is listed once,
  * and asked from the last owner on until all bytes are known.
  */
+#include "schedule/emit_spill.h"
+
 #include "base/alloc.h"
 #include "base/size.h"
-#include "schedule/emit_internal.h"
+#include "schedule/emit_tasks.h"
 
 static bool share_bytes(const gs_plan *p, uint32_t a, uint32_t b)
 {

@@ -3,8 +3,15 @@
  * Wide arrays are staged a tile at a time, narrow ones an interval at a time; what is
  * stored goes to the kept rows themselves or to a place in the ring that a write empties.
  */
+#include "schedule/emit_vertex.h"
+
 #include "base/size.h"
-#include "schedule/emit_internal.h"
+#include "schedule/emit_cache.h"
+#include "schedule/emit_copies.h"
+#include "schedule/emit_edges.h"
+#include "schedule/emit_rows.h"
+#include "schedule/emit_spill.h"
+#include "schedule/emit_tasks.h"
 
 static bool is_narrow(const struct emitter *e, const gs_reg *r)
 {
@@ -59,12 +66,6 @@ static bool is_kept(const struct emitter *e, uint32_t array, uint32_t interval)
 
 /* What a tile stores goes to the kept rows themselves, or to the ring. A device of several has it in its own first. */
 static bool is_output(const gs_reg *r) { return r->kind == GS_REG_TEMP && r->array != GS_NONE; }
-
-gs_place gs_emit__kept_place(const struct emitter *e, uint32_t array, uint32_t interval, uint32_t from)
-{
-    const uint64_t first = gs_interval_first(e->l->chunks, interval) + from;
-    return (gs_place){GS_REGION_RESIDENT, e->c->offset[array] + first * e->l->row_bytes[array]};
-}
 
 /* Rows of the unit at `to` that the stage leaves out are 0, as everybody expects. */
 static gs_status zero_rest(struct emitter *e, uint32_t array, uint32_t interval, gs_place to)

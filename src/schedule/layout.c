@@ -22,6 +22,9 @@
 #define OWN_BYTES_MOST (256 * GS_MIB)
 #define OWN_SCRATCH_SHARE 64
 
+/* Runs of a pass for each epoch, where it happens once and epochs are many. */
+#define ONCE_A_RUN 0.01
+
 static bool reads_register(const gs_operand *o, uint32_t reg)
 {
     return o->kind == GS_FROM_REG && o->index == reg;
@@ -225,6 +228,14 @@ static void find_stores(gs_layout *l)
             if (reg->kind == GS_REG_TEMP && reg->array != GS_NONE)
                 l->stored_by[reg->array] = s;
         }
+}
+
+double gs_pass_weight(const gs_layout *l, uint32_t pass)
+{
+    const char *const name = l->program->pass[pass].name;
+    if (strcmp(name, "predict") == 0 || strcmp(name, "setup") == 0)
+        return ONCE_A_RUN;
+    return strcmp(name, "eval") == 0 ? GS_MAX(1.0 - l->config->evals_left_out, ONCE_A_RUN) : 1.0;
 }
 
 gs_status gs_layout_make(gs_layout *out, const gs_schedule_config *config, gs_tiles tiles)

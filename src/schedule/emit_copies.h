@@ -1,0 +1,36 @@
+/* emit_copies.h - what devices compute on comes to them, is handed on, and goes back. */
+#ifndef GS_SCHEDULE_EMIT_COPIES_H
+#define GS_SCHEDULE_EMIT_COPIES_H
+
+#include "schedule/emitter.h"
+
+gs_status gs_emit__copies_open(struct emitter *e);
+void gs_emit__copies_close(struct emitter *e);
+/* A pass, a stage begins. */
+void gs_emit__pass_begin(struct emitter *e);
+void gs_emit__stage_begin(struct emitter *e);
+/* The ring that pieces of this device stand in for long: its own, or the host's where it computes there. */
+gs_ring_sim *gs_emit__ring_here(struct emitter *e);
+/* Most bytes of that ring that these rows take. */
+uint64_t gs_emit__bytes_here(const struct emitter *e, uint32_t array, uint32_t interval, uint64_t rows);
+/* A piece of the device's staging ring. */
+gs_status gs_emit__take_here(struct emitter *e, uint64_t bytes, struct unit *out);
+/* A whole unit that is on the host is brought to the device, and let go of on the host. Does nothing where the device
+ * computes on host memory. */
+gs_status gs_emit__bring(struct emitter *e, uint64_t bytes, struct unit *u);
+/* Rows of an array where the device that is here computes on them. `again`: they go on with the rows before. */
+gs_status gs_emit__rows_here(struct emitter *e, uint32_t array, uint32_t interval, uint32_t from, uint32_t rows,
+                             bool again, struct unit *out);
+/* The same for a chunk, which `t` names. With others of a group it is on the host already, in `u`. */
+gs_status gs_emit__chunk_here(struct emitter *e, const gs_task *t, struct unit *u);
+/* Does what device `from` has come to this one from there? Else by way of the host. */
+bool gs_emit__is_handed_on(const struct emitter *e, uint32_t from);
+/* A whole unit on such a device is handed on to this one, and let go of there. */
+gs_status gs_emit__hand_on(struct emitter *e, uint64_t bytes, struct unit *u);
+/* Rows of the operand array `index` come to the devices that need them, whose operand units are filled: from where they
+ * stay, from the device before along a chain, or from the host. `needs`: [devices]. */
+gs_status gs_emit__share(struct emitter *e, uint32_t index, uint32_t operand, const bool *needs);
+/* The device's piece `from` goes to the host, and is free then. */
+gs_status gs_emit__take_back(struct emitter *e, const struct unit *from, gs_place to, uint64_t bytes, uint32_t *task);
+
+#endif /* GS_SCHEDULE_EMIT_COPIES_H */

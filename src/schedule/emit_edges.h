@@ -1,0 +1,16 @@
+/* emit_edges.h - the edge pass of a block of target intervals. */
+#ifndef GS_SCHEDULE_EMIT_EDGES_H
+#define GS_SCHEDULE_EMIT_EDGES_H
+
+#include "schedule/emitter.h"
+
+gs_place gs_emit__sum_place(const struct emitter *e, uint32_t sum, int part, uint32_t local_interval);
+/* Lists in e->operand_array and e->target_array which arrays the stage's edge pass reads at either end, each once. */
+void gs_emit__list_ends(struct emitter *e);
+/* The listed arrays' rows of an operand interval come to whoever needs them, whose operand units are filled. `beside`:
+ * bytes of the host's ring that will be taken besides. */
+gs_status gs_emit__load_operands(struct emitter *e, uint32_t operand, const bool *needs, uint64_t beside);
+/* Of the blocks of all seats that have one. */
+gs_status gs_emit__edge_pass(struct emitter *e);
+
+#endif /* GS_SCHEDULE_EMIT_EDGES_H */

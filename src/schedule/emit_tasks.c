@@ -1,0 +1,151 @@
+/* emit_tasks.c - the list of tasks as it grows: what a task waits for, and in which lane.
+ *
+ * What a task must wait for comes from two places: the bytes it needs (reads, and for reads of arrays of the run
+ * their writes), and the place it takes over. Each lane runs in list order anyway, so waits of a compute for a compute
+ * are dropped.
+ */
+#include "schedule/emit_tasks.h"
+
+#include <string.h>
+
+#include "base/alloc.h"
+#include "base/size.h"
+
+gs_status gs_emit__grow(void **array, uint32_t *room, uint32_t need, size_t size)
+{
+    if (need <= *room)
+        return GS_OK;
+    if (need > UINT32_MAX / 2)
+        return gs_fail(GS_EUNSUPPORTED, "the plan has too many tasks; use a store with fewer parts");
+    const uint32_t more = GS_MAX(need, *room ? *room * 2 : 256);
+    void *p = gs_realloc(*array, more * size);
+    if (p == NULL)
+        return gs_fail(GS_ENOMEM, "out of memory while planning");
+    *array = p;
+    *room = more;
+    return GS_OK;
+}
+
+void gs_emit__wait(struct emitter *e, uint32_t task)
+{
+    if (task != GS_NONE && e->wait_count < WAITS)
+        e->waits[e->wait_count++] = task;
+}
+
+uint32_t gs_emit__join(struct emitter *e, const uint32_t *task, uint32_t tasks)
+{
+    const uint32_t at = e->joins;
+    /* Without memory, or with more of them than numbers, the last one stands for all: no plan, then. */
+    if (at + tasks + 1 >= JOINED ||
+        gs_emit__grow((void **)&e->joined, &e->joined_room, at + tasks + 1, sizeof(*e->joined)) != GS_OK) {
+        e->wait_count = WAITS;
+        return task[tasks - 1];
+    }
+    e->joined[at] = tasks;
+    memcpy(&e->joined[at + 1], task, tasks * sizeof(*task));
+    e->joins += tasks + 1;
+    return JOINED | at;
+}
+
+void gs_emit__expand(struct emitter *e, uint32_t from)
+{
+    const uint32_t end = e->wait_count;
+    for (uint32_t i = from; i < end; i++) {
+        if ((e->waits[i] & JOINED) == 0)
+            continue;
+        const uint32_t *const list = &e->joined[e->waits[i] & ~JOINED];
+        e->waits[i] = list[1];
+        for (uint32_t k = 2; k <= list[0]; k++)
+            gs_emit__wait(e, list[k]);
+    }
+}
+
+void gs_emit__enter_stage(struct emitter *e, uint32_t lane)
+{
+    if (lane < GS_LANE_DEVICES || e->lane_open[lane])
+        return;
+    e->lane_open[lane] = true;
+    for (uint32_t k = GS_LANE_DEVICES; k < GS_LANE_DEVICES + e->devices * GS_DEVICE_LANES; k++)
+        gs_emit__wait(e, e->lane_before[k]);
+}
+
+/* Keeps only the last of each lane whose tasks end in order. */
+uint32_t gs_emit__settle_waits(struct emitter *e, uint32_t lane)
+{
+    uint32_t last[GS_PLAN_LANES], n = 0;
+    const uint32_t lanes = GS_LANE_DEVICES + e->devices * GS_DEVICE_LANES;
+
+    memset(last, 0xff, lanes * sizeof(*last));
+    for (uint32_t i = 0; i < e->wait_count; i++) {
+        const uint32_t w = e->waits[i], of = gs_task_lane(&e->plan->task[w]);
+        if (of < GS_LANE_DEVICES) {
+            if (n == 0 || e->waits[n - 1] != w)
+                e->waits[n++] = w;
+        } else if (of != lane && (last[of] == GS_NONE || w > last[of])) {
+            last[of] = w;
+        }
+    }
+    for (uint32_t k = GS_LANE_DEVICES; k < lanes; k++)
+        if (last[k] != GS_NONE)
+            e->waits[n++] = last[k];
+    return n;
+}
+
+/* Of the plan so far, and of what runs it. */
+uint64_t gs_emit__table_bytes(const struct emitter *e)
+{
+    const gs_plan *const p = e->plan;
+    return p->tasks * (sizeof(*p->task) + 2 * sizeof(uint32_t) + 1 + e->l->config->task_bytes) +
+           p->deps * sizeof(*p->dep) + p->regs * sizeof(*p->reg) + p->runs * sizeof(*p->run) +
+           p->aheads * sizeof(*p->ahead) + p->residents * sizeof(*p->resident);
+}
+
+/* Appends a task that waits for e->waits, which is emptied. */
+gs_status gs_emit__task(struct emitter *e, const gs_task *t, uint32_t *index)
+{
+    gs_plan *p = e->plan;
+    gs_status st;
+    if (e->l->config->no_pipeline && t->kind == GS_TASK_READ) {
+        gs_emit__wait(e, e->last_compute);
+        gs_emit__wait(e, e->last_write);
+    }
+    gs_task own = *t;
+    own.stage = e->stage;
+    own.device = (uint16_t)(t->kind == GS_TASK_READ || t->kind == GS_TASK_WRITE ? 0 : e->device);
+    const uint32_t lane = gs_task_lane(&own);
+    if (e->copies)
+        gs_emit__enter_stage(e, lane);
+    if (e->wait_count + GS_PLAN_LANES > WAITS || gs_emit__table_bytes(e) > e->tables_most)
+        return GS_EAGAIN;
+    const uint32_t n = gs_emit__settle_waits(e, lane);
+    if ((st = gs_emit__grow((void **)&p->task, &e->task_room, p->tasks + 1, sizeof(*p->task))) != GS_OK ||
+        (st = gs_emit__grow((void **)&p->dep, &e->dep_room, p->deps + n, sizeof(*p->dep))) != GS_OK)
+        return st;
+    gs_task *out = &p->task[p->tasks];
+    *out = own;
+    out->first_dep = p->deps;
+    out->deps = n;
+    if (n > 0)
+        memcpy(&p->dep[p->deps], e->waits, n * sizeof(*p->dep));
+    p->deps += n;
+    e->wait_count = 0;
+    if (t->kind == GS_TASK_WRITE)
+        e->last_write = p->tasks;
+    else if (t->kind != GS_TASK_READ)
+        e->last_compute = p->tasks;
+    e->lane_last[lane] = p->tasks;
+    *index = p->tasks++;
+    return GS_OK;
+}
+
+void gs_emit__store_extent(const gs_layout *l, uint32_t array, uint64_t first, uint64_t rows, gs_task *t,
+                           uint64_t *skip)
+{
+    const uint64_t block = l->config->array_sum_bytes, row = l->row_bytes[array];
+    const uint64_t file = gs_align_up(l->chunks->vertices * row, GS_BLOCK_BYTES);
+    const uint64_t begin = gs_align_down(first * row, block);
+    t->offset = begin;
+    t->bytes = GS_MIN(gs_align_up((first + rows) * row, block), file) - begin;
+    t->check = GS_CHECK_BLOCKS;
+    *skip = first * row - begin;
+}

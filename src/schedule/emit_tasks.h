@@ -1,0 +1,27 @@
+/* emit_tasks.h - the list of tasks as it grows: what does the next one wait for? */
+#ifndef GS_SCHEDULE_EMIT_TASKS_H
+#define GS_SCHEDULE_EMIT_TASKS_H
+
+#include "schedule/emitter.h"
+
+gs_status gs_emit__grow(void **array, uint32_t *room, uint32_t need, size_t size);
+/* The next task added waits for `task` (GS_NONE: for nothing). */
+void gs_emit__wait(struct emitter *e, uint32_t task);
+/* One number for both: for gs_ring_release() alone, as only what takes a place understands it. */
+uint32_t gs_emit__join(struct emitter *e, const uint32_t *task, uint32_t tasks);
+/* Waits from `from` on that are joined become the tasks that they stand for. */
+void gs_emit__expand(struct emitter *e, uint32_t from);
+/* Of what the next task of `lane` waits for, keeps only the last of each lane whose tasks end in order; how many are
+ * left. */
+uint32_t gs_emit__settle_waits(struct emitter *e, uint32_t lane);
+/* Adds to the collected waits what the lane's first task of a stage waits for. */
+void gs_emit__enter_stage(struct emitter *e, uint32_t lane);
+/* Appends a task that waits for what was collected, and begins a new collection. */
+gs_status gs_emit__task(struct emitter *e, const gs_task *t, uint32_t *index);
+/* File extent of rows of an array of the store: whole checksum blocks. */
+void gs_emit__store_extent(const gs_layout *l, uint32_t array, uint64_t first, uint64_t rows, gs_task *t,
+                           uint64_t *skip);
+/* Bytes of the plan so far, and of what runs it. */
+uint64_t gs_emit__table_bytes(const struct emitter *e);
+
+#endif /* GS_SCHEDULE_EMIT_TASKS_H */

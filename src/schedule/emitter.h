@@ -1,0 +1,149 @@
+/* emitter.h - the state of a plan while it is written, shared by the files of emit*.c. From bottom to top:
+ *
+ *   emit_tasks     the list of tasks, and what each waits for
+ *   emit_cache     what is found in a memory
+ *   emit_spill     places in the run's file, and who had them before
+ *   emit_needs     which rows the blocks that devices hold need
+ *   emit_rows      rows of arrays come to the host
+ *   emit_chunks    chunks of edges come to the host
+ *   emit_copies    both come to devices with memory of their own, and go back
+ *   emit_edges     the edge pass of a block of target intervals
+ *   emit_sequence  the same for the derivative of a sequence
+ *   emit_vertex    the vertex program of an interval
+ *   emit_ahead     an epoch's first reads, made in the one before
+ *   emit           stages and passes
+ *
+ * Once a plan; one thread.
+ */
+#ifndef GS_SCHEDULE_EMITTER_H
+#define GS_SCHEDULE_EMITTER_H
+
+#include "schedule/schedule_internal.h"
+
+#define WAITS 65536u
+#define GS_CHUNK_GROUP 16u /* operand intervals whose chunks are read together, at most */
+#define NOT_STAGED UINT64_MAX
+
+/* Rows or a chunk that a compute task will use, where they stand, and the read
+ * that brings them (GS_NONE: they are resident). */
+struct unit {
+    gs_place place;
+    uint32_t read;
+    uint64_t ring; /* offset of its piece of the ring, or NOT_STAGED */
+    uint32_t cached; /* 1 + the unit of the cache that it is, there or not; 0: none */
+    bool in_cache;   /* it is there: `place` is in the cache's memory */
+    uint32_t on;   /* 1 + the device whose ring that is; 0: the host's */
+    uint32_t handed; /* 1 + the task that copies it to the next device; 0: none */
+};
+
+struct block {
+    uint32_t first, count; /* target intervals */
+};
+
+/* A unit of a cache, while a pass is emitted. Places are in RESIDENT, or in the device's arena. */
+struct cell {
+    uint64_t first_place, place; /* at the beginning of every pass, now; GS_CACHE_NOWHERE: not there */
+    uint32_t read, last; /* tasks of this pass: that brought it, that used it last (or a join of some); GS_NONE */
+    uint32_t access;     /* the last one, by number */
+    uint32_t users;      /* that have not been released */
+    uint32_t inside;     /* of those, who use the bytes at `place` */
+    bool held;           /* the cache's plan keeps the bytes for the last access; else they may go at any time */
+    bool seen;
+};
+
+/* Bytes of a device's memory that a unit had until another came, which did not take all of them. */
+struct vacated {
+    uint64_t at, bytes;
+    uint32_t last; /* the unit's last users, as a cell's */
+};
+
+/* What is found in one memory while a plan is emitted. */
+struct cache {
+    uint32_t on;        /* 1 + device; 0: the host's */
+    struct cell *cell;  /* [units]; NULL: there is none */
+    uint32_t *occupant; /* [occupants] units that are there */
+    uint32_t occupants, accesses; /* accesses: of the pass so far */
+    struct vacated *vacated; /* [vacancies] of a device: those who take the bytes are of several lanes */
+    uint32_t vacancies, vacated_room;
+    uint64_t base;      /* of its memory */
+    gs_cache_list *list; /* of the pass, traced or followed; NULL: none */
+    bool tracing;
+};
+
+/* An access to a unit. */
+struct access {
+    bool whole; /* a read would bring all of it */
+    bool made;  /* it is not read, but made */
+    bool again; /* it goes on with the one before */
+};
+
+/* A device, while a stage is emitted: what the block that it holds uses. */
+struct seat {
+    gs_ring_sim ring;     /* of devices with copies as tasks: staging behind the arena's sums */
+    struct cache cache;   /* and behind that, what stays */
+    struct block block;
+    uint32_t last;        /* its last task of the edge pass being made */
+    struct unit *narrow;  /* [most regs] interval-wide loads of the stage */
+    struct unit *operand; /* [operands] of the current operand interval */
+    struct unit *target;  /* [targets * parts] of the block's intervals */
+};
+
+/* A wait for several tasks of different lanes, where there is room for one. */
+#define JOINED 0x80000000u
+
+/* [first, end) of emitter.owner: arrays of the pass that had bytes of an array's place in the run's file before, the
+ * last first. */
+struct owners {
+    uint32_t first, end;
+};
+
+struct emitter {
+    const gs_layout *l;
+    gs_choice *c;
+    gs_plan *plan;
+    uint64_t tables_most; /* bytes of the plan itself with which it cannot fit */
+    uint32_t task_room, dep_room, reg_room, run_room, resident_room, ahead_room;
+    gs_ring_sim ring;
+    /* [array * parts + interval]: first and last task of the writes of those rows */
+    uint32_t (*written)[2];
+    uint64_t *mask;  /* [granules.words] what the block needs of the operand interval */
+    struct owners *owners;  /* [arrays] */
+    uint32_t *owner;
+    uint32_t *waits; /* of the task being made */
+    uint32_t wait_count;
+    uint32_t stage;
+    uint64_t stage_edges, stage_rows; /* that it went over so far */
+    uint32_t last_compute, last_write; /* of the pass */
+    uint32_t devices, device; /* how many seats; whose tasks are being added */
+    struct seat *seat;        /* [devices] */
+    bool copies;              /* are tasks: computations find everything in the arenas */
+    uint32_t lane_last[GS_PLAN_LANES];   /* of the pass */
+    uint32_t lane_before[GS_PLAN_LANES]; /* when the stage began */
+    bool lane_open[GS_PLAN_LANES];       /* a task of this stage waits for those */
+    uint32_t *joined;         /* lists of tasks, each after its length; number k of JOINED | k */
+    uint32_t joins, joined_room;
+    uint64_t *mask_of_all;    /* [granules.words] of several devices */
+    gs_plan_pass *pass;
+    struct unit *tile;   /* [most regs] what the tile being made uses */
+    /* Of the edge pass being made: the arrays whose rows it reads at either end,
+     * each once, and where the rows stand. */
+    uint32_t operands, targets;
+    uint32_t *operand_array, *target_array; /* [GS_STAGE_SUMS + most edge regs] */
+    struct unit *chunk; /* [parts * GS_CHUNK_GROUP] of the block's targets: for operand intervals [group_first,
+                         * group_end) */
+    uint32_t group_first, group_end;
+    struct cache cache; /* of the host's memory */
+    bool in_vertex; /* a vertex program is being made, not an edge pass */
+    bool first_tile; /* and its interval begins */
+    uint32_t *needed;                       /* [parts] operand intervals of the blocks of a sequence's derivative */
+};
+
+/* Where tasks are being added for. */
+static inline struct seat *gs_emit__here(const struct emitter *e) { return &e->seat[e->device]; }
+
+static inline const gs_stage *gs_emit__stage(const struct emitter *e)
+{
+    return &e->l->program->stage[e->stage];
+}
+
+#endif /* GS_SCHEDULE_EMITTER_H */
