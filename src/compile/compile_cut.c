@@ -56,19 +56,6 @@ static bool is_free(const gs_cut *c, uint32_t i, uint32_t t)
     return n->op == GS_OP_PARAM || n->op == GS_OP_CONST || (is_statistic(n) && c->level[i] < t);
 }
 
-gs_dtype gs_compile__stored_type(const gs_cut *c, uint32_t v)
-{
-    const gs_node *n = at(c, v);
-    if (n->dtype != GS_F32) /* an input, or rounded for other passes */
-        return n->dtype;
-    return !c->full[v] && gs_compile__may_round(n->width, c->rest_width) ? c->rest : GS_F32;
-}
-
-uint64_t gs_compile__row_cost(const gs_cut *c, uint32_t v)
-{
-    return (uint64_t)at(c, v)->width * gs_dtype_bytes(gs_compile__stored_type(c, v)) * GS_COST_BYTE;
-}
-
 /* Writing wears the disk, a quarter of a byte more for each. It tells a rounded copy, which is written and read, from
  * the float32 array that edges need anyway, which is only read again: the same bytes. */
 static uint64_t wear_cost(const gs_cut *c, uint32_t v)

@@ -7,6 +7,19 @@ static const gs_node *at(const gs_cut *c, uint32_t i)
     return gs_ir_node(c->ir, i);
 }
 
+gs_dtype gs_compile__stored_type(const gs_cut *c, uint32_t v)
+{
+    const gs_node *n = at(c, v);
+    if (n->dtype != GS_F32) /* an input, or rounded for other passes */
+        return n->dtype;
+    return !c->full[v] && gs_compile__may_round(n->width, c->rest_width) ? c->rest : GS_F32;
+}
+
+uint64_t gs_compile__row_cost(const gs_cut *c, uint32_t v)
+{
+    return (uint64_t)at(c, v)->width * gs_dtype_bytes(gs_compile__stored_type(c, v)) * GS_COST_BYTE;
+}
+
 /* Nodes [low, high), outside of which no edge pass of stage t reads or makes anything. */
 typedef struct gs_span {
     uint32_t low, high;

@@ -204,13 +204,6 @@ static gs_status emit_leaves(gs_emitter *e)
 
 /* ---- one stage; its arrays have room for all registers and instructions ---- */
 
-uint32_t gs_compile__add_reg(gs_stage *s, gs_reg_kind kind, const gs_node *n, uint32_t array)
-{
-    s->reg[s->regs] = (gs_reg){.kind = kind, .dtype = kind == GS_REG_SUM ? GS_F32 : n->dtype, .width = n->width,
-                               .array = array};
-    return s->regs++;
-}
-
 /* A register of the value's array, in that array's type. */
 static uint32_t add_array_reg(gs_emitter *e, gs_stage *s, gs_reg_kind kind, uint32_t v)
 {

@@ -9,6 +9,13 @@
 #include "base/size.h"
 #include "compile/compile_internal.h"
 
+uint32_t gs_compile__add_reg(gs_stage *s, gs_reg_kind kind, const gs_node *n, uint32_t array)
+{
+    s->reg[s->regs] = (gs_reg){.kind = kind, .dtype = kind == GS_REG_SUM ? GS_F32 : n->dtype, .width = n->width,
+                               .array = array};
+    return s->regs++;
+}
+
 static const gs_node *at(const gs_emitter *e, uint32_t i)
 {
     return gs_ir_node(e->c->ir, i);

@@ -14,35 +14,15 @@
 #define COPY_BPS 10e9
 #define COPY_SECONDS 3e-6
 
-static const struct {
-    const char *name;
-    uint32_t amounts;
-    /* Seconds for each of an amount on one core of a server of 2020; the first does not
-     * get shorter with more threads. */
-    double guess[GS_WORK_AMOUNTS];
-} kind[GS_WORK_KINDS] = {
-    [GS_WORK_MEMORY] = {"memory", 3, {3e-6, 0.5e-9, BESIDE}},
-    [GS_WORK_SUM] = {"sums of rows", 6, {8e-6, 1e-9, 0.1e-9, 0.2e-9, 0.2e-9, BESIDE}},
-    [GS_WORK_EDGES] = {"edge programs", 7, {15e-6, 4e-9, 0.4e-9, 0.2e-9, 3e-9, 1.0 / 20e9, BESIDE}},
-    [GS_WORK_VERTEX] = {"vertex programs", 7, {5e-6, 0.3e-9, 1.0 / 60e9, 1.0 / 40e9, 0.3e-9, 3e-9, BESIDE}},
-    [GS_WORK_CHECK] = {"checksums", 2, {0.5e-6, 1.0 / 12e9}},
-    [GS_WORK_SUBMIT] = {"requests", 1, {6e-6}},
+/* Seconds for each of an amount on one core of a server of 2020; the first does not get shorter with more threads. */
+static const double guess[GS_WORK_KINDS][GS_WORK_AMOUNTS] = {
+    [GS_WORK_MEMORY] = {3e-6, 0.5e-9, BESIDE},
+    [GS_WORK_SUM] = {8e-6, 1e-9, 0.1e-9, 0.2e-9, 0.2e-9, BESIDE},
+    [GS_WORK_EDGES] = {15e-6, 4e-9, 0.4e-9, 0.2e-9, 3e-9, 1.0 / 20e9, BESIDE},
+    [GS_WORK_VERTEX] = {5e-6, 0.3e-9, 1.0 / 60e9, 1.0 / 40e9, 0.3e-9, 3e-9, BESIDE},
+    [GS_WORK_CHECK] = {0.5e-6, 1.0 / 12e9},
+    [GS_WORK_SUBMIT] = {6e-6},
 };
-
-uint32_t gs_work_beside(gs_work_kind k)
-{
-    return k <= GS_WORK_VERTEX ? kind[k].amounts - 1 : GS_WORK_AMOUNTS;
-}
-
-uint32_t gs_work_amounts(gs_work_kind k)
-{
-    return kind[k].amounts;
-}
-
-const char *gs_work_name(gs_work_kind k)
-{
-    return kind[k].name;
-}
 
 const char *gs_cost_source_name(gs_cost_source s)
 {
@@ -58,7 +38,7 @@ void gs_cost_defaults(gs_cost *out, uint32_t threads)
             /* One thread drives and verifies. */
             const bool alone = a == 0 || a == gs_work_beside((gs_work_kind)k) || k == GS_WORK_CHECK ||
                                k == GS_WORK_SUBMIT || threads == 0;
-            out->seconds[k][a] = kind[k].guess[a] / (alone ? 1 : threads);
+            out->seconds[k][a] = guess[k][a] / (alone ? 1 : threads);
         }
     out->read_bps = 2e9;
     out->write_bps = 1.5e9;
@@ -71,7 +51,7 @@ void gs_cost_defaults(gs_cost *out, uint32_t threads)
 double gs_cost_seconds(const gs_cost *c, const gs_work *w)
 {
     double seconds = 0;
-    for (uint32_t a = 0; a < kind[w->kind].amounts; a++)
+    for (uint32_t a = 0; a < gs_work_amounts(w->kind); a++)
         seconds += c->seconds[w->kind][a] * w->amount[a];
     return seconds;
 }

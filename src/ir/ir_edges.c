@@ -35,17 +35,6 @@ typedef struct gs_terms {
 
 static const gs_term nothing = {GS_IR_NONE, GS_IR_NONE, GS_IR_NONE, GS_IR_NONE};
 
-uint32_t gs_ir__ones(gs_ir *ir)
-{
-    const uint32_t degree = gs_ir_input(ir, "in_degree", 1, GS_F32);
-    return gs_ir_unary(ir, GS_OP_STEP, gs_ir_binary(ir, GS_OP_ADD, degree, gs_ir_const(ir, 1.0f, 1)), 0);
-}
-
-uint32_t gs_ir__zeros(gs_ir *ir)
-{
-    return gs_ir_unary(ir, GS_OP_STEP, gs_ir_unary(ir, GS_OP_NEG, gs_ir_input(ir, "in_degree", 1, GS_F32), 0), 0);
-}
-
 static uint32_t times(gs_ir *ir, uint32_t a, uint32_t b)
 {
     return a == GS_IR_NONE ? b : b == GS_IR_NONE ? a : gs_ir_binary(ir, GS_OP_MUL, a, b);

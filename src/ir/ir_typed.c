@@ -9,6 +9,17 @@
 
 #define MOST_COLUMNS 65536u /* of the types' products of one vertex, side by side */
 
+uint32_t gs_ir__ones(gs_ir *ir)
+{
+    const uint32_t degree = gs_ir_input(ir, "in_degree", 1, GS_F32);
+    return gs_ir_unary(ir, GS_OP_STEP, gs_ir_binary(ir, GS_OP_ADD, degree, gs_ir_const(ir, 1.0f, 1)), 0);
+}
+
+uint32_t gs_ir__zeros(gs_ir *ir)
+{
+    return gs_ir_unary(ir, GS_OP_STEP, gs_ir_unary(ir, GS_OP_NEG, gs_ir_input(ir, "in_degree", 1, GS_F32), 0), 0);
+}
+
 /* The sums by type of vertex value `x`, or with `mean` the means, times the matrices. */
 uint32_t gs_ir__sum_by_type(gs_ir *ir, uint32_t x, uint32_t matrices, bool mean)
 {
