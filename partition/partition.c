@@ -37,6 +37,12 @@
 #define MOST_PARTS 16384u /* the chunk table of P * P entries stays below 13 GB */
 #define AUTO_SHARE 8u     /* auto: an interval's rows and the largest chunk fit memory / 8 */
 #define AUTO_WIDTH 256u   /* floats a row, at least, for that rule */
+/* And whatever the memory: intervals so short that a plan, which needs a few intervals' rows at the least, does with
+ * some 200 MiB; chunks so long that their padding is little; so few of them that a plan of ten tasks a chunk has no
+ * more than are searched for the best one (MANY_TASKS of schedule.c). */
+#define AUTO_INTERVAL_BYTES (64 * GS_MIB)
+#define AUTO_CHUNK_EDGES 2048u /* on average: 16 KiB */
+#define AUTO_FINE 140u
 #define AUTO_TRIES 4
 
 typedef struct run {
@@ -74,14 +80,24 @@ static uint64_t auto_cap(const run *r, uint32_t parts)
     return GS_MAX(GS_MIN(sort_cap(r, r->job.threads, kind.rows), at_rest), 1);
 }
 
+/* Parts that serve small budgets: a plan takes blocks of a fine grid's chunks as one. */
+static uint64_t fine_parts(const run *r, uint64_t row)
+{
+    const uint64_t wanted = gs_div_up(r->in.vertices * row, AUTO_INTERVAL_BYTES);
+    uint64_t parts = 1;
+    while (parts < GS_MIN(wanted, AUTO_FINE) && (parts + 1) * (parts + 1) * AUTO_CHUNK_EDGES <= r->blocks.edges)
+        parts++;
+    return parts;
+}
+
 /* The smallest P for which an interval's rows of max(F, 256) floats fit an
- * eighth of memory and so would all chunks if they were equal. Skewed ones
+ * eighth of memory and so would all chunks if they were equal, or a finer one that serves small budgets. Skewed chunks
  * are found after ordering (order_graph()). */
 static uint32_t auto_parts(const run *r)
 {
     const uint64_t row = GS_MAX(r->in.features, AUTO_WIDTH) * 4ull, n = r->in.vertices;
     const uint64_t rows = GS_MAX(r->job.memory / AUTO_SHARE / row, 1);
-    uint64_t parts = GS_MIN(gs_div_up(n, rows), MOST_PARTS);
+    uint64_t parts = GS_MIN(GS_MAX(gs_div_up(n, rows), fine_parts(r, row)), MOST_PARTS);
     while (parts < MOST_PARTS && gs_div_up(r->blocks.edges, parts * parts) > auto_cap(r, (uint32_t)parts))
         parts++;
     return (uint32_t)GS_MIN(parts, n);

@@ -119,11 +119,18 @@ static uint64_t held_bytes(const gs_layout *l, uint32_t stage, uint32_t block, u
     return l->stage[stage].scratch_bytes + block_bytes(l, stage, block, group) + target_bytes(l, stage, block);
 }
 
+uint64_t gs_layout_held_bytes(const gs_layout *l, uint32_t stage)
+{
+    return held_bytes(l, stage, 1, least_group(l->parts));
+}
+
+uint32_t gs_layout_least_slots(uint32_t parts) { return gs_state_slots(parts, least_group(parts)) + 1; }
+
 uint64_t gs_layout_least_arena(const gs_layout *l)
 {
     uint64_t least = GS_BLOCK_BYTES;
     for (uint32_t s = 0; s < l->program->stages; s++)
-        least = GS_MAX(least, held_bytes(l, s, 1, least_group(l->parts)));
+        least = GS_MAX(least, gs_layout_held_bytes(l, s));
     return least;
 }
 

@@ -126,35 +126,52 @@ static void note_refusal(const gs_schedule_config *config, gs_refusal refusal)
         *config->refusal = refusal;
 }
 
+/* "; or partition again with .parts 24", where a finer grid would do. `device`: what this one's devices need. */
+static const char *finer_grid(char *buf, size_t cap, const gs_layout *l, gs_choice *c, uint64_t device)
+{
+    const uint64_t arena = gs_layout_least_arena(l);
+    const uint64_t staging = l->config->topology != NULL ? device - l->config->device_fixed - arena : 0;
+    uint64_t ring = 0, tables = 0;
+    uint32_t parts = 0;
+
+    c->staging_bytes = staging;
+    if (gs_choice_set_arena(c, l, arena) && least_ring(&ring, &tables, l, c) == GS_OK)
+        parts = gs_regrid_parts(l, staging, ring, tables);
+    *buf = '\0';
+    if (parts > 0)
+        snprintf(buf, cap, "; or partition again with .parts %u", parts);
+    return buf;
+}
+
 gs_status gs_choice_refuse(gs_choice *c, const gs_layout *l)
 {
     const gs_schedule_config *cfg = l->config;
     const uint64_t arena = gs_layout_least_arena(l);
-    uint64_t least = 0;
-    char have[32], need[32], fixed[32];
+    uint64_t least = 0, device = 0;
+    char have[32], need[32], fixed[32], finer[64];
     gs_status st;
 
     gs_device_cache_drop(c);
     if (cfg->no_sizes)
         return gs_fail(GS_EBUDGET, "no plan fits the budgets");
     c->any_tables = true;
-    if ((st = least_device(&least, l, c, arena)) != GS_OK)
+    if ((st = least_device(&device, l, c, arena)) != GS_OK)
         return st;
-    if (least > cfg->device_memory) {
-        note_refusal(cfg, (gs_refusal){.device = least});
+    if (device > cfg->device_memory) {
+        note_refusal(cfg, (gs_refusal){.device = device});
         return gs_fail(GS_EBUDGET,
-                       ".device_memory %s is too small: this model on this store needs at least %s"
-                       " (or a store with more .parts, whose intervals are smaller)",
-                       gs_size_format(have, sizeof(have), cfg->device_memory),
-                       mib_up(need, sizeof(need), least));
+                       ".device_memory %s is too small: this model on this store needs at least %s%s",
+                       gs_size_format(have, sizeof(have), cfg->device_memory), mib_up(need, sizeof(need), device),
+                       finer_grid(finer, sizeof(finer), l, c, device));
     }
     if ((st = least_host(&least, l, c, arena)) != GS_OK)
         return st;
     note_refusal(cfg, (gs_refusal){.host = least + cfg->host_varies});
     return gs_fail(GS_EBUDGET,
                    ".host_memory %s is too small: this model on this store needs at least %s, %s of it"
-                   " for the program itself (or a store with more .parts, whose chunks are smaller)",
+                   " for the program itself%s",
                    gs_size_format(have, sizeof(have), cfg->host_memory),
                    mib_up(need, sizeof(need), least + cfg->host_varies),
-                   gs_size_format(fixed, sizeof(fixed), cfg->host_fixed));
+                   gs_size_format(fixed, sizeof(fixed), cfg->host_fixed),
+                   finer_grid(finer, sizeof(finer), l, c, device));
 }

@@ -233,6 +233,15 @@ uint32_t gs_choice_longest(const gs_choice *c, const gs_layout *l, uint32_t stag
 bool gs_choice_set_arena(gs_choice *c, const gs_layout *l, uint64_t arena_bytes);
 /* The smallest arena for which that is true. */
 uint64_t gs_layout_least_arena(const gs_layout *l);
+/* Of it, what a stage needs for one target interval. States that a sequence's derivative keeps, and their gradient. */
+uint64_t gs_layout_held_bytes(const gs_layout *l, uint32_t stage);
+uint32_t gs_layout_least_slots(uint32_t parts);
+
+/* ---- regrid.c ---- */
+
+/* The fewest parts of a finer store of the same graph that should do with both budgets; 0: none. This one's needs a
+ * staging ring (several devices), a ring and tables of so many bytes at the least. */
+uint32_t gs_regrid_parts(const gs_layout *l, uint64_t staging, uint64_t ring, uint64_t tables);
 /* Fills kept_*[] greedily, most bytes saved an epoch for each byte held first, within
  * `bytes`. Returns true where everything that is ever read or written is kept. */
 bool gs_choice_keep(gs_choice *c, const gs_layout *l, uint64_t bytes);

@@ -1,0 +1,28 @@
+#!/usr/bin/env bash
+# repartition.sh - a refusal of a budget names the parts to partition again with, and with them it does; without --parts
+# a store has a grid that serves small budgets, whatever memory there was to make it.
+. "$(dirname "$0")/lib.sh"
+
+run generate "$GNNSTREAM" generate rmat "$work/input" --vertices 100000 --edges 600000 --features 64 --classes 8 \
+    --seed 4 || finish
+run 'one part' "$GNNSTREAM" partition "$work/input" "$work/whole" --parts 1 --method natural || finish
+
+for model in gcn gat sage; do
+    for budgets in '200M 12M' '60M 64M' '48M 16M'; do
+        read -r host device <<<"$budgets"
+        options=(--model $model --host-memory "$host" --device-memory "$device")
+        refuse 1 'needs at least .*; or partition again with --parts [0-9]*$' "$GNNSTREAM" plan "$work/whole" \
+            "${options[@]}" || continue
+        parts=$(sed -n 's/.*--parts \([0-9]*\)$/\1/p' "$work/stderr")
+        run "$parts parts" "$GNNSTREAM" partition "$work/input" "$work/finer" --parts "$parts" --method natural \
+            --force || continue
+        run "$model in $host and $device, $parts parts" "$GNNSTREAM" plan "$work/finer" "${options[@]}"
+    done
+done
+
+# 300,000 vertices of 256 floats at least, 64 MiB of them an interval: five, in 14 MiB each.
+run 'large graph' "$GNNSTREAM" generate rmat "$work/large" --vertices 300000 --edges 600000 --features 8 --classes 8 \
+    --seed 4 || finish
+run 'no --parts' "$GNNSTREAM" partition "$work/large" "$work/large.store" --method natural --memory 4G || finish
+grep -q '^5 parts' "$work/stdout" && pass || fail "without --parts: $(head -n 1 "$work/stdout")"
+finish
