@@ -13,6 +13,11 @@
 #include "exec/exec_chunks.h"
 #include "exec/exec_run.h"
 
+/* What two bytes tell apart. Groups of chunks with so many operand rows take less memory joined than apart. */
+#define NARROW_ROWS 65536u
+/* Edges of a target in each group, on average: with fewer its sum is gone back to too often. */
+#define FEW_EDGES 2u
+
 /* Neighbouring chunks of a column, which may become one. */
 typedef struct run {
     uint64_t begin, end; /* in RESIDENT; the same: no task has gone over it */
@@ -216,18 +221,25 @@ static gs_status next_view(gs_exec *e, gs_task *t, uint64_t at, uint32_t operand
     return gs_exec__view_chunk(e, e->on, t, view);
 }
 
-/* Goes over the run's chunks twice: what they have, then into the scratch. */
-static gs_status gather(gs_exec *e, gs_chunk_join *to, gs_task *t, const run *r, uint32_t first, uint32_t end, bool add)
-{
-    gs_status st = GS_OK;
-    uint64_t at = r->begin;
+/* Neighbouring chunks that become one. */
+typedef struct span {
+    uint32_t first, end; /* operand intervals; `first` has edges */
+    uint64_t at, bytes;  /* in RESIDENT */
+} span;
 
-    for (uint32_t o = first; o < end && st == GS_OK; o = next_with_edges(e, set_of(e, t), t->target, o + 1, end)) {
+/* Goes over the chunks twice: what they have, then into the scratch. */
+static gs_status gather(gs_exec *e, gs_chunk_join *to, gs_task *t, const span *s, bool add)
+{
+    const uint32_t set = set_of(e, t);
+    gs_status st = GS_OK;
+    uint64_t at = s->at;
+
+    for (uint32_t o = s->first; o < s->end && st == GS_OK; o = next_with_edges(e, set, t->target, o + 1, s->end)) {
         gs_chunk_view view;
         if ((st = next_view(e, t, at, o, &view)) != GS_OK)
             break;
         if (add)
-            gs_chunk_join_add(to, &view, (o - first) * e->chunks.interval_rows);
+            gs_chunk_join_add(to, &view, (o - s->first) * e->chunks.interval_rows);
         else
             gs_chunk_join_count(to, &view);
         at += t->chunk_bytes;
@@ -241,26 +253,65 @@ static uint64_t rows_between(const gs_exec *e, uint32_t first, uint32_t end)
            (uint64_t)first * e->chunks.interval_rows;
 }
 
+/* Where they fit and have fewer edges a target than `most`: *joined. */
+static gs_status join_span(gs_exec *e, struct joining *j, gs_task *t, const span *s, uint64_t most, bool *joined)
+{
+    const uint32_t rows = gs_exec__interval_rows(e, t->target);
+    gs_chunk_join to;
+    gs_status st;
+
+    *joined = false;
+    if (next_with_edges(e, set_of(e, t), t->target, s->first + 1, s->end) == s->end ||
+        !gs_chunk_join_begin(&to, rows, rows_between(e, s->first, s->end), j->scratch, j->room))
+        return GS_OK;
+    st = gather(e, &to, t, s, false);
+    *joined = st == GS_OK && to.edges / to.targets < most && gs_chunk_join_fits(&to, s->bytes);
+    if (*joined && (st = gather(e, &to, t, s, true)) == GS_OK) {
+        gs_chunk_join_write(&to, e->region[GS_REGION_RESIDENT] + s->at);
+        for (t->operand = s->first; t->operand < s->end; t->operand++)
+            *gs_exec__chunk_state(e, t) = t->operand == s->first ? GS_CHUNK_JOINED : GS_CHUNK_ELSEWHERE;
+    }
+    *j->used = GS_MAX(*j->used, to.used);
+    return st;
+}
+
+/* Chunks from `first` on whose operand rows two bytes tell apart; `at`: where the first is. */
+static span next_group(const gs_exec *e, uint32_t set, uint32_t target, uint32_t first, uint32_t end, uint64_t at)
+{
+    span s = {.first = first, .end = first + 1, .at = at};
+    while (s.end < end && rows_between(e, first, s.end + 1) <= NARROW_ROWS)
+        s.end++;
+    for (uint32_t o = first; o < s.end; o = next_with_edges(e, set, target, o + 1, s.end))
+        s.bytes += e->chunks.chunk[set][(uint64_t)target * e->chunks.parts + o].length;
+    return s;
+}
+
+/* All of a run's chunks where targets have few edges, so that going back to their sums counts; else, and where that
+ * does not fit, groups of them, which always do. */
 static gs_status join_run(gs_exec *e, struct joining *j, uint32_t set, uint32_t target, uint32_t operand)
 {
     const uint32_t end = run_end(e, j, set, target, operand);
     const uint32_t first = next_with_edges(e, set, target, run_first(j, set, target, operand), end);
     const run *const r = run_of(e, j, set, target, operand);
+    const bool groups = 2ull * e->chunks.interval_rows <= NARROW_ROWS;
+    const span whole = {first, end, r->begin, r->end - r->begin};
     gs_task t = {.file = GS_FILE_EDGES(e->program, set), .target = target};
-    gs_chunk_join to;
-    gs_status st;
+    bool joined = true;
+    gs_status st = GS_OK;
 
-    if (r->one_by_one || r->begin == r->end || next_with_edges(e, set, target, first + 1, end) == end ||
-        !gs_chunk_join_begin(&to, gs_exec__interval_rows(e, target), rows_between(e, first, end), j->scratch, j->room))
+    if (r->one_by_one || r->begin == r->end)
         return GS_OK;
-    st = gather(e, &to, &t, r, first, end, false);
-    if (st == GS_OK && gs_chunk_join_fits(&to, r->end - r->begin) &&
-        (st = gather(e, &to, &t, r, first, end, true)) == GS_OK) {
-        gs_chunk_join_write(&to, e->region[GS_REGION_RESIDENT] + r->begin);
-        for (t.operand = first; t.operand < end; t.operand++)
-            *gs_exec__chunk_state(e, &t) = t.operand == first ? GS_CHUNK_JOINED : GS_CHUNK_ELSEWHERE;
+    const uint64_t most = groups ? FEW_EDGES * gs_div_up(rows_between(e, first, end), NARROW_ROWS) : UINT64_MAX;
+    st = join_span(e, j, &t, &whole, most, &joined);
+    if (joined || !groups)
+        return st;
+    uint64_t at = r->begin;
+    for (uint32_t o = first; o < end && st == GS_OK;) {
+        const span s = next_group(e, set, target, o, end, at);
+        st = join_span(e, j, &t, &s, UINT64_MAX, &joined);
+        at += s.bytes;
+        o = next_with_edges(e, set, target, s.end, end);
     }
-    *j->used = GS_MAX(*j->used, to.used);
     return st;
 }
 
