@@ -28,7 +28,7 @@ typedef struct gs_topology {
 /* All devices (1 to GS_TOPOLOGY_DEVICES) under one switch, as fast as they go. */
 void gs_topology_one_switch(gs_topology *out, uint32_t devices);
 
-/* Reads a JSON file for a run of `devices` devices (docs/design.md, "Several devices"). Nothing in it is trusted.
+/* Reads a JSON file for a run of `devices` devices (docs/design/memories.md). Nothing in it is trusted.
  * GS_ENOTFOUND, GS_EFORMAT (the text says where and what), GS_EINVAL (of another number of devices), GS_ENOMEM. */
 gs_status gs_topology_load(gs_topology *out, const char *path, uint32_t devices);
 
