@@ -13,8 +13,9 @@
  *   types    type_bytes * edges  same order as `index`
  *   weights  f32 * edges         same order as `index`
  *
- * The order of edges of one target is ascending operand row in store order, so
- * the order of a floating-point sum over a target's edges does not depend on P.
+ * A target's edges ascend by operand row in store order, and so do the chunks of a column: a sum over them has
+ * one order in a store, whatever part of it is taken at a time. Another P is another store order
+ * (docs/design/results.md).
  */
 #ifndef GS_STORE_CHUNK_VIEW_H
 #define GS_STORE_CHUNK_VIEW_H

@@ -6,7 +6,7 @@
  *   run_arrays.c tensors and logits as arrays
  *
  * States: OPEN -- a pass fails --> FAILED; OPEN -- gs_run_finish() --> FINISHED. Passes run in OPEN alone.
- * What a checkpoint would hold is in `session` (parameters, optimiser state), `optim` and `epoch`.
+ * What training changes is in `session` (parameters, optimiser state), `optim` and `epoch`.
  */
 #ifndef GS_TRAIN_RUN_INTERNAL_H
 #define GS_TRAIN_RUN_INTERNAL_H

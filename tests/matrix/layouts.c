@@ -88,6 +88,21 @@ void write_topologies(void)
     ref_close(f, "lopsided.json");
 }
 
+/* docs/design/results.md: of given weights, neither threads nor budgets nor devices change a bit. */
+static void predicted_alike(const char *store, const char *model)
+{
+    static const char *const ways[] = {"cpu:4", "cpu --threads 1", "cpu --threads 3", "cpu --no-cache --threads 1"};
+    result one = {0}, other = {0};
+
+    if (!predict(&one, "cpu", store, model, "out/learned.safetensors"))
+        return;
+    for (size_t i = 0; i < sizeof(ways) / sizeof(ways[0]); i++)
+        if (predict(&other, ways[i], store, model, "out/learned.safetensors"))
+            same_logits(&other, &one, 0, text("%s: predicted on %s, bit for bit", model, ways[i]));
+    result_free(&one);
+    result_free(&other);
+}
+
 /* MODEL...: several devices give what one gives: logits of given weights bit for bit, weights learned to rounding,
  * whatever the parts, the topology and the memory; and the same run twice gives the same bits. */
 void matrix_several(const arguments *a)
@@ -121,9 +136,7 @@ void matrix_several(const arguments *a)
             if (layouts_train(&other, "rough", model, layouts[i].parts, layouts[i].options))
                 same_results(&other, &one, 1e-4, text("%s: P=%u %s", model, layouts[i].parts, layouts[i].options));
         }
-        if (predict(&one, "cpu", store, model, "out/learned.safetensors") &&
-            predict(&other, "cpu:4", store, model, "out/learned.safetensors"))
-            same_logits(&other, &one, 0, text("%s: predicted by four devices, bit for bit", model));
+        predicted_alike(store, model);
         if (layouts_train(&other, "rough", model, 8, "--device cpu:4") &&
             layouts_train(&again, "rough", model, 8, "--device cpu:4"))
             same_bits(&again, &other, text("%s: repeated on four devices", model));

@@ -1,7 +1,7 @@
 /* Edge programs over threads, and what happens to sums before the first and after the
  * last chunk.
  *
- * Targets are cut into ranges of equal work (row_sums.c), and one thread takes all edges of a target.
+ * Targets are cut into ranges of equal work (row_sums.c), and one thread takes all edges of a target that is no hub.
  * A hub, with more edges than its share of a launch, is cut in pieces of edges by the sizes of the launch
  * alone; each piece has accumulators of its own, which are added in the order of the pieces.
  */
