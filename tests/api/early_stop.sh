@@ -10,8 +10,9 @@ cp -L "$3" "$work/lib/libgnnstream.so"
 ln -s libgnnstream.so "$work/lib/libgnnstream.so.0" # its name for the loader, up to the version
 ln -s libgnnstream.so "$work/lib/$(basename "$(readlink -f "$3")")"
 flags=()
-nm -D "$3" | grep -q __asan_init && flags=(-fsanitize=address,undefined)
-nm -D "$3" | grep -q __tsan_init && flags=(-fsanitize=thread)
+symbols=$(nm -D "$3")
+[[ $symbols == *__asan_init* ]] && flags=(-fsanitize=address,undefined)
+[[ $symbols == *__tsan_init* ]] && flags=(-fsanitize=thread)
 "${CC:-cc}" -std=c99 -Wall -Wextra -Werror -pedantic "${flags[@]}" -I"$work/include" "$1" -L"$work/lib" \
     -Wl,-rpath,"$work/lib" -lgnnstream -o "$work/early_stop"
 "$4" generate sbm "$work/graph" --vertices 600 --edges 6000 --features 16 --classes 3 >/dev/null
