@@ -189,7 +189,8 @@ typedef struct gs_epoch_report {
     double seconds, compute_seconds, stall_seconds;
     double edge_seconds;    /* of compute_seconds, in sums over edges */
     uint64_t read_bytes, written_bytes;
-    uint64_t copied_in_bytes, copied_out_bytes; /* between host and devices with memory of their own */
+    uint64_t copied_in_bytes, copied_out_bytes; /* between host and devices with memory of their own: what
+                                                 * gs_plan_report has of their links, parameters not among it */
     uint64_t forwarded_bytes; /* between several devices */
     uint64_t peak_host_bytes;   /* most this process ever had resident */
     uint64_t peak_device_bytes;
@@ -326,7 +327,7 @@ static inline void gs_train_options_init(gs_train_options *options)
 typedef struct gs_file_report {
     char name[64];
     uint64_t read_bytes, written_bytes; /* an epoch */
-    uint64_t kept_bytes;                /* that stay in memory */
+    uint64_t kept_bytes;                /* that stay in the host's memory */
 } gs_file_report;
 
 typedef struct gs_memory_item {
@@ -338,6 +339,17 @@ typedef struct gs_memory_item {
 #define GS_PLAN_PASSES 4
 #define GS_PLAN_ITEMS 16
 #define GS_PLAN_FILES 48
+#define GS_PLAN_DEVICES 16 /* most devices of a run */
+#define GS_PLAN_LINKS (2 + 3 * GS_PLAN_DEVICES)
+
+/* One way between two memories: what each pass moves over it. What is loaded when the run opens is no part of it. */
+typedef struct gs_link_report {
+    char from[16], to[16]; /* "disk", "host", "device 0"; "chain": a device before it, which hands on */
+    struct {
+        uint64_t bytes, requests;
+        double seconds;    /* predicted: the link is busy */
+    } pass[GS_PLAN_PASSES];
+} gs_link_report;
 
 typedef struct gs_plan_report {
     uint64_t vertices, edges, parameters;
@@ -353,6 +365,10 @@ typedef struct gs_plan_report {
     gs_file_report file[GS_PLAN_FILES];
     char basis[16]; /* of predicted seconds: "fitted" to epochs of this machine, "ceiling" (bench limits) or
                      * "default" */
+    uint32_t links;     /* the disk's two, and three of each device with memory of its own */
+    gs_link_report link[GS_PLAN_LINKS];
+    uint64_t device_kept_bytes[GS_PLAN_FILES][GS_PLAN_DEVICES]; /* of file[], that stay in a device's memory from epoch
+                                                                 * to epoch */
 } gs_plan_report;
 
 /* What gs_train() with these options would do to memory and disk. Reads the

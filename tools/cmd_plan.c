@@ -25,15 +25,18 @@ static void print_order(const gs_pass_report *x)
                x->reordered ? "which is taken" : "which is not worth it");
 }
 
-/* Of several devices. */
-static void print_copies(const gs_plan_report *p)
+static void print_links(const gs_plan_report *p)
 {
-    if (p->pass[0].upload_bytes == 0)
-        return;
-    printf("\n%-8s %14s %14s %14s\n", "copies", "from the host", "along chains", "to the host");
-    for (uint32_t i = 0; i < p->passes; i++)
-        printf("%-8s %14s %14s %14s\n", p->pass[i].name, cli_size(p->pass[i].upload_bytes),
-               cli_size(p->pass[i].forward_bytes), cli_size(p->pass[i].download_bytes));
+    printf("\n%-22s %-8s %12s %10s %10s\n", "link", "pass", "bytes", "requests", "seconds");
+    for (uint32_t l = 0; l < p->links; l++) {
+        const gs_link_report *const x = &p->link[l];
+        char name[2 * sizeof(x->from) + 4];
+        snprintf(name, sizeof(name), "%s to %s", x->from, x->to);
+        for (uint32_t i = 0; i < p->passes; i++)
+            if (x->pass[i].bytes > 0)
+                printf("%-22s %-8s %12s %10s %10.3f\n", name, p->pass[i].name, cli_size(x->pass[i].bytes),
+                       cli_count(x->pass[i].requests), x->pass[i].seconds);
+    }
 }
 
 static void print_seconds(const gs_plan_report *p)
@@ -56,14 +59,32 @@ static void print_seconds(const gs_plan_report *p)
                                                 : "defaults, as this machine was not measured");
 }
 
+/* Devices that keep nothing from epoch to epoch have no column. */
+static uint64_t kept_on_devices(const gs_plan_report *p, uint32_t file)
+{
+    uint64_t bytes = 0;
+    for (uint32_t d = 0; d < GS_PLAN_DEVICES; d++)
+        bytes += p->device_kept_bytes[file][d];
+    return bytes;
+}
+
 static void print_files(const gs_plan_report *p)
 {
-    printf("\n%-34s %12s %12s %12s\n", "an epoch of train", "read", "written", "kept");
+    uint64_t on_devices = 0;
+
+    for (uint32_t i = 0; i < p->files; i++)
+        on_devices += kept_on_devices(p, i);
+    printf("\n%-34s %12s %12s %12s%s\n", "an epoch of train", "read", "written", "kept",
+           on_devices > 0 ? "   on devices" : "");
     for (uint32_t i = 0; i < p->files; i++) {
         const gs_file_report *const f = &p->file[i];
-        if (f->read_bytes + f->written_bytes + f->kept_bytes > 0)
-            printf("%-34s %12s %12s %12s\n", f->name, cli_size(f->read_bytes), cli_size(f->written_bytes),
-                   cli_size(f->kept_bytes));
+        if (f->read_bytes + f->written_bytes + f->kept_bytes + kept_on_devices(p, i) == 0)
+            continue;
+        printf("%-34s %12s %12s %12s", f->name, cli_size(f->read_bytes), cli_size(f->written_bytes),
+               cli_size(f->kept_bytes));
+        if (on_devices > 0)
+            printf(" %12s", cli_size(kept_on_devices(p, i)));
+        putchar('\n');
     }
     for (uint32_t i = 0; i < p->passes; i++)
         if (strcmp(p->pass[i].name, "train") == 0)
@@ -82,7 +103,7 @@ static void print_text(const gs_plan_report *p)
     printf("%s vertices, %s edges, %s parameters\n\n", cli_count(p->vertices), cli_count(p->edges),
            cli_count(p->parameters));
     print_passes(p);
-    print_copies(p);
+    print_links(p);
     print_seconds(p);
     print_files(p);
     printf("\n%-28s %12s of %s\n", "host memory", cli_size(p->host_bytes), cli_size(p->host_memory));
@@ -108,6 +129,33 @@ static void print_prediction(const gs_pass_report *x)
            x->batches ? "true" : "false");
 }
 
+static void print_json_files(const gs_plan_report *p)
+{
+    for (uint32_t i = 0; i < p->files; i++) {
+        printf("%s{\"name\": %s, \"read_bytes\": %" PRIu64 ", \"written_bytes\": %" PRIu64 ", \"kept_bytes\": %" PRIu64
+               ", \"device_kept_bytes\": [",
+               i == 0 ? "" : ", ", cli_json_text(p->file[i].name), p->file[i].read_bytes, p->file[i].written_bytes,
+               p->file[i].kept_bytes);
+        for (uint32_t d = 0; d < p->devices && p->links > 2; d++) /* with memory of their own */
+            printf("%s%" PRIu64, d == 0 ? "" : ", ", p->device_kept_bytes[i][d]);
+        printf("]}");
+    }
+}
+
+static void print_json_links(const gs_plan_report *p)
+{
+    for (uint32_t l = 0; l < p->links; l++) {
+        const gs_link_report *const x = &p->link[l];
+        printf("%s{\"from\": %s, \"to\": %s, \"passes\": [", l == 0 ? "" : ", ", cli_json_text(x->from),
+               cli_json_text(x->to));
+        for (uint32_t i = 0; i < p->passes; i++)
+            printf("%s{\"name\": %s, \"bytes\": %" PRIu64 ", \"requests\": %" PRIu64 ", \"seconds\": %s}",
+                   i == 0 ? "" : ", ", cli_json_text(p->pass[i].name), x->pass[i].bytes, x->pass[i].requests,
+                   cli_json_real(x->pass[i].seconds));
+        printf("]}");
+    }
+}
+
 static void print_json(const gs_plan_report *p)
 {
     printf("{\"vertices\": %" PRIu64 ", \"edges\": %" PRIu64 ", \"parameters\": %" PRIu64 ", \"host_memory\": %" PRIu64
@@ -128,11 +176,9 @@ static void print_json(const gs_plan_report *p)
         print_prediction(x);
     }
     printf("], \"predicted_from\": %s, \"files\": [", cli_json_text(p->basis));
-    for (uint32_t i = 0; i < p->files; i++)
-        printf("%s{\"name\": %s, \"read_bytes\": %" PRIu64 ", \"written_bytes\": %" PRIu64 ", \"kept_bytes\": %" PRIu64
-               "}",
-               i == 0 ? "" : ", ", cli_json_text(p->file[i].name), p->file[i].read_bytes, p->file[i].written_bytes,
-               p->file[i].kept_bytes);
+    print_json_files(p);
+    printf("], \"links\": [");
+    print_json_links(p);
     printf("], \"memory\": [");
     for (uint32_t i = 0; i < p->items; i++)
         printf("%s{\"name\": %s, \"bytes\": %" PRIu64 ", \"device\": %s}", i == 0 ? "" : ", ",

@@ -31,3 +31,9 @@ uint64_t gs_task_bytes(const gs_plan *plan, const gs_task *t)
     }
     return bytes;
 }
+
+uint32_t gs_task_requests(const gs_task *t)
+{
+    const bool runs = t->kind == GS_TASK_READ || t->kind == GS_TASK_UPLOAD || t->kind == GS_TASK_FORWARD;
+    return runs && t->runs > 0 ? t->runs : 1;
+}

@@ -20,6 +20,7 @@
 #include <stdint.h>
 
 #include "base/status.h"
+#include "gnnstream.h" /* GS_PLAN_DEVICES */
 #include "program/program.h"
 
 typedef enum gs_region {
@@ -70,7 +71,6 @@ typedef enum gs_check { GS_CHECK_NONE, GS_CHECK_CHUNK, GS_CHECK_BLOCKS } gs_chec
 /* Of `gs_plan`: reads and writes, then of each device its own. */
 enum { GS_LANE_READ, GS_LANE_WRITE, GS_LANE_DEVICES };
 enum { GS_LANE_COMPUTE, GS_LANE_UPLOAD, GS_LANE_FORWARD, GS_LANE_DOWNLOAD, GS_DEVICE_LANES };
-#define GS_PLAN_DEVICES 16u /* most devices of a plan */
 #define GS_PLAN_LANES (GS_LANE_DEVICES + GS_PLAN_DEVICES * GS_DEVICE_LANES)
 
 /* A part of what a read stands for, in blocks of GS_BLOCK_BYTES from its offset and from its place alike. */
@@ -197,5 +197,7 @@ void gs_plan_free(gs_plan *p); /* NULL is allowed */
 
 /* Bytes that a READ, WRITE, UPLOAD, FORWARD or DOWNLOAD moves. */
 uint64_t gs_task_bytes(const gs_plan *plan, const gs_task *t);
+/* Requests of a READ or WRITE; runs of an UPLOAD, FORWARD or DOWNLOAD. */
+uint32_t gs_task_requests(const gs_task *t);
 
 #endif /* GS_PLAN_PLAN_H */

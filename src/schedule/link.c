@@ -21,3 +21,13 @@ gs_link_way gs_link_way_of(gs_task_kind copy)
            : copy == GS_TASK_FORWARD ? GS_LINK_BETWEEN
                                      : GS_LINK_FROM_DEVICE;
 }
+
+double gs_link_seconds(const gs_topology *t, const gs_cost *cost, gs_task_kind kind, uint32_t device, uint64_t bytes,
+                       uint64_t requests)
+{
+    const bool copy = gs_task_is_copy(kind);
+    const gs_link link = copy ? gs_link_of(t, cost, device, gs_link_way_of(kind))
+                              : (gs_link){kind == GS_TASK_READ ? cost->read_bps : cost->write_bps,
+                                          cost->request_seconds};
+    return (double)requests * link.request_seconds + (double)bytes / link.bps;
+}

@@ -37,17 +37,20 @@ static const gs_task *task_at(const struct sim *s, uint32_t task) { return &s->i
 
 /* ---- resources ---- */
 
+static double link_seconds(const struct sim *s, const gs_task *t)
+{
+    return gs_link_seconds(s->in->topology, s->in->cost, t->kind, t->device, gs_task_bytes(s->in->plan, t),
+                           gs_task_requests(t));
+}
+
 /* The disk moves what is submitted in order. When this has arrived: */
 static double move(struct sim *s, const gs_task *t, double submitted)
 {
-    const gs_cost *const c = s->in->cost;
-    const bool read = t->kind == GS_TASK_READ;
-    const double took = gs_task_requests(t) * c->request_seconds +
-                        (double)gs_task_bytes(s->in->plan, t) / (read ? c->read_bps : c->write_bps);
+    const double took = link_seconds(s, t);
 
-    *(read ? &s->out.read_seconds : &s->out.write_seconds) += took;
+    *(t->kind == GS_TASK_READ ? &s->out.read_seconds : &s->out.write_seconds) += took;
     s->disk_free = GS_MAX(s->disk_free, submitted) + took;
-    return s->disk_free + c->latency_seconds;
+    return s->disk_free + s->in->cost->latency_seconds;
 }
 
 static double check_seconds(const struct sim *s, const gs_task *t)
@@ -63,8 +66,7 @@ static double copy(struct sim *s, const gs_task *t, double begin)
 {
     const uint32_t number = gs_topology_switch_of(s->in->topology, t->device);
     const bool forward = t->kind == GS_TASK_FORWARD;
-    const gs_link link = gs_link_of(s->in->topology, s->in->cost, t->device, gs_link_way_of(t->kind));
-    const double took = (double)gs_task_bytes(s->in->plan, t) / link.bps + gs_task_requests(t) * link.request_seconds;
+    const double took = link_seconds(s, t);
     double *const wire = &s->wire_free[number][t->kind == GS_TASK_DOWNLOAD];
 
     if (forward)

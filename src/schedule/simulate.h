@@ -26,8 +26,6 @@ typedef struct gs_simulation {
 
 /* What a compute task amounts to. `set`: the run's edge sets, of `parts` by `parts` chunks. */
 void gs_task_work(gs_work *out, const gs_program *program, const gs_edge_set *set, uint32_t parts, const gs_task *t);
-/* Requests of a READ or WRITE; runs of an UPLOAD, FORWARD or DOWNLOAD. */
-uint32_t gs_task_requests(const gs_task *t);
 
 typedef struct gs_simulation_input {
     const gs_plan *plan;

@@ -97,12 +97,6 @@ static void sequence_work(gs_work *w, const gs_program *p, const gs_sum *m, doub
     w->amount[4] = edges * (back ? 3 : 1) * 4 * width;
 }
 
-uint32_t gs_task_requests(const gs_task *t)
-{
-    const bool runs = t->kind == GS_TASK_READ || t->kind == GS_TASK_UPLOAD || t->kind == GS_TASK_FORWARD;
-    return runs && t->runs > 0 ? t->runs : 1;
-}
-
 void gs_task_work(gs_work *w, const gs_program *p, const gs_edge_set *set, uint32_t parts, const gs_task *t)
 {
     const gs_stage *const s = &p->stage[t->stage];

@@ -3,6 +3,8 @@
 #include <string.h>
 
 #include "base/size.h"
+#include "plan/links.h"
+#include "schedule/link.h"
 #include "schedule/simulate.h"
 #include "session/describe.h"
 #include "session/session.h"
@@ -80,8 +82,45 @@ static void describe_files(const gs_session *s, gs_plan_report *out)
         else if (t->kind == GS_TASK_WRITE)
             file_report(s, out, t->file)->written_bytes += t->bytes;
     }
-    for (uint32_t i = 0; i < s->plan->residents; i++)
-        file_report(s, out, s->plan->resident[i].file)->kept_bytes += s->plan->resident[i].bytes;
+    for (uint32_t i = 0; i < s->plan->residents; i++) {
+        const gs_resident *const r = &s->plan->resident[i];
+        gs_file_report *const f = file_report(s, out, r->file);
+        *(r->memory == 0 ? &f->kept_bytes : &out->device_kept_bytes[f - out->file][r->memory - 1]) += r->bytes;
+    }
+}
+
+static void name_link(gs_link_report *out, const gs_link_load *load)
+{
+    char device[GS_ARRAY_LEN(out->to)];
+
+    snprintf(device, sizeof(device), "device %u", load->device % GS_PLAN_DEVICES);
+    snprintf(out->from, sizeof(out->from), "%s",
+             load->kind == GS_TASK_READ                                      ? "disk"
+             : load->kind == GS_TASK_WRITE || load->kind == GS_TASK_UPLOAD ? "host"
+             : load->kind == GS_TASK_FORWARD                                 ? "chain"
+                                                                             : device);
+    snprintf(out->to, sizeof(out->to), "%s",
+             load->kind == GS_TASK_WRITE                                      ? "disk"
+             : load->kind == GS_TASK_READ || load->kind == GS_TASK_DOWNLOAD ? "host"
+                                                                              : device);
+}
+
+static void describe_links(const gs_session *s, gs_plan_report *out)
+{
+    gs_link_load load[GS_PLAN_LINKS];
+
+    out->links = gs_plan_links(s->plan);
+    for (uint32_t p = 0; p < out->passes; p++) {
+        gs_plan_load_links(load, s->plan, p);
+        for (uint32_t l = 0; l < out->links; l++) {
+            name_link(&out->link[l], &load[l]);
+            out->link[l].pass[p].bytes = load[l].bytes;
+            out->link[l].pass[p].requests = load[l].requests;
+            out->link[l].pass[p].seconds =
+                gs_link_seconds(s->machine.topology, &s->machine.cost, load[l].kind, load[l].device, load[l].bytes,
+                                load[l].requests);
+        }
+    }
 }
 
 static const char *least_known(const gs_cost *c)
@@ -116,6 +155,7 @@ gs_status gs_session_describe(const gs_session *s, gs_plan_report *out)
         if ((st = gs_session_describe_pass(s, &out->pass[p], p)) != GS_OK)
             return st;
     describe_files(s, out);
+    describe_links(s, out);
     snprintf(out->basis, sizeof(out->basis), "%s", least_known(&s->machine.cost));
     memcpy(out->item, s->memory.item, sizeof(out->item));
     return GS_OK;

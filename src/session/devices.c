@@ -28,7 +28,6 @@ static void look_around(gs_session *s, bool chains)
             }
     if (chains)
         gs_topology_of_groups(&s->machine.wires, sorted, n);
-    s->machine.device[0] = s->machine.device[0];
     for (uint32_t d = 0; d < s->machine.devices; d++) {
         gs_device_bus_place(s->machine.device[d], place[0]);
         s->machine.node[d] = gs_tree_node(s->machine.tree, place[0]);

@@ -4,6 +4,8 @@ small_store
 gnnstream verify store >text
 gnnstream plan store --model gcn --hidden 16 >plan
 grep -q '^train ' plan && grep -q '^host memory ' plan && grep -q 'parameters' plan || die "$(<plan)"
+gnnstream plan store --model gcn --no-cache >plan
+grep -q '^disk to host  *train ' plan || die "no links: $(<plan)"
 gnnstream plan store --model gcn --hidden 16 --json >plan.json
 [ "$(find store -newer plan.json)" = '' ] || die 'plan wrote into the store'
 gnnstream train store --model gcn --hidden 16 --epochs 40 --lr 0.05 --seed 2 --save w.safetensors --logits l.npy \
@@ -31,6 +33,11 @@ assert all(0 <= l["valid_acc"] <= 1 and l["seconds"] > 0 for l in lines)
 plan = json.load(open("plan.json"))
 assert [p["name"] for p in plan["passes"]] == ["setup", "train", "eval"]
 assert 0 < plan["host_bytes"] <= plan["host_memory"]
+assert [(l["from"], l["to"]) for l in plan["links"]] == [("disk", "host"), ("host", "disk")]
+for i, p in enumerate(plan["passes"]):
+    read, write = (l["passes"][i] for l in plan["links"])
+    assert (read["name"], read["bytes"], read["requests"]) == (p["name"], p["read_bytes"], p["read_requests"])
+    assert write["bytes"] == p["written_bytes"] and (read["seconds"] > 0) == (read["bytes"] > 0)
 raw = open("w.safetensors", "rb").read()
 n = struct.unpack("<Q", raw[:8])[0]
 shapes = {k: v["shape"] for k, v in json.loads(raw[8:8 + n]).items() if k != "__metadata__"}

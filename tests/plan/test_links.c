@@ -1,0 +1,84 @@
+/* What a pass moves over each link, of a plan made by hand: two devices, two passes, whole pieces and runs. */
+#include "base/size.h"
+#include "plan/links.h"
+#include "support/support.h"
+
+#define BLOCK GS_BLOCK_BYTES
+
+static gs_task task[] = {
+    {.kind = GS_TASK_READ, .bytes = 8 * BLOCK},
+    {.kind = GS_TASK_READ, .bytes = 8 * BLOCK, .runs = 2, .first_run = 0}, /* 1 + 2 blocks */
+    {.kind = GS_TASK_ZERO, .bytes = 1000},
+    {.kind = GS_TASK_UPLOAD, .device = 1, .bytes = 8 * BLOCK - 100, .runs = 2, .first_run = 2}, /* ends early */
+    {.kind = GS_TASK_UPLOAD, .device = 0, .bytes = 700},
+    {.kind = GS_TASK_FORWARD, .device = 1, .peer = 0, .bytes = 600},
+    {.kind = GS_TASK_VERTEX, .device = 1, .rows = 10},
+    {.kind = GS_TASK_DOWNLOAD, .device = 1, .bytes = 500},
+    {.kind = GS_TASK_WRITE, .bytes = 2 * BLOCK},
+    {.kind = GS_TASK_WRITE, .bytes = BLOCK},
+    /* the other pass */
+    {.kind = GS_TASK_READ, .bytes = BLOCK},
+    {.kind = GS_TASK_DOWNLOAD, .device = 0, .bytes = 40},
+    {.kind = GS_TASK_DOWNLOAD, .device = 0, .bytes = 2},
+};
+static gs_block_run run[] = {{0, 1}, {4, 2}, {1, 1}, {6, 2}};
+static gs_plan_pass pass[] = {{.first_task = 0, .tasks = 10}, {.first_task = 10, .tasks = 3}};
+static const gs_plan plan = {.tasks = GS_ARRAY_LEN(task), .devices = 2, .passes = 2, .runs = 4, .task = task,
+                             .run = run, .pass = pass};
+
+/* Links that are not named have nothing. */
+static void expect(uint32_t which, const gs_link_load *want, uint32_t wanted)
+{
+    gs_link_load got[GS_PLAN_LINKS];
+    uint64_t bytes = 0, all = 0;
+
+    gs_plan_load_links(got, &plan, which);
+    for (uint32_t w = 0; w < wanted; w++) {
+        uint32_t l = 0;
+        while (l < gs_plan_links(&plan) && (got[l].kind != want[w].kind || got[l].device != want[w].device))
+            l++;
+        assert_true(l < gs_plan_links(&plan));
+        assert_int_equal(got[l].bytes, want[w].bytes);
+        assert_int_equal(got[l].requests, want[w].requests);
+        bytes += want[w].bytes;
+    }
+    for (uint32_t l = 0; l < gs_plan_links(&plan); l++)
+        all += got[l].bytes;
+    assert_int_equal(all, bytes);
+}
+
+static void test_links__add_up_what_goes_over_each(void **state)
+{
+    (void)state;
+    static const gs_link_load first[] = {
+        {GS_TASK_READ, 0, 11 * BLOCK, 3},        {GS_TASK_WRITE, 0, 3 * BLOCK, 2}, {GS_TASK_UPLOAD, 0, 700, 1},
+        {GS_TASK_UPLOAD, 1, 3 * BLOCK - 100, 2}, {GS_TASK_FORWARD, 1, 600, 1},     {GS_TASK_DOWNLOAD, 1, 500, 1}};
+    static const gs_link_load second[] = {{GS_TASK_READ, 0, BLOCK, 1}, {GS_TASK_DOWNLOAD, 0, 42, 2}};
+
+    assert_int_equal(gs_plan_links(&plan), 8);
+    expect(0, first, GS_ARRAY_LEN(first));
+    expect(1, second, GS_ARRAY_LEN(second));
+}
+
+static void test_links__of_a_device_on_host_memory_are_the_disks(void **state)
+{
+    (void)state;
+    gs_link_load got[GS_PLAN_LINKS];
+    gs_plan_pass one = {.first_task = 0, .tasks = 3};
+    gs_plan on_host = {.tasks = 3, .passes = 1, .runs = 4, .task = task, .run = run, .pass = &one};
+
+    assert_int_equal(gs_plan_links(&on_host), 2);
+    gs_plan_load_links(got, &on_host, 0);
+    assert_int_equal(got[0].bytes, 11 * BLOCK);
+    assert_int_equal(got[1].kind, GS_TASK_WRITE);
+    assert_int_equal(got[1].bytes + got[1].requests, 0);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_links__add_up_what_goes_over_each),
+        cmocka_unit_test(test_links__of_a_device_on_host_memory_are_the_disks),
+    };
+    return cmocka_run_group_tests_name("plan/links", tests, NULL, NULL);
+}
