@@ -4,6 +4,9 @@ for line in '== as the text says' '== one-end work has left the edges' '== produ
     '== the compiled epoch' 'gradient of convs.0.att_src' 'attend_in' 'param convs.0.lin.weight\[64, 10\]'; do
     grep -q -e "$line" text || die "no \"$line\" in: $(<text)"
 done
+grep -q 'leaky_relu .* alpha 0.2 ' text || die "no slope of leaky_relu in: $(<text)"
+gnnstream model ggcn >text
+grep -q '^ *e0 = operand ' text || die "no first register of an edge program in: $(<text)"
 gnnstream model sage >text
 grep -q '== computed once' text || die 'the mean of the features is not computed once'
 gnnstream model sage --no-hoist >text
