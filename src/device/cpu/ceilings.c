@@ -12,6 +12,7 @@
 #include "device/cpu/ceilings.h"
 #include "device/cpu/cpu.h"
 #include "device/cpu/gemm.h"
+#include "device/cpu/team.h"
 
 #define SECONDS 0.5
 #define ALL UINT64_MAX               /* tasks: all threads */

@@ -1,5 +1,4 @@
 /* The CPU device: computes on host memory, returns when done. */
-#include <omp.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -12,23 +11,13 @@
 #include "device/cpu/edge_program.h"
 #include "device/cpu/gemm.h"
 #include "device/cpu/isa.h"
+#include "device/cpu/lots.h"
 #include "device/cpu/row_sums.h"
 #include "device/cpu/sequence.h"
+#include "device/cpu/team.h"
 #include "device/cpu/type_batch.h"
+#include "device/cpu/type_matrices.h"
 #include "device/cpu/vertex.h"
-
-/* Bytes below which a second thread costs more than it brings. */
-#define PARALLEL_BYTES (256 * GS_KIB)
-
-/* One or all, nothing between: libgomp ends the threads that a smaller team leaves out. */
-int gs_cpu__enter(const gs_cpu *cpu, uint64_t tasks)
-{
-    const int before = omp_get_max_threads();
-    omp_set_num_threads(tasks == 1 ? 1 : (int)cpu->threads);
-    return before;
-}
-
-void gs_cpu__leave(int before) { omp_set_num_threads(before); }
 
 static void cpu_close(void *context)
 {
@@ -182,48 +171,6 @@ static gs_status cpu_prepare(void *context, const gs_program *p)
     return st == GS_OK ? gs_cpu__gemm_warm(cpu) : st;
 }
 
-/* Pieces of a flat launch: one a thread, none for what one thread does as fast. */
-static uint64_t piece_bytes(const gs_cpu *cpu, uint64_t bytes)
-{
-    return bytes < PARALLEL_BYTES ? bytes : gs_align_up(gs_div_up(bytes, cpu->threads), 64);
-}
-
-static gs_status cpu_add_own(void *context, const gs_own_launch *l)
-{
-    const gs_cpu *const cpu = context;
-    const uint64_t row = l->width * sizeof(float), piece = gs_div_up(piece_bytes(cpu, l->rows * row), row);
-    const int before = gs_cpu__enter(cpu, gs_div_up(l->rows, piece));
-#pragma omp parallel for schedule(static)
-    for (uint64_t i = 0; i < l->rows; i += piece)
-        cpu->k->add_own(l, i, GS_MIN(i + piece, l->rows));
-    gs_cpu__leave(before);
-    return GS_OK;
-}
-
-static gs_status cpu_zero(void *context, void *memory, uint64_t bytes)
-{
-    const gs_cpu *const cpu = context;
-    const uint64_t piece = piece_bytes(cpu, bytes);
-    const int before = gs_cpu__enter(cpu, gs_div_up(bytes, piece));
-#pragma omp parallel for schedule(static)
-    for (uint64_t i = 0; i < bytes; i += piece)
-        memset((char *)memory + i, 0, GS_MIN(piece, bytes - i));
-    gs_cpu__leave(before);
-    return GS_OK;
-}
-
-static gs_status cpu_copy(void *context, void *to, const void *from, uint64_t bytes)
-{
-    const gs_cpu *const cpu = context;
-    const uint64_t piece = piece_bytes(cpu, bytes);
-    const int before = gs_cpu__enter(cpu, gs_div_up(bytes, piece));
-#pragma omp parallel for schedule(static)
-    for (uint64_t i = 0; i < bytes; i += piece)
-        memcpy((char *)to + i, (const char *)from + i, GS_MIN(piece, bytes - i));
-    gs_cpu__leave(before);
-    return GS_OK;
-}
-
 /* Squares of float32 are exact in float64, so a variance loses digits only where a mean is 10^6 times the deviation. */
 static gs_status cpu_finish_statistic(void *context, gs_statistic kind, float *dst, const double *sums, uint32_t cols,
                                       uint64_t rows)
@@ -264,10 +211,10 @@ static const gs_device_ops cpu_ops = {
     .finish_sum = gs_cpu__finish_sum,
     .run_sequence = gs_cpu__run_sequence,
     .run_sequence_back = gs_cpu__run_sequence_back,
-    .copy = cpu_copy,
+    .copy = gs_cpu__copy,
     .finish_statistic = cpu_finish_statistic,
-    .add_own = cpu_add_own,
-    .zero = cpu_zero,
+    .add_own = gs_cpu__add_own,
+    .zero = gs_cpu__zero,
     .begin_pass = cpu_begin_pass,
     .end_pass = cpu_end_pass,
     .measure_gemm = gs_cpu__measure_gemm,

@@ -1,17 +1,22 @@
 /* cpu.h - the CPU device, for its parts and for tests.
  *
- *   cpu.c            opening, scratch memory, small launches
+ *   cpu.c            the table of operations: opening, scratch memory
  *   isa.c            which kernels this CPU may run
+ *   team.c           how many threads a launch uses; copies, zeros and sums of memory over them
  *   row_sums.c       sums of rows: ranges of targets over threads
+ *   edge_values.c    edge programs: where a value is, and the steps that copy, multiply and combine values
  *   edge_plan.c      edge programs: instructions to steps on tiles of edges
  *   edge_layout.c    edge programs: scratch of a tile
+ *   type_matrices.c  edge programs: matrices of edges' types, transposed
  *   type_batch.c     edge programs: gradients of the matrices of edges' types
  *   edge_program.c   edge programs: targets over threads, and sums before and after
  *   sequence.c       LSTMs over edges: targets over tiles, tiles over threads
  *   sequence_order.c the order of steps where edges have types
  *   sequence_tile.c  the steps of one tile, forward and backward
- *   resolve.c        vertex launches: instructions to steps with pointers, and which steps may run block by block
- *                    without waiting
+ *   dropout.c        what masks and dropout draw with
+ *   lots.c           vertex launches: how many partial sums, and how large
+ *   step_runs.c      vertex launches: which steps may run block by block without waiting
+ *   resolve.c        vertex launches: instructions to steps with pointers
  *   vertex.c         vertex launches: steps over threads
  *   gemm.c           dense products (oneDNN)
  *   ceilings.c       what this machine can do at most
@@ -66,10 +71,5 @@ typedef struct gs_cpu {
 } gs_cpu;
 
 gs_status gs_cpu__open(const gs_device_ops **ops, void **context, unsigned threads);
-
-/* Every launch lies between these: OpenMP, and oneDNN with it, use the device's threads, or one
- * where the launch is a single task: waking the others would cost more than a small task takes. */
-int gs_cpu__enter(const gs_cpu *cpu, uint64_t tasks);
-void gs_cpu__leave(int before);
 
 #endif /* GS_DEVICE_CPU_CPU_H */

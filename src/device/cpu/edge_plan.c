@@ -2,264 +2,98 @@
  *
  * Values stay where they are as long as a step can read them there. An instruction gives no step
  * of its own where the one that uses its result can do it on the way: a product that only one sum or fold
- * reads, and every spread. A value is copied to a slot where a step wants rows contiguous: operators of
- * one operand, and all of them where rows are narrower than a vector and no half of one. That the program obeys
- * program.h was proved before (gs_program_check()); what is refused here is what the launch lacks.
+ * reads, and every spread. That the program obeys program.h was proved before (gs_program_check()); what is refused
+ * here is what the launch lacks.
  */
 #include <assert.h>
 
-#include "base/size.h"
+#include "device/cpu/dropout.h"
 #include "device/cpu/edge_layout.h"
 #include "device/cpu/edge_program.h"
-#include "device/cpu/resolve.h"
-#include "device/cpu/type_batch.h"
+#include "device/cpu/edge_values.h"
+#include "device/cpu/type_matrices.h"
 
 #define LINE 64 /* bytes of a cache line */
 
-typedef struct planner {
-    const gs_cpu *cpu;
-    const gs_edge_program_launch *l;
-    gs_cpu_edge_plan *plan;
-    uint32_t index;  /* of the instruction or sum */
-    uint32_t outer;  /* the sum of kind OUTER that the plan is for, or GS_NONE: for all others */
-    const char *noun; /* "edge instruction" or "sum" */
-    gs_status st;
-} planner;
-
-static void refuse(planner *p, const char *what)
-{
-    if (p->st == GS_OK)
-        p->st = gs_fail(GS_EINVAL, "stage \"%s\", %s %u: %s", p->l->stage->name, p->noun, p->index, what);
-}
-
-/* ---- values and steps ---- */
-
-static gs_cpu_edge_value new_slot(planner *p, uint32_t width)
-{
-    gs_cpu_edge_plan *const plan = p->plan;
-    if (plan->slots == p->cpu->edge_steps) {
-        refuse(p, "not prepared for so many values");
-        return (gs_cpu_edge_value){.form = GS_CPU_EDGE_NOTHING};
-    }
-    plan->slot[plan->slots] = (gs_cpu_edge_slot){.width = width};
-    return (gs_cpu_edge_value){.form = GS_CPU_EDGE_SLOT, .width = width, .slot = plan->slots++};
-}
-
-static void emit(planner *p, gs_cpu_edge_step step)
-{
-    gs_cpu_edge_plan *const plan = p->plan;
-    if (p->st != GS_OK)
-        return;
-    if (plan->steps == p->cpu->edge_steps) {
-        refuse(p, "not prepared for so many steps");
-        return;
-    }
-    plan->step[plan->steps++] = step;
-}
-
-/* The result of a new step that writes a slot of `width`. */
-static gs_cpu_edge_value emit_value(planner *p, gs_cpu_edge_step step)
-{
-    const gs_cpu_edge_value v = new_slot(p, step.width);
-    step.dst = v.slot;
-    emit(p, step);
-    return v;
-}
-
-/* True where rows of `width` lie one after the other, or are one number for all. */
-static bool is_flat(const gs_cpu_edge_value *v, uint32_t width)
-{
-    const bool contiguous = v->form == GS_CPU_EDGE_SLOT || v->form == GS_CPU_EDGE_WEIGHT;
-    return (contiguous && v->width == width) || (v->form == GS_CPU_EDGE_FIXED && v->width == 1);
-}
-
-/* The value, stretched to `width`, in a slot. */
-static gs_cpu_edge_value copied(planner *p, gs_cpu_edge_value v, uint32_t width)
-{
-    return emit_value(p, (gs_cpu_edge_step){.kind = GS_CPU_EDGE_COPY, .width = width, .a = v});
-}
-
-static gs_cpu_edge_value contiguous(planner *p, gs_cpu_edge_value v, uint32_t width)
-{
-    return is_flat(&v, width) && v.form != GS_CPU_EDGE_FIXED ? v : copied(p, v, width);
-}
-
-/* The same, but one number for all stays one. */
-static gs_cpu_edge_value flattened(planner *p, gs_cpu_edge_value v, uint32_t width)
-{
-    return is_flat(&v, width) ? v : copied(p, v, width);
-}
-
-/* Rows of the full width, anywhere. */
-static gs_cpu_edge_value full(planner *p, gs_cpu_edge_value v, uint32_t width)
-{
-    return v.width == width ? v : copied(p, v, width);
-}
-
-static gs_cpu_edge_value multiply(planner *p, gs_cpu_edge_value a, gs_cpu_edge_value b, uint32_t width);
-
-/* The register's rows, `width` of them. */
-static gs_cpu_edge_value register_value(planner *p, uint32_t index, uint32_t *width)
-{
-    const gs_stage *const stage = p->l->stage;
-    assert(index < stage->edge_regs && p->cpu->edge_state[index].ready);
-    gs_cpu_edge_state *const s = &p->cpu->edge_state[index];
-    *width = stage->edge_reg[index].width;
-    if (s->b.form != GS_CPU_EDGE_NOTHING) {
-        s->a = multiply(p, s->a, s->b, *width);
-        s->b = (gs_cpu_edge_value){.form = GS_CPU_EDGE_NOTHING};
-    }
-    return s->a;
-}
-
-/* Any operand, and its width before a spread that is still to be done. */
-static gs_cpu_edge_value operand_value(planner *p, const gs_operand *o, uint32_t *width)
-{
-    const gs_program *const program = p->l->program;
-    if (o->kind == GS_FROM_REG)
-        return register_value(p, o->index, width);
-    *width = 1;
-    if (o->kind == GS_FROM_CONST)
-        return (gs_cpu_edge_value){.form = GS_CPU_EDGE_FIXED, .width = 1, .p = &o->value};
-    assert(o->kind == GS_FROM_PARAM && o->index < program->params && program->param[o->index].dims == 1);
-    *width = program->param[o->index].cols;
-    return (gs_cpu_edge_value){.form = GS_CPU_EDGE_FIXED, .width = *width, .p = p->l->param[o->index]};
-}
-
-/* An operand that stretches over `width` columns. */
-static gs_cpu_edge_value stretched(planner *p, const gs_operand *o, uint32_t width)
-{
-    uint32_t own = width;
-    const gs_cpu_edge_value v = operand_value(p, o, &own);
-    assert(own == width || own == 1);
-    return v;
-}
-
-static void swap(gs_cpu_edge_value *a, gs_cpu_edge_value *b)
-{
-    const gs_cpu_edge_value t = *a;
-    *a = *b;
-    *b = t;
-}
-
-/* Can rows of `width` be multiplied by a number for each `each` columns as they are? */
-static bool takes_groups(const planner *p, uint32_t width, uint32_t each)
-{
-    const uint32_t lanes = p->cpu->k->lanes;
-    return width % lanes == 0 && (each % lanes == 0 || 2 * each == lanes);
-}
-
-static gs_cpu_edge_value binary(planner *p, gs_op op, gs_cpu_edge_value a, gs_cpu_edge_value b, uint32_t width)
-{
-    gs_cpu_edge_step s = {.kind = GS_CPU_EDGE_FLAT, .op = op, .width = width};
-    const uint32_t lanes = p->cpu->k->lanes;
-    const bool flat = is_flat(&a, width) && is_flat(&b, width);
-    const bool fills = width >= lanes || 2 * width == lanes; /* a vector, or two edges together */
-
-    if (p->st != GS_OK)
-        return (gs_cpu_edge_value){.form = GS_CPU_EDGE_NOTHING};
-    if (!flat && !fills) {
-        a = flattened(p, a, width);
-        b = flattened(p, b, width);
-    } else if (!flat) {
-        s.kind = GS_CPU_EDGE_BINARY;
-        if (op == GS_OP_MUL && a.width != width)
-            swap(&a, &b);
-        a = a.width == 1 && b.width == width ? a : full(p, a, width);
-        if (b.width != 1 && !(op == GS_OP_MUL && takes_groups(p, width, width / b.width)))
-            b = full(p, b, width);
-    }
-    s.a = a;
-    s.b = b;
-    return emit_value(p, s);
-}
-
-static gs_cpu_edge_value multiply(planner *p, gs_cpu_edge_value a, gs_cpu_edge_value b, uint32_t width)
-{
-    return binary(p, GS_OP_MUL, a, b, width);
-}
-
 /* ---- instructions ---- */
 
-static void plan_fold(planner *p, const gs_instr *in, uint32_t groups, gs_cpu_edge_state *d)
+static void plan_fold(gs_cpu_planner *p, const gs_instr *in, uint32_t groups, gs_cpu_edge_state *d)
 {
     gs_cpu_edge_step s = {.kind = GS_CPU_EDGE_FOLD, .width = groups};
     assert(in->a.kind == GS_FROM_REG && p->cpu->edge_state[in->a.index].ready);
     const gs_cpu_edge_state *const a = &p->cpu->edge_state[in->a.index];
     const uint32_t width = p->l->stage->edge_reg[in->a.index].width;
     assert(width % groups == 0);
-    s.a = full(p, a->a, width);
+    s.a = gs_cpu__full_rows(p, a->a, width);
     if (a->b.form != GS_CPU_EDGE_NOTHING)
-        s.b = full(p, a->b, width);
-    d->a = emit_value(p, s);
+        s.b = gs_cpu__full_rows(p, a->b, width);
+    d->a = gs_cpu__emit_value(p, s);
 }
 
 /* A mask, or whether an edge is a loop: of the ids of its ends. */
-static void plan_ids(planner *p, const gs_instr *in, uint32_t width, gs_cpu_edge_state *d)
+static void plan_ids(gs_cpu_planner *p, const gs_instr *in, uint32_t width, gs_cpu_edge_state *d)
 {
     const bool mask = in->op == GS_OP_EDGE_MASK;
     gs_cpu_edge_step s = {
         .kind = mask ? GS_CPU_EDGE_MASK : GS_CPU_EDGE_LOOP, .width = width, .loops_as_one = in->self};
     uint32_t source = 0, destination = 0;
 
-    s.a = operand_value(p, &in->a, &source);
-    s.b = operand_value(p, &in->b, &destination);
+    s.a = gs_cpu__operand_value(p, &in->a, &source);
+    s.b = gs_cpu__operand_value(p, &in->b, &destination);
     assert(source == 1 && destination == 1 && (mask || width == 1));
     if (mask)
         gs_cpu__edge_mask(&s.mask, in, p->l->seed, p->l->epoch);
-    d->a = emit_value(p, s);
+    d->a = gs_cpu__emit_value(p, s);
 }
 
-static void plan_rowmax(planner *p, const gs_instr *in, uint32_t width, gs_cpu_edge_state *d)
+static void plan_rowmax(gs_cpu_planner *p, const gs_instr *in, uint32_t width, gs_cpu_edge_state *d)
 {
     uint32_t own = 0;
-    d->a = operand_value(p, &in->a, &own);
+    d->a = gs_cpu__operand_value(p, &in->a, &own);
     assert(width == 1);
-    d->a = emit_value(p, (gs_cpu_edge_step){.kind = GS_CPU_EDGE_ROWMAX, .width = width, .a = full(p, d->a, own)});
+    const gs_cpu_edge_value a = gs_cpu__full_rows(p, d->a, own);
+    d->a = gs_cpu__emit_value(p, (gs_cpu_edge_step){.kind = GS_CPU_EDGE_ROWMAX, .width = width, .a = a});
 }
 
-/* Something of the stage is `times` as wide as a value: by type of the edges. */
-static void note_types(planner *p, uint32_t times, uint32_t rows);
-
 /* A matrix of each type: those of the parameter, or all of them transposed. */
-static void plan_by_type(planner *p, const gs_instr *in, uint32_t width, gs_cpu_edge_state *d)
+static void plan_by_type(gs_cpu_planner *p, const gs_instr *in, uint32_t width, gs_cpu_edge_state *d)
 {
     const gs_program *const program = p->l->program;
     gs_cpu_edge_step s = {.kind = GS_CPU_EDGE_BY_TYPE, .width = width};
     uint32_t own = 0;
 
-    s.a = operand_value(p, &in->a, &own);
+    s.a = gs_cpu__operand_value(p, &in->a, &own);
     const uint64_t one = (uint64_t)own * width, all = gs_param_elements(&program->param[in->b.index]);
     assert(all % one == 0);
-    note_types(p, (uint32_t)(all / one), 1);
-    s.a = full(p, s.a, own);
+    gs_cpu__note_types(p, (uint32_t)(all / one), 1);
+    s.a = gs_cpu__full_rows(p, s.a, own);
     s.matrix = in->op == GS_OP_BY_TYPE ? p->l->param[in->b.index] : gs_cpu__turned_matrices(p->cpu, p->l, in);
     p->plan->batched = true;
-    d->a = emit_value(p, s);
+    d->a = gs_cpu__emit_value(p, s);
 }
 
 /* An element of the elements at the same place. */
-static void plan_each(planner *p, const gs_instr *in, uint32_t width, gs_cpu_edge_state *d)
+static void plan_each(gs_cpu_planner *p, const gs_instr *in, uint32_t width, gs_cpu_edge_state *d)
 {
-    d->a = stretched(p, &in->a, width);
+    d->a = gs_cpu__stretched(p, &in->a, width);
     if (gs_op_inputs(in->op) == 2) {
-        d->a = binary(p, in->op, d->a, stretched(p, &in->b, width), width);
+        d->a = gs_cpu__binary(p, in->op, d->a, gs_cpu__stretched(p, &in->b, width), width);
         return;
     }
     if (gs_op_inputs(in->op) == 3) {
         gs_cpu_edge_step s = {.kind = GS_CPU_EDGE_FLAT, .op = in->op, .width = width};
-        s.a = flattened(p, d->a, width);
-        s.b = flattened(p, stretched(p, &in->b, width), width);
-        s.c = flattened(p, stretched(p, &in->c, width), width);
-        d->a = emit_value(p, s);
+        s.a = gs_cpu__flattened(p, d->a, width);
+        s.b = gs_cpu__flattened(p, gs_cpu__stretched(p, &in->b, width), width);
+        s.c = gs_cpu__flattened(p, gs_cpu__stretched(p, &in->c, width), width);
+        d->a = gs_cpu__emit_value(p, s);
         return;
     }
-    d->a = contiguous(p, d->a, width);
-    d->a = emit_value(p, (gs_cpu_edge_step){
-                             .kind = GS_CPU_EDGE_UNARY, .op = in->op, .alpha = in->alpha, .width = width, .a = d->a});
+    d->a = gs_cpu__contiguous(p, d->a, width);
+    d->a = gs_cpu__emit_value(
+        p, (gs_cpu_edge_step){.kind = GS_CPU_EDGE_UNARY, .op = in->op, .alpha = in->alpha, .width = width, .a = d->a});
 }
 
-static void plan_instr(planner *p, const gs_instr *in)
+static void plan_instr(gs_cpu_planner *p, const gs_instr *in)
 {
     gs_cpu_edge_state *const d = &p->cpu->edge_state[in->dst];
     const uint32_t width = p->l->stage->edge_reg[in->dst].width;
@@ -268,11 +102,11 @@ static void plan_instr(planner *p, const gs_instr *in)
     assert(p->l->stage->edge_reg[in->dst].kind == GS_EDGE_TEMP && gs_op_is(in->op, GS_FACT_EDGE));
     switch (in->op) {
     case GS_OP_MUL:
-        d->a = stretched(p, &in->a, width);
-        d->b = stretched(p, &in->b, width);
+        d->a = gs_cpu__stretched(p, &in->a, width);
+        d->b = gs_cpu__stretched(p, &in->b, width);
         if (d->foldable)
             break;
-        d->a = multiply(p, d->a, d->b, width);
+        d->a = gs_cpu__multiply(p, d->a, d->b, width);
         d->b = (gs_cpu_edge_value){.form = GS_CPU_EDGE_NOTHING};
         break;
     case GS_OP_BY_TYPE:
@@ -291,7 +125,7 @@ static void plan_instr(planner *p, const gs_instr *in)
         plan_rowmax(p, in, width, d);
         break;
     case GS_OP_SPREAD:
-        d->a = operand_value(p, &in->a, &own);
+        d->a = gs_cpu__operand_value(p, &in->a, &own);
         assert(width % own == 0);
         break;
     default:
@@ -303,21 +137,21 @@ static void plan_instr(planner *p, const gs_instr *in)
 /* ---- sums ---- */
 
 /* acc += a * b: the first one of the full width; the second one with a number for each vector at least. */
-static void plan_product_sum(planner *p, gs_cpu_edge_step s, gs_cpu_edge_value a, gs_cpu_edge_value b)
+static void plan_product_sum(gs_cpu_planner *p, gs_cpu_edge_step s, gs_cpu_edge_value a, gs_cpu_edge_value b)
 {
     const uint32_t lanes = p->cpu->k->lanes;
     if (a.width != s.width)
-        swap(&a, &b);
-    s.a = full(p, a, s.width);
+        gs_cpu__swap_values(&a, &b);
+    s.a = gs_cpu__full_rows(p, a, s.width);
     const bool groups = b.width != 0 && ((s.width >= lanes && s.width / b.width >= lanes) ||
-                                         takes_groups(p, s.width, s.width / b.width));
-    s.b = b.width == 1 || groups ? b : full(p, b, s.width);
-    emit(p, s);
+                                         gs_cpu__takes_groups(p, s.width, s.width / b.width));
+    s.b = b.width == 1 || groups ? b : gs_cpu__full_rows(p, b, s.width);
+    gs_cpu__emit(p, s);
 }
 
 /* Of an attended value that is a product with a number for each head (a mask, a weight): that factor, which goes
  * to the head's weight instead. */
-static gs_cpu_edge_value take_factor(planner *p, const gs_sum *sum, uint32_t heads)
+static gs_cpu_edge_value take_factor(gs_cpu_planner *p, const gs_sum *sum, uint32_t heads)
 {
     const gs_cpu_edge_value none = {.form = GS_CPU_EDGE_NOTHING};
     gs_cpu_edge_state *const v = &p->cpu->edge_state[sum->value];
@@ -326,7 +160,7 @@ static gs_cpu_edge_value take_factor(planner *p, const gs_sum *sum, uint32_t hea
     if (!v->ready || v->b.form == GS_CPU_EDGE_NOTHING)
         return none;
     if (v->a.width != width)
-        swap(&v->a, &v->b);
+        gs_cpu__swap_values(&v->a, &v->b);
     if (v->a.width != width || (v->b.width != heads && v->b.width != 1) || v->b.width == width)
         return none;
     const gs_cpu_edge_value factor = v->b;
@@ -334,18 +168,7 @@ static gs_cpu_edge_value take_factor(planner *p, const gs_sum *sum, uint32_t hea
     return factor;
 }
 
-static void note_types(planner *p, uint32_t times, uint32_t rows)
-{
-    const gs_edges *const e = &p->l->edges;
-    if (e->type == NULL || (e->type_bytes != 1 && e->type_bytes != 2) || times == 0 ||
-        (p->plan->types != 0 && p->plan->types != times))
-        refuse(p, "columns by the type of edges that have none, or another number of types");
-    else if ((uint64_t)times * rows > UINT32_MAX)
-        refuse(p, "more rows by type than 2^32");
-    p->plan->types = times;
-}
-
-static void plan_sum(planner *p, const gs_sum *sum)
+static void plan_sum(gs_cpu_planner *p, const gs_sum *sum)
 {
     const gs_stage *const stage = p->l->stage;
     gs_cpu_edge_step s = {.kind = GS_CPU_EDGE_SUM, .fold = sum->kind, .dst = GS_NONE, .sum = p->index};
@@ -353,13 +176,13 @@ static void plan_sum(planner *p, const gs_sum *sum)
     uint32_t width = 0, heads = 0;
 
     if (p->l->sum[p->index].acc == NULL) {
-        refuse(p, "no place for this sum");
+        gs_cpu__refuse_edges(p, "no place for this sum");
         return;
     }
     s.width = stage->reg[sum->reg].width;
     if (sum->kind == GS_SUM_ADD_TYPE) {
         width = stage->edge_reg[sum->value].width;
-        note_types(p, s.width / width, p->l->edges.target_rows);
+        gs_cpu__note_types(p, s.width / width, p->l->edges.target_rows);
         s.kind = GS_CPU_EDGE_SUM_TYPE;
         s.width = width;
     }
@@ -373,63 +196,63 @@ static void plan_sum(planner *p, const gs_sum *sum)
     }
     if (sum->kind == GS_SUM_ATTEND)
         factor = take_factor(p, sum, stage->edge_reg[sum->score].width);
-    gs_cpu_edge_value value = register_value(p, sum->value, &width);
+    gs_cpu_edge_value value = gs_cpu__register_value(p, sum->value, &width);
     assert(width == s.width);
     if (sum->kind != GS_SUM_ATTEND) {
-        s.a = full(p, value, s.width);
-        emit(p, s);
+        s.a = gs_cpu__full_rows(p, value, s.width);
+        gs_cpu__emit(p, s);
         return;
     }
-    const gs_cpu_edge_value score = register_value(p, sum->score, &heads);
+    const gs_cpu_edge_value score = gs_cpu__register_value(p, sum->score, &heads);
     assert(width % heads == 0);
     if (p->l->sum[p->index].maximum == NULL || p->l->sum[p->index].norm == NULL) {
-        refuse(p, "no place for maximum and norm");
+        gs_cpu__refuse_edges(p, "no place for maximum and norm");
         return;
     }
     const gs_cpu_edge_step attend = {.kind = GS_CPU_EDGE_ATTEND, .width = heads, .sum = p->index,
-                                     .a = contiguous(p, score, heads)};
+                                     .a = gs_cpu__contiguous(p, score, heads)};
     s.fold = GS_SUM_ADD;
-    value = full(p, value, s.width);
-    gs_cpu_edge_value weight = emit_value(p, attend);
+    value = gs_cpu__full_rows(p, value, s.width);
+    gs_cpu_edge_value weight = gs_cpu__emit_value(p, attend);
     if (factor.form != GS_CPU_EDGE_NOTHING)
-        weight = multiply(p, weight, factor, heads);
+        weight = gs_cpu__multiply(p, weight, factor, heads);
     plan_product_sum(p, s, value, weight);
 }
 
 /* Both sides of an outer product go to where rows of their type lie together. */
-static void plan_outer(planner *p, const gs_sum *sum)
+static void plan_outer(gs_cpu_planner *p, const gs_sum *sum)
 {
     const uint32_t side[2] = {sum->score, sum->value};
     uint64_t one = 1;
     for (uint32_t i = 0; i < 2; i++) {
         gs_cpu_edge_step s = {.kind = GS_CPU_EDGE_KEEP, .dst = GS_NONE, .sum = i};
-        s.a = register_value(p, side[i], &s.width);
+        s.a = gs_cpu__register_value(p, side[i], &s.width);
         if (p->st == GS_OK)
-            s.a = full(p, s.a, s.width);
-        emit(p, s);
+            s.a = gs_cpu__full_rows(p, s.a, s.width);
+        gs_cpu__emit(p, s);
         one *= s.width;
     }
     if (p->st == GS_OK)
-        note_types(p, (uint32_t)(gs_param_elements(&p->l->program->param[sum->weight]) / one), 1);
+        gs_cpu__note_types(p, (uint32_t)(gs_param_elements(&p->l->program->param[sum->weight]) / one), 1);
 }
 
 /* ---- the whole ---- */
 
 /* Of which sums is the plan? */
-static bool is_planned(const planner *p, uint32_t sum)
+static bool is_planned(const gs_cpu_planner *p, uint32_t sum)
 {
     const gs_stage *const s = p->l->stage;
     return p->outer != GS_NONE ? sum == p->outer
                                : !gs_stage_sums_rows(s, sum) && s->sum[sum].kind != GS_SUM_OUTER;
 }
 
-static void need(const planner *p, uint32_t reg)
+static void need(const gs_cpu_planner *p, uint32_t reg)
 {
     p->cpu->edge_state[reg].needed = true;
 }
 
 /* Registers that the planned sums depend on. */
-static void find_needed(const planner *p)
+static void find_needed(const gs_cpu_planner *p)
 {
     const gs_stage *const stage = p->l->stage;
     for (uint32_t i = 0; i < stage->sums; i++) {
@@ -449,7 +272,7 @@ static void find_needed(const planner *p)
     }
 }
 
-static bool is_needed(const planner *p, const gs_instr *in) { return p->cpu->edge_state[in->dst].needed; }
+static bool is_needed(const gs_cpu_planner *p, const gs_instr *in) { return p->cpu->edge_state[in->dst].needed; }
 
 static void note_use(const gs_cpu *cpu, const gs_operand *o, bool can_multiply)
 {
@@ -459,7 +282,7 @@ static void note_use(const gs_cpu *cpu, const gs_operand *o, bool can_multiply)
     cpu->edge_state[o->index].foldable = can_multiply && cpu->edge_state[o->index].uses == 1;
 }
 
-static void find_uses(const planner *p)
+static void find_uses(const gs_cpu_planner *p)
 {
     const gs_cpu *const cpu = p->cpu;
     const gs_stage *const stage = p->l->stage;
@@ -496,7 +319,7 @@ static void add_gather(gs_cpu_edge_plan *plan, const float *rows, uint32_t width
 }
 
 /* Leaves: where their rows are. */
-static void plan_register(planner *p, uint32_t index)
+static void plan_register(gs_cpu_planner *p, uint32_t index)
 {
     static const float one = 1.0f;
     const gs_edges *const e = &p->l->edges;
@@ -513,12 +336,12 @@ static void plan_register(planner *p, uint32_t index)
     } else if (r->kind != GS_EDGE_TEMP) {
         const bool operand = r->kind == GS_EDGE_OPERAND;
         if (rows == NULL)
-            refuse(p, "rows that the launch does not have");
+            gs_cpu__refuse_edges(p, "rows that the launch does not have");
         s->a = (gs_cpu_edge_value){
             .form = operand ? GS_CPU_EDGE_OPERAND : GS_CPU_EDGE_TARGET, .width = r->width, .p = rows};
         if (r->typed && p->st == GS_OK) {
-            note_types(p, p->l->program->array[r->array].width / r->width,
-                       operand ? e->operand_rows : e->target_rows);
+            gs_cpu__note_types(p, p->l->program->array[r->array].width / r->width,
+                               operand ? e->operand_rows : e->target_rows);
             s->a.form = operand ? GS_CPU_EDGE_OPERAND_TYPE : GS_CPU_EDGE_TARGET_TYPE;
         }
         if (operand && s->uses > 0)
@@ -529,7 +352,7 @@ static void plan_register(planner *p, uint32_t index)
 gs_status gs_cpu__plan_edges(gs_cpu_edge_plan *plan, const gs_cpu *cpu, const gs_edge_program_launch *l, uint32_t outer)
 {
     const gs_stage *const stage = l->stage;
-    planner p = {.cpu = cpu, .l = l, .plan = plan, .outer = outer, .noun = "edge register", .st = GS_OK};
+    gs_cpu_planner p = {.cpu = cpu, .l = l, .plan = plan, .outer = outer, .noun = "edge register", .st = GS_OK};
 
     *plan = (gs_cpu_edge_plan){.l = l, .step = cpu->edge_step, .slot = cpu->edge_slot};
     if (stage->edge_regs > cpu->edge_states)

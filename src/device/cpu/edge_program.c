@@ -12,7 +12,9 @@
 #include "base/size.h"
 #include "device/cpu/edge_program.h"
 #include "device/cpu/row_sums.h"
+#include "device/cpu/team.h"
 #include "device/cpu/type_batch.h"
+#include "device/cpu/type_matrices.h"
 
 #define SHARES 32                        /* of a launch: hubs have more edges than one, pieces not */
 #define PIECE_EDGES 4096                 /* at least */

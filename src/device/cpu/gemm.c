@@ -25,6 +25,7 @@
 #include "base/size.h"
 #include "device/cpu/gemm.h"
 #include "device/cpu/resolve.h"
+#include "device/cpu/team.h"
 #include "device/cpu/vertex.h"
 
 #define TILES_LEAST 4u                     /* of the result, each a task of an outer product */

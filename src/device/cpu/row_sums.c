@@ -12,6 +12,7 @@
 
 #include "base/size.h"
 #include "device/cpu/row_sums.h"
+#include "device/cpu/team.h"
 
 #define RANGES_PER_THREAD 16
 #define RANGE_WORK 512        /* at least: below, handing out costs more than it balances */

@@ -11,6 +11,7 @@
 #include "base/size.h"
 #include "device/cpu/gemm.h"
 #include "device/cpu/sequence.h"
+#include "device/cpu/team.h"
 
 #define SORTED 16384             /* targets that are sorted together */
 #define GS_CPU_ROUND 16          /* tiles of a round */

@@ -1,6 +1,6 @@
 /* Vertex launches: a stage's steps over the rows of a tile.
  *
- * A run of steps (resolve.c) is one parallel region. Its rows are cut by their number alone into
+ * A run of steps (step_runs.c) is one parallel region. Its rows are cut by their number alone into
  * strips, and strips into parts. A part goes through the steps of the run while what they write is still
  * in the cache: products a part at a time, sequences of cheap steps a block of fewer rows at a time. An
  * outer product takes a whole strip, as each of its calls reads and writes the whole gradient.
@@ -14,40 +14,18 @@
 
 #include "base/size.h"
 #include "device/cpu/gemm.h"
+#include "device/cpu/lots.h"
 #include "device/cpu/resolve.h"
+#include "device/cpu/step_runs.h"
+#include "device/cpu/team.h"
 #include "device/cpu/vertex.h"
 
 #define PART_ROWS 256u /* reaches 95 % of the speed of whole tiles (64 -> 64 and wider) */
 #define STRIP_LEAST 128u
 #define STRIP_MOST 1024u
 #define STRIP_STEP 16u /* a cache line of numbers */
-#define LOTS_LEAST 16u             /* where there are as many strips */
-#define PARTIAL_BYTES (2 * GS_MIB) /* of all lots together, where that leaves LOTS_LEAST of them */
 #define PIECE_FLOATS ((uint64_t)4096)
 #define SUM_ROWS 64u /* of a gradient, with as many columns a part of a first-level cache */
-#define SMALL_BYTES (256 * GS_KIB) /* of a gradient: a part of a second-level cache */
-/* Strips of 128 rows: a gradient of [256, 256] is made at half the speed that 256 have (237 of 450 GFLOP/s on two
- * threads of Zen 5), and adding up the lots takes as long again. */
-#define SMALL_OF_FEW (128 * GS_KIB)
-#define FEW_ROWS 4096u
-
-bool gs_cpu__outer_is_small(uint32_t out, uint32_t in, uint32_t rows)
-{
-    return (uint64_t)out * in * sizeof(float) <= (rows < FEW_ROWS ? SMALL_OF_FEW : SMALL_BYTES);
-}
-
-/* Lots that a run with `floats` partial sums each may have. */
-static uint32_t most_lots(uint64_t floats)
-{
-    const uint64_t lots = PARTIAL_BYTES / GS_MAX(floats * sizeof(float), 1u);
-    return (uint32_t)GS_MAX(GS_MIN(lots, (uint64_t)GS_CPU_LOTS), (uint64_t)LOTS_LEAST);
-}
-
-/* Fewer floats than these have more lots, but not more than so many floats in all. */
-uint64_t gs_cpu__partial_floats(uint64_t floats)
-{
-    return GS_MIN(GS_CPU_LOTS * floats, GS_MAX(PARTIAL_BYTES / sizeof(float), LOTS_LEAST * floats));
-}
 
 /* One launch while it runs. */
 typedef struct tile {
@@ -389,7 +367,7 @@ static void run_parallel(tile *t, uint32_t first, uint32_t end)
 {
     const gs_cpu *const cpu = t->cpu;
     const uint64_t stride = cpu->step[first].run_partial;
-    const uint32_t lots = GS_MIN(t->strips, most_lots(stride));
+    const uint32_t lots = GS_MIN(t->strips, gs_cpu__most_lots(stride));
     const int before = gs_cpu__enter(cpu, lots);
 #pragma omp parallel
     {
@@ -408,10 +386,10 @@ static void run_parallel(tile *t, uint32_t first, uint32_t end)
     finish_run(t, first, end, lots);
 }
 
-/* Strips are as long as they leave work for all threads: LOTS_LEAST of them, none much shorter than the others. */
+/* Strips are as long as they leave work for all threads: GS_CPU_LOTS_LEAST of them, none much shorter than others. */
 static uint32_t strip_rows(uint32_t rows)
 {
-    const uint64_t wanted = gs_align_up(gs_div_up(rows, LOTS_LEAST), STRIP_STEP);
+    const uint64_t wanted = gs_align_up(gs_div_up(rows, GS_CPU_LOTS_LEAST), STRIP_STEP);
     return (uint32_t)GS_MAX(GS_MIN(wanted, (uint64_t)STRIP_MOST), (uint64_t)STRIP_LEAST);
 }
 
