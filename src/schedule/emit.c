@@ -50,7 +50,7 @@ static gs_status emit_statistics(struct emitter *e)
     while (i < s->instrs && gs_op_classof(s->instr[i].op) != GS_CLASS_STATISTIC)
         i++;
     for (uint32_t d = 0; e->copies && i < s->instrs && d < e->devices; d++)
-        gs_emit__wait(e, e->lane_last[GS_LANE_DEVICES + d * GS_DEVICE_LANES + GS_LANE_COMPUTE]);
+        gs_emit__wait(e, e->wait.lane_last[GS_LANE_DEVICES + d * GS_DEVICE_LANES + GS_LANE_COMPUTE]);
     return i < s->instrs ? gs_emit__task(e, &t, &task) : GS_OK;
 }
 
@@ -137,9 +137,9 @@ static gs_status take_scratch(struct emitter *e)
         regs = GS_MAX(regs, p->stage[s].regs);
         ends = GS_MAX(ends, 2ull * GS_STAGE_SUMS + p->stage[s].edge_regs); /* rows of a sum, and their scale */
     }
-    e->mask = gs_calloc(e->l->config->granules.words + 1, sizeof(*e->mask));
-    e->written = gs_malloc_array(cells + 1, sizeof(*e->written));
-    e->waits = gs_malloc_array(WAITS, sizeof(*e->waits));
+    e->ends.mask = gs_calloc(e->l->config->granules.words + 1, sizeof(*e->ends.mask));
+    e->spill.written = gs_malloc_array(cells + 1, sizeof(*e->spill.written));
+    e->wait.task = gs_malloc_array(WAITS, sizeof(*e->wait.task));
     e->seat = gs_calloc(e->devices, sizeof(*e->seat));
     bool seated = e->seat != NULL;
     for (uint32_t d = 0; seated && d < e->devices; d++) {
@@ -150,14 +150,15 @@ static gs_status take_scratch(struct emitter *e)
         seated = seat->narrow != NULL && seat->operand != NULL && seat->target != NULL;
     }
     e->tile = gs_calloc(regs, sizeof(*e->tile));
-    e->operand_array = gs_calloc(ends, sizeof(*e->operand_array));
-    e->target_array = gs_calloc(ends, sizeof(*e->target_array));
-    e->needed = gs_calloc(e->l->parts, sizeof(*e->needed));
-    e->chunk = gs_calloc((uint64_t)e->l->parts * GS_CHUNK_GROUP, sizeof(*e->chunk));
-    if (e->mask == NULL || e->written == NULL || e->waits == NULL || !seated ||
-        e->tile == NULL || e->operand_array == NULL || e->target_array == NULL || e->needed == NULL || e->chunk == NULL)
+    e->ends.operand_array = gs_calloc(ends, sizeof(*e->ends.operand_array));
+    e->ends.target_array = gs_calloc(ends, sizeof(*e->ends.target_array));
+    e->ends.needed = gs_calloc(e->l->parts, sizeof(*e->ends.needed));
+    e->ends.chunk = gs_calloc((uint64_t)e->l->parts * GS_CHUNK_GROUP, sizeof(*e->ends.chunk));
+    if (e->ends.mask == NULL || e->spill.written == NULL || e->wait.task == NULL || !seated ||
+        e->tile == NULL || e->ends.operand_array == NULL || e->ends.target_array == NULL || e->ends.needed == NULL ||
+        e->ends.chunk == NULL)
         return gs_fail(GS_ENOMEM, "out of memory while planning");
-    memset(e->written, 0xff, cells * sizeof(*e->written));
+    memset(e->spill.written, 0xff, cells * sizeof(*e->spill.written));
     return GS_OK;
 }
 
@@ -176,8 +177,8 @@ static gs_status emitter_open(struct emitter *e)
         return gs_fail(GS_ENOMEM, "out of memory while planning");
     if ((st = take_scratch(e)) != GS_OK)
         return st;
-    e->resident_room = p->arrays + e->l->sets;
-    e->plan->resident = gs_calloc(e->resident_room, sizeof(*e->plan->resident));
+    e->room.resident = p->arrays + e->l->sets;
+    e->plan->resident = gs_calloc(e->room.resident, sizeof(*e->plan->resident));
     e->plan->pass = gs_calloc(p->passes + 1, sizeof(*e->plan->pass));
     e->plan->spill_first = gs_calloc(p->arrays + 1, sizeof(*e->plan->spill_first));
     e->plan->spill_bytes = gs_calloc(p->arrays + 1, sizeof(*e->plan->spill_bytes));
@@ -197,9 +198,9 @@ static void emitter_close(struct emitter *e)
 {
     gs_ring_drop(&e->ring);
     gs_plan_free(e->plan);
-    gs_free(e->mask);
-    gs_free(e->written);
-    gs_free(e->waits);
+    gs_free(e->ends.mask);
+    gs_free(e->spill.written);
+    gs_free(e->wait.task);
     gs_emit__cache_close(e); /* those of the seats, too */
     for (uint32_t d = 0; e->seat != NULL && d < e->devices; d++) {
         gs_ring_drop(&e->seat[d].ring);
@@ -211,10 +212,10 @@ static void emitter_close(struct emitter *e)
     gs_emit__copies_close(e);
     gs_emit__spill_close(e);
     gs_free(e->tile);
-    gs_free(e->operand_array);
-    gs_free(e->target_array);
-    gs_free(e->needed);
-    gs_free(e->chunk);
+    gs_free(e->ends.operand_array);
+    gs_free(e->ends.target_array);
+    gs_free(e->ends.needed);
+    gs_free(e->ends.chunk);
 }
 
 /* Lists grew by doubling; the budget counts what they hold. A list that cannot be
@@ -261,7 +262,7 @@ gs_status gs_emit(gs_plan **out, const gs_layout *l, gs_choice *c)
         gs_emit__pass_begin(&e);
         e.last_compute = e.last_write = GS_NONE;
         gs_emit__cache_begin(&e);
-        memset(e.written, 0xff, (uint64_t)p->arrays * l->parts * sizeof(*e.written));
+        memset(e.spill.written, 0xff, (uint64_t)p->arrays * l->parts * sizeof(*e.spill.written));
         for (uint32_t s = 0; s < p->pass[i].stages; s++) {
             e.stage = p->pass[i].first_stage + s;
             if ((st = emit_stage(&e)) != GS_OK)

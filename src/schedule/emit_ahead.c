@@ -15,7 +15,7 @@
 static bool is_written(const struct emitter *e, uint32_t file)
 {
     for (uint32_t i = 0; file < e->l->program->arrays && i < e->l->parts; i++)
-        if (e->written[(uint64_t)file * e->l->parts + i][0] != GS_NONE)
+        if (e->spill.written[(uint64_t)file * e->l->parts + i][0] != GS_NONE)
             return true;
     return false;
 }
@@ -27,19 +27,19 @@ static bool add_ahead(struct emitter *e, uint32_t task, gs_status *st)
     const gs_task *const t = &p->task[task];
 
     if (t->deps > 0 || t->place.region != GS_REGION_RING || is_written(e, t->file) ||
-        !gs_ring_users(&e->ring, t->place.offset, t->bytes, e->waits, WAITS, &e->wait_count))
+        !gs_ring_users(&e->ring, t->place.offset, t->bytes, e->wait.task, WAITS, &e->wait.count))
         return false;
     gs_emit__expand(e, 0);
-    if (e->wait_count + GS_PLAN_LANES > WAITS)
+    if (e->wait.count + GS_PLAN_LANES > WAITS)
         return false;
     const uint32_t n = gs_emit__settle_waits(e, GS_LANE_READ);
-    e->wait_count = 0;
-    if ((*st = gs_emit__grow((void **)&p->ahead, &e->ahead_room, p->aheads + 1, sizeof(*p->ahead))) != GS_OK ||
-        (*st = gs_emit__grow((void **)&p->dep, &e->dep_room, p->deps + n, sizeof(*p->dep))) != GS_OK)
+    e->wait.count = 0;
+    if ((*st = gs_emit__grow((void **)&p->ahead, &e->room.ahead, p->aheads + 1, sizeof(*p->ahead))) != GS_OK ||
+        (*st = gs_emit__grow((void **)&p->dep, &e->room.dep, p->deps + n, sizeof(*p->dep))) != GS_OK)
         return false;
     p->ahead[p->aheads++] = (gs_ahead){task, p->deps, n};
     if (n > 0)
-        memcpy(&p->dep[p->deps], e->waits, n * sizeof(*p->dep));
+        memcpy(&p->dep[p->deps], e->wait.task, n * sizeof(*p->dep));
     p->deps += n;
     e->pass->aheads++;
     return true;
@@ -57,6 +57,6 @@ gs_status gs_emit__ahead(struct emitter *e)
     for (uint32_t i = pass->first_task; i < pass->first_task + pass->tasks; i++)
         if (e->plan->task[i].kind == GS_TASK_READ && !add_ahead(e, i, &st))
             break;
-    e->wait_count = 0;
+    e->wait.count = 0;
     return st;
 }

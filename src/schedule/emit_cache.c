@@ -72,7 +72,7 @@ static gs_status list_first(struct emitter *e)
         cell->first_place = e->cache.base + list->plan->place[k];
         const gs_task t = whole_unit(e, list->access[k].unit, &skip);
         const gs_status st =
-            gs_emit__grow((void **)&p->resident, &e->resident_room, p->residents + 1, sizeof(*p->resident));
+            gs_emit__grow((void **)&p->resident, &e->room.resident, p->residents + 1, sizeof(*p->resident));
         if (st != GS_OK)
             return st;
         p->resident[p->residents++] = (gs_resident){
@@ -94,7 +94,7 @@ static gs_status list_fixed(struct emitter *e, uint32_t device)
         const uint32_t interval = f->unit % l->parts, array = f->unit / l->parts;
         uint64_t skip;
         const gs_status st =
-            gs_emit__grow((void **)&p->resident, &e->resident_room, p->residents + 1, sizeof(*p->resident));
+            gs_emit__grow((void **)&p->resident, &e->room.resident, p->residents + 1, sizeof(*p->resident));
         if (st != GS_OK)
             return st;
         gs_resident r = {.memory = 1 + device, .offset = k->base + f->place, .load = true, .made_by = GS_NONE};
@@ -222,7 +222,7 @@ static uint32_t later(struct emitter *e, uint32_t a, uint32_t b);
 
 static void wait_for_users(struct emitter *e, const struct cell *c)
 {
-    const uint32_t before = e->wait_count;
+    const uint32_t before = e->wait.count;
     gs_emit__wait(e, c->read);
     gs_emit__wait(e, c->last);
     gs_emit__expand(e, before);
@@ -259,7 +259,7 @@ static gs_status take_vacated(struct emitter *e, struct cache *k, uint64_t at, u
             k->vacated[kept++] = v;
             continue;
         }
-        const uint32_t before = e->wait_count;
+        const uint32_t before = e->wait.count;
         gs_emit__wait(e, v.last);
         gs_emit__expand(e, before);
         if (st == GS_OK)
@@ -488,21 +488,21 @@ void gs_emit__came_here(struct emitter *e, const struct unit *u, uint32_t task, 
 static uint32_t later(struct emitter *e, uint32_t a, uint32_t b)
 {
     uint32_t last[GS_PLAN_LANES], n = 0;
-    const uint32_t before = e->wait_count;
+    const uint32_t before = e->wait.count;
 
     if (a == GS_NONE || b == GS_NONE || a == b)
         return a == GS_NONE ? b : a;
     gs_emit__wait(e, a);
     gs_emit__wait(e, b);
     gs_emit__expand(e, before);
-    for (uint32_t i = before; i < e->wait_count; i++) {
+    for (uint32_t i = before; i < e->wait.count; i++) {
         uint32_t k = 0;
-        while (k < n && gs_task_lane(&e->plan->task[last[k]]) != gs_task_lane(&e->plan->task[e->waits[i]]))
+        while (k < n && gs_task_lane(&e->plan->task[last[k]]) != gs_task_lane(&e->plan->task[e->wait.task[i]]))
             k++;
-        last[k] = k < n ? GS_MAX(last[k], e->waits[i]) : e->waits[i];
+        last[k] = k < n ? GS_MAX(last[k], e->wait.task[i]) : e->wait.task[i];
         n += k == n;
     }
-    e->wait_count = before;
+    e->wait.count = before;
     return n == 1 ? last[0] : gs_emit__join(e, last, n);
 }
 

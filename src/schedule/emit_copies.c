@@ -25,28 +25,28 @@ gs_status gs_emit__copies_open(struct emitter *e)
         return GS_OK;
     for (uint32_t d = 0; d < e->devices; d++)
         gs_ring_init(&e->seat[d].ring, e->c->staging_bytes);
-    e->mask_of_all = gs_calloc(e->l->config->granules.words + 1, sizeof(*e->mask_of_all));
-    return e->mask_of_all != NULL ? GS_OK : gs_fail(GS_ENOMEM, "out of memory while planning");
+    e->ends.mask_of_all = gs_calloc(e->l->config->granules.words + 1, sizeof(*e->ends.mask_of_all));
+    return e->ends.mask_of_all != NULL ? GS_OK : gs_fail(GS_ENOMEM, "out of memory while planning");
 }
 
 void gs_emit__copies_close(struct emitter *e)
 {
-    gs_free(e->mask_of_all);
-    gs_free(e->joined);
+    gs_free(e->ends.mask_of_all);
+    gs_free(e->wait.joined);
 }
 
 void gs_emit__pass_begin(struct emitter *e)
 {
-    memset(e->lane_last, 0xff, sizeof(e->lane_last));
-    e->joins = 0;
+    memset(e->wait.lane_last, 0xff, sizeof(e->wait.lane_last));
+    e->wait.joins = 0;
     for (uint32_t d = 0; d < e->devices; d++)
         gs_ring_reset(&e->seat[d].ring);
 }
 
 void gs_emit__stage_begin(struct emitter *e)
 {
-    memcpy(e->lane_before, e->lane_last, sizeof(e->lane_before));
-    memset(e->lane_open, 0, sizeof(e->lane_open));
+    memcpy(e->wait.lane_before, e->wait.lane_last, sizeof(e->wait.lane_before));
+    memset(e->wait.lane_open, 0, sizeof(e->wait.lane_open));
 }
 
 /* ---- pieces with several users ---- */
@@ -62,8 +62,8 @@ uint64_t gs_emit__bytes_here(const struct emitter *e, uint32_t array, uint32_t i
 
 gs_status gs_emit__take_here(struct emitter *e, uint64_t bytes, struct unit *out)
 {
-    const uint32_t before = e->wait_count;
-    const gs_status st = gs_ring_take(&gs_emit__here(e)->ring, bytes, &out->ring, e->waits, WAITS, &e->wait_count);
+    const uint32_t before = e->wait.count;
+    const gs_status st = gs_ring_take(&gs_emit__here(e)->ring, bytes, &out->ring, e->wait.task, WAITS, &e->wait.count);
 
     gs_emit__expand(e, before);
     out->on = 1 + e->device;
@@ -161,7 +161,7 @@ gs_status gs_emit__rows_here(struct emitter *e, uint32_t array, uint32_t interva
 gs_status gs_emit__chunk_here(struct emitter *e, const gs_task *t, struct unit *u)
 {
     struct unit here = {.read = GS_NONE, .ring = NOT_STAGED};
-    const bool loaded = e->group_end - e->group_first > 1; /* with those of other operand intervals */
+    const bool loaded = e->ends.group_end - e->ends.group_first > 1; /* with those of other operand intervals */
     uint64_t to = GS_CACHE_NOWHERE;
     bool there = false;
     gs_status st = GS_OK;
@@ -229,7 +229,7 @@ static gs_status choose_copy_runs(struct emitter *e, gs_task *t, uint32_t array,
     gs_plan *p = e->plan;
     gs_status st;
 
-    memset(e->mask_of_all, 0, words * sizeof(*e->mask_of_all));
+    memset(e->ends.mask_of_all, 0, words * sizeof(*e->ends.mask_of_all));
     for (uint32_t d = first; d < end; d++) {
         if (!needs[d] || found[d].there)
             continue;
@@ -237,12 +237,12 @@ static gs_status choose_copy_runs(struct emitter *e, gs_task *t, uint32_t array,
         if (mask == NULL)
             return GS_OK;
         for (uint32_t w = 0; w < words; w++)
-            e->mask_of_all[w] |= mask[w];
+            e->ends.mask_of_all[w] |= mask[w];
     }
-    if ((st = gs_emit__grow((void **)&p->run, &e->run_room, (uint32_t)GS_MIN(p->runs + room, UINT32_MAX),
+    if ((st = gs_emit__grow((void **)&p->run, &e->room.run, (uint32_t)GS_MIN(p->runs + room, UINT32_MAX),
                             sizeof(*p->run))) != GS_OK)
         return st;
-    (void)gs_runs_choose(p->run + p->runs, (uint32_t)room, &t->runs, l, &extent, e->mask_of_all);
+    (void)gs_runs_choose(p->run + p->runs, (uint32_t)room, &t->runs, l, &extent, e->ends.mask_of_all);
     t->first_run = p->runs;
     p->runs += t->runs;
     return GS_OK;
@@ -262,7 +262,7 @@ static gs_status share_chain(struct emitter *e, uint32_t index, uint32_t operand
                              const bool *needs, const struct found *found, const gs_topology_switch *chain,
                              uint32_t *upload, uint32_t *uploads)
 {
-    const uint32_t array = e->operand_array[index], end = chain->first + chain->devices;
+    const uint32_t array = e->ends.operand_array[index], end = chain->first + chain->devices;
     const bool alone = e->l->config->no_chain, whole = stays_whole(chain, needs, found);
     gs_task t = {.kind = GS_TASK_UPLOAD, .bytes = gs_interval_rows(e->l->chunks, operand) * e->l->row_bytes[array]};
     struct unit *before = NULL;
@@ -314,7 +314,7 @@ static bool asks_host(const struct emitter *e, const bool *needs, const struct f
 static gs_status find_everywhere(struct emitter *e, uint32_t index, uint32_t operand, const uint64_t *mask,
                                  const bool *needs, struct found *found)
 {
-    const uint32_t unit = gs_emit__array_unit(e, e->operand_array[index], operand);
+    const uint32_t unit = gs_emit__array_unit(e, e->ends.operand_array[index], operand);
     const struct access how = {.whole = mask == NULL};
     gs_status st = GS_OK;
 
@@ -343,7 +343,7 @@ gs_status gs_emit__share(struct emitter *e, uint32_t index, uint32_t operand, co
     for (uint32_t s = 0; s < t->switches; s++)
         mask = stays_whole(&t->at[s], needs, found) ? NULL : mask;
     if (asks_host(e, needs, found) &&
-        (st = gs_emit__load_needed(e, e->operand_array[index], operand, mask, &host)) != GS_OK)
+        (st = gs_emit__load_needed(e, e->ends.operand_array[index], operand, mask, &host)) != GS_OK)
         return st;
     for (uint32_t s = 0; s < t->switches && st == GS_OK; s++)
         st = share_chain(e, index, operand, &host, needs, found, &t->at[s], upload, &uploads);

@@ -40,12 +40,12 @@ static uint32_t find_or_add(uint32_t *list, uint32_t *count, uint32_t array)
 
 void gs_emit__list_ends(struct emitter *e)
 {
-    e->operands = e->targets = 0;
+    e->ends.operands = e->ends.targets = 0;
     for (gs_array_use u = {0}; gs_stage_next_use(gs_emit__stage(e), &u);) {
         if (u.role == GS_USE_OPERAND || u.role == GS_USE_SCALE)
-            find_or_add(e->operand_array, &e->operands, u.array);
+            find_or_add(e->ends.operand_array, &e->ends.operands, u.array);
         else if (u.role == GS_USE_TARGET)
-            find_or_add(e->target_array, &e->targets, u.array);
+            find_or_add(e->ends.target_array, &e->ends.targets, u.array);
     }
 }
 
@@ -54,7 +54,7 @@ void gs_emit__list_ends(struct emitter *e)
 static gs_status add_places(struct emitter *e, uint32_t sum, uint32_t local)
 {
     gs_plan *p = e->plan;
-    gs_status st = gs_emit__grow((void **)&p->reg, &e->reg_room, p->regs + GS_SUM_PLACES, sizeof(*p->reg));
+    gs_status st = gs_emit__grow((void **)&p->reg, &e->room.reg, p->regs + GS_SUM_PLACES, sizeof(*p->reg));
     if (st != GS_OK)
         return st;
     for (int k = 0; k < GS_SUM_PLACES; k++)
@@ -113,16 +113,16 @@ static gs_status load_targets(struct emitter *e, struct block b)
 {
     uint64_t bytes = 0;
     gs_status st = GS_OK;
-    for (uint32_t a = 0; a < e->targets; a++)
+    for (uint32_t a = 0; a < e->ends.targets; a++)
         for (uint32_t t = 0; t < b.count; t++)
-            bytes += gs_emit__bytes_here(e, e->target_array[a], b.first + t,
+            bytes += gs_emit__bytes_here(e, e->ends.target_array[a], b.first + t,
                                          gs_layout_rows(e->l, e->stage, b.first + t));
     gs_ring_sim *const ring = gs_emit__ring_here(e);
     const uint64_t head = gs_ring_lasting_begin(ring, bytes);
-    for (uint32_t a = 0; a < e->targets && st == GS_OK; a++)
+    for (uint32_t a = 0; a < e->ends.targets && st == GS_OK; a++)
         for (uint32_t t = 0; t < b.count && st == GS_OK; t++) {
             struct unit *u = &gs_emit__here(e)->target[a * e->l->parts + t];
-            const uint32_t rows = gs_layout_rows(e->l, e->stage, b.first + t), array = e->target_array[a];
+            const uint32_t rows = gs_layout_rows(e->l, e->stage, b.first + t), array = e->ends.target_array[a];
             *u = (struct unit){.read = GS_NONE, .ring = NOT_STAGED};
             if (gs_emit__target_needed(e, b.first + t))
                 st = gs_emit__rows_here(e, array, b.first + t, 0, rows, false, u);
@@ -133,7 +133,7 @@ static gs_status load_targets(struct emitter *e, struct block b)
 
 static void release_targets(struct emitter *e, struct block b, uint32_t last)
 {
-    for (uint32_t a = 0; a < e->targets; a++)
+    for (uint32_t a = 0; a < e->ends.targets; a++)
         for (uint32_t t = 0; t < b.count; t++)
             gs_emit__release(e, &gs_emit__here(e)->target[a * e->l->parts + t], last);
 }
@@ -142,7 +142,13 @@ static void release_targets(struct emitter *e, struct block b, uint32_t last)
 
 static const struct unit *operand_of(struct emitter *e, uint32_t array)
 {
-    return &gs_emit__here(e)->operand[find_or_add(e->operand_array, &e->operands, array)];
+    return &gs_emit__here(e)->operand[find_or_add(e->ends.operand_array, &e->ends.operands, array)];
+}
+
+static const struct unit *target_of(struct emitter *e, uint32_t array, uint32_t local)
+{
+    const uint32_t index = find_or_add(e->ends.target_array, &e->ends.targets, array);
+    return &gs_emit__here(e)->target[index * e->l->parts + local];
 }
 
 /* The numbers from row `first` on that the sum's operand rows are multiplied by, where there are some. */
@@ -156,7 +162,7 @@ static gs_status add_scale_place(struct emitter *e, gs_task *t, uint32_t sum, ui
         return GS_OK;
     const struct unit *u = operand_of(e, scale);
     t->first_reg = p->regs;
-    if ((st = gs_emit__grow((void **)&p->reg, &e->reg_room, p->regs + 1, sizeof(*p->reg))) != GS_OK)
+    if ((st = gs_emit__grow((void **)&p->reg, &e->room.reg, p->regs + 1, sizeof(*p->reg))) != GS_OK)
         return st;
     p->reg[p->regs] = u->place;
     p->reg[p->regs++].offset += first * e->l->row_bytes[scale];
@@ -191,7 +197,7 @@ static gs_status add_program_task(struct emitter *e, const gs_task *like, uint32
     t.kind = GS_TASK_EDGES;
     t.sum = GS_NONE;
     t.first_reg = p->regs;
-    if ((st = gs_emit__grow((void **)&p->reg, &e->reg_room, p->regs + s->edge_regs, sizeof(*p->reg))) != GS_OK)
+    if ((st = gs_emit__grow((void **)&p->reg, &e->room.reg, p->regs + s->edge_regs, sizeof(*p->reg))) != GS_OK)
         return st;
     gs_emit__wait(e, chunk->read);
     for (uint32_t r = 0; r < s->edge_regs; r++) {
@@ -200,7 +206,7 @@ static gs_status add_program_task(struct emitter *e, const gs_task *like, uint32
         if (reg->kind == GS_EDGE_OPERAND)
             u = operand_of(e, reg->array);
         else if (reg->kind == GS_EDGE_TARGET)
-            u = &gs_emit__here(e)->target[find_or_add(e->target_array, &e->targets, reg->array) * e->l->parts + local];
+            u = target_of(e, reg->array, local);
         p->reg[p->regs++] = u ? u->place : (gs_place){GS_REGION_NONE, 0};
         gs_emit__wait(e, u ? u->read : GS_NONE);
     }
@@ -226,14 +232,14 @@ static uint64_t gathered_row_bytes(const struct emitter *e)
 }
 
 /* Chunks of one operand interval come one by one, each as it is wanted. */
-static bool is_alone(const struct emitter *e) { return e->group_end - e->group_first == 1; }
+static bool is_alone(const struct emitter *e) { return e->ends.group_end - e->ends.group_first == 1; }
 
 static gs_status sum_chunk(struct emitter *e, struct block b, uint32_t local, uint32_t operand, uint32_t *last)
 {
     const gs_stage *s = gs_emit__stage(e);
     const uint32_t target = b.first + local;
     const gs_chunk *c = gs_layout_chunk(e->l, e->stage, target, operand);
-    struct unit *const chunk = &e->chunk[local * GS_CHUNK_GROUP + operand - e->group_first];
+    struct unit *const chunk = &e->ends.chunk[local * GS_CHUNK_GROUP + operand - e->ends.group_first];
     gs_status st = GS_OK;
 
     if (c->edges == 0)
@@ -286,13 +292,14 @@ static gs_status load_group(struct emitter *e, uint32_t operand)
     uint64_t bytes = 0;
     gs_status st = GS_OK;
 
-    e->group_first = operand;
-    e->group_end = e->copies ? operand + 1 : gs_emit__group_end(e, b, operand, &bytes);
+    e->ends.group_first = operand;
+    e->ends.group_end = e->copies ? operand + 1 : gs_emit__group_end(e, b, operand, &bytes);
     if (is_alone(e))
         return GS_OK;
     gs_ring_group(&e->ring, bytes);
     for (uint32_t t = 0; t < b.count && st == GS_OK; t++)
-        st = gs_emit__load_chunks(e, b.first + t, operand, e->group_end - operand, &e->chunk[t * GS_CHUNK_GROUP]);
+        st = gs_emit__load_chunks(e, b.first + t, operand, e->ends.group_end - operand,
+                                  &e->ends.chunk[t * GS_CHUNK_GROUP]);
     return st;
 }
 
@@ -315,20 +322,20 @@ gs_status gs_emit__load_operands(struct emitter *e, uint32_t operand, const bool
     uint64_t together = largest_chunk(e, operand) + beside;
     gs_status st = GS_OK;
 
-    for (uint32_t a = 0; a < e->operands; a++)
-        together += gs_emit__list_readers(e, operand, e->operand_array[a], needs, reads)
-                        ? gs_emit__staged_bytes(e, e->operand_array[a], operand, count)
+    for (uint32_t a = 0; a < e->ends.operands; a++)
+        together += gs_emit__list_readers(e, operand, e->ends.operand_array[a], needs, reads)
+                        ? gs_emit__staged_bytes(e, e->ends.operand_array[a], operand, count)
                         : 0;
     gs_ring_group(&e->ring, together);
-    for (uint32_t a = 0; a < e->operands && st == GS_OK; a++) {
+    for (uint32_t a = 0; a < e->ends.operands && st == GS_OK; a++) {
         for (uint32_t d = 0; d < e->devices; d++)
             e->seat[d].operand[a] = (struct unit){.read = GS_NONE, .ring = NOT_STAGED};
-        if (!gs_emit__list_readers(e, operand, e->operand_array[a], needs, reads))
+        if (!gs_emit__list_readers(e, operand, e->ends.operand_array[a], needs, reads))
             continue;
         if (e->copies)
             st = gs_emit__share(e, a, operand, reads);
         else
-            st = gs_emit__load_needed(e, e->operand_array[a], operand, mask, &e->seat[0].operand[a]);
+            st = gs_emit__load_needed(e, e->ends.operand_array[a], operand, mask, &e->seat[0].operand[a]);
     }
     return st;
 }
@@ -340,7 +347,7 @@ static gs_status sum_operand(struct emitter *e, uint32_t operand)
 
     if (!gs_emit__list_needs(e, operand, needs))
         return GS_OK;
-    if ((operand >= e->group_end && (st = load_group(e, operand)) != GS_OK) ||
+    if ((operand >= e->ends.group_end && (st = load_group(e, operand)) != GS_OK) ||
         (st = gs_emit__load_operands(e, operand, needs, 0)) != GS_OK)
         return st;
     for (uint32_t d = 0; d < e->devices && st == GS_OK; d++) {
@@ -351,7 +358,7 @@ static gs_status sum_operand(struct emitter *e, uint32_t operand)
         st = add_own_rows(e, seat->block, operand, &seat->last);
         for (uint32_t t = 0; t < seat->block.count && st == GS_OK; t++)
             st = sum_chunk(e, seat->block, t, operand, &seat->last);
-        for (uint32_t a = 0; a < e->operands && st == GS_OK; a++)
+        for (uint32_t a = 0; a < e->ends.operands && st == GS_OK; a++)
             gs_emit__release(e, &seat->operand[a], seat->last);
     }
     return st;
@@ -368,7 +375,7 @@ gs_status gs_emit__edge_pass(struct emitter *e)
         if (seat->block.count > 0 && (st = begin_sums(e, seat->block)) == GS_OK)
             st = load_targets(e, seat->block);
     }
-    e->group_end = 0;
+    e->ends.group_end = 0;
     for (uint32_t o = 0; o < e->l->parts && st == GS_OK; o++)
         st = sum_operand(e, o);
     for (e->device = 0; e->device < e->devices && st == GS_OK; e->device++) {

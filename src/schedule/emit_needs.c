@@ -60,20 +60,20 @@ static void mark_rows(struct emitter *e, gs_row_run r)
 {
     const uint32_t granule = e->l->config->granules.rows;
     for (uint32_t g = r.first / granule; g * (uint64_t)granule < r.first + r.rows; g++)
-        e->mask[g / 64] |= 1ull << (g % 64);
+        e->ends.mask[g / 64] |= 1ull << (g % 64);
 }
 
 const uint64_t *gs_emit__needed_rows(struct emitter *e, struct block b, uint32_t operand)
 {
     const gs_stage *s = gs_emit__stage(e);
     gs_row_run run;
-    if (!gs_runs_need(e->mask, e->l, e->stage, b.first, b.count, operand))
+    if (!gs_runs_need(e->ends.mask, e->l, e->stage, b.first, b.count, operand))
         return NULL;
     for (uint32_t i = 0; i < s->sums; i++)
         for (uint32_t k = 0; gs_emit__adds_own(e, b, operand, i) &&
                              gs_layout_own_run(e->l, e->stage, gs_emit__rows_of(e, i).array, operand, &k, &run);)
             mark_rows(e, run);
-    return e->mask;
+    return e->ends.mask;
 }
 
 /* Devices that copy an interval take all of it. */
@@ -114,7 +114,7 @@ const uint64_t *gs_emit__needed_by(struct emitter *e, uint32_t operand, const bo
     const uint32_t words = e->l->config->granules.words;
     if (!e->copies)
         return gs_emit__needed_rows(e, e->seat[0].block, operand);
-    memset(e->mask_of_all, 0, words * sizeof(*e->mask_of_all));
+    memset(e->ends.mask_of_all, 0, words * sizeof(*e->ends.mask_of_all));
     for (uint32_t d = 0; d < e->devices; d++) {
         if (!needs[d])
             continue;
@@ -122,9 +122,9 @@ const uint64_t *gs_emit__needed_by(struct emitter *e, uint32_t operand, const bo
         if (mask == NULL)
             return NULL;
         for (uint32_t w = 0; w < words; w++)
-            e->mask_of_all[w] |= mask[w];
+            e->ends.mask_of_all[w] |= mask[w];
     }
-    return e->mask_of_all;
+    return e->ends.mask_of_all;
 }
 
 bool gs_emit__list_needs(const struct emitter *e, uint32_t operand, bool *needs)

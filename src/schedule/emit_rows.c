@@ -9,8 +9,8 @@
 
 gs_status gs_emit__take_ring(struct emitter *e, uint64_t bytes, struct unit *out)
 {
-    const uint32_t before = e->wait_count;
-    const gs_status st = gs_ring_take(&e->ring, bytes, &out->ring, e->waits, WAITS, &e->wait_count);
+    const uint32_t before = e->wait.count;
+    const gs_status st = gs_ring_take(&e->ring, bytes, &out->ring, e->wait.task, WAITS, &e->wait.count);
     gs_emit__expand(e, before);
     out->on = 0;
     if (st == GS_OK)
@@ -56,7 +56,7 @@ static gs_status choose_runs(struct emitter *e, gs_task *t, const gs_run_extent 
     *bytes = x->bytes;
     if (mask == NULL)
         return GS_OK;
-    if ((st = gs_emit__grow((void **)&p->run, &e->run_room, (uint32_t)GS_MIN(p->runs + room, UINT32_MAX),
+    if ((st = gs_emit__grow((void **)&p->run, &e->room.run, (uint32_t)GS_MIN(p->runs + room, UINT32_MAX),
                             sizeof(*p->run))) != GS_OK)
         return st;
     *bytes = gs_runs_choose(p->run + p->runs, (uint32_t)room, &t->runs, e->l, x, mask);
@@ -91,7 +91,7 @@ static gs_status load_staged(struct emitter *e, uint32_t array, uint32_t interva
     if (l->spill_interval[array] == 0) {
         gs_emit__store_extent(l, array, first, rows, &t, &skip);
     } else {
-        const uint32_t *w = e->written[(uint64_t)array * l->parts + interval];
+        const uint32_t *w = e->spill.written[(uint64_t)array * l->parts + interval];
         const uint64_t begin = gs_align_down(from * row, GS_BLOCK_BYTES);
         t.offset = gs_emit__spilled_at(e, array, interval) + begin;
         t.bytes = gs_align_up((from + rows) * row, GS_BLOCK_BYTES) - begin;

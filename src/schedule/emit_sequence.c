@@ -117,7 +117,7 @@ static gs_status chunk_task(struct emitter *e, gs_task *t, uint32_t slot, uint32
     t->file = GS_FILE_EDGES(e->l->program, e->l->stage_set[e->stage]);
     t->chunk_bytes = c->length;
     if ((st = gs_emit__chunk_here(e, t, &chunk)) != GS_OK ||
-        (st = gs_emit__grow((void **)&p->reg, &e->reg_room, p->regs + GS_STATE_PLACES, sizeof(*p->reg))) != GS_OK)
+        (st = gs_emit__grow((void **)&p->reg, &e->room.reg, p->regs + GS_STATE_PLACES, sizeof(*p->reg))) != GS_OK)
         return st;
     t->first_reg = p->regs;
     for (int k = 0; k < GS_STATE_PLACES; k++) {
@@ -158,8 +158,8 @@ static gs_status load_gates(struct emitter *e, uint32_t operand, const bool *nee
             gs_ring_group(gs_emit__ring_here(e), here + most);
     }
     e->device = 0;
-    e->group_first = operand; /* chunks come one by one */
-    e->group_end = operand + 1;
+    e->ends.group_first = operand; /* chunks come one by one */
+    e->ends.group_end = operand + 1;
     return gs_emit__load_operands(e, operand, needs,
                                   beside == GS_NONE ? 0 : gs_emit__staged_bytes(e, beside, operand, rows));
 }
@@ -189,7 +189,7 @@ static gs_status unroll_here(struct emitter *e, uint32_t operand, bool needs, ui
 /* The states at the start of the operand after the `index`-th, from those at its own. */
 static gs_status unroll(struct emitter *e, uint32_t index, uint32_t from, uint32_t to)
 {
-    const uint32_t operand = e->needed[index];
+    const uint32_t operand = e->ends.needed[index];
     bool needs[GS_PLAN_DEVICES];
     gs_status st;
 
@@ -206,7 +206,7 @@ static gs_status unroll(struct emitter *e, uint32_t index, uint32_t from, uint32
 /* Tasks that have written rows of this interval, or, where they are kept, one that has touched them. */
 static uint32_t *touched(struct emitter *e, uint32_t operand)
 {
-    return e->written[(uint64_t)sequence_of(e)->array * e->l->parts + operand];
+    return e->spill.written[(uint64_t)sequence_of(e)->array * e->l->parts + operand];
 }
 
 static bool is_kept(const struct emitter *e, uint32_t operand)
@@ -303,7 +303,7 @@ static gs_status close_gradient(struct emitter *e, uint32_t operand, struct unit
 static gs_status back_here(struct emitter *e, uint32_t index, struct unit *rows)
 {
     const struct block b = gs_emit__here(e)->block;
-    const uint32_t operand = e->needed[index];
+    const uint32_t operand = e->ends.needed[index];
     gs_status st = take_gradient(e, operand, rows);
 
     for (uint32_t t = 0; t < b.count && st == GS_OK; t++) {
@@ -318,7 +318,7 @@ static gs_status back_here(struct emitter *e, uint32_t index, struct unit *rows)
 
 static gs_status back(struct emitter *e, uint32_t index)
 {
-    const uint32_t operand = e->needed[index];
+    const uint32_t operand = e->ends.needed[index];
     bool needs[GS_PLAN_DEVICES];
     struct unit rows;
     gs_status st;
@@ -357,7 +357,7 @@ gs_status gs_emit__back_pass(struct emitter *e)
     gs_emit__list_ends(e); /* gates at the operand end, and nothing else */
     for (uint32_t o = 0; o < e->l->parts; o++)
         if (gs_emit__list_needs(e, o, needs))
-            e->needed[count++] = o;
+            e->ends.needed[count++] = o;
     for (e->device = 0; e->device < e->devices && st == GS_OK; e->device++)
         st = begin_block(e);
     e->device = 0;

@@ -24,13 +24,14 @@ static gs_status list_owners(struct emitter *e, uint32_t array, uint32_t first, 
 {
     for (uint32_t s = by; s-- > first;) {
         const gs_stage *const stage = &e->l->program->stage[s];
-        const gs_status st = gs_emit__grow((void **)&e->owner, room, *count + stage->regs, sizeof(*e->owner));
+        const gs_status st =
+            gs_emit__grow((void **)&e->spill.owner, room, *count + stage->regs, sizeof(*e->spill.owner));
         if (st != GS_OK)
             return st;
         for (uint32_t r = 0; r < stage->regs; r++)
             if (stage->reg[r].kind == GS_REG_TEMP && stage->reg[r].array != GS_NONE &&
                 share_bytes(e->plan, array, stage->reg[r].array))
-                e->owner[(*count)++] = stage->reg[r].array;
+                e->spill.owner[(*count)++] = stage->reg[r].array;
     }
     return GS_OK;
 }
@@ -42,24 +43,24 @@ gs_status gs_emit__spill_open(struct emitter *e)
     gs_status st = GS_OK;
 
     e->plan->spill_total = gs_lives_spill(e->plan->spill_first, e->plan->spill_bytes, e->c, e->l);
-    if ((e->owners = gs_calloc(p->arrays, sizeof(*e->owners))) == NULL)
+    if ((e->spill.owners = gs_calloc(p->arrays, sizeof(*e->spill.owners))) == NULL)
         return gs_fail(GS_ENOMEM, "out of memory while planning");
     for (uint32_t i = 0; i < p->passes; i++) /* nothing of a pass is under way in the next */
         for (uint32_t a = 0; a < p->arrays && st == GS_OK; a++) {
             const uint32_t by = e->l->stored_by[a], first = p->pass[i].first_stage;
             if (by == GS_NONE || by < first || by >= first + p->pass[i].stages)
                 continue;
-            e->owners[a].first = count;
+            e->spill.owners[a].first = count;
             st = list_owners(e, a, first, by, &room, &count);
-            e->owners[a].end = count;
+            e->spill.owners[a].end = count;
         }
     return st;
 }
 
 void gs_emit__spill_close(struct emitter *e)
 {
-    gs_free(e->owner);
-    gs_free(e->owners);
+    gs_free(e->spill.owner);
+    gs_free(e->spill.owners);
 }
 
 uint64_t gs_emit__spilled_at(const struct emitter *e, uint32_t array, uint32_t interval)
@@ -77,7 +78,7 @@ static uint64_t wait_for_writes(struct emitter *e, uint32_t array, uint64_t begi
     if (from >= to)
         return 0;
     for (uint64_t k = (from - first) / step; k <= (to - 1 - first) / step; k++) {
-        const uint32_t *const w = e->written[(uint64_t)array * e->l->parts + e->c->kept_intervals[array] + k];
+        const uint32_t *const w = e->spill.written[(uint64_t)array * e->l->parts + e->c->kept_intervals[array] + k];
         const uint64_t low = GS_MAX(from, first + k * step), high = GS_MIN(to, first + (k + 1) * step);
         for (uint32_t i = w[0]; w[0] != GS_NONE && i <= w[1]; i++) {
             const gs_task *const t = &e->plan->task[i];
@@ -92,8 +93,8 @@ static uint64_t wait_for_writes(struct emitter *e, uint32_t array, uint64_t begi
 
 void gs_emit__wait_for_owners(struct emitter *e, const gs_task *write)
 {
-    const struct owners *const before = &e->owners[write->file];
+    const struct owners *const before = &e->spill.owners[write->file];
     for (uint32_t k = before->first; k < before->end; k++)
-        if (wait_for_writes(e, e->owner[k], write->offset, write->offset + write->bytes) == write->bytes)
+        if (wait_for_writes(e, e->spill.owner[k], write->offset, write->offset + write->bytes) == write->bytes)
             return;
 }

@@ -28,33 +28,34 @@ gs_status gs_emit__grow(void **array, uint32_t *room, uint32_t need, size_t size
 
 void gs_emit__wait(struct emitter *e, uint32_t task)
 {
-    if (task != GS_NONE && e->wait_count < WAITS)
-        e->waits[e->wait_count++] = task;
+    if (task != GS_NONE && e->wait.count < WAITS)
+        e->wait.task[e->wait.count++] = task;
 }
 
 uint32_t gs_emit__join(struct emitter *e, const uint32_t *task, uint32_t tasks)
 {
-    const uint32_t at = e->joins;
+    const uint32_t at = e->wait.joins;
     /* Without memory, or with more of them than numbers, the last one stands for all: no plan, then. */
     if (at + tasks + 1 >= JOINED ||
-        gs_emit__grow((void **)&e->joined, &e->joined_room, at + tasks + 1, sizeof(*e->joined)) != GS_OK) {
-        e->wait_count = WAITS;
+        gs_emit__grow((void **)&e->wait.joined, &e->wait.joined_room, at + tasks + 1, sizeof(*e->wait.joined)) !=
+            GS_OK) {
+        e->wait.count = WAITS;
         return task[tasks - 1];
     }
-    e->joined[at] = tasks;
-    memcpy(&e->joined[at + 1], task, tasks * sizeof(*task));
-    e->joins += tasks + 1;
+    e->wait.joined[at] = tasks;
+    memcpy(&e->wait.joined[at + 1], task, tasks * sizeof(*task));
+    e->wait.joins += tasks + 1;
     return JOINED | at;
 }
 
 void gs_emit__expand(struct emitter *e, uint32_t from)
 {
-    const uint32_t end = e->wait_count;
+    const uint32_t end = e->wait.count;
     for (uint32_t i = from; i < end; i++) {
-        if ((e->waits[i] & JOINED) == 0)
+        if ((e->wait.task[i] & JOINED) == 0)
             continue;
-        const uint32_t *const list = &e->joined[e->waits[i] & ~JOINED];
-        e->waits[i] = list[1];
+        const uint32_t *const list = &e->wait.joined[e->wait.task[i] & ~JOINED];
+        e->wait.task[i] = list[1];
         for (uint32_t k = 2; k <= list[0]; k++)
             gs_emit__wait(e, list[k]);
     }
@@ -62,11 +63,11 @@ void gs_emit__expand(struct emitter *e, uint32_t from)
 
 void gs_emit__enter_stage(struct emitter *e, uint32_t lane)
 {
-    if (lane < GS_LANE_DEVICES || e->lane_open[lane])
+    if (lane < GS_LANE_DEVICES || e->wait.lane_open[lane])
         return;
-    e->lane_open[lane] = true;
+    e->wait.lane_open[lane] = true;
     for (uint32_t k = GS_LANE_DEVICES; k < GS_LANE_DEVICES + e->devices * GS_DEVICE_LANES; k++)
-        gs_emit__wait(e, e->lane_before[k]);
+        gs_emit__wait(e, e->wait.lane_before[k]);
 }
 
 /* Keeps only the last of each lane whose tasks end in order. */
@@ -76,18 +77,18 @@ uint32_t gs_emit__settle_waits(struct emitter *e, uint32_t lane)
     const uint32_t lanes = GS_LANE_DEVICES + e->devices * GS_DEVICE_LANES;
 
     memset(last, 0xff, lanes * sizeof(*last));
-    for (uint32_t i = 0; i < e->wait_count; i++) {
-        const uint32_t w = e->waits[i], of = gs_task_lane(&e->plan->task[w]);
+    for (uint32_t i = 0; i < e->wait.count; i++) {
+        const uint32_t w = e->wait.task[i], of = gs_task_lane(&e->plan->task[w]);
         if (of < GS_LANE_DEVICES) {
-            if (n == 0 || e->waits[n - 1] != w)
-                e->waits[n++] = w;
+            if (n == 0 || e->wait.task[n - 1] != w)
+                e->wait.task[n++] = w;
         } else if (of != lane && (last[of] == GS_NONE || w > last[of])) {
             last[of] = w;
         }
     }
     for (uint32_t k = GS_LANE_DEVICES; k < lanes; k++)
         if (last[k] != GS_NONE)
-            e->waits[n++] = last[k];
+            e->wait.task[n++] = last[k];
     return n;
 }
 
@@ -100,7 +101,7 @@ uint64_t gs_emit__table_bytes(const struct emitter *e)
            p->aheads * sizeof(*p->ahead) + p->residents * sizeof(*p->resident);
 }
 
-/* Appends a task that waits for e->waits, which is emptied. */
+/* Appends a task that waits for e->wait.task, which is emptied. */
 gs_status gs_emit__task(struct emitter *e, const gs_task *t, uint32_t *index)
 {
     gs_plan *p = e->plan;
@@ -115,25 +116,25 @@ gs_status gs_emit__task(struct emitter *e, const gs_task *t, uint32_t *index)
     const uint32_t lane = gs_task_lane(&own);
     if (e->copies)
         gs_emit__enter_stage(e, lane);
-    if (e->wait_count + GS_PLAN_LANES > WAITS || gs_emit__table_bytes(e) > e->tables_most)
+    if (e->wait.count + GS_PLAN_LANES > WAITS || gs_emit__table_bytes(e) > e->tables_most)
         return GS_EAGAIN;
     const uint32_t n = gs_emit__settle_waits(e, lane);
-    if ((st = gs_emit__grow((void **)&p->task, &e->task_room, p->tasks + 1, sizeof(*p->task))) != GS_OK ||
-        (st = gs_emit__grow((void **)&p->dep, &e->dep_room, p->deps + n, sizeof(*p->dep))) != GS_OK)
+    if ((st = gs_emit__grow((void **)&p->task, &e->room.task, p->tasks + 1, sizeof(*p->task))) != GS_OK ||
+        (st = gs_emit__grow((void **)&p->dep, &e->room.dep, p->deps + n, sizeof(*p->dep))) != GS_OK)
         return st;
     gs_task *out = &p->task[p->tasks];
     *out = own;
     out->first_dep = p->deps;
     out->deps = n;
     if (n > 0)
-        memcpy(&p->dep[p->deps], e->waits, n * sizeof(*p->dep));
+        memcpy(&p->dep[p->deps], e->wait.task, n * sizeof(*p->dep));
     p->deps += n;
-    e->wait_count = 0;
+    e->wait.count = 0;
     if (t->kind == GS_TASK_WRITE)
         e->last_write = p->tasks;
     else if (t->kind != GS_TASK_READ)
         e->last_compute = p->tasks;
-    e->lane_last[lane] = p->tasks;
+    e->wait.lane_last[lane] = p->tasks;
     *index = p->tasks++;
     return GS_OK;
 }

@@ -207,7 +207,7 @@ static gs_status write_outputs(struct emitter *e, uint32_t interval, uint32_t fr
                            .offset =
                                gs_emit__spilled_at(e, reg->array, interval) + gs_align_down(from * row, GS_BLOCK_BYTES),
                            .bytes = stored_bytes(row, from, rows)};
-        uint32_t task, *w = e->written[(uint64_t)reg->array * e->l->parts + interval];
+        uint32_t task, *w = e->spill.written[(uint64_t)reg->array * e->l->parts + interval];
         gs_emit__wait(e, made);
         gs_emit__wait_for_owners(e, &t);
         if ((st = gs_emit__task(e, &t, &task)) != GS_OK)
@@ -260,7 +260,7 @@ static gs_status emit_tile(struct emitter *e, uint32_t interval, struct block b,
                  .first_row = gs_interval_first(e->l->chunks, interval) + from};
     gs_status st;
 
-    if ((st = gs_emit__grow((void **)&p->reg, &e->reg_room, p->regs + s->regs, sizeof(*p->reg))) != GS_OK)
+    if ((st = gs_emit__grow((void **)&p->reg, &e->room.reg, p->regs + s->regs, sizeof(*p->reg))) != GS_OK)
         return st;
     gs_place *place = &p->reg[p->regs];
     p->regs += s->regs;

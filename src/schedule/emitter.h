@@ -97,45 +97,62 @@ struct owners {
     uint32_t first, end;
 };
 
+/* What the task being made waits for, and what tasks of its lane and stage are behind. */
+struct waiting {
+    uint32_t *task;           /* [WAITS] */
+    uint32_t count;
+    uint32_t *joined;         /* lists of tasks, each after its length; number k of JOINED | k */
+    uint32_t joins, joined_room;
+    uint32_t lane_last[GS_PLAN_LANES];   /* of the pass */
+    uint32_t lane_before[GS_PLAN_LANES]; /* when the stage began */
+    bool lane_open[GS_PLAN_LANES];       /* a task of this stage waits for those */
+};
+
+/* Of the edge pass being made: what it needs at either end of its edges. */
+struct ends {
+    uint32_t operands, targets;             /* arrays whose rows it reads, each once */
+    uint32_t *operand_array, *target_array; /* [GS_STAGE_SUMS + most edge regs] */
+    struct unit *chunk; /* [parts * GS_CHUNK_GROUP] of the block's targets: for operand intervals [group_first,
+                         * group_end) */
+    uint32_t group_first, group_end;
+    uint32_t *needed;      /* [parts] operand intervals of the blocks of a sequence's derivative */
+    uint64_t *mask;        /* [granules.words] what a block needs of the operand interval */
+    uint64_t *mask_of_all; /* [granules.words] what several devices' do */
+};
+
+/* Who writes the run's file where. */
+struct spilled {
+    uint32_t (*written)[2]; /* [array * parts + interval]: first and last task of the writes of those rows */
+    struct owners *owners;  /* [arrays] */
+    uint32_t *owner;
+};
+
+/* Entries that there is room for in the plan's lists. */
+struct room {
+    uint32_t task, dep, reg, run, resident, ahead;
+};
+
 struct emitter {
     const gs_layout *l;
     gs_choice *c;
     gs_plan *plan;
     uint64_t tables_most; /* bytes of the plan itself with which it cannot fit */
-    uint32_t task_room, dep_room, reg_room, run_room, resident_room, ahead_room;
+    struct room room;
     gs_ring_sim ring;
-    /* [array * parts + interval]: first and last task of the writes of those rows */
-    uint32_t (*written)[2];
-    uint64_t *mask;  /* [granules.words] what the block needs of the operand interval */
-    struct owners *owners;  /* [arrays] */
-    uint32_t *owner;
-    uint32_t *waits; /* of the task being made */
-    uint32_t wait_count;
-    uint32_t stage;
-    uint64_t stage_edges, stage_rows; /* that it went over so far */
-    uint32_t last_compute, last_write; /* of the pass */
+    struct cache cache; /* of the host's memory */
+    struct spilled spill;
     uint32_t devices, device; /* how many seats; whose tasks are being added */
     struct seat *seat;        /* [devices] */
     bool copies;              /* are tasks: computations find everything in the arenas */
-    uint32_t lane_last[GS_PLAN_LANES];   /* of the pass */
-    uint32_t lane_before[GS_PLAN_LANES]; /* when the stage began */
-    bool lane_open[GS_PLAN_LANES];       /* a task of this stage waits for those */
-    uint32_t *joined;         /* lists of tasks, each after its length; number k of JOINED | k */
-    uint32_t joins, joined_room;
-    uint64_t *mask_of_all;    /* [granules.words] of several devices */
     gs_plan_pass *pass;
+    uint32_t last_compute, last_write; /* of the pass */
+    uint32_t stage;
+    uint64_t stage_edges, stage_rows; /* that it went over so far */
+    struct waiting wait;
+    struct ends ends;
     struct unit *tile;   /* [most regs] what the tile being made uses */
-    /* Of the edge pass being made: the arrays whose rows it reads at either end,
-     * each once, and where the rows stand. */
-    uint32_t operands, targets;
-    uint32_t *operand_array, *target_array; /* [GS_STAGE_SUMS + most edge regs] */
-    struct unit *chunk; /* [parts * GS_CHUNK_GROUP] of the block's targets: for operand intervals [group_first,
-                         * group_end) */
-    uint32_t group_first, group_end;
-    struct cache cache; /* of the host's memory */
     bool in_vertex; /* a vertex program is being made, not an edge pass */
     bool first_tile; /* and its interval begins */
-    uint32_t *needed;                       /* [parts] operand intervals of the blocks of a sequence's derivative */
 };
 
 /* Where tasks are being added for. */
