@@ -129,14 +129,14 @@ static void note_refusal(const gs_schedule_config *config, gs_refusal refusal)
 /* "; or partition again with .parts 24", where a finer grid would do. `device`: what this one's devices need. */
 static const char *finer_grid(char *buf, size_t cap, const gs_layout *l, gs_choice *c, uint64_t device)
 {
-    const uint64_t arena = gs_layout_least_arena(l);
-    const uint64_t staging = l->config->topology != NULL ? device - l->config->device_fixed - arena : 0;
     uint64_t ring = 0, tables = 0;
     uint32_t parts = 0;
 
-    c->staging_bytes = staging;
-    if (gs_choice_set_arena(c, l, arena) && least_ring(&ring, &tables, l, c) == GS_OK)
-        parts = gs_regrid_parts(l, staging, ring, tables);
+    if (gs_choice_set_arena(c, l, gs_layout_least_arena(l))) {
+        c->staging_bytes = l->config->topology != NULL ? device - l->config->device_fixed - c->arena_bytes : 0;
+        if (least_ring(&ring, &tables, l, c) == GS_OK)
+            parts = gs_regrid_parts(l, c->staging_bytes, ring, tables);
+    }
     *buf = '\0';
     if (parts > 0)
         snprintf(buf, cap, "; or partition again with .parts %u", parts);

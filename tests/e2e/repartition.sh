@@ -8,15 +8,15 @@ run generate "$GNNSTREAM" generate rmat "$work/input" --vertices 100000 --edges 
 run 'one part' "$GNNSTREAM" partition "$work/input" "$work/whole" --parts 1 --method natural || finish
 
 for model in gcn gat sage; do
-    for budgets in '200M 12M' '60M 64M' '48M 16M'; do
-        read -r host device <<<"$budgets"
-        options=(--model $model --host-memory "$host" --device-memory "$device")
+    for budgets in 'cpu 200M 12M' 'cpu 60M 64M' 'cpu 48M 16M' 'cpu:2 200M 12M'; do
+        read -r on host device <<<"$budgets"
+        options=(--model $model --device "$on" --host-memory "$host" --device-memory "$device")
         refuse 1 'needs at least .*; or partition again with --parts [0-9]*$' "$GNNSTREAM" plan "$work/whole" \
             "${options[@]}" || continue
         parts=$(sed -n 's/.*--parts \([0-9]*\)$/\1/p' "$work/stderr")
         run "$parts parts" "$GNNSTREAM" partition "$work/input" "$work/finer" --parts "$parts" --method natural \
             --force || continue
-        run "$model in $host and $device, $parts parts" "$GNNSTREAM" plan "$work/finer" "${options[@]}"
+        run "$model on $on in $host and $device, $parts parts" "$GNNSTREAM" plan "$work/finer" "${options[@]}"
     done
 done
 
