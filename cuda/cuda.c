@@ -25,7 +25,6 @@ static const char *const fixed_names[GS_CUDA_FIXED_COUNT] = {
     [GS_CUDA_MOMENTS_PART] = "gs_moments_parts",
     [GS_CUDA_MOMENTS_TOTAL] = "gs_moments_total",
     [GS_CUDA_STATISTIC] = "gs_statistic",
-    [GS_CUDA_FETCH] = "gs_fetch_rows",
     [GS_CUDA_LOSS] = "gs_loss",
     [GS_CUDA_LOSS_TOTAL] = "gs_loss_total",
     [GS_CUDA_STEP] = "gs_step",
@@ -102,20 +101,13 @@ static gs_status cuda_poll(void *context, uint64_t launch, bool wait, bool *done
 static gs_status cuda_add_own(void *context, const gs_own_launch *l)
 {
     gs_cuda *const c = context;
-    const uint64_t count = l->rows * l->width;
+    gs_add_args a = {.acc = l->acc, .src = l->own, .count = l->rows * l->width, .scale = l->scale, .width = l->width,
+                     .how = l->dtype == GS_BF16  ? GS_ADD_BF16
+                            : l->dtype == GS_F16 ? GS_ADD_F16
+                                                 : GS_ADD_F32};
     gs_status st = gs_cuda_begin(c);
-    const uint32_t to = gs_cuda_bind_range(c, l->acc, count * sizeof(float), GS_CUDA_INOUT);
-    const uint32_t from = gs_cuda_bind_range(c, l->own, count * gs_dtype_bytes(l->dtype), GS_CUDA_IN);
-    const uint32_t scale =
-        l->scale != NULL ? gs_cuda_bind_range(c, l->scale, l->rows * sizeof(float), GS_CUDA_IN) : GS_NONE;
-    if (st == GS_OK && (st = gs_cuda_stage(c)) == GS_OK) {
-        gs_add_args a = {.acc = (float *)c->bind[to].at, .src = (const void *)c->bind[from].at, .count = count,
-                         .scale = scale != GS_NONE ? (const float *)c->bind[scale].at : NULL, .width = l->width,
-                         .how = l->dtype == GS_BF16  ? GS_ADD_BF16
-                                : l->dtype == GS_F16 ? GS_ADD_F16
-                                                     : GS_ADD_F32};
-        st = gs_cuda_launch(c, c->fixed[GS_CUDA_ADD], gs_cuda_blocks(count), 1, 0, &a, "gs_add");
-    }
+    if (st == GS_OK)
+        st = gs_cuda_launch(c, c->fixed[GS_CUDA_ADD], gs_cuda_blocks(a.count), 1, 0, &a, "gs_add");
     return gs_cuda_end(c, st);
 }
 
@@ -123,10 +115,8 @@ static gs_status cuda_copy(void *context, void *to, const void *from, uint64_t b
 {
     gs_cuda *const c = context;
     gs_status st = gs_cuda_begin(c);
-    const uint32_t target = gs_cuda_bind_range(c, to, bytes, GS_CUDA_OUT);
-    const uint32_t source = gs_cuda_bind_range(c, from, bytes, GS_CUDA_IN);
-    if (st == GS_OK && (st = gs_cuda_stage(c)) == GS_OK)
-        st = gs_cuda_check(c, c->d->copy_within(c->bind[target].at, c->bind[source].at, bytes, c->compute), "copying");
+    if (st == GS_OK)
+        st = gs_cuda_check(c, c->d->copy_within((gs_cu_memory)to, (gs_cu_memory)from, bytes, c->compute), "copying");
     return gs_cuda_end(c, st);
 }
 
@@ -134,30 +124,9 @@ static gs_status cuda_zero(void *context, void *memory, uint64_t bytes)
 {
     gs_cuda *const c = context;
     gs_status st = gs_cuda_begin(c);
-    const uint32_t to = gs_cuda_bind_range(c, memory, bytes, GS_CUDA_OUT);
-    if (st == GS_OK && (st = gs_cuda_stage(c)) == GS_OK)
-        st = gs_cuda_check(c, c->d->fill(c->bind[to].at, 0, bytes, c->compute), "clearing memory");
-    return gs_cuda_end(c, st);
-}
-
-/* Room and addresses for a sum's memory. */
-static gs_status bind_sum(gs_cuda *c, gs_frame_args *a, const gs_accumulator *sum, uint32_t rows, uint32_t width,
-                          uint32_t heads, int how)
-{
-    const uint64_t floats = (uint64_t)rows * width, more = (uint64_t)rows * heads;
-    gs_status st = gs_cuda_begin(c);
-    const uint32_t acc = gs_cuda_bind_range(c, sum->acc, floats * sizeof(float), how);
-    const uint32_t maximum = gs_cuda_bind_range(c, heads > 0 ? sum->maximum : NULL, more * sizeof(float), how);
-    const uint32_t norm = gs_cuda_bind_range(c, heads > 0 ? sum->norm : NULL, more * sizeof(float), how);
     if (st == GS_OK)
-        st = gs_cuda_stage(c);
-    *a = (gs_frame_args){.acc = (float *)c->bind[acc].at,
-                         .maximum = (float *)c->bind[maximum].at,
-                         .norm = (float *)c->bind[norm].at,
-                         .count = floats,
-                         .heads_count = more,
-                         .each = heads > 0 ? width / heads : 1};
-    return st;
+        st = gs_cuda_check(c, c->d->fill((gs_cu_memory)memory, 0, bytes, c->compute), "clearing memory");
+    return gs_cuda_end(c, st);
 }
 
 static float neutral_of(gs_sum_kind kind)
@@ -165,13 +134,26 @@ static float neutral_of(gs_sum_kind kind)
     return kind == GS_SUM_MAX ? -INFINITY : kind == GS_SUM_MIN ? INFINITY : 0.0f;
 }
 
+/* What kernels are told of a sum's memory. */
+static gs_frame_args frame_of(gs_sum_kind kind, const gs_accumulator *sum, uint32_t rows, uint32_t width,
+                              uint32_t heads)
+{
+    const bool attends = kind == GS_SUM_ATTEND;
+    return (gs_frame_args){.acc = sum->acc,
+                           .maximum = attends ? sum->maximum : NULL,
+                           .norm = attends ? sum->norm : NULL,
+                           .count = (uint64_t)rows * width,
+                           .heads_count = attends ? (uint64_t)rows * heads : 0,
+                           .each = attends ? width / heads : 1,
+                           .neutral = neutral_of(kind)};
+}
+
 static gs_status cuda_begin_sum(void *context, gs_sum_kind kind, const gs_accumulator *sum, uint32_t rows,
                                 uint32_t width, uint32_t heads)
 {
     gs_cuda *const c = context;
-    gs_frame_args a;
-    gs_status st = bind_sum(c, &a, sum, rows, width, kind == GS_SUM_ATTEND ? heads : 0, GS_CUDA_OUT);
-    a.neutral = neutral_of(kind);
+    gs_frame_args a = frame_of(kind, sum, rows, width, heads);
+    gs_status st = gs_cuda_begin(c);
     if (st == GS_OK)
         st = gs_cuda_launch(c, c->fixed[GS_CUDA_BEGIN], gs_cuda_blocks(a.count), 1, 0, &a, "gs_begin");
     return gs_cuda_end(c, st);
@@ -181,13 +163,12 @@ static gs_status cuda_finish_sum(void *context, gs_sum_kind kind, const gs_accum
                                  uint32_t width, uint32_t heads)
 {
     gs_cuda *const c = context;
-    gs_frame_args a;
+    gs_frame_args a = frame_of(kind, sum, rows, width, heads);
     gs_status st;
 
     if (kind != GS_SUM_MAX && kind != GS_SUM_MIN && kind != GS_SUM_ATTEND)
         return GS_OK;
-    st = bind_sum(c, &a, sum, rows, width, kind == GS_SUM_ATTEND ? heads : 0, GS_CUDA_INOUT);
-    a.neutral = neutral_of(kind);
+    st = gs_cuda_begin(c);
     if (st == GS_OK && kind != GS_SUM_ATTEND)
         st = gs_cuda_launch(c, c->fixed[GS_CUDA_FINISH_MOST], gs_cuda_blocks(a.count), 1, 0, &a, "gs_finish_most");
     if (st == GS_OK && kind == GS_SUM_ATTEND)
@@ -214,14 +195,9 @@ static void cuda_close(void *context)
             d->blas_destroy(c->blas);
         if (c->fixed_module != NULL)
             d->module_unload(c->fixed_module);
-        for (uint32_t i = 0; i < GS_CUDA_FLIGHT; i++) {
-            gs_cu_handle *const event[] = {&c->copied[i], &c->computed[i], &c->finished[i]};
-            for (size_t k = 0; k < GS_ARRAY_LEN(event); k++)
-                if (*event[k] != NULL)
-                    d->event_destroy(*event[k]);
-        }
-        if (c->begun != NULL)
-            d->event_destroy(c->begun);
+        for (uint32_t i = 0; i < GS_CUDA_FLIGHT; i++)
+            if (c->finished[i] != NULL)
+                d->event_destroy(c->finished[i]);
         gs_cu_handle *const stream[] = {&c->in, &c->compute, &c->out};
         for (size_t k = 0; k < GS_ARRAY_LEN(stream); k++)
             if (*stream[k] != NULL)
@@ -279,14 +255,11 @@ static gs_status make_streams(gs_cuda *c)
 {
     const gs_cuda_driver *const d = c->d;
     gs_cu_handle *const stream[] = {&c->in, &c->compute, &c->out};
-    gs_status st = gs_cuda_check(c, d->event_create(&c->begun, GS_CU_EVENT_DISABLE_TIMING), "making an event");
+    gs_status st = GS_OK;
     for (size_t i = 0; i < GS_ARRAY_LEN(stream) && st == GS_OK; i++)
         st = gs_cuda_check(c, d->stream_create(stream[i], GS_CU_STREAM_NON_BLOCKING), "making a stream");
-    for (uint32_t i = 0; i < GS_CUDA_FLIGHT; i++) {
-        gs_cu_handle *const event[] = {&c->copied[i], &c->computed[i], &c->finished[i]};
-        for (size_t k = 0; k < GS_ARRAY_LEN(event) && st == GS_OK; k++)
-            st = gs_cuda_check(c, d->event_create(event[k], GS_CU_EVENT_DISABLE_TIMING), "making an event");
-    }
+    for (uint32_t i = 0; i < GS_CUDA_FLIGHT && st == GS_OK; i++)
+        st = gs_cuda_check(c, d->event_create(&c->finished[i], GS_CU_EVENT_DISABLE_TIMING), "making an event");
     if (st != GS_OK)
         return st;
     gs_cu_result r = d->blas_create(&c->blas);
@@ -351,8 +324,6 @@ static const gs_device_ops cuda_ops = {
     .take_memory = gs_cuda_take_memory,
     .give_memory = gs_cuda_give_memory,
     .quiet = gs_cuda_quiet,
-    .host_wrote = gs_cuda_host_wrote,
-    .host_reads = gs_cuda_host_reads,
     .begin_pass = gs_cuda_begin_pass,
     .end_pass = gs_cuda_end_pass,
     .last_launch = cuda_last_launch,
@@ -381,10 +352,6 @@ gs_status gs_cuda_open(const gs_device_ops **ops, void **context, unsigned ordin
     if ((c = gs_calloc(1, sizeof(*c))) == NULL)
         return gs_fail(GS_ENOMEM, "device cuda: out of memory");
     c->d = driver;
-    c->fetch_saves = GS_CUDA_FETCH_SAVES;
-    const char *const saves = getenv("GS_CUDA_FETCH_SAVES");
-    if (saves != NULL)
-        c->fetch_saves = strtoull(saves, NULL, 10);
     const char *const portion = getenv("GS_CUDA_PORTION_EDGES");
     if (portion != NULL)
         c->portion_edges = (uint32_t)strtoul(portion, NULL, 10);

@@ -8,20 +8,18 @@
  *   pass.c           what a pass brings to the device and takes back
  *   step.c           parameters that stay there for a run, and the optimiser's step
  *   prepare.c        the modules and the fixed memory of a program
- *   memory.c         arena, mirrors and staging: where on the device is this host memory?
+ *   memory.c         the arena, and host memory that is pinned
+ *   streams.c        what is under way
  *   chain.c          one of several devices: copies of its own, from the GPUs before it, and sums over all of them
- *   degree_order.c   in what order a launch takes its targets
- *   fetch_rows.c     copies of some rows of what is in host memory
- *   stage_copy.c     one launch: what it reads goes in, what it wrote comes out, in which stream
  *   launch_edges.c   sums over edges
  *   batch_plan.c, launch_batch.c  products of edges by the matrix of their type
  *   launch_vertex.c  vertex programs
  *   launch_sequence.c  LSTMs over edges
  *   measure.c        ceilings
  *
- * Launches return when they are in the streams. Three streams: `in` copies to the device, `compute` runs kernels, `out`
- * copies back; events order them, so the copies of a launch overlap the kernels of the one before. Launches are
- * numbered (tickets); GS_CUDA_FLIGHT of them may be under way.
+ * Launches return when they are in the stream `compute`, and find everything in the arena: copies to it and from it are
+ * asked for by themselves (chain.c), in streams of their own. Launches are numbered (tickets); GS_CUDA_FLIGHT of them
+ * may be under way.
  */
 #ifndef GS_CUDA_CUDA_INTERNAL_H
 #define GS_CUDA_CUDA_INTERNAL_H
@@ -35,8 +33,6 @@
 #include "device/device_table.h"
 
 #define GS_CUDA_FLIGHT 8u
-#define GS_CUDA_BINDS 256u
-#define GS_CUDA_PIECES 256u
 #define GS_CUDA_HUB_STRETCHES 4096u /* most that the edges of a launch are cut in */
 /* Fewest of a stretch: in batches of 4, some 0.7 us each, 512 take 90 us, which is what a launch of a million edges of
  * 256 bytes takes. */
@@ -49,62 +45,14 @@
 /* Of what is made of a portion of edges by type: at 400 bytes an edge some 170,000 edges, so that the launches of a
  * portion, some 10, are a few times as long as the gaps between them. */
 #define GS_CUDA_BATCH_BYTES (64 * GS_MIB)
-/* Bytes not copied, from which on rows are fetched one by one: what two more launches cost, about 10 us of copying. */
-#define GS_CUDA_FETCH_SAVES (512 * GS_KIB)
 #define GS_CUDA_COLSUM_PARTS 128u
 #define GS_CUDA_LOSS_PARTS 512u
 #define GS_CUDA_WORKSPACE (4u << 20) /* of cuBLAS: what its documents ask for below Hopper's 32 MiB */
 
-enum { GS_CUDA_IN = 1, GS_CUDA_OUT = 2, GS_CUDA_INOUT = 3 };
-
-/* A range of host memory that a launch uses, and where it is on the device. */
-typedef struct gs_cuda_bind {
-    char *host;
-    uint64_t bytes;
-    int how;            /* GS_CUDA_IN, ... */
-    gs_cu_memory at;
-    bool back;          /* the launch's results go to `host` afterwards */
-    /* Rows of which `used` (a bind of before, of index_bytes each) names those that count; 0: all do. */
-    uint32_t rows, used_rows, used, index_bytes;
-} gs_cuda_bind;
-
-/* A copy of host memory in the staging area, or room that such a copy had. */
-typedef struct gs_cuda_piece {
-    const char *host;   /* NULL: the copy is stale */
-    uint64_t bytes;     /* of it */
-    uint64_t offset, size; /* in the staging area */
-    uint64_t ticket;    /* the last launch that used it */
-    gs_cu_memory present; /* marks of the rows that are there; 0: all are */
-} gs_cuda_piece;
-
-/* Of a mirrored chunk: whose targets, how many, and where the order stands, 0 where it is better without. */
-typedef struct gs_cuda_order {
-    const void *target;
-    gs_cu_memory at;
-    uint32_t targets;
-} gs_cuda_order;
-
-/* Orders of targets by degree, each made when its chunk is first launched. */
-typedef struct gs_cuda_orders {
-    uint64_t offset, room, used; /* in the one allocation; bytes */
-    uint32_t slots, most;        /* slots: of a hash table, a power of two, at least half of them free */
-    gs_cuda_order *slot;
-    uint32_t *sorted;            /* [most], while it is copied */
-} gs_cuda_orders;
-
 typedef struct gs_cuda_memory {
-    gs_cu_memory base;  /* of one allocation: arena, mirrors, staging */
-    uint64_t arena_bytes, staging_offset, staging_bytes;
-    uint32_t mirrors;
-    gs_device_range mirror[GS_DEVICE_MIRRORS];
-    uint64_t mirror_offset[GS_DEVICE_MIRRORS];
+    gs_cu_memory arena;
     uint32_t registered;
-    gs_device_range pinned[2];
-    gs_cu_memory mapped[2]; /* where the device reads them in place */
-    uint64_t head;      /* staging: where the next piece is tried */
-    uint32_t pieces;
-    gs_cuda_piece piece[GS_CUDA_PIECES];
-    gs_cuda_orders orders;
+    void *pinned[2];    /* host memory */
 } gs_cuda_memory;
 
 /* How copies come from another device of the run. */
@@ -181,7 +129,6 @@ enum gs_cuda_fixed {
     GS_CUDA_MOMENTS_PART,
     GS_CUDA_MOMENTS_TOTAL,
     GS_CUDA_STATISTIC,
-    GS_CUDA_FETCH,
     GS_CUDA_LOSS,
     GS_CUDA_LOSS_TOTAL,
     GS_CUDA_STEP,
@@ -192,11 +139,9 @@ typedef struct gs_cuda {
     /* set by open */
     const gs_cuda_driver *d;
     int device, major, minor, processors, compute_type;
-    uint64_t fetch_saves;       /* GS_CUDA_FETCH_SAVES, or $GS_CUDA_FETCH_SAVES */
     uint32_t portion_edges;     /* by type: $GS_CUDA_PORTION_EDGES, or 0: as many as fit GS_CUDA_BATCH_BYTES */
     gs_cu_handle context, in, compute, out, blas;
-    gs_cu_handle begun;         /* event: what a pass adds to is clear */
-    gs_cu_handle copied[GS_CUDA_FLIGHT], computed[GS_CUDA_FLIGHT], finished[GS_CUDA_FLIGHT]; /* events */
+    gs_cu_handle finished[GS_CUDA_FLIGHT]; /* events */
     gs_cu_handle fixed_module, fixed[GS_CUDA_FIXED_COUNT];
     char name[160];
     /* set by prepare */
@@ -233,8 +178,6 @@ typedef struct gs_cuda {
     bool in_pass;
     gs_device_pass pass;
     gs_device_copied copied_bytes;
-    uint32_t binds;
-    gs_cuda_bind bind[GS_CUDA_BINDS];
 } gs_cuda;
 
 /* GS_EDEVICE, or GS_ENOMEM: "device cuda: WHAT: name and text of the driver's error". */
@@ -266,53 +209,7 @@ gs_status gs_cuda_all_reduce(void *const *context, uint32_t devices, void *const
 
 gs_status gs_cuda_take_memory(void *context, const gs_device_memory *m, void **arena);
 void gs_cuda_give_memory(void *context);
-gs_status gs_cuda_host_wrote(void *context, void *host, uint64_t bytes);
-gs_status gs_cuda_host_reads(void *context, void *host, uint64_t bytes);
-/* Where a mirrored or arena range is; 0 for other memory. */
-gs_cu_memory gs_cuda_fixed_place(const gs_cuda *c, const void *host, uint64_t bytes);
-/* A piece of the staging area for `host`, empty, with `marks` bytes for gs_cuda_piece.present behind it; the streams
- * wait until its room is free. GS_EAGAIN: no room beside what the launch `ticket` uses already. */
-gs_status gs_cuda_take_piece(gs_cuda *c, const char *host, uint64_t bytes, uint64_t marks, uint64_t ticket,
-                             uint32_t *piece);
-/* Where its first byte is. */
-gs_cu_memory gs_cuda_piece_at(const gs_cuda *c, const gs_cuda_piece *p);
-/* The copy that holds the whole range; GS_NONE. */
-uint32_t gs_cuda_find_piece(const gs_cuda *c, const char *host, uint64_t bytes);
-/* Copies of any part of the range are stale from now on; or, with `stream`, it waits for those who write them. */
-void gs_cuda_forget(gs_cuda *c, const char *host, uint64_t bytes);
-gs_status gs_cuda_wait_for_range(gs_cuda *c, const char *host, uint64_t bytes, gs_cu_handle stream);
-/* The stream waits until this launch is done, what it copies back included. */
-gs_status gs_cuda_wait_in(gs_cuda *c, uint64_t ticket, gs_cu_handle stream);
-void gs_cuda_clear_pieces(gs_cuda *c);
-
-/* ---- degree_order.c ---- */
-
-/* Takes the host's part; `offset`: of room for 4 bytes a target. */
-gs_status gs_cuda_take_orders(gs_cuda *c, const gs_device_orders *want, uint64_t offset);
-void gs_cuda_give_orders(gs_cuda *c);
-/* order[0..targets) = the targets, those with the most edges first, those of as many in their order. */
-void gs_cuda_sort_targets(uint32_t *order, const uint32_t *start, uint32_t targets);
-/* Steps of edges that blocks of `groups` targets hold, each until its longest target is done; one of more than
- * `piece_edges` (a hub) is no block's. `order`: or NULL. */
-uint64_t gs_cuda_held_steps(const uint32_t *order, const uint32_t *start, uint32_t targets, uint32_t groups,
-                            uint32_t piece_edges);
-/* *order is the one in which groups are to take these targets, `groups` a block; NULL: as they come. What the first
- * launch of a chunk decides is kept. */
-gs_status gs_cuda_order_of(gs_cuda *c, const gs_u32 **order, const void *target, const uint32_t *start,
-                           uint32_t targets, uint32_t groups, uint32_t piece_edges);
-
-/* ---- fetch_rows.c ---- */
-
-/* Range b is rows; the launch needs those that `used` names, a bind of before. */
-void gs_cuda_bind_used(gs_cuda *c, uint32_t b, uint32_t rows, uint32_t used, uint32_t used_rows, uint32_t index_bytes);
-/* Is it worth it to copy only those rows, into a piece with marks? */
-bool gs_cuda_fetches(const gs_cuda *c, const gs_cuda_bind *b);
-/* The piece with marks that has rows of exactly this range; GS_NONE. */
-uint32_t gs_cuda_find_marked(const gs_cuda *c, const gs_cuda_bind *b);
-/* Rows that the piece does not have come, in the stream of copies. `fresh`: it has none. */
-gs_status gs_cuda_fetch(gs_cuda *c, const gs_cuda_bind *b, const gs_cuda_piece *p, bool fresh);
-
-/* ---- stage_copy.c ---- */
+/* ---- streams.c ---- */
 
 /* Copies between host and device, counted. */
 gs_status gs_cuda_copy_in(gs_cuda *c, gs_cu_memory to, const void *from, uint64_t bytes, gs_cu_handle stream,
@@ -320,22 +217,16 @@ gs_status gs_cuda_copy_in(gs_cuda *c, gs_cu_memory to, const void *from, uint64_
 gs_status gs_cuda_copy_out(gs_cuda *c, void *to, gs_cu_memory from, uint64_t bytes, gs_cu_handle stream,
                            const char *what);
 
-/* Begins a launch. Then gs_cuda_bind_range() for all it uses, gs_cuda_stage() to get them there, kernels in c->compute,
- * and gs_cuda_end(). */
+/* Begins a launch. Then kernels in c->compute, and gs_cuda_end(). */
 gs_status gs_cuda_begin(gs_cuda *c);
-/* Index of the range in c->bind; its `at` is valid after gs_cuda_stage(). NULL or empty: index of nothing, at 0. */
-uint32_t gs_cuda_bind_range(gs_cuda *c, const void *host, uint64_t bytes, int how);
-gs_status gs_cuda_stage(gs_cuda *c);
 gs_status gs_cuda_end(gs_cuda *c, gs_status st);
-/* Waits until launch `ticket` is done, its results included. */
+/* Waits until launch `ticket` is done. */
 gs_status gs_cuda_wait(gs_cuda *c, uint64_t ticket);
 gs_status gs_cuda_synchronize(gs_cuda *c);
 /* The same before something is given back: what failed has been told, and leaves the last error as it is. */
 void gs_cuda_quiet(void *context);
 gs_status gs_cuda_launch(gs_cuda *c, gs_cu_handle function, uint64_t blocks_x, uint32_t blocks_y, uint32_t shared,
                          void *args, const char *what);
-gs_status gs_cuda_launch_in(gs_cuda *c, gs_cu_handle stream, gs_cu_handle function, uint64_t blocks_x,
-                            uint32_t blocks_y, uint32_t shared, void *args, const char *what);
 static inline uint64_t gs_cuda_blocks(uint64_t lanes) { return (lanes + GS_BLOCK_LANES - 1) / GS_BLOCK_LANES; }
 
 /* ---- pass.c ---- */
@@ -386,16 +277,10 @@ gs_status gs_cuda_run_vertex(void *context, const gs_vertex_launch *l);
 gs_status gs_cuda_run_edges(void *context, const gs_edge_launch *l);
 gs_status gs_cuda_run_edge_program(void *context, const gs_edge_program_launch *l);
 
-/* Binds of a sum of a stage. */
-typedef struct gs_cuda_sum_binds {
-    uint32_t acc, maximum, norm;
-} gs_cuda_sum_binds;
-
-/* An edge program's launch whose data is on the device, c->where[] the addresses of its registers' rows. */
+/* An edge program's launch, c->where[] the addresses of its registers' rows. */
 typedef struct gs_cuda_edge_run {
     const gs_edge_program_launch *l;
     gs_edge_args args; /* what all its kernels are told; `place` set: of a portion of the edges */
-    gs_cuda_sum_binds sums[GS_STAGE_SUMS];
 } gs_cuda_edge_run;
 
 /* One kernel; `kept`: the table of one that keeps rows. And all that the stage has, but those. */

@@ -28,7 +28,7 @@ enum { /* CUdevice_attribute */
     GS_CU_MAJOR = 75,
     GS_CU_MINOR = 76,
 };
-enum { GS_CU_HOST_PORTABLE = 1, GS_CU_HOST_MAPPED = 2 }; /* pinned for every device; the device may read it in place */
+enum { GS_CU_HOST_PORTABLE = 1 }; /* pinned for every device */
 enum { GS_CU_STREAM_NON_BLOCKING = 1, GS_CU_EVENT_BLOCKING = 1, GS_CU_EVENT_DISABLE_TIMING = 2 };
 enum { GS_CUBLAS_N = 0, GS_CUBLAS_T = 1, GS_CUBLAS_F32 = 0 };
 enum { GS_CUBLAS_COMPUTE_FP32 = 68, GS_CUBLAS_COMPUTE_BF16 = 75, GS_CUBLAS_COMPUTE_TF32 = 77 };
@@ -56,7 +56,6 @@ enum { GS_NCCL_F32 = 7, GS_NCCL_F64 = 8, GS_NCCL_SUM = 0 };
     X(memory_alloc, "cuMemAlloc_v2", (gs_cu_memory *p, size_t bytes))                                               \
     X(memory_free, "cuMemFree_v2", (gs_cu_memory p))                                                                \
     X(host_register, "cuMemHostRegister_v2", (void *p, size_t bytes, unsigned flags))                               \
-    X(host_pointer, "cuMemHostGetDevicePointer_v2", (gs_cu_memory *p, void *host, unsigned flags))                  \
     X(host_unregister, "cuMemHostUnregister", (void *p))                                                            \
     X(copy_in, "cuMemcpyHtoDAsync_v2", (gs_cu_memory to, const void *from, size_t bytes, gs_cu_handle stream))      \
     X(copy_out, "cuMemcpyDtoHAsync_v2", (void *to, gs_cu_memory from, size_t bytes, gs_cu_handle stream))           \

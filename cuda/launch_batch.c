@@ -191,45 +191,17 @@ static gs_status run_portion(portion *k)
     return st == GS_OK ? gs_cuda_run_edge_kernels(k->c, k->run) : st;
 }
 
-/* Number of the first target whose edges end behind `edge`. */
-static uint32_t owner_of(const gs_edges *e, uint32_t edge)
-{
-    uint32_t low = 0, high = e->targets;
-    while (low < high) {
-        const uint32_t mid = low + (high - low) / 2;
-        if (e->start[mid + 1] <= edge)
-            low = mid + 1;
-        else
-            high = mid;
-    }
-    return low;
-}
-
-/* The run's kernels go over these edges; where the host knows whose they are, over those targets alone. */
-static void narrow(gs_cuda_edge_run *r, const gs_edge_args *whole, uint32_t first, uint32_t edges, const gs_u32 *place)
-{
-    r->args = *whole;
-    r->args.first_edge = first;
-    r->args.edges = edges;
-    r->args.place = place;
-    if (r->l->edges.end > 0)
-        return;
-    const uint32_t from = owner_of(&r->l->edges, first), to = owner_of(&r->l->edges, first + edges - 1);
-    r->args.target = (const char *)whole->target + (uint64_t)from * whole->index_bytes;
-    r->args.start = whole->start + from;
-    r->args.targets = to - from + 1;
-}
-
 gs_status gs_cuda_run_batches(gs_cuda *c, gs_cuda_edge_run *r, const gs_batch_plan *b)
 {
-    const gs_edge_args whole = r->args;
-    const uint32_t most = portion_of(c, b);
+    const uint32_t whole = r->args.edges, most = portion_of(c, b);
     portion k = {.c = c, .plan = b, .run = r, .at = lay_out(b, most)};
     gs_status st = GS_OK;
-    for (uint32_t done = 0; done < whole.edges && st == GS_OK; done += k.a.edges) {
-        const uint32_t edges = GS_MIN(most, whole.edges - done);
-        set_portion(&k, whole.first_edge + done, edges);
-        narrow(r, &whole, whole.first_edge + done, edges, k.a.place);
+    for (uint32_t done = 0; done < whole && st == GS_OK; done += k.a.edges) {
+        const uint32_t edges = GS_MIN(most, whole - done);
+        set_portion(&k, done, edges);
+        r->args.first_edge = done;
+        r->args.edges = edges;
+        r->args.place = k.a.place;
         st = run_portion(&k);
     }
     return st;

@@ -1,8 +1,8 @@
 /* LSTMs over edges (kernels/sequence.cu): which targets make tiles, and how many of them are under way at once.
  *
  * Targets are sorted by their edges, most first, on the host, GS_CUDA_SORTED at a time, each such slice a launch of its
- * own. One of several devices has a chunk that the host does not see: where its targets' edges begin, 4 bytes each, is
- * copied back first, while the launches before are still under way.
+ * own. The host does not see what is in the arena: where targets' edges begin, 4 bytes each, is copied back first,
+ * while the launches before are still under way.
  * Backward, as many tiles as scratch has room for go through their windows together; after each window the
  * gradients of its edges are added to the operand rows, and to the weight's gradient by one product. Sizes alone
  * decide, so results are the same from run to run.
@@ -161,79 +161,43 @@ static uint32_t param_of(const gs_cuda *c, const float *weight)
     return GS_NONE;
 }
 
-/* How the ranges of a launch are bound; indices into c->bind. */
-typedef struct binds {
-    uint32_t target, start, index, type, gates, weight, state, cell, d_state, d_cell, d_gates, d_weight;
-} binds;
-
-static binds bind_all(gs_cuda *c, const slice *s, bool back)
+/* The weight is one of the pass's parameters, or in the arena. */
+static void set_args(const gs_cuda *c, slice *s)
 {
     const gs_sequence_launch *const l = s->l;
     const gs_edges *const e = &l->edges;
-    const uint64_t edges = gs_edges_end(e), rows = e->target_rows * (uint64_t)l->width * sizeof(float);
-    const uint64_t wide = e->operand_rows * 4ull * l->width * sizeof(float),
-                   weight = 4ull * l->width * l->width * sizeof(float);
-    const int states = back ? GS_CUDA_IN : GS_CUDA_INOUT;
     const bool own = s->param == GS_NONE;
-    const uint32_t used = gs_cuda_bind_range(c, e->used, (uint64_t)e->used_rows * e->index_bytes, GS_CUDA_IN);
-    const uint32_t gates = gs_cuda_bind_range(c, l->gates, wide, GS_CUDA_IN);
-    gs_cuda_bind_used(c, gates, e->operand_rows, used, e->used_rows, e->index_bytes);
-    return (binds){
-        .target = gs_cuda_bind_range(c, e->target, (uint64_t)e->targets * e->index_bytes, GS_CUDA_IN),
-        .start = gs_cuda_bind_range(c, e->start, (e->targets + 1ull) * sizeof(uint32_t), GS_CUDA_IN),
-        .index = gs_cuda_bind_range(c, e->index, edges * e->index_bytes, GS_CUDA_IN),
-        .type = gs_cuda_bind_range(c, e->type, edges * e->type_bytes, GS_CUDA_IN),
-        .gates = gates,
-        .weight = gs_cuda_bind_range(c, own ? l->weight : NULL, weight, GS_CUDA_IN),
-        .state = gs_cuda_bind_range(c, l->state, rows, states),
-        .cell = gs_cuda_bind_range(c, l->cell, rows, states),
-        .d_state = gs_cuda_bind_range(c, back ? l->d_state : NULL, rows, GS_CUDA_INOUT),
-        .d_cell = gs_cuda_bind_range(c, back ? l->d_cell : NULL, rows, GS_CUDA_INOUT),
-        .d_gates = gs_cuda_bind_range(c, back ? l->d_gates : NULL, wide, GS_CUDA_INOUT),
-        .d_weight = gs_cuda_bind_range(c, back && own ? l->d_weight : NULL, weight, GS_CUDA_INOUT),
-    };
-}
-
-static void set_args(gs_cuda *c, slice *s, const binds *b)
-{
-    const gs_sequence_launch *const l = s->l;
-    const bool own = s->param == GS_NONE;
-    s->a = (gs_sequence_args){.target = (const void *)c->bind[b->target].at,
-                              .index = (const void *)c->bind[b->index].at,
-                              .type = (const void *)c->bind[b->type].at,
-                              .start = (const gs_u32 *)c->bind[b->start].at,
+    s->a = (gs_sequence_args){.target = e->target,
+                              .index = e->index,
+                              .type = e->type,
+                              .start = e->start,
                               .order = (const gs_u32 *)(c->state + c->order_offset),
-                              .gates = (const float *)c->bind[b->gates].at,
-                              .weight = (const float *)(own ? c->bind[b->weight].at : gs_cuda_param(c, s->param)),
+                              .gates = l->gates,
+                              .weight = own ? l->weight : (const float *)gs_cuda_param(c, s->param),
                               .turned = (float *)(c->state + c->scratch_offset),
-                              .state = (float *)c->bind[b->state].at,
-                              .cell = (float *)c->bind[b->cell].at,
-                              .d_state = (float *)c->bind[b->d_state].at,
-                              .d_cell = (float *)c->bind[b->d_cell].at,
-                              .d_gates = (float *)c->bind[b->d_gates].at,
+                              .state = l->state,
+                              .cell = l->cell,
+                              .d_state = l->d_state,
+                              .d_cell = l->d_cell,
+                              .d_gates = l->d_gates,
                               .targets = s->count,
                               .width = l->width,
-                              .index_bytes = l->edges.index_bytes,
-                              .type_bytes = l->edges.type_bytes};
-    s->d_weight = l->d_weight == NULL ? 0 : own ? c->bind[b->d_weight].at : gs_cuda_grad(c, s->param);
+                              .index_bytes = e->index_bytes,
+                              .type_bytes = e->type_bytes};
+    s->d_weight = l->d_weight == NULL ? 0 : own ? (gs_cu_memory)l->d_weight : gs_cuda_grad(c, s->param);
 }
 
-/* Where edges begin of `count` targets from `first` on, and where those of the last end. */
-static gs_status find_starts(gs_cuda *c, const gs_sequence_launch *l, uint32_t first, uint32_t count,
-                             const uint32_t **start)
+/* start[0..count]: where edges begin of `count` targets from `first` on, and where those of the last end. */
+static gs_status find_starts(gs_cuda *c, const gs_sequence_launch *l, uint32_t first, uint32_t count, uint32_t *start)
 {
-    uint32_t *const here = c->order + (GS_CUDA_FLIGHT + 1) * GS_CUDA_SORTED;
     const gs_cu_memory there = (gs_cu_memory)(uintptr_t)(l->edges.start + first);
-    gs_status st;
-
-    *start = l->edges.end > 0 ? here : l->edges.start + first;
-    if (l->edges.end == 0)
-        return GS_OK;
-    if ((st = gs_cuda_enter(c)) != GS_OK ||
-        (st = gs_cuda_copy_out(c, here, there, (count + 1ull) * sizeof(*here), c->chain.starts,
-                               "copying the sizes of a chunk")) != GS_OK)
-        return st;
-    return gs_cuda_check(c, c->d->stream_synchronize(c->chain.starts), "copying the sizes of a chunk");
+    gs_status st = gs_cuda_enter(c);
+    if (st == GS_OK)
+        st = gs_cuda_copy_out(c, start, there, (count + 1ull) * sizeof(*start), c->chain.starts,
+                              "copying the sizes of a chunk");
+    return st != GS_OK
+               ? st
+               : gs_cuda_check(c, c->d->stream_synchronize(c->chain.starts), "copying the sizes of a chunk");
 }
 
 static gs_status copy_order(gs_cuda *c, const slice *s)
@@ -245,18 +209,18 @@ static gs_status copy_order(gs_cuda *c, const slice *s)
 static gs_status run_slice(gs_cuda *c, const gs_cuda_sequence_code *code, const gs_sequence_launch *l, uint32_t first,
                            uint32_t count, bool back)
 {
-    slice s = {.code = code, .l = l, .first = first, .param = param_of(c, l->weight)};
-    gs_status st = find_starts(c, l, first, count, &s.start);
+    uint32_t *const spare = c->order + GS_CUDA_FLIGHT * GS_CUDA_SORTED, *const start = spare + GS_CUDA_SORTED;
+    slice s = {.code = code, .l = l, .start = start, .first = first, .param = param_of(c, l->weight)};
+    gs_status st = find_starts(c, l, first, count, start);
 
     if (st != GS_OK)
         return st;
     st = gs_cuda_begin(c);
     uint32_t *const order = c->order + c->ticket % GS_CUDA_FLIGHT * GS_CUDA_SORTED; /* nobody reads it any more */
     s.order = order;
-    s.count = st == GS_OK ? sort_targets(order, c->order + GS_CUDA_FLIGHT * GS_CUDA_SORTED, &s, count) : 0;
-    const binds b = bind_all(c, &s, back);
-    if (s.count > 0 && (st = gs_cuda_stage(c)) == GS_OK && (st = copy_order(c, &s)) == GS_OK) {
-        set_args(c, &s, &b);
+    s.count = st == GS_OK ? sort_targets(order, spare, &s, count) : 0;
+    if (s.count > 0 && (st = copy_order(c, &s)) == GS_OK) {
+        set_args(c, &s);
         st = back ? backward(c, &s) : forward(c, &s);
     }
     return gs_cuda_end(c, st);

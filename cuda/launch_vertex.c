@@ -244,29 +244,12 @@ static gs_status run_instrs(gs_cuda *c, const gs_vertex_launch *l)
     return st;
 }
 
-static bool written(const gs_stage *s, uint32_t r)
-{
-    for (uint32_t i = 0; i < s->instrs; i++)
-        if (gs_op_classof(s->instr[i].op) != GS_CLASS_REDUCE && gs_op_classof(s->instr[i].op) != GS_CLASS_STATISTIC &&
-            s->instr[i].dst == r)
-            return true;
-    return false;
-}
-
 static gs_status run_stage(gs_cuda *c, const gs_vertex_launch *l)
 {
-    gs_status st = gs_cuda_begin(c);
-    for (uint32_t r = 0; r < l->stage->regs; r++) {
-        const gs_reg *const g = &l->stage->reg[r];
-        c->where[r] = gs_cuda_bind_range(c, l->reg[r], (uint64_t)l->rows * g->width * gs_dtype_bytes(g->dtype),
-                                         written(l->stage, r) ? GS_CUDA_OUT : GS_CUDA_IN);
-    }
-    if (st == GS_OK && (st = gs_cuda_stage(c)) == GS_OK) {
-        for (uint32_t r = 0; r < l->stage->regs; r++)
-            c->where[r] = c->bind[c->where[r]].at;
-        st = run_instrs(c, l);
-    }
-    return gs_cuda_end(c, st);
+    const gs_status st = gs_cuda_begin(c);
+    for (uint32_t r = 0; r < l->stage->regs; r++)
+        c->where[r] = (gs_cu_memory)l->reg[r];
+    return gs_cuda_end(c, st == GS_OK ? run_instrs(c, l) : st);
 }
 
 gs_status gs_cuda_run_vertex(void *context, const gs_vertex_launch *l)

@@ -107,7 +107,7 @@ typedef struct transfer {
     uint64_t at;
 } transfer;
 
-/* Pieces one after the other, as the staging ring takes them. */
+/* Pieces one after the other, as a run copies them. */
 static gs_status transfer_once(gs_cuda *c, void *context)
 {
     transfer *const t = context;

@@ -67,10 +67,6 @@ gs_status gs_cuda_begin_pass(void *context, const gs_device_pass *pass)
     /* the host may change them, as another device's pass does that ends before this one begins to compute */
     if (st == GS_OK && copied)
         st = gs_cuda_check(c, c->d->stream_synchronize(c->compute), "the begin of a pass");
-    if (st == GS_OK) /* the stream of copies counts bytes there */
-        st = gs_cuda_check(c, c->d->event_record(c->begun, c->compute), "an event");
-    if (st == GS_OK)
-        st = gs_cuda_check(c, c->d->stream_wait(c->in, c->begun, 0), "an event");
     c->in_pass = st == GS_OK;
     return st;
 }
@@ -88,7 +84,7 @@ gs_status gs_cuda_end_pass(void *context)
 {
     gs_cuda *const c = context;
     const gs_device_pass *const pass = &c->pass;
-    gs_pass_totals total;
+    gs_loss_part loss;
     gs_status st = gs_cuda_synchronize(c);
 
     c->in_pass = false;
@@ -102,12 +98,11 @@ gs_status gs_cuda_end_pass(void *context)
             st = gs_cuda_copy_out(c, x.made, gs_cuda_param(c, i), x.bytes, c->compute, "copying statistics");
     }
     if (st == GS_OK)
-        st = gs_cuda_copy_out(c, &total, c->state + c->loss_offset, sizeof(total), c->compute, "copying the loss");
+        st = gs_cuda_copy_out(c, &loss, c->state + c->loss_offset, sizeof(loss), c->compute, "copying the loss");
     if (st == GS_OK)
         st = gs_cuda_check(c, c->d->stream_synchronize(c->compute), "the end of a pass");
-    c->copied_bytes.in += st == GS_OK ? total.fetched : 0;
     if (st == GS_OK && pass->metrics != NULL)
-        add_metrics(pass->metrics, &total.loss);
+        add_metrics(pass->metrics, &loss);
     return st;
 }
 

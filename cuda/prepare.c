@@ -249,7 +249,7 @@ uint64_t gs_cuda_scratch_bytes(const void *context, const gs_program *p)
         k.edge == NULL ? 0 : scratch_of(c, &k, p) + order_bytes(&k) + batch_bytes(c, &k);
     drop_code(&k, text);
     return scratch + sums_bytes(p) + GS_CUDA_WORKSPACE + 5 * ALIGNMENT * (uint64_t)(p->params + 1) +
-           gs_align_up(sizeof(gs_pass_totals), ALIGNMENT);
+           gs_align_up(sizeof(gs_loss_part), ALIGNMENT);
 }
 
 /* Parameters, then gradients, learned ones first in both; then sums of statistics and totals of the loss. */
@@ -274,7 +274,7 @@ static void place_params(gs_cuda *c, const gs_program *p)
             at += gs_align_up(2ull * p->param[i].cols * sizeof(double), ALIGNMENT);
     }
     c->loss_offset = at;
-    c->scratch_offset = at + gs_align_up(sizeof(gs_pass_totals), ALIGNMENT);
+    c->scratch_offset = at + gs_align_up(sizeof(gs_loss_part), ALIGNMENT);
     c->added_bytes = c->scratch_offset - c->grads_offset;
 }
 

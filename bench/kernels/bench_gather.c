@@ -10,7 +10,6 @@
 #include "bench_common.h"
 
 #define ROUNDS 5           /* of the launch that is timed */
-#define PIECE (8 * GS_MIB) /* of copies, through staging memory of four of them */
 #define TRIED 50u          /* targets whose sums are looked at */
 
 /* Edges by target, operands ascending: as the store's chunk of all vertices has them. */
@@ -81,16 +80,13 @@ static whole_graph read_graph(const char *path)
 static float cell(uint32_t row, uint32_t column) { return (float)((row * 31u + column) % 13u); }
 
 /* Into the arena, or out of it. */
-static void move(gs_device *d, char *to, const char *from, uint64_t bytes, bool out)
+static void move(gs_device *d, gs_device_way way, void *to, const void *from, uint64_t bytes)
 {
-    for (uint64_t at = 0, n; at < bytes; at += n) {
-        bool done = false;
-        n = GS_MIN(bytes - at, PIECE);
-        /* no copy of before serves */
-        bench_need(gs_device_host_wrote(d, out ? (void *)(to + at) : (void *)(uintptr_t)(from + at), n));
-        bench_need(gs_device_copy(d, to + at, from + at, n));
-        bench_need(gs_device_poll(d, gs_device_last_launch(d), true, &done));
-    }
+    uint64_t number = 0;
+    bool done = false;
+    bench_need(gs_device_transfer(d, way, NULL, to, from, bytes));
+    bench_need(gs_device_mark_transfers(d, way, &number));
+    bench_need(gs_device_poll_transfers(d, way, number, true, &done));
 }
 
 static void check(gs_device *d, const whole_graph *g, const float *acc, uint32_t width)
@@ -98,7 +94,7 @@ static void check(gs_device *d, const whole_graph *g, const float *acc, uint32_t
     float *const row = bench_pages(width * 4ull);
     for (uint32_t i = 0; i < GS_MIN(TRIED, g->vertices); i++) {
         const uint32_t v = (uint32_t)((uint64_t)i * g->vertices / TRIED);
-        move(d, (char *)row, (const char *)(acc + (uint64_t)v * width), width * 4ull, true);
+        move(d, GS_DEVICE_TO_HOST, row, acc + (uint64_t)v * width, width * 4ull);
         for (uint32_t c = 0; c < width; c += 7) {
             float sum = 0;
             for (uint32_t k = g->start[v]; k < g->start[v + 1]; k++)
@@ -116,7 +112,7 @@ static void fill_table(gs_device *d, float *table, uint32_t rows, uint32_t width
     for (uint32_t r = 0; r < rows; r++)
         for (uint32_t c = 0; c < width; c++)
             host[(uint64_t)r * width + c] = cell(r, c);
-    move(d, (char *)table, (const char *)host, (uint64_t)rows * width * 4, false);
+    move(d, GS_DEVICE_FROM_HOST, table, host, (uint64_t)rows * width * 4);
     gs_free_pages(host, (uint64_t)rows * width * 4);
 }
 
@@ -134,20 +130,29 @@ static double time_gather(gs_device *d, const whole_graph *g, const gs_edge_laun
     return (gs_now() - begin) / ROUNDS;
 }
 
-/* The graph's chunk stays in a mirror, as in a run that has it all on the device, which may choose in what order it
- * takes the targets; the table and the sums are in the arena. */
-static void *take_memory(gs_device *d, const whole_graph *g, uint64_t table)
+/* Into the arena, from *at on. */
+static const void *bring(gs_device *d, char **at, const void *from, uint64_t bytes)
 {
-    const gs_device_range chunk[] = {{g->index, g->edges * 4ull},
-                                     {g->start, (g->vertices + 1) * 4ull},
-                                     {g->target, g->vertices * 4ull}};
-    const gs_device_memory m = {.arena_bytes = 2 * table, .staging_bytes = 4 * PIECE, .mirrors = GS_ARRAY_LEN(chunk),
-                                .mirror = chunk,
-                                .orders = {.targets = g->vertices, .chunks = 1, .most = g->vertices}};
+    void *const to = *at;
+    move(d, GS_DEVICE_FROM_HOST, to, from, bytes);
+    *at += gs_align_up(bytes, 4096);
+    return to;
+}
+
+/* An arena of two tables and the graph, which is brought behind them. */
+static void *take_memory(gs_device *d, const whole_graph *g, uint64_t table, gs_edges *e)
+{
+    const uint64_t index = g->edges * 4ull, start = (g->vertices + 1) * 4ull, target = g->vertices * 4ull;
+    const gs_device_memory m = {.arena_bytes = 2 * table + index + start + target + 3 * 4096};
     void *arena = NULL;
     bench_need(gs_device_take_memory(d, &m, &arena));
-    for (size_t i = 0; i < GS_ARRAY_LEN(chunk); i++)
-        bench_need(gs_device_host_wrote(d, chunk[i].memory, chunk[i].bytes));
+    bench_need(gs_device_join(&d, 1));
+    char *at = (char *)arena + 2 * table;
+    *e = (gs_edges){.index_bytes = 4, .targets = g->vertices, .operand_rows = g->vertices, .target_rows = g->vertices,
+                    .end = g->edges};
+    e->index = bring(d, &at, g->index, index);
+    e->start = bring(d, &at, g->start, start);
+    e->target = bring(d, &at, g->target, target);
     return arena;
 }
 
@@ -162,11 +167,10 @@ static void gather(gs_device *d, const whole_graph *g, uint32_t width, double co
     const uint64_t table = gs_align_up((uint64_t)g->vertices * width * 4, 4096);
 
     bench_need(gs_device_prepare(d, &program));
-    char *const at = take_memory(d, g, table);
-    const gs_edge_launch l = {.edges = {.index_bytes = 4, .targets = g->vertices, .target = g->target,
-                                        .start = g->start, .index = g->index, .operand_rows = g->vertices,
-                                        .target_rows = g->vertices},
-                              .operand = (float *)(void *)at, .acc = (float *)(void *)(at + table), .width = width};
+    gs_edge_launch l = {.width = width};
+    char *const at = take_memory(d, g, table, &l.edges);
+    l.operand = at;
+    l.acc = (float *)(void *)(at + table);
     fill_table(d, (float *)(void *)at, g->vertices, width);
     const double bytes = g->edges * (4.0 * width + 4) + g->vertices * (8.0 * width + 8),
                  seconds = time_gather(d, g, &l);

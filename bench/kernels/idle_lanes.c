@@ -4,7 +4,7 @@
  * takes a target, a batch of edges a step. A warp goes on until the longest of its groups is done, and a block's
  * registers are free for the next one when its longest warp is. Printed for groups as widths make them: groups a warp,
  * targets, edges a target, and the idle share of what warps and of what blocks hold, with targets as they come and in
- * an order of falling degree (cuda/degree_order.c). One chunk is one launch.
+ * an order of falling degree, which launches do not have. One chunk is one launch.
  */
 #include <stdio.h>
 
@@ -45,6 +45,19 @@ static void hold(held *h, const uint32_t *steps, const uint32_t *order, uint32_t
     }
 }
 
+/* order[0..targets) = the targets, those with the most edges first, those of as many in their order. */
+static void sort_targets(uint32_t *order, const uint32_t *start, uint32_t targets)
+{
+    enum { DEGREES = 4096 }; /* that are told apart */
+    uint32_t at[DEGREES + 1] = {0};
+    for (uint32_t t = 0; t < targets; t++)
+        at[DEGREES - GS_MIN(start[t + 1] - start[t], DEGREES - 1)]++;
+    for (uint32_t k = 0; k < DEGREES; k++)
+        at[k + 1] += at[k];
+    for (uint32_t t = 0; t < targets; t++)
+        order[at[DEGREES - 1 - GS_MIN(start[t + 1] - start[t], DEGREES - 1)]++] = t;
+}
+
 /* A hub has no step here: its pieces, of as many edges each, come before all targets and idle little. */
 static gs_status visit(void *context, uint32_t target, uint32_t operand, const gs_chunk_view *v)
 {
@@ -57,7 +70,7 @@ static gs_status visit(void *context, uint32_t target, uint32_t operand, const g
         steps[t] = edges > piece ? 0 : (uint32_t)gs_div_up(edges, c->k.batch);
         c->hub_edges += edges > piece ? edges : 0;
     }
-    gs_cuda_sort_targets(order, v->start, v->targets);
+    sort_targets(order, v->start, v->targets);
     hold(&c->plain, steps, NULL, v->targets, &c->k);
     hold(&c->ordered, steps, order, v->targets, &c->k);
     c->targets += v->targets;

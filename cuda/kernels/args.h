@@ -22,7 +22,6 @@ typedef unsigned long long gs_u64;
 typedef struct gs_edge_args {
     const void *target, *index;
     const gs_u32 *start;
-    const gs_u32 *order;               /* [targets] whom groups take, one after the other; NULL: as they come */
     const void *type;                  /* of edges; NULL: masks draw for type 0 */
     const float *weight;               /* NULL: 1 */
     const float *in[GS_EDGE_INPUTS];   /* rows at either end and parameters; the generated code knows which */
@@ -152,22 +151,6 @@ typedef struct gs_loss_part {
     double loss_sum;
     gs_u64 rows[4], correct[4];
 } gs_loss_part;
-
-/* What a pass adds up besides gradients and statistics. */
-typedef struct gs_pass_totals {
-    gs_loss_part loss;
-    gs_u64 fetched; /* bytes that gs_fetch_rows copied */
-} gs_pass_totals;
-
-/* Rows of host memory to their places in a copy on the device, those that are not there yet. */
-typedef struct gs_fetch_args {
-    const void *list; /* [count] rows, distinct */
-    const char *from;
-    char *to;
-    gs_u8 *present;   /* [rows] */
-    gs_u64 *fetched;  /* bytes, += */
-    gs_u32 count, index_bytes, row_bytes;
-} gs_fetch_args;
 
 typedef struct gs_loss_args {
     const float *logits;

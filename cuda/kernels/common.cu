@@ -219,13 +219,13 @@ GS_DEVICE gs_item gs_hub_item(const gs_edge_args *a, gs_u32 slot)
 /* Pieces of hubs come first: they are the longest, and what begins last should not be. */
 GS_DEVICE gs_item gs_edge_item(const gs_edge_args *a, gs_u32 item)
 {
-    const gs_u32 place = item - 2 * a->pieces;
+    const gs_u32 t = item - 2 * a->pieces;
     gs_item r = {0, 0, 0, GS_NO_SLOT};
     if (item < 2 * a->pieces)
         return gs_hub_item(a, item);
-    if (place >= a->targets)
+    if (t >= a->targets)
         return r;
-    const gs_u32 t = r.target = a->order == 0 ? place : a->order[place];
+    r.target = t;
     if (a->pieces > 0 && a->start[t + 1] - a->start[t] > a->piece_edges)
         return r; /* a hub: its pieces do it */
     r.from = gs_first_of(a, t);

@@ -168,34 +168,6 @@ GS_KERNEL(gs_colsum_total, gs_colsum_args)
     a.grad[column] += (float)sum;
 }
 
-/* ---- rows of host memory ---- */
-
-/* A group of 32 lanes a row, which reads the host's memory itself. */
-GS_KERNEL(gs_fetch_rows, gs_fetch_args)
-{
-    const gs_u32 i = gs_block_x() * (GS_BLOCK_LANES / 32) + gs_lane() / 32, lane = gs_lane() % 32;
-    const gs_u32 row = i < a.count ? gs_number(a.list, a.index_bytes, i) : 0;
-    const int wanted = i < a.count && !a.present[row];
-    const char *const from = a.from + (gs_u64)row * a.row_bytes;
-    char *const to = a.to + (gs_u64)row * a.row_bytes;
-    gs_group_sync(32); /* all have seen the mark */
-    if (!wanted)
-        return;
-    if (((gs_u64)from | (gs_u64)to | a.row_bytes) % 16 == 0)
-        for (gs_u32 c = lane; c < a.row_bytes / 16; c += 32)
-            ((gs_float4 *)(void *)to)[c] = ((const gs_float4 *)(const void *)from)[c];
-    else if (((gs_u64)from | (gs_u64)to | a.row_bytes) % 4 == 0)
-        for (gs_u32 c = lane; c < a.row_bytes / 4; c += 32)
-            ((gs_u32 *)(void *)to)[c] = ((const gs_u32 *)(const void *)from)[c];
-    else /* of an odd number of columns of two bytes */
-        for (gs_u32 c = lane; c < a.row_bytes / 2; c += 32)
-            ((gs_u16 *)(void *)to)[c] = ((const gs_u16 *)(const void *)from)[c];
-    if (lane == 0) {
-        a.present[row] = 1;
-        gs_count(a.fetched, a.row_bytes);
-    }
-}
-
 /* ---- statistics of columns ---- */
 
 /* In float64, where squares of float32 are exact. Lanes share the rows as in gs_colsum_parts. */

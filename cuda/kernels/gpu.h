@@ -59,8 +59,7 @@ GS_DEVICE void gs_warp_multiply(float c[4], const float a[4], const float b[2])
                  : "r"(gs_tf32(a[0])), "r"(gs_tf32(a[1])), "r"(gs_tf32(a[2])), "r"(gs_tf32(a[3])), "r"(gs_tf32(b[0])),
                    "r"(gs_tf32(b[1])));
 }
-/* *p += n, by any number of lanes. */
-GS_DEVICE void gs_count(gs_u64 *p, gs_u64 n) { atomicAdd(p, n); }
+/* *p += 1, by any number of lanes. */
 GS_DEVICE void gs_count_one(gs_u32 *p) { atomicAdd(p, 1u); }
 /* Rounded each, never two in one instruction: the bits are those of a host without such instructions. */
 GS_DEVICE float gs_plus(float x, float y) { return __fadd_rn(x, y); }
@@ -122,7 +121,6 @@ GS_DEVICE float gs_group_exchange(float value, unsigned by, unsigned lanes)
 GS_DEVICE unsigned gs_warp_votes(int yes) { return gs_gpu->warp_votes(yes); }
 GS_DEVICE unsigned gs_ones(unsigned bits) { return (unsigned)__builtin_popcount(bits); }
 GS_DEVICE void gs_warp_multiply(float c[4], const float a[4], const float b[2]) { gs_gpu->warp_multiply(c, a, b); }
-GS_DEVICE void gs_count(gs_u64 *p, gs_u64 n) { *p += n; }
 GS_DEVICE void gs_count_one(gs_u32 *p) { *p += 1; }
 GS_DEVICE float gs_plus(float x, float y) { return x + y; }
 GS_DEVICE float gs_minus(float x, float y) { return x - y; }

@@ -221,8 +221,6 @@ gs_status gs_device_zero(gs_device *d, void *memory, uint64_t bytes)
 
 gs_status gs_device_take_memory(gs_device *d, const gs_device_memory *m, void **arena)
 {
-    if (m->mirrors > GS_DEVICE_MIRRORS)
-        return gs_fail(GS_EINVAL, "%u mirrors of host memory; a device has at most %d", m->mirrors, GS_DEVICE_MIRRORS);
     return d->ops->take_memory(d->context, m, arena);
 }
 
@@ -236,16 +234,6 @@ void gs_device_quiet(gs_device *d)
 {
     if (d->ops->quiet != NULL)
         d->ops->quiet(d->context);
-}
-
-gs_status gs_device_host_wrote(gs_device *d, void *memory, uint64_t bytes)
-{
-    return d->ops->host_wrote == NULL || bytes == 0 ? GS_OK : d->ops->host_wrote(d->context, memory, bytes);
-}
-
-gs_status gs_device_host_reads(gs_device *d, void *memory, uint64_t bytes)
-{
-    return d->ops->host_reads == NULL || bytes == 0 ? GS_OK : d->ops->host_reads(d->context, memory, bytes);
 }
 
 gs_status gs_device_begin_pass(gs_device *d, const gs_device_pass *pass)

@@ -7,7 +7,7 @@
  * Threads: one thread feeds a device. Launches of the CPU device return when
  * the work is done; they use `threads` threads inside and allocate nothing. A device with memory of its own
  * (gs_device_unified() is false) may return before that: gs_device_poll() says when a launch is done. Until then the
- * host memory that a launch reads must stay as it is, and what it writes is not there.
+ * memory that a launch reads must stay as it is, and what it writes is not there.
  */
 #ifndef GS_DEVICE_DEVICE_H
 #define GS_DEVICE_DEVICE_H
@@ -81,7 +81,7 @@ gs_status gs_device_run_vertex(gs_device *d, const gs_vertex_launch *l);
 /* The edges of one chunk, sorted by the end that accumulates (the target). Arrays named [edges] are indexed by
  * [start[0], gs_edges_end()). */
 typedef struct gs_edges {
-    uint32_t index_bytes;   /* 2 or 4, of target, index and used */
+    uint32_t index_bytes;   /* 2 or 4, of target and index */
     uint32_t targets;
     const void *target;     /* [targets], local to the target interval; distinct, ascending */
     const uint32_t *start;  /* [targets + 1] */
@@ -91,14 +91,9 @@ typedef struct gs_edges {
     const float *weight;    /* [edges], NULL: all 1 */
     const void *type;       /* [edges] of type_bytes, or NULL */
     uint32_t type_bytes;    /* 1, 2 or 4; 0: no types */
-    /* For devices that are not unified: rows of the two intervals, and which operand rows the edges name, ascending
-     * (NULL: not known). Other rows need not be copied. */
-    uint32_t operand_rows, target_rows;
-    const void *used;
-    uint32_t used_rows;
-    /* Nonzero: `start` runs from 0 to this, and the host does not read it: of several devices it is the device's
-     * memory. */
-    uint64_t end;
+    uint32_t operand_rows, target_rows; /* of the two intervals */
+    uint64_t end;           /* where edges are in a device's own memory: `start`, which the host cannot read, runs from
+                             * 0 to this; else 0 */
 } gs_edges;
 
 static inline uint64_t gs_edges_end(const gs_edges *e) { return e->end > 0 ? e->end : e->start[e->targets]; }
@@ -201,31 +196,18 @@ gs_status gs_device_zero(gs_device *d, void *memory, uint64_t bytes);
 
 /* ---- devices with memory of their own -------------------------------------
  *
- * Pointers of launches are the host's, but for those into the arena. The device finds host memory that a
- * launch uses in a mirror, or copies it to and from its staging memory. On a unified device these do nothing. */
-
-#define GS_DEVICE_MIRRORS 64
+ * Launches find everything in the device's arena: rows, chunks and sums, and the weight of a sequence outside a pass.
+ * What a pass has, parameters, gradients, statistics and metrics, is named by the host's addresses. On a unified device
+ * these do nothing. */
 
 typedef struct gs_device_range {
     void *memory;
     uint64_t bytes;
 } gs_device_range;
 
-/* Chunks of edges that lie in a mirror as long as it is there, of which a device may keep in what order it takes their
- * targets: 4 bytes a target there, and here 4 for each of the largest's and GS_DEVICE_ORDER_BYTES a chunk. All 0:
- * none. */
-typedef struct gs_device_orders {
-    uint64_t targets;       /* of all of them */
-    uint32_t chunks, most;  /* targets of one */
-} gs_device_orders;
-#define GS_DEVICE_ORDER_BYTES 96u /* four slots of a table of addresses at the most */
-
 typedef struct gs_device_memory {
-    uint64_t arena_bytes, staging_bytes;
-    gs_device_range host[2];         /* what launches may name; made fast to copy (pinned), for the other devices too */
-    uint32_t mirrors;                /* at most GS_DEVICE_MIRRORS */
-    const gs_device_range *mirror;   /* host memory that has a lasting copy on the device, which launches write alone */
-    gs_device_orders orders;
+    uint64_t arena_bytes;
+    gs_device_range host[2]; /* where copies go and come from; made fast to copy (pinned), for the other devices too */
 } gs_device_memory;
 
 /* Takes all device memory of a run. *arena is an address on the device. The ranges must outlive it. Never called on a
@@ -236,11 +218,6 @@ void gs_device_give_memory(gs_device *d);
  * their memory all are waited for first: one may still copy from another, or from host memory that another one
  * pinned. */
 void gs_device_quiet(gs_device *d);
-/* The host changed these bytes: copies on the device are stale (mirrors are brought up to date). */
-gs_status gs_device_host_wrote(gs_device *d, void *memory, uint64_t bytes);
-/* The host is about to read these bytes, which launches wrote: waits, and brings them. */
-gs_status gs_device_host_reads(gs_device *d, void *memory, uint64_t bytes);
-
 /* Launches between the two use the same parameters, which the host leaves as they are, and their gradients, metrics and
  * statistics are added to the host's at the end, which waits for all of them. Launches outside are passes of their
  * own. */
@@ -292,10 +269,10 @@ gs_status gs_device_step(gs_device *d, const gs_update *u);
 /* The learned parameters as they are now, to `param` [program->params]. Waits. */
 gs_status gs_device_bring_params(gs_device *d, float *const *param);
 
-/* ---- several devices ---------------------------------------------------------
+/* ---- copies, and several devices -------------------------------------------------
  *
- * Computations find everything in the arenas. Copies to and from them are asked for by three threads a device, one for
- * each of its ways; another one feeds it launches. */
+ * Copies to and from arenas are asked for by three threads a device, one for each of its ways; another one feeds it
+ * launches. */
 
 typedef enum gs_device_way {
     GS_DEVICE_FROM_HOST, GS_DEVICE_FROM_PEER, GS_DEVICE_TO_HOST, GS_DEVICE_WAYS

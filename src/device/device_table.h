@@ -39,8 +39,6 @@ typedef struct gs_device_ops {
     gs_status (*take_memory)(void *context, const gs_device_memory *m, void **arena);
     void (*give_memory)(void *context);
     void (*quiet)(void *context);
-    gs_status (*host_wrote)(void *context, void *memory, uint64_t bytes);
-    gs_status (*host_reads)(void *context, void *memory, uint64_t bytes);
     gs_status (*begin_pass)(void *context, const gs_device_pass *pass);
     gs_status (*end_pass)(void *context);
     uint64_t (*last_launch)(const void *context);

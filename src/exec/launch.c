@@ -10,8 +10,7 @@ static gs_edges edges_of(const gs_exec *e, const gs_exec_device *x, const gs_tas
     return (gs_edges){.index_bytes = v->index_bytes, .targets = v->targets, .target = v->target, .start = v->start,
                       .index = v->index, .count = v->count, .weight = v->weight, .type = v->type,
                       .type_bytes = v->type_bytes, .operand_rows = gs_exec__interval_rows(e, t->operand),
-                      .target_rows = rows, .used = v->operand, .used_rows = v->operands,
-                      .end = gs_device_unified(x->device) ? 0 : v->edges};
+                      .target_rows = rows, .end = gs_device_unified(x->device) ? 0 : v->edges};
 }
 
 static gs_row_sum rows_of(const gs_exec *e, const gs_task *t)

@@ -3,7 +3,6 @@
 
 #include <stdlib.h>
 
-#include "base/size.h"
 #include "device_fixture.h"
 #include "host_gpu.h"
 
@@ -17,22 +16,19 @@ void choose_gpu(void)
     gs_cuda_test_driver = real_gpu() ? NULL : host_gpu_driver(GS_TEST_KERNELS);
 }
 
-gs_device *open_gpu(uint64_t staging_bytes)
+gs_device *open_gpu(void)
 {
     gs_device *d = NULL;
-    void *arena = NULL;
-    const gs_device_memory memory = {.staging_bytes = staging_bytes};
     choose_gpu();
     gs_assert_ok(gs_device_open_with(
         &d, &(gs_device_config){.spec = "cuda", .threads = 1, .matmul = getenv("GS_TEST_MATMUL")}));
-    gs_assert_ok(gs_device_take_memory(d, &memory, &arena));
     return d;
 }
 
 gs_device *open_isa(const char *isa, unsigned threads)
 {
     (void)isa;
-    return threads > 2 ? NULL : open_gpu(8 * GS_MIB); /* it has no threads: twice shows that results repeat */
+    return threads > 2 ? NULL : open_gpu(); /* it has no threads: twice shows that results repeat */
 }
 
 void on_every_device(void (*body)(gs_device *d, void *context), void *context)

@@ -3,7 +3,6 @@
 #define GS_TESTS_CUDA_GPU_DEVICES_H
 
 #include <stdbool.h>
-#include <stdint.h>
 
 #include "device/device.h"
 
@@ -11,7 +10,7 @@
 bool real_gpu(void);
 /* From now on "cuda" is that one. */
 void choose_gpu(void);
-/* Opened, with staging memory of this size and no arena. */
-gs_device *open_gpu(uint64_t staging_bytes);
+/* Opened. */
+gs_device *open_gpu(void);
 
 #endif /* GS_TESTS_CUDA_GPU_DEVICES_H */

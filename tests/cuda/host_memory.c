@@ -27,7 +27,6 @@ static struct {
     struct {
         char *at;
         size_t bytes;
-        bool mapped;
     } pinned[RANGES];
     unsigned retained[HOST_GPUS];
     unsigned opened;          /* GPUs whose memory can be read and written, one bit each */
@@ -258,7 +257,7 @@ static gs_cu_result host_register(void *p, size_t bytes, unsigned flags)
     unsigned free_one = RANGES;
     if (host_current_device() < 0)
         return HOST_INVALID_CONTEXT;
-    if (p == NULL || bytes == 0 || (flags & ~(unsigned)(GS_CU_HOST_PORTABLE | GS_CU_HOST_MAPPED)) != 0)
+    if (p == NULL || bytes == 0 || (flags & ~(unsigned)GS_CU_HOST_PORTABLE) != 0)
         return 1;
     for (unsigned i = 0; i < RANGES; i++) {
         if (gpu.pinned[i].at == NULL)
@@ -270,18 +269,7 @@ static gs_cu_result host_register(void *p, size_t bytes, unsigned flags)
         return 1;
     gpu.pinned[free_one].at = p;
     gpu.pinned[free_one].bytes = bytes;
-    gpu.pinned[free_one].mapped = (flags & GS_CU_HOST_MAPPED) != 0;
     return 0;
-}
-
-bool host_memory_is_mapped(const void *p, size_t bytes)
-{
-    const char *const first = p;
-    for (unsigned i = 0; i < RANGES; i++)
-        if (gpu.pinned[i].mapped && first >= gpu.pinned[i].at &&
-            first + bytes <= gpu.pinned[i].at + gpu.pinned[i].bytes)
-            return true;
-    return false;
 }
 
 void host_need_whole(const void *p, size_t bytes)
@@ -296,13 +284,6 @@ void host_need_whole(const void *p, size_t bytes)
     }
 }
 
-/* As where host and device have one space of addresses. */
-static gs_cu_result host_pointer(gs_cu_memory *p, void *host, unsigned flags)
-{
-    *p = (gs_cu_memory)host;
-    return flags != 0 || !host_memory_is_mapped(host, 1);
-}
-
 /* CUDA does not say that it waits for anybody. */
 static gs_cu_result host_unregister(void *p)
 {
@@ -310,7 +291,6 @@ static gs_cu_result host_unregister(void *p)
     for (unsigned i = 0; i < RANGES; i++)
         if (p != NULL && gpu.pinned[i].at == p) {
             gpu.pinned[i].at = NULL;
-            gpu.pinned[i].mapped = false;
             return 0;
         }
     return HOST_NOT_REGISTERED;
@@ -453,7 +433,6 @@ void host_memory_fill(gs_cuda_driver *table)
     table->memory_alloc = memory_alloc;
     table->memory_free = memory_free;
     table->host_register = host_register;
-    table->host_pointer = host_pointer;
     table->host_unregister = host_unregister;
     table->copy_in = copy_in;
     table->copy_out = copy_out;

@@ -23,8 +23,6 @@ extern host_gpu_counts host_counts;
 int host_current_device(void);
 /* Ends the program where these bytes are not that GPU's. */
 void host_need_device(gs_cu_memory p, size_t bytes, int device, const char *what);
-/* Is all of it host memory that was registered for GPUs to read in place? */
-bool host_memory_is_mapped(const void *p, size_t bytes);
 /* Ends the program where a copy begins in registered memory and ends outside, which CUDA refuses. */
 void host_need_whole(const void *p, size_t bytes);
 /* These GPUs' memory (one bit each) can be read and written from now on, the others' cannot. */

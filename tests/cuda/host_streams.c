@@ -458,10 +458,6 @@ void host_streams_access(const void *at, size_t bytes, bool write)
     if (b == NULL) {
         if (host_gpu_is_own(p))
             return;
-        if (host_memory_is_mapped(p, bytes)) {
-            host_disk_access(p, bytes, write);
-            return;
-        }
         fprintf(stderr, "host GPU: \"%s\" %s %p, which is no memory that a GPU sees\n", running->what,
                 write ? "writes" : "reads", at);
         abort();

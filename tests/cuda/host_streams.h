@@ -67,9 +67,9 @@ void host_streams_lose(int device);
 unsigned host_streams_of(int device);
 
 /* While work runs: it reads or writes these bytes. Device memory is known by host_streams_memory(); a kernel that
- * touches anything else, what host_gpu_is_own() and host_memory_is_mapped() do not know, ends the program. */
+ * touches anything else that host_gpu_is_own() does not know ends the program. */
 void host_streams_access(const void *p, size_t bytes, bool write);
-/* The same for memory of the host, in copies. (Of what kernels touch there, host_disk.h alone is told.) */
+/* The same for memory of the host, in copies. */
 void host_streams_host_access(const void *p, size_t bytes, bool write);
 /* Device memory came (fresh) or went (bytes 0). */
 void host_streams_memory(void *p, size_t bytes);

@@ -6,7 +6,6 @@
 
 #include "base/alloc.h"
 #include "base/size.h"
-#include "cuda/cuda_internal.h" /* orders of targets */
 #include "device_fixture.h"
 #include "gpu_devices.h"
 
@@ -30,7 +29,6 @@ typedef struct rows_case {
     how how;
     row_kind kind;
     uint32_t index_bytes, type_bytes, targets, operand_rows, width, types;
-    uint32_t first_edge; /* edges before it belong to nobody */
     void *target, *index, *type;
     uint32_t *start;
     float *operand, *before, *want; /* operand: as float32 */
@@ -61,7 +59,7 @@ static void expect(rows_case *c)
 static void make_case(rows_case *c, const uint32_t *degree)
 {
     c->start = test_malloc((c->targets + 1) * sizeof(uint32_t));
-    c->start[0] = c->first_edge;
+    c->start[0] = 0;
     for (uint32_t t = 0; t < c->targets; t++)
         c->start[t + 1] = c->start[t] + degree[t];
     const uint32_t edges = c->start[c->targets];
@@ -107,13 +105,11 @@ static void launch(gs_device *d, const rows_case *c, float *acc)
                                         .target_rows = 2 * c->targets + 1},
                               .operand = c->rows, .acc = acc, .dtype = c->kind.dtype, .scale = c->scale,
                               .width = c->width, .types = c->how == ROWS ? 0 : c->types, .pick = c->how == PICK};
-    device_forget(d);
     gs_alloc_freeze(true);
     const uint64_t frozen = gs_alloc_frozen_count();
-    gs_assert_ok(gs_device_run_edges(d, &l));
+    gs_assert_ok(launch_edges(d, &l));
     assert_int_equal(gs_alloc_frozen_count(), frozen);
     gs_alloc_freeze(false);
-    device_wait(d);
 }
 
 static void check(gs_device *d, rows_case c, const uint32_t *degree, double tolerance)
@@ -164,7 +160,7 @@ static void test_cuda_rows__every_width_and_way_in_the_order_of_the_edges(void *
 {
     static const uint32_t bytes[][2] = {{2, 1}, {2, 2}, {4, 1}, {4, 4}}; /* of indices, of types */
     uint32_t degree[50];
-    gs_device *const d = open_gpu(16 * GS_MIB);
+    gs_device *const d = open_gpu();
     (void)state;
     prepare(d);
     for (uint32_t t = 0; t < 50; t++)
@@ -172,11 +168,11 @@ static void test_cuda_rows__every_width_and_way_in_the_order_of_the_edges(void *
     for (uint32_t i = 0; i < WIDTHS; i++)
         for (how h = ROWS; h <= SPLIT; h++)
             check(d, (rows_case){.how = h, .index_bytes = bytes[i % 4][0], .type_bytes = bytes[i % 4][1], .targets = 50,
-                                 .operand_rows = 37, .width = widths[i], .types = types_of(h, i), .first_edge = i % 3},
+                                 .operand_rows = 37, .width = widths[i], .types = types_of(h, i)},
                   degree, 0);
     for (uint32_t i = 0; i < WIDTHS * KINDS; i++)
         check(d, (rows_case){.kind = kinds[i % KINDS], .index_bytes = i % 4 < 2 ? 2 : 4, .type_bytes = 1, .targets = 50,
-                             .operand_rows = 37, .width = widths[i / KINDS], .types = 1, .first_edge = i % 3},
+                             .operand_rows = 37, .width = widths[i / KINDS], .types = 1},
               degree, 0);
     gs_device_close(d);
 }
@@ -186,7 +182,7 @@ static void test_cuda_rows__hubs_are_the_same_to_rounding(void **state)
 {
     static const uint32_t hub_widths[] = {0, 3, 10, 14, 21}; /* in widths[] */
     uint32_t degree[40];
-    gs_device *const d = open_gpu(16 * GS_MIB);
+    gs_device *const d = open_gpu();
     (void)state;
     prepare(d);
     for (uint32_t t = 0; t < 40; t++)
@@ -199,8 +195,7 @@ static void test_cuda_rows__hubs_are_the_same_to_rounding(void **state)
         for (how h = ROWS; h <= SPLIT; h++)
             check(d,
                   (rows_case){.how = h, .index_bytes = 4, .type_bytes = 2, .targets = 40, .operand_rows = 300,
-                              .width = widths[hub_widths[i]], .types = types_of(h, hub_widths[i]),
-                              .first_edge = 5 * (uint32_t)i},
+                              .width = widths[hub_widths[i]], .types = types_of(h, hub_widths[i])},
                   degree, 1e-5); /* of the magnitudes: the plain loop rounds too */
     for (size_t i = 0; i < GS_ARRAY_LEN(hub_widths) * KINDS; i++)
         check(d,
@@ -208,152 +203,6 @@ static void test_cuda_rows__hubs_are_the_same_to_rounding(void **state)
                           .operand_rows = 300, .width = widths[hub_widths[i / KINDS]], .types = 1},
               degree, 1e-5);
     gs_device_close(d);
-}
-
-/* ---- targets by degree ---- */
-
-/* The case's chunk in one stretch of memory, as a store has it. */
-static void *in_one_stretch(rows_case *c, uint64_t *bytes)
-{
-    const uint32_t edges = c->start[c->targets];
-    void **const part[] = {&c->target, (void **)&c->start, &c->index, &c->type};
-    const uint64_t size[] = {(uint64_t)c->targets * c->index_bytes, (c->targets + 1ull) * 4,
-                             (uint64_t)edges * c->index_bytes, (uint64_t)edges * c->type_bytes};
-    uint64_t at = 0;
-    for (size_t i = 0; i < GS_ARRAY_LEN(part); i++)
-        at += gs_align_up(size[i], 16);
-    *bytes = at;
-    char *const whole = test_malloc(at);
-    at = 0;
-    for (size_t i = 0; i < GS_ARRAY_LEN(part); i++) {
-        memcpy(whole + at, *part[i], size[i]);
-        test_free(*part[i]);
-        *part[i] = whole + at;
-        at += gs_align_up(size[i], 16);
-    }
-    return whole;
-}
-
-/* The sums, by a device that mirrors the chunk and may keep `orders`; what it copied in. */
-static uint64_t sum_mirrored(const rows_case *c, void *chunk, uint64_t bytes, gs_device_orders orders, float *acc)
-{
-    gs_device *d = NULL;
-    void *arena = NULL;
-    gs_device_range mirror = {chunk, bytes};
-    const gs_device_memory memory = {.staging_bytes = 16 * GS_MIB, .mirrors = 1, .mirror = &mirror, .orders = orders};
-    choose_gpu();
-    gs_assert_ok(gs_device_open(&d, "cuda", 1));
-    gs_assert_ok(gs_device_take_memory(d, &memory, &arena));
-    prepare(d);
-    memcpy(acc, c->before, c->acc_floats * sizeof(float));
-    launch(d, c, acc);
-    const uint64_t in = gs_device_take_copied(d).in;
-    gs_device_close(d);
-    return in;
-}
-
-/* In both ways the same bits; `kept`: bytes of the order that is made, 0: none is. */
-static void check_order(rows_case c, const uint32_t *degree, uint64_t kept)
-{
-    const gs_device_orders room = {.targets = c.targets, .chunks = 1, .most = c.targets};
-    uint64_t bytes = 0;
-    make_case(&c, degree);
-    void *const chunk = in_one_stretch(&c, &bytes);
-    float *const plain = test_malloc(c.acc_floats * sizeof(float));
-    float *const ordered = test_malloc(c.acc_floats * sizeof(float));
-    const uint64_t without = sum_mirrored(&c, chunk, bytes, (gs_device_orders){0}, plain);
-    assert_int_equal(sum_mirrored(&c, chunk, bytes, room, ordered) - without, kept);
-    assert_memory_equal(plain, ordered, c.acc_floats * sizeof(float));
-    for (size_t i = 0; i < c.acc_floats; i++)
-        assert_true(fabs((double)ordered[i] - (double)c.want[i]) <= 1e-5 * c.size[i]);
-    test_free(plain);
-    test_free(ordered);
-    c.target = c.index = c.type = NULL;
-    c.start = NULL;
-    free_case(&c);
-    test_free(chunk);
-}
-
-static void test_cuda_rows__by_degree_all_bits_are_the_same(void **state)
-{
-    static const uint32_t order_widths[] = {0, 3, 9, 14, 21};
-    enum { MANY = 700 };
-    uint32_t skewed[MANY], even[MANY];
-    (void)state;
-    for (uint32_t t = 0; t < MANY; t++) {
-        even[t] = 5 + t % 2;
-        skewed[t] = t % 16 == 3 ? 40 + random_below(t, 5, 300) : random_below(t, 4, 7);
-    }
-    skewed[100] = 3000; /* hubs, cut in pieces */
-    skewed[101] = 1500;
-    for (size_t i = 0; i < GS_ARRAY_LEN(order_widths); i++)
-        for (how h = ROWS; h <= SPLIT; h++) {
-            const uint32_t w = order_widths[i];
-            const rows_case c = {.how = h, .index_bytes = i % 2 == 0 ? 2 : 4, .type_bytes = 1, .targets = MANY,
-                                 .operand_rows = 60, .width = widths[w], .types = types_of(h, w)};
-            check_order(c, skewed, MANY * sizeof(uint32_t));
-            if (i == 0)
-                check_order(c, even, 0); /* an order would save nothing */
-        }
-}
-
-/* Where a chunk was there is another one: of other degrees, then of fewer targets, for which the order kept names too
- * many. */
-static void test_cuda_rows__an_order_that_was_kept_for_another_chunk(void **state)
-{
-    enum { MANY = 300, WIDTH_8 = 7 };
-    uint32_t degree[MANY];
-    uint64_t bytes = 0;
-    rows_case c = {.how = ROWS, .index_bytes = 4, .type_bytes = 1, .targets = MANY, .operand_rows = 60,
-                   .width = widths[WIDTH_8], .types = 1};
-    gs_device *d = NULL;
-    void *arena = NULL;
-    (void)state;
-    for (uint32_t t = 0; t < MANY; t++)
-        degree[t] = t % 16 == 3 ? 90 : 2;
-    make_case(&c, degree);
-    char *const chunk = in_one_stretch(&c, &bytes);
-    gs_device_range mirror = {chunk, bytes};
-    const gs_device_memory memory = {.staging_bytes = 16 * GS_MIB, .mirrors = 1, .mirror = &mirror,
-                                     .orders = {.targets = MANY, .chunks = 1, .most = MANY}};
-    choose_gpu();
-    gs_assert_ok(gs_device_open(&d, "cuda", 1));
-    gs_assert_ok(gs_device_take_memory(d, &memory, &arena));
-    prepare(d);
-    float *const acc = test_malloc(c.acc_floats * sizeof(float));
-    for (int round = 0; round < 3; round++) {
-        memcpy(acc, c.before, c.acc_floats * sizeof(float));
-        launch(d, &c, acc); /* which tells the device of changed memory first */
-        assert_memory_equal(acc, c.want, c.acc_floats * sizeof(float));
-        memcpy(c.want, c.before, c.acc_floats * sizeof(float));
-        for (uint32_t t = 0; t < MANY; t++)
-            c.start[t + 1] = c.start[t] + degree[MANY - 1 - t];
-        c.targets = round == 0 ? MANY : MANY - 20;
-        expect(&c);
-    }
-    test_free(acc);
-    gs_device_close(d);
-    c.target = c.index = c.type = NULL;
-    c.start = NULL;
-    free_case(&c);
-    test_free(chunk);
-}
-
-/* Of 12 targets in blocks of 4, 4 edges a step: by hand. */
-static void test_cuda_rows__what_blocks_hold(void **state)
-{
-    static const uint32_t degree[12] = {1, 9, 0, 40, 2, 9, 9, 1, 4, 0, 17, 600};
-    static const uint32_t falling[12] = {11, 3, 10, 1, 5, 6, 8, 4, 0, 7, 2, 9};
-    uint32_t start[13] = {7}, order[12];
-    (void)state;
-    for (uint32_t t = 0; t < 12; t++)
-        start[t + 1] = start[t] + degree[t];
-    gs_cuda_sort_targets(order, start, 12);
-    assert_memory_equal(order, falling, sizeof(order));
-    assert_int_equal(gs_cuda_held_steps(NULL, start, 12, 4, 512), 4 * (10 + 3 + 5)); /* the last is a hub */
-    assert_int_equal(gs_cuda_held_steps(order, start, 12, 4, 512), 4 * (10 + 3 + 1));
-    assert_int_equal(gs_cuda_held_steps(order, start, 12, 8, 512), 8 * (10 + 1));
-    assert_int_equal(gs_cuda_held_steps(NULL, start, 12, 4, 600), 4 * (10 + 3 + 150));
 }
 
 /* Calls are about the GPU that a thread turned to last; opening another one turns to that. */
@@ -382,9 +231,6 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_cuda_rows__every_width_and_way_in_the_order_of_the_edges),
         cmocka_unit_test(test_cuda_rows__hubs_are_the_same_to_rounding),
-        cmocka_unit_test(test_cuda_rows__by_degree_all_bits_are_the_same),
-        cmocka_unit_test(test_cuda_rows__an_order_that_was_kept_for_another_chunk),
-        cmocka_unit_test(test_cuda_rows__what_blocks_hold),
         cmocka_unit_test(test_cuda_rows__a_gpu_is_measured_whichever_was_opened_last),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -3,8 +3,7 @@
 #include <math.h>
 #include <string.h>
 
-#include "base/size.h"
-#include "cuda/kernels/args.h" /* gs_pass_totals: what a pass brings back */
+#include "cuda/kernels/args.h" /* gs_loss_part: what a pass brings back */
 #include "device_fixture.h"
 #include "gpu_devices.h"
 #include "host_gpu.h"
@@ -103,9 +102,8 @@ static void formula(bed *b, const gs_optim *o)
 static void run_pass(gs_device *d, bed *b)
 {
     const gs_device_pass pass = {.program = &b->f.program, .param = b->f.weight, .grad = b->f.grad};
-    device_forget(d);
     gs_assert_ok(gs_device_begin_pass(d, &pass));
-    gs_assert_ok(gs_device_run_vertex(d, &b->f.launch));
+    gs_assert_ok(launch_vertex(d, &b->f.launch));
     gs_assert_ok(gs_device_end_pass(d));
 }
 
@@ -150,7 +148,7 @@ static void keep(gs_device *d, const bed *b, gs_optim_kind kind)
 static void follow(gs_optim_kind kind, double lr, double decay)
 {
     gs_optim on_device = {.kind = kind, .lr = lr, .weight_decay = decay}, on_host = on_device;
-    gs_device *const d = open_gpu(8 * GS_MIB);
+    gs_device *const d = open_gpu();
     bed b;
     bed_init(&b, kind);
     assert_true(gs_device_steps(d));
@@ -188,7 +186,7 @@ static void test_cuda_step__adam_is_torch_s_and_the_host_s(void **state)
  * neither; what is fixed goes in, and the totals of the loss come back. */
 static void test_cuda_step__nothing_of_them_crosses(void **state)
 {
-    gs_device *const d = open_gpu(8 * GS_MIB);
+    gs_device *const d = open_gpu();
     uint64_t learned = 0;
     bed b;
     (void)state;
@@ -206,7 +204,7 @@ static void test_cuda_step__nothing_of_them_crosses(void **state)
     const gs_device_copied kept = gs_device_take_copied(d);
     assert_int_equal(crossing.in - kept.in, 2 * learned);
     assert_int_equal(crossing.out - kept.out, learned);
-    assert_int_equal(kept.out, sizeof(gs_pass_totals));
+    assert_int_equal(kept.out, sizeof(gs_loss_part));
     gs_device_close(d);
     bed_free(&b);
 }
@@ -216,24 +214,22 @@ static void test_cuda_step__of_several_devices_all_copies_have_the_same_bits(voi
 {
     gs_optim on_devices = {.kind = GS_OPTIM_ADAM, .lr = 0.01, .weight_decay = 0.1}, on_host = on_devices;
     gs_device *d[2];
-    void *arena = NULL, *part[2];
+    void *part[2];
     float **got[2];
     bed b[2];
     (void)state;
     choose_gpu();
     for (uint32_t i = 0; i < 2; i++) {
         gs_assert_ok(gs_device_open_with(&d[i], &(gs_device_config){.spec = "cuda:0,0", .threads = 1, .index = i}));
-        gs_assert_ok(gs_device_take_memory(d[i], &(gs_device_memory){.staging_bytes = 8 * GS_MIB}, &arena));
         bed_init(&b[i], GS_OPTIM_ADAM);
         keep(d[i], &b[i], GS_OPTIM_ADAM);
     }
     for (unsigned step = 1; step <= 5; step++) {
         for (uint32_t i = 0; i < 2; i++) {
             make_gradients(&b[i], 100 * i + step);
-            device_forget(d[i]);
             gs_assert_ok(gs_device_begin_pass(
                 d[i], &(gs_device_pass){.program = &b[i].f.program, .param = b[i].f.weight, .grad = b[i].f.grad}));
-            gs_assert_ok(gs_device_run_vertex(d[i], &b[i].f.launch));
+            gs_assert_ok(launch_vertex(d[i], &b[i].f.launch));
         }
         for (uint32_t t = 0; t < TENSORS; t++) {
             if (t == FIXED)
@@ -267,7 +263,7 @@ static void test_cuda_step__of_several_devices_all_copies_have_the_same_bits(voi
 static void test_cuda_step__refusals_and_failures(void **state)
 {
     const gs_update adam = {.adam = true, .rate = 1, .root = 1, .epsilon = 1}, sgd = {.rate = 1};
-    gs_device *const d = open_gpu(8 * GS_MIB);
+    gs_device *const d = open_gpu();
     gs_device *cpu = NULL;
     bed b;
     (void)state;

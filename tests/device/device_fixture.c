@@ -131,20 +131,8 @@ gs_instr *add_instr(fixture *f, gs_op op, uint32_t dst, gs_operand a, gs_operand
 void fixture_run(fixture *f, gs_device *d)
 {
     gs_assert_ok(gs_device_prepare(d, &f->program));
-    device_forget(d);
-    gs_assert_ok(gs_device_run_vertex(d, &f->launch));
-    device_wait(d);
+    gs_assert_ok(launch_vertex(d, &f->launch));
 }
-
-void device_wait(gs_device *d)
-{
-    bool done = false;
-    gs_assert_ok(gs_device_poll(d, gs_device_last_launch(d), true, &done));
-    assert_true(done);
-}
-
-/* All of memory, as tests take and free it where they like. */
-void device_forget(gs_device *d) { gs_assert_ok(gs_device_host_wrote(d, (void *)1, UINTPTR_MAX - 1)); }
 
 gs_operand in_reg(uint32_t index) { return (gs_operand){.kind = GS_FROM_REG, .index = index}; }
 gs_operand in_param(uint32_t index) { return (gs_operand){.kind = GS_FROM_PARAM, .index = index}; }

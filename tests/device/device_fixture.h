@@ -4,6 +4,7 @@
 #define GS_TESTS_DEVICE_FIXTURE_H
 
 #include "device/device.h"
+#include "launches.h"
 #include "support/support.h"
 
 /* Opens "cpu" with GS_ISA = isa ("generic", "avx2", "avx512"), or "wide": the code of AVX-512
@@ -16,10 +17,6 @@ extern const char *const isa_names[];
 
 /* Calls body(device, context) for every instruction set here, and 1 and 2 threads. */
 void on_every_device(void (*body)(gs_device *d, void *context), void *context);
-
-/* Until all launches are done; and, before launches, that host memory is not what it was. */
-void device_wait(gs_device *d);
-void device_forget(gs_device *d);
 
 /* Deterministic numbers: uniform in [low, high), and below n. */
 float random_between(uint32_t i, uint32_t stream, float low, float high);

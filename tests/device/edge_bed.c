@@ -379,7 +379,7 @@ static void run_frozen(gs_device *d, const gs_edge_program_launch *l)
 {
     gs_alloc_freeze(true);
     const uint64_t frozen = gs_alloc_frozen_count();
-    gs_assert_ok(gs_device_run_edge_program(d, l));
+    gs_assert_ok(launch_edge_program(d, l));
     assert_int_equal(gs_alloc_frozen_count(), frozen);
     gs_alloc_freeze(false);
 }
@@ -409,10 +409,7 @@ static void run_part(const edge_bed *b, gs_device *d, uint32_t i, uint32_t piece
     l.edges.index = index;
     l.edges.weight = b->edge_weight == NULL ? NULL : weight;
     l.edges.type = b->types > 0 ? type : l.edges.type;
-    device_wait(d);
-    device_forget(d);
     run_frozen(d, &l);
-    device_wait(d);
     test_free(start);
     test_free(index);
     test_free(weight);
@@ -422,14 +419,13 @@ static void run_part(const edge_bed *b, gs_device *d, uint32_t i, uint32_t piece
 void bed_run(const edge_bed *b, gs_device *d, uint32_t pieces, bed_result *r)
 {
     gs_assert_ok(gs_device_prepare(d, &b->program));
-    device_forget(d);
     for (uint32_t s = 0; s < b->stage.sums; s++) {
         const uint32_t width = bed_sum_width(b, s), heads = bed_heads(b, s);
         gs_accumulator *const a = &r->sum[s];
         a->acc = random_floats((size_t)b->target_rows * width, 77, 5, 6); /* begin must write them */
         a->maximum = heads == 0 ? NULL : random_floats((size_t)b->target_rows * heads, 78, 5, 6);
         a->norm = heads == 0 ? NULL : random_floats((size_t)b->target_rows * heads, 79, 5, 6);
-        gs_assert_ok(gs_device_begin_sum(d, b->stage.sum[s].kind, a, b->target_rows, width, heads));
+        gs_assert_ok(launch_begin_sum(d, b->stage.sum[s].kind, a, b->target_rows, width, heads));
     }
     if (pieces == 1) {
         const gs_edge_program_launch l = bed_launch(b, r->sum);
@@ -439,9 +435,8 @@ void bed_run(const edge_bed *b, gs_device *d, uint32_t pieces, bed_result *r)
             run_part(b, d, i, pieces, r);
     }
     for (uint32_t s = 0; s < b->stage.sums; s++)
-        gs_assert_ok(gs_device_finish_sum(d, b->stage.sum[s].kind, &r->sum[s], b->target_rows, bed_sum_width(b, s),
-                                          bed_heads(b, s)));
-    device_wait(d);
+        gs_assert_ok(launch_finish_sum(d, b->stage.sum[s].kind, &r->sum[s], b->target_rows, bed_sum_width(b, s),
+                                       bed_heads(b, s)));
 }
 
 void bed_result_free(bed_result *r)

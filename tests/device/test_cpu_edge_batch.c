@@ -164,9 +164,9 @@ static float *run_outer(const outer_bed *o, gs_device *d, uint32_t launches)
         grad[i] = 1;
     gs_assert_ok(gs_device_prepare(d, &b->program));
     for (uint32_t s = 0; s < 2; s++)
-        gs_assert_ok(gs_device_begin_sum(d, b->stage.sum[s].kind, &sum[s], b->target_rows, s == 0 ? 1 : o->in, 0));
+        gs_assert_ok(launch_begin_sum(d, b->stage.sum[s].kind, &sum[s], b->target_rows, s == 0 ? 1 : o->in, 0));
     for (uint32_t i = 0; i < launches; i++)
-        gs_assert_ok(gs_device_run_edge_program(d, &l));
+        gs_assert_ok(launch_edge_program(d, &l));
     for (uint32_t r = 0; r < b->target_rows; r++)
         assert_true(acc[0][r] == 0);
     test_free(acc[0]);

@@ -190,7 +190,6 @@ static void run(const bed *b, gs_device *d, results *r)
     r->d_gates = filled(OPERANDS * wide, STARTED_GATES);
     r->d_weight = filled(wide * b->width, STARTED_WEIGHT);
     gs_assert_ok(gs_device_prepare(d, &b->program));
-    device_forget(d);
     gs_alloc_freeze(true);
     const uint64_t frozen = gs_alloc_frozen_count();
     l.state = b->state;
@@ -199,12 +198,10 @@ static void run(const bed *b, gs_device *d, results *r)
     l.d_cell = r->d_cell;
     l.d_gates = r->d_gates;
     l.d_weight = r->d_weight;
-    gs_assert_ok(gs_device_run_sequence_back(d, &l));
-    device_wait(d);
+    gs_assert_ok(launch_sequence_back(d, &l));
     l.state = r->state;
     l.cell = r->cell;
-    gs_assert_ok(gs_device_run_sequence(d, &l));
-    device_wait(d);
+    gs_assert_ok(launch_sequence(d, &l));
     assert_int_equal(gs_alloc_frozen_count(), frozen);
     gs_alloc_freeze(false);
 }
@@ -378,9 +375,7 @@ static void test_sequence__weight_that_is_not_learned(void **state)
                                             .index = b.index, .operand_rows = OPERANDS, .target_rows = b.rows},
                                   .width = 9, .gates = b.gates, .weight = b.weight, .state = b.state, .cell = b.cell,
                                   .d_state = d_state, .d_cell = d_cell, .d_gates = d_gates};
-    device_forget(d);
-    gs_assert_ok(gs_device_run_sequence_back(d, &l));
-    device_wait(d);
+    gs_assert_ok(launch_sequence_back(d, &l));
     assert_memory_equal(d_gates, r.d_gates, OPERANDS * 36 * sizeof(float));
     gs_device_close(d);
     test_free(d_state);

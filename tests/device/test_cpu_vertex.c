@@ -80,9 +80,7 @@ static void products_of_a_pass(gs_device *d, void *context)
         for (uint32_t k = 0; k < LAUNCHES; k++) {
             for (uint32_t i = 0; i < ROWS * IN; i++)
                 row[i] = random_between(i, 50 + k, -1, 1);
-            device_forget(d);
-            gs_assert_ok(gs_device_run_vertex(d, &f.launch));
-            device_wait(d);
+            gs_assert_ok(launch_vertex(d, &f.launch));
             for (uint32_t i = 0; i < ROWS * OUT; i++) {
                 double want = 0;
                 for (uint32_t c = 0; c < IN; c++)

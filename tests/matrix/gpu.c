@@ -107,7 +107,6 @@ static void gpu_one(const char *kind, const gpu_model *m)
  * whatever the number of parts, with everything resident, with copies from host memory, and spilling. */
 void matrix_gpu(const arguments *a)
 {
-    setenv("GS_CUDA_FETCH_SAVES", "0", 1); /* rows one by one wherever chunks use at most half of them */
     if (strcmp(a->word[0], "many") == 0)
         setenv("GS_CUDA_PORTION_EDGES", "1501", 0);
     for (int i = 1; i < a->count; i++) {

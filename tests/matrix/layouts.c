@@ -261,8 +261,6 @@ void matrix_half_features(const arguments *a)
     static const char *const models[] = {"gcn", "sage", "gin"};
     const bool cuda = strcmp(a->word[0], "cuda") == 0;
 
-    if (cuda)
-        setenv("GS_CUDA_FETCH_SAVES", "0", 1); /* rows one by one wherever chunks use at most half of them */
     for (int k = 0; k < 2; k++)
         for (int t = 0; t < 2; t++) {
             if (cuda && k != t) /* kernels on fibres are slow */

@@ -1,0 +1,98 @@
+/* What is under way: launches, numbered, in the stream `compute`, and copies in those beside it. */
+#include <stdio.h>
+
+#include "base/size.h"
+#include "cuda/cuda_internal.h"
+
+gs_status gs_cuda_wait(gs_cuda *c, uint64_t ticket)
+{
+    gs_status st = GS_OK;
+    while (c->waited < ticket && st == GS_OK) {
+        st = gs_cuda_check(c, c->d->event_synchronize(c->finished[(c->waited + 1) % GS_CUDA_FLIGHT]), "a launch");
+        c->waited += st == GS_OK;
+    }
+    return st;
+}
+
+/* All streams, also behind one that failed: host memory is given back after this. The first failure counts. */
+gs_status gs_cuda_synchronize(gs_cuda *c)
+{
+    const struct {
+        gs_cu_handle stream;
+        const char *what;
+    } all[] = {{c->in, "copying to the device"}, {c->compute, "a launch"}, {c->out, "copying from the device"}};
+    gs_status st = gs_cuda_enter(c);
+    char why[512] = "";
+
+    if (st != GS_OK)
+        return st;
+    for (size_t k = 0; k <= GS_ARRAY_LEN(all); k++) {
+        const gs_status now = k < GS_ARRAY_LEN(all)
+                                  ? gs_cuda_check(c, c->d->stream_synchronize(all[k].stream), all[k].what)
+                                  : gs_cuda_wait_for_peers(c);
+        if (st == GS_OK && now != GS_OK)
+            snprintf(why, sizeof(why), "%s", gs_last_error());
+        st = st == GS_OK ? now : st;
+    }
+    if (st != GS_OK)
+        return gs_fail(st, "%s", why);
+    c->waited = c->ticket;
+    return GS_OK;
+}
+
+void gs_cuda_quiet(void *context)
+{
+    gs_cuda *const c = context;
+    char why[512];
+    snprintf(why, sizeof(why), "%s", gs_last_error());
+    if (gs_cuda_synchronize(c) != GS_OK)
+        (void)gs_fail(GS_EDEVICE, "%s", why);
+}
+
+gs_status gs_cuda_copy_in(gs_cuda *c, gs_cu_memory to, const void *from, uint64_t bytes, gs_cu_handle stream,
+                          const char *what)
+{
+    c->copied_bytes.in += bytes;
+    return gs_cuda_check(c, c->d->copy_in(to, from, bytes, stream), what);
+}
+
+gs_status gs_cuda_copy_out(gs_cuda *c, void *to, gs_cu_memory from, uint64_t bytes, gs_cu_handle stream,
+                           const char *what)
+{
+    c->copied_bytes.out += bytes;
+    return gs_cuda_check(c, c->d->copy_out(to, from, bytes, stream), what);
+}
+
+gs_status gs_cuda_begin(gs_cuda *c)
+{
+    const uint64_t next = c->ticket + 1; /* its events were those of GS_CUDA_FLIGHT launches before */
+    gs_status st = gs_cuda_enter(c);
+    if (st == GS_OK && next > GS_CUDA_FLIGHT)
+        st = gs_cuda_wait(c, next - GS_CUDA_FLIGHT);
+    c->ticket++;
+    return st;
+}
+
+gs_status gs_cuda_end(gs_cuda *c, gs_status st)
+{
+    /* Recorded after a failure too: who waits for this launch must not wait for one of eight before. */
+    const gs_status recorded =
+        gs_cuda_check(c, c->d->event_record(c->finished[c->ticket % GS_CUDA_FLIGHT], c->compute), "an event");
+    return st != GS_OK ? st : recorded;
+}
+
+gs_status gs_cuda_launch(gs_cuda *c, gs_cu_handle function, uint64_t blocks_x, uint32_t blocks_y, uint32_t shared,
+                         void *args, const char *what)
+{
+    void *list[] = {args};
+    char text[128];
+    if (blocks_x == 0 || blocks_y == 0)
+        return GS_OK;
+    if (blocks_x > INT32_MAX || blocks_y > UINT16_MAX)
+        return gs_fail(GS_EUNSUPPORTED, "device cuda: a launch is too large; use a store with more .parts");
+    snprintf(text, sizeof(text), "kernel %s", what);
+    return gs_cuda_check(c,
+                         c->d->launch(function, (unsigned)blocks_x, blocks_y, 1, GS_BLOCK_LANES, 1, 1, shared,
+                                      c->compute, list, NULL),
+                         text);
+}
