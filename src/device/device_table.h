@@ -66,7 +66,7 @@ struct gs_device { /* for device.c and device_several.c */
 /* The CUDA device, of the room cuda: the GPU number `ordinal`. GS_EUNSUPPORTED: no driver, no such GPU, one too old. */
 gs_status gs_cuda_open(const gs_device_ops **ops, void **context, unsigned ordinal, const char *matmul);
 
-/* part[0] += part[1] + ..., in this order (device_several.c). */
+/* part[0] += part[1] + ..., in this order (device_sums.c). */
 void gs_device__add_parts(void *const *part, uint32_t devices, uint64_t count, bool f64);
 
 /* Opens the device of `spec` (device_list.c). On GS_OK the caller owns *context and
