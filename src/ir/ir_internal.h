@@ -24,8 +24,15 @@ struct gs_ir {
 bool gs_ir__infer(gs_ir *ir, gs_node *n);
 /* A node equal to what `n` would be, but simpler, or GS_IR_NONE. */
 uint32_t gs_ir__fold(gs_ir *ir, const gs_node *n);
+/* Is an equal name what makes two nodes one? */
+static inline bool gs_ir__is_named(gs_op op)
+{
+    return op == GS_OP_INPUT || op == GS_OP_PARAM;
+}
 /* An existing node equal to `n`, or GS_IR_NONE. */
 uint32_t gs_ir__find(const gs_ir *ir, const gs_node *n);
+/* The number of a new node; GS_IR_NONE after recording an error. */
+uint32_t gs_ir__append(gs_ir *ir, const gs_node *n);
 /* infer, fold, find, else append. */
 uint32_t gs_ir__make(gs_ir *ir, gs_node n);
 /* The sum (SUM_IN or SUM_OUT) of a value of edges, normalised: one-end work leaves the edges.
