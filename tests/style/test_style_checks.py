@@ -8,6 +8,7 @@ from pathlib import Path
 
 sys.dont_write_bytecode = True
 sys.path.insert(0, str(Path(__file__).parent))
+import check_circles  # noqa: E402
 import check_includes  # noqa: E402
 import check_shape  # noqa: E402
 
@@ -75,6 +76,7 @@ class StyleTest(unittest.TestCase):
     def test_clean_tree_has_no_faults(self):
         self.assertEqual(self.faults(check_includes), [])
         self.assertEqual(self.faults(check_shape), [])
+        self.assertEqual(self.faults(check_circles), [])
 
 
 class IncludesTest(StyleTest):
@@ -203,6 +205,64 @@ class ShapeTest(StyleTest):
 
     def test_source_that_opens_with_code(self):
         self.planted("src/mem/mem.c", "int x;\n", 1, "opens with neither")
+
+
+def calling(name, *callees):
+    """A file that defines name() and calls the others there."""
+    return f"/* x */\nint {name}(int a)\n{{\n" + "".join(f"    a += {c}(a);\n" for c in callees) + "    return a;\n}\n"
+
+
+class CirclesTest(StyleTest):
+    CIRCLE = {"src/mem/one.c": calling("gs_one", "gs_two"), "src/mem/two.c": calling("gs_two", "gs_three"),
+              "src/mem/three.c": calling("gs_three", "gs_one")}
+    LIST = "tests/style/call_circles.txt"
+    LINE = "src/mem/one.c src/mem/three.c src/mem/two.c: they descend one tree\n"
+
+    def test_one_way_is_fine(self):
+        self.assertEqual(self.faults(check_circles, {**self.CIRCLE, "src/mem/three.c": calling("gs_three")}), [])
+
+    def test_circle(self):
+        self.only(check_circles, self.CIRCLE, "src/mem/one.c:4",
+                  "one.c:4 calls gs_two() of src/mem/two.c; src/mem/two.c:4 calls gs_three() of src/mem/three.c; "
+                  "src/mem/three.c:4 calls gs_one()")
+
+    def test_listed_circle(self):
+        self.assertEqual(self.faults(check_circles, {**self.CIRCLE, self.LIST: "# why\n" + self.LINE}), [])
+
+    def test_circle_that_outgrew_its_line(self):
+        grown = {"src/mem/two.c": calling("gs_two", "gs_three", "gs_four"),
+                 "src/mem/four.c": calling("gs_four", "gs_two")}
+        faults = self.faults(check_circles, {**self.CIRCLE, **grown, self.LIST: self.LINE})
+        self.assertEqual(len(faults), 2, faults)
+        self.assertIn("4 files call each other", faults[0])
+        self.assertIn("are no circle (any more)", faults[1])
+
+    def test_circle_between_rooms_cannot_be_listed(self):
+        changes = {"src/mem/one.c": calling("gs_one", "gs_two"), "src/store/two.c": calling("gs_two", "gs_one"),
+                   self.LIST: "src/mem/one.c src/store/two.c: because\n"}
+        self.only(check_circles, changes, "src/mem/one.c:4", "of rooms mem and store")
+
+    def test_folders_of_a_room_are_that_room(self):
+        changes = {"src/mem/one.c": calling("gs_one", "gs_two"), "src/mem/low/two.c": calling("gs_two", "gs_one"),
+                   self.LIST: "src/mem/low/two.c src/mem/one.c: because\n"}
+        self.assertEqual(self.faults(check_circles, changes), [])
+
+    def test_functions_in_a_table_are_calls(self):
+        changes = {"src/mem/one.c": calling("gs_one") + "static const ops table = {.two = gs_two};\n",
+                   "src/mem/two.c": calling("gs_two", "gs_one")}
+        self.only(check_circles, changes, "src/mem/one.c:6", "calls gs_two()")
+
+    def test_what_is_no_call(self):
+        for text in ("/* gs_two() */\n" + calling("gs_one"), calling("gs_one") + 'const char *s = "gs_two";\n',
+                     calling("gs_one") + "static " + calling("gs_two").split("\n", 1)[1]):
+            changes = {"src/mem/one.c": text, "src/mem/two.c": calling("gs_two", "gs_one")}
+            self.assertEqual(self.faults(check_circles, changes), [], text)
+
+    def test_line_without_a_reason(self):
+        self.only(check_circles, {self.LIST: "src/mem/one.c src/mem/two.c\n"}, self.LIST + ":1", "REASON")
+
+    def test_line_that_is_not_needed(self):
+        self.only(check_circles, {self.LIST: self.LINE}, self.LIST + ":1", "take the line out")
 
 
 if __name__ == "__main__":
