@@ -19,7 +19,7 @@ gs_status gs_choice_make(gs_choice *out, const gs_layout *l)
     c.offset = gs_calloc(files, sizeof(*c.offset));
     c.sum_offset = gs_calloc(sums + 1, sizeof(*c.sum_offset));
     c.sum_array = gs_calloc(sums + 1, sizeof(*c.sum_array));
-    c.tenant = gs_calloc(files + sums, sizeof(*c.tenant));
+    c.allocation = gs_calloc(files + sums, sizeof(*c.allocation));
     c.unplaced = gs_calloc(files + sums, sizeof(*c.unplaced));
     c.order = gs_calloc((uint64_t)l->program->stages * l->parts + 1, sizeof(*c.order));
     /* A device with memory of its own has copies of what is resident, and expects no other owners; several work on a
@@ -29,7 +29,7 @@ gs_status gs_choice_make(gs_choice *out, const gs_layout *l)
     c.deal = gs_calloc((size_t)(l->program->stages + 1) * (gs_layout_devices(l) + 1), sizeof(*c.deal));
     if (c.block == NULL || c.group == NULL || c.kept_intervals == NULL || c.kept_edges == NULL ||
         c.operand_uses == NULL || c.rank == NULL || c.mask == NULL || c.offset == NULL || c.sum_offset == NULL ||
-        c.sum_array == NULL || c.tenant == NULL || c.unplaced == NULL || c.order == NULL || c.deal == NULL) {
+        c.sum_array == NULL || c.allocation == NULL || c.unplaced == NULL || c.order == NULL || c.deal == NULL) {
         gs_choice_drop(&c);
         return gs_fail(GS_ENOMEM, "out of memory while planning");
     }
@@ -55,7 +55,7 @@ void gs_choice_drop(gs_choice *c)
     gs_free(c->offset);
     gs_free(c->sum_offset);
     gs_free(c->sum_array);
-    gs_free(c->tenant);
+    gs_free(c->allocation);
     gs_free(c->unplaced);
     gs_free(c->order);
     gs_free(c->host.access);

@@ -42,7 +42,7 @@ gs_status gs_emit__spill_open(struct emitter *e)
     uint32_t room = 0, count = 0;
     gs_status st = GS_OK;
 
-    e->plan->spill_total = gs_lives_spill(e->plan->spill_first, e->plan->spill_bytes, e->c, e->l);
+    e->plan->spill_total = gs_liveness_spill(e->plan->spill_first, e->plan->spill_bytes, e->c, e->l);
     if ((e->spill.owners = gs_calloc(p->arrays, sizeof(*e->spill.owners))) == NULL)
         return gs_fail(GS_ENOMEM, "out of memory while planning");
     for (uint32_t i = 0; i < p->passes; i++) /* nothing of a pass is under way in the next */

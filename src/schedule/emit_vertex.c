@@ -326,7 +326,7 @@ gs_status gs_emit__zero_left_out(struct emitter *e)
 
     for (uint32_t r = 0; r < s->regs && gs_layout_prunes(e->l, e->stage); r++) {
         const uint32_t array = s->reg[r].array;
-        if (s->reg[r].kind != GS_REG_TEMP || array == GS_NONE || !gs_lives_is_shared(e->c, e->l, array))
+        if (s->reg[r].kind != GS_REG_TEMP || array == GS_NONE || !gs_liveness_is_shared(e->c, e->l, array))
             continue;
         for (uint32_t i = 0; i < e->c->kept_intervals[array]; i++) {
             uint32_t at = 0;

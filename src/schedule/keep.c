@@ -92,10 +92,10 @@ static void keep_part(gs_choice *c, const gs_layout *l, uint32_t file, uint64_t 
 static void keep_file(gs_choice *c, const gs_layout *l, uint32_t file, uint64_t limit)
 {
     const uint64_t whole = gs_choice_room(l, file_bytes(l, file));
-    keep_part(c, l, file, gs_align_down(gs_lives_room(c, l, file, whole, limit), l->config->array_sum_bytes));
+    keep_part(c, l, file, gs_align_down(gs_liveness_room(c, l, file, whole, limit), l->config->array_sum_bytes));
     const uint64_t bytes = gs_choice_room(l, gs_choice_kept_bytes(c, l, file));
     if (bytes > 0)
-        gs_lives_settle(c, l, file, bytes);
+        gs_liveness_settle(c, l, file, bytes);
 }
 
 /* Of the store, and no narrow array, whose reads are mostly overhead. */
@@ -129,7 +129,7 @@ static void keep_nothing(gs_choice *c, const gs_layout *l)
 {
     memset(c->kept_intervals, 0, l->program->arrays * sizeof(*c->kept_intervals));
     memset(c->kept_edges, 0, l->sets * sizeof(*c->kept_edges));
-    gs_lives_begin(c, l);
+    gs_liveness_begin(c, l);
 }
 
 /* Everything, if there is room. */
@@ -138,7 +138,7 @@ static bool keep_whole(gs_choice *c, const gs_layout *l, uint64_t bytes)
     for (uint32_t f = 0; f < l->program->arrays + l->sets; f++)
         if (c->rank[f] > 0)
             keep_part(c, l, f, UINT64_MAX);
-    gs_lives_pack(c, l);
+    gs_liveness_pack(c, l);
     return c->resident_bytes <= bytes;
 }
 

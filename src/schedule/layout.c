@@ -71,7 +71,7 @@ static void place_registers(const gs_stage *s, uint32_t rows, uint32_t *until, g
         const uint32_t old = reusable(s, until, out->reg_offset, in->dst, i);
         if (old != GS_NONE) {
             out->reg_offset[in->dst] = out->reg_offset[old];
-            until[old] = UINT32_MAX; /* its memory has one heir */
+            until[old] = UINT32_MAX; /* its memory has one next owner */
         } else {
             out->reg_offset[in->dst] = out->scratch_bytes;
             out->scratch_bytes += gs_align_up(4ull * s->reg[in->dst].width * rows, 64);

@@ -2,7 +2,7 @@
  *
  *   layout     what a row, a tile and an interval of everything weighs
  *   choice     what is free to choose: block sizes, ring, what stays resident
- *   lives      when it is there, and where
+ *   liveness   when it is there, and where
  *   runs       which parts of an interval to read
  *   cache      which reads of an epoch leave their data where a later one finds it
  *   ring_sim   where each staged piece stands, and what it must wait for
@@ -118,17 +118,17 @@ static inline uint64_t gs_state_bytes(const gs_layout *l, const gs_stage *s)
     return gs_align_up(8ull * l->program->param[s->sum[0].weight].cols * l->chunks->interval_rows, 64);
 }
 
-/* When something is in memory: the first and the last point in time (lives.c). */
-typedef struct gs_life {
+/* When something is in memory: the first and the last point in time of a program (liveness.c). */
+typedef struct gs_liveness {
     uint32_t first, last;
-} gs_life;
+} gs_liveness;
 
-/* Bytes of RESIDENT that a file or a sum has while it lives. */
-typedef struct gs_tenant {
+/* Bytes of RESIDENT that a file or a sum has while it is live. */
+typedef struct gs_allocation {
     uint32_t what; /* file, or behind them stage * GS_STAGE_SUMS + sum */
     uint64_t offset, bytes;
-    gs_life life;
-} gs_tenant;
+    gs_liveness live;
+} gs_allocation;
 
 /* The accesses of a pass to units of one memory, in their order, and what is made of them. */
 typedef struct gs_cache_list {
@@ -176,9 +176,9 @@ typedef struct gs_choice {
     uint64_t *offset;         /* [files] in RESIDENT, of what is kept */
     uint64_t *sum_offset;     /* [stages * GS_STAGE_SUMS] in RESIDENT; UINT64_MAX: in the arena */
     uint32_t *sum_array;      /* [stages * GS_STAGE_SUMS] array in whose place it is added up, or GS_NONE */
-    gs_tenant *tenant;        /* [tenants] by place */
-    gs_tenant *unplaced;      /* scratch of as many */
-    uint32_t tenants;
+    gs_allocation *allocation; /* [allocations] by place */
+    gs_allocation *unplaced;  /* scratch of as many */
+    uint32_t allocations;
     uint64_t keep_bytes;      /* that gs_choice_keep() was given */
     uint32_t *order;          /* [stages * parts] block of columns that the stage takes k-th */
     uint64_t *mask;           /* [granules.words] scratch */
@@ -253,21 +253,21 @@ uint64_t gs_choice_room(const gs_layout *l, uint64_t kept_bytes);
 /* Bytes of a stage's sum for a block, its parts each at a multiple of 64. */
 uint64_t gs_choice_sum_bytes(const gs_choice *c, const gs_layout *l, uint32_t stage, uint32_t sum);
 
-/* ---- lives.c ---- */
+/* ---- liveness.c ---- */
 
 /* Nothing has a place. */
-void gs_lives_begin(gs_choice *c, const gs_layout *l);
+void gs_liveness_begin(gs_choice *c, const gs_layout *l);
 /* How many of `bytes` a file can have below `limit`. */
-uint64_t gs_lives_room(const gs_choice *c, const gs_layout *l, uint32_t file, uint64_t bytes, uint64_t limit);
+uint64_t gs_liveness_room(const gs_choice *c, const gs_layout *l, uint32_t file, uint64_t bytes, uint64_t limit);
 /* The file gets the lowest place with so many. */
-void gs_lives_settle(gs_choice *c, const gs_layout *l, uint32_t file, uint64_t bytes);
+void gs_liveness_settle(gs_choice *c, const gs_layout *l, uint32_t file, uint64_t bytes);
 /* Places everything that is kept anew, in little memory: what is always there first, then the largest. */
-void gs_lives_pack(gs_choice *c, const gs_layout *l);
+void gs_liveness_pack(gs_choice *c, const gs_layout *l);
 /* Is anything else ever where the array's kept rows are? */
-bool gs_lives_is_shared(const gs_choice *c, const gs_layout *l, uint32_t array);
+bool gs_liveness_is_shared(const gs_choice *c, const gs_layout *l, uint32_t array);
 
 /* Where in the run's file each array has what is not kept of it, and how much that is; returns the file's size. */
-uint64_t gs_lives_spill(uint64_t *first, uint64_t *bytes, const gs_choice *c, const gs_layout *l);
+uint64_t gs_liveness_spill(uint64_t *first, uint64_t *bytes, const gs_choice *c, const gs_layout *l);
 
 /* ---- runs.c ---- */
 

@@ -1,4 +1,4 @@
-/* lives.c - what stays in host memory, when it is there, and where: what is never there at the same time shares its
+/* liveness.c - when is an array or a sum in host memory, and where? Those that are never live at the same time share a
  * place.
  *
  * A program is a line of points in time, two a stage: its edge pass and its vertex program. An array of the run is
@@ -22,7 +22,7 @@
 #include "base/size.h"
 #include "schedule/schedule_internal.h"
 
-#define ALWAYS ((gs_life){0, UINT32_MAX})
+#define ALWAYS ((gs_liveness){0, UINT32_MAX})
 
 static uint32_t edge_point(uint32_t stage) { return 2 * stage; }
 static uint32_t vertex_point(uint32_t stage) { return 2 * stage + 1; }
@@ -33,19 +33,19 @@ static bool in_blocks(const gs_choice *c, const gs_layout *l, uint32_t stage)
     return l->program->stage[stage].sums > 0 && c->block[stage] < l->parts;
 }
 
-static void use(gs_life *life, const gs_choice *c, const gs_layout *l, uint32_t stage, uint32_t point)
+static void use(gs_liveness *live, const gs_choice *c, const gs_layout *l, uint32_t stage, uint32_t point)
 {
     const bool both = in_blocks(c, l, stage);
-    life->first = GS_MIN(life->first, both ? edge_point(stage) : point);
-    life->last = GS_MAX(life->last, both ? vertex_point(stage) : point);
+    live->first = GS_MIN(live->first, both ? edge_point(stage) : point);
+    live->last = GS_MAX(live->last, both ? vertex_point(stage) : point);
 }
 
-static void use_in_stage(gs_life *life, const gs_choice *c, const gs_layout *l, uint32_t stage, uint32_t array)
+static void use_in_stage(gs_liveness *live, const gs_choice *c, const gs_layout *l, uint32_t stage, uint32_t array)
 {
     for (gs_array_use u = {0}; gs_stage_next_use(&l->program->stage[stage], &u);) {
         const bool vertex = u.role == GS_USE_LOAD || u.role == GS_USE_STORE;
         if (u.array == array)
-            use(life, c, l, stage, vertex ? vertex_point(stage) : edge_point(stage));
+            use(live, c, l, stage, vertex ? vertex_point(stage) : edge_point(stage));
     }
 }
 
@@ -69,92 +69,92 @@ static bool is_sparse(const gs_layout *l, uint32_t array)
 }
 
 /* Of an array of the run. */
-static gs_life life_of_array(const gs_choice *c, const gs_layout *l, uint32_t array)
+static gs_liveness liveness_of_array(const gs_choice *c, const gs_layout *l, uint32_t array)
 {
     const gs_program *const p = l->program;
-    gs_life life = {UINT32_MAX, 0};
+    gs_liveness live = {UINT32_MAX, 0};
 
     for (uint32_t s = 0; s < p->stages; s++)
-        use_in_stage(&life, c, l, s, array);
-    if (life.first > life.last || pass_of(p, life.first / 2) != pass_of(p, life.last / 2))
+        use_in_stage(&live, c, l, s, array);
+    if (live.first > live.last || pass_of(p, live.first / 2) != pass_of(p, live.last / 2))
         return ALWAYS;
     if (array == p->logits)
-        life.last = UINT32_MAX; /* the run reads them when the pass is over */
-    return life;
+        live.last = UINT32_MAX; /* the run reads them when the pass is over */
+    return live;
 }
 
-static gs_life life_of(const gs_choice *c, const gs_layout *l, uint32_t file)
+static gs_liveness liveness_of(const gs_choice *c, const gs_layout *l, uint32_t file)
 {
     const gs_program *const p = l->program;
     if (!c->shares || file >= p->arrays || p->array[file].store_id >= 0 || is_sparse(l, file))
         return ALWAYS;
-    return life_of_array(c, l, file);
+    return liveness_of_array(c, l, file);
 }
 
-static bool meet(const gs_tenant *a, const gs_tenant *b)
+static bool meet(const gs_allocation *a, const gs_allocation *b)
 {
-    return a->life.first <= b->life.last && b->life.first <= a->life.last;
+    return a->live.first <= b->live.last && b->live.first <= a->live.last;
 }
 
 /* The lowest place among those there at the same time; with `limit`, or the largest gap below it where none is as large
  * as wanted: then *room is less than t->bytes. */
-static uint64_t find_place(const gs_tenant *tenant, uint32_t tenants, const gs_tenant *t, uint64_t limit,
-                           uint64_t *room)
+static uint64_t find_place(const gs_allocation *allocation, uint32_t allocations, const gs_allocation *t,
+                           uint64_t limit, uint64_t *room)
 {
     uint64_t at = 0, best = 0;
 
     *room = 0;
-    for (uint32_t i = 0; i <= tenants; i++) {
-        const gs_tenant *const other = &tenant[i];
-        if (i < tenants && !meet(t, other))
+    for (uint32_t i = 0; i <= allocations; i++) {
+        const gs_allocation *const other = &allocation[i];
+        if (i < allocations && !meet(t, other))
             continue;
-        const uint64_t end = i < tenants ? GS_MIN(other->offset, limit) : limit;
+        const uint64_t end = i < allocations ? GS_MIN(other->offset, limit) : limit;
         if (end > at && end - at > *room) {
             *room = end - at;
             best = at;
             if (*room >= t->bytes)
                 break;
         }
-        at = i < tenants ? GS_MAX(at, other->offset + other->bytes) : at;
+        at = i < allocations ? GS_MAX(at, other->offset + other->bytes) : at;
     }
     return best;
 }
 
 /* Keeps the list sorted by place. */
-static void insert(gs_tenant *tenant, uint32_t tenants, const gs_tenant *t)
+static void insert(gs_allocation *allocation, uint32_t allocations, const gs_allocation *t)
 {
-    uint32_t i = tenants;
-    for (; i > 0 && tenant[i - 1].offset > t->offset; i--)
-        tenant[i] = tenant[i - 1];
-    tenant[i] = *t;
+    uint32_t i = allocations;
+    for (; i > 0 && allocation[i - 1].offset > t->offset; i--)
+        allocation[i] = allocation[i - 1];
+    allocation[i] = *t;
 }
 
-static void settle(gs_choice *c, const gs_tenant *t)
+static void settle(gs_choice *c, const gs_allocation *t)
 {
-    insert(c->tenant, c->tenants++, t);
+    insert(c->allocation, c->allocations++, t);
     c->resident_bytes = GS_MAX(c->resident_bytes, t->offset + t->bytes);
 }
 
-uint64_t gs_lives_room(const gs_choice *c, const gs_layout *l, uint32_t file, uint64_t bytes, uint64_t limit)
+uint64_t gs_liveness_room(const gs_choice *c, const gs_layout *l, uint32_t file, uint64_t bytes, uint64_t limit)
 {
-    const gs_tenant t = {.what = file, .bytes = bytes, .life = life_of(c, l, file)};
+    const gs_allocation t = {.what = file, .bytes = bytes, .live = liveness_of(c, l, file)};
     uint64_t room;
-    find_place(c->tenant, c->tenants, &t, limit, &room);
+    find_place(c->allocation, c->allocations, &t, limit, &room);
     return GS_MIN(room, bytes);
 }
 
-void gs_lives_settle(gs_choice *c, const gs_layout *l, uint32_t file, uint64_t bytes)
+void gs_liveness_settle(gs_choice *c, const gs_layout *l, uint32_t file, uint64_t bytes)
 {
-    gs_tenant t = {.what = file, .bytes = bytes, .life = life_of(c, l, file)};
+    gs_allocation t = {.what = file, .bytes = bytes, .live = liveness_of(c, l, file)};
     uint64_t room;
-    t.offset = find_place(c->tenant, c->tenants, &t, UINT64_MAX, &room);
+    t.offset = find_place(c->allocation, c->allocations, &t, UINT64_MAX, &room);
     settle(c, &t);
     c->offset[file] = t.offset;
 }
 
-void gs_lives_begin(gs_choice *c, const gs_layout *l)
+void gs_liveness_begin(gs_choice *c, const gs_layout *l)
 {
-    c->tenants = 0;
+    c->allocations = 0;
     c->resident_bytes = 0;
     memset(c->offset, 0, (l->program->arrays + l->sets) * sizeof(*c->offset));
     memset(c->sum_offset, 0xff, (uint64_t)l->program->stages * GS_STAGE_SUMS * sizeof(*c->sum_offset));
@@ -185,8 +185,8 @@ static bool takes_over(const gs_stage *s, uint32_t sum, uint32_t reg)
     return written;
 }
 
-/* The array that takes the sum's place over, or GS_NONE. */
-static uint32_t heir(const gs_choice *c, const gs_layout *l, uint32_t stage, uint32_t sum)
+/* The array that is an alias of the sum: it takes over the sum's place. GS_NONE: none does. */
+static uint32_t alias_of(const gs_choice *c, const gs_layout *l, uint32_t stage, uint32_t sum)
 {
     const gs_stage *const s = &l->program->stage[stage];
     const gs_sum *const m = &s->sum[sum];
@@ -208,11 +208,11 @@ static uint32_t heir(const gs_choice *c, const gs_layout *l, uint32_t stage, uin
 
 /* ---- everything in memory ---- */
 
-static int by_life_and_size(const void *a, const void *b)
+static int by_liveness_and_size(const void *a, const void *b)
 {
-    const gs_tenant *const x = a, *const y = b;
-    const int x_always = x->life.last == UINT32_MAX && x->life.first == 0,
-              y_always = y->life.last == UINT32_MAX && y->life.first == 0;
+    const gs_allocation *const x = a, *const y = b;
+    const int x_always = x->live.last == UINT32_MAX && x->live.first == 0,
+              y_always = y->live.last == UINT32_MAX && y->live.first == 0;
     if (x_always != y_always)
         return y_always - x_always;
     if (!x_always && x->bytes != y->bytes)
@@ -221,43 +221,43 @@ static int by_life_and_size(const void *a, const void *b)
 }
 
 /* Sums that are nobody's: with numbers behind those of files. */
-static void list_sums(gs_choice *c, const gs_layout *l, gs_tenant *list, uint32_t *count)
+static void list_sums(gs_choice *c, const gs_layout *l, gs_allocation *list, uint32_t *count)
 {
     const gs_program *const p = l->program;
 
     for (uint32_t s = 0; s < p->stages; s++)
         for (uint32_t i = 0; i < p->stage[s].sums && !gs_stage_is_back(&p->stage[s]); i++) {
-            const uint32_t number = s * GS_STAGE_SUMS + i, array = heir(c, l, s, i);
-            const gs_life life = {edge_point(s), vertex_point(s)};
+            const uint32_t number = s * GS_STAGE_SUMS + i, array = alias_of(c, l, s, i);
+            const gs_liveness live = {edge_point(s), vertex_point(s)};
             c->sum_array[number] = array;
             if (array == GS_NONE)
-                list[(*count)++] = (gs_tenant){
-                    .what = p->arrays + l->sets + number, .bytes = gs_choice_sum_bytes(c, l, s, i), .life = life};
+                list[(*count)++] = (gs_allocation){
+                    .what = p->arrays + l->sets + number, .bytes = gs_choice_sum_bytes(c, l, s, i), .live = live};
             for (uint32_t k = 0; array != GS_NONE && k < *count; k++)
                 if (list[k].what == array)
-                    list[k].life.first = GS_MIN(list[k].life.first, edge_point(s));
+                    list[k].live.first = GS_MIN(list[k].live.first, edge_point(s));
         }
 }
 
-void gs_lives_pack(gs_choice *c, const gs_layout *l)
+void gs_liveness_pack(gs_choice *c, const gs_layout *l)
 {
     const gs_program *const p = l->program;
     const uint32_t files = p->arrays + l->sets;
-    gs_tenant *const list = c->unplaced;
+    gs_allocation *const list = c->unplaced;
     uint32_t count = 0;
 
-    gs_lives_begin(c, l);
+    gs_liveness_begin(c, l);
     for (uint32_t f = 0; f < files; f++) {
         const uint64_t bytes = gs_choice_room(l, gs_choice_kept_bytes(c, l, f));
         if (bytes > 0)
-            list[count++] = (gs_tenant){.what = f, .bytes = bytes, .life = life_of(c, l, f)};
+            list[count++] = (gs_allocation){.what = f, .bytes = bytes, .live = liveness_of(c, l, f)};
     }
     if (c->sums_resident)
         list_sums(c, l, list, &count);
-    qsort(list, count, sizeof(*list), by_life_and_size);
+    qsort(list, count, sizeof(*list), by_liveness_and_size);
     for (uint32_t k = 0; k < count; k++) {
         uint64_t room;
-        list[k].offset = find_place(c->tenant, c->tenants, &list[k], UINT64_MAX, &room);
+        list[k].offset = find_place(c->allocation, c->allocations, &list[k], UINT64_MAX, &room);
         settle(c, &list[k]);
         *(list[k].what < files ? &c->offset[list[k].what] : &c->sum_offset[list[k].what - files]) = list[k].offset;
     }
@@ -266,15 +266,15 @@ void gs_lives_pack(gs_choice *c, const gs_layout *l)
             c->sum_offset[n] = c->offset[c->sum_array[n]];
 }
 
-bool gs_lives_is_shared(const gs_choice *c, const gs_layout *l, uint32_t array)
+bool gs_liveness_is_shared(const gs_choice *c, const gs_layout *l, uint32_t array)
 {
     const uint64_t bytes = gs_choice_kept_bytes(c, l, array), at = c->offset[array];
     for (uint32_t n = 0; n < l->program->stages * GS_STAGE_SUMS; n++)
         if (c->sum_array[n] == array)
             return true;
-    for (uint32_t i = 0; i < c->tenants; i++)
-        if (c->tenant[i].what != array && c->tenant[i].offset < at + bytes &&
-            at < c->tenant[i].offset + c->tenant[i].bytes)
+    for (uint32_t i = 0; i < c->allocations; i++)
+        if (c->allocation[i].what != array && c->allocation[i].offset < at + bytes &&
+            at < c->allocation[i].offset + c->allocation[i].bytes)
             return true;
     return false;
 }
@@ -302,18 +302,18 @@ static bool is_partial(const gs_layout *l, uint32_t array)
 
 /* In whole stages, as reads and writes of one stage are done in any order. Rows that its stage leaves out, and tiles
  * that are not written as nobody reads anything but 0 there, read as 0 as long as nobody has ever written there. */
-static gs_life spilled_life(const gs_choice *c, const gs_layout *l, uint32_t array)
+static gs_liveness spilled_liveness(const gs_choice *c, const gs_layout *l, uint32_t array)
 {
     const uint32_t stage = l->stored_by[array];
     if (stage == GS_NONE || is_partial(l, array) || leaves_out(l, stage))
         return ALWAYS;
-    const gs_life life = life_of_array(c, l, array);
-    return (gs_life){life.first / 2 * 2, life.last | 1};
+    const gs_liveness live = liveness_of_array(c, l, array);
+    return (gs_liveness){live.first / 2 * 2, live.last | 1};
 }
 
-uint64_t gs_lives_spill(uint64_t *first, uint64_t *bytes, const gs_choice *c, const gs_layout *l)
+uint64_t gs_liveness_spill(uint64_t *first, uint64_t *bytes, const gs_choice *c, const gs_layout *l)
 {
-    gs_tenant *const list = c->unplaced;
+    gs_allocation *const list = c->unplaced;
     uint64_t total = 0, room;
     uint32_t count = 0;
 
@@ -321,11 +321,11 @@ uint64_t gs_lives_spill(uint64_t *first, uint64_t *bytes, const gs_choice *c, co
         const bool stays = c->device.used_bytes > 0 && c->device.alone[a]; /* on devices: the host never has it */
         bytes[a] = stays ? 0 : (l->parts - c->kept_intervals[a]) * l->spill_interval[a];
         if (bytes[a] > 0)
-            list[count++] = (gs_tenant){.what = a, .bytes = bytes[a], .life = spilled_life(c, l, a)};
+            list[count++] = (gs_allocation){.what = a, .bytes = bytes[a], .live = spilled_liveness(c, l, a)};
     }
-    qsort(list, count, sizeof(*list), by_life_and_size);
+    qsort(list, count, sizeof(*list), by_liveness_and_size);
     for (uint32_t k = 0; k < count; k++) {
-        gs_tenant t = list[k];
+        gs_allocation t = list[k];
         t.offset = find_place(list, k, &t, UINT64_MAX, &room);
         insert(list, k, &t);
         first[t.what] = t.offset;
