@@ -12,7 +12,8 @@ import sys
 
 TOLERANCE = 1e-3
 ROUNDING = 1e-6  # float32's, on losses that do not move
-NAMES = {"gnnstream": "gnnstream", "pyg": "PyG edges", "pyg-csr": "PyG CSR", "csr": "torch CSR", "dgl": "DGL"}
+NAMES = {"gnnstream": "gnnstream", "pyg": "PyG edges", "pyg-csr": "PyG CSR", "csr": "torch CSR",
+         "csr-once": "torch CSR, AX once", "dgl": "DGL"}
 SPEED, MEMORY = 3, 2  # times: what a row should reach
 
 
@@ -73,14 +74,14 @@ def print_losses(cell, results):
     print(f"{cell}: loss of each epoch")
     for name, r in results.items():
         if "losses" not in r:
-            print(f"  {NAMES[name]:<10} {r['none']}")
+            print(f"  {NAMES[name]:<18} {r['none']}")
             same &= not r.get("failed", False)
             continue
         d = difference(results[base]["losses"], r["losses"])
         right = d <= allowed(results[base]["losses"])
         same &= right
         note = "" if name == base else f"   (difference {d:.1e}{'' if right else ', TOO LARGE'})"
-        print(f"  {NAMES[name]:<10} {shown(r['losses'])}{note}")
+        print(f"  {NAMES[name]:<18} {shown(r['losses'])}{note}")
     return same
 
 

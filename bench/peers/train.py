@@ -11,7 +11,7 @@ import time
 
 import torch
 
-PEERS = ("pyg", "pyg-csr", "csr", "dgl", "weights")
+PEERS = ("pyg", "pyg-csr", "csr", "csr-once", "dgl", "weights")
 
 
 def arguments():
@@ -32,9 +32,9 @@ def arguments():
 
 
 def peer(name):
-    if name == "csr":
+    if name in ("csr", "csr-once"):
         import with_csr
-        return with_csr.by_hand
+        return with_csr.by_hand if name == "csr" else with_csr.by_hand_once
     if name == "dgl":
         import with_dgl
         return with_dgl.run
