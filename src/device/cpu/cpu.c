@@ -32,7 +32,7 @@ static void cpu_close(void *context)
     gs_free(cpu->edge_step);
     gs_free(cpu->step);
     gs_free(cpu->partial);
-    gs_free(cpu->turned);
+    gs_free(cpu->transposed);
     gs_free(cpu->outer);
     gs_free(cpu);
 }
@@ -48,7 +48,7 @@ static bool cpu_unified(const void *context)
 /* What a program's largest launches need. */
 typedef struct needs {
     uint32_t steps;
-    uint64_t partial_floats, turned_floats, outer_floats, sequence_floats, matrix_floats, kept_floats;
+    uint64_t partial_floats, transposed_floats, outer_floats, sequence_floats, matrix_floats, kept_floats;
     gs_cpu_edge_needs edge;
 } needs;
 
@@ -65,11 +65,11 @@ static needs find_needs(const gs_cpu *cpu, const gs_program *p)
     needs n = {0};
     for (uint32_t s = 0; s < p->stages; s++) {
         const gs_stage *const stage = &p->stage[s];
-        uint64_t partial = 0, turned = 0;
+        uint64_t partial = 0, transposed = 0;
         for (uint32_t i = 0; i < stage->instrs; i++) {
             const gs_instr *const in = &stage->instr[i];
-            if (gs_cpu__is_turned(in->op) && in->b.index < p->params)
-                turned += (uint64_t)p->param[in->b.index].rows * p->param[in->b.index].cols;
+            if (gs_cpu__is_transposed(in->op) && in->b.index < p->params)
+                transposed += (uint64_t)p->param[in->b.index].rows * p->param[in->b.index].cols;
             if (!gs_op_into_param(in->op) || in->dst >= p->params)
                 continue;
             const gs_param *const grad = &p->param[in->dst];
@@ -82,10 +82,10 @@ static needs find_needs(const gs_cpu *cpu, const gs_program *p)
             }
         }
         n.partial_floats = GS_MAX(n.partial_floats, gs_cpu__partial_floats(partial));
-        n.turned_floats = GS_MAX(n.turned_floats, turned);
+        n.transposed_floats = GS_MAX(n.transposed_floats, transposed);
         n.steps = GS_MAX(n.steps, stage->instrs);
         widen(&n.edge, gs_cpu__edge_needs(stage));
-        n.matrix_floats = GS_MAX(n.matrix_floats, gs_cpu__turned_matrix_floats(p, stage));
+        n.matrix_floats = GS_MAX(n.matrix_floats, gs_cpu__transposed_matrix_floats(p, stage));
         n.kept_floats = GS_MAX(n.kept_floats, gs_cpu__kept_floats(stage));
         n.sequence_floats = GS_MAX(n.sequence_floats, gs_cpu__sequence_floats(cpu, p, stage));
     }
@@ -101,8 +101,8 @@ static uint64_t cpu_scratch_bytes(const void *context, const gs_program *p)
                           (cpu->threads * n.edge.floats + GS_CPU_HUB_PIECES * n.edge.row_floats) * sizeof(float);
     /* every allocation may be rounded up by the C library */
     return n.steps * sizeof(gs_cpu_step) +
-           (n.partial_floats + n.turned_floats + n.outer_floats + n.sequence_floats + n.matrix_floats + n.kept_floats) *
-               sizeof(float) +
+           (n.partial_floats + n.transposed_floats + n.outer_floats + n.sequence_floats + n.matrix_floats +
+            n.kept_floats) * sizeof(float) +
            edge + 10 * GS_BLOCK_BYTES + gs_cpu__gemm_bytes(context);
 }
 
@@ -151,9 +151,9 @@ static gs_status cpu_prepare(void *context, const gs_program *p)
     if (!make_room(&cpu->partial, cpu->partial_floats, n.partial_floats, sizeof(float)))
         return gs_fail(no_memory, "device cpu: out of memory for the partial sums of rows");
     cpu->partial_floats = GS_MAX(cpu->partial_floats, n.partial_floats);
-    if (!make_room(&cpu->turned, cpu->turned_floats, n.turned_floats, sizeof(float)))
+    if (!make_room(&cpu->transposed, cpu->transposed_floats, n.transposed_floats, sizeof(float)))
         return gs_fail(no_memory, "device cpu: out of memory for transposed weights");
-    cpu->turned_floats = GS_MAX(cpu->turned_floats, n.turned_floats);
+    cpu->transposed_floats = GS_MAX(cpu->transposed_floats, n.transposed_floats);
     if (!make_room(&cpu->outer, cpu->outer_floats, n.outer_floats, sizeof(float)))
         return gs_fail(no_memory, "device cpu: out of memory for the partial sums of gradients");
     cpu->outer_floats = GS_MAX(cpu->outer_floats, n.outer_floats);
@@ -188,7 +188,7 @@ static gs_status cpu_begin_pass(void *context, const gs_device_pass *pass)
     gs_cpu *const cpu = context;
     (void)pass;
     cpu->in_pass = true;
-    cpu->turned_stage = cpu->matrix_stage = NULL;
+    cpu->transposed_stage = cpu->matrix_stage = NULL;
     return GS_OK;
 }
 

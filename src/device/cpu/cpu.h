@@ -39,16 +39,17 @@ typedef struct gs_cpu {
     const gs_cpu_kernels *k;
     unsigned threads;
     char name[128];
-    /* set by prepare: room, whose contents outlive no launch, `turned` excepted */
+    /* set by prepare: room, whose contents outlive no launch, `transposed` excepted */
     gs_cpu_step *step;
     uint32_t steps;
     float *partial;          /* [lots][run_partial] of a run */
     uint64_t partial_floats; /* of all lots together */
-    float *turned;           /* weights of a stage as products take them: transposed, or by type side by side */
-    uint64_t turned_floats;
+    float *transposed;       /* weights of a stage as products take them: transposed, or by type side by side */
+    uint64_t transposed_floats;
     bool in_pass;            /* launches use the same parameters until the pass ends */
-    const gs_stage *turned_stage; /* of the pass's last launch; its weights stand in `turned` if ... */
-    bool turned_there;
+    const gs_stage *transposed_stage; /* of the pass's last launch; its weights stand in `transposed` if
+                                       * transposed_there */
+    bool transposed_there;
     float *outer;            /* of an outer product that is a run of its own */
     uint64_t outer_floats;
     gs_cpu_edge_step *edge_step;

@@ -67,7 +67,7 @@ static void plan_by_type(gs_cpu_planner *p, const gs_instr *in, uint32_t width, 
     assert(all % one == 0);
     gs_cpu__note_types(p, (uint32_t)(all / one), 1);
     s.a = gs_cpu__full_rows(p, s.a, own);
-    s.matrix = in->op == GS_OP_BY_TYPE ? p->l->param[in->b.index] : gs_cpu__turned_matrices(p->cpu, p->l, in);
+    s.matrix = in->op == GS_OP_BY_TYPE ? p->l->param[in->b.index] : gs_cpu__transposed_matrices(p->cpu, p->l, in);
     p->plan->batched = true;
     d->a = gs_cpu__emit_value(p, s);
 }

@@ -197,7 +197,7 @@ gs_status gs_cpu__run_edge_program(void *context, const gs_edge_program_launch *
     gs_cpu *const cpu = context;
     task k = {.cpu = cpu};
 
-    gs_cpu__turn_matrices(cpu, l);
+    gs_cpu__transpose_matrices(cpu, l);
     const gs_status st = gs_cpu__plan_edges(&k.plan, cpu, l, GS_NONE);
     if (st != GS_OK || k.plan.steps == 0)
         return st == GS_OK ? gs_cpu__run_outers(cpu, l) : st;

@@ -34,9 +34,9 @@
 #define CHUNK_ROWS 1024                    /* at least: below, adding the partial sums shows */
 #define PARTIAL_BYTES (2 * GS_MIB)         /* of all partial sums */
 #define PARTIAL_MOST 64
-#define TURNED_ROWS 2048                   /* of a launch: transposing a weight takes as long as some 200 rows gain */
-#define TURNED_TILE 32                     /* rows and columns: a few lines of the first-level cache on both sides */
-#define TURNED_SIDES 4                     /* a gradient so many times as high as wide is made lying */
+#define TRANSPOSED_ROWS 2048   /* of a launch: transposing a weight takes as long as some 200 rows gain */
+#define TRANSPOSED_TILE 32     /* rows and columns: a few lines of the first-level cache on both sides */
+#define TRANSPOSED_SIDES 4     /* a gradient so many times as high as wide is made lying */
 #define LIBRARY_BYTES (2 * GS_MIB)         /* a thread: packed blocks of oneDNN's AVX-512 driver, about 1.4 MiB */
 
 static bool sgemm(char ta, char tb, uint32_t m, uint32_t n, uint32_t k, const float *a, uint32_t lda, const float *b,
@@ -69,10 +69,10 @@ static bool fan_rows(const gs_cpu_step *s, const float *a, float *c, uint32_t ro
 
 static void transpose(float *to, const float *from, uint32_t rows, uint32_t cols)
 {
-    for (uint32_t r0 = 0; r0 < rows; r0 += TURNED_TILE)
-        for (uint32_t c0 = 0; c0 < cols; c0 += TURNED_TILE)
-            for (uint32_t c = c0; c < GS_MIN(c0 + TURNED_TILE, cols); c++)
-                for (uint32_t r = r0; r < GS_MIN(r0 + TURNED_TILE, rows); r++)
+    for (uint32_t r0 = 0; r0 < rows; r0 += TRANSPOSED_TILE)
+        for (uint32_t c0 = 0; c0 < cols; c0 += TRANSPOSED_TILE)
+            for (uint32_t c = c0; c < GS_MIN(c0 + TRANSPOSED_TILE, cols); c++)
+                for (uint32_t r = r0; r < GS_MIN(r0 + TRANSPOSED_TILE, rows); r++)
                     to[(size_t)c * rows + r] = from[(size_t)r * cols + c];
 }
 
@@ -84,7 +84,7 @@ static void lay_side_by_side(float *to, const float *from, uint32_t matrices, ui
             memcpy(to + ((size_t)r * matrices + t) * cols, from, cols * sizeof(*to));
 }
 
-static void turn(float *to, const gs_cpu_step *s)
+static void lay_out(float *to, const gs_cpu_step *s)
 {
     const uint32_t rows = s->op == GS_OP_MATMUL_T ? s->weight_rows : s->weight_rows / s->matrices;
     if (s->op == GS_OP_MATMUL_T)
@@ -97,24 +97,24 @@ static void turn(float *to, const gs_cpu_step *s)
                       s->weight_cols);
 }
 
-bool gs_cpu__is_turned(gs_op op) { return op == GS_OP_MATMUL_T || op == GS_OP_FAN || op == GS_OP_FAN_T; }
+bool gs_cpu__is_transposed(gs_op op) { return op == GS_OP_MATMUL_T || op == GS_OP_FAN || op == GS_OP_FAN_T; }
 
-void gs_cpu__turn_weights(gs_cpu *cpu, const gs_vertex_launch *l)
+void gs_cpu__transpose_weights(gs_cpu *cpu, const gs_vertex_launch *l)
 {
-    const bool again = cpu->in_pass && cpu->turned_stage == l->stage, there = again && cpu->turned_there;
+    const bool again = cpu->in_pass && cpu->transposed_stage == l->stage, there = again && cpu->transposed_there;
     uint64_t used = 0;
 
-    cpu->turned_stage = cpu->in_pass ? l->stage : NULL;
-    cpu->turned_there = again || l->rows >= TURNED_ROWS;
+    cpu->transposed_stage = cpu->in_pass ? l->stage : NULL;
+    cpu->transposed_there = again || l->rows >= TRANSPOSED_ROWS;
     for (uint32_t i = 0; i < l->stage->instrs; i++) {
         gs_cpu_step *const s = &cpu->step[i];
         const uint64_t n = (uint64_t)s->weight_rows * s->weight_cols;
-        s->turned = NULL;
-        if (!gs_cpu__is_turned(s->op) || !cpu->turned_there || used + n > cpu->turned_floats)
+        s->transposed = NULL;
+        if (!gs_cpu__is_transposed(s->op) || !cpu->transposed_there || used + n > cpu->transposed_floats)
             continue;
         if (!there)
-            turn(cpu->turned + used, s);
-        s->turned = cpu->turned + used;
+            lay_out(cpu->transposed + used, s);
+        s->transposed = cpu->transposed + used;
         used += n;
     }
 }
@@ -126,8 +126,8 @@ bool gs_cpu__product_rows(const gs_cpu_step *s, uint32_t first, uint32_t rows)
     float *const c = s->dst + (size_t)first * s->width;
     const float beta = s->adds ? 1.0f : 0.0f;
 
-    if (s->turned != NULL)
-        return sgemm('N', 'N', rows, s->width, s->a_width, a, s->a_width, s->turned, s->width, beta, c, s->width);
+    if (s->transposed != NULL)
+        return sgemm('N', 'N', rows, s->width, s->a_width, a, s->a_width, s->transposed, s->width, beta, c, s->width);
     if (s->op == GS_OP_FAN || s->op == GS_OP_FAN_T)
         return fan_rows(s, a, c, rows);
     /* matmul_t: x[., in] w[out, in]'; matmul: x[., out] w[out, in] */
@@ -135,14 +135,14 @@ bool gs_cpu__product_rows(const gs_cpu_step *s, uint32_t first, uint32_t rows)
                  beta, c, s->width);
 }
 
-bool gs_cpu__outer_is_turned(const gs_cpu_step *s)
+bool gs_cpu__outer_is_transposed(const gs_cpu_step *s)
 {
-    return s->op == GS_OP_OUTER && s->weight_rows >= TURNED_SIDES * s->weight_cols;
+    return s->op == GS_OP_OUTER && s->weight_rows >= TRANSPOSED_SIDES * s->weight_cols;
 }
 
 bool gs_cpu__outer_rows(const gs_cpu_step *s, uint32_t first, uint32_t rows, float *sum, bool add)
 {
-    if (gs_cpu__outer_is_turned(s)) {
+    if (gs_cpu__outer_is_transposed(s)) {
         const uint32_t out = s->weight_rows, in = s->weight_cols;
         return sgemm('T', 'N', in, out, rows, s->b.p + (size_t)first * in, in, s->a.p + (size_t)first * out, out,
                      add ? 1.0f : 0.0f, sum, out);

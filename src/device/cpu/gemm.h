@@ -9,14 +9,14 @@ bool gs_cpu__sgemm(char ta, char tb, uint32_t m, uint32_t n, uint32_t k, const f
                    uint32_t ldb, float beta, float *c, uint32_t ldc);
 /* Transposes the weights of the launch's steps where products have so many rows, in this launch or in the pass, that it
  * pays. */
-void gs_cpu__turn_weights(gs_cpu *cpu, const gs_vertex_launch *l);
+void gs_cpu__transpose_weights(gs_cpu *cpu, const gs_vertex_launch *l);
 /* Is the operator's weight laid out anew there? */
-bool gs_cpu__is_turned(gs_op op);
+bool gs_cpu__is_transposed(gs_op op);
 /* The rows [first, first + rows) of a product, on the calling thread. False when oneDNN fails. */
 bool gs_cpu__product_rows(const gs_cpu_step *s, uint32_t first, uint32_t rows);
 /* Are the sums of a lot the transpose of the gradient? */
-bool gs_cpu__outer_is_turned(const gs_cpu_step *s);
-/* sum = (or +=) a' b over the rows [first, first + rows), on the calling thread; b' a where it is turned. */
+bool gs_cpu__outer_is_transposed(const gs_cpu_step *s);
+/* sum = (or +=) a' b over the rows [first, first + rows), on the calling thread; b' a where it is transposed. */
 bool gs_cpu__outer_rows(const gs_cpu_step *s, uint32_t first, uint32_t rows, float *sum, bool add);
 /* grad += a' b over all rows, on all threads. */
 gs_status gs_cpu__outer(gs_cpu *cpu, const gs_cpu_step *s, uint32_t rows);

@@ -30,7 +30,7 @@ typedef struct gs_cpu_step {
     const float *weight;     /* products: parameter [weight_rows, weight_cols] */
     uint32_t weight_rows, weight_cols;
     uint32_t matrices;       /* FAN...: in the parameter, one above the other */
-    const float *turned;     /* MATMUL_T, FAN, FAN_T: the weight as [a_width, width], or NULL */
+    const float *transposed; /* MATMUL_T, FAN, FAN_T: the weight as [a_width, width], or NULL */
     bool adds;               /* products: to what is in dst */
     bool joined;             /* ADD: the products that it adds up have done so */
     gs_cpu_mix mix;          /* MIX, MIX_T; MIX_OUTER: `each` alone */

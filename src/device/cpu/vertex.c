@@ -306,8 +306,8 @@ static uint64_t place_in_lot(const gs_cpu_step *s, uint64_t element, uint64_t *n
 }
 
 /* Rows [row, end) of a gradient whose sums lie transposed. */
-static void add_turned_lots(const gs_cpu *cpu, const gs_cpu_step *s, uint64_t stride, uint32_t lots, uint64_t row,
-                            uint64_t end)
+static void add_transposed_lots(const gs_cpu *cpu, const gs_cpu_step *s, uint64_t stride, uint32_t lots, uint64_t row,
+                                uint64_t end)
 {
     float sum[SUM_ROWS];
     for (uint64_t rows; row < end; row += rows) {
@@ -325,8 +325,9 @@ static void add_turned_lots(const gs_cpu *cpu, const gs_cpu_step *s, uint64_t st
 static void add_lots(const gs_cpu *cpu, const gs_cpu_step *s, uint64_t stride, uint32_t lots, uint64_t first,
                      uint64_t n)
 {
-    if (gs_cpu__outer_is_turned(s)) { /* rows that begin here */
-        add_turned_lots(cpu, s, stride, lots, gs_div_up(first, s->weight_cols), gs_div_up(first + n, s->weight_cols));
+    if (gs_cpu__outer_is_transposed(s)) { /* rows that begin here */
+        add_transposed_lots(cpu, s, stride, lots, gs_div_up(first, s->weight_cols),
+                            gs_div_up(first + n, s->weight_cols));
         return;
     }
     for (uint64_t at = first, some; at < first + n; at += some) {
@@ -401,7 +402,7 @@ gs_status gs_cpu__run_vertex(void *context, const gs_vertex_launch *l)
         return st;
     tile t = {.cpu = cpu, .l = l, .strip_rows = strip_rows(l->rows)};
     t.strips = (uint32_t)gs_div_up(l->rows, t.strip_rows);
-    gs_cpu__turn_weights(cpu, l);
+    gs_cpu__transpose_weights(cpu, l);
 
     for (uint32_t i = 0, end; i < l->stage->instrs && st == GS_OK; i = end) {
         end = cpu->step[i].run_end;
