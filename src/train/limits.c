@@ -19,13 +19,13 @@ static const uint32_t gather_width[GS_LIMITS_GATHERS] = {16, 64, 256};
 #define GATHER_TABLE_BYTES (64 * GS_MIB) /* beyond any cache that a core has to itself */
 
 /* A chunk of two intervals of EDGE_ROWS rows whose every target has `degree` operands, anywhere. */
-typedef struct edge_bed {
+typedef struct measured_edges {
     uint16_t *target, *index;
     uint32_t *start;
     float *operand, *acc;
-} edge_bed;
+} measured_edges;
 
-static void edge_bed_drop(edge_bed *b)
+static void measured_edges_drop(measured_edges *b)
 {
     gs_free(b->target);
     gs_free(b->index);
@@ -34,17 +34,17 @@ static void edge_bed_drop(edge_bed *b)
     gs_free(b->acc);
 }
 
-static gs_status edge_bed_make(edge_bed *b, uint32_t targets, uint32_t degree, uint32_t width)
+static gs_status measured_edges_make(measured_edges *b, uint32_t targets, uint32_t degree, uint32_t width)
 {
     const uint64_t edges = (uint64_t)targets * degree;
     uint32_t word[4];
 
-    *b = (edge_bed){gs_malloc_array(targets, sizeof(uint16_t)), gs_malloc_array(edges, sizeof(uint16_t)),
-                    gs_malloc_array(targets + 1, sizeof(uint32_t)),
-                    gs_calloc((uint64_t)EDGE_ROWS * width, sizeof(float)),
-                    gs_calloc((uint64_t)EDGE_ROWS * width, sizeof(float))};
+    *b = (measured_edges){gs_malloc_array(targets, sizeof(uint16_t)), gs_malloc_array(edges, sizeof(uint16_t)),
+                          gs_malloc_array(targets + 1, sizeof(uint32_t)),
+                          gs_calloc((uint64_t)EDGE_ROWS * width, sizeof(float)),
+                          gs_calloc((uint64_t)EDGE_ROWS * width, sizeof(float))};
     if (b->target == NULL || b->index == NULL || b->start == NULL || b->operand == NULL || b->acc == NULL) {
-        edge_bed_drop(b);
+        measured_edges_drop(b);
         return gs_fail(GS_ENOMEM, "out of memory for measuring edge sums");
     }
     for (uint32_t t = 0; t < targets; t++)
@@ -65,8 +65,8 @@ static gs_status measure_edges(gs_device *d, uint32_t degree, uint32_t width, do
     const uint32_t targets = EDGE_COUNT / degree < EDGE_ROWS ? EDGE_COUNT / degree : EDGE_ROWS;
     const double until = gs_now() + EDGE_SECONDS;
     double best = 1e30;
-    edge_bed b;
-    gs_status st = edge_bed_make(&b, targets, degree, width);
+    measured_edges b;
+    gs_status st = measured_edges_make(&b, targets, degree, width);
 
     if (st != GS_OK)
         return st;
@@ -78,7 +78,7 @@ static gs_status measure_edges(gs_device *d, uint32_t degree, uint32_t width, do
         st = gs_device_run_edges(d, &l);
         best = GS_MIN(best, gs_now() - begin);
     }
-    edge_bed_drop(&b);
+    measured_edges_drop(&b);
     if (st == GS_OK)
         *edges_per_second = (double)targets * degree / best;
     return st;

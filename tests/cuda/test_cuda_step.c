@@ -13,16 +13,16 @@ enum { BIAS, WEIGHT, FIXED, LONG, TENSORS };
 #define LONG_WIDTH 5001 /* of several blocks */
 
 /* One row a launch, so that the gradient of a bias is that row, and that of a weight the products of two rows. */
-typedef struct bed {
+typedef struct step_fixture {
     fixture f;
     uint32_t row[TENSORS], left; /* registers; the weight's: of its columns, and of its rows */
     gs_params host;              /* what the host makes of the same gradients */
     double *w[TENSORS], *m[TENSORS], *v[TENSORS];
-} bed;
+} step_fixture;
 
-static uint64_t elements(const bed *b, uint32_t i) { return gs_param_elements(&b->f.param[i]); }
+static uint64_t elements(const step_fixture *b, uint32_t i) { return gs_param_elements(&b->f.param[i]); }
 
-static void bed_init(bed *b, gs_optim_kind kind)
+static void step_fixture_init(step_fixture *b, gs_optim_kind kind)
 {
     fixture *const f = &b->f;
     fixture_init(f, 1);
@@ -53,7 +53,7 @@ static void bed_init(bed *b, gs_optim_kind kind)
     }
 }
 
-static void bed_free(bed *b)
+static void step_fixture_free(step_fixture *b)
 {
     for (uint32_t i = 0; i < TENSORS; i++) {
         test_free(b->w[i]);
@@ -64,7 +64,7 @@ static void bed_free(bed *b)
     fixture_free(&b->f);
 }
 
-static void fill_row(bed *b, uint32_t reg, unsigned step)
+static void fill_row(step_fixture *b, uint32_t reg, unsigned step)
 {
     for (uint32_t i = 0; i < b->f.reg[reg].width; i++)
         ((float *)b->f.memory[reg])[i] =
@@ -72,7 +72,7 @@ static void fill_row(bed *b, uint32_t reg, unsigned step)
 }
 
 /* The step's gradients: in registers for a device, which makes them of those, and what they are, for the host. */
-static void make_gradients(bed *b, unsigned step)
+static void make_gradients(step_fixture *b, unsigned step)
 {
     const float *const left = b->f.memory[b->left], *const right = b->f.memory[b->row[WEIGHT]];
     for (uint32_t i = 0; i < TENSORS; i++)
@@ -85,7 +85,7 @@ static void make_gradients(bed *b, unsigned step)
 }
 
 /* torch.optim.SGD (momentum 0) and torch.optim.Adam (amsgrad off), in float64. */
-static void formula(bed *b, const gs_optim *o)
+static void formula(step_fixture *b, const gs_optim *o)
 {
     for (uint32_t i = 0; i < TENSORS; i++)
         for (uint64_t k = 0; i != FIXED && k < elements(b, i); k++) {
@@ -99,7 +99,7 @@ static void formula(bed *b, const gs_optim *o)
 }
 
 /* A pass that leaves its gradients there. */
-static void run_pass(gs_device *d, bed *b)
+static void run_pass(gs_device *d, step_fixture *b)
 {
     const gs_device_pass pass = {.program = &b->f.program, .param = b->f.weight, .grad = b->f.grad};
     gs_assert_ok(gs_device_begin_pass(d, &pass));
@@ -108,7 +108,7 @@ static void run_pass(gs_device *d, bed *b)
 }
 
 /* The device's, in memory of the test's own. */
-static float **bring(gs_device *d, const bed *b)
+static float **bring(gs_device *d, const step_fixture *b)
 {
     float **const got = test_malloc(TENSORS * sizeof(*got));
     for (uint32_t i = 0; i < TENSORS; i++) {
@@ -126,7 +126,7 @@ static void free_brought(float **got)
     test_free(got);
 }
 
-static void check(const bed *b, float *const *got)
+static void check(const step_fixture *b, float *const *got)
 {
     for (uint32_t i = 0; i < TENSORS; i++) {
         for (uint64_t k = 0; k < elements(b, i); k++)
@@ -139,7 +139,7 @@ static void check(const bed *b, float *const *got)
     }
 }
 
-static void keep(gs_device *d, const bed *b, gs_optim_kind kind)
+static void keep(gs_device *d, const step_fixture *b, gs_optim_kind kind)
 {
     gs_assert_ok(gs_device_prepare(d, &b->f.program));
     gs_assert_ok(gs_device_keep_params(d, b->f.weight, gs_optim_states(kind)));
@@ -149,8 +149,8 @@ static void follow(gs_optim_kind kind, double lr, double decay)
 {
     gs_optim on_device = {.kind = kind, .lr = lr, .weight_decay = decay}, on_host = on_device;
     gs_device *const d = open_gpu();
-    bed b;
-    bed_init(&b, kind);
+    step_fixture b;
+    step_fixture_init(&b, kind);
     assert_true(gs_device_steps(d));
     keep(d, &b, kind);
     for (unsigned step = 1; step <= 30; step++) {
@@ -165,7 +165,7 @@ static void follow(gs_optim_kind kind, double lr, double decay)
     check(&b, got);
     free_brought(got);
     gs_device_close(d);
-    bed_free(&b);
+    step_fixture_free(&b);
 }
 
 static void test_cuda_step__sgd_is_torch_s_and_the_host_s(void **state)
@@ -188,9 +188,9 @@ static void test_cuda_step__nothing_of_them_crosses(void **state)
 {
     gs_device *const d = open_gpu();
     uint64_t learned = 0;
-    bed b;
+    step_fixture b;
     (void)state;
-    bed_init(&b, GS_OPTIM_ADAM);
+    step_fixture_init(&b, GS_OPTIM_ADAM);
     make_gradients(&b, 1);
     for (uint32_t i = 0; i < TENSORS; i++)
         learned += i == FIXED ? 0 : elements(&b, i) * sizeof(float);
@@ -206,7 +206,7 @@ static void test_cuda_step__nothing_of_them_crosses(void **state)
     assert_int_equal(crossing.out - kept.out, learned);
     assert_int_equal(kept.out, sizeof(gs_loss_part));
     gs_device_close(d);
-    bed_free(&b);
+    step_fixture_free(&b);
 }
 
 /* Gradients are added up over devices, and each steps its own copy. */
@@ -216,12 +216,12 @@ static void test_cuda_step__of_several_devices_all_copies_have_the_same_bits(voi
     gs_device *d[2];
     void *part[2];
     float **got[2];
-    bed b[2];
+    step_fixture b[2];
     (void)state;
     choose_gpu();
     for (uint32_t i = 0; i < 2; i++) {
         gs_assert_ok(gs_device_open_with(&d[i], &(gs_device_config){.spec = "cuda:0,0", .threads = 1, .index = i}));
-        bed_init(&b[i], GS_OPTIM_ADAM);
+        step_fixture_init(&b[i], GS_OPTIM_ADAM);
         keep(d[i], &b[i], GS_OPTIM_ADAM);
     }
     for (unsigned step = 1; step <= 5; step++) {
@@ -255,7 +255,7 @@ static void test_cuda_step__of_several_devices_all_copies_have_the_same_bits(voi
     for (uint32_t i = 0; i < 2; i++) {
         free_brought(got[i]);
         gs_device_close(d[i]);
-        bed_free(&b[i]);
+        step_fixture_free(&b[i]);
     }
 }
 
@@ -265,9 +265,9 @@ static void test_cuda_step__refusals_and_failures(void **state)
     const gs_update adam = {.adam = true, .rate = 1, .root = 1, .epsilon = 1}, sgd = {.rate = 1};
     gs_device *const d = open_gpu();
     gs_device *cpu = NULL;
-    bed b;
+    step_fixture b;
     (void)state;
-    bed_init(&b, GS_OPTIM_ADAM);
+    step_fixture_init(&b, GS_OPTIM_ADAM);
     gs_assert_ok(gs_device_open(&cpu, "cpu", 1));
     assert_false(gs_device_steps(cpu));
     gs_assert_fails(gs_device_step(cpu, &sgd), GS_EUNSUPPORTED, "the host's");
@@ -285,7 +285,7 @@ static void test_cuda_step__refusals_and_failures(void **state)
         gs_assert_fails(gs_device_step(d, &sgd), GS_EDEVICE, "kernel gs_step");
     }
     gs_device_close(d);
-    bed_free(&b);
+    step_fixture_free(&b);
 }
 
 int main(void)

@@ -5,7 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "edge_bed.h"
+#include "edge_fixture.h"
 
 enum { TARGETS = 120 };
 
@@ -14,13 +14,13 @@ static bool rounds(void) { return getenv("GS_TEST_MATMUL") != NULL; }
 static double within(double tolerance) { return rounds() ? 1e-2 : tolerance; }
 
 /* Half of the edges are of type 0, and of the others no type is the last one. */
-static void open_bed(edge_bed *b, uint32_t index_bytes, uint32_t types)
+static void open_edges(edge_fixture *b, uint32_t index_bytes, uint32_t types)
 {
     uint32_t degree[TARGETS];
     for (uint32_t t = 0; t < TARGETS; t++)
         degree[t] = t % 7 == 0 ? 0 : t == 31 ? 9000 : random_below(t, 3, 14); /* 9000: a hub is cut in pieces */
-    bed_init(b, index_bytes, TARGETS, degree, 61);
-    bed_make_typed(b, types);
+    edges_init(b, index_bytes, TARGETS, degree, 61);
+    edges_make_typed(b, types);
     for (uint32_t k = 0; k < b->edges; k++)
         b->type[k] = (uint8_t)(k % 2 == 0 || types == 1 ? 0 : b->type[k] % (types - 1));
 }
@@ -36,19 +36,19 @@ static void test_edge_batch__rows_by_the_matrix_of_their_type(void **state)
     (void)state;
     for (size_t i = 0; i < sizeof(shapes) / sizeof(shapes[0]); i++) {
         const uint32_t in = shapes[i][1], out = shapes[i][2];
-        edge_bed b;
-        open_bed(&b, i % 2 == 0 ? 2 : 4, shapes[i][0]);
-        const uint32_t u = bed_operand(&b, in, 0.25f, 1), v = bed_target(&b, out, 0.25f, 1),
-                       w = bed_matrices(&b, in, out);
-        const uint32_t share = bed_by_type(&b, GS_EDGE_TARGET, 1, 0.1f, 1),
-                       product = bed_do(&b, GS_OP_BY_TYPE, out, in_reg(u), in_matrices(w));
-        const uint32_t shared = bed_do(&b, GS_OP_MUL, out, in_reg(product), in_reg(share));
-        const uint32_t scaled = bed_do(&b, GS_OP_MUL, out, in_reg(v), in_reg(bed_weight(&b)));
-        bed_sum(&b, GS_SUM_ADD, shared);
-        bed_sum(&b, GS_SUM_MAX, product);
-        bed_sum(&b, GS_SUM_ADD, bed_do(&b, GS_OP_BY_TYPE_T, in, in_reg(scaled), in_matrices(w)));
-        bed_check(&b, within(5e-5)); /* 9000 numbers of one sign, one after the other */
-        bed_free(&b);
+        edge_fixture b;
+        open_edges(&b, i % 2 == 0 ? 2 : 4, shapes[i][0]);
+        const uint32_t u = add_operand(&b, in, 0.25f, 1), v = add_target(&b, out, 0.25f, 1),
+                       w = add_matrices(&b, in, out);
+        const uint32_t share = add_by_type(&b, GS_EDGE_TARGET, 1, 0.1f, 1),
+                       product = add_op(&b, GS_OP_BY_TYPE, out, in_reg(u), in_matrices(w));
+        const uint32_t shared = add_op(&b, GS_OP_MUL, out, in_reg(product), in_reg(share));
+        const uint32_t scaled = add_op(&b, GS_OP_MUL, out, in_reg(v), in_reg(add_weight(&b)));
+        add_sum(&b, GS_SUM_ADD, shared);
+        add_sum(&b, GS_SUM_MAX, product);
+        add_sum(&b, GS_SUM_ADD, add_op(&b, GS_OP_BY_TYPE_T, in, in_reg(scaled), in_matrices(w)));
+        edges_check(&b, within(5e-5)); /* 9000 numbers of one sign, one after the other */
+        edges_free(&b);
     }
 }
 
@@ -56,71 +56,71 @@ static void test_edge_batch__rows_by_the_matrix_of_their_type(void **state)
 static void test_edge_batch__products_one_after_the_other(void **state)
 {
     (void)state;
-    edge_bed b;
-    open_bed(&b, 4, 6);
-    const uint32_t u = bed_operand(&b, 12, 0.5f, 1), first = bed_matrices(&b, 24, 12), second = bed_matrices(&b, 7, 24);
-    const uint32_t there = bed_do(&b, GS_OP_BY_TYPE_T, 24, in_reg(u), in_matrices(first));
-    const uint32_t on = bed_do(&b, GS_OP_BY_TYPE_T, 7, in_reg(there), in_matrices(second));
-    bed_sum(&b, GS_SUM_ADD, bed_do(&b, GS_OP_BY_TYPE, 24, in_reg(on), in_matrices(second)));
-    bed_sum(&b, GS_SUM_ADD, there);
-    bed_check(&b, within(5e-5)); /* 9000 numbers of one sign, one after the other */
-    bed_free(&b);
+    edge_fixture b;
+    open_edges(&b, 4, 6);
+    const uint32_t u = add_operand(&b, 12, 0.5f, 1), first = add_matrices(&b, 24, 12), second = add_matrices(&b, 7, 24);
+    const uint32_t there = add_op(&b, GS_OP_BY_TYPE_T, 24, in_reg(u), in_matrices(first));
+    const uint32_t on = add_op(&b, GS_OP_BY_TYPE_T, 7, in_reg(there), in_matrices(second));
+    add_sum(&b, GS_SUM_ADD, add_op(&b, GS_OP_BY_TYPE, 24, in_reg(on), in_matrices(second)));
+    add_sum(&b, GS_SUM_ADD, there);
+    edges_check(&b, within(5e-5)); /* 9000 numbers of one sign, one after the other */
+    edges_free(&b);
 }
 
 static void test_edge_batch__attention_over_products(void **state)
 {
     (void)state;
-    edge_bed b;
-    open_bed(&b, 2, 20);
-    const uint32_t u = bed_operand(&b, 10, rounds() ? 0.25f : -1, 1), /* what cancels has no bits left */
-                   v = bed_target(&b, 16, -1, 1);
-    const uint32_t p = bed_do(&b, GS_OP_BY_TYPE, 16, in_reg(u), in_matrices(bed_matrices(&b, 10, 16)));
-    bed_attend(&b, p, bed_do(&b, GS_OP_FOLD, 2, in_reg(bed_do(&b, GS_OP_MUL, 16, in_reg(p), in_reg(v))), NO_OPERAND));
-    bed_check(&b, within(2e-4));
-    bed_free(&b);
+    edge_fixture b;
+    open_edges(&b, 2, 20);
+    const uint32_t u = add_operand(&b, 10, rounds() ? 0.25f : -1, 1), /* what cancels has no bits left */
+                   v = add_target(&b, 16, -1, 1);
+    const uint32_t p = add_op(&b, GS_OP_BY_TYPE, 16, in_reg(u), in_matrices(add_matrices(&b, 10, 16)));
+    add_attend(&b, p, add_op(&b, GS_OP_FOLD, 2, in_reg(add_op(&b, GS_OP_MUL, 16, in_reg(p), in_reg(v))), NO_OPERAND));
+    edges_check(&b, within(2e-4));
+    edges_free(&b);
 }
 
 /* ---- gradients ---- */
 
-typedef struct outer_bed {
-    edge_bed b;
+typedef struct outer_fixture {
+    edge_fixture b;
     uint32_t types, in, out, param;
     uint32_t x, g, share; /* registers */
     uint16_t *type;       /* of edges: more of them than a byte holds */
-} outer_bed;
+} outer_fixture;
 
 /* grad(w)[type] += x(target)' (share g(operand)), as the derivative of a mean by type over out-edges has it. */
-static void open_outer(outer_bed *o, uint32_t types, uint32_t in, uint32_t out)
+static void open_outer(outer_fixture *o, uint32_t types, uint32_t in, uint32_t out)
 {
-    edge_bed *const b = &o->b;
-    *o = (outer_bed){.types = types, .in = in, .out = out};
-    open_bed(b, 4, 1);
+    edge_fixture *const b = &o->b;
+    *o = (outer_fixture){.types = types, .in = in, .out = out};
+    open_edges(b, 4, 1);
     b->types = types;
     o->type = test_malloc(b->edges * sizeof(*o->type));
     for (uint32_t k = 0; k < b->edges; k++)
         o->type[k] = (uint16_t)(k % 3 == 0 ? types / 2 : random_below(k, 5, types));
-    o->x = bed_target(b, in, -1, 1);
-    o->g = bed_operand(b, out, -1, 1);
-    o->share = bed_by_type(b, GS_EDGE_OPERAND, 1, 0.1f, 1);
-    o->param = bed_matrices(b, in, out);
-    const uint32_t value = bed_do(b, GS_OP_MUL, out, in_reg(o->g), in_reg(o->share));
-    const uint32_t sum = bed_sum(b, GS_SUM_OUTER, value);
+    o->x = add_target(b, in, -1, 1);
+    o->g = add_operand(b, out, -1, 1);
+    o->share = add_by_type(b, GS_EDGE_OPERAND, 1, 0.1f, 1);
+    o->param = add_matrices(b, in, out);
+    const uint32_t value = add_op(b, GS_OP_MUL, out, in_reg(o->g), in_reg(o->share));
+    const uint32_t sum = add_sum(b, GS_SUM_OUTER, value);
     b->reg[b->stage.sum[sum].reg].width = 1;
     b->stage.sum[sum].score = o->x;
     b->stage.sum[sum].weight = o->param;
     /* shares the stage with it */
-    bed_sum(b, GS_SUM_ADD, bed_do(b, GS_OP_BY_TYPE_T, in, in_reg(value), in_matrices(o->param)));
+    add_sum(b, GS_SUM_ADD, add_op(b, GS_OP_BY_TYPE_T, in, in_reg(value), in_matrices(o->param)));
 }
 
-static void close_outer(outer_bed *o)
+static void close_outer(outer_fixture *o)
 {
     test_free(o->type);
-    bed_free(&o->b);
+    edges_free(&o->b);
 }
 
-static double *expect_outer(const outer_bed *o, double **magnitude)
+static double *expect_outer(const outer_fixture *o, double **magnitude)
 {
-    const edge_bed *const b = &o->b;
+    const edge_fixture *const b = &o->b;
     const size_t n = (size_t)o->types * o->in * o->out;
     double *const want = calloc(n, sizeof(*want));
     *magnitude = calloc(n, sizeof(**magnitude));
@@ -139,21 +139,21 @@ static double *expect_outer(const outer_bed *o, double **magnitude)
     return want;
 }
 
-/* With the types of this bed, which are more than fit in a byte. */
-static gs_edge_program_launch typed_launch(const outer_bed *o, const gs_accumulator *sum)
+/* With the types of this fixture, which are more than fit in a byte. */
+static gs_edge_program_launch typed_launch(const outer_fixture *o, const gs_accumulator *sum)
 {
-    gs_edge_program_launch l = bed_launch(&o->b, sum);
+    gs_edge_program_launch l = edges_launch(&o->b, sum);
     l.edges.type = o->type;
     l.edges.type_bytes = 2;
     return l;
 }
 
 /* Adds to the gradient, which starts at 1, in `launches` equal ones. */
-static float *run_outer(const outer_bed *o, gs_device *d, uint32_t launches)
+static float *run_outer(const outer_fixture *o, gs_device *d, uint32_t launches)
 {
-    const edge_bed *const b = &o->b;
+    const edge_fixture *const b = &o->b;
     const size_t n = (size_t)o->types * o->in * o->out;
-    float *const grad = test_malloc(n * sizeof(float)), *all[BED_MAX] = {[0] = NULL};
+    float *const grad = test_malloc(n * sizeof(float)), *all[EDGES_MAX] = {[0] = NULL};
     float *const acc[2] = {random_floats(b->target_rows, 1, 0, 1),
                            random_floats((size_t)b->target_rows * o->in, 2, 0, 1)};
     const gs_accumulator sum[2] = {{.acc = acc[0]}, {.acc = acc[1]}};
@@ -188,7 +188,7 @@ static void test_edge_batch__gradients_of_the_matrices(void **state)
                                         {50, 33, 40}, {10, 20, 100}, {3, 1, 1}};
     (void)state;
     for (size_t s = 0; s < sizeof(shape) / sizeof(shape[0]); s++) {
-        outer_bed o;
+        outer_fixture o;
         double *magnitude;
         const size_t n = (size_t)shape[s][0] * shape[s][1] * shape[s][2];
         open_outer(&o, shape[s][0], shape[s][1], shape[s][2]);
@@ -221,12 +221,12 @@ static void test_edge_batch__gradients_of_the_matrices(void **state)
 
 static void refused(gs_device *d, void *context)
 {
-    outer_bed o;
+    outer_fixture o;
     float acc[1000];
     const gs_accumulator sum[2] = {{.acc = acc}, {.acc = acc}};
     (void)context;
     open_outer(&o, 3, 2, 2);
-    const edge_bed *const b = &o.b;
+    const edge_fixture *const b = &o.b;
     gs_edge_program_launch l = typed_launch(&o, sum);
     gs_assert_ok(gs_device_prepare(d, &b->program));
     gs_assert_fails(gs_device_run_edge_program(d, &l), GS_EINVAL, "no gradient of matrices that these rows fit");

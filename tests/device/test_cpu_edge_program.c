@@ -4,7 +4,7 @@
 #include <string.h>
 
 #include "base/alloc.h"
-#include "edge_bed.h"
+#include "edge_fixture.h"
 #include "support/formulas.h"
 
 enum { TARGETS = 120 };
@@ -16,11 +16,11 @@ static void some_degrees(uint32_t *degree, uint32_t n)
         degree[t] = t % 7 == 0 ? 0 : t % 31 == 0 ? 300 + t : random_below(t, 3, 14);
 }
 
-static void open_bed(edge_bed *b, uint32_t index_bytes)
+static void open_edges(edge_fixture *b, uint32_t index_bytes)
 {
     uint32_t degree[TARGETS];
     some_degrees(degree, TARGETS);
-    bed_init(b, index_bytes, TARGETS, degree, 61);
+    edges_init(b, index_bytes, TARGETS, degree, 61);
 }
 
 static void test_edge_program__weighted_sum_of_rows(void **state)
@@ -28,28 +28,28 @@ static void test_edge_program__weighted_sum_of_rows(void **state)
     static const uint32_t widths[] = {1, 2, 3, 4, 5, 7, 8, 9, 15, 16, 17, 31, 33, 41, 64, 65, 100, 129, 130, 602};
     (void)state;
     for (size_t i = 0; i < sizeof(widths) / sizeof(widths[0]); i++) {
-        edge_bed b;
-        open_bed(&b, i % 2 == 0 ? 2 : 4);
-        const uint32_t row = bed_operand(&b, widths[i], -2, 2);
-        const uint32_t value = bed_do(&b, GS_OP_MUL, widths[i], in_reg(bed_weight(&b)), in_reg(row));
-        bed_sum(&b, GS_SUM_ADD, value);
-        bed_check(&b, 2e-6);
-        bed_free(&b);
+        edge_fixture b;
+        open_edges(&b, i % 2 == 0 ? 2 : 4);
+        const uint32_t row = add_operand(&b, widths[i], -2, 2);
+        const uint32_t value = add_op(&b, GS_OP_MUL, widths[i], in_reg(add_weight(&b)), in_reg(row));
+        add_sum(&b, GS_SUM_ADD, value);
+        edges_check(&b, 2e-6);
+        edges_free(&b);
     }
 }
 
 static void test_edge_program__weights_that_are_not_there_are_one(void **state)
 {
-    edge_bed b;
+    edge_fixture b;
     (void)state;
-    open_bed(&b, 4);
-    const uint32_t row = bed_operand(&b, 20, -2, 2), weight = bed_weight(&b);
-    bed_sum(&b, GS_SUM_ADD, bed_do(&b, GS_OP_MUL, 20, in_reg(row), in_reg(weight)));
-    bed_sum(&b, GS_SUM_ADD, weight); /* the in-degree */
+    open_edges(&b, 4);
+    const uint32_t row = add_operand(&b, 20, -2, 2), weight = add_weight(&b);
+    add_sum(&b, GS_SUM_ADD, add_op(&b, GS_OP_MUL, 20, in_reg(row), in_reg(weight)));
+    add_sum(&b, GS_SUM_ADD, weight); /* the in-degree */
     test_free((void *)(uintptr_t)b.edge_weight);
     b.edge_weight = NULL;
-    bed_check(&b, 2e-6);
-    bed_free(&b);
+    edges_check(&b, 2e-6);
+    edges_free(&b);
 }
 
 static void test_edge_program__gated_sum(void **state)
@@ -58,15 +58,15 @@ static void test_edge_program__gated_sum(void **state)
     (void)state;
     for (size_t i = 0; i < sizeof(widths) / sizeof(widths[0]); i++) {
         const uint32_t w = widths[i];
-        edge_bed b;
-        open_bed(&b, 4);
-        const uint32_t mine = bed_target(&b, w, -3, 3), gate = bed_operand(&b, w, -3, 3),
-                       row = bed_operand(&b, w, -2, 2);
-        const uint32_t pre = bed_do(&b, GS_OP_ADD, w, in_reg(mine), in_reg(gate));
-        const uint32_t open = bed_do(&b, GS_OP_SIGMOID, w, in_reg(pre), NO_OPERAND);
-        bed_sum(&b, GS_SUM_ADD, bed_do(&b, GS_OP_MUL, w, in_reg(open), in_reg(row)));
-        bed_check(&b, 4e-6);
-        bed_free(&b);
+        edge_fixture b;
+        open_edges(&b, 4);
+        const uint32_t mine = add_target(&b, w, -3, 3), gate = add_operand(&b, w, -3, 3),
+                       row = add_operand(&b, w, -2, 2);
+        const uint32_t pre = add_op(&b, GS_OP_ADD, w, in_reg(mine), in_reg(gate));
+        const uint32_t open = add_op(&b, GS_OP_SIGMOID, w, in_reg(pre), NO_OPERAND);
+        add_sum(&b, GS_SUM_ADD, add_op(&b, GS_OP_MUL, w, in_reg(open), in_reg(row)));
+        edges_check(&b, 4e-6);
+        edges_free(&b);
     }
 }
 
@@ -76,29 +76,29 @@ static void test_edge_program__largest_and_least(void **state)
     (void)state;
     for (size_t i = 0; i < sizeof(widths) / sizeof(widths[0]); i++) {
         const uint32_t w = widths[i];
-        edge_bed b;
-        open_bed(&b, 2);
-        const uint32_t row = bed_operand(&b, w, -2, -1); /* below 0: what an empty target must not keep */
-        const uint32_t scaled = bed_do(&b, GS_OP_MUL, w, in_reg(row), in_reg(bed_weight(&b)));
-        bed_sum(&b, GS_SUM_MAX, row);
-        bed_sum(&b, GS_SUM_MIN, row);
-        bed_sum(&b, GS_SUM_MAX, scaled);
-        bed_sum(&b, GS_SUM_MIN, scaled);
-        bed_check(&b, 1e-6);
-        bed_free(&b);
+        edge_fixture b;
+        open_edges(&b, 2);
+        const uint32_t row = add_operand(&b, w, -2, -1); /* below 0: what an empty target must not keep */
+        const uint32_t scaled = add_op(&b, GS_OP_MUL, w, in_reg(row), in_reg(add_weight(&b)));
+        add_sum(&b, GS_SUM_MAX, row);
+        add_sum(&b, GS_SUM_MIN, row);
+        add_sum(&b, GS_SUM_MAX, scaled);
+        add_sum(&b, GS_SUM_MIN, scaled);
+        edges_check(&b, 1e-6);
+        edges_free(&b);
     }
 }
 
 /* The operator of a row and of `other`, in either order; where it crosses 0, and has few digits there, a number up. */
-static uint32_t do_each(edge_bed *b, gs_op op, uint32_t width, gs_operand row, gs_operand other, gs_operand third)
+static uint32_t do_each(edge_fixture *b, gs_op op, uint32_t width, gs_operand row, gs_operand other, gs_operand third)
 {
     const bool one = gs_op_inputs(op) == 1, swap = !one && other.kind == GS_FROM_REG;
-    const uint32_t value = bed_do(b, op, width, swap ? other : row, one ? NO_OPERAND : swap ? row : other);
+    const uint32_t value = add_op(b, op, width, swap ? other : row, one ? NO_OPERAND : swap ? row : other);
     gs_instr *const in = &b->instr[b->stage.edge_instrs - 1];
     in->alpha = op_formula_of(op)->alpha;
     if (gs_op_inputs(op) == 3)
         in->c = third;
-    return op_formula_of(op)->range[0].least > 0 ? bed_do(b, GS_OP_ADD, width, in_reg(value), in_const(2)) : value;
+    return op_formula_of(op)->range[0].least > 0 ? add_op(b, GS_OP_ADD, width, in_reg(value), in_const(2)) : value;
 }
 
 /* Each operator of rows of both ends, a number an edge, a parameter and a constant, on rows of several widths. */
@@ -110,25 +110,25 @@ static void test_edge_program__every_operator(void **state)
         if (!gs_op_is_each(op))
             continue;
         const uint32_t w = widths[(uint32_t)op % (sizeof(widths) / sizeof(widths[0]))];
-        edge_bed b;
-        open_bed(&b, 4);
-        const uint32_t ours = bed_operand(&b, w, 0.25f, 2), theirs = bed_target(&b, w, 0.25f, 2);
-        const uint32_t apart = bed_do(&b, GS_OP_SUB, w, in_reg(ours), in_reg(theirs));
+        edge_fixture b;
+        open_edges(&b, 4);
+        const uint32_t ours = add_operand(&b, w, 0.25f, 2), theirs = add_target(&b, w, 0.25f, 2);
+        const uint32_t apart = add_op(&b, GS_OP_SUB, w, in_reg(ours), in_reg(theirs));
         const gs_operand row = in_reg(op_formula_of(op)->positive ? ours : apart);
-        const gs_operand other[4] = {in_reg(theirs), in_reg(bed_weight(&b)), in_param(bed_param(&b, w)),
+        const gs_operand other[4] = {in_reg(theirs), in_reg(add_weight(&b)), in_param(edges_param(&b, w)),
                                      in_const(0.75f)};
         for (uint32_t i = 0; i < (gs_op_inputs(op) == 1 ? 1 : 4); i++)
-            bed_sum(&b, GS_SUM_ADD, do_each(&b, op, w, row, other[i], other[(i + 1) % 4]));
-        bed_check(&b, 1e-5);
-        bed_free(&b);
+            add_sum(&b, GS_SUM_ADD, do_each(&b, op, w, row, other[i], other[(i + 1) % 4]));
+        edges_check(&b, 1e-5);
+        edges_free(&b);
     }
 }
 
 /* score = leaky_relu(a_src[u] + a_dst[v]) */
-static uint32_t gat_score(edge_bed *b, uint32_t heads, uint32_t operand, uint32_t target)
+static uint32_t gat_score(edge_fixture *b, uint32_t heads, uint32_t operand, uint32_t target)
 {
-    const uint32_t pre = bed_do(b, GS_OP_ADD, heads, in_reg(operand), in_reg(target));
-    return bed_do(b, GS_OP_LEAKY_RELU, heads, in_reg(pre), NO_OPERAND);
+    const uint32_t pre = add_op(b, GS_OP_ADD, heads, in_reg(operand), in_reg(target));
+    return add_op(b, GS_OP_LEAKY_RELU, heads, in_reg(pre), NO_OPERAND);
 }
 
 static const uint32_t head_shapes[][2] = {{1, 1}, {1, 7}, {1, 8}, {1, 41}, {1, 64}, {2, 3}, {2, 8}, {2, 20}, {3, 5},
@@ -140,19 +140,19 @@ static void test_edge_program__attention(void **state)
     (void)state;
     for (size_t i = 0; i < sizeof(head_shapes) / sizeof(head_shapes[0]); i++) {
         const uint32_t h = head_shapes[i][0], w = h * head_shapes[i][1];
-        edge_bed b;
-        open_bed(&b, i % 2 == 0 ? 4 : 2);
-        const uint32_t source = bed_operand(&b, h, -3, 3), mine = bed_target(&b, h, -3, 3);
+        edge_fixture b;
+        open_edges(&b, i % 2 == 0 ? 4 : 2);
+        const uint32_t source = add_operand(&b, h, -3, 3), mine = add_target(&b, h, -3, 3);
         const uint32_t score = gat_score(&b, h, source, mine);
-        bed_attend(&b, bed_operand(&b, w, -2, 2), score);
-        bed_check(&b, 4e-6);
-        bed_free(&b);
+        add_attend(&b, add_operand(&b, w, -2, 2), score);
+        edges_check(&b, 4e-6);
+        edges_free(&b);
     }
 }
 
-static uint32_t bed_mask(edge_bed *b, uint32_t width, uint32_t source, uint32_t destination, bool self)
+static uint32_t edges_mask(edge_fixture *b, uint32_t width, uint32_t source, uint32_t destination, bool self)
 {
-    const uint32_t r = bed_do(b, GS_OP_EDGE_MASK, width, in_reg(source), in_reg(destination));
+    const uint32_t r = add_op(b, GS_OP_EDGE_MASK, width, in_reg(source), in_reg(destination));
     b->instr[b->stage.edge_instrs - 1].alpha = 0.5f; /* sums of 2 are exact */
     b->instr[b->stage.edge_instrs - 1].site = 6;
     b->instr[b->stage.edge_instrs - 1].self = self;
@@ -167,36 +167,36 @@ static void test_edge_program__dropout_of_edges(void **state)
     (void)state;
     for (size_t i = 0; i < 4 * sizeof(widths) / sizeof(widths[0]); i++) {
         const uint32_t w = widths[i / 4], wide = (i / 4 < 9 ? 5 : 48) * w; /* 48: heads that a GPU takes one by one */
-        edge_bed b;
-        open_bed(&b, i % 2 == 0 ? 2 : 4);
-        bed_make_parallel(&b);
-        const uint32_t ours = bed_operand_id(&b, 1), theirs = bed_target_id(&b, 1); /* some are the same */
+        edge_fixture b;
+        open_edges(&b, i % 2 == 0 ? 2 : 4);
+        edges_make_parallel(&b);
+        const uint32_t ours = add_operand_id(&b, 1), theirs = add_target_id(&b, 1); /* some are the same */
         const uint32_t mask =
-            i % 4 < 2 ? bed_mask(&b, w, ours, theirs, i % 4 == 1) : bed_mask(&b, w, theirs, ours, i % 4 == 3);
-        const uint32_t x = bed_operand(&b, wide, 1, 2), score = bed_operand(&b, w, -3, 3);
-        bed_sum(&b, GS_SUM_ADD, mask);
-        bed_attend(
+            i % 4 < 2 ? edges_mask(&b, w, ours, theirs, i % 4 == 1) : edges_mask(&b, w, theirs, ours, i % 4 == 3);
+        const uint32_t x = add_operand(&b, wide, 1, 2), score = add_operand(&b, w, -3, 3);
+        add_sum(&b, GS_SUM_ADD, mask);
+        add_attend(
             &b,
-            bed_do(&b, GS_OP_MUL, wide, in_reg(x), in_reg(bed_do(&b, GS_OP_SPREAD, wide, in_reg(mask), NO_OPERAND))),
-            bed_do(&b, GS_OP_LEAKY_RELU, w, in_reg(score), NO_OPERAND));
-        bed_check(&b, 1e-5);
-        bed_free(&b);
+            add_op(&b, GS_OP_MUL, wide, in_reg(x), in_reg(add_op(&b, GS_OP_SPREAD, wide, in_reg(mask), NO_OPERAND))),
+            add_op(&b, GS_OP_LEAKY_RELU, w, in_reg(score), NO_OPERAND));
+        edges_check(&b, 1e-5);
+        edges_free(&b);
     }
 }
 
 static void test_edge_program__dropout_of_a_hubs_edges(void **state)
 {
     const uint32_t degree[3] = {2, 30000, 5};
-    edge_bed b;
+    edge_fixture b;
     (void)state;
-    bed_init(&b, 2, 3, degree, 61);
-    bed_make_parallel(&b);
+    edges_init(&b, 2, 3, degree, 61);
+    edges_make_parallel(&b);
     for (uint32_t k = 0; k < 30000; k++) /* one run longer than a piece */
         ((uint16_t *)b.index)[2 + k] = k < 20000 ? 4 : 5;
     memset(b.type, 0, b.edges);
-    bed_sum(&b, GS_SUM_ADD, bed_mask(&b, 2, bed_operand_id(&b, 0), bed_target_id(&b, 500), false));
-    bed_check(&b, 0);
-    bed_free(&b);
+    add_sum(&b, GS_SUM_ADD, edges_mask(&b, 2, add_operand_id(&b, 0), add_target_id(&b, 500), false));
+    edges_check(&b, 0);
+    edges_free(&b);
 }
 
 /* The gradients of attention: by source (rows and scores) and by destination (scores). */
@@ -206,66 +206,67 @@ static void test_edge_program__attention_backward(void **state)
     for (size_t i = 0; i < sizeof(head_shapes) / sizeof(head_shapes[0]); i++)
         for (int by_source = 0; by_source < 2; by_source++) {
             const uint32_t h = head_shapes[i][0], w = h * head_shapes[i][1];
-            edge_bed b;
-            open_bed(&b, 4);
-            const uint32_t ours = bed_operand(&b, h, -1, 1), theirs = bed_target(&b, h, -1, 1);
-            uint32_t (*const destination)(edge_bed *, uint32_t, float, float) = by_source ? bed_operand : bed_target;
-            uint32_t (*const source)(edge_bed *, uint32_t, float, float) = by_source ? bed_target : bed_operand;
+            edge_fixture b;
+            open_edges(&b, 4);
+            const uint32_t ours = add_operand(&b, h, -1, 1), theirs = add_target(&b, h, -1, 1);
+            uint32_t (*const destination)(edge_fixture *, uint32_t, float, float) =
+                by_source ? add_operand : add_target;
+            uint32_t (*const source)(edge_fixture *, uint32_t, float, float) = by_source ? add_target : add_operand;
             const uint32_t lse = destination(&b, h, 1, 2), mean = destination(&b, h, -2, -1);
             const uint32_t g = destination(&b, w, 0, 1), x = source(&b, w, 0, 1); /* nothing cancels */
 
-            const uint32_t pre = bed_do(&b, GS_OP_ADD, h, in_reg(ours), in_reg(theirs));
-            const uint32_t score = bed_do(&b, GS_OP_LEAKY_RELU, h, in_reg(pre), NO_OPERAND);
+            const uint32_t pre = add_op(&b, GS_OP_ADD, h, in_reg(ours), in_reg(theirs));
+            const uint32_t score = add_op(&b, GS_OP_LEAKY_RELU, h, in_reg(pre), NO_OPERAND);
             const uint32_t alpha =
-                bed_do(&b, GS_OP_EXP, h, in_reg(bed_do(&b, GS_OP_SUB, h, in_reg(score), in_reg(lse))), NO_OPERAND);
+                add_op(&b, GS_OP_EXP, h, in_reg(add_op(&b, GS_OP_SUB, h, in_reg(score), in_reg(lse))), NO_OPERAND);
             const uint32_t dot =
-                bed_do(&b, GS_OP_FOLD, h, in_reg(bed_do(&b, GS_OP_MUL, w, in_reg(g), in_reg(x))), NO_OPERAND);
+                add_op(&b, GS_OP_FOLD, h, in_reg(add_op(&b, GS_OP_MUL, w, in_reg(g), in_reg(x))), NO_OPERAND);
             const uint32_t d_score =
-                bed_do(&b, GS_OP_MUL, h, in_reg(alpha), in_reg(bed_do(&b, GS_OP_SUB, h, in_reg(dot), in_reg(mean))));
-            const uint32_t step = bed_do(&b, GS_OP_STEP, h, in_reg(pre), NO_OPERAND);
-            const uint32_t slope = bed_do(
-                &b, GS_OP_ADD, h, in_reg(bed_do(&b, GS_OP_MUL, h, in_reg(step), in_const(0.8f))), in_const(0.2f));
-            bed_sum(&b, GS_SUM_ADD, bed_do(&b, GS_OP_MUL, h, in_reg(d_score), in_reg(slope)));
+                add_op(&b, GS_OP_MUL, h, in_reg(alpha), in_reg(add_op(&b, GS_OP_SUB, h, in_reg(dot), in_reg(mean))));
+            const uint32_t step = add_op(&b, GS_OP_STEP, h, in_reg(pre), NO_OPERAND);
+            const uint32_t slope = add_op(
+                &b, GS_OP_ADD, h, in_reg(add_op(&b, GS_OP_MUL, h, in_reg(step), in_const(0.8f))), in_const(0.2f));
+            add_sum(&b, GS_SUM_ADD, add_op(&b, GS_OP_MUL, h, in_reg(d_score), in_reg(slope)));
             if (by_source) {
-                const uint32_t wide = bed_do(&b, GS_OP_SPREAD, w, in_reg(alpha), NO_OPERAND);
-                bed_sum(&b, GS_SUM_ADD, bed_do(&b, GS_OP_MUL, w, in_reg(wide), in_reg(g)));
+                const uint32_t wide = add_op(&b, GS_OP_SPREAD, w, in_reg(alpha), NO_OPERAND);
+                add_sum(&b, GS_SUM_ADD, add_op(&b, GS_OP_MUL, w, in_reg(wide), in_reg(g)));
             }
-            bed_check(&b, 5e-6);
-            bed_free(&b);
+            edges_check(&b, 5e-6);
+            edges_free(&b);
         }
 }
 
 /* Every operator on rows at both ends, weights, parameters and constants; values with several uses; a product that is
  * folded and summed; spreads that are read as they are; sums of one register twice. */
-static void everything(edge_bed *b, uint32_t h, uint32_t d)
+static void everything(edge_fixture *b, uint32_t h, uint32_t d)
 {
     const uint32_t w = h * d;
-    const uint32_t u = bed_operand(b, w, 0.5f, 2), v = bed_target(b, w, 0.5f, 2), s = bed_operand(b, h, 0.5f, 2);
-    const uint32_t weight = bed_weight(b), p = bed_param(b, w), one = bed_param(b, 1);
-    const uint32_t q = bed_do(b, GS_OP_DIV, w, in_reg(u), in_param(p));
-    const uint32_t r = bed_do(b, GS_OP_DIV, w, in_const(1.5f), in_reg(v));
-    const uint32_t m = bed_do(b, GS_OP_MAX, w, in_reg(q), in_reg(r));
-    const uint32_t equal = bed_do(b, GS_OP_EQ, w, in_reg(m), in_reg(q));
-    const uint32_t t = bed_do(b, GS_OP_SUB, w, in_reg(weight), in_reg(m));
-    const uint32_t th = bed_do(b, GS_OP_TANH, w, in_reg(t), NO_OPERAND);
-    const uint32_t wide = bed_do(b, GS_OP_SPREAD, w, in_reg(s), NO_OPERAND);
-    const uint32_t more = bed_do(b, GS_OP_ADD, w, in_reg(wide), in_reg(th));
-    const uint32_t product = bed_do(b, GS_OP_MUL, w, in_reg(more), in_reg(wide));
-    const uint32_t folded = bed_do(b, GS_OP_FOLD, h, in_reg(product), NO_OPERAND);
-    const uint32_t whole = bed_do(b, GS_OP_ROWSUM, 1, in_reg(more), NO_OPERAND);
+    const uint32_t u = add_operand(b, w, 0.5f, 2), v = add_target(b, w, 0.5f, 2), s = add_operand(b, h, 0.5f, 2);
+    const uint32_t weight = add_weight(b), p = edges_param(b, w), one = edges_param(b, 1);
+    const uint32_t q = add_op(b, GS_OP_DIV, w, in_reg(u), in_param(p));
+    const uint32_t r = add_op(b, GS_OP_DIV, w, in_const(1.5f), in_reg(v));
+    const uint32_t m = add_op(b, GS_OP_MAX, w, in_reg(q), in_reg(r));
+    const uint32_t equal = add_op(b, GS_OP_EQ, w, in_reg(m), in_reg(q));
+    const uint32_t t = add_op(b, GS_OP_SUB, w, in_reg(weight), in_reg(m));
+    const uint32_t th = add_op(b, GS_OP_TANH, w, in_reg(t), NO_OPERAND);
+    const uint32_t wide = add_op(b, GS_OP_SPREAD, w, in_reg(s), NO_OPERAND);
+    const uint32_t more = add_op(b, GS_OP_ADD, w, in_reg(wide), in_reg(th));
+    const uint32_t product = add_op(b, GS_OP_MUL, w, in_reg(more), in_reg(wide));
+    const uint32_t folded = add_op(b, GS_OP_FOLD, h, in_reg(product), NO_OPERAND);
+    const uint32_t whole = add_op(b, GS_OP_ROWSUM, 1, in_reg(more), NO_OPERAND);
     const uint32_t most =
-        bed_do(b, GS_OP_ROWMAX, 1, in_reg(bed_do(b, GS_OP_MIN, w, in_reg(more), in_reg(v))), NO_OPERAND);
-    const uint32_t size = bed_do(b, GS_OP_ADD, 1, in_reg(whole), in_reg(most));
-    const uint32_t scaled = bed_do(b, GS_OP_MUL, h, in_reg(folded), in_reg(size));
-    const uint32_t root = bed_do(b, GS_OP_SQRT, w, in_reg(u), NO_OPERAND);
-    const uint32_t log = bed_do(b, GS_OP_LOG, w, in_reg(v), NO_OPERAND);
-    const uint32_t both = bed_do(b, GS_OP_MUL, w, in_reg(root), in_reg(log));
+        add_op(b, GS_OP_ROWMAX, 1, in_reg(add_op(b, GS_OP_MIN, w, in_reg(more), in_reg(v))), NO_OPERAND);
+    const uint32_t size = add_op(b, GS_OP_ADD, 1, in_reg(whole), in_reg(most));
+    const uint32_t scaled = add_op(b, GS_OP_MUL, h, in_reg(folded), in_reg(size));
+    const uint32_t root = add_op(b, GS_OP_SQRT, w, in_reg(u), NO_OPERAND);
+    const uint32_t log = add_op(b, GS_OP_LOG, w, in_reg(v), NO_OPERAND);
+    const uint32_t both = add_op(b, GS_OP_MUL, w, in_reg(root), in_reg(log));
     const uint32_t biased =
-        bed_do(b, GS_OP_ADD, w, in_reg(bed_do(b, GS_OP_MUL, w, in_reg(both), in_param(one))), in_reg(equal));
-    bed_sum(b, GS_SUM_ADD, scaled);
-    bed_sum(b, GS_SUM_ADD, biased);
-    bed_sum(b, GS_SUM_ADD, wide);
-    bed_sum(b, GS_SUM_MAX, biased);
+        add_op(b, GS_OP_ADD, w, in_reg(add_op(b, GS_OP_MUL, w, in_reg(both), in_param(one))), in_reg(equal));
+    add_sum(b, GS_SUM_ADD, scaled);
+    add_sum(b, GS_SUM_ADD, biased);
+    add_sum(b, GS_SUM_ADD, wide);
+    add_sum(b, GS_SUM_MAX, biased);
 }
 
 /* Ids 3 r of both ends meet where the rows do. */
@@ -273,15 +274,15 @@ static void test_edge_program__loops_are_told_from_other_edges(void **state)
 {
     (void)state;
     for (uint32_t bytes = 2; bytes <= 4; bytes += 2) {
-        edge_bed b;
-        open_bed(&b, bytes);
-        const uint32_t loop = bed_do(&b, GS_OP_IS_LOOP, 1, in_reg(bed_operand_id(&b, 0)), in_reg(bed_target_id(&b, 0)));
-        const uint32_t row = bed_operand(&b, 20, -2, 2);
-        bed_sum(&b, GS_SUM_ADD, loop);
-        bed_sum(&b, GS_SUM_ADD,
-                bed_do(&b, GS_OP_MUL, 20, in_reg(row), in_reg(bed_do(&b, GS_OP_SUB, 1, in_const(1), in_reg(loop)))));
-        bed_check(&b, 2e-6);
-        bed_free(&b);
+        edge_fixture b;
+        open_edges(&b, bytes);
+        const uint32_t loop = add_op(&b, GS_OP_IS_LOOP, 1, in_reg(add_operand_id(&b, 0)), in_reg(add_target_id(&b, 0)));
+        const uint32_t row = add_operand(&b, 20, -2, 2);
+        add_sum(&b, GS_SUM_ADD, loop);
+        add_sum(&b, GS_SUM_ADD,
+                add_op(&b, GS_OP_MUL, 20, in_reg(row), in_reg(add_op(&b, GS_OP_SUB, 1, in_const(1), in_reg(loop)))));
+        edges_check(&b, 2e-6);
+        edges_free(&b);
     }
 }
 
@@ -291,11 +292,11 @@ static void test_edge_program__every_operator_and_operand(void **state)
                                          {3, 7}, {4, 8}, {8, 8}, {2, 16}, {5, 32}, {9, 1}};
     (void)state;
     for (size_t i = 0; i < sizeof(shapes) / sizeof(shapes[0]); i++) {
-        edge_bed b;
-        open_bed(&b, 4);
+        edge_fixture b;
+        open_edges(&b, 4);
         everything(&b, shapes[i][0], shapes[i][1]);
-        bed_check(&b, 1e-5);
-        bed_free(&b);
+        edges_check(&b, 1e-5);
+        edges_free(&b);
     }
 }
 
@@ -306,23 +307,23 @@ static void test_edge_program__hubs(void **state)
     (void)state;
     for (int kind = 0; kind < 3; kind++) {
         const uint32_t heads = kind == 2 ? 3 : 2, width = kind == 2 ? 3 * 41 : 24;
-        edge_bed b;
+        edge_fixture b;
         some_degrees(degree, TARGETS);
         degree[0] = 9000;
         degree[60] = 50000;
         degree[61] = 12000;
         degree[TARGETS - 1] = 5000;
-        bed_init(&b, 4, TARGETS, degree, 1000);
-        const uint32_t row = bed_operand(&b, width, -2, 2);
+        edges_init(&b, 4, TARGETS, degree, 1000);
+        const uint32_t row = add_operand(&b, width, -2, 2);
         if (kind != 1) {
-            bed_attend(&b, row, gat_score(&b, heads, bed_operand(&b, heads, -4, 4), bed_target(&b, heads, -4, 4)));
+            add_attend(&b, row, gat_score(&b, heads, add_operand(&b, heads, -4, 4), add_target(&b, heads, -4, 4)));
         } else {
-            bed_sum(&b, GS_SUM_ADD, bed_do(&b, GS_OP_MUL, 24, in_reg(row), in_reg(bed_weight(&b))));
-            bed_sum(&b, GS_SUM_MAX, row);
-            bed_sum(&b, GS_SUM_MIN, row);
+            add_sum(&b, GS_SUM_ADD, add_op(&b, GS_OP_MUL, 24, in_reg(row), in_reg(add_weight(&b))));
+            add_sum(&b, GS_SUM_MAX, row);
+            add_sum(&b, GS_SUM_MIN, row);
         }
-        bed_check(&b, 3e-5);
-        bed_free(&b);
+        edges_check(&b, 3e-5);
+        edges_free(&b);
     }
 }
 
@@ -333,12 +334,12 @@ static void test_edge_program__extreme_scores(void **state)
     (void)state;
     for (size_t i = 0; i < sizeof(ranges) / sizeof(ranges[0]); i++)
         for (uint32_t h = 1; h <= 8; h *= 2) {
-            edge_bed b;
-            open_bed(&b, 4);
-            const uint32_t score = bed_operand(&b, h, ranges[i][0], ranges[i][1]);
-            bed_attend(&b, bed_operand(&b, h * 8, -2, 2), score);
-            bed_check(&b, 4e-6);
-            bed_free(&b);
+            edge_fixture b;
+            open_edges(&b, 4);
+            const uint32_t score = add_operand(&b, h, ranges[i][0], ranges[i][1]);
+            add_attend(&b, add_operand(&b, h * 8, -2, 2), score);
+            edges_check(&b, 4e-6);
+            edges_free(&b);
         }
 }
 
@@ -348,23 +349,23 @@ static void test_edge_program__scores_of_minus_infinity_weigh_nothing(void **sta
     (void)state;
     for (size_t isa = 0; isa < isas; isa++) {
         gs_device *const d = open_isa(isa_names[isa], 1);
-        edge_bed b;
-        bed_result r = {0};
+        edge_fixture b;
+        edges_result r = {0};
         if (d == NULL)
             continue;
-        bed_init(&b, 4, 2, degree, 5);
+        edges_init(&b, 4, 2, degree, 5);
         const float score[5] = {-INFINITY, 1, -INFINITY, -INFINITY, -INFINITY}, value[5] = {10, 20, 30, 40, 50};
         memcpy(b.index, (const uint32_t[5]){0, 1, 2, 3, 4}, sizeof(uint32_t[5]));
-        const uint32_t s = bed_operand(&b, 1, 0, 1), x = bed_operand(&b, 1, 0, 1);
+        const uint32_t s = add_operand(&b, 1, 0, 1), x = add_operand(&b, 1, 0, 1);
         memcpy((void *)(uintptr_t)b.rows[s], score, sizeof(score));
         memcpy((void *)(uintptr_t)b.rows[x], value, sizeof(value));
-        bed_attend(&b, x, s);
-        bed_run(&b, d, 1, &r);
+        add_attend(&b, x, s);
+        edges_run(&b, d, 1, &r);
         assert_true(r.sum[0].acc[1] == 20 && r.sum[0].maximum[1] == 1);
         assert_true(r.sum[0].acc[3] == 0 && r.sum[0].maximum[3] == -INFINITY);
         assert_true(r.sum[0].acc[0] == 0 && r.sum[0].maximum[0] == -INFINITY); /* no edges */
-        bed_result_free(&r);
-        bed_free(&b);
+        edges_result_free(&r);
+        edges_free(&b);
         gs_device_close(d);
     }
 }
@@ -377,12 +378,12 @@ static void expect_refusal(gs_device *d, const gs_edge_program_launch *l, const 
 static void test_edge_program__refuses_what_the_launch_lacks(void **state)
 {
     gs_device *d = NULL;
-    edge_bed b;
+    edge_fixture b;
     (void)state;
     gs_assert_ok(gs_device_open(&d, "cpu", 2));
-    open_bed(&b, 4);
-    const uint32_t row = bed_operand(&b, 6, 0, 1);
-    bed_sum(&b, GS_SUM_ADD, bed_do(&b, GS_OP_ADD, 6, in_reg(row), in_reg(row)));
+    open_edges(&b, 4);
+    const uint32_t row = add_operand(&b, 6, 0, 1);
+    add_sum(&b, GS_SUM_ADD, add_op(&b, GS_OP_ADD, 6, in_reg(row), in_reg(row)));
     float *const acc = test_malloc((size_t)b.target_rows * 6 * sizeof(float));
     gs_accumulator a = {.acc = acc};
     gs_edge_program_launch l = {.program = &b.program, .stage = &b.stage,
@@ -407,17 +408,17 @@ static void test_edge_program__refuses_what_the_launch_lacks(void **state)
     l.edges.index_bytes = 8;
     expect_refusal(d, &l, "indices of 8 bytes; only 2 and 4 exist");
     test_free(acc);
-    bed_free(&b);
+    edges_free(&b);
     gs_device_close(d);
 }
 
 static void test_edge_program__prepare_takes_what_it_says(void **state)
 {
     gs_device *d = NULL;
-    edge_bed b;
+    edge_fixture b;
     (void)state;
     gs_assert_ok(gs_device_open(&d, "cpu", 3));
-    open_bed(&b, 4);
+    open_edges(&b, 4);
     everything(&b, 8, 75);
     const uint64_t before = gs_alloc_live_bytes(), most = gs_device_scratch_bytes(d, &b.program);
     gs_assert_ok(gs_device_prepare(d, &b.program));
@@ -437,7 +438,7 @@ static void test_edge_program__prepare_takes_what_it_says(void **state)
         assert_int_equal(st, GS_ENOMEM);
         gs_device_close(d);
     }
-    bed_free(&b);
+    edges_free(&b);
 }
 
 int main(void)

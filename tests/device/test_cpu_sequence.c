@@ -11,7 +11,7 @@
 enum { OPERANDS = 50 };
 
 /* A chunk: target t is row 2 t + 1 of the interval. */
-typedef struct bed {
+typedef struct sequence_fixture {
     gs_program program;
     gs_stage stage;
     gs_edge_reg edge_reg;
@@ -24,7 +24,7 @@ typedef struct bed {
     float *gates, *weight, *state, *cell, *d_state, *d_cell; /* what the launches begin with */
     /* expected */
     double *after_state, *after_cell, *before_d_state, *before_d_cell, *d_gates, *d_weight;
-} bed;
+} sequence_fixture;
 
 typedef struct results {
     float *state, *cell, *d_state, *d_cell, *d_gates, *d_weight;
@@ -54,7 +54,8 @@ static float *filled(size_t n, float v)
     return p;
 }
 
-static void bed_open(bed *b, uint32_t width, uint32_t index_bytes, const uint32_t *degree, uint32_t targets, bool fresh)
+static void sequence_open(sequence_fixture *b, uint32_t width, uint32_t index_bytes, const uint32_t *degree,
+                          uint32_t targets, bool fresh)
 {
     memset(b, 0, sizeof(*b));
     b->param = (gs_param){.name = "w", .dims = 2, .rows = 4 * width, .cols = width};
@@ -90,7 +91,7 @@ static void bed_open(bed *b, uint32_t width, uint32_t index_bytes, const uint32_
 }
 
 /* Gives the edges `types` types and sorts a target's by type and operand; its sequence goes by operand. */
-static void add_types(bed *b, uint32_t types)
+static void add_types(sequence_fixture *b, uint32_t types)
 {
     b->type = test_malloc(b->edges * sizeof(uint16_t) + 1);
     for (uint32_t t = 0; t < b->targets; t++) {
@@ -135,7 +136,7 @@ static double *constant(size_t n, double v)
     return p;
 }
 
-static void bed_expect(bed *b)
+static void sequence_expect(sequence_fixture *b)
 {
     const size_t n = (size_t)b->rows * b->width, wide = 4 * (size_t)b->width;
     double *const gates = doubles(b->gates, OPERANDS * wide), *const weight = doubles(b->weight, wide * b->width);
@@ -175,7 +176,7 @@ static float *copied(const float *from, size_t n)
     return p;
 }
 
-static void run(const bed *b, gs_device *d, results *r)
+static void run(const sequence_fixture *b, gs_device *d, results *r)
 {
     const size_t n = (size_t)b->rows * b->width, wide = 4 * (size_t)b->width;
     gs_sequence_launch l = {.edges = {.index_bytes = b->index_bytes, .targets = b->targets, .target = b->target,
@@ -227,7 +228,7 @@ static void near(const float *got, const double *want, size_t n, double toleranc
             fail_msg("%s: element %zu is %.9g, not %.9g (largest %.3g)", what, i, (double)got[i], want[i], most);
 }
 
-static void compare(const bed *b, const results *r)
+static void compare(const sequence_fixture *b, const results *r)
 {
     const size_t n = (size_t)b->rows * b->width, wide = 4 * (size_t)b->width;
     near(r->state, b->after_state, n, 4e-6, "state");
@@ -238,7 +239,7 @@ static void compare(const bed *b, const results *r)
     near(r->d_weight, b->d_weight, wide * b->width, 4e-6, "gradient of the weight");
 }
 
-static void same(const bed *b, const results *x, const results *y)
+static void same(const sequence_fixture *b, const results *x, const results *y)
 {
     const size_t n = (size_t)b->rows * b->width * sizeof(float), wide = 4 * (size_t)b->width;
     assert_memory_equal(x->state, y->state, n);
@@ -249,7 +250,7 @@ static void same(const bed *b, const results *x, const results *y)
     assert_memory_equal(x->d_weight, y->d_weight, wide * b->width * sizeof(float));
 }
 
-static void bed_close(bed *b)
+static void sequence_close(sequence_fixture *b)
 {
     test_free(b->type);
     test_free(b->order);
@@ -273,11 +274,11 @@ static void bed_close(bed *b)
 static void check_types(uint32_t width, uint32_t index_bytes, const uint32_t *degree, uint32_t targets, bool fresh,
                         uint32_t types)
 {
-    bed b;
-    bed_open(&b, width, index_bytes, degree, targets, fresh);
+    sequence_fixture b;
+    sequence_open(&b, width, index_bytes, degree, targets, fresh);
     if (types > 0)
         add_types(&b, types);
-    bed_expect(&b);
+    sequence_expect(&b);
     for (size_t i = 0; i < isas; i++) {
         results first = {0};
         for (unsigned threads = 1; threads <= 3; threads++) {
@@ -298,10 +299,11 @@ static void check_types(uint32_t width, uint32_t index_bytes, const uint32_t *de
         if (first.state != NULL)
             results_free(&first);
     }
-    bed_close(&b);
+    sequence_close(&b);
 }
 
-static void check(uint32_t width, uint32_t index_bytes, const uint32_t *degree, uint32_t targets, bool fresh)
+static void check(uint32_t width, uint32_t index_bytes, const uint32_t *degree,
+                          uint32_t targets, bool fresh)
 {
     check_types(width, index_bytes, degree, targets, fresh, 0);
 }
@@ -362,11 +364,11 @@ static void test_sequence__wide_states(void **state)
 static void test_sequence__weight_that_is_not_learned(void **state)
 {
     static const uint32_t degree[] = {4, 20, 7};
-    bed b;
+    sequence_fixture b;
     results r = {0};
     (void)state;
-    bed_open(&b, 9, 4, degree, 3, false);
-    bed_expect(&b);
+    sequence_open(&b, 9, 4, degree, 3, false);
+    sequence_expect(&b);
     gs_device *const d = open_isa("generic", 2);
     run(&b, d, &r);
     float *const d_state = copied(b.d_state, (size_t)b.rows * 9), *const d_cell = copied(b.d_cell, (size_t)b.rows * 9);
@@ -382,16 +384,16 @@ static void test_sequence__weight_that_is_not_learned(void **state)
     test_free(d_cell);
     test_free(d_gates);
     results_free(&r);
-    bed_close(&b);
+    sequence_close(&b);
 }
 
 static void test_sequence__bad_launches_are_refused(void **state)
 {
     static const uint32_t degree[] = {1, 2};
-    bed b;
+    sequence_fixture b;
     (void)state;
-    bed_open(&b, 4, 4, degree, 2, true);
-    bed_expect(&b);
+    sequence_open(&b, 4, 4, degree, 2, true);
+    sequence_expect(&b);
     gs_device *const d = open_isa("generic", 1);
     gs_sequence_launch l = {.edges = {.index_bytes = 4, .targets = 2, .target = b.target, .start = b.start,
                                       .index = b.index},
@@ -405,7 +407,7 @@ static void test_sequence__bad_launches_are_refused(void **state)
     l.cell = NULL;
     gs_assert_fails(gs_device_run_sequence(d, &l), GS_EINVAL, "have no memory");
     gs_device_close(d);
-    bed_close(&b);
+    sequence_close(&b);
 }
 
 int main(void)

@@ -13,12 +13,12 @@
 #include "base/clock.h"
 #include "base/size.h"
 #include "io/disk_probe.h"
-#include "io_bed.h"
+#include "io_fixture.h"
 
 static uint32_t files_in_dir(void)
 {
     uint32_t count = 0;
-    DIR *d = opendir(bed_dir);
+    DIR *d = opendir(fixture_dir);
     assert_non_null(d);
     for (const struct dirent *e = readdir(d); e != NULL; e = readdir(d))
         count += e->d_name[0] != '.';
@@ -28,7 +28,7 @@ static uint32_t files_in_dir(void)
 
 static void open_probe(gs_disk_probe *p, uint64_t bytes)
 {
-    if (gs_disk_probe_open(p, bed_dir, bytes, GS_IO_AUTO, 0, 0, 64 * GS_MIB) != GS_OK)
+    if (gs_disk_probe_open(p, fixture_dir, bytes, GS_IO_AUTO, 0, 0, 64 * GS_MIB) != GS_OK)
         fail_msg("%s", gs_last_error());
 }
 
@@ -50,11 +50,11 @@ static void test_disk_probe__bad_places_are_named(void **state)
     const uint64_t live = gs_alloc_live_bytes();
     gs_disk_probe p = {.sync_fd = -7};
     assert_int_equal(gs_disk_probe_open(&p, "no/such/folder", GS_MIB, GS_IO_AUTO, 0, 0, 64 * GS_MIB), GS_ENOTFOUND);
-    bed_expect_text("no/such/folder");
-    assert_int_equal(gs_disk_probe_open(&p, bed_dir, GS_MIB + 1, GS_IO_AUTO, 0, 0, 64 * GS_MIB), GS_EINVAL);
-    assert_int_equal(gs_disk_probe_open(&p, bed_dir, 0, GS_IO_AUTO, 0, 0, 64 * GS_MIB), GS_EINVAL);
-    assert_int_equal(gs_disk_probe_open(&p, bed_dir, 1ull << 60, GS_IO_AUTO, 0, 0, 64 * GS_MIB), GS_EIO);
-    bed_expect_text("disk full");
+    fixture_expect_text("no/such/folder");
+    assert_int_equal(gs_disk_probe_open(&p, fixture_dir, GS_MIB + 1, GS_IO_AUTO, 0, 0, 64 * GS_MIB), GS_EINVAL);
+    assert_int_equal(gs_disk_probe_open(&p, fixture_dir, 0, GS_IO_AUTO, 0, 0, 64 * GS_MIB), GS_EINVAL);
+    assert_int_equal(gs_disk_probe_open(&p, fixture_dir, 1ull << 60, GS_IO_AUTO, 0, 0, 64 * GS_MIB), GS_EIO);
+    fixture_expect_text("disk full");
     assert_int_equal(p.sync_fd, -7); /* untouched */
     assert_int_equal(files_in_dir(), 0);
     assert_int_equal(gs_alloc_live_bytes(), live);
@@ -116,7 +116,7 @@ static void test_disk_probe__damage_is_found(void **state)
                                                          .length = 4096, .memory = p.ring}), GS_OK);
     assert_int_equal(gs_io_reap(p.io, &done, 1, true), 1);
     assert_int_equal(gs_disk_probe_check(&p), GS_EIO);
-    bed_expect_text("4202496"); /* 4 MiB + 8 KiB */
+    fixture_expect_text("4202496"); /* 4 MiB + 8 KiB */
     gs_disk_probe_close(&p);
 }
 
@@ -203,5 +203,5 @@ int main(void)
         cmocka_unit_test(test_disk_probe__rate_is_bytes_over_time),
         cmocka_unit_test(test_disk_probe__small_file_is_read_whole),
     };
-    return cmocka_run_group_tests_name("io/disk_probe", tests, bed_dir_make, bed_dir_remove);
+    return cmocka_run_group_tests_name("io/disk_probe", tests, fixture_dir_make, fixture_dir_remove);
 }

@@ -18,9 +18,9 @@
 #include "base/alloc.h"
 #include "base/size.h"
 #include "io/io_internal.h"
-#include "io_bed.h"
+#include "io_fixture.h"
 
-static const bed_case plain[] = {
+static const fixture_case plain[] = {
     {.backend = GS_IO_THREADS, .name = "threads"},
     {.backend = GS_IO_AUTO, .name = "auto"},
 };
@@ -28,50 +28,50 @@ static const bed_case plain[] = {
 static void test_io_files__missing_file_and_folder_are_named(void **state)
 {
     uint32_t index = 77;
-    bed b;
-    bed_open(&b, *state, 1, 1, 0, 4096);
+    fixture b;
+    fixture_open(&b, *state, 1, 1, 0, 4096);
     assert_int_equal(gs_io_add_file(b.io, &index, "no/such/file", GS_IO_READ), GS_ENOTFOUND);
-    bed_expect_text("no/such/file");
+    fixture_expect_text("no/such/file");
     assert_int_equal(gs_io_add_file(b.io, &index, "no/such/file", GS_IO_CREATE), GS_ENOTFOUND);
     assert_int_equal(gs_io_add_file(b.io, &index, b.dir, GS_IO_READ), GS_EINVAL);
-    bed_expect_text(b.dir);
+    fixture_expect_text(b.dir);
     assert_int_equal(index, 77);
-    bed_close(&b);
+    fixture_close(&b);
 }
 
 static void test_io_files__modes_do_what_they_say(void **state)
 {
     gs_io_completion done;
-    bed b;
-    bed_open(&b, *state, 1, 1, 0, 2 * 4096);
-    bed_make_file(&b, "f", 2 * 4096, 1);
+    fixture b;
+    fixture_open(&b, *state, 1, 1, 0, 2 * 4096);
+    fixture_make_file(&b, "f", 2 * 4096, 1);
 
-    const uint32_t reader = bed_add(&b, "f", GS_IO_READ);
+    const uint32_t reader = fixture_add(&b, "f", GS_IO_READ);
     gs_io_request r = {.file = reader, .write = true, .length = 4096, .memory = b.memory};
     assert_int_equal(gs_io_submit(b.io, &r), GS_EINVAL);
-    bed_expect_text("reading only");
-    bed_expect_text(b.path);
+    fixture_expect_text("reading only");
+    fixture_expect_text(b.path);
     assert_int_equal(gs_io_set_size(b.io, reader, 4096), GS_EINVAL);
-    bed_expect_text("reading only");
+    fixture_expect_text("reading only");
 
-    r.file = bed_add(&b, "f", GS_IO_WRITE); /* keeps what is there */
-    bed_fill(b.memory, 4096, 4096, 1);
+    r.file = fixture_add(&b, "f", GS_IO_WRITE); /* keeps what is there */
+    fixture_fill(b.memory, 4096, 4096, 1);
     r.offset = 4096;
     assert_int_equal(gs_io_submit(b.io, &r), GS_OK);
     assert_int_equal(gs_io_reap(b.io, &done, 1, true), 1);
-    bed_expect_file(&b, 2 * 4096, 1);
+    fixture_expect_file(&b, 2 * 4096, 1);
 
-    bed_add(&b, "f", GS_IO_CREATE); /* empties it */
-    bed_expect_file(&b, 0, 1);
-    bed_close(&b);
+    fixture_add(&b, "f", GS_IO_CREATE); /* empties it */
+    fixture_expect_file(&b, 0, 1);
+    fixture_close(&b);
 }
 
 static void test_io_files__bad_requests_are_refused(void **state)
 {
-    bed b;
-    bed_open(&b, *state, 2, 1, 0, 4 * 4096);
-    bed_make_file(&b, "f", 4 * 4096, 1);
-    const uint32_t file = bed_add(&b, "f", GS_IO_READ);
+    fixture b;
+    fixture_open(&b, *state, 2, 1, 0, 4 * 4096);
+    fixture_make_file(&b, "f", 4 * 4096, 1);
+    const uint32_t file = fixture_add(&b, "f", GS_IO_READ);
     const gs_io_request good = {.file = file, .length = 4096, .memory = b.memory};
     gs_io_request r;
 
@@ -88,25 +88,25 @@ static void test_io_files__bad_requests_are_refused(void **state)
     if (gs_io_is_direct(b.io, file)) {
         r = good, r.offset = 512;
         assert_int_equal(gs_io_submit(b.io, &r), GS_EINVAL);
-        bed_expect_text("not aligned");
-        bed_expect_text(b.path);
+        fixture_expect_text("not aligned");
+        fixture_expect_text(b.path);
         r = good, r.length = 4097;
         assert_int_equal(gs_io_submit(b.io, &r), GS_EINVAL);
         r = good, r.memory = b.memory + 8;
         assert_int_equal(gs_io_submit(b.io, &r), GS_EINVAL);
     }
     assert_int_equal(gs_io_outstanding(b.io), 0);
-    bed_submit(&b, &good);
-    bed_drain(&b);
-    bed_close(&b);
+    fixture_submit(&b, &good);
+    fixture_drain(&b);
+    fixture_close(&b);
 }
 
 static void test_io_files__set_size_reserves_and_cuts(void **state)
 {
     struct stat info;
-    bed b;
-    bed_open(&b, *state, 1, 1, 0, 4096);
-    const uint32_t file = bed_add(&b, "f", GS_IO_CREATE);
+    fixture b;
+    fixture_open(&b, *state, 1, 1, 0, 4096);
+    const uint32_t file = fixture_add(&b, "f", GS_IO_CREATE);
     assert_int_equal(gs_io_set_size(b.io, file, 3 * GS_MIB), GS_OK);
     assert_int_equal(stat(b.path, &info), 0);
     assert_int_equal(info.st_size, 3 * GS_MIB);
@@ -117,26 +117,26 @@ static void test_io_files__set_size_reserves_and_cuts(void **state)
     assert_int_equal(gs_io_set_size(b.io, file, 0), GS_OK);
     assert_int_equal(stat(b.path, &info), 0);
     assert_int_equal(info.st_size, 0);
-    bed_close(&b);
+    fixture_close(&b);
 }
 
 static void test_io_files__full_disk_is_said_before_it_is_filled(void **state)
 {
     struct statvfs fs;
     struct stat info;
-    bed b;
-    bed_open(&b, *state, 1, 1, 0, 4096);
-    const uint32_t file = bed_add(&b, "f", GS_IO_CREATE);
+    fixture b;
+    fixture_open(&b, *state, 1, 1, 0, 4096);
+    const uint32_t file = fixture_add(&b, "f", GS_IO_CREATE);
     assert_int_equal(gs_io_set_size(b.io, file, 8192), GS_OK);
     assert_int_equal(statvfs(b.dir, &fs), 0);
     const uint64_t too_much = (uint64_t)fs.f_blocks * fs.f_frsize + GS_GIB;
     assert_int_equal(gs_io_set_size(b.io, file, too_much), GS_EIO);
-    bed_expect_text("disk full");
-    bed_expect_text(b.path);
+    fixture_expect_text("disk full");
+    fixture_expect_text(b.path);
     assert_int_equal(stat(b.path, &info), 0);
     assert_int_equal(info.st_size, 8192); /* as it was */
     assert_int_equal(gs_io_set_size(b.io, file, UINT64_MAX), GS_EINVAL);
-    bed_close(&b);
+    fixture_close(&b);
 }
 
 /* More files than the ring's table and the first array hold. */
@@ -144,20 +144,20 @@ static void test_io_files__many_files_are_kept_apart(void **state)
 {
     enum { FILES = 300 };
     uint32_t index[FILES];
-    bed b;
-    bed_open(&b, *state, 8, 4, 0, FILES * 4096);
+    fixture b;
+    fixture_open(&b, *state, 8, 4, 0, FILES * 4096);
     for (uint32_t i = 0; i < FILES; i++) {
         char name[16];
         snprintf(name, sizeof(name), "f%u", i);
-        bed_make_file(&b, name, 4096, i);
-        index[i] = bed_add(&b, name, GS_IO_READ);
+        fixture_make_file(&b, name, 4096, i);
+        index[i] = fixture_add(&b, name, GS_IO_READ);
     }
     for (uint32_t i = 0; i < FILES; i++)
-        bed_submit(&b, &(gs_io_request){.file = index[i], .length = 4096, .memory = b.memory + i * 4096});
-    bed_drain(&b);
+        fixture_submit(&b, &(gs_io_request){.file = index[i], .length = 4096, .memory = b.memory + i * 4096});
+    fixture_drain(&b);
     for (uint32_t i = 0; i < FILES; i++)
-        bed_expect(b.memory + i * 4096, 0, 4096, i);
-    bed_close(&b);
+        fixture_expect(b.memory + i * 4096, 0, 4096, i);
+    fixture_close(&b);
 }
 
 /* A file system that takes O_DIRECT and then refuses direct transfers, or all of them. */
@@ -178,19 +178,19 @@ static int refuse_all(void *context, const gs_io_request *piece, uint64_t *lengt
 static void test_io_files__refused_direct_transfer_goes_on_buffered(void **state)
 {
     gs_io_completion done;
-    bed b;
-    bed_open(&b, *state, 1, 4, 4096, 16 * 4096);
-    bed_make_file(&b, "f", 16 * 4096, 3);
-    const uint32_t file = bed_add(&b, "f", GS_IO_READ);
+    fixture b;
+    fixture_open(&b, *state, 1, 4, 4096, 16 * 4096);
+    fixture_make_file(&b, "f", 16 * 4096, 3);
+    const uint32_t file = fixture_add(&b, "f", GS_IO_READ);
     if (!gs_io_is_direct(b.io, file)) {
-        bed_close(&b);
+        fixture_close(&b);
         print_message("no O_DIRECT in the current folder\n");
         skip();
     }
     gs_io_set_fault(b.io, refuse_direct, b.io);
-    bed_submit(&b, &(gs_io_request){.file = file, .length = 16 * 4096, .memory = b.memory});
-    bed_drain(&b);
-    bed_expect(b.memory, 0, 16 * 4096, 3);
+    fixture_submit(&b, &(gs_io_request){.file = file, .length = 16 * 4096, .memory = b.memory});
+    fixture_drain(&b);
+    fixture_expect(b.memory, 0, 16 * 4096, 3);
     assert_false(gs_io_is_direct(b.io, file));
 
     /* EINVAL from a buffered transfer is an error like any other. */
@@ -199,7 +199,7 @@ static void test_io_files__refused_direct_transfer_goes_on_buffered(void **state
     assert_int_equal(gs_io_reap(b.io, &done, 1, true), 1);
     assert_int_equal(done.status, GS_EIO);
     assert_int_equal(done.error, EINVAL);
-    bed_close(&b);
+    fixture_close(&b);
 }
 
 /* Pages of a file that are in the page cache. */
@@ -222,27 +222,27 @@ static uint64_t cached_pages(const char *path, uint64_t bytes)
 static void test_io_files__buffered_reads_leave_the_page_cache(void **state)
 {
     const uint64_t bytes = 256 * 4096;
-    bed b;
-    bed_open(&b, *state, 1, 1, 64 * 4096, bytes);
-    bed_make_file(&b, "f", bytes, 3);
+    fixture b;
+    fixture_open(&b, *state, 1, 1, 64 * 4096, bytes);
+    fixture_make_file(&b, "f", bytes, 3);
     const int fd = open(b.path, O_RDONLY | O_CLOEXEC);
     assert_int_equal(fsync(fd), 0); /* dirty pages cannot be dropped */
     close(fd);
     struct statfs fs;
     assert_int_equal(statfs(b.dir, &fs), 0);
     if (fs.f_type == TMPFS_MAGIC) { /* its page cache is the file */
-        bed_close(&b);
+        fixture_close(&b);
         print_message("the current folder is in memory\n");
         skip();
     }
     assert_int_equal(cached_pages(b.path, bytes), 256);
     gs_io__force_buffered(b.io, true);
-    const uint32_t file = bed_add(&b, "f", GS_IO_READ);
-    bed_submit(&b, &(gs_io_request){.file = file, .length = bytes, .memory = b.memory});
-    bed_drain(&b);
-    bed_expect(b.memory, 0, bytes, 3);
+    const uint32_t file = fixture_add(&b, "f", GS_IO_READ);
+    fixture_submit(&b, &(gs_io_request){.file = file, .length = bytes, .memory = b.memory});
+    fixture_drain(&b);
+    fixture_expect(b.memory, 0, bytes, 3);
     assert_int_equal(cached_pages(b.path, bytes), 0);
-    bed_close(&b);
+    fixture_close(&b);
 }
 
 static void test_io_files__config_out_of_range_is_refused(void **state)
@@ -257,7 +257,7 @@ static void test_io_files__config_out_of_range_is_refused(void **state)
     for (size_t i = 0; i < GS_ARRAY_LEN(bad); i++) {
         assert_int_equal(gs_io_open(&io, &bad[i]), GS_EINVAL);
         assert_null(io);
-        bed_expect_text("are possible");
+        fixture_expect_text("are possible");
     }
     gs_io_close(NULL);
 }
@@ -266,16 +266,16 @@ static void test_io_files__config_out_of_range_is_refused(void **state)
 static void test_io_files__odd_piece_size_keeps_alignment(void **state)
 {
     gs_io_counters n;
-    bed b;
-    bed_open(&b, *state, 1, 2, 5000, 16 * 4096);
-    bed_make_file(&b, "f", 16 * 4096, 3);
-    const uint32_t file = bed_add(&b, "f", GS_IO_READ);
-    bed_submit(&b, &(gs_io_request){.file = file, .length = 16 * 4096, .memory = b.memory});
-    bed_drain(&b);
-    bed_expect(b.memory, 0, 16 * 4096, 3);
+    fixture b;
+    fixture_open(&b, *state, 1, 2, 5000, 16 * 4096);
+    fixture_make_file(&b, "f", 16 * 4096, 3);
+    const uint32_t file = fixture_add(&b, "f", GS_IO_READ);
+    fixture_submit(&b, &(gs_io_request){.file = file, .length = 16 * 4096, .memory = b.memory});
+    fixture_drain(&b);
+    fixture_expect(b.memory, 0, 16 * 4096, 3);
     gs_io_get_counters(b.io, &n);
     assert_int_equal(n.pieces, 8);
-    bed_close(&b);
+    fixture_close(&b);
 }
 
 /* Every other time interrupted, else one block: slow, but it moves. */
@@ -292,17 +292,17 @@ static void test_io_files__slow_progress_is_not_given_up(void **state)
 {
     const uint64_t blocks = 1500; /* more than a piece may be tried in vain */
     uint32_t calls = 0;
-    bed b;
-    bed_open(&b, *state, 1, 1, 8 * GS_MIB, blocks * 4096);
-    bed_make_file(&b, "f", blocks * 4096, 3);
+    fixture b;
+    fixture_open(&b, *state, 1, 1, 8 * GS_MIB, blocks * 4096);
+    fixture_make_file(&b, "f", blocks * 4096, 3);
     gs_io__force_buffered(b.io, true);
-    const uint32_t file = bed_add(&b, "f", GS_IO_READ);
+    const uint32_t file = fixture_add(&b, "f", GS_IO_READ);
     gs_io_set_fault(b.io, crawl, &calls);
-    bed_submit(&b, &(gs_io_request){.file = file, .length = blocks * 4096, .memory = b.memory});
-    bed_drain(&b);
+    fixture_submit(&b, &(gs_io_request){.file = file, .length = blocks * 4096, .memory = b.memory});
+    fixture_drain(&b);
     assert_int_equal(calls, 2 * blocks);
-    bed_expect(b.memory, 0, blocks * 4096, 3);
-    bed_close(&b);
+    fixture_expect(b.memory, 0, blocks * 4096, 3);
+    fixture_close(&b);
 }
 
 int main(void)

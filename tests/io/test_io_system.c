@@ -23,11 +23,11 @@
 #include "base/alloc.h"
 #include "base/size.h"
 #include "io/io_internal.h"
-#include "io_bed.h"
+#include "io_fixture.h"
 
-static const bed_case threads_case = {.backend = GS_IO_THREADS};
-static const bed_case uring_case = {.backend = GS_IO_URING};
-static const bed_case auto_case = {.backend = GS_IO_AUTO};
+static const fixture_case threads_case = {.backend = GS_IO_THREADS};
+static const fixture_case uring_case = {.backend = GS_IO_URING};
+static const fixture_case auto_case = {.backend = GS_IO_AUTO};
 static bool uring_allowed;
 
 /* --- the ring's system calls, as the linker wraps them --- */
@@ -73,14 +73,14 @@ static void need_uring(void)
     }
 }
 
-/* Reads a file whole through the bed's gs_io and checks it. */
-static void read_and_check(bed *b, uint32_t blocks)
+/* Reads a file whole through the fixture's gs_io and checks it. */
+static void read_and_check(fixture *b, uint32_t blocks)
 {
-    bed_make_file(b, "f", blocks * 4096, 1);
-    const uint32_t file = bed_add(b, "f", GS_IO_READ);
-    bed_submit(b, &(gs_io_request){.file = file, .length = blocks * 4096, .memory = b->memory});
-    bed_drain(b);
-    bed_expect(b->memory, 0, blocks * 4096, 1);
+    fixture_make_file(b, "f", blocks * 4096, 1);
+    const uint32_t file = fixture_add(b, "f", GS_IO_READ);
+    fixture_submit(b, &(gs_io_request){.file = file, .length = blocks * 4096, .memory = b->memory});
+    fixture_drain(b);
+    fixture_expect(b->memory, 0, blocks * 4096, 1);
 }
 
 static void test_io_system__busy_kernel_is_tried_again(void **state)
@@ -89,13 +89,13 @@ static void test_io_system__busy_kernel_is_tried_again(void **state)
     const int errors[] = {EAGAIN, EBUSY, EINTR};
     need_uring();
     for (size_t i = 0; i < GS_ARRAY_LEN(errors); i++) {
-        bed b;
-        bed_open(&b, &uring_case, 4, 4, 4096, 16 * 4096);
+        fixture b;
+        fixture_open(&b, &uring_case, 4, 4, 4096, 16 * 4096);
         enter.fail_next = 5;
         enter.error = errors[i];
         read_and_check(&b, 16);
         assert_int_equal(enter.fail_next, 0);
-        bed_close(&b);
+        fixture_close(&b);
     }
 }
 
@@ -104,20 +104,20 @@ static void test_io_system__busy_kernel_with_pieces_under_way(void **state)
 {
     (void)state;
     need_uring();
-    bed b;
-    bed_open(&b, &uring_case, 8, 8, 4096, 16 * 4096);
-    bed_make_file(&b, "f", 16 * 4096, 1);
-    const uint32_t file = bed_add(&b, "f", GS_IO_READ);
+    fixture b;
+    fixture_open(&b, &uring_case, 8, 8, 4096, 16 * 4096);
+    fixture_make_file(&b, "f", 16 * 4096, 1);
+    const uint32_t file = fixture_add(&b, "f", GS_IO_READ);
     for (uint64_t i = 0; i < 8; i++) {
-        bed_submit(&b,
-                   &(gs_io_request){.file = file, .offset = i * 8192, .length = 8192, .memory = b.memory + i * 8192});
+        fixture_submit(&b, &(gs_io_request){
+                               .file = file, .offset = i * 8192, .length = 8192, .memory = b.memory + i * 8192});
         enter.fail_next = i % 2 == 0 ? 0 : 2;
         enter.error = EAGAIN;
         gs_io_reap(b.io, NULL, 0, false);
     }
-    bed_drain(&b);
-    bed_expect(b.memory, 0, 16 * 4096, 1);
-    bed_close(&b);
+    fixture_drain(&b);
+    fixture_expect(b.memory, 0, 16 * 4096, 1);
+    fixture_close(&b);
 }
 
 static void test_io_system__dead_ring_fails_requests_and_does_not_hang(void **state)
@@ -125,8 +125,8 @@ static void test_io_system__dead_ring_fails_requests_and_does_not_hang(void **st
     (void)state;
     gs_io_completion done;
     need_uring();
-    bed b;
-    bed_open(&b, &uring_case, 4, 2, 4096, 16 * 4096);
+    fixture b;
+    fixture_open(&b, &uring_case, 4, 2, 4096, 16 * 4096);
     read_and_check(&b, 4);
     enter.forever = true;
     enter.error = EBADF;
@@ -136,10 +136,10 @@ static void test_io_system__dead_ring_fails_requests_and_does_not_hang(void **st
         assert_int_equal(gs_io_reap(b.io, &done, 1, true), 1);
         assert_int_equal(done.status, GS_EIO);
         assert_int_equal(gs_io_explain(b.io, &r, &done), GS_EIO);
-        bed_expect_text(strerror(EBADF));
-        bed_expect_text(b.path);
+        fixture_expect_text(strerror(EBADF));
+        fixture_expect_text(b.path);
     }
-    bed_close(&b);
+    fixture_close(&b);
 }
 
 /* --- calls that a filter forbids, in a child --- */
@@ -195,7 +195,7 @@ static int check_transfer(gs_io *io, uint8_t *memory, const char *path)
     gs_io_completion done;
     uint32_t file;
     CHECK(gs_io_add_file(io, &file, path, GS_IO_CREATE) == GS_OK);
-    bed_fill(memory, 0, 65536, 4);
+    fixture_fill(memory, 0, 65536, 4);
     const gs_io_request w = {.file = file, .write = true, .length = 65536, .memory = memory};
     const gs_io_request r = {.file = file, .length = 65536, .memory = memory};
     CHECK(gs_io_submit(io, &w) == GS_OK);
@@ -204,7 +204,7 @@ static int check_transfer(gs_io *io, uint8_t *memory, const char *path)
     CHECK(gs_io_submit(io, &r) == GS_OK);
     CHECK(gs_io_reap(io, &done, 1, true) == 1 && done.status == GS_OK);
     for (uint64_t i = 0; i < 65536; i++)
-        CHECK(memory[i] == bed_byte(i, 4));
+        CHECK(memory[i] == fixture_byte(i, 4));
     return 0;
 }
 
@@ -321,8 +321,8 @@ static void test_io_system__environment_chooses(void **state)
     io = NULL;
     assert_int_equal(gs_io_open(&io, &any), GS_EINVAL);
     assert_null(io);
-    bed_expect_text("GS_IO");
-    bed_expect_text("rings");
+    fixture_expect_text("GS_IO");
+    fixture_expect_text("rings");
 
     setenv("GS_IO", "threads", 1); /* does not override what the caller asked for */
     if (uring_allowed) {
@@ -356,7 +356,7 @@ static void failing_allocations(gs_io_backend backend)
         gs_alloc_fail_nth(0);
         if (st != GS_OK) {
             assert_int_equal(st, GS_ENOMEM);
-            bed_expect_text("out of memory");
+            fixture_expect_text("out of memory");
             failures++;
         }
         gs_io_close(io);
@@ -395,9 +395,9 @@ static void test_io_system__area_beyond_one_gib(void **state)
     for (uint64_t at = 0; at < bytes; at += TILE)
         assert_true(mmap(area + at, TILE, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_FIXED, fd, 0) == area + at);
 
-    bed b;
-    bed_open(&b, &threads_case, 1, 1, 0, 4096);
-    bed_make_file(&b, "f", TILE, 6);
+    fixture b;
+    fixture_open(&b, &threads_case, 1, 1, 0, 4096);
+    fixture_make_file(&b, "f", TILE, 6);
     const struct gs_io_buffer buffer = {area, bytes};
     const gs_io_config config = {.backend = GS_IO_URING, .piece_bytes = 256 * GS_KIB, .buffers = &buffer,
                                  .buffer_count = 1};
@@ -412,10 +412,10 @@ static void test_io_system__area_beyond_one_gib(void **state)
                          GS_OK);
         assert_int_equal(gs_io_reap(io, &done, 1, true), 1);
         assert_int_equal(done.status, GS_OK);
-        bed_expect(area + at[i], 0, length, 6);
+        fixture_expect(area + at[i], 0, length, 6);
     }
     gs_io_close(io);
-    bed_close(&b);
+    fixture_close(&b);
     munmap(area, bytes);
     close(fd);
 }
@@ -433,27 +433,27 @@ static void on_alarm(int number)
 static void test_io_system__signals_do_not_disturb(void **state)
 {
     (void)state;
-    const bed_case *const cases[] = {&threads_case, &auto_case};
+    const fixture_case *const cases[] = {&threads_case, &auto_case};
     struct sigaction action = {.sa_handler = on_alarm}, before;
     const struct itimerval every = {{0, 500}, {0, 500}}, never = {{0, 0}, {0, 0}};
     memset(&enter, 0, sizeof(enter));
     for (size_t i = 0; i < GS_ARRAY_LEN(cases); i++) {
-        bed b;
-        bed_open(&b, cases[i], 4, 4, 65536, GS_MIB);
-        bed_make_file(&b, "f", GS_MIB, 1);
-        const uint32_t file = bed_add(&b, "f", GS_IO_READ);
+        fixture b;
+        fixture_open(&b, cases[i], 4, 4, 65536, GS_MIB);
+        fixture_make_file(&b, "f", GS_MIB, 1);
+        const uint32_t file = fixture_add(&b, "f", GS_IO_READ);
         assert_int_equal(sigaction(SIGALRM, &action, &before), 0);
         alarms = 0;
         setitimer(ITIMER_REAL, &every, NULL);
         for (int n = 0; n < 2000 && (n < 20 || alarms < 5); n++) {
-            bed_submit(&b, &(gs_io_request){.file = file, .length = GS_MIB, .memory = b.memory});
-            bed_drain(&b);
+            fixture_submit(&b, &(gs_io_request){.file = file, .length = GS_MIB, .memory = b.memory});
+            fixture_drain(&b);
         }
         setitimer(ITIMER_REAL, &never, NULL);
         assert_int_equal(sigaction(SIGALRM, &before, NULL), 0);
         assert_in_range(alarms, 5, 1000000);
-        bed_expect(b.memory, 0, GS_MIB, 1);
-        bed_close(&b);
+        fixture_expect(b.memory, 0, GS_MIB, 1);
+        fixture_close(&b);
     }
 }
 

@@ -15,7 +15,7 @@
 #include "base/size.h"
 #include "device/device.h"
 #include "train/limits.h"
-#include "io_bed.h"
+#include "io_fixture.h"
 
 static struct {
     int calls, fail_at; /* the fail_at-th measurement fails; 0: none */
@@ -76,8 +76,8 @@ static void test_limits__bad_arguments_touch_nothing(void **state)
     memset(&l, 0x5A, sizeof(l));
     before = l;
     assert_int_equal(gs_limits_disk(&r, &w, "no/such/folder", GS_MIB, 64 * GS_MIB), GS_ENOTFOUND);
-    bed_expect_text("no/such/folder");
-    assert_int_equal(gs_limits_disk(&r, &w, bed_dir, GS_MIB - 1, 64 * GS_MIB), GS_EINVAL);
+    fixture_expect_text("no/such/folder");
+    assert_int_equal(gs_limits_disk(&r, &w, fixture_dir, GS_MIB - 1, 64 * GS_MIB), GS_EINVAL);
     assert_int_equal(gs_limits_measure(&l, "no/such/folder", 1), GS_ENOTFOUND);
     assert_true(r < -0.5 && w < -1.5);
     assert_memory_equal(&l, &before, sizeof(l));
@@ -94,7 +94,7 @@ static void test_limits__everything_is_filled(void **state)
     gs_limits l;
     memset(&l, 0, sizeof(l));
     memset(&device, 0, sizeof(device));
-    assert_int_equal(gs_limits_measure(&l, bed_dir, 3), GS_OK);
+    assert_int_equal(gs_limits_measure(&l, fixture_dir, 3), GS_OK);
     assert_int_equal(device.threads, 3);
     assert_int_equal(device.open, 0);
     assert_string_equal(l.device_name, "fake");
@@ -150,5 +150,5 @@ int main(void)
         cmocka_unit_test(test_limits__everything_is_filled),
         cmocka_unit_test(test_limits__device_failure_is_passed_on),
     };
-    return cmocka_run_group_tests_name("train/limits", tests, bed_dir_make, bed_dir_remove);
+    return cmocka_run_group_tests_name("train/limits", tests, fixture_dir_make, fixture_dir_remove);
 }

@@ -49,14 +49,14 @@ static gs_status put_matrix(void *context, gs_lp_sink *sink)
     return st;
 }
 
-typedef struct bed {
+typedef struct fixture {
     gs_partition_options opt;
     gs_part_job job;
     matrix m;
     gs_lp_graph g;
-} bed;
+} fixture;
 
-static void bed_open(bed *b, const char *dir, matrix m, bool weighted, uint64_t buffers, uint32_t threads)
+static void fixture_open(fixture *b, const char *dir, matrix m, bool weighted, uint64_t buffers, uint32_t threads)
 {
     b->opt = test_options("lp", 2, 64 * GS_MIB);
     gs_part__job_init(&b->job, &b->opt, dir);
@@ -67,7 +67,7 @@ static void bed_open(bed *b, const char *dir, matrix m, bool weighted, uint64_t 
     gs_assert_ok(gs_lp__graph_make(&b->g, &b->job, put_matrix, &b->m));
 }
 
-static void bed_close(bed *b)
+static void fixture_close(fixture *b)
 {
     gs_lp__graph_free(&b->g);
     gs_part__job_free(&b->job);
@@ -77,7 +77,7 @@ static void bed_close(bed *b)
 
 static gs_status compare_list(void *context, const gs_lp_vertex *v)
 {
-    const bed *b = context;
+    const fixture *b = context;
     const uint32_t entry = b->g.weighted ? 2 : 1;
     uint32_t k = 0;
     for (uint32_t u = 0; u < b->m.n; u++) {
@@ -98,13 +98,13 @@ static void test_lists__are_sorted_and_equal_pairs_are_one(void **state)
 {
     for (int weighted = 0; weighted < 2; weighted++) {
         for (int small = 0; small < 2; small++) {
-            bed b;
+            fixture b;
             matrix m = random_matrix(400, 9000, 1);
             m.times = 3;
             /* the small bound cuts ranges: 4096 pairs at once of about 54,000 */
-            bed_open(&b, *state, m, weighted, small ? 256 * GS_KIB : 16 * GS_MIB, 1);
+            fixture_open(&b, *state, m, weighted, small ? 256 * GS_KIB : 16 * GS_MIB, 1);
             gs_assert_ok(gs_lp__each(&b.g, &b.job, 0, 1, compare_list, &b));
-            bed_close(&b);
+            fixture_close(&b);
             free(m.weight);
         }
     }
@@ -131,20 +131,20 @@ static void test_lists__a_hub_is_thinned_at_both_ends(void **state)
     enum { N = 3000 };
     counts c = {calloc(N, 4), calloc((size_t)N * N, 1), N};
     matrix m = matrix_make(N);
-    bed b;
+    fixture b;
     for (uint32_t v = 1; v < N; v++) {
         link_pair(&m, 0, v, 1);
         if (v > 1)
             link_pair(&m, v, v - 1, 1);
     }
-    bed_open(&b, *state, m, false, 256 * GS_KIB, 1); /* lists above 1024 are thinned */
+    fixture_open(&b, *state, m, false, 256 * GS_KIB, 1); /* lists above 1024 are thinned */
     gs_assert_ok(gs_lp__each(&b.g, &b.job, 0, 1, count_list, &c));
     assert_in_range(c.degree[0], 900, 1150);
     for (uint32_t v = 1; v < N; v++) {
         assert_int_equal(c.has[v], c.has[(size_t)v * N]);
         assert_int_equal(c.degree[v], (v > 1) + (v + 1 < N) + c.has[v]);
     }
-    bed_close(&b);
+    fixture_close(&b);
     free(m.weight);
     free(c.degree);
     free(c.has);
@@ -160,19 +160,19 @@ static void test_moves__the_larger_group_with_one_second_choice_goes(void **stat
     uint32_t of[COUNT] = {[Z] = 3, [X] = 4, [Y] = 5, [A] = 0, [B] = 1, [C] = 2}, size[6] = {1, 1, 1, 1, 1, 1};
     gs_lp_labels l = {.of = of, .size = size, .count = 6, .most = 3};
     matrix m = matrix_make(COUNT);
-    bed b;
+    fixture b;
 
     for (uint32_t v = Z; v <= Y; v++)
         link_pair(&m, v, A, 9);
     link_pair(&m, X, B, 4);
     link_pair(&m, Y, B, 4);
     link_pair(&m, Z, C, 5);
-    bed_open(&b, *state, m, true, GS_MIB, 2);
+    fixture_open(&b, *state, m, true, GS_MIB, 2);
     const uint32_t want[COUNT] = {[Z] = 3, [X] = 0, [Y] = 0};
     gs_assert_ok(gs_lp__propagate(&l, &b.g, &b.job, 1));
     for (uint32_t v = Z; v <= Y; v++)
         assert_int_equal(of[v], want[v]);
-    bed_close(&b);
+    fixture_close(&b);
     free(m.weight);
 }
 
@@ -196,8 +196,8 @@ static void test_moves__capacities_hold_and_threads_do_not_matter(void **state)
         uint32_t of[N], size[N], labels = 0;
         gs_lp_labels l = {.of = of, .size = size, .count = N, .most = MOST};
         matrix m = random_matrix(N, 6000, 2);
-        bed b;
-        bed_open(&b, *state, m, true, 2 * GS_MIB, threads);
+        fixture b;
+        fixture_open(&b, *state, m, true, 2 * GS_MIB, threads);
         for (uint32_t v = 0; v < N; v++) {
             of[v] = v;
             size[v] = 1;
@@ -211,7 +211,7 @@ static void test_moves__capacities_hold_and_threads_do_not_matter(void **state)
         if (threads == 1)
             memcpy(first, of, sizeof(of));
         assert_memory_equal(first, of, sizeof(of));
-        bed_close(&b);
+        fixture_close(&b);
         free(m.weight);
     }
 }
@@ -224,9 +224,9 @@ static void test_contract__adds_up_what_runs_between_labels(void **state)
     uint32_t of[N], size[LABELS + 2] = {0};
     gs_lp_labels l = {.of = of, .size = size, .count = LABELS + 2}; /* labels 3 and 8 are not in use */
     matrix m = random_matrix(N, 2500, 3), want = matrix_make(LABELS);
-    bed b, c = {0};
+    fixture b, c = {0};
 
-    bed_open(&b, *state, m, true, GS_MIB, 2);
+    fixture_open(&b, *state, m, true, GS_MIB, 2);
     for (uint32_t v = 0; v < N; v++) {
         of[v] = v % LABELS + (v % LABELS >= 3);
         size[of[v]]++;
@@ -245,7 +245,7 @@ static void test_contract__adds_up_what_runs_between_labels(void **state)
         assert_int_equal(c.g.weight[i], N / LABELS + (i < N % LABELS));
     gs_assert_ok(gs_lp__each(&c.g, &b.job, 0, 1, compare_list, &c));
     gs_lp__graph_free(&c.g);
-    bed_close(&b);
+    fixture_close(&b);
     free(m.weight);
     free(want.weight);
 }
@@ -260,7 +260,7 @@ static void test_exact__who_loses_least_moves(void **state)
     const gs_part_grid grid = gs_part__grid_make(N, 2);
     gs_lp_labels l = {.of = of, .size = size, .count = 2, .grid = &grid};
     matrix m = matrix_make(N);
-    bed b;
+    fixture b;
 
     link_pair(&m, 0, 1, 1);
     link_pair(&m, 1, 2, 1);
@@ -269,11 +269,11 @@ static void test_exact__who_loses_least_moves(void **state)
     link_pair(&m, 3, 1, 1);
     link_pair(&m, 4, 0, 1);
     link_pair(&m, 4, 5, 1);
-    bed_open(&b, *state, m, false, GS_MIB, 2);
+    fixture_open(&b, *state, m, false, GS_MIB, 2);
     gs_assert_ok(gs_lp__make_exact(&l, &b.g, &b.job));
     assert_memory_equal(of, want, sizeof(of));
     assert_int_equal(size[0], 4);
-    bed_close(&b);
+    fixture_close(&b);
     free(m.weight);
 }
 
@@ -285,15 +285,15 @@ static void test_exact__fills_every_interval(void **state)
     const gs_part_grid grid = gs_part__grid_make(N, PARTS);
     gs_lp_labels l = {.of = of, .size = size, .count = grid.parts, .grid = &grid};
     matrix m = matrix_make(N);
-    bed b;
+    fixture b;
 
     link_pair(&m, 5, 50, 1);
-    bed_open(&b, *state, m, false, GS_MIB, 1);
+    fixture_open(&b, *state, m, false, GS_MIB, 1);
     gs_assert_ok(gs_lp__make_exact(&l, &b.g, &b.job));
     for (uint32_t i = 0; i < grid.parts; i++)
         assert_int_equal(size[i], gs_part__grid_capacity(&grid, i));
     check_sizes(&l, &b.g);
-    bed_close(&b);
+    fixture_close(&b);
     free(m.weight);
 }
 

@@ -13,7 +13,7 @@ enum { FEATURES, Y, G, ARRAYS };
 /* Edges u -> v: 5 hears 3 and 41, 9 hears itself, 60 hears 5. */
 static const uint32_t edge[][2] = {{3, 5}, {41, 5}, {9, 9}, {5, 60}};
 
-struct bed {
+struct fixture {
     gs_array array[ARRAYS];
     gs_reg reg[3][4];
     gs_instr instr[3][2];
@@ -29,7 +29,7 @@ struct bed {
 };
 
 /* The only sum of a stage. */
-static void sum_rows(struct bed *b, uint32_t s, uint32_t array, uint32_t scale, bool self)
+static void sum_rows(struct fixture *b, uint32_t s, uint32_t array, uint32_t scale, bool self)
 {
     b->stage[s].sums = b->stage[s].edge_regs = b->stage[s].edge_instrs = 0;
     b->stage[s].edge_reg = b->edge_reg[s];
@@ -37,7 +37,7 @@ static void sum_rows(struct bed *b, uint32_t s, uint32_t array, uint32_t scale, 
     gs_stage_add_row_sum(&b->stage[s], &(gs_row_sum){.array = array, .scale = scale}, b->array[array].width, 0, self);
 }
 
-static void set_row(const struct bed *b, uint64_t *bits, uint32_t row)
+static void set_row(const struct fixture *b, uint64_t *bits, uint32_t row)
 {
     bits[row / 50 * b->g.words] |= 1ull << (row % 50);
 }
@@ -46,7 +46,7 @@ static bool has_row(const uint64_t *bits, uint32_t row) { return bits[row / 50] 
 
 static gs_status reach(void *context, uint32_t direction, const uint64_t *targets, uint64_t *operands)
 {
-    struct bed *b = context;
+    struct fixture *b = context;
     b->reaches++;
     for (size_t e = 0; e < sizeof(edge) / sizeof(edge[0]); e++)
         if (has_row(targets, edge[e][direction == GS_BY_DEST ? 1 : 0]))
@@ -55,7 +55,7 @@ static gs_status reach(void *context, uint32_t direction, const uint64_t *target
 }
 
 /* y = F W; loss of relu(sum of y over in-edges); its gradient g summed over out-edges, times F: the gradient of W. */
-static void make(struct bed *b, gs_op last)
+static void make(struct fixture *b, gs_op last)
 {
     memset(b, 0, sizeof(*b));
     for (uint32_t a = 0; a < ARRAYS; a++)
@@ -90,7 +90,7 @@ static void make(struct bed *b, gs_op last)
     set_row(b, b->reported, 9);
 }
 
-static void find(gs_row_sets *out, struct bed *b)
+static void find(gs_row_sets *out, struct fixture *b)
 {
     const uint64_t *const reported[] = {b->reported};
     gs_assert_ok(gs_row_sets_find(out, &(gs_row_sets_config){.program = &b->p, .chunks = &b->chunks, .granules = b->g,
@@ -116,7 +116,7 @@ static void test_row_sets__of_what_rows_are_scaled_by(void **state)
 {
     (void)state;
     for (int self = 0; self < 2; self++) {
-        struct bed b;
+        struct fixture b;
         gs_row_sets s;
         make(&b, GS_OP_RELU);
         sum_rows(&b, 1, FEATURES, Y, self == 1);
@@ -133,7 +133,7 @@ static void test_row_sets__of_what_rows_are_scaled_by(void **state)
 static void test_row_sets__are_what_the_loss_sees(void **state)
 {
     (void)state;
-    struct bed b;
+    struct fixture b;
     gs_row_sets s;
     make(&b, GS_OP_RELU);
     find(&s, &b);
@@ -154,7 +154,7 @@ static void test_row_sets__are_what_the_loss_sees(void **state)
 static void test_row_sets__a_value_that_is_not_zero_needs_all(void **state)
 {
     (void)state;
-    struct bed b;
+    struct fixture b;
     gs_row_sets s;
     make(&b, GS_OP_SIGMOID);
     find(&s, &b);
@@ -167,7 +167,7 @@ static void test_row_sets__a_value_that_is_not_zero_needs_all(void **state)
 /* Of the gradient, 0 but at two rows, what stands in the text's place of the relu: is it 0 elsewhere, too? */
 static void expect_kept(bool kept, gs_instr last)
 {
-    struct bed b;
+    struct fixture b;
     gs_row_sets s;
     make(&b, GS_OP_RELU);
     last.dst = 2;
@@ -209,7 +209,7 @@ static void test_row_sets__know_which_functions_keep_zero(void **state)
 static void test_row_sets__gaps_are_filled_where_partial_sums_are_unsafe(void **state)
 {
     (void)state;
-    struct bed b;
+    struct fixture b;
     gs_row_sets s;
     make(&b, GS_OP_RELU);
     assert_false(gs_rows__unsafe(&b.p));
@@ -224,7 +224,7 @@ static void test_row_sets__gaps_are_filled_where_partial_sums_are_unsafe(void **
 static void test_row_sets__a_pass_without_a_report_needs_all(void **state)
 {
     (void)state;
-    struct bed b;
+    struct fixture b;
     gs_row_sets s;
     const uint64_t *const none[] = {NULL};
     make(&b, GS_OP_RELU);

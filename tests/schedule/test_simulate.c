@@ -9,7 +9,7 @@
 
 enum { TASKS = 16 };
 
-struct bed {
+struct fixture {
     gs_program program;
     gs_stage stage;
     gs_task task[TASKS];
@@ -21,7 +21,7 @@ struct bed {
 };
 
 /* Memory runs at 1e9 floats a second, the disk at 1e8 bytes, and nothing else takes any time. */
-static void bed_make(struct bed *b)
+static void fixture_make(struct fixture *b)
 {
     memset(b, 0, sizeof(*b));
     b->program = (gs_program){.stages = 1, .stage = &b->stage};
@@ -31,7 +31,7 @@ static void bed_make(struct bed *b)
 }
 
 /* Waits for tasks `a` and `b`, GS_NONE for nothing. */
-static uint32_t add(struct bed *b, gs_task_kind kind, double milliseconds, uint32_t first, uint32_t second)
+static uint32_t add(struct fixture *b, gs_task_kind kind, double milliseconds, uint32_t first, uint32_t second)
 {
     gs_task *const t = &b->task[b->plan.tasks];
     const double rate = kind == GS_TASK_ZERO ? 4e9 : 1e8; /* bytes a second */
@@ -45,7 +45,7 @@ static uint32_t add(struct bed *b, gs_task_kind kind, double milliseconds, uint3
     return b->plan.tasks - 1;
 }
 
-static gs_simulation run(const struct bed *b)
+static gs_simulation run(const struct fixture *b)
 {
     gs_simulation x;
     const gs_simulation_input in = {&b->plan, &b->program, NULL, 1, &b->cost, &b->topology, 0};
@@ -61,8 +61,8 @@ static void assert_ms(double seconds, double milliseconds)
 static void test_simulate__reads_run_ahead_of_computes(void **state)
 {
     (void)state;
-    struct bed b;
-    bed_make(&b);
+    struct fixture b;
+    fixture_make(&b);
     const uint32_t r0 = add(&b, GS_TASK_READ, 10, GS_NONE, GS_NONE);
     add(&b, GS_TASK_ZERO, 20, r0, GS_NONE);
     const uint32_t r1 = add(&b, GS_TASK_READ, 10, GS_NONE, GS_NONE);
@@ -78,8 +78,8 @@ static void test_simulate__reads_run_ahead_of_computes(void **state)
 static void test_simulate__a_read_that_waits_for_a_compute_does_not(void **state)
 {
     (void)state;
-    struct bed b;
-    bed_make(&b);
+    struct fixture b;
+    fixture_make(&b);
     const uint32_t r0 = add(&b, GS_TASK_READ, 10, GS_NONE, GS_NONE);
     const uint32_t c0 = add(&b, GS_TASK_ZERO, 20, r0, GS_NONE);
     const uint32_t r1 = add(&b, GS_TASK_READ, 10, c0, GS_NONE);
@@ -93,8 +93,8 @@ static void test_simulate__a_read_that_waits_for_a_compute_does_not(void **state
 static void test_simulate__writes_and_reads_share_the_disk(void **state)
 {
     (void)state;
-    struct bed b;
-    bed_make(&b);
+    struct fixture b;
+    fixture_make(&b);
     const uint32_t r0 = add(&b, GS_TASK_READ, 30, GS_NONE, GS_NONE);
     const uint32_t c0 = add(&b, GS_TASK_ZERO, 1, r0, GS_NONE);
     const uint32_t w0 = add(&b, GS_TASK_WRITE, 40, c0, GS_NONE);
@@ -110,9 +110,9 @@ static void test_simulate__writes_and_reads_share_the_disk(void **state)
 static void test_simulate__small_requests_cost_their_number(void **state)
 {
     (void)state;
-    struct bed b;
+    struct fixture b;
     gs_block_run run_of[3] = {{0, 1}, {10, 1}, {20, 1}};
-    bed_make(&b);
+    fixture_make(&b);
     b.cost.request_seconds = 2e-3;
     const uint32_t r0 = add(&b, GS_TASK_READ, 10, GS_NONE, GS_NONE);
     b.task[r0].runs = 3;
@@ -127,9 +127,9 @@ static void test_simulate__small_requests_cost_their_number(void **state)
  * enough. */
 static void check_epochs(double last_compute, double epoch, double stall)
 {
-    struct bed b;
+    struct fixture b;
     gs_ahead ahead[1];
-    bed_make(&b);
+    fixture_make(&b);
     const uint32_t r0 = add(&b, GS_TASK_READ, 10, GS_NONE, GS_NONE);
     const uint32_t c0 = add(&b, GS_TASK_ZERO, 20, r0, GS_NONE);
     const uint32_t r1 = add(&b, GS_TASK_READ, 10, GS_NONE, GS_NONE);
@@ -155,9 +155,9 @@ static void test_simulate__first_reads_are_made_in_the_run_before(void **state)
 static void test_simulate__lanes_of_one_device_run_beside_each_other(void **state)
 {
     (void)state;
-    struct bed b;
+    struct fixture b;
     gs_ahead ahead[1];
-    bed_make(&b);
+    fixture_make(&b);
     b.plan.devices = 1;
     b.topology = (gs_topology){1, 1, {{0, 1, 1e8, 0}}};
     const uint32_t r0 = add(&b, GS_TASK_READ, 10, GS_NONE, GS_NONE);

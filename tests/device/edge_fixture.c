@@ -1,4 +1,4 @@
-#include "edge_bed.h"
+#include "edge_fixture.h"
 
 #include <math.h>
 #include <stdlib.h>
@@ -8,7 +8,7 @@
 #include "base/philox.h"
 #include "support/formulas.h"
 
-void bed_init(edge_bed *b, uint32_t index_bytes, uint32_t targets, const uint32_t *degree, uint32_t operand_rows)
+void edges_init(edge_fixture *b, uint32_t index_bytes, uint32_t targets, const uint32_t *degree, uint32_t operand_rows)
 {
     memset(b, 0, sizeof(*b));
     strcpy(b->stage.name, "edge stage");
@@ -35,9 +35,9 @@ void bed_init(edge_bed *b, uint32_t index_bytes, uint32_t targets, const uint32_
 
 static void free_rows(const float *p) { test_free((void *)(uintptr_t)p); }
 
-void bed_free(edge_bed *b)
+void edges_free(edge_fixture *b)
 {
-    for (uint32_t i = 0; i < BED_MAX; i++) {
+    for (uint32_t i = 0; i < EDGES_MAX; i++) {
         free_rows(b->weight[i]);
         free_rows(b->rows[i]);
     }
@@ -53,17 +53,17 @@ void bed_free(edge_bed *b)
     test_free(b->index);
 }
 
-static uint32_t add_edge_reg(edge_bed *b, gs_edge_reg_kind kind, uint32_t width, const float *rows)
+static uint32_t add_edge_reg(edge_fixture *b, gs_edge_reg_kind kind, uint32_t width, const float *rows)
 {
     const uint32_t r = b->stage.edge_regs++;
-    assert_true(r < BED_MAX);
+    assert_true(r < EDGES_MAX);
     b->edge_reg[r] = (gs_edge_reg){.kind = kind, .width = width, .array = GS_NONE};
     b->rows[r] = rows;
     return r;
 }
 
 /* Rows at one end, of an array of `columns` columns. */
-static uint32_t add_rows(edge_bed *b, gs_edge_reg_kind end, uint32_t width, uint32_t columns, float low, float high)
+static uint32_t add_rows(edge_fixture *b, gs_edge_reg_kind end, uint32_t width, uint32_t columns, float low, float high)
 {
     const size_t rows = end == GS_EDGE_TARGET ? b->target_rows : b->operand_rows;
     const uint32_t r =
@@ -73,17 +73,17 @@ static uint32_t add_rows(edge_bed *b, gs_edge_reg_kind end, uint32_t width, uint
     return r;
 }
 
-uint32_t bed_operand(edge_bed *b, uint32_t width, float low, float high)
+uint32_t add_operand(edge_fixture *b, uint32_t width, float low, float high)
 {
     return add_rows(b, GS_EDGE_OPERAND, width, width, low, high);
 }
 
-uint32_t bed_target(edge_bed *b, uint32_t width, float low, float high)
+uint32_t add_target(edge_fixture *b, uint32_t width, float low, float high)
 {
     return add_rows(b, GS_EDGE_TARGET, width, width, low, high);
 }
 
-void bed_make_typed(edge_bed *b, uint32_t types)
+void edges_make_typed(edge_fixture *b, uint32_t types)
 {
     b->types = types;
     b->type = test_malloc(b->edges);
@@ -91,21 +91,21 @@ void bed_make_typed(edge_bed *b, uint32_t types)
         b->type[k] = (uint8_t)random_below(k, 8, types);
 }
 
-uint32_t bed_by_type(edge_bed *b, gs_edge_reg_kind end, uint32_t width, float low, float high)
+uint32_t add_by_type(edge_fixture *b, gs_edge_reg_kind end, uint32_t width, float low, float high)
 {
     const uint32_t r = add_rows(b, end, width, b->types * width, low, high);
     b->edge_reg[r].typed = true;
     return r;
 }
 
-uint32_t bed_weight(edge_bed *b)
+uint32_t add_weight(edge_fixture *b)
 {
     if (b->edge_weight == NULL)
         b->edge_weight = random_floats(b->edges, 19, 0.1f, 2);
     return add_edge_reg(b, GS_EDGE_WEIGHT, 1, NULL);
 }
 
-uint32_t bed_param(edge_bed *b, uint32_t width)
+uint32_t edges_param(edge_fixture *b, uint32_t width)
 {
     const uint32_t p = b->program.params++;
     b->param[p] = (gs_param){.dims = 1, .rows = 1, .cols = width};
@@ -113,7 +113,7 @@ uint32_t bed_param(edge_bed *b, uint32_t width)
     return p;
 }
 
-uint32_t bed_matrices(edge_bed *b, uint32_t in, uint32_t out)
+uint32_t add_matrices(edge_fixture *b, uint32_t in, uint32_t out)
 {
     const uint32_t p = b->program.params++;
     b->param[p] = (gs_param){.dims = 2, .rows = b->types * in, .cols = out};
@@ -121,7 +121,7 @@ uint32_t bed_matrices(edge_bed *b, uint32_t in, uint32_t out)
     return p;
 }
 
-static uint32_t add_id_reg(edge_bed *b, gs_edge_reg_kind kind, uint32_t rows, uint32_t first)
+static uint32_t add_id_reg(edge_fixture *b, gs_edge_reg_kind kind, uint32_t rows, uint32_t first)
 {
     uint32_t *const id = test_malloc(rows * sizeof(*id));
     for (uint32_t r = 0; r < rows; r++)
@@ -129,10 +129,14 @@ static uint32_t add_id_reg(edge_bed *b, gs_edge_reg_kind kind, uint32_t rows, ui
     return add_edge_reg(b, kind, 1, (const float *)(const void *)id);
 }
 
-uint32_t bed_operand_id(edge_bed *b, uint32_t first) { return add_id_reg(b, GS_EDGE_OPERAND, b->operand_rows, first); }
-uint32_t bed_target_id(edge_bed *b, uint32_t first) { return add_id_reg(b, GS_EDGE_TARGET, b->target_rows, first); }
+uint32_t add_operand_id(edge_fixture *b, uint32_t first)
+{
+    return add_id_reg(b, GS_EDGE_OPERAND, b->operand_rows, first);
+}
 
-void bed_make_parallel(edge_bed *b)
+uint32_t add_target_id(edge_fixture *b, uint32_t first) { return add_id_reg(b, GS_EDGE_TARGET, b->target_rows, first); }
+
+void edges_make_parallel(edge_fixture *b)
 {
     b->parallel = true;
     b->type = test_malloc(b->edges);
@@ -145,21 +149,21 @@ void bed_make_parallel(edge_bed *b)
     }
 }
 
-uint32_t bed_do(edge_bed *b, gs_op op, uint32_t width, gs_operand x, gs_operand y)
+uint32_t add_op(edge_fixture *b, gs_op op, uint32_t width, gs_operand x, gs_operand y)
 {
-    assert_true(b->stage.edge_instrs < BED_MAX);
+    assert_true(b->stage.edge_instrs < EDGES_MAX);
     const uint32_t r = add_edge_reg(b, GS_EDGE_TEMP, width, NULL);
     b->instr[b->stage.edge_instrs++] = (gs_instr){.op = op, .dst = r, .a = x, .b = y, .alpha = 0.2f};
     return r;
 }
 
-static uint32_t add_sum_reg(edge_bed *b, uint32_t width)
+static uint32_t add_sum_reg(edge_fixture *b, uint32_t width)
 {
     b->reg[b->stage.regs] = (gs_reg){.kind = GS_REG_SUM, .dtype = GS_F32, .width = width, .array = GS_NONE};
     return b->stage.regs++;
 }
 
-uint32_t bed_sum(edge_bed *b, gs_sum_kind kind, uint32_t value)
+uint32_t add_sum(edge_fixture *b, gs_sum_kind kind, uint32_t value)
 {
     b->stage.sum[b->stage.sums] =
         (gs_sum){.kind = kind, .array = GS_NONE, .value = value, .score = GS_NONE, .lse = GS_NONE,
@@ -167,17 +171,17 @@ uint32_t bed_sum(edge_bed *b, gs_sum_kind kind, uint32_t value)
     return b->stage.sums++;
 }
 
-uint32_t bed_attend(edge_bed *b, uint32_t value, uint32_t score)
+uint32_t add_attend(edge_fixture *b, uint32_t value, uint32_t score)
 {
-    const uint32_t s = bed_sum(b, GS_SUM_ATTEND, value);
+    const uint32_t s = add_sum(b, GS_SUM_ATTEND, value);
     b->stage.sum[s].score = score;
     b->stage.sum[s].lse = add_sum_reg(b, b->edge_reg[score].width);
     return s;
 }
 
-uint32_t bed_sum_width(const edge_bed *b, uint32_t sum) { return b->reg[b->stage.sum[sum].reg].width; }
+uint32_t edges_sum_width(const edge_fixture *b, uint32_t sum) { return b->reg[b->stage.sum[sum].reg].width; }
 
-uint32_t bed_heads(const edge_bed *b, uint32_t sum)
+uint32_t edges_heads(const edge_fixture *b, uint32_t sum)
 {
     const gs_sum *const s = &b->stage.sum[sum];
     return s->kind == GS_SUM_ATTEND ? b->edge_reg[s->score].width : 0;
@@ -188,10 +192,10 @@ uint32_t bed_heads(const edge_bed *b, uint32_t sum)
 #define WIDEST 700
 
 typedef struct edge_values {
-    double value[BED_MAX][WIDEST];
+    double value[EDGES_MAX][WIDEST];
 } edge_values;
 
-static double operand_at(const edge_bed *b, const edge_values *v, const gs_operand *o, uint32_t c)
+static double operand_at(const edge_fixture *b, const edge_values *v, const gs_operand *o, uint32_t c)
 {
     if (o->kind == GS_FROM_CONST)
         return (double)o->value;
@@ -202,16 +206,16 @@ static double operand_at(const edge_bed *b, const edge_values *v, const gs_opera
     return v->value[o->index][b->edge_reg[o->index].width == 1 ? 0 : c];
 }
 
-enum { BED_SEED = 77, BED_EPOCH = 5 };
+enum { EDGES_SEED = 77, EDGES_EPOCH = 5 };
 
-static uint32_t id_at(const edge_bed *b, const gs_operand *o, uint32_t target, uint32_t operand)
+static uint32_t id_at(const edge_fixture *b, const gs_operand *o, uint32_t target, uint32_t operand)
 {
     const uint32_t row = b->edge_reg[o->index].kind == GS_EDGE_TARGET ? target : operand;
     return ((const uint32_t *)(const void *)b->rows[o->index])[row];
 }
 
 /* As program.h says, with the rank counted from the target's first edge. */
-static double mask_at(const edge_bed *b, const gs_instr *in, uint32_t target, uint32_t operand, uint32_t edge,
+static double mask_at(const edge_fixture *b, const gs_instr *in, uint32_t target, uint32_t operand, uint32_t edge,
                       uint32_t c, uint32_t width)
 {
     const uint32_t source = id_at(b, &in->a, target, operand), destination = id_at(b, &in->b, target, operand);
@@ -223,20 +227,20 @@ static double mask_at(const edge_bed *b, const gs_instr *in, uint32_t target, ui
     for (uint32_t k = b->start[t]; k < edge; k++)
         rank += get_number(b->index, b->index_bytes, k) == operand && (b->type == NULL || b->type[k] == type);
     const uint32_t counter[4] = {source, destination, (one ? 0 : rank) * ((width + 3) / 4) + c / 4, one ? 0 : type};
-    gs_random_edge_key(key, BED_SEED, in->site, BED_EPOCH);
+    gs_random_edge_key(key, EDGES_SEED, in->site, EDGES_EPOCH);
     gs_philox4x32(word, counter, key);
     return (double)(word[c % 4] >> 8) / 16777216 >= (double)in->alpha ? 1 / (1 - (double)in->alpha) : 0;
 }
 
 /* What column `from` of a row counts in column `to` of its product. */
-static double matrix_at(const edge_bed *b, const gs_instr *in, uint32_t edge, uint32_t from, uint32_t to)
+static double matrix_at(const edge_fixture *b, const gs_instr *in, uint32_t edge, uint32_t from, uint32_t to)
 {
     const uint32_t p = in->b.index, cols = b->param[p].cols, rows = b->param[p].rows / b->types;
     const float *const matrix = b->weight[p] + (size_t)b->type[edge] * rows * cols;
     return (double)(in->op == GS_OP_BY_TYPE ? matrix[from * cols + to] : matrix[to * cols + from]);
 }
 
-static void compute_edge(const edge_bed *b, edge_values *v, uint32_t target, uint32_t operand, uint32_t edge)
+static void compute_edge(const edge_fixture *b, edge_values *v, uint32_t target, uint32_t operand, uint32_t edge)
 {
     for (uint32_t r = 0; r < b->stage.edge_regs; r++) {
         const gs_edge_reg *const g = &b->edge_reg[r];
@@ -277,10 +281,10 @@ static void compute_edge(const edge_bed *b, edge_values *v, uint32_t target, uin
 }
 
 /* Softmax in two passes: the largest score of each head first. */
-static void expect_attend(const edge_bed *b, edge_values *v, uint32_t s, uint32_t t)
+static void expect_attend(const edge_fixture *b, edge_values *v, uint32_t s, uint32_t t)
 {
     const gs_sum *const sum = &b->stage.sum[s];
-    const uint32_t width = bed_sum_width(b, s), heads = bed_heads(b, s), row = 2 * t + 1;
+    const uint32_t width = edges_sum_width(b, s), heads = edges_heads(b, s), row = 2 * t + 1;
     double *const acc = b->want[s] + (size_t)row * width, *const size = b->size[s] + (size_t)row * width;
     double *const most = test_malloc(heads * sizeof(double)), *const total = test_malloc(heads * sizeof(double));
     for (uint32_t h = 0; h < heads; h++) {
@@ -313,10 +317,10 @@ static void expect_attend(const edge_bed *b, edge_values *v, uint32_t s, uint32_
     test_free(total);
 }
 
-static void expect_sum(const edge_bed *b, edge_values *v, uint32_t s, uint32_t t)
+static void expect_sum(const edge_fixture *b, edge_values *v, uint32_t s, uint32_t t)
 {
     const gs_sum *const sum = &b->stage.sum[s];
-    const uint32_t wide = bed_sum_width(b, s), width = b->edge_reg[sum->value].width, row = 2 * t + 1;
+    const uint32_t wide = edges_sum_width(b, s), width = b->edge_reg[sum->value].width, row = 2 * t + 1;
     for (uint32_t k = b->start[t]; k < b->start[t + 1]; k++) {
         const size_t at = (size_t)row * wide + (sum->kind == GS_SUM_ADD_TYPE ? b->type[k] * width : 0);
         double *const acc = b->want[s] + at, *const size = b->size[s] + at;
@@ -342,11 +346,11 @@ static double *zeros(size_t n)
     return p;
 }
 
-void bed_expect(edge_bed *b)
+void edges_expect(edge_fixture *b)
 {
     edge_values *const v = test_malloc(sizeof(*v));
     for (uint32_t s = 0; s < b->stage.sums; s++) {
-        const uint32_t width = bed_sum_width(b, s), heads = bed_heads(b, s);
+        const uint32_t width = edges_sum_width(b, s), heads = edges_heads(b, s);
         b->want[s] = zeros((size_t)b->target_rows * width);
         b->size[s] = zeros((size_t)b->target_rows * width);
         b->want_lse[s] = zeros((size_t)b->target_rows * heads + 1);
@@ -363,7 +367,7 @@ void bed_expect(edge_bed *b)
 
 /* ---- runs ---- */
 
-gs_edge_program_launch bed_launch(const edge_bed *b, const gs_accumulator *sum)
+gs_edge_program_launch edges_launch(const edge_fixture *b, const gs_accumulator *sum)
 {
     return (gs_edge_program_launch){.program = &b->program, .stage = &b->stage,
                                     .edges = {.index_bytes = b->index_bytes, .targets = b->targets,
@@ -371,7 +375,7 @@ gs_edge_program_launch bed_launch(const edge_bed *b, const gs_accumulator *sum)
                                               .weight = b->edge_weight, .type = b->type,
                                               .type_bytes = b->type == NULL ? 0 : 1, .operand_rows = b->operand_rows,
                                               .target_rows = b->target_rows},
-                                    .seed = BED_SEED, .epoch = BED_EPOCH, .rows = b->rows, .sum = sum,
+                                    .seed = EDGES_SEED, .epoch = EDGES_EPOCH, .rows = b->rows, .sum = sum,
                                     .param = b->weight};
 }
 
@@ -385,13 +389,13 @@ static void run_frozen(gs_device *d, const gs_edge_program_launch *l)
 }
 
 /* The i-th of `pieces` parts of every target's edges, with indices and weights of its own. */
-static void run_part(const edge_bed *b, gs_device *d, uint32_t i, uint32_t pieces, const bed_result *r)
+static void run_part(const edge_fixture *b, gs_device *d, uint32_t i, uint32_t pieces, const edges_result *r)
 {
     uint32_t *const start = test_malloc((b->targets + 1) * sizeof(uint32_t));
     char *const index = test_malloc((size_t)b->edges * b->index_bytes);
     float *const weight = test_malloc(b->edges * sizeof(float));
     uint8_t *const type = test_malloc(b->edges);
-    gs_edge_program_launch l = bed_launch(b, r->sum);
+    gs_edge_program_launch l = edges_launch(b, r->sum);
     uint32_t n = 0;
     for (uint32_t t = 0; t < b->targets; t++) {
         const uint64_t degree = b->start[t + 1] - b->start[t];
@@ -416,11 +420,11 @@ static void run_part(const edge_bed *b, gs_device *d, uint32_t i, uint32_t piece
     test_free(type);
 }
 
-void bed_run(const edge_bed *b, gs_device *d, uint32_t pieces, bed_result *r)
+void edges_run(const edge_fixture *b, gs_device *d, uint32_t pieces, edges_result *r)
 {
     gs_assert_ok(gs_device_prepare(d, &b->program));
     for (uint32_t s = 0; s < b->stage.sums; s++) {
-        const uint32_t width = bed_sum_width(b, s), heads = bed_heads(b, s);
+        const uint32_t width = edges_sum_width(b, s), heads = edges_heads(b, s);
         gs_accumulator *const a = &r->sum[s];
         a->acc = random_floats((size_t)b->target_rows * width, 77, 5, 6); /* begin must write them */
         a->maximum = heads == 0 ? NULL : random_floats((size_t)b->target_rows * heads, 78, 5, 6);
@@ -428,18 +432,18 @@ void bed_run(const edge_bed *b, gs_device *d, uint32_t pieces, bed_result *r)
         gs_assert_ok(launch_begin_sum(d, b->stage.sum[s].kind, a, b->target_rows, width, heads));
     }
     if (pieces == 1) {
-        const gs_edge_program_launch l = bed_launch(b, r->sum);
+        const gs_edge_program_launch l = edges_launch(b, r->sum);
         run_frozen(d, &l);
     } else {
         for (uint32_t i = 0; i < pieces; i++)
             run_part(b, d, i, pieces, r);
     }
     for (uint32_t s = 0; s < b->stage.sums; s++)
-        gs_assert_ok(launch_finish_sum(d, b->stage.sum[s].kind, &r->sum[s], b->target_rows, bed_sum_width(b, s),
-                                       bed_heads(b, s)));
+        gs_assert_ok(launch_finish_sum(d, b->stage.sum[s].kind, &r->sum[s], b->target_rows, edges_sum_width(b, s),
+                                       edges_heads(b, s)));
 }
 
-void bed_result_free(bed_result *r)
+void edges_result_free(edges_result *r)
 {
     for (uint32_t s = 0; s < GS_STAGE_SUMS; s++) {
         test_free(r->sum[s].acc);
@@ -449,10 +453,10 @@ void bed_result_free(bed_result *r)
     memset(r, 0, sizeof(*r));
 }
 
-void bed_compare(const edge_bed *b, const bed_result *r, double tolerance)
+void edges_compare(const edge_fixture *b, const edges_result *r, double tolerance)
 {
     for (uint32_t s = 0; s < b->stage.sums; s++) {
-        const uint32_t width = bed_sum_width(b, s), heads = bed_heads(b, s);
+        const uint32_t width = edges_sum_width(b, s), heads = edges_heads(b, s);
         for (size_t i = 0; i < (size_t)b->target_rows * width; i++) {
             const double got = (double)r->sum[s].acc[i], want = b->want[s][i];
             if (!(fabs(got - want) <= tolerance * (b->size[s][i] + 1e-30)))
@@ -467,10 +471,10 @@ void bed_compare(const edge_bed *b, const bed_result *r, double tolerance)
     }
 }
 
-void bed_same(const edge_bed *b, const bed_result *x, const bed_result *y)
+void edges_same(const edge_fixture *b, const edges_result *x, const edges_result *y)
 {
     for (uint32_t s = 0; s < b->stage.sums; s++) {
-        const size_t n = (size_t)b->target_rows * bed_sum_width(b, s), h = (size_t)b->target_rows * bed_heads(b, s);
+        const size_t n = (size_t)b->target_rows * edges_sum_width(b, s), h = (size_t)b->target_rows * edges_heads(b, s);
         gs_assert_all_close(x->sum[s].acc, y->sum[s].acc, n, 0, 0); /* prints the place */
         assert_memory_equal(x->sum[s].acc, y->sum[s].acc, n * sizeof(float));
         if (h > 0)
@@ -478,29 +482,29 @@ void bed_same(const edge_bed *b, const bed_result *x, const bed_result *y)
     }
 }
 
-void bed_check(edge_bed *b, double tolerance)
+void edges_check(edge_fixture *b, double tolerance)
 {
-    bed_expect(b);
+    edges_expect(b);
     for (size_t i = 0; i < isas; i++) {
-        bed_result first = {0};
+        edges_result first = {0};
         for (unsigned threads = 1; threads <= 3; threads++) {
-            bed_result r = {0};
+            edges_result r = {0};
             gs_device *const d = open_isa(isa_names[i], threads);
             if (d == NULL)
                 break;
-            bed_run(b, d, 1, threads == 1 ? &first : &r);
+            edges_run(b, d, 1, threads == 1 ? &first : &r);
             if (threads > 1) {
-                bed_same(b, &first, &r);
+                edges_same(b, &first, &r);
             } else if (b->parallel) {
-                bed_compare(b, &first, tolerance);
+                edges_compare(b, &first, tolerance);
             } else {
-                bed_compare(b, &first, tolerance);
-                bed_run(b, d, 3, &r);
-                bed_compare(b, &r, tolerance);
+                edges_compare(b, &first, tolerance);
+                edges_run(b, d, 3, &r);
+                edges_compare(b, &r, tolerance);
             }
-            bed_result_free(&r);
+            edges_result_free(&r);
             gs_device_close(d);
         }
-        bed_result_free(&first);
+        edges_result_free(&first);
     }
 }

@@ -1,4 +1,4 @@
-#include "io_bed.h"
+#include "io_fixture.h"
 
 #include <errno.h>
 #include <setjmp.h>
@@ -14,7 +14,7 @@
 #include "base/size.h"
 #include "io/io_internal.h"
 
-uint32_t bed_random(uint32_t *state)
+uint32_t fixture_random(uint32_t *state)
 {
     *state ^= *state << 13;
     *state ^= *state >> 17;
@@ -22,58 +22,59 @@ uint32_t bed_random(uint32_t *state)
     return *state;
 }
 
-uint8_t bed_byte(uint64_t offset, uint32_t salt)
+uint8_t fixture_byte(uint64_t offset, uint32_t salt)
 {
     const uint64_t v = (offset / 8 + 1) * 0x9E3779B97F4A7C15ull + salt * 0xD1B54A32D192ED03ull;
     return (uint8_t)((v ^ (v >> 29)) >> (offset % 8 * 8));
 }
 
-void bed_fill(uint8_t *dst, uint64_t offset, uint64_t bytes, uint32_t salt)
+void fixture_fill(uint8_t *dst, uint64_t offset, uint64_t bytes, uint32_t salt)
 {
     for (uint64_t i = 0; i < bytes; i++)
-        dst[i] = bed_byte(offset + i, salt);
+        dst[i] = fixture_byte(offset + i, salt);
 }
 
-void bed_expect(const uint8_t *got, uint64_t offset, uint64_t bytes, uint32_t salt)
+void fixture_expect(const uint8_t *got, uint64_t offset, uint64_t bytes, uint32_t salt)
 {
     for (uint64_t i = 0; i < bytes; i++)
-        if (got[i] != bed_byte(offset + i, salt))
+        if (got[i] != fixture_byte(offset + i, salt))
             fail_msg("byte %llu is 0x%02x, expected 0x%02x", (unsigned long long)(offset + i), got[i],
-                     bed_byte(offset + i, salt));
+                     fixture_byte(offset + i, salt));
 }
 
 /* Half of the pieces are cut to a random length, aligned or not; or
  * half are interrupted, in both ways that a system call can be. */
 static int inject(void *context, const gs_io_request *piece, uint64_t *length)
 {
-    bed *b = context;
-    const uint32_t r = bed_random(&b->rng);
+    fixture *b = context;
+    const uint32_t r = fixture_random(&b->rng);
 
     assert_true(piece->length > 0 && *length == piece->length);
     if (r % 2 == 0)
         return 0;
-    if (b->c->fault == BED_INTERRUPT)
+    if (b->c->fault == FIXTURE_INTERRUPT)
         return r % 4 == 1 ? EINTR : EAGAIN;
-    *length = 1 + bed_random(&b->rng) % piece->length;
+    *length = 1 + fixture_random(&b->rng) % piece->length;
     return 0;
 }
 
-char bed_dir[64];
+char fixture_dir[64];
 
-int bed_dir_make(void **state)
+int fixture_dir_make(void **state)
 {
     (void)state;
-    snprintf(bed_dir, sizeof(bed_dir), "io-test-XXXXXX");
-    return mkdtemp(bed_dir) == NULL;
+    snprintf(fixture_dir, sizeof(fixture_dir), "io-test-XXXXXX");
+    return mkdtemp(fixture_dir) == NULL;
 }
 
-int bed_dir_remove(void **state)
+int fixture_dir_remove(void **state)
 {
     (void)state;
-    return rmdir(bed_dir);
+    return rmdir(fixture_dir);
 }
 
-void bed_open(bed *b, const bed_case *c, uint32_t requests, uint32_t depth, uint64_t piece_bytes, uint64_t bytes)
+void fixture_open(fixture *b, const fixture_case *c, uint32_t requests, uint32_t depth, uint64_t piece_bytes,
+                  uint64_t bytes)
 {
     memset(b, 0, sizeof(*b));
     b->c = c;
@@ -88,13 +89,13 @@ void bed_open(bed *b, const bed_case *c, uint32_t requests, uint32_t depth, uint
     if (gs_io_open(&b->io, &config) != GS_OK)
         fail_msg("gs_io_open: %s", gs_last_error());
     gs_io__force_buffered(b->io, c->buffered);
-    if (c->fault != BED_NONE)
+    if (c->fault != FIXTURE_NONE)
         gs_io_set_fault(b->io, inject, b);
     snprintf(b->dir, sizeof(b->dir), "io-test-XXXXXX");
     assert_non_null(mkdtemp(b->dir));
 }
 
-void bed_close(bed *b)
+void fixture_close(fixture *b)
 {
     gs_io_close(b->io);
     gs_free_pages(b->memory, b->bytes);
@@ -102,7 +103,7 @@ void bed_close(bed *b)
     assert_int_equal(gs_alloc_live_bytes(), b->live); /* nothing leaked */
 }
 
-uint32_t bed_add(bed *b, const char *name, gs_io_mode mode)
+uint32_t fixture_add(fixture *b, const char *name, gs_io_mode mode)
 {
     uint32_t index = UINT32_MAX;
     snprintf(b->path, sizeof(b->path), "%s/%s", b->dir, name);
@@ -113,11 +114,11 @@ uint32_t bed_add(bed *b, const char *name, gs_io_mode mode)
     return index;
 }
 
-void bed_make_file(bed *b, const char *name, uint64_t bytes, uint32_t salt)
+void fixture_make_file(fixture *b, const char *name, uint64_t bytes, uint32_t salt)
 {
     uint8_t *const data = malloc(bytes + 1);
     assert_non_null(data);
-    bed_fill(data, 0, bytes, salt);
+    fixture_fill(data, 0, bytes, salt);
     snprintf(b->path, sizeof(b->path), "%s/%s", b->dir, name);
     FILE *f = fopen(b->path, "wb");
     assert_non_null(f);
@@ -126,7 +127,7 @@ void bed_make_file(bed *b, const char *name, uint64_t bytes, uint32_t salt)
     free(data);
 }
 
-void bed_expect_file(const bed *b, uint64_t bytes, uint32_t salt)
+void fixture_expect_file(const fixture *b, uint64_t bytes, uint32_t salt)
 {
     uint8_t *const data = malloc(bytes + 1);
     assert_non_null(data);
@@ -134,11 +135,11 @@ void bed_expect_file(const bed *b, uint64_t bytes, uint32_t salt)
     assert_non_null(f);
     assert_int_equal(fread(data, 1, bytes + 1, f), bytes);
     fclose(f);
-    bed_expect(data, 0, bytes, salt);
+    fixture_expect(data, 0, bytes, salt);
     free(data);
 }
 
-static void reap_good(bed *b)
+static void reap_good(fixture *b)
 {
     gs_io_completion done[8];
     const uint32_t n = gs_io_reap(b->io, done, GS_ARRAY_LEN(done), true);
@@ -149,7 +150,7 @@ static void reap_good(bed *b)
                      done[i].error);
 }
 
-void bed_submit(bed *b, const gs_io_request *r)
+void fixture_submit(fixture *b, const gs_io_request *r)
 {
     gs_status st;
     while ((st = gs_io_submit(b->io, r)) == GS_EAGAIN)
@@ -158,13 +159,13 @@ void bed_submit(bed *b, const gs_io_request *r)
         fail_msg("gs_io_submit: %s", gs_last_error());
 }
 
-void bed_drain(bed *b)
+void fixture_drain(fixture *b)
 {
     while (gs_io_outstanding(b->io) > 0)
         reap_good(b);
 }
 
-void bed_expect_text(const char *part)
+void fixture_expect_text(const char *part)
 {
     if (strstr(gs_last_error(), part) == NULL)
         fail_msg("no '%s' in '%s'", part, gs_last_error());
