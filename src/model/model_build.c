@@ -4,7 +4,7 @@
 #include <string.h>
 
 #include "base/alloc.h"
-#include "model/model_internal.h"
+#include "model/model_builder.h"
 
 /* ---- widths ---- */
 

@@ -5,7 +5,7 @@
  */
 #include <string.h>
 
-#include "model/model_internal.h"
+#include "model/model_builder.h"
 
 static const gs_text_param *text_param(const gs_builder *b, const char *name)
 {
@@ -39,9 +39,8 @@ static uint32_t build_typed(gs_builder *b, const gs_expr *e, uint32_t a, uint32_
     return gs_ir_binary(b->ir, GS_OP_MATMUL, a, w);
 }
 
-uint32_t gs_model__build_matmul(gs_builder *b, const gs_expr *e)
+uint32_t gs_model__build_matmul(gs_builder *b, const gs_expr *e, uint32_t a)
 {
-    const uint32_t a = gs_model__build_expr(b, e->a);
     const gs_text_param *const p = text_param(b, e->name);
     uint32_t w;
     bool typed;

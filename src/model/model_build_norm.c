@@ -7,14 +7,9 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "model/model_internal.h"
+#include "model/model_builder.h"
 
 #define EPSILON 1e-5f /* torch's, of both norms */
-
-static uint32_t number(gs_builder *b, float v)
-{
-    return gs_ir_const(b->ir, v, 1);
-}
 
 static uint32_t bin(gs_builder *b, gs_op op, uint32_t x, uint32_t y)
 {
@@ -51,14 +46,15 @@ static uint32_t new_row(gs_builder *b, const gs_expr *e, const char *name, uint3
 
 static uint32_t scaled(gs_builder *b, uint32_t d, uint32_t variance)
 {
-    return bin(b, GS_OP_MUL, d, gs_ir_unary(b->ir, GS_OP_RSQRT, bin(b, GS_OP_ADD, variance, number(b, EPSILON)), 0));
+    const uint32_t above_0 = bin(b, GS_OP_ADD, variance, gs_model__number(b, EPSILON));
+    return bin(b, GS_OP_MUL, d, gs_ir_unary(b->ir, GS_OP_RSQRT, above_0, 0));
 }
 
 /* (x - mean) / sqrt(variance + eps) over the row; with a name also weight and bias, as torch.nn.LayerNorm. */
 static uint32_t build_layer_norm(gs_builder *b, const gs_expr *e, uint32_t x)
 {
     gs_ir *ir = b->ir;
-    const uint32_t width = gs_ir_node(ir, x)->width, part = number(b, 1.0f / (float)width);
+    const uint32_t width = gs_ir_node(ir, x)->width, part = gs_model__number(b, 1.0f / (float)width);
     uint32_t d, variance, y, weight;
 
     d = bin(b, GS_OP_SUB, x, bin(b, GS_OP_MUL, gs_ir_unary(ir, GS_OP_ROWSUM, x, 0), part));

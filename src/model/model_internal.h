@@ -139,56 +139,10 @@ bool gs_model__function(const char *name, gs_op *op);
 /* Is it sum, mean, max, min, softmax or lstm? */
 bool gs_model__is_reduction(const char *name);
 
+/* ", relu, leaky_relu, ...": what the table of operators has; `text` again. */
+const char *gs_model__function_names(char *text, size_t bytes);
+
 /* Is it batch_norm or layer_norm, which may have a name for their parameters? */
 bool gs_model__is_norm(const char *name);
-
-/* ---- model_build.c: the network; model_build_expr.c: expressions ---- */
-
-#define GS_MAX_LAYERS 64u
-
-typedef struct gs_named {
-    const char *name;
-    uint32_t node;
-} gs_named;
-
-/* A softmax over in-edges and the vertex itself: its value at an edge, and at the vertex. */
-typedef struct gs_soft {
-    uint32_t edge, self;
-} gs_soft;
-
-typedef struct gs_builder {
-    const gs_model *m;
-    const gs_model_config *config;
-    gs_ir *ir;
-    const gs_text_layer *l;
-    uint32_t index;       /* of the layer in the network */
-    uint32_t in, out;     /* its widths */
-    const char *unknown;  /* the name that the header's output gives a width to, and the width */
-    uint32_t unknown_value;
-    uint32_t input[GS_MAX_LAYERS]; /* node of the input of each layer so far */
-    uint32_t values;      /* variables that have a value so far */
-    gs_named *value;      /* room for [l->statements] */
-    uint32_t *param;      /* [l->params] nodes */
-    uint32_t softs, soft_cap;
-    gs_soft *soft;
-    uint32_t next_site;   /* of a dropout inside a layer's text */
-    uint32_t reduction;   /* expression of the reduction we are in, or GS_TEXT_NONE */
-    gs_op act;            /* the network's activation */
-    float act_alpha;
-    bool has_act;
-} gs_builder;
-
-uint32_t gs_model__build_expr(gs_builder *b, uint32_t index);
-/* A value of edges as it would be for an edge from the vertex to itself. */
-uint32_t gs_model__at_self(gs_builder *b, uint32_t value);
-/* The vertex value or parameter called `name`, GS_IR_NONE where there is none (no error recorded). */
-uint32_t gs_model__lookup(gs_builder *b, const char *name);
-/* model_build_matmul.c */
-uint32_t gs_model__build_matmul(gs_builder *b, const gs_expr *e);
-/* model_build_norm.c: the normalised value of x. */
-uint32_t gs_model__build_norm(gs_builder *b, const gs_expr *e, uint32_t x);
-uint32_t gs_model__heads(const gs_builder *b);
-uint32_t gs_model__types(const gs_builder *b);
-uint32_t gs_model__bases(const gs_builder *b);
 
 #endif /* GS_MODEL_MODEL_INTERNAL_H */

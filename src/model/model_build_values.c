@@ -1,0 +1,130 @@
+/* model_build_values.c - what names in a layer's text are: inputs, variables, parameters, facts of the graph. */
+#include <stdlib.h>
+#include <string.h>
+
+#include "model/model_builder.h"
+
+uint32_t gs_model__heads(const gs_builder *b)
+{
+    return b->config->heads == 0 ? 1 : b->config->heads;
+}
+
+uint32_t gs_model__types(const gs_builder *b)
+{
+    return b->config->edge_types == 0 ? 1 : b->config->edge_types;
+}
+
+uint32_t gs_model__bases(const gs_builder *b)
+{
+    return b->config->bases == 0 ? GS_MODEL_BASES : b->config->bases;
+}
+
+uint32_t gs_model__number(gs_builder *b, float v)
+{
+    return gs_ir_const(b->ir, v, 1);
+}
+
+uint32_t gs_model__degree(gs_builder *b)
+{
+    return gs_ir_input(b->ir, "in_degree", 1, GS_F32);
+}
+
+uint32_t gs_model__loops(gs_builder *b)
+{
+    return b->config->self_loops ? gs_ir_input(b->ir, "loops", 1, GS_F32) : gs_model__number(b, 0.0f);
+}
+
+/* input.0 is the network's input, input.1 what the second layer gets, and so on. */
+static uint32_t build_input(gs_builder *b, const char *name)
+{
+    char *end;
+    const unsigned long k = strtoul(name + 6, &end, 10);
+    if (name[6] < '0' || name[6] > '9' || *end != 0)
+        return gs_ir_error(b->ir, GS_EFORMAT, "'%s': after 'input.' the number of a layer must stand", name);
+    if (k > b->index)
+        return gs_ir_error(b->ir, GS_EFORMAT, "'%s' is not there yet in layer %u of the network", name, b->index);
+    return b->input[k];
+}
+
+uint32_t gs_model__lookup(gs_builder *b, const char *name)
+{
+    if (strcmp(name, b->l->input) == 0)
+        return b->input[b->index];
+    if (strcmp(name, "in_degree") == 0)
+        return gs_model__degree(b);
+    if (strcmp(name, "loops") == 0)
+        return gs_model__loops(b);
+    if (strncmp(name, "input.", 6) == 0)
+        return build_input(b, name);
+    for (uint32_t i = 0; i < b->values; i++)
+        if (strcmp(name, b->value[i].name) == 0)
+            return b->value[i].node;
+    for (uint32_t i = 0; i < b->l->params; i++)
+        if (strcmp(name, b->l->param[i].name) == 0)
+            return b->param[i];
+    return GS_IR_NONE;
+}
+
+/* u.x or v.x */
+static uint32_t build_end(gs_builder *b, const char *name)
+{
+    gs_ir *ir = b->ir;
+    const uint32_t node = gs_model__lookup(b, name + 2);
+    const gs_node *n;
+
+    if (node == GS_IR_NONE)
+        return gs_ir_error(ir, GS_EFORMAT, "there is no '%s' here", name + 2);
+    n = gs_ir_node(ir, node);
+    if (n->op == GS_OP_PARAM)
+        return gs_ir_error(ir, GS_EFORMAT, "'%s' is a parameter and belongs to no vertex: leave out '%.2s'", name + 2,
+                           name);
+    if (gs_model__is_of_edges(n))
+        return gs_ir_error(ir, GS_EFORMAT, "'%s' is a value of edges already: leave out '%.2s'", name + 2, name);
+    return name[0] == 'u' ? gs_ir_unary(ir, GS_OP_SRC, node, 0) : node;
+}
+
+uint32_t gs_model__build_name(gs_builder *b, const gs_expr *e)
+{
+    gs_ir *ir = b->ir;
+    uint32_t node;
+    const gs_node *n;
+
+    if (strncmp(e->name, "u.", 2) == 0 || strncmp(e->name, "v.", 2) == 0)
+        return build_end(b, e->name);
+    if (strcmp(e->name, "e.weight") == 0)
+        return b->config->edge_weights ? gs_ir_weight(ir) : gs_model__number(b, 1.0f);
+    if (strcmp(e->name, "e.type") == 0)
+        return gs_ir_error(ir, GS_EFORMAT, "'e.type' can only stand as W[e.type], right of @");
+    if (strncmp(e->name, "e.", 2) == 0)
+        return gs_ir_error(ir, GS_EFORMAT, "'%s': edges have e.weight and e.type", e->name);
+    node = gs_model__lookup(b, e->name);
+    if (node == GS_IR_NONE)
+        return gs_ir_error(ir, GS_EFORMAT, "there is no '%s' here", e->name);
+    n = gs_ir_node(ir, node);
+    if (b->reduction != GS_TEXT_NONE && n->type == GS_TYPE_D)
+        return gs_ir_error(ir, GS_EFORMAT, "inside %s() say u.%s (the in-neighbour's) or v.%s (this vertex's)",
+                           b->m->expr[b->reduction].name, e->name, e->name);
+    return node;
+}
+
+/* A number a head against several a head: each is repeated for its head. */
+void gs_model__fit_heads(gs_builder *b, uint32_t *x, uint32_t *y)
+{
+    const uint32_t heads = gs_model__heads(b);
+    uint32_t wx, wy;
+
+    if (*x == GS_IR_NONE || *y == GS_IR_NONE || heads == 1)
+        return;
+    wx = gs_ir_node(b->ir, *x)->width;
+    wy = gs_ir_node(b->ir, *y)->width;
+    if (wx == heads && wy > heads && wy % heads == 0)
+        *x = gs_ir_resize(b->ir, GS_OP_SPREAD, *x, wy);
+    else if (wy == heads && wx > heads && wx % heads == 0)
+        *y = gs_ir_resize(b->ir, GS_OP_SPREAD, *y, wx);
+}
+
+uint32_t gs_model__binary(gs_builder *b, gs_op op, uint32_t x, uint32_t y)
+{
+    gs_model__fit_heads(b, &x, &y);
+    return gs_ir_binary(b->ir, op, x, y);
+}
