@@ -1,14 +1,16 @@
-/* One of several devices of a run: copies to and from its arena, from GPUs before it in a chain too, and sums over all
- * of them.
+/* Copies to and from a device's arena, from GPUs before it in a chain too.
  *
  * A copy from a peer is one within the GPU where both are on it, one from GPU to GPU where they reach each other, and
  * else goes through two halves of a pinned buffer: a stream of the peer's GPU fills one while a stream of this GPU
  * empties the other, and events of both order them.
  */
+#include "cuda/chain.h"
+
 #include <string.h>
 
 #include "base/alloc.h"
-#include "cuda/cuda_internal.h"
+#include "cuda/context.h"
+#include "cuda/cuda_device.h"
 
 void gs_cuda_bus_place(const void *context, char place[GS_DEVICE_PLACE_BYTES])
 {
@@ -87,7 +89,7 @@ static gs_status join_one(gs_cuda *c, void *const *before, uint32_t count)
     k->joined = true;
     if (st == GS_OK && count > 0)
         st = gs_cuda_check(c, c->d->stream_create(&k->forward, GS_CU_STREAM_NON_BLOCKING), "making a stream");
-    if (st == GS_OK && c->sequences > 0)
+    if (st == GS_OK && c->code.sequences > 0)
         st = gs_cuda_check(c, c->d->stream_create(&k->starts, GS_CU_STREAM_NON_BLOCKING), "making a stream");
     if (st == GS_OK)
         st = make_events(c, &k->mark[0][0], GS_DEVICE_WAYS * GS_DEVICE_MARKS);
@@ -233,9 +235,10 @@ gs_status gs_cuda_transfer(void *context, gs_device_way way, const void *peer, v
     if (st != GS_OK)
         return st;
     if (way == GS_DEVICE_FROM_HOST)
-        return gs_cuda_check(c, c->d->copy_in((gs_cu_memory)to, from, bytes, c->in), "copying to the device");
+        return gs_cuda_check(c, c->d->copy_in((gs_cu_memory)to, from, bytes, c->streams.in), "copying to the device");
     if (way == GS_DEVICE_TO_HOST)
-        return gs_cuda_check(c, c->d->copy_out(to, (gs_cu_memory)from, bytes, c->out), "copying from the device");
+        return gs_cuda_check(c, c->d->copy_out(to, (gs_cu_memory)from, bytes, c->streams.out),
+                             "copying from the device");
     return copy_from_peer(c, peer, (gs_cu_memory)to, (gs_cu_memory)from, bytes);
 }
 
@@ -243,7 +246,9 @@ gs_status gs_cuda_mark_transfers(void *context, gs_device_way way, uint64_t *num
 {
     gs_cuda *const c = context;
     gs_cuda_chain *const k = &c->chain;
-    const gs_cu_handle stream = way == GS_DEVICE_FROM_HOST ? c->in : way == GS_DEVICE_TO_HOST ? c->out : k->forward;
+    const gs_cu_handle stream = way == GS_DEVICE_FROM_HOST ? c->streams.in
+                                : way == GS_DEVICE_TO_HOST ? c->streams.out
+                                                           : k->forward;
     gs_status st = gs_cuda_enter(c);
 
     *number = ++k->marks[way];
@@ -264,59 +269,4 @@ gs_status gs_cuda_poll_transfers(void *context, gs_device_way way, uint64_t numb
     return r == GS_CU_NOT_READY
                ? GS_OK
                : gs_cuda_check(c, r, way == GS_DEVICE_FROM_PEER ? "copying from another GPU" : "a copy");
-}
-
-/* ---- sums over devices ---- */
-
-static gs_status reduce_by_nccl(void *const *context, uint32_t devices, const gs_cu_memory *at, uint64_t count,
-                                bool f64)
-{
-    const gs_cuda *const first = context[0];
-    int r = first->d->group_start();
-    for (uint32_t d = 0; d < devices && r == 0; d++) {
-        const gs_cuda *const c = context[d];
-        r = first->d->all_reduce((const void *)at[d], (void *)at[d], count, f64 ? GS_NCCL_F64 : GS_NCCL_F32,
-                                 GS_NCCL_SUM, c->chain.comm, c->compute);
-    }
-    const int ended = first->d->group_end();
-    gs_cuda_left();
-    return r == 0 && ended == 0
-               ? GS_OK
-               : gs_fail(GS_EDEVICE, "device cuda: NCCL could not add up what %u GPUs have (its error %d)", devices,
-                         r != 0 ? r : ended);
-}
-
-/* By way of the host, whose part is where each device's gradients come back to. */
-static gs_status reduce_by_host(void *const *context, uint32_t devices, void *const *part, const gs_cu_memory *at,
-                                uint64_t count, bool f64)
-{
-    const uint64_t bytes = count * (f64 ? sizeof(double) : sizeof(float));
-    gs_status st = GS_OK;
-
-    for (uint32_t d = 0; d < devices && st == GS_OK; d++) {
-        gs_cuda *const c = context[d];
-        if ((st = gs_cuda_enter(c)) == GS_OK &&
-            (st = gs_cuda_copy_out(c, part[d], at[d], bytes, c->compute, "copying gradients")) == GS_OK)
-            st = gs_cuda_check(c, c->d->stream_synchronize(c->compute), "copying gradients");
-    }
-    if (st == GS_OK)
-        gs_device__add_parts(part, devices, count, f64);
-    for (uint32_t d = 0; d < devices && st == GS_OK; d++) {
-        gs_cuda *const c = context[d];
-        if ((st = gs_cuda_enter(c)) == GS_OK &&
-            (st = gs_cuda_copy_in(c, at[d], part[0], bytes, c->compute, "copying gradients")) == GS_OK)
-            st = gs_cuda_check(c, c->d->stream_synchronize(c->compute), "copying gradients");
-    }
-    return st;
-}
-
-gs_status gs_cuda_all_reduce(void *const *context, uint32_t devices, void *const *part, uint64_t count, bool f64)
-{
-    gs_cu_memory at[GS_DEVICE_COUNT_MOST];
-    for (uint32_t d = 0; d < devices; d++)
-        if ((at[d] = gs_cuda_part(context[d], part[d])) == 0)
-            return gs_fail(GS_EINVAL, "device cuda: a sum over devices of what is no part of their passes");
-    if (((const gs_cuda *)context[0])->chain.comm != NULL)
-        return reduce_by_nccl(context, devices, at, count, f64);
-    return reduce_by_host(context, devices, part, at, count, f64);
 }

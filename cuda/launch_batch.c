@@ -5,8 +5,11 @@
  * and the chunk alone. What a portion holds is not known to the host, which says how many blocks there are at the most;
  * those without work end at once.
  */
+#include "cuda/launch_batch.h"
+
 #include "base/size.h"
-#include "cuda/cuda_internal.h"
+#include "cuda/cuda_device.h"
+#include "cuda/streams.h"
 
 #define ALIGNMENT 256u
 #define PORTION_LEAST 4096u
@@ -69,7 +72,10 @@ typedef struct portion {
     gs_batch_args a;
 } portion;
 
-static void *place_of(const portion *k, uint64_t offset) { return (void *)(k->c->state + k->c->batch_offset + offset); }
+static void *place_of(const portion *k, uint64_t offset)
+{
+    return (void *)(k->c->state.at + k->c->state.batch_offset + offset);
+}
 
 static float *table_of(const portion *k, uint32_t reg)
 {
@@ -98,8 +104,8 @@ static gs_status launch(portion *k, enum gs_cuda_batch_fixed which, uint64_t blo
                         uint32_t shared_words)
 {
     static const char *const name[] = GS_CUDA_BATCH_NAMES;
-    return gs_cuda_launch(k->c, k->c->batching[which], blocks, blocks_y, shared_words * (uint32_t)sizeof(gs_u32), &k->a,
-                          name[which]);
+    return gs_cuda_launch(k->c, k->c->code.batching[which], blocks, blocks_y, shared_words * (uint32_t)sizeof(gs_u32),
+                          &k->a, name[which]);
 }
 
 /* order and place: one digit where types have no more. */
@@ -137,16 +143,16 @@ static uint64_t most_parts(const portion *k, uint32_t rows)
 
 static const gs_cuda_batch_code *find(const gs_cuda *c, gs_batch_kind kind, uint32_t in, uint32_t out)
 {
-    for (uint32_t i = 0; i < c->batch_codes; i++)
-        if (gs_cuda_makes_batch(&c->batch_code[i], kind, in, out))
-            return &c->batch_code[i];
+    for (uint32_t i = 0; i < c->code.batch_codes; i++)
+        if (gs_cuda_makes_batch(&c->code.batch_code[i], kind, in, out))
+            return &c->code.batch_code[i];
     return NULL; /* never: prepare.c wrote it */
 }
 
 static gs_status keep(portion *k, const gs_batch_step *s)
 {
-    for (uint32_t i = 0; i < k->c->edges; i++) {
-        const gs_cuda_edge_code *const code = &k->c->edge[i];
+    for (uint32_t i = 0; i < k->c->code.edges; i++) {
+        const gs_cuda_edge_code *const code = &k->c->code.edge[i];
         if (code->stage == k->plan->stage && code->k.keeps && code->k.kept == s->x)
             return gs_cuda_run_edge_kernel(k->c, k->run, code, table_of(k, s->x));
     }

@@ -1,10 +1,20 @@
-/* Launches over the edges of a chunk. */
-#include "base/philox.h"
+/* Kernels over the edges of a chunk: sums of rows, and those of edge programs. */
+#include "cuda/launch_edges.h"
+
 #include "base/size.h"
-#include "cuda/cuda_internal.h"
+#include "cuda/context.h"
+#include "cuda/cuda_device.h"
+#include "cuda/streams.h"
+
+/* Stretches that a launch's edges are cut in for hubs. */
+uint32_t gs_cuda_stretches(const gs_edge_kernel *k)
+{
+    const uint64_t bytes = 2 * sizeof(float) * (uint64_t)GS_MAX(k->row_floats, 1u);
+    return (uint32_t)GS_MAX(GS_MIN(GS_CUDA_HUB_BYTES / bytes, (uint64_t)GS_CUDA_HUB_STRETCHES), 1u);
+}
 
 /* What every launch is told of a chunk. */
-static gs_edge_args chunk_args(const gs_edges *e)
+gs_edge_args gs_cuda_chunk_args(const gs_edges *e)
 {
     return (gs_edge_args){.target = e->target,
                           .index = e->index,
@@ -29,7 +39,7 @@ static gs_status launch_edges(gs_cuda *c, const gs_cuda_edge_code *code, gs_edge
     a->type_mask = mask_of(a->type_bytes);
     a->piece_edges = (uint32_t)GS_MAX(gs_div_up(a->edges, gs_cuda_stretches(k)), (uint64_t)GS_CUDA_HUB_EDGES);
     a->pieces = a->edges > a->piece_edges ? (uint32_t)gs_div_up(a->edges, a->piece_edges) : 0;
-    a->partial = (float *)(c->state + c->scratch_offset);
+    a->partial = (float *)(c->state.at + c->state.scratch_offset);
     const gs_status st = gs_cuda_launch(c, code->run, gs_div_up(a->targets + 2ull * a->pieces, groups), k->slices,
                                         groups * k->shared_floats * (uint32_t)sizeof(float), a, k->name);
     if (st != GS_OK || a->pieces == 0 || k->keeps)
@@ -41,9 +51,9 @@ static gs_status launch_edges(gs_cuda *c, const gs_cuda_edge_code *code, gs_edge
 
 static const gs_cuda_edge_code *find_rows(const gs_cuda *c, const gs_row_sums *rows)
 {
-    for (uint32_t i = 0; i < c->edges; i++)
-        if (gs_cuda_sums_rows(&c->edge[i], rows))
-            return &c->edge[i];
+    for (uint32_t i = 0; i < c->code.edges; i++)
+        if (gs_cuda_sums_rows(&c->code.edge[i], rows))
+            return &c->code.edge[i];
     return NULL;
 }
 
@@ -53,7 +63,7 @@ gs_status gs_cuda_run_edges(void *context, const gs_edge_launch *l)
     const gs_sum_types by = l->types == 0 ? GS_TYPES_NONE : l->pick ? GS_TYPES_OF_ROWS : GS_TYPES_OF_SUM;
     const gs_row_sums rows = {by, l->width, GS_MAX(l->types, 1), l->dtype, l->scale != NULL};
     const gs_cuda_edge_code *const code = find_rows(c, &rows);
-    gs_edge_args a = chunk_args(&l->edges);
+    gs_edge_args a = gs_cuda_chunk_args(&l->edges);
     gs_status st = gs_cuda_begin(c);
 
     if (code == NULL)
@@ -72,7 +82,7 @@ gs_status gs_cuda_run_edges(void *context, const gs_edge_launch *l)
     return gs_cuda_end(c, st);
 }
 
-/* ---- edge programs ---- */
+/* ---- kernels of edge programs ---- */
 
 gs_status gs_cuda_run_edge_kernel(gs_cuda *c, const gs_cuda_edge_run *r, const gs_cuda_edge_code *code, float *kept)
 {
@@ -96,64 +106,8 @@ gs_status gs_cuda_run_edge_kernels(gs_cuda *c, const gs_cuda_edge_run *r)
 {
     const uint32_t stage = (uint32_t)(r->l->stage - r->l->program->stage);
     gs_status st = GS_OK;
-    for (uint32_t i = 0; i < c->edges && st == GS_OK; i++)
-        if (c->edge[i].stage == stage && !c->edge[i].k.keeps)
-            st = gs_cuda_run_edge_kernel(c, r, &c->edge[i], NULL);
+    for (uint32_t i = 0; i < c->code.edges && st == GS_OK; i++)
+        if (c->code.edge[i].stage == stage && !c->code.edge[i].k.keeps)
+            st = gs_cuda_run_edge_kernel(c, r, &c->code.edge[i], NULL);
     return st;
-}
-
-/* What the stage does edge by edge. */
-static gs_status run_kernels(gs_cuda *c, gs_cuda_edge_run *r)
-{
-    const gs_edge_program_launch *const l = r->l;
-    const uint32_t stage = (uint32_t)(l->stage - l->program->stage);
-    for (uint32_t q = 0; q < l->stage->edge_regs; q++)
-        c->where[q] = (gs_cu_memory)l->rows[q];
-    for (uint32_t i = 0; i < c->batches; i++)
-        if (c->batch[i].stage == stage)
-            return gs_cuda_run_batches(c, r, &c->batch[i]);
-    return gs_cuda_run_edge_kernels(c, r);
-}
-
-static gs_status run_program(gs_cuda *c, const gs_edge_program_launch *l)
-{
-    gs_cuda_edge_run r = {.l = l, .args = chunk_args(&l->edges)};
-    gs_status st = gs_cuda_begin(c);
-    r.args.epoch = l->epoch;
-    gs_random_key(r.args.key, l->seed, GS_RANDOM_EDGES);
-    if (st == GS_OK)
-        st = run_kernels(c, &r);
-    return gs_cuda_end(c, st);
-}
-
-static gs_status check_launch(const gs_cuda *c, const gs_edge_program_launch *l)
-{
-    const gs_stage *const s = l->stage;
-    if (l->program != c->program)
-        return gs_fail(GS_EINVAL, "device cuda: stage \"%s\" was not prepared", s->name);
-    if (l->edges.type == NULL && gs_stage_has_types(s))
-        return gs_fail(GS_EINVAL, "device cuda: stage \"%s\" takes columns by the type of edges that have none",
-                       s->name);
-    for (uint32_t i = 0; i < s->sums; i++)
-        if (s->sum[i].kind == GS_SUM_OUTER && (l->grad == NULL || l->grad[s->sum[i].weight] == NULL))
-            return gs_fail(GS_EINVAL, "device cuda: stage \"%s\", sum %u: no gradient of matrices that these rows fit",
-                           s->name, i);
-    return GS_OK;
-}
-
-gs_status gs_cuda_run_edge_program(void *context, const gs_edge_program_launch *l)
-{
-    gs_cuda *const c = context;
-    const gs_device_pass alone = {.program = l->program, .param = l->param, .grad = l->grad};
-    gs_status st = check_launch(c, l), ended;
-
-    if (st != GS_OK)
-        return st;
-    if (c->in_pass)
-        return run_program(c, l);
-    if ((st = gs_cuda_begin_pass(c, &alone)) != GS_OK)
-        return st;
-    st = run_program(c, l);
-    ended = gs_cuda_end_pass(c);
-    return st != GS_OK ? st : ended;
 }

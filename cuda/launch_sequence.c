@@ -7,8 +7,13 @@
  * gradients of its edges are added to the operand rows, and to the weight's gradient by one product. Sizes alone
  * decide, so results are the same from run to run.
  */
+#include "cuda/launch_sequence.h"
+
 #include "base/size.h"
-#include "cuda/cuda_internal.h"
+#include "cuda/context.h"
+#include "cuda/cuda_device.h"
+#include "cuda/launch_vertex.h" /* gs_cuda_multiply */
+#include "cuda/streams.h"
 
 #define DIGIT 256u /* of the sort */
 
@@ -93,7 +98,7 @@ static void lay_out(const gs_cuda *c, slice *s, uint32_t tiles)
 static gs_status turn_weight(gs_cuda *c, slice *s)
 {
     const uint32_t width = s->code->k.width;
-    return gs_cuda_launch(c, c->turn_weight, gs_cuda_blocks(4ull * width * width), 1, 0, &s->a, "gs_turn_weight");
+    return gs_cuda_launch(c, c->code.turn_weight, gs_cuda_blocks(4ull * width * width), 1, 0, &s->a, "gs_turn_weight");
 }
 
 static uint32_t shared_bytes(const gs_sequence_kernel *k)
@@ -118,7 +123,7 @@ static gs_status run_window(gs_cuda *c, slice *s, uint32_t tiles)
 
     s->a.edges = tiles * GS_SEQUENCE_WINDOW * k->rows;
     if (st == GS_OK)
-        st = gs_cuda_launch(c, c->spread_gates, 2ull * (uint64_t)c->processors, 1,
+        st = gs_cuda_launch(c, c->code.spread_gates, 2ull * (uint64_t)c->processors, 1,
                             (GS_BLOCK_LANES + GS_BLOCK_LANES / 32) * 4, &s->a, "gs_spread_gates");
     if (st == GS_OK && s->d_weight != 0)
         st = gs_cuda_multiply(c, true, false, 4 * k->width, k->width, s->a.edges, (gs_cu_memory)s->a.gate, 4 * k->width,
@@ -134,7 +139,7 @@ static uint32_t windows_of(const slice *s, uint32_t at)
 static gs_status backward(gs_cuda *c, slice *s)
 {
     const gs_sequence_kernel *const k = &s->code->k;
-    const uint64_t room = c->scratch_bytes / sizeof(float) - turned_floats(k);
+    const uint64_t room = c->state.scratch_bytes / sizeof(float) - turned_floats(k);
     gs_status st = turn_weight(c, s);
 
     for (uint32_t first = 0, tiles; first < s->count && st == GS_OK; first += tiles * k->rows) {
@@ -171,10 +176,10 @@ static void set_args(const gs_cuda *c, slice *s)
                               .index = e->index,
                               .type = e->type,
                               .start = e->start,
-                              .order = (const gs_u32 *)(c->state + c->order_offset),
+                              .order = (const gs_u32 *)(c->state.at + c->state.order_offset),
                               .gates = l->gates,
                               .weight = own ? l->weight : (const float *)gs_cuda_param(c, s->param),
-                              .turned = (float *)(c->state + c->scratch_offset),
+                              .turned = (float *)(c->state.at + c->state.scratch_offset),
                               .state = l->state,
                               .cell = l->cell,
                               .d_state = l->d_state,
@@ -202,21 +207,22 @@ static gs_status find_starts(gs_cuda *c, const gs_sequence_launch *l, uint32_t f
 
 static gs_status copy_order(gs_cuda *c, const slice *s)
 {
-    return gs_cuda_copy_in(c, c->state + c->order_offset, s->order, s->count * sizeof(*s->order), c->compute,
-                           "copying an order");
+    return gs_cuda_copy_in(c, c->state.at + c->state.order_offset, s->order, s->count * sizeof(*s->order),
+                           c->streams.compute, "copying an order");
 }
 
 static gs_status run_slice(gs_cuda *c, const gs_cuda_sequence_code *code, const gs_sequence_launch *l, uint32_t first,
                            uint32_t count, bool back)
 {
-    uint32_t *const spare = c->order + GS_CUDA_FLIGHT * GS_CUDA_SORTED, *const start = spare + GS_CUDA_SORTED;
+    uint32_t *const spare = c->state.order + GS_CUDA_FLIGHT * GS_CUDA_SORTED, *const start = spare + GS_CUDA_SORTED;
     slice s = {.code = code, .l = l, .start = start, .first = first, .param = param_of(c, l->weight)};
     gs_status st = find_starts(c, l, first, count, start);
 
     if (st != GS_OK)
         return st;
     st = gs_cuda_begin(c);
-    uint32_t *const order = c->order + c->ticket % GS_CUDA_FLIGHT * GS_CUDA_SORTED; /* nobody reads it any more */
+    /* nobody reads it any more */
+    uint32_t *const order = c->state.order + c->streams.ticket % GS_CUDA_FLIGHT * GS_CUDA_SORTED;
     s.order = order;
     s.count = st == GS_OK ? sort_targets(order, spare, &s, count) : 0;
     if (s.count > 0 && (st = copy_order(c, &s)) == GS_OK) {
@@ -232,9 +238,9 @@ static gs_status run(gs_cuda *c, const gs_sequence_launch *l, bool back)
     const uint32_t targets = l->edges.targets;
     gs_status st = GS_OK;
 
-    for (uint32_t i = 0; i < c->sequences; i++)
-        if (c->sequence[i].k.width == l->width)
-            code = &c->sequence[i];
+    for (uint32_t i = 0; i < c->code.sequences; i++)
+        if (c->code.sequence[i].k.width == l->width)
+            code = &c->code.sequence[i];
     if (code == NULL)
         return gs_fail(GS_EINVAL, "device cuda: an lstm of width %u that was not prepared for", l->width);
     for (uint32_t first = 0; first < targets && st == GS_OK; first += GS_MIN(GS_CUDA_SORTED, targets - first))

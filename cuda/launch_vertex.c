@@ -1,8 +1,12 @@
 /* Vertex programs: generated kernels for runs of elementwise instructions, cuBLAS for products, fixed kernels
  * for sums and the loss, one after the other in the stream. */
+#include "cuda/launch_vertex.h"
+
 #include "base/philox.h"
 #include "base/size.h"
-#include "cuda/cuda_internal.h"
+#include "cuda/cuda_device.h"
+#include "cuda/pass.h"
+#include "cuda/streams.h"
 
 static gs_cu_memory reg(const gs_cuda *c, uint32_t index) { return c->where[index]; }
 
@@ -113,7 +117,7 @@ static gs_status run_regroup(gs_cuda *c, const gs_vertex_launch *l, const gs_ins
 static gs_status run_colsum(gs_cuda *c, const gs_vertex_launch *l, const gs_instr *in)
 {
     gs_colsum_args a = {.from = (const float *)reg(c, in->a.index),
-                        .partial = (float *)(c->state + c->scratch_offset),
+                        .partial = (float *)(c->state.at + c->state.scratch_offset),
                         .grad = (float *)gs_cuda_grad(c, in->dst),
                         .rows = l->rows,
                         .width = l->program->param[in->dst].cols};
@@ -130,7 +134,7 @@ static gs_status run_colsum(gs_cuda *c, const gs_vertex_launch *l, const gs_inst
 static gs_status run_moments(gs_cuda *c, const gs_vertex_launch *l, const gs_instr *in)
 {
     gs_moments_args a = {.from = (const float *)reg(c, in->a.index),
-                         .partial = (double *)(c->state + c->scratch_offset),
+                         .partial = (double *)(c->state.at + c->state.scratch_offset),
                          .sums = (double *)gs_cuda_sums(c, in->dst),
                          .rows = l->rows,
                          .width = l->program->param[in->dst].cols};
@@ -149,7 +153,7 @@ static gs_status run_mix_outer(gs_cuda *c, const gs_vertex_launch *l, const gs_i
     const gs_param *const w = &l->program->param[in->dst];
     gs_mix_args m = {.a = (const float *)reg(c, in->a.index),
                      .b = (const float *)reg(c, in->b.index),
-                     .partial = (float *)(c->state + c->scratch_offset),
+                     .partial = (float *)(c->state.at + c->state.scratch_offset),
                      .rows = l->rows,
                      .m = w->rows,
                      .n = w->cols,
@@ -172,8 +176,8 @@ static gs_status run_loss(gs_cuda *c, const gs_vertex_launch *l, const gs_instr 
                       .label = (const int *)reg(c, in->b.index),
                       .split = (const gs_u8 *)reg(c, in->c.index),
                       .gradient = in->op == GS_OP_XENT_GRAD ? (float *)reg(c, in->dst) : NULL,
-                      .part = (gs_loss_part *)(c->state + c->scratch_offset),
-                      .total = (gs_loss_part *)(c->state + c->loss_offset),
+                      .part = (gs_loss_part *)(c->state.at + c->state.scratch_offset),
+                      .total = (gs_loss_part *)(c->state.at + c->state.loss_offset),
                       .rows = l->rows,
                       .classes = l->stage->reg[in->a.index].width,
                       .scale = l->loss_scale};
@@ -189,9 +193,9 @@ static gs_status run_loss(gs_cuda *c, const gs_vertex_launch *l, const gs_instr 
 
 static const gs_cuda_vertex_code *find_run(const gs_cuda *c, uint32_t stage, uint32_t first)
 {
-    for (uint32_t i = 0; i < c->vertices; i++)
-        if (c->vertex[i].k.stage == stage && c->vertex[i].k.first == first)
-            return &c->vertex[i];
+    for (uint32_t i = 0; i < c->code.vertices; i++)
+        if (c->code.vertex[i].k.stage == stage && c->code.vertex[i].k.first == first)
+            return &c->code.vertex[i];
     return NULL;
 }
 

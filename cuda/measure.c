@@ -1,11 +1,16 @@
 /* Ceilings of a GPU, each a short run between two waits. */
+#include "cuda/measure.h"
+
 #include <stdlib.h>
 
 #include "base/alloc.h"
 #include "base/clock.h"
 #include "base/philox.h"
 #include "base/size.h"
-#include "cuda/cuda_internal.h"
+#include "cuda/code.h"
+#include "cuda/context.h"
+#include "cuda/cuda_device.h"
+#include "cuda/streams.h"
 
 #define SECONDS 0.2 /* of a run, at least */
 #define COPY_BYTES (256 * GS_MIB)
@@ -67,7 +72,7 @@ gs_status gs_cuda_measure_gemm(void *context, uint32_t rows, uint32_t in, uint32
     p.w = p.a + gs_align_up(a, 256);
     p.to = p.w + gs_align_up(w, 256);
     /* 0x3f3f3f3f is 0.747: zeros would run faster than numbers do */
-    if ((st = gs_cuda_check(c, c->d->fill(p.a, 0x3f, bytes, c->compute), "filling memory")) == GS_OK)
+    if ((st = gs_cuda_check(c, c->d->fill(p.a, 0x3f, bytes, c->streams.compute), "filling memory")) == GS_OK)
         st = time_calls(c, multiply_once, &p, &seconds);
     c->d->memory_free(p.a);
     if (st == GS_OK)
@@ -82,7 +87,7 @@ typedef struct copy {
 static gs_status copy_once(gs_cuda *c, void *context)
 {
     const copy *const k = context;
-    return gs_cuda_check(c, c->d->copy_within(k->to, k->from, COPY_BYTES, c->compute), "copying");
+    return gs_cuda_check(c, c->d->copy_within(k->to, k->from, COPY_BYTES, c->streams.compute), "copying");
 }
 
 gs_status gs_cuda_measure_copy(void *context, double *bytes_per_second)
@@ -112,7 +117,7 @@ static gs_status transfer_once(gs_cuda *c, void *context)
 {
     transfer *const t = context;
     t->at = (t->at + TRANSFER_BYTES) % COPY_BYTES;
-    return gs_cuda_check(c, c->d->copy_in(t->to + t->at, t->from + t->at, TRANSFER_BYTES, c->in), "copying");
+    return gs_cuda_check(c, c->d->copy_in(t->to + t->at, t->from + t->at, TRANSFER_BYTES, c->streams.in), "copying");
 }
 
 gs_status gs_cuda_measure_transfer(void *context, double *bytes_per_second)
@@ -171,19 +176,19 @@ static gs_status fill_chunk(gs_cuda *c, gs_cu_memory index, gs_cu_memory start, 
         for (uint32_t k = 0; k < 4; k++)
             host[i + k] = (uint32_t)(((uint64_t)word[k] * table_rows) >> 32);
     }
-    st = gs_cuda_check(c, c->d->copy_in(index, host, GATHER_EDGES * 4ull, c->compute), "copying");
+    st = gs_cuda_check(c, c->d->copy_in(index, host, GATHER_EDGES * 4ull, c->streams.compute), "copying");
     if (st == GS_OK)
         st = gs_cuda_synchronize(c);
     for (uint32_t t = 0; t <= targets; t++)
         host[t] = t * DEGREE;
     if (st == GS_OK)
-        st = gs_cuda_check(c, c->d->copy_in(start, host, (targets + 1) * 4ull, c->compute), "copying");
+        st = gs_cuda_check(c, c->d->copy_in(start, host, (targets + 1) * 4ull, c->streams.compute), "copying");
     if (st == GS_OK)
         st = gs_cuda_synchronize(c);
     for (uint32_t t = 0; t < targets; t++)
         host[t] = t;
     if (st == GS_OK)
-        st = gs_cuda_check(c, c->d->copy_in(target, host, targets * 4ull, c->compute), "copying");
+        st = gs_cuda_check(c, c->d->copy_in(target, host, targets * 4ull, c->streams.compute), "copying");
     if (st == GS_OK)
         st = gs_cuda_synchronize(c);
     gs_free(host);
@@ -230,7 +235,7 @@ gs_status gs_cuda_measure_gather(void *context, uint64_t table_rows, uint32_t wi
     g.a.index = (const void *)(at + table + acc);
     g.a.start = (const gs_u32 *)(at + table + acc + index);
     g.a.target = (const void *)(at + table + acc + index + start);
-    if ((st = gs_cuda_check(c, c->d->fill(at, 0, table + acc, c->compute), "filling memory")) == GS_OK &&
+    if ((st = gs_cuda_check(c, c->d->fill(at, 0, table + acc, c->streams.compute), "filling memory")) == GS_OK &&
         (st = fill_chunk(c, (gs_cu_memory)g.a.index, (gs_cu_memory)g.a.start, (gs_cu_memory)g.a.target, table_rows)) ==
             GS_OK)
         st = time_calls(c, gather_once, &g, &seconds);

@@ -1,6 +1,11 @@
 /* The memory of a run: an arena on the device, and the host's memory that is copied from and to, pinned. */
+#include "cuda/memory.h"
+
 #include "base/size.h"
-#include "cuda/cuda_internal.h"
+#include "cuda/chain.h"
+#include "cuda/context.h"
+#include "cuda/cuda_device.h"
+#include "cuda/streams.h"
 
 static gs_status pin(gs_cuda *c, const gs_device_range *r)
 {

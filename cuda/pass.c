@@ -1,13 +1,13 @@
 /* A pass: parameters go to the device before its launches, and what they added up comes back after them; but for those
- * that the device keeps for the run (step.c). */
+ * that the device keeps for the run (kept_params.c). */
+#include "cuda/pass.h"
+
 #include <string.h>
 
 #include "base/size.h"
-#include "cuda/cuda_internal.h"
-
-gs_cu_memory gs_cuda_param(const gs_cuda *c, uint32_t param) { return c->state + c->param_offset[param]; }
-gs_cu_memory gs_cuda_grad(const gs_cuda *c, uint32_t param) { return c->state + c->grad_offset[param]; }
-gs_cu_memory gs_cuda_sums(const gs_cuda *c, uint32_t param) { return c->state + c->sums_offset[param]; }
+#include "cuda/context.h"
+#include "cuda/cuda_device.h"
+#include "cuda/streams.h"
 
 gs_cu_memory gs_cuda_part(const gs_cuda *c, const void *host)
 {
@@ -33,10 +33,10 @@ static exchange exchange_of(const gs_cuda *c, uint32_t i)
     const gs_device_pass *const pass = &c->pass;
     const gs_param *const p = &pass->program->param[i];
     const bool statistic = p->statistic != GS_STATISTIC_NONE;
-    return (exchange){.param = pass->param != NULL && !(c->kept && !p->fixed) ? pass->param[i] : NULL,
-                      .grad = pass->grad != NULL && !c->kept ? pass->grad[i] : NULL,
+    return (exchange){.param = pass->param != NULL && !(c->state.kept && !p->fixed) ? pass->param[i] : NULL,
+                      .grad = pass->grad != NULL && !c->state.kept ? pass->grad[i] : NULL,
                       .made = statistic && pass->made != NULL ? pass->made[i] : NULL,
-                      .sums = statistic && pass->statistic != NULL && !c->kept ? pass->statistic[i] : NULL,
+                      .sums = statistic && pass->statistic != NULL && !c->state.kept ? pass->statistic[i] : NULL,
                       .bytes = gs_param_elements(p) * sizeof(float),
                       .sum_bytes = 2ull * p->cols * sizeof(double)};
 }
@@ -52,21 +52,21 @@ gs_status gs_cuda_begin_pass(void *context, const gs_device_pass *pass)
     if ((st = gs_cuda_enter(c)) != GS_OK)
         return st;
     c->pass = *pass;
-    st = gs_cuda_check(c, c->d->fill(c->state + c->grads_offset, 0, c->added_bytes, c->compute),
+    st = gs_cuda_check(c, c->d->fill(c->state.at + c->state.grads_offset, 0, c->state.added_bytes, c->streams.compute),
                        "clearing gradients and the loss");
     for (uint32_t i = 0; i < pass->program->params && st == GS_OK; i++) {
         const exchange x = exchange_of(c, i);
         copied = copied || x.param != NULL || x.grad != NULL || x.sums != NULL;
         if (x.param != NULL)
-            st = gs_cuda_copy_in(c, gs_cuda_param(c, i), x.param, x.bytes, c->compute, "copying parameters");
+            st = gs_cuda_copy_in(c, gs_cuda_param(c, i), x.param, x.bytes, c->streams.compute, "copying parameters");
         if (st == GS_OK && x.grad != NULL)
-            st = gs_cuda_copy_in(c, gs_cuda_grad(c, i), x.grad, x.bytes, c->compute, "copying gradients");
+            st = gs_cuda_copy_in(c, gs_cuda_grad(c, i), x.grad, x.bytes, c->streams.compute, "copying gradients");
         if (st == GS_OK && x.sums != NULL)
-            st = gs_cuda_copy_in(c, gs_cuda_sums(c, i), x.sums, x.sum_bytes, c->compute, "copying statistics");
+            st = gs_cuda_copy_in(c, gs_cuda_sums(c, i), x.sums, x.sum_bytes, c->streams.compute, "copying statistics");
     }
     /* the host may change them, as another device's pass does that ends before this one begins to compute */
     if (st == GS_OK && copied)
-        st = gs_cuda_check(c, c->d->stream_synchronize(c->compute), "the begin of a pass");
+        st = gs_cuda_check(c, c->d->stream_synchronize(c->streams.compute), "the begin of a pass");
     c->in_pass = st == GS_OK;
     return st;
 }
@@ -91,16 +91,17 @@ gs_status gs_cuda_end_pass(void *context)
     for (uint32_t i = 0; i < pass->program->params && st == GS_OK; i++) {
         const exchange x = exchange_of(c, i);
         if (x.grad != NULL)
-            st = gs_cuda_copy_out(c, x.grad, gs_cuda_grad(c, i), x.bytes, c->compute, "copying gradients");
+            st = gs_cuda_copy_out(c, x.grad, gs_cuda_grad(c, i), x.bytes, c->streams.compute, "copying gradients");
         if (st == GS_OK && x.sums != NULL)
-            st = gs_cuda_copy_out(c, x.sums, gs_cuda_sums(c, i), x.sum_bytes, c->compute, "copying statistics");
+            st = gs_cuda_copy_out(c, x.sums, gs_cuda_sums(c, i), x.sum_bytes, c->streams.compute, "copying statistics");
         if (st == GS_OK && x.made != NULL)
-            st = gs_cuda_copy_out(c, x.made, gs_cuda_param(c, i), x.bytes, c->compute, "copying statistics");
+            st = gs_cuda_copy_out(c, x.made, gs_cuda_param(c, i), x.bytes, c->streams.compute, "copying statistics");
     }
     if (st == GS_OK)
-        st = gs_cuda_copy_out(c, &loss, c->state + c->loss_offset, sizeof(loss), c->compute, "copying the loss");
+        st = gs_cuda_copy_out(c, &loss, c->state.at + c->state.loss_offset, sizeof(loss), c->streams.compute,
+                              "copying the loss");
     if (st == GS_OK)
-        st = gs_cuda_check(c, c->d->stream_synchronize(c->compute), "the end of a pass");
+        st = gs_cuda_check(c, c->d->stream_synchronize(c->streams.compute), "the end of a pass");
     if (st == GS_OK && pass->metrics != NULL)
         add_metrics(pass->metrics, &loss);
     return st;

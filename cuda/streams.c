@@ -1,15 +1,45 @@
 /* What is under way: launches, numbered, in the stream `compute`, and copies in those beside it. */
+#include "cuda/streams.h"
+
 #include <stdio.h>
 
 #include "base/size.h"
-#include "cuda/cuda_internal.h"
+#include "cuda/chain.h"
+#include "cuda/context.h"
+#include "cuda/cuda_device.h"
+
+gs_status gs_cuda_make_streams(gs_cuda *c)
+{
+    gs_cuda_streams *const s = &c->streams;
+    gs_cu_handle *const stream[] = {&s->in, &s->compute, &s->out};
+    gs_status st = GS_OK;
+    for (size_t i = 0; i < GS_ARRAY_LEN(stream) && st == GS_OK; i++)
+        st = gs_cuda_check(c, c->d->stream_create(stream[i], GS_CU_STREAM_NON_BLOCKING), "making a stream");
+    for (uint32_t i = 0; i < GS_CUDA_FLIGHT && st == GS_OK; i++)
+        st = gs_cuda_check(c, c->d->event_create(&s->finished[i], GS_CU_EVENT_DISABLE_TIMING), "making an event");
+    return st;
+}
+
+void gs_cuda_drop_streams(gs_cuda *c)
+{
+    gs_cuda_streams *const s = &c->streams;
+    gs_cu_handle *const stream[] = {&s->in, &s->compute, &s->out};
+    for (uint32_t i = 0; i < GS_CUDA_FLIGHT; i++)
+        if (s->finished[i] != NULL)
+            c->d->event_destroy(s->finished[i]);
+    for (size_t k = 0; k < GS_ARRAY_LEN(stream); k++)
+        if (*stream[k] != NULL)
+            c->d->stream_destroy(*stream[k]);
+}
+
+static gs_cu_handle event_of(const gs_cuda *c, uint64_t ticket) { return c->streams.finished[ticket % GS_CUDA_FLIGHT]; }
 
 gs_status gs_cuda_wait(gs_cuda *c, uint64_t ticket)
 {
     gs_status st = GS_OK;
-    while (c->waited < ticket && st == GS_OK) {
-        st = gs_cuda_check(c, c->d->event_synchronize(c->finished[(c->waited + 1) % GS_CUDA_FLIGHT]), "a launch");
-        c->waited += st == GS_OK;
+    while (c->streams.waited < ticket && st == GS_OK) {
+        st = gs_cuda_check(c, c->d->event_synchronize(event_of(c, c->streams.waited + 1)), "a launch");
+        c->streams.waited += st == GS_OK;
     }
     return st;
 }
@@ -20,7 +50,9 @@ gs_status gs_cuda_synchronize(gs_cuda *c)
     const struct {
         gs_cu_handle stream;
         const char *what;
-    } all[] = {{c->in, "copying to the device"}, {c->compute, "a launch"}, {c->out, "copying from the device"}};
+    } all[] = {{c->streams.in, "copying to the device"},
+               {c->streams.compute, "a launch"},
+               {c->streams.out, "copying from the device"}};
     gs_status st = gs_cuda_enter(c);
     char why[512] = "";
 
@@ -36,7 +68,7 @@ gs_status gs_cuda_synchronize(gs_cuda *c)
     }
     if (st != GS_OK)
         return gs_fail(st, "%s", why);
-    c->waited = c->ticket;
+    c->streams.waited = c->streams.ticket;
     return GS_OK;
 }
 
@@ -52,24 +84,24 @@ void gs_cuda_quiet(void *context)
 gs_status gs_cuda_copy_in(gs_cuda *c, gs_cu_memory to, const void *from, uint64_t bytes, gs_cu_handle stream,
                           const char *what)
 {
-    c->copied_bytes.in += bytes;
+    c->streams.copied.in += bytes;
     return gs_cuda_check(c, c->d->copy_in(to, from, bytes, stream), what);
 }
 
 gs_status gs_cuda_copy_out(gs_cuda *c, void *to, gs_cu_memory from, uint64_t bytes, gs_cu_handle stream,
                            const char *what)
 {
-    c->copied_bytes.out += bytes;
+    c->streams.copied.out += bytes;
     return gs_cuda_check(c, c->d->copy_out(to, from, bytes, stream), what);
 }
 
 gs_status gs_cuda_begin(gs_cuda *c)
 {
-    const uint64_t next = c->ticket + 1; /* its events were those of GS_CUDA_FLIGHT launches before */
+    const uint64_t next = c->streams.ticket + 1; /* its events were those of GS_CUDA_FLIGHT launches before */
     gs_status st = gs_cuda_enter(c);
     if (st == GS_OK && next > GS_CUDA_FLIGHT)
         st = gs_cuda_wait(c, next - GS_CUDA_FLIGHT);
-    c->ticket++;
+    c->streams.ticket++;
     return st;
 }
 
@@ -77,7 +109,7 @@ gs_status gs_cuda_end(gs_cuda *c, gs_status st)
 {
     /* Recorded after a failure too: who waits for this launch must not wait for one of eight before. */
     const gs_status recorded =
-        gs_cuda_check(c, c->d->event_record(c->finished[c->ticket % GS_CUDA_FLIGHT], c->compute), "an event");
+        gs_cuda_check(c, c->d->event_record(event_of(c, c->streams.ticket), c->streams.compute), "an event");
     return st != GS_OK ? st : recorded;
 }
 
@@ -93,6 +125,6 @@ gs_status gs_cuda_launch(gs_cuda *c, gs_cu_handle function, uint64_t blocks_x, u
     snprintf(text, sizeof(text), "kernel %s", what);
     return gs_cuda_check(c,
                          c->d->launch(function, (unsigned)blocks_x, blocks_y, 1, GS_BLOCK_LANES, 1, 1, shared,
-                                      c->compute, list, NULL),
+                                      c->streams.compute, list, NULL),
                          text);
 }

@@ -11,7 +11,7 @@
 #include "base/alloc.h"
 #include "base/size.h"
 #include "bench_common.h"
-#include "cuda/cuda_internal.h"
+#include "cuda/launch_edges.h"
 #include "store/edge_scan.h"
 #include "store/store.h"
 

@@ -5,7 +5,8 @@
 
 #include "base/alloc.h"
 #include "cases.h"
-#include "cuda/cuda_internal.h"
+#include "cuda/code.h"
+#include "cuda/module.h"
 
 static const gs_cuda_driver *compiler;
 

@@ -1,21 +1,30 @@
 /* The optimiser's step where parameters, gradients and its state are: one kernel over all of them, as they lie one
  * after the other. */
+#include "cuda/kept_params.h"
+
 #include "base/size.h"
-#include "cuda/cuda_internal.h"
+#include "cuda/context.h"
+#include "cuda/cuda_device.h"
+#include "cuda/streams.h"
 
 void gs_cuda_drop_params(gs_cuda *c)
 {
-    if (c->moments != 0)
-        c->d->memory_free(c->moments);
-    c->moments = 0;
-    c->states = 0;
-    c->kept = false;
+    if (c->state.moments != 0)
+        c->d->memory_free(c->state.moments);
+    c->state.moments = 0;
+    c->state.states = 0;
+    c->state.kept = false;
+}
+
+static gs_status clear(const gs_cuda *c, gs_cu_memory memory, uint64_t bytes)
+{
+    return gs_cuda_check(c, c->d->fill(memory, 0, bytes, c->streams.compute), "clearing memory");
 }
 
 gs_status gs_cuda_keep_params(void *context, const float *const *param, uint32_t states)
 {
     gs_cuda *const c = context;
-    const uint64_t bytes = states * c->learned_bytes;
+    const uint64_t bytes = states * c->state.learned_bytes;
     gs_status st;
 
     if (c->program == NULL || states > 2)
@@ -25,21 +34,22 @@ gs_status gs_cuda_keep_params(void *context, const float *const *param, uint32_t
         return st;
     gs_cuda_drop_params(c);
     /* between them, too */
-    if ((st = gs_cuda_check(c, c->d->fill(c->state, 0, c->learned_bytes, c->compute), "clearing memory")) != GS_OK)
+    if ((st = clear(c, c->state.at, c->state.learned_bytes)) != GS_OK)
         return st;
     if (bytes > 0 &&
-        ((st = gs_cuda_check(c, c->d->memory_alloc(&c->moments, bytes), "memory for the optimizer's state")) != GS_OK ||
-         (st = gs_cuda_check(c, c->d->fill(c->moments, 0, bytes, c->compute), "clearing memory")) != GS_OK))
+        ((st = gs_cuda_check(c, c->d->memory_alloc(&c->state.moments, bytes), "memory for the optimizer's state")) !=
+             GS_OK ||
+         (st = clear(c, c->state.moments, bytes)) != GS_OK))
         return st;
     for (uint32_t i = 0; i < c->program->params && st == GS_OK; i++)
         if (!c->program->param[i].fixed)
             st = gs_cuda_copy_in(c, gs_cuda_param(c, i), param[i],
-                                 gs_param_elements(&c->program->param[i]) * sizeof(float), c->compute,
+                                 gs_param_elements(&c->program->param[i]) * sizeof(float), c->streams.compute,
                                  "copying parameters");
     if (st == GS_OK)
         st = gs_cuda_synchronize(c);
-    c->states = states;
-    c->kept = st == GS_OK;
+    c->state.states = states;
+    c->state.kept = st == GS_OK;
     return st;
 }
 
@@ -48,13 +58,13 @@ gs_status gs_cuda_step(void *context, const gs_update *u)
     gs_cuda *const c = context;
     gs_status st;
 
-    if (!c->kept || c->in_pass || c->states != (u->adam ? 2 : 0))
+    if (!c->state.kept || c->in_pass || c->state.states != (u->adam ? 2 : 0))
         return gs_fail(GS_EINVAL, "device cuda: a step of parameters that are not there, or of another optimiser's");
-    gs_step_args a = {.value = (float *)c->state,
-                      .grad = (const float *)(c->state + c->grads_offset),
-                      .first = (float *)c->moments,
-                      .second = (float *)(c->moments + (u->adam ? c->learned_bytes : 0)),
-                      .count = c->learned_bytes / sizeof(float),
+    gs_step_args a = {.value = (float *)c->state.at,
+                      .grad = (const float *)(c->state.at + c->state.grads_offset),
+                      .first = (float *)c->state.moments,
+                      .second = (float *)(c->state.moments + (u->adam ? c->state.learned_bytes : 0)),
+                      .count = c->state.learned_bytes / sizeof(float),
                       .adam = u->adam,
                       .rate = u->rate,
                       .decay = u->decay,
@@ -73,14 +83,14 @@ gs_status gs_cuda_bring_params(void *context, float *const *param)
     gs_cuda *const c = context;
     gs_status st;
 
-    if (!c->kept)
+    if (!c->state.kept)
         return gs_fail(GS_EINVAL, "device cuda: parameters that are not there");
     if ((st = gs_cuda_enter(c)) != GS_OK)
         return st;
     for (uint32_t i = 0; i < c->program->params && st == GS_OK; i++)
         if (!c->program->param[i].fixed)
             st = gs_cuda_copy_out(c, param[i], gs_cuda_param(c, i),
-                                  gs_param_elements(&c->program->param[i]) * sizeof(float), c->compute,
+                                  gs_param_elements(&c->program->param[i]) * sizeof(float), c->streams.compute,
                                   "copying parameters");
     const gs_status ended = gs_cuda_synchronize(c);
     return st != GS_OK ? st : ended;

@@ -1,0 +1,266 @@
+/* From a program to its kernels: written, compiled, and found by name. And those that every program has. */
+#include "cuda/code.h"
+
+#include <stdio.h>
+
+#include "base/alloc.h"
+#include "base/size.h"
+#include "cuda/context.h"
+#include "cuda/cuda_device.h"
+#include "cuda/module.h"
+#include "cuda/streams.h"
+
+typedef struct writer {
+    FILE *out;
+    gs_cuda_code *code;
+    bool tf32; /* products of edges' rows may round so */
+} writer;
+
+static gs_status no_memory(void) { return gs_fail(GS_ENOMEM, "device cuda: out of memory for kernels"); }
+
+/* Kernels there can be: a few for each stage. */
+static uint32_t most_kernels(const gs_program *p)
+{
+    uint32_t n = 1;
+    for (uint32_t s = 0; s < p->stages; s++)
+        n += 4 * GS_STAGE_SUMS + p->stage[s].instrs + p->stage[s].edge_instrs;
+    return n;
+}
+
+static gs_row_sums kernel_of(const gs_program *p, const gs_stage *s, uint32_t sum, const gs_row_sum *r)
+{
+    const uint32_t from = p->array[r->array].width, to = s->reg[s->sum[sum].reg].width, width = GS_MIN(from, to);
+    return (gs_row_sums){.by = r->types, .width = width, .dtype = p->array[r->array].dtype,
+                         .types = GS_MAX(from, to) / width, .scaled = r->scale != GS_NONE};
+}
+
+static void write_rows(writer *w, const gs_program *p, const gs_stage *s)
+{
+    for (uint32_t i = 0; i < s->sums; i++) {
+        uint32_t at = 0;
+        gs_row_sum of;
+        if (!gs_sum_of_rows(&of, s, i))
+            continue;
+        const gs_row_sums rows = kernel_of(p, s, i, &of);
+        while (at < w->code->edges && !gs_cuda_sums_rows(&w->code->edge[at], &rows))
+            at++;
+        if (at < w->code->edges)
+            continue;
+        w->code->edge[w->code->edges].stage = GS_NONE;
+        gs_generate_rows(w->out, &w->code->edge[w->code->edges++].k, &rows);
+    }
+}
+
+static gs_status write_edges(writer *w, const gs_program *p, uint32_t stage)
+{
+    gs_edge_kernel kernel[GS_STAGE_SUMS];
+    uint32_t n = 0;
+    const gs_status st = gs_generate_edges(w->out, kernel, &n, p, stage);
+    for (uint32_t i = 0; i < n && st == GS_OK; i++)
+        w->code->edge[w->code->edges++] = (gs_cuda_edge_code){.k = kernel[i], .stage = stage};
+    return st;
+}
+
+static gs_status write_vertices(writer *w, const gs_program *p, uint32_t stage)
+{
+    const gs_stage *const s = &p->stage[stage];
+    gs_status st = GS_OK;
+    for (uint32_t i = 0; i < s->instrs && st == GS_OK;) {
+        if (!gs_generates_vertex(s, &s->instr[i])) {
+            i++;
+            continue;
+        }
+        gs_vertex_kernel *const v = &w->code->vertex[w->code->vertices++].k;
+        st = gs_generate_vertex(w->out, v, p, stage, i);
+        i = v->end;
+    }
+    return st;
+}
+
+static gs_status write_sequence(writer *w, const gs_program *p, const gs_stage *s)
+{
+    const uint32_t width = p->param[s->sum[0].weight].cols;
+    for (uint32_t i = 0; i < w->code->sequences; i++)
+        if (w->code->sequence[i].k.width == width)
+            return GS_OK;
+    if (w->code->sequences == 0)
+        fputs(gs_cuda_sequence_text, w->out);
+    return gs_generate_sequence(w->out, &w->code->sequence[w->code->sequences++].k, width);
+}
+
+/* Of a step of a plan of batches: what it keeps, or multiplies. */
+static gs_status write_step(writer *w, const gs_program *p, const gs_batch_plan *b, const gs_batch_step *step)
+{
+    const gs_edge_reg *const reg = p->stage[b->stage].edge_reg;
+    const gs_batch_kind kind = step->kind == GS_BATCH_ADD_OUTER ? GS_BATCH_OUTER
+                               : step->turned                   ? GS_BATCH_PRODUCT_T
+                                                                : GS_BATCH_PRODUCT;
+    if (step->kind == GS_BATCH_KEEP) {
+        gs_cuda_edge_code *const keep = &w->code->edge[w->code->edges++];
+        keep->stage = b->stage;
+        return gs_generate_keep(w->out, &keep->k, p, b->stage, step->x);
+    }
+    for (uint32_t i = 0; i < w->code->batch_codes; i++)
+        if (gs_cuda_makes_batch(&w->code->batch_code[i], kind, reg[step->x].width, reg[step->y].width))
+            return GS_OK;
+    gs_generate_batch(w->out, &w->code->batch_code[w->code->batch_codes++].k, kind, reg[step->x].width,
+                      reg[step->y].width, w->tf32);
+    return GS_OK;
+}
+
+static gs_status write_batch(writer *w, const gs_program *p, uint32_t stage)
+{
+    gs_batch_plan *const b = &w->code->batch[w->code->batches];
+    gs_status st = gs_batch_plan_stage(b, p, stage);
+    if (w->code->batches++ == 0)
+        fputs(gs_cuda_batch_text, w->out);
+    for (uint32_t i = 0; i < b->steps && st == GS_OK; i++)
+        st = write_step(w, p, b, &b->step[i]);
+    return st;
+}
+
+static gs_status check_instrs(const gs_stage *s)
+{
+    for (uint32_t i = 0; i < s->instrs; i++)
+        if (!gs_op_is(s->instr[i].op, GS_FACT_VERTEX))
+            return gs_fail(GS_EUNSUPPORTED, "device cuda: stage \"%s\": %s is not there; use .device cpu", s->name,
+                           gs_op_name(s->instr[i].op));
+    return GS_OK;
+}
+
+gs_status gs_cuda_write_code(gs_cuda_code *k, char **text, const gs_program *p, bool tf32)
+{
+    size_t bytes = 0;
+    writer w = {.out = open_memstream(text, &bytes), .tf32 = tf32, .code = k};
+    gs_status st = GS_OK;
+
+    *k = (gs_cuda_code){.edge = gs_calloc(most_kernels(p), sizeof(*k->edge)),
+                        .vertex = gs_calloc(most_kernels(p), sizeof(*k->vertex)),
+                        .sequence = gs_calloc(p->stages + 1, sizeof(*k->sequence)),
+                        .batch = gs_calloc(p->stages + 1, sizeof(*k->batch)),
+                        .batch_code = gs_calloc(most_kernels(p), sizeof(*k->batch_code))};
+    if (w.out == NULL || k->edge == NULL || k->vertex == NULL || k->sequence == NULL || k->batch == NULL ||
+        k->batch_code == NULL)
+        st = no_memory();
+    for (uint32_t s = 0; s < p->stages && st == GS_OK; s++) {
+        if ((st = check_instrs(&p->stage[s])) != GS_OK)
+            break;
+        write_rows(&w, p, &p->stage[s]);
+        const bool sequence = p->stage[s].sums > 0 && gs_sum_is_sequence(&p->stage[s].sum[0]);
+        st = sequence ? write_sequence(&w, p, &p->stage[s]) : write_edges(&w, p, s);
+        if (st == GS_OK && gs_stage_has_batches(&p->stage[s]))
+            st = write_batch(&w, p, s);
+        if (st == GS_OK)
+            st = write_vertices(&w, p, s);
+    }
+    if (w.out != NULL && fclose(w.out) != 0 && st == GS_OK)
+        st = no_memory();
+    return st;
+}
+
+void gs_cuda_free_code(gs_cuda_code *k)
+{
+    gs_free(k->edge);
+    gs_free(k->vertex);
+    gs_free(k->sequence);
+    gs_free(k->batch);
+    gs_free(k->batch_code);
+    *k = (gs_cuda_code){.module = NULL};
+}
+
+gs_status gs_cuda_write_program(char **text, const gs_program *p, bool tf32)
+{
+    gs_cuda_code k;
+    const gs_status st = gs_cuda_write_code(&k, text, p, tf32);
+    gs_cuda_free_code(&k);
+    return st;
+}
+
+/* ---- modules ---- */
+
+static const char *const fixed_names[GS_CUDA_FIXED_COUNT] = {
+    [GS_CUDA_ADD] = "gs_add",
+    [GS_CUDA_BEGIN] = "gs_begin",
+    [GS_CUDA_FINISH_MOST] = "gs_finish_most",
+    [GS_CUDA_FINISH_ATTEND] = "gs_finish_attend",
+    [GS_CUDA_FINISH_LSE] = "gs_finish_lse",
+    [GS_CUDA_REGROUP] = "gs_regroup_rows",
+    [GS_CUDA_ROW_SUMS] = "gs_row_sums",
+    [GS_CUDA_MIX_PART] = "gs_mix_parts",
+    [GS_CUDA_COLSUM_PART] = "gs_colsum_parts",
+    [GS_CUDA_COLSUM_TOTAL] = "gs_colsum_total",
+    [GS_CUDA_MOMENTS_PART] = "gs_moments_parts",
+    [GS_CUDA_MOMENTS_TOTAL] = "gs_moments_total",
+    [GS_CUDA_STATISTIC] = "gs_statistic",
+    [GS_CUDA_LOSS] = "gs_loss",
+    [GS_CUDA_LOSS_TOTAL] = "gs_loss_total",
+    [GS_CUDA_STEP] = "gs_step",
+};
+
+gs_status gs_cuda_load(gs_cuda *c, gs_cu_handle *module, const char *text)
+{
+    const gs_status st = gs_cuda_module(module, c->d, c->major, c->minor, text);
+    /* it may have failed of what was before */
+    const gs_status before = st == GS_EDEVICE ? gs_cuda_synchronize(c) : GS_OK;
+    return before != GS_OK ? before : st;
+}
+
+gs_status gs_cuda_load_fixed(gs_cuda *c)
+{
+    gs_status st = gs_cuda_load(c, &c->fixed_module, gs_cuda_fixed_text);
+    for (int i = 0; i < GS_CUDA_FIXED_COUNT && st == GS_OK; i++)
+        st = gs_cuda_check(c, c->d->module_function(&c->fixed[i], c->fixed_module, fixed_names[i]), fixed_names[i]);
+    return st;
+}
+
+static gs_status find(const gs_cuda *c, gs_cu_handle *function, const char *name)
+{
+    return gs_cuda_check(c, c->d->module_function(function, c->code.module, name), name);
+}
+
+static gs_status find_sequences(gs_cuda *c)
+{
+    gs_cuda_code *const k = &c->code;
+    gs_status st = GS_OK;
+    for (uint32_t i = 0; i < k->sequences && st == GS_OK; i++) {
+        gs_cuda_sequence_code *const s = &k->sequence[i];
+        char back[64];
+        snprintf(back, sizeof(back), "%s_back", s->k.name);
+        if ((st = find(c, &s->forward, s->k.name)) == GS_OK)
+            st = find(c, &s->window, back);
+    }
+    if (st == GS_OK && k->sequences > 0)
+        st = find(c, &k->turn_weight, "gs_turn_weight");
+    if (st == GS_OK && k->sequences > 0)
+        st = find(c, &k->spread_gates, "gs_spread_gates");
+    return st;
+}
+
+static gs_status find_batches(gs_cuda *c)
+{
+    static const char *const name[] = GS_CUDA_BATCH_NAMES;
+    gs_cuda_code *const k = &c->code;
+    gs_status st = GS_OK;
+    for (uint32_t i = 0; i < k->batch_codes && st == GS_OK; i++)
+        st = find(c, &k->batch_code[i].run, k->batch_code[i].k.name);
+    for (uint32_t i = 0; i < GS_CUDA_BATCH_FIXED_COUNT && k->batches > 0 && st == GS_OK; i++)
+        st = find(c, &k->batching[i], name[i]);
+    return st;
+}
+
+gs_status gs_cuda_find_code(gs_cuda *c)
+{
+    gs_cuda_code *const k = &c->code;
+    gs_status st = find_batches(c);
+    for (uint32_t i = 0; i < k->edges && st == GS_OK; i++) {
+        gs_cuda_edge_code *const e = &k->edge[i];
+        char merge[64];
+        snprintf(merge, sizeof(merge), "%s_merge", e->k.name);
+        st = find(c, &e->run, e->k.name);
+        if (st == GS_OK && !e->k.keeps)
+            st = find(c, &e->merge, merge);
+    }
+    for (uint32_t i = 0; i < k->vertices && st == GS_OK; i++)
+        st = find(c, &k->vertex[i].run, k->vertex[i].k.name);
+    return st == GS_OK ? find_sequences(c) : st;
+}

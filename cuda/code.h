@@ -1,0 +1,105 @@
+/* code.h - the kernels of a program, as they were compiled. */
+#ifndef GS_CUDA_CODE_H
+#define GS_CUDA_CODE_H
+
+#include <stdbool.h>
+
+#include "cuda/batch.h"
+#include "cuda/driver.h"
+#include "cuda/kernel_text.h"
+
+typedef struct gs_cuda gs_cuda;
+
+typedef struct gs_cuda_edge_code {
+    gs_edge_kernel k;
+    uint32_t stage;     /* GS_NONE: sums of rows */
+    gs_cu_handle run, merge;
+} gs_cuda_edge_code;
+
+typedef struct gs_cuda_vertex_code {
+    gs_vertex_kernel k;
+    gs_cu_handle run;
+} gs_cuda_vertex_code;
+
+typedef struct gs_cuda_sequence_code {
+    gs_sequence_kernel k;
+    gs_cu_handle forward, window;
+} gs_cuda_sequence_code;
+
+typedef struct gs_cuda_batch_code {
+    gs_batch_kernel k;
+    gs_cu_handle run;
+} gs_cuda_batch_code;
+
+/* Kernels of batch.cu that no program changes. */
+enum gs_cuda_batch_fixed {
+    GS_CUDA_BATCH_COUNT,
+    GS_CUDA_BATCH_TOTALS,
+    GS_CUDA_BATCH_PLACE,
+    GS_CUDA_BATCH_BEGINS,
+    GS_CUDA_BATCH_TASKS,
+    GS_CUDA_BATCH_MERGE,
+    GS_CUDA_BATCH_FIXED_COUNT
+};
+#define GS_CUDA_BATCH_NAMES                                                                                            \
+    {"gs_batch_count", "gs_batch_totals", "gs_batch_place", "gs_batch_begins", "gs_batch_tasks", "gs_batch_merge"}
+
+enum gs_cuda_fixed {
+    GS_CUDA_ADD,
+    GS_CUDA_BEGIN,
+    GS_CUDA_FINISH_MOST,
+    GS_CUDA_FINISH_ATTEND,
+    GS_CUDA_FINISH_LSE,
+    GS_CUDA_REGROUP,
+    GS_CUDA_ROW_SUMS,
+    GS_CUDA_MIX_PART,
+    GS_CUDA_COLSUM_PART,
+    GS_CUDA_COLSUM_TOTAL,
+    GS_CUDA_MOMENTS_PART,
+    GS_CUDA_MOMENTS_TOTAL,
+    GS_CUDA_STATISTIC,
+    GS_CUDA_LOSS,
+    GS_CUDA_LOSS_TOTAL,
+    GS_CUDA_STEP,
+    GS_CUDA_FIXED_COUNT
+};
+
+typedef struct gs_cuda_code {
+    gs_cu_handle module;
+    gs_cuda_edge_code *edge;
+    gs_cuda_vertex_code *vertex;
+    gs_cuda_sequence_code *sequence;
+    uint32_t edges, vertices, sequences;
+    gs_cu_handle turn_weight, spread_gates; /* where there are sequences */
+    gs_batch_plan *batch;                   /* of stages that multiply by the type of edges */
+    gs_cuda_batch_code *batch_code;
+    uint32_t batches, batch_codes;
+    gs_cu_handle batching[GS_CUDA_BATCH_FIXED_COUNT];
+} gs_cuda_code;
+
+/* Kernels of a program: their list, without functions, and their text, to be freed with free(). Needs no GPU. `tf32`:
+ * products of edges' rows may round so. After a failure, too, both are the caller's. */
+gs_status gs_cuda_write_code(gs_cuda_code *k, char **text, const gs_program *p, bool tf32);
+void gs_cuda_free_code(gs_cuda_code *k); /* but for its module */
+/* The text alone. */
+gs_status gs_cuda_write_program(char **text, const gs_program *p, bool tf32);
+/* gs_cuda_module() for this GPU. */
+gs_status gs_cuda_load(gs_cuda *c, gs_cu_handle *module, const char *text);
+/* The functions of the kernels that every program has. */
+gs_status gs_cuda_load_fixed(gs_cuda *c);
+/* Those of c->code, whose module is loaded. */
+gs_status gs_cuda_find_code(gs_cuda *c);
+
+/* Is it the kernel of such sums of rows? */
+static inline bool gs_cuda_sums_rows(const gs_cuda_edge_code *code, const gs_row_sums *rows)
+{
+    const gs_row_sums *const has = &code->k.rows;
+    return code->stage == GS_NONE && has->by == rows->by && has->width == rows->width &&
+           has->types == rows->types && has->dtype == rows->dtype && has->scaled == rows->scaled;
+}
+static inline bool gs_cuda_makes_batch(const gs_cuda_batch_code *code, gs_batch_kind kind, uint32_t in, uint32_t out)
+{
+    return code->k.kind == kind && code->k.in == in && code->k.out == out;
+}
+
+#endif /* GS_CUDA_CODE_H */

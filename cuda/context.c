@@ -1,0 +1,43 @@
+/* Calls of the driver: about which GPU, and what failed. */
+#include "cuda/context.h"
+
+#include "cuda/cuda_device.h"
+
+/* CUresult after which the context is of no use, by what ended it (cuda.h has their names). */
+static bool is_kernel_failure(gs_cu_result r) { return r == 700 || r == 702 || r == 710 || (r >= 714 && r <= 719); }
+static bool is_lost(gs_cu_result r) { return r == 46 || r == 214 || r == 220 || r == 226 || r == 709 || r == 999; }
+
+gs_status gs_cuda_check(const gs_cuda *c, gs_cu_result r, const char *what)
+{
+    const char *name = NULL, *text = NULL;
+    if (r == 0)
+        return GS_OK;
+    if (c->d->error_name(r, &name) != 0 || name == NULL)
+        name = "unknown error";
+    if (c->d->error_text(r, &text) != 0 || text == NULL)
+        text = "";
+    if (r == GS_CU_OUT_OF_MEMORY)
+        return gs_fail(GS_ENOMEM, "device cuda:%d: %s: the GPU is out of memory (%s); give less .device_memory",
+                       c->device, what, name);
+    if (is_kernel_failure(r)) /* kernels are not waited for, so others may hear of it first */
+        return gs_fail(GS_EDEVICE, "device cuda:%d: a kernel failed, at the latest at %s: %s (%s)", c->device, what,
+                       text, name);
+    if (is_lost(r))
+        return gs_fail(GS_EDEVICE, "device cuda:%d: the GPU is lost, at %s: %s (%s); the kernel's log may say why",
+                       c->device, what, text, name);
+    return gs_fail(GS_EDEVICE, "device cuda:%d: %s: %s (%s)", c->device, what, text, name);
+}
+
+/* What this thread's calls are about; a device that closes leaves nothing behind. */
+static _Thread_local gs_cu_handle current;
+
+gs_status gs_cuda_enter(const gs_cuda *c)
+{
+    if (current == c->context)
+        return GS_OK;
+    const gs_status st = gs_cuda_check(c, c->d->context_set(c->context), "turning to the GPU");
+    current = st == GS_OK ? c->context : NULL;
+    return st;
+}
+
+void gs_cuda_left(void) { current = NULL; }

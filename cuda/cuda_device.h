@@ -1,0 +1,60 @@
+/* cuda_device.h - the state of the CUDA device: each part of it is described beside the source that owns it.
+ *
+ * The room from bottom to top; a file calls those above it in this list alone:
+ *
+ *   driver.c, library.c  the functions of CUDA's libraries, and which of those that are installed
+ *   kernel_text.c, text_*.c, batch_plan.c  kernels of a program, as text
+ *   module.c             text to modules
+ *   context.c            about which GPU a call is, and what failed
+ *   chain.c              copies to and from the arena, from the host and from other GPUs
+ *   streams.c            what is under way
+ *   code.c               the kernels of a program, found
+ *   state.c              what a program has on the device
+ *   memory.c             the arena, and host memory that is pinned
+ *   pass.c               what a pass brings to the device and takes back
+ *   reduce.c             sums over devices
+ *   kept_params.c        parameters that stay there for a run, and the optimiser's step
+ *   launch_small.c       launches that every program has
+ *   launch_edges.c       kernels over edges
+ *   launch_batch.c       products of edges by the matrix of their type
+ *   launch_edge_program.c  edge programs
+ *   launch_vertex.c      vertex programs
+ *   launch_sequence.c    LSTMs over edges
+ *   prepare.c            a program: its kernels, its memory, scratch
+ *   measure.c            ceilings
+ *   cuda.c               opening, closing, the table
+ *
+ * Launches return when they are in the stream `compute`, and find everything in the arena: copies to it and from it are
+ * asked for by themselves, in streams of their own.
+ */
+#ifndef GS_CUDA_CUDA_DEVICE_H
+#define GS_CUDA_CUDA_DEVICE_H
+
+#include "cuda/chain.h"
+#include "cuda/code.h"
+#include "cuda/memory.h"
+#include "cuda/state.h"
+#include "cuda/streams.h"
+
+struct gs_cuda {
+    /* set by open */
+    const gs_cuda_driver *d;
+    int device, major, minor, processors, compute_type;
+    uint32_t portion_edges;  /* by type: $GS_CUDA_PORTION_EDGES, or 0: as many as fit GS_CUDA_BATCH_BYTES */
+    gs_cu_handle context, blas;
+    gs_cu_handle fixed_module, fixed[GS_CUDA_FIXED_COUNT];
+    char name[160];
+    gs_cuda_streams streams;
+    /* set by prepare */
+    const gs_program *program;
+    gs_cuda_code code;
+    gs_cuda_state state;
+    gs_cu_memory *where;     /* [most registers of a stage] of the launch being made */
+    /* of the run */
+    gs_cuda_memory memory;
+    gs_cuda_chain chain;
+    bool in_pass;
+    gs_device_pass pass;
+};
+
+#endif /* GS_CUDA_CUDA_DEVICE_H */

@@ -1,0 +1,15 @@
+/* kept_params.h - parameters that stay on the device for a run, and the optimiser's step. */
+#ifndef GS_CUDA_KEPT_PARAMS_H
+#define GS_CUDA_KEPT_PARAMS_H
+
+#include "device/device.h"
+
+typedef struct gs_cuda gs_cuda;
+
+gs_status gs_cuda_keep_params(void *context, const float *const *param, uint32_t states);
+gs_status gs_cuda_step(void *context, const gs_update *u);
+gs_status gs_cuda_bring_params(void *context, float *const *param);
+/* Gives back what the run kept. */
+void gs_cuda_drop_params(gs_cuda *c);
+
+#endif /* GS_CUDA_KEPT_PARAMS_H */

@@ -1,0 +1,17 @@
+/* launch_batch.h - products of edges by the matrix of their type. */
+#ifndef GS_CUDA_LAUNCH_BATCH_H
+#define GS_CUDA_LAUNCH_BATCH_H
+
+#include "base/size.h"
+#include "cuda/launch_edges.h"
+
+/* Of what is made of a portion of edges by type: at 400 bytes an edge some 170,000 edges, so that the launches of a
+ * portion, some 10, are a few times as long as the gaps between them. */
+#define GS_CUDA_BATCH_BYTES (64 * GS_MIB)
+
+/* All that a stage with products by the type of edges does edge by edge. */
+gs_status gs_cuda_run_batches(gs_cuda *c, gs_cuda_edge_run *r, const gs_batch_plan *b);
+/* Scratch of it. */
+uint64_t gs_cuda_batch_bytes(const gs_cuda *c, const gs_batch_plan *b);
+
+#endif /* GS_CUDA_LAUNCH_BATCH_H */

@@ -1,0 +1,114 @@
+/* What a program has on the device for as long as it is prepared: parameters, what passes add up, and scratch. */
+#include "cuda/state.h"
+
+#include "base/alloc.h"
+#include "base/size.h"
+#include "cuda/context.h"
+#include "cuda/cuda_device.h"
+#include "cuda/streams.h"
+
+#define ALIGNMENT 256u
+
+static gs_status no_memory(void) { return gs_fail(GS_ENOMEM, "device cuda: out of memory for a program"); }
+
+/* Of the sums of statistics. */
+static uint64_t sums_bytes(const gs_program *p)
+{
+    uint64_t bytes = 0;
+    for (uint32_t i = 0; i < p->params; i++)
+        if (p->param[i].statistic != GS_STATISTIC_NONE)
+            bytes += gs_align_up(2ull * p->param[i].cols * sizeof(double), ALIGNMENT);
+    return bytes;
+}
+
+uint64_t gs_cuda_state_bytes(const gs_program *p)
+{
+    return sums_bytes(p) + GS_CUDA_WORKSPACE + 5 * ALIGNMENT * (uint64_t)(p->params + 1) +
+           gs_align_up(sizeof(gs_loss_part), ALIGNMENT);
+}
+
+/* Parameters, then gradients, learned ones first in both; then sums of statistics and totals of the loss. */
+static void place_params(gs_cuda *c, const gs_program *p)
+{
+    uint64_t at = 0;
+    for (int fixed = 0; fixed < 2; fixed++) {
+        for (uint32_t i = 0; i < p->params; i++)
+            if (p->param[i].fixed == fixed) {
+                c->state.param_offset[i] = at;
+                at += gs_align_up(gs_param_elements(&p->param[i]) * sizeof(float), ALIGNMENT);
+            }
+        c->state.learned_bytes = fixed ? c->state.learned_bytes : at;
+    }
+    c->state.grads_offset = at;
+    for (uint32_t i = 0; i < p->params; i++)
+        c->state.grad_offset[i] = c->state.grads_offset + c->state.param_offset[i];
+    at = 2 * at;
+    for (uint32_t i = 0; i < p->params; i++) {
+        c->state.sums_offset[i] = at;
+        if (p->param[i].statistic != GS_STATISTIC_NONE)
+            at += gs_align_up(2ull * p->param[i].cols * sizeof(double), ALIGNMENT);
+    }
+    c->state.loss_offset = at;
+    c->state.scratch_offset = at + gs_align_up(sizeof(gs_loss_part), ALIGNMENT);
+    c->state.added_bytes = c->state.scratch_offset - c->state.grads_offset;
+}
+
+gs_status gs_cuda_take_state(gs_cuda *c, const gs_program *p, const gs_cuda_scratch *scratch)
+{
+    c->state.param_offset = gs_calloc(p->params + 1, sizeof(*c->state.param_offset));
+    c->state.grad_offset = gs_calloc(p->params + 1, sizeof(*c->state.grad_offset));
+    c->state.sums_offset = gs_calloc(p->params + 1, sizeof(*c->state.sums_offset));
+    if (c->state.param_offset == NULL || c->state.grad_offset == NULL || c->state.sums_offset == NULL)
+        return no_memory();
+    place_params(c, p);
+    c->state.scratch_bytes = scratch->launch;
+    c->state.order_offset = c->state.scratch_offset + scratch->launch;
+    c->state.batch_offset = c->state.order_offset + scratch->order;
+    c->state.workspace_offset = c->state.batch_offset + scratch->batch;
+    gs_status st = gs_cuda_check(
+        c, c->d->memory_alloc(&c->state.at, c->state.workspace_offset + GS_CUDA_WORKSPACE),
+        "memory for parameters and scratch");
+    void *const workspace = (void *)(c->state.at + c->state.workspace_offset);
+    if (st == GS_OK && c->d->blas_workspace(c->blas, workspace, GS_CUDA_WORKSPACE) != 0)
+        return (st = gs_cuda_synchronize(c)) != GS_OK
+                   ? st
+                   : gs_fail(GS_EDEVICE, "device cuda: cuBLAS does not take its workspace of %u bytes",
+                             GS_CUDA_WORKSPACE);
+    return st;
+}
+
+/* Where sequences' orders of targets stand while they are copied. */
+#define ORDER_PAGES (GS_CUDA_ORDER_WORDS * sizeof(uint32_t))
+
+gs_status gs_cuda_take_order(gs_cuda *c)
+{
+    if ((c->state.order = gs_alloc_pages(ORDER_PAGES)) == NULL)
+        return no_memory();
+    return gs_cuda_check(c, c->d->host_register(c->state.order, ORDER_PAGES, 0), "pinning host memory");
+}
+
+static void give_order(gs_cuda *c)
+{
+    if (c->state.order != NULL) {
+        c->d->host_unregister(c->state.order);
+        gs_free_pages(c->state.order, ORDER_PAGES);
+    }
+    c->state.order = NULL;
+}
+
+void gs_cuda_give_state(gs_cuda *c)
+{
+    give_order(c);
+    if (c->state.at != 0) {
+        c->d->memory_free(c->state.at);
+        (void)c->d->blas_stream(c->blas, c->streams.compute); /* which gives it a workspace of its own again */
+    }
+    gs_free(c->state.param_offset);
+    gs_free(c->state.grad_offset);
+    gs_free(c->state.sums_offset);
+    c->state = (gs_cuda_state){.at = 0};
+}
+
+gs_cu_memory gs_cuda_param(const gs_cuda *c, uint32_t param) { return c->state.at + c->state.param_offset[param]; }
+gs_cu_memory gs_cuda_grad(const gs_cuda *c, uint32_t param) { return c->state.at + c->state.grad_offset[param]; }
+gs_cu_memory gs_cuda_sums(const gs_cuda *c, uint32_t param) { return c->state.at + c->state.sums_offset[param]; }

@@ -1,0 +1,50 @@
+/* state.h - what a program has on the device: parameters, what passes add up, and scratch. */
+#ifndef GS_CUDA_STATE_H
+#define GS_CUDA_STATE_H
+
+#include <stdbool.h>
+
+#include "cuda/driver.h"
+#include "cuda/streams.h"
+#include "program/program.h"
+
+typedef struct gs_cuda gs_cuda;
+
+#define GS_CUDA_SORTED 4096u         /* targets of a sequence that are sorted together */
+#define GS_CUDA_ORDER_WORDS ((GS_CUDA_FLIGHT + 2u) * GS_CUDA_SORTED + 1u)
+#define GS_CUDA_WORKSPACE (4u << 20) /* of cuBLAS: what its documents ask for below Hopper's 32 MiB */
+
+/* One allocation: parameters, gradients, sums of statistics, totals of the loss, scratch. Offsets are bytes in it. */
+typedef struct gs_cuda_state {
+    gs_cu_memory at;
+    uint64_t learned_bytes;     /* parameters that are learned come first, their gradients first of those, in the same
+                                 * places */
+    uint64_t grads_offset, added_bytes; /* from there on: what passes add up, gradients, sums and totals */
+    uint64_t *param_offset, *grad_offset, *sums_offset, loss_offset, scratch_offset, scratch_bytes, order_offset,
+        batch_offset, workspace_offset;
+    uint32_t *order; /* [GS_CUDA_ORDER_WORDS], pinned, where there are sequences: for each launch under way
+                      * GS_CUDA_SORTED targets as sequences take them, as many to sort with, and where the edges of as
+                      * many and one begin */
+    /* kept_params.c */
+    bool kept;                  /* gs_device_keep_params(): the learned parameters are the run's */
+    uint32_t states;
+    gs_cu_memory moments;       /* [states] runs of learned_bytes; 0: none */
+} gs_cuda_state;
+
+/* Bytes of scratch: of a launch, of the targets of a sequence's launch, sorted, and of a portion of edges by type. */
+typedef struct gs_cuda_scratch {
+    uint64_t launch, order, batch;
+} gs_cuda_scratch;
+
+/* Of what lies beside and between parameters, gradients, the optimiser's state and scratch. */
+uint64_t gs_cuda_state_bytes(const gs_program *p);
+gs_status gs_cuda_take_state(gs_cuda *c, const gs_program *p, const gs_cuda_scratch *scratch);
+/* For programs with sequences, besides. */
+gs_status gs_cuda_take_order(gs_cuda *c);
+void gs_cuda_give_state(gs_cuda *c);
+gs_cu_memory gs_cuda_param(const gs_cuda *c, uint32_t param);
+gs_cu_memory gs_cuda_grad(const gs_cuda *c, uint32_t param);
+/* Sums of a statistic. */
+gs_cu_memory gs_cuda_sums(const gs_cuda *c, uint32_t param);
+
+#endif /* GS_CUDA_STATE_H */

@@ -1,0 +1,41 @@
+/* streams.h - what is under way: launches, numbered, and copies beside them. */
+#ifndef GS_CUDA_STREAMS_H
+#define GS_CUDA_STREAMS_H
+
+#include "cuda/driver.h"
+#include "cuda/kernels/args.h"
+#include "device/device.h"
+
+typedef struct gs_cuda gs_cuda;
+
+#define GS_CUDA_FLIGHT 8u /* launches that may be under way */
+
+typedef struct gs_cuda_streams {
+    gs_cu_handle in, compute, out; /* copies to the device, kernels, copies back */
+    gs_cu_handle finished[GS_CUDA_FLIGHT]; /* events: of the launches under way */
+    uint64_t ticket;               /* the last launch */
+    uint64_t waited;               /* all up to this one are done */
+    gs_device_copied copied;       /* for gs_device_take_copied() */
+} gs_cuda_streams;
+
+gs_status gs_cuda_make_streams(gs_cuda *c);
+void gs_cuda_drop_streams(gs_cuda *c);
+/* Copies between host and device, counted. */
+gs_status gs_cuda_copy_in(gs_cuda *c, gs_cu_memory to, const void *from, uint64_t bytes, gs_cu_handle stream,
+                          const char *what);
+gs_status gs_cuda_copy_out(gs_cuda *c, void *to, gs_cu_memory from, uint64_t bytes, gs_cu_handle stream,
+                           const char *what);
+
+/* Begins a launch. Then kernels in `compute`, and gs_cuda_end(). */
+gs_status gs_cuda_begin(gs_cuda *c);
+gs_status gs_cuda_end(gs_cuda *c, gs_status st);
+/* Waits until launch `ticket` is done. */
+gs_status gs_cuda_wait(gs_cuda *c, uint64_t ticket);
+gs_status gs_cuda_synchronize(gs_cuda *c);
+/* The same before something is given back: what failed has been told, and leaves the last error as it is. */
+void gs_cuda_quiet(void *context);
+gs_status gs_cuda_launch(gs_cuda *c, gs_cu_handle function, uint64_t blocks_x, uint32_t blocks_y, uint32_t shared,
+                         void *args, const char *what);
+static inline uint64_t gs_cuda_blocks(uint64_t lanes) { return (lanes + GS_BLOCK_LANES - 1) / GS_BLOCK_LANES; }
+
+#endif /* GS_CUDA_STREAMS_H */
