@@ -1,6 +1,6 @@
 /* ir_edges.c - work that depends on one end of an edge only leaves the edges.
  *
- * (NeuGraph section 3.2 moves vertex-only work out of ApplyEdge by pattern; here
+ * (NeuGraph, ATC'19, moves vertex-only work out of ApplyEdge by pattern; here
  * it follows from the types.) Folding keeps every value of type S in the form SRC(x), x a
  * vertex value. A sum is split into terms
  *

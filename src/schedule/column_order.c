@@ -1,6 +1,6 @@
 /* column_order.c - in which order does a stage take its blocks of columns?
  *
- * NeuGraph (ATC'19, 3.3) takes a random order and swaps pairs while a simulation of the pipeline says that it gets
+ * NeuGraph (ATC'19) takes a random order and swaps pairs while a simulation of the pipeline says that it gets
  * shorter, so that columns that wait for the disk stand beside columns that compute. Here store order, back and forth
  * (every other stage backwards, so that it begins with what the one before touched last) and a random one compete
  * first. The sums of a column are added up in the same order wherever it stands; gradients of parameters are added up

@@ -1,6 +1,6 @@
 /* runs.c - which parts of an operand interval to read?
  *
- * NeuGraph (ATC'19, 3.3) filters an interval when the fraction of its rows that edges name is
+ * NeuGraph (ATC'19) filters an interval when the fraction of its rows that edges name is
  * small against the throughputs of filtering and copying. On a disk both ways go over the
  * same wire and differ in the number of requests: a read takes as long as its bytes
  * at the disk's bandwidth and some microseconds for each request (measured with 64 under way: 10 each for
