@@ -19,7 +19,7 @@
 
 #define NO_SEGMENT UINT32_MAX
 #define LEAST_RECORDS 64u
-#define MOST_LANE_BYTES (256u * GS_KIB) /* longer writes gain nothing here */
+#define MOST_BUFFER_BYTES (256u * GS_KIB) /* longer writes gain nothing here */
 
 struct gs_spill_segment {
     uint64_t offset; /* bytes */
@@ -50,20 +50,20 @@ gs_status gs_part__unnamed_file(int *fd, char **path, const char *dir, const cha
 
 static gs_status make_lanes(gs_spill *s, uint64_t memory)
 {
-    const uint64_t lanes = (uint64_t)s->streams * s->writers, record = s->words * 4u;
-    uint64_t cap = GS_MIN(memory / lanes, MOST_LANE_BYTES) / record;
+    const uint64_t buffers = (uint64_t)s->streams * s->writers, record = s->words * 4u;
+    uint64_t cap = GS_MIN(memory / buffers, MOST_BUFFER_BYTES) / record;
 
     cap = GS_MAX(cap, LEAST_RECORDS);
-    s->data_bytes = lanes * cap * record;
+    s->data_bytes = buffers * cap * record;
     s->data = gs_alloc_pages(s->data_bytes);
-    s->lane = gs_calloc(lanes, sizeof(*s->lane));
+    s->buffer = gs_calloc(buffers, sizeof(*s->buffer));
     s->records = gs_calloc(s->streams, sizeof(*s->records));
     s->head = gs_malloc_array(s->streams, sizeof(*s->head));
     s->tail = gs_malloc_array(s->streams, sizeof(*s->tail));
-    if (!s->data || !s->lane || !s->records || !s->head || !s->tail)
-        return gs_fail(GS_ENOMEM, "%s: no memory for %llu stream buffers", s->path, (unsigned long long)lanes);
-    for (uint64_t i = 0; i < lanes; i++)
-        s->lane[i] = (struct gs_spill_lane){0, (uint32_t)cap, s->data + i * cap * s->words};
+    if (!s->data || !s->buffer || !s->records || !s->head || !s->tail)
+        return gs_fail(GS_ENOMEM, "%s: no memory for %llu stream buffers", s->path, (unsigned long long)buffers);
+    for (uint64_t i = 0; i < buffers; i++)
+        s->buffer[i] = (struct gs_spill_buffer){0, (uint32_t)cap, s->data + i * cap * s->words};
     memset(s->head, 0xff, s->streams * sizeof(*s->head));
     memset(s->tail, 0xff, s->streams * sizeof(*s->tail));
     return GS_OK;
@@ -94,10 +94,10 @@ done:
 static void free_lanes(gs_spill *s)
 {
     gs_free_pages(s->data, s->data_bytes);
-    gs_free(s->lane);
+    gs_free(s->buffer);
     s->data = NULL;
     s->data_bytes = 0;
-    s->lane = NULL;
+    s->buffer = NULL;
 }
 
 void gs_part__spill_free(gs_spill *s)
@@ -106,7 +106,7 @@ void gs_part__spill_free(gs_spill *s)
         return;
     if (s->data != NULL)
         free_lanes(s);
-    gs_free(s->lane);
+    gs_free(s->buffer);
     gs_free(s->records);
     gs_free(s->head);
     gs_free(s->tail);
@@ -150,16 +150,16 @@ static bool add_segment(gs_spill *s, uint32_t stream, uint32_t records, uint64_t
 
 static gs_status flush_lane(gs_spill *s, uint32_t writer, uint32_t stream)
 {
-    struct gs_spill_lane *lane = &s->lane[(uint64_t)writer * s->streams + stream];
-    const uint32_t records = lane->fill;
+    struct gs_spill_buffer *buffer = &s->buffer[(uint64_t)writer * s->streams + stream];
+    const uint32_t records = buffer->fill;
     uint64_t offset;
 
     if (records == 0)
         return GS_OK;
-    lane->fill = 0;
+    buffer->fill = 0;
     if (!add_segment(s, stream, records, &offset))
         return gs_fail(GS_ENOMEM, "%s: no memory for the list of segments", s->path);
-    return gs_pwrite_exact(s->fd, lane->data, (uint64_t)records * s->words * 4u, offset, s->path);
+    return gs_pwrite_exact(s->fd, buffer->data, (uint64_t)records * s->words * 4u, offset, s->path);
 }
 
 uint32_t *gs_part__spill_flush_put(gs_spill *s, uint32_t writer, uint32_t stream)
@@ -171,8 +171,8 @@ uint32_t *gs_part__spill_flush_put(gs_spill *s, uint32_t writer, uint32_t stream
         pthread_mutex_unlock(&s->lock);
         return NULL;
     }
-    struct gs_spill_lane *lane = &s->lane[(uint64_t)writer * s->streams + stream];
-    return lane->data + (uint64_t)lane->fill++ * s->words;
+    struct gs_spill_buffer *buffer = &s->buffer[(uint64_t)writer * s->streams + stream];
+    return buffer->data + (uint64_t)buffer->fill++ * s->words;
 }
 
 gs_status gs_part__spill_failure(gs_spill *s)

@@ -41,15 +41,15 @@ gs_status gs_part__spill_read(const gs_spill *s, gs_spill_cursor *at, uint32_t *
 
 /* Open so that putting a record is inlined: this is the innermost store of
  * every pass over the edges. */
-struct gs_spill_lane {
+struct gs_spill_buffer {
     uint32_t fill; /* records in `data` */
     uint32_t cap;
     uint32_t *data;
 };
 struct gs_spill {
     uint32_t streams, writers, words;
-    struct gs_spill_lane *lane; /* [writers][streams] */
-    uint32_t *data;             /* all lanes' buffers */
+    struct gs_spill_buffer *buffer; /* [writers][streams] */
+    uint32_t *data;                 /* of all buffers */
     uint64_t data_bytes;
     uint64_t *records; /* [streams], under `lock` */
     uint32_t *head, *tail; /* [streams] first and last segment, under `lock` */
@@ -64,10 +64,10 @@ struct gs_spill {
 /* Where to put one record of `stream`; NULL on failure. */
 static inline uint32_t *gs_part__spill_put(gs_spill *s, uint32_t writer, uint32_t stream)
 {
-    struct gs_spill_lane *lane = &s->lane[(uint64_t)writer * s->streams + stream];
-    if (__builtin_expect(lane->fill == lane->cap, 0))
+    struct gs_spill_buffer *buffer = &s->buffer[(uint64_t)writer * s->streams + stream];
+    if (__builtin_expect(buffer->fill == buffer->cap, 0))
         return gs_part__spill_flush_put(s, writer, stream);
-    return lane->data + (uint64_t)lane->fill++ * s->words;
+    return buffer->data + (uint64_t)buffer->fill++ * s->words;
 }
 
 #endif /* GS_PARTITION_SPILL_H */
