@@ -51,7 +51,7 @@ typedef struct gs_exec_config {
     uint32_t index_bytes;
     uint32_t type_bytes, edge_types; /* of each edge's type; how many types; 0: untyped */
     bool weights;             /* edges carry weights */
-    uint32_t sets;            /* edge sets: the store's two directions, then what is left of them */
+    uint32_t sets;            /* edge sets: the store's two directions, then pruned ones */
     const gs_exec_chunk *const *chunk; /* [sets]; NULL for a set that no stage uses */
     gs_io_backend io;
     bool no_verify;           /* skip checksums on arrival */

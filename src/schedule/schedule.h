@@ -57,7 +57,7 @@ typedef struct gs_schedule_config {
     bool no_sizes;             /* a refusal need not say what would do, which takes the memory of a larger plan */
 } gs_schedule_config;
 
-/* Most edge sets of a run: two of the store and what is left of them stage by stage. */
+/* Most edge sets of a run: two of the store, and pruned ones, which stages have of their own. */
 #define GS_EDGE_SETS 64u
 
 /* GS_EBUDGET: a line that says which budget is too small, and the smallest that

@@ -73,7 +73,7 @@ static inline gs_granules gs_granules_of(const gs_chunk_table *t, uint32_t rows)
     return (gs_granules){rows, (t->interval_rows + 64 * rows - 1) / (64 * rows)};
 }
 
-/* The edges that an edge pass goes over: those of a direction of the store, or what is left of them. */
+/* The edges that an edge pass goes over: those of a direction of the store, or pruned ones. */
 typedef struct gs_edge_set {
     const gs_chunk *chunk; /* [parts * parts] as in gs_chunk_table */
     const uint64_t *need;  /* [parts * parts][words] granules of operand rows that a chunk's edges name; NULL: all */

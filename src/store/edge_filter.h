@@ -1,6 +1,6 @@
 /* edge_filter.h - the edges of a chunk whose ends are in given sets of rows, as a smaller chunk.
  *
- * What is left keeps its order, types and weights, so sums over it are as before. Two steps, as a
+ * The pruned chunk keeps the order, types and weights of its edges, so sums over it are as before. Two steps, as a
  * chunk's size must be known before its place: count, then fill.
  * Threads: a filter belongs to one thread.
  */
@@ -23,7 +23,7 @@ typedef struct gs_edge_filter {
 
 static inline uint64_t gs_edge_filter_words(const gs_chunk_table *t) { return (t->interval_rows + 63) / 64; }
 
-/* What is left of a checked chunk: *out gets edges, targets and operands (0 for none). `need`, where not NULL, gets the
+/* What a checked chunk becomes: *out gets edges, targets and operands (0 for none). `need`, where not NULL, gets the
  * granules of operand rows that are named, in bits of `coarse` rows. */
 void gs_edge_filter_count(const gs_edge_filter *f, uint32_t target, uint32_t operand, const gs_chunk_view *v,
                           gs_chunk *out, uint64_t *need, gs_granules coarse);

@@ -209,8 +209,8 @@ void fixture_rows(struct fixture *f, uint32_t seed)
     f->held[Y] = first_runs(&r, parts, 1);
     f->held[H] = first_runs(&f->rows[1], parts, 2);
     for (int d = 0; d < 2; d++) {
-        f->left[d] = malloc((uint64_t)parts * parts * sizeof(gs_chunk));
-        memcpy(f->left[d], f->chunks.chunk[d], (uint64_t)parts * parts * sizeof(gs_chunk));
+        f->pruned[d] = malloc((uint64_t)parts * parts * sizeof(gs_chunk));
+        memcpy(f->pruned[d], f->chunks.chunk[d], (uint64_t)parts * parts * sizeof(gs_chunk));
         for (uint32_t i = 0; i < parts * parts; i++) {
             uint64_t *need = (uint64_t *)(uintptr_t)f->set[d].need + (uint64_t)i * words, any = 0;
             for (uint32_t g = 0; g < words * 64; g++)
@@ -219,16 +219,16 @@ void fixture_rows(struct fixture *f, uint32_t seed)
             for (uint32_t w = 0; w < words; w++)
                 any |= need[w];
             if (any == 0 || r.first[i / parts] == r.first[i / parts + 1])
-                f->left[d][i].edges = f->left[d][i].length = 0;
+                f->pruned[d][i].edges = f->pruned[d][i].length = 0;
         }
-        f->set[d].chunk = f->left[d];
+        f->set[d].chunk = f->pruned[d];
     }
 }
 
 void fixture_drop(struct fixture *f)
 {
-    free(f->left[0]);
-    free(f->left[1]);
+    free(f->pruned[0]);
+    free(f->pruned[1]);
     free(f->rows[0].first);
     free(f->rows[0].run);
     free(f->rows[1].first);

@@ -23,7 +23,7 @@ struct fixture {
     gs_edge_set set[2];
     gs_granules granules;
     gs_row_runs rows[5], held[ARRAYS];
-    gs_chunk *left[2];
+    gs_chunk *pruned[2];
 };
 
 /* Stages of every shape. */
