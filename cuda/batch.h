@@ -18,13 +18,13 @@
 
 typedef enum gs_batch_step_kind {
     GS_BATCH_KEEP,      /* register x of every edge to its table */
-    GS_BATCH_MULTIPLY,  /* table y = rows x by the matrices `param` (turned: transposed) */
+    GS_BATCH_MULTIPLY,  /* table y = rows x by the matrices `param` (or by their transposes) */
     GS_BATCH_ADD_OUTER, /* gradient of `param` += outer products of rows x and y */
 } gs_batch_step_kind;
 
 typedef struct gs_batch_step {
     gs_batch_step_kind kind;
-    bool turned;
+    bool transposed;
     uint32_t x, y, param; /* registers of edges */
 } gs_batch_step;
 

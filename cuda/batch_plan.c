@@ -47,14 +47,14 @@ static gs_status need_rows(gs_batch_plan *b, const gs_stage *s, uint32_t reg)
 
 static gs_status add_product(gs_batch_plan *b, const gs_program *p, const gs_stage *s, const gs_instr *in)
 {
-    const bool turned = in->op == GS_OP_BY_TYPE_T;
-    const uint32_t matrix_rows = s->edge_reg[turned ? in->dst : in->a.index].width;
+    const bool transposed = in->op == GS_OP_BY_TYPE_T;
+    const uint32_t matrix_rows = s->edge_reg[transposed ? in->dst : in->a.index].width;
     gs_status st;
     if ((st = need_rows(b, s, in->a.index)) != GS_OK || (st = add_table(b, s, in->dst)) != GS_OK)
         return st;
     b->types = p->param[in->b.index].rows / matrix_rows;
-    return add_step(b, s, (gs_batch_step){.kind = GS_BATCH_MULTIPLY, .turned = turned, .x = in->a.index, .y = in->dst,
-                                          .param = in->b.index});
+    return add_step(b, s, (gs_batch_step){.kind = GS_BATCH_MULTIPLY, .transposed = transposed, .x = in->a.index,
+                                          .y = in->dst, .param = in->b.index});
 }
 
 static gs_status add_outer(gs_batch_plan *b, const gs_program *p, const gs_stage *s, const gs_sum *m)

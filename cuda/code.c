@@ -93,7 +93,7 @@ static gs_status write_step(writer *w, const gs_program *p, const gs_batch_plan 
 {
     const gs_edge_reg *const reg = p->stage[b->stage].edge_reg;
     const gs_batch_kind kind = step->kind == GS_BATCH_ADD_OUTER ? GS_BATCH_OUTER
-                               : step->turned                   ? GS_BATCH_PRODUCT_T
+                               : step->transposed               ? GS_BATCH_PRODUCT_T
                                                                 : GS_BATCH_PRODUCT;
     if (step->kind == GS_BATCH_KEEP) {
         gs_cuda_edge_code *const keep = &w->code->edge[w->code->edges++];
@@ -230,7 +230,7 @@ static gs_status find_sequences(gs_cuda *c)
             st = find(c, &s->window, back);
     }
     if (st == GS_OK && k->sequences > 0)
-        st = find(c, &k->turn_weight, "gs_turn_weight");
+        st = find(c, &k->transpose_weight, "gs_transpose_weight");
     if (st == GS_OK && k->sequences > 0)
         st = find(c, &k->spread_gates, "gs_spread_gates");
     return st;

@@ -70,7 +70,7 @@ typedef struct gs_cuda_code {
     gs_cuda_vertex_code *vertex;
     gs_cuda_sequence_code *sequence;
     uint32_t edges, vertices, sequences;
-    gs_cu_handle turn_weight, spread_gates; /* where there are sequences */
+    gs_cu_handle transpose_weight, spread_gates; /* where there are sequences */
     gs_batch_plan *batch;                   /* of stages that multiply by the type of edges */
     gs_cuda_batch_code *batch_code;
     uint32_t batches, batch_codes;

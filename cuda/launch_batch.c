@@ -162,7 +162,7 @@ static gs_status keep(portion *k, const gs_batch_step *s)
 static gs_status multiply(portion *k, const gs_batch_step *s)
 {
     const gs_stage *const stage = k->run->l->stage;
-    const gs_cuda_batch_code *const code = find(k->c, s->turned ? GS_BATCH_PRODUCT_T : GS_BATCH_PRODUCT,
+    const gs_cuda_batch_code *const code = find(k->c, s->transposed ? GS_BATCH_PRODUCT_T : GS_BATCH_PRODUCT,
                                                 stage->edge_reg[s->x].width, stage->edge_reg[s->y].width);
     k->a.x = rows_of(k, s->x);
     k->a.matrix = (const float *)gs_cuda_param(k->c, s->param);

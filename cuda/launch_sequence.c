@@ -63,12 +63,12 @@ static uint64_t tile_floats(const gs_sequence_kernel *k, uint32_t levels)
            2ull * GS_SEQUENCE_BRANCH * levels * cell;
 }
 
-static uint64_t turned_floats(const gs_sequence_kernel *k) { return gs_align_up(4ull * k->width * k->width, 64); }
+static uint64_t transposed_floats(const gs_sequence_kernel *k) { return gs_align_up(4ull * k->width * k->width, 64); }
 
 uint64_t gs_cuda_sequence_bytes(const gs_sequence_kernel *k, uint32_t processors)
 {
     const uint64_t wanted = GS_MIN(2ull * processors * tile_floats(k, 1), GS_CUDA_SEQUENCE_BYTES / sizeof(float));
-    return sizeof(float) * (turned_floats(k) + GS_MAX(wanted, tile_floats(k, GS_SEQUENCE_LEVELS)));
+    return sizeof(float) * (transposed_floats(k) + GS_MAX(wanted, tile_floats(k, GS_SEQUENCE_LEVELS)));
 }
 
 static uint32_t levels_of(uint32_t steps)
@@ -86,7 +86,7 @@ static void lay_out(const gs_cuda *c, slice *s, uint32_t tiles)
 {
     const gs_sequence_kernel *const k = &s->code->k;
     const uint64_t cell = (uint64_t)k->rows * k->width, edges = (uint64_t)tiles * GS_SEQUENCE_WINDOW * k->rows;
-    float *at = s->a.turned + turned_floats(k);
+    float *at = s->a.transposed + transposed_floats(k);
     (void)c;
     s->a.gate = at;
     s->a.before = at += edges * 4 * k->width;
@@ -95,10 +95,11 @@ static void lay_out(const gs_cuda *c, slice *s, uint32_t tiles)
     s->a.row = (gs_u32 *)(at + 2ull * GS_SEQUENCE_BRANCH * s->a.levels * tiles * cell);
 }
 
-static gs_status turn_weight(gs_cuda *c, slice *s)
+static gs_status transpose_weight(gs_cuda *c, slice *s)
 {
     const uint32_t width = s->code->k.width;
-    return gs_cuda_launch(c, c->code.turn_weight, gs_cuda_blocks(4ull * width * width), 1, 0, &s->a, "gs_turn_weight");
+    return gs_cuda_launch(c, c->code.transpose_weight, gs_cuda_blocks(4ull * width * width), 1, 0, &s->a,
+                          "gs_transpose_weight");
 }
 
 static uint32_t shared_bytes(const gs_sequence_kernel *k)
@@ -109,7 +110,7 @@ static uint32_t shared_bytes(const gs_sequence_kernel *k)
 static gs_status forward(gs_cuda *c, slice *s)
 {
     const gs_sequence_kernel *const k = &s->code->k;
-    const gs_status st = turn_weight(c, s);
+    const gs_status st = transpose_weight(c, s);
     return st != GS_OK
                ? st
                : gs_cuda_launch(c, s->code->forward, gs_div_up(s->count, k->rows), 1, shared_bytes(k), &s->a, k->name);
@@ -139,8 +140,8 @@ static uint32_t windows_of(const slice *s, uint32_t at)
 static gs_status backward(gs_cuda *c, slice *s)
 {
     const gs_sequence_kernel *const k = &s->code->k;
-    const uint64_t room = c->state.scratch_bytes / sizeof(float) - turned_floats(k);
-    gs_status st = turn_weight(c, s);
+    const uint64_t room = c->state.scratch_bytes / sizeof(float) - transposed_floats(k);
+    gs_status st = transpose_weight(c, s);
 
     for (uint32_t first = 0, tiles; first < s->count && st == GS_OK; first += tiles * k->rows) {
         s->a.first = first;
@@ -179,7 +180,7 @@ static void set_args(const gs_cuda *c, slice *s)
                               .order = (const gs_u32 *)(c->state.at + c->state.order_offset),
                               .gates = l->gates,
                               .weight = own ? l->weight : (const float *)gs_cuda_param(c, s->param),
-                              .turned = (float *)(c->state.at + c->state.scratch_offset),
+                              .transposed = (float *)(c->state.at + c->state.scratch_offset),
                               .state = l->state,
                               .cell = l->cell,
                               .d_state = l->d_state,

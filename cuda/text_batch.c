@@ -23,13 +23,13 @@ static void write_kernel(FILE *out, const gs_batch_kernel *k, const char *functi
 
 static void write_product(FILE *out, gs_batch_kernel *k)
 {
-    const bool turned = k->kind == GS_BATCH_PRODUCT_T;
+    const bool transposed = k->kind == GS_BATCH_PRODUCT_T;
     k->across = lanes_for(k->out, 2); /* a block has two lanes for each row of a task; a tensor core makes 8 columns */
     k->blocks = (uint32_t)gs_div_up(k->out, 4 * k->across);
     k->shared_bytes =
         (STEP * (GS_TASK_ROWS + PAD) + STEP * (4 * k->across + PAD) + GS_TASK_ROWS) * (uint32_t)sizeof(float);
-    snprintf(k->name, sizeof(k->name), "gs_product_%u_%u%s", k->in, k->out, turned ? "_t" : "");
-    write_kernel(out, k, "gs_batch_product", k->across, turned);
+    snprintf(k->name, sizeof(k->name), "gs_product_%u_%u%s", k->in, k->out, transposed ? "_t" : "");
+    write_kernel(out, k, "gs_batch_product", k->across, transposed);
 }
 
 static void write_outer(FILE *out, gs_batch_kernel *k)

@@ -135,7 +135,7 @@ typedef struct gs_sequence_args {
     const void *target, *index, *type; /* type: NULL where edges have none */
     const gs_u32 *start, *order;       /* order: [targets] of the launch, those with the most edges first */
     const float *gates, *weight;
-    float *turned;                     /* [width, 4 * width], the weight turned */
+    float *transposed;                 /* [width, 4 * width], the weight transposed */
     float *state, *cell;               /* rows of the target interval */
     float *d_state, *d_cell, *d_gates; /* backward */
     /* What tiles have of their windows: [tiles * WINDOW * rows of a tile] edges, and states. */

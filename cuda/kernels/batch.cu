@@ -233,11 +233,11 @@ GS_DEVICE void gs_load_task(float *x, const gs_batch_args *a, const gs_u32 *numb
 
 /* w[k][c] = row first + k, column `column` + c of the matrix [in, out], or of the transpose of one of [out, in]. */
 GS_DEVICE void gs_load_matrix(float *w, const float *matrix, gs_u32 first, gs_u32 column, const gs_u32 in,
-                              const gs_u32 out, const gs_u32 columns, const int turned)
+                              const gs_u32 out, const gs_u32 columns, const int transposed)
 {
     for (gs_u32 e = gs_lane(); e < GS_STEP * columns; e += GS_BLOCK_LANES) {
-        const gs_u32 k = turned ? e % GS_STEP : e / columns, c = turned ? e / GS_STEP : e % columns;
-        const gs_u64 at = turned ? (gs_u64)(column + c) * in + first + k : (gs_u64)(first + k) * out + column + c;
+        const gs_u32 k = transposed ? e % GS_STEP : e / columns, c = transposed ? e / GS_STEP : e % columns;
+        const gs_u64 at = transposed ? (gs_u64)(column + c) * in + first + k : (gs_u64)(first + k) * out + column + c;
         w[k * GS_WIDE_STRIDE(columns) + c] = first + k < in && column + c < out ? matrix[at] : 0.0f;
     }
 }
@@ -283,18 +283,18 @@ GS_DEVICE gs_task gs_begin_task(const gs_batch_args *a, float *shared, const gs_
 
 /* The next columns of the rows, and the next rows of the matrix. */
 GS_DEVICE void gs_load_step(const gs_task *k, const gs_batch_args *a, gs_u32 first, const gs_u32 in, const gs_u32 out,
-                            const gs_u32 columns, const int turned)
+                            const gs_u32 columns, const int transposed)
 {
     gs_block_sync();
     gs_load_task(k->x, a, k->number, k->rows, first, in);
-    gs_load_matrix(k->w, k->matrix, first, k->column, in, out, columns, turned);
+    gs_load_matrix(k->w, k->matrix, first, k->column, in, out, columns, transposed);
     gs_block_sync();
 }
 
 /* The rows of a task by its type's matrix. `across` lanes have 4 columns each, and each lane as many rows as are left
  * to it. */
 GS_DEVICE void gs_batch_product(const gs_batch_args *a, const gs_u32 in, const gs_u32 out, const gs_u32 across,
-                                const int turned)
+                                const int transposed)
 {
     GS_SHARED(shared);
     const gs_u32 columns = 4 * across, each = GS_TASK_ROWS * across / GS_BLOCK_LANES;
@@ -304,7 +304,7 @@ GS_DEVICE void gs_batch_product(const gs_batch_args *a, const gs_u32 in, const g
     if (t.rows == 0)
         return;
     for (gs_u32 k0 = 0; k0 < in; k0 += GS_STEP) {
-        gs_load_step(&t, a, k0, in, out, columns, turned);
+        gs_load_step(&t, a, k0, in, out, columns, transposed);
         GS_UNROLL for (gs_u32 k = 0; k < GS_STEP; k++) {
             float m[4], v[GS_LANE_ROWS];
             gs_load4(m, t.w + k * GS_WIDE_STRIDE(columns) + c);
@@ -321,7 +321,7 @@ GS_DEVICE void gs_batch_product(const gs_batch_args *a, const gs_u32 in, const g
 
 /* The same on tensor cores, of numbers rounded to tf32: a warp has 16 rows, and all columns of the block. */
 GS_DEVICE void gs_batch_product_tf32(const gs_batch_args *a, const gs_u32 in, const gs_u32 out, const gs_u32 across,
-                                     const int turned)
+                                     const int transposed)
 {
     GS_SHARED(shared);
     const gs_u32 columns = 4 * across, row = gs_lane() / 32 * 16 + gs_lane() % 32 / 4, q = gs_lane() % 4;
@@ -330,7 +330,7 @@ GS_DEVICE void gs_batch_product_tf32(const gs_batch_args *a, const gs_u32 in, co
     if (t.rows == 0)
         return;
     for (gs_u32 k0 = 0; k0 < in; k0 += GS_STEP) {
-        gs_load_step(&t, a, k0, in, out, columns, turned);
+        gs_load_step(&t, a, k0, in, out, columns, transposed);
         GS_UNROLL for (gs_u32 k = 0; k < GS_STEP; k += 8) {
             const float *const x = t.x + (k + q) * GS_TASK_STRIDE + row;
             const float *const w = t.w + (k + q) * GS_WIDE_STRIDE(columns);

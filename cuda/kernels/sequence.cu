@@ -123,7 +123,7 @@ GS_DEVICE void gs_gate_sums(const gs_sequence_args *a, const gs_tile *t, gs_u32 
         GS_UNROLL for (gs_u32 r = 0; r < R; r++)
             sum[r] = r < active ? a->gates[(gs_u64)t->row[r] * 4 * W + j] : 0.0f;
         for (gs_u32 k = 0; k < W; k++) {
-            const float w = a->turned[(gs_u64)k * 4 * W + j];
+            const float w = a->transposed[(gs_u64)k * 4 * W + j];
             GS_UNROLL for (gs_u32 r = 0; r < R; r++)
                 sum[r] += t->state[r * W + k] * w;
         }
@@ -328,12 +328,12 @@ GS_DEVICE void gs_sequence_window(const gs_sequence_args *a, const gs_u32 W, con
 
 /* ---- what every width shares ---- */
 
-/* turned[k, j] = weight[j, k], so that lanes with neighbouring j read neighbours. */
-GS_KERNEL(gs_turn_weight, gs_sequence_args)
+/* transposed[k, j] = weight[j, k], so that lanes with neighbouring j read neighbours. */
+GS_KERNEL(gs_transpose_weight, gs_sequence_args)
 {
     const gs_u64 i = (gs_u64)gs_block_x() * GS_BLOCK_LANES + gs_lane(), wide = 4 * (gs_u64)a.width;
     if (i < wide * a.width)
-        a.turned[i] = a.weight[i % wide * a.width + i / wide];
+        a.transposed[i] = a.weight[i % wide * a.width + i / wide];
 }
 
 /* d_gates[row of edge] += gate of edge. A block has the rows whose number leaves its own over, so each is one block's,
