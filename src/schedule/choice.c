@@ -1,9 +1,14 @@
 /* choice.c - what is free to choose: block sizes for a given arena, and the memory of all choices. */
+#include "schedule/choice.h"
+
 #include <string.h>
 
 #include "base/alloc.h"
 #include "base/size.h"
-#include "schedule/schedule_internal.h"
+#include "schedule/column_order.h"
+#include "schedule/deal.h"
+#include "schedule/device_cache.h"
+#include "schedule/runs.h"
 
 gs_status gs_choice_make(gs_choice *out, const gs_layout *l)
 {

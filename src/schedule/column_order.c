@@ -8,11 +8,13 @@
  *
  * The simulation's times are fitted to real epochs of this machine (cost/fit.c).
  */
+#include "schedule/column_order.h"
+
 #include <string.h>
 
 #include "base/alloc.h"
 #include "base/size.h"
-#include "schedule/schedule_internal.h"
+#include "schedule/deal.h"
 #include "schedule/simulate.h"
 
 #define WORTH 0.98

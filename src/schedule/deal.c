@@ -3,9 +3,10 @@
  * Runs of intervals, so that blocks are runs too, each of about the same predicted seconds: of the edges of its
  * columns, of its rows, and of what only this device copies.
  */
+#include "schedule/deal.h"
+
 #include "base/size.h"
 #include "schedule/link.h"
-#include "schedule/schedule_internal.h"
 #include "schedule/simulate.h"
 
 uint32_t gs_layout_devices(const gs_layout *l)

@@ -5,12 +5,14 @@
  * it is. They plan the rest of the memory for themselves. Arrays that a stage makes are units too: where a device keeps
  * what it made until its last use, and no one else wants it, those rows never leave it.
  */
+#include "schedule/device_cache.h"
+
 #include <stdlib.h>
 #include <string.h>
 
 #include "base/alloc.h"
 #include "base/size.h"
-#include "schedule/schedule_internal.h"
+#include "schedule/deal.h"
 
 /* With more units than this, all devices together, planning would take longer than it saves. */
 #define UNITS_MOST 400000u

@@ -5,10 +5,13 @@
  * chunks into the block's targets. As soon as a block's last operand interval is
  * summed, its vertex program runs, tile by tile.
  */
+#include "schedule/emit.h"
+
 #include <string.h>
 
 #include "base/alloc.h"
 #include "base/size.h"
+#include "schedule/deal.h"
 #include "schedule/emit_ahead.h"
 #include "schedule/emit_cache.h"
 #include "schedule/emit_copies.h"

@@ -10,6 +10,7 @@
 
 #include "base/alloc.h"
 #include "base/size.h"
+#include "schedule/device_cache.h"
 #include "schedule/emit_tasks.h"
 
 uint32_t gs_emit__array_unit(const struct emitter *e, uint32_t array, uint32_t interval)

@@ -15,6 +15,7 @@
 #include "schedule/emit_rows.h"
 #include "schedule/emit_tasks.h"
 #include "schedule/link.h"
+#include "schedule/runs.h"
 #include "schedule/simulate.h"
 
 /* ---- opening, and the borders of passes and stages ---- */

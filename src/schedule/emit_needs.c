@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "base/size.h"
+#include "schedule/runs.h"
 
 bool gs_emit__target_needed(const struct emitter *e, uint32_t target)
 {

@@ -6,6 +6,7 @@
 #include "schedule/emit_needs.h"
 #include "schedule/emit_spill.h"
 #include "schedule/emit_tasks.h"
+#include "schedule/runs.h"
 
 gs_status gs_emit__take_ring(struct emitter *e, uint64_t bytes, struct unit *out)
 {

@@ -10,6 +10,7 @@
 #include "base/alloc.h"
 #include "base/size.h"
 #include "schedule/emit_tasks.h"
+#include "schedule/liveness.h"
 
 static bool share_bytes(const gs_plan *p, uint32_t a, uint32_t b)
 {

@@ -12,6 +12,7 @@
 #include "schedule/emit_rows.h"
 #include "schedule/emit_spill.h"
 #include "schedule/emit_tasks.h"
+#include "schedule/liveness.h"
 
 static bool is_narrow(const struct emitter *e, const gs_reg *r)
 {

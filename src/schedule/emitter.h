@@ -18,7 +18,8 @@
 #ifndef GS_SCHEDULE_EMITTER_H
 #define GS_SCHEDULE_EMITTER_H
 
-#include "schedule/schedule_internal.h"
+#include "schedule/choice.h"
+#include "schedule/ring_sim.h"
 
 #define WAITS 65536u
 #define GS_CHUNK_GROUP 16u /* operand intervals whose chunks are read together, at most */

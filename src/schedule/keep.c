@@ -3,10 +3,13 @@
  * A first part of a file each, files ranked by the bytes that an epoch saves for each byte held. cache.c decides about
  * the rest where that is better.
  */
+#include "schedule/keep.h"
+
 #include <string.h>
 
 #include "base/size.h"
-#include "schedule/schedule_internal.h"
+#include "schedule/deal.h"
+#include "schedule/liveness.h"
 
 static double stage_weight(const gs_layout *l, uint32_t stage)
 {

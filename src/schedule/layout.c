@@ -5,11 +5,13 @@
  * of rows through several instructions before it takes the next block, and
  * with equal widths a row of one overlays exactly that row of the other.
  */
+#include "schedule/layout.h"
+
 #include <string.h>
 
 #include "base/alloc.h"
 #include "base/size.h"
-#include "schedule/schedule_internal.h"
+#include "schedule/choice.h"
 
 /* A tile's registers should stay in the shared cache between instructions. */
 #define TILE_BYTES (4 * GS_MIB)

@@ -16,11 +16,12 @@
  * at the start; in a place that others use, they are zeroed when the stage is done (emit.c), so an array with few rows
  * keeps a place of its own.
  */
+#include "schedule/liveness.h"
+
 #include <stdlib.h>
 #include <string.h>
 
 #include "base/size.h"
-#include "schedule/schedule_internal.h"
 
 #define ALWAYS ((gs_liveness){0, UINT32_MAX})
 

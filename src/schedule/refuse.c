@@ -2,10 +2,16 @@
  *
  * Found by making plans with less and less memory, which are thrown away.
  */
+#include "schedule/refuse.h"
+
 #include <stdio.h>
 
 #include "base/size.h"
-#include "schedule/schedule_internal.h"
+#include "schedule/deal.h"
+#include "schedule/device_cache.h"
+#include "schedule/emit.h"
+#include "schedule/keep.h"
+#include "schedule/regrid.h"
 
 uint64_t gs_choice_devices_bytes(const gs_choice *c, const gs_layout *l)
 {

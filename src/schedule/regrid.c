@@ -5,8 +5,10 @@
  * the tiles of vertex programs; tables of the plan and of chunks go up by the number of chunks that are more. Estimates
  * are on the safe side: the store that is named may turn out to need less.
  */
+#include "schedule/regrid.h"
+
 #include "base/size.h"
-#include "schedule/schedule_internal.h"
+#include "schedule/deal.h"
 
 #define MOST_PARTS 16384u  /* as partition has it */
 #define CHUNK_BYTES 256u   /* of tables besides the plan, a chunk: the store's, the run's, those of a few edge sets */

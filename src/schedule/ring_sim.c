@@ -4,11 +4,12 @@
  * reads run ahead as far as can be. Pieces that are still live (their last
  * user has not been emitted yet) are stepped over, not waited for.
  */
+#include "schedule/ring_sim.h"
+
 #include <string.h>
 
 #include "base/alloc.h"
 #include "base/size.h"
-#include "schedule/schedule_internal.h"
 
 void gs_ring_init(gs_ring_sim *r, uint64_t bytes)
 {

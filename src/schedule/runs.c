@@ -8,10 +8,11 @@
  * rows are read through up to the length that takes as long as a request, and where that saves
  * next to nothing the whole interval is one sequential read.
  */
+#include "schedule/runs.h"
+
 #include <string.h>
 
 #include "base/size.h"
-#include "schedule/schedule_internal.h"
 
 /* A usual NVMe disk: 2 GB/s, 100,000 requests a second. */
 #define USUAL_BPS 2e9

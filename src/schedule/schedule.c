@@ -9,7 +9,11 @@
 
 #include "base/alloc.h"
 #include "base/size.h"
-#include "schedule/schedule_internal.h"
+#include "schedule/column_order.h"
+#include "schedule/device_cache.h"
+#include "schedule/emit.h"
+#include "schedule/keep.h"
+#include "schedule/refuse.h"
 #include "schedule/simulate.h"
 
 /* A ring larger than this no longer helps an SSD; the rest is better used to keep data. */

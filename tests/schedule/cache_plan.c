@@ -5,7 +5,9 @@
 
 #include "base/size.h"
 #include "plan_sim.h"
-#include "schedule/schedule_internal.h"
+#include "schedule/column_order.h"
+#include "schedule/emit.h"
+#include "schedule/keep.h"
 #include "schedule/simulate.h"
 #include "support/support.h"
 

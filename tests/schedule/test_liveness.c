@@ -5,7 +5,6 @@
 
 #include "base/size.h"
 #include "plan_sim.h"
-#include "schedule/schedule_internal.h"
 #include "support/support.h"
 
 enum { MOST_STAGES = 12, MOST_ARRAYS = 28, MOST_REGS = 10 };

@@ -1,7 +1,7 @@
 /* Runs of needed rows, against the same question asked of every unit of the extent by itself. */
 #include <string.h>
 
-#include "schedule/schedule_internal.h"
+#include "schedule/runs.h"
 #include "support/support.h"
 
 enum { UNITS = 512, MASK_WORDS = 16, ROOM = UNITS + 1 };

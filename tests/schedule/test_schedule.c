@@ -9,7 +9,7 @@
 #include "cache_plan.h"
 #include "plan_fixture.h"
 #include "plan_sim.h"
-#include "schedule/schedule_internal.h"
+#include "schedule/ring_sim.h"
 #include "smallest_plan.h"
 #include "support/support.h"
 

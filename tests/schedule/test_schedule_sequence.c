@@ -8,7 +8,6 @@
 
 #include "base/size.h"
 #include "plan_sim.h"
-#include "schedule/schedule_internal.h"
 #include "smallest_plan.h"
 #include "support/support.h"
 

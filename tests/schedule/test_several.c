@@ -6,7 +6,6 @@
 #include "base/size.h"
 #include "plan_fixture.h"
 #include "plan_sim.h"
-#include "schedule/schedule_internal.h"
 #include "schedule/simulate.h"
 #include "smallest_plan.h"
 #include "support/support.h"

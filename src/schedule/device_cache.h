@@ -1,0 +1,21 @@
+/* device_cache.h - what stays in devices' memory? Units: bytes and rows. */
+#ifndef GS_SCHEDULE_DEVICE_CACHE_H
+#define GS_SCHEDULE_DEVICE_CACHE_H
+
+#include "schedule/choice.h"
+
+/* Units of a memory: intervals of arrays, then chunks of sets. */
+uint32_t gs_layout_units(const gs_layout *l);
+/* Bytes of a unit in a device's memory. */
+uint64_t gs_layout_unit_bytes(const gs_layout *l, uint32_t unit);
+/* May copies of it stay? Not of rows that an edge pass adds to. */
+bool gs_layout_unit_stays(const gs_layout *l, uint32_t unit);
+/* Begins anew: nothing is listed, nothing stays. */
+gs_status gs_device_cache_begin(gs_choice *c, const gs_layout *l);
+/* What stays of the listed accesses within `capacity` bytes of each device. */
+gs_status gs_device_cache_plan(gs_choice *c, const gs_layout *l, uint64_t capacity);
+/* Nothing stays; accesses stay listed. */
+void gs_device_cache_drop_plan(gs_choice *c, const gs_layout *l);
+void gs_device_cache_drop(gs_choice *c);
+
+#endif /* GS_SCHEDULE_DEVICE_CACHE_H */

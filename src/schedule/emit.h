@@ -1,0 +1,10 @@
+/* emit.h - layout and choice become a plan. Units: bytes and rows. */
+#ifndef GS_SCHEDULE_EMIT_H
+#define GS_SCHEDULE_EMIT_H
+
+#include "schedule/choice.h"
+
+/* GS_EAGAIN: the ring is too small. */
+gs_status gs_emit(gs_plan **out, const gs_layout *l, gs_choice *c);
+
+#endif /* GS_SCHEDULE_EMIT_H */
