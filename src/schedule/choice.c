@@ -21,20 +21,21 @@ gs_status gs_choice_make(gs_choice *out, const gs_layout *l)
     c.operand_uses = gs_calloc(l->program->stages + 1, sizeof(*c.operand_uses));
     c.rank = gs_calloc(files, sizeof(*c.rank));
     c.mask = gs_calloc(l->config->granules.words + 1, sizeof(*c.mask));
-    c.offset = gs_calloc(files, sizeof(*c.offset));
-    c.sum_offset = gs_calloc(sums + 1, sizeof(*c.sum_offset));
-    c.sum_array = gs_calloc(sums + 1, sizeof(*c.sum_array));
-    c.allocation = gs_calloc(files + sums, sizeof(*c.allocation));
-    c.unplaced = gs_calloc(files + sums, sizeof(*c.unplaced));
+    c.places.offset = gs_calloc(files, sizeof(*c.places.offset));
+    c.places.sum_offset = gs_calloc(sums + 1, sizeof(*c.places.sum_offset));
+    c.places.sum_array = gs_calloc(sums + 1, sizeof(*c.places.sum_array));
+    c.places.allocation = gs_calloc(files + sums, sizeof(*c.places.allocation));
+    c.places.unplaced = gs_calloc(files + sums, sizeof(*c.places.unplaced));
     c.order = gs_calloc((uint64_t)l->program->stages * l->parts + 1, sizeof(*c.order));
     /* A device with memory of its own has copies of what is resident, and expects no other owners; several work on a
      * stage in no order. */
-    c.shares = l->config->unified && l->config->topology == NULL;
-    c.sums_resident = c.shares && !l->staged;
+    c.places.shares = l->config->unified && l->config->topology == NULL;
+    c.places.sums = c.places.shares && !l->staged;
     c.deal = gs_calloc((size_t)(l->program->stages + 1) * (gs_layout_devices(l) + 1), sizeof(*c.deal));
     if (c.block == NULL || c.group == NULL || c.kept_intervals == NULL || c.kept_edges == NULL ||
-        c.operand_uses == NULL || c.rank == NULL || c.mask == NULL || c.offset == NULL || c.sum_offset == NULL ||
-        c.sum_array == NULL || c.allocation == NULL || c.unplaced == NULL || c.order == NULL || c.deal == NULL) {
+        c.operand_uses == NULL || c.rank == NULL || c.mask == NULL || c.places.offset == NULL ||
+        c.places.sum_offset == NULL || c.places.sum_array == NULL || c.places.allocation == NULL ||
+        c.places.unplaced == NULL || c.order == NULL || c.deal == NULL) {
         gs_choice_drop(&c);
         return gs_fail(GS_ENOMEM, "out of memory while planning");
     }
@@ -57,11 +58,11 @@ void gs_choice_drop(gs_choice *c)
     gs_free(c->operand_uses);
     gs_free(c->rank);
     gs_free(c->mask);
-    gs_free(c->offset);
-    gs_free(c->sum_offset);
-    gs_free(c->sum_array);
-    gs_free(c->allocation);
-    gs_free(c->unplaced);
+    gs_free(c->places.offset);
+    gs_free(c->places.sum_offset);
+    gs_free(c->places.sum_array);
+    gs_free(c->places.allocation);
+    gs_free(c->places.unplaced);
     gs_free(c->order);
     gs_free(c->host.access);
     *c = (gs_choice){0};
@@ -188,7 +189,7 @@ bool gs_choice_set_arena(gs_choice *c, const gs_layout *l, uint64_t arena_bytes)
             c->group[s] = 1;
         c->block[s] = block;
         c->operand_uses[s] = l->program->stage[s].sums ? operand_uses(c, l, s) : 0;
-        const bool resident = c->sums_resident && !gs_stage_is_back(&l->program->stage[s]);
+        const bool resident = c->places.sums && !gs_stage_is_back(&l->program->stage[s]);
         const uint64_t scratch = l->stage[s].scratch_bytes, sums = block_bytes(l, s, block, c->group[s]);
         used = GS_MAX(used, scratch + sums);
         taken = GS_MAX(taken, scratch + (resident ? 0 : sums));

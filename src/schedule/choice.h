@@ -17,6 +17,19 @@ typedef struct gs_allocation {
     gs_liveness live;
 } gs_allocation;
 
+/* Where in RESIDENT everything is that is kept there (liveness.c). */
+typedef struct gs_places {
+    bool shares;              /* what is never there at the same time may have one place */
+    bool sums;                /* sums stand there too */
+    uint64_t bytes;
+    uint64_t *offset;         /* [files] of what is kept */
+    uint64_t *sum_offset;     /* [stages * GS_STAGE_SUMS] UINT64_MAX: in the arena */
+    uint32_t *sum_array;      /* [stages * GS_STAGE_SUMS] array in whose place it is added up, or GS_NONE */
+    gs_allocation *allocation; /* [allocations] by place */
+    gs_allocation *unplaced;  /* scratch of as many */
+    uint32_t allocations;
+} gs_places;
+
 /* The accesses of a pass to units of one memory, in their order, and what is made of them. */
 typedef struct gs_cache_list {
     gs_cache_access *access;
@@ -55,17 +68,9 @@ typedef struct gs_choice {
     uint32_t *kept_intervals; /* [arrays] first intervals kept in host memory */
     uint64_t *kept_edges;     /* [sets] first bytes of an edge file kept in host memory */
     double *rank;             /* [files] scratch of gs_choice_keep() */
+    gs_places places;
     double *operand_uses;     /* [stages] how often a pass reads an operand row, on average */
-    uint64_t resident_bytes;
-    bool shares;              /* what is never there at the same time may have one place */
-    bool sums_resident;       /* sums stand in RESIDENT, among those */
     uint64_t arena_taken;     /* of arena_bytes, what is taken as ARENA */
-    uint64_t *offset;         /* [files] in RESIDENT, of what is kept */
-    uint64_t *sum_offset;     /* [stages * GS_STAGE_SUMS] in RESIDENT; UINT64_MAX: in the arena */
-    uint32_t *sum_array;      /* [stages * GS_STAGE_SUMS] array in whose place it is added up, or GS_NONE */
-    gs_allocation *allocation; /* [allocations] by place */
-    gs_allocation *unplaced;  /* scratch of as many */
-    uint32_t allocations;
     uint64_t keep_bytes;      /* that gs_choice_keep() was given */
     uint32_t *order;          /* [stages * parts] block of columns that the stage takes k-th */
     uint64_t *mask;           /* [granules.words] scratch */

@@ -123,10 +123,10 @@ static gs_status list_residents(struct emitter *e)
         const uint64_t bytes = gs_choice_kept_bytes(e->c, e->l, f);
         if (bytes > 0)
             e->plan->resident[e->plan->residents++] =
-                (gs_resident){.file = f, .bytes = bytes, .offset = e->c->offset[f],
+                (gs_resident){.file = f, .bytes = bytes, .offset = e->c->places.offset[f],
                               .load = f >= p->arrays || p->array[f].store_id >= 0};
     }
-    e->plan->region_bytes[GS_REGION_RESIDENT] = e->plan->lasting_bytes = e->c->resident_bytes;
+    e->plan->region_bytes[GS_REGION_RESIDENT] = e->plan->lasting_bytes = e->c->places.bytes;
     return GS_OK;
 }
 

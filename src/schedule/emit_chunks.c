@@ -33,7 +33,7 @@ static gs_status find_chunk(struct emitter *e, uint32_t target, uint32_t operand
         return GS_OK;
     if (c->offset + c->length > e->c->kept_edges[file - e->l->program->arrays])
         return gs_emit__cached_chunk(e, target, operand, out, there);
-    out->place = (gs_place){GS_REGION_RESIDENT, e->c->offset[file] + c->offset};
+    out->place = (gs_place){GS_REGION_RESIDENT, e->c->places.offset[file] + c->offset};
     e->pass->cached_bytes += c->length;
     *there = true;
     return GS_OK;

@@ -18,7 +18,7 @@ gs_place gs_emit__sum_place(const struct emitter *e, uint32_t sum, int part, uin
 {
     const gs_stage *s = gs_emit__stage(e);
     const uint64_t rows = e->l->span[e->stage], block = e->c->block[e->stage];
-    const uint64_t resident = e->c->sum_offset[e->stage * GS_STAGE_SUMS + sum];
+    const uint64_t resident = e->c->places.sum_offset[e->stage * GS_STAGE_SUMS + sum];
     const bool lasts = resident != UINT64_MAX;
     uint64_t at = lasts ? resident : e->l->stage[e->stage].scratch_bytes;
     for (uint32_t i = lasts ? sum : 0; i <= sum; i++)

@@ -116,7 +116,7 @@ static gs_status load_staged(struct emitter *e, uint32_t array, uint32_t interva
 gs_place gs_emit__kept_place(const struct emitter *e, uint32_t array, uint32_t interval, uint32_t from)
 {
     const uint64_t first = gs_interval_first(e->l->chunks, interval) + from;
-    return (gs_place){GS_REGION_RESIDENT, e->c->offset[array] + first * e->l->row_bytes[array]};
+    return (gs_place){GS_REGION_RESIDENT, e->c->places.offset[array] + first * e->l->row_bytes[array]};
 }
 
 static bool kept_rows(const struct emitter *e, uint32_t array, uint32_t interval, uint32_t from, uint32_t rows,
@@ -127,7 +127,7 @@ static bool kept_rows(const struct emitter *e, uint32_t array, uint32_t interval
     if (interval >= e->c->kept_intervals[array])
         return false;
     e->pass->cached_bytes += rows * e->l->row_bytes[array];
-    out->place = (gs_place){GS_REGION_RESIDENT, e->c->offset[array] + first * e->l->row_bytes[array]};
+    out->place = (gs_place){GS_REGION_RESIDENT, e->c->places.offset[array] + first * e->l->row_bytes[array]};
     return true;
 }
 

@@ -314,7 +314,7 @@ gs_status gs_emit__interval(struct emitter *e, uint32_t interval, struct block b
 static gs_status zero_rows(struct emitter *e, uint32_t array, uint32_t interval, uint32_t from, uint32_t to)
 {
     const uint64_t row = e->l->row_bytes[array], first = gs_interval_first(e->l->chunks, interval) + from;
-    const gs_task t = {.kind = GS_TASK_ZERO, .place = {GS_REGION_RESIDENT, e->c->offset[array] + first * row},
+    const gs_task t = {.kind = GS_TASK_ZERO, .place = {GS_REGION_RESIDENT, e->c->places.offset[array] + first * row},
                        .bytes = (to - from) * row};
     uint32_t task;
     return from < to ? gs_emit__task(e, &t, &task) : GS_OK;

@@ -142,7 +142,7 @@ static bool keep_whole(gs_choice *c, const gs_layout *l, uint64_t bytes)
         if (c->rank[f] > 0)
             keep_part(c, l, f, UINT64_MAX);
     gs_liveness_pack(c, l);
-    return c->resident_bytes <= bytes;
+    return c->places.bytes <= bytes;
 }
 
 bool gs_choice_keep(gs_choice *c, const gs_layout *l, uint64_t bytes)

@@ -87,7 +87,7 @@ static gs_liveness liveness_of_array(const gs_choice *c, const gs_layout *l, uin
 static gs_liveness liveness_of(const gs_choice *c, const gs_layout *l, uint32_t file)
 {
     const gs_program *const p = l->program;
-    if (!c->shares || file >= p->arrays || p->array[file].store_id >= 0 || is_sparse(l, file))
+    if (!c->places.shares || file >= p->arrays || p->array[file].store_id >= 0 || is_sparse(l, file))
         return ALWAYS;
     return liveness_of_array(c, l, file);
 }
@@ -132,15 +132,15 @@ static void insert(gs_allocation *allocation, uint32_t allocations, const gs_all
 
 static void settle(gs_choice *c, const gs_allocation *t)
 {
-    insert(c->allocation, c->allocations++, t);
-    c->resident_bytes = GS_MAX(c->resident_bytes, t->offset + t->bytes);
+    insert(c->places.allocation, c->places.allocations++, t);
+    c->places.bytes = GS_MAX(c->places.bytes, t->offset + t->bytes);
 }
 
 uint64_t gs_liveness_room(const gs_choice *c, const gs_layout *l, uint32_t file, uint64_t bytes, uint64_t limit)
 {
     const gs_allocation t = {.what = file, .bytes = bytes, .live = liveness_of(c, l, file)};
     uint64_t room;
-    find_place(c->allocation, c->allocations, &t, limit, &room);
+    find_place(c->places.allocation, c->places.allocations, &t, limit, &room);
     return GS_MIN(room, bytes);
 }
 
@@ -148,18 +148,18 @@ void gs_liveness_settle(gs_choice *c, const gs_layout *l, uint32_t file, uint64_
 {
     gs_allocation t = {.what = file, .bytes = bytes, .live = liveness_of(c, l, file)};
     uint64_t room;
-    t.offset = find_place(c->allocation, c->allocations, &t, UINT64_MAX, &room);
+    t.offset = find_place(c->places.allocation, c->places.allocations, &t, UINT64_MAX, &room);
     settle(c, &t);
-    c->offset[file] = t.offset;
+    c->places.offset[file] = t.offset;
 }
 
 void gs_liveness_begin(gs_choice *c, const gs_layout *l)
 {
-    c->allocations = 0;
-    c->resident_bytes = 0;
-    memset(c->offset, 0, (l->program->arrays + l->sets) * sizeof(*c->offset));
-    memset(c->sum_offset, 0xff, (uint64_t)l->program->stages * GS_STAGE_SUMS * sizeof(*c->sum_offset));
-    memset(c->sum_array, 0xff, (uint64_t)l->program->stages * GS_STAGE_SUMS * sizeof(*c->sum_array));
+    c->places.allocations = 0;
+    c->places.bytes = 0;
+    memset(c->places.offset, 0, (l->program->arrays + l->sets) * sizeof(*c->places.offset));
+    memset(c->places.sum_offset, 0xff, (uint64_t)l->program->stages * GS_STAGE_SUMS * sizeof(*c->places.sum_offset));
+    memset(c->places.sum_array, 0xff, (uint64_t)l->program->stages * GS_STAGE_SUMS * sizeof(*c->places.sum_array));
 }
 
 /* ---- sums ---- */
@@ -200,7 +200,7 @@ static uint32_t alias_of(const gs_choice *c, const gs_layout *l, uint32_t stage,
         bool taken = reg->kind != GS_REG_TEMP || reg->array == GS_NONE || reg->width != s->reg[m->reg].width ||
                      reg->dtype != GS_F32 || is_sparse(l, reg->array);
         for (uint32_t i = 0; i < sum && !taken; i++)
-            taken = c->sum_array[stage * GS_STAGE_SUMS + i] == reg->array;
+            taken = c->places.sum_array[stage * GS_STAGE_SUMS + i] == reg->array;
         if (!taken && takes_over(s, m->reg, r))
             return reg->array;
     }
@@ -230,7 +230,7 @@ static void list_sums(gs_choice *c, const gs_layout *l, gs_allocation *list, uin
         for (uint32_t i = 0; i < p->stage[s].sums && !gs_stage_is_back(&p->stage[s]); i++) {
             const uint32_t number = s * GS_STAGE_SUMS + i, array = alias_of(c, l, s, i);
             const gs_liveness live = {edge_point(s), vertex_point(s)};
-            c->sum_array[number] = array;
+            c->places.sum_array[number] = array;
             if (array == GS_NONE)
                 list[(*count)++] = (gs_allocation){
                     .what = p->arrays + l->sets + number, .bytes = gs_choice_sum_bytes(c, l, s, i), .live = live};
@@ -244,7 +244,7 @@ void gs_liveness_pack(gs_choice *c, const gs_layout *l)
 {
     const gs_program *const p = l->program;
     const uint32_t files = p->arrays + l->sets;
-    gs_allocation *const list = c->unplaced;
+    gs_allocation *const list = c->places.unplaced;
     uint32_t count = 0;
 
     gs_liveness_begin(c, l);
@@ -253,29 +253,32 @@ void gs_liveness_pack(gs_choice *c, const gs_layout *l)
         if (bytes > 0)
             list[count++] = (gs_allocation){.what = f, .bytes = bytes, .live = liveness_of(c, l, f)};
     }
-    if (c->sums_resident)
+    if (c->places.sums)
         list_sums(c, l, list, &count);
     qsort(list, count, sizeof(*list), by_liveness_and_size);
     for (uint32_t k = 0; k < count; k++) {
         uint64_t room;
-        list[k].offset = find_place(c->allocation, c->allocations, &list[k], UINT64_MAX, &room);
+        list[k].offset = find_place(c->places.allocation, c->places.allocations, &list[k], UINT64_MAX, &room);
         settle(c, &list[k]);
-        *(list[k].what < files ? &c->offset[list[k].what] : &c->sum_offset[list[k].what - files]) = list[k].offset;
+        if (list[k].what < files)
+            c->places.offset[list[k].what] = list[k].offset;
+        else
+            c->places.sum_offset[list[k].what - files] = list[k].offset;
     }
     for (uint32_t n = 0; n < p->stages * GS_STAGE_SUMS; n++)
-        if (c->sum_array[n] != GS_NONE)
-            c->sum_offset[n] = c->offset[c->sum_array[n]];
+        if (c->places.sum_array[n] != GS_NONE)
+            c->places.sum_offset[n] = c->places.offset[c->places.sum_array[n]];
 }
 
 bool gs_liveness_is_shared(const gs_choice *c, const gs_layout *l, uint32_t array)
 {
-    const uint64_t bytes = gs_choice_kept_bytes(c, l, array), at = c->offset[array];
+    const uint64_t bytes = gs_choice_kept_bytes(c, l, array), at = c->places.offset[array];
     for (uint32_t n = 0; n < l->program->stages * GS_STAGE_SUMS; n++)
-        if (c->sum_array[n] == array)
+        if (c->places.sum_array[n] == array)
             return true;
-    for (uint32_t i = 0; i < c->allocations; i++)
-        if (c->allocation[i].what != array && c->allocation[i].offset < at + bytes &&
-            at < c->allocation[i].offset + c->allocation[i].bytes)
+    for (uint32_t i = 0; i < c->places.allocations; i++)
+        if (c->places.allocation[i].what != array && c->places.allocation[i].offset < at + bytes &&
+            at < c->places.allocation[i].offset + c->places.allocation[i].bytes)
             return true;
     return false;
 }
@@ -314,7 +317,7 @@ static gs_liveness spilled_liveness(const gs_choice *c, const gs_layout *l, uint
 
 uint64_t gs_liveness_spill(uint64_t *first, uint64_t *bytes, const gs_choice *c, const gs_layout *l)
 {
-    gs_allocation *const list = c->unplaced;
+    gs_allocation *const list = c->places.unplaced;
     uint64_t total = 0, room;
     uint32_t count = 0;
 

@@ -324,7 +324,7 @@ static gs_status try_cache(struct best *best, const gs_layout *l, gs_choice *c, 
         return GS_OK;
     make_room(best, l);
     gs_choice_keep(c, l, keep ? left - ring : 0);
-    st = plan_cached(NULL, best, l, c, ring, gs_align_down(left - ring - c->resident_bytes, GS_BLOCK_BYTES));
+    st = plan_cached(NULL, best, l, c, ring, gs_align_down(left - ring - c->places.bytes, GS_BLOCK_BYTES));
     return st == GS_EAGAIN ? GS_OK : st; /* the plan without it stands */
 }
 
