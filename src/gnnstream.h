@@ -522,6 +522,8 @@ typedef struct gs_limits_report {
         uint32_t degree, width; /* edges a vertex, floats a row that is summed */
         double edges_per_second;
     } edges[GS_LIMIT_EDGES];
+    double link_bps, link_request_seconds; /* a copy by one thread, as devices that share the processors make them; and
+                                            * what each run of such a copy takes beside its bytes */
 } gs_limits_report;
 
 /* Measures the disk that holds the folder `dir` (a scratch file of 1 GiB, removed) and the

@@ -40,6 +40,8 @@ static void print_text(const gs_limits_report *l)
     }
     printf("%s\n", l->device);
     printf("  memory copy             %10.2f GiB/s\n", l->copy_bps / GIB);
+    printf("  copy by one thread      %10.2f GiB/s and %.0f ns a run of rows\n", l->link_bps / GIB,
+           l->link_request_seconds * 1e9);
     for (int i = 0; i < GS_LIMIT_GEMMS; i++)
         printf("  product %ux%ux%-6u     %10.1f Gflop/s\n", l->gemm[i].rows, l->gemm[i].in, l->gemm[i].out,
                l->gemm[i].flops * 1e-9);
@@ -53,9 +55,10 @@ static void print_text(const gs_limits_report *l)
 static void print_json(const gs_limits_report *l)
 {
     printf("{\"disk_read_bps\": %s, \"disk_write_bps\": %s, \"disk_direct\": %s, \"io\": %s, \"device\": %s, "
-           "\"copy_bps\": %s, \"random_read\": [",
+           "\"copy_bps\": %s, \"link_bps\": %s, \"link_request_seconds\": %s, \"random_read\": [",
            cli_json_real(l->disk_read_bps), cli_json_real(l->disk_write_bps), l->disk_direct ? "true" : "false",
-           cli_json_text(l->io), cli_json_text(l->device), cli_json_real(l->copy_bps));
+           cli_json_text(l->io), cli_json_text(l->device), cli_json_real(l->copy_bps), cli_json_real(l->link_bps),
+           cli_json_real(l->link_request_seconds));
     for (int i = 0; i < GS_LIMIT_SIZES; i++) {
         printf("%s{\"bytes\": %" PRIu64 ", \"bps\": %s, \"at_depth\": [", i == 0 ? "" : ", ", l->random_read[i].bytes,
                cli_json_real(l->random_read[i].bps));

@@ -13,6 +13,10 @@
 /* Of a link that nobody has measured: half of PCIe 4 with 16 lanes, and what a driver takes to be told of a copy. */
 #define COPY_BPS 10e9
 #define COPY_SECONDS 3e-6
+/* Where bytes seem to take no time, as all copies that were seen were small. */
+#define COPY_BPS_MOST 1e12
+
+_Static_assert(GS_WORK_KINDS - GS_WORK_LINKS == (int)GS_LINK_WAYS, "each way of a link is a kind of work");
 
 /* Seconds for each of an amount on one core of a server of 2020; the first does not get shorter with more threads. */
 static const double guess[GS_WORK_KINDS][GS_WORK_AMOUNTS] = {
@@ -22,6 +26,9 @@ static const double guess[GS_WORK_KINDS][GS_WORK_AMOUNTS] = {
     [GS_WORK_VERTEX] = {5e-6, 0.3e-9, 1.0 / 60e9, 1.0 / 40e9, 0.3e-9, 3e-9, BESIDE},
     [GS_WORK_CHECK] = {0.5e-6, 1.0 / 12e9},
     [GS_WORK_SUBMIT] = {6e-6},
+    [GS_WORK_TO_DEVICE] = {COPY_SECONDS, 1 / COPY_BPS},
+    [GS_WORK_FROM_DEVICE] = {COPY_SECONDS, 1 / COPY_BPS},
+    [GS_WORK_BETWEEN] = {COPY_SECONDS, 1 / COPY_BPS},
 };
 
 const char *gs_cost_source_name(gs_cost_source s)
@@ -37,15 +44,13 @@ void gs_cost_defaults(gs_cost *out, uint32_t threads)
         for (uint32_t a = 0; a < GS_WORK_AMOUNTS; a++) { /* what a kind does not name is 0 */
             /* One thread drives and verifies. */
             const bool alone = a == 0 || a == gs_work_beside((gs_work_kind)k) || k == GS_WORK_CHECK ||
-                               k == GS_WORK_SUBMIT || threads == 0;
+                               k >= GS_WORK_SUBMIT || threads == 0;
             out->seconds[k][a] = guess[k][a] / (alone ? 1 : threads);
         }
     out->read_bps = 2e9;
     out->write_bps = 1.5e9;
     out->request_seconds = 15e-6;
     out->latency_seconds = 100e-6;
-    for (int w = 0; w < GS_LINK_WAYS; w++)
-        out->link[w] = (gs_link){COPY_BPS, COPY_SECONDS};
 }
 
 double gs_cost_seconds(const gs_cost *c, const gs_work *w)
@@ -54,6 +59,12 @@ double gs_cost_seconds(const gs_cost *c, const gs_work *w)
     for (uint32_t a = 0; a < gs_work_amounts(w->kind); a++)
         seconds += c->seconds[w->kind][a] * w->amount[a];
     return seconds;
+}
+
+gs_link gs_cost_link(const gs_cost *c, gs_link_way way)
+{
+    const double *const seconds = c->seconds[GS_WORK_LINKS + way];
+    return (gs_link){seconds[1] > 1 / COPY_BPS_MOST ? 1 / seconds[1] : COPY_BPS_MOST, seconds[0]};
 }
 
 double gs_cost_seconds_beside(const gs_cost *c, const gs_work *w, double busy, double bps)
@@ -91,9 +102,13 @@ static void take_edges(gs_cost *c, const gs_limits *l)
 
 static void take_links(gs_cost *c, const gs_limits *l)
 {
-    for (int w = 0; w < GS_LINK_WAYS; w++)
-        if (l->link[w].bps > 0)
-            c->link[w] = l->link[w];
+    for (int w = 0; w < GS_LINK_WAYS; w++) {
+        if (!(l->link[w].bps > 0))
+            continue;
+        c->seconds[GS_WORK_LINKS + w][0] = l->link[w].request_seconds;
+        c->seconds[GS_WORK_LINKS + w][1] = 1 / l->link[w].bps;
+        c->source[GS_WORK_LINKS + w] = GS_COST_CEILING;
+    }
 }
 
 static void take_disk(gs_cost *c, const gs_limits *l)

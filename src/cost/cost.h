@@ -29,6 +29,10 @@ typedef enum gs_work_kind {
                      * products, floats loaded and stored, floats of transcendental functions, bytes beside */
     GS_WORK_CHECK,  /* bytes that arrived, verified:            1, bytes */
     GS_WORK_SUBMIT, /* a request handed over and taken back:    1 */
+    GS_WORK_LINKS,  /* a copy between two memories:             runs, bytes; one kind for each gs_link_way */
+    GS_WORK_TO_DEVICE = GS_WORK_LINKS,
+    GS_WORK_FROM_DEVICE,
+    GS_WORK_BETWEEN,
     GS_WORK_KINDS
 } gs_work_kind;
 
@@ -50,7 +54,6 @@ typedef struct gs_cost {
      * latency_seconds later. */
     double read_bps, write_bps, request_seconds, latency_seconds;
     gs_cost_source disk_source;
-    gs_link link[GS_LINK_WAYS]; /* of devices with memory of their own */
 } gs_cost;
 
 /* Which amount is bytes beside; GS_WORK_AMOUNTS: none, the kind is no device's. */
@@ -65,6 +68,8 @@ void gs_cost_defaults(gs_cost *out, uint32_t threads);
 /* Coefficients that a ceiling gives are taken from it; what it lacks stays. */
 void gs_cost_take_limits(gs_cost *c, const gs_limits *l);
 double gs_cost_seconds(const gs_cost *c, const gs_work *w);
+/* Of devices with memory of their own. */
+gs_link gs_cost_link(const gs_cost *c, gs_link_way way);
 /* The same while the disk moves `bps` bytes a second for the next `busy` seconds. */
 double gs_cost_seconds_beside(const gs_cost *c, const gs_work *w, double busy, double bps);
 

@@ -123,6 +123,17 @@ static uint32_t count_of(reader *r, double v)
     return r->fine ? (uint32_t)v : 0;
 }
 
+struct name {
+    char text[24];
+};
+
+static struct name named(const char *prefix, const char *table)
+{
+    struct name n;
+    snprintf(n.text, sizeof(n.text), "%s%s", prefix, table);
+    return n;
+}
+
 /* Records of before there were links have none. */
 static void links_read(reader *r, const cJSON *o, gs_limits *l)
 {
@@ -177,6 +188,14 @@ static void limits_read(reader *r, const cJSON *o, gs_limits *l)
     }
 }
 
+/* Of `kinds` kinds from `first` on; the names of the tables begin with `prefix`. */
+static void fit_read(reader *r, const cJSON *root, const char *prefix, int kinds, int first, gs_fit *f)
+{
+    table(r, root, named(prefix, "tasks").text, kinds, &f->tasks[first]);
+    table(r, root, named(prefix, "square").text, kinds * GS_WORK_AMOUNTS * GS_WORK_AMOUNTS, &f->square[first][0][0]);
+    table(r, root, named(prefix, "product").text, kinds * GS_WORK_AMOUNTS, &f->product[first][0]);
+}
+
 static void record_read(reader *r, const cJSON *root, gs_cost_record *out)
 {
     const cJSON *const limits = cJSON_GetObjectItemCaseSensitive(root, "limits");
@@ -185,9 +204,9 @@ static void record_read(reader *r, const cJSON *root, gs_cost_record *out)
     out->write_bps = rate(r, root, "epoch_write_bps");
     out->slower_sum = number(r, cJSON_GetObjectItemCaseSensitive(root, "slower_sum"), -1e3, 1e3);
     out->slower_weight = rate(r, root, "slower_weight");
-    table(r, root, "tasks", GS_WORK_KINDS, out->fit.tasks);
-    table(r, root, "square", GS_WORK_KINDS * GS_WORK_AMOUNTS * GS_WORK_AMOUNTS, &out->fit.square[0][0][0]);
-    table(r, root, "product", GS_WORK_KINDS * GS_WORK_AMOUNTS, &out->fit.product[0][0]);
+    fit_read(r, root, "", GS_WORK_LINKS, 0, &out->fit);
+    if (cJSON_GetObjectItemCaseSensitive(root, "link_tasks") != NULL) /* records of before there were links have none */
+        fit_read(r, root, "link_", GS_LINK_WAYS, GS_WORK_LINKS, &out->fit);
     if (limits != NULL)
         limits_read(r, limits, &out->limits);
 }
@@ -265,6 +284,13 @@ static cJSON *limits_write(const gs_limits *l)
     return o;
 }
 
+static void fit_write(cJSON *root, const char *prefix, int kinds, int first, const gs_fit *f)
+{
+    add_table(root, named(prefix, "tasks").text, &f->tasks[first], kinds);
+    add_table(root, named(prefix, "square").text, &f->square[first][0][0], kinds * GS_WORK_AMOUNTS * GS_WORK_AMOUNTS);
+    add_table(root, named(prefix, "product").text, &f->product[first][0], kinds * GS_WORK_AMOUNTS);
+}
+
 static char *record_text(const gs_cost_record *r, const char *machine, const char *device)
 {
     cJSON *const root = cJSON_CreateObject();
@@ -277,9 +303,8 @@ static char *record_text(const gs_cost_record *r, const char *machine, const cha
     cJSON_AddNumberToObject(root, "epoch_write_bps", r->write_bps);
     cJSON_AddNumberToObject(root, "slower_sum", r->slower_sum);
     cJSON_AddNumberToObject(root, "slower_weight", r->slower_weight);
-    add_table(root, "tasks", r->fit.tasks, GS_WORK_KINDS);
-    add_table(root, "square", &r->fit.square[0][0][0], GS_WORK_KINDS * GS_WORK_AMOUNTS * GS_WORK_AMOUNTS);
-    add_table(root, "product", &r->fit.product[0][0], GS_WORK_KINDS * GS_WORK_AMOUNTS);
+    fit_write(root, "", GS_WORK_LINKS, 0, &r->fit);
+    fit_write(root, "link_", GS_LINK_WAYS, GS_WORK_LINKS, &r->fit);
     cJSON_AddItemToObject(root, "limits", limits_write(&r->limits));
     text = cJSON_Print(root);
     cJSON_Delete(root);

@@ -8,6 +8,9 @@ static const struct {
     [GS_WORK_MEMORY] = {"memory", 3},          [GS_WORK_SUM] = {"sums of rows", 6},
     [GS_WORK_EDGES] = {"edge programs", 7},    [GS_WORK_VERTEX] = {"vertex programs", 7},
     [GS_WORK_CHECK] = {"checksums", 2},        [GS_WORK_SUBMIT] = {"requests", 1},
+    [GS_WORK_TO_DEVICE] = {"copies to devices", 2},
+    [GS_WORK_FROM_DEVICE] = {"copies from devices", 2},
+    [GS_WORK_BETWEEN] = {"copies between devices", 2},
 };
 
 uint32_t gs_work_beside(gs_work_kind k)

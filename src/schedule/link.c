@@ -4,11 +4,16 @@
 #define USUAL_BPS 10e9 /* without a cost model */
 #define USUAL_SECONDS 0.2e-6
 
-gs_link gs_link_of(const gs_topology *t, const gs_cost *cost, uint32_t device, gs_link_way way)
+double gs_link_said_bps(const gs_topology *t, uint32_t device, gs_link_way way)
 {
     const gs_topology_switch *const at = &t->at[gs_topology_switch_of(t, device)];
-    const double said = way == GS_LINK_BETWEEN ? at->peer_bps : at->host_bps;
-    gs_link link = cost != NULL ? cost->link[way] : (gs_link){USUAL_BPS, USUAL_SECONDS};
+    return way == GS_LINK_BETWEEN ? at->peer_bps : at->host_bps;
+}
+
+gs_link gs_link_of(const gs_topology *t, const gs_cost *cost, uint32_t device, gs_link_way way)
+{
+    const double said = gs_link_said_bps(t, device, way);
+    gs_link link = cost != NULL ? gs_cost_link(cost, way) : (gs_link){USUAL_BPS, USUAL_SECONDS};
 
     if (said > 0)
         link.bps = said;

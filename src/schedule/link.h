@@ -6,6 +6,8 @@
 #include "plan/plan.h"
 #include "topology/topology.h"
 
+/* What the topology says of the link's speed; 0: nothing. */
+double gs_link_said_bps(const gs_topology *t, uint32_t device, gs_link_way way);
 /* Of the device's links to and from the host, and the one from its neighbour. `cost` may be NULL. */
 gs_link gs_link_of(const gs_topology *t, const gs_cost *cost, uint32_t device, gs_link_way way);
 /* How long a link is busy with what tasks of this kind move over it: the disk's with a READ or WRITE (`t` is not asked

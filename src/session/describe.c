@@ -123,11 +123,25 @@ static void describe_links(const gs_session *s, gs_plan_report *out)
     }
 }
 
-static const char *least_known(const gs_cost *c)
+/* Do any copies go this way, at a speed that the topology does not say? */
+static bool link_counts(const gs_session *s, gs_link_way way)
 {
+    uint64_t bytes = 0;
+    for (uint32_t p = 0; p < s->plan->passes && s->plan->devices > 0; p++) {
+        const gs_plan_pass *const pass = &s->plan->pass[p];
+        bytes += way == GS_LINK_TO_DEVICE ? pass->upload_bytes
+                 : way == GS_LINK_BETWEEN ? pass->forward_bytes
+                                          : pass->download_bytes;
+    }
+    return bytes > 0 && !(gs_link_said_bps(s->machine.topology, 0, way) > 0);
+}
+
+static const char *least_known(const gs_session *s)
+{
+    const gs_cost *const c = &s->machine.cost;
     gs_cost_source worst = c->disk_source;
     for (int k = 0; k < GS_WORK_KINDS; k++)
-        if (k != GS_WORK_EDGES) /* most models have none */
+        if (k >= GS_WORK_LINKS ? link_counts(s, k - GS_WORK_LINKS) : k != GS_WORK_EDGES) /* most models have none */
             worst = GS_MIN(worst, c->source[k]);
     return gs_cost_source_name(worst);
 }
@@ -156,7 +170,7 @@ gs_status gs_session_describe(const gs_session *s, gs_plan_report *out)
             return st;
     describe_files(s, out);
     describe_links(s, out);
-    snprintf(out->basis, sizeof(out->basis), "%s", least_known(&s->machine.cost));
+    snprintf(out->basis, sizeof(out->basis), "%s", least_known(s));
     memcpy(out->item, s->memory.item, sizeof(out->item));
     return GS_OK;
 }

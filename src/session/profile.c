@@ -2,6 +2,7 @@
 #include "base/machine.h"
 #include "base/size.h"
 #include "cost/cost_file.h"
+#include "schedule/link.h"
 #include "schedule/simulate.h"
 #include "session/profile.h"
 #include "session/session.h"
@@ -85,6 +86,26 @@ static void observe_task(gs_fit *fit, const gs_cost *cost, gs_work *w, double se
     gs_fit_add(fit, w, seconds, expected, 1);
 }
 
+/* A copy that was asked for behind others begins when they are over. What a topology says of a link is not measured. */
+static void observe_copies(const gs_session *s, gs_fit *fit)
+{
+    const gs_plan_pass *const pass = &s->plan->pass[s->pass.train];
+    double over[GS_PLAN_LANES] = {0};
+
+    for (uint32_t i = pass->first_task; i < pass->first_task + pass->tasks; i++) {
+        const gs_task *const t = &s->plan->task[i];
+        double begin, end, *const before = &over[gs_task_lane(t)];
+        if (!gs_task_is_copy(t->kind))
+            continue;
+        const gs_link_way way = gs_link_way_of(t->kind);
+        const gs_work w = {GS_WORK_LINKS + way, {gs_task_requests(t), (double)gs_task_bytes(s->plan, t)}};
+        gs_exec_span(s->run.exec, i, &begin, &end);
+        if (!(gs_link_said_bps(s->machine.topology, t->device, way) > 0))
+            gs_fit_add(fit, &w, end - GS_MAX(begin, *before), gs_cost_seconds(&s->machine.cost, &w), 1);
+        *before = end;
+    }
+}
+
 static void observe(const gs_session *s, const gs_exec_stats *x, gs_fit *fit)
 {
     const gs_plan_pass *const pass = &s->plan->pass[s->pass.train];
@@ -103,6 +124,7 @@ static void observe(const gs_session *s, const gs_exec_stats *x, gs_fit *fit)
         observe_task(fit, &s->machine.cost, &w, end - begin,
                      moved_in(&reads, begin, end) + moved_in(&writes, begin, end));
     }
+    observe_copies(s, fit);
     w = (gs_work){GS_WORK_CHECK, {(double)x->checks, (double)x->checked_bytes}};
     gs_fit_add(fit, &w, x->check_seconds, gs_cost_seconds(&s->machine.cost, &w), (double)x->checks);
     w = (gs_work){GS_WORK_SUBMIT, {(double)x->requests}};

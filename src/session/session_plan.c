@@ -75,8 +75,8 @@ static void recall_machine(gs_session *s)
     gs_cost_record_load(&record, gs_device_name(s->machine.device[0]));
     gs_cost_from_record(&s->machine.cost, &record, threads_of_device(s));
     for (int w = 0; w < GS_LINK_WAYS && gs_device_unified(s->machine.device[0]); w++)
-        if (!(record.limits.link[w].bps > 0))
-            s->machine.cost.link[w].request_seconds = COPY_RUN_SECONDS;
+        if (s->machine.cost.source[GS_WORK_LINKS + w] == GS_COST_DEFAULT)
+            s->machine.cost.seconds[GS_WORK_LINKS + w][0] = COPY_RUN_SECONDS;
 }
 
 gs_status gs_session_plan(gs_session *s)

@@ -38,6 +38,8 @@ gs_status gs_measure_limits(gs_limits_report *out, const char *dir, uint32_t thr
     out->disk_write_bps = l.disk_write_bps;
     out->disk_direct = l.disk_direct;
     out->copy_bps = l.copy_bps;
+    out->link_bps = l.link[GS_LINK_TO_DEVICE].bps;
+    out->link_request_seconds = l.link[GS_LINK_TO_DEVICE].request_seconds;
     snprintf(out->io, sizeof(out->io), "%s", l.io_name);
     snprintf(out->device, sizeof(out->device), "%s", l.device_name);
     for (int i = 0; i < GS_LIMIT_SIZES; i++) {

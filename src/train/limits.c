@@ -16,6 +16,9 @@ static const uint32_t gather_width[GS_LIMITS_GATHERS] = {16, 64, 256};
 #define EDGE_ROWS 65536u      /* the most that an index of two bytes names */
 #define EDGE_COUNT 1000000u
 #define EDGE_SECONDS 0.2
+#define LINK_BYTES (64 * GS_MIB)         /* of a large copy */
+#define LINK_STRIDE (4 * GS_BLOCK_BYTES) /* from one small copy to the next, which are no neighbours */
+#define LINK_RUNS 5
 #define GATHER_TABLE_BYTES (64 * GS_MIB) /* beyond any cache that a core has to itself */
 
 /* A chunk of two intervals of EDGE_ROWS rows whose every target has `degree` operands, anywhere. */
@@ -97,6 +100,45 @@ static gs_status measure_all_edges(gs_device *d, gs_limits *l)
     return st;
 }
 
+/* Seconds of a copy of `bytes` between two buffers of LINK_BYTES, one every `stride` bytes; of several times all, the
+ * shortest. */
+static double time_copies(gs_device *d, uint8_t *to, const uint8_t *from, uint64_t bytes, uint64_t stride)
+{
+    const uint64_t copies = LINK_BYTES / stride;
+    double best = 1e30;
+
+    for (int run = 0; run < LINK_RUNS; run++) {
+        const double begin = gs_now();
+        for (uint64_t i = 0; i < copies; i++)
+            (void)gs_device_transfer(d, GS_DEVICE_FROM_HOST, NULL, to + i * stride, from + i * stride, bytes);
+        best = GS_MIN(best, gs_now() - begin);
+    }
+    return best / (double)copies;
+}
+
+/* Devices that share the processors copy with one thread each, and all ways alike. Runs of blocks take longer than
+ * their bytes do in a large copy. */
+static gs_status measure_links(gs_device *d, gs_limits *l)
+{
+    uint8_t *const from = gs_alloc_pages(LINK_BYTES), *const to = gs_alloc_pages(LINK_BYTES);
+    gs_status st = GS_OK;
+
+    if (from == NULL || to == NULL) {
+        st = gs_fail(GS_ENOMEM, "out of memory for measuring copies");
+        goto done;
+    }
+    memset(from, 1, LINK_BYTES);
+    memset(to, 1, LINK_BYTES);
+    const double bps = LINK_BYTES / time_copies(d, to, from, LINK_BYTES, LINK_BYTES);
+    const double block = time_copies(d, to, from, GS_BLOCK_BYTES, LINK_STRIDE);
+    for (int w = 0; w < GS_LINK_WAYS; w++)
+        l->link[w] = (gs_link){bps, GS_MAX(0, block - GS_BLOCK_BYTES / bps)};
+done:
+    gs_free_pages(from, LINK_BYTES);
+    gs_free_pages(to, LINK_BYTES);
+    return st;
+}
+
 gs_status gs_limits_measure_device(gs_limits *out, unsigned threads)
 {
     gs_limits l = *out;
@@ -106,7 +148,8 @@ gs_status gs_limits_measure_device(gs_limits *out, unsigned threads)
     if ((st = gs_device_open(&d, "cpu", threads)) != GS_OK)
         return st;
     snprintf(l.device_name, sizeof(l.device_name), "%s", gs_device_name(d));
-    st = gs_device_measure_copy(d, &l.copy_bps);
+    if ((st = gs_device_measure_copy(d, &l.copy_bps)) == GS_OK)
+        st = measure_links(d, &l);
     for (uint32_t i = 0; i < GS_LIMITS_GEMMS && st == GS_OK; i++) {
         const uint32_t *const s = gemm_shape[i];
         l.gemm[i].rows = s[0];

@@ -138,6 +138,47 @@ static void test_fit__one_large_task_does_not_outweigh_all_others(void **state)
     assert_true(fabs(gs_cost_seconds(&c, &large) - 1e-3 * 13 / 11) < 2e-5);
 }
 
+/* Copies of one run and of many, at 5 GB/s and 2 microseconds a run; one way was seen, one measured, one neither. */
+static void test_cost__links_are_fitted_else_measured_else_guessed(void **state)
+{
+    (void)state;
+    gs_cost_record r;
+    gs_cost c, guess;
+    uint32_t seed = 4;
+    memset(&r, 0, sizeof(r));
+    gs_cost_defaults(&guess, 2);
+    r.limits.link[GS_LINK_TO_DEVICE] = r.limits.link[GS_LINK_FROM_DEVICE] = (gs_link){8e9, 1e-6};
+    for (int i = 0; i < 50; i++) {
+        const double runs = 1 + floor(random_in(&seed, 0, 40)), bytes = runs * random_in(&seed, 4e3, 1e5);
+        const double seconds = runs * 2e-6 + bytes / 5e9;
+        gs_fit_add(&r.fit, &(gs_work){GS_WORK_TO_DEVICE, {runs, bytes}}, seconds, seconds, 1);
+    }
+    gs_cost_from_record(&c, &r, 2);
+    const gs_link fitted = gs_cost_link(&c, GS_LINK_TO_DEVICE), measured = gs_cost_link(&c, GS_LINK_FROM_DEVICE),
+                  guessed = gs_cost_link(&c, GS_LINK_BETWEEN), before = gs_cost_link(&guess, GS_LINK_BETWEEN);
+    assert_true(fabs(fitted.bps / 5e9 - 1) < 0.01 && fabs(fitted.request_seconds / 2e-6 - 1) < 0.01);
+    assert_true(fabs(measured.bps / 8e9 - 1) < 1e-9 && measured.request_seconds == 1e-6);
+    assert_true(guessed.bps == before.bps && guessed.request_seconds == before.request_seconds);
+    assert_int_equal(c.source[GS_WORK_TO_DEVICE], GS_COST_FITTED);
+    assert_int_equal(c.source[GS_WORK_FROM_DEVICE], GS_COST_CEILING);
+    assert_int_equal(c.source[GS_WORK_BETWEEN], GS_COST_DEFAULT);
+}
+
+/* Seconds that fall with bytes fit no speed: bytes take no time then, and a copy still has a speed that is a number. */
+static void test_cost__a_link_has_a_speed_whatever_was_seen(void **state)
+{
+    (void)state;
+    gs_fit f = {0};
+    gs_cost c;
+    gs_cost_defaults(&c, 2);
+    for (int i = 1; i < 20; i++)
+        gs_fit_add(&f, &(gs_work){GS_WORK_BETWEEN, {1, 1e6 * i}}, 1.0 / i, 1, 1);
+    gs_fit_solve(&f, &c);
+    const gs_link link = gs_cost_link(&c, GS_LINK_BETWEEN);
+    assert_true(link.bps > 1e11 && link.bps < 1e13);
+    assert_true(link.request_seconds > 0);
+}
+
 static void test_cost__ceilings_replace_guesses(void **state)
 {
     (void)state;
@@ -211,6 +252,8 @@ static gs_cost_record some_record(void)
     r.limits.disk_read_bps = 3.5e9;
     r.limits.disk_write_bps = 2e9;
     r.limits.copy_bps = 1e10;
+    r.limits.link[GS_LINK_BETWEEN] = (gs_link){5e9, 1e-6};
+    gs_fit_add(&r.fit, &(gs_work){GS_WORK_FROM_DEVICE, {3, 5e6}}, 1e-3, 1e-3, 7);
     for (uint32_t i = 0; i < GS_LIMITS_RUNS; i++) {
         r.limits.random_read[i].bytes = 4096ull << (2 * i);
         r.limits.random_read[i].bps = 1e8 * (i + 1);
@@ -282,6 +325,8 @@ static void test_record__nothing_in_it_is_trusted(void **state)
         {"\"epoch_read_bps\"", "\"epoch_reed_bps\""},
         {"\"square\":\t[", "\"square\":\t[1, "},
         {"\"tasks\":\t[0", "\"tasks\":\t[null"},
+        {"\"link_product\"", "\"linked_product\""},
+        {"\"links\":\t[", "\"links\":\t[-1, "},
         {"\"limits\":\t{", "\"limits\":\t{}, \"more\":\t{"},
         {"\"machine\":\t\"", "\"machine\":\t\"x"},
         {"{", "["},
@@ -294,6 +339,8 @@ static void test_record__nothing_in_it_is_trusted(void **state)
     assert_true(load_forged(text, path, "\"version\"", "\"version\"") == 3e9); /* the tool itself changes nothing */
     for (size_t i = 0; i < sizeof(forgery) / sizeof(forgery[0]); i++)
         assert_true(load_forged(text, path, forgery[i][0], forgery[i][1]) == 0);
+    /* of before there were links */
+    assert_true(load_forged(text, path, "\"link_tasks\"", "\"unknown\"") == 3e9);
     for (uint64_t cut = 0; cut < bytes - 2; cut += 41) { /* the last bytes are "}" and nothing */
         gs_cost_record back;
         assert_int_equal(gs_file_write_atomic(path, text, cut), GS_OK);
@@ -313,6 +360,8 @@ int main(void)
         cmocka_unit_test(test_fit__newer_runs_outweigh_older_ones),
         cmocka_unit_test(test_cost__transfers_beside_make_a_task_longer),
         cmocka_unit_test(test_fit__one_large_task_does_not_outweigh_all_others),
+        cmocka_unit_test(test_cost__links_are_fitted_else_measured_else_guessed),
+        cmocka_unit_test(test_cost__a_link_has_a_speed_whatever_was_seen),
         cmocka_unit_test(test_cost__ceilings_replace_guesses),
         cmocka_unit_test(test_cost__products_are_those_of_the_fastest_shape),
         cmocka_unit_test_setup_teardown(test_record__comes_back, make_folder, remove_folder),

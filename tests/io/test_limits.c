@@ -58,6 +58,15 @@ gs_status gs_device_measure_copy(gs_device *d, double *bps)
     return measured(bps, 7e9);
 }
 
+gs_status gs_device_transfer(gs_device *d, gs_device_way way, const gs_device *peer, void *to, const void *from,
+                             uint64_t bytes)
+{
+    assert_non_null(d);
+    assert_true(way == GS_DEVICE_FROM_HOST && peer == NULL);
+    memcpy(to, from, bytes);
+    return GS_OK;
+}
+
 gs_status gs_device_run_edges(gs_device *d, const gs_edge_launch *l)
 {
     double ignored;
@@ -106,6 +115,9 @@ static void test_limits__everything_is_filled(void **state)
         assert_true(l.random_read[i].bps > 1e5 && l.random_read[i].bps < 1e12);
     }
     assert_true(fabs(l.copy_bps - 7e9) < 1);
+    for (int w = 0; w < GS_LINK_WAYS; w++) /* memory's, of any machine */
+        assert_true(l.link[w].bps > 1e8 && l.link[w].bps < 1e13 && l.link[w].request_seconds >= 0 &&
+                    l.link[w].request_seconds < 1e-3);
     for (uint32_t i = 0; i < GS_LIMITS_GEMMS; i++) {
         assert_int_equal(l.gemm[i].rows, shape[i][0]);
         assert_int_equal(l.gemm[i].in, shape[i][1]);
