@@ -63,7 +63,7 @@ static bool is_statistic(gs_op op)
     return gs_op_classof(op) == GS_CLASS_STATISTIC;
 }
 
-static bool is_apart(gs_op op)
+static bool is_only_in_training(gs_op op)
 {
     return is_statistic(op) || gs_op_is_random(op);
 }
@@ -73,9 +73,9 @@ bool gs_program_needs_all_rows(const gs_program *p, uint32_t pass)
     return any_instr(p, pass, is_statistic);
 }
 
-bool gs_program_trains_apart(const gs_program *p, uint32_t pass)
+bool gs_program_train_differs(const gs_program *p, uint32_t pass)
 {
-    return any_instr(p, pass, is_apart);
+    return any_instr(p, pass, is_only_in_training);
 }
 
 static double instr_flops(const gs_program *p, const gs_stage *s, const gs_instr *i)

@@ -312,7 +312,7 @@ uint64_t gs_param_elements(const gs_param *p);
  * none may be left out because the loss does not see it. */
 bool gs_program_needs_all_rows(const gs_program *p, uint32_t pass);
 /* Does the pass compute other logits than an evaluation would: random numbers, batch statistics? */
-bool gs_program_trains_apart(const gs_program *p, uint32_t pass);
+bool gs_program_train_differs(const gs_program *p, uint32_t pass);
 
 /* Checks that the data obeys what this header says: indices in range, widths fit
  * their operators, SSA, loads and sums written by an earlier stage of the same pass or

@@ -52,12 +52,12 @@ static gs_status plan_selective(gs_session *s, gs_schedule_config *config)
 }
 
 /* Where the train pass's own accuracies are the model's, the pass "eval" is for the final weights alone. */
-static bool evaluates_apart(const gs_session *s) { return s->pass.train != GS_NONE && s->pass.train_differs; }
+static bool evaluates_separately(const gs_session *s) { return s->pass.train != GS_NONE && s->pass.train_differs; }
 
 static double evals_left_out(const gs_session *s)
 {
     const uint32_t every = s->config.eval_every;
-    return s->pass.train == GS_NONE ? 0 : !evaluates_apart(s) || every == 0 ? 1 : 1 - 1.0 / every;
+    return s->pass.train == GS_NONE ? 0 : !evaluates_separately(s) || every == 0 ? 1 : 1 - 1.0 / every;
 }
 
 static uint32_t threads_of_device(const gs_session *s)
@@ -114,7 +114,7 @@ gs_status gs_session_plan(gs_session *s)
         /* the selective plan is the one to be ordered */
         .no_swap = s->config.options->no_swap || config.granules.words > 0,
         .no_pipeline = s->config.options->no_pipeline,
-        .never_again = s->config.eval_every == 1 && evaluates_apart(s),
+        .never_again = s->config.eval_every == 1 && evaluates_separately(s),
         .evals_left_out = evals_left_out(s),
         .disk_bps = s->machine.cost.read_bps,
         .disk_request_seconds = s->machine.cost.request_seconds,

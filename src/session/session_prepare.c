@@ -105,7 +105,7 @@ static gs_status add_passes(gs_session *s, const gs_model *model)
     if (training)
         st = add_pass(s, model, "train", true, false);
     if (st == GS_OK && training)
-        s->pass.train_differs = gs_program_trains_apart(s->program, gs_program_pass(s->program, "train"));
+        s->pass.train_differs = gs_program_train_differs(s->program, gs_program_pass(s->program, "train"));
     if (st == GS_OK && training && (s->pass.train_differs || !logits))
         st = add_pass(s, model, "eval", false, false);
     if (st == GS_OK && logits)

@@ -303,9 +303,9 @@ static void test_texts__batch_norm_is_torchs(void **state)
     run r;
     open_run(&r, *state, "layer t(h[a]) -> [b]:\n  return batch_norm(h)\n", &t);
     assert_true(gs_program_needs_all_rows(r.p, gs_program_pass(r.p, "train")));
-    assert_true(gs_program_trains_apart(r.p, gs_program_pass(r.p, "train")));
+    assert_true(gs_program_train_differs(r.p, gs_program_pass(r.p, "train")));
     assert_false(gs_program_needs_all_rows(r.p, gs_program_pass(r.p, "predict")));
-    assert_false(gs_program_trains_apart(r.p, gs_program_pass(r.p, "predict")));
+    assert_false(gs_program_train_differs(r.p, gs_program_pass(r.p, "predict")));
     for (uint32_t c = 0; c < 3; c++)
         r.param[param_index(r.p, "norms.0.module.running_var")][c] = 0.5 + c;
     assert_true(r.p->param[param_index(r.p, "norms.0.module.num_batches_tracked")].counter);

@@ -314,7 +314,7 @@ static void test_check__masks_have_their_rules(void **state)
     gs_program *good = with_masks();
     (void)state;
     gs_assert_ok(gs_program_check(good));
-    assert_true(gs_program_trains_apart(good, 0));
+    assert_true(gs_program_train_differs(good, 0));
     assert_false(gs_program_needs_all_rows(good, 0));
     gs_program_free(good);
     BROKEN(s->edge_instr[2].a = reg(0), "edge_mask needs input ids of the source and of the destination");
