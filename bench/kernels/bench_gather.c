@@ -122,6 +122,7 @@ static double time_gather(gs_device *d, const whole_graph *g, const gs_edge_laun
     bool done = false;
     bench_need(gs_device_zero(d, l->acc, (uint64_t)g->vertices * l->width * 4));
     bench_need(gs_device_run_edges(d, l));
+    bench_need(gs_device_poll(d, gs_device_last_launch(d), true, &done));
     check(d, g, l->acc, l->width);
     const double begin = gs_now();
     for (int i = 0; i < ROUNDS; i++)
