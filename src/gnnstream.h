@@ -190,7 +190,7 @@ typedef struct gs_epoch_report {
     double edge_seconds;    /* of compute_seconds, in sums over edges */
     uint64_t read_bytes, written_bytes;
     uint64_t copied_in_bytes, copied_out_bytes; /* between host and devices with memory of their own: what
-                                                 * gs_plan_report has of their links, parameters not among it */
+                                                 * gs_plan_report has of their links, and what passes bring besides */
     uint64_t forwarded_bytes; /* between several devices */
     uint64_t peak_host_bytes;   /* most this process ever had resident */
     uint64_t peak_device_bytes;

@@ -7,17 +7,6 @@
 
 device=$1 model=$2 vertices=$3 features=$4 more=$5
 shift 5
-# add_types GRAPH: its edges are of 3 types, in turn.
-add_types()
-{
-    local edges
-    edges=$(head -c 128 "$1/edges.npy" | tail -c +11 | sed -n "s/.*(\([0-9]*\), 2).*/\1/p")
-    {
-        printf '\223NUMPY\001\000\166\000%-117s\n' "{'descr': '|u1', 'fortran_order': False, 'shape': ($edges,), }"
-        yes abc | tr -d '\n' | tr abc '\000\001\002' | head -c "$edges"
-    } >"$1/edge_types.npy"
-}
-
 run "generate" "$GNNSTREAM" generate rmat "$work/graph" --vertices "$vertices" --edges $((2 * vertices)) \
     --features "$features" --classes 8 --seed 2
 [ "$model" != rgcn ] || add_types "$work/graph"

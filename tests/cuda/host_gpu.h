@@ -25,6 +25,7 @@ void host_gpu_set_memory(uint64_t bytes);
  * was asked for, and products asked for in fp32, tf32 and bf16. */
 typedef struct host_gpu_counts {
     uint64_t launches, allocations, bytes_in, bytes_out, bytes_between, sums, products[3];
+    uint64_t pinned_in, pinned_out; /* of bytes_in and bytes_out, from and to registered host memory */
 } host_gpu_counts;
 host_gpu_counts host_gpu_take_counts(void);
 /* Whether tables that are asked for from now on have NCCL; at first they have not. */

@@ -162,6 +162,17 @@ static gs_cu_result memory_info(size_t *free_bytes, size_t *total)
     return 0;
 }
 
+/* All of it. */
+static bool is_pinned(const void *p, size_t bytes)
+{
+    const char *const first = p;
+    for (unsigned i = 0; i < RANGES; i++)
+        if (gpu.pinned[i].at != NULL && first >= gpu.pinned[i].at &&
+            first + bytes <= gpu.pinned[i].at + gpu.pinned[i].bytes)
+            return true;
+    return false;
+}
+
 /* Copies are checked when they are asked for, and made when the stream comes to them. */
 
 static void run_copy_in(const host_work *w)
@@ -176,6 +187,7 @@ static gs_cu_result copy_in(gs_cu_memory to, const void *from, size_t bytes, gs_
     host_need_device(to, bytes, host_stream_device(stream), "a copy in");
     host_need_whole(from, bytes);
     host_counts.bytes_in += bytes;
+    host_counts.pinned_in += is_pinned(from, bytes) ? bytes : 0;
     return host_streams_submit(
         stream, &(host_work){.run = run_copy_in, .what = "copy in", .to = (void *)to, .from = from, .bytes = bytes});
 }
@@ -192,6 +204,7 @@ static gs_cu_result copy_out(void *to, gs_cu_memory from, size_t bytes, gs_cu_ha
     host_need_device(from, bytes, host_stream_device(stream), "a copy out");
     host_need_whole(to, bytes);
     host_counts.bytes_out += bytes;
+    host_counts.pinned_out += is_pinned(to, bytes) ? bytes : 0;
     return host_streams_submit(
         stream,
         &(host_work){.run = run_copy_out, .what = "copy out", .to = to, .from = (const void *)from, .bytes = bytes});
