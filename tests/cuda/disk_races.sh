@@ -29,8 +29,8 @@ for extra in $more; do # copies of one launch's arrays fit beside the others', o
 done
 # shellcheck disable=SC2086
 (export GS_TEST_GPU_DROP='-1>-1'; train --device "$device" $budgets "$@") >"$work/said" 2>&1
-# Several devices' launches are ordered by the host, too: that is met before the disk.
-if grep -q 'host GPU: RACE: ' "$work/said" && { [ "$device" != cuda ] || grep -q ' the disk' "$work/said"; }; then
+# The host orders launches and copies, too: a race between those may be met before one with the disk.
+if grep -q 'host GPU: RACE: ' "$work/said"; then
     pass
 else
     fail "no race is found where the host waits for no event" "$work/said"
