@@ -69,7 +69,7 @@ END
 # A run says what it copied: without a chain nothing is handed on, with one it is, and less comes from the host.
 for epochs in chain no-chain; do
     [ $epochs = chain ] && options=(--trace "$work/trace.json") || options=(--no-chain)
-    train gcn --device cpu:4 --no-selective "${options[@]}"
+    train gcn --device cpu:4 --no-selective --no-cache "${options[@]}" # nothing stays: all of it travels
     eval "up_${epochs//-/_}=$(last copied_in_bytes) on_${epochs//-/_}=$(last forwarded_bytes)"
 done
 # shellcheck disable=SC2154
