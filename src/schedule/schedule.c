@@ -216,6 +216,8 @@ static gs_status divide(gs_choice *c, const gs_layout *l, uint64_t staging, bool
 /* Is all that the epochs' pass asks for on the devices? */
 static bool has_all(const gs_choice *c)
 {
+    if (c->cached_pass >= c->device.passes) /* nothing is trained */
+        return false;
     for (uint32_t d = 0; d < c->device.devices; d++) {
         const gs_cache_list *const list = &c->device.list[d * c->device.passes + c->cached_pass];
         if (list->plan == NULL || list->plan->read_bytes > 0)
