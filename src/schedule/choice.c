@@ -27,8 +27,7 @@ gs_status gs_choice_make(gs_choice *out, const gs_layout *l)
     c.places.allocation = gs_calloc(files + sums, sizeof(*c.places.allocation));
     c.places.unplaced = gs_calloc(files + sums, sizeof(*c.places.unplaced));
     c.order = gs_calloc((uint64_t)l->program->stages * l->parts + 1, sizeof(*c.order));
-    /* A device with memory of its own has copies of what is resident, and expects no other owners; several work on a
-     * stage in no order. */
+    /* Copies are made in no order with computations, so with copies as tasks a place has one owner. */
     c.places.shares = l->config->unified && l->config->topology == NULL;
     c.places.sums = c.places.shares && !l->staged;
     c.deal = gs_calloc((size_t)(l->program->stages + 1) * (gs_layout_devices(l) + 1), sizeof(*c.deal));

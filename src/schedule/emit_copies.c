@@ -1,7 +1,8 @@
-/* emit_copies.c - several devices: what they compute on is copied to them, handed on, and brought back.
+/* emit_copies.c - what devices compute on is copied to their own memory, handed on, and brought back.
  *
- * Each has a staging ring in its arena, behind the sums, laid out like the host's. A piece on the host is free when the
- * copies from it are done; a piece on a device, when its last computation and the copy to the next device are.
+ * Each device has a staging ring in its arena, behind the sums, laid out like the host's; behind it is what stays. A
+ * piece on the host is free when the copies from it are done; a piece on a device, when its last computation and the
+ * copy to the next device are.
  */
 #include "schedule/emit_copies.h"
 
