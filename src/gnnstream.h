@@ -225,6 +225,9 @@ typedef struct gs_train_options {
     uint64_t device_memory; /* bytes of each device; a part of host_memory for the cpu; 0: half of host_memory, shared
                              * out */
 
+    double io_timeout;      /* seconds after which a run is given up where no read, write or launch of a GPU comes back;
+                             * 0: never. After a minute (or half of it) stderr gets what each waits for */
+
     bool keep_logits;       /* gs_run_logits() is wanted; they take memory or disk, also where no file is named */
 
     /* Files; NULL: none. Each is written whole or not at all, but for metrics. */
@@ -397,7 +400,8 @@ typedef enum gs_run_kind {
  * When a pass over the graph has failed or was interrupted, the run is only to be closed: further passes are
  * GS_EINVAL. */
 GS_API gs_status gs_run_open(gs_run **out, const char *store, const gs_train_options *options, gs_run_kind kind);
-/* Gives everything back; files that gs_run_finish() did not write are not there. NULL is allowed. */
+/* Gives everything back; files that gs_run_finish() did not write are not there. NULL is allowed. Of a run that
+ * .io_timeout ended, memory and threads stay until the process ends, as the disk or a GPU may still write there. */
 GS_API void gs_run_close(gs_run *run);
 
 /* One more epoch: forward, backward, update; a line of .metrics. .epochs does not bound how many there may be: up to

@@ -23,6 +23,7 @@ typedef enum cli_kind {
     CLI_AUTO,    /* the same, or "auto", which is 0 */
     CLI_LONG,    /* uint64_t, at least `least` */
     CLI_REAL,    /* double */
+    CLI_TIME,    /* double, seconds: 90, 90s, 10m, 2h */
     CLI_SIZE,    /* uint64_t bytes: 64K, 1.5G */
     CLI_TEXT,    /* const char * */
     CLI_CHOICE,  /* const char *, one of `value`'s words, "adam|sgd" */

@@ -140,6 +140,24 @@ static int set_real(const cli_command *c, const cli_option *o, double *field, co
     return CLI_DONE;
 }
 
+static int set_time(const cli_command *c, const cli_option *o, double *field, const char *text)
+{
+    static const struct {
+        const char *name;
+        double seconds;
+    } unit[] = {{"", 1}, {"s", 1}, {"m", 60}, {"h", 3600}};
+    char *end;
+    const double v = strtod(text, &end);
+
+    for (size_t i = 0; end != text && isfinite(v) && v >= 0 && i < sizeof(unit) / sizeof(unit[0]); i++) {
+        if (strcmp(end, unit[i].name) != 0)
+            continue;
+        *field = v * unit[i].seconds;
+        return CLI_DONE;
+    }
+    return cli_fail(c, CLI_USAGE, "%s %s: must be a time such as 90s, 10m or 2h", o->name, text);
+}
+
 static int set_size(const cli_command *c, const cli_option *o, uint64_t *field, const char *text)
 {
     uint64_t v;
@@ -183,6 +201,8 @@ static int set_option(const cli_command *c, const cli_option *o, char *options, 
         return set_integer(c, o, field, text);
     case CLI_REAL:
         return set_real(c, o, field, text);
+    case CLI_TIME:
+        return set_time(c, o, field, text);
     case CLI_SIZE:
         return set_size(c, o, field, text);
     case CLI_TEXT:

@@ -85,6 +85,9 @@ static const char *default_text(const cli_option *o, const char *options)
         if (*(const char *const *)field != NULL)
             return *(const char *const *)field;
         return o->unset == NULL ? "" : o->unset;
+    case CLI_TIME:
+        snprintf(out, TEXT_BYTES, "%g s", *(const double *)field);
+        return out;
     case CLI_REAL:
         snprintf(out, TEXT_BYTES, "%g", *(const double *)field);
         return out;

@@ -50,6 +50,8 @@ const cli_option train_machine_options[] = {
     {"--device-memory", CLI_SIZE, FIELD(device_memory), "SIZE",
      "most that a device holds; for cpu a part of the host's", "half of --host-memory", 0, 0},
     {"--threads", CLI_COUNT, FIELD(threads), "N", "threads that compute", "all", 0, 4096},
+    {"--io-timeout", CLI_TIME, FIELD(io_timeout), "TIME",
+     "end a run where no read, write or launch of a GPU comes back\nfor so long (90s, 10m); 0: never", NULL, 0, 0},
     {"--spill", CLI_TEXT, FIELD(spill), "DIR", "folder for what does not fit in memory", "inside the store", 0, 0},
     {"--spill-type", CLI_CHOICE, FIELD(spill_type), "f32|bf16", "what is kept for later stages may be rounded to", NULL,
      0, 0},

@@ -2,6 +2,11 @@
 #ifndef GS_BASE_CLOCK_H
 #define GS_BASE_CLOCK_H
 
+#include <time.h>
+
 double gs_now(void); /* seconds since an arbitrary start */
+void gs_sleep(double seconds);
+/* The moment so far from now, of CLOCK_MONOTONIC. */
+struct timespec gs_seconds_from_now(double seconds);
 
 #endif /* GS_BASE_CLOCK_H */

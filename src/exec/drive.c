@@ -79,6 +79,8 @@ static gs_status begin_devices(gs_exec *e, uint32_t *begun)
 static gs_status end_devices(gs_exec *e, uint32_t begun, gs_status st)
 {
     char why[512];
+    if (e->patience.gave_up)
+        return st; /* a device may not answer */
     snprintf(why, sizeof(why), "%s", st != GS_OK ? gs_last_error() : "");
     for (uint32_t d = 0; d < begun; d++) {
         const gs_status ended = gs_device_end_pass(e->on[d].device);

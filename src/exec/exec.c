@@ -147,6 +147,7 @@ static gs_status open_files(gs_exec *e, const gs_exec_config *c)
 
     if ((st = gs_io_open(&e->files.io, &io)) != GS_OK)
         return st;
+    gs_io_set_patience(e->files.io, e->patience.look);
     for (uint32_t f = 0; f < e->files.count; f++) {
         if (!file_is_used(e, f) || has_place_in_other(&e->files, f))
             continue;
@@ -179,6 +180,7 @@ gs_status gs_exec_open(gs_exec **out, const gs_exec_config *config)
     e->chunks.weights = config->weights;
     e->chunks.chunk = config->chunk;
     e->files.verify = !config->no_verify;
+    gs_exec__take_patience(e, config);
     if ((st = gs_lanes_open(&e->lanes, e->plan)) != GS_OK || (st = take_devices(e, config)) != GS_OK ||
         (st = gs_exec__take_lanes(e)) != GS_OK || (st = gs_exec__take_shares(e, config->gradients)) != GS_OK ||
         (st = take_tables(e, config)) != GS_OK || (st = take_regions(e, config)) != GS_OK ||
@@ -211,7 +213,7 @@ static void give_devices(gs_exec *e)
 
 void gs_exec_close(gs_exec *e)
 {
-    if (e == NULL)
+    if (e == NULL || gs_exec__keep(e))
         return;
     gs_exec__several_close(e);
     gs_io_close(e->files.io); /* first: the kernel may still write into the regions */

@@ -56,11 +56,17 @@ typedef struct gs_exec_config {
     gs_io_backend io;
     bool no_verify;           /* skip checksums on arrival */
     bool trace;               /* keep when each task of the last pass began and ended */
+    /* Seconds without anything coming back, of transfers and from devices, after which stderr gets what each lane waits
+     * for, and after which the run is given up; 0: never. */
+    double say_after, end_after;
 } gs_exec_config;
 
 /* Takes all memory, opens the files, loads what stays in memories. */
 gs_status gs_exec_open(gs_exec **out, const gs_exec_config *config);
-void gs_exec_close(gs_exec *e); /* NULL is allowed */
+/* NULL is allowed. A run that was given up stays as it is until the process ends. */
+void gs_exec_close(gs_exec *e);
+/* The run was given up: what it works with (plan, program, devices, memory of parameters) must stay too. */
+bool gs_exec_gave_up(const gs_exec *e);
 
 typedef struct gs_exec_args {
     const float *const *param; /* [program->params] */

@@ -9,6 +9,7 @@
 #include "exec/copy.h"
 #include "exec/exec_chunks.h"
 #include "exec/exec_files.h"
+#include "exec/patience.h"
 #include "exec/shares.h"
 #include "exec/transfer.h"
 #include "exec/waiters.h"
@@ -55,6 +56,7 @@ struct gs_exec {
     /* of the pass being run, by the driving thread */
     gs_exec_shares shares;
     gs_exec_transfers transfers;
+    gs_exec_patience patience;
     const gs_exec_args *args;
     gs_exec_stats stats;
 };

@@ -8,6 +8,8 @@
 #include "base/clock.h"
 #include "base/size.h"
 
+void (*gs_exec__beginning)(const gs_exec *e, uint32_t task);
+
 gs_status gs_exec__take_lanes(gs_exec *e)
 {
     const uint32_t lanes = e->lanes.lanes - GS_LANE_DEVICES;
@@ -99,6 +101,8 @@ gs_status gs_exec__run_next(gs_exec_lane *l)
 
     assert(pthread_equal(l->owner, pthread_self()));
     gs_lanes_begin(&e->lanes, l->lane);
+    if (gs_exec__beginning != NULL)
+        gs_exec__beginning(e, task);
     if (l->kind == GS_LANE_COMPUTE) {
         span[0] = gs_now();
         st = gs_exec__launch(e, &e->on[l->device], t);

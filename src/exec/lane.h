@@ -40,6 +40,9 @@ gs_status gs_exec__run_next(gs_exec_lane *l);
 /* Takes in what was under way and is done, oldest first; `wait`: at least the oldest. */
 gs_status gs_exec__retire(gs_exec_lane *l, bool wait);
 
+/* For tests: called when a lane's task begins, by the thread that runs it. NULL: nobody is told. */
+extern void (*gs_exec__beginning)(const gs_exec *e, uint32_t task);
+
 /* launch.c: runs one compute task on the device. */
 gs_status gs_exec__launch(gs_exec *e, gs_exec_device *x, const gs_task *t);
 

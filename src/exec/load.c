@@ -22,11 +22,10 @@ gs_status gs_exec__read_now(gs_exec *e, uint32_t file, uint64_t offset, void *me
 {
     const gs_io_request r = {.file = e->files.io_file[file], .offset = offset, .length = bytes, .memory = memory};
     gs_io_completion done;
-    const gs_status st = gs_io_submit(e->files.io, &r);
-    if (st != GS_OK)
+    uint32_t count;
+    gs_status st;
+    if ((st = gs_io_submit(e->files.io, &r)) != GS_OK || (st = gs_exec__reap(e, &done, 1, &count)) != GS_OK)
         return st;
-    while (gs_io_reap(e->files.io, &done, 1, true) == 0)
-        ;
     return done.status == GS_OK ? GS_OK : gs_io_explain(e->files.io, &r, &done);
 }
 

@@ -9,8 +9,11 @@
 static gs_status take_some(gs_exec *e)
 {
     gs_io_completion done[32];
-    const uint32_t n = gs_io_reap(e->files.io, done, 32, true);
+    uint32_t n;
+    const gs_status st = gs_exec__reap(e, done, 32, &n);
 
+    if (st != GS_OK)
+        return st;
     for (uint32_t i = 0; i < n; i++) {
         if (done[i].status != GS_OK) {
             const gs_io_request r = gs_exec__request(e, done[i].tag);

@@ -123,6 +123,26 @@ static void *lane_thread(void *arg)
 
 /* ---- a pass ---- */
 
+/* Under the lock. False where the run is given up. */
+static bool driver_sleeps(gs_exec *e)
+{
+    struct gs_exec_several *const s = e->several;
+    const double begin = gs_now(), look = e->patience.look;
+    gs_status st = GS_OK;
+
+    if (look == 0) {
+        sleep_on(e, driver_of(e));
+        return true;
+    }
+    const struct timespec until = gs_seconds_from_now(look);
+    (void)pthread_cond_timedwait(&driver_of(e)->wake, &e->waiters.lock, &until);
+    if ((st = gs_exec__watch_lanes(e, gs_now() - begin)) != GS_OK && s->failed == GS_OK) {
+        s->failed = st;
+        snprintf(s->why, sizeof(s->why), "%s", gs_last_error());
+    }
+    return st == GS_OK;
+}
+
 /* Nothing is under way: until a transfer may start, or all lanes have ended. False then. */
 static bool wait_for_lanes(gs_exec *e)
 {
@@ -134,9 +154,8 @@ static bool wait_for_lanes(gs_exec *e)
     for (;;) {
         const bool may = gs_exec__may_transfer(e, driver->missing);
         more = s->running > 0 && s->failed == GS_OK;
-        if (may || !more)
+        if (may || !more || !driver_sleeps(e))
             break;
-        sleep_on(e, driver);
     }
     gs_exec__waits_no_more(driver);
     unlock(e);
@@ -167,8 +186,8 @@ gs_status gs_exec__several_run(gs_exec *e)
     if (st != GS_OK)
         fail(e, st);
     lock(e);
-    while (s->running > 0)
-        sleep_on(e, driver_of(e));
+    while (s->running > 0 && driver_sleeps(e))
+        ;
     unlock(e);
     return s->failed == GS_OK ? GS_OK : gs_fail(s->failed, "%s", s->why);
 }

@@ -152,7 +152,10 @@ static gs_status reap(gs_exec *e, bool wait)
     uint32_t n;
     gs_status st = GS_OK;
     do {
-        n = gs_io_reap(e->files.io, done, 32, wait);
+        if (!wait)
+            n = gs_io_reap(e->files.io, done, 32, false);
+        else if ((st = gs_exec__reap(e, done, 32, &n)) != GS_OK)
+            return st;
         for (uint32_t i = 0; i < n && st == GS_OK; i++)
             st = finish_one(e, &done[i]);
         wait = false;
@@ -179,8 +182,10 @@ gs_status gs_exec__pump(gs_exec *e, bool wait)
 void gs_exec__forget_ahead(gs_exec *e)
 {
     gs_io_completion done[32];
-    while (gs_io_outstanding(e->files.io) > 0)
-        gs_io_reap(e->files.io, done, 32, true);
+    gs_status st = GS_OK;
+    uint32_t n;
+    while (st == GS_OK && gs_io_outstanding(e->files.io) > 0)
+        st = gs_exec__reap(e, done, 32, &n);
     gs_lanes_forget_ahead(&e->lanes);
     for (uint32_t lane = 0; lane < GS_LANE_DEVICES; lane++) {
         e->transfers.rest[lane].task = GS_NONE;
@@ -201,6 +206,7 @@ void gs_exec__enter_pass(gs_exec *e, uint32_t pass)
     gs_exec__enter_progress(e, pass);
     gs_lanes_enter(&e->lanes, pass);
     e->transfers.driver = pthread_self();
+    e->patience.quiet = e->patience.tasks = 0;
     e->stats = e->transfers.ahead;
     e->transfers.ahead = (gs_exec_stats){0};
 }

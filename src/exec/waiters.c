@@ -12,11 +12,15 @@ gs_status gs_exec__take_waiters(gs_exec_waiters *w, uint32_t count)
 {
     if ((w->waiter = gs_calloc(count, sizeof(*w->waiter))) == NULL)
         return gs_fail(GS_ENOMEM, "out of memory: the devices' threads");
+    pthread_condattr_t monotonic;
     pthread_mutex_init(&w->lock, NULL);
+    pthread_condattr_init(&monotonic);
+    pthread_condattr_setclock(&monotonic, CLOCK_MONOTONIC);
     for (; w->count < count; w->count++) {
-        pthread_cond_init(&w->waiter[w->count].wake, NULL);
+        pthread_cond_init(&w->waiter[w->count].wake, &monotonic);
         gs_exec__waits_no_more(&w->waiter[w->count]);
     }
+    pthread_condattr_destroy(&monotonic);
     return GS_OK;
 }
 

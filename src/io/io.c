@@ -3,11 +3,14 @@
 #include "io/io.h"
 
 #include <assert.h>
+#include <math.h>
+#include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "base/alloc.h"
+#include "base/clock.h"
 #include "base/size.h"
 #include "io/io_internal.h"
 
@@ -43,12 +46,22 @@ struct gs_io {
     gs_io__list refused;   /* failed by the fault hook before they went out */
     uint32_t outstanding;  /* submitted and not yet reaped */
     uint64_t flying;       /* bytes of the pieces under way */
+    double patience, quiet; /* gs_io_set_patience(), gs_io_quiet_seconds() */
+    gs_io__list withheld;  /* tests: that never come back */
+    uint32_t in_backend;   /* pieces */
+    bool abandoned;
+    struct gs_io *next;    /* of those that were abandoned */
     gs_io_counters counters;
     gs_io_fault_fn fault;
     void *fault_context;
 };
 
 void (*gs_io__observer)(const gs_io_request *request, bool ended);
+bool (*gs_io__withheld)(const gs_io_request *request);
+
+/* Held, so that who looks for lost memory sees that it is on purpose. */
+static gs_io *abandoned;
+static pthread_mutex_t abandoned_lock = PTHREAD_MUTEX_INITIALIZER;
 
 static void push_slot(slot_list *l, slot *s)
 {
@@ -158,6 +171,9 @@ void gs_io_close(gs_io *io)
 
     if (io == NULL)
         return;
+    if (io->abandoned)
+        return;
+    io->patience = 0;
     while (io->outstanding > 0)
         gs_io_reap(io, &done, 1, true);
     if (io->ops != NULL)
@@ -233,6 +249,7 @@ static void issue(gs_io *io, gs_io__piece *p)
         return;
     }
     io->ops->queue(io->backend, p);
+    io->in_backend++;
 }
 
 /* Of a piece that begins at `cut`: how many of its bytes the request needs. */
@@ -308,6 +325,31 @@ static void settle(gs_io *io, gs_io__piece *p)
         push_slot(&io->done, s);
 }
 
+/* Of what the backend has. */
+static void collect(gs_io *io, gs_io__list *out)
+{
+    gs_io__list ended = {0};
+    gs_io__piece *p;
+
+    io->ops->collect(io->backend, &ended);
+    while ((p = gs_io__pop(&ended)) != NULL) {
+        io->in_backend--;
+        gs_io__push(gs_io__withheld != NULL && gs_io__withheld(&io->slots[p->slot].request) ? &io->withheld : out, p);
+    }
+}
+
+/* A process that was stopped in between has not waited all that time. */
+static void wait_for_a_piece(gs_io *io)
+{
+    const double begin = gs_now();
+
+    io->ops->submit(io->backend, io->patience > 0 ? io->patience : INFINITY);
+    if (io->in_backend == 0 && io->withheld.head != NULL)
+        gs_sleep(io->patience);
+    const double waited = gs_now() - begin;
+    io->quiet += io->patience > 0 ? GS_MIN(waited, 2 * io->patience) : waited;
+}
+
 /* One round: what has ended makes room for what is next. */
 static void turn(gs_io *io, bool wait)
 {
@@ -315,13 +357,17 @@ static void turn(gs_io *io, bool wait)
     gs_io__piece *p;
 
     io->refused = (gs_io__list){0};
-    io->ops->collect(io->backend, &ended);
+    collect(io, &ended);
+    if (ended.head != NULL)
+        io->quiet = 0;
     while ((p = gs_io__pop(&ended)) != NULL)
         settle(io, p);
     feed(io);
     /* With a request outstanding and none done, pieces of it are with the backend now. */
-    wait = wait && io->outstanding > 0 && io->done.head == NULL && io->refused.head == NULL;
-    io->ops->submit(io->backend, wait);
+    if (wait && io->outstanding > 0 && io->done.head == NULL && io->refused.head == NULL)
+        wait_for_a_piece(io);
+    else
+        io->ops->submit(io->backend, 0);
 }
 
 /* --- requests --- */
@@ -361,6 +407,7 @@ gs_status gs_io_submit(gs_io *io, const gs_io_request *request)
     if (gs_io__observer != NULL)
         gs_io__observer(request, false);
     push_slot(&io->pending, s);
+    io->quiet = io->outstanding == 0 ? 0 : io->quiet;
     io->outstanding++;
     io->counters.requests++;
     return GS_OK;
@@ -373,7 +420,8 @@ uint32_t gs_io_reap(gs_io *io, gs_io_completion *out, uint32_t max, bool wait)
     wait = wait && max > 0;
     do /* a round that waited has not looked yet at what it waited for */
         turn(io, wait);
-    while (wait && io->done.head == NULL && io->outstanding > 0);
+    while (wait && io->done.head == NULL && io->outstanding > 0 &&
+           (io->patience == 0 || io->quiet < io->patience));
     while (count < max && io->done.head != NULL) {
         slot *const s = pop_slot(&io->done);
         if (gs_io__observer != NULL)
@@ -386,6 +434,20 @@ uint32_t gs_io_reap(gs_io *io, gs_io_completion *out, uint32_t max, bool wait)
 }
 
 uint32_t gs_io_outstanding(const gs_io *io) { return io->outstanding; }
+void gs_io_set_patience(gs_io *io, double seconds) { io->patience = seconds; }
+double gs_io_quiet_seconds(const gs_io *io) { return io->quiet; }
+
+void gs_io_abandon(gs_io *io)
+{
+    if (io->abandoned)
+        return;
+    io->abandoned = true;
+    pthread_mutex_lock(&abandoned_lock);
+    io->next = abandoned;
+    abandoned = io;
+    pthread_mutex_unlock(&abandoned_lock);
+}
+
 void gs_io_get_counters(const gs_io *io, gs_io_counters *out) { *out = io->counters; }
 
 gs_status gs_io_explain(const gs_io *io, const gs_io_request *request, const gs_io_completion *done)

@@ -104,6 +104,15 @@ gs_status gs_io_submit(gs_io *io, const gs_io_request *request);
  * often, and once after a run of submits. */
 uint32_t gs_io_reap(gs_io *io, gs_io_completion *out, uint32_t max, bool wait);
 uint32_t gs_io_outstanding(const gs_io *io);
+/* From now on a gs_io_reap() that waits comes back without a completion when nothing has moved for so long; 0, as at
+ * the start: never. */
+void gs_io_set_patience(gs_io *io, double seconds);
+/* How long gs_io_reap() has waited since a piece came back last. Not while nobody waits, nor while the process is
+ * stopped. */
+double gs_io_quiet_seconds(const gs_io *io);
+/* What is outstanding is given up: the kernel may still write into its memory, which must never be another's. Only
+ * gs_io_close() is called after it; that waits for nothing, and what the gs_io holds stays until the process ends. */
+void gs_io_abandon(gs_io *io);
 void gs_io_get_counters(const gs_io *io, gs_io_counters *out);
 
 /* Records "PATH: read of N bytes at OFFSET failed: ..." as the last error. */

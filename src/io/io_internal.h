@@ -91,9 +91,9 @@ typedef struct gs_io__ops {
     void (*add_file)(void *context, uint32_t file, int fd);
     /* Takes a piece: `length` bytes at `offset`. It may rest until submit(). */
     void (*queue)(void *context, gs_io__piece *piece);
-    /* Sets what was queued in motion. With `wait` returns when collect() would
-     * give something; pieces are under way then. */
-    void (*submit)(void *context, bool wait);
+    /* Sets what was queued in motion. Then waits until collect() would give something, `wait` seconds at most
+     * (INFINITY: however long; 0: not at all); pieces are under way where it waits. */
+    void (*submit)(void *context, double wait);
     /* Appends the pieces that have ended, `result` set. Does not block. */
     void (*collect)(void *context, gs_io__list *ended);
 } gs_io__ops;
@@ -116,6 +116,9 @@ gs_status gs_io__file_set_size(const gs_io__file *file, uint64_t bytes);
 /* For tests: told of each request of any gs_io of the process when it is taken, and again (`ended`) when its completion
  * is given back. NULL: nobody is told. Set before the first request. */
 extern void (*gs_io__observer)(const gs_io_request *request, bool ended);
+
+/* For tests: a piece for whose request this is true never comes back, as on a disk that hangs. NULL: all do. */
+extern bool (*gs_io__withheld)(const gs_io_request *request);
 
 /* For tests: files added from now on are opened without O_DIRECT, as on a file
  * system that does not have it. */

@@ -1,11 +1,13 @@
 /* threads.c - pieces moved by a few threads that call pread() and pwrite(),
  * for systems where io_uring is not to be had. */
 #include <errno.h>
+#include <math.h>
 #include <pthread.h>
 #include <signal.h>
 #include <unistd.h>
 
 #include "base/alloc.h"
+#include "base/clock.h"
 #include "io/io_internal.h"
 
 typedef struct threads {
@@ -87,6 +89,7 @@ static int start_workers(threads *t, uint32_t wanted)
 static gs_status threads_open(void **context, const gs_io_config *config, char *note)
 {
     threads *t = gs_calloc(1, sizeof(*t));
+    pthread_condattr_t monotonic;
     int error;
 
     (void)note;
@@ -94,7 +97,10 @@ static gs_status threads_open(void **context, const gs_io_config *config, char *
         return gs_fail(GS_ENOMEM, "out of memory for the threads that read and write");
     pthread_mutex_init(&t->lock, NULL);
     pthread_cond_init(&t->work, NULL);
-    pthread_cond_init(&t->ended, NULL);
+    pthread_condattr_init(&monotonic);
+    pthread_condattr_setclock(&monotonic, CLOCK_MONOTONIC);
+    pthread_cond_init(&t->ended, &monotonic);
+    pthread_condattr_destroy(&monotonic);
     error = start_workers(t, config->depth < GS_IO__THREADS ? config->depth : GS_IO__THREADS);
     if (error != 0) {
         threads_close(t);
@@ -123,14 +129,25 @@ static void threads_queue(void *context, gs_io__piece *piece)
     gs_io__push(&t->queued, piece);
 }
 
-static void threads_submit(void *context, bool wait)
+/* Under the lock. */
+static void wait_for_one(threads *t, double wait)
+{
+    const struct timespec until = isinf(wait) ? (struct timespec){0} : gs_seconds_from_now(wait);
+    int late = 0;
+
+    while (t->done.head == NULL && t->under_way > 0 && late == 0)
+        late = isinf(wait) ? pthread_cond_wait(&t->ended, &t->lock)
+                           : pthread_cond_timedwait(&t->ended, &t->lock, &until);
+}
+
+static void threads_submit(void *context, double wait)
 {
     threads *t = context;
     uint32_t count = 0;
 
     for (const gs_io__piece *p = t->queued.head; p != NULL; p = p->next)
         count++;
-    if (count == 0 && !wait)
+    if (count == 0 && wait == 0)
         return;
     pthread_mutex_lock(&t->lock);
     gs_io__splice(&t->todo, &t->queued);
@@ -139,8 +156,8 @@ static void threads_submit(void *context, bool wait)
         pthread_cond_signal(&t->work);
     else if (count > 1)
         pthread_cond_broadcast(&t->work);
-    while (wait && t->done.head == NULL && t->under_way > 0)
-        pthread_cond_wait(&t->ended, &t->lock);
+    if (wait > 0)
+        wait_for_one(t, wait);
     pthread_mutex_unlock(&t->lock);
 }
 

@@ -3,6 +3,7 @@
 #include <assert.h>
 #include <errno.h>
 #include <liburing.h>
+#include <math.h>
 #include <stdio.h>
 #include <string.h>
 #include <time.h>
@@ -292,24 +293,37 @@ static void pause_1ms(void)
     nanosleep(&t, NULL);
 }
 
+/* A kernel before Linux 5.11 has no time limit here, and one that hangs is not noticed. */
+static int send_and_wait(uring *u, double seconds)
+{
+    struct __kernel_timespec limit = {0};
+    struct io_uring_cqe *cqe;
+
+    if (isinf(seconds) || (u->ring.features & IORING_FEAT_EXT_ARG) == 0)
+        return io_uring_submit_and_wait(&u->ring, 1);
+    limit.tv_sec = (long long)floor(seconds);
+    limit.tv_nsec = (long long)((seconds - floor(seconds)) * 1e9);
+    return io_uring_submit_and_wait_timeout(&u->ring, &cqe, 1, &limit, NULL);
+}
+
 /* One attempt; 0 or an errno. Also gives EAGAIN where the kernel took only a
  * part and nothing has ended that could be collected. */
-static int send_once(uring *u, bool wait)
+static int send_once(uring *u, double wait)
 {
-    const int r = wait ? io_uring_submit_and_wait(&u->ring, 1) : io_uring_submit(&u->ring);
+    const int r = wait > 0 ? send_and_wait(u, wait) : io_uring_submit(&u->ring);
     note_sent(u);
-    if (r < 0)
+    if (r < 0 && r != -ETIME)
         return -r;
     return u->unsent_count == 0 || io_uring_cq_ready(&u->ring) > 0 ? 0 : EAGAIN;
 }
 
-static void uring_submit(void *context, bool wait)
+static void uring_submit(void *context, double wait)
 {
     uring *u = context;
     uint32_t waits = 0;
 
     while (u->broken == 0) {
-        if (!wait && u->unsent_count == 0)
+        if (wait == 0 && u->unsent_count == 0)
             return;
         const int error = send_once(u, wait);
         if (error == 0)
@@ -319,8 +333,10 @@ static void uring_submit(void *context, bool wait)
         const bool busy = error == EAGAIN || error == EBUSY;
         if (busy && u->in_kernel > 0) { /* whatever ends there gives the kernel room */
             struct io_uring_cqe *cqe;
-            if (wait)
+            if (wait > 0 && (isinf(wait) || (u->ring.features & IORING_FEAT_EXT_ARG) == 0))
                 io_uring_wait_cqe(&u->ring, &cqe);
+            else if (wait > 0)
+                pause_1ms();
             return;
         }
         if (!busy || waits++ == MAX_WAITS)
@@ -328,7 +344,7 @@ static void uring_submit(void *context, bool wait)
         else
             pause_1ms();
     }
-    if (wait && u->failed.head == NULL && u->in_kernel > 0)
+    if (wait > 0 && u->failed.head == NULL && u->in_kernel > 0)
         pause_1ms(); /* a broken ring cannot be waited on, only looked at again */
 }
 

@@ -84,6 +84,7 @@ struct gs_session {
     gs_session_edges edges;
     gs_plan *plan;
     gs_session_run_state run;
+    struct gs_session *next; /* of those whose runs were given up */
 };
 
 /* GS_ENOTFOUND, GS_EFORMAT, GS_EINVAL (the store lacks what the purpose needs), GS_EBUDGET, GS_ENOMEM. Blocks while

@@ -1,16 +1,35 @@
 /* session_close.c - closing a session in whatever state it is. */
+#include <pthread.h>
+
 #include "base/alloc.h"
 #include "base/file.h"
 #include "session/prune.h"
 #include "session/session.h"
 
+/* Held, so that who looks for lost memory sees that it is on purpose. */
+static gs_session *given_up;
+static pthread_mutex_t given_up_lock = PTHREAD_MUTEX_INITIALIZER;
+
+static void keep(gs_session *s)
+{
+    pthread_mutex_lock(&given_up_lock);
+    s->next = given_up;
+    given_up = s;
+    pthread_mutex_unlock(&given_up_lock);
+}
+
 void gs_session_close(gs_session *s)
 {
     if (s == NULL)
         return;
+    const bool gave_up = gs_exec_gave_up(s->run.exec);
     gs_exec_close(s->run.exec);
     if (s->run.spill != NULL)
         (void)gs_remove_tree(s->run.spill);
+    if (gave_up) { /* the run may still work with the rest */
+        keep(s);
+        return;
+    }
     gs_free(s->run.spill);
     for (uint32_t f = 0; s->run.path != NULL && f < s->program->arrays + s->edges.sets; f++)
         gs_free(s->run.path[f]);

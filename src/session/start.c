@@ -8,6 +8,8 @@
 #include "session/prune.h"
 #include "session/session.h"
 
+#define SAY_AFTER 60.0 /* seconds in which nothing comes back, after which stderr is told */
+
 /* ---- spill folder -------------------------------------------------------- */
 
 static bool plan_spills(const gs_session *s)
@@ -144,6 +146,7 @@ static gs_status open_exec(gs_session *s)
 {
     const gs_chunk_table *const t = gs_store_chunks(s->store);
     const uint32_t files = s->program->arrays + s->edges.sets;
+    const double timeout = s->config.options->io_timeout;
     gs_exec_file *const file = gs_calloc(files, sizeof(*file));
     gs_status st;
 
@@ -175,6 +178,8 @@ static gs_status open_exec(gs_session *s)
         .io = GS_IO_AUTO,
         .no_verify = s->config.options->no_verify,
         .trace = s->config.timed,
+        .say_after = timeout > 0 ? GS_MIN(SAY_AFTER, timeout / 2) : SAY_AFTER,
+        .end_after = timeout,
     };
     st = gs_exec_open(&s->run.exec, &config);
     if (st == GS_OK)

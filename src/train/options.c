@@ -27,6 +27,7 @@ static const gs_train_options defaults = {
     .device = "cpu",
     .matmul = "fp32",
     .spill_type = "f32",
+    .io_timeout = 600,
 };
 
 void gs_train_options_sized(gs_train_options *options, size_t size)
@@ -157,6 +158,8 @@ gs_status gs_train_options_check(const gs_train_options *o)
         (strcmp(o->matmul, "fp32") != 0 && strcmp(o->matmul, "tf32") != 0 && strcmp(o->matmul, "bf16") != 0))
         return gs_fail(GS_EINVAL, ".matmul %s: must be one of fp32|tf32|bf16",
                        o->matmul == NULL ? "(none)" : o->matmul);
+    if (!(o->io_timeout >= 0) || !isfinite(o->io_timeout))
+        return gs_fail(GS_EINVAL, ".io_timeout %g: must be seconds, or 0 for never", o->io_timeout);
     if (o->spill_type == NULL || (strcmp(o->spill_type, "f32") != 0 && strcmp(o->spill_type, "bf16") != 0))
         return gs_fail(GS_EINVAL, ".spill_type %s: must be one of f32|bf16",
                        o->spill_type == NULL ? "(none)" : o->spill_type);

@@ -210,6 +210,7 @@ gs_status tiny_open(gs_exec **out, struct tiny *t, uint64_t host, uint64_t devic
     const gs_exec_config c = {.program = &t->p, .plan = t->plan, .device = t->device, .topology = wires,
                               .file = t->file, .parts = TINY_PARTS, .interval_rows = t->chunks.interval_rows,
                               .vertices = TINY_ROWS, .index_bytes = 2,
-                              .sets = 2, .chunk = t->exec_set, .io = io};
+                              .sets = 2, .chunk = t->exec_set, .io = io,
+                              .say_after = t->say_after, .end_after = t->end_after};
     return gs_exec_open(out, &c);
 }

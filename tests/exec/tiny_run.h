@@ -35,6 +35,7 @@ struct tiny {
     gs_plan *plan;
     uint32_t copying; /* devices whose copies are tasks; 0: one, which computes on host memory */
     gs_topology wires; /* of those */
+    double say_after, end_after; /* gs_exec_config */
 };
 
 void tiny_make(struct tiny *t);

@@ -26,7 +26,7 @@ done
 model='--model --layers --hidden --heads --act --dropout --input-dropout'
 machine='--device --matmul --device-memory --host-memory --threads --spill --spill-type
 --no-cache --no-selective --no-swap --no-prune --no-pipeline --no-verify --no-move
---no-fuse --no-batch --no-hoist --topology --no-chain'
+--no-fuse --no-batch --no-hoist --topology --no-chain --io-timeout'
 learning='--epochs --optimizer --lr --weight-decay --seed --init --eval-every'
 results='--save --logits --metrics --trace'
 later='--checkpoint --checkpoint-every --resume'
