@@ -11,7 +11,7 @@ gs_status gs_part__file_open(gs_part_file *f, const char *dir, const char *name,
 {
     if ((f->path = gs_path_join(dir, name)) == NULL)
         return gs_fail(GS_ENOMEM, "%s: no memory for a path", dir);
-    if (!required && !gs_path_exists(f->path))
+    if (!required && gs_path_is_absent(f->path))
         return GS_OK;
     const gs_status st = gs_npy_open(&f->npy, f->path);
     if (st != GS_OK) {

@@ -13,12 +13,16 @@
 #include "base/size.h"
 #include "partition/edge_batch.h"
 #include "partition/input_files.h"
+#include "partition/input_unread.h"
 #include "partition/job.h"
 
 #define META_LIMIT (16 * GS_MIB)
 #define SCAN_EDGES 65536u
 
 static bool is_there(const gs_part_file *f) { return f->npy.fd >= 0; }
+
+/* Truth values are no ids: a mask read as ids would name vertices 0 and 1 alone. */
+static bool holds_ids(const gs_npy *npy) { return gs_part__is_integer(npy->dtype) && !npy->truth; }
 
 /* -- meta.json ------------------------------------------------------------ */
 
@@ -61,7 +65,7 @@ static gs_status meta_load(meta *m, const char *dir)
 
     if (path == NULL)
         return gs_fail(GS_ENOMEM, "%s: no memory for a path", dir);
-    if (gs_path_exists(path) && (st = gs_file_read_all(&text, &bytes, path, META_LIMIT)) == GS_OK)
+    if (!gs_path_is_absent(path) && (st = gs_file_read_all(&text, &bytes, path, META_LIMIT)) == GS_OK)
         st = meta_parse(m, text, path);
     gs_free(text);
     gs_free(path);
@@ -73,9 +77,9 @@ static gs_status meta_load(meta *m, const char *dir)
 static gs_status check_edges(gs_part_input *in)
 {
     const gs_npy *e = &in->edge.npy;
-    if (!gs_part__is_integer(e->dtype))
+    if (!holds_ids(e))
         return gs_fail(GS_EFORMAT, "%s: has type %s; edges are pairs of integers (int64 or int32)", in->edge.path,
-                       gs_dtype_name(e->dtype));
+                       e->truth ? "bool" : gs_dtype_name(e->dtype));
     if (e->dims != 2 || e->shape[1] != 2)
         return gs_fail(GS_EFORMAT, "%s: has shape [%llu, %llu]; edges are [E, 2]%s", in->edge.path,
                        (unsigned long long)e->shape[0], (unsigned long long)e->shape[1],
@@ -116,9 +120,18 @@ static gs_status scan_columns(gs_part_input *in)
         if ((st = gs_npy_read_rows(x, raw, at, n, in->indices.path)) != GS_OK)
             break;
         gs_part__to_i64(ids, raw, x->dtype, n);
-        for (uint64_t i = 0; i < n; i++)
+        for (uint64_t i = 0; i < n && st == GS_OK; i++) {
             most = GS_MAX(most, ids[i]);
+            if (ids[i] < 0)
+                st = gs_fail(GS_EFORMAT, "%s: row %llu: column %lld is below 0", in->indices.path,
+                             (unsigned long long)(at + i), (long long)ids[i]);
+        }
     }
+    if (st == GS_OK && most < 0)
+        st = gs_fail(GS_EFORMAT,
+                     "%s: holds no value, so it does not say how many columns there are; state num_features in "
+                     "meta.json",
+                     in->indices.path);
     if (st == GS_OK && most >= INT32_MAX)
         st = gs_fail(GS_EFORMAT, "%s: holds column %lld; state num_features in meta.json", in->indices.path,
                      (long long)most);
@@ -133,9 +146,9 @@ static gs_status check_csr(gs_part_input *in, const meta *m)
 {
     const gs_npy *p = &in->indptr.npy, *x = &in->indices.npy, *d = &in->data.npy;
 
-    if (!gs_part__is_integer(p->dtype) || p->shape[1] != 1 || p->shape[0] < 2)
+    if (!holds_ids(p) || p->shape[1] != 1 || p->shape[0] < 2)
         return gs_fail(GS_EFORMAT, "%s: must be integers [N + 1]", in->indptr.path);
-    if (!gs_part__is_integer(x->dtype) || x->shape[1] != 1)
+    if (!holds_ids(x) || x->shape[1] != 1)
         return gs_fail(GS_EFORMAT, "%s: must be integers, one a stored value", in->indices.path);
     if (gs_part__is_integer(d->dtype) || d->shape[1] != 1 || d->shape[0] != x->shape[0])
         return gs_fail(GS_EFORMAT, "%s: must be float32 or float64 [%llu], as long as %s", in->data.path,
@@ -243,7 +256,7 @@ gs_status gs_part__npy_folder(gs_part_input *in, gs_part_job *job)
     meta m = {0};
     gs_status st;
 
-    (void)job;
+    gs_part__warn_of_unread(in->path, job);
     if ((st = meta_load(&m, in->path)) != GS_OK || (st = open_all(in)) != GS_OK ||
         (st = check_edges(in)) != GS_OK || (st = check_features(in, &m)) != GS_OK ||
         (st = check_labels(in, &m)) != GS_OK)

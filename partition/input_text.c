@@ -75,6 +75,12 @@ static gs_status refill(lines *l)
     return GS_OK;
 }
 
+static gs_status wrong(const lines *l, const char *at, const char *what)
+{
+    return gs_fail(GS_EFORMAT, "%s: line %llu, column %llu: %s", l->path, (unsigned long long)l->number,
+                   (unsigned long long)(at - l->line) + 1, what);
+}
+
 /* *more is false at the end of the file. */
 static gs_status next_line(lines *l, bool *more)
 {
@@ -95,16 +101,13 @@ static gs_status next_line(lines *l, bool *more)
     l->line = l->at;
     if (newline == NULL)
         newline = l->end; /* the last line has no newline; the buffer has room for the 0 */
+    l->number++;
+    const char *const zero = memchr(l->line, '\0', (size_t)(newline - l->line));
+    if (zero != NULL) /* as the end of the line it would hide the rest */
+        return wrong(l, zero, "a byte of 0, which no text holds; the file is damaged, or no text");
     *newline = '\0';
     l->at = GS_MIN(newline + 1, l->end);
-    l->number++;
     return GS_OK;
-}
-
-static gs_status wrong(const lines *l, const char *at, const char *what)
-{
-    return gs_fail(GS_EFORMAT, "%s: line %llu, column %llu: %s", l->path, (unsigned long long)l->number,
-                   (unsigned long long)(at - l->line) + 1, what);
 }
 
 static char *skip_blanks(char *p)
@@ -205,6 +208,7 @@ done:
 
 typedef struct mtx {
     bool symmetric, values;
+    bool below, above; /* of the diagonal there have been entries */
     uint64_t rows, entries;
 } mtx;
 
@@ -250,8 +254,20 @@ static gs_status mtx_size(mtx *m, lines *l)
     return take_number(&m->entries, &p, l, 0, UINT64_MAX / 64, "the number of entries");
 }
 
+/* A symmetric file has one triangle; of one with both, every edge would be there twice. */
+static gs_status check_triangle(mtx *m, const lines *l, uint64_t row, uint64_t column)
+{
+    m->below |= row > column;
+    m->above |= row < column;
+    if (!m->symmetric || !m->below || !m->above)
+        return GS_OK;
+    return wrong(l, l->line,
+                 "the file says symmetric, and has entries on both sides of the diagonal; leave one side out, or "
+                 "write general where both directions of an edge are listed");
+}
+
 /* Entry (i, j) is the edge i -> j; a symmetric file stands for j -> i as well. */
-static gs_status mtx_line(gs_part_input *in, const mtx *m, const lines *l, uint64_t *entries)
+static gs_status mtx_line(gs_part_input *in, mtx *m, const lines *l, uint64_t *entries)
 {
     char *p = skip_blanks(l->line), *after;
     uint64_t u, v;
@@ -263,7 +279,8 @@ static gs_status mtx_line(gs_part_input *in, const mtx *m, const lines *l, uint6
     if (*entries == m->entries)
         return wrong(l, p, "more entries than the size line says");
     if ((st = take_number(&u, &p, l, 1, m->rows, "the row")) != GS_OK ||
-        (st = take_number(&v, &p, l, 1, m->rows, "the column")) != GS_OK)
+        (st = take_number(&v, &p, l, 1, m->rows, "the column")) != GS_OK ||
+        (st = check_triangle(m, l, u, v)) != GS_OK)
         return st;
     if (m->values) {
         weight = strtof(p, &after);
@@ -279,7 +296,7 @@ static gs_status mtx_line(gs_part_input *in, const mtx *m, const lines *l, uint6
     return st;
 }
 
-static gs_status mtx_entries(gs_part_input *in, gs_part_job *job, lines *l, const mtx *m)
+static gs_status mtx_entries(gs_part_input *in, gs_part_job *job, lines *l, mtx *m)
 {
     uint64_t entries = 0;
     bool more = true;

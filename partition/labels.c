@@ -84,31 +84,74 @@ typedef struct split_work {
     const int32_t *labels;
     uint8_t *split;
     uint8_t which; /* gs_split */
+    uint64_t *count; /* vertices in it */
 } split_work;
 
-static gs_status split_piece(void *context, const int64_t *values, uint64_t first, uint64_t count)
+/* Row `row` of the file puts `vertex`, one of them, into the split. */
+static gs_status enter(const split_work *w, uint64_t row, uint64_t vertex)
 {
     static const char *const names[] = {"", "train_idx.npy", "valid_idx.npy", "test_idx.npy"};
-    const split_work *w = context;
+    const unsigned long long at = row, v = vertex;
+    uint8_t *const s = &w->split[vertex];
 
-    for (uint64_t i = 0; i < count; i++) {
-        const unsigned long long row = first + i;
+    if (*s == w->which)
+        return gs_fail(GS_EFORMAT, "%s: row %llu: vertex %llu is listed twice", w->file->path, at, v);
+    if (*s != GS_SPLIT_NONE)
+        return gs_fail(GS_EFORMAT, "%s: row %llu: vertex %llu is in %s as well; splits may not overlap", w->file->path,
+                       at, v, names[*s]);
+    if (w->which == GS_SPLIT_TRAIN && w->labels != NULL && w->labels[vertex] < 0)
+        return gs_fail(GS_EFORMAT, "%s: row %llu: vertex %llu has no label; training vertices need one",
+                       w->file->path, at, v);
+    *s = w->which;
+    (*w->count)++;
+    return GS_OK;
+}
+
+static gs_status id_piece(void *context, const int64_t *values, uint64_t first, uint64_t count)
+{
+    const split_work *const w = context;
+    gs_status st = GS_OK;
+
+    for (uint64_t i = 0; i < count && st == GS_OK; i++) {
         if (values[i] < 0 || (uint64_t)values[i] >= w->in->vertices)
             return gs_fail(GS_EFORMAT, "%s: row %llu: vertex %lld is not one of the %llu vertices (ids start at 0)",
-                           w->file->path, row, (long long)values[i], (unsigned long long)w->in->vertices);
-        uint8_t *s = &w->split[values[i]];
-        if (*s == w->which)
-            return gs_fail(GS_EFORMAT, "%s: row %llu: vertex %lld is listed twice", w->file->path, row,
-                           (long long)values[i]);
-        if (*s != GS_SPLIT_NONE)
-            return gs_fail(GS_EFORMAT, "%s: row %llu: vertex %lld is in %s as well; splits may not overlap",
-                           w->file->path, row, (long long)values[i], names[*s]);
-        if (w->which == GS_SPLIT_TRAIN && w->labels != NULL && w->labels[values[i]] < 0)
-            return gs_fail(GS_EFORMAT, "%s: row %llu: vertex %lld has no label; training vertices need one",
-                           w->file->path, row, (long long)values[i]);
-        *s = w->which;
+                           w->file->path, (unsigned long long)(first + i), (long long)values[i],
+                           (unsigned long long)w->in->vertices);
+        st = enter(w, first + i, (uint64_t)values[i]);
     }
-    return GS_OK;
+    return st;
+}
+
+static gs_status mask_piece(void *context, const int64_t *values, uint64_t first, uint64_t count)
+{
+    const split_work *const w = context;
+    gs_status st = GS_OK;
+
+    for (uint64_t i = 0; i < count && st == GS_OK; i++) {
+        if (values[i] != 0 && values[i] != 1)
+            return gs_fail(GS_EFORMAT, "%s: row %llu: %lld is no truth value; the file is damaged", w->file->path,
+                           (unsigned long long)(first + i), (long long)values[i]);
+        if (values[i] == 1)
+            st = enter(w, first + i, first + i);
+    }
+    return st;
+}
+
+/* A list of ids, or, as in torch_geometric, a truth value for each vertex. */
+static gs_status load_split(split_work *w, gs_part_job *job)
+{
+    const gs_npy *const npy = &w->file->npy;
+
+    if (npy->truth && (npy->shape[1] != 1 || npy->shape[0] != w->in->vertices))
+        return gs_fail(GS_EFORMAT,
+                       "%s: is bool [%llu, %llu]; a split is a mask of bool [%llu], one a vertex, or a list of vertex "
+                       "ids (int64)",
+                       w->file->path, (unsigned long long)npy->shape[0], (unsigned long long)npy->shape[1],
+                       (unsigned long long)w->in->vertices);
+    if (!gs_part__is_integer(npy->dtype) || npy->shape[1] != 1)
+        return gs_fail(GS_EFORMAT, "%s: is %s; a split is a list of vertex ids (int64), or a mask (bool)",
+                       w->file->path, gs_dtype_name(npy->dtype));
+    return each_piece(w->file, job, npy->truth ? mask_piece : id_piece, w);
 }
 
 gs_status gs_part__splits_load(uint8_t **split, uint64_t count[3], const gs_part_input *in,
@@ -125,19 +168,12 @@ gs_status gs_part__splits_load(uint8_t **split, uint64_t count[3], const gs_part
     if ((w.split = gs_calloc(in->vertices, 1)) == NULL)
         return gs_fail(GS_ENOMEM, "%s: no memory for the splits", in->path);
     for (int i = 0; i < 3 && st == GS_OK; i++) {
-        const gs_npy *npy = &in->split[i].npy;
         count[i] = 0;
-        if (npy->fd < 0)
-            continue;
-        if (!gs_part__is_integer(npy->dtype) || npy->shape[1] != 1) {
-            st = gs_fail(GS_EFORMAT, "%s: is %s; a split is a list of vertex ids (int64)", in->split[i].path,
-                         gs_dtype_name(npy->dtype));
-            break;
-        }
         w.file = &in->split[i];
         w.which = (uint8_t)(GS_SPLIT_TRAIN + i);
-        st = each_piece(w.file, job, split_piece, &w);
-        count[i] = npy->shape[0];
+        w.count = &count[i];
+        if (w.file->npy.fd >= 0)
+            st = load_split(&w, job);
     }
     if (st != GS_OK) {
         gs_free(w.split);

@@ -84,6 +84,8 @@ GS_API char *gs_size_format(char *buffer, size_t capacity, uint64_t bytes);
 
 /* Called now and then with what is being done and how far it is (0 to 1). */
 typedef void (*gs_progress_fn)(void *context, const char *what, double done);
+/* Called with a line, without newline, about something that was taken otherwise than it may have been meant. */
+typedef void (*gs_warn_fn)(void *context, const char *line);
 
 /* ---- raw graphs ---------------------------------------------------------- */
 
@@ -129,6 +131,7 @@ typedef struct gs_partition_options {
     gs_progress_fn progress;  /* may be NULL */
     void *context;
     const volatile int *stop; /* may be NULL */
+    gs_warn_fn warn;          /* may be NULL; as `progress`, with `context` */
 } gs_partition_options;
 
 typedef struct gs_partition_report {

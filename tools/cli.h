@@ -90,6 +90,8 @@ const volatile int *cli_stop(void);
 /* Rewrites one line on stderr, only where that is a terminal. */
 void cli_progress(void *context, const char *what, double done);
 void cli_progress_end(void);
+/* "gnnstream: warning: LINE" on stderr: a gs_warn_fn. */
+void cli_warn(void *context, const char *line);
 bool cli_shows_progress(void);
 
 /* One of 8 buffers, used in turn. */

@@ -233,6 +233,13 @@ void cli_progress(void *context, const char *what, double done)
     line_open = true;
 }
 
+void cli_warn(void *context, const char *line)
+{
+    (void)context;
+    cli_progress_end();
+    fprintf(stderr, "gnnstream: warning: %s\n", line);
+}
+
 void cli_progress_end(void)
 {
     if (line_open)

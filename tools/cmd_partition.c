@@ -26,6 +26,7 @@ static int run(const cli_command *self, const void *options, const char *const *
     int status;
 
     o.progress = cli_progress;
+    o.warn = cli_warn;
     o.stop = cli_stop();
     status = cli_result(self, gs_partition(place[0], place[1], &o, &r));
     cli_progress_end();

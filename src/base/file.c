@@ -216,6 +216,12 @@ bool gs_path_exists(const char *path)
     return stat(path, &s) == 0;
 }
 
+bool gs_path_is_absent(const char *path)
+{
+    struct stat s;
+    return lstat(path, &s) != 0 && (errno == ENOENT || errno == ENOTDIR);
+}
+
 bool gs_path_is_dir(const char *path)
 {
     struct stat s;

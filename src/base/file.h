@@ -26,6 +26,8 @@ gs_status gs_file_write_atomic(const char *path, const void *data, uint64_t byte
 /* "dir/name" into a new string; free with gs_free(). NULL when memory is short. */
 char *gs_path_join(const char *dir, const char *name);
 bool gs_path_exists(const char *path);
+/* Nothing has this name. False where a thing is there that cannot be reached: a link to nothing, a forbidden folder. */
+bool gs_path_is_absent(const char *path);
 bool gs_path_is_dir(const char *path);
 /* Bytes that may still be written to the disk that a folder, or an open file, is on; UINT64_MAX where that cannot be
  * told. */

@@ -39,7 +39,7 @@ typedef struct cursor {
 
 typedef struct header {
     bool has_descr, has_order, has_shape;
-    bool fortran;
+    bool fortran, truth;
     gs_dtype dtype;
     uint32_t dims;
     uint64_t shape[2];
@@ -108,6 +108,7 @@ static gs_status parse_descr(cursor *c, header *h)
         for (size_t i = 0; i < GS_ARRAY_LEN(descr_types); i++) {
             if (text[1] == descr_types[i].kind && text[2] == descr_types[i].bytes) {
                 h->dtype = descr_types[i].dtype;
+                h->truth = text[1] == 'b';
                 h->has_descr = true;
                 return GS_OK;
             }
@@ -239,6 +240,7 @@ static gs_status accept(gs_npy *npy, const header *h, uint64_t data_offset, uint
                        " bytes follow; the file is cut short",
                        path, h->shape[0], h->shape[1], gs_dtype_name(h->dtype), file_bytes - data_offset);
     npy->dtype = h->dtype;
+    npy->truth = h->truth;
     npy->dims = h->dims;
     npy->shape[0] = h->shape[0];
     npy->shape[1] = h->shape[1];

@@ -6,6 +6,7 @@
 #ifndef GS_BASE_NPY_H
 #define GS_BASE_NPY_H
 
+#include <stdbool.h>
 #include <stdint.h>
 
 #include "base/dtype.h"
@@ -17,6 +18,7 @@ typedef struct gs_npy {
     uint64_t shape[2];    /* shape[1] is 1 for dims == 1 */
     uint64_t data_offset; /* bytes from the start of the file */
     uint64_t data_bytes;
+    bool truth;           /* of NumPy's bool; dtype is u8 then */
     int fd;               /* owned; -1 when closed */
 } gs_npy;
 

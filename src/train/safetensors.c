@@ -3,6 +3,7 @@
 #include <math.h>
 #include <stdbool.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
@@ -162,6 +163,7 @@ gs_status gs_safetensors_write(int fd, const char *path, const gs_program *p, fl
 
 /* One tensor as the header describes it, checked against the file's size. */
 typedef struct entry {
+    const char *name; /* the program's */
     gs_dtype dtype;
     uint32_t dims;
     uint64_t shape[MAX_DIMS];
@@ -304,6 +306,7 @@ static gs_status match_entries(entry *found, const cJSON *header, const gs_progr
         if ((st = match_shape(&e, &p->param[i], path)) != GS_OK)
             return st;
         found[i] = e;
+        found[i].name = p->param[i].name;
     }
     for (uint32_t i = 0; i < p->params; i++)
         if (is_in_files(&p->param[i]) && found[i].dims == UINT32_MAX) {
@@ -313,6 +316,41 @@ static gs_status match_entries(entry *found, const cJSON *header, const gs_progr
                            p->param[i].name, shape_text(text, dims, want));
         }
     return GS_OK;
+}
+
+static int by_place(const void *a, const void *b)
+{
+    const entry *const x = a, *const y = b;
+    return x->begin != y->begin ? (x->begin < y->begin ? -1 : 1) : (x->end > y->end) - (x->end < y->end);
+}
+
+/* The format has every byte of the data belong to one tensor: bytes of two, or of none, show that the file is another
+ * than its header says. */
+static gs_status check_places(const entry *found, uint32_t count, uint64_t data_bytes, const char *path)
+{
+    entry *const sorted = gs_malloc_array(count + 1, sizeof(*sorted));
+    uint64_t end = 0;
+    uint32_t n = 0;
+    gs_status st = GS_OK;
+
+    if (sorted == NULL)
+        return gs_fail(GS_ENOMEM, "%s: out of memory", path);
+    for (uint32_t i = 0; i < count; i++)
+        if (found[i].name != NULL)
+            sorted[n++] = found[i];
+    qsort(sorted, n, sizeof(*sorted), by_place);
+    for (uint32_t i = 0; i < n && st == GS_OK; end = sorted[i++].end)
+        if (sorted[i].begin != end)
+            st = gs_fail(GS_EFORMAT,
+                         "%s: tensor \"%s\" begins at byte %llu of the data, %s byte %llu; the file is damaged", path,
+                         sorted[i].name, (unsigned long long)sorted[i].begin,
+                         sorted[i].begin < end ? "but the one before it ends at" : "and nothing uses those from",
+                         (unsigned long long)end);
+    if (st == GS_OK && end != data_bytes)
+        st = gs_fail(GS_EFORMAT, "%s: %llu bytes follow the last tensor; the file is damaged, or two in one", path,
+                     (unsigned long long)(data_bytes - end));
+    gs_free(sorted);
+    return st;
 }
 
 static void convert(float *dst, const void *src, gs_dtype dtype, size_t n)
@@ -404,7 +442,8 @@ gs_status gs_safetensors_load(float *const *value, const gs_program *p, const ch
         goto done;
     }
     if ((st = read_header(&header, fd, length, path)) != GS_OK ||
-        (st = match_entries(found, header, p, bytes - 8 - length, path)) != GS_OK)
+        (st = match_entries(found, header, p, bytes - 8 - length, path)) != GS_OK ||
+        (st = check_places(found, p->params, bytes - 8 - length, path)) != GS_OK)
         goto done;
     for (uint32_t i = 0; i < p->params && st == GS_OK; i++)
         if (is_in_files(&p->param[i]))

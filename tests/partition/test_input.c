@@ -7,6 +7,7 @@
 #include <unistd.h>
 
 #include "base/alloc.h"
+#include "base/file.h"
 #include "base/size.h"
 
 /* Partitions DIR/in, expects the failure, and that no store is left. */
@@ -153,13 +154,122 @@ static void test_input__features_are_checked(void **state)
     gs_assert_fails(gs_partition(dir, gs_test_path(dir, "store"), &o, NULL), GS_EINVAL, "has features of its own");
 }
 
+/* As NumPy saves an array of truth values. */
+static void write_bool(const char *dir, const char *name, const uint8_t *data, uint64_t rows, uint64_t cols)
+{
+    char *const path = strdup(gs_test_path(dir, "%s", name)), *at = NULL, *text = NULL;
+    uint64_t bytes = 0;
+
+    write_npy(dir, name, GS_U8, data, rows, cols);
+    gs_assert_ok(gs_file_read_all(&text, &bytes, path, 1 << 20));
+    for (uint64_t i = 0; i + 3 < bytes && at == NULL; i++)
+        at = memcmp(text + i, "|u1", 3) == 0 ? text + i : NULL;
+    assert_non_null(at);
+    at[1] = 'b';
+    gs_test_write_file(path, text, bytes);
+    gs_free(text);
+    free(path);
+}
+
+static void test_input__a_split_may_be_a_mask(void **state)
+{
+    const uint8_t train[] = {1, 1, 0, 0}, valid[] = {0, 0, 1, 1}, none[] = {0, 0, 1, 0}, odd[] = {0, 2, 0, 0},
+                  few[] = {1, 0, 0}, pairs[] = {0, 1, 1, 0};
+    const int64_t test[] = {3};
+    const char *const dir = *state, *const store = gs_test_path(dir, "s");
+    gs_partition_options o = test_options("natural", 2, 8 * GS_MIB);
+    gs_store *s = NULL;
+
+    good_folder(dir);
+    write_bool(dir, "train_idx.npy", train, 4, 0);
+    write_bool(dir, "valid_idx.npy", none, 4, 1);
+    gs_assert_ok(gs_partition(dir, store, &o, NULL));
+    gs_assert_ok(gs_store_open(&s, store));
+    assert_int_equal(gs_store_get_info(s)->train, 2);
+    assert_int_equal(gs_store_get_info(s)->valid, 1);
+    assert_int_equal(gs_store_get_info(s)->test, 1);
+    uint8_t *const split = read_array(s, GS_ARRAY_SPLIT);
+    const uint8_t want[] = {GS_SPLIT_TRAIN, GS_SPLIT_TRAIN, GS_SPLIT_VALID, GS_SPLIT_TEST};
+    assert_memory_equal(split, want, sizeof(want));
+    gs_free(split);
+    gs_store_close(s);
+    gs_assert_ok(gs_remove_tree(store));
+
+    write_bool(dir, "valid_idx.npy", valid, 4, 0);
+    write_npy(dir, "test_idx.npy", GS_I64, test, 1, 0);
+    expect(dir, dir, GS_EFORMAT, "test_idx.npy: row 0: vertex 3 is in valid_idx.npy as well");
+    write_bool(dir, "valid_idx.npy", odd, 4, 0);
+    expect(dir, dir, GS_EFORMAT, "valid_idx.npy: row 1: 2 is no truth value");
+    write_bool(dir, "valid_idx.npy", few, 3, 0);
+    expect(dir, dir, GS_EFORMAT, "valid_idx.npy: is bool [3, 1]; a split is a mask of bool [4]");
+    write_bool(dir, "valid_idx.npy", none, 4, 1);
+    write_bool(dir, "edges.npy", pairs, 2, 2);
+    expect(dir, dir, GS_EFORMAT, "edges.npy: has type bool");
+}
+
+/* What is there and cannot be read is not taken for absent. */
+static void test_input__a_link_to_nothing_is_not_absent(void **state)
+{
+    static const char *const names[] = {"labels.npy",       "features.npy",  "edge_weights.npy", "edge_types.npy",
+                                        "features_indptr.npy", "valid_idx.npy", "meta.json"};
+    const char *const dir = *state;
+
+    for (size_t i = 0; i < GS_ARRAY_LEN(names); i++) {
+        good_folder(dir);
+        unlink(gs_test_path(dir, "%s", names[i]));
+        assert_int_equal(symlink("nowhere", gs_test_path(dir, "%s", names[i])), 0);
+        expect(dir, dir, GS_ENOTFOUND, names[i]);
+        unlink(gs_test_path(dir, "%s", names[i]));
+    }
+}
+
+static char warnings[2048];
+static void keep_warning(void *context, const char *line)
+{
+    (void)context;
+    snprintf(warnings + strlen(warnings), sizeof(warnings) - strlen(warnings), "%s\n", line);
+}
+
+static void test_input__files_that_nothing_reads_are_named(void **state)
+{
+    static const struct {
+        const char *name, *meant; /* NULL: nothing is near */
+    } cases[] = {
+        {"val_idx.npy", "valid_idx.npy"}, {"edge_weight.npy", "edge_weights.npy"}, {"train_mask.npy", NULL},
+        {"edge_type.npy", "edge_types.npy"}, {"features.npz", NULL}, {"x.npy", NULL}, {"other.bin", NULL},
+    };
+    const char *const dir = *state;
+    gs_partition_options o = test_options("natural", 2, 8 * GS_MIB);
+
+    good_folder(dir);
+    unlink(gs_test_path(dir, "valid_idx.npy"));
+    o.warn = keep_warning;
+    o.force = true;
+    gs_assert_ok(gs_partition(dir, gs_test_path(dir, "s"), &o, NULL));
+    assert_string_equal(warnings, ""); /* the store within is a folder */
+    for (size_t i = 0; i < GS_ARRAY_LEN(cases); i++) {
+        char want[128];
+        warnings[0] = '\0';
+        gs_test_write_file(gs_test_path(dir, "%s", cases[i].name), "x", 1);
+        gs_assert_ok(gs_partition(dir, gs_test_path(dir, "s"), &o, NULL));
+        if (cases[i].meant != NULL)
+            snprintf(want, sizeof(want), "/%s: is not read; was %s meant?\n", cases[i].name, cases[i].meant);
+        else
+            snprintf(want, sizeof(want), ": nothing reads %s\n", cases[i].name);
+        if (strstr(warnings, want) == NULL)
+            fail_msg("of %s: %s", cases[i].name, warnings);
+        unlink(gs_test_path(dir, "%s", cases[i].name));
+    }
+}
+
 static void test_input__csr_features_are_checked(void **state)
 {
     const char *dir = *state;
     edge one[] = {{0, 1, 0, 0}};
     edge_list list = {one, 1};
     const int64_t good_ptr[] = {0, 2, 3}, down[] = {0, 4, 3}, not_all[] = {0, 1, 2}, nonzero[] = {1, 2, 3};
-    const int32_t good_idx[] = {0, 3, 1}, bad_idx[] = {0, 3, 9};
+    const int64_t no_ptr[] = {0, 0, 0};
+    const int32_t good_idx[] = {0, 3, 1}, bad_idx[] = {0, 3, 9}, below[] = {-1, -2, -3};
     const float data[] = {1, 2, 3};
 
     write_edges(dir, &list, false, false);
@@ -176,6 +286,13 @@ static void test_input__csr_features_are_checked(void **state)
     write_npy(dir, "features_indptr.npy", GS_I64, good_ptr, 3, 0);
     write_npy(dir, "features_indices.npy", GS_I32, bad_idx, 3, 0);
     expect(dir, dir, GS_EFORMAT, "features_indices.npy: row 2: column 9 is not one of the 4 features");
+    unlink(gs_test_path(dir, "meta.json"));
+    write_npy(dir, "features_indices.npy", GS_I32, below, 3, 0);
+    expect(dir, dir, GS_EFORMAT, "features_indices.npy: row 0: column -1 is below 0");
+    write_npy(dir, "features_indptr.npy", GS_I64, no_ptr, 3, 0);
+    write_npy(dir, "features_indices.npy", GS_I32, below, 0, 0);
+    write_npy(dir, "features_data.npy", GS_F32, data, 0, 0);
+    expect(dir, dir, GS_EFORMAT, "features_indices.npy: holds no value");
 }
 
 static void test_input__types_weights_and_meta_are_checked(void **state)
@@ -221,6 +338,9 @@ static void test_input__snap_errors_name_line_and_column(void **state)
     expect_text(*state, "0 1\n2 4294967295\n", GS_EFORMAT,
                 "line 2, column 3: the destination id is outside 0 to 4294967293");
     expect_text(*state, "0 1\n12a 4\n", GS_EFORMAT, "line 2, column 3: a number ends");
+    static const char zero[] = "0 1\n1 2\0 3\n2 3\n";
+    gs_test_write_file(gs_test_path(*state, "graph.txt"), zero, sizeof(zero) - 1);
+    expect(*state, gs_test_path(*state, "graph.txt"), GS_EFORMAT, "graph.txt: line 2, column 4: a byte of 0");
     expect_text(*state, "# only\n# comments\n", GS_EFORMAT, "holds no edge");
     expect_text(*state, "hello\n", GS_EFORMAT, "no known format");
 }
@@ -244,6 +364,8 @@ static void test_input__mtx_errors_name_line_and_column(void **state)
         snprintf(text, sizeof(text), "%s%s", banner, cases[i].rest);
         expect_text(*state, text, GS_EFORMAT, cases[i].part);
     }
+    expect_text(*state, "%%MatrixMarket matrix coordinate pattern symmetric\n3 3 3\n1 1\n1 2\n2 1\n", GS_EFORMAT,
+                "line 5, column 1: the file says symmetric, and has entries on both sides");
     expect_text(*state, "%%MatrixMarket matrix array real general\n", GS_EFORMAT,
                 "line 1, column 1: only 'matrix coordinate'");
     expect_text(*state, "%%MatrixMarket matrix coordinate complex general\n", GS_EFORMAT, "pattern, real or integer");
@@ -299,6 +421,9 @@ int main(void)
         T(test_input__ids_of_every_integer_type),
         T(test_input__labels_and_splits_are_checked),
         T(test_input__features_are_checked),
+        T(test_input__a_split_may_be_a_mask),
+        T(test_input__a_link_to_nothing_is_not_absent),
+        T(test_input__files_that_nothing_reads_are_named),
         T(test_input__csr_features_are_checked),
         T(test_input__types_weights_and_meta_are_checked),
         T(test_input__snap_errors_name_line_and_column),

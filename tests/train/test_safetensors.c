@@ -220,6 +220,16 @@ static const struct refusal {
     {"{\"w\":{\"dtype\":\"I32\",\"shape\":[1],\"data_offsets\":[0,4]}}", "type I32"},
     {"{\"convs.0.bias\":{\"dtype\":\"I64\",\"shape\":[5],\"data_offsets\":[0,40]}}", "\"convs.0.bias\" is of type I64"},
     {"{\"w\":{\"dtype\":7,\"shape\":[1],\"data_offsets\":[0,8]}}", "type (none)"},
+    /* bytes that two tensors have, and bytes that none has */
+    {"{" W0 ",\"convs.0.bias\":{\"dtype\":\"F32\",\"shape\":[5],\"data_offsets\":[120,140]}," W1 "," A1 "}",
+     "\"convs.0.bias\" begins at byte 120 of the data, but the one before it ends at byte 140"},
+    {"{" W0 "," B0 ",\"convs.1.lin.weight\":{\"dtype\":\"F32\",\"shape\":[3,5],\"data_offsets\":[140,200]}," A1 "}",
+     "\"convs.1.lin.weight\" begins at byte 140 of the data, but the one before it ends at byte 160"},
+    {"{" W0 "," B0 ",\"convs.1.lin.weight\":{\"dtype\":\"F32\",\"shape\":[3,5],\"data_offsets\":[160,220]},"
+     "\"convs.1.att\":{\"dtype\":\"F16\",\"shape\":[11],\"data_offsets\":[242,264]}}",
+     "\"convs.1.att\" begins at byte 242 of the data, and nothing uses those from byte 220"},
+    {"{" W0 "," B0 "," W1 ",\"convs.1.att\":{\"dtype\":\"F16\",\"shape\":[11],\"data_offsets\":[220,242]}}",
+     "22 bytes follow the last tensor"},
     {"{\"w\":3}", "type (none)"},
     {"{\"w\\nx\":3}", "\"w?x\""},
     /* not such a header */
