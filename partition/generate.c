@@ -1,12 +1,13 @@
 /* generate.c - graphs of any size for benchmarks and tests, as .npy files. */
-#include <dirent.h>
 #include <errno.h>
+#include <fcntl.h>
 #include <omp.h>
 #include <stdio.h>
 #include <string.h>
 #include <unistd.h>
 
 #include "base/alloc.h"
+#include "base/draft.h"
 #include "base/file.h"
 #include "base/given.h"
 #include "base/machine.h"
@@ -27,7 +28,7 @@ enum { FILE_META, FILE_EDGES, FILE_FEATURES, FILE_LABELS, FILE_SPLIT };
 typedef struct generating {
     gs_gen g;
     bool sbm;
-    const char *dir;
+    const char *place, *dir; /* the folder as it was given; where it is made */
     uint32_t threads;
     char *piece; /* PIECE_BYTES */
     uint64_t split[SPLIT_COUNT + 1]; /* ranks at which splits begin */
@@ -44,7 +45,7 @@ static gs_status check_stop(generating *w, const char *what, uint64_t bytes)
     if (o->progress != NULL)
         o->progress(o->context, what, (double)w->done / (double)GS_MAX(w->total, 1));
     return o->stop != NULL && *o->stop != 0
-               ? gs_fail(GS_EINTERRUPTED, "%s: interrupted; nothing was kept", w->dir)
+               ? gs_fail(GS_EINTERRUPTED, "%s: interrupted; nothing was kept", w->place)
                : GS_OK;
 }
 
@@ -68,6 +69,18 @@ static gs_status write_pieces(generating *w, int fd, uint64_t offset, uint64_t i
     return st;
 }
 
+/* The folder becomes visible at once, so its bytes must be on disk before that. Returns `st`, or what failed here. */
+static gs_status sync_and_close(int fd, gs_status st, const char *path)
+{
+    if (fd < 0)
+        return st;
+    if (st == GS_OK && fsync(fd) != 0)
+        st = gs_fail_errno(errno, "%s: sync failed", path);
+    if (close(fd) != 0 && st == GS_OK)
+        st = gs_fail_errno(errno, "%s: close failed", path);
+    return st;
+}
+
 /* One array: `rows` x `cols` of `dtype`, made by items of `item_bytes`. */
 static gs_status write_array(generating *w, int file, gs_dtype dtype, uint64_t rows, uint64_t cols, uint64_t items,
                              make_items *make)
@@ -82,8 +95,7 @@ static gs_status write_array(generating *w, int file, gs_dtype dtype, uint64_t r
         return gs_fail(GS_ENOMEM, "%s: no memory for a path", w->dir);
     if ((st = gs_npy_create(&fd, &offset, path, dtype, rows, cols)) == GS_OK && items != 0)
         st = write_pieces(w, fd, offset, items, bytes / items, make, path, file_names[file]);
-    if (fd >= 0 && close(fd) != 0 && st == GS_OK)
-        st = gs_fail_errno(errno, "%s: close failed", path);
+    st = sync_and_close(fd, st, path);
     gs_free(path);
     return st;
 }
@@ -140,8 +152,7 @@ static gs_status write_split(generating *w, int which)
         if (v % 1048576 == 0 && st == GS_OK)
             st = check_stop(w, file_names[FILE_SPLIT + which], 0);
     }
-    if (fd >= 0 && close(fd) != 0 && st == GS_OK)
-        st = gs_fail_errno(errno, "%s: close failed", path);
+    st = sync_and_close(fd, st, path);
     gs_free(path);
     return st;
 }
@@ -162,7 +173,10 @@ static gs_status write_meta(const generating *w, const char *kind)
         w->g.width != 0 ? "dense" : "none", w->g.width, w->g.classes,
         (unsigned long long)(w->split[1] - w->split[0]), (unsigned long long)(w->split[2] - w->split[1]),
         (unsigned long long)(w->split[3] - w->split[2]));
-    st = gs_file_write_atomic(path, text, (uint64_t)length);
+    const int fd = open(path, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666);
+    st = fd < 0 ? gs_fail_errno(errno, "%s: cannot create", path)
+                : gs_pwrite_exact(fd, text, (uint64_t)length, 0, path);
+    st = sync_and_close(fd, st, path);
     gs_free(path);
     return st;
 }
@@ -188,36 +202,45 @@ static gs_status write_files(generating *w, const char *kind)
 
 /* -- the folder ------------------------------------------------------------------- */
 
-/* meta.json goes first: without it the rest is not a finished input. */
-static void remove_files(const char *dir)
+/* What partition reads beside these, and would take for the new graph's. */
+static const char *const other_names[] = {"edge_types.npy",       "edge_weights.npy",  "features_indptr.npy",
+                                          "features_indices.npy", "features_data.npy", "labels_multi.npy"};
+
+static bool owns(const char *name)
 {
-    for (size_t i = 0; i < GS_ARRAY_LEN(file_names); i++) {
-        char *path = gs_path_join(dir, file_names[i]);
-        if (path != NULL)
-            unlink(path);
-        gs_free(path);
-    }
+    for (size_t i = 0; i < GS_ARRAY_LEN(file_names); i++)
+        if (strcmp(name, file_names[i]) == 0)
+            return true;
+    return false;
 }
 
-static gs_status begin(const char *dir, bool force)
+static bool has(const char *dir, const char *name)
 {
-    gs_status st = gs_mkdir(dir);
-    DIR *d;
-    bool empty = true;
+    char *const path = gs_path_join(dir, name);
+    const bool there = path == NULL || !gs_path_is_absent(path);
+    gs_free(path);
+    return there;
+}
 
-    if (st != GS_OK)
-        return st;
-    if ((d = opendir(dir)) == NULL)
-        return gs_fail_errno(errno, "%s", dir);
-    for (struct dirent *e; (e = readdir(d)) != NULL;)
-        empty = empty && (strcmp(e->d_name, ".") == 0 || strcmp(e->d_name, "..") == 0);
-    closedir(d);
-    if (!empty && !force)
+static gs_status may_replace(const char *dir, bool force)
+{
+    bool graph = false;
+
+    if (!force)
         return gs_fail(GS_EEXIST, "%s: the folder is not empty; use .force to replace the graph in it", dir);
-    if (!empty)
-        remove_files(dir);
-    return GS_OK;
+    for (size_t i = 0; i < GS_ARRAY_LEN(other_names); i++)
+        if (has(dir, other_names[i]))
+            return gs_fail(GS_EEXIST,
+                           "%s: holds %s, which generate does not make and partition would take for the new graph's; "
+                           "remove it, or choose another folder",
+                           dir, other_names[i]);
+    for (size_t i = 0; i < GS_ARRAY_LEN(file_names); i++)
+        graph = graph || has(dir, file_names[i]);
+    return graph ? GS_OK
+                 : gs_fail(GS_EEXIST, "%s: holds files, and no graph to replace; choose another folder", dir);
 }
+
+static const gs_draft_kind graph_folder = {owns, may_replace};
 
 static gs_status check_options(bool *sbm, const char *kind, const gs_generate_options *o)
 {
@@ -277,8 +300,8 @@ void gs_generate_options_sized(gs_generate_options *options, size_t size)
 gs_status gs_generate(const char *kind, const char *out_dir, const gs_generate_options *options)
 {
     gs_generate_options own = defaults;
-    generating w = {.dir = out_dir};
-    char text[768];
+    generating w = {.place = out_dir};
+    gs_draft *draft = NULL;
     gs_status st;
 
     if ((st = gs_check_given(kind, "kind")) != GS_OK || (st = gs_check_given(out_dir, "folder")) != GS_OK ||
@@ -286,18 +309,13 @@ gs_status gs_generate(const char *kind, const char *out_dir, const gs_generate_o
                               "gs_generate_options_init")) != GS_OK ||
         (st = check_options(&w.sbm, kind, &own)) != GS_OK)
         return st;
-    const bool existed = gs_path_exists(out_dir);
-    if ((st = begin(out_dir, own.force)) != GS_OK)
+    if ((st = gs_draft_begin(&draft, out_dir, &graph_folder, own.force)) != GS_OK)
         return st;
-    if ((st = setup(&w, &own)) == GS_OK)
-        st = write_files(&w, kind);
+    w.dir = gs_draft_dir(draft);
+    if ((st = setup(&w, &own)) == GS_OK && (st = write_files(&w, kind)) == GS_OK)
+        st = gs_draft_publish(draft);
     gs_free_pages(w.piece, PIECE_BYTES);
     gs_free(w.g.mean);
-    if (st == GS_OK)
-        return GS_OK;
-    snprintf(text, sizeof(text), "%s", gs_last_error());
-    remove_files(out_dir);
-    if (!existed)
-        rmdir(out_dir);
-    return gs_fail(st, "%s", text);
+    gs_draft_close(draft);
+    return st;
 }

@@ -12,11 +12,11 @@
 #define TABLE_BYTES_PER_VERTEX 20u
 #define LEAST_BUFFERS (1u * GS_MIB)
 
-void gs_part__job_init(gs_part_job *job, const gs_partition_options *opt, const char *dir)
+void gs_part__job_init(gs_part_job *job, const gs_partition_options *opt, const char *place)
 {
     memset(job, 0, sizeof(*job));
     job->opt = opt;
-    job->dir = dir;
+    job->place = place;
     job->threads = GS_MIN(gs_machine_cpus(), GS_PART_MOST_THREADS);
     job->memory = opt->memory != 0 ? opt->memory : gs_machine_free_memory() / 2;
     job->buffers = job->memory / 4; /* until N is known */
@@ -65,7 +65,7 @@ bool gs_part__job_stop(gs_part_job *job)
         return true;
     if (job->opt->stop == NULL || *job->opt->stop == 0)
         return false;
-    gs_part__job_fail(job, gs_fail(GS_EINTERRUPTED, "%s: interrupted; nothing was kept", job->dir));
+    gs_part__job_fail(job, gs_fail(GS_EINTERRUPTED, "%s: interrupted; nothing was kept", job->place));
     return true;
 }
 

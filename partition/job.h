@@ -17,7 +17,8 @@
 typedef struct gs_part_job {
     const gs_partition_options *opt;
     gs_dtype feature_type; /* of opt->feature_type */
-    const char *dir;
+    const char *place; /* the store, as it was given */
+    const char *dir;   /* the folder that it is made in; NULL before it is begun */
     uint32_t threads;
     uint64_t memory;  /* the bound as stated */
     const uint8_t *split; /* [vertices] gs_split by input id, or NULL; from before the order is made */
@@ -30,7 +31,7 @@ typedef struct gs_part_job {
     int halted;       /* atomic; set with `failed`, read without the lock */
 } gs_part_job;
 
-void gs_part__job_init(gs_part_job *job, const gs_partition_options *opt, const char *dir);
+void gs_part__job_init(gs_part_job *job, const gs_partition_options *opt, const char *place);
 void gs_part__job_free(gs_part_job *job);
 /* Splits the bound once N is known. GS_EBUDGET with the least that would do. */
 gs_status gs_part__job_plan(gs_part_job *job, uint64_t vertices, uint64_t edges);

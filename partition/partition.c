@@ -47,6 +47,7 @@
 
 typedef struct run {
     gs_part_job job;
+    gs_draft *draft;
     gs_part_input in;
     gs_part_blocks blocks;
     gs_part_order order;
@@ -356,7 +357,7 @@ static gs_status finish(run *r, const gs_part_blocks *b)
                                 .chunk = {r->chunk[0], b->symmetric ? r->chunk[0] : r->chunk[1]}};
     memcpy(c.array, r->array, sizeof(c.array));
     gs_part__tick(&r->job, "finishing", 1);
-    return gs_store_finish(r->job.dir, &c);
+    return gs_store_finish(r->draft, &c);
 }
 
 static uint64_t store_bytes(const char *dir)
@@ -375,7 +376,7 @@ static void fill_report(gs_partition_report *report, const run *r, const gs_part
     report->vertices = r->in.vertices;
     report->edges = b->edges;
     report->parts = r->order.grid.parts;
-    report->store_bytes = store_bytes(r->job.dir);
+    report->store_bytes = store_bytes(r->job.place);
     report->peak_bytes = gs_process_peak_bytes();
     snprintf(report->method, sizeof(report->method), "%s", r->order.method);
     snprintf(report->note, sizeof(report->note), "%s%s%s", r->note, r->note[0] && r->in.note[0] ? "; " : "",
@@ -402,6 +403,7 @@ static void run_free(run *r)
     gs_free(r->split);
     for (int i = 0; i < GS_ARRAY_COUNT; i++)
         gs_free((void *)(uintptr_t)r->array[i].sums);
+    gs_draft_close(r->draft);
     gs_part__job_free(&r->job);
     gs_free(r);
 }
@@ -425,15 +427,6 @@ static gs_status run_phases(run *r, gs_partition_report *report)
     if (report != NULL)
         fill_report(report, r, &facts, gs_now() - start);
     return GS_OK;
-}
-
-/* Keeps the text of the failure that is the reason. */
-static void abandon(const char *dir)
-{
-    char text[768];
-    snprintf(text, sizeof(text), "%s", gs_last_error());
-    gs_store_abandon(dir);
-    gs_fail(GS_OK, "%s", text);
 }
 
 static const gs_partition_options defaults = {.size = sizeof(gs_partition_options), .feature_type = "f32"};
@@ -460,14 +453,11 @@ gs_status gs_partition(const char *input, const char *store_dir, const gs_partit
         return gs_fail(GS_ENOMEM, "no memory");
     gs_part__job_init(&r->job, &own, store_dir);
     r->job.feature_type = feature_type;
-    /* An input that cannot be opened must not cost the user an existing store. */
-    if ((st = gs_part__input_open(&r->in, &r->job, input)) != GS_OK)
-        goto done;
-    if ((st = gs_store_begin(store_dir, own.force)) == GS_OK)
+    if ((st = gs_part__input_open(&r->in, &r->job, input)) == GS_OK &&
+        (st = gs_store_begin(&r->draft, store_dir, own.force)) == GS_OK) {
+        r->job.dir = gs_draft_dir(r->draft);
         st = run_phases(r, report);
-    if (st != GS_OK && st != GS_EEXIST)
-        abandon(store_dir);
-done:
+    }
     run_free(r);
     return st;
 }

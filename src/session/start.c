@@ -183,6 +183,8 @@ static gs_status open_exec(gs_session *s)
     };
     st = gs_exec_open(&s->run.exec, &config);
     if (st == GS_OK)
+        st = gs_store_check_place(s->store);
+    if (st == GS_OK)
         unname_spill(s);
 done:
     gs_free(file);

@@ -9,7 +9,6 @@
 
 gs_status gs_block_reader_open(gs_block_reader *r, const gs_store *store, gs_array_id id)
 {
-    uint64_t bytes;
     gs_status st;
 
     *r = (gs_block_reader){.info = gs_store_array(store, id), .fd = -1, .opened = true};
@@ -20,7 +19,7 @@ gs_status gs_block_reader_open(gs_block_reader *r, const gs_store *store, gs_arr
     if (r->path == NULL || r->block == NULL)
         st = gs_fail(GS_ENOMEM, "%s: out of memory", gs_store_dir(store));
     else
-        st = gs_file_open_read(&r->fd, &bytes, r->path);
+        st = gs_store_open_array(&r->fd, store, id);
     if (st != GS_OK)
         gs_block_reader_close(r);
     return st;

@@ -5,7 +5,10 @@
 #include "store/store.h"
 
 #include <assert.h>
+#include <errno.h>
+#include <fcntl.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include "base/alloc.h"
@@ -15,8 +18,12 @@
 #include "store/store_internal.h"
 #include "store/store_write.h" /* gs_store_edges_name */
 
+#define MOST_TRIES 10 /* to open a store that others replace meanwhile */
+
 struct gs_store {
     char *dir;
+    int folder; /* the one that was opened, whatever takes its place */
+    int ids;    /* input_id.bin, which is read last, when the store may long have been replaced */
     gs_store_info info;
     gs_chunk_table table;
     gs_array_info array[GS_ARRAY_COUNT];
@@ -163,21 +170,42 @@ static gs_status load_sums(gs_store *s, const gs_manifest *m)
     return GS_OK;
 }
 
-gs_status gs_store_open(gs_store **out, const char *dir)
+/* Opens dir/name in the folder that was opened. */
+static gs_status open_in(int *fd, const gs_store *s, const char *name)
+{
+    *fd = openat(s->folder, name, O_RDONLY | O_NONBLOCK | O_CLOEXEC);
+    return *fd >= 0 ? GS_OK : gs_fail_errno(errno, "%s/%s: cannot open", s->dir, name);
+}
+
+static gs_status open_folder(gs_store *s, const char *dir)
+{
+    char buf[GS_FILE_NAME_BYTES];
+
+    if ((s->dir = gs_strdup(dir)) == NULL)
+        return gs_fail(GS_ENOMEM, "%s: no memory to open it", dir);
+    s->folder = open(dir, O_PATH | O_DIRECTORY | O_CLOEXEC);
+    if (s->folder < 0)
+        return gs_fail_errno(errno, "%s: cannot open", dir);
+    return open_in(&s->ids, s, gs_store__file_name(buf, GS_FILE_ARRAY0 + GS_ARRAY_INPUT_ID));
+}
+
+static gs_status load_store(gs_store **out, const char *dir)
 {
     gs_manifest m = {0};
     uint64_t manifest_bytes = 0, file_bytes = 0;
     gs_store *s = NULL;
     gs_status st;
 
-    assert(out != NULL && dir != NULL);
     if ((st = load_manifest(&m, dir, &manifest_bytes)) != GS_OK ||
         (st = gs_store__check_files(&m, dir, &file_bytes)) != GS_OK)
         goto done;
-    if ((s = gs_calloc(1, sizeof(*s))) == NULL || (s->dir = gs_strdup(dir)) == NULL) {
+    if ((s = gs_calloc(1, sizeof(*s))) == NULL) {
         st = gs_fail(GS_ENOMEM, "%s: no memory to open it", dir);
         goto done;
     }
+    s->folder = s->ids = -1;
+    if ((st = open_folder(s, dir)) != GS_OK)
+        goto done;
     s->info = m.info;
     s->info.total_bytes = manifest_bytes + file_bytes;
     s->table_bytes = sizeof(*s) + strlen(dir) + 1;
@@ -190,14 +218,66 @@ done:
     return st;
 }
 
+/* Is the folder of this name still the one with these numbers? */
+static bool is_at(const struct stat *was, const char *dir)
+{
+    struct stat now;
+    return stat(dir, &now) == 0 && now.st_dev == was->st_dev && now.st_ino == was->st_ino;
+}
+
+gs_status gs_store_open(gs_store **out, const char *dir)
+{
+    gs_status st = GS_EIO;
+
+    assert(out != NULL && dir != NULL);
+    for (int tries = 0; tries < MOST_TRIES; tries++) {
+        struct stat before;
+        gs_store *s = NULL;
+        const bool there = stat(dir, &before) == 0;
+
+        st = load_store(&s, dir);
+        if (!there || is_at(&before, dir)) {
+            if (st == GS_OK)
+                *out = s;
+            return st;
+        }
+        gs_store_close(s); /* of two stores, perhaps: another has taken the place meanwhile */
+        st = gs_fail(GS_EIO, "%s: is replaced again and again while it is opened", dir);
+    }
+    return st;
+}
+
 void gs_store_close(gs_store *s)
 {
     if (s == NULL)
         return;
+    if (s->ids >= 0)
+        close(s->ids);
+    if (s->folder >= 0)
+        close(s->folder);
     gs_free(s->sums);
     gs_free(s->chunks);
     gs_free(s->dir);
     gs_free(s);
+}
+
+gs_status gs_store_check_place(const gs_store *s)
+{
+    struct stat was;
+
+    if (fstat(s->folder, &was) == 0 && is_at(&was, s->dir))
+        return GS_OK;
+    return gs_fail(GS_EIO, "%s: was replaced or removed while it was opened; start again", s->dir);
+}
+
+gs_status gs_store_open_array(int *fd, const gs_store *s, gs_array_id id)
+{
+    char buf[GS_FILE_NAME_BYTES];
+
+    if (id != GS_ARRAY_INPUT_ID)
+        return open_in(fd, s, gs_store__file_name(buf, GS_FILE_ARRAY0 + id));
+    *fd = fcntl(s->ids, F_DUPFD_CLOEXEC, 0);
+    return *fd >= 0 ? GS_OK : gs_fail_errno(errno, "%s: cannot open its input ids", s->dir);
 }
 
 const char *gs_store_dir(const gs_store *s)

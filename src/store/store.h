@@ -92,6 +92,14 @@ const gs_array_info *gs_store_array(const gs_store *s, gs_array_id id);
 /* Bytes of tables that an open store keeps in memory. */
 uint64_t gs_store_table_bytes(const gs_store *s);
 
+/* Another store may take the place of this one at any time (store_write.h). What is open by then, this store's folder
+ * among it, stays as it is. So open files, then ask whether the folder's name was theirs all the while: GS_EIO where
+ * not. */
+gs_status gs_store_check_place(const gs_store *s);
+/* Opens an array's file of the folder that was opened, for reading; input ids whatever has become of it. The caller
+ * closes it. */
+gs_status gs_store_open_array(int *fd, const gs_store *s, gs_array_id id);
+
 /* Paths of the files; free with gs_free(). A shared store gives the same edge
  * file for both directions. */
 char *gs_store_array_path(const gs_store *s, gs_array_id id);

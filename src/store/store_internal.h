@@ -20,7 +20,6 @@ _Static_assert(__BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__, "a big-endian machine 
 #define GS_MANIFEST_NAME      "manifest.json"
 #define GS_MANIFEST_LIMIT     65536u /* bytes; a real one has about 1500 */
 #define GS_MANIFEST_FORMAT    "gnnstream store"
-#define GS_MARKER_NAME        "store.unfinished" /* from gs_store_begin() to gs_store_finish() */
 #define GS_CHUNK_RECORD_BYTES 48u                /* 6 u64 */
 
 /* Limits of the format: far above what is useful, low enough that no size

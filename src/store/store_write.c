@@ -1,12 +1,10 @@
-/* store_write.c - the life of a store's directory before it is a store.
+/* store_write.c - a store's folder from its first file to its manifest.
  *
- *   (nothing, or an empty folder) --begin--> marker + files in the making
- *   marker + files --finish--> manifest, no marker: a store
- *   marker + files --abandon--> (nothing)
- *   a store --begin with force--> marker + (old files removed)
+ *   begin    a draft beside the folder (base/draft.h), once what is there may be replaced
+ *   files    written into the draft by the caller
+ *   finish   tables, manifest, everything synced; then the draft takes its place
  *
- * The marker tells an unfinished store from files that merely have its names:
- * only a folder that is known to be ours is ever emptied. */
+ * Only a folder that is known to be a store's is ever replaced. */
 #include "store/store_write.h"
 
 #include <dirent.h>
@@ -22,7 +20,9 @@
 #include "base/size.h"
 #include "store/store_internal.h"
 
-#define MANIFEST_TMP GS_MANIFEST_NAME ".tmp" /* what gs_file_write_atomic() leaves when it is killed */
+/* Versions that wrote a store in its place left these when they were killed. */
+#define MANIFEST_TMP GS_MANIFEST_NAME ".tmp"
+#define GS_MARKER_NAME "store.unfinished"
 
 static bool is_store_name(const char *name)
 {
@@ -31,28 +31,6 @@ static bool is_store_name(const char *name)
         if (strcmp(name, gs_store__file_name(buf, k)) == 0)
             return true;
     return strcmp(name, GS_MARKER_NAME) == 0 || strcmp(name, MANIFEST_TMP) == 0;
-}
-
-/* Removes dir/name if it is there. Records no error: it may run after one. */
-static int remove_name(const char *dir, const char *name)
-{
-    char *path = gs_path_join(dir, name);
-    if (path == NULL)
-        return ENOMEM;
-    const int err = unlink(path) != 0 && errno != ENOENT ? errno : 0;
-    gs_free(path);
-    return err;
-}
-
-/* The manifest first, so that the folder is never a store with files missing. The marker stays. */
-static int remove_files(const char *dir)
-{
-    int err = 0;
-    for (unsigned k = 0; k < GS_STORE_FILES && err == 0; k++) {
-        char buf[GS_FILE_NAME_BYTES];
-        err = remove_name(dir, gs_store__file_name(buf, k));
-    }
-    return err ? err : remove_name(dir, MANIFEST_TMP);
 }
 
 static bool has(const char *dir, const char *name)
@@ -75,60 +53,32 @@ static bool has_our_manifest(const char *dir)
     return ours;
 }
 
-typedef struct listing {
-    bool any;          /* there are entries */
-    char foreign[256]; /* one that is no part of a store, "" for none */
-} listing;
-
-static gs_status list(listing *out, const char *dir)
+/* The name of an entry that is no part of a store, "" where there is none. */
+static gs_status find_foreign(char *out, size_t capacity, const char *dir)
 {
     DIR *d = opendir(dir);
-    *out = (listing){0};
+    out[0] = '\0';
     if (d == NULL)
         return gs_fail_errno(errno, "%s", dir);
-    for (struct dirent *e; (e = readdir(d)) != NULL;) {
-        if (strcmp(e->d_name, ".") == 0 || strcmp(e->d_name, "..") == 0)
-            continue;
-        out->any = true;
-        if (!is_store_name(e->d_name))
-            snprintf(out->foreign, sizeof(out->foreign), "%s", e->d_name);
-    }
+    for (struct dirent *e; (e = readdir(d)) != NULL;)
+        if (strcmp(e->d_name, ".") != 0 && strcmp(e->d_name, "..") != 0 && !is_store_name(e->d_name))
+            snprintf(out, capacity, "%s", e->d_name);
     closedir(d);
     return GS_OK;
 }
 
-static gs_status sync_dir(const char *dir)
-{
-    const int fd = open(dir, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-    if (fd < 0)
-        return gs_fail_errno(errno, "%s", dir);
-    const int err = fsync(fd) != 0 ? errno : 0;
-    close(fd);
-    /* EINVAL: this file system cannot sync folders; nothing more can be done. */
-    return err != 0 && err != EINVAL ? gs_fail_errno(err, "%s: sync failed", dir) : GS_OK;
-}
-
-/* Creates the marker, which must survive a crash before anything is removed. */
-static gs_status mark(const char *dir)
-{
-    char *path = gs_path_join(dir, GS_MARKER_NAME);
-    if (path == NULL)
-        return gs_fail(GS_ENOMEM, "%s: no memory to begin a store", dir);
-    const int fd = open(path, O_WRONLY | O_CREAT | O_CLOEXEC, 0666);
-    const gs_status st = fd < 0 ? gs_fail_errno(errno, "%s", path) : sync_dir(dir);
-    if (fd >= 0)
-        close(fd);
-    gs_free(path);
-    return st;
-}
-
-/* May the non-empty folder be emptied? */
-static gs_status may_replace(const char *dir, const listing *l, bool force)
+/* May the folder, which is not empty, be replaced? */
+static gs_status may_replace(const char *dir, bool force)
 {
     const bool store = has_our_manifest(dir), begun = has(dir, GS_MARKER_NAME);
-    if (l->foreign[0] != '\0')
+    char foreign[256];
+    const gs_status st = find_foreign(foreign, sizeof(foreign), dir);
+
+    if (st != GS_OK)
+        return st;
+    if (foreign[0] != '\0')
         return gs_fail(GS_EEXIST, "%s: holds \"%s\", which is no part of a store; choose another folder", dir,
-                       l->foreign);
+                       foreign);
     if (!store && !begun && !has(dir, gs_store_edges_name(GS_BY_DEST)))
         return gs_fail(GS_EEXIST,
                        "%s: holds files, and it is not sure that they are a store's; remove them or choose "
@@ -140,31 +90,10 @@ static gs_status may_replace(const char *dir, const listing *l, bool force)
     return GS_OK;
 }
 
-gs_status gs_store_begin(const char *dir, bool force)
+gs_status gs_store_begin(gs_draft **out, const char *dir, bool force)
 {
-    listing l;
-    gs_status st;
-    int err;
-
-    if ((st = gs_mkdir(dir)) != GS_OK || (st = list(&l, dir)) != GS_OK)
-        return st;
-    if (l.any && (st = may_replace(dir, &l, force)) != GS_OK)
-        return st;
-    if ((st = mark(dir)) != GS_OK)
-        return st;
-    if ((err = remove_files(dir)) != 0)
-        return gs_fail_errno(err, "%s: removing the old store failed", dir);
-    return l.any ? sync_dir(dir) : GS_OK;
-}
-
-void gs_store_abandon(const char *dir)
-{
-    if (!has(dir, GS_MARKER_NAME))
-        return; /* never begun, or finished: not ours to remove */
-    if (remove_files(dir) != 0)
-        return;
-    remove_name(dir, GS_MARKER_NAME);
-    rmdir(dir); /* fails, as it should, where something else is inside */
+    static const gs_draft_kind kind = {is_store_name, may_replace};
+    return gs_draft_begin(out, dir, &kind, force);
 }
 
 static void manifest_of(gs_manifest *m, const gs_store_contents *c)
@@ -216,13 +145,15 @@ static gs_status pack_direction(char *records, const gs_manifest *m, const gs_st
     return gs_store__check_walk(m, d, &walk, path);
 }
 
-/* Creates (or empties) a file, writes and closes it; gs_store_finish() syncs them all. */
+/* Creates (or empties) a file, writes, syncs and closes it. */
 static gs_status write_file(const char *path, const void *data, uint64_t bytes)
 {
-    const int fd = open(path, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0666);
+    const int fd = open(path, O_WRONLY | O_CREAT | O_TRUNC | O_NOFOLLOW | O_CLOEXEC, 0666);
     if (fd < 0)
         return gs_fail_errno(errno, "%s", path);
-    const gs_status st = gs_pwrite_exact(fd, data, bytes, 0, path);
+    gs_status st = gs_pwrite_exact(fd, data, bytes, 0, path);
+    if (st == GS_OK && fsync(fd) != 0)
+        st = gs_fail_errno(errno, "%s: sync failed", path);
     if (close(fd) != 0 && st == GS_OK)
         return gs_fail_errno(errno, "%s: close failed", path);
     return st;
@@ -297,7 +228,7 @@ static gs_status sync_files(const gs_manifest *m, const char *dir)
         if (st != GS_OK)
             return st;
     }
-    return sync_dir(dir);
+    return GS_OK;
 }
 
 static gs_status write_manifest(const gs_manifest *m, const char *dir)
@@ -306,7 +237,7 @@ static gs_status write_manifest(const gs_manifest *m, const char *dir)
     uint64_t bytes = 0;
     gs_status st = path != NULL ? GS_OK : gs_fail(GS_ENOMEM, "%s: no memory to write the manifest", dir);
     if (st == GS_OK && (st = gs_manifest__format(&text, &bytes, m)) == GS_OK)
-        st = gs_file_write_atomic(path, text, bytes);
+        st = write_file(path, text, bytes);
     gs_free(text);
     gs_free(path);
     return st;
@@ -321,12 +252,12 @@ static gs_status edge_sizes(gs_manifest *m, const char *dir)
     return st;
 }
 
-gs_status gs_store_finish(const char *dir, const gs_store_contents *contents)
+gs_status gs_store_finish(gs_draft *draft, const gs_store_contents *contents)
 {
+    const char *const dir = gs_draft_dir(draft);
     gs_manifest m;
     uint64_t total = 0;
     gs_status st;
-    int err;
 
     manifest_of(&m, contents);
     if ((st = edge_sizes(&m, dir)) != GS_OK || (st = gs_manifest__check(&m, dir)) != GS_OK ||
@@ -336,7 +267,5 @@ gs_status gs_store_finish(const char *dir, const gs_store_contents *contents)
         return st == GS_EFORMAT ? GS_EINVAL : st; /* nothing was read: the caller's numbers are wrong */
     if ((st = sync_files(&m, dir)) != GS_OK || (st = write_manifest(&m, dir)) != GS_OK)
         return st;
-    if ((err = remove_name(dir, GS_MARKER_NAME)) != 0)
-        return gs_fail_errno(err, "%s/" GS_MARKER_NAME ": could not be removed", dir);
-    return sync_dir(dir);
+    return gs_draft_publish(draft);
 }

@@ -243,8 +243,17 @@ static void test_generate__refuses_and_cleans_up(void **state)
     gs_assert_fails(gs_generate("sbm", g, &o), GS_EEXIST, ".force");
     gs_test_write_file(gs_test_path(g, "mine.txt"), "x", 1);
     o.force = true;
+    gs_test_write_file(gs_test_path(g, "edge_weights.npy"), "x", 1);
+    gs_assert_fails(gs_generate("rmat", g, &o), GS_EEXIST, "holds edge_weights.npy");
+    assert_true(gs_path_exists(gs_test_path(g, "mine.txt")));
+    unlink(gs_test_path(g, "edge_weights.npy"));
+    o.features = 0;
     gs_assert_ok(gs_generate("rmat", g, &o));
     assert_true(gs_path_exists(gs_test_path(g, "mine.txt"))); /* only its own files are replaced */
+    assert_false(gs_path_exists(gs_test_path(g, "features.npy")));
+    gs_assert_ok(gs_mkdir(gs_test_path(*state, "mine")));
+    gs_test_write_file(gs_test_path(*state, "mine/notes.txt"), "x", 1);
+    gs_assert_fails(gs_generate("rmat", gs_test_path(*state, "mine"), &o), GS_EEXIST, "no graph to replace");
     free(g);
 }
 

@@ -60,6 +60,7 @@ static void fixture_open(fixture *b, const char *dir, matrix m, bool weighted, u
 {
     b->opt = test_options("lp", 2, 64 * GS_MIB);
     gs_part__job_init(&b->job, &b->opt, dir);
+    b->job.dir = dir;
     b->job.buffers = buffers;
     b->job.threads = threads;
     b->m = m;

@@ -252,8 +252,10 @@ static void write_vertices(gs_store_contents *c, const char *dir, const tiny_gra
     free(f32);
 }
 
-void tiny_write_files(gs_store_contents *c, const char *dir, const tiny_graph *g)
+static gs_draft *write_files(gs_store_contents *c, const char *place, const tiny_graph *g, bool force)
 {
+    gs_draft *draft = NULL;
+
     *c = (gs_store_contents){
         .info = {.vertices = g->vertices,
                  .edges = g->edges,
@@ -274,11 +276,23 @@ void tiny_write_files(gs_store_contents *c, const char *dir, const tiny_graph *g
                    .weights = g->weights,
                    .type_bytes = g->edge_types ? 1 : 0},
     };
-    gs_assert_ok(gs_store_begin(dir, false));
+    gs_assert_ok(gs_store_begin(&draft, place, force));
+    const char *const dir = gs_draft_dir(draft);
     c->chunks.chunk[0] = write_edges(dir, g, GS_BY_DEST);
     c->chunks.chunk[1] = g->shared ? c->chunks.chunk[0] : write_edges(dir, g, GS_BY_SOURCE);
     write_degrees(c, dir, g);
     write_vertices(c, dir, g);
+    return draft;
+}
+
+gs_draft *tiny_write_files(gs_store_contents *c, const char *dir, const tiny_graph *g)
+{
+    return write_files(c, dir, g, false);
+}
+
+gs_draft *tiny_write_over(gs_store_contents *c, const char *dir, const tiny_graph *g)
+{
+    return write_files(c, dir, g, true);
 }
 
 void tiny_contents_free(gs_store_contents *c)
@@ -295,8 +309,9 @@ void tiny_write(const char *dir, const tiny_graph *g)
     gs_store_contents c;
     char kept[512]; /* `dir` may be one of gs_test_path()'s buffers, which come round again */
     snprintf(kept, sizeof(kept), "%s", dir);
-    tiny_write_files(&c, kept, g);
-    gs_assert_ok(gs_store_finish(kept, &c));
+    gs_draft *const draft = tiny_write_files(&c, kept, g);
+    gs_assert_ok(gs_store_finish(draft, &c));
+    gs_draft_close(draft);
     tiny_contents_free(&c);
 }
 

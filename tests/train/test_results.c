@@ -263,8 +263,10 @@ static gs_store *store_of_ids(const char *dir, const uint32_t *id, uint32_t vert
 
     assert_true(sum != NULL && file != NULL && degree != NULL);
     memcpy(file, id, bytes);
-    gs_assert_ok(gs_store_begin(dir, false));
-    gs_test_write_file(gs_test_path(dir, "input_id.bin"), file, gs_align_up(bytes, GS_BLOCK_BYTES));
+    gs_draft *draft = NULL;
+    gs_assert_ok(gs_store_begin(&draft, dir, false));
+    const char *const made = gs_draft_dir(draft);
+    gs_test_write_file(gs_test_path(made, "input_id.bin"), file, gs_align_up(bytes, GS_BLOCK_BYTES));
     for (uint64_t i = 0; i < sums; i++)
         sum[i] = gs_hash64(file + i * GS_SUM_BYTES, GS_MIN(GS_SUM_BYTES, bytes - i * GS_SUM_BYTES));
     *a = (gs_array_info){true, GS_U32, 1, 4, bytes, sum};
@@ -274,14 +276,15 @@ static gs_store *store_of_ids(const char *dir, const uint32_t *id, uint32_t vert
     assert_non_null(zero_sum);
     for (uint64_t i = 0; i < sums; i++)
         zero_sum[i] = gs_hash64(file + i * GS_SUM_BYTES, GS_MIN(GS_SUM_BYTES, bytes - i * GS_SUM_BYTES));
-    gs_test_write_file(gs_test_path(dir, "in_degree.bin"), file, gs_align_up(bytes, GS_BLOCK_BYTES));
-    gs_test_write_file(gs_test_path(dir, "out_degree.bin"), file, gs_align_up(bytes, GS_BLOCK_BYTES));
+    gs_test_write_file(gs_test_path(made, "in_degree.bin"), file, gs_align_up(bytes, GS_BLOCK_BYTES));
+    gs_test_write_file(gs_test_path(made, "out_degree.bin"), file, gs_align_up(bytes, GS_BLOCK_BYTES));
     c.array[GS_ARRAY_IN_DEGREE] = c.array[GS_ARRAY_OUT_DEGREE] = (gs_array_info){true, GS_F32, 1, 4, bytes, zero_sum};
-    gs_test_write_file(gs_test_path(dir, "edges.dest.bin"), "", 0);
-    gs_test_write_file(gs_test_path(dir, "edges.source.bin"), "", 0);
+    gs_test_write_file(gs_test_path(made, "edges.dest.bin"), "", 0);
+    gs_test_write_file(gs_test_path(made, "edges.source.bin"), "", 0);
     c.chunks =
         (gs_chunk_table){.vertices = vertices, .parts = 1, .interval_rows = vertices, .chunk = {&empty[0], &empty[1]}};
-    gs_assert_ok(gs_store_finish(dir, &c));
+    gs_assert_ok(gs_store_finish(draft, &c));
+    gs_draft_close(draft);
     free(sum);
     free(zero_sum);
     free(file);

@@ -1,0 +1,46 @@
+/* draft.h - a folder that is made beside its place and takes it at once: what was there before, or the whole new one.
+ *
+ *   PLACE                        what others see
+ *   PLACE.unfinished.XXXXXXXXXX  the draft, of a name that nobody can know beforehand; after gs_draft_publish(), for a
+ *                                moment, what was there before
+ *   .PLACE.gnnstream-lock        in the same folder while a draft is made; its lock, not the file, shows that the owner
+ *                                lives, so what a killed one has left is cleared by the next
+ *
+ * Programs that have files of the old folder open keep them: their bytes stay until they are closed. One thread a
+ * draft; everything blocks. Errors name the place as it was given.
+ */
+#ifndef GS_BASE_DRAFT_H
+#define GS_BASE_DRAFT_H
+
+#include <stdbool.h>
+
+#include "base/status.h"
+
+typedef struct gs_draft gs_draft;
+
+typedef struct gs_draft_kind {
+    /* Is a file of that name a part of such a folder? Nothing else is ever removed. */
+    bool (*owns)(const char *name);
+    /* May what is in the folder `place`, which is not empty, be replaced? Else its status, with words. */
+    gs_status (*may_replace)(const char *place, bool force);
+} gs_draft_kind;
+
+/* Takes the place's lock, clears what killed owners have left, and makes an empty draft. GS_EEXIST: another process
+ * makes this folder now, a file is there, or may_replace() says so; also of a place that no folder can take (a
+ * mount point, the folder that the process is in); GS_EIO, GS_ENOTFOUND, GS_ENOMEM. */
+gs_status gs_draft_begin(gs_draft **out, const char *place, const gs_draft_kind *kind, bool force);
+
+/* Where the files go. */
+const char *gs_draft_dir(const gs_draft *d);
+/* The place, as it was given but for slashes at its end. */
+const char *gs_draft_place(const gs_draft *d);
+
+/* Puts the draft into its place, once. Its files must be synced; names are synced here. What of the old folder is not
+ * such a folder's (a run may have made a folder in it meanwhile) is moved into the new one. On failure what was there
+ * stays. */
+gs_status gs_draft_publish(gs_draft *d);
+
+/* Removes what was not published, and the lock. NULL is allowed. Leaves gs_last_error() as it is. */
+void gs_draft_close(gs_draft *d);
+
+#endif /* GS_BASE_DRAFT_H */
