@@ -2,8 +2,11 @@
 #ifndef GS_TESTS_FUZZ_H
 #define GS_TESTS_FUZZ_H
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
+
+#include "base/status.h"
 
 /* Must come back, without a fault, whatever the bytes are; aborts where an
  * input is accepted that breaks the target's promise. */
@@ -11,6 +14,21 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
 /* Writes seed number k; its size, 0 where there is none. */
 size_t gs_fuzz_seed(unsigned k, uint8_t *data, size_t capacity);
+
+/* ---- fuzz.c: what targets share ---- */
+
+/* Counts an input as accepted or refused. A refusal must have a text, of one line. */
+void gs_fuzz_judge(gs_status st);
+/* Aborts, and says what an accepted input breaks. */
+void gs_fuzz_require(bool holds, const char *what);
+/* This process's own folder, in memory where there is such a file system; removed at exit. */
+const char *gs_fuzz_folder(void);
+/* A file of these bytes in it (NAME may begin with a folder that is there); its path, good until the next call. */
+const char *gs_fuzz_file(const char *name, const void *data, size_t size);
+/* A seed that is a text; its size. */
+size_t gs_fuzz_text_seed(uint8_t *data, size_t capacity, const char *text);
+/* A seed that is a file of the sources; its size. */
+size_t gs_fuzz_source_seed(uint8_t *data, size_t capacity, const char *path);
 
 /* Prints how many inputs were accepted and refused. 1 where the run proves
  * nothing, because one of the two never happened; else 0. */

@@ -1,12 +1,14 @@
 /* standalone_driver.c - runs a fuzz target without a fuzzer, as an ordinary test.
  *
- * usage: fuzz_NAME [ROUNDS]        the target's own seeds, then ROUNDS mutations of them
- *        fuzz_NAME FILE...         each file once (a crash that a fuzzer found)
+ * usage: fuzz_NAME [ROUNDS [FOLDER]]  the target's own seeds and the folder's files, then ROUNDS mutations of them
+ *        fuzz_NAME FILE...            each file once (a crash that a fuzzer found)
+ *        fuzz_NAME --seeds FOLDER     writes the seeds there, for a fuzzer to begin from
  *
  * Mutations are seeded by their number, so that a failing round is the same
  * everywhere. Every input is copied to memory of exactly its size, so that a
  * sanitizer sees a read one byte beyond it. With -fsanitize=fuzzer this file is left out. */
 #include <ctype.h>
+#include <dirent.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -14,6 +16,7 @@
 #include "fuzz.h"
 
 #define INPUT_BYTES 65536u
+#define MOST_SEEDS 1024u
 
 static uint64_t random_state;
 static uint64_t draw(uint64_t below)
@@ -107,28 +110,101 @@ static int run_file(const char *path)
     return 0;
 }
 
+/* Seeds of the target, then files of its corpus. */
+static struct {
+    uint8_t *data;
+    size_t size;
+} seed[MOST_SEEDS];
+static unsigned seeds;
+
+static void add_seed(const uint8_t *data, size_t size)
+{
+    if (seeds == MOST_SEEDS || (seed[seeds].data = malloc(size)) == NULL) {
+        fprintf(stderr, "more than %u seeds, or no memory\n", MOST_SEEDS);
+        exit(1);
+    }
+    memcpy(seed[seeds].data, data, size);
+    seed[seeds++].size = size;
+}
+
+static void add_own_seeds(void)
+{
+    static uint8_t data[INPUT_BYTES];
+    unsigned k = 0;
+    for (size_t size; (size = gs_fuzz_seed(k, data, sizeof(data))) > 0; k++)
+        add_seed(data, size);
+}
+
+/* Sorted by name, so that a round is the same everywhere. */
+static void add_folder(const char *folder)
+{
+    static uint8_t data[INPUT_BYTES];
+    struct dirent **entry = NULL;
+    const int n = scandir(folder, &entry, NULL, alphasort);
+    for (int k = 0; k < n; k++) {
+        char path[4096];
+        snprintf(path, sizeof(path), "%s/%s", folder, entry[k]->d_name);
+        FILE *const f = entry[k]->d_name[0] != '.' ? fopen(path, "rb") : NULL;
+        if (f != NULL) {
+            const size_t size = fread(data, 1, sizeof(data), f);
+            fclose(f);
+            if (size > 0)
+                add_seed(data, size);
+        }
+        free(entry[k]);
+    }
+    free(entry);
+}
+
+static int write_seeds(const char *folder)
+{
+    for (unsigned k = 0; k < seeds; k++) {
+        char path[4096];
+        snprintf(path, sizeof(path), "%s/seed%02u", folder, k);
+        FILE *const f = fopen(path, "wb");
+        if (f == NULL || fwrite(seed[k].data, 1, seed[k].size, f) != seed[k].size || fclose(f) != 0) {
+            fprintf(stderr, "%s: cannot be written\n", path);
+            return 1;
+        }
+    }
+    return 0;
+}
+
+static size_t draw_seed(uint8_t *data)
+{
+    const unsigned k = (unsigned)draw(seeds);
+    memcpy(data, seed[k].data, seed[k].size);
+    return seed[k].size;
+}
+
 int main(int argc, char **argv)
 {
     static uint8_t data[INPUT_BYTES];
-    const unsigned long rounds =
-        argc == 2 && isdigit((unsigned char)argv[1][0]) ? strtoul(argv[1], NULL, 10) : 5000;
-    unsigned seeds = 0;
+    const bool rounds_given = argc > 1 && isdigit((unsigned char)argv[1][0]);
+    const unsigned long rounds = rounds_given ? strtoul(argv[1], NULL, 10) : 5000;
     int failed = 0;
 
-    if (argc > 1 && !isdigit((unsigned char)argv[1][0])) {
+    add_own_seeds();
+    if (argc == 3 && strcmp(argv[1], "--seeds") == 0)
+        return write_seeds(argv[2]);
+    if (argc > 1 && !rounds_given) {
         for (int k = 1; k < argc; k++)
             failed |= run_file(argv[k]);
         return failed;
     }
-    for (size_t size; (size = gs_fuzz_seed(seeds, data, sizeof(data))) > 0; seeds++)
-        run(data, size);
+    if (argc > 2)
+        add_folder(argv[2]);
+    for (unsigned k = 0; k < seeds; k++)
+        run(seed[k].data, seed[k].size);
     for (unsigned long round = 0; round < rounds; round++) {
         random_state = round;
-        size_t size = gs_fuzz_seed((unsigned)draw(seeds), data, sizeof(data));
+        size_t size = draw_seed(data);
         for (uint64_t changes = 1 + draw(4); changes > 0; changes--)
             size = mutate(data, size);
         run(data, size);
     }
     printf("%u seeds, %lu mutations", seeds, rounds);
+    for (unsigned k = 0; k < seeds; k++)
+        free(seed[k].data);
     return gs_fuzz_report();
 }
