@@ -3,7 +3,7 @@
  * A sum of rows adds up an array as it is. Any other sum needs an edge program: the cone of
  * values of edges above it, down to vertex values, which are arrays of earlier stages.
  */
-#include <string.h>
+#include <stdlib.h>
 
 #include "compile/compile_internal.h"
 
@@ -63,51 +63,88 @@ bool gs_compile__read_instead(gs_rows_read *out, const gs_ir *ir, const gs_node 
     return false;
 }
 
+void gs_compile__mark(gs_marks *m, uint32_t node, unsigned bits)
+{
+    if (m->bits[node] == 0)
+        m->node[m->count++] = node;
+    m->bits[node] |= (uint8_t)bits;
+}
+
+void gs_compile__unmark(gs_marks *m)
+{
+    for (uint32_t i = 0; i < m->count; i++)
+        m->bits[m->node[i]] = 0;
+    m->count = 0;
+}
+
+static int by_number(const void *a, const void *b)
+{
+    const uint32_t x = *(const uint32_t *)a, y = *(const uint32_t *)b;
+    return (x > y) - (x < y);
+}
+
+void gs_compile__sort_marks(gs_marks *m)
+{
+    if (m->count > 1)
+        qsort(m->node, m->count, sizeof(*m->node), by_number);
+}
+
 /* Marks what an edge reads or computes for its value `v`. */
-static void mark(const gs_ir *ir, uint32_t v, uint8_t *bits)
+static void mark(const gs_ir *ir, uint32_t v, gs_marks *m)
 {
     const gs_node *n = gs_ir_node(ir, v);
     if (n->op == GS_OP_SRC)
-        bits[n->in[0]] |= GS_CONE_SOURCE;
+        gs_compile__mark(m, n->in[0], GS_CONE_SOURCE);
     else if (n->type == GS_TYPE_D)
-        bits[v] |= GS_CONE_DESTINATION;
+        gs_compile__mark(m, v, GS_CONE_DESTINATION);
     else if (n->type == GS_TYPE_E)
-        bits[v] |= GS_CONE_EDGE;
+        gs_compile__mark(m, v, GS_CONE_EDGE);
 }
 
-void gs_compile__cone(const gs_ir *ir, uint32_t i, uint8_t *bits)
+/* Values of edges are marked once each, so the list of marks is also the list of what is left to follow. */
+void gs_compile__cone(const gs_ir *ir, uint32_t i, gs_marks *m)
 {
     const gs_node *n = gs_ir_node(ir, i);
+    uint32_t next = m->count;
+
     for (uint32_t k = 0; k < gs_node_inputs(n); k++)
-        mark(ir, n->in[k], bits);
-    for (uint32_t v = i; v-- > 0;) {
-        if ((bits[v] & GS_CONE_EDGE) == 0)
+        mark(ir, n->in[k], m);
+    for (; next < m->count; next++) {
+        const uint32_t v = m->node[next];
+        if ((m->bits[v] & GS_CONE_EDGE) == 0)
             continue;
         n = gs_ir_node(ir, v);
         if (gs_compile__is_typed(n))
-            bits[n->in[0]] |= n->op == GS_OP_TYPE_SRC ? GS_CONE_TYPED_SOURCE : GS_CONE_TYPED_DESTINATION;
+            gs_compile__mark(m, n->in[0],
+                             n->op == GS_OP_TYPE_SRC ? GS_CONE_TYPED_SOURCE : GS_CONE_TYPED_DESTINATION);
         for (uint32_t k = 0; !gs_compile__is_typed(n) && k < gs_node_inputs(n); k++)
-            mark(ir, n->in[k], bits);
+            mark(ir, n->in[k], m);
     }
 }
 
 /* Is `v` made from `from`? */
-static bool depends(const gs_ir *ir, uint32_t v, uint32_t from, uint8_t *reached)
+static bool depends(const gs_ir *ir, uint32_t v, uint32_t from, gs_marks *m)
 {
-    memset(reached, 0, gs_ir_count(ir));
-    reached[v] = 1;
-    for (uint32_t i = v + 1; i-- > from + 1;)
-        for (uint32_t k = 0; reached[i] && k < gs_node_inputs(gs_ir_node(ir, i)); k++)
-            reached[gs_ir_node(ir, i)->in[k]] = 1;
-    return reached[from];
+    bool found = v == from;
+
+    gs_compile__mark(m, v, 1);
+    for (uint32_t i = 0; i < m->count && !found; i++) {
+        const gs_node *const n = gs_ir_node(ir, m->node[i]);
+        for (uint32_t k = 0; k < gs_node_inputs(n) && !found; k++) {
+            found = n->in[k] == from;
+            if (n->in[k] > from) /* inputs have lower numbers */
+                gs_compile__mark(m, n->in[k], 1);
+        }
+    }
+    gs_compile__unmark(m);
+    return found;
 }
 
-uint32_t gs_compile__partner(const gs_ir *ir, uint32_t i, uint8_t *scratch)
+uint32_t gs_compile__partner(const gs_ir *ir, uint32_t i, const uint32_t *attend, uint32_t attends, gs_marks *m)
 {
     const uint32_t score = gs_ir_node(ir, i)->in[0];
-    for (uint32_t v = 0; v < gs_ir_count(ir); v++)
-        if (gs_ir_node(ir, v)->op == GS_OP_ATTEND && gs_ir_node(ir, v)->in[0] == score &&
-            (v < i || !depends(ir, v, i, scratch)))
-            return v;
+    for (uint32_t k = 0; k < attends; k++)
+        if (gs_ir_node(ir, attend[k])->in[0] == score && (attend[k] < i || !depends(ir, attend[k], i, m)))
+            return attend[k];
     return GS_IR_NONE;
 }

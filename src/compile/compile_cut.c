@@ -20,6 +20,7 @@
  * greedy between stages; a local search then forbids stored values one at a time, and tries
  * later stages for the gradients of parameters, and keeps what costs less.
  */
+#include <stdlib.h>
 #include <string.h>
 
 #include "base/alloc.h"
@@ -85,7 +86,12 @@ void gs_compile__cut_free(gs_cut *c)
     gs_free(c->operand);
     gs_free(c->scale);
     gs_free(c->partner);
-    gs_free(c->bits);
+    gs_free(c->marks.bits);
+    gs_free(c->marks.node);
+    gs_free(c->by_place);
+    gs_free(c->place_start);
+    gs_free(c->attend);
+    gs_free(c->lse);
     gs_free(c->direction);
     gs_free(c->sums);
     gs_free(c->place);
@@ -94,197 +100,42 @@ void gs_compile__cut_free(gs_cut *c)
     gs_free(c->may_not_store);
     gs_free(c->stored);
     gs_free(c->candidate);
-    gs_free(c->state);
+    gs_free(c->value);
+    gs_free(c->value_start);
+    gs_free(c->value_end);
+    gs_free(c->seen);
+    gs_free(c->vertex);
     gs_free(c->stack);
     gs_compile__flow_free(c->flow);
     gs_free(c);
 }
 
-/* ---- levels ---- */
-
-/* First stage from `first` on that takes one more sum of this direction. `alone`: a sum with an
- * edge program that is to share it with no other. */
-static uint32_t place_sum(gs_cut *c, uint32_t first, uint32_t direction, bool alone)
-{
-    uint32_t s = first;
-    while (c->sums[s] == GS_STAGE_SUMS || (c->sums[s] > 0 && (alone || c->direction[s] != direction)))
-        s++; /* ends: there are more stages than sums */
-    c->sums[s] = alone ? GS_STAGE_SUMS : c->sums[s] + 1;
-    c->direction[s] = direction;
-    return s;
-}
-
-static void store_operand(gs_cut *c, uint32_t v)
-{
-    c->must_store[v] |= at(c, v)->op != GS_OP_INPUT;
-    c->full[v] = true;
-}
-
-/* What the edge pass of sum `i` reads must be arrays of earlier stages. */
-static void store_operands(gs_cut *c, uint32_t i)
-{
-    if (c->operand[i] != GS_IR_NONE) {
-        store_operand(c, c->operand[i]);
-        if (c->scale[i] != GS_IR_NONE)
-            store_operand(c, c->scale[i]);
-        return;
-    }
-    memset(c->bits, 0, c->nodes);
-    gs_compile__cone(c->ir, i, c->bits);
-    for (uint32_t v = 0; v < i; v++)
-        if ((c->bits[v] & ~(uint8_t)GS_CONE_EDGE) != 0)
-            store_operand(c, v);
-}
-
-static bool is_sequence(const gs_node *n)
-{
-    return n->op == GS_OP_LSTM_IN || n->op == GS_OP_LSTM_BACK;
-}
-
-/* Rows that an edge pass writes at the operand end, and statistics, are complete when their stage is, so who reads
- * them is in a later one. */
-static bool is_late(const gs_node *n, const gs_node *in)
-{
-    return is_statistic(in) || (in->op == GS_OP_LSTM_BACK && n->op != GS_OP_LSTM_WEIGHT);
-}
-
-/* May the rows of sum `i` be read from what they are made of? */
-static bool read_instead(gs_cut *c, uint32_t i)
-{
-    gs_rows_read r;
-    if (c->operand[i] == GS_IR_NONE || !gs_compile__read_instead(&r, c->ir, at(c, i)))
-        return false;
-    c->may_scale |= r.scale != GS_IR_NONE;
-    if (r.scale != GS_IR_NONE && !c->scales)
-        return false;
-    c->operand[i] = r.operand;
-    c->scale[i] = r.scale;
-    c->level[i] = 1 + GS_MAX(c->level[r.operand], r.scale != GS_IR_NONE ? c->level[r.scale] : 0);
-    return true;
-}
-
-/* A value of edges has the level of the vertex values it is made of. */
-static void find_level(gs_cut *c, uint32_t i)
-{
-    const gs_node *n = at(c, i);
-    const bool out =
-        n->op == GS_OP_SUM_OUT || n->op == GS_OP_PICK_OUT || n->op == GS_OP_SPLIT_OUT || n->op == GS_OP_TYPE_OUTER;
-
-    c->level[i] = gs_op_classof(n->op) == GS_CLASS_LEAF || (n->type & GS_TYPE_S) != 0 ? 0 : 1;
-    if (c->partner[i] != GS_IR_NONE) {
-        c->level[i] = c->level[c->partner[i]];
-        return;
-    }
-    c->operand[i] = gs_compile__operand(c->ir, n);
-    const bool instead = read_instead(c, i);
-    for (uint32_t k = 0; k < gs_node_inputs(n) && !instead; k++)
-        c->level[i] = GS_MAX(c->level[i], c->level[n->in[k]] + (is_sum(n) || is_late(n, at(c, n->in[k]))));
-    if (!is_sum(n))
-        return;
-    c->level[i] = place_sum(c, c->level[i], out, is_sequence(n) || (c->no_fuse && c->operand[i] == GS_IR_NONE));
-    c->must_store[i] |= n->op == GS_OP_LSTM_BACK;
-    c->full[i] |= n->op == GS_OP_LSTM_BACK;
-    store_operands(c, i);
-}
-
-/* A sum of rows that waits for another one, to be divided by it, is made together with that: it need not be stored.
- * From the last node to the first, so that all who use a value have their stages when it is looked at. */
-static void delay_sums(gs_cut *c)
-{
-    uint32_t *const first_use = c->stack; /* stage */
-
-    memset(first_use, 0xff, c->nodes * sizeof(*first_use));
-    for (uint32_t o = 0; o < gs_ir_outputs(c->ir); o++)
-        first_use[gs_ir_output(c->ir, o)->node] = 0; /* where it is made */
-    for (uint32_t i = c->nodes; i-- > 0;) {
-        const gs_node *n = at(c, i);
-        const uint32_t now = c->level[i], then = c->operand[i] != GS_IR_NONE ? first_use[i] : now;
-        if (then != UINT32_MAX && then > now && c->sums[then] > 0 && c->sums[then] < GS_STAGE_SUMS &&
-            c->direction[then] == c->direction[now]) {
-            c->sums[now]--;
-            c->sums[then]++;
-            c->level[i] = then;
-        }
-        for (uint32_t k = 0; k < gs_node_inputs(n); k++) {
-            const uint32_t in = n->in[k], stage = c->level[i] - (is_sum(n) || is_late(n, at(c, in)) ? 1 : 0);
-            first_use[in] = GS_MIN(first_use[in], stage);
-        }
-    }
-}
-
-/* Lists the nodes of each level, in their order. */
-static void sort_by_level(gs_cut *c)
-{
-    memset(c->level_start, 0, ((size_t)c->stages + 2) * sizeof(*c->level_start));
-    for (uint32_t v = 0; v < c->nodes; v++)
-        c->level_start[c->level[v] + 1]++;
-    for (uint32_t t = 0; t <= c->stages; t++)
-        c->level_start[t + 1] += c->level_start[t];
-    for (uint32_t v = 0; v < c->nodes; v++)
-        c->by_level[c->level_start[c->level[v]]++] = v;
-    memmove(c->level_start + 1, c->level_start, ((size_t)c->stages + 1) * sizeof(*c->level_start));
-    c->level_start[0] = 0;
-}
-
-/* In the order of the nodes, but for an LSE_IN, which takes the level of its ATTEND and so
- * comes after that one. */
-static void find_levels(gs_cut *c)
-{
-    uint32_t *const todo = c->stack;
-    bool *const done = c->candidate;
-
-    memset(done, 0, c->nodes * sizeof(*done));
-    for (uint32_t i = 0; i < c->nodes; i++) {
-        c->operand[i] = c->scale[i] = GS_IR_NONE;
-        c->partner[i] = at(c, i)->op == GS_OP_LSE_IN ? gs_compile__partner(c->ir, i, c->bits) : GS_IR_NONE;
-    }
-    for (uint32_t i = 0; i < c->nodes; i++) {
-        uint32_t top = 0;
-        todo[top++] = i;
-        while (top > 0) {
-            const uint32_t v = todo[top - 1], before = top;
-            const gs_node *n = at(c, v);
-            for (uint32_t k = 0; !done[v] && k < gs_node_inputs(n); k++)
-                if (!done[n->in[k]])
-                    todo[top++] = n->in[k];
-            if (!done[v] && c->partner[v] != GS_IR_NONE && !done[c->partner[v]])
-                todo[top++] = c->partner[v];
-            if (top > before)
-                continue;
-            if (!done[v])
-                find_level(c, v);
-            done[v] = true;
-            c->stages = GS_MAX(c->stages, c->level[v]);
-            top--;
-        }
-    }
-    delay_sums(c);
-    sort_by_level(c);
-    for (uint32_t o = 0; o < gs_ir_outputs(c->ir); o++)
-        c->place[o] = c->level[gs_ir_output(c->ir, o)->node];
-}
-
-/* ---- one stage as a network: value v is the arc 2v -> 2v + 1 ---- */
+/* ---- one stage as a network: value v is the arc in_of(v) -> out_of(v) ---- */
 
 typedef struct gs_network {
     gs_cut *c;
     uint32_t stage, top; /* top: of c->stack */
     uint32_t source, sink;
-    uint8_t *seen; /* [nodes] the stage's row of c->state while the network is made */
 } gs_network;
+
+static uint32_t in_of(const gs_network *w, uint32_t v) { return w->c->vertex[v]; }
+static uint32_t out_of(const gs_network *w, uint32_t v) { return w->c->vertex[v] + 1; }
 
 static void visit(gs_network *w, uint32_t v)
 {
-    if (w->seen[v])
+    gs_cut *const c = w->c;
+    if (c->seen[v])
         return;
-    w->seen[v] = 1;
-    w->c->stack[w->top++] = v;
+    c->seen[v] = 1;
+    c->stack[w->top++] = v;
+    c->vertex[v] = gs_compile__flow_vertex(c->flow);
+    (void)gs_compile__flow_vertex(c->flow);
 }
 
 static void need(gs_network *w, uint32_t v)
 {
     visit(w, v);
-    gs_compile__flow_arc(w->c->flow, 2 * v + 1, w->sink, GS_COST_INF);
+    gs_compile__flow_arc(w->c->flow, out_of(w, v), w->sink, GS_COST_INF);
 }
 
 /* Calls `fn` for what stage t has to produce. */
@@ -296,10 +147,11 @@ static void for_each_goal(gs_network *w, void (*fn)(gs_network *w, uint32_t v))
         if (c->stored[v] || at(c, v)->op == GS_OP_XENT_GRAD || is_statistic(at(c, v)))
             fn(w, v);
     }
-    for (uint32_t o = 0; o < gs_ir_outputs(c->ir); o++)
-        if (c->place[o] == w->stage && gs_ir_output(c->ir, o)->kind != GS_OUTPUT_LOGITS &&
-            gs_ir_output(c->ir, o)->kind != GS_OUTPUT_STORE)
-            fn(w, gs_ir_output(c->ir, o)->node);
+    for (uint32_t i = c->place_start[w->stage]; i < c->place_start[w->stage + 1]; i++) {
+        const gs_output *const o = gs_ir_output(c->ir, c->by_place[i]);
+        if (o->kind != GS_OUTPUT_LOGITS && o->kind != GS_OUTPUT_STORE)
+            fn(w, o->node);
+    }
 }
 
 static void add_value(gs_network *w, uint32_t v)
@@ -318,52 +170,83 @@ static void add_value(gs_network *w, uint32_t v)
     else if (loadable)
         load = gs_compile__row_cost(c, v) * (c->stored[v] ? 1 : 2) + wear_cost(c, v);
     compute = n->op == GS_OP_INPUT || (here_only && c->level[v] != w->stage) ? GS_COST_INF : compute_cost(c, n);
-    gs_compile__flow_arc(c->flow, w->source, 2 * v, compute);
-    gs_compile__flow_arc(c->flow, 2 * v, 2 * v + 1, load);
+    gs_compile__flow_arc(c->flow, w->source, in_of(w, v), compute);
+    gs_compile__flow_arc(c->flow, in_of(w, v), out_of(w, v), load);
     for (uint32_t k = 0; compute < GS_COST_INF && k < gs_node_inputs(n); k++) {
         visit(w, n->in[k]);
-        gs_compile__flow_arc(c->flow, 2 * n->in[k] + 1, 2 * v, GS_COST_INF);
+        gs_compile__flow_arc(c->flow, out_of(w, n->in[k]), in_of(w, v), GS_COST_INF);
     }
 }
 
 static void settle(gs_network *w, uint32_t v)
 {
     gs_cut *c = w->c;
-    if (w->seen[v] != GS_CUT_UNUSED || is_free(c, v, w->stage))
+    if (c->seen[v] != GS_CUT_UNUSED || is_free(c, v, w->stage))
         return;
-    w->seen[v] = gs_compile__flow_source_side(c->flow, 2 * v) ? GS_CUT_LOADED : GS_CUT_COMPUTED;
+    c->seen[v] = gs_compile__flow_source_side(c->flow, in_of(w, v)) ? GS_CUT_LOADED : GS_CUT_COMPUTED;
     c->stack[w->top++] = v;
+}
+
+static void clear_seen(gs_network *w)
+{
+    for (uint32_t i = 0; i < w->top; i++)
+        w->c->seen[w->c->stack[i]] = 0;
+    w->top = 0;
+}
+
+/* Appends what was settled to the values of all stages. */
+static void keep_values(const gs_network *w)
+{
+    gs_cut *const c = w->c;
+
+    c->value_start[w->stage] = c->value_end[w->stage] = c->values;
+    if (c->values + w->top > c->value_room) {
+        const uint32_t room = GS_MAX(2 * c->value_room, c->values + w->top);
+        uint32_t *const more = gs_realloc(c->value, room * sizeof(*more));
+        if (more == NULL) {
+            c->failed = GS_ENOMEM;
+            return;
+        }
+        c->value = more;
+        c->value_room = room;
+    }
+    for (uint32_t i = 0; i < w->top; i++)
+        c->value[c->values++] = 4 * c->stack[i] + c->seen[c->stack[i]];
+    c->value_end[w->stage] = c->values;
 }
 
 /* Decides stage t; adds its cost to c->cost and marks what it wants stored. */
 static void cut_stage(gs_cut *c, uint32_t t)
 {
-    gs_network w = {.c = c, .stage = t, .source = 2 * c->nodes, .sink = 2 * c->nodes + 1};
+    gs_network w = {.c = c, .stage = t};
 
-    w.seen = c->state + (size_t)t * c->nodes;
-    memset(w.seen, 0, c->nodes);
-    gs_compile__flow_reset(c->flow, 2 * c->nodes + 2);
+    gs_compile__flow_reset(c->flow);
+    w.source = gs_compile__flow_vertex(c->flow);
+    w.sink = gs_compile__flow_vertex(c->flow);
     for_each_goal(&w, need);
     for (uint32_t i = 0; i < w.top; i++)
         add_value(&w, c->stack[i]);
     c->cost += gs_compile__flow_run(c->flow, w.source, w.sink);
-    memset(w.seen, GS_CUT_UNUSED, c->nodes);
-    w.top = 0;
+    clear_seen(&w);
     for_each_goal(&w, settle);
     for (uint32_t i = 0; i < w.top; i++) {
         const gs_node *n = at(c, c->stack[i]);
-        if (w.seen[c->stack[i]] == GS_CUT_LOADED)
+        if (c->seen[c->stack[i]] == GS_CUT_LOADED)
             c->stored[c->stack[i]] = n->op != GS_OP_INPUT;
         else if (!is_sum(n))
             for (uint32_t k = 0; k < gs_node_inputs(n); k++)
                 settle(&w, n->in[k]);
     }
+    keep_values(&w);
+    clear_seen(&w);
 }
 
 static uint64_t evaluate(gs_cut *c)
 {
     c->cost = 0;
+    c->values = 0;
     memcpy(c->stored, c->must_store, c->nodes * sizeof(*c->stored));
+    gs_compile__sort_by_stage(c, c->place, gs_ir_outputs(c->ir), c->by_place, c->place_start);
     for (uint32_t t = c->stages; t > 0; t--)
         cut_stage(c, t);
     return c->cost;
@@ -455,7 +338,16 @@ static gs_cut *cut_new(const gs_ir *ir)
     c->operand = gs_calloc(n, sizeof(*c->operand));
     c->scale = gs_calloc(n, sizeof(*c->scale));
     c->partner = gs_calloc(n, sizeof(*c->partner));
-    c->bits = gs_calloc(n, sizeof(*c->bits));
+    c->marks.bits = gs_calloc(n, sizeof(*c->marks.bits));
+    c->marks.node = gs_calloc(n, sizeof(*c->marks.node));
+    c->attend = gs_calloc(n, sizeof(*c->attend));
+    c->lse = gs_calloc(n, sizeof(*c->lse));
+    c->seen = gs_calloc(n, sizeof(*c->seen));
+    c->vertex = gs_calloc(n, sizeof(*c->vertex));
+    c->value_start = gs_calloc(stages, sizeof(*c->value_start));
+    c->value_end = gs_calloc(stages, sizeof(*c->value_end));
+    c->by_place = gs_calloc((size_t)gs_ir_outputs(ir) + 1, sizeof(*c->by_place));
+    c->place_start = gs_calloc((size_t)stages + 2, sizeof(*c->place_start));
     c->direction = gs_calloc(stages, sizeof(*c->direction));
     c->sums = gs_calloc(stages, sizeof(*c->sums));
     c->place = gs_calloc((size_t)gs_ir_outputs(ir) + 1, sizeof(*c->place));
@@ -467,13 +359,28 @@ static gs_cut *cut_new(const gs_ir *ir)
     c->stack = gs_calloc(4 * (size_t)n + 4, sizeof(*c->stack)); /* find_levels() may meet a node once an input */
     c->flow = gs_compile__flow_new(2 * n + 2, 6 * n + gs_ir_outputs(ir) + 8);
     if (c->level == NULL || c->by_level == NULL || c->level_start == NULL || c->operand == NULL || c->scale == NULL ||
-        c->partner == NULL || c->bits == NULL || c->direction == NULL || c->sums == NULL || c->place == NULL ||
+        c->partner == NULL || c->marks.bits == NULL || c->marks.node == NULL || c->attend == NULL || c->lse == NULL ||
+        c->seen == NULL || c->vertex == NULL || c->value_start == NULL || c->value_end == NULL ||
+        c->by_place == NULL || c->place_start == NULL || c->direction == NULL || c->sums == NULL || c->place == NULL ||
         c->must_store == NULL || c->full == NULL || c->may_not_store == NULL || c->stored == NULL ||
         c->candidate == NULL || c->stack == NULL || c->flow == NULL) {
         gs_compile__cut_free(c);
         return NULL;
     }
     return c;
+}
+
+static int by_value(const void *a, const void *b)
+{
+    const uint32_t x = *(const uint32_t *)a, y = *(const uint32_t *)b;
+    return (x > y) - (x < y);
+}
+
+static void sort_values(gs_cut *c)
+{
+    for (uint32_t t = 1; t <= c->stages; t++)
+        if (c->value_end[t] - c->value_start[t] > 1)
+            qsort(c->value + c->value_start[t], c->value_end[t] - c->value_start[t], sizeof(*c->value), by_value);
 }
 
 static gs_status cut(gs_cut **out, const gs_ir *ir, const gs_compile_options *options, bool search_more, bool scales)
@@ -492,16 +399,16 @@ static gs_status cut(gs_cut **out, const gs_ir *ir, const gs_compile_options *op
             c->must_store[gs_ir_output(ir, o)->node] = c->full[gs_ir_output(ir, o)->node] = true;
     if (options->store_logits)
         c->must_store[gs_ir_root(ir)] = c->full[gs_ir_root(ir)] = true;
-    find_levels(c);
-    c->state = gs_calloc((size_t)c->stages + 1, c->nodes);
-    if (c->state == NULL) {
-        gs_compile__cut_free(c);
-        return gs_fail(GS_ENOMEM, "no memory to cut the model into stages");
-    }
+    gs_compile__find_levels(c);
     if (search_more)
         search_sets(c);
     else
         evaluate(c);
+    if (c->failed != GS_OK) {
+        gs_compile__cut_free(c);
+        return gs_fail(GS_ENOMEM, "no memory to cut the model into stages");
+    }
+    sort_values(c);
     c->cost += gs_compile__fixed_cost(c, options->edges_per_vertex);
     *out = c;
     return GS_OK;

@@ -283,11 +283,11 @@ static void store_sum(gs_emitter *e, gs_stage *s, uint32_t v)
 /* Gradients may be placed in a later stage than their level, so they go by output. */
 static void emit_gradients(gs_emitter *e, gs_stage *s, uint32_t t)
 {
-    for (uint32_t o = 0; o < gs_ir_outputs(e->c->ir); o++) {
-        const gs_output *out = gs_ir_output(e->c->ir, o);
+    for (uint32_t k = e->c->place_start[t]; k < e->c->place_start[t + 1]; k++) {
+        const gs_output *out = gs_ir_output(e->c->ir, e->c->by_place[k]);
         const gs_node *n = at(e, out->node);
         gs_instr i = {.op = n->op, .dst = GS_NONE};
-        if (out->kind != GS_OUTPUT_GRAD || e->c->place[o] != t || n->op == GS_OP_LSTM_WEIGHT ||
+        if (out->kind != GS_OUTPUT_GRAD || n->op == GS_OP_LSTM_WEIGHT ||
             n->op == GS_OP_TYPE_WEIGHT)
             continue;
         i.dst = e->param[out->param];
@@ -336,9 +336,10 @@ static void emit_statistic(const gs_emitter *e, gs_stage *s, uint32_t v)
 
 static void emit_values(gs_emitter *e, gs_stage *s, uint32_t t)
 {
-    for (uint32_t v = 0; v < e->c->nodes; v++) {
+    for (uint32_t i = e->c->value_start[t]; i < e->c->value_end[t]; i++) {
+        const uint32_t v = gs_cut_node(e->c->value[i]);
         const gs_node *n = at(e, v);
-        const gs_cut_state state = gs_cut_at(e->c, t, v);
+        const gs_cut_state state = gs_cut_state_of(e->c->value[i]);
         if (state == GS_CUT_LOADED)
             emit_load(e, s, v);
         else if (state == GS_CUT_COMPUTED && gs_compile__is_sum(n) && e->c->stored[v] && n->op != GS_OP_LSTM_BACK)
@@ -350,8 +351,36 @@ static void emit_values(gs_emitter *e, gs_stage *s, uint32_t t)
     }
 }
 
+/* Tables were made for the most that a stage may have. One that cannot be made smaller stays as it is. */
+static void fit(void **array, uint32_t count, size_t size)
+{
+    void *const p = gs_realloc(*array, GS_MAX(count, 1u) * size);
+    if (p != NULL)
+        *array = p;
+}
+
+static void fit_stage(gs_stage *s)
+{
+    fit((void **)&s->reg, s->regs, sizeof(*s->reg));
+    fit((void **)&s->instr, s->instrs, sizeof(*s->instr));
+    fit((void **)&s->edge_reg, s->edge_regs, sizeof(*s->edge_reg));
+    fit((void **)&s->edge_instr, s->edge_instrs, sizeof(*s->edge_instr));
+}
+
+/* Notes what stage t computes and loads, or forgets it. */
+static void enter_stage(gs_emitter *e, uint32_t t, bool enter)
+{
+    for (uint32_t i = e->c->value_start[t]; i < e->c->value_end[t]; i++) {
+        const uint32_t v = gs_cut_node(e->c->value[i]);
+        e->state[v] = enter ? (uint8_t)gs_cut_state_of(e->c->value[i]) : GS_CUT_UNUSED;
+        e->reg[v] = GS_NONE;
+    }
+}
+
 static gs_status emit_stage(gs_emitter *e, uint32_t t, uint32_t number)
 {
+    const size_t values = e->c->value_end[t] - e->c->value_start[t];
+    const size_t outputs = e->c->place_start[t + 1] - e->c->place_start[t];
     void *stages = e->p->stage;
     gs_stage *s;
     gs_status st = grow(&stages, e->p->stages, sizeof(gs_stage));
@@ -360,24 +389,25 @@ static gs_status emit_stage(gs_emitter *e, uint32_t t, uint32_t number)
         return st;
     e->p->stage = stages;
     s = &e->p->stage[e->p->stages++]; /* freed with the program from here on */
-    s->reg = gs_calloc(2 * (size_t)e->c->nodes + 2 * GS_STAGE_SUMS, sizeof(*s->reg));
-    s->instr = gs_calloc(2 * (size_t)e->c->nodes + gs_ir_outputs(e->c->ir), sizeof(*s->instr));
+    s->reg = gs_calloc(2 * values + 2 * GS_STAGE_SUMS, sizeof(*s->reg));
+    s->instr = gs_calloc(2 * values + outputs + 1, sizeof(*s->instr));
     if (s->reg == NULL || s->instr == NULL)
         return no_memory();
-    for (uint32_t v = 0; v < e->c->nodes; v++)
-        e->reg[v] = GS_NONE;
-    if ((st = gs_compile__emit_edges(e, s, t)) != GS_OK)
-        return st;
-    emit_values(e, s, t);
-    emit_gradients(e, s, t);
-    name_stage(e, s, number);
-    return GS_OK;
+    enter_stage(e, t, true);
+    if ((st = gs_compile__emit_edges(e, s, t)) == GS_OK) {
+        emit_values(e, s, t);
+        emit_gradients(e, s, t);
+        name_stage(e, s, number);
+        fit_stage(s);
+    }
+    enter_stage(e, t, false);
+    return st;
 }
 
 static bool stage_is_empty(const gs_cut *c, uint32_t t)
 {
-    for (uint32_t v = 0; v < c->nodes; v++)
-        if (gs_cut_at(c, t, v) == GS_CUT_COMPUTED)
+    for (uint32_t i = c->value_start[t]; i < c->value_end[t]; i++)
+        if (gs_cut_state_of(c->value[i]) == GS_CUT_COMPUTED)
             return false;
     return true;
 }
@@ -428,9 +458,11 @@ gs_status gs_compile__emit(gs_program *p, const gs_cut *c, const gs_compile_opti
     e.reg = gs_malloc_array(c->nodes, sizeof(*e.reg));
     e.edge = gs_malloc_array(c->nodes, sizeof(*e.edge));
     e.edge_destination = gs_malloc_array(c->nodes, sizeof(*e.edge_destination));
-    e.bits = gs_malloc_array(c->nodes, sizeof(*e.bits));
+    e.marks.bits = gs_calloc(c->nodes, sizeof(*e.marks.bits));
+    e.marks.node = gs_malloc_array(c->nodes, sizeof(*e.marks.node));
+    e.state = gs_calloc(c->nodes, sizeof(*e.state));
     st = e.array == NULL || e.param == NULL || e.reg == NULL || e.edge == NULL || e.edge_destination == NULL ||
-                 e.bits == NULL
+                 e.marks.bits == NULL || e.marks.node == NULL || e.state == NULL
              ? no_memory()
              : emit_pass(&e);
     if (st != GS_OK)
@@ -440,6 +472,8 @@ gs_status gs_compile__emit(gs_program *p, const gs_cut *c, const gs_compile_opti
     gs_free(e.reg);
     gs_free(e.edge);
     gs_free(e.edge_destination);
-    gs_free(e.bits);
+    gs_free(e.marks.bits);
+    gs_free(e.marks.node);
+    gs_free(e.state);
     return st;
 }

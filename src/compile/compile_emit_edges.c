@@ -24,7 +24,7 @@ static const gs_node *at(const gs_emitter *e, uint32_t i)
 /* A sum of its own in stage t: not an LSE_IN that its ATTEND gives. */
 static bool in_stage(const gs_emitter *e, uint32_t v, uint32_t t)
 {
-    return gs_compile__is_sum(at(e, v)) && gs_cut_at(e->c, t, v) == GS_CUT_COMPUTED && e->c->level[v] == t &&
+    return gs_compile__is_sum(at(e, v)) && e->state[v] == GS_CUT_COMPUTED && e->c->level[v] == t &&
            e->c->partner[v] == GS_IR_NONE;
 }
 
@@ -82,12 +82,15 @@ static void emit_program(gs_emitter *e, gs_stage *s)
     const gs_edge_reg_kind source = s->direction == 0 ? GS_EDGE_OPERAND : GS_EDGE_TARGET;
     const gs_edge_reg_kind destination = s->direction == 0 ? GS_EDGE_TARGET : GS_EDGE_OPERAND;
 
-    for (uint32_t v = 0; v < e->c->nodes; v++) {
-        if ((e->bits[v] & GS_CONE_SOURCE) != 0)
+    gs_compile__sort_marks(&e->marks);
+    for (uint32_t i = 0; i < e->marks.count; i++) {
+        const uint32_t v = e->marks.node[i];
+        e->edge[v] = e->edge_destination[v] = GS_NONE; /* not those of another stage */
+        if ((e->marks.bits[v] & GS_CONE_SOURCE) != 0)
             e->edge[v] = add_edge_reg(s, source, at(e, v)->width, e->array[v]);
-        if ((e->bits[v] & GS_CONE_DESTINATION) != 0)
+        if ((e->marks.bits[v] & GS_CONE_DESTINATION) != 0)
             e->edge_destination[v] = add_edge_reg(s, destination, at(e, v)->width, e->array[v]);
-        if ((e->bits[v] & GS_CONE_EDGE) == 0)
+        if ((e->marks.bits[v] & GS_CONE_EDGE) == 0)
             continue;
         if (at(e, v)->op == GS_OP_WEIGHT)
             e->edge[v] = add_edge_reg(s, GS_EDGE_WEIGHT, 1, GS_NONE);
@@ -125,9 +128,9 @@ static gs_sum_kind kind_of(const gs_emitter *e, uint32_t v)
 static uint32_t emit_lse(gs_emitter *e, gs_stage *s, uint32_t v)
 {
     const uint32_t r = gs_compile__add_reg(s, GS_REG_SUM, at(e, at(e, v)->in[0]), GS_NONE);
-    for (uint32_t i = 0; i < e->c->nodes; i++)
-        if (e->c->partner[i] == v)
-            e->reg[i] = r;
+    for (uint32_t i = 0; i < e->c->lses; i++)
+        if (e->c->partner[e->c->lse[i]] == v)
+            e->reg[e->c->lse[i]] = r;
     return r;
 }
 
@@ -196,24 +199,22 @@ gs_status gs_compile__emit_edges(gs_emitter *e, gs_stage *s, uint32_t t)
     const gs_cut *c = e->c;
     bool program = false;
 
-    memset(e->bits, 0, c->nodes);
-    memset(e->edge, 0xff, c->nodes * sizeof(*e->edge)); /* GS_NONE */
-    memset(e->edge_destination, 0xff, c->nodes * sizeof(*e->edge_destination));
     s->direction = c->direction[t];
-    for (uint32_t v = 0; v < c->nodes; v++)
-        if (in_stage(e, v, t) && c->operand[v] == GS_IR_NONE) {
-            gs_compile__cone(c->ir, v, e->bits);
+    for (uint32_t i = c->level_start[t]; i < c->level_start[t + 1]; i++)
+        if (in_stage(e, c->by_level[i], t) && c->operand[c->by_level[i]] == GS_IR_NONE) {
+            gs_compile__cone(c->ir, c->by_level[i], &e->marks);
             program = true;
         }
-    const size_t regs = GS_STAGE_SUMS * GS_ROW_SUM_REGS + (program ? 2 * (size_t)c->nodes : 0);
+    const size_t regs = GS_STAGE_SUMS * GS_ROW_SUM_REGS + 2 * (size_t)e->marks.count;
     s->edge_reg = gs_calloc(regs, sizeof(*s->edge_reg));
-    s->edge_instr = gs_calloc(GS_STAGE_SUMS + (program ? c->nodes : 0), sizeof(*s->edge_instr));
+    s->edge_instr = gs_calloc(GS_STAGE_SUMS + (size_t)e->marks.count, sizeof(*s->edge_instr));
     if (s->edge_reg == NULL || s->edge_instr == NULL)
         return gs_fail(GS_ENOMEM, "no memory for the compiled program");
     if (program)
         emit_program(e, s);
-    for (uint32_t v = 0; v < c->nodes; v++)
-        if (in_stage(e, v, t))
-            emit_sum(e, s, v);
+    for (uint32_t i = c->level_start[t]; i < c->level_start[t + 1]; i++)
+        if (in_stage(e, c->by_level[i], t))
+            emit_sum(e, s, c->by_level[i]);
+    gs_compile__unmark(&e->marks);
     return GS_OK;
 }

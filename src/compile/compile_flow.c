@@ -56,11 +56,12 @@ void gs_compile__flow_free(gs_flow *f)
     gs_free(f);
 }
 
-void gs_compile__flow_reset(gs_flow *f, uint32_t vertices)
+void gs_compile__flow_reset(gs_flow *f) { f->vertices = f->arcs = 0; }
+
+uint32_t gs_compile__flow_vertex(gs_flow *f)
 {
-    f->vertices = vertices;
-    f->arcs = 0;
-    memset(f->first, 0xff, vertices * sizeof(*f->first));
+    f->first[f->vertices] = NO_ARC;
+    return f->vertices++;
 }
 
 static void half_arc(gs_flow *f, uint32_t from, uint32_t to, uint64_t capacity)

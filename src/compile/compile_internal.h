@@ -42,10 +42,20 @@ typedef struct gs_rows_read {
 } gs_rows_read;
 /* False: nothing. */
 bool gs_compile__read_instead(gs_rows_read *out, const gs_ir *ir, const gs_node *sum);
-/* Adds the cone of sum `i` to bits[nodes]. */
-void gs_compile__cone(const gs_ir *ir, uint32_t i, uint8_t *bits);
-/* The ATTEND whose edge pass also gives the LSE_IN `i`, or GS_IR_NONE. `scratch`: [nodes]. */
-uint32_t gs_compile__partner(const gs_ir *ir, uint32_t i, uint8_t *scratch);
+/* Marked nodes, so that what was marked for one stage is cleared without looking at the whole graph. */
+typedef struct gs_marks {
+    uint8_t *bits;  /* [nodes] */
+    uint32_t *node; /* [nodes] those whose bits are not 0, in any order */
+    uint32_t count;
+} gs_marks;
+
+void gs_compile__mark(gs_marks *m, uint32_t node, unsigned bits);
+void gs_compile__unmark(gs_marks *m); /* all */
+void gs_compile__sort_marks(gs_marks *m); /* in the order of the graph */
+/* Adds the cone of sum `i`. */
+void gs_compile__cone(const gs_ir *ir, uint32_t i, gs_marks *m);
+/* The ATTEND whose edge pass also gives the LSE_IN `i`, or GS_IR_NONE: one of attend[attends], in their order. */
+uint32_t gs_compile__partner(const gs_ir *ir, uint32_t i, const uint32_t *attend, uint32_t attends, gs_marks *m);
 
 /* ---- compile_cut.c: which stage computes, stores and loads what ---- */
 
@@ -66,6 +76,9 @@ typedef struct gs_cut {
     uint32_t *direction;  /* [stages + 1] of the stage's sums */
     uint32_t *sums;       /* [stages + 1] */
     uint32_t *place;      /* [outputs] stage of each output */
+    uint32_t *by_place, *place_start; /* outputs of stage t, as nodes of a level are listed below */
+    uint32_t *attend, *lse; /* [attends], [lses] nodes of these operators */
+    uint32_t attends, lses;
     bool no_fuse;
     bool scales, may_scale; /* rows may be multiplied as they are read; result: some could be */
     gs_dtype rest;        /* gs_compile_options ... */
@@ -76,28 +89,38 @@ typedef struct gs_cut {
     bool *may_not_store;  /* [nodes] the search ruled it out */
     bool *stored;         /* [nodes] result: becomes an array */
     bool *candidate;      /* scratch [nodes] */
-    uint8_t *bits;        /* scratch [nodes] */
+    gs_marks marks;       /* scratch */
     uint32_t *by_level, *level_start; /* nodes of level t: by_level[level_start[t]], ... [level_start[t + 1]) */
-    uint8_t *state;       /* [(stages + 1) * nodes] result: gs_cut_state in each stage */
+    /* result: what each stage computes or loads, in the order of the graph. Stages know a few of all nodes each. */
+    uint32_t *value;      /* [values] node * 4 + gs_cut_state */
+    uint32_t values, value_room;
+    uint32_t *value_start, *value_end; /* [stages + 1] of stage t: value[value_start[t]], ... */
     uint64_t cost;        /* result */
+    gs_status failed;     /* memory was short */
     struct gs_flow *flow; /* scratch */
-    uint32_t *stack;      /* scratch [nodes] */
+    uint8_t *seen;        /* scratch [nodes], all 0 */
+    uint32_t *vertex;     /* scratch [nodes] of the network being made */
+    uint32_t *stack;      /* scratch [4 * nodes] */
 } gs_cut;
 
+static inline uint32_t gs_cut_node(uint32_t value) { return value / 4; }
+static inline gs_cut_state gs_cut_state_of(uint32_t value) { return (gs_cut_state)(value % 4); }
+
+/* compile_levels.c: fills `level` and what goes with it, and lists nodes by level. */
+void gs_compile__find_levels(gs_cut *c);
+/* Lists items 0, 1, ... of each stage, in their order: those of t are list[start[t]], ... [start[t + 1]). */
+void gs_compile__sort_by_stage(const gs_cut *c, const uint32_t *stage, uint32_t items, uint32_t *list,
+                               uint32_t *start);
 /* May rows of so many numbers be stored in two bytes each? Only if a row is whole words (program_check.c). */
 static inline bool gs_compile__may_round(uint32_t width, uint32_t least) { return width >= least && width % 2 == 0; }
 /* Of the array that node v is, or is stored in. */
 gs_dtype gs_compile__stored_type(const gs_cut *c, uint32_t v);
 uint64_t gs_compile__row_cost(const gs_cut *c, uint32_t v); /* bytes of its row */
 /* compile_cut_edges.c: bytes that do not depend on the search: what edge passes read, and arrays that must be. */
-uint64_t gs_compile__fixed_cost(const gs_cut *c, double edges_per_vertex);
+uint64_t gs_compile__fixed_cost(gs_cut *c, double edges_per_vertex);
 /* `search`: also try other sets of stored values and other stages for gradients. */
 gs_status gs_compile__cut(gs_cut **out, const gs_ir *ir, const gs_compile_options *options, bool search);
 void gs_compile__cut_free(gs_cut *c);
-static inline gs_cut_state gs_cut_at(const gs_cut *c, uint32_t stage, uint32_t node)
-{
-    return (gs_cut_state)c->state[(size_t)stage * c->nodes + node];
-}
 
 /* ---- compile_flow.c: minimum cut of a small network ---- */
 
@@ -105,7 +128,9 @@ typedef struct gs_flow gs_flow;
 /* Room for `vertices` vertices and `arcs` arcs; NULL when memory is short. */
 gs_flow *gs_compile__flow_new(uint32_t vertices, uint32_t arcs);
 void gs_compile__flow_free(gs_flow *f);
-void gs_compile__flow_reset(gs_flow *f, uint32_t vertices);
+void gs_compile__flow_reset(gs_flow *f);
+/* One more vertex: its number, from 0. */
+uint32_t gs_compile__flow_vertex(gs_flow *f);
 void gs_compile__flow_arc(gs_flow *f, uint32_t from, uint32_t to, uint64_t capacity);
 /* Value of the minimum cut; at least GS_COST_INF when there is none of finite value. */
 uint64_t gs_compile__flow_run(gs_flow *f, uint32_t source, uint32_t sink);
@@ -141,7 +166,8 @@ typedef struct gs_emitter {
     uint32_t *reg;    /* [nodes] register in the stage being made */
     uint32_t *edge;   /* [nodes] edge register at the source end or of the edge, in the stage being made */
     uint32_t *edge_destination; /* [nodes] the same at the destination end */
-    uint8_t *bits;    /* scratch [nodes] */
+    uint8_t *state;   /* [nodes] gs_cut_state in the stage being made */
+    gs_marks marks;   /* scratch */
 } gs_emitter;
 
 /* compile_emit_edges.c: the sums of stage `t`, and their edge program. */

@@ -37,8 +37,11 @@ static uint32_t rewrite(gs_ir *to, const gs_ir *from, uint32_t i, const uint32_t
 static void find_later(const gs_cut *c, uint32_t x, uint32_t y, bool *later)
 {
     for (uint32_t t = c->level[x] + 1; t <= c->stages; t++)
-        for (uint32_t i = 0; i < c->nodes; i++)
-            later[i] |= i != y && !gs_compile__is_sum(gs_ir_node(c->ir, i)) && gs_cut_at(c, t, i) == GS_CUT_COMPUTED;
+        for (uint32_t k = c->value_start[t]; k < c->value_end[t]; k++) {
+            const uint32_t i = gs_cut_node(c->value[k]);
+            later[i] |= i != y && !gs_compile__is_sum(gs_ir_node(c->ir, i)) &&
+                        gs_cut_state_of(c->value[k]) == GS_CUT_COMPUTED;
+        }
 }
 
 /* `ir` without the second array for the operand of sum `i`, as a new graph; *out stays

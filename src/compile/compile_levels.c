@@ -1,0 +1,176 @@
+/* compile_levels.c - the first stage that can compute each value: its level. compile_cut.c says what a level is. */
+#include <string.h>
+
+#include "base/size.h"
+#include "compile/compile_internal.h"
+
+static const gs_node *at(const gs_cut *c, uint32_t i) { return gs_ir_node(c->ir, i); }
+static bool is_sum(const gs_node *n) { return gs_compile__is_sum(n); }
+static bool is_statistic(const gs_node *n) { return gs_op_classof(n->op) == GS_CLASS_STATISTIC; }
+
+/* First stage from `first` on that takes one more sum of this direction. `alone`: a sum with an
+ * edge program that is to share it with no other. */
+static uint32_t place_sum(gs_cut *c, uint32_t first, uint32_t direction, bool alone)
+{
+    uint32_t s = first;
+    while (c->sums[s] == GS_STAGE_SUMS || (c->sums[s] > 0 && (alone || c->direction[s] != direction)))
+        s++; /* ends: there are more stages than sums */
+    c->sums[s] = alone ? GS_STAGE_SUMS : c->sums[s] + 1;
+    c->direction[s] = direction;
+    return s;
+}
+
+static void store_operand(gs_cut *c, uint32_t v)
+{
+    c->must_store[v] |= at(c, v)->op != GS_OP_INPUT;
+    c->full[v] = true;
+}
+
+/* What the edge pass of sum `i` reads must be arrays of earlier stages. */
+static void store_operands(gs_cut *c, uint32_t i)
+{
+    if (c->operand[i] != GS_IR_NONE) {
+        store_operand(c, c->operand[i]);
+        if (c->scale[i] != GS_IR_NONE)
+            store_operand(c, c->scale[i]);
+        return;
+    }
+    gs_compile__cone(c->ir, i, &c->marks);
+    for (uint32_t k = 0; k < c->marks.count; k++)
+        if ((c->marks.bits[c->marks.node[k]] & ~(uint8_t)GS_CONE_EDGE) != 0)
+            store_operand(c, c->marks.node[k]);
+    gs_compile__unmark(&c->marks);
+}
+
+static bool is_sequence(const gs_node *n)
+{
+    return n->op == GS_OP_LSTM_IN || n->op == GS_OP_LSTM_BACK;
+}
+
+/* Rows that an edge pass writes at the operand end, and statistics, are complete when their stage is, so who reads
+ * them is in a later one. */
+static bool is_late(const gs_node *n, const gs_node *in)
+{
+    return is_statistic(in) || (in->op == GS_OP_LSTM_BACK && n->op != GS_OP_LSTM_WEIGHT);
+}
+
+/* May the rows of sum `i` be read from what they are made of? */
+static bool read_instead(gs_cut *c, uint32_t i)
+{
+    gs_rows_read r;
+    if (c->operand[i] == GS_IR_NONE || !gs_compile__read_instead(&r, c->ir, at(c, i)))
+        return false;
+    c->may_scale |= r.scale != GS_IR_NONE;
+    if (r.scale != GS_IR_NONE && !c->scales)
+        return false;
+    c->operand[i] = r.operand;
+    c->scale[i] = r.scale;
+    c->level[i] = 1 + GS_MAX(c->level[r.operand], r.scale != GS_IR_NONE ? c->level[r.scale] : 0);
+    return true;
+}
+
+/* A value of edges has the level of the vertex values it is made of. */
+static void find_level(gs_cut *c, uint32_t i)
+{
+    const gs_node *n = at(c, i);
+    const bool out =
+        n->op == GS_OP_SUM_OUT || n->op == GS_OP_PICK_OUT || n->op == GS_OP_SPLIT_OUT || n->op == GS_OP_TYPE_OUTER;
+
+    c->level[i] = gs_op_classof(n->op) == GS_CLASS_LEAF || (n->type & GS_TYPE_S) != 0 ? 0 : 1;
+    if (c->partner[i] != GS_IR_NONE) {
+        c->level[i] = c->level[c->partner[i]];
+        return;
+    }
+    c->operand[i] = gs_compile__operand(c->ir, n);
+    const bool instead = read_instead(c, i);
+    for (uint32_t k = 0; k < gs_node_inputs(n) && !instead; k++)
+        c->level[i] = GS_MAX(c->level[i], c->level[n->in[k]] + (is_sum(n) || is_late(n, at(c, n->in[k]))));
+    if (!is_sum(n))
+        return;
+    c->level[i] = place_sum(c, c->level[i], out, is_sequence(n) || (c->no_fuse && c->operand[i] == GS_IR_NONE));
+    c->must_store[i] |= n->op == GS_OP_LSTM_BACK;
+    c->full[i] |= n->op == GS_OP_LSTM_BACK;
+    store_operands(c, i);
+}
+
+/* A sum of rows that waits for another one, to be divided by it, is made together with that: it need not be stored.
+ * From the last node to the first, so that all who use a value have their stages when it is looked at. */
+static void delay_sums(gs_cut *c)
+{
+    uint32_t *const first_use = c->stack; /* stage */
+
+    memset(first_use, 0xff, c->nodes * sizeof(*first_use));
+    for (uint32_t o = 0; o < gs_ir_outputs(c->ir); o++)
+        first_use[gs_ir_output(c->ir, o)->node] = 0; /* where it is made */
+    for (uint32_t i = c->nodes; i-- > 0;) {
+        const gs_node *n = at(c, i);
+        const uint32_t now = c->level[i], then = c->operand[i] != GS_IR_NONE ? first_use[i] : now;
+        if (then != UINT32_MAX && then > now && c->sums[then] > 0 && c->sums[then] < GS_STAGE_SUMS &&
+            c->direction[then] == c->direction[now]) {
+            c->sums[now]--;
+            c->sums[then]++;
+            c->level[i] = then;
+        }
+        for (uint32_t k = 0; k < gs_node_inputs(n); k++) {
+            const uint32_t in = n->in[k], stage = c->level[i] - (is_sum(n) || is_late(n, at(c, in)) ? 1 : 0);
+            first_use[in] = GS_MIN(first_use[in], stage);
+        }
+    }
+}
+
+void gs_compile__sort_by_stage(const gs_cut *c, const uint32_t *stage, uint32_t items, uint32_t *list,
+                               uint32_t *start)
+{
+    memset(start, 0, ((size_t)c->stages + 2) * sizeof(*start));
+    for (uint32_t i = 0; i < items; i++)
+        start[stage[i] + 1]++;
+    for (uint32_t t = 0; t <= c->stages; t++)
+        start[t + 1] += start[t];
+    for (uint32_t i = 0; i < items; i++)
+        list[start[stage[i]]++] = i;
+    memmove(start + 1, start, ((size_t)c->stages + 1) * sizeof(*start));
+    start[0] = 0;
+}
+
+/* In the order of the nodes, but for an LSE_IN, which takes the level of its ATTEND and so
+ * comes after that one. */
+void gs_compile__find_levels(gs_cut *c)
+{
+    uint32_t *const todo = c->stack;
+    bool *const done = c->candidate;
+
+    memset(done, 0, c->nodes * sizeof(*done));
+    for (uint32_t i = 0; i < c->nodes; i++) {
+        c->operand[i] = c->scale[i] = c->partner[i] = GS_IR_NONE;
+        if (at(c, i)->op == GS_OP_ATTEND)
+            c->attend[c->attends++] = i;
+        else if (at(c, i)->op == GS_OP_LSE_IN)
+            c->lse[c->lses++] = i;
+    }
+    for (uint32_t k = 0; k < c->lses; k++)
+        c->partner[c->lse[k]] = gs_compile__partner(c->ir, c->lse[k], c->attend, c->attends, &c->marks);
+    for (uint32_t i = 0; i < c->nodes; i++) {
+        uint32_t top = 0;
+        todo[top++] = i;
+        while (top > 0) {
+            const uint32_t v = todo[top - 1], before = top;
+            const gs_node *n = at(c, v);
+            for (uint32_t k = 0; !done[v] && k < gs_node_inputs(n); k++)
+                if (!done[n->in[k]])
+                    todo[top++] = n->in[k];
+            if (!done[v] && c->partner[v] != GS_IR_NONE && !done[c->partner[v]])
+                todo[top++] = c->partner[v];
+            if (top > before)
+                continue;
+            if (!done[v])
+                find_level(c, v);
+            done[v] = true;
+            c->stages = GS_MAX(c->stages, c->level[v]);
+            top--;
+        }
+    }
+    delay_sums(c);
+    gs_compile__sort_by_stage(c, c->level, c->nodes, c->by_level, c->level_start);
+    for (uint32_t o = 0; o < gs_ir_outputs(c->ir); o++)
+        c->place[o] = c->level[gs_ir_output(c->ir, o)->node];
+}
