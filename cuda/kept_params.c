@@ -11,8 +11,8 @@ void gs_cuda_drop_params(gs_cuda *c)
 {
     if (c->state.moments != 0)
         c->d->memory_free(c->state.moments);
-    c->state.moments = 0;
-    c->state.states = 0;
+    c->state.moments = c->state.previous = 0;
+    c->state.states = c->state.fault = 0;
     c->state.kept = false;
 }
 
@@ -24,7 +24,7 @@ static gs_status clear(const gs_cuda *c, gs_cu_memory memory, uint64_t bytes)
 gs_status gs_cuda_keep_params(void *context, const float *const *param, uint32_t states)
 {
     gs_cuda *const c = context;
-    const uint64_t bytes = states * c->state.learned_bytes;
+    const uint64_t bytes = (states + 1) * c->state.learned_bytes + sizeof(c->state.fault);
     gs_status st;
 
     if (c->program == NULL || states > 2)
@@ -36,11 +36,11 @@ gs_status gs_cuda_keep_params(void *context, const float *const *param, uint32_t
     /* between them, too */
     if ((st = clear(c, c->state.at, c->state.learned_bytes)) != GS_OK)
         return st;
-    if (bytes > 0 &&
-        ((st = gs_cuda_check(c, c->d->memory_alloc(&c->state.moments, bytes), "memory for the optimizer's state")) !=
-             GS_OK ||
-         (st = clear(c, c->state.moments, bytes)) != GS_OK))
+    if ((st = gs_cuda_check(c, c->d->memory_alloc(&c->state.moments, bytes), "memory for the optimizer's state")) !=
+            GS_OK ||
+        (st = clear(c, c->state.moments, bytes)) != GS_OK)
         return st;
+    c->state.previous = c->state.moments + states * c->state.learned_bytes;
     for (uint32_t i = 0; i < c->program->params && st == GS_OK; i++)
         if (!c->program->param[i].fixed)
             st = gs_cuda_copy_in(c, gs_cuda_param(c, i), param[i],
@@ -53,6 +53,8 @@ gs_status gs_cuda_keep_params(void *context, const float *const *param, uint32_t
     return st;
 }
 
+gs_cu_memory gs_cuda_step_fault(const gs_cuda *c) { return c->state.previous + c->state.learned_bytes; }
+
 gs_status gs_cuda_step(void *context, const gs_update *u)
 {
     gs_cuda *const c = context;
@@ -64,6 +66,8 @@ gs_status gs_cuda_step(void *context, const gs_update *u)
                       .grad = (const float *)(c->state.at + c->state.grads_offset),
                       .first = (float *)c->state.moments,
                       .second = (float *)(c->state.moments + (u->adam ? c->state.learned_bytes : 0)),
+                      .previous = (float *)c->state.previous,
+                      .fault = (gs_u32 *)gs_cuda_step_fault(c),
                       .count = c->state.learned_bytes / sizeof(float),
                       .adam = u->adam,
                       .rate = u->rate,
@@ -78,9 +82,9 @@ gs_status gs_cuda_step(void *context, const gs_update *u)
     return gs_cuda_end(c, st);
 }
 
-gs_status gs_cuda_bring_params(void *context, float *const *param)
+/* Of the learned parameters, laid out from `at` on as those that are kept. */
+static gs_status bring(gs_cuda *c, float *const *param, gs_cu_memory at)
 {
-    gs_cuda *const c = context;
     gs_status st;
 
     if (!c->state.kept)
@@ -89,9 +93,23 @@ gs_status gs_cuda_bring_params(void *context, float *const *param)
         return st;
     for (uint32_t i = 0; i < c->program->params && st == GS_OK; i++)
         if (!c->program->param[i].fixed)
-            st = gs_cuda_copy_out(c, param[i], gs_cuda_param(c, i),
+            st = gs_cuda_copy_out(c, param[i], at + c->state.param_offset[i],
                                   gs_param_elements(&c->program->param[i]) * sizeof(float), c->streams.compute,
                                   "copying parameters");
     const gs_status ended = gs_cuda_synchronize(c);
     return st != GS_OK ? st : ended;
 }
+
+gs_status gs_cuda_bring_params(void *context, float *const *param)
+{
+    gs_cuda *const c = context;
+    return bring(c, param, c->state.at);
+}
+
+gs_status gs_cuda_bring_previous(void *context, float *const *param)
+{
+    gs_cuda *const c = context;
+    return bring(c, param, c->state.previous);
+}
+
+bool gs_cuda_stepped_well(const void *context) { return ((const gs_cuda *)context)->state.fault == 0; }

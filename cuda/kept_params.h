@@ -2,6 +2,7 @@
 #ifndef GS_CUDA_KEPT_PARAMS_H
 #define GS_CUDA_KEPT_PARAMS_H
 
+#include "cuda/driver.h"
 #include "device/device.h"
 
 typedef struct gs_cuda gs_cuda;
@@ -9,6 +10,10 @@ typedef struct gs_cuda gs_cuda;
 gs_status gs_cuda_keep_params(void *context, const float *const *param, uint32_t states);
 gs_status gs_cuda_step(void *context, const gs_update *u);
 gs_status gs_cuda_bring_params(void *context, float *const *param);
+gs_status gs_cuda_bring_previous(void *context, float *const *param);
+bool gs_cuda_stepped_well(const void *context);
+/* The word that a step sets. */
+gs_cu_memory gs_cuda_step_fault(const gs_cuda *c);
 /* Gives back what the run kept. */
 void gs_cuda_drop_params(gs_cuda *c);
 

@@ -7,6 +7,7 @@
 #include "base/size.h"
 #include "cuda/context.h"
 #include "cuda/cuda_device.h"
+#include "cuda/kept_params.h"
 #include "cuda/streams.h"
 
 gs_cu_memory gs_cuda_part(const gs_cuda *c, const void *host)
@@ -100,6 +101,10 @@ gs_status gs_cuda_end_pass(void *context)
     if (st == GS_OK)
         st = gs_cuda_copy_out(c, &loss, c->state.at + c->state.loss_offset, sizeof(loss), c->streams.compute,
                               "copying the loss");
+    if (st == GS_OK && c->state.kept)
+        st = gs_cuda_check(
+            c, c->d->copy_out(&c->state.fault, gs_cuda_step_fault(c), sizeof(c->state.fault), c->streams.compute),
+            "copying what steps say");
     if (st == GS_OK)
         st = gs_cuda_check(c, c->d->stream_synchronize(c->streams.compute), "the end of a pass");
     if (st == GS_OK && pass->metrics != NULL)

@@ -29,6 +29,9 @@ typedef struct gs_cuda_state {
     bool kept;                  /* gs_device_keep_params(): the learned parameters are the run's */
     uint32_t states;
     gs_cu_memory moments;       /* [states] runs of learned_bytes; 0: none */
+    gs_cu_memory previous;      /* behind them: what learned parameters were before the last step, and a word that a
+                                 * step sets which leaves a number that is not finite */
+    uint32_t fault;             /* that word, as it was when the last pass ended */
 } gs_cuda_state;
 
 /* Bytes of scratch: of a launch, of the targets of a sequence's launch, sorted, and of a portion of edges by type. */

@@ -95,6 +95,16 @@ gs_status gs_cuda_copy_out(gs_cuda *c, void *to, gs_cu_memory from, uint64_t byt
     return gs_cuda_check(c, c->d->copy_out(to, from, bytes, stream), what);
 }
 
+gs_status gs_cuda_peek(void *context, void *to, const void *from, uint64_t bytes)
+{
+    gs_cuda *const c = context;
+    gs_status st = gs_cuda_enter(c);
+
+    if (st == GS_OK)
+        st = gs_cuda_check(c, c->d->copy_out(to, (gs_cu_memory)from, bytes, c->streams.compute), "looking at memory");
+    return st == GS_OK ? gs_cuda_check(c, c->d->stream_synchronize(c->streams.compute), "looking at memory") : st;
+}
+
 gs_status gs_cuda_begin(gs_cuda *c)
 {
     const uint64_t next = c->streams.ticket + 1; /* its events were those of GS_CUDA_FLIGHT launches before */

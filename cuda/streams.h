@@ -25,6 +25,8 @@ gs_status gs_cuda_copy_in(gs_cuda *c, gs_cu_memory to, const void *from, uint64_
                           const char *what);
 gs_status gs_cuda_copy_out(gs_cuda *c, void *to, gs_cu_memory from, uint64_t bytes, gs_cu_handle stream,
                            const char *what);
+/* gs_device_peek(): no part of what a pass copies. */
+gs_status gs_cuda_peek(void *context, void *to, const void *from, uint64_t bytes);
 
 /* Begins a launch. Then kernels in `compute`, and gs_cuda_end(). */
 gs_status gs_cuda_begin(gs_cuda *c);

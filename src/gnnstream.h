@@ -409,7 +409,8 @@ GS_API void gs_run_close(gs_run *run);
 
 /* One more epoch: forward, backward, update; a line of .metrics. .epochs does not bound how many there may be: up to
  * that many, the end of one epoch reads ahead for the next. `out` may be NULL.
- * GS_EDEVICE: the loss left the finite numbers. GS_EINVAL: not a training run, or a finished one. */
+ * GS_EDEVICE: the loss or the weights left the finite numbers; says where that began, and .save gets the last weights
+ * that were good. GS_EINVAL: not a training run, or a finished one. */
 GS_API gs_status gs_run_epoch(gs_run *run, gs_epoch_report *out);
 
 /* Of the weights as they are, without dropout. */

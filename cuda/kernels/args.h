@@ -177,6 +177,8 @@ typedef struct gs_step_args {
     float *value;
     const float *grad;
     float *first, *second; /* Adam's moments */
+    float *previous;       /* takes what the values were */
+    gs_u32 *fault;         /* becomes 1 where a value is not finite */
     gs_u64 count;
     gs_u32 adam;           /* else SGD */
     float rate, decay, add1, keep2, add2, root, epsilon; /* as gs_update has them (device.h) */

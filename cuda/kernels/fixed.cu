@@ -329,6 +329,7 @@ GS_KERNEL(gs_step, gs_step_args)
         return;
     gs_load4(w, a.value + at);
     gs_load4(g, a.grad + at);
+    gs_store4(a.previous + at, w);
     for (gs_u32 i = 0; i < 4; i++)
         g[i] = gs_plus(g[i], gs_times(a.decay, w[i]));
     if (a.adam) {
@@ -345,4 +346,7 @@ GS_KERNEL(gs_step, gs_step_args)
     for (gs_u32 i = 0; i < 4; i++)
         w[i] = gs_minus(w[i], gs_times(a.rate, g[i]));
     gs_store4(a.value + at, w);
+    for (gs_u32 i = 0; i < 4; i++)
+        if ((gs_bits_of_float(w[i]) & 0x7F800000u) == 0x7F800000u)
+            *a.fault = 1;
 }

@@ -4,6 +4,7 @@
 
 #include <assert.h>
 #include <stddef.h>
+#include <string.h>
 
 #include "base/alloc.h"
 #include "base/size.h"
@@ -282,6 +283,22 @@ gs_status gs_device_bring_params(gs_device *d, float *const *param)
 {
     const gs_status st = check_steps(d);
     return st != GS_OK ? st : d->ops->bring_params(d->context, param);
+}
+
+gs_status gs_device_bring_previous(gs_device *d, float *const *param)
+{
+    const gs_status st = check_steps(d);
+    return st != GS_OK ? st : d->ops->bring_previous(d->context, param);
+}
+
+bool gs_device_stepped_well(const gs_device *d) { return !gs_device_steps(d) || d->ops->stepped_well(d->context); }
+
+gs_status gs_device_peek(gs_device *d, void *to, const void *from, uint64_t bytes)
+{
+    if (!gs_device_unified(d))
+        return d->ops->peek(d->context, to, from, bytes);
+    memcpy(to, from, bytes);
+    return GS_OK;
 }
 
 gs_status gs_device_measure_gemm(gs_device *d, uint32_t rows, uint32_t in, uint32_t out, double *flops_per_second)

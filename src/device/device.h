@@ -193,6 +193,9 @@ typedef struct gs_own_launch {
 
 gs_status gs_device_add_own(gs_device *d, const gs_own_launch *l);
 gs_status gs_device_zero(gs_device *d, void *memory, uint64_t bytes);
+/* to[0..bytes), memory of the host, = from[0..bytes), memory that launches find, behind the launches so far. Waits for
+ * them: for looking at a run, not for running it. */
+gs_status gs_device_peek(gs_device *d, void *to, const void *from, uint64_t bytes);
 
 /* ---- devices with memory of their own -------------------------------------
  *
@@ -268,6 +271,12 @@ gs_status gs_device_keep_params(gs_device *d, const float *const *param, uint32_
 gs_status gs_device_step(gs_device *d, const gs_update *u);
 /* The learned parameters as they are now, to `param` [program->params]. Waits. */
 gs_status gs_device_bring_params(gs_device *d, float *const *param);
+
+/* The learned parameters as they were before the last step. Waits. */
+gs_status gs_device_bring_previous(gs_device *d, float *const *param);
+/* Did the steps before the last pass that ended leave finite numbers alone? The answer came with what the pass brought
+ * back; does not wait. */
+bool gs_device_stepped_well(const gs_device *d);
 
 /* ---- copies, and several devices -------------------------------------------------
  *

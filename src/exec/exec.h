@@ -68,6 +68,19 @@ void gs_exec_close(gs_exec *e);
 /* The run was given up: what it works with (plan, program, devices, memory of parameters) must stay too. */
 bool gs_exec_gave_up(const gs_exec *e);
 
+/* The first number of a pass that is not finite, in the order of its stages. */
+typedef struct gs_exec_fault {
+    uint32_t stage; /* GS_NONE: there is none in the arrays and sums of the pass */
+    bool stored;    /* in rows that the stage stores; else in its sums, or in rows that it loads */
+    uint32_t reg, column;
+    float value;
+} gs_exec_fault;
+
+/* Looks for it while a pass runs. Closing says what was found. GS_ENOMEM. */
+typedef struct gs_exec_watch gs_exec_watch;
+gs_status gs_exec_watch_open(gs_exec_watch **out);
+gs_exec_fault gs_exec_watch_close(gs_exec_watch *w);
+
 typedef struct gs_exec_args {
     const float *const *param; /* [program->params] */
     float *const *grad;        /* NULL for passes without gradients; else zeroed by the caller */
@@ -78,6 +91,7 @@ typedef struct gs_exec_args {
     uint32_t epoch;
     float loss_scale;          /* 1 / training vertices */
     bool again;                /* the next run is of this pass too: its first reads are made while this one ends */
+    gs_exec_watch *watch;      /* every tile is looked at, which takes its time; NULL: none */
     const volatile int *stop;  /* becomes nonzero (Ctrl-C): give up between tasks; may be NULL */
 } gs_exec_args;
 

@@ -2,6 +2,7 @@
 #include "base/clock.h"
 #include "base/size.h"
 #include "exec/lane.h"
+#include "exec/watch.h"
 
 /* The chunk's edges as a launch sees them; it accumulates for `rows` rows of the target interval. */
 static gs_edges edges_of(const gs_exec *e, const gs_exec_device *x, const gs_task *t, const gs_chunk_view *v,
@@ -153,7 +154,12 @@ static gs_status launch_vertex(gs_exec *e, gs_exec_device *x, const gs_task *t)
                                 .param = e->args->param, .grad = x->grad, .statistic = x->statistic,
                                 .metrics = &x->metrics, .seed = e->args->seed, .epoch = e->args->epoch,
                                 .loss_scale = e->args->loss_scale};
-    return gs_device_run_vertex(x->device, &l);
+    const bool watched = e->args->watch != NULL;
+    gs_status st = watched ? gs_exec__watch_vertex(e, x, t, false) : GS_OK;
+
+    if (st == GS_OK)
+        st = gs_device_run_vertex(x->device, &l);
+    return st == GS_OK && watched ? gs_exec__watch_vertex(e, x, t, true) : st;
 }
 
 static gs_status launch_statistics(gs_exec *e, gs_exec_device *x, const gs_task *t)

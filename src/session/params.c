@@ -73,7 +73,7 @@ static bool take_sums(gs_params *params, const gs_program *p)
 
 gs_status gs_params_alloc(gs_params *out, const gs_program *p, bool grads, uint32_t states)
 {
-    const uint64_t elements = gs_params_elements(p), runs = 1 + (grads ? 1 + states : 0);
+    const uint64_t elements = gs_params_elements(p), runs = 1 + (grads ? 2 + states : 0);
     gs_params made = {.count = p->params, .elements = elements};
     float *block = NULL;
 
@@ -92,8 +92,9 @@ gs_status gs_params_alloc(gs_params *out, const gs_program *p, bool grads, uint3
     }
     if (grads) {
         made.grads = block + elements;
+        made.previous = block + 2 * elements;
         for (uint32_t k = 0; k < states; k++)
-            made.state[k] = block + (2 + k) * elements;
+            made.state[k] = block + (3 + k) * elements;
     }
     place(&made, p, false, place(&made, p, true, 0));
     *out = made;
@@ -176,13 +177,28 @@ void gs_params_follow(gs_params *params, const gs_program *p, uint64_t vertices)
     }
 }
 
-uint32_t gs_params_find_nonfinite(const gs_params *params, const gs_program *p)
+uint32_t gs_params_find_nonfinite(float *const *value, const gs_program *p)
 {
     for (uint32_t i = 0; i < p->params; i++) {
-        const uint64_t n = gs_param_elements(&p->param[i]);
+        const uint64_t n = value[i] != NULL ? gs_param_elements(&p->param[i]) : 0;
         for (uint64_t k = 0; k < n; k++)
-            if (!isfinite(params->value[i][k]))
+            if (!isfinite(value[i][k]))
                 return i;
     }
     return GS_NONE;
+}
+
+#define EXPONENT 0x7F800000u /* all ones: infinite or not a number */
+
+bool gs_params_are_finite(const gs_params *params)
+{
+    uint32_t most = 0;
+
+#pragma omp simd reduction(max : most)
+    for (uint64_t i = 0; i < params->elements; i++) {
+        uint32_t bits;
+        memcpy(&bits, &params->values[i], sizeof(bits));
+        most = GS_MAX(most, bits & EXPONENT);
+    }
+    return most != EXPONENT;
 }

@@ -21,6 +21,7 @@ typedef struct gs_params {
     uint64_t fixed_elements; /* at the end of a run: not learned */
     uint64_t elements; /* of one kind, the gaps included */
     float *values, *grads, *state[GS_PARAMS_STATES]; /* [elements]; NULL where not asked for */
+    float *previous;   /* [elements] with gradients: the values before the last step */
     float **value, **grad; /* [count]: where each tensor starts */
     double **statistic;    /* [count]: sums of a statistic, [2 * cols], with gradients; else NULL */
     double *sums;          /* [sum_count] all of them */
@@ -47,7 +48,9 @@ void gs_params_zero_grads(gs_params *params); /* and the sums of statistics */
 /* After a training pass over `vertices` vertices: running means take in a tenth of what the pass has found (of
  * variances, the unbiased one), as torch's BatchNorm does, and counters go on. */
 void gs_params_follow(gs_params *params, const gs_program *p, uint64_t vertices);
-/* Index of a tensor with an element that is not finite, or GS_NONE. */
-uint32_t gs_params_find_nonfinite(const gs_params *params, const gs_program *p);
+/* Index of a tensor of `value` with an element that is not finite, or GS_NONE; NULL is no tensor. */
+uint32_t gs_params_find_nonfinite(float *const *value, const gs_program *p);
+/* Are all values? Reads them once, at the speed of memory. */
+bool gs_params_are_finite(const gs_params *params);
 
 #endif /* GS_SESSION_PARAMS_H */

@@ -8,7 +8,8 @@ gs_status gs_session_setup(gs_session *s)
     return setup == GS_NONE ? GS_OK : gs_session_run(s, setup, 0, false, &once);
 }
 
-gs_status gs_session_run(gs_session *s, uint32_t pass, uint32_t epoch, bool again, gs_exec_stats *out)
+static gs_status run(gs_session *s, uint32_t pass, uint32_t epoch, bool again, gs_exec_watch *watch,
+                     gs_exec_stats *out)
 {
     const gs_store_info *const info = gs_store_get_info(s->store);
     const bool gradients = pass == s->pass.train;
@@ -21,12 +22,23 @@ gs_status gs_session_run(gs_session *s, uint32_t pass, uint32_t epoch, bool agai
         .epoch = epoch,
         .loss_scale = info->train == 0 ? 0.0f : (float)(1.0 / (double)info->train),
         .again = again,
+        .watch = watch,
         .stop = s->config.options->stop,
     };
 
     if (gradients)
         gs_params_zero_grads(&s->run.params);
     return gs_exec_run(s->run.exec, pass, &args, out);
+}
+
+gs_status gs_session_run(gs_session *s, uint32_t pass, uint32_t epoch, bool again, gs_exec_stats *out)
+{
+    return run(s, pass, epoch, again, NULL, out);
+}
+
+gs_status gs_session_watch(gs_session *s, uint32_t pass, uint32_t epoch, gs_exec_watch *watch, gs_exec_stats *out)
+{
+    return run(s, pass, epoch, false, watch, out);
 }
 
 gs_status gs_session_logits(void *session, uint64_t first, uint64_t rows, float *dst)

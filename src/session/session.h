@@ -100,6 +100,12 @@ gs_status gs_session_keep_params(gs_session *s);
 /* After a train pass, on devices that step themselves. */
 gs_status gs_session_step(gs_session *s, const gs_update *u);
 gs_status gs_session_bring_params(gs_session *s);
+/* Before a step: what the parameters are is kept, to be had again. */
+void gs_session_keep_previous(gs_session *s);
+/* The parameters become what they were then, also on devices; optimiser state there is lost. */
+gs_status gs_session_back_to_previous(gs_session *s);
+/* Have steps left finite numbers alone? Of devices that step themselves, those before the last pass. */
+bool gs_session_stepped_well(const gs_session *s);
 
 /* What no epoch changes is computed once: after the parameters have their first values, as it may depend on those
  * that are not learned. */
@@ -108,6 +114,9 @@ gs_status gs_session_setup(gs_session *s);
 /* One run of a pass: `epoch` is 1-based and keys dropout. Gradients are zeroed
  * before and filled by the train pass only. `again`: the next run is of this pass too. */
 gs_status gs_session_run(gs_session *s, uint32_t pass, uint32_t epoch, bool again, gs_exec_stats *out);
+
+/* The same, looked at: the pass that ran last, once more. */
+gs_status gs_session_watch(gs_session *s, uint32_t pass, uint32_t epoch, gs_exec_watch *watch, gs_exec_stats *out);
 
 /* Rows of the logits after the predict pass: a gs_logits_source. */
 gs_status gs_session_logits(void *session, uint64_t first, uint64_t rows, float *dst);

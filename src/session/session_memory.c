@@ -92,6 +92,7 @@ void gs_session_charge_fixed(gs_session *s)
     const uint64_t one = gs_params_elements(s->program) * sizeof(float);
     const uint64_t state = s->pass.gradients ? one * s->config.states : 0;
     const uint64_t gradients = s->pass.gradients ? one + gs_params_sums(s->program) * sizeof(double) : 0;
+    const uint64_t previous = s->pass.gradients ? one : 0; /* parameters before the last step */
     const bool steps = gs_session_steps_on_device(s);
 
     charge(s, "process, store tables", s->memory.process, false);
@@ -101,9 +102,9 @@ void gs_session_charge_fixed(gs_session *s)
     if (!gs_device_unified(s->machine.device[0])) { /* each has all; the host has the gradients of each, too */
         charge(s, "parameters", one, true);
         charge(s, "gradients", one + gs_params_sums(s->program) * sizeof(double), true);
-        charge(s, "optimizer state", steps ? state : 0, true);
+        charge(s, "optimizer state", steps ? state + previous + GS_BLOCK_BYTES : 0, true);
         charge(s, "kernel scratch", gs_device_scratch_bytes(s->machine.device[0], s->program), true);
-        charge(s, "parameters, optimizer", one + (steps ? 0 : state), false);
+        charge(s, "parameters, optimizer", one + previous + (steps ? 0 : state), false);
         charge(s, "gradients (host)", s->machine.devices * (gradients + GS_BLOCK_BYTES), false);
         charge(s, "devices' threads", s->machine.devices * GS_DEVICE_LANES * THREAD_BYTES, false);
         charge(s, "copies between GPUs", (s->machine.devices - 1) * GS_DEVICE_BETWEEN_BYTES, false);
@@ -111,13 +112,13 @@ void gs_session_charge_fixed(gs_session *s)
     }
     /* the devices share parameters; gradients of their own they have behind the first */
     if (s->machine.topology != NULL) {
-        charge(s, "parameters, optimizer", one + state, false);
+        charge(s, "parameters, optimizer", one + previous + state, false);
         charge(s, "gradients", gradients + GS_BLOCK_BYTES, true);
         charge(s, "kernel scratch", gs_device_scratch_bytes(s->machine.device[0], s->program), true);
         charge(s, "devices' threads", s->machine.devices * GS_DEVICE_LANES * THREAD_BYTES, false);
         return;
     }
-    charge(s, "parameters", one, true);
+    charge(s, "parameters", one + previous, true);
     charge(s, "gradients", gradients, true);
     charge(s, "optimizer state", state, true);
     charge(s, "kernel scratch", gs_device_scratch_bytes(s->machine.device[0], s->program), true);

@@ -1,4 +1,6 @@
 /* session_step.c - parameters that devices hold for the run, and the optimiser's step there. */
+#include <string.h>
+
 #include "session/session.h"
 
 bool gs_session_steps_on_device(const gs_session *s)
@@ -26,4 +28,31 @@ gs_status gs_session_step(gs_session *s, const gs_update *u)
 gs_status gs_session_bring_params(gs_session *s)
 {
     return gs_session_steps_on_device(s) ? gs_device_bring_params(s->machine.device[0], s->run.params.value) : GS_OK;
+}
+
+/* Devices that step themselves keep the learned ones; what is not learned follows on the host. */
+void gs_session_keep_previous(gs_session *s)
+{
+    gs_params *const p = &s->run.params;
+    const uint64_t first = gs_session_steps_on_device(s) ? p->elements - p->fixed_elements : 0;
+    memcpy(p->previous + first, p->values + first, (p->elements - first) * sizeof(float));
+}
+
+gs_status gs_session_back_to_previous(gs_session *s)
+{
+    gs_params *const p = &s->run.params;
+    const uint64_t first = gs_session_steps_on_device(s) ? p->elements - p->fixed_elements : 0;
+    gs_status st = GS_OK;
+
+    if (gs_session_steps_on_device(s))
+        st = gs_device_bring_previous(s->machine.device[0], p->value);
+    memcpy(p->values + first, p->previous + first, (p->elements - first) * sizeof(float));
+    return st == GS_OK ? gs_session_keep_params(s) : st;
+}
+
+bool gs_session_stepped_well(const gs_session *s)
+{
+    if (gs_session_steps_on_device(s))
+        return gs_device_stepped_well(s->machine.device[0]);
+    return gs_params_are_finite(&s->run.params);
 }

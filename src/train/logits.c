@@ -2,6 +2,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <math.h>
 #include <stdio.h>
 #include <string.h>
 #include <unistd.h>
@@ -139,6 +140,16 @@ static gs_status place(dealer *d, uint64_t base, uint32_t id, const void *row)
     return GS_OK;
 }
 
+/* A row of logits that a user can compare. */
+static gs_status check_row(const float *row, uint32_t classes, uint32_t id)
+{
+    for (uint32_t c = 0; c < classes; c++)
+        if (!isfinite(row[c]))
+            return gs_fail(GS_EDEVICE, "the logit of vertex %u for class %u is %s", id, c,
+                           isnan(row[c]) ? "not a number" : "infinite");
+    return GS_OK;
+}
+
 static gs_status deal(dealer *d, uint32_t id, const float *row)
 {
     const uint32_t w = (uint32_t)(id / d->window_rows);
@@ -168,7 +179,8 @@ static gs_status deal_rows(dealer *d, uint64_t first, uint64_t count, const uint
             return gs_fail(GS_EINTERRUPTED, "%s: interrupted", d->out->path);
         st = d->job->source(d->job->context, first + at, n, d->batch);
         for (uint64_t i = 0; i < n && st == GS_OK; i++)
-            st = deal(d, id[at + i], d->batch + i * d->job->classes);
+            if ((st = check_row(d->batch + i * d->job->classes, d->job->classes, id[at + i])) == GS_OK)
+                st = deal(d, id[at + i], d->batch + i * d->job->classes);
     }
     return st;
 }
@@ -263,6 +275,8 @@ static gs_status place_rows(float *out, const gs_logits_job *job, uint64_t first
             const uint32_t to = id[at + i];
             if (to >= vertices || (seen[to / 8] >> (to % 8) & 1))
                 return not_a_permutation(job);
+            if ((st = check_row(batch + i * job->classes, job->classes, to)) != GS_OK)
+                break;
             seen[to / 8] |= (uint8_t)(1u << (to % 8));
             memcpy(out + (uint64_t)to * job->classes, batch + i * job->classes, job->classes * sizeof(float));
         }

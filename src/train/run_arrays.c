@@ -1,8 +1,10 @@
 /* run_arrays.c - tensors and logits of a run as the caller's arrays. */
+#include <math.h>
 #include <string.h>
 
 #include "base/given.h"
 #include "base/size.h"
+#include "session/fault.h"
 #include "train/run_internal.h"
 #include "train/safetensors.h"
 
@@ -69,6 +71,10 @@ gs_status gs_run_set_tensor(gs_run *run, uint32_t index, const float *values, ui
         (st = check_count(&run->session->program->param[i], count)) != GS_OK ||
         (st = gs_run__check_open(run)) != GS_OK)
         return st;
+    for (uint64_t k = 0; k < count; k++)
+        if (!isfinite(values[k]))
+            return gs_fail(GS_EINVAL, "values[%llu]: is not finite; tensor %s takes finite numbers alone",
+                           (unsigned long long)k, run->session->program->param[i].name);
     /* the others are still those of the devices */
     if (run->placed && (st = gs_session_bring_params(run->session)) != GS_OK)
         return st;
@@ -117,5 +123,5 @@ gs_status gs_run_logits(gs_run *run, float *out, uint64_t count)
     if ((st = gs_run__want_logits(run)) != GS_OK)
         return st;
     const gs_logits_job job = gs_run__logits_job(run);
-    return gs_logits_place(out, &job);
+    return gs_session_explain_logits(run->session, gs_logits_place(out, &job));
 }

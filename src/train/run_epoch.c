@@ -65,22 +65,19 @@ void gs_run__weights_changed(gs_run *r)
         if (p->state[k] != NULL)
             memset(p->state[k], 0, p->elements * sizeof(float));
     r->optim.steps = 0;
-    r->placed = r->evaluated = r->has_logits = false;
+    r->placed = r->evaluated = r->has_logits = r->has_previous = false;
 }
 
 gs_status gs_run__bring(gs_run *r)
 {
-    const gs_program *const p = r->session->program;
     gs_status st;
-    uint32_t bad;
 
     /* until devices have them, the host's are the ones; after a failed pass theirs are of no use */
     if (r->placed && (st = gs_session_bring_params(r->session)) != GS_OK)
         return st;
-    if (r->epoch == 0 || (bad = gs_params_find_nonfinite(&r->session->run.params, p)) == GS_NONE)
+    if (!r->has_previous || gs_params_are_finite(&r->session->run.params))
         return GS_OK;
-    return gs_fail(GS_EDEVICE, "after epoch %u: parameter %s holds numbers that are not finite; lower .lr (now %g)",
-                   r->epoch, p->param[bad].name, r->options.lr);
+    return gs_run__refuse_step(r, r->epoch);
 }
 
 /* ---- one epoch ----------------------------------------------------------- */
@@ -89,15 +86,6 @@ static gs_status interrupted(const gs_run *r)
 {
     return gs_fail(GS_EINTERRUPTED, "interrupted in epoch %u of %u; no weights or logits were written", r->epoch + 1,
                    r->options.epochs);
-}
-
-static gs_status check_loss(const gs_run *r, double loss)
-{
-    if (isfinite(loss))
-        return GS_OK;
-    return gs_fail(GS_EDEVICE,
-                   "epoch %u: the loss is %s; lower .lr (now %g), or check the features with gnnstream verify",
-                   r->epoch + 1, isnan(loss) ? "not a number" : "infinite", r->options.lr);
 }
 
 /* The pass "eval" runs before the epoch's pass "train". */
@@ -146,17 +134,18 @@ static gs_status train_and_update(gs_run *r, gs_epoch_report *e)
     if (r->options.profile)
         gs_session_observe(s, &x, &r->profile);
     e->loss = mean_loss(&x.metrics);
-    if ((st = check_loss(r, e->loss)) != GS_OK)
+    if ((st = gs_run__check_pass(r, e->epoch, e->loss)) != GS_OK)
         return st;
     if (!s->pass.train_differs)
         set_accuracy(e->accuracy, &x.metrics);
     add_stats(e, &x);
     const double update = gs_now();
+    gs_run__before_step(r);
     if ((st = step(s, &r->optim)) != GS_OK)
         return st;
     gs_params_follow(&s->run.params, s->program, gs_store_get_info(s->store)->vertices);
     e->compute_seconds += gs_now() - update;
-    return GS_OK;
+    return gs_run__check_step(r, e->epoch);
 }
 
 static gs_status run_epoch(gs_run *r, gs_epoch_report *e)
@@ -223,7 +212,10 @@ gs_status gs_run__evaluate(gs_run *r, gs_exec_stats *x)
                    ? st
                    : gs_fail(st, "interrupted in the last evaluation; no weights or logits were written");
     }
-    r->report.loss = mean_loss(&stats->metrics);
+    const double loss = mean_loss(&stats->metrics);
+    if ((st = gs_run__check_evaluation(r, pass, loss, stats->metrics.rows[GS_SPLIT_TRAIN] > 0)) != GS_OK)
+        return st;
+    r->report.loss = loss;
     set_accuracy(r->report.accuracy, &stats->metrics);
     r->evaluated = true;
     r->has_logits = pass == s->pass.predict;

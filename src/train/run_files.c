@@ -6,6 +6,7 @@
 
 #include "base/given.h"
 #include "base/size.h"
+#include "session/fault.h"
 #include "train/logits.h"
 #include "train/run_internal.h"
 #include "train/safetensors.h"
@@ -50,7 +51,7 @@ static gs_status begin_logits(gs_run *r, gs_outfile *o, uint64_t *offset, const 
 static gs_status write_logits(gs_run *r, const gs_outfile *o, uint64_t offset)
 {
     const gs_logits_job job = gs_run__logits_job(r);
-    return gs_logits_write(o, offset, &job);
+    return gs_session_explain_logits(r->session, gs_logits_write(o, offset, &job));
 }
 
 /* ---- the files that the options name ------------------------------------- */

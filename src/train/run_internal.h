@@ -2,6 +2,7 @@
  *
  *   run_open.c   open, close, and the public calls that are a loop over a run
  *   run_epoch.c  one epoch, one evaluation: every pass over the graph
+ *   run_numbers.c  what is done where numbers are not finite
  *   run_files.c  result files
  *   run_arrays.c tensors and logits as arrays
  *
@@ -31,6 +32,8 @@ struct gs_run {
     uint32_t epoch;    /* done; written by the run's thread, read by any (gs_run_progress()) */
     bool placed;       /* devices have the parameters as they are, and what is computed once is of these */
     bool evaluated;    /* report.loss and report.accuracy are of the parameters as they are */
+    bool has_previous; /* the weights before the last update are there */
+    uint32_t good_epoch; /* of a run that left the finite numbers: the last epoch whose weights were good */
     bool has_logits;   /* the pass "predict" has left logits of the parameters as they are */
     double began;      /* gs_now() at the call that opened it */
     gs_profile profile; /* what timed tasks say */
@@ -57,6 +60,15 @@ gs_status gs_run__evaluate(gs_run *r, gs_exec_stats *x);
 gs_status gs_run__check_open(const gs_run *r);
 /* The parameters are on the host as they are, and finite. */
 gs_status gs_run__bring(gs_run *r);
+
+/* run_numbers.c: are they finite? What is not ends the run: GS_EDEVICE says where, and .save gets the last good
+ * weights. Before each update; behind each train pass, with its loss; behind the update; behind an evaluation
+ * (`counts`: it has training vertices). */
+void gs_run__before_step(gs_run *r);
+gs_status gs_run__check_pass(gs_run *r, uint32_t epoch, double loss);
+gs_status gs_run__check_step(gs_run *r, uint32_t epoch);
+gs_status gs_run__refuse_step(gs_run *r, uint32_t epoch);
+gs_status gs_run__check_evaluation(gs_run *r, uint32_t pass, double loss, bool counts);
 
 /* run_arrays.c: the run has logits of the parameters as they are; evaluates where it has not. */
 gs_status gs_run__want_logits(gs_run *r);

@@ -367,20 +367,49 @@ static void convert(float *dst, const void *src, gs_dtype dtype, size_t n)
         dst[i] = (float)((const double *)src)[i];
 }
 
-static gs_status read_tensor(float *dst, const entry *e, int fd, uint64_t data_at, const char *path)
+static gs_status check_finite(const float *value, uint64_t n, uint64_t first, const char *name, const char *path)
+{
+    for (uint64_t i = 0; i < n; i++)
+        if (!isfinite(value[i]))
+            return gs_fail(GS_EFORMAT, "%s: tensor \"%s\" is %s in float32 at number %llu; the weights are of no use",
+                           path, name, isnan(value[i]) ? "not a number" : "infinite",
+                           (unsigned long long)(first + i));
+    return GS_OK;
+}
+
+/* `dst` NULL: only to look whether its numbers are finite. */
+static gs_status read_tensor(float *dst, const entry *e, const gs_param *q, int fd, uint64_t data_at, const char *path)
 {
     const uint64_t size = gs_dtype_bytes(e->dtype), elements = (e->end - e->begin) / size;
     void *const piece = gs_malloc_array(PIECE_ELEMENTS, size);
-    gs_status st = GS_OK;
+    float *const number = gs_malloc_array(PIECE_ELEMENTS, sizeof(*number));
+    gs_status st = piece == NULL || number == NULL ? gs_fail(GS_ENOMEM, "%s: out of memory", path) : GS_OK;
 
-    if (piece == NULL)
-        return gs_fail(GS_ENOMEM, "%s: out of memory", path);
     for (uint64_t at = 0; at < elements && st == GS_OK; at += PIECE_ELEMENTS) {
         const uint64_t n = GS_MIN(elements - at, PIECE_ELEMENTS);
-        if ((st = gs_pread_exact(fd, piece, n * size, data_at + e->begin + at * size, path)) == GS_OK)
-            convert(dst + at, piece, e->dtype, n);
+        if ((st = gs_pread_exact(fd, piece, n * size, data_at + e->begin + at * size, path)) != GS_OK)
+            break;
+        convert(number, piece, e->dtype, n);
+        if (dst != NULL)
+            memcpy(dst + at, number, n * sizeof(*number));
+        else
+            st = check_finite(number, n, at, q->name, path);
     }
     gs_free(piece);
+    gs_free(number);
+    return st;
+}
+
+/* All are looked at before the first is taken. */
+static gs_status read_tensors(float *const *value, const entry *found, const gs_program *p, int fd, uint64_t data_at,
+                              const char *path)
+{
+    gs_status st = GS_OK;
+
+    for (int take = 0; take < 2; take++)
+        for (uint32_t i = 0; i < p->params && st == GS_OK; i++)
+            if (is_in_files(&p->param[i]))
+                st = read_tensor(take ? value[i] : NULL, &found[i], &p->param[i], fd, data_at, path);
     return st;
 }
 
@@ -445,9 +474,7 @@ gs_status gs_safetensors_load(float *const *value, const gs_program *p, const ch
         (st = match_entries(found, header, p, bytes - 8 - length, path)) != GS_OK ||
         (st = check_places(found, p->params, bytes - 8 - length, path)) != GS_OK)
         goto done;
-    for (uint32_t i = 0; i < p->params && st == GS_OK; i++)
-        if (is_in_files(&p->param[i]))
-            st = read_tensor(value[i], &found[i], fd, 8 + length, path);
+    st = read_tensors(value, found, p, fd, 8 + length, path);
 done:
     cJSON_Delete(header);
     gs_free(found);

@@ -181,11 +181,11 @@ static void params__a_number_that_is_not_finite_is_found(void **state)
 
     (void)state;
     gs_assert_ok(gs_params_alloc(&p, &tiny_program, false, 0));
-    assert_int_equal(gs_params_find_nonfinite(&p, &tiny_program), GS_NONE);
+    assert_int_equal(gs_params_find_nonfinite(p.value, &tiny_program), GS_NONE);
     p.value[3][10] = -INFINITY;
-    assert_int_equal(gs_params_find_nonfinite(&p, &tiny_program), 3);
+    assert_int_equal(gs_params_find_nonfinite(p.value, &tiny_program), 3);
     p.value[2][14] = NAN;
-    assert_int_equal(gs_params_find_nonfinite(&p, &tiny_program), 2);
+    assert_int_equal(gs_params_find_nonfinite(p.value, &tiny_program), 2);
     gs_params_free(&p);
 }
 

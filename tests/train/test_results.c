@@ -296,7 +296,12 @@ static gs_store *store_of_ids(const char *dir, const uint32_t *id, uint32_t vert
 /* A permutation of 0..n-1 with no locality: 7919 is prime to n. */
 static uint32_t scattered(uint32_t i, uint32_t n) { return (uint32_t)((uint64_t)i * 7919 % n); }
 
-static float logit(uint32_t row, uint32_t c) { return (float)row + (float)c / 8; }
+static uint32_t bad_row = UINT32_MAX; /* its last logit is not a number */
+
+static float logit(uint32_t row, uint32_t c)
+{
+    return row == bad_row && c + 1 == CLASSES ? NAN : (float)row + (float)c / 8;
+}
 
 static gs_status give_rows(void *context, uint64_t first, uint64_t rows, float *dst)
 {
@@ -366,6 +371,19 @@ static void logits__come_in_input_order_in_any_memory(void **state)
     free(id);
 }
 
+/* The vertex is named as the input has it. */
+static void logits__are_finite(void **state)
+{
+    static const uint32_t id[3] = {2, 0, 1};
+    gs_store *const store = store_of_ids(gs_test_path(*state, "store"), id, 3);
+
+    bad_row = 1;
+    gs_assert_fails(write_logits(*state, store, 1 << 20, NULL), GS_EDEVICE, "the logit of vertex 0 for class ");
+    bad_row = UINT32_MAX;
+    assert_false(gs_path_exists(gs_test_path(*state, "logits.npy")));
+    gs_store_close(store);
+}
+
 static void logits__stop_leaves_nothing(void **state)
 {
     static const uint32_t id[3] = {2, 0, 1};
@@ -428,6 +446,7 @@ int main(void)
         IN_FOLDER(outfile__appears_at_the_end),
         IN_FOLDER(outfile__a_bad_place_is_refused_at_once),
         IN_FOLDER(logits__come_in_input_order_in_any_memory),
+        IN_FOLDER(logits__are_finite),
         IN_FOLDER(logits__stop_leaves_nothing),
         IN_FOLDER(logits__refuse_ids_that_are_no_permutation),
         IN_FOLDER(logits__a_damaged_id_file_is_named),

@@ -1,5 +1,6 @@
 /* .safetensors: what is written, what comes back, and files that mean harm. */
 #include <fcntl.h>
+#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -24,6 +25,24 @@ static void write_weights(const char *path, const gs_params *p)
     assert_true(fd >= 0);
     gs_assert_ok(gs_safetensors_write(fd, path, &tiny_program, p->value));
     close(fd);
+}
+
+/* The first number that is not finite is named, and nothing is taken of the file. */
+static void safetensors__numbers_are_finite(void **state)
+{
+    const char *const path = gs_test_path(*state, "nan.safetensors");
+    gs_params a = fresh(), b = fresh();
+
+    gs_params_init(&a, &tiny_program, 3);
+    a.value[1][3] = INFINITY;
+    a.value[1][4] = NAN;
+    write_weights(path, &a);
+    gs_assert_fails(gs_safetensors_load(b.value, &tiny_program, path), GS_EFORMAT,
+                    "is infinite in float32 at number 3");
+    for (uint64_t i = 0; i < b.elements; i++)
+        assert_true(b.values[i] == 0);
+    gs_params_free(&a);
+    gs_params_free(&b);
 }
 
 /* A file of this header and `data_bytes` bytes of the pattern 0, 1, 2, ... */
@@ -342,6 +361,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         IN_FOLDER(safetensors__round_trip),
+        IN_FOLDER(safetensors__numbers_are_finite),
         IN_FOLDER(safetensors__bytes_are_as_the_format_says),
         IN_FOLDER(safetensors__counts_and_statistics),
         IN_FOLDER(safetensors__reads_f16_bf16_and_f64),

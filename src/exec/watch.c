@@ -1,0 +1,79 @@
+#include "exec/watch.h"
+
+#include <math.h>
+
+#include "base/alloc.h"
+#include "base/size.h"
+
+gs_status gs_exec_watch_open(gs_exec_watch **out)
+{
+    gs_exec_watch *const w = gs_calloc(1, sizeof(*w));
+
+    if (w == NULL)
+        return gs_fail(GS_ENOMEM, "out of memory: looking for what is not finite");
+    pthread_mutex_init(&w->lock, NULL);
+    w->first.stage = GS_NONE;
+    *out = w;
+    return GS_OK;
+}
+
+gs_exec_fault gs_exec_watch_close(gs_exec_watch *w)
+{
+    const gs_exec_fault first = w->first;
+
+    pthread_mutex_destroy(&w->lock);
+    gs_free(w);
+    return first;
+}
+
+/* What a launch reads is older than what it stores, and registers are in the order of their instructions. */
+static bool is_before(const gs_exec_fault *a, const gs_exec_fault *b)
+{
+    if (b->stage == GS_NONE || a->stage != b->stage)
+        return b->stage == GS_NONE || a->stage < b->stage;
+    return a->stored != b->stored ? b->stored : a->reg < b->reg;
+}
+
+/* Looks at rows as they lie at `from`, some at a time. The lock is held. */
+static gs_status look(gs_exec_watch *w, gs_device *d, const void *from, const gs_reg *r, uint32_t rows,
+                      gs_exec_fault fault)
+{
+    const uint64_t size = gs_dtype_bytes(r->dtype), count = (uint64_t)rows * r->width, most = sizeof(w->piece) / size;
+
+    for (uint64_t at = 0; at < count; at += most) {
+        const uint64_t n = GS_MIN(count - at, most);
+        const gs_status st = gs_device_peek(d, w->piece, (const char *)from + at * size, n * size);
+        if (st != GS_OK)
+            return st;
+        gs_convert_to_f32(w->number, w->piece, r->dtype, n);
+        for (uint64_t i = 0; i < n; i++)
+            if (!isfinite(w->number[i])) {
+                fault.column = (uint32_t)((at + i) % r->width);
+                fault.value = w->number[i];
+                w->first = fault;
+                return GS_OK;
+            }
+    }
+    return GS_OK;
+}
+
+static bool is_number(gs_dtype t) { return t == GS_F32 || t == GS_BF16 || t == GS_F16; }
+
+gs_status gs_exec__watch_vertex(gs_exec *e, gs_exec_device *x, const gs_task *t, bool stored)
+{
+    gs_exec_watch *const w = e->args->watch;
+    const gs_stage *const s = &e->program->stage[t->stage];
+    gs_status st = GS_OK;
+
+    pthread_mutex_lock(&w->lock);
+    for (uint32_t r = 0; r < s->regs && st == GS_OK; r++) {
+        const gs_exec_fault fault = {.stage = t->stage, .stored = stored, .reg = r};
+        const void *const from = gs_exec__at(e, x, e->plan->reg[t->first_reg + r]);
+        const bool has_rows = s->reg[r].kind != GS_REG_TEMP || s->reg[r].array != GS_NONE;
+        if (from != NULL && has_rows && (s->reg[r].kind == GS_REG_TEMP) == stored && is_number(s->reg[r].dtype) &&
+            is_before(&fault, &w->first))
+            st = look(w, x->device, from, &s->reg[r], t->rows, fault);
+    }
+    pthread_mutex_unlock(&w->lock);
+    return st;
+}

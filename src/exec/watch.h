@@ -1,0 +1,24 @@
+/* watch.h - where in a pass does the first number appear that is not finite?
+ *
+ * A pass that is run again to be looked at: before each tile of a vertex program its sums and the rows that it loads
+ * are looked at, behind it the rows that it stores. Runs that nobody watches do nothing of it. */
+#ifndef GS_EXEC_WATCH_H
+#define GS_EXEC_WATCH_H
+
+#include <pthread.h>
+
+#include "exec/exec_run.h"
+
+#define GS_WATCH_PIECE_BYTES (256u << 10)
+
+struct gs_exec_watch {
+    pthread_mutex_t lock;  /* guards the two below: each device has a thread of its own */
+    gs_exec_fault first;
+    uint8_t piece[GS_WATCH_PIECE_BYTES]; /* of what is looked at: rows as they lie in a memory */
+    float number[GS_WATCH_PIECE_BYTES / 2]; /* the same as float32; two bytes each at the least */
+};
+
+/* Around the launch of a tile: `stored` is behind it. The device is waited for. */
+gs_status gs_exec__watch_vertex(gs_exec *e, gs_exec_device *x, const gs_task *t, bool stored);
+
+#endif /* GS_EXEC_WATCH_H */
