@@ -36,6 +36,20 @@ for size in 16k 64k 256k 1m 2m; do
     [ -e "$disk/store/manifest.json" ] && fail "a manifest on a full disk of $size" || pass
     rm -rf "${disk:?}"/*
 done
+# A store that is there stays, and so does a generated graph, when there is no room for the one that is to replace it.
+remount size=4m
+run 'a small graph' "$GNNSTREAM" generate sbm "$disk/graph" --vertices 300 --edges 2000 --features 4 --classes 2 ||
+    finish
+run 'its store' "$GNNSTREAM" partition "$disk/graph" "$disk/store" --parts 2 --method random || finish
+cp -r "$disk" "$work/before"
+for size in 500k 800k 1200k; do
+    remount size=$size
+    refuse 1 'space' "$GNNSTREAM" partition "$work/input" "$disk/store" --parts 4 --method random --memory 64M --force
+    refuse 1 'space' "$GNNSTREAM" generate sbm "$disk/graph" --vertices 30000 --edges 200000 --force
+    diff -r "$work/before" "$disk" >"$work/differ" && pass ||
+        fail "a full disk of $size cost an old store" "$work/differ"
+done
+rm -rf "${disk:?}"/*
 remount size=256k
 run partition "$GNNSTREAM" partition "$work/input" "$work/store" --parts 4 --method random || finish
 train=("$GNNSTREAM" train "$work/store" --model gcn --epochs 1)
@@ -71,13 +85,18 @@ rm -rf "${disk:?}"/*
 for signal in INT TERM; do
     for delay in 0.02 0.08 0.2 0.5; do
         rm -rf "$work/out"
+        # The second time with a store in place, which stays.
+        [ $signal = INT ] || cp -r "$work/store" "$work/out"
         # With job control on, a background child keeps the default SIGINT.
-        (set -m; "$GNNSTREAM" partition "$work/input" "$work/out" --parts 16 --method fennel \
+        (set -m; "$GNNSTREAM" partition "$work/input" "$work/out" --parts 16 --method fennel --force \
             >"$work/stdout" 2>"$work/stderr" &
             pid=$!; sleep $delay; kill -$signal $pid 2>/dev/null; wait $pid)
         status=$?
         if [ $status -eq 0 ]; then
             run "verify after a late $signal" "$GNNSTREAM" verify "$work/out"
+        elif [ $signal = TERM ]; then
+            diff -r "$work/store" "$work/out" >"$work/differ" && pass ||
+                fail "$signal cost the old store" "$work/differ"
         elif [ -e "$work/out/manifest.json" ]; then
             fail "a manifest was left by $signal after $delay s"
         elif [ -d "$work/out" ] && [ -n "$(ls -A "$work/out")" ]; then
@@ -85,6 +104,7 @@ for signal in INT TERM; do
         else
             pass
         fi
+        compgen -G "$work/out.unfinished*" >/dev/null && fail "$signal after $delay s left a draft" || pass
     done
 done
 finish

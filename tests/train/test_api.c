@@ -336,6 +336,66 @@ static void api__any_allocation_may_fail(void **state)
     }
 }
 
+/* Another store takes the place of the one that a run reads: the run ends on the old one, to the byte. */
+static void replace_store(void *context, const gs_epoch_report *e)
+{
+    gs_partition_options p;
+
+    on_epoch(context, e);
+    if (e->epoch != 2)
+        return;
+    gs_partition_options_init(&p);
+    p.parts = 3;
+    p.method = "natural";
+    p.seed = 9;
+    p.force = true;
+    gs_assert_ok(gs_partition(gs_test_path(folder, "graph"), gs_test_path(folder, "replaced"), &p, NULL));
+}
+
+static void api__a_run_ends_on_the_store_that_it_began_with(void **state)
+{
+    const char *const replaced = gs_test_path(folder, "replaced");
+    gs_store_summary now;
+    gs_partition_options p;
+
+    (void)state;
+    for (int cache = 0; cache < 2; cache++) {
+        char *bytes[2][2];
+        uint64_t length[2][2];
+
+        gs_partition_options_init(&p);
+        p.parts = 2;
+        p.method = "random";
+        p.force = true;
+        gs_assert_ok(gs_partition(gs_test_path(folder, "graph"), replaced, &p, NULL));
+        for (int k = 0; k < 2; k++) {
+            const char *const logits = gs_test_path(folder, "kept%d.npy", k);
+            const char *const saved = gs_test_path(folder, "kept%d.safetensors", k);
+            gs_train_options o;
+            watch w;
+
+            o = options(&w);
+            o.on_epoch = k == 0 ? on_epoch : replace_store;
+            o.no_cache = cache == 0;
+            o.spill = gs_test_path(folder, "elsewhere");
+            o.logits = logits;
+            o.save = saved;
+            o.threads = 1;
+            gs_assert_ok(gs_train(replaced, &o, NULL));
+            gs_assert_ok(gs_file_read_all(&bytes[k][0], &length[k][0], logits, 1 << 20));
+            gs_assert_ok(gs_file_read_all(&bytes[k][1], &length[k][1], saved, 1 << 20));
+        }
+        gs_assert_ok(gs_inspect(&now, replaced));
+        assert_int_equal(now.parts, 3);
+        for (int f = 0; f < 2; f++) {
+            assert_int_equal(length[0][f], length[1][f]);
+            assert_memory_equal(bytes[0][f], bytes[1][f], length[0][f]);
+            gs_free(bytes[0][f]);
+            gs_free(bytes[1][f]);
+        }
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -346,6 +406,7 @@ int main(void)
         cmocka_unit_test(api__losses_are_before_the_update),
         cmocka_unit_test(api__stop_between_epochs_leaves_no_results),
         cmocka_unit_test(api__weights_depend_on_the_seed_alone),
+        cmocka_unit_test(api__a_run_ends_on_the_store_that_it_began_with),
         cmocka_unit_test(api__any_allocation_may_fail),
     };
     return cmocka_run_group_tests(tests, make_store, remove_store);
