@@ -48,6 +48,7 @@ void edges_free(edge_fixture *b)
     }
     free_rows(b->edge_weight);
     test_free(b->type);
+    test_free(b->rank);
     test_free(b->start);
     test_free(b->target);
     test_free(b->index);
@@ -190,6 +191,7 @@ uint32_t edges_heads(const edge_fixture *b, uint32_t sum)
 /* ---- float64 ---- */
 
 #define WIDEST 700
+#define EDGES_HEADS 64
 
 typedef struct edge_values {
     double value[EDGES_MAX][WIDEST];
@@ -214,22 +216,34 @@ static uint32_t id_at(const edge_fixture *b, const gs_operand *o, uint32_t targe
     return ((const uint32_t *)(const void *)b->rows[o->index])[row];
 }
 
-/* As program.h says, with the rank counted from the target's first edge. */
+/* As program.h says. */
 static double mask_at(const edge_fixture *b, const gs_instr *in, uint32_t target, uint32_t operand, uint32_t edge,
                       uint32_t c, uint32_t width)
 {
     const uint32_t source = id_at(b, &in->a, target, operand), destination = id_at(b, &in->b, target, operand);
-    const uint32_t type = b->type == NULL ? 0 : b->type[edge];
     const bool one = in->self && source == destination;
-    uint32_t t = 0, rank = 0, key[2], word[4];
-    while (b->start[t + 1] <= edge)
-        t++;
-    for (uint32_t k = b->start[t]; k < edge; k++)
-        rank += get_number(b->index, b->index_bytes, k) == operand && (b->type == NULL || b->type[k] == type);
-    const uint32_t counter[4] = {source, destination, (one ? 0 : rank) * ((width + 3) / 4) + c / 4, one ? 0 : type};
+    uint32_t key[2], word[4];
+    const uint32_t counter[4] = {source, destination, (one ? 0 : b->rank[edge]) * ((width + 3) / 4) + c / 4,
+                                 one || b->type == NULL ? 0 : b->type[edge]};
     gs_random_edge_key(key, EDGES_SEED, in->site, EDGES_EPOCH);
     gs_philox4x32(word, counter, key);
     return (double)(word[c % 4] >> 8) / 16777216 >= (double)in->alpha ? 1 / (1 - (double)in->alpha) : 0;
+}
+
+/* Of each edge how many of its target's before it have its operand and type. */
+static void count_ranks(edge_fixture *b)
+{
+    enum { TYPES = 256 };
+    const size_t n = (size_t)b->operand_rows * TYPES;
+    uint32_t *const seen = test_malloc(n * sizeof(*seen));
+    if (b->rank == NULL)
+        b->rank = test_malloc(b->edges * sizeof(*b->rank));
+    for (uint32_t t = 0; t < b->targets; t++) {
+        memset(seen, 0, n * sizeof(*seen));
+        for (uint32_t k = b->start[t]; k < b->start[t + 1]; k++)
+            b->rank[k] = seen[get_number(b->index, b->index_bytes, k) * TYPES + (b->type == NULL ? 0 : b->type[k])]++;
+    }
+    test_free(seen);
 }
 
 /* What column `from` of a row counts in column `to` of its product. */
@@ -280,62 +294,86 @@ static void compute_edge(const edge_fixture *b, edge_values *v, uint32_t target,
     }
 }
 
-/* Softmax in two passes: the largest score of each head first. */
-static void expect_attend(const edge_fixture *b, edge_values *v, uint32_t s, uint32_t t)
+/* The largest score of each head: softmax goes over the edges a second time. */
+static void most_of(const edge_fixture *b, const edge_values *v, uint32_t s, uint32_t row)
 {
-    const gs_sum *const sum = &b->stage.sum[s];
-    const uint32_t width = edges_sum_width(b, s), heads = edges_heads(b, s), row = 2 * t + 1;
-    double *const acc = b->want[s] + (size_t)row * width, *const size = b->size[s] + (size_t)row * width;
-    double *const most = test_malloc(heads * sizeof(double)), *const total = test_malloc(heads * sizeof(double));
-    for (uint32_t h = 0; h < heads; h++) {
-        most[h] = -INFINITY;
-        total[h] = 0;
-    }
-    for (uint32_t k = b->start[t]; k < b->start[t + 1]; k++) {
-        compute_edge(b, v, row, get_number(b->index, b->index_bytes, k), k);
-        for (uint32_t h = 0; h < heads; h++)
-            most[h] = fmax(most[h], v->value[sum->score][h]);
-    }
-    for (uint32_t k = b->start[t]; k < b->start[t + 1]; k++) {
-        compute_edge(b, v, row, get_number(b->index, b->index_bytes, k), k);
-        for (uint32_t h = 0; h < heads; h++) {
-            const double p = exp(v->value[sum->score][h] - most[h]);
-            total[h] += p;
-            for (uint32_t c = h * (width / heads); c < (h + 1) * (width / heads); c++) {
-                acc[c] += p * v->value[sum->value][c];
-                size[c] += p * fabs(v->value[sum->value][c]);
-            }
-        }
-    }
+    const uint32_t heads = edges_heads(b, s);
+    double *const most = b->want_lse[s] + (size_t)row * heads;
     for (uint32_t h = 0; h < heads; h++)
-        b->want_lse[s][(size_t)row * heads + h] = most[h] + log(total[h]);
-    for (uint32_t c = 0; c < width && b->start[t] < b->start[t + 1]; c++) {
-        acc[c] /= total[c / (width / heads)];
-        size[c] /= total[c / (width / heads)];
-    }
-    test_free(most);
-    test_free(total);
+        most[h] = fmax(most[h], v->value[b->stage.sum[s].score][h]);
 }
 
-static void expect_sum(const edge_fixture *b, edge_values *v, uint32_t s, uint32_t t)
+static void attend(const edge_fixture *b, const edge_values *v, uint32_t s, uint32_t row, double *total)
 {
     const gs_sum *const sum = &b->stage.sum[s];
-    const uint32_t wide = edges_sum_width(b, s), width = b->edge_reg[sum->value].width, row = 2 * t + 1;
-    for (uint32_t k = b->start[t]; k < b->start[t + 1]; k++) {
-        const size_t at = (size_t)row * wide + (sum->kind == GS_SUM_ADD_TYPE ? b->type[k] * width : 0);
-        double *const acc = b->want[s] + at, *const size = b->size[s] + at;
-        compute_edge(b, v, row, get_number(b->index, b->index_bytes, k), k);
-        for (uint32_t c = 0; c < width; c++) {
-            const double x = v->value[sum->value][c];
-            if (sum->kind == GS_SUM_ADD || sum->kind == GS_SUM_ADD_TYPE)
-                acc[c] += x;
-            else if (k == b->start[t])
-                acc[c] = x;
-            else
-                acc[c] = sum->kind == GS_SUM_MAX ? fmax(acc[c], x) : fmin(acc[c], x);
-            size[c] += fabs(x);
+    const uint32_t width = edges_sum_width(b, s), heads = edges_heads(b, s);
+    const double *const most = b->want_lse[s] + (size_t)row * heads;
+    double *const acc = b->want[s] + (size_t)row * width, *const size = b->size[s] + (size_t)row * width;
+    for (uint32_t h = 0; h < heads; h++) {
+        const double p = exp(v->value[sum->score][h] - most[h]);
+        total[h] += p;
+        for (uint32_t c = h * (width / heads); c < (h + 1) * (width / heads); c++) {
+            acc[c] += p * v->value[sum->value][c];
+            size[c] += p * fabs(v->value[sum->value][c]);
         }
     }
+}
+
+static void divide(const edge_fixture *b, uint32_t s, uint32_t row, const double *total)
+{
+    const uint32_t width = edges_sum_width(b, s), heads = edges_heads(b, s);
+    for (uint32_t h = 0; h < heads; h++)
+        b->want_lse[s][(size_t)row * heads + h] += log(total[h]);
+    for (uint32_t c = 0; c < width; c++) {
+        b->want[s][(size_t)row * width + c] /= total[c / (width / heads)];
+        b->size[s][(size_t)row * width + c] /= total[c / (width / heads)];
+    }
+}
+
+static void sum_up(const edge_fixture *b, const edge_values *v, uint32_t s, uint32_t row, uint32_t k, bool first)
+{
+    const gs_sum *const sum = &b->stage.sum[s];
+    const uint32_t wide = edges_sum_width(b, s), width = b->edge_reg[sum->value].width;
+    const size_t at = (size_t)row * wide + (sum->kind == GS_SUM_ADD_TYPE ? b->type[k] * width : 0);
+    double *const acc = b->want[s] + at, *const size = b->size[s] + at;
+    for (uint32_t c = 0; c < width; c++) {
+        const double x = v->value[sum->value][c];
+        if (sum->kind == GS_SUM_ADD || sum->kind == GS_SUM_ADD_TYPE)
+            acc[c] += x;
+        else if (first)
+            acc[c] = x;
+        else
+            acc[c] = sum->kind == GS_SUM_MAX ? fmax(acc[c], x) : fmin(acc[c], x);
+        size[c] += fabs(x);
+    }
+}
+
+/* Every edge once, and once more before that where there is a softmax: computing them is what takes long. */
+static void expect_target(const edge_fixture *b, edge_values *v, uint32_t t)
+{
+    const uint32_t row = 2 * t + 1, from = b->start[t], to = b->start[t + 1];
+    double total[GS_STAGE_SUMS][EDGES_HEADS] = {{0}};
+    bool attends = false;
+    for (uint32_t s = 0; s < b->stage.sums; s++) {
+        assert_true(edges_heads(b, s) <= EDGES_HEADS);
+        attends |= edges_heads(b, s) > 0;
+    }
+    for (uint32_t k = from; attends && k < to; k++) {
+        compute_edge(b, v, row, get_number(b->index, b->index_bytes, k), k);
+        for (uint32_t s = 0; s < b->stage.sums; s++)
+            most_of(b, v, s, row);
+    }
+    for (uint32_t k = from; k < to; k++) {
+        compute_edge(b, v, row, get_number(b->index, b->index_bytes, k), k);
+        for (uint32_t s = 0; s < b->stage.sums; s++)
+            if (edges_heads(b, s) > 0)
+                attend(b, v, s, row, total[s]);
+            else
+                sum_up(b, v, s, row, k, k == from);
+    }
+    for (uint32_t s = 0; s < b->stage.sums && from < to; s++)
+        if (edges_heads(b, s) > 0)
+            divide(b, s, row, total[s]);
 }
 
 static double *zeros(size_t n)
@@ -344,6 +382,14 @@ static double *zeros(size_t n)
     for (size_t i = 0; i < n; i++)
         p[i] = 0;
     return p;
+}
+
+static bool draws(const edge_fixture *b)
+{
+    for (uint32_t i = 0; i < b->stage.edge_instrs; i++)
+        if (b->instr[i].op == GS_OP_EDGE_MASK)
+            return true;
+    return false;
 }
 
 void edges_expect(edge_fixture *b)
@@ -356,12 +402,11 @@ void edges_expect(edge_fixture *b)
         b->want_lse[s] = zeros((size_t)b->target_rows * heads + 1);
         for (size_t i = 0; i < (size_t)b->target_rows * heads; i++)
             b->want_lse[s][i] = -INFINITY;
-        for (uint32_t t = 0; t < b->targets; t++)
-            if (heads > 0)
-                expect_attend(b, v, s, t);
-            else
-                expect_sum(b, v, s, t);
     }
+    if (draws(b))
+        count_ranks(b);
+    for (uint32_t t = 0; t < b->targets; t++)
+        expect_target(b, v, t);
     test_free(v);
 }
 

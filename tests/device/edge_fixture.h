@@ -18,6 +18,7 @@ typedef struct edge_fixture {
     const float *rows[EDGES_MAX];  /* of edge registers */
     const float *edge_weight;      /* or NULL */
     uint8_t *type;                 /* of edges, or NULL */
+    uint32_t *rank;                /* of edges among their parallels; edges_expect() makes it */
     uint32_t types;                /* edges_make_typed(): how many; else 0 */
     gs_array array[EDGES_MAX];     /* of rows at either end */
     bool parallel;                 /* edges of the same ends are one after the other, and stay in one launch */

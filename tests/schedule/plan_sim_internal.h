@@ -14,6 +14,7 @@ struct sim {
     uint8_t *region[GS_REGION_COUNT]; /* ARENA: of the device that runs a task */
     uint8_t *arena[GS_PLAN_DEVICES];
     uint64_t copied[3];   /* of the run so far: by UPLOAD, FORWARD, DOWNLOAD */
+    bool *stored;         /* [arrays, vertices]: is the row stored by a stage? */
     uint8_t *spill;       /* contents of the run's file */
     uint32_t rng;
     uint64_t read_bytes, rows; /* of the run so far: of vertex programs */

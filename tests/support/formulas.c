@@ -96,9 +96,13 @@ const op_formula *op_formula_at(size_t i)
 
 const op_formula *op_formula_of(gs_op op)
 {
-    for (size_t i = 0; op_formula_at(i) != NULL; i++)
+    static const op_formula *first[GS_OP_COUNT]; /* asked for once an element */
+    if (first[op] != NULL)
+        return first[op];
+    for (size_t i = 0; first[op] == NULL && op_formula_at(i) != NULL; i++)
         if (op_formula_at(i)->op == op)
-            return op_formula_at(i);
-    fail_msg("the tests have no formula of %s", gs_op_name(op));
-    return NULL;
+            first[op] = op_formula_at(i);
+    if (first[op] == NULL)
+        fail_msg("the tests have no formula of %s", gs_op_name(op));
+    return first[op];
 }
