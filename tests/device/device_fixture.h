@@ -28,7 +28,7 @@ float *random_floats(size_t n, uint32_t stream, float low, float high);
 void put_number(void *array, uint32_t bytes, uint32_t i, uint32_t value);
 uint32_t get_number(const void *array, uint32_t bytes, uint32_t i);
 
-#define FIXTURE_MAX 16
+#define FIXTURE_MAX 64
 
 /* A program of one stage with registers and parameters added one by one. */
 typedef struct fixture {

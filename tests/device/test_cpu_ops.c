@@ -54,51 +54,107 @@ static void make_coarse(const fixture *f, gs_operand o, shape s, uint32_t width)
     }
 }
 
-/* An operator of two or three operands, in these forms. */
-static void check_each(gs_device *d, gs_op op, const shape *form, uint32_t rows, uint32_t width)
+/* Many instructions in one program: a GPU's compiler takes as long for one as for dozens. */
+enum { FORMS = 40 };
+typedef struct form_program {
+    fixture f;
+    uint32_t rows, width, count;
+    gs_operand operand[2][3][SHAPES]; /* [coarse], made when first asked for */
+    struct {
+        gs_op op;
+        shape form[3];
+        gs_operand o[3];
+        uint32_t dst;
+    } item[FORMS];
+} form_program;
+
+static void open_forms(form_program *p, uint32_t rows, uint32_t width)
+{
+    memset(p, 0, sizeof(*p));
+    p->rows = rows;
+    p->width = width;
+    fixture_init(&p->f, rows);
+}
+
+static gs_operand form_operand(form_program *p, bool coarse, uint32_t k, shape s)
+{
+    gs_operand *const o = &p->operand[coarse][k][s];
+    if (o->kind == GS_FROM_NONE) {
+        *o = make_operand(&p->f, s, p->width);
+        if (coarse)
+            make_coarse(&p->f, *o, s, p->width);
+    }
+    return *o;
+}
+
+static void check_form(const form_program *p, uint32_t i)
+{
+    const gs_op op = p->item[i].op;
+    const shape *const form = p->item[i].form;
+    const float *const got = p->f.memory[p->item[i].dst];
+    for (uint32_t r = 0; r < p->rows; r++)
+        for (uint32_t c = 0; c < p->width; c++) {
+            double x[3] = {0, 0, 0};
+            for (uint32_t k = 0; k < gs_op_inputs(op); k++)
+                x[k] = operand_at(&p->f, p->item[i].o[k], form[k], r, c, p->width);
+            const double want = op_formula_of(op)->value(x[0], x[1], x[2], 0);
+            /* one correctly rounded operation */
+            if (!(fabs((double)got[(size_t)r * p->width + c] - want) <= 6e-8 * fabs(want)))
+                fail_msg("%s, forms %d %d %d [%u, %u] at (%u, %u): got %.9g, want %.17g", gs_op_name(op), form[0],
+                         form[1], form[2], p->rows, p->width, r, c, (double)got[(size_t)r * p->width + c], want);
+        }
+}
+
+static void check_forms(form_program *p, gs_device *d)
+{
+    if (p->count > 0)
+        fixture_run(&p->f, d);
+    for (uint32_t i = 0; i < p->count; i++)
+        check_form(p, i);
+    fixture_free(&p->f);
+}
+
+/* An operator of two or three operands, in these forms; what is full runs, and begins anew. */
+static void add_form(form_program *p, gs_device *d, gs_op op, const shape *form)
 {
     const uint32_t inputs = gs_op_inputs(op);
     gs_operand o[3] = {NO_OPERAND, NO_OPERAND, NO_OPERAND};
-    fixture f;
-    fixture_init(&f, rows);
-    const uint32_t dst = add_reg(&f, GS_F32, width);
-    for (uint32_t k = 0; k < inputs; k++) {
-        o[k] = make_operand(&f, form[k], width);
-        if (gs_op_is(op, GS_FACT_FLAT) || inputs == 3)
-            make_coarse(&f, o[k], form[k], width);
+    if (p->count == FORMS) {
+        check_forms(p, d);
+        open_forms(p, p->rows, p->width);
     }
-    add_instr(&f, op, dst, o[0], o[1])->c = o[2];
-    fixture_run(&f, d);
-    const float *const got = f.memory[dst];
-    for (uint32_t r = 0; r < rows; r++)
-        for (uint32_t c = 0; c < width; c++) {
-            double x[3] = {0, 0, 0};
-            for (uint32_t k = 0; k < inputs; k++)
-                x[k] = operand_at(&f, o[k], form[k], r, c, width);
-            const double want = op_formula_of(op)->value(x[0], x[1], x[2], 0);
-            /* one correctly rounded operation */
-            if (!(fabs((double)got[(size_t)r * width + c] - want) <= 6e-8 * fabs(want)))
-                fail_msg("%s, forms %d %d %d [%u, %u] at (%u, %u): got %.9g, want %.17g", gs_op_name(op), form[0],
-                         form[1], form[2], rows, width, r, c, (double)got[(size_t)r * width + c], want);
-        }
-    fixture_free(&f);
+    for (uint32_t k = 0; k < inputs; k++)
+        o[k] = form_operand(p, gs_op_is(op, GS_FACT_FLAT) || inputs == 3, k, form[k]);
+    const uint32_t dst = add_reg(&p->f, GS_F32, p->width), i = p->count++;
+    p->item[i].op = op;
+    p->item[i].dst = dst;
+    memcpy(p->item[i].form, form, sizeof(p->item[i].form));
+    memcpy(p->item[i].o, o, sizeof(o));
+    add_instr(&p->f, op, dst, o[0], o[1])->c = o[2];
 }
 
 static void every_broadcast(gs_device *d, void *context)
 {
-    /* sizes in turn: the operators and 25 or 125 forms meet all of them, but not every pair; one size is met by all */
-    static const uint32_t sizes[][2] = {{1, 1}, {130, 1}, {67, 41}, {140, 16}, {5, 602}, {9, 3}};
+    /* sizes in turn: the operators and 25 or 125 forms meet all of them, but not every pair; the last is met by all */
+    static const uint32_t sizes[][2] = {{1, 1}, {130, 1}, {67, 41}, {140, 16}, {5, 602}, {9, 3}, {3, 7}};
+    enum { TURNS = sizeof(sizes) / sizeof(sizes[0]) - 1 };
+    form_program *const p = test_malloc((TURNS + 1) * sizeof(*p));
     uint32_t turn = 0;
     (void)context;
+    for (uint32_t i = 0; i <= TURNS; i++)
+        open_forms(&p[i], sizes[i][0], sizes[i][1]);
     for (gs_op op = 0; op < GS_OP_COUNT; op++) {
         const uint32_t inputs = gs_op_is_each(op) ? gs_op_inputs(op) : 0;
         const uint32_t forms = inputs == 2 ? SHAPES * SHAPES : inputs == 3 ? SHAPES * SHAPES * SHAPES : 0;
         for (uint32_t i = 0; i < forms; i++, turn++) {
             const shape form[3] = {i % SHAPES, i / SHAPES % SHAPES, i / SHAPES / SHAPES};
-            check_each(d, op, form, 3, 7);
-            check_each(d, op, form, sizes[turn % 6][0], sizes[turn % 6][1]);
+            add_form(&p[TURNS], d, op, form);
+            add_form(&p[turn % TURNS], d, op, form);
         }
     }
+    for (uint32_t i = 0; i <= TURNS; i++)
+        check_forms(&p[i], d);
+    test_free(p);
 }
 
 static void test_ops__several_operands_in_every_broadcast_form(void **state)
@@ -410,27 +466,20 @@ static void test_ops__cast_from_stored_types(void **state)
 
 /* ---- dropout ---- */
 
-static void check_dropout(gs_device *d, uint32_t rows, uint32_t width, float p)
+static void compare_dropout(const fixture *f, const gs_device *d, uint32_t a, uint32_t id, uint32_t dst, float p)
 {
-    fixture f;
+    const uint32_t rows = f->launch.rows, width = f->reg[a].width;
     uint32_t key[2], word[4];
     size_t kept = 0;
-    fixture_init(&f, rows);
-    const uint32_t a = add_random(&f, width, 1, 2), id = add_ids(&f), dst = add_reg(&f, GS_F32, width);
-    gs_instr *const in = add_instr(&f, GS_OP_DROPOUT, dst, in_reg(a), in_reg(id));
-    in->alpha = p;
-    in->site = 11;
-    fixture_run(&f, d);
-
-    gs_random_key(key, f.launch.seed, GS_RANDOM_DROPOUT);
+    gs_random_key(key, f->launch.seed, GS_RANDOM_DROPOUT);
     for (uint32_t r = 0; r < rows; r++)
         for (uint32_t c = 0; c < width; c++) {
-            const uint32_t counter[4] = {((uint32_t *)f.memory[id])[r], c / 4, 11, f.launch.epoch};
+            const uint32_t counter[4] = {((uint32_t *)f->memory[id])[r], c / 4, 11, f->launch.epoch};
             gs_philox4x32(word, counter, key);
             const bool keep = gs_uniform_f32(word[c % 4]) >= p;
-            const float x = ((float *)f.memory[a])[(size_t)r * width + c];
+            const float x = ((float *)f->memory[a])[(size_t)r * width + c];
             const float want = keep ? x * (1.0f / (1.0f - p)) : 0.0f,
-                        got = ((float *)f.memory[dst])[(size_t)r * width + c];
+                        got = ((float *)f->memory[dst])[(size_t)r * width + c];
             kept += keep;
             if (got != want)
                 fail_msg("dropout p %g [%u, %u] at (%u, %u) on %s: got %.9g, want %.9g", (double)p, rows, width, r, c,
@@ -438,31 +487,56 @@ static void check_dropout(gs_device *d, uint32_t rows, uint32_t width, float p)
         }
     const double n = (double)rows * width, off = fabs((double)kept - n * (1 - (double)p));
     assert_true(off <= 5 * sqrt(n * (double)p * (1 - (double)p)) + 1e-9);
+}
+
+static void check_dropout(gs_device *d, uint32_t rows, uint32_t width)
+{
+    static const float probabilities[] = {0, 0.1f, 0.5f, 0.6f, 0.99999994f};
+    enum { COUNT = sizeof(probabilities) / sizeof(probabilities[0]) };
+    uint32_t dst[COUNT];
+    fixture f;
+    fixture_init(&f, rows);
+    const uint32_t a = add_random(&f, width, 1, 2), id = add_ids(&f);
+    for (int i = 0; i < COUNT; i++) {
+        dst[i] = add_reg(&f, GS_F32, width);
+        gs_instr *const in = add_instr(&f, GS_OP_DROPOUT, dst[i], in_reg(a), in_reg(id));
+        in->alpha = probabilities[i];
+        in->site = 11;
+    }
+    fixture_run(&f, d);
+    for (int i = 0; i < COUNT; i++)
+        compare_dropout(&f, d, a, id, dst[i], probabilities[i]);
     fixture_free(&f);
 }
 
 /* p exactly an element's random number keeps that element; the next larger float drops it. */
 static void dropout_edge(gs_device *d, void *context)
 {
+    enum { COLUMNS = 40 };
     (void)context;
-    for (uint32_t c = 0; c < 40; c++)
-        for (int above = 0; above < 2; above++) {
-            fixture f;
-            uint32_t key[2], word[4];
-            fixture_init(&f, 1);
-            const uint32_t a = add_random(&f, 40, 1, 2), id = add_ids(&f), dst = add_reg(&f, GS_F32, 40);
-            gs_random_key(key, f.launch.seed, GS_RANDOM_DROPOUT);
+    for (int above = 0; above < 2; above++) {
+        fixture f;
+        uint32_t key[2], word[4], dst[COLUMNS];
+        float p[COLUMNS];
+        fixture_init(&f, 1);
+        const uint32_t a = add_random(&f, COLUMNS, 1, 2), id = add_ids(&f);
+        gs_random_key(key, f.launch.seed, GS_RANDOM_DROPOUT);
+        for (uint32_t c = 0; c < COLUMNS; c++) {
             gs_philox4x32(word, (const uint32_t[4]){((uint32_t *)f.memory[id])[0], c / 4, 0, f.launch.epoch}, key);
-            const float p = gs_uniform_f32(word[c % 4]);
-            add_instr(&f, GS_OP_DROPOUT, dst, in_reg(a), in_reg(id))->alpha = above ? nextafterf(p, 2) : p;
-            fixture_run(&f, d);
-            const float x = ((float *)f.memory[a])[c], got = ((float *)f.memory[dst])[c];
+            p[c] = gs_uniform_f32(word[c % 4]);
+            dst[c] = add_reg(&f, GS_F32, COLUMNS);
+            add_instr(&f, GS_OP_DROPOUT, dst[c], in_reg(a), in_reg(id))->alpha = above ? nextafterf(p[c], 2) : p[c];
+        }
+        fixture_run(&f, d);
+        for (uint32_t c = 0; c < COLUMNS; c++) {
+            const float x = ((float *)f.memory[a])[c], got = ((float *)f.memory[dst[c]])[c];
             if (above)
                 assert_true(got == 0);
             else
-                gs_assert_close((double)got, (double)x / (1 - (double)p), 1e-6);
-            fixture_free(&f);
+                gs_assert_close((double)got, (double)x / (1 - (double)p[c]), 1e-6);
         }
+        fixture_free(&f);
+    }
 }
 
 static void test_ops__dropout_keeps_at_p_itself(void **state)
@@ -475,11 +549,9 @@ static void dropouts(gs_device *d, void *context)
 {
     static const uint32_t sizes[][2] = {{1, 1},   {400, 1}, {70, 2},  {129, 3},  {70, 4},
                                         {215, 7}, {64, 16}, {33, 41}, {20, 256}, {3, 602}};
-    static const float probabilities[] = {0, 0.1f, 0.5f, 0.6f, 0.99999994f};
     (void)context;
     for (size_t s = 0; s < sizeof(sizes) / sizeof(sizes[0]); s++)
-        for (size_t p = 0; p < sizeof(probabilities) / sizeof(probabilities[0]); p++)
-            check_dropout(d, sizes[s][0], sizes[s][1], probabilities[p]);
+        check_dropout(d, sizes[s][0], sizes[s][1]);
 }
 
 static void test_ops__dropout_is_scalar_philox_bit_by_bit(void **state)
