@@ -47,15 +47,25 @@ static bool is_added_up(const struct sim *s, uint32_t file)
     return false;
 }
 
-/* Every element of such rows: the words of the chunks with edges from them. */
-static uint8_t added_up_byte(const struct sim *s, uint32_t file, uint64_t at)
+/* Every element of an interval's such rows: the words of the chunks with edges from them. */
+static uint32_t added_up_word(const struct sim *s, uint32_t operand)
 {
-    const uint32_t operand = (uint32_t)(at / row_bytes(s, file) / s->cfg->chunks->interval_rows);
     uint32_t word = 0;
     for (uint32_t t = 0; t < s->cfg->chunks->parts; t++)
         if (gs_chunk_at(s->cfg->chunks, 0, t, operand)->edges)
             word += chunk_word(s, 0, t, operand);
-    return ((uint8_t *)&word)[at % 4];
+    return word;
+}
+
+static void added_up_bytes(const struct sim *s, uint32_t file, uint64_t at, uint64_t n, uint8_t *to)
+{
+    const uint64_t interval = row_bytes(s, file) * s->cfg->chunks->interval_rows;
+    for (const uint64_t end = at + n; at < end;) {
+        const uint64_t stop = GS_MIN(end, (at / interval + 1) * interval);
+        const uint32_t word = added_up_word(s, (uint32_t)(at / interval));
+        for (; at < stop; at++)
+            *to++ = ((const uint8_t *)&word)[at % 4];
+    }
 }
 
 /* Eight bytes of a file from byte 8 * `word` on. */
@@ -72,8 +82,7 @@ static uint64_t file_word(uint64_t key, uint64_t word)
 void plan_sim__bytes_of(const struct sim *s, uint32_t file, uint64_t at, uint64_t n, uint8_t *to)
 {
     if (is_added_up(s, file)) {
-        for (uint64_t i = 0; i < n; i++)
-            to[i] = added_up_byte(s, file, at + i);
+        added_up_bytes(s, file, at, n, to);
         return;
     }
     const bool made =
@@ -461,12 +470,12 @@ static void run_vertex(struct sim *s, uint32_t index, const gs_task *t)
             continue;
         const uint32_t want = expected_sum(s, t->stage, &st->sum[i], interval);
         const uint32_t seen[2] = {st->sum[i].reg, st->sum[i].kind == GS_SUM_ATTEND ? st->sum[i].lse : st->sum[i].reg};
+        const uint32_t array = rows_of(st, &st->sum[i]).array;
         for (uint64_t n = 0; n < 2; n++) {
             const uint32_t *got = place(s, reg[seen[n]]);
             for (uint64_t k = 0; k < (uint64_t)t->rows * st->reg[seen[n]].width; k++) {
                 const bool own =
-                    st->sum[i].self && is_stored(s, rows_of(st, &st->sum[i]).array,
-                                                 t->first_row + k / st->reg[seen[n]].width);
+                    st->sum[i].self && is_stored(s, array, t->first_row + k / st->reg[seen[n]].width);
                 if (got[k] != want + (own ? self_word(interval) : 0))
                     fail_msg("task %u: a sum of interval %u is wrong", index, interval);
             }
