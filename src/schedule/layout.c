@@ -232,6 +232,14 @@ static void find_stores(gs_layout *l)
         }
 }
 
+uint32_t gs_layout_made_by(const gs_layout *l, uint32_t array)
+{
+    for (uint32_t s = 0; l->stored_by[array] == GS_NONE && l->spill_interval[array] > 0 && s < l->program->stages; s++)
+        if (gs_stage_is_back(&l->program->stage[s]) && l->program->stage[s].sum[0].array == array)
+            return s;
+    return l->stored_by[array];
+}
+
 double gs_pass_weight(const gs_layout *l, uint32_t pass)
 {
     const char *const name = l->program->pass[pass].name;
