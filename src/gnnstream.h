@@ -272,6 +272,22 @@ typedef enum gs_taken {
     GS_TAKEN_TO_FIT,  /* the programs tried before it do not keep the budgets */
 } gs_taken;
 
+/* Predicted seconds of one run of a pass, and how long each resource is busy in it. The disk reads and writes; the
+ * device sums along edges and runs vertex programs; one thread verifies checksums and handles requests beside. */
+typedef struct gs_predicted {
+    double seconds, read_seconds, write_seconds, edge_seconds, vertex_seconds, check_seconds;
+    double stall_seconds; /* the device waits for data */
+    char bottleneck[24];  /* "reading", "writing", "edge sums", ...: bounds it; "waiting": none is busy all the time */
+} gs_predicted;
+
+/* Orders of columns that were tried; predicted seconds in store order and in the best one; is that one the plan's? It
+ * must save 2 % to be. 0 tried: there is one order alone, or --no-swap. */
+typedef struct gs_order_report {
+    uint32_t tried;
+    double store_seconds, best_seconds;
+    bool taken;
+} gs_order_report;
+
 /* One pass over the graph: "train" is an epoch, "eval" and "predict" go forward only. */
 typedef struct gs_pass_report {
     char name[16];
@@ -285,17 +301,8 @@ typedef struct gs_pass_report {
     uint64_t upload_bytes, forward_bytes, download_bytes; /* of several devices: from the host, between them, to the
                                                            * host */
     double dense_flops, edge_flops;
-    /* Predicted: of one run of the pass, and how long each resource is busy in it. The disk
-     * reads and writes; the device sums along edges and runs vertex programs; one thread verifies
-     * checksums and handles requests beside. */
-    double seconds, read_seconds, write_seconds, edge_seconds, vertex_seconds, check_seconds;
-    double stall_seconds; /* the device waits for data */
-    char bottleneck[24];  /* the resource that bounds it; "waiting": none is busy all the time */
-    /* Orders of columns that were tried; predicted seconds in store order and in the best one; is that one the plan's?
-     * It must save 2 % to be. 0 tried: there is one order alone, or --no-swap. */
-    uint32_t orders_tried;
-    double store_order_seconds, best_order_seconds;
-    bool reordered;
+    gs_predicted predicted;
+    gs_order_report order;
     /* The plan is of a program that makes values again rather than storing them, that holds less of what needs to be
      * computed only once, and that multiplies the rows of edges by the matrix of their type in batches of a type, in
      * place of sums by type or products for all types. Which program it is can change with what is known of the
