@@ -214,7 +214,7 @@ const cli_command cmd_plan = {
                                  {"Machine", train_machine_options},
                                  {"Learning (as for train)", train_learning_options},
                                  {"Results (as for train; none are written)", train_output_options},
-                                 {"Later", train_later_options},
+                                 {"Checkpoints (as for train; none are written)", train_checkpoint_options},
                                  {0}},
     .defaults = train_command_defaults,
     .options_bytes = sizeof(train_command),

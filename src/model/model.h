@@ -35,6 +35,9 @@ typedef struct gs_model_config {
 gs_status gs_model_open(gs_model **out, const char *name);
 void gs_model_close(gs_model *m);
 
+/* Checksum of the text. */
+uint64_t gs_model_text_id(const gs_model *m);
+
 /* Does any width or function of the text speak of heads? */
 bool gs_model_has_heads(const gs_model *m);
 

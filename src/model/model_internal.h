@@ -127,6 +127,7 @@ struct gs_model {
     uint32_t layers, exprs, expr_cap;
     gs_text_layer *layer;
     gs_expr *expr;
+    uint64_t text_id;
 };
 
 /* Fills m->layer and m->expr from `bytes` bytes of text; m->path is set. On failure

@@ -72,6 +72,10 @@ static uint32_t threads_of_device(const gs_session *s)
 static void recall_machine(gs_session *s)
 {
     gs_cost_record record;
+    if (s->config.earlier != NULL) {
+        s->machine.cost = s->config.earlier->cost;
+        return;
+    }
     gs_cost_record_load(&record, gs_device_name(s->machine.device[0]));
     gs_cost_from_record(&s->machine.cost, &record, threads_of_device(s));
     for (int w = 0; w < GS_LINK_WAYS && gs_device_unified(s->machine.device[0]); w++)
