@@ -9,11 +9,6 @@
 #include "base/hash.h"
 #include "model/model_internal.h"
 
-const char *const *gs_model_zoo(void)
-{
-    return gs_model__zoo_names;
-}
-
 static const gs_zoo_text *find_zoo(const char *name)
 {
     for (const gs_zoo_text *z = gs_model__zoo; z->name != NULL; z++)

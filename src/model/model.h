@@ -48,7 +48,4 @@ bool gs_model_has_bases(const gs_model *m);
  * Shape and type errors are GS_EFORMAT at line and column. The caller frees *out with gs_ir_free(). */
 gs_status gs_model_build(gs_ir **out, const gs_model *m, const gs_model_config *config);
 
-/* Names of the built-in models, NULL-terminated. */
-const char *const *gs_model_zoo(void);
-
 #endif /* GS_MODEL_MODEL_H */

@@ -22,7 +22,6 @@ typedef struct gs_zoo_text {
 } gs_zoo_text;
 
 extern const gs_zoo_text gs_model__zoo[]; /* ends with a NULL name */
-extern const char *const gs_model__zoo_names[];
 
 typedef enum gs_token_kind {
     GS_TOKEN_END,

@@ -50,7 +50,7 @@ static bool has_edges(const struct emitter *e, struct block b, uint32_t operand)
 
 /* True where this operand interval has edges into the block, or is in it and
  * its own rows are added. */
-bool gs_emit__operand_needed(const struct emitter *e, struct block b, uint32_t operand)
+static bool operand_needed(const struct emitter *e, struct block b, uint32_t operand)
 {
     if (adds_any_own(e, b, operand))
         return true;
@@ -132,7 +132,7 @@ bool gs_emit__list_needs(const struct emitter *e, uint32_t operand, bool *needs)
 {
     bool any = false;
     for (uint32_t d = 0; d < e->devices; d++) {
-        needs[d] = e->seat[d].block.count > 0 && gs_emit__operand_needed(e, e->seat[d].block, operand);
+        needs[d] = e->seat[d].block.count > 0 && operand_needed(e, e->seat[d].block, operand);
         any = any || needs[d];
     }
     return any;
