@@ -24,9 +24,18 @@
 /* Model name and number of processors. */
 static void machine_name(char *out, size_t capacity)
 {
-    char model[GS_PROCESSOR_BYTES];
-
-    gs_processor_name(model);
+    char line[256], model[128] = "unknown";
+    FILE *const f = fopen("/proc/cpuinfo", "re");
+    while (f != NULL && fgets(line, sizeof(line), f) != NULL) {
+        const char *const colon = strchr(line, ':');
+        if (strncmp(line, "model name", 10) != 0 || colon == NULL)
+            continue;
+        snprintf(model, sizeof(model), "%.127s", colon + 1 + strspn(colon + 1, " \t"));
+        model[strcspn(model, "\n")] = '\0';
+        break;
+    }
+    if (f != NULL)
+        fclose(f);
     snprintf(out, capacity, "%s, %u processors", model, gs_machine_cpus());
 }
 

@@ -1,0 +1,95 @@
+#!/usr/bin/env python3
+"""bindings.py HEADER: the fields of gnnstream.h's structs as C++, for engine.cpp.
+
+Of structs of options a function that sets a field by its name, of reports one that makes a dict. So a field that is
+added to the header is there in Python without a word here.
+"""
+import re
+import sys
+from pathlib import Path
+
+OPTIONS = {"gs_generate_options", "gs_partition_options", "gs_train_options"}
+LOCAL = {"size", "context", "progress", "warn", "stop", "on_epoch"}  # engine.cpp sets these itself
+NOT_REPORTS = {"gs_model_graph"}
+
+
+def plain(header):
+    """The header without comments, directives and line ends."""
+    text = re.sub(r"/\*.*?\*/", " ", header, flags=re.S)
+    text = re.sub(r"^#(?:.*\\\n)*.*$", " ", text, flags=re.M)
+    return re.sub(r"\s+", " ", text)
+
+
+def structs(text):
+    """(name, body) of each `typedef struct NAME { ... } NAME;`."""
+    for start in re.finditer(r"typedef struct (\w+) \{", text):
+        depth, at = 1, start.end()
+        while depth > 0:
+            depth += {"{": 1, "}": -1}.get(text[at], 0)
+            at += 1
+        yield start.group(1), text[start.end():at - 1]
+
+
+def members(body):
+    """(type, name, body of a struct without a name or None) of each member, of `a, b` each by itself."""
+    at = 0
+    while match := re.compile(r"\s*(struct \{|[^;{]+;)").match(body, at):
+        if match.group(1) == "struct {":
+            end, depth = match.end(), 1
+            while depth > 0:
+                depth += {"{": 1, "}": -1}.get(body[end], 0)
+                end += 1
+            inner = body[match.end():end - 1]
+            name = re.compile(r"\s*(\w+)[^;]*;").match(body, end)
+            yield None, name.group(1), inner
+            at = name.end()
+            continue
+        at = match.end()
+        text = match.group(1)[:-1].strip()
+        if "(" in text:  # a pointer to a function
+            continue
+        kind = re.match(r"((?:const |volatile )*\w+)\s*(.*)", text)
+        for name in kind.group(2).split(","):
+            stars, word = re.match(r"\s*(\**)(\w+)", name).groups()
+            yield kind.group(1) + (" *" if stars else ""), word, None
+
+
+def setter(name, body):
+    fields = [(kind, field) for kind, field, _ in members(body) if field not in LOCAL]
+    lines = [f"static bool set_field({name} &o, const std::string &field, nb::handle value, Strings &strings)", "{"]
+    lines += [f'    if (field == "{field}") return assign(o.{field}, value, strings), true;' for _, field in fields]
+    lines += ["    return false;", "}"]
+    lines += [f"static const char *const {name}_fields[] = {{" + ", ".join(f'"{f}"' for _, f in fields) + "};"]
+    return "\n".join(lines)
+
+
+def entries(what, body, depth):
+    pad = "    " * depth
+    for kind, field, inner in members(body):
+        if kind is not None and (kind.endswith("*") and not kind.startswith("const char")):
+            continue
+        if inner is None:
+            yield f'{pad}d["{field}"] = to_py({what}.{field});'
+        else:
+            yield f'{pad}{{\n{pad}    nb::list l;\n{pad}    for (const auto &e{depth} : {what}.{field}) {{'
+            yield f"{pad}        nb::dict d;"
+            yield from entries(f"e{depth}", inner, depth + 2)
+            yield f'{pad}        l.append(d);\n{pad}    }}\n{pad}    d["{field}"] = l;\n{pad}}}'
+
+
+def report(name, body):
+    lines = [f"[[maybe_unused]] static nb::object to_py(const {name} &r)", "{", "    nb::dict d;"]
+    return "\n".join([*lines, *entries("r", body, 1), "    return d;", "}"])
+
+
+def main():
+    text = plain(Path(sys.argv[1]).read_text(encoding="utf-8"))
+    print("/* Made by python/bindings.py from gnnstream.h. */")
+    for name, body in structs(text):
+        if name in OPTIONS:
+            print(setter(name, body))
+        elif name not in NOT_REPORTS and not name.endswith("_options"):
+            print(report(name, body))
+
+
+main()

@@ -1,0 +1,21 @@
+"""gnnstream trains graph neural networks on whole graphs larger than memory.
+
+    import gnnstream as gs
+
+    store = gs.partition("ogbn_papers", "papers", memory="16G")    # once; or gs.from_pyg(), gs.from_arrays(), ...
+    with gs.Run(store, model="gcn", hidden=256, host_memory="16G", epochs=50) as run:
+        for epoch in run:
+            print(epoch.epoch, epoch.loss, epoch.valid_acc)
+        logits = run.logits()                                      # float32 [vertices, classes]
+"""
+from . import callbacks, errors, nn
+from ._engine import version as __version__
+from .errors import BudgetError, DeviceError, Error, FormatError
+from .graphs import from_arrays, from_dgl, from_pyg
+from .run import Epoch, Plan, Run, plan, predict, train
+from .store import Store, generate, partition
+from .trace import Model, layer
+
+__all__ = ["BudgetError", "DeviceError", "Epoch", "Error", "FormatError", "Model", "Plan", "Run", "Store",
+           "__version__", "callbacks", "errors", "from_arrays", "from_dgl", "from_pyg", "generate", "layer", "nn",
+           "partition", "plan", "predict", "train"]

@@ -1,0 +1,45 @@
+"""What ``Run.fit()`` can call after each epoch. A callback is a function of the run and the epoch."""
+import math
+
+__all__ = ["best_weights", "early_stopping", "tensorboard"]
+
+
+def early_stopping(patience, of="valid_acc"):
+    """Ends the run when `of` has not risen (a name that ends in "loss": fallen) for `patience` epochs."""
+    sign = -1 if of.endswith("loss") else 1
+    best, since = -math.inf, 0
+
+    def callback(run, epoch):
+        nonlocal best, since
+        value = sign * getattr(epoch, of)
+        if math.isnan(value):  # not evaluated in this epoch
+            return False
+        best, since = (value, 0) if value > best else (best, since + 1)
+        return since >= patience
+    return callback
+
+
+def tensorboard(writer, *, every=1):
+    """Gives numbers of each epoch to a ``torch.utils.tensorboard.SummaryWriter`` (or tensorboardX's)."""
+    def callback(run, epoch):
+        if epoch.epoch % every != 0:
+            return
+        for name, value in vars(epoch).items():
+            if name not in ("epoch", "epochs") and not math.isnan(value):
+                writer.add_scalar(f"gnnstream/{name}", value, epoch.epoch)
+    return callback
+
+
+class best_weights:
+    """Keeps the weights of the best epoch by `of`; ``callback.state`` has them after the run, ``callback.epoch`` says
+    which it was. An epoch's figures are of the weights before its update, so those of the epoch before are kept."""
+
+    def __init__(self, of="valid_acc"):
+        self.of, self.sign = of, -1 if of.endswith("loss") else 1
+        self.best, self.epoch, self.state, self._before = -math.inf, 0, None, None
+
+    def __call__(self, run, epoch):
+        value = self.sign * getattr(epoch, self.of)
+        if value > self.best and self._before is not None:
+            self.best, self.epoch, self.state = value, epoch.epoch - 1, self._before
+        self._before = dict(run.state_dict())

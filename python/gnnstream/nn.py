@@ -1,0 +1,104 @@
+"""Functions for traced layers (:func:`gnnstream.layer`), with the meaning that docs/models.md gives them.
+
+``sum``, ``mean``, ``max``, ``min`` and ``lstm`` run over in-edges: ``sum(u.x for u in v.innbs)``. ``sum``, ``max`` and
+``min`` of anything else are Python's own.
+"""
+import types
+
+from .trace import Value, builtin_max, builtin_min, builtin_sum, call, reduce
+
+__all__ = ["abs", "act", "batch_norm", "concat", "dot", "dropout", "elu", "exp", "gelu", "head_mean", "layer_norm",
+           "leaky_relu", "log", "lstm", "max", "mean", "min", "part", "pow", "relu", "row_softmax", "rsqrt", "sigmoid",
+           "silu", "softmax", "sqrt", "sum", "tanh", "where"]
+
+
+def _one(name):
+    def function(a):
+        return call(name, a)
+    function.__name__ = function.__qualname__ = name
+    function.__doc__ = f"{name}(a), element by element."
+    return function
+
+
+relu, sigmoid, tanh, exp, log, sqrt, rsqrt, gelu, silu, abs, act = map(
+    _one, ("relu", "sigmoid", "tanh", "exp", "log", "sqrt", "rsqrt", "gelu", "silu", "abs", "act"))
+softmax, row_softmax, head_mean = map(_one, ("softmax", "row_softmax", "head_mean"))
+softmax.__doc__ = "Softmax over the in-edges, by head: a value of edges again."
+row_softmax.__doc__ = "Softmax over the columns of a row."
+head_mean.__doc__ = "The mean over the heads."
+
+
+def leaky_relu(a, slope=0.01):
+    return call("leaky_relu", a, slope)
+
+
+def elu(a, alpha=1):
+    return call("elu", a, alpha)
+
+
+def pow(a, power):
+    return call("pow", a, power)
+
+
+def where(condition, a, b):
+    """a where `condition` is not 0, else b."""
+    return call("where", condition, a, b)
+
+
+def dropout(a, p=None):
+    """While training only; without `p`, the option ``dropout``."""
+    return call("dropout", a) if p is None else call("dropout", a, p)
+
+
+def dot(a, b):
+    """The sum of products within each head."""
+    return call("dot", a, b)
+
+
+def concat(a, b):
+    """The columns of a, then those of b."""
+    return call("concat", a, b)
+
+
+def part(a, k, n):
+    """The k-th of n equal parts of the columns, as torch.chunk."""
+    return call("part", a, k, n)
+
+
+def layer_norm(a, name=None):
+    return call("layer_norm", a) if name is None else call("layer_norm", a, name)
+
+
+def batch_norm(a, name=None):
+    return call("batch_norm", a) if name is None else call("batch_norm", a, name)
+
+
+def mean(body, by=None):
+    """The mean over the in-edges. ``by="type"``: of each type alone, and these added."""
+    return reduce("mean", body, by)
+
+
+def lstm(body, weight):
+    """torch's LSTM over the in-neighbours in edge order: ``lstm((u.g for u in v.innbs), p.weight)``."""
+    return reduce("lstm", body, None, weight)
+
+
+def _reduction(name, builtin):
+    def function(*arguments, **options):
+        first = arguments[0] if arguments else None
+        if len(arguments) == 2 and any(isinstance(a, Value) for a in arguments):
+            return call(name, *arguments)
+        if len(arguments) == 1 and isinstance(first, Value):
+            return reduce(name, first)
+        if len(arguments) == 1 and isinstance(first, types.GeneratorType):
+            values = list(first)
+            if len(values) == 1 and isinstance(values[0], Value):
+                return reduce(name, values[0])
+            return builtin(values, **options)
+        return builtin(*arguments, **options)
+    function.__name__ = function.__qualname__ = name
+    function.__doc__ = f"{name}(... for u in v.innbs): over the in-edges. Of anything else, Python's own {name}()."
+    return function
+
+
+sum, max, min = _reduction("sum", builtin_sum), _reduction("max", builtin_max), _reduction("min", builtin_min)

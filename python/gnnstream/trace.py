@@ -1,0 +1,347 @@
+"""Layers as Python functions of one vertex, in the manner of Seastar, traced into the text that the engine compiles.
+
+    from gnnstream.nn import dot, leaky_relu, softmax, sum
+
+    @gnnstream.layer("h[in] -> [heads * d]", "lin.weight[heads * d, in]", "att_src[1, heads, d]",
+                     "att_dst[1, heads, d]")
+    def attend(v, p):
+        v.x = v.h @ p["lin.weight"].T
+        v.a = dot(v.x, p.att_src)
+        v.b = dot(v.x, p.att_dst)
+        return sum(softmax(leaky_relu(u.a + v.b, 0.2)) * u.x for u in v.innbs)
+
+The function runs once, on symbols: ``v`` is this vertex, ``u`` an in-neighbour, and what comes out is a text as in
+docs/models.md, which ``attend.text`` shows. Nothing of Python is left in what the engine runs.
+"""
+import builtins
+import inspect
+import re
+
+from . import _engine
+from ._options import check
+
+__all__ = ["Layer", "Model", "TraceError", "layer"]
+
+_COMPARE, _ADD, _MULTIPLY, _ATOM = range(4)
+
+
+class TraceError(TypeError):
+    """The function does something that a model's text has no words for."""
+
+
+class Value:
+    """A symbol: rows of vertices, or, where it depends on an in-neighbour, of edges."""
+
+    __hash__ = object.__hash__
+
+    def __init__(self, kind, *inputs, text="", over=None):
+        self.kind, self.text = kind, text
+        self.inputs = inputs
+        self.name = None  # of its own, in the text
+        sets = {i.over for i in inputs if isinstance(i, Value) and i.over is not None} | ({over} - {None})
+        if len(sets) > 1:
+            raise TraceError("values of edges to two kinds of neighbours in one expression")
+        self.over = None if kind == "reduce" else next(iter(sets), None)
+
+    def __bool__(self):
+        raise TraceError("a value has no truth while it is traced: use where(condition, a, b)")
+
+    def __iter__(self):
+        raise TraceError("a value cannot be iterated; part(a, k, n) is its k-th of n equal parts")
+
+    def __add__(self, other): return _binary("+", _ADD, self, other)
+    def __sub__(self, other): return _binary("-", _ADD, self, other)
+    def __mul__(self, other): return _binary("*", _MULTIPLY, self, other)
+    def __truediv__(self, other): return _binary("/", _MULTIPLY, self, other)
+    def __matmul__(self, other): return _binary("@", _MULTIPLY, self, other)
+    def __rsub__(self, other): return _binary("-", _ADD, other, self)
+    def __rmul__(self, other): return _binary("*", _MULTIPLY, other, self)
+    def __rtruediv__(self, other): return _binary("/", _MULTIPLY, other, self)
+    def __lt__(self, other): return _binary("<", _COMPARE, self, other)
+    def __le__(self, other): return _binary("<=", _COMPARE, self, other)
+    def __gt__(self, other): return _binary(">", _COMPARE, self, other)
+    def __ge__(self, other): return _binary(">=", _COMPARE, self, other)
+    def __eq__(self, other): return _binary("==", _COMPARE, self, other)
+    def __ne__(self, other): return _binary("!=", _COMPARE, self, other)
+    def __neg__(self): return Value("negative", self)
+    def __abs__(self): return call("abs", self)
+    def __pow__(self, power): return call("pow", self, power)
+
+    def __radd__(self, other):
+        # The built-in sum() begins with the number 0: 0 + what the one in-neighbour gives is the sum over all of them.
+        if other is not None and type(other) is int and other == 0 and self.over is not None and self.over.open:
+            return reduce("sum", self)
+        return _binary("+", _ADD, other, self)
+
+
+class Parameter(Value):
+    """A learned array. ``.T`` is the transposed, ``[u.edge.type]`` the matrix of an edge's type."""
+
+    def __init__(self, text, matrix=True):
+        super().__init__("leaf", text=text)
+        self._matrix = matrix
+
+    @property
+    def T(self):
+        return Parameter(self.text + "'", False)
+
+    def __getitem__(self, index):
+        if not (isinstance(index, Value) and index.text == "e.type"):
+            raise TraceError("a parameter has no index but [u.edge.type]")
+        typed = Parameter(self.text + "[e.type]", False)
+        typed.over = index.over
+        return typed
+
+
+def _value(thing):
+    if isinstance(thing, Value):
+        return thing
+    if isinstance(thing, (int, float)) and not isinstance(thing, bool):
+        text = repr(float(thing)) if isinstance(thing, float) else repr(thing)
+        return Value("number", text=text)
+    raise TraceError(f"{thing!r}: no value; numbers, vertices' values and parameters are")
+
+
+def _binary(operator, precedence, left, right):
+    made = Value("binary", _value(left), _value(right), text=operator)
+    made.precedence = precedence
+    return made
+
+
+def call(name, *arguments):
+    """NAME(arguments), of values, numbers and words."""
+    return Value("call", *[a if isinstance(a, str) else _value(a) for a in arguments], text=name)
+
+
+def reduce(name, body, by=None, *more):
+    """NAME(body) over the in-edges. `body`: a value of edges, or a generator over ``v.innbs`` that gives one."""
+    if not isinstance(body, Value):
+        values = list(body)
+        if len(values) != 1 or not isinstance(values[0], Value):
+            raise TraceError(f"{name}(): wants `{name}(... for u in v.innbs)`")
+        body = values[0]
+    if body.over is None:
+        raise TraceError(f"{name}(): what is reduced does not depend on the in-neighbour u or its edge")
+    made = Value("reduce", body, *more, text=name)
+    made.tail = ([by] if by else []) + (["self"] if body.over.itself else [])
+    return made
+
+
+class _Neighbours:
+    """v.innbs: gives one symbol for all of them. `itself`: the vertex is one of them, exactly once."""
+
+    def __init__(self, vertex, itself):
+        self.vertex, self.itself, self.open = vertex, itself, False
+
+    def __iter__(self):
+        self.open = True
+        yield _Neighbour(self.vertex, self)
+        self.open = False
+
+
+class _Neighbour:
+    def __init__(self, vertex, over):
+        object.__setattr__(self, "_of", (vertex, over))
+
+    def __getattr__(self, name):
+        vertex, over = self._of
+        if name == "edge":
+            return _Edge(over)
+        return Value("leaf", text="u." + vertex._known(name), over=over)
+
+    def __setattr__(self, name, value):
+        raise TraceError(f"u.{name} = ...: values belong to v; every vertex is the u of its out-neighbours")
+
+
+class _Edge:
+    """u.edge: ``weight`` and ``type`` of the edge from u to v."""
+
+    def __init__(self, over):
+        self.weight = Value("leaf", text="e.weight", over=over)
+        self.type = Value("leaf", text="e.type", over=over)
+
+
+class _Vertex:
+    """v: its values by name, among them ``in_degree`` and ``loops``; ``input[k]``, what the network's k-th layer got;
+    ``innbs`` and ``innbs_and_self``. ``v.name = value`` gives a value its name, by which u has it."""
+
+    _KEYWORDS = ("in_degree", "loops")
+
+    def __init__(self, first, parameters):
+        names = {first: first, **{k: k for k in self._KEYWORDS}}
+        object.__setattr__(self, "_trace", (names, []))
+        object.__setattr__(self, "_taken", {*names, *parameters})
+        object.__setattr__(self, "innbs", _Neighbours(self, False))
+        object.__setattr__(self, "innbs_and_self", _Neighbours(self, True))
+        object.__setattr__(self, "input", _Inputs())
+
+    def _known(self, name):
+        names, _ = self._trace
+        if name not in names:
+            raise TraceError(f"v.{name}: not there; it has {', '.join(n for n in names if n not in self._KEYWORDS)}")
+        return names[name]
+
+    def __getattr__(self, name):
+        return Value("leaf", text="v." + self._known(name))
+
+    def __setattr__(self, name, value):
+        names, statements = self._trace
+        value = _value(value)
+        if value.over is not None:
+            raise TraceError(f"v.{name} = ...: a value of edges; reduce it first: sum(... for u in v.innbs)")
+        unique, k = name, 1
+        while unique in self._taken:
+            k += 1
+            unique = f"{name}_{k}"
+        self._taken.add(unique)
+        statements.append((unique, value))
+        names[name] = unique
+
+
+class _Inputs:
+    def __getitem__(self, k):
+        return Value("leaf", text=f"v.input.{int(k)}")
+
+
+class _Parameters:
+    def __init__(self, names):
+        self._names = names
+
+    def __getitem__(self, name):
+        if name not in self._names:
+            raise TraceError(f"p[{name!r}]: no such parameter; there are {', '.join(self._names)}")
+        return Parameter(name)
+
+    __getattr__ = __getitem__
+
+
+class _Printer:
+    """Statements of a text. What is used twice gets a name, so that the text does not grow as the tree would."""
+
+    def __init__(self, statements, taken):
+        self.lines, self.uses, self.fresh, self.taken = [], {}, 0, taken
+        for _, value in statements:
+            self.count(value)
+        for name, value in statements:
+            text = self.expression(value, False, 0)
+            self.lines.append(f"{name} = {text}")
+
+    def count(self, value):
+        self.uses[id(value)] = self.uses.get(id(value), 0) + 1
+        if self.uses[id(value)] == 1:
+            for each in value.inputs:
+                if isinstance(each, Value):
+                    self.count(each)
+
+    def named(self, value):
+        """The name of a value that is used more than once, whose statement is printed at its first use."""
+        if value.name is None:
+            while f"t{self.fresh}" in self.taken:
+                self.fresh += 1
+            name = f"t{self.fresh}"
+            self.fresh += 1
+            text = self.bare(value, value.over is not None, 0)
+            self.lines.append(f"{name} = {text}")
+            value.name = name
+        return value.name
+
+    def expression(self, value, inside, precedence):
+        """`inside`: of a reduction, where this vertex's values are called v.x."""
+        if isinstance(value, str):
+            return value
+        if value.kind not in ("leaf", "number") and self.uses[id(value)] > 1:
+            name = self.named(value)
+            return "v." + name if inside and value.over is None else name
+        return self.bare(value, inside, precedence)
+
+    def bare(self, value, inside, precedence):
+        if value.kind == "leaf":
+            return value.text if inside or not value.text.startswith("v.") else value.text[2:]
+        if value.kind == "number":
+            return f"({value.text})" if value.text.startswith("-") else value.text
+        if value.kind == "negative":
+            return f"(-{self.expression(value.inputs[0], inside, _ATOM)})"
+        if value.kind == "binary":
+            own = value.precedence
+            left, right = value.inputs
+            right_needs = own + 1 if own != _COMPARE else _ADD
+            left_needs = own if own != _COMPARE else _ADD
+            text = (f"{self.expression(left, inside, left_needs)} {value.text} "
+                    f"{self.expression(right, inside, right_needs)}")
+            return f"({text})" if own < precedence else text
+        if value.kind == "reduce" and inside:
+            raise TraceError(f"{value.text}() within a reduction: give it a name first, as v.{value.text}med = ...")
+        inside = inside or value.kind == "reduce"
+        arguments = [self.expression(each, inside, 0) for each in value.inputs] + getattr(value, "tail", [])
+        return f"{value.text}({', '.join(arguments)})"
+
+
+class Layer:
+    """A traced layer; ``text`` is what the engine gets."""
+
+    def __init__(self, name, text):
+        self.name, self.text = name, text
+
+    def __repr__(self):
+        return self.text
+
+
+_HEADER = re.compile(r"\s*([A-Za-z_]\w*)\s*(\[[^\]]*\])\s*->\s*(\[[^\]]*\])\s*")
+_PARAMETER = re.compile(r"\s*([A-Za-z_][\w.]*)\s*\[[^\]]*\]\s*")
+
+
+def layer(shape, *parameters, name=None, buffers=()):
+    """Traces a function of a vertex, ``f(v)`` or ``f(v, p)`` with parameters, into a :class:`Layer`.
+
+    shape       "h[in] -> [out]": the value that the layer gets, its width, and the width that it gives
+    parameters  "lin.weight[out, in]", ...: ``p["lin.weight"]``, or ``p.bias`` where the name has no dot
+    buffers     the same, of arrays that are not learned
+    """
+    header = _HEADER.fullmatch(shape)
+    if header is None:
+        raise TraceError(f'{shape!r}: must be as "h[in] -> [out]"')
+    names = []
+    for text in (*parameters, *buffers):
+        match = _PARAMETER.fullmatch(text)
+        if match is None:
+            raise TraceError(f'{text!r}: must be as "weight[out, in]"')
+        names.append(match.group(1))
+
+    def traced(function):
+        called = name or (function.__name__ if function.__name__.isidentifier() else "layer_of_lambda")
+        vertex = _Vertex(header.group(1), names)
+        two = len(inspect.signature(function).parameters) > 1
+        result = _value(function(vertex, _Parameters(names)) if two else function(vertex))
+        if result.over is not None:
+            raise TraceError("the layer gives a value of edges; reduce it: sum(... for u in v.innbs)")
+        lines = [f"layer {called}({header.group(1)}{header.group(2)}) -> {header.group(3)}:"]
+        lines += [f"    param {', '.join(parameters)}"] if parameters else []
+        lines += [f"    buffer {', '.join(buffers)}"] if buffers else []
+        statements = [*vertex._trace[1], ("return", result)]
+        body = [f"    {line}" for line in _Printer(statements, vertex._taken).lines]
+        body[-1] = body[-1].replace("return = ", "return ", 1)
+        return Layer(called, "\n".join(lines + body) + "\n")
+    return traced
+
+
+class Model:
+    """A network of traced layers: the last one is the network's last, those before it are used in order, the one
+    before the last as often as needed. One layer alone is all of them. ``text`` is what the engine gets; a model's
+    text can be given as a string, too."""
+
+    def __init__(self, *layers):
+        if not layers:
+            raise TraceError("a model needs a layer")
+        self.text = "\n".join(each.text if isinstance(each, Layer) else str(each) for each in layers)
+
+    def __repr__(self):
+        return self.text
+
+    def compiled(self, features, classes, *, edge_types=0, dot=False, **options):
+        """What the compiler makes of it, forward and backward, as ``gnnstream model`` prints it."""
+        from .run import Run, _Text
+        with _Text(check({"model": self, **options}, Run.options, "compiled()")) as plain:
+            return _engine.print_model(plain, features, classes, edge_types, dot)
+
+
+builtin_sum, builtin_max, builtin_min = builtins.sum, builtins.max, builtins.min

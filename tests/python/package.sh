@@ -1,0 +1,40 @@
+#!/usr/bin/env bash
+# package.sh SOURCE LIBRARY [wheel] - tests the Python package in an environment of its own, with numpy alone. Without
+# "wheel" the extension is compiled against the library of this build; with it `pip install` makes the whole package as
+# a user would. Skips (77), saying so, where there is no C++ compiler, no venv, no Python.h, or no package index.
+set -euo pipefail
+skip() { echo "skipped: $*"; exit 77; }
+source=$1 library=$2
+command -v g++ >/dev/null || skip "no g++"
+python3 -c 'import ensurepip, venv' 2>/dev/null || skip "python3 has no venv"
+include=$(python3 -c 'import sysconfig; print(sysconfig.get_path("include"))')
+[ -f "$include/Python.h" ] || skip "no Python.h in $include"
+work=$(mktemp -d)
+trap 'rm -rf "$work"' EXIT
+python3 -m venv "$work/venv"
+pip=("$work/venv/bin/python" -m pip install --quiet --disable-pip-version-check)
+"${pip[@]}" numpy >"$work/log" 2>&1 || skip "numpy does not install: $(tail -n 1 "$work/log")"
+mkdir "$work/out" "$work/tutorial"
+if [ "${3:-}" = wheel ]; then
+    "${pip[@]}" "$source"
+else
+    "${pip[@]}" --target "$work/build" nanobind >"$work/log" 2>&1 ||
+        skip "nanobind does not install: $(tail -n 1 "$work/log")"
+    nanobind=$work/build/nanobind
+    cp -r "$source/python/gnnstream" "$work/gnnstream"
+    python3 "$source/python/bindings.py" "$source/src/gnnstream.h" >"$work/fields.h"
+    flags=(-std=c++17 -O1 -fPIC -fvisibility=hidden -fno-strict-aliasing -I"$include" -I"$nanobind/include"
+           -I"$nanobind/ext/robin_map/include")
+    g++ "${flags[@]}" -w -DNB_COMPACT_ASSERTIONS -c "$nanobind/src/nb_combined.cpp" -o "$work/nanobind.o" &
+    g++ "${flags[@]}" -Wall -Wextra -Werror -isystem "$nanobind/include" -I"$source/src" -I"$work" \
+        -c "$source/python/engine.cpp" -o "$work/engine.o"
+    wait $!
+    suffix=$(python3 -c 'import sysconfig; print(sysconfig.get_config_var("EXT_SUFFIX"))')
+    g++ -shared "$work/engine.o" "$work/nanobind.o" "$library" -Wl,-rpath,"$(dirname "$(readlink -f "$library")")" \
+        -o "$work/gnnstream/_engine$suffix"
+    export PYTHONPATH=$work
+fi
+cd "$work/out"
+"$work/venv/bin/python" "$source/tests/python/test_package.py" "$work/out"
+[ "${3:-}" = wheel ] ||
+    "$work/venv/bin/python" "$source/tests/python/tutorial.py" "$source/docs/python.md" "$work/tutorial"

@@ -1,0 +1,276 @@
+#!/usr/bin/env python3
+"""test_package.py FOLDER: the Python package, with numpy alone. Run by tests/python/wheel.sh in a clean environment."""
+import math
+import os
+import signal
+import sys
+import threading
+import time
+import unittest
+import warnings
+
+import numpy as np
+
+import gnnstream as gs
+from gnnstream.nn import dot, dropout, head_mean, leaky_relu, mean, relu, softmax, sum
+
+folder = sys.argv.pop() if len(sys.argv) > 1 else "."
+
+
+def at(name):
+    return os.path.join(folder, name)
+
+
+def planted(vertices=400, edges=3000, classes=3, seed=1):
+    """Arrays of a random graph whose features say the class."""
+    random = np.random.default_rng(seed)
+    y = random.integers(0, classes, vertices)
+    x = random.normal(size=(vertices, 8)).astype(np.float32)
+    x[:, :classes] += 2 * np.eye(classes, dtype=np.float32)[y]
+    masks = np.arange(vertices) % 4
+    return {"edge_index": random.integers(0, vertices, (2, edges)), "x": x, "y": y, "train": masks <= 1,
+            "valid": masks == 2, "test": masks == 3}
+
+
+class Package(unittest.TestCase):
+    @classmethod
+    def setUpClass(cls):
+        cls.arrays = planted()
+        cls.store = gs.from_arrays(at("store"), **cls.arrays, parts=2, method="random", force=True)
+
+    def options(self, **more):
+        return {"model": "gcn", "hidden": 16, "epochs": 5, "threads": 1, **more}
+
+    def test_store_says_what_it_holds(self):
+        self.assertEqual((self.store.vertices, self.store.edges, self.store.features, self.store.classes),
+                         (400, 3000, 8, 3))
+        self.assertEqual((self.store.train, self.store.valid, self.store.test), (200, 100, 100))
+        self.store.verify()
+
+    def test_edges_go_from_the_first_row_to_the_second(self):
+        """GCN's sum at vertex 1 of the one edge 0 -> 1, by hand."""
+        x = np.array([[1.0, 2.0], [4.0, 8.0]], np.float32)
+        store = gs.from_arrays(at("two"), [[0], [1]], x, [0, 1], train=[0], parts=1, force=True)
+        with gs.Run(store, "sage", layers=1, epochs=1, threads=1) as run:
+            state = {name: np.zeros_like(values) for name, values in run.state_dict().items()}
+            state["convs.0.lin_l.weight"] = np.eye(2, dtype=np.float32)
+            run.load_state_dict(state)
+            np.testing.assert_array_equal(run.logits(), [[0, 0], [1, 2]])
+
+    def test_epochs_and_callbacks(self):
+        seen = []
+        with gs.Run(self.store, **self.options(epochs=20)) as run:
+            past = run.fit(lambda r, e: seen.append(e.loss), lambda r, e: e.epoch == 7)
+            self.assertEqual([e.epoch for e in past], list(range(1, 8)))
+            self.assertEqual(seen, [e.loss for e in past])
+            self.assertLess(past[-1].loss, past[0].loss)
+            for epoch in run:
+                pass
+            self.assertEqual(epoch.epoch, 20)
+
+    def test_early_stopping_and_best_weights(self):
+        best = gs.callbacks.best_weights()
+        with gs.Run(self.store, **self.options(epochs=200, lr=0.05)) as run:
+            past = run.fit(gs.callbacks.early_stopping(5), best)
+            self.assertLess(len(past), 200)
+            run.load_state_dict(best.state)
+            self.assertAlmostEqual(run.evaluate().valid_acc, best.best)
+            self.assertEqual(best.best, builtin_max(e.valid_acc for e in past))
+
+    def test_logits_fill_the_given_array_in_input_order(self):
+        with gs.Run(self.store, **self.options(epochs=40)) as run:
+            for _ in run:
+                pass
+            out = np.full((400, 3), np.nan, np.float32)
+            self.assertIs(run.logits(out), out)
+            right = (out.argmax(1) == self.arrays["y"])[self.arrays["test"]].mean()
+            self.assertAlmostEqual(right, run.evaluate().test_acc)
+            with self.assertRaisesRegex(ValueError, "400, 3"):
+                run.logits(np.zeros((3, 400), np.float32))
+
+    def test_weights_out_and_in_give_the_same_logits(self):
+        with gs.Run(self.store, **self.options(seed=1)) as run:
+            run.epoch()
+            state, logits = dict(run.state_dict()), run.logits()
+            run.save(at("w.safetensors"))
+        with gs.Run(self.store, **self.options(seed=2)) as other:
+            other.load_state_dict(state)
+            np.testing.assert_array_equal(other.logits(), logits)
+        np.testing.assert_array_equal(
+            gs.predict(self.store, "gcn", at("w.safetensors"), hidden=16, threads=1), logits)
+        np.testing.assert_array_equal(gs.predict(self.store, "gcn", state, hidden=16, threads=1), logits)
+        with self.assertRaisesRegex(KeyError, "missing: convs.0.bias"):
+            with gs.Run(self.store, **self.options()) as run:
+                run.load_state_dict({k: v for k, v in state.items() if k != "convs.0.bias"})
+
+    def test_train_is_a_run_from_end_to_end(self):
+        report = gs.train(self.store, **self.options(save=at("t.safetensors"), logits=at("t.npy")))
+        self.assertEqual(len(report.history), 5)
+        self.assertEqual(np.load(at("t.npy")).shape, (400, 3))
+        self.assertTrue(os.path.exists(at("t.safetensors")))
+
+    def test_plan(self):
+        plan = gs.plan(self.store, **self.options())
+        self.assertEqual({p.name for p in plan.passes} & {"train"}, {"train"})
+        self.assertLessEqual(plan.host_bytes, plan.host_memory)
+        self.assertTrue(all(item.bytes > 0 for item in plan.memory))
+
+    def test_errors_are_the_engines_lines_by_kind(self):
+        with self.assertRaisesRegex(ValueError, "hidden 0: must be"):
+            gs.Run(self.store, **self.options(hidden=0))
+        with self.assertRaises(FileNotFoundError):
+            gs.Store(at("nowhere"))
+        with self.assertRaisesRegex(TypeError, "did you mean 'hidden'"):
+            gs.Run(self.store, "gcn", hiden=3)
+        with self.assertRaisesRegex(TypeError, "'many' is of another type"):
+            gs.Run(self.store, "gcn", layers="many")
+        with self.assertRaisesRegex(gs.BudgetError, "host_memory"):
+            gs.Run(self.store, **self.options(host_memory="1M"))
+        with self.assertRaises(FileExistsError):
+            gs.from_arrays(at("store"), **self.arrays)
+        with self.assertRaisesRegex(ValueError, r"must be \[2, edges\]"):
+            gs.from_arrays(at("bad"), np.zeros((5, 3), int))
+        with self.assertRaisesRegex(ValueError, "vertex 400"):
+            gs.from_arrays(at("bad"), [[400], [0]], self.arrays["x"])
+        with gs.Run(self.store, **self.options()) as run:
+            pass
+        with self.assertRaises(ValueError):
+            run.epoch()
+
+    def test_another_thread_watches_and_stops_a_run(self):
+        ended = []
+        with gs.Run(self.store, **self.options(epochs=10**7)) as run:
+            def work():
+                try:
+                    run.fit()
+                except gs.Error as error:
+                    ended.append(error)
+            thread = threading.Thread(target=work)
+            thread.start()
+            while run.progress()["epoch"] < 3:
+                time.sleep(0.001)
+            run.stop()
+            thread.join()
+        self.assertIsInstance(ended[0], InterruptedError)
+
+    def test_ctrl_c_raises_keyboard_interrupt(self):
+        with gs.Run(self.store, **self.options(epochs=10**6)) as run:
+            timer = threading.Timer(0.3, os.kill, (os.getpid(), signal.SIGINT))
+            timer.start()
+            with self.assertRaises(KeyboardInterrupt):
+                for _ in run:
+                    pass
+
+    def test_what_progress_raises_ends_the_call(self):
+        def progress(what, done):
+            raise RuntimeError("enough")
+        gs.generate("sbm", at("raw"), vertices=5000, edges=50000, features=4, classes=2, force=True)
+        with self.assertRaisesRegex(RuntimeError, "enough"):
+            gs.partition(at("raw"), at("raw-store"), progress=progress, force=True)
+        self.assertFalse(os.path.exists(at("raw-store/manifest.json")))
+
+
+def gat(v, p):
+    v.x = v.h @ p["lin.weight"].T
+    v.a = dot(v.x, p.att_src)
+    v.b = dot(v.x, p.att_dst)
+    return sum(dropout(softmax(leaky_relu(u.a + v.b, 0.2))) * u.x for u in v.innbs_and_self) + p.bias
+
+
+def gat_last(v, p):
+    v.x = v.h @ p["lin.weight"].T
+    v.a = dot(v.x, p.att_src)
+    v.b = dot(v.x, p.att_dst)
+    return head_mean(sum(dropout(softmax(leaky_relu(u.a + v.b, 0.2))) * u.x for u in v.innbs_and_self)) + p.bias
+
+
+ATTENTION = ("att_src[1, heads, d]", "att_dst[1, heads, d]")
+
+
+class Traced(unittest.TestCase):
+    """A model from Python is its text: the same losses, logits and weights in every bit."""
+
+    @classmethod
+    def setUpClass(cls):
+        cls.store = gs.from_arrays(at("traced"), **planted(seed=3), parts=3, method="random", force=True)
+
+    def outcome(self, model, **options):
+        with gs.Run(self.store, model, hidden=8, epochs=4, threads=1, dropout=0.3, **options) as run:
+            return [e.loss for e in run], run.logits(), dict(run.state_dict())
+
+    def same(self, model, text, **options):
+        one, two = self.outcome(model, **options), self.outcome(text, **options)
+        self.assertEqual(one[0], two[0])
+        np.testing.assert_array_equal(one[1], two[1])
+        self.assertEqual(one[2].keys(), two[2].keys())
+        for name in one[2]:
+            np.testing.assert_array_equal(one[2][name], two[2][name])
+
+    def test_gat_is_the_zoos(self):
+        model = gs.Model(
+            gs.layer("h[in] -> [heads * d]", *ATTENTION, "bias[heads * d]", "lin.weight[heads * d, in]")(gat),
+            gs.layer("h[in] -> [d]", *ATTENTION, "bias[d]", "lin.weight[heads * d, in]", name="last")(gat_last))
+        self.same(model, "gat", heads=2)
+
+    def test_gcn_is_the_zoos(self):
+        @gs.layer("h[in] -> [out]", "lin.weight[out, in]", "bias[out]")
+        def gcn(v, p):
+            norm = gs.nn.rsqrt(v.in_degree - v.loops + 1)
+            v.x = norm * (v.h @ p["lin.weight"].T)
+            return norm * (sum(u.x for u in v.innbs) + (1 - v.loops) * v.x) + p.bias
+        self.same(gs.Model(gcn), "gcn")
+
+    def test_a_lambda_and_python_s_own_sum(self):
+        import builtins
+        made = gs.layer("h[in] -> [out]", "w[out, in]", name="plain")(
+            lambda v, p: relu(builtins.sum(u.h for u in v.innbs) @ p.w.T))
+        self.assertEqual(made.text,
+                         "layer plain(h[in]) -> [out]:\n    param w[out, in]\n    return relu(sum(u.h) @ w')\n")
+        self.outcome(gs.Model(made))
+
+    def test_what_is_used_twice_has_a_name(self):
+        @gs.layer("h[in] -> [out]", "w[out, in]")
+        def twice(v, p):
+            a = v.h @ p.w.T
+            for _ in range(6):
+                a = a + relu(a)
+            return a
+        self.assertLess(len(twice.text), 400)
+        self.outcome(gs.Model(twice))
+
+    def test_an_edge_value_used_twice_and_names_given_again(self):
+        @gs.layer("h[in] -> [out]", "w[out, in]")
+        def again(v, p):
+            v.x = v.h @ p.w.T
+            for _ in range(2):
+                v.x = mean(u.x for u in v.innbs) + 0.5 * v.x
+            return sum(gs.nn.sigmoid(u.x - v.x) * (u.x - v.x) for u in v.innbs)
+        self.outcome(gs.Model(again))
+
+    def test_what_no_text_can_say_is_refused(self):
+        def trace(f, *parameters):
+            return gs.layer("h[in] -> [out]", *parameters)(f)
+        with self.assertRaisesRegex(TypeError, "where"):
+            trace(lambda v: v.h if v.h > 0 else -v.h)
+        with self.assertRaisesRegex(TypeError, "v.y: not there; it has h"):
+            trace(lambda v: v.y)
+        with self.assertRaisesRegex(TypeError, "reduce it"):
+            trace(lambda v: [u.h for u in v.innbs][0])
+        with self.assertRaisesRegex(TypeError, "no such parameter"):
+            trace(lambda v, p: v.h @ p.w.T)
+        with self.assertRaisesRegex(TypeError, "does not depend on the in-neighbour"):
+            trace(lambda v: sum(v.h for u in v.innbs))
+        with self.assertRaisesRegex(gs.FormatError, "gnn:"):  # the engine's line, with its place
+            self.outcome(gs.Model("layer broken(h[in]) -> [out]:\n    return h @\n"))
+
+    def test_what_the_compiler_makes(self):
+        model = gs.Model(gs.layer("h[in] -> [out]", "w[out, in]", name="one")(
+            lambda v, p: mean(u.h for u in v.innbs) @ p.w.T))
+        self.assertIn("one", model.compiled(8, 3))
+
+
+if __name__ == "__main__":
+    import builtins
+    builtin_max = builtins.max
+    warnings.simplefilter("error")
+    unittest.main(verbosity=1)
