@@ -189,12 +189,14 @@ static void print_json(const gs_plan_report *p)
 static int run(const cli_command *self, const void *options, const char *const *place)
 {
     const train_command *const o = options;
+    gs_train_options train = o->train;
     gs_plan_report p;
     int status;
 
-    if (o->train.model == NULL)
+    if (train.model == NULL)
         return cli_fail(self, CLI_USAGE, "--model is missing; see gnnstream help plan");
-    if ((status = cli_result(self, gs_plan_train(&p, place[0], &o->train))) != CLI_DONE)
+    train.stop = cli_stop();
+    if ((status = cli_result(self, gs_plan_train(&p, place[0], &train))) != CLI_DONE)
         return status;
     if (o->json)
         print_json(&p);

@@ -20,16 +20,26 @@
 #include <string.h>
 
 #include "base/alloc.h"
+#include "base/size.h"
 #include "compile/compile_internal.h"
 
 #define STANDING      4 /* times an epoch that what stands all the time counts as moved, where memory is to be little */
 #define MOST_SEARCHED 160 /* nodes of a candidate whose cut is searched, not only found greedily */
+/* Nodes of all candidates together up to which weights are tried one by one; a node takes some microseconds. In larger
+ * models those that stand in the same surroundings are tried together, and no more than so many nodes in all. */
+#define MOST_ONE_BY_ONE 60000u
+#define MOST_TRIED      300000u
 
 typedef struct gs_compiler {
     const gs_compile_options *options;
     const gs_program *program; /* NULL: for printing */
     const gs_ir *base; /* normalised, bound, forward only */
     bool gradients, hoist;
+    /* products that may be moved */
+    uint32_t *weight;  /* [weights] their parameters, nodes of `base` */
+    uint32_t *alike;   /* [weights] class of each: those of one move together */
+    uint32_t weights, classes;
+    const char **name; /* scratch [weights] */
 } gs_compiler;
 
 static bool is_half(gs_dtype t)
@@ -75,20 +85,31 @@ static gs_status finish(const gs_compiler *k, gs_ir *ir)
     return st == GS_OK ? gs_ir_rewrite(ir, NULL, NULL) : st;
 }
 
-/* The graph under these moves, finished, as a new one. `setup` as gs_compile__hoist() has it. */
-static gs_status make_variant(gs_ir **out, gs_ir **setup, const gs_compiler *k, const uint32_t *weight,
-                              const gs_move *move, uint32_t weights)
+/* All products whose move is `move`, at once. */
+static gs_status move_weights(gs_ir *ir, const gs_compiler *k, const gs_move *moves, gs_move move)
 {
-    const bool batch = k->options->batch, once = k->hoist && !k->options->lean;
-    gs_ir *ir = gs_ir_clone(k->base);
-    gs_status st = GS_OK;
+    gs_names names = {.name = k->name};
 
-    if (ir == NULL)
+    for (uint32_t i = 0; i < k->weights; i++)
+        if (moves[k->alike[i]] == move)
+            names.name[names.count++] = gs_ir_node(k->base, k->weight[i])->name;
+    return gs_compile__move(ir, &names, move, k->hoist && !k->options->lean, k->options->batch);
+}
+
+/* The graph under the moves of each class, finished, as a new one. `setup` as gs_compile__hoist() has it. */
+static gs_status make_variant(gs_ir **out, gs_ir **setup, const gs_compiler *k, const gs_move *move)
+{
+    gs_ir *ir = NULL;
+    gs_status st = gs_compile__check_stop(k->options);
+
+    if (st != GS_OK)
+        return st;
+    if ((ir = gs_ir_clone(k->base)) == NULL)
         return gs_fail(GS_ENOMEM, "no memory to compile the model");
-    for (uint32_t i = 0; i < weights && st == GS_OK; i++)
-        if (move[i] != GS_MOVE_NONE)
-            st = gs_compile__move(ir, gs_ir_node(k->base, weight[i])->name, move[i], once, batch);
-    if (st == GS_OK && batch)
+    st = move_weights(ir, k, move, GS_MOVE_TRANSFORM_FIRST);
+    if (st == GS_OK)
+        st = move_weights(ir, k, move, GS_MOVE_AGGREGATE_FIRST);
+    if (st == GS_OK && k->options->batch)
         st = gs_compile__batch(ir);
     if (st == GS_OK)
         st = finish(k, ir);
@@ -112,15 +133,14 @@ static uint64_t standing_cost(const gs_ir *ir)
     return bytes * GS_COST_BYTE;
 }
 
-static gs_status variant_cost(uint64_t *cost, const gs_compiler *k, const uint32_t *weight, const gs_move *move,
-                              uint32_t weights)
+static gs_status variant_cost(uint64_t *cost, const gs_compiler *k, const gs_move *move)
 {
     gs_ir *ir = NULL;
     gs_cut *c = NULL;
-    gs_status st = make_variant(&ir, NULL, k, weight, move, weights);
+    gs_status st = make_variant(&ir, NULL, k, move);
 
     if (st == GS_OK)
-        st = gs_compile__cut(&c, ir, k->options, weights <= 4 && gs_ir_count(ir) <= MOST_SEARCHED);
+        st = gs_compile__cut(&c, ir, k->options, k->weights <= 4 && gs_ir_count(ir) <= MOST_SEARCHED);
     if (st == GS_OK)
         *cost = c->cost + (k->options->lean ? STANDING * standing_cost(ir) : 0);
     gs_compile__cut_free(c);
@@ -138,18 +158,27 @@ static bool is_batched(const gs_ir *ir, const char *weight)
     return false;
 }
 
+static uint32_t first_of(const gs_compiler *k, uint32_t class)
+{
+    uint32_t i = 0;
+    while (k->alike[i] != class)
+        i++;
+    return k->weight[i];
+}
+
 /* With batches wished for, every product that can be made so is: what it saves beside bytes moved are operations and
  * memory, which the costs here do not know. They are compared by those who plan. */
-static gs_status choose_batches(const gs_compiler *k, const uint32_t *weight, gs_move *move, uint32_t weights)
+static gs_status choose_batches(const gs_compiler *k, gs_move *move)
 {
     gs_status st = GS_OK;
-    for (uint32_t i = 0; i < weights && st == GS_OK; i++) {
+    for (uint32_t i = 0; i < k->classes && st == GS_OK; i++) {
+        const gs_node *const weight = gs_ir_node(k->base, first_of(k, i));
         gs_ir *ir = NULL;
-        if (gs_ir_node(k->base, weight[i])->shape_dims != 3)
+        if (weight->shape_dims != 3)
             continue;
         move[i] = GS_MOVE_TRANSFORM_FIRST;
-        st = make_variant(&ir, NULL, k, weight, move, weights);
-        if (st == GS_OK && !is_batched(ir, gs_ir_node(k->base, weight[i])->name))
+        st = make_variant(&ir, NULL, k, move);
+        if (st == GS_OK && !is_batched(ir, weight->name))
             move[i] = GS_MOVE_NONE;
         gs_ir_free(ir);
     }
@@ -157,22 +186,22 @@ static gs_status choose_batches(const gs_compiler *k, const uint32_t *weight, gs
 }
 
 /* From none on; *best is what the pass costs with them. */
-static gs_status choose_moves(uint64_t *best, const gs_compiler *k, const uint32_t *weight, gs_move *move,
-                              uint32_t weights)
+static gs_status choose_moves(uint64_t *best, const gs_compiler *k, gs_move *move)
 {
     static const gs_move tried[] = {GS_MOVE_NONE, GS_MOVE_TRANSFORM_FIRST, GS_MOVE_AGGREGATE_FIRST};
-    gs_status st = k->options->batch && !k->options->no_move ? choose_batches(k, weight, move, weights) : GS_OK;
+    const uint64_t most = MOST_TRIED / GS_MAX(gs_ir_count(k->base), 1u);
+    gs_status st = k->options->batch && !k->options->no_move ? choose_batches(k, move) : GS_OK;
 
     if (st == GS_OK)
-        st = variant_cost(best, k, weight, move, weights);
-    for (uint32_t i = 0; i < weights && st == GS_OK && !k->options->no_move; i++) {
+        st = variant_cost(best, k, move);
+    for (uint32_t i = 0; i < k->classes && 2 * (uint64_t)i < most && st == GS_OK && !k->options->no_move; i++) {
         gs_move choice = move[i];
         if (choice != GS_MOVE_NONE) /* a batch */
             continue;
         for (uint32_t m = 1; m < 3 && st == GS_OK; m++) {
             uint64_t cost = UINT64_MAX;
             move[i] = tried[m];
-            st = variant_cost(&cost, k, weight, move, weights);
+            st = variant_cost(&cost, k, move);
             if (st == GS_OK && cost < *best) {
                 *best = cost;
                 choice = move[i];
@@ -185,49 +214,63 @@ static gs_status choose_moves(uint64_t *best, const gs_compiler *k, const uint32
 
 /* Storing what needs no parameter is not always less than doing it again: sums by type are wide. The moves in `move`
  * are for hoisting; where memory is to be little, others may be best without it. */
-static gs_status choose_hoisting(gs_compiler *k, const uint32_t *weight, gs_move *move, uint32_t weights, uint64_t with)
+static gs_status choose_hoisting(gs_compiler *k, gs_move *move, uint64_t with)
 {
-    gs_move *const other = gs_calloc((size_t)weights + 1, sizeof(*other));
+    gs_move *const other = gs_calloc((size_t)k->classes + 1, sizeof(*other));
     uint64_t without = 0;
     gs_status st = other == NULL ? gs_fail(GS_ENOMEM, "no memory to compile the model") : GS_OK;
 
     k->hoist = false;
     if (st == GS_OK)
-        st = k->options->lean ? choose_moves(&without, k, weight, other, weights)
-                              : variant_cost(&without, k, weight, move, weights);
+        st = k->options->lean ? choose_moves(&without, k, other) : variant_cost(&without, k, move);
     if (st == GS_OK && with < without)
         k->hoist = true;
     else if (st == GS_OK && k->options->lean)
-        memcpy(move, other, weights * sizeof(*move));
+        memcpy(move, other, k->classes * sizeof(*move));
     gs_free(other);
     return st;
+}
+
+/* Each is a class of its own, unless that is too much to try. */
+static gs_status list_weights(gs_compiler *k)
+{
+    const uint32_t n = gs_ir_count(k->base);
+
+    for (uint32_t i = 0; i < n; i++)
+        if (gs_ir_node(k->base, i)->op == GS_OP_PARAM && gs_ir_node(k->base, i)->dims == 2) {
+            k->alike[k->weights] = k->weights;
+            k->weight[k->weights++] = i;
+        }
+    k->classes = k->weights;
+    if (2 * (uint64_t)k->weights * n > MOST_ONE_BY_ONE)
+        k->classes = gs_compile__alike(k->alike, k->base, k->weight, k->weights);
+    return k->classes > 0 || k->weights == 0 ? GS_OK : gs_fail(GS_ENOMEM, "no memory to compile the model");
 }
 
 /* Makes the best variant, finished, and what it has computed once. */
 static gs_status move_and_finish(gs_compiler *k, gs_ir **ir, gs_ir **setup)
 {
-    const uint32_t n = gs_ir_count(k->base);
-    uint32_t *weight = gs_calloc((size_t)n + 1, sizeof(*weight));
-    gs_move *move = gs_calloc((size_t)n + 1, sizeof(*move));
-    uint32_t weights = 0;
+    const size_t n = (size_t)gs_ir_count(k->base) + 1;
+    gs_move *move = gs_calloc(n, sizeof(*move));
     uint64_t cost = 0;
     gs_status st = GS_OK;
 
-    if (weight == NULL || move == NULL) {
+    k->weight = gs_calloc(n, sizeof(*k->weight));
+    k->alike = gs_calloc(n, sizeof(*k->alike));
+    k->name = gs_calloc(n, sizeof(*k->name));
+    if (k->weight == NULL || k->alike == NULL || k->name == NULL || move == NULL)
         st = gs_fail(GS_ENOMEM, "no memory to compile the model");
-        goto done;
-    }
-    for (uint32_t i = 0; i < n; i++)
-        if (gs_ir_node(k->base, i)->op == GS_OP_PARAM && gs_ir_node(k->base, i)->dims == 2)
-            weight[weights++] = i;
-    if (!k->options->no_move || k->hoist)
-        st = choose_moves(&cost, k, weight, move, weights);
+    else
+        st = list_weights(k);
+    if (st == GS_OK && (!k->options->no_move || k->hoist))
+        st = choose_moves(&cost, k, move);
     if (st == GS_OK && k->hoist)
-        st = choose_hoisting(k, weight, move, weights, cost);
+        st = choose_hoisting(k, move, cost);
     if (st == GS_OK)
-        st = make_variant(ir, setup, k, weight, move, weights);
-done:
-    gs_free(weight);
+        st = make_variant(ir, setup, k, move);
+    gs_free(k->weight);
+    gs_free(k->alike);
+    gs_free(k->name);
     gs_free(move);
     return st;
 }

@@ -34,6 +34,7 @@ typedef struct gs_compile_options {
     gs_dtype rest;        /* GS_F32, or GS_BF16: of what is stored for vertex programs alone, ... */
     uint32_t rest_width;  /* ... in rows of an even number, so many or more */
     double edges_per_vertex; /* for choices by volume */
+    const volatile int *stop; /* becomes nonzero: give up with GS_EINTERRUPTED; may be NULL */
     /* Called with the graph after each pass, for people; may be NULL. */
     void (*show)(void *context, const char *after, const gs_ir *ir);
     void *context;

@@ -34,6 +34,12 @@
 #define GS_FLOPS_PER_BYTE_WAITING 512
 /* Nodes times stages that one local search may look at: well below a second. */
 #define GS_SEARCH_WORK 400000u
+/* Values that one stage's network may have before those that can be loaded are taken as such: what lies behind them,
+ * as far as the first layer where no sum is between, is not made again. */
+#define GS_NETWORK_VALUES 256u
+/* Where a stage's own values are more than these, no cut is looked for, as that takes the square of them in the worst
+ * case: what can be loaded is. */
+#define GS_NETWORK_MOST 512u
 
 static const gs_node *at(const gs_cut *c, uint32_t i)
 {
@@ -116,6 +122,7 @@ typedef struct gs_network {
     gs_cut *c;
     uint32_t stage, top; /* top: of c->stack */
     uint32_t source, sink;
+    bool simple; /* no network: what can be loaded is */
 } gs_network;
 
 static uint32_t in_of(const gs_network *w, uint32_t v) { return w->c->vertex[v]; }
@@ -154,22 +161,32 @@ static void for_each_goal(gs_network *w, void (*fn)(gs_network *w, uint32_t v))
     }
 }
 
+/* GS_COST_INF: it cannot be loaded. */
+static uint64_t load_cost(const gs_network *w, uint32_t v)
+{
+    const gs_cut *c = w->c;
+    const gs_node *n = at(c, v);
+    const bool rows = gs_op_classof(n->op) != GS_CLASS_REDUCE && n->op != GS_OP_XENT && !is_statistic(n);
+
+    if (n->op == GS_OP_INPUT)
+        return gs_compile__row_cost(c, v);
+    if (!rows || c->level[v] >= w->stage || (!c->stored[v] && c->may_not_store[v]))
+        return GS_COST_INF;
+    return gs_compile__row_cost(c, v) * (c->stored[v] ? 1 : 2) + wear_cost(c, v);
+}
+
 static void add_value(gs_network *w, uint32_t v)
 {
     gs_cut *c = w->c;
     const gs_node *n = at(c, v);
     const bool here_only = is_sum(n) || n->op == GS_OP_XENT_GRAD;
-    const bool rows = gs_op_classof(n->op) != GS_CLASS_REDUCE && n->op != GS_OP_XENT && !is_statistic(n);
-    const bool loadable = rows && c->level[v] < w->stage && (c->stored[v] || !c->may_not_store[v]);
-    uint64_t load = GS_COST_INF, compute;
 
     if (is_free(c, v, w->stage) || (is_sum(n) && c->level[v] == w->stage))
         return;
-    if (n->op == GS_OP_INPUT)
-        load = gs_compile__row_cost(c, v);
-    else if (loadable)
-        load = gs_compile__row_cost(c, v) * (c->stored[v] ? 1 : 2) + wear_cost(c, v);
-    compute = n->op == GS_OP_INPUT || (here_only && c->level[v] != w->stage) ? GS_COST_INF : compute_cost(c, n);
+    const uint64_t load = load_cost(w, v);
+    const bool far = load < GS_COST_INF && w->top > GS_NETWORK_VALUES;
+    const uint64_t compute =
+        n->op == GS_OP_INPUT || far || (here_only && c->level[v] != w->stage) ? GS_COST_INF : compute_cost(c, n);
     gs_compile__flow_arc(c->flow, w->source, in_of(w, v), compute);
     gs_compile__flow_arc(c->flow, in_of(w, v), out_of(w, v), load);
     for (uint32_t k = 0; compute < GS_COST_INF && k < gs_node_inputs(n); k++) {
@@ -178,13 +195,23 @@ static void add_value(gs_network *w, uint32_t v)
     }
 }
 
+static bool is_loaded(const gs_network *w, uint32_t v)
+{
+    const gs_node *n = at(w->c, v);
+    if (!w->simple)
+        return gs_compile__flow_source_side(w->c->flow, in_of(w, v));
+    return !(is_sum(n) && w->c->level[v] == w->stage) && load_cost(w, v) < GS_COST_INF;
+}
+
 static void settle(gs_network *w, uint32_t v)
 {
     gs_cut *c = w->c;
     if (c->seen[v] != GS_CUT_UNUSED || is_free(c, v, w->stage))
         return;
-    c->seen[v] = gs_compile__flow_source_side(c->flow, in_of(w, v)) ? GS_CUT_LOADED : GS_CUT_COMPUTED;
+    c->seen[v] = is_loaded(w, v) ? GS_CUT_LOADED : GS_CUT_COMPUTED;
     c->stack[w->top++] = v;
+    if (w->simple && !(is_sum(at(c, v)) && c->level[v] == w->stage))
+        c->cost += c->seen[v] == GS_CUT_LOADED ? load_cost(w, v) : compute_cost(c, at(c, v));
 }
 
 static void clear_seen(gs_network *w)
@@ -226,7 +253,9 @@ static void cut_stage(gs_cut *c, uint32_t t)
     for_each_goal(&w, need);
     for (uint32_t i = 0; i < w.top; i++)
         add_value(&w, c->stack[i]);
-    c->cost += gs_compile__flow_run(c->flow, w.source, w.sink);
+    w.simple = w.top > GS_NETWORK_MOST;
+    if (!w.simple)
+        c->cost += gs_compile__flow_run(c->flow, w.source, w.sink);
     clear_seen(&w);
     for_each_goal(&w, settle);
     for (uint32_t i = 0; i < w.top; i++) {
@@ -418,7 +447,10 @@ static gs_status cut(gs_cut **out, const gs_ir *ir, const gs_compile_options *op
 gs_status gs_compile__cut(gs_cut **out, const gs_ir *ir, const gs_compile_options *options, bool search_more)
 {
     gs_cut *c = NULL, *scaled = NULL;
-    gs_status st = cut(&c, ir, options, search_more, false);
+    gs_status st = gs_compile__check_stop(options);
+
+    if (st == GS_OK)
+        st = cut(&c, ir, options, search_more, false);
 
     if (st == GS_OK && c->may_scale)
         st = cut(&scaled, ir, options, search_more, true);

@@ -4,14 +4,31 @@
 
 #include "compile/compile.h"
 
+/* Between two steps of work that may take long. */
+static inline gs_status gs_compile__check_stop(const gs_compile_options *o)
+{
+    return o->stop == NULL || *o->stop == 0 ? GS_OK
+                                            : gs_fail(GS_EINTERRUPTED, "interrupted while the model was compiled");
+}
+
 /* ---- compile_move.c: transform first or aggregate first ---- */
 
 typedef enum gs_move { GS_MOVE_NONE, GS_MOVE_TRANSFORM_FIRST, GS_MOVE_AGGREGATE_FIRST } gs_move;
 
-/* Rewrites every product with parameter `name` as `move` says. `once`: sums by type of what no parameter changes stay,
- * as they are computed once. `batch`: products in front of sums by type may have any number of columns, as
+/* Of parameters. */
+typedef struct gs_names {
+    const char **name;
+    uint32_t count;
+} gs_names;
+
+/* Rewrites every product with one of these parameters, whose list it sorts, as `move` says. `once`: sums by type of
+ * what no parameter changes stay, as they are computed once. `batch`: products in front of sums by type may have any number of columns, as
  * gs_compile__batch() follows. */
-gs_status gs_compile__move(gs_ir *ir, const char *name, gs_move move, bool once, bool batch);
+gs_status gs_compile__move(gs_ir *ir, gs_names *names, gs_move move, bool once, bool batch);
+/* compile_alike.c: gives each of weight[weights] a class in alike[], from 0: weights of one class have the same shapes,
+ * operators and neighbours around them, as those of a network's inner layers have. Returns how many classes there are;
+ * 0 where memory is short. */
+uint32_t gs_compile__alike(uint32_t *alike, const gs_ir *ir, const uint32_t *weight, uint32_t weights);
 /* Of products for every type side by side, of which edges read those of their type: each edge makes its own. */
 gs_status gs_compile__batch(gs_ir *ir);
 

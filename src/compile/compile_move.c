@@ -13,6 +13,7 @@
  * also where the sums by type are mixed into as many as there are bases. No vertex holds its sums by type. In batches
  * (gs_compile__batch) each edge makes its own product, x(u) @ Wt, and no vertex holds its products by type either.
  */
+#include <stdlib.h>
 #include <string.h>
 
 #include "base/alloc.h"
@@ -23,7 +24,8 @@
 #define MAX_WORK 2048 /* nodes looked at for one product: shared values are met once a use */
 
 typedef struct gs_mover {
-    const char *name;
+    const gs_names *names; /* of the parameters whose products are moved */
+    const char *name;      /* of the product being pulled */
     gs_move move;
     bool once;     /* sums by type of what no parameter changes stay */
     bool batch;    /* products are made edge by edge afterwards, never side by side */
@@ -39,6 +41,22 @@ static bool give_up(gs_mover *m, int depth)
     return false;
 }
 
+static int compare_names(const void *a, const void *b)
+{
+    return strcmp(*(const char *const *)a, *(const char *const *)b);
+}
+
+/* The name of the parameter of a product that is to be moved; NULL: it is none. */
+static const char *moved_name(const gs_ir *ir, const gs_mover *m, uint32_t i)
+{
+    const gs_node *n = gs_ir_node(ir, i);
+    const char *const name = n->op == GS_OP_MATMUL || n->op == GS_OP_MATMUL_T ? gs_ir_node(ir, n->in[1])->name : NULL;
+    const char *const *const found =
+        name == NULL ? NULL : bsearch(&name, m->names->name, m->names->count, sizeof(name), compare_names);
+    return found != NULL ? *found : NULL;
+}
+
+/* Of the product that is being pulled. */
 static bool is_product(const gs_ir *ir, const gs_mover *m, uint32_t i)
 {
     const gs_node *n = gs_ir_node(ir, i);
@@ -144,6 +162,21 @@ static uint32_t pull(gs_ir *ir, gs_mover *m, uint32_t value, int depth)
     return b == GS_IR_NONE ? b : gs_ir_binary(ir, n.op, a, b);
 }
 
+/* Which product would pull() find under `value`? The name of its parameter, or NULL. */
+static const char *name_below(const gs_ir *ir, const gs_mover *m, uint32_t value)
+{
+    for (int depth = 0; depth < MAX_DEPTH; depth++) {
+        const gs_node *const n = gs_ir_node(ir, value);
+        const int k = scaled_input(ir, n);
+        if (n->op == m->op)
+            return moved_name(ir, m, value);
+        if (n->op != GS_OP_NEG && k < 0 && !is_addition(ir, n))
+            return NULL;
+        value = n->in[k < 0 ? 0 : k];
+    }
+    return NULL;
+}
+
 /* The weight of the product under `value`: pull() has found one. */
 static uint32_t weight_below(const gs_ir *ir, const gs_mover *m, uint32_t value)
 {
@@ -186,6 +219,11 @@ static uint32_t aggregate_first(gs_ir *to, gs_mover *m, const gs_node *n, const 
     for (int k = 0; k < 2 && pulled == GS_IR_NONE; k++) {
         m->op = products[k];
         m->work = MAX_WORK;
+        m->name = operand != GS_IR_NONE ? name_below(to, m, operand)
+                  : is_addition(to, &now) ? name_below(to, m, in[0])
+                                          : NULL;
+        if (m->name == NULL)
+            continue;
         if (operand != GS_IR_NONE)
             pulled = pull_out_of_sum(to, m, n, operand);
         else if (is_addition(to, &now))
@@ -255,7 +293,7 @@ static uint32_t rewrite(gs_ir *to, const gs_ir *from, uint32_t i, const uint32_t
 
     if (m->move == GS_MOVE_AGGREGATE_FIRST)
         return aggregate_first(to, m, n, in);
-    if (m->move == GS_MOVE_TRANSFORM_FIRST && is_product(from, m, i)) {
+    if (m->move == GS_MOVE_TRANSFORM_FIRST && moved_name(from, m, i) != NULL) {
         const uint32_t typed = n->op == GS_OP_MATMUL ? push_typed(to, m, in[0], in[1]) : GS_IR_NONE;
         m->op = n->op;
         m->work = MAX_WORK;
@@ -264,9 +302,13 @@ static uint32_t rewrite(gs_ir *to, const gs_ir *from, uint32_t i, const uint32_t
     return gs_ir_like(to, n, in);
 }
 
-gs_status gs_compile__move(gs_ir *ir, const char *name, gs_move move, bool once, bool batch)
+gs_status gs_compile__move(gs_ir *ir, gs_names *names, gs_move move, bool once, bool batch)
 {
-    gs_mover m = {.name = name, .move = move, .once = once, .batch = batch};
+    gs_mover m = {.names = names, .move = move, .once = once, .batch = batch};
+
+    if (names->count == 0)
+        return GS_OK;
+    qsort(names->name, names->count, sizeof(*names->name), compare_names);
     return gs_ir_rewrite(ir, rewrite, &m);
 }
 

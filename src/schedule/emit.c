@@ -249,6 +249,12 @@ static void finish(struct emitter *e)
                     (cfg->unified ? e->devices * (cfg->device_fixed + p->region_bytes[GS_REGION_ARENA]) : 0);
 }
 
+/* Planning is mostly this. */
+static gs_status check_stop(const gs_schedule_config *c)
+{
+    return c->stop == NULL || *c->stop == 0 ? GS_OK : gs_fail(GS_EINTERRUPTED, "interrupted while plans were compared");
+}
+
 gs_status gs_emit(gs_plan **out, const gs_layout *l, gs_choice *c)
 {
     const gs_program *p = l->program;
@@ -268,7 +274,7 @@ gs_status gs_emit(gs_plan **out, const gs_layout *l, gs_choice *c)
         memset(e.spill.written, 0xff, (uint64_t)p->arrays * l->parts * sizeof(*e.spill.written));
         for (uint32_t s = 0; s < p->pass[i].stages; s++) {
             e.stage = p->pass[i].first_stage + s;
-            if ((st = emit_stage(&e)) != GS_OK)
+            if ((st = check_stop(l->config)) != GS_OK || (st = emit_stage(&e)) != GS_OK)
                 goto done;
         }
         e.pass->tasks = e.plan->tasks - e.pass->first_task;

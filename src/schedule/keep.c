@@ -28,32 +28,44 @@ static double sweeps_of(const gs_choice *c, const gs_layout *l, uint32_t stage)
     return c->group[stage] > 1 ? 3 : 2;
 }
 
-/* Times a whole array (or a direction's edges) goes over the disk's wire in an epoch. */
-static double uses_of(const gs_choice *c, const gs_layout *l, uint32_t file)
+/* Times a whole array goes over the disk's wire for one use by a stage in an epoch, but for the stage's weight. */
+static double times_used(const gs_choice *c, const gs_layout *l, uint32_t stage, gs_use_role role)
 {
-    const gs_program *p = l->program;
-    double uses = 0;
-    for (uint32_t s = 0; s < p->stages; s++) {
-        const gs_stage *stage = &p->stage[s];
-        const double weight = stage_weight(l, s);
-        const double blocks = c->operand_uses[s], sweeps = sweeps_of(c, l, s);
-        if (stage->sums && file == GS_FILE_EDGES(p, l->stage_set[s]))
-            uses += weight * sweeps;
-        for (gs_array_use u = {0}; gs_stage_next_use(stage, &u);) {
-            if (u.array != file)
-                continue;
-            if (u.role == GS_USE_OPERAND || u.role == GS_USE_SCALE)
-                uses += weight * blocks * sweeps;
-            else if (u.role == GS_USE_BACK)
-                uses += weight *
-                        (2.0 * (double)gs_div_up(l->parts, GS_MAX(c->block[s], 1) * gs_layout_devices(l)) - 1);
-            else if (u.role == GS_USE_TARGET || u.role == GS_USE_LOAD)
-                uses += weight;
-            else if (u.role == GS_USE_STORE)
-                uses += weight * (1 + GS_WEAR_SHARE);
-        }
+    const uint32_t step = GS_MAX(c->block[stage], 1) * gs_layout_devices(l);
+
+    switch (role) {
+    case GS_USE_OPERAND:
+    case GS_USE_SCALE:
+        return c->operand_uses[stage] * sweeps_of(c, l, stage);
+    case GS_USE_BACK:
+        return 2.0 * (double)gs_div_up(l->parts, step) - 1;
+    case GS_USE_TARGET:
+    case GS_USE_LOAD:
+        return 1;
+    case GS_USE_STORE:
+        return 1 + GS_WEAR_SHARE;
+    default:
+        return 0;
     }
-    return uses * (c->device.used_bytes > 0 ? c->device.host_share[file] : 1);
+}
+
+/* The same of every file, a direction's edges among them, in all stages: one sweep over the program. */
+static void count_uses(const gs_choice *c, const gs_layout *l, double *uses)
+{
+    const gs_program *const p = l->program;
+    const uint32_t files = p->arrays + l->sets;
+
+    memset(uses, 0, files * sizeof(*uses));
+    for (uint32_t s = 0; s < p->stages; s++) {
+        const gs_stage *const stage = &p->stage[s];
+        const double weight = stage_weight(l, s);
+        if (stage->sums)
+            uses[GS_FILE_EDGES(p, l->stage_set[s])] += weight * sweeps_of(c, l, s);
+        for (gs_array_use u = {0}; gs_stage_next_use(stage, &u);)
+            uses[u.array] += weight * times_used(c, l, s, u.role);
+    }
+    for (uint32_t f = 0; f < files && c->device.used_bytes > 0; f++)
+        uses[f] *= c->device.host_share[f];
 }
 
 static uint64_t edge_file_bytes(const gs_layout *l, uint32_t set)
@@ -111,8 +123,9 @@ static bool left_to_cache(const gs_layout *l, uint32_t file)
 /* What a file's keeping saves; 0: nothing. Narrow arrays come first, since their reads are mostly overhead. */
 static void rank_files(gs_choice *c, const gs_layout *l)
 {
+    count_uses(c, l, c->rank);
     for (uint32_t f = 0; f < l->program->arrays + l->sets; f++) {
-        const double uses = c->made_only && left_to_cache(l, f) ? 0 : uses_of(c, l, f);
+        const double uses = c->made_only && left_to_cache(l, f) ? 0 : c->rank[f];
         const bool narrow = f < l->program->arrays && l->row_bytes[f] <= GS_NARROW_ROW_BYTES;
         c->rank[f] = uses > 0 && narrow ? uses + 1e6 : uses;
     }

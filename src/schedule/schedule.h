@@ -33,6 +33,7 @@ typedef struct gs_schedule_config {
     uint64_t device_fixed;     /* parameters, gradients, optimiser, kernels' scratch */
     uint64_t live_most;        /* of the heap (base/alloc.h), while plans are compared: where that is short, the best
                                 * one so far is not held beside the next, but made again. 0: any */
+    const volatile int *stop;  /* becomes nonzero: give up with GS_EINTERRUPTED; may be NULL */
     uint64_t task_bytes;       /* what the run keeps for each task beside the plan (a trace) */
     const gs_cost *cost;       /* plans are compared by predicted seconds; NULL: by bytes moved */
     bool no_swap;              /* columns in store order (measurements) */

@@ -265,12 +265,12 @@ static gs_status fit_another(choosing *c)
     for (uint32_t k = 0; !fits && k < sizeof(variants) / sizeof(variants[0]); k++) {
         gs_session *other = NULL;
         candidate x = {0};
-        gs_status st = GS_EBUDGET;
+        gs_status st;
         close_best(c); /* what was refused */
         if (variants[k].batch != GS_NOT_TAKEN ? !c->may_batch : c->o->purpose != GS_FOR_TRAINING)
             continue;
-        if (prepare(&other, c, &x, variants[k]) == GS_OK && !same_program(&x, &c->best))
-            st = plan(other, &x);
+        if ((st = prepare(&other, c, &x, variants[k])) == GS_OK)
+            st = same_program(&x, &c->best) ? GS_EBUDGET : plan(other, &x);
         fits = st == GS_OK;
         if (other != NULL && st == GS_EBUDGET && asks_less(&x, &c->best)) {
             snprintf(error, sizeof(error), "%s", gs_last_error());
@@ -335,6 +335,8 @@ gs_status gs_session_open(gs_session **out, const gs_session_config *config)
         recompute_where_shorter(&c);
         st = open_again(&c);
     }
+    if (config->options->stop != NULL && *config->options->stop != 0) /* trials of other programs say nothing of it */
+        st = gs_fail(GS_EINTERRUPTED, "interrupted before the first epoch; nothing was written");
     if (st == GS_OK) {
         c.s->edges.scans = NULL;
         *out = c.s;

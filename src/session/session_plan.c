@@ -109,6 +109,7 @@ gs_status gs_session_plan(gs_session *s)
         .host_varies = GS_SESSION_PROCESS_STEP,
         .device_fixed = s->memory.device_fixed,
         .live_most = s->memory.live_most,
+        .stop = s->config.options->stop,
         .task_bytes = s->config.timed || s->machine.topology != NULL ? GS_EXEC_TRACE_TASK_BYTES : 0,
         .cost = &s->machine.cost,
         /* the selective plan is the one to be ordered */

@@ -78,6 +78,7 @@ static gs_status add_pass(gs_session *s, const gs_model *model, const char *name
         .hoist = !o->no_hoist && s->config.purpose == GS_FOR_TRAINING,
         .no_fuse = o->no_fuse,
         .edges_per_vertex = (double)info->edges / (double)info->vertices,
+        .stop = o->stop,
     };
     gs_ir *ir = NULL;
     gs_status st;

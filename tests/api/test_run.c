@@ -512,9 +512,27 @@ static void run__progress_counts_to_what_is_planned(void **state)
     gs_run_close(run);
 }
 
+/* ---- opening ---------------------------------------------------------------- */
+
+/* Compiling and planning hear it. */
+static void run__opening_stops_when_asked(void **state)
+{
+    static const volatile int stop = 1;
+    gs_train_options o = api_options();
+    gs_plan_report plan;
+    gs_run *run = NULL;
+
+    (void)state;
+    o.stop = &stop;
+    gs_assert_fails(gs_run_open(&run, api_store, &o, GS_RUN_TRAIN), GS_EINTERRUPTED, "interrupted");
+    assert_null(run);
+    gs_assert_fails(gs_plan_train(&plan, api_store, &o), GS_EINTERRUPTED, "interrupted");
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test(run__opening_stops_when_asked),
         cmocka_unit_test(run__epochs_one_by_one_are_gs_train),
         cmocka_unit_test(run__logits_give_the_accuracies),
         cmocka_unit_test(run__tensors_have_the_files_names_and_shapes),
