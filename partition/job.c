@@ -1,6 +1,7 @@
 /* job.c - failures, interrupts and the memory bound of one partitioning run. */
 #include "partition/job.h"
 
+#include <math.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -11,6 +12,8 @@
  * need it (8), input id (4); later position, input id, two degrees, label. */
 #define TABLE_BYTES_PER_VERTEX 20u
 #define LEAST_BUFFERS (1u * GS_MIB)
+/* Of a chunk and direction: its entry in the table (40), and its record while that is written and read back (48). */
+#define TABLE_BYTES_PER_CHUNK 88u
 
 void gs_part__job_init(gs_part_job *job, const gs_partition_options *opt, const char *place)
 {
@@ -30,20 +33,60 @@ void gs_part__job_free(gs_part_job *job) { pthread_mutex_destroy(&job->lock); }
 /* Code, stacks and the C library's own heap; a share of a small bound. */
 static uint64_t reserve_bytes(uint64_t memory) { return GS_MIN(24 * GS_MIB, memory / 8); }
 
+/* The memory that leaves so many bytes, in MiB, rounded up as a user types it. */
+static uint64_t least_mib(uint64_t bytes)
+{
+    uint64_t mib = gs_div_up(bytes, GS_MIB);
+    while (mib * GS_MIB - reserve_bytes(mib * GS_MIB) < bytes)
+        mib++;
+    return mib;
+}
+
 gs_status gs_part__job_plan(gs_part_job *job, uint64_t vertices, uint64_t edges)
 {
+    const uint64_t parts = GS_MIN(job->opt->parts, vertices); /* 0: chosen by what is left */
     const uint64_t tables = vertices * TABLE_BYTES_PER_VERTEX;
     const uint64_t usable = job->memory - reserve_bytes(job->memory);
-    char need[32], have[32];
+    char have[32];
 
     if (usable < tables + LEAST_BUFFERS)
         return gs_fail(GS_EBUDGET,
-                       ".memory %s: is too little for %llu vertices and %llu edges; give at least %s with .memory",
+                       ".memory %s: is too little for %llu vertices and %llu edges; give at least %lluM with .memory",
                        gs_size_format(have, sizeof(have), job->memory), (unsigned long long)vertices,
                        (unsigned long long)edges,
-                       gs_size_format(need, sizeof(need), (tables + LEAST_BUFFERS) / 7 * 8 + 8));
-    job->buffers = usable - tables;
+                       (unsigned long long)least_mib(tables + 2 * parts * parts * TABLE_BYTES_PER_CHUNK +
+                                                     LEAST_BUFFERS));
+    job->buffers = job->before_chunks = usable - tables;
     return GS_OK;
+}
+
+gs_status gs_part__job_plan_chunks(gs_part_job *job, uint32_t parts, uint32_t directions)
+{
+    const uint64_t tables = (uint64_t)parts * parts * directions * TABLE_BYTES_PER_CHUNK;
+    const uint64_t others = job->memory - reserve_bytes(job->memory) - job->before_chunks;
+    char have[32];
+
+    if (job->before_chunks < tables + LEAST_BUFFERS)
+        return gs_fail(GS_EBUDGET,
+                       ".memory %s: is too little for the tables of %u x %u chunks; give fewer .parts, or at least "
+                       "%lluM with .memory",
+                       gs_size_format(have, sizeof(have), job->memory), parts, parts,
+                       (unsigned long long)least_mib(others + tables + LEAST_BUFFERS));
+    job->buffers = job->before_chunks - tables;
+    return GS_OK;
+}
+
+uint64_t gs_part__job_buffers(const gs_part_job *job, uint64_t memory)
+{
+    const uint64_t taken = job->memory - reserve_bytes(job->memory) - job->buffers;
+    const uint64_t usable = memory - reserve_bytes(memory);
+    return usable > taken ? usable - taken : 0;
+}
+
+uint32_t gs_part__job_most_parts(const gs_part_job *job, uint32_t directions)
+{
+    const uint64_t chunks = job->before_chunks / 4 / TABLE_BYTES_PER_CHUNK / directions;
+    return (uint32_t)GS_MAX(sqrt((double)chunks), 1.0);
 }
 
 void gs_part__job_fail(gs_part_job *job, gs_status st)

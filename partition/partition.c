@@ -91,15 +91,18 @@ static uint64_t fine_parts(const run *r, uint64_t row)
     return parts;
 }
 
+static uint32_t directions_of(const run *r) { return r->blocks.symmetric ? 1 : 2; }
+
 /* The smallest P for which an interval's rows of max(F, 256) floats fit an
  * eighth of memory and so would all chunks if they were equal, or a finer one that serves small budgets. Skewed chunks
  * are found after ordering (order_graph()). */
 static uint32_t auto_parts(const run *r)
 {
+    const uint32_t most = GS_MIN(MOST_PARTS, gs_part__job_most_parts(&r->job, directions_of(r)));
     const uint64_t row = GS_MAX(r->in.features, AUTO_WIDTH) * 4ull, n = r->in.vertices;
     const uint64_t rows = GS_MAX(r->job.memory / AUTO_SHARE / row, 1);
-    uint64_t parts = GS_MIN(GS_MAX(gs_div_up(n, rows), fine_parts(r, row)), MOST_PARTS);
-    while (parts < MOST_PARTS && gs_div_up(r->blocks.edges, parts * parts) > auto_cap(r, (uint32_t)parts))
+    uint64_t parts = GS_MIN(GS_MAX(gs_div_up(n, rows), fine_parts(r, row)), most);
+    while (parts < most && gs_div_up(r->blocks.edges, parts * parts) > auto_cap(r, (uint32_t)parts))
         parts++;
     return (uint32_t)GS_MIN(parts, n);
 }
@@ -149,16 +152,20 @@ static gs_status read_graph(run *r)
 static gs_status order_graph(run *r)
 {
     const gs_partition_options *const opt = r->job.opt;
+    const uint32_t most = GS_MIN(MOST_PARTS, gs_part__job_most_parts(&r->job, directions_of(r)));
     uint32_t parts = opt->parts != 0 ? opt->parts : auto_parts(r);
     gs_status st = GS_OK;
 
     for (int i = 0; i < AUTO_TRIES; i++) {
+        const uint32_t whole = (uint32_t)GS_MIN(parts, r->in.vertices);
+        if ((st = gs_part__job_plan_chunks(&r->job, whole, directions_of(r))) != GS_OK)
+            break;
         const uint64_t cap = auto_cap(r, parts);
         r->largest = 0;
         if ((st = gs_part__order_make(&r->order, &r->job, &r->blocks, parts, opt->method, r->note,
                                       sizeof(r->note))) != GS_OK ||
             (st = gs_part__largest_chunk(&r->largest, &r->order, cap)) != GS_OK || opt->parts != 0 ||
-            r->largest <= cap || i + 1 == AUTO_TRIES || parts * 2 > GS_MIN(MOST_PARTS, r->in.vertices))
+            r->largest <= cap || i + 1 == AUTO_TRIES || parts * 2 > GS_MIN(most, r->in.vertices))
             break;
         gs_part__order_free(&r->order);
         parts *= 2; /* a skewed chunk: quarters of it have a chance */
@@ -190,10 +197,28 @@ static uint32_t sort_threads(const run *r)
     return threads;
 }
 
+/* The largest chunk is sorted by one thread with all of the memory for it, or by none. */
+static gs_status check_largest(const run *r)
+{
+    const gs_part_chunk_kind kind = {r->order.grid.rows, r->in.typed, r->in.weighted};
+    char have[32];
+    uint64_t mib = gs_div_up(r->job.memory, GS_MIB);
+
+    if (r->largest <= sort_cap(r, 1, kind.rows))
+        return GS_OK;
+    while (gs_part__chunk_cap(1, gs_part__job_buffers(&r->job, mib * GS_MIB) * 3 / 8, &kind) < r->largest)
+        mib += GS_MAX(mib / 64, 1);
+    return gs_fail(GS_EBUDGET,
+                   ".memory %s: is too little for a chunk of %llu edges; use more .parts, or at least %lluM with "
+                   ".memory",
+                   gs_size_format(have, sizeof(have), r->job.memory), (unsigned long long)r->largest,
+                   (unsigned long long)mib);
+}
+
 static gs_status write_edges(run *r, const gs_part_blocks *b)
 {
     const double start = gs_now();
-    gs_status st = GS_OK;
+    gs_status st = check_largest(r);
 
     for (int d = 0; d < (b->symmetric ? 1 : 2) && st == GS_OK; d++) {
         const gs_part_chunks_spec spec = {

@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "base/alloc.h"
+#include "base/file.h"
 #include "base/size.h"
 
 static const char *const methods[] = {"natural", "random", "fennel", "metis", "lp"};
@@ -196,6 +197,39 @@ static void test_partition__too_few_parts_say_so(void **state)
     free(out);
 }
 
+/* The size in "at least 12M", in bytes. */
+static uint64_t named_memory(void)
+{
+    const char *const at = strstr(gs_last_error(), "at least ");
+    unsigned mib = 0;
+    if (at == NULL || sscanf(at, "at least %uM", &mib) != 1)
+        fail_msg("names no memory: %s", gs_last_error());
+    return mib * GS_MIB;
+}
+
+/* 1000 x 1000 chunks have 168 MiB of tables, and a chunk of all edges has to be sorted: both are part of the bound,
+ * and what is named for them is enough. */
+static void test_partition__named_memory_is_enough(void **state)
+{
+    edge_list list = random_graph(3000, 60000, 8, false, false);
+    char *out = strdup(gs_test_path(*state, "s"));
+
+    write_edges(*state, &list, false, false);
+    for (uint32_t parts = 1; parts <= 1000; parts += 999) {
+        gs_partition_options o = test_options("natural", parts, 2 * GS_MIB);
+        gs_partition_report r;
+        gs_assert_fails(gs_partition(*state, out, &o, NULL), GS_EBUDGET,
+                        parts == 1 ? "a chunk of 60000 edges" : "the tables of 1000 x 1000 chunks");
+        assert_gone(out);
+        o.memory = named_memory();
+        assert_in_range(o.memory, parts == 1 ? 3 * GS_MIB : 160 * GS_MIB, parts == 1 ? 16 * GS_MIB : 256 * GS_MIB);
+        gs_assert_ok(gs_partition(*state, out, &o, &r));
+        assert_int_equal(gs_remove_tree(out), GS_OK);
+    }
+    edges_free(&list);
+    free(out);
+}
+
 /* Two cliques joined by one edge: all orders that look at edges must find them. */
 static void test_partition__orders_find_communities(void **state)
 {
@@ -235,6 +269,7 @@ int main(void)
         T(test_partition__memory_and_threads_do_not_change_the_store),
         T(test_partition__auto_parts_fit_an_eighth_of_memory),
         T(test_partition__too_few_parts_say_so),
+        T(test_partition__named_memory_is_enough),
         T(test_partition__orders_find_communities),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
