@@ -22,8 +22,8 @@ typedef struct gs_names {
 } gs_names;
 
 /* Rewrites every product with one of these parameters, whose list it sorts, as `move` says. `once`: sums by type of
- * what no parameter changes stay, as they are computed once. `batch`: products in front of sums by type may have any number of columns, as
- * gs_compile__batch() follows. */
+ * what no parameter changes stay, as they are computed once. `batch`: products in front of sums by type may have any
+ * number of columns, as gs_compile__batch() follows. */
 gs_status gs_compile__move(gs_ir *ir, gs_names *names, gs_move move, bool once, bool batch);
 /* compile_alike.c: gives each of weight[weights] a class in alike[], from 0: weights of one class have the same shapes,
  * operators and neighbours around them, as those of a network's inner layers have. Returns how many classes there are;
