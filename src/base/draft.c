@@ -468,10 +468,10 @@ gs_status gs_draft_publish(gs_draft *d)
     if (err != 0)
         return gs_fail_errno(err, "%s: cannot take its place", d->place);
     d->published = true;
+    if (old)
+        carry_over(d); /* at once: a run looks for its folder by name when it ends */
     st = sync_folder(d->parent, d);
-    if (old) {
-        carry_over(d);
+    if (old)
         remove_folder(d, last_name(d->dir), false);
-    }
     return st;
 }

@@ -228,6 +228,12 @@ bool gs_path_is_dir(const char *path)
     return stat(path, &s) == 0 && S_ISDIR(s.st_mode);
 }
 
+bool gs_path_is_open_at(const char *path, int fd)
+{
+    struct stat now, then;
+    return stat(path, &now) == 0 && fstat(fd, &then) == 0 && now.st_dev == then.st_dev && now.st_ino == then.st_ino;
+}
+
 /* Without what is kept for the superuser; some file systems do not tell. */
 static uint64_t bytes_left(const struct statvfs *v)
 {

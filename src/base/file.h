@@ -29,6 +29,8 @@ bool gs_path_exists(const char *path);
 /* Nothing has this name. False where a thing is there that cannot be reached: a link to nothing, a forbidden folder. */
 bool gs_path_is_absent(const char *path);
 bool gs_path_is_dir(const char *path);
+/* Does the name still lead to what is open at `fd`? */
+bool gs_path_is_open_at(const char *path, int fd);
 /* Bytes that may still be written to the disk that a folder, or an open file, is on; UINT64_MAX where that cannot be
  * told. */
 uint64_t gs_disk_free(const char *dir);

@@ -6,11 +6,14 @@
  * of it is the same where budgets are given: plans depend on the store, the options and what is known of the machine.
  * Budgets that are not given are parts of what is free, which is looked at again.
  */
+#include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "base/alloc.h"
+#include "base/file.h"
 #include "session/describe.h"
 #include "session/session.h"
 #include "session/session_plan.h"
@@ -27,6 +30,7 @@
 /* Planning has this many plans at a time, where it has room, and bits of rows in a part of it (edges.c). */
 #define PLANS_AT_ONCE 3
 #define BITS_SHARE 8
+#define MOST_TRIES 10 /* to open a store that others replace meanwhile */
 
 /* What is kept of a program whose session may be closed. */
 typedef struct candidate {
@@ -322,7 +326,7 @@ static gs_status choose_first(choosing *c)
     return st;
 }
 
-gs_status gs_session_open(gs_session **out, const gs_session_config *config)
+static gs_status open_once(gs_session **out, const gs_session_config *config)
 {
     choosing c = {.o = config};
     gs_status st;
@@ -347,4 +351,20 @@ gs_status gs_session_open(gs_session **out, const gs_session_config *config)
     gs_scans_drop(&c.scans);
     gs_alloc_trim();
     return st;
+}
+
+/* Another store may take the place of this one meanwhile, and what was opened is of both then. */
+gs_status gs_session_open(gs_session **out, const gs_session_config *config)
+{
+    for (int tries = 0; tries < MOST_TRIES; tries++) {
+        const int folder = open(config->store, O_PATH | O_DIRECTORY | O_CLOEXEC);
+        const gs_status st = open_once(out, config);
+        const bool replaced = st != GS_OK && folder >= 0 && !gs_path_is_open_at(config->store, folder);
+
+        if (folder >= 0)
+            close(folder);
+        if (!replaced)
+            return st;
+    }
+    return gs_fail(GS_EIO, "%s: is replaced again and again while it is opened", config->store);
 }

@@ -191,7 +191,7 @@ done:
     return st;
 }
 
-gs_status gs_session_start(gs_session *s)
+static gs_status start(gs_session *s)
 {
     gs_status st;
 
@@ -207,4 +207,14 @@ gs_status gs_session_start(gs_session *s)
         return st;
     gs_alloc_trim(); /* of the plans that were tried, before the memory of the chosen one is taken */
     return open_exec(s);
+}
+
+gs_status gs_session_start(gs_session *s)
+{
+    const gs_status st = start(s);
+
+    /* What looks like damage is that of a store whose place another has taken. */
+    if (st == GS_EFORMAT || st == GS_EIO || st == GS_ENOTFOUND)
+        return gs_store_check_place(s->store) != GS_OK ? GS_EIO : st;
+    return st;
 }

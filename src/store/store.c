@@ -8,7 +8,6 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <string.h>
-#include <sys/stat.h>
 #include <unistd.h>
 
 #include "base/alloc.h"
@@ -218,25 +217,20 @@ done:
     return st;
 }
 
-/* Is the folder of this name still the one with these numbers? */
-static bool is_at(const struct stat *was, const char *dir)
-{
-    struct stat now;
-    return stat(dir, &now) == 0 && now.st_dev == was->st_dev && now.st_ino == was->st_ino;
-}
-
 gs_status gs_store_open(gs_store **out, const char *dir)
 {
     gs_status st = GS_EIO;
 
     assert(out != NULL && dir != NULL);
     for (int tries = 0; tries < MOST_TRIES; tries++) {
-        struct stat before;
+        const int before = open(dir, O_PATH | O_DIRECTORY | O_CLOEXEC);
         gs_store *s = NULL;
-        const bool there = stat(dir, &before) == 0;
 
         st = load_store(&s, dir);
-        if (!there || is_at(&before, dir)) {
+        const bool same = before < 0 || gs_path_is_open_at(dir, before);
+        if (before >= 0)
+            close(before);
+        if (same) {
             if (st == GS_OK)
                 *out = s;
             return st;
@@ -263,9 +257,7 @@ void gs_store_close(gs_store *s)
 
 gs_status gs_store_check_place(const gs_store *s)
 {
-    struct stat was;
-
-    if (fstat(s->folder, &was) == 0 && is_at(&was, s->dir))
+    if (gs_path_is_open_at(s->dir, s->folder))
         return GS_OK;
     return gs_fail(GS_EIO, "%s: was replaced or removed while it was opened; start again", s->dir);
 }

@@ -11,6 +11,8 @@
 #include "train/run_internal.h"
 #include "train/safetensors.h"
 
+#define MOST_TRIES 10 /* to open a store that others replace meanwhile */
+
 /* ---- opening ------------------------------------------------------------- */
 
 gs_status gs_run__open_session(gs_session **out, const char *store, const gs_train_options *options, gs_run_kind kind,
@@ -45,6 +47,22 @@ static gs_status start_weights(gs_run *r)
     return GS_OK;
 }
 
+/* Once more where another store has taken the place of this one meanwhile. */
+static gs_status open_and_start(gs_run *r, const char *store, uint64_t process_bytes)
+{
+    gs_status st = GS_EIO;
+
+    for (int tries = 0; tries < MOST_TRIES; tries++) {
+        if ((st = gs_run__open_session(&r->session, store, &r->options, r->kind, process_bytes)) != GS_OK ||
+            (st = gs_session_start(r->session)) == GS_OK || st != GS_EIO ||
+            gs_store_check_place(r->session->store) == GS_OK)
+            return st;
+        gs_session_close(r->session);
+        r->session = NULL;
+    }
+    return gs_fail(st, "%s: is replaced again and again while it is opened", store);
+}
+
 /* Everything but the memory of the run itself. */
 static gs_status open_run(gs_run *r, const char *store, uint64_t process_bytes)
 {
@@ -53,8 +71,7 @@ static gs_status open_run(gs_run *r, const char *store, uint64_t process_bytes)
 
     r->optim = (gs_optim){.lr = o->lr, .weight_decay = o->weight_decay};
     if ((st = gs_optim_parse(&r->optim.kind, o->optimizer)) != GS_OK || (st = gs_run__check_files(o)) != GS_OK ||
-        (st = gs_run__open_session(&r->session, store, o, r->kind, process_bytes)) != GS_OK ||
-        (st = gs_session_start(r->session)) != GS_OK || (st = start_weights(r)) != GS_OK ||
+        (st = open_and_start(r, store, process_bytes)) != GS_OK || (st = start_weights(r)) != GS_OK ||
         (st = gs_run__begin_files(r)) != GS_OK || (st = gs_run__place(r)) != GS_OK)
         return st;
     r->report.open_seconds = gs_now() - r->began;
