@@ -4,6 +4,7 @@
 #include <string.h>
 
 #if defined(__x86_64__)
+#include <cpuid.h>
 #include <immintrin.h>
 #endif
 
@@ -112,7 +113,12 @@ __attribute__((target("avx,f16c"))) static size_t f16_from_f32_wide(uint16_t *ds
     return whole;
 }
 
-static bool has_f16c(void) { return __builtin_cpu_supports("avx") && __builtin_cpu_supports("f16c"); }
+/* CPUID itself: clang's __builtin_cpu_supports() knows f16c only from version 15. */
+static bool has_f16c(void)
+{
+    unsigned a, b, c, d;
+    return __builtin_cpu_supports("avx") && __get_cpuid(1, &a, &b, &c, &d) && (c & bit_F16C) != 0;
+}
 #else
 static size_t f16_to_f32_wide(float *dst, const uint16_t *src, size_t n) { (void)dst, (void)src, (void)n; return 0; }
 static size_t f16_from_f32_wide(uint16_t *dst, const float *src, size_t n) { (void)dst, (void)src, (void)n; return 0; }
