@@ -44,8 +44,13 @@ gs_status gs_part__unnamed_file(int *fd, char **path, const char *dir, const cha
     *path = tried;
     if (*fd < 0)
         return gs_fail_errno(errno, "%s: cannot make this temporary file", tried);
-    unlink(tried);
-    return GS_OK;
+    if (unlink(tried) == 0)
+        return GS_OK;
+    /* Else it would stay in the store for good. */
+    const gs_status st = gs_fail_errno(errno, "%s: cannot take the name from this temporary file", tried);
+    close(*fd);
+    *fd = -1;
+    return st;
 }
 
 static gs_status make_lanes(gs_spill *s, uint64_t memory)
