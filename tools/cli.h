@@ -85,6 +85,9 @@ const char *cli_nearest(const char *word, const char *const *list);
  * the program at once, with a line, unless it is the same within half a second. */
 const volatile int *cli_stop(void);
 
+/* From the call on, memory that ends inside a C++ library ends the program with a line. */
+void cli_memory_prepare(void);
+
 /* ---- words for people ---------------------------------------------------- */
 
 /* Rewrites one line on stderr, only where that is a terminal. */

@@ -114,6 +114,7 @@ static void wait_with_little_spinning(char **argv)
 int main(int argc, char **argv)
 {
     wait_with_little_spinning(argv);
+    cli_memory_prepare();
     const int status = dispatch(argc, argv);
 
     cli_progress_end();
