@@ -42,6 +42,7 @@ static gs_status read_input(const char *path, const gs_partition_options *opt, b
     gs_part_job job;
     gs_part_input in;
     gs_part__job_init(&job, opt, gs_fuzz_folder());
+    job.dir = gs_fuzz_folder(); /* of what text is parsed into */
     gs_status st = gs_part__input_open(&in, &job, path);
     if (st == GS_OK && (st = gs_part__input_parse(&in, &job)) == GS_OK &&
         (st = gs_part__job_plan(&job, in.vertices, in.edges)) == GS_OK && (st = read_edges(&in)) == GS_OK &&
