@@ -1,0 +1,283 @@
+#!/usr/bin/env python3
+"""sweep.py - every n-th call of a run goes wrong once: is the result right, or is there one clear line?
+
+usage: sweep.py --program GNNSTREAM --preload LIBRARY [--sample K] [--only SCENARIO[:CLASS[:KIND]]]...
+
+Each scenario (a partitioning, one over an older store, a training that spills with each way of I/O, one that
+checkpoints, a prediction) runs once to count its calls of each class, then once for every n and every kind of fault
+of that class (tests/faults/preload.c). A run must end as one of
+    right    exit status 0, every output equal to that of the run without a fault
+    clear    another exit status, one line on stderr that says what is wrong, inputs and earlier outputs whole
+and never crash, hang, end with a wrong or damaged file, or fail without words. ("alien" calls are those of libraries
+that say what they like on stderr: more than a line is no finding there; nor is the end of a program whose oneDNN got no
+memory for code, "alien_map", which it does not look at.) Prints a table of counts; the exit
+status is 0 only where nothing else happened. --sample K takes K values of n of each class and kind, spread evenly,
+the first and the last among them (1: the middle); without it all of them: hours.
+"""
+import argparse
+import collections
+import hashlib
+import json
+import os
+import shutil
+import subprocess
+import sys
+import tempfile
+
+SECONDS = 60  # that a run may take; without a fault it is a second at most
+
+# What can go wrong with a call of a class. ":on": from there on, as on a disk that is full or gone.
+KINDS = {
+    "open": ["EMFILE", "EIO", "EACCES", "ENOSPC"],
+    "read": ["EINTR", "EIO", "EIO:on", "short", "late"],
+    "write": ["EINTR", "EIO", "ENOSPC", "ENOSPC:on", "short", "torn"],
+    "sync": ["EIO", "ENOSPC"],
+    "rename": ["EIO", "ENOSPC"],
+    "remove": ["EIO"],
+    "mkdir": ["ENOSPC", "EIO"],
+    "stat": ["EIO", "ENOMEM"],
+    "size": ["ENOSPC", "EIO", "EINTR"],
+    "list": ["EIO", "ENOMEM"],
+    "lock": ["EINTR", "ENOMEM"],
+    "map": ["ENOMEM"],
+    "thread": ["EAGAIN"],
+    "ring": ["ENOMEM", "EPERM", "EMFILE"],
+    "submit": ["EINTR", "EAGAIN", "EBUSY", "EIO"],
+    "done": ["EINTR", "EAGAIN", "EIO", "ENOSPC", "short", "late"],
+    "alloc": ["ENOMEM", "ENOMEM:on"],
+    "alien": ["ENOMEM", "ENOMEM:on"],
+    "alien_map": ["ENOMEM"],
+}
+OUTCOMES = ["right", "clear", "noisy", "silent", "wrong", "damaged", "crashed", "hung"]
+FINE = {"right", "clear"}
+# What libraries do of which this program is not the author; files must be whole even so.
+KNOWN = {("alien", "noisy"), ("alien_map", "noisy"), ("alien_map", "crashed")}
+
+
+def digest(path):
+    """Of a file, or of all files below a folder; None where there is nothing."""
+    h = hashlib.sha256()
+    if os.path.isdir(path):
+        for folder, folders, files in os.walk(path):
+            folders.sort()
+            for name in sorted(files):
+                h.update(os.path.relpath(os.path.join(folder, name), path).encode() + b"\0")
+                with open(os.path.join(folder, name), "rb") as f:
+                    h.update(f.read())
+        return h.hexdigest()
+    if not os.path.exists(path):
+        return None
+    with open(path, "rb") as f:
+        return hashlib.sha256(f.read()).hexdigest()
+
+
+def losses(path):
+    """What of a metrics file is the same in every run."""
+    keys = ("epoch", "loss", "train_acc", "valid_acc", "test_acc")
+    with open(path, encoding="utf-8") as f:
+        return [tuple(json.loads(line)[k] for k in keys) for line in f]
+
+
+class Scenario:
+    """A command in a folder of its own: what it reads, what it writes, and what was there before."""
+
+    def __init__(self, name, arguments, inputs, outputs, before=(), env=None, metrics=None, read=None):
+        self.name, self.arguments, self.inputs, self.outputs = name, arguments, inputs, outputs
+        self.before = dict(before)  # output -> what a copy of it lay there before
+        self.env, self.metrics = env or {}, metrics
+        self.read = read  # a command that says whether the result is good, where another one is as right
+
+
+class Sweep:
+    def __init__(self, program, preload, folder):
+        self.program, self.preload, self.folder = program, preload, folder
+        self.base = os.path.join(folder, "base")
+        self.work = os.path.join(folder, "work")
+        self.env = dict(os.environ, OMP_NUM_THREADS="2", OMP_WAIT_POLICY="passive", LC_ALL="C")
+        os.makedirs(self.base)
+
+    def plain(self, *arguments):
+        done = subprocess.run([self.program, *arguments], cwd=self.base, env=dict(self.env, XDG_CACHE_HOME=self.base),
+                              stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, check=False)
+        if done.returncode != 0:
+            sys.exit(f"{' '.join(arguments)}: {done.stdout}")
+        return done.stdout
+
+    def make_inputs(self):
+        self.plain("generate", "sbm", "g", "--vertices", "300", "--edges", "2000", "--features", "8", "--classes", "4")
+        self.plain("partition", "g", "s", "--parts", "3", "--method", "fennel")
+        self.plain("partition", "g", "old", "--parts", "2", "--method", "natural")
+        self.plain("train", "s", "--model", "gcn", "--hidden", "8", "--epochs", "1", "--save", "w")
+
+    def checkpoints(self):
+        done = subprocess.run([self.program, "train", "s", "--model", "gcn", "--hidden", "8", "--epochs", "2",
+                               "--checkpoint", "ck", "--checkpoint-every", "1"], cwd=self.base, env=self.env,
+                              stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, check=False)
+        return done.returncode == 0
+
+    def scenarios(self):
+        train = ["train", "s", "--model", "gcn", "--hidden", "8", "--layers", "2", "--epochs", "2", "--save", "out.w",
+                 "--logits", "out.npy", "--metrics", "out.jsonl", "--no-cache"]
+        outputs = ["out.w", "out.npy"]
+        found = [
+            Scenario("partition", ["partition", "g", "out", "--parts", "3", "--method", "fennel"], ["g"], ["out"]),
+            Scenario("partition-metis", ["partition", "g", "out", "--parts", "3", "--method", "metis"], ["g"], ["out"],
+                     read=["verify", "out"]),  # another method serves where METIS has no memory
+            Scenario("partition-over", ["partition", "g", "out", "--parts", "3", "--method", "fennel", "--force"],
+                     ["g"], ["out"], before={"out": "old"}),
+            Scenario("train-ring", train, ["s"], outputs, before={"out.w": "w"}, env={"GS_IO": "uring"},
+                     metrics="out.jsonl"),
+            Scenario("train-threads", train, ["s"], outputs, before={"out.w": "w"}, env={"GS_IO": "threads"},
+                     metrics="out.jsonl"),
+            Scenario("predict", ["predict", "s", "--weights", "w", "--model", "gcn", "--hidden", "8", "--logits",
+                                 "out.npy"], ["s", "w"], ["out.npy"]),
+        ]
+        if self.checkpoints():
+            found.append(Scenario("checkpoint", train + ["--checkpoint", "out.ck", "--checkpoint-every", "1"], ["s"],
+                                  outputs, env={"GS_IO": "uring"}, metrics="out.jsonl"))
+        return found
+
+    def prepare(self, s):
+        shutil.rmtree(self.work, ignore_errors=True)
+        os.makedirs(self.work)
+        for name in s.inputs:
+            os.symlink(os.path.join(self.base, name), os.path.join(self.work, name))
+        for name, source in s.before.items():
+            source = os.path.join(self.base, source)
+            (shutil.copytree if os.path.isdir(source) else shutil.copy)(source, os.path.join(self.work, name))
+
+    def run(self, s, fault=None):
+        """Exit status (negative: a signal; None: hung), stderr, the report's lines."""
+        self.prepare(s)
+        report = os.path.join(self.folder, "report")
+        if os.path.exists(report):
+            os.unlink(report)
+        env = dict(self.env, **s.env, LD_PRELOAD=self.preload, GS_FAULT_REPORT=report,
+                   XDG_CACHE_HOME=os.path.join(self.folder, "cache"))
+        if fault:
+            env["GS_FAULT"] = fault
+        try:
+            done = subprocess.run([self.program, *s.arguments], cwd=self.work, env=env, timeout=SECONDS,
+                                  stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE, check=False)
+            status, said = done.returncode, done.stderr.decode(errors="replace")
+        except subprocess.TimeoutExpired as e:
+            status, said = None, (e.stderr or b"").decode(errors="replace")
+        lines = []
+        if os.path.exists(report):
+            with open(report, encoding="utf-8") as f:
+                lines = f.read().splitlines()
+        return status, said, lines
+
+    def result(self, s):
+        out = {name: digest(os.path.join(self.work, name)) for name in s.outputs}
+        if s.metrics:
+            out[s.metrics] = losses(os.path.join(self.work, s.metrics))
+        return out
+
+    def judge(self, s, status, said, want, inputs):
+        if status is None:
+            return "hung"
+        if {name: digest(os.path.join(self.base, name)) for name in s.inputs} != inputs:
+            return "damaged"
+        if status == 0:
+            try:
+                fine = self.result(s) == want
+            except (OSError, ValueError):
+                fine = False
+            return "right" if fine or (s.read and self.reads(s.read)) else "wrong"
+        # What is there after a failure: what was there before, or the whole result, or nothing where nothing was.
+        for name in s.outputs:
+            got = digest(os.path.join(self.work, name))
+            old = digest(os.path.join(self.base, s.before[name])) if name in s.before else None
+            if got not in (old, want[name]) and self.looks_whole(name):
+                return "damaged"
+        if status < 0 or status >= 128:
+            return "crashed"
+        lines = [line for line in said.splitlines() if line.strip()]
+        if not lines:
+            return "silent"
+        return "clear" if len(lines) == 1 and len(lines[0]) > 15 else "noisy"
+
+    def reads(self, command):
+        done = subprocess.run([self.program, *command], cwd=self.work, env=self.env, stdout=subprocess.DEVNULL,
+                              stderr=subprocess.DEVNULL, check=False)
+        return done.returncode == 0
+
+    def looks_whole(self, name):
+        """Would a reader take it? A folder without a manifest is no store."""
+        path = os.path.join(self.work, name)
+        if os.path.isdir(path):
+            return os.path.exists(os.path.join(path, "manifest.json"))
+        return os.path.exists(path)
+
+    def reference(self, s):
+        status, said, lines = self.run(s)
+        if status != 0:
+            sys.exit(f"{s.name}: fails without a fault: {said}")
+        counts = {w[0]: int(w[1]) for w in (line.split() for line in lines) if w[0] != "hit"}
+        return counts, self.result(s), {name: digest(os.path.join(self.base, name)) for name in s.inputs}
+
+
+def choose(count, sample):
+    if sample is None or count <= sample:
+        return range(1, count + 1)
+    if sample == 1:
+        return [1 + count // 2]
+    return sorted({1 + round(i * (count - 1) / (sample - 1)) for i in range(sample)})
+
+
+def sweep(args, folder):
+    work = Sweep(os.path.abspath(args.program), os.path.abspath(args.preload), folder)
+    wishes = [wish.split(":", 2) + ["", ""] for wish in args.only or ["::"]]
+
+    def wanted(*names):
+        return any(all(w in ("", n) for w, n in zip(wish, names)) for wish in wishes)
+
+    table, findings = collections.defaultdict(collections.Counter), []
+    work.make_inputs()
+    for s in work.scenarios():
+        if not wanted(s.name):
+            continue
+        counts, want, inputs = work.reference(s)
+        for name, kinds in KINDS.items():
+            for kind in kinds:
+                if not wanted(s.name, name, kind):
+                    continue
+                for n in choose(counts[name], args.sample):
+                    parts = kind.split(":")
+                    fault = ":".join([name, parts[0], str(n)] + parts[1:])
+                    status, said, lines = work.run(s, fault)
+                    outcome = work.judge(s, status, said, want, inputs)
+                    table[(s.name, name, kind)][outcome] += 1
+                    if outcome not in FINE and (name, outcome) not in KNOWN:
+                        hit = next((line for line in lines if line.startswith("hit")), "hit ?")
+                        findings.append(f"{outcome}: {s.name} {fault} of {counts[name]} ({hit}) status {status}: "
+                                        f"{said.strip()[:args.words]!r}")
+                        print(findings[-1], flush=True)
+    return table, findings
+
+
+def main():
+    p = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    p.add_argument("--program", required=True)
+    p.add_argument("--preload", required=True)
+    p.add_argument("--sample", type=int)
+    p.add_argument("--only", action="append")
+    p.add_argument("--words", type=int, default=300)
+    args = p.parse_args()
+    folder = tempfile.mkdtemp(prefix="gs-faults-")
+    try:
+        table, findings = sweep(args, folder)
+    finally:
+        shutil.rmtree(folder, ignore_errors=True)
+    total = collections.Counter()
+    print(f"{'scenario':16}{'class':10}{'fault':12}" + "".join(f"{o:>9}" for o in OUTCOMES))
+    for key, row in table.items():
+        total.update(row)
+        print(f"{key[0]:16}{key[1]:10}{key[2]:12}" + "".join(f"{row[o] or '.':>9}" for o in OUTCOMES))
+    print(f"{sum(total.values())} faults: " + ", ".join(f"{total[o]} {o}" for o in OUTCOMES))
+    return 1 if findings or not table else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
