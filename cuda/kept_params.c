@@ -113,3 +113,35 @@ gs_status gs_cuda_bring_previous(void *context, float *const *param)
 }
 
 bool gs_cuda_stepped_well(const void *context) { return ((const gs_cuda *)context)->state.fault == 0; }
+
+/* One run of the optimiser's state, tensor by tensor: to `out`, or from `in` where that is not NULL. */
+static gs_status move_state(gs_cuda *c, uint32_t run, float *const *out, const float *const *in)
+{
+    gs_status st;
+
+    if (!c->state.kept || run >= c->state.states)
+        return gs_fail(GS_EINVAL, "device cuda: run %u of an optimiser's state that is not there", run);
+    if ((st = gs_cuda_enter(c)) != GS_OK)
+        return st;
+    for (uint32_t i = 0; i < c->program->params && st == GS_OK; i++) {
+        const gs_param *const p = &c->program->param[i];
+        const uint64_t bytes = gs_param_elements(p) * sizeof(float);
+        const gs_cu_memory at = c->state.moments + run * c->state.learned_bytes + c->state.param_offset[i];
+        if (p->fixed)
+            continue;
+        st = in != NULL ? gs_cuda_copy_in(c, at, in[i], bytes, c->streams.compute, "copying the optimizer's state")
+                        : gs_cuda_copy_out(c, out[i], at, bytes, c->streams.compute, "copying the optimizer's state");
+    }
+    const gs_status ended = gs_cuda_synchronize(c);
+    return st != GS_OK ? st : ended;
+}
+
+gs_status gs_cuda_bring_state(void *context, uint32_t run, float *const *state)
+{
+    return move_state(context, run, state, NULL);
+}
+
+gs_status gs_cuda_put_state(void *context, uint32_t run, const float *const *state)
+{
+    return move_state(context, run, NULL, state);
+}

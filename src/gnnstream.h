@@ -262,6 +262,11 @@ typedef struct gs_train_options {
     void (*on_epoch)(void *context, const gs_epoch_report *report); /* gs_train(): after each epoch; may be NULL */
     void *context;
     const volatile int *stop; /* may be NULL */
+
+    /* Checkpoints (docs/format.md): of a training run; plans and predictions have none. */
+    const char *checkpoint;       /* folder for them; NULL: .resume's, or none */
+    const char *checkpoint_every; /* "10": epochs; "90s", "10m", "2h"; NULL: at most 2 % of the time go to them */
+    const char *resume;           /* folder whose newest checkpoint the run goes on from; NULL: it begins */
 } gs_train_options;
 
 /* Why another program of the model than its first was taken: from GS_TAKEN_SHORTER on, it was. */
@@ -271,6 +276,22 @@ typedef enum gs_taken {
     GS_TAKEN_LEANER,  /* it takes at most three quarters of the memory, for an epoch of at most 1.9 times as long */
     GS_TAKEN_TO_FIT,  /* the programs tried before it do not keep the budgets */
 } gs_taken;
+
+/* Predicted seconds of one run of a pass, and how long each resource is busy in it. The disk reads and writes; the
+ * device sums along edges and runs vertex programs; one thread verifies checksums and handles requests beside. */
+typedef struct gs_predicted {
+    double seconds, read_seconds, write_seconds, edge_seconds, vertex_seconds, check_seconds;
+    double stall_seconds; /* the device waits for data */
+    char bottleneck[24];  /* "reading", "writing", "edge sums", ...: bounds it; "waiting": none is busy all the time */
+} gs_predicted;
+
+/* Orders of columns that were tried; predicted seconds in store order and in the best one; is that one the plan's? It
+ * must save 2 % to be. 0 tried: there is one order alone, or --no-swap. */
+typedef struct gs_order_report {
+    uint32_t tried;
+    double store_seconds, best_seconds;
+    bool taken;
+} gs_order_report;
 
 /* One pass over the graph: "train" is an epoch, "eval" and "predict" go forward only. */
 typedef struct gs_pass_report {
@@ -285,17 +306,8 @@ typedef struct gs_pass_report {
     uint64_t upload_bytes, forward_bytes, download_bytes; /* of several devices: from the host, between them, to the
                                                            * host */
     double dense_flops, edge_flops;
-    /* Predicted: of one run of the pass, and how long each resource is busy in it. The disk
-     * reads and writes; the device sums along edges and runs vertex programs; one thread verifies
-     * checksums and handles requests beside. */
-    double seconds, read_seconds, write_seconds, edge_seconds, vertex_seconds, check_seconds;
-    double stall_seconds; /* the device waits for data */
-    char bottleneck[24];  /* the resource that bounds it; "waiting": none is busy all the time */
-    /* Orders of columns that were tried; predicted seconds in store order and in the best one; is that one the plan's?
-     * It must save 2 % to be. 0 tried: there is one order alone, or --no-swap. */
-    uint32_t orders_tried;
-    double store_order_seconds, best_order_seconds;
-    bool reordered;
+    gs_predicted predicted;
+    gs_order_report order;
     /* The plan is of a program that makes values again rather than storing them, that holds less of what needs to be
      * computed only once, and that multiplies the rows of edges by the matrix of their type in batches of a type, in
      * place of sums by type or products for all types. Which program it is can change with what is known of the
@@ -395,6 +407,9 @@ typedef enum gs_run_kind {
  * without training vertices, a budget too small, weights of another shape, a
  * folder that cannot be written to) is refused here, and what no epoch changes is computed once. Strings of `options`
  * are copied; what `stop` points to must live as long as the run. The weights are those of .init, or drawn by .seed.
+ * With .resume the run goes on where the newest whole checkpoint there was written: GS_EINVAL names the store, model
+ * or option that is another's; GS_ENOTFOUND: there is none; GS_EFORMAT: all are damaged. GS_EEXIST: .checkpoint has
+ * those of another run, or one writes there now.
  *   GS_EINVAL       an option out of range
  *   GS_ENOTFOUND    store, model or weights
  *   GS_EFORMAT      damaged store, malformed model or weights
@@ -452,6 +467,27 @@ GS_API gs_status gs_run_set_tensor(gs_run *run, uint32_t index, const float *val
 /* All tensors from and to a .safetensors file, the latter whole or not at all. Loading is as setting. */
 GS_API gs_status gs_run_load(gs_run *run, const char *path);
 GS_API gs_status gs_run_save(gs_run *run, const char *path);
+
+/* What a run has of checkpoints. */
+typedef struct gs_checkpoint_report {
+    uint32_t resumed;    /* epochs that it had behind it when it was opened, of .resume; 0: none */
+    uint32_t epoch;      /* of the newest checkpoint that it wrote or goes on from; 0: there is none */
+    uint32_t written, failed; /* by this run, and that it could not write (on a full disk, say): training goes on */
+    uint64_t bytes;      /* of the last one written */
+    double seconds;      /* that writing took, all together */
+    const char *folder;  /* that they go to, NULL: nowhere; lives as long as the run */
+    char note[512];      /* of .resume: a damaged checkpoint that was passed over; why results agree with those of an
+                          * uninterrupted run up to rounding, not to the bit; or "" */
+    char error[512];     /* of the last that failed, or "" */
+} gs_checkpoint_report;
+
+/* Writes a checkpoint of the run as it is after its last whole epoch, besides those that are due by
+ * .checkpoint_every; the last two are kept. Also of a run whose pass failed or was stopped: stopping writes one by
+ * itself, and the error says so. GS_EINVAL: no .checkpoint, or no epoch is done. GS_EIO, GS_ENOMEM; GS_EDEVICE: weights
+ * left the finite numbers. */
+GS_API gs_status gs_run_checkpoint(gs_run *run);
+/* Does not block. */
+GS_API gs_status gs_run_checkpoints(const gs_run *run, gs_checkpoint_report *out);
 
 /* How far the pass over the graph is that runs now, or the last one that ran, from the tasks of its plan. */
 typedef struct gs_progress {

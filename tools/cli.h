@@ -27,7 +27,6 @@ typedef enum cli_kind {
     CLI_SIZE,    /* uint64_t bytes: 64K, 1.5G */
     CLI_TEXT,    /* const char * */
     CLI_CHOICE,  /* const char *, one of `value`'s words, "adam|sgd" */
-    CLI_MISSING, /* known, but not available in this version; `value` as it will be */
 } cli_kind;
 
 typedef struct cli_option {
@@ -81,12 +80,16 @@ int cli_result(const cli_command *c, gs_status st);
 /* The nearest of a NULL-terminated list by edit distance, or NULL where none is near. */
 const char *cli_nearest(const char *word, const char *const *list);
 
-/* Set to 1 by SIGINT and SIGTERM from the call on, which comes once and before any thread is started; a second one ends
- * the program at once, with a line, unless it is the same within half a second. */
+/* Set to 1 by SIGINT, SIGTERM and SIGHUP from the call on, which comes once and before any thread is started; a second
+ * one ends the program at once, with a line, unless it is the same within half a second. */
 const volatile int *cli_stop(void);
 
 /* From the call on, memory that ends inside a C++ library ends the program with a line. */
 void cli_memory_prepare(void);
+/* cli_again.c: the words of the command line behind the command's, and all of it as a shell takes it, on one line, with
+ * `option` given the value `value` in place of what it had. */
+void cli_remember(const cli_command *c, int argc, char **argv);
+void cli_print_again(FILE *out, const char *option, const char *value);
 
 /* ---- words for people ---------------------------------------------------- */
 

@@ -212,10 +212,8 @@ static int set_option(const cli_command *c, const cli_option *o, char *options, 
         return CLI_DONE;
     case CLI_CHOICE:
         return set_choice(c, o, field, text);
-    case CLI_MISSING:
-        break;
     }
-    return cli_fail(c, CLI_USAGE, "%s is not available in this version", o->name);
+    return CLI_USAGE; /* no other kind */
 }
 
 /* ---- the line ------------------------------------------------------------ */
@@ -241,8 +239,6 @@ static int take_option(const cli_command *c, char *options, int argc, char **arg
         word[length] = '\0';
         return unknown_option(c, word);
     }
-    if (o->kind == CLI_MISSING)
-        return set_option(c, o, options, NULL);
     if (o->value == NULL && text != NULL)
         return cli_fail(c, CLI_USAGE, "%s takes no value", o->name);
     if (o->value != NULL && text == NULL) {
@@ -270,6 +266,7 @@ int cli_run(const cli_command *c, int argc, char **argv)
 
     if (c->options_bytes > sizeof(options))
         abort(); /* OPTIONS_BYTES is to be raised */
+    cli_remember(c, argc, argv);
     c->defaults(options);
     for (int i = 0; i < argc; i++) {
         if (!only_places && (strcmp(argv[i], "--help") == 0 || strcmp(argv[i], "-h") == 0)) {

@@ -78,7 +78,6 @@ static const char *default_text(const cli_option *o, const char *options)
 
     switch (o->kind) {
     case CLI_FLAG:
-    case CLI_MISSING:
         return "";
     case CLI_TEXT:
     case CLI_CHOICE:
@@ -123,8 +122,6 @@ static void print_option(FILE *out, const cli_option *o, const char *options)
     char left[128];
     const char *const given = default_text(o, options);
 
-    if (o->kind == CLI_MISSING)
-        return;
     snprintf(left, sizeof(left), "  %s%s%s", o->name, o->value == NULL ? "" : " ", o->value == NULL ? "" : o->value);
     fprintf(out, "%-*s", HELP_COLUMN, left);
     if (strlen(left) >= HELP_COLUMN)
@@ -133,35 +130,6 @@ static void print_option(FILE *out, const cli_option *o, const char *options)
     if (*given != '\0')
         fprintf(out, " (default: %s)", given);
     fputc('\n', out);
-}
-
-/* Options that are known but missing, in one paragraph. */
-static void print_missing(FILE *out, const cli_command *c)
-{
-    size_t column = 0;
-
-    for (const cli_group *g = c->group; g->title != NULL; g++)
-        for (const cli_option *o = g->option; o->name != NULL; o++) {
-            if (o->kind != CLI_MISSING)
-                continue;
-            if (column == 0)
-                fputs("\nNot available in this version:", out);
-            if (column == 0 || column + strlen(o->name) > 90) {
-                fputs("\n ", out);
-                column = 1;
-            }
-            column += (size_t)fprintf(out, " %s", o->name);
-        }
-    if (column != 0)
-        fputc('\n', out);
-}
-
-static bool has_available(const cli_group *g)
-{
-    for (const cli_option *o = g->option; o->name != NULL; o++)
-        if (o->kind != CLI_MISSING)
-            return true;
-    return false;
 }
 
 void cli_print_help(FILE *out, const cli_command *c)
@@ -174,13 +142,10 @@ void cli_print_help(FILE *out, const cli_command *c)
         fprintf(out, " %s", c->place[i]);
     fprintf(out, "%s\n\n%s\n", c->group->title == NULL ? "" : " [OPTIONS]", c->summary);
     for (const cli_group *g = c->group; g->title != NULL; g++) {
-        if (!has_available(g))
-            continue;
         fprintf(out, "\n%s:\n", g->title);
         for (const cli_option *o = g->option; o->name != NULL; o++)
             print_option(out, o, options);
     }
-    print_missing(out, c);
 }
 
 /* Length of the first line, its full stop excluded. */
@@ -204,8 +169,8 @@ void cli_print_overview(FILE *out)
     }
     fprintf(out,
             "\nSizes take K, M, G (powers of 1024). gnnstream help COMMAND shows a command's options.\n"
-            "Exit status: 0 done, 1 failed, 2 wrong usage. Ctrl-C or SIGTERM: what is under way is ended and cleared\n"
-            "away (status 1); a second one ends the program at once.\n");
+            "Exit status: 0 done, 1 failed, 2 wrong usage. Ctrl-C, SIGTERM or SIGHUP: what is under way is\n"
+            "ended and cleared away (status 1); a second one ends the program at once.\n");
 }
 
 /* ---- progress ------------------------------------------------------------ */

@@ -1,4 +1,4 @@
-/* cli_signals.c - Ctrl-C and SIGTERM: asked once, the work stops and tidies up; asked again, the program ends.
+/* cli_signals.c - Ctrl-C, SIGTERM and SIGHUP: asked once, the work stops and tidies up; asked again, the program ends.
  *
  * No handler runs on a working thread. Products come as generated code that keeps its stack pointer in the middle of a
  * heap buffer, and the kernel would put a handler's frame there, over whatever lies below. So the signals are blocked
@@ -67,12 +67,15 @@ static void *wait_for_signals(void *asked)
 const volatile int *cli_stop(void)
 {
     static sigset_t asked; /* the thread's, for as long as the program runs */
+    struct sigaction hangup;
     pthread_attr_t attr;
     pthread_t thread;
 
     sigemptyset(&asked);
     sigaddset(&asked, SIGINT);
     sigaddset(&asked, SIGTERM);
+    if (sigaction(SIGHUP, NULL, &hangup) == 0 && hangup.sa_handler != SIG_IGN) /* nohup(1) has it ignored */
+        sigaddset(&asked, SIGHUP);
     pthread_sigmask(SIG_BLOCK, &asked, NULL);
     pthread_attr_init(&attr);
     pthread_attr_setdetachstate(&attr, PTHREAD_CREATE_DETACHED);

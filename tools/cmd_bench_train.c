@@ -35,14 +35,15 @@ static void print_text(const gs_bench_report *b)
     printf("floor     %9.4f s, the larger of reading and products: %.1f %% of the epoch\n", b->floor_seconds,
            100 * b->fraction);
     const gs_pass_report *const p = &b->train.plan;
+    const gs_predicted *const t = &p->predicted;
     printf("predicted %9.4f s before the run (%+.0f %%): computing %.4f (edge sums %.4f), waiting for data %.4f; bound "
            "by %s\n",
-           p->seconds, b->seconds > 0 ? 100 * (p->seconds / b->seconds - 1) : 0, p->edge_seconds + p->vertex_seconds,
-           p->edge_seconds, p->stall_seconds, p->bottleneck);
-    if (p->orders_tried > 0)
+           t->seconds, b->seconds > 0 ? 100 * (t->seconds / b->seconds - 1) : 0, t->edge_seconds + t->vertex_seconds,
+           t->edge_seconds, t->stall_seconds, t->bottleneck);
+    if (p->order.tried > 0)
         printf("          in store order %.4f s, in the best of %u other orders of columns %.4f s, %s\n",
-               p->store_order_seconds, p->orders_tried, p->best_order_seconds,
-               p->reordered ? "which was run" : "which was not worth it");
+               p->order.store_seconds, p->order.tried, p->order.best_seconds,
+               p->order.taken ? "which was run" : "which was not worth it");
     print_program("          ", p);
     printf("          %s read and %s written, %s\n", cli_size(p->read_bytes), cli_size(p->written_bytes),
            p->read_bytes == b->read_bytes && p->written_bytes == b->written_bytes ? "as measured" : "NOT as measured");
@@ -52,6 +53,7 @@ static void print_text(const gs_bench_report *b)
 static void print_json(const gs_bench_report *b)
 {
     const gs_pass_report *const p = &b->train.plan;
+    const gs_predicted *const t = &p->predicted;
 
     printf("{\"epochs\": %" PRIu32 ", \"seconds\": %s, \"compute_seconds\": %s, \"edge_seconds\": %s, "
            "\"stall_seconds\": %s, \"read_bytes\": %" PRIu64 ", \"written_bytes\": %" PRIu64,
@@ -73,10 +75,10 @@ static void print_json(const gs_bench_report *b)
         "\"write_seconds\": %s"
         ", \"bottleneck\": %s, \"orders_tried\": %" PRIu32
         ", \"store_order_seconds\": %s, \"best_order_seconds\": %s, \"recomputes\": %s, \"lean\": %s, \"batches\": %s}",
-        cli_json_real(p->seconds), p->read_bytes, p->written_bytes, cli_json_real(p->edge_seconds + p->vertex_seconds),
-        cli_json_real(p->edge_seconds), cli_json_real(p->stall_seconds), cli_json_real(p->read_seconds),
-        cli_json_real(p->write_seconds), cli_json_text(p->bottleneck), p->orders_tried,
-        cli_json_real(p->store_order_seconds), cli_json_real(p->best_order_seconds), p->recomputes ? "true" : "false",
+        cli_json_real(t->seconds), p->read_bytes, p->written_bytes, cli_json_real(t->edge_seconds + t->vertex_seconds),
+        cli_json_real(t->edge_seconds), cli_json_real(t->stall_seconds), cli_json_real(t->read_seconds),
+        cli_json_real(t->write_seconds), cli_json_text(t->bottleneck), p->order.tried,
+        cli_json_real(p->order.store_seconds), cli_json_real(p->order.best_seconds), p->recomputes ? "true" : "false",
         p->lean ? "true" : "false", p->batches ? "true" : "false");
     printf(", \"open_seconds\": %s, \"peak_host_bytes\": %" PRIu64 ", \"peak_device_bytes\": %" PRIu64
            ", \"device\": %s, \"io\": %s, \"loss\": %s}\n",
@@ -116,7 +118,6 @@ const cli_command cmd_bench_train = {
                                  {"Learning", train_learning_options},
                                  {"Results", train_output_options},
                                  {"Machine", train_machine_options},
-                                 {"Later", train_later_options},
                                  {0}},
     .defaults = defaults,
     .options_bytes = sizeof(train_command),

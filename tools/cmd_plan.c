@@ -19,10 +19,10 @@ static void print_passes(const gs_plan_report *p)
 
 static void print_order(const gs_pass_report *x)
 {
-    if (x->orders_tried > 0)
+    if (x->order.tried > 0)
         printf("order of columns in %s: %.3f s in store order, %.3f s in the best of %u others, %s\n", x->name,
-               x->store_order_seconds, x->best_order_seconds, x->orders_tried,
-               x->reordered ? "which is taken" : "which is not worth it");
+               x->order.store_seconds, x->order.best_seconds, x->order.tried,
+               x->order.taken ? "which is taken" : "which is not worth it");
 }
 
 static void print_links(const gs_plan_report *p)
@@ -44,8 +44,8 @@ static void print_seconds(const gs_plan_report *p)
     printf("\n%-8s %9s %9s %9s %10s %9s %9s %9s  %s\n", "seconds", "epoch", "reading", "writing", "edge sums",
            "vertices", "checking", "waiting", "bound by");
     for (uint32_t i = 0; i < p->passes; i++) {
-        const gs_pass_report *const x = &p->pass[i];
-        printf("%-8s %9.3f %9.3f %9.3f %10.3f %9.3f %9.3f %9.3f  %s\n", x->name, x->seconds, x->read_seconds,
+        const gs_predicted *const x = &p->pass[i].predicted;
+        printf("%-8s %9.3f %9.3f %9.3f %10.3f %9.3f %9.3f %9.3f  %s\n", p->pass[i].name, x->seconds, x->read_seconds,
                x->write_seconds, x->edge_seconds, x->vertex_seconds, x->check_seconds, x->stall_seconds, x->bottleneck);
     }
     for (uint32_t i = 0; i < p->passes; i++)
@@ -116,16 +116,17 @@ static void print_text(const gs_plan_report *p)
 
 static void print_prediction(const gs_pass_report *x)
 {
+    const gs_predicted *const p = &x->predicted;
     printf(", \"cached_bytes\": %" PRIu64
            ", \"seconds\": %s, \"read_seconds\": %s, \"write_seconds\": %s, \"edge_seconds\": %s"
            ", \"vertex_seconds\": %s, \"check_seconds\": %s, \"stall_seconds\": %s, \"bottleneck\": %s",
-           x->cached_bytes, cli_json_real(x->seconds), cli_json_real(x->read_seconds), cli_json_real(x->write_seconds),
-           cli_json_real(x->edge_seconds), cli_json_real(x->vertex_seconds), cli_json_real(x->check_seconds),
-           cli_json_real(x->stall_seconds), cli_json_text(x->bottleneck));
+           x->cached_bytes, cli_json_real(p->seconds), cli_json_real(p->read_seconds), cli_json_real(p->write_seconds),
+           cli_json_real(p->edge_seconds), cli_json_real(p->vertex_seconds), cli_json_real(p->check_seconds),
+           cli_json_real(p->stall_seconds), cli_json_text(p->bottleneck));
     printf(", \"orders_tried\": %" PRIu32 ", \"store_order_seconds\": %s, \"best_order_seconds\": %s, \"reordered\": "
                                           "%s, \"recomputes\": %s, \"lean\": %s, \"batches\": %s}",
-           x->orders_tried, cli_json_real(x->store_order_seconds), cli_json_real(x->best_order_seconds),
-           x->reordered ? "true" : "false", x->recomputes ? "true" : "false", x->lean ? "true" : "false",
+           x->order.tried, cli_json_real(x->order.store_seconds), cli_json_real(x->order.best_seconds),
+           x->order.taken ? "true" : "false", x->recomputes ? "true" : "false", x->lean ? "true" : "false",
            x->batches ? "true" : "false");
 }
 
@@ -215,7 +216,7 @@ const cli_command cmd_plan = {
                                  {"Machine", train_machine_options},
                                  {"Learning (as for train)", train_learning_options},
                                  {"Results (as for train; none are written)", train_output_options},
-                                 {"Later", train_later_options},
+                                 {"Checkpoints (as for train; none are written)", train_checkpoint_options},
                                  {0}},
     .defaults = train_command_defaults,
     .options_bytes = sizeof(train_command),

@@ -1,15 +1,55 @@
 #include "results.h"
 #include "train_options.h"
 
+/* Says so of the first checkpoint that could not be written: the run goes on, and tries again. */
+static void warn_once(const gs_run *run)
+{
+    static bool warned;
+    gs_checkpoint_report c;
+    char text[1024];
+
+    if (warned || gs_run_checkpoints(run, &c) != GS_OK || c.failed == 0)
+        return;
+    cli_progress_end();
+    fprintf(stderr, "gnnstream train: a checkpoint could not be written, training goes on: %s\n",
+            cli_name_options(text, sizeof(text), c.error));
+    warned = true;
+}
+
+static void say_where_from(const gs_run *run)
+{
+    gs_checkpoint_report c;
+    char text[1024];
+
+    if (gs_run_checkpoints(run, &c) != GS_OK || c.resumed == 0)
+        return;
+    fprintf(stderr, "gnnstream train: goes on after epoch %u%s%s\n", c.resumed, c.note[0] != '\0' ? "; " : "",
+            cli_name_options(text, sizeof(text), c.note));
+}
+
+/* Whatever ended it, there is a state to go on from. */
+static void say_how_to_go_on(const gs_run *run)
+{
+    gs_checkpoint_report c;
+
+    if (gs_run_checkpoints(run, &c) != GS_OK || c.epoch == 0)
+        return;
+    fputs("go on with: ", stderr);
+    cli_print_again(stderr, "--resume", c.folder);
+}
+
 static gs_status train(gs_run *run, uint32_t epochs, gs_train_report *report)
 {
     cli_watch *const watch = cli_watch_begin(run);
+    gs_checkpoint_report c;
     gs_epoch_report e;
-    gs_status st = GS_OK;
+    gs_status st = gs_run_checkpoints(run, &c);
 
-    for (uint32_t k = 0; k < epochs && st == GS_OK; k++)
-        if ((st = gs_run_epoch(run, &e)) == GS_OK)
+    for (uint32_t k = c.resumed; k < epochs && st == GS_OK; k++)
+        if ((st = gs_run_epoch(run, &e)) == GS_OK) {
             cli_watch_epoch(watch, &e);
+            warn_once(run);
+        }
     if (st == GS_OK)
         st = gs_run_finish(run, report);
     cli_watch_end(watch);
@@ -27,9 +67,13 @@ static int run(const cli_command *self, const void *options, const char *const *
     if (o.model == NULL)
         return cli_fail(self, CLI_USAGE, "--model is missing; see gnnstream help train");
     o.stop = cli_stop();
-    if ((st = gs_run_open(&opened, place[0], &o, GS_RUN_TRAIN)) == GS_OK)
+    if ((st = gs_run_open(&opened, place[0], &o, GS_RUN_TRAIN)) == GS_OK) {
+        say_where_from(opened);
         st = train(opened, o.epochs, &r);
+    }
     status = cli_result(self, st);
+    if (st != GS_OK && opened != NULL)
+        say_how_to_go_on(opened);
     gs_run_close(opened);
     if (status != CLI_DONE)
         return status;
@@ -47,7 +91,7 @@ const cli_command cmd_train = {
                                  {"Learning", train_learning_options},
                                  {"Results", train_output_options},
                                  {"Machine", train_machine_options},
-                                 {"Later", train_later_options},
+                                 {"Checkpoints", train_checkpoint_options},
                                  {0}},
     .defaults = train_command_defaults,
     .options_bytes = sizeof(train_command),

@@ -14,6 +14,6 @@ typedef struct train_command {
 void train_command_defaults(void *options);
 
 extern const cli_option train_model_options[], train_learning_options[], train_machine_options[],
-    train_output_options[], train_later_options[], train_json_options[];
+    train_output_options[], train_checkpoint_options[], train_json_options[];
 
 #endif /* GS_TOOLS_TRAIN_OPTIONS_H */

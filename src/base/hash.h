@@ -7,4 +7,12 @@
 
 uint64_t gs_hash64(const void *data, size_t bytes);
 
+/* The same of bytes that come in pieces. */
+typedef struct gs_hash_stream gs_hash_stream;
+
+gs_hash_stream *gs_hash_begin(void); /* NULL when memory is short */
+void gs_hash_add(gs_hash_stream *h, const void *data, size_t bytes);
+uint64_t gs_hash_so_far(const gs_hash_stream *h); /* more may follow */
+void gs_hash_end(gs_hash_stream *h);              /* NULL is allowed */
+
 #endif /* GS_BASE_HASH_H */

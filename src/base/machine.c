@@ -307,6 +307,24 @@ unsigned gs_machine__quota_cpus(const char *proc, unsigned most)
     return most;
 }
 
+void gs_processor_name(char out[GS_PROCESSOR_BYTES])
+{
+    char line[256];
+    FILE *const f = fopen("/proc/cpuinfo", "re");
+
+    snprintf(out, GS_PROCESSOR_BYTES, "unknown");
+    while (f != NULL && fgets(line, sizeof(line), f) != NULL) {
+        const char *const colon = strchr(line, ':');
+        if (strncmp(line, "model name", 10) != 0 || colon == NULL)
+            continue;
+        snprintf(out, GS_PROCESSOR_BYTES, "%.127s", colon + 1 + strspn(colon + 1, " \t"));
+        out[strcspn(out, "\n")] = '\0';
+        break;
+    }
+    if (f != NULL)
+        fclose(f);
+}
+
 unsigned gs_machine_cpus(void)
 {
     unsigned cpus = 0;

@@ -10,6 +10,9 @@ uint64_t gs_machine_free_memory(void);
 /* Resident bytes of this process now, and the most there ever were (VmHWM). */
 uint64_t gs_process_resident_bytes(void);
 uint64_t gs_process_peak_bytes(void);
+/* The processors' model name, "unknown" where the system does not say. */
+#define GS_PROCESSOR_BYTES 128
+void gs_processor_name(char out[GS_PROCESSOR_BYTES]);
 /* Processors this process may run on (affinity and cpu quota), at least 1. */
 unsigned gs_machine_cpus(void);
 

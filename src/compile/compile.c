@@ -318,11 +318,6 @@ static gs_status run_passes(gs_ir *ir, gs_ir **setup, const gs_program *program,
     return st;
 }
 
-gs_status gs_compile_passes(gs_ir *ir, const gs_compile_options *options)
-{
-    return run_passes(ir, NULL, NULL, options);
-}
-
 static gs_status cut_and_emit(gs_program *program, const gs_ir *ir, const gs_compile_options *options)
 {
     gs_cut *c = NULL;

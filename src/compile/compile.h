@@ -54,7 +54,4 @@ typedef struct gs_compile_options {
  *   GS_ENOMEM */
 gs_status gs_compile(gs_program *program, gs_ir *ir, const gs_compile_options *options);
 
-/* The passes alone, in place: what gs_compile() cuts into stages, for printing. The caller keeps `ir`. */
-gs_status gs_compile_passes(gs_ir *ir, const gs_compile_options *options);
-
 #endif /* GS_COMPILE_COMPILE_H */

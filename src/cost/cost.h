@@ -60,7 +60,6 @@ typedef struct gs_cost {
 uint32_t gs_work_beside(gs_work_kind k);
 /* Amounts that kind `k` names. */
 uint32_t gs_work_amounts(gs_work_kind k);
-const char *gs_work_name(gs_work_kind k);
 const char *gs_cost_source_name(gs_cost_source s);
 
 /* A server of 2020 with an NVMe disk of 2 GB/s, per thread: a guess that is said to be one. */

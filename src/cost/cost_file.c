@@ -24,18 +24,9 @@
 /* Model name and number of processors. */
 static void machine_name(char *out, size_t capacity)
 {
-    char line[256], model[128] = "unknown";
-    FILE *const f = fopen("/proc/cpuinfo", "re");
-    while (f != NULL && fgets(line, sizeof(line), f) != NULL) {
-        const char *const colon = strchr(line, ':');
-        if (strncmp(line, "model name", 10) != 0 || colon == NULL)
-            continue;
-        snprintf(model, sizeof(model), "%.127s", colon + 1 + strspn(colon + 1, " \t"));
-        model[strcspn(model, "\n")] = '\0';
-        break;
-    }
-    if (f != NULL)
-        fclose(f);
+    char model[GS_PROCESSOR_BYTES];
+
+    gs_processor_name(model);
     snprintf(out, capacity, "%s, %u processors", model, gs_machine_cpus());
 }
 

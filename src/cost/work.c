@@ -1,29 +1,18 @@
-/* work.c - the kinds of work: their names, and how many amounts each has. */
+/* work.c - how many amounts each kind of work has. */
 #include "cost/cost.h"
 
-static const struct {
-    const char *name;
-    uint32_t amounts;
-} kind[GS_WORK_KINDS] = {
-    [GS_WORK_MEMORY] = {"memory", 3},          [GS_WORK_SUM] = {"sums of rows", 6},
-    [GS_WORK_EDGES] = {"edge programs", 7},    [GS_WORK_VERTEX] = {"vertex programs", 7},
-    [GS_WORK_CHECK] = {"checksums", 2},        [GS_WORK_SUBMIT] = {"requests", 1},
-    [GS_WORK_TO_DEVICE] = {"copies to devices", 2},
-    [GS_WORK_FROM_DEVICE] = {"copies from devices", 2},
-    [GS_WORK_BETWEEN] = {"copies between devices", 2},
+static const uint32_t amounts[GS_WORK_KINDS] = {
+    [GS_WORK_MEMORY] = 3, [GS_WORK_SUM] = 6,       [GS_WORK_EDGES] = 7,
+    [GS_WORK_VERTEX] = 7, [GS_WORK_CHECK] = 2,     [GS_WORK_SUBMIT] = 1,
+    [GS_WORK_TO_DEVICE] = 2, [GS_WORK_FROM_DEVICE] = 2, [GS_WORK_BETWEEN] = 2,
 };
 
 uint32_t gs_work_beside(gs_work_kind k)
 {
-    return k <= GS_WORK_VERTEX ? kind[k].amounts - 1 : GS_WORK_AMOUNTS;
+    return k <= GS_WORK_VERTEX ? amounts[k] - 1 : GS_WORK_AMOUNTS;
 }
 
 uint32_t gs_work_amounts(gs_work_kind k)
 {
-    return kind[k].amounts;
-}
-
-const char *gs_work_name(gs_work_kind k)
-{
-    return kind[k].name;
+    return amounts[k];
 }

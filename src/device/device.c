@@ -285,6 +285,18 @@ gs_status gs_device_bring_params(gs_device *d, float *const *param)
     return st != GS_OK ? st : d->ops->bring_params(d->context, param);
 }
 
+gs_status gs_device_bring_state(gs_device *d, uint32_t run, float *const *state)
+{
+    const gs_status st = check_steps(d);
+    return st != GS_OK ? st : d->ops->bring_state(d->context, run, state);
+}
+
+gs_status gs_device_put_state(gs_device *d, uint32_t run, const float *const *state)
+{
+    const gs_status st = check_steps(d);
+    return st != GS_OK ? st : d->ops->put_state(d->context, run, state);
+}
+
 gs_status gs_device_bring_previous(gs_device *d, float *const *param)
 {
     const gs_status st = check_steps(d);

@@ -271,6 +271,10 @@ gs_status gs_device_keep_params(gs_device *d, const float *const *param, uint32_
 gs_status gs_device_step(gs_device *d, const gs_update *u);
 /* The learned parameters as they are now, to `param` [program->params]. Waits. */
 gs_status gs_device_bring_params(gs_device *d, float *const *param);
+/* Run `run` (from 0) of the optimiser's state, laid out as the learned parameters, to and from `state`
+ * [program->params]. Wait. */
+gs_status gs_device_bring_state(gs_device *d, uint32_t run, float *const *state);
+gs_status gs_device_put_state(gs_device *d, uint32_t run, const float *const *state);
 
 /* The learned parameters as they were before the last step. Waits. */
 gs_status gs_device_bring_previous(gs_device *d, float *const *param);

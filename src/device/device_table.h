@@ -45,11 +45,13 @@ typedef struct gs_device_ops {
     gs_status (*poll)(void *context, uint64_t launch, bool wait, bool *done);
     gs_device_copied (*take_copied)(void *context);
     gs_status (*peek)(void *context, void *to, const void *from, uint64_t bytes);
-    gs_status (*keep_params)(void *context, const float *const *param, uint32_t states); /* these five or none */
+    gs_status (*keep_params)(void *context, const float *const *param, uint32_t states); /* these seven or none */
     gs_status (*step)(void *context, const gs_update *u);
     gs_status (*bring_params)(void *context, float *const *param);
     gs_status (*bring_previous)(void *context, float *const *param);
     bool (*stepped_well)(const void *context);
+    gs_status (*bring_state)(void *context, uint32_t run, float *const *state);
+    gs_status (*put_state)(void *context, uint32_t run, const float *const *state);
     gs_status (*measure_transfer)(void *context, double *bytes_per_second);
     /* one of several that are not unified: */
     void (*bus_place)(const void *context, char place[GS_DEVICE_PLACE_BYTES]);

@@ -6,12 +6,8 @@
 
 #include "base/alloc.h"
 #include "base/file.h"
+#include "base/hash.h"
 #include "model/model_internal.h"
-
-const char *const *gs_model_zoo(void)
-{
-    return gs_model__zoo_names;
-}
 
 static const gs_zoo_text *find_zoo(const char *name)
 {
@@ -47,6 +43,7 @@ gs_status gs_model_open(gs_model **out, const char *name)
         gs_fail(st, "%s: no memory for the model's text", name);
         goto done;
     }
+    m->text_id = z != NULL ? gs_hash64(z->text, z->bytes) : gs_hash64(file, (size_t)bytes);
     st = z != NULL ? gs_model__parse(m, z->text, z->bytes) : gs_model__parse(m, file, (size_t)bytes);
     if (st != GS_OK)
         goto done;
@@ -57,6 +54,8 @@ done:
     gs_free(file);
     return st;
 }
+
+uint64_t gs_model_text_id(const gs_model *m) { return m->text_id; }
 
 void gs_model_close(gs_model *m)
 {

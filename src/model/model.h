@@ -35,6 +35,9 @@ typedef struct gs_model_config {
 gs_status gs_model_open(gs_model **out, const char *name);
 void gs_model_close(gs_model *m);
 
+/* Checksum of the text. */
+uint64_t gs_model_text_id(const gs_model *m);
+
 /* Does any width or function of the text speak of heads? */
 bool gs_model_has_heads(const gs_model *m);
 
@@ -44,8 +47,5 @@ bool gs_model_has_bases(const gs_model *m);
 /* Builds the network's forward graph, with its logits marked as the root.
  * Shape and type errors are GS_EFORMAT at line and column. The caller frees *out with gs_ir_free(). */
 gs_status gs_model_build(gs_ir **out, const gs_model *m, const gs_model_config *config);
-
-/* Names of the built-in models, NULL-terminated. */
-const char *const *gs_model_zoo(void);
 
 #endif /* GS_MODEL_MODEL_H */

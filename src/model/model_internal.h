@@ -22,7 +22,6 @@ typedef struct gs_zoo_text {
 } gs_zoo_text;
 
 extern const gs_zoo_text gs_model__zoo[]; /* ends with a NULL name */
-extern const char *const gs_model__zoo_names[];
 
 typedef enum gs_token_kind {
     GS_TOKEN_END,
@@ -127,6 +126,7 @@ struct gs_model {
     uint32_t layers, exprs, expr_cap;
     gs_text_layer *layer;
     gs_expr *expr;
+    uint64_t text_id;
 };
 
 /* Fills m->layer and m->expr from `bytes` bytes of text; m->path is set. On failure

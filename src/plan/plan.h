@@ -140,10 +140,7 @@ typedef struct gs_plan_pass {
     double dense_flops, edge_flops;
     uint64_t upload_bytes, forward_bytes, download_bytes; /* of several devices */
     uint32_t blocks;       /* most blocks that a stage's columns are cut in: the P that counts */
-    /* By simulation: columns in store order, and in the best order of those tried; 0 tried: no other was. */
-    uint32_t orders_tried;
-    double store_order_seconds, best_order_seconds;
-    bool reordered;        /* the best one is the plan's: else it was not worth it */
+    gs_order_report order; /* by simulation */
 } gs_plan_pass;
 
 typedef struct gs_plan {

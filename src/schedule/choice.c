@@ -20,7 +20,7 @@ gs_status gs_choice_make(gs_choice *out, const gs_layout *l)
     c.kept_edges = gs_calloc(l->sets, sizeof(*c.kept_edges));
     c.operand_uses = gs_calloc(l->program->stages + 1, sizeof(*c.operand_uses));
     c.rank = gs_calloc(files, sizeof(*c.rank));
-    c.mask = gs_calloc(l->config->granules.words + 1, sizeof(*c.mask));
+    c.mask = gs_calloc(l->config->needs.granules.words + 1, sizeof(*c.mask));
     c.places.offset = gs_calloc(files, sizeof(*c.places.offset));
     c.places.sum_offset = gs_calloc(sums + 1, sizeof(*c.places.sum_offset));
     c.places.sum_array = gs_calloc(sums + 1, sizeof(*c.places.sum_array));
@@ -144,8 +144,8 @@ uint64_t gs_layout_least_arena(const gs_layout *l)
 static double operand_uses(const gs_choice *c, const gs_layout *l, uint32_t stage)
 {
     const uint32_t parts = l->parts, step = GS_MIN(GS_MAX(c->block[stage], 1) * gs_layout_devices(l), parts),
-                   words = l->config->granules.words;
-    const double granules = (double)gs_div_up(l->chunks->vertices, GS_MAX(l->config->granules.rows, 1));
+                   words = l->config->needs.granules.words;
+    const double granules = (double)gs_div_up(l->chunks->vertices, GS_MAX(l->config->needs.granules.rows, 1));
     double marked = 0;
 
     for (uint32_t first = 0; first < parts; first += step)

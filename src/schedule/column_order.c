@@ -105,7 +105,7 @@ static gs_status seconds_of(double *out, const struct search *s, const gs_plan *
     const gs_layout *const l = s->l;
     const gs_schedule_config *const config = l->config;
     const gs_simulation_input input = {plan, l->program, l->set, l->parts, config->cost, config->topology, s->pass};
-    gs_simulation x;
+    gs_predicted x;
     const gs_status st = gs_simulate(&x, &input);
     if (st == GS_OK)
         *out = x.seconds;
@@ -174,7 +174,7 @@ static gs_status take_order(gs_plan **plan, struct search *s, bool worth)
         st = s->make(&better, s->context);
     }
     if (better != NULL) {
-        better->pass[s->pass].reordered = true;
+        better->pass[s->pass].order.taken = true;
         gs_plan_free(*plan);
         *plan = better;
     }
@@ -208,9 +208,8 @@ gs_status gs_order_search(gs_plan **plan, const gs_layout *l, gs_choice *c, uint
     }
     if ((st = search(&s, tries)) != GS_OK || (st = take_order(plan, &s, s.seconds < before * WORTH)) != GS_OK)
         goto done;
-    (*plan)->pass[pass].orders_tried = s.tried;
-    (*plan)->pass[pass].store_order_seconds = before;
-    (*plan)->pass[pass].best_order_seconds = s.seconds;
+    gs_order_report *const order = &(*plan)->pass[pass].order;
+    *order = (gs_order_report){s.tried, before, s.seconds, order->taken};
 done:
     gs_free(s.best);
     return st;

@@ -37,7 +37,8 @@ uint64_t gs_layout_unit_bytes(const gs_layout *l, uint32_t unit)
 bool gs_layout_unit_stays(const gs_layout *l, uint32_t unit)
 {
     const uint32_t array = unit / l->parts;
-    return array >= l->program->arrays || l->spill_interval[array] == 0 || l->stored_by[array] != GS_NONE;
+    return array >= l->program->arrays || l->spill_interval[array] == 0 || l->stored_by[array] != GS_NONE ||
+           gs_layout_devices(l) == 1;
 }
 
 static uint32_t file_of(const gs_layout *l, uint32_t unit)
@@ -47,10 +48,10 @@ static uint32_t file_of(const gs_layout *l, uint32_t unit)
                              : GS_FILE_EDGES(l->program, (unit - rows_units) / (l->parts * l->parts));
 }
 
-/* The pass whose stage stores the unit's array; GS_NONE: the store has it. */
+/* The pass whose stage makes the unit's array; GS_NONE: the store has it. */
 static uint32_t made_in(const gs_layout *l, uint32_t unit)
 {
-    const uint32_t file = file_of(l, unit), by = file < l->program->arrays ? l->stored_by[file] : GS_NONE;
+    const uint32_t file = file_of(l, unit), by = file < l->program->arrays ? gs_layout_made_by(l, file) : GS_NONE;
 
     for (uint32_t p = 0; by != GS_NONE && p < l->program->passes; p++)
         if (by >= l->program->pass[p].first_stage && by - l->program->pass[p].first_stage < l->program->pass[p].stages)

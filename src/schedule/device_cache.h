@@ -8,7 +8,7 @@
 uint32_t gs_layout_units(const gs_layout *l);
 /* Bytes of a unit in a device's memory. */
 uint64_t gs_layout_unit_bytes(const gs_layout *l, uint32_t unit);
-/* May copies of it stay? Not of rows that an edge pass adds to. */
+/* May copies of it stay? Not of rows that the edge passes of several devices add to, one after the other. */
 bool gs_layout_unit_stays(const gs_layout *l, uint32_t unit);
 /* Begins anew: nothing is listed, nothing stays. */
 gs_status gs_device_cache_begin(gs_choice *c, const gs_layout *l);

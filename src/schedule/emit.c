@@ -140,7 +140,7 @@ static gs_status take_scratch(struct emitter *e)
         regs = GS_MAX(regs, p->stage[s].regs);
         ends = GS_MAX(ends, 2ull * GS_STAGE_SUMS + p->stage[s].edge_regs); /* rows of a sum, and their scale */
     }
-    e->ends.mask = gs_calloc(e->l->config->granules.words + 1, sizeof(*e->ends.mask));
+    e->ends.mask = gs_calloc(e->l->config->needs.granules.words + 1, sizeof(*e->ends.mask));
     e->spill.written = gs_malloc_array(cells + 1, sizeof(*e->spill.written));
     e->wait.task = gs_malloc_array(WAITS, sizeof(*e->wait.task));
     e->seat = gs_calloc(e->devices, sizeof(*e->seat));

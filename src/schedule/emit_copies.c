@@ -27,7 +27,7 @@ gs_status gs_emit__copies_open(struct emitter *e)
         return GS_OK;
     for (uint32_t d = 0; d < e->devices; d++)
         gs_ring_init(&e->seat[d].ring, e->c->staging_bytes);
-    e->ends.mask_of_all = gs_calloc(e->l->config->granules.words + 1, sizeof(*e->ends.mask_of_all));
+    e->ends.mask_of_all = gs_calloc(e->l->config->needs.granules.words + 1, sizeof(*e->ends.mask_of_all));
     return e->ends.mask_of_all != NULL ? GS_OK : gs_fail(GS_ENOMEM, "out of memory while planning");
 }
 
@@ -222,7 +222,7 @@ static gs_status choose_copy_runs(struct emitter *e, gs_task *t, uint32_t array,
                                   uint32_t end, const bool *needs, const struct found *found)
 {
     const gs_layout *l = e->l;
-    const uint32_t words = l->config->granules.words, rows = gs_interval_rows(l->chunks, operand);
+    const uint32_t words = l->config->needs.granules.words, rows = gs_interval_rows(l->chunks, operand);
     const gs_link link = gs_link_of(l->config->topology, l->config->cost, first, GS_LINK_TO_DEVICE);
     const gs_run_extent extent = {.bytes = gs_align_up(rows * l->row_bytes[array], GS_BLOCK_BYTES),
                                   .row = l->row_bytes[array], .rows = rows, .unit = GS_BLOCK_BYTES,

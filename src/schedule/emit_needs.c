@@ -50,7 +50,7 @@ static bool has_edges(const struct emitter *e, struct block b, uint32_t operand)
 
 /* True where this operand interval has edges into the block, or is in it and
  * its own rows are added. */
-bool gs_emit__operand_needed(const struct emitter *e, struct block b, uint32_t operand)
+static bool operand_needed(const struct emitter *e, struct block b, uint32_t operand)
 {
     if (adds_any_own(e, b, operand))
         return true;
@@ -59,7 +59,7 @@ bool gs_emit__operand_needed(const struct emitter *e, struct block b, uint32_t o
 
 static void mark_rows(struct emitter *e, gs_row_run r)
 {
-    const uint32_t granule = e->l->config->granules.rows;
+    const uint32_t granule = e->l->config->needs.granules.rows;
     for (uint32_t g = r.first / granule; g * (uint64_t)granule < r.first + r.rows; g++)
         e->ends.mask[g / 64] |= 1ull << (g % 64);
 }
@@ -80,7 +80,7 @@ const uint64_t *gs_emit__needed_rows(struct emitter *e, struct block b, uint32_t
 /* Devices that copy an interval take all of it. */
 uint32_t gs_emit__needed_end(const struct emitter *e, uint32_t operand, const uint64_t *mask)
 {
-    const gs_granules *const g = &e->l->config->granules;
+    const gs_granules *const g = &e->l->config->needs.granules;
     const uint32_t rows = gs_interval_rows(e->l->chunks, operand);
     uint32_t w = mask == NULL || e->copies || !e->l->config->unified ? 0 : g->words;
 
@@ -112,7 +112,7 @@ bool gs_emit__list_readers(const struct emitter *e, uint32_t operand, uint32_t a
 
 const uint64_t *gs_emit__needed_by(struct emitter *e, uint32_t operand, const bool *needs)
 {
-    const uint32_t words = e->l->config->granules.words;
+    const uint32_t words = e->l->config->needs.granules.words;
     if (!e->copies)
         return gs_emit__needed_rows(e, e->seat[0].block, operand);
     memset(e->ends.mask_of_all, 0, words * sizeof(*e->ends.mask_of_all));
@@ -132,7 +132,7 @@ bool gs_emit__list_needs(const struct emitter *e, uint32_t operand, bool *needs)
 {
     bool any = false;
     for (uint32_t d = 0; d < e->devices; d++) {
-        needs[d] = e->seat[d].block.count > 0 && gs_emit__operand_needed(e, e->seat[d].block, operand);
+        needs[d] = e->seat[d].block.count > 0 && operand_needed(e, e->seat[d].block, operand);
         any = any || needs[d];
     }
     return any;

@@ -4,8 +4,6 @@
 
 #include "schedule/emitter.h"
 
-/* Does this operand interval have edges into the block, or is it in it and its own rows are added? */
-bool gs_emit__operand_needed(const struct emitter *e, struct block b, uint32_t operand);
 /* Does this target interval have edges? */
 bool gs_emit__target_needed(const struct emitter *e, uint32_t target);
 /* Granules of the operand interval that the device's block needs; NULL: all. In e->mask. */

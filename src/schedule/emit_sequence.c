@@ -12,10 +12,13 @@
  * travel: the first device that has edges gets them from the host, adds what its chunks bring and hands them on
  * along the chain, where the next adds its part while the first has gone on to the interval before; the last one's copy
  * goes back to the host, and from there to the next chain. So there is one copy of them, and the order of adding is
- * that of the devices.
+ * that of the devices. A device that is alone keeps them as it keeps what its vertex programs make, and sends them home
+ * only where the host is to have them.
  */
 #include "schedule/emit_sequence.h"
 
+#include "schedule/device_cache.h"
+#include "schedule/emit_cache.h"
 #include "schedule/emit_copies.h"
 #include "schedule/emit_edges.h"
 #include "schedule/emit_needs.h"
@@ -214,8 +217,25 @@ static bool is_kept(const struct emitter *e, uint32_t operand)
     return operand < e->c->kept_intervals[sequence_of(e)->array];
 }
 
-/* `out`: where the rows are on the host, or, of several devices, nowhere yet (in no region): they are 0. Its `read` is
- * the task that put them there. */
+static uint32_t unit_of(const struct emitter *e, uint32_t operand)
+{
+    return gs_emit__array_unit(e, sequence_of(e)->array, operand);
+}
+
+/* May the rows stay in the device's memory from one block to the next? */
+static bool may_stay(const struct emitter *e, uint32_t operand)
+{
+    return e->copies && gs_layout_unit_stays(e->l, unit_of(e, operand));
+}
+
+/* Does the host never have them? */
+static bool is_own(const struct emitter *e, uint32_t operand)
+{
+    return e->c->device.own != NULL && e->c->device.own[unit_of(e, operand)];
+}
+
+/* `out`: where the rows are on the host, or nowhere yet (in no region): they are 0, or the device looks for them
+ * itself. Its `read` is the task that put them there. */
 static gs_status open_gradient(struct emitter *e, uint32_t operand, struct unit *out)
 {
     const uint32_t array = sequence_of(e)->array, rows = gs_interval_rows(e->l->chunks, operand);
@@ -223,6 +243,8 @@ static gs_status open_gradient(struct emitter *e, uint32_t operand, struct unit 
     gs_status st = GS_OK;
 
     *out = (struct unit){.read = GS_NONE, .ring = NOT_STAGED};
+    if (may_stay(e, operand))
+        return GS_OK;
     if (touched(e, operand)[0] != GS_NONE) {
         st = gs_emit__load_rows(e, array, operand, 0, rows, out);
         out->read = is_kept(e, operand) ? touched(e, operand)[1] : out->read;
@@ -237,9 +259,10 @@ static gs_status open_gradient(struct emitter *e, uint32_t operand, struct unit 
     return st == GS_OK ? zero(e, out->place, bytes, &out->read) : st;
 }
 
-/* From the device that has them to the host. */
+/* From the device that has them, and may keep them, to the host. */
 static gs_status send_home(struct emitter *e, uint32_t operand, struct unit *rows)
 {
+    const struct unit sent = *rows;
     const uint32_t here = e->device, array = sequence_of(e)->array;
     const uint64_t bytes = gs_interval_rows(e->l->chunks, operand) * e->l->row_bytes[array];
     struct unit home = {.read = GS_NONE, .ring = NOT_STAGED};
@@ -253,9 +276,29 @@ static gs_status send_home(struct emitter *e, uint32_t operand, struct unit *row
     gs_emit__wait(e, rows->read);
     if (st == GS_OK)
         st = gs_emit__take_back(e, rows, home.place, bytes, &home.read);
+    if (st == GS_OK)
+        gs_emit__came_here(e, &sent, home.read, 0); /* who adds to them next must not do so before they have left */
     e->device = here;
     *rows = home;
     return st;
+}
+
+/* Rows that are 0 until somebody adds to them, where they are to stay or in the device's ring. */
+static gs_status begin_gradient(struct emitter *e, uint32_t operand, uint64_t bytes, struct unit *rows)
+{
+    const uint32_t unit = unit_of(e, operand);
+    uint64_t to;
+    bool there;
+    gs_status st = gs_emit__find_here(e, unit, &(struct access){.whole = true, .made = true}, rows, &there, &to);
+    const uint32_t cached = rows->cached;
+
+    if (st == GS_OK && to != GS_CACHE_NOWHERE) {
+        st = gs_emit__settle_here(e, unit, to, rows);
+    } else if (st == GS_OK) {
+        st = gs_emit__take_here(e, bytes, rows);
+        rows->cached = cached;
+    }
+    return st == GS_OK ? zero(e, rows->place, bytes, &rows->read) : st;
 }
 
 /* The rows come to this device from wherever they are. */
@@ -266,10 +309,14 @@ static gs_status take_gradient(struct emitter *e, uint32_t operand, struct unit 
 
     if (!e->copies)
         return GS_OK;
-    if (rows->place.region == GS_REGION_NONE) {
-        st = gs_emit__take_here(e, bytes, rows);
-        return st == GS_OK ? zero(e, rows->place, bytes, &rows->read) : st;
+    if (may_stay(e, operand) && touched(e, operand)[0] != GS_NONE) {
+        if (is_kept(e, operand) && !is_own(e, operand))
+            gs_emit__wait(e, touched(e, operand)[1]);
+        return gs_emit__rows_here(e, sequence_of(e)->array, operand, 0, gs_interval_rows(e->l->chunks, operand), false,
+                                  rows);
     }
+    if (rows->place.region == GS_REGION_NONE)
+        return begin_gradient(e, operand, bytes, rows);
     if (rows->on > 0 && gs_emit__is_handed_on(e, rows->on - 1))
         return gs_emit__hand_on(e, bytes, rows);
     if (rows->on > 0)
@@ -283,8 +330,17 @@ static gs_status close_gradient(struct emitter *e, uint32_t operand, struct unit
     const gs_sum *m = sequence_of(e);
     const uint64_t bytes = gs_interval_rows(e->l->chunks, operand) * e->l->row_bytes[m->array];
     uint32_t *const w = touched(e, operand);
-    gs_status st = rows->on > 0 ? send_home(e, operand, rows) : GS_OK;
+    gs_status st = GS_OK;
 
+    if (rows->on > 0)
+        gs_emit__came_here(e, rows, rows->read, 0);
+    if (rows->in_cache && is_own(e, operand)) {
+        gs_emit__release(e, rows, rows->read);
+        w[0] = w[1] = rows->read;
+        return GS_OK;
+    }
+    if (rows->on > 0)
+        st = send_home(e, operand, rows);
     if (st == GS_OK && !is_kept(e, operand)) {
         const gs_task t = {.kind = GS_TASK_WRITE, .file = m->array, .place = rows->place,
                            .offset = gs_emit__spilled_at(e, m->array, operand),

@@ -61,7 +61,8 @@ void gs_emit__expand(struct emitter *e, uint32_t from)
     }
 }
 
-void gs_emit__enter_stage(struct emitter *e, uint32_t lane)
+/* Adds to the collected waits what the lane's first task of a stage waits for. */
+static void enter_stage(struct emitter *e, uint32_t lane)
 {
     if (lane < GS_LANE_DEVICES || e->wait.lane_open[lane])
         return;
@@ -115,7 +116,7 @@ gs_status gs_emit__task(struct emitter *e, const gs_task *t, uint32_t *index)
     own.device = (uint16_t)(t->kind == GS_TASK_READ || t->kind == GS_TASK_WRITE ? 0 : e->device);
     const uint32_t lane = gs_task_lane(&own);
     if (e->copies)
-        gs_emit__enter_stage(e, lane);
+        enter_stage(e, lane);
     if (e->wait.count + GS_PLAN_LANES > WAITS || gs_emit__table_bytes(e) > e->tables_most)
         return GS_EAGAIN;
     const uint32_t n = gs_emit__settle_waits(e, lane);

@@ -14,8 +14,6 @@ void gs_emit__expand(struct emitter *e, uint32_t from);
 /* Of what the next task of `lane` waits for, keeps only the last of each lane whose tasks end in order; how many are
  * left. */
 uint32_t gs_emit__settle_waits(struct emitter *e, uint32_t lane);
-/* Adds to the collected waits what the lane's first task of a stage waits for. */
-void gs_emit__enter_stage(struct emitter *e, uint32_t lane);
 /* Appends a task that waits for what was collected, and begins a new collection. */
 gs_status gs_emit__task(struct emitter *e, const gs_task *t, uint32_t *index);
 /* File extent of rows of an array of the store: whole checksum blocks. */

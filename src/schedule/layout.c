@@ -136,7 +136,7 @@ done:
 
 static const gs_row_runs *runs_of(const gs_layout *l, uint32_t stage)
 {
-    const gs_row_runs *r = l->config->stage_rows ? &l->config->stage_rows[stage] : NULL;
+    const gs_row_runs *r = l->config->needs.stage_rows ? &l->config->needs.stage_rows[stage] : NULL;
     return r != NULL && r->first != NULL ? r : NULL;
 }
 
@@ -157,7 +157,7 @@ gs_row_run gs_layout_run(const gs_layout *l, uint32_t stage, uint32_t interval, 
 /* Of an array: NULL for all rows. */
 static const gs_row_runs *held_runs(const gs_layout *l, uint32_t array)
 {
-    const gs_row_runs *const r = l->config->array_rows ? &l->config->array_rows[array] : NULL;
+    const gs_row_runs *const r = l->config->needs.array_rows ? &l->config->needs.array_rows[array] : NULL;
     const uint32_t by = l->stored_by[array];
     return r != NULL && r->first != NULL ? r : by != GS_NONE ? runs_of(l, by) : NULL;
 }
@@ -211,13 +211,13 @@ static void measure_spans(gs_layout *l)
 /* Edge sets as the caller has them, or the store's own. */
 static void list_sets(gs_layout *l)
 {
-    const gs_schedule_config *c = l->config;
-    l->sets = c->sets ? c->sets : 2;
+    const gs_needs *const needs = &l->config->needs;
+    l->sets = needs->sets ? needs->sets : 2;
     for (uint32_t k = 0; k < l->sets; k++)
-        l->set[k] = c->sets ? c->set[k] : (gs_edge_set){.chunk = c->chunks->chunk[k]};
+        l->set[k] = needs->sets ? needs->set[k] : (gs_edge_set){.chunk = l->chunks->chunk[k]};
     for (uint32_t s = 0; s < l->program->stages; s++) {
-        const uint32_t d = c->chunks->shared ? GS_BY_DEST : l->program->stage[s].direction;
-        l->stage_set[s] = c->stage_set ? c->stage_set[s] : d;
+        const uint32_t d = l->chunks->shared ? GS_BY_DEST : l->program->stage[s].direction;
+        l->stage_set[s] = needs->stage_set ? needs->stage_set[s] : d;
     }
 }
 
@@ -230,6 +230,14 @@ static void find_stores(gs_layout *l)
             if (reg->kind == GS_REG_TEMP && reg->array != GS_NONE)
                 l->stored_by[reg->array] = s;
         }
+}
+
+uint32_t gs_layout_made_by(const gs_layout *l, uint32_t array)
+{
+    for (uint32_t s = 0; l->stored_by[array] == GS_NONE && l->spill_interval[array] > 0 && s < l->program->stages; s++)
+        if (gs_stage_is_back(&l->program->stage[s]) && l->program->stage[s].sum[0].array == array)
+            return s;
+    return l->stored_by[array];
 }
 
 double gs_pass_weight(const gs_layout *l, uint32_t pass)

@@ -46,6 +46,8 @@ typedef struct gs_layout {
     gs_stage_layout *stage;   /* [stages] */
 } gs_layout;
 
+/* The stage that makes an array, in its vertex program or its edge pass; GS_NONE: the store has it. */
+uint32_t gs_layout_made_by(const gs_layout *l, uint32_t array);
 /* How often an epoch runs a pass: "setup" and "predict" happen once a run. */
 double gs_pass_weight(const gs_layout *l, uint32_t pass);
 

@@ -297,7 +297,7 @@ static bool leaves_out(const gs_layout *l, uint32_t stage)
 /* Are there rows of it that nobody reads, or that are 0? */
 static bool is_partial(const gs_layout *l, uint32_t array)
 {
-    const gs_row_runs *const r = l->config->array_rows ? &l->config->array_rows[array] : NULL;
+    const gs_row_runs *const r = l->config->needs.array_rows ? &l->config->needs.array_rows[array] : NULL;
     for (uint32_t i = 0; r != NULL && r->first != NULL && i < l->parts; i++)
         if (r->first[i + 1] - r->first[i] != 1 || r->run[r->first[i]].rows < gs_interval_rows(l->chunks, i))
             return true;

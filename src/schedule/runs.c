@@ -23,7 +23,7 @@
 bool gs_runs_need(uint64_t *mask, const gs_layout *l, uint32_t stage, uint32_t first, uint32_t count, uint32_t operand)
 {
     const gs_edge_set *set = &l->set[l->stage_set[stage]];
-    const uint32_t words = l->config->granules.words;
+    const uint32_t words = l->config->needs.granules.words;
 
     if (set->need == NULL)
         return false;
@@ -67,7 +67,7 @@ struct walk {
 
 static struct walk walk_begin(const gs_layout *l, const gs_run_extent *x, const uint64_t *mask)
 {
-    const uint32_t rows = l->config->granules.rows;
+    const uint32_t rows = l->config->needs.granules.rows;
     return (struct walk){.x = x, .mask = mask, .granule_rows = rows, .granules = (uint32_t)gs_div_up(x->rows, rows)};
 }
 

@@ -17,6 +17,21 @@ typedef struct gs_refusal {
     uint64_t host, device;
 } gs_refusal;
 
+/* The edges and the rows that are needed. All 0: all of them. */
+typedef struct gs_needs {
+    /* What the edges of each chunk need; the set of a direction of the store has its number. `sets` 0: the
+     * store's, every row needed. `stage_set` [program->stages]; NULL: the stage's direction. */
+    uint32_t sets;
+    const gs_edge_set *set;
+    const uint32_t *stage_set;
+    gs_granules granules;      /* of set[].need */
+    /* [program->stages] the rows that a stage runs for; then its edges have no other targets. NULL: all. */
+    const gs_row_runs *stage_rows;
+    /* [program->arrays] of an array of the run, the rows that are read and not 0, within those of the stage that stores
+     * it; others need not be stored. NULL: all of the stage's. */
+    const gs_row_runs *array_rows;
+} gs_needs;
+
 typedef struct gs_schedule_config {
     const gs_program *program;
     const gs_chunk_table *chunks;
@@ -41,17 +56,7 @@ typedef struct gs_schedule_config {
     bool never_again;          /* another pass runs between any two runs of "train": nothing is read ahead */
     double evals_left_out;     /* share of the epochs that run no pass "eval": 0, every epoch does, to 1 */
     bool force_spill;          /* keep nothing resident (tests, measurements) */
-    /* What the edges of each chunk need; the set of a direction of the store has its number. `sets` 0: the
-     * store's, every row needed. `stage_set` [program->stages]; NULL: the stage's direction. */
-    uint32_t sets;
-    const gs_edge_set *set;
-    const uint32_t *stage_set;
-    gs_granules granules;      /* of set[].need */
-    /* [program->stages] the rows that a stage runs for; then its edges have no other targets. NULL: all. */
-    const gs_row_runs *stage_rows;
-    /* [program->arrays] of an array of the run, the rows that are read and not 0, within those of the stage that stores
-     * it; others need not be stored. NULL: all of the stage's. */
-    const gs_row_runs *array_rows;
+    gs_needs needs;
     /* The disk, for the choice between a whole interval and runs of its rows; 0: a usual SSD's. */
     double disk_bps, disk_request_seconds;
     gs_refusal *refusal;       /* NULL: not asked for */

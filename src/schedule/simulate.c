@@ -7,6 +7,7 @@
  */
 #include "schedule/simulate.h"
 
+#include <stdio.h>
 #include <string.h>
 
 #include "base/alloc.h"
@@ -18,7 +19,7 @@ struct sim {
     const gs_simulation_input *in;
     const gs_plan_pass *pass;
     gs_lanes lanes;
-    gs_simulation out;      /* of the run being simulated */
+    gs_predicted out;      /* of the run being simulated */
     double *end;            /* [tasks] when each of the plan's is over; of a transfer: has arrived */
     double now;             /* of the driving thread */
     double disk_free;       /* the disk has moved all that was submitted */
@@ -251,7 +252,7 @@ static void run_on_threads(struct sim *s)
  * made of waits that memory for reading ahead would remove. */
 static const char *bottleneck(const struct sim *s)
 {
-    const gs_simulation *const x = &s->out;
+    const gs_predicted *const x = &s->out;
     const double disk = x->read_seconds + x->write_seconds, computing = x->edge_seconds + x->vertex_seconds;
     const double device = computing + x->check_seconds;
 
@@ -269,14 +270,14 @@ static const char *bottleneck(const struct sim *s)
 static void run_once(struct sim *s)
 {
     gs_lanes_enter(&s->lanes, s->in->pass);
-    s->out = (gs_simulation){0};
+    s->out = (gs_predicted){0};
     if (s->in->plan->devices > 0)
         run_on_threads(s);
     else
         run_on_one_thread(s);
 }
 
-gs_status gs_simulate(gs_simulation *out, const gs_simulation_input *in)
+gs_status gs_simulate(gs_predicted *out, const gs_simulation_input *in)
 {
     struct sim s = {.in = in, .pass = &in->plan->pass[in->pass]};
     gs_status st = gs_lanes_open(&s.lanes, in->plan);
@@ -290,7 +291,7 @@ gs_status gs_simulate(gs_simulation *out, const gs_simulation_input *in)
     run_once(&s);
     if (s.pass->aheads > 0) /* an epoch among epochs is what counts: the second begins with what the first read ahead */
         run_once(&s);
-    s.out.bottleneck = bottleneck(&s);
+    snprintf(s.out.bottleneck, sizeof(s.out.bottleneck), "%s", bottleneck(&s));
     *out = s.out;
 done:
     gs_lanes_close(&s.lanes);

@@ -15,15 +15,6 @@
 #include "store/chunk_table.h"
 #include "topology/topology.h"
 
-typedef struct gs_simulation {
-    double seconds;         /* the makespan of one run of the pass */
-    double read_seconds, write_seconds; /* of the disk */
-    double edge_seconds, vertex_seconds; /* of the device: sums and edge programs; the rest */
-    double check_seconds;   /* of the driving thread: checksums and requests */
-    double stall_seconds;   /* the driving thread waits for data */
-    const char *bottleneck; /* "reading", "writing", "edge sums", "vertex programs", ... or "waiting" */
-} gs_simulation;
-
 /* What a compute task amounts to. `set`: the run's edge sets, of `parts` by `parts` chunks. */
 void gs_task_work(gs_work *out, const gs_program *program, const gs_edge_set *set, uint32_t parts, const gs_task *t);
 
@@ -38,6 +29,6 @@ typedef struct gs_simulation_input {
 } gs_simulation_input;
 
 /* GS_ENOMEM. */
-gs_status gs_simulate(gs_simulation *out, const gs_simulation_input *in);
+gs_status gs_simulate(gs_predicted *out, const gs_simulation_input *in);
 
 #endif /* GS_SCHEDULE_SIMULATE_H */

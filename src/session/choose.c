@@ -89,7 +89,7 @@ static double epoch_seconds(const gs_session *s)
 {
     gs_pass_report r;
     const uint32_t pass = s->pass.train != GS_NONE ? s->pass.train : s->pass.predict;
-    return gs_session_describe_pass(s, &r, pass) == GS_OK ? r.seconds : 0;
+    return gs_session_describe_pass(s, &r, pass) == GS_OK ? r.predicted.seconds : 0;
 }
 
 /* Columns that the pass "setup" leaves to others. */

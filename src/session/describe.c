@@ -13,7 +13,7 @@ gs_status gs_session_describe_pass(const gs_session *s, gs_pass_report *out, uin
 {
     const gs_plan_pass *const planned = &s->plan->pass[pass];
     const uint32_t parts = gs_store_chunks(s->store)->parts;
-    gs_simulation x;
+    gs_predicted x;
     const gs_status st = gs_simulate(&x, &(gs_simulation_input){s->plan, s->program, s->edges.set, parts,
                                                                 &s->machine.cost, s->machine.topology, pass});
 
@@ -35,23 +35,13 @@ gs_status gs_session_describe_pass(const gs_session *s, gs_pass_report *out, uin
         .download_bytes = planned->download_bytes,
         .dense_flops = planned->dense_flops,
         .edge_flops = planned->edge_flops,
-        .seconds = x.seconds,
-        .read_seconds = x.read_seconds,
-        .write_seconds = x.write_seconds,
-        .edge_seconds = x.edge_seconds,
-        .vertex_seconds = x.vertex_seconds,
-        .check_seconds = x.check_seconds,
-        .stall_seconds = x.stall_seconds,
-        .orders_tried = planned->orders_tried,
-        .store_order_seconds = planned->store_order_seconds,
-        .best_order_seconds = planned->best_order_seconds,
-        .reordered = planned->reordered,
+        .predicted = x,
+        .order = planned->order,
         .recomputes = s->variant.recompute,
         .lean = s->variant.lean,
         .batches = s->variant.batch,
     };
     snprintf(out->name, sizeof(out->name), "%s", s->program->pass[pass].name);
-    snprintf(out->bottleneck, sizeof(out->bottleneck), "%s", x.bottleneck);
     return GS_OK;
 }
 

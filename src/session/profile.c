@@ -164,7 +164,7 @@ static double simulated(const gs_session *s, const gs_cost *cost, double slower)
 {
     const uint32_t parts = gs_store_chunks(s->store)->parts;
     gs_cost c = *cost;
-    gs_simulation x = {0};
+    gs_predicted x = {0};
     gs_cost_slow_disk(&c, slower);
     (void)gs_simulate(&x, &(gs_simulation_input){s->plan, s->program, s->edges.set, parts, &c, s->machine.topology,
                                                  s->pass.train});

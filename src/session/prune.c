@@ -327,14 +327,14 @@ gs_status gs_session_prune(gs_session *s, gs_schedule_config *config)
     if (s->edges.stage_rows == NULL || s->edges.array_rows == NULL)
         return gs_fail(GS_ENOMEM, "out of memory for the rows that a loss sees");
     for (uint32_t k = 0; k < s->program->stages && st == GS_OK && fits; k++)
-        st = list_stage(s, k, config->granules, &fits);
+        st = list_stage(s, k, config->needs.granules, &fits);
     for (uint32_t a = 0; a < s->program->arrays && st == GS_OK && fits; a++)
         if (s->edges.rows.array[a] != GS_ALL_ROWS)
             st = gs_row_sets_runs(&s->edges.array_rows[a], &s->edges.rows, s->edges.rows.array[a]);
     if (st == GS_OK && !fits)
         forget(s); /* a model of more layers than edge sets: every stage runs for all rows */
-    config->stage_rows = s->edges.stage_rows;
-    config->array_rows = s->edges.array_rows;
+    config->needs.stage_rows = s->edges.stage_rows;
+    config->needs.array_rows = s->edges.array_rows;
     return st;
 }
 

@@ -8,8 +8,8 @@
 typedef struct gs_session gs_session;
 
 /* Finds the rows that each stage must run for, and the edges that they
- * need, as further sets; fills config->stage_rows and array_rows. Changes nothing where all rows are needed, --no-prune
- * is given or nothing can be written. */
+ * need, as further sets; fills config->needs.stage_rows and array_rows. Changes nothing where all rows are needed,
+ * --no-prune is given or nothing can be written. */
 gs_status gs_session_prune(gs_session *s, gs_schedule_config *config);
 /* Writes the pruned edges into the spill folder, and the checksums into the chunk tables. */
 gs_status gs_session_write_pruned(gs_session *s);

@@ -42,6 +42,12 @@ typedef enum gs_purpose {
     GS_FOR_PREDICTION, /* pass "predict" */
 } gs_purpose;
 
+/* What the plan of a run was made with, so that one that goes on from it has the same plan. */
+typedef struct gs_session_earlier {
+    uint64_t host_memory, device_memory; /* where the options give none, and free memory has room for so much */
+    gs_cost cost;
+} gs_session_earlier;
+
 /* What a session is opened for. Pointers are the caller's and live as long as the session. */
 typedef struct gs_session_config {
     const char *store;               /* folder */
@@ -53,6 +59,7 @@ typedef struct gs_session_config {
     uint32_t states;      /* runs of optimiser state, like the parameters, while training */
     uint32_t eval_every;  /* train passes from one evaluation to the next, where training computes other values;
                            * 0: none */
+    const gs_session_earlier *earlier; /* NULL: this goes on from no other run */
     uint64_t process_bytes; /* what another session of the process found resident before libraries touched any of what
                              * they are allowed; 0: this is the first */
 } gs_session_config;
@@ -106,6 +113,12 @@ void gs_session_keep_previous(gs_session *s);
 gs_status gs_session_back_to_previous(gs_session *s);
 /* Have steps left finite numbers alone? Of devices that step themselves, those before the last pass. */
 bool gs_session_stepped_well(const gs_session *s);
+/* Where the host has run `run` (from 0) of the optimiser's state, tensor by tensor, into `state` [program->params],
+ * NULL for those that are not learned. Where devices have the state that is room for a copy, until the next pass:
+ * of what they have with `bring`. */
+gs_status gs_session_state(gs_session *s, uint32_t run, bool bring, float **state);
+/* What is there now is their state, too. Does nothing where the host has it. */
+gs_status gs_session_put_state(gs_session *s, uint32_t run, float *const *state);
 
 /* What no epoch changes is computed once: after the parameters have their first values, as it may depend on those
  * that are not learned. */

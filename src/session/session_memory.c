@@ -17,6 +17,7 @@
 
 #define GPU_SHARE 0.9 /* of its free memory */
 #define HOST_SHARE 0.8 /* of free memory, by default */
+#define EARLIER_SHARE 0.95 /* at most, for the budgets of the run that this one goes on from */
 #define LOGITS_SHARE 32 /* of host memory, for putting logits in order */
 #define LOGITS_LEAST (4 * GS_MIB)
 #define LOGITS_MOST (256 * GS_MIB)
@@ -49,18 +50,30 @@ static uint64_t live_most(const gs_session *s)
     return s->memory.host - GS_MIN(s->memory.host, other) + 1; /* 0: any */
 }
 
+/* Of `free` bytes: what an earlier run had (0: there was none), where that leaves some; else a share. */
+static uint64_t default_budget(uint64_t free, double share, uint64_t earlier)
+{
+    const uint64_t most = (uint64_t)(EARLIER_SHARE * (double)free);
+    return earlier > 0 && earlier <= most ? earlier : (uint64_t)(share * (double)free);
+}
+
 void gs_session_set_budgets(gs_session *s)
 {
     const gs_train_options *const o = s->config.options;
 
+    const gs_session_earlier *const e = s->config.earlier;
+    const bool unified = gs_device_unified(s->machine.device[0]);
+
     s->memory.host = o->host_memory;
     if (s->memory.host == 0)
-        s->memory.host = (uint64_t)(HOST_SHARE * (double)gs_machine_free_memory());
+        s->memory.host = default_budget(gs_machine_free_memory(), HOST_SHARE, e == NULL ? 0 : e->host_memory);
     s->memory.device = o->device_memory;
-    if (s->memory.device == 0 && gs_device_unified(s->machine.device[0]))
-        s->memory.device = s->memory.host / 2 / s->machine.devices;
+    if (s->memory.device == 0 && unified)
+        s->memory.device = e != NULL && e->device_memory <= s->memory.host ? e->device_memory
+                                                                           : s->memory.host / 2 / s->machine.devices;
     else if (s->memory.device == 0)
-        s->memory.device = (uint64_t)(GPU_SHARE * (double)gs_session_free_device_memory(s));
+        s->memory.device =
+            default_budget(gs_session_free_device_memory(s), GPU_SHARE, e == NULL ? 0 : e->device_memory);
     s->memory.live_most = live_most(s);
 }
 

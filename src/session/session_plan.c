@@ -33,7 +33,7 @@ static gs_status plan_selective(gs_session *s, gs_schedule_config *config)
 
     if (gs_alloc_live_bytes() + tables + tables / 2 > s->memory.live_most)
         drop_plan(s);
-    if ((st = gs_session_read_needs(s, config->granules)) != GS_OK)
+    if ((st = gs_session_read_needs(s, config->needs.granules)) != GS_OK)
         return st;
     config->no_swap = s->config.options->no_swap;
     config->no_sizes = true;
@@ -72,6 +72,10 @@ static uint32_t threads_of_device(const gs_session *s)
 static void recall_machine(gs_session *s)
 {
     gs_cost_record record;
+    if (s->config.earlier != NULL) {
+        s->machine.cost = s->config.earlier->cost;
+        return;
+    }
     gs_cost_record_load(&record, gs_device_name(s->machine.device[0]));
     gs_cost_from_record(&s->machine.cost, &record, threads_of_device(s));
     for (int w = 0; w < GS_LINK_WAYS && gs_device_unified(s->machine.device[0]); w++)
@@ -92,7 +96,7 @@ gs_status gs_session_plan(gs_session *s)
     if ((st = gs_session_list_edges(s)) != GS_OK)
         return st;
     if (!s->config.options->no_selective)
-        config.granules = gs_session_granules(s);
+        config.needs.granules = gs_session_granules(s);
     if ((st = gs_session_prune(s, &config)) != GS_OK)
         return st;
     gs_session_charge_sets(s);
@@ -113,24 +117,21 @@ gs_status gs_session_plan(gs_session *s)
         .task_bytes = s->config.timed || s->machine.topology != NULL ? GS_EXEC_TRACE_TASK_BYTES : 0,
         .cost = &s->machine.cost,
         /* the selective plan is the one to be ordered */
-        .no_swap = s->config.options->no_swap || config.granules.words > 0,
+        .no_swap = s->config.options->no_swap || config.needs.granules.words > 0,
         .no_pipeline = s->config.options->no_pipeline,
         .never_again = s->config.eval_every == 1 && evaluates_separately(s),
         .evals_left_out = evals_left_out(s),
         .disk_bps = s->machine.cost.read_bps,
         .disk_request_seconds = s->machine.cost.request_seconds,
         .force_spill = s->config.options->no_cache,
-        .sets = s->edges.sets,
-        .set = s->edges.set,
-        .stage_set = s->edges.stage_set,
-        .stage_rows = s->edges.stage_rows,
-        .array_rows = s->edges.array_rows,
-        .granules = config.granules,
+        .needs = {.sets = s->edges.sets, .set = s->edges.set, .stage_set = s->edges.stage_set,
+                  .stage_rows = s->edges.stage_rows, .array_rows = s->edges.array_rows,
+                  .granules = config.needs.granules},
         .refusal = &s->memory.refused,
     };
     if ((st = gs_schedule(&s->plan, &config)) != GS_OK)
         return st;
-    if (config.granules.words > 0 && moves_anything(s->plan) && (st = plan_selective(s, &config)) != GS_OK)
+    if (config.needs.granules.words > 0 && moves_anything(s->plan) && (st = plan_selective(s, &config)) != GS_OK)
         return st;
     gs_session_drop_needs(s);
     gs_session_drop_runs(s);

@@ -56,3 +56,24 @@ bool gs_session_stepped_well(const gs_session *s)
         return gs_device_stepped_well(s->machine.device[0]);
     return gs_params_are_finite(&s->run.params);
 }
+
+/* Gradients of devices that step themselves never come to the host, so there is room for one run. */
+gs_status gs_session_state(gs_session *s, uint32_t run, bool bring, float **state)
+{
+    const bool on_device = gs_session_steps_on_device(s);
+    const gs_params *const p = &s->run.params;
+
+    for (uint32_t i = 0; i < p->count; i++) {
+        const uint64_t at = (uint64_t)(p->value[i] - p->values);
+        state[i] = s->program->param[i].fixed ? NULL : (on_device ? p->grads : p->state[run]) + at;
+    }
+    return on_device && bring ? gs_device_bring_state(s->machine.device[0], run, state) : GS_OK;
+}
+
+gs_status gs_session_put_state(gs_session *s, uint32_t run, float *const *state)
+{
+    gs_status st = GS_OK;
+    for (uint32_t d = 0; gs_session_steps_on_device(s) && d < s->machine.devices && st == GS_OK; d++)
+        st = gs_device_put_state(s->machine.device[d], run, (const float *const *)state);
+    return st;
+}

@@ -239,7 +239,7 @@ static void read_fields(reader *r, gs_manifest *m)
     m->edge_bytes[GS_BY_SOURCE] = take_number(r, "edges_source_bytes", 0, GS_MAX_COUNT);
     m->chunks_checksum = take_hex(r, "chunks_checksum");
     m->sums_checksum = take_hex(r, "sums_checksum");
-    (void)take_hex(r, "checksum"); /* seal_check() has looked at it */
+    i->id = take_hex(r, "checksum"); /* seal_check() has looked at it */
     expect_empty(r);
 }
 

@@ -70,6 +70,7 @@ typedef struct gs_store_info {
     bool symmetric, weights;
     uint32_t edge_types;   /* number of types, 0: untyped */
     uint64_t max_in_degree, max_out_degree;
+    uint64_t id;           /* the manifest's checksum, which covers those of all files: names the store's content */
     uint64_t feature_id;   /* checksum over the feature file's checksums: names its content */
     char method[16];       /* how the order was made: metis, fennel, ... */
     uint64_t seed;

@@ -140,7 +140,7 @@ static gs_status measure_ceilings(gs_bench_report *b, const char *store, const g
                                   uint64_t *process_bytes)
 {
     gs_session *s = NULL;
-    gs_status st = gs_run__open_session(&s, store, options, GS_RUN_TRAIN, 0);
+    gs_status st = gs_run__open_session(&s, store, options, GS_RUN_TRAIN, 0, NULL);
 
     if (st != GS_OK)
         return st;
@@ -216,6 +216,7 @@ gs_status gs_bench_train(gs_bench_report *out, const char *store, const gs_train
     if ((epoch = gs_calloc(own.epochs, sizeof(*epoch))) == NULL)
         return gs_fail(GS_ENOMEM, "no memory for the figures of %u epochs", own.epochs);
     own.profile = true;
+    own.checkpoint = own.checkpoint_every = own.resume = NULL;
     if ((st = measure_ceilings(&b, store, &own, &process_bytes)) == GS_OK &&
         (st = train(&b, epoch, store, &own, process_bytes)) == GS_OK) {
         set_figures(&b, epoch, own.epochs);

@@ -91,6 +91,16 @@ gs_status gs_metrics_log_write(gs_metrics_log *log, const gs_epoch_report *epoch
     return GS_OK;
 }
 
+gs_status gs_metrics_log_append(gs_metrics_log *log, const char *text, size_t bytes)
+{
+    const int err = write_all(log->fd, text, bytes);
+
+    if (err != 0)
+        return gs_fail_errno(err, ".metrics %s: cannot write the lines of earlier epochs", log->path);
+    log->bytes += bytes;
+    return GS_OK;
+}
+
 gs_status gs_metrics_log_close(gs_metrics_log *log)
 {
     const gs_metrics_log closed = *log;

@@ -28,6 +28,8 @@ typedef struct gs_metrics_log {
 /* Creates or empties `path`; NULL gives a log that takes nothing. */
 gs_status gs_metrics_log_open(gs_metrics_log *log, const char *path);
 gs_status gs_metrics_log_write(gs_metrics_log *log, const gs_epoch_report *epoch);
+/* Lines of an earlier run that this one goes on from. */
+gs_status gs_metrics_log_append(gs_metrics_log *log, const char *text, size_t bytes);
 /* Safe on a zeroed log, and twice. */
 gs_status gs_metrics_log_close(gs_metrics_log *log);
 

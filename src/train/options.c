@@ -9,6 +9,7 @@
 #include "base/size.h"
 #include "device/device.h" /* gs_device_count */
 #include "model/model.h"
+#include "train/checkpoint_pace.h"
 #include "train/optim.h"
 
 #define MAX_LAYERS 1024u
@@ -50,7 +51,8 @@ static const size_t strings[] = {
     offsetof(gs_train_options, init),     offsetof(gs_train_options, save),
     offsetof(gs_train_options, logits),   offsetof(gs_train_options, metrics),
     offsetof(gs_train_options, trace),    offsetof(gs_train_options, spill),
-    offsetof(gs_train_options, spill_type),
+    offsetof(gs_train_options, spill_type), offsetof(gs_train_options, checkpoint),
+    offsetof(gs_train_options, checkpoint_every), offsetof(gs_train_options, resume),
 };
 
 static const char **string_at(gs_train_options *o, size_t k) { return (const char **)(void *)((char *)o + strings[k]); }
@@ -136,6 +138,7 @@ static bool is_device(const char *device)
 
 gs_status gs_train_options_check(const gs_train_options *o)
 {
+    gs_checkpoint_pace pace;
     gs_status st;
 
     if (o->model == NULL || o->model[0] == '\0')
@@ -160,6 +163,11 @@ gs_status gs_train_options_check(const gs_train_options *o)
                        o->matmul == NULL ? "(none)" : o->matmul);
     if (!(o->io_timeout >= 0) || !isfinite(o->io_timeout))
         return gs_fail(GS_EINVAL, ".io_timeout %g: must be seconds, or 0 for never", o->io_timeout);
+    if (o->checkpoint_every != NULL && o->checkpoint == NULL && o->resume == NULL)
+        return gs_fail(GS_EINVAL, ".checkpoint_every %s: of which checkpoints? Give .checkpoint a folder",
+                       o->checkpoint_every);
+    if ((st = gs_checkpoint_pace_parse(&pace, o->checkpoint_every)) != GS_OK)
+        return st;
     if (o->spill_type == NULL || (strcmp(o->spill_type, "f32") != 0 && strcmp(o->spill_type, "bf16") != 0))
         return gs_fail(GS_EINVAL, ".spill_type %s: must be one of f32|bf16",
                        o->spill_type == NULL ? "(none)" : o->spill_type);

@@ -35,51 +35,6 @@ static void add_stats(gs_epoch_report *e, const gs_exec_stats *x)
     e->forwarded_bytes += x->forwarded_bytes;
 }
 
-/* ---- the parameters ------------------------------------------------------ */
-
-gs_status gs_run__check_open(const gs_run *r)
-{
-    if (r->state == GS_RUN_IS_OPEN)
-        return GS_OK;
-    return gs_fail(GS_EINVAL, "run: %s; close it and open another one",
-                   r->state == GS_RUN_IS_FAILED ? "a pass of it has failed" : "it is finished");
-}
-
-gs_status gs_run__place(gs_run *r)
-{
-    gs_status st;
-
-    if (r->placed)
-        return GS_OK;
-    if ((st = gs_session_keep_params(r->session)) == GS_OK)
-        st = gs_session_setup(r->session);
-    r->placed = st == GS_OK;
-    return st;
-}
-
-void gs_run__weights_changed(gs_run *r)
-{
-    gs_params *const p = &r->session->run.params;
-
-    for (uint32_t k = 0; k < GS_PARAMS_STATES; k++)
-        if (p->state[k] != NULL)
-            memset(p->state[k], 0, p->elements * sizeof(float));
-    r->optim.steps = 0;
-    r->placed = r->evaluated = r->has_logits = r->has_previous = false;
-}
-
-gs_status gs_run__bring(gs_run *r)
-{
-    gs_status st;
-
-    /* until devices have them, the host's are the ones; after a failed pass theirs are of no use */
-    if (r->placed && (st = gs_session_bring_params(r->session)) != GS_OK)
-        return st;
-    if (!r->has_previous || gs_params_are_finite(&r->session->run.params))
-        return GS_OK;
-    return gs_run__refuse_step(r, r->epoch);
-}
-
 /* ---- one epoch ----------------------------------------------------------- */
 
 static gs_status interrupted(const gs_run *r)
@@ -141,6 +96,7 @@ static gs_status train_and_update(gs_run *r, gs_epoch_report *e)
     add_stats(e, &x);
     const double update = gs_now();
     gs_run__before_step(r);
+    r->whole = false;
     if ((st = step(s, &r->optim)) != GS_OK)
         return st;
     gs_params_follow(&s->run.params, s->program, gs_store_get_info(s->store)->vertices);
@@ -162,6 +118,8 @@ static gs_status run_epoch(gs_run *r, gs_epoch_report *e)
     e->seconds = gs_now() - began;
     e->peak_host_bytes = gs_process_peak_bytes();
     e->peak_device_bytes = r->session->plan->device_bytes;
+    if ((st = gs_kept_lines_add(&r->saver.lines, e)) != GS_OK)
+        return st;
     return gs_metrics_log_write(&r->metrics, e);
 }
 
@@ -181,13 +139,18 @@ gs_status gs_run_epoch(gs_run *run, gs_epoch_report *out)
     };
     if ((st = run_epoch(run, &e)) != GS_OK) {
         run->state = GS_RUN_IS_FAILED;
-        return st;
+        return gs_run__checkpoint_failed(run, st);
     }
+    run->whole = true;
     __atomic_store_n(&run->epoch, e.epoch, __ATOMIC_RELAXED);
     run->report.epochs = e.epoch;
     run->report.read_bytes += e.read_bytes;
     run->report.written_bytes += e.written_bytes;
     run->report.seconds += gs_now() - began;
+    if ((st = gs_run__checkpoint_if_due(run)) != GS_OK) {
+        run->state = GS_RUN_IS_FAILED;
+        return st;
+    }
     if (out != NULL)
         *out = e;
     return GS_OK;
@@ -208,13 +171,13 @@ gs_status gs_run__evaluate(gs_run *r, gs_exec_stats *x)
         st = gs_session_run(s, pass, 0, false, stats);
     if (st != GS_OK) {
         r->state = GS_RUN_IS_FAILED;
-        return st != GS_EINTERRUPTED
-                   ? st
-                   : gs_fail(st, "interrupted in the last evaluation; no weights or logits were written");
+        if (st == GS_EINTERRUPTED)
+            (void)gs_fail(st, "interrupted in the last evaluation; no weights or logits were written");
+        return gs_run__checkpoint_failed(r, st);
     }
     const double loss = mean_loss(&stats->metrics);
     if ((st = gs_run__check_evaluation(r, pass, loss, stats->metrics.rows[GS_SPLIT_TRAIN] > 0)) != GS_OK)
-        return st;
+        return gs_run__checkpoint_failed(r, st);
     r->report.loss = loss;
     set_accuracy(r->report.accuracy, &stats->metrics);
     r->evaluated = true;

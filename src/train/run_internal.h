@@ -3,11 +3,15 @@
  *   run_open.c   open, close, and the public calls that are a loop over a run
  *   run_epoch.c  one epoch, one evaluation: every pass over the graph
  *   run_numbers.c  what is done where numbers are not finite
+ *   run_params.c who has the parameters
  *   run_files.c  result files
  *   run_arrays.c tensors and logits as arrays
+ *   run_checkpoint.c, run_resume.c: its state as files, and back
  *
  * States: OPEN -- a pass fails --> FAILED; OPEN -- gs_run_finish() --> FINISHED. Passes run in OPEN alone.
- * What training changes is in `session` (parameters, optimiser state), `optim` and `epoch`.
+ * What training changes is in `session` (parameters, learned or not, and the optimiser's state, on the host or on
+ * devices), `optim` and `epoch`: that is what a checkpoint has. Dropout is drawn by seed and epoch alone; statistics of
+ * a pass, gradients and what is computed once are made anew.
  */
 #ifndef GS_TRAIN_RUN_INTERNAL_H
 #define GS_TRAIN_RUN_INTERNAL_H
@@ -15,12 +19,27 @@
 #include "gnnstream.h"
 #include "session/profile.h"
 #include "session/session.h"
+#include "train/checkpoint_folder.h"
+#include "train/checkpoint_pace.h"
+#include "train/checkpoint_text.h"
+#include "train/kept_lines.h"
 #include "train/logits.h"
 #include "train/metrics_log.h"
 #include "train/optim.h"
 #include "train/outfile.h"
 
 typedef enum gs_run_state { GS_RUN_IS_OPEN, GS_RUN_IS_FAILED, GS_RUN_IS_FINISHED } gs_run_state;
+
+/* The checkpoints of a run. */
+typedef struct gs_run_saver {
+    gs_checkpoint_folder folder; /* that they go to */
+    gs_checkpoint_pace pace;
+    gs_kept_lines lines;
+    gs_checkpoint *from;         /* that the run goes on from, while it opens; owned; else NULL */
+    char *from_dir;              /* its folder, owned */
+    uint64_t model_id, plan_id;
+    gs_checkpoint_report report;
+} gs_run_saver;
 
 struct gs_run {
     gs_train_options options; /* the run's own: its strings are in `texts` */
@@ -29,6 +48,7 @@ struct gs_run {
     gs_run_state state;
     gs_session *session;
     gs_optim optim;
+    bool whole;        /* parameters and the optimiser's state are those after `epoch`, not in the midst of a step */
     uint32_t epoch;    /* done; written by the run's thread, read by any (gs_run_progress()) */
     bool placed;       /* devices have the parameters as they are, and what is computed once is of these */
     bool evaluated;    /* report.loss and report.accuracy are of the parameters as they are */
@@ -41,6 +61,7 @@ struct gs_run {
     gs_metrics_log metrics;
     gs_outfile weights, logits, trace;
     uint64_t logits_offset;
+    gs_run_saver saver;
 };
 
 /* run_open.c: gs_run_open() for a caller that had a session of its own before: `process_bytes`, gs_session_config. */
@@ -48,14 +69,12 @@ gs_status gs_run__open_after(gs_run **out, const char *store, const gs_train_opt
                              uint64_t process_bytes);
 /* The session of a run with these options, which are whole (gs_train_options_read(), gs_train_options_check()). */
 gs_status gs_run__open_session(gs_session **out, const char *store, const gs_train_options *options, gs_run_kind kind,
-                               uint64_t process_bytes);
+                               uint64_t process_bytes, const gs_session_earlier *earlier);
 
-/* run_epoch.c: before a pass: where tensors were set, devices take them, and what is computed once is computed. */
+/* run_params.c: before a pass: where tensors were set, devices take them, and what is computed once is computed. */
 gs_status gs_run__place(gs_run *r);
 /* The host has other tensors than before: the optimiser starts anew. */
 void gs_run__weights_changed(gs_run *r);
-/* One evaluation, into r->report; with logits where the run keeps them. `x` may be NULL. */
-gs_status gs_run__evaluate(gs_run *r, gs_exec_stats *x);
 /* GS_OK where a pass can be run. */
 gs_status gs_run__check_open(const gs_run *r);
 /* The parameters are on the host as they are, and finite. */
@@ -69,6 +88,27 @@ gs_status gs_run__check_pass(gs_run *r, uint32_t epoch, double loss);
 gs_status gs_run__check_step(gs_run *r, uint32_t epoch);
 gs_status gs_run__refuse_step(gs_run *r, uint32_t epoch);
 gs_status gs_run__check_evaluation(gs_run *r, uint32_t pass, double loss, bool counts);
+
+/* run_epoch.c: one evaluation, into r->report; with logits where the run keeps them. `x` may be NULL. */
+gs_status gs_run__evaluate(gs_run *r, gs_exec_stats *x);
+
+/* run_checkpoint.c: the folder of .checkpoint, before the session opens; the lines so far, into the file of .metrics,
+ * too, when that is open; both do nothing where there are to be no checkpoints. */
+gs_status gs_run__begin_checkpoints(gs_run *r);
+gs_status gs_run__begin_lines(gs_run *r);
+/* After an epoch: one that is due. What cannot be written is noted. GS_EDEVICE: the weights are not finite. */
+gs_status gs_run__checkpoint_if_due(gs_run *r);
+/* A pass ended with `st`, which is not GS_OK: writes what there is after the last whole epoch, where that can be gone
+ * on from, and has the last error say so. Returns `st`. */
+gs_status gs_run__checkpoint_failed(gs_run *r, gs_status st);
+void gs_run__end_checkpoints(gs_run *r);
+
+/* run_resume.c: finds the checkpoint of .resume, and sees that it is this run's; all do nothing without .resume. */
+gs_status gs_run__find_checkpoint(gs_run *r, const char *store);
+/* Parameters, and how far it was: in place of first weights. */
+gs_status gs_run__resume_params(gs_run *r);
+/* The optimiser's state, when devices have the parameters. Lets go of r->saver.from. */
+gs_status gs_run__resume_state(gs_run *r);
 
 /* run_arrays.c: the run has logits of the parameters as they are; evaluates where it has not. */
 gs_status gs_run__want_logits(gs_run *r);

@@ -1,5 +1,6 @@
 /* run_open.c - a run is opened, finished and closed; and the public calls that are a loop over one. */
 #include <stdio.h>
+#include <string.h>
 
 #include "base/alloc.h"
 #include "base/clock.h"
@@ -16,7 +17,7 @@
 /* ---- opening ------------------------------------------------------------- */
 
 gs_status gs_run__open_session(gs_session **out, const char *store, const gs_train_options *options, gs_run_kind kind,
-                               uint64_t process_bytes)
+                               uint64_t process_bytes, const gs_session_earlier *earlier)
 {
     const bool training = kind == GS_RUN_TRAIN;
     gs_session_config config = {
@@ -26,6 +27,7 @@ gs_status gs_run__open_session(gs_session **out, const char *store, const gs_tra
         .logits = !training || options->logits != NULL || options->keep_logits,
         .timed = options->profile || (training && options->trace != NULL),
         .eval_every = training ? options->eval_every : 0,
+        .earlier = earlier,
         .process_bytes = process_bytes,
     };
     gs_optim_kind optimizer;
@@ -41,10 +43,25 @@ static gs_status start_weights(gs_run *r)
 {
     gs_session *const s = r->session;
 
+    if (r->saver.from != NULL)
+        return gs_run__resume_params(r);
     if (r->options.init != NULL)
         return gs_safetensors_load(s->run.params.value, s->program, r->options.init);
     gs_params_init(&s->run.params, s->program, r->options.seed);
     return GS_OK;
+}
+
+/* A run that goes on from another is planned with what that one knew, on the same device. */
+static gs_status open_session(gs_run *r, const char *store, uint64_t process_bytes)
+{
+    const gs_checkpoint *const c = r->saver.from;
+    const bool same = c != NULL && strcmp(c->device, r->options.device) == 0;
+    gs_session_earlier earlier = {0};
+
+    if (same)
+        earlier = (gs_session_earlier){c->host_memory, c->device_memory, c->cost};
+    return gs_run__open_session(&r->session, store, &r->options, r->kind,
+                                same && process_bytes == 0 ? c->process_bytes : process_bytes, same ? &earlier : NULL);
 }
 
 /* Once more where another store has taken the place of this one meanwhile. */
@@ -53,7 +70,7 @@ static gs_status open_and_start(gs_run *r, const char *store, uint64_t process_b
     gs_status st = GS_EIO;
 
     for (int tries = 0; tries < MOST_TRIES; tries++) {
-        if ((st = gs_run__open_session(&r->session, store, &r->options, r->kind, process_bytes)) != GS_OK ||
+        if ((st = open_session(r, store, process_bytes)) != GS_OK ||
             (st = gs_session_start(r->session)) == GS_OK || st != GS_EIO ||
             gs_store_check_place(r->session->store) == GS_OK)
             return st;
@@ -70,9 +87,14 @@ static gs_status open_run(gs_run *r, const char *store, uint64_t process_bytes)
     gs_status st;
 
     r->optim = (gs_optim){.lr = o->lr, .weight_decay = o->weight_decay};
+    r->whole = true;
     if ((st = gs_optim_parse(&r->optim.kind, o->optimizer)) != GS_OK || (st = gs_run__check_files(o)) != GS_OK ||
+        (st = gs_run__find_checkpoint(r, store)) != GS_OK || (st = gs_run__begin_checkpoints(r)) != GS_OK ||
         (st = open_and_start(r, store, process_bytes)) != GS_OK || (st = start_weights(r)) != GS_OK ||
-        (st = gs_run__begin_files(r)) != GS_OK || (st = gs_run__place(r)) != GS_OK)
+        (st = gs_run__begin_lines(r)) != GS_OK ||
+        (st = gs_run__begin_files(r)) != GS_OK ||
+        (st = gs_kept_lines_pour(&r->saver.lines, &r->metrics)) != GS_OK || (st = gs_run__place(r)) != GS_OK ||
+        (st = gs_run__resume_state(r)) != GS_OK)
         return st;
     r->report.open_seconds = gs_now() - r->began;
     return GS_OK;
@@ -91,6 +113,7 @@ gs_status gs_run__open_after(gs_run **out, const char *store, const gs_train_opt
     if ((r = gs_calloc(1, sizeof(*r))) == NULL)
         return gs_fail(GS_ENOMEM, "out of memory");
     r->weights = r->logits = r->trace = (gs_outfile)GS_OUTFILE_NONE;
+    r->saver.folder = (gs_checkpoint_folder)GS_CHECKPOINT_FOLDER_NONE;
     r->kind = kind;
     r->began = gs_now();
     if ((st = gs_train_options_own(&r->options, &r->texts, options)) == GS_OK)
@@ -113,6 +136,7 @@ void gs_run_close(gs_run *run)
         return;
     (void)gs_metrics_log_close(&run->metrics); /* gs_run_finish() has said what can be wrong with it */
     gs_run__abandon_files(run);
+    gs_run__end_checkpoints(run);
     gs_session_close(run->session);
     gs_free(run->texts);
     gs_free(run);
@@ -192,7 +216,7 @@ gs_status gs_train(const char *store, const gs_train_options *options, gs_train_
     gs_run *run = NULL;
     gs_status st = gs_run_open(&run, store, options, GS_RUN_TRAIN);
 
-    for (uint32_t k = 0; st == GS_OK && k < run->options.epochs; k++)
+    while (st == GS_OK && run->epoch < run->options.epochs)
         if ((st = gs_run_epoch(run, &e)) == GS_OK && run->options.on_epoch != NULL)
             run->options.on_epoch(run->options.context, &e);
     if (st == GS_OK)
@@ -211,7 +235,7 @@ gs_status gs_predict(const char *store, const gs_train_options *options, const c
     if ((st = gs_check_given(weights, "weights")) != GS_OK || (st = gs_check_given(logits, "logits")) != GS_OK ||
         (st = gs_train_options_read(&own, options)) != GS_OK)
         return st;
-    own.save = own.metrics = own.trace = NULL;
+    own.save = own.metrics = own.trace = own.checkpoint = own.checkpoint_every = own.resume = NULL;
     own.init = weights;
     own.logits = logits;
     if ((st = gs_run_open(&run, store, &own, GS_RUN_PREDICT)) == GS_OK)
@@ -237,7 +261,7 @@ gs_status gs_plan_train(gs_plan_report *out, const char *store, const gs_train_o
 
     if ((st = gs_check_given(out, "out")) != GS_OK || (st = gs_check_given(store, "store")) != GS_OK ||
         (st = gs_train_options_read(&own, options)) != GS_OK || (st = gs_train_options_check(&own)) != GS_OK ||
-        (st = gs_run__open_session(&session, store, &own, GS_RUN_TRAIN, 0)) != GS_OK)
+        (st = gs_run__open_session(&session, store, &own, GS_RUN_TRAIN, 0, NULL)) != GS_OK)
         return st;
     st = gs_session_describe(session, out);
     gs_session_close(session);

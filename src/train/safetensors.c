@@ -75,7 +75,7 @@ static bool add_tensor(cJSON *header, const gs_param *q, uint64_t begin, uint64_
 }
 
 /* The header's text, or NULL; free with cJSON_free(). */
-static char *header_text(const gs_program *p)
+static char *header_text(const gs_program *p, float *const *value)
 {
     cJSON *const header = cJSON_CreateObject();
     cJSON *const meta = header == NULL ? NULL : cJSON_AddObjectToObject(header, "__metadata__");
@@ -86,8 +86,8 @@ static char *header_text(const gs_program *p)
     if (meta == NULL || cJSON_AddStringToObject(meta, "format", "pt") == NULL)
         goto done;
     for (uint32_t k = 0, i; (i = gs_safetensors_param(p, k)) != GS_NONE; k++) {
-        const uint64_t bytes = file_bytes(&p->param[i]);
-        if (!add_tensor(header, &p->param[i], at, at + bytes))
+        const uint64_t bytes = value[i] == NULL ? 0 : file_bytes(&p->param[i]);
+        if (value[i] != NULL && !add_tensor(header, &p->param[i], at, at + bytes))
             goto done;
         at += bytes;
     }
@@ -116,7 +116,7 @@ static gs_status write_behind_length(int fd, const char *path, const gs_program 
                                      uint64_t *header)
 {
     static const char spaces[8] = "        ";
-    char *const text = header_text(p);
+    char *const text = header_text(p, value);
     const size_t length = text == NULL ? 0 : strlen(text), padded = (size_t)gs_align_up(length, 8);
     uint64_t at = 8 + padded;
     gs_status st;
@@ -129,8 +129,10 @@ static gs_status write_behind_length(int fd, const char *path, const gs_program 
     if (padded != length && (st = gs_pwrite_exact(fd, spaces, padded - length, 8 + length, path)) != GS_OK)
         goto done;
     for (uint32_t k = 0, i; (i = gs_safetensors_param(p, k)) != GS_NONE; k++) {
-        const uint64_t bytes = file_bytes(&p->param[i]);
+        const uint64_t bytes = value[i] == NULL ? 0 : file_bytes(&p->param[i]);
         unsigned char count[sizeof(int64_t)];
+        if (value[i] == NULL)
+            continue;
         store_u64(count, p->param[i].counter ? (uint64_t)value[i][0] : 0);
         if ((st = gs_pwrite_exact(fd, p->param[i].counter ? (const void *)count : value[i], bytes, at, path)) != GS_OK)
             goto done;
@@ -277,8 +279,8 @@ static gs_status match_shape(const entry *e, const gs_param *q, const char *path
 }
 
 /* Fills `found` ([params]) with where each of the program's tensors is. */
-static gs_status match_entries(entry *found, const cJSON *header, const gs_program *p, uint64_t data_bytes,
-                               const char *path)
+static gs_status match_entries(entry *found, const cJSON *header, const gs_program *p, float *const *value,
+                               uint64_t data_bytes, const char *path)
 {
     char text[SHAPE_TEXT], name[NAME_TEXT];
     const cJSON *item;
@@ -295,7 +297,8 @@ static gs_status match_entries(entry *found, const cJSON *header, const gs_progr
             continue;
         if ((st = parse_entry(&e, item, data_bytes, path)) != GS_OK)
             return st;
-        while (i < p->params && (!is_in_files(&p->param[i]) || strcmp(p->param[i].name, item->string) != 0))
+        while (i < p->params && (!is_in_files(&p->param[i]) || value[i] == NULL ||
+                                 strcmp(p->param[i].name, item->string) != 0))
             i++;
         if (i == p->params)
             return gs_fail(GS_EFORMAT, "%s: unexpected tensor \"%s\" %s: the model has none of that name", path,
@@ -309,7 +312,7 @@ static gs_status match_entries(entry *found, const cJSON *header, const gs_progr
         found[i].name = p->param[i].name;
     }
     for (uint32_t i = 0; i < p->params; i++)
-        if (is_in_files(&p->param[i]) && found[i].dims == UINT32_MAX) {
+        if (is_in_files(&p->param[i]) && value[i] != NULL && found[i].dims == UINT32_MAX) {
             uint64_t want[3];
             const uint32_t dims = gs_safetensors_shape(want, &p->param[i]);
             return gs_fail(GS_EFORMAT, "%s: tensor \"%s\" is missing; the model wants it with shape %s", path,
@@ -400,15 +403,15 @@ static gs_status read_tensor(float *dst, const entry *e, const gs_param *q, int 
     return st;
 }
 
-/* All are looked at before the first is taken. */
-static gs_status read_tensors(float *const *value, const entry *found, const gs_program *p, int fd, uint64_t data_at,
-                              const char *path)
+/* All are looked at before the first is taken, where they are to be finite. */
+static gs_status read_tensors(float *const *value, const entry *found, const gs_program *p, bool finite, int fd,
+                              uint64_t data_at, const char *path)
 {
     gs_status st = GS_OK;
 
-    for (int take = 0; take < 2; take++)
+    for (int take = finite ? 0 : 1; take < 2; take++)
         for (uint32_t i = 0; i < p->params && st == GS_OK; i++)
-            if (is_in_files(&p->param[i]))
+            if (is_in_files(&p->param[i]) && value[i] != NULL)
                 st = read_tensor(take ? value[i] : NULL, &found[i], &p->param[i], fd, data_at, path);
     return st;
 }
@@ -441,7 +444,7 @@ done:
     return st;
 }
 
-gs_status gs_safetensors_load(float *const *value, const gs_program *p, const char *path)
+static gs_status load(float *const *value, const gs_program *p, bool finite, const char *path)
 {
     unsigned char prefix[8];
     uint64_t bytes = 0, length;
@@ -471,13 +474,23 @@ gs_status gs_safetensors_load(float *const *value, const gs_program *p, const ch
         goto done;
     }
     if ((st = read_header(&header, fd, length, path)) != GS_OK ||
-        (st = match_entries(found, header, p, bytes - 8 - length, path)) != GS_OK ||
+        (st = match_entries(found, header, p, value, bytes - 8 - length, path)) != GS_OK ||
         (st = check_places(found, p->params, bytes - 8 - length, path)) != GS_OK)
         goto done;
-    st = read_tensors(value, found, p, fd, 8 + length, path);
+    st = read_tensors(value, found, p, finite, fd, 8 + length, path);
 done:
     cJSON_Delete(header);
     gs_free(found);
     close(fd);
     return st;
+}
+
+gs_status gs_safetensors_load(float *const *value, const gs_program *p, const char *path)
+{
+    return load(value, p, true, path);
+}
+
+gs_status gs_safetensors_load_state(float *const *value, const gs_program *p, const char *path)
+{
+    return load(value, p, false, path);
 }

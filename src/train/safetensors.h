@@ -5,7 +5,7 @@
  * The writer gives F32 in the program's order, behind counters as I64, and pads the header with spaces so that data
  * starts at a multiple of 8. The reader takes F32, F16, BF16 and F64, trusts no
  * length, and is strict: the file's tensors and the program's are the same
- * names with the same shapes. All functions block.
+ * names with the same shapes; one whose `value` is NULL is not in the file. All functions block.
  */
 #ifndef GS_TRAIN_SAFETENSORS_H
 #define GS_TRAIN_SAFETENSORS_H
@@ -34,5 +34,8 @@ gs_status gs_safetensors_reserve(int fd, const char *path, const gs_program *p, 
  *   GS_EFORMAT  not such a file, damaged, or other tensors than `p` has: the
  *               text names the tensor and both shapes. `value` is untouched. */
 gs_status gs_safetensors_load(float *const *value, const gs_program *p, const char *path);
+/* The same of a run's state, whose numbers need not be finite (a moment may be infinite where a weight is not); on
+ * failure `value` may be filled in part. */
+gs_status gs_safetensors_load_state(float *const *value, const gs_program *p, const char *path);
 
 #endif /* GS_TRAIN_SAFETENSORS_H */

@@ -23,6 +23,7 @@ static void given__null_is_refused_with_words(void **state)
     gs_evaluation evaluation;
     gs_tensor_info tensor;
     gs_progress progress;
+    gs_checkpoint_report checkpoints;
     gs_model_graph graph = {.features = 1, .classes = 2};
     uint64_t bytes;
     gs_run *run = NULL, *other = NULL;
@@ -53,6 +54,8 @@ static void given__null_is_refused_with_words(void **state)
         NULLS(gs_run_set_tensor(NULL, 0, number, 1)), NULLS(gs_run_set_tensor(run, 0, NULL, 48)),
         NULLS(gs_run_load(NULL, "w")), NULLS(gs_run_load(run, NULL)),
         NULLS(gs_run_save(NULL, "w")), NULLS(gs_run_save(run, NULL)),
+        NULLS(gs_run_checkpoint(NULL)), NULLS(gs_run_checkpoints(NULL, &checkpoints)),
+        NULLS(gs_run_checkpoints(run, NULL)),
         NULLS(gs_run_progress(NULL, &progress)), NULLS(gs_run_progress(run, NULL)),
         NULLS(gs_run_plan(NULL, &plan)), NULLS(gs_run_plan(run, NULL)), NULLS(gs_run_finish(NULL, NULL)),
         NULLS(gs_train(NULL, &o, NULL)), NULLS(gs_train(api_store, NULL, NULL)),

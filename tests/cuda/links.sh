@@ -61,6 +61,7 @@ if name == "tight":
 elif name == "spill":
     assert up > 0 and link["disk", "host"] > 0 and link["host", "disk"] > 0, link
 else:
+    assert up == down == 0, "all that an epoch makes fits the device"
     assert link["disk", "host"] == 0 and sum(kept) > 0, (link, kept)
     tight = json.load(open(f"{work}/tight.json"))
     assert up < next(l["passes"][train]["bytes"] for l in tight["links"] if l["to"] == "device 0"), up

@@ -18,6 +18,10 @@ extern const char *const isa_names[];
 /* Calls body(device, context) for every instruction set here, and 1 and 2 threads. */
 void on_every_device(void (*body)(gs_device *d, void *context), void *context);
 
+/* Is shape `i` of a list one for this device? All are; but under sanitizers a pretended GPU, whose kernels for a shape
+ * take long to build, takes every `every`-th, from `first` on, unless $GS_TEST_EVERY_SHAPE is set. */
+bool takes_shape(size_t i, size_t every, size_t first);
+
 /* Deterministic numbers: uniform in [low, high), and below n. */
 float random_between(uint32_t i, uint32_t stream, float low, float high);
 uint32_t random_below(uint32_t i, uint32_t stream, uint32_t n);

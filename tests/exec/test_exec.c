@@ -22,9 +22,19 @@ static gs_status run(gs_exec *e, gs_exec_stats *stats)
     return gs_exec_run(e, 0, &args, stats);
 }
 
-static void check_result(uint64_t host, uint64_t device, gs_io_backend io)
+/* Read in one go, or in two. */
+static void expect_result(gs_exec *e, uint32_t first)
 {
     static float got[TINY_ROWS * TINY_WIDTH];
+    memset(got, 0, sizeof(got));
+    gs_assert_ok(gs_exec_read_rows(e, TINY_OUT, 0, first, got));
+    if (first < TINY_ROWS)
+        gs_assert_ok(gs_exec_read_rows(e, TINY_OUT, first, TINY_ROWS - first, got + first * TINY_WIDTH));
+    assert_memory_equal(got, tiny.want, sizeof(got));
+}
+
+static void check_result(uint64_t host, uint64_t device, gs_io_backend io)
+{
     gs_exec *e = NULL;
     gs_exec_stats stats;
     gs_assert_ok(tiny_open(&e, &tiny, host, device, io));
@@ -34,10 +44,7 @@ static void check_result(uint64_t host, uint64_t device, gs_io_backend io)
         assert_int_equal(gs_alloc_frozen_count(), before);
         assert_int_equal(stats.read_bytes, tiny.plan->pass[0].read_bytes);
         assert_int_equal(stats.written_bytes, tiny.plan->pass[0].written_bytes);
-        memset(got, 0, sizeof(got));
-        gs_assert_ok(gs_exec_read_rows(e, TINY_OUT, 0, 1700, got));
-        gs_assert_ok(gs_exec_read_rows(e, TINY_OUT, 1700, TINY_ROWS - 1700, got + 1700 * TINY_WIDTH));
-        assert_memory_equal(got, tiny.want, sizeof(got));
+        expect_result(e, 1700);
     }
     gs_exec_close(e);
 }
@@ -66,7 +73,6 @@ static uint64_t writes_of(const gs_plan *p)
 static void test_run__reads_ahead_of_the_next_one(void **state)
 {
     (void)state;
-    static float got[TINY_ROWS * TINY_WIDTH];
     const gs_io_backend io[] = {GS_IO_AUTO, GS_IO_THREADS};
     tiny_make(&tiny);
     for (uint32_t k = 0; k < 2; k++) {
@@ -83,26 +89,29 @@ static void test_run__reads_ahead_of_the_next_one(void **state)
             assert_int_equal(stats.requests, tiny.plan->pass[0].read_requests + writes_of(tiny.plan));
             if (args.again && epoch < 10) /* rows are read by way of the ring, so what came ahead of its run is lost */
                 continue;
-            memset(got, 0, sizeof(got));
-            gs_assert_ok(gs_exec_read_rows(e, TINY_OUT, 0, TINY_ROWS, got));
-            assert_memory_equal(got, tiny.want, sizeof(got));
+            expect_result(e, TINY_ROWS);
         }
         gs_exec_close(e);
     }
     tiny_drop(&tiny);
 }
 
+static gs_exec *open_copying(uint32_t devices)
+{
+    gs_exec *e = NULL;
+    tiny_make(&tiny);
+    tiny.copying = devices;
+    gs_assert_ok(tiny_open(&e, &tiny, SMALL_HOST, SMALL_DEVICE, GS_IO_AUTO));
+    return e;
+}
+
 /* The same with copies as tasks: each lane of a device has a thread, also where the device is the only one. */
 static void test_run__same_result_with_copies_as_tasks(void **state)
 {
     (void)state;
-    static float got[TINY_ROWS * TINY_WIDTH];
     for (uint32_t devices = 1; devices <= TINY_DEVICES; devices++) {
-        gs_exec *e = NULL;
         gs_exec_stats stats;
-        tiny_make(&tiny);
-        tiny.copying = devices;
-        gs_assert_ok(tiny_open(&e, &tiny, SMALL_HOST, SMALL_DEVICE, GS_IO_AUTO));
+        gs_exec *const e = open_copying(devices);
         const gs_plan_pass *const pass = &tiny.plan->pass[0];
         assert_int_equal(tiny.plan->devices, devices);
         assert_true(pass->upload_bytes > 0 && pass->download_bytes > 0 && pass->read_bytes > 0);
@@ -113,9 +122,7 @@ static void test_run__same_result_with_copies_as_tasks(void **state)
             assert_int_equal(stats.forwarded_bytes, pass->forward_bytes);
             assert_int_equal(stats.copied_out_bytes, pass->download_bytes);
             assert_null(gs_lanes_fault(&e->lanes));
-            memset(got, 0, sizeof(got));
-            gs_assert_ok(gs_exec_read_rows(e, TINY_OUT, 0, TINY_ROWS, got));
-            assert_memory_equal(got, tiny.want, sizeof(got));
+            expect_result(e, TINY_ROWS);
         }
         gs_exec_close(e);
         tiny_drop(&tiny);
@@ -125,13 +132,9 @@ static void test_run__same_result_with_copies_as_tasks(void **state)
 static void test_run__threads_of_lanes_read_ahead_too(void **state)
 {
     (void)state;
-    static float got[TINY_ROWS * TINY_WIDTH];
     for (uint32_t devices = 1; devices <= TINY_DEVICES; devices++) {
-        gs_exec *e = NULL;
         gs_exec_stats stats;
-        tiny_make(&tiny);
-        tiny.copying = devices;
-        gs_assert_ok(tiny_open(&e, &tiny, SMALL_HOST, SMALL_DEVICE, GS_IO_AUTO));
+        gs_exec *const e = open_copying(devices);
         assert_true(tiny.plan->pass[0].aheads > 0);
         for (int epoch = 0; epoch < 6; epoch++) {
             const gs_exec_args args = {.loss_scale = 1, .again = epoch % 3 != 2};
@@ -140,9 +143,7 @@ static void test_run__threads_of_lanes_read_ahead_too(void **state)
             assert_int_equal(e->lanes.ahead > 0, args.again);
             if (args.again)
                 continue;
-            memset(got, 0, sizeof(got));
-            gs_assert_ok(gs_exec_read_rows(e, TINY_OUT, 0, TINY_ROWS, got));
-            assert_memory_equal(got, tiny.want, sizeof(got));
+            expect_result(e, TINY_ROWS);
         }
         gs_exec_close(e);
         tiny_drop(&tiny);

@@ -93,14 +93,16 @@ void matrix_less_work(const arguments *a)
         return;
     for (int i = 0; i < 2; i++)
         for (int m = 0; m < 3; m++)
-            rows_are_skipped(skipping[i], models[m]);
+            if (!sanitized() || (i + m) % 2 == 0) /* each method and each model, not each pair */
+                rows_are_skipped(skipping[i], models[m]);
     /* Two of a hundred vertices have labels, all for training. */
     shorten("graph/train_idx.npy", 480);
     shorten("graph/valid_idx.npy", 0);
     shorten("graph/test_idx.npy", 0);
     for (int i = 0; i < 2; i++) {
         for (int m = 0; m < 4; m++) {
-            rows_are_pruned(pruning[i], text("--model %s %s", models[m], learn));
+            if (!sanitized() || (i + m) % 2 == 0)
+                rows_are_pruned(pruning[i], text("--model %s %s", models[m], learn));
             if (!sanitized())
                 rows_are_pruned(pruning[i], text("--model %s %s --no-cache", models[m], learn));
         }

@@ -123,7 +123,7 @@ bool ordered_plan_check(const gs_schedule_config *config, gs_chunk *const chunk[
     gs_schedule_config c = *config;
     const gs_edge_set set[2] = {{.chunk = chunk[0]}, {.chunk = chunk[1]}};
     gs_plan *plan = NULL;
-    gs_simulation x;
+    gs_predicted x;
     gs_cost cost;
 
     gs_cost_defaults(&cost, 1);
@@ -131,16 +131,16 @@ bool ordered_plan_check(const gs_schedule_config *config, gs_chunk *const chunk[
     c.cost = &cost;
     gs_assert_ok(gs_schedule(&plan, &c));
     const gs_plan_pass pass = plan->pass[0];
-    assert_true(pass.orders_tried > 2 && pass.best_order_seconds <= pass.store_order_seconds);
-    assert_int_equal(pass.reordered, pass.best_order_seconds < 0.98 * pass.store_order_seconds);
+    assert_true(pass.order.tried > 2 && pass.order.best_seconds <= pass.order.store_seconds);
+    assert_int_equal(pass.order.taken, pass.order.best_seconds < 0.98 * pass.order.store_seconds);
     gs_assert_ok(gs_simulate(&x, &(gs_simulation_input){plan, c.program, set, c.chunks->parts, &cost, NULL, 0}));
-    assert_true(fabs(x.seconds - (pass.reordered ? pass.best_order_seconds : pass.store_order_seconds)) < 1e-9);
+    assert_true(fabs(x.seconds - (pass.order.taken ? pass.order.best_seconds : pass.order.store_seconds)) < 1e-9);
     plan_sim_run(plan, &c, 0, 2, seed);
     plan_sim_run(plan, &c, 1, 1, seed);
     gs_plan_free(plan);
     c.no_swap = true;
     gs_assert_ok(gs_schedule(&plan, &c));
-    assert_int_equal(plan->pass[0].orders_tried, 0);
+    assert_int_equal(plan->pass[0].order.tried, 0);
     gs_plan_free(plan);
-    return pass.best_order_seconds < pass.store_order_seconds;
+    return pass.order.best_seconds < pass.order.store_seconds;
 }

@@ -102,7 +102,7 @@ void plan_sim__bytes_of(const struct sim *s, uint32_t file, uint64_t at, uint64_
 
 static const gs_row_runs *runs_of(const struct sim *s, uint32_t stage)
 {
-    return s->cfg->stage_rows && s->cfg->stage_rows[stage].first ? &s->cfg->stage_rows[stage] : NULL;
+    return s->cfg->needs.stage_rows && s->cfg->needs.stage_rows[stage].first ? &s->cfg->needs.stage_rows[stage] : NULL;
 }
 
 static bool in_runs(const gs_row_runs *r, uint32_t interval, uint32_t row)
@@ -123,8 +123,8 @@ static bool runs_for(const struct sim *s, uint32_t stage, uint32_t interval, uin
 static bool stores(const struct sim *s, uint32_t array, uint64_t row)
 {
     const uint32_t per = s->cfg->chunks->interval_rows, interval = (uint32_t)(row / per), at = (uint32_t)(row % per);
-    if (s->cfg->array_rows != NULL && s->cfg->array_rows[array].first != NULL &&
-        !in_runs(&s->cfg->array_rows[array], interval, at))
+    if (s->cfg->needs.array_rows != NULL && s->cfg->needs.array_rows[array].first != NULL &&
+        !in_runs(&s->cfg->needs.array_rows[array], interval, at))
         return false;
     for (uint32_t k = 0; k < s->p->stages; k++)
         for (uint32_t r = 0; r < s->p->stage[k].regs; r++)
@@ -186,7 +186,7 @@ static void expect_rows(struct sim *s, uint32_t task, const uint8_t *got, uint32
 static const gs_chunk *chunk_at(const struct sim *s, uint32_t stage, uint32_t target, uint32_t operand)
 {
     const uint32_t d = s->cfg->chunks->shared ? GS_BY_DEST : s->p->stage[stage].direction;
-    const gs_chunk *chunk = s->cfg->sets ? s->cfg->set[d].chunk : s->cfg->chunks->chunk[d];
+    const gs_chunk *chunk = s->cfg->needs.sets ? s->cfg->needs.set[d].chunk : s->cfg->chunks->chunk[d];
     return &chunk[(uint64_t)target * s->cfg->chunks->parts + operand];
 }
 
@@ -208,14 +208,14 @@ static void expect_needed(struct sim *s, uint32_t task, const uint8_t *got, uint
 {
     const gs_chunk_table *ch = s->cfg->chunks;
     const uint64_t rb = row_bytes(s, array), first = gs_interval_first(ch, operand);
-    const uint32_t rows = gs_interval_rows(ch, operand), granule = s->cfg->granules.rows;
-    const uint64_t *need = s->cfg->sets ? s->cfg->set[set].need : NULL;
+    const uint32_t rows = gs_interval_rows(ch, operand), granule = s->cfg->needs.granules.rows;
+    const uint64_t *need = s->cfg->needs.sets ? s->cfg->needs.set[set].need : NULL;
 
     if (need == NULL) {
         expect_rows(s, task, got, array, first, rows);
         return;
     }
-    need += ((uint64_t)target * ch->parts + operand) * s->cfg->granules.words;
+    need += ((uint64_t)target * ch->parts + operand) * s->cfg->needs.granules.words;
     for (uint32_t from = 0, g = 0; from < rows; from += granule, g++)
         if (need[g / 64] >> (g % 64) & 1)
             expect_rows(s, task, got + from * rb, array, first + from, GS_MIN(granule, rows - from));

@@ -178,7 +178,7 @@ static gs_schedule_config config_of(struct fixture *f, uint64_t host, uint64_t d
 {
     return (gs_schedule_config){.program = &f->p, .chunks = &f->chunks, .array_sum_bytes = 65536, .host_memory = host,
                                 .device_memory = device, .unified = true, .host_fixed = 1 * GS_MIB,
-                                .device_fixed = 64 * GS_KIB, .stage_rows = f->rows};
+                                .device_fixed = 64 * GS_KIB, .needs = {.stage_rows = f->rows}};
 }
 
 /* Bytes of all that is kept, each by itself. */
@@ -323,7 +323,7 @@ static void test_lives__what_is_written_in_part_shares_no_disk(void **state)
     make_chunks(&f, 4096, 1);
     gs_schedule_config c = config_of(&f, 64 * GS_MIB, 32 * GS_MIB);
     c.force_spill = true;
-    c.array_rows = held;
+    c.needs.array_rows = held;
     gs_assert_ok(gs_schedule(&plan, &c));
     assert_int_equal(plan->spill_total, 3 * array);
     plan_sim_run(plan, &c, 0, 5, 1);

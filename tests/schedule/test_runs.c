@@ -57,7 +57,7 @@ static void check_one(void)
     for (uint32_t k = 0; k < stretches; k++)
         for (uint32_t g = below(granules), n = 1 + below(1 + below(20)); n > 0 && g < granules; n--, g++)
             mask[g / 64] |= 1ull << (g % 64);
-    const gs_schedule_config c = {.granules = {.rows = granule, .words = MASK_WORDS}, .disk_bps = 1e9,
+    const gs_schedule_config c = {.needs = {.granules = {.rows = granule, .words = MASK_WORDS}}, .disk_bps = 1e9,
                                   .disk_request_seconds = 1e-6 * (double)(1 + below(60))};
     const gs_layout l = {.config = &c};
     const uint64_t units = gs_div_up(x.bytes, x.unit);
@@ -100,7 +100,7 @@ static void test_runs__are_the_best_and_hold_all_rows(void **state)
 static void test_runs__gaps_are_read_where_a_request_costs_more(void **state)
 {
     (void)state;
-    gs_schedule_config c = {.granules = {16, 1}, .disk_bps = 4096e3, .disk_request_seconds = 1e-3};
+    gs_schedule_config c = {.needs = {.granules = {16, 1}}, .disk_bps = 4096e3, .disk_request_seconds = 1e-3};
     const gs_layout l = {.config = &c};
     const gs_run_extent x = {.bytes = 8 * 4096, .row = 256, .rows = 128, .unit = 4096};
     uint64_t mask = 1 | 1 << 4;

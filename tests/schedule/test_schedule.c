@@ -236,9 +236,9 @@ static void test_plan__cache_is_safe_in_any_order(void **state)
         fixture_needs(&f, 4, k);
         gs_schedule_config c = fixture_config(&f, 64 * GS_MIB, 1 * GS_MIB);
         if (k % 4 == 3) {
-            c.sets = 2;
-            c.set = f.set;
-            c.granules = f.granules;
+            c.needs.sets = 2;
+            c.needs.set = f.set;
+            c.needs.granules = f.granules;
         }
         gs_plan *plan = cache_plan_make(&c, (k + 1) * 200 * GS_KIB, k % 2 == 0);
         for (uint32_t i = 0; i < plan->tasks; i++)
@@ -328,9 +328,9 @@ static void run_selective(uint64_t vertices, uint32_t parts, bool shared, uint32
     gs_schedule_config c = fixture_config(&f, 64 * GS_MIB, 4 * GS_MIB);
     c.force_spill = true;
     gs_assert_ok(gs_schedule(&whole, &c));
-    c.sets = 2;
-    c.set = f.set;
-    c.granules = f.granules;
+    c.needs.sets = 2;
+    c.needs.set = f.set;
+    c.needs.granules = f.granules;
     gs_assert_ok(gs_schedule(&some, &c));
     plan_sim_run(some, &c, 0, 2, seed);
     plan_sim_run(some, &c, 1, 2, seed);
@@ -374,20 +374,20 @@ static void run_pruned(uint64_t vertices, uint32_t parts, bool shared, uint64_t 
     c.force_spill = spill;
     gs_assert_ok(gs_schedule(&all, &c));
     fixture_rows(&f, seed);
-    c.sets = 2;
-    c.set = f.set;
-    c.granules = f.granules;
-    c.stage_rows = f.rows;
+    c.needs.sets = 2;
+    c.needs.set = f.set;
+    c.needs.granules = f.granules;
+    c.needs.stage_rows = f.rows;
     gs_assert_ok(gs_schedule(&some, &c));
     fixture_within(some, &c);
-    c.array_rows = f.held;
+    c.needs.array_rows = f.held;
     gs_assert_ok(gs_schedule(&held, &c));
     plan_sim_run(held, &c, 0, 2, seed);
     assert_true(spill ? held->pass[0].written_bytes < some->pass[0].written_bytes
                       : held->pass[0].written_bytes <= some->pass[0].written_bytes);
     assert_true(held->pass[0].read_bytes <= some->pass[0].read_bytes);
     gs_plan_free(held);
-    c.array_rows = NULL;
+    c.needs.array_rows = NULL;
     for (uint32_t p = 0; p < 2; p++) {
         plan_sim_run(some, &c, p, 2, seed);
         assert_true(some->pass[p].rows < all->pass[p].rows);

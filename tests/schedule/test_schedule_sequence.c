@@ -298,6 +298,37 @@ static void test_sequence_plan__rows_travel_along_chains(void **state)
     }
 }
 
+/* In `bytes` of one device's memory: copies of an epoch, by the stage that they are for. */
+static void count_copies(uint32_t copies[STAGES], uint64_t bytes)
+{
+    struct fixture f = {0};
+    gs_plan *plan = NULL;
+    make_program(&f);
+    make_chunks(&f, 20000, 9, 4);
+    gs_schedule_config c = config_of(&f, 64 * GS_MIB, bytes);
+    c.topology = &one;
+    gs_assert_ok(gs_schedule(&plan, &c));
+    memset(copies, 0, STAGES * sizeof(*copies));
+    for (uint32_t i = 0; i < plan->tasks; i++)
+        copies[plan->task[i].stage] += gs_task_is_copy(plan->task[i].kind);
+    plan_sim_run(plan, &c, 0, 2, 7);
+    gs_plan_free(plan);
+    drop(&f);
+}
+
+/* The rows that are added to are the device's as much as those that a vertex program makes. */
+static void test_sequence_plan__what_fits_one_device_is_not_copied(void **state)
+{
+    uint32_t all_fits[STAGES], little_fits[STAGES];
+    (void)state;
+    count_copies(all_fits, 32 * GS_MIB);
+    count_copies(little_fits, 2 * GS_MIB);
+    assert_int_equal(all_fits[0], 1); /* no edge starts in interval 1, so nobody reads it */
+    assert_int_equal(all_fits[1] + all_fits[2], 0);
+    assert_int_equal(all_fits[3], 9); /* what the last stage makes, which nobody reads */
+    assert_true(little_fits[2] > 9);
+}
+
 static void test_sequence_plan__smallest_budgets_of_several_work(void **state)
 {
     (void)state;
@@ -324,6 +355,7 @@ int main(void)
         cmocka_unit_test(test_sequence_plan__smallest_budget_works),
         cmocka_unit_test(test_sequence_plan__several_devices_add_to_the_same_rows),
         cmocka_unit_test(test_sequence_plan__rows_travel_along_chains),
+        cmocka_unit_test(test_sequence_plan__what_fits_one_device_is_not_copied),
         cmocka_unit_test(test_sequence_plan__smallest_budgets_of_several_work),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

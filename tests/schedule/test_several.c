@@ -41,9 +41,9 @@ static void run(const gs_topology *topology, uint64_t vertices, uint32_t parts, 
     c.no_chain = !chain;
     c.force_spill = seed % 3 == 0;
     if (seed % 4 == 1) {
-        c.sets = 2;
-        c.set = f.set;
-        c.granules = f.granules;
+        c.needs.sets = 2;
+        c.needs.set = f.set;
+        c.needs.granules = f.granules;
     }
     gs_assert_ok(gs_schedule(&plan, &c));
     assert_int_equal(plan->devices, topology->devices);
@@ -86,10 +86,10 @@ static void test_several__runs_of_rows_are_safe(void **state)
         fixture_rows(&f, k);
         gs_schedule_config c = fixture_config(&f, 32 * GS_MIB, 3 * GS_MIB);
         c.topology = all[k % GS_ARRAY_LEN(all)];
-        c.sets = 2;
-        c.set = f.set;
-        c.granules = f.granules;
-        c.stage_rows = f.rows;
+        c.needs.sets = 2;
+        c.needs.set = f.set;
+        c.needs.granules = f.granules;
+        c.needs.stage_rows = f.rows;
         c.force_spill = k % 2 == 0;
         gs_assert_ok(gs_schedule(&plan, &c));
         plan_sim_run(plan, &c, 0, 2, k);
@@ -204,7 +204,7 @@ static void test_several__slow_wires_are_what_is_predicted(void **state)
     for (int k = 0; k < 2; k++) {
         uint64_t to_switch[2] = {0, 0};
         gs_plan *plan = NULL;
-        gs_simulation x;
+        gs_predicted x;
         gs_schedule_config c = fixture_config(&f, 64 * GS_MIB, 1 * GS_MIB);
         c.topology = &slow[k];
         c.cost = &cost;

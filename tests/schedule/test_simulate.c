@@ -45,9 +45,9 @@ static uint32_t add(struct fixture *b, gs_task_kind kind, double milliseconds, u
     return b->plan.tasks - 1;
 }
 
-static gs_simulation run(const struct fixture *b)
+static gs_predicted run(const struct fixture *b)
 {
-    gs_simulation x;
+    gs_predicted x;
     const gs_simulation_input in = {&b->plan, &b->program, NULL, 1, &b->cost, &b->topology, 0};
     assert_int_equal(gs_simulate(&x, &in), GS_OK);
     return x;
@@ -67,7 +67,7 @@ static void test_simulate__reads_run_ahead_of_computes(void **state)
     add(&b, GS_TASK_ZERO, 20, r0, GS_NONE);
     const uint32_t r1 = add(&b, GS_TASK_READ, 10, GS_NONE, GS_NONE);
     add(&b, GS_TASK_ZERO, 20, r1, GS_NONE);
-    const gs_simulation x = run(&b);
+    const gs_predicted x = run(&b);
     assert_ms(x.seconds, 50);
     assert_ms(x.stall_seconds, 10);
     assert_ms(x.read_seconds, 20);
@@ -84,7 +84,7 @@ static void test_simulate__a_read_that_waits_for_a_compute_does_not(void **state
     const uint32_t c0 = add(&b, GS_TASK_ZERO, 20, r0, GS_NONE);
     const uint32_t r1 = add(&b, GS_TASK_READ, 10, c0, GS_NONE);
     add(&b, GS_TASK_ZERO, 20, r1, GS_NONE);
-    const gs_simulation x = run(&b);
+    const gs_predicted x = run(&b);
     assert_ms(x.seconds, 60);
     assert_ms(x.stall_seconds, 20);
     assert_string_equal(x.bottleneck, "waiting"); /* the device is busy two thirds of the time */
@@ -101,7 +101,7 @@ static void test_simulate__writes_and_reads_share_the_disk(void **state)
     const uint32_t r1 = add(&b, GS_TASK_READ, 30, w0, GS_NONE); /* reads again what was written */
     const uint32_t r2 = add(&b, GS_TASK_READ, 5, GS_NONE, GS_NONE); /* behind it in its lane */
     add(&b, GS_TASK_ZERO, 2, r1, r2);
-    const gs_simulation x = run(&b);
+    const gs_predicted x = run(&b);
     assert_ms(x.seconds, 30 + 1 + 40 + 30 + 5 + 2);
     assert_ms(x.write_seconds, 40);
     assert_string_equal(x.bottleneck, "reading");
@@ -118,7 +118,7 @@ static void test_simulate__small_requests_cost_their_number(void **state)
     b.task[r0].runs = 3;
     b.plan.run = run_of;
     add(&b, GS_TASK_ZERO, 1, r0, GS_NONE);
-    const gs_simulation x = run(&b);
+    const gs_predicted x = run(&b);
     assert_int_equal(gs_task_bytes(&b.plan, &b.task[r0]), 3 * GS_BLOCK_BYTES);
     assert_ms(x.seconds, 3 * (2 + 4096 / 1e8 * 1e3) + 1); /* each on top of its bytes */
 }

@@ -21,7 +21,7 @@ from pathlib import Path
 sys.dont_write_bytecode = True
 sys.path.insert(0, str(Path(__file__).parent))
 from check_includes import room_of  # noqa: E402
-from check_shape import bare  # noqa: E402
+from checks import bare, main, read_allowed  # noqa: E402
 
 FOLDERS = ("src", "partition", "cuda")
 ALLOW_LIST = "tests/style/call_circles.txt"
@@ -75,24 +75,15 @@ def circles(calls):
         yield files, [name, *way]
 
 
-def read_allowed(path):
-    """{files in order: line} and faults of the list itself."""
-    allowed, faults = {}, []
-    lines = path.read_text(encoding="utf-8").splitlines() if path.is_file() else []
-    for number, line in enumerate(lines, 1):
-        if not line.strip() or line.startswith("#"):
-            continue
-        files, _, reason = line.partition(":")
-        if len(files.split()) < 2 or not reason.strip():
-            faults.append((path, number, "write FILE FILE ...: REASON"))
-        else:
-            allowed[tuple(sorted(files.split()))] = number
-    return allowed, faults
+def files_of(line):
+    """The files of a line of the list, in order."""
+    files, _, reason = line.partition(":")
+    return tuple(sorted(files.split())) if len(files.split()) > 1 and reason.strip() else None
 
 
 def check(root):
     calls = read_calls(root)
-    allowed, faults = read_allowed(root / ALLOW_LIST)
+    allowed, faults = read_allowed(root / ALLOW_LIST, files_of, "FILE FILE ...: REASON")
     for files, way in circles(calls):
         rooms = sorted({str(room_of(root / name, root)) for name in files})
         if allowed.pop(tuple(sorted(files)), None) is not None and len(rooms) == 1:
@@ -106,13 +97,5 @@ def check(root):
     return faults
 
 
-def main():
-    root = Path(sys.argv[1] if len(sys.argv) > 1 else Path(__file__).parents[2]).resolve()
-    faults = check(root)
-    for path, number, message in faults:
-        print(f"{path.relative_to(root)}:{number}: {message}")
-    return 1 if faults else 0
-
-
 if __name__ == "__main__":
-    sys.exit(main())
+    main(check)

@@ -13,6 +13,10 @@ import re
 import sys
 from pathlib import Path
 
+sys.dont_write_bytecode = True
+sys.path.insert(0, str(Path(__file__).parent))
+from checks import main  # noqa: E402
+
 CODE = {".c", ".h", ".cu", ".cuh"}
 FOLDERS = ("src", "partition", "cuda", "tools")
 ROOM_FOLDERS = ("src/", "partition")  # where an include names the room: "ROOM/x.h"
@@ -117,13 +121,5 @@ def check(root):
     return faults
 
 
-def main():
-    root = Path(sys.argv[1] if len(sys.argv) > 1 else Path(__file__).parents[2]).resolve()
-    faults = check(root)
-    for path, number, message in faults:
-        print(f"{path.relative_to(root)}:{number}: {message}")
-    return 1 if faults else 0
-
-
 if __name__ == "__main__":
-    sys.exit(main())
+    main(check)

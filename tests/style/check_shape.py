@@ -18,6 +18,10 @@ import re
 import sys
 from pathlib import Path
 
+sys.dont_write_bytecode = True
+sys.path.insert(0, str(Path(__file__).parent))
+from checks import bare, main, read_allowed  # noqa: E402
+
 CODE = {".c", ".h", ".cu", ".cuh"}
 FOLDERS = ("src", "partition", "cuda", "tools", "bench", "tests")
 MOST_FILE_LINES = 600
@@ -25,14 +29,6 @@ MOST_FUNCTION_LINES = 60
 MOST_COLUMNS = 120
 SCRIPTS = {".py", ".sh", ".build"}
 ALLOW_LIST = "tests/style/long_functions.txt"
-
-TOKENS = re.compile(r"""/\*.*?\*/ | //[^\n]* | "(?:\\.|[^"\\\n])*" | '(?:\\.|[^'\\\n])*'
-                        | ^[ \t]*\#(?:\\\n|/\*.*?\*/|[^\n\\]|\\)*""", re.X | re.S | re.M)
-
-
-def bare(text):
-    """The text without comments, strings and preprocessor lines, line breaks kept."""
-    return TOKENS.sub(lambda m: re.sub(r"[^\n]", " ", m.group(0)), text)
 
 
 def name_before(code, brace):
@@ -70,19 +66,10 @@ def functions(text):
         yield "", text.count("\n") or 1, -1
 
 
-def read_allowed(path):
-    """{(file, function): [reason, line]} and faults of the list itself."""
-    allowed, faults = {}, []
-    lines = path.read_text(encoding="utf-8").splitlines() if path.is_file() else []
-    for number, line in enumerate(lines, 1):
-        if not line.strip() or line.startswith("#"):
-            continue
-        words = line.split(None, 2)
-        if len(words) < 3:
-            faults.append((path, number, "write FILE FUNCTION REASON"))
-        else:
-            allowed[words[0], words[1]] = number
-    return allowed, faults
+def function_of(line):
+    """(file, function) of a line of the list."""
+    words = line.split(None, 2)
+    return (words[0], words[1]) if len(words) == 3 else None
 
 
 def opening_fault(path, relative, text):
@@ -141,7 +128,7 @@ def check_file(path, relative, allowed):
 
 
 def check(root):
-    allowed, faults = read_allowed(root / ALLOW_LIST)
+    allowed, faults = read_allowed(root / ALLOW_LIST, function_of, "FILE FUNCTION REASON")
     seen = {}
     for folder in FOLDERS:
         for path in sorted((root / folder).rglob("*")):
@@ -161,13 +148,5 @@ def check(root):
     return faults
 
 
-def main():
-    root = Path(sys.argv[1] if len(sys.argv) > 1 else Path(__file__).parents[2]).resolve()
-    faults = check(root)
-    for path, number, message in faults:
-        print(f"{path.relative_to(root)}:{number}: {message}")
-    return 1 if faults else 0
-
-
 if __name__ == "__main__":
-    sys.exit(main())
+    main(check)

@@ -22,18 +22,12 @@
 static void cpu_close(void *context)
 {
     gs_cpu *const cpu = context;
-    gs_free(cpu->sequence);
-    gs_free(cpu->hub_rows);
-    gs_free(cpu->matrices);
-    gs_free(cpu->kept);
-    gs_free(cpu->edge_scratch);
+    for (int use = 0; use < GS_CPU_USES; use++)
+        gs_free(cpu->room[use].at);
     gs_free(cpu->edge_state);
     gs_free(cpu->edge_slot);
     gs_free(cpu->edge_step);
     gs_free(cpu->step);
-    gs_free(cpu->partial);
-    gs_free(cpu->transposed);
-    gs_free(cpu->outer);
     gs_free(cpu);
 }
 
@@ -47,17 +41,16 @@ static bool cpu_unified(const void *context)
 
 /* What a program's largest launches need. */
 typedef struct needs {
-    uint32_t steps;
-    uint64_t partial_floats, transposed_floats, outer_floats, sequence_floats, matrix_floats, kept_floats;
-    gs_cpu_edge_needs edge;
+    uint32_t steps, edge_steps, edge_states;
+    uint64_t floats[GS_CPU_USES];
 } needs;
 
-static void widen(gs_cpu_edge_needs *n, gs_cpu_edge_needs by)
+static void widen(needs *n, gs_cpu_use use, uint64_t floats) { n->floats[use] = GS_MAX(n->floats[use], floats); }
+
+/* How many of its floats a use has. */
+static uint64_t pieces_of(const gs_cpu *cpu, gs_cpu_use use)
 {
-    n->steps = GS_MAX(n->steps, by.steps);
-    n->states = GS_MAX(n->states, by.states);
-    n->floats = GS_MAX(n->floats, by.floats);
-    n->row_floats = GS_MAX(n->row_floats, by.row_floats);
+    return use == GS_CPU_TILES ? cpu->threads : use == GS_CPU_HUB_ROWS ? GS_CPU_HUB_PIECES : 1;
 }
 
 static needs find_needs(const gs_cpu *cpu, const gs_program *p)
@@ -65,6 +58,7 @@ static needs find_needs(const gs_cpu *cpu, const gs_program *p)
     needs n = {0};
     for (uint32_t s = 0; s < p->stages; s++) {
         const gs_stage *const stage = &p->stage[s];
+        const gs_cpu_edge_needs edge = gs_cpu__edge_needs(stage);
         uint64_t partial = 0, transposed = 0;
         for (uint32_t i = 0; i < stage->instrs; i++) {
             const gs_instr *const in = &stage->instr[i];
@@ -78,16 +72,19 @@ static needs find_needs(const gs_cpu *cpu, const gs_program *p)
                 partial += gs_cpu__lot_floats(in->op, grad->rows, grad->cols);
             if (outer && !gs_cpu__outer_is_small(grad->rows, grad->cols, 1)) {
                 const uint32_t rows = in->op == GS_OP_FAN_OUTER ? stage->reg[in->a.index].width : grad->rows;
-                n.outer_floats = GS_MAX(n.outer_floats, gs_cpu__outer_floats(rows, grad->cols));
+                widen(&n, GS_CPU_OUTER, gs_cpu__outer_floats(rows, grad->cols));
             }
         }
-        n.partial_floats = GS_MAX(n.partial_floats, gs_cpu__partial_floats(partial));
-        n.transposed_floats = GS_MAX(n.transposed_floats, transposed);
         n.steps = GS_MAX(n.steps, stage->instrs);
-        widen(&n.edge, gs_cpu__edge_needs(stage));
-        n.matrix_floats = GS_MAX(n.matrix_floats, gs_cpu__transposed_matrix_floats(p, stage));
-        n.kept_floats = GS_MAX(n.kept_floats, gs_cpu__kept_floats(stage));
-        n.sequence_floats = GS_MAX(n.sequence_floats, gs_cpu__sequence_floats(cpu, p, stage));
+        n.edge_steps = GS_MAX(n.edge_steps, edge.steps);
+        n.edge_states = GS_MAX(n.edge_states, edge.states);
+        widen(&n, GS_CPU_PARTIAL, gs_cpu__partial_floats(partial));
+        widen(&n, GS_CPU_TRANSPOSED, transposed);
+        widen(&n, GS_CPU_SEQUENCE, gs_cpu__sequence_floats(cpu, p, stage));
+        widen(&n, GS_CPU_MATRICES, gs_cpu__transposed_matrix_floats(p, stage));
+        widen(&n, GS_CPU_KEPT, gs_cpu__kept_floats(stage));
+        widen(&n, GS_CPU_TILES, edge.floats);
+        widen(&n, GS_CPU_HUB_ROWS, edge.row_floats);
     }
     return n;
 }
@@ -96,78 +93,66 @@ static uint64_t cpu_scratch_bytes(const void *context, const gs_program *p)
 {
     const gs_cpu *const cpu = context;
     const needs n = find_needs(cpu, p);
-    const uint64_t edge = n.edge.steps * (sizeof(gs_cpu_edge_step) + sizeof(gs_cpu_edge_slot)) +
-                          n.edge.states * sizeof(gs_cpu_edge_state) +
-                          (cpu->threads * n.edge.floats + GS_CPU_HUB_PIECES * n.edge.row_floats) * sizeof(float);
+    uint64_t bytes = n.steps * sizeof(gs_cpu_step) +
+                     n.edge_steps * (sizeof(gs_cpu_edge_step) + sizeof(gs_cpu_edge_slot)) +
+                     n.edge_states * sizeof(gs_cpu_edge_state);
+    for (int use = 0; use < GS_CPU_USES; use++)
+        bytes += pieces_of(cpu, use) * n.floats[use] * sizeof(float);
     /* every allocation may be rounded up by the C library */
-    return n.steps * sizeof(gs_cpu_step) +
-           (n.partial_floats + n.transposed_floats + n.outer_floats + n.sequence_floats + n.matrix_floats +
-            n.kept_floats) * sizeof(float) +
-           edge + 10 * GS_BLOCK_BYTES + gs_cpu__gemm_bytes(context);
+    return bytes + 10 * GS_BLOCK_BYTES + gs_cpu__gemm_bytes(context);
 }
 
 /* Room for `count` elements; what is there already is kept if it is enough. */
-static bool make_room(void *where, uint64_t had, uint64_t count, size_t size)
+static gs_status make_room(void *where, uint64_t had, uint64_t count, size_t size, const char *what)
 {
     void *old;
     if (had >= count)
-        return true;
+        return GS_OK;
     memcpy(&old, where, sizeof(old));
     void *const fresh = gs_malloc_array(count, size);
     if (fresh == NULL)
-        return false;
+        return gs_fail(GS_ENOMEM, "device cpu: out of memory for %s", what);
     gs_free(old);
     memcpy(where, &fresh, sizeof(fresh));
-    return true;
+    return GS_OK;
 }
 
-static gs_status prepare_edges(gs_cpu *cpu, const gs_cpu_edge_needs *n)
+static gs_status prepare_floats(gs_cpu *cpu, const uint64_t floats[GS_CPU_USES])
 {
-    const gs_status st = GS_ENOMEM;
-    if (!make_room(&cpu->edge_step, cpu->edge_steps, n->steps, sizeof(*cpu->edge_step)) ||
-        !make_room(&cpu->edge_slot, cpu->edge_steps, n->steps, sizeof(*cpu->edge_slot)) ||
-        !make_room(&cpu->edge_state, cpu->edge_states, n->states, sizeof(*cpu->edge_state)))
-        return gs_fail(st, "device cpu: out of memory for %u steps of an edge program", n->steps);
-    cpu->edge_steps = GS_MAX(cpu->edge_steps, n->steps);
-    cpu->edge_states = GS_MAX(cpu->edge_states, n->states);
-    if (!make_room(&cpu->edge_scratch, cpu->edge_floats, n->floats, cpu->threads * sizeof(float)))
-        return gs_fail(st, "device cpu: out of memory for tiles of edges");
-    cpu->edge_floats = GS_MAX(cpu->edge_floats, n->floats);
-    if (!make_room(&cpu->hub_rows, cpu->hub_row_floats, n->row_floats, GS_CPU_HUB_PIECES * sizeof(float)))
-        return gs_fail(st, "device cpu: out of memory for the partial sums of edges");
-    cpu->hub_row_floats = GS_MAX(cpu->hub_row_floats, n->row_floats);
-    return GS_OK;
+    static const char *const what[GS_CPU_USES] = {
+        "the partial sums of rows", "transposed weights", "the partial sums of gradients", "the tiles of an lstm",
+        "transposed matrices of edge types", "rows of edges by type", "tiles of edges", "the partial sums of edges"};
+    gs_status st = GS_OK;
+
+    for (int use = 0; use < GS_CPU_USES && st == GS_OK; use++) {
+        gs_cpu_room *const room = &cpu->room[use];
+        st = make_room(&room->at, room->floats, floats[use], pieces_of(cpu, use) * sizeof(float), what[use]);
+        room->floats = st == GS_OK ? GS_MAX(room->floats, floats[use]) : room->floats;
+    }
+    return st;
 }
 
 static gs_status cpu_prepare(void *context, const gs_program *p)
 {
+    static const char steps[] = "the steps of a program", edge_steps[] = "the steps of an edge program";
     gs_cpu *const cpu = context;
     const needs n = find_needs(cpu, p);
-    const gs_status no_memory = GS_ENOMEM;
+    gs_status st;
 
-    if (!make_room(&cpu->step, cpu->steps, n.steps, sizeof(*cpu->step)))
-        return gs_fail(no_memory, "device cpu: out of memory for %u steps", n.steps);
+    if ((st = make_room(&cpu->step, cpu->steps, n.steps, sizeof(*cpu->step), steps)) != GS_OK)
+        return st;
     cpu->steps = GS_MAX(cpu->steps, n.steps);
-    if (!make_room(&cpu->partial, cpu->partial_floats, n.partial_floats, sizeof(float)))
-        return gs_fail(no_memory, "device cpu: out of memory for the partial sums of rows");
-    cpu->partial_floats = GS_MAX(cpu->partial_floats, n.partial_floats);
-    if (!make_room(&cpu->transposed, cpu->transposed_floats, n.transposed_floats, sizeof(float)))
-        return gs_fail(no_memory, "device cpu: out of memory for transposed weights");
-    cpu->transposed_floats = GS_MAX(cpu->transposed_floats, n.transposed_floats);
-    if (!make_room(&cpu->outer, cpu->outer_floats, n.outer_floats, sizeof(float)))
-        return gs_fail(no_memory, "device cpu: out of memory for the partial sums of gradients");
-    cpu->outer_floats = GS_MAX(cpu->outer_floats, n.outer_floats);
-    if (!make_room(&cpu->sequence, cpu->sequence_floats, n.sequence_floats, sizeof(float)))
-        return gs_fail(no_memory, "device cpu: out of memory for the tiles of an lstm");
-    cpu->sequence_floats = GS_MAX(cpu->sequence_floats, n.sequence_floats);
-    if (!make_room(&cpu->matrices, cpu->matrix_floats, n.matrix_floats, sizeof(float)))
-        return gs_fail(no_memory, "device cpu: out of memory for transposed matrices of edge types");
-    cpu->matrix_floats = GS_MAX(cpu->matrix_floats, n.matrix_floats);
+    if ((st = make_room(&cpu->edge_step, cpu->edge_steps, n.edge_steps, sizeof(*cpu->edge_step), edge_steps)) !=
+            GS_OK ||
+        (st = make_room(&cpu->edge_slot, cpu->edge_steps, n.edge_steps, sizeof(*cpu->edge_slot), edge_steps)) !=
+            GS_OK ||
+        (st = make_room(&cpu->edge_state, cpu->edge_states, n.edge_states, sizeof(*cpu->edge_state), edge_steps)) !=
+            GS_OK)
+        return st;
+    cpu->edge_steps = GS_MAX(cpu->edge_steps, n.edge_steps);
+    cpu->edge_states = GS_MAX(cpu->edge_states, n.edge_states);
     cpu->matrix_stage = NULL;
-    if (!make_room(&cpu->kept, cpu->kept_floats, n.kept_floats, sizeof(float)))
-        return gs_fail(no_memory, "device cpu: out of memory for rows of edges by type");
-    cpu->kept_floats = GS_MAX(cpu->kept_floats, n.kept_floats);
-    const gs_status st = prepare_edges(cpu, &n.edge);
+    st = prepare_floats(cpu, n.floats);
     return st == GS_OK ? gs_cpu__gemm_warm(cpu) : st;
 }
 

@@ -34,40 +34,43 @@
 /* Most lots that the rows of a launch are dealt in. Each has its own partial sums. */
 #define GS_CPU_LOTS 64
 
+/* What launches need floats for. Contents outlive no launch, but for those that say so. */
+typedef enum gs_cpu_use {
+    GS_CPU_PARTIAL,    /* [lots][run.partial] */
+    GS_CPU_TRANSPOSED, /* weights of a stage as products take them: transposed, or by type side by side; for the pass */
+    GS_CPU_OUTER,      /* an outer product that is a run of its own */
+    GS_CPU_SEQUENCE,   /* tiles of an LSTM, and their order */
+    GS_CPU_MATRICES,   /* of edges' types, transposed; for the pass */
+    GS_CPU_KEPT,       /* rows of edges by type, and their order */
+    GS_CPU_TILES,      /* of edges: one for each thread */
+    GS_CPU_HUB_ROWS,   /* one for each of GS_CPU_HUB_PIECES */
+    GS_CPU_USES
+} gs_cpu_use;
+
+typedef struct gs_cpu_room {
+    float *at;
+    uint64_t floats; /* TILES, HUB_ROWS: of each */
+} gs_cpu_room;
+
 typedef struct gs_cpu {
     /* set by open */
     const gs_cpu_kernels *k;
     unsigned threads;
     char name[128];
-    /* set by prepare: room, whose contents outlive no launch, `transposed` excepted */
+    /* set by prepare */
     gs_cpu_step *step;
     uint32_t steps;
-    float *partial;          /* [lots][run_partial] of a run */
-    uint64_t partial_floats; /* of all lots together */
-    float *transposed;       /* weights of a stage as products take them: transposed, or by type side by side */
-    uint64_t transposed_floats;
-    bool in_pass;            /* launches use the same parameters until the pass ends */
-    const gs_stage *transposed_stage; /* of the pass's last launch; its weights stand in `transposed` if
-                                       * transposed_there */
-    bool transposed_there;
-    float *outer;            /* of an outer product that is a run of its own */
-    uint64_t outer_floats;
     gs_cpu_edge_step *edge_step;
     gs_cpu_edge_slot *edge_slot;
     uint32_t edge_steps;     /* and slots */
     gs_cpu_edge_state *edge_state;
     uint32_t edge_states;
-    float *edge_scratch;     /* [threads][edge_floats] */
-    uint64_t edge_floats;
-    float *sequence;         /* [sequence_floats] */
-    uint64_t sequence_floats;
-    float *matrices;         /* of edges' types, transposed: [matrix_floats], */
-    uint64_t matrix_floats;
-    const gs_stage *matrix_stage; /* those of this stage, in the pass that goes on; else NULL */
-    float *kept;             /* rows of edges by type, and their order: [kept_floats] */
-    uint64_t kept_floats;
-    float *hub_rows;         /* [GS_CPU_HUB_PIECES][hub_row_floats] */
-    uint64_t hub_row_floats;
+    gs_cpu_room room[GS_CPU_USES];
+    bool in_pass;            /* launches use the same parameters until the pass ends */
+    const gs_stage *transposed_stage; /* of the pass's last launch; its weights stand in TRANSPOSED if
+                                       * transposed_there */
+    bool transposed_there;
+    const gs_stage *matrix_stage; /* whose MATRICES are there, in the pass that goes on; else NULL */
     gs_metrics lot_metrics[GS_CPU_LOTS];
 } gs_cpu;
 

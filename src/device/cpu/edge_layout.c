@@ -92,7 +92,7 @@ uint64_t gs_cpu__edge_tile_floats(uint64_t floats, uint64_t edges)
     return (floats + 2 * GS_CPU_TILE_NUMBERS) * edges;
 }
 
-uint64_t gs_cpu__most_edge_floats(uint64_t floats, bool batched)
+static uint64_t most_edge_floats(uint64_t floats, bool batched)
 {
     const uint64_t room = batched ? BATCH_BYTES : TILE_BYTES, most = batched ? GS_CPU_TILE_EDGES : TILE_MOST;
     return GS_MAX(gs_cpu__edge_tile_floats(floats, TILE_STEP),
@@ -133,6 +133,6 @@ gs_cpu_edge_needs gs_cpu__edge_needs(const gs_stage *stage)
         n.steps += steps;
     }
     n.states = stage->edge_regs;
-    n.floats = gs_cpu__most_edge_floats(floats, gs_stage_has_batches(stage));
+    n.floats = most_edge_floats(floats, gs_stage_has_batches(stage));
     return n;
 }

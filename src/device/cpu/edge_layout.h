@@ -16,6 +16,5 @@ gs_cpu_edge_needs gs_cpu__edge_needs(const gs_stage *stage);
  * floats of scratch of so many edges, and at the most. */
 void gs_cpu__lay_out_edges(gs_cpu_edge_plan *plan, uint32_t lanes);
 uint64_t gs_cpu__edge_tile_floats(uint64_t floats, uint64_t edges);
-uint64_t gs_cpu__most_edge_floats(uint64_t floats, bool batched);
 
 #endif /* GS_DEVICE_CPU_EDGE_LAYOUT_H */

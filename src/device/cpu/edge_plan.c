@@ -374,7 +374,7 @@ gs_status gs_cpu__plan_edges(gs_cpu_edge_plan *plan, const gs_cpu *cpu, const gs
     if (p.st != GS_OK)
         return p.st;
     gs_cpu__lay_out_edges(plan, cpu->k->lanes);
-    if (gs_cpu__edge_tile_floats(plan->floats, plan->tile) > cpu->edge_floats)
+    if (gs_cpu__edge_tile_floats(plan->floats, plan->tile) > cpu->room[GS_CPU_TILES].floats)
         return gs_fail(GS_EINVAL, "stage \"%s\": not prepared for edge registers of this size", stage->name);
     return GS_OK;
 }

@@ -6,7 +6,6 @@
  * alone; each piece has accumulators of its own, which are added in the order of the pieces.
  */
 #include <math.h>
-#include <omp.h>
 #include <string.h>
 
 #include "base/size.h"
@@ -41,7 +40,7 @@ typedef struct task {
 static void piece_sums(const task *k, uint32_t piece, gs_accumulator *sum)
 {
     const gs_stage *const stage = k->plan.l->stage;
-    float *at = k->cpu->hub_rows + piece * k->cpu->hub_row_floats;
+    float *at = k->cpu->room[GS_CPU_HUB_ROWS].at + piece * k->cpu->room[GS_CPU_HUB_ROWS].floats;
     for (uint32_t s = 0; s < stage->sums; s++) {
         if (gs_stage_sums_rows(stage, s))
             continue;
@@ -93,8 +92,7 @@ static void run_piece(const task *k, uint32_t piece)
                                    .from = from + (uint32_t)(edges * i / h->pieces),
                                    .to = from + (uint32_t)(edges * (i + 1) / h->pieces),
                                    .sum = sum,
-                                   .scratch =
-                                       k->cpu->edge_scratch + (uint64_t)omp_get_thread_num() * k->cpu->edge_floats};
+                                   .scratch = gs_cpu__tile(k->cpu)};
     k->cpu->k->edge_program(&k->plan, &work);
 }
 
@@ -172,8 +170,7 @@ static void run_targets(const task *k, uint32_t first, uint32_t end)
     const gs_cpu_edge_work work = {.first = first,
                                    .end = end,
                                    .sum = k->plan.l->sum,
-                                   .scratch =
-                                       k->cpu->edge_scratch + (uint64_t)omp_get_thread_num() * k->cpu->edge_floats};
+                                   .scratch = gs_cpu__tile(k->cpu)};
     if (first < end)
         k->cpu->k->edge_program(&k->plan, &work);
 }

@@ -55,10 +55,10 @@ bool gs_cpu__sgemm(char ta, char tb, uint32_t m, uint32_t n, uint32_t k, const f
 static bool fan_rows(const gs_cpu_step *s, const float *a, float *c, uint32_t rows)
 {
     const bool transposed = s->op == GS_OP_FAN_T;
-    const uint32_t in = s->weight_rows / s->matrices, out = s->weight_cols;
+    const uint32_t in = s->weight.rows / s->weight.matrices, out = s->weight.cols;
     bool fine = true;
-    for (uint32_t t = 0; t < s->matrices && fine; t++) {
-        const float *const w = s->weight + (size_t)t * in * out;
+    for (uint32_t t = 0; t < s->weight.matrices && fine; t++) {
+        const float *const w = s->weight.at + (size_t)t * in * out;
         fine = transposed ? sgemm('N', 'T', rows, in, out, a + (size_t)t * out, s->a_width, w, out,
                                   t == 0 && !s->adds ? 0.0f : 1.0f, c, in)
                           : sgemm('N', 'N', rows, out, in, a, in, w, out, s->adds ? 1.0f : 0.0f, c + (size_t)t * out,
@@ -86,15 +86,15 @@ static void lay_side_by_side(float *to, const float *from, uint32_t matrices, ui
 
 static void lay_out(float *to, const gs_cpu_step *s)
 {
-    const uint32_t rows = s->op == GS_OP_MATMUL_T ? s->weight_rows : s->weight_rows / s->matrices;
+    const uint32_t rows = s->op == GS_OP_MATMUL_T ? s->weight.rows : s->weight.rows / s->weight.matrices;
     if (s->op == GS_OP_MATMUL_T)
-        transpose(to, s->weight, rows, s->weight_cols);
+        transpose(to, s->weight.at, rows, s->weight.cols);
     else if (s->op == GS_OP_FAN)
-        lay_side_by_side(to, s->weight, s->matrices, rows, s->weight_cols);
+        lay_side_by_side(to, s->weight.at, s->weight.matrices, rows, s->weight.cols);
     else
-        for (uint32_t t = 0; t < s->matrices; t++)
-            transpose(to + (size_t)t * rows * s->weight_cols, s->weight + (size_t)t * rows * s->weight_cols, rows,
-                      s->weight_cols);
+        for (uint32_t t = 0; t < s->weight.matrices; t++)
+            transpose(to + (size_t)t * rows * s->weight.cols, s->weight.at + (size_t)t * rows * s->weight.cols, rows,
+                      s->weight.cols);
 }
 
 bool gs_cpu__is_transposed(gs_op op) { return op == GS_OP_MATMUL_T || op == GS_OP_FAN || op == GS_OP_FAN_T; }
@@ -108,48 +108,49 @@ void gs_cpu__transpose_weights(gs_cpu *cpu, const gs_vertex_launch *l)
     cpu->transposed_there = again || l->rows >= TRANSPOSED_ROWS;
     for (uint32_t i = 0; i < l->stage->instrs; i++) {
         gs_cpu_step *const s = &cpu->step[i];
-        const uint64_t n = (uint64_t)s->weight_rows * s->weight_cols;
-        s->transposed = NULL;
-        if (!gs_cpu__is_transposed(s->op) || !cpu->transposed_there || used + n > cpu->transposed_floats)
+        const uint64_t n = (uint64_t)s->weight.rows * s->weight.cols;
+        s->weight.transposed = NULL;
+        if (!gs_cpu__is_transposed(s->op) || !cpu->transposed_there || used + n > cpu->room[GS_CPU_TRANSPOSED].floats)
             continue;
         if (!there)
-            lay_out(cpu->transposed + used, s);
-        s->transposed = cpu->transposed + used;
+            lay_out(cpu->room[GS_CPU_TRANSPOSED].at + used, s);
+        s->weight.transposed = cpu->room[GS_CPU_TRANSPOSED].at + used;
         used += n;
     }
 }
 
 bool gs_cpu__product_rows(const gs_cpu_step *s, uint32_t first, uint32_t rows)
 {
-    const uint32_t wide = s->weight_cols;
+    const uint32_t wide = s->weight.cols;
     const float *const a = s->a.p + (size_t)first * s->a_width;
     float *const c = s->dst + (size_t)first * s->width;
     const float beta = s->adds ? 1.0f : 0.0f;
 
-    if (s->transposed != NULL)
-        return sgemm('N', 'N', rows, s->width, s->a_width, a, s->a_width, s->transposed, s->width, beta, c, s->width);
+    if (s->weight.transposed != NULL)
+        return sgemm('N', 'N', rows, s->width, s->a_width, a, s->a_width, s->weight.transposed, s->width, beta, c,
+                     s->width);
     if (s->op == GS_OP_FAN || s->op == GS_OP_FAN_T)
         return fan_rows(s, a, c, rows);
     /* matmul_t: x[., in] w[out, in]'; matmul: x[., out] w[out, in] */
-    return sgemm('N', s->op == GS_OP_MATMUL_T ? 'T' : 'N', rows, s->width, s->a_width, a, s->a_width, s->weight, wide,
-                 beta, c, s->width);
+    return sgemm('N', s->op == GS_OP_MATMUL_T ? 'T' : 'N', rows, s->width, s->a_width, a, s->a_width, s->weight.at,
+                 wide, beta, c, s->width);
 }
 
 bool gs_cpu__outer_is_transposed(const gs_cpu_step *s)
 {
-    return s->op == GS_OP_OUTER && s->weight_rows >= TRANSPOSED_SIDES * s->weight_cols;
+    return s->op == GS_OP_OUTER && s->weight.rows >= TRANSPOSED_SIDES * s->weight.cols;
 }
 
 bool gs_cpu__outer_rows(const gs_cpu_step *s, uint32_t first, uint32_t rows, float *sum, bool add)
 {
     if (gs_cpu__outer_is_transposed(s)) {
-        const uint32_t out = s->weight_rows, in = s->weight_cols;
+        const uint32_t out = s->weight.rows, in = s->weight.cols;
         return sgemm('T', 'N', in, out, rows, s->b.p + (size_t)first * in, in, s->a.p + (size_t)first * out, out,
                      add ? 1.0f : 0.0f, sum, out);
     }
     /* FAN_OUTER: the matrices side by side, as their blocks in b are; else one */
-    const uint32_t matrices = s->op == GS_OP_FAN_OUTER ? s->matrices : 1;
-    const uint32_t m = s->weight_rows / matrices, n = s->weight_cols * matrices;
+    const uint32_t matrices = s->op == GS_OP_FAN_OUTER ? s->weight.matrices : 1;
+    const uint32_t m = s->weight.rows / matrices, n = s->weight.cols * matrices;
     return sgemm('T', 'N', m, n, rows, s->a.p + (size_t)first * m, m, s->b.p + (size_t)first * n, n, add ? 1.0f : 0.0f,
                  sum, n);
 }
@@ -186,24 +187,24 @@ uint64_t gs_cpu__outer_floats(uint32_t out, uint32_t in)
 
 static bool outer_task(gs_cpu *cpu, const gs_cpu_step *s, const outer_cut *cut, uint32_t rows, uint32_t task)
 {
-    const uint32_t out = s->weight_rows, in = s->weight_cols; /* of one matrix */
+    const uint32_t out = s->weight.rows, in = s->weight.cols; /* of one matrix */
     const uint32_t chunk = task / cut->tiles, tile = task % cut->tiles;
     const uint64_t first = (uint64_t)chunk * cut->chunk_rows;
     const uint32_t k = (uint32_t)GS_MIN(cut->chunk_rows, rows - first);
     const uint32_t at = tile * cut->tile_side, side = GS_MIN(cut->tile_side, GS_MAX(out, in) - at);
     const uint32_t row = in >= out ? 0 : at, column = in >= out ? at : 0;
-    float *const c = cut->chunks == 1 ? s->grad : cpu->outer + (uint64_t)chunk * out * in;
+    float *const c = cut->chunks == 1 ? s->grad : cpu->room[GS_CPU_OUTER].at + (uint64_t)chunk * out * in;
 
     return sgemm('T', 'N', in >= out ? out : side, in >= out ? side : in, k, s->a.p + first * out + row, out,
-                 s->b.p + first * s->matrices * in + column, s->matrices * in, cut->chunks == 1 ? 1.0f : 0.0f,
-                 c + (uint64_t)row * in + column, in);
+                 s->b.p + first * s->weight.matrices * in + column, s->weight.matrices * in,
+                 cut->chunks == 1 ? 1.0f : 0.0f, c + (uint64_t)row * in + column, in);
 }
 
-/* Of one matrix: s->matrices says how many times as wide as it the rows of b are. */
+/* Of one matrix: s->weight.matrices says how many times as wide as it the rows of b are. */
 static gs_status outer_of_one(gs_cpu *cpu, const gs_cpu_step *s, uint32_t rows)
 {
-    const outer_cut cut = cut_outer(s->weight_rows, s->weight_cols, rows);
-    const uint64_t n = (uint64_t)s->weight_rows * s->weight_cols;
+    const outer_cut cut = cut_outer(s->weight.rows, s->weight.cols, rows);
+    const uint64_t n = (uint64_t)s->weight.rows * s->weight.cols;
     const int before = gs_cpu__enter(cpu, cut.chunks * cut.tiles);
     bool failed = false;
 
@@ -219,12 +220,13 @@ static gs_status outer_of_one(gs_cpu *cpu, const gs_cpu_step *s, uint32_t rows)
 #pragma omp for schedule(static)
             for (uint64_t first = 0; first < n; first += GS_BLOCK_BYTES)
                 for (uint32_t c = 0; c < cut.chunks; c++)
-                    cpu->k->add(s->grad + first, cpu->outer + c * n + first, GS_MIN(GS_BLOCK_BYTES, n - first));
+                    cpu->k->add(s->grad + first, cpu->room[GS_CPU_OUTER].at + c * n + first,
+                                GS_MIN(GS_BLOCK_BYTES, n - first));
         }
     }
     gs_cpu__leave(before);
     return failed ? gs_fail(GS_EDEVICE, "device cpu: oneDNN could not multiply [%u, %u]' by [%u, %u]", rows,
-                            s->weight_rows, rows, s->weight_cols)
+                            s->weight.rows, rows, s->weight.cols)
                   : GS_OK;
 }
 
@@ -232,12 +234,12 @@ gs_status gs_cpu__outer(gs_cpu *cpu, const gs_cpu_step *s, uint32_t rows)
 {
     gs_cpu_step one = *s;
     gs_status st = GS_OK;
-    one.matrices = s->op == GS_OP_FAN_OUTER ? s->matrices : 1;
-    one.weight_rows = s->weight_rows / one.matrices;
-    for (uint32_t t = 0; t < one.matrices && st == GS_OK; t++) {
+    one.weight.matrices = s->op == GS_OP_FAN_OUTER ? s->weight.matrices : 1;
+    one.weight.rows = s->weight.rows / one.weight.matrices;
+    for (uint32_t t = 0; t < one.weight.matrices && st == GS_OK; t++) {
         st = outer_of_one(cpu, &one, rows);
-        one.b.p += one.weight_cols;
-        one.grad += (size_t)one.weight_rows * one.weight_cols;
+        one.b.p += one.weight.cols;
+        one.grad += (size_t)one.weight.rows * one.weight.cols;
     }
     return st;
 }

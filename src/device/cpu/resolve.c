@@ -76,9 +76,9 @@ static const gs_param *resolve_weight(const lookup *k)
     const uint32_t index = k->instr->b.index;
     assert(k->instr->b.kind == GS_FROM_PARAM && index < k->l->program->params);
     const gs_param *const param = &k->l->program->param[index];
-    k->step->weight = k->l->param[index];
-    k->step->weight_rows = param->rows;
-    k->step->weight_cols = param->cols;
+    k->step->weight.at = k->l->param[index];
+    k->step->weight.rows = param->rows;
+    k->step->weight.cols = param->cols;
     return param;
 }
 
@@ -91,9 +91,9 @@ static gs_status resolve_fan(const lookup *k, const gs_param *w)
     const uint32_t narrow = transposed ? dst : width_of(k, &k->instr->a);
     gs_status st = GS_OK;
     assert(w->rows % narrow == 0);
-    s->matrices = w->rows / narrow;
-    s->a_width = transposed ? s->matrices * w->cols : narrow;
-    s->dst = find_register(k, k->instr->dst, GS_F32, transposed ? narrow : s->matrices * w->cols, &st);
+    s->weight.matrices = w->rows / narrow;
+    s->a_width = transposed ? s->weight.matrices * w->cols : narrow;
+    s->dst = find_register(k, k->instr->dst, GS_F32, transposed ? narrow : s->weight.matrices * w->cols, &st);
     s->a.p = operand_register(k, &k->instr->a, GS_F32, s->a_width, &st);
     return st;
 }
@@ -119,7 +119,7 @@ static gs_status resolve_mix(const lookup *k)
     const gs_param *const w = resolve_weight(k);
     gs_status st = GS_OK;
     const bool transposed = s->op == GS_OP_MIX_T;
-    s->mix = (gs_cpu_mix){.weight = s->weight,
+    s->mix = (gs_cpu_mix){.weight = s->weight.at,
                           .from = transposed ? w->cols : w->rows,
                           .to = transposed ? w->rows : w->cols,
                           .from_stride = transposed ? 1 : w->cols,
@@ -153,8 +153,8 @@ static gs_status resolve_reduce(const lookup *k)
         return refuse(k, "the launch has no place for this gradient");
     const gs_param *const w = &k->l->program->param[k->instr->dst];
     s->grad = k->l->grad[k->instr->dst];
-    s->weight_rows = w->rows;
-    s->weight_cols = w->cols;
+    s->weight.rows = w->rows;
+    s->weight.cols = w->cols;
     if (s->op == GS_OP_COLSUM) {
         assert(w->rows == 1);
         s->a.p = operand_register(k, &k->instr->a, GS_F32, w->cols, &st);
@@ -164,9 +164,9 @@ static gs_status resolve_reduce(const lookup *k)
         return resolve_mix_outer(k, w);
     if (s->op == GS_OP_FAN_OUTER) {
         assert(w->rows % s->width == 0);
-        s->matrices = w->rows / s->width;
+        s->weight.matrices = w->rows / s->width;
         s->a.p = operand_register(k, &k->instr->a, GS_F32, s->width, &st);
-        s->b.p = operand_register(k, &k->instr->b, GS_F32, s->matrices * w->cols, &st);
+        s->b.p = operand_register(k, &k->instr->b, GS_F32, s->weight.matrices * w->cols, &st);
         return st;
     }
     s->a.p = operand_register(k, &k->instr->a, GS_F32, w->rows, &st);

@@ -50,11 +50,12 @@ uint64_t gs_cpu__sequence_floats(const gs_cpu *cpu, const gs_program *p, const g
 static gs_status open_sequence(sequence *q, gs_cpu *cpu, const gs_sequence_launch *l)
 {
     *q = (sequence){.cpu = cpu, .l = l, .tile_floats = tile_floats(l->width)};
-    if (cpu->sequence_floats < 2 * SORTED + GS_MAX((uint64_t)GS_CPU_ROUND, (uint64_t)cpu->threads) * q->tile_floats)
+    if (cpu->room[GS_CPU_SEQUENCE].floats <
+        2 * SORTED + GS_MAX((uint64_t)GS_CPU_ROUND, (uint64_t)cpu->threads) * q->tile_floats)
         return gs_fail(GS_EINVAL, "device cpu: an lstm of width %u that was not prepared for", l->width);
-    q->order = (uint32_t *)cpu->sequence;
+    q->order = (uint32_t *)cpu->room[GS_CPU_SEQUENCE].at;
     q->spare = q->order + SORTED;
-    q->tiles = cpu->sequence + 2 * SORTED;
+    q->tiles = cpu->room[GS_CPU_SEQUENCE].at + 2 * SORTED;
     return GS_OK;
 }
 

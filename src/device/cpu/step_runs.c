@@ -37,7 +37,7 @@ static bool collide(const gs_cpu_step *earlier, const gs_cpu_step *b, uint32_t r
 bool gs_cpu__stands_alone(const gs_cpu_step *s, uint32_t rows)
 {
     return (s->op == GS_OP_OUTER || s->op == GS_OP_FAN_OUTER) &&
-           !gs_cpu__outer_is_small(s->weight_rows, s->weight_cols, rows);
+           !gs_cpu__outer_is_small(s->weight.rows, s->weight.cols, rows);
 }
 
 static void cut_runs(gs_cpu_step *step, uint32_t n, uint32_t rows)
@@ -51,7 +51,7 @@ static void cut_runs(gs_cpu_step *step, uint32_t n, uint32_t rows)
             if (i < end)
                 break;
         }
-        step[first].run_end = end;
+        step[first].run.end = end;
     }
 }
 
@@ -87,23 +87,23 @@ static void find_blocks(gs_cpu_step *step, uint32_t first, uint32_t end)
         }
         if (gs_op_is_outer(step[i].op)) {
             step[i].partial = partial;
-            partial += gs_cpu__lot_floats(step[i].op, step[i].weight_rows, step[i].weight_cols);
+            partial += gs_cpu__lot_floats(step[i].op, step[i].weight.rows, step[i].weight.cols);
         }
         const uint64_t rows = BLOCK_BYTES / GS_MAX(row_bytes, 1u) / BLOCK_MIN * BLOCK_MIN;
-        step[i].cheap_end = stop;
-        step[i].block_rows = (uint32_t)GS_MAX(GS_MIN(rows, (uint64_t)BLOCK_MAX), (uint64_t)BLOCK_MIN);
+        step[i].run.cheap_end = stop;
+        step[i].run.block_rows = (uint32_t)GS_MAX(GS_MIN(rows, (uint64_t)BLOCK_MAX), (uint64_t)BLOCK_MIN);
         stop = GS_MAX(stop, i + 1); /* a product stands alone */
     }
-    step[first].run_partial = partial;
+    step[first].run.partial = partial;
 }
 
 /* Were partial sums of this size prepared for? */
 static bool has_room(const gs_cpu *cpu, const gs_cpu_step *first, uint32_t rows)
 {
     if (gs_cpu__stands_alone(first, rows))
-        return gs_cpu__outer_floats(first->weight_rows / GS_MAX(first->matrices, 1u), first->weight_cols) <=
-               cpu->outer_floats;
-    return gs_cpu__partial_floats(first->run_partial) <= cpu->partial_floats;
+        return gs_cpu__outer_floats(first->weight.rows / GS_MAX(first->weight.matrices, 1u), first->weight.cols) <=
+               cpu->room[GS_CPU_OUTER].floats;
+    return gs_cpu__partial_floats(first->run.partial) <= cpu->room[GS_CPU_PARTIAL].floats;
 }
 
 /* The step that makes the register, if it is a product whose only reader is instruction `reader`; else `reader`. */
@@ -151,8 +151,8 @@ uint32_t gs_cpu__find_runs(gs_cpu *cpu, const gs_vertex_launch *l)
     for (uint32_t i = 0; i < n; i++)
         join_products(cpu->step, l, i);
     cut_runs(cpu->step, n, l->rows);
-    for (uint32_t i = 0; i < n; i = cpu->step[i].run_end) {
-        find_blocks(cpu->step, i, cpu->step[i].run_end);
+    for (uint32_t i = 0; i < n; i = cpu->step[i].run.end) {
+        find_blocks(cpu->step, i, cpu->step[i].run.end);
         if (!has_room(cpu, &cpu->step[i], l->rows))
             return i;
     }

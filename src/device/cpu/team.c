@@ -18,6 +18,12 @@ int gs_cpu__enter(const gs_cpu *cpu, uint64_t tasks)
 
 void gs_cpu__leave(int before) { omp_set_num_threads(before); }
 
+float *gs_cpu__tile(const gs_cpu *cpu)
+{
+    const gs_cpu_room *const tiles = &cpu->room[GS_CPU_TILES];
+    return tiles->at + (uint64_t)omp_get_thread_num() * tiles->floats;
+}
+
 /* Pieces of a flat launch: one a thread, none for what one thread does as fast. */
 static uint64_t piece_bytes(const gs_cpu *cpu, uint64_t bytes)
 {

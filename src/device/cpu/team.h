@@ -8,6 +8,8 @@
  * where the launch is a single task: waking the others would cost more than a small task takes. */
 int gs_cpu__enter(const gs_cpu *cpu, uint64_t tasks);
 void gs_cpu__leave(int before);
+/* The calling thread's TILES. */
+float *gs_cpu__tile(const gs_cpu *cpu);
 
 gs_status gs_cpu__add_own(void *context, const gs_own_launch *l);
 gs_status gs_cpu__zero(void *context, void *memory, uint64_t bytes);

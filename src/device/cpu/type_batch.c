@@ -4,8 +4,6 @@
  * at a time, by one thread and in the order of the edges. So nothing depends on the number of threads, and a large type
  * is many threads' work.
  */
-#include <omp.h>
-
 #include "base/size.h"
 #include "device/cpu/edge_program.h"
 #include "device/cpu/team.h"
@@ -77,8 +75,7 @@ static void keep_piece(const outer_task *k, uint32_t piece)
                                    .kept = {k->kept[0], k->kept[1]},
                                    .place = k->place,
                                    .place_first = k->from,
-                                   .scratch =
-                                       k->cpu->edge_scratch + (uint64_t)omp_get_thread_num() * k->cpu->edge_floats};
+                                   .scratch = gs_cpu__tile(k->cpu)};
     k->cpu->k->edge_program(&k->plan, &work);
 }
 
@@ -122,10 +119,10 @@ static gs_status run_outer(gs_cpu *cpu, const gs_edge_program_launch *l, uint32_
         return gs_fail(GS_EINVAL, "stage \"%s\", sum %u: no gradient of matrices that these rows fit", l->stage->name,
                        index);
     const uint32_t most = portion_edges((uint64_t)k.in + k.out);
-    if (cpu->kept_floats < gs_cpu__kept_floats(l->stage))
+    if (cpu->room[GS_CPU_KEPT].floats < gs_cpu__kept_floats(l->stage))
         return gs_fail(GS_EINVAL, "stage \"%s\": not prepared for outer products of edges", l->stage->name);
     k.grad = l->grad[m->weight];
-    k.kept[0] = cpu->kept;
+    k.kept[0] = cpu->room[GS_CPU_KEPT].at;
     k.kept[1] = k.kept[0] + (uint64_t)most * k.in;
     k.type = (uint32_t *)(void *)(k.kept[1] + (uint64_t)most * k.out);
     k.order = k.type + most;

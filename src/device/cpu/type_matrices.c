@@ -21,7 +21,7 @@ uint64_t gs_cpu__transposed_matrix_floats(const gs_program *p, const gs_stage *s
 const float *gs_cpu__transposed_matrices(const gs_cpu *cpu, const gs_edge_program_launch *l, const gs_instr *in)
 {
     const gs_stage *const stage = l->stage;
-    const float *at = cpu->matrices;
+    const float *at = cpu->room[GS_CPU_MATRICES].at;
     for (const gs_instr *i = stage->edge_instr; i < in; i++)
         if (is_transposed(stage, i, l->program->params))
             at += gs_param_elements(&l->program->param[i->b.index]);
@@ -31,7 +31,7 @@ const float *gs_cpu__transposed_matrices(const gs_cpu *cpu, const gs_edge_progra
 void gs_cpu__transpose_matrices(gs_cpu *cpu, const gs_edge_program_launch *l)
 {
     const gs_stage *const stage = l->stage;
-    if (cpu->matrix_floats < gs_cpu__transposed_matrix_floats(l->program, stage) || l->param == NULL ||
+    if (cpu->room[GS_CPU_MATRICES].floats < gs_cpu__transposed_matrix_floats(l->program, stage) || l->param == NULL ||
         (cpu->in_pass && cpu->matrix_stage == stage))
         return;
     for (uint32_t k = 0; k < stage->edge_instrs; k++) {
@@ -41,7 +41,8 @@ void gs_cpu__transpose_matrices(gs_cpu *cpu, const gs_edge_program_launch *l)
         const gs_param *const w = &l->program->param[i->b.index];
         const uint32_t in = stage->edge_reg[i->dst].width, out = w->cols;
         const float *const from = l->param[i->b.index];
-        float *const to = cpu->matrices + (gs_cpu__transposed_matrices(cpu, l, i) - cpu->matrices);
+        float *const all = cpu->room[GS_CPU_MATRICES].at;
+        float *const to = all + (gs_cpu__transposed_matrices(cpu, l, i) - all);
         for (uint64_t m = 0; m + in <= w->rows; m += in)
             for (uint32_t r = 0; r < in; r++)
                 for (uint32_t c = 0; c < out; c++)

@@ -219,10 +219,10 @@ static void run_part(tile *t, uint32_t first, uint32_t end, const share *part)
             i++;
             continue;
         }
-        for (uint32_t r = 0; r < part->rows; r += step[i].block_rows)
-            for (uint32_t s = i; s < step[i].cheap_end; s++)
-                run_cheap(t, &step[s], part, part->first + r, GS_MIN(step[i].block_rows, part->rows - r));
-        i = step[i].cheap_end;
+        for (uint32_t r = 0; r < part->rows; r += step[i].run.block_rows)
+            for (uint32_t s = i; s < step[i].run.cheap_end; s++)
+                run_cheap(t, &step[s], part, part->first + r, GS_MIN(step[i].run.block_rows, part->rows - r));
+        i = step[i].run.cheap_end;
     }
 }
 
@@ -248,10 +248,10 @@ static bool run_outer(const tile *t, const gs_cpu_step *s, const share *strip, b
     if (s->op != GS_OP_MIX_OUTER)
         return gs_cpu__outer_rows(s, strip->first, strip->rows, sum, adds);
     if (!adds)
-        memset(sum, 0, (size_t)s->weight_rows * s->weight_cols * sizeof(*sum));
-    t->cpu->k->mix_outer(sum, s->a.p + (size_t)strip->first * s->weight_rows * s->mix.each,
-                         s->b.p + (size_t)strip->first * s->weight_cols * s->mix.each, strip->rows, s->weight_rows,
-                         s->weight_cols, s->mix.each);
+        memset(sum, 0, (size_t)s->weight.rows * s->weight.cols * sizeof(*sum));
+    t->cpu->k->mix_outer(sum, s->a.p + (size_t)strip->first * s->weight.rows * s->mix.each,
+                         s->b.p + (size_t)strip->first * s->weight.cols * s->mix.each, strip->rows, s->weight.rows,
+                         s->weight.cols, s->mix.each);
     return true;
 }
 
@@ -280,7 +280,8 @@ static void run_lot(tile *t, uint32_t first, uint32_t end, uint32_t lot, uint32_
     const gs_cpu_step *const step = t->cpu->step;
     const uint32_t from = (uint32_t)((uint64_t)t->strips * lot / lots),
                    to = (uint32_t)((uint64_t)t->strips * (lot + 1) / lots);
-    share strip = {.partial = t->cpu->partial + lot * step[first].run_partial, .metrics = &t->cpu->lot_metrics[lot]};
+    share strip = {.partial = t->cpu->room[GS_CPU_PARTIAL].at + lot * step[first].run.partial,
+                   .metrics = &t->cpu->lot_metrics[lot]};
 
     *strip.metrics = (gs_metrics){0};
     for (uint32_t i = first; i < end; i++)
@@ -299,10 +300,10 @@ static uint64_t place_in_lot(const gs_cpu_step *s, uint64_t element, uint64_t *n
 {
     if (s->op != GS_OP_FAN_OUTER)
         return element;
-    const uint64_t row = element / s->weight_cols, column = element % s->weight_cols,
-                   rows = s->weight_rows / s->matrices;
-    *n = GS_MIN(*n, s->weight_cols - column);
-    return (row % rows * s->matrices + row / rows) * s->weight_cols + column;
+    const uint64_t row = element / s->weight.cols, column = element % s->weight.cols,
+                   rows = s->weight.rows / s->weight.matrices;
+    *n = GS_MIN(*n, s->weight.cols - column);
+    return (row % rows * s->weight.matrices + row / rows) * s->weight.cols + column;
 }
 
 /* Rows [row, end) of a gradient whose sums lie transposed. */
@@ -312,11 +313,12 @@ static void add_transposed_lots(const gs_cpu *cpu, const gs_cpu_step *s, uint64_
     float sum[SUM_ROWS];
     for (uint64_t rows; row < end; row += rows) {
         rows = GS_MIN(end - row, (uint64_t)SUM_ROWS);
-        for (uint64_t c = 0; c < s->weight_cols; c++) {
+        for (uint64_t c = 0; c < s->weight.cols; c++) {
             memset(sum, 0, sizeof(sum));
-            cpu->k->add_rows(sum, cpu->partial + s->partial + c * s->weight_rows + row, stride, lots, rows);
+            cpu->k->add_rows(sum, cpu->room[GS_CPU_PARTIAL].at + s->partial + c * s->weight.rows + row, stride, lots,
+                             rows);
             for (uint64_t r = 0; r < rows; r++)
-                s->grad[(row + r) * s->weight_cols + c] += sum[r];
+                s->grad[(row + r) * s->weight.cols + c] += sum[r];
         }
     }
 }
@@ -326,14 +328,14 @@ static void add_lots(const gs_cpu *cpu, const gs_cpu_step *s, uint64_t stride, u
                      uint64_t n)
 {
     if (gs_cpu__outer_is_transposed(s)) { /* rows that begin here */
-        add_transposed_lots(cpu, s, stride, lots, gs_div_up(first, s->weight_cols),
-                            gs_div_up(first + n, s->weight_cols));
+        add_transposed_lots(cpu, s, stride, lots, gs_div_up(first, s->weight.cols),
+                            gs_div_up(first + n, s->weight.cols));
         return;
     }
     for (uint64_t at = first, some; at < first + n; at += some) {
         some = first + n - at;
         const uint64_t from = place_in_lot(s, at, &some);
-        cpu->k->add_rows(s->grad + at, cpu->partial + s->partial + from, stride, lots, some);
+        cpu->k->add_rows(s->grad + at, cpu->room[GS_CPU_PARTIAL].at + s->partial + from, stride, lots, some);
     }
 }
 
@@ -341,18 +343,18 @@ static void add_lots(const gs_cpu *cpu, const gs_cpu_step *s, uint64_t stride, u
 static void finish_run(const tile *t, uint32_t first, uint32_t end, uint32_t lots)
 {
     const gs_cpu *const cpu = t->cpu;
-    const uint64_t stride = cpu->step[first].run_partial;
+    const uint64_t stride = cpu->step[first].run.partial;
     for (uint32_t i = first; i < end; i++) {
         const gs_cpu_step *const s = &cpu->step[i];
         for (uint32_t c = 0; s->op == GS_OP_COLSUM && c < s->width; c++) {
             double sum = 0;
             for (uint32_t lot = 0; lot < lots; lot++)
-                sum += (double)cpu->partial[lot * stride + s->partial + c];
+                sum += (double)cpu->room[GS_CPU_PARTIAL].at[lot * stride + s->partial + c];
             s->grad[c] += (float)sum;
         }
         for (uint32_t lot = 0; s->statistic != NULL && lot < lots; lot++)
             for (uint32_t c = 0; c < 2 * s->width; c++)
-                s->statistic[c] += moments_of(cpu->partial + lot * stride, s)[c];
+                s->statistic[c] += moments_of(cpu->room[GS_CPU_PARTIAL].at + lot * stride, s)[c];
     }
     gs_metrics *const m = t->l->metrics;
     for (uint32_t lot = 0; m != NULL && lot < lots; lot++) {
@@ -367,7 +369,7 @@ static void finish_run(const tile *t, uint32_t first, uint32_t end, uint32_t lot
 static void run_parallel(tile *t, uint32_t first, uint32_t end)
 {
     const gs_cpu *const cpu = t->cpu;
-    const uint64_t stride = cpu->step[first].run_partial;
+    const uint64_t stride = cpu->step[first].run.partial;
     const uint32_t lots = GS_MIN(t->strips, gs_cpu__most_lots(stride));
     const int before = gs_cpu__enter(cpu, lots);
 #pragma omp parallel
@@ -377,7 +379,7 @@ static void run_parallel(tile *t, uint32_t first, uint32_t end)
             run_lot(t, first, end, lot, lots);
         for (uint32_t i = first; i < end; i++) {
             const gs_cpu_step *const s = &cpu->step[i];
-            const uint64_t n = gs_op_is_outer(s->op) ? (uint64_t)s->weight_rows * s->weight_cols : 0;
+            const uint64_t n = gs_op_is_outer(s->op) ? (uint64_t)s->weight.rows * s->weight.cols : 0;
 #pragma omp for schedule(static) nowait
             for (uint64_t at = 0; at < n; at += PIECE_FLOATS)
                 add_lots(cpu, s, stride, lots, at, GS_MIN(PIECE_FLOATS, n - at));
@@ -405,7 +407,7 @@ gs_status gs_cpu__run_vertex(void *context, const gs_vertex_launch *l)
     gs_cpu__transpose_weights(cpu, l);
 
     for (uint32_t i = 0, end; i < l->stage->instrs && st == GS_OK; i = end) {
-        end = cpu->step[i].run_end;
+        end = cpu->step[i].run.end;
         if (gs_cpu__stands_alone(&cpu->step[i], l->rows))
             st = gs_cpu__outer(cpu, &cpu->step[i], l->rows);
         else

@@ -13,6 +13,4 @@ for i, path in enumerate(texts):
     lines.append("};")
     rows.append(f'    {{"{path.stem}", text_{i}, sizeof(text_{i})}},')
 lines += ["", "const gs_zoo_text gs_model__zoo[] = {", *rows, "    {0},", "};", ""]
-lines += ["const char *const gs_model__zoo_names[] = {"]
-lines += [f'    "{path.stem}",' for path in texts] + ["    0,", "};", ""]
 out.write_text("\n".join(lines))

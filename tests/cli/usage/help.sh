@@ -1,5 +1,4 @@
-# Help of every command exits 0, and names every option of the contract, as one
-# that can be used or as one that is not there yet.
+# Help of every command exits 0, and names every option of the contract.
 has()
 {
     local command=$1 option
@@ -29,7 +28,7 @@ machine='--device --matmul --device-memory --host-memory --threads --spill --spi
 --no-fuse --no-batch --no-hoist --topology --no-chain --io-timeout'
 learning='--epochs --optimizer --lr --weight-decay --seed --init --eval-every'
 results='--save --logits --metrics --trace'
-later='--checkpoint --checkpoint-every --resume'
+checkpoints='--checkpoint --checkpoint-every --resume'
 has generate --vertices --edges --features --classes --seed
 has partition --format --parts --method --memory --feature-type --random-features --undirected --seed --force
 has info --json
@@ -37,10 +36,10 @@ has verify
 has model --dot --layers --hidden --heads --features --edge-types --no-move --no-fuse
 # shellcheck disable=SC2086 # lists of words
 {
-    has plan --json $model $machine $learning $results $later
-    has train $model $machine $learning $results $later
+    has plan --json $model $machine $learning $results $checkpoints
+    has train $model $machine $learning $results $checkpoints
     has predict --weights --logits $model $machine
-    has 'bench train' --json $model $machine $learning $results $later
+    has 'bench train' --json $model $machine $learning $results
 }
 has 'bench limits' --dir --json
 # The defaults are the contract's.

@@ -1,0 +1,233 @@
+#include "train/checkpoint_folder.h"
+
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <stdbool.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/file.h>
+#include <sys/random.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "base/alloc.h"
+#include "base/file.h"
+#include "base/size.h"
+
+#define PREFIX "epoch-"
+#define DIGITS 10
+#define MAKING ".making-"
+
+/* ---- names --------------------------------------------------------------- */
+
+/* The epoch of a checkpoint's name; 0 for other names. */
+static uint32_t epoch_of(const char *name)
+{
+    const size_t n = sizeof(PREFIX) - 1;
+
+    if (strncmp(name, PREFIX, n) != 0 || strlen(name + n) != DIGITS || strspn(name + n, "0123456789") != DIGITS)
+        return 0;
+    const unsigned long long v = strtoull(name + n, NULL, 10);
+    return v <= UINT32_MAX ? (uint32_t)v : 0;
+}
+
+char *gs_checkpoint_dir(const char *path, uint32_t epoch)
+{
+    char name[sizeof(PREFIX) + DIGITS + 1];
+    snprintf(name, sizeof(name), PREFIX "%0*u", DIGITS, epoch);
+    return gs_path_join(path, name);
+}
+
+/* Calls `visit` for every name, as long as it gives GS_OK. */
+static gs_status each(const char *path, gs_status (*visit)(void *context, const char *name), void *context)
+{
+    DIR *const dir = opendir(path);
+    const struct dirent *entry;
+    gs_status st = GS_OK;
+
+    if (dir == NULL)
+        return gs_fail_errno(errno, "%s: cannot list", path);
+    while (st == GS_OK && (errno = 0, entry = readdir(dir)) != NULL)
+        st = visit(context, entry->d_name);
+    if (st == GS_OK && errno != 0)
+        st = gs_fail_errno(errno, "%s: cannot list", path);
+    closedir(dir);
+    return st;
+}
+
+struct newest {
+    uint64_t before;
+    uint32_t epoch;
+};
+
+static gs_status see_newest(void *context, const char *name)
+{
+    struct newest *const n = context;
+    const uint32_t epoch = epoch_of(name);
+    if (epoch < n->before)
+        n->epoch = GS_MAX(n->epoch, epoch);
+    return GS_OK;
+}
+
+gs_status gs_checkpoint_before(const char *path, uint64_t before, uint32_t *epoch)
+{
+    struct newest n = {.before = before};
+    const gs_status st = each(path, see_newest, &n);
+    if (st == GS_OK)
+        *epoch = n.epoch;
+    return st;
+}
+
+/* ---- removing ------------------------------------------------------------ */
+
+struct keep {
+    const char *path;
+    uint32_t epoch[2];
+};
+
+/* A new folder in `path`, whose name nobody can have made before. */
+static gs_status make_folder(char **out, const char *path)
+{
+    char name[sizeof(MAKING) + 16];
+    uint64_t word = 0;
+
+    if (getrandom(&word, sizeof(word), 0) != sizeof(word))
+        return gs_fail_errno(errno, "%s: no random name", path);
+    snprintf(name, sizeof(name), MAKING "%016llx", (unsigned long long)word);
+    char *const dir = gs_path_join(path, name);
+    if (dir == NULL)
+        return gs_fail(GS_ENOMEM, "%s: out of memory", path);
+    if (mkdir(dir, 0777) != 0) {
+        const gs_status st = gs_fail_errno(errno, "%s: cannot make the folder", dir);
+        gs_free(dir);
+        return st;
+    }
+    *out = dir;
+    return GS_OK;
+}
+
+/* First out of sight: what is half removed must not look like a checkpoint. */
+static gs_status remove_checkpoint(const char *path, const char *dir)
+{
+    char *away = NULL;
+    gs_status st = make_folder(&away, path);
+
+    if (st != GS_OK)
+        return st;
+    if (rename(dir, away) != 0)
+        st = gs_fail_errno(errno, "%s: cannot be removed", dir);
+    const gs_status removed = gs_remove_tree(away);
+    gs_free(away);
+    return st != GS_OK ? st : removed;
+}
+
+static gs_status remove_other(void *context, const char *name)
+{
+    const struct keep *const k = context;
+    const uint32_t epoch = epoch_of(name);
+    gs_status st = GS_OK;
+
+    if (epoch == 0 || epoch == k->epoch[0] || epoch == k->epoch[1])
+        return GS_OK;
+    char *const dir = gs_path_join(k->path, name);
+    st = dir == NULL ? gs_fail(GS_ENOMEM, "%s: out of memory", k->path) : remove_checkpoint(k->path, dir);
+    gs_free(dir);
+    return st;
+}
+
+static gs_status remove_making(void *context, const char *name)
+{
+    gs_status st;
+
+    if (strncmp(name, MAKING, sizeof(MAKING) - 1) != 0)
+        return GS_OK;
+    char *const dir = gs_path_join(context, name);
+    st = dir == NULL ? gs_fail(GS_ENOMEM, "%s: out of memory", (const char *)context) : gs_remove_tree(dir);
+    gs_free(dir);
+    return st;
+}
+
+/* ---- the folder ---------------------------------------------------------- */
+
+gs_status gs_checkpoint_folder_open(gs_checkpoint_folder *f, const char *path)
+{
+    gs_checkpoint_folder made = {.fd = -1};
+    gs_status st = gs_mkdir(path);
+
+    if (st != GS_OK)
+        return st;
+    if ((made.path = gs_strdup(path)) == NULL)
+        return gs_fail(GS_ENOMEM, "%s: out of memory", path);
+    made.fd = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    if (made.fd < 0)
+        st = gs_fail_errno(errno, "%s: cannot open", path);
+    else if (flock(made.fd, LOCK_EX | LOCK_NB) != 0 && errno == EWOULDBLOCK)
+        st = gs_fail(GS_EEXIST, "%s: another run writes its checkpoints there; name another folder", path);
+    else
+        st = each(path, remove_making, made.path); /* a file system without locks has none to refuse */
+    if (st != GS_OK)
+        gs_checkpoint_folder_close(&made);
+    else
+        *f = made;
+    return st;
+}
+
+void gs_checkpoint_folder_close(gs_checkpoint_folder *f)
+{
+    if (f->fd >= 0)
+        close(f->fd);
+    gs_free(f->path);
+    *f = (gs_checkpoint_folder)GS_CHECKPOINT_FOLDER_NONE;
+}
+
+/* ---- a new one ----------------------------------------------------------- */
+
+gs_status gs_checkpoint_begin(const gs_checkpoint_folder *f, char **dir) { return make_folder(dir, f->path); }
+
+static gs_status sync_folder(int fd, const char *path)
+{
+    /* EINVAL: the file system cannot sync folders; nothing more can be done. */
+    return fsync(fd) != 0 && errno != EINVAL ? gs_fail_errno(errno, "%s: sync failed", path) : GS_OK;
+}
+
+static gs_status sync_dir(const char *dir)
+{
+    const int fd = open(dir, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+
+    if (fd < 0)
+        return gs_fail_errno(errno, "%s: cannot open", dir);
+    const gs_status st = sync_folder(fd, dir);
+    close(fd);
+    return st;
+}
+
+gs_status gs_checkpoint_finish(const gs_checkpoint_folder *f, const char *dir, uint32_t epoch, uint32_t previous)
+{
+    struct keep keep = {f->path, {epoch, previous}};
+    char *const to = gs_checkpoint_dir(f->path, epoch);
+    gs_status st = sync_dir(dir);
+
+    if (to == NULL)
+        st = gs_fail(GS_ENOMEM, "%s: out of memory", f->path);
+    if (st == GS_OK && gs_path_exists(to)) /* damaged, or of the same epoch with other weights */
+        st = remove_checkpoint(f->path, to);
+    if (st == GS_OK && rename(dir, to) != 0)
+        st = gs_fail_errno(errno, "%s: cannot rename to %s", dir, to);
+    if (st == GS_OK)
+        st = sync_folder(f->fd, f->path);
+    gs_free(to);
+    if (st == GS_OK) /* what cannot be removed is tried again behind the next one */
+        (void)each(f->path, remove_other, &keep);
+    return st;
+}
+
+void gs_checkpoint_abandon(const char *dir)
+{
+    char error[2048];
+
+    snprintf(error, sizeof(error), "%s", gs_last_error());
+    if (gs_remove_tree(dir) != GS_OK && error[0] != '\0')
+        (void)gs_fail(GS_EIO, "%s", error);
+}

@@ -1,0 +1,98 @@
+#include "train/checkpoint_options.h"
+
+#include <stdio.h>
+#include <string.h>
+
+#include "base/hash.h"
+#include "base/size.h"
+#include "model/model.h" /* GS_MODEL_BASES */
+
+typedef enum kind { COUNT, REAL, LONG, TEXT, FILE_NAME } kind;
+
+/* Not here: the model, whose text counts and not its name; what says how much is trained (epochs), where results go,
+ * and what keeps numbers up to rounding at least. */
+static const struct {
+    const char *name;
+    kind kind;
+    size_t field;
+} table[] = {
+#define ROW(name, kind) {#name, kind, offsetof(gs_train_options, name)}
+    ROW(layers, COUNT),        ROW(hidden, COUNT),    ROW(heads, COUNT),    ROW(bases, COUNT),
+    ROW(activation, TEXT),     ROW(dropout, REAL),    ROW(input_dropout, REAL), ROW(optimizer, TEXT),
+    ROW(lr, REAL),             ROW(weight_decay, REAL), ROW(seed, LONG),    ROW(eval_every, COUNT),
+    ROW(matmul, TEXT),         ROW(spill_type, TEXT), ROW(init, FILE_NAME),
+#undef ROW
+};
+
+_Static_assert(GS_ARRAY_LEN(table) <= GS_CHECKPOINT_OPTIONS, "options of a checkpoint");
+
+void gs_checkpoint_list_options(gs_checkpoint *c)
+{
+    c->options = GS_ARRAY_LEN(table);
+    for (uint32_t k = 0; k < GS_ARRAY_LEN(table); k++)
+        c->option[k] = (gs_checkpoint_option){.name = table[k].name,
+                                              .is_text = table[k].kind != COUNT && table[k].kind != REAL};
+}
+
+/* Numbers of 64 bits are text, as JSON's hold 53; of a file's name its checksum stands for it. */
+static void take(gs_checkpoint_option *to, size_t k, const gs_train_options *o)
+{
+    const void *const field = (const char *)o + table[k].field;
+    const char *const text = table[k].kind == TEXT || table[k].kind == FILE_NAME ? *(const char *const *)field : NULL;
+
+    switch (table[k].kind) {
+    case COUNT:
+        to->number = *(const uint32_t *)field;
+        if (table[k].field == offsetof(gs_train_options, bases) && o->bases == 0)
+            to->number = GS_MODEL_BASES;
+        break;
+    case REAL:
+        to->number = *(const double *)field;
+        break;
+    case LONG:
+        snprintf(to->text, sizeof(to->text), "%llu", (unsigned long long)*(const uint64_t *)field);
+        break;
+    case TEXT:
+        snprintf(to->text, sizeof(to->text), "%s", text != NULL ? text : "");
+        break;
+    case FILE_NAME:
+        if (text != NULL)
+            snprintf(to->text, sizeof(to->text), "%016llx", (unsigned long long)gs_hash64(text, strlen(text)));
+        break;
+    }
+}
+
+void gs_checkpoint_take_options(gs_checkpoint *c, const gs_train_options *o)
+{
+    gs_checkpoint_list_options(c);
+    for (uint32_t k = 0; k < GS_ARRAY_LEN(table); k++)
+        take(&c->option[k], k, o);
+}
+
+static gs_status differs(size_t k, const gs_checkpoint_option *mine, const gs_checkpoint_option *other,
+                         const char *path)
+{
+    if (table[k].kind == FILE_NAME)
+        return gs_fail(GS_EINVAL, ".%s: the checkpoint %s has weights of its own, and was begun with %s; leave it out",
+                       mine->name, path, other->text[0] != '\0' ? "another file" : "none");
+    if (mine->is_text)
+        return gs_fail(GS_EINVAL, ".%s %s: the checkpoint %s is of a run with %s; give that, or train anew", mine->name,
+                       mine->text, path, other->text);
+    return gs_fail(GS_EINVAL, ".%s %.17g: the checkpoint %s is of a run with %.17g; give that, or train anew",
+                   mine->name, mine->number, path, other->number);
+}
+
+gs_status gs_checkpoint_match_options(const gs_checkpoint *c, const gs_train_options *o, const char *path)
+{
+    gs_checkpoint mine = {0};
+
+    gs_checkpoint_take_options(&mine, o);
+    for (uint32_t k = 0; k < mine.options; k++) {
+        const gs_checkpoint_option *const a = &mine.option[k], *const b = &c->option[k];
+        if (table[k].kind == FILE_NAME && a->text[0] == '\0')
+            continue; /* the first weights are not needed any more */
+        if (a->is_text ? strcmp(a->text, b->text) != 0 : a->number != b->number)
+            return differs(k, a, b, path);
+    }
+    return GS_OK;
+}

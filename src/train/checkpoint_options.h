@@ -1,0 +1,16 @@
+/* checkpoint_options.h - the options that change numbers: a checkpoint is of a run with these, and no other goes on
+ * from it. All others may differ; which of those keep bits is on docs/design/results.md. */
+#ifndef GS_TRAIN_CHECKPOINT_OPTIONS_H
+#define GS_TRAIN_CHECKPOINT_OPTIONS_H
+
+#include "gnnstream.h"
+#include "train/checkpoint_text.h"
+
+/* Names and kinds, without values: what a text is read into. */
+void gs_checkpoint_list_options(gs_checkpoint *c);
+/* With the run's values. */
+void gs_checkpoint_take_options(gs_checkpoint *c, const gs_train_options *o);
+/* GS_EINVAL names the field that differs, and both values. `path`: the checkpoint, for the message. */
+gs_status gs_checkpoint_match_options(const gs_checkpoint *c, const gs_train_options *o, const char *path);
+
+#endif /* GS_TRAIN_CHECKPOINT_OPTIONS_H */

@@ -1,0 +1,338 @@
+#include "train/checkpoint_text.h"
+
+#include <cjson/cJSON.h>
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/alloc.h"
+#include "base/hash.h"
+#include "base/size.h"
+
+#define FORMAT "gnnstream checkpoint"
+#define VERSION 1
+#define HEX_DIGITS 16u
+#define TAIL "\"\n}\n" /* behind the digits of the checksum, which end the text */
+#define TAIL_BYTES (sizeof(TAIL) - 1)
+#define SEAL_BYTES (HEX_DIGITS + TAIL_BYTES)
+#define MOST_EXACT 9007199254740992.0 /* 2^53: JSON numbers are doubles */
+#define MOST_RATE 1e18                /* of anything that costs */
+
+/* ---- the seal ------------------------------------------------------------ */
+
+void gs_checkpoint_seal(char *text, uint64_t bytes)
+{
+    char digits[HEX_DIGITS + 1];
+
+    snprintf(digits, sizeof(digits), "%016llx", (unsigned long long)gs_hash64(text, bytes - SEAL_BYTES));
+    memcpy(text + bytes - SEAL_BYTES, digits, HEX_DIGITS);
+}
+
+static bool parse_hex(uint64_t *out, const char *digits)
+{
+    char own[HEX_DIGITS + 1] = {0};
+
+    memcpy(own, digits, HEX_DIGITS);
+    if (strspn(own, "0123456789abcdef") != HEX_DIGITS)
+        return false;
+    *out = strtoull(own, NULL, 16);
+    return true;
+}
+
+static gs_status check_seal(const char *text, uint64_t bytes, const char *path)
+{
+    uint64_t said;
+
+    if (bytes < SEAL_BYTES || memcmp(text + bytes - TAIL_BYTES, TAIL, TAIL_BYTES) != 0 ||
+        !parse_hex(&said, text + bytes - SEAL_BYTES))
+        return gs_fail(GS_EFORMAT, "%s: does not end with a checksum", path);
+    if (said != gs_hash64(text, bytes - SEAL_BYTES))
+        return gs_fail(GS_EFORMAT, "%s: checksum mismatch", path);
+    return GS_OK;
+}
+
+/* ---- writing ------------------------------------------------------------- */
+
+static bool add_hex(cJSON *to, const char *key, uint64_t v)
+{
+    char digits[HEX_DIGITS + 1];
+    snprintf(digits, sizeof(digits), "%016llx", (unsigned long long)v);
+    return cJSON_AddStringToObject(to, key, digits) != NULL;
+}
+
+static bool add_number(cJSON *to, const char *key, double v) { return cJSON_AddNumberToObject(to, key, v) != NULL; }
+
+static bool add_text(cJSON *to, const char *key, const char *text)
+{
+    return cJSON_AddStringToObject(to, key, text) != NULL;
+}
+
+static bool add_options(cJSON *root, const gs_checkpoint *c)
+{
+    cJSON *const to = cJSON_AddObjectToObject(root, "options");
+    bool ok = to != NULL;
+
+    for (uint32_t k = 0; ok && k < c->options; k++) {
+        const gs_checkpoint_option *const o = &c->option[k];
+        ok = o->is_text ? add_text(to, o->name, o->text) : add_number(to, o->name, o->number);
+    }
+    return ok;
+}
+
+static bool add_cost(cJSON *to, const gs_cost *c)
+{
+    cJSON *const cost = cJSON_AddObjectToObject(to, "cost");
+    cJSON *const kinds = cost == NULL ? NULL : cJSON_AddArrayToObject(cost, "seconds");
+    cJSON *const sources = kinds == NULL ? NULL : cJSON_AddArrayToObject(cost, "sources");
+    bool ok = sources != NULL;
+
+    for (int k = 0; ok && k < GS_WORK_KINDS; k++) {
+        cJSON *const row = cJSON_CreateDoubleArray(c->seconds[k], GS_WORK_AMOUNTS);
+        ok = row != NULL && cJSON_AddItemToArray(kinds, row) &&
+             cJSON_AddItemToArray(sources, cJSON_CreateNumber(c->source[k]));
+    }
+    return ok && add_number(cost, "disk_source", c->disk_source) && add_number(cost, "read_bps", c->read_bps) &&
+           add_number(cost, "write_bps", c->write_bps) &&
+           add_number(cost, "request_seconds", c->request_seconds) &&
+           add_number(cost, "latency_seconds", c->latency_seconds);
+}
+
+static bool add_plan(cJSON *root, const gs_checkpoint *c)
+{
+    cJSON *const to = cJSON_AddObjectToObject(root, "plan");
+    return to != NULL && add_hex(to, "id", c->plan_id) && add_text(to, "maker", c->maker) &&
+           add_text(to, "device", c->device) && add_number(to, "host_memory", (double)c->host_memory) &&
+           add_number(to, "device_memory", (double)c->device_memory) &&
+           add_number(to, "process_bytes", (double)c->process_bytes) && add_cost(to, &c->cost);
+}
+
+static bool add_so_far(cJSON *root, const gs_checkpoint *c)
+{
+    cJSON *const to = cJSON_AddObjectToObject(root, "so_far");
+    return to != NULL && add_number(to, "seconds", c->seconds) &&
+           add_number(to, "read_bytes", (double)c->read_bytes) &&
+           add_number(to, "written_bytes", (double)c->written_bytes) &&
+           add_number(to, "metrics_bytes", (double)c->lines_bytes) &&
+           add_hex(to, "metrics_checksum", c->lines_checksum);
+}
+
+static bool add_sections(cJSON *root, const gs_checkpoint *c)
+{
+    cJSON *const to = cJSON_AddObjectToObject(root, "sections");
+    bool ok = to != NULL;
+
+    for (uint32_t k = 0; ok && k < c->sections; k++) {
+        cJSON *const section = cJSON_AddObjectToObject(to, c->section[k].name);
+        ok = section != NULL && add_number(section, "bytes", (double)c->section[k].bytes) &&
+             add_hex(section, "checksum", c->section[k].checksum);
+    }
+    return ok;
+}
+
+gs_status gs_checkpoint_format(char **text, uint64_t *bytes, const gs_checkpoint *c)
+{
+    cJSON *const root = cJSON_CreateObject();
+    char *printed = NULL, *own = NULL;
+
+    if (root != NULL && add_text(root, "format", FORMAT) && add_number(root, "version", VERSION) &&
+        add_number(root, "epoch", c->epoch) && add_number(root, "steps", (double)c->steps) &&
+        add_hex(root, "store", c->store_id) && add_hex(root, "model", c->model_id) && add_options(root, c) &&
+        add_so_far(root, c) && add_plan(root, c) && add_sections(root, c) && add_hex(root, "checksum", 0))
+        printed = cJSON_Print(root);
+    cJSON_Delete(root);
+    const size_t length = printed == NULL ? 0 : strlen(printed);
+    if (printed != NULL && (own = gs_malloc(length + 2)) != NULL) {
+        memcpy(own, printed, length);
+        memcpy(own + length, "\n", 2);
+        gs_checkpoint_seal(own, length + 1);
+        *text = own;
+        *bytes = length + 1;
+    }
+    cJSON_free(printed);
+    return own != NULL ? GS_OK : gs_fail(GS_ENOMEM, "no memory for the text of a checkpoint");
+}
+
+/* ---- reading ------------------------------------------------------------- */
+
+/* After a first failure `st` says so, and every take gives 0 or "". */
+typedef struct reader {
+    const char *path;
+    gs_status st;
+} reader;
+
+static const cJSON *item(reader *r, const cJSON *object, const char *key, bool good)
+{
+    const cJSON *const found = cJSON_GetObjectItemCaseSensitive(object, key);
+
+    if (r->st == GS_OK && (found == NULL || !good))
+        r->st = gs_fail(GS_EFORMAT, "%s: \"%s\" is missing or cannot be so", r->path, key);
+    return found;
+}
+
+static double take_real(reader *r, const cJSON *object, const char *key, double least, double most)
+{
+    const cJSON *const found = cJSON_GetObjectItemCaseSensitive(object, key);
+    const bool good = cJSON_IsNumber(found) && found->valuedouble >= least && found->valuedouble <= most;
+    (void)item(r, object, key, good);
+    return good ? found->valuedouble : 0;
+}
+
+static uint64_t take_whole(reader *r, const cJSON *object, const char *key, double most)
+{
+    const double v = take_real(r, object, key, 0, most);
+    (void)item(r, object, key, v == floor(v));
+    return (uint64_t)v;
+}
+
+static void take_text(reader *r, const cJSON *object, const char *key, char *out, size_t capacity)
+{
+    const cJSON *const found = cJSON_GetObjectItemCaseSensitive(object, key);
+    const bool good = cJSON_IsString(found) && strlen(found->valuestring) < capacity;
+    (void)item(r, object, key, good);
+    snprintf(out, capacity, "%s", good ? found->valuestring : "");
+}
+
+static uint64_t take_hex(reader *r, const cJSON *object, const char *key)
+{
+    const cJSON *const found = cJSON_GetObjectItemCaseSensitive(object, key);
+    uint64_t v = 0;
+    const bool good = cJSON_IsString(found) && strlen(found->valuestring) == HEX_DIGITS &&
+                      parse_hex(&v, found->valuestring);
+    (void)item(r, object, key, good);
+    return v;
+}
+
+static void read_options(reader *r, const cJSON *root, gs_checkpoint *c)
+{
+    const cJSON *const from = cJSON_GetObjectItemCaseSensitive(root, "options");
+
+    for (uint32_t k = 0; k < c->options; k++) {
+        gs_checkpoint_option *const o = &c->option[k];
+        if (o->is_text)
+            take_text(r, from, o->name, o->text, sizeof(o->text));
+        else
+            o->number = take_real(r, from, o->name, -HUGE_VAL, HUGE_VAL);
+    }
+}
+
+static gs_cost_source source_of(reader *r, const cJSON *cost, const cJSON *v)
+{
+    const bool good = cJSON_IsNumber(v) && v->valuedouble >= GS_COST_DEFAULT && v->valuedouble <= GS_COST_FITTED;
+    (void)item(r, cost, "sources", good);
+    return good ? (gs_cost_source)v->valueint : GS_COST_DEFAULT;
+}
+
+static void read_cost(reader *r, const cJSON *plan, gs_cost *c)
+{
+    const cJSON *const cost = cJSON_GetObjectItemCaseSensitive(plan, "cost");
+    const cJSON *const kinds = item(r, cost, "seconds", true), *const sources = item(r, cost, "sources", true);
+
+    for (int k = 0; r->st == GS_OK && k < GS_WORK_KINDS; k++) {
+        for (int a = 0; a < GS_WORK_AMOUNTS; a++) {
+            const cJSON *const v = cJSON_GetArrayItem(cJSON_GetArrayItem(kinds, k), a);
+            const bool good = cJSON_IsNumber(v) && v->valuedouble >= 0 && v->valuedouble <= MOST_RATE;
+            (void)item(r, cost, "seconds", good);
+            c->seconds[k][a] = good ? v->valuedouble : 0;
+        }
+        c->source[k] = source_of(r, cost, cJSON_GetArrayItem(sources, k));
+    }
+    c->disk_source = source_of(r, cost, cJSON_GetObjectItemCaseSensitive(cost, "disk_source"));
+    c->read_bps = take_real(r, cost, "read_bps", 1, MOST_RATE);
+    c->write_bps = take_real(r, cost, "write_bps", 1, MOST_RATE);
+    c->request_seconds = take_real(r, cost, "request_seconds", 0, 1);
+    c->latency_seconds = take_real(r, cost, "latency_seconds", 0, 1);
+}
+
+static void read_plan(reader *r, const cJSON *root, gs_checkpoint *c)
+{
+    const cJSON *const plan = cJSON_GetObjectItemCaseSensitive(root, "plan");
+
+    c->plan_id = take_hex(r, plan, "id");
+    take_text(r, plan, "maker", c->maker, sizeof(c->maker));
+    take_text(r, plan, "device", c->device, sizeof(c->device));
+    c->host_memory = take_whole(r, plan, "host_memory", MOST_EXACT);
+    c->device_memory = take_whole(r, plan, "device_memory", MOST_EXACT);
+    c->process_bytes = take_whole(r, plan, "process_bytes", MOST_EXACT);
+    read_cost(r, plan, &c->cost);
+}
+
+/* A name becomes a file's: nothing but letters, digits and _. */
+static bool is_section_name(const char *name)
+{
+    const size_t n = strlen(name);
+    return n > 0 && n < GS_CHECKPOINT_WORDS &&
+           strspn(name, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_") == n;
+}
+
+static void read_sections(reader *r, const cJSON *root, gs_checkpoint *c)
+{
+    const cJSON *const from = item(r, root, "sections", true), *entry;
+
+    cJSON_ArrayForEach(entry, from)
+    {
+        if (r->st != GS_OK)
+            return;
+        if (c->sections == GS_CHECKPOINT_SECTIONS || entry->string == NULL || !is_section_name(entry->string)) {
+            r->st = gs_fail(GS_EFORMAT, "%s: \"sections\" are too many or are not called so", r->path);
+            return;
+        }
+        gs_checkpoint_section *const s = &c->section[c->sections++];
+        snprintf(s->name, sizeof(s->name), "%s", entry->string);
+        s->bytes = take_whole(r, entry, "bytes", MOST_EXACT);
+        s->checksum = take_hex(r, entry, "checksum");
+    }
+}
+
+static void read_all(reader *r, const cJSON *root, gs_checkpoint *c)
+{
+    char format[GS_CHECKPOINT_WORDS];
+
+    take_text(r, root, "format", format, sizeof(format));
+    if (r->st == GS_OK && strcmp(format, FORMAT) != 0)
+        r->st = gs_fail(GS_EFORMAT, "%s: is no text of a checkpoint", r->path);
+    const uint64_t version = take_whole(r, root, "version", MOST_EXACT);
+    if (r->st == GS_OK && version != VERSION)
+        r->st = gs_fail(GS_EFORMAT, "%s: checkpoint version %llu, but this program reads version %d", r->path,
+                        (unsigned long long)version, VERSION);
+    c->epoch = (uint32_t)take_whole(r, root, "epoch", UINT32_MAX);
+    c->steps = take_whole(r, root, "steps", MOST_EXACT);
+    c->store_id = take_hex(r, root, "store");
+    c->model_id = take_hex(r, root, "model");
+    const cJSON *const so_far = cJSON_GetObjectItemCaseSensitive(root, "so_far");
+    c->seconds = take_real(r, so_far, "seconds", 0, MOST_RATE);
+    c->read_bytes = take_whole(r, so_far, "read_bytes", MOST_RATE);
+    c->written_bytes = take_whole(r, so_far, "written_bytes", MOST_RATE);
+    c->lines_bytes = take_whole(r, so_far, "metrics_bytes", MOST_EXACT);
+    c->lines_checksum = take_hex(r, so_far, "metrics_checksum");
+    read_options(r, root, c);
+    read_plan(r, root, c);
+    read_sections(r, root, c);
+}
+
+gs_status gs_checkpoint_parse(gs_checkpoint *out, const char *text, uint64_t bytes, const char *path)
+{
+    gs_checkpoint c = {.options = out->options};
+    reader r = {path, check_seal(text, bytes, path)};
+
+    if (r.st != GS_OK)
+        return r.st;
+    memcpy(c.option, out->option, sizeof(c.option));
+    cJSON *const root = cJSON_ParseWithLength(text, bytes);
+    if (!cJSON_IsObject(root))
+        r.st = gs_fail(GS_EFORMAT, "%s: not a JSON object", path);
+    else
+        read_all(&r, root, &c);
+    cJSON_Delete(root);
+    if (r.st == GS_OK)
+        *out = c;
+    return r.st;
+}
+
+const gs_checkpoint_section *gs_checkpoint_find_section(const gs_checkpoint *c, const char *name)
+{
+    for (uint32_t k = 0; k < c->sections; k++)
+        if (strcmp(c->section[k].name, name) == 0)
+            return &c->section[k];
+    return NULL;
+}

@@ -1,0 +1,67 @@
+/* checkpoint_text.h - checkpoint.json: what a checkpoint is of, as values and as text (docs/format.md).
+ *
+ * A checkpoint is a folder: checkpoint.json, and a .safetensors file for each section. The text names the store, the
+ * model and the options that change numbers, so that no other run goes on from it; what the run's plan was made with,
+ * so that the one that goes on has the same; and the checksums of the sections, and of itself.
+ */
+#ifndef GS_TRAIN_CHECKPOINT_TEXT_H
+#define GS_TRAIN_CHECKPOINT_TEXT_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "base/status.h"
+#include "cost/cost.h"
+#include "session/plan_id.h" /* GS_MAKER_BYTES */
+
+#define GS_CHECKPOINT_JSON "checkpoint.json"
+#define GS_CHECKPOINT_JSON_MOST 65536u /* bytes */
+#define GS_CHECKPOINT_SECTIONS 8u
+#define GS_CHECKPOINT_OPTIONS 24u
+#define GS_CHECKPOINT_WORDS 64u /* bytes of an option's or a section's text */
+
+/* A file NAME.safetensors. */
+typedef struct gs_checkpoint_section {
+    char name[GS_CHECKPOINT_WORDS];
+    uint64_t bytes, checksum;
+} gs_checkpoint_section;
+
+/* An option of the run. Its kind is the table's in checkpoint_options.c. */
+typedef struct gs_checkpoint_option {
+    const char *name; /* constant: not of the text */
+    bool is_text;
+    double number;
+    char text[GS_CHECKPOINT_WORDS];
+} gs_checkpoint_option;
+
+typedef struct gs_checkpoint {
+    uint32_t epoch;      /* done */
+    uint64_t steps;      /* of the optimiser */
+    uint64_t store_id, model_id;
+    uint32_t options;
+    gs_checkpoint_option option[GS_CHECKPOINT_OPTIONS];
+    /* The run so far. */
+    double seconds;
+    uint64_t read_bytes, written_bytes;
+    uint64_t lines_bytes, lines_checksum; /* of metrics.jsonl beside the checkpoints: so much of it */
+    /* What its plan was made with and came to. */
+    char device[GS_CHECKPOINT_WORDS];
+    uint64_t host_memory, device_memory, process_bytes;
+    gs_cost cost;
+    uint64_t plan_id;
+    char maker[GS_MAKER_BYTES];
+    uint32_t sections;
+    gs_checkpoint_section section[GS_CHECKPOINT_SECTIONS];
+} gs_checkpoint;
+
+/* A new sealed text; free with gs_free(). GS_ENOMEM. */
+gs_status gs_checkpoint_format(char **text, uint64_t *bytes, const gs_checkpoint *c);
+/* `out->option` names those to be found there (gs_checkpoint_list_options()). GS_EFORMAT: damaged, or of a version that
+ * this program does not know. `path` is for messages. */
+gs_status gs_checkpoint_parse(gs_checkpoint *out, const char *text, uint64_t bytes, const char *path);
+/* NULL where there is none of that name. */
+const gs_checkpoint_section *gs_checkpoint_find_section(const gs_checkpoint *c, const char *name);
+/* Puts the checksum of the text into its last bytes (again): for tests that forge. */
+void gs_checkpoint_seal(char *text, uint64_t bytes);
+
+#endif /* GS_TRAIN_CHECKPOINT_TEXT_H */

@@ -1,0 +1,305 @@
+/* run_checkpoint.c - a run's state as a checkpoint: when one is due, when a pass was stopped, and when it is asked for.
+ *
+ * A step is all or nothing: the parameters change when a pass over the graph is over, so whenever a pass ends early,
+ * they and the optimiser's state are those after the last whole epoch. */
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "base/alloc.h"
+#include "base/clock.h"
+#include "base/file.h"
+#include "base/given.h"
+#include "base/size.h"
+#include "model/model.h"
+#include "train/checkpoint_options.h"
+#include "train/run_internal.h"
+#include "train/sections.h"
+
+/* ---- beginning and ending ------------------------------------------------ */
+
+static bool same_file(const char *a, const char *b)
+{
+    struct stat s[2];
+    return stat(a, &s[0]) == 0 && stat(b, &s[1]) == 0 && s[0].st_dev == s[1].st_dev && s[0].st_ino == s[1].st_ino;
+}
+
+/* As it is now: nobody knows what becomes of the file. */
+static gs_status identify_model(gs_run *r)
+{
+    gs_model *m = NULL;
+    const gs_status st = gs_model_open(&m, r->options.model);
+
+    r->saver.model_id = st == GS_OK ? gs_model_text_id(m) : 0;
+    gs_model_close(m);
+    return st;
+}
+
+/* The lines that are kept, and those of .metrics, are two files. */
+static gs_status check_metrics(const gs_run *r)
+{
+    const char *const metrics = r->options.metrics;
+    char *kept;
+    bool same;
+
+    if (metrics == NULL)
+        return GS_OK;
+    if ((kept = gs_path_join(r->saver.folder.path, GS_KEPT_LINES_NAME)) == NULL)
+        return gs_fail(GS_ENOMEM, "%s: out of memory", r->saver.folder.path);
+    same = same_file(metrics, kept);
+    gs_free(kept);
+    return same ? gs_fail(GS_EINVAL, ".metrics %s: is where the checkpoints keep theirs; name another file", metrics)
+                : GS_OK;
+}
+
+gs_status gs_run__begin_checkpoints(gs_run *r)
+{
+    const gs_train_options *const o = &r->options;
+    const char *const path = o->checkpoint != NULL ? o->checkpoint : o->resume;
+    uint32_t epoch = 0;
+    gs_status st;
+
+    if (r->kind != GS_RUN_TRAIN || path == NULL)
+        return GS_OK;
+    if ((st = gs_checkpoint_pace_parse(&r->saver.pace, o->checkpoint_every)) != GS_OK ||
+        (st = identify_model(r)) != GS_OK || (st = gs_checkpoint_folder_open(&r->saver.folder, path)) != GS_OK)
+        return st;
+    r->saver.report.folder = r->saver.folder.path;
+    if ((st = check_metrics(r)) != GS_OK)
+        return st;
+    if ((o->resume != NULL && same_file(o->resume, path)) ||
+        (st = gs_checkpoint_before(path, UINT64_MAX, &epoch)) != GS_OK || epoch == 0)
+        return st;
+    return gs_fail(GS_EEXIST,
+                   ".checkpoint %s: has a checkpoint of another run, after epoch %u; go on from it with .resume, or "
+                   "name another folder",
+                   path, epoch);
+}
+
+/* Bytes of a checkpoint, about. */
+static uint64_t bytes_of(const gs_run *r)
+{
+    return (1 + r->session->config.states) * r->session->run.params.elements * sizeof(float);
+}
+
+gs_status gs_run__begin_lines(gs_run *r)
+{
+    gs_run_saver *const s = &r->saver;
+    const gs_train_options *const o = &r->options;
+    bool whole = true;
+    gs_status st;
+
+    if (s->folder.path == NULL)
+        return GS_OK;
+    gs_checkpoint_pace_begin(&s->pace, gs_now(), bytes_of(r));
+    if ((st = gs_session_plan_id(r->session, &s->plan_id)) != GS_OK)
+        return st;
+    if (s->from == NULL)
+        st = gs_kept_lines_begin(&s->lines, s->folder.path);
+    else
+        st = gs_kept_lines_continue(&s->lines, s->folder.path, o->resume, s->from->lines_bytes,
+                                    s->from->lines_checksum, &whole);
+    if (st != GS_OK)
+        return st;
+    if ((st = check_metrics(r)) != GS_OK) /* now that it is there for sure */
+        return st;
+    if (!whole) {
+        const size_t length = strlen(s->report.note);
+        snprintf(s->report.note + length, sizeof(s->report.note) - length,
+                 "%sthe metrics of epochs before this one are damaged", length > 0 ? "; " : "");
+    }
+    return GS_OK;
+}
+
+void gs_run__end_checkpoints(gs_run *r)
+{
+    gs_kept_lines_close(&r->saver.lines);
+    gs_checkpoint_folder_close(&r->saver.folder);
+    gs_free(r->saver.from);
+    gs_free(r->saver.from_dir);
+}
+
+/* ---- one checkpoint ------------------------------------------------------ */
+
+static void describe(const gs_run *r, gs_checkpoint *c)
+{
+    const gs_session *const s = r->session;
+
+    *c = (gs_checkpoint){
+        .epoch = r->epoch,
+        .steps = r->optim.steps,
+        .store_id = gs_store_get_info(s->store)->id,
+        .model_id = r->saver.model_id,
+        .seconds = r->report.seconds,
+        .read_bytes = r->report.read_bytes,
+        .written_bytes = r->report.written_bytes,
+        .lines_bytes = r->saver.lines.bytes,
+        .lines_checksum = gs_hash_so_far(r->saver.lines.hash),
+        .host_memory = s->memory.host,
+        .device_memory = s->memory.device,
+        .process_bytes = s->memory.process,
+        .cost = s->machine.cost,
+        .plan_id = r->saver.plan_id,
+    };
+    gs_checkpoint_take_options(c, &r->options);
+    snprintf(c->device, sizeof(c->device), "%s", r->options.device);
+    gs_session_maker(s, c->maker);
+}
+
+/* The model, then run after run of the optimiser's state, which may come through the same memory. */
+static gs_status write_sections(gs_run *r, gs_checkpoint *c, const char *dir)
+{
+    gs_session *const s = r->session;
+    float **const state = gs_calloc(s->program->params, sizeof(*state));
+    gs_status st = state != NULL ? GS_OK : gs_fail(GS_ENOMEM, "%s: out of memory", dir);
+
+    if (st == GS_OK)
+        st = gs_section_write(c, dir, GS_SECTION_MODEL, s->program, s->run.params.value);
+    for (uint32_t k = 0; st == GS_OK && k < s->config.states; k++)
+        if ((st = gs_session_state(s, k, true, state)) == GS_OK)
+            st = gs_section_write(c, dir, gs_section_of_state(k), s->program, state);
+    gs_free(state);
+    return st;
+}
+
+static gs_status write_text(const gs_checkpoint *c, const char *dir)
+{
+    char *const path = gs_path_join(dir, GS_CHECKPOINT_JSON);
+    char *text = NULL;
+    uint64_t bytes = 0;
+    gs_status st = path != NULL ? gs_checkpoint_format(&text, &bytes, c) : gs_fail(GS_ENOMEM, "%s: out of memory", dir);
+    const int fd = st == GS_OK ? open(path, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666) : -1;
+
+    if (st == GS_OK && fd < 0)
+        st = gs_fail_errno(errno, "%s: cannot create", path);
+    if (st == GS_OK && (st = gs_pwrite_exact(fd, text, bytes, 0, path)) == GS_OK && fsync(fd) != 0)
+        st = gs_fail_errno(errno, "%s: cannot write", path);
+    if (fd >= 0)
+        close(fd);
+    gs_free(text);
+    gs_free(path);
+    return st;
+}
+
+/* The one that is kept beside the new one: that of this run, as a newer one in the folder may be damaged. */
+static uint32_t previous_of(const gs_run *r)
+{
+    const uint32_t last = r->saver.report.epoch;
+    uint32_t epoch = 0;
+
+    if (last > 0 && last < r->epoch)
+        return last;
+    return gs_checkpoint_before(r->saver.folder.path, r->epoch, &epoch) == GS_OK ? epoch : 0;
+}
+
+static gs_status write_checkpoint(gs_run *r)
+{
+    gs_run_saver *const s = &r->saver;
+    gs_checkpoint *const c = gs_calloc(1, sizeof(*c));
+    char *dir = NULL;
+    gs_status st;
+
+    if (c == NULL)
+        return gs_fail(GS_ENOMEM, "%s: out of memory", s->folder.path);
+    describe(r, c);
+    if ((st = gs_checkpoint_begin(&s->folder, &dir)) == GS_OK) {
+        if ((st = gs_kept_lines_sync(&s->lines)) == GS_OK && (st = write_sections(r, c, dir)) == GS_OK &&
+            (st = write_text(c, dir)) == GS_OK)
+            st = gs_checkpoint_finish(&s->folder, dir, r->epoch, previous_of(r));
+        if (st != GS_OK)
+            gs_checkpoint_abandon(dir);
+    }
+    for (uint32_t k = 0; st == GS_OK && k < c->sections; k++)
+        s->report.bytes = (k == 0 ? 0 : s->report.bytes) + c->section[k].bytes;
+    gs_free(dir);
+    gs_free(c);
+    return st;
+}
+
+/* GS_EDEVICE: the weights are not finite. */
+static gs_status save(gs_run *r)
+{
+    const double began = gs_now();
+    gs_run_saver *const s = &r->saver;
+    gs_status st;
+
+    if (!r->placed && (st = gs_run__check_open(r)) != GS_OK)
+        return st;
+    if ((st = gs_run__place(r)) != GS_OK || (st = gs_run__bring(r)) != GS_OK) {
+        r->whole = r->whole && st != GS_EDEVICE;
+        return st;
+    }
+    st = write_checkpoint(r);
+    const double ended = gs_now();
+    gs_checkpoint_took(&s->pace, began, ended);
+    s->report.seconds += ended - began;
+    if (st != GS_OK) {
+        s->report.failed++;
+        snprintf(s->report.error, sizeof(s->report.error), "%s", gs_last_error());
+        return st;
+    }
+    s->report.epoch = r->epoch;
+    s->report.written++;
+    return GS_OK;
+}
+
+gs_status gs_run__checkpoint_if_due(gs_run *r)
+{
+    if (r->saver.folder.path == NULL ||
+        !gs_checkpoint_is_due(&r->saver.pace, r->epoch, gs_now(), r->epoch == r->options.epochs))
+        return GS_OK;
+    return save(r) == GS_EDEVICE ? GS_EDEVICE : GS_OK;
+}
+
+gs_status gs_run__checkpoint_failed(gs_run *r, gs_status st)
+{
+    char hint[600];
+
+    /* what left the finite numbers would do so again from there, and the last checkpoints are better; the weights may
+     * be those of an epoch before */
+    r->whole = r->whole && st != GS_EDEVICE;
+    if (gs_exec_gave_up(r->session->run.exec)) /* a disk or device that does not answer would not answer here either */
+        return st;
+    if (r->saver.folder.path == NULL || !r->whole)
+        return st;
+    char error[1200];
+    snprintf(error, sizeof(error), "%s", gs_last_error());
+    if (r->epoch == 0)
+        snprintf(hint, sizeof(hint), "no epoch was done, so there is nothing to go on from");
+    else if (r->saver.report.epoch == r->epoch || save(r) == GS_OK)
+        snprintf(hint, sizeof(hint), "%s has its state after epoch %u", r->saver.folder.path, r->epoch);
+    else
+        snprintf(hint, sizeof(hint), "no checkpoint could be written: %s", gs_last_error());
+    (void)gs_fail(st, "%s", error);
+    return gs_fail_hint(st, hint);
+}
+
+/* ---- the public calls ---------------------------------------------------- */
+
+gs_status gs_run_checkpoint(gs_run *run)
+{
+    gs_status st;
+
+    if ((st = gs_check_given(run, "run")) != GS_OK)
+        return st;
+    if (run->saver.folder.path == NULL)
+        return gs_fail(GS_EINVAL, "run: was opened without a folder for checkpoints; set .checkpoint");
+    if (run->epoch == 0)
+        return gs_fail(GS_EINVAL, "run: no epoch is done, so there is nothing to go on from");
+    if (!run->whole)
+        return gs_fail(GS_EINVAL, "run: failed in the midst of a step; go on from the checkpoint before");
+    return save(run);
+}
+
+gs_status gs_run_checkpoints(const gs_run *run, gs_checkpoint_report *out)
+{
+    gs_status st;
+
+    if ((st = gs_check_given(run, "run")) != GS_OK || (st = gs_check_given(out, "out")) != GS_OK)
+        return st;
+    *out = run->saver.report;
+    return GS_OK;
+}

@@ -1,0 +1,47 @@
+/* run_params.c - the parameters of a run: who has them, and are they as the host knows them? */
+#include <string.h>
+
+#include "train/run_internal.h"
+
+gs_status gs_run__check_open(const gs_run *r)
+{
+    if (r->state == GS_RUN_IS_OPEN)
+        return GS_OK;
+    return gs_fail(GS_EINVAL, "run: %s; close it and open another one",
+                   r->state == GS_RUN_IS_FAILED ? "a pass of it has failed" : "it is finished");
+}
+
+gs_status gs_run__place(gs_run *r)
+{
+    gs_status st;
+
+    if (r->placed)
+        return GS_OK;
+    if ((st = gs_session_keep_params(r->session)) == GS_OK)
+        st = gs_session_setup(r->session);
+    r->placed = st == GS_OK;
+    return st;
+}
+
+void gs_run__weights_changed(gs_run *r)
+{
+    gs_params *const p = &r->session->run.params;
+
+    for (uint32_t k = 0; k < GS_PARAMS_STATES; k++)
+        if (p->state[k] != NULL)
+            memset(p->state[k], 0, p->elements * sizeof(float));
+    r->optim.steps = 0;
+    r->placed = r->evaluated = r->has_logits = r->has_previous = false;
+}
+
+gs_status gs_run__bring(gs_run *r)
+{
+    gs_status st;
+
+    /* until devices have them, the host's are the ones; after a failed pass theirs are of no use */
+    if (r->placed && (st = gs_session_bring_params(r->session)) != GS_OK)
+        return st;
+    if (!r->has_previous || gs_params_are_finite(&r->session->run.params))
+        return GS_OK;
+    return gs_run__refuse_step(r, r->epoch);
+}

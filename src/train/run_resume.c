@@ -1,0 +1,196 @@
+/* run_resume.c - a run goes on from a checkpoint: finds it, sees that it is of this run, takes its state. */
+#include <stdio.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "base/alloc.h"
+#include "base/file.h"
+#include "base/size.h"
+#include "model/model.h"
+#include "session/plan_id.h"
+#include "train/checkpoint_options.h"
+#include "train/run_internal.h"
+#include "train/safetensors.h"
+#include "train/sections.h"
+
+/* ---- finding ------------------------------------------------------------- */
+
+/* The checkpoint in `dir`, if every byte of it is as it was written. */
+static gs_status read_checkpoint(gs_checkpoint *c, const char *dir)
+{
+    char *const path = gs_path_join(dir, GS_CHECKPOINT_JSON);
+    char *text = NULL;
+    uint64_t bytes;
+    gs_status st;
+
+    if (path == NULL)
+        return gs_fail(GS_ENOMEM, "%s: out of memory", dir);
+    gs_checkpoint_list_options(c);
+    if ((st = gs_file_read_all(&text, &bytes, path, GS_CHECKPOINT_JSON_MOST)) == GS_OK)
+        st = gs_checkpoint_parse(c, text, bytes, path);
+    for (uint32_t k = 0; st == GS_OK && k < c->sections; k++)
+        st = gs_section_check(&c->section[k], dir);
+    gs_free(text);
+    gs_free(path);
+    return st;
+}
+
+/* Is it the fault of the one that was read, so that another one may do? */
+static bool is_damage(gs_status st) { return st == GS_EFORMAT || st == GS_ENOTFOUND || st == GS_EIO; }
+
+static void note(gs_run *r, const char *text)
+{
+    char *const to = r->saver.report.note;
+    const size_t length = strlen(to), room = sizeof(r->saver.report.note) - length;
+    snprintf(to + length, room, "%s%s", length > 0 ? "; " : "", text);
+}
+
+/* The newest whole one, into r->saver.from and .from_dir. */
+static gs_status find_whole(gs_run *r, const char *path)
+{
+    char error[400] = "", text[448];
+    uint64_t before = UINT64_MAX;
+    gs_run_saver *const s = &r->saver;
+    uint32_t epoch = 0;
+    gs_status st;
+
+    while ((st = gs_checkpoint_before(path, before, &epoch)) == GS_OK && epoch > 0) {
+        if ((s->from_dir = gs_checkpoint_dir(path, epoch)) == NULL)
+            return gs_fail(GS_ENOMEM, "%s: out of memory", path);
+        if ((st = read_checkpoint(s->from, s->from_dir)) == GS_OK && s->from->epoch != epoch)
+            st = gs_fail(GS_EFORMAT, "%s: is of epoch %u", s->from_dir, s->from->epoch);
+        if (st == GS_OK && error[0] != '\0') {
+            snprintf(text, sizeof(text), "a damaged checkpoint was passed over (%s)", error);
+            note(r, text);
+        }
+        if (st == GS_OK || !is_damage(st))
+            return st;
+        if (error[0] == '\0')
+            snprintf(error, sizeof(error), "%s", gs_last_error());
+        gs_free(s->from_dir);
+        s->from_dir = NULL;
+        before = epoch;
+    }
+    if (st != GS_OK)
+        return st;
+    return error[0] != '\0' ? gs_fail(GS_EFORMAT, ".resume %s: no checkpoint there is whole: %s", path, error)
+                            : gs_fail(GS_ENOTFOUND, ".resume %s: there is no checkpoint; train without it", path);
+}
+
+/* ---- is it this run's? --------------------------------------------------- */
+
+static gs_status match_model(const gs_run *r)
+{
+    gs_model *m = NULL;
+    gs_status st = gs_model_open(&m, r->options.model);
+
+    if (st == GS_OK && gs_model_text_id(m) != r->saver.from->model_id)
+        st = gs_fail(GS_EINVAL, ".model %s: the checkpoint %s is of a model with another text; give that, or train "
+                     "anew",
+                     r->options.model, r->saver.from_dir);
+    gs_model_close(m);
+    return st;
+}
+
+/* Before the session opens: planning takes its time. */
+static gs_status match_store(const gs_run *r, const char *store)
+{
+    gs_store *s = NULL;
+    gs_status st = gs_store_open(&s, store);
+
+    if (st == GS_OK && gs_store_get_info(s)->id != r->saver.from->store_id)
+        st = gs_fail(GS_EINVAL,
+                     "%s: the checkpoint %s is of another store (%016llx; this is %016llx); give that, or train anew",
+                     store, r->saver.from_dir, (unsigned long long)r->saver.from->store_id,
+                     (unsigned long long)gs_store_get_info(s)->id);
+    gs_store_close(s);
+    return st;
+}
+
+gs_status gs_run__find_checkpoint(gs_run *r, const char *store)
+{
+    gs_status st;
+
+    if (r->kind != GS_RUN_TRAIN || r->options.resume == NULL)
+        return GS_OK;
+    if ((r->saver.from = gs_calloc(1, sizeof(*r->saver.from))) == NULL)
+        return gs_fail(GS_ENOMEM, "out of memory");
+    if ((st = find_whole(r, r->options.resume)) != GS_OK || (st = match_store(r, store)) != GS_OK ||
+        (st = match_model(r)) != GS_OK)
+        return st;
+    return gs_checkpoint_match_options(r->saver.from, &r->options, r->saver.from_dir);
+}
+
+/* ---- taking its state ---------------------------------------------------- */
+
+static gs_status load_section(gs_run *r, const char *name, float *const *value)
+{
+    char *path;
+    gs_status st;
+
+    if (gs_checkpoint_find_section(r->saver.from, name) == NULL)
+        return gs_fail(GS_EFORMAT, "%s: has no section \"%s\"", r->saver.from_dir, name);
+    if ((path = gs_section_path(r->saver.from_dir, name)) == NULL)
+        return gs_fail(GS_ENOMEM, "%s: out of memory", r->saver.from_dir);
+    st = gs_safetensors_load_state(value, r->session->program, path);
+    gs_free(path);
+    return st;
+}
+
+gs_status gs_run__resume_params(gs_run *r)
+{
+    const gs_checkpoint *const c = r->saver.from;
+
+    r->epoch = c->epoch;
+    r->optim.steps = c->steps;
+    r->report.epochs = c->epoch;
+    r->report.seconds = c->seconds;
+    r->report.read_bytes = c->read_bytes;
+    r->report.written_bytes = c->written_bytes;
+    r->saver.report.resumed = r->saver.report.epoch = c->epoch;
+    return load_section(r, GS_SECTION_MODEL, r->session->run.params.value);
+}
+
+static gs_status load_states(gs_run *r)
+{
+    gs_session *const s = r->session;
+    float **const state = gs_calloc(s->program->params, sizeof(*state));
+    gs_status st = state != NULL ? GS_OK : gs_fail(GS_ENOMEM, "out of memory");
+
+    for (uint32_t k = 0; st == GS_OK && k < s->config.states; k++)
+        if ((st = gs_session_state(s, k, false, state)) == GS_OK &&
+            (st = load_section(r, gs_section_of_state(k), state)) == GS_OK)
+            st = gs_session_put_state(s, k, state);
+    gs_free(state);
+    return st;
+}
+
+/* The same plan, made of the same program by the same code on the same processor, gives the same bits. */
+static void compare_plans(gs_run *r)
+{
+    const gs_checkpoint *const c = r->saver.from;
+    char maker[GS_MAKER_BYTES];
+
+    gs_session_maker(r->session, maker);
+    if (strcmp(maker, c->maker) != 0)
+        note(r, "another machine, device or version computes than before: results agree with those of a run that was "
+                "not interrupted up to rounding, not to the bit");
+    else if (r->saver.plan_id != c->plan_id)
+        note(r, "the plan is another than before, as options of the machine or its free memory are: results agree with "
+                "those of a run that was not interrupted up to rounding, not to the bit");
+}
+
+gs_status gs_run__resume_state(gs_run *r)
+{
+    gs_status st;
+
+    if (r->saver.from == NULL)
+        return GS_OK;
+    if ((st = load_states(r)) == GS_OK)
+        compare_plans(r);
+    gs_free(r->saver.from);
+    gs_free(r->saver.from_dir);
+    r->saver.from = NULL;
+    r->saver.from_dir = NULL;
+    return st;
+}

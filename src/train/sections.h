@@ -1,0 +1,24 @@
+/* sections.h - the sections of a checkpoint: files NAME.safetensors, each with its size and checksum.
+ *
+ *   model               what gs_run_save() writes: weights, running statistics, counters
+ *   exp_avg, exp_avg_sq Adam's moments of what is learned, under the same names
+ */
+#ifndef GS_TRAIN_SECTIONS_H
+#define GS_TRAIN_SECTIONS_H
+
+#include "program/program.h"
+#include "train/checkpoint_text.h"
+
+#define GS_SECTION_MODEL "model"
+/* Of run `run` of the optimiser's state. */
+const char *gs_section_of_state(uint32_t run);
+/* "DIR/NAME.safetensors"; free with gs_free(). NULL when memory is short. */
+char *gs_section_path(const char *dir, const char *name);
+
+/* Writes one, whose tensors are those of `p` with a `value`, syncs it, and adds it to `c`. */
+gs_status gs_section_write(gs_checkpoint *c, const char *dir, const char *name, const gs_program *p,
+                           float *const *value);
+/* GS_EFORMAT: not as it was written. GS_ENOTFOUND, GS_EIO, GS_ENOMEM. */
+gs_status gs_section_check(const gs_checkpoint_section *section, const char *dir);
+
+#endif /* GS_TRAIN_SECTIONS_H */
