@@ -64,14 +64,14 @@ static gs_status open_session(gs_run *r, const char *store, uint64_t process_byt
                                 same && process_bytes == 0 ? c->process_bytes : process_bytes, same ? &earlier : NULL);
 }
 
-/* Once more where another store has taken the place of this one meanwhile. */
+/* Once more where another store has taken the place of this one meanwhile. A run that goes on keeps to its store. */
 static gs_status open_and_start(gs_run *r, const char *store, uint64_t process_bytes)
 {
     gs_status st = GS_EIO;
 
     for (int tries = 0; tries < MOST_TRIES; tries++) {
         if ((st = open_session(r, store, process_bytes)) != GS_OK ||
-            (st = gs_session_start(r->session)) == GS_OK || st != GS_EIO ||
+            (st = gs_session_start(r->session)) == GS_OK || st != GS_EIO || r->saver.from != NULL ||
             gs_store_check_place(r->session->store) == GS_OK)
             return st;
         gs_session_close(r->session);
