@@ -1,0 +1,102 @@
+#!/usr/bin/env bash
+# least_budgets.sh - the smallest budgets that refusals name work and hold, whatever is trained on whatever store:
+#     least_budgets.sh [ROUNDS] [SEED]
+# draws ROUNDS cases of model, layers, widths, store, devices and options by SEED, asks each for its smallest budgets,
+# and trains two epochs with them, inside a memory cgroup of that size where one can be made (version 1, as root), and
+# looks at what was resident at the most in any case.
+. "$(dirname "$0")/lib.sh"
+[ -z "${GS_SANITIZED:-}" ] || exit 77 # a sanitizer's own memory is the process's
+rounds=${1:-4} seed=${2:-7}
+RANDOM=$seed
+
+# pick A B ...: one of them, in $REPLY (a subshell would draw the same number again)
+pick()
+{
+    shift $((RANDOM % $#))
+    REPLY=$1
+}
+for kind in sbm rmat; do
+    for n in 300 3000; do
+        pick 4 10 30
+        graph=(--vertices $n --edges $((n * REPLY)) --classes 4 --seed $RANDOM --force)
+        pick 8 33 100
+        graph+=(--features $REPLY)
+            run "generate $kind" "$GNNSTREAM" generate $kind "$work/g" "${graph[@]}"
+        for parts in 1 7 40; do
+            pick metis random lp
+            run "partition $kind" "$GNNSTREAM" partition "$work/g" "$work/$kind.$n.$parts" \
+                --parts $parts --method $REPLY
+        done
+    done
+done
+
+group=
+for parent in /sys/fs/cgroup/memory; do
+    mkdir "$parent/gnnstream.$$" 2>/dev/null && group=$parent/gnnstream.$$
+done
+trap '[ -z "$group" ] || rmdir "$group"; rm -rf "$work"' EXIT
+
+# confined MIB COMMAND ...: in the cgroup, of that size.
+confined() {
+    local mib=$1
+    shift
+    [ -z "$group" ] || echo $((mib << 20)) >"$group/memory.limit_in_bytes"
+    [ -z "$group" ] || echo 0 >"$group/memory.force_empty"
+    (
+        [ -z "$group" ] || echo $BASHPID >"$group/cgroup.procs"
+        exec "$@"
+    ) >"$work/stdout" 2>"$work/stderr"
+}
+
+least() { sed -n "s/.*$1.*needs at least \([0-9]*\)M.*/\1/p" "$work/stderr"; }
+
+held=0
+for ((i = 1; i <= rounds; i++)); do
+    pick sbm rmat
+    kind=$REPLY models='gcn sage sage_max sage_lstm gat gatv2 gin appnp commnet ggcn ggnn'
+    pick 300 3000
+    store=$work/$kind.$REPLY
+    pick 1 7 40
+    command=("$GNNSTREAM" train "$store.$REPLY" --epochs 2 --lr 1e-4 --metrics "$work/metrics.jsonl")
+    pick $models
+    command+=(--model $REPLY)
+    pick 1 2 3 5 9 17 24 32
+    command+=(--layers $REPLY)
+    pick 4 16 50
+    command+=(--hidden $REPLY)
+    pick cpu cpu cpu:2 cpu:3
+    command+=(--device $REPLY)
+    pick adam sgd
+    command+=(--optimizer $REPLY)
+    pick 0 0.3
+    command+=(--dropout $REPLY)
+    pick 2 4
+    command+=(--threads $REPLY)
+    pick '' '' --no-hoist --no-move --no-prune
+    [ -z "$REPLY" ] || command+=("$REPLY")
+    name="case $i of seed $seed: ${command[*]:1}"
+    "${command[@]}" --device-memory 4K >"$work/stdout" 2>"$work/stderr"
+    device=$(least device-memory)
+    "${command[@]}" --device-memory "${device:-1}M" --host-memory 4K >"$work/stdout" 2>"$work/stderr"
+    host=$(least host-memory)
+    if [ -z "$device" ] || [ -z "$host" ]; then
+        fail "$name: names no budget: $(<"$work/stderr")"
+        continue
+    fi
+    confined "$host" "${command[@]}" --device-memory "${device}M" --host-memory "${host}M"
+    status=$?
+    peak=$(column peak_host_bytes "$work/metrics.jsonl" | tail -n 1)
+    if grep -q 'the loss is' "$work/stderr"; then # deep networks may leave the numbers: not a matter of memory
+        pass
+        held=$((held + 1))
+    elif [ $status -ne 0 ]; then
+        fail "$name: with ${device}M and ${host}M it ends with $status: $(<"$work/stderr")"
+    elif [ "$peak" -gt $((host << 20)) ]; then
+        fail "$name: $peak bytes were resident of ${host}M"
+    else
+        pass
+        held=$((held + 1))
+    fi
+done
+echo "$held of $rounds smallest budgets work and hold${group:+ (in a memory cgroup)}"
+finish
