@@ -1,0 +1,47 @@
+# --checkpoint, Ctrl-C, and the command line that is printed: it ends with what an uninterrupted run leaves. A hangup
+# and SIGTERM do the same; with nohup(1) a hangup does nothing.
+small_store
+same='--model gcn --dropout 0.3 --epochs 400 --threads 1 --host-memory 256M --no-cache'
+# shellcheck disable=SC2086 # a list of words
+gnnstream train store $same --save whole.safetensors --metrics whole.jsonl >out
+
+for signal in INT HUP TERM; do
+    rm -rf "kept here" parts.jsonl parts.safetensors
+    set -m
+    # shellcheck disable=SC2086
+    gnnstream train store $same --checkpoint "kept here" --checkpoint-every 50 --save parts.safetensors \
+        --metrics parts.jsonl >out 2>err &
+    pid=$!
+    set +m
+    for _ in $(seq 600); do
+        [ ! -s parts.jsonl ] || break
+        sleep 0.05
+    done
+    kill -$signal $pid
+    status=0
+    wait $pid || status=$?
+    [ $status = 1 ] || die "$signal: exit status $status: $(<err)"
+    [ "$(wc -l <err)" = 2 ] && grep -q '^gnnstream train: interrupted .*; kept here has its state after epoch' err ||
+        die "$signal: $(<err)"
+    grep -q "^go on with: gnnstream train store .* --resume 'kept here'\$" err || die "$signal: $(<err)"
+    [ ! -e parts.safetensors ] || die 'a result was left'
+    bash -c "$(sed -n 's/^go on with: //p' err)" >out 2>err || die "$signal: $(<err)"
+    [ "$(wc -l <err)" = 1 ] && grep -q '^gnnstream train: goes on after epoch [0-9]*$' err || die "$signal: $(<err)"
+    cmp whole.safetensors parts.safetensors || die "$signal: other weights"
+    [ "$(sed 's/, "seconds".*//' whole.jsonl)" = "$(sed 's/, "seconds".*//' parts.jsonl)" ] ||
+        die "$signal: other metrics"
+    [ "$(ls 'kept here')" = 'epoch-0000000350
+epoch-0000000400
+metrics.jsonl' ] || die "$signal: $(ls 'kept here')"
+done
+# Options in the words of the command line.
+# shellcheck disable=SC2086
+refused 2 '--hidden 32: the checkpoint kept here/epoch-0000000400 is of a run with 64' \
+    gnnstream train store $same --hidden 32 --resume 'kept here'
+refused 2 '--checkpoint-every 3x: must be a number of epochs' \
+    gnnstream train store --model gcn --checkpoint c --checkpoint-every 3x
+refused 2 '--checkpoint-every 3: of which checkpoints? Give --checkpoint a folder' \
+    gnnstream train store --model gcn --checkpoint-every 3
+# shellcheck disable=SC2086
+refused 1 '--checkpoint kept here: has a checkpoint of another run, after epoch 400; go on from it with --resume' \
+    gnnstream train store $same --checkpoint 'kept here'
