@@ -86,6 +86,7 @@ const volatile int *cli_stop(void);
 
 /* From the call on, memory that ends inside a C++ library ends the program with a line. */
 void cli_memory_prepare(void);
+
 /* cli_again.c: the words of the command line behind the command's, and all of it as a shell takes it, on one line, with
  * `option` given the value `value` in place of what it had. */
 void cli_remember(const cli_command *c, int argc, char **argv);

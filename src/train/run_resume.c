@@ -148,6 +148,8 @@ gs_status gs_run__resume_params(gs_run *r)
     r->report.read_bytes = c->read_bytes;
     r->report.written_bytes = c->written_bytes;
     r->saver.report.resumed = r->saver.report.epoch = c->epoch;
+    if (gs_store_get_info(r->session->store)->id != c->store_id)
+        return gs_fail(GS_EINVAL, "%s: became another store while the run was opened", gs_store_dir(r->session->store));
     return load_section(r, GS_SECTION_MODEL, r->session->run.params.value);
 }
 
