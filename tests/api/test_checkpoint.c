@@ -267,9 +267,9 @@ static uint32_t read_metrics(char line[EPOCHS + 1][160], const char *path)
     assert_non_null(f);
     while (fgets(text, sizeof(text), f) != NULL) {
         char *const end = strstr(text, ", \"seconds\"");
-        assert_true(n < EPOCHS + 1 && end != NULL && text[strlen(text) - 1] == '\n');
+        assert_true(n < EPOCHS + 1 && end != NULL && end - text < 160 && text[strlen(text) - 1] == '\n');
         *end = '\0';
-        snprintf(line[n++], 160, "%s", text);
+        memcpy(line[n++], text, (size_t)(end - text) + 1);
     }
     fclose(f);
     return n;
