@@ -1,14 +1,13 @@
 #include "cuda/module.h"
 
-#include <limits.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
 
 #include "base/alloc.h"
 #include "base/file.h"
 #include "base/hash.h"
+#include "base/outfile.h"
 #include "base/size.h"
 
 #define IMAGE_MOST (256 * GS_MIB)
@@ -150,19 +149,16 @@ static bool read_image(char **image, const char *path)
     return false;
 }
 
-/* A full disk only costs the next run a compilation. Runs that begin together write files of their own. */
+/* A full disk only costs the next run a compilation. Of runs that begin together, the last one's stays, whole. */
 static void keep_image(const char *path, const char *image, uint64_t bytes)
 {
     const trailer t = {bytes, gs_hash64(image, bytes)};
     char *const whole = gs_malloc(bytes + sizeof(t));
-    char own[PATH_MAX];
-    if (whole == NULL || (size_t)snprintf(own, sizeof(own), "%s.%ld", path, (long)getpid()) >= sizeof(own))
-        goto done;
+    if (whole == NULL)
+        return;
     memcpy(whole, image, bytes);
     memcpy(whole + bytes, &t, sizeof(t));
-    if (gs_file_write_atomic(own, whole, bytes + sizeof(t)) == GS_OK && rename(own, path) != 0)
-        unlink(own);
-done:
+    (void)gs_file_write_atomic(path, whole, bytes + sizeof(t));
     gs_free(whole);
 }
 

@@ -54,7 +54,7 @@ gs_status gs_cuda_synchronize(gs_cuda *c)
                {c->streams.compute, "a launch"},
                {c->streams.out, "copying from the device"}};
     gs_status st = gs_cuda_enter(c);
-    char why[512] = "";
+    char why[GS_ERROR_BYTES] = "";
 
     if (st != GS_OK)
         return st;
@@ -75,7 +75,7 @@ gs_status gs_cuda_synchronize(gs_cuda *c)
 void gs_cuda_quiet(void *context)
 {
     gs_cuda *const c = context;
-    char why[512];
+    char why[GS_ERROR_BYTES];
     snprintf(why, sizeof(why), "%s", gs_last_error());
     if (gs_cuda_synchronize(c) != GS_OK)
         (void)gs_fail(GS_EDEVICE, "%s", why);

@@ -1,10 +1,7 @@
 /* generate.c - graphs of any size for benchmarks and tests, as .npy files. */
-#include <errno.h>
-#include <fcntl.h>
 #include <omp.h>
 #include <stdio.h>
 #include <string.h>
-#include <unistd.h>
 
 #include "base/alloc.h"
 #include "base/draft.h"
@@ -49,8 +46,8 @@ static gs_status check_stop(generating *w, const char *what, uint64_t bytes)
                : GS_OK;
 }
 
-static gs_status write_pieces(generating *w, int fd, uint64_t offset, uint64_t items, uint64_t item_bytes,
-                              make_items *make, const char *path, const char *what)
+static gs_status write_pieces(generating *w, gs_outfile *o, uint64_t offset, uint64_t items, uint64_t item_bytes,
+                              make_items *make, const char *what)
 {
     const uint64_t per_piece = GS_MAX(PIECE_BYTES / item_bytes, 1);
     gs_status st = GS_OK;
@@ -63,21 +60,9 @@ static gs_status write_pieces(generating *w, int fd, uint64_t offset, uint64_t i
             const uint64_t from = count * t / threads, to = count * (t + 1) / threads;
             make(w, w->piece + from * item_bytes, at + from, to - from);
         }
-        if ((st = gs_pwrite_exact(fd, w->piece, count * item_bytes, offset + at * item_bytes, path)) == GS_OK)
+        if ((st = gs_outfile_write(o, w->piece, count * item_bytes, offset + at * item_bytes)) == GS_OK)
             st = check_stop(w, what, count * item_bytes);
     }
-    return st;
-}
-
-/* The folder becomes visible at once, so its bytes must be on disk before that. Returns `st`, or what failed here. */
-static gs_status sync_and_close(int fd, gs_status st, const char *path)
-{
-    if (fd < 0)
-        return st;
-    if (st == GS_OK && fsync(fd) != 0)
-        st = gs_fail_errno(errno, "%s: sync failed", path);
-    if (close(fd) != 0 && st == GS_OK)
-        st = gs_fail_errno(errno, "%s: close failed", path);
     return st;
 }
 
@@ -87,15 +72,17 @@ static gs_status write_array(generating *w, int file, gs_dtype dtype, uint64_t r
 {
     char *path = gs_path_join(w->dir, file_names[file]);
     const uint64_t bytes = rows * GS_MAX(cols, 1) * gs_dtype_bytes(dtype);
+    gs_outfile o = GS_OUTFILE_NONE;
     uint64_t offset;
-    int fd = -1;
     gs_status st;
 
     if (path == NULL)
         return gs_fail(GS_ENOMEM, "%s: no memory for a path", w->dir);
-    if ((st = gs_npy_create(&fd, &offset, path, dtype, rows, cols)) == GS_OK && items != 0)
-        st = write_pieces(w, fd, offset, items, bytes / items, make, path, file_names[file]);
-    st = sync_and_close(fd, st, path);
+    if ((st = gs_npy_create(&o, &offset, path, dtype, rows, cols)) == GS_OK && items != 0)
+        st = write_pieces(w, &o, offset, items, bytes / items, make, file_names[file]);
+    if (st == GS_OK)
+        st = gs_outfile_finish(&o);
+    gs_outfile_abandon(&o);
     gs_free(path);
     return st;
 }
@@ -133,26 +120,28 @@ static gs_status write_split(generating *w, int which)
     const uint64_t low = w->split[which], high = w->split[which + 1], cap = PIECE_BYTES / 8;
     char *path = gs_path_join(w->dir, file_names[FILE_SPLIT + which]);
     int64_t *ids = (int64_t *)(void *)w->piece;
+    gs_outfile o = GS_OUTFILE_NONE;
     uint64_t offset, have = 0;
-    int fd = -1;
     gs_status st;
 
     if (path == NULL)
         return gs_fail(GS_ENOMEM, "%s: no memory for a path", w->dir);
-    st = gs_npy_create(&fd, &offset, path, GS_I64, high - low, 0);
+    st = gs_npy_create(&o, &offset, path, GS_I64, high - low, 0);
     for (uint64_t v = 0; v < w->g.n && st == GS_OK; v++) {
         const uint64_t rank = gs_part__permute(&w->g.splits, v);
         if (rank >= low && rank < high)
             ids[have++] = (int64_t)v;
         if (have == cap || (v + 1 == w->g.n && have != 0)) {
-            st = gs_pwrite_exact(fd, ids, have * 8, offset, path);
+            st = gs_outfile_write(&o, ids, have * 8, offset);
             offset += have * 8;
             have = 0;
         }
         if (v % 1048576 == 0 && st == GS_OK)
             st = check_stop(w, file_names[FILE_SPLIT + which], 0);
     }
-    st = sync_and_close(fd, st, path);
+    if (st == GS_OK)
+        st = gs_outfile_finish(&o);
+    gs_outfile_abandon(&o);
     gs_free(path);
     return st;
 }
@@ -173,10 +162,7 @@ static gs_status write_meta(const generating *w, const char *kind)
         w->g.width != 0 ? "dense" : "none", w->g.width, w->g.classes,
         (unsigned long long)(w->split[1] - w->split[0]), (unsigned long long)(w->split[2] - w->split[1]),
         (unsigned long long)(w->split[3] - w->split[2]));
-    const int fd = open(path, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666);
-    st = fd < 0 ? gs_fail_errno(errno, "%s: cannot create", path)
-                : gs_pwrite_exact(fd, text, (uint64_t)length, 0, path);
-    st = sync_and_close(fd, st, path);
+    st = gs_file_write_atomic(path, text, (uint64_t)length);
     gs_free(path);
     return st;
 }

@@ -28,7 +28,7 @@ typedef struct gs_part_job {
     pthread_t owner;  /* the only thread that may call opt->progress */
     pthread_mutex_t lock; /* guards the two fields below */
     gs_status failed;
-    char message[768];
+    char message[GS_ERROR_BYTES];
     int halted;       /* atomic; set with `failed`, read without the lock */
 } gs_part_job;
 

@@ -16,6 +16,7 @@
 #include "base/alloc.h"
 #include "base/file.h"
 #include "base/size.h"
+#include "base/temporary.h"
 
 #define NO_SEGMENT UINT32_MAX
 #define LEAST_RECORDS 64u
@@ -27,30 +28,11 @@ struct gs_spill_segment {
     uint32_t next;
 };
 
-/* Threads split regions at the same time, so each file needs a name of its
- * own for the moment that it has one: NAME.NUMBER, never one that exists. */
 gs_status gs_part__unnamed_file(int *fd, char **path, const char *dir, const char *name)
 {
-    static uint32_t numbers; /* atomic */
-    char numbered[64], *tried = NULL;
-
-    do {
-        gs_free(tried);
-        snprintf(numbered, sizeof(numbered), "%s.%u", name, __atomic_fetch_add(&numbers, 1, __ATOMIC_RELAXED));
-        if ((tried = gs_path_join(dir, numbered)) == NULL)
-            return gs_fail(GS_ENOMEM, "%s: no memory for a temporary file", dir);
-        *fd = open(tried, O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
-    } while (*fd < 0 && errno == EEXIST);
-    *path = tried;
-    if (*fd < 0)
-        return gs_fail_errno(errno, "%s: cannot make this temporary file", tried);
-    if (unlink(tried) == 0)
-        return GS_OK;
-    /* Else it would stay in the store for good. */
-    const gs_status st = gs_fail_errno(errno, "%s: cannot take the name from this temporary file", tried);
-    close(*fd);
-    *fd = -1;
-    return st;
+    if ((*path = gs_path_join(dir, name)) == NULL)
+        return gs_fail(GS_ENOMEM, "%s: no memory for a temporary file", dir);
+    return gs_unnamed_file(fd, dir);
 }
 
 static gs_status make_lanes(gs_spill *s, uint64_t memory)

@@ -7,8 +7,8 @@
 
 #include "base/status.h"
 
-/* A file in `dir` that has lost its name, so that it goes away however the
- * process ends. *path is for messages and the caller's, on failure too. */
+/* A file in `dir` without a name (base/temporary.h), so that it goes away however
+ * the process ends. *path, of `name`, is for messages and the caller's, on failure too. */
 gs_status gs_part__unnamed_file(int *fd, char **path, const char *dir, const char *name);
 
 typedef struct gs_spill gs_spill;

@@ -23,14 +23,12 @@
 #include "base/alloc.h"
 #include "base/file.h"
 #include "base/size.h"
+#include "base/temporary.h" /* what a kill leaves of outputs in a draft */
 
 #define UNFINISHED ".unfinished."
 #define LOCK_END ".gnnstream-lock"
 #define LETTERS 10u /* 32 of them, so 50 bits */
 #define MOST_TRIES 100
-/* Of files that are about to lose their name: a kill may come in between. */
-#define NAMELESS "tmp."
-
 struct gs_draft {
     const gs_draft_kind *kind;
     char *place; /* as it was given */
@@ -149,11 +147,6 @@ static bool has_entries(const char *dir)
     return any;
 }
 
-static bool is_nameless(const char *name)
-{
-    return strncmp(name, NAMELESS, strlen(NAMELESS)) == 0;
-}
-
 /* Removes the folder `name` of the place's parent, and what is ours in it. `draft`: it was never in place. Records no
  * error. */
 static void remove_folder(const gs_draft *d, const char *name, bool draft)
@@ -167,7 +160,7 @@ static void remove_folder(const gs_draft *d, const char *name, bool draft)
         return;
     }
     for (const struct dirent *e; (e = readdir(dir)) != NULL;)
-        if (d->kind->owns(e->d_name) || (draft && is_nameless(e->d_name)))
+        if (d->kind->owns(e->d_name) || (draft && gs_is_temporary(e->d_name)))
             unlinkat(fd, e->d_name, 0);
     closedir(dir);
     unlinkat(d->parent, name, AT_REMOVEDIR); /* fails, as it should, where something else is inside */

@@ -148,53 +148,6 @@ done:
     return st;
 }
 
-/* Makes a rename or a new name in the folder of `path` survive a power cut. */
-static gs_status sync_folder_of(const char *path)
-{
-    char dir[PATH_MAX];
-    const char *const slash = strrchr(path, '/');
-    const size_t length = slash == NULL ? 0 : (size_t)(slash - path);
-
-    if (length >= sizeof(dir))
-        return gs_fail_errno(ENAMETOOLONG, "%s", path);
-    memcpy(dir, path, length);
-    dir[length] = '\0';
-    const char *const name = slash == NULL ? "." : length == 0 ? "/" : dir;
-    const int fd = open(name, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-    if (fd < 0)
-        return gs_fail_errno(errno, "%s: cannot open to sync", name);
-    /* EINVAL: the file system cannot sync folders; nothing more can be done. */
-    const gs_status st =
-        fsync(fd) != 0 && errno != EINVAL ? gs_fail_errno(errno, "%s: sync failed", name) : GS_OK;
-    close(fd);
-    return st;
-}
-
-gs_status gs_file_write_atomic(const char *path, const void *data, uint64_t bytes)
-{
-    char tmp[PATH_MAX];
-    gs_status st;
-
-    if ((size_t)snprintf(tmp, sizeof(tmp), "%s.tmp", path) >= sizeof(tmp))
-        return gs_fail_errno(ENAMETOOLONG, "%s", path);
-    const int fd = open(tmp, O_WRONLY | O_CREAT | O_TRUNC | O_NOFOLLOW | O_CLOEXEC, 0666);
-    if (fd < 0)
-        return gs_fail_errno(errno, "%s: cannot create", tmp);
-
-    st = gs_pwrite_exact(fd, data, bytes, 0, tmp);
-    if (st == GS_OK && fsync(fd) != 0)
-        st = gs_fail_errno(errno, "%s: sync failed", tmp);
-    if (close(fd) != 0 && st == GS_OK)
-        st = gs_fail_errno(errno, "%s: close failed", tmp);
-    if (st == GS_OK && rename(tmp, path) != 0)
-        st = gs_fail_errno(errno, "%s: cannot rename %s to it", path, tmp);
-    if (st != GS_OK) {
-        unlink(tmp);
-        return st;
-    }
-    return sync_folder_of(path);
-}
-
 char *gs_path_join(const char *dir, const char *name)
 {
     const size_t dir_length = strlen(dir), name_length = strlen(name);

@@ -1,4 +1,4 @@
-/* file.h - whole-file habits: read it all, write it atomically, say which file.
+/* file.h - whole-file habits: read it all, say which file. Writing whole files is outfile.h's.
  * All functions block; paths are UTF-8 bytes; errors name the path. */
 #ifndef GS_BASE_FILE_H
 #define GS_BASE_FILE_H
@@ -19,9 +19,6 @@ gs_status gs_file_open_read(int *fd, uint64_t *bytes, const char *path);
 /* Whole file into a new buffer with a 0 byte after it; free with gs_free().
  * Files above `limit` bytes are GS_EFORMAT. */
 gs_status gs_file_read_all(char **out, uint64_t *bytes, const char *path, uint64_t limit);
-
-/* Writes PATH.tmp, syncs it, renames it over PATH, syncs the folder. */
-gs_status gs_file_write_atomic(const char *path, const void *data, uint64_t bytes);
 
 /* "dir/name" into a new string; free with gs_free(). NULL when memory is short. */
 char *gs_path_join(const char *dir, const char *name);

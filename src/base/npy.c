@@ -5,7 +5,6 @@
 #include "base/npy.h"
 
 #include <assert.h>
-#include <errno.h>
 #include <fcntl.h>
 #include <inttypes.h>
 #include <stdio.h>
@@ -335,19 +334,8 @@ static bool descr_of(char out[4], gs_dtype dtype)
     return false;
 }
 
-/* Takes the space now, so that a full disk shows before hours of work. */
-static gs_status reserve(int fd, uint64_t bytes, const char *path)
-{
-    int err = 0;
-
-    while (fallocate(fd, 0, 0, (off_t)bytes) != 0 && (err = errno) == EINTR)
-        err = 0;
-    if (err == EOPNOTSUPP || err == ENOSYS) /* no such call on this file system: its size, at least */
-        err = ftruncate(fd, (off_t)bytes) != 0 ? errno : 0;
-    return err == 0 ? GS_OK : gs_fail_errno(err, "%s: cannot take %" PRIu64 " bytes of disk", path, bytes);
-}
-
-gs_status gs_npy_create(int *out, uint64_t *data_offset, const char *path, gs_dtype dtype, uint64_t rows, uint64_t cols)
+gs_status gs_npy_create(gs_outfile *o, uint64_t *data_offset, const char *path, gs_dtype dtype, uint64_t rows,
+                        uint64_t cols)
 {
     char head[256], descr[4];
     uint64_t bytes = gs_dtype_bytes(dtype);
@@ -361,15 +349,12 @@ gs_status gs_npy_create(int *out, uint64_t *data_offset, const char *path, gs_dt
         return gs_fail(GS_EINVAL, "%s: an array of [%" PRIu64 ", %" PRIu64 "] is beyond what a file can hold", path,
                        rows, cols);
 
-    const int fd = open(path, O_RDWR | O_CREAT | O_TRUNC | O_CLOEXEC, 0666);
-    if (fd < 0)
-        return gs_fail_errno(errno, "%s: cannot create", path);
-    if ((st = reserve(fd, bytes, path)) != GS_OK || (st = gs_pwrite_exact(fd, head, head_bytes, 0, path)) != GS_OK) {
-        close(fd);
-        unlink(path);
+    if ((st = gs_outfile_begin(o, path)) != GS_OK)
+        return st;
+    if ((st = gs_outfile_reserve(o, bytes)) != GS_OK || (st = gs_outfile_write(o, head, head_bytes, 0)) != GS_OK) {
+        gs_outfile_abandon(o);
         return st;
     }
-    *out = fd;
     *data_offset = head_bytes;
     return GS_OK;
 }

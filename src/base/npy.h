@@ -10,6 +10,7 @@
 #include <stdint.h>
 
 #include "base/dtype.h"
+#include "base/outfile.h"
 #include "base/status.h"
 
 typedef struct gs_npy {
@@ -32,10 +33,10 @@ void gs_npy_close(gs_npy *npy);
 /* `rows` rows from `first_row` as they are in the file. */
 gs_status gs_npy_read_rows(const gs_npy *npy, void *dst, uint64_t first_row, uint64_t rows, const char *path);
 
-/* Creates `path` with a version-1 header for [rows, cols] (cols == 0: one
- * dimension) padded so that data starts at a multiple of 64; `*data_offset` is
- * where. The file is given its full size at once (ENOSPC shows here). The
- * caller writes the data and closes the descriptor. */
-gs_status gs_npy_create(int *fd, uint64_t *data_offset, const char *path, gs_dtype dtype, uint64_t rows, uint64_t cols);
+/* Begins an output (base/outfile.h) with a version-1 header for [rows, cols] (cols == 0: one dimension) padded so that
+ * data starts at a multiple of 64; `*data_offset` is where. A file is given its full size at once (ENOSPC shows here).
+ * The caller writes the data and finishes the output. */
+gs_status gs_npy_create(gs_outfile *o, uint64_t *data_offset, const char *path, gs_dtype dtype, uint64_t rows,
+                        uint64_t cols);
 
 #endif /* GS_BASE_NPY_H */

@@ -3,11 +3,12 @@
 #include <errno.h>
 #include <stdarg.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
-#define TEXT_BYTES 2048
+#define REASON_BYTES 256 /* of an error number, with what to do */
 
-static _Thread_local char last_error[TEXT_BYTES];
+static _Thread_local char last_error[GS_ERROR_BYTES];
 static _Thread_local size_t last_hint; /* where the line's general hint begins; its length where it has none */
 
 const char *gs_status_text(gs_status st)
@@ -33,15 +34,36 @@ static void record(char *text)
     memcpy(last_error, text, last_hint + 1);
 }
 
+/* What is too long for `capacity`, for a name in it is, loses its middle: the name's place and the reason stay. */
+static void format(char *out, size_t capacity, const char *fmt, va_list args)
+{
+    static const char gap[] = " ... ";
+    va_list again;
+
+    va_copy(again, args);
+    const int length = vsnprintf(out, capacity, fmt, args);
+    if (length < 0)
+        out[0] = '\0';
+    char *const whole = length < 0 || (size_t)length < capacity ? NULL : malloc((size_t)length + 1);
+    if (whole != NULL) { /* without it the end is cut off */
+        const size_t head = capacity / 3, tail = capacity - head - sizeof(gap);
+        vsnprintf(whole, (size_t)length + 1, fmt, again);
+        memcpy(out + head, gap, sizeof(gap) - 1);
+        memcpy(out + head + sizeof(gap) - 1, whole + (size_t)length - tail, tail + 1);
+        free(whole);
+    }
+    va_end(again);
+}
+
 /* Both functions format into their own buffer first: the arguments may point
  * into last_error, where a caller puts a chunk's name before its reason. */
 gs_status gs_fail(gs_status st, const char *fmt, ...)
 {
-    char text[TEXT_BYTES];
+    char text[GS_ERROR_BYTES];
     va_list args;
 
     va_start(args, fmt);
-    vsnprintf(text, sizeof(text), fmt, args);
+    format(text, sizeof(text), fmt, args);
     va_end(args);
     record(text);
     return st;
@@ -59,10 +81,6 @@ static gs_status status_of_errno(int err)
     case EISDIR: /* where a file is to be made */
     case ENOTEMPTY:
         return GS_EEXIST;
-    case EINVAL:
-    case ENAMETOOLONG:
-    case ELOOP:
-        return GS_EINVAL;
     case EINTR:
         return GS_EINTERRUPTED;
     case EAGAIN:
@@ -70,7 +88,7 @@ static gs_status status_of_errno(int err)
     case ENOSYS:
     case EOPNOTSUPP:
         return GS_EUNSUPPORTED;
-    default: /* ENOSPC, EACCES, EPERM, EROFS, EMFILE, EIO, ... */
+    default: /* ENOSPC, EACCES, EPERM, EROFS, EMFILE, EIO, ...; EINVAL too: the system will not, the caller was right */
         return GS_EIO;
     }
 }
@@ -82,16 +100,15 @@ static const char *general_hint(int err)
 
 gs_status gs_fail_errno(int err, const char *fmt, ...)
 {
-    char text[TEXT_BYTES], reason_buf[128];
+    char text[GS_ERROR_BYTES], reason_buf[128];
     va_list args;
 
     va_start(args, fmt);
-    const int length = vsnprintf(text, sizeof(text), fmt, args);
+    format(text, sizeof(text) - REASON_BYTES, fmt, args);
     va_end(args);
 
-    const size_t used = length < 0 ? 0 : (size_t)length;
-    if (used < sizeof(text))
-        snprintf(text + used, sizeof(text) - used, ": %s", strerror_r(err, reason_buf, sizeof(reason_buf)));
+    const size_t used = strlen(text);
+    snprintf(text + used, sizeof(text) - used, ": %s", strerror_r(err, reason_buf, sizeof(reason_buf)));
     const size_t reason_end = strlen(text);
     snprintf(text + reason_end, sizeof(text) - reason_end, "%s", general_hint(err));
     record(text);

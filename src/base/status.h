@@ -10,6 +10,8 @@
 
 #include "gnnstream.h" /* gs_status, gs_status_text(), gs_last_error() */
 
+#define GS_ERROR_BYTES 2048 /* any last error, with its 0 */
+
 /* Records one line (no newline; names the file, option or chunk, what is wrong
  * and what to do) as this thread's last error and returns `st`, so that
  * `return gs_fail(GS_EFORMAT, "%s: ...", path)` reads as one act. */

@@ -12,6 +12,7 @@
 #include "base/file.h"
 #include "base/hash.h"
 #include "base/machine.h"
+#include "base/outfile.h"
 
 #define VERSION 5
 #define FILE_MOST (1u << 20)

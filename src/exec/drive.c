@@ -78,7 +78,7 @@ static gs_status begin_devices(gs_exec *e, uint32_t *begun)
 /* `st`: what has happened so far, which says more than what follows from it. */
 static gs_status end_devices(gs_exec *e, uint32_t begun, gs_status st)
 {
-    char why[512];
+    char why[GS_ERROR_BYTES];
     if (e->patience.gave_up)
         return st; /* a device may not answer */
     snprintf(why, sizeof(why), "%s", st != GS_OK ? gs_last_error() : "");

@@ -130,7 +130,7 @@ void gs_exec_span(const gs_exec *e, uint32_t task, double *begin, double *end);
 bool gs_exec_is_joined(const gs_exec *e, uint32_t task);
 /* Writes the last run of `pass` as Chrome trace events (chrome://tracing, Perfetto): one track for the
  * device, one for reads and one for writes. The run was opened with `trace`. */
-gs_status gs_exec_write_trace(const gs_exec *e, uint32_t pass, FILE *out);
+gs_status gs_exec_write_trace(const gs_exec *e, uint32_t pass, FILE *out, const char *path);
 /* Memory that tracing, and a run of several devices, take for each task. */
 #define GS_EXEC_TRACE_TASK_BYTES (2 * sizeof(double))
 

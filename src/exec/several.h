@@ -23,7 +23,7 @@ struct gs_exec_several {
     uint32_t running;         /* threads that have not ended theirs */
     bool quit;
     gs_status failed;
-    char why[512];
+    char why[GS_ERROR_BYTES];
 };
 
 gs_status gs_exec__several_open(gs_exec *e, const gs_exec_config *c);

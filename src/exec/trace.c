@@ -4,6 +4,8 @@
  * the device, and so are the copies over a wire of several devices; transfers overlap, so they are asynchronous ones
  * ("b", "e"), which viewers stack. Times are microseconds from the pass's first task.
  */
+#include <errno.h>
+
 #include "base/size.h"
 #include "exec/exec_run.h"
 
@@ -83,7 +85,7 @@ static void write_transfer(const gs_exec *e, uint32_t index, double begin, doubl
             kind_name[t->kind], index, tid, end * 1e6, what);
 }
 
-gs_status gs_exec_write_trace(const gs_exec *e, uint32_t pass, FILE *out)
+gs_status gs_exec_write_trace(const gs_exec *e, uint32_t pass, FILE *out, const char *path)
 {
     const gs_plan_pass *p = &e->plan->pass[pass];
     double origin = 0;
@@ -108,5 +110,6 @@ gs_status gs_exec_write_trace(const gs_exec *e, uint32_t pass, FILE *out)
             write_launch(e, t, begin, end - begin, out);
     }
     fprintf(out, "\n]}\n");
-    return ferror(out) ? gs_fail(GS_EIO, "the trace could not be written") : GS_OK;
+    /* The last call that failed is the one that set errno: it also stopped all after it. */
+    return fflush(out) != 0 || ferror(out) ? gs_fail_errno(errno, "%s: cannot write the trace", path) : GS_OK;
 }

@@ -10,8 +10,10 @@
 
 #include "base/alloc.h"
 #include "base/clock.h"
+#include "base/file.h"
 #include "base/philox.h"
 #include "base/size.h"
+#include "base/temporary.h"
 
 #define RUN_BYTES (4 * GS_MIB) /* of a sequential request, as a large interval gives them */
 #define WINDOWS 5              /* parts of a measurement whose median counts */
@@ -46,18 +48,22 @@ static uint32_t request_count(const gs_disk_probe *p, uint64_t run_bytes)
 
 static gs_status open_scratch(gs_disk_probe *p, const char *dir)
 {
-    char path[4096];
+    char name[GS_TEMPORARY_BYTES];
     gs_status st;
 
-    const int length = snprintf(path, sizeof(path), "%s/gnnstream-limits.%d.tmp", dir, (int)getpid());
-    if (length < 0 || (size_t)length >= sizeof(path))
-        return gs_fail(GS_EINVAL, "%.64s...: the path is too long", dir);
-    if ((st = gs_io_add_file(p->io, &p->file, path, GS_IO_CREATE)) != GS_OK)
+    gs_temporary_name(name, "limits");
+    char *const path = gs_path_join(dir, name);
+    if (path == NULL)
+        return gs_fail(GS_ENOMEM, "%s: out of memory", dir);
+    if ((st = gs_io_add_file(p->io, &p->file, path, GS_IO_CREATE)) != GS_OK) {
+        gs_free(path);
         return st;
+    }
     p->sync_fd = open(path, O_RDONLY | O_CLOEXEC);
     if (p->sync_fd < 0)
         st = gs_fail_errno(errno, "%s: cannot be opened", path);
     unlink(path); /* from here on nobody can leave it behind */
+    gs_free(path);
     return st != GS_OK ? st : gs_io_set_size(p->io, p->file, p->file_bytes);
 }
 

@@ -263,7 +263,7 @@ static gs_status fit_another(choosing *c)
         {.recompute = GS_TAKEN_TO_FIT, .batch = GS_TAKEN_TO_FIT},
     };
     bool fits = false;
-    char error[512];
+    char error[GS_ERROR_BYTES];
 
     snprintf(error, sizeof(error), "%s", gs_last_error());
     for (uint32_t k = 0; !fits && k < sizeof(variants) / sizeof(variants[0]); k++) {

@@ -414,7 +414,7 @@ gs_status gs_session_write_pruned(gs_session *s)
     for (uint32_t k = 2; k < s->edges.sets && st == GS_OK; k++) {
         char name[32];
         snprintf(name, sizeof(name), "edges%u.bin", k);
-        if ((s->edges.pruned[k].path = gs_path_join(s->run.spill, name)) == NULL)
+        if ((s->edges.pruned[k].path = gs_path_join(s->run.spill.path, name)) == NULL)
             return gs_fail(GS_ENOMEM, "out of memory");
         st = write_set(s, k, s->edges.pruned[k].path);
     }

@@ -2,7 +2,7 @@
 #include <pthread.h>
 
 #include "base/alloc.h"
-#include "base/file.h"
+#include "base/temporary.h"
 #include "session/prune.h"
 #include "session/session.h"
 
@@ -24,13 +24,11 @@ void gs_session_close(gs_session *s)
         return;
     const bool gave_up = gs_exec_gave_up(s->run.exec);
     gs_exec_close(s->run.exec);
-    if (s->run.spill != NULL)
-        (void)gs_remove_tree(s->run.spill);
+    gs_scratch_remove(&s->run.spill);
     if (gave_up) { /* the run may still work with the rest */
         keep(s);
         return;
     }
-    gs_free(s->run.spill);
     for (uint32_t f = 0; s->run.path != NULL && f < s->program->arrays + s->edges.sets; f++)
         gs_free(s->run.path[f]);
     gs_free(s->run.path);

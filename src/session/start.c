@@ -1,10 +1,10 @@
 /* start.c - taking the memory of the plan and making the files of the run. */
-#include <stdio.h>
 #include <unistd.h>
 
 #include "base/alloc.h"
 #include "base/file.h"
 #include "base/size.h"
+#include "base/temporary.h"
 #include "session/prune.h"
 #include "session/session.h"
 
@@ -29,7 +29,7 @@ uint64_t gs_session_spill_bytes(const gs_session *s)
 static gs_status check_disk(const gs_session *s)
 {
     char wanted[32], there[32];
-    const uint64_t bytes = gs_session_spill_bytes(s), left = gs_disk_free(s->run.spill);
+    const uint64_t bytes = gs_session_spill_bytes(s), left = gs_disk_free(s->run.spill.path);
     if (bytes <= left)
         return GS_OK;
     return gs_fail(
@@ -41,32 +41,18 @@ static gs_status check_disk(const gs_session *s)
         gs_program_pass(s->program, "setup") != GS_NONE ? ", or spill less with .no_hoist" : "");
 }
 
-/* "spill.PID" within --spill, or within the store. Of its own, so that it can be
- * removed whole. */
+/* A folder of its own (base/temporary.h) within --spill, or within the store: removed whole, with --spill itself where
+ * that was made for it. */
 static gs_status make_spill_dir(gs_session *s)
 {
-    const char *const parent = gs_session_scratch_dir(s);
-    char name[32];
-    gs_status st;
-
-    if (s->config.options->spill != NULL && (st = gs_mkdir(s->config.options->spill)) != GS_OK)
-        return st;
-    snprintf(name, sizeof(name), "spill.%ld", (long)getpid());
-    char *const dir = gs_path_join(parent, name);
-    if (dir == NULL)
-        return gs_fail(GS_ENOMEM, "%s: out of memory", parent);
-    if ((st = gs_mkdir(dir)) != GS_OK) {
-        gs_free(dir);
-        return gs_fail_hint(st, "choose a folder for what does not fit in memory with .spill");
-    }
-    s->run.spill = dir;
-    return GS_OK;
+    const gs_status st = gs_scratch_make(&s->run.spill, gs_session_scratch_dir(s));
+    return st == GS_OK ? GS_OK : gs_fail_hint(st, "choose a folder for what does not fit in memory with .spill");
 }
 
 const char *gs_session_scratch_dir(const gs_session *s)
 {
-    if (s->run.spill != NULL)
-        return s->run.spill;
+    if (s->run.spill.path != NULL)
+        return s->run.spill.path;
     return s->config.options->spill != NULL ? s->config.options->spill : gs_store_dir(s->store);
 }
 
@@ -112,7 +98,7 @@ static gs_status describe_files(const gs_session *s, gs_exec_file *file)
             path[a] = gs_store_array_path(s->store, (gs_array_id)id);
             file[a] = (gs_exec_file){.sums = info->sums, .sum_bytes = GS_SUM_BYTES, .bytes = info->bytes};
         } else if (s->plan->spill_bytes[a] != 0) {
-            path[a] = gs_path_join(s->run.spill, "arrays.bin");
+            path[a] = gs_path_join(s->run.spill.path, "arrays.bin");
             file[a] = (gs_exec_file){.create = true, .bytes = s->plan->spill_total};
         } else {
             continue; /* wholly in memory */

@@ -5,6 +5,7 @@
 #include <stdint.h>
 
 #include "base/status.h"
+#include "base/temporary.h"
 #include "exec/exec.h"
 #include "schedule/schedule.h" /* GS_EDGE_SETS */
 #include "session/params.h"
@@ -17,7 +18,7 @@ typedef struct gs_session_run_state {
     gs_params params;
     gs_exec_chunk *chunk[GS_EDGE_SETS]; /* what exec knows of each; NULL where no stage uses it */
     char **path;                        /* [arrays + sets] of the run's files; exec speaks of them */
-    char *spill;                        /* the run's own folder, or NULL */
+    gs_scratch spill;                   /* the run's own folder, or none */
 } gs_session_run_state;
 
 /* Takes parameters (zeroed) and all memory of the plan, makes the spill files. */

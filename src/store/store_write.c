@@ -17,7 +17,9 @@
 #include "base/alloc.h"
 #include "base/file.h"
 #include "base/hash.h"
+#include "base/outfile.h"
 #include "base/size.h"
+#include "base/temporary.h"
 #include "store/store_internal.h"
 
 /* Versions that wrote a store in its place left these when they were killed. */
@@ -41,7 +43,7 @@ static bool has(const char *dir, const char *name)
     return there;
 }
 
-static bool has_our_manifest(const char *dir)
+bool gs_store_is_at(const char *dir)
 {
     char *path = gs_path_join(dir, GS_MANIFEST_NAME), *text = NULL;
     uint64_t bytes = 0;
@@ -70,13 +72,18 @@ static gs_status find_foreign(char *out, size_t capacity, const char *dir)
 /* May the folder, which is not empty, be replaced? */
 static gs_status may_replace(const char *dir, bool force)
 {
-    const bool store = has_our_manifest(dir), begun = has(dir, GS_MARKER_NAME);
+    const bool store = gs_store_is_at(dir), begun = has(dir, GS_MARKER_NAME);
     char foreign[256];
-    const gs_status st = find_foreign(foreign, sizeof(foreign), dir);
+    gs_status st;
 
+    if (force) /* what a killed run left must not keep a store from being made again */
+        gs_temporary_sweep(dir, foreign);
+    st = find_foreign(foreign, sizeof(foreign), dir);
     if (st != GS_OK)
         return st;
-    if (foreign[0] != '\0')
+    if (force && gs_is_temporary(foreign))
+        return gs_fail(GS_EEXIST, "%s: is in use: a run keeps \"%s\" in it; try again when it has ended", dir, foreign);
+    if (foreign[0] != '\0' && !gs_is_temporary(foreign))
         return gs_fail(GS_EEXIST, "%s: holds \"%s\", which is no part of a store; choose another folder", dir,
                        foreign);
     if (!store && !begun && !has(dir, gs_store_edges_name(GS_BY_DEST)))

@@ -13,6 +13,9 @@
 #include "base/status.h"
 #include "store/store.h"
 
+/* True where the folder has a store's manifest, be it whole or not. */
+bool gs_store_is_at(const char *dir);
+
 /* A draft of the store `dir`, whose files go to gs_draft_dir(). A store that is there is GS_EEXIST unless `force`, and
  * stays until gs_store_finish(); a folder with anything else in it is GS_EEXIST even then (nothing of a user's is
  * deleted). The caller ends it by gs_draft_close(), finished or not. */

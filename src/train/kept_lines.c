@@ -139,14 +139,13 @@ gs_status gs_kept_lines_sync(gs_kept_lines *k)
 
 gs_status gs_kept_lines_pour(const gs_kept_lines *k, gs_metrics_log *log)
 {
-    struct stat s;
     gs_status st = GS_OK;
 
-    if (k->path == NULL || log->path == NULL || fstat(log->fd, &s) != 0 || !S_ISREG(s.st_mode))
+    if (k->path == NULL || log->out.path == NULL || gs_outfile_is_stream(&log->out))
         return GS_OK;
     char *const piece = gs_malloc(PIECE);
     if (piece == NULL)
-        return gs_fail(GS_ENOMEM, "%s: out of memory", log->path);
+        return gs_fail(GS_ENOMEM, "%s: out of memory", log->out.path);
     for (uint64_t at = 0; at < k->bytes && st == GS_OK; at += PIECE) {
         const uint64_t n = GS_MIN(k->bytes - at, PIECE);
         if ((st = gs_pread_exact(k->fd, piece, n, at, k->path)) == GS_OK)

@@ -1,40 +1,24 @@
 #include "train/logits.h"
 
-#include <errno.h>
-#include <fcntl.h>
 #include <math.h>
-#include <stdio.h>
 #include <string.h>
 #include <unistd.h>
 
 #include "base/alloc.h"
 #include "base/file.h"
-#include "base/npy.h"
 #include "base/size.h"
+#include "base/temporary.h"
 #include "session/store_rows.h"
 
 #define LEAST_MEMORY (64u << 10)  /* bytes */
 #define BUCKET_BUFFER (64u << 10) /* most bytes that a window gathers before they are written */
-
-gs_status gs_logits_begin(gs_outfile *o, uint64_t *data_offset, const char *path, uint64_t rows, uint32_t classes)
-{
-    gs_status st;
-
-    if (gs_path_is_dir(path))
-        return gs_fail(GS_EEXIST, ".logits %s: is a folder; give the name of a file", path);
-    if ((st = gs_outfile_name(o, path)) != GS_OK)
-        return st;
-    if ((st = gs_npy_create(&o->fd, data_offset, o->temporary, GS_F32, rows, classes)) != GS_OK)
-        gs_outfile_abandon(o);
-    return st;
-}
 
 /* Input ids [window * window_rows, + window_rows) go to one window. A record
  * in the scratch file is a u32 id and `classes` floats; window w's records
  * start at w * window_rows * record_bytes, which is exact as ids are a permutation. */
 typedef struct dealer {
     const gs_logits_job *job;
-    const gs_outfile *out;
+    gs_outfile *out;
     uint64_t data_offset;
     uint64_t rows, row_bytes, record_bytes, window_rows, batch_rows;
     uint32_t windows;
@@ -44,8 +28,7 @@ typedef struct dealer {
     uint64_t buffer_records;
     uint64_t *dealt;         /* [windows] records so far, written or buffered */
     float *batch;            /* [batch_rows, classes] in store order */
-    int scratch;            /* -1: none */
-    char *scratch_path;
+    int scratch;             /* in job->scratch_dir; -1: none */
 } dealer;
 
 static uint64_t rows_of_window(const dealer *d, uint64_t w)
@@ -73,7 +56,7 @@ static void dealer_sizes(dealer *d, const gs_logits_job *job)
     d->buffer_records = GS_MAX(1, GS_MIN(half / 2 / GS_MAX(d->windows, 1), BUCKET_BUFFER) / d->record_bytes);
 }
 
-static gs_status dealer_init(dealer *d, const gs_outfile *o, uint64_t data_offset, const gs_logits_job *job)
+static gs_status dealer_init(dealer *d, gs_outfile *o, uint64_t data_offset, const gs_logits_job *job)
 {
     const uint64_t row_bytes = (uint64_t)job->classes * sizeof(float);
 
@@ -95,22 +78,14 @@ static gs_status dealer_init(dealer *d, const gs_outfile *o, uint64_t data_offse
 
 static gs_status open_scratch(dealer *d)
 {
-    d->scratch_path = gs_path_join(d->job->scratch_dir, "logits.order.bin");
-    if (d->scratch_path == NULL)
-        return gs_fail(GS_ENOMEM, "%s: out of memory", d->out->path);
-    d->scratch = open(d->scratch_path, O_CREAT | O_TRUNC | O_RDWR | O_CLOEXEC, 0600);
-    if (d->scratch < 0)
-        return gs_fail_hint(gs_fail_errno(errno, "%s: cannot create", d->scratch_path),
-                            "choose another folder with .spill");
-    unlink(d->scratch_path); /* so that it goes away however the run ends */
-    return GS_OK;
+    const gs_status st = gs_unnamed_file(&d->scratch, d->job->scratch_dir);
+    return st == GS_OK ? GS_OK : gs_fail_hint(st, "choose another folder with .spill");
 }
 
 static void dealer_free(dealer *d)
 {
     if (d->scratch >= 0)
         close(d->scratch);
-    gs_free(d->scratch_path);
     gs_free(d->window);
     gs_free(d->seen);
     gs_free(d->buffer);
@@ -125,7 +100,7 @@ static gs_status flush_bucket(dealer *d, uint32_t w)
     const uint64_t first = w * d->window_rows + d->dealt[w] - held;
 
     return gs_pwrite_exact(d->scratch, d->buffer + w * d->buffer_records * d->record_bytes, held * d->record_bytes,
-                           first * d->record_bytes, d->scratch_path);
+                           first * d->record_bytes, d->job->scratch_dir);
 }
 
 /* Puts the row of input id `id` into its place in the window that starts at `base`. */
@@ -215,7 +190,8 @@ static gs_status order_window(dealer *d, uint32_t w)
     memset(d->seen, 0, d->window_rows / 8 + 1);
     for (uint64_t at = 0; at < count && st == GS_OK; at += step) {
         const uint64_t n = GS_MIN(step, count - at);
-        st = gs_pread_exact(d->scratch, d->buffer, n * d->record_bytes, (base + at) * d->record_bytes, d->scratch_path);
+        st = gs_pread_exact(d->scratch, d->buffer, n * d->record_bytes, (base + at) * d->record_bytes,
+                            d->job->scratch_dir);
         for (uint64_t i = 0; i < n && st == GS_OK; i++) {
             const unsigned char *const record = d->buffer + i * d->record_bytes;
             uint32_t id;
@@ -236,13 +212,13 @@ static gs_status write_windows(dealer *d)
         else if (d->windows > 1)
             st = order_window(d, w);
         if (st == GS_OK)
-            st = gs_pwrite_exact(d->out->fd, d->window, rows_of_window(d, w) * d->row_bytes,
-                                 d->data_offset + w * d->window_rows * d->row_bytes, d->out->temporary);
+            st = gs_outfile_write(d->out, d->window, rows_of_window(d, w) * d->row_bytes,
+                                 d->data_offset + w * d->window_rows * d->row_bytes);
     }
     return st;
 }
 
-gs_status gs_logits_write(const gs_outfile *o, uint64_t data_offset, const gs_logits_job *job)
+gs_status gs_logits_write(gs_outfile *o, uint64_t data_offset, const gs_logits_job *job)
 {
     dealer d;
     gs_status st = dealer_init(&d, o, data_offset, job);

@@ -12,9 +12,8 @@
 
 #include <stdint.h>
 
-#include "base/status.h"
+#include "base/outfile.h"
 #include "store/store.h"
-#include "train/outfile.h"
 
 /* Gives rows [first, first + rows) in store order, f32. */
 typedef gs_status (*gs_logits_source)(void *context, uint64_t first, uint64_t rows, float *dst);
@@ -23,19 +22,15 @@ typedef struct gs_logits_job {
     const gs_store *store;   /* for the input ids and the number of rows */
     uint32_t classes;
     uint64_t memory;         /* for buffers; what does not work at all is raised */
-    const char *scratch_dir; /* folder for the scratch file */
+    const char *scratch_dir; /* folder for the scratch file, which has no name */
     gs_logits_source source;
     void *context;
     const volatile int *stop; /* may be NULL */
 } gs_logits_job;
 
-/* Creates PATH.tmp in its full size (so that a full disk shows now). `*o` must
- * be GS_OUTFILE_NONE; finish or abandon it as any outfile. */
-gs_status gs_logits_begin(gs_outfile *o, uint64_t *data_offset, const char *path, uint64_t rows, uint32_t classes);
-
-/* Fills it. GS_EFORMAT names the store's file where input ids are damaged or
- * are no permutation. */
-gs_status gs_logits_write(const gs_outfile *o, uint64_t data_offset, const gs_logits_job *job);
+/* Fills what gs_npy_create() began, [vertices, classes], from its first row on.
+ * GS_EFORMAT names the store's file where input ids are damaged or are no permutation. */
+gs_status gs_logits_write(gs_outfile *o, uint64_t data_offset, const gs_logits_job *job);
 
 /* The same into `out`, [vertices, classes] of the caller's memory; scratch_dir is not used. */
 gs_status gs_logits_place(float *out, const gs_logits_job *job);

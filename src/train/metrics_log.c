@@ -1,13 +1,10 @@
 #include "train/metrics_log.h"
 
 #include <errno.h>
-#include <fcntl.h>
 #include <math.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <unistd.h>
-
-#include "base/file.h"
 
 /* JSON has no NaN; printf may write a comma where the process's locale does. */
 static const char *number(char out[32], double v)
@@ -41,51 +38,42 @@ size_t gs_metrics_line(char *buf, const gs_epoch_report *e)
     return (size_t)n;
 }
 
-gs_status gs_metrics_log_open(gs_metrics_log *log, const char *path)
+static gs_status named(gs_status st)
 {
-    *log = (gs_metrics_log){0};
-    if (path == NULL)
-        return GS_OK;
-    if (gs_path_is_dir(path))
-        return gs_fail(GS_EEXIST, ".metrics %s: is a folder; give the name of a file", path);
-    const int fd = open(path, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0666);
-    if (fd < 0)
-        return gs_fail_errno(errno, ".metrics %s: cannot create", path);
-    *log = (gs_metrics_log){.path = path, .fd = fd};
-    return GS_OK;
+    return st == GS_OK ? GS_OK : gs_fail(st, ".metrics %s", gs_last_error());
 }
 
-/* 0 or an errno. One call where the disk has room. */
-static int write_all(int fd, const char *text, size_t bytes)
+/* At its path from the start: it is there to be watched. */
+gs_status gs_metrics_log_open(gs_metrics_log *log, const char *path)
 {
-    for (size_t done = 0; done < bytes;) {
-        const ssize_t n = write(fd, text + done, bytes - done);
-        if (n > 0)
-            done += (size_t)n;
-        else if (n == 0 || errno != EINTR)
-            return n == 0 ? EIO : errno;
-    }
-    return 0;
+    gs_status st;
+
+    *log = (gs_metrics_log)GS_METRICS_NONE;
+    if (path == NULL)
+        return GS_OK;
+    if ((st = gs_outfile_begin(&log->out, path)) == GS_OK && (st = gs_outfile_show(&log->out)) != GS_OK)
+        gs_outfile_abandon(&log->out);
+    return named(st);
 }
 
 /* Takes back what there is of a line that did not fit. What went to a pipe or a terminal is gone. */
 static void cut_back(const gs_metrics_log *log)
 {
-    while (ftruncate(log->fd, (off_t)log->bytes) != 0 && errno == EINTR)
+    while (!gs_outfile_is_stream(&log->out) && ftruncate(log->out.fd, (off_t)log->bytes) != 0 && errno == EINTR)
         continue;
 }
 
 gs_status gs_metrics_log_write(gs_metrics_log *log, const gs_epoch_report *epoch)
 {
     char line[GS_METRICS_LINE];
+    gs_status st;
 
-    if (log->path == NULL)
+    if (log->out.path == NULL)
         return GS_OK;
     const size_t n = gs_metrics_line(line, epoch);
-    const int err = write_all(log->fd, line, n);
-    if (err != 0) {
+    if ((st = gs_outfile_write(&log->out, line, n, log->bytes)) != GS_OK) {
         cut_back(log);
-        return gs_fail_errno(err, ".metrics %s: cannot write the line of epoch %u", log->path, epoch->epoch);
+        return gs_fail(st, ".metrics: cannot write the line of epoch %u: %s", epoch->epoch, gs_last_error());
     }
     log->bytes += n;
     return GS_OK;
@@ -93,20 +81,20 @@ gs_status gs_metrics_log_write(gs_metrics_log *log, const gs_epoch_report *epoch
 
 gs_status gs_metrics_log_append(gs_metrics_log *log, const char *text, size_t bytes)
 {
-    const int err = write_all(log->fd, text, bytes);
+    const gs_status st = gs_outfile_write(&log->out, text, bytes, log->bytes);
 
-    if (err != 0)
-        return gs_fail_errno(err, ".metrics %s: cannot write the lines of earlier epochs", log->path);
+    if (st != GS_OK)
+        return gs_fail(st, ".metrics: cannot write the lines of earlier epochs: %s", gs_last_error());
     log->bytes += bytes;
     return GS_OK;
 }
 
 gs_status gs_metrics_log_close(gs_metrics_log *log)
 {
-    const gs_metrics_log closed = *log;
+    gs_status st = GS_OK;
 
-    *log = (gs_metrics_log){0};
-    if (closed.path != NULL && close(closed.fd) != 0)
-        return gs_fail_errno(errno, ".metrics %s: cannot write", closed.path);
-    return GS_OK;
+    if (log->out.path != NULL)
+        st = gs_outfile_finish(&log->out);
+    gs_outfile_abandon(&log->out);
+    return named(st);
 }

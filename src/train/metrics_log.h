@@ -14,23 +14,25 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "base/status.h"
+#include "base/outfile.h"
 #include "gnnstream.h" /* gs_epoch_report */
 
 #define GS_METRICS_LINE 768 /* bytes that any line fits in */
 
 typedef struct gs_metrics_log {
-    const char *path; /* the caller's; NULL: no log */
-    int fd;
-    uint64_t bytes;   /* of whole lines */
+    gs_outfile out;  /* GS_OUTFILE_NONE: no log */
+    uint64_t bytes; /* of whole lines */
 } gs_metrics_log;
 
-/* Creates or empties `path`; NULL gives a log that takes nothing. */
+#define GS_METRICS_NONE {.out = GS_OUTFILE_NONE}
+
+/* An empty file at `path`, in place of what was there; a pipe or a terminal is written to. NULL gives a log that takes
+ * nothing. */
 gs_status gs_metrics_log_open(gs_metrics_log *log, const char *path);
 gs_status gs_metrics_log_write(gs_metrics_log *log, const gs_epoch_report *epoch);
 /* Lines of an earlier run that this one goes on from. */
 gs_status gs_metrics_log_append(gs_metrics_log *log, const char *text, size_t bytes);
-/* Safe on a zeroed log, and twice. */
+/* Safe on GS_METRICS_NONE, and twice. */
 gs_status gs_metrics_log_close(gs_metrics_log *log);
 
 /* The line with its newline into `buf` of GS_METRICS_LINE bytes; its length.

@@ -5,50 +5,39 @@
 #include <unistd.h>
 
 #include "base/given.h"
+#include "base/npy.h"
 #include "base/size.h"
 #include "session/fault.h"
 #include "train/logits.h"
+#include "train/outputs.h"
 #include "train/run_internal.h"
 #include "train/safetensors.h"
-
-/* Names that would overwrite each other are a mistake worth stopping for. */
-gs_status gs_run__check_files(const gs_train_options *o)
-{
-    const struct {
-        const char *option, *path;
-    } out[] = {{".save", o->save}, {".logits", o->logits}, {".metrics", o->metrics}, {".trace", o->trace}};
-
-    for (size_t i = 0; i < GS_ARRAY_LEN(out); i++)
-        for (size_t k = 0; k < i; k++)
-            if (out[i].path != NULL && out[k].path != NULL && strcmp(out[i].path, out[k].path) == 0)
-                return gs_fail(GS_EINVAL, "%s and %s both name %s", out[k].option, out[i].option, out[i].path);
-    return GS_OK;
-}
 
 /* ---- weights, logits ----------------------------------------------------- */
 
 /* Takes its room on the disk now. */
 static gs_status begin_weights(gs_run *r, gs_outfile *o, const char *path)
 {
-    const gs_session *const s = r->session;
-    const gs_status st = gs_outfile_begin(o, path);
+    gs_status st = gs_outfile_begin(o, path);
 
-    return st != GS_OK ? st : gs_safetensors_reserve(o->fd, o->temporary, s->program, s->run.params.value);
+    if (st == GS_OK && (st = gs_safetensors_reserve(o, r->session->program, r->session->run.params.value)) != GS_OK)
+        gs_outfile_abandon(o);
+    return st;
 }
 
-static gs_status write_weights(gs_run *r, const gs_outfile *o)
+static gs_status write_weights(gs_run *r, gs_outfile *o)
 {
     const gs_session *const s = r->session;
-    return gs_safetensors_write(o->fd, o->temporary, s->program, s->run.params.value);
+    return gs_safetensors_write(o, s->program, s->run.params.value);
 }
 
 static gs_status begin_logits(gs_run *r, gs_outfile *o, uint64_t *offset, const char *path)
 {
     const gs_store_info *const info = gs_store_get_info(r->session->store);
-    return gs_logits_begin(o, offset, path, info->vertices, info->classes);
+    return gs_npy_create(o, offset, path, GS_F32, info->vertices, info->classes);
 }
 
-static gs_status write_logits(gs_run *r, const gs_outfile *o, uint64_t offset)
+static gs_status write_logits(gs_run *r, gs_outfile *o, uint64_t offset)
 {
     const gs_logits_job job = gs_run__logits_job(r);
     return gs_session_explain_logits(r->session, gs_logits_write(o, offset, &job));
@@ -77,14 +66,19 @@ gs_status gs_run__begin_files(gs_run *r)
  * so their times are still there. */
 static gs_status write_trace(gs_run *r)
 {
-    FILE *const out = fdopen(dup(r->trace.fd), "w");
+    const int fd = dup(r->trace.fd);
+    FILE *const out = fd < 0 ? NULL : fdopen(fd, "w");
     gs_status st;
 
-    if (out == NULL)
-        return gs_fail_errno(errno, "%s: cannot be written", r->trace.temporary);
-    st = gs_exec_write_trace(r->session->run.exec, r->session->pass.train, out);
+    if (out == NULL) {
+        st = gs_fail_errno(errno, "%s: cannot write", r->trace.path);
+        if (fd >= 0)
+            close(fd);
+        return st;
+    }
+    st = gs_exec_write_trace(r->session->run.exec, r->session->pass.train, out, r->trace.path);
     if (fclose(out) != 0 && st == GS_OK)
-        st = gs_fail_errno(errno, "%s: cannot be written", r->trace.temporary);
+        st = gs_fail_errno(errno, "%s: cannot write", r->trace.path);
     return st;
 }
 
@@ -114,13 +108,18 @@ void gs_run__abandon_files(gs_run *r)
 
 /* ---- the public calls: a file at any time -------------------------------- */
 
+static gs_status check_path(const gs_run *r, const char *path)
+{
+    return gs_outputs_check_one(&r->options, r->kind, gs_store_dir(r->session->store), path);
+}
+
 gs_status gs_run_save(gs_run *run, const char *path)
 {
     gs_outfile o = GS_OUTFILE_NONE;
     gs_status st;
 
     if ((st = gs_check_given(run, "run")) != GS_OK || (st = gs_check_given(path, "path")) != GS_OK ||
-        (st = gs_run__bring(run)) != GS_OK)
+        (st = check_path(run, path)) != GS_OK || (st = gs_run__bring(run)) != GS_OK)
         return st;
     if ((st = begin_weights(run, &o, path)) == GS_OK && (st = write_weights(run, &o)) == GS_OK)
         st = gs_outfile_finish(&o);
@@ -149,7 +148,7 @@ gs_status gs_run_write_logits(gs_run *run, const char *path)
     gs_status st;
 
     if ((st = gs_check_given(run, "run")) != GS_OK || (st = gs_check_given(path, "path")) != GS_OK ||
-        (st = gs_run__want_logits(run)) != GS_OK)
+        (st = check_path(run, path)) != GS_OK || (st = gs_run__want_logits(run)) != GS_OK)
         return st;
     if ((st = begin_logits(run, &o, &offset, path)) == GS_OK && (st = write_logits(run, &o, offset)) == GS_OK)
         st = gs_outfile_finish(&o);

@@ -16,6 +16,7 @@
 #ifndef GS_TRAIN_RUN_INTERNAL_H
 #define GS_TRAIN_RUN_INTERNAL_H
 
+#include "base/outfile.h"
 #include "gnnstream.h"
 #include "session/profile.h"
 #include "session/session.h"
@@ -26,7 +27,6 @@
 #include "train/logits.h"
 #include "train/metrics_log.h"
 #include "train/optim.h"
-#include "train/outfile.h"
 
 typedef enum gs_run_state { GS_RUN_IS_OPEN, GS_RUN_IS_FAILED, GS_RUN_IS_FINISHED } gs_run_state;
 
@@ -115,7 +115,6 @@ gs_status gs_run__want_logits(gs_run *r);
 gs_logits_job gs_run__logits_job(gs_run *r);
 
 /* run_files.c: the files that the options name. Begun before the work, so that what cannot be written is refused. */
-gs_status gs_run__check_files(const gs_train_options *o);
 gs_status gs_run__begin_files(gs_run *r);
 gs_status gs_run__write_files(gs_run *r);
 void gs_run__abandon_files(gs_run *r);

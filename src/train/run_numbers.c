@@ -23,7 +23,7 @@ static gs_status finish_weights(gs_run *r)
 {
     const gs_session *const s = r->session;
     gs_outfile *const o = &r->weights;
-    const gs_status st = gs_safetensors_write(o->fd, o->temporary, s->program, s->run.params.value);
+    const gs_status st = gs_safetensors_write(o, s->program, s->run.params.value);
     return st == GS_OK ? gs_outfile_finish(o) : st;
 }
 

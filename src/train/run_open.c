@@ -9,6 +9,7 @@
 #include "base/size.h"
 #include "session/describe.h"
 #include "train/options.h"
+#include "train/outputs.h"
 #include "train/run_internal.h"
 #include "train/safetensors.h"
 
@@ -88,7 +89,8 @@ static gs_status open_run(gs_run *r, const char *store, uint64_t process_bytes)
 
     r->optim = (gs_optim){.lr = o->lr, .weight_decay = o->weight_decay};
     r->whole = true;
-    if ((st = gs_optim_parse(&r->optim.kind, o->optimizer)) != GS_OK || (st = gs_run__check_files(o)) != GS_OK ||
+    if ((st = gs_optim_parse(&r->optim.kind, o->optimizer)) != GS_OK ||
+        (st = gs_outputs_check(o, r->kind, store)) != GS_OK ||
         (st = gs_run__find_checkpoint(r, store)) != GS_OK || (st = gs_run__begin_checkpoints(r)) != GS_OK ||
         (st = open_and_start(r, store, process_bytes)) != GS_OK || (st = start_weights(r)) != GS_OK ||
         (st = gs_run__begin_lines(r)) != GS_OK ||
@@ -113,6 +115,7 @@ gs_status gs_run__open_after(gs_run **out, const char *store, const gs_train_opt
     if ((r = gs_calloc(1, sizeof(*r))) == NULL)
         return gs_fail(GS_ENOMEM, "out of memory");
     r->weights = r->logits = r->trace = (gs_outfile)GS_OUTFILE_NONE;
+    r->metrics = (gs_metrics_log)GS_METRICS_NONE;
     r->saver.folder = (gs_checkpoint_folder)GS_CHECKPOINT_FOLDER_NONE;
     r->kind = kind;
     r->began = gs_now();

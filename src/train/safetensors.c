@@ -111,54 +111,58 @@ static uint64_t load_u64(const unsigned char in[8])
     return v;
 }
 
-/* `*header` is the header's length, which stands in the first 8 bytes. */
-static gs_status write_behind_length(int fd, const char *path, const gs_program *p, float *const *value,
-                                     uint64_t *header)
+/* The header behind its length, padded with spaces to a multiple of 8, in one piece of `*bytes`; free with
+ * gs_free(). */
+static gs_status make_head(char **out, uint64_t *bytes, const gs_program *p, float *const *value,
+                           const char *path)
 {
-    static const char spaces[8] = "        ";
-    char *const text = header_text(p, value);
+    char *const text = header_text(p, value), *head = NULL;
     const size_t length = text == NULL ? 0 : strlen(text), padded = (size_t)gs_align_up(length, 8);
-    uint64_t at = 8 + padded;
-    gs_status st;
 
-    *header = padded;
-    if (text == NULL)
+    if (text == NULL || (head = gs_malloc(8 + padded)) == NULL) {
+        cJSON_free(text);
         return gs_fail(GS_ENOMEM, "%s: no memory for the header", path);
-    if ((st = gs_pwrite_exact(fd, text, length, 8, path)) != GS_OK)
-        goto done;
-    if (padded != length && (st = gs_pwrite_exact(fd, spaces, padded - length, 8 + length, path)) != GS_OK)
-        goto done;
-    for (uint32_t k = 0, i; (i = gs_safetensors_param(p, k)) != GS_NONE; k++) {
-        const uint64_t bytes = value[i] == NULL ? 0 : file_bytes(&p->param[i]);
+    }
+    store_u64((unsigned char *)head, padded);
+    memcpy(head + 8, text, length);
+    memset(head + 8 + length, ' ', padded - length);
+    cJSON_free(text);
+    *out = head;
+    *bytes = 8 + padded;
+    return GS_OK;
+}
+
+gs_status gs_safetensors_reserve(gs_outfile *o, const gs_program *p, float *const *value)
+{
+    char *head = NULL;
+    uint64_t bytes = 0;
+    const gs_status st = make_head(&head, &bytes, p, value, o->path);
+
+    gs_free(head);
+    for (uint32_t k = 0, i; (i = gs_safetensors_param(p, k)) != GS_NONE; k++)
+        bytes += value[i] == NULL ? 0 : file_bytes(&p->param[i]);
+    return st != GS_OK ? st : gs_outfile_reserve(o, bytes);
+}
+
+gs_status gs_safetensors_write(gs_outfile *o, const gs_program *p, float *const *value)
+{
+    char *head = NULL;
+    uint64_t at = 0;
+    gs_status st = make_head(&head, &at, p, value, o->path);
+
+    if (st == GS_OK)
+        st = gs_outfile_write(o, head, at, 0);
+    for (uint32_t k = 0, i; st == GS_OK && (i = gs_safetensors_param(p, k)) != GS_NONE; k++) {
+        const uint64_t bytes = file_bytes(&p->param[i]);
         unsigned char count[sizeof(int64_t)];
         if (value[i] == NULL)
             continue;
         store_u64(count, p->param[i].counter ? (uint64_t)value[i][0] : 0);
-        if ((st = gs_pwrite_exact(fd, p->param[i].counter ? (const void *)count : value[i], bytes, at, path)) != GS_OK)
-            goto done;
+        st = gs_outfile_write(o, p->param[i].counter ? (const void *)count : value[i], bytes, at);
         at += bytes;
     }
-done:
-    cJSON_free(text);
+    gs_free(head);
     return st;
-}
-
-gs_status gs_safetensors_reserve(int fd, const char *path, const gs_program *p, float *const *value)
-{
-    uint64_t header;
-    return write_behind_length(fd, path, p, value, &header);
-}
-
-gs_status gs_safetensors_write(int fd, const char *path, const gs_program *p, float *const *value)
-{
-    unsigned char prefix[8];
-    uint64_t header;
-    const gs_status st = write_behind_length(fd, path, p, value, &header);
-
-    if (st != GS_OK)
-        return st;
-    store_u64(prefix, header);
-    return gs_pwrite_exact(fd, prefix, sizeof(prefix), 0, path);
 }
 
 /* ---- reading ------------------------------------------------------------- */

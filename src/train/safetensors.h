@@ -10,7 +10,7 @@
 #ifndef GS_TRAIN_SAFETENSORS_H
 #define GS_TRAIN_SAFETENSORS_H
 
-#include "base/status.h"
+#include "base/outfile.h"
 #include "program/program.h"
 
 /* Longest header that is read: some thousands of tensors. Bounds what a
@@ -22,12 +22,10 @@ uint32_t gs_safetensors_param(const gs_program *p, uint32_t k);
 /* A parameter's shape in the file, of as many dimensions as it returns. */
 uint32_t gs_safetensors_shape(uint64_t shape[3], const gs_param *q);
 
-/* Writes the tensors of `p` to `fd` from its start; `path` is for messages. */
-gs_status gs_safetensors_write(int fd, const char *path, const gs_program *p, float *const *value);
-
-/* The same but for the first 8 bytes, which stay 0: the file has its room on the disk, and no reader takes it for a
- * model. */
-gs_status gs_safetensors_reserve(int fd, const char *path, const gs_program *p, float *const *value);
+/* Takes the room of the tensors of `p` on the disk: until they are written, no reader takes the file for a model. */
+gs_status gs_safetensors_reserve(gs_outfile *o, const gs_program *p, float *const *value);
+/* Writes them, in order from the first byte. */
+gs_status gs_safetensors_write(gs_outfile *o, const gs_program *p, float *const *value);
 
 /* Fills `value` ([params], each of gs_param_elements()).
  *   GS_ENOTFOUND, GS_EIO

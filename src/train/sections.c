@@ -42,18 +42,18 @@ static gs_status sum_file(uint64_t *checksum, int fd, uint64_t bytes, const char
     return st;
 }
 
-static gs_status write_file(gs_checkpoint_section *s, int fd, const gs_program *p, float *const *value,
-                            const char *path)
+static gs_status write_file(gs_checkpoint_section *s, gs_outfile *o, const gs_program *p, float *const *value)
 {
     struct stat file;
-    gs_status st = gs_safetensors_write(fd, path, p, value);
+    gs_status st = gs_safetensors_write(o, p, value);
 
     if (st != GS_OK)
         return st;
-    if (fsync(fd) != 0 || fstat(fd, &file) != 0)
-        return gs_fail_errno(errno, "%s: cannot write", path);
+    if (fsync(o->fd) != 0 || fstat(o->fd, &file) != 0)
+        return gs_fail_errno(errno, "%s: cannot write", o->path);
     s->bytes = (uint64_t)file.st_size;
-    return sum_file(&s->checksum, fd, s->bytes, path);
+    st = sum_file(&s->checksum, o->fd, s->bytes, o->path);
+    return st == GS_OK ? gs_outfile_finish(o) : st;
 }
 
 gs_status gs_section_write(gs_checkpoint *c, const char *dir, const char *name, const gs_program *p,
@@ -61,17 +61,14 @@ gs_status gs_section_write(gs_checkpoint *c, const char *dir, const char *name, 
 {
     gs_checkpoint_section *const s = &c->section[c->sections];
     char *const path = gs_section_path(dir, name);
+    gs_outfile o = GS_OUTFILE_NONE;
     gs_status st;
 
     if (path == NULL)
         return gs_fail(GS_ENOMEM, "%s: out of memory", dir);
-    const int fd = open(path, O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, 0666);
-    if (fd < 0)
-        st = gs_fail_errno(errno, "%s: cannot create", path);
-    else
-        st = write_file(s, fd, p, value, path);
-    if (fd >= 0 && close(fd) != 0 && st == GS_OK)
-        st = gs_fail_errno(errno, "%s: cannot write", path);
+    if ((st = gs_outfile_begin(&o, path)) == GS_OK)
+        st = write_file(s, &o, p, value);
+    gs_outfile_abandon(&o);
     gs_free(path);
     if (st == GS_OK) {
         snprintf(s->name, sizeof(s->name), "%s", name);

@@ -431,7 +431,6 @@ static void run__a_stopped_run_is_only_to_be_closed(void **state)
     gs_assert_fails(gs_run_epoch(run, NULL), GS_EINVAL, "has failed");
     gs_run_close(run);
     assert_false(gs_path_exists(gs_test_path(api_folder, "never.safetensors")));
-    assert_false(gs_path_exists(gs_test_path(api_folder, "never.safetensors.tmp")));
 }
 
 static void run__prediction_has_no_epochs(void **state)

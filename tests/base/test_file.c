@@ -2,11 +2,8 @@
 #include "support/support.h"
 
 #include <fcntl.h>
-#include <limits.h>
-#include <signal.h>
 #include <stdio.h>
 #include <string.h>
-#include <sys/resource.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -20,7 +17,7 @@ static void test_file__reads_what_it_wrote(void **state)
     uint64_t bytes = 0;
     int fd = -1;
 
-    gs_assert_ok(gs_file_write_atomic(path, "0123456789", 10));
+    gs_test_write_file(path, "0123456789", 10);
     gs_assert_ok(gs_file_open_read(&fd, &bytes, path));
     assert_int_equal(bytes, 10);
     gs_assert_ok(gs_pread_exact(fd, got, 4, 6, path));
@@ -133,60 +130,6 @@ static void assert_file_is(const char *path, const char *want)
     gs_free(text);
 }
 
-static void test_file__atomic_write_replaces(void **state)
-{
-    const char *const path = gs_test_path(*state, "m.json");
-
-    gs_assert_ok(gs_file_write_atomic(path, "old", 3));
-    gs_assert_ok(gs_file_write_atomic(path, "newer", 5));
-    assert_file_is(path, "newer");
-    assert_false(gs_path_exists(gs_test_path(*state, "m.json.tmp")));
-    gs_assert_fails(gs_file_write_atomic(gs_test_path(*state, "no/m.json"), "x", 1), GS_ENOTFOUND, "no/m.json.tmp");
-}
-
-/* A write that fails half way (here: the process may write no more than 4 KiB)
- * leaves the old file as it was. */
-static void test_file__failed_atomic_write_changes_nothing(void **state)
-{
-    const char *const path = gs_test_path(*state, "kept");
-    static const char big[10000];
-    struct rlimit old, low;
-
-    gs_assert_ok(gs_file_write_atomic(path, "kept", 4));
-    signal(SIGXFSZ, SIG_IGN);
-    getrlimit(RLIMIT_FSIZE, &old);
-    low = old;
-    low.rlim_cur = 4096;
-    setrlimit(RLIMIT_FSIZE, &low);
-    const gs_status st = gs_file_write_atomic(path, big, sizeof(big));
-    setrlimit(RLIMIT_FSIZE, &old);
-    gs_assert_fails(st, GS_EIO, "kept.tmp: write of 10000 bytes");
-    assert_file_is(path, "kept");
-    assert_false(gs_path_exists(gs_test_path(*state, "kept.tmp")));
-}
-
-static void test_file__atomic_write_does_not_follow_a_planted_link(void **state)
-{
-    const char *const victim = gs_test_path(*state, "victim"), *const path = gs_test_path(*state, "out");
-
-    gs_test_write_file(victim, "mine", 4);
-    assert_int_equal(symlink(victim, gs_test_path(*state, "out.tmp")), 0);
-    gs_assert_fails(gs_file_write_atomic(path, "theirs", 6), GS_EINVAL, "out.tmp");
-    assert_file_is(victim, "mine");
-}
-
-static void test_file__relative_paths_work(void **state)
-{
-    char old[PATH_MAX];
-
-    assert_non_null(getcwd(old, sizeof(old)));
-    assert_int_equal(chdir(*state), 0);
-    const gs_status st = gs_file_write_atomic("here", "x", 1);
-    assert_int_equal(chdir(old), 0);
-    gs_assert_ok(st);
-    assert_true(gs_path_exists(gs_test_path(*state, "here")));
-}
-
 static void test_file__paths_join(void **state)
 {
     static const char *const cases[][3] = {{"a", "b", "a/b"}, {"a/", "b", "a/b"}, {"", "b", "b"}, {"/", "b", "/b"}};
@@ -257,10 +200,6 @@ int main(void)
         WITH_FOLDER(test_file__read_all_keeps_its_limit),
         cmocka_unit_test(test_file__read_all_reads_files_of_unknown_size),
         WITH_FOLDER(test_file__no_memory_is_said),
-        WITH_FOLDER(test_file__atomic_write_replaces),
-        WITH_FOLDER(test_file__failed_atomic_write_changes_nothing),
-        WITH_FOLDER(test_file__atomic_write_does_not_follow_a_planted_link),
-        WITH_FOLDER(test_file__relative_paths_work),
         cmocka_unit_test(test_file__paths_join),
         WITH_FOLDER(test_file__mkdir_takes_what_is_there),
         WITH_FOLDER(test_file__remove_tree_stays_inside),

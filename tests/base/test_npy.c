@@ -140,11 +140,12 @@ static void test_npy__creates_what_numpy_would(void **state)
     const char *const path = gs_test_path(*state, "a.npy");
     uint64_t offset = 0, bytes = 0;
     char *text = NULL;
-    int fd = -1;
+    gs_outfile o = GS_OUTFILE_NONE;
 
-    gs_assert_ok(gs_npy_create(&fd, &offset, path, GS_I32, 3, 2));
+    gs_assert_ok(gs_npy_create(&o, &offset, path, GS_I32, 3, 2));
     assert_int_equal(offset, 128);
-    close(fd);
+    assert_false(gs_path_exists(path)); /* until it is whole */
+    gs_assert_ok(gs_outfile_finish(&o));
     gs_assert_ok(gs_file_read_all(&text, &bytes, path, 1 << 20));
     assert_int_equal(bytes, 128 + 24); /* full size at once */
     assert_memory_equal(text, numpy_header, 128);
@@ -167,15 +168,15 @@ static void test_npy__creates_and_reads_back(void **state)
         gs_npy a = {.fd = -1};
         unsigned char row[64], got[64];
         uint64_t offset = 0;
-        int fd = -1;
+        gs_outfile o = GS_OUTFILE_NONE;
 
-        gs_assert_ok(gs_npy_create(&fd, &offset, path, cases[i].dtype, cases[i].rows, cases[i].cols));
+        gs_assert_ok(gs_npy_create(&o, &offset, path, cases[i].dtype, cases[i].rows, cases[i].cols));
         assert_int_equal(offset % 64, 0);
         for (size_t b = 0; b < sizeof(row); b++)
             row[b] = (unsigned char)(3 * b + i);
         if (cases[i].rows > 0)
-            gs_assert_ok(gs_pwrite_exact(fd, row, row_bytes, offset + (cases[i].rows - 1) * row_bytes, path));
-        close(fd);
+            gs_assert_ok(gs_outfile_write(&o, row, row_bytes, offset + (cases[i].rows - 1) * row_bytes));
+        gs_assert_ok(gs_outfile_finish(&o));
 
         gs_assert_ok(gs_npy_open(&a, path));
         assert_int_equal(a.dtype, cases[i].dtype);
@@ -194,18 +195,18 @@ static void test_npy__create_refuses(void **state)
 {
     const char *const path = gs_test_path(*state, "a.npy");
     uint64_t offset = 5;
-    int fd = 5;
+    gs_outfile o = GS_OUTFILE_NONE;
 
-    gs_assert_fails(gs_npy_create(&fd, &offset, path, GS_BF16, 2, 2), GS_EUNSUPPORTED, "bf16");
-    gs_assert_fails(gs_npy_create(&fd, &offset, path, GS_F32, 1ull << 62, 4), GS_EINVAL, "beyond");
-    gs_assert_fails(gs_npy_create(&fd, &offset, path, GS_F32, 1ull << 61, 0), GS_EINVAL, "beyond");
+    gs_assert_fails(gs_npy_create(&o, &offset, path, GS_BF16, 2, 2), GS_EUNSUPPORTED, "bf16");
+    gs_assert_fails(gs_npy_create(&o, &offset, path, GS_F32, 1ull << 62, 4), GS_EINVAL, "beyond");
+    gs_assert_fails(gs_npy_create(&o, &offset, path, GS_F32, 1ull << 61, 0), GS_EINVAL, "beyond");
     assert_false(gs_path_exists(path));
     /* a disk that has less: nothing half-made is left */
-    gs_assert_fails(gs_npy_create(&fd, &offset, path, GS_F32, 1ull << 58, 0), GS_EIO, "bytes of disk");
+    gs_assert_fails(gs_npy_create(&o, &offset, path, GS_F32, 1ull << 58, 0), GS_EIO, "bytes of disk");
     assert_false(gs_path_exists(path));
-    gs_assert_fails(gs_npy_create(&fd, &offset, gs_test_path(*state, "no/a.npy"), GS_F32, 1, 1), GS_ENOTFOUND,
+    gs_assert_fails(gs_npy_create(&o, &offset, gs_test_path(*state, "no/a.npy"), GS_F32, 1, 1), GS_ENOTFOUND,
                     "no/a.npy");
-    assert_int_equal(fd, 5);
+    assert_null(o.path);
     assert_int_equal(offset, 5);
 }
 

@@ -41,6 +41,6 @@ turn_over()
 nothing_left()
 {
     local left
-    left=$(find . -name '*.tmp' -o -name 'spill.*' -o -name 'logits.order.bin')
+    left=$(find . -name '.gnnstream.*' -o -name 'spill.*')
     [ -z "$left" ] || die "left behind: $left"
 }

@@ -13,6 +13,7 @@
 
 #include "base/alloc.h"
 #include "base/file.h"
+#include "base/outfile.h"
 #include "cost/cost_file.h"
 
 static char folder[64];

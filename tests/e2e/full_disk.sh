@@ -68,7 +68,7 @@ refuse 1 'space' "${train[@]}" --save "$disk/weights.safetensors" --metrics "$wo
 rm -f "$disk/filler"
 # Lines of metrics come epoch by epoch; one that does not fit is not there in part.
 remount size=12k
-refuse 1 'metrics.jsonl: cannot write the line of epoch [0-9]+: .*space' \
+refuse 1 'cannot write the line of epoch [0-9]+: .*metrics.jsonl: .*space' \
     "$GNNSTREAM" train "$work/store" --model gcn --epochs 100 --metrics "$disk/metrics.jsonl"
 if [ -n "$(tail -c 1 "$disk/metrics.jsonl")" ] || grep -vq '^{.*}$' "$disk/metrics.jsonl"; then
     fail 'half a line of metrics was left' "$disk/metrics.jsonl"

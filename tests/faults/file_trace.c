@@ -68,7 +68,10 @@ static bool whole_path(char *to, int dir, const char *path)
     snprintf(parent, sizeof(parent), "%.*s", (int)(slash - joined), joined);
     if (realpath(slash == joined ? "/" : parent, base) == NULL)
         return false;
-    snprintf(to, PATH_MAX, "%.2000s/%.2000s", base, slash + 1);
+    if (strcmp(slash + 1, ".") == 0)
+        snprintf(to, PATH_MAX, "%.4000s", base);
+    else
+        snprintf(to, PATH_MAX, "%.2000s/%.2000s", base, slash + 1);
     return strncmp(to, root, strlen(root)) == 0;
 }
 
@@ -80,8 +83,9 @@ void trace_open_at(int fd, int dir, const char *path, int flags)
         return;
     const bool folder = fstat(fd, &s) == 0 && S_ISDIR(s.st_mode);
     watched[fd] = true;
-    snprintf(text, sizeof(text), "open %d %s%s%s %s\n", fd, folder ? "d" : "-", flags & O_CREAT ? "c" : "",
-             flags & O_TRUNC ? "t" : "", whole);
+    const bool unnamed = (flags & __O_TMPFILE) != 0; /* `whole` is the folder that it may be named in */
+    snprintf(text, sizeof(text), "open %d %s%s%s%s %s\n", fd, folder ? "d" : "-", flags & O_CREAT ? "c" : "",
+             flags & O_TRUNC ? "t" : "", unnamed ? "u" : "", whole);
     line(text);
 }
 
@@ -144,6 +148,16 @@ void trace_rename(int from_dir, const char *from, int to_dir, const char *to, un
     if (out < 0 || !whole_path(a, from_dir, from) || !whole_path(b, to_dir, to))
         return;
     snprintf(text, sizeof(text), "rename %u %s\t%s\n", flags, a, b);
+    line(text);
+}
+
+void trace_link(const char *from, int to_dir, const char *to)
+{
+    static const char descriptors[] = "/proc/self/fd/";
+    char whole[PATH_MAX], text[PATH_MAX + 64];
+    if (out < 0 || strncmp(from, descriptors, sizeof(descriptors) - 1) != 0 || !whole_path(whole, to_dir, to))
+        return;
+    snprintf(text, sizeof(text), "link %d %s\n", atoi(from + sizeof(descriptors) - 1), whole);
     line(text);
 }
 

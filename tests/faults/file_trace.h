@@ -25,6 +25,8 @@ void trace_append(int fd, const void *from, size_t bytes);
 void trace_resize(int fd, uint64_t bytes, bool shrink);
 void trace_sync(int fd);
 void trace_rename(int from_dir, const char *from, int to_dir, const char *to, unsigned flags);
+/* Of a descriptor, "/proc/self/fd/N", which gets a name. */
+void trace_link(const char *from, int to_dir, const char *to);
 void trace_remove(int dir, const char *path);
 void trace_mkdir(int dir, const char *path);
 

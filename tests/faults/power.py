@@ -106,7 +106,7 @@ class Disk:
         kind, *rest = op
         if kind == "open":
             fd, flags, path = rest
-            node = self.names.get(path)
+            node = self.names.get(path) if "u" not in flags else Inode()
             if node is None:
                 node = Inode(folder="d" in flags)
                 self.do_name(("add", path, node))
@@ -115,6 +115,9 @@ class Disk:
             self.open[fd] = (path, node)
         elif kind == "close":
             self.open.pop(rest[0], None)
+        elif kind == "link":
+            if rest[0] in self.open:
+                self.do_name(("add", rest[1], self.open[rest[0]][1]))
         elif kind == "mkdir":
             self.do_name(("add", rest[0], Inode(folder=True)))
         elif kind == "remove":
@@ -159,6 +162,8 @@ def read_trace(path):
                 data = f.read(int(words[3]))
                 f.read(1)
                 yield "write", int(words[1]), int(words[2]), data
+            elif words[0] == "link":
+                yield "link", int(words[1]), " ".join(words[2:])
             elif words[0] == "size":
                 yield "size", int(words[1]), int(words[2]), words[3] == "1"
             elif words[0] == "rename":

@@ -225,7 +225,12 @@ int renameat2(int a, const char *from, int b, const char *to, unsigned flags)
 }
 int linkat(int a, const char *from, int b, const char *to, int flags)
 {
-    return fails(STRIKE(rename)) ? -1 : REAL(linkat)(a, from, b, to, flags);
+    if (fails(STRIKE(rename)))
+        return -1;
+    const int r = REAL(linkat)(a, from, b, to, flags);
+    if (r == 0)
+        trace_link(from, b, to);
+    return r;
 }
 int unlink(const char *path)
 {

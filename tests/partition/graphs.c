@@ -14,12 +14,12 @@
 
 void write_npy(const char *dir, const char *name, gs_dtype dtype, const void *data, uint64_t rows, uint64_t cols)
 {
-    int fd;
+    gs_outfile o = GS_OUTFILE_NONE;
     uint64_t offset;
     const char *path = gs_test_path(dir, "%s", name);
-    gs_assert_ok(gs_npy_create(&fd, &offset, path, dtype, rows, cols));
-    gs_assert_ok(gs_pwrite_exact(fd, data, rows * (cols ? cols : 1) * gs_dtype_bytes(dtype), offset, path));
-    close(fd);
+    gs_assert_ok(gs_npy_create(&o, &offset, path, dtype, rows, cols));
+    gs_assert_ok(gs_outfile_write(&o, data, rows * (cols ? cols : 1) * gs_dtype_bytes(dtype), offset));
+    gs_assert_ok(gs_outfile_finish(&o));
 }
 
 void write_edges(const char *dir, const edge_list *list, bool types, bool weights)

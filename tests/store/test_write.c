@@ -135,7 +135,7 @@ static void test_begin__clears_what_a_killed_writer_left(void **state)
                     lock = sub(*state, ".s.gnnstream-lock"), mine = sub(*state, "s.unfinished.mine");
     gs_assert_ok(gs_mkdir(left.text));
     gs_test_write_file(gs_test_path(left.text, "features.bin"), "half", 4);
-    gs_test_write_file(gs_test_path(left.text, "tmp.edges.0"), "half", 4);
+    gs_test_write_file(gs_test_path(left.text, ".gnnstream.0123456789abcdef"), "half", 4);
     gs_test_write_file(lock.text, "", 0);
     gs_assert_ok(gs_mkdir(mine.text)); /* no such name */
     gs_draft *const draft = begin(dir.text, false);

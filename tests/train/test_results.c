@@ -21,7 +21,6 @@
 #include "store/store_write.h"
 #include "train/logits.h"
 #include "train/metrics_log.h"
-#include "train/outfile.h"
 
 /* ---- metrics ------------------------------------------------------------- */
 
@@ -206,45 +205,6 @@ static void metrics__a_line_that_does_not_fit_is_not_there(void **state)
     gs_free(text);
 }
 
-/* ---- files that appear whole --------------------------------------------- */
-
-static void outfile__appears_at_the_end(void **state)
-{
-    const char *const path = gs_test_path(*state, "out"), *const temporary = gs_test_path(*state, "out.tmp");
-    gs_outfile o = GS_OUTFILE_NONE;
-
-    gs_test_write_file(path, "old", 3);
-    gs_assert_ok(gs_outfile_begin(&o, path));
-    assert_true(gs_path_exists(temporary));
-    gs_assert_ok(gs_pwrite_exact(o.fd, "new!", 4, 0, path));
-    gs_outfile_abandon(&o);
-    assert_false(gs_path_exists(temporary));
-
-    char *text = NULL;
-    uint64_t bytes;
-    gs_assert_ok(gs_file_read_all(&text, &bytes, path, 100));
-    assert_string_equal(text, "old");
-    gs_free(text);
-
-    gs_assert_ok(gs_outfile_begin(&o, path));
-    gs_assert_ok(gs_pwrite_exact(o.fd, "new!", 4, 0, path));
-    gs_assert_ok(gs_outfile_finish(&o));
-    gs_outfile_abandon(&o); /* nothing is left to abandon */
-    assert_false(gs_path_exists(temporary));
-    gs_assert_ok(gs_file_read_all(&text, &bytes, path, 100));
-    assert_string_equal(text, "new!");
-    gs_free(text);
-}
-
-static void outfile__a_bad_place_is_refused_at_once(void **state)
-{
-    gs_outfile o = GS_OUTFILE_NONE;
-
-    gs_assert_fails(gs_outfile_begin(&o, gs_test_path(*state, "no/such")), GS_ENOTFOUND, "no/such");
-    gs_assert_fails(gs_outfile_begin(&o, *state), GS_EEXIST, "folder");
-    assert_null(o.path);
-}
-
 /* ---- logits -------------------------------------------------------------- */
 
 #define CLASSES 5u
@@ -322,7 +282,7 @@ static gs_status write_logits(const char *dir, const gs_store *store, uint64_t m
                                .source = give_rows, .context = &given, .stop = stop};
     gs_status st;
 
-    gs_assert_ok(gs_logits_begin(&o, &offset, path, rows, CLASSES));
+    gs_assert_ok(gs_npy_create(&o, &offset, path, GS_F32, rows, CLASSES));
     if ((st = gs_logits_write(&o, offset, &job)) == GS_OK) {
         assert_int_equal(given, rows); /* each row was asked for once */
         st = gs_outfile_finish(&o);
@@ -443,8 +403,6 @@ int main(void)
         IN_FOLDER(metrics__lines_are_there_as_soon_as_they_are_written),
         IN_FOLDER(metrics__no_path_takes_nothing_and_a_full_disk_is_said),
         IN_FOLDER(metrics__a_line_that_does_not_fit_is_not_there),
-        IN_FOLDER(outfile__appears_at_the_end),
-        IN_FOLDER(outfile__a_bad_place_is_refused_at_once),
         IN_FOLDER(logits__come_in_input_order_in_any_memory),
         IN_FOLDER(logits__are_finite),
         IN_FOLDER(logits__stop_leaves_nothing),

@@ -21,10 +21,11 @@ static gs_params fresh(void)
 
 static void write_weights(const char *path, const gs_params *p)
 {
-    const int fd = open(path, O_CREAT | O_TRUNC | O_RDWR, 0600);
-    assert_true(fd >= 0);
-    gs_assert_ok(gs_safetensors_write(fd, path, &tiny_program, p->value));
-    close(fd);
+    gs_outfile o = GS_OUTFILE_NONE;
+    gs_assert_ok(gs_outfile_begin(&o, path));
+    gs_assert_ok(gs_safetensors_reserve(&o, &tiny_program, p->value));
+    gs_assert_ok(gs_safetensors_write(&o, &tiny_program, p->value));
+    gs_assert_ok(gs_outfile_finish(&o));
 }
 
 /* The first number that is not finite is named, and nothing is taken of the file. */
@@ -129,13 +130,13 @@ static void safetensors__counts_and_statistics(void **state)
     float w = 2.5f, mean = 7, n = 300, back[3] = {0, 9, 0};
     float *const value[3] = {&w, &mean, &n}, *const loaded[3] = {&back[0], &back[1], &back[2]};
     unsigned char bytes[512];
-    const int fd = open(path, O_CREAT | O_TRUNC | O_RDWR, 0600);
+    gs_outfile o = GS_OUTFILE_NONE;
     int64_t count;
 
-    assert_true(fd >= 0);
-    gs_assert_ok(gs_safetensors_write(fd, path, &program, value));
-    assert_int_equal(pread(fd, bytes, sizeof(bytes), 0), 8 + padded + 12);
-    close(fd);
+    gs_assert_ok(gs_outfile_begin(&o, path));
+    gs_assert_ok(gs_safetensors_write(&o, &program, value));
+    assert_int_equal(pread(o.fd, bytes, sizeof(bytes), 0), 8 + padded + 12);
+    gs_assert_ok(gs_outfile_finish(&o));
     assert_memory_equal(bytes + 8, want, sizeof(want) - 1);
     memcpy(&count, bytes + 8 + padded, 8);
     assert_int_equal(count, 300);

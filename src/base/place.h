@@ -1,0 +1,34 @@
+/* place.h - do two paths mean one file, also where it is still to be made?
+ *
+ * By what the system says of them (device, inode), not by how they are written: links, "..", and other names of one
+ * file are seen through. What others change meanwhile is not. All functions block.
+ */
+#ifndef GS_BASE_PLACE_H
+#define GS_BASE_PLACE_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "base/status.h"
+
+typedef struct gs_place {
+    bool there, folder_there;
+    bool sink;       /* /dev/null and its like, which any number may write to */
+    uint64_t device, inode;
+    uint64_t folder_device, folder_inode; /* that it is in, or would be */
+    const char *name;                     /* in the folder; within the path */
+} gs_place;
+
+gs_place gs_place_of(const char *path);
+bool gs_place_is_same(const gs_place *a, const gs_place *b);
+
+/* "." for a path without a folder; free with gs_free(). NULL: no memory. */
+char *gs_path_folder(const char *path);
+/* What stands behind the last slash. */
+const char *gs_path_name(const char *path);
+
+/* Calls `visit` with the folder that `path` is in, the one that this is in, and so on up to the root or until it gives
+ * true, which is then given. GS_ENOMEM. */
+gs_status gs_path_climb(bool *found, const char *path, bool (*visit)(void *context, const char *dir), void *context);
+
+#endif /* GS_BASE_PLACE_H */

@@ -1,0 +1,53 @@
+/* temporary.h - which names may a process use for what it makes and removes, and what did a killed one leave behind?
+ *
+ * Names are random and made exclusively, so no two processes meet in one, whatever machine, container or namespace of
+ * process numbers they are in. Whoever made something holds a lock on it (flock(2)), which the kernel drops however the
+ * process ends: what nobody holds is a leftover, and the next who works in that folder removes it. Where a file system
+ * has no locks nothing is taken for a leftover.
+ *
+ *   file    ".gnnstream.0123456789abcdef", locked itself
+ *   folder  "spill.0123456789abcdef", in which the file "owner" is locked
+ *
+ * All functions block; errors name the path.
+ */
+#ifndef GS_BASE_TEMPORARY_H
+#define GS_BASE_TEMPORARY_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "base/status.h"
+
+#define GS_TEMPORARY_BYTES 32 /* any name, with its 0 */
+
+/* True of names as this header gives them. */
+bool gs_is_temporary(const char *name);
+
+/* "PREFIX.0123456789abcdef", random; for those who make it exclusively themselves. `prefix` has at most 12 bytes. */
+void gs_temporary_name(char out[GS_TEMPORARY_BYTES], const char *prefix);
+
+/* Makes an empty file with such a name, open for reading and writing and locked, in the folder open at `folder`.
+ * `path` is for messages. */
+gs_status gs_temporary_file(int *fd, char name[GS_TEMPORARY_BYTES], int folder, const char *path);
+
+/* Makes an empty file without a name in `dir`, open for reading and writing: it goes away however the process ends. */
+gs_status gs_unnamed_file(int *fd, const char *dir);
+
+/* A folder for what does not fit in memory. */
+typedef struct gs_scratch {
+    char *path;       /* owned; NULL: none, and the others say nothing */
+    char *made;       /* the folder that it is in, where that was made too; owned; NULL: it was there */
+    int lock;         /* of the file "owner", owned */
+} gs_scratch;
+
+/* Makes one in `parent`, which is made where it is missing; first removes leftovers there. On failure nothing stays. */
+gs_status gs_scratch_make(gs_scratch *s, const char *parent);
+/* Removes it with the files in it, and `parent` where that was made and nothing else is in it. Zeroes `*s`; does
+ * nothing where it is zero. */
+void gs_scratch_remove(gs_scratch *s);
+
+/* Removes leftovers in `dir`. `alive`: the name of one that is in use, or "". A folder that cannot be listed has
+ * none. */
+void gs_temporary_sweep(const char *dir, char alive[GS_TEMPORARY_BYTES]);
+
+#endif /* GS_BASE_TEMPORARY_H */

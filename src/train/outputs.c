@@ -1,0 +1,111 @@
+#include "train/outputs.h"
+
+#include <dirent.h>
+#include <string.h>
+
+#include "base/alloc.h"
+#include "base/file.h"
+#include "base/place.h"
+#include "base/size.h"
+#include "store/store_write.h"
+
+typedef struct named {
+    const char *option, *path; /* of an output of a call of its own the option is "" */
+} named;
+
+#define INPUTS 3u
+
+static void list_inputs(named in[INPUTS], const gs_train_options *o, gs_run_kind kind)
+{
+    in[0] = (named){kind == GS_RUN_PREDICT ? "the weights" : ".init", o->init};
+    in[1] = (named){".model", o->model};
+    in[2] = (named){".topology", o->topology};
+}
+
+static const char *space_after(const char *option) { return *option != '\0' ? " " : ""; }
+
+/* ---- stores -------------------------------------------------------------- */
+
+static bool is_store(void *context, const char *dir)
+{
+    (void)context;
+    return gs_store_is_at(dir);
+}
+
+/* Is it, under another name, a file in the folder `dir`? */
+static bool is_linked_into(const gs_place *p, const char *dir)
+{
+    DIR *const d = p->there && !p->sink ? opendir(dir) : NULL;
+    bool found = false;
+
+    if (d == NULL)
+        return false;
+    for (const struct dirent *e; !found && (e = readdir(d)) != NULL;) {
+        char *const path = gs_path_join(dir, e->d_name);
+        if (path != NULL) {
+            const gs_place there = gs_place_of(path);
+            found = there.there && there.device == p->device && there.inode == p->inode;
+        }
+        gs_free(path);
+    }
+    closedir(d);
+    return found;
+}
+
+static gs_status check_stores(const named *out, const gs_place *p, const char *store)
+{
+    const char *const space = space_after(out->option);
+    bool inside = false;
+    const gs_status st = gs_path_climb(&inside, out->path, is_store, NULL);
+
+    if (st != GS_OK)
+        return st;
+    if (inside)
+        return gs_fail(GS_EINVAL, "%s%s%s: is in the folder of a store; choose another folder", out->option, space,
+                       out->path);
+    if (is_linked_into(p, store))
+        return gs_fail(GS_EINVAL, "%s%s%s: is a file of the store %s under another name; give another", out->option,
+                       space, out->path, store);
+    return GS_OK;
+}
+
+/* ---- one output, all outputs --------------------------------------------- */
+
+static gs_status check(const named *out, const gs_train_options *o, gs_run_kind kind, const char *store)
+{
+    const gs_place p = gs_place_of(out->path);
+    named in[INPUTS];
+
+    list_inputs(in, o, kind);
+    for (uint32_t i = 0; i < INPUTS; i++) {
+        const gs_place q = in[i].path != NULL ? gs_place_of(in[i].path) : (gs_place){0};
+        if (q.there && !q.sink && gs_place_is_same(&p, &q))
+            return gs_fail(GS_EINVAL, "%s%s%s: is the file of %s, which is read; give another name",
+                           out->option, space_after(out->option), out->path, in[i].option);
+    }
+    return check_stores(out, &p, store);
+}
+
+gs_status gs_outputs_check(const gs_train_options *o, gs_run_kind kind, const char *store)
+{
+    const named out[] = {{".save", o->save}, {".logits", o->logits}, {".metrics", o->metrics}, {".trace", o->trace}};
+    gs_status st = GS_OK;
+
+    for (size_t i = 0; i < GS_ARRAY_LEN(out) && st == GS_OK; i++) {
+        const gs_place p = out[i].path != NULL ? gs_place_of(out[i].path) : (gs_place){0};
+        if (out[i].path == NULL)
+            continue;
+        for (size_t k = 0; k < i; k++) {
+            const gs_place q = out[k].path != NULL ? gs_place_of(out[k].path) : (gs_place){0};
+            if (out[k].path != NULL && !p.sink && gs_place_is_same(&p, &q))
+                return gs_fail(GS_EINVAL, "%s and %s both name %s", out[k].option, out[i].option, out[i].path);
+        }
+        st = check(&out[i], o, kind, store);
+    }
+    return st;
+}
+
+gs_status gs_outputs_check_one(const gs_train_options *o, gs_run_kind kind, const char *store, const char *path)
+{
+    return check(&(named){"", path}, o, kind, store);
+}
