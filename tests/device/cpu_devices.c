@@ -9,6 +9,7 @@ extern const gs_cpu_kernels gs_cpu__kernels_wide; /* meson.build */
 
 const char *const isa_names[] = {"generic", "avx2", "avx512", "wide"};
 const size_t isas = sizeof(isa_names) / sizeof(isa_names[0]);
+const unsigned most_threads = 3;
 
 gs_device *open_isa(const char *isa, unsigned threads)
 {

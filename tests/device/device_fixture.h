@@ -13,13 +13,15 @@ gs_device *open_isa(const char *isa, unsigned threads);
 
 /* How many there are, and their names (cpu_devices.c, and that of another room's tests). */
 extern const size_t isas;
+/* A device is tried with 1 to so many threads; a GPU has none and is run twice, as results must repeat. */
+extern const unsigned most_threads;
 extern const char *const isa_names[];
 
 /* Calls body(device, context) for every instruction set here, and 1 and 2 threads. */
 void on_every_device(void (*body)(gs_device *d, void *context), void *context);
 
 /* Is shape `i` of a list one for this device? All are; but under sanitizers a pretended GPU, whose kernels for a shape
- * take long to build, takes every `every`-th, from `first` on, unless $GS_TEST_EVERY_SHAPE is set. */
+ * take long to build, takes one of 2 * `every`, from `first` on, unless $GS_TEST_EVERY_SHAPE is set. */
 bool takes_shape(size_t i, size_t every, size_t first);
 
 /* Deterministic numbers: uniform in [low, high), and below n. */

@@ -199,7 +199,7 @@ static void test_edge_batch__gradients_of_the_matrices(void **state)
         double *const want = expect_outer(&o, &magnitude);
         for (size_t i = 0; i < isas; i++) {
             float *first = NULL;
-            for (unsigned threads = 1; threads <= 3; threads++) {
+            for (unsigned threads = 1; threads <= most_threads; threads++) {
                 gs_device *const d = open_isa(isa_names[i], threads);
                 if (d == NULL)
                     break;
