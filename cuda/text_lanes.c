@@ -249,7 +249,7 @@ static void write_mask(gs_gen_writer *w, const gs_instr *in)
     const char *const value = "gs_draw_bits(&draw%u, %s, %uu, key%u) >= %uu ? %s : 0.0f;\n";
     if (s == GS_GEN_SINGLE) {
         fprintf(w->out, "    r%u = ", in->dst);
-        fprintf(w->out, value, in->dst, "0", 1, in->dst, gs_generate_threshold(in->alpha), scale);
+        fprintf(w->out, value, in->dst, "0", 1u, in->dst, gs_generate_threshold(in->alpha), scale);
         return;
     }
     if (s == GS_GEN_GROUPED && w->k->one_group) {

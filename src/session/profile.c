@@ -149,7 +149,7 @@ static uint32_t median_epoch(const gs_profile *p, const double *of)
     for (uint32_t i = 0; i < n; i++) {
         uint32_t faster = 0;
         for (uint32_t k = 0; k < n; k++)
-            faster += of[k] < of[i] || (of[k] == of[i] && k < i);
+            faster += of[k] < of[i] || (k < i && of[k] == of[i]);
         if (faster == (n - 1) / 2)
             return i;
     }

@@ -190,7 +190,7 @@ static const char *printable(char out[NAME_TEXT], const char *name)
 {
     size_t n = 0;
 
-    for (; name[n] != '\0' && n < NAME_TEXT - 1; n++)
+    for (; n < NAME_TEXT - 1 && name[n] != '\0'; n++)
         out[n] = (unsigned char)name[n] < ' ' || name[n] == 127 ? '?' : name[n];
     out[n] = '\0';
     return out;
