@@ -80,6 +80,9 @@ int cli_result(const cli_command *c, gs_status st);
 /* The nearest of a NULL-terminated list by edit distance, or NULL where none is near. */
 const char *cli_nearest(const char *word, const char *const *list);
 
+/* A pipe without a reader and a file above `ulimit -f` are failed writes, which end the work in one line and clear it
+ * away, instead of signals that end the program as it stands. */
+void cli_signals_prepare(void);
 /* Set to 1 by SIGINT, SIGTERM and SIGHUP from the call on, which comes once and before any thread is started; a second
  * one ends the program at once, with a line, unless it is the same within half a second. */
 const volatile int *cli_stop(void);

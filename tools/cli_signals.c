@@ -64,6 +64,12 @@ static void *wait_for_signals(void *asked)
     return NULL;
 }
 
+void cli_signals_prepare(void)
+{
+    signal(SIGPIPE, SIG_IGN);
+    signal(SIGXFSZ, SIG_IGN);
+}
+
 const volatile int *cli_stop(void)
 {
     static sigset_t asked; /* the thread's, for as long as the program runs */

@@ -115,6 +115,7 @@ int main(int argc, char **argv)
 {
     wait_with_little_spinning(argv);
     cli_memory_prepare();
+    cli_signals_prepare();
     const int status = dispatch(argc, argv);
 
     cli_progress_end();
