@@ -1,29 +1,32 @@
 /* input.c - which kind of input is it, and its edges piece by piece. */
 #include "partition/input.h"
 
-#include <errno.h>
-#include <fcntl.h>
 #include <stdio.h>
 #include <string.h>
-#include <unistd.h>
 
 #include "base/alloc.h"
 #include "base/file.h"
 #include "base/size.h"
 #include "partition/edge_batch.h"
+#include "partition/input_csv.h"
 #include "partition/input_files.h"
+#include "partition/input_metis.h"
 #include "partition/input_npy.h"
 #include "partition/input_text.h"
 #include "partition/job.h"
 #include "partition/spill.h"
+#include "partition/stream.h"
 
-#define KNOWN_FORMATS "npy (a folder with edges.npy), snap (an edge list), mtx (MatrixMarket)"
+#define KNOWN_FORMATS \
+    "npy (a folder with edges.npy), snap (an edge list), mtx (MatrixMarket), csv (columns with a header), metis " \
+    "(.graph); texts may be .gz or .zst"
+#define HEAD_BYTES 65536u /* of a file that are looked at */
 
-typedef enum kind { KIND_NPY, KIND_SNAP, KIND_MTX } kind;
+typedef enum kind { KIND_NPY, KIND_SNAP, KIND_MTX, KIND_CSV, KIND_METIS } kind;
 
 static gs_status kind_by_name(kind *out, const char *format)
 {
-    static const char *const names[] = {"npy", "snap", "mtx"};
+    static const char *const names[] = {"npy", "snap", "mtx", "csv", "metis"};
     for (uint32_t i = 0; i < GS_ARRAY_LEN(names); i++) {
         if (strcmp(format, names[i]) == 0) {
             *out = (kind)i;
@@ -46,39 +49,77 @@ static gs_status look_into_folder(kind *out, const char *path)
     return GS_OK;
 }
 
-static gs_status look_into_file(kind *out, const char *path)
+/* Whether the name ends so, before .gz or .zst. */
+static bool is_named(const char *path, const char *end)
 {
-    char head[64] = {0};
-    uint64_t bytes = 0;
-    int fd = -1;
-    gs_status st;
+    size_t n = strlen(path);
+    const size_t e = strlen(end);
 
-    if ((st = gs_file_open_read(&fd, &bytes, path)) != GS_OK)
-        return st;
-    if (bytes == 0)
-        st = gs_fail(GS_EFORMAT, "%s: the file is empty; inputs are " KNOWN_FORMATS, path);
-    else
-        st = gs_pread_exact(fd, head, GS_MIN(bytes, sizeof(head) - 1), 0, path);
-    close(fd);
-    if (st != GS_OK)
-        return st;
-    if (strncmp(head, "%%MatrixMarket", 14) == 0)
+    n -= n > 3 && strcmp(path + n - 3, ".gz") == 0 ? 3 : n > 4 && strcmp(path + n - 4, ".zst") == 0 ? 4 : 0;
+    return n > e && strncmp(path + n - e, end, e) == 0;
+}
+
+/* The first line that is no comment, ended by a 0. */
+static char *first_line(char *head)
+{
+    char *line = head;
+    while (*line == '#' || strchr(" \t\r\n", *line) != NULL) {
+        if (*line == '\0')
+            break;
+        line = *line == '#' ? line + strcspn(line, "\n") : line + 1;
+    }
+    line[strcspn(line, "\n")] = '\0';
+    return line;
+}
+
+static gs_status look_at_head(kind *out, const char *path, char *head)
+{
+    const bool comment = head[strspn(head, " \t\r\n0123456789")] == '#';
+
+    if (strncmp(head, "%%MatrixMarket", 14) == 0) {
         *out = KIND_MTX;
-    else if (memcmp(head, "\x93NUMPY", 6) == 0)
+        return GS_OK;
+    }
+    if (memcmp(head, "\x93NUMPY", 6) == 0)
         return gs_fail(GS_EINVAL, "%s: is one .npy file; give the folder that holds edges.npy", path);
-    else if (head[strspn(head, " \t\r\n0123456789")] == '#' || strchr(" \t\r\n0123456789", head[0]) != NULL)
+    if (is_named(path, ".graph") || is_named(path, ".metis")) {
+        *out = KIND_METIS;
+        return GS_OK;
+    }
+    const char *const line = first_line(head);
+    if (*line != '\0' && gs_part__csv_looks(line))
+        *out = KIND_CSV;
+    else if (comment || strchr(" \t\r\n0123456789", *line) != NULL)
         *out = KIND_SNAP;
     else
         return gs_fail(GS_EFORMAT, "%s: no known format; inputs are " KNOWN_FORMATS ", or say .format", path);
     return GS_OK;
 }
 
-static gs_status find_kind(kind *out, const char *path, const char *format)
+static gs_status look_into_file(kind *out, const char *path, uint64_t memory)
+{
+    gs_stream *s = NULL;
+    char *const head = gs_calloc(HEAD_BYTES + 1, 1);
+    uint64_t got = 0;
+    gs_status st;
+
+    if (head == NULL)
+        return gs_fail(GS_ENOMEM, "%s: no memory to read it", path);
+    if ((st = gs_part__stream_open(&s, path, memory / 4)) == GS_OK &&
+        (st = gs_part__stream_read(s, head, HEAD_BYTES, &got)) == GS_OK)
+        st = got == 0 ? gs_fail(GS_EFORMAT, "%s: the file is empty; inputs are " KNOWN_FORMATS, path)
+                      : look_at_head(out, path, head);
+    gs_part__stream_close(s);
+    gs_free(head);
+    return st;
+}
+
+static gs_status find_kind(kind *out, const char *path, const char *format, uint64_t memory)
 {
     if (!gs_path_exists(path))
         return gs_fail(GS_ENOTFOUND, "%s: there is no such file or folder", path);
     if (format == NULL)
-        return gs_path_is_dir(path) ? look_into_folder(out, path) : look_into_file(out, path);
+        return gs_path_is_dir(path) ? look_into_folder(out, path) : look_into_file(out, path, memory);
     const gs_status st = kind_by_name(out, format);
     if (st != GS_OK)
         return st;
@@ -100,16 +141,22 @@ static void files_reset(gs_part_input *in)
 
 gs_status gs_part__input_open(gs_part_input *in, gs_part_job *job, const char *path)
 {
+    static gs_status (*const parsers[])(gs_part_input *, gs_part_job *) = {
+        [KIND_SNAP] = gs_part__snap_read,
+        [KIND_MTX] = gs_part__mtx_read,
+        [KIND_CSV] = gs_part__csv_read,
+        [KIND_METIS] = gs_part__metis_read,
+    };
     kind k = KIND_NPY;
     gs_status st;
 
     memset(in, 0, sizeof(*in));
     files_reset(in);
-    if ((st = find_kind(&k, path, job->opt->format)) != GS_OK)
+    if ((st = find_kind(&k, path, job->opt->format, job->memory)) != GS_OK)
         return st;
     if ((in->path = gs_strdup(path)) == NULL)
         return gs_fail(GS_ENOMEM, "%s: no memory for a path", path);
-    in->parse = k == KIND_NPY ? NULL : k == KIND_SNAP ? gs_part__snap_read : gs_part__mtx_read;
+    in->parse = parsers[k];
     return k == KIND_NPY ? gs_part__npy_folder(in, job) : GS_OK;
 }
 
@@ -160,6 +207,8 @@ static gs_status text_edges(const gs_part_input *in, gs_part_batch *b, uint64_t 
         b->dst[i] = record[1];
         if (in->weighted)
             memcpy(&b->weight[i], &record[2], 4);
+        if (in->typed)
+            b->type[i] = record[2 + in->weighted];
     }
     b->count = got;
     return GS_OK;

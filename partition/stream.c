@@ -1,0 +1,246 @@
+/* stream.c - the bytes of a file, unpacked where it is gzip or Zstandard. */
+#define ZSTD_STATIC_LINKING_ONLY /* ZSTD_createDCtx_advanced: a context whose memory is counted */
+#include "partition/stream.h"
+
+#include <fcntl.h>
+#include <string.h>
+#include <unistd.h>
+
+#include <zlib.h>
+#include <zstd.h>
+#include <zstd_errors.h>
+
+#include "base/alloc.h"
+#include "base/file.h"
+#include "base/size.h"
+
+#define INPUT_BYTES (256u * GS_KIB)
+#define LEAST_WINDOW 10 /* log2 of the bytes that Zstandard looks back on, of which it takes 10 to 31 */
+#define MOST_WINDOW 31
+
+typedef enum packing { PLAIN, GZIP, ZSTANDARD } packing;
+
+struct gs_stream {
+    const char *path;
+    int fd;
+    packing how;
+    uint64_t size, offset;     /* of the file; read so far */
+    unsigned char *input;      /* [INPUT_BYTES] packed; NULL for plain files */
+    uint64_t have, at;         /* bytes in `input`; those of them that are unpacked */
+    bool between;              /* no frame is begun: the file may end here */
+    bool unpacking;            /* `z` is there */
+    uint64_t frames;           /* that are whole */
+    z_stream z;
+    ZSTD_DCtx *zstd;
+};
+
+static void *take_zlib(void *context, unsigned count, unsigned size)
+{
+    (void)context;
+    return gs_malloc_array(count, size);
+}
+
+static void *take_zstd(void *context, size_t size)
+{
+    (void)context;
+    return gs_malloc(size);
+}
+
+static void give(void *context, void *p)
+{
+    (void)context;
+    gs_free(p);
+}
+
+static gs_status no_memory(const gs_stream *s) { return gs_fail(GS_ENOMEM, "%s: no memory to unpack it", s->path); }
+
+static gs_status begin_gzip(gs_stream *s)
+{
+    s->z.zalloc = take_zlib;
+    s->z.zfree = give;
+    if (inflateInit2(&s->z, 15 + 16) != Z_OK) /* the largest window; a gzip header */
+        return no_memory(s);
+    s->unpacking = true;
+    return GS_OK;
+}
+
+static gs_status begin_zstandard(gs_stream *s, uint64_t memory)
+{
+    int window = LEAST_WINDOW;
+
+    while (window < MOST_WINDOW && (2ull << window) <= memory)
+        window++;
+    if ((s->zstd = ZSTD_createDCtx_advanced((ZSTD_customMem){take_zstd, give, NULL})) == NULL ||
+        ZSTD_isError(ZSTD_DCtx_setParameter(s->zstd, ZSTD_d_windowLogMax, window)))
+        return no_memory(s);
+    return GS_OK;
+}
+
+static gs_status find_packing(gs_stream *s)
+{
+    unsigned char magic[4] = {0};
+    const gs_status st = gs_pread_exact(s->fd, magic, GS_MIN(s->size, sizeof(magic)), 0, s->path);
+
+    if (memcmp(magic, "\x1f\x8b", 2) == 0)
+        s->how = GZIP;
+    else if (memcmp(magic, "\x28\xb5\x2f\xfd", 4) == 0 || (memcmp(magic + 1, "\x2a\x4d\x18", 3) == 0 &&
+                                                           magic[0] >> 4 == 5)) /* a frame, or one to skip */
+        s->how = ZSTANDARD;
+    return st;
+}
+
+gs_status gs_part__stream_open(gs_stream **out, const char *path, uint64_t memory)
+{
+    gs_stream *s = gs_calloc(1, sizeof(*s));
+    gs_status st;
+
+    if (s == NULL)
+        return gs_fail(GS_ENOMEM, "%s: no memory to read it", path);
+    s->fd = -1;
+    s->path = path;
+    s->between = true;
+    if ((st = gs_file_open_read(&s->fd, &s->size, path)) != GS_OK || (st = find_packing(s)) != GS_OK)
+        goto done;
+    posix_fadvise(s->fd, 0, 0, POSIX_FADV_SEQUENTIAL);
+    if (s->how != PLAIN && (s->input = gs_malloc(INPUT_BYTES)) == NULL)
+        st = no_memory(s);
+    if (st == GS_OK && s->how != PLAIN)
+        st = s->how == GZIP ? begin_gzip(s) : begin_zstandard(s, memory);
+    if (st != GS_OK)
+        goto done;
+    *out = s;
+    s = NULL; /* now the caller's */
+done:
+    gs_part__stream_close(s);
+    return st;
+}
+
+void gs_part__stream_close(gs_stream *s)
+{
+    if (s == NULL)
+        return;
+    if (s->unpacking)
+        inflateEnd(&s->z);
+    ZSTD_freeDCtx(s->zstd);
+    if (s->fd >= 0)
+        close(s->fd);
+    gs_free(s->input);
+    gs_free(s);
+}
+
+double gs_part__stream_done(const gs_stream *s) { return s->size == 0 ? 1 : (double)s->offset / (double)s->size; }
+
+uint64_t gs_part__stream_file_bytes(const gs_stream *s) { return s->size; }
+
+static gs_status read_plain(gs_stream *s, void *dst, uint64_t bytes, uint64_t *got)
+{
+    const uint64_t take = GS_MIN(bytes, s->size - s->offset);
+    const gs_status st = gs_pread_exact(s->fd, dst, take, s->offset, s->path);
+
+    if (st != GS_OK)
+        return st;
+    s->offset += take;
+    *got = take;
+    return GS_OK;
+}
+
+static gs_status refill(gs_stream *s)
+{
+    s->at = 0;
+    s->have = 0;
+    return read_plain(s, s->input, INPUT_BYTES, &s->have);
+}
+
+static gs_status damaged(const gs_stream *s, const char *what)
+{
+    return gs_fail(GS_EFORMAT, "%s: the %s data are damaged near byte %llu of the file: %s; fetch or pack it again",
+                   s->path, s->how == GZIP ? "gzip" : "Zstandard",
+                   (unsigned long long)(s->offset - s->have + s->at), what);
+}
+
+/* Unpacks some of `input` into [*at, end). */
+static gs_status step_gzip(gs_stream *s, unsigned char **at, const unsigned char *end)
+{
+    s->z.next_in = s->input + s->at;
+    s->z.avail_in = (unsigned)(s->have - s->at);
+    s->z.next_out = *at;
+    s->z.avail_out = (unsigned)GS_MIN(end - *at, 1 << 30);
+    const int rc = inflate(&s->z, Z_NO_FLUSH);
+    s->at = s->have - s->z.avail_in;
+    *at = s->z.next_out;
+    s->between = rc == Z_STREAM_END;
+    if (rc == Z_MEM_ERROR)
+        return no_memory(s);
+    if (rc != Z_OK && rc != Z_STREAM_END && rc != Z_BUF_ERROR)
+        return damaged(s, s->z.msg != NULL ? s->z.msg : "they cannot be unpacked");
+    if (s->between) { /* files made of several, as by cat or bgzip */
+        s->frames++;
+        inflateReset(&s->z);
+    }
+    return GS_OK;
+}
+
+static gs_status step_zstandard(gs_stream *s, unsigned char **at, const unsigned char *end)
+{
+    ZSTD_inBuffer in = {s->input, s->have, s->at};
+    ZSTD_outBuffer out = {*at, (size_t)(end - *at), 0};
+    const size_t rc = ZSTD_decompressStream(s->zstd, &out, &in);
+
+    s->at = in.pos;
+    *at += out.pos;
+    if (!ZSTD_isError(rc)) {
+        s->between = rc == 0;
+        s->frames += s->between;
+        return GS_OK;
+    }
+    if (ZSTD_getErrorCode(rc) == ZSTD_error_memory_allocation)
+        return no_memory(s);
+    if (ZSTD_getErrorCode(rc) == ZSTD_error_frameParameter_windowTooLarge)
+        return gs_fail(GS_EBUDGET,
+                       "%s: to unpack it takes a larger window than a quarter of .memory; give more, or pack it again "
+                       "without --long",
+                       s->path);
+    return damaged(s, ZSTD_getErrorName(rc));
+}
+
+/* After a frame only another may come, or, after gzip's, zeros as tar adds them. */
+static gs_status skip_zeros(gs_stream *s)
+{
+    gs_status st = GS_OK;
+
+    while (st == GS_OK && (s->at < s->have || s->offset < s->size)) {
+        if (s->at == s->have && (st = refill(s)) != GS_OK)
+            break;
+        while (s->at < s->have && s->input[s->at] == 0)
+            s->at++;
+        if (s->at < s->have)
+            break;
+    }
+    return st;
+}
+
+gs_status gs_part__stream_read(gs_stream *s, void *dst, uint64_t bytes, uint64_t *got)
+{
+    unsigned char *at = dst, *const end = at + bytes;
+    gs_status st;
+
+    if (s->how == PLAIN)
+        return read_plain(s, dst, bytes, got);
+    while (at < end) {
+        const unsigned char *const before = at;
+        if (s->how == GZIP && s->between && s->frames > 0 && (st = skip_zeros(s)) != GS_OK)
+            return st;
+        if (s->at == s->have && s->offset < s->size && (st = refill(s)) != GS_OK)
+            return st;
+        const bool dry = s->at == s->have; /* what is unpacked and not yet handed out may still come */
+        if (dry && s->between)
+            break;
+        if ((st = s->how == GZIP ? step_gzip(s, &at, end) : step_zstandard(s, &at, end)) != GS_OK)
+            return st;
+        if (dry && at == before && !s->between)
+            return gs_fail(GS_EFORMAT, "%s: is cut short: the file ends within its %s data; fetch or pack it again",
+                           s->path, s->how == GZIP ? "gzip" : "Zstandard");
+    }
+    *got = (uint64_t)(at - (unsigned char *)dst);
+    return GS_OK;
+}

@@ -1,0 +1,25 @@
+/* stream.h - what are the bytes of a file, front to back, plain or compressed?
+ *
+ * gzip (.gz) and Zstandard (.zst) are known by their first bytes, not by the name. One thread a stream. Sizes are
+ * bytes. */
+#ifndef GS_PARTITION_STREAM_H
+#define GS_PARTITION_STREAM_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "base/status.h"
+
+typedef struct gs_stream gs_stream;
+
+/* `memory` bounds what unpacking holds. *path must live as long. GS_ENOTFOUND, GS_EIO. */
+gs_status gs_part__stream_open(gs_stream **out, const char *path, uint64_t memory);
+void gs_part__stream_close(gs_stream *s); /* NULL is allowed */
+/* Fills `dst`; *got is less than `bytes` at the end only. GS_EFORMAT: damaged or cut short; GS_EBUDGET: needs more. */
+gs_status gs_part__stream_read(gs_stream *s, void *dst, uint64_t bytes, uint64_t *got);
+/* The part of the file that was read, 0 to 1. */
+double gs_part__stream_done(const gs_stream *s);
+/* Bytes of the file itself. */
+uint64_t gs_part__stream_file_bytes(const gs_stream *s);
+
+#endif /* GS_PARTITION_STREAM_H */
