@@ -14,6 +14,7 @@ int main(int argc, char **argv)
         {"zoo", matrix_zoo},
         {"gradients", matrix_gradients},
         {"layouts", matrix_layouts},
+        {"determinism", matrix_determinism},
         {"properties", matrix_properties},
         {"rounded", matrix_rounded},
         {"half-features", matrix_half_features},

@@ -131,6 +131,7 @@ void matrix_exact(const arguments *a);
 void matrix_zoo(const arguments *a);
 void matrix_gradients(const arguments *a);
 void matrix_layouts(const arguments *a);
+void matrix_determinism(const arguments *a);
 void matrix_properties(const arguments *a);
 void matrix_rounded(const arguments *a);
 void matrix_half_features(const arguments *a);

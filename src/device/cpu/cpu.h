@@ -67,9 +67,7 @@ typedef struct gs_cpu {
     uint32_t edge_states;
     gs_cpu_room room[GS_CPU_USES];
     bool in_pass;            /* launches use the same parameters until the pass ends */
-    const gs_stage *transposed_stage; /* of the pass's last launch; its weights stand in TRANSPOSED if
-                                       * transposed_there */
-    bool transposed_there;
+    const gs_stage *transposed_stage; /* of the pass's last launch; its weights stand in TRANSPOSED */
     const gs_stage *matrix_stage; /* whose MATRICES are there, in the pass that goes on; else NULL */
     gs_metrics lot_metrics[GS_CPU_LOTS];
 } gs_cpu;

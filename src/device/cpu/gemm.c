@@ -12,8 +12,9 @@
  *
  * A transposed weight is slower than one as it is multiplied: 256 rows at a time on a thread of Zen 5, 227 to 252
  * GFLOP/s for 500 -> 64 and the like; 128 at a time on two, 390 to 497 for 1024 -> 256 (a packed weight of oneDNN's
- * matmul: 498). A launch of many rows transposes it once, and so does a pass's second launch of a stage, for all that
- * follow. Matrices of edge types are laid side by side likewise, so that they are one product.
+ * matmul: 498). Transposing it takes as long as some 200 rows gain; it is done once a stage and pass, also where it
+ * does not pay, as a product has other bits. Matrices of edge types are laid side by side likewise, so that they are one
+ * product.
  *
  * A gradient of [512, 64], 640 rows at a time, rows from memory: 428; its transpose 498.
  * Gradients of [256, 1024] on those, 1024 rows at a time: 356 in tiles of 64 x 1024, 391 to 426 of 256 x 256.
@@ -34,7 +35,6 @@
 #define CHUNK_ROWS 1024                    /* at least: below, adding the partial sums shows */
 #define PARTIAL_BYTES (2 * GS_MIB)         /* of all partial sums */
 #define PARTIAL_MOST 64
-#define TRANSPOSED_ROWS 2048   /* of a launch: transposing a weight takes as long as some 200 rows gain */
 #define TRANSPOSED_TILE 32     /* rows and columns: a few lines of the first-level cache on both sides */
 #define TRANSPOSED_SIDES 4     /* a gradient so many times as high as wide is made lying */
 #define LIBRARY_BYTES (2 * GS_MIB)         /* a thread: packed blocks of oneDNN's AVX-512 driver, about 1.4 MiB */
@@ -51,6 +51,38 @@ bool gs_cpu__sgemm(char ta, char tb, uint32_t m, uint32_t n, uint32_t k, const f
     return sgemm(ta, tb, m, n, k, a, lda, b, ldb, beta, c, ldc);
 }
 
+/* Rows of c[m, n] = a b + beta c whose bits do not depend on m: how a run cuts its rows, by blocks, tiles and steps of
+ * sequences, must not show. Of oneDNN's kernels those for one to three rows at the end of a product (AVX2) add in an
+ * order of their own, as does one row alone (AVX-512) and any product of a few rows by a transposed matrix. So such
+ * rows at the end are multiplied as four, of a copy; and weights are transposed before. */
+#define STEP_ROWS 6u  /* of oneDNN's AVX2 kernel */
+#define PAD_ROWS 4u
+#define PAD_FLOATS 4096u /* of a row and its product: wider ones are left as they are */
+
+bool gs_cpu__steady_rows(uint32_t m, uint32_t n, uint32_t k, const float *a, uint32_t lda, const float *b, uint32_t ldb,
+                         float beta, float *c, uint32_t ldc)
+{
+    float pad[PAD_ROWS * PAD_FLOATS];
+    const uint32_t tail = m % STEP_ROWS, whole = m - tail;
+
+    if (tail == 0 || tail >= PAD_ROWS || (uint64_t)n + k > PAD_FLOATS)
+        return sgemm('N', 'N', m, n, k, a, lda, b, ldb, beta, c, ldc);
+    if (whole > 0 && !sgemm('N', 'N', whole, n, k, a, lda, b, ldb, beta, c, ldc))
+        return false;
+    float *const pad_c = pad + (size_t)PAD_ROWS * k;
+    memset(pad, 0, PAD_ROWS * ((size_t)n + k) * sizeof(*pad));
+    for (uint32_t r = 0; r < tail; r++) {
+        memcpy(pad + (size_t)r * k, a + (size_t)(whole + r) * lda, k * sizeof(*pad));
+        if (beta != 0)
+            memcpy(pad_c + (size_t)r * n, c + (size_t)(whole + r) * ldc, n * sizeof(*pad));
+    }
+    if (!sgemm('N', 'N', PAD_ROWS, n, k, pad, k, b, ldb, beta, pad_c, n))
+        return false;
+    for (uint32_t r = 0; r < tail; r++)
+        memcpy(c + (size_t)(whole + r) * ldc, pad_c + (size_t)r * n, n * sizeof(*pad));
+    return true;
+}
+
 /* Each matrix by itself: its result, or its operand, is a block of the columns of wide rows. */
 static bool fan_rows(const gs_cpu_step *s, const float *a, float *c, uint32_t rows)
 {
@@ -61,13 +93,13 @@ static bool fan_rows(const gs_cpu_step *s, const float *a, float *c, uint32_t ro
         const float *const w = s->weight.at + (size_t)t * in * out;
         fine = transposed ? sgemm('N', 'T', rows, in, out, a + (size_t)t * out, s->a_width, w, out,
                                   t == 0 && !s->adds ? 0.0f : 1.0f, c, in)
-                          : sgemm('N', 'N', rows, out, in, a, in, w, out, s->adds ? 1.0f : 0.0f, c + (size_t)t * out,
-                                  s->width);
+                          : gs_cpu__steady_rows(rows, out, in, a, in, w, out, s->adds ? 1.0f : 0.0f,
+                                                c + (size_t)t * out, s->width);
     }
     return fine;
 }
 
-static void transpose(float *to, const float *from, uint32_t rows, uint32_t cols)
+void gs_cpu__transpose(float *to, const float *from, uint32_t rows, uint32_t cols)
 {
     for (uint32_t r0 = 0; r0 < rows; r0 += TRANSPOSED_TILE)
         for (uint32_t c0 = 0; c0 < cols; c0 += TRANSPOSED_TILE)
@@ -88,29 +120,28 @@ static void lay_out(float *to, const gs_cpu_step *s)
 {
     const uint32_t rows = s->op == GS_OP_MATMUL_T ? s->weight.rows : s->weight.rows / s->weight.matrices;
     if (s->op == GS_OP_MATMUL_T)
-        transpose(to, s->weight.at, rows, s->weight.cols);
+        gs_cpu__transpose(to, s->weight.at, rows, s->weight.cols);
     else if (s->op == GS_OP_FAN)
         lay_side_by_side(to, s->weight.at, s->weight.matrices, rows, s->weight.cols);
     else
         for (uint32_t t = 0; t < s->weight.matrices; t++)
-            transpose(to + (size_t)t * rows * s->weight.cols, s->weight.at + (size_t)t * rows * s->weight.cols, rows,
-                      s->weight.cols);
+            gs_cpu__transpose(to + (size_t)t * rows * s->weight.cols,
+                              s->weight.at + (size_t)t * rows * s->weight.cols, rows, s->weight.cols);
 }
 
 bool gs_cpu__is_transposed(gs_op op) { return op == GS_OP_MATMUL_T || op == GS_OP_FAN || op == GS_OP_FAN_T; }
 
 void gs_cpu__transpose_weights(gs_cpu *cpu, const gs_vertex_launch *l)
 {
-    const bool again = cpu->in_pass && cpu->transposed_stage == l->stage, there = again && cpu->transposed_there;
+    const bool there = cpu->in_pass && cpu->transposed_stage == l->stage;
     uint64_t used = 0;
 
     cpu->transposed_stage = cpu->in_pass ? l->stage : NULL;
-    cpu->transposed_there = again || l->rows >= TRANSPOSED_ROWS;
     for (uint32_t i = 0; i < l->stage->instrs; i++) {
         gs_cpu_step *const s = &cpu->step[i];
         const uint64_t n = (uint64_t)s->weight.rows * s->weight.cols;
         s->weight.transposed = NULL;
-        if (!gs_cpu__is_transposed(s->op) || !cpu->transposed_there || used + n > cpu->room[GS_CPU_TRANSPOSED].floats)
+        if (!gs_cpu__is_transposed(s->op) || used + n > cpu->room[GS_CPU_TRANSPOSED].floats)
             continue;
         if (!there)
             lay_out(cpu->room[GS_CPU_TRANSPOSED].at + used, s);
@@ -127,13 +158,14 @@ bool gs_cpu__product_rows(const gs_cpu_step *s, uint32_t first, uint32_t rows)
     const float beta = s->adds ? 1.0f : 0.0f;
 
     if (s->weight.transposed != NULL)
-        return sgemm('N', 'N', rows, s->width, s->a_width, a, s->a_width, s->weight.transposed, s->width, beta, c,
-                     s->width);
+        return gs_cpu__steady_rows(rows, s->width, s->a_width, a, s->a_width, s->weight.transposed, s->width, beta, c,
+                                   s->width);
     if (s->op == GS_OP_FAN || s->op == GS_OP_FAN_T)
         return fan_rows(s, a, c, rows);
     /* matmul_t: x[., in] w[out, in]'; matmul: x[., out] w[out, in] */
-    return sgemm('N', s->op == GS_OP_MATMUL_T ? 'T' : 'N', rows, s->width, s->a_width, a, s->a_width, s->weight.at,
-                 wide, beta, c, s->width);
+    if (s->op == GS_OP_MATMUL_T)
+        return sgemm('N', 'T', rows, s->width, s->a_width, a, s->a_width, s->weight.at, wide, beta, c, s->width);
+    return gs_cpu__steady_rows(rows, s->width, s->a_width, a, s->a_width, s->weight.at, wide, beta, c, s->width);
 }
 
 bool gs_cpu__outer_is_transposed(const gs_cpu_step *s)

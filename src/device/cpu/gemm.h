@@ -7,8 +7,12 @@
 /* c[m, n] = op(a) op(b) + beta c, rows contiguous, op 'N' or 'T', on the calling thread of a parallel region. */
 bool gs_cpu__sgemm(char ta, char tb, uint32_t m, uint32_t n, uint32_t k, const float *a, uint32_t lda, const float *b,
                    uint32_t ldb, float beta, float *c, uint32_t ldc);
-/* Transposes the weights of the launch's steps where products have so many rows, in this launch or in the pass, that it
- * pays. */
+/* c[m, n] = a b + beta c, where a row has the same bits whatever m is. */
+bool gs_cpu__steady_rows(uint32_t m, uint32_t n, uint32_t k, const float *a, uint32_t lda, const float *b, uint32_t ldb,
+                         float beta, float *c, uint32_t ldc);
+/* to[cols, rows] = from[rows, cols]. */
+void gs_cpu__transpose(float *to, const float *from, uint32_t rows, uint32_t cols);
+/* Transposes the weights of the launch's steps, once a stage and pass. */
 void gs_cpu__transpose_weights(gs_cpu *cpu, const gs_vertex_launch *l);
 /* Is the operator's weight laid out anew there? */
 bool gs_cpu__is_transposed(gs_op op);

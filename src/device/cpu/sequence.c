@@ -26,7 +26,7 @@ typedef struct sequence {
     gs_cpu *cpu;
     const gs_sequence_launch *l;
     uint32_t *order, *spare; /* [SORTED] */
-    float *tiles;
+    float *transposed, *tiles;
     uint64_t tile_floats;
 } sequence;
 
@@ -39,23 +39,29 @@ static uint64_t tile_floats(uint32_t width)
     return gs_align_up(GS_MAX(GS_MAX(common, long_one), (uint64_t)TILE_FLOATS), 16);
 }
 
+/* The weight, transposed. */
+static uint64_t weight_floats(uint32_t width) { return gs_align_up(4 * (uint64_t)width * width, 16); }
+
 uint64_t gs_cpu__sequence_floats(const gs_cpu *cpu, const gs_program *p, const gs_stage *stage)
 {
     if (stage->sums == 0 || !gs_sum_is_sequence(&stage->sum[0]))
         return 0;
     const uint64_t tiles = GS_MAX((uint64_t)GS_CPU_ROUND, (uint64_t)cpu->threads);
-    return 2 * SORTED + tiles * tile_floats(p->param[stage->sum[0].weight].cols);
+    const uint32_t width = p->param[stage->sum[0].weight].cols;
+    return 2 * SORTED + tiles * tile_floats(width) + weight_floats(width);
 }
 
 static gs_status open_sequence(sequence *q, gs_cpu *cpu, const gs_sequence_launch *l)
 {
     *q = (sequence){.cpu = cpu, .l = l, .tile_floats = tile_floats(l->width)};
-    if (cpu->room[GS_CPU_SEQUENCE].floats <
-        2 * SORTED + GS_MAX((uint64_t)GS_CPU_ROUND, (uint64_t)cpu->threads) * q->tile_floats)
+    const uint64_t tiles = GS_MAX((uint64_t)GS_CPU_ROUND, (uint64_t)cpu->threads);
+    if (cpu->room[GS_CPU_SEQUENCE].floats < 2 * SORTED + tiles * q->tile_floats + weight_floats(l->width))
         return gs_fail(GS_EINVAL, "device cpu: an lstm of width %u that was not prepared for", l->width);
     q->order = (uint32_t *)cpu->room[GS_CPU_SEQUENCE].at;
     q->spare = q->order + SORTED;
-    q->tiles = cpu->room[GS_CPU_SEQUENCE].at + 2 * SORTED;
+    q->transposed = cpu->room[GS_CPU_SEQUENCE].at + 2 * SORTED;
+    q->tiles = q->transposed + weight_floats(l->width);
+    gs_cpu__transpose(q->transposed, l->weight, 4 * l->width, l->width);
     return GS_OK;
 }
 
@@ -110,7 +116,8 @@ static uint32_t tile_rows(const sequence *q, uint32_t at, uint32_t count, bool b
 
 static gs_cpu_sequence_tile make_tile(const sequence *q, uint32_t at, uint32_t rows, uint32_t place)
 {
-    gs_cpu_sequence_tile t = {.cpu = q->cpu, .l = q->l, .order = q->order + at, .rows = rows};
+    gs_cpu_sequence_tile t = {.cpu = q->cpu, .l = q->l, .transposed = q->transposed, .order = q->order + at,
+                              .rows = rows};
     gs_cpu__tile_open(&t, q->tiles + place * q->tile_floats);
     return t;
 }

@@ -21,6 +21,7 @@
 typedef struct gs_cpu_sequence_tile {
     const gs_cpu *cpu;
     const gs_sequence_launch *l;
+    const float *transposed; /* [width, 4 * width] the launch's weight */
     const uint32_t *order;  /* [rows] targets of the launch, most edges first */
     uint32_t rows, steps;   /* steps: of the first target; 0: no tile */
     uint32_t levels;

@@ -135,7 +135,7 @@ static void gate_sums(gs_cpu_sequence_tile *t, float *gate, uint32_t *row, const
         memcpy(gate + r * wide, l->gates + row[r] * wide, wide * sizeof(float));
     if (step == 0 && all_zero(state, (uint64_t)active * width))
         return; /* where a sequence starts */
-    if (!gs_cpu__sgemm('N', 'T', active, 4 * width, width, state, width, l->weight, width, 1.0f, gate, 4 * width))
+    if (!gs_cpu__steady_rows(active, 4 * width, width, state, width, t->transposed, 4 * width, 1.0f, gate, 4 * width))
         t->failed = true;
 }
 
@@ -257,8 +257,8 @@ void gs_cpu__tile_back(gs_cpu_sequence_tile *t)
         float *const gate = t->gate + at * 4 * width;
         t->cpu->k->lstm_back(gate, s == 0 ? cell : t->cell + before * width, t->cell + at * width, t->d_state,
                              t->d_cell, active[s], l->width);
-        if (!gs_cpu__sgemm('N', 'N', active[s], l->width, 4 * l->width, gate, 4 * l->width, l->weight, l->width, 0.0f,
-                           t->d_state, l->width))
+        if (!gs_cpu__steady_rows(active[s], l->width, 4 * l->width, gate, 4 * l->width, l->weight, l->width, 0.0f,
+                                 t->d_state, l->width))
             t->failed = true;
     }
     if (t->left == 0) {
