@@ -60,6 +60,7 @@ enum gs_cuda_fixed {
     GS_CUDA_STATISTIC,
     GS_CUDA_LOSS,
     GS_CUDA_LOSS_TOTAL,
+    GS_CUDA_SQUARES,
     GS_CUDA_STEP,
     GS_CUDA_FIXED_COUNT
 };

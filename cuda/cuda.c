@@ -174,6 +174,7 @@ static const gs_device_ops cuda_ops = {
     .poll = cuda_poll,
     .take_copied = cuda_take_copied,
     .keep_params = gs_cuda_keep_params,
+    .gradient_norm = gs_cuda_gradient_norm,
     .step = gs_cuda_step,
     .bring_params = gs_cuda_bring_params,
     .bring_previous = gs_cuda_bring_previous,

@@ -2,6 +2,8 @@
  * after the other. */
 #include "cuda/kept_params.h"
 
+#include <math.h>
+
 #include "base/size.h"
 #include "cuda/context.h"
 #include "cuda/cuda_device.h"
@@ -55,12 +57,39 @@ gs_status gs_cuda_keep_params(void *context, const float *const *param, uint32_t
 
 gs_cu_memory gs_cuda_step_fault(const gs_cuda *c) { return c->state.previous + c->state.learned_bytes; }
 
+/* Their partial sums stand where cuBLAS works, which does nothing between passes; the host adds them in order. */
+gs_status gs_cuda_gradient_norm(void *context, double *out)
+{
+    gs_cuda *const c = context;
+    double partial[GS_SQUARES], sum = 0;
+    gs_status st;
+
+    _Static_assert(sizeof(partial) <= GS_CUDA_WORKSPACE, "the workspace holds the partial sums");
+    if (!c->state.kept || c->in_pass)
+        return gs_fail(GS_EINVAL, "device cuda: the norm of gradients that are not there");
+    const gs_cu_memory at = c->state.at + c->state.workspace_offset;
+    gs_squares_args a = {.value = (const float *)(c->state.at + c->state.grads_offset),
+                         .partial = (double *)at,
+                         .count = c->state.learned_bytes / sizeof(float)};
+    if ((st = gs_cuda_begin(c)) == GS_OK)
+        st = gs_cuda_launch(c, c->fixed[GS_CUDA_SQUARES], GS_SQUARES / GS_BLOCK_LANES, 1, 0, &a, "gs_squares");
+    if ((st = gs_cuda_end(c, st)) == GS_OK)
+        st = gs_cuda_copy_out(c, partial, at, sizeof(partial), c->streams.compute, "copying the gradients' norm");
+    const gs_status ended = gs_cuda_synchronize(c); /* also after a failure: `partial` goes */
+    if (st != GS_OK || ended != GS_OK)
+        return st != GS_OK ? st : ended;
+    for (gs_u32 i = 0; i < GS_SQUARES; i++)
+        sum += partial[i];
+    *out = sqrt(sum);
+    return GS_OK;
+}
+
 gs_status gs_cuda_step(void *context, const gs_update *u)
 {
     gs_cuda *const c = context;
     gs_status st;
 
-    if (!c->state.kept || c->in_pass || c->state.states != (u->adam ? 2 : 0))
+    if (!c->state.kept || c->in_pass || c->state.states != gs_update_states(u))
         return gs_fail(GS_EINVAL, "device cuda: a step of parameters that are not there, or of another optimiser's");
     gs_step_args a = {.value = (float *)c->state.at,
                       .grad = (const float *)(c->state.at + c->state.grads_offset),
@@ -76,7 +105,10 @@ gs_status gs_cuda_step(void *context, const gs_update *u)
                       .keep2 = u->keep2,
                       .add2 = u->add2,
                       .root = u->root,
-                      .epsilon = u->epsilon};
+                      .epsilon = u->epsilon,
+                      .scale = u->scale,
+                      .shrink = u->shrink,
+                      .momentum = u->momentum};
     if ((st = gs_cuda_begin(c)) == GS_OK)
         st = gs_cuda_launch(c, c->fixed[GS_CUDA_STEP], gs_cuda_blocks(a.count / 4), 1, 0, &a, "gs_step");
     return gs_cuda_end(c, st);

@@ -8,6 +8,7 @@
 typedef struct gs_cuda gs_cuda;
 
 gs_status gs_cuda_keep_params(void *context, const float *const *param, uint32_t states);
+gs_status gs_cuda_gradient_norm(void *context, double *out);
 gs_status gs_cuda_step(void *context, const gs_update *u);
 gs_status gs_cuda_bring_params(void *context, float *const *param);
 gs_status gs_cuda_bring_state(void *context, uint32_t run, float *const *state);

@@ -187,7 +187,8 @@ GS_API gs_status gs_verify(const char *store, uint64_t memory);
  * weights before the epoch's update. */
 typedef struct gs_epoch_report {
     uint32_t epoch, epochs; /* 1-based; of how many */
-    double loss;            /* mean cross-entropy over the training vertices */
+    bool over;              /* .patience has run out: gs_train() ends here */
+    double lr, loss;        /* of the update; mean cross-entropy over the training vertices */
     double accuracy[3];     /* train, valid, test; NaN where not evaluated */
     double seconds, compute_seconds, stall_seconds;
     double edge_seconds;    /* of compute_seconds, in sums over edges */
@@ -209,14 +210,16 @@ typedef struct gs_train_options {
     uint32_t bases;         /* that matrices of edge types are made of, in models that have some; 0: 4 */
     const char *activation; /* "relu", "elu", "tanh", ... */
     double dropout, input_dropout; /* in [0, 1) */
-
-    /* The optimiser, as PyTorch defines it; weight decay is added to the gradient. */
-    uint32_t epochs;
-    const char *optimizer;  /* "adam", "sgd" */
-    double lr, weight_decay;
+    /* The optimiser, as PyTorch defines it (adamw's weight decay shrinks the weights), and its rate: docs/api.md. */
+    uint32_t epochs;        /* at the most */
+    const char *optimizer;  /* "adam", "adamw", "sgd" */
+    double lr, weight_decay, momentum, clip_norm; /* of "sgd", in [0, 1); most 2-norm of all gradients, 0: any */
+    const char *schedule;   /* "none", "step", "cosine", "plateau", after .warmup epochs in which the rate rises */
+    double schedule_by;     /* what "step" and "plateau" multiply the rate by, after .schedule_every epochs */
+    const char *keep;       /* weights to end with: "best" by validation accuracy, "last"; NULL: best where known */
+    uint32_t warmup, schedule_every, patience; /* 0: at once; 30, "plateau" 10; epochs without a better one, 0: any */
     uint64_t seed;          /* of the initial weights and of dropout */
     uint32_t eval_every;    /* with dropout: epochs between evaluations, 0: only the last. Without, each is. */
-
     /* The machine. */
     const char *device;     /* "cpu", "cpu:N" for N that share the processors, "cuda", "cuda:N" for GPU number N,
                              * "cuda:A,B,..." */
@@ -232,7 +235,6 @@ typedef struct gs_train_options {
                              * 0: never. After a minute (or half of it) stderr gets what each waits for */
 
     bool keep_logits;       /* gs_run_logits() is wanted; they take memory or disk, also where no file is named */
-
     /* Files; NULL: none. Each is written whole or not at all, but for metrics. */
     const char *init;       /* .safetensors to start from; NULL: Glorot uniform */
     const char *save;       /* .safetensors of the final weights */
@@ -242,7 +244,6 @@ typedef struct gs_train_options {
     const char *spill;      /* folder for what does not fit in memory; NULL: inside the store */
     const char *spill_type; /* of what a run keeps for vertex programs of later stages, in memory too: "f32", or rounded
                              * to "bf16" */
-
     /* Switches for measurements. */
     bool no_pipeline;       /* read only when what was computed before is done and written */
     bool no_cache;          /* keep nothing in memory from one task to the next */
@@ -262,7 +263,6 @@ typedef struct gs_train_options {
     void (*on_epoch)(void *context, const gs_epoch_report *report); /* gs_train(): after each epoch; may be NULL */
     void *context;
     const volatile int *stop; /* may be NULL */
-
     /* Checkpoints (docs/format.md): of a training run; plans and predictions have none. */
     const char *checkpoint;       /* folder for them; NULL: .resume's, or none */
     const char *checkpoint_every; /* "10": epochs; "90s", "10m", "2h"; NULL: at most 2 % of the time go to them */
@@ -317,6 +317,7 @@ typedef struct gs_pass_report {
 
 typedef struct gs_train_report {
     uint32_t epochs;        /* that were run */
+    uint32_t kept_epochs, saved_epochs; /* updates of the weights that were kept; epochs that .patience left out */
     double loss;            /* of the final weights, without dropout */
     double accuracy[3];     /* train, valid, test of the final weights; NaN for an empty split */
     uint64_t parameters;    /* numbers learned */

@@ -44,11 +44,13 @@ static gs_status train(gs_run *run, uint32_t epochs, gs_train_report *report)
     gs_checkpoint_report c;
     gs_epoch_report e;
     gs_status st = gs_run_checkpoints(run, &c);
+    bool over = false;
 
-    for (uint32_t k = c.resumed; k < epochs && st == GS_OK; k++)
+    for (uint32_t k = c.resumed; k < epochs && st == GS_OK && !over; k++)
         if ((st = gs_run_epoch(run, &e)) == GS_OK) {
             cli_watch_epoch(watch, &e);
             warn_once(run);
+            over = e.over;
         }
     if (st == GS_OK)
         st = gs_run_finish(run, report);

@@ -12,6 +12,10 @@ void print_results(const gs_train_report *r)
     if (r->epochs != 0)
         printf("%u epochs in %.3f s, %.4f s each; read %s, written %s\n", r->epochs, r->seconds,
                r->seconds / r->epochs, cli_size(r->read_bytes), cli_size(r->written_bytes));
+    if (r->saved_epochs != 0)
+        printf("stopped early: %u epochs saved\n", r->saved_epochs);
+    if (r->kept_epochs < r->epochs)
+        printf("kept the weights after %u epochs, of the highest validation accuracy\n", r->kept_epochs);
     printf("%s parameters on %s; I/O by %s; at most %s resident\n", cli_count(r->parameters), r->device, r->io,
            cli_size(r->peak_host_bytes));
     if (isfinite(r->loss))

@@ -181,8 +181,16 @@ typedef struct gs_step_args {
     gs_u32 *fault;         /* becomes 1 where a value is not finite */
     gs_u64 count;
     gs_u32 adam;           /* else SGD */
-    float rate, decay, add1, keep2, add2, root, epsilon; /* as gs_update has them (device.h) */
+    float rate, decay, add1, keep2, add2, root, epsilon, scale, shrink, momentum; /* as gs_update has them (device.h) */
 } gs_step_args;
+
+/* Sums of squares: of `count` numbers, every GS_SQUARES-th times 4 from each lane's own on. */
+enum { GS_SQUARES = 4 * GS_BLOCK_LANES };
+typedef struct gs_squares_args {
+    const float *value;
+    double *partial;       /* [GS_SQUARES], a lane each */
+    gs_u64 count;
+} gs_squares_args;
 
 enum { GS_ADD_F32, GS_ADD_BF16, GS_ADD_F16 };
 

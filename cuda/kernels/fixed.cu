@@ -320,6 +320,19 @@ GS_KERNEL(gs_loss_total, gs_loss_args)
 
 /* ---- the optimiser ---- */
 
+GS_KERNEL(gs_squares, gs_squares_args)
+{
+    const gs_u32 lane = gs_block_x() * GS_BLOCK_LANES + gs_lane();
+    double sum = 0;
+    for (gs_u64 at = 4 * (gs_u64)lane; at < a.count; at += 4 * GS_SQUARES) {
+        float g[4];
+        gs_load4(g, a.value + at);
+        for (gs_u32 i = 0; i < 4; i++)
+            sum += (double)g[i] * (double)g[i];
+    }
+    a.partial[lane] = sum;
+}
+
 /* A lane takes 16 bytes of each array. */
 GS_KERNEL(gs_step, gs_step_args)
 {
@@ -330,8 +343,10 @@ GS_KERNEL(gs_step, gs_step_args)
     gs_load4(w, a.value + at);
     gs_load4(g, a.grad + at);
     gs_store4(a.previous + at, w);
-    for (gs_u32 i = 0; i < 4; i++)
-        g[i] = gs_plus(g[i], gs_times(a.decay, w[i]));
+    for (gs_u32 i = 0; i < 4; i++) {
+        g[i] = gs_plus(gs_times(a.scale, g[i]), gs_times(a.decay, w[i]));
+        w[i] = gs_times(a.shrink, w[i]);
+    }
     if (a.adam) {
         gs_load4(m, a.first + at);
         gs_load4(v, a.second + at);
@@ -342,6 +357,11 @@ GS_KERNEL(gs_step, gs_step_args)
         }
         gs_store4(a.first + at, m);
         gs_store4(a.second + at, v);
+    } else if (a.momentum != 0) {
+        gs_load4(m, a.first + at);
+        for (gs_u32 i = 0; i < 4; i++)
+            g[i] = m[i] = gs_plus(gs_times(a.momentum, m[i]), g[i]);
+        gs_store4(a.first + at, m);
     }
     for (gs_u32 i = 0; i < 4; i++)
         w[i] = gs_minus(w[i], gs_times(a.rate, g[i]));

@@ -273,6 +273,12 @@ gs_status gs_device_keep_params(gs_device *d, const float *const *param, uint32_
     return st != GS_OK ? st : d->ops->keep_params(d->context, param, states);
 }
 
+gs_status gs_device_gradient_norm(gs_device *d, double *out)
+{
+    const gs_status st = check_steps(d);
+    return st != GS_OK ? st : d->ops->gradient_norm(d->context, out);
+}
+
 gs_status gs_device_step(gs_device *d, const gs_update *u)
 {
     const gs_status st = check_steps(d);

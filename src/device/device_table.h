@@ -45,7 +45,8 @@ typedef struct gs_device_ops {
     gs_status (*poll)(void *context, uint64_t launch, bool wait, bool *done);
     gs_device_copied (*take_copied)(void *context);
     gs_status (*peek)(void *context, void *to, const void *from, uint64_t bytes);
-    gs_status (*keep_params)(void *context, const float *const *param, uint32_t states); /* these seven or none */
+    gs_status (*keep_params)(void *context, const float *const *param, uint32_t states); /* these eight or none */
+    gs_status (*gradient_norm)(void *context, double *out);
     gs_status (*step)(void *context, const gs_update *u);
     gs_status (*bring_params)(void *context, float *const *param);
     gs_status (*bring_previous)(void *context, float *const *param);

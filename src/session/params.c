@@ -101,8 +101,24 @@ gs_status gs_params_alloc(gs_params *out, const gs_program *p, bool grads, uint3
     return GS_OK;
 }
 
+gs_status gs_params_take_best(gs_params *params)
+{
+    const uint64_t bytes = GS_MAX(params->elements, 1) * sizeof(float);
+
+    params->best = gs_alloc_pages(bytes);
+    params->best_value = gs_calloc(params->count + 1, sizeof(*params->best_value));
+    if (params->best == NULL || params->best_value == NULL)
+        return gs_fail(GS_ENOMEM, "no memory for the best parameters (%llu bytes)", (unsigned long long)bytes);
+    for (uint32_t i = 0; i < params->count; i++)
+        params->best_value[i] = params->best + (params->value[i] - params->values);
+    return GS_OK;
+}
+
 void gs_params_free(gs_params *params)
 {
+    if (params->best != NULL)
+        gs_free_pages(params->best, GS_MAX(params->elements, 1) * sizeof(float));
+    gs_free(params->best_value);
     if (params->values != NULL)
         gs_free_pages(params->values, params->block_bytes);
     gs_free(params->value);

@@ -22,6 +22,8 @@ typedef struct gs_params {
     uint64_t elements; /* of one kind, the gaps included */
     float *values, *grads, *state[GS_PARAMS_STATES]; /* [elements]; NULL where not asked for */
     float *previous;   /* [elements] with gradients: the values before the last step */
+    float *best;       /* [elements] where gs_params_take_best() was called: the best values so far */
+    float **best_value; /* [count] likewise */
     float **value, **grad; /* [count]: where each tensor starts */
     double **statistic;    /* [count]: sums of a statistic, [2 * cols], with gradients; else NULL */
     double *sums;          /* [sum_count] all of them */
@@ -39,6 +41,8 @@ uint64_t gs_params_learned(const gs_program *p);
 /* Takes zeroed memory for values, and for gradients and `states` runs of
  * optimiser state where `grads` is set. GS_ENOMEM. Free with gs_params_free(). */
 gs_status gs_params_alloc(gs_params *out, const gs_program *p, bool grads, uint32_t states);
+/* Takes memory for one more run of values. GS_ENOMEM. */
+gs_status gs_params_take_best(gs_params *params);
 void gs_params_free(gs_params *params);
 
 /* Glorot uniform (PyG's `glorot`: U(-a, a), a = sqrt(6 / (rows + cols))), or what

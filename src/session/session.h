@@ -57,6 +57,7 @@ typedef struct gs_session_config {
     bool logits;          /* the pass "predict" stores them */
     bool timed;           /* when every task began and ended is kept */
     uint32_t states;      /* runs of optimiser state, like the parameters, while training */
+    bool keep_best;       /* of the weights of train passes, where gs_session_validates() */
     uint32_t eval_every;  /* train passes from one evaluation to the next, where training computes other values;
                            * 0: none */
     const gs_session_earlier *earlier; /* NULL: this goes on from no other run */
@@ -105,8 +106,16 @@ bool gs_session_steps_on_device(const gs_session *s);
 /* When the parameters have their first values, or others. Does nothing where the host has them. */
 gs_status gs_session_keep_params(gs_session *s);
 /* After a train pass, on devices that step themselves. */
+gs_status gs_session_gradient_norm(const gs_session *s, double *out);
 gs_status gs_session_step(gs_session *s, const gs_update *u);
 gs_status gs_session_bring_params(gs_session *s);
+/* Vertices by whose accuracy epochs can be compared: of validation, where train passes are evaluated; else 0. */
+uint64_t gs_session_validates(const gs_session *s);
+/* Is there memory for the best parameters? */
+bool gs_session_keeps_best(const gs_session *s);
+/* They are those of now; the parameters become they, also on devices, whose optimiser state is lost. */
+gs_status gs_session_keep_best(gs_session *s);
+gs_status gs_session_back_to_best(gs_session *s);
 /* Before a step: what the parameters are is kept, to be had again. */
 void gs_session_keep_previous(gs_session *s);
 /* The parameters become what they were then, also on devices; optimiser state there is lost. */

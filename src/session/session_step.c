@@ -16,6 +16,12 @@ gs_status gs_session_keep_params(gs_session *s)
     return st;
 }
 
+/* Of the first: all have the same bits. */
+gs_status gs_session_gradient_norm(const gs_session *s, double *out)
+{
+    return gs_device_gradient_norm(s->machine.device[0], out);
+}
+
 /* The gradients are the same bits on all devices (gs_device_all_reduce), and so is what each makes of its own copy. */
 gs_status gs_session_step(gs_session *s, const gs_update *u)
 {
@@ -28,6 +34,28 @@ gs_status gs_session_step(gs_session *s, const gs_update *u)
 gs_status gs_session_bring_params(gs_session *s)
 {
     return gs_session_steps_on_device(s) ? gs_device_bring_params(s->machine.device[0], s->run.params.value) : GS_OK;
+}
+
+uint64_t gs_session_validates(const gs_session *s)
+{
+    const bool evaluated = s->pass.train != GS_NONE && (!s->pass.train_differs || s->config.eval_every != 0);
+    return evaluated ? gs_store_get_info(s->store)->valid : 0;
+}
+
+bool gs_session_keeps_best(const gs_session *s) { return s->config.keep_best && gs_session_validates(s) > 0; }
+
+gs_status gs_session_keep_best(gs_session *s)
+{
+    gs_params *const p = &s->run.params;
+    memcpy(p->best, p->values, p->elements * sizeof(float));
+    return gs_session_steps_on_device(s) ? gs_device_bring_params(s->machine.device[0], p->best_value) : GS_OK;
+}
+
+gs_status gs_session_back_to_best(gs_session *s)
+{
+    gs_params *const p = &s->run.params;
+    memcpy(p->values, p->best, p->elements * sizeof(float));
+    return gs_session_keep_params(s);
 }
 
 /* Devices that step themselves keep the learned ones; what is not learned follows on the host. */

@@ -185,6 +185,8 @@ static gs_status start(gs_session *s)
                          gs_session_steps_on_device(s) ? 0 : s->config.states);
     for (uint32_t d = 0; d < s->machine.devices && st == GS_OK; d++)
         st = gs_device_prepare(s->machine.device[d], s->program);
+    if (st == GS_OK && gs_session_keeps_best(s))
+        st = gs_params_take_best(&s->run.params);
     if (st != GS_OK)
         return st;
     if (plan_spills(s) && ((st = make_spill_dir(s)) != GS_OK || (st = check_disk(s)) != GS_OK))

@@ -9,8 +9,8 @@
 
 typedef enum kind { COUNT, REAL, LONG, TEXT, FILE_NAME } kind;
 
-/* Not here: the model, whose text counts and not its name; what says how much is trained (epochs), where results go,
- * and what keeps numbers up to rounding at least. */
+/* Not here: the model, whose text counts and not its name; what says how much is trained (epochs, but for a cosine over
+ * them), where results go, and what keeps numbers up to rounding at least. */
 static const struct {
     const char *name;
     kind kind;
@@ -20,7 +20,9 @@ static const struct {
     ROW(layers, COUNT),        ROW(hidden, COUNT),    ROW(heads, COUNT),    ROW(bases, COUNT),
     ROW(activation, TEXT),     ROW(dropout, REAL),    ROW(input_dropout, REAL), ROW(optimizer, TEXT),
     ROW(lr, REAL),             ROW(weight_decay, REAL), ROW(seed, LONG),    ROW(eval_every, COUNT),
-    ROW(matmul, TEXT),         ROW(spill_type, TEXT), ROW(init, FILE_NAME),
+    ROW(matmul, TEXT),         ROW(spill_type, TEXT), ROW(init, FILE_NAME), ROW(momentum, REAL),
+    ROW(clip_norm, REAL),      ROW(schedule, TEXT),   ROW(warmup, COUNT),   ROW(schedule_every, COUNT),
+    ROW(schedule_by, REAL),    ROW(keep, TEXT),       ROW(patience, COUNT), ROW(epochs, COUNT),
 #undef ROW
 };
 
@@ -45,6 +47,8 @@ static void take(gs_checkpoint_option *to, size_t k, const gs_train_options *o)
         to->number = *(const uint32_t *)field;
         if (table[k].field == offsetof(gs_train_options, bases) && o->bases == 0)
             to->number = GS_MODEL_BASES;
+        if (table[k].field == offsetof(gs_train_options, epochs) && strcmp(o->schedule, "cosine") != 0)
+            to->number = 0;
         break;
     case REAL:
         to->number = *(const double *)field;
@@ -54,6 +58,8 @@ static void take(gs_checkpoint_option *to, size_t k, const gs_train_options *o)
         break;
     case TEXT:
         snprintf(to->text, sizeof(to->text), "%s", text != NULL ? text : "");
+        if (table[k].field == offsetof(gs_train_options, keep) && text == NULL)
+            snprintf(to->text, sizeof(to->text), "best"); /* wherever it is known */
         break;
     case FILE_NAME:
         if (text != NULL)

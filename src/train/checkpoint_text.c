@@ -117,6 +117,22 @@ static bool add_so_far(cJSON *root, const gs_checkpoint *c)
            add_hex(to, "metrics_checksum", c->lines_checksum);
 }
 
+static uint64_t bits_of(double v)
+{
+    uint64_t bits;
+    memcpy(&bits, &v, sizeof(bits));
+    return bits;
+}
+
+/* Doubles as their bits: some are not numbers. */
+static bool add_control(cJSON *root, const gs_control_state *s)
+{
+    cJSON *const to = cJSON_AddObjectToObject(root, "control");
+    return to != NULL && add_hex(to, "best", bits_of(s->best)) && add_number(to, "best_epoch", s->best_epoch) &&
+           add_number(to, "last_better", s->last_better) && add_hex(to, "plateau_best", bits_of(s->plateau_best)) &&
+           add_number(to, "plateau_bad", s->plateau_bad) && add_hex(to, "factor", bits_of(s->factor));
+}
+
 static bool add_sections(cJSON *root, const gs_checkpoint *c)
 {
     cJSON *const to = cJSON_AddObjectToObject(root, "sections");
@@ -138,7 +154,8 @@ gs_status gs_checkpoint_format(char **text, uint64_t *bytes, const gs_checkpoint
     if (root != NULL && add_text(root, "format", FORMAT) && add_number(root, "version", VERSION) &&
         add_number(root, "epoch", c->epoch) && add_number(root, "steps", (double)c->steps) &&
         add_hex(root, "store", c->store_id) && add_hex(root, "model", c->model_id) && add_options(root, c) &&
-        add_so_far(root, c) && add_plan(root, c) && add_sections(root, c) && add_hex(root, "checksum", 0))
+        add_so_far(root, c) && add_control(root, &c->control) && add_plan(root, c) &&
+        add_sections(root, c) && add_hex(root, "checksum", 0))
         printed = cJSON_Print(root);
     cJSON_Delete(root);
     const size_t length = printed == NULL ? 0 : strlen(printed);
@@ -257,6 +274,26 @@ static void read_plan(reader *r, const cJSON *root, gs_checkpoint *c)
     read_cost(r, plan, &c->cost);
 }
 
+static double take_bits(reader *r, const cJSON *object, const char *key)
+{
+    const uint64_t bits = take_hex(r, object, key);
+    double v;
+    memcpy(&v, &bits, sizeof(v));
+    return v;
+}
+
+static void read_control(reader *r, const cJSON *root, gs_checkpoint *c)
+{
+    const cJSON *const from = cJSON_GetObjectItemCaseSensitive(root, "control");
+
+    c->control = (gs_control_state){.best = take_bits(r, from, "best"),
+                                    .best_epoch = (uint32_t)take_whole(r, from, "best_epoch", c->epoch),
+                                    .last_better = (uint32_t)take_whole(r, from, "last_better", c->epoch),
+                                    .plateau_best = take_bits(r, from, "plateau_best"),
+                                    .plateau_bad = (uint32_t)take_whole(r, from, "plateau_bad", c->epoch),
+                                    .factor = take_bits(r, from, "factor")};
+}
+
 /* A name becomes a file's: nothing but letters, digits and _. */
 static bool is_section_name(const char *name)
 {
@@ -306,6 +343,7 @@ static void read_all(reader *r, const cJSON *root, gs_checkpoint *c)
     c->lines_bytes = take_whole(r, so_far, "metrics_bytes", MOST_EXACT);
     c->lines_checksum = take_hex(r, so_far, "metrics_checksum");
     read_options(r, root, c);
+    read_control(r, root, c);
     read_plan(r, root, c);
     read_sections(r, root, c);
 }

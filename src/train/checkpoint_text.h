@@ -13,6 +13,7 @@
 #include "base/status.h"
 #include "cost/cost.h"
 #include "session/plan_id.h" /* GS_MAKER_BYTES */
+#include "train/control.h"
 
 #define GS_CHECKPOINT_JSON "checkpoint.json"
 #define GS_CHECKPOINT_JSON_MOST 65536u /* bytes */
@@ -37,6 +38,7 @@ typedef struct gs_checkpoint_option {
 typedef struct gs_checkpoint {
     uint32_t epoch;      /* done */
     uint64_t steps;      /* of the optimiser */
+    gs_control_state control;
     uint64_t store_id, model_id;
     uint32_t options;
     gs_checkpoint_option option[GS_CHECKPOINT_OPTIONS];

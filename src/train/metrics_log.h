@@ -1,7 +1,7 @@
 /* metrics_log.h - one line of JSON an epoch, in the file of --metrics.
  *
  * The line's fields are a contract (docs, other programs): epoch, loss,
- * train_acc, valid_acc, test_acc, seconds, read_bytes, written_bytes,
+ * train_acc, valid_acc, test_acc, lr, seconds, read_bytes, written_bytes,
  * compute_seconds, stall_seconds, peak_host_bytes, peak_device_bytes; and, on a device
  * with memory of its own or several, copied_in_bytes and copied_out_bytes (each where there is something
  * to say), and forwarded_bytes along chains. An

@@ -6,29 +6,47 @@
 #define BETA1 0.9
 #define BETA2 0.999
 #define EPSILON 1e-8
+#define CLIP_EPSILON 1e-6 /* clip_grad_norm_'s */
 
 gs_status gs_optim_parse(gs_optim_kind *out, const char *name)
 {
     if (strcmp(name, "adam") == 0)
         *out = GS_OPTIM_ADAM;
+    else if (strcmp(name, "adamw") == 0)
+        *out = GS_OPTIM_ADAMW;
     else if (strcmp(name, "sgd") == 0)
         *out = GS_OPTIM_SGD;
     else
-        return gs_fail(GS_EINVAL, ".optimizer %s: is none of adam, sgd", name);
+        return gs_fail(GS_EINVAL, ".optimizer %s: is none of adam, adamw, sgd", name);
     return GS_OK;
 }
 
-uint32_t gs_optim_states(gs_optim_kind kind) { return kind == GS_OPTIM_ADAM ? 2 : 0; }
+gs_status gs_optim_open(gs_optim *out, const gs_train_options *options)
+{
+    *out = (gs_optim){.lr = options->lr, .weight_decay = options->weight_decay, .momentum = options->momentum,
+                      .clip = options->clip_norm};
+    return gs_optim_parse(&out->kind, options->optimizer);
+}
+
+uint32_t gs_optim_states(const gs_optim *o) { return o->kind != GS_OPTIM_SGD ? 2 : o->momentum != 0 ? 1 : 0; }
 
 /* Scalars in double as Python has them, tensors in float32 as torch has them:
+ * param.mul_(1 - lr * weight_decay);                                            AdamW's
  * exp_avg.lerp_(grad, 1 - beta1); exp_avg_sq.mul_(beta2).addcmul_(grad, grad, 1 - beta2);
- * param.addcdiv_(exp_avg, exp_avg_sq.sqrt() / sqrt(1 - beta2^t) + eps, -lr / (1 - beta1^t)). */
-gs_update gs_optim_next(gs_optim *o)
+ * param.addcdiv_(exp_avg, exp_avg_sq.sqrt() / sqrt(1 - beta2^t) + eps, -lr / (1 - beta1^t)).
+ * torch's SGD starts with the first gradient as its momentum, which is what a momentum of 0 gives. */
+gs_update gs_optim_next(gs_optim *o, double norm)
 {
-    gs_update u = {.rate = (float)o->lr, .decay = (float)o->weight_decay};
+    const bool shrinks = o->kind == GS_OPTIM_ADAMW;
+    gs_update u = {.rate = (float)o->lr, .decay = shrinks ? 0 : (float)o->weight_decay, .scale = 1, .shrink = 1};
+
+    if (o->clip > 0)
+        u.scale = (float)fmin(o->clip / (norm + CLIP_EPSILON), 1);
     o->steps++;
-    if (o->kind == GS_OPTIM_SGD)
+    if (o->kind == GS_OPTIM_SGD) {
+        u.momentum = (float)o->momentum;
         return u;
+    }
     const double t = (double)o->steps;
     u.adam = true;
     u.rate = (float)(o->lr / (1.0 - pow(BETA1, t)));
@@ -37,7 +55,17 @@ gs_update gs_optim_next(gs_optim *o)
     u.keep2 = (float)BETA2;
     u.add2 = (float)(1.0 - BETA2);
     u.epsilon = (float)EPSILON;
+    u.shrink = shrinks ? (float)(1.0 - o->lr * o->weight_decay) : 1;
     return u;
+}
+
+double gs_optim_norm(const gs_params *params)
+{
+    double sum = 0;
+
+    for (uint64_t i = 0; i < params->elements - params->fixed_elements; i++)
+        sum += (double)params->grads[i] * (double)params->grads[i];
+    return sqrt(sum);
 }
 
 static void sgd(const gs_update u, gs_params *params)
@@ -47,7 +75,19 @@ static void sgd(const gs_update u, gs_params *params)
 
 #pragma omp simd
     for (uint64_t i = 0; i < params->elements - params->fixed_elements; i++)
-        p[i] -= u.rate * (grad[i] + u.decay * p[i]);
+        p[i] = u.shrink * p[i] - u.rate * (u.scale * grad[i] + u.decay * p[i]);
+}
+
+static void momentum(const gs_update u, gs_params *params)
+{
+    float *const restrict p = params->values, *const restrict m = params->state[0];
+    const float *const restrict grad = params->grads;
+
+#pragma omp simd
+    for (uint64_t i = 0; i < params->elements - params->fixed_elements; i++) {
+        m[i] = u.momentum * m[i] + (u.scale * grad[i] + u.decay * p[i]);
+        p[i] = u.shrink * p[i] - u.rate * m[i];
+    }
 }
 
 static void adam(const gs_update u, gs_params *params)
@@ -58,18 +98,25 @@ static void adam(const gs_update u, gs_params *params)
 
 #pragma omp simd
     for (uint64_t i = 0; i < params->elements - params->fixed_elements; i++) {
-        const float g = grad[i] + u.decay * p[i];
+        const float g = u.scale * grad[i] + u.decay * p[i];
         m[i] += u.add1 * (g - m[i]);
         v[i] = v[i] * u.keep2 + u.add2 * g * g;
-        p[i] -= u.rate * (m[i] / (sqrtf(v[i]) / u.root + u.epsilon));
+        p[i] = u.shrink * p[i] - u.rate * (m[i] / (sqrtf(v[i]) / u.root + u.epsilon));
     }
+}
+
+void gs_optim_apply(const gs_update *u, gs_params *params)
+{
+    if (u->adam)
+        adam(*u, params);
+    else if (u->momentum != 0)
+        momentum(*u, params);
+    else
+        sgd(*u, params);
 }
 
 void gs_optim_step(gs_optim *o, gs_params *params)
 {
-    const gs_update u = gs_optim_next(o);
-    if (u.adam)
-        adam(u, params);
-    else
-        sgd(u, params);
+    const gs_update u = gs_optim_next(o, o->clip > 0 ? gs_optim_norm(params) : 0);
+    gs_optim_apply(&u, params);
 }

@@ -1,7 +1,9 @@
-/* optim.h - SGD and Adam by PyTorch's definitions, in float32.
+/* optim.h - SGD, Adam and AdamW by PyTorch's definitions, in float32.
  *
- * torch.optim.SGD (no momentum) and torch.optim.Adam (betas 0.9 and 0.999, eps
- * 1e-8, amsgrad off); weight decay is L2, added to the gradient, of every parameter.
+ * torch.optim.SGD (with momentum or without), torch.optim.Adam and torch.optim.AdamW (betas 0.9 and 0.999, eps 1e-8,
+ * amsgrad off). Weight decay is of every parameter: L2, added to the gradient; AdamW shrinks the weights by lr times
+ * it.
+ * Gradients may be clipped before, as torch.nn.utils.clip_grad_norm_ does it.
  */
 #ifndef GS_TRAIN_OPTIM_H
 #define GS_TRAIN_OPTIM_H
@@ -10,23 +12,32 @@
 
 #include "base/status.h"
 #include "device/device.h" /* gs_update */
+#include "gnnstream.h"
 #include "session/params.h"
 
-typedef enum gs_optim_kind { GS_OPTIM_SGD, GS_OPTIM_ADAM } gs_optim_kind;
+typedef enum gs_optim_kind { GS_OPTIM_SGD, GS_OPTIM_ADAM, GS_OPTIM_ADAMW } gs_optim_kind;
 
 typedef struct gs_optim {
     gs_optim_kind kind;
-    double lr, weight_decay;
+    double lr, weight_decay, momentum; /* momentum: of SGD */
+    double clip;    /* most 2-norm of all gradients together; 0: any */
     uint64_t steps; /* taken so far */
 } gs_optim;
 
-/* "sgd" or "adam"; GS_EINVAL otherwise. */
+/* "sgd", "adam" or "adamw"; GS_EINVAL otherwise. */
 gs_status gs_optim_parse(gs_optim_kind *out, const char *name);
-/* Runs of state for gs_params_alloc(): Adam's first and second moments. */
-uint32_t gs_optim_states(gs_optim_kind kind);
-/* Goes on to the next step: its scalars, for whoever has the parameters. */
-gs_update gs_optim_next(gs_optim *o);
-/* The same, and the update of `params->values` from `params->grads` (which stay as they are). */
+/* As the options say, which have passed gs_train_options_check(). */
+gs_status gs_optim_open(gs_optim *out, const gs_train_options *options);
+/* Runs of state for gs_params_alloc(): Adam's first and second moments, SGD's momentum. */
+uint32_t gs_optim_states(const gs_optim *o);
+/* Goes on to the next step: its scalars, for whoever has the parameters. `norm`: of the gradients, where they are
+ * clipped. */
+gs_update gs_optim_next(gs_optim *o, double norm);
+/* The 2-norm of `params->grads`, added up in float64. */
+double gs_optim_norm(const gs_params *params);
+/* One step of `params->values` from `params->grads` (which stay as they are). */
+void gs_optim_apply(const gs_update *u, gs_params *params);
+/* All of these. */
 void gs_optim_step(gs_optim *o, gs_params *params);
 
 #endif /* GS_TRAIN_OPTIM_H */

@@ -10,6 +10,7 @@
 #include "device/device.h" /* gs_device_count */
 #include "model/model.h"
 #include "train/checkpoint_pace.h"
+#include "train/control.h"
 #include "train/optim.h"
 
 #define MAX_LAYERS 1024u
@@ -24,6 +25,8 @@ static const gs_train_options defaults = {
     .epochs = 100,
     .optimizer = "adam",
     .lr = 0.01,
+    .schedule = "none",
+    .schedule_by = 0.1,
     .eval_every = 1,
     .device = "cpu",
     .matmul = "fp32",
@@ -53,6 +56,7 @@ static const size_t strings[] = {
     offsetof(gs_train_options, trace),    offsetof(gs_train_options, spill),
     offsetof(gs_train_options, spill_type), offsetof(gs_train_options, checkpoint),
     offsetof(gs_train_options, checkpoint_every), offsetof(gs_train_options, resume),
+    offsetof(gs_train_options, schedule), offsetof(gs_train_options, keep),
 };
 
 static const char **string_at(gs_train_options *o, size_t k) { return (const char **)(void *)((char *)o + strings[k]); }
@@ -98,14 +102,23 @@ static gs_status check_dropout(const char *name, double v)
 static gs_status check_optimizer(const gs_train_options *o)
 {
     gs_optim_kind kind;
+    gs_status st;
 
     if (o->optimizer == NULL)
-        return gs_fail(GS_EINVAL, ".optimizer: none given; use adam or sgd");
+        return gs_fail(GS_EINVAL, ".optimizer: none given; use adam, adamw or sgd");
     if (!(o->lr > 0) || !isfinite(o->lr))
         return gs_fail(GS_EINVAL, ".lr %g: must be a number above 0", o->lr);
     if (!(o->weight_decay >= 0) || !isfinite(o->weight_decay))
         return gs_fail(GS_EINVAL, ".weight_decay %g: must be a number, at least 0", o->weight_decay);
-    return gs_optim_parse(&kind, o->optimizer);
+    if ((st = gs_optim_parse(&kind, o->optimizer)) != GS_OK)
+        return st;
+    if (!(o->momentum >= 0 && o->momentum < 1))
+        return gs_fail(GS_EINVAL, ".momentum %g: must be at least 0 and below 1", o->momentum);
+    if (o->momentum != 0 && kind != GS_OPTIM_SGD)
+        return gs_fail(GS_EINVAL, ".momentum %g: is of sgd; %s has moments of its own", o->momentum, o->optimizer);
+    if (!(o->clip_norm >= 0) || !isfinite(o->clip_norm))
+        return gs_fail(GS_EINVAL, ".clip_norm %g: must be a number above 0, or 0 for none", o->clip_norm);
+    return GS_OK;
 }
 
 /* More heads than one, and bases, need a model that has some. */
@@ -148,7 +161,8 @@ gs_status gs_train_options_check(const gs_train_options *o)
         (st = check_count(".heads", o->heads, MAX_WIDTH)) != GS_OK ||
         (o->bases != 0 && (st = check_count(".bases", o->bases, MAX_WIDTH)) != GS_OK) ||
         (st = check_widths(o)) != GS_OK || (st = check_dropout(".dropout", o->dropout)) != GS_OK ||
-        (st = check_dropout(".input_dropout", o->input_dropout)) != GS_OK || (st = check_optimizer(o)) != GS_OK)
+        (st = check_dropout(".input_dropout", o->input_dropout)) != GS_OK || (st = check_optimizer(o)) != GS_OK ||
+        (st = gs_control_check(o)) != GS_OK)
         return st;
     if (o->activation == NULL || o->activation[0] == '\0')
         return gs_fail(GS_EINVAL, ".activation: none given; use relu");

@@ -82,7 +82,9 @@ gs_status gs_run__begin_checkpoints(gs_run *r)
 /* Bytes of a checkpoint, about. */
 static uint64_t bytes_of(const gs_run *r)
 {
-    return (1 + r->session->config.states) * r->session->run.params.elements * sizeof(float);
+    const gs_session *const s = r->session;
+    const uint64_t runs = 1 + s->config.states + (gs_session_keeps_best(s) ? 1 : 0);
+    return runs * s->run.params.elements * sizeof(float);
 }
 
 gs_status gs_run__begin_lines(gs_run *r)
@@ -131,6 +133,7 @@ static void describe(const gs_run *r, gs_checkpoint *c)
     *c = (gs_checkpoint){
         .epoch = r->epoch,
         .steps = r->optim.steps,
+        .control = r->control.state,
         .store_id = gs_store_get_info(s->store)->id,
         .model_id = r->saver.model_id,
         .seconds = r->report.seconds,
@@ -158,6 +161,8 @@ static gs_status write_sections(gs_run *r, gs_checkpoint *c, const char *dir)
 
     if (st == GS_OK)
         st = gs_section_write(c, dir, GS_SECTION_MODEL, s->program, s->run.params.value);
+    if (st == GS_OK && r->control.keeps_best && r->control.state.best_epoch > 0)
+        st = gs_section_write(c, dir, GS_SECTION_BEST, s->program, s->run.params.best_value);
     for (uint32_t k = 0; st == GS_OK && k < s->config.states; k++)
         if ((st = gs_session_state(s, k, true, state)) == GS_OK)
             st = gs_section_write(c, dir, gs_section_of_state(k), s->program, state);
@@ -289,6 +294,8 @@ gs_status gs_run_checkpoint(gs_run *run)
         return gs_fail(GS_EINVAL, "run: was opened without a folder for checkpoints; set .checkpoint");
     if (run->epoch == 0)
         return gs_fail(GS_EINVAL, "run: no epoch is done, so there is nothing to go on from");
+    if (!run->whole && run->state == GS_RUN_IS_FINISHED)
+        return gs_fail(GS_EINVAL, "run: is finished, and has the weights of an epoch before; write it before that");
     if (!run->whole)
         return gs_fail(GS_EINVAL, "run: failed in the midst of a step; go on from the checkpoint before");
     return save(run);

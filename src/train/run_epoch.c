@@ -69,11 +69,16 @@ static gs_status evaluate_epoch(gs_run *r, gs_epoch_report *e)
 /* The optimiser's step where the parameters are: in the devices' memory, or here. */
 static gs_status step(gs_session *s, gs_optim *o)
 {
+    double norm = 0;
+    gs_status st;
+
     if (!gs_session_steps_on_device(s)) {
         gs_optim_step(o, &s->run.params);
         return GS_OK;
     }
-    const gs_update u = gs_optim_next(o);
+    if (o->clip > 0 && (st = gs_session_gradient_norm(s, &norm)) != GS_OK)
+        return st;
+    const gs_update u = gs_optim_next(o, norm);
     return gs_session_step(s, &u);
 }
 
@@ -95,6 +100,11 @@ static gs_status train_and_update(gs_run *r, gs_epoch_report *e)
         set_accuracy(e->accuracy, &x.metrics);
     add_stats(e, &x);
     const double update = gs_now();
+    r->optim.lr = e->lr = gs_control_rate(&r->control, e->epoch);
+    if (gs_control_note(&r->control, e->epoch, e->accuracy[GS_SPLIT_VALID - 1], e->loss) && r->control.keeps_best &&
+        (st = gs_session_keep_best(s)) != GS_OK)
+        return st;
+    e->over = gs_control_is_over(&r->control, e->epoch);
     gs_run__before_step(r);
     r->whole = false;
     if ((st = step(s, &r->optim)) != GS_OK)

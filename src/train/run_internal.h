@@ -23,6 +23,7 @@
 #include "train/checkpoint_folder.h"
 #include "train/checkpoint_pace.h"
 #include "train/checkpoint_text.h"
+#include "train/control.h"
 #include "train/kept_lines.h"
 #include "train/logits.h"
 #include "train/metrics_log.h"
@@ -49,6 +50,7 @@ struct gs_run {
     gs_session *session;
     gs_optim optim;
     bool whole;        /* parameters and the optimiser's state are those after `epoch`, not in the midst of a step */
+    gs_control control;
     uint32_t epoch;    /* done; written by the run's thread, read by any (gs_run_progress()) */
     bool placed;       /* devices have the parameters as they are, and what is computed once is of these */
     bool evaluated;    /* report.loss and report.accuracy are of the parameters as they are */

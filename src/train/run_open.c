@@ -27,16 +27,17 @@ gs_status gs_run__open_session(gs_session **out, const char *store, const gs_tra
         .purpose = training ? GS_FOR_TRAINING : GS_FOR_PREDICTION,
         .logits = !training || options->logits != NULL || options->keep_logits,
         .timed = options->profile || (training && options->trace != NULL),
+        .keep_best = training && (options->keep == NULL || strcmp(options->keep, "best") == 0),
         .eval_every = training ? options->eval_every : 0,
         .earlier = earlier,
         .process_bytes = process_bytes,
     };
-    gs_optim_kind optimizer;
+    gs_optim optim;
     gs_status st;
 
-    if ((st = gs_optim_parse(&optimizer, options->optimizer)) != GS_OK)
+    if ((st = gs_optim_open(&optim, options)) != GS_OK)
         return st;
-    config.states = training ? gs_optim_states(optimizer) : 0;
+    config.states = training ? gs_optim_states(&optim) : 0;
     return gs_session_open(out, &config);
 }
 
@@ -72,6 +73,8 @@ static gs_status open_and_start(gs_run *r, const char *store, uint64_t process_b
 
     for (int tries = 0; tries < MOST_TRIES; tries++) {
         if ((st = open_session(r, store, process_bytes)) != GS_OK ||
+            (r->kind == GS_RUN_TRAIN &&
+             (st = gs_control_open(&r->control, &r->options, gs_session_validates(r->session), store)) != GS_OK) ||
             (st = gs_session_start(r->session)) == GS_OK || st != GS_EIO || r->saver.from != NULL ||
             gs_store_check_place(r->session->store) == GS_OK)
             return st;
@@ -87,14 +90,12 @@ static gs_status open_run(gs_run *r, const char *store, uint64_t process_bytes)
     const gs_train_options *const o = &r->options;
     gs_status st;
 
-    r->optim = (gs_optim){.lr = o->lr, .weight_decay = o->weight_decay};
     r->whole = true;
-    if ((st = gs_optim_parse(&r->optim.kind, o->optimizer)) != GS_OK ||
+    if ((st = gs_optim_open(&r->optim, o)) != GS_OK ||
         (st = gs_outputs_check(o, r->kind, store)) != GS_OK ||
         (st = gs_run__find_checkpoint(r, store)) != GS_OK || (st = gs_run__begin_checkpoints(r)) != GS_OK ||
         (st = open_and_start(r, store, process_bytes)) != GS_OK || (st = start_weights(r)) != GS_OK ||
-        (st = gs_run__begin_lines(r)) != GS_OK ||
-        (st = gs_run__begin_files(r)) != GS_OK ||
+        (st = gs_run__begin_lines(r)) != GS_OK || (st = gs_run__begin_files(r)) != GS_OK ||
         (st = gs_kept_lines_pour(&r->saver.lines, &r->metrics)) != GS_OK || (st = gs_run__place(r)) != GS_OK ||
         (st = gs_run__resume_state(r)) != GS_OK)
         return st;
@@ -189,12 +190,32 @@ static void time_transfers(gs_run *r)
     r->report.transfer_seconds = GS_MAX(GS_MIN(t[0], t[1]), GS_MIN(GS_MAX(t[0], t[1]), t[2]));
 }
 
+/* The weights as they are have been evaluated; those that the run kept take their place where they are better. */
+static gs_status choose_weights(gs_run *r)
+{
+    const gs_control *const c = &r->control;
+    gs_status st;
+
+    r->report.kept_epochs = r->epoch;
+    r->report.saved_epochs = gs_control_is_over(c, r->epoch) && r->options.epochs > r->epoch
+                                 ? r->options.epochs - r->epoch
+                                 : 0;
+    if (!c->keeps_best || c->state.best_epoch == 0 || r->report.accuracy[1] > c->state.best)
+        return GS_OK;
+    r->evaluated = r->has_logits = r->has_previous = r->whole = false;
+    r->report.kept_epochs = c->state.best_epoch - 1;
+    if ((st = gs_session_back_to_best(r->session)) != GS_OK)
+        return st;
+    return gs_run__evaluate(r, NULL);
+}
+
 gs_status gs_run_finish(gs_run *run, gs_train_report *report)
 {
     gs_status st;
 
     if ((st = gs_check_given(run, "run")) != GS_OK || (st = gs_run__check_open(run)) != GS_OK ||
-        (st = gs_run__bring(run)) != GS_OK || (!run->evaluated && (st = gs_run__evaluate(run, NULL)) != GS_OK))
+        (st = gs_run__bring(run)) != GS_OK || (!run->evaluated && (st = gs_run__evaluate(run, NULL)) != GS_OK) ||
+        (st = choose_weights(run)) != GS_OK)
         return st;
     run->state = GS_RUN_IS_FINISHED;
     if ((st = gs_run__write_files(run)) != GS_OK)
@@ -219,9 +240,14 @@ gs_status gs_train(const char *store, const gs_train_options *options, gs_train_
     gs_run *run = NULL;
     gs_status st = gs_run_open(&run, store, options, GS_RUN_TRAIN);
 
-    while (st == GS_OK && run->epoch < run->options.epochs)
-        if ((st = gs_run_epoch(run, &e)) == GS_OK && run->options.on_epoch != NULL)
-            run->options.on_epoch(run->options.context, &e);
+    bool over = st == GS_OK && run->epoch > 0 && gs_control_is_over(&run->control, run->epoch);
+
+    while (st == GS_OK && run->epoch < run->options.epochs && !over)
+        if ((st = gs_run_epoch(run, &e)) == GS_OK) {
+            over = e.over;
+            if (run->options.on_epoch != NULL)
+                run->options.on_epoch(run->options.context, &e);
+        }
     if (st == GS_OK)
         st = gs_run_finish(run, report);
     gs_run_close(run);

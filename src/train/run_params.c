@@ -31,6 +31,7 @@ void gs_run__weights_changed(gs_run *r)
         if (p->state[k] != NULL)
             memset(p->state[k], 0, p->elements * sizeof(float));
     r->optim.steps = 0;
+    gs_control_forget(&r->control);
     r->placed = r->evaluated = r->has_logits = r->has_previous = false;
 }
 

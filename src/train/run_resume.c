@@ -188,7 +188,11 @@ gs_status gs_run__resume_state(gs_run *r)
 
     if (r->saver.from == NULL)
         return GS_OK;
-    if ((st = load_states(r)) == GS_OK)
+    r->control.state = r->saver.from->control;
+    st = load_states(r);
+    if (st == GS_OK && r->control.keeps_best && r->control.state.best_epoch > 0)
+        st = load_section(r, GS_SECTION_BEST, r->session->run.params.best_value);
+    if (st == GS_OK)
         compare_plans(r);
     gs_free(r->saver.from);
     gs_free(r->saver.from_dir);

@@ -1,6 +1,7 @@
 /* sections.h - the sections of a checkpoint: files NAME.safetensors, each with its size and checksum.
  *
  *   model               what gs_run_save() writes: weights, running statistics, counters
+ *   best                the same of the best epoch so far, where there is one and it is kept
  *   exp_avg, exp_avg_sq Adam's moments of what is learned, under the same names
  */
 #ifndef GS_TRAIN_SECTIONS_H
@@ -10,6 +11,7 @@
 #include "train/checkpoint_text.h"
 
 #define GS_SECTION_MODEL "model"
+#define GS_SECTION_BEST "best"
 /* Of run `run` of the optimiser's state. */
 const char *gs_section_of_state(uint32_t run);
 /* "DIR/NAME.safetensors"; free with gs_free(). NULL when memory is short. */

@@ -47,6 +47,7 @@ gs_train_options api_options(void)
     o.hidden = 8;
     o.epochs = 6;
     o.lr = 0.05;
+    o.keep = "last";
     o.threads = 1;
     if (getenv("GS_TEST_DEVICE") != NULL)
         o.device = getenv("GS_TEST_DEVICE");

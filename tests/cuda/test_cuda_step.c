@@ -22,7 +22,7 @@ typedef struct step_fixture {
 
 static uint64_t elements(const step_fixture *b, uint32_t i) { return gs_param_elements(&b->f.param[i]); }
 
-static void step_fixture_init(step_fixture *b, gs_optim_kind kind)
+static void step_fixture_init(step_fixture *b, gs_optim o)
 {
     fixture *const f = &b->f;
     fixture_init(f, 1);
@@ -39,7 +39,7 @@ static void step_fixture_init(step_fixture *b, gs_optim_kind kind)
     add_instr(f, GS_OP_COLSUM, BIAS, in_reg(b->row[BIAS]), NO_OPERAND);
     add_instr(f, GS_OP_OUTER, WEIGHT, in_reg(b->left), in_reg(b->row[WEIGHT]));
     add_instr(f, GS_OP_COLSUM, LONG, in_reg(b->row[LONG]), NO_OPERAND);
-    gs_assert_ok(gs_params_alloc(&b->host, &f->program, true, gs_optim_states(kind)));
+    gs_assert_ok(gs_params_alloc(&b->host, &f->program, true, gs_optim_states(&o)));
     for (uint32_t i = 0; i < TENSORS; i++) {
         const uint64_t n = elements(b, i);
         memcpy(b->host.value[i], f->weight[i], n * sizeof(float));
@@ -84,17 +84,26 @@ static void make_gradients(step_fixture *b, unsigned step)
         b->host.grad[WEIGHT][i] = left[i / 7] * right[i % 7];
 }
 
-/* torch.optim.SGD (momentum 0) and torch.optim.Adam (amsgrad off), in float64. */
+/* torch.optim.SGD, Adam and AdamW (amsgrad off) behind clip_grad_norm_, in float64. */
 static void formula(step_fixture *b, const gs_optim *o)
 {
+    double norm = 0, scale = 1;
+    for (uint32_t i = 0; i < TENSORS; i++)
+        for (uint64_t k = 0; i != FIXED && k < elements(b, i); k++)
+            norm += (double)b->host.grad[i][k] * (double)b->host.grad[i][k];
+    if (o->clip > 0)
+        scale = fmin(o->clip / (sqrt(norm) + 1e-6), 1);
     for (uint32_t i = 0; i < TENSORS; i++)
         for (uint64_t k = 0; i != FIXED && k < elements(b, i); k++) {
             double *const w = &b->w[i][k], *const m = &b->m[i][k], *const v = &b->v[i][k];
-            const double g = (double)b->host.grad[i][k] + o->weight_decay * *w, t = (double)o->steps;
-            *m = 0.9 * *m + 0.1 * g;
+            const bool shrinks = o->kind == GS_OPTIM_ADAMW;
+            const double t = (double)o->steps;
+            const double g = scale * (double)b->host.grad[i][k] + (shrinks ? 0 : o->weight_decay * *w);
+            *w *= shrinks ? 1 - o->lr * o->weight_decay : 1;
+            *m = o->kind == GS_OPTIM_SGD ? o->momentum * *m + g : 0.9 * *m + 0.1 * g;
             *v = 0.999 * *v + 0.001 * g * g;
             *w -= o->lr *
-                  (o->kind == GS_OPTIM_SGD ? g : *m / (1 - pow(0.9, t)) / (sqrt(*v / (1 - pow(0.999, t))) + 1e-8));
+                  (o->kind == GS_OPTIM_SGD ? *m : *m / (1 - pow(0.9, t)) / (sqrt(*v / (1 - pow(0.999, t))) + 1e-8));
         }
 }
 
@@ -139,24 +148,29 @@ static void check(const step_fixture *b, float *const *got)
     }
 }
 
-static void keep(gs_device *d, const step_fixture *b, gs_optim_kind kind)
+static void keep(gs_device *d, const step_fixture *b, gs_optim o)
 {
     gs_assert_ok(gs_device_prepare(d, &b->f.program));
-    gs_assert_ok(gs_device_keep_params(d, b->f.weight, gs_optim_states(kind)));
+    gs_assert_ok(gs_device_keep_params(d, b->f.weight, gs_optim_states(&o)));
 }
 
-static void follow(gs_optim_kind kind, double lr, double decay)
+static void follow(gs_optim on_device)
 {
-    gs_optim on_device = {.kind = kind, .lr = lr, .weight_decay = decay}, on_host = on_device;
+    gs_optim on_host = on_device;
     gs_device *const d = open_gpu();
     step_fixture b;
-    step_fixture_init(&b, kind);
+    step_fixture_init(&b, on_device);
     assert_true(gs_device_steps(d));
-    keep(d, &b, kind);
+    keep(d, &b, on_device);
     for (unsigned step = 1; step <= 30; step++) {
         make_gradients(&b, step);
         run_pass(d, &b);
-        const gs_update u = gs_optim_next(&on_device);
+        double norm = 0;
+        if (on_device.clip > 0) {
+            gs_assert_ok(gs_device_gradient_norm(d, &norm));
+            gs_assert_close(norm, gs_optim_norm(&b.host), 1e-12);
+        }
+        const gs_update u = gs_optim_next(&on_device, norm);
         gs_assert_ok(gs_device_step(d, &u));
         gs_optim_step(&on_host, &b.host);
         formula(&b, &on_host);
@@ -171,15 +185,23 @@ static void follow(gs_optim_kind kind, double lr, double decay)
 static void test_cuda_step__sgd_is_torch_s_and_the_host_s(void **state)
 {
     (void)state;
-    follow(GS_OPTIM_SGD, 0.1, 0);
-    follow(GS_OPTIM_SGD, 0.05, 0.3);
+    follow((gs_optim){.kind = GS_OPTIM_SGD, .lr = 0.1});
+    follow((gs_optim){.kind = GS_OPTIM_SGD, .lr = 0.05, .weight_decay = 0.3});
 }
 
 static void test_cuda_step__adam_is_torch_s_and_the_host_s(void **state)
 {
     (void)state;
-    follow(GS_OPTIM_ADAM, 0.01, 0);
-    follow(GS_OPTIM_ADAM, 0.003, 0.5);
+    follow((gs_optim){.kind = GS_OPTIM_ADAM, .lr = 0.01});
+    follow((gs_optim){.kind = GS_OPTIM_ADAM, .lr = 0.003, .weight_decay = 0.5});
+}
+
+static void test_cuda_step__adamw_momentum_and_clipping_are_torch_s_and_the_host_s(void **state)
+{
+    (void)state;
+    follow((gs_optim){.kind = GS_OPTIM_ADAMW, .lr = 0.003, .weight_decay = 0.5, .clip = 1});
+    follow((gs_optim){.kind = GS_OPTIM_SGD, .lr = 0.01, .momentum = 0.9, .weight_decay = 0.1, .clip = 2});
+    follow((gs_optim){.kind = GS_OPTIM_SGD, .lr = 0.01, .momentum = 0.5});
 }
 
 /* Of a pass without kept parameters: the learned ones and their gradients go in, and gradients come back. With them:
@@ -190,7 +212,7 @@ static void test_cuda_step__nothing_of_them_crosses(void **state)
     uint64_t learned = 0;
     step_fixture b;
     (void)state;
-    step_fixture_init(&b, GS_OPTIM_ADAM);
+    step_fixture_init(&b, (gs_optim){.kind = GS_OPTIM_ADAM});
     make_gradients(&b, 1);
     for (uint32_t i = 0; i < TENSORS; i++)
         learned += i == FIXED ? 0 : elements(&b, i) * sizeof(float);
@@ -221,8 +243,8 @@ static void test_cuda_step__of_several_devices_all_copies_have_the_same_bits(voi
     choose_gpu();
     for (uint32_t i = 0; i < 2; i++) {
         gs_assert_ok(gs_device_open_with(&d[i], &(gs_device_config){.spec = "cuda:0,0", .threads = 1, .index = i}));
-        step_fixture_init(&b[i], GS_OPTIM_ADAM);
-        keep(d[i], &b[i], GS_OPTIM_ADAM);
+        step_fixture_init(&b[i], on_devices);
+        keep(d[i], &b[i], on_devices);
     }
     for (unsigned step = 1; step <= 5; step++) {
         for (uint32_t i = 0; i < 2; i++) {
@@ -240,7 +262,7 @@ static void test_cuda_step__of_several_devices_all_copies_have_the_same_bits(voi
             for (uint64_t k = 0; k < elements(&b[0], t); k++)
                 b[0].host.grad[t][k] += b[1].host.grad[t][k];
         }
-        const gs_update u = gs_optim_next(&on_devices);
+        const gs_update u = gs_optim_next(&on_devices, 0);
         for (uint32_t i = 0; i < 2; i++) {
             gs_assert_ok(gs_device_end_pass(d[i]));
             gs_assert_ok(gs_device_step(d[i], &u));
@@ -262,12 +284,13 @@ static void test_cuda_step__of_several_devices_all_copies_have_the_same_bits(voi
 /* What fails says so; a device that is closed then has given all back, which the host's GPU checks. */
 static void test_cuda_step__refusals_and_failures(void **state)
 {
-    const gs_update adam = {.adam = true, .rate = 1, .root = 1, .epsilon = 1}, sgd = {.rate = 1};
+    const gs_update adam = {.adam = true, .rate = 1, .root = 1, .epsilon = 1, .scale = 1, .shrink = 1},
+                    sgd = {.rate = 1, .scale = 1, .shrink = 1};
     gs_device *const d = open_gpu();
     gs_device *cpu = NULL;
     step_fixture b;
     (void)state;
-    step_fixture_init(&b, GS_OPTIM_ADAM);
+    step_fixture_init(&b, (gs_optim){.kind = GS_OPTIM_ADAM});
     gs_assert_ok(gs_device_open(&cpu, "cpu", 1));
     assert_false(gs_device_steps(cpu));
     gs_assert_fails(gs_device_step(cpu, &sgd), GS_EUNSUPPORTED, "the host's");
@@ -293,6 +316,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_cuda_step__sgd_is_torch_s_and_the_host_s),
         cmocka_unit_test(test_cuda_step__adam_is_torch_s_and_the_host_s),
+        cmocka_unit_test(test_cuda_step__adamw_momentum_and_clipping_are_torch_s_and_the_host_s),
         cmocka_unit_test(test_cuda_step__nothing_of_them_crosses),
         cmocka_unit_test(test_cuda_step__of_several_devices_all_copies_have_the_same_bits),
         cmocka_unit_test(test_cuda_step__refusals_and_failures),

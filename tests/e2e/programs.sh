@@ -36,7 +36,8 @@ with()
         # shellcheck disable=SC2206
         line=("$store" "${base[@]}" "${options[@]}" $more)
         "$GNNSTREAM" plan "${line[@]}" --json 2>/dev/null | grep -q "\"$field\": $value" || continue
-        run "$name" "$GNNSTREAM" train "${line[@]}" --epochs 3 --optimizer sgd --lr 0.1 --save "$work/$name.safetensors"
+        run "$name" "$GNNSTREAM" train "${line[@]}" --epochs 3 --keep last --optimizer sgd --lr 0.1 \
+            --save "$work/$name.safetensors"
         status=$?
         mv "$work/l.npy" "$work/$name.npy"
         return $status

@@ -17,7 +17,7 @@ train()
     shift
     rm -f "$work/other.jsonl"
     run "train $text $*" "$GNNSTREAM" train "$work/fennel8" --model "$text" --layers 2 --hidden 16 --epochs 2 \
-        --seed 5 \
+        --keep last --seed 5 \
         --optimizer sgd --lr 0.05 --save "$work/other.safetensors" --metrics "$work/other.jsonl" "$@"
 }
 

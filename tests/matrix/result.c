@@ -40,7 +40,7 @@ bool train(result *r, const char *fmt, ...)
     va_end(args);
     result_free(r);
     unlink("out/run.jsonl");
-    if (!command("train %s --logits out/run.npy --save out/run.safetensors --metrics out/run.jsonl", line))
+    if (!command("train %s --keep last --logits out/run.npy --save out/run.safetensors --metrics out/run.jsonl", line))
         return false;
     r->logits = npy_values("out/run.npy", &r->rows, &r->columns);
     r->weights = ref_tensors_read("out/run.safetensors");

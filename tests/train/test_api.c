@@ -87,6 +87,7 @@ static gs_train_options options(watch *w)
 
     memset(w, 0, sizeof(*w));
     gs_train_options_init(&o);
+    o.keep = "last";
     o.model = "gcn";
     o.hidden = 8;
     o.epochs = EPOCHS;

@@ -54,7 +54,7 @@ static void run(gs_optim_kind kind, double lr, double decay)
     gs_optim o = {.kind = kind, .lr = lr, .weight_decay = decay};
     gs_params p;
 
-    gs_assert_ok(gs_params_alloc(&p, &tiny_program, true, gs_optim_states(kind)));
+    gs_assert_ok(gs_params_alloc(&p, &tiny_program, true, gs_optim_states(&o)));
     assert_int_equal(p.elements, 96);
     fill(&p, w);
     for (unsigned step = 1; step <= STEPS; step++) {
@@ -78,6 +78,53 @@ static void run(gs_optim_kind kind, double lr, double decay)
     }
     assert_int_equal(o.steps, STEPS);
     gs_params_free(&p);
+}
+
+/* Whatever else is asked for, in float64 from torch's formulas: clip_grad_norm_, then the optimiser. */
+static void follow(gs_optim o)
+{
+    double w[96], m[96] = {0}, v[96] = {0};
+    gs_params p;
+
+    gs_assert_ok(gs_params_alloc(&p, &tiny_program, true, gs_optim_states(&o)));
+    fill(&p, w);
+    for (unsigned step = 1; step <= STEPS; step++) {
+        double norm = 0, scale = 1;
+        for (uint64_t i = 0; i < p.elements; i++) {
+            p.grads[i] = is_gap(&p, i) ? 0 : gradient(step, i);
+            norm += (double)p.grads[i] * p.grads[i];
+        }
+        if (o.clip > 0)
+            scale = fmin(o.clip / (sqrt(norm) + 1e-6), 1);
+        gs_assert_close(gs_optim_norm(&p), sqrt(norm), 1e-12);
+        gs_optim_step(&o, &p);
+        for (uint64_t i = 0; i < p.elements; i++) {
+            const double g = is_gap(&p, i) ? 0 : scale * gradient(step, i);
+            if (o.kind == GS_OPTIM_ADAMW)
+                w[i] *= 1 - o.lr * o.weight_decay;
+            if (o.kind == GS_OPTIM_SGD) {
+                m[i] = o.momentum * m[i] + g + o.weight_decay * w[i];
+                w[i] -= o.lr * m[i];
+            } else {
+                adam_step(&w[i], &m[i], &v[i], g, o.lr, o.kind == GS_OPTIM_ADAMW ? 0 : o.weight_decay, step);
+            }
+        }
+    }
+    for (uint64_t i = 0; i < p.elements; i++)
+        if (fabs(p.values[i] - w[i]) > 2e-5 * (1 + fabs(w[i])))
+            fail_msg("element %d: %.9g, expected %.9g", (int)i, p.values[i], w[i]);
+    gs_params_free(&p);
+}
+
+static void optim__adamw_momentum_and_clipping_are_torch_s(void **state)
+{
+    (void)state;
+    follow((gs_optim){.kind = GS_OPTIM_ADAMW, .lr = 0.003, .weight_decay = 0.5});
+    follow((gs_optim){.kind = GS_OPTIM_SGD, .lr = 0.01, .momentum = 0.9});
+    follow((gs_optim){.kind = GS_OPTIM_SGD, .lr = 0.01, .momentum = 0.9, .weight_decay = 0.1, .clip = 2});
+    follow((gs_optim){.kind = GS_OPTIM_SGD, .lr = 0.1, .clip = 0.5});
+    follow((gs_optim){.kind = GS_OPTIM_ADAM, .lr = 0.01, .clip = 1e9});
+    follow((gs_optim){.kind = GS_OPTIM_ADAMW, .lr = 0.01, .weight_decay = 0.01, .clip = 1});
 }
 
 static void optim__sgd_is_torch_sgd(void **state)
@@ -122,8 +169,12 @@ static void optim__names(void **state)
     gs_assert_ok(gs_optim_parse(&kind, "adam"));
     assert_int_equal(kind, GS_OPTIM_ADAM);
     gs_assert_fails(gs_optim_parse(&kind, "lion"), GS_EINVAL, ".optimizer lion");
-    assert_int_equal(gs_optim_states(GS_OPTIM_SGD), 0);
-    assert_int_equal(gs_optim_states(GS_OPTIM_ADAM), 2);
+    gs_assert_ok(gs_optim_parse(&kind, "adamw"));
+    assert_int_equal(kind, GS_OPTIM_ADAMW);
+    assert_int_equal(gs_optim_states(&(gs_optim){.kind = GS_OPTIM_SGD}), 0);
+    assert_int_equal(gs_optim_states(&(gs_optim){.kind = GS_OPTIM_SGD, .momentum = 0.9}), 1);
+    assert_int_equal(gs_optim_states(&(gs_optim){.kind = GS_OPTIM_ADAM}), 2);
+    assert_int_equal(gs_optim_states(&(gs_optim){.kind = GS_OPTIM_ADAMW}), 2);
 }
 
 int main(void)
@@ -131,6 +182,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(optim__sgd_is_torch_sgd),
         cmocka_unit_test(optim__adam_is_torch_adam),
+        cmocka_unit_test(optim__adamw_momentum_and_clipping_are_torch_s),
         cmocka_unit_test(optim__first_step_of_adam_is_lr),
         cmocka_unit_test(optim__names),
     };

@@ -27,6 +27,7 @@
 static const gs_epoch_report sample = {
     .epoch = 12,
     .epochs = 100,
+    .lr = 0.01,
     .loss = 1.0 / 3,
     .accuracy = {0.5, NAN, 1},
     .seconds = 0.25,
@@ -41,7 +42,7 @@ static const gs_epoch_report sample = {
 
 
 static const char *const fields[] = {"epoch",         "loss",            "train_acc",     "valid_acc",
-                                     "test_acc",      "seconds",         "read_bytes",    "written_bytes",
+                                     "test_acc",      "lr",              "seconds",       "read_bytes", "written_bytes",
                                      "compute_seconds", "stall_seconds", "peak_host_bytes", "peak_device_bytes"};
 
 static void check_line(const char *line)
@@ -52,7 +53,7 @@ static void check_line(const char *line)
     assert_non_null(json);
     for (const cJSON *c = json->child; c != NULL; c = c->next, n++)
         assert_string_equal(c->string, fields[n]); /* these, in this order, and no others */
-    assert_int_equal(n, 12);
+    assert_int_equal(n, 13);
     assert_int_equal(cJSON_GetObjectItem(json, "epoch")->valueint, 12);
     gs_assert_close(cJSON_GetObjectItem(json, "loss")->valuedouble, 1.0 / 3, 1e-9);
     gs_assert_close(cJSON_GetObjectItem(json, "train_acc")->valuedouble, 0.5, 0);
@@ -110,8 +111,9 @@ static void metrics__several_devices_add_what_was_handed_on(void **state)
 
 static void metrics__the_largest_numbers_fit_a_line(void **state)
 {
-    gs_epoch_report e = {UINT32_MAX, UINT32_MAX, -1.7e308 / 3, {-1e-300 / 3, -1e-300 / 3, -1e-300 / 3},
-                         -1e-300 / 3, -1e-300 / 3, -1e-300 / 3, 0, UINT64_MAX, UINT64_MAX, UINT64_MAX, UINT64_MAX,
+    const double small = -1e-300 / 3;
+    gs_epoch_report e = {UINT32_MAX, UINT32_MAX, true, small, -1.7e308 / 3, {small, small, small},
+                         small, small, small, 0, UINT64_MAX, UINT64_MAX, UINT64_MAX, UINT64_MAX,
                          UINT64_MAX, UINT64_MAX, UINT64_MAX};
     char line[GS_METRICS_LINE];
 

@@ -13,8 +13,8 @@
  * A transposed weight is slower than one as it is multiplied: 256 rows at a time on a thread of Zen 5, 227 to 252
  * GFLOP/s for 500 -> 64 and the like; 128 at a time on two, 390 to 497 for 1024 -> 256 (a packed weight of oneDNN's
  * matmul: 498). Transposing it takes as long as some 200 rows gain; it is done once a stage and pass, also where it
- * does not pay, as a product has other bits. Matrices of edge types are laid side by side likewise, so that they are one
- * product.
+ * does not pay, as a product has other bits. Matrices of edge types are laid side by side likewise, so that they are
+ * one product.
  *
  * A gradient of [512, 64], 640 rows at a time, rows from memory: 428; its transpose 498.
  * Gradients of [256, 1024] on those, 1024 rows at a time: 356 in tiles of 64 x 1024, 391 to 426 of 256 x 256.
@@ -54,7 +54,8 @@ bool gs_cpu__sgemm(char ta, char tb, uint32_t m, uint32_t n, uint32_t k, const f
 /* Rows of c[m, n] = a b + beta c whose bits do not depend on m: how a run cuts its rows, by blocks, tiles and steps of
  * sequences, must not show. Of oneDNN's kernels those for one to three rows at the end of a product (AVX2) add in an
  * order of their own, as does one row alone (AVX-512) and any product of a few rows by a transposed matrix. So such
- * rows at the end are multiplied as four, of a copy; and weights are transposed before. */
+ * rows at the end are multiplied as four, of a copy; and weights are transposed before. AVX2's kernels for wide rows
+ * have other bits for other places in a product all the same: docs/design/results.md. */
 #define STEP_ROWS 6u  /* of oneDNN's AVX2 kernel */
 #define PAD_ROWS 4u
 #define PAD_FLOATS 4096u /* of a row and its product: wider ones are left as they are */

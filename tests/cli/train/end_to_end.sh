@@ -26,7 +26,7 @@ if command -v python3 >/dev/null; then
 import json, struct
 lines = [json.loads(l) for l in open("m.jsonl")]
 assert [l["epoch"] for l in lines] == list(range(1, 41))
-keys = ["epoch", "loss", "train_acc", "valid_acc", "test_acc", "seconds", "read_bytes", "written_bytes",
+keys = ["epoch", "loss", "train_acc", "valid_acc", "test_acc", "lr", "seconds", "read_bytes", "written_bytes",
         "compute_seconds", "stall_seconds", "peak_host_bytes", "peak_device_bytes"]
 assert all(list(l) == keys for l in lines)
 assert all(0 <= l["valid_acc"] <= 1 and l["seconds"] > 0 for l in lines)

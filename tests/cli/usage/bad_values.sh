@@ -16,9 +16,9 @@ t '--lr 0: must be a number above 0' --lr 0
 t '--dropout 1: must be' --dropout 1
 t '--input-dropout -0.1: must be' --input-dropout -0.1
 t '--weight-decay -1: must be' --weight-decay -1
-t '--optimizer lion: must be one of adam|sgd' --optimizer lion
-t '--optimizer dam|sgd: must be one of adam|sgd' --optimizer 'dam|sgd'
-t '--optimizer ada: must be one of adam|sgd' --optimizer ada
+t '--optimizer lion: must be one of adam|adamw|sgd' --optimizer lion
+t '--optimizer dam|sgd: must be one of adam|adamw|sgd' --optimizer 'dam|sgd'
+t '--optimizer ada: must be one of adam|adamw|sgd' --optimizer ada
 t '--heads 0: must be' --heads 0
 t '--save: its value is empty' --save ''
 t '--save and --metrics both name x' --save x --metrics x

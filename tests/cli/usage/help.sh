@@ -26,7 +26,8 @@ model='--model --layers --hidden --heads --act --dropout --input-dropout'
 machine='--device --matmul --device-memory --host-memory --threads --spill --spill-type
 --no-cache --no-selective --no-swap --no-prune --no-pipeline --no-verify --no-move
 --no-fuse --no-batch --no-hoist --topology --no-chain --io-timeout'
-learning='--epochs --optimizer --lr --weight-decay --seed --init --eval-every'
+learning='--epochs --optimizer --lr --weight-decay --momentum --clip-norm --schedule --schedule-every --schedule-by
+--warmup --keep --patience --seed --init --eval-every'
 results='--save --logits --metrics --trace'
 checkpoints='--checkpoint --checkpoint-every --resume'
 has generate --vertices --edges --features --classes --seed
@@ -46,7 +47,7 @@ has 'bench limits' --dir --json
 gnnstream help train >help
 for default in 'layers N .*(default: 2)' 'hidden N .*(default: 64)' 'heads N .*(default: 1)' \
     'act NAME .*(default: relu)' \
-    'epochs N .*(default: 100)' 'optimizer adam.sgd .*(default: adam)' 'lr X .*(default: 0.01)' \
+    'epochs N .*(default: 100)' 'optimizer adam.adamw.sgd .*(default: adam)' 'lr X .*(default: 0.01)' \
     'weight-decay X .*(default: 0)' 'dropout P .*(default: 0)' 'seed S .*(default: 0)' \
     'device cpu.*cuda.* (default: cpu)'; do
     grep -q -e "--$default" help || die "no such default in the help of train: $default"

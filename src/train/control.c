@@ -1,0 +1,112 @@
+#include "train/control.h"
+
+#include <math.h>
+#include <string.h>
+
+#define STEP_EPOCHS 30u    /* torch's examples' */
+#define PLATEAU_EPOCHS 10u /* ReduceLROnPlateau's */
+#define PI 3.14159265358979323846
+
+static const char *const rates_name[] = {"none", "step", "cosine", "plateau"};
+
+static bool find_rates(gs_rates *out, const char *name)
+{
+    for (int k = GS_RATES_NONE; name != NULL && k <= GS_RATES_PLATEAU; k++)
+        if (strcmp(name, rates_name[k]) == 0) {
+            *out = (gs_rates)k;
+            return true;
+        }
+    return false;
+}
+
+gs_status gs_control_check(const gs_train_options *o)
+{
+    gs_rates rates;
+
+    if (!find_rates(&rates, o->schedule))
+        return gs_fail(GS_EINVAL, ".schedule %s: is none of none, step, cosine, plateau",
+                       o->schedule == NULL ? "(none)" : o->schedule);
+    if (!(o->schedule_by > 0 && o->schedule_by < 1))
+        return gs_fail(GS_EINVAL, ".schedule_by %g: must be above 0 and below 1", o->schedule_by);
+    if (o->schedule_every != 0 && rates != GS_RATES_STEP && rates != GS_RATES_PLATEAU)
+        return gs_fail(GS_EINVAL, ".schedule_every %u: is of the schedules step and plateau", o->schedule_every);
+    if (o->keep != NULL && strcmp(o->keep, "best") != 0 && strcmp(o->keep, "last") != 0)
+        return gs_fail(GS_EINVAL, ".keep %s: is neither best nor last", o->keep);
+    return GS_OK;
+}
+
+gs_status gs_control_open(gs_control *out, const gs_train_options *o, uint64_t valid, const char *store)
+{
+    const bool asked = o->keep != NULL && strcmp(o->keep, "best") == 0;
+    gs_control c = {.lr = o->lr, .by = o->schedule_by, .epochs = o->epochs, .warmup = o->warmup,
+                    .every = o->schedule_every, .patience = o->patience};
+
+    (void)find_rates(&c.rates, o->schedule);
+    if (c.every == 0)
+        c.every = c.rates == GS_RATES_STEP ? STEP_EPOCHS : PLATEAU_EPOCHS;
+    if (valid == 0 && (asked || o->patience != 0))
+        return gs_fail(GS_EINVAL, "%s: %s needs validation vertices that are evaluated: a valid_idx.npy in the store's "
+                                  "input, and .eval_every above 0", store, asked ? ".keep best" : ".patience");
+    c.valid = valid != 0;
+    c.keeps_best = valid != 0 && (o->keep == NULL || asked);
+    gs_control_forget(&c);
+    *out = c;
+    return GS_OK;
+}
+
+void gs_control_forget(gs_control *c)
+{
+    c->state = (gs_control_state){.best = NAN, .plateau_best = NAN, .factor = 1};
+}
+
+double gs_control_rate(const gs_control *c, uint32_t epoch)
+{
+    const uint32_t after = epoch - 1 - c->warmup, of = c->epochs > c->warmup ? c->epochs - c->warmup : 1;
+
+    if (epoch <= c->warmup)
+        return c->lr * epoch / c->warmup;
+    if (c->rates == GS_RATES_STEP)
+        return c->lr * pow(c->by, (double)(after / c->every));
+    if (c->rates == GS_RATES_COSINE)
+        return after >= of ? 0 : c->lr * (1 + cos(PI * after / of)) / 2;
+    return c->lr * c->state.factor;
+}
+
+/* As torch's ReduceLROnPlateau does with a threshold of 0. More is better. */
+static void note_plateau(gs_control *c, double value)
+{
+    gs_control_state *const s = &c->state;
+
+    if (isnan(value))
+        return;
+    if (isnan(s->plateau_best) || value > s->plateau_best) {
+        s->plateau_best = value;
+        s->plateau_bad = 0;
+        return;
+    }
+    if (++s->plateau_bad <= c->every)
+        return;
+    s->factor *= c->by;
+    s->plateau_bad = 0;
+}
+
+bool gs_control_note(gs_control *c, uint32_t epoch, double valid, double loss)
+{
+    gs_control_state *const s = &c->state;
+    const bool better = !isnan(valid) && (isnan(s->best) || valid > s->best);
+
+    if (c->rates == GS_RATES_PLATEAU && epoch > c->warmup)
+        note_plateau(c, c->valid ? valid : -loss);
+    if (s->last_better == 0)
+        s->last_better = epoch;
+    if (!better)
+        return false;
+    s->best = valid;
+    s->best_epoch = s->last_better = epoch;
+    return true;
+}
+
+bool gs_control_is_over(const gs_control *c, uint32_t epoch)
+{
+    return c->patience != 0 && epoch - c->state.last_better >= c->patience;
+}

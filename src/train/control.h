@@ -1,0 +1,52 @@
+/* control.h - which rate has an epoch, which weights are kept, and when is a run over?
+ *
+ * What epochs change is in gs_control_state alone, without pointers, so that a checkpoint can have it; all else follows
+ * from the options and the number of the epoch.
+ */
+#ifndef GS_TRAIN_CONTROL_H
+#define GS_TRAIN_CONTROL_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "base/status.h"
+#include "gnnstream.h" /* gs_train_options */
+
+typedef enum gs_rates { GS_RATES_NONE, GS_RATES_STEP, GS_RATES_COSINE, GS_RATES_PLATEAU } gs_rates;
+
+typedef struct gs_control_state {
+    double best;          /* validation accuracy of `best_epoch` */
+    uint32_t best_epoch;  /* whose weights, before its update, are the best so far; 0: none yet */
+    uint32_t last_better; /* epoch that patience is counted from */
+    double plateau_best;  /* what a plateau is measured by, at its best */
+    uint32_t plateau_bad; /* epochs since, or since the rate was lowered */
+    double factor;        /* of the rate, by plateaus */
+} gs_control_state;
+
+typedef struct gs_control {
+    /* from the options */
+    double lr, by;
+    gs_rates rates;
+    uint32_t epochs, warmup, every, patience;
+    bool valid;      /* epochs are evaluated, with validation vertices */
+    bool keeps_best;
+    gs_control_state state;
+} gs_control;
+
+/* GS_EINVAL names the field. */
+gs_status gs_control_check(const gs_train_options *o);
+/* Of a run that evaluates `valid` vertices now and then (0: none). GS_EINVAL: "best" or patience without any. The store
+ * is for the message. */
+gs_status gs_control_open(gs_control *out, const gs_train_options *o, uint64_t valid, const char *store);
+/* Nothing is known of epochs. */
+void gs_control_forget(gs_control *c);
+
+/* The rate of epoch `epoch`, from 1. */
+double gs_control_rate(const gs_control *c, uint32_t epoch);
+/* Of the weights before the epoch's update: validation accuracy (NaN: not evaluated) and loss. True where they are the
+ * best so far. */
+bool gs_control_note(gs_control *c, uint32_t epoch, double valid, double loss);
+/* Has patience run out with this epoch? */
+bool gs_control_is_over(const gs_control *c, uint32_t epoch);
+
+#endif /* GS_TRAIN_CONTROL_H */

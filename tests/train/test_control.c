@@ -1,0 +1,126 @@
+/* Rates against torch's schedulers, written out; which epoch's weights are kept, and when patience runs out. */
+#include <math.h>
+
+#include "support/support.h"
+#include "train/control.h"
+
+static gs_control open_control(const char *schedule, uint32_t epochs, uint32_t warmup, uint32_t every, uint64_t valid)
+{
+    gs_train_options o;
+    gs_control c;
+
+    gs_train_options_init(&o);
+    o.lr = 0.5;
+    o.epochs = epochs;
+    o.schedule = schedule;
+    o.warmup = warmup;
+    o.schedule_every = every;
+    o.schedule_by = 0.1;
+    gs_assert_ok(gs_control_check(&o));
+    gs_assert_ok(gs_control_open(&c, &o, valid, "s"));
+    return c;
+}
+
+/* StepLR: lr * gamma ^ floor(t / step_size), t from 0. */
+static void test_control__step_is_torch_s(void **state)
+{
+    const gs_control c = open_control("step", 100, 0, 7, 1);
+
+    (void)state;
+    for (uint32_t e = 1; e <= 100; e++)
+        gs_assert_close(gs_control_rate(&c, e), 0.5 * pow(0.1, floor((e - 1) / 7.0)), 1e-12);
+}
+
+/* CosineAnnealingLR by its recursion, eta_min 0: eta' = eta * (1 + cos(pi t / T)) / (1 + cos(pi (t - 1) / T)); behind
+ * LinearLR. */
+static void test_control__cosine_is_torch_s_behind_a_warm_up(void **state)
+{
+    const double pi = acos(-1);
+    const gs_control c = open_control("cosine", 60, 10, 0, 1);
+    double rate = 0.5;
+
+    (void)state;
+    for (uint32_t e = 1; e <= 10; e++)
+        gs_assert_close(gs_control_rate(&c, e), 0.05 * e, 1e-12);
+    for (uint32_t t = 0; t < 50; t++) {
+        if (t > 0)
+            rate *= (1 + cos(pi * t / 50)) / (1 + cos(pi * (t - 1.0) / 50));
+        gs_assert_close(gs_control_rate(&c, 11 + t), rate, 1e-9);
+    }
+    assert_true(gs_control_rate(&c, 70) == 0);
+}
+
+/* ReduceLROnPlateau(mode="max", factor=0.1, patience=2, threshold=0). */
+static void test_control__plateau_is_torch_s(void **state)
+{
+    static const double value[] = {0.1, 0.5, 0.5, 0.4, 0.3, 0.5, 0.6, 0.6, 0.6, 0.6, 0.6, 0.6, 0.6};
+    static const double rate[] = {0.5, 0.5, 0.5, 0.5, 0.5, 0.05, 0.05, 0.05, 0.05, 0.05, 0.005, 0.005, 0.005};
+    gs_control c = open_control("plateau", 20, 0, 2, 1), by_loss = open_control("plateau", 20, 0, 2, 0);
+
+    (void)state;
+    for (uint32_t e = 1; e <= 13; e++) {
+        gs_assert_close(gs_control_rate(&c, e), rate[e - 1], 1e-12);
+        gs_assert_close(gs_control_rate(&by_loss, e), rate[e - 1], 1e-12);
+        gs_control_note(&c, e, value[e - 1], 7);
+        assert_false(gs_control_note(&by_loss, e, NAN, -value[e - 1]));
+    }
+}
+
+static void test_control__keeps_the_first_of_the_best(void **state)
+{
+    static const double valid[] = {0.2, 0.7, NAN, 0.7, 0.6, 0.1};
+    gs_control c = open_control("none", 20, 0, 0, 1);
+    uint32_t better = 0;
+
+    (void)state;
+    c.patience = 4;
+    for (uint32_t e = 1; e <= 6; e++) {
+        better += gs_control_note(&c, e, valid[e - 1], 1);
+        assert_int_equal(gs_control_is_over(&c, e), e == 6); /* 6 - 2 */
+    }
+    assert_int_equal(better, 2);
+    assert_int_equal(c.state.best_epoch, 2);
+    gs_control_forget(&c);
+    assert_true(gs_control_note(&c, 7, 0.1, 1));
+}
+
+static void test_control__refusals(void **state)
+{
+    gs_train_options o;
+    gs_control c;
+
+    (void)state;
+    gs_train_options_init(&o);
+    gs_assert_ok(gs_control_open(&c, &o, 0, "s"));
+    assert_false(c.keeps_best);
+    gs_assert_ok(gs_control_open(&c, &o, 1, "s"));
+    assert_true(c.keeps_best);
+    o.patience = 3;
+    gs_assert_fails(gs_control_open(&c, &o, 0, "s"), GS_EINVAL, "s: .patience needs validation vertices");
+    o.keep = "best";
+    gs_assert_fails(gs_control_open(&c, &o, 0, "s"), GS_EINVAL, "s: .keep best needs validation vertices");
+    o.keep = "first";
+    gs_assert_fails(gs_control_check(&o), GS_EINVAL, ".keep first");
+    o.keep = "last";
+    o.schedule = "linear";
+    gs_assert_fails(gs_control_check(&o), GS_EINVAL, ".schedule linear");
+    o.schedule = "step";
+    o.schedule_by = 1;
+    gs_assert_fails(gs_control_check(&o), GS_EINVAL, ".schedule_by 1");
+    o.schedule = "cosine";
+    o.schedule_by = 0.5;
+    o.schedule_every = 3;
+    gs_assert_fails(gs_control_check(&o), GS_EINVAL, ".schedule_every 3");
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_control__step_is_torch_s),
+        cmocka_unit_test(test_control__cosine_is_torch_s_behind_a_warm_up),
+        cmocka_unit_test(test_control__plateau_is_torch_s),
+        cmocka_unit_test(test_control__keeps_the_first_of_the_best),
+        cmocka_unit_test(test_control__refusals),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
