@@ -12,6 +12,7 @@
 #include "partition/input_files.h"
 #include "partition/input_metis.h"
 #include "partition/input_npy.h"
+#include "partition/input_ogb.h"
 #include "partition/input_text.h"
 #include "partition/job.h"
 #include "partition/spill.h"
@@ -19,14 +20,14 @@
 
 #define KNOWN_FORMATS \
     "npy (a folder with edges.npy), snap (an edge list), mtx (MatrixMarket), csv (columns with a header), metis " \
-    "(.graph); texts may be .gz or .zst"
+    "(.graph), ogb (a folder with raw/edge.csv.gz); texts may be .gz or .zst"
 #define HEAD_BYTES 65536u /* of a file that are looked at */
 
-typedef enum kind { KIND_NPY, KIND_SNAP, KIND_MTX, KIND_CSV, KIND_METIS } kind;
+typedef enum kind { KIND_NPY, KIND_SNAP, KIND_MTX, KIND_CSV, KIND_METIS, KIND_OGB } kind;
 
 static gs_status kind_by_name(kind *out, const char *format)
 {
-    static const char *const names[] = {"npy", "snap", "mtx", "csv", "metis"};
+    static const char *const names[] = {"npy", "snap", "mtx", "csv", "metis", "ogb"};
     for (uint32_t i = 0; i < GS_ARRAY_LEN(names); i++) {
         if (strcmp(format, names[i]) == 0) {
             *out = (kind)i;
@@ -43,6 +44,10 @@ static gs_status look_into_folder(kind *out, const char *path)
         return gs_fail(GS_ENOMEM, "%s: no memory for a path", path);
     const bool found = gs_path_exists(edges);
     gs_free(edges);
+    if (!found && gs_part__ogb_looks(path)) {
+        *out = KIND_OGB;
+        return GS_OK;
+    }
     if (!found)
         return gs_fail(GS_ENOTFOUND, "%s: this folder has no edges.npy; inputs are " KNOWN_FORMATS, path);
     *out = KIND_NPY;
@@ -123,9 +128,9 @@ static gs_status find_kind(kind *out, const char *path, const char *format, uint
     const gs_status st = kind_by_name(out, format);
     if (st != GS_OK)
         return st;
-    if (gs_path_is_dir(path) != (*out == KIND_NPY))
-        return gs_fail(GS_EINVAL, "%s: format '%s' needs a %s here", path, format,
-                       *out == KIND_NPY ? "folder" : "file");
+    const bool folder = *out == KIND_NPY || *out == KIND_OGB;
+    if (gs_path_is_dir(path) != folder)
+        return gs_fail(GS_EINVAL, "%s: format '%s' needs a %s here", path, format, folder ? "folder" : "file");
     return GS_OK;
 }
 
@@ -146,6 +151,7 @@ gs_status gs_part__input_open(gs_part_input *in, gs_part_job *job, const char *p
         [KIND_MTX] = gs_part__mtx_read,
         [KIND_CSV] = gs_part__csv_read,
         [KIND_METIS] = gs_part__metis_read,
+        [KIND_OGB] = gs_part__ogb_read,
     };
     kind k = KIND_NPY;
     gs_status st;

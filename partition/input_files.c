@@ -1,4 +1,4 @@
-/* input_files.c - opens the .npy files of an input; integers of any type. */
+/* input_files.c - opens the .npy files of an input; numbers of any type. */
 #include "partition/input_files.h"
 
 #include <fcntl.h>
@@ -28,7 +28,9 @@ void gs_part__file_close(gs_part_file *f)
         gs_npy_close(&f->npy);
     f->npy.fd = -1;
     gs_free(f->path);
+    gs_free(f->opened_as);
     f->path = NULL;
+    f->opened_as = NULL;
 }
 
 bool gs_part__is_integer(gs_dtype t)
@@ -61,4 +63,51 @@ void gs_part__to_i64(int64_t *dst, const void *src, gs_dtype from, uint64_t n)
         memset(dst, 0, n * sizeof(*dst));
     }
 #undef CASE
+}
+
+#define CONVERT(name, to)                                                       \
+    static void name(to *dst, const void *src, gs_dtype from, uint64_t n)       \
+    {                                                                           \
+        switch (from) {                                                         \
+            CASE(GS_F64, double, to)                                            \
+            CASE(GS_F32, float, to)                                             \
+            CASE(GS_U8, uint8_t, to)                                            \
+            CASE(GS_I8, int8_t, to)                                             \
+            CASE(GS_U16, uint16_t, to)                                          \
+            CASE(GS_I16, int16_t, to)                                           \
+            CASE(GS_U32, uint32_t, to)                                          \
+            CASE(GS_I32, int32_t, to)                                           \
+            CASE(GS_U64, uint64_t, to)                                          \
+            CASE(GS_I64, int64_t, to)                                           \
+        default:                                                                \
+            memset(dst, 0, n * sizeof(*dst));                                   \
+        }                                                                       \
+    }
+#define CASE(tag, type, to)                         \
+    case tag:                                       \
+        for (uint64_t i = 0; i < n; i++)            \
+            dst[i] = (to)((const type *)src)[i];    \
+        break;
+CONVERT(plain_to_f32, float)
+CONVERT(plain_to_f64, double)
+#undef CASE
+#undef CONVERT
+
+void gs_part__to_f32(float *dst, const void *src, gs_dtype from, uint64_t n)
+{
+    if (from == GS_F16 || from == GS_BF16)
+        gs_convert_to_f32(dst, src, from, n);
+    else
+        plain_to_f32(dst, src, from, n);
+}
+
+void gs_part__to_f64(double *dst, const void *src, gs_dtype from, uint64_t n)
+{
+    const uint16_t *const half = src;
+
+    if (from != GS_F16 && from != GS_BF16)
+        plain_to_f64(dst, src, from, n);
+    else
+        for (uint64_t i = 0; i < n; i++)
+            dst[i] = (double)(from == GS_F16 ? gs_f32_from_f16(half[i]) : gs_f32_from_bf16(half[i]));
 }

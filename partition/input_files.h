@@ -14,6 +14,7 @@
 typedef struct gs_part_file {
     gs_npy npy; /* fd -1: not there */
     char *path;
+    char *opened_as; /* the name by which a temporary file can be opened; NULL: path */
 } gs_part_file;
 
 typedef enum gs_part_form { GS_FORM_NONE, GS_FORM_DENSE, GS_FORM_CSR, GS_FORM_RANDOM } gs_part_form;
@@ -40,5 +41,9 @@ void gs_part__file_close(gs_part_file *f);
 /* n integers of any type to i64; values above INT64_MAX become INT64_MAX. */
 void gs_part__to_i64(int64_t *dst, const void *src, gs_dtype from, uint64_t n);
 bool gs_part__is_integer(gs_dtype t);
+/* n numbers of any type to f32, the nearest. */
+void gs_part__to_f32(float *dst, const void *src, gs_dtype from, uint64_t n);
+/* Numbers to f64, of any type of at most 53 bits. */
+void gs_part__to_f64(double *dst, const void *src, gs_dtype from, uint64_t n);
 
 #endif /* GS_PARTITION_INPUT_FILES_H */

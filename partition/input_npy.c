@@ -28,6 +28,7 @@ static bool holds_ids(const gs_npy *npy) { return gs_part__is_integer(npy->dtype
 
 typedef struct meta {
     uint64_t vertices, features, classes, edge_types; /* 0: not said */
+    const char *says; /* where `vertices` is from, after the input's path */
 } meta;
 
 static gs_status meta_number(uint64_t *out, const cJSON *root, const char *key, const char *path)
@@ -95,9 +96,9 @@ static gs_status check_edges(gs_part_input *in)
     }
     if (is_there(&in->weight)) {
         const gs_npy *w = &in->weight.npy;
-        if (gs_part__is_integer(w->dtype) || w->shape[1] != 1 || w->shape[0] != in->edges)
+        if (w->shape[1] != 1 || w->shape[0] != in->edges)
             return gs_fail(GS_EFORMAT,
-                           "%s: is %s [%llu, %llu]; edge weights are float32 or float64 [%llu], one an edge",
+                           "%s: is %s [%llu, %llu]; edge weights are numbers [%llu], one an edge",
                            in->weight.path, gs_dtype_name(w->dtype), (unsigned long long)w->shape[0],
                            (unsigned long long)w->shape[1], (unsigned long long)in->edges);
         in->weighted = true;
@@ -150,8 +151,8 @@ static gs_status check_csr(gs_part_input *in, const meta *m)
         return gs_fail(GS_EFORMAT, "%s: must be integers [N + 1]", in->indptr.path);
     if (!holds_ids(x) || x->shape[1] != 1)
         return gs_fail(GS_EFORMAT, "%s: must be integers, one a stored value", in->indices.path);
-    if (gs_part__is_integer(d->dtype) || d->shape[1] != 1 || d->shape[0] != x->shape[0])
-        return gs_fail(GS_EFORMAT, "%s: must be float32 or float64 [%llu], as long as %s", in->data.path,
+    if (d->shape[1] != 1 || d->shape[0] != x->shape[0])
+        return gs_fail(GS_EFORMAT, "%s: must be numbers [%llu], as long as %s", in->data.path,
                        (unsigned long long)x->shape[0], in->indices.path);
     in->form = GS_FORM_CSR;
     in->vertices = p->shape[0] - 1;
@@ -171,9 +172,6 @@ static gs_status check_features(gs_part_input *in, const meta *m)
         return check_csr(in, m);
     if (!is_there(&in->feature))
         return GS_OK;
-    if (f->dtype != GS_F32 && f->dtype != GS_F64 && f->dtype != GS_F16)
-        return gs_fail(GS_EFORMAT, "%s: has type %s; features are float32, float64 or float16", in->feature.path,
-                       gs_dtype_name(f->dtype));
     if (f->dims != 2 || f->shape[1] == 0 || f->shape[1] > INT32_MAX)
         return gs_fail(GS_EFORMAT, "%s: has shape [%llu, %llu]; features are [N, F]", in->feature.path,
                        (unsigned long long)f->shape[0], (unsigned long long)f->shape[1]);
@@ -198,7 +196,7 @@ static gs_status check_labels(gs_part_input *in, const meta *m)
         gs_free(multi);
         return GS_OK;
     }
-    if (!gs_part__is_integer(l->dtype) || l->shape[1] != 1)
+    if (l->shape[1] != 1)
         return gs_fail(GS_EFORMAT, "%s: is %s [%llu, %llu]; labels are integers [N], -1 for none", in->label.path,
                        gs_dtype_name(l->dtype), (unsigned long long)l->shape[0], (unsigned long long)l->shape[1]);
     if (in->form != GS_FORM_NONE && in->vertices != l->shape[0])
@@ -251,27 +249,40 @@ static gs_status open_all(gs_part_input *in)
     return gs_part__file_open(&in->data, in->path, "features_data.npy", true);
 }
 
+static gs_status check_all(gs_part_input *in, const meta *m)
+{
+    gs_status st;
+
+    if ((st = check_edges(in)) != GS_OK || (st = check_features(in, m)) != GS_OK ||
+        (st = check_labels(in, m)) != GS_OK)
+        return st;
+    if (in->vertices != 0 && m->vertices != 0 && in->vertices != m->vertices)
+        return gs_fail(GS_EFORMAT, "%s%s is %llu, but the %s have %llu rows", in->path, m->says,
+                       (unsigned long long)m->vertices, in->form == GS_FORM_NONE ? "labels" : "features",
+                       (unsigned long long)in->vertices);
+    if (in->vertices == 0)
+        in->vertices = m->vertices;
+    if (m->edge_types > 65536)
+        return gs_fail(GS_EUNSUPPORTED, "%s/meta.json: num_edge_types is %llu; at most 65536 are supported", in->path,
+                       (unsigned long long)m->edge_types);
+    in->edge_types = in->typed ? (uint32_t)m->edge_types : 0;
+    return in->vertices != 0 ? GS_OK : scan_vertices(in);
+}
+
+gs_status gs_part__files_check(gs_part_input *in, uint64_t vertices)
+{
+    return check_all(in, &(meta){.vertices = vertices, .says = ": the stated number of vertices"});
+}
+
 gs_status gs_part__npy_folder(gs_part_input *in, gs_part_job *job)
 {
-    meta m = {0};
+    meta m = {.says = "/meta.json: num_nodes"};
     gs_status st;
 
     gs_part__warn_of_unread(in->path, job);
-    if ((st = meta_load(&m, in->path)) != GS_OK || (st = open_all(in)) != GS_OK ||
-        (st = check_edges(in)) != GS_OK || (st = check_features(in, &m)) != GS_OK ||
-        (st = check_labels(in, &m)) != GS_OK)
+    if ((st = meta_load(&m, in->path)) != GS_OK || (st = open_all(in)) != GS_OK)
         return st;
-    if (in->vertices != 0 && m.vertices != 0 && in->vertices != m.vertices)
-        return gs_fail(
-            GS_EFORMAT, "%s/meta.json: num_nodes is %llu, but %s %llu rows", in->path, (unsigned long long)m.vertices,
-            in->form == GS_FORM_NONE ? "labels.npy has" : "the features have", (unsigned long long)in->vertices);
-    if (in->vertices == 0)
-        in->vertices = m.vertices;
-    if (m.edge_types > 65536)
-        return gs_fail(GS_EUNSUPPORTED, "%s/meta.json: num_edge_types is %llu; at most 65536 are supported", in->path,
-                       (unsigned long long)m.edge_types);
-    in->edge_types = in->typed ? (uint32_t)m.edge_types : 0;
-    return in->vertices != 0 ? GS_OK : scan_vertices(in);
+    return check_all(in, &m);
 }
 
 /* -- edges ------------------------------------------------------------------ */
@@ -347,15 +358,10 @@ static gs_status read_types(const gs_part_input *in, gs_part_batch *b)
 
 static gs_status read_weights(const gs_part_input *in, gs_part_batch *b)
 {
-    const gs_dtype t = in->weight.npy.dtype;
     const gs_status st = gs_npy_read_rows(&in->weight.npy, b->raw, b->first, b->count, in->weight.path);
     if (st != GS_OK)
         return st;
-    if (t == GS_F64)
-        for (uint64_t i = 0; i < b->count; i++)
-            b->weight[i] = (float)((const double *)b->raw)[i];
-    else
-        gs_convert_to_f32(b->weight, b->raw, t, b->count);
+    gs_part__to_f32(b->weight, b->raw, in->weight.npy.dtype, b->count);
     for (uint64_t i = 0; i < b->count; i++)
         if (!isfinite(b->weight[i]))
             return gs_fail(GS_EFORMAT, "%s: row %llu: the weight is not a finite float32", in->weight.path,

@@ -1,6 +1,7 @@
 /* labels.c - labels and splits, checked and held in input order. */
 #include "partition/labels.h"
 
+#include <math.h>
 #include <string.h>
 
 #include "base/alloc.h"
@@ -14,23 +15,43 @@
 /* Calls per piece with what was read as i64. */
 typedef gs_status piece_fn(void *context, const int64_t *values, uint64_t first, uint64_t count);
 
+/* Labels as others save them: whole numbers in float32, NaN for none. */
+static gs_status whole_numbers(int64_t *values, double *wide, const void *raw, const gs_part_file *f, uint64_t first,
+                               uint64_t count)
+{
+    gs_part__to_f64(wide, raw, f->npy.dtype, count);
+    for (uint64_t i = 0; i < count; i++) {
+        const double v = isnan(wide[i]) ? -1 : wide[i];
+        if (!(fabs(v) < 0x1p53) || floor(v) != v)
+            return gs_fail(GS_EFORMAT, "%s: row %llu: %g is no whole number, so no class", f->path,
+                           (unsigned long long)(first + i), v);
+        values[i] = (int64_t)v;
+    }
+    return GS_OK;
+}
+
 static gs_status each_piece(const gs_part_file *f, gs_part_job *job, piece_fn *fn, void *context)
 {
     const uint64_t n = f->npy.shape[0];
     int64_t *values = gs_malloc_array(PIECE, 8);
     void *raw = gs_malloc_array(PIECE, 8);
-    gs_status st = values && raw ? GS_OK : gs_fail(GS_ENOMEM, "%s: no memory to read it", f->path);
+    double *wide = gs_malloc_array(PIECE, 8);
+    gs_status st = values && raw && wide ? GS_OK : gs_fail(GS_ENOMEM, "%s: no memory to read it", f->path);
 
     for (uint64_t at = 0; st == GS_OK && at < n; at += PIECE) {
         const uint64_t count = GS_MIN(PIECE, n - at);
         if ((st = gs_part__job_result(job)) != GS_OK ||
             (st = gs_npy_read_rows(&f->npy, raw, at, count, f->path)) != GS_OK)
             break;
-        gs_part__to_i64(values, raw, f->npy.dtype, count);
+        if (gs_part__is_integer(f->npy.dtype))
+            gs_part__to_i64(values, raw, f->npy.dtype, count);
+        else if ((st = whole_numbers(values, wide, raw, f, at, count)) != GS_OK)
+            break;
         st = fn(context, values, at, count);
     }
     gs_free(values);
     gs_free(raw);
+    gs_free(wide);
     return st;
 }
 

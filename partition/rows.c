@@ -92,7 +92,9 @@ static gs_status open_files(gs_rows *r)
     if ((st = gs_io_add_file(r->io, &r->file, r->path, GS_IO_CREATE)) != GS_OK ||
         (st = gs_io_set_size(r->io, r->file, gs_align_up(r->bytes, GS_BLOCK_BYTES))) != GS_OK)
         return st;
-    return r->in->form == GS_FORM_DENSE ? gs_io_add_file(r->io, &r->source, r->in->feature.path, GS_IO_READ) : GS_OK;
+    const gs_part_file *const f = &r->in->feature;
+    const char *const source = f->opened_as != NULL ? f->opened_as : f->path;
+    return r->in->form == GS_FORM_DENSE ? gs_io_add_file(r->io, &r->source, source, GS_IO_READ) : GS_OK;
 }
 
 static gs_status make_buffers(gs_rows *r, uint64_t memory)

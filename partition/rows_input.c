@@ -92,11 +92,8 @@ static gs_status put_dense(gs_rows *r, uint64_t first, uint64_t count, const cha
             continue;
         if ((uintptr_t)raw % gs_dtype_bytes(from) != 0)
             row = memcpy(r->aligned, raw, row_bytes);
-        if (from == GS_F64)
-            for (uint32_t c = 0; c < width; c++)
-                r->row[c] = (float)((const double *)row)[c];
-        else if (from != GS_F32)
-            gs_convert_to_f32(r->row, row, from, width);
+        if (from != GS_F32)
+            gs_part__to_f32(r->row, row, from, width);
         st = put_row(r, position, first + i, from == GS_F32 ? row : r->row);
     }
     return st;
@@ -184,11 +181,7 @@ static gs_status csr_values(csr *c, uint64_t at)
                            (unsigned long long)(at + i), (long long)c->column[i], c->in->features);
     if ((st = gs_npy_read_rows(&d->npy, c->raw, at, count, d->path)) != GS_OK)
         return st;
-    if (d->npy.dtype == GS_F64)
-        for (uint64_t i = 0; i < count; i++)
-            c->value[i] = (float)((const double *)c->raw)[i];
-    else
-        gs_convert_to_f32(c->value, c->raw, d->npy.dtype, count);
+    gs_part__to_f32(c->value, c->raw, d->npy.dtype, count);
     c->from = at;
     c->have = count;
     return GS_OK;

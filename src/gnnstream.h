@@ -118,7 +118,7 @@ GS_API gs_status gs_generate(const char *kind, const char *folder, const gs_gene
 
 typedef struct gs_partition_options {
     size_t size; /* gs_partition_options_init() sets it */
-    const char *format;       /* NULL: found by looking; "npy", "snap", "mtx", "csv", "metis" */
+    const char *format;       /* NULL: found by looking; "npy", "snap", "mtx", "csv", "metis", "ogb" */
     const char *method;       /* NULL: metis where it fits the memory, else fennel; "metis", "lp", "fennel", "random",
                                * "natural" */
     const char *feature_type; /* at rest: "f32" (also where NULL), "bf16", "f16" */

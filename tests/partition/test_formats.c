@@ -286,6 +286,118 @@ static void test_formats__metis_errors_name_line_and_column(void **state)
         expect_text(*state, "g.graph", cases[i].text, cases[i].part);
 }
 
+/* -- the Open Graph Benchmark ----------------------------------------------------------- */
+
+static void test_formats__ogb_cora_gives_the_same_store(void **state)
+{
+    char *const plain = strdup(gs_test_path(*state, "plain")), *const store = strdup(gs_test_path(*state, "s"));
+
+    make_store(gs_test_need_data("cora"), plain);
+    make_store(gs_test_need_data("cora_formats/ogb_cora"), store);
+    assert_same_store(plain, store);
+    free(plain);
+    free(store);
+}
+
+static void small_ogb(const char *dir)
+{
+    static const char *const folders[] = {"raw", "split", "split/time"};
+    for (size_t i = 0; i < GS_ARRAY_LEN(folders); i++)
+        gs_assert_ok(gs_mkdir(gs_test_path(dir, "%s", folders[i])));
+    put_gzip(gs_test_path(dir, "raw/edge.csv.gz"), "0,1\n3,2\n", 8, "wb");
+    put_text(gs_test_path(dir, "raw/num-node-list.csv"), "4\n");
+    put_text(gs_test_path(dir, "raw/num-edge-list.csv"), "2\n");
+    put_text(gs_test_path(dir, "raw/node-label.csv"), "1\nnan\n0.0\n\n");
+    put_text(gs_test_path(dir, "raw/node-feat.csv"), "0.1,-2e-3\n1234567890123456789,.5\n0,-0\n1e30,1e-30\n");
+    put_text(gs_test_path(dir, "split/time/train.csv"), "0\n");
+    put_text(gs_test_path(dir, "split/time/valid.csv"), "2\n");
+    put_text(gs_test_path(dir, "split/time/test.csv"), "1\n3\n");
+}
+
+static void test_formats__ogb_tables_are_read_exactly(void **state)
+{
+    const float want[] = {0.1f, -2e-3f, 1234567890123456789.f, .5f, 0, -0.f, 1e30f, 1e-30f};
+    const int32_t labels[] = {1, -1, 0, -1};
+    const uint8_t split[] = {GS_SPLIT_TRAIN, GS_SPLIT_TEST, GS_SPLIT_VALID, GS_SPLIT_TEST};
+    edge edges[] = {{0, 1, 0, 0}, {3, 2, 0, 0}};
+    const edge_list list = {edges, 2};
+    gs_partition_options o = test_options("natural", 2, 8 * GS_MIB);
+
+    small_ogb(*state);
+    gs_store *const s = partition_and_check(*state, gs_test_path(*state, "s"), &o, &list, 4, NULL);
+    float *const rows = read_array(s, GS_ARRAY_FEATURES);
+    int32_t *const classes = read_array(s, GS_ARRAY_LABELS);
+    uint8_t *const which = read_array(s, GS_ARRAY_SPLIT);
+    assert_memory_equal(rows, want, sizeof(want));
+    assert_memory_equal(classes, labels, sizeof(labels));
+    assert_memory_equal(which, split, sizeof(split));
+    gs_free(rows);
+    gs_free(classes);
+    gs_free(which);
+    gs_store_close(s);
+}
+
+static void test_formats__ogb_errors_name_the_table(void **state)
+{
+    static const struct {
+        const char *name, *text, *part;
+    } cases[] = {
+        {"raw/num-node-list.csv", "4\n5\n", "num-node-list.csv: counts 2 graphs; a store holds one"},
+        {"raw/num-node-list.csv", "5\n", "the stated number of vertices is 5, but the features have 4 rows"},
+        {"raw/num-edge-list.csv", "3\n", "edge.csv.gz: has 2 lines; raw/num-edge-list says 3 edges"},
+        {"raw/node-feat.csv", "1,2\n1\n", "node-feat.csv: line 2, column 1: 1 numbers; the first line has 2"},
+        {"raw/node-feat.csv", "1,2\n1,x\n", "node-feat.csv: line 2, column 3: expected a number"},
+        {"raw/node-feat.csv", "1,2\n1,\n3,4\n5,6\n", "node-feat.csv: row 1, column 1: the value is not a finite"},
+        {"raw/node-feat.csv", "1;2\n", "node-feat.csv: line 1, column 2: expected a comma"},
+        {"raw/node-label.csv", "1\n0\n", "node-label.csv: has 2 rows, but there are features of 4 vertices"},
+        {"raw/node-label.csv", "1\n0\n0.5\n0\n", "node-label.csv: row 2: 0.5 is no whole number"},
+        {"split/time/test.csv", "4\n", "test.csv: row 0: vertex 4 is not one of the 4 vertices"},
+        {"split/time/test.csv", "1.5\n", "test.csv: line 1, column 2: expected a comma"},
+    };
+    for (size_t i = 0; i < GS_ARRAY_LEN(cases); i++) {
+        small_ogb(*state);
+        put_text(gs_test_path(*state, "%s", cases[i].name), cases[i].text);
+        expect(*state, *state, GS_EFORMAT, cases[i].part);
+    }
+    small_ogb(*state);
+    gs_assert_ok(gs_mkdir(gs_test_path(*state, "split/random")));
+    expect(*state, *state, GS_EFORMAT, "more than one way to split");
+}
+
+/* -- numbers of any type ------------------------------------------------------------------ */
+
+static void test_formats__features_of_every_type(void **state)
+{
+    const uint8_t u8[] = {0, 1, 255, 7};
+    const int16_t i16[] = {0, 1, 255, 7};
+    const uint32_t u32[] = {0, 1, 255, 7};
+    const int64_t i64[] = {0, 1, 255, 7};
+    const uint64_t u64[] = {0, 1, 255, 7};
+    const double f64[] = {0, 1, 255, 7};
+    const uint16_t f16[] = {0, gs_f16_from_f32(1), gs_f16_from_f32(255), gs_f16_from_f32(7)};
+    const float want[] = {0, 1, 255, 7};
+    const struct {
+        gs_dtype type;
+        const void *data;
+    } cases[] = {{GS_U8, u8}, {GS_I16, i16}, {GS_U32, u32}, {GS_I64, i64}, {GS_U64, u64}, {GS_F64, f64}, {GS_F16, f16}};
+    edge edges[] = {{0, 1, 0, 255}, {1, 0, 0, 7}};
+    const edge_list list = {edges, 2};
+
+    for (size_t i = 0; i < GS_ARRAY_LEN(cases); i++) {
+        gs_partition_options o = test_options("natural", 1, 8 * GS_MIB);
+        o.force = true;
+        write_edges(*state, &list, false, false);
+        write_npy(*state, "features.npy", cases[i].type, cases[i].data, 2, 2);
+        const char *const last = (const char *)cases[i].data + 2 * gs_dtype_bytes(cases[i].type);
+        write_npy(*state, "edge_weights.npy", cases[i].type, last, 2, 0);
+        gs_store *const s = partition_and_check(*state, gs_test_path(*state, "s"), &o, &list, 2, NULL);
+        float *const rows = read_array(s, GS_ARRAY_FEATURES);
+        assert_memory_equal(rows, want, sizeof(want));
+        gs_free(rows);
+        gs_store_close(s);
+    }
+}
+
 #define T(name) cmocka_unit_test_setup_teardown(name, gs_test_temp_setup, gs_test_temp_teardown)
 int main(void)
 {
@@ -296,6 +408,10 @@ int main(void)
         T(test_formats__csv_errors_name_line_and_column),
         T(test_formats__metis_weights_and_sizes),
         T(test_formats__metis_errors_name_line_and_column),
+        T(test_formats__ogb_cora_gives_the_same_store),
+        T(test_formats__ogb_tables_are_read_exactly),
+        T(test_formats__ogb_errors_name_the_table),
+        T(test_formats__features_of_every_type),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

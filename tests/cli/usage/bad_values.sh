@@ -31,6 +31,6 @@ p() { refused 2 "gnnstream partition: $1" gnnstream partition graph store "${@:2
 p '--parts 0: must be a whole number from 1 to 4294967295, or auto' --parts 0
 p '--parts few: must be' --parts few
 p '--method ldg: must be one of metis|lp|fennel|random|natural' --method ldg
-p '--format dot: must be one of npy|snap|mtx|csv|metis' --format dot
+p '--format dot: must be one of npy|snap|mtx|csv|metis|ogb' --format dot
 p '--feature-type f8: must be one of f32|bf16|f16' --feature-type f8
 [ ! -e store ] || die 'wrong usage made a store'
