@@ -31,7 +31,7 @@ static void bits_of_logits(const char *store, const char *model)
 {
     static const char *const ways[] = {
         "--threads 1", "--threads 3", "--no-cache --threads 1", "--no-cache --no-pipeline --threads 2",
-        "--host-memory 80M --device-memory 30M", "--no-cache --no-swap --no-selective", "--device cpu:2",
+        "--device-memory 30M", "--no-cache --no-swap --no-selective", "--device cpu:2",
         "--device cpu:3 --no-cache", "--no-verify"};
     result one = {0}, other = {0};
 
