@@ -151,6 +151,20 @@ static gs_status remove_making(void *context, const char *name)
 
 /* ---- the folder ---------------------------------------------------------- */
 
+/* Checkpoints last no longer than the name of the folder that they are in. */
+static gs_status sync_parent(int fd, const char *path)
+{
+    const int parent = openat(fd, "..", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    gs_status st = GS_OK;
+
+    if (parent < 0) /* it may be nobody's to read: then its owner sees to it */
+        return errno == EACCES ? GS_OK : gs_fail_errno(errno, "%s: cannot open the folder that it is in", path);
+    if (fsync(parent) != 0 && errno != EINVAL) /* EINVAL: a file system that cannot sync folders */
+        st = gs_fail_errno(errno, "%s: the folder that it is in cannot be synced", path);
+    close(parent);
+    return st;
+}
+
 gs_status gs_checkpoint_folder_open(gs_checkpoint_folder *f, const char *path)
 {
     gs_checkpoint_folder made = {.fd = -1};
@@ -165,7 +179,7 @@ gs_status gs_checkpoint_folder_open(gs_checkpoint_folder *f, const char *path)
         st = gs_fail_errno(errno, "%s: cannot open", path);
     else if (flock(made.fd, LOCK_EX | LOCK_NB) != 0 && errno == EWOULDBLOCK)
         st = gs_fail(GS_EEXIST, "%s: another run writes its checkpoints there; name another folder", path);
-    else
+    else if ((st = sync_parent(made.fd, path)) == GS_OK)
         st = each(path, remove_making, made.path); /* a file system without locks has none to refuse */
     if (st != GS_OK)
         gs_checkpoint_folder_close(&made);

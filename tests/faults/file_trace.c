@@ -66,9 +66,10 @@ static bool whole_path(char *to, int dir, const char *path)
         joined[n - 1] = '\0';
     char *const slash = strrchr(joined, '/');
     snprintf(parent, sizeof(parent), "%.*s", (int)(slash - joined), joined);
-    if (realpath(slash == joined ? "/" : parent, base) == NULL)
+    const bool dots = strcmp(slash + 1, ".") == 0 || strcmp(slash + 1, "..") == 0;
+    if (realpath(dots ? joined : slash == joined ? "/" : parent, base) == NULL)
         return false;
-    if (strcmp(slash + 1, ".") == 0)
+    if (dots)
         snprintf(to, PATH_MAX, "%.4000s", base);
     else
         snprintf(to, PATH_MAX, "%.2000s/%.2000s", base, slash + 1);
@@ -83,7 +84,8 @@ void trace_open_at(int fd, int dir, const char *path, int flags)
         return;
     const bool folder = fstat(fd, &s) == 0 && S_ISDIR(s.st_mode);
     watched[fd] = true;
-    const bool unnamed = (flags & __O_TMPFILE) != 0; /* `whole` is the folder that it may be named in */
+    /* `whole` is the folder that it may be named in. The flag has O_DIRECTORY in it. */
+    const bool unnamed = (flags & __O_TMPFILE) == __O_TMPFILE;
     snprintf(text, sizeof(text), "open %d %s%s%s%s %s\n", fd, folder ? "d" : "-", flags & O_CREAT ? "c" : "",
              flags & O_TRUNC ? "t" : "", unnamed ? "u" : "", whole);
     line(text);

@@ -11,9 +11,9 @@ anew as it may be after each of them (or K of them): what was synced is there; o
     bytes    bytes, but no name that is new
     some     any part of the writes, torn ones among them, in any order, and a prefix of the names (three draws)
 On each the program reads the result. It must be what was there before, what the run made, or, where nothing was
-there before, refused in one line.
-Prints counts; the exit status is 0 only where nothing else happened. With --no-syncs no sync has any effect: then it
-must find something, else it looks at nothing (and the exit status is 0 only where it did).
+there before, refused in one line. After the last operation it must be the new one. Prints counts; the exit status is
+0 only where nothing else happened. With --no-syncs no sync has any effect: then it must find something, else it looks
+at nothing (and the exit status is 0 only where it did).
 """
 import argparse
 import collections
@@ -95,12 +95,11 @@ class Disk:
         self.pending.append(what)
 
     def sync_folder(self, path):
-        """Its own entries; what is pending before an entry that it needs comes with it, as in a journal."""
-        last = max((k for k, w in enumerate(self.pending) if any(os.path.dirname(p) == path for p in w[1:3]
-                                                                 if isinstance(p, str))), default=-1)
-        for what in self.pending[:last + 1]:
+        """Its own entries alone, as POSIX has it: a journal would take with it what came before."""
+        mine = [w for w in self.pending if any(os.path.dirname(p) == path for p in w[1:3] if isinstance(p, str))]
+        for what in mine:
             self.change(self.durable, what)
-        del self.pending[:last + 1]
+        self.pending = [w for w in self.pending if w not in mine]
 
     def apply(self, op):
         kind, *rest = op
@@ -142,6 +141,9 @@ class Disk:
         names = dict(self.durable)
         for what in self.pending[:count]:
             self.change(names, what)
+        for p in sorted(names):  # what is in a folder without a name has none
+            if p != self.root and os.path.dirname(p) not in names:
+                del names[p]
         keep = {"all": lambda k, c: 1, "bytes": lambda k, c: 1, "none": lambda k, c: 0,
                 "names": lambda k, c: c[0] == "size", "some": lambda k, c: draw.choice((0, 0.5, 1))}[mode]
         found = {p: None if i.folder else i.bytes_if(keep) for p, i in names.items()}
@@ -267,6 +269,8 @@ class Power:
                 continue
             for mode in MODES:
                 outcome, said = self.look(case, self.rebuild(disk.after(mode, draw), case), old, new)
+                if n == len(ops) and outcome != "new":  # the run ended well: from there on its result lasts
+                    outcome = "lost"
                 self.table[(case.name, mode)][outcome] += 1
                 if outcome not in ("old", "new", "refused"):
                     self.findings += 1
