@@ -4,7 +4,7 @@
  *   job, permute, sort, spill, grid          a run's state; functions of integers; records on disk; intervals
  *   input_files, edge_batch                  what an input consists of
  *   stream, text_lines, edge_text            bytes of a packed file, lines, edges of a text on disk
- *   input_npy, input_text, input_csv, input_metis, input_table, input_ogb, input, labels
+ *   input_npy, input_text, input_csv, input_metis, input_table, input_ogb, input, labels, split_draw
  *                                            opens and checks it, hands out edges by number
  *   blocks                                   edges on disk, bucketed by the larger endpoint id
  *   fennel, order_metis, lp_*, position      the interval of every vertex, its row in it
@@ -33,6 +33,7 @@
 #include "partition/position.h"
 #include "partition/rows.h"
 #include "partition/spill.h"
+#include "partition/split_draw.h"
 #include "partition/vertex_order.h"
 #include "store/store_write.h"
 
@@ -131,7 +132,7 @@ static gs_status check_options(const gs_partition_options *o)
         return gs_fail(GS_EINVAL, ".method %s: is not known; use metis, lp, fennel, random or natural", o->method);
     if (o->parts > MOST_PARTS)
         return gs_fail(GS_EINVAL, ".parts %u: is more than %u", o->parts, MOST_PARTS);
-    return GS_OK;
+    return o->split != NULL ? gs_part__split_shares((double[3]){0}, o->split) : GS_OK;
 }
 
 /* -- phases ---------------------------------------------------------------------- */
@@ -144,6 +145,9 @@ static gs_status read_graph(run *r)
         (st = gs_part__job_plan(&r->job, r->in.vertices, r->in.edges)) != GS_OK ||
         (st = gs_part__labels_load(&r->labels, &r->in, &r->job)) != GS_OK ||
         (st = gs_part__splits_load(&r->split, r->split_count, &r->in, r->labels, &r->job)) != GS_OK)
+        return st;
+    if (r->job.opt->split != NULL &&
+        (st = gs_part__split_draw(&r->split, r->split_count, &r->in, r->labels, &r->job)) != GS_OK)
         return st;
     r->job.split = r->split;
     r->job.train = r->split_count[0];

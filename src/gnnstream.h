@@ -119,8 +119,7 @@ GS_API gs_status gs_generate(const char *kind, const char *folder, const gs_gene
 typedef struct gs_partition_options {
     size_t size; /* gs_partition_options_init() sets it */
     const char *format;       /* NULL: found by looking; "npy", "snap", "mtx", "csv", "metis", "ogb" */
-    const char *method;       /* NULL: metis where it fits the memory, else fennel; "metis", "lp", "fennel", "random",
-                               * "natural" */
+    const char *method;       /* "metis", "lp", "fennel", "random", "natural"; NULL: metis where it fits, else fennel */
     const char *feature_type; /* at rest: "f32" (also where NULL), "bf16", "f16" */
     uint32_t parts;           /* intervals; 0: chosen by size */
     uint32_t random_features; /* 0: none; else columns, where the input has no features */
@@ -132,6 +131,7 @@ typedef struct gs_partition_options {
     void *context;
     const volatile int *stop; /* may be NULL */
     gs_warn_fn warn;          /* may be NULL; as `progress`, with `context` */
+    const char *split;        /* "0.6,0.2,0.2": train, valid, test drawn from the seed; NULL: as the input says */
 } gs_partition_options;
 
 typedef struct gs_partition_report {

@@ -11,6 +11,8 @@ static const cli_option opts[] = {
     {"--feature-type", CLI_CHOICE, FIELD(feature_type), "f32|bf16|f16", "of features at rest", NULL, 0, 0},
     {"--random-features", CLI_COUNT, FIELD(random_features), "F", "normal columns for a graph that has none", "none", 1,
      1u << 20},
+    {"--split", CLI_TEXT, FIELD(split), "A,B,C", "shares for training, validation and test, drawn from --seed",
+     "as INPUT says", 0, 0},
     {"--undirected", CLI_FLAG, FIELD(undirected), NULL, "add the reverse of each edge that lacks it", NULL, 0, 0},
     {"--seed", CLI_LONG, FIELD(seed), "S", "of everything random", NULL, 0, 0},
     {"--force", CLI_FLAG, FIELD(force), NULL, "replace the store that is there", NULL, 0, 0},

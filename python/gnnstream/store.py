@@ -41,7 +41,7 @@ def partition(source, store, *, progress=None, warn=None, **options):
     ``gnnstream partition`` reads. For arrays in memory see :func:`gnnstream.from_arrays`.
 
     Options are those of ``gs_partition_options``: ``parts``, ``method``, ``memory`` ("256M" or bytes), ``undirected``,
-    ``feature_type``, ``random_features``, ``seed``, ``force``, ``format``. `progress` is called with what is being
+    ``feature_type``, ``random_features``, ``seed``, ``split``, ``force``, ``format``. `progress` is called with what is being
     done and how far it is (0 to 1), `warn` with lines about what was taken otherwise than it may have been meant
     (default: Python's warnings).
     """

@@ -40,6 +40,7 @@ enum gs_random_use {
     GS_RANDOM_FEATURES = 4, /* counter: input id, column / 4, 0, 0 */
     GS_RANDOM_PARTITION = 5,
     GS_RANDOM_EDGES = 6, /* gs_random_edge_key() */
+    GS_RANDOM_SPLIT = 7, /* counter: input id, 0, 0, 0 */
 };
 
 static inline void gs_random_key(uint32_t key[2], uint64_t seed, uint32_t use)

@@ -398,6 +398,74 @@ static void test_formats__features_of_every_type(void **state)
     }
 }
 
+/* -- splits from the seed ------------------------------------------------------------------ */
+
+#define DRAWN 5000u
+
+/* The split of each vertex by its input id. */
+static void draw(uint8_t *out, const char *dir, const char *method, uint32_t parts, uint64_t seed, uint64_t count[3])
+{
+    gs_partition_options o = test_options(method, parts, 8 * GS_MIB);
+    gs_store *s = NULL;
+    o.split = "0.6,0.25,0.1";
+    o.seed = seed;
+    o.force = true;
+    gs_assert_ok(gs_partition(dir, gs_test_path(dir, "s"), &o, NULL));
+    gs_assert_ok(gs_store_open(&s, gs_test_path(dir, "s")));
+    uint8_t *const split = read_array(s, GS_ARRAY_SPLIT);
+    uint32_t *const id = read_array(s, GS_ARRAY_INPUT_ID);
+    for (uint32_t p = 0; p < DRAWN; p++)
+        out[id[p]] = split[p];
+    count[0] = gs_store_get_info(s)->train;
+    count[1] = gs_store_get_info(s)->valid;
+    count[2] = gs_store_get_info(s)->test;
+    gs_free(split);
+    gs_free(id);
+    gs_store_close(s);
+}
+
+static void test_formats__splits_are_drawn_from_the_seed_alone(void **state)
+{
+    static int64_t labels[DRAWN];
+    static uint8_t one[DRAWN], other[DRAWN];
+    edge_list list = random_graph(DRAWN, 20000, 3, false, false);
+    uint64_t count[3], labelled = 0, seen[4] = {0}, low[4] = {0};
+
+    for (uint32_t v = 0; v < DRAWN; v++)
+        labelled += (labels[v] = v % 5 == 4 ? -1 : (int64_t)(v % 3)) >= 0;
+    write_edges(*state, &list, false, false);
+    write_npy(*state, "labels.npy", GS_I64, labels, DRAWN, 0);
+    draw(one, *state, "natural", 1, 7, count);
+    assert_int_equal(labelled, 4000);
+    assert_int_equal(count[0], 2400);
+    assert_int_equal(count[1], 1000);
+    assert_int_equal(count[2], 400);
+    for (uint32_t v = 0; v < DRAWN; v++) {
+        assert_true(labels[v] >= 0 || one[v] == GS_SPLIT_NONE);
+        seen[one[v]]++;
+        low[one[v]] += v < DRAWN / 2;
+    }
+    for (int i = 0; i < 3; i++) { /* and it is random: half of each in each half, within five standard deviations */
+        const double half = (double)count[i] / 2, off = (double)low[GS_SPLIT_TRAIN + i] - half;
+        assert_int_equal(seen[GS_SPLIT_TRAIN + i], count[i]);
+        assert_true(off * off < 25 * half / 2);
+    }
+    draw(other, *state, "fennel", 4, 7, count);
+    assert_memory_equal(one, other, DRAWN);
+    draw(other, *state, "natural", 1, 8, count);
+    assert_memory_not_equal(one, other, DRAWN);
+    edges_free(&list);
+}
+
+static void test_formats__splits_are_not_drawn_twice(void **state)
+{
+    gs_partition_options o = test_options("natural", 2, 8 * GS_MIB);
+
+    small_ogb(*state);
+    o.split = "0.6,0.2,0.2";
+    gs_assert_fails(gs_partition(*state, gs_test_path(*state, "s"), &o, NULL), GS_EINVAL, "has splits of its own");
+}
+
 #define T(name) cmocka_unit_test_setup_teardown(name, gs_test_temp_setup, gs_test_temp_teardown)
 int main(void)
 {
@@ -412,6 +480,8 @@ int main(void)
         T(test_formats__ogb_tables_are_read_exactly),
         T(test_formats__ogb_errors_name_the_table),
         T(test_formats__features_of_every_type),
+        T(test_formats__splits_are_drawn_from_the_seed_alone),
+        T(test_formats__splits_are_not_drawn_twice),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
