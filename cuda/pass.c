@@ -102,9 +102,8 @@ gs_status gs_cuda_end_pass(void *context)
         st = gs_cuda_copy_out(c, &loss, c->state.at + c->state.loss_offset, sizeof(loss), c->streams.compute,
                               "copying the loss");
     if (st == GS_OK && c->state.kept)
-        st = gs_cuda_check(
-            c, c->d->copy_out(&c->state.fault, gs_cuda_step_fault(c), sizeof(c->state.fault), c->streams.compute),
-            "copying what steps say");
+        st = gs_cuda_copy_out(c, &c->state.fault, gs_cuda_step_fault(c), sizeof(c->state.fault), c->streams.compute,
+                              "copying what steps say");
     if (st == GS_OK)
         st = gs_cuda_check(c, c->d->stream_synchronize(c->streams.compute), "the end of a pass");
     if (st == GS_OK && pass->metrics != NULL)

@@ -62,9 +62,9 @@ awk -F'"copied_(in|out)_bytes": ' 'NR == FNR {sum[2] += $2; sum[3] += $3; next}
     "$work/metrics" "$work/log" ||
     fail "bytes that epochs say were copied, and the driver did not copy" "$work/metrics"
 # With all of the graph on the device too, an epoch copies nothing to it (the first, in what order targets are taken),
-# and from it the sums of the loss: 72 bytes. Weights and gradients stay.
+# and from it the sums of the loss, 72 bytes, and whether weights are finite, 4. Weights and gradients stay.
 run "train, all on the device" "$GNNSTREAM" "${options[@]}" --optimizer adam --device cuda --metrics "$work/metrics"
-tail -n 2 "$work/metrics" | grep -c '"copied_in_bytes": 0, "copied_out_bytes": 72}' | grep -qx 2 ||
+tail -n 2 "$work/metrics" | grep -c '"copied_in_bytes": 0, "copied_out_bytes": 76}' | grep -qx 2 ||
     fail "epochs that copy more" "$work/metrics"
 # By Adam: the same weights as the CPU's, its state in the device's memory.
 for device in cpu cuda; do
