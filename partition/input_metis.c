@@ -153,7 +153,7 @@ static gs_status read_header(metis *m)
         if (kind == NEWLINE)
             continue;
         if (count == 4)
-            return wrong(m, "more than four numbers in the first line; give --format snap if this is a list of edges");
+            return wrong(m, "more than four numbers in the first line; say .format snap if this is a list of edges");
         v[count++] = value;
     }
     return st != GS_OK ? st : check_header(m, v, count);

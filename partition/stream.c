@@ -198,7 +198,7 @@ static gs_status step_zstandard(gs_stream *s, unsigned char **at, const unsigned
     if (ZSTD_getErrorCode(rc) == ZSTD_error_frameParameter_windowTooLarge)
         return gs_fail(GS_EBUDGET,
                        "%s: to unpack it takes a larger window than a quarter of .memory; give more, or pack it again "
-                       "without --long",
+                       "with a smaller one",
                        s->path);
     return damaged(s, ZSTD_getErrorName(rc));
 }
