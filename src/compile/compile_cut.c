@@ -60,14 +60,14 @@ static bool is_statistic(const gs_node *n)
 static bool is_free(const gs_cut *c, uint32_t i, uint32_t t)
 {
     const gs_node *n = at(c, i);
-    return n->op == GS_OP_PARAM || n->op == GS_OP_CONST || (is_statistic(n) && c->level[i] < t);
+    return n->op == GS_OP_PARAM || n->op == GS_OP_CONST || (is_statistic(n) && c->when.level[i] < t);
 }
 
 /* Writing wears the disk, a quarter of a byte more for each. It tells a rounded copy, which is written and read, from
  * the float32 array that edges need anyway, which is only read again: the same bytes. */
 static uint64_t wear_cost(const gs_cut *c, uint32_t v)
 {
-    return c->stored[v] || gs_compile__stored_type(c, v) == GS_F32 ? 0 : gs_compile__row_cost(c, v) / 4;
+    return c->keep.stored[v] || gs_compile__stored_type(c, v) == GS_F32 ? 0 : gs_compile__row_cost(c, v) / 4;
 }
 
 static uint64_t compute_cost(const gs_cut *c, const gs_node *n)
@@ -86,33 +86,33 @@ void gs_compile__cut_free(gs_cut *c)
 {
     if (c == NULL)
         return;
-    gs_free(c->level);
-    gs_free(c->by_level);
-    gs_free(c->level_start);
-    gs_free(c->operand);
-    gs_free(c->scale);
-    gs_free(c->partner);
-    gs_free(c->marks.bits);
-    gs_free(c->marks.node);
-    gs_free(c->by_place);
-    gs_free(c->place_start);
-    gs_free(c->attend);
-    gs_free(c->lse);
-    gs_free(c->direction);
-    gs_free(c->sums);
-    gs_free(c->place);
-    gs_free(c->must_store);
-    gs_free(c->full);
-    gs_free(c->may_not_store);
-    gs_free(c->stored);
-    gs_free(c->candidate);
-    gs_free(c->value);
-    gs_free(c->value_start);
-    gs_free(c->value_end);
-    gs_free(c->seen);
-    gs_free(c->vertex);
-    gs_free(c->stack);
-    gs_compile__flow_free(c->flow);
+    gs_free(c->when.level);
+    gs_free(c->when.by_level);
+    gs_free(c->when.level_start);
+    gs_free(c->sum.operand);
+    gs_free(c->sum.scale);
+    gs_free(c->sum.partner);
+    gs_free(c->search.marks.bits);
+    gs_free(c->search.marks.node);
+    gs_free(c->when.by_place);
+    gs_free(c->when.place_start);
+    gs_free(c->sum.attend);
+    gs_free(c->sum.lse);
+    gs_free(c->sum.direction);
+    gs_free(c->sum.count);
+    gs_free(c->when.place);
+    gs_free(c->keep.must_store);
+    gs_free(c->keep.full);
+    gs_free(c->keep.may_not_store);
+    gs_free(c->keep.stored);
+    gs_free(c->search.candidate);
+    gs_free(c->out.value);
+    gs_free(c->out.start);
+    gs_free(c->out.end);
+    gs_free(c->search.seen);
+    gs_free(c->search.vertex);
+    gs_free(c->search.stack);
+    gs_compile__flow_free(c->search.flow);
     gs_free(c);
 }
 
@@ -120,42 +120,42 @@ void gs_compile__cut_free(gs_cut *c)
 
 typedef struct gs_network {
     gs_cut *c;
-    uint32_t stage, top; /* top: of c->stack */
+    uint32_t stage, top; /* top: of c->search.stack */
     uint32_t source, sink;
     bool simple; /* no network: what can be loaded is */
 } gs_network;
 
-static uint32_t in_of(const gs_network *w, uint32_t v) { return w->c->vertex[v]; }
-static uint32_t out_of(const gs_network *w, uint32_t v) { return w->c->vertex[v] + 1; }
+static uint32_t in_of(const gs_network *w, uint32_t v) { return w->c->search.vertex[v]; }
+static uint32_t out_of(const gs_network *w, uint32_t v) { return w->c->search.vertex[v] + 1; }
 
 static void visit(gs_network *w, uint32_t v)
 {
     gs_cut *const c = w->c;
-    if (c->seen[v])
+    if (c->search.seen[v])
         return;
-    c->seen[v] = 1;
-    c->stack[w->top++] = v;
-    c->vertex[v] = gs_compile__flow_vertex(c->flow);
-    (void)gs_compile__flow_vertex(c->flow);
+    c->search.seen[v] = 1;
+    c->search.stack[w->top++] = v;
+    c->search.vertex[v] = gs_compile__flow_vertex(c->search.flow);
+    (void)gs_compile__flow_vertex(c->search.flow);
 }
 
 static void need(gs_network *w, uint32_t v)
 {
     visit(w, v);
-    gs_compile__flow_arc(w->c->flow, out_of(w, v), w->sink, GS_COST_INF);
+    gs_compile__flow_arc(w->c->search.flow, out_of(w, v), w->sink, GS_COST_INF);
 }
 
 /* Calls `fn` for what stage t has to produce. */
 static void for_each_goal(gs_network *w, void (*fn)(gs_network *w, uint32_t v))
 {
     const gs_cut *c = w->c;
-    for (uint32_t i = c->level_start[w->stage]; i < c->level_start[w->stage + 1]; i++) {
-        const uint32_t v = c->by_level[i];
-        if (c->stored[v] || at(c, v)->op == GS_OP_XENT_GRAD || is_statistic(at(c, v)))
+    for (uint32_t i = c->when.level_start[w->stage]; i < c->when.level_start[w->stage + 1]; i++) {
+        const uint32_t v = c->when.by_level[i];
+        if (c->keep.stored[v] || at(c, v)->op == GS_OP_XENT_GRAD || is_statistic(at(c, v)))
             fn(w, v);
     }
-    for (uint32_t i = c->place_start[w->stage]; i < c->place_start[w->stage + 1]; i++) {
-        const gs_output *const o = gs_ir_output(c->ir, c->by_place[i]);
+    for (uint32_t i = c->when.place_start[w->stage]; i < c->when.place_start[w->stage + 1]; i++) {
+        const gs_output *const o = gs_ir_output(c->ir, c->when.by_place[i]);
         if (o->kind != GS_OUTPUT_LOGITS && o->kind != GS_OUTPUT_STORE)
             fn(w, o->node);
     }
@@ -170,9 +170,9 @@ static uint64_t load_cost(const gs_network *w, uint32_t v)
 
     if (n->op == GS_OP_INPUT)
         return gs_compile__row_cost(c, v);
-    if (!rows || c->level[v] >= w->stage || (!c->stored[v] && c->may_not_store[v]))
+    if (!rows || c->when.level[v] >= w->stage || (!c->keep.stored[v] && c->keep.may_not_store[v]))
         return GS_COST_INF;
-    return gs_compile__row_cost(c, v) * (c->stored[v] ? 1 : 2) + wear_cost(c, v);
+    return gs_compile__row_cost(c, v) * (c->keep.stored[v] ? 1 : 2) + wear_cost(c, v);
 }
 
 static void add_value(gs_network *w, uint32_t v)
@@ -181,17 +181,17 @@ static void add_value(gs_network *w, uint32_t v)
     const gs_node *n = at(c, v);
     const bool here_only = is_sum(n) || n->op == GS_OP_XENT_GRAD;
 
-    if (is_free(c, v, w->stage) || (is_sum(n) && c->level[v] == w->stage))
+    if (is_free(c, v, w->stage) || (is_sum(n) && c->when.level[v] == w->stage))
         return;
     const uint64_t load = load_cost(w, v);
     const bool far = load < GS_COST_INF && w->top > GS_NETWORK_VALUES;
     const uint64_t compute =
-        n->op == GS_OP_INPUT || far || (here_only && c->level[v] != w->stage) ? GS_COST_INF : compute_cost(c, n);
-    gs_compile__flow_arc(c->flow, w->source, in_of(w, v), compute);
-    gs_compile__flow_arc(c->flow, in_of(w, v), out_of(w, v), load);
+        n->op == GS_OP_INPUT || far || (here_only && c->when.level[v] != w->stage) ? GS_COST_INF : compute_cost(c, n);
+    gs_compile__flow_arc(c->search.flow, w->source, in_of(w, v), compute);
+    gs_compile__flow_arc(c->search.flow, in_of(w, v), out_of(w, v), load);
     for (uint32_t k = 0; compute < GS_COST_INF && k < gs_node_inputs(n); k++) {
         visit(w, n->in[k]);
-        gs_compile__flow_arc(c->flow, out_of(w, n->in[k]), in_of(w, v), GS_COST_INF);
+        gs_compile__flow_arc(c->search.flow, out_of(w, n->in[k]), in_of(w, v), GS_COST_INF);
     }
 }
 
@@ -199,25 +199,25 @@ static bool is_loaded(const gs_network *w, uint32_t v)
 {
     const gs_node *n = at(w->c, v);
     if (!w->simple)
-        return gs_compile__flow_source_side(w->c->flow, in_of(w, v));
-    return !(is_sum(n) && w->c->level[v] == w->stage) && load_cost(w, v) < GS_COST_INF;
+        return gs_compile__flow_source_side(w->c->search.flow, in_of(w, v));
+    return !(is_sum(n) && w->c->when.level[v] == w->stage) && load_cost(w, v) < GS_COST_INF;
 }
 
 static void settle(gs_network *w, uint32_t v)
 {
     gs_cut *c = w->c;
-    if (c->seen[v] != GS_CUT_UNUSED || is_free(c, v, w->stage))
+    if (c->search.seen[v] != GS_CUT_UNUSED || is_free(c, v, w->stage))
         return;
-    c->seen[v] = is_loaded(w, v) ? GS_CUT_LOADED : GS_CUT_COMPUTED;
-    c->stack[w->top++] = v;
-    if (w->simple && !(is_sum(at(c, v)) && c->level[v] == w->stage))
-        c->cost += c->seen[v] == GS_CUT_LOADED ? load_cost(w, v) : compute_cost(c, at(c, v));
+    c->search.seen[v] = is_loaded(w, v) ? GS_CUT_LOADED : GS_CUT_COMPUTED;
+    c->search.stack[w->top++] = v;
+    if (w->simple && !(is_sum(at(c, v)) && c->when.level[v] == w->stage))
+        c->cost += c->search.seen[v] == GS_CUT_LOADED ? load_cost(w, v) : compute_cost(c, at(c, v));
 }
 
 static void clear_seen(gs_network *w)
 {
     for (uint32_t i = 0; i < w->top; i++)
-        w->c->seen[w->c->stack[i]] = 0;
+        w->c->search.seen[w->c->search.stack[i]] = 0;
     w->top = 0;
 }
 
@@ -226,20 +226,20 @@ static void keep_values(const gs_network *w)
 {
     gs_cut *const c = w->c;
 
-    c->value_start[w->stage] = c->value_end[w->stage] = c->values;
-    if (c->values + w->top > c->value_room) {
-        const uint32_t room = GS_MAX(2 * c->value_room, c->values + w->top);
-        uint32_t *const more = gs_realloc(c->value, room * sizeof(*more));
+    c->out.start[w->stage] = c->out.end[w->stage] = c->out.count;
+    if (c->out.count + w->top > c->out.room) {
+        const uint32_t room = GS_MAX(2 * c->out.room, c->out.count + w->top);
+        uint32_t *const more = gs_realloc(c->out.value, room * sizeof(*more));
         if (more == NULL) {
             c->failed = GS_ENOMEM;
             return;
         }
-        c->value = more;
-        c->value_room = room;
+        c->out.value = more;
+        c->out.room = room;
     }
     for (uint32_t i = 0; i < w->top; i++)
-        c->value[c->values++] = 4 * c->stack[i] + c->seen[c->stack[i]];
-    c->value_end[w->stage] = c->values;
+        c->out.value[c->out.count++] = 4 * c->search.stack[i] + c->search.seen[c->search.stack[i]];
+    c->out.end[w->stage] = c->out.count;
 }
 
 /* Decides stage t; adds its cost to c->cost and marks what it wants stored. */
@@ -247,21 +247,21 @@ static void cut_stage(gs_cut *c, uint32_t t)
 {
     gs_network w = {.c = c, .stage = t};
 
-    gs_compile__flow_reset(c->flow);
-    w.source = gs_compile__flow_vertex(c->flow);
-    w.sink = gs_compile__flow_vertex(c->flow);
+    gs_compile__flow_reset(c->search.flow);
+    w.source = gs_compile__flow_vertex(c->search.flow);
+    w.sink = gs_compile__flow_vertex(c->search.flow);
     for_each_goal(&w, need);
     for (uint32_t i = 0; i < w.top; i++)
-        add_value(&w, c->stack[i]);
+        add_value(&w, c->search.stack[i]);
     w.simple = w.top > GS_NETWORK_MOST;
     if (!w.simple)
-        c->cost += gs_compile__flow_run(c->flow, w.source, w.sink);
+        c->cost += gs_compile__flow_run(c->search.flow, w.source, w.sink);
     clear_seen(&w);
     for_each_goal(&w, settle);
     for (uint32_t i = 0; i < w.top; i++) {
-        const gs_node *n = at(c, c->stack[i]);
-        if (c->seen[c->stack[i]] == GS_CUT_LOADED)
-            c->stored[c->stack[i]] = n->op != GS_OP_INPUT;
+        const gs_node *n = at(c, c->search.stack[i]);
+        if (c->search.seen[c->search.stack[i]] == GS_CUT_LOADED)
+            c->keep.stored[c->search.stack[i]] = n->op != GS_OP_INPUT;
         else if (!is_sum(n))
             for (uint32_t k = 0; k < gs_node_inputs(n); k++)
                 settle(&w, n->in[k]);
@@ -273,9 +273,9 @@ static void cut_stage(gs_cut *c, uint32_t t)
 static uint64_t evaluate(gs_cut *c)
 {
     c->cost = 0;
-    c->values = 0;
-    memcpy(c->stored, c->must_store, c->nodes * sizeof(*c->stored));
-    gs_compile__sort_by_stage(c, c->place, gs_ir_outputs(c->ir), c->by_place, c->place_start);
+    c->out.count = 0;
+    memcpy(c->keep.stored, c->keep.must_store, c->nodes * sizeof(*c->keep.stored));
+    gs_compile__sort_by_stage(c, c->when.place, gs_ir_outputs(c->ir), c->when.by_place, c->when.place_start);
     for (uint32_t t = c->stages; t > 0; t--)
         cut_stage(c, t);
     return c->cost;
@@ -305,15 +305,15 @@ static bool try_forbidding(gs_cut *c, gs_search *s)
     bool better = false;
     evaluate(c);
     for (uint32_t v = 0; v < c->nodes; v++)
-        c->candidate[v] = c->stored[v] && !c->must_store[v];
+        c->search.candidate[v] = c->keep.stored[v] && !c->keep.must_store[v];
     for (uint32_t v = 0; v < c->nodes && s->left > 0; v++) {
-        if (!c->candidate[v])
+        if (!c->search.candidate[v])
             continue;
-        c->may_not_store[v] = true;
+        c->keep.may_not_store[v] = true;
         if (improves(c, s))
             better = true;
         else
-            c->may_not_store[v] = false;
+            c->keep.may_not_store[v] = false;
     }
     return better;
 }
@@ -323,19 +323,19 @@ static bool try_later_gradients(gs_cut *c, gs_search *s)
     bool better = false;
     for (uint32_t o = 0; o < gs_ir_outputs(c->ir); o++) {
         const gs_output *out = gs_ir_output(c->ir, o);
-        const uint32_t first = c->level[out->node];
+        const uint32_t first = c->when.level[out->node];
         const uint32_t last = GS_MIN(c->stages, first + 3);
-        uint32_t choice = c->place[o];
+        uint32_t choice = c->when.place[o];
         if (out->kind != GS_OUTPUT_GRAD || gs_node_inputs(at(c, out->node)) < 2)
             continue; /* a sum of rows belongs where the rows are */
         for (uint32_t t = first; t <= last; t++) {
-            c->place[o] = t;
+            c->when.place[o] = t;
             if (t != choice && improves(c, s)) {
                 choice = t;
                 better = true;
             }
         }
-        c->place[o] = choice;
+        c->when.place[o] = choice;
     }
     return better;
 }
@@ -353,6 +353,53 @@ static void search_sets(gs_cut *c)
     evaluate(c);
 }
 
+static bool take_stages(gs_cut_stages *s, uint32_t nodes, size_t stages, size_t outputs)
+{
+    s->level = gs_calloc(nodes, sizeof(*s->level));
+    s->by_level = gs_calloc(nodes, sizeof(*s->by_level));
+    s->level_start = gs_calloc(stages + 2, sizeof(*s->level_start));
+    s->place = gs_calloc(outputs + 1, sizeof(*s->place));
+    s->by_place = gs_calloc(outputs + 1, sizeof(*s->by_place));
+    s->place_start = gs_calloc(stages + 2, sizeof(*s->place_start));
+    return s->level != NULL && s->by_level != NULL && s->level_start != NULL && s->place != NULL &&
+           s->by_place != NULL && s->place_start != NULL;
+}
+
+static bool take_sums(gs_cut_sums *s, uint32_t nodes, size_t stages)
+{
+    s->operand = gs_calloc(nodes, sizeof(*s->operand));
+    s->scale = gs_calloc(nodes, sizeof(*s->scale));
+    s->partner = gs_calloc(nodes, sizeof(*s->partner));
+    s->direction = gs_calloc(stages, sizeof(*s->direction));
+    s->count = gs_calloc(stages, sizeof(*s->count));
+    s->attend = gs_calloc(nodes, sizeof(*s->attend));
+    s->lse = gs_calloc(nodes, sizeof(*s->lse));
+    return s->operand != NULL && s->scale != NULL && s->partner != NULL && s->direction != NULL && s->count != NULL &&
+           s->attend != NULL && s->lse != NULL;
+}
+
+static bool take_kept(gs_cut_kept *k, uint32_t nodes)
+{
+    k->must_store = gs_calloc(nodes, sizeof(*k->must_store));
+    k->full = gs_calloc(nodes, sizeof(*k->full));
+    k->may_not_store = gs_calloc(nodes, sizeof(*k->may_not_store));
+    k->stored = gs_calloc(nodes, sizeof(*k->stored));
+    return k->must_store != NULL && k->full != NULL && k->may_not_store != NULL && k->stored != NULL;
+}
+
+static bool take_search(gs_cut_search *s, uint32_t nodes, uint32_t outputs)
+{
+    s->candidate = gs_calloc(nodes, sizeof(*s->candidate));
+    s->marks.bits = gs_calloc(nodes, sizeof(*s->marks.bits));
+    s->marks.node = gs_calloc(nodes, sizeof(*s->marks.node));
+    s->flow = gs_compile__flow_new(2 * nodes + 2, 6 * nodes + outputs + 8);
+    s->seen = gs_calloc(nodes, sizeof(*s->seen));
+    s->vertex = gs_calloc(nodes, sizeof(*s->vertex));
+    s->stack = gs_calloc(4 * (size_t)nodes + 4, sizeof(*s->stack)); /* find_levels() may meet a node once an input */
+    return s->candidate != NULL && s->marks.bits != NULL && s->marks.node != NULL && s->flow != NULL &&
+           s->seen != NULL && s->vertex != NULL && s->stack != NULL;
+}
+
 static gs_cut *cut_new(const gs_ir *ir)
 {
     const uint32_t n = gs_ir_count(ir), stages = n + 2;
@@ -361,42 +408,14 @@ static gs_cut *cut_new(const gs_ir *ir)
         return NULL;
     c->ir = ir;
     c->nodes = n;
-    c->level = gs_calloc(n, sizeof(*c->level));
-    c->by_level = gs_calloc(n, sizeof(*c->by_level));
-    c->level_start = gs_calloc((size_t)stages + 2, sizeof(*c->level_start));
-    c->operand = gs_calloc(n, sizeof(*c->operand));
-    c->scale = gs_calloc(n, sizeof(*c->scale));
-    c->partner = gs_calloc(n, sizeof(*c->partner));
-    c->marks.bits = gs_calloc(n, sizeof(*c->marks.bits));
-    c->marks.node = gs_calloc(n, sizeof(*c->marks.node));
-    c->attend = gs_calloc(n, sizeof(*c->attend));
-    c->lse = gs_calloc(n, sizeof(*c->lse));
-    c->seen = gs_calloc(n, sizeof(*c->seen));
-    c->vertex = gs_calloc(n, sizeof(*c->vertex));
-    c->value_start = gs_calloc(stages, sizeof(*c->value_start));
-    c->value_end = gs_calloc(stages, sizeof(*c->value_end));
-    c->by_place = gs_calloc((size_t)gs_ir_outputs(ir) + 1, sizeof(*c->by_place));
-    c->place_start = gs_calloc((size_t)stages + 2, sizeof(*c->place_start));
-    c->direction = gs_calloc(stages, sizeof(*c->direction));
-    c->sums = gs_calloc(stages, sizeof(*c->sums));
-    c->place = gs_calloc((size_t)gs_ir_outputs(ir) + 1, sizeof(*c->place));
-    c->must_store = gs_calloc(n, sizeof(*c->must_store));
-    c->full = gs_calloc(n, sizeof(*c->full));
-    c->may_not_store = gs_calloc(n, sizeof(*c->may_not_store));
-    c->stored = gs_calloc(n, sizeof(*c->stored));
-    c->candidate = gs_calloc(n, sizeof(*c->candidate));
-    c->stack = gs_calloc(4 * (size_t)n + 4, sizeof(*c->stack)); /* find_levels() may meet a node once an input */
-    c->flow = gs_compile__flow_new(2 * n + 2, 6 * n + gs_ir_outputs(ir) + 8);
-    if (c->level == NULL || c->by_level == NULL || c->level_start == NULL || c->operand == NULL || c->scale == NULL ||
-        c->partner == NULL || c->marks.bits == NULL || c->marks.node == NULL || c->attend == NULL || c->lse == NULL ||
-        c->seen == NULL || c->vertex == NULL || c->value_start == NULL || c->value_end == NULL ||
-        c->by_place == NULL || c->place_start == NULL || c->direction == NULL || c->sums == NULL || c->place == NULL ||
-        c->must_store == NULL || c->full == NULL || c->may_not_store == NULL || c->stored == NULL ||
-        c->candidate == NULL || c->stack == NULL || c->flow == NULL) {
-        gs_compile__cut_free(c);
-        return NULL;
-    }
-    return c;
+    c->out.start = gs_calloc(stages, sizeof(*c->out.start));
+    c->out.end = gs_calloc(stages, sizeof(*c->out.end));
+    const bool listed = c->out.start != NULL && c->out.end != NULL;
+    if (take_stages(&c->when, n, stages, gs_ir_outputs(ir)) && take_sums(&c->sum, n, stages) &&
+        take_kept(&c->keep, n) && take_search(&c->search, n, gs_ir_outputs(ir)) && listed)
+        return c;
+    gs_compile__cut_free(c);
+    return NULL;
 }
 
 static int by_value(const void *a, const void *b)
@@ -408,8 +427,8 @@ static int by_value(const void *a, const void *b)
 static void sort_values(gs_cut *c)
 {
     for (uint32_t t = 1; t <= c->stages; t++)
-        if (c->value_end[t] - c->value_start[t] > 1)
-            qsort(c->value + c->value_start[t], c->value_end[t] - c->value_start[t], sizeof(*c->value), by_value);
+        if (c->out.end[t] - c->out.start[t] > 1)
+            qsort(c->out.value + c->out.start[t], c->out.end[t] - c->out.start[t], sizeof(*c->out.value), by_value);
 }
 
 static gs_status cut(gs_cut **out, const gs_ir *ir, const gs_compile_options *options, bool search_more, bool scales)
@@ -425,9 +444,9 @@ static gs_status cut(gs_cut **out, const gs_ir *ir, const gs_compile_options *op
     c->flop_cost = GS_COST_BYTE / (options->recompute ? GS_FLOPS_PER_BYTE_WAITING : GS_FLOPS_PER_BYTE);
     for (uint32_t o = 0; o < gs_ir_outputs(ir); o++)
         if (gs_ir_output(ir, o)->kind == GS_OUTPUT_STORE)
-            c->must_store[gs_ir_output(ir, o)->node] = c->full[gs_ir_output(ir, o)->node] = true;
+            c->keep.must_store[gs_ir_output(ir, o)->node] = c->keep.full[gs_ir_output(ir, o)->node] = true;
     if (options->store_logits)
-        c->must_store[gs_ir_root(ir)] = c->full[gs_ir_root(ir)] = true;
+        c->keep.must_store[gs_ir_root(ir)] = c->keep.full[gs_ir_root(ir)] = true;
     gs_compile__find_levels(c);
     if (search_more)
         search_sets(c);

@@ -195,7 +195,7 @@ static gs_status emit_leaves(gs_emitter *e)
             st = emit_param(e, v);
     }
     for (uint32_t v = 0; v < e->c->nodes && st == GS_OK; v++)
-        if (e->c->stored[v])
+        if (e->c->keep.stored[v])
             st = emit_stored(e, v);
         else if (gs_op_classof(at(e, v)->op) == GS_CLASS_STATISTIC)
             st = emit_statistic_param(e, v);
@@ -260,7 +260,7 @@ static void emit_instr(gs_emitter *e, gs_stage *s, uint32_t v, uint32_t t)
         i.b = operand(e, n->in[1 - first]);
     if (inputs > 2)
         i.c = operand(e, n->in[2]);
-    const bool stored = e->c->stored[v] && e->c->level[v] == t, rounded = stored && is_rounded(e, v);
+    const bool stored = e->c->keep.stored[v] && e->c->when.level[v] == t, rounded = stored && is_rounded(e, v);
     if (n->op != GS_OP_XENT)
         i.dst = e->reg[v] = gs_compile__add_reg(s, GS_REG_TEMP, n, stored && !rounded ? e->array[v] : GS_NONE);
     s->instr[s->instrs++] = i;
@@ -283,8 +283,8 @@ static void store_sum(gs_emitter *e, gs_stage *s, uint32_t v)
 /* Gradients may be placed in a later stage than their level, so they go by output. */
 static void emit_gradients(gs_emitter *e, gs_stage *s, uint32_t t)
 {
-    for (uint32_t k = e->c->place_start[t]; k < e->c->place_start[t + 1]; k++) {
-        const gs_output *out = gs_ir_output(e->c->ir, e->c->by_place[k]);
+    for (uint32_t k = e->c->when.place_start[t]; k < e->c->when.place_start[t + 1]; k++) {
+        const gs_output *out = gs_ir_output(e->c->ir, e->c->when.by_place[k]);
         const gs_node *n = at(e, out->node);
         gs_instr i = {.op = n->op, .dst = GS_NONE};
         if (out->kind != GS_OUTPUT_GRAD || n->op == GS_OP_LSTM_WEIGHT ||
@@ -336,13 +336,13 @@ static void emit_statistic(const gs_emitter *e, gs_stage *s, uint32_t v)
 
 static void emit_values(gs_emitter *e, gs_stage *s, uint32_t t)
 {
-    for (uint32_t i = e->c->value_start[t]; i < e->c->value_end[t]; i++) {
-        const uint32_t v = gs_cut_node(e->c->value[i]);
+    for (uint32_t i = e->c->out.start[t]; i < e->c->out.end[t]; i++) {
+        const uint32_t v = gs_cut_node(e->c->out.value[i]);
         const gs_node *n = at(e, v);
-        const gs_cut_state state = gs_cut_state_of(e->c->value[i]);
+        const gs_cut_state state = gs_cut_state_of(e->c->out.value[i]);
         if (state == GS_CUT_LOADED)
             emit_load(e, s, v);
-        else if (state == GS_CUT_COMPUTED && gs_compile__is_sum(n) && e->c->stored[v] && n->op != GS_OP_LSTM_BACK)
+        else if (state == GS_CUT_COMPUTED && gs_compile__is_sum(n) && e->c->keep.stored[v] && n->op != GS_OP_LSTM_BACK)
             store_sum(e, s, v);
         else if (state == GS_CUT_COMPUTED && gs_op_classof(n->op) == GS_CLASS_STATISTIC)
             emit_statistic(e, s, v);
@@ -370,17 +370,17 @@ static void fit_stage(gs_stage *s)
 /* Notes what stage t computes and loads, or forgets it. */
 static void enter_stage(gs_emitter *e, uint32_t t, bool enter)
 {
-    for (uint32_t i = e->c->value_start[t]; i < e->c->value_end[t]; i++) {
-        const uint32_t v = gs_cut_node(e->c->value[i]);
-        e->state[v] = enter ? (uint8_t)gs_cut_state_of(e->c->value[i]) : GS_CUT_UNUSED;
+    for (uint32_t i = e->c->out.start[t]; i < e->c->out.end[t]; i++) {
+        const uint32_t v = gs_cut_node(e->c->out.value[i]);
+        e->state[v] = enter ? (uint8_t)gs_cut_state_of(e->c->out.value[i]) : GS_CUT_UNUSED;
         e->reg[v] = GS_NONE;
     }
 }
 
 static gs_status emit_stage(gs_emitter *e, uint32_t t, uint32_t number)
 {
-    const size_t values = e->c->value_end[t] - e->c->value_start[t];
-    const size_t outputs = e->c->place_start[t + 1] - e->c->place_start[t];
+    const size_t values = e->c->out.end[t] - e->c->out.start[t];
+    const size_t outputs = e->c->when.place_start[t + 1] - e->c->when.place_start[t];
     void *stages = e->p->stage;
     gs_stage *s;
     gs_status st = grow(&stages, e->p->stages, sizeof(gs_stage));
@@ -406,8 +406,8 @@ static gs_status emit_stage(gs_emitter *e, uint32_t t, uint32_t number)
 
 static bool stage_is_empty(const gs_cut *c, uint32_t t)
 {
-    for (uint32_t i = c->value_start[t]; i < c->value_end[t]; i++)
-        if (gs_cut_state_of(c->value[i]) == GS_CUT_COMPUTED)
+    for (uint32_t i = c->out.start[t]; i < c->out.end[t]; i++)
+        if (gs_cut_state_of(c->out.value[i]) == GS_CUT_COMPUTED)
             return false;
     return true;
 }

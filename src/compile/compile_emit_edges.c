@@ -24,8 +24,8 @@ static const gs_node *at(const gs_emitter *e, uint32_t i)
 /* A sum of its own in stage t: not an LSE_IN that its ATTEND gives. */
 static bool in_stage(const gs_emitter *e, uint32_t v, uint32_t t)
 {
-    return gs_compile__is_sum(at(e, v)) && e->state[v] == GS_CUT_COMPUTED && e->c->level[v] == t &&
-           e->c->partner[v] == GS_IR_NONE;
+    return gs_compile__is_sum(at(e, v)) && e->state[v] == GS_CUT_COMPUTED && e->c->when.level[v] == t &&
+           e->c->sum.partner[v] == GS_IR_NONE;
 }
 
 static uint32_t add_edge_reg(gs_stage *s, gs_edge_reg_kind kind, uint32_t width, uint32_t array)
@@ -128,9 +128,9 @@ static gs_sum_kind kind_of(const gs_emitter *e, uint32_t v)
 static uint32_t emit_lse(gs_emitter *e, gs_stage *s, uint32_t v)
 {
     const uint32_t r = gs_compile__add_reg(s, GS_REG_SUM, at(e, at(e, v)->in[0]), GS_NONE);
-    for (uint32_t i = 0; i < e->c->lses; i++)
-        if (e->c->partner[e->c->lse[i]] == v)
-            e->reg[e->c->lse[i]] = r;
+    for (uint32_t i = 0; i < e->c->sum.lses; i++)
+        if (e->c->sum.partner[e->c->sum.lse[i]] == v)
+            e->reg[e->c->sum.lse[i]] = r;
     return r;
 }
 
@@ -151,7 +151,7 @@ static void emit_back(gs_emitter *e, gs_stage *s, uint32_t v)
 
 static void emit_row_sum(gs_emitter *e, gs_stage *s, uint32_t v)
 {
-    const uint32_t row = e->c->operand[v], scale = e->c->scale[v];
+    const uint32_t row = e->c->sum.operand[v], scale = e->c->sum.scale[v];
     const gs_row_sum rows = {.array = e->array[row],
                              .scale = scale != GS_IR_NONE ? e->array[scale] : GS_NONE,
                              .types = at(e, v)->op == GS_OP_SPLIT_IN   ? GS_TYPES_OF_SUM
@@ -172,7 +172,7 @@ static void emit_sum(gs_emitter *e, gs_stage *s, uint32_t v)
     }
     m.reg = gs_compile__add_reg(s, GS_REG_SUM, n, GS_NONE);
     e->reg[v] = m.reg;
-    if (e->c->operand[v] != GS_IR_NONE) {
+    if (e->c->sum.operand[v] != GS_IR_NONE) {
         emit_row_sum(e, s, v);
         return;
     }
@@ -199,10 +199,10 @@ gs_status gs_compile__emit_edges(gs_emitter *e, gs_stage *s, uint32_t t)
     const gs_cut *c = e->c;
     bool program = false;
 
-    s->direction = c->direction[t];
-    for (uint32_t i = c->level_start[t]; i < c->level_start[t + 1]; i++)
-        if (in_stage(e, c->by_level[i], t) && c->operand[c->by_level[i]] == GS_IR_NONE) {
-            gs_compile__cone(c->ir, c->by_level[i], &e->marks);
+    s->direction = c->sum.direction[t];
+    for (uint32_t i = c->when.level_start[t]; i < c->when.level_start[t + 1]; i++)
+        if (in_stage(e, c->when.by_level[i], t) && c->sum.operand[c->when.by_level[i]] == GS_IR_NONE) {
+            gs_compile__cone(c->ir, c->when.by_level[i], &e->marks);
             program = true;
         }
     const size_t regs = GS_STAGE_SUMS * GS_ROW_SUM_REGS + 2 * (size_t)e->marks.count;
@@ -212,9 +212,9 @@ gs_status gs_compile__emit_edges(gs_emitter *e, gs_stage *s, uint32_t t)
         return gs_fail(GS_ENOMEM, "no memory for the compiled program");
     if (program)
         emit_program(e, s);
-    for (uint32_t i = c->level_start[t]; i < c->level_start[t + 1]; i++)
-        if (in_stage(e, c->by_level[i], t))
-            emit_sum(e, s, c->by_level[i]);
+    for (uint32_t i = c->when.level_start[t]; i < c->when.level_start[t + 1]; i++)
+        if (in_stage(e, c->when.by_level[i], t))
+            emit_sum(e, s, c->when.by_level[i]);
     gs_compile__unmark(&e->marks);
     return GS_OK;
 }

@@ -83,47 +83,70 @@ uint32_t gs_compile__partner(const gs_ir *ir, uint32_t i, const uint32_t *attend
 typedef enum gs_cut_state { GS_CUT_UNUSED, GS_CUT_COMPUTED, GS_CUT_LOADED } gs_cut_state;
 
 /* Stages are numbered from 1; leaves are there from stage 0 on. */
-typedef struct gs_cut {
-    const gs_ir *ir;
-    uint32_t nodes, stages;
+typedef struct gs_cut_stages {
     uint32_t *level;      /* [nodes] first stage that can compute the node */
+    uint32_t *by_level, *level_start; /* nodes of level t: by_level[level_start[t]], ... [level_start[t + 1]) */
+    uint32_t *place;      /* [outputs] stage of each output */
+    uint32_t *by_place, *place_start; /* outputs of stage t, as nodes of a level are listed */
+} gs_cut_stages;
+
+/* The sums over edges, and what they read. */
+typedef struct gs_cut_sums {
     uint32_t *operand;    /* [nodes] of a sum of rows: the vertex value, else GS_IR_NONE */
     uint32_t *scale;      /* [nodes] of a sum of rows: what they are multiplied by, or GS_IR_NONE */
     uint32_t *partner;    /* [nodes] of an LSE_IN: gs_compile__partner() */
     uint32_t *direction;  /* [stages + 1] of the stage's sums */
-    uint32_t *sums;       /* [stages + 1] */
-    uint32_t *place;      /* [outputs] stage of each output */
-    uint32_t *by_place, *place_start; /* outputs of stage t, as nodes of a level are listed below */
+    uint32_t *count;      /* [stages + 1] */
     uint32_t *attend, *lse; /* [attends], [lses] nodes of these operators */
     uint32_t attends, lses;
+} gs_cut_sums;
+
+/* Which values become arrays: [nodes] each. */
+typedef struct gs_cut_kept {
+    bool *must_store;     /* read by edge passes later, or logits to keep */
+    bool *full;           /* stored as float32: for edge passes, for other passes, or as logits */
+    bool *may_not_store;  /* the search ruled it out */
+    bool *stored;         /* result: becomes an array */
+} gs_cut_kept;
+
+/* Result: what each stage computes or loads, in the order of the graph. Stages know a few of all nodes each. */
+typedef struct gs_cut_values {
+    uint32_t *value;      /* [count] node * 4 + gs_cut_state */
+    uint32_t count, room;
+    uint32_t *start, *end; /* [stages + 1] of stage t: value[start[t]], ... [end[t]) */
+} gs_cut_values;
+
+/* Scratch of the search. */
+typedef struct gs_cut_search {
+    bool *candidate;      /* [nodes] */
+    gs_marks marks;
+    struct gs_flow *flow;
+    uint8_t *seen;        /* [nodes], all 0 */
+    uint32_t *vertex;     /* [nodes] of the network being made */
+    uint32_t *stack;      /* [4 * nodes] */
+} gs_cut_search;
+
+typedef struct gs_cut {
+    const gs_ir *ir;
+    uint32_t nodes, stages;
+    gs_cut_stages when;
+    gs_cut_sums sum;
+    gs_cut_kept keep;
+    gs_cut_values out;
+    gs_cut_search search;
     bool no_fuse;
     bool scales, may_scale; /* rows may be multiplied as they are read; result: some could be */
     gs_dtype rest;        /* gs_compile_options ... */
     uint32_t rest_width;
     uint64_t flop_cost;   /* of an operation done once more; a byte costs GS_COST_BYTE */
-    bool *must_store;     /* [nodes] read by edge passes later, or logits to keep */
-    bool *full;           /* [nodes] stored as float32: for edge passes, for other passes, or as logits */
-    bool *may_not_store;  /* [nodes] the search ruled it out */
-    bool *stored;         /* [nodes] result: becomes an array */
-    bool *candidate;      /* scratch [nodes] */
-    gs_marks marks;       /* scratch */
-    uint32_t *by_level, *level_start; /* nodes of level t: by_level[level_start[t]], ... [level_start[t + 1]) */
-    /* result: what each stage computes or loads, in the order of the graph. Stages know a few of all nodes each. */
-    uint32_t *value;      /* [values] node * 4 + gs_cut_state */
-    uint32_t values, value_room;
-    uint32_t *value_start, *value_end; /* [stages + 1] of stage t: value[value_start[t]], ... */
     uint64_t cost;        /* result */
     gs_status failed;     /* memory was short */
-    struct gs_flow *flow; /* scratch */
-    uint8_t *seen;        /* scratch [nodes], all 0 */
-    uint32_t *vertex;     /* scratch [nodes] of the network being made */
-    uint32_t *stack;      /* scratch [4 * nodes] */
 } gs_cut;
 
 static inline uint32_t gs_cut_node(uint32_t value) { return value / 4; }
 static inline gs_cut_state gs_cut_state_of(uint32_t value) { return (gs_cut_state)(value % 4); }
 
-/* compile_levels.c: fills `level` and what goes with it, and lists nodes by level. */
+/* compile_levels.c: fills `when`. */
 void gs_compile__find_levels(gs_cut *c);
 /* Lists items 0, 1, ... of each stage, in their order: those of t are list[start[t]], ... [start[t + 1]). */
 void gs_compile__sort_by_stage(const gs_cut *c, const uint32_t *stage, uint32_t items, uint32_t *list,

@@ -13,33 +13,33 @@ static bool is_statistic(const gs_node *n) { return gs_op_classof(n->op) == GS_C
 static uint32_t place_sum(gs_cut *c, uint32_t first, uint32_t direction, bool alone)
 {
     uint32_t s = first;
-    while (c->sums[s] == GS_STAGE_SUMS || (c->sums[s] > 0 && (alone || c->direction[s] != direction)))
+    while (c->sum.count[s] == GS_STAGE_SUMS || (c->sum.count[s] > 0 && (alone || c->sum.direction[s] != direction)))
         s++; /* ends: there are more stages than sums */
-    c->sums[s] = alone ? GS_STAGE_SUMS : c->sums[s] + 1;
-    c->direction[s] = direction;
+    c->sum.count[s] = alone ? GS_STAGE_SUMS : c->sum.count[s] + 1;
+    c->sum.direction[s] = direction;
     return s;
 }
 
 static void store_operand(gs_cut *c, uint32_t v)
 {
-    c->must_store[v] |= at(c, v)->op != GS_OP_INPUT;
-    c->full[v] = true;
+    c->keep.must_store[v] |= at(c, v)->op != GS_OP_INPUT;
+    c->keep.full[v] = true;
 }
 
 /* What the edge pass of sum `i` reads must be arrays of earlier stages. */
 static void store_operands(gs_cut *c, uint32_t i)
 {
-    if (c->operand[i] != GS_IR_NONE) {
-        store_operand(c, c->operand[i]);
-        if (c->scale[i] != GS_IR_NONE)
-            store_operand(c, c->scale[i]);
+    if (c->sum.operand[i] != GS_IR_NONE) {
+        store_operand(c, c->sum.operand[i]);
+        if (c->sum.scale[i] != GS_IR_NONE)
+            store_operand(c, c->sum.scale[i]);
         return;
     }
-    gs_compile__cone(c->ir, i, &c->marks);
-    for (uint32_t k = 0; k < c->marks.count; k++)
-        if ((c->marks.bits[c->marks.node[k]] & ~(uint8_t)GS_CONE_EDGE) != 0)
-            store_operand(c, c->marks.node[k]);
-    gs_compile__unmark(&c->marks);
+    gs_compile__cone(c->ir, i, &c->search.marks);
+    for (uint32_t k = 0; k < c->search.marks.count; k++)
+        if ((c->search.marks.bits[c->search.marks.node[k]] & ~(uint8_t)GS_CONE_EDGE) != 0)
+            store_operand(c, c->search.marks.node[k]);
+    gs_compile__unmark(&c->search.marks);
 }
 
 static bool is_sequence(const gs_node *n)
@@ -58,14 +58,14 @@ static bool is_late(const gs_node *n, const gs_node *in)
 static bool read_instead(gs_cut *c, uint32_t i)
 {
     gs_rows_read r;
-    if (c->operand[i] == GS_IR_NONE || !gs_compile__read_instead(&r, c->ir, at(c, i)))
+    if (c->sum.operand[i] == GS_IR_NONE || !gs_compile__read_instead(&r, c->ir, at(c, i)))
         return false;
     c->may_scale |= r.scale != GS_IR_NONE;
     if (r.scale != GS_IR_NONE && !c->scales)
         return false;
-    c->operand[i] = r.operand;
-    c->scale[i] = r.scale;
-    c->level[i] = 1 + GS_MAX(c->level[r.operand], r.scale != GS_IR_NONE ? c->level[r.scale] : 0);
+    c->sum.operand[i] = r.operand;
+    c->sum.scale[i] = r.scale;
+    c->when.level[i] = 1 + GS_MAX(c->when.level[r.operand], r.scale != GS_IR_NONE ? c->when.level[r.scale] : 0);
     return true;
 }
 
@@ -76,20 +76,22 @@ static void find_level(gs_cut *c, uint32_t i)
     const bool out =
         n->op == GS_OP_SUM_OUT || n->op == GS_OP_PICK_OUT || n->op == GS_OP_SPLIT_OUT || n->op == GS_OP_TYPE_OUTER;
 
-    c->level[i] = gs_op_classof(n->op) == GS_CLASS_LEAF || (n->type & GS_TYPE_S) != 0 ? 0 : 1;
-    if (c->partner[i] != GS_IR_NONE) {
-        c->level[i] = c->level[c->partner[i]];
+    c->when.level[i] = gs_op_classof(n->op) == GS_CLASS_LEAF || (n->type & GS_TYPE_S) != 0 ? 0 : 1;
+    if (c->sum.partner[i] != GS_IR_NONE) {
+        c->when.level[i] = c->when.level[c->sum.partner[i]];
         return;
     }
-    c->operand[i] = gs_compile__operand(c->ir, n);
+    c->sum.operand[i] = gs_compile__operand(c->ir, n);
     const bool instead = read_instead(c, i);
     for (uint32_t k = 0; k < gs_node_inputs(n) && !instead; k++)
-        c->level[i] = GS_MAX(c->level[i], c->level[n->in[k]] + (is_sum(n) || is_late(n, at(c, n->in[k]))));
+        c->when.level[i] =
+            GS_MAX(c->when.level[i], c->when.level[n->in[k]] + (is_sum(n) || is_late(n, at(c, n->in[k]))));
     if (!is_sum(n))
         return;
-    c->level[i] = place_sum(c, c->level[i], out, is_sequence(n) || (c->no_fuse && c->operand[i] == GS_IR_NONE));
-    c->must_store[i] |= n->op == GS_OP_LSTM_BACK;
-    c->full[i] |= n->op == GS_OP_LSTM_BACK;
+    const bool alone = is_sequence(n) || (c->no_fuse && c->sum.operand[i] == GS_IR_NONE);
+    c->when.level[i] = place_sum(c, c->when.level[i], out, alone);
+    c->keep.must_store[i] |= n->op == GS_OP_LSTM_BACK;
+    c->keep.full[i] |= n->op == GS_OP_LSTM_BACK;
     store_operands(c, i);
 }
 
@@ -97,22 +99,22 @@ static void find_level(gs_cut *c, uint32_t i)
  * From the last node to the first, so that all who use a value have their stages when it is looked at. */
 static void delay_sums(gs_cut *c)
 {
-    uint32_t *const first_use = c->stack; /* stage */
+    uint32_t *const first_use = c->search.stack; /* stage */
 
     memset(first_use, 0xff, c->nodes * sizeof(*first_use));
     for (uint32_t o = 0; o < gs_ir_outputs(c->ir); o++)
         first_use[gs_ir_output(c->ir, o)->node] = 0; /* where it is made */
     for (uint32_t i = c->nodes; i-- > 0;) {
         const gs_node *n = at(c, i);
-        const uint32_t now = c->level[i], then = c->operand[i] != GS_IR_NONE ? first_use[i] : now;
-        if (then != UINT32_MAX && then > now && c->sums[then] > 0 && c->sums[then] < GS_STAGE_SUMS &&
-            c->direction[then] == c->direction[now]) {
-            c->sums[now]--;
-            c->sums[then]++;
-            c->level[i] = then;
+        const uint32_t now = c->when.level[i], then = c->sum.operand[i] != GS_IR_NONE ? first_use[i] : now;
+        if (then != UINT32_MAX && then > now && c->sum.count[then] > 0 && c->sum.count[then] < GS_STAGE_SUMS &&
+            c->sum.direction[then] == c->sum.direction[now]) {
+            c->sum.count[now]--;
+            c->sum.count[then]++;
+            c->when.level[i] = then;
         }
         for (uint32_t k = 0; k < gs_node_inputs(n); k++) {
-            const uint32_t in = n->in[k], stage = c->level[i] - (is_sum(n) || is_late(n, at(c, in)) ? 1 : 0);
+            const uint32_t in = n->in[k], stage = c->when.level[i] - (is_sum(n) || is_late(n, at(c, in)) ? 1 : 0);
             first_use[in] = GS_MIN(first_use[in], stage);
         }
     }
@@ -136,19 +138,20 @@ void gs_compile__sort_by_stage(const gs_cut *c, const uint32_t *stage, uint32_t 
  * comes after that one. */
 void gs_compile__find_levels(gs_cut *c)
 {
-    uint32_t *const todo = c->stack;
-    bool *const done = c->candidate;
+    uint32_t *const todo = c->search.stack;
+    bool *const done = c->search.candidate;
 
     memset(done, 0, c->nodes * sizeof(*done));
     for (uint32_t i = 0; i < c->nodes; i++) {
-        c->operand[i] = c->scale[i] = c->partner[i] = GS_IR_NONE;
+        c->sum.operand[i] = c->sum.scale[i] = c->sum.partner[i] = GS_IR_NONE;
         if (at(c, i)->op == GS_OP_ATTEND)
-            c->attend[c->attends++] = i;
+            c->sum.attend[c->sum.attends++] = i;
         else if (at(c, i)->op == GS_OP_LSE_IN)
-            c->lse[c->lses++] = i;
+            c->sum.lse[c->sum.lses++] = i;
     }
-    for (uint32_t k = 0; k < c->lses; k++)
-        c->partner[c->lse[k]] = gs_compile__partner(c->ir, c->lse[k], c->attend, c->attends, &c->marks);
+    for (uint32_t k = 0; k < c->sum.lses; k++)
+        c->sum.partner[c->sum.lse[k]] =
+            gs_compile__partner(c->ir, c->sum.lse[k], c->sum.attend, c->sum.attends, &c->search.marks);
     for (uint32_t i = 0; i < c->nodes; i++) {
         uint32_t top = 0;
         todo[top++] = i;
@@ -158,19 +161,19 @@ void gs_compile__find_levels(gs_cut *c)
             for (uint32_t k = 0; !done[v] && k < gs_node_inputs(n); k++)
                 if (!done[n->in[k]])
                     todo[top++] = n->in[k];
-            if (!done[v] && c->partner[v] != GS_IR_NONE && !done[c->partner[v]])
-                todo[top++] = c->partner[v];
+            if (!done[v] && c->sum.partner[v] != GS_IR_NONE && !done[c->sum.partner[v]])
+                todo[top++] = c->sum.partner[v];
             if (top > before)
                 continue;
             if (!done[v])
                 find_level(c, v);
             done[v] = true;
-            c->stages = GS_MAX(c->stages, c->level[v]);
+            c->stages = GS_MAX(c->stages, c->when.level[v]);
             top--;
         }
     }
     delay_sums(c);
-    gs_compile__sort_by_stage(c, c->level, c->nodes, c->by_level, c->level_start);
+    gs_compile__sort_by_stage(c, c->when.level, c->nodes, c->when.by_level, c->when.level_start);
     for (uint32_t o = 0; o < gs_ir_outputs(c->ir); o++)
-        c->place[o] = c->level[gs_ir_output(c->ir, o)->node];
+        c->when.place[o] = c->when.level[gs_ir_output(c->ir, o)->node];
 }

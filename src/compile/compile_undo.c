@@ -38,27 +38,27 @@ static uint32_t rewrite(gs_ir *to, const gs_ir *from, uint32_t i, const uint32_t
 
 static void find_later(const gs_cut *c, uint32_t x, uint32_t y, bool *later)
 {
-    for (uint32_t t = c->level[x] + 1; t <= c->stages; t++)
-        for (uint32_t k = c->value_start[t]; k < c->value_end[t]; k++) {
-            const uint32_t i = gs_cut_node(c->value[k]);
+    for (uint32_t t = c->when.level[x] + 1; t <= c->stages; t++)
+        for (uint32_t k = c->out.start[t]; k < c->out.end[t]; k++) {
+            const uint32_t i = gs_cut_node(c->out.value[k]);
             later[i] |= i != y && !gs_compile__is_sum(gs_ir_node(c->ir, i)) &&
-                        gs_cut_state_of(c->value[k]) == GS_CUT_COMPUTED;
+                        gs_cut_state_of(c->out.value[k]) == GS_CUT_COMPUTED;
         }
 }
 
 /* Is the operand of sum `i` a quotient x / s whose x is stored beside it? */
 static bool can_undo(const gs_cut *c, uint32_t i)
 {
-    const gs_node *const y = c->operand[i] == GS_IR_NONE ? NULL : gs_ir_node(c->ir, c->operand[i]);
+    const gs_node *const y = c->sum.operand[i] == GS_IR_NONE ? NULL : gs_ir_node(c->ir, c->sum.operand[i]);
     return y != NULL && y->op == GS_OP_DIV && gs_ir_node(c->ir, y->in[1])->width == 1 && y->width != 1 &&
-           c->stored[y->in[0]] && !c->must_store[y->in[0]];
+           c->keep.stored[y->in[0]] && !c->keep.must_store[y->in[0]];
 }
 
 /* `ir` without the second array for the operand of sum `i`, as a new graph; *out stays
  * NULL where there is nothing to undo. */
 static gs_status undo(gs_ir **out, const gs_cut *c, uint32_t i)
 {
-    gs_undo u = {.y = c->operand[i], .s_new = GS_IR_NONE};
+    gs_undo u = {.y = c->sum.operand[i], .s_new = GS_IR_NONE};
     bool *later = NULL;
     gs_ir *ir = NULL;
     gs_status st = GS_OK;
@@ -104,7 +104,7 @@ static uint32_t rewrite_all(gs_ir *to, const gs_ir *from, uint32_t i, const uint
     for (uint32_t k = 0; k < gs_node_inputs(n) && !gs_compile__is_sum(n); k++) {
         const uint32_t x = n->in[k], y = u->y[x];
         const uint32_t s = y == GS_IR_NONE ? GS_IR_NONE : u->made[gs_ir_node(from, y)->in[1]];
-        if (s != GS_IR_NONE && i != y && u->last[i] > u->c->level[x])
+        if (s != GS_IR_NONE && i != y && u->last[i] > u->c->when.level[x])
             again[k] = gs_ir_binary(to, GS_OP_MUL, gs_ir_binary(to, GS_OP_DIV, in[k], s), s);
     }
     return u->made[i] = gs_ir_like(to, n, again);
@@ -120,11 +120,11 @@ static void find_all(gs_undo_all *u)
     }
     for (uint32_t i = 0; i < c->nodes; i++)
         if (can_undo(c, i))
-            u->y[gs_ir_node(c->ir, c->operand[i])->in[0]] = c->operand[i];
+            u->y[gs_ir_node(c->ir, c->sum.operand[i])->in[0]] = c->sum.operand[i];
     for (uint32_t t = 1; t <= c->stages; t++)
-        for (uint32_t k = c->value_start[t]; k < c->value_end[t]; k++)
-            if (gs_cut_state_of(c->value[k]) == GS_CUT_COMPUTED)
-                u->last[gs_cut_node(c->value[k])] = t;
+        for (uint32_t k = c->out.start[t]; k < c->out.end[t]; k++)
+            if (gs_cut_state_of(c->out.value[k]) == GS_CUT_COMPUTED)
+                u->last[gs_cut_node(c->out.value[k])] = t;
 }
 
 /* Takes the change of all, where that costs less. */
