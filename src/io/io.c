@@ -27,6 +27,21 @@ typedef struct slot_list {
     slot *head, *tail;
 } slot_list;
 
+/* How long nothing came back, and what becomes of a table that is given up. */
+typedef struct waiting {
+    double patience, quiet; /* seconds: gs_io_set_patience(), gs_io_quiet_seconds() */
+    bool abandoned;
+    struct gs_io *next;    /* of those that were abandoned */
+} waiting;
+
+/* What tests ask for. */
+typedef struct hooks {
+    bool buffered;         /* no O_DIRECT */
+    gs_io_fault_fn fault;
+    void *fault_context;
+    gs_io__list withheld;  /* pieces that never come back */
+} hooks;
+
 struct gs_io {
     /* set by gs_io_open() */
     const gs_io__ops *ops;
@@ -39,21 +54,16 @@ struct gs_io {
     /* by gs_io_add_file() */
     gs_io__file *files;
     uint32_t file_count, file_capacity;
-    bool buffered;         /* tests: no O_DIRECT */
     /* as requests come and go */
     slot_list free, pending, done; /* only the head of `pending` is cut in part */
     gs_io__list free_pieces;
     gs_io__list refused;   /* failed by the fault hook before they went out */
     uint32_t outstanding;  /* submitted and not yet reaped */
     uint64_t flying;       /* bytes of the pieces under way */
-    double patience, quiet; /* gs_io_set_patience(), gs_io_quiet_seconds() */
-    gs_io__list withheld;  /* tests: that never come back */
     uint32_t in_backend;   /* pieces */
-    bool abandoned;
-    struct gs_io *next;    /* of those that were abandoned */
     gs_io_counters counters;
-    gs_io_fault_fn fault;
-    void *fault_context;
+    waiting wait;
+    hooks test;
 };
 
 void (*gs_io__observer)(const gs_io_request *request, bool ended);
@@ -171,9 +181,9 @@ void gs_io_close(gs_io *io)
 
     if (io == NULL)
         return;
-    if (io->abandoned)
+    if (io->wait.abandoned)
         return;
-    io->patience = 0;
+    io->wait.patience = 0;
     while (io->outstanding > 0)
         gs_io_reap(io, &done, 1, true);
     if (io->ops != NULL)
@@ -203,7 +213,7 @@ gs_status gs_io_add_file(gs_io *io, uint32_t *index, const char *path, gs_io_mod
         io->files = files;
         io->file_capacity = capacity;
     }
-    st = gs_io__file_open(&io->files[io->file_count], path, mode, io->buffered);
+    st = gs_io__file_open(&io->files[io->file_count], path, mode, io->test.buffered);
     if (st != GS_OK)
         return st;
     io->ops->add_file(io->backend, io->file_count, io->files[io->file_count].fd);
@@ -223,7 +233,7 @@ gs_status gs_io_set_size(gs_io *io, uint32_t file, uint64_t bytes)
     return gs_io__file_set_size(&io->files[file], bytes);
 }
 
-void gs_io__force_buffered(gs_io *io, bool on) { io->buffered = on; }
+void gs_io__force_buffered(gs_io *io, bool on) { io->test.buffered = on; }
 
 /* --- pieces --- */
 
@@ -235,10 +245,10 @@ static void issue(gs_io *io, gs_io__piece *p)
 
     p->length = p->counts = p->left;
     p->direct = io->files[p->file].direct;
-    if (io->fault != NULL) {
+    if (io->test.fault != NULL) {
         const gs_io_request piece = {.file = p->file, .write = p->write, .offset = p->offset,
                                      .length = p->left, .memory = p->memory, .tag = whole->tag};
-        error = io->fault(io->fault_context, &piece, &p->counts);
+        error = io->test.fault(io->test.fault_context, &piece, &p->counts);
         p->counts = GS_MIN(p->counts, p->left);
         /* O_DIRECT moves whole blocks; what goes beyond `counts` is as if it had not moved. */
         p->length = p->direct ? GS_MIN(gs_align_up(p->counts, GS_BLOCK_BYTES), p->left) : p->counts;
@@ -334,7 +344,8 @@ static void collect(gs_io *io, gs_io__list *out)
     io->ops->collect(io->backend, &ended);
     while ((p = gs_io__pop(&ended)) != NULL) {
         io->in_backend--;
-        gs_io__push(gs_io__withheld != NULL && gs_io__withheld(&io->slots[p->slot].request) ? &io->withheld : out, p);
+        const bool lost = gs_io__withheld != NULL && gs_io__withheld(&io->slots[p->slot].request);
+        gs_io__push(lost ? &io->test.withheld : out, p);
     }
 }
 
@@ -343,11 +354,11 @@ static void wait_for_a_piece(gs_io *io)
 {
     const double begin = gs_now();
 
-    io->ops->submit(io->backend, io->patience > 0 ? io->patience : INFINITY);
-    if (io->in_backend == 0 && io->withheld.head != NULL)
-        gs_sleep(io->patience);
+    io->ops->submit(io->backend, io->wait.patience > 0 ? io->wait.patience : INFINITY);
+    if (io->in_backend == 0 && io->test.withheld.head != NULL)
+        gs_sleep(io->wait.patience);
     const double waited = gs_now() - begin;
-    io->quiet += io->patience > 0 ? GS_MIN(waited, 2 * io->patience) : waited;
+    io->wait.quiet += io->wait.patience > 0 ? GS_MIN(waited, 2 * io->wait.patience) : waited;
 }
 
 /* One round: what has ended makes room for what is next. */
@@ -359,7 +370,7 @@ static void turn(gs_io *io, bool wait)
     io->refused = (gs_io__list){0};
     collect(io, &ended);
     if (ended.head != NULL)
-        io->quiet = 0;
+        io->wait.quiet = 0;
     while ((p = gs_io__pop(&ended)) != NULL)
         settle(io, p);
     feed(io);
@@ -407,7 +418,7 @@ gs_status gs_io_submit(gs_io *io, const gs_io_request *request)
     if (gs_io__observer != NULL)
         gs_io__observer(request, false);
     push_slot(&io->pending, s);
-    io->quiet = io->outstanding == 0 ? 0 : io->quiet;
+    io->wait.quiet = io->outstanding == 0 ? 0 : io->wait.quiet;
     io->outstanding++;
     io->counters.requests++;
     return GS_OK;
@@ -421,7 +432,7 @@ uint32_t gs_io_reap(gs_io *io, gs_io_completion *out, uint32_t max, bool wait)
     do /* a round that waited has not looked yet at what it waited for */
         turn(io, wait);
     while (wait && io->done.head == NULL && io->outstanding > 0 &&
-           (io->patience == 0 || io->quiet < io->patience));
+           (io->wait.patience == 0 || io->wait.quiet < io->wait.patience));
     while (count < max && io->done.head != NULL) {
         slot *const s = pop_slot(&io->done);
         if (gs_io__observer != NULL)
@@ -434,16 +445,16 @@ uint32_t gs_io_reap(gs_io *io, gs_io_completion *out, uint32_t max, bool wait)
 }
 
 uint32_t gs_io_outstanding(const gs_io *io) { return io->outstanding; }
-void gs_io_set_patience(gs_io *io, double seconds) { io->patience = seconds; }
-double gs_io_quiet_seconds(const gs_io *io) { return io->quiet; }
+void gs_io_set_patience(gs_io *io, double seconds) { io->wait.patience = seconds; }
+double gs_io_quiet_seconds(const gs_io *io) { return io->wait.quiet; }
 
 void gs_io_abandon(gs_io *io)
 {
-    if (io->abandoned)
+    if (io->wait.abandoned)
         return;
-    io->abandoned = true;
+    io->wait.abandoned = true;
     pthread_mutex_lock(&abandoned_lock);
-    io->next = abandoned;
+    io->wait.next = abandoned;
     abandoned = io;
     pthread_mutex_unlock(&abandoned_lock);
 }
@@ -467,6 +478,6 @@ gs_status gs_io_explain(const gs_io *io, const gs_io_request *request, const gs_
 
 void gs_io_set_fault(gs_io *io, gs_io_fault_fn fn, void *context)
 {
-    io->fault = fn;
-    io->fault_context = context;
+    io->test.fault = fn;
+    io->test.fault_context = context;
 }
