@@ -13,6 +13,15 @@ LOCAL = {"size", "context", "progress", "warn", "stop", "on_epoch"}  # engine.cp
 NOT_REPORTS = {"gs_model_graph"}
 
 
+def read(path, seen):
+    """The header with the parts that it includes in their places, each once."""
+    if path in seen:
+        return ""
+    seen.add(path)
+    text = path.read_text(encoding="utf-8")
+    return re.sub(r'^#include "(\w+\.h)".*$', lambda m: read(path.parent / m.group(1), seen), text, flags=re.M)
+
+
 def plain(header):
     """The header without comments, directives and line ends."""
     text = re.sub(r"/\*.*?\*/", " ", header, flags=re.S)
@@ -83,7 +92,7 @@ def report(name, body):
 
 
 def main():
-    text = plain(Path(sys.argv[1]).read_text(encoding="utf-8"))
+    text = plain(read(Path(sys.argv[1]), set()))
     print("/* Made by python/bindings.py from gnnstream.h. */")
     for name, body in structs(text):
         if name in OPTIONS:

@@ -1,22 +1,22 @@
 #!/usr/bin/env bash
-# early_stop.sh PROGRAM.c HEADER LIBRARY GNNSTREAM - compiles docs/api.md's program as a user would, with the installed
-# header alone and -lgnnstream, and runs it.
+# early_stop.sh PROGRAM.c LIBRARY GNNSTREAM HEADER... - compiles docs/api.md's program as a user would, with the
+# installed headers alone and -lgnnstream, and runs it.
 set -euo pipefail
 work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
 mkdir "$work/include" "$work/lib"
-cp "$2" "$work/include/"
-cp -L "$3" "$work/lib/libgnnstream.so"
+cp "${@:4}" "$work/include/"
+cp -L "$2" "$work/lib/libgnnstream.so"
 ln -s libgnnstream.so "$work/lib/libgnnstream.so.0" # its name for the loader, up to the version
-ln -s libgnnstream.so "$work/lib/$(basename "$(readlink -f "$3")")"
+ln -s libgnnstream.so "$work/lib/$(basename "$(readlink -f "$2")")"
 flags=()
-symbols=$(nm -D "$3")
+symbols=$(nm -D "$2")
 [[ $symbols == *__asan_init* ]] && flags=(-fsanitize=address,undefined)
 [[ $symbols == *__tsan_init* ]] && flags=(-fsanitize=thread)
 "${CC:-cc}" -std=c99 -Wall -Wextra -Werror -pedantic "${flags[@]}" -I"$work/include" "$1" -L"$work/lib" \
     -Wl,-rpath,"$work/lib" -lgnnstream -o "$work/early_stop"
-"$4" generate sbm "$work/graph" --vertices 600 --edges 6000 --features 16 --classes 3 >/dev/null
-"$4" partition "$work/graph" "$work/store" --parts 2 >/dev/null
+"$3" generate sbm "$work/graph" --vertices 600 --edges 6000 --features 16 --classes 3 >/dev/null
+"$3" partition "$work/graph" "$work/store" --parts 2 >/dev/null
 "$work/early_stop" "$work/store" >"$work/out"
 epochs=$(grep -c '^epoch' "$work/out")
 [ "$epochs" -gt 10 ] || { cat "$work/out"; echo "stopped after $epochs epochs"; exit 1; }

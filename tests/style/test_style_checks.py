@@ -117,6 +117,16 @@ class IncludesTest(StyleTest):
 
     def test_public_header_stands_alone(self):
         self.planted("src/gnnstream.h", '/* x */\n#include "base/status.h"\n', 2, "must stand alone")
+        self.planted("src/gnnstream_b.h", '/* x */\n#include "base/status.h"\n', 2, "must stand alone")
+
+    def test_public_header_has_parts(self):
+        part = "/* api */\n#ifndef GS_GNNSTREAM_B_H\n#define GS_GNNSTREAM_B_H\n#endif\n"
+        whole = CLEAN["src/gnnstream.h"].replace("<stdint.h>", '"gnnstream_b.h"')
+        self.assertEqual(self.faults(check_includes, {"src/gnnstream.h": whole, "src/gnnstream_b.h": part}), [])
+
+    def test_rooms_include_no_part(self):
+        self.planted("src/store/store.c", '#include "gnnstream_b.h"\n', 1, "not named by its room")
+        self.planted("tools/main.c", '#include "gnnstream_b.h"\n', 1, "is not a header of tools")
 
     def test_header_without_its_room(self):
         self.planted("src/store/store.c", '#include "store_internal.h"\n', 1, "not named by its room")

@@ -1,0 +1,95 @@
+/* gnnstream_options.h - a part of gnnstream.h: the options of training, prediction and plans.
+ *
+ * The struct only grows at its end. Programs include <gnnstream.h>, which includes this and says what `size` is.
+ */
+#ifndef GS_GNNSTREAM_OPTIONS_H
+#define GS_GNNSTREAM_OPTIONS_H
+
+#include "gnnstream_base.h"
+#include "gnnstream_reports.h" /* gs_epoch_report */
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+typedef struct gs_train_options {
+    size_t size; /* gs_train_options_init() sets it */
+    /* The model. */
+    const char *model;      /* "gcn", "gat", ..., or a path to a model's text; required */
+    uint32_t layers;
+    uint32_t hidden;        /* width of a hidden layer, its heads concatenated */
+    uint32_t heads;
+    uint32_t bases;         /* that matrices of edge types are made of, in models that have some; 0: 4 */
+    const char *activation; /* "relu", "elu", "tanh", ... */
+    double dropout, input_dropout; /* in [0, 1) */
+    /* The optimiser, as PyTorch defines it (adamw's weight decay shrinks the weights), and its rate: docs/api.md. */
+    uint32_t epochs;        /* at the most */
+    const char *optimizer;  /* "adam", "adamw", "sgd" */
+    double lr, weight_decay, momentum, clip_norm; /* of "sgd", in [0, 1); most 2-norm of all gradients, 0: any */
+    const char *schedule;   /* "none", "step", "cosine", "plateau", after .warmup epochs in which the rate rises */
+    double schedule_by;     /* what "step" and "plateau" multiply the rate by, after .schedule_every epochs */
+    const char *keep;       /* weights to end with: "best" by validation accuracy, "last"; NULL: best where known */
+    uint32_t warmup, schedule_every, patience; /* 0: at once; 30, "plateau" 10; epochs without a better one, 0: any */
+    uint64_t seed;          /* of the initial weights and of dropout */
+    uint32_t eval_every;    /* with dropout: epochs between evaluations, 0: only the last. Without, each is. */
+    /* The machine. */
+    const char *device;     /* "cpu", "cpu:N" for N that share the processors, "cuda", "cuda:N" for GPU number N,
+                             * "cuda:A,B,..." */
+    const char *topology; /* JSON file: of "cpu:N" and "cuda:A,B,...", switches and how fast their wires are. NULL: what
+                           * the machine says of GPUs, else one switch */
+    const char *matmul;     /* of a GPU: "fp32", or what products may round to: "tf32", "bf16" */
+    uint32_t threads;       /* 0: all that the process may use */
+    uint64_t host_memory;   /* bytes resident at most; 0: 80 % of what is free */
+    uint64_t device_memory; /* bytes of each device; a part of host_memory for the cpu; 0: half of host_memory, shared
+                             * out */
+
+    double io_timeout;      /* seconds after which a run is given up where no read, write or launch of a GPU comes back;
+                             * 0: never. After a minute (or half of it) stderr gets what each waits for */
+
+    bool keep_logits;       /* gs_run_logits() is wanted; they take memory or disk, also where no file is named */
+    /* Files; NULL: none. Each is written whole or not at all, but for metrics. */
+    const char *init;       /* .safetensors to start from; NULL: Glorot uniform */
+    const char *save;       /* .safetensors of the final weights */
+    const char *logits;     /* .npy, float32 [vertices, classes], input order, final weights, no dropout */
+    const char *metrics;    /* one line of JSON an epoch */
+    const char *trace;      /* the last epoch's tasks as Chrome trace events; whole or not at all */
+    const char *spill;      /* folder for what does not fit in memory; NULL: inside the store */
+    const char *spill_type; /* of what a run keeps for vertex programs of later stages, in memory too: "f32", or rounded
+                             * to "bf16" */
+    /* Switches for measurements. */
+    bool no_pipeline;       /* read only when what was computed before is done and written */
+    bool no_cache;          /* keep nothing in memory from one task to the next */
+    bool no_verify;         /* do not check the store's checksums as data arrives */
+    bool no_move;           /* leave operators on the side of an edge sum where the model has them */
+    bool no_fuse;           /* one edge program a sum */
+    bool no_batch;          /* products with the matrix of an edge's type for sums by type, or for vertices, not edge by
+                             * edge */
+    bool no_hoist;          /* compute in every epoch what needs no parameter */
+    bool no_swap;           /* columns in store order, no better one looked for */
+    bool no_prune;          /* compute rows that neither the loss nor the reported accuracies can see */
+    bool no_selective;      /* read whole intervals of rows, needed or not */
+    bool no_chain;          /* each of several devices takes all that it needs from the host */
+
+    bool profile;           /* time every task, and remember what it says of this machine for later plans */
+
+    void (*on_epoch)(void *context, const gs_epoch_report *report); /* gs_train(): after each epoch; may be NULL */
+    void *context;
+    const volatile int *stop; /* may be NULL */
+    /* Checkpoints (docs/format.md): of a training run; plans and predictions have none. */
+    const char *checkpoint;       /* folder for them; NULL: .resume's, or none */
+    const char *checkpoint_every; /* "10": epochs; "90s", "10m", "2h"; NULL: at most 2 % of the time go to them */
+    const char *resume;           /* folder whose newest checkpoint the run goes on from; NULL: it begins */
+} gs_train_options;
+
+/* The defaults: 2 layers of 64, relu, no dropout, 100 epochs of Adam at 0.01, on the cpu. `size`: of their struct. */
+GS_API void gs_train_options_sized(gs_train_options *options, size_t size);
+static inline void gs_train_options_init(gs_train_options *options)
+{
+    gs_train_options_sized(options, sizeof(*options));
+}
+
+#ifdef __cplusplus
+}
+#endif
+
+#endif /* GS_GNNSTREAM_OPTIONS_H */

@@ -1,0 +1,112 @@
+/* gnnstream_store.h - a part of gnnstream.h: raw graphs and the stores that are made of them.
+ *
+ * Programs include <gnnstream.h>, which includes this and says what units, errors, threads and `size` are.
+ */
+#ifndef GS_GNNSTREAM_STORE_H
+#define GS_GNNSTREAM_STORE_H
+
+#include "gnnstream_base.h"
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+/* ---- raw graphs ---------------------------------------------------------- */
+
+typedef struct gs_generate_options {
+    size_t size; /* gs_generate_options_init() sets it */
+    uint64_t vertices;
+    uint64_t edges; /* directed; "sbm" gives both directions of each */
+    uint32_t features, classes;
+    uint64_t seed;
+    bool force; /* replace what is in the folder */
+    gs_progress_fn progress; /* may be NULL */
+    void *context;
+    const volatile int *stop; /* may be NULL */
+} gs_generate_options;
+
+/* The defaults; gs_generate_options_sized() for callers that include no header: `size` is of their struct. */
+GS_API void gs_generate_options_sized(gs_generate_options *options, size_t size);
+static inline void gs_generate_options_init(gs_generate_options *options)
+{
+    gs_generate_options_sized(options, sizeof(*options));
+}
+
+/* Writes a folder of .npy files that gs_partition() reads. `kind` is "rmat"
+ * (Graph500's; labels and features random) or "sbm" (planted classes; features carry a
+ * noisy signal of the class). Memory does not grow with edges or features.
+ * GS_EINVAL, GS_EEXIST, GS_EIO, GS_EINTERRUPTED. */
+GS_API gs_status gs_generate(const char *kind, const char *folder, const gs_generate_options *options);
+
+/* ---- stores -------------------------------------------------------------- */
+
+typedef struct gs_partition_options {
+    size_t size; /* gs_partition_options_init() sets it */
+    const char *format;       /* NULL: found by looking; "npy", "snap", "mtx", "csv", "metis", "ogb" */
+    const char *method;       /* "metis", "lp", "fennel", "random", "natural"; NULL: metis where it fits, else fennel */
+    const char *feature_type; /* at rest: "f32" (also where NULL), "bf16", "f16" */
+    uint32_t parts;           /* intervals; 0: chosen by size */
+    uint32_t random_features; /* 0: none; else columns, where the input has no features */
+    uint64_t memory;          /* bytes; 0: half of what is free */
+    uint64_t seed;
+    bool undirected;          /* add the reverse of each edge that lacks it */
+    bool force;               /* replace an existing store */
+    gs_progress_fn progress;  /* may be NULL */
+    void *context;
+    const volatile int *stop; /* may be NULL */
+    gs_warn_fn warn;          /* may be NULL; as `progress`, with `context` */
+    const char *split;        /* "0.6,0.2,0.2": train, valid, test drawn from the seed; NULL: as the input says */
+} gs_partition_options;
+
+typedef struct gs_partition_report {
+    uint64_t vertices, edges, store_bytes, peak_bytes;
+    uint32_t parts;
+    char method[16];     /* that was used */
+    char note[256];      /* why it is not the one asked for, or "" */
+    double cut_fraction; /* edges between different intervals */
+    double seconds, read_seconds, order_seconds, edge_seconds, array_seconds;
+} gs_partition_report;
+
+/* The defaults; gs_partition_options_sized() for callers that include no header: `size` is of their struct. */
+GS_API void gs_partition_options_sized(gs_partition_options *options, size_t size);
+static inline void gs_partition_options_init(gs_partition_options *options)
+{
+    gs_partition_options_sized(options, sizeof(*options));
+}
+
+/* Makes the store `store` of the graph at `input`. On failure nothing that
+ * looks like a store is left. `report` may be NULL.
+ * GS_ENOTFOUND, GS_EFORMAT, GS_EEXIST, GS_EBUDGET, GS_EIO, GS_EINTERRUPTED. */
+GS_API gs_status gs_partition(const char *input, const char *store, const gs_partition_options *options,
+                              gs_partition_report *report);
+
+typedef struct gs_store_summary {
+    uint64_t vertices, edges, self_loops;
+    uint32_t parts, interval_rows;
+    uint32_t features;    /* columns; 0: none */
+    uint32_t classes;     /* 0: no labels */
+    uint32_t edge_types;  /* 0: untyped */
+    uint64_t train, valid, test; /* vertices of each split */
+    uint64_t max_in_degree, max_out_degree;
+    uint64_t total_bytes; /* of all files */
+    uint64_t table_bytes; /* held in memory while the store is open */
+    uint64_t seed;
+    double sources_per_vertex; /* alpha: distinct sources of each interval's in-edges, summed, over vertices */
+    bool symmetric;       /* one copy of the edges serves both directions */
+    bool weights;         /* edges carry weights */
+    char feature_type[8]; /* "f32", "bf16", "f16", or "" */
+    char method[16];      /* how the vertex order was made */
+} gs_store_summary;
+
+/* Reads the manifest and the tables. GS_ENOTFOUND, GS_EFORMAT, GS_EIO. */
+GS_API gs_status gs_inspect(gs_store_summary *out, const char *store);
+
+/* Reads every byte of the store and checks it against its checksums and
+ * against the others. `memory` bounds its buffers; 0: 256 MiB. */
+GS_API gs_status gs_verify(const char *store, uint64_t memory);
+
+#ifdef __cplusplus
+}
+#endif
+
+#endif /* GS_GNNSTREAM_STORE_H */
