@@ -46,6 +46,7 @@ typedef struct cli_group {
 } cli_group;
 
 #define CLI_PLACES 3
+#define CLI_OPTIONS_BYTES 512 /* most of a command's struct */
 
 typedef struct cli_command {
     const char *name;  /* "train", "bench train" */
@@ -54,6 +55,7 @@ typedef struct cli_command {
     const cli_group *group;
     void (*defaults)(void *options);
     size_t options_bytes;
+    const char *const *common; /* NULL-terminated: options that --help shows, of those that there are; NULL: all */
     /* Returns an exit status; errors are printed by then. */
     int (*run)(const struct cli_command *self, const void *options, const char *const *place);
 } cli_command;
@@ -63,8 +65,26 @@ extern const cli_command *const cli_commands[];
 
 /* Parses and runs. `argv` starts after the command's name. */
 int cli_run(const cli_command *c, int argc, char **argv);
-void cli_print_help(FILE *out, const cli_command *c);
+void cli_print_help(FILE *out, const cli_command *c, bool all);
 void cli_print_overview(FILE *out);
+/* What an option is before anything is parsed, from a filled struct; "" where there is nothing to say. One of the
+ * buffers below. */
+const char *cli_default_text(const cli_option *o, const char *options);
+
+/* cli_environment.c: what the program takes from the environment; a NULL name ends the table. */
+typedef struct cli_variable {
+    const char *name; /* "GS_IO", or several with commas */
+    const char *help;
+} cli_variable;
+extern const cli_variable cli_environment[];
+void cli_print_environment(FILE *out);
+
+/* cli_man.c: the manual page of a command, of the program where `c` is NULL. */
+void cli_print_man(FILE *out, const cli_command *c);
+/* Of the built-in models, with blanks between them: the build makes it. */
+extern const char cli_zoo[];
+/* cli_complete.c: false for a shell that it does not know. */
+bool cli_print_completion(FILE *out, const char *shell);
 
 /* "gnnstream train: TEXT" on stderr; returns `status`. */
 int cli_fail(const cli_command *c, int status, const char *fmt, ...) __attribute__((format(printf, 3, 4)));

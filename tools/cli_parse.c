@@ -9,7 +9,6 @@
 #include "cli.h"
 
 #define MOST_OPTIONS 64
-#define OPTIONS_BYTES 512
 #define ERROR_BYTES 4096 /* the library's have 2048, and options are not much longer than fields */
 
 int cli_fail(const cli_command *c, int status, const char *fmt, ...)
@@ -256,21 +255,26 @@ static int check_places(const cli_command *c, size_t given)
     return CLI_DONE;
 }
 
+static bool asks_for_help(const char *word)
+{
+    return strcmp(word, "--help") == 0 || strcmp(word, "-h") == 0 || strcmp(word, "--help-all") == 0;
+}
+
 int cli_run(const cli_command *c, int argc, char **argv)
 {
-    _Alignas(16) char options[OPTIONS_BYTES] = {0};
+    _Alignas(16) char options[CLI_OPTIONS_BYTES] = {0};
     const char *place[CLI_PLACES] = {NULL};
     size_t places = 0;
     bool only_places = false;
     int status;
 
     if (c->options_bytes > sizeof(options))
-        abort(); /* OPTIONS_BYTES is to be raised */
+        abort(); /* CLI_OPTIONS_BYTES is to be raised */
     cli_remember(c, argc, argv);
     c->defaults(options);
     for (int i = 0; i < argc; i++) {
-        if (!only_places && (strcmp(argv[i], "--help") == 0 || strcmp(argv[i], "-h") == 0)) {
-            cli_print_help(stdout, c);
+        if (!only_places && asks_for_help(argv[i])) {
+            cli_print_help(stdout, c, strcmp(argv[i], "--help-all") == 0);
             return CLI_DONE;
         }
         if (!only_places && strcmp(argv[i], "--") == 0) {

@@ -69,8 +69,7 @@ const char *cli_json_real(double v)
 
 /* ---- help ---------------------------------------------------------------- */
 
-/* What the field holds before anything is parsed; "" where there is nothing to say. */
-static const char *default_text(const cli_option *o, const char *options)
+const char *cli_default_text(const cli_option *o, const char *options)
 {
     const void *const field = options + o->field;
     char *const out = next_buffer();
@@ -120,7 +119,7 @@ static void print_indented(FILE *out, const char *text)
 static void print_option(FILE *out, const cli_option *o, const char *options)
 {
     char left[128];
-    const char *const given = default_text(o, options);
+    const char *const given = cli_default_text(o, options);
 
     snprintf(left, sizeof(left), "  %s%s%s", o->name, o->value == NULL ? "" : " ", o->value == NULL ? "" : o->value);
     fprintf(out, "%-*s", HELP_COLUMN, left);
@@ -132,19 +131,55 @@ static void print_option(FILE *out, const cli_option *o, const char *options)
     fputc('\n', out);
 }
 
-void cli_print_help(FILE *out, const cli_command *c)
+static bool is_common(const cli_command *c, const cli_option *o)
 {
-    _Alignas(16) char options[512] = {0};
+    for (const char *const *name = c->common; name != NULL && *name != NULL; name++)
+        if (strcmp(*name, o->name) == 0)
+            return true;
+    return c->common == NULL;
+}
+
+/* Returns how many options were left out. */
+static unsigned print_group(FILE *out, const cli_command *c, const cli_group *g, bool all, const char *options)
+{
+    unsigned left_out = 0, printed = 0;
+
+    for (const cli_option *o = g->option; o->name != NULL; o++) {
+        if (!all && !is_common(c, o)) {
+            left_out++;
+            continue;
+        }
+        if (printed++ == 0)
+            fprintf(out, "\n%s:\n", g->title);
+        print_option(out, o, options);
+    }
+    return left_out;
+}
+
+void cli_print_help(FILE *out, const cli_command *c, bool all)
+{
+    _Alignas(16) char options[CLI_OPTIONS_BYTES] = {0};
+    unsigned left_out = 0;
 
     c->defaults(options);
     fprintf(out, "Usage: gnnstream %s", c->name);
     for (int i = 0; i < CLI_PLACES && c->place[i] != NULL; i++)
         fprintf(out, " %s", c->place[i]);
     fprintf(out, "%s\n\n%s\n", c->group->title == NULL ? "" : " [OPTIONS]", c->summary);
-    for (const cli_group *g = c->group; g->title != NULL; g++) {
-        fprintf(out, "\n%s:\n", g->title);
-        for (const cli_option *o = g->option; o->name != NULL; o++)
-            print_option(out, o, options);
+    for (const cli_group *g = c->group; g->title != NULL; g++)
+        left_out += print_group(out, c, g, all, options);
+    if (left_out > 0)
+        fprintf(out, "\n%u more options: gnnstream %s --help-all\n", left_out, c->name);
+}
+
+void cli_print_environment(FILE *out)
+{
+    fputs("What gnnstream takes from the environment:\n", out);
+    for (const cli_variable *v = cli_environment; v->name != NULL; v++) {
+        fprintf(out, "\n  %s\n      ", v->name);
+        for (const char *at = v->help; *at != '\0'; at++)
+            fprintf(out, "%c%s", *at, *at == '\n' ? "      " : "");
+        fputc('\n', out);
     }
 }
 
@@ -168,7 +203,8 @@ void cli_print_overview(FILE *out)
         fprintf(out, "  %-26s %.*s\n", left, (int)first_line((*c)->summary), (*c)->summary);
     }
     fprintf(out,
-            "\nSizes take K, M, G (powers of 1024). gnnstream help COMMAND shows a command's options.\n"
+            "\nSizes take K, M, G (powers of 1024). gnnstream help COMMAND shows the options that most runs need,\n"
+            "COMMAND --help-all all of them, gnnstream help environment what is taken from the environment.\n"
             "Exit status: 0 done, 1 failed, 2 wrong usage. Ctrl-C, SIGTERM or SIGHUP: what is under way is\n"
             "ended and cleared away (status 1); a second one ends the program at once.\n");
 }

@@ -121,5 +121,6 @@ const cli_command cmd_bench_train = {
                                  {0}},
     .defaults = defaults,
     .options_bytes = sizeof(train_command),
+    .common = train_common_options,
     .run = run,
 };

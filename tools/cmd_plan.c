@@ -220,5 +220,6 @@ const cli_command cmd_plan = {
                                  {0}},
     .defaults = train_command_defaults,
     .options_bytes = sizeof(train_command),
+    .common = train_common_options,
     .run = run,
 };

@@ -36,5 +36,6 @@ const cli_command cmd_predict = {
         (const cli_group[]){{"Files", opts}, {"Model", train_model_options}, {"Machine", train_machine_options}, {0}},
     .defaults = train_command_defaults,
     .options_bytes = sizeof(train_command),
+    .common = train_common_options,
     .run = run,
 };

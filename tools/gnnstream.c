@@ -53,24 +53,50 @@ static int unknown_command(int argc, char **argv)
                     near == NULL ? "" : "; did you mean ", near == NULL ? "" : near);
 }
 
+/* What the build asks for: `help --man [COMMAND]`, `help --completion SHELL`. */
+static int help_files(int argc, char **argv)
+{
+    const cli_command *c = NULL;
+    int words;
+
+    if (strcmp(argv[0], "--completion") == 0) {
+        if (argc == 2 && cli_print_completion(stdout, argv[1]))
+            return CLI_DONE;
+        return cli_fail(NULL, CLI_USAGE, "help --completion: of which shell? bash, zsh or fish");
+    }
+    if (argc > 1 && (c = find_command(argc - 1, argv + 1, &words)) == NULL)
+        return unknown_command(argc - 1, argv + 1);
+    cli_print_man(stdout, c);
+    return CLI_DONE;
+}
+
 static int help(int argc, char **argv)
 {
+    const bool all = argc > 0 && strcmp(argv[0], "--all") == 0;
     const cli_command *c;
     int words;
 
+    if (argc > 0 && (strcmp(argv[0], "--man") == 0 || strcmp(argv[0], "--completion") == 0))
+        return help_files(argc, argv);
+    argc -= all;
+    argv += all;
     if (argc == 0) {
         cli_print_overview(stdout);
         return CLI_DONE;
     }
+    if (strcmp(argv[0], "environment") == 0) {
+        cli_print_environment(stdout);
+        return CLI_DONE;
+    }
     if (argc == 1 && strcmp(argv[0], "bench") == 0) {
-        cli_print_help(stdout, &cmd_bench_limits);
+        cli_print_help(stdout, &cmd_bench_limits, all);
         putchar('\n');
-        cli_print_help(stdout, &cmd_bench_train);
+        cli_print_help(stdout, &cmd_bench_train, all);
         return CLI_DONE;
     }
     if ((c = find_command(argc, argv, &words)) == NULL)
         return unknown_command(argc, argv);
-    cli_print_help(stdout, c);
+    cli_print_help(stdout, c, all);
     return CLI_DONE;
 }
 

@@ -108,3 +108,10 @@ const cli_option train_json_options[] = {
     {"--json", CLI_FLAG, offsetof(train_command, json), NULL, NULL, "print JSON", NULL, 0, 0},
     {0},
 };
+
+const char *const train_common_options[] = {
+    "--json",   "--weights",     "--model",         "--layers",  "--hidden", "--heads",   "--dropout",
+    "--epochs", "--lr",          "--weight-decay",  "--seed",    "--save",   "--logits",  "--metrics",
+    "--trace",  "--host-memory", "--device-memory", "--threads", "--device", "--patience", "--checkpoint",
+    "--resume", NULL,
+};

@@ -4,10 +4,21 @@ has()
     local command=$1 option
     shift
     # shellcheck disable=SC2086 # a command may be two words
-    gnnstream help $command >help
+    gnnstream help --all $command >help
     # shellcheck disable=SC2086
-    gnnstream $command --help >help2
-    cmp help help2 || die "help $command and $command --help differ"
+    gnnstream $command --help-all >help2
+    cmp help help2 || die "help --all $command and $command --help-all differ"
+    # shellcheck disable=SC2086
+    gnnstream $command --help >short
+    # shellcheck disable=SC2086
+    gnnstream help $command | cmp - short || die "help $command and $command --help differ"
+    # the short help is of lines of the long one, and says how many it leaves out
+    ! grep -vxF -f help short | grep -Evq "^[0-9]+ more options: gnnstream $command --help-all\$" ||
+        die "the short help of $command is not of the long one"
+    local left=$(($(grep -c '^  --' help) - $(grep -c '^  --' short)))
+    if [ $left -ne 0 ]; then
+        grep -qx "$left more options: .*" short || die "the short help of $command leaves out $left options"
+    fi
     grep -q "^Usage: gnnstream $command" help || die "no usage in the help of $command"
     for option; do
         grep -Eq -e "(^| )$option( |\$)" help || die "no $option in the help of $command"
@@ -44,7 +55,7 @@ has model --dot --layers --hidden --heads --features --edge-types --no-move --no
 }
 has 'bench limits' --dir --json
 # The defaults are the contract's.
-gnnstream help train >help
+gnnstream help --all train >help
 for default in 'layers N .*(default: 2)' 'hidden N .*(default: 64)' 'heads N .*(default: 1)' \
     'act NAME .*(default: relu)' \
     'epochs N .*(default: 100)' 'optimizer adam.adamw.sgd .*(default: adam)' 'lr X .*(default: 0.01)' \
@@ -53,3 +64,9 @@ for default in 'layers N .*(default: 2)' 'hidden N .*(default: 64)' 'heads N .*(
     grep -q -e "--$default" help || die "no such default in the help of train: $default"
 done
 [ "$(gnnstream --version)" = "$(gnnstream help | sed -n '1s/^\(gnnstream [0-9.]*\):.*/\1/p')" ] || die 'two versions'
+# What most runs need is short, and all of it is there.
+gnnstream help train >short
+[ "$(wc -l <short)" -le 45 ] || die 'the short help of train is longer than a screen'
+for option in --model --epochs --lr --host-memory --save --resume; do
+    grep -q -e "^  $option " short || die "no $option in the short help of train"
+done
