@@ -63,6 +63,13 @@ static void assign(uint64_t &field, nb::handle value, Strings &)
         throw nb::value_error(gs_last_error());
 }
 
+/* With the line of a model's text that it is about, where it is about one. */
+static std::string last_error()
+{
+    const std::string line = gs_last_error(), place = gs_last_error_place();
+    return place.empty() ? line : line + "\n" + place;
+}
+
 #include "fields.h"
 
 /* Sets the fields that `values` names; gnnstream/_options.py has looked at the names. */
@@ -174,7 +181,7 @@ private:
             const std::function<gs_status()> *const now = job;
             hold.unlock();
             const gs_status st = (*now)();
-            std::string line = st == GS_OK ? "" : gs_last_error();
+            std::string line = st == GS_OK ? "" : last_error();
             hold.lock();
             status = st;
             error = std::move(line);

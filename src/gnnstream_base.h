@@ -48,6 +48,9 @@ GS_API const char *gs_status_text(gs_status st);
 GS_API const char *gs_version(void);
 /* The last failure's line on this thread, without newline; "" where there was none. */
 GS_API const char *gs_last_error(void);
+/* Where it is about a model's text: that line of it, and below it a caret under the column, without the last newline;
+ * else "". */
+GS_API const char *gs_last_error_place(void);
 
 /* "4096", "64K", "1.5G" (powers of 1024) to bytes; GS_EINVAL otherwise. */
 GS_API gs_status gs_size_parse(uint64_t *out, const char *text);

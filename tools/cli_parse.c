@@ -30,8 +30,9 @@ int cli_result(const cli_command *c, gs_status st)
 
     if (st == GS_OK)
         return CLI_DONE;
-    return cli_fail(c, st == GS_EINVAL ? CLI_USAGE : CLI_FAILED, "%s",
-                    cli_name_options(text, sizeof(text), gs_last_error()));
+    const char *const place = gs_last_error_place();
+    return cli_fail(c, st == GS_EINVAL ? CLI_USAGE : CLI_FAILED, "%s%s%s",
+                    cli_name_options(text, sizeof(text), gs_last_error()), place[0] != '\0' ? "\n" : "", place);
 }
 
 /* ---- the nearest name ---------------------------------------------------- */

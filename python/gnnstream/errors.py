@@ -1,4 +1,5 @@
-"""What can go wrong. Each exception's text is the engine's line: what is wrong, where, and what to do."""
+"""What can go wrong. Each exception's text is the engine's line: what is wrong, where, and what to do. Where it is
+about a model's text, that line of it follows, with a caret under the column."""
 import re
 
 __all__ = ["BudgetError", "DeviceError", "Error", "FormatError"]
@@ -55,4 +56,5 @@ _OF_STATUS = {-1: OptionError, -2: NoMemoryError, -3: NotFoundError, -4: FormatE
 
 def of_status(status, line):
     """The exception of a gs_status. The engine names options as fields (".hidden"); here they are keywords."""
-    return _OF_STATUS.get(status, Error)(re.sub(r"(^|[\s(,;:])\.([a-z][a-z_]*)", r"\1\2", line))
+    line, newline, place = line.partition("\n")
+    return _OF_STATUS.get(status, Error)(re.sub(r"(^|[\s(,;:])\.([a-z][a-z_]*)", r"\1\2", line) + newline + place)

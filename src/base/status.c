@@ -7,8 +7,10 @@
 #include <string.h>
 
 #define REASON_BYTES 256 /* of an error number, with what to do */
+#define PLACE_BYTES 1536
 
 static _Thread_local char last_error[GS_ERROR_BYTES];
+static _Thread_local char last_place[PLACE_BYTES];
 static _Thread_local size_t last_hint; /* where the line's general hint begins; its length where it has none */
 
 const char *gs_status_text(gs_status st)
@@ -30,6 +32,7 @@ static void record(char *text)
     for (char *p = text; *p != '\0'; p++)
         if ((unsigned char)*p < 0x20 || *p == 0x7f)
             *p = '?';
+    last_place[0] = '\0';
     last_hint = strlen(text);
     memcpy(last_error, text, last_hint + 1);
 }
@@ -122,3 +125,7 @@ gs_status gs_fail_hint(gs_status st, const char *hint)
 }
 
 const char *gs_last_error(void) { return last_error; }
+
+void gs_fail_place(const char *lines) { snprintf(last_place, sizeof(last_place), "%s", lines); }
+
+const char *gs_last_error_place(void) { return last_place; }

@@ -25,4 +25,7 @@ gs_status gs_fail_errno(int err, const char *fmt, ...) __attribute__((format(pri
  * for a full disk, where the caller knows better. Returns `st`. */
 gs_status gs_fail_hint(gs_status st, const char *hint);
 
+/* Gives the last error a place to show, for gs_last_error_place(): lines, the last one without its end. */
+void gs_fail_place(const char *lines);
+
 #endif /* GS_BASE_STATUS_H */

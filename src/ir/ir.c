@@ -17,6 +17,12 @@ gs_ir *gs_ir_new(const char *source, bool fold)
     return ir;
 }
 
+void gs_ir_set_text(gs_ir *ir, gs_text *text)
+{
+    gs_text_drop(ir->text);
+    ir->text = gs_text_keep(text);
+}
+
 void gs_ir_free(gs_ir *ir)
 {
     if (ir == NULL)
@@ -24,6 +30,7 @@ void gs_ir_free(gs_ir *ir)
     gs_free(ir->node);
     gs_free(ir->slot);
     gs_free(ir->output);
+    gs_text_drop(ir->text);
     gs_free(ir);
 }
 
@@ -48,6 +55,7 @@ gs_ir *gs_ir_clone(const gs_ir *ir)
     if (c == NULL)
         return NULL;
     *c = *ir;
+    c->text = gs_text_keep(ir->text);
     c->node_cap = ir->nodes;
     c->output_cap = ir->outputs;
     c->node = copy_array(ir->node, ir->nodes, sizeof(*ir->node));
@@ -122,7 +130,8 @@ uint32_t gs_ir_error(gs_ir *ir, gs_status st, const char *fmt, ...)
     va_start(args, fmt);
     vsnprintf(text, sizeof(text), fmt, args);
     va_end(args);
-    ir->status = gs_fail(st, "%s:%u:%u: %s", ir->source, ir->line, ir->column, text);
+    ir->status = ir->text != NULL ? gs_fail_in_text(st, ir->text, ir->line, ir->column, "%s", text)
+                                  : gs_fail(st, "%s:%u:%u: %s", ir->source, ir->line, ir->column, text);
     return GS_IR_NONE;
 }
 

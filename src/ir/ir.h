@@ -27,6 +27,7 @@
 
 #include "base/dtype.h"
 #include "base/status.h"
+#include "base/text.h"
 #include "tensor/op.h"
 
 #define GS_IR_NONE UINT32_MAX
@@ -81,6 +82,8 @@ static inline bool gs_output_has_param(const gs_output *o)
 
 /* `source` names the text in error messages. NULL when memory is short. */
 gs_ir *gs_ir_new(const char *source, bool fold);
+/* Errors show the line of this text that they are about. The graph keeps it. */
+void gs_ir_set_text(gs_ir *ir, gs_text *text);
 gs_ir *gs_ir_clone(const gs_ir *ir);
 void gs_ir_free(gs_ir *ir); /* NULL is allowed */
 void gs_ir_swap(gs_ir *a, gs_ir *b);

@@ -9,6 +9,7 @@
 
 struct gs_ir {
     char source[GS_IR_SOURCE_BYTES];
+    gs_text *text; /* that errors show, or NULL */
     gs_status status;
     bool fold, differentiated;
     uint32_t line, column;

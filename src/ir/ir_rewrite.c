@@ -54,6 +54,7 @@ gs_status gs_ir_rewrite(gs_ir *ir, gs_ir_rewriter fn, void *context)
         st = gs_fail(GS_ENOMEM, "%s: no memory for the model's graph", ir->source);
         goto done;
     }
+    gs_ir_set_text(to, ir->text);
     mark_live(ir, live);
     rewrite_nodes(to, ir, live, map, fn, context);
     st = to->status;

@@ -30,7 +30,9 @@ gs_status gs_model_open(gs_model **out, const char *name)
 {
     const gs_zoo_text *z = find_zoo(name);
     gs_model *m = NULL;
+    const char *text;
     char *file = NULL;
+    size_t length;
     uint64_t bytes = 0;
     gs_status st;
 
@@ -39,13 +41,16 @@ gs_status gs_model_open(gs_model **out, const char *name)
     if (z == NULL && (st = gs_file_read_all(&file, &bytes, name, GS_TEXT_MAX_BYTES)) != GS_OK)
         goto done;
     st = GS_ENOMEM;
-    if ((m = gs_calloc(1, sizeof(*m))) == NULL || (m->path = gs_strdup(name)) == NULL) {
+    m = gs_calloc(1, sizeof(*m));
+    if (m == NULL || (m->text = gs_text_new(name, z != NULL ? z->text : file, z != NULL ? z->bytes : (size_t)bytes)) ==
+                         NULL) {
         gs_fail(st, "%s: no memory for the model's text", name);
         goto done;
     }
-    m->text_id = z != NULL ? gs_hash64(z->text, z->bytes) : gs_hash64(file, (size_t)bytes);
-    st = z != NULL ? gs_model__parse(m, z->text, z->bytes) : gs_model__parse(m, file, (size_t)bytes);
-    if (st != GS_OK)
+    m->path = gs_text_name(m->text);
+    text = gs_text_bytes(m->text, &length);
+    m->text_id = gs_hash64(text, length);
+    if ((st = gs_model__parse(m)) != GS_OK)
         goto done;
     *out = m;
     m = NULL;
@@ -67,6 +72,6 @@ void gs_model_close(gs_model *m)
     }
     gs_free(m->layer);
     gs_free(m->expr);
-    gs_free(m->path);
+    gs_text_drop(m->text);
     gs_free(m);
 }

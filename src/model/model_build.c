@@ -296,6 +296,7 @@ gs_status gs_model_build(gs_ir **out, const gs_model *m, const gs_model_config *
         return st;
     if ((b.ir = gs_ir_new(m->path, false)) == NULL)
         return gs_fail(GS_ENOMEM, "%s: no memory for the model's graph", m->path);
+    gs_ir_set_text(b.ir, m->text);
     h = gs_ir_input(b.ir, "features", config->in_width, GS_F32);
     if (config->training && config->input_dropout > 0)
         h = gs_ir_dropout(b.ir, h, config->input_dropout, 0);

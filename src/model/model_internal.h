@@ -8,6 +8,7 @@
 
 #include <stddef.h>
 
+#include "base/text.h"
 #include "model/model.h"
 
 #define GS_TEXT_MAX_BYTES (1u << 20)
@@ -41,15 +42,16 @@ typedef struct gs_token {
 } gs_token;
 
 typedef struct gs_lexer {
-    const char *path, *text;
+    const gs_text *whole; /* whose bytes `text` are */
+    const char *text;
     size_t bytes, at;
     uint32_t line, column;
     uint32_t brackets; /* open ( and [: newlines do not count inside */
 } gs_lexer;
 
 gs_status gs_model__lex(gs_lexer *x, gs_token *out);
-/* Records "PATH:LINE:COLUMN: ..." and returns GS_EFORMAT. */
-gs_status gs_model__error(const char *path, uint32_t line, uint32_t column, const char *fmt, ...)
+/* Records "NAME:LINE:COLUMN: ..." and that line of the text, and returns GS_EFORMAT. */
+gs_status gs_model__error(const gs_text *where, uint32_t line, uint32_t column, const char *fmt, ...)
     __attribute__((format(printf, 4, 5)));
 
 typedef enum gs_expr_kind {
@@ -122,16 +124,16 @@ typedef struct gs_text_layer {
 } gs_text_layer;
 
 struct gs_model {
-    char *path; /* what error messages call the text */
+    gs_text *text;
+    const char *path; /* what error messages call the text: its name */
     uint32_t layers, exprs, expr_cap;
     gs_text_layer *layer;
     gs_expr *expr;
     uint64_t text_id;
 };
 
-/* Fills m->layer and m->expr from `bytes` bytes of text; m->path is set. On failure
- * what was made is still in *m, for gs_model_close(). */
-gs_status gs_model__parse(gs_model *m, const char *text, size_t bytes);
+/* Fills m->layer and m->expr from m->text. On failure what was made is still in *m, for gs_model_close(). */
+gs_status gs_model__parse(gs_model *m);
 
 /* The elementwise function of this name. false where the table of operators has none. */
 bool gs_model__function(const char *name, gs_op *op);

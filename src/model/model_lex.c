@@ -8,14 +8,14 @@
 
 #include "model/model_internal.h"
 
-gs_status gs_model__error(const char *path, uint32_t line, uint32_t column, const char *fmt, ...)
+gs_status gs_model__error(const gs_text *where, uint32_t line, uint32_t column, const char *fmt, ...)
 {
     char text[384];
     va_list args;
     va_start(args, fmt);
     vsnprintf(text, sizeof(text), fmt, args);
     va_end(args);
-    return gs_fail(GS_EFORMAT, "%s:%u:%u: %s", path, line, column, text);
+    return gs_fail_in_text(GS_EFORMAT, where, line, column, "%s", text);
 }
 
 /* The byte `ahead` from here, 0 past the end (a real 0 byte is an error anyway). */
@@ -93,14 +93,14 @@ static gs_status lex_number(gs_lexer *x, gs_token *t)
 
     t->bytes = number_bytes(x);
     if (t->bytes >= sizeof(buf))
-        return gs_model__error(x->path, t->line, t->column, "a number of %zu characters is too long", t->bytes);
+        return gs_model__error(x->whole, t->line, t->column, "a number of %zu characters is too long", t->bytes);
     memcpy(buf, t->text, t->bytes);
     buf[t->bytes] = 0;
     t->number = strtof(buf, NULL);
     if (!isfinite(t->number))
-        return gs_model__error(x->path, t->line, t->column, "the number %s is out of range", buf);
+        return gs_model__error(x->whole, t->line, t->column, "the number %s is out of range", buf);
     if (name_start(peek(x, t->bytes)) || peek(x, t->bytes) == '.')
-        return gs_model__error(x->path, t->line, t->column, "malformed number");
+        return gs_model__error(x->whole, t->line, t->column, "malformed number");
     t->kind = GS_TOKEN_NUMBER;
     advance(x, t->bytes);
     return GS_OK;
@@ -136,8 +136,8 @@ static gs_status lex_char(gs_lexer *x, gs_token *t)
     }
     if (sign == 0 && (c == 0 || strchr("()[],:=@'", c) == NULL)) {
         if (c > 32 && c < 127)
-            return gs_model__error(x->path, t->line, t->column, "unexpected character '%c'", c);
-        return gs_model__error(x->path, t->line, t->column, "unexpected byte 0x%02x", c);
+            return gs_model__error(x->whole, t->line, t->column, "unexpected character '%c'", c);
+        return gs_model__error(x->whole, t->line, t->column, "unexpected byte 0x%02x", c);
     }
     if (c == '(' || c == '[')
         x->brackets++;

@@ -58,18 +58,18 @@ static bool reserved(const char *name)
 static gs_status check_new_name(const gs_parser *p, const gs_text_layer *l, const char *name, uint32_t line,
                                 uint32_t column, bool again)
 {
-    const char *path = p->m->path;
+    const gs_text *const where = p->m->text;
     if (reserved(name) || strncmp(name, "u.", 2) == 0 || strncmp(name, "v.", 2) == 0 || strncmp(name, "e.", 2) == 0 ||
         strncmp(name, "input.", 6) == 0)
-        return gs_model__error(path, line, column, "'%s' has a meaning of its own; choose another name", name);
+        return gs_model__error(where, line, column, "'%s' has a meaning of its own; choose another name", name);
     if (strcmp(l->input, name) == 0)
-        return gs_model__error(path, line, column, "'%s' is the layer's input already", name);
+        return gs_model__error(where, line, column, "'%s' is the layer's input already", name);
     for (uint32_t i = 0; i < l->params; i++)
         if (strcmp(l->param[i].name, name) == 0)
-            return gs_model__error(path, line, column, "'%s' is defined already, at line %u", name, l->param[i].line);
+            return gs_model__error(where, line, column, "'%s' is defined already, at line %u", name, l->param[i].line);
     for (uint32_t i = 0; i < l->statements && !again; i++)
         if (strcmp(l->statement[i].name, name) == 0)
-            return gs_model__error(path, line, column, "'%s' is defined already, at line %u", name,
+            return gs_model__error(where, line, column, "'%s' is defined already, at line %u", name,
                                    l->statement[i].line);
     return GS_OK;
 }
@@ -251,7 +251,7 @@ static gs_status parse_layer(gs_parser *p)
         (st = gs_parser__take_char(p, ']')) != GS_OK || (st = gs_parser__take_char(p, ')')) != GS_OK)
         return st;
     if (reserved(l->input))
-        return gs_model__error(m->path, l->line, l->column, "the layer's input cannot be called '%s'", l->input);
+        return gs_model__error(m->text, l->line, l->column, "the layer's input cannot be called '%s'", l->input);
     if (p->t.kind != GS_TOKEN_ARROW)
         return gs_parser__expected(p, "'->'");
     if ((st = gs_parser__next(p)) != GS_OK || (st = gs_parser__take_char(p, '[')) != GS_OK ||
@@ -261,15 +261,17 @@ static gs_status parse_layer(gs_parser *p)
     return parse_body(p, l);
 }
 
-gs_status gs_model__parse(gs_model *m, const char *text, size_t bytes)
+gs_status gs_model__parse(gs_model *m)
 {
-    gs_parser p = {.m = m, .lexer = {.path = m->path, .text = text, .bytes = bytes, .line = 1, .column = 1}};
-    gs_status st = gs_parser__next(&p);
+    gs_parser p = {.m = m, .lexer = {.whole = m->text, .line = 1, .column = 1}};
+    gs_status st;
 
+    p.lexer.text = gs_text_bytes(m->text, &p.lexer.bytes);
+    st = gs_parser__next(&p);
     if (st == GS_OK)
         st = gs_parser__skip_newlines(&p);
     if (st == GS_OK && p.t.kind == GS_TOKEN_END)
-        return gs_model__error(m->path, p.t.line, p.t.column, "the text has no layer");
+        return gs_model__error(m->text, p.t.line, p.t.column, "the text has no layer");
     while (st == GS_OK && p.t.kind != GS_TOKEN_END)
         if ((st = parse_layer(&p)) == GS_OK)
             st = gs_parser__skip_newlines(&p);

@@ -15,7 +15,7 @@ typedef struct gs_parser {
 } gs_parser;
 
 /* At the next token. */
-#define GS_PARSER_ERROR(p, ...) gs_model__error((p)->m->path, (p)->t.line, (p)->t.column, __VA_ARGS__)
+#define GS_PARSER_ERROR(p, ...) gs_model__error((p)->m->text, (p)->t.line, (p)->t.column, __VA_ARGS__)
 
 gs_status gs_parser__next(gs_parser *p);
 bool gs_parser__is_char(const gs_parser *p, char c);

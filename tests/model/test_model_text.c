@@ -83,6 +83,24 @@ static void test_text__errors_name_line_and_column(void **state)
         gs_assert_fails(open_bytes(*state, cases[i].text, strlen(cases[i].text)), GS_EFORMAT, cases[i].part);
 }
 
+/* Of the parser's errors, and of those of shapes, which come when the text is long parsed. */
+static void test_text__errors_show_the_line(void **state)
+{
+    static const char text[] = HEAD "  param w[b, a]\n\treturn h @ w\n";
+    const gs_model_config config = {.layers = 1, .in_width = 5, .classes = 3};
+    const char *const path = gs_test_path(*state, "m.gnn");
+    gs_model *m = NULL;
+    gs_ir *ir = NULL;
+
+    gs_assert_fails(open_bytes(*state, HEAD "  return h h\n", strlen(HEAD) + 13), GS_EFORMAT, "m.gnn:2:12: expected");
+    assert_string_equal(gs_last_error_place(), "      return h h\n               ^");
+    gs_test_write_file(path, text, sizeof(text) - 1);
+    gs_assert_ok(gs_model_open(&m, path));
+    gs_assert_fails(gs_model_build(&ir, m, &config), GS_EFORMAT, "m.gnn:3:11: @: the left side has width 5");
+    assert_string_equal(gs_last_error_place(), "    \treturn h @ w\n    \t         ^");
+    gs_model_close(m);
+}
+
 static void test_text__layout_is_free(void **state)
 {
     const char *text = "\r\n# c\xc3\xb6mment \x01\n  layer t ( h [ a ] ) -> [ b ] : # end\n"
@@ -148,9 +166,9 @@ static void test_text__mutated_texts_never_crash(void **state)
                 bytes++;
             }
         }
-        text = realloc(text, bytes); /* so that a sanitizer sees reads past the end */
-        m->path = gs_strdup("mutated");
-        if (gs_model__parse(m, text, bytes) == GS_OK) {
+        m->text = gs_text_new("mutated", text, bytes);
+        m->path = gs_text_name(m->text);
+        if (gs_model__parse(m) == GS_OK) {
             parsed++;
             if (gs_model_build(&ir, m, &config) == GS_OK && gs_ir_add_loss(ir) == GS_OK) {
                 built++;
@@ -179,6 +197,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_setup_teardown(test_text__errors_name_line_and_column, gs_test_temp_setup,
                                         gs_test_temp_teardown),
+        cmocka_unit_test_setup_teardown(test_text__errors_show_the_line, gs_test_temp_setup, gs_test_temp_teardown),
         cmocka_unit_test_setup_teardown(test_text__layout_is_free, gs_test_temp_setup, gs_test_temp_teardown),
         cmocka_unit_test_setup_teardown(test_text__depth_and_size_are_bounded, gs_test_temp_setup,
                                         gs_test_temp_teardown),
