@@ -5,6 +5,9 @@
 
 #include "support/support.h"
 
+#include "base/alloc.h"
+#include "base/file.h"
+
 char *api_folder;
 const char *api_store;
 
@@ -52,4 +55,16 @@ gs_train_options api_options(void)
     if (getenv("GS_TEST_DEVICE") != NULL)
         o.device = getenv("GS_TEST_DEVICE");
     return o;
+}
+
+void api_assert_same_file(const char *a, const char *b)
+{
+    uint64_t bytes[2];
+    char *text[2];
+    gs_assert_ok(gs_file_read_all(&text[0], &bytes[0], a, 1 << 20));
+    gs_assert_ok(gs_file_read_all(&text[1], &bytes[1], b, 1 << 20));
+    assert_int_equal(bytes[0], bytes[1]);
+    assert_memory_equal(text[0], text[1], bytes[0]);
+    gs_free(text[0]);
+    gs_free(text[1]);
 }

@@ -16,4 +16,7 @@ extern const char *api_store;
 /* A small GCN, 8 wide, 6 epochs, one thread, on the device that the environment's GS_TEST_DEVICE names, or the cpu. */
 gs_train_options api_options(void);
 
+/* Both are there, with the same bytes. */
+void api_assert_same_file(const char *a, const char *b);
+
 #endif /* GS_TESTS_API_GRAPH_H */

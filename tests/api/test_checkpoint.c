@@ -10,7 +10,6 @@
 #include "support/support.h"
 
 #include "api_graph.h"
-#include "base/alloc.h"
 #include "base/file.h"
 
 #define EPOCHS 6u
@@ -40,18 +39,6 @@ static gs_checkpoint_report report_of(const gs_run *run)
     gs_checkpoint_report c;
     gs_assert_ok(gs_run_checkpoints(run, &c));
     return c;
-}
-
-static void assert_same_file(const char *a, const char *b)
-{
-    uint64_t bytes[2];
-    char *text[2];
-    gs_assert_ok(gs_file_read_all(&text[0], &bytes[0], a, 1 << 20));
-    gs_assert_ok(gs_file_read_all(&text[1], &bytes[1], b, 1 << 20));
-    assert_int_equal(bytes[0], bytes[1]);
-    assert_memory_equal(text[0], text[1], bytes[0]);
-    gs_free(text[0]);
-    gs_free(text[1]);
 }
 
 static void assert_same_epochs(const gs_epoch_report *a, const gs_epoch_report *b, uint32_t count)
@@ -97,7 +84,7 @@ static void go_on(gs_train_options o)
     gs_assert_ok(gs_run_save(run, files[1]));
     gs_run_close(run);
     assert_same_epochs(parts, whole, EPOCHS);
-    assert_same_file(files[0], files[1]);
+    api_assert_same_file(files[0], files[1]);
     gs_assert_ok(gs_remove_tree(folder));
 }
 

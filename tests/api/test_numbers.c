@@ -6,7 +6,6 @@
 #include "support/support.h"
 
 #include "api_graph.h"
-#include "base/alloc.h"
 #include "base/file.h"
 
 static gs_train_options diverging(double lr, uint32_t epochs)
@@ -55,18 +54,6 @@ static void numbers__of_the_last_update_are_looked_at(void **state)
     gs_run_close(run);
 }
 
-static void assert_same_file(const char *a, const char *b)
-{
-    uint64_t bytes[2];
-    char *text[2];
-    gs_assert_ok(gs_file_read_all(&text[0], &bytes[0], a, 1 << 20));
-    gs_assert_ok(gs_file_read_all(&text[1], &bytes[1], b, 1 << 20));
-    assert_int_equal(bytes[0], bytes[1]);
-    assert_memory_equal(text[0], text[1], bytes[0]);
-    gs_free(text[0]);
-    gs_free(text[1]);
-}
-
 /* What is kept is, to the bit, what a run of so many epochs leaves. */
 static void numbers__the_last_good_weights_are_kept(void **state)
 {
@@ -85,7 +72,7 @@ static void numbers__the_last_good_weights_are_kept(void **state)
     o.epochs = good;
     o.save = gs_test_path(api_folder, "good.safetensors");
     gs_assert_ok(gs_train(api_store, &o, NULL));
-    assert_same_file(gs_test_path(api_folder, "kept.safetensors"), o.save);
+    api_assert_same_file(gs_test_path(api_folder, "kept.safetensors"), o.save);
 }
 
 /* Before the first epoch none were good but those that the run began with. */

@@ -40,18 +40,6 @@ static void read_npy(float out[LOGITS], const char *path)
     gs_free(text);
 }
 
-static void assert_same_file(const char *a, const char *b)
-{
-    uint64_t bytes[2];
-    char *text[2];
-    gs_assert_ok(gs_file_read_all(&text[0], &bytes[0], a, 1 << 20));
-    gs_assert_ok(gs_file_read_all(&text[1], &bytes[1], b, 1 << 20));
-    assert_int_equal(bytes[0], bytes[1]);
-    assert_memory_equal(text[0], text[1], bytes[0]);
-    gs_free(text[0]);
-    gs_free(text[1]);
-}
-
 /* With dropout, so that an epoch's number counts. */
 static void run__epochs_one_by_one_are_gs_train(void **state)
 {
@@ -78,8 +66,8 @@ static void run__epochs_one_by_one_are_gs_train(void **state)
 
     read_npy(whole, gs_test_path(api_folder, "whole.npy"));
     assert_memory_equal(logits, whole, sizeof(whole));
-    assert_same_file(gs_test_path(api_folder, "whole.npy"), gs_test_path(api_folder, "steps.npy"));
-    assert_same_file(gs_test_path(api_folder, "whole.safetensors"), gs_test_path(api_folder, "steps.safetensors"));
+    api_assert_same_file(gs_test_path(api_folder, "whole.npy"), gs_test_path(api_folder, "steps.npy"));
+    api_assert_same_file(gs_test_path(api_folder, "whole.safetensors"), gs_test_path(api_folder, "steps.safetensors"));
     assert_true(e.loss == r.loss && finished.loss == r.loss);
     for (int k = 0; k < 3; k++)
         assert_true(e.accuracy[k] == r.accuracy[k] && finished.accuracy[k] == r.accuracy[k]);
@@ -229,7 +217,7 @@ static void run__loaded_weights_start_the_optimiser_anew(void **state)
         run_epochs(fresh, 2);
         gs_assert_ok(gs_run_save(fresh, gs_test_path(api_folder, "fresh.safetensors")));
         gs_run_close(fresh);
-        assert_same_file(gs_test_path(api_folder, "on.safetensors"), gs_test_path(api_folder, "fresh.safetensors"));
+        api_assert_same_file(gs_test_path(api_folder, "on.safetensors"), gs_test_path(api_folder, "fresh.safetensors"));
     }
 }
 
@@ -342,7 +330,7 @@ static void run__evaluations_change_nothing(void **state)
     }
     gs_assert_ok(gs_run_save(run, gs_test_path(api_folder, "looked.safetensors")));
     gs_run_close(run);
-    assert_same_file(gs_test_path(api_folder, "straight.safetensors"), gs_test_path(api_folder, "looked.safetensors"));
+    api_assert_same_file(gs_test_path(api_folder, "straight.safetensors"), gs_test_path(api_folder, "looked.safetensors"));
 }
 
 /* Whichever allocation fails, the answer is GS_ENOMEM with a line, and the run can be closed. */
