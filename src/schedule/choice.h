@@ -63,6 +63,8 @@ typedef struct gs_choice {
     uint32_t *deal;           /* [stages * (devices + 1)] of several devices: first target interval of each, and the
                                * end */
     uint64_t ring_bytes;
+    uint64_t ring_most;       /* that brings anything */
+    uint64_t staged_bytes;    /* that the plan emitted last puts into the ring, in the pass that puts the most there */
     uint32_t *block;          /* [stages] target intervals whose sums are held at a time */
     uint32_t *group;          /* [stages] derivatives of sequences: chunks of a group */
     uint32_t *kept_intervals; /* [arrays] first intervals kept in host memory */

@@ -241,6 +241,7 @@ static void finish(struct emitter *e)
     fit((void **)&p->run, p->runs, sizeof(*p->run));
     fit((void **)&p->ahead, p->aheads, sizeof(*p->ahead));
     p->region_bytes[GS_REGION_RING] = e->c->ring_bytes;
+    e->c->staged_bytes = e->ring.most;
     p->region_bytes[GS_REGION_ARENA] =
         e->copies ? e->c->arena_bytes + e->c->staging_bytes + e->c->device.used_bytes : e->c->arena_taken;
     p->table_bytes = gs_emit__table_bytes(e);

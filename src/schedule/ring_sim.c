@@ -27,6 +27,7 @@ void gs_ring_reset(gs_ring_sim *r)
 {
     r->pieces = 0;
     r->head = 0;
+    r->taken = 0;
 }
 
 void gs_ring_group(gs_ring_sim *r, uint64_t bytes)
@@ -153,6 +154,8 @@ gs_status gs_ring_take(gs_ring_sim *r, uint64_t bytes, uint64_t *offset, uint32_
     memcpy(&r->piece[first], added, n * sizeof(added[0]));
     r->pieces = r->pieces - (last - first) + n;
     r->head = at + bytes;
+    r->taken += bytes;
+    r->most = GS_MAX(r->most, r->taken);
     *offset = at;
     return GS_OK;
 }

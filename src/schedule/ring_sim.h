@@ -15,6 +15,7 @@ typedef struct gs_ring_piece {
 
 typedef struct gs_ring_sim {
     uint64_t bytes, head;
+    uint64_t taken, most; /* bytes taken since it was reset; the most of any time between two resets */
     bool lasting_at_end; /* where the last lasting pieces went */
     gs_ring_piece *piece; /* sorted by offset, disjoint */
     uint32_t pieces, room;

@@ -18,6 +18,9 @@
 
 /* A ring larger than this no longer helps an SSD; the rest is better used to keep data. */
 #define RING_WANTED (128 * GS_MIB)
+/* Nor does one that a pass goes through a part of only once: what a run takes is written over, page by page, before its
+ * first epoch. This often what a pass puts into it, for pieces that outlive others; and never less than a MiB. */
+#define RING_ROUNDS 4u
 /* Of plans with more tasks than this, fewer are tried. */
 #define MANY_TASKS 200000u
 
@@ -147,7 +150,7 @@ static gs_status try_ring(struct best *best, const gs_layout *l, gs_choice *c, u
  * the first may take more than its size. */
 static gs_status try_rings(struct best *best, const gs_layout *l, gs_choice *c, uint64_t left, bool many)
 {
-    const uint64_t largest = GS_MIN(left / 4 * 3, RING_WANTED);
+    const uint64_t largest = GS_MIN(left / 4 * 3, c->ring_most);
     gs_status st = try_ring(best, l, c, left, largest);
 
     for (uint64_t ring = largest / 2; many && st == GS_OK && ring >= largest / 4; ring /= 2) {
@@ -174,6 +177,7 @@ static gs_status probe_arena(const gs_layout *l, gs_choice *c, uint64_t *tables,
     c->device.tracing = false;
     if (st != GS_OK)
         return st;
+    c->ring_most = GS_MIN(RING_WANTED, GS_MAX(RING_ROUNDS * c->staged_bytes, GS_MIB));
     *tables = probe->table_bytes;
     *tasks = probe->tasks;
     gs_plan_free(probe);
