@@ -330,7 +330,8 @@ static void run__evaluations_change_nothing(void **state)
     }
     gs_assert_ok(gs_run_save(run, gs_test_path(api_folder, "looked.safetensors")));
     gs_run_close(run);
-    api_assert_same_file(gs_test_path(api_folder, "straight.safetensors"), gs_test_path(api_folder, "looked.safetensors"));
+    api_assert_same_file(gs_test_path(api_folder, "straight.safetensors"),
+                         gs_test_path(api_folder, "looked.safetensors"));
 }
 
 /* Whichever allocation fails, the answer is GS_ENOMEM with a line, and the run can be closed. */
