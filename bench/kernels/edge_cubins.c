@@ -1,0 +1,150 @@
+/* edge_cubins FOLDER - the edge kernels of models, compiled for sm_80 and sm_90: what edge_instructions.py counts.
+ *
+ * Needs NVRTC and no GPU. Writes FOLDER/WHAT.sm_NN.cubin and prints a line for each kernel, columns by tabs: file,
+ * kernel, what it computes, columns, columns of the frame, lanes of a group, groups a target, edges of a batch, and
+ * bytes that an edge reads: its rows at the source end and its index of 4.
+ */
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/alloc.h"
+#include "base/outfile.h"
+#include "base/size.h"
+#include "bench_common.h"
+#include "compile/compile.h"
+#include "cuda/code.h"
+#include "cuda/module.h"
+#include "model/model.h"
+
+static const uint32_t widths[] = {41, 47, 64, 100, 256};
+static const gs_cuda_driver *compiler;
+static const char *folder;
+
+/* A file for each architecture, of `text`. */
+static void write_images(const char *file, const char *text)
+{
+    static const int major[] = {8, 9};
+    for (size_t i = 0; i < GS_ARRAY_LEN(major); i++) {
+        char path[512], *image = NULL;
+        size_t bytes = 0;
+        bench_need(gs_cuda_compile(&image, &bytes, compiler, major[i], 0, text));
+        snprintf(path, sizeof(path), "%s/%s.sm_%d0.cubin", folder, file, major[i]);
+        bench_need(gs_file_write_atomic(path, image, bytes));
+        gs_free(image);
+    }
+}
+
+static void print_kernel(const char *file, const gs_edge_kernel *k, const char *what, uint32_t width, uint64_t bytes)
+{
+    printf("%s\t%s\t%s\t%u\t%u\t%u\t%u\t%u\t%llu\n", file, k->name, what, width, k->width, k->lanes, k->slices,
+           k->batch, (unsigned long long)bytes + 4);
+}
+
+static void sums_of_rows(uint32_t width, bool scaled)
+{
+    const gs_row_sums rows = {.by = GS_TYPES_NONE, .width = width, .types = 1, .dtype = GS_F32, .scaled = scaled};
+    const char *const what = scaled ? "scaled sum" : "sum of rows";
+    char *text = NULL, file[64];
+    size_t bytes = 0;
+    gs_edge_kernel k;
+    FILE *const out = open_memstream(&text, &bytes);
+    if (out == NULL)
+        bench_die("out of memory");
+    gs_generate_rows(out, &k, &rows);
+    fclose(out);
+    snprintf(file, sizeof(file), "%s-%u", scaled ? "scaled" : "rows", width);
+    write_images(file, text);
+    free(text); /* open_memstream's */
+    print_kernel(file, &k, what, width, width * 4ull + (scaled ? 4 : 0));
+}
+
+static gs_program *compile_model(const char *model, const gs_model_config *config)
+{
+    const gs_leaf leaves[] = {
+        {"features", 0, GS_F32, config->in_width}, {"in_degree", 1, GS_F32, 1}, {"loops", 2, GS_F32, 1},
+        {"labels", 3, GS_I32, 1},                  {"split", 4, GS_U8, 1},      {"input_id", 5, GS_U32, 1},
+    };
+    const gs_compile_options options = {.pass = "train", .leaf = leaves, .leaves = (uint32_t)GS_ARRAY_LEN(leaves),
+                                        .metrics = true, .rest = GS_F32, .rest_width = 1, .edges_per_vertex = 50};
+    gs_program *const p = gs_program_new();
+    gs_model *m = NULL;
+    gs_ir *ir = NULL;
+    if (p == NULL)
+        bench_die("out of memory");
+    bench_need(gs_model_open(&m, model));
+    bench_need(gs_model_build(&ir, m, config));
+    bench_need(gs_ir_add_loss(ir));
+    bench_need(gs_ir_differentiate(ir));
+    bench_need(gs_compile(p, ir, &options));
+    gs_model_close(m);
+    return p;
+}
+
+/* Bytes of rows at the source end of an edge that this kernel reads. */
+static uint64_t row_bytes(const gs_stage *s, const gs_edge_kernel *k)
+{
+    uint64_t bytes = 0;
+    for (uint32_t i = 0; i < k->inputs; i++)
+        if (!k->input[i].param && s->edge_reg[k->input[i].index].kind == GS_EDGE_OPERAND)
+            bytes += s->edge_reg[k->input[i].index].width * 4ull;
+    return bytes;
+}
+
+static void print_code(const gs_program *p, const gs_cuda_edge_code *code, const char *file, const char *title,
+                       uint32_t width)
+{
+    const gs_edge_kernel *const k = &code->k;
+    char what[160];
+    if (code->stage == GS_NONE) {
+        snprintf(what, sizeof(what), "%s: sum of rows%s", title, k->rows.by == GS_TYPES_NONE ? "" : " by type");
+        print_kernel(file, k, what, width, k->rows.width * 4ull + (k->rows.scaled ? 4 : 0));
+        return;
+    }
+    const gs_stage *const s = &p->stage[code->stage];
+    const bool attends = s->sum[k->sum[0]].kind == GS_SUM_ATTEND, most = s->sum[k->sum[0]].kind == GS_SUM_MAX;
+    if (attends || most)
+        snprintf(what, sizeof(what), "%s: %s", title, attends ? "forward" : "maximum");
+    else /* those of a layer in their order */
+        snprintf(what, sizeof(what), "%s: backward, stage %u", title, code->stage);
+    print_kernel(file, k, what, width, row_bytes(s, k));
+}
+
+/* Kernels of one layer whose rows have `width` columns; where heads share them as in a hidden layer, of such a layer.
+ * Heads that do not divide them have so many each, as in a last layer. */
+static void model(const char *name, const char *title, uint32_t heads, uint32_t width, uint32_t in)
+{
+    const bool hidden = heads > 1 && width % heads == 0;
+    const gs_model_config config = {.layers = hidden ? 2 : 1, .in_width = in, .hidden = width,
+                                    .classes = hidden ? 1 : width, .heads = heads, .edge_types = 4, .act = "relu",
+                                    .training = true, .self_loops = true};
+    char *text = NULL, file[64];
+    gs_cuda_code code;
+    gs_program *const p = compile_model(name, &config);
+    bench_need(gs_cuda_write_code(&code, &text, p, false));
+    snprintf(file, sizeof(file), "%s-%u-%u", name, heads, width);
+    write_images(file, text);
+    for (uint32_t i = 0; i < code.edges; i++)
+        if (code.edge[i].k.width >= width) /* else of the layer after, or of sums of weights */
+            print_code(p, &code.edge[i], file, title, width);
+    free(text); /* open_memstream's */
+    gs_cuda_free_code(&code);
+    gs_program_free(p);
+}
+
+int main(int argc, char **argv)
+{
+    if (argc != 2)
+        bench_die("edge_cubins FOLDER");
+    folder = argv[1];
+    bench_need(gs_cuda_compiler_open(&compiler));
+    for (size_t i = 0; i < GS_ARRAY_LEN(widths); i++) {
+        sums_of_rows(widths[i], false);
+        sums_of_rows(widths[i], true);
+        model("gat", "GAT, 1 head", 1, widths[i], 64);
+        model("gat", "GAT, 8 heads", 8, widths[i], 64);
+        model("sage_max", "SAGE max", 1, widths[i], widths[i]);
+        model("rgcn", "R-GCN, 4 types", 1, widths[i], widths[i]);
+    }
+    return 0;
+}
