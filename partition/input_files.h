@@ -8,6 +8,7 @@
 #include <stdint.h>
 
 #include "base/npy.h"
+#include "base/learning.h"
 #include "partition/job.h"
 #include "partition/spill.h"
 
@@ -31,6 +32,7 @@ typedef struct gs_part_input {
     gs_part_file feature;                  /* dense */
     gs_part_file indptr, indices, data;    /* CSR */
     gs_part_file label, split[3];          /* train, valid, test */
+    gs_learning task;                          /* that the labels are of, once they are loaded */
     gs_spill *text;                        /* edges of a text file, one stream */
     char note[160];
 } gs_part_input;

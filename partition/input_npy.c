@@ -188,17 +188,8 @@ static gs_status check_labels(gs_part_input *in, const meta *m)
 {
     const gs_npy *l = &in->label.npy;
 
-    if (!is_there(&in->label)) {
-        char *multi = gs_path_join(in->path, "labels_multi.npy");
-        if (multi != NULL && gs_path_exists(multi))
-            snprintf(in->note, sizeof(in->note),
-                     "labels_multi.npy: several labels a vertex are not supported; the store has no labels");
-        gs_free(multi);
+    if (!is_there(&in->label))
         return GS_OK;
-    }
-    if (l->shape[1] != 1)
-        return gs_fail(GS_EFORMAT, "%s: is %s [%llu, %llu]; labels are integers [N], -1 for none", in->label.path,
-                       gs_dtype_name(l->dtype), (unsigned long long)l->shape[0], (unsigned long long)l->shape[1]);
     if (in->form != GS_FORM_NONE && in->vertices != l->shape[0])
         return gs_fail(GS_EFORMAT, "%s: has %llu rows, but there are features of %llu vertices", in->label.path,
                        (unsigned long long)l->shape[0], (unsigned long long)in->vertices);
@@ -229,7 +220,26 @@ static gs_status scan_vertices(gs_part_input *in)
     return st;
 }
 
-static gs_status open_all(gs_part_input *in)
+/* Several labels a vertex may lie beside one class a vertex; .task says which are meant. */
+static gs_status open_labels(gs_part_input *in, const char *task)
+{
+    const bool several = task != NULL && strcmp(task, "multilabel") == 0;
+    static const char *const name[] = {"labels.npy", "labels_multi.npy"};
+    gs_status st = gs_part__file_open(&in->label, in->path, name[several], false);
+
+    if (st == GS_OK && !is_there(&in->label) && (task == NULL || several))
+        st = gs_part__file_open(&in->label, in->path, name[!several], false);
+    if (st != GS_OK || task != NULL || strstr(in->label.path, name[0]) == NULL)
+        return st;
+    char *const multi = gs_path_join(in->path, name[1]);
+    if (multi != NULL && gs_path_exists(multi))
+        snprintf(in->note, sizeof(in->note),
+                 "labels_multi.npy: is not read beside labels.npy; .task multilabel takes it");
+    gs_free(multi);
+    return GS_OK;
+}
+
+static gs_status open_all(gs_part_input *in, const char *task)
 {
     gs_status st;
     if ((st = gs_part__file_open(&in->edge, in->path, "edges.npy", true)) != GS_OK ||
@@ -237,7 +247,7 @@ static gs_status open_all(gs_part_input *in)
         (st = gs_part__file_open(&in->weight, in->path, "edge_weights.npy", false)) != GS_OK ||
         (st = gs_part__file_open(&in->feature, in->path, "features.npy", false)) != GS_OK ||
         (st = gs_part__file_open(&in->indptr, in->path, "features_indptr.npy", false)) != GS_OK ||
-        (st = gs_part__file_open(&in->label, in->path, "labels.npy", false)) != GS_OK ||
+        (st = open_labels(in, task)) != GS_OK ||
         (st = gs_part__file_open(&in->split[0], in->path, "train_idx.npy", false)) != GS_OK ||
         (st = gs_part__file_open(&in->split[1], in->path, "valid_idx.npy", false)) != GS_OK ||
         (st = gs_part__file_open(&in->split[2], in->path, "test_idx.npy", false)) != GS_OK)
@@ -280,7 +290,7 @@ gs_status gs_part__npy_folder(gs_part_input *in, gs_part_job *job)
     gs_status st;
 
     gs_part__warn_of_unread(in->path, job);
-    if ((st = meta_load(&m, in->path)) != GS_OK || (st = open_all(in)) != GS_OK)
+    if ((st = meta_load(&m, in->path)) != GS_OK || (st = open_all(in, job->opt->task)) != GS_OK)
         return st;
     return check_all(in, &m);
 }

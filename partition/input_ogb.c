@@ -153,11 +153,6 @@ gs_status gs_part__ogb_read(gs_part_input *in, gs_part_job *job)
     if (edges != 0 && edges != in->edge.npy.shape[0])
         return gs_fail(GS_EFORMAT, "%s: has %llu lines; raw/num-edge-list says %llu edges", in->edge.path,
                        (unsigned long long)in->edge.npy.shape[0], (unsigned long long)edges);
-    if (in->label.npy.fd >= 0 && in->label.npy.shape[1] > 1) {
-        gs_part__file_close(&in->label);
-        snprintf(in->note, sizeof(in->note),
-                 "raw/node-label: several labels a vertex are not supported; the store has no labels");
-    }
     if (in->feature.npy.fd >= 0)
         in->feature.npy.dims = 2;
     return gs_part__files_check(in, vertices);

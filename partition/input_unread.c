@@ -10,7 +10,7 @@
 #include "base/file.h"
 #include "base/size.h"
 
-/* What is read or, of labels_multi.npy, spoken of elsewhere. */
+/* What is read; input_npy.c says so where labels_multi.npy is not. */
 static const char *const read_names[] = {
     "meta.json",   "edges.npy",         "edge_types.npy",       "edge_weights.npy",
     "labels.npy",  "features.npy",      "features_indptr.npy",  "features_indices.npy",

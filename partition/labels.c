@@ -2,12 +2,14 @@
 #include "partition/labels.h"
 
 #include <math.h>
+#include <stdio.h>
 #include <string.h>
 
 #include "base/alloc.h"
 #include "base/size.h"
 #include "partition/input_files.h"
 #include "partition/job.h"
+#include "partition/label_rows.h"
 #include "store/store.h" /* gs_split */
 
 #define PIECE 65536u
@@ -76,13 +78,16 @@ static gs_status label_piece(void *context, const int64_t *values, uint64_t firs
     return GS_OK;
 }
 
-gs_status gs_part__labels_load(int32_t **labels, gs_part_input *in, gs_part_job *job)
+static gs_status load_classes(int32_t **labels, gs_part_input *in, gs_part_job *job)
 {
     label_work w = {.in = in, .most = -1};
     gs_status st;
 
-    if (in->label.npy.fd < 0)
-        return GS_OK;
+    in->task = GS_LEARN_CLASSIFY;
+    if (in->label.npy.shape[1] != 1)
+        return gs_fail(GS_EFORMAT, "%s: is %s [%llu, %llu]; of .task classify a vertex has one class, -1 for none",
+                       in->label.path, gs_dtype_name(in->label.npy.dtype), (unsigned long long)in->label.npy.shape[0],
+                       (unsigned long long)in->label.npy.shape[1]);
     if ((w.labels = gs_malloc_array(in->vertices, sizeof(*w.labels))) == NULL)
         return gs_fail(GS_ENOMEM, "%s: no memory for the labels", in->label.path);
     if ((st = each_piece(&in->label, job, label_piece, &w)) != GS_OK) {
@@ -97,6 +102,23 @@ gs_status gs_part__labels_load(int32_t **labels, gs_part_input *in, gs_part_job 
     }
     *labels = w.labels;
     return GS_OK;
+}
+
+/* Without .task: whole numbers [N] are classes, other numbers what regression learns, a matrix of 0 and 1 several
+ * labels a vertex. */
+gs_status gs_part__labels_load(int32_t **labels, gs_part_input *in, gs_part_job *job)
+{
+    gs_status st;
+
+    if (in->label.npy.fd < 0)
+        return GS_OK;
+    if (job->opt->task != NULL)
+        (void)gs_learning_parse(&in->task, job->opt->task); /* gs_partition() has checked it */
+    else if ((st = gs_part__label_task(&in->task, &in->label, job)) != GS_OK)
+        return st;
+    if (job->opt->task == NULL && in->task == GS_LEARN_REGRESS && in->note[0] == '\0')
+        snprintf(in->note, sizeof(in->note), "labels are numbers to predict, as they are not whole");
+    return in->task == GS_LEARN_CLASSIFY ? load_classes(labels, in, job) : gs_part__label_rows(labels, in, job);
 }
 
 typedef struct split_work {

@@ -4,7 +4,7 @@
  *   job, permute, sort, spill, grid          a run's state; functions of integers; records on disk; intervals
  *   input_files, edge_batch                  what an input consists of
  *   stream, text_lines, edge_text            bytes of a packed file, lines, edges of a text on disk
- *   input_npy, input_text, input_csv, input_metis, input_table, input_ogb, input, labels, split_draw
+ *   input_npy, input_text, input_csv, input_metis, input_table, input_ogb, input, label_rows, labels, split_draw
  *                                            opens and checks it, hands out edges by number
  *   blocks                                   edges on disk, bucketed by the larger endpoint id
  *   fennel, order_metis, lp_*, position      the interval of every vertex, its row in it
@@ -56,7 +56,7 @@ typedef struct run {
     gs_part_order order;
     gs_part_degrees degrees;
     gs_chunk *chunk[2];
-    int32_t *labels;  /* input order; NULL: none */
+    int32_t *labels;  /* input order; NULL: none; where they are rows, which vertices have some */
     uint8_t *split;
     uint64_t split_count[3];
     uint64_t largest; /* edges of the largest chunk, where that is above the cap */
@@ -132,6 +132,8 @@ static gs_status check_options(const gs_partition_options *o)
         return gs_fail(GS_EINVAL, ".method %s: is not known; use metis, lp, fennel, random or natural", o->method);
     if (o->parts > MOST_PARTS)
         return gs_fail(GS_EINVAL, ".parts %u: is more than %u", o->parts, MOST_PARTS);
+    if (o->task != NULL && !gs_learning_parse(&(gs_learning){GS_LEARN_CLASSIFY}, o->task))
+        return gs_fail(GS_EINVAL, ".task %s: is none of classify, multilabel, regress", o->task);
     return o->split != NULL ? gs_part__split_shares((double[3]){0}, o->split) : GS_OK;
 }
 
@@ -291,7 +293,9 @@ static gs_status write_arrays(run *r)
     column c = {.input_id = r->order.input_id, .labels = r->labels, .split = r->split};
     gs_status st = GS_OK;
 
-    if (r->labels != NULL)
+    if (r->labels != NULL && r->in.task != GS_LEARN_CLASSIFY)
+        st = gs_part__label_rows_write(job, &r->in, &r->order, &r->array[GS_ARRAY_LABELS], row_memory(job));
+    else if (r->labels != NULL)
         st = gs_part__array_write(job, GS_ARRAY_LABELS, GS_I32, n, fill_labels, &c, &r->array[GS_ARRAY_LABELS]);
     if (st == GS_OK && r->split != NULL)
         st = gs_part__array_write(job, GS_ARRAY_SPLIT, GS_U8, n, fill_split, &c, &r->array[GS_ARRAY_SPLIT]);
@@ -369,6 +373,7 @@ static gs_status finish(run *r, const gs_part_blocks *b)
                              .features = r->in.form != GS_FORM_NONE ? r->in.features : 0,
                              .feature_type = r->job.feature_type,
                              .classes = r->labels != NULL ? r->in.classes : 0,
+                             .labels = r->in.task,
                              .train = r->split_count[0],
                              .valid = r->split_count[1],
                              .test = r->split_count[2],

@@ -1,4 +1,4 @@
-/* rows.c - feature rows from input order to store order, in bounded memory.
+/* rows.c - rows of features, or of labels, from input order to store order, in bounded memory.
  *
  * The input is read front to back. Store order consists of `groups` runs of ascending input ids, so at most
  * two windows of the output a group are open at a time (rows_window.c). Where they do not fit memory, the input
@@ -7,6 +7,7 @@
  */
 #include "partition/rows.h"
 
+#include <stdio.h>
 #include <string.h>
 
 #include "base/alloc.h"
@@ -83,11 +84,13 @@ static gs_status open_files(gs_rows *r)
         .depth = GS_ROWS_WRITES + GS_ROWS_PIECES,
         .piece_bytes = MOST_REQUEST_BYTES,
     };
+    char name[64];
     gs_status st;
 
     if ((st = gs_io_open(&r->io, &config)) != GS_OK)
         return st;
-    if ((r->path = gs_path_join(r->job->dir, "features.bin")) == NULL)
+    snprintf(name, sizeof(name), "%s.bin", gs_array_stem(r->id));
+    if ((r->path = gs_path_join(r->job->dir, name)) == NULL)
         return gs_fail(GS_ENOMEM, "%s: no memory for a path", r->job->dir);
     if ((st = gs_io_add_file(r->io, &r->file, r->path, GS_IO_CREATE)) != GS_OK ||
         (st = gs_io_set_size(r->io, r->file, gs_align_up(r->bytes, GS_BLOCK_BYTES))) != GS_OK)
@@ -121,10 +124,13 @@ static gs_status make_buffers(gs_rows *r, uint64_t memory)
     return GS_OK;
 }
 
-gs_status gs_part__rows_write(gs_part_job *job, const gs_part_input *in, const gs_part_order *o,
-                              gs_array_info *info, uint64_t memory)
+/* What `in` calls features becomes the array `id`. */
+static gs_status write_rows(gs_part_job *job, const gs_part_input *in, const gs_part_order *o, gs_array_id id,
+                            gs_array_info *info, uint64_t memory)
 {
-    gs_rows r = {.job = job, .in = in, .o = o, .dtype = job->feature_type};
+    const bool labels = id == GS_ARRAY_LABELS;
+    gs_rows r = {.job = job, .in = in, .o = o, .id = id,
+                 .dtype = labels ? gs_learning_labels(in->task) : job->feature_type};
     gs_status st;
 
     r.row_bytes = (uint64_t)in->features * gs_dtype_bytes(r.dtype);
@@ -150,4 +156,20 @@ done:
     gs_free(r.aligned);
     gs_free(r.path);
     return st;
+}
+
+gs_status gs_part__rows_write(gs_part_job *job, const gs_part_input *in, const gs_part_order *o,
+                              gs_array_info *info, uint64_t memory)
+{
+    return write_rows(job, in, o, GS_ARRAY_FEATURES, info, memory);
+}
+
+gs_status gs_part__label_rows_write(gs_part_job *job, const gs_part_input *in, const gs_part_order *o,
+                                    gs_array_info *info, uint64_t memory)
+{
+    gs_part_input as = *in; /* owns nothing */
+    as.form = GS_FORM_DENSE;
+    as.feature = in->label;
+    as.features = in->classes;
+    return write_rows(job, &as, o, GS_ARRAY_LABELS, info, memory);
 }

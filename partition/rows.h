@@ -14,4 +14,8 @@
 gs_status gs_part__rows_write(gs_part_job *job, const gs_part_input *in, const gs_part_order *o,
                               gs_array_info *info, uint64_t memory);
 
+/* The same with in->label, whose rows gs_part__label_rows() has seen, as the labels of in->task. */
+gs_status gs_part__label_rows_write(gs_part_job *job, const gs_part_input *in, const gs_part_order *o,
+                                    gs_array_info *info, uint64_t memory);
+
 #endif /* GS_PARTITION_ROWS_H */

@@ -12,6 +12,7 @@
 #include "base/philox.h"
 #include "base/size.h"
 #include "partition/input_files.h"
+#include "partition/label_rows.h"
 #include "partition/rows_pool.h"
 
 /* -- one row ------------------------------------------------------------------ */
@@ -66,6 +67,10 @@ static gs_status name_bad_value(const gs_rows *r, const float *row, uint64_t id)
 /* Checks and stores one f32 row of vertex `id`. */
 static gs_status put_row(gs_rows *r, uint64_t position, uint64_t id, const float *row)
 {
+    if (r->id == GS_ARRAY_LABELS) {
+        gs_part__label_at_rest(r->at_rest, r->in->task, row, r->in->features);
+        return r->put(r, position, r->at_rest);
+    }
     if (!all_finite(row, r->in->features))
         return name_bad_value(r, row, id);
     if (r->dtype == GS_F32)

@@ -40,6 +40,7 @@ struct gs_rows {
     gs_part_job *job;
     const gs_part_input *in;
     const gs_part_order *o;
+    gs_array_id id; /* that is made: features, or labels that are rows */
     gs_dtype dtype;
     uint64_t row_bytes, bytes, windows;
     uint64_t low, high; /* positions of this pass */

@@ -56,6 +56,7 @@ typedef struct gs_partition_options {
     const volatile int *stop; /* may be NULL */
     gs_warn_fn warn;          /* may be NULL; as `progress`, with `context` */
     const char *split;        /* "0.6,0.2,0.2": train, valid, test drawn from the seed; NULL: as the input says */
+    const char *task;         /* that labels are of: "classify", "multilabel", "regress"; NULL: as their numbers say */
 } gs_partition_options;
 
 typedef struct gs_partition_report {
@@ -84,7 +85,7 @@ typedef struct gs_store_summary {
     uint64_t vertices, edges, self_loops;
     uint32_t parts, interval_rows;
     uint32_t features;    /* columns; 0: none */
-    uint32_t classes;     /* 0: no labels */
+    uint32_t classes;     /* 0: no labels; of multilabel and regress: columns of the labels */
     uint32_t edge_types;  /* 0: untyped */
     uint64_t train, valid, test; /* vertices of each split */
     uint64_t max_in_degree, max_out_degree;
@@ -96,6 +97,7 @@ typedef struct gs_store_summary {
     bool weights;         /* edges carry weights */
     char feature_type[8]; /* "f32", "bf16", "f16", or "" */
     char method[16];      /* how the vertex order was made */
+    char task[16];        /* that the labels are of: "classify", "multilabel", "regress", or "" */
 } gs_store_summary;
 
 /* Reads the manifest and the tables. GS_ENOTFOUND, GS_EFORMAT, GS_EIO. */

@@ -32,8 +32,11 @@ static void print_text(const char *store, const gs_store_summary *s)
     else
         puts("features   none");
     if (s->classes != 0)
-        printf("labels     %u classes; train %s, valid %s, test %s\n", s->classes, cli_count(s->train),
-               cli_count(s->valid), cli_count(s->test));
+        printf("labels     %u %s; train %s, valid %s, test %s\n", s->classes,
+               strcmp(s->task, "classify") == 0     ? "classes"
+               : strcmp(s->task, "multilabel") == 0 ? "labels, several a vertex"
+                                                    : "numbers to predict",
+               cli_count(s->train), cli_count(s->valid), cli_count(s->test));
     else
         puts("labels     none");
 }
@@ -49,8 +52,9 @@ static void print_json(const gs_store_summary *s)
            s->train, s->valid, s->test, s->edge_types, s->symmetric ? "true" : "false", s->weights ? "true" : "false",
            s->max_in_degree, s->max_out_degree);
     printf(", \"method\": %s, \"seed\": %" PRIu64 ", \"total_bytes\": %" PRIu64 ", \"table_bytes\": %" PRIu64
-           ", \"sources_per_vertex\": %.6f}\n",
-           cli_json_text(s->method), s->seed, s->total_bytes, s->table_bytes, s->sources_per_vertex);
+           ", \"sources_per_vertex\": %.6f, \"task\": %s}\n",
+           cli_json_text(s->method), s->seed, s->total_bytes, s->table_bytes, s->sources_per_vertex,
+           s->task[0] == '\0' ? "null" : cli_json_text(s->task));
 }
 
 static int run(const cli_command *self, const void *options, const char *const *place)

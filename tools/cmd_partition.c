@@ -13,6 +13,8 @@ static const cli_option opts[] = {
      1u << 20},
     {"--split", CLI_TEXT, FIELD(split), "A,B,C", "shares for training, validation and test, drawn from --seed",
      "as INPUT says", 0, 0},
+    {"--task", CLI_CHOICE, FIELD(task), "classify|multilabel|regress", "that the labels are of",
+     "whole numbers: classify; a 0/1 matrix: multilabel; else regress", 0, 0},
     {"--undirected", CLI_FLAG, FIELD(undirected), NULL, "add the reverse of each edge that lacks it", NULL, 0, 0},
     {"--seed", CLI_LONG, FIELD(seed), "S", "of everything random", NULL, 0, 0},
     {"--force", CLI_FLAG, FIELD(force), NULL, "replace the store that is there", NULL, 0, 0},

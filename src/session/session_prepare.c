@@ -23,6 +23,9 @@ static gs_status check_store(const gs_session *s)
                        dir);
     if (info->classes == 0)
         return gs_fail(GS_ENOTFOUND, "%s: the store has no labels, so the number of classes is not known", dir);
+    if (info->labels != GS_LEARN_CLASSIFY)
+        return gs_fail(GS_EUNSUPPORTED, "%s: models are trained to classify so far, and these labels are for %s", dir,
+                       gs_learning_name(info->labels));
     if (s->config.purpose == GS_FOR_TRAINING && info->train == 0)
         return gs_fail(GS_ENOTFOUND, "%s: the store has no training vertices; its input needs a train_idx.npy", dir);
     return GS_OK;

@@ -235,6 +235,8 @@ static void read_fields(reader *r, gs_manifest *m)
     take_string(r, "method", i->method, sizeof(i->method));
     i->seed = take_hex(r, "seed");
     read_arrays(r, m);
+    if (m->array[GS_ARRAY_LABELS].present && !gs_learning_of_labels(&i->labels, m->array[GS_ARRAY_LABELS].dtype))
+        i->labels = GS_LEARN_CLASSIFY; /* refused by gs_manifest__check() */
     m->edge_bytes[GS_BY_DEST] = take_number(r, "edges_dest_bytes", 0, GS_MAX_COUNT);
     m->edge_bytes[GS_BY_SOURCE] = take_number(r, "edges_source_bytes", 0, GS_MAX_COUNT);
     m->chunks_checksum = take_hex(r, "chunks_checksum");
@@ -268,8 +270,8 @@ static const char *array_fault(const gs_manifest *m)
     const struct gs_manifest_array *a = m->array;
     const gs_store_info *i = &m->info;
     static const gs_dtype type[GS_ARRAY_COUNT] = {
-        [GS_ARRAY_LABELS] = GS_I32,     [GS_ARRAY_SPLIT] = GS_U8,  [GS_ARRAY_IN_DEGREE] = GS_F32,
-        [GS_ARRAY_OUT_DEGREE] = GS_F32, [GS_ARRAY_LOOPS] = GS_F32, [GS_ARRAY_INPUT_ID] = GS_U32,
+        [GS_ARRAY_SPLIT] = GS_U8,  [GS_ARRAY_IN_DEGREE] = GS_F32, [GS_ARRAY_OUT_DEGREE] = GS_F32,
+        [GS_ARRAY_LOOPS] = GS_F32, [GS_ARRAY_INPUT_ID] = GS_U32,
     };
     if (i->feature_type != GS_F32 && i->feature_type != GS_BF16 && i->feature_type != GS_F16)
         return "\"feature_type\" is not f32, bf16 or f16";
@@ -278,13 +280,17 @@ static const char *array_fault(const gs_manifest *m)
     if (i->features > 0 &&
         (a[GS_ARRAY_FEATURES].width != i->features || a[GS_ARRAY_FEATURES].dtype != i->feature_type))
         return "\"features\" and the array of features disagree";
-    for (unsigned id = GS_ARRAY_FEATURES + 1; id < GS_ARRAY_COUNT; id++)
+    for (unsigned id = GS_ARRAY_LABELS + 1; id < GS_ARRAY_COUNT; id++)
         if (a[id].present && (a[id].dtype != type[id] || a[id].width != 1))
             return "an array has another element type or width than its name demands";
     if (!a[GS_ARRAY_IN_DEGREE].present || !a[GS_ARRAY_OUT_DEGREE].present || !a[GS_ARRAY_INPUT_ID].present)
         return "in_degree, out_degree or input_id is not among the arrays";
     if (a[GS_ARRAY_LABELS].present != (i->classes > 0))
         return "\"classes\" and the array of labels disagree";
+    if (a[GS_ARRAY_LABELS].present && a[GS_ARRAY_LABELS].dtype != gs_learning_labels(i->labels))
+        return "the array of labels has another element type than any task's labels have";
+    if (a[GS_ARRAY_LABELS].present && a[GS_ARRAY_LABELS].width != (i->labels == GS_LEARN_CLASSIFY ? 1 : i->classes))
+        return "the array of labels has another width than \"classes\" demands";
     if (!a[GS_ARRAY_SPLIT].present && i->train + i->valid + i->test > 0)
         return "there are split sizes but no array of splits";
     if (a[GS_ARRAY_LOOPS].present != (i->self_loops > 0))

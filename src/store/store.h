@@ -22,6 +22,7 @@
 
 #include "base/dtype.h"
 #include "base/status.h"
+#include "base/learning.h"
 #include "store/chunk_table.h"
 
 #define GS_STORE_VERSION 1
@@ -30,7 +31,7 @@
 /* Vertex arrays that a store may hold. */
 #define GS_ARRAY_MAP(X) /* enum, file stem */                                         \
     X(GS_ARRAY_FEATURES, "features")     /* [N, F] f32 | bf16 | f16 */                \
-    X(GS_ARRAY_LABELS, "labels")         /* [N] i32, -1 for none */                   \
+    X(GS_ARRAY_LABELS, "labels")         /* of a task; base/learning.h says which types   */  \
     X(GS_ARRAY_SPLIT, "split")           /* [N] u8: gs_split */                       \
     X(GS_ARRAY_IN_DEGREE, "in_degree")   /* [N] f32: in-edges, self loops included */ \
     X(GS_ARRAY_OUT_DEGREE, "out_degree") /* [N] f32 */                                \
@@ -65,7 +66,8 @@ typedef struct gs_store_info {
     uint32_t parts, interval_rows;
     uint32_t features;     /* 0: none */
     gs_dtype feature_type;
-    uint32_t classes;      /* 0: no labels */
+    uint32_t classes;      /* 0: no labels; of multilabel and regress: columns of the labels */
+    gs_learning labels;        /* the task that they are of */
     uint64_t train, valid, test;
     bool symmetric, weights;
     uint32_t edge_types;   /* number of types, 0: untyped */

@@ -62,8 +62,29 @@ static uint64_t features_check(array_scan *scan, const void *data, uint64_t coun
     }
 }
 
+/* 0, 1, or not known. */
+static uint64_t truths_check(const uint8_t *v, uint64_t count)
+{
+    for (uint64_t k = 0; k < count; k++)
+        if (v[k] > 1 && v[k] != GS_LABEL_UNKNOWN)
+            return k;
+    return count;
+}
+
+/* Not infinite; not a number where none is known. */
+static uint64_t numbers_check(const uint32_t *v, uint64_t count)
+{
+    for (uint64_t k = 0; k < count; k++)
+        if ((v[k] & 0x7FFFFFFFu) == 0x7F800000u)
+            return k;
+    return count;
+}
+
 static uint64_t labels_check(array_scan *scan, const void *data, uint64_t count)
 {
+    const gs_learning task = gs_store_get_info(scan->store)->labels;
+    if (task != GS_LEARN_CLASSIFY)
+        return task == GS_LEARN_MULTILABEL ? truths_check(data, count) : numbers_check(data, count);
     const int32_t *v = data, classes = (int32_t)gs_store_get_info(scan->store)->classes;
     for (uint64_t k = 0; k < count; k++)
         if (v[k] < -1 || v[k] >= classes)
@@ -103,7 +124,9 @@ static const struct {
     const char *fault;
 } element[GS_ARRAY_COUNT] = {
     [GS_ARRAY_FEATURES] = {features_check, "a feature is not finite"},
-    [GS_ARRAY_LABELS] = {labels_check, "the label is neither -1 nor below the number of classes"},
+    [GS_ARRAY_LABELS] = {labels_check,
+                         "is no label: a class is -1 or below their number, one of several is 0, 1 or 255, a number is "
+                         "not infinite"},
     [GS_ARRAY_SPLIT] = {split_check, "the split is not 0, 1, 2 or 3"},
     [GS_ARRAY_INPUT_ID] = {input_id_check, "the input id is out of range or that of an earlier row"},
 };

@@ -55,6 +55,8 @@ gs_status gs_inspect(gs_store_summary *out, const char *store)
     if (info->features != 0)
         snprintf(out->feature_type, sizeof(out->feature_type), "%s", gs_dtype_name(info->feature_type));
     snprintf(out->method, sizeof(out->method), "%s", info->method);
+    if (info->classes != 0)
+        snprintf(out->task, sizeof(out->task), "%s", gs_learning_name(info->labels));
     gs_store_close(s);
     return GS_OK;
 }

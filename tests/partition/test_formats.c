@@ -350,7 +350,7 @@ static void test_formats__ogb_errors_name_the_table(void **state)
         {"raw/node-feat.csv", "1,2\n1,\n3,4\n5,6\n", "node-feat.csv: row 1, column 1: the value is not a finite"},
         {"raw/node-feat.csv", "1;2\n", "node-feat.csv: line 1, column 2: expected a comma"},
         {"raw/node-label.csv", "1\n0\n", "node-label.csv: has 2 rows, but there are features of 4 vertices"},
-        {"raw/node-label.csv", "1\n0\n0.5\n0\n", "node-label.csv: row 2: 0.5 is no whole number"},
+        {"raw/node-label.csv", "1\n0\ninf\n0\n", "node-label.csv: row 2: inf is no whole number"},
         {"split/time/test.csv", "4\n", "test.csv: row 0: vertex 4 is not one of the 4 vertices"},
         {"split/time/test.csv", "1.5\n", "test.csv: line 1, column 2: expected a comma"},
     };
