@@ -48,6 +48,8 @@ extern "C" {
 /* What gs_train() with these options would do to memory and disk. Reads the
  * store's tables; runs nothing, writes nothing. Errors as gs_run_open(). */
 GS_API gs_status gs_plan_train(gs_plan_report *out, const char *store, const gs_train_options *options);
+/* Writes a plan as one line of JSON, without newline, into a FILE of <stdio.h>. GS_ENOMEM, GS_EIO. */
+GS_API gs_status gs_print_plan(void *file, const gs_plan_report *plan);
 
 /* ---- a run --------------------------------------------------------------- */
 

@@ -50,7 +50,7 @@ typedef struct cli_group {
 
 typedef struct cli_command {
     const char *name;  /* "train", "bench train" */
-    const char *place[CLI_PLACES]; /* "STORE": arguments without a name, all required */
+    const char *place[CLI_PLACES]; /* "STORE": arguments without a name, required but for "[TRACE]" */
     const char *summary;
     const cli_group *group;
     void (*defaults)(void *options);
@@ -140,6 +140,6 @@ void cli_watch_end(cli_watch *w);
 
 /* ---- commands: cmd_*.c ---- */
 extern const cli_command cmd_generate, cmd_partition, cmd_info, cmd_verify, cmd_model, cmd_plan, cmd_train, cmd_predict,
-    cmd_bench_limits, cmd_bench_train;
+    cmd_report, cmd_bench_limits, cmd_bench_train;
 
 #endif /* GS_TOOLS_CLI_H */

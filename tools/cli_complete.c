@@ -168,7 +168,7 @@ static void print_zsh_command(FILE *out, const cli_command *c)
                  "        '(- *)--help-all[all options]'", c->name);
     for (const cli_group *g = c->group; g->title != NULL; g++)
         for (const cli_option *o = g->option; o->name != NULL; o++) {
-            fprintf(out, " \\\n        '%s%s[", o->name, o->value == NULL ? "" : "=");
+            fprintf(out, " \\\n        '%s%s[", o->name, o->value == NULL || o->name[1] != '-' ? "" : "=");
             print_quoted(out, o->help, strlen(o->help), ZSH_SPECIAL);
             fputc(']', out);
             if (o->value != NULL) {
@@ -179,7 +179,8 @@ static void print_zsh_command(FILE *out, const cli_command *c)
             fputc('\'', out);
         }
     for (int i = 0; i < CLI_PLACES && c->place[i] != NULL; i++) {
-        fprintf(out, " \\\n        '%d:%s", i + 1, c->place[i]);
+        fprintf(out, " \\\n        '%d:%s", i + 1, c->place[i][0] == '[' ? ":" : "");
+        print_quoted(out, c->place[i], strlen(c->place[i]), ZSH_SPECIAL);
         print_zsh_values(out, values_of_place(c->place[i]), "rmat|sbm");
         fputc('\'', out);
     }
@@ -220,7 +221,9 @@ static void print_fish_command(FILE *out, const cli_command *c)
     for (const cli_group *g = c->group; g->title != NULL; g++)
         for (const cli_option *o = g->option; o->name != NULL; o++) {
             const values v = values_of(o);
-            fprintf(out, "complete -c gnnstream -n '__gnnstream_in %s' -l %s", c->name, o->name + 2);
+            const bool is_long = o->name[1] == '-';
+            fprintf(out, "complete -c gnnstream -n '__gnnstream_in %s' -%c %s", c->name, is_long ? 'l' : 's',
+                    o->name + 1 + is_long);
             if (o->value != NULL)
                 fputs(v == VALUES_FILES || v == VALUES_BOTH ? " -r -F" : " -x", out);
             if (v == VALUES_WORDS || v == VALUES_BOTH) {

@@ -51,6 +51,17 @@ static void print_literal(FILE *out, const char *text)
             put(out, *c, false);
 }
 
+/* " Ar STORE Oo Ar TRACE Oc", on a macro's line */
+static void print_places(FILE *out, const cli_command *c)
+{
+    for (int i = 0; i < CLI_PLACES && c->place[i] != NULL; i++) {
+        const bool optional = c->place[i][0] == '[';
+        const int length = (int)strlen(c->place[i]) - 2 * optional;
+        fprintf(out, "%s Ar %.*s%s", optional ? " Oo" : "", length, c->place[i] + optional, optional ? " Oc" : "");
+    }
+    fputc('\n', out);
+}
+
 /* "gnnstream-bench-limits" */
 static void print_page_name(FILE *out, const cli_command *c)
 {
@@ -121,12 +132,9 @@ static void print_command_page(FILE *out, const cli_command *c)
     print_head(out, c);
     fputs(".Nm ", out);
     print_page_name(out, c);
-    fprintf(out, "\n.Nd %c%.*s\n.Sh SYNOPSIS\n.Nm gnnstream Cm %s\n", c->summary[0] - 'A' + 'a', (int)bare - 1,
-            c->summary + 1, c->name);
-    if (c->group->title != NULL)
-        fputs(".Op Ar OPTIONS\n", out);
-    for (int i = 0; i < CLI_PLACES && c->place[i] != NULL; i++)
-        fprintf(out, ".Ar %s\n", c->place[i]);
+    fprintf(out, "\n.Nd %c%.*s\n.Sh SYNOPSIS\n.Nm gnnstream Cm %s%s", c->summary[0] - 'A' + 'a', (int)bare - 1,
+            c->summary + 1, c->name, c->group->title != NULL ? " Oo Ar OPTIONS Oc" : "");
+    print_places(out, c);
     fputs(".Sh DESCRIPTION\n", out);
     print_text(out, c->summary);
     if (c->group->title != NULL)
@@ -140,9 +148,7 @@ static void print_commands(FILE *out)
     fputs(".Sh COMMANDS\nEach has a page of its own.\n.Bl -tag -width Ds\n", out);
     for (const cli_command *const *c = cli_commands; *c != NULL; c++) {
         fprintf(out, ".It Cm %s", (*c)->name);
-        for (int i = 0; i < CLI_PLACES && (*c)->place[i] != NULL; i++)
-            fprintf(out, " Ar %s", (*c)->place[i]);
-        fputc('\n', out);
+        print_places(out, *c);
         print_part(out, (*c)->summary, (*c)->summary + strcspn((*c)->summary, "\n"));
     }
     fputs(".It Cm help Oo Fl \\-all Oc Ar COMMAND | Cm environment\n"

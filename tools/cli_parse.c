@@ -251,7 +251,7 @@ static int take_option(const cli_command *c, char *options, int argc, char **arg
 
 static int check_places(const cli_command *c, size_t given)
 {
-    for (size_t i = given; i < CLI_PLACES && c->place[i] != NULL; i++)
+    for (size_t i = given; i < CLI_PLACES && c->place[i] != NULL && c->place[i][0] != '['; i++)
         return cli_fail(c, CLI_USAGE, "%s is missing; see gnnstream help %s", c->place[i], c->name);
     return CLI_DONE;
 }

@@ -1,4 +1,3 @@
-#include <inttypes.h>
 #include <string.h>
 
 #include "results.h"
@@ -114,79 +113,6 @@ static void print_text(const gs_plan_report *p)
     printf("%-28s %12s\n", "spill files", cli_size(p->spill_bytes));
 }
 
-static void print_prediction(const gs_pass_report *x)
-{
-    const gs_predicted *const p = &x->predicted;
-    printf(", \"cached_bytes\": %" PRIu64
-           ", \"seconds\": %s, \"read_seconds\": %s, \"write_seconds\": %s, \"edge_seconds\": %s"
-           ", \"vertex_seconds\": %s, \"check_seconds\": %s, \"stall_seconds\": %s, \"bottleneck\": %s",
-           x->cached_bytes, cli_json_real(p->seconds), cli_json_real(p->read_seconds), cli_json_real(p->write_seconds),
-           cli_json_real(p->edge_seconds), cli_json_real(p->vertex_seconds), cli_json_real(p->check_seconds),
-           cli_json_real(p->stall_seconds), cli_json_text(p->bottleneck));
-    printf(", \"orders_tried\": %" PRIu32 ", \"store_order_seconds\": %s, \"best_order_seconds\": %s, \"reordered\": "
-                                          "%s, \"recomputes\": %s, \"lean\": %s, \"batches\": %s}",
-           x->order.tried, cli_json_real(x->order.store_seconds), cli_json_real(x->order.best_seconds),
-           x->order.taken ? "true" : "false", x->recomputes ? "true" : "false", x->lean ? "true" : "false",
-           x->batches ? "true" : "false");
-}
-
-static void print_json_files(const gs_plan_report *p)
-{
-    for (uint32_t i = 0; i < p->files; i++) {
-        printf("%s{\"name\": %s, \"read_bytes\": %" PRIu64 ", \"written_bytes\": %" PRIu64 ", \"kept_bytes\": %" PRIu64
-               ", \"device_kept_bytes\": [",
-               i == 0 ? "" : ", ", cli_json_text(p->file[i].name), p->file[i].read_bytes, p->file[i].written_bytes,
-               p->file[i].kept_bytes);
-        for (uint32_t d = 0; d < p->devices && p->links > 2; d++) /* with memory of their own */
-            printf("%s%" PRIu64, d == 0 ? "" : ", ", p->device_kept_bytes[i][d]);
-        printf("]}");
-    }
-}
-
-static void print_json_links(const gs_plan_report *p)
-{
-    for (uint32_t l = 0; l < p->links; l++) {
-        const gs_link_report *const x = &p->link[l];
-        printf("%s{\"from\": %s, \"to\": %s, \"passes\": [", l == 0 ? "" : ", ", cli_json_text(x->from),
-               cli_json_text(x->to));
-        for (uint32_t i = 0; i < p->passes; i++)
-            printf("%s{\"name\": %s, \"bytes\": %" PRIu64 ", \"requests\": %" PRIu64 ", \"seconds\": %s}",
-                   i == 0 ? "" : ", ", cli_json_text(p->pass[i].name), x->pass[i].bytes, x->pass[i].requests,
-                   cli_json_real(x->pass[i].seconds));
-        printf("]}");
-    }
-}
-
-static void print_json(const gs_plan_report *p)
-{
-    printf("{\"vertices\": %" PRIu64 ", \"edges\": %" PRIu64 ", \"parameters\": %" PRIu64 ", \"host_memory\": %" PRIu64
-           ", \"host_bytes\": %" PRIu64 ", \"device_memory\": %" PRIu64 ", \"device_bytes\": %" PRIu64
-           ", \"devices\": %" PRIu32 ", \"unified\": %s, \"spill_bytes\": %" PRIu64 ", \"passes\": [",
-           p->vertices, p->edges, p->parameters, p->host_memory, p->host_bytes, p->device_memory, p->device_bytes,
-           p->devices, p->unified ? "true" : "false", p->spill_bytes);
-    for (uint32_t i = 0; i < p->passes; i++) {
-        const gs_pass_report *const x = &p->pass[i];
-        printf("%s{\"name\": %s, \"parts\": %" PRIu32 ", \"tasks\": %" PRIu32 ", \"read_bytes\": %" PRIu64
-               ", \"read_requests\": %" PRIu64 ", \"skipped_bytes\": %" PRIu64 ", \"written_bytes\": %" PRIu64
-               ", \"edges\": %" PRIu64 ", \"rows\": %" PRIu64 ", \"edge_bytes\": %" PRIu64
-               ", \"upload_bytes\": %" PRIu64 ", \"forward_bytes\": %" PRIu64 ", \"download_bytes\": %" PRIu64
-               ", \"dense_flops\": %s, \"edge_flops\": %s",
-               i == 0 ? "" : ", ", cli_json_text(x->name), x->blocks, x->tasks, x->read_bytes, x->read_requests,
-               x->skipped_bytes, x->written_bytes, x->edges, x->rows, x->edge_bytes, x->upload_bytes, x->forward_bytes,
-               x->download_bytes, cli_json_real(x->dense_flops), cli_json_real(x->edge_flops));
-        print_prediction(x);
-    }
-    printf("], \"predicted_from\": %s, \"files\": [", cli_json_text(p->basis));
-    print_json_files(p);
-    printf("], \"links\": [");
-    print_json_links(p);
-    printf("], \"memory\": [");
-    for (uint32_t i = 0; i < p->items; i++)
-        printf("%s{\"name\": %s, \"bytes\": %" PRIu64 ", \"device\": %s}", i == 0 ? "" : ", ",
-               cli_json_text(p->item[i].name), p->item[i].bytes, p->item[i].device ? "true" : "false");
-    puts("]}");
-}
-
 static int run(const cli_command *self, const void *options, const char *const *place)
 {
     const train_command *const o = options;
@@ -199,11 +125,13 @@ static int run(const cli_command *self, const void *options, const char *const *
     train.stop = cli_stop();
     if ((status = cli_result(self, gs_plan_train(&p, place[0], &train))) != CLI_DONE)
         return status;
-    if (o->json)
-        print_json(&p);
-    else
+    if (!o->json) {
         print_text(&p);
-    return CLI_DONE;
+        return CLI_DONE;
+    }
+    status = cli_result(self, gs_print_plan(stdout, &p));
+    putchar('\n');
+    return status;
 }
 
 const cli_command cmd_plan = {

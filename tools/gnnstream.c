@@ -8,7 +8,7 @@
 
 const cli_command *const cli_commands[] = {
     &cmd_generate, &cmd_partition, &cmd_info,         &cmd_verify,      &cmd_model, &cmd_plan,
-    &cmd_train,    &cmd_predict,   &cmd_bench_limits, &cmd_bench_train, NULL,
+    &cmd_train,    &cmd_predict,   &cmd_report,       &cmd_bench_limits, &cmd_bench_train, NULL,
 };
 
 /* The command that `argv` starts with; *words is how many words its name has. */

@@ -129,8 +129,9 @@ void gs_exec_span(const gs_exec *e, uint32_t task, double *begin, double *end);
 /* True for a task whose chunk was joined with others of its column: one of their tasks does the work of all. */
 bool gs_exec_is_joined(const gs_exec *e, uint32_t task);
 /* Writes the last run of `pass` as Chrome trace events (chrome://tracing, Perfetto): one track for the
- * device, one for reads and one for writes. The run was opened with `trace`. */
-gs_status gs_exec_write_trace(const gs_exec *e, uint32_t pass, FILE *out, const char *path);
+ * device, one for reads and one for writes. `other`: an object of JSON that stands there too, as "otherData". The run
+ * was opened with `trace`. */
+gs_status gs_exec_write_trace(const gs_exec *e, uint32_t pass, const char *other, FILE *out, const char *path);
 /* Memory that tracing, and a run of several devices, take for each task. */
 #define GS_EXEC_TRACE_TASK_BYTES (2 * sizeof(double))
 

@@ -54,6 +54,22 @@ static void track_name(const gs_exec *e, uint32_t lane, char *name, size_t room)
         }
 }
 
+static const gs_exec_chunk *chunk_of(const gs_exec *e, const gs_task *t, uint32_t operand)
+{
+    return &e->chunks.chunk[t->file - e->program->arrays][(uint64_t)t->target * e->chunks.parts + operand];
+}
+
+/* How many chunks, side by side in the file, a read brings. */
+static uint32_t chunks_read(const gs_exec *e, const gs_task *t)
+{
+    uint64_t bytes = 0;
+    uint32_t n = 0;
+
+    while (bytes < t->bytes && t->operand + n < e->chunks.parts)
+        bytes += chunk_of(e, t, t->operand + n++)->length;
+    return n;
+}
+
 static void write_launch(const gs_exec *e, const gs_task *t, double begin, double seconds, FILE *out)
 {
     fprintf(out,
@@ -61,7 +77,8 @@ static void write_launch(const gs_exec *e, const gs_task *t, double begin, doubl
             track_of(gs_task_lane(t)), begin * 1e6, seconds * 1e6, name_of(t),
             e->program->stage[t->stage].name);
     if (t->kind == GS_TASK_EDGES || t->kind == GS_TASK_UNROLL || t->kind == GS_TASK_BACK)
-        fprintf(out, ",\"target\":%u,\"operand\":%u", t->target, t->operand);
+        fprintf(out, ",\"target\":%u,\"operand\":%u,\"set\":%u,\"edges\":%llu", t->target, t->operand,
+                t->file - e->program->arrays, (unsigned long long)chunk_of(e, t, t->operand)->edges);
     else if (t->kind == GS_TASK_VERTEX)
         fprintf(out, ",\"first_row\":%llu,\"rows\":%u", (unsigned long long)t->first_row, t->rows);
     else if (gs_task_is_copy(t->kind))
@@ -78,23 +95,27 @@ static void write_transfer(const gs_exec *e, uint32_t index, double begin, doubl
     const char *what = edges ? "edges" : e->program->array[t->file].name;
     const int tid = t->kind == GS_TASK_READ ? 2 : 3;
     fprintf(out, ",\n{\"ph\":\"b\",\"cat\":\"%s\",\"id\":%u,\"pid\":1,\"tid\":%d,\"ts\":%.1f,\"name\":\"%s\","
-                 "\"args\":{\"bytes\":%llu,\"offset\":%llu}}",
+                 "\"args\":{\"bytes\":%llu,\"offset\":%llu",
             kind_name[t->kind], index, tid, begin * 1e6, what, (unsigned long long)t->bytes,
             (unsigned long long)t->offset);
+    if (edges && t->check == GS_CHECK_CHUNK)
+        fprintf(out, ",\"set\":%u,\"target\":%u,\"operand\":%u,\"operands\":%u", t->file - e->program->arrays,
+                t->target, t->operand, chunks_read(e, t));
+    fputs("}}", out);
     fprintf(out, ",\n{\"ph\":\"e\",\"cat\":\"%s\",\"id\":%u,\"pid\":1,\"tid\":%d,\"ts\":%.1f,\"name\":\"%s\"}",
             kind_name[t->kind], index, tid, end * 1e6, what);
 }
 
-gs_status gs_exec_write_trace(const gs_exec *e, uint32_t pass, FILE *out, const char *path)
+gs_status gs_exec_write_trace(const gs_exec *e, uint32_t pass, const char *other, FILE *out, const char *path)
 {
     const gs_plan_pass *p = &e->plan->pass[pass];
     double origin = 0;
 
     for (uint32_t i = p->first_task; i < p->first_task + p->tasks; i++)
         origin = i == p->first_task ? e->span[i][0] : GS_MIN(origin, e->span[i][0]);
-    fprintf(out, "{\"displayTimeUnit\":\"ms\",\"traceEvents\":[\n"
+    fprintf(out, "{\"displayTimeUnit\":\"ms\",\"otherData\":%s,\"traceEvents\":[\n"
                  "{\"ph\":\"M\",\"pid\":1,\"name\":\"process_name\",\"args\":{\"name\":\"gnnstream: %s\"}}",
-            e->program->pass[pass].name);
+            other, e->program->pass[pass].name);
     for (uint32_t lane = 0; lane < e->lanes.lanes; lane++) {
         char name[32];
         track_name(e, lane, name, sizeof(name));

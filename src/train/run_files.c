@@ -1,12 +1,15 @@
 /* run_files.c - the result files of a run: begun before the work, renamed when all are whole. */
 #include <errno.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
+#include "base/alloc.h"
 #include "base/given.h"
 #include "base/npy.h"
 #include "base/size.h"
+#include "session/describe.h"
 #include "session/fault.h"
 #include "train/logits.h"
 #include "train/outputs.h"
@@ -62,6 +65,28 @@ gs_status gs_run__begin_files(gs_run *r)
     return st;
 }
 
+/* {"version": ..., "plan": ...}: what a trace stands beside; NULL where memory is short. The caller frees it. */
+static char *describe_run(const gs_run *r)
+{
+    gs_plan_report *const plan = gs_malloc(sizeof(*plan));
+    char *text = NULL;
+    size_t bytes = 0;
+    FILE *const out = plan == NULL ? NULL : open_memstream(&text, &bytes);
+    bool whole = out != NULL;
+
+    if (out != NULL) {
+        fprintf(out, "{\"version\":\"%s\",\"plan\":", gs_version());
+        whole = gs_session_describe(r->session, plan) == GS_OK && gs_print_plan(out, plan) == GS_OK &&
+                fputs("}", out) != EOF;
+        whole = fclose(out) == 0 && whole;
+    }
+    gs_free(plan);
+    if (whole)
+        return text;
+    free(text);
+    return NULL;
+}
+
 /* The last epoch's training pass. The evaluation that follows has other tasks,
  * so their times are still there. */
 static gs_status write_trace(gs_run *r)
@@ -76,7 +101,10 @@ static gs_status write_trace(gs_run *r)
             close(fd);
         return st;
     }
-    st = gs_exec_write_trace(r->session->run.exec, r->session->pass.train, out, r->trace.path);
+    char *const other = describe_run(r);
+    st = other == NULL ? gs_fail(GS_ENOMEM, "%s: out of memory", r->trace.path)
+                       : gs_exec_write_trace(r->session->run.exec, r->session->pass.train, other, out, r->trace.path);
+    free(other);
     if (fclose(out) != 0 && st == GS_OK)
         st = gs_fail_errno(errno, "%s: cannot write", r->trace.path);
     return st;

@@ -29,7 +29,7 @@ has()
     ! grep -Eq '.{130}' help || die "a line of the help of $command is too long"
 }
 gnnstream help >overview
-for command in generate partition info verify plan train predict 'bench limits' 'bench train'; do
+for command in generate partition info verify plan train predict report 'bench limits' 'bench train'; do
     grep -q "^  $command " overview || die "no $command in the overview"
 done
 ! grep -Eq ' (and|or|of|the|a)$' overview || die "a summary of the overview is cut off"
@@ -53,6 +53,7 @@ has model --dot --layers --hidden --heads --features --edge-types --no-move --no
     has predict --weights --logits $model $machine
     has 'bench train' --json $model $machine $learning $results
 }
+has report -o
 has 'bench limits' --dir --json
 # The defaults are the contract's.
 gnnstream help --all train >help

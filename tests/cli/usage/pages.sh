@@ -7,6 +7,7 @@ model
 plan
 train
 predict
+report
 bench limits
 bench train'
 gnnstream help --man >gnnstream.1
@@ -14,7 +15,7 @@ while read -r command; do
     # shellcheck disable=SC2086 # a command may be two words
     gnnstream help --man $command >"gnnstream-${command/ /-}.1"
     # shellcheck disable=SC2086
-    [ "$(gnnstream help --all $command | grep -c '^  --')" = "$(grep -c '^\.It Fl ' "gnnstream-${command/ /-}.1")" ] ||
+    [ "$(gnnstream help --all $command | grep -c '^  -')" = "$(grep -c '^\.It Fl ' "gnnstream-${command/ /-}.1")" ] ||
         die "the page of $command does not have all options"
 done <<<"$commands"
 if command -v mandoc >/dev/null; then

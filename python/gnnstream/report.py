@@ -1,0 +1,532 @@
+"""A run as a page to look at.
+
+    gnnstream report RUN.jsonl [TRACE.json] -o report.html        # or: python -m gnnstream.report ...
+
+RUN.jsonl is what ``--metrics`` wrote, TRACE.json what ``--trace`` did. The page is one file, which fetches nothing: the
+charts are Vega-Lite's, whose scripts vl-convert-python brings (``pip install vl-convert-python``). Nothing else beside
+Python is needed, so this file also stands alone, beside the command.
+"""
+import argparse
+import html
+import json
+import math
+import os
+import re
+import sys
+import tempfile
+
+__all__ = ["ReportError", "main", "page", "write"]
+
+RECTANGLES = 3000  # that a track of the timeline is drawn with at most; shorter tasks side by side become one
+CELLS = 64         # of a side of a grid; larger ones are added up in blocks
+READ_ROWS = 6      # of reads that overlap
+
+_SPLIT = re.compile(r"(train|valid|test)_(\w+)")
+_EDGE_TASKS = {"edges", "edge program", "own rows", "zero", "begin sum", "finish sum", "unroll", "back"}
+
+
+class ReportError(Exception):
+    """What is wrong with a file, in one line."""
+
+
+# ---- what the files say
+
+def read_metrics(path):
+    """The epochs of a file of one object a line."""
+    epochs = []
+    try:
+        with open(path, encoding="utf-8") as lines:
+            for number, line in enumerate(lines, 1):
+                try:
+                    epoch = json.loads(line)
+                    epochs.append({"epoch": int(epoch["epoch"]), **epoch})
+                except (ValueError, TypeError, KeyError):
+                    raise ReportError(f"{path}:{number}: no line of --metrics: {line.strip()[:60]!r}") from None
+    except (OSError, UnicodeDecodeError) as error:
+        raise ReportError(f"{path}: {getattr(error, 'strerror', None) or error}") from None
+    if not epochs:
+        raise ReportError(f"{path}: no epoch is there yet")
+    return epochs
+
+
+def read_trace(path):
+    """(events, plan) of a trace; the plan is {} in one that is older than plans in traces."""
+    try:
+        with open(path, encoding="utf-8") as file:
+            trace = json.load(file)
+        events = trace["traceEvents"]
+        for event in events:
+            if event["ph"] != "M":
+                float(event["ts"])
+    except OSError as error:
+        raise ReportError(f"{path}: {error.strerror}") from None
+    except (ValueError, TypeError, KeyError):
+        raise ReportError(f"{path}: no trace of gnnstream; --trace writes one") from None
+    return events, trace.get("otherData", {}).get("plan", {})
+
+
+class Timeline:
+    """The tasks of an epoch: (track, name, stage, begin, end, arguments), seconds from the first one's begin."""
+
+    def __init__(self, events):
+        names, self.tasks, open_ = {}, [], {}
+        for e in events:
+            if e["ph"] == "M" and e["name"] == "thread_name":
+                names[e["tid"]] = e["args"]["name"]
+            elif e["ph"] == "X":
+                self._add(e, e["ts"], e["ts"] + e["dur"])
+            elif e["ph"] == "b":
+                open_[e["cat"], e["id"]] = e
+            elif e["ph"] == "e" and (e["cat"], e["id"]) in open_:
+                begin = open_.pop((e["cat"], e["id"]))
+                self._add(begin, begin["ts"], e["ts"])
+        self.tasks = [(names.get(tid, str(tid)), *rest) for tid, *rest in self.tasks]
+        self.seconds = max((t[4] for t in self.tasks), default=0)
+
+    def _add(self, e, begin, end):
+        arguments = e.get("args", {})
+        self.tasks.append((e["tid"], e["name"], arguments.get("stage", ""), begin / 1e6, end / 1e6, arguments))
+
+    def busy(self, of):
+        """Seconds in which at least one of the tasks that `of` is true for runs."""
+        total = end = 0.0
+        for task in sorted(filter(of, self.tasks), key=lambda t: t[3]):
+            total += max(0.0, task[4] - max(end, task[3]))
+            end = max(end, task[4])
+        return total
+
+    def tracks(self):
+        return list(dict.fromkeys(t[0] for t in self.tasks))
+
+
+def measured(timeline):
+    """What the plan predicts, as it was: seconds by resource."""
+    def computes(t):
+        return t[0] == "device" or re.fullmatch(r"device \d+", t[0]) is not None
+    return {
+        "epoch": timeline.seconds,
+        "reading": timeline.busy(lambda t: t[0] == "reads"),
+        "writing": timeline.busy(lambda t: t[0] == "writes"),
+        "edge sums": timeline.busy(lambda t: computes(t) and t[1] in _EDGE_TASKS),
+        "vertices": timeline.busy(lambda t: computes(t) and t[1] not in _EDGE_TASKS),
+        "waiting": timeline.seconds - timeline.busy(computes),
+    }
+
+
+def predicted(plan):
+    for p in plan.get("passes", []):
+        if p["name"] == "train":
+            return {"epoch": p["seconds"], "reading": p["read_seconds"], "writing": p["write_seconds"],
+                    "edge sums": p["edge_seconds"], "vertices": p["vertex_seconds"], "waiting": p["stall_seconds"]}
+    return {}
+
+
+def grids(timeline):
+    """{set: {(target, operand): [edges, bytes read]}}. Edges are those of a pass over the set; bytes are all reads of
+    its chunks in the epoch, those of several chunks at once by the chunks' edges."""
+    sets = {}
+    for _, _, _, _, _, a in timeline.tasks:
+        if "edges" in a and "operand" in a:
+            sets.setdefault(a["set"], {})[a["target"], a["operand"]] = [a["edges"], 0.0]
+    for track, _, _, _, _, a in timeline.tasks:
+        if track != "reads" or "operands" not in a:
+            continue
+        cells = sets.setdefault(a["set"], {})
+        some = [(a["target"], a["operand"] + k) for k in range(a["operands"])]
+        total = sum(cells.setdefault(cell, [0, 0.0])[0] for cell in some)
+        for cell in some:
+            cells[cell][1] += a["bytes"] * (cells[cell][0] / total if total else 1 / len(some))
+    return sets
+
+
+# ---- words ----
+
+def size(count):
+    """1536 -> "1.5 KiB"."""
+    for unit in ("B", "KiB", "MiB", "GiB", "TiB"):
+        if abs(count) < 1024 or unit == "TiB":
+            return f"{count:.0f} {unit}" if unit == "B" else f"{count:.1f} {unit}"
+        count /= 1024
+
+
+def seconds(value):
+    return f"{value:.3g} s" if value >= 1 else f"{value * 1e3:.3g} ms"
+
+
+# ---- charts ----
+
+def _values(rows):
+    """Rows without what JSON has no word for."""
+    return {"values": [{k: None if isinstance(v, float) and not math.isfinite(v) else v for k, v in row.items()}
+                       for row in rows]}
+
+
+def _q(field, title=None, **more):
+    return {"field": field, "type": "quantitative", "title": title, **more}
+
+
+def _x(field, title=None, **more):
+    """Along an axis of few words."""
+    return _q(field, title, axis={"tickCount": 6}, **more)
+
+
+def _n(field, title=None, **more):
+    return {"field": field, "type": "nominal", "title": title, **more}
+
+
+def chart(title, spec, note="", wide=False):
+    return {"title": title, "note": note, "wide": wide, "spec": {"width": "container", **spec}}
+
+
+def _lines(rows, y, scale=None):
+    last = max(row["epoch"] for row in rows)
+    return {
+        "height": 220, "data": _values(rows),
+        "mark": {"type": "line", "tooltip": True, "point": len(rows) <= 60, "strokeWidth": 2},
+        "encoding": {"x": _q("epoch", "epoch", scale={"domain": [1, max(2, last)], "nice": False},
+                             axis={"tickMinStep": 1, "format": "d"}),
+                     "y": _q("value", y, scale={"zero": False, **(scale or {})}),
+                     "color": _n("of", legend={"orient": "top"}, sort=None)},
+        "params": [{"name": "zoom", "select": {"type": "interval", "encodings": ["x"]}, "bind": "scales"}],
+    }
+
+
+def curves(epochs):
+    """Loss, what is given by split, and the learning rate where it changes."""
+    def rows(keys):
+        return [{"epoch": e["epoch"], "of": name, "value": e[key]} for key, name in keys for e in epochs
+                if isinstance(e.get(key), (int, float))]
+    found = [chart("Loss", _lines(rows([("loss", "train")]), "loss"))] if rows([("loss", "")]) else []
+    kinds = dict.fromkeys(m.group(2) for e in epochs for key in e if (m := _SPLIT.fullmatch(key)))
+    for kind in kinds:
+        some = rows([(f"{split}_{kind}", split) for split in ("train", "valid", "test")])
+        if some:
+            name = {"acc": "accuracy"}.get(kind, kind.replace("_", " "))
+            found.append(chart(name.capitalize(), _lines(some, name)))
+    rate = rows([("lr", "learning rate")])
+    if len({row["value"] for row in rate}) > 1:
+        found.append(chart("Learning rate", _lines(rate, "learning rate")))
+    return found
+
+
+def epoch_seconds(epochs):
+    """Each epoch's seconds: computing, waiting for data, and what is neither."""
+    rows = []
+    for e in epochs:
+        compute, stall = e.get("compute_seconds") or 0, e.get("stall_seconds") or 0
+        rest = max(0, (e.get("seconds") or 0) - compute - stall)
+        for k, (name, value) in enumerate((("computing", compute), ("waiting for data", stall), ("other", rest))):
+            rows.append({"epoch": e["epoch"], "of": name, "seconds": value, "order": k})
+    # far outliers, as first epochs are, must not flatten the rest
+    return chart("Seconds of each epoch", {
+        "height": 220, "data": _values(rows),
+        "mark": {"type": "bar", "tooltip": True} if len(epochs) <= 120 else {"type": "area", "tooltip": True},
+        "encoding": {"x": {"field": "epoch", "type": "ordinal" if len(epochs) <= 120 else "quantitative",
+                           "axis": {"labelOverlap": True, "labelAngle": 0}},
+                     "y": _q("seconds", "seconds", stack="zero"),
+                     "color": _n("of", legend={"orient": "top"}, sort=None),
+                     "order": {"field": "order"}}})
+
+
+def plan_beside(plan, times):
+    said = predicted(plan)
+    rows = [{"what": what, "of": of, "seconds": values[what], "text": seconds(values[what])}
+            for of, values in (("planned", said), ("measured", times)) for what in times if what in values]
+    basis = {"fitted": "epochs of this machine", "ceiling": "what this machine can do at best",
+             "default": "defaults: this machine was not measured"}.get(plan.get("predicted_from"), "the plan")
+    bars = {"y": _n("what", sort=list(times), axis={"labelLimit": 200}),
+            "yOffset": {"field": "of", "sort": ["planned", "measured"]},
+            "x": _x("seconds", "seconds", scale={"zero": True})}
+    return chart("Plan beside measurement", {
+        "height": {"step": 18}, "data": _values(rows), "encoding": bars,
+        "layer": [{"mark": {"type": "bar", "tooltip": True},
+                   "encoding": {"color": _n("of", legend={"orient": "top"}, sort=["planned", "measured"])}},
+                  {"mark": {"type": "text", "align": "left", "dx": 4, "fontSize": 10},
+                   "encoding": {"text": {"field": "text"}}}]},
+        f"The last epoch, by its trace; predicted from {basis}. Reading and writing overlap computing.")
+
+
+def by_stage(timeline):
+    sums = {}
+    for track, name, stage, begin, end, _ in timeline.tasks:
+        if stage:
+            key = (stage, name)
+            sums[key] = sums.get(key, 0) + end - begin
+    rows = [{"stage": s, "task": n, "seconds": v} for (s, n), v in sums.items()]
+    order = list(dict.fromkeys(s for s, _ in sums))
+    return chart("Computing, by stage", {
+        "height": {"step": 20}, "data": _values(rows), "mark": {"type": "bar", "tooltip": True},
+        "encoding": {"y": _n("stage", sort=order, axis={"labelLimit": 260}), "x": _x("seconds", "seconds"),
+                     "color": _n("task", legend={"orient": "top", "columns": 4})}})
+
+
+def memory(plan, epochs):
+    """Bytes by owner, beside the budget and what was resident at the most."""
+    out = []
+    for device, name, budget, peak in ((False, "Host memory", "host_memory", "peak_host_bytes"),
+                                       (True, "Device memory", "device_memory", "peak_device_bytes")):
+        rows = [{"owner": i["name"], "bytes": i["bytes"] / 2**20, "size": size(i["bytes"]), "of": "planned"}
+                for i in plan.get("memory", []) if i["device"] == device and i["bytes"] > 0]
+        most = max((e.get(peak) or 0 for e in epochs), default=0)
+        if not rows:
+            continue
+        if not device and plan.get("unified"):
+            rows.append({"owner": "the device's", "bytes": plan["device_bytes"] / 2**20,
+                         "size": size(plan["device_bytes"]), "of": "planned"})
+        rows.sort(key=lambda row: -row["bytes"])
+        marks = [{"bytes": plan[budget] / 2**20, "what": f"budget, {size(plan[budget])}", "line": 6}]
+        if most:
+            marks.append({"bytes": most / 2**20, "what": f"peak, {size(most)}", "line": 20})
+        out.append(chart(name, {"layer": [
+            {"data": _values(rows), "mark": {"type": "bar", "tooltip": True, "height": 26, "yOffset": 14},
+             "encoding": {"x": _x("bytes", "MiB", stack="zero"), "y": _n("of", axis=None),
+                          "order": {"field": "bytes", "sort": "descending"},
+                          "color": _n("owner", sort=[r["owner"] for r in rows],
+                                      legend={"orient": "bottom", "columns": 3, "labelLimit": 180}),
+                          "tooltip": [_n("owner"), _n("size")]}},
+            {"data": _values(marks), "mark": {"type": "rule", "strokeWidth": 2, "strokeDash": [5, 3]},
+             "encoding": {"x": _x("bytes"), "y": _q("line", scale=None, axis=None), "y2": {"value": 100},
+                          "tooltip": [_n("what")]}},
+            {"data": _values(marks), "mark": {"type": "text", "align": "right", "dx": -4, "fontSize": 11},
+             "encoding": {"x": _x("bytes"), "text": {"field": "what"}, "y": _q("line", scale=None, axis=None)}}],
+            "resolve": {"scale": {"y": "independent"}}, "height": 100},
+            "Planned, by owner" + (", a part of the host's" if device and plan.get("unified") else "") + "."))
+    return out
+
+
+def files(plan):
+    rows = [{"file": f["name"], "of": of, "MiB": f[key] / 2**20, "size": size(f[key]), "order": k}
+            for f in plan.get("files", []) for k, (of, key) in enumerate(
+                (("read", "read_bytes"), ("written", "written_bytes"), ("kept in memory", "kept_bytes"))) if f[key] > 0]
+    if not rows:
+        return []
+    return [chart("What an epoch moves, by array", {
+        "height": {"step": 20}, "data": _values(rows), "mark": {"type": "bar", "tooltip": True},
+        "encoding": {"y": _n("file", sort=None, axis={"labelLimit": 260}), "x": _x("MiB", "MiB"),
+                     "color": _n("of", legend={"orient": "top"}, sort=["read", "written", "kept in memory"]),
+                     "order": {"field": "order"}, "tooltip": [_n("file"), _n("of"), _n("size")]}}, "By the plan.")]
+
+
+def grid_charts(sets):
+    names = {0: "by destination", 1: "by source"}
+    out = []
+    for number, cells in sorted(sets.items()):
+        last = max(max(cell) for cell in cells)
+        block = last // CELLS + 1
+        added = {}
+        for (target, operand), (edges, read) in cells.items():
+            total = added.setdefault((target // block, operand // block), [0, 0.0])
+            total[0] += edges
+            total[1] += read
+        rows = [{"target": t, "operand": o, "edges": e, "read": r / 1024, "size": size(r)}
+                for (t, o), (e, r) in added.items()]
+        side = max(8, min(26, 340 // (last // block + 1)))
+        ends = ("source", "destination") if number == 1 else ("destination", "source")
+        if number > 1:
+            ends = ("interval summed for", "interval summed over")
+        for field, title, what in (("edges", "edges", "Edges"), ("read", "KiB read", "Bytes read")):
+            if not any(row[field] for row in rows):
+                continue
+            name = names.get(number, f"of a stage ({number - 1})")
+            out.append(chart(f"{what} {name}", {
+                "width": {"step": side}, "height": {"step": side}, "data": _values(rows),
+                "mark": {"type": "rect", "tooltip": True},
+                "encoding": {"y": {"field": "target", "type": "ordinal", "title": ends[0],
+                                   "axis": {"labelOverlap": True}},
+                             "x": {"field": "operand", "type": "ordinal", "title": ends[1],
+                                   "axis": {"labelOverlap": True, "labelAngle": 0}},
+                             "color": _q(field, title, scale={"type": "sqrt", "scheme": "viridis"}),
+                             "tooltip": [_q("target", ends[0]), _q("operand", ends[1]), _q("edges", "edges"),
+                                         _n("size", "read in the epoch")]}},
+                "Intervals of vertices" + (f", {block} at a time" if block > 1 else "") + "."))
+    return out
+
+
+def _rows_of(tasks):
+    """Tasks that overlap, in rows: (row, task)."""
+    ends = []
+    for task in sorted(tasks, key=lambda t: t[3]):
+        row = next((k for k, end in enumerate(ends) if end <= task[3]), None)
+        if row is None and len(ends) < READ_ROWS:
+            row = len(ends)
+            ends.append(0.0)
+        elif row is None:
+            row = ends.index(min(ends))
+        ends[row] = max(ends[row], task[4])
+        yield row, task
+
+
+def timeline_chart(timeline):
+    shortest = timeline.seconds / RECTANGLES
+    rows, order = [], []
+    for track in timeline.tracks():
+        last = {}
+        for row, (_, name, stage, begin, end, _) in _rows_of(t for t in timeline.tasks if t[0] == track):
+            place = track if row == 0 else f"{track} {row + 1}"
+            before = last.get(row)
+            if before is not None and before["task"] == name and begin - before["end"] < shortest:
+                before["end"], before["tasks"] = max(end, before["end"]), before["tasks"] + 1
+                continue
+            last[row] = {"track": place, "task": name, "stage": stage, "begin": begin, "end": end, "tasks": 1}
+            rows.append(last[row])
+        order += sorted({r["track"] for r in rows} - set(order))
+    order.sort(key=lambda place: (place.startswith("writes"), place.startswith("reads")))
+    rows = [{**r, "begin": round(r["begin"], 7), "end": round(r["end"], 7)} for r in rows]
+    return chart("Timeline of the last epoch", {
+        "height": {"step": 24}, "data": _values(rows),
+        "mark": {"type": "bar", "tooltip": True, "clip": True, "cornerRadius": 0},
+        "encoding": {"x": _x("begin", "seconds", scale={"domain": [0, timeline.seconds], "nice": False}),
+                     "x2": {"field": "end"},
+                     "y": _n("track", sort=order, axis={"labelLimit": 200}),
+                     "color": _n("task", legend={"orient": "top", "columns": 8}),
+                     "tooltip": [_n("task"), _n("stage"), _q("tasks", "tasks"), _q("begin", "from", format=".6f"),
+                                 _q("end", "to", format=".6f")]},
+        "params": [{"name": "zoom", "select": {"type": "interval", "encodings": ["x"]}, "bind": "scales"}]},
+        "Scroll to zoom, drag to move. Perfetto (ui.perfetto.dev) opens the trace itself.", wide=True)
+
+
+# ---- the page ----
+
+def tiles(epochs, plan):
+    last = epochs[-1]
+    times = sorted(e["seconds"] for e in epochs if e.get("seconds"))
+    found = [("epochs", str(last["epoch"]))]
+    if isinstance(last.get("loss"), (int, float)):
+        found.append(("loss of the last", f"{last['loss']:.4f}"))
+    best = max((e for e in epochs if isinstance(e.get("valid_acc"), (int, float))), key=lambda e: e["valid_acc"],
+               default=None)
+    if best is not None:
+        found.append((f"best validation accuracy (epoch {best['epoch']})", f"{100 * best['valid_acc']:.1f} %"))
+    if times:
+        found.append(("median epoch", seconds(times[len(times) // 2])))
+    found.append(("read, written by the last", f"{size(last.get('read_bytes', 0))}, "
+                                               f"{size(last.get('written_bytes', 0))}"))
+    if last.get("peak_host_bytes"):
+        of = f" of {size(plan['host_memory'])}" if plan.get("host_memory") else ""
+        found.append(("peak host memory", size(last["peak_host_bytes"]) + of))
+    if plan:
+        found.append(("graph", f"{plan['vertices']:,} vertices, {plan['edges']:,} edges"))
+    return found
+
+
+_STYLE = """
+:root { color-scheme: light; --page: #f6f7f9; --card: #fff; --ink: #1c2430; --faint: #667085; --line: #e2e5ea; }
+:root[data-theme=dark] { color-scheme: dark; --page: #12161c; --card: #1b2129; --ink: #e6e9ee; --faint: #98a2b3;
+  --line: #2d3540; }
+body { margin: 0; background: var(--page); color: var(--ink); font: 15px/1.45 system-ui, sans-serif; }
+main { max-width: 1280px; margin: 0 auto; padding: 24px; }
+header { display: flex; align-items: baseline; gap: 16px; flex-wrap: wrap; }
+h1 { font-size: 22px; margin: 0; } h2 { font-size: 15px; margin: 0 0 8px; }
+p { color: var(--faint); margin: 6px 0 0; font-size: 13px; }
+button { margin-left: auto; font: inherit; color: var(--ink); background: var(--card); border: 1px solid var(--line);
+  border-radius: 6px; padding: 3px 12px; cursor: pointer; }
+.tiles { display: flex; flex-wrap: wrap; gap: 12px; margin: 18px 0; }
+.tile, .card { background: var(--card); border: 1px solid var(--line); border-radius: 8px; }
+.tile { padding: 10px 16px; } .tile b { display: block; font-size: 19px; font-weight: 600; }
+.tile span { color: var(--faint); font-size: 13px; }
+.cards { display: grid; grid-template-columns: repeat(auto-fit, minmax(min(100%, 520px), 1fr)); gap: 16px; }
+.card { padding: 14px 16px; min-width: 0; overflow-x: auto; } .wide { grid-column: 1 / -1; } .chart { width: 100%; }
+"""
+
+_SCRIPT = """
+(() => {
+const root = document.documentElement, button = document.querySelector("button");
+const system = matchMedia("(prefers-color-scheme: dark)");
+const draw = async dark => {
+  root.dataset.theme = dark ? "dark" : "light";
+  button.textContent = dark ? "Light" : "Dark";
+  const ink = dark ? "#e6e9ee" : "#1c2430", faint = dark ? "#98a2b3" : "#667085", line = dark ? "#2d3540" : "#e2e5ea";
+  const config = {
+    background: "transparent", font: "system-ui, sans-serif", view: {stroke: null},
+    range: {category: dark
+      ? ["#6ea8fe", "#f2a65a", "#5fc9a8", "#e879a6", "#b9a2f2", "#d9c95b", "#74c7e3", "#c89b7b", "#8e99a8", "#ef7b6c"]
+      : ["#2f6fdb", "#e07b1a", "#1f9d78", "#c93a77", "#7b5cd6", "#a8930f", "#1c8fb5", "#8a5a3a", "#667085", "#d3412f"]},
+    axis: {labelColor: faint, titleColor: faint, gridColor: line, domainColor: line, tickColor: line,
+           titleFontWeight: "normal"},
+    legend: {labelColor: ink, titleColor: faint, titleFontWeight: "normal"},
+    text: {color: ink}, rule: {color: ink},
+  };
+  for (const [k, c] of charts.entries())
+    await vegaEmbed("#chart" + k, {$schema: "https://vega.github.io/schema/vega-lite/v5.json", ...c.spec},
+                    {config, renderer: "canvas", actions: false, tooltip: {theme: dark ? "dark" : "light"}});
+  root.dataset.drawn = dark ? "dark" : "light";
+};
+let dark = new URLSearchParams(location.search).get("theme") === "dark" || system.matches;
+button.onclick = () => draw(dark = !dark);
+system.onchange = e => draw(dark = e.matches);
+draw(dark);
+})();
+"""
+
+
+def page(metrics, trace=None, title=None):
+    """The page of a file of metrics and, where there is one, of a trace, as a string."""
+    try:
+        import vl_convert
+    except ImportError:
+        raise ReportError("the charts need vl-convert-python; pip install vl-convert-python") from None
+    epochs = read_metrics(metrics)
+    events, plan = read_trace(trace) if trace is not None else ([], {})
+    charts = [*curves(epochs), epoch_seconds(epochs)]
+    missing = ""
+    if trace is None:
+        missing = "<p>With the run's trace (<code>train --trace</code>) there are more: where an epoch's time went, " \
+                  "plan beside measurement, memory by owner, the grid of edges, the timeline.</p>"
+    else:
+        timeline = Timeline(events)
+        if not timeline.tasks:
+            raise ReportError(f"{trace}: has no tasks; was an epoch run?")
+        charts += [plan_beside(plan, measured(timeline)), timeline_chart(timeline), by_stage(timeline), *files(plan),
+                   *memory(plan, epochs), *grid_charts(grids(timeline))]
+    name = html.escape(title or os.path.basename(os.fspath(metrics)))
+    boxes = "".join(f"<div class=tile><b>{html.escape(value)}</b><span>{html.escape(what)}</span></div>"
+                    for what, value in tiles(epochs, plan))
+    cards = "".join(f'<section class="card{" wide" if c["wide"] else ""}"><h2>{html.escape(c["title"])}</h2>'
+                    f'<div class=chart id=chart{k}></div>' + (f"<p>{html.escape(c['note'])}</p>" if c["note"] else "")
+                    + "</section>" for k, c in enumerate(charts))
+    specs = json.dumps([{"spec": c["spec"]} for c in charts], separators=(",", ":")).replace("</", "<\\/")
+    return (f'<!doctype html>\n<html lang=en><meta charset=utf-8><title>{name}</title>'
+            f'<meta name=viewport content="width=device-width"><style>{_STYLE}</style>\n'
+            f"<main><header><h1>gnnstream: {name}</h1><button>Dark</button></header>\n<div class=tiles>{boxes}</div>\n"
+            f"<div class=cards>{cards}</div>{missing}</main>\n"
+            f"<script>{_library(vl_convert)}</script>\n<script>const charts = {specs};{_SCRIPT}</script></html>\n")
+
+
+def _library(vl_convert):
+    """Vega, Vega-Lite and vega-embed as one script that sets window.vegaEmbed."""
+    return "(() => {" + vl_convert.javascript_bundle().replace("</script", "<\\/script") + "})();"
+
+
+def write(out, metrics, trace=None, title=None):
+    """Writes the page to the file `out`, whole or not at all."""
+    text = page(metrics, trace, title)
+    folder = os.path.dirname(os.path.abspath(out))
+    try:
+        with tempfile.NamedTemporaryFile("w", encoding="utf-8", dir=folder, prefix=".report-", delete=False) as file:
+            file.write(text)
+        os.chmod(file.name, 0o666 & ~_umask())
+        os.replace(file.name, out)
+    except OSError as error:
+        raise ReportError(f"{out}: {error.strerror}") from None
+
+
+def _umask():
+    mask = os.umask(0)
+    os.umask(mask)
+    return mask
+
+
+def main(arguments=None):
+    parser = argparse.ArgumentParser("gnnstream report", description="Makes a page of a run: one HTML file.")
+    parser.add_argument("metrics", metavar="RUN.jsonl", help="what train --metrics wrote")
+    parser.add_argument("trace", metavar="TRACE", nargs="?", help="what train --trace wrote")
+    parser.add_argument("-o", metavar="OUT.html", dest="out", default="report.html")
+    options = parser.parse_args(arguments)
+    try:
+        write(options.out, options.metrics, options.trace)
+    except ReportError as error:
+        sys.exit(f"gnnstream report: {error}")
+
+
+if __name__ == "__main__":
+    main()

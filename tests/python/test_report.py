@@ -1,0 +1,171 @@
+#!/usr/bin/env python3
+"""test_report.py GNNSTREAM SOURCE: traces are what their format says, and pages show what traces and metrics hold.
+
+Needs Python alone; what vl-convert-python, Chromium and Perfetto's trace processor are needed for is skipped without.
+"""
+import collections
+import importlib.util
+import json
+import os
+import shutil
+import subprocess
+import sys
+import tempfile
+import unittest
+from html.parser import HTMLParser
+
+source, gnnstream = sys.argv.pop(), os.path.abspath(sys.argv.pop())
+sys.dont_write_bytecode = True
+spec = importlib.util.spec_from_file_location("report", os.path.join(source, "python", "gnnstream", "report.py"))
+report = importlib.util.module_from_spec(spec)
+spec.loader.exec_module(report)
+charts = importlib.util.find_spec("vl_convert") is not None
+
+
+def run(*words, status=0):
+    done = subprocess.run([gnnstream, *words], capture_output=True, text=True)
+    assert done.returncode == status, (words, done.returncode, done.stderr)
+    return done.stderr if status else done.stdout
+
+
+class Runs(unittest.TestCase):
+    """Of GCN, streamed through little memory, and of GAT on two devices."""
+
+    @classmethod
+    def setUpClass(cls):
+        cls.folder = tempfile.TemporaryDirectory()
+        os.chdir(cls.folder.name)
+        run("generate", "sbm", "graph", "--vertices", "20000", "--edges", "200000", "--features", "16", "--classes",
+            "4")
+        run("partition", "graph", "store", "--parts", "5", "--method", "random")
+        for name, more in (("gcn", ("--no-cache", "--no-hoist")), ("gat", ("--device", "cpu:2"))):
+            run("train", "store", "--model", name, "--epochs", "2", "--hidden", "8", "--threads", "1", "--metrics",
+                f"{name}.jsonl", "--trace", f"{name}.json", *more)
+        cls.runs = [(n, report.read_metrics(f"{n}.jsonl"), *report.read_trace(f"{n}.json")) for n in ("gcn", "gat")]
+
+    @classmethod
+    def tearDownClass(cls):
+        os.chdir("/")
+        cls.folder.cleanup()
+
+    def test_events_are_the_formats(self):
+        """Each event as the Trace Event Format has it, strictly: kinds, fields, types, pairs and nesting."""
+        for name, _, events, _ in self.runs:
+            tracks = {e["tid"] for e in events if e["ph"] == "M" and e["name"] == "thread_name"}
+            open_, last = {}, collections.defaultdict(float)
+            for e in events:
+                self.assertEqual(e["pid"], 1)
+                self.assertIs(type(e["name"]), str)
+                if e["ph"] == "M":
+                    self.assertEqual(set(e["args"]), {"name"})
+                    continue
+                self.assertIn(e["tid"], tracks)
+                self.assertIsInstance(e["ts"], (int, float))
+                self.assertGreaterEqual(e["ts"], 0)
+                if e["ph"] == "X":
+                    self.assertEqual(set(e), {"ph", "pid", "tid", "ts", "dur", "name", "args"})
+                    self.assertGreaterEqual(e["dur"], 0)
+                elif e["ph"] == "b":
+                    self.assertEqual(set(e), {"ph", "cat", "id", "pid", "tid", "ts", "name", "args"})
+                    self.assertNotIn((e["cat"], e["id"]), open_)
+                    open_[e["cat"], e["id"]] = e
+                else:
+                    self.assertEqual(set(e), {"ph", "cat", "id", "pid", "tid", "ts", "name"})
+                    begin = open_.pop((e["cat"], e["id"]))
+                    self.assertEqual((begin["name"], begin["tid"]), (e["name"], e["tid"]))
+                    self.assertGreaterEqual(e["ts"], begin["ts"])
+            self.assertEqual(open_, {}, name)
+            for e in sorted((e for e in events if e["ph"] == "X"), key=lambda e: e["ts"]):  # of a track none overlap
+                self.assertGreaterEqual(e["ts"], last[e["tid"]] - 0.2, (name, e))  # rounded to 0.1 us
+                last[e["tid"]] = e["ts"] + e["dur"]
+
+    def test_perfetto_s_trace_processor_opens_it(self):
+        processor = shutil.which("trace_processor_shell") or shutil.which("trace_processor")
+        if processor is None or importlib.util.find_spec("perfetto") is None:
+            self.skipTest("no trace_processor_shell and PyPI's perfetto; events were held against the format alone")
+        from perfetto.trace_processor import TraceProcessor, TraceProcessorConfig
+        for name, _, events, _ in self.runs:
+            with TraceProcessor(trace=f"{name}.json", config=TraceProcessorConfig(bin_path=processor)) as tp:
+                [row] = list(tp.query("select count(*) as n from slice"))
+                self.assertEqual(row.n, sum(e["ph"] in "Xb" for e in events))
+
+    def test_bytes_and_edges_are_the_epochs(self):
+        for name, epochs, events, plan in self.runs:
+            timeline = report.Timeline(events)
+            moved = {track: sum(t[5]["bytes"] for t in timeline.tasks if t[0] == track)
+                     for track in ("reads", "writes")}
+            [planned] = [p for p in plan["passes"] if p["name"] == "train"]
+            self.assertEqual(moved["reads"], planned["read_bytes"], name)
+            self.assertEqual(moved["writes"], planned["written_bytes"], name)
+            self.assertEqual(epochs[-1]["written_bytes"], moved["writes"])
+            passes = sum(t[5].get("edges", 0) for t in timeline.tasks)
+            self.assertEqual(passes, planned["edges"], name)
+            read = sum(b for cells in report.grids(timeline).values() for _, b in cells.values())
+            chunks = sum(t[5]["bytes"] for t in timeline.tasks if t[0] == "reads" and t[1] == "edges")
+            self.assertAlmostEqual(read, chunks, delta=1)
+            self.assertLessEqual(sum(e for e, _ in report.grids(timeline)[0].values()), 200000)
+            self.assertEqual(chunks > 0, name == "gcn")  # the other's are in memory
+
+    def test_seconds_are_within_the_epoch(self):
+        for _, epochs, events, _ in self.runs:
+            timeline = report.Timeline(events)
+            times = report.measured(timeline)
+            any_plan = {"passes": [collections.defaultdict(float, name="train")]}
+            self.assertEqual(set(times), set(report.predicted(any_plan)))
+            for what, value in times.items():
+                self.assertTrue(0 <= value <= times["epoch"] + 1e-6, (what, value))
+            self.assertLess(abs(times["epoch"] - epochs[-1]["seconds"]), 0.05 + 0.5 * epochs[-1]["seconds"])
+
+    def test_what_is_no_run_is_refused_in_a_line(self):
+        with open("bad.jsonl", "w", encoding="utf-8") as file:
+            file.write('{"epoch": 1, "loss": 1}\n{"epoch": \n')
+        open("none.jsonl", "w", encoding="utf-8").close()
+        for read, path, line in ((report.read_metrics, "bad.jsonl", r"bad.jsonl:2: no line of --metrics"),
+                                 (report.read_metrics, "none.jsonl", "no epoch is there yet"),
+                                 (report.read_metrics, "gone", "gone: No such file"),
+                                 (report.read_trace, "bad.jsonl", "no trace of gnnstream"),
+                                 (report.read_trace, "gone", "gone: No such file")):
+            with self.assertRaisesRegex(report.ReportError, line):
+                read(path)
+        self.assertIn("RUN.jsonl is missing", run("report", status=2))
+        if not charts:
+            self.assertIn("pip install vl-convert-python", run("report", "gcn.jsonl", status=1))
+        environment = {**os.environ, "PATH": self.folder.name}
+        done = subprocess.run([gnnstream, "report", "gcn.jsonl"], env=environment, capture_output=True, text=True)
+        self.assertEqual((done.returncode, done.stderr.count("\n")), (1, 1))
+        self.assertIn("vl-convert-python", done.stderr)
+
+    @unittest.skipUnless(charts, "no vl-convert-python")
+    def test_the_page_is_one_file_with_all_charts(self):
+        for name, epochs, events, plan in self.runs:
+            run("report", f"{name}.jsonl", f"{name}.json", "-o", f"{name}.html")
+            with open(f"{name}.html", encoding="utf-8") as file:
+                text = file.read()
+            found = collections.Counter()
+
+            class Reader(HTMLParser):
+                def handle_starttag(self, tag, attrs):
+                    found[tag] += 1
+                    found["fetched"] += any(k in ("src", "href") for k, _ in attrs)
+            Reader().feed(text)
+            self.assertEqual((found["fetched"], found["link"], found["script"]), (0, 0, 2))
+            for title in ("Loss", "Accuracy", "Plan beside measurement", "Host memory", "Device memory",
+                          "Timeline of the last epoch", "Edges by destination"):
+                self.assertIn(f"<h2>{title}</h2>", text)
+        run("report", "gcn.jsonl", "-o", "alone.html")
+
+    @unittest.skipUnless(charts and shutil.which("chromium"), "no Chromium, or no vl-convert-python")
+    def test_a_browser_draws_it_light_and_dark(self):
+        report.write("page.html", "gcn.jsonl", "gcn.json")
+        for theme in ("light", "dark"):
+            done = subprocess.run(
+                ["chromium", "--headless=new", "--no-sandbox", "--disable-gpu", f"--user-data-dir={self.folder.name}/c",
+                 "--virtual-time-budget=10000", "--dump-dom", f"file://{os.path.abspath('page.html')}?theme={theme}"],
+                capture_output=True, text=True, timeout=90)
+            body = done.stdout.split("<script>")[0]
+            self.assertIn(f'data-drawn="{theme}"', body)
+            self.assertEqual(body.count("<canvas"), body.count("<section"))
+
+
+if __name__ == "__main__":
+    unittest.main(verbosity=1)
