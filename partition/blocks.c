@@ -17,6 +17,7 @@
 #include "partition/input.h"
 #include "partition/input_files.h"
 #include "partition/job.h"
+#include "partition/npy_edges.h"
 #include "partition/permute.h"
 #include "partition/sort.h"
 #include "partition/spill.h"
@@ -86,24 +87,16 @@ static gs_status bucket_piece(reading *r, const gs_part_batch *batch, uint32_t w
 
 static void read_ahead(const reading *r, uint64_t piece)
 {
-    const gs_npy *e = &r->in->edge.npy;
-    if (r->in->text != NULL || piece % (AHEAD_PIECES / 2) != 0)
-        return;
-    const uint64_t row = 2 * gs_dtype_bytes(e->dtype);
-    posix_fadvise(e->fd, (off_t)(e->data_offset + piece * r->piece * row), (off_t)(AHEAD_PIECES * r->piece * row),
-                  POSIX_FADV_WILLNEED);
+    if (r->in->text == NULL && piece % (AHEAD_PIECES / 2) == 0)
+        gs_part__npy_advise(r->in, piece * r->piece, AHEAD_PIECES * r->piece, POSIX_FADV_WILLNEED);
 }
 
 /* Where the edges are large beside the bound, their pages would push the
  * buckets, which are read again soon, out of a memory cgroup's cache. */
 static void read_behind(const reading *r, uint64_t piece)
 {
-    const gs_npy *e = &r->in->edge.npy;
-    if (r->in->text != NULL || e->data_bytes <= r->job->memory / 2)
-        return;
-    const uint64_t row = 2 * gs_dtype_bytes(e->dtype);
-    posix_fadvise(e->fd, (off_t)(e->data_offset + piece * r->piece * row), (off_t)(r->piece * row),
-                  POSIX_FADV_DONTNEED);
+    if (r->in->text == NULL && r->in->edge.npy.data_bytes > r->job->memory / 2)
+        gs_part__npy_advise(r->in, piece * r->piece, r->piece, POSIX_FADV_DONTNEED);
 }
 
 static void read_worker(reading *r, uint32_t writer)

@@ -10,24 +10,39 @@
 #include "partition/edge_batch.h"
 #include "partition/input_csv.h"
 #include "partition/input_files.h"
+#include "partition/input_graphbolt.h"
+#include "partition/input_igb.h"
 #include "partition/input_metis.h"
 #include "partition/input_npy.h"
+#include "partition/input_npz.h"
 #include "partition/input_ogb.h"
 #include "partition/input_text.h"
 #include "partition/job.h"
+#include "partition/npy_edges.h"
 #include "partition/spill.h"
 #include "partition/stream.h"
 
 #define KNOWN_FORMATS \
-    "npy (a folder with edges.npy), snap (an edge list), mtx (MatrixMarket), csv (columns with a header), metis " \
-    "(.graph), ogb (a folder with raw/edge.csv.gz); texts may be .gz or .zst"
+    "npy (a folder with edges.npy), npz (arrays in one file), snap (an edge list), mtx (MatrixMarket), csv (columns " \
+    "with a header), metis (.graph), ogb (a folder with raw/edge.csv.gz or raw/data.npz), igb (a folder with " \
+    "paper__cites__paper), graphbolt (a folder with metadata.yaml); texts may be .gz or .zst"
 #define HEAD_BYTES 65536u /* of a file that are looked at */
 
-typedef enum kind { KIND_NPY, KIND_SNAP, KIND_MTX, KIND_CSV, KIND_METIS, KIND_OGB } kind;
+typedef enum kind {
+    KIND_NPY,
+    KIND_SNAP,
+    KIND_MTX,
+    KIND_CSV,
+    KIND_METIS,
+    KIND_OGB,
+    KIND_NPZ,
+    KIND_IGB,
+    KIND_GRAPHBOLT
+} kind;
 
 static gs_status kind_by_name(kind *out, const char *format)
 {
-    static const char *const names[] = {"npy", "snap", "mtx", "csv", "metis", "ogb"};
+    static const char *const names[] = {"npy", "snap", "mtx", "csv", "metis", "ogb", "npz", "igb", "graphbolt"};
     for (uint32_t i = 0; i < GS_ARRAY_LEN(names); i++) {
         if (strcmp(format, names[i]) == 0) {
             *out = (kind)i;
@@ -42,15 +57,18 @@ static gs_status look_into_folder(kind *out, const char *path)
     char *edges = gs_path_join(path, "edges.npy");
     if (edges == NULL)
         return gs_fail(GS_ENOMEM, "%s: no memory for a path", path);
-    const bool found = gs_path_exists(edges);
+    const bool npy = gs_path_exists(edges);
     gs_free(edges);
-    if (!found && gs_part__ogb_looks(path)) {
+    if (npy)
+        *out = KIND_NPY;
+    else if (gs_part__graphbolt_looks(path))
+        *out = KIND_GRAPHBOLT;
+    else if (gs_part__ogb_looks(path))
         *out = KIND_OGB;
-        return GS_OK;
-    }
-    if (!found)
+    else if (gs_part__igb_looks(path))
+        *out = KIND_IGB;
+    else
         return gs_fail(GS_ENOTFOUND, "%s: this folder has no edges.npy; inputs are " KNOWN_FORMATS, path);
-    *out = KIND_NPY;
     return GS_OK;
 }
 
@@ -83,6 +101,10 @@ static gs_status look_at_head(kind *out, const char *path, char *head)
 
     if (strncmp(head, "%%MatrixMarket", 14) == 0) {
         *out = KIND_MTX;
+        return GS_OK;
+    }
+    if (memcmp(head, "PK\3\4", 4) == 0 || memcmp(head, "PK\5\6", 4) == 0) {
+        *out = KIND_NPZ;
         return GS_OK;
     }
     if (memcmp(head, "\x93NUMPY", 6) == 0)
@@ -128,7 +150,7 @@ static gs_status find_kind(kind *out, const char *path, const char *format, uint
     const gs_status st = kind_by_name(out, format);
     if (st != GS_OK)
         return st;
-    const bool folder = *out == KIND_NPY || *out == KIND_OGB;
+    const bool folder = *out == KIND_NPY || *out == KIND_OGB || *out == KIND_IGB || *out == KIND_GRAPHBOLT;
     if (gs_path_is_dir(path) != folder)
         return gs_fail(GS_EINVAL, "%s: format '%s' needs a %s here", path, format, folder ? "folder" : "file");
     return GS_OK;
@@ -152,6 +174,9 @@ gs_status gs_part__input_open(gs_part_input *in, gs_part_job *job, const char *p
         [KIND_CSV] = gs_part__csv_read,
         [KIND_METIS] = gs_part__metis_read,
         [KIND_OGB] = gs_part__ogb_read,
+        [KIND_NPZ] = gs_part__npz_read,
+        [KIND_IGB] = gs_part__igb_read,
+        [KIND_GRAPHBOLT] = gs_part__graphbolt_read,
     };
     kind k = KIND_NPY;
     gs_status st;

@@ -96,19 +96,6 @@ bool gs_part__csv_looks(const char *line)
     return ends[SOURCE] && ends[DESTINATION];
 }
 
-static void warn_of_unread(const gs_part_job *job, const gs_lines *l, const char *name)
-{
-    char text[512];
-
-    if (job->opt->warn == NULL)
-        return;
-    snprintf(text, sizeof(text), "%s: the column '%.64s' is not read; columns are source, destination, weight, type",
-             l->path, name);
-    for (char *c = text; *c != '\0'; c++)
-        *c = (unsigned char)*c < ' ' || *c == 127 ? '?' : *c;
-    job->opt->warn(job->opt->context, text);
-}
-
 /* Names of the columns; the line is taken apart. */
 static gs_status read_header(table *t, const gs_part_job *job, const gs_lines *l)
 {
@@ -121,7 +108,8 @@ static gs_status read_header(table *t, const gs_part_job *job, const gs_lines *l
         const role what = role_of(name);
         t->what[t->columns] = (uint8_t)what;
         if (what == UNREAD)
-            warn_of_unread(job, l, name);
+            gs_part__warn(job, "%s: the column '%.64s' is not read; columns are source, destination, weight, type",
+                          l->path, name);
         else if (seen[what]++ != 0)
             return gs_part__lines_wrong(l, name, "a second column of this meaning; rename or remove one");
     }

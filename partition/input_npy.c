@@ -1,7 +1,6 @@
 /* input_npy.c - a folder of .npy files: which are there, do they fit together? */
 #include "partition/input_npy.h"
 
-#include <fcntl.h>
 #include <math.h>
 #include <stdio.h>
 #include <string.h>
@@ -15,6 +14,7 @@
 #include "partition/input_files.h"
 #include "partition/input_unread.h"
 #include "partition/job.h"
+#include "partition/npy_edges.h"
 
 #define META_LIMIT (16 * GS_MIB)
 #define SCAN_EDGES 65536u
@@ -81,11 +81,11 @@ static gs_status check_edges(gs_part_input *in)
     if (!holds_ids(e))
         return gs_fail(GS_EFORMAT, "%s: has type %s; edges are pairs of integers (int64 or int32)", in->edge.path,
                        e->truth ? "bool" : gs_dtype_name(e->dtype));
-    if (e->dims != 2 || e->shape[1] != 2)
-        return gs_fail(GS_EFORMAT, "%s: has shape [%llu, %llu]; edges are [E, 2]%s", in->edge.path,
-                       (unsigned long long)e->shape[0], (unsigned long long)e->shape[1],
-                       e->dims == 2 && e->shape[0] == 2 ? " (transpose it)" : "");
-    in->edges = e->shape[0];
+    if (e->dims != 2 || (e->shape[1] != 2 && e->shape[0] != 2))
+        return gs_fail(GS_EFORMAT, "%s: has shape [%llu, %llu]; edges are [E, 2], or [2, E]", in->edge.path,
+                       (unsigned long long)e->shape[0], (unsigned long long)e->shape[1]);
+    in->two_rows = e->shape[0] == 2 && (e->shape[1] != 2 || in->two_rows);
+    in->edges = in->two_rows ? e->shape[1] : e->shape[0];
     if (is_there(&in->type)) {
         const gs_npy *t = &in->type.npy;
         if (!gs_part__is_integer(t->dtype) || t->shape[1] != 1 || t->shape[0] != in->edges)
@@ -176,7 +176,7 @@ static gs_status check_features(gs_part_input *in, const meta *m)
         return gs_fail(GS_EFORMAT, "%s: has shape [%llu, %llu]; features are [N, F]", in->feature.path,
                        (unsigned long long)f->shape[0], (unsigned long long)f->shape[1]);
     if (m->features != 0 && m->features != f->shape[1])
-        return gs_fail(GS_EFORMAT, "%s: has %llu columns, but meta.json says num_features %llu", in->feature.path,
+        return gs_fail(GS_EFORMAT, "%s: has %llu columns, but %llu features are stated", in->feature.path,
                        (unsigned long long)f->shape[1], (unsigned long long)m->features);
     in->form = GS_FORM_DENSE;
     in->vertices = f->shape[0];
@@ -263,7 +263,7 @@ static gs_status check_all(gs_part_input *in, const meta *m)
 {
     gs_status st;
 
-    if ((st = check_edges(in)) != GS_OK || (st = check_features(in, m)) != GS_OK ||
+    if ((in->text == NULL && (st = check_edges(in)) != GS_OK) || (st = check_features(in, m)) != GS_OK ||
         (st = check_labels(in, m)) != GS_OK)
         return st;
     if (in->vertices != 0 && m->vertices != 0 && in->vertices != m->vertices)
@@ -279,9 +279,10 @@ static gs_status check_all(gs_part_input *in, const meta *m)
     return in->vertices != 0 ? GS_OK : scan_vertices(in);
 }
 
-gs_status gs_part__files_check(gs_part_input *in, uint64_t vertices)
+gs_status gs_part__files_check(gs_part_input *in, uint64_t vertices, uint64_t features)
 {
-    return check_all(in, &(meta){.vertices = vertices, .says = ": the stated number of vertices"});
+    return check_all(in, &(meta){.vertices = vertices, .features = features,
+                                 .says = ": the stated number of vertices"});
 }
 
 gs_status gs_part__npy_folder(gs_part_input *in, gs_part_job *job)
@@ -289,106 +290,8 @@ gs_status gs_part__npy_folder(gs_part_input *in, gs_part_job *job)
     meta m = {.says = "/meta.json: num_nodes"};
     gs_status st;
 
-    gs_part__warn_of_unread(in->path, job);
+    gs_part__warn_of_unread(in->path, &gs_part__known_npy, job);
     if ((st = meta_load(&m, in->path)) != GS_OK || (st = open_all(in, job->opt->task)) != GS_OK)
         return st;
     return check_all(in, &m);
-}
-
-/* -- edges ------------------------------------------------------------------ */
-
-/* The slow path: a piece is known to hold a wrong id; which? */
-static gs_status name_wrong_id(const gs_part_input *in, const gs_part_batch *b)
-{
-    for (uint64_t i = 0; i < 2 * b->count; i++) {
-        int64_t id;
-        const char *at = (const char *)b->raw + i * gs_dtype_bytes(in->edge.npy.dtype);
-        gs_part__to_i64(&id, at, in->edge.npy.dtype, 1);
-        if (id < 0 || (uint64_t)id >= in->vertices)
-            return gs_fail(GS_EFORMAT,
-                           "%s: row %llu, column %u: vertex %lld is not one of the %llu vertices (ids start at 0)",
-                           in->edge.path, (unsigned long long)(b->first + i / 2), (unsigned)(i % 2), (long long)id,
-                           (unsigned long long)in->vertices);
-    }
-    return gs_fail(GS_EFORMAT, "%s: changed while it was read", in->edge.path);
-}
-
-#define SPLIT(type)                                                              \
-    do {                                                                         \
-        const type *pair = b->raw;                                               \
-        uint64_t wrong = 0;                                                      \
-        for (uint64_t i = 0; i < b->count; i++) {                                \
-            const uint64_t u = (uint64_t)pair[2 * i], v = (uint64_t)pair[2 * i + 1]; \
-            wrong |= (uint64_t)(u >= n) | (uint64_t)(v >= n);                    \
-            b->src[i] = (uint32_t)u;                                             \
-            b->dst[i] = (uint32_t)v;                                             \
-        }                                                                        \
-        return wrong != 0 ? name_wrong_id(in, b) : GS_OK;                        \
-    } while (0)
-
-/* Signed ids are widened with their sign, so that a negative one is beyond any N. */
-static gs_status split_pairs(const gs_part_input *in, gs_part_batch *b)
-{
-    const uint64_t n = in->vertices;
-    switch (in->edge.npy.dtype) {
-    case GS_I64:
-        SPLIT(int64_t);
-    case GS_U64:
-        SPLIT(uint64_t);
-    case GS_I32:
-        SPLIT(int32_t);
-    case GS_U32:
-        SPLIT(uint32_t);
-    case GS_I16:
-        SPLIT(int16_t);
-    case GS_U16:
-        SPLIT(uint16_t);
-    case GS_I8:
-        SPLIT(int8_t);
-    default:
-        SPLIT(uint8_t);
-    }
-}
-#undef SPLIT
-
-static gs_status read_types(const gs_part_input *in, gs_part_batch *b)
-{
-    gs_status st = gs_npy_read_rows(&in->type.npy, b->raw, b->first, b->count, in->type.path);
-    for (uint64_t i = 0; st == GS_OK && i < b->count; i++) {
-        int64_t t;
-        gs_part__to_i64(&t, (const char *)b->raw + i * gs_dtype_bytes(in->type.npy.dtype), in->type.npy.dtype, 1);
-        if (t < 0 || t >= (in->edge_types != 0 ? (int64_t)in->edge_types : 65536))
-            return gs_fail(GS_EFORMAT, "%s: row %llu: type %lld is outside 0 to %u", in->type.path,
-                           (unsigned long long)(b->first + i), (long long)t,
-                           in->edge_types != 0 ? in->edge_types - 1 : 65535);
-        b->type[i] = (uint32_t)t;
-    }
-    return st;
-}
-
-static gs_status read_weights(const gs_part_input *in, gs_part_batch *b)
-{
-    const gs_status st = gs_npy_read_rows(&in->weight.npy, b->raw, b->first, b->count, in->weight.path);
-    if (st != GS_OK)
-        return st;
-    gs_part__to_f32(b->weight, b->raw, in->weight.npy.dtype, b->count);
-    for (uint64_t i = 0; i < b->count; i++)
-        if (!isfinite(b->weight[i]))
-            return gs_fail(GS_EFORMAT, "%s: row %llu: the weight is not a finite float32", in->weight.path,
-                           (unsigned long long)(b->first + i));
-    return GS_OK;
-}
-
-gs_status gs_part__npy_edges(const gs_part_input *in, gs_part_batch *b, uint64_t first, uint64_t count)
-{
-    gs_status st;
-
-    b->first = first;
-    b->count = count;
-    if ((st = gs_npy_read_rows(&in->edge.npy, b->raw, first, count, in->edge.path)) != GS_OK ||
-        (st = split_pairs(in, b)) != GS_OK)
-        return st;
-    if (in->typed && (st = read_types(in, b)) != GS_OK)
-        return st;
-    return in->weighted ? read_weights(in, b) : GS_OK;
 }

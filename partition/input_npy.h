@@ -2,12 +2,13 @@
 #ifndef GS_PARTITION_INPUT_NPY_H
 #define GS_PARTITION_INPUT_NPY_H
 
-#include "partition/edge_batch.h"
+#include <stdint.h>
+
+#include "partition/input_files.h"
+#include "partition/job.h"
 
 gs_status gs_part__npy_folder(gs_part_input *in, gs_part_job *job);
-/* Edges [first, first + count), checked. */
-gs_status gs_part__npy_edges(const gs_part_input *in, gs_part_batch *b, uint64_t first, uint64_t count);
-/* Of another format, when its files are open: do they fit together? `vertices`: that are stated, or 0. */
-gs_status gs_part__files_check(gs_part_input *in, uint64_t vertices);
+/* Of another format, when its files are open: do they fit together? `vertices`, `features`: that are stated, or 0. */
+gs_status gs_part__files_check(gs_part_input *in, uint64_t vertices, uint64_t features);
 
 #endif /* GS_PARTITION_INPUT_NPY_H */

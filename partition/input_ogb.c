@@ -1,5 +1,6 @@
-/* input_ogb.c - the folders of the Open Graph Benchmark: raw/{edge,node-feat,node-label,num-node-list}.csv.gz and
- * split/NAME/{train,valid,test}.csv.gz, as the ogb package downloads and reads them. */
+/* input_ogb.c - the folders of the Open Graph Benchmark, as the ogb package downloads and reads them:
+ * raw/{edge,node-feat,node-label,num-node-list}.csv.gz, or, of its largest graph, raw/{data,node-label}.npz; and
+ * split/NAME/{train,valid,test}.csv.gz. */
 #include "partition/input_ogb.h"
 
 #include <dirent.h>
@@ -11,7 +12,9 @@
 #include "base/size.h"
 #include "partition/input_npy.h"
 #include "partition/input_table.h"
+#include "partition/input_unread.h"
 #include "partition/job.h"
+#include "partition/npz.h"
 
 /* DIR/NAME.csv, .csv.gz or .csv.zst, whichever is there; *path is NULL where none is. */
 static gs_status find_table(char **path, const char *dir, const char *name)
@@ -31,10 +34,18 @@ static gs_status find_table(char **path, const char *dir, const char *name)
     return GS_OK;
 }
 
+static bool has(const char *dir, const char *name)
+{
+    char *const path = gs_path_join(dir, name);
+    const bool found = path != NULL && gs_path_exists(path);
+    gs_free(path);
+    return found;
+}
+
 bool gs_part__ogb_looks(const char *path)
 {
     char *table = NULL;
-    const bool found = find_table(&table, path, "raw/edge") == GS_OK && table != NULL;
+    const bool found = (find_table(&table, path, "raw/edge") == GS_OK && table != NULL) || has(path, "raw/data.npz");
     gs_free(table);
     return found;
 }
@@ -105,55 +116,138 @@ static gs_status read_splits(gs_part_input *in, gs_part_job *job)
     return st;
 }
 
-static void warn(const gs_part_job *job, const char *path, const char *what)
-{
-    char line[512];
-
-    if (job->opt->warn == NULL)
-        return;
-    snprintf(line, sizeof(line), "%s: %s", path, what);
-    for (char *c = line; *c != '\0'; c++)
-        *c = (unsigned char)*c < ' ' || *c == 127 ? '?' : *c;
-    job->opt->warn(job->opt->context, line);
-}
+static const char *const raw_read[] = {"edge.csv.gz",          "node-feat.csv.gz",     "node-label.csv.gz",
+                                       "num-node-list.csv.gz", "num-edge-list.csv.gz", "data.npz",
+                                       "node-label.npz",       NULL};
+static const char *const raw_other[][2] = {{"node_feat.csv.gz", "node-feat.csv.gz"},
+                                           {"node_label.csv.gz", "node-label.csv.gz"},
+                                           {"label.csv.gz", "node-label.csv.gz"},
+                                           {NULL, NULL}};
+static const char *const split_read[] = {"train.csv.gz", "valid.csv.gz", "test.csv.gz", NULL};
+static const char *const split_other[][2] = {{"val.csv.gz", "valid.csv.gz"}, {NULL, NULL}};
 
 /* What is there and nothing reads, and what the ogb package would add. */
 static gs_status warn_of_rest(const gs_part_input *in, const gs_part_job *job)
 {
-    static const char *const unread[] = {"raw/edge-feat", "raw/edge_reltype", "raw/node_year", "raw/node_species"};
+    char folder[280];
+    char *const raw = gs_path_join(in->path, "raw");
+    const gs_status st = find_split(folder, sizeof(folder), in->path);
 
-    for (size_t i = 0; i < GS_ARRAY_LEN(unread); i++) {
-        char *path = NULL;
-        const gs_status st = find_table(&path, in->path, unread[i]);
-        if (st != GS_OK)
-            return st;
-        if (path != NULL)
-            warn(job, path, "is not read");
-        gs_free(path);
+    if (raw != NULL)
+        gs_part__warn_of_unread(raw, &(gs_part_known){raw_read, raw_other}, job);
+    gs_free(raw);
+    if (st == GS_OK && *folder != '\0') {
+        char *const split = gs_path_join(in->path, folder);
+        if (split != NULL)
+            gs_part__warn_of_unread(split, &(gs_part_known){split_read, split_other}, job);
+        gs_free(split);
     }
     if (!job->opt->undirected && (strstr(in->path, "products") != NULL || strstr(in->path, "proteins") != NULL))
-        warn(job, in->path, "ogb's loader adds the inverse of each edge of ogbn-products and ogbn-proteins, which are "
-                            "stored once; partition with .undirected for the same");
-    return GS_OK;
+        gs_part__warn(job,
+                      "%s: ogb's loader adds the inverse of each edge of ogbn-products and ogbn-proteins, which are "
+                      "stored once; partition with .undirected for the same",
+                      in->path);
+    return st;
+}
+
+/* The one number of an array that has one for each graph; 0 where there is none. */
+static gs_status npz_count(uint64_t *out, gs_npz *z, gs_part_job *job, const char *name)
+{
+    gs_part_file f = {.npy.fd = -1};
+    char raw[8];
+    int64_t v = 0;
+    gs_status st = gs_part__npz_array(&f, z, job, name);
+
+    if (st == GS_OK && f.npy.fd >= 0) {
+        if (f.npy.shape[0] * f.npy.shape[1] != 1 || !gs_part__is_integer(f.npy.dtype))
+            st = gs_fail(GS_EFORMAT, "%s: counts %llu graphs; a store holds one", f.path,
+                         (unsigned long long)f.npy.shape[0]);
+        else if ((st = gs_npy_read_rows(&f.npy, raw, 0, 1, f.path)) == GS_OK) {
+            gs_part__to_i64(&v, raw, f.npy.dtype, 1);
+            if (v < 1)
+                st = gs_fail(GS_EFORMAT, "%s: is %lld, must be at least 1", f.path, (long long)v);
+        }
+    }
+    gs_part__file_close(&f);
+    *out = (uint64_t)v;
+    return st;
+}
+
+/* *z stays NULL where the file is not there; *path is the caller's. */
+static gs_status npz_open(gs_npz **z, char **path, const gs_part_input *in, const char *file)
+{
+    if ((*path = gs_path_join(in->path, file)) == NULL)
+        return gs_fail(GS_ENOMEM, "%s: no memory for a path", in->path);
+    return gs_path_is_absent(*path) ? GS_OK : gs_part__npz_open(z, *path);
+}
+
+static void warn_of_members(const gs_part_job *job, const gs_npz *z, const char *path)
+{
+    for (uint64_t k = 0; k < gs_part__npz_count(z); k++) {
+        const char *const name = gs_part__npz_name(z, k);
+        if (strcmp(name, "edge_index") != 0 && strcmp(name, "node_feat") != 0 && strncmp(name, "num_", 4) != 0)
+            gs_part__warn(job, "%s/%s.npy: is not read", path, name);
+    }
+}
+
+/* The binary form of the tables. */
+static gs_status read_binary(gs_part_input *in, gs_part_job *job, uint64_t *vertices, uint64_t *edges)
+{
+    gs_npz *data = NULL, *label = NULL;
+    char *data_path = NULL, *label_path = NULL;
+    gs_status st;
+
+    in->two_rows = true;
+    if ((st = npz_open(&data, &data_path, in, "raw/data.npz")) != GS_OK ||
+        (st = npz_open(&label, &label_path, in, "raw/node-label.npz")) != GS_OK)
+        goto done;
+    warn_of_members(job, data, data_path);
+    if (!gs_part__npz_has(data, "edge_index"))
+        st = gs_fail(GS_EFORMAT, "%s: holds no array edge_index; the first of its arrays is %s", data_path,
+                     gs_part__npz_name(data, 0));
+    else if (label != NULL && !gs_part__npz_has(label, "node_label"))
+        st = gs_fail(GS_EFORMAT, "%s: holds no array node_label; the first of its arrays is %s", label_path,
+                     gs_part__npz_name(label, 0));
+    if (st == GS_OK && (st = npz_count(vertices, data, job, "num_nodes_list")) == GS_OK &&
+        (st = npz_count(edges, data, job, "num_edges_list")) == GS_OK &&
+        (st = gs_part__npz_array(&in->edge, data, job, "edge_index")) == GS_OK &&
+        (st = gs_part__npz_array(&in->feature, data, job, "node_feat")) == GS_OK && label != NULL)
+        st = gs_part__npz_array(&in->label, label, job, "node_label");
+done:
+    gs_part__npz_close(data);
+    gs_part__npz_close(label);
+    gs_free(data_path);
+    gs_free(label_path);
+    return st;
+}
+
+static gs_status read_tables(gs_part_input *in, gs_part_job *job, uint64_t *vertices, uint64_t *edges)
+{
+    gs_status st;
+
+    if ((st = read_count(vertices, in, job, "raw/num-node-list")) != GS_OK ||
+        (st = read_count(edges, in, job, "raw/num-edge-list")) != GS_OK ||
+        (st = read_table(&in->edge, job, in->path, "raw/edge", GS_I64)) != GS_OK ||
+        (st = read_table(&in->feature, job, in->path, "raw/node-feat", GS_F32)) != GS_OK)
+        return st;
+    return read_table(&in->label, job, in->path, "raw/node-label", GS_F64);
 }
 
 gs_status gs_part__ogb_read(gs_part_input *in, gs_part_job *job)
 {
     uint64_t vertices = 0, edges = 0;
+    const bool binary = has(in->path, "raw/data.npz");
     gs_status st;
 
     if ((st = warn_of_rest(in, job)) != GS_OK ||
-        (st = read_count(&vertices, in, job, "raw/num-node-list")) != GS_OK ||
-        (st = read_count(&edges, in, job, "raw/num-edge-list")) != GS_OK ||
-        (st = read_table(&in->edge, job, in->path, "raw/edge", GS_I64)) != GS_OK ||
-        (st = read_table(&in->feature, job, in->path, "raw/node-feat", GS_F32)) != GS_OK ||
-        (st = read_table(&in->label, job, in->path, "raw/node-label", GS_F64)) != GS_OK ||
+        (st = binary ? read_binary(in, job, &vertices, &edges) : read_tables(in, job, &vertices, &edges)) != GS_OK ||
         (st = read_splits(in, job)) != GS_OK)
         return st;
-    if (edges != 0 && edges != in->edge.npy.shape[0])
-        return gs_fail(GS_EFORMAT, "%s: has %llu lines; raw/num-edge-list says %llu edges", in->edge.path,
-                       (unsigned long long)in->edge.npy.shape[0], (unsigned long long)edges);
     if (in->feature.npy.fd >= 0)
         in->feature.npy.dims = 2;
-    return gs_part__files_check(in, vertices);
+    st = gs_part__files_check(in, vertices, 0);
+    if (st == GS_OK && edges != 0 && edges != in->edges)
+        st = gs_fail(GS_EFORMAT, "%s: has %llu edges; raw/ says %llu", in->edge.path, (unsigned long long)in->edges,
+                     (unsigned long long)edges);
+    return st;
 }

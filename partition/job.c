@@ -2,6 +2,7 @@
 #include "partition/job.h"
 
 #include <math.h>
+#include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -120,6 +121,23 @@ gs_status gs_part__job_result(gs_part_job *job)
     const gs_status st = job->failed;
     pthread_mutex_unlock(&job->lock);
     return gs_fail(st, "%s", job->message);
+}
+
+/* A name may hold a newline, and a warning is one line. */
+void gs_part__warn(const gs_part_job *job, const char *format, ...)
+{
+    char line[1024];
+    va_list rest;
+
+    if (job->opt->warn == NULL)
+        return;
+    va_start(rest, format);
+    vsnprintf(line, sizeof(line), format, rest);
+    va_end(rest);
+    for (char *c = line; *c != '\0'; c++)
+        if ((unsigned char)*c < ' ' || *c == 127)
+            *c = '?';
+    job->opt->warn(job->opt->context, line);
 }
 
 void gs_part__tick(gs_part_job *job, const char *what, double done)

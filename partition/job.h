@@ -49,6 +49,8 @@ void gs_part__job_fail(gs_part_job *job, gs_status st);
 bool gs_part__job_stop(gs_part_job *job);
 /* The calling thread's view of what went wrong, text included. */
 gs_status gs_part__job_result(gs_part_job *job);
+/* One line to the user, if there is anyone to hear it; control characters become '?'. The owner's thread only. */
+void gs_part__warn(const gs_part_job *job, const char *format, ...) __attribute__((format(printf, 2, 3)));
 void gs_part__tick(gs_part_job *job, const char *what, double done);
 
 #endif /* GS_PARTITION_JOB_H */

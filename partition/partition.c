@@ -4,7 +4,8 @@
  *   job, permute, sort, spill, grid          a run's state; functions of integers; records on disk; intervals
  *   input_files, edge_batch                  what an input consists of
  *   stream, text_lines, edge_text            bytes of a packed file, lines, edges of a text on disk
- *   input_npy, input_text, input_csv, input_metis, input_table, input_ogb, input, label_rows, labels, split_draw
+ *   made_array, npz, csr_edges, npy_edges    arrays on disk that a file was unpacked to, and edges out of arrays
+ *   input_FORMAT, input_table, yaml_tree, input_unread, input, label_rows, labels, split_draw
  *                                            opens and checks it, hands out edges by number
  *   blocks                                   edges on disk, bucketed by the larger endpoint id
  *   fennel, order_metis, lp_*, position      the interval of every vertex, its row in it

@@ -42,7 +42,7 @@ GS_API gs_status gs_generate(const char *kind, const char *folder, const gs_gene
 
 typedef struct gs_partition_options {
     size_t size; /* gs_partition_options_init() sets it */
-    const char *format;       /* NULL: found by looking; "npy", "snap", "mtx", "csv", "metis", "ogb" */
+    const char *format;       /* NULL: found by looking; else one of those of `partition --format` */
     const char *method;       /* "metis", "lp", "fennel", "random", "natural"; NULL: metis where it fits, else fennel */
     const char *feature_type; /* at rest: "f32" (also where NULL), "bf16", "f16" */
     uint32_t parts;           /* intervals; 0: chosen by size */

@@ -3,7 +3,8 @@
 #define FIELD(name) offsetof(gs_partition_options, name), #name
 
 static const cli_option opts[] = {
-    {"--format", CLI_CHOICE, FIELD(format), "npy|snap|mtx|csv|metis|ogb", "of INPUT", "found by looking", 0, 0},
+    {"--format", CLI_CHOICE, FIELD(format), "npy|npz|snap|mtx|csv|metis|ogb|igb|graphbolt", "of INPUT",
+     "found by looking", 0, 0},
     {"--parts", CLI_AUTO, FIELD(parts), "P", "intervals of vertices, a whole number or auto", "auto", 1, 0},
     {"--method", CLI_CHOICE, FIELD(method), "metis|lp|fennel|random|natural", "how the vertices are ordered",
      "metis where it fits --memory, else fennel", 0, 0},
@@ -49,8 +50,8 @@ const cli_command cmd_partition = {
     .name = "partition",
     .place = {"INPUT", "STORE"},
     .summary = "Makes a store of a graph: chunks, vertex order, checksums.\n"
-               "INPUT is a folder (of .npy files, or OGB) or an edge list (SNAP, CSV, MatrixMarket, METIS), STORE a\n"
-               "new folder.",
+               "INPUT is a folder (of .npy files, OGB, IGB, GraphBolt), a .npz file or an edge list (SNAP, CSV,\n"
+               "MatrixMarket, METIS), STORE a new folder.",
     .group = (const cli_group[]){{"Options", opts}, {0}},
     .defaults = defaults,
     .options_bytes = sizeof(gs_partition_options),

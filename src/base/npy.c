@@ -195,13 +195,18 @@ static gs_status parse_header(cursor *c, header *h)
     return GS_OK;
 }
 
-/* Length of the text and where it starts. */
-static gs_status read_preamble(uint64_t *text_bytes, uint64_t *text_offset, int fd, uint64_t file_bytes,
-                               const char *path)
+/* Where an array is in a file: all of it, or a member of an archive. */
+typedef struct extent {
+    int fd;
+    uint64_t offset, bytes;
+} extent;
+
+/* Length of the text and where it starts, counted from the extent's begin. */
+static gs_status read_preamble(uint64_t *text_bytes, uint64_t *text_offset, const extent *e, const char *path)
 {
     unsigned char b[12];
-    const uint64_t have = GS_MIN(file_bytes, sizeof(b));
-    gs_status st = gs_pread_exact(fd, b, have, 0, path);
+    const uint64_t file_bytes = e->bytes, have = GS_MIN(file_bytes, sizeof(b));
+    gs_status st = gs_pread_exact(e->fd, b, have, e->offset, path);
 
     if (st != GS_OK)
         return st;
@@ -248,41 +253,63 @@ static gs_status accept(gs_npy *npy, const header *h, uint64_t data_offset, uint
     return GS_OK;
 }
 
-gs_status gs_npy_open(gs_npy *out, const char *path)
+static gs_status open_extent(gs_npy *out, const extent *e, const char *path)
 {
-    uint64_t file_bytes = 0, text_bytes = 0, text_offset = 0;
+    uint64_t text_bytes = 0, text_offset = 0;
     char *text = NULL;
     gs_npy npy = {0};
-    int fd = -1;
     header h;
     gs_status st;
 
-    if ((st = gs_file_open_read(&fd, &file_bytes, path)) != GS_OK ||
-        (st = read_preamble(&text_bytes, &text_offset, fd, file_bytes, path)) != GS_OK)
-        goto done;
-    if ((text = gs_malloc(text_bytes)) == NULL) {
-        st = gs_fail(GS_ENOMEM, "%s: no memory to read its header", path);
-        goto done;
-    }
+    if ((st = read_preamble(&text_bytes, &text_offset, e, path)) != GS_OK)
+        return st;
+    if ((text = gs_malloc(text_bytes)) == NULL)
+        return gs_fail(GS_ENOMEM, "%s: no memory to read its header", path);
     cursor c = {.p = text, .end = text + text_bytes, .path = path};
-    if ((st = gs_pread_exact(fd, text, text_bytes, text_offset, path)) != GS_OK ||
-        (st = parse_header(&c, &h)) != GS_OK ||
-        (st = accept(&npy, &h, text_offset + text_bytes, file_bytes, path)) != GS_OK)
-        goto done;
-    *out = npy;
-    out->fd = fd;
-    fd = -1; /* now the caller's */
-done:
+    if ((st = gs_pread_exact(e->fd, text, text_bytes, e->offset + text_offset, path)) == GS_OK &&
+        (st = parse_header(&c, &h)) == GS_OK &&
+        (st = accept(&npy, &h, text_offset + text_bytes, e->bytes, path)) == GS_OK) {
+        npy.data_offset += e->offset;
+        *out = npy;
+        out->fd = e->fd; /* now the caller's */
+    }
     gs_free(text);
-    if (fd >= 0)
-        close(fd);
+    return st;
+}
+
+gs_status gs_npy_open(gs_npy *out, const char *path)
+{
+    extent e = {.fd = -1};
+    gs_status st;
+
+    if ((st = gs_file_open_read(&e.fd, &e.bytes, path)) == GS_OK)
+        st = open_extent(out, &e, path);
+    if (st != GS_OK && e.fd >= 0)
+        close(e.fd);
+    return st;
+}
+
+gs_status gs_npy_open_within(gs_npy *out, const char *file, uint64_t offset, uint64_t bytes, const char *path)
+{
+    extent e = {.fd = -1, .offset = offset, .bytes = bytes};
+    uint64_t file_bytes = 0;
+    gs_status st;
+
+    if ((st = gs_file_open_read(&e.fd, &file_bytes, file)) == GS_OK) {
+        if (offset > file_bytes || bytes > file_bytes - offset)
+            st = gs_fail(GS_EFORMAT, "%s: ends beyond the end of %s, which is cut short or damaged", path, file);
+        else
+            st = open_extent(out, &e, path);
+    }
+    if (st != GS_OK && e.fd >= 0)
+        close(e.fd);
     return st;
 }
 
 void gs_npy_close(gs_npy *npy)
 {
     /* A zeroed struct has fd 0 too, but no array: standard input is not ours to close. */
-    if (npy->fd >= 0 && npy->data_offset > 0)
+    if (npy->fd >= 0 && npy->dims > 0)
         close(npy->fd);
     npy->fd = -1;
 }

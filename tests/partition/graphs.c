@@ -1,5 +1,6 @@
 #include "graphs.h"
 
+#include <dirent.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -280,4 +281,29 @@ cpu_set_t use_cpus(bool one)
     if (one)
         assert_int_equal(sched_setaffinity(0, sizeof(only), &only), 0);
     return before;
+}
+
+void assert_same_store(const char *a, const char *b)
+{
+    DIR *const d = opendir(a);
+    int files = 0;
+
+    assert_non_null(d);
+    for (const struct dirent *e; (e = readdir(d)) != NULL;) {
+        char *one = NULL, *other = NULL, *first = gs_path_join(a, e->d_name), *second = gs_path_join(b, e->d_name);
+        uint64_t n = 0, m = 0;
+        if (e->d_name[0] != '.') {
+            gs_assert_ok(gs_file_read_all(&one, &n, first, GS_GIB));
+            gs_assert_ok(gs_file_read_all(&other, &m, second, GS_GIB));
+            if (n != m || memcmp(one, other, n) != 0)
+                fail_msg("%s and %s differ", first, second);
+            files++;
+        }
+        gs_free(one);
+        gs_free(other);
+        gs_free(first);
+        gs_free(second);
+    }
+    closedir(d);
+    assert_true(files >= 7);
 }

@@ -46,6 +46,8 @@ void *read_array(const gs_store *s, gs_array_id id);
 /* Partitions, verifies, compares both directions, degrees and ids with `want`. Close the result. */
 gs_store *partition_and_check(const char *input, const char *dir, const gs_partition_options *o, const edge_list *want,
                               uint64_t vertices, gs_partition_report *report);
+/* Every file of the two stores has the same bytes. */
+void assert_same_store(const char *a, const char *b);
 /* One processor, or all that were there; returns what was before. */
 cpu_set_t use_cpus(bool one);
 /* Nothing at all is left at `dir`. */

@@ -1,0 +1,162 @@
+/* input_igb.c - IGB's homogeneous graphs, as the igb package lays them out and reads them:
+ *
+ *   processed/paper__cites__paper/edge_index.npy   int [E, 2]
+ *   processed/paper/node_feat.npy                  float32 [N, 1024]; of large and full without a header
+ *   processed/paper/node_label_19.npy, _2K.npy     float32 [N]; the same
+ *
+ * Without a header, a file's size says how many rows there are: labels are 4 bytes a vertex, and what features have
+ * for each is their width (1024 where there are no labels). The igb package trains on the first 60 % of the labelled
+ * vertices, validates on the next 20 % and tests on the rest. */
+#include "partition/input_igb.h"
+
+#include <stdio.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "base/alloc.h"
+#include "base/file.h"
+#include "base/size.h"
+#include "partition/input_npy.h"
+#include "partition/input_unread.h"
+#include "partition/job.h"
+#include "partition/made_array.h"
+
+#define WIDTH 1024u
+#define EDGES "paper__cites__paper/edge_index.npy"
+#define FULL_VERTICES 269346174ull /* of which only the first are labelled, by the igb package's own numbers: */
+#define FULL_LABELLED_19 227130858ull
+#define FULL_LABELLED_2K 157675969ull
+
+static const char *const read_names[] = {"node_feat.npy", "node_label_19.npy", "node_label_2K.npy",
+                                         "paper_id_index_mapping.npy", NULL};
+static const char *const other_names[][2] = {
+    {"features.npy", "node_feat.npy"},   {"feat.npy", "node_feat.npy"},       {"x.npy", "node_feat.npy"},
+    {"labels.npy", "node_label_19.npy"}, {"node_label.npy", "node_label_19.npy"}, {"y.npy", "node_label_19.npy"},
+    {NULL, NULL},
+};
+static const gs_part_known known = {read_names, other_names};
+
+static bool has(const char *dir, const char *name)
+{
+    char *const path = gs_path_join(dir, name);
+    const bool found = path != NULL && gs_path_exists(path);
+    gs_free(path);
+    return found;
+}
+
+bool gs_part__igb_looks(const char *path) { return has(path, EDGES) || has(path, "processed/" EDGES); }
+
+/* A .npy file, or numbers without a header: *plain then, and their bytes. */
+static gs_status open_array(gs_part_file *f, const char *dir, const char *name, bool *plain)
+{
+    char magic[6] = "";
+    uint64_t bytes = 0;
+    int fd = -1;
+    gs_status st;
+
+    if ((f->path = gs_path_join(dir, name)) == NULL)
+        return gs_fail(GS_ENOMEM, "%s: no memory for a path", dir);
+    if (gs_path_is_absent(f->path))
+        return GS_OK;
+    if ((st = gs_file_open_read(&fd, &bytes, f->path)) != GS_OK)
+        return st;
+    st = gs_pread_exact(fd, magic, GS_MIN(bytes, sizeof(magic)), 0, f->path);
+    *plain = st == GS_OK && memcmp(magic, "\x93NUMPY", 6) != 0;
+    if (*plain) {
+        f->npy = (gs_npy){.dtype = GS_F32, .dims = 1, .shape = {bytes / 4, 1}, .data_bytes = bytes, .fd = fd};
+        return bytes % 4 == 0 && bytes > 0 ? GS_OK
+                                           : gs_fail(GS_EFORMAT, "%s: has %llu bytes and no .npy header; float32 "
+                                                                 "without one is 4 bytes a number",
+                                                     f->path, (unsigned long long)bytes);
+    }
+    close(fd);
+    if (st == GS_OK && (st = gs_npy_open(&f->npy, f->path)) != GS_OK)
+        f->npy.fd = -1;
+    return st;
+}
+
+/* Features without a header: their shape follows from the number of vertices. */
+static gs_status shape_features(gs_part_input *in)
+{
+    gs_npy *const f = &in->feature.npy;
+    const uint64_t numbers = f->shape[0], rows = in->label.npy.fd >= 0 ? in->label.npy.shape[0] : numbers / WIDTH;
+
+    if (rows == 0 || numbers % rows != 0 || numbers / rows > INT32_MAX)
+        return gs_fail(GS_EFORMAT,
+                       "%s: has no .npy header and %llu numbers of float32, which are no whole rows for %llu vertices "
+                       "(as many as %s)",
+                       in->feature.path, (unsigned long long)numbers, (unsigned long long)rows,
+                       in->label.npy.fd >= 0 ? in->label.path : "rows of 1024 would be");
+    f->shape[0] = rows;
+    f->shape[1] = numbers / rows;
+    f->dims = 2;
+    return GS_OK;
+}
+
+/* A mask of n vertices, true in [from, to). */
+static gs_status make_split(gs_part_file *f, const gs_part_job *job, const char *name, uint64_t from, uint64_t to,
+                            uint64_t n)
+{
+    gs_made m = {0};
+    gs_status st;
+
+    if ((st = gs_part__made_begin(&m, f, job, gs_strdup(name))) == GS_OK &&
+        (st = gs_part__made_fill(&m, 0, from)) == GS_OK && (st = gs_part__made_fill(&m, 1, to - from)) == GS_OK &&
+        (st = gs_part__made_fill(&m, 0, n - to)) == GS_OK && (st = gs_part__made_end(&m, GS_U8, n, 1)) == GS_OK)
+        f->npy.truth = true;
+    gs_part__made_free(&m);
+    return st;
+}
+
+static gs_status make_splits(gs_part_input *in, const gs_part_job *job, bool few)
+{
+    const uint64_t n = in->label.npy.shape[0];
+    const uint64_t labelled = n != FULL_VERTICES ? n : few ? FULL_LABELLED_19 : FULL_LABELLED_2K;
+    const uint64_t train = (uint64_t)((double)labelled * 0.6), valid = train + (uint64_t)((double)labelled * 0.2);
+    gs_status st;
+
+    if ((st = make_split(&in->split[0], job, "IGB's training split", 0, train, n)) != GS_OK ||
+        (st = make_split(&in->split[1], job, "IGB's validation split", train, valid, n)) != GS_OK)
+        return st;
+    return make_split(&in->split[2], job, "IGB's test split", valid, labelled, n);
+}
+
+static gs_status read_papers(gs_part_input *in, gs_part_job *job, const char *dir)
+{
+    char *const papers = gs_path_join(dir, "paper");
+    const bool few = has(dir, "paper/node_label_19.npy"), many = has(dir, "paper/node_label_2K.npy");
+    bool plain_labels = false, plain_features = false;
+    gs_status st;
+
+    if (papers == NULL)
+        return gs_fail(GS_ENOMEM, "%s: no memory for a path", dir);
+    gs_part__warn_of_unread(papers, &known, job);
+    if (few && many)
+        gs_part__warn(job, "%s: labels are of node_label_19.npy; for those of node_label_2K.npy, move it away", papers);
+    if ((st = open_array(&in->label, papers, few || !many ? "node_label_19.npy" : "node_label_2K.npy",
+                         &plain_labels)) == GS_OK &&
+        (st = open_array(&in->feature, papers, "node_feat.npy", &plain_features)) == GS_OK && plain_features)
+        st = shape_features(in);
+    gs_free(papers);
+    if (st != GS_OK || in->label.npy.fd < 0 || job->opt->split != NULL)
+        return st;
+    return make_splits(in, job, few || !many);
+}
+
+gs_status gs_part__igb_read(gs_part_input *in, gs_part_job *job)
+{
+    char *const processed = gs_path_join(in->path, "processed");
+    const char *dir;
+    gs_status st;
+
+    if (processed == NULL)
+        return gs_fail(GS_ENOMEM, "%s: no memory for a path", in->path);
+    dir = has(in->path, EDGES) ? in->path : processed;
+    if (has(dir, "paper__written_by__author"))
+        gs_part__warn(job, "%s: is heterogeneous; papers and the citations between them are read, the rest is not",
+                      dir);
+    if ((st = gs_part__file_open(&in->edge, dir, EDGES, true)) == GS_OK && (st = read_papers(in, job, dir)) == GS_OK)
+        st = gs_part__files_check(in, 0, 0);
+    gs_free(processed);
+    return st;
+}
