@@ -24,7 +24,7 @@ import subprocess
 import sys
 import tempfile
 
-from sweep import Sweep, choose, digest
+from sweep import Inputs, Worker, choose, digest
 
 MODES = ["all", "none", "names", "bytes", "some", "some", "some"]
 
@@ -183,25 +183,25 @@ class Case:
         self.name, self.arguments, self.result, self.read, self.before = name, arguments, result, read, before
 
 
-def cases(work):
+def cases():
     train = ["train", "s", "--model", "gcn", "--hidden", "8", "--layers", "2", "--epochs", "2"]
     predict = ["predict", "s", "--model", "gcn", "--hidden", "8", "--layers", "2", "--logits", "read.npy", "--weights"]
     part = ["partition", "g", "out/s", "--parts", "3", "--method", "fennel"]
-    found = [
+    return [
         Case("partition", part, "out/s", ["verify", "out/s"]),
         Case("partition-over", part + ["--force"], "out/s", ["verify", "out/s"], before="old"),
         Case("save", train + ["--save", "out/w"], "out/w", predict + ["out/w"]),
         Case("save-over", train + ["--save", "out/w"], "out/w", predict + ["out/w"], before="w"),
+        Case("checkpoint", train + ["--checkpoint", "out/ck", "--checkpoint-every", "1"], "out/ck",
+             train + ["--resume", "out/ck", "--save", "read.w"]),
     ]
-    if work.checkpoints():
-        found.append(Case("checkpoint", train + ["--checkpoint", "out/ck", "--checkpoint-every", "1"], "out/ck",
-                          train + ["--resume", "out/ck", "--save", "read.w"]))
-    return found
 
 
 class Power:
     def __init__(self, args, folder):
-        self.work, self.args, self.folder = Sweep(args.program, args.preload, folder), args, folder
+        self.inputs, self.args, self.folder = Inputs(args.program, folder), args, folder
+        self.inputs.make()
+        self.work = Worker(self.inputs, args.preload, os.path.join(folder, "worker"))
         self.table = collections.defaultdict(collections.Counter)
         self.findings = 0
         self.env = dict(self.work.env, GS_IO="threads", XDG_CACHE_HOME=os.path.join(folder, "cache"))
@@ -292,8 +292,7 @@ def main():
     folder = tempfile.mkdtemp(prefix="gs-power-")
     try:
         power = Power(args, folder)
-        power.work.make_inputs()
-        for case in cases(power.work):
+        for case in cases():
             if args.only in (None, case.name):
                 power.sweep(case)
     finally:

@@ -1,7 +1,8 @@
 #!/usr/bin/env python3
 """sweep.py - every n-th call of a run goes wrong once: is the result right, or is there one clear line?
 
-usage: sweep.py --program GNNSTREAM --preload LIBRARY [--sample K] [--only SCENARIO[:CLASS[:KIND]]]...
+usage: sweep.py --program GNNSTREAM --preload LIBRARY [--sample K] [--sample-of CLASS=K]... [--jobs J]
+                [--only SCENARIO[:CLASS[:KIND]]]...
 
 Each scenario (a partitioning, one over an older store, a training that spills with each way of I/O, one that
 checkpoints, a prediction) runs once to count its calls of each class, then once for every n and every kind of fault
@@ -12,17 +13,21 @@ and never crash, hang, end with a wrong or damaged file, or fail without words. 
 that say what they like on stderr: more than a line is no finding there; nor is the end of a program whose oneDNN got no
 memory for code, "alien_map", which it does not look at.) Prints a table of counts; the exit
 status is 0 only where nothing else happened. --sample K takes K values of n of each class and kind, spread evenly,
-the first and the last among them (1: the middle); without it all of them: hours.
+the first and the last among them (1: the middle); without it all of them: hours. --sample-of says so for one class, as
+for the tens of thousands of allocations of oneDNN. J runs are made at once, each in a folder of its own.
 """
 import argparse
 import collections
+import glob
 import hashlib
 import json
 import os
+import queue
 import shutil
 import subprocess
 import sys
 import tempfile
+import threading
 
 SECONDS = 60  # that a run may take; without a fault it is a second at most
 
@@ -82,18 +87,19 @@ def losses(path):
 class Scenario:
     """A command in a folder of its own: what it reads, what it writes, and what was there before."""
 
-    def __init__(self, name, arguments, inputs, outputs, before=(), env=None, metrics=None, read=None):
+    def __init__(self, name, arguments, inputs, outputs, before=(), env=None, metrics=None, read=None, folder=None):
         self.name, self.arguments, self.inputs, self.outputs = name, arguments, inputs, outputs
         self.before = dict(before)  # output -> what a copy of it lay there before
         self.env, self.metrics = env or {}, metrics
         self.read = read  # a command that says whether the result is good, where another one is as right
+        self.folder = folder  # of checkpoints
 
 
-class Sweep:
-    def __init__(self, program, preload, folder):
-        self.program, self.preload, self.folder = program, preload, folder
-        self.base = os.path.join(folder, "base")
-        self.work = os.path.join(folder, "work")
+class Inputs:
+    """What all runs read: made once, with the program as it is."""
+
+    def __init__(self, program, folder):
+        self.program, self.base = program, os.path.join(folder, "base")
         self.env = dict(os.environ, OMP_NUM_THREADS="2", OMP_WAIT_POLICY="passive", LC_ALL="C")
         os.makedirs(self.base)
 
@@ -104,39 +110,42 @@ class Sweep:
             sys.exit(f"{' '.join(arguments)}: {done.stdout}")
         return done.stdout
 
-    def make_inputs(self):
+    def make(self):
         self.plain("generate", "sbm", "g", "--vertices", "300", "--edges", "2000", "--features", "8", "--classes", "4")
         self.plain("partition", "g", "s", "--parts", "3", "--method", "fennel")
         self.plain("partition", "g", "old", "--parts", "2", "--method", "natural")
-        self.plain("train", "s", "--model", "gcn", "--hidden", "8", "--epochs", "1", "--save", "w")
+        train = ["train", "s", "--model", "gcn", "--hidden", "8"]
+        self.plain(*train, "--epochs", "1", "--save", "w")
+        self.plain(*train, "--epochs", "2", "--save", "w2", "--checkpoint", "ck", "--checkpoint-every", "1")
 
-    def checkpoints(self):
-        done = subprocess.run([self.program, "train", "s", "--model", "gcn", "--hidden", "8", "--epochs", "2",
-                               "--checkpoint", "ck", "--checkpoint-every", "1"], cwd=self.base, env=self.env,
-                              stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, check=False)
-        return done.returncode == 0
-
-    def scenarios(self):
+    @staticmethod
+    def scenarios():
         train = ["train", "s", "--model", "gcn", "--hidden", "8", "--layers", "2", "--epochs", "2", "--save", "out.w",
                  "--logits", "out.npy", "--metrics", "out.jsonl", "--no-cache"]
         outputs = ["out.w", "out.npy"]
-        found = [
+        ring, threads = {"GS_IO": "uring"}, {"GS_IO": "threads"}
+        return [
             Scenario("partition", ["partition", "g", "out", "--parts", "3", "--method", "fennel"], ["g"], ["out"]),
             Scenario("partition-metis", ["partition", "g", "out", "--parts", "3", "--method", "metis"], ["g"], ["out"],
                      read=["verify", "out"]),  # another method serves where METIS has no memory
             Scenario("partition-over", ["partition", "g", "out", "--parts", "3", "--method", "fennel", "--force"],
                      ["g"], ["out"], before={"out": "old"}),
-            Scenario("train-ring", train, ["s"], outputs, before={"out.w": "w"}, env={"GS_IO": "uring"},
-                     metrics="out.jsonl"),
-            Scenario("train-threads", train, ["s"], outputs, before={"out.w": "w"}, env={"GS_IO": "threads"},
-                     metrics="out.jsonl"),
+            Scenario("train-ring", train, ["s"], outputs, before={"out.w": "w"}, env=ring, metrics="out.jsonl"),
+            Scenario("train-threads", train, ["s"], outputs, before={"out.w": "w"}, env=threads, metrics="out.jsonl"),
             Scenario("predict", ["predict", "s", "--weights", "w", "--model", "gcn", "--hidden", "8", "--logits",
                                  "out.npy"], ["s", "w"], ["out.npy"]),
+            Scenario("checkpoint", train + ["--checkpoint", "out.ck", "--checkpoint-every", "1"], ["s"], outputs,
+                     env=ring, metrics="out.jsonl", folder="out.ck"),
         ]
-        if self.checkpoints():
-            found.append(Scenario("checkpoint", train + ["--checkpoint", "out.ck", "--checkpoint-every", "1"], ["s"],
-                                  outputs, env={"GS_IO": "uring"}, metrics="out.jsonl"))
-        return found
+
+
+class Worker:
+    """A folder in which one run is made after the other."""
+
+    def __init__(self, inputs, preload, folder):
+        self.program, self.base, self.env, self.preload = inputs.program, inputs.base, inputs.env, preload
+        self.folder, self.work = folder, os.path.join(folder, "work")
+        os.makedirs(folder)
 
     def prepare(self, s):
         shutil.rmtree(self.work, ignore_errors=True)
@@ -180,6 +189,8 @@ class Sweep:
             return "hung"
         if {name: digest(os.path.join(self.base, name)) for name in s.inputs} != inputs:
             return "damaged"
+        if s.folder and not self.goes_on(s, want):
+            return "damaged"
         if status == 0:
             try:
                 fine = self.result(s) == want
@@ -199,6 +210,16 @@ class Sweep:
         if not lines:
             return "silent"
         return "clear" if len(lines) == 1 and len(lines[0]) > 15 else "noisy"
+
+    def goes_on(self, s, want):
+        """Where a checkpoint is left, does the run that goes on from it end with the same weights?"""
+        if not glob.glob(os.path.join(self.work, s.folder, "epoch-*")):
+            return True
+        again = [self.program, "train", "s", "--model", "gcn", "--hidden", "8", "--layers", "2", "--epochs", "2",
+                 "--no-cache", "--resume", s.folder, "--save", "again.w"]
+        done = subprocess.run(again, cwd=self.work, env=dict(self.env, **s.env), stdout=subprocess.DEVNULL,
+                              stderr=subprocess.DEVNULL, check=False)
+        return done.returncode == 0 and digest(os.path.join(self.work, "again.w")) == want["out.w"]
 
     def reads(self, command):
         done = subprocess.run([self.program, *command], cwd=self.work, env=self.env, stdout=subprocess.DEVNULL,
@@ -228,34 +249,57 @@ def choose(count, sample):
     return sorted({1 + round(i * (count - 1) / (sample - 1)) for i in range(sample)})
 
 
-def sweep(args, folder):
-    work = Sweep(os.path.abspath(args.program), os.path.abspath(args.preload), folder)
+def list_faults(args, worker):
+    """Of all scenarios: (scenario, class, kind, n, calls of the class, what is right, the inputs as they are)."""
     wishes = [wish.split(":", 2) + ["", ""] for wish in args.only or ["::"]]
+    samples = {name: int(k) for name, k in (text.split("=") for text in args.sample_of or [])}
 
     def wanted(*names):
         return any(all(w in ("", n) for w, n in zip(wish, names)) for wish in wishes)
 
-    table, findings = collections.defaultdict(collections.Counter), []
-    work.make_inputs()
-    for s in work.scenarios():
+    for s in Inputs.scenarios():
         if not wanted(s.name):
             continue
-        counts, want, inputs = work.reference(s)
+        counts, want, inputs = worker.reference(s)
         for name, kinds in KINDS.items():
             for kind in kinds:
-                if not wanted(s.name, name, kind):
-                    continue
-                for n in choose(counts[name], args.sample):
-                    parts = kind.split(":")
-                    fault = ":".join([name, parts[0], str(n)] + parts[1:])
-                    status, said, lines = work.run(s, fault)
-                    outcome = work.judge(s, status, said, want, inputs)
-                    table[(s.name, name, kind)][outcome] += 1
-                    if outcome not in FINE and (name, outcome) not in KNOWN:
-                        hit = next((line for line in lines if line.startswith("hit")), "hit ?")
-                        findings.append(f"{outcome}: {s.name} {fault} of {counts[name]} ({hit}) status {status}: "
-                                        f"{said.strip()[:args.words]!r}")
-                        print(findings[-1], flush=True)
+                if wanted(s.name, name, kind):
+                    for n in choose(counts[name], samples.get(name, args.sample)):
+                        yield s, name, kind, n, counts[name], want, inputs
+
+
+def sweep(args, folder):
+    inputs = Inputs(os.path.abspath(args.program), folder)
+    inputs.make()
+    workers = [Worker(inputs, os.path.abspath(args.preload), os.path.join(folder, str(j))) for j in range(args.jobs)]
+    faults = queue.SimpleQueue()
+    for fault in list_faults(args, workers[0]):
+        faults.put(fault)
+    table, findings, lock = collections.defaultdict(collections.Counter), [], threading.Lock()
+
+    def work(worker):
+        while True:
+            try:
+                s, name, kind, n, count, want, whole = faults.get_nowait()
+            except queue.Empty:
+                return
+            parts = kind.split(":")
+            fault = ":".join([name, parts[0], str(n)] + parts[1:])
+            status, said, lines = worker.run(s, fault)
+            outcome = worker.judge(s, status, said, want, whole)
+            with lock:
+                table[(s.name, name, kind)][outcome] += 1
+                if outcome not in FINE and (name, outcome) not in KNOWN:
+                    hit = next((line for line in lines if line.startswith("hit")), "hit ?")
+                    findings.append(f"{outcome}: {s.name} {fault} of {count} ({hit}) status {status}: "
+                                    f"{said.strip()[:args.words]!r}")
+                    print(findings[-1], flush=True)
+
+    threads = [threading.Thread(target=work, args=(worker,)) for worker in workers]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
     return table, findings
 
 
@@ -264,6 +308,8 @@ def main():
     p.add_argument("--program", required=True)
     p.add_argument("--preload", required=True)
     p.add_argument("--sample", type=int)
+    p.add_argument("--sample-of", action="append", metavar="CLASS=K")
+    p.add_argument("--jobs", type=int, default=1)
     p.add_argument("--only", action="append")
     p.add_argument("--words", type=int, default=300)
     args = p.parse_args()

@@ -7,6 +7,7 @@
 #include <unistd.h>
 
 #include "base/file.h"
+#include "base/size.h"
 
 static unsigned long accepted, refused;
 static char folder[256];
@@ -88,4 +89,29 @@ size_t gs_fuzz_source_seed(uint8_t *data, size_t capacity, const char *path)
     const size_t size = fread(data, 1, capacity, f);
     fclose(f);
     return size;
+}
+
+void gs_fuzz_bundle_put(gs_fuzz_bundle *b, unsigned which, const void *bytes, size_t size)
+{
+    if (b->size + 3 + size > b->capacity || size > UINT16_MAX)
+        abort();
+    b->data[b->size] = (uint8_t)which;
+    b->data[b->size + 1] = (uint8_t)(size & 255);
+    b->data[b->size + 2] = (uint8_t)(size >> 8);
+    memcpy(b->data + b->size + 3, bytes, size);
+    b->size += 3 + size;
+}
+
+void gs_fuzz_bundle_write(const char *const *names, size_t count, const uint8_t *data, size_t size)
+{
+    for (size_t k = 0; k < count; k++) {
+        char path[400];
+        snprintf(path, sizeof(path), "%s/%s", gs_fuzz_folder(), names[k]);
+        unlink(path);
+    }
+    for (size_t at = 0; at + 3 <= size;) {
+        const size_t length = GS_MIN((size_t)(data[at + 1] | data[at + 2] << 8), size - at - 3);
+        gs_fuzz_file(names[data[at] % count], data + at + 3, length);
+        at += 3 + length;
+    }
 }

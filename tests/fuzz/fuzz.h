@@ -30,6 +30,17 @@ size_t gs_fuzz_text_seed(uint8_t *data, size_t capacity, const char *text);
 /* A seed that is a file of the sources; its size. */
 size_t gs_fuzz_source_seed(uint8_t *data, size_t capacity, const char *path);
 
+/* A folder of files in an input: one after the other, each u8 which, u16 length, and so many bytes. */
+typedef struct gs_fuzz_bundle {
+    uint8_t *data;
+    size_t size, capacity;
+} gs_fuzz_bundle;
+
+void gs_fuzz_bundle_put(gs_fuzz_bundle *b, unsigned which, const void *bytes, size_t size);
+/* Writes those of an input into the process's folder, each under names[which], a path in it; of `names` those that the
+ * input does not have are removed. Folders that the names are in must be there. */
+void gs_fuzz_bundle_write(const char *const *names, size_t count, const uint8_t *data, size_t size);
+
 /* Prints how many inputs were accepted and refused. 1 where the run proves
  * nothing, because one of the two never happened; else 0. */
 int gs_fuzz_report(void);
