@@ -129,6 +129,7 @@ GS_API gs_status gs_run_save(gs_run *run, const char *path);
 /* What a run has of checkpoints. */
 typedef struct gs_checkpoint_report {
     uint32_t resumed;    /* epochs that it had behind it when it was opened, of .resume; 0: none */
+    bool over;           /* .patience had run out by then: no epoch is left to train */
     uint32_t epoch;      /* of the newest checkpoint that it wrote or goes on from; 0: there is none */
     uint32_t written, failed; /* by this run, and that it could not write (on a full disk, say): training goes on */
     uint64_t bytes;      /* of the last one written */

@@ -13,11 +13,25 @@
 
 #define TEXT_BYTES 512
 
+#define BUFFERS 8
+
 static char *next_buffer(void)
 {
-    static char buffer[8][TEXT_BYTES];
+    static char buffer[BUFFERS][TEXT_BYTES];
     static unsigned turn;
-    return buffer[turn++ % 8];
+    return buffer[turn++ % BUFFERS];
+}
+
+/* One of `bytes` bytes, for text of any length; NULL: no memory. */
+static char *next_long_buffer(size_t bytes)
+{
+    static char *buffer[BUFFERS];
+    static unsigned turn;
+    char **const own = &buffer[turn++ % BUFFERS], *const grown = realloc(*own, bytes);
+
+    if (grown != NULL)
+        *own = grown;
+    return grown;
 }
 
 const char *cli_size(uint64_t bytes) { return gs_size_format(next_buffer(), TEXT_BYTES, bytes); }
@@ -40,11 +54,13 @@ const char *cli_count(uint64_t n)
 
 const char *cli_json_text(const char *text)
 {
-    char *const out = next_buffer();
+    char *const out = next_long_buffer(6 * strlen(text) + 3); /* each byte may be \u00XX */
     size_t at = 0;
 
+    if (out == NULL)
+        return "null";
     out[at++] = '"';
-    for (const unsigned char *c = (const unsigned char *)text; *c != '\0' && at < TEXT_BYTES - 8; c++) {
+    for (const unsigned char *c = (const unsigned char *)text; *c != '\0'; c++) {
         if (*c == '"' || *c == '\\')
             at += (size_t)snprintf(out + at, 3, "\\%c", *c);
         else if (*c < ' ')
@@ -126,6 +142,10 @@ static void print_option(FILE *out, const cli_option *o, const char *options)
     if (strlen(left) >= HELP_COLUMN)
         fprintf(out, "\n%*s", HELP_COLUMN, "");
     print_indented(out, o->help);
+    if (o->most != 0 && o->least == 0)
+        fprintf(out, ", at most %" PRIu32, o->most);
+    else if (o->most != 0)
+        fprintf(out, ", %" PRIu32 " to %" PRIu32, o->least, o->most);
     if (*given != '\0')
         fprintf(out, " (default: %s)", given);
     fputc('\n', out);

@@ -5,7 +5,7 @@
 static const cli_option opts[] = {
     {"--format", CLI_CHOICE, FIELD(format), "npy|npz|snap|mtx|csv|metis|ogb|igb|graphbolt", "of INPUT",
      "found by looking", 0, 0},
-    {"--parts", CLI_AUTO, FIELD(parts), "P", "intervals of vertices, a whole number or auto", "auto", 1, 0},
+    {"--parts", CLI_AUTO, FIELD(parts), "P", "intervals of vertices, a whole number or auto", "auto", 1, 16384},
     {"--method", CLI_CHOICE, FIELD(method), "metis|lp|fennel|random|natural", "how the vertices are ordered",
      "metis where it fits --memory, else fennel", 0, 0},
     {"--memory", CLI_SIZE, FIELD(memory), "SIZE", "most memory that is resident", "half of what is free", 0, 0},

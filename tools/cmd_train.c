@@ -44,7 +44,7 @@ static gs_status train(gs_run *run, uint32_t epochs, gs_train_report *report)
     gs_checkpoint_report c;
     gs_epoch_report e;
     gs_status st = gs_run_checkpoints(run, &c);
-    bool over = false;
+    bool over = st == GS_OK && c.over;
 
     for (uint32_t k = c.resumed; k < epochs && st == GS_OK && !over; k++)
         if ((st = gs_run_epoch(run, &e)) == GS_OK) {

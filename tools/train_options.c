@@ -14,7 +14,7 @@ const cli_option train_model_options[] = {
      "gcn, sage, sage_max, sage_lstm, gat, gatv2, gin, appnp, commnet,\n"
      "ggcn, ggnn, rgcn, rgcn_bases, or the file of a model's text; required",
      NULL, 0, 0},
-    {"--layers", CLI_COUNT, FIELD(layers), "N", "layers", NULL, 1, 1024},
+    {"--layers", CLI_COUNT, FIELD(layers), "N", "layers", NULL, 1, 64},
     {"--hidden", CLI_COUNT, FIELD(hidden), "N", "width of a hidden layer", NULL, 1, 1u << 20},
     {"--heads", CLI_COUNT, FIELD(heads), "N", "attention heads, for models that have them", NULL, 1, 1024},
     {"--bases", CLI_COUNT, FIELD(bases), "B",

@@ -65,13 +65,16 @@ gs_status gs_pwrite_exact(int fd, const void *src, uint64_t bytes, uint64_t offs
     return st;
 }
 
-gs_status gs_file_open_read(int *out, uint64_t *bytes, const char *path)
+/* `flags`: of open(2), more of them. */
+static gs_status open_read(int *out, uint64_t *bytes, const char *path, int flags)
 {
     /* O_NONBLOCK: opening a pipe would otherwise wait for its writer. */
-    const int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
+    const int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK | flags);
     struct stat s;
     gs_status st = GS_OK;
 
+    if (fd < 0 && errno == ELOOP && (flags & O_NOFOLLOW) != 0)
+        return gs_fail(GS_EFORMAT, "%s: is a link; put the file itself there", path);
     if (fd < 0)
         return gs_fail_errno(errno, "%s: cannot open", path);
     if (fstat(fd, &s) != 0)
@@ -87,6 +90,13 @@ gs_status gs_file_open_read(int *out, uint64_t *bytes, const char *path)
     *out = fd;
     *bytes = (uint64_t)s.st_size;
     return GS_OK;
+}
+
+gs_status gs_file_open_read(int *out, uint64_t *bytes, const char *path) { return open_read(out, bytes, path, 0); }
+
+gs_status gs_file_open_own(int *out, uint64_t *bytes, const char *path)
+{
+    return open_read(out, bytes, path, O_NOFOLLOW);
 }
 
 /* Reads up to `cap` bytes from the start; fewer at the end of the file. */
@@ -106,12 +116,12 @@ static gs_status read_up_to(uint64_t *got, int fd, char *dst, uint64_t cap, cons
     return GS_OK;
 }
 
-gs_status gs_file_read_all(char **out, uint64_t *bytes, const char *path, uint64_t limit)
+static gs_status read_whole(char **out, uint64_t *bytes, const char *path, uint64_t limit, int flags)
 {
     char *text = NULL;
     uint64_t size = 0, used = 0;
     int fd = -1;
-    gs_status st = gs_file_open_read(&fd, &size, path);
+    gs_status st = open_read(&fd, &size, path, flags);
 
     if (st != GS_OK)
         goto done;
@@ -146,6 +156,16 @@ done:
     if (fd >= 0)
         close(fd);
     return st;
+}
+
+gs_status gs_file_read_all(char **out, uint64_t *bytes, const char *path, uint64_t limit)
+{
+    return read_whole(out, bytes, path, limit, 0);
+}
+
+gs_status gs_file_read_own(char **out, uint64_t *bytes, const char *path, uint64_t limit)
+{
+    return read_whole(out, bytes, path, limit, O_NOFOLLOW);
 }
 
 char *gs_path_join(const char *dir, const char *name)

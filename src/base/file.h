@@ -15,10 +15,14 @@ gs_status gs_pwrite_exact(int fd, const void *src, uint64_t bytes, uint64_t offs
 
 /* Opens for reading and gives its size. A folder or a pipe is GS_ENOTFOUND. */
 gs_status gs_file_open_read(int *fd, uint64_t *bytes, const char *path);
+/* The same, but the file itself: where the name is a link, it is GS_EFORMAT. */
+gs_status gs_file_open_own(int *fd, uint64_t *bytes, const char *path);
 
 /* Whole file into a new buffer with a 0 byte after it; free with gs_free().
  * Files above `limit` bytes are GS_EFORMAT. */
 gs_status gs_file_read_all(char **out, uint64_t *bytes, const char *path, uint64_t limit);
+/* The same of what gs_file_open_own() opens. */
+gs_status gs_file_read_own(char **out, uint64_t *bytes, const char *path, uint64_t limit);
 
 /* "dir/name" into a new string; free with gs_free(). NULL when memory is short. */
 char *gs_path_join(const char *dir, const char *name);

@@ -25,8 +25,8 @@ static int open_flags(gs_io_mode mode)
 static int open_retrying(const char *path, int flags)
 {
     int fd;
-    do
-        fd = open(path, flags, 0644);
+    do /* a store's files and a run's own: links are refused by who names them, or were put there meanwhile */
+        fd = open(path, flags | O_NOFOLLOW, 0644);
     while (fd < 0 && errno == EINTR);
     return fd;
 }

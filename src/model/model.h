@@ -17,6 +17,7 @@
 typedef struct gs_model gs_model;
 
 #define GS_MODEL_BASES 4u
+#define GS_MODEL_MOST_LAYERS 64u
 
 typedef struct gs_model_config {
     uint32_t layers, in_width, hidden, classes;

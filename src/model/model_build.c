@@ -239,8 +239,8 @@ bool gs_model_has_bases(const gs_model *m)
 
 static gs_status check_config(const gs_model *m, const gs_model_config *c, gs_builder *b)
 {
-    if (c->layers == 0 || c->layers > GS_MAX_LAYERS)
-        return gs_fail(GS_EINVAL, ".layers %u: must be from 1 to %u", c->layers, GS_MAX_LAYERS);
+    if (c->layers == 0 || c->layers > GS_MODEL_MOST_LAYERS)
+        return gs_fail(GS_EINVAL, ".layers %u: must be from 1 to %u", c->layers, GS_MODEL_MOST_LAYERS);
     if (c->heads > 1 && !gs_model_has_heads(m))
         return gs_fail(GS_EINVAL, ".heads %u: model %s has no attention heads; leave it at 1", c->heads, m->path);
     if (c->bases > 0 && !gs_model_has_bases(m))

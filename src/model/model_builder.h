@@ -5,7 +5,6 @@
 
 #include "model/model_internal.h"
 
-#define GS_MAX_LAYERS 64u
 
 typedef struct gs_named {
     const char *name;
@@ -26,7 +25,7 @@ typedef struct gs_builder {
     uint32_t in, out;     /* its widths */
     const char *unknown;  /* the name that the header's output gives a width to, and the width */
     uint32_t unknown_value;
-    uint32_t input[GS_MAX_LAYERS]; /* node of the input of each layer so far */
+    uint32_t input[GS_MODEL_MOST_LAYERS]; /* node of the input of each layer so far */
     uint32_t values;      /* variables that have a value so far */
     gs_named *value;      /* room for [l->statements] */
     uint32_t *param;      /* [l->params] nodes */

@@ -44,7 +44,7 @@ static gs_status load_file(void **out, const char *dir, const char *name, uint64
         st = gs_fail(GS_ENOMEM, "%s/%s: no memory for its %llu bytes", dir, name, (unsigned long long)bytes);
         goto done;
     }
-    if ((st = gs_file_open_read(&fd, &real, path)) != GS_OK ||
+    if ((st = gs_file_open_own(&fd, &real, path)) != GS_OK ||
         (st = gs_pread_exact(fd, data, bytes, 0, path)) != GS_OK)
         goto done;
     if (gs_hash64(data, bytes) != checksum) {
@@ -70,7 +70,7 @@ static gs_status load_manifest(gs_manifest *m, const char *dir, uint64_t *manife
     if (!gs_path_exists(path))
         st = gs_fail(GS_ENOTFOUND,
                      "%s: no store here (it has no " GS_MANIFEST_NAME "); make one with partition", dir);
-    else if ((st = gs_file_read_all(&text, manifest_bytes, path, GS_MANIFEST_LIMIT)) == GS_OK)
+    else if ((st = gs_file_read_own(&text, manifest_bytes, path, GS_MANIFEST_LIMIT)) == GS_OK)
         st = gs_manifest__parse(m, text, *manifest_bytes, path);
     gs_free(text);
     gs_free(path);
@@ -169,10 +169,10 @@ static gs_status load_sums(gs_store *s, const gs_manifest *m)
     return GS_OK;
 }
 
-/* Opens dir/name in the folder that was opened. */
+/* Opens dir/name in the folder that was opened; no link. */
 static gs_status open_in(int *fd, const gs_store *s, const char *name)
 {
-    *fd = openat(s->folder, name, O_RDONLY | O_NONBLOCK | O_CLOEXEC);
+    *fd = openat(s->folder, name, O_RDONLY | O_NONBLOCK | O_NOFOLLOW | O_CLOEXEC);
     return *fd >= 0 ? GS_OK : gs_fail_errno(errno, "%s/%s: cannot open", s->dir, name);
 }
 

@@ -92,8 +92,10 @@ gs_status gs_store__file_size(uint64_t *bytes, const char *dir, const char *name
     char *path = gs_path_join(dir, name);
     if (path == NULL)
         return gs_fail(GS_ENOMEM, "%s/%s: no memory for its name", dir, name);
-    if (stat(path, &sb) != 0)
+    if (lstat(path, &sb) != 0)
         st = gs_fail_errno(errno, "%s", path);
+    else if (S_ISLNK(sb.st_mode))
+        st = gs_fail(GS_EFORMAT, "%s: is a link, and none is followed out of a store; put the file itself there", path);
     else if (!S_ISREG(sb.st_mode))
         st = gs_fail(GS_ENOTFOUND, "%s: not a regular file", path);
     else

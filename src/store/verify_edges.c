@@ -206,7 +206,7 @@ static gs_status load_said(edge_scan *s, gs_array_id id)
 
     if (path == NULL)
         return gs_fail(GS_ENOMEM, "%s: no memory to verify its degrees", gs_store_dir(s->store));
-    if ((st = gs_file_open_read(&fd, &bytes, path)) == GS_OK)
+    if ((st = gs_file_open_own(&fd, &bytes, path)) == GS_OK)
         st = gs_pread_exact(fd, s->said, rows * sizeof(float), offset, path);
     if (fd >= 0)
         close(fd);

@@ -17,7 +17,7 @@ gs_status gs_window__open(gs_window *w, char *path, uint64_t capacity)
     gs_status st;
     if (path == NULL)
         return gs_fail(GS_ENOMEM, "no memory to verify a file");
-    if ((st = gs_file_open_read(&w->fd, &w->file_bytes, path)) != GS_OK)
+    if ((st = gs_file_open_own(&w->fd, &w->file_bytes, path)) != GS_OK)
         return st;
     if ((w->buffer = gs_alloc_pages(capacity)) == NULL)
         return gs_fail(GS_ENOMEM, "%s: no memory for a buffer of %llu bytes", path,

@@ -13,7 +13,6 @@
 #include "train/control.h"
 #include "train/optim.h"
 
-#define MAX_LAYERS 1024u
 #define MAX_WIDTH (1u << 20)
 
 static const gs_train_options defaults = {
@@ -156,7 +155,7 @@ gs_status gs_train_options_check(const gs_train_options *o)
 
     if (o->model == NULL || o->model[0] == '\0')
         return gs_fail(GS_EINVAL, ".model: none given; name a built-in model (gcn, gat, ...) or the file of one");
-    if ((st = check_count(".layers", o->layers, MAX_LAYERS)) != GS_OK ||
+    if ((st = check_count(".layers", o->layers, GS_MODEL_MOST_LAYERS)) != GS_OK ||
         (st = check_count(".hidden", o->hidden, MAX_WIDTH)) != GS_OK ||
         (st = check_count(".heads", o->heads, MAX_WIDTH)) != GS_OK ||
         (o->bases != 0 && (st = check_count(".bases", o->bases, MAX_WIDTH)) != GS_OK) ||

@@ -69,6 +69,95 @@ static gs_status check_stores(const named *out, const gs_place *p, const char *s
     return GS_OK;
 }
 
+/* ---- the folder of checkpoints ------------------------------------------- */
+
+/* The run writes there, or goes on from there and then does: of .checkpoint, else of .resume; NULL path: none. */
+static named checkpoints_of(const gs_train_options *o, gs_run_kind kind)
+{
+    if (kind != GS_RUN_TRAIN)
+        return (named){"", NULL};
+    return o->checkpoint != NULL ? (named){".checkpoint", o->checkpoint} : (named){".resume", o->resume};
+}
+
+/* A path without the slashes at its end, so that it has a name; free with gs_free(). */
+static char *without_slashes(const char *path)
+{
+    char *const own = gs_strdup(path);
+    size_t n = own != NULL ? strlen(own) : 0;
+
+    while (n > 1 && own[n - 1] == '/')
+        own[--n] = '\0';
+    return own;
+}
+
+static bool is_place(void *context, const char *dir)
+{
+    const gs_place p = gs_place_of(dir), *const of = context;
+    return p.there && of->there && p.device == of->device && p.inode == of->inode;
+}
+
+/* Is the file, there or not, in the folder, there or not? */
+static gs_status is_within(bool *inside, const char *file, const char *folder)
+{
+    char *const own = without_slashes(folder), *const above = gs_path_folder(file);
+    gs_status st = GS_OK;
+
+    if (own == NULL || above == NULL) {
+        st = gs_fail(GS_ENOMEM, "%s: out of memory", file);
+    } else {
+        gs_place of = gs_place_of(own);
+        const gs_place p = gs_place_of(file), in = gs_place_of(above);
+        *inside = gs_place_is_same(&p, &of) || gs_place_is_same(&in, &of);
+        if (!*inside)
+            st = gs_path_climb(inside, file, is_place, &of);
+    }
+    gs_free(above);
+    gs_free(own);
+    return st;
+}
+
+/* Checkpoints are removed in their turn, and what is beside them must not be taken for one. */
+static gs_status check_checkpoints(const named *out, const named *folder)
+{
+    bool inside = false;
+    const gs_status st = is_within(&inside, out->path, folder->path);
+
+    if (st != GS_OK || !inside)
+        return st;
+    return gs_fail(GS_EINVAL, "%s%s%s: is in the folder of %s, which is for checkpoints alone; choose another folder",
+                   out->option, space_after(out->option), out->path, folder->option);
+}
+
+/* Nor do checkpoints go into a store, or where an input is. */
+static gs_status check_folder(const named *folder, const gs_train_options *o, gs_run_kind kind)
+{
+    char *const inner = gs_path_join(folder->path, "epoch"); /* any name in it */
+    named in[INPUTS];
+    bool inside = false;
+    gs_status st = inner != NULL ? gs_path_climb(&inside, inner, is_store, NULL)
+                                 : gs_fail(GS_ENOMEM, "%s: out of memory", folder->path);
+
+    gs_free(inner);
+    if (st == GS_OK && !inside) { /* one that is still to be made */
+        char *const own = without_slashes(folder->path);
+        st = own != NULL ? gs_path_climb(&inside, own, is_store, NULL)
+                         : gs_fail(GS_ENOMEM, "%s: out of memory", folder->path);
+        gs_free(own);
+    }
+    if (st == GS_OK && inside)
+        return gs_fail(GS_EINVAL, "%s %s: is in the folder of a store; choose another folder", folder->option,
+                       folder->path);
+    list_inputs(in, o, kind);
+    for (uint32_t i = 0; i < INPUTS && st == GS_OK; i++) {
+        const gs_place p = in[i].path != NULL ? gs_place_of(in[i].path) : (gs_place){0};
+        const gs_place q = gs_place_of(folder->path);
+        if (p.there && gs_place_is_same(&p, &q))
+            st = gs_fail(GS_EINVAL, "%s %s: is the file of %s, which is read; give the name of a folder",
+                         folder->option, folder->path, in[i].option);
+    }
+    return st;
+}
+
 /* ---- one output, all outputs --------------------------------------------- */
 
 static gs_status check(const named *out, const gs_train_options *o, gs_run_kind kind, const char *store)
@@ -83,13 +172,16 @@ static gs_status check(const named *out, const gs_train_options *o, gs_run_kind 
             return gs_fail(GS_EINVAL, "%s%s%s: is the file of %s, which is read; give another name",
                            out->option, space_after(out->option), out->path, in[i].option);
     }
-    return check_stores(out, &p, store);
+    const named folder = checkpoints_of(o, kind);
+    const gs_status st = check_stores(out, &p, store);
+    return st != GS_OK || folder.path == NULL || p.sink ? st : check_checkpoints(out, &folder);
 }
 
 gs_status gs_outputs_check(const gs_train_options *o, gs_run_kind kind, const char *store)
 {
     const named out[] = {{".save", o->save}, {".logits", o->logits}, {".metrics", o->metrics}, {".trace", o->trace}};
-    gs_status st = GS_OK;
+    const named folder = checkpoints_of(o, kind);
+    gs_status st = folder.path != NULL ? check_folder(&folder, o, kind) : GS_OK;
 
     for (size_t i = 0; i < GS_ARRAY_LEN(out) && st == GS_OK; i++) {
         const gs_place p = out[i].path != NULL ? gs_place_of(out[i].path) : (gs_place){0};

@@ -1,4 +1,5 @@
-/* outputs.h - may a run write there? Not over what it reads, a part of a store, or another of its outputs.
+/* outputs.h - may a run write there? Not over what it reads, a part of a store, another of its outputs, or among its
+ * checkpoints.
  *
  * Asked before anything is written, by what paths mean (base/place.h), not by how they are written.
  */

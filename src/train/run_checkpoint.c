@@ -253,8 +253,9 @@ static gs_status save(gs_run *r)
 
 gs_status gs_run__checkpoint_if_due(gs_run *r)
 {
-    if (r->saver.folder.path == NULL ||
-        !gs_checkpoint_is_due(&r->saver.pace, r->epoch, gs_now(), r->epoch == r->options.epochs))
+    const bool last = r->epoch == r->options.epochs || gs_control_is_over(&r->control, r->epoch);
+
+    if (r->saver.folder.path == NULL || !gs_checkpoint_is_due(&r->saver.pace, r->epoch, gs_now(), last))
         return GS_OK;
     return save(r) == GS_EDEVICE ? GS_EDEVICE : GS_OK;
 }

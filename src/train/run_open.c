@@ -240,7 +240,7 @@ gs_status gs_train(const char *store, const gs_train_options *options, gs_train_
     gs_run *run = NULL;
     gs_status st = gs_run_open(&run, store, options, GS_RUN_TRAIN);
 
-    bool over = st == GS_OK && run->epoch > 0 && gs_control_is_over(&run->control, run->epoch);
+    bool over = st == GS_OK && run->saver.report.over;
 
     while (st == GS_OK && run->epoch < run->options.epochs && !over)
         if ((st = gs_run_epoch(run, &e)) == GS_OK) {

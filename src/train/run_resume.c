@@ -192,6 +192,7 @@ gs_status gs_run__resume_state(gs_run *r)
     st = load_states(r);
     if (st == GS_OK && r->control.keeps_best && r->control.state.best_epoch > 0)
         st = load_section(r, GS_SECTION_BEST, r->session->run.params.best_value);
+    r->saver.report.over = gs_control_is_over(&r->control, r->epoch);
     if (st == GS_OK)
         compare_plans(r);
     gs_free(r->saver.from);

@@ -34,6 +34,15 @@ for signal in INT HUP TERM; do
 epoch-0000000400
 metrics.jsonl' ] || die "$signal: $(ls 'kept here')"
 done
+# A run whose patience is over has no epoch left.
+patient='--model gcn --epochs 400 --patience 3 --metrics patient.jsonl'
+# shellcheck disable=SC2086
+gnnstream train store $patient --checkpoint patient --checkpoint-every 1 >out
+epochs=$(wc -l <patient.jsonl)
+[ "$epochs" -lt 400 ] || die 'patience was never over'
+# shellcheck disable=SC2086
+gnnstream train store $patient --resume patient >out 2>err || die "$(<err)"
+[ "$(wc -l <patient.jsonl)" = "$epochs" ] || die "$epochs epochs, then $(wc -l <patient.jsonl)"
 # Options in the words of the command line.
 # shellcheck disable=SC2086
 refused 2 '--hidden 32: the checkpoint kept here/epoch-0000000400 is of a run with 64' \

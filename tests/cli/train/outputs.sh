@@ -35,6 +35,19 @@ refused 'is the file of --init' "${train[@]}" --init w.safetensors --metrics her
 refused 'm.gnn: is the file of --model' train store --model m.gnn --epochs 1 --save ./m.gnn
 refused '--save and --logits both name' "${train[@]}" --save x --logits here/x
 refused '--save and --trace both name' "${train[@]}" --save others/../y --trace y
+# Checkpoints have a folder of their own, which is no store's and no input's.
+mkdir kept
+for folder in kept kept/ new ./here/new; do
+    refused 'is in the folder of --checkpoint' "${train[@]}" --checkpoint $folder --save ${folder%/}/w
+done
+refused 'is in the folder of --checkpoint' "${train[@]}" --checkpoint kept --metrics here/kept/metrics.jsonl
+refused '--save new: is in the folder of --checkpoint' "${train[@]}" --checkpoint new/ --save new
+refused 'is in the folder of --resume' "${train[@]}" --resume kept --trace kept/trace.json
+refused '--checkpoint store: is in the folder of a store' "${train[@]}" --checkpoint store
+refused '--checkpoint here/store/kept: is in the folder of a store' "${train[@]}" --checkpoint here/store/kept
+refused 'is the file of --init' "${train[@]}" --init w.safetensors --checkpoint others/weights.safetensors
+refused 'is the file of --model' train store --model m.gnn --epochs 1 --checkpoint m.gnn
+[ ! -e new ] && [ -z "$(ls kept)" ] || die 'a refused folder was made'
 wrong=1
 refused 'others/link: is a link' "${train[@]}" --save others/link
 rm -f w2

@@ -4,7 +4,7 @@ for size in 12Q -1G '' lots 0 1e3 0x10 99999999999999G; do
     t "--host-memory" --host-memory "$size"
 done
 for count in -1 3x '' ' 3' 1.5 99999999999 0; do
-    t "--layers $count: must be a whole number from 1 to 1024" --layers "$count"
+    t "--layers $count: must be a whole number from 1 to 64" --layers "$count"
 done
 t '--epochs -1: must be' --epochs -1
 t '--seed -1: must be' --seed -1
@@ -28,7 +28,7 @@ done
 t '--spill-type f16: must be one of f32|bf16' --spill-type f16
 t '--matmul f8: must be one of fp32|tf32|bf16' --matmul f8
 p() { refused 2 "gnnstream partition: $1" gnnstream partition graph store "${@:2}"; }
-p '--parts 0: must be a whole number from 1 to 4294967295, or auto' --parts 0
+p '--parts 0: must be a whole number from 1 to 16384, or auto' --parts 0
 p '--parts few: must be' --parts few
 p '--method ldg: must be one of metis|lp|fennel|random|natural' --method ldg
 p '--format dot: must be one of npy|snap|mtx|csv|metis|ogb' --format dot
