@@ -304,7 +304,7 @@ static void checkpoint__metrics_go_on(void **state)
     assert_same_metrics(whole, gs_test_path(o.checkpoint, "metrics.jsonl"));
     o.checkpoint = NULL;
     o.metrics = gs_test_path(o.resume, "metrics.jsonl");
-    gs_assert_fails(gs_run_open(&refused, api_store, &o, GS_RUN_TRAIN), GS_EINVAL, "where the checkpoints keep theirs");
+    gs_assert_fails(gs_run_open(&refused, api_store, &o, GS_RUN_TRAIN), GS_EINVAL, "is for checkpoints alone");
     assert_same_metrics(whole, o.metrics);
 }
 

@@ -10,9 +10,10 @@
 #include "fuzz_input.h"
 
 static const char *const names[] = {
-    "graph/edges.npy",      "graph/features.npy",        "graph/labels.npy",           "graph/train_idx.npy",
-    "graph/valid_idx.npy",  "graph/test_idx.npy",        "graph/meta.json",            "graph/edge_types.npy",
-    "graph/edge_weights.npy", "graph/features_indptr.npy", "graph/features_indices.npy", "graph/features_data.npy",
+    "graph/edges.npy",          "graph/features.npy",     "graph/labels.npy",
+    "graph/train_idx.npy",      "graph/valid_idx.npy",    "graph/test_idx.npy",
+    "graph/meta.json",          "graph/edge_types.npy",   "graph/edge_weights.npy",
+    "graph/features_indptr.npy", "graph/features_indices.npy", "graph/features_data.npy",
 };
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
