@@ -27,7 +27,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 }
 
 /* A version-1 file; `shape` as in its header. */
-static void put_npy(gs_fuzz_bundle *b, unsigned which, const char *descr, const char *shape, const void *values, size_t n)
+static void put_npy(gs_fuzz_bundle *b, unsigned which, const char *descr, const char *shape, const void *values,
+                    size_t n)
 {
     unsigned char file[512];
     char text[128];
