@@ -18,7 +18,7 @@ static switches find_switches(void)
 {
     switches s = {0};
 
-    command("help train");
+    command("train --help-all");
     char *const help = strdup(command_output()), *rest = NULL;
     for (char *line = strtok_r(help, "\n", &rest); line != NULL; line = strtok_r(NULL, "\n", &rest)) {
         if (strncmp(line, "Not available", 13) == 0)
@@ -32,7 +32,7 @@ static switches find_switches(void)
     }
     free(help);
     if (s.count < 4)
-        ref_die("no switches in gnnstream help train");
+        ref_die("no switches in gnnstream train --help-all");
     return s;
 }
 
