@@ -20,11 +20,11 @@ gs_status gs_exec__take_shares(gs_exec *e, bool gradients)
 {
     gs_exec_shares *const s = &e->shares;
     const gs_program *const p = e->program;
-    const uint64_t further = e->devices - 1, shares = gradients ? further * p->params : 0;
+    const uint64_t further = e->devices - 1, shares = further * p->params;
     uint64_t grad_at = 0, sum_at = 0;
 
     for (uint64_t k = 0; k < shares; k++) {
-        s->grad_count += gradient_floats(&p->param[k % p->params]);
+        s->grad_count += gradients ? gradient_floats(&p->param[k % p->params]) : 0;
         s->statistic_count += statistic_doubles(&p->param[k % p->params]);
     }
     s->grad = gs_calloc(further * p->params + 1, sizeof(*s->grad));
@@ -34,7 +34,7 @@ gs_status gs_exec__take_shares(gs_exec *e, bool gradients)
     if (s->grad == NULL || s->statistic == NULL || s->grad_floats == NULL || s->statistic_doubles == NULL)
         return gs_fail(GS_ENOMEM, "out of memory: the devices' gradients");
     for (uint64_t k = 0; k < shares; k++) {
-        const uint64_t floats = gradient_floats(&p->param[k % p->params]);
+        const uint64_t floats = gradients ? gradient_floats(&p->param[k % p->params]) : 0;
         const uint64_t doubles = statistic_doubles(&p->param[k % p->params]);
         s->grad[k] = floats > 0 ? s->grad_floats + grad_at : NULL;
         s->statistic[k] = doubles > 0 ? s->statistic_doubles + sum_at : NULL;

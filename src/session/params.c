@@ -85,7 +85,7 @@ gs_status gs_params_alloc(gs_params *out, const gs_program *p, bool grads, uint3
         block = gs_alloc_pages(made.block_bytes);
     made.values = block;
     if (made.value == NULL || made.grad == NULL || (made.block_bytes != 0 && block == NULL) ||
-        (grads && !take_sums(&made, p))) {
+        !take_sums(&made, p)) {
         gs_params_free(&made);
         return gs_fail(GS_ENOMEM, "no memory for the model's parameters (%llu bytes)",
                        (unsigned long long)made.block_bytes);
@@ -172,6 +172,10 @@ void gs_params_zero_grads(gs_params *params)
 {
     if (params->elements != 0)
         memset(params->grads, 0, params->elements * sizeof(float));
+}
+
+void gs_params_zero_sums(gs_params *params)
+{
     if (params->sum_count != 0)
         memset(params->sums, 0, params->sum_count * sizeof(*params->sums));
 }

@@ -25,7 +25,7 @@ typedef struct gs_params {
     float *best;       /* [elements] where gs_params_take_best() was called: the best values so far */
     float **best_value; /* [count] likewise */
     float **value, **grad; /* [count]: where each tensor starts */
-    double **statistic;    /* [count]: sums of a statistic, [2 * cols], with gradients; else NULL */
+    double **statistic;    /* [count]: sums of a statistic, [2 * cols]; else NULL */
     double *sums;          /* [sum_count] all of them */
     uint64_t sum_count;
     uint64_t block_bytes;
@@ -48,7 +48,8 @@ void gs_params_free(gs_params *params);
 /* Glorot uniform (PyG's `glorot`: U(-a, a), a = sqrt(6 / (rows + cols))), or what
  * the tensor says that it starts as. Depends on the seed and the tensor's index alone. */
 void gs_params_init(gs_params *params, const gs_program *p, uint64_t seed);
-void gs_params_zero_grads(gs_params *params); /* and the sums of statistics */
+void gs_params_zero_grads(gs_params *params);
+void gs_params_zero_sums(gs_params *params); /* of statistics: before each pass */
 /* After a training pass over `vertices` vertices: running means take in a tenth of what the pass has found (of
  * variances, the unbiased one), as torch's BatchNorm does, and counters go on. */
 void gs_params_follow(gs_params *params, const gs_program *p, uint64_t vertices);

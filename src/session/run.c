@@ -28,6 +28,7 @@ static gs_status run(gs_session *s, uint32_t pass, uint32_t epoch, bool again, g
 
     if (gradients)
         gs_params_zero_grads(&s->run.params);
+    gs_params_zero_sums(&s->run.params);
     return gs_exec_run(s->run.exec, pass, &args, out);
 }
 

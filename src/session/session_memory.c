@@ -104,7 +104,7 @@ void gs_session_charge_fixed(gs_session *s)
 {
     const uint64_t one = gs_params_elements(s->program) * sizeof(float);
     const uint64_t state = s->pass.gradients ? one * s->config.states : 0;
-    const uint64_t gradients = s->pass.gradients ? one + gs_params_sums(s->program) * sizeof(double) : 0;
+    const uint64_t gradients = (s->pass.gradients ? one : 0) + gs_params_sums(s->program) * sizeof(double);
     const uint64_t previous = s->pass.gradients ? one : 0; /* parameters before the last step */
     const bool steps = gs_session_steps_on_device(s);
 
