@@ -107,6 +107,11 @@ static gs_status emit_param(gs_emitter *e, uint32_t v)
         return GS_OK;
     }
     memcpy(q.shape, n->shape, sizeof(q.shape));
+    if (n->picked != 0) { /* a row for each type of edges */
+        q.shape_dims = n->picked;
+        q.shape[1] = n->width;
+        q.zero_init = n->picked == 1;
+    }
     snprintf(q.name, sizeof(q.name), "%s", n->name);
     return add_param(e, v, &q);
 }

@@ -47,6 +47,8 @@ typedef struct gs_node {
     uint32_t width;            /* elements a row; PARAM: columns */
     uint32_t dims, rows;       /* PARAM: 1 or 2, as it is computed with; rows of a matrix */
     uint32_t shape_dims, shape[3]; /* PARAM: its shape in files, where that is another; 0: the same */
+    uint32_t picked;           /* PARAM: a row for each edge type, so many dimensions in files (1: of one column);
+                                * in shape a matrix [1, n] for each; 0: it is none */
     bool fixed;                /* PARAM: not learned */
     bool moving;               /* PARAM: not learned, but training passes change it */
     bool counter;              /* PARAM: counts training passes; moving, one element */
@@ -113,6 +115,10 @@ uint32_t gs_ir_input(gs_ir *ir, const char *name, uint32_t width, gs_dtype dtype
 uint32_t gs_ir_param(gs_ir *ir, const char *name, uint32_t dims, uint32_t rows, uint32_t cols);
 /* Says what files call the parameter's shape, and whether it is learned. */
 void gs_ir_param_shape(gs_ir *ir, uint32_t param, uint32_t dims, const uint32_t *shape, bool fixed);
+/* A row of `width` for each of several types, [types] or [types, width] in files as `dims` says, and the value of edges
+ * that is the row of the edge's type. */
+uint32_t gs_ir_param_by_type(gs_ir *ir, const char *name, uint32_t types, uint32_t width, uint32_t dims, bool fixed);
+uint32_t gs_ir_by_type(gs_ir *ir, uint32_t param);
 /* Says that it starts as `start` everywhere, whether training passes change it, and whether it counts them. */
 void gs_ir_param_start(gs_ir *ir, uint32_t param, float start, bool moving, bool counter);
 uint32_t gs_ir_const(gs_ir *ir, float value, uint32_t width);

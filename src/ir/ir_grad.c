@@ -400,6 +400,8 @@ static void through(gs_tape *t, uint32_t i)
     if (t->edge[i] != GS_IR_NONE)
         accumulate(t, &t->grad[i], gs_ir__sum(t->ir, GS_OP_SUM_IN, t->edge[i], false));
     g = t->grad[i];
+    if (n.type == GS_TYPE_D && t->ir->node[g].type == GS_TYPE_P) /* instructions work on rows */
+        g = rows_of(t, g);
     if (n.name[0] != 0) {
         snprintf(label, sizeof(label), "d.%s", n.name);
         gs_ir_label(t->ir, g, label);

@@ -92,6 +92,16 @@ void gs_ir_param_shape(gs_ir *ir, uint32_t param, uint32_t dims, const uint32_t 
     n->fixed = fixed;
 }
 
+uint32_t gs_ir_param_by_type(gs_ir *ir, const char *name, uint32_t types, uint32_t width, uint32_t dims, bool fixed)
+{
+    const uint32_t shape[3] = {types, 1, width}, param = gs_ir_param(ir, name, 2, types, width);
+
+    gs_ir_param_shape(ir, param, 3, shape, fixed);
+    if (param != GS_IR_NONE)
+        ir->node[param].picked = dims;
+    return param;
+}
+
 void gs_ir_param_start(gs_ir *ir, uint32_t param, float start, bool moving, bool counter)
 {
     if (param == GS_IR_NONE)

@@ -4,6 +4,9 @@
  * other. Inside a value of edges (behind a softmax, under a relu) the product comes first: what an edge can see is
  * one of `types` rows of its source, so all of them are computed once a vertex, side by side (fan), and the edge picks
  * the columns of its type (WiseGraph's unique values of source and type). Nothing has a row an edge.
+ *
+ * A row for each type, b[type of the edge], is the number 1 of the source by a matrix [1, n] for each type: summed as
+ * it is, it is the counts of types times b.
  */
 #include "ir/ir_internal.h"
 
@@ -18,6 +21,11 @@ uint32_t gs_ir__ones(gs_ir *ir)
 uint32_t gs_ir__zeros(gs_ir *ir)
 {
     return gs_ir_unary(ir, GS_OP_STEP, gs_ir_unary(ir, GS_OP_NEG, gs_ir_input(ir, "in_degree", 1, GS_F32), 0), 0);
+}
+
+uint32_t gs_ir_by_type(gs_ir *ir, uint32_t param)
+{
+    return gs_ir_binary(ir, GS_OP_TYPED, gs_ir_unary(ir, GS_OP_SRC, gs_ir__ones(ir), 0), param);
 }
 
 /* The sums by type of vertex value `x`, or with `mean` the means, times the matrices. */

@@ -17,7 +17,16 @@
 typedef struct gs_model gs_model;
 
 #define GS_MODEL_BASES 4u
-#define GS_MODEL_MOST_LAYERS 64u
+#define GS_MODEL_MOST_LAYERS 64u /* at most, in a network */
+
+/* What is changed in a text before it is used. The changed text says itself what runs. */
+typedef struct gs_model_changes {
+    const char *norm;        /* "none", "batch", "layer", "layer_node"; NULL: none */
+    const char *jk;          /* "none", "cat", "max", "lstm", "last"; NULL: none */
+    bool residual, act_first;
+    uint32_t layers, hidden; /* of the network that is written for these */
+    const char *set;         /* "alpha=0.2,steps=5": numbers of constants; NULL: as they are */
+} gs_model_changes;
 
 typedef struct gs_model_config {
     uint32_t layers, in_width, hidden, classes;
@@ -34,7 +43,15 @@ typedef struct gs_model_config {
 /* `name` is a built-in model ("gcn", "gat", ...) or a path to a text. Syntax errors
  * are GS_EFORMAT: "FILE:LINE:COLUMN: ...". An unknown name is GS_ENOTFOUND and lists the built-in ones. */
 gs_status gs_model_open(gs_model **out, const char *name);
+/* The same with changes: GS_EINVAL names the one that the text has no use for. */
+gs_status gs_model_open_changed(gs_model **out, const char *name, const gs_model_changes *changes);
+/* The text that runs, with its changes, and what errors call it. Both live as long as the model. */
+const char *gs_model_text(const gs_model *m);
+const char *gs_model_name(const gs_model *m);
 void gs_model_close(gs_model *m);
+
+/* Does the text put its layers together itself? Then it has as many as it says. */
+bool gs_model_has_network(const gs_model *m);
 
 /* Checksum of the text. */
 uint64_t gs_model_text_id(const gs_model *m);

@@ -8,22 +8,6 @@
 
 /* ---- widths ---- */
 
-/* Value of a width's name; 0 where it has none. */
-static uint32_t named_width(const gs_builder *b, const char *name)
-{
-    if (strcmp(name, "heads") == 0)
-        return gs_model__heads(b);
-    if (strcmp(name, "types") == 0)
-        return gs_model__types(b);
-    if (strcmp(name, "bases") == 0)
-        return gs_model__bases(b);
-    if (b->l->in.factors == 1 && strcmp(name, b->l->in.factor[0].name) == 0)
-        return b->in;
-    if (b->unknown != NULL && strcmp(name, b->unknown) == 0)
-        return b->unknown_value;
-    return 0;
-}
-
 static uint32_t width_of(gs_builder *b, const gs_dim *d)
 {
     uint64_t product = 1;
@@ -31,7 +15,7 @@ static uint32_t width_of(gs_builder *b, const gs_dim *d)
     gs_ir_at(b->ir, d->line, d->column);
     for (uint32_t k = 0; k < d->factors; k++) {
         const char *name = d->factor[k].name;
-        const uint32_t value = name[0] == 0 ? d->factor[k].value : named_width(b, name);
+        const uint32_t value = name[0] == 0 ? d->factor[k].value : gs_model__width(b, name);
         if (value == 0) {
             gs_ir_error(b->ir, GS_EFORMAT, "'%s' is neither a number nor a width of this layer", name);
             return 1;
@@ -54,7 +38,7 @@ static void find_unknown(gs_builder *b)
     b->unknown = NULL;
     for (uint32_t k = 0; k < d->factors; k++) {
         const char *name = d->factor[k].name;
-        const uint32_t value = name[0] == 0 ? d->factor[k].value : named_width(b, name);
+        const uint32_t value = name[0] == 0 ? d->factor[k].value : gs_model__width(b, name);
         if (value == 0 && b->unknown == NULL)
             b->unknown = name;
         else
@@ -113,12 +97,43 @@ static uint32_t build_param3(gs_builder *b, const gs_text_param *p, const char *
     return w;
 }
 
+/* Does the layer's text say NAME[e.type] where no product is? */
+static bool is_picked(const gs_builder *b, const char *name)
+{
+    for (uint32_t i = b->l->first_expr; i < b->l->end_expr; i++)
+        if (b->m->expr[i].kind == GS_EXPR_PICK && strcmp(b->m->expr[i].name, name) == 0)
+            return true;
+    return false;
+}
+
+/* [types], [types, n]: of one type its row alone, which is the same for all edges. */
+static uint32_t build_picked(gs_builder *b, const gs_text_param *p, const char *name)
+{
+    const uint32_t types = width_of(b, &p->dim[0]), width = p->dims == 2 ? width_of(b, &p->dim[1]) : 1;
+    const uint32_t shape[3] = {types, width, 0};
+    uint32_t w;
+
+    gs_ir_at(b->ir, p->line, p->column);
+    if (p->dims > 2 || p->dim[0].factors != 1 || strcmp(p->dim[0].factor[0].name, "types") != 0)
+        return gs_ir_error(b->ir, GS_EFORMAT, "'%s[e.type]' needs a parameter [types] or [types, n]; right of @ one "
+                           "[types, n, m]", p->name);
+    if (types > 1)
+        return gs_ir_param_by_type(b->ir, name, types, width, p->dims, p->fixed);
+    w = gs_ir_param(b->ir, name, 1, 1, width);
+    gs_ir_param_shape(b->ir, w, p->dims == 2 ? 2 : 0, shape, p->fixed);
+    return w;
+}
+
 static void build_params(gs_builder *b)
 {
     char name[2 * GS_TEXT_NAME + 16];
     for (uint32_t i = 0; i < b->l->params; i++) {
         const gs_text_param *p = &b->l->param[i];
-        snprintf(name, sizeof(name), "convs.%u.%s", b->index, p->name);
+        gs_model__full_name(b, name, sizeof(name), "", p->name);
+        if (is_picked(b, p->name)) {
+            b->param[i] = build_picked(b, p, name);
+            continue;
+        }
         if (p->dims == 3) {
             b->param[i] = build_param3(b, p, name);
             continue;
@@ -138,7 +153,7 @@ static void assign(gs_builder *b, const gs_statement *s)
     const uint32_t node = gs_model__build_expr(b, s->expr);
     uint32_t i = 0;
 
-    snprintf(label, sizeof(label), "convs.%u.%s", b->index, s->name);
+    gs_model__full_name(b, label, sizeof(label), "", s->name);
     gs_ir_label(b->ir, node, label);
     while (i < b->values && strcmp(b->value[i].name, s->name) != 0)
         i++;
@@ -199,7 +214,7 @@ static gs_status build_layer(gs_builder *b, uint32_t *out)
     run_statements(b);
     result = gs_model__build_expr(b, l->result);
     check_result(b, result);
-    snprintf(label, sizeof(label), "convs.%u.out", b->index);
+    gs_model__full_name(b, label, sizeof(label), "", "out");
     gs_ir_label(b->ir, result, label);
     *out = result;
     st = gs_ir_status(b->ir);
@@ -209,6 +224,48 @@ done:
     b->value = NULL;
     b->param = NULL;
     return st;
+}
+
+/* What is of the layer that is built; the rest of the builder goes on. */
+static void go_back(gs_builder *b, const gs_builder *to)
+{
+    b->l = to->l;
+    b->index = to->index;
+    b->network = to->network;
+    b->here = to->here;
+    b->in = to->in;
+    b->out = to->out;
+    b->unknown = to->unknown;
+    b->unknown_value = to->unknown_value;
+    b->values = to->values;
+    b->value = to->value;
+    b->param = to->param;
+}
+
+static uint32_t build_called_layer(gs_builder *b, const gs_expr *e, uint32_t x)
+{
+    const gs_builder outer = *b;
+    const uint32_t width = width_of(b, &b->m->dim[e->dim]);
+    uint32_t y = GS_IR_NONE;
+
+    gs_ir_at(b->ir, e->line, e->column);
+    if (x == GS_IR_NONE || gs_ir_status(b->ir) != GS_OK)
+        return GS_IR_NONE;
+    if (b->reduction != GS_TEXT_NONE || gs_ir_node(b->ir, x)->type != GS_TYPE_D)
+        return gs_ir_error(b->ir, GS_EFORMAT, "a layer gets a value of vertices, outside reductions");
+    if (b->calls == GS_MODEL_MOST_LAYERS)
+        return gs_ir_error(b->ir, GS_EFORMAT, "a network has at most %u layers", GS_MODEL_MOST_LAYERS);
+    b->l = &b->m->layer[e->layer];
+    b->network = false;
+    b->index = b->calls++;
+    b->here = b->input[b->index] = x;
+    b->in = gs_ir_node(b->ir, x)->width;
+    b->out = width;
+    if (build_layer(b, &y) != GS_OK)
+        y = GS_IR_NONE;
+    go_back(b, &outer);
+    b->index = b->calls - 1; /* whose norm a nameless one is */
+    return y;
 }
 
 /* ---- the network ---- */
@@ -286,9 +343,44 @@ static uint32_t between_layers(gs_builder *b, uint32_t h, uint32_t i)
     return h;
 }
 
+/* One layer behind the other, as BasicGNN without more. */
+static gs_status build_layers(gs_builder *b, uint32_t h, uint32_t *out)
+{
+    const gs_model_config *const c = b->config;
+
+    for (uint32_t i = 0; i < c->layers; i++) {
+        const bool last = i + 1 == c->layers;
+        gs_status st;
+        b->l = &b->m->layer[text_layer(b->m, c, i)];
+        b->index = i;
+        b->here = b->input[i] = h;
+        b->in = i == 0 ? c->in_width : c->hidden;
+        b->out = last ? c->classes : c->hidden;
+        if ((st = build_layer(b, &h)) != GS_OK)
+            return st;
+        if (!last)
+            h = between_layers(b, h, i);
+    }
+    *out = h;
+    return GS_OK;
+}
+
+/* As the text says. Its dropouts are numbered as they come. */
+static gs_status build_network(gs_builder *b, uint32_t h, uint32_t *out)
+{
+    b->l = b->m->network;
+    b->network = true;
+    b->here = h;
+    b->in = b->config->in_width;
+    b->out = b->config->classes;
+    b->next_site = 1;
+    return build_layer(b, out);
+}
+
 gs_status gs_model_build(gs_ir **out, const gs_model *m, const gs_model_config *config)
 {
-    gs_builder b = {.m = m, .config = config, .next_site = config->layers, .reduction = GS_TEXT_NONE};
+    gs_builder b = {.m = m, .config = config, .next_site = config->layers, .reduction = GS_TEXT_NONE,
+                    .build_layer = build_called_layer};
     uint32_t h;
     gs_status st = check_config(m, config, &b);
 
@@ -300,18 +392,8 @@ gs_status gs_model_build(gs_ir **out, const gs_model *m, const gs_model_config *
     h = gs_ir_input(b.ir, "features", config->in_width, GS_F32);
     if (config->training && config->input_dropout > 0)
         h = gs_ir_dropout(b.ir, h, config->input_dropout, 0);
-    for (uint32_t i = 0; i < config->layers; i++) {
-        const bool last = i + 1 == config->layers;
-        b.l = &m->layer[text_layer(m, config, i)];
-        b.index = i;
-        b.input[i] = h;
-        b.in = i == 0 ? config->in_width : config->hidden;
-        b.out = last ? config->classes : config->hidden;
-        if ((st = build_layer(&b, &h)) != GS_OK)
-            goto done;
-        if (!last)
-            h = between_layers(&b, h, i);
-    }
+    if ((st = m->network != NULL ? build_network(&b, h, &h) : build_layers(&b, h, &h)) != GS_OK)
+        goto done;
     gs_ir_add_output(b.ir, GS_OUTPUT_LOGITS, h, GS_IR_NONE);
     if ((st = gs_ir_status(b.ir)) != GS_OK)
         goto done;

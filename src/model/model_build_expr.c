@@ -132,7 +132,7 @@ static uint32_t unknown_function(gs_builder *b, const gs_expr *e)
     char names[256];
     return gs_ir_error(b->ir, GS_EFORMAT,
                        "unknown function '%s' (sum, mean, max, min, softmax, lstm, dot, concat, part, head_mean, "
-                       "row_softmax, act, layer_norm, batch_norm, dropout%s)",
+                       "row_softmax, act, norm_act, layer_norm, layer_norm_all, batch_norm, dropout%s)",
                        e->name, gs_model__function_names(names, sizeof(names)));
 }
 
@@ -198,6 +198,10 @@ uint32_t gs_model__build_expr(gs_builder *b, uint32_t index)
         return build_call(b, index);
     case GS_EXPR_MATMUL:
         return gs_model__build_matmul(b, e, gs_model__build_expr(b, e->a));
+    case GS_EXPR_PICK:
+        return gs_model__build_pick(b, e);
+    case GS_EXPR_LAYER:
+        return b->build_layer(b, e, gs_model__build_expr(b, e->a));
     case GS_EXPR_NEG:
         x = gs_model__build_expr(b, e->a);
         gs_ir_at(b->ir, e->line, e->column);

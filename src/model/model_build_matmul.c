@@ -1,4 +1,4 @@
-/* model_build_matmul.c - products: by one matrix, or by the one of each edge's type.
+/* model_build_matmul.c - products: by one matrix, or by the one of each edge's type; and rows of the edge's type.
  *
  * Matrices of types are a parameter [types, in, out], or made from one: W = c @ V, with c [types, bases] and V
  * [bases, in, out], says W[t] = sum over b of c[t, b] V[b] (Schlichtkrull et al., ESWC'18, equation 3).
@@ -37,6 +37,18 @@ static uint32_t build_typed(gs_builder *b, const gs_expr *e, uint32_t a, uint32_
     if (gs_ir_node(b->ir, w)->op == GS_OP_BASES)
         return only_type(b, a, w);
     return gs_ir_binary(b->ir, GS_OP_MATMUL, a, w);
+}
+
+/* b[e.type]: the row 1 of one column times the matrix [1, n] of the edge's type. */
+uint32_t gs_model__build_pick(gs_builder *b, const gs_expr *e)
+{
+    uint32_t w;
+
+    gs_ir_at(b->ir, e->line, e->column);
+    if (text_param(b, e->name) == NULL)
+        return gs_ir_error(b->ir, GS_EFORMAT, "left of [e.type] a parameter must stand, and '%s' is none", e->name);
+    w = gs_model__lookup(b, e->name);
+    return gs_model__types(b) > 1 ? gs_ir_by_type(b->ir, w) : w;
 }
 
 uint32_t gs_model__build_matmul(gs_builder *b, const gs_expr *e, uint32_t a)

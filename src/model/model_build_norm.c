@@ -1,8 +1,8 @@
 /* model_build_norm.c - normalisations with their parameters, named as torch's.
  *
  * batch_norm(x) is torch_geometric.nn.norm.BatchNorm, whose torch.nn.BatchNorm1d is called `module`: behind layer i
- * BasicGNN calls it norms.i. While training it takes mean and biased variance of each column over all vertices,
- * and buffers follow them from pass to pass (the variance as the unbiased one); an evaluation takes the buffers.
+ * BasicGNN calls it norms.i. In a network, which has no layer around it, its name is its whole name. While training it
+ * takes mean and biased variance of each column over all vertices,
  */
 #include <stdio.h>
 #include <string.h>
@@ -34,7 +34,7 @@ static uint32_t new_row(gs_builder *b, const gs_expr *e, const char *name, uint3
     if (e->prefix[0] == 0)
         snprintf(full, sizeof(full), "norms.%u.module.%s", b->index, name);
     else
-        snprintf(full, sizeof(full), "convs.%u.%s.%s", b->index, e->prefix, name);
+        gs_model__full_name(b, full, sizeof(full), e->prefix, name);
     if (is_there(b->ir, full))
         return gs_ir_error(b->ir, GS_EFORMAT, "a second %s() with parameters '%s': give it a name, %s(x, NAME)",
                            e->name, full, e->name);
@@ -50,20 +50,40 @@ static uint32_t scaled(gs_builder *b, uint32_t d, uint32_t variance)
     return bin(b, GS_OP_MUL, d, gs_ir_unary(b->ir, GS_OP_RSQRT, above_0, 0));
 }
 
-/* (x - mean) / sqrt(variance + eps) over the row; with a name also weight and bias, as torch.nn.LayerNorm. */
-static uint32_t build_layer_norm(gs_builder *b, const gs_expr *e, uint32_t x)
+static uint32_t row_mean(gs_builder *b, uint32_t x)
 {
-    gs_ir *ir = b->ir;
-    const uint32_t width = gs_ir_node(ir, x)->width, part = gs_model__number(b, 1.0f / (float)width);
-    uint32_t d, variance, y, weight;
+    const uint32_t part = gs_model__number(b, 1.0f / (float)gs_ir_node(b->ir, x)->width);
+    return bin(b, GS_OP_MUL, gs_ir_unary(b->ir, GS_OP_ROWSUM, x, 0), part);
+}
 
-    d = bin(b, GS_OP_SUB, x, bin(b, GS_OP_MUL, gs_ir_unary(ir, GS_OP_ROWSUM, x, 0), part));
-    variance = bin(b, GS_OP_MUL, gs_ir_unary(ir, GS_OP_ROWSUM, bin(b, GS_OP_MUL, d, d), 0), part);
-    y = scaled(b, d, variance);
+/* With a name also times weight plus bias. */
+static uint32_t affine(gs_builder *b, const gs_expr *e, uint32_t y)
+{
+    const uint32_t width = gs_ir_node(b->ir, y)->width;
+    uint32_t weight;
     if (e->prefix[0] == 0)
         return y;
     weight = new_row(b, e, "weight", width, 1, false, false);
     return bin(b, GS_OP_ADD, bin(b, GS_OP_MUL, y, weight), new_row(b, e, "bias", width, 0, false, false));
+}
+
+/* (x - mean) / sqrt(variance + eps) over the row, as torch.nn.LayerNorm. */
+static uint32_t build_layer_norm(gs_builder *b, const gs_expr *e, uint32_t x)
+{
+    const uint32_t d = bin(b, GS_OP_SUB, x, row_mean(b, x));
+    return affine(b, e, scaled(b, d, row_mean(b, bin(b, GS_OP_MUL, d, d))));
+}
+
+/* (x - mean) / (sqrt(variance) + eps) over all elements of all vertices, as torch_geometric.nn.norm.LayerNorm with
+ * mode="graph", in an evaluation too. */
+static uint32_t build_layer_norm_all(gs_builder *b, const gs_expr *e, uint32_t x)
+{
+    gs_ir *ir = b->ir;
+    const uint32_t mean = gs_ir_unary(ir, GS_OP_MEAN_ALL, row_mean(b, x), 0), d = bin(b, GS_OP_SUB, x, mean);
+    const uint32_t variance = gs_ir_unary(ir, GS_OP_MEAN_ALL, row_mean(b, bin(b, GS_OP_MUL, d, d)), 0);
+    const uint32_t deviation = gs_ir_unary(ir, GS_OP_SQRT, variance, 0);
+
+    return affine(b, e, bin(b, GS_OP_DIV, d, bin(b, GS_OP_ADD, deviation, gs_model__number(b, EPSILON))));
 }
 
 static uint32_t build_batch_norm(gs_builder *b, const gs_expr *e, uint32_t x)
@@ -90,10 +110,10 @@ uint32_t gs_model__build_norm(gs_builder *b, const gs_expr *e, uint32_t x)
 {
     if (x == GS_IR_NONE)
         return x;
-    if (e->name[0] == 'l')
+    if (strcmp(e->name, "layer_norm") == 0)
         return build_layer_norm(b, e, x);
     if (gs_ir_node(b->ir, x)->type != GS_TYPE_D)
-        return gs_ir_error(b->ir, GS_EFORMAT,
-                           "batch_norm() needs a value of vertices; give it a name outside the reduction");
-    return build_batch_norm(b, e, x);
+        return gs_ir_error(b->ir, GS_EFORMAT, "%s() needs a value of vertices; give it a name outside the reduction",
+                           e->name);
+    return e->name[0] == 'l' ? build_layer_norm_all(b, e, x) : build_batch_norm(b, e, x);
 }

@@ -1,4 +1,5 @@
 /* model_build_values.c - what names in a layer's text are: inputs, variables, parameters, facts of the graph. */
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -17,6 +18,30 @@ uint32_t gs_model__types(const gs_builder *b)
 uint32_t gs_model__bases(const gs_builder *b)
 {
     return b->config->bases == 0 ? GS_MODEL_BASES : b->config->bases;
+}
+
+uint32_t gs_model__width(const gs_builder *b, const char *name)
+{
+    if (strcmp(name, "heads") == 0)
+        return gs_model__heads(b);
+    if (strcmp(name, "types") == 0)
+        return gs_model__types(b);
+    if (strcmp(name, "bases") == 0)
+        return gs_model__bases(b);
+    if (b->l->in.factors == 1 && strcmp(name, b->l->in.factor[0].name) == 0)
+        return b->in;
+    if (b->unknown != NULL && strcmp(name, b->unknown) == 0)
+        return b->unknown_value;
+    return b->network && strcmp(name, "hidden") == 0 ? b->config->hidden : 0;
+}
+
+void gs_model__full_name(const gs_builder *b, char *out, size_t bytes, const char *prefix, const char *name)
+{
+    const char *const dot = prefix[0] != '\0' ? "." : "";
+    if (b->network)
+        snprintf(out, bytes, "%s%s%s", prefix, dot, name);
+    else
+        snprintf(out, bytes, "convs.%u.%s%s%s", b->index, prefix, dot, name);
 }
 
 uint32_t gs_model__number(gs_builder *b, float v)
@@ -41,6 +66,8 @@ static uint32_t build_input(gs_builder *b, const char *name)
     const unsigned long k = strtoul(name + 6, &end, 10);
     if (name[6] < '0' || name[6] > '9' || *end != 0)
         return gs_ir_error(b->ir, GS_EFORMAT, "'%s': after 'input.' the number of a layer must stand", name);
+    if (b->network)
+        return gs_ir_error(b->ir, GS_EFORMAT, "'%s': a network gives what its layers get names of its own", name);
     if (k > b->index)
         return gs_ir_error(b->ir, GS_EFORMAT, "'%s' is not there yet in layer %u of the network", name, b->index);
     return b->input[k];
@@ -49,7 +76,7 @@ static uint32_t build_input(gs_builder *b, const char *name)
 uint32_t gs_model__lookup(gs_builder *b, const char *name)
 {
     if (strcmp(name, b->l->input) == 0)
-        return b->input[b->index];
+        return b->here;
     if (strcmp(name, "in_degree") == 0)
         return gs_model__degree(b);
     if (strcmp(name, "loops") == 0)
@@ -94,10 +121,12 @@ uint32_t gs_model__build_name(gs_builder *b, const gs_expr *e)
     if (strcmp(e->name, "e.weight") == 0)
         return b->config->edge_weights ? gs_ir_weight(ir) : gs_model__number(b, 1.0f);
     if (strcmp(e->name, "e.type") == 0)
-        return gs_ir_error(ir, GS_EFORMAT, "'e.type' can only stand as W[e.type], right of @");
+        return gs_ir_error(ir, GS_EFORMAT, "'e.type' can only stand as W[e.type] right of @, or as b[e.type]");
     if (strncmp(e->name, "e.", 2) == 0)
         return gs_ir_error(ir, GS_EFORMAT, "'%s': edges have e.weight and e.type", e->name);
     node = gs_model__lookup(b, e->name);
+    if (node == GS_IR_NONE && gs_model__width(b, e->name) != 0)
+        return gs_model__number(b, (float)gs_model__width(b, e->name));
     if (node == GS_IR_NONE)
         return gs_ir_error(ir, GS_EFORMAT, "there is no '%s' here", e->name);
     n = gs_ir_node(ir, node);

@@ -5,7 +5,6 @@
 
 #include "model/model_internal.h"
 
-
 typedef struct gs_named {
     const char *name;
     uint32_t node;
@@ -16,12 +15,17 @@ typedef struct gs_soft {
     uint32_t edge, self;
 } gs_soft;
 
-typedef struct gs_builder {
+typedef struct gs_builder gs_builder;
+
+struct gs_builder {
     const gs_model *m;
     const gs_model_config *config;
     gs_ir *ir;
     const gs_text_layer *l;
     uint32_t index;       /* of the layer in the network */
+    bool network;         /* `l` is the network's text, and not that of a layer */
+    uint32_t here;        /* node of what `l` gets */
+    uint32_t calls;       /* of layers, so far */
     uint32_t in, out;     /* its widths */
     const char *unknown;  /* the name that the header's output gives a width to, and the width */
     uint32_t unknown_value;
@@ -36,7 +40,9 @@ typedef struct gs_builder {
     gs_op act;            /* the network's activation */
     float act_alpha;
     bool has_act;
-} gs_builder;
+    /* model_build.c's: what the layer that a network calls with `e` makes of x. */
+    uint32_t (*build_layer)(gs_builder *b, const gs_expr *e, uint32_t x);
+};
 
 /* ---- model_build_values.c ---- */
 
@@ -45,6 +51,10 @@ uint32_t gs_model__types(const gs_builder *b);
 uint32_t gs_model__bases(const gs_builder *b);
 uint32_t gs_model__number(gs_builder *b, float v);
 uint32_t gs_model__degree(gs_builder *b);
+/* Value of a width's name where we are; 0 where it has none. */
+uint32_t gs_model__width(const gs_builder *b, const char *name);
+/* The name in files of what the text calls NAME; with a prefix PREFIX.NAME. */
+void gs_model__full_name(const gs_builder *b, char *out, size_t bytes, const char *prefix, const char *name);
 /* Self loops that the graph has, of each vertex. */
 uint32_t gs_model__loops(gs_builder *b);
 /* The vertex value or parameter called `name`, GS_IR_NONE where there is none (no error recorded). */
@@ -67,6 +77,8 @@ static inline bool gs_model__is_of_edges(const gs_node *n)
 uint32_t gs_model__reduce(gs_builder *b, const gs_expr *e, uint32_t value);
 /* model_build_matmul.c: a @ the parameter that `e` names. */
 uint32_t gs_model__build_matmul(gs_builder *b, const gs_expr *e, uint32_t a);
+/* The row of the edge's type of the parameter that `e` names. */
+uint32_t gs_model__build_pick(gs_builder *b, const gs_expr *e);
 /* model_build_norm.c: the normalised value of x. */
 uint32_t gs_model__build_norm(gs_builder *b, const gs_expr *e, uint32_t x);
 

@@ -61,6 +61,8 @@ typedef enum gs_expr_kind {
     GS_EXPR_NEG,    /* -a */
     GS_EXPR_MATMUL, /* a @ name, a @ name', or a @ name[e.type] */
     GS_EXPR_CALL,   /* name(a), name(a, number), name(a, word), name(a, b), name(a, b, c) */
+    GS_EXPR_PICK,   /* name[e.type] */
+    GS_EXPR_LAYER,  /* of a network: name(a, width), of layer number `layer` */
 } gs_expr_kind;
 
 /* What a reduction runs over besides the in-edges, or how. */
@@ -77,6 +79,7 @@ typedef struct gs_expr {
     uint32_t a, b, c;   /* expressions, GS_TEXT_NONE */
     float number;       /* NUMBER; CALL: the second argument */
     float third;        /* CALL of part(): of how many */
+    uint32_t layer, dim; /* LAYER: its text, and its width among the model's */
     bool has_number, transposed, typed;
     gs_over over;
     char name[GS_TEXT_NAME];
@@ -94,6 +97,14 @@ typedef struct gs_dim {
     } factor[GS_DIM_FACTORS];
     uint32_t line, column;
 } gs_dim;
+
+/* const NAME = NUMBER: where the number stands in the text, so that another one can be put there. */
+typedef struct gs_text_const {
+    char name[GS_TEXT_NAME];
+    float value;
+    size_t at, bytes;
+    uint32_t line;
+} gs_text_const;
 
 typedef struct gs_text_param {
     char name[GS_TEXT_NAME];
@@ -118,6 +129,7 @@ typedef struct gs_text_layer {
     gs_dim in, out;
     uint32_t line, column;
     uint32_t params, statements;
+    uint32_t first_expr, end_expr; /* the expressions of its text */
     gs_text_param *param;
     gs_statement *statement;
     uint32_t result; /* the returned expression */
@@ -126,9 +138,12 @@ typedef struct gs_text_layer {
 struct gs_model {
     gs_text *text;
     const char *path; /* what error messages call the text: its name */
-    uint32_t layers, exprs, expr_cap;
+    uint32_t layers, exprs, expr_cap, consts, dims;
     gs_text_layer *layer;
     gs_expr *expr;
+    gs_text_const *constant;
+    gs_dim *dim;            /* widths that layers are called with */
+    gs_text_layer *network; /* how the layers are put together; NULL: one behind the other */
     uint64_t text_id;
 };
 
@@ -138,13 +153,28 @@ gs_status gs_model__parse(gs_model *m);
 /* The elementwise function of this name. false where the table of operators has none. */
 bool gs_model__function(const char *name, gs_op *op);
 
+/* Does the name mean something already, in every text? */
+bool gs_model__is_reserved(const char *name);
+
 /* Is it sum, mean, max, min, softmax or lstm? */
 bool gs_model__is_reduction(const char *name);
 
 /* ", relu, leaky_relu, ...": what the table of operators has; `text` again. */
 const char *gs_model__function_names(char *text, size_t bytes);
 
-/* Is it batch_norm or layer_norm, which may have a name for their parameters? */
+/* Is it one of the normalisations, which may have a name for their parameters? */
 bool gs_model__is_norm(const char *name);
+
+/* ---- what becomes of a text before it is built: each a new text of *bytes, to be freed with gs_free() ---- */
+
+/* model_wrap.c: are the changes what they may be, and is there anything around the layers? */
+gs_status gs_model__check_changes(const gs_model_changes *c);
+bool gs_model__wraps(const gs_model_changes *c);
+/* model_wrap.c: norm_act(x, NAME) as the norms and activations that it stands for. */
+gs_status gs_model__expand(char **out, size_t *bytes, const gs_text *text, const gs_model_changes *c);
+/* model_wrap.c: with a network behind the layers, as `c` says. */
+gs_status gs_model__wrap(char **out, size_t *bytes, const gs_model *m, const gs_model_changes *c);
+/* model_set.c: with other numbers in its constants. */
+gs_status gs_model__set(char **out, size_t *bytes, const gs_model *m, const char *set);
 
 #endif /* GS_MODEL_MODEL_INTERNAL_H */

@@ -1,6 +1,7 @@
 /* model_parse.c - layers and statements of a model text, by recursive descent over its tokens.
  *
- *   file   := { layer }
+ *   file   := { "const" NAME "=" [ "-" ] NUMBER NEWLINE | layer } [ network ]
+ *   network := "network" "(" NAME "[" dim "]" ")" "->" "[" dim "]" ":" { statement NEWLINE }
  *   layer  := "layer" NAME "(" NAME "[" dim "]" ")" "->" "[" dim "]" ":" { statement NEWLINE }
  *   statement := ("param" | "buffer") shape { "," shape } | NAME "=" expr | "return" expr
  *              | "repeat" NUMBER ":" | "end"
@@ -16,54 +17,20 @@
 #include "base/alloc.h"
 #include "model/model_parser.h"
 
-static gs_status parse_dim(gs_parser *p, gs_dim *out)
-{
-    gs_status st;
-
-    out->line = p->t.line;
-    out->column = p->t.column;
-    for (;;) {
-        if (out->factors == GS_DIM_FACTORS)
-            return GS_PARSER_ERROR(p, "a width is a product of %d at most", GS_DIM_FACTORS);
-        if (p->t.kind == GS_TOKEN_NUMBER) {
-            if (!(p->t.number >= 1.0f && p->t.number <= 1e6f) || p->t.number != (float)(uint32_t)p->t.number)
-                return GS_PARSER_ERROR(p, "a width must be a whole number from 1 to 1000000");
-            out->factor[out->factors].value = (uint32_t)p->t.number;
-            st = gs_parser__next(p);
-        } else {
-            st = gs_parser__take_name(p, out->factor[out->factors].name, "a width (a name or a number)", false);
-        }
-        out->factors++;
-        if (st != GS_OK || !gs_parser__is_char(p, '*') || (st = gs_parser__next(p)) != GS_OK)
-            return st;
-    }
-}
-
-/* Names that mean something already. */
-static bool reserved(const char *name)
-{
-    static const char *const words[] = {"layer",     "param",      "buffer",     "return", "repeat", "end",
-                                        "u",         "v",          "e",          "self",   "type",   "heads",
-                                        "types",     "bases",      "in_degree",  "loops",  "dot",    "act",
-                                        "head_mean", "layer_norm", "batch_norm", "concat", "part",   "row_softmax",
-                                        "dropout"};
-    gs_op op;
-    for (size_t i = 0; i < sizeof(words) / sizeof(words[0]); i++)
-        if (strcmp(words[i], name) == 0)
-            return true;
-    return gs_model__is_reduction(name) || gs_model__function(name, &op);
-}
-
 /* A name may be given again only by a statement of a `repeat`, and only if it is a variable's. */
 static gs_status check_new_name(const gs_parser *p, const gs_text_layer *l, const char *name, uint32_t line,
                                 uint32_t column, bool again)
 {
     const gs_text *const where = p->m->text;
-    if (reserved(name) || strncmp(name, "u.", 2) == 0 || strncmp(name, "v.", 2) == 0 || strncmp(name, "e.", 2) == 0 ||
-        strncmp(name, "input.", 6) == 0)
+    if (gs_model__is_reserved(name) || strncmp(name, "u.", 2) == 0 || strncmp(name, "v.", 2) == 0 ||
+        strncmp(name, "e.", 2) == 0 || strncmp(name, "input.", 6) == 0)
         return gs_model__error(where, line, column, "'%s' has a meaning of its own; choose another name", name);
     if (strcmp(l->input, name) == 0)
         return gs_model__error(where, line, column, "'%s' is the layer's input already", name);
+    for (uint32_t i = 0; i < p->m->consts; i++)
+        if (strcmp(p->m->constant[i].name, name) == 0)
+            return gs_model__error(where, line, column, "'%s' is a constant already, at line %u", name,
+                                   p->m->constant[i].line);
     for (uint32_t i = 0; i < l->params; i++)
         if (strcmp(l->param[i].name, name) == 0)
             return gs_model__error(where, line, column, "'%s' is defined already, at line %u", name, l->param[i].line);
@@ -71,19 +38,6 @@ static gs_status check_new_name(const gs_parser *p, const gs_text_layer *l, cons
         if (strcmp(l->statement[i].name, name) == 0)
             return gs_model__error(where, line, column, "'%s' is defined already, at line %u", name,
                                    l->statement[i].line);
-    return GS_OK;
-}
-
-/* One more element in an array that grows by powers of two. */
-static gs_status grow(const gs_parser *p, void **array, uint32_t count, size_t size)
-{
-    void *q;
-    if (count > 0 && (count & (count - 1)) != 0)
-        return GS_OK;
-    q = gs_realloc(*array, (count == 0 ? 1 : (size_t)count * 2) * size);
-    if (q == NULL)
-        return gs_fail(GS_ENOMEM, "%s: no memory for the model's text", p->m->path);
-    *array = q;
     return GS_OK;
 }
 
@@ -98,14 +52,15 @@ static gs_status parse_shape(gs_parser *p, gs_text_layer *l, bool fixed)
         (st = gs_parser__take_char(p, '[')) != GS_OK)
         return st;
     for (;;) {
-        if ((st = parse_dim(p, &q.dim[q.dims++])) != GS_OK)
+        if ((st = gs_parser__dim(p, &q.dim[q.dims++])) != GS_OK)
             return st;
         if (!gs_parser__is_char(p, ',') || q.dims == 3)
             break;
         if ((st = gs_parser__next(p)) != GS_OK)
             return st;
     }
-    if ((st = gs_parser__take_char(p, ']')) != GS_OK || (st = grow(p, &array, l->params, sizeof(q))) != GS_OK)
+    if ((st = gs_parser__take_char(p, ']')) != GS_OK ||
+        (st = gs_parser__grow(p, &array, l->params, sizeof(q))) != GS_OK)
         return st;
     l->param = array;
     l->param[l->params++] = q;
@@ -127,7 +82,7 @@ static gs_status parse_params(gs_parser *p, gs_text_layer *l)
 static gs_status add_statement(const gs_parser *p, gs_text_layer *l, const gs_statement *s)
 {
     void *array = l->statement;
-    const gs_status st = grow(p, &array, l->statements, sizeof(*s));
+    const gs_status st = gs_parser__grow(p, &array, l->statements, sizeof(*s));
     if (st != GS_OK)
         return st;
     l->statement = array;
@@ -163,16 +118,19 @@ static gs_status parse_assign(gs_parser *p, gs_text_layer *l)
 static gs_status parse_repeat(gs_parser *p, gs_text_layer *l)
 {
     gs_statement r = {.kind = GS_STATEMENT_REPEAT, .line = p->t.line, .column = p->t.column, .expr = GS_TEXT_NONE};
+    const gs_text_const *named;
+    float often;
     gs_status st;
 
     if (open_repeat(l) != GS_TEXT_NONE)
         return GS_PARSER_ERROR(p, "a repeat cannot stand inside a repeat");
     if ((st = gs_parser__next(p)) != GS_OK)
         return st;
-    if (p->t.kind != GS_TOKEN_NUMBER || !(p->t.number >= 1.0f && p->t.number <= 1000.0f) ||
-        p->t.number != (float)(uint32_t)p->t.number)
+    named = gs_parser__const(p);
+    often = named != NULL ? named->value : p->t.kind == GS_TOKEN_NUMBER ? p->t.number : 0.0f;
+    if (!(often >= 1.0f && often <= 1000.0f) || often != (float)(uint32_t)often)
         return gs_parser__expected(p, "how often (a whole number from 1 to 1000)");
-    r.count = (uint32_t)p->t.number;
+    r.count = (uint32_t)often;
     if ((st = gs_parser__next(p)) != GS_OK || (st = gs_parser__take_char(p, ':')) != GS_OK)
         return st;
     return add_statement(p, l, &r);
@@ -227,6 +185,31 @@ static gs_status parse_body(gs_parser *p, gs_text_layer *l)
     }
 }
 
+/* From the brackets on. */
+static gs_status parse_header_and_body(gs_parser *p, gs_text_layer *l)
+{
+    const gs_model *const m = p->m;
+    gs_status st;
+
+    l->first_expr = m->exprs;
+    if ((st = gs_parser__take_char(p, '(')) != GS_OK ||
+        (st = gs_parser__take_name(p, l->input, "the input's name", false)) != GS_OK ||
+        (st = gs_parser__take_char(p, '[')) != GS_OK || (st = gs_parser__dim(p, &l->in)) != GS_OK ||
+        (st = gs_parser__take_char(p, ']')) != GS_OK || (st = gs_parser__take_char(p, ')')) != GS_OK)
+        return st;
+    if (gs_model__is_reserved(l->input))
+        return gs_model__error(m->text, l->line, l->column, "the layer's input cannot be called '%s'", l->input);
+    if (p->t.kind != GS_TOKEN_ARROW)
+        return gs_parser__expected(p, "'->'");
+    if ((st = gs_parser__next(p)) != GS_OK || (st = gs_parser__take_char(p, '[')) != GS_OK ||
+        (st = gs_parser__dim(p, &l->out)) != GS_OK || (st = gs_parser__take_char(p, ']')) != GS_OK ||
+        (st = gs_parser__take_char(p, ':')) != GS_OK || (st = end_of_line(p)) != GS_OK)
+        return st;
+    st = parse_body(p, l);
+    l->end_expr = m->exprs;
+    return st;
+}
+
 static gs_status parse_layer(gs_parser *p)
 {
     gs_model *m = p->m;
@@ -235,8 +218,8 @@ static gs_status parse_layer(gs_parser *p)
     gs_status st;
 
     if (!gs_parser__is_word(p, "layer"))
-        return gs_parser__expected(p, "'layer'");
-    if ((st = grow(p, &array, m->layers, sizeof(*m->layer))) != GS_OK)
+        return gs_parser__expected(p, m->layers == 0 ? "'layer'" : "'layer' or 'network'");
+    if ((st = gs_parser__grow(p, &array, m->layers, sizeof(*m->layer))) != GS_OK)
         return st;
     m->layer = array;
     l = &m->layer[m->layers++]; /* freed by gs_model_close() from here on */
@@ -244,21 +227,33 @@ static gs_status parse_layer(gs_parser *p)
     l->line = p->t.line;
     l->column = p->t.column;
     if ((st = gs_parser__next(p)) != GS_OK ||
-        (st = gs_parser__take_name(p, l->name, "the layer's name", false)) != GS_OK ||
-        (st = gs_parser__take_char(p, '(')) != GS_OK ||
-        (st = gs_parser__take_name(p, l->input, "the input's name", false)) != GS_OK ||
-        (st = gs_parser__take_char(p, '[')) != GS_OK || (st = parse_dim(p, &l->in)) != GS_OK ||
-        (st = gs_parser__take_char(p, ']')) != GS_OK || (st = gs_parser__take_char(p, ')')) != GS_OK)
+        (st = gs_parser__take_name(p, l->name, "the layer's name", false)) != GS_OK)
         return st;
-    if (reserved(l->input))
-        return gs_model__error(m->text, l->line, l->column, "the layer's input cannot be called '%s'", l->input);
-    if (p->t.kind != GS_TOKEN_ARROW)
-        return gs_parser__expected(p, "'->'");
-    if ((st = gs_parser__next(p)) != GS_OK || (st = gs_parser__take_char(p, '[')) != GS_OK ||
-        (st = parse_dim(p, &l->out)) != GS_OK || (st = gs_parser__take_char(p, ']')) != GS_OK ||
-        (st = gs_parser__take_char(p, ':')) != GS_OK || (st = end_of_line(p)) != GS_OK)
+    return parse_header_and_body(p, l);
+}
+
+/* Ends the text: it calls the layers above it. */
+static gs_status parse_network(gs_parser *p)
+{
+    gs_text_layer *const l = gs_calloc(1, sizeof(*l));
+    gs_status st;
+
+    if (l == NULL)
+        return gs_fail(GS_ENOMEM, "%s: no memory for the model's text", p->m->path);
+    p->m->network = l; /* freed by gs_model_close() from here on */
+    memcpy(l->name, "network", sizeof("network"));
+    l->line = p->t.line;
+    l->column = p->t.column;
+    if ((st = gs_parser__next(p)) != GS_OK || (st = parse_header_and_body(p, l)) != GS_OK ||
+        (st = gs_parser__skip_newlines(p)) != GS_OK || p->t.kind == GS_TOKEN_END)
         return st;
-    return parse_body(p, l);
+    return gs_parser__expected(p, "the end of the text behind the network");
+}
+
+static gs_status parse_const(gs_parser *p)
+{
+    const gs_status st = gs_parser__take_const(p);
+    return st == GS_OK ? end_of_line(p) : st;
 }
 
 gs_status gs_model__parse(gs_model *m)
@@ -270,10 +265,12 @@ gs_status gs_model__parse(gs_model *m)
     st = gs_parser__next(&p);
     if (st == GS_OK)
         st = gs_parser__skip_newlines(&p);
-    if (st == GS_OK && p.t.kind == GS_TOKEN_END)
-        return gs_model__error(m->text, p.t.line, p.t.column, "the text has no layer");
-    while (st == GS_OK && p.t.kind != GS_TOKEN_END)
-        if ((st = parse_layer(&p)) == GS_OK)
+    while (st == GS_OK && p.t.kind != GS_TOKEN_END) {
+        st = gs_parser__is_word(&p, "const")                        ? parse_const(&p)
+             : m->layers > 0 && gs_parser__is_word(&p, "network") ? parse_network(&p)
+                                                                   : parse_layer(&p);
+        if (st == GS_OK)
             st = gs_parser__skip_newlines(&p);
-    return st;
+    }
+    return st == GS_OK && m->layers == 0 ? GS_PARSER_ERROR(&p, "the text has no layer") : st;
 }

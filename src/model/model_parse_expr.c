@@ -3,9 +3,11 @@
  *   expr   := sum [ COMPARISON sum ]
  *   sum    := term { ("+" | "-") term }
  *   term   := sign { ("*" | "/") sign | "@" NAME [ "'" | "[" "e.type" "]" ] }
- *   sign   := "-" sign | NUMBER | "(" expr ")" | NAME [ "(" expr [ "," second ] ")" ]
- *   second := [ "-" ] NUMBER [ "," NUMBER (of part) ] | "self" | "type" | NAME (of norms)
+ *   sign   := "-" sign | NUMBER | "(" expr ")" | NAME "[" "e.type" "]" | NAME [ "(" expr [ "," second ] ")" ]
+ *   second := [ "-" ] NUMBER [ "," NUMBER (of part) ] | "self" | "type" | NAME (of norms) | dim (of layers)
  *           | expr { "," expr } (of dot, concat, and functions of several operands)
+ *
+ * A constant's name is a number.
  *
  * Infix signs and functions are those of the table of operators (tensor/op.h).
  */
@@ -40,16 +42,8 @@ static gs_expr expr_at(const gs_parser *p, gs_expr_kind kind)
 
 static gs_status parse_second_number(gs_parser *p, gs_expr *e)
 {
-    const bool minus = gs_parser__is_char(p, '-');
-    gs_status st = minus ? gs_parser__next(p) : GS_OK;
-
-    if (st != GS_OK)
-        return st;
-    if (p->t.kind != GS_TOKEN_NUMBER)
-        return gs_parser__expected(p, "a number");
-    e->number = minus ? -p->t.number : p->t.number;
     e->has_number = true;
-    return gs_parser__next(p);
+    return gs_parser__take_number(p, &e->number, true, "a number");
 }
 
 static gs_status parse_over(gs_parser *p, gs_expr *e)
@@ -69,16 +63,25 @@ static gs_status parse_which_part(gs_parser *p, gs_expr *e)
     gs_status st = parse_second_number(p, e);
     if (st != GS_OK || (st = gs_parser__take_char(p, ',')) != GS_OK)
         return st;
-    if (p->t.kind != GS_TOKEN_NUMBER)
-        return gs_parser__expected(p, "a number");
-    e->third = p->t.number;
-    return gs_parser__next(p);
+    return gs_parser__take_number(p, &e->third, false, "a number");
+}
+
+/* concat(a, b, c) is concat(concat(a, b), c). */
+static gs_status parse_more_columns(gs_parser *p, gs_expr *e)
+{
+    gs_status st = GS_OK;
+    while (st == GS_OK && gs_parser__is_char(p, ','))
+        if ((st = add_expr(p, &e->a, e)) == GS_OK && (st = gs_parser__next(p)) == GS_OK)
+            st = gs_parser__expr(p, &e->b);
+    return st;
 }
 
 /* After the first and its comma. */
 static gs_status parse_operands(gs_parser *p, gs_expr *e, uint32_t operands)
 {
     gs_status st = gs_parser__expr(p, &e->b);
+    if (st == GS_OK && strcmp(e->name, "concat") == 0)
+        return parse_more_columns(p, e);
     if (st != GS_OK || operands < 3 || (st = gs_parser__take_char(p, ',')) != GS_OK)
         return st;
     return gs_parser__expr(p, &e->c);
@@ -115,12 +118,64 @@ static gs_status parse_arguments(gs_parser *p, gs_expr *e)
     return st == GS_OK ? gs_parser__take_char(p, ')') : st;
 }
 
+/* "[" "e.type" "]" */
+static gs_status parse_type(gs_parser *p)
+{
+    gs_status st = gs_parser__next(p);
+    if (st == GS_OK && !gs_parser__is_word(p, "e.type"))
+        st = gs_parser__expected(p, "'e.type'");
+    if (st == GS_OK && (st = gs_parser__next(p)) == GS_OK)
+        st = gs_parser__take_char(p, ']');
+    return st;
+}
+
+/* LAYER "(" expr "," dim ")", from its bracket on. */
+static gs_status parse_layer_call(gs_parser *p, gs_expr *e)
+{
+    gs_model *const m = p->m;
+    void *array = m->dim;
+    gs_dim dim = {0};
+    gs_status st;
+
+    e->kind = GS_EXPR_LAYER;
+    if ((st = gs_parser__next(p)) != GS_OK || (st = gs_parser__expr(p, &e->a)) != GS_OK)
+        return st;
+    if (!gs_parser__is_char(p, ','))
+        return gs_parser__expected(p, "',' and the layer's width");
+    if ((st = gs_parser__next(p)) != GS_OK || (st = gs_parser__dim(p, &dim)) != GS_OK ||
+        (st = gs_parser__grow(p, &array, m->dims, sizeof(dim))) != GS_OK)
+        return st;
+    m->dim = array;
+    e->dim = m->dims;
+    m->dim[m->dims++] = dim;
+    return gs_parser__take_char(p, ')');
+}
+
+/* Is it a layer that the network, in which we are, can call? */
+static bool is_layer(const gs_parser *p, gs_expr *e)
+{
+    for (uint32_t i = 0; p->m->network != NULL && i < p->m->layers && !gs_model__is_reserved(e->name); i++)
+        if (strcmp(p->m->layer[i].name, e->name) == 0) {
+            e->layer = i;
+            return true;
+        }
+    return false;
+}
+
 static gs_status parse_named(gs_parser *p, uint32_t *out)
 {
-    gs_expr e = expr_at(p, GS_EXPR_NAME);
+    const gs_text_const *const constant = gs_parser__const(p);
+    gs_expr e = expr_at(p, constant != NULL ? GS_EXPR_NUMBER : GS_EXPR_NAME);
     gs_status st = gs_parser__take_name(p, e.name, "a name", true);
 
-    if (st == GS_OK && gs_parser__is_char(p, '(')) {
+    if (constant != NULL) {
+        e.number = constant->value;
+    } else if (st == GS_OK && gs_parser__is_char(p, '[')) {
+        e.kind = GS_EXPR_PICK;
+        st = parse_type(p);
+    } else if (st == GS_OK && gs_parser__is_char(p, '(') && is_layer(p, &e)) {
+        st = parse_layer_call(p, &e);
+    } else if (st == GS_OK && gs_parser__is_char(p, '(')) {
         e.kind = GS_EXPR_CALL;
         if ((st = gs_parser__next(p)) == GS_OK)
             st = parse_arguments(p, &e);
@@ -170,10 +225,7 @@ static gs_status parse_matmul(gs_parser *p, uint32_t *out)
         st = gs_parser__next(p);
     } else if (gs_parser__is_char(p, '[')) {
         e.typed = true;
-        if ((st = gs_parser__next(p)) == GS_OK && !gs_parser__is_word(p, "e.type"))
-            st = gs_parser__expected(p, "'e.type'");
-        if (st == GS_OK && (st = gs_parser__next(p)) == GS_OK)
-            st = gs_parser__take_char(p, ']');
+        st = parse_type(p);
     }
     return st == GS_OK ? add_expr(p, out, &e) : st;
 }

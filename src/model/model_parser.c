@@ -2,6 +2,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "base/alloc.h"
 #include "model/model_parser.h"
 
 gs_status gs_parser__next(gs_parser *p)
@@ -62,5 +63,17 @@ gs_status gs_parser__skip_newlines(gs_parser *p)
         if (st != GS_OK)
             return st;
     }
+    return GS_OK;
+}
+
+gs_status gs_parser__grow(const gs_parser *p, void **array, uint32_t count, size_t size)
+{
+    void *q;
+    if (count > 0 && (count & (count - 1)) != 0)
+        return GS_OK;
+    q = gs_realloc(*array, (count == 0 ? 1 : (size_t)count * 2) * size);
+    if (q == NULL)
+        return gs_fail(GS_ENOMEM, "%s: no memory for the model's text", p->m->path);
+    *array = q;
     return GS_OK;
 }

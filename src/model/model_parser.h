@@ -26,6 +26,19 @@ gs_status gs_parser__take_char(gs_parser *p, char c);
 /* `what` names it in messages; `dots`: it may have some. */
 gs_status gs_parser__take_name(gs_parser *p, char out[GS_TEXT_NAME], const char *what, bool dots);
 gs_status gs_parser__skip_newlines(gs_parser *p);
+/* One more element in an array that grows by powers of two. */
+gs_status gs_parser__grow(const gs_parser *p, void **array, uint32_t count, size_t size);
+
+/* ---- model_parse_number.c ---- */
+
+/* The constant that the next token names, or NULL. */
+const gs_text_const *gs_parser__const(const gs_parser *p);
+/* A number or a constant's name; a sign before a number where `sign`. */
+gs_status gs_parser__take_number(gs_parser *p, float *out, bool sign, const char *what);
+/* const NAME = NUMBER */
+gs_status gs_parser__take_const(gs_parser *p);
+/* A width: a product of numbers and names. */
+gs_status gs_parser__dim(gs_parser *p, gs_dim *out);
 /* An expression, whose number among the model's goes to *out (model_parse_expr.c). */
 gs_status gs_parser__expr(gs_parser *p, uint32_t *out);
 

@@ -40,5 +40,19 @@ bool gs_model__is_reduction(const char *name)
 
 bool gs_model__is_norm(const char *name)
 {
-    return strcmp(name, "batch_norm") == 0 || strcmp(name, "layer_norm") == 0;
+    return strcmp(name, "batch_norm") == 0 || strcmp(name, "layer_norm") == 0 || strcmp(name, "layer_norm_all") == 0;
+}
+
+bool gs_model__is_reserved(const char *name)
+{
+    static const char *const words[] = {"layer",   "param",   "buffer", "return",    "repeat", "end",
+                                        "u",       "v",       "e",      "self",      "type",   "heads",
+                                        "types",   "bases",   "loops",  "in_degree", "dot",    "act",
+                                        "concat",  "part",    "const",  "head_mean", "network", "row_softmax",
+                                        "dropout", "norm_act"};
+    gs_op op;
+    for (size_t i = 0; i < sizeof(words) / sizeof(words[0]); i++)
+        if (strcmp(words[i], name) == 0)
+            return true;
+    return gs_model__is_reduction(name) || gs_model__is_norm(name) || gs_model__function(name, &op);
 }

@@ -70,7 +70,8 @@ static void test_cuda_compile__rows_of_half_width(void **state)
 
 static void test_cuda_compile__texts_of_no_zoo(void **state)
 {
-    static const char *const texts[] = {"columns", "functions", "gates", "mixed", "norms", "rows", "walk"};
+    static const char *const texts[] = {"columns", "functions", "gates", "jumps", "mixed", "norms",
+                                        "picks",   "rows",      "walk"};
     (void)state;
     for (size_t i = 0; i < sizeof(texts) / sizeof(texts[0]); i++) {
         char path[512];

@@ -69,7 +69,7 @@ network network_of(const char *name)
         {"sage_max", NULL, "tanh", 2, 16, 1, 4}, {"ggnn", NULL, "tanh", 2, 16, 1, 4},
         {"appnp", NULL, "relu", 3, 16, 1, 4},    {"rgcn_bases", NULL, "relu", 2, 16, 1, 3},
         {"mixed", NULL, "tanh", 2, 16, 2, 4},    {"columns", NULL, "relu", 3, 16, 1, 4},
-        {"gates", NULL, "elu", 3, 16, 1, 4},
+        {"gates", NULL, "elu", 3, 16, 1, 4},     {"jumps", NULL, "tanh", 2, 16, 1, 4},
     };
     network n = {name, NULL, "relu", 2, 16, 1, 4};
 

@@ -77,7 +77,7 @@ static void test_build__errors_name_line_and_column(void **state)
     fails(d, "  e1 = u.x * v.x\n  return sum(u.e1)", GS_EFORMAT, "'e1' is a value of edges already: leave out 'u.'");
     fails(d, "  return h", GS_EFORMAT, "m.gnn:4:10: the layer returns width 5 instead of 4");
     fails(d, "  return sum(e.color * u.x)", GS_EFORMAT, "m.gnn:4:14: 'e.color': edges have e.weight and e.type");
-    fails(d, "  return x + e.type", GS_EFORMAT, "m.gnn:4:14: 'e.type' can only stand as W[e.type], right of @");
+    fails(d, "  return x + e.type", GS_EFORMAT, "m.gnn:4:14: 'e.type' can only stand as W[e.type] right of @, or as ");
     fails(d, "  return sum(u.h @ w[e.type])", GS_EFORMAT, "m.gnn:4:18: 'w' has no matrix for each type");
     fails(d, "  param t[types, a, b]\n  return sum(u.h @ t)", GS_EFORMAT,
           "'t' has a matrix for each type: say t[e.type]");
@@ -165,7 +165,7 @@ static void test_build__configs_that_cannot_be_are_refused(void **state)
     gs_assert_ok(gs_model_open(&m, "gat"));
     c.hidden = 7;
     gs_assert_fails(gs_model_build(&ir, m, &c), GS_EFORMAT,
-                    "gat:3:22: layer 0 of the network has output width 7, which is no multiple of 2");
+                    "gat:5:22: layer 0 of the network has output width 7, which is no multiple of 2");
     gs_model_close(m);
 }
 

@@ -74,6 +74,16 @@ static void test_text__errors_name_line_and_column(void **state)
         {HEAD "  end\n", "m.gnn:2:3: there is no repeat to end"},
         {HEAD "  repeat 2:\n  return h\n", "m.gnn:3:3: the repeat of line 2 is not ended"},
         {HEAD "  repeat 2:\n    h = h\n  end\n", "m.gnn:3:5: 'h' is the layer's input already"},
+        {"const a = x\n" HEAD, "m.gnn:1:11: expected a number, found 'x'"},
+        {"const relu = 1\n" HEAD, "m.gnn:1:7: 'relu' has a meaning of its own"},
+        {"const k = 1\nconst k = 2\n" HEAD, "m.gnn:2:7: 'k' is defined already, at line 1"},
+        {"const k = 1\n" HEAD "  k = 2\n", "m.gnn:3:3: 'k' is a constant already, at line 1"},
+        {"const k = 1.5\n" HEAD "  param w[k, a]\n", "m.gnn:3:11: a width must be a whole number"},
+        {"const k = 0\n" HEAD "  repeat k:\n", "m.gnn:3:10: expected how often"},
+        {"const k = 1\n", "m.gnn:2:1: the text has no layer"},
+        {HEAD "  return b[e.kind]\n", "m.gnn:2:12: expected 'e.type', found 'e.kind'"},
+        {HEAD "  return h\nnetwork(x[a]) -> [b]:\n  return t(x)\n", "m.gnn:4:13: expected ',' and the layer's width"},
+        {HEAD "  return h\nnetwork(x[a]) -> [b]:\n  return t(x, b)\n" HEAD, "m.gnn:5:1: expected the end of the text"},
         {HEAD "  softmax = 1\n", "m.gnn:2:3: 'softmax' has a meaning of its own"},
         {HEAD "  param w[a * b * a * b]\n", "m.gnn:2:23: a width is a product of 3 at most"},
         {HEAD "  param w[a, b, a, b]\n", "m.gnn:2:18: expected ']', found ','"},
@@ -98,6 +108,79 @@ static void test_text__errors_show_the_line(void **state)
     gs_assert_ok(gs_model_open(&m, path));
     gs_assert_fails(gs_model_build(&ir, m, &config), GS_EFORMAT, "m.gnn:3:11: @: the left side has width 5");
     assert_string_equal(gs_last_error_place(), "    \treturn h @ w\n    \t         ^");
+    gs_model_close(m);
+}
+
+/* What options write into a text is what gs_model_text() gives, and that text is its own. */
+static void test_text__changes_are_in_the_text(void **state)
+{
+    const gs_model_changes none = {.layers = 3, .hidden = 8};
+    gs_model_changes c = none;
+    const char *const path = gs_test_path(*state, "m.gnn");
+    gs_model *m = NULL, *again = NULL;
+
+    c.set = "steps=3,alpha=-2.5e-1";
+    gs_assert_ok(gs_model_open_changed(&m, "appnp", &c));
+    assert_non_null(strstr(gs_model_text(m), "const alpha = -2.5e-1\nconst steps = 3\n"));
+    gs_test_write_file(path, gs_model_text(m), strlen(gs_model_text(m)));
+    gs_assert_ok(gs_model_open(&again, path));
+    assert_true(gs_model_text_id(m) == gs_model_text_id(again));
+    gs_model_close(m);
+    gs_model_close(again);
+    c.set = "alfa=1";
+    gs_assert_fails(gs_model_open_changed(&m, "appnp", &c), GS_EINVAL,
+                    ".set alfa: model appnp has no constant of this name (alpha, steps)");
+    gs_assert_fails(gs_model_open_changed(&m, "gcn", &c), GS_EINVAL, "model gcn declares no constants");
+    c.set = "alpha=1,alpha=2";
+    gs_assert_fails(gs_model_open_changed(&m, "appnp", &c), GS_EINVAL, "gives alpha twice");
+    c.set = "steps=0";
+    gs_assert_fails(gs_model_open_changed(&m, "appnp", &c), GS_EFORMAT, "expected how often");
+    for (size_t i = 0; i < 10; i++) {
+        static const char *const bad[] = {"alpha", "alpha=", "=1", "alpha=nan", "alpha=0x1", "alpha=1,", "alpha=1e99",
+                                          "alpha= 1", "alpha=1;", "alpha=+1"};
+        c.set = bad[i];
+        gs_assert_fails(gs_model_open_changed(&m, "appnp", &c), GS_EINVAL, ".set ");
+    }
+    c = none;
+    c.norm = "batch";
+    c.act_first = true;
+    gs_assert_ok(gs_model_open_changed(&m, "gin", &c));
+    assert_non_null(strstr(gs_model_text(m), "y = batch_norm(act(z @ nn.lins.0.weight' + nn.lins.0.bias), nn.norms.0"));
+    assert_true(gs_model_has_network(m));
+    gs_test_write_file(path, gs_model_text(m), strlen(gs_model_text(m)));
+    gs_model_close(m);
+    gs_assert_fails(gs_model_open_changed(&m, path, &c), GS_EINVAL, "has a network of its own, at line");
+    c.norm = "instance";
+    gs_assert_fails(gs_model_open_changed(&m, "gcn", &c), GS_EINVAL, ".norm instance: must be one of none|batch|layer");
+    c = none;
+    c.residual = true;
+    c.layers = 2;
+    gs_assert_fails(gs_model_open_changed(&m, "gcn", &c), GS_EINVAL, ".residual: is between two hidden layers");
+    c.jk = "sum";
+    gs_assert_fails(gs_model_open_changed(&m, "gcn", &c), GS_EINVAL, ".jk sum: must be one of none|cat|max|lstm|last");
+}
+
+/* Shapes and names of what a network makes, as BasicGNN has them. */
+static void test_text__a_network_names_its_parameters_as_pyg(void **state)
+{
+    static const char *const names[] = {"convs.0.lin.weight", "convs.2.bias", "norms.2.module.running_var",
+                                        "jk.lstm.weight_hh_l0_reverse", "jk.att.bias", "lin.weight"};
+    const gs_model_changes c = {.layers = 3, .hidden = 8, .norm = "batch", .jk = "lstm"};
+    const gs_model_config config = {.layers = 3, .in_width = 5, .hidden = 8, .classes = 3, .act = "relu"};
+    gs_model *m = NULL;
+    gs_ir *ir = NULL;
+
+    (void)state;
+    gs_assert_ok(gs_model_open_changed(&m, "gcn", &c));
+    gs_assert_ok(gs_model_build(&ir, m, &config));
+    for (size_t k = 0; k < sizeof(names) / sizeof(names[0]); k++) {
+        bool found = false;
+        for (uint32_t i = 0; i < gs_ir_count(ir); i++)
+            found |= gs_ir_node(ir, i)->op == GS_OP_PARAM && strcmp(gs_ir_node(ir, i)->name, names[k]) == 0;
+        if (!found)
+            fail_msg("no %s", names[k]);
+    }
+    gs_ir_free(ir);
     gs_model_close(m);
 }
 
@@ -198,6 +281,8 @@ int main(void)
         cmocka_unit_test_setup_teardown(test_text__errors_name_line_and_column, gs_test_temp_setup,
                                         gs_test_temp_teardown),
         cmocka_unit_test_setup_teardown(test_text__errors_show_the_line, gs_test_temp_setup, gs_test_temp_teardown),
+        cmocka_unit_test_setup_teardown(test_text__changes_are_in_the_text, gs_test_temp_setup, gs_test_temp_teardown),
+        cmocka_unit_test(test_text__a_network_names_its_parameters_as_pyg),
         cmocka_unit_test_setup_teardown(test_text__layout_is_free, gs_test_temp_setup, gs_test_temp_teardown),
         cmocka_unit_test_setup_teardown(test_text__depth_and_size_are_bounded, gs_test_temp_setup,
                                         gs_test_temp_teardown),

@@ -55,6 +55,14 @@ ref_node *ref_named_vector(ref_call *c, const char *name, size_t n, ref_row kind
     return named_parameter(c, &like, 1, n);
 }
 
+ref_node *ref_named_matrix(ref_call *c, const char *name, size_t rows, size_t cols)
+{
+    ref_tensor like = {.dims = 2, .shape = {rows, cols, 1}};
+    if (snprintf(like.name, sizeof(like.name), "%s", name) >= (int)sizeof(like.name))
+        ref_die("the name %s is too long", name);
+    return named_parameter(c, &like, rows, cols);
+}
+
 void ref_follow(ref_call *c, const char *prefix, const char *name, const ref_node *found, double scale)
 {
     char full[64];
@@ -255,7 +263,7 @@ ref_layer ref_layer_of(const char *model)
         {"gates", ref_layer_gates},     {"walk", ref_layer_walk},       {"sage_lstm", ref_layer_sage_lstm},
         {"steps", ref_layer_steps},
         {"rows", ref_layer_rows},         {"norms", ref_layer_norms},     {"columns", ref_layer_columns},
-        {"functions", ref_layer_functions},
+        {"functions", ref_layer_functions}, {"picks", ref_layer_picks}, {"jumps", ref_layer_jumps},
     };
     for (size_t i = 0; i < sizeof(table) / sizeof(table[0]); i++)
         if (strcmp(table[i].name, model) == 0)

@@ -57,6 +57,7 @@ ref_node *ref_per_head(ref_call *c, const char *name, size_t d);
 /* A row under its full name. */
 typedef enum { REF_LEARNED, REF_FOLLOWS, REF_FOLLOWS_ABOVE_0, REF_COUNTS } ref_row;
 ref_node *ref_named_vector(ref_call *c, const char *name, size_t n, ref_row kind);
+ref_node *ref_named_matrix(ref_call *c, const char *name, size_t rows, size_t cols);
 /* Where the network follows its passes, PREFIX.NAME becomes 0.9 of itself and 0.1 times `scale` of the row found; or
  * with NULL, one more. */
 void ref_follow(ref_call *c, const char *prefix, const char *name, const ref_node *found, double scale);
@@ -109,7 +110,9 @@ ref_node *ref_layer_gates(ref_call *c, const ref_node *h);
 ref_node *ref_layer_walk(ref_call *c, const ref_node *h);
 ref_node *ref_layer_rows(ref_call *c, const ref_node *h);
 ref_node *ref_layer_functions(ref_call *c, const ref_node *h);
+ref_node *ref_layer_picks(ref_call *c, const ref_node *h);
 ref_node *ref_layer_norms(ref_call *c, const ref_node *h);    /* layers_norms.c: and these too */
 ref_node *ref_layer_columns(ref_call *c, const ref_node *h);
+ref_node *ref_layer_jumps(ref_call *c, const ref_node *h);
 
 #endif /* GS_TESTS_REFERENCE_LAYERS_H */

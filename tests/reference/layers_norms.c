@@ -67,3 +67,44 @@ ref_node *ref_layer_columns(ref_call *c, const ref_node *h)
     ref_node *const x = ref_matmul_t(t, ref_concat(t, c->input[1], ref_max(c, c->all, u)), w);
     return ref_gru(c, ref_sum(c, c->all, ref_at_source(c, c->all, x)), x);
 }
+
+/* SAGEConv without a bias, which a norm behind it would take away again: h to `out` columns. */
+static ref_node *sage(ref_call *c, const ref_node *h, size_t out)
+{
+    ref_tape *const t = c->tape;
+    ref_node *const mean = ref_mean(c, c->all, ref_at_source(c, c->all, h));
+    ref_node *const y = ref_matmul_t(t, mean, ref_matrix(c, "lin_l.weight", out, c->in));
+    return ref_add(t, y, ref_matmul_t(t, h, ref_matrix(c, "lin_r.weight", out, c->in)));
+}
+
+/* torch_geometric.nn.norm.LayerNorm(mode="graph") under `name`: (x - m) / (s + 1e-5) * weight + bias, with the mean m
+ * and the biased deviation s of all elements. */
+static ref_node *layer_norm_all(ref_call *c, const ref_node *x, const char *name)
+{
+    ref_tape *const t = c->tape;
+    const double part = 1.0 / ((double)x->rows * (double)x->cols);
+    char full[64];
+    ref_node *const mean = ref_scale(t, part, ref_block_sum(t, ref_column_sum(t, x), 1));
+    ref_node *const apart = ref_sub(t, x, mean);
+    ref_node *const variance = ref_scale(t, part, ref_block_sum(t, ref_column_sum(t, ref_mul(t, apart, apart)), 1));
+    ref_node *const deviation = ref_shift(t, 1e-5, ref_function(t, "sqrt", 0, variance));
+    snprintf(full, sizeof(full), "%s.weight", name);
+    ref_node *const weight = ref_named_vector(c, full, x->cols, REF_LEARNED);
+    snprintf(full, sizeof(full), "%s.bias", name);
+    ref_node *const bias = ref_named_vector(c, full, x->cols, REF_LEARNED);
+    return ref_add(t, ref_mul(t, ref_div(t, apart, deviation), weight), bias);
+}
+
+/* jumps.gnn, of two layers: x1 = act(BatchNorm(SAGE(h))), x2 = act(LayerNorm of the graph(SAGE(x1))) + x1, and
+ * W [x1, x2, max(x1, x2)] + b: as BasicGNN has norm, jk and residuals, in one. */
+ref_node *ref_layer_jumps(ref_call *c, const ref_node *h)
+{
+    ref_tape *const t = c->tape;
+    const size_t n = c->network->hidden;
+    if (!c->last)
+        return batch_norm(c, sage(c, h, n), "norms.0.module");
+    ref_node *const x2 = ref_add(t, ref_act(c, layer_norm_all(c, sage(c, h, n), "norms.1")), h);
+    ref_node *const all = ref_concat(t, ref_concat(t, h, x2), ref_larger(c, h, x2));
+    return ref_add(t, ref_matmul_t(t, all, ref_named_matrix(c, "lin.weight", c->out, 3 * n)),
+                   ref_named_vector(c, "lin.bias", c->out, REF_LEARNED));
+}

@@ -1,6 +1,8 @@
 /* layers_texts.c - the models of no zoo whose texts are in tests/e2e/texts.
  *
  * Attention here is over the in-edges as the graph has them (N) unless `self` stands there. */
+#include <math.h>
+
 #include "layers.h"
 
 /* mixed.gnn: attention and edge types at once. With query, key and value linear in h and a score of
@@ -125,4 +127,43 @@ ref_node *ref_layer_functions(ref_call *c, const ref_node *h)
     ref_node *const flat = ref_function(t, "pow", -0.75, ref_shift(t, 0.5, ref_mul(t, y, y)));
     return ref_add(t, ref_add(t, ref_scale(t, 0.3, seen), own),
                    ref_add(t, ref_add(t, more, flat), ref_vector(c, "b", c->out)));
+}
+
+/* The row of each edge's type, of a parameter [types, n]. */
+static ref_node *by_type(ref_call *c, const char *name, size_t n)
+{
+    return ref_gather(c->tape, ref_matrix(c, name, c->graph->types, n), c->all->type, c->all->count);
+}
+
+/* The number of each edge's type, of a parameter [types]. */
+static ref_node *number_by_type(ref_call *c, const char *name)
+{
+    const size_t types = c->graph->types;
+    ref_node *const identity = ref_zeros(c->tape, types, types);
+    for (size_t i = 0; i < types; i++)
+        identity->x[i * types + i] = 1.0;
+    return ref_gather(c->tape, ref_matmul_t(c->tape, identity, ref_vector(c, name, types)), c->all->type,
+                      c->all->count);
+}
+
+/* picks.gnn: x = W h, y = Q h; over N(v), with the rows b, the numbers t and the number of columns n of h,
+ *   gated = sum of sigmoid(x(u) y(v) / sqrt(n) + t) (x(u) + b),
+ *   seen = sum of softmax(leaky_relu(s(u) + t, 0.3)) x(u),
+ *   counted = mean of b,   M [x, gated, seen, counted], where s = S h. */
+ref_node *ref_layer_picks(ref_call *c, const ref_node *h)
+{
+    ref_tape *const t = c->tape;
+    const ref_edges *const e = c->all;
+    ref_node *const x = ref_matmul_t(t, h, ref_matrix(c, "w", c->out, c->in));
+    ref_node *const y = ref_matmul_t(t, h, ref_matrix(c, "q", c->out, c->in));
+    ref_node *const s = ref_matmul_t(t, h, ref_matrix(c, "s", 1, c->in));
+    ref_node *const row = by_type(c, "bias", c->out), *const tilt = number_by_type(c, "tilt");
+    ref_node *const xu = ref_at_source(c, e, x);
+    ref_node *const both = ref_scale(t, 1.0 / sqrt((double)c->in), ref_mul(t, xu, ref_at_target(c, e, y)));
+    ref_node *const gate = ref_function(t, "sigmoid", 0, ref_add(t, both, tilt));
+    ref_node *const gated = ref_sum(c, e, ref_mul(t, gate, ref_add(t, xu, row)));
+    ref_node *const score = ref_function(t, "leaky_relu", 0.3, ref_add(t, ref_at_source(c, e, s), tilt));
+    ref_node *const seen = ref_sum(c, e, ref_mul(t, ref_softmax(c, e, score), xu));
+    ref_node *const all = ref_concat(t, ref_concat(t, ref_concat(t, x, gated), seen), ref_mean(c, e, row));
+    return ref_matmul_t(t, all, ref_matrix(c, "mix", c->out, 4 * c->out));
 }
