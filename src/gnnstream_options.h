@@ -79,6 +79,12 @@ typedef struct gs_train_options {
     const char *checkpoint;       /* folder for them; NULL: .resume's, or none */
     const char *checkpoint_every; /* "10": epochs; "90s", "10m", "2h"; NULL: at most 2 % of the time go to them */
     const char *resume;           /* folder whose newest checkpoint the run goes on from; NULL: it begins */
+    /* What stands around the model's layers, as in torch_geometric.nn.models.BasicGNN, and its constants. */
+    const char *norm; /* behind a hidden layer: "none", "batch", "layer" (over the graph), "layer_node" (a row) */
+    const char *jk;   /* what the last linear map gets of all layers: "none", "cat", "max", "lstm", "last" */
+    bool residual;    /* what a hidden layer got is added to what comes of it */
+    bool act_first;   /* the activation comes before the norm */
+    const char *set;  /* "alpha=0.2,steps=5": constants of the model's text; NULL: as it has them */
 } gs_train_options;
 
 /* The defaults: 2 layers of 64, relu, no dropout, 100 epochs of Adam at 0.01, on the cpu. `size`: of their struct. */

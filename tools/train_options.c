@@ -24,6 +24,15 @@ const cli_option train_model_options[] = {
     {"--dropout", CLI_REAL, FIELD(dropout), "P", "after each hidden layer, and of attention weights; from 0 to below 1",
      NULL, 0, 0},
     {"--input-dropout", CLI_REAL, FIELD(input_dropout), "P", "of the features, from 0 to below 1", NULL, 0, 0},
+    {"--norm", CLI_CHOICE, FIELD(norm), "none|batch|layer|layer_node",
+     "behind each hidden layer, as PyG's BasicGNN; layer: over\nthe whole graph, as there; layer_node: over a row",
+     NULL, 0, 0},
+    {"--jk", CLI_CHOICE, FIELD(jk), "none|cat|max|lstm|last", "what the last linear map gets of all layers", NULL, 0,
+     0},
+    {"--residual", CLI_FLAG, FIELD(residual), NULL, "add what a hidden layer got to what comes of it", NULL, 0, 0},
+    {"--act-first", CLI_FLAG, FIELD(act_first), NULL, "the activation before the norm", NULL, 0, 0},
+    {"--set", CLI_TEXT, FIELD(set), "NAME=X,...", "constants of the model's text (appnp: alpha=0.2,steps=5)",
+     "as it has them", 0, 0},
     {0},
 };
 

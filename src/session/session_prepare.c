@@ -4,6 +4,7 @@
 #include "base/alloc.h"
 #include "compile/compile.h"
 #include "model/model.h"
+#include "session/model_of.h"
 #include "session/session_prepare.h"
 
 #define REST_WIDTH 16 /* narrower rows are never rounded: they are little, and kept in memory first */
@@ -125,7 +126,7 @@ static gs_status add_passes(gs_session *s, const gs_model *model)
 static gs_status compile_model(gs_session *s)
 {
     gs_model *model = NULL;
-    gs_status st = gs_model_open(&model, s->config.options->model);
+    gs_status st = gs_session_open_model(&model, s->config.options);
 
     if (st != GS_OK)
         return st;

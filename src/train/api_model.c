@@ -4,7 +4,7 @@
 #include "base/given.h"
 #include "compile/compile.h"
 #include "gnnstream.h"
-#include "model/model.h"
+#include "session/model_of.h"
 #include "train/options.h"
 
 typedef struct gs_printer {
@@ -78,9 +78,11 @@ static gs_status print_model(FILE *file, const gs_train_options *options, const 
 
     if (!(graph->edges_per_vertex >= 0 && graph->edges_per_vertex <= 1e9))
         return gs_fail(GS_EINVAL, ".edges_per_vertex %g: must be from 0 to 1e9", graph->edges_per_vertex);
-    if ((st = gs_train_options_check(options)) != GS_OK || (st = gs_model_open(&model, options->model)) != GS_OK)
+    if ((st = gs_train_options_check(options)) != GS_OK || (st = gs_session_open_model(&model, options)) != GS_OK)
         return st;
     st = gs_model_build(&ir, model, &config);
+    if (st == GS_OK && !dot)
+        fprintf(file, "== the text\n%s\n", gs_model_text(model));
     gs_model_close(model);
     if (st != GS_OK)
         return st;

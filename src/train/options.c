@@ -8,7 +8,7 @@
 #include "base/given.h"
 #include "base/size.h"
 #include "device/device.h" /* gs_device_count */
-#include "model/model.h"
+#include "session/model_of.h"
 #include "train/checkpoint_pace.h"
 #include "train/control.h"
 #include "train/optim.h"
@@ -30,6 +30,8 @@ static const gs_train_options defaults = {
     .device = "cpu",
     .matmul = "fp32",
     .spill_type = "f32",
+    .norm = "none",
+    .jk = "none",
     .io_timeout = 600,
 };
 
@@ -56,6 +58,8 @@ static const size_t strings[] = {
     offsetof(gs_train_options, spill_type), offsetof(gs_train_options, checkpoint),
     offsetof(gs_train_options, checkpoint_every), offsetof(gs_train_options, resume),
     offsetof(gs_train_options, schedule), offsetof(gs_train_options, keep),
+    offsetof(gs_train_options, norm),     offsetof(gs_train_options, jk),
+    offsetof(gs_train_options, set),
 };
 
 static const char **string_at(gs_train_options *o, size_t k) { return (const char **)(void *)((char *)o + strings[k]); }
@@ -120,15 +124,22 @@ static gs_status check_optimizer(const gs_train_options *o)
     return GS_OK;
 }
 
-/* More heads than one, and bases, need a model that has some. */
+/* Is anything else asked of the text than what it says? */
+static bool changes(const gs_train_options *o)
+{
+    return o->residual || o->act_first || o->set != NULL || (o->norm != NULL && strcmp(o->norm, "none") != 0) ||
+           (o->jk != NULL && strcmp(o->jk, "none") != 0);
+}
+
+/* More heads than one, and bases, need a model that has some; so do constants, and what stands around layers. */
 static gs_status check_widths(const gs_train_options *o)
 {
     gs_model *m = NULL;
     gs_status st;
 
-    if (o->heads == 1 && o->bases == 0)
+    if (o->heads == 1 && o->bases == 0 && !changes(o))
         return GS_OK;
-    if ((st = gs_model_open(&m, o->model)) != GS_OK)
+    if ((st = gs_session_open_model(&m, o)) != GS_OK)
         return st;
     if (o->heads != 1 && !gs_model_has_heads(m))
         st = gs_fail(GS_EINVAL, ".heads %u: model %s has no attention heads; leave it at 1", o->heads, o->model);

@@ -14,7 +14,7 @@
 #include "base/file.h"
 #include "base/given.h"
 #include "base/size.h"
-#include "model/model.h"
+#include "session/model_of.h"
 #include "train/checkpoint_options.h"
 #include "train/run_internal.h"
 #include "train/sections.h"
@@ -31,7 +31,7 @@ static bool same_file(const char *a, const char *b)
 static gs_status identify_model(gs_run *r)
 {
     gs_model *m = NULL;
-    const gs_status st = gs_model_open(&m, r->options.model);
+    const gs_status st = gs_session_open_model(&m, &r->options);
 
     r->saver.model_id = st == GS_OK ? gs_model_text_id(m) : 0;
     gs_model_close(m);

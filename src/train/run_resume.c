@@ -6,7 +6,7 @@
 #include "base/alloc.h"
 #include "base/file.h"
 #include "base/size.h"
-#include "model/model.h"
+#include "session/model_of.h"
 #include "session/plan_id.h"
 #include "train/checkpoint_options.h"
 #include "train/run_internal.h"
@@ -82,11 +82,11 @@ static gs_status find_whole(gs_run *r, const char *path)
 static gs_status match_model(const gs_run *r)
 {
     gs_model *m = NULL;
-    gs_status st = gs_model_open(&m, r->options.model);
+    gs_status st = gs_session_open_model(&m, &r->options);
 
     if (st == GS_OK && gs_model_text_id(m) != r->saver.from->model_id)
-        st = gs_fail(GS_EINVAL, ".model %s: the checkpoint %s is of a model with another text; give that, or train "
-                     "anew",
+        st = gs_fail(GS_EINVAL, ".model %s: the checkpoint %s is of a model with another text, as .norm, .jk, "
+                     ".residual and .set make it, too; give that, or train anew",
                      r->options.model, r->saver.from_dir);
     gs_model_close(m);
     return st;
