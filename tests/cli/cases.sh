@@ -15,6 +15,12 @@ small_store()
     gnnstream partition graph store --parts 3 --method random --seed 1 >made
 }
 
+# one_error FILE: what is on stderr, without the line and the caret that follow where an error is about a model's text.
+one_error()
+{
+    sed -E '/:[0-9]+:[0-9]+: /{n;N;s/^    [^\n]*\n[[:space:]]*\^$//;T;d}' "$1"
+}
+
 # refused STATUS WORDS COMMAND...: exit status, one line on stderr that holds the words,
 # nothing on stdout. For cases that try several commands.
 refused()
@@ -23,7 +29,7 @@ refused()
     shift 2
     "$@" >refused.out 2>refused.err || status=$?
     [ "$status" = "$want" ] || die "exit status $status, expected $want: $*: $(<refused.err)"
-    [ "$(wc -l <refused.err)" = 1 ] || die "not one line on stderr: $*: $(<refused.err)"
+    [ "$(one_error refused.err | wc -l)" = 1 ] || die "not one line on stderr: $*: $(<refused.err)"
     grep -Fq -e "$words" refused.err || die "no \"$words\" in: $(<refused.err)"
     [ ! -s refused.out ] || die "words on stdout: $*"
 }

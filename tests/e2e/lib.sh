@@ -62,7 +62,7 @@ refuse()
     got=$?
     if [ "$got" -ne "$want" ]; then
         fail "exit status $got, expected $want: $*" "$work/stderr"
-    elif [ "$(wc -l <"$work/stderr")" -ne 1 ]; then
+    elif [ "$(sed -E '/:[0-9]+:[0-9]+: /{n;N;s/^    [^\n]*\n[[:space:]]*\^$//;T;d}' "$work/stderr" | wc -l)" -ne 1 ]; then
         fail "not one line on stderr: $*" "$work/stderr"
     elif ! grep -Eiq -e "$pattern" "$work/stderr"; then
         fail "stderr does not match /$pattern/: $*" "$work/stderr"

@@ -16,6 +16,18 @@ gnnstream model gcn --dot >dot
 ! grep -q '^==' dot || die 'words between the graphs'
 printf 'layer t(h[a]) -> [b]:\n  param w[b, a]\n  return sum(exp((u.h * v.h) @ w))\n' >bad.gnn
 refused 1 "bad.gnn:3:30: @: the left side has width 128, but convs.0.w is [64, 128]" gnnstream model bad.gnn
+[ "$(tail -n 2 refused.err)" = "$(printf '      return sum(exp((u.h * v.h) @ w))\n%33s^' '')" ] ||
+    die "no line of the text with a caret: $(<refused.err)"
+gnnstream model gin --norm batch --jk cat --layers 3 --residual >text
+for line in '== the text' 'y = act(batch_norm(z @ ' 'x2 = dropout(act(batch_norm(gin(x1, hidden), norms.1.module))) + x1' \
+    'y = concat(x1, x2, x3)' 'param nn' 'norms.2.module.running_var' 'lin.weight'; do
+    grep -qF -e "$line" text || die "no \"$line\" in: $(<text)"
+done
+gnnstream model appnp --set alpha=0.2,steps=3 >text
+grep -q '^const alpha = 0.2$' text && grep -q '^const steps = 3$' text || die "no constants in: $(<text)"
+refused 2 "--set alfa: model appnp has no constant of this name (alpha, steps)" gnnstream model appnp --set alfa=1
+refused 2 "--residual: is between two hidden layers" gnnstream model gcn --residual
+refused 2 "--act-first: says that the activation comes before the norm; give --norm one" gnnstream model gcn --act-first
 refused 2 "--heads 2: model gcn has no attention heads" gnnstream model gcn --heads 2
 refused 2 "--bases 2: model gcn has no bases" gnnstream model gcn --bases 2
 gnnstream model rgcn_bases --bases 3 --edge-types 5 --features 10 >text
