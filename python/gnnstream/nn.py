@@ -8,8 +8,8 @@ import types
 from .trace import Value, builtin_max, builtin_min, builtin_sum, call, reduce
 
 __all__ = ["abs", "act", "batch_norm", "concat", "dot", "dropout", "elu", "exp", "gelu", "head_mean", "layer_norm",
-           "leaky_relu", "log", "lstm", "max", "mean", "min", "part", "pow", "relu", "row_softmax", "rsqrt", "sigmoid",
-           "silu", "softmax", "sqrt", "sum", "tanh", "where"]
+           "layer_norm_all", "leaky_relu", "log", "lstm", "max", "mean", "min", "norm_act", "part", "pow", "relu",
+           "row_softmax", "rsqrt", "sigmoid", "silu", "softmax", "sqrt", "sum", "tanh", "where"]
 
 
 def _one(name):
@@ -55,9 +55,9 @@ def dot(a, b):
     return call("dot", a, b)
 
 
-def concat(a, b):
-    """The columns of a, then those of b."""
-    return call("concat", a, b)
+def concat(a, b, *more):
+    """The columns of a, then those of b, and so on."""
+    return call("concat", a, b, *more)
 
 
 def part(a, k, n):
@@ -67,6 +67,16 @@ def part(a, k, n):
 
 def layer_norm(a, name=None):
     return call("layer_norm", a) if name is None else call("layer_norm", a, name)
+
+
+def layer_norm_all(a, name=None):
+    """Over all elements of all vertices, as PyG's LayerNorm(mode="graph")."""
+    return call("layer_norm_all", a) if name is None else call("layer_norm_all", a, name)
+
+
+def norm_act(a, name):
+    """The network's normalisation (the option ``norm``), with parameters `name`, and its activation."""
+    return call("norm_act", a, name)
 
 
 def batch_norm(a, name=None):

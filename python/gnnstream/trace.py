@@ -75,7 +75,7 @@ class Value:
 
 
 class Parameter(Value):
-    """A learned array. ``.T`` is the transposed, ``[u.edge.type]`` the matrix of an edge's type."""
+    """A learned array. ``.T`` is the transposed, ``[u.edge.type]`` the matrix, row or number of an edge's type."""
 
     def __init__(self, text, matrix=True):
         super().__init__("leaf", text=text)
@@ -204,13 +204,17 @@ class _Inputs:
 
 
 class _Parameters:
-    def __init__(self, names):
-        self._names = names
+    """p: parameters by name, and the numbers that constants and the header's widths stand for."""
+
+    def __init__(self, names, numbers):
+        self._names, self._numbers = names, numbers
 
     def __getitem__(self, name):
-        if name not in self._names:
-            raise TraceError(f"p[{name!r}]: no such parameter; there are {', '.join(self._names)}")
-        return Parameter(name)
+        if name in self._names:
+            return Parameter(name)
+        if name in self._numbers:
+            return Value("leaf", text=name)
+        raise TraceError(f"p[{name!r}]: no such parameter; there are {', '.join([*self._names, *self._numbers])}")
 
     __getattr__ = __getitem__
 
@@ -277,26 +281,56 @@ class _Printer:
 
 
 class Layer:
-    """A traced layer; ``text`` is what the engine gets."""
+    """A traced layer; ``text`` is what the engine gets. ``constants`` stand above it: ``alpha=0.2`` of the option
+    ``set`` changes one."""
 
-    def __init__(self, name, text):
-        self.name, self.text = name, text
+    def __init__(self, name, body, constants=()):
+        self.name, self.body, self.constants = name, body, dict(constants)
+
+    @property
+    def text(self):
+        return _declared(self.constants) + self.body
 
     def __repr__(self):
         return self.text
+
+
+def _declared(constants):
+    lines = [f"const {name} = {_number(name, value)}" for name, value in constants.items()]
+    return "\n".join(lines) + "\n\n" if lines else ""
+
+
+def _number(name, value):
+    if isinstance(value, bool) or not isinstance(value, (int, float)):
+        raise TraceError(f"constant {name}: {value!r} is no number")
+    return repr(value)
+
+
+def _all_constants(layers):
+    """Of all layers; a name that two of them give other numbers is refused."""
+    found = {}
+    for each in layers:
+        for name, value in each.constants.items():
+            if found.setdefault(name, value) != value:
+                raise TraceError(f"constant {name}: {found[name]!r} in one layer and {value!r} in another")
+    return found
 
 
 _HEADER = re.compile(r"\s*([A-Za-z_]\w*)\s*(\[[^\]]*\])\s*->\s*(\[[^\]]*\])\s*")
 _PARAMETER = re.compile(r"\s*([A-Za-z_][\w.]*)\s*\[[^\]]*\]\s*")
 
 
-def layer(shape, *parameters, name=None, buffers=()):
+def layer(shape, *parameters, name=None, buffers=(), constants=None):
     """Traces a function of a vertex, ``f(v)`` or ``f(v, p)`` with parameters, into a :class:`Layer`.
 
     shape       "h[in] -> [out]": the value that the layer gets, its width, and the width that it gives
     parameters  "lin.weight[out, in]", ...: ``p["lin.weight"]``, or ``p.bias`` where the name has no dot
     buffers     the same, of arrays that are not learned
+    constants   {"alpha": 0.1}: ``p.alpha``, a number that the option ``set`` can change
+
+    The widths of `shape` are numbers, too: ``p.d``.
     """
+    constants = dict(constants or {})
     header = _HEADER.fullmatch(shape)
     if header is None:
         raise TraceError(f'{shape!r}: must be as "h[in] -> [out]"')
@@ -309,9 +343,11 @@ def layer(shape, *parameters, name=None, buffers=()):
 
     def traced(function):
         called = name or (function.__name__ if function.__name__.isidentifier() else "layer_of_lambda")
-        vertex = _Vertex(header.group(1), names)
+        vertex = _Vertex(header.group(1), [*names, *constants])
         two = len(inspect.signature(function).parameters) > 1
-        result = _value(function(vertex, _Parameters(names)) if two else function(vertex))
+        widths = re.findall(r"[A-Za-z_]\w*", header.group(2) + header.group(3))
+        numbers = [*constants, *dict.fromkeys(widths)]
+        result = _value(function(vertex, _Parameters(names, numbers)) if two else function(vertex))
         if result.over is not None:
             raise TraceError("the layer gives a value of edges; reduce it: sum(... for u in v.innbs)")
         lines = [f"layer {called}({header.group(1)}{header.group(2)}) -> {header.group(3)}:"]
@@ -320,7 +356,7 @@ def layer(shape, *parameters, name=None, buffers=()):
         statements = [*vertex._trace[1], ("return", result)]
         body = [f"    {line}" for line in _Printer(statements, vertex._taken).lines]
         body[-1] = body[-1].replace("return = ", "return ", 1)
-        return Layer(called, "\n".join(lines + body) + "\n")
+        return Layer(called, "\n".join(lines + body) + "\n", constants)
     return traced
 
 
@@ -332,7 +368,9 @@ class Model:
     def __init__(self, *layers):
         if not layers:
             raise TraceError("a model needs a layer")
-        self.text = "\n".join(each.text if isinstance(each, Layer) else str(each) for each in layers)
+        traced = [each for each in layers if isinstance(each, Layer)]
+        self.text = _declared(_all_constants(traced)) + "\n".join(
+            each.body if isinstance(each, Layer) else str(each) for each in layers)
 
     def __repr__(self):
         return self.text

@@ -247,6 +247,28 @@ class Traced(unittest.TestCase):
             return sum(gs.nn.sigmoid(u.x - v.x) * (u.x - v.x) for u in v.innbs)
         self.outcome(gs.Model(again))
 
+    def test_constants_widths_and_rows_by_type(self):
+        @gs.layer("h[in] -> [out]", "w[out, 3 * in]", "b[types, in]", constants={"alpha": 0.25})
+        def several(v, p):
+            v.m = mean(gs.nn.sigmoid(u.h + p.b[u.edge.type]) for u in v.innbs)
+            return gs.nn.concat(v.h, v.m, p.alpha * v.h / gs.nn.sqrt(p["in"])) @ p.w.T
+        text = ("const alpha = 0.25\n\nlayer several(h[in]) -> [out]:\n    param w[out, 3 * in], b[types, in]\n"
+                "    m = mean(sigmoid(u.h + b[e.type]))\n    return concat(h, m, alpha * h / sqrt(in)) @ w'\n")
+        self.assertEqual(several.text, text)
+        changed = self.outcome(gs.Model(several), set="alpha=0.5")
+        self.assertEqual(changed[0], self.outcome(gs.Model(text.replace("0.25", "0.5")))[0])
+        with self.assertRaisesRegex(gs.OptionError, "has no constant of this name"):
+            self.outcome(gs.Model(several), set="beta=1")
+        with self.assertRaisesRegex(TypeError, "in another"):
+            gs.Model(several, gs.layer("h[in] -> [out]", constants={"alpha": 1}, name="b")(lambda v, p: v.h * p.alpha))
+
+    def test_norms_and_jumping_knowledge_are_options(self):
+        with gs.Run(self.store, "gcn", hidden=8, epochs=2, norm="batch", jk="cat", layers=3) as run:
+            losses = [e.loss for e in run]
+            names = set(run.state_dict())
+        self.assertEqual(len(losses), 2)
+        self.assertLessEqual({"norms.2.module.running_mean", "lin.weight"}, names)
+
     def test_what_no_text_can_say_is_refused(self):
         def trace(f, *parameters):
             return gs.layer("h[in] -> [out]", *parameters)(f)
@@ -260,7 +282,7 @@ class Traced(unittest.TestCase):
             trace(lambda v, p: v.h @ p.w.T)
         with self.assertRaisesRegex(TypeError, "does not depend on the in-neighbour"):
             trace(lambda v: sum(v.h for u in v.innbs))
-        with self.assertRaisesRegex(gs.FormatError, "gnn:"):  # the engine's line, with its place
+        with self.assertRaisesRegex(gs.FormatError, r"gnn:2:15: .*\n *return h @\n +\^"):  # with its place
             self.outcome(gs.Model("layer broken(h[in]) -> [out]:\n    return h @\n"))
 
     def test_what_the_compiler_makes(self):
