@@ -52,6 +52,12 @@ run()
     pass
 }
 
+# one_error FILE: what is on stderr, without the line and the caret that follow where an error is about a model's text.
+one_error()
+{
+    sed -E '/:[0-9]+:[0-9]+: /{n;N;s/^    [^\n]*\n[[:space:]]*\^$//;T;d}' "$1"
+}
+
 # refuse STATUS PATTERN COMMAND...: must fail with this status, nothing on stdout, and one
 # line on stderr that matches the extended regular expression (any case).
 refuse()
@@ -62,7 +68,7 @@ refuse()
     got=$?
     if [ "$got" -ne "$want" ]; then
         fail "exit status $got, expected $want: $*" "$work/stderr"
-    elif [ "$(sed -E '/:[0-9]+:[0-9]+: /{n;N;s/^    [^\n]*\n[[:space:]]*\^$//;T;d}' "$work/stderr" | wc -l)" -ne 1 ]; then
+    elif [ "$(one_error "$work/stderr" | wc -l)" -ne 1 ]; then
         fail "not one line on stderr: $*" "$work/stderr"
     elif ! grep -Eiq -e "$pattern" "$work/stderr"; then
         fail "stderr does not match /$pattern/: $*" "$work/stderr"
