@@ -20,7 +20,8 @@ refused 1 "bad.gnn:3:30: @: the left side has width 128, but convs.0.w is [64, 1
     die "no line of the text with a caret: $(<refused.err)"
 gnnstream model gin --norm batch --jk cat --layers 3 --residual >text
 for line in '== the text' 'y = act(batch_norm(z @ ' \
-    'x2 = dropout(act(batch_norm(gin(x1, hidden), norms.1.module))) + x1' 'y = concat(x1, x2, x3)' 'param nn' 'norms.2.module.running_var' 'lin.weight'; do
+    'x2 = dropout(act(batch_norm(gin(x1, hidden), norms.1.module))) + x1' 'y = concat(x1, x2, x3)' \
+    'norms.2.module.running_var' 'lin.weight'; do
     grep -qF -e "$line" text || die "no \"$line\" in: $(<text)"
 done
 gnnstream model appnp --set alpha=0.2,steps=3 >text
