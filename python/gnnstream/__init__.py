@@ -8,7 +8,7 @@
             print(epoch.epoch, epoch.loss, epoch.valid_acc)
         logits = run.logits()                                      # float32 [vertices, classes]
 """
-from . import callbacks, errors, nn
+from . import callbacks, errors, nn, report
 from ._engine import version as __version__
 from .errors import BudgetError, DeviceError, Error, FormatError
 from .graphs import from_arrays, from_dgl, from_pyg
@@ -18,4 +18,4 @@ from .trace import Model, layer
 
 __all__ = ["BudgetError", "DeviceError", "Epoch", "Error", "FormatError", "Model", "Plan", "Run", "Store",
            "__version__", "callbacks", "errors", "from_arrays", "from_dgl", "from_pyg", "generate", "layer", "nn",
-           "partition", "plan", "predict", "train"]
+           "partition", "plan", "predict", "report", "train"]

@@ -1,5 +1,7 @@
 """What ``Run.fit()`` can call after each epoch. A callback is a function of the run and the epoch."""
+import importlib
 import math
+import os
 
 __all__ = ["best_weights", "early_stopping", "tensorboard"]
 
@@ -19,14 +21,30 @@ def early_stopping(patience, of="valid_acc"):
     return callback
 
 
+def _summary_writer(folder):
+    try:
+        writer = importlib.import_module("tensorboard.summary").Writer
+    except ImportError:
+        raise ImportError("tensorboard(): the package tensorboard is not there; pip install tensorboard") from None
+    return writer(os.fspath(folder))
+
+
 def tensorboard(writer, *, every=1):
-    """Gives numbers of each epoch to a ``torch.utils.tensorboard.SummaryWriter`` (or tensorboardX's)."""
+    """Shows numbers of each epoch in TensorBoard, under ``gnnstream/loss`` and so on. `writer` is the folder to write to,
+    which ``tensorboard --logdir`` reads while the run goes on (the package tensorboard is needed), or a SummaryWriter
+    (of ``torch.utils.tensorboard`` or tensorboardX), which the caller closes."""
+    flush = not hasattr(writer, "add_scalar")
+    if flush:
+        writer = _summary_writer(writer)
+
     def callback(run, epoch):
         if epoch.epoch % every != 0:
             return
         for name, value in vars(epoch).items():
-            if name not in ("epoch", "epochs") and not math.isnan(value):
+            if name not in ("epoch", "epochs") and isinstance(value, (int, float)) and not math.isnan(value):
                 writer.add_scalar(f"gnnstream/{name}", value, epoch.epoch)
+        if flush:
+            writer.flush()
     return callback
 
 

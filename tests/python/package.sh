@@ -5,6 +5,7 @@
 set -euo pipefail
 skip() { echo "skipped: $*"; exit 77; }
 source=$1 library=$2
+program=$(dirname "$(readlink -f "$library")")/../tools/gnnstream
 command -v g++ >/dev/null || skip "no g++"
 python3 -c 'import ensurepip, venv' 2>/dev/null || skip "python3 has no venv"
 include=$(python3 -c 'import sysconfig; print(sysconfig.get_path("include"))')
@@ -36,5 +37,8 @@ else
 fi
 cd "$work/out"
 "$work/venv/bin/python" "$source/tests/python/test_package.py" "$work/out"
-[ "${3:-}" = wheel ] ||
-    "$work/venv/bin/python" "$source/tests/python/tutorial.py" "$source/docs/python.md" "$work/tutorial"
+[ "${3:-}" = wheel ] && exit 0
+"$work/venv/bin/python" "$source/tests/python/tutorial.py" "$source/docs/python.md" "$work/tutorial"
+mkdir "$work/fifteen"
+"$work/venv/bin/python" "$source/tests/python/tutorial.py" "$source/docs/tutorial.md" "$work/fifteen" \
+    --gnnstream "$program" >"$work/log" || { cat "$work/log"; exit 1; }
