@@ -85,6 +85,7 @@ typedef struct gs_train_options {
     bool residual;    /* what a hidden layer got is added to what comes of it */
     bool act_first;   /* the activation comes before the norm */
     const char *set;  /* "alpha=0.2,steps=5": constants of the model's text; NULL: as it has them */
+    gs_warn_fn warn;  /* gets a line for each parameter that no result depends on, with .context; may be NULL */
 } gs_train_options;
 
 /* The defaults: 2 layers of 64, relu, no dropout, 100 epochs of Adam at 0.01, on the cpu. `size`: of their struct. */

@@ -69,6 +69,7 @@ static int run(const cli_command *self, const void *options, const char *const *
     if (o.model == NULL)
         return cli_fail(self, CLI_USAGE, "--model is missing; see gnnstream help train");
     o.stop = cli_stop();
+    o.warn = cli_warn;
     if ((st = gs_run_open(&opened, place[0], &o, GS_RUN_TRAIN)) == GS_OK) {
         say_where_from(opened);
         st = train(opened, o.epochs, &r);

@@ -318,12 +318,25 @@ static gs_status run_passes(gs_ir *ir, gs_ir **setup, const gs_program *program,
     return st;
 }
 
+/* Parameters that gradients flow to: their pass is there now. */
+static void note_learning(gs_program *program, const gs_ir *ir)
+{
+    for (uint32_t o = 0; o < gs_ir_outputs(ir); o++) {
+        const gs_output *const out = gs_ir_output(ir, o);
+        for (uint32_t i = 0; out->kind == GS_OUTPUT_GRAD && i < program->params; i++)
+            if (strcmp(program->param[i].name, gs_ir_node(ir, out->param)->name) == 0)
+                program->param[i].learns = true;
+    }
+}
+
 static gs_status cut_and_emit(gs_program *program, const gs_ir *ir, const gs_compile_options *options)
 {
     gs_cut *c = NULL;
     gs_status st = gs_compile__cut(&c, ir, options, true);
     if (st == GS_OK)
         st = gs_compile__emit(program, c, options);
+    if (st == GS_OK)
+        note_learning(program, ir);
     gs_compile__cut_free(c);
     return st;
 }

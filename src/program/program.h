@@ -48,6 +48,7 @@ typedef struct gs_param {
     uint32_t dims, rows, cols;
     bool zero_init;           /* starts at `start`; else Glorot uniform, of the last two dimensions of `shape` */
     bool fixed;               /* not learned: no gradient, no weight decay; starts at `start` */
+    bool learns;              /* some pass has a gradient of it: else no result depends on it */
     bool counter;             /* fixed, one element: counts training passes; in files an I64 without dimensions */
     float start;
     gs_statistic statistic;   /* else NONE: fixed, [cols], made by a pass; in no file */

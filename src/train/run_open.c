@@ -84,6 +84,21 @@ static gs_status open_and_start(gs_run *r, const char *store, uint64_t process_b
     return gs_fail(st, "%s: is replaced again and again while it is opened", store);
 }
 
+/* What is learned in vain. */
+static void warn_of_parameters(const gs_run *r)
+{
+    const gs_program *const p = r->session->program;
+    char line[512];
+
+    for (uint32_t i = 0; r->kind == GS_RUN_TRAIN && r->options.warn != NULL && i < p->params; i++) {
+        if (p->param[i].fixed || p->param[i].learns)
+            continue;
+        snprintf(line, sizeof(line), "%s: the result does not depend on parameter %s, which stays as it starts",
+                 strchr(r->options.model, '\n') != NULL ? "the model" : r->options.model, p->param[i].name);
+        r->options.warn(r->options.context, line);
+    }
+}
+
 /* Everything but the memory of the run itself. */
 static gs_status open_run(gs_run *r, const char *store, uint64_t process_bytes)
 {
@@ -99,6 +114,7 @@ static gs_status open_run(gs_run *r, const char *store, uint64_t process_bytes)
         (st = gs_kept_lines_pour(&r->saver.lines, &r->metrics)) != GS_OK || (st = gs_run__place(r)) != GS_OK ||
         (st = gs_run__resume_state(r)) != GS_OK)
         return st;
+    warn_of_parameters(r);
     r->report.open_seconds = gs_now() - r->began;
     return GS_OK;
 }
