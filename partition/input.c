@@ -18,6 +18,7 @@
 #include "partition/input_ogb.h"
 #include "partition/input_text.h"
 #include "partition/job.h"
+#include "partition/names.h"
 #include "partition/npy_edges.h"
 #include "partition/spill.h"
 #include "partition/stream.h"
@@ -95,6 +96,20 @@ static char *first_line(char *head)
     return line;
 }
 
+/* Of letters, not of any bytes: an edge between names. */
+static bool has_two_words(const char *line)
+{
+    int words = 0;
+
+    for (const char *p = line; *p != '\0'; p++) {
+        const bool blank = *p == ' ' || *p == '\t' || *p == '\r';
+        if (!blank && ((unsigned char)*p < ' ' || *p == 127))
+            return false;
+        words += !blank && (p == line || p[-1] == ' ' || p[-1] == '\t');
+    }
+    return words == 2;
+}
+
 static gs_status look_at_head(kind *out, const char *path, char *head)
 {
     const bool comment = head[strspn(head, " \t\r\n0123456789")] == '#';
@@ -116,7 +131,7 @@ static gs_status look_at_head(kind *out, const char *path, char *head)
     const char *const line = first_line(head);
     if (*line != '\0' && gs_part__csv_looks(line))
         *out = KIND_CSV;
-    else if (comment || strchr(" \t\r\n0123456789", *line) != NULL)
+    else if (comment || strchr(" \t\r\n0123456789", *line) != NULL || has_two_words(line))
         *out = KIND_SNAP;
     else
         return gs_fail(GS_EFORMAT, "%s: no known format; inputs are " KNOWN_FORMATS ", or say .format", path);
@@ -218,6 +233,7 @@ void gs_part__input_close(gs_part_input *in)
     for (size_t i = 0; i < GS_ARRAY_LEN(files); i++)
         gs_part__file_close(files[i]);
     gs_part__spill_free(in->text);
+    gs_part__names_free(in->names);
     gs_free(in->path);
     memset(in, 0, sizeof(*in));
     files_reset(in);

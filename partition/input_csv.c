@@ -10,6 +10,7 @@
 
 #include "base/size.h"
 #include "partition/edge_text.h"
+#include "partition/text_ids.h"
 #include "partition/text_lines.h"
 
 #define MOST_COLUMNS 256u
@@ -97,7 +98,7 @@ bool gs_part__csv_looks(const char *line)
 }
 
 /* Names of the columns; the line is taken apart. */
-static gs_status read_header(table *t, const gs_part_job *job, const gs_lines *l)
+static gs_status read_header(table *t, const gs_part_job *job, bool again, const gs_lines *l)
 {
     uint32_t seen[ROLES] = {0};
 
@@ -107,10 +108,10 @@ static gs_status read_header(table *t, const gs_part_job *job, const gs_lines *l
         char *const name = take_field(&p, t->delimiter);
         const role what = role_of(name);
         t->what[t->columns] = (uint8_t)what;
-        if (what == UNREAD)
+        if (what == UNREAD && !again)
             gs_part__warn(job, "%s: the column '%.64s' is not read; columns are source, destination, weight, type",
                           l->path, name);
-        else if (seen[what]++ != 0)
+        if (what != UNREAD && seen[what]++ != 0)
             return gs_part__lines_wrong(l, name, "a second column of this meaning; rename or remove one");
     }
     if (seen[SOURCE] == 0 || seen[DESTINATION] == 0)
@@ -134,9 +135,11 @@ static gs_status without_header(table *t, const gs_lines *l)
     return GS_OK;
 }
 
-static gs_status take_id(uint64_t *out, char *field, const gs_lines *l, uint64_t most, const char *what)
+static gs_status take_type(uint32_t *out, char *field, const gs_lines *l)
 {
-    const gs_status st = gs_part__take_number(out, &field, l, 0, most, what);
+    uint64_t v = 0;
+    const gs_status st = gs_part__take_number(&v, &field, l, 0, MOST_TYPES - 1, "the edge type");
+    *out = (uint32_t)v;
     return st != GS_OK || *field == '\0' ? st : gs_part__lines_wrong(l, field, "expected one number a column");
 }
 
@@ -149,9 +152,10 @@ static gs_status take_weight(float *out, char *field, const gs_lines *l)
                : gs_part__lines_wrong(l, field, "expected a finite weight");
 }
 
-static gs_status read_row(gs_part_input *in, const table *t, const gs_lines *l, uint64_t *most)
+static gs_status read_row(gs_text_reading *r, const table *t, const gs_lines *l)
 {
-    uint64_t id[ROLES] = {0};
+    gs_text_id ends[2] = {{NULL, 0}};
+    uint32_t type = 0;
     float weight = 1;
     uint32_t c = 0;
     gs_status st = GS_OK;
@@ -160,12 +164,10 @@ static gs_status read_row(gs_part_input *in, const table *t, const gs_lines *l, 
         char *const field = take_field(&p, t->delimiter);
         if (c == t->columns)
             return gs_part__lines_wrong(l, field, "more columns than the first line has");
-        if (t->what[c] == SOURCE)
-            st = take_id(&id[SOURCE], field, l, GS_MOST_ID, "the source id");
-        else if (t->what[c] == DESTINATION)
-            st = take_id(&id[DESTINATION], field, l, GS_MOST_ID, "the destination id");
+        if (t->what[c] == SOURCE || t->what[c] == DESTINATION)
+            ends[t->what[c] == DESTINATION] = (gs_text_id){field, strlen(field)};
         else if (t->what[c] == TYPE)
-            st = take_id(&id[TYPE], field, l, MOST_TYPES - 1, "the edge type");
+            st = take_type(&type, field, l);
         else if (t->what[c] == WEIGHT)
             st = take_weight(&weight, field, l);
     }
@@ -173,8 +175,7 @@ static gs_status read_row(gs_part_input *in, const table *t, const gs_lines *l, 
         return st;
     if (c < t->columns)
         return gs_part__lines_wrong(l, l->line, "fewer columns than the first line has");
-    *most = GS_MAX(*most, GS_MAX(id[SOURCE], id[DESTINATION]));
-    return gs_part__text_put(in, id[SOURCE], id[DESTINATION], weight, (uint32_t)id[TYPE]);
+    return gs_part__reading_put(r, l, ends, weight, type);
 }
 
 static bool is_comment(const gs_lines *l)
@@ -184,8 +185,9 @@ static bool is_comment(const gs_lines *l)
 }
 
 /* The first line that is no comment; *header: it holds names, not an edge. */
-static gs_status read_first(gs_part_input *in, gs_part_job *job, gs_lines *l, table *t, bool *header)
+static gs_status read_first(gs_text_reading *r, gs_lines *l, table *t, bool *header)
 {
+    gs_part_input *const in = r->in;
     bool more;
     gs_status st;
 
@@ -200,33 +202,32 @@ static gs_status read_first(gs_part_input *in, gs_part_job *job, gs_lines *l, ta
     t->delimiter = find_delimiter(l->line);
     const char *const p = gs_part__skip_blanks(l->line);
     *header = !is_number(p + (*p == '"'));
-    if ((st = *header ? read_header(t, job, l) : without_header(t, l)) != GS_OK)
+    const bool again = r->names != NULL && r->job->opt->ids == NULL; /* columns were named in the first reading */
+    if ((st = *header ? read_header(t, r->job, again, l) : without_header(t, l)) != GS_OK)
         return st;
     in->weighted = memchr(t->what, WEIGHT, t->columns) != NULL;
     in->typed = memchr(t->what, TYPE, t->columns) != NULL;
-    return gs_part__text_begin(in, job);
+    return gs_part__reading_begin(r);
 }
 
-gs_status gs_part__csv_read(gs_part_input *in, gs_part_job *job)
+static gs_status read_table(gs_text_reading *r)
 {
     gs_lines l;
     table t = {0};
-    uint64_t most = 0;
     bool header = false, more = true;
     gs_status st;
 
-    if ((st = gs_part__lines_open(&l, job, in->path, GS_LINE_LIMIT)) != GS_OK ||
-        (st = read_first(in, job, &l, &t, &header)) != GS_OK)
+    if ((st = gs_part__lines_open(&l, r->job, r->in->path, GS_LINE_LIMIT)) != GS_OK ||
+        (st = read_first(r, &l, &t, &header)) != GS_OK)
         goto done;
     if (!header)
-        st = read_row(in, &t, &l, &most);
+        st = read_row(r, &t, &l);
     while (st == GS_OK && (st = gs_part__lines_next(&l, &more)) == GS_OK && more)
-        if (!is_comment(&l) && (st = read_row(in, &t, &l, &most)) == GS_OK)
-            st = gs_part__lines_tick(job, &l, "reading edges");
-    if (st != GS_OK || (st = gs_part__text_end(in)) != GS_OK)
-        goto done;
-    in->vertices = most + 1;
+        if (!is_comment(&l) && (st = read_row(r, &t, &l)) == GS_OK)
+            st = gs_part__lines_tick(r->job, &l, "reading edges");
 done:
     gs_part__lines_close(&l);
     return st;
 }
+
+gs_status gs_part__csv_read(gs_part_input *in, gs_part_job *job) { return gs_part__text_read(in, job, read_table); }

@@ -12,46 +12,52 @@
 #include "partition/input_files.h"
 #include "partition/job.h"
 #include "partition/edge_text.h"
+#include "partition/text_ids.h"
 #include "partition/text_lines.h"
 
-static gs_status snap_line(gs_part_input *in, const gs_lines *l, uint64_t *most)
+/* The word at *p; *p is then behind it and the blanks after it. */
+static gs_text_id take_word(char **p)
+{
+    gs_text_id id = {*p, 0};
+    while (id.at[id.length] != '\0' && id.at[id.length] != ' ' && id.at[id.length] != '\t' &&
+           id.at[id.length] != '\r')
+        id.length++;
+    *p = gs_part__skip_blanks(id.at + id.length);
+    return id;
+}
+
+static gs_status snap_line(gs_text_reading *r, const gs_lines *l)
 {
     char *p = gs_part__skip_blanks(l->line);
-    uint64_t u, v;
-    gs_status st;
+    gs_text_id ends[2];
 
     if (*p == '#' || *p == '\0')
         return GS_OK;
-    if ((st = gs_part__take_number(&u, &p, l, 0, GS_MOST_ID, "the source id")) != GS_OK ||
-        (st = gs_part__take_number(&v, &p, l, 0, GS_MOST_ID, "the destination id")) != GS_OK)
-        return st;
+    ends[0] = take_word(&p);
+    ends[1] = take_word(&p);
     if (*p != '\0')
         return gs_part__lines_wrong(l, p, "expected the end of the line after two ids");
-    *most = GS_MAX(*most, GS_MAX(u, v));
-    return gs_part__text_put(in, u, v, 1, 0);
+    return gs_part__reading_put(r, l, ends, 1, 0);
 }
 
-gs_status gs_part__snap_read(gs_part_input *in, gs_part_job *job)
+static gs_status read_lines(gs_text_reading *r)
 {
     gs_lines l;
-    uint64_t most = 0;
     bool more = true;
     gs_status st;
 
-    if ((st = gs_part__lines_open(&l, job, in->path, GS_LINE_LIMIT)) != GS_OK ||
-        (st = gs_part__text_begin(in, job)) != GS_OK)
+    if ((st = gs_part__lines_open(&l, r->job, r->in->path, GS_LINE_LIMIT)) != GS_OK ||
+        (st = gs_part__reading_begin(r)) != GS_OK)
         goto done;
     while ((st = gs_part__lines_next(&l, &more)) == GS_OK && more)
-        if ((st = snap_line(in, &l, &most)) != GS_OK || (st = gs_part__lines_tick(job, &l, "reading edges")) != GS_OK)
-            goto done;
-    if (st != GS_OK)
-        goto done;
-    if ((st = gs_part__text_end(in)) == GS_OK)
-        in->vertices = most + 1;
+        if ((st = snap_line(r, &l)) != GS_OK || (st = gs_part__lines_tick(r->job, &l, "reading edges")) != GS_OK)
+            break;
 done:
     gs_part__lines_close(&l);
     return st;
 }
+
+gs_status gs_part__snap_read(gs_part_input *in, gs_part_job *job) { return gs_part__text_read(in, job, read_lines); }
 
 typedef struct mtx {
     bool symmetric, values;

@@ -4,6 +4,7 @@
  *   job, permute, sort, spill, grid          a run's state; functions of integers; records on disk; intervals
  *   input_files, edge_batch                  what an input consists of
  *   stream, text_lines, edge_text            bytes of a packed file, lines, edges of a text on disk
+ *   names, text_ids                          ids of any kind: which vertex has which name
  *   made_array, npz, csr_edges, npy_edges    arrays on disk that a file was unpacked to, and edges out of arrays
  *   input_FORMAT, input_table, yaml_tree, input_unread, input, label_rows, labels, split_draw
  *                                            opens and checks it, hands out edges by number
@@ -31,10 +32,12 @@
 #include "partition/job.h"
 #include "partition/labels.h"
 #include "partition/order.h"
+#include "partition/names.h"
 #include "partition/position.h"
 #include "partition/rows.h"
 #include "partition/spill.h"
 #include "partition/split_draw.h"
+#include "partition/text_ids.h"
 #include "partition/vertex_order.h"
 #include "store/store_write.h"
 
@@ -135,6 +138,9 @@ static gs_status check_options(const gs_partition_options *o)
         return gs_fail(GS_EINVAL, ".parts %u: is more than %u", o->parts, MOST_PARTS);
     if (o->task != NULL && !gs_learning_parse(&(gs_learning){GS_LEARN_CLASSIFY}, o->task))
         return gs_fail(GS_EINVAL, ".task %s: is none of classify, multilabel, regress", o->task);
+    const gs_status st = gs_part__ids_option(o->ids);
+    if (st != GS_OK)
+        return st;
     return o->split != NULL ? gs_part__split_shares((double[3]){0}, o->split) : GS_OK;
 }
 
@@ -393,6 +399,8 @@ static gs_status finish(run *r, const gs_part_blocks *b)
                                 .type_bytes = !r->in.typed ? 0 : b->edge_types <= 256 ? 1 : 2,
                                 .chunk = {r->chunk[0], b->symmetric ? r->chunk[0] : r->chunk[1]}};
     memcpy(c.array, r->array, sizeof(c.array));
+    if (r->in.names != NULL)
+        c.array[GS_ARRAY_NAMES] = gs_part__names_info(r->in.names);
     gs_part__tick(&r->job, "finishing", 1);
     return gs_store_finish(r->draft, &c);
 }

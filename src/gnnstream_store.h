@@ -57,6 +57,7 @@ typedef struct gs_partition_options {
     gs_warn_fn warn;          /* may be NULL; as `progress`, with `context` */
     const char *split;        /* "0.6,0.2,0.2": train, valid, test drawn from the seed; NULL: as the input says */
     const char *task;         /* that labels are of: "classify", "multilabel", "regress"; NULL: as their numbers say */
+    const char *ids;          /* of edge lists and CSV: "keep" (numbers from 0), "compact"; NULL: found by looking */
 } gs_partition_options;
 
 typedef struct gs_partition_report {
@@ -98,10 +99,16 @@ typedef struct gs_store_summary {
     char feature_type[8]; /* "f32", "bf16", "f16", or "" */
     char method[16];      /* how the vertex order was made */
     char task[16];        /* that the labels are of: "classify", "multilabel", "regress", or "" */
+    uint64_t name_bytes;  /* of names.bin, the ids that vertices had in the input; 0: numbers from 0, as they are */
 } gs_store_summary;
 
 /* Reads the manifest and the tables. GS_ENOTFOUND, GS_EFORMAT, GS_EIO. */
 GS_API gs_status gs_inspect(gs_store_summary *out, const char *store);
+
+/* Writes the id that each vertex had in the input to the file `path`, one a line, in the order of gs_predict()'s rows:
+ * names, or numbers that were compacted; from 0 where ids are as they are.
+ * GS_ENOTFOUND, GS_EFORMAT, GS_EIO, GS_EEXIST. */
+GS_API gs_status gs_write_ids(const char *store, const char *path);
 
 /* Reads every byte of the store and checks it against its checksums and
  * against the others. `memory` bounds its buffers; 0: 256 MiB. */

@@ -23,6 +23,9 @@ static void print_text(const char *store, const gs_store_summary *s)
     printf("edges      %s, %s self loops, largest in-degree %s, out-degree %s%s%s\n", cli_count(s->edges),
            cli_count(s->self_loops), cli_count(s->max_in_degree), cli_count(s->max_out_degree),
            s->symmetric ? ", symmetric" : "", s->weights ? ", weighted" : "");
+    if (s->name_bytes != 0)
+        printf("ids        %s of names or numbers of the input's own; predict --ids writes them\n",
+               cli_size(s->name_bytes));
     printf("sources    %.2f a vertex (alpha: distinct sources of each part's in-edges, summed over parts / vertices)\n",
            s->sources_per_vertex);
     if (s->edge_types != 0)
@@ -52,9 +55,9 @@ static void print_json(const gs_store_summary *s)
            s->train, s->valid, s->test, s->edge_types, s->symmetric ? "true" : "false", s->weights ? "true" : "false",
            s->max_in_degree, s->max_out_degree);
     printf(", \"method\": %s, \"seed\": %" PRIu64 ", \"total_bytes\": %" PRIu64 ", \"table_bytes\": %" PRIu64
-           ", \"sources_per_vertex\": %.6f, \"task\": %s}\n",
+           ", \"sources_per_vertex\": %.6f, \"task\": %s, \"name_bytes\": %" PRIu64 "}\n",
            cli_json_text(s->method), s->seed, s->total_bytes, s->table_bytes, s->sources_per_vertex,
-           s->task[0] == '\0' ? "null" : cli_json_text(s->task));
+           s->task[0] == '\0' ? "null" : cli_json_text(s->task), s->name_bytes);
 }
 
 static int run(const cli_command *self, const void *options, const char *const *place)

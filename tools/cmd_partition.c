@@ -17,6 +17,8 @@ static const cli_option opts[] = {
     {"--task", CLI_CHOICE, FIELD(task), "classify|multilabel|regress", "that the labels are of",
      "whole numbers: classify; a 0/1 matrix: multilabel; else regress", 0, 0},
     {"--undirected", CLI_FLAG, FIELD(undirected), NULL, "add the reverse of each edge that lacks it", NULL, 0, 0},
+    {"--ids", CLI_CHOICE, FIELD(ids), "keep|compact", "of edge lists: numbers from 0 as they are, or any ids, numbered",
+     "found by looking", 0, 0},
     {"--seed", CLI_LONG, FIELD(seed), "S", "of everything random", NULL, 0, 0},
     {"--force", CLI_FLAG, FIELD(force), NULL, "replace the store that is there", NULL, 0, 0},
     {0},

@@ -6,6 +6,8 @@ static const cli_option opts[] = {
      "the model's weights; required", NULL, 0, 0},
     {"--logits", CLI_TEXT, offsetof(train_command, train.logits), "logits", "OUT.npy",
      "float32 [vertices, classes], input order; required", NULL, 0, 0},
+    {"--ids", CLI_TEXT, offsetof(train_command, ids), NULL, "FILE", "the input's own id of each row, one a line", NULL,
+     0, 0},
     {0},
 };
 
@@ -23,6 +25,8 @@ static int run(const cli_command *self, const void *options, const char *const *
                                              : "--logits");
     o.stop = cli_stop();
     status = cli_result(self, gs_predict(place[0], &o, t->weights, o.logits, &r));
+    if (status == CLI_DONE && t->ids != NULL)
+        status = cli_result(self, gs_write_ids(place[0], t->ids));
     if (status == CLI_DONE)
         print_results(&r);
     return status;

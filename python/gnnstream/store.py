@@ -1,4 +1,6 @@
 """Stores: graphs as chunks on disk, made once."""
+import os
+
 from . import _engine
 from ._options import check, path
 
@@ -31,6 +33,18 @@ class Store:
     def __repr__(self):
         return f"Store({self.path!r}: {self.vertices:,} vertices, {self.edges:,} edges, {self.features} features)"
 
+    def ids(self):
+        """The ids that vertices had in the input, in the order of logits: numbers (numpy), or a list of names."""
+        import numpy
+
+        if self.name_bytes == 0:
+            return numpy.arange(self.vertices, dtype=numpy.uint64)
+        with open(os.path.join(self.path, "names.bin"), "rb") as file:
+            names = file.read(self.name_bytes).decode("utf-8", "surrogateescape").split("\n")[:-1]
+        if all(n.isdecimal() and n.isascii() and (n == "0" or n[0] != "0") and int(n) < 1 << 64 for n in names):
+            return numpy.array([int(n) for n in names], dtype=numpy.uint64)
+        return names
+
     def verify(self, memory=0):
         """Reads every byte and checks it; raises FormatError where one is damaged. `memory`: bytes for buffers."""
         _engine.verify(self.path, memory)
@@ -41,7 +55,8 @@ def partition(source, store, *, progress=None, warn=None, **options):
     ``gnnstream partition`` reads. For arrays in memory see :func:`gnnstream.from_arrays`.
 
     Options are those of ``gs_partition_options``: ``parts``, ``method``, ``memory`` ("256M" or bytes), ``undirected``,
-    ``feature_type``, ``random_features``, ``seed``, ``split``, ``force``, ``format``. `progress` is called with what is being
+    ``feature_type``, ``random_features``, ``seed``, ``split``, ``ids``, ``force``,
+    ``format``. `progress` is called with what is being
     done and how far it is (0 to 1), `warn` with lines about what was taken otherwise than it may have been meant
     (default: Python's warnings).
     """

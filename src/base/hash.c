@@ -7,6 +7,11 @@
 
 uint64_t gs_hash64(const void *data, size_t bytes) { return XXH3_64bits(data, bytes); }
 
+uint64_t gs_hash64_seeded(const void *data, size_t bytes, uint64_t seed)
+{
+    return XXH3_64bits_withSeed(data, bytes, seed);
+}
+
 /* Aligned to 64 bytes, which the allocator does not promise. */
 struct gs_hash_stream {
     char room[sizeof(XXH3_state_t) + 64];

@@ -6,6 +6,8 @@
 #include <stdint.h>
 
 uint64_t gs_hash64(const void *data, size_t bytes);
+/* The same function with another seed: for tables in memory, not for files. */
+uint64_t gs_hash64_seeded(const void *data, size_t bytes, uint64_t seed);
 
 /* The same of bytes that come in pieces. */
 typedef struct gs_hash_stream gs_hash_stream;

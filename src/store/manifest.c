@@ -185,6 +185,8 @@ static void read_arrays(reader *r, gs_manifest *m)
         m->array[id].present = true;
         m->array[id].dtype = take_dtype(&fields, "type");
         m->array[id].width = (uint32_t)take_number(&fields, "width", 1, GS_MAX_FEATURES);
+        if (id == GS_ARRAY_NAMES)
+            m->info.name_bytes = take_number(&fields, "bytes", 1, GS_MAX_COUNT);
         expect_empty(&fields);
         arrays.st = fields.st;
         cJSON_Delete(one);
@@ -272,6 +274,7 @@ static const char *array_fault(const gs_manifest *m)
     static const gs_dtype type[GS_ARRAY_COUNT] = {
         [GS_ARRAY_SPLIT] = GS_U8,  [GS_ARRAY_IN_DEGREE] = GS_F32, [GS_ARRAY_OUT_DEGREE] = GS_F32,
         [GS_ARRAY_LOOPS] = GS_F32, [GS_ARRAY_INPUT_ID] = GS_U32,
+        [GS_ARRAY_NAMES] = GS_U8,
     };
     if (i->feature_type != GS_F32 && i->feature_type != GS_BF16 && i->feature_type != GS_F16)
         return "\"feature_type\" is not f32, bf16 or f16";
@@ -295,6 +298,8 @@ static const char *array_fault(const gs_manifest *m)
         return "there are split sizes but no array of splits";
     if (a[GS_ARRAY_LOOPS].present != (i->self_loops > 0))
         return "\"self_loops\" and the array of loops disagree";
+    if (a[GS_ARRAY_NAMES].present && i->name_bytes < 2 * i->vertices) /* a letter and a line feed each */
+        return "\"bytes\" of the names are fewer than all vertices' names have";
     return NULL;
 }
 
@@ -379,7 +384,8 @@ static bool add_arrays(cJSON *root, const gs_manifest *m)
             continue;
         cJSON *one = cJSON_AddObjectToObject(arrays, gs_array_stem(id));
         ok = one != NULL && cJSON_AddStringToObject(one, "type", gs_dtype_name(m->array[id].dtype)) != NULL &&
-             add_number(one, "width", m->array[id].width);
+             add_number(one, "width", m->array[id].width) &&
+             (id != GS_ARRAY_NAMES || add_number(one, "bytes", m->info.name_bytes));
     }
     return ok;
 }

@@ -155,7 +155,7 @@ static gs_status load_sums(gs_store *s, const gs_manifest *m)
         s->array[id] = (gs_array_info){.present = true,
                                        .dtype = m->array[id].dtype,
                                        .width = m->array[id].width,
-                                       .row_bytes = array_bytes / m->info.vertices,
+                                       .row_bytes = id == GS_ARRAY_NAMES ? 1 : array_bytes / m->info.vertices,
                                        .bytes = array_bytes,
                                        .sums = next};
         next += gs_div_up(array_bytes, GS_SUM_BYTES);

@@ -26,6 +26,7 @@
 #include "store/chunk_table.h"
 
 #define GS_STORE_VERSION 1
+#define GS_MOST_NAME 4096u     /* bytes of a vertex' name */
 #define GS_SUM_BYTES 65536ull /* a checksum covers this many bytes of an array's file */
 
 /* Vertex arrays that a store may hold. */
@@ -36,7 +37,8 @@
     X(GS_ARRAY_IN_DEGREE, "in_degree")   /* [N] f32: in-edges, self loops included */ \
     X(GS_ARRAY_OUT_DEGREE, "out_degree") /* [N] f32 */                                \
     X(GS_ARRAY_LOOPS, "loops")           /* [N] f32: self loops; only if there are any */ \
-    X(GS_ARRAY_INPUT_ID, "input_id")     /* [N] u32: the id this row had in the input */
+    X(GS_ARRAY_INPUT_ID, "input_id")     /* [N] u32: the id this row had in the input */ \
+    X(GS_ARRAY_NAMES, "names")           /* no rows: the name of input id 0, 1, ..., a line feed behind each */
 
 typedef enum gs_array_id {
 #define X(id, stem) id,
@@ -57,7 +59,7 @@ typedef struct gs_array_info {
     gs_dtype dtype;
     uint32_t width;        /* elements a row */
     uint64_t row_bytes;
-    uint64_t bytes;        /* rows * row_bytes */
+    uint64_t bytes;        /* rows * row_bytes; of names, all of them */
     const uint64_t *sums;  /* [ceil(bytes / GS_SUM_BYTES)] */
 } gs_array_info;
 
@@ -77,6 +79,7 @@ typedef struct gs_store_info {
     char method[16];       /* how the order was made: metis, fennel, ... */
     uint64_t seed;
     uint64_t total_bytes;  /* of all files */
+    uint64_t name_bytes;   /* of the array of names; 0: ids are the input's own numbers from 0 */
 } gs_store_info;
 
 /* Opens the store in `dir`: parses the manifest, checks every number against

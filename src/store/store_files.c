@@ -48,6 +48,8 @@ const char *gs_store__file_name(char buf[GS_FILE_NAME_BYTES], unsigned k)
 uint64_t gs_manifest__array_bytes(const gs_manifest *m, gs_array_id id)
 {
     const struct gs_manifest_array *a = &m->array[id];
+    if (id == GS_ARRAY_NAMES)
+        return a->present ? m->info.name_bytes : 0;
     return a->present ? m->info.vertices * a->width * gs_dtype_bytes(a->dtype) : 0;
 }
 

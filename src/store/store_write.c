@@ -111,6 +111,7 @@ static void manifest_of(gs_manifest *m, const gs_store_contents *c)
         if (c->array[id].present)
             m->array[id] = (struct gs_manifest_array){true, c->array[id].dtype, c->array[id].width};
     m->info.total_bytes = 0;
+    m->info.name_bytes = c->array[GS_ARRAY_NAMES].present ? c->array[GS_ARRAY_NAMES].bytes : 0;
     m->info.feature_id = 0;
     if (f->present)
         m->info.feature_id =

@@ -19,6 +19,7 @@ typedef struct array_scan {
     gs_array_id id;
     uint64_t splits[4]; /* rows of each gs_split */
     uint64_t *seen;     /* GS_ARRAY_INPUT_ID: a bit an input id */
+    struct name_scan *names; /* GS_ARRAY_NAMES */
 } array_scan;
 
 /* Checks `count` elements of which the first is element `first` of the array.
@@ -117,6 +118,37 @@ static uint64_t input_id_check(array_scan *scan, const void *data, uint64_t coun
     return count;
 }
 
+/* What has been read of the names. */
+typedef struct name_scan {
+    uint64_t names;
+    uint32_t length, last_length;
+    unsigned char name[GS_MOST_NAME], last[GS_MOST_NAME];
+} name_scan;
+
+/* Each is longer than the one before it, or as long and behind it by its bytes: so none is there twice. */
+static uint64_t names_check(array_scan *scan, const void *data, uint64_t count)
+{
+    const unsigned char *v = data;
+    name_scan *const n = scan->names;
+
+    for (uint64_t k = 0; k < count; k++) {
+        if (v[k] != '\n') {
+            if (n->length == GS_MOST_NAME || v[k] == 0)
+                return k;
+            n->name[n->length++] = v[k];
+            continue;
+        }
+        const bool longer = n->length > n->last_length, as_long = n->length == n->last_length;
+        if (n->length == 0 || (!longer && !(as_long && memcmp(n->name, n->last, n->length) > 0)))
+            return k;
+        memcpy(n->last, n->name, n->length);
+        n->last_length = n->length;
+        n->length = 0;
+        n->names++;
+    }
+    return count;
+}
+
 /* What an element must be, for the check above and the message. Degrees and
  * loops are compared with the edges in verify_edges.c. */
 static const struct {
@@ -129,6 +161,8 @@ static const struct {
                          "not infinite"},
     [GS_ARRAY_SPLIT] = {split_check, "the split is not 0, 1, 2 or 3"},
     [GS_ARRAY_INPUT_ID] = {input_id_check, "the input id is out of range or that of an earlier row"},
+    [GS_ARRAY_NAMES] = {names_check,
+                        "a name is empty, too long, holds a byte of 0 or does not follow the one before it"},
 };
 
 static gs_status block_check(array_scan *scan, const gs_window *w, const void *data, uint64_t block,
@@ -192,6 +226,8 @@ static gs_status array_verify(const gs_store *s, gs_array_id id, uint64_t window
         if (scan.seen == NULL)
             st = gs_fail(GS_ENOMEM, "%s: no memory for a bit a vertex", w.path);
     }
+    if (st == GS_OK && id == GS_ARRAY_NAMES && (scan.names = gs_calloc(1, sizeof(*scan.names))) == NULL)
+        st = gs_fail(GS_ENOMEM, "%s: no memory for a name", w.path);
     for (uint64_t block = 0; st == GS_OK && block * GS_SUM_BYTES < a->bytes; block++) {
         const uint64_t offset = block * GS_SUM_BYTES, bytes = GS_MIN(a->bytes - offset, GS_SUM_BYTES);
         const void *data = NULL;
@@ -202,6 +238,11 @@ static gs_status array_verify(const gs_store *s, gs_array_id id, uint64_t window
         st = padding_check(&w, a->bytes);
     if (st == GS_OK && id == GS_ARRAY_SPLIT)
         st = splits_check(&scan, &w);
+    if (st == GS_OK && id == GS_ARRAY_NAMES &&
+        (scan.names->names != gs_store_get_info(s)->vertices || scan.names->length != 0))
+        st = gs_fail(GS_EFORMAT, "%s: holds %llu names for %llu vertices" GS_STORE_DAMAGED, w.path,
+                     (unsigned long long)scan.names->names, (unsigned long long)gs_store_get_info(s)->vertices);
+    gs_free(scan.names);
     gs_free(scan.seen);
     gs_window__close(&w);
     return st;

@@ -47,6 +47,7 @@ gs_status gs_inspect(gs_store_summary *out, const char *store)
         .max_out_degree = info->max_out_degree,
         .total_bytes = info->total_bytes,
         .table_bytes = gs_store_table_bytes(s),
+        .name_bytes = info->name_bytes,
         .seed = info->seed,
         .sources_per_vertex = sources_per_vertex(gs_store_chunks(s)),
         .symmetric = info->symmetric,

@@ -50,6 +50,7 @@ static void expect(const char *dir, const char *input, gs_status status, const c
 {
     gs_partition_options o = test_options("natural", 2, 8 * GS_MIB);
     char *store = strdup(gs_test_path(dir, "store"));
+    o.ids = "keep";
     gs_assert_fails(gs_partition(input, store, &o, NULL), status, part);
     assert_gone(store);
     free(store);

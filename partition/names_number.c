@@ -1,0 +1,294 @@
+/* names_number.c - runs of sorted names merged into names.bin, and a table of key -> vertex.
+ *
+ * names.bin (docs/format.md): the name of each input vertex, 0 first, with a line feed behind it. */
+#include <errno.h>
+#include <fcntl.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "base/alloc.h"
+#include "base/file.h"
+#include "base/hash.h"
+#include "base/size.h"
+#include "partition/names_internal.h"
+
+#define LEAST_BUFFER (GS_MOST_NAME + 2u)
+#define MOST_BUFFER (256u * GS_KIB)
+#define NONE UINT32_MAX
+
+/* One run as it is read. */
+typedef struct source {
+    char *buffer;
+    uint64_t at, have; /* bytes of the buffer */
+    uint64_t next, end; /* of the file */
+} source;
+
+typedef struct merge {
+    gs_names *n;
+    gs_part_job *job;
+    source *source;
+    uint32_t *heap; /* of sources, the least name first */
+    uint32_t heaped;
+    char *buffers;
+    uint64_t buffer_bytes;
+    gs_spill *keys;      /* of the names in order */
+    char last[GS_MOST_NAME];
+    size_t last_length;
+    char *block;         /* [GS_SUM_BYTES] of names.bin */
+    uint64_t fill;
+    int fd;              /* of names.bin */
+    char *path;
+} merge;
+
+static const char *record_of(const merge *m, uint32_t s, size_t *length)
+{
+    const char *const p = m->source[s].buffer + m->source[s].at;
+    *length = (unsigned char)p[0] | (size_t)(unsigned char)p[1] << 8;
+    return p + 2;
+}
+
+/* The whole of the next record is in the buffer, or the run is at its end. */
+static gs_status refill(merge *m, source *s)
+{
+    const uint64_t left = s->have - s->at, take = GS_MIN(m->buffer_bytes - left, s->end - s->next);
+
+    if (left >= LEAST_BUFFER || take == 0)
+        return GS_OK;
+    memmove(s->buffer, s->buffer + s->at, left);
+    s->at = 0;
+    s->have = left + take;
+    const gs_status st = gs_pread_exact(m->n->fd, s->buffer + left, take, s->next, m->n->runs_path);
+    s->next += take;
+    return st;
+}
+
+static bool is_less(const merge *m, uint32_t a, uint32_t b)
+{
+    size_t n, k;
+    const char *const p = record_of(m, a, &n), *const q = record_of(m, b, &k);
+    return gs_names__compare(p, n, q, k) < 0;
+}
+
+static void sift(merge *m, uint32_t at)
+{
+    for (;;) {
+        uint32_t least = at;
+        for (uint32_t child = 2 * at + 1; child <= 2 * at + 2 && child < m->heaped; child++)
+            if (is_less(m, m->heap[child], m->heap[least]))
+                least = child;
+        if (least == at)
+            return;
+        const uint32_t swap = m->heap[at];
+        m->heap[at] = m->heap[least];
+        m->heap[least] = swap;
+        at = least;
+    }
+}
+
+/* Writes the block, full or the last one, with zeros behind it. */
+static gs_status write_block(merge *m)
+{
+    gs_names *const n = m->n;
+    const uint64_t k = n->bytes_written / GS_SUM_BYTES, padded = gs_align_up(m->fill, GS_BLOCK_BYTES);
+    gs_status st;
+
+    if (k == n->sums_cap) {
+        const uint64_t cap = GS_MAX(n->sums_cap * 2, 64u);
+        uint64_t *const grown = gs_realloc(n->sums, cap * sizeof(*grown));
+        if (grown == NULL)
+            return gs_fail(GS_ENOMEM, "%s: no memory for its checksums", m->path);
+        n->sums = grown;
+        n->sums_cap = cap;
+    }
+    memset(m->block + m->fill, 0, padded - m->fill);
+    n->sums[k] = gs_hash64(m->block, m->fill);
+    st = gs_pwrite_exact(m->fd, m->block, padded, n->bytes_written, m->path);
+    n->bytes_written += m->fill;
+    m->fill = 0;
+    return st;
+}
+
+static gs_status put_bytes(merge *m, const char *bytes, size_t count)
+{
+    gs_status st = GS_OK;
+
+    while (count > 0 && st == GS_OK) {
+        const size_t take = GS_MIN(count, GS_SUM_BYTES - m->fill);
+        memcpy(m->block + m->fill, bytes, take);
+        m->fill += take;
+        bytes += take;
+        count -= take;
+        if (m->fill == GS_SUM_BYTES)
+            st = write_block(m);
+    }
+    return st;
+}
+
+/* The next vertex is called so. */
+static gs_status put_name(merge *m, const char *name, size_t length)
+{
+    const uint64_t key = gs_names__hash(m->n, name, length);
+    uint32_t *const record = gs_part__spill_put(m->keys, 0, 0);
+    gs_status st;
+
+    if (record == NULL)
+        return gs_part__spill_failure(m->keys);
+    memcpy(record, &key, 8);
+    m->n->count++;
+    memcpy(m->last, name, length);
+    m->last_length = length;
+    if ((st = put_bytes(m, name, length)) != GS_OK)
+        return st;
+    return put_bytes(m, "\n", 1);
+}
+
+static gs_status merge_runs(merge *m)
+{
+    gs_names *const n = m->n;
+    gs_status st = GS_OK;
+
+    for (uint64_t i = 0; m->heaped > 0 && st == GS_OK; i++) {
+        size_t length;
+        const uint32_t s = m->heap[0];
+        const char *const name = record_of(m, s, &length);
+        if (n->count == 0 || gs_names__compare(name, length, m->last, m->last_length) != 0)
+            st = put_name(m, name, length);
+        m->source[s].at += 2 + length;
+        if (st == GS_OK)
+            st = refill(m, &m->source[s]);
+        if (m->source[s].at == m->source[s].have)
+            m->heap[0] = m->heap[--m->heaped];
+        sift(m, 0);
+        if (i % 65536 == 0 && st == GS_OK)
+            st = gs_part__job_result(m->job);
+    }
+    if (st == GS_OK && m->fill > 0)
+        st = write_block(m);
+    return st == GS_OK ? gs_part__spill_finish(m->keys) : st;
+}
+
+static gs_status open_runs(merge *m)
+{
+    gs_names *const n = m->n;
+    const uint64_t each = n->memory / 8 / GS_MAX(n->runs, 1u);
+    gs_status st = GS_OK;
+
+    m->buffer_bytes = GS_MIN(GS_MAX(each, 2 * LEAST_BUFFER), MOST_BUFFER);
+    m->source = gs_calloc(n->runs, sizeof(*m->source));
+    m->heap = gs_malloc_array(n->runs, sizeof(*m->heap));
+    m->buffers = gs_malloc_array(n->runs, m->buffer_bytes);
+    m->block = gs_malloc(GS_SUM_BYTES);
+    if (m->source == NULL || m->heap == NULL || m->buffers == NULL || m->block == NULL)
+        return gs_fail(GS_ENOMEM, "%s: no memory to sort its names", n->path);
+    for (uint32_t s = 0; s < n->runs && st == GS_OK; s++) {
+        m->source[s] = (source){.buffer = m->buffers + s * m->buffer_bytes, .next = n->run[s].begin,
+                                .end = n->run[s].end};
+        st = refill(m, &m->source[s]);
+        m->heap[m->heaped++] = s;
+    }
+    for (uint32_t at = m->heaped / 2; at-- > 0 && st == GS_OK;)
+        sift(m, at);
+    return st;
+}
+
+static gs_status open_output(merge *m)
+{
+    if ((m->path = gs_path_join(m->n->dir, "names.bin")) == NULL)
+        return gs_fail(GS_ENOMEM, "%s: no memory for a path", m->n->dir);
+    m->fd = open(m->path, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0644);
+    if (m->fd < 0)
+        return gs_fail_errno(errno, "%s: cannot make this file", m->path);
+    return gs_part__spill_make(&m->keys, m->n->dir, "tmp.keys", 1, 1, 2, 256 * GS_KIB);
+}
+
+/* -- key -> vertex ------------------------------------------------------------------- */
+
+static uint64_t slot_of(const gs_names *n, uint64_t key)
+{
+    return (uint64_t)((unsigned __int128)key * n->cap >> 64); /* keys are spread evenly */
+}
+
+uint32_t gs_part__names_vertex(const gs_names *n, uint64_t key)
+{
+    uint64_t at = slot_of(n, key);
+    while (n->key[at] != key || n->vertex[at] == NONE)
+        at = at + 1 == n->cap ? 0 : at + 1;
+    return n->vertex[at];
+}
+
+static bool enter(gs_names *n, uint64_t key, uint32_t vertex)
+{
+    uint64_t at = slot_of(n, key);
+    while (n->vertex[at] != NONE) {
+        if (n->key[at] == key)
+            return false;
+        at = at + 1 == n->cap ? 0 : at + 1;
+    }
+    n->key[at] = key;
+    n->vertex[at] = vertex;
+    return true;
+}
+
+static gs_status make_table(merge *m, bool *same)
+{
+    gs_names *const n = m->n;
+    gs_spill_cursor at = gs_part__spill_first(m->keys, 0);
+    uint32_t piece[2 * 1024], vertex = 0;
+    uint64_t got = 1;
+    gs_status st = GS_OK;
+
+    n->cap = n->count + n->count / 2 + 1; /* 18 bytes a name: less than the tables of the vertices, later */
+    n->key = gs_malloc_array(n->cap, sizeof(*n->key));
+    n->vertex = gs_malloc_array(n->cap, sizeof(*n->vertex));
+    if (n->key == NULL || n->vertex == NULL)
+        return gs_fail(GS_ENOMEM, "%s: no memory for %llu names", n->path, (unsigned long long)n->count);
+    memset(n->vertex, 0xff, n->cap * sizeof(*n->vertex));
+    while (got > 0 && !*same && (st = gs_part__spill_read(m->keys, &at, piece, 1024, &got)) == GS_OK)
+        for (uint64_t i = 0; i < got; i++) {
+            uint64_t key;
+            memcpy(&key, piece + 2 * i, 8);
+            *same |= !enter(n, key, vertex++);
+        }
+    return st;
+}
+
+gs_status gs_part__names_number(gs_names *n, gs_part_job *job, uint64_t *count, bool *same)
+{
+    merge m = {.n = n, .job = job, .fd = -1};
+    gs_status st;
+
+    *same = false;
+    if ((st = gs_names__flush(n)) != GS_OK)
+        return st;
+    gs_free(n->bytes); /* before the merge's buffers */
+    gs_free(n->slot);
+    gs_free(n->slot_key);
+    n->bytes = NULL;
+    n->slot = NULL;
+    n->slot_key = NULL;
+    gs_part__tick(job, "sorting names", 0);
+    if ((st = open_output(&m)) != GS_OK || (st = open_runs(&m)) != GS_OK || (st = merge_runs(&m)) != GS_OK)
+        goto done;
+    *count = n->count;
+    if (n->count >= NONE - 1u)
+        st = gs_fail(GS_EUNSUPPORTED, "%s: %llu vertices; a store holds fewer than 2^32 - 1", n->path,
+                     (unsigned long long)n->count);
+    else if ((st = gs_part__job_plan(job, n->count, 0)) == GS_OK)
+        st = make_table(&m, same);
+done:
+    if (m.fd >= 0)
+        close(m.fd);
+    gs_part__spill_free(m.keys);
+    gs_free(m.source);
+    gs_free(m.heap);
+    gs_free(m.buffers);
+    gs_free(m.block);
+    gs_free(m.path);
+    return st;
+}
+
+gs_array_info gs_part__names_info(const gs_names *n)
+{
+    return (gs_array_info){.present = true, .dtype = GS_U8, .width = 1, .row_bytes = 1, .bytes = n->bytes_written,
+                           .sums = n->sums};
+}

@@ -1,0 +1,228 @@
+/* text_ids.c - one reading after another, and edges of keys to edges of vertices. */
+#include "partition/text_ids.h"
+
+#include <stdio.h>
+#include <string.h>
+
+#include "base/alloc.h"
+#include "base/size.h"
+#include "partition/edge_text.h"
+#include "partition/spill.h"
+
+#define MOST_TRIES 4 /* of seeds, when two of all names have one key: one in 2^64 each for each pair */
+#define PIECE 16384u
+/* Numbers are taken as they are where at most so many vertices would have no edge. */
+#define SPARE_VERTICES (1u << 20)
+#define SPARE_PER_EDGE 8u
+
+gs_status gs_part__ids_option(const char *ids)
+{
+    if (ids == NULL || strcmp(ids, "keep") == 0 || strcmp(ids, "compact") == 0)
+        return GS_OK;
+    return gs_fail(GS_EINVAL, ".ids %s: is neither keep nor compact", ids);
+}
+
+/* A number that a vertex may have; false where it is none. */
+static bool take_id(uint64_t *out, const gs_text_id *id)
+{
+    uint64_t v = 0;
+
+    if (id->length == 0 || id->length > 20)
+        return false;
+    for (size_t i = 0; i < id->length; i++) {
+        if (id->at[i] < '0' || id->at[i] > '9')
+            return false;
+        v = v > UINT32_MAX ? v : v * 10 + (uint64_t)(id->at[i] - '0');
+    }
+    *out = v;
+    return v <= GS_MOST_ID;
+}
+
+/* Why an id cannot be taken as it is. The byte behind it is a 0 or a blank, or becomes one. */
+static gs_status refuse(const gs_lines *l, const gs_text_id *id, const char *what)
+{
+    const char behind = id->at[id->length];
+    char *p = id->at;
+    uint64_t v;
+
+    id->at[id->length] = '\0';
+    gs_status st = gs_part__take_number(&v, &p, l, 0, GS_MOST_ID, what);
+    if (st == GS_OK)
+        st = gs_part__lines_wrong(l, p, "expected one number a column");
+    id->at[id->length] = behind;
+    return st;
+}
+
+static gs_status put_as_they_are(gs_text_reading *r, const gs_lines *l, const gs_text_id ends[2], float weight,
+                                 uint32_t type)
+{
+    static const char *const what[] = {"the source id", "the destination id"};
+    uint64_t v[2];
+
+    for (int i = 0; i < 2; i++) {
+        if (take_id(&v[i], &ends[i]))
+            continue;
+        if (!r->look || ends[i].length == 0)
+            return refuse(l, &ends[i], what[i]);
+        gs_part__warn(r->job,
+                      "%s: line %llu, column %llu: '%.*s' is no number from 0 to %u, so ids are taken as names; the "
+                      "store keeps them (.ids keep refuses them)",
+                      l->path, (unsigned long long)l->number, (unsigned long long)(ends[i].at - l->line) + 1,
+                      (int)GS_MIN(ends[i].length, 64), ends[i].at, GS_MOST_ID);
+        r->again = true;
+        return GS_EAGAIN;
+    }
+    r->most = GS_MAX(r->most, GS_MAX(v[0], v[1]));
+    return gs_part__text_put(r->in, v[0], v[1], weight, type);
+}
+
+static gs_status put_names(gs_text_reading *r, const gs_lines *l, const gs_text_id ends[2], float weight,
+                           uint32_t type)
+{
+    const gs_part_input *const in = r->in;
+    uint64_t key[2];
+
+    for (int i = 0; i < 2; i++) {
+        if (ends[i].length == 0)
+            return gs_part__lines_wrong(l, ends[i].at,
+                                        i == 0 ? "the source id is empty" : "the destination id is empty");
+        if (ends[i].length > GS_MOST_NAME)
+            return gs_part__lines_wrong(l, ends[i].at, "an id of more than 4096 bytes");
+        const gs_status st = gs_part__names_add(r->names, ends[i].at, ends[i].length, &key[i]);
+        if (st != GS_OK)
+            return st;
+    }
+    uint32_t *const record = gs_part__spill_put(in->text, 0, 0);
+    if (record == NULL)
+        return gs_part__spill_failure(in->text);
+    memcpy(record, key, sizeof(key));
+    if (in->weighted)
+        memcpy(&record[4], &weight, 4);
+    if (in->typed)
+        record[4 + in->weighted] = type;
+    r->in->edges++;
+    return GS_OK;
+}
+
+gs_status gs_part__reading_put(gs_text_reading *r, const gs_lines *l, const gs_text_id ends[2], float weight,
+                               uint32_t type)
+{
+    return r->names == NULL ? put_as_they_are(r, l, ends, weight, type) : put_names(r, l, ends, weight, type);
+}
+
+gs_status gs_part__reading_begin(gs_text_reading *r)
+{
+    const uint32_t words = 4u + r->in->weighted + r->in->typed;
+
+    if (r->names == NULL)
+        return gs_part__text_begin(r->in, r->job);
+    return gs_part__spill_make(&r->in->text, r->job->dir, "tmp.keys", 1, 1, words, 256 * GS_KIB);
+}
+
+/* -- keys to vertices ------------------------------------------------------------------ */
+
+static gs_status translate(gs_part_input *in, gs_part_job *job, gs_spill *keys, const gs_names *names)
+{
+    gs_spill_cursor at = gs_part__spill_first(keys, 0);
+    uint32_t *const piece = gs_malloc_array(PIECE, keys->words * sizeof(*piece));
+    uint64_t got = 1, done = 0;
+    const uint64_t edges = in->edges;
+    gs_status st = piece != NULL ? GS_OK : gs_fail(GS_ENOMEM, "%s: no memory to read edges", in->path);
+
+    in->edges = 0;
+    while (st == GS_OK && got > 0 && (st = gs_part__spill_read(keys, &at, piece, PIECE, &got)) == GS_OK) {
+        for (uint64_t i = 0; i < got && st == GS_OK; i++) {
+            const uint32_t *const record = piece + i * keys->words;
+            float weight = 1;
+            uint64_t key[2];
+            memcpy(key, record, sizeof(key));
+            if (in->weighted)
+                memcpy(&weight, &record[4], 4);
+            st = gs_part__text_put(in, gs_part__names_vertex(names, key[0]), gs_part__names_vertex(names, key[1]),
+                                   weight, in->typed ? record[4 + in->weighted] : 0);
+        }
+        done += got;
+        gs_part__tick(job, "naming vertices", (double)done / (double)edges);
+        if (st == GS_OK)
+            st = gs_part__job_result(job);
+    }
+    gs_free(piece);
+    return st;
+}
+
+/* The edges that were read become edges of vertices; *same: with another seed, please. */
+static gs_status compact(gs_text_reading *r, bool *same)
+{
+    gs_part_input *const in = r->in;
+    gs_spill *const keys = in->text;
+    uint64_t count = 0;
+    gs_status st;
+
+    if (in->edges == 0)
+        return gs_fail(GS_EFORMAT, "%s: holds no edge", in->path);
+    if ((st = gs_part__spill_finish(keys)) != GS_OK ||
+        (st = gs_part__names_number(r->names, r->job, &count, same)) != GS_OK || *same)
+        return st;
+    in->text = NULL;
+    if ((st = gs_part__text_begin(in, r->job)) == GS_OK && (st = translate(in, r->job, keys, r->names)) == GS_OK)
+        st = gs_part__text_end(in);
+    gs_part__spill_free(keys);
+    gs_part__names_forget(r->names);
+    in->vertices = count;
+    return st;
+}
+
+/* -- readings ----------------------------------------------------------------------------- */
+
+static void begin_again(gs_part_input *in)
+{
+    gs_part__spill_free(in->text);
+    in->text = NULL;
+    in->edges = in->vertices = 0;
+    in->typed = in->weighted = false;
+}
+
+static gs_status read_names(gs_part_input *in, gs_part_job *job, gs_status (*read)(gs_text_reading *r))
+{
+    gs_status st = GS_OK;
+    bool same = true;
+
+    for (uint64_t seed = 0; seed < MOST_TRIES && st == GS_OK && same; seed++) {
+        gs_text_reading r = {.in = in, .job = job};
+        begin_again(in);
+        gs_part__names_free(in->names);
+        in->names = NULL;
+        if ((st = gs_part__names_make(&in->names, job, in->path, seed)) != GS_OK)
+            break;
+        r.names = in->names;
+        if ((st = read(&r)) == GS_OK)
+            st = compact(&r, &same);
+    }
+    return st == GS_OK && same ? gs_fail(GS_EFORMAT, "%s: two of its ids have one key, whatever the seed", in->path)
+                               : st;
+}
+
+gs_status gs_part__text_read(gs_part_input *in, gs_part_job *job, gs_status (*read)(gs_text_reading *r))
+{
+    const char *const ids = job->opt->ids;
+    gs_text_reading r = {.in = in, .job = job, .look = ids == NULL};
+    gs_status st;
+
+    if (ids != NULL && strcmp(ids, "compact") == 0)
+        return read_names(in, job, read);
+    st = read(&r);
+    if (st == GS_EAGAIN && r.again)
+        return read_names(in, job, read);
+    if (st != GS_OK)
+        return st;
+    if (r.look && in->edges > 0 && r.most > SPARE_VERTICES + SPARE_PER_EDGE * in->edges) {
+        gs_part__warn(job,
+                      "%s: the largest id is %llu, and there are %llu edges: ids are compacted, and the store keeps "
+                      "them (.ids keep makes a vertex of each number)",
+                      in->path, (unsigned long long)r.most, (unsigned long long)in->edges);
+        return read_names(in, job, read);
+    }
+    if ((st = gs_part__text_end(in)) == GS_OK)
+        in->vertices = r.most + 1;
+    return st;
+}
