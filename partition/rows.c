@@ -97,7 +97,7 @@ static gs_status open_files(gs_rows *r)
         return st;
     const gs_part_file *const f = &r->in->feature;
     const char *const source = f->opened_as != NULL ? f->opened_as : f->path;
-    return r->in->form == GS_FORM_DENSE ? gs_io_add_file(r->io, &r->source, source, GS_IO_READ) : GS_OK;
+    return r->in->form == GS_FORM_DENSE ? gs_io_add_file(r->io, &r->source, source, GS_IO_INPUT) : GS_OK;
 }
 
 static gs_status make_buffers(gs_rows *r, uint64_t memory)

@@ -80,10 +80,11 @@ const char *gs_io_backend_name(const gs_io *io);
 /* What kept io_uring, or its registered buffers, from being used; "" where nothing did. */
 const char *gs_io_fallback_reason(const gs_io *io);
 
-typedef enum gs_io_mode { GS_IO_READ = 0, GS_IO_WRITE = 1, GS_IO_CREATE = 2 } gs_io_mode;
+typedef enum gs_io_mode { GS_IO_READ = 0, GS_IO_WRITE = 1, GS_IO_CREATE = 2, GS_IO_INPUT = 3 } gs_io_mode;
 /* Opens `path` with O_DIRECT where the file system has it (else buffered, and
  * drops what it read from the page cache as it goes). GS_IO_CREATE makes or empties the
- * file, for reading and writing. `*index` is for requests. Blocks.
+ * file, for reading and writing; GS_IO_INPUT reads a file of the user's, to which a link may lead, as to no other.
+ * `*index` is for requests. Blocks.
  * GS_ENOTFOUND, GS_EINVAL (neither a file nor a block device), GS_EIO, GS_ENOMEM. */
 gs_status gs_io_add_file(gs_io *io, uint32_t *index, const char *path, gs_io_mode mode);
 /* True where the file is open with O_DIRECT. A file system that takes the flag and then

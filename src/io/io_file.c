@@ -9,24 +9,27 @@
 #include "base/size.h"
 #include "io/io_internal.h"
 
+/* A store's files and a run's own: links are refused by who names them, or were put there meanwhile. */
 static int open_flags(gs_io_mode mode)
 {
     switch (mode) {
     case GS_IO_CREATE:
-        return O_RDWR | O_CREAT | O_TRUNC | O_CLOEXEC;
+        return O_RDWR | O_CREAT | O_TRUNC | O_NOFOLLOW | O_CLOEXEC;
     case GS_IO_WRITE:
-        return O_RDWR | O_CLOEXEC;
+        return O_RDWR | O_NOFOLLOW | O_CLOEXEC;
+    case GS_IO_INPUT:
+        return O_RDONLY | O_CLOEXEC;
     case GS_IO_READ:
     default:
-        return O_RDONLY | O_CLOEXEC;
+        return O_RDONLY | O_NOFOLLOW | O_CLOEXEC;
     }
 }
 
 static int open_retrying(const char *path, int flags)
 {
     int fd;
-    do /* a store's files and a run's own: links are refused by who names them, or were put there meanwhile */
-        fd = open(path, flags | O_NOFOLLOW, 0644);
+    do
+        fd = open(path, flags, 0644);
     while (fd < 0 && errno == EINTR);
     return fd;
 }
@@ -34,7 +37,7 @@ static int open_retrying(const char *path, int flags)
 gs_status gs_io__file_open(gs_io__file *out, const char *path, gs_io_mode mode, bool buffered)
 {
     const int flags = open_flags(mode);
-    gs_io__file f = {.fd = -1, .direct = !buffered, .writable = mode != GS_IO_READ};
+    gs_io__file f = {.fd = -1, .direct = !buffered, .writable = mode == GS_IO_WRITE || mode == GS_IO_CREATE};
     struct stat info;
     gs_status st;
 

@@ -490,6 +490,26 @@ static void rename_in(const char *dir, const char *from, const char *to)
     free(a);
 }
 
+/* Large files of an input often stand elsewhere. */
+static void test_layouts__files_may_be_links(void **state)
+{
+    static const char *const names[] = {"edges.npy", "features.npy", "labels.npy"};
+    arrays *const g = make_arrays();
+    char *const linked = strdup(gs_test_path(*state, "linked"));
+
+    write_plain(gs_test_path(*state, "plain"), g);
+    write_plain(linked, g);
+    for (size_t i = 0; i < GS_ARRAY_LEN(names); i++) {
+        char *const link = strdup(gs_test_path(linked, "%s", names[i]));
+        unlink(link);
+        assert_int_equal(symlink(gs_test_path(*state, "plain/%s", names[i]), link), 0);
+        free(link);
+    }
+    expect_same(*state, linked);
+    free(linked);
+    free(g);
+}
+
 /* A misnamed file is named with the name meant, in every kind of folder. */
 static void test_layouts__misnamed_files_are_named(void **state)
 {
@@ -539,6 +559,7 @@ int main(void)
         T(test_layouts__edges_may_be_two_rows),
         T(test_layouts__npz_errors_name_the_array),
         T(test_layouts__igb_errors_name_the_file),
+        T(test_layouts__files_may_be_links),
         T(test_layouts__misnamed_files_are_named),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
