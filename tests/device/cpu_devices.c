@@ -31,6 +31,16 @@ gs_device *open_isa(const char *isa, unsigned threads)
 
 bool takes_shape(size_t i, size_t every, size_t first)
 {
+#ifdef __SANITIZE_ADDRESS__
+    return getenv("GS_TEST_EVERY_SHAPE") != NULL || getenv("GS_TEST_ALL") != NULL || i % every == first % every;
+#else
+    (void)i, (void)every, (void)first;
+    return true;
+#endif
+}
+
+bool takes_kind(size_t i, size_t every, size_t first)
+{
     (void)i, (void)every, (void)first;
     return true;
 }

@@ -113,7 +113,7 @@ static void test_edge_program__every_operator(void **state)
     static const uint32_t widths[] = {1, 3, 4, 8, 16, 21, 64};
     (void)state;
     for (gs_op op = 0; op < GS_OP_COUNT; op++) {
-        if (!gs_op_is_each(op) || !takes_shape((size_t)op, 3, 0))
+        if (!gs_op_is_each(op) || !takes_kind((size_t)op, 3, 0))
             continue;
         const uint32_t w = widths[(uint32_t)op % (sizeof(widths) / sizeof(widths[0]))];
         edge_fixture b;

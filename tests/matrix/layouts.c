@@ -60,6 +60,8 @@ void matrix_layouts(const arguments *a)
     for (int m = 0; m < a->count; m++) {
         const char *const model = a->word[m];
         result one = {0}, other = {0};
+        if (sanitized() && !in_turn(2, (size_t)m, 3))
+            continue;
         if (!layouts_train(&one, "rough", model, 1, "--threads 1"))
             continue;
         ref_tensors_write("out/learned.safetensors", &one.weights, true);
@@ -89,7 +91,7 @@ void write_topologies(void)
 }
 
 /* docs/design/results.md: of given weights, neither threads nor budgets nor devices change a bit. */
-static void predicted_alike(const char *store, const char *model)
+static void predicted_alike(const char *store, const char *model, size_t number)
 {
     static const char *const ways[] = {"cpu:4", "cpu --threads 1", "cpu --threads 3", "cpu --no-cache --threads 1"};
     result one = {0}, other = {0};
@@ -97,14 +99,15 @@ static void predicted_alike(const char *store, const char *model)
     if (!predict(&one, "cpu", store, model, "out/learned.safetensors"))
         return;
     for (size_t i = 0; i < sizeof(ways) / sizeof(ways[0]); i++)
-        if (predict(&other, ways[i], store, model, "out/learned.safetensors"))
+        if (in_turn(i, number, 2) && predict(&other, ways[i], store, model, "out/learned.safetensors"))
             same_logits(&other, &one, 0, text("%s: predicted on %s, bit for bit", model, ways[i]));
     result_free(&one);
     result_free(&other);
 }
 
 /* MODEL...: several devices give what one gives: logits of given weights bit for bit, weights learned to rounding,
- * whatever the parts, the topology and the memory; and the same run twice gives the same bits. */
+ * whatever the parts, the topology and the memory; and the same run twice gives the same bits. Every layout is the first
+ * model's, the others take them in turn; in a sanitized build there is one model in three. */
 void matrix_several(const arguments *a)
 {
     static const struct {
@@ -127,17 +130,17 @@ void matrix_several(const arguments *a)
         const char *const model = a->word[m];
         const char *const store = store_of("rough", method_of(model), 8, "");
         result one = {0}, other = {0}, again = {0};
+        if (sanitized() && !in_turn(1, (size_t)m, 3))
+            continue;
         if (!layouts_train(&one, "rough", model, 1, ""))
             continue;
         ref_tensors_write("out/learned.safetensors", &one.weights, true);
-        for (size_t i = 0; i < most; i++) { /* sanitized: two of them, in turn over the models */
-            if (sanitized() && i % 4 != (size_t)m % 4)
-                continue;
-            if (layouts_train(&other, "rough", model, layouts[i].parts, layouts[i].options))
+        for (size_t i = 0; i < most; i++)
+            if (((m == 0 && !sanitized()) || in_turn(i, sanitized() ? (size_t)m / 3 : (size_t)m, 3)) &&
+                layouts_train(&other, "rough", model, layouts[i].parts, layouts[i].options))
                 same_results(&other, &one, 1e-4, text("%s: P=%u %s", model, layouts[i].parts, layouts[i].options));
-        }
         if (!sanitized() || m % 2 == 0) /* the same bits: of every model in the build for speed */
-            predicted_alike(store, model);
+            predicted_alike(store, model, (size_t)m);
         if ((!sanitized() || m % 2 == 1) && layouts_train(&other, "rough", model, 8, "--device cpu:4") &&
             layouts_train(&again, "rough", model, 8, "--device cpu:4"))
             same_bits(&again, &other, text("%s: repeated on four devices", model));
@@ -167,7 +170,7 @@ static double moved(const char *kind, const network *n, const char *options)
 
 static bool is_one_of(const char *word, const char *words) { return strstr(words, text(" %s ", word)) != NULL; }
 
-static void rounded_model(const char *model)
+static void rounded_model(const char *model, size_t number)
 {
     static const struct {
         unsigned parts;
@@ -186,7 +189,8 @@ static void rounded_model(const char *model)
         same_logits(&one, &full, is_one_of(model, " gin ") ? 1e-1 : 1e-2, text("%s: rounded against not", model));
         /* A float32 sum in another order now and then rounds to the neighbour: 1 / 256 of one element. */
         for (size_t i = 0; i < sizeof(layouts) / sizeof(layouts[0]); i++)
-            if (rounded_train(&other, kind, &n, layouts[i].parts, text("--spill-type bf16 %s", layouts[i].options)))
+            if ((!sanitized() || in_turn(i, number, 2)) &&
+                rounded_train(&other, kind, &n, layouts[i].parts, text("--spill-type bf16 %s", layouts[i].options)))
                 same_logits(&other, &one, 2e-3, text("%s: P=%u %s", model, layouts[i].parts, layouts[i].options));
         if (is_one_of(model, " gcn sage ")) { /* others may cut their stages elsewhere */
             const double less = moved(kind, &n, "--spill-type bf16"), more = moved(kind, &n, "");
@@ -206,7 +210,8 @@ void matrix_rounded(const arguments *a)
     static const char *const models[] = {"sage", "gcn"};
 
     for (int m = 0; m < a->count; m++)
-        rounded_model(a->word[m]);
+        if (!sanitized() || in_turn(0, (size_t)m, 2))
+            rounded_model(a->word[m], (size_t)m / 2);
     /* More rows than a tile has, in arrays of odd and of even widths: tiles are written side by side. */
     if (!command("generate sbm wide --vertices 6000 --edges 20000 --features 63 --classes 41"))
         return;
@@ -216,7 +221,7 @@ void matrix_rounded(const arguments *a)
                 text("%s --model %s --layers 3 --hidden %u --epochs 3 --optimizer sgd --lr 0.05 --seed 5 "
                      "--spill-type bf16", store_of("wide", "natural", 1, ""), models[m], widths[w]);
             result kept = {0}, spilled = {0};
-            if (sanitized() && widths[w] == 256) /* even, as 64 is */
+            if (sanitized() && (widths[w] == 256 || !in_turn(w, m, 2))) /* even, as 64 is */
                 continue;
             if (train(&kept, "%s", line) && train(&spilled, "%s --no-cache --no-prune", line))
                 same_logits(&spilled, &kept, 2e-3, text("%s, %u wide: spilled against kept", models[m], widths[w]));
@@ -267,6 +272,7 @@ void matrix_half_features(const arguments *a)
             if (cuda && k != t) /* kernels on fibres are slow */
                 continue;
             for (int m = 0; m < 3; m++)
-                half_model(models[m], kinds[k], types[t], cuda ? on_cuda : sanitized() ? sanitized_cpu : on_cpu);
+                if (!sanitized() || in_turn((size_t)(k + t), (size_t)m, 2))
+                    half_model(models[m], kinds[k], types[t], cuda ? on_cuda : sanitized() ? sanitized_cpu : on_cpu);
         }
 }

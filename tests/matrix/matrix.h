@@ -31,6 +31,10 @@ int check_report(void);
 /* printf into a text that lives as long as the program. */
 const char *text(const char *fmt, ...) __attribute__((format(printf, 1, 2)));
 
+/* Is this `i` of a list one for `m`? All are where the environment asks for every case (GS_TEST_ALL); else one of `of`,
+ * in turn. */
+bool in_turn(size_t i, size_t m, size_t of);
+
 /* ---- commands: command.c ---- */
 
 /* The folder that the program is in from now on; `texts` there are those of tests/e2e, `out` is for results. Removed at

@@ -75,8 +75,8 @@ static unsigned round_of(const switches *s, unsigned j)
     return bits;
 }
 
-/* All on, all off, each off alone, and runs in which any two of (parts, switches) take each of their values together.
- * In a sanitized build a round and its complement, in turn over the models, set each switch once. */
+/* All on, all off, and runs in which any two of (parts, switches) take each of their values together; each off alone, in
+ * turn over the models. In a sanitized build a round or its complement, in turn, sets each switch once. */
 static void zoo_pairs(const zoo *z, unsigned number)
 {
     const unsigned every = (1u << z->switches.count) - 1;
@@ -84,14 +84,17 @@ static void zoo_pairs(const zoo *z, unsigned number)
     for (unsigned j = 0; j < 5; j++) {
         if (sanitized() && j != number % 4)
             continue;
-        zoo_run(z, all_parts[j % 3], round_of(&z->switches, j));
-        zoo_run(z, all_parts[(j + sanitized()) % 3], every & ~round_of(&z->switches, j));
+        if (!sanitized() || in_turn(0, number / 4, 2))
+            zoo_run(z, all_parts[j % 3], round_of(&z->switches, j));
+        if (!sanitized() || in_turn(1, number / 4, 2))
+            zoo_run(z, all_parts[(j + sanitized()) % 3], every & ~round_of(&z->switches, j));
     }
     if (sanitized())
         return;
     zoo_run(z, 8, 0);
     for (unsigned i = 0; i < z->switches.count; i++)
-        zoo_run(z, all_parts[(i + 1) % 3], 1u << i);
+        if (in_turn(i, number, 4))
+            zoo_run(z, all_parts[(i + 1) % 3], 1u << i);
 }
 
 static void zoo_product(const zoo *z)

@@ -161,6 +161,8 @@ int gs_test_temp_teardown(void **state)
     return 0;
 }
 
+bool gs_test_all(void) { return getenv("GS_TEST_ALL") != NULL; }
+
 const char *gs_test_path(const char *dir, const char *name, ...)
 {
     char tail[PATH_MAX];

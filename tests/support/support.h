@@ -38,6 +38,10 @@ void gs_test_all_close_f64(const double *got, const double *want, size_t n, doub
                            const char *what, const char *file, int line);
 void gs_test_status(gs_status got, gs_status want, const char *part, const char *what, const char *file, int line);
 
+/* Does the environment ask for every case (GS_TEST_ALL, as `tools/check --all` sets it)? Else a test takes of its
+ * broadest lists what tells one thing from another. */
+bool gs_test_all(void);
+
 /* A new empty folder under $TMPDIR or /tmp. Free it, and all in it, with
  * gs_test_temp_remove(); a test that fails leaves none behind either: what is
  * left is removed when the program ends. */
