@@ -20,11 +20,12 @@ extern const char *const isa_names[];
 /* Calls body(device, context) for every instruction set here, and 1 and 2 threads. */
 void on_every_device(void (*body)(gs_device *d, void *context), void *context);
 
-/* Is shape `i` of a list one for this device? All are for the CPU, in a build for speed, and for a GPU that is there. Else
- * one of `every` is; under sanitizers of a pretended GPU, whose kernels for a shape take long to build, one of
+/* Is shape `i` of a list one for this device? All are for the CPU, in a build for speed, and for a GPU that is there.
+ * Else one of `every` is; under sanitizers of a pretended GPU, whose kernels for a shape take long to build, one of
  * 2 * `every`, from `first` on. All where $GS_TEST_EVERY_SHAPE or $GS_TEST_ALL is set. */
 bool takes_shape(size_t i, size_t every, size_t first);
-/* The same where each i is another thing and no other size of one: only a pretended GPU under sanitizers leaves some out. */
+/* The same where each i is another thing and no other size of one: only a pretended GPU under sanitizers leaves some
+ * out. */
 bool takes_kind(size_t i, size_t every, size_t first);
 
 /* Deterministic numbers: uniform in [low, high), and below n. */

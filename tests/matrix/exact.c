@@ -101,7 +101,8 @@ static bool loss_at(double *loss, double *value, const char *line, const ref_ten
 }
 
 /* For each tensor's steepest element (of one tensor in three, in turn over the models), the central difference of the
- * engine's own loss. The step is a compromise: the loss is known to about 1e-8, and a longer one meets kinks of relu. */
+ * engine's own loss. The step is a compromise: the loss is known to about 1e-8, and a longer one meets kinks of
+ * relu. */
 static void differences(const yardstick *y, const ref_tensors *gradient, const network *n, const char *line,
                         size_t number, const char *name)
 {

@@ -106,8 +106,8 @@ static void predicted_alike(const char *store, const char *model, size_t number)
 }
 
 /* MODEL...: several devices give what one gives: logits of given weights bit for bit, weights learned to rounding,
- * whatever the parts, the topology and the memory; and the same run twice gives the same bits. Every layout is the first
- * model's, the others take them in turn; in a sanitized build there is one model in three. */
+ * whatever the parts, the topology and the memory; and the same run twice gives the same bits. Every layout is the
+ * first model's, the others take them in turn; in a sanitized build there is one model in three. */
 void matrix_several(const arguments *a)
 {
     static const struct {

@@ -75,8 +75,8 @@ static unsigned round_of(const switches *s, unsigned j)
     return bits;
 }
 
-/* All on, all off, and runs in which any two of (parts, switches) take each of their values together; each off alone, in
- * turn over the models. In a sanitized build a round or its complement, in turn, sets each switch once. */
+/* All on, all off, and runs in which any two of (parts, switches) take each of their values together; each off alone,
+ * in turn over the models. In a sanitized build a round or its complement, in turn, sets each switch once. */
 static void zoo_pairs(const zoo *z, unsigned number)
 {
     const unsigned every = (1u << z->switches.count) - 1;
