@@ -259,16 +259,24 @@ static nb::object inspect(const std::string &store)
     return to_py(summary);
 }
 
+static nb::object inspect_weights(const std::string &path)
+{
+    Caller call;
+    gs_weights_summary summary;
+    call([&] { return gs_inspect_weights(&summary, path.c_str()); });
+    return to_py(summary);
+}
+
 static void verify(const std::string &store, uint64_t memory)
 {
     Caller call;
     call([&] { return gs_verify(store.c_str(), memory); });
 }
 
-static gs_train_options train_options(nb::dict values, Strings &strings)
+static gs_train_options train_options(nb::dict values, Strings &strings, bool predict = false)
 {
     gs_train_options o;
-    gs_train_options_init(&o);
+    predict ? gs_predict_options_init(&o) : gs_train_options_init(&o);
     fill(o, values, strings);
     return o;
 }
@@ -320,7 +328,7 @@ public:
     Run(const std::string &store, nb::dict values, bool predict)
     {
         Strings strings;
-        gs_train_options o = train_options(values, strings);
+        gs_train_options o = train_options(values, strings, predict);
         o.stop = &call.stop;
         call([&] { return gs_run_open(&run, store.c_str(), &o, predict ? GS_RUN_PREDICT : GS_RUN_TRAIN); });
     }
@@ -413,6 +421,7 @@ NB_MODULE(_engine, m)
     m.def("generate", generate, "kind"_a, "folder"_a, "options"_a, "progress"_a.none());
     m.def("partition", partition, "input"_a, "store"_a, "options"_a, "progress"_a.none(), "warn"_a.none());
     m.def("inspect", inspect, "store"_a);
+    m.def("inspect_weights", inspect_weights, "path"_a);
     m.def("verify", verify, "store"_a, "memory"_a = 0);
     m.def("plan", plan, "store"_a, "options"_a);
     m.def("print_model", print_model, "options"_a, "features"_a, "classes"_a, "edge_types"_a, "dot"_a);

@@ -171,10 +171,15 @@ GS_API gs_status gs_run_finish(gs_run *run, gs_train_report *report);
 /* gs_run_open(), .epochs epochs, gs_run_finish() and gs_run_close(), whose errors it has. `report` may be NULL. */
 GS_API gs_status gs_train(const char *store, const gs_train_options *options, gs_train_report *report);
 
+/* Reads how the weights of `path` (.safetensors) came about. GS_ENOTFOUND, GS_EFORMAT, GS_EIO. */
+GS_API gs_status gs_inspect_weights(gs_weights_summary *out, const char *path);
+
 /* Evaluates `weights` (.safetensors) on every vertex and writes `logits` (.npy).
- * Of `options`, what speaks of the model and the machine counts. The store
- * needs labels, as they say how many classes there are; training vertices it need not have. In
- * `report` (may be NULL), figures of a split without vertices are NaN. Errors as gs_run_open(). */
+ * Of `options`, what speaks of the model and the machine counts. Where the weights say what model they are of
+ * (gs_inspect_weights()), .model may be NULL and what shapes it 0 or NULL (gs_predict_options_init()); a field that
+ * says otherwise is GS_EINVAL. The store may be another one than they were trained on, of as many features. Labels and
+ * splits it need not have; figures of a split without vertices are NaN in `report` (may be NULL). Errors as
+ * gs_run_open(). A run of GS_RUN_PREDICT takes .init in the same way. */
 GS_API gs_status gs_predict(const char *store, const gs_train_options *options, const char *weights,
                             const char *logits, gs_train_report *report);
 

@@ -15,7 +15,8 @@ extern "C" {
 typedef struct gs_train_options {
     size_t size; /* gs_train_options_init() sets it */
     /* The model. */
-    const char *model;      /* "gcn", "gat", ..., or a path to a model's text; required */
+    const char *model;      /* "gcn", "gat", ..., a path to a model's text, or a text itself (it has a line end);
+                             * required, but where weights say it */
     uint32_t layers;
     uint32_t hidden;        /* width of a hidden layer, its heads concatenated */
     uint32_t heads;
@@ -86,6 +87,7 @@ typedef struct gs_train_options {
     bool act_first;   /* the activation comes before the norm */
     const char *set;  /* "alpha=0.2,steps=5": constants of the model's text; NULL: as it has them */
     gs_warn_fn warn;  /* gets a line for each parameter that no result depends on, with .context; may be NULL */
+    uint32_t classes; /* of a prediction with weights that do not say, on a store without labels; 0: as those say */
 } gs_train_options;
 
 /* The defaults: 2 layers of 64, relu, no dropout, 100 epochs of Adam at 0.01, on the cpu. `size`: of their struct. */
@@ -93,6 +95,13 @@ GS_API void gs_train_options_sized(gs_train_options *options, size_t size);
 static inline void gs_train_options_init(gs_train_options *options)
 {
     gs_train_options_sized(options, sizeof(*options));
+}
+
+/* For predictions: the same, but what weights say (.layers, .hidden, .heads, .bases, .activation) is 0 or NULL. */
+GS_API void gs_predict_options_sized(gs_train_options *options, size_t size);
+static inline void gs_predict_options_init(gs_train_options *options)
+{
+    gs_predict_options_sized(options, sizeof(*options));
 }
 
 #ifdef __cplusplus

@@ -88,6 +88,18 @@ typedef struct gs_train_report {
                               * them */
 } gs_train_report;
 
+/* What a .safetensors file says of how it came about. All is 0 or "" where another program wrote it. */
+typedef struct gs_weights_summary {
+    char version[16];  /* of the library */
+    char model[64];    /* "gcn", or the name of its text's file */
+    uint32_t layers, hidden, heads, bases; /* as in gs_train_options */
+    char activation[16];
+    uint32_t features, classes, edge_types; /* of the store that it was trained on */
+    uint32_t epochs;   /* updates of the weights */
+    char store[96];    /* last part of the store's path, and its gs_store_summary.id */
+    uint64_t store_id;
+} gs_weights_summary;
+
 /* ---- plans --------------------------------------------------------------- */
 
 /* What the training pass moves of a file: an array, or edges. */

@@ -100,6 +100,7 @@ typedef struct gs_store_summary {
     char method[16];      /* how the vertex order was made */
     char task[16];        /* that the labels are of: "classify", "multilabel", "regress", or "" */
     uint64_t name_bytes;  /* of names.bin, the ids that vertices had in the input; 0: numbers from 0, as they are */
+    uint64_t id;          /* checksum of its manifest: names what is in it */
 } gs_store_summary;
 
 /* Reads the manifest and the tables. GS_ENOTFOUND, GS_EFORMAT, GS_EIO. */

@@ -46,7 +46,7 @@ typedef struct cli_group {
 } cli_group;
 
 #define CLI_PLACES 3
-#define CLI_OPTIONS_BYTES 512 /* most of a command's struct */
+#define CLI_OPTIONS_BYTES 1024 /* most of a command's struct */
 
 typedef struct cli_command {
     const char *name;  /* "train", "bench train" */

@@ -16,8 +16,8 @@ static void defaults(void *options) { memset(options, 0, sizeof(info_options)); 
 
 static void print_text(const char *store, const gs_store_summary *s)
 {
-    printf("store      %s, %s (%s of tables in memory when open)\n", store, cli_size(s->total_bytes),
-           cli_size(s->table_bytes));
+    printf("store      %s, %s (%s of tables in memory when open), id %016" PRIx64 "\n", store,
+           cli_size(s->total_bytes), cli_size(s->table_bytes), s->id);
     printf("vertices   %s in %u parts of %s, ordered by %s (seed %" PRIu64 ")\n", cli_count(s->vertices), s->parts,
            cli_count(s->interval_rows), s->method, s->seed);
     printf("edges      %s, %s self loops, largest in-degree %s, out-degree %s%s%s\n", cli_count(s->edges),
@@ -55,17 +55,66 @@ static void print_json(const gs_store_summary *s)
            s->train, s->valid, s->test, s->edge_types, s->symmetric ? "true" : "false", s->weights ? "true" : "false",
            s->max_in_degree, s->max_out_degree);
     printf(", \"method\": %s, \"seed\": %" PRIu64 ", \"total_bytes\": %" PRIu64 ", \"table_bytes\": %" PRIu64
-           ", \"sources_per_vertex\": %.6f, \"task\": %s, \"name_bytes\": %" PRIu64 "}\n",
+           ", \"sources_per_vertex\": %.6f, \"task\": %s, \"name_bytes\": %" PRIu64 ", \"id\": \"%016" PRIx64 "\"}\n",
            cli_json_text(s->method), s->seed, s->total_bytes, s->table_bytes, s->sources_per_vertex,
-           s->task[0] == '\0' ? "null" : cli_json_text(s->task), s->name_bytes);
+           s->task[0] == '\0' ? "null" : cli_json_text(s->task), s->name_bytes, s->id);
+}
+
+static void print_weights(const char *path, const gs_weights_summary *w)
+{
+    printf("weights    %s\n", path);
+    if (w->version[0] == '\0') {
+        puts("           another program wrote them: they do not say what model they are of");
+        return;
+    }
+    printf("model      %s, layers %u, hidden %u, heads %u, activation %s\n", w->model, w->layers, w->hidden, w->heads,
+           w->activation);
+    printf("trained    %u epochs on %s (id %016" PRIx64 "): %u features, %u classes\n", w->epochs, w->store,
+           w->store_id, w->features, w->classes);
+    printf("written by gnnstream %s\n", w->version);
+}
+
+static void print_weights_json(const gs_weights_summary *w)
+{
+    printf("{\"version\": %s, \"model\": %s, \"layers\": %" PRIu32 ", \"hidden\": %" PRIu32 ", \"heads\": %" PRIu32
+           ", \"bases\": %" PRIu32 ", \"activation\": %s",
+           cli_json_text(w->version), cli_json_text(w->model), w->layers, w->hidden, w->heads, w->bases,
+           cli_json_text(w->activation));
+    printf(", \"features\": %" PRIu32 ", \"classes\": %" PRIu32 ", \"edge_types\": %" PRIu32 ", \"epochs\": %" PRIu32
+           ", \"store\": %s, \"store_id\": \"%016" PRIx64 "\"}\n",
+           w->features, w->classes, w->edge_types, w->epochs, cli_json_text(w->store), w->store_id);
+}
+
+/* A store is a folder, and weights are a file of that name. */
+static bool is_weights(const char *path)
+{
+    static const char suffix[] = ".safetensors";
+    const size_t length = strlen(path), n = sizeof(suffix) - 1;
+    return length > n && strcmp(path + length - n, suffix) == 0;
+}
+
+static int run_weights(const cli_command *self, const info_options *o, const char *path)
+{
+    gs_weights_summary w;
+    const int status = cli_result(self, gs_inspect_weights(&w, path));
+
+    if (status != CLI_DONE)
+        return status;
+    if (o->json)
+        print_weights_json(&w);
+    else
+        print_weights(path, &w);
+    return CLI_DONE;
 }
 
 static int run(const cli_command *self, const void *options, const char *const *place)
 {
     const info_options *const o = options;
     gs_store_summary s;
-    const int status = cli_result(self, gs_inspect(&s, place[0]));
 
+    if (is_weights(place[0]))
+        return run_weights(self, o, place[0]);
+    const int status = cli_result(self, gs_inspect(&s, place[0]));
     if (status != CLI_DONE)
         return status;
     if (o->json)
@@ -78,7 +127,7 @@ static int run(const cli_command *self, const void *options, const char *const *
 const cli_command cmd_info = {
     .name = "info",
     .place = {"STORE"},
-    .summary = "Says what is in a store.",
+    .summary = "Says what is in a store, or how a file of weights (W.safetensors) came about.",
     .group = (const cli_group[]){{"Options", opts}, {0}},
     .defaults = defaults,
     .options_bytes = sizeof(info_options),

@@ -1,3 +1,6 @@
+#include <math.h>
+#include <stdio.h>
+
 #include "results.h"
 #include "train_options.h"
 
@@ -8,28 +11,58 @@ static const cli_option opts[] = {
      "float32 [vertices, classes], input order; required", NULL, 0, 0},
     {"--ids", CLI_TEXT, offsetof(train_command, ids), NULL, "FILE", "the input's own id of each row, one a line", NULL,
      0, 0},
+    {"--classes", CLI_COUNT, offsetof(train_command, train.classes), "classes", "N",
+     "how many there are, where neither weights nor labels say it", "as they say", 1, 0},
     {0},
 };
+
+static void defaults(void *options)
+{
+    train_command *const t = options;
+    *t = (train_command){0};
+    gs_predict_options_init(&t->train);
+}
+
+/* What the weights say of themselves, for people. */
+static void say_what_of(const gs_weights_summary *w, const char *store)
+{
+    gs_store_summary s;
+    char widths[64] = "";
+
+    if (w->version[0] == '\0' || gs_inspect(&s, store) != GS_OK)
+        return;
+    if (w->layers > 1)
+        snprintf(widths, sizeof(widths), " of %u", w->hidden);
+    printf("weights of %s, %u layer%s%s, trained for %u epochs on %s%s\n", w->model, w->layers,
+           w->layers == 1 ? "" : "s", widths, w->epochs, w->store,
+           s.id == w->store_id ? ", this store" : ", which is another store");
+}
 
 static int run(const cli_command *self, const void *options, const char *const *place)
 {
     const train_command *const t = options;
     gs_train_options o = t->train;
+    gs_weights_summary w = {0};
     gs_train_report r;
     int status;
 
-    if (o.model == NULL || t->weights == NULL || o.logits == NULL)
+    if (t->weights == NULL || o.logits == NULL)
         return cli_fail(self, CLI_USAGE, "%s is missing; see gnnstream help predict",
-                        o.model == NULL     ? "--model"
-                        : t->weights == NULL ? "--weights"
-                                             : "--logits");
+                        t->weights == NULL ? "--weights" : "--logits");
+    if (o.dropout != 0 || o.input_dropout != 0)
+        cli_warn(NULL, "a prediction has no dropout; what is given of it changes nothing");
     o.stop = cli_stop();
     status = cli_result(self, gs_predict(place[0], &o, t->weights, o.logits, &r));
     if (status == CLI_DONE && t->ids != NULL)
         status = cli_result(self, gs_write_ids(place[0], t->ids));
-    if (status == CLI_DONE)
-        print_results(&r);
-    return status;
+    if (status != CLI_DONE)
+        return status;
+    if (gs_inspect_weights(&w, t->weights) == GS_OK)
+        say_what_of(&w, place[0]);
+    print_results(&r);
+    if (isnan(r.accuracy[0]) && isnan(r.accuracy[1]) && isnan(r.accuracy[2]))
+        puts("no vertex of a split has a label here: loss and accuracies are not known");
+    return CLI_DONE;
 }
 
 const cli_command cmd_predict = {
@@ -38,7 +71,7 @@ const cli_command cmd_predict = {
     .summary = "Computes every vertex's logits with given weights.",
     .group =
         (const cli_group[]){{"Files", opts}, {"Model", train_model_options}, {"Machine", train_machine_options}, {0}},
-    .defaults = train_command_defaults,
+    .defaults = defaults,
     .options_bytes = sizeof(train_command),
     .common = train_common_options,
     .run = run,

@@ -12,10 +12,10 @@ from . import callbacks, errors, nn, report
 from ._engine import version as __version__
 from .errors import BudgetError, DeviceError, Error, FormatError
 from .graphs import from_arrays, from_dgl, from_pyg
-from .run import Epoch, Plan, Run, plan, predict, train
+from .run import Epoch, Plan, Run, plan, predict, train, weights_info
 from .store import Store, generate, partition
 from .trace import Model, layer
 
 __all__ = ["BudgetError", "DeviceError", "Epoch", "Error", "FormatError", "Model", "Plan", "Run", "Store",
            "__version__", "callbacks", "errors", "from_arrays", "from_dgl", "from_pyg", "generate", "layer", "nn",
-           "partition", "plan", "predict", "report", "train"]
+           "partition", "plan", "predict", "report", "train", "weights_info"]

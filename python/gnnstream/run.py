@@ -12,7 +12,7 @@ from .errors import DeviceError  # noqa: F401  (what epochs may raise)
 from .store import Store
 from .trace import Model
 
-__all__ = ["Epoch", "Plan", "Run", "plan", "predict", "train"]
+__all__ = ["Epoch", "Plan", "Run", "plan", "predict", "train", "weights_info"]
 
 _SPLITS = ("train", "valid", "test")
 
@@ -113,6 +113,8 @@ class Run:
         self._summary = Store(store) if not isinstance(store, Store) else store
         with _Text(options) as plain:
             self._engine = _engine.Run(path(store), plain, predict)
+        says = _engine.inspect_weights(path(options["init"]))["classes"] if predict and "init" in options else 0
+        self._classes = options.get("classes") or says or self._summary.classes
 
     def __enter__(self):
         return self
@@ -175,7 +177,7 @@ class Run:
     def logits(self, out=None):
         """Logits of the weights as they are, float32 [vertices, classes], in the order of the input, without dropout.
         `out`: the array to fill, which must be that; the engine writes into it and copies nothing on the way."""
-        shape = (self._summary.vertices, self._summary.classes)
+        shape = (self._summary.vertices, self._classes)
         if out is None:
             out = np.empty(shape, np.float32)
         elif out.shape != shape or out.dtype != np.float32 or not out.flags.c_contiguous:
@@ -221,11 +223,24 @@ def train(store, model, *callbacks, **options):
     return report
 
 
-def predict(store, model, weights, **options):
-    """Logits of a store by weights: a .safetensors file, or a state dict."""
-    with Run(store, model, predict=True, **options) as run:
-        run.load_state_dict(weights) if isinstance(weights, Mapping) else run.load(weights)
+def predict(store, model=None, weights=None, **options):
+    """Logits of a store by `weights`: a .safetensors file, or a state dict. A file that gnnstream wrote says what model
+    it is of (:func:`weights_info`), so that ``predict(store, weights="w.safetensors")`` is enough; an option that says
+    otherwise is refused. The store may be another one than the weights were trained on, and need not have labels."""
+    if weights is None:
+        raise TypeError("predict(): weights: none given")
+    if isinstance(weights, Mapping):
+        with Run(store, model, predict=True, **options) as run:
+            run.load_state_dict(weights)
+            return run.logits()
+    with Run(store, model, predict=True, init=weights, **options) as run:
         return run.logits()
+
+
+def weights_info(file):
+    """How the weights of a .safetensors file came about: ``model``, ``layers``, ``hidden``, ``store``, ``epochs``, ...;
+    ``version`` is "" where another program wrote it."""
+    return SimpleNamespace(**_engine.inspect_weights(path(file)))
 
 
 def plan(store, model, **options):

@@ -205,6 +205,13 @@ gs_status gs_outfile_reserve(gs_outfile *o, uint64_t bytes)
     return err == 0 ? GS_OK : gs_fail_errno(err, "%s: cannot take %" PRIu64 " bytes of disk", o->path, bytes);
 }
 
+gs_status gs_outfile_cut(gs_outfile *o, uint64_t bytes)
+{
+    if (gs_outfile_is_stream(o) || ftruncate(o->fd, (off_t)bytes) == 0)
+        return GS_OK;
+    return gs_fail_errno(errno, "%s: cannot end it behind %" PRIu64 " bytes", o->path, bytes);
+}
+
 gs_status gs_outfile_write(gs_outfile *o, const void *data, uint64_t bytes, uint64_t offset)
 {
     if (!gs_outfile_is_stream(o))

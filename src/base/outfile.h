@@ -44,6 +44,8 @@ bool gs_outfile_is_stream(const gs_outfile *o);
 gs_status gs_outfile_reserve(gs_outfile *o, uint64_t bytes);
 /* A stream takes only what follows the last: GS_EUNSUPPORTED. */
 gs_status gs_outfile_write(gs_outfile *o, const void *data, uint64_t bytes, uint64_t offset);
+/* It ends behind `bytes`, also where more was taken. Does nothing for a stream. */
+gs_status gs_outfile_cut(gs_outfile *o, uint64_t bytes);
 /* Puts it at its path before it is whole, for those who watch it grow: from then on an abandoned one stays. */
 gs_status gs_outfile_show(gs_outfile *o);
 /* Syncs, puts it at its path, syncs the folder, and leaves `*o` as GS_OUTFILE_NONE. On failure `*o` is as it was and

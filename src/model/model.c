@@ -87,19 +87,27 @@ gs_status gs_model_open(gs_model **out, const char *name) { return gs_model_open
 
 gs_status gs_model_open_changed(gs_model **out, const char *name, const gs_model_changes *changes)
 {
-    const gs_zoo_text *const z = find_zoo(name);
+    const bool is_text = strchr(name, '\n') != NULL;
+    const gs_zoo_text *const z = is_text ? NULL : find_zoo(name);
+    const char *const called = is_text ? "(text)" : name;
     gs_text *given = NULL;
     char *file = NULL;
-    uint64_t bytes = 0;
+    uint64_t bytes = strlen(name);
     gs_status st;
 
-    if (z == NULL && !gs_path_exists(name))
+    if (is_text && bytes > GS_TEXT_MAX_BYTES)
+        return gs_fail(GS_EFORMAT, "the model's text has %llu bytes; at most %u are read", (unsigned long long)bytes,
+                       GS_TEXT_MAX_BYTES);
+    if (z == NULL && !is_text && !gs_path_exists(name))
         return unknown(name);
-    if (z == NULL && (st = gs_file_read_all(&file, &bytes, name, GS_TEXT_MAX_BYTES)) != GS_OK)
+    if (z == NULL && !is_text && (st = gs_file_read_all(&file, &bytes, name, GS_TEXT_MAX_BYTES)) != GS_OK)
         return st;
-    given = gs_text_new(name, z != NULL ? z->text : file, z != NULL ? z->bytes : (size_t)bytes);
-    st = given != NULL ? change(out, name, given, changes)
-                       : gs_fail(GS_ENOMEM, "%s: no memory for the model's text", name);
+    if (z != NULL)
+        given = gs_text_new(called, z->text, z->bytes);
+    else
+        given = gs_text_new(called, is_text ? name : file, (size_t)bytes);
+    st = given != NULL ? change(out, called, given, changes)
+                       : gs_fail(GS_ENOMEM, "%s: no memory for the model's text", called);
     gs_text_drop(given);
     gs_free(file);
     return st;
@@ -116,6 +124,8 @@ const char *gs_model_name(const gs_model *m) { return m->path; }
 bool gs_model_has_network(const gs_model *m) { return m->network != NULL; }
 
 uint64_t gs_model_text_id(const gs_model *m) { return m->text_id; }
+
+uint64_t gs_model_id_of(const char *text) { return gs_hash64(text, strlen(text)); }
 
 static void free_layer(const gs_text_layer *l)
 {

@@ -40,8 +40,8 @@ typedef struct gs_model_config {
     bool self_loops;               /* the graph has some; else `v.loops` is the constant 0 */
 } gs_model_config;
 
-/* `name` is a built-in model ("gcn", "gat", ...) or a path to a text. Syntax errors
- * are GS_EFORMAT: "FILE:LINE:COLUMN: ...". An unknown name is GS_ENOTFOUND and lists the built-in ones. */
+/* `name` is a built-in model ("gcn", "gat", ...), a path to a text, or, where it has a line end, a text itself. Syntax
+ * errors are GS_EFORMAT: "FILE:LINE:COLUMN: ...". An unknown name is GS_ENOTFOUND and lists the built-in ones. */
 gs_status gs_model_open(gs_model **out, const char *name);
 /* The same with changes: GS_EINVAL names the one that the text has no use for. */
 gs_status gs_model_open_changed(gs_model **out, const char *name, const gs_model_changes *changes);
@@ -55,6 +55,8 @@ bool gs_model_has_network(const gs_model *m);
 
 /* Checksum of the text. */
 uint64_t gs_model_text_id(const gs_model *m);
+/* The checksum that a text has. */
+uint64_t gs_model_id_of(const char *text);
 
 /* Does any width or function of the text speak of heads? */
 bool gs_model_has_heads(const gs_model *m);

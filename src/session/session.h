@@ -54,6 +54,7 @@ typedef struct gs_session_config {
     const gs_train_options *options; /* have passed gs_train_options_check(); what speaks of the model, the machine and
                                       * the spill folder counts here, and `seed` (of dropout) and `stop` */
     gs_purpose purpose;
+    uint32_t classes;     /* that the logits have; 0: those of the store */
     bool logits;          /* the pass "predict" stores them */
     bool timed;           /* when every task began and ended is kept */
     uint32_t states;      /* runs of optimiser state, like the parameters, while training */
@@ -84,6 +85,7 @@ typedef struct gs_session_passes {
 struct gs_session {
     gs_session_config config;
     gs_store *store;
+    uint32_t classes; /* columns of the logits */
     gs_session_machine machine;
     gs_variant variant;
     gs_program *program;

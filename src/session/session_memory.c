@@ -84,7 +84,7 @@ static uint64_t logits_memory(const gs_session *s)
     const uint64_t share = GS_MAX(GS_MIN(s->memory.host / LOGITS_SHARE, LOGITS_MOST), LOGITS_LEAST);
     uint64_t whole;
 
-    if (!gs_mul_u64(&whole, info->vertices, 2 * sizeof(float) * ((uint64_t)info->classes + 1)))
+    if (!gs_mul_u64(&whole, info->vertices, 2 * sizeof(float) * ((uint64_t)s->classes + 1)))
         return share;
     return GS_MIN(whole + GS_SUM_BYTES, share);
 }

@@ -15,6 +15,7 @@ static gs_status check_store(const gs_session *s)
 {
     const gs_store_info *const info = gs_store_get_info(s->store);
     const char *const dir = gs_store_dir(s->store);
+    const bool training = s->config.purpose == GS_FOR_TRAINING;
 
     if (info->vertices == 0)
         return gs_fail(GS_ENOTFOUND, "%s: the store has no vertices", dir);
@@ -22,12 +23,19 @@ static gs_status check_store(const gs_session *s)
         return gs_fail(GS_ENOTFOUND,
                        "%s: the store has no features; make it with .random_features, or from an input that has some",
                        dir);
-    if (info->classes == 0)
-        return gs_fail(GS_ENOTFOUND, "%s: the store has no labels, so the number of classes is not known", dir);
-    if (info->labels != GS_LEARN_CLASSIFY)
+    if (info->classes == 0 && training)
+        return gs_fail(GS_ENOTFOUND, "%s: the store has no labels to train on", dir);
+    if (info->classes == 0 && s->config.classes == 0)
+        return gs_fail(GS_ENOTFOUND,
+                       "%s: the store has no labels, and the weights do not say how many classes there are; give "
+                       ".classes", dir);
+    if (info->classes != 0 && info->labels != GS_LEARN_CLASSIFY)
         return gs_fail(GS_EUNSUPPORTED, "%s: models are trained to classify so far, and these labels are for %s", dir,
                        gs_learning_name(info->labels));
-    if (s->config.purpose == GS_FOR_TRAINING && info->train == 0)
+    if (s->config.classes != 0 && info->classes > s->config.classes)
+        return gs_fail(GS_EINVAL, "%s: the store's labels are of %u classes, the weights are for %u", dir,
+                       info->classes, s->config.classes);
+    if (training && info->train == 0)
         return gs_fail(GS_ENOTFOUND, "%s: the store has no training vertices; its input needs a train_idx.npy", dir);
     return GS_OK;
 }
@@ -56,7 +64,7 @@ static gs_status add_pass(gs_session *s, const gs_model *model, const char *name
         .layers = o->layers,
         .in_width = info->features,
         .hidden = o->hidden,
-        .classes = info->classes,
+        .classes = s->classes,
         .heads = o->heads,
         .bases = o->bases,
         .edge_types = info->edge_types,
@@ -151,6 +159,7 @@ gs_status gs_session_prepare(gs_session **out, const gs_session_config *config, 
                                   .gradients = config->purpose == GS_FOR_TRAINING};
     if ((st = gs_store_open(&s->store, config->store)) != GS_OK || (st = check_store(s)) != GS_OK)
         goto done;
+    s->classes = config->classes != 0 ? config->classes : gs_store_get_info(s->store)->classes;
     s->pass.labelled =
         gs_store_array(s->store, GS_ARRAY_LABELS)->present && gs_store_array(s->store, GS_ARRAY_SPLIT)->present;
     if ((st = gs_session_open_devices(s)) != GS_OK || (st = compile_model(s)) != GS_OK)

@@ -7,6 +7,7 @@
 #include "base/status.h"
 #include "gnnstream.h"
 #include "store/store.h"
+#include "train/provenance.h"
 
 #define VERIFY_MEMORY (256 * GS_MIB)
 
@@ -49,6 +50,7 @@ gs_status gs_inspect(gs_store_summary *out, const char *store)
         .table_bytes = gs_store_table_bytes(s),
         .name_bytes = info->name_bytes,
         .seed = info->seed,
+        .id = info->id,
         .sources_per_vertex = sources_per_vertex(gs_store_chunks(s)),
         .symmetric = info->symmetric,
         .weights = info->weights,
@@ -71,4 +73,17 @@ gs_status gs_verify(const char *store, uint64_t memory)
         st = gs_store_verify(s, memory != 0 ? memory : VERIFY_MEMORY);
     gs_store_close(s);
     return st;
+}
+
+gs_status gs_inspect_weights(gs_weights_summary *out, const char *path)
+{
+    gs_provenance p;
+    gs_status st;
+
+    if ((st = gs_check_given(out, "out")) != GS_OK || (st = gs_check_given(path, "path")) != GS_OK ||
+        (st = gs_provenance_read(&p, path)) != GS_OK)
+        return st;
+    *out = p.summary;
+    gs_provenance_free(&p);
+    return GS_OK;
 }

@@ -40,6 +40,14 @@ void gs_train_options_sized(gs_train_options *options, size_t size)
     gs_options_give(options, size, &defaults, sizeof(defaults));
 }
 
+void gs_predict_options_sized(gs_train_options *options, size_t size)
+{
+    gs_train_options o = defaults;
+    o.layers = o.hidden = o.heads = o.bases = 0;
+    o.activation = NULL;
+    gs_options_give(options, size, &o, sizeof(o));
+}
+
 gs_status gs_train_options_read(gs_train_options *out, const gs_train_options *given)
 {
     *out = defaults;

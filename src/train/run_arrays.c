@@ -90,7 +90,7 @@ gs_logits_job gs_run__logits_job(gs_run *r)
     gs_session *const s = r->session;
     return (gs_logits_job){
         .store = s->store,
-        .classes = gs_store_get_info(s->store)->classes,
+        .classes = s->classes,
         .memory = s->memory.logits,
         .scratch_dir = gs_session_scratch_dir(s),
         .source = gs_session_logits,
@@ -116,10 +116,11 @@ gs_status gs_run_logits(gs_run *run, float *out, uint64_t count)
     if ((st = gs_check_given(run, "run")) != GS_OK || (st = gs_check_given(out, "out")) != GS_OK)
         return st;
     const gs_store_info *const info = gs_store_get_info(run->session->store);
-    const uint64_t want = info->vertices * info->classes;
+    const uint32_t classes = run->session->classes;
+    const uint64_t want = info->vertices * classes;
     if (count != want)
         return gs_fail(GS_EINVAL, "count %llu: logits are %llu x %u = %llu numbers", (unsigned long long)count,
-                       (unsigned long long)info->vertices, info->classes, (unsigned long long)want);
+                       (unsigned long long)info->vertices, classes, (unsigned long long)want);
     if ((st = gs_run__want_logits(run)) != GS_OK)
         return st;
     const gs_logits_job job = gs_run__logits_job(run);

@@ -14,7 +14,6 @@
 #include "base/file.h"
 #include "base/given.h"
 #include "base/size.h"
-#include "session/model_of.h"
 #include "train/checkpoint_options.h"
 #include "train/run_internal.h"
 #include "train/sections.h"
@@ -25,17 +24,6 @@ static bool same_file(const char *a, const char *b)
 {
     struct stat s[2];
     return stat(a, &s[0]) == 0 && stat(b, &s[1]) == 0 && s[0].st_dev == s[1].st_dev && s[0].st_ino == s[1].st_ino;
-}
-
-/* As it is now: nobody knows what becomes of the file. */
-static gs_status identify_model(gs_run *r)
-{
-    gs_model *m = NULL;
-    const gs_status st = gs_session_open_model(&m, &r->options);
-
-    r->saver.model_id = st == GS_OK ? gs_model_text_id(m) : 0;
-    gs_model_close(m);
-    return st;
 }
 
 /* The lines that are kept, and those of .metrics, are two files. */
@@ -65,7 +53,7 @@ gs_status gs_run__begin_checkpoints(gs_run *r)
     if (r->kind != GS_RUN_TRAIN || path == NULL)
         return GS_OK;
     if ((st = gs_checkpoint_pace_parse(&r->saver.pace, o->checkpoint_every)) != GS_OK ||
-        (st = identify_model(r)) != GS_OK || (st = gs_checkpoint_folder_open(&r->saver.folder, path)) != GS_OK)
+        (st = gs_checkpoint_folder_open(&r->saver.folder, path)) != GS_OK)
         return st;
     r->saver.report.folder = r->saver.folder.path;
     if ((st = check_metrics(r)) != GS_OK)

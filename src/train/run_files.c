@@ -16,28 +16,12 @@
 #include "train/run_internal.h"
 #include "train/safetensors.h"
 
-/* ---- weights, logits ----------------------------------------------------- */
-
-/* Takes its room on the disk now. */
-static gs_status begin_weights(gs_run *r, gs_outfile *o, const char *path)
-{
-    gs_status st = gs_outfile_begin(o, path);
-
-    if (st == GS_OK && (st = gs_safetensors_reserve(o, r->session->program, r->session->run.params.value)) != GS_OK)
-        gs_outfile_abandon(o);
-    return st;
-}
-
-static gs_status write_weights(gs_run *r, gs_outfile *o)
-{
-    const gs_session *const s = r->session;
-    return gs_safetensors_write(o, s->program, s->run.params.value);
-}
+/* ---- logits ----------------------------------------------------- */
 
 static gs_status begin_logits(gs_run *r, gs_outfile *o, uint64_t *offset, const char *path)
 {
     const gs_store_info *const info = gs_store_get_info(r->session->store);
-    return gs_npy_create(o, offset, path, GS_F32, info->vertices, info->classes);
+    return gs_npy_create(o, offset, path, GS_F32, info->vertices, r->session->classes);
 }
 
 static gs_status write_logits(gs_run *r, gs_outfile *o, uint64_t offset)
@@ -55,7 +39,7 @@ gs_status gs_run__begin_files(gs_run *r)
     gs_status st = GS_OK;
 
     if (o->save != NULL)
-        st = begin_weights(r, &r->weights, o->save);
+        st = gs_run__begin_weights(r, &r->weights, o->save);
     if (st == GS_OK && o->logits != NULL)
         st = begin_logits(r, &r->logits, &r->logits_offset, o->logits);
     if (st == GS_OK && o->trace != NULL)
@@ -118,7 +102,7 @@ gs_status gs_run__write_files(gs_run *r)
     if (r->logits.path != NULL)
         st = write_logits(r, &r->logits, r->logits_offset);
     if (st == GS_OK && r->weights.path != NULL)
-        st = write_weights(r, &r->weights);
+        st = gs_run__put_weights(r, &r->weights, r->report.kept_epochs);
     if (st == GS_OK && r->trace.path != NULL)
         st = write_trace(r);
     for (size_t i = 0; i < GS_ARRAY_LEN(file) && st == GS_OK; i++) /* renamed only when all are whole */
@@ -149,7 +133,8 @@ gs_status gs_run_save(gs_run *run, const char *path)
     if ((st = gs_check_given(run, "run")) != GS_OK || (st = gs_check_given(path, "path")) != GS_OK ||
         (st = check_path(run, path)) != GS_OK || (st = gs_run__bring(run)) != GS_OK)
         return st;
-    if ((st = begin_weights(run, &o, path)) == GS_OK && (st = write_weights(run, &o)) == GS_OK)
+    if ((st = gs_run__begin_weights(run, &o, path)) == GS_OK &&
+        (st = gs_run__put_weights(run, &o, run->epoch)) == GS_OK)
         st = gs_outfile_finish(&o);
     gs_outfile_abandon(&o);
     return st;

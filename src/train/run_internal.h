@@ -5,6 +5,7 @@
  *   run_numbers.c  what is done where numbers are not finite
  *   run_params.c who has the parameters
  *   run_files.c  result files
+ *   run_weights.c that of the weights, which says how they came about
  *   run_arrays.c tensors and logits as arrays
  *   run_checkpoint.c, run_resume.c: its state as files, and back
  *
@@ -63,6 +64,7 @@ struct gs_run {
     gs_metrics_log metrics;
     gs_outfile weights, logits, trace;
     uint64_t logits_offset;
+    char *model_name, *model_text; /* as they were when it was opened; owned */
     gs_run_saver saver;
 };
 
@@ -115,6 +117,12 @@ gs_status gs_run__resume_state(gs_run *r);
 /* run_arrays.c: the run has logits of the parameters as they are; evaluates where it has not. */
 gs_status gs_run__want_logits(gs_run *r);
 gs_logits_job gs_run__logits_job(gs_run *r);
+
+/* run_weights.c: the model's name, text and checksum. */
+gs_status gs_run__identify_model(gs_run *r);
+/* Begins a file of weights, with its room on the disk; writes it, as of weights after `epochs` updates. */
+gs_status gs_run__begin_weights(gs_run *r, gs_outfile *o, const char *path);
+gs_status gs_run__put_weights(gs_run *r, gs_outfile *o, uint32_t epochs);
 
 /* run_files.c: the files that the options name. Begun before the work, so that what cannot be written is refused. */
 gs_status gs_run__begin_files(gs_run *r);

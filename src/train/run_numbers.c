@@ -9,7 +9,6 @@
 
 #include "session/fault.h"
 #include "train/run_internal.h"
-#include "train/safetensors.h"
 
 /* ---- keeping what was good ---- */
 
@@ -21,9 +20,8 @@ void gs_run__before_step(gs_run *r)
 
 static gs_status finish_weights(gs_run *r)
 {
-    const gs_session *const s = r->session;
     gs_outfile *const o = &r->weights;
-    const gs_status st = gs_safetensors_write(o, s->program, s->run.params.value);
+    const gs_status st = gs_run__put_weights(r, o, r->good_epoch);
     return st == GS_OK ? gs_outfile_finish(o) : st;
 }
 

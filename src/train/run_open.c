@@ -10,6 +10,7 @@
 #include "session/describe.h"
 #include "train/options.h"
 #include "train/outputs.h"
+#include "train/provenance.h"
 #include "train/run_internal.h"
 #include "train/safetensors.h"
 
@@ -25,6 +26,7 @@ gs_status gs_run__open_session(gs_session **out, const char *store, const gs_tra
         .store = store,
         .options = options,
         .purpose = training ? GS_FOR_TRAINING : GS_FOR_PREDICTION,
+        .classes = training ? 0 : options->classes,
         .logits = !training || options->logits != NULL || options->keep_logits,
         .timed = options->profile || (training && options->trace != NULL),
         .keep_best = training && (options->keep == NULL || strcmp(options->keep, "best") == 0),
@@ -107,7 +109,7 @@ static gs_status open_run(gs_run *r, const char *store, uint64_t process_bytes)
 
     r->whole = true;
     if ((st = gs_optim_open(&r->optim, o)) != GS_OK ||
-        (st = gs_outputs_check(o, r->kind, store)) != GS_OK ||
+        (st = gs_outputs_check(o, r->kind, store)) != GS_OK || (st = gs_run__identify_model(r)) != GS_OK ||
         (st = gs_run__find_checkpoint(r, store)) != GS_OK || (st = gs_run__begin_checkpoints(r)) != GS_OK ||
         (st = open_and_start(r, store, process_bytes)) != GS_OK || (st = start_weights(r)) != GS_OK ||
         (st = gs_run__begin_lines(r)) != GS_OK || (st = gs_run__begin_files(r)) != GS_OK ||
@@ -117,6 +119,44 @@ static gs_status open_run(gs_run *r, const char *store, uint64_t process_bytes)
     warn_of_parameters(r);
     r->report.open_seconds = gs_now() - r->began;
     return GS_OK;
+}
+
+/* Before planning, and before shapes of tensors say so in their way. */
+static gs_status check_features(const char *store, const gs_provenance *p, const char *weights)
+{
+    gs_store *s = NULL;
+    gs_status st = gs_store_open(&s, store);
+
+    if (st == GS_OK && p->summary.features != 0 && gs_store_get_info(s)->features != p->summary.features)
+        st = gs_fail(GS_EINVAL, "%s: has %u features a vertex; the weights %s were trained on %u", store,
+                     gs_store_get_info(s)->features, weights, p->summary.features);
+    gs_store_close(s);
+    return st;
+}
+
+/* What a prediction's weights say is taken from them. */
+static gs_status take_options(gs_run *r, const char *store, const gs_train_options *given)
+{
+    gs_provenance p = {0};
+    gs_train_options o;
+    gs_status st = gs_train_options_read(&o, given);
+
+    if (st != GS_OK)
+        return st;
+    if (r->kind == GS_RUN_TRAIN && o.classes != 0)
+        return gs_fail(GS_EINVAL, ".classes %u: is of predictions; labels say how many there are to train on",
+                       o.classes);
+    if (r->kind == GS_RUN_PREDICT) {
+        st = check_features(store, &p, "");
+        if (st == GS_OK && o.init != NULL && (st = gs_provenance_read(&p, o.init)) == GS_OK)
+            st = check_features(store, &p, o.init);
+        if (st == GS_OK)
+            st = gs_provenance_complete(&o, &p, o.init != NULL ? o.init : "the run");
+    }
+    if (st == GS_OK)
+        st = gs_train_options_own(&r->options, &r->texts, &o);
+    gs_provenance_free(&p);
+    return st;
 }
 
 gs_status gs_run__open_after(gs_run **out, const char *store, const gs_train_options *options, gs_run_kind kind,
@@ -136,7 +176,7 @@ gs_status gs_run__open_after(gs_run **out, const char *store, const gs_train_opt
     r->saver.folder = (gs_checkpoint_folder)GS_CHECKPOINT_FOLDER_NONE;
     r->kind = kind;
     r->began = gs_now();
-    if ((st = gs_train_options_own(&r->options, &r->texts, options)) == GS_OK)
+    if ((st = take_options(r, store, options)) == GS_OK)
         st = open_run(r, store, process_bytes);
     if (st == GS_OK)
         *out = r;
@@ -159,6 +199,8 @@ void gs_run_close(gs_run *run)
     gs_run__end_checkpoints(run);
     gs_session_close(run->session);
     gs_free(run->texts);
+    gs_free(run->model_name);
+    gs_free(run->model_text);
     gs_free(run);
 }
 

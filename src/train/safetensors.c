@@ -75,7 +75,7 @@ static bool add_tensor(cJSON *header, const gs_param *q, uint64_t begin, uint64_
 }
 
 /* The header's text, or NULL; free with cJSON_free(). */
-static char *header_text(const gs_program *p, float *const *value)
+static char *header_text(const gs_program *p, float *const *value, const gs_safetensors_note *note, uint32_t notes)
 {
     cJSON *const header = cJSON_CreateObject();
     cJSON *const meta = header == NULL ? NULL : cJSON_AddObjectToObject(header, "__metadata__");
@@ -85,6 +85,9 @@ static char *header_text(const gs_program *p, float *const *value)
     /* "format": "pt" is what Python's loaders look for. */
     if (meta == NULL || cJSON_AddStringToObject(meta, "format", "pt") == NULL)
         goto done;
+    for (uint32_t k = 0; k < notes; k++)
+        if (cJSON_AddStringToObject(meta, note[k].key, note[k].value) == NULL)
+            goto done;
     for (uint32_t k = 0, i; (i = gs_safetensors_param(p, k)) != GS_NONE; k++) {
         const uint64_t bytes = value[i] == NULL ? 0 : file_bytes(&p->param[i]);
         if (value[i] != NULL && !add_tensor(header, &p->param[i], at, at + bytes))
@@ -114,14 +117,20 @@ static uint64_t load_u64(const unsigned char in[8])
 /* The header behind its length, padded with spaces to a multiple of 8, in one piece of `*bytes`; free with
  * gs_free(). */
 static gs_status make_head(char **out, uint64_t *bytes, const gs_program *p, float *const *value,
-                           const char *path)
+                           const gs_safetensors_note *note, uint32_t notes, const char *path)
 {
-    char *const text = header_text(p, value), *head = NULL;
+    char *const text = header_text(p, value, note, notes), *head = NULL;
     const size_t length = text == NULL ? 0 : strlen(text), padded = (size_t)gs_align_up(length, 8);
 
     if (text == NULL || (head = gs_malloc(8 + padded)) == NULL) {
         cJSON_free(text);
         return gs_fail(GS_ENOMEM, "%s: no memory for the header", path);
+    }
+    if (padded > GS_SAFETENSORS_HEADER_LIMIT) {
+        cJSON_free(text);
+        gs_free(head);
+        return gs_fail(GS_EINVAL, "%s: the header would have %zu bytes, of which readers take %u", path, padded,
+                       GS_SAFETENSORS_HEADER_LIMIT);
     }
     store_u64((unsigned char *)head, padded);
     memcpy(head + 8, text, length);
@@ -136,7 +145,7 @@ gs_status gs_safetensors_reserve(gs_outfile *o, const gs_program *p, float *cons
 {
     char *head = NULL;
     uint64_t bytes = 0;
-    const gs_status st = make_head(&head, &bytes, p, value, o->path);
+    const gs_status st = make_head(&head, &bytes, p, value, NULL, 0, o->path);
 
     gs_free(head);
     for (uint32_t k = 0, i; (i = gs_safetensors_param(p, k)) != GS_NONE; k++)
@@ -144,11 +153,12 @@ gs_status gs_safetensors_reserve(gs_outfile *o, const gs_program *p, float *cons
     return st != GS_OK ? st : gs_outfile_reserve(o, bytes);
 }
 
-gs_status gs_safetensors_write(gs_outfile *o, const gs_program *p, float *const *value)
+gs_status gs_safetensors_write(gs_outfile *o, const gs_program *p, float *const *value,
+                               const gs_safetensors_note *note, uint32_t notes)
 {
     char *head = NULL;
     uint64_t at = 0;
-    gs_status st = make_head(&head, &at, p, value, o->path);
+    gs_status st = make_head(&head, &at, p, value, note, notes, o->path);
 
     if (st == GS_OK)
         st = gs_outfile_write(o, head, at, 0);
@@ -162,7 +172,7 @@ gs_status gs_safetensors_write(gs_outfile *o, const gs_program *p, float *const 
         at += bytes;
     }
     gs_free(head);
-    return st;
+    return st == GS_OK ? gs_outfile_cut(o, at) : st;
 }
 
 /* ---- reading ------------------------------------------------------------- */
@@ -448,44 +458,46 @@ done:
     return st;
 }
 
-static gs_status load(float *const *value, const gs_program *p, bool finite, const char *path)
+/* Opens the file, to be closed by the caller, and parses its header; data begins at *data_at of *bytes. */
+static gs_status open_file(int *fd, cJSON **header, uint64_t *data_at, uint64_t *bytes, const char *path)
 {
     unsigned char prefix[8];
-    uint64_t bytes = 0, length;
-    cJSON *header = NULL;
-    entry *found = NULL;
-    int fd = -1;
+    uint64_t length;
     gs_status st;
 
-    if ((st = gs_file_open_read(&fd, &bytes, path)) != GS_OK)
+    if ((st = gs_file_open_read(fd, bytes, path)) != GS_OK)
         return st;
-    if (bytes < 8) {
-        st = gs_fail(GS_EFORMAT, "%s: %llu bytes are too few for a safetensors file", path, (unsigned long long)bytes);
-        goto done;
-    }
-    if ((st = gs_pread_exact(fd, prefix, 8, 0, path)) != GS_OK)
-        goto done;
+    if (*bytes < 8)
+        return gs_fail(GS_EFORMAT, "%s: %llu bytes are too few for a safetensors file", path,
+                       (unsigned long long)*bytes);
+    if ((st = gs_pread_exact(*fd, prefix, 8, 0, path)) != GS_OK)
+        return st;
     length = load_u64(prefix);
-    if (length > bytes - 8 || length > GS_SAFETENSORS_HEADER_LIMIT) {
-        st = gs_fail(GS_EFORMAT,
-                     "%s: a header of %llu bytes does not fit the file (%llu bytes) or the limit (%u); not a "
-                     "safetensors file, or damaged",
-                     path, (unsigned long long)length, (unsigned long long)bytes, GS_SAFETENSORS_HEADER_LIMIT);
-        goto done;
-    }
-    if ((found = gs_calloc(p->params, sizeof(*found))) == NULL) {
-        st = gs_fail(GS_ENOMEM, "%s: out of memory", path);
-        goto done;
-    }
-    if ((st = read_header(&header, fd, length, path)) != GS_OK ||
-        (st = match_entries(found, header, p, value, bytes - 8 - length, path)) != GS_OK ||
-        (st = check_places(found, p->params, bytes - 8 - length, path)) != GS_OK)
-        goto done;
-    st = read_tensors(value, found, p, finite, fd, 8 + length, path);
-done:
+    if (length > *bytes - 8 || length > GS_SAFETENSORS_HEADER_LIMIT)
+        return gs_fail(GS_EFORMAT,
+                       "%s: a header of %llu bytes does not fit the file (%llu bytes) or the limit (%u); not a "
+                       "safetensors file, or damaged",
+                       path, (unsigned long long)length, (unsigned long long)*bytes, GS_SAFETENSORS_HEADER_LIMIT);
+    *data_at = 8 + length;
+    return read_header(header, *fd, length, path);
+}
+
+static gs_status load(float *const *value, const gs_program *p, bool finite, const char *path)
+{
+    entry *const found = gs_calloc((size_t)p->params + 1, sizeof(*found));
+    uint64_t bytes = 0, data_at = 0;
+    cJSON *header = NULL;
+    int fd = -1;
+    gs_status st = found != NULL ? GS_OK : gs_fail(GS_ENOMEM, "%s: out of memory", path);
+
+    if (st == GS_OK && (st = open_file(&fd, &header, &data_at, &bytes, path)) == GS_OK &&
+        (st = match_entries(found, header, p, value, bytes - data_at, path)) == GS_OK &&
+        (st = check_places(found, p->params, bytes - data_at, path)) == GS_OK)
+        st = read_tensors(value, found, p, finite, fd, data_at, path);
     cJSON_Delete(header);
     gs_free(found);
-    close(fd);
+    if (fd >= 0)
+        close(fd);
     return st;
 }
 
@@ -497,4 +509,52 @@ gs_status gs_safetensors_load(float *const *value, const gs_program *p, const ch
 gs_status gs_safetensors_load_state(float *const *value, const gs_program *p, const char *path)
 {
     return load(value, p, false, path);
+}
+
+/* ---- notes --------------------------------------------------------------- */
+
+/* The texts behind the array, in one block. */
+static gs_status copy_notes(gs_safetensors_note **out, uint32_t *notes, const cJSON *meta, const char *path)
+{
+    size_t bytes = (GS_SAFETENSORS_NOTES + 1) * sizeof(**out);
+    const cJSON *item;
+    uint32_t n = 0;
+
+    cJSON_ArrayForEach(item, meta)
+    {
+        if (!cJSON_IsString(item) || ++n > GS_SAFETENSORS_NOTES)
+            return gs_fail(GS_EFORMAT, "%s: \"__metadata__\" is no list of at most %u texts; the header is damaged",
+                           path, GS_SAFETENSORS_NOTES);
+        bytes += strlen(item->string) + strlen(item->valuestring) + 2;
+    }
+    gs_safetensors_note *const note = gs_malloc(bytes);
+    if (note == NULL)
+        return gs_fail(GS_ENOMEM, "%s: out of memory", path);
+    char *at = (char *)(note + GS_SAFETENSORS_NOTES + 1);
+    n = 0;
+    cJSON_ArrayForEach(item, meta)
+    {
+        note[n].key = strcpy(at, item->string);
+        at += strlen(at) + 1;
+        note[n++].value = strcpy(at, item->valuestring);
+        at += strlen(at) + 1;
+    }
+    *out = note;
+    *notes = n;
+    return GS_OK;
+}
+
+gs_status gs_safetensors_read_notes(gs_safetensors_note **note, uint32_t *notes, const char *path)
+{
+    uint64_t data_at, bytes;
+    cJSON *header = NULL;
+    int fd = -1;
+    gs_status st = open_file(&fd, &header, &data_at, &bytes, path);
+
+    if (st == GS_OK)
+        st = copy_notes(note, notes, cJSON_GetObjectItemCaseSensitive(header, "__metadata__"), path);
+    cJSON_Delete(header);
+    if (fd >= 0)
+        close(fd);
+    return st;
 }

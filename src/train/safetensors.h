@@ -13,9 +13,16 @@
 #include "base/outfile.h"
 #include "program/program.h"
 
-/* Longest header that is read: some thousands of tensors. Bounds what a
+/* Longest header that is read: some thousands of tensors, and a model's text. Bounds what a
  * hostile file can make the JSON parser allocate. */
-#define GS_SAFETENSORS_HEADER_LIMIT (1u << 20)
+#define GS_SAFETENSORS_HEADER_LIMIT (4u << 20)
+
+/* What the header says besides: "__metadata__", texts by name. "format": "pt", which Python's loaders look for, is
+ * always there and none of these. */
+typedef struct gs_safetensors_note {
+    const char *key, *value;
+} gs_safetensors_note;
+#define GS_SAFETENSORS_NOTES 64u /* most that are read */
 
 /* The parameter that is the k-th tensor of a file, or GS_NONE behind the last. */
 uint32_t gs_safetensors_param(const gs_program *p, uint32_t k);
@@ -24,8 +31,13 @@ uint32_t gs_safetensors_shape(uint64_t shape[3], const gs_param *q);
 
 /* Takes the room of the tensors of `p` on the disk: until they are written, no reader takes the file for a model. */
 gs_status gs_safetensors_reserve(gs_outfile *o, const gs_program *p, float *const *value);
-/* Writes them, in order from the first byte. */
-gs_status gs_safetensors_write(gs_outfile *o, const gs_program *p, float *const *value);
+/* Writes them, in order from the first byte, behind `notes` notes. GS_EINVAL: more than GS_SAFETENSORS_HEADER_LIMIT. */
+gs_status gs_safetensors_write(gs_outfile *o, const gs_program *p, float *const *value,
+                               const gs_safetensors_note *note, uint32_t notes);
+
+/* The notes of a file: *notes of them in *note, one block of memory to be freed with gs_free(). Texts are the file's
+ * and not to be trusted. GS_ENOTFOUND, GS_EIO, GS_ENOMEM; GS_EFORMAT: no such file, or one whose notes are no texts. */
+gs_status gs_safetensors_read_notes(gs_safetensors_note **note, uint32_t *notes, const char *path);
 
 /* Fills `value` ([params], each of gs_param_elements()).
  *   GS_ENOTFOUND, GS_EIO

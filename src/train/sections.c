@@ -45,7 +45,7 @@ static gs_status sum_file(uint64_t *checksum, int fd, uint64_t bytes, const char
 static gs_status write_file(gs_checkpoint_section *s, gs_outfile *o, const gs_program *p, float *const *value)
 {
     struct stat file;
-    gs_status st = gs_safetensors_write(o, p, value);
+    gs_status st = gs_safetensors_write(o, p, value, NULL, 0);
 
     if (st != GS_OK)
         return st;

@@ -17,6 +17,7 @@ static void given__null_is_refused_with_words(void **state)
     gs_generate_options g;
     gs_partition_options p;
     gs_store_summary summary;
+    gs_weights_summary weights;
     gs_plan_report plan;
     gs_limits_report limits;
     gs_bench_report bench;
@@ -42,6 +43,7 @@ static void given__null_is_refused_with_words(void **state)
         NULLS(gs_partition(NULL, "s", &p, NULL)), NULLS(gs_partition("i", NULL, &p, NULL)),
         NULLS(gs_partition("i", "s", NULL, NULL)),
         NULLS(gs_inspect(NULL, api_store)), NULLS(gs_inspect(&summary, NULL)), NULLS(gs_verify(NULL, 0)),
+        NULLS(gs_inspect_weights(NULL, "w")), NULLS(gs_inspect_weights(&weights, NULL)),
         NULLS(gs_plan_train(NULL, api_store, &o)), NULLS(gs_plan_train(&plan, NULL, &o)),
         NULLS(gs_plan_train(&plan, api_store, NULL)),
         NULLS(gs_run_open(NULL, api_store, &o, GS_RUN_TRAIN)), NULLS(gs_run_open(&other, NULL, &o, GS_RUN_TRAIN)),
@@ -82,7 +84,8 @@ static void given__null_is_refused_with_words(void **state)
 /* Each function of the header `f` stands in the table above (`test` is this file), or needs nothing but values. */
 static void check_header(FILE *f, const char *test)
 {
-    static const char *const others[] = {"gs_version", "gs_last_error", "gs_status_text", "gs_size_format",
+    static const char *const others[] = {"gs_version", "gs_last_error", "gs_last_error_place", "gs_status_text",
+                                         "gs_size_format",
                                          "gs_run_tensors", "gs_run_close"};
     char line[512];
 

@@ -40,6 +40,25 @@ static void read_npy(float out[LOGITS], const char *path)
     gs_free(text);
 }
 
+/* The numbers of two .safetensors files, without the headers, which say how many epochs there were. */
+static void assert_same_tensors(const char *a, const char *b)
+{
+    const char *const path[2] = {a, b};
+    uint64_t bytes[2], length[2];
+    char *text[2];
+
+    for (int k = 0; k < 2; k++) {
+        gs_assert_ok(gs_file_read_all(&text[k], &bytes[k], path[k], 1 << 20));
+        memcpy(&length[k], text[k], sizeof(length[k]));
+        length[k] += sizeof(length[k]);
+    }
+    assert_true(length[0] < bytes[0]);
+    assert_int_equal(bytes[0] - length[0], bytes[1] - length[1]);
+    assert_memory_equal(text[0] + length[0], text[1] + length[1], bytes[0] - length[0]);
+    gs_free(text[0]);
+    gs_free(text[1]);
+}
+
 /* With dropout, so that an epoch's number counts. */
 static void run__epochs_one_by_one_are_gs_train(void **state)
 {
@@ -217,7 +236,7 @@ static void run__loaded_weights_start_the_optimiser_anew(void **state)
         run_epochs(fresh, 2);
         gs_assert_ok(gs_run_save(fresh, gs_test_path(api_folder, "fresh.safetensors")));
         gs_run_close(fresh);
-        api_assert_same_file(gs_test_path(api_folder, "on.safetensors"), gs_test_path(api_folder, "fresh.safetensors"));
+        assert_same_tensors(gs_test_path(api_folder, "on.safetensors"), gs_test_path(api_folder, "fresh.safetensors"));
     }
 }
 

@@ -43,6 +43,12 @@ turn_over()
     printf "$(printf '\\x%x' $((byte ^ 4)))" | dd of="$1" bs=1 seek="$2" conv=notrunc status=none
 }
 
+# tensors FILE.safetensors: its numbers, without the header.
+tensors()
+{
+    tail -c +$(($(od -An -tu8 -N 8 "$1") + 9)) "$1"
+}
+
 # nothing_left: no half-written result and no spill folder, here or in the store.
 nothing_left()
 {

@@ -3,6 +3,7 @@
 #include <string.h>
 
 #include "fuzz.h"
+#include "train/provenance.h"
 #include "train/safetensors.h"
 
 static gs_param param[] = {
@@ -32,13 +33,20 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
         }
         free(value[k]);
     }
+    /* Notes are texts of anybody's. */
+    gs_provenance p;
+    const gs_status read = gs_provenance_read(&p, gs_fuzz_file("w.safetensors", data, size));
+    gs_fuzz_judge(read);
+    if (read == GS_OK)
+        gs_provenance_free(&p);
     return 0;
 }
 
 size_t gs_fuzz_seed(unsigned k, uint8_t *data, size_t capacity)
 {
     static const char *const header[] = {
-        "{\"__metadata__\":{\"format\":\"pt\"},\"n\":{\"dtype\":\"I64\",\"shape\":[],\"data_offsets\":[0,8]},"
+        "{\"__metadata__\":{\"format\":\"pt\",\"gnnstream\":\"0.1.0\",\"model_text\":\"\\n\",\"layers\":\"2\"},"
+        "\"n\":{\"dtype\":\"I64\",\"shape\":[],\"data_offsets\":[0,8]},"
         "\"convs.0.lin.weight\":{\"dtype\":\"F32\",\"shape\":[2,3],\"data_offsets\":[8,32]},"
         "\"convs.0.bias\":{\"dtype\":\"F32\",\"shape\":[5],\"data_offsets\":[32,52]}}   ",
         "{\"convs.0.lin.weight\":{\"dtype\":\"BF16\",\"shape\":[2,3],\"data_offsets\":[40,52]},"

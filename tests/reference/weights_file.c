@@ -117,16 +117,25 @@ static void entry(cursor *c, ref_tensor *t, element_type *type, uint64_t offsets
         t->shape[i] = shape[i];
 }
 
+/* Of any length, with any escapes: a model's text. */
+static void skip_string(cursor *c)
+{
+    expect(c, '"');
+    for (; *c->p != '"'; c->p++)
+        if (*c->p == 0 || (*c->p == '\\' && *++c->p == 0))
+            ref_die("%s: a text in the header is not ended", c->path);
+    c->p++;
+}
+
 static void skip_metadata(cursor *c)
 {
-    char text[256];
     expect(c, '{');
     if (take(c, '}'))
         return;
     do {
-        string(c, text, sizeof(text));
+        skip_string(c);
         expect(c, ':');
-        string(c, text, sizeof(text));
+        skip_string(c);
     } while (take(c, ','));
     expect(c, '}');
 }

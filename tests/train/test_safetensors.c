@@ -10,6 +10,7 @@
 
 #include "tiny_program.h"
 #include "session/params.h"
+#include "base/alloc.h"
 #include "train/safetensors.h"
 
 static gs_params fresh(void)
@@ -24,7 +25,7 @@ static void write_weights(const char *path, const gs_params *p)
     gs_outfile o = GS_OUTFILE_NONE;
     gs_assert_ok(gs_outfile_begin(&o, path));
     gs_assert_ok(gs_safetensors_reserve(&o, &tiny_program, p->value));
-    gs_assert_ok(gs_safetensors_write(&o, &tiny_program, p->value));
+    gs_assert_ok(gs_safetensors_write(&o, &tiny_program, p->value, NULL, 0));
     gs_assert_ok(gs_outfile_finish(&o));
 }
 
@@ -134,7 +135,7 @@ static void safetensors__counts_and_statistics(void **state)
     int64_t count;
 
     gs_assert_ok(gs_outfile_begin(&o, path));
-    gs_assert_ok(gs_safetensors_write(&o, &program, value));
+    gs_assert_ok(gs_safetensors_write(&o, &program, value, NULL, 0));
     assert_int_equal(pread(o.fd, bytes, sizeof(bytes), 0), 8 + padded + 12);
     gs_assert_ok(gs_outfile_finish(&o));
     assert_memory_equal(bytes + 8, want, sizeof(want) - 1);
@@ -358,9 +359,42 @@ static void safetensors__missing_file_and_folder(void **state)
 
 #define IN_FOLDER(test) cmocka_unit_test_setup_teardown(test, gs_test_temp_setup, gs_test_temp_teardown)
 
+/* Notes come back as they were, and a file of other notes is refused. */
+static void safetensors__notes_come_back(void **state)
+{
+    static const gs_safetensors_note given[] = {{"model", "gcn"}, {"model_text", "layer \"a\":\n\t\\ \xc3\xa9"}};
+    const char *const path = gs_test_path(*state, "w.safetensors");
+    gs_params p = fresh();
+    gs_outfile o = GS_OUTFILE_NONE;
+    gs_safetensors_note *note = NULL;
+    uint32_t notes;
+
+    gs_assert_ok(gs_outfile_begin(&o, path));
+    gs_assert_ok(gs_safetensors_reserve(&o, &tiny_program, p.value));
+    gs_assert_ok(gs_safetensors_write(&o, &tiny_program, p.value, given, 2));
+    gs_assert_ok(gs_outfile_finish(&o));
+    gs_assert_ok(gs_safetensors_load(p.value, &tiny_program, path));
+    gs_assert_ok(gs_safetensors_read_notes(&note, &notes, path));
+    assert_int_equal(notes, 3);
+    assert_string_equal(note[0].value, "pt");
+    for (uint32_t k = 0; k < 2; k++) {
+        assert_string_equal(note[1 + k].key, given[k].key);
+        assert_string_equal(note[1 + k].value, given[k].value);
+    }
+    gs_free(note);
+    forge_whole(path, "{\"__metadata__\": {\"model\": 3}}", 0);
+    gs_assert_fails(gs_safetensors_read_notes(&note, &notes, path), GS_EFORMAT, "no list of at most 64 texts");
+    forge_whole(path, "{}", 0);
+    gs_assert_ok(gs_safetensors_read_notes(&note, &notes, path));
+    assert_int_equal(notes, 0);
+    gs_free(note);
+    gs_params_free(&p);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
+        IN_FOLDER(safetensors__notes_come_back),
         IN_FOLDER(safetensors__round_trip),
         IN_FOLDER(safetensors__numbers_are_finite),
         IN_FOLDER(safetensors__bytes_are_as_the_format_says),

@@ -22,9 +22,9 @@ refused 1 'nomodel' gnnstream train store --model nomodel
 refused 2 '--act wobble' gnnstream train store --model gcn --act wobble
 gnnstream train store --model gcn --hidden 8 --epochs 1 --save narrow.safetensors >result
 t '"convs.0.lin.weight" has shape [8, 12], the model wants [16, 12]' --hidden 16 --init narrow.safetensors
-refused 1 'has shape [8, 12]' gnnstream predict store --model gcn --hidden 16 --weights narrow.safetensors \
-    --logits l.npy
-refused 1 'has shape [8, 12], the model wants [3, 12]' gnnstream predict store --model gcn --hidden 8 --layers 1 \
-    --weights narrow.safetensors --logits l.npy
+refused 2 '--hidden 16: the weights narrow.safetensors have 8' \
+    gnnstream predict store --model gcn --hidden 16 --weights narrow.safetensors --logits l.npy
+refused 2 '--layers 1: the weights narrow.safetensors have 2' \
+    gnnstream predict store --model gcn --hidden 8 --layers 1 --weights narrow.safetensors --logits l.npy
 [ ! -e l.npy ] || die 'logits of weights that do not fit'
 nothing_left
