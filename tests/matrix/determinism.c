@@ -58,6 +58,48 @@ static void rounding_of_logits(const char *store, const char *model)
     result_free(&other);
 }
 
+/* Sums of rows have the same bits by all instructions, and what is an exponential or a product of few rows does not. A
+ * device asks for its instructions when it is opened. */
+static void instructions(const char *store, const char *model)
+{
+    static const char *const isa[] = {"generic", "avx2"};
+    const char *const given = getenv("GS_ISA");
+    char *const kept = given != NULL ? strdup(given) : NULL;
+    result one = {0}, other = {0};
+
+    if (predicted(&one, store, model, ""))
+        for (int i = 0; i < 2; i++) {
+            setenv("GS_ISA", isa[i], 1);
+            if (predicted(&other, store, model, ""))
+                same_logits(&other, &one, strcmp(model, "gcn") == 0 || strcmp(model, "sage_max") == 0 ? 0 : LOOSE,
+                            text("%s: logits by %s", model, isa[i]));
+        }
+    if (kept != NULL)
+        setenv("GS_ISA", kept, 1);
+    else
+        unsetenv("GS_ISA");
+    free(kept);
+    result_free(&one);
+    result_free(&other);
+}
+
+/* A GPU, or the one of the tests: what it computes twice has the same bits, and the CPU's to rounding. */
+static void gpu(const char *store, const char *model)
+{
+    result one = {0}, other = {0};
+
+    if (predicted(&one, store, model, "--device cuda")) {
+        if (predicted(&other, store, model, "--device cuda"))
+            same_logits(&other, &one, 0, text("%s: logits by a GPU, twice", model));
+        if (predicted(&other, store, model, "--device cuda --no-cache --device-memory 13M"))
+            same_logits(&other, &one, 0, text("%s: logits by a GPU of little memory", model));
+        if (predicted(&other, store, model, ""))
+            same_logits(&other, &one, LOOSE, text("%s: logits by the CPU and a GPU", model));
+    }
+    result_free(&one);
+    result_free(&other);
+}
+
 /* P and the method are another order of edges: rounding, bits for a maximum; a sequence needs its order. */
 static void other_stores(const char *store, const char *model)
 {
@@ -108,8 +150,25 @@ void matrix_determinism(const arguments *a)
             ref_tensors_write("out/given.safetensors", &given.weights, true);
             bits_of_logits(store, model);
             rounding_of_logits(store, model);
+            instructions(store, model);
             other_stores(store, model);
             weights(store, model);
+        }
+        result_free(&given);
+    }
+}
+
+/* MODEL...: the rows of a GPU. */
+void matrix_determinism_gpu(const arguments *a)
+{
+    graph_of("short");
+    for (int m = 0; m < a->count; m++) {
+        const char *const store = store_of("short", method_of(a->word[m]), 3, "");
+        result given = {0};
+
+        if (learned(&given, store, a->word[m], "--no-prune")) {
+            ref_tensors_write("out/given.safetensors", &given.weights, true);
+            gpu(store, a->word[m]);
         }
         result_free(&given);
     }

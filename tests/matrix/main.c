@@ -15,6 +15,7 @@ int main(int argc, char **argv)
         {"gradients", matrix_gradients},
         {"layouts", matrix_layouts},
         {"determinism", matrix_determinism},
+        {"determinism-gpu", matrix_determinism_gpu},
         {"properties", matrix_properties},
         {"rounded", matrix_rounded},
         {"half-features", matrix_half_features},

@@ -136,6 +136,8 @@ void matrix_zoo(const arguments *a);
 void matrix_gradients(const arguments *a);
 void matrix_layouts(const arguments *a);
 void matrix_determinism(const arguments *a);
+/* MODEL...: the rows of a GPU. */
+void matrix_determinism_gpu(const arguments *a);
 void matrix_properties(const arguments *a);
 void matrix_rounded(const arguments *a);
 void matrix_half_features(const arguments *a);
