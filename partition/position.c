@@ -177,7 +177,8 @@ gs_status gs_part__largest_chunk(uint64_t *edges, const gs_part_order *o, uint64
             for (uint32_t *r = records; r < records + got * s->words; r += s->words) {
                 const uint64_t t = gs_fastdiv_of(o->grid.by_rows, o->position[r[1]]);
                 const uint64_t chunk = t * o->grid.parts + gs_fastdiv_of(o->grid.by_rows, o->position[r[0]]);
-                most = GS_MAX(most, ++count[chunk - region * width]);
+                count[chunk - region * width]++;
+                most = GS_MAX(most, count[chunk - region * width]);
             }
         }
     }

@@ -131,7 +131,7 @@ static gs_status open_backend(gs_io *io, const gs_io_config *config)
         const gs_status st = gs_io__uring_ops.open(&io->backend, config, io->note);
         if (st == GS_OK)
             io->ops = &gs_io__uring_ops;
-        if (st == GS_OK || st != GS_EUNSUPPORTED || config->backend == GS_IO_URING)
+        if (st != GS_EUNSUPPORTED || config->backend == GS_IO_URING)
             return st;
     }
     const gs_status st = gs_io__threads_ops.open(&io->backend, config, io->note);
