@@ -277,6 +277,16 @@ gs_status gs_model__check_changes(const gs_model_changes *c)
     return GS_OK;
 }
 
+/* Does any layer but the last one, which is alone or not, look at edges? */
+static bool hidden_layers_reduce(const gs_model *m)
+{
+    for (uint32_t l = 0; l < (m->layers > 1 ? m->layers - 1 : 1); l++)
+        for (uint32_t i = m->layer[l].first_expr; i < m->layer[l].end_expr; i++)
+            if (m->expr[i].kind == GS_EXPR_CALL && gs_model__is_reduction(m->expr[i].name))
+                return true;
+    return false;
+}
+
 static gs_status check(const gs_model *m, const gs_model_changes *c)
 {
     if (m->network != NULL)
@@ -286,6 +296,10 @@ static gs_status check(const gs_model *m, const gs_model_changes *c)
                        m->path, m->network->line);
     if (c->layers == 0 || c->layers > GS_MODEL_MOST_LAYERS)
         return gs_fail(GS_EINVAL, ".layers %u: must be from 1 to %u", c->layers, GS_MODEL_MOST_LAYERS);
+    if (has_jk(c) && !hidden_layers_reduce(m))
+        return gs_fail(GS_EINVAL,
+                       ".jk %s: all layers are hidden ones then, and of model %s only the last one looks at edges",
+                       c->jk, m->path);
     if (c->residual && c->layers < (has_jk(c) ? 2u : 3u))
         return gs_fail(GS_EINVAL, ".residual: is between two hidden layers; %u layer%s %s not two of them", c->layers,
                        c->layers == 1 ? "" : "s", c->layers == 1 ? "has" : "have");

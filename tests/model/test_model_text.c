@@ -156,6 +156,9 @@ static void test_text__changes_are_in_the_text(void **state)
     c.residual = true;
     c.layers = 2;
     gs_assert_fails(gs_model_open_changed(&m, "gcn", &c), GS_EINVAL, ".residual: is between two hidden layers");
+    c.residual = false;
+    c.jk = "cat";
+    gs_assert_fails(gs_model_open_changed(&m, "appnp", &c), GS_EINVAL, "only the last one looks at edges");
     c.jk = "sum";
     gs_assert_fails(gs_model_open_changed(&m, "gcn", &c), GS_EINVAL, ".jk sum: must be one of none|cat|max|lstm|last");
 }
