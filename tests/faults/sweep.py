@@ -28,7 +28,7 @@ import sys
 import tempfile
 import threading
 
-SECONDS = 60  # that a run may take; without a fault it is a second at most
+SECONDS = 180  # that a run may take; without a fault it is a second, but others may work on the machine
 
 # What can go wrong with a call of a class. ":on": from there on, as on a disk that is full or gone.
 KINDS = {
