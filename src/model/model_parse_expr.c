@@ -20,7 +20,7 @@ static gs_status add_expr(gs_parser *p, uint32_t *out, const gs_expr *e)
 {
     gs_model *m = p->m;
     if (m->exprs == GS_TEXT_MAX_EXPRS)
-        return GS_PARSER_ERROR(p, "the text has more than %u operations, the most that it may; write repeats with repeat",
+        return GS_PARSER_ERROR(p, "the text has more than %u operations, the most that fit; use repeat for repeats",
                                GS_TEXT_MAX_EXPRS);
     if (m->exprs == m->expr_cap) {
         const uint32_t cap = m->expr_cap == 0 ? 64 : m->expr_cap * 2;
