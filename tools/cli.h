@@ -97,7 +97,8 @@ char *cli_name_options(char *out, size_t capacity, const char *error);
  * there, a folder instead) has failed. GS_OK gives CLI_DONE. */
 int cli_result(const cli_command *c, gs_status st);
 
-/* The nearest of a NULL-terminated list by edit distance, or NULL where none is near. */
+/* The nearest of a NULL-terminated list by edit distance, or NULL where none is near: at most 2 letters, and less than
+ * half of the word. */
 const char *cli_nearest(const char *word, const char *const *list);
 
 /* A pipe without a reader and a file above `ulimit -f` are failed writes, which end the work in one line and clear it
@@ -117,12 +118,24 @@ void cli_print_again(FILE *out, const char *option, const char *value);
 
 /* ---- words for people ---------------------------------------------------- */
 
-/* Rewrites one line on stderr, only where that is a terminal. */
+/* cli_progress.c. A gs_progress_fn: one line on stderr, rewritten with a bar where that is a terminal that can do so
+ * (TERM is set and is not "dumb"), a line a minute elsewhere. `done` below 0: not known. */
 void cli_progress(void *context, const char *what, double done);
+/* Before other words on stderr: the line goes. Any thread. */
 void cli_progress_end(void);
+/* Is the line rewritten? */
+bool cli_shows_progress(void);
+/* In a log: has a minute passed since this last said so, or was first asked? One thread at a time. */
+bool cli_log_is_due(void);
+/* Shows a line now, cut to the terminal's width. */
+void cli_show_line(const char *line);
+unsigned cli_columns(void); /* of the terminal */
+/* A bar that fits beside `used` columns, or 0; and the bar, into width + 1 bytes. */
+unsigned cli_bar_width(unsigned used);
+char *cli_bar(char *out, unsigned width, double done);
+
 /* "gnnstream: warning: LINE" on stderr: a gs_warn_fn. */
 void cli_warn(void *context, const char *line);
-bool cli_shows_progress(void);
 
 /* One of 8 buffers, used in turn. */
 const char *cli_size(uint64_t bytes);  /* "1.5 GiB" */
@@ -131,10 +144,11 @@ const char *cli_count(uint64_t n);     /* "1,234,567" */
 const char *cli_json_text(const char *text);
 const char *cli_json_real(double v);
 
-/* cli_watch.c: a line about a run under way, rewritten until the end. NULL where stderr is no terminal; the others take
- * that. Ends before the run is closed. */
+/* cli_watch.c: a line about a run, from before it is opened until the end, shown as cli_progress() does. NULL where
+ * there is no thread for it; the others take that. Ends before the run is closed. */
 typedef struct cli_watch cli_watch;
-cli_watch *cli_watch_begin(const gs_run *run);
+cli_watch *cli_watch_begin(void);
+void cli_watch_run(cli_watch *w, const gs_run *run); /* it is open */
 void cli_watch_epoch(cli_watch *w, const gs_epoch_report *e); /* the last one was this */
 void cli_watch_end(cli_watch *w);
 

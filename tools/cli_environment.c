@@ -13,5 +13,7 @@ const cli_variable cli_environment[] = {
     {"OMP_WAIT_POLICY, GOMP_SPINCOUNT",
      "How threads wait for each other. Where neither is set, the program starts itself again with\n"
      "passive and 1000, which is fastest where other programs run beside it."},
+    {"GS_LOG_EVERY", "Seconds between two lines about progress where stderr is no terminal. Unset: 60."},
+    {"TERM", "Progress is one line that is rewritten where stderr is a terminal and this is not dumb."},
     {NULL, NULL},
 };

@@ -68,13 +68,13 @@ static size_t edit_distance(const char *a, const char *b)
 
 const char *cli_nearest(const char *word, const char *const *list)
 {
-    const size_t near = strlen(word) / 3 + 1;
+    const size_t length = strlen(word + strspn(word, "-"));
     const char *best = NULL;
-    size_t best_distance = near + 1;
+    size_t best_distance = 3; /* at most 2, and less than half of the word */
 
     for (; *list != NULL; list++) {
         const size_t d = edit_distance(word, *list);
-        if (d < best_distance) {
+        if (d < best_distance && 2 * d < length) {
             best = *list;
             best_distance = d;
         }

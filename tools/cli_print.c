@@ -3,7 +3,6 @@
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
 
 #include "cli.h"
 
@@ -229,41 +228,11 @@ void cli_print_overview(FILE *out)
             "ended and cleared away (status 1); a second one ends the program at once.\n");
 }
 
-/* ---- progress ------------------------------------------------------------ */
-
-static bool line_open;
-
-bool cli_shows_progress(void)
-{
-    static int terminal = -1;
-    if (terminal < 0)
-        terminal = isatty(STDERR_FILENO);
-    return terminal != 0;
-}
-
-void cli_progress(void *context, const char *what, double done)
-{
-    (void)context;
-    if (!cli_shows_progress())
-        return;
-    if (done >= 0)
-        fprintf(stderr, "\r\033[K%s: %.0f %%", what, 100 * done);
-    else
-        fprintf(stderr, "\r\033[K%s", what);
-    fflush(stderr);
-    line_open = true;
-}
+/* ---- warnings ------------------------------------------------------------ */
 
 void cli_warn(void *context, const char *line)
 {
     (void)context;
     cli_progress_end();
     fprintf(stderr, "gnnstream: warning: %s\n", line);
-}
-
-void cli_progress_end(void)
-{
-    if (line_open)
-        fputs("\r\033[K", stderr);
-    line_open = false;
 }

@@ -1,42 +1,140 @@
-/* cli_watch.c - one line about a run under way, rewritten five times a second, where stderr is a terminal.
+/* cli_watch.c - one line about a run: rewritten five times a second on a terminal, once a minute in a log.
  *
- * A thread of its own asks the run how far it is; the thread that runs it says how epochs went.
+ * A thread of its own asks the run how far it is; the thread that runs it says how epochs went. What is left is counted
+ * from the plan's tasks, at the pace of the last epoch, or of this one so far where it is the first.
  */
 #include <math.h>
 #include <pthread.h>
 #include <stdlib.h>
+#include <string.h>
 #include <time.h>
 
 #include "cli.h"
 
 #define LINES_A_SECOND 5
+#define TOO_EARLY 0.02 /* of a pass: what is left of it is anybody's guess */
 
 struct cli_watch {
-    const gs_run *run;
     pthread_t thread;
     pthread_mutex_t lock; /* guards what follows */
     pthread_cond_t wake;  /* `over` was set */
     bool over;
+    const gs_run *run;    /* NULL while it is opened */
     gs_epoch_report last; /* .epoch is 0 before the first */
+    /* The thread's own. */
+    double began;         /* when it began to watch */
+    gs_progress seen;     /* when it last looked */
+    double pass_began;
 };
 
-static void show(const gs_run *run, const gs_epoch_report *last)
+static double now(void)
+{
+    struct timespec t;
+    clock_gettime(CLOCK_MONOTONIC, &t);
+    return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
+}
+
+/* "0:07", "12:31", "3:02:10". */
+static char *duration(char out[24], double seconds)
+{
+    const unsigned long s = seconds < 0 ? 0 : seconds < 1e8 ? (unsigned long)(seconds + 0.5) : 100000000ul;
+
+    if (s < 3600)
+        snprintf(out, 24, "%lu:%02lu", s / 60, s % 60);
+    else
+        snprintf(out, 24, "%lu:%02lu:%02lu", s / 3600, s / 60 % 60, s % 60);
+    return out;
+}
+
+/* Passes as people know them. */
+static const char *doing(const char *pass)
+{
+    return strcmp(pass, "setup") == 0 ? "computing what no epoch changes" : pass;
+}
+
+/* "0:07 left, of the run 12:31" into `out`, or "". */
+static void say_left(char out[80], const cli_watch *w, const gs_progress *p, double done)
+{
+    const double spent = now() - w->pass_began;
+    const bool trains = strcmp(p->pass, "train") == 0;
+    char a[24], b[24];
+
+    *out = '\0';
+    if (done < TOO_EARLY && w->last.epoch == 0)
+        return;
+    const double whole = trains && w->last.epoch != 0 ? w->last.seconds : spent / (done < TOO_EARLY ? TOO_EARLY : done);
+    const double left = whole * (1 - done);
+    const uint32_t after = p->epochs > p->epoch + 1 ? p->epochs - p->epoch - 1 : 0;
+    if (trains && after > 0)
+        snprintf(out, 80, "%s left, of the run %s", duration(a, left), duration(b, left + after * whole));
+    else
+        snprintf(out, 80, "%s left", duration(a, left));
+}
+
+static void say_figures(char out[80], const gs_epoch_report *last)
+{
+    int n = 0;
+
+    *out = '\0';
+    if (last->epoch == 0)
+        return;
+    n = snprintf(out, 80, "; loss %.4f", last->loss);
+    if (isfinite(last->accuracy[1]))
+        n += snprintf(out + n, 80 - (size_t)n, ", valid %.4f", last->accuracy[1]);
+    snprintf(out + n, 80 - (size_t)n, ", %.3f s an epoch", last->seconds);
+}
+
+/* What does not fit goes: the bar, the figures, the rate, what is left. */
+static void show(cli_watch *w, const gs_progress *p)
+{
+    char line[400], head[80], left[80], figures[80], rate[40] = "", bar[64];
+    const double done = (double)p->tasks_done / p->tasks, spent = now() - w->pass_began;
+    const char *const what = doing(p->pass);
+
+    if (what != p->pass || p->epochs == 0 || strcmp(p->pass, "predict") == 0)
+        snprintf(head, sizeof(head), "%s %.0f %%", what, 100 * done);
+    else
+        snprintf(head, sizeof(head), "epoch %u of %u: %s %.0f %%", p->epoch < p->epochs ? p->epoch + 1 : p->epoch,
+                 p->epochs, what, 100 * done);
+    say_left(left, w, p, done);
+    say_figures(figures, &w->last);
+    if (spent > 0.2 && p->bytes_done > 0)
+        snprintf(rate, sizeof(rate), "%s/s", cli_size((uint64_t)((double)p->bytes_done / spent)));
+    char *const parts[] = {figures, rate, left};
+    const size_t columns = cli_shows_progress() ? cli_columns() : sizeof(line);
+    size_t used = strlen(head) + 3;
+    for (int k = 0; k < 3; k++)
+        used += strlen(parts[k]) + 2;
+    for (int k = 0; k < 3 && used + 1 > columns; k++) {
+        used -= strlen(parts[k]);
+        *parts[k] = '\0';
+    }
+    const unsigned width = cli_bar_width((unsigned)used + 1);
+    snprintf(line, sizeof(line), "%s%s%s%s%s%s%s%s", head, width > 0 ? " " : "",
+             width > 0 ? cli_bar(bar, width, done) : "", *rate != '\0' ? " " : "", rate,
+             *left != '\0' ? (*rate != '\0' ? ", " : " ") : "", left, figures);
+    cli_show_line(line);
+}
+
+static void look(cli_watch *w)
 {
     gs_progress p;
-    char line[160];
-    int n;
+    char line[80], since[24];
 
-    if (gs_run_progress(run, &p) != GS_OK || p.tasks == 0)
+    if (w->run == NULL) {
+        if (!cli_shows_progress() && !cli_log_is_due())
+            return;
+        snprintf(line, sizeof(line), "planning, %s so far", duration(since, now() - w->began));
+        cli_show_line(line);
         return;
-    n = snprintf(line, sizeof(line), "epoch %u of %u: %s %.0f %%", p.epoch < p.epochs ? p.epoch + 1 : p.epoch, p.epochs,
-                 p.pass, 100.0 * p.tasks_done / p.tasks);
-    if (last->epoch != 0)
-        n += snprintf(line + n, sizeof(line) - (size_t)n, "; loss %.4f", last->loss);
-    if (last->epoch != 0 && isfinite(last->accuracy[1]))
-        n += snprintf(line + n, sizeof(line) - (size_t)n, ", valid %.4f", last->accuracy[1]);
-    if (last->epoch != 0)
-        snprintf(line + n, sizeof(line) - (size_t)n, ", %.3f s an epoch", last->seconds);
-    cli_progress(NULL, line, -1);
+    }
+    if (gs_run_progress(w->run, &p) != GS_OK || p.tasks == 0)
+        return;
+    if (strcmp(p.pass, w->seen.pass) != 0 || p.epoch != w->seen.epoch || p.tasks_done < w->seen.tasks_done)
+        w->pass_began = now();
+    w->seen = p;
+    if (cli_shows_progress() || cli_log_is_due())
+        show(w, &p);
 }
 
 static void *watch(void *context)
@@ -51,25 +149,35 @@ static void *watch(void *context)
         until.tv_sec += until.tv_nsec / 1000000000;
         until.tv_nsec %= 1000000000;
         if (pthread_cond_timedwait(&w->wake, &w->lock, &until) != 0)
-            show(w->run, &w->last);
+            look(w);
     }
     pthread_mutex_unlock(&w->lock);
     return NULL;
 }
 
-cli_watch *cli_watch_begin(const gs_run *run)
+cli_watch *cli_watch_begin(void)
 {
-    cli_watch *const w = cli_shows_progress() ? calloc(1, sizeof(*w)) : NULL;
+    cli_watch *const w = calloc(1, sizeof(*w));
 
     if (w == NULL)
         return NULL;
-    w->run = run;
+    (void)cli_log_is_due();
+    w->began = w->pass_began = now();
     pthread_mutex_init(&w->lock, NULL);
     pthread_cond_init(&w->wake, NULL);
     if (pthread_create(&w->thread, NULL, watch, w) == 0)
         return w;
     free(w); /* no line, then */
     return NULL;
+}
+
+void cli_watch_run(cli_watch *w, const gs_run *run)
+{
+    if (w == NULL)
+        return;
+    pthread_mutex_lock(&w->lock);
+    w->run = run;
+    pthread_mutex_unlock(&w->lock);
 }
 
 void cli_watch_epoch(cli_watch *w, const gs_epoch_report *e)

@@ -38,6 +38,23 @@ static void say_what_of(const gs_weights_summary *w, const char *store)
            s.id == w->store_id ? ", this store" : ", which is another store");
 }
 
+/* gs_predict(), with a line about how far it is. */
+static gs_status predict(const char *store, gs_train_options *o, const char *weights, gs_train_report *r)
+{
+    cli_watch *const watch = cli_watch_begin();
+    gs_run *run = NULL;
+    gs_status st;
+
+    o->init = weights;
+    if ((st = gs_run_open(&run, store, o, GS_RUN_PREDICT)) == GS_OK) {
+        cli_watch_run(watch, run);
+        st = gs_run_finish(run, r);
+    }
+    cli_watch_end(watch);
+    gs_run_close(run);
+    return st;
+}
+
 static int run(const cli_command *self, const void *options, const char *const *place)
 {
     const train_command *const t = options;
@@ -52,13 +69,15 @@ static int run(const cli_command *self, const void *options, const char *const *
     if (o.dropout != 0 || o.input_dropout != 0)
         cli_warn(NULL, "a prediction has no dropout; what is given of it changes nothing");
     o.stop = cli_stop();
-    status = cli_result(self, gs_predict(place[0], &o, t->weights, o.logits, &r));
-    if (status == CLI_DONE && t->ids != NULL)
-        status = cli_result(self, gs_write_ids(place[0], t->ids));
-    if (status != CLI_DONE)
+    if ((status = cli_result(self, predict(place[0], &o, t->weights, &r))) != CLI_DONE ||
+        (t->ids != NULL && (status = cli_result(self, gs_write_ids(place[0], t->ids))) != CLI_DONE) ||
+        (status = cli_result(self, gs_inspect_weights(&w, t->weights))) != CLI_DONE)
         return status;
-    if (gs_inspect_weights(&w, t->weights) == GS_OK)
-        say_what_of(&w, place[0]);
+    if (t->json) {
+        print_results_json(&r, &w);
+        return CLI_DONE;
+    }
+    say_what_of(&w, place[0]);
     print_results(&r);
     if (isnan(r.accuracy[0]) && isnan(r.accuracy[1]) && isnan(r.accuracy[2]))
         puts("no vertex of a split has a label here: loss and accuracies are not known");
@@ -70,7 +89,11 @@ const cli_command cmd_predict = {
     .place = {"STORE"},
     .summary = "Computes every vertex's logits with given weights.",
     .group =
-        (const cli_group[]){{"Files", opts}, {"Model", train_model_options}, {"Machine", train_machine_options}, {0}},
+        (const cli_group[]){{"Files", opts},
+                            {"Output", train_json_options},
+                            {"Model", train_model_options},
+                            {"Machine", train_machine_options},
+                            {0}},
     .defaults = defaults,
     .options_bytes = sizeof(train_command),
     .common = train_common_options,

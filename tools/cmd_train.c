@@ -38,9 +38,8 @@ static void say_how_to_go_on(const gs_run *run)
     cli_print_again(stderr, "--resume", c.folder);
 }
 
-static gs_status train(gs_run *run, uint32_t epochs, gs_train_report *report)
+static gs_status train(gs_run *run, uint32_t epochs, cli_watch *watch, gs_train_report *report)
 {
-    cli_watch *const watch = cli_watch_begin(run);
     gs_checkpoint_report c;
     gs_epoch_report e;
     gs_status st = gs_run_checkpoints(run, &c);
@@ -54,13 +53,13 @@ static gs_status train(gs_run *run, uint32_t epochs, gs_train_report *report)
         }
     if (st == GS_OK)
         st = gs_run_finish(run, report);
-    cli_watch_end(watch);
     return st;
 }
 
 static int run(const cli_command *self, const void *options, const char *const *place)
 {
-    gs_train_options o = ((const train_command *)options)->train;
+    const train_command *const t = options;
+    gs_train_options o = t->train;
     gs_run *opened = NULL;
     gs_train_report r;
     gs_status st;
@@ -70,10 +69,14 @@ static int run(const cli_command *self, const void *options, const char *const *
         return cli_fail(self, CLI_USAGE, "--model is missing; see gnnstream help train");
     o.stop = cli_stop();
     o.warn = cli_warn;
+    cli_watch *const watch = cli_watch_begin();
     if ((st = gs_run_open(&opened, place[0], &o, GS_RUN_TRAIN)) == GS_OK) {
+        cli_progress_end();
         say_where_from(opened);
-        st = train(opened, o.epochs, &r);
+        cli_watch_run(watch, opened);
+        st = train(opened, o.epochs, watch, &r);
     }
+    cli_watch_end(watch);
     status = cli_result(self, st);
     if (st != GS_OK && opened != NULL)
         say_how_to_go_on(opened);
@@ -82,7 +85,10 @@ static int run(const cli_command *self, const void *options, const char *const *
         return status;
     if (*r.io_note != '\0' && cli_shows_progress())
         fprintf(stderr, "note: %s\n", r.io_note);
-    print_results(&r);
+    if (t->json)
+        print_results_json(&r, NULL);
+    else
+        print_results(&r);
     return CLI_DONE;
 }
 
@@ -90,7 +96,8 @@ const cli_command cmd_train = {
     .name = "train",
     .place = {"STORE"},
     .summary = "Trains a model on the whole graph of a store.",
-    .group = (const cli_group[]){{"Model", train_model_options},
+    .group = (const cli_group[]){{"Output", train_json_options},
+                                 {"Model", train_model_options},
                                  {"Learning", train_learning_options},
                                  {"Results", train_output_options},
                                  {"Machine", train_machine_options},

@@ -1,5 +1,6 @@
 #include "results.h"
 
+#include <inttypes.h>
 #include <math.h>
 #include <stdio.h>
 
@@ -23,6 +24,23 @@ void print_results(const gs_train_report *r)
     for (int k = 0; k < 3; k++)
         if (isfinite(r->accuracy[k]))
             printf("%-6s %.4f\n", split[k], r->accuracy[k]);
+}
+
+void print_results_json(const gs_train_report *r, const gs_weights_summary *w)
+{
+    printf("{\"epochs\": %" PRIu32 ", \"kept_epochs\": %" PRIu32 ", \"saved_epochs\": %" PRIu32
+           ", \"loss\": %s, \"train_acc\": %s, \"valid_acc\": %s, \"test_acc\": %s, \"parameters\": %" PRIu64,
+           r->epochs, r->kept_epochs, r->saved_epochs, cli_json_real(r->loss), cli_json_real(r->accuracy[0]),
+           cli_json_real(r->accuracy[1]), cli_json_real(r->accuracy[2]), r->parameters);
+    printf(", \"open_seconds\": %s, \"seconds\": %s, \"read_bytes\": %" PRIu64 ", \"written_bytes\": %" PRIu64
+           ", \"peak_host_bytes\": %" PRIu64 ", \"peak_device_bytes\": %" PRIu64 ", \"device\": %s, \"io\": %s",
+           cli_json_real(r->open_seconds), cli_json_real(r->seconds), r->read_bytes, r->written_bytes,
+           r->peak_host_bytes, r->peak_device_bytes, cli_json_text(r->device), cli_json_text(r->io));
+    if (w != NULL)
+        printf(", \"weights\": {\"model\": %s, \"version\": %s, \"epochs\": %" PRIu32 ", \"store\": %s, \"store_id\": "
+               "\"%016" PRIx64 "\"}",
+               cli_json_text(w->model), cli_json_text(w->version), w->epochs, cli_json_text(w->store), w->store_id);
+    puts("}");
 }
 
 void print_program(const char *indent, const gs_pass_report *p)

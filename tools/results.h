@@ -5,6 +5,8 @@
 #include "gnnstream.h"
 
 void print_results(const gs_train_report *r);
+/* One object; `w` is what a prediction's weights say of themselves, or NULL. */
+void print_results_json(const gs_train_report *r, const gs_weights_summary *w);
 /* What another program than the model's first does, and why it was taken: a line each, behind `indent`. */
 void print_program(const char *indent, const gs_pass_report *p);
 /* on_epoch: one line, rewritten, on a terminal's stderr. */

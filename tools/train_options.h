@@ -8,7 +8,7 @@
 typedef struct train_command {
     gs_train_options train;
     const char *weights, *ids; /* predict */
-    bool json;           /* plan, bench train */
+    bool json;           /* plan, train, predict, bench train */
 } train_command;
 
 void train_command_defaults(void *options);

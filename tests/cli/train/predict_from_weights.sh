@@ -13,6 +13,8 @@ gnnstream predict store --model mine.gnn --layers 3 --hidden 8 --act elu --weigh
 rm mine.gnn # its text is in the weights
 gnnstream predict store --weights w.safetensors --logits p.npy >predicted
 cmp o.npy p.npy || die 'other logits without the options'
+gnnstream predict store --weights w.safetensors --logits p.npy --json >json
+grep -q '^{"epochs": 0, .*"weights": {"model": "mine.gnn", .*}}$' json || die "$(<json)"
 grep -Fq 'weights of mine.gnn, 3 layers of 8, trained for 9 epochs on store, this store' predicted ||
     die "$(<predicted)"
 gnnstream info w.safetensors >text

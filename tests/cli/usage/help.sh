@@ -49,8 +49,8 @@ has model --dot --layers --hidden --heads --features --edge-types --no-move --no
 # shellcheck disable=SC2086 # lists of words
 {
     has plan --json $model $machine $learning $results $checkpoints
-    has train $model $machine $learning $results $checkpoints
-    has predict --weights --logits $model $machine
+    has train --json $model $machine $learning $results $checkpoints
+    has predict --weights --logits --json $model $machine
     has 'bench train' --json $model $machine $learning $results
 }
 has report -o
