@@ -66,6 +66,11 @@ gs_status gs_part__made_put(gs_made *m, const void *bytes, uint64_t count)
     return st;
 }
 
+gs_status gs_part__made_write(const gs_made *m, const void *bytes, uint64_t count, uint64_t offset)
+{
+    return gs_pwrite_exact(m->file->npy.fd, bytes, count, DATA_OFFSET + offset, m->file->path);
+}
+
 gs_status gs_part__made_fill(gs_made *m, int value, uint64_t count)
 {
     gs_status st = GS_OK;

@@ -18,6 +18,8 @@ typedef struct gs_made {
 /* Takes `path`, by which messages name the array (NULL: no memory for it). Free after a failure too. */
 gs_status gs_part__made_begin(gs_made *m, gs_part_file *file, const gs_part_job *job, char *path);
 gs_status gs_part__made_put(gs_made *m, const void *bytes, uint64_t count);
+/* Instead of putting: any thread, any place, in bytes from the array's first. */
+gs_status gs_part__made_write(const gs_made *m, const void *bytes, uint64_t count, uint64_t offset);
 /* `count` bytes of this value. */
 gs_status gs_part__made_fill(gs_made *m, int value, uint64_t count);
 /* All is written: [rows, columns] of `as`; columns 1 is one dimension. */

@@ -10,7 +10,8 @@
 #include "partition/names_internal.h"
 
 #define LEAST_ROOM (64u * GS_KIB)
-#define MOST_ROOM (256u * GS_MIB)
+#define MOST_ROOM (64u * GS_MIB)
+#define MOST_SLOTS (1u << 23) /* of which three quarters are names of 10 letters that fill the room */
 #define WRITE_BYTES (256u * GS_KIB)
 
 static uint64_t power_below(uint64_t n)
@@ -34,7 +35,7 @@ gs_status gs_part__names_make(gs_names **out, const gs_part_job *job, const char
     n->memory = job->memory;
     n->seed = seed;
     n->room = GS_MIN(GS_MAX(job->memory / 16, LEAST_ROOM), MOST_ROOM);
-    n->slots = power_below(job->memory / 8 / (sizeof(*n->slot) + sizeof(*n->slot_key)));
+    n->slots = GS_MIN(power_below(job->memory / 8 / (sizeof(*n->slot) + sizeof(*n->slot_key))), MOST_SLOTS);
     n->bytes = gs_malloc(n->room);
     n->slot = gs_calloc(n->slots, sizeof(*n->slot));
     n->slot_key = gs_malloc_array(n->slots, sizeof(*n->slot_key));
