@@ -12,10 +12,11 @@ from . import callbacks, errors, nn, report
 from ._engine import version as __version__
 from .errors import BudgetError, DeviceError, Error, FormatError
 from .graphs import from_arrays, from_dgl, from_pyg
+from .parquet import from_parquet
 from .run import Epoch, Plan, Run, plan, predict, train, weights_info
 from .store import Store, generate, partition
 from .trace import Model, layer
 
 __all__ = ["BudgetError", "DeviceError", "Epoch", "Error", "FormatError", "Model", "Plan", "Run", "Store",
-           "__version__", "callbacks", "errors", "from_arrays", "from_dgl", "from_pyg", "generate", "layer", "nn",
-           "partition", "plan", "predict", "report", "train", "weights_info"]
+           "__version__", "callbacks", "errors", "from_arrays", "from_dgl", "from_parquet", "from_pyg", "generate",
+           "layer", "nn", "partition", "plan", "predict", "report", "train", "weights_info"]
