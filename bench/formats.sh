@@ -1,9 +1,9 @@
 #!/usr/bin/env bash
 # formats.sh - do other people's layouts go in within a hard memory limit, and as fast as their compression allows? An
 # OGB folder (csv.gz) and an IGB folder (features and labels without headers) of 2M vertices, 8M edges and 64 features
-# are partitioned with --memory 256M inside a memory cgroup of 320 MiB in which the page cache counts too. For OGB the table
-# also says compressed bytes over the seconds of reading (unpacking, parsing, edges to blocks), and beside it what zlib
-# alone takes for the same files on one processor.
+# are partitioned with --memory 256M inside a memory cgroup of 320 MiB in which the page cache counts too. For OGB the
+# table also says compressed bytes over the seconds of reading (unpacking, parsing, edges to blocks), and beside it what
+# zlib alone takes for the same files on one processor.
 #   GS_SCALE  divides vertices and edges, default 1
 # Needs root and a writable cgroup file system (v1 or v2); fails, saying so, without.
 . "$(dirname "$0")/lib.sh"
