@@ -42,6 +42,7 @@ typedef struct gs_edge_kernel {
     uint32_t slice, slices;  /* columns of a group; groups a target */
     bool one_group;          /* a slice's columns share one number of each narrower register (a head's) */
     uint32_t batch;          /* edges whose rows a group loads before it looks at them */
+    uint32_t blocks;         /* that a processor must hold, at least: what registers are limited to */
     uint32_t inputs;
     gs_kernel_input input[GS_EDGE_INPUTS];
     uint32_t sums, sum[GS_EDGE_SUMS]; /* of the stage */

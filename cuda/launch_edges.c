@@ -27,16 +27,12 @@ gs_edge_args gs_cuda_chunk_args(const gs_edges *e)
                           .edges = (uint32_t)e->end};
 }
 
-static uint32_t mask_of(uint32_t bytes) { return bytes == 0 ? 0 : UINT32_MAX >> (32 - 8 * bytes); }
-
 /* Hubs are cut by the launch's sizes alone, so that results do not depend on anything else. */
 static gs_status launch_edges(gs_cuda *c, const gs_cuda_edge_code *code, gs_edge_args *a)
 {
     const gs_edge_kernel *const k = &code->k;
     const uint32_t groups = GS_BLOCK_LANES / k->lanes;
 
-    a->index_mask = mask_of(a->index_bytes);
-    a->type_mask = mask_of(a->type_bytes);
     a->piece_edges = (uint32_t)GS_MAX(gs_div_up(a->edges, gs_cuda_stretches(k)), (uint64_t)GS_CUDA_HUB_EDGES);
     a->pieces = a->edges > a->piece_edges ? (uint32_t)gs_div_up(a->edges, a->piece_edges) : 0;
     a->partial = (float *)(c->state.at + c->state.scratch_offset);

@@ -228,7 +228,7 @@ gs_status gs_cuda_measure_gather(void *context, uint64_t table_rows, uint32_t wi
         st = take(c, &at, table + acc + index + 2 * start);
     if (st != GS_OK)
         goto done;
-    g.a = (gs_edge_args){.targets = targets, .index_bytes = 4, .index_mask = UINT32_MAX, .edges = GATHER_EDGES,
+    g.a = (gs_edge_args){.targets = targets, .index_bytes = 4, .edges = GATHER_EDGES,
                          .piece_edges = GATHER_EDGES};
     g.a.in[0] = (const float *)at;
     g.a.acc[0] = (float *)(at + table);

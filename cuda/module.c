@@ -61,6 +61,7 @@ static gs_status take_image(char **image, size_t *bytes, const gs_cuda_driver *d
 
 gs_status gs_cuda_compile(char **image, size_t *bytes, const gs_cuda_driver *d, int major, int minor, const char *text)
 {
+    static const char *const header[] = {gs_cuda_walk_text}, *const header_name[] = {"walk.inc"};
     char architecture[64];
     const char *const options[] = {architecture, STANDARD, VECTORS};
     char *const whole = whole_text(text);
@@ -70,7 +71,7 @@ gs_status gs_cuda_compile(char **image, size_t *bytes, const gs_cuda_driver *d, 
     if (whole == NULL)
         return no_memory();
     snprintf(architecture, sizeof(architecture), "--gpu-architecture=sm_%d%d", major, minor);
-    if (d->program_create(&program, whole, "gnnstream.cu", 0, NULL, NULL) != 0)
+    if (d->program_create(&program, whole, "gnnstream.cu", 1, header, header_name) != 0)
         st = no_memory();
     else if (d->program_compile(program, (int)GS_ARRAY_LEN(options), options) != 0)
         st = complain(d, program);
@@ -120,6 +121,7 @@ static char *cache_file(const gs_cuda_driver *d, int major, int minor, const cha
     d->compiler_version(&release, &update);
     snprintf(name, sizeof(name), "%016llx%016llx-sm%d%d-%d.%d.cubin",
              (unsigned long long)(gs_hash64(gs_cuda_common_text, strlen(gs_cuda_common_text)) ^
+                                  gs_hash64(gs_cuda_walk_text, strlen(gs_cuda_walk_text)) ^
                                   gs_hash64(STANDARD VECTORS, strlen(STANDARD VECTORS))),
              (unsigned long long)gs_hash64(text, strlen(text)), major, minor, release, update);
     char *const path = gs_path_join(folder, name);

@@ -18,6 +18,8 @@ extern const char gs_cuda_common_text[];
 extern const char gs_cuda_fixed_text[];
 extern const char gs_cuda_sequence_text[];
 extern const char gs_cuda_batch_text[];
+/* walk.inc, which the texts of programs include. */
+extern const char gs_cuda_walk_text[];
 
 /* Compiles `text` (which follows gs_cuda_common_text) for compute capability major.minor. On GS_OK *image is
  * the caller's, to be freed with gs_free(). GS_EDEVICE: the first line that the compiler complains of. */

@@ -15,31 +15,35 @@
 
 /* ---- what a kernel needs ---- */
 
-static void need(gs_gen_writer *w, uint32_t reg)
-{
-    w->needed[reg] = true;
-    w->per_edge[reg] = w->s->edge_reg[reg].kind != GS_EDGE_TARGET || w->s->edge_reg[reg].typed;
-}
-
-/* Marks, from the sums backwards, what they depend on; then, forwards, what changes with the edge. */
-static void find_needs(gs_gen_writer *w)
+/* Marks, from the sums backwards, what their scores, or their values, depend on. */
+static void mark(gs_gen_writer *w, bool scores, bool values)
 {
     const gs_stage *const s = w->s;
-    memset(w->needed, 0, sizeof(w->needed));
-    if (w->k->keeps)
-        need(w, w->k->kept);
+    if (w->k->keeps && values)
+        w->needed[w->k->kept] = true;
     for (uint32_t i = 0; i < w->k->sums; i++) {
         const gs_sum *const sum = &s->sum[w->k->sum[i]];
-        need(w, sum->value);
-        if (sum->kind == GS_SUM_ATTEND)
-            need(w, sum->score);
+        if (values)
+            w->needed[sum->value] = true;
+        if (sum->kind == GS_SUM_ATTEND && scores)
+            w->needed[sum->score] = true;
     }
     for (uint32_t i = s->edge_instrs; i-- > 0;) {
         const gs_instr *const in = &s->edge_instr[i];
         for (uint32_t o = 0; o < gs_op_inputs(in->op) && w->needed[in->dst] && !gs_op_by_type(in->op); o++)
             if (gs_instr_operand(in, o)->kind == GS_FROM_REG)
-                need(w, gs_instr_operand(in, o)->index);
+                w->needed[gs_instr_operand(in, o)->index] = true;
     }
+}
+
+/* What the sums depend on; then, forwards, what changes with the edge. */
+static void find_needs(gs_gen_writer *w)
+{
+    const gs_stage *const s = w->s;
+    memset(w->needed, 0, sizeof(w->needed));
+    mark(w, true, true);
+    for (uint32_t r = 0; r < s->edge_regs; r++)
+        w->per_edge[r] = s->edge_reg[r].kind != GS_EDGE_TARGET || s->edge_reg[r].typed;
     for (uint32_t i = 0; i < s->edge_instrs; i++) {
         const gs_instr *const in = &s->edge_instr[i];
         w->per_edge[in->dst] = in->op == GS_OP_EDGE_MASK || gs_op_by_type(in->op);
@@ -114,20 +118,29 @@ static uint32_t vector_of(const gs_gen_writer *w)
 }
 
 /* Loads of so many edges go out together. What is under way in a processor must cover its share of the bandwidth times
- * the latency: of an H200 4.8 TB/s / 132 * 0.8 us = 29 KiB. With 16 numbers a lane, 1280 lanes (of some 48 registers
- * each) have 80 KiB under way: enough where a third of them idle (targets of fewer edges than their neighbours in the
- * warp) and half of the time is waiting for indices. */
-#define BATCH_FLOATS 16u
-#define BATCH_MOST 8u
+ * the latency: of an H200 4.8 TB/s / 132 * 0.8 us = 29 KiB. With 24 numbers a lane, 1280 lanes (of 48 registers each)
+ * have 120 KiB under way: enough where three quarters of them idle (targets of fewer edges than their neighbours in the
+ * warp) or wait. */
+#define BATCH_FLOATS 24u
+#define PROGRAM_FLOATS 20u /* where edges have instructions, whose values take registers, too */
+#define BLOCKS 5u /* of a processor, at least: a lane has 48 registers then, which sums of rows and attention fit */
+
+static bool is_row_sum(const gs_gen_writer *w) { return w->k->rows.width > 0; }
 
 static void choose_batch(gs_gen_writer *w)
 {
-    uint32_t floats = 0;
+    static const uint32_t sizes[] = {8, 6, 4, 3, 2, 1};
+    uint32_t floats = 0, i = 0;
     for (uint32_t r = 0; r < w->s->edge_regs; r++)
-        if (gs_gen_is_batched(w, r) && !(w->k->rows.scaled && r > 0)) /* the number beside a row is not counted */
+        if (gs_gen_is_batched(w, r))
             floats += gs_gen_length(w, gs_gen_shape_of(w, gs_gen_width(w, r)));
-    for (w->k->batch = BATCH_MOST; w->k->batch > 1 && w->k->batch * floats > BATCH_FLOATS; w->k->batch /= 2)
-        ;
+    const uint32_t most = is_row_sum(w) ? BATCH_FLOATS : PROGRAM_FLOATS;
+    while (sizes[i] > 1 && sizes[i] * floats > most)
+        i++;
+    w->k->batch = sizes[i];
+    w->k->blocks = (is_row_sum(w) && w->k->rows.by == GS_TYPES_NONE) || gs_gen_attends(w) ? BLOCKS : 1;
+    if (w->k->batch == 1)
+        w->k->blocks = 1;
 }
 
 /* Does every narrower register, or parameter, have one number for all columns of a slice? */
@@ -148,17 +161,21 @@ static bool is_one_group(const gs_gen_writer *w)
     return one;
 }
 
-/* Two vectors a lane, and enough lanes for the slice (feature-adaptive groups). */
+/* Up to two vectors a lane, or 4 numbers, and enough lanes for the slice (feature-adaptive groups). What an edge costs
+ * beside its columns (its number, its address, a score) is paid once a group, so narrow rows have narrow groups. */
 static void choose_group(gs_gen_writer *w)
 {
     gs_edge_kernel *const k = w->k;
     k->vector = vector_of(w);
-    const uint32_t step = (uint32_t)common_multiple(unit_of(w), k->vector), most = 32 * k->vector * 2;
-    k->slice = k->width <= most ? k->width : GS_MAX(most / step, 1u) * step;
+    const uint32_t step = (uint32_t)common_multiple(unit_of(w), k->vector), each = GS_MAX(k->vector, 4u);
+    const uint32_t most = 32 * k->vector * 2, span = step / k->vector;
+    /* heads whose lanes shuffles do not add up by themselves: a group each */
+    const bool alone = step >= 32 && step <= most && (span & (span - 1)) != 0;
+    k->slice = alone ? step : k->width <= most ? k->width : GS_MAX(most / step, 1u) * step;
     k->slices = (uint32_t)gs_div_up(k->width, k->slice);
     k->slice = (uint32_t)gs_div_up(gs_div_up(k->width, k->slices), step) * step; /* equal slices */
     k->slices = (uint32_t)gs_div_up(k->width, k->slice);
-    for (k->lanes = 1; k->lanes < 32 && k->lanes * k->vector < k->slice; k->lanes *= 2)
+    for (k->lanes = 1; k->lanes < 32 && k->lanes * each < k->slice; k->lanes *= 2)
         ;
     k->slots = (uint32_t)gs_div_up(k->slice, k->lanes * k->vector);
     k->one_group = is_one_group(w);
@@ -167,67 +184,9 @@ static void choose_group(gs_gen_writer *w)
 
 /* ---- kernels ---- */
 
-static void write_head(gs_gen_writer *w, const char *suffix)
+/* A macro of walk.inc: the statements that `write` writes. */
+static void define(gs_gen_writer *w, const char *macro, void (*write)(gs_gen_writer *w))
 {
-    const gs_edge_kernel *const k = w->k;
-    fprintf(w->out, "\nGS_KERNEL(%s%s, gs_edge_args)\n{\n", k->name, suffix);
-    fprintf(w->out, "    const gs_u32 item = gs_block_x() * %uu + gs_lane() / %uu, slice = %s * %uu;\n",
-            GS_BLOCK_LANES / k->lanes, k->lanes, k->slices > 1 ? "gs_block_y()" : "0", k->slice);
-    fprintf(w->out, "    const gs_u32 base = slice + gs_lane() %% %uu * %uu;\n", k->lanes, k->vector);
-    if (gs_gen_ragged(w))
-        fprintf(w->out, "    const gs_u32 end = slice + %uu < %uu ? slice + %uu : %uu;\n", k->slice, k->width, k->slice,
-                k->width);
-}
-
-/* The edges, a batch at a time: first what comes from memory for all of them, then edge after edge what is made of
- * it. */
-static void write_edges(gs_gen_writer *w)
-{
-    const uint32_t n = w->k->batch;
-    const bool types = gs_gen_needs_type(w), places = gs_gen_needs_place(w);
-    fprintf(w->out, "    for (gs_u32 first = it.from; first < it.to; first += %u) {\n    gs_u32 operands[%u];\n", n, n);
-    if (types)
-        fprintf(w->out, "    gs_u32 types[%u];\n", n);
-    if (places)
-        fprintf(w->out, "    gs_u32 places[%u];\n", n);
-    gs_gen_declare_batch(w);
-    fprintf(w->out,
-            "    GS_UNROLL for (gs_u32 b = 0; b < %u; b++) {\n    const gs_u32 k = first + b < it.to ? first + b : "
-            "first;\n",
-            n);
-    fprintf(w->out, "    operands[b] = gs_word(a.index, a.index_bytes, k);\n");
-    if (types)
-        fprintf(w->out, "    types[b] = gs_word(a.type, a.type_bytes, k);\n");
-    if (places)
-        fprintf(w->out, "    places[b] = a.place[k - a.first_edge];\n");
-    fprintf(w->out,
-            "    }\n    GS_UNROLL for (gs_u32 b = 0; b < %u; b++)\n        if (first + b < it.to) {\n    const gs_u32 "
-            "k = first + b;\n",
-            n);
-    fprintf(w->out, "    const gs_u64 operand = gs_number_in(operands[b], a.index, a.index_bytes, a.index_mask, k);\n  "
-                    "  (void)operand;\n");
-    if (types)
-        fprintf(w->out, "    const gs_u32 type = types[b] = gs_number_in(types[b], a.type, a.type_bytes, a.type_mask, "
-                        "k);\n    (void)type;\n");
-    gs_gen_load_batch(w);
-    fprintf(w->out,
-            "        }\n    GS_UNROLL for (gs_u32 b = 0; b < %u; b++)\n        if (first + b < it.to) {\n    const "
-            "gs_u32 k = first + b;\n    (void)k;\n",
-            n);
-    if (types)
-        fprintf(w->out, "    const gs_u32 type = types[b];\n    (void)type;\n");
-    gs_gen_take_batch(w);
-    gs_gen_write_instrs(w, true);
-    if (w->k->keeps)
-        gs_gen_keep_edge(w);
-    else
-        gs_gen_add_edge(w);
-    fprintf(w->out, "        }\n    }\n");
-}
-
-static void write_walk(gs_gen_writer *w)
-{
-    const gs_edge_kernel *const k = w->k;
     char *body = NULL;
     size_t bytes = 0;
     FILE *const out = w->out, *const text = open_memstream(&body, &bytes);
@@ -235,43 +194,87 @@ static void write_walk(gs_gen_writer *w)
         w->st = gs_fail(GS_ENOMEM, "device cuda: out of memory for the text of kernels");
         return;
     }
-    w->out = text; /* how much shared memory it takes is known afterwards */
-    gs_gen_load_registers(w);
-    gs_gen_load_params(w);
-    gs_gen_write_instrs(w, false);
-    gs_gen_begin_sums(w);
-    write_edges(w);
-    gs_gen_end_sums(w);
-    fprintf(w->out, "}\n");
+    w->out = text;
+    write(w);
     w->out = out;
     fclose(text);
-    if (GS_BLOCK_LANES / k->lanes * k->shared_floats * sizeof(float) > SHARED_MOST)
-        gs_gen_refuse(w, "its edge program folds too many columns at once");
-    write_head(w, "");
-    if (k->shared_floats > 0)
-        fprintf(w->out, "    GS_SHARED(shared);\n    float *const fold = shared + gs_lane() / %uu * %uu;\n", k->lanes,
-                k->shared_floats);
-    fprintf(w->out, "    const gs_item it = gs_edge_item(&a, item);\n    if (it.from >= it.to)\n        return;\n");
-    fprintf(w->out, "    const gs_u64 row = gs_number(a.target, a.index_bytes, it.target);\n    (void)row;\n%s", body);
+    fprintf(out, "#define %s \\\n", macro);
+    for (size_t i = 0; i < bytes; i++)
+        fputs(body[i] == '\n' ? " \\\n" : (const char[]){body[i], '\0'}, out);
+    fputc('\n', out);
     free(body); /* open_memstream's */
 }
 
-static void write_merge(gs_gen_writer *w)
+static void write_open(gs_gen_writer *w)
 {
-    write_head(w, "_merge");
-    fprintf(w->out, "    const gs_item it = gs_merge_item(&a, item);\n    if (it.from >= it.to)\n        return;\n");
-    fprintf(w->out, "    const gs_u64 row = gs_number(a.target, a.index_bytes, it.target);\n");
-    gs_gen_merge_sums(w);
-    fprintf(w->out, "}\n");
+    gs_gen_load_registers(w);
+    gs_gen_load_params(w);
+    gs_gen_point_batch(w);
+    gs_gen_write_instrs(w, false);
+    gs_gen_begin_sums(w);
+}
+
+static void write_rows(gs_gen_writer *w)
+{
+    gs_gen_declare_batch(w);
+    gs_gen_declare_scores(w);
+}
+
+/* Statements of an edge, as far as its scores, or its values, need them. */
+static void write_part(gs_gen_writer *w, bool scores)
+{
+    bool all[GS_GEN_EDGE_REGS];
+    memcpy(all, w->needed, sizeof(all));
+    memset(w->needed, 0, sizeof(w->needed));
+    mark(w, scores, !scores);
+    gs_gen_take_batch(w);
+    gs_gen_write_instrs(w, true);
+    memcpy(w->needed, all, sizeof(all));
+}
+
+static void write_score(gs_gen_writer *w)
+{
+    if (!gs_gen_attends(w))
+        return;
+    write_part(w, true);
+    gs_gen_keep_scores(w);
+}
+
+static void write_add(gs_gen_writer *w)
+{
+    write_part(w, false);
+    if (w->k->keeps)
+        gs_gen_keep_edge(w);
+    else
+        gs_gen_add_edge(w);
 }
 
 static void write_kernel(gs_gen_writer *w)
 {
-    w->k->row_floats = gs_gen_row_floats(w);
+    gs_edge_kernel *const k = w->k;
+    k->row_floats = gs_gen_row_floats(w);
     choose_group(w);
-    write_walk(w);
-    if (!w->k->keeps)
-        write_merge(w);
+    fprintf(w->out, "\n#define GS_WALK %s\n#define GS_WALK_LANES %uu\n#define GS_WALK_VECTOR %uu\n", k->name,
+            k->lanes, k->vector);
+    fprintf(w->out, "#define GS_WALK_WIDTH %uu\n#define GS_WALK_SLICE %uu\n#define GS_WALK_SLICES %u\n", k->width,
+            k->slice, k->slices);
+    fprintf(w->out, "#define GS_WALK_BLOCKS %u\n", k->blocks);
+    fprintf(w->out, "#define GS_WALK_BATCH %uu\n#define GS_WALK_TYPES %d\n#define GS_WALK_PLACES %d\n", k->batch,
+            gs_gen_needs_type(w), gs_gen_needs_place(w));
+    define(w, "GS_WALK_OPEN", write_open);
+    define(w, "GS_WALK_ROWS", write_rows);
+    define(w, "GS_WALK_LOAD", gs_gen_load_batch);
+    define(w, "GS_WALK_SCORE", write_score);
+    define(w, "GS_WALK_RESCALE", gs_gen_rescale_sums);
+    define(w, "GS_WALK_ADD", write_add);
+    define(w, "GS_WALK_CLOSE", gs_gen_end_sums);
+    if (!k->keeps) {
+        fprintf(w->out, "#define GS_WALK_MERGE %s_merge\n", k->name);
+        define(w, "GS_WALK_PIECES", gs_gen_merge_sums);
+    }
+    if (GS_BLOCK_LANES / k->lanes * k->shared_floats * sizeof(float) > SHARED_MOST)
+        gs_gen_refuse(w, "its edge program folds too many columns at once");
+    fprintf(w->out, "#define GS_WALK_FOLD %u\n#include \"walk.inc\"\n", k->shared_floats);
 }
 
 /* As an edge program: of a scaled sum its registers are the row, the row's number and their product. */

@@ -66,6 +66,7 @@ void gs_gen_reference(const gs_gen_writer *w, char *text, size_t bytes, const ch
  * batch of edges ("batch7[b]"), and from there as the edge b's. */
 void gs_gen_load_registers(gs_gen_writer *w);
 bool gs_gen_is_batched(const gs_gen_writer *w, uint32_t r);
+void gs_gen_point_batch(gs_gen_writer *w);
 void gs_gen_declare_batch(gs_gen_writer *w);
 void gs_gen_load_batch(gs_gen_writer *w);
 void gs_gen_take_batch(gs_gen_writer *w);
@@ -85,6 +86,12 @@ uint32_t gs_gen_row_floats(const gs_gen_writer *w);
 /* What is there before the first edge of `it`; edge k; what is there after the last; and all pieces of a hub. */
 void gs_gen_begin_sums(gs_gen_writer *w);
 void gs_gen_add_edge(gs_gen_writer *w);
+/* Attention: the scores of a batch's edges come first ("score0[b]"), then the maxima with all of them, then the edges;
+ * so sums are rescaled once a batch, and an edge takes one exponential. */
+bool gs_gen_attends(const gs_gen_writer *w);
+void gs_gen_declare_scores(gs_gen_writer *w);
+void gs_gen_keep_scores(gs_gen_writer *w);
+void gs_gen_rescale_sums(gs_gen_writer *w);
 void gs_gen_end_sums(gs_gen_writer *w);
 void gs_gen_merge_sums(gs_gen_writer *w);
 

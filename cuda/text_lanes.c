@@ -1,4 +1,6 @@
 /* Registers of an edge kernel as a lane holds them. */
+#include <string.h>
+
 #include "base/alloc.h"
 #include "base/size.h"
 #include "cuda/text_internal.h"
@@ -70,26 +72,6 @@ void gs_gen_load(gs_gen_writer *w, const char *name, const char *row, uint32_t w
                 "        if (within)\n            gs_load%u(%s + %u * s, (%s) + c);\n        else\n"
                 "            for (int v = 0; v < %u; v++) %s[%u * s + v] = 0.0f;\n",
                 v, name, v, row, v, name, v);
-    fprintf(w->out, "    }\n");
-}
-
-/* The same of a row of numbers of two bytes, which is as wide as the frame. */
-static void load_half(gs_gen_writer *w, const char *name, const char *row, gs_dtype dtype)
-{
-    const char *const type = gs_dtype_name(dtype);
-    const uint32_t v = w->k->vector;
-    if (w->k->width == 1) {
-        fprintf(w->out, "    %s = gs_of_%s(%s, 0);\n", name, type, row);
-        return;
-    }
-    each_slot(w);
-    if (v == 1)
-        fprintf(w->out, "        %s[s] = within ? gs_of_%s(%s, c) : 0.0f;\n", name, type, row);
-    else
-        fprintf(w->out,
-                "        if (within)\n            gs_load%u_%s(%s + %u * s, (%s) + c);\n        else\n"
-                "            for (int v = 0; v < %u; v++) %s[%u * s + v] = 0.0f;\n",
-                v, type, name, v, row, v, name, v);
     fprintf(w->out, "    }\n");
 }
 
@@ -329,7 +311,7 @@ void gs_gen_keep_edge(gs_gen_writer *w)
     const uint32_t width = gs_gen_width(w, w->k->kept);
     char name[16], row[64];
     snprintf(name, sizeof(name), "r%u", w->k->kept);
-    snprintf(row, sizeof(row), "a.acc[0] + (gs_u64)places[b] * %uu", width);
+    snprintf(row, sizeof(row), "a.acc[0] + (gs_u64)place * %uu", width);
     gs_gen_store(w, name, row, width);
 }
 
@@ -364,40 +346,105 @@ bool gs_gen_is_batched(const gs_gen_writer *w, uint32_t r)
     return w->needed[r] && w->per_edge[r] && (w->s->edge_reg[r].kind != GS_EDGE_TEMP || gs_gen_is_made(w, r));
 }
 
-/* name = the register's row, of the target, or of edge k with its operand and type. */
-static void load_register(gs_gen_writer *w, const char *name, uint32_t r)
-{
-    const gs_edge_reg *const reg = &w->s->edge_reg[r];
-    char row[96];
-    if (reg->kind == GS_EDGE_WEIGHT) {
-        fprintf(w->out, "    %s = a.weight == 0 ? 1.0f : a.weight[k];\n", name);
-        return;
-    }
-    const uint32_t in = input_of(w, false, r);
-    const char *const end = reg->kind == GS_EDGE_TEMP ? "places[b]" : reg->kind == GS_EDGE_TARGET ? "row" : "operand";
-    const gs_dtype dtype = r == 0 ? w->k->rows.dtype : GS_F32; /* edge programs read nothing else */
-    if (dtype != GS_F32) {
-        snprintf(row, sizeof(row), "(const gs_u16 *)(const void *)a.in[%u] + (gs_u64)%s * %uu", in, end, reg->width);
-        load_half(w, name, row, dtype);
-        return;
-    }
-    if (reg->typed)
-        snprintf(row, sizeof(row), "a.in[%u] + %s * %uu + type * %uu", in, end, w->p->array[reg->array].width,
-                 reg->width);
-    else
-        snprintf(row, sizeof(row), "a.in[%u] + (gs_u64)%s * %uu", in, end, reg->width);
-    gs_gen_load(w, name, row, reg->width);
-}
+/* Of a row of sums the first register alone has another type. */
+static gs_dtype dtype_of(const gs_gen_writer *w, uint32_t r) { return r == 0 ? w->k->rows.dtype : GS_F32; }
 
 void gs_gen_load_registers(gs_gen_writer *w)
 {
     for (uint32_t r = 0; r < w->s->edge_regs; r++) {
-        char name[16];
+        char name[16], row[64];
         if (!w->needed[r] || w->per_edge[r] || w->s->edge_reg[r].kind == GS_EDGE_TEMP)
             continue;
         snprintf(name, sizeof(name), "r%u", r);
+        snprintf(row, sizeof(row), "a.in[%u] + row * %uu", input_of(w, false, r), gs_gen_width(w, r));
         gs_gen_declare(w, name, gs_gen_shape_of(w, gs_gen_width(w, r)));
-        load_register(w, name, r);
+        gs_gen_load(w, name, row, gs_gen_width(w, r));
+    }
+}
+
+/* Slots whose columns all lanes have, in every slice. */
+static uint32_t whole_slots(const gs_gen_writer *w)
+{
+    const gs_edge_kernel *const k = w->k;
+    return GS_MIN(k->slice, k->width - (k->slices - 1) * k->slice) / (k->lanes * k->vector);
+}
+
+/* Is it one number for all of a lane's columns? */
+static bool is_one(const gs_gen_writer *w, uint32_t r)
+{
+    const gs_gen_shape s = gs_gen_shape_of(w, gs_gen_width(w, r));
+    return s == GS_GEN_SINGLE || (s == GS_GEN_GROUPED && w->k->one_group);
+}
+
+/* Registers whose rows differ from edge to edge are reached from the lane's own columns of row 0, so that an address
+ * is one multiplication and addition: at7[0] those of the slots that all lanes have, the others' apart, as lanes
+ * without columns load the last one. Narrow ones have a number a slot, at places of its own. */
+void gs_gen_point_batch(gs_gen_writer *w)
+{
+    for (uint32_t r = 0; r < w->s->edge_regs; r++) {
+        const gs_edge_reg *const reg = &w->s->edge_reg[r];
+        const uint32_t each = gs_gen_each(w, reg->width), bytes = (uint32_t)gs_dtype_bytes(dtype_of(w, r));
+        char start[64];
+        if (!gs_gen_is_batched(w, r) || reg->kind == GS_EDGE_WEIGHT)
+            continue;
+        snprintf(start, sizeof(start), reg->kind == GS_EDGE_TARGET ? "(const char *)(a.in[%u] + row * %uu)"
+                                                                   : "(const char *)a.in[%u]",
+                 input_of(w, false, r), reg->kind == GS_EDGE_TARGET ? w->p->array[reg->array].width : 0);
+        if (is_one(w, r)) {
+            fprintf(w->out, "    const char *const at%u = gs_made_address(%s + slice / %uu * %uu);\n", r, start, each,
+                    bytes);
+            continue;
+        }
+        fprintf(w->out, "    const char *at%u[%u];\n", r, w->k->slots);
+        each_slot(w);
+        fprintf(w->out, "        (void)within;\n        at%u[s] = gs_made_address(%s + ", r, start);
+        fprintf(w->out, gs_gen_ragged(w) ? "gs_column_within(c, end - %uu)" : "c", w->k->vector);
+        fprintf(w->out, " / %uu * %uu);\n    }\n", each, bytes);
+    }
+}
+
+/* The address of the register's row for an edge, from the lane's columns `at` on. */
+static void write_address(const gs_gen_writer *w, char *to, size_t room, const char *at, uint32_t r)
+{
+    const gs_edge_reg *const reg = &w->s->edge_reg[r];
+    const uint32_t bytes = reg->width * (uint32_t)gs_dtype_bytes(dtype_of(w, r));
+    if (reg->kind == GS_EDGE_TEMP)
+        snprintf(to, room, "gs_edge_row(%s, place, %uu)", at, bytes);
+    else if (reg->kind == GS_EDGE_TARGET)
+        snprintf(to, room, "gs_edge_row(%s, type, %uu)", at, bytes);
+    else if (reg->typed)
+        snprintf(to, room, "gs_edge_row(gs_edge_row(%s, operand, %uu), type, %uu)", at,
+                 w->p->array[reg->array].width * 4, bytes);
+    else
+        snprintf(to, room, "gs_edge_row(%s, operand, %uu)", at, bytes);
+}
+
+/* batch7[b] = the register's columns of the row of the edge's operand, type or place. */
+static void load_of_edge(gs_gen_writer *w, uint32_t r)
+{
+    const gs_edge_reg *const reg = &w->s->edge_reg[r];
+    const gs_dtype dtype = dtype_of(w, r);
+    const bool wide = gs_gen_shape_of(w, reg->width) == GS_GEN_WIDE && !is_one(w, r);
+    const uint32_t v = w->k->vector, whole = wide ? whole_slots(w) : 0, row = w->k->lanes * v;
+    char from[192], at[32];
+    if (reg->kind == GS_EDGE_WEIGHT) {
+        fprintf(w->out, "    batch%u[b] = a.weight == 0 ? 1.0f : a.weight[k];\n", r);
+        return;
+    }
+    for (uint32_t s = 0; s < (is_one(w, r) ? 1 : w->k->slots); s++) {
+        snprintf(at, sizeof(at), is_one(w, r) ? "at%u" : "at%u[%u]", r, s < whole ? 0 : s);
+        write_address(w, from, sizeof(from), at, r);
+        if (s > 0 && s < whole)
+            snprintf(from + strlen(from), sizeof(from) - strlen(from), " + %u",
+                     s * row * (uint32_t)gs_dtype_bytes(dtype));
+        if (wide && v > 1 && dtype == GS_F32)
+            fprintf(w->out, "    gs_load%u(batch%u[b] + %u, (const float *)(const void *)(%s));\n", v, r, v * s, from);
+        else if (wide && v > 1)
+            fprintf(w->out, "    gs_load%u_%s(batch%u[b] + %u, %s);\n", v, gs_dtype_name(dtype), r, v * s, from);
+        else if (gs_gen_shape_of(w, reg->width) == GS_GEN_SINGLE)
+            fprintf(w->out, "    batch%u[b] = gs_of_%s(%s, 0);\n", r, gs_dtype_name(dtype), from);
+        else
+            fprintf(w->out, "    batch%u[b][%u] = gs_of_%s(%s, 0);\n", r, s, gs_dtype_name(dtype), from);
     }
 }
 
@@ -425,11 +472,8 @@ void gs_gen_declare_batch(gs_gen_writer *w)
 void gs_gen_load_batch(gs_gen_writer *w)
 {
     for (uint32_t r = 0; r < w->s->edge_regs; r++)
-        if (gs_gen_is_batched(w, r)) {
-            char name[32];
-            snprintf(name, sizeof(name), "batch%u[b]", r);
-            load_register(w, name, r);
-        }
+        if (gs_gen_is_batched(w, r))
+            load_of_edge(w, r);
 }
 
 void gs_gen_take_batch(gs_gen_writer *w)

@@ -125,7 +125,8 @@ static void over_heads(gs_gen_writer *w, uint32_t i)
     if (gs_gen_shape_of(w, heads_of(w, i)) == GS_GEN_SINGLE)
         fprintf(w->out, "    {\n");
     else
-        fprintf(w->out, "    GS_UNROLL for (int i = 0; i < (int)(sizeof(e%u) / sizeof(float)); i++) {\n", i);
+        fprintf(w->out, "    GS_UNROLL for (int i = 0; i < %u; i++) {\n",
+                gs_gen_length(w, gs_gen_shape_of(w, heads_of(w, i))));
 }
 
 /* One more edge: its value, and score, are there. */
@@ -140,19 +141,13 @@ static void add_edge(gs_gen_writer *w, uint32_t i)
     if (sum->kind == GS_SUM_ATTEND) {
         const gs_gen_shape h = gs_gen_shape_of(w, heads_of(w, i));
         const char *const e = h == GS_GEN_SINGLE ? "" : "[i]";
-        char weight[64], scale[64];
+        char weight[64];
         declare_of_heads(w, 'e', i, weight);
-        declare_of_heads(w, 'g', i, scale);
         over_heads(w, i);
-        fprintf(w->out,
-                "        const float most = gs_larger(r%u%s, m%u%s);\n        g%u%s = gs_rescale(m%u%s, most);\n",
-                sum->score, e, i, e, i, e, i, e);
-        fprintf(w->out,
-                "        e%u%s = expf(r%u%s - gs_base_of(most));\n        n%u%s = n%u%s * g%u%s + e%u%s;\n        "
-                "m%u%s = most;\n    }\n",
-                i, e, sum->score, e, i, e, i, e, i, e, i, e, i, e);
+        fprintf(w->out, "        e%u%s = expf(score%u[b]%s - gs_base_of(m%u%s));\n", i, e, i, e, i, e);
+        fprintf(w->out, "        n%u%s += e%u%s;\n    }\n", i, e, i, e);
         gs_gen_over(w, s);
-        fprintf(w->out, "x%u%s = x%u%s * %s + %s * %s;\n", i, at, i, at, scale, weight, value);
+        fprintf(w->out, "x%u%s += %s * %s;\n", i, at, weight, value);
         return;
     }
     gs_gen_over(w, s);
@@ -161,6 +156,62 @@ static void add_edge(gs_gen_writer *w, uint32_t i)
     else
         fprintf(w->out, "x%u%s = gs_%s(%s, x%u%s);\n", i, at, sum->kind == GS_SUM_MAX ? "larger" : "smaller", value, i,
                 at);
+}
+
+bool gs_gen_attends(const gs_gen_writer *w)
+{
+    for (uint32_t i = 0; i < w->k->sums; i++)
+        if (heads_of(w, i) > 0)
+            return true;
+    return false;
+}
+
+void gs_gen_declare_scores(gs_gen_writer *w)
+{
+    for (uint32_t i = 0; i < w->k->sums; i++) {
+        char name[32];
+        if (heads_of(w, i) == 0)
+            continue;
+        snprintf(name, sizeof(name), "score%u[%u]", i, w->k->batch);
+        gs_gen_declare(w, name, gs_gen_shape_of(w, heads_of(w, i)));
+    }
+}
+
+void gs_gen_keep_scores(gs_gen_writer *w)
+{
+    for (uint32_t i = 0; i < w->k->sums; i++) {
+        const gs_gen_shape h = gs_gen_shape_of(w, GS_MAX(heads_of(w, i), 1u));
+        const char *const e = h == GS_GEN_SINGLE ? "" : "[i]";
+        if (heads_of(w, i) == 0)
+            continue;
+        gs_gen_over(w, h);
+        fprintf(w->out, "score%u[b]%s = r%u%s;\n", i, e, sum_at(w, i)->score, e);
+    }
+}
+
+/* The maxima with the scores of all edges of the batch. */
+void gs_gen_rescale_sums(gs_gen_writer *w)
+{
+    for (uint32_t i = 0; i < w->k->sums; i++) {
+        const gs_gen_shape h = gs_gen_shape_of(w, GS_MAX(heads_of(w, i), 1u)),
+                           s = gs_gen_shape_of(w, sum_width(w, i));
+        const char *const e = h == GS_GEN_SINGLE ? "" : "[i]", *const at = s == GS_GEN_SINGLE ? "" : "[i]";
+        char scale[64];
+        if (heads_of(w, i) == 0)
+            continue;
+        fprintf(w->out, "    {\n");
+        declare_of_heads(w, 'g', i, scale);
+        over_heads(w, i);
+        fprintf(w->out,
+                "        float most = m%u%s;\n        GS_UNROLL for (gs_u32 b = 0; b < %uu; b++)\n            if (b < "
+                "count)\n                most = gs_larger(score%u[b]%s, most);\n",
+                i, e, w->k->batch, i, e);
+        fprintf(w->out,
+                "        g%u%s = gs_rescale(m%u%s, most);\n        m%u%s = most;\n        n%u%s *= g%u%s;\n    }\n",
+                i, e, i, e, i, e, i, e, i, e);
+        gs_gen_over(w, s);
+        fprintf(w->out, "x%u%s *= %s;\n    }\n", i, at, scale);
+    }
 }
 
 /* The sums of a piece (names with q in front) to those before it. */

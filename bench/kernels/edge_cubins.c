@@ -1,8 +1,8 @@
-/* edge_cubins FOLDER - the edge kernels of models, compiled for sm_80 and sm_90: what edge_instructions.py counts.
+/* edge_cubins FOLDER [WIDTH...] - the edge kernels of models, compiled for sm_80 and sm_90.
  *
- * Needs NVRTC and no GPU. Writes FOLDER/WHAT.sm_NN.cubin and prints a line for each kernel, columns by tabs: file,
- * kernel, what it computes, columns, columns of the frame, lanes of a group, groups a target, edges of a batch, and
- * bytes that an edge reads: its rows at the source end and its index of 4.
+ * edge_instructions.py counts in them. Needs NVRTC and no GPU. Writes FOLDER/WHAT.sm_NN.cubin and prints a line for
+ * each kernel, columns by tabs: file, kernel, what it computes, columns, columns of the frame, lanes of a group, groups
+ * a target, edges of a batch, and bytes that an edge reads: its rows at the source end and its index of 4.
  */
 #include <stdio.h>
 #include <stdlib.h>
@@ -132,19 +132,25 @@ static void model(const char *name, const char *title, uint32_t heads, uint32_t 
     gs_program_free(p);
 }
 
+static void all_of(uint32_t width)
+{
+    sums_of_rows(width, false);
+    sums_of_rows(width, true);
+    model("gat", "GAT, 1 head", 1, width, 64);
+    model("gat", "GAT, 8 heads", 8, width, 64);
+    model("sage_max", "SAGE max", 1, width, width);
+    model("rgcn", "R-GCN, 4 types", 1, width, width);
+}
+
 int main(int argc, char **argv)
 {
-    if (argc != 2)
-        bench_die("edge_cubins FOLDER");
+    if (argc < 2)
+        bench_die("edge_cubins FOLDER [WIDTH...]");
     folder = argv[1];
     bench_need(gs_cuda_compiler_open(&compiler));
-    for (size_t i = 0; i < GS_ARRAY_LEN(widths); i++) {
-        sums_of_rows(widths[i], false);
-        sums_of_rows(widths[i], true);
-        model("gat", "GAT, 1 head", 1, widths[i], 64);
-        model("gat", "GAT, 8 heads", 8, widths[i], 64);
-        model("sage_max", "SAGE max", 1, widths[i], widths[i]);
-        model("rgcn", "R-GCN, 4 types", 1, widths[i], widths[i]);
-    }
+    for (int i = 2; i < argc; i++)
+        all_of((uint32_t)strtoul(argv[i], NULL, 10));
+    for (size_t i = 0; i < GS_ARRAY_LEN(widths) && argc == 2; i++)
+        all_of(widths[i]);
     return 0;
 }

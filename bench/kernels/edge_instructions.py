@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""edge_instructions.py EDGE_CUBINS [--arch sm_90] [--match TEXT]: instructions of the edge kernels, counted; no GPU.
+"""edge_instructions.py EDGE_CUBINS [--arch sm_90] [--widths W,...]: instructions of the edge kernels, counted; no GPU.
 
 EDGE_CUBINS is the program bench/kernels/edge_cubins of the build. nvdisasm and cuobjdump come from the PATH or from
 Python's packages (pip install nvidia-cuda-nvdisasm nvidia-cuda-cuobjdump). Of each kernel the loop over edges is found
@@ -24,6 +24,7 @@ import tempfile
 # L2 and HBM in bytes a second, processors, clock: an A100 (80 GB) and an H200 SXM as published; L2 as benchmarks of
 # others read it.
 GPUS = {"sm_80": ("A100", 3.6e12, 2.0e12, 108, 1.41e9), "sm_90": ("H200", 5.5e12, 4.8e12, 132, 1.755e9)}
+LOAD = re.compile(r"\bLDG?\.E")
 INSTRUCTION = re.compile(r"/\*([0-9a-f]{4,})\*/\s+(.*?);")
 LABEL = re.compile(r"^(\.L_x?_?\d+|\.L_\S+):")
 BRANCH = re.compile(r"\bBRA\b.*`\((\.L\S+?)\)")
@@ -53,19 +54,66 @@ def functions(cubin):
     return found
 
 
+def blocks_of(code, labels):
+    """The code in blocks: where they begin, and which follow each. What only lanes that do not run together do, out of
+    line, is no block."""
+    starts = sorted({0, *labels.values(), *(i + 1 for i, text in enumerate(code) if BRANCH.search(text))} - {len(code)})
+    number = {start: n for n, start in enumerate(starts)}
+    follow = []
+    for n, start in enumerate(starts):
+        last = (starts[n + 1] if n + 1 < len(starts) else len(code)) - 1
+        branch, text = BRANCH.search(code[last]), code[last]
+        always = re.match(r"(BRA|EXIT|RET|BRX)\b(?!.DIV)", text) and not re.match(r"BRA U?!?U?P", text)
+        next_ones = [] if always or n + 1 == len(starts) else [n + 1]
+        if branch and "BRA.DIV" not in text and labels.get(branch.group(1), len(code)) < len(code):
+            next_ones.append(number[labels[branch.group(1)]])
+        follow.append(next_ones)
+    seen, todo = set(), [0]
+    while todo:
+        block = todo.pop()
+        if block not in seen:
+            seen.add(block)
+            todo += follow[block]
+    return starts, [ways if n in seen else [] for n, ways in enumerate(follow)]
+
+
+def dominators(follow):
+    """Of each block those that every way to it passes."""
+    every = set(range(len(follow)))
+    found = [{0}] + [every] * (len(follow) - 1)
+    before = [[p for p in every if n in follow[p]] for n in every]
+    changed = True
+    while changed:
+        changed = False
+        for n in range(1, len(follow)):
+            ways = [found[p] for p in before[n] if p == 0 or found[p] is not every]
+            now = (set.intersection(*ways) if ways else every - {n}) | {n}
+            if ways and now != found[n]:
+                found[n], changed = now, True
+    return found, before
+
+
 def edge_loop(code, labels):
-    """The instructions of the largest loop that has none inside."""
+    """The instructions of the largest loop that has none inside and loads something."""
+    starts, follow = blocks_of(code, labels)
+    above, before = dominators(follow)
     loops = []
-    for at, instruction in enumerate(code):
-        branch = BRANCH.search(instruction)
-        if branch and labels.get(branch.group(1), at + 1) <= at:
-            loops.append((labels[branch.group(1)], at + 1))
-    loops = [a for a in loops if a[1] - a[0] > 1 and "LDG" in " ".join(code[a[0]:a[1]])]
-    inner = [a for a in loops if not any(b != a and a[0] <= b[0] and b[1] <= a[1] for b in loops)]
-    if not inner:
-        return []
-    first, end = max(inner, key=lambda a: a[1] - a[0])
-    return code[first:end]
+    for n, ways in enumerate(follow):
+        for head in ways:
+            if head in above[n] and len(above[n]) < len(follow):
+                inside, todo = {head}, [n]
+                while todo:
+                    block = todo.pop()
+                    if block not in inside:
+                        inside.add(block)
+                        todo += before[block]
+                loops.append(inside)
+    text = {id(inside): [i for n in sorted(inside)
+                         for i in code[starts[n]:starts[n + 1] if n + 1 < len(starts) else len(code)]]
+            for inside in loops}
+    loops = [a for a in loops if any(LOAD.search(i) for i in text[id(a)])]
+    inner = [a for a in loops if not any(b < a for b in loops)]
+    return max((text[id(a)] for a in inner), key=len, default=[])
 
 
 def usage(cubin):
@@ -82,13 +130,13 @@ def row(folder, arch, line):
     registers, stack = usage(cubin)[kernel]
     loop = edge_loop(code, labels)
     edges = int(batch) * (32 // int(lanes)) / int(slices)
-    count = lambda word: sum(word in i for i in loop) / edges
+    count = lambda what: sum(bool(re.search(what, i)) for i in loop) / edges
     spills = sum("LDL" in i or "STL" in i for i in code)
     _, l2, hbm, processors, clock = GPUS[arch]
     each = len(loop) / edges
     times = [int(read) / l2 * 1e12, int(read) / hbm * 1e12, each / (4 * processors * clock) * 1e12]
     columns = width if width == frame else f"{frame} ({width})"
-    return (f"{what:<36} {columns:>10} {each:8.1f} {count('LDG'):6.1f} {count('SHFL'):6.1f} {registers:5} "
+    return (f"{what:<36} {columns:>10} {each:8.1f} {count(LOAD):6.1f} {count('SHFL'):6.1f} {registers:5} "
             f"{stack:5} {spills:6} {read:>7} {times[0]:8.1f} {times[1]:8.1f} {times[2]:8.1f}")
 
 
@@ -96,18 +144,18 @@ def main():
     p = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     p.add_argument("edge_cubins")
     p.add_argument("--arch", choices=GPUS, help="one of them alone")
-    p.add_argument("--match", default="", help="rows whose name has this text alone")
+    p.add_argument("--widths", default="", help="rows of so many columns alone, separated by commas")
     a = p.parse_args()
     with tempfile.TemporaryDirectory() as folder:
         program = pathlib.Path(a.edge_cubins).resolve()
-        lines = subprocess.run([program, folder], check=True, capture_output=True, text=True).stdout.splitlines()
+        command = [program, folder, *filter(None, a.widths.split(","))]
+        lines = subprocess.run(command, check=True, capture_output=True, text=True).stdout.splitlines()
         for arch in [a.arch] if a.arch else sorted(GPUS, reverse=True):
             print(f"{arch} ({GPUS[arch][0]}): warp instructions an edge; picoseconds of an edge by each ceiling alone")
             print(f"{'':<36} {'columns':>10} {'instr':>8} {'loads':>6} {'shuf':>6} {'regs':>5} {'stack':>5} "
                   f"{'spills':>6} {'bytes':>7} {'L2':>8} {'HBM':>8} {'issue':>8}")
             for line in sorted(lines, key=lambda s: s.split("\t")[2]):
-                if a.match in line:
-                    print(row(folder, arch, line))
+                print(row(folder, arch, line))
 
 
 main()

@@ -27,7 +27,7 @@ typedef struct gs_edge_args {
     const float *in[GS_EDGE_INPUTS];   /* rows at either end and parameters; the generated code knows which */
     float *acc[GS_EDGE_SUMS], *maximum[GS_EDGE_SUMS], *norm[GS_EDGE_SUMS];
     float *partial;                    /* [2 * pieces][floats of one target's sums] */
-    gs_u32 targets, index_bytes, type_bytes, index_mask, type_mask; /* mask: the bits of a number of so many bytes */
+    gs_u32 targets, index_bytes, type_bytes;
     gs_u32 first_edge, edges, piece_edges, pieces; /* the edges may be some of the targets' only */
     gs_u32 key[2], epoch;              /* masks: of gs_random_key(seed, GS_RANDOM_EDGES) */
     const gs_u32 *place;               /* [edges] which row of a table by type is the edge's; NULL: there is none */

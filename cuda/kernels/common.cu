@@ -2,26 +2,26 @@
 #include "args.h"
 #include "gpu.h"
 
-/* Numbers of 1, 2 or 4 bytes are taken out of the aligned words that they lie in: without a branch, so that the loads
- * of several edges are under way at once. A word's other bytes are the device's too, as its memory is taken in whole
- * blocks. */
-GS_DEVICE gs_u32 gs_word(const void *array, gs_u32 bytes, gs_u32 i)
-{
-    const gs_u8 *const at = (const gs_u8 *)array + (gs_u64)i * bytes;
-    return *(const gs_u32 *)(const void *)(at - ((gs_u32)(gs_u64)at & 3));
-}
-
-/* Number i out of its word; `mask` has the bits of one. */
-GS_DEVICE gs_u32 gs_number_in(gs_u32 word, const void *array, gs_u32 bytes, gs_u32 mask, gs_u32 i)
-{
-    const gs_u32 low = ((gs_u32)(gs_u64)array + i * bytes) & 3;
-    return word >> low * 8 & mask;
-}
-
+/* Number i of an array of numbers of 1, 2 or 4 bytes. */
 GS_DEVICE gs_u32 gs_number(const void *array, gs_u32 bytes, gs_u32 i)
 {
-    return gs_number_in(gs_word(array, bytes, i), array, bytes, 0xffffffffu >> (32 - 8 * bytes), i);
+    if (bytes == 4)
+        return ((const gs_u32 *)array)[i];
+    return bytes == 2 ? ((const gs_u16 *)array)[i] : ((const gs_u8 *)array)[i];
 }
+
+/* The edge whose numbers a lane loads, its o-th, of a batch that begins with edge `first`; the last edge where the
+ * batch has fewer. */
+GS_DEVICE gs_u32 gs_own_edge(gs_u32 first, gs_u32 o, gs_u32 lanes, gs_u32 batch, gs_u32 end)
+{
+    const gs_u32 k = first + o * lanes + gs_lane() % lanes % batch;
+    return k < end ? k : end - 1;
+}
+
+/* Row `row` of so many bytes, from a lane's own column of row 0. */
+GS_DEVICE const char *gs_edge_row(const char *column, gs_u32 row, gs_u32 bytes) { return column + (gs_u64)row * bytes; }
+/* A lane's column, or where it has none the last one that there is: what such lanes load is not looked at. */
+GS_DEVICE gs_u32 gs_column_within(gs_u32 column, gs_u32 last) { return column < last ? column : last; }
 
 /* 16 bytes at once; both sides at a multiple of 16. */
 GS_DEVICE void gs_load4(float *to, const float *from)

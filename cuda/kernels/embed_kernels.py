@@ -1,16 +1,17 @@
 """Writes a C file with the kernels' texts as byte arrays:
 
-    embed_kernels.py OUT.c COMMON... -- FIXED... -- SEQUENCE... -- BATCH...
+    embed_kernels.py OUT.c COMMON... -- FIXED... -- SEQUENCE... -- BATCH... -- WALK...
 
 The first texts are what every module begins with, then the module of fixed kernels, then what programs with LSTMs
-need, then what those with products by the type of edges do.
+need, then what those with products by the type of edges do, then the header that programs include for each edge
+kernel.
 Their includes of each other go: the texts follow one another."""
 import pathlib
 import re
 import sys
 
 out, rest = pathlib.Path(sys.argv[1]), sys.argv[2:]
-names = ("common", "fixed", "sequence", "batch")
+names = ("common", "fixed", "sequence", "batch", "walk")
 groups = [[]]
 for word in rest:
     if word == "--":

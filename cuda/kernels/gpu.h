@@ -14,8 +14,12 @@
 
 /* A kernel called NAME, whose arguments are a struct of this type called `a`. */
 #define GS_KERNEL(name, type) extern "C" __global__ void __launch_bounds__(GS_BLOCK_LANES) name(const type a)
+/* The same, so many blocks of which a processor must hold. */
+#define GS_KERNEL_DENSE(name, type, blocks) \
+    extern "C" __global__ void __launch_bounds__(GS_BLOCK_LANES, blocks) name(const type a)
 #define GS_DEVICE static __device__ __forceinline__
 #define GS_UNROLL _Pragma("unroll")
+#define GS_ONCE _Pragma("unroll 1")
 /* Memory of the block; its size is the launch's. */
 #define GS_SHARED(name) extern __shared__ __align__(16) float name[]
 
@@ -38,6 +42,21 @@ GS_DEVICE void gs_group_sync(unsigned lanes) { __syncwarp(gs_group_mask(lanes));
 GS_DEVICE float gs_group_exchange(float value, unsigned by, unsigned lanes)
 {
     return __shfl_xor_sync(gs_group_mask(lanes), value, (int)by);
+}
+/* The same address, of whose making the compiler knows nothing: so it adds to it, in one instruction, and does not make
+ * it anew. */
+GS_DEVICE const char *gs_made_address(const char *p)
+{
+    asm("" : "+l"(p));
+    __builtin_assume(__isGlobal(p));
+    return p;
+}
+/* to[b] = own[b / lanes] of the group's lane b % lanes. */
+GS_DEVICE void gs_group_share(gs_u32 *to, const gs_u32 *own, unsigned count, unsigned lanes)
+{
+    GS_UNROLL for (unsigned b = 0; b < count; b++)
+        to[b] = lanes == 1 ? own[b]
+                           : __shfl_sync(gs_group_mask(lanes), own[b / lanes], (int)(b % lanes), (int)lanes);
 }
 /* Bit i: what lane i of the warp says. All 32 lanes must ask. */
 GS_DEVICE unsigned gs_warp_votes(int yes) { return __ballot_sync(0xffffffffu, yes); }
@@ -82,6 +101,7 @@ typedef struct gs_host_gpu {
     void (*block_sync)(void);
     void (*group_sync)(unsigned lanes);
     float (*group_exchange)(float value, unsigned by, unsigned lanes);
+    void (*group_share)(unsigned *to, const unsigned *own, unsigned count, unsigned lanes);
     unsigned (*warp_votes)(int yes);
     void (*warp_multiply)(float c[4], const float a[4], const float b[2]);
 } gs_host_gpu;
@@ -96,8 +116,10 @@ const gs_host_gpu *gs_gpu;
     void name(const void *args);                                      \
     void name(const void *args) { name##_lane(*(const type *)args); } \
     static void name##_lane(const type a)
+#define GS_KERNEL_DENSE(name, type, blocks) GS_KERNEL(name, type)
 #define GS_DEVICE static inline
 #define GS_UNROLL
+#define GS_ONCE
 #define GS_SHARED(name) float *const name = gs_gpu->shared
 
 typedef struct gs_float4 {
@@ -117,6 +139,11 @@ GS_DEVICE void gs_group_sync(unsigned lanes) { gs_gpu->group_sync(lanes); }
 GS_DEVICE float gs_group_exchange(float value, unsigned by, unsigned lanes)
 {
     return gs_gpu->group_exchange(value, by, lanes);
+}
+GS_DEVICE const char *gs_made_address(const char *p) { return p; }
+GS_DEVICE void gs_group_share(gs_u32 *to, const gs_u32 *own, unsigned count, unsigned lanes)
+{
+    gs_gpu->group_share(to, own, count, lanes);
 }
 GS_DEVICE unsigned gs_warp_votes(int yes) { return gs_gpu->warp_votes(yes); }
 GS_DEVICE unsigned gs_ones(unsigned bits) { return (unsigned)__builtin_popcount(bits); }
@@ -141,4 +168,6 @@ GS_DEVICE unsigned gs_bits_of_float(float f)
 }
 
 #endif
+/* Where the name is a macro. */
+#define GS_KERNEL_OF(name, type, blocks) GS_KERNEL_DENSE(name, type, blocks)
 #endif /* GS_CUDA_KERNELS_GPU_H */

@@ -23,9 +23,13 @@ void host_compiler_folder(const char *folder)
     setenv("GS_CUDA_CACHE", folder, 1);
 }
 
+#define HEADERS 4
+
 typedef struct host_program {
     char *source, *log;
     char library[768];
+    int headers; /* whose texts and names are the caller's, for as long as the process */
+    const char *text[HEADERS], *header[HEADERS];
 } host_program;
 
 int host_cuda_release(void)
@@ -46,9 +50,13 @@ gs_cu_result host_program_create(gs_cu_handle *program, const char *source, cons
                                    const char *const *text, const char *const *header)
 {
     host_program *const p = calloc(1, sizeof(*p));
-    (void)name, (void)headers, (void)text, (void)header;
-    if (p == NULL || (p->source = strdup(source)) == NULL)
+    (void)name;
+    if (p == NULL || headers > HEADERS || (p->source = strdup(source)) == NULL)
         return 1;
+    for (p->headers = 0; p->headers < headers; p->headers++) {
+        p->text[p->headers] = text[p->headers];
+        p->header[p->headers] = header[p->headers];
+    }
     *program = p;
     return 0;
 }
@@ -82,6 +90,20 @@ static bool write_hooks(const char *path)
     return fclose(out) == 0;
 }
 
+/* Beside the source, where its includes find them; other processes may do the same. */
+static bool write_headers(const host_program *p)
+{
+    for (int i = 0; i < p->headers; i++) {
+        char to[800], path[800];
+        snprintf(path, sizeof(path), "%s/%s", folder_of_kernels, p->header[i]);
+        snprintf(to, sizeof(to), "%s.%s", p->library, p->header[i]);
+        FILE *const out = fopen(to, "w");
+        if (out == NULL || fputs(p->text[i], out) < 0 || fclose(out) != 0 || rename(to, path) != 0)
+            return false;
+    }
+    return true;
+}
+
 gs_cu_result host_program_compile(gs_cu_handle program, int options, const char *const *option)
 {
     host_program *const p = program;
@@ -92,7 +114,7 @@ gs_cu_result host_program_compile(gs_cu_handle program, int options, const char 
     snprintf(source, sizeof(source), "%s.c", p->library);
     snprintf(log, sizeof(log), "%s.log", p->library);
     FILE *const out = fopen(source, "w");
-    if (out == NULL || fputs(p->source, out) < 0 || fclose(out) != 0)
+    if (out == NULL || fputs(p->source, out) < 0 || fclose(out) != 0 || !write_headers(p))
         return 1;
     if (host_streams_checks()) {
         snprintf(hooks, sizeof(hooks), "%s.hooks.c", p->library);

@@ -19,12 +19,14 @@ typedef struct host_lane {
     void (*block_sync)(void);
     void (*group_sync)(unsigned lanes);
     float (*group_exchange)(float value, unsigned by, unsigned lanes);
+    void (*group_share)(unsigned *to, const unsigned *own, unsigned count, unsigned lanes);
     unsigned (*warp_votes)(int yes);
     void (*warp_multiply)(float c[4], const float a[4], const float b[2]);
 } host_lane;
 
 #define FUNCTIONS 16384u
 #define MODULES 256u /* at a time */
+#define SHARED_NUMBERS 16u /* most that a lane gives its group at once */
 
 static struct {
     unsigned fail_launch;
@@ -38,6 +40,7 @@ static struct {
     unsigned arrived[GS_BLOCK_LANES + 1], passed[GS_BLOCK_LANES + 1];
     float slot[2][GS_BLOCK_LANES]; /* what lanes exchange, in turns: who reads has not yet come to the barrier after
                                     * this one */
+    unsigned number[2][GS_BLOCK_LANES][SHARED_NUMBERS]; /* the same, of numbers of edges */
     struct {
         float a[4], b[2];
     } factor[2][GS_BLOCK_LANES];   /* the same, of products */
@@ -82,6 +85,21 @@ static float group_exchange(float value, unsigned by, unsigned lanes)
     slot[lane] = value;
     group_sync(lanes);
     return slot[lane ^ by];
+}
+
+/* One barrier for all shuffles of a batch: fibres are slow to switch. */
+static void group_share(unsigned *to, const unsigned *own, unsigned count, unsigned lanes)
+{
+    const unsigned lane = fibres_current(), first = lane / lanes * lanes, each = (count + lanes - 1) / lanes;
+    if (each > SHARED_NUMBERS) {
+        fprintf(stderr, "host GPU: lane %u shares %u numbers at once\n", lane, each);
+        abort();
+    }
+    unsigned(*const slot)[SHARED_NUMBERS] = gpu.number[gpu.passed[first] % 2];
+    memcpy(slot[lane], own, each * sizeof(*own));
+    group_sync(lanes);
+    for (unsigned b = 0; b < count; b++)
+        to[b] = slot[first + b % lanes][b / lanes];
 }
 
 static unsigned warp_votes(int yes)
@@ -439,6 +457,7 @@ const gs_cuda_driver *host_gpu_driver(const char *folder)
     gpu.lane.block_sync = block_sync;
     gpu.lane.group_sync = group_sync;
     gpu.lane.group_exchange = group_exchange;
+    gpu.lane.group_share = group_share;
     gpu.lane.warp_votes = warp_votes;
     gpu.lane.warp_multiply = warp_multiply;
     return host_gpu_locked(&whole);

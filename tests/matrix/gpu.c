@@ -12,6 +12,7 @@ typedef struct gpu_model {
     const char *name, *model, *method, *more;
     bool rounded;
     double tolerance;
+    unsigned seed;
 } gpu_model;
 
 static gpu_model gpu_model_of(const char *name)
@@ -27,13 +28,15 @@ static gpu_model gpu_model_of(const char *name)
         .rounded = tail != NULL,
         /* a sum that differs in its last bit may round to the neighbour */
         .tolerance = tail == NULL ? 1e-4 : 2e-3,
+        /* with seed 5 a number of gat before its ReLU is so near to 0 that rounding decides its sign */
+        .seed = strcmp(model, "gat") == 0 ? 6 : 5,
     };
 }
 
 static bool gpu_train(result *r, const gpu_model *m, const char *store, unsigned epochs, const char *options)
 {
-    return train(r, "%s --model %s --layers 2 --hidden 16 --epochs %u --seed 5 --optimizer sgd --lr 0.05 "
-                    "--dropout 0.25 %s %s", store, model_of(m->model), epochs, m->more, options);
+    return train(r, "%s --model %s --layers 2 --hidden 16 --epochs %u --seed %u --optimizer sgd --lr 0.05 "
+                    "--dropout 0.25 %s %s", store, model_of(m->model), epochs, m->seed, m->more, options);
 }
 
 /* Edges of more types than a vertex has edges are multiplied by batches, a few portions of them. */
