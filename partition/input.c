@@ -179,6 +179,7 @@ static void files_reset(gs_part_input *in)
         memset(files[i], 0, sizeof(*files[i]));
         files[i]->npy.fd = -1;
     }
+    in->edge.any_order = true; /* np.save(edge_index.T) is in Fortran order, and no less clear */
 }
 
 gs_status gs_part__input_open(gs_part_input *in, gs_part_job *job, const char *path)

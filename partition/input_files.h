@@ -15,6 +15,8 @@
 typedef struct gs_part_file {
     gs_npy npy; /* fd -1: not there */
     char *path;
+    bool any_order;  /* set before it is opened: an array in Fortran order will do, too */
+    bool transposed; /* it was one: npy is its transpose */
     char *opened_as; /* the name by which a temporary file can be opened; NULL: path */
 } gs_part_file;
 

@@ -84,7 +84,7 @@ static gs_status check_edges(gs_part_input *in)
     if (e->dims != 2 || (e->shape[1] != 2 && e->shape[0] != 2))
         return gs_fail(GS_EFORMAT, "%s: has shape [%llu, %llu]; edges are [E, 2], or [2, E]", in->edge.path,
                        (unsigned long long)e->shape[0], (unsigned long long)e->shape[1]);
-    in->two_rows = e->shape[0] == 2 && (e->shape[1] != 2 || in->two_rows);
+    in->two_rows = e->shape[0] == 2 && (e->shape[1] != 2 || in->two_rows != in->edge.transposed);
     in->edges = in->two_rows ? e->shape[1] : e->shape[0];
     if (is_there(&in->type)) {
         const gs_npy *t = &in->type.npy;
@@ -227,8 +227,10 @@ static gs_status open_labels(gs_part_input *in, const char *task)
     static const char *const name[] = {"labels.npy", "labels_multi.npy"};
     gs_status st = gs_part__file_open(&in->label, in->path, name[several], false);
 
-    if (st == GS_OK && !is_there(&in->label) && (task == NULL || several))
+    if (st == GS_OK && !is_there(&in->label) && (task == NULL || several)) {
+        gs_part__file_close(&in->label);
         st = gs_part__file_open(&in->label, in->path, name[!several], false);
+    }
     if (st != GS_OK || task != NULL || strstr(in->label.path, name[0]) == NULL)
         return st;
     char *const multi = gs_path_join(in->path, name[1]);

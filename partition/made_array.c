@@ -103,8 +103,9 @@ gs_status gs_part__made_end_npy(gs_made *m)
     gs_npy npy = {.fd = -1};
     gs_status st = flush(m);
 
-    if (st != GS_OK || (st = gs_npy_open_within(&npy, m->file->opened_as, DATA_OFFSET, m->offset - DATA_OFFSET,
-                                 m->file->path)) != GS_OK)
+    if (st != GS_OK ||
+        (st = gs_npy_open_any_order(&npy, m->file->any_order ? &m->file->transposed : NULL, m->file->opened_as,
+                                    DATA_OFFSET, m->offset - DATA_OFFSET, m->file->path)) != GS_OK)
         return st;
     close(npy.fd);
     npy.fd = fd; /* the one that the name leads to */

@@ -149,7 +149,7 @@ static gs_status in_place(gs_part_file *f, gs_npz *z, const member *m)
     unzCloseCurrentFile(z->zip);
     if ((f->opened_as = gs_strdup(z->path)) == NULL)
         return gs_fail(GS_ENOMEM, "%s: no memory for a path", z->path);
-    st = gs_npy_open_within(&f->npy, z->path, offset, m->bytes, f->path);
+    st = gs_npy_open_any_order(&f->npy, f->any_order ? &f->transposed : NULL, z->path, offset, m->bytes, f->path);
     if (st != GS_OK)
         f->npy.fd = -1;
     return st;

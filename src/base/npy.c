@@ -235,8 +235,6 @@ static gs_status accept(gs_npy *npy, const header *h, uint64_t data_offset, uint
 {
     uint64_t data_bytes = gs_dtype_bytes(h->dtype);
 
-    if (h->fortran && h->dims == 2 && h->shape[0] > 1 && h->shape[1] > 1)
-        return gs_fail(GS_EFORMAT, "%s: is in Fortran order; save it with np.ascontiguousarray(a)", path);
     if (!gs_mul_u64(&data_bytes, data_bytes, h->shape[0]) || !gs_mul_u64(&data_bytes, data_bytes, h->shape[1]) ||
         data_bytes > file_bytes - data_offset)
         return gs_fail(GS_EFORMAT,
@@ -253,7 +251,25 @@ static gs_status accept(gs_npy *npy, const header *h, uint64_t data_offset, uint
     return GS_OK;
 }
 
-static gs_status open_extent(gs_npy *out, const extent *e, const char *path)
+/* One row or column is the same in either order. */
+static gs_status check_order(header *h, bool *transposed, const char *path)
+{
+    const bool fortran = h->fortran && h->dims == 2 && h->shape[0] > 1 && h->shape[1] > 1;
+
+    if (fortran && transposed == NULL)
+        return gs_fail(GS_EFORMAT, "%s: is in Fortran order; save it with np.ascontiguousarray(a)", path);
+    if (transposed != NULL)
+        *transposed = fortran;
+    if (fortran) {
+        const uint64_t rows = h->shape[1];
+        h->shape[1] = h->shape[0];
+        h->shape[0] = rows;
+    }
+    return GS_OK;
+}
+
+/* `transposed` NULL: an array in Fortran order is refused. */
+static gs_status open_extent(gs_npy *out, bool *transposed, const extent *e, const char *path)
 {
     uint64_t text_bytes = 0, text_offset = 0;
     char *text = NULL;
@@ -267,7 +283,7 @@ static gs_status open_extent(gs_npy *out, const extent *e, const char *path)
         return gs_fail(GS_ENOMEM, "%s: no memory to read its header", path);
     cursor c = {.p = text, .end = text + text_bytes, .path = path};
     if ((st = gs_pread_exact(e->fd, text, text_bytes, e->offset + text_offset, path)) == GS_OK &&
-        (st = parse_header(&c, &h)) == GS_OK &&
+        (st = parse_header(&c, &h)) == GS_OK && (st = check_order(&h, transposed, path)) == GS_OK &&
         (st = accept(&npy, &h, text_offset + text_bytes, e->bytes, path)) == GS_OK) {
         npy.data_offset += e->offset;
         *out = npy;
@@ -283,7 +299,7 @@ gs_status gs_npy_open(gs_npy *out, const char *path)
     gs_status st;
 
     if ((st = gs_file_open_read(&e.fd, &e.bytes, path)) == GS_OK)
-        st = open_extent(out, &e, path);
+        st = open_extent(out, NULL, &e, path);
     if (st != GS_OK && e.fd >= 0)
         close(e.fd);
     return st;
@@ -291,15 +307,23 @@ gs_status gs_npy_open(gs_npy *out, const char *path)
 
 gs_status gs_npy_open_within(gs_npy *out, const char *file, uint64_t offset, uint64_t bytes, const char *path)
 {
+    return gs_npy_open_any_order(out, NULL, file, offset, bytes, path);
+}
+
+gs_status gs_npy_open_any_order(gs_npy *out, bool *transposed, const char *file, uint64_t offset, uint64_t bytes,
+                                const char *path)
+{
     extent e = {.fd = -1, .offset = offset, .bytes = bytes};
     uint64_t file_bytes = 0;
     gs_status st;
 
     if ((st = gs_file_open_read(&e.fd, &file_bytes, file)) == GS_OK) {
-        if (offset > file_bytes || bytes > file_bytes - offset)
+        if (bytes == UINT64_MAX && offset <= file_bytes)
+            e.bytes = file_bytes - offset;
+        if (offset > file_bytes || e.bytes > file_bytes - offset)
             st = gs_fail(GS_EFORMAT, "%s: ends beyond the end of %s, which is cut short or damaged", path, file);
         else
-            st = open_extent(out, &e, path);
+            st = open_extent(out, transposed, &e, path);
     }
     if (st != GS_OK && e.fd >= 0)
         close(e.fd);

@@ -31,6 +31,10 @@ gs_status gs_npy_open(gs_npy *out, const char *path);
 /* The same for an array that is `bytes` bytes of `file` from `offset`, as an uncompressed member of an archive is;
  * `path` names it in messages. */
 gs_status gs_npy_open_within(gs_npy *out, const char *file, uint64_t offset, uint64_t bytes, const char *path);
+/* The same, and arrays in Fortran order too: *transposed, and what is given is the transpose, in C order. `bytes` may
+ * be UINT64_MAX: to the end of the file. */
+gs_status gs_npy_open_any_order(gs_npy *out, bool *transposed, const char *file, uint64_t offset, uint64_t bytes,
+                                const char *path);
 void gs_npy_close(gs_npy *npy);
 
 /* `rows` rows from `first_row` as they are in the file. */

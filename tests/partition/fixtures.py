@@ -115,7 +115,7 @@ def edge_lists(g, c, work):
 def archives(g, c, work, base):
     names = {"train_idx": g.split["train"], "valid_idx": g.split["valid"], "test_idx": g.split["test"]}
     for save in (np.savez, np.savez_compressed):
-        save(f"{work}/g.npz", edge_index=np.ascontiguousarray(g.edges.T), x=g.x, y=g.y, **names)
+        save(f"{work}/g.npz", edge_index=g.edges.T, x=g.x, y=g.y, **names)
         c.same(f"{save.__name__}: torch_geometric's names", f"{work}/g.npz", base)
         sparse = load("scipy.sparse")
         if sparse is not None:
@@ -135,8 +135,8 @@ def ogb(g, c, work, base):
     for name, ids in g.split.items():
         with gzip.open(f"{out}/split/public/{name}.csv.gz", "wt") as file:
             file.write("".join(f"{v}\n" for v in ids))
-    np.savez_compressed(f"{out}/raw/data.npz", edge_index=np.ascontiguousarray(g.edges.T), node_feat=g.x,
-                        num_nodes_list=[g.n], num_edges_list=[len(g.edges)])
+    np.savez_compressed(f"{out}/raw/data.npz", edge_index=g.edges.T, node_feat=g.x, num_nodes_list=[g.n],
+                        num_edges_list=[len(g.edges)])
     np.savez_compressed(f"{out}/raw/node-label.npz", node_label=g.y.astype(np.float32).reshape(-1, 1))
     c.same("OGB, as ogbn-papers100M", out, base)
     if pandas is None:
@@ -177,7 +177,7 @@ def graphbolt(g, c, work):
         known[ids] = g.y[ids]
     base, _ = c.store(plain(g, f"{work}/plain-bolt", y=known), "base-bolt")
     out = fresh(f"{work}/bolt")
-    np.save(f"{out}/edges.npy.data", np.ascontiguousarray(g.edges.T))
+    np.save(f"{out}/edges.npy.data", g.edges.T)
     os.rename(f"{out}/edges.npy.data.npy", f"{out}/cites.npy")
     np.save(f"{out}/feat.npy", g.x)
     sets = {}

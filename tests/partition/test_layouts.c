@@ -510,6 +510,30 @@ static void test_layouts__files_may_be_links(void **state)
     free(g);
 }
 
+/* numpy.save(edges.T) is [2, E] in Fortran order, and that of edge_index.T is [E, 2]: the bytes of the other one. */
+static void test_layouts__edges_may_be_in_fortran_order(void **state)
+{
+    arrays *const g = make_arrays();
+    char *const dir = strdup(gs_test_path(*state, "f")), *bytes = NULL;
+
+    write_plain(gs_test_path(*state, "plain"), g);
+    write_plain(dir, g);
+    for (int rows = 0; rows <= 1; rows++) {
+        char *const path = strdup(gs_test_path(dir, "edges.npy"));
+        uint64_t n = 0;
+        write_npy(dir, "edges.npy", GS_I64, rows ? g->rows : g->pairs, rows ? 2 : E, rows ? E : 2);
+        gs_assert_ok(gs_file_read_all(&bytes, &n, path, GS_GIB));
+        memcpy(strstr(bytes + 10, "False"), "True ", 5);
+        memcpy(strstr(bytes + 10, "'shape': ("), rows ? "'shape': (1500, 2), }" : "'shape': (2, 1500), }", 21);
+        gs_test_write_file(path, bytes, n);
+        expect_same(*state, dir);
+        gs_free(bytes);
+        free(path);
+    }
+    free(dir);
+    free(g);
+}
+
 /* A misnamed file is named with the name meant, in every kind of folder. */
 static void test_layouts__misnamed_files_are_named(void **state)
 {
@@ -560,6 +584,7 @@ int main(void)
         T(test_layouts__npz_errors_name_the_array),
         T(test_layouts__igb_errors_name_the_file),
         T(test_layouts__files_may_be_links),
+        T(test_layouts__edges_may_be_in_fortran_order),
         T(test_layouts__misnamed_files_are_named),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
