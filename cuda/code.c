@@ -194,6 +194,8 @@ static const char *const fixed_names[GS_CUDA_FIXED_COUNT] = {
     [GS_CUDA_STATISTIC] = "gs_statistic",
     [GS_CUDA_LOSS] = "gs_loss",
     [GS_CUDA_LOSS_TOTAL] = "gs_loss_total",
+    [GS_CUDA_LOSS_COLUMNS] = "gs_loss_columns",
+    [GS_CUDA_LOSS_COLUMNS_TOTAL] = "gs_loss_columns_total",
     [GS_CUDA_SQUARES] = "gs_squares",
     [GS_CUDA_STEP] = "gs_step",
 };

@@ -169,18 +169,53 @@ static gs_status run_mix_outer(gs_cuda *c, const gs_vertex_launch *l, const gs_i
                                         "gs_colsum_total");
 }
 
+static const float *loss_weight(const gs_cuda *c, const gs_vertex_launch *l)
+{
+    return l->loss_weight == NULL ? NULL : (const float *)(c->state.at + c->state.weight_offset);
+}
+
+static gs_status run_loss_columns(gs_cuda *c, const gs_vertex_launch *l, const gs_instr *in)
+{
+    const gs_dtype labels = l->stage->reg[in->b.index].dtype;
+    gs_columns_args a = {.logits = (const float *)reg(c, in->a.index),
+                         .label = (const void *)reg(c, in->b.index),
+                         .split = (const gs_u8 *)reg(c, in->c.index),
+                         .gradient = gs_op_is_loss_grad(in->op) ? (float *)reg(c, in->dst) : NULL,
+                         .partial = (double *)(c->state.at + c->state.scratch_offset),
+                         .total = (double *)(c->state.at + c->state.columns_offset),
+                         .weight = loss_weight(c, l),
+                         .rows = l->rows,
+                         .classes = l->stage->reg[in->a.index].width,
+                         .squared = in->op == GS_OP_MSE || in->op == GS_OP_MSE_GRAD,
+                         .label_type = labels == GS_F32   ? GS_LABEL_FLOATS
+                                       : labels == GS_I32 ? GS_LABEL_WHOLE
+                                                          : GS_LABEL_BYTES,
+                         .scale = l->loss_scale};
+    a.part_rows = (uint32_t)GS_MAX(gs_div_up(l->rows, GS_CUDA_COLSUM_PARTS), 64ull);
+    a.parts = (uint32_t)gs_div_up(l->rows, a.part_rows);
+    const gs_status st = gs_cuda_launch(c, c->fixed[GS_CUDA_LOSS_COLUMNS], gs_div_up(a.classes, GS_BLOCK_COLUMNS),
+                                        a.parts, GS_LOSS_FIGURES * GS_BLOCK_LANES * sizeof(double), &a,
+                                        "gs_loss_columns");
+    return st != GS_OK ? st
+                       : gs_cuda_launch(c, c->fixed[GS_CUDA_LOSS_COLUMNS_TOTAL],
+                                        gs_cuda_blocks((uint64_t)GS_LOSS_FIGURES * a.classes), 1, 0, &a,
+                                        "gs_loss_columns_total");
+}
+
 static gs_status run_loss(gs_cuda *c, const gs_vertex_launch *l, const gs_instr *in)
 {
     const uint32_t groups = GS_BLOCK_LANES / 32;
     gs_loss_args a = {.logits = (const float *)reg(c, in->a.index),
                       .label = (const int *)reg(c, in->b.index),
                       .split = (const gs_u8 *)reg(c, in->c.index),
-                      .gradient = in->op == GS_OP_XENT_GRAD ? (float *)reg(c, in->dst) : NULL,
+                      .gradient = gs_op_is_loss_grad(in->op) ? (float *)reg(c, in->dst) : NULL,
                       .part = (gs_loss_part *)(c->state.at + c->state.scratch_offset),
                       .total = (gs_loss_part *)(c->state.at + c->state.loss_offset),
                       .rows = l->rows,
                       .classes = l->stage->reg[in->a.index].width,
-                      .scale = l->loss_scale};
+                      .weight = loss_weight(c, l),
+                      .scale = l->loss_scale,
+                      .smoothing = l->loss_smoothing};
     a.parts = (uint32_t)GS_MIN(gs_div_up(l->rows, groups), (uint64_t)GS_CUDA_LOSS_PARTS);
     const gs_status st =
         gs_cuda_launch(c, c->fixed[GS_CUDA_LOSS], a.parts, 1, groups * sizeof(gs_loss_part), &a, "gs_loss");
@@ -239,8 +274,8 @@ static gs_status run_instrs(gs_cuda *c, const gs_vertex_launch *l)
             st = run_colsum(c, l, in);
         else if (gs_op_classof(in->op) == GS_CLASS_STATISTIC)
             st = run_moments(c, l, in);
-        else if (in->op == GS_OP_XENT || in->op == GS_OP_XENT_GRAD)
-            st = run_loss(c, l, in);
+        else if (gs_op_classof(in->op) == GS_CLASS_LOSS)
+            st = gs_op_has_column_sums(in->op) ? run_loss_columns(c, l, in) : run_loss(c, l, in);
         else
             st = run_regroup(c, l, in);
         i++;
@@ -260,7 +295,7 @@ gs_status gs_cuda_run_vertex(void *context, const gs_vertex_launch *l)
 {
     gs_cuda *const c = context;
     const gs_device_pass alone = {.program = l->program, .param = l->param, .grad = l->grad, .metrics = l->metrics,
-                                  .statistic = l->statistic};
+                                  .statistic = l->statistic, .loss_weight = l->loss_weight};
     gs_status st, ended;
 
     if (l->program != c->program)

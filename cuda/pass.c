@@ -65,6 +65,12 @@ gs_status gs_cuda_begin_pass(void *context, const gs_device_pass *pass)
         if (st == GS_OK && x.sums != NULL)
             st = gs_cuda_copy_in(c, gs_cuda_sums(c, i), x.sums, x.sum_bytes, c->streams.compute, "copying statistics");
     }
+    if (st == GS_OK && pass->loss_weight != NULL) {
+        copied = true;
+        st = gs_cuda_copy_in(c, c->state.at + c->state.weight_offset, pass->loss_weight,
+                             gs_program_loss_width(pass->program) * sizeof(float), c->streams.compute,
+                             "copying the weights of the loss");
+    }
     /* the host may change them, as another device's pass does that ends before this one begins to compute */
     if (st == GS_OK && copied)
         st = gs_cuda_check(c, c->d->stream_synchronize(c->streams.compute), "the begin of a pass");
@@ -78,6 +84,20 @@ static void add_metrics(gs_metrics *to, const gs_loss_part *from)
     for (int s = 0; s < 4; s++) {
         to->rows[s] += from->rows[s];
         to->correct[s] += from->correct[s];
+    }
+}
+
+/* What kernels have column by column (args.h), as the host wants it. */
+static void add_columns(gs_metrics *to, const double *from, uint32_t columns)
+{
+    for (uint32_t c = 0; c < columns; c++) {
+        to->loss_sum += from[(uint64_t)GS_LOSS_OF_TRAIN * columns + c];
+        for (uint32_t s = 0; s < GS_LOSS_SPLITS; s++) {
+            to->rows[s + 1] += (uint64_t)from[(uint64_t)(GS_LOSS_KNOWN + s) * columns + c];
+            for (uint32_t k = 0; to->column != NULL && k < GS_LOSS_SUMS; k++)
+                to->column[((uint64_t)s * columns + c) * GS_LOSS_SUMS + k] +=
+                    from[(uint64_t)(s * GS_LOSS_SUMS + k) * columns + c];
+        }
     }
 }
 
@@ -101,6 +121,10 @@ gs_status gs_cuda_end_pass(void *context)
     if (st == GS_OK)
         st = gs_cuda_copy_out(c, &loss, c->state.at + c->state.loss_offset, sizeof(loss), c->streams.compute,
                               "copying the loss");
+    if (st == GS_OK && c->state.loss_columns > 0)
+        st = gs_cuda_copy_out(c, c->state.columns, c->state.at + c->state.columns_offset,
+                              (uint64_t)GS_LOSS_FIGURES * c->state.loss_columns * sizeof(double), c->streams.compute,
+                              "copying the figures of columns");
     if (st == GS_OK && c->state.kept)
         st = gs_cuda_copy_out(c, &c->state.fault, gs_cuda_step_fault(c), sizeof(c->state.fault), c->streams.compute,
                               "copying what steps say");
@@ -108,6 +132,8 @@ gs_status gs_cuda_end_pass(void *context)
         st = gs_cuda_check(c, c->d->stream_synchronize(c->streams.compute), "the end of a pass");
     if (st == GS_OK && pass->metrics != NULL)
         add_metrics(pass->metrics, &loss);
+    if (st == GS_OK && pass->metrics != NULL)
+        add_columns(pass->metrics, c->state.columns, c->state.loss_columns);
     return st;
 }
 

@@ -34,7 +34,9 @@ static bool is_mixed(const gs_program *p, uint32_t param)
 /* Scratch is one launch's: sums of hubs, of columns, or of the loss, or tiles of sequences. */
 static uint64_t scratch_of(const gs_cuda *c, const gs_cuda_code *k, const gs_program *p)
 {
-    uint64_t bytes = GS_CUDA_LOSS_PARTS * sizeof(gs_loss_part);
+    uint64_t bytes = GS_MAX(GS_CUDA_LOSS_PARTS * sizeof(gs_loss_part),
+                            (uint64_t)GS_CUDA_COLSUM_PARTS * GS_LOSS_FIGURES * gs_program_loss_columns(p) *
+                                sizeof(double));
     for (uint32_t i = 0; i < k->edges; i++)
         bytes = GS_MAX(bytes, 2 * sizeof(float) * (uint64_t)gs_cuda_stretches(&k->edge[i].k) * k->edge[i].k.row_floats);
     for (uint32_t i = 0; i < p->params; i++)

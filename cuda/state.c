@@ -21,10 +21,21 @@ static uint64_t sums_bytes(const gs_program *p)
     return bytes;
 }
 
+static uint64_t columns_bytes(const gs_program *p)
+{
+    return gs_align_up((uint64_t)GS_LOSS_FIGURES * gs_program_loss_columns(p) * sizeof(double), ALIGNMENT);
+}
+
+/* Of the columns of a loss. */
+static uint64_t weight_bytes(const gs_program *p)
+{
+    return gs_align_up((uint64_t)gs_program_loss_width(p) * sizeof(float), ALIGNMENT);
+}
+
 uint64_t gs_cuda_state_bytes(const gs_program *p)
 {
     return sums_bytes(p) + GS_CUDA_WORKSPACE + 5 * ALIGNMENT * (uint64_t)(p->params + 1) +
-           gs_align_up(sizeof(gs_loss_part), ALIGNMENT);
+           gs_align_up(sizeof(gs_loss_part), ALIGNMENT) + columns_bytes(p) + weight_bytes(p);
 }
 
 /* Parameters, then gradients, learned ones first in both; then sums of statistics and totals of the loss. */
@@ -49,8 +60,10 @@ static void place_params(gs_cuda *c, const gs_program *p)
             at += gs_align_up(2ull * p->param[i].cols * sizeof(double), ALIGNMENT);
     }
     c->state.loss_offset = at;
-    c->state.scratch_offset = at + gs_align_up(sizeof(gs_loss_part), ALIGNMENT);
-    c->state.added_bytes = c->state.scratch_offset - c->state.grads_offset;
+    c->state.columns_offset = at + gs_align_up(sizeof(gs_loss_part), ALIGNMENT);
+    c->state.weight_offset = c->state.columns_offset + columns_bytes(p);
+    c->state.scratch_offset = c->state.weight_offset + weight_bytes(p);
+    c->state.added_bytes = c->state.weight_offset - c->state.grads_offset;
 }
 
 gs_status gs_cuda_take_state(gs_cuda *c, const gs_program *p, const gs_cuda_scratch *scratch)
@@ -58,7 +71,10 @@ gs_status gs_cuda_take_state(gs_cuda *c, const gs_program *p, const gs_cuda_scra
     c->state.param_offset = gs_calloc(p->params + 1, sizeof(*c->state.param_offset));
     c->state.grad_offset = gs_calloc(p->params + 1, sizeof(*c->state.grad_offset));
     c->state.sums_offset = gs_calloc(p->params + 1, sizeof(*c->state.sums_offset));
-    if (c->state.param_offset == NULL || c->state.grad_offset == NULL || c->state.sums_offset == NULL)
+    c->state.loss_columns = gs_program_loss_columns(p);
+    c->state.columns = gs_calloc((uint64_t)c->state.loss_columns * GS_LOSS_FIGURES + 1, sizeof(*c->state.columns));
+    if (c->state.param_offset == NULL || c->state.grad_offset == NULL || c->state.sums_offset == NULL ||
+        c->state.columns == NULL)
         return no_memory();
     place_params(c, p);
     c->state.scratch_bytes = scratch->launch;
@@ -106,6 +122,7 @@ void gs_cuda_give_state(gs_cuda *c)
     gs_free(c->state.param_offset);
     gs_free(c->state.grad_offset);
     gs_free(c->state.sums_offset);
+    gs_free(c->state.columns);
     c->state = (gs_cuda_state){.at = 0};
 }
 

@@ -88,10 +88,11 @@ GS_API gs_status gs_run_epoch(gs_run *run, gs_epoch_report *out);
 
 /* Of the weights as they are, without dropout. */
 typedef struct gs_evaluation {
-    double loss;        /* mean cross-entropy over the training vertices; NaN where there are none */
-    double accuracy[3]; /* train, valid, test; NaN for an empty split */
+    double loss;        /* mean over the training vertices, or their known labels; NaN where there are none */
+    double accuracy[3]; /* of classes: train, valid, test; NaN for an empty split */
     double seconds;
     uint64_t read_bytes, written_bytes;
+    gs_task_figures figures;
 } gs_evaluation;
 
 /* A forward pass over the whole graph. (Without dropout or batch statistics an epoch reports the accuracies anyway, of

@@ -88,6 +88,11 @@ typedef struct gs_train_options {
     const char *set;  /* "alpha=0.2,steps=5": constants of the model's text; NULL: as it has them */
     gs_warn_fn warn;  /* gets a line for each parameter that no result depends on, with .context; may be NULL */
     uint32_t classes; /* of a prediction with weights that do not say, on a store without labels; 0: as those say */
+    /* What is learned, of which labels, and what counts how much; docs/api.md. */
+    const char *task;             /* "classify", "multilabel", "regress"; NULL: as the store's labels are */
+    const char *class_weights;    /* "balanced", "1,2.5,..." or a .npy file: of classes; of several labels, of
+                                   * those that are there; NULL: 1 */
+    double label_smoothing;       /* of classes, in [0, 1): as PyTorch's */
 } gs_train_options;
 
 /* The defaults: 2 layers of 64, relu, no dropout, 100 epochs of Adam at 0.01, on the cpu. `size`: of their struct. */

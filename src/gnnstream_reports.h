@@ -7,12 +7,22 @@
 
 #include "gnnstream_base.h"
 
+/* What a task is judged by besides the loss, of train, valid, test; NaN: of another task, not evaluated, or an empty
+ * split. Multilabel: a logit above 0 says that a label is there; F1 is 0 where none is there and none found; macro: the
+ * mean over labels. The two areas need the logits of a whole split and come with evaluations alone, not with epochs.
+ * Regress: means over columns, r2 as scikit-learn's r2_score. */
+typedef struct gs_task_figures {
+    char task[16]; /* "classify" (judged by accuracy), "multilabel" (micro_f1), "regress" (mse) */
+    double micro_f1[3], macro_f1[3], roc_auc[3], average_precision[3];
+    double mse[3], mae[3], r2[3];
+} gs_task_figures;
+
 /* One epoch, as a line of the metrics file. Loss and accuracies are of the
  * weights before the epoch's update. */
 typedef struct gs_epoch_report {
     uint32_t epoch, epochs; /* 1-based; of how many */
     bool over;              /* .patience has run out: gs_train() ends here */
-    double lr, loss;        /* of the update; mean cross-entropy over the training vertices */
+    double lr, loss;        /* of the update; mean over the training vertices, or their known labels */
     double accuracy[3];     /* train, valid, test; NaN where not evaluated */
     double seconds, compute_seconds, stall_seconds;
     double edge_seconds;    /* of compute_seconds, in sums over edges */
@@ -22,6 +32,7 @@ typedef struct gs_epoch_report {
     uint64_t forwarded_bytes; /* between several devices */
     uint64_t peak_host_bytes;   /* most this process ever had resident */
     uint64_t peak_device_bytes;
+    gs_task_figures figures;
 } gs_epoch_report;
 
 /* Why another program of the model than its first was taken: from GS_TAKEN_SHORTER on, it was. */
@@ -86,6 +97,7 @@ typedef struct gs_train_report {
     gs_pass_report plan;    /* of the training pass; zero after a prediction */
     double transfer_seconds; /* with `profile`: an epoch's reads and writes once more, with nothing computed beside
                               * them */
+    gs_task_figures figures; /* of the final weights */
 } gs_train_report;
 
 /* What a .safetensors file says of how it came about. All is 0 or "" where another program wrote it. */

@@ -10,6 +10,7 @@
 #include <time.h>
 
 #include "cli.h"
+#include "results.h"
 
 #define LINES_A_SECOND 5
 #define TOO_EARLY 0.02 /* of a pass: what is left of it is anybody's guess */
@@ -79,8 +80,8 @@ static void say_figures(char out[80], const gs_epoch_report *last)
     if (last->epoch == 0)
         return;
     n = snprintf(out, 80, "; loss %.4f", last->loss);
-    if (isfinite(last->accuracy[1]))
-        n += snprintf(out + n, 80 - (size_t)n, ", valid %.4f", last->accuracy[1]);
+    if (isfinite(judged_by(last)))
+        n += snprintf(out + n, 80 - (size_t)n, ", valid %.4f", judged_by(last));
     snprintf(out + n, 80 - (size_t)n, ", %.3f s an epoch", last->seconds);
 }
 

@@ -115,6 +115,7 @@ const cli_command cmd_bench_train = {
     .summary = "Trains for a few epochs and holds them against what this machine can do.",
     .group = (const cli_group[]){{"Output", train_json_options},
                                  {"Model", train_model_options},
+                                 {"Task", train_task_options},
                                  {"Learning", train_learning_options},
                                  {"Results", train_output_options},
                                  {"Machine", train_machine_options},

@@ -142,6 +142,7 @@ const cli_command cmd_plan = {
     .group = (const cli_group[]){{"Output", train_json_options},
                                  {"Model", train_model_options},
                                  {"Machine", train_machine_options},
+                                 {"Task (as for train)", train_task_options},
                                  {"Learning (as for train)", train_learning_options},
                                  {"Results (as for train; none are written)", train_output_options},
                                  {"Checkpoints (as for train; none are written)", train_checkpoint_options},

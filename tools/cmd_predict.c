@@ -92,6 +92,7 @@ const cli_command cmd_predict = {
         (const cli_group[]){{"Files", opts},
                             {"Output", train_json_options},
                             {"Model", train_model_options},
+                            {"Task", train_task_options},
                             {"Machine", train_machine_options},
                             {0}},
     .defaults = defaults,

@@ -98,6 +98,7 @@ const cli_command cmd_train = {
     .summary = "Trains a model on the whole graph of a store.",
     .group = (const cli_group[]){{"Output", train_json_options},
                                  {"Model", train_model_options},
+                                 {"Task", train_task_options},
                                  {"Learning", train_learning_options},
                                  {"Results", train_output_options},
                                  {"Machine", train_machine_options},

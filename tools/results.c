@@ -6,6 +6,25 @@
 
 #include "cli.h"
 
+/* A line a split that has figures. */
+static void print_figures(const gs_task_figures *f)
+{
+    static const char *const split[3] = {"train", "valid", "test"};
+
+    for (int k = 0; k < 3; k++) {
+        if (isfinite(f->micro_f1[k]))
+            printf("%-6s micro-F1 %.4f, macro-F1 %.4f", split[k], f->micro_f1[k], f->macro_f1[k]);
+        if (isfinite(f->roc_auc[k]))
+            printf(", ROC-AUC %.4f", f->roc_auc[k]);
+        if (isfinite(f->average_precision[k]))
+            printf(", average precision %.4f", f->average_precision[k]);
+        if (isfinite(f->mse[k]))
+            printf("%-6s mse %.6g, mae %.6g, r2 %.4f", split[k], f->mse[k], f->mae[k], f->r2[k]);
+        if (isfinite(f->micro_f1[k]) || isfinite(f->mse[k]))
+            putchar('\n');
+    }
+}
+
 void print_results(const gs_train_report *r)
 {
     static const char *const split[3] = {"train", "valid", "test"};
@@ -16,7 +35,7 @@ void print_results(const gs_train_report *r)
     if (r->saved_epochs != 0)
         printf("stopped early: %u epochs saved\n", r->saved_epochs);
     if (r->kept_epochs < r->epochs)
-        printf("kept the weights after %u epochs, of the highest validation accuracy\n", r->kept_epochs);
+        printf("kept the weights after %u epochs, of the best validation result\n", r->kept_epochs);
     printf("%s parameters on %s; I/O by %s; at most %s resident\n", cli_count(r->parameters), r->device, r->io,
            cli_size(r->peak_host_bytes));
     if (isfinite(r->loss))
@@ -24,6 +43,14 @@ void print_results(const gs_train_report *r)
     for (int k = 0; k < 3; k++)
         if (isfinite(r->accuracy[k]))
             printf("%-6s %.4f\n", split[k], r->accuracy[k]);
+    print_figures(&r->figures);
+}
+
+double judged_by(const gs_epoch_report *e)
+{
+    return isfinite(e->accuracy[1])           ? e->accuracy[1]
+           : isfinite(e->figures.micro_f1[1]) ? e->figures.micro_f1[1]
+                                              : e->figures.mse[1];
 }
 
 void print_results_json(const gs_train_report *r, const gs_weights_summary *w)
@@ -68,8 +95,8 @@ void show_epoch(void *context, const gs_epoch_report *e)
     if (!cli_shows_progress())
         return;
     n = snprintf(line, sizeof(line), "epoch %u of %u: loss %.4f", e->epoch, e->epochs, e->loss);
-    if (isfinite(e->accuracy[1]))
-        n += snprintf(line + n, sizeof(line) - (size_t)n, ", valid %.4f", e->accuracy[1]);
+    if (isfinite(judged_by(e)))
+        n += snprintf(line + n, sizeof(line) - (size_t)n, ", valid %.4f", judged_by(e));
     snprintf(line + n, sizeof(line) - (size_t)n, ", %.3f s", e->seconds);
     cli_progress(NULL, line, -1);
 }

@@ -36,6 +36,16 @@ const cli_option train_model_options[] = {
     {0},
 };
 
+const cli_option train_task_options[] = {
+    {"--task", CLI_CHOICE, FIELD(task), "classify|multilabel|regress",
+     "what is learned: one class, several labels, or numbers", "as the store's labels are", 0, 0},
+    {"--class-weights", CLI_TEXT, FIELD(class_weights), "balanced|W1,W2,...|W.npy",
+     "of classes in the loss; of several labels, of those that\nare there", "1", 0, 0},
+    {"--label-smoothing", CLI_REAL, FIELD(label_smoothing), "X", "of classes in the loss, from 0 to below 1", NULL, 0,
+     0},
+    {0},
+};
+
 const cli_option train_learning_options[] = {
     {"--epochs", CLI_COUNT, FIELD(epochs), "N", "passes over the whole graph", NULL, 0, 0},
     {"--optimizer", CLI_CHOICE, FIELD(optimizer), "adam|adamw|sgd", "as PyTorch defines them", NULL, 0, 0},
@@ -46,14 +56,15 @@ const cli_option train_learning_options[] = {
     {"--clip-norm", CLI_REAL, FIELD(clip_norm), "X", "most 2-norm of all gradients together; 0: any", NULL, 0, 0},
     {"--schedule", CLI_CHOICE, FIELD(schedule), "none|step|cosine|plateau", "how the learning rate falls", NULL, 0, 0},
     {"--schedule-every", CLI_COUNT, FIELD(schedule_every), "K",
-     "step: epochs from one fall to the next; plateau: without\na better validation accuracy", "30; plateau: 10", 0, 0},
+     "step: epochs from one fall to the next; plateau: without\na better validation result", "30; plateau: 10", 0, 0},
     {"--schedule-by", CLI_REAL, FIELD(schedule_by), "X", "step, plateau: what a fall multiplies the rate by", NULL, 0,
      0},
     {"--warmup", CLI_COUNT, FIELD(warmup), "N", "epochs over which the rate rises to --lr", NULL, 0, 0},
-    {"--keep", CLI_CHOICE, FIELD(keep), "best|last", "weights of the highest validation accuracy, or the last",
+    {"--keep", CLI_CHOICE, FIELD(keep), "best|last",
+     "weights of the best validation result (accuracy, micro-F1,\nleast mse), or the last",
      "best, where it is known", 0, 0},
     {"--patience", CLI_COUNT, FIELD(patience), "K",
-     "stop when the validation accuracy has not risen for K epochs; 0: never", NULL, 0, 0},
+     "stop when the validation result has not been better for K\nepochs; 0: never", NULL, 0, 0},
     {"--seed", CLI_LONG, FIELD(seed), "S", "of the first weights and of dropout", NULL, 0, 0},
     {"--eval-every", CLI_COUNT, FIELD(eval_every), "K",
      "with dropout: epochs between evaluations; 0: at the end alone", NULL, 0, 0},

@@ -159,9 +159,32 @@ typedef struct gs_loss_args {
     float *gradient;    /* or NULL */
     gs_loss_part *part; /* [parts], one of each block */
     gs_loss_part *total; /* += */
+    const float *weight; /* [classes], or NULL: 1 */
     gs_u32 rows, classes, parts;
-    float scale;
+    float scale, smoothing;
 } gs_loss_args;
+
+/* Of each column of a loss of labels one by one: what GS_LOSS_SPLITS splits have of GS_LOSS_SUMS figures, the training
+ * rows' loss, and how many labels are known in each split. */
+#define GS_LOSS_FIGURES 13
+#define GS_LOSS_OF_TRAIN 9
+#define GS_LOSS_KNOWN 10
+
+typedef enum gs_label_type { GS_LABEL_BYTES, GS_LABEL_WHOLE, GS_LABEL_FLOATS } gs_label_type;
+
+typedef struct gs_columns_args {
+    const float *logits;
+    const void *label;
+    const gs_u8 *split;
+    float *gradient;     /* or NULL */
+    double *partial;     /* [parts][GS_LOSS_FIGURES][classes] */
+    double *total;       /* [GS_LOSS_FIGURES][classes], += */
+    const float *weight; /* [classes], or NULL: 1 */
+    gs_u32 rows, classes, parts, part_rows;
+    gs_u32 squared;      /* the squared error of numbers; else binary cross-entropy */
+    gs_u32 label_type;   /* gs_label_type; WHOLE: one a row */
+    float scale;
+} gs_columns_args;
 
 /* Numbers over the rows of a sum: before its first chunk and after its last. */
 typedef struct gs_frame_args {

@@ -240,6 +240,28 @@ GS_DEVICE float gs_largest(const float *row, gs_u32 classes, gs_u32 lane, gs_u32
     return most;
 }
 
+/* With weights of classes and smoothing: each class k has q[k] of the row (program.h). All lanes add up the same sums
+ * in the same order. */
+GS_DEVICE double gs_weighted_row(const gs_loss_args *a, const float *row, float *gradient, gs_u32 label, float most,
+                                 float total, gs_u32 lane)
+{
+    const float own = (1.0f - a->smoothing) * (a->weight != 0 ? a->weight[label] : 1.0f);
+    const float each = a->smoothing / (float)a->classes;
+    const double log_total = log((double)total) + (double)most;
+    double loss = (double)own * (log_total - (double)row[label]);
+    float all = own;
+    for (gs_u32 c = 0; each > 0 && c < a->classes; c++) {
+        const float q = each * (a->weight != 0 ? a->weight[c] : 1.0f);
+        all += q;
+        loss += (double)q * (log_total - (double)row[c]);
+    }
+    for (gs_u32 c = lane; gradient != 0 && c < a->classes; c += 32) {
+        const float q = (c == label ? own : 0.0f) + each * (a->weight != 0 ? a->weight[c] : 1.0f);
+        gradient[c] = (expf(row[c] - most) / total * all - q) * a->scale;
+    }
+    return loss;
+}
+
 /* A training row: its loss, the same in all lanes; the gradient where it is wanted. */
 GS_DEVICE double gs_train_row(const gs_loss_args *a, const float *row, float *gradient, gs_u32 label, float most,
                               gs_u32 lane)
@@ -248,6 +270,8 @@ GS_DEVICE double gs_train_row(const gs_loss_args *a, const float *row, float *gr
     for (gs_u32 c = lane; c < a->classes; c += 32)
         total += expf(row[c] - most);
     total = gs_group_sum(total, 32, 32);
+    if (a->weight != 0 || a->smoothing > 0)
+        return gs_weighted_row(a, row, gradient, label, most, total, lane);
     const float inverse = 1.0f / total;
     for (gs_u32 c = lane; gradient != 0 && c < a->classes; c += 32) {
         const float p = expf(row[c] - most);
@@ -316,6 +340,110 @@ GS_KERNEL(gs_loss_total, gs_loss_args)
     }
     if (lane == 0)
         gs_add_part(a.total, &sum[0]);
+}
+
+/* ---- loss of labels one by one ---- */
+
+GS_DEVICE int gs_is_nan(float x) { return (gs_bits_of_float(x) & 0x7fffffffu) > 0x7f800000u; }
+
+/* NaN: not known. */
+GS_DEVICE float gs_label_at(const gs_columns_args *a, gs_u64 at, gs_u32 row)
+{
+    const float none = gs_float_of_bits(0x7fc00000u);
+    if (a->label_type == GS_LABEL_FLOATS)
+        return ((const float *)a->label)[at];
+    if (a->label_type == GS_LABEL_WHOLE)
+        return ((const int *)a->label)[row] < 0 ? none : (float)((const int *)a->label)[row];
+    return ((const gs_u8 *)a->label)[at] == 255 ? none : (float)((const gs_u8 *)a->label)[at];
+}
+
+typedef struct gs_entry {
+    double loss;
+    float slope;
+} gs_entry;
+
+/* softplus(-x) = max(-x, 0) + log(1 + e^-|x|) */
+GS_DEVICE gs_entry gs_entry_of(const gs_columns_args *a, float x, float y, gs_u32 column)
+{
+    gs_entry t;
+    if (a->squared) {
+        const double off = (double)x - (double)y;
+        t.loss = off * off;
+        t.slope = 2.0f * (float)off;
+        return t;
+    }
+    const float w = a->weight != 0 ? a->weight[column] : 1.0f, e = expf(x < 0 ? x : -x), inverse = 1.0f / (1.0f + e);
+    const float softplus = (x < 0 ? -x : 0.0f) + log1pf(e);
+    t.loss = (double)((1.0f - y) * x + (1.0f + (w - 1.0f) * y) * softplus);
+    t.slope = (1.0f - y) * (x < 0 ? e : 1.0f) * inverse - w * y * (x < 0 ? 1.0f : e) * inverse;
+    return t;
+}
+
+/* One label of a split: into the figures of its column. */
+GS_DEVICE void gs_add_entry(double *sum, const gs_columns_args *a, gs_u32 split, float x, float y)
+{
+    double *const of = sum + 3 * (split - 1);
+    if (a->squared) {
+        const double off = (double)x - (double)y;
+        of[0] += off * off;
+        of[1] += off < 0 ? -off : off;
+        of[2] += 1;
+    } else {
+        of[0] += y != 0 && x > 0;
+        of[1] += y == 0 && x > 0;
+        of[2] += y != 0 && !(x > 0);
+    }
+    sum[GS_LOSS_KNOWN + split - 1] += 1;
+}
+
+/* Lanes share the rows as in gs_colsum_parts. */
+GS_KERNEL(gs_loss_columns, gs_columns_args)
+{
+    GS_SHARED(shared);
+    double *const sums = (double *)(void *)shared; /* [GS_LOSS_FIGURES][GS_BLOCK_LANES] */
+    const gs_u32 lane = gs_lane(), column = gs_block_x() * GS_BLOCK_COLUMNS + lane % GS_BLOCK_COLUMNS,
+                 part = gs_block_y();
+    const gs_u32 first = part * a.part_rows;
+    const gs_u32 end = a.rows - first > a.part_rows ? first + a.part_rows : a.rows;
+    double sum[GS_LOSS_FIGURES];
+    for (gs_u32 k = 0; k < GS_LOSS_FIGURES; k++)
+        sum[k] = 0;
+    for (gs_u32 r = first + lane / GS_BLOCK_COLUMNS; r < end && column < a.classes; r += GS_COLUMN_LANES) {
+        const gs_u64 at = (gs_u64)r * a.classes + column;
+        const gs_u32 split = a.split[r];
+        const float x = a.logits[at], y = gs_label_at(&a, at, r);
+        const int known = split > 0 && split < 4 && !gs_is_nan(y);
+        gs_entry t = {0, 0};
+        if (known)
+            gs_add_entry(sum, &a, split, x, y);
+        if (known && split == GS_TRAIN_SPLIT) {
+            t = gs_entry_of(&a, x, y, column);
+            sum[GS_LOSS_OF_TRAIN] += t.loss;
+        }
+        if (a.gradient != 0)
+            a.gradient[at] = t.slope * a.scale;
+    }
+    for (gs_u32 k = 0; k < GS_LOSS_FIGURES; k++)
+        sums[k * GS_BLOCK_LANES + lane] = sum[k];
+    gs_block_sync();
+    if (lane >= GS_BLOCK_COLUMNS || column >= a.classes)
+        return;
+    for (gs_u32 k = 0; k < GS_LOSS_FIGURES; k++) {
+        for (gs_u32 i = 1; i < GS_COLUMN_LANES; i++)
+            sum[k] += sums[k * GS_BLOCK_LANES + i * GS_BLOCK_COLUMNS + lane];
+        a.partial[((gs_u64)part * GS_LOSS_FIGURES + k) * a.classes + column] = sum[k];
+    }
+}
+
+GS_KERNEL(gs_loss_columns_total, gs_columns_args)
+{
+    const gs_u64 i = (gs_u64)gs_block_x() * GS_BLOCK_LANES + gs_lane(), n = (gs_u64)GS_LOSS_FIGURES * a.classes;
+    double sum = 0;
+    if (i >= n)
+        return;
+    for (gs_u32 p = 0; p < a.parts; p++)
+        sum += a.partial[p * n + i];
+    a.total[i] += sum;
 }
 
 /* ---- the optimiser ---- */

@@ -6,14 +6,23 @@ import os
 __all__ = ["best_weights", "early_stopping", "tensorboard"]
 
 
-def early_stopping(patience, of="valid_acc"):
-    """Ends the run when `of` has not risen (a name that ends in "loss": fallen) for `patience` epochs."""
-    sign = -1 if of.endswith("loss") else 1
+_JUDGES = {"classify": "valid_acc", "multilabel": "valid_micro_f1", "regress": "valid_mse"}
+
+
+def _worth(epoch, of):
+    """What `of` is in the epoch, None: what its task is judged by; more is better."""
+    name = of or _JUDGES[epoch.task]
+    return (-1 if name.endswith(("loss", "mse", "mae")) else 1) * getattr(epoch, name)
+
+
+def early_stopping(patience, of=None):
+    """Ends the run when `of` has not become better for `patience` epochs: has not risen, or fallen of a name that ends
+    in "loss", "mse" or "mae". Without `of`: the validation result that the task is judged by."""
     best, since = -math.inf, 0
 
     def callback(run, epoch):
         nonlocal best, since
-        value = sign * getattr(epoch, of)
+        value = _worth(epoch, of)
         if math.isnan(value):  # not evaluated in this epoch
             return False
         best, since = (value, 0) if value > best else (best, since + 1)
@@ -49,15 +58,15 @@ def tensorboard(writer, *, every=1):
 
 
 class best_weights:
-    """Keeps the weights of the best epoch by `of`; ``callback.state`` has them after the run, ``callback.epoch`` says
+    """Keeps the weights of the best epoch by `of` (as of :func:`early_stopping`); ``callback.state`` has them after the run, ``callback.epoch`` says
     which it was. An epoch's figures are of the weights before its update, so those of the epoch before are kept."""
 
-    def __init__(self, of="valid_acc"):
-        self.of, self.sign = of, -1 if of.endswith("loss") else 1
+    def __init__(self, of=None):
+        self.of = of
         self.best, self.epoch, self.state, self._before = -math.inf, 0, None, None
 
     def __call__(self, run, epoch):
-        value = self.sign * getattr(epoch, self.of)
+        value = _worth(epoch, self.of)
         if value > self.best and self._before is not None:
             self.best, self.epoch, self.state = value, epoch.epoch - 1, self._before
         self._before = dict(run.state_dict())

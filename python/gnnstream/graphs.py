@@ -62,7 +62,8 @@ def from_arrays(store, edge_index, x=None, y=None, *, train=None, valid=None, te
     """Makes a :class:`Store` of arrays (of numpy, torch, or whatever numpy takes).
 
     edge_index   [2, E] ids of vertices from 0: the edges go from ``edge_index[0]`` to ``edge_index[1]``, as in PyG
-    x            [N, F] features; y [N] classes, below 0 or NaN where there is none
+    x            [N, F] features; y [N] classes, below 0 or NaN where there is none;
+                 or [N, C] of 0 and 1, several labels; or floats [N] or [N, K], numbers; NaN: not known
     train, valid, test    masks [N] or ids
     edge_weight [E], edge_type [E]
     vertices     how many there are, where neither x nor y says so and the last have no edge
@@ -71,7 +72,7 @@ def from_arrays(store, edge_index, x=None, y=None, *, train=None, valid=None, te
     space as they take is needed.
     """
     edges = _edges(edge_index)
-    x, y = _array(x, "x", "fiub"), _array(y, "y", "iuf")
+    x, y = _array(x, "x", "fiub"), _array(y, "y", "biuf")
     count = _vertices({"x": x, "y": y}, edges, vertices)
     arrays = {"edges": edges.T, "features": x, "labels": y}
     for name, split in (("train", train), ("valid", valid), ("test", test)):

@@ -19,15 +19,19 @@ _SPLITS = ("train", "valid", "test")
 
 class Epoch(SimpleNamespace):
     """An epoch, of the weights before its update: ``epoch`` (from 1), ``loss``, ``train_acc``, ``valid_acc``,
-    ``test_acc`` (NaN where not evaluated), ``seconds``, ``read_bytes``, ``written_bytes``, ``compute_seconds``,
+    ``test_acc`` (NaN where not evaluated), ``task``; of several labels ``valid_micro_f1``, ``valid_macro_f1``, of numbers
+    ``valid_mse``, ``valid_mae``, ``valid_r2`` and so for train and test; ``seconds``, ``read_bytes``, ``written_bytes``, ``compute_seconds``,
     ``stall_seconds``, ``peak_host_bytes``, ``peak_device_bytes``, ..."""
 
 
 def _flat(report):
-    """A report with its three accuracies as train_acc, valid_acc, test_acc."""
+    """A report with its three accuracies as train_acc, valid_acc, test_acc, and so the figures of its task."""
     report = dict(report)
-    for split, value in zip(_SPLITS, report.pop("accuracy")):
-        report[f"{split}_acc"] = value
+    figures = dict(report.pop("figures"))
+    report["task"] = figures.pop("task")
+    for name, values in {"acc": report.pop("accuracy"), **figures}.items():
+        for split, value in zip(_SPLITS, values):
+            report[f"{split}_{name}"] = value
     return report
 
 
@@ -110,11 +114,13 @@ class Run:
         self.epochs = options.get("epochs", 100)
         self.done = 0
         self._engine = None
+        self._task = options.get("task")
         self._summary = Store(store) if not isinstance(store, Store) else store
         with _Text(options) as plain:
             self._engine = _engine.Run(path(store), plain, predict)
         says = _engine.inspect_weights(path(options["init"]))["classes"] if predict and "init" in options else 0
-        self._classes = options.get("classes") or says or self._summary.classes
+        one = self._task == "regress" and self._summary.task == "classify"  # of the number that a class has
+        self._classes = options.get("classes") or says or (1 if one else self._summary.classes)
 
     def __enter__(self):
         return self

@@ -72,12 +72,20 @@ static bool has_gradients(const gs_ir *ir)
     return false;
 }
 
+static gs_dtype labels_of(const gs_compile_options *o)
+{
+    for (uint32_t i = 0; i < o->leaves; i++)
+        if (strcmp(o->leaf[i].name, "labels") == 0)
+            return o->leaf[i].dtype;
+    return GS_I32;
+}
+
 /* Loss and gradients on the moved forward graph; dead code goes. */
 static gs_status finish(const gs_compiler *k, gs_ir *ir)
 {
     gs_status st = GS_OK;
     if (k->options->metrics || k->gradients)
-        st = gs_ir_add_loss(ir);
+        st = gs_ir_add_loss(ir, k->options->task, labels_of(k->options));
     if (st == GS_OK && k->gradients)
         st = gs_ir_differentiate(ir);
     if (st == GS_OK && has_gradients(ir)) /* from the loss's gradient, which counts the metrics itself */

@@ -22,7 +22,8 @@ typedef struct gs_compile_options {
     const char *pass;     /* "train", "eval", "predict" */
     const gs_leaf *leaf;
     uint32_t leaves;
-    bool metrics;         /* evaluate loss and accuracies on the logits */
+    bool metrics;         /* evaluate the loss and what the task is judged by on the logits */
+    gs_learning task;     /* of that loss, and of a loss that the graph has already */
     bool store_logits;    /* write them to an array: program->logits */
     bool no_move;         /* --no-move: operators stay where the model put them */
     bool no_fuse;         /* --no-fuse: sums that need an edge program share it with no other sum */

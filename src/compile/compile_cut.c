@@ -51,6 +51,12 @@ static bool is_sum(const gs_node *n)
     return gs_compile__is_sum(n);
 }
 
+/* Without a gradient: it counts, and makes no rows. */
+static bool is_loss(const gs_node *n)
+{
+    return gs_op_classof(n->op) == GS_CLASS_LOSS && !gs_op_is_loss_grad(n->op);
+}
+
 static bool is_statistic(const gs_node *n)
 {
     return gs_op_classof(n->op) == GS_CLASS_STATISTIC;
@@ -151,7 +157,7 @@ static void for_each_goal(gs_network *w, void (*fn)(gs_network *w, uint32_t v))
     const gs_cut *c = w->c;
     for (uint32_t i = c->when.level_start[w->stage]; i < c->when.level_start[w->stage + 1]; i++) {
         const uint32_t v = c->when.by_level[i];
-        if (c->keep.stored[v] || at(c, v)->op == GS_OP_XENT_GRAD || is_statistic(at(c, v)))
+        if (c->keep.stored[v] || gs_op_is_loss_grad(at(c, v)->op) || is_statistic(at(c, v)))
             fn(w, v);
     }
     for (uint32_t i = c->when.place_start[w->stage]; i < c->when.place_start[w->stage + 1]; i++) {
@@ -166,7 +172,7 @@ static uint64_t load_cost(const gs_network *w, uint32_t v)
 {
     const gs_cut *c = w->c;
     const gs_node *n = at(c, v);
-    const bool rows = gs_op_classof(n->op) != GS_CLASS_REDUCE && n->op != GS_OP_XENT && !is_statistic(n);
+    const bool rows = gs_op_classof(n->op) != GS_CLASS_REDUCE && !is_loss(n) && !is_statistic(n);
 
     if (n->op == GS_OP_INPUT)
         return gs_compile__row_cost(c, v);
@@ -179,7 +185,7 @@ static void add_value(gs_network *w, uint32_t v)
 {
     gs_cut *c = w->c;
     const gs_node *n = at(c, v);
-    const bool here_only = is_sum(n) || n->op == GS_OP_XENT_GRAD;
+    const bool here_only = is_sum(n) || gs_op_is_loss_grad(n->op);
 
     if (is_free(c, v, w->stage) || (is_sum(n) && c->when.level[v] == w->stage))
         return;

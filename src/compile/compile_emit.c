@@ -266,7 +266,7 @@ static void emit_instr(gs_emitter *e, gs_stage *s, uint32_t v, uint32_t t)
     if (inputs > 2)
         i.c = operand(e, n->in[2]);
     const bool stored = e->c->keep.stored[v] && e->c->when.level[v] == t, rounded = stored && is_rounded(e, v);
-    if (n->op != GS_OP_XENT)
+    if (gs_op_classof(n->op) != GS_CLASS_LOSS || gs_op_is_loss_grad(n->op))
         i.dst = e->reg[v] = gs_compile__add_reg(s, GS_REG_TEMP, n, stored && !rounded ? e->array[v] : GS_NONE);
     s->instr[s->instrs++] = i;
     if (rounded)

@@ -24,6 +24,8 @@ typedef struct gs_device gs_device;
 typedef struct gs_metrics {
     double loss_sum;
     uint64_t rows[4], correct[4];
+    double *column; /* [GS_LOSS_SPLITS][columns of the loss][GS_LOSS_SUMS] by those that add up figures of columns
+                     * (tensor/op.h), the caller's; NULL: not wanted */
 } gs_metrics;
 
 /* `spec` is "cpu", "cpu:N" for one of N that share the processors, "cuda" or "cuda:N" for GPU number N, or
@@ -73,7 +75,9 @@ typedef struct gs_vertex_launch {
     gs_metrics *metrics;      /* accumulated */
     uint64_t seed;
     uint32_t epoch;
-    float loss_scale;         /* 1 / training rows */
+    float loss_scale;         /* of the gradient: 1 / what the mean of the loss is over */
+    float loss_smoothing;     /* of classes, in [0, 1) */
+    const float *loss_weight; /* [columns of the loss], the host's: of classes, or of labels that are there; NULL: 1 */
 } gs_vertex_launch;
 
 gs_status gs_device_run_vertex(gs_device *d, const gs_vertex_launch *l);
@@ -231,6 +235,7 @@ typedef struct gs_device_pass {
     gs_metrics *metrics;       /* or NULL */
     double *const *statistic;  /* or NULL: as in gs_vertex_launch */
     float *const *made;        /* or NULL: where finished statistics go, those of `param` */
+    const float *loss_weight;  /* or NULL: as in gs_vertex_launch */
 } gs_device_pass;
 
 gs_status gs_device_begin_pass(gs_device *d, const gs_device_pass *pass);

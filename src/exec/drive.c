@@ -69,6 +69,7 @@ static gs_status begin_devices(gs_exec *e, uint32_t *begun)
             .metrics = &x->metrics,
             .statistic = x->statistic,
             .made = e->args->made,
+            .loss_weight = e->args->loss_weight,
         };
         st = gs_device_begin_pass(x->device, &pass);
     }
@@ -125,11 +126,7 @@ static void add_up(gs_exec *e)
             x->edge_seconds = on->edge_seconds;
             x->stall_seconds = l->wait_seconds;
         }
-        x->metrics.loss_sum += on->metrics.loss_sum;
-        for (int i = 0; i < 4; i++) {
-            x->metrics.rows[i] += on->metrics.rows[i];
-            x->metrics.correct[i] += on->metrics.correct[i];
-        }
+        gs_exec__add_metrics(e, &x->metrics, &on->metrics);
     }
 }
 

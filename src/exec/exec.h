@@ -89,14 +89,16 @@ typedef struct gs_exec_args {
                                 * parameters */
     uint64_t seed;
     uint32_t epoch;
-    float loss_scale;          /* 1 / training vertices */
+    float loss_scale;          /* 1 / what the mean of the loss is over: training vertices, or labels of theirs */
+    float loss_smoothing;      /* as in gs_vertex_launch */
+    const float *loss_weight;
     bool again;                /* the next run is of this pass too: its first reads are made while this one ends */
     gs_exec_watch *watch;      /* every tile is looked at, which takes its time; NULL: none */
     const volatile int *stop;  /* becomes nonzero (Ctrl-C): give up between tasks; may be NULL */
 } gs_exec_args;
 
 typedef struct gs_exec_stats {
-    gs_metrics metrics;
+    gs_metrics metrics; /* its columns are there until the next run */
     double seconds, compute_seconds, edge_seconds, stall_seconds;
     uint64_t read_bytes, written_bytes;
     uint64_t copied_in_bytes, copied_out_bytes; /* to devices with memory of their own, and back */

@@ -153,7 +153,8 @@ static gs_status launch_vertex(gs_exec *e, gs_exec_device *x, const gs_task *t)
     const gs_vertex_launch l = {.program = e->program, .stage = s, .rows = t->rows, .reg = x->reg,
                                 .param = e->args->param, .grad = x->grad, .statistic = x->statistic,
                                 .metrics = &x->metrics, .seed = e->args->seed, .epoch = e->args->epoch,
-                                .loss_scale = e->args->loss_scale};
+                                .loss_scale = e->args->loss_scale,
+                                .loss_smoothing = e->args->loss_smoothing, .loss_weight = e->args->loss_weight};
     const bool watched = e->args->watch != NULL;
     gs_status st = watched ? gs_exec__watch_vertex(e, x, t, false) : GS_OK;
 

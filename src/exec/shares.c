@@ -27,11 +27,14 @@ gs_status gs_exec__take_shares(gs_exec *e, bool gradients)
         s->grad_count += gradients ? gradient_floats(&p->param[k % p->params]) : 0;
         s->statistic_count += statistic_doubles(&p->param[k % p->params]);
     }
+    s->columns = (uint64_t)GS_LOSS_SPLITS * GS_LOSS_SUMS * gs_program_loss_columns(p);
+    s->column = gs_calloc(e->devices * s->columns + 1, sizeof(*s->column));
     s->grad = gs_calloc(further * p->params + 1, sizeof(*s->grad));
     s->statistic = gs_calloc(further * p->params + 1, sizeof(*s->statistic));
     s->grad_floats = gs_calloc(s->grad_count + 1, sizeof(*s->grad_floats));
     s->statistic_doubles = gs_calloc(s->statistic_count + 1, sizeof(*s->statistic_doubles));
-    if (s->grad == NULL || s->statistic == NULL || s->grad_floats == NULL || s->statistic_doubles == NULL)
+    if (s->grad == NULL || s->statistic == NULL || s->grad_floats == NULL || s->statistic_doubles == NULL ||
+        s->column == NULL)
         return gs_fail(GS_ENOMEM, "out of memory: the devices' gradients");
     for (uint64_t k = 0; k < shares; k++) {
         const uint64_t floats = gradients ? gradient_floats(&p->param[k % p->params]) : 0;
@@ -46,6 +49,7 @@ gs_status gs_exec__take_shares(gs_exec *e, bool gradients)
 
 void gs_exec__give_shares(gs_exec *e)
 {
+    gs_free(e->shares.column);
     gs_free(e->shares.grad);
     gs_free(e->shares.statistic);
     gs_free(e->shares.grad_floats);
@@ -61,13 +65,28 @@ void gs_exec__enter_shares(gs_exec *e)
         memset(s->grad_floats, 0, s->grad_count * sizeof(*s->grad_floats));
     if (s->statistic_count > 0)
         memset(s->statistic_doubles, 0, s->statistic_count * sizeof(*s->statistic_doubles));
+    memset(s->column, 0, e->devices * s->columns * sizeof(*s->column));
     for (uint32_t d = 0; d < e->devices; d++) {
         gs_exec_device *const x = &e->on[d];
         x->grad = d == 0 || e->args->grad == NULL ? e->args->grad : s->grad + (d - 1) * params;
         x->statistic = d == 0 || e->args->statistic == NULL ? e->args->statistic : s->statistic + (d - 1) * params;
-        x->metrics = (gs_metrics){0};
+        x->metrics = (gs_metrics){.column = s->columns > 0 ? s->column + d * s->columns : NULL};
         x->edge_seconds = 0;
     }
+}
+
+void gs_exec__add_metrics(gs_exec *e, gs_metrics *to, const gs_metrics *from)
+{
+    to->loss_sum += from->loss_sum;
+    for (int i = 0; i < 4; i++) {
+        to->rows[i] += from->rows[i];
+        to->correct[i] += from->correct[i];
+    }
+    if (from->column == NULL)
+        return;
+    to->column = e->shares.column;
+    for (uint64_t i = 0; from->column != to->column && i < e->shares.columns; i++)
+        to->column[i] += from->column[i];
 }
 
 gs_status gs_exec__reduce_gradients(gs_exec *e)

@@ -1,11 +1,13 @@
-/* shares.h - what each device has of a sum over all of them: parameters' gradients, sums of statistics. */
+/* shares.h - what each device has of a sum over all of them: gradients, sums of statistics, figures of the loss. */
 #ifndef GS_EXEC_SHARES_H
 #define GS_EXEC_SHARES_H
 
 #include "exec/exec.h"
 
-/* Of the devices but the first, whose share is the caller's. */
+/* Of the devices but the first, whose share is the caller's; `column`: of all. */
 typedef struct gs_exec_shares {
+    double *column;           /* [devices][columns], or NULL */
+    uint64_t columns;         /* GS_LOSS_SPLITS * GS_LOSS_SUMS * columns of the logits */
     float **grad;             /* [(devices - 1) * params], or NULL */
     double **statistic;       /* likewise */
     float *grad_floats;
@@ -15,6 +17,8 @@ typedef struct gs_exec_shares {
 
 gs_status gs_exec__take_shares(gs_exec *e, bool gradients);
 void gs_exec__give_shares(gs_exec *e);
+/* Adds what a device has to `to`; the columns of the first device become those of all. */
+void gs_exec__add_metrics(gs_exec *e, gs_metrics *to, const gs_metrics *from);
 /* Each device's share in the pass, all zero. */
 void gs_exec__enter_shares(gs_exec *e);
 /* Parameters' gradients: each device has those of its rows. */

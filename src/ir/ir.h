@@ -26,6 +26,7 @@
 #include <stdio.h>
 
 #include "base/dtype.h"
+#include "base/learning.h"
 #include "base/status.h"
 #include "base/text.h"
 #include "tensor/op.h"
@@ -65,7 +66,7 @@ typedef struct gs_node {
 
 typedef enum gs_output_kind {
     GS_OUTPUT_LOGITS, /* the root */
-    GS_OUTPUT_LOSS,   /* an XENT node */
+    GS_OUTPUT_LOSS,   /* a loss node without a gradient */
     GS_OUTPUT_STORE,  /* a value to be kept as an array */
     GS_OUTPUT_GRAD,   /* a REDUCE node, to be added to the gradient of `param` */
     GS_OUTPUT_FOLLOW, /* a STATISTIC node that the fixed `param` follows: its running mean over passes */
@@ -163,11 +164,11 @@ gs_status gs_ir_rewrite(gs_ir *ir, gs_ir_rewriter fn, void *context);
  * the place in the text, for a matrix product of a value of both ends that cannot leave the edges. */
 gs_status gs_ir_normalise(gs_ir *ir);
 
-/* Adds mean cross-entropy over the training vertices on the root (inputs
- * "labels" and "split"), then the
+/* Adds the mean loss of the task over the training vertices on the root (inputs
+ * "labels", of that type at rest, and "split"), then the
  * gradient of every parameter (reverse mode), as IR again. Differentiating
  * normalises first. Values that depend on no parameter get no gradient. */
-gs_status gs_ir_add_loss(gs_ir *ir);
+gs_status gs_ir_add_loss(gs_ir *ir, gs_learning task, gs_dtype labels);
 gs_status gs_ir_differentiate(gs_ir *ir);
 
 /* One line a node and an output. */

@@ -434,21 +434,30 @@ static void find_needs(const gs_ir *ir, bool *needs)
     }
 }
 
-static uint32_t make_loss(gs_ir *ir, gs_op op, uint32_t logits)
+static uint32_t make_loss(gs_ir *ir, gs_op op, uint32_t logits, uint32_t labels)
 {
-    gs_node n = gs_ir__blank(op, logits, gs_ir_input(ir, "labels", 1, GS_I32));
+    gs_node n = gs_ir__blank(op, logits, labels);
     n.in[2] = gs_ir_input(ir, "split", 1, GS_U8);
     return gs_ir__make(ir, n);
 }
 
-gs_status gs_ir_add_loss(gs_ir *ir)
+gs_status gs_ir_add_loss(gs_ir *ir, gs_learning task, gs_dtype labels)
 {
+    static const gs_op op[GS_LEARN_COUNT] = {GS_OP_XENT, GS_OP_BCE, GS_OP_MSE};
     const uint32_t root = gs_ir_root(ir);
+    uint32_t width;
     if (root == GS_IR_NONE)
         return gs_fail(GS_EINVAL, "%s: a loss needs logits, and the graph has no root", ir->source);
     gs_ir_drop_outputs(ir, GS_OUTPUT_LOSS);
-    gs_ir_add_output(ir, GS_OUTPUT_LOSS, make_loss(ir, GS_OP_XENT, root), GS_IR_NONE);
+    width = labels == GS_I32 ? 1 : ir->node[root].width; /* one class a vertex, whatever is to be learned of it */
+    gs_ir_add_output(ir, GS_OUTPUT_LOSS, make_loss(ir, op[task], root, gs_ir_input(ir, "labels", width, labels)),
+                     GS_IR_NONE);
     return ir->status;
+}
+
+static gs_op gradient_of(gs_op loss)
+{
+    return loss == GS_OP_XENT ? GS_OP_XENT_GRAD : loss == GS_OP_BCE ? GS_OP_BCE_GRAD : GS_OP_MSE_GRAD;
 }
 
 static uint32_t loss_of(const gs_ir *ir)
@@ -483,7 +492,7 @@ gs_status gs_ir_differentiate(gs_ir *ir)
     memset(t.grad, 0xff, forward * sizeof(*t.grad)); /* GS_IR_NONE */
     memset(t.edge, 0xff, forward * sizeof(*t.edge));
     find_needs(ir, t.needs);
-    flow(&t, root, make_loss(ir, GS_OP_XENT_GRAD, root));
+    flow(&t, root, make_loss(ir, gradient_of(ir->node[loss].op), root, ir->node[loss].in[1]));
     for (uint32_t i = root + 1; i-- > 0 && ir->status == GS_OK;)
         if (t.grad[i] != GS_IR_NONE || t.edge[i] != GS_IR_NONE)
             through(&t, i);

@@ -277,7 +277,7 @@ static bool infer_statistic(gs_ir *ir, gs_node *n)
 
 static bool infer_loss(gs_ir *ir, gs_node *n)
 {
-    const bool grad = n->op == GS_OP_XENT_GRAD;
+    const bool grad = gs_op_is_loss_grad(n->op);
     n->type = grad ? GS_TYPE_D : GS_TYPE_P;
     n->width = grad ? ir->node[n->in[0]].width : 1;
     return true;

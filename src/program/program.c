@@ -177,3 +177,19 @@ void gs_program_flops(const gs_program *p, uint32_t pass, uint64_t vertices, uin
         *edge += e;
     }
 }
+
+static uint32_t widest_loss(const gs_program *p, bool columns)
+{
+    uint32_t most = 0;
+    for (uint32_t s = 0; s < p->stages; s++)
+        for (uint32_t i = 0; i < p->stage[s].instrs; i++) {
+            const gs_instr *const in = &p->stage[s].instr[i];
+            if (gs_op_classof(in->op) == GS_CLASS_LOSS && (!columns || gs_op_has_column_sums(in->op)) &&
+                p->stage[s].reg[in->a.index].width > most)
+                most = p->stage[s].reg[in->a.index].width;
+        }
+    return most;
+}
+
+uint32_t gs_program_loss_columns(const gs_program *p) { return widest_loss(p, true); }
+uint32_t gs_program_loss_width(const gs_program *p) { return widest_loss(p, false); }

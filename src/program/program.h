@@ -116,10 +116,16 @@ typedef struct gs_operand {
  *   mean_all, var_all  over the rows of all vertices: mean and biased variance of each column of a [., w], from sums in
  *                float64. dst: the statistic [w], which is there for the stages that follow.
  *   xent(_grad)  a: logits; b: register of labels (i32), c: register of splits (u8).
- *                Adds to the launch's metrics: over training rows the summed loss
- *                (negative log-softmax at the label), and for each split the labelled rows
- *                and how many the largest logit (lowest index wins ties) hits.
- *                _grad: dst = (softmax - onehot) * (1 / training rows), 0 off the training rows. */
+ *                Adds to the launch's metrics: over training rows the summed loss, and for each split the labelled
+ *                rows and how many the largest logit (lowest index wins ties) hits. The loss of a row with label y is
+ *                the sum over classes k of q[k] * -log_softmax[k], with q[k] = (1 - s) w[y] at k = y, and s w[k] / K
+ *                besides; w: the launch's weights, s: its smoothing (as PyTorch's cross_entropy).
+ *                _grad: dst = (softmax * sum(q) - q) * scale, 0 off the training rows.
+ *   bce(_grad)   b: labels, u8 of the logits' width: 0, 1, or GS_LABEL_UNKNOWN, which counts nowhere. The loss of an
+ *                element x is -(w y log(sigmoid(x)) + (1 - y) log(1 - sigmoid(x))), w of its column. The metrics' rows
+ *                count elements that are known, and columns add up what GS_LOSS_SUMS says.
+ *   mse(_grad)   b: labels, f32 of the logits' width (NaN: not known), or u8, or i32 of width 1 (below 0: not known).
+ *                (x - y)^2, likewise. */
 typedef struct gs_instr {
     gs_op op;
     uint32_t dst;
@@ -314,6 +320,10 @@ uint64_t gs_param_elements(const gs_param *p);
 bool gs_program_needs_all_rows(const gs_program *p, uint32_t pass);
 /* Does the pass compute other logits than an evaluation would: random numbers, batch statistics? */
 bool gs_program_train_differs(const gs_program *p, uint32_t pass);
+
+/* Columns of the logits of a loss that adds up figures of columns (gs_op_has_column_sums()), and of any; 0: none. */
+uint32_t gs_program_loss_columns(const gs_program *p);
+uint32_t gs_program_loss_width(const gs_program *p);
 
 /* Checks that the data obeys what this header says: indices in range, widths fit
  * their operators, SSA, loads and sums written by an earlier stage of the same pass or

@@ -213,16 +213,28 @@ static gs_status check_statistic(const gs_checker *c, const gs_stage *s, const g
     return GS_OK;
 }
 
+/* Labels that the loss takes, for so many logits. */
+static bool is_labels(const gs_stage *s, const gs_instr *i, uint32_t logits)
+{
+    const bool numbers = i->op == GS_OP_MSE || i->op == GS_OP_MSE_GRAD, classes = !gs_op_has_column_sums(i->op);
+    if (i->b.kind != GS_FROM_REG)
+        return false;
+    const gs_reg *const r = &s->reg[i->b.index];
+    if (r->dtype == GS_I32)
+        return r->width == 1 && (classes || (numbers && logits == 1));
+    return r->width == logits && ((r->dtype == GS_U8 && !classes) || (r->dtype == GS_F32 && numbers));
+}
+
 static gs_status check_loss(const gs_checker *c, const gs_stage *s, const gs_instr *i, uint32_t width)
 {
     const uint32_t a = operand_width(c, s, &i->a, "a");
     if (a == 0 || operand_width(c, s, &i->b, "b") == 0 || operand_width(c, s, &i->c, "c") == 0)
         return GS_EINVAL;
-    if (!is_reg(s, &i->a, GS_F32) || !is_reg(s, &i->b, GS_I32) || !is_reg(s, &i->c, GS_U8) ||
-        s->reg[i->b.index].width != 1 || s->reg[i->c.index].width != 1)
-        return FAIL(c, "%s needs registers of logits (f32), labels (i32) and splits (u8)", gs_op_name(i->op));
-    if (i->op == GS_OP_XENT_GRAD && width != a)
-        return FAIL(c, "xent_grad of %u logits into %u elements", a, width);
+    if (!is_reg(s, &i->a, GS_F32) || !is_labels(s, i, a) || !is_reg(s, &i->c, GS_U8) || s->reg[i->c.index].width != 1)
+        return FAIL(c, "%s needs registers of logits (f32), of labels of its task, and of splits (u8)",
+                    gs_op_name(i->op));
+    if (gs_op_is_loss_grad(i->op) && width != a)
+        return FAIL(c, "%s of %u logits into %u elements", gs_op_name(i->op), a, width);
     return GS_OK;
 }
 
@@ -230,7 +242,7 @@ static gs_status check_instr(const gs_checker *c, const gs_stage *s, const gs_in
 {
     const bool known = (unsigned)i->op < GS_OP_COUNT && gs_op_is(i->op, GS_FACT_VERTEX);
     const gs_op_class cls = known ? gs_op_classof(i->op) : GS_CLASS_LEAF;
-    const bool writes = cls == GS_CLASS_ELEMENTWISE || cls == GS_CLASS_MATMUL || i->op == GS_OP_XENT_GRAD;
+    const bool writes = cls == GS_CLASS_ELEMENTWISE || cls == GS_CLASS_MATMUL || gs_op_is_loss_grad(i->op);
     uint32_t width = 0;
     gs_status st;
 
@@ -243,8 +255,8 @@ static gs_status check_instr(const gs_checker *c, const gs_stage *s, const gs_in
             return FAIL(c, "%s into register %u, which is %s", gs_op_name(i->op), i->dst,
                         gs_dtype_name(s->reg[i->dst].dtype));
         width = s->reg[i->dst].width;
-    } else if (i->op == GS_OP_XENT && i->dst != GS_NONE) {
-        return FAIL(c, "xent writes no register");
+    } else if (cls == GS_CLASS_LOSS && i->dst != GS_NONE) {
+        return FAIL(c, "%s writes no register", gs_op_name(i->op));
     }
     switch (cls) {
     case GS_CLASS_ELEMENTWISE:

@@ -11,7 +11,6 @@ gs_status gs_session_setup(gs_session *s)
 static gs_status run(gs_session *s, uint32_t pass, uint32_t epoch, bool again, gs_exec_watch *watch,
                      gs_exec_stats *out)
 {
-    const gs_store_info *const info = gs_store_get_info(s->store);
     const bool gradients = pass == s->pass.train;
     const gs_exec_args args = {
         .param = (const float *const *)s->run.params.value,
@@ -20,7 +19,9 @@ static gs_status run(gs_session *s, uint32_t pass, uint32_t epoch, bool again, g
         .statistic = s->run.params.statistic,
         .seed = s->config.options->seed,
         .epoch = epoch,
-        .loss_scale = info->train == 0 ? 0.0f : (float)(1.0 / (double)info->train),
+        .loss_scale = s->labels.mass > 0 ? (float)(1.0 / s->labels.mass) : 0.0f,
+        .loss_smoothing = (float)s->config.options->label_smoothing,
+        .loss_weight = s->labels.weight,
         .again = again,
         .watch = watch,
         .stop = s->config.options->stop,

@@ -33,6 +33,7 @@
 #include "program/program.h"
 #include "session/devices.h"
 #include "session/edges.h"
+#include "session/learned.h"
 #include "session/session_memory.h"
 #include "session/start.h"
 #include "store/store.h"
@@ -55,7 +56,7 @@ typedef struct gs_session_config {
                                       * the spill folder counts here, and `seed` (of dropout) and `stop` */
     gs_purpose purpose;
     uint32_t classes;     /* that the logits have; 0: those of the store */
-    bool logits;          /* the pass "predict" stores them */
+    bool logits;          /* the pass "predict" stores them; so it does for labels that are ranked by them */
     bool timed;           /* when every task began and ended is kept */
     uint32_t states;      /* runs of optimiser state, like the parameters, while training */
     bool keep_best;       /* of the weights of train passes, where gs_session_validates() */
@@ -78,7 +79,8 @@ typedef struct gs_session_passes {
     uint32_t train, eval, predict; /* numbers of passes, or GS_NONE */
     bool gradients;     /* the pass "train" is there */
     bool train_differs; /* it computes other logits than an evaluation (dropout, batch statistics) */
-    bool labelled;      /* eval and predict give loss and accuracies */
+    bool labelled;      /* eval and predict give the loss and what the task is judged by */
+    bool ranked;        /* so they do figures of the order of logits: multilabel */
 } gs_session_passes;
 
 /* The members' types are each described beside the source that owns them. */
@@ -90,6 +92,7 @@ struct gs_session {
     gs_variant variant;
     gs_program *program;
     gs_session_passes pass;
+    gs_session_labels labels;
     gs_session_memory memory;
     gs_session_edges edges;
     gs_plan *plan;

@@ -36,6 +36,7 @@ void gs_session_close(gs_session *s)
         gs_free(s->run.chunk[k]);
     gs_session_drop_needs(s);
     gs_session_drop_pruned(s);
+    gs_session_drop_labels(s);
     gs_free(s->edges.stage_set);
     gs_params_free(&s->run.params);
     gs_plan_free(s->plan);

@@ -21,6 +21,7 @@
 #define LOGITS_SHARE 32 /* of host memory, for putting logits in order */
 #define LOGITS_LEAST (4 * GS_MIB)
 #define LOGITS_MOST (256 * GS_MIB)
+#define RANKING_TABLES 96 /* bytes a column of logits */
 
 static void note(gs_session *s, const char *name, uint64_t bytes, bool device)
 {
@@ -89,6 +90,18 @@ static uint64_t logits_memory(const gs_session *s)
     return GS_MIN(whole + GS_SUM_BYTES, share);
 }
 
+/* What gs_rank_logits() may use: enough for one sweep over the logits where that is little. */
+static uint64_t ranking_memory(const gs_session *s)
+{
+    const gs_store_info *const info = gs_store_get_info(s->store);
+    const uint64_t share = GS_MAX(GS_MIN(s->memory.host / LOGITS_SHARE, LOGITS_MOST), LOGITS_LEAST);
+    uint64_t whole;
+
+    if (!gs_mul_u64(&whole, info->train + info->valid + info->test, 8 * (uint64_t)s->labels.columns))
+        return share;
+    return GS_MIN(whole + LOGITS_LEAST, share) + RANKING_TABLES * (uint64_t)s->labels.columns;
+}
+
 /* Open store and compiled model are resident already. What a session before this one freed is not to be counted, nor
  * twice what libraries have touched since: that is in their allowance, up to all of it. */
 uint64_t gs_session_process_bytes(uint64_t before)
@@ -111,6 +124,8 @@ void gs_session_charge_fixed(gs_session *s)
     charge(s, "process, store tables", s->memory.process, false);
     charge(s, "best parameters", gs_session_keeps_best(s) ? one : 0, false);
     charge(s, "libraries (allowance)", LIBRARY_ALLOWANCE, false);
+    s->memory.ranking = s->pass.ranked ? ranking_memory(s) : 0;
+    charge(s, "labels, their ranking", gs_session_label_bytes(s) + s->memory.ranking, false);
     if (s->config.logits)
         charge(s, "logits in input order", s->memory.logits = logits_memory(s), false);
     if (!gs_device_unified(s->machine.device[0])) { /* each has all; the host has the gradients of each, too */

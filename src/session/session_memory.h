@@ -19,6 +19,7 @@ typedef struct gs_session_memory {
     uint64_t process;           /* resident when the plan was made */
     uint64_t live_most;         /* of the heap, while plans are made: gs_schedule_config */
     uint64_t logits;            /* for gs_logits_write(); 0: none wanted */
+    uint64_t ranking;           /* for gs_rank_logits(); 0: none */
     gs_refusal refused;         /* of a plan that does not fit: what would */
 } gs_session_memory;
 

@@ -29,12 +29,6 @@ static gs_status check_store(const gs_session *s)
         return gs_fail(GS_ENOTFOUND,
                        "%s: the store has no labels, and the weights do not say how many classes there are; give "
                        ".classes", dir);
-    if (info->classes != 0 && info->labels != GS_LEARN_CLASSIFY)
-        return gs_fail(GS_EUNSUPPORTED, "%s: models are trained to classify so far, and these labels are for %s", dir,
-                       gs_learning_name(info->labels));
-    if (s->config.classes != 0 && info->classes > s->config.classes)
-        return gs_fail(GS_EINVAL, "%s: the store's labels are of %u classes, the weights are for %u", dir,
-                       info->classes, s->config.classes);
     if (training && info->train == 0)
         return gs_fail(GS_ENOTFOUND, "%s: the store has no training vertices; its input needs a train_idx.npy", dir);
     return GS_OK;
@@ -80,6 +74,7 @@ static gs_status add_pass(gs_session *s, const gs_model *model, const char *name
         .leaf = leaf,
         .leaves = fill_leaves(leaf, s->store),
         .metrics = s->pass.labelled,
+        .task = s->labels.task,
         .store_logits = logits,
         .no_move = o->no_move,
         .recompute = s->variant.recompute != GS_NOT_TAKEN,
@@ -98,7 +93,7 @@ static gs_status add_pass(gs_session *s, const gs_model *model, const char *name
     if ((st = gs_model_build(&ir, model, &config)) != GS_OK)
         return st;
     if (s->pass.labelled)
-        st = gs_ir_add_loss(ir);
+        st = gs_ir_add_loss(ir, s->labels.task, gs_store_array(s->store, GS_ARRAY_LABELS)->dtype);
     if (st == GS_OK && gradients)
         st = gs_ir_differentiate(ir);
     if (st != GS_OK) {
@@ -112,7 +107,7 @@ static gs_status add_pass(gs_session *s, const gs_model *model, const char *name
  * pass is needed only for the final weights: the one that stores the logits will do. */
 static gs_status add_passes(gs_session *s, const gs_model *model)
 {
-    const bool training = s->config.purpose == GS_FOR_TRAINING, logits = s->config.logits;
+    const bool training = s->config.purpose == GS_FOR_TRAINING, logits = s->config.logits || s->pass.ranked;
     gs_status st = GS_OK;
 
     if (training)
@@ -157,11 +152,12 @@ gs_status gs_session_prepare(gs_session **out, const gs_session_config *config, 
     s->variant = variant;
     s->pass = (gs_session_passes){.train = GS_NONE, .eval = GS_NONE, .predict = GS_NONE,
                                   .gradients = config->purpose == GS_FOR_TRAINING};
-    if ((st = gs_store_open(&s->store, config->store)) != GS_OK || (st = check_store(s)) != GS_OK)
+    if ((st = gs_store_open(&s->store, config->store)) != GS_OK || (st = check_store(s)) != GS_OK ||
+        (st = gs_session_choose_task(s)) != GS_OK)
         goto done;
-    s->classes = config->classes != 0 ? config->classes : gs_store_get_info(s->store)->classes;
     s->pass.labelled =
         gs_store_array(s->store, GS_ARRAY_LABELS)->present && gs_store_array(s->store, GS_ARRAY_SPLIT)->present;
+    s->pass.ranked = s->pass.labelled && s->labels.task == GS_LEARN_MULTILABEL;
     if ((st = gs_session_open_devices(s)) != GS_OK || (st = compile_model(s)) != GS_OK)
         goto done;
     *out = s;

@@ -181,6 +181,8 @@ static gs_status start(gs_session *s)
 {
     gs_status st;
 
+    if ((st = gs_session_read_labels(s)) != GS_OK)
+        return st;
     st = gs_params_alloc(&s->run.params, s->program, s->pass.gradients,
                          gs_session_steps_on_device(s) ? 0 : s->config.states);
     for (uint32_t d = 0; d < s->machine.devices && st == GS_OK; d++)

@@ -157,7 +157,12 @@ enum {
     X(GS_OP_VAR_ALL, "var_all", 1, GS_CLASS_STATISTIC, GS_FORM_NONE, GS_ZERO_LOST, GS_FACT_VERTEX)                     \
     /* mean cross-entropy, and its gradient in the logits */                                                           \
     X(GS_OP_XENT, "xent", 2, GS_CLASS_LOSS, GS_FORM_NONE, GS_ZERO_LOST, GS_FACT_VERTEX | GS_FACT_HARD)                 \
-    X(GS_OP_XENT_GRAD, "xent_grad", 2, GS_CLASS_LOSS, GS_FORM_NONE, GS_ZERO_TRAIN, GS_FACT_VERTEX | GS_FACT_HARD)
+    X(GS_OP_XENT_GRAD, "xent_grad", 2, GS_CLASS_LOSS, GS_FORM_NONE, GS_ZERO_TRAIN, GS_FACT_VERTEX | GS_FACT_HARD) \
+    /* of several labels a row, the mean binary cross-entropy; of numbers, the mean squared error; their gradients */  \
+    X(GS_OP_BCE, "bce", 2, GS_CLASS_LOSS, GS_FORM_NONE, GS_ZERO_LOST, GS_FACT_VERTEX | GS_FACT_HARD)                   \
+    X(GS_OP_BCE_GRAD, "bce_grad", 2, GS_CLASS_LOSS, GS_FORM_NONE, GS_ZERO_TRAIN, GS_FACT_VERTEX | GS_FACT_HARD)        \
+    X(GS_OP_MSE, "mse", 2, GS_CLASS_LOSS, GS_FORM_NONE, GS_ZERO_LOST, GS_FACT_VERTEX)                                  \
+    X(GS_OP_MSE_GRAD, "mse_grad", 2, GS_CLASS_LOSS, GS_FORM_NONE, GS_ZERO_TRAIN, GS_FACT_VERTEX)
 
 /* Edge passes: of the graph, no instructions. */
 #define GS_OP_EDGE_MAP(X)                                                                                              \
@@ -226,6 +231,22 @@ static inline bool gs_op_is_outer(gs_op op)
 
 /* Is it a product of an edge's row by the matrix of the edge's type? */
 static inline bool gs_op_by_type(gs_op op) { return op == GS_OP_BY_TYPE || op == GS_OP_BY_TYPE_T; }
+
+/* A loss that also gives its gradient in the logits. */
+static inline bool gs_op_is_loss_grad(gs_op op)
+{
+    return op == GS_OP_XENT_GRAD || op == GS_OP_BCE_GRAD || op == GS_OP_MSE_GRAD;
+}
+/* A loss that adds up figures of each column (GS_LOSS_SUMS), not of rows alone. */
+static inline bool gs_op_has_column_sums(gs_op op)
+{
+    return gs_op_classof(op) == GS_CLASS_LOSS && op != GS_OP_XENT && op != GS_OP_XENT_GRAD;
+}
+/* For each of the splits train, valid, test and each column: BCE has labels that are there and found, that are found
+ * and not there, that are there and not found (a logit above 0 says that it is there); MSE the sums of squared and of
+ * absolute errors, and how many there are. */
+#define GS_LOSS_SPLITS 3u
+#define GS_LOSS_SUMS 3u
 
 /* Does an instruction of this operator write what belongs to a parameter, and no register? */
 static inline bool gs_op_into_param(gs_op op)

@@ -24,15 +24,26 @@ static void show(void *context, const char *after, const gs_ir *ir)
     fputc('\n', p->out);
 }
 
+static gs_learning task_of(const gs_train_options *o)
+{
+    gs_learning task = GS_LEARN_CLASSIFY;
+    if (o->task != NULL)
+        (void)gs_learning_parse(&task, o->task); /* gs_train_options_check() knows it */
+    return task;
+}
+
 /* Takes `ir`. */
 static gs_status compile(gs_printer *p, gs_ir *ir, const gs_train_options *o, const gs_model_graph *g)
 {
+    const gs_learning task = task_of(o);
+    const gs_dtype labels = gs_learning_labels(task);
+    const uint32_t width = task == GS_LEARN_CLASSIFY ? 1 : g->classes;
     const gs_leaf leaves[] = {
-        {"features", 0, GS_F32, g->features}, {"labels", 1, GS_I32, 1}, {"split", 2, GS_U8, 1},
+        {"features", 0, GS_F32, g->features}, {"labels", 1, labels, width}, {"split", 2, GS_U8, 1},
         {"in_degree", 3, GS_F32, 1},          {"loops", 4, GS_F32, 1},  {"input_id", 5, GS_U32, 1},
     };
     const gs_compile_options options = {
-        .pass = "train", .leaf = leaves, .leaves = sizeof(leaves) / sizeof(leaves[0]), .metrics = true,
+        .pass = "train", .leaf = leaves, .leaves = sizeof(leaves) / sizeof(leaves[0]), .metrics = true, .task = task,
         .no_move = o->no_move, .no_fuse = o->no_fuse, .hoist = !o->no_hoist,
         .edges_per_vertex = g->edges_per_vertex, .show = show,
         .batch = !o->no_batch && g->edge_types > g->edges_per_vertex, /* where a run would try them */
@@ -87,7 +98,8 @@ static gs_status print_model(FILE *file, const gs_train_options *options, const 
     if (st != GS_OK)
         return st;
     show(&p, "as the text says", ir);
-    if ((st = gs_ir_add_loss(ir)) != GS_OK || (st = gs_ir_differentiate(ir)) != GS_OK) {
+    const gs_learning task = task_of(options);
+    if ((st = gs_ir_add_loss(ir, task, gs_learning_labels(task))) != GS_OK || (st = gs_ir_differentiate(ir)) != GS_OK) {
         gs_ir_free(ir);
         return st;
     }

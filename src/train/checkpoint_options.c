@@ -7,7 +7,7 @@
 #include "base/size.h"
 #include "model/model.h" /* GS_MODEL_BASES */
 
-typedef enum kind { COUNT, REAL, LONG, TEXT, FILE_NAME } kind;
+typedef enum kind { COUNT, REAL, LONG, TEXT, LIST, FILE_NAME } kind;
 
 /* Not here: the model, whose text counts and not its name; what says how much is trained (epochs, but for a cosine over
  * them), where results go, and what keeps numbers up to rounding at least. */
@@ -23,6 +23,7 @@ static const struct {
     ROW(matmul, TEXT),         ROW(spill_type, TEXT), ROW(init, FILE_NAME), ROW(momentum, REAL),
     ROW(clip_norm, REAL),      ROW(schedule, TEXT),   ROW(warmup, COUNT),   ROW(schedule_every, COUNT),
     ROW(schedule_by, REAL),    ROW(keep, TEXT),       ROW(patience, COUNT), ROW(epochs, COUNT),
+    ROW(task, TEXT),           ROW(class_weights, LIST), ROW(label_smoothing, REAL),
 #undef ROW
 };
 
@@ -40,7 +41,7 @@ void gs_checkpoint_list_options(gs_checkpoint *c)
 static void take(gs_checkpoint_option *to, size_t k, const gs_train_options *o)
 {
     const void *const field = (const char *)o + table[k].field;
-    const char *const text = table[k].kind == TEXT || table[k].kind == FILE_NAME ? *(const char *const *)field : NULL;
+    const char *const text = table[k].kind >= TEXT ? *(const char *const *)field : NULL;
 
     switch (table[k].kind) {
     case COUNT:
@@ -60,6 +61,11 @@ static void take(gs_checkpoint_option *to, size_t k, const gs_train_options *o)
         snprintf(to->text, sizeof(to->text), "%s", text != NULL ? text : "");
         if (table[k].field == offsetof(gs_train_options, keep) && text == NULL)
             snprintf(to->text, sizeof(to->text), "best"); /* wherever it is known */
+        break;
+    case LIST: /* of any length */
+        snprintf(to->text, sizeof(to->text), "%s", text != NULL ? text : "");
+        if (text != NULL && strlen(text) >= sizeof(to->text))
+            snprintf(to->text, sizeof(to->text), "%016llx", (unsigned long long)gs_hash64(text, strlen(text)));
         break;
     case FILE_NAME:
         if (text != NULL)

@@ -15,7 +15,7 @@
 typedef enum gs_rates { GS_RATES_NONE, GS_RATES_STEP, GS_RATES_COSINE, GS_RATES_PLATEAU } gs_rates;
 
 typedef struct gs_control_state {
-    double best;          /* validation accuracy of `best_epoch` */
+    double best;          /* what epochs are judged by (gs_figures_judge()), of `best_epoch` */
     uint32_t best_epoch;  /* whose weights, before its update, are the best so far; 0: none yet */
     uint32_t last_better; /* epoch that patience is counted from */
     double plateau_best;  /* what a plateau is measured by, at its best */
@@ -43,8 +43,8 @@ void gs_control_forget(gs_control *c);
 
 /* The rate of epoch `epoch`, from 1. */
 double gs_control_rate(const gs_control *c, uint32_t epoch);
-/* Of the weights before the epoch's update: validation accuracy (NaN: not evaluated) and loss. True where they are the
- * best so far. */
+/* Of the weights before the epoch's update: what they are judged by (NaN: not evaluated) and loss. True where they are
+ * the best so far. */
 bool gs_control_note(gs_control *c, uint32_t epoch, double valid, double loss);
 /* Has patience run out with this epoch? */
 bool gs_control_is_over(const gs_control *c, uint32_t epoch);

@@ -4,6 +4,7 @@
 #include <math.h>
 #include <stdint.h>
 #include <stdio.h>
+#include <string.h>
 #include <unistd.h>
 
 /* JSON has no NaN; printf may write a comma where the process's locale does. */
@@ -18,6 +19,29 @@ static const char *number(char out[32], double v)
     return out;
 }
 
+/* ", "train_mse": 0.5, "valid_mse": ..." */
+static size_t put_figure(char *buf, size_t at, const char *name, const double v[3])
+{
+    static const char *const split[] = {"train", "valid", "test"};
+    char text[32];
+    for (int s = 0; s < 3; s++)
+        at += (size_t)snprintf(buf + at, GS_METRICS_LINE - at, ", \"%s_%s\": %s", split[s], name, number(text, v[s]));
+    return at;
+}
+
+static size_t put_figures(char *buf, size_t at, const gs_task_figures *f)
+{
+    if (strcmp(f->task, "multilabel") == 0) {
+        at = put_figure(buf, at, "micro_f1", f->micro_f1);
+        at = put_figure(buf, at, "macro_f1", f->macro_f1);
+    } else if (strcmp(f->task, "regress") == 0) {
+        at = put_figure(buf, at, "mse", f->mse);
+        at = put_figure(buf, at, "mae", f->mae);
+        at = put_figure(buf, at, "r2", f->r2);
+    }
+    return at;
+}
+
 size_t gs_metrics_line(char *buf, const gs_epoch_report *e)
 {
     char loss[32], acc[3][32], lr[32], seconds[32], compute[32], stall[32], copied[96] = "", forwarded[48] = "";
@@ -30,13 +54,17 @@ size_t gs_metrics_line(char *buf, const gs_epoch_report *e)
         buf, GS_METRICS_LINE,
         "{\"epoch\": %u, \"loss\": %s, \"train_acc\": %s, \"valid_acc\": %s, \"test_acc\": %s, \"lr\": %s, "
         "\"seconds\": %s, \"read_bytes\": %llu, \"written_bytes\": %llu, \"compute_seconds\": %s, "
-        "\"stall_seconds\": %s, \"peak_host_bytes\": %llu, \"peak_device_bytes\": %llu%s%s}\n",
+        "\"stall_seconds\": %s, \"peak_host_bytes\": %llu, \"peak_device_bytes\": %llu%s%s",
         e->epoch, number(loss, e->loss), number(acc[0], e->accuracy[0]), number(acc[1], e->accuracy[1]),
         number(acc[2], e->accuracy[2]), number(lr, e->lr), number(seconds, e->seconds),
         (unsigned long long)e->read_bytes, (unsigned long long)e->written_bytes,
         number(compute, e->compute_seconds), number(stall, e->stall_seconds), (unsigned long long)e->peak_host_bytes,
         (unsigned long long)e->peak_device_bytes, copied, forwarded);
-    return (size_t)n;
+    const size_t at = put_figures(buf, (size_t)n, &e->figures);
+    buf[at] = '}';
+    buf[at + 1] = '\n';
+    buf[at + 2] = '\0';
+    return at + 2;
 }
 
 static gs_status named(gs_status st)

@@ -5,7 +5,8 @@
  * compute_seconds, stall_seconds, peak_host_bytes, peak_device_bytes; and, on a device
  * with memory of its own or several, copied_in_bytes and copied_out_bytes (each where there is something
  * to say), and forwarded_bytes along chains. An
- * accuracy that was not evaluated is null. Lines are written one by one, so
+ * figure that was not evaluated is null. Of several labels train_micro_f1, ..., test_macro_f1 besides, of numbers
+ * train_mse, _mae and _r2 likewise; their accuracies are null. Lines are written one by one, so
  * that a run can be watched; each is in the file whole or not at all, also on a full disk.
  */
 #ifndef GS_TRAIN_METRICS_LOG_H
@@ -17,7 +18,7 @@
 #include "base/outfile.h"
 #include "gnnstream.h" /* gs_epoch_report */
 
-#define GS_METRICS_LINE 768 /* bytes that any line fits in */
+#define GS_METRICS_LINE 1280 /* bytes that any line fits in */
 
 typedef struct gs_metrics_log {
     gs_outfile out;  /* GS_OUTFILE_NONE: no log */

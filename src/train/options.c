@@ -6,6 +6,7 @@
 
 #include "base/alloc.h"
 #include "base/given.h"
+#include "base/learning.h"
 #include "base/size.h"
 #include "device/device.h" /* gs_device_count */
 #include "session/model_of.h"
@@ -68,6 +69,7 @@ static const size_t strings[] = {
     offsetof(gs_train_options, schedule), offsetof(gs_train_options, keep),
     offsetof(gs_train_options, norm),     offsetof(gs_train_options, jk),
     offsetof(gs_train_options, set),
+    offsetof(gs_train_options, task),     offsetof(gs_train_options, class_weights),
 };
 
 static const char **string_at(gs_train_options *o, size_t k) { return (const char **)(void *)((char *)o + strings[k]); }
@@ -170,6 +172,7 @@ static bool is_device(const char *device)
 gs_status gs_train_options_check(const gs_train_options *o)
 {
     gs_checkpoint_pace pace;
+    gs_learning task;
     gs_status st;
 
     if (o->model == NULL || o->model[0] == '\0')
@@ -200,6 +203,10 @@ gs_status gs_train_options_check(const gs_train_options *o)
                        o->checkpoint_every);
     if ((st = gs_checkpoint_pace_parse(&pace, o->checkpoint_every)) != GS_OK)
         return st;
+    if (o->task != NULL && !gs_learning_parse(&task, o->task))
+        return gs_fail(GS_EINVAL, ".task %s: must be one of classify|multilabel|regress", o->task);
+    if (!(o->label_smoothing >= 0 && o->label_smoothing < 1))
+        return gs_fail(GS_EINVAL, ".label_smoothing %g: must be at least 0 and below 1", o->label_smoothing);
     if (o->spill_type == NULL || (strcmp(o->spill_type, "f32") != 0 && strcmp(o->spill_type, "bf16") != 0))
         return gs_fail(GS_EINVAL, ".spill_type %s: must be one of f32|bf16",
                        o->spill_type == NULL ? "(none)" : o->spill_type);

@@ -6,21 +6,19 @@
 #include "base/given.h"
 #include "base/machine.h"
 #include "base/size.h"
+#include "train/figures.h"
+#include "train/ranking.h"
 #include "train/run_internal.h"
 
 /* ---- results of a pass --------------------------------------------------- */
 
 static double ratio(uint64_t a, uint64_t b) { return b == 0 ? NAN : (double)a / (double)b; }
 
-static double mean_loss(const gs_metrics *m)
-{
-    return m->rows[GS_SPLIT_TRAIN] == 0 ? NAN : m->loss_sum / (double)m->rows[GS_SPLIT_TRAIN];
-}
-
-static void set_accuracy(double accuracy[3], const gs_metrics *m)
+static void set_figures(const gs_session *s, double accuracy[3], gs_task_figures *figures, const gs_metrics *m)
 {
     for (int k = 0; k < 3; k++)
-        accuracy[k] = ratio(m->correct[k + 1], m->rows[k + 1]);
+        accuracy[k] = s->labels.task == GS_LEARN_CLASSIFY ? ratio(m->correct[k + 1], m->rows[k + 1]) : NAN;
+    gs_figures_of(figures, &s->labels, m);
 }
 
 static void add_stats(gs_epoch_report *e, const gs_exec_stats *x)
@@ -61,7 +59,7 @@ static gs_status evaluate_epoch(gs_run *r, gs_epoch_report *e)
         return GS_OK;
     if ((st = gs_session_run(r->session, r->session->pass.eval, e->epoch, false, &x)) != GS_OK)
         return st;
-    set_accuracy(e->accuracy, &x.metrics);
+    set_figures(r->session, e->accuracy, &e->figures, &x.metrics);
     add_stats(e, &x);
     return GS_OK;
 }
@@ -93,16 +91,16 @@ static gs_status train_and_update(gs_run *r, gs_epoch_report *e)
         return st;
     if (r->options.profile)
         gs_session_observe(s, &x, &r->profile);
-    e->loss = mean_loss(&x.metrics);
+    e->loss = gs_figures_loss(&s->labels, &x.metrics);
     if ((st = gs_run__check_pass(r, e->epoch, e->loss)) != GS_OK)
         return st;
     if (!s->pass.train_differs)
-        set_accuracy(e->accuracy, &x.metrics);
+        set_figures(s, e->accuracy, &e->figures, &x.metrics);
     add_stats(e, &x);
     const double update = gs_now();
     r->optim.lr = e->lr = gs_control_rate(&r->control, e->epoch);
-    if (gs_control_note(&r->control, e->epoch, e->accuracy[GS_SPLIT_VALID - 1], e->loss) && r->control.keeps_best &&
-        (st = gs_session_keep_best(s)) != GS_OK)
+    if (gs_control_note(&r->control, e->epoch, gs_figures_judge(&e->figures, e->accuracy), e->loss) &&
+        r->control.keeps_best && (st = gs_session_keep_best(s)) != GS_OK)
         return st;
     e->over = gs_control_is_over(&r->control, e->epoch);
     gs_run__before_step(r);
@@ -147,6 +145,7 @@ gs_status gs_run_epoch(gs_run *run, gs_epoch_report *out)
         .epochs = GS_MAX(run->options.epochs, run->epoch + 1),
         .accuracy = {NAN, NAN, NAN},
     };
+    gs_figures_none(&e.figures, &run->session->labels);
     if ((st = run_epoch(run, &e)) != GS_OK) {
         run->state = GS_RUN_IS_FAILED;
         return gs_run__checkpoint_failed(run, st);
@@ -168,7 +167,21 @@ gs_status gs_run_epoch(gs_run *run, gs_epoch_report *out)
 
 /* ---- evaluation ---------------------------------------------------------- */
 
-/* Loss and accuracies of the weights as they are, by the pass that also stores
+/* Areas under curves, of the logits that the pass "predict" has stored. */
+static gs_status rank(gs_run *r)
+{
+    gs_ranks ranks;
+    const gs_status st = gs_rank_logits(&ranks, r->session);
+    if (st != GS_OK) {
+        r->state = GS_RUN_IS_FAILED;
+        return gs_run__checkpoint_failed(r, st);
+    }
+    memcpy(r->report.figures.roc_auc, ranks.roc_auc, sizeof(ranks.roc_auc));
+    memcpy(r->report.figures.average_precision, ranks.average_precision, sizeof(ranks.average_precision));
+    return GS_OK;
+}
+
+/* Loss and figures of the weights as they are, by the pass that also stores
  * the logits where they are wanted. */
 gs_status gs_run__evaluate(gs_run *r, gs_exec_stats *x)
 {
@@ -185,11 +198,13 @@ gs_status gs_run__evaluate(gs_run *r, gs_exec_stats *x)
             (void)gs_fail(st, "interrupted in the last evaluation; no weights or logits were written");
         return gs_run__checkpoint_failed(r, st);
     }
-    const double loss = mean_loss(&stats->metrics);
+    const double loss = gs_figures_loss(&s->labels, &stats->metrics);
     if ((st = gs_run__check_evaluation(r, pass, loss, stats->metrics.rows[GS_SPLIT_TRAIN] > 0)) != GS_OK)
         return gs_run__checkpoint_failed(r, st);
     r->report.loss = loss;
-    set_accuracy(r->report.accuracy, &stats->metrics);
+    set_figures(s, r->report.accuracy, &r->report.figures, &stats->metrics);
+    if (s->pass.ranked && (st = rank(r)) != GS_OK)
+        return st;
     r->evaluated = true;
     r->has_logits = pass == s->pass.predict;
     return GS_OK;
@@ -207,5 +222,6 @@ gs_status gs_run_evaluate(gs_run *run, gs_evaluation *out)
     *out = (gs_evaluation){.loss = run->report.loss, .seconds = gs_now() - began, .read_bytes = x.read_bytes,
                            .written_bytes = x.written_bytes};
     memcpy(out->accuracy, run->report.accuracy, sizeof(out->accuracy));
+    out->figures = run->report.figures;
     return GS_OK;
 }

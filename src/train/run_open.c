@@ -8,6 +8,7 @@
 #include "base/machine.h"
 #include "base/size.h"
 #include "session/describe.h"
+#include "train/figures.h"
 #include "train/options.h"
 #include "train/outputs.h"
 #include "train/provenance.h"
@@ -258,7 +259,8 @@ static gs_status choose_weights(gs_run *r)
     r->report.saved_epochs = gs_control_is_over(c, r->epoch) && r->options.epochs > r->epoch
                                  ? r->options.epochs - r->epoch
                                  : 0;
-    if (!c->keeps_best || c->state.best_epoch == 0 || r->report.accuracy[1] > c->state.best)
+    if (!c->keeps_best || c->state.best_epoch == 0 ||
+        gs_figures_judge(&r->report.figures, r->report.accuracy) > c->state.best)
         return GS_OK;
     r->evaluated = r->has_logits = r->has_previous = r->whole = false;
     r->report.kept_epochs = c->state.best_epoch - 1;

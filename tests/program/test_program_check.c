@@ -163,7 +163,7 @@ static void test_check__each_rule_has_its_text(void **state)
     BROKEN((s1->instr[0].op = GS_OP_PART, s1->instr[0].site = UINT32_MAX), "part of 3 columns into 3");
     BROKEN(s1->instr[0].op = GS_OP_SRC, "src is no instruction of a vertex program");
     BROKEN(s1->instr[0].op = (gs_op)1000, "is no instruction of a vertex program");
-    BROKEN(s1->instr[1].b = reg(2), "xent_grad needs registers of logits (f32), labels (i32) and splits (u8)");
+    BROKEN(s1->instr[1].b = reg(2), "xent_grad needs registers of logits (f32), of labels of its task");
     BROKEN(s1->instr[1].op = GS_OP_XENT, "xent writes no register");
     BROKEN(s1->instr[2].dst = W, "colsum: widths 3, 3 do not fit w[3, 4]");
     BROKEN(s1->reg[1].width = p->array[LABELS].width = 2, "xent_grad needs registers of logits");

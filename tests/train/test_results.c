@@ -114,12 +114,18 @@ static void metrics__the_largest_numbers_fit_a_line(void **state)
     const double small = -1e-300 / 3;
     gs_epoch_report e = {UINT32_MAX, UINT32_MAX, true, small, -1.7e308 / 3, {small, small, small},
                          small, small, small, 0, UINT64_MAX, UINT64_MAX, UINT64_MAX, UINT64_MAX,
-                         UINT64_MAX, UINT64_MAX, UINT64_MAX};
+                         UINT64_MAX, UINT64_MAX, UINT64_MAX,
+                         {"regress", {small, small, small}, {small, small, small}, {small, small, small},
+                          {small, small, small}, {small, small, small}, {small, small, small}, {small, small, small}}};
     char line[GS_METRICS_LINE];
 
     (void)state;
-    assert_true(gs_metrics_line(line, &e) < GS_METRICS_LINE);
-    assert_int_equal(line[strlen(line) - 1], '\n');
+    for (int k = 0; k < 2; k++) {
+        assert_true(gs_metrics_line(line, &e) < GS_METRICS_LINE);
+        assert_int_equal(line[strlen(line) - 1], '\n');
+        assert_non_null(strstr(line, k == 0 ? "\"valid_r2\": -" : "\"valid_macro_f1\": -"));
+        strcpy(e.figures.task, "multilabel");
+    }
 }
 
 static void metrics__a_comma_locale_changes_nothing(void **state)

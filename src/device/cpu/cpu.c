@@ -64,6 +64,8 @@ static needs find_needs(const gs_cpu *cpu, const gs_program *p)
             const gs_instr *const in = &stage->instr[i];
             if (gs_cpu__is_transposed(in->op) && in->b.index < p->params)
                 transposed += (uint64_t)p->param[in->b.index].rows * p->param[in->b.index].cols;
+            if (gs_op_has_column_sums(in->op))
+                partial += gs_cpu__lot_floats(in->op, 1, stage->reg[in->a.index].width);
             if (!gs_op_into_param(in->op) || in->dst >= p->params)
                 continue;
             const gs_param *const grad = &p->param[in->dst];

@@ -49,14 +49,17 @@ typedef struct gs_cpu_draws {
     const uint32_t *rank, *type;          /* [rows], or NULL: 0 */
 } gs_cpu_draws;
 
-typedef struct gs_cpu_xent {
+typedef struct gs_cpu_loss {
     const float *logits;  /* [rows, classes] */
-    const int32_t *label; /* [rows]; outside [0, classes): not labelled */
+    const void *label;    /* program.h, of label_type; classes outside [0, classes): not labelled */
+    gs_dtype label_type;
     const uint8_t *split; /* [rows], gs_split */
     float *gradient;      /* [rows, classes], or NULL */
     uint32_t rows, classes;
     float scale;          /* of the gradient */
-} gs_cpu_xent;
+    float smoothing;
+    const float *weight;  /* [classes] or NULL */
+} gs_cpu_loss;
 
 typedef struct gs_cpu_kernels {
     const char *name; /* "AVX2" */
@@ -91,7 +94,9 @@ typedef struct gs_cpu_kernels {
                     uint32_t width);
     /* dst[rows, width] = 0 or the scale. */
     void (*mask)(const gs_cpu_dropout *d, float *dst, const gs_cpu_draws *w, uint32_t rows, uint32_t width);
-    void (*xent)(const gs_cpu_xent *x, gs_metrics *m); /* adds to m */
+    void (*xent)(const gs_cpu_loss *x, gs_metrics *m); /* adds to m */
+    void (*bce)(const gs_cpu_loss *x, gs_metrics *m);
+    void (*mse)(const gs_cpu_loss *x, gs_metrics *m);
 
     /* Targets [first, end) of the launch, columns [column, column + columns) of their rows. */
     void (*edges)(const gs_edge_launch *l, uint32_t first, uint32_t end, uint32_t column, uint32_t columns);

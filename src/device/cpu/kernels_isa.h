@@ -39,7 +39,9 @@ void GS_KERNEL(round)(uint16_t *dst, const float *src, size_t n);
 void GS_KERNEL(dropout)(const gs_cpu_dropout *d, float *dst, const float *src, const uint32_t *id, uint32_t rows,
                         uint32_t width);
 void GS_KERNEL(mask)(const gs_cpu_dropout *d, float *dst, const gs_cpu_draws *w, uint32_t rows, uint32_t width);
-void GS_KERNEL(xent)(const gs_cpu_xent *x, gs_metrics *m);
+void GS_KERNEL(xent)(const gs_cpu_loss *x, gs_metrics *m);
+void GS_KERNEL(bce)(const gs_cpu_loss *x, gs_metrics *m);
+void GS_KERNEL(mse)(const gs_cpu_loss *x, gs_metrics *m);
 void GS_KERNEL(edges)(const gs_edge_launch *l, uint32_t first, uint32_t end, uint32_t column, uint32_t columns);
 void GS_KERNEL(add_own)(const gs_own_launch *l, uint64_t first, uint64_t end);
 void GS_KERNEL(typed)(const gs_edge_launch *l, uint32_t first, uint32_t end, uint32_t column, uint32_t columns);

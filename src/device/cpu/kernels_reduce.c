@@ -1,6 +1,4 @@
-/* Sums along rows and columns, and the loss: softmax and cross-entropy of a block of rows. */
-#include <math.h>
-
+/* Sums along rows and columns. */
 #include "device/cpu/kernels_isa.h"
 #include "device/cpu/simd_math.h"
 
@@ -69,98 +67,5 @@ void GS_KERNEL(moments)(double *restrict sums, bool squares, const float *restri
         if (squares)
             _Pragma("omp simd") for (uint32_t c = 0; c < width; c++)
                 sums[width + c] += (double)a[c] * (double)a[c];
-    }
-}
-
-static float row_max(const float *a, uint32_t n)
-{
-    gs_vf m = gs_splat(a[0]);
-    uint32_t i = 0;
-    for (; i + GS_LANES <= n; i += GS_LANES) {
-        const gs_vf x = gs_load(a + i);
-        m = gs_select(x > m, x, m);
-    }
-    if (i < n && n >= GS_LANES) { /* the last ones, some of them once more */
-        const gs_vf x = gs_load(a + n - GS_LANES);
-        m = gs_select(x > m, x, m);
-        i = n;
-    }
-    float max = gs_lanes_max(m);
-    for (; i < n; i++)
-        max = a[i] > max ? a[i] : max;
-    return max;
-}
-
-/* True where `label` is the first of the largest. */
-static bool is_hit(const float *a, uint32_t label, float max)
-{
-    if (a[label] != max)
-        return false;
-    for (uint32_t c = 0; c < label; c++)
-        if (a[c] == max)
-            return false;
-    return true;
-}
-
-/* Sum of e^(a - max); with `e`, the terms are written there. */
-static float exp_total(float *e, const float *a, uint32_t n, float max)
-{
-    gs_vf sum = {0};
-    uint32_t i = 0;
-    for (; i + GS_LANES <= n; i += GS_LANES) {
-        const gs_vf x = gs_v_exp(gs_load(a + i) - max);
-        sum += x;
-        if (e != NULL)
-            gs_store(e + i, x);
-    }
-    if (i < n) {
-        const gs_vf x = gs_v_exp(gs_load_part(a + i, n - i) - max);
-        if (e != NULL)
-            gs_store_part(e + i, x, n - i);
-        sum += gs_select(gs_lane_numbers() < (int32_t)(n - i), x, (gs_vf){0});
-    }
-    return gs_lanes_sum(sum);
-}
-
-/* One training row: its loss; the gradient where it is wanted. */
-static double train_row(const gs_cpu_xent *x, float *gradient, const float *a, uint32_t label, float max)
-{
-    const float at_label = a[label];
-    const float total = exp_total(gradient, a, x->classes, max);
-    if (gradient != NULL) {
-        const float inverse = 1.0f / total;
-        gradient[label] -= total; /* before scaling: softmax - 1 */
-        uint32_t c = 0;
-        for (; c + GS_LANES <= x->classes; c += GS_LANES)
-            gs_store(gradient + c, gs_load(gradient + c) * inverse * x->scale);
-        if (c < x->classes)
-            gs_store_part(gradient + c, gs_load_part(gradient + c, x->classes - c) * inverse * x->scale,
-                          x->classes - c);
-    }
-    return log((double)total) - ((double)at_label - (double)max);
-}
-
-void GS_KERNEL(xent)(const gs_cpu_xent *x, gs_metrics *m)
-{
-    enum { TRAIN = 1, SPLITS = 4 }; /* gs_split of the store: none, train, valid, test */
-
-    for (uint32_t r = 0; r < x->rows; r++) {
-        const float *const a = x->logits + (size_t)r * x->classes;
-        float *const gradient = x->gradient == NULL ? NULL : x->gradient + (size_t)r * x->classes;
-        const int64_t label = x->label[r];
-        const uint8_t split = x->split[r];
-
-        if (label < 0 || label >= x->classes || split == 0 || split >= SPLITS) {
-            if (gradient != NULL)
-                memset(gradient, 0, x->classes * sizeof(float));
-            continue;
-        }
-        const float max = row_max(a, x->classes);
-        m->rows[split]++;
-        m->correct[split] += is_hit(a, (uint32_t)label, max);
-        if (split == TRAIN)
-            m->loss_sum += train_row(x, gradient, a, (uint32_t)label, max);
-        else if (gradient != NULL)
-            memset(gradient, 0, x->classes * sizeof(float));
     }
 }

@@ -179,10 +179,11 @@ static gs_status resolve_loss(const lookup *k)
     gs_cpu_step *const s = k->step;
     gs_status st = GS_OK;
     s->width = width_of(k, &k->instr->a);
-    if (s->op == GS_OP_XENT_GRAD)
+    if (gs_op_is_loss_grad(s->op))
         s->dst = find_register(k, k->instr->dst, GS_F32, s->width, &st);
     s->a.p = operand_register(k, &k->instr->a, GS_F32, 0, &st);
-    s->id = operand_register(k, &k->instr->b, GS_I32, 1, &st);
+    s->source_type = k->l->stage->reg[k->instr->b.index].dtype;
+    s->id = operand_register(k, &k->instr->b, s->source_type, s->source_type == GS_I32 ? 1 : s->width, &st);
     s->split = operand_register(k, &k->instr->c, GS_U8, 1, &st);
     return st;
 }

@@ -37,7 +37,7 @@ typedef struct gs_cpu_step {
     float *dst;              /* NULL where the result is no register */
     gs_cpu_operand a, b, c;  /* elementwise */
     const void *source;      /* CAST: a */
-    gs_dtype source_type;
+    gs_dtype source_type;    /* losses: of the labels */
     uint16_t *rounded;       /* ROUND: dst, bf16 */
     uint32_t a_width;        /* ROWSUM, columns, and products: of a */
     uint32_t first;          /* PART: column */

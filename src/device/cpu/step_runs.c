@@ -82,7 +82,7 @@ static void find_blocks(gs_cpu_step *step, uint32_t first, uint32_t end)
         for (stop = i; stop < end && !is_dense(&step[stop]); stop++) {
             row_bytes += new_bytes(step, i, stop);
             step[stop].partial = partial;
-            if (gs_op_into_param(step[stop].op))
+            if (gs_cpu__has_partial(step[stop].op))
                 partial += gs_cpu__lot_floats(step[stop].op, 1, step[stop].width);
         }
         if (gs_op_is_outer(step[i].op)) {

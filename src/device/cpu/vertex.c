@@ -51,17 +51,33 @@ static gs_cpu_operand shifted(gs_cpu_operand o, uint32_t row, uint32_t width)
     return o;
 }
 
-static void run_loss(const tile *t, const gs_cpu_step *s, gs_metrics *metrics, uint32_t row, uint32_t rows)
+/* The sums of a statistic, [2 * width], or of a loss, [GS_LOSS_SPLITS][width][GS_LOSS_SUMS], among a lot's, which
+ * stand at even places. */
+static double *doubles_of(float *lot, const gs_cpu_step *s)
 {
-    const size_t at = (size_t)row * s->width;
-    const gs_cpu_xent x = {.logits = s->a.p + at,
-                           .label = (const int32_t *)s->id + row,
+    return (double *)(void *)(lot + s->partial);
+}
+
+static void run_loss(const tile *t, const gs_cpu_step *s, const share *part, uint32_t row, uint32_t rows)
+{
+    const size_t at = (size_t)row * s->width, label = s->source_type == GS_I32 ? row : at;
+    const gs_cpu_loss x = {.logits = s->a.p + at,
+                           .label = (const char *)s->id + label * gs_dtype_bytes(s->source_type),
+                           .label_type = s->source_type,
                            .split = (const uint8_t *)s->split + row,
                            .gradient = s->dst == NULL ? NULL : s->dst + at,
                            .rows = rows,
                            .classes = s->width,
-                           .scale = t->l->loss_scale};
-    t->cpu->k->xent(&x, metrics);
+                           .scale = t->l->loss_scale,
+                           .smoothing = t->l->loss_smoothing,
+                           .weight = t->l->loss_weight};
+    const gs_cpu_kernels *const k = t->cpu->k;
+    if (!gs_op_has_column_sums(s->op)) {
+        k->xent(&x, part->metrics);
+        return;
+    }
+    part->metrics->column = doubles_of(part->partial, s);
+    (s->op == GS_OP_BCE || s->op == GS_OP_BCE_GRAD ? k->bce : k->mse)(&x, part->metrics);
 }
 
 /* EDGE_MASK outside an edge program: of a vertex's self loops. */
@@ -116,12 +132,6 @@ static void run_columns(const gs_cpu_step *s, uint32_t row, uint32_t rows)
         if (right > 0)
             memcpy(dst + left, s->b.p + r * right, right * sizeof(*dst));
     }
-}
-
-/* The sums of a statistic, [2 * width], among a lot's, which stand at even places. */
-static double *moments_of(float *lot, const gs_cpu_step *s)
-{
-    return (double *)(void *)(lot + s->partial);
 }
 
 /* An element of the elements at the same place. */
@@ -190,11 +200,10 @@ static void run_cheap(const tile *t, const gs_cpu_step *s, const share *part, ui
         break;
     case GS_OP_MEAN_ALL:
     case GS_OP_VAR_ALL:
-        k->moments(moments_of(part->partial, s), s->op == GS_OP_VAR_ALL, s->a.p + at, rows, s->width);
+        k->moments(doubles_of(part->partial, s), s->op == GS_OP_VAR_ALL, s->a.p + at, rows, s->width);
         break;
-    case GS_OP_XENT:
-    case GS_OP_XENT_GRAD:
-        run_loss(t, s, part->metrics, row, rows);
+    case GS_OP_XENT: case GS_OP_XENT_GRAD: case GS_OP_BCE: case GS_OP_BCE_GRAD: case GS_OP_MSE: case GS_OP_MSE_GRAD:
+        run_loss(t, s, part, row, rows);
         break;
     default:
         run_each(k, s, row, rows);
@@ -285,7 +294,7 @@ static void run_lot(tile *t, uint32_t first, uint32_t end, uint32_t lot, uint32_
 
     *strip.metrics = (gs_metrics){0};
     for (uint32_t i = first; i < end; i++)
-        if (gs_op_into_param(step[i].op) && !gs_op_is_outer(step[i].op))
+        if (gs_cpu__has_partial(step[i].op) && !gs_op_is_outer(step[i].op))
             memset(strip.partial + step[i].partial, 0,
                    gs_cpu__lot_floats(step[i].op, 1, step[i].width) * sizeof(float));
     for (uint32_t s = from; s < to; s++) {
@@ -354,7 +363,12 @@ static void finish_run(const tile *t, uint32_t first, uint32_t end, uint32_t lot
         }
         for (uint32_t lot = 0; s->statistic != NULL && lot < lots; lot++)
             for (uint32_t c = 0; c < 2 * s->width; c++)
-                s->statistic[c] += moments_of(cpu->room[GS_CPU_PARTIAL].at + lot * stride, s)[c];
+                s->statistic[c] += doubles_of(cpu->room[GS_CPU_PARTIAL].at + lot * stride, s)[c];
+        const uint32_t sums = GS_LOSS_SPLITS * GS_LOSS_SUMS * s->width;
+        double *const column = gs_op_has_column_sums(s->op) && t->l->metrics != NULL ? t->l->metrics->column : NULL;
+        for (uint32_t lot = 0; column != NULL && lot < lots; lot++)
+            for (uint32_t c = 0; c < sums; c++)
+                column[c] += doubles_of(cpu->room[GS_CPU_PARTIAL].at + lot * stride, s)[c];
     }
     gs_metrics *const m = t->l->metrics;
     for (uint32_t lot = 0; m != NULL && lot < lots; lot++) {

@@ -1,0 +1,273 @@
+/* learned.c - the task of a run, the weights of its loss, and how the labels are spread. */
+#include "session/learned.h"
+
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/alloc.h"
+#include "base/npy.h"
+#include "base/size.h"
+#include "session/session.h"
+#include "session/store_rows.h"
+
+/* ---- the task ------------------------------------------------------------- */
+
+/* Labels of one kind serve another task only as numbers. */
+static gs_status find_task(gs_learning *out, const gs_session *s)
+{
+    const gs_learning labels = gs_store_get_info(s->store)->labels;
+    const char *const asked = s->config.options->task;
+
+    *out = labels;
+    if (asked != NULL)
+        (void)gs_learning_parse(out, asked); /* gs_train_options_check() knows it */
+    if (*out == labels || *out == GS_LEARN_REGRESS)
+        return GS_OK;
+    return gs_fail(GS_EINVAL, ".task %s: the labels of %s are for %s; leave it out, or partition with .task %s", asked,
+                   gs_store_dir(s->store), gs_learning_name(labels), asked);
+}
+
+/* ---- weights -------------------------------------------------------------- */
+
+static gs_status bad_weights(const gs_session *s, const char *what)
+{
+    return gs_fail(GS_EINVAL, ".class_weights %s: %s; give balanced, %u numbers (1,2.5,...), or a .npy file of them",
+                   s->config.options->class_weights, what, s->labels.columns);
+}
+
+static gs_status check_weights(const gs_session *s)
+{
+    double sum = 0;
+    for (uint32_t c = 0; c < s->labels.columns; c++) {
+        if (!(s->labels.weight[c] >= 0) || !isfinite(s->labels.weight[c]))
+            return bad_weights(s, "a weight is not a finite number of 0 or more");
+        sum += (double)s->labels.weight[c];
+    }
+    return sum > 0 ? GS_OK : bad_weights(s, "all weights are 0");
+}
+
+static gs_status list_weights(const gs_session *s, const char *text)
+{
+    for (uint32_t c = 0; c < s->labels.columns; c++) {
+        char *after;
+        s->labels.weight[c] = strtof(text, &after);
+        if (after == text)
+            return bad_weights(s, "is no list of as many numbers as there are columns of logits");
+        if (*after != (c + 1 < s->labels.columns ? ',' : '\0'))
+            return bad_weights(s, "has another number of weights than there are columns of logits");
+        text = after + 1;
+    }
+    return GS_OK;
+}
+
+static gs_status load_weights(const gs_session *s, const char *path)
+{
+    gs_npy npy = {.fd = -1};
+    double *wide = NULL;
+    gs_status st = gs_npy_open(&npy, path);
+
+    if (st != GS_OK)
+        return st;
+    if (npy.shape[0] * npy.shape[1] != s->labels.columns || (npy.dtype != GS_F32 && npy.dtype != GS_F64))
+        st = bad_weights(s, "the file is not of as many f32 or f64 as there are columns of logits");
+    else if ((wide = gs_malloc_array(s->labels.columns, sizeof(*wide))) == NULL)
+        st = gs_fail(GS_ENOMEM, "%s: no memory for weights", path);
+    else
+        st = gs_npy_read_rows(&npy, wide, 0, npy.shape[0], path);
+    for (uint32_t c = 0; st == GS_OK && c < s->labels.columns; c++)
+        s->labels.weight[c] = npy.dtype == GS_F64 ? (float)wide[c] : ((const float *)(const void *)wide)[c];
+    gs_free(wide);
+    gs_npy_close(&npy);
+    return st;
+}
+
+static gs_status take_weights(gs_session *s)
+{
+    const char *const text = s->config.options->class_weights;
+    const size_t length = strlen(text);
+    gs_status st = GS_OK;
+
+    if (s->labels.task == GS_LEARN_REGRESS)
+        return gs_fail(GS_EINVAL, ".class_weights %s: numbers have no classes; leave it out", text);
+    if ((s->labels.weight = gs_malloc_array(s->labels.columns, sizeof(float))) == NULL)
+        return gs_fail(GS_ENOMEM, "no memory for the weights of classes");
+    s->labels.balanced = strcmp(text, "balanced") == 0;
+    for (uint32_t c = 0; c < s->labels.columns; c++)
+        s->labels.weight[c] = 1;
+    if (!s->labels.balanced)
+        st = length > 4 && strcmp(text + length - 4, ".npy") == 0 ? load_weights(s, text) : list_weights(s, text);
+    return st == GS_OK ? check_weights(s) : st;
+}
+
+gs_status gs_session_choose_task(gs_session *s)
+{
+    const gs_train_options *const o = s->config.options;
+    const gs_store_info *const info = gs_store_get_info(s->store);
+    gs_status st;
+
+    if ((st = find_task(&s->labels.task, s)) != GS_OK)
+        return st;
+    s->labels.columns = s->labels.task == GS_LEARN_REGRESS && info->labels == GS_LEARN_CLASSIFY ? 1 : info->classes;
+    if (s->config.classes != 0) { /* of weights: they may know classes that no label is of */
+        if (info->classes != 0 && (s->labels.task == GS_LEARN_CLASSIFY ? s->labels.columns > s->config.classes
+                                                                       : s->labels.columns != s->config.classes))
+            return gs_fail(GS_EINVAL, "%s: the store's labels are of %u classes, the weights are for %u",
+                           gs_store_dir(s->store), s->labels.columns, s->config.classes);
+        s->labels.columns = s->config.classes;
+    }
+    s->classes = s->labels.columns;
+    if (o->label_smoothing > 0 && s->labels.task != GS_LEARN_CLASSIFY)
+        return gs_fail(GS_EINVAL, ".label_smoothing %g: is of one class a vertex, and these labels are for %s",
+                       o->label_smoothing, gs_learning_name(s->labels.task));
+    return o->class_weights != NULL ? take_weights(s) : GS_OK;
+}
+
+/* ---- reading -------------------------------------------------------------- */
+
+typedef struct sweep {
+    gs_block_reader labels, split;
+    uint64_t split_first, split_end; /* rows whose splits are in memory */
+} sweep;
+
+static gs_status split_of(sweep *w, uint64_t row, uint32_t *out)
+{
+    while (row >= w->split_end) {
+        uint64_t bytes;
+        const gs_status st = gs_block_reader_next(&w->split, w->split_end / GS_SUM_BYTES, &bytes);
+        if (st != GS_OK)
+            return st;
+        w->split_first = w->split_end;
+        w->split_end += bytes;
+    }
+    *out = ((const uint8_t *)w->split.block)[row - w->split_first];
+    return GS_OK;
+}
+
+static double label_at(const void *block, gs_dtype type, uint64_t k)
+{
+    if (type == GS_F32)
+        return (double)((const float *)block)[k];
+    if (type == GS_I32)
+        return ((const int32_t *)block)[k] < 0 ? NAN : ((const int32_t *)block)[k];
+    return ((const uint8_t *)block)[k] == GS_LABEL_UNKNOWN ? NAN : ((const uint8_t *)block)[k];
+}
+
+/* Elements [first, first + count) of the labels, which are in memory. */
+static gs_status each_in_block(sweep *w, uint64_t first, uint64_t count, gs_label_fn *fn, void *context)
+{
+    const uint32_t width = w->labels.info->width;
+    uint64_t row = first / width, column = first % width;
+    uint32_t split = GS_SPLIT_NONE;
+    gs_status st = GS_OK;
+
+    for (uint64_t k = 0; k < count && st == GS_OK; k++) {
+        if ((k == 0 || column == 0) && (st = split_of(w, row, &split)) != GS_OK)
+            break;
+        const double value = label_at(w->labels.block, w->labels.info->dtype, k);
+        if (split != GS_SPLIT_NONE && split <= GS_LOSS_SPLITS && !isnan(value))
+            st = fn(context, row, (uint32_t)column, split - 1, value);
+        if (++column == width) {
+            column = 0;
+            row++;
+        }
+    }
+    return st;
+}
+
+gs_status gs_session_each_label(const gs_session *s, gs_label_fn *fn, void *context)
+{
+    const volatile int *const stop = s->config.options->stop;
+    sweep w = {0};
+    gs_status st;
+
+    if (!s->pass.labelled)
+        return GS_OK;
+    if ((st = gs_block_reader_open(&w.labels, s->store, GS_ARRAY_LABELS)) == GS_OK)
+        st = gs_block_reader_open(&w.split, s->store, GS_ARRAY_SPLIT);
+    const uint64_t element = st == GS_OK ? gs_dtype_bytes(w.labels.info->dtype) : 1;
+    for (uint64_t at = 0, block = 0, bytes; st == GS_OK && at < w.labels.info->bytes; at += bytes, block++) {
+        if (stop != NULL && *stop)
+            st = gs_fail(GS_EINTERRUPTED, "%s: interrupted", w.labels.path);
+        else if ((st = gs_block_reader_next(&w.labels, block, &bytes)) == GS_OK)
+            st = each_in_block(&w, at / element, bytes / element, fn, context);
+    }
+    gs_block_reader_close(&w.labels);
+    gs_block_reader_close(&w.split);
+    return st;
+}
+
+/* ---- counting ------------------------------------------------------------- */
+
+static uint64_t spreads(const gs_session_labels *l) { return (uint64_t)GS_LOSS_SPLITS * l->columns; }
+
+/* Classes are columns: a class that is seen is a 1 there. Welford's running mean. */
+static gs_status spread_label(void *context, uint64_t row, uint32_t column, uint32_t split, double value)
+{
+    gs_session_labels *const l = context;
+    const bool class = l->task == GS_LEARN_CLASSIFY;
+    gs_label_spread *const p = &l->spread[(uint64_t)split * l->columns + (class ? (uint32_t)value : column)];
+    const double off = (class ? 1 : value) - p->mean;
+
+    (void)row;
+    p->count += 1;
+    p->mean += off / p->count;
+    p->squares += off * ((class ? 1 : value) - p->mean);
+    return GS_OK;
+}
+
+static double training_labels(const gs_session_labels *l)
+{
+    double n = 0;
+    for (uint32_t c = 0; c < l->columns; c++)
+        n += l->spread[c].count;
+    return n;
+}
+
+/* As scikit-learn's "balanced" of classes; of labels, those that are not there for each that is. */
+static void balance(gs_session_labels *l)
+{
+    const double n = training_labels(l);
+    for (uint32_t c = 0; c < l->columns; c++) {
+        const double there = l->task == GS_LEARN_CLASSIFY ? l->spread[c].count : l->spread[c].count * l->spread[c].mean;
+        if (there >= 0.5) /* a count, up to rounding; what never occurs keeps 1 */
+            l->weight[c] = (float)(l->task == GS_LEARN_CLASSIFY ? n / (l->columns * there)
+                                                                 : (l->spread[c].count - there) / there);
+    }
+}
+
+gs_status gs_session_read_labels(gs_session *s)
+{
+    gs_session_labels *const l = &s->labels;
+    gs_status st;
+
+    l->mass = (double)gs_store_get_info(s->store)->train;
+    if (l->task == GS_LEARN_CLASSIFY && l->weight == NULL)
+        return GS_OK;
+    gs_free(l->spread);
+    if ((l->spread = gs_calloc(spreads(l), sizeof(*l->spread))) == NULL)
+        return gs_fail(GS_ENOMEM, "no memory for the spread of the labels");
+    if ((st = gs_session_each_label(s, spread_label, l)) != GS_OK)
+        return st;
+    if (l->balanced)
+        balance(l);
+    l->mass = l->task == GS_LEARN_CLASSIFY ? 0 : training_labels(l);
+    for (uint32_t c = 0; l->task == GS_LEARN_CLASSIFY && c < l->columns; c++)
+        l->mass += (double)l->weight[c] * l->spread[c].count;
+    return GS_OK;
+}
+
+void gs_session_drop_labels(gs_session *s)
+{
+    gs_free(s->labels.weight);
+    gs_free(s->labels.spread);
+}
+
+uint64_t gs_session_label_bytes(const gs_session *s)
+{
+    const gs_session_labels *const l = &s->labels;
+    if (l->task == GS_LEARN_CLASSIFY && l->weight == NULL)
+        return 0;
+    return spreads(l) * (sizeof(*l->spread) + GS_LOSS_SUMS * sizeof(double) * s->machine.devices) +
+           l->columns * sizeof(*l->weight) + 2 * GS_SUM_BYTES;
+}

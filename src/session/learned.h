@@ -1,0 +1,45 @@
+/* learned.h - what is learned from the labels, and what of them counts how much?
+ *
+ * The task and the options' weights are known when a session is prepared; how many labels there are, and how they are
+ * spread, once it starts, by one reading of the labels. One thread.
+ */
+#ifndef GS_SESSION_LEARNED_H
+#define GS_SESSION_LEARNED_H
+
+#include <stdint.h>
+
+#include "base/learning.h"
+#include "base/status.h"
+#include "tensor/op.h"
+
+typedef struct gs_session gs_session;
+
+/* Of known labels of one column, in one split. */
+typedef struct gs_label_spread {
+    double count, mean, squares; /* sum of squared distances from the mean */
+} gs_label_spread;
+
+typedef struct gs_session_labels {
+    gs_learning task;
+    uint32_t columns;        /* of the logits */
+    float *weight;           /* [columns] or NULL: of classes, or of labels that are there */
+    bool balanced;           /* weights by how often what they weigh occurs among the training vertices */
+    double mass;             /* what the mean of the loss is over; 0: no training labels */
+    gs_label_spread *spread; /* [GS_LOSS_SPLITS][columns]; NULL: of classes, which none asks for */
+} gs_session_labels;
+
+/* Once the store is open: the task, and the weights of the options. GS_EINVAL, GS_EUNSUPPORTED where labels and options
+ * contradict each other; GS_ENOTFOUND, GS_EFORMAT of a file of weights. */
+gs_status gs_session_choose_task(gs_session *s);
+/* Counts them. Blocks while it reads. */
+gs_status gs_session_read_labels(gs_session *s);
+void gs_session_drop_labels(gs_session *s);
+/* Bytes that the two above keep. */
+uint64_t gs_session_label_bytes(const gs_session *s);
+
+/* Calls with each known label of a vertex in a split, in store order, columns of a row in order; what is not GS_OK ends
+ * it. `split` from 0: train. GS_EIO, GS_EFORMAT, GS_ENOMEM. */
+typedef gs_status gs_label_fn(void *context, uint64_t row, uint32_t column, uint32_t split, double value);
+gs_status gs_session_each_label(const gs_session *s, gs_label_fn *fn, void *context);
+
+#endif /* GS_SESSION_LEARNED_H */
