@@ -79,7 +79,7 @@ static int run(const cli_command *self, const void *options, const char *const *
     }
     say_what_of(&w, place[0]);
     print_results(&r);
-    if (isnan(r.accuracy[0]) && isnan(r.accuracy[1]) && isnan(r.accuracy[2]))
+    if (!has_figures(&r))
         puts("no vertex of a split has a label here: loss and accuracies are not known");
     return CLI_DONE;
 }

@@ -3,6 +3,7 @@
 #include <inttypes.h>
 #include <math.h>
 #include <stdio.h>
+#include <string.h>
 
 #include "cli.h"
 
@@ -53,12 +54,37 @@ double judged_by(const gs_epoch_report *e)
                                               : e->figures.mse[1];
 }
 
+bool has_figures(const gs_train_report *r)
+{
+    for (int k = 0; k < 3; k++)
+        if (isfinite(r->accuracy[k]) || isfinite(r->figures.micro_f1[k]) || isfinite(r->figures.mse[k]))
+            return true;
+    return false;
+}
+
+static void print_figures_json(const gs_task_figures *f)
+{
+    static const char *const split[3] = {"train", "valid", "test"};
+    const struct {
+        const char *name;
+        const double *of;
+    } all[] = {{"micro_f1", f->micro_f1}, {"macro_f1", f->macro_f1}, {"roc_auc", f->roc_auc},
+               {"average_precision", f->average_precision}, {"mse", f->mse}, {"mae", f->mae}, {"r2", f->r2}};
+    const bool labels = strcmp(f->task, "multilabel") == 0, numbers = strcmp(f->task, "regress") == 0;
+
+    printf(", \"task\": %s", cli_json_text(f->task));
+    for (size_t k = 0; k < sizeof(all) / sizeof(all[0]); k++)
+        for (int s = 0; s < 3 && (k < 4 ? labels : numbers); s++)
+            printf(", \"%s_%s\": %s", split[s], all[k].name, cli_json_real(all[k].of[s]));
+}
+
 void print_results_json(const gs_train_report *r, const gs_weights_summary *w)
 {
     printf("{\"epochs\": %" PRIu32 ", \"kept_epochs\": %" PRIu32 ", \"saved_epochs\": %" PRIu32
            ", \"loss\": %s, \"train_acc\": %s, \"valid_acc\": %s, \"test_acc\": %s, \"parameters\": %" PRIu64,
            r->epochs, r->kept_epochs, r->saved_epochs, cli_json_real(r->loss), cli_json_real(r->accuracy[0]),
            cli_json_real(r->accuracy[1]), cli_json_real(r->accuracy[2]), r->parameters);
+    print_figures_json(&r->figures);
     printf(", \"open_seconds\": %s, \"seconds\": %s, \"read_bytes\": %" PRIu64 ", \"written_bytes\": %" PRIu64
            ", \"peak_host_bytes\": %" PRIu64 ", \"peak_device_bytes\": %" PRIu64 ", \"device\": %s, \"io\": %s",
            cli_json_real(r->open_seconds), cli_json_real(r->seconds), r->read_bytes, r->written_bytes,

@@ -11,6 +11,8 @@ void print_results_json(const gs_train_report *r, const gs_weights_summary *w);
 void print_program(const char *indent, const gs_pass_report *p);
 /* What the task judges validation by, NaN where that was not evaluated. */
 double judged_by(const gs_epoch_report *e);
+/* Is anything known of a split? */
+bool has_figures(const gs_train_report *r);
 /* on_epoch: one line, rewritten, on a terminal's stderr. */
 void show_epoch(void *context, const gs_epoch_report *e);
 
