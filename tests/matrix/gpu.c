@@ -43,7 +43,7 @@ static bool gpu_train(result *r, const gpu_model *m, const char *store, unsigned
 static void many_types(const gpu_model *m, const char *store, const char *device)
 {
     if (command("plan %s --model %s --hidden 16 --device %s --json", store, model_of(m->model), device))
-        check(strstr(command_output(), "\"batches\": true") != NULL, "%s: no batches by type", m->name);
+        check(strstr(command_output(), "\"batches\":true") != NULL, "%s: no batches by type", m->name);
 }
 
 /* One layout of a model on the GPU against `want`. */
