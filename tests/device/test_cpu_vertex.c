@@ -329,7 +329,7 @@ static void test_vertex__threads_do_not_change_a_bit(void **state)
     for (size_t i = 0; i < isas; i++)
         for (uint32_t rows = 700; rows < 10000; rows += 4111) {
             fixture one;
-            gs_device *d = open_isa(isa_names[i], 1);
+            gs_device *d = gs_test_takes(i + rows / 4111, 3) ? open_isa(isa_names[i], 1) : NULL;
             if (d == NULL)
                 continue;
             build_model(&one, rows);

@@ -10,7 +10,7 @@
 : "${ALLOC_LOG_MODULE:?}"
 vertices=4096 few=80000 many=1280000
 host=40M
-[ -z "${GS_SANITIZED:-}" ] || host=200M # sanitizers make the process itself larger
+[ -z "${GS_SANITIZED:-}" ] || host=200M many=320000 # sanitizers make the process itself larger, and slower
 for edges in $few $many; do
     run "generate $edges" "$GNNSTREAM" generate rmat "$work/g$edges" --vertices $vertices --edges $edges --features 16 \
         --classes 4 --seed 1 || finish

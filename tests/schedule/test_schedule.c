@@ -124,9 +124,12 @@ static void test_plan__is_safe_with_columns_in_any_order(void **state)
 static void test_order__is_taken_where_the_simulation_says_so(void **state)
 {
     (void)state;
-    uint32_t found = 0;
+    uint32_t found = 0, plans = 0;
     for (uint32_t k = 0; k < 8; k++) {
         struct fixture f = {0};
+        if (!gs_test_takes(k, 3))
+            continue;
+        plans++;
         fixture_program(&f, 37, 16);
         fixture_chunks(&f, 9001, 17, false, k);
         for (uint32_t i = 0; i < 2 * 17 * 17; i++)
@@ -135,7 +138,7 @@ static void test_order__is_taken_where_the_simulation_says_so(void **state)
         found += ordered_plan_check(&c, f.chunk, 1e8 * (1 + k), k);
         fixture_drop(&f);
     }
-    assert_true(found > 2);
+    assert_true(found > 2 || plans < 8);
 }
 
 /* The last task before `i` of the pass that is a compute or, for `writes`, a write; GS_NONE for none. */
@@ -356,8 +359,10 @@ static void run_selective(uint64_t vertices, uint32_t parts, bool shared, uint32
 static void test_plan__reads_runs_of_needed_rows(void **state)
 {
     (void)state;
-    run_selective(60000, 12, false, 200, 21);
-    run_selective(60000, 12, true, 1000, 22);
+    if (gs_test_takes(1, 2))
+        run_selective(60000, 12, false, 200, 21);
+    if (gs_test_takes(1, 2))
+        run_selective(60000, 12, true, 1000, 22);
     run_selective(40007, 17, false, 60, 23);
 }
 
@@ -405,7 +410,8 @@ static void run_pruned(uint64_t vertices, uint32_t parts, bool shared, uint64_t 
 static void test_plan__runs_for_needed_rows_alone(void **state)
 {
     (void)state;
-    run_pruned(60000, 12, false, 64 * GS_MIB, true, 31);
+    if (gs_test_takes(1, 2))
+        run_pruned(60000, 12, false, 64 * GS_MIB, true, 31);
     run_pruned(60000, 12, true, 64 * GS_MIB, false, 32);
     run_pruned(40007, 17, false, 12 * GS_MIB, false, 33);
 }
