@@ -35,7 +35,7 @@ with()
     for more in "$@"; do
         # shellcheck disable=SC2206
         line=("$store" "${base[@]}" "${options[@]}" $more)
-        "$GNNSTREAM" plan "${line[@]}" --json 2>/dev/null | grep -q "\"$field\": $value" || continue
+        "$GNNSTREAM" plan "${line[@]}" --json 2>/dev/null | grep -q "\"$field\": *$value" || continue
         run "$name" "$GNNSTREAM" train "${line[@]}" --epochs 3 --keep last --optimizer sgd --lr 0.1 \
             --save "$work/$name.safetensors"
         status=$?

@@ -167,7 +167,7 @@ double number_in(const char *json, const char *after, const char *key)
 {
     char quoted[64];
 
-    snprintf(quoted, sizeof(quoted), "\"%s\": ", key);
+    snprintf(quoted, sizeof(quoted), "\"%s\":", key); /* strtod() passes over a blank */
     const char *const from = after == NULL ? json : strstr(json, after);
     const char *const at = from == NULL ? NULL : strstr(from, quoted);
     return at == NULL ? NAN : strtod(at + strlen(quoted), NULL);

@@ -164,8 +164,8 @@ static double moved(const char *kind, const network *n, const char *options)
     if (!command("plan %s %s --hidden 32 --no-cache --json %s", store_of(kind, "fennel", 8, ""), network_options(n),
                  options))
         return 0;
-    return number_in(command_output(), "\"name\": \"train\"", "read_bytes") +
-           number_in(command_output(), "\"name\": \"train\"", "written_bytes");
+    return number_in(command_output(), "\"name\":\"train\"", "read_bytes") +
+           number_in(command_output(), "\"name\":\"train\"", "written_bytes");
 }
 
 static bool is_one_of(const char *word, const char *words) { return strstr(words, text(" %s ", word)) != NULL; }

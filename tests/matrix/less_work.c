@@ -7,7 +7,7 @@
 #define EDGES 240000.0 /* both directions of each that is asked for */
 
 /* Of the training pass that was planned last. */
-static double planned(const char *key) { return number_in(command_output(), "\"name\": \"train\"", key); }
+static double planned(const char *key) { return number_in(command_output(), "\"name\":\"train\"", key); }
 
 /* Trains and plans: an epoch reads exactly the bytes that were planned. Sets what is read and what is skipped. */
 static bool read_as_planned(result *r, const char *line, double *read, double *skipped)

@@ -133,7 +133,7 @@ void matrix_zoo(const arguments *a)
         z.learning = (learning){.optimizer = "sgd", .epochs = 3, .lr = rate_of(z.model), .margin = 1e-7};
         z.yardstick = reference_of(z.kind, &z.network, &z.learning);
         if (many && command("plan %s %s --json", store_of(z.kind, z.method, 3, ""), network_options(&z.network)))
-            check(strstr(command_output(), "\"batches\": true") != NULL, "%s: no batches by type", z.model);
+            check(strstr(command_output(), "\"batches\":true") != NULL, "%s: no batches by type", z.model);
         if (strcmp(a->word[0], "product") == 0)
             zoo_product(&z);
         else
