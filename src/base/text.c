@@ -117,6 +117,7 @@ gs_status gs_fail_in_text(gs_status st, const gs_text *t, uint32_t line, uint32_
     vsnprintf(text, sizeof(text), fmt, args);
     va_end(args);
     (void)gs_fail(st, "%s:%u:%u: %s", t->name, line, column, text);
-    show(t, line, column);
+    if (st != GS_ENOMEM) /* which is not the line's fault */
+        show(t, line, column);
     return st;
 }
