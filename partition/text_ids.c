@@ -53,6 +53,23 @@ static gs_status refuse(const gs_lines *l, const gs_text_id *id, const char *wha
     return st;
 }
 
+/* May ids be names, as this one is none that a vertex has? Where a list begins with numbers, a word in it is damage; so
+ * is anywhere a number that no unsigned one of 64 bits is. */
+static bool may_be_name(const gs_text_reading *r, const gs_text_id *id)
+{
+    const size_t sign = id->at[0] == '-' || id->at[0] == '+';
+    size_t digits = sign;
+    uint64_t v = 0;
+    bool fits = true;
+
+    for (; digits < id->length && id->at[digits] >= '0' && id->at[digits] <= '9'; digits++) {
+        const uint64_t digit = (uint64_t)(id->at[digits] - '0');
+        fits = fits && v <= (UINT64_MAX - digit) / 10;
+        v = v * 10 + digit;
+    }
+    return digits > sign && digits == id->length ? sign == 0 && fits : r->in->edges == 0;
+}
+
 static gs_status put_as_they_are(gs_text_reading *r, const gs_lines *l, const gs_text_id ends[2], float weight,
                                  uint32_t type)
 {
@@ -64,6 +81,8 @@ static gs_status put_as_they_are(gs_text_reading *r, const gs_lines *l, const gs
             continue;
         if (!r->look || ends[i].length == 0)
             return refuse(l, &ends[i], what[i]);
+        if (!may_be_name(r, &ends[i]))
+            return gs_fail_hint(refuse(l, &ends[i], what[i]), ".ids compact takes all ids as names");
         gs_part__warn(r->job,
                       "%s: line %llu, column %llu: '%.*s' is no number from 0 to %u, so ids are taken as names; the "
                       "store keeps them (.ids keep refuses them)",

@@ -1,7 +1,8 @@
 /* text_ids.h - ids in a text as vertices: as they are, or compacted.
  *
- * A text is read once with ids as they are, which are numbers from 0. Where that will not do, it is read again with
- * ids as names (names.h), and edges lie on disk as keys until all names are known. */
+ * A text is read once with ids as they are, which are numbers from 0. Where that will not do, for the first edge has
+ * words or numbers are too large or too far apart, it is read again with ids as names (names.h), and edges lie on disk
+ * as keys until all names are known. */
 #ifndef GS_PARTITION_TEXT_IDS_H
 #define GS_PARTITION_TEXT_IDS_H
 

@@ -58,7 +58,7 @@ done
 spoiled; sed -i '1s/<i8/<f8/' "$bad/edges.npy"; refuse_input 'edges\.npy.*f(loat)?64|edges\.npy.*(type|integer)'
 spoiled; sed -i '1s/<f4/<c8/' "$bad/features.npy"; refuse_input 'features\.npy'
 spoiled; sed -i '1s/<i8/>i8/' "$bad/labels.npy"; refuse_input 'labels\.npy'
-spoiled; sed -i '1s/(\([0-9]*\), 2)/(2, \1)/' "$bad/edges.npy"; refuse_input 'edges\.npy'
+spoiled; sed -i '1s/(\([0-9]*\), 2)/(\1, 3)/' "$bad/edges.npy"; refuse_input 'edges\.npy'
 spoiled; sed -i '1s/False/True /' "$bad/features.npy"; refuse_input 'features\.npy.*fortran'
 spoiled; "$REFERENCE" graph symmetric "$work/other"; cp "$work/other/features.npy" "$bad"; rm "$bad/meta.json"
 refuse_input '(features|labels)\.npy.*(500|613)'
