@@ -127,6 +127,8 @@ void cli_progress_end(void);
 bool cli_shows_progress(void);
 /* In a log: has a minute passed since this last said so, or was first asked? One thread at a time. */
 bool cli_log_is_due(void);
+/* Something begins: the next line is due when the time between two lines is over. */
+void cli_log_begin(void);
 /* Shows a line now, cut to the terminal's width. */
 void cli_show_line(const char *line);
 unsigned cli_columns(void); /* of the terminal */

@@ -40,17 +40,20 @@ unsigned cli_columns(void)
     return ioctl(STDERR_FILENO, TIOCGWINSZ, &size) == 0 && size.ws_col > 0 ? size.ws_col : USUAL_COLUMNS;
 }
 
+static double last_line = -1; /* now(); -1: nothing has begun */
+
+void cli_log_begin(void) { last_line = now(); }
+
 bool cli_log_is_due(void)
 {
-    static double last = -1;
     const char *const text = getenv("GS_LOG_EVERY");
     const double every = text != NULL && atof(text) > 0 ? atof(text) : LOG_SECONDS, t = now();
 
-    if (last < 0) /* the first question is asked when something begins */
-        last = t;
-    if (t - last < every)
+    if (last_line < 0) /* the first question is asked when something begins */
+        last_line = t;
+    if (t - last_line < every)
         return false;
-    last = t;
+    last_line = t;
     return true;
 }
 

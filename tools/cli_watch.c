@@ -162,7 +162,7 @@ cli_watch *cli_watch_begin(void)
 
     if (w == NULL)
         return NULL;
-    (void)cli_log_is_due();
+    cli_log_begin();
     w->began = w->pass_began = now();
     pthread_mutex_init(&w->lock, NULL);
     pthread_cond_init(&w->wake, NULL);

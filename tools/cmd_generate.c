@@ -23,6 +23,7 @@ static int run(const cli_command *self, const void *options, const char *const *
 
     if (strcmp(place[0], "rmat") != 0 && strcmp(place[0], "sbm") != 0)
         return cli_fail(self, CLI_USAGE, "unknown kind %s; use rmat or sbm", place[0]);
+    cli_log_begin();
     o.progress = cli_progress;
     o.stop = cli_stop();
     status = cli_result(self, gs_generate(place[0], place[1], &o));

@@ -32,6 +32,7 @@ static int run(const cli_command *self, const void *options, const char *const *
     gs_partition_report r;
     int status;
 
+    cli_log_begin();
     o.progress = cli_progress;
     o.warn = cli_warn;
     o.stop = cli_stop();
