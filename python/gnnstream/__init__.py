@@ -10,13 +10,15 @@
 """
 from . import callbacks, errors, nn, report
 from ._engine import version as __version__
-from .errors import BudgetError, DeviceError, Error, FormatError
+from .errors import (BudgetError, DeviceError, Error, ExistsError, FormatError, InputOutputError, InterruptedRun,
+                     NoMemoryError, NotFoundError, OptionError, UnsupportedError)
 from .graphs import from_arrays, from_dgl, from_pyg
 from .parquet import from_parquet
 from .run import Epoch, Plan, Run, plan, predict, train, weights_info
 from .store import Store, generate, partition
 from .trace import Model, layer
 
-__all__ = ["BudgetError", "DeviceError", "Epoch", "Error", "FormatError", "Model", "Plan", "Run", "Store",
-           "__version__", "callbacks", "errors", "from_arrays", "from_dgl", "from_parquet", "from_pyg", "generate",
+__all__ = ["BudgetError", "DeviceError", "Epoch", "Error", "ExistsError", "FormatError", "InputOutputError",
+           "InterruptedRun", "Model", "NoMemoryError", "NotFoundError", "OptionError", "Plan", "Run", "Store",
+           "UnsupportedError", "__version__", "callbacks", "errors", "from_arrays", "from_dgl", "from_parquet", "from_pyg", "generate",
            "layer", "nn", "partition", "plan", "predict", "report", "train", "weights_info"]

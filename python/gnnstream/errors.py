@@ -2,7 +2,8 @@
 about a model's text, that line of it follows, with a caret under the column."""
 import re
 
-__all__ = ["BudgetError", "DeviceError", "Error", "FormatError"]
+__all__ = ["BudgetError", "DeviceError", "Error", "ExistsError", "FormatError", "InputOutputError", "InterruptedRun",
+           "NoMemoryError", "NotFoundError", "OptionError", "UnsupportedError"]
 
 
 class Error(Exception):
