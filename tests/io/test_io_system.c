@@ -352,7 +352,7 @@ static void failing_allocations(gs_io_backend backend)
         gs_alloc_fail_nth(n);
         gs_status st = gs_io_open(&io, &config);
         if (st == GS_OK)
-            st = gs_io_add_file(io, &file, "/proc/self/exe", GS_IO_READ);
+            st = gs_io_add_file(io, &file, "/proc/self/exe", GS_IO_INPUT);
         gs_alloc_fail_nth(0);
         if (st != GS_OK) {
             assert_int_equal(st, GS_ENOMEM);

@@ -46,7 +46,7 @@ bool command(const char *fmt, ...) __attribute__((format(printf, 1, 2)));
 int command_status(const char *line);
 /* What the last command wrote to stdout; until the next. */
 const char *command_output(void);
-/* `"KEY":NUMBER` or `"KEY": NUMBER` behind the first `after` (NULL: from the start) in a text; NaN where there is none. */
+/* `"KEY":NUMBER`, or with a blank, behind the first `after` (NULL: from the start); NaN where there is none. */
 double number_in(const char *json, const char *after, const char *key);
 
 /* ---- results of a run: result.c ---- */

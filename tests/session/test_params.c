@@ -56,7 +56,7 @@ static void params__running_means_follow_statistics(void **state)
     gs_params_init(&p, &program, 1);
     assert_true(p.value[0][0] == 0 && p.value[1][1] == 1);
     p.statistic[5][5] = 3;
-    gs_params_zero_grads(&p);
+    gs_params_zero_sums(&p);
     assert_true(p.statistic[5][5] == 0);
     for (int pass = 0; pass < 2; pass++) {
         p.value[3][0] = 10;
