@@ -14,7 +14,7 @@
 
 #define EPOCHS 6u
 #define HALF 3u
-/* By so much what the process holds besides its plan may be more the next time; a sanitizer keeps what was given back. */
+/* By so much what the process holds besides its plan may be more the next time; sanitizers keep what was given back. */
 #ifdef __SANITIZE_ADDRESS__
 #define PROCESS_VARIES (64u << 20)
 #else
