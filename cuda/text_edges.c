@@ -123,7 +123,7 @@ static uint32_t vector_of(const gs_gen_writer *w)
  * warp) or wait. */
 #define BATCH_FLOATS 24u
 #define PROGRAM_FLOATS 20u /* where edges have instructions, whose values take registers, too */
-#define BLOCKS 5u /* of a processor, at least: a lane has 48 registers then, which sums of rows and attention fit */
+#define BLOCKS 5u /* of a processor: a lane has 48 registers then, which sums of rows and narrow attention fit */
 
 static bool is_row_sum(const gs_gen_writer *w) { return w->k->rows.width > 0; }
 
@@ -138,9 +138,9 @@ static void choose_batch(gs_gen_writer *w)
     while (sizes[i] > 1 && sizes[i] * floats > most)
         i++;
     w->k->batch = sizes[i];
-    w->k->blocks = (is_row_sum(w) && w->k->rows.by == GS_TYPES_NONE) || gs_gen_attends(w) ? BLOCKS : 1;
-    if (w->k->batch == 1)
-        w->k->blocks = 1;
+    const bool plain = is_row_sum(w) && w->k->rows.by == GS_TYPES_NONE;
+    const bool narrow = w->k->slices == 1 && w->k->slots * w->k->vector <= 4;
+    w->k->blocks = w->k->batch > 1 && (plain || (gs_gen_attends(w) && narrow)) ? BLOCKS : 1;
 }
 
 /* Does every narrower register, or parameter, have one number for all columns of a slice? */
