@@ -41,6 +41,8 @@ enum gs_random_use {
     GS_RANDOM_PARTITION = 5,
     GS_RANDOM_EDGES = 6, /* gs_random_edge_key() */
     GS_RANDOM_SPLIT = 7, /* counter: input id, 0, 0, 0 */
+    GS_RANDOM_ORDER = 8,  /* counter: half of a place, round, epoch, 0 */
+    GS_RANDOM_SAMPLE = 9, /* counter: draw / 4, vertex, batch, epoch */
 };
 
 static inline void gs_random_key(uint32_t key[2], uint64_t seed, uint32_t use)

@@ -1,0 +1,242 @@
+/* adjacency.c - in-edges of a store, from its chunks to one list a vertex. */
+#include "sample/adjacency.h"
+
+#include <string.h>
+
+#include "base/alloc.h"
+#include "base/size.h"
+#include "store/edge_scan.h"
+
+/* While a list is sorted by type: one edge with all that it carries. */
+typedef struct typed_edge {
+    uint32_t type, other;
+    float weight;
+} typed_edge;
+
+typedef struct loading {
+    gs_adjacency *a;
+    const gs_chunk_table *table;
+    uint64_t *next; /* [vertices + 1] counts, then where the next edge of a vertex goes */
+    uint32_t *other;
+    void *type;
+    float *weight;
+    uint64_t *loops;
+} loading;
+
+static bool is_wide(const gs_store_info *info) { return info->edges > UINT32_MAX; }
+
+static uint64_t loop_words(const gs_store_info *info)
+{
+    return info->self_loops > 0 ? gs_div_up(info->vertices, 64) : 0;
+}
+
+uint64_t gs_adjacency_bytes(const gs_store *s)
+{
+    const gs_store_info *info = gs_store_get_info(s);
+    const uint32_t type_bytes = gs_store_chunks(s)->type_bytes;
+    return sizeof(gs_adjacency) + (info->vertices + 1) * (is_wide(info) ? 8 : 4) + loop_words(info) * 8 +
+           info->edges * (4 + type_bytes + (info->weights ? 4u : 0u));
+}
+
+static uint64_t sort_bytes(const gs_store_info *info, gs_direction d)
+{
+    return info->edge_types == 0 || info->parts == 1
+               ? 0
+               : 2 * sizeof(typed_edge) * (d == GS_BY_DEST ? info->max_in_degree : info->max_out_degree);
+}
+
+uint64_t gs_adjacency_read_bytes(const gs_store *s)
+{
+    const gs_store_info *info = gs_store_get_info(s);
+    const uint64_t sort = GS_MAX(sort_bytes(info, GS_BY_DEST), sort_bytes(info, GS_BY_SOURCE));
+    return (info->vertices + 1) * 8 + GS_MAX(gs_edge_scan_least(s), sort);
+}
+
+static uint32_t index_at(const void *list, uint32_t width, uint64_t k)
+{
+    return width == 2 ? ((const uint16_t *)list)[k] : ((const uint32_t *)list)[k];
+}
+
+static gs_status count_edges(void *context, uint32_t target, uint32_t operand, const gs_chunk_view *v)
+{
+    loading *l = context;
+    const uint64_t base = gs_interval_first(l->table, target);
+    (void)operand;
+    for (uint32_t t = 0; t < v->targets; t++)
+        l->next[base + index_at(v->target, v->index_bytes, t)] += v->start[t + 1] - v->start[t];
+    return GS_OK;
+}
+
+static gs_status take_edges(void *context, uint32_t target, uint32_t operand, const gs_chunk_view *v)
+{
+    loading *l = context;
+    const uint64_t base = gs_interval_first(l->table, target);
+    const uint32_t other = (uint32_t)gs_interval_first(l->table, operand);
+
+    for (uint32_t t = 0; t < v->targets; t++) {
+        const uint64_t row = base + index_at(v->target, v->index_bytes, t);
+        const uint32_t from = v->start[t], n = v->start[t + 1] - from;
+        const uint64_t to = l->next[row];
+        l->next[row] += n;
+        for (uint32_t k = 0; k < n; k++) {
+            l->other[to + k] = other + index_at(v->index, v->index_bytes, (uint64_t)from + k);
+            if (l->loops != NULL && l->other[to + k] == row)
+                l->loops[row / 64] |= 1ull << (row % 64);
+        }
+        if (l->type != NULL)
+            memcpy((char *)l->type + to * v->type_bytes, (const char *)v->type + (uint64_t)from * v->type_bytes,
+                   (size_t)n * v->type_bytes);
+        if (l->weight != NULL)
+            memcpy(l->weight + to, v->weight + from, n * sizeof(float));
+    }
+    return GS_OK;
+}
+
+/* Turns counts into first edges, both where they stay and where they count on. */
+static void sum_counts(loading *l)
+{
+    uint64_t sum = 0;
+    for (uint64_t v = 0; v <= l->a->vertices; v++) {
+        const uint64_t n = v < l->a->vertices ? l->next[v] : 0;
+        if (l->a->first32 != NULL)
+            ((uint32_t *)(uintptr_t)l->a->first32)[v] = (uint32_t)sum;
+        else
+            ((uint64_t *)(uintptr_t)l->a->first64)[v] = sum;
+        l->next[v] = sum;
+        sum += n;
+    }
+}
+
+/* Stable, bottom up, by type and then by far end; the result is where *list points then. */
+static void merge_sort(typed_edge **list, typed_edge **spare, uint64_t n)
+{
+    for (uint64_t run = 1; run < n; run *= 2) {
+        const typed_edge *from = *list;
+        typed_edge *to = *spare;
+        for (uint64_t first = 0; first < n; first += 2 * run) {
+            const uint64_t middle = GS_MIN(first + run, n), end = GS_MIN(first + 2 * run, n);
+            uint64_t a = first, b = middle;
+            for (uint64_t k = first; k < end; k++) {
+                const bool left = b == end || (a < middle && (from[a].type < from[b].type ||
+                                                              (from[a].type == from[b].type &&
+                                                               from[a].other <= from[b].other)));
+                to[k] = left ? from[a++] : from[b++];
+            }
+        }
+        *spare = *list;
+        *list = to;
+    }
+}
+
+static void sort_list(loading *l, uint64_t first, uint64_t n, typed_edge *list, typed_edge *spare)
+{
+    for (uint64_t k = 0; k < n; k++)
+        list[k] = (typed_edge){gs_adjacency_type(l->a, first + k), l->other[first + k],
+                               l->weight != NULL ? l->weight[first + k] : 0};
+    merge_sort(&list, &spare, n);
+    for (uint64_t k = 0; k < n; k++) {
+        l->other[first + k] = list[k].other;
+        if (l->weight != NULL)
+            l->weight[first + k] = list[k].weight;
+        if (l->a->type_bytes == 1)
+            ((uint8_t *)l->type)[first + k] = (uint8_t)list[k].type;
+        else
+            ((uint16_t *)l->type)[first + k] = (uint16_t)list[k].type;
+    }
+}
+
+/* Lists of several chunks are in order of type within each chunk alone. */
+static gs_status sort_by_type(loading *l, const gs_store_info *info, gs_direction d)
+{
+    const uint64_t most = sort_bytes(info, d) / (2 * sizeof(typed_edge));
+    typed_edge *list;
+
+    if (most == 0)
+        return GS_OK;
+    if ((list = gs_malloc_array(2 * most, sizeof(*list))) == NULL)
+        return GS_ENOMEM;
+    for (uint32_t v = 0; v < l->a->vertices; v++) {
+        const uint64_t first = gs_adjacency_first(l->a, v), n = gs_adjacency_degree(l->a, v);
+        if (n > 1)
+            sort_list(l, first, GS_MIN(n, most), list, list + most);
+    }
+    gs_free(list);
+    return GS_OK;
+}
+
+static gs_status make_arrays(loading *l, const gs_store_info *info)
+{
+    gs_adjacency *a = l->a;
+    void *first = gs_malloc_array(info->vertices + 1, is_wide(info) ? 8 : 4);
+    *(is_wide(info) ? (const void **)&a->first64 : (const void **)&a->first32) = first;
+    a->other = l->other = gs_malloc_array(info->edges, sizeof(uint32_t));
+    if (a->type_bytes > 0)
+        a->type = l->type = gs_malloc_array(info->edges, a->type_bytes);
+    if (info->weights)
+        a->weight = l->weight = gs_malloc_array(info->edges, sizeof(float));
+    if (loop_words(info) > 0)
+        a->loops = l->loops = gs_calloc(loop_words(info), sizeof(uint64_t));
+    l->next = gs_calloc(info->vertices + 1, sizeof(uint64_t));
+    return first == NULL || l->other == NULL || (a->type_bytes > 0 && l->type == NULL) ||
+                   (info->weights && l->weight == NULL) || (loop_words(info) > 0 && l->loops == NULL) || l->next == NULL
+               ? GS_ENOMEM
+               : GS_OK;
+}
+
+static gs_status check_budget(const gs_store *s, uint64_t memory)
+{
+    const uint64_t need = gs_adjacency_bytes(s) + gs_adjacency_read_bytes(s);
+    char have[16], want[16];
+    if (need <= memory)
+        return GS_OK;
+    return gs_fail(GS_EBUDGET, "%s: sampling needs its edges in host memory, %s while they are read, and %s are left",
+                   gs_store_dir(s), gs_size_format(want, sizeof(want), need),
+                   gs_size_format(have, sizeof(have), memory));
+}
+
+gs_status gs_adjacency_load(gs_adjacency **out, const gs_store *s, gs_direction d, uint64_t memory)
+{
+    const gs_store_info *info = gs_store_get_info(s);
+    loading l = {.table = gs_store_chunks(s)};
+    gs_status st = check_budget(s, memory);
+
+    if (st != GS_OK)
+        return st;
+    if ((l.a = gs_calloc(1, sizeof(*l.a))) == NULL)
+        return gs_fail(GS_ENOMEM, "%s: no memory for its edges", gs_store_dir(s));
+    *l.a = (gs_adjacency){.vertices = (uint32_t)info->vertices, .edges = info->edges, .edge_types = info->edge_types,
+                          .type_bytes = l.table->type_bytes, .parts = info->parts,
+                          .interval_rows = info->interval_rows, .bytes = gs_adjacency_bytes(s)};
+    memory -= gs_adjacency_bytes(s) + (info->vertices + 1) * 8;
+    if ((st = make_arrays(&l, info)) != GS_OK) {
+        st = gs_fail(st, "%s: no memory for its edges", gs_store_dir(s));
+        goto done;
+    }
+    if ((st = gs_edge_scan(s, d, memory, NULL, count_edges, &l)) != GS_OK)
+        goto done;
+    sum_counts(&l);
+    if ((st = gs_edge_scan(s, d, memory, NULL, take_edges, &l)) != GS_OK)
+        goto done;
+    if ((st = sort_by_type(&l, info, d)) != GS_OK)
+        st = gs_fail(st, "%s: no memory to sort its edges", gs_store_dir(s));
+done:
+    gs_free(l.next);
+    if (st == GS_OK)
+        *out = l.a;
+    else
+        gs_adjacency_free(l.a);
+    return st;
+}
+
+void gs_adjacency_free(gs_adjacency *a)
+{
+    if (a == NULL)
+        return;
+    gs_free((void *)(uintptr_t)a->first32);
+    gs_free((void *)(uintptr_t)a->first64);
+    gs_free((void *)(uintptr_t)a->other);
+    gs_free((void *)(uintptr_t)a->type);
+    gs_free((void *)(uintptr_t)a->weight);
+    gs_free((void *)(uintptr_t)a->loops);
+    gs_free(a);
+}

@@ -1,0 +1,198 @@
+/* assemble.c - drawn edges, a list a row, to the two chunks of a batch.
+ *
+ * By source by counting, then by destination from that by counting again: in both, edges of a target ascend, as the
+ * format wants it. With types, edges are put in order of type before each of the two. Linear, no comparisons. */
+#include <assert.h>
+#include <string.h>
+
+#include "sample/sample_internal.h"
+
+typedef struct sorting {
+    const gs_batch *b;
+    gs_raw_edges *raw;
+    uint32_t *cursor; /* [vertices] where the next edge of a row goes */
+    gs_chunk_view *in, *out;
+} sorting;
+
+#define INLINE static inline __attribute__((always_inline))
+
+INLINE void put_index(const void *list, uint32_t width, uint64_t k, uint32_t row)
+{
+    if (width == 2)
+        ((uint16_t *)(uintptr_t)list)[k] = (uint16_t)row;
+    else
+        ((uint32_t *)(uintptr_t)list)[k] = row;
+}
+INLINE uint32_t get_index(const void *list, uint32_t width, uint64_t k)
+{
+    return width == 2 ? ((const uint16_t *)list)[k] : ((const uint32_t *)list)[k];
+}
+
+/* Where the format has the view's arrays const, this writes them. */
+INLINE void put_data(const gs_chunk_view *v, uint64_t k, const gs_raw_edges *raw, uint32_t edge)
+{
+    if (raw->type != NULL && v->type_bytes == 1)
+        ((uint8_t *)(uintptr_t)v->type)[k] = (uint8_t)raw->type[edge];
+    else if (raw->type != NULL)
+        ((uint16_t *)(uintptr_t)v->type)[k] = raw->type[edge];
+    if (raw->weight != NULL)
+        ((float *)(uintptr_t)v->weight)[k] = raw->weight[edge];
+}
+
+/* Edges of rows [0, rows), counted in cursor[], become the chunk's targets and starts, and the other chunk's operands;
+ * cursor[r] becomes the place of the row's first edge. */
+INLINE void list_rows(const sorting *s, uint32_t rows, const gs_chunk_view *targets, const gs_chunk_view *operands,
+                      uint32_t width)
+{
+    uint32_t n = 0, sum = 0;
+    for (uint32_t r = 0; r < rows; r++) {
+        const uint32_t edges = s->cursor[r];
+        s->cursor[r] = sum;
+        if (edges == 0)
+            continue;
+        put_index(targets->target, width, n, r);
+        put_index(operands->operand, width, n, r);
+        ((uint32_t *)(uintptr_t)targets->start)[n++] = sum;
+        sum += edges;
+    }
+    ((uint32_t *)(uintptr_t)targets->start)[n] = sum;
+}
+
+INLINE void count_targets(const sorting *s)
+{
+    for (uint32_t r = 0; r < s->b->expanded; r++)
+        s->cursor[r] = s->raw->start[r + 1] - s->raw->start[r];
+}
+
+INLINE void sort_plain(const sorting *s, uint32_t width)
+{
+    const gs_raw_edges *raw = s->raw;
+
+    list_rows(s, s->b->vertices, s->out, s->in, width); /* sources were counted */
+    for (uint32_t t = 0; t < s->b->expanded; t++)
+        for (uint32_t k = raw->start[t]; k < raw->start[t + 1]; k++) {
+            const uint32_t at = s->cursor[raw->source[k]]++;
+            put_index(s->out->index, width, at, t);
+            put_data(s->out, at, raw, k);
+        }
+    count_targets(s);
+    list_rows(s, s->b->expanded, s->in, s->out, width);
+    for (uint32_t r = 0; r < s->out->targets; r++) {
+        const uint32_t source = get_index(s->out->target, width, r);
+        for (uint32_t k = s->out->start[r]; k < s->out->start[r + 1]; k++) {
+            const uint32_t at = s->cursor[get_index(s->out->index, width, k)]++;
+            put_index(s->in->index, width, at, source);
+            if (raw->weight != NULL)
+                ((float *)(uintptr_t)s->in->weight)[at] = s->out->weight[k];
+        }
+    }
+}
+
+/* to[]: edges from[] (NULL: 0, 1, ...) in order of type, those of one type in their order. */
+static void order_by_type(const sorting *s, const uint32_t *from, uint32_t *to, uint32_t types)
+{
+    uint32_t *next = s->raw->type_count;
+    const uint32_t n = (uint32_t)s->raw->count;
+    memset(next, 0, sizeof(*next) * ((size_t)types + 1));
+    for (uint32_t k = 0; k < n; k++)
+        next[s->raw->type[k] + 1]++;
+    for (uint32_t t = 0; t < types; t++)
+        next[t + 1] += next[t];
+    for (uint32_t k = 0; k < n; k++) {
+        const uint32_t edge = from != NULL ? from[k] : k;
+        to[next[s->raw->type[edge]]++] = edge;
+    }
+}
+
+INLINE void sort_typed(const sorting *s, uint32_t width, uint32_t types)
+{
+    gs_raw_edges *raw = s->raw;
+    const uint32_t n = (uint32_t)raw->count;
+
+    for (uint32_t t = 0; t < s->b->expanded; t++)
+        for (uint32_t k = raw->start[t]; k < raw->start[t + 1]; k++)
+            raw->target[k] = t;
+    list_rows(s, s->b->vertices, s->out, s->in, width);
+    order_by_type(s, NULL, raw->by_type, types);
+    for (uint32_t k = 0; k < n; k++) {
+        const uint32_t edge = raw->by_type[k], at = s->cursor[raw->source[edge]]++;
+        put_index(s->out->index, width, at, raw->target[edge]);
+        put_data(s->out, at, raw, edge);
+        raw->by_source[at] = edge;
+    }
+    count_targets(s);
+    list_rows(s, s->b->expanded, s->in, s->out, width);
+    order_by_type(s, raw->by_source, raw->by_type, types);
+    for (uint32_t k = 0; k < n; k++) {
+        const uint32_t edge = raw->by_type[k], at = s->cursor[raw->target[edge]]++;
+        put_index(s->in->index, width, at, raw->source[edge]);
+        put_data(s->in, at, raw, edge);
+    }
+}
+
+/* Edges of each source into cursor[]; counts of both chunks. */
+static void count_rows(gs_batch *b, gs_batch_arena *a)
+{
+    uint32_t sources = 0, targets = 0;
+    memset(a->cursor, 0, sizeof(*a->cursor) * b->vertices);
+    for (uint64_t k = 0; k < a->raw.count; k++)
+        a->cursor[a->raw.source[k]]++;
+    for (uint32_t r = 0; r < b->vertices; r++)
+        sources += a->cursor[r] > 0;
+    for (uint32_t r = 0; r < b->expanded; r++)
+        targets += a->raw.start[r + 1] > a->raw.start[r];
+    b->chunk[GS_BY_DEST] = (gs_chunk){.edges = a->raw.count, .targets = targets, .operands = sources};
+    b->chunk[GS_BY_SOURCE] = (gs_chunk){.edges = a->raw.count, .targets = sources, .operands = targets};
+}
+
+static void zero_between(const void *section, uint64_t bytes, const void *next)
+{
+    unsigned char *end = (unsigned char *)(uintptr_t)section + bytes;
+    memset(end, 0, (size_t)((const unsigned char *)next - end));
+}
+
+/* Padding is zero in a chunk, and the arena has held others. */
+static void zero_padding(const gs_chunk_view *v, unsigned char *data, uint64_t length)
+{
+    const uint64_t ix = v->index_bytes;
+    const void *end = data + length, *weight = v->weight != NULL ? (const void *)v->weight : end;
+    zero_between(v->target, v->targets * ix, v->start);
+    zero_between(v->start, (v->targets + 1ull) * sizeof(uint32_t), v->index);
+    zero_between(v->index, v->edges * ix, v->operand);
+    zero_between(v->operand, v->operands * ix, v->type != NULL ? v->type : weight);
+    if (v->type != NULL)
+        zero_between(v->type, v->edges * v->type_bytes, weight);
+    if (v->weight != NULL)
+        zero_between(v->weight, v->edges * sizeof(float), end);
+}
+
+void gs_sample__assemble(gs_batch *b, const gs_sampler *s, gs_batch_arena *a)
+{
+    const gs_batch_limits *l = &s->limits;
+    const uint32_t width = gs_batch_index_bytes(l);
+    sorting sort = {.b = b, .raw = &a->raw, .cursor = a->cursor, .in = &b->view[GS_BY_DEST],
+                    .out = &b->view[GS_BY_SOURCE]};
+
+    b->edges = a->raw.count;
+    count_rows(b, a);
+    if (b->edges == 0)
+        return;
+    for (int d = 0; d < 2; d++) {
+        gs_chunk *c = &b->chunk[d];
+        const gs_chunk_expect counts = {.index_bytes = width, .edges = c->edges, .targets = c->targets,
+                                        .operands = c->operands};
+        c->length = gs_chunk_bytes(c->edges, c->targets, c->operands, width, l->type_bytes, l->weights);
+        assert(c->length <= l->chunk_bytes[d]);
+        b->bytes[d] = a->chunk[d];
+        gs_chunk_layout(&b->view[d], a->chunk[d], &counts, l->type_bytes, l->weights);
+        zero_padding(&b->view[d], a->chunk[d], c->length);
+    }
+    if (a->raw.type != NULL && width == 2)
+        sort_typed(&sort, 2, s->in->edge_types);
+    else if (a->raw.type != NULL)
+        sort_typed(&sort, 4, s->in->edge_types);
+    else if (width == 2)
+        sort_plain(&sort, 2);
+    else
+        sort_plain(&sort, 4);
+}

@@ -1,0 +1,92 @@
+/* batch_arena.c - one piece of memory for a batch and all that is used while it is drawn. */
+#include "base/alloc.h"
+#include "base/size.h"
+#include "sample/sample_internal.h"
+
+#define ALIGN 64u
+
+uint32_t gs_sample__most_places(const gs_sampler_options *o)
+{
+    uint32_t most = 1;
+    for (uint32_t h = 0; h < o->hops; h++)
+        most = GS_MAX(most, o->fanout[h]);
+    return o->kind == GS_SAMPLER_CLUSTER ? o->batch_size : most;
+}
+
+/* Gives the next array its place; `memory` NULL: only counts. */
+static void *place_array(unsigned char *memory, uint64_t *bytes, uint64_t count, uint64_t size)
+{
+    void *at = memory != NULL ? memory + *bytes : NULL;
+    *bytes = gs_align_up(*bytes + count * size, ALIGN);
+    return at;
+}
+
+static uint64_t lay_out(gs_batch_arena *a, const gs_sampler *s, const gs_batch_limits *l, unsigned char *m)
+{
+    const uint64_t rows = l->vertices, edges = l->edges;
+    const bool types = l->type_bytes > 0, cluster = s->options.kind == GS_SAMPLER_CLUSTER;
+    const uint32_t places = gs_sample__most_places(&s->options), slots = gs_place_slots(places);
+    uint64_t n = 0;
+
+    a->chunk[0] = place_array(m, &n, l->chunk_bytes[0], 1);
+    n = gs_align_up(n, GS_BLOCK_BYTES);
+    a->chunk[1] = place_array(m, &n, l->chunk_bytes[1], 1);
+    a->unique = (gs_unique){.bits = gs_unique_bits(l->vertices), .most = l->vertices};
+    a->unique.slot = place_array(m, &n, cluster ? 0 : 1ull << a->unique.bits, sizeof(uint64_t));
+    a->unique.slot_of = place_array(m, &n, cluster ? 0 : rows, sizeof(uint32_t));
+    a->unique.vertex = place_array(m, &n, rows, sizeof(uint32_t));
+    a->in_degree = place_array(m, &n, rows, sizeof(float));
+    a->loops = s->in->loops != NULL ? place_array(m, &n, rows, sizeof(float)) : NULL;
+    a->loss_weight = s->options.coverage > 0 ? place_array(m, &n, rows, sizeof(float)) : NULL;
+    a->cursor = place_array(m, &n, rows + 1, sizeof(uint32_t));
+    a->raw = (gs_raw_edges){.most = edges, .start = place_array(m, &n, rows + 1, sizeof(uint32_t)),
+                            .source = place_array(m, &n, edges, sizeof(uint32_t))};
+    if (types) {
+        a->raw.target = place_array(m, &n, edges, sizeof(uint32_t));
+        a->raw.by_type = place_array(m, &n, edges, sizeof(uint32_t));
+        a->raw.by_source = place_array(m, &n, edges, sizeof(uint32_t));
+        a->raw.type = place_array(m, &n, edges, sizeof(uint16_t));
+        a->raw.type_count = place_array(m, &n, s->in->edge_types + 1ull, sizeof(uint32_t));
+    }
+    a->raw.weight = l->weights ? place_array(m, &n, edges, sizeof(float)) : NULL;
+    a->pending = place_array(m, &n, GS_SAMPLE_PENDING, sizeof(uint64_t));
+    a->place = place_array(m, &n, places, sizeof(uint32_t));
+    a->set = (gs_place_set){.slot = place_array(m, &n, slots, sizeof(uint32_t)), .slots = slots,
+                            .key = place_array(m, &n, places, sizeof(double))};
+    a->row_of = place_array(m, &n, cluster ? (uint64_t)s->options.batch_size * s->in->interval_rows : 0,
+                            sizeof(uint32_t));
+    a->interval_slot = place_array(m, &n, cluster ? s->in->parts : 0, sizeof(uint32_t));
+    return gs_align_up(n, GS_BLOCK_BYTES);
+}
+
+uint64_t gs_sample__arena_bytes(const gs_sampler *s, const gs_batch_limits *l)
+{
+    gs_batch_arena a;
+    return lay_out(&a, s, l, NULL) + sizeof(gs_batch_arena);
+}
+
+gs_status gs_batch_arena_make(gs_batch_arena **out, const gs_sampler *s)
+{
+    gs_batch_arena *a = gs_calloc(1, sizeof(*a));
+    const uint64_t bytes = gs_sample__arena_bytes(s, &s->limits) - sizeof(*a);
+    char text[16];
+
+    if (a != NULL && (a->memory = gs_alloc_pages(bytes)) == NULL) {
+        gs_free(a);
+        a = NULL;
+    }
+    if (a == NULL)
+        return gs_fail(GS_ENOMEM, "no memory for a batch of %s", gs_size_format(text, sizeof(text), bytes));
+    lay_out(a, s, &s->limits, a->memory);
+    a->bytes = bytes;
+    *out = a;
+    return GS_OK;
+}
+
+void gs_batch_arena_free(gs_batch_arena *a)
+{
+    if (a == NULL)
+        return;
+    gs_free_pages(a->memory, a->bytes);
+    gs_free(a);
+}

@@ -1,0 +1,130 @@
+/* random_draw.c - sets of places, exactly as likely as they should be. */
+#include "sample/random_draw.h"
+
+#include <math.h>
+
+static bool is_listed(const uint32_t *place, uint32_t n, uint32_t p)
+{
+    uint32_t hit = 0;
+    for (uint32_t i = 0; i < n; i++)
+        hit |= place[i] == p;
+    return hit;
+}
+
+/* True where p is new. */
+static bool set_put(gs_place_set *set, uint32_t p)
+{
+    uint32_t at = (p * 0x9E3779B1u) & (set->slots - 1);
+    while (set->slot[at] != 0) {
+        if (set->slot[at] == p + 1)
+            return false;
+        at = (at + 1) & (set->slots - 1);
+    }
+    set->slot[at] = p + 1;
+    return true;
+}
+
+/* Each place's probe may have gone over others, so all go up to the next gap. */
+static void set_clear(gs_place_set *set, const uint32_t *place, uint32_t n)
+{
+    for (uint32_t i = 0; i < n; i++)
+        for (uint32_t at = (place[i] * 0x9E3779B1u) & (set->slots - 1); set->slot[at] != 0;
+             at = (at + 1) & (set->slots - 1))
+            set->slot[at] = 0;
+}
+
+void gs_draw__distinct(uint32_t *place, uint32_t k, uint32_t n, gs_random_stream *r, gs_place_set *set)
+{
+    if (k <= GS_DRAW_SCANNED) {
+        for (uint32_t i = 0, j = n - k; i < k; i++, j++) {
+            const uint32_t p = gs_random_below(r, j + 1);
+            place[i] = is_listed(place, i, p) ? j : p;
+        }
+        return;
+    }
+    for (uint32_t i = 0, j = n - k; i < k; i++, j++) {
+        const uint32_t p = gs_random_below(r, j + 1);
+        place[i] = set_put(set, p) ? p : j;
+        if (place[i] == j && p != j)
+            set_put(set, j);
+    }
+    set_clear(set, place, k);
+}
+
+void gs_draw__repeated(uint32_t *place, uint32_t k, uint32_t n, gs_random_stream *r)
+{
+    for (uint32_t i = 0; i < k; i++)
+        place[i] = gs_random_below(r, n);
+}
+
+/* Lets place p with `key` sink from the top of a heap whose greatest key is first. */
+static void heap_sink(double *keys, uint32_t *place, uint32_t n, double key, uint32_t p)
+{
+    uint32_t at = 0;
+    for (uint32_t child = 1; child < n; child = 2 * at + 1) {
+        child += child + 1 < n && keys[child + 1] > keys[child];
+        if (keys[child] <= key)
+            break;
+        keys[at] = keys[child];
+        place[at] = place[child];
+        at = child;
+    }
+    keys[at] = key;
+    place[at] = p;
+}
+
+static void heap_rise(double *keys, uint32_t *place, uint32_t at, double key, uint32_t p)
+{
+    for (; at > 0 && keys[(at - 1) / 2] < key; at = (at - 1) / 2) {
+        keys[at] = keys[(at - 1) / 2];
+        place[at] = place[(at - 1) / 2];
+    }
+    keys[at] = key;
+    place[at] = p;
+}
+
+uint32_t gs_draw__weighted(uint32_t *place, uint32_t k, const float *weight, uint32_t n, gs_random_stream *r,
+                           gs_place_set *set)
+{
+    uint32_t taken = 0;
+    for (uint32_t p = 0; p < n; p++) {
+        if (!(weight[p] > 0))
+            continue;
+        const double key = -log(gs_random_unit(r)) / (double)weight[p];
+        if (taken < k)
+            heap_rise(set->key, place, taken++, key, p);
+        else if (key < set->key[0])
+            heap_sink(set->key, place, k, key, p);
+    }
+    return taken;
+}
+
+uint32_t gs_draw__weighted_repeated(uint32_t *place, uint32_t k, const float *weight, uint32_t n, gs_random_stream *r,
+                                    gs_place_set *set)
+{
+    double total = 0, sum = 0;
+    uint32_t taken = 0, last = 0;
+    for (uint32_t p = 0; p < n; p++)
+        total += weight[p] > 0 ? (double)weight[p] : 0;
+    if (!(total > 0))
+        return 0;
+    /* Ascending marks, so that one walk over the weights finds them all. */
+    for (uint32_t i = 0; i < k; i++) {
+        const double mark = gs_random_unit(r) * total;
+        uint32_t at = i;
+        for (; at > 0 && set->key[at - 1] > mark; at--)
+            set->key[at] = set->key[at - 1];
+        set->key[at] = mark;
+    }
+    for (uint32_t p = 0; p < n && taken < k; p++) {
+        if (!(weight[p] > 0))
+            continue;
+        sum += (double)weight[p];
+        last = p;
+        while (taken < k && set->key[taken] < sum)
+            place[taken++] = p;
+    }
+    while (taken < k) /* a mark that rounding put behind the sum */
+        place[taken++] = last;
+    return k;
+}

@@ -1,0 +1,99 @@
+/* sample_internal.h - what the files of this room share: a sampler, an arena, and a batch while it is drawn. */
+#ifndef GS_SAMPLE_SAMPLE_INTERNAL_H
+#define GS_SAMPLE_SAMPLE_INTERNAL_H
+
+#include "sample/epoch_order.h"
+#include "sample/random_draw.h"
+#include "sample/sampler.h"
+#include "sample/unique.h"
+
+/* Edges that are on their way from memory: named, not yet looked at. */
+#define GS_SAMPLE_PENDING 512u
+
+/* How often an edge was drawn beforehand, then its coefficient. */
+typedef union gs_saint_edge {
+    uint32_t count;
+    float factor;
+} gs_saint_edge;
+
+struct gs_sampler {
+    const gs_adjacency *in, *out;
+    gs_sampler_options options;
+    gs_batch_limits limits;
+    uint32_t *target;          /* [targets] ascending */
+    uint64_t *is_target;       /* a bit a vertex; of all kinds but NEIGHBOR */
+    uint32_t targets, batches, things; /* things: what an epoch puts into an order: targets, or intervals */
+    uint32_t key[2];
+    double *mass;              /* SAINT_EDGE: [vertices + 1] sums of what the in-edges of the vertices before weigh */
+    uint32_t *out_degree;      /* SAINT_EDGE: [vertices] */
+    gs_saint_edge *edge_factor; /* [edges] with coverage */
+    float *loss_factor;        /* [vertices] with coverage */
+    uint64_t bytes;
+};
+
+/* The drawn edges before they are sorted: of row t, [start[t], start[t + 1]). */
+typedef struct gs_raw_edges {
+    uint32_t *start;   /* [vertices + 1] */
+    uint32_t *source;  /* [edges] local rows */
+    uint32_t *target;  /* [edges] only with types */
+    uint16_t *type;    /* [edges] only with types */
+    float *weight;     /* [edges] only with weights */
+    uint32_t *by_type, *by_source; /* [edges] only with types: edges in these orders */
+    uint32_t *type_count;          /* [types + 1] only with types */
+    uint64_t count, most;
+} gs_raw_edges;
+
+struct gs_batch_arena {
+    void *memory;
+    uint64_t bytes;
+    gs_unique unique;
+    gs_raw_edges raw;
+    float *in_degree, *loops, *loss_weight;
+    uint32_t *cursor;          /* [vertices + 1] */
+    void *chunk[2];
+    uint32_t *place;           /* [most fanout] */
+    gs_place_set set;
+    uint64_t *pending;         /* [GS_SAMPLE_PENDING] edges of the adjacency */
+    uint32_t pendings;
+    uint32_t *row_of;          /* CLUSTER: [batch_size * interval_rows] */
+    uint32_t *interval_slot;   /* CLUSTER: [parts]: place of a chosen interval + 1, or 0 */
+};
+
+/* batch_arena.c: bytes that an arena of such limits takes. */
+uint64_t gs_sample__arena_bytes(const gs_sampler *s, const gs_batch_limits *l);
+/* The greatest number of places that is drawn at once. */
+uint32_t gs_sample__most_places(const gs_sampler_options *o);
+
+/* assemble.c: sorts the raw edges into the batch's two chunks. Its vertices and `expanded` are set. */
+void gs_sample__assemble(gs_batch *b, const gs_sampler *s, gs_batch_arena *a);
+
+/* Each fills vertices, targets, expanded, hops, degrees and the raw edges. */
+gs_status gs_sample__neighbor(gs_batch *b, const gs_sampler *s, gs_batch_arena *a);
+gs_status gs_sample__cluster(gs_batch *b, const gs_sampler *s, gs_batch_arena *a);
+gs_status gs_sample__saint(gs_batch *b, const gs_sampler *s, gs_batch_arena *a);
+
+/* saint.c: sums for drawing edges, and coefficients from batches drawn beforehand. */
+gs_status gs_saint__open(gs_sampler *s);
+gs_status gs_saint__cover(gs_sampler *s);
+
+/* batch_limits.c: what a batch can have at most. */
+void gs_sample__bounds(gs_batch_limits *l, const gs_sampler *s);
+
+/* batch_limits.c: "batch 3 of epoch 1 has more than 5 vertices ..." and what to do. GS_EBUDGET. */
+gs_status gs_sample__overflow(const gs_batch *b, const gs_sampler *s);
+
+static inline bool gs_sample__is_target(const gs_sampler *s, uint32_t v)
+{
+    return (s->is_target[v / 64] >> (v % 64) & 1) != 0;
+}
+
+/* Type and weight of edge `place` of the adjacency, to those of raw edge k. */
+static inline void gs_raw__carry(gs_raw_edges *raw, uint64_t k, const gs_adjacency *a, uint64_t place)
+{
+    if (raw->type != NULL)
+        raw->type[k] = (uint16_t)gs_adjacency_type(a, place);
+    if (raw->weight != NULL)
+        raw->weight[k] = a->weight != NULL ? a->weight[place] : 1;
+}
+
+#endif /* GS_SAMPLE_SAMPLE_INTERNAL_H */

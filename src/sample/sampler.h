@@ -1,0 +1,77 @@
+/* sampler.h - which small graph is batch `number` of an epoch?
+ *
+ * A batch depends on the sampler's seed, the epoch and the number alone: not on threads, on budgets or on what was
+ * drawn before. A sampler never changes after it was opened, so any number of threads may draw, each into an arena of
+ * its own. Nothing is allocated while batches are drawn. docs/design/batches.md has the laws of all samplers.
+ */
+#ifndef GS_SAMPLE_SAMPLER_H
+#define GS_SAMPLE_SAMPLER_H
+
+#include "base/status.h"
+#include "sample/adjacency.h"
+#include "sample/sample_batch.h"
+
+typedef enum gs_sampler_kind {
+    GS_SAMPLER_NEIGHBOR,   /* in-edges of the targets, of their sources, ... */
+    GS_SAMPLER_CLUSTER,    /* random sets of the store's intervals and the edges within them */
+    GS_SAMPLER_SAINT_NODE, /* sources of random edges and the edges within them */
+    GS_SAMPLER_SAINT_EDGE, /* ends of random edges */
+    GS_SAMPLER_SAINT_WALK, /* random walks */
+} gs_sampler_kind;
+
+typedef struct gs_sampler_options {
+    gs_sampler_kind kind;
+    uint64_t seed;
+    /* Targets of a batch; of clusters, intervals; of GraphSAINT, vertices or edges drawn, or walks begun. */
+    uint32_t batch_size;
+    bool ordered;              /* each epoch takes targets, or intervals, in store order: not shuffled */
+    /* NEIGHBOR: */
+    uint32_t hops;             /* 1 to GS_SAMPLE_HOPS */
+    uint32_t fanout[GS_SAMPLE_HOPS]; /* in-edges of each vertex reached by so many hops; 0: all */
+    bool by_type;              /* so many of each type of edge */
+    bool replace;              /* with replacement */
+    bool weighted;             /* with probabilities as the edges' weights */
+    /* GraphSAINT: */
+    uint32_t walk_length;      /* edges of a walk */
+    uint32_t batches;          /* of an epoch; 0: as many as draw each vertex about once */
+    uint32_t coverage;         /* how often each vertex is drawn, on average, for the coefficients; 0: none are made */
+    /* What a batch may have; 0: what it can have at most, less where an arena would exceed `arena_bytes` (0: no bound).
+     * A batch that has more is refused when it is drawn. */
+    uint32_t most_vertices;
+    uint64_t most_edges;
+    uint64_t arena_bytes;
+} gs_sampler_options;
+
+typedef struct gs_sampler gs_sampler;
+typedef struct gs_batch_arena gs_batch_arena;
+
+/* `in`: in-edges. `out`: out-edges, for walks along edges of a graph that is not symmetric; NULL elsewhere, and where
+ * walks go against the edges. `target`: [targets] ascending rows that the loss is of; copied. `in` and `out` stay the
+ * caller's and outlive the sampler.
+ *   GS_EINVAL    an option that makes no sense, named
+ *   GS_EBUDGET   arena_bytes does not hold one batch
+ *   GS_ENOMEM
+ * With `coverage` this draws coverage * vertices / (vertices of a batch) batches and blocks as long; coefficients take
+ * 4 bytes an edge and a vertex. */
+gs_status gs_sampler_open(gs_sampler **sampler, const gs_adjacency *in, const gs_adjacency *out,
+                          const uint32_t *target, uint32_t targets, const gs_sampler_options *options);
+void gs_sampler_close(gs_sampler *s); /* NULL is allowed */
+
+uint32_t gs_sampler_batches(const gs_sampler *s); /* of an epoch */
+uint64_t gs_sampler_bytes(const gs_sampler *s);   /* of memory, arenas and adjacency excluded */
+const gs_batch_limits *gs_sampler_limits(const gs_sampler *s);
+
+/* Takes limits.arena_bytes. GS_ENOMEM. */
+gs_status gs_batch_arena_make(gs_batch_arena **out, const gs_sampler *s);
+void gs_batch_arena_free(gs_batch_arena *a); /* NULL is allowed */
+
+/* Draws batch `number` of `epoch` into the arena; what was drawn there before is gone. GS_EBUDGET where it has more
+ * vertices or edges than the limits. */
+gs_status gs_sampler_draw(gs_batch *out, const gs_sampler *s, gs_batch_arena *a, uint32_t epoch, uint32_t number);
+
+/* Draws `count` batches from `first` on, batch first + k into arena[k] and out[k], on at most `threads` threads. The
+ * error is that of the first batch that has one; others may have been drawn then. */
+gs_status gs_sampler_draw_group(gs_batch *out, const gs_sampler *s, gs_batch_arena *const *arena, uint32_t count,
+                                uint32_t epoch, uint32_t first, uint32_t threads);
+
+#endif /* GS_SAMPLE_SAMPLER_H */
