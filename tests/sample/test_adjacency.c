@@ -1,0 +1,105 @@
+/* What is read from a store's chunks is the list of its edges. */
+#include "support/support.h"
+
+#include <stdlib.h>
+
+#include "base/alloc.h"
+#include "base/size.h"
+#include "sample/adjacency.h"
+#include "tiny_store.h"
+
+static int by_near(const void *a, const void *b)
+{
+    const tiny_edge *x = a, *y = b;
+    const uint32_t p[3] = {x->dest, x->type, x->source}, q[3] = {y->dest, y->type, y->source};
+    for (int k = 0; k < 3; k++)
+        if (p[k] != q[k])
+            return p[k] < q[k] ? -1 : 1;
+    return 0;
+}
+
+static void check(const tiny_graph *g, gs_direction d)
+{
+    char *dir = gs_test_temp_dir();
+    const char *path = gs_test_path(dir, "store");
+    tiny_edge edge[32];
+    gs_adjacency *a = NULL;
+    gs_store *s;
+    uint32_t near = 0;
+
+    tiny_write(path, g);
+    gs_assert_ok(gs_store_open(&s, path));
+    for (uint32_t k = 0; k < g->edges; k++) { /* dest: the near end */
+        edge[k] = g->edge[k];
+        edge[k].dest = d == GS_BY_DEST ? g->edge[k].dest : g->edge[k].source;
+        edge[k].source = d == GS_BY_DEST ? g->edge[k].source : g->edge[k].dest;
+    }
+    qsort(edge, g->edges, sizeof(edge[0]), by_near);
+    const uint64_t bytes = gs_adjacency_bytes(s), reading = gs_adjacency_read_bytes(s);
+    const uint64_t before = gs_alloc_live_bytes();
+    gs_assert_fails(gs_adjacency_load(&a, s, d, bytes + reading - 1), GS_EBUDGET, "are left");
+    gs_assert_ok(gs_adjacency_load(&a, s, d, bytes + reading));
+    assert_true(gs_alloc_live_bytes() - before <= bytes + 8 * 32); /* what an allocation has beside its bytes */
+    assert_int_equal(a->vertices, g->vertices);
+    assert_int_equal(a->edges, g->edges);
+    assert_int_equal(gs_adjacency_first(a, a->vertices), g->edges);
+    for (uint32_t k = 0; k < g->edges; k++) {
+        while (gs_adjacency_first(a, near + 1) <= k)
+            near++;
+        assert_int_equal(near, edge[k].dest);
+        assert_int_equal(a->other[k], edge[k].source);
+        if (g->edge_types > 0)
+            assert_int_equal(gs_adjacency_type(a, k), edge[k].type);
+        if (g->weights)
+            assert_true(a->weight[k] == edge[k].weight);
+        if (edge[k].source == edge[k].dest)
+            assert_true(a->loops != NULL && (a->loops[near / 64] >> (near % 64) & 1) != 0);
+    }
+    gs_adjacency_free(a);
+    gs_store_close(s);
+    gs_test_temp_remove(dir);
+}
+
+static void test_load__gives_each_vertex_its_edges(void **state)
+{
+    (void)state;
+    for (int d = 0; d < 2; d++) {
+        check(&tiny_plain, (gs_direction)d);
+        check(&tiny_rich, (gs_direction)d);
+        check(&tiny_symmetric, (gs_direction)d);
+    }
+}
+
+static void test_load__fails_cleanly_where_memory_is_short(void **state)
+{
+    char *dir = gs_test_temp_dir();
+    const char *path = gs_test_path(dir, "store");
+    gs_adjacency *a = NULL;
+    gs_store *s;
+    gs_status st = GS_ENOMEM;
+    (void)state;
+    tiny_write(path, &tiny_rich);
+    gs_assert_ok(gs_store_open(&s, path));
+    const uint64_t before = gs_alloc_live_bytes();
+    for (uint64_t nth = 1; st != GS_OK; nth++) {
+        gs_alloc_fail_nth(nth);
+        st = gs_adjacency_load(&a, s, GS_BY_DEST, GS_MIB);
+        gs_alloc_fail_nth(0);
+        if (st != GS_OK) {
+            assert_int_equal(st, GS_ENOMEM);
+            assert_int_equal(gs_alloc_live_bytes(), before);
+        }
+    }
+    gs_adjacency_free(a);
+    gs_store_close(s);
+    gs_test_temp_remove(dir);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_load__gives_each_vertex_its_edges),
+        cmocka_unit_test(test_load__fails_cleanly_where_memory_is_short),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
