@@ -1,6 +1,7 @@
 #include "host_library.h"
 
 #include <pthread.h>
+#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -84,6 +85,18 @@ static void lose(gs_cu_result r)
     host_streams_lose(library.at);
 }
 
+static void break_down(void)
+{
+    if (fault_is("crash"))
+        raise(SIGSEGV);
+    if (fault_is("hang")) {
+        signal(SIGTERM, SIG_IGN); /* a driver that waits for its GPU hears none */
+        for (;;)
+            pause();
+    }
+    lose(UNKNOWN);
+}
+
 static gs_cu_result before_call(enum host_part part, const char *symbol)
 {
     (void)host_gpu_table();
@@ -94,8 +107,8 @@ static gs_cu_result before_call(enum host_part part, const char *symbol)
         write_log();
     if (fault_is("none") && strcmp(symbol, "cuInit") == 0)
         return GS_CU_NO_DEVICE;
-    if (fault_is("lost") && concerned() && ++library.calls == library.n)
-        lose(UNKNOWN);
+    if ((fault_is("lost") || fault_is("hang") || fault_is("crash")) && concerned() && ++library.calls == library.n)
+        break_down();
     const gs_cu_result before = answer(part);
     if (fault_is("kernel") && concerned() && strcmp(symbol, "cuLaunchKernel") == 0 && ++library.launches == library.n)
         lose(LAUNCH_FAILED); /* seen by what comes after */

@@ -1,0 +1,64 @@
+#!/usr/bin/env bash
+# gpu_rehearsal.sh - tools/check-gpu where steps go wrong: on libraries in the place of CUDA's (host_library.h), one
+# step hangs, one crashes, one loses its GPU. Each time all that was known before is written down, also when check-gpu
+# itself is killed. (What its steps say where they pass: check_gpu.sh.)
+. "$(dirname "$0")/../e2e/lib.sh"
+: "${HOST_LIBRARY:?}" "${BUILD:?}"
+source=$(cd "$(dirname "$0")/../.." && pwd)
+
+mkdir -p "$work/lib" "$work/built"/{tools,tests,bench/kernels} "$work/built/tests/cuda"
+ln -s "$BUILD/tools/gnnstream" "$work/built/tools/"
+for name in libcuda.so.1 libnvrtc.so.13 libcublas.so.13; do
+    ln -s "$HOST_LIBRARY" "$work/lib/$name"
+done
+# faulty PROGRAM WHAT=FAULT...: the program with the fault of its first argument ("-": of none).
+faulty()
+{
+    local program=$1 pair
+    shift
+    {
+        echo '#!/bin/bash'
+        echo 'case ${1:--} in'
+        for pair in "$@"; do echo "${pair%%=*}) export GS_HOST_GPU_FAULT=${pair#*=} ;;"; done
+        echo 'esac'
+        echo "exec $BUILD/$program \"\$@\""
+    } >"$work/built/$program"
+    chmod +x "$work/built/$program"
+}
+faulty tests/cuda/test_gpu_rows -=hang:40
+faulty bench/kernels/bench_gpu gather=crash:60 ceilings=lost:40
+
+steps='^(versions|open|compile|kernel|generate|gather|ceilings)$'
+check_gpu() { LD_LIBRARY_PATH=$work/lib GS_HOST_GPU=$work/kernels exec "$source/tools/check-gpu" figures \
+    --built "$work/built" --scale 0.0001 --steps "$steps" --step-seconds 2 --work "$work/$1" --out "$work/$1/out"; }
+(check_gpu whole) >"$work/said" 2>&1 && fail "check-gpu passes although steps fail" "$work/said"
+run "page, lines and logs" python3 - "$work/whole/out" <<'END'
+import json, pathlib, sys
+out = pathlib.Path(sys.argv[1])
+steps = {e["step"]: e for e in map(json.loads, (out / "steps.jsonl").read_text().splitlines())}
+want = {"versions": "ok", "open": "ok", "compile": "ok", "generate": "ok", "kernel": "killed", "gather": "crashed",
+        "ceilings": "failed"}
+got = {name: e["status"] for name, e in steps.items()}
+assert got == want, got
+assert "device cuda" in steps["ceilings"]["says"] and steps["kernel"]["seconds"] < 8, steps
+page, failed = (out / "page.md").read_text(), (out / "failed.log").read_text()
+for name, status in got.items():
+    assert f"| {name} | {steps[name]['status']} |" in page, page
+assert "host, sm_90" in page and "not measured" in page and " not run; after " in page, page
+assert all(f"==== {name}" in failed for name in ("kernel", "gather", "ceilings")), failed
+END
+
+# What came before the step that hangs is there when check-gpu is killed in it.
+(check_gpu killed) >"$work/said" 2>&1 &
+killed=$!
+for _ in $(seq 100); do
+    grep -q '"compile"' "$work/killed/out/steps.jsonl" 2>/dev/null && break
+    sleep 0.1
+done
+kill -KILL $killed
+wait $killed 2>/dev/null
+for step in versions open compile; do
+    run "the page has $step" grep -q "^| $step | ok |" "$work/killed/out/page.md"
+done
+sleep 2.2 # the step's own deadline ends what is left
+finish
