@@ -49,8 +49,7 @@ static gs_status take_bounce(gs_cuda *c)
         return st;
     if ((k->bounce = gs_alloc_pages(2 * GS_CUDA_BOUNCE_BYTES)) == NULL)
         return gs_fail(GS_ENOMEM, "device cuda:%d: out of memory for copies from other GPUs", c->device);
-    return gs_cuda_check(c, c->d->host_register(k->bounce, 2 * GS_CUDA_BOUNCE_BYTES, GS_CU_HOST_PORTABLE),
-                         "pinning host memory");
+    return gs_cuda_pin(c, k->bounce, 2 * GS_CUDA_BOUNCE_BYTES, GS_CU_HOST_PORTABLE, &k->bounce_pinned);
 }
 
 /* The peer's end of a bridge is made on its GPU. */
@@ -148,7 +147,8 @@ void gs_cuda_leave(gs_cuda *c)
     }
     (void)gs_cuda_enter(c);
     if (k->bounce != NULL) {
-        c->d->host_unregister(k->bounce);
+        if (k->bounce_pinned)
+            c->d->host_unregister(k->bounce);
         gs_free_pages(k->bounce, 2 * GS_CUDA_BOUNCE_BYTES);
     }
     drop_events(c, k->emptied, 2);

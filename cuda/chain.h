@@ -28,7 +28,8 @@ typedef struct gs_cuda_chain {
     uint64_t marks[GS_DEVICE_WAYS];
     uint32_t links;
     gs_cuda_link link[GS_DEVICE_COUNT_MOST];
-    char *bounce;                 /* pinned, two halves; NULL where no link needs it */
+    char *bounce;                 /* two halves; NULL where no link needs it */
+    bool bounce_pinned;
     gs_cu_handle emptied[2];
     uint64_t bounced;             /* pieces that went through it */
     gs_cu_handle comm;            /* NCCL's, or NULL */

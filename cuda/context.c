@@ -1,6 +1,9 @@
 /* Calls of the driver: about which GPU, and what failed. */
 #include "cuda/context.h"
 
+#include <stdio.h>
+
+#include "base/size.h"
 #include "cuda/cuda_device.h"
 
 /* CUresult after which the context is of no use, by what ended it (cuda.h has their names). */
@@ -26,6 +29,25 @@ gs_status gs_cuda_check(const gs_cuda *c, gs_cu_result r, const char *what)
         return gs_fail(GS_EDEVICE, "device cuda:%d: the GPU is lost, at %s: %s (%s); the kernel's log may say why",
                        c->device, what, text, name);
     return gs_fail(GS_EDEVICE, "device cuda:%d: %s: %s (%s)", c->device, what, text, name);
+}
+
+/* What the system may refuse: locked memory is bounded (RLIMIT_MEMLOCK, containers), and not all can be pinned. */
+static bool may_refuse(gs_cu_result r) { return r == 1 || r == GS_CU_OUT_OF_MEMORY || r == 800 || r == 801; }
+
+gs_status gs_cuda_pin(gs_cuda *c, void *memory, uint64_t bytes, unsigned flags, bool *pinned)
+{
+    const gs_cu_result r = c->d->host_register(memory, bytes, flags);
+    const char *name = NULL;
+    char size[32];
+    *pinned = r == 0;
+    if (r == 0 || !may_refuse(r))
+        return gs_cuda_check(c, r, "pinning host memory");
+    if (c->d->error_name(r, &name) != 0 || name == NULL)
+        name = "unknown error";
+    snprintf(c->unpinned, sizeof(c->unpinned),
+             "device cuda:%d: %s of host memory cannot be pinned (%s; see ulimit -l): copies are slower", c->device,
+             gs_size_format(size, sizeof(size), bytes), name);
+    return GS_OK;
 }
 
 /* What this thread's calls are about; a device that closes leaves nothing behind. */

@@ -78,6 +78,12 @@ static void cuda_close(void *context)
 
 static const char *cuda_name(const void *context) { return ((const gs_cuda *)context)->name; }
 
+static const char *cuda_unpinned(const void *context)
+{
+    const gs_cuda *const c = context;
+    return c->unpinned[0] != 0 ? c->unpinned : NULL;
+}
+
 static bool cuda_unified(const void *context)
 {
     (void)context;
@@ -117,6 +123,14 @@ static gs_status find_gpu(gs_cuda *c, unsigned ordinal)
                        ordinal, gpu, c->major, c->minor, LEAST_MAJOR);
     snprintf(c->name, sizeof(c->name), "cuda:%u (%s, sm_%d%d)", ordinal, gpu, c->major, c->minor);
     return GS_OK;
+}
+
+static gs_status ask_memory(gs_cuda *c)
+{
+    size_t free_bytes = 0, total = 0;
+    const gs_status st = gs_cuda_check(c, c->d->memory_info(&free_bytes, &total), "asking for its memory");
+    c->total_bytes = total;
+    return st;
 }
 
 static gs_status make_blas(gs_cuda *c)
@@ -183,6 +197,7 @@ static const gs_device_ops cuda_ops = {
     .bring_state = gs_cuda_bring_state,
     .put_state = gs_cuda_put_state,
     .measure_transfer = gs_cuda_measure_transfer,
+    .unpinned = cuda_unpinned,
     .bus_place = gs_cuda_bus_place,
     .join = gs_cuda_join,
     .transfer = gs_cuda_transfer,
@@ -208,7 +223,7 @@ gs_status gs_cuda_open(const gs_device_ops **ops, void **context, unsigned ordin
     if ((st = set_matmul(c, matmul)) != GS_OK || (st = find_gpu(c, ordinal)) != GS_OK ||
         (st = gs_cuda_check(c, driver->context_retain(&c->context, c->device), "taking the GPU")) != GS_OK ||
         (gs_cuda_left(), st = gs_cuda_enter(c)) != GS_OK ||
-        (st = gs_cuda_make_streams(c)) != GS_OK || (st = make_blas(c)) != GS_OK ||
+        (st = ask_memory(c)) != GS_OK || (st = gs_cuda_make_streams(c)) != GS_OK || (st = make_blas(c)) != GS_OK ||
         (st = gs_cuda_load_fixed(c)) != GS_OK) {
         cuda_close(c);
         return st;

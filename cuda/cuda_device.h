@@ -40,10 +40,12 @@ struct gs_cuda {
     /* set by open */
     const gs_cuda_driver *d;
     int device, major, minor, processors, compute_type;
+    uint64_t total_bytes;    /* of the GPU's memory */
     uint32_t portion_edges;  /* by type: $GS_CUDA_PORTION_EDGES, or 0: as many as fit GS_CUDA_BATCH_BYTES */
     gs_cu_handle context, blas;
     gs_cu_handle fixed_module, fixed[GS_CUDA_FIXED_COUNT];
     char name[160];
+    char unpinned[160];      /* why host memory of the run is not pinned; "": it is */
     gs_cuda_streams streams;
     /* set by prepare */
     const gs_program *program;

@@ -64,7 +64,7 @@ gs_status gs_cuda_gradient_norm(void *context, double *out)
     double partial[GS_SQUARES], sum = 0;
     gs_status st;
 
-    _Static_assert(sizeof(partial) <= GS_CUDA_WORKSPACE, "the workspace holds the partial sums");
+    _Static_assert(sizeof(partial) <= GS_CUDA_LEAST_WORKSPACE, "the workspace holds the partial sums");
     if (!c->state.kept || c->in_pass)
         return gs_fail(GS_EINVAL, "device cuda: the norm of gradients that are not there");
     const gs_cu_memory at = c->state.at + c->state.workspace_offset;

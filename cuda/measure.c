@@ -131,8 +131,7 @@ gs_status gs_cuda_measure_transfer(void *context, double *bytes_per_second)
     if (t.from == NULL)
         return gs_fail(GS_ENOMEM, "device cuda: out of memory to measure copies");
     if ((st = take(c, &t.to, COPY_BYTES)) == GS_OK)
-        st = gs_cuda_check(c, c->d->host_register(t.from, COPY_BYTES, 0), "pinning host memory");
-    pinned = st == GS_OK;
+        st = gs_cuda_pin(c, t.from, COPY_BYTES, 0, &pinned); /* if not: as a run's copies are */
     if (st == GS_OK)
         st = time_calls(c, transfer_once, &t, &seconds);
     gs_cuda_quiet(c);

@@ -10,11 +10,11 @@
 static gs_status pin(gs_cuda *c, const gs_device_range *r)
 {
     gs_cuda_memory *const m = &c->memory;
+    bool pinned = false;
     if (r->bytes == 0)
         return GS_OK;
-    const gs_status st =
-        gs_cuda_check(c, c->d->host_register(r->memory, r->bytes, GS_CU_HOST_PORTABLE), "pinning host memory");
-    if (st == GS_OK)
+    const gs_status st = gs_cuda_pin(c, r->memory, r->bytes, GS_CU_HOST_PORTABLE, &pinned);
+    if (pinned)
         m->pinned[m->registered++] = r->memory;
     return st;
 }
@@ -30,6 +30,7 @@ void gs_cuda_give_memory(void *context)
     if (m->arena != 0)
         c->d->memory_free(m->arena);
     *m = (gs_cuda_memory){.arena = 0};
+    c->unpinned[0] = 0;
 }
 
 gs_status gs_cuda_take_memory(void *context, const gs_device_memory *want, void **arena)

@@ -78,7 +78,7 @@ uint64_t gs_cuda_scratch_bytes(const void *context, const gs_program *p)
         s = scratch_bytes(c, &k, p);
     gs_cuda_free_code(&k);
     free(text); /* open_memstream's */
-    return s.launch + s.order + s.batch + gs_cuda_state_bytes(p);
+    return s.launch + s.order + s.batch + gs_cuda_state_bytes(c, p);
 }
 
 /* ---- programs ---- */

@@ -32,9 +32,14 @@ static uint64_t weight_bytes(const gs_program *p)
     return gs_align_up((uint64_t)gs_program_loss_width(p) * sizeof(float), ALIGNMENT);
 }
 
-uint64_t gs_cuda_state_bytes(const gs_program *p)
+uint64_t gs_cuda_workspace(const gs_cuda *c)
 {
-    return sums_bytes(p) + GS_CUDA_WORKSPACE + 5 * ALIGNMENT * (uint64_t)(p->params + 1) +
+    return c->major >= 9 && c->total_bytes >= 8 * GS_GIB ? 32 * GS_MIB : GS_CUDA_LEAST_WORKSPACE;
+}
+
+uint64_t gs_cuda_state_bytes(const gs_cuda *c, const gs_program *p)
+{
+    return sums_bytes(p) + gs_cuda_workspace(c) + 5 * ALIGNMENT * (uint64_t)(p->params + 1) +
            gs_align_up(sizeof(gs_loss_part), ALIGNMENT) + columns_bytes(p) + weight_bytes(p);
 }
 
@@ -82,14 +87,14 @@ gs_status gs_cuda_take_state(gs_cuda *c, const gs_program *p, const gs_cuda_scra
     c->state.batch_offset = c->state.order_offset + scratch->order;
     c->state.workspace_offset = c->state.batch_offset + scratch->batch;
     gs_status st = gs_cuda_check(
-        c, c->d->memory_alloc(&c->state.at, c->state.workspace_offset + GS_CUDA_WORKSPACE),
+        c, c->d->memory_alloc(&c->state.at, c->state.workspace_offset + gs_cuda_workspace(c)),
         "memory for parameters and scratch");
     void *const workspace = (void *)(c->state.at + c->state.workspace_offset);
-    if (st == GS_OK && c->d->blas_workspace(c->blas, workspace, GS_CUDA_WORKSPACE) != 0)
+    if (st == GS_OK && c->d->blas_workspace(c->blas, workspace, gs_cuda_workspace(c)) != 0)
         return (st = gs_cuda_synchronize(c)) != GS_OK
                    ? st
-                   : gs_fail(GS_EDEVICE, "device cuda: cuBLAS does not take its workspace of %u bytes",
-                             GS_CUDA_WORKSPACE);
+                   : gs_fail(GS_EDEVICE, "device cuda: cuBLAS does not take its workspace of %llu bytes",
+                             (unsigned long long)gs_cuda_workspace(c));
     return st;
 }
 
@@ -100,13 +105,14 @@ gs_status gs_cuda_take_order(gs_cuda *c)
 {
     if ((c->state.order = gs_alloc_pages(ORDER_PAGES)) == NULL)
         return no_memory();
-    return gs_cuda_check(c, c->d->host_register(c->state.order, ORDER_PAGES, 0), "pinning host memory");
+    return gs_cuda_pin(c, c->state.order, ORDER_PAGES, 0, &c->state.order_pinned);
 }
 
 static void give_order(gs_cuda *c)
 {
     if (c->state.order != NULL) {
-        c->d->host_unregister(c->state.order);
+        if (c->state.order_pinned)
+            c->d->host_unregister(c->state.order);
         gs_free_pages(c->state.order, ORDER_PAGES);
     }
     c->state.order = NULL;

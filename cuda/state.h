@@ -12,7 +12,7 @@ typedef struct gs_cuda gs_cuda;
 
 #define GS_CUDA_SORTED 4096u         /* targets of a sequence that are sorted together */
 #define GS_CUDA_ORDER_WORDS ((GS_CUDA_FLIGHT + 2u) * GS_CUDA_SORTED + 1u)
-#define GS_CUDA_WORKSPACE (4u << 20) /* of cuBLAS: what its documents ask for below Hopper's 32 MiB */
+#define GS_CUDA_LEAST_WORKSPACE (4u << 20) /* bytes of cuBLAS's; see gs_cuda_workspace() */
 
 /* One allocation: parameters, gradients, sums of statistics, totals of the loss, scratch. Offsets are bytes in it. */
 typedef struct gs_cuda_state {
@@ -25,9 +25,10 @@ typedef struct gs_cuda_state {
         batch_offset, workspace_offset;
     double *columns; /* [loss_columns * GS_LOSS_FIGURES], of the host: what a pass has added up of a loss's columns */
     uint32_t loss_columns;
-    uint32_t *order; /* [GS_CUDA_ORDER_WORDS], pinned, where there are sequences: for each launch under way
+    uint32_t *order; /* [GS_CUDA_ORDER_WORDS], where there are sequences: for each launch under way
                       * GS_CUDA_SORTED targets as sequences take them, as many to sort with, and where the edges of as
                       * many and one begin */
+    bool order_pinned;
     /* kept_params.c */
     bool kept;                  /* gs_device_keep_params(): the learned parameters are the run's */
     uint32_t states;
@@ -42,8 +43,11 @@ typedef struct gs_cuda_scratch {
     uint64_t launch, order, batch;
 } gs_cuda_scratch;
 
+/* Bytes that cuBLAS works in: 32 MiB from Hopper on, 4 MiB before it, as its documents ask for. A GPU of less than 8
+ * GiB has 4 MiB, too. */
+uint64_t gs_cuda_workspace(const gs_cuda *c);
 /* Of what lies beside and between parameters, gradients, the optimiser's state and scratch. */
-uint64_t gs_cuda_state_bytes(const gs_program *p);
+uint64_t gs_cuda_state_bytes(const gs_cuda *c, const gs_program *p);
 gs_status gs_cuda_take_state(gs_cuda *c, const gs_program *p, const gs_cuda_scratch *scratch);
 /* For programs with sequences, besides. */
 gs_status gs_cuda_take_order(gs_cuda *c);

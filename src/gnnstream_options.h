@@ -86,7 +86,8 @@ typedef struct gs_train_options {
     bool residual;    /* what a hidden layer got is added to what comes of it */
     bool act_first;   /* the activation comes before the norm */
     const char *set;  /* "alpha=0.2,steps=5": constants of the model's text; NULL: as it has them */
-    gs_warn_fn warn;  /* gets a line for each parameter that no result depends on, with .context; may be NULL */
+    gs_warn_fn warn;  /* gets a line for each parameter that no result depends on, and one where
+                       * memory that a GPU copies from cannot be pinned, with .context; may be NULL */
     uint32_t classes; /* of a prediction with weights that do not say, on a store without labels; 0: as those say */
     /* What is learned, of which labels, and what counts how much; docs/api.md. */
     const char *task;             /* "classify", "multilabel", "regress"; NULL: as the store's labels are */

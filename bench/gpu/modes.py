@@ -203,6 +203,7 @@ def tests(run, at):
     steps += [(f"tests: train {m}", 150, [*matrix, "gpu", "rough", m]) for m in MODELS]
     steps += [("tests: train rgcn, many types", 150, [*matrix, "gpu", "many", "rgcn"]),
               ("tests: edge_batch, tf32", 150, ["env", "GS_TEST_MATMUL=tf32", at.program("test_gpu_edge_batch")]),
+              ("tests: determinism", 150, [*matrix, "determinism-gpu", "gcn", "gat"]),
               ("tests: chain", 150, ["bash", os.path.join(at.root, "tests/cuda/several_gpus.sh")])]
     # on cuda:0,0 and more of them, and on cuda:0,1 where there is one
     steps += [(f"tests: several {m}", 150, [*matrix, "several-gpus", "few", "rough", m]) for m in MODELS]

@@ -231,6 +231,11 @@ void gs_device_give_memory(gs_device *d)
         d->ops->give_memory(d->context);
 }
 
+const char *gs_device_unpinned(const gs_device *d)
+{
+    return d->ops->unpinned != NULL ? d->ops->unpinned(d->context) : NULL;
+}
+
 void gs_device_quiet(gs_device *d)
 {
     if (d->ops->quiet != NULL)

@@ -221,6 +221,9 @@ typedef struct gs_device_memory {
  * unified device. */
 gs_status gs_device_take_memory(gs_device *d, const gs_device_memory *m, void **arena);
 void gs_device_give_memory(gs_device *d);
+/* A line that says why host memory of the run is not pinned, until it is given back: copies to and from it are slower,
+ * and nothing else changes. NULL: all of it is. */
+const char *gs_device_unpinned(const gs_device *d);
 /* Waits until all that was begun on it is done or has failed, the last error untouched. Of several devices that give up
  * their memory all are waited for first: one may still copy from another, or from host memory that another one
  * pinned. */

@@ -102,6 +102,16 @@ static void warn_of_parameters(const gs_run *r)
     }
 }
 
+/* Memory that copies are slower from: once, though every device may say so. */
+static void warn_of_memory(const gs_run *r)
+{
+    const char *line = NULL;
+    for (uint32_t d = 0; d < r->session->machine.devices && line == NULL; d++)
+        line = gs_device_unpinned(r->session->machine.device[d]);
+    if (line != NULL && r->options.warn != NULL)
+        r->options.warn(r->options.context, line);
+}
+
 /* Everything but the memory of the run itself. */
 static gs_status open_run(gs_run *r, const char *store, uint64_t process_bytes)
 {
@@ -118,6 +128,7 @@ static gs_status open_run(gs_run *r, const char *store, uint64_t process_bytes)
         (st = gs_run__resume_state(r)) != GS_OK)
         return st;
     warn_of_parameters(r);
+    warn_of_memory(r);
     r->report.open_seconds = gs_now() - r->began;
     return GS_OK;
 }

@@ -86,6 +86,24 @@ for file in "${kept[@]}"; do
     [ "$(wc -c <"$file")" -gt 20 ] || fail "$file was not made again"
 done
 
+# Where host memory cannot be pinned a run says so once, and copies all the same. (Two GPUs: below.)
+unpinned()
+{
+    if GS_HOST_GPU_FAULT=pin "$GNNSTREAM" "${options[@]}" --no-cache --save "$work/unpinned.safetensors" "$@" \
+        >"$work/stdout" 2>"$work/stderr" && [ "$(wc -l <"$work/stderr")" -eq 1 ] &&
+        grep -q 'warning: device cuda:0: .* of host memory cannot be pinned (.*): copies are slower' \
+            "$work/stderr"; then
+        compare "weights without pinned memory" "$work/unpinned.safetensors" "$work/cpu.safetensors" 1e-4
+    else
+        fail "train $* without pinned memory" "$work/stderr"
+    fi
+}
+unpinned --device cuda
+# cuBLAS has 28 MiB more to work in where the GPU is new and large.
+least_of() { GS_HOST_GPU_MEMORY=$1 "$GNNSTREAM" "${options[@]}" --device cuda --device-memory 1M 2>&1 |
+    sed -n 's/.*needs at least \([0-9]*\)M.*/\1/p'; }
+run "cuBLAS's workspace" test $(($(least_of 8589934592) - $(least_of 4294967296))) -eq 28
+
 fails "none" 'there is no GPU that the driver can use; use --device cpu'
 for n in 1 2; do
     fails "memory:$n" 'device cuda:0: .*the GPU is out of memory .*--device-memory'
@@ -124,6 +142,7 @@ for n in 1 30 100 200 300 400; do
 done
 # By way of a buffer of the host, which must not go while the first GPU still copies to it.
 export GS_HOST_GPU_PEERS=none
+unpinned --device cuda:0,1
 every=60
 [ -z "${GS_TEST_ALL:-}" ] || every=15
 for n in $(seq 150 $every 600); do

@@ -10,7 +10,7 @@
 #include "host_memory.h"
 #include "host_streams.h"
 
-enum { PEER_UNSUPPORTED = 217, LAUNCH_FAILED = 719, UNKNOWN = 999, BLAS_EXECUTION_FAILED = 13 };
+enum { PEER_UNSUPPORTED = 217, LAUNCH_FAILED = 719, NOT_PERMITTED = 800, UNKNOWN = 999, BLAS_EXECUTION_FAILED = 13 };
 
 static struct {
     const gs_cuda_driver *table;
@@ -114,6 +114,8 @@ static gs_cu_result before_call(enum host_part part, const char *symbol)
         lose(LAUNCH_FAILED); /* seen by what comes after */
     if (before == 0 && fault_is("peer") && strcmp(symbol, "cuMemcpyPeerAsync") == 0 && ++library.peers == library.n)
         return PEER_UNSUPPORTED;
+    if (before == 0 && fault_is("pin") && strcmp(symbol, "cuMemHostRegister_v2") == 0)
+        return NOT_PERMITTED;
     if (before == 0 && fault_is("memory") && concerned() && strcmp(symbol, "cuMemAlloc_v2") == 0 &&
         ++library.allocations == library.n)
         return GS_CU_OUT_OF_MEMORY;

@@ -83,16 +83,18 @@ static void instructions(const char *store, const char *model)
     result_free(&other);
 }
 
-/* A GPU, or the one of the tests: what it computes twice has the same bits, and the CPU's to rounding. */
+/* A GPU, or the one of the tests: what it computes twice has the same bits, and the CPU's to rounding. Another layout
+ * is other tiles, for which cuBLAS may take another kernel; the one of the tests multiplies each row by itself. */
 static void gpu(const char *store, const char *model)
 {
+    const double other_tiles = getenv("GS_TEST_GPU") != NULL ? LOOSE : 0;
     result one = {0}, other = {0};
 
     if (predicted(&one, store, model, "--device cuda")) {
         if (predicted(&other, store, model, "--device cuda"))
             same_logits(&other, &one, 0, text("%s: logits by a GPU, twice", model));
         if (predicted(&other, store, model, "--device cuda --no-cache --device-memory 13M"))
-            same_logits(&other, &one, 0, text("%s: logits by a GPU of little memory", model));
+            same_logits(&other, &one, other_tiles, text("%s: logits by a GPU of little memory", model));
         if (predicted(&other, store, model, ""))
             same_logits(&other, &one, LOOSE, text("%s: logits by the CPU and a GPU", model));
     }

@@ -194,7 +194,8 @@ static void predicted_alike(const gpu_model *m, const char *store, const result 
                     "--logits out/p.npy %s", store, model_of(m->model), devices[i], m->more))
             r[i].logits = npy_values("out/p.npy", &r[i].rows, &r[i].columns);
     if (r[0].logits != NULL && r[1].logits != NULL)
-        same_logits(&r[1], &r[0], 0, text("%s: predicted by two, bit for bit", m->name));
+        /* a real one may take other kernels for other tiles (docs/design/results.md) */
+        same_logits(&r[1], &r[0], real_gpu() ? 1e-4 : 0, text("%s: predicted by two", m->name));
     result_free(&r[0]);
     result_free(&r[1]);
 }
