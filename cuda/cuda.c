@@ -5,6 +5,7 @@
 
 #include "base/alloc.h"
 #include "base/size.h"
+#include "cuda/attributes.h"
 #include "cuda/chain.h"
 #include "cuda/code.h"
 #include "cuda/context.h"
@@ -198,6 +199,7 @@ static const gs_device_ops cuda_ops = {
     .put_state = gs_cuda_put_state,
     .measure_transfer = gs_cuda_measure_transfer,
     .unpinned = cuda_unpinned,
+    .speed = gs_cuda_speed,
     .bus_place = gs_cuda_bus_place,
     .join = gs_cuda_join,
     .transfer = gs_cuda_transfer,

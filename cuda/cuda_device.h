@@ -22,6 +22,7 @@
  *   launch_sequence.c    LSTMs over edges
  *   prepare.c            a program: its kernels, its memory, scratch
  *   measure.c            ceilings
+ *   attributes.c         what a GPU's maker says of its speed
  *   cuda.c               opening, closing, the table
  *
  * Launches return when they are in the stream `compute`, and find everything in the arena: copies to it and from it are

@@ -24,7 +24,10 @@ enum { /* CUresult */
     GS_CU_PEER_ALREADY = 704,
 };
 enum { /* CUdevice_attribute */
+    GS_CU_CLOCK = 13,        /* kHz */
     GS_CU_PROCESSORS = 16,
+    GS_CU_MEMORY_CLOCK = 36, /* kHz */
+    GS_CU_MEMORY_BITS = 37,  /* of the bus */
     GS_CU_MAJOR = 75,
     GS_CU_MINOR = 76,
 };

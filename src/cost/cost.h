@@ -14,6 +14,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include "base/gpu_speed.h"
 #include "cost/limits_data.h"
 
 /* The last amount of what a device does (the first four) is bytes that the disk moves meanwhile: they take the
@@ -64,6 +65,8 @@ const char *gs_cost_source_name(gs_cost_source s);
 
 /* A server of 2020 with an NVMe disk of 2 GB/s, per thread: a guess that is said to be one. */
 void gs_cost_defaults(gs_cost *out, uint32_t threads);
+/* The same for what a GPU does: of `out` all but what the disk and the thread that reads it do. All of `g` is known. */
+void gs_cost_gpu_defaults(gs_cost *out, const gs_gpu_speed *g);
 /* Coefficients that a ceiling gives are taken from it; what it lacks stays. */
 void gs_cost_take_limits(gs_cost *c, const gs_limits *l);
 double gs_cost_seconds(const gs_cost *c, const gs_work *w);

@@ -321,9 +321,11 @@ gs_status gs_cost_record_save(const gs_cost_record *r, const char *device)
     return st;
 }
 
-void gs_cost_from_record(gs_cost *out, const gs_cost_record *r, uint32_t threads)
+void gs_cost_from_record(gs_cost *out, const gs_cost_record *r, uint32_t threads, const gs_gpu_speed *gpu)
 {
     gs_cost_defaults(out, threads);
+    if (gpu != NULL)
+        gs_cost_gpu_defaults(out, gpu);
     gs_cost_take_limits(out, &r->limits);
     gs_fit_solve(&r->fit, out);
     if (r->read_bps > 0) {

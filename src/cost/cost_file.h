@@ -26,8 +26,8 @@ void gs_cost_record_load(gs_cost_record *out, const char *device);
 /* Replaces the file atomically. GS_EIO where it cannot be written, GS_ENOTFOUND where the
  * user has no cache folder, GS_ENOMEM. */
 gs_status gs_cost_record_save(const gs_cost_record *r, const char *device);
-/* Defaults, then ceilings, then what fits. */
-void gs_cost_from_record(gs_cost *out, const gs_cost_record *r, uint32_t threads);
+/* Defaults, then ceilings, then what fits. `gpu`: its attributes, where they are known; NULL: `threads` compute. */
+void gs_cost_from_record(gs_cost *out, const gs_cost_record *r, uint32_t threads, const gs_gpu_speed *gpu);
 /* The disk takes `times` as long for everything. */
 void gs_cost_slow_disk(gs_cost *c, double times);
 /* A run in which it took `times` as long as at its bandwidth; older runs count `share` of what they did. */

@@ -236,6 +236,11 @@ const char *gs_device_unpinned(const gs_device *d)
     return d->ops->unpinned != NULL ? d->ops->unpinned(d->context) : NULL;
 }
 
+bool gs_device_speed(const gs_device *d, gs_gpu_speed *out)
+{
+    return d->ops->speed != NULL && d->ops->speed(d->context, out);
+}
+
 void gs_device_quiet(gs_device *d)
 {
     if (d->ops->quiet != NULL)

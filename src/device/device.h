@@ -15,6 +15,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include "base/gpu_speed.h"
 #include "base/status.h"
 #include "program/program.h"
 
@@ -50,6 +51,8 @@ void gs_device_close(gs_device *d);
 const char *gs_device_name(const gs_device *d); /* "cpu (AVX2, 2 threads)" */
 /* Of a device with memory of its own: what is free of it; 0 for others. */
 uint64_t gs_device_free_memory(const gs_device *d);
+/* Of a GPU, by its attributes. False: not known, or another device. */
+bool gs_device_speed(const gs_device *d, gs_gpu_speed *out);
 /* Where a GPU is plugged in, "0000:3b:00.0"; "" for other devices and where it is not known. Devices on one GPU have
  * the same. */
 #define GS_DEVICE_PLACE_BYTES 24u

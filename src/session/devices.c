@@ -1,7 +1,9 @@
 /* devices.c - the devices of a run, and where they are plugged in. */
 #include <string.h>
 
+#include "base/machine.h"
 #include "base/size.h"
+#include "cost/cost_file.h"
 #include "schedule/schedule.h"
 #include "session/session.h"
 
@@ -59,6 +61,14 @@ gs_status gs_session_open_devices(gs_session *s)
     if (s->machine.wires.devices == 0)
         gs_topology_one_switch(&s->machine.wires, devices);
     return o->topology != NULL ? gs_topology_load(&s->machine.wires, o->topology, devices) : GS_OK;
+}
+
+void gs_session_cost_of(const gs_session *s, gs_cost *out, const gs_cost_record *record)
+{
+    const uint32_t threads = s->config.options->threads != 0 ? s->config.options->threads : gs_machine_cpus();
+    gs_gpu_speed gpu;
+    const bool known = gs_device_speed(s->machine.device[0], &gpu);
+    gs_cost_from_record(out, record, GS_MAX(threads / s->machine.devices, 1), known ? &gpu : NULL);
 }
 
 static bool same_gpu(const gs_device *a, const gs_device *b)

@@ -7,6 +7,7 @@
 #include "base/status.h"
 #include "cost/cost.h"
 #include "device/device.h"
+#include "cost/cost_file.h"
 #include "topology/topology.h"
 #include "topology/tree.h"
 
@@ -23,6 +24,8 @@ typedef struct gs_session_machine {
     gs_cost cost;
 } gs_session_machine;
 
+/* What work costs on the first of them: by its record, else by its attributes. */
+void gs_session_cost_of(const gs_session *s, gs_cost *out, const gs_cost_record *record);
 /* Opens the devices that the options name, and reads how they hang together. */
 gs_status gs_session_open_devices(gs_session *s);
 /* Free memory of each device, where they have their own: devices on one GPU share its. */

@@ -1,5 +1,4 @@
 /* profile.c - what an epoch that was timed says about this machine. */
-#include "base/machine.h"
 #include "base/size.h"
 #include "cost/cost_file.h"
 #include "schedule/link.h"
@@ -181,8 +180,7 @@ static void observe_disk(const gs_session *s, const gs_profile *p, gs_cost_recor
     double low = 0.5, high = 3;
 
     bandwidth.slower_sum = bandwidth.slower_weight = 0;
-    gs_cost_from_record(&cost, &bandwidth,
-                        s->config.options->threads != 0 ? s->config.options->threads : gs_machine_cpus());
+    gs_session_cost_of(s, &cost, &bandwidth);
     gs_fit_solve(&p->fit[median_epoch(p, p->computing)], &cost);
     if (cost.disk_source != GS_COST_FITTED || simulated(s, &cost, high) - simulated(s, &cost, low) < 0.5 * took)
         return;

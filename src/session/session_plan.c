@@ -1,6 +1,5 @@
 /* session_plan.c - the rows, edges and costs that gs_schedule() is given, and the plan that it makes of them. */
 #include "base/alloc.h"
-#include "base/machine.h"
 #include "base/size.h"
 #include "cost/cost_file.h"
 #include "schedule/schedule.h"
@@ -60,12 +59,6 @@ static double evals_left_out(const gs_session *s)
     return s->pass.train == GS_NONE ? 0 : !evaluates_separately(s) || every == 0 ? 1 : 1 - 1.0 / every;
 }
 
-static uint32_t threads_of_device(const gs_session *s)
-{
-    const uint32_t threads = s->config.options->threads != 0 ? s->config.options->threads : gs_machine_cpus();
-    return GS_MAX(threads / s->machine.devices, 1);
-}
-
 /* Between devices on host memory nobody has to be told of a copy: another run of rows is another call of memcpy. */
 #define COPY_RUN_SECONDS 0.2e-6
 
@@ -77,7 +70,7 @@ static void recall_machine(gs_session *s)
         return;
     }
     gs_cost_record_load(&record, gs_device_name(s->machine.device[0]));
-    gs_cost_from_record(&s->machine.cost, &record, threads_of_device(s));
+    gs_session_cost_of(s, &s->machine.cost, &record);
     for (int w = 0; w < GS_LINK_WAYS && gs_device_unified(s->machine.device[0]); w++)
         if (s->machine.cost.source[GS_WORK_LINKS + w] == GS_COST_DEFAULT)
             s->machine.cost.seconds[GS_WORK_LINKS + w][0] = COPY_RUN_SECONDS;

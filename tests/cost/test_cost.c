@@ -39,6 +39,12 @@ static void observe(gs_fit *f, const double truth[GS_WORK_AMOUNTS], uint32_t tas
     }
 }
 
+static void assert_in(double v, double least, double most)
+{
+    if (!(v >= least && v <= most))
+        fail_msg("%g is not between %g and %g", v, least, most);
+}
+
 static void test_fit__finds_what_the_observations_were_made_of(void **state)
 {
     (void)state;
@@ -154,7 +160,7 @@ static void test_cost__links_are_fitted_else_measured_else_guessed(void **state)
         const double seconds = runs * 2e-6 + bytes / 5e9;
         gs_fit_add(&r.fit, &(gs_work){GS_WORK_TO_DEVICE, {runs, bytes}}, seconds, seconds, 1);
     }
-    gs_cost_from_record(&c, &r, 2);
+    gs_cost_from_record(&c, &r, 2, NULL);
     const gs_link fitted = gs_cost_link(&c, GS_LINK_TO_DEVICE), measured = gs_cost_link(&c, GS_LINK_FROM_DEVICE),
                   guessed = gs_cost_link(&c, GS_LINK_BETWEEN), before = gs_cost_link(&guess, GS_LINK_BETWEEN);
     assert_true(fabs(fitted.bps / 5e9 - 1) < 0.01 && fabs(fitted.request_seconds / 2e-6 - 1) < 0.01);
@@ -163,6 +169,32 @@ static void test_cost__links_are_fitted_else_measured_else_guessed(void **state)
     assert_int_equal(c.source[GS_WORK_TO_DEVICE], GS_COST_FITTED);
     assert_int_equal(c.source[GS_WORK_FROM_DEVICE], GS_COST_CEILING);
     assert_int_equal(c.source[GS_WORK_BETWEEN], GS_COST_DEFAULT);
+}
+
+/* An H200 that nobody has measured, by its sheet: 4.8 TB/s, 132 processors of 128 lanes at 1.98 GHz, PCIe 5. */
+static void test_cost__a_gpu_is_no_cpu(void **state)
+{
+    (void)state;
+    const gs_gpu_speed h200 = {4.8e12, 132 * 128 * 1.98e9, 2 * 132 * 128 * 1.98e9, 63e9};
+    gs_cost_record r;
+    gs_cost gpu, cpu;
+    memset(&r, 0, sizeof(r));
+    gs_cost_from_record(&gpu, &r, 16, &h200);
+    gs_cost_from_record(&cpu, &r, 16, NULL);
+    /* Reddit's edges at 64 columns: a row and an index each, and the sums of 233 thousand targets. */
+    const double edges = 114e6, vertices = 233e3, least = (edges * 260 + vertices * 512) / 4.8e12;
+    const gs_work sum = {GS_WORK_SUM, {1, edges, edges * 64, vertices * 64, vertices * 64}};
+    assert_in(gs_cost_seconds(&gpu, &sum) / least, 1.0, 1.5);
+    assert_true(gs_cost_seconds(&cpu, &sum) > 5 * gs_cost_seconds(&gpu, &sum));
+    /* [233K, 602] by [602, 64]: operations take longer than bytes. */
+    const double flops = 2 * vertices * 602 * 64;
+    const gs_work product = {GS_WORK_VERTEX, {1, 0, flops, 0, vertices * 666}};
+    assert_in(gs_cost_seconds(&gpu, &product) / (flops / 67e12), 1.2, 3.5);
+    assert_in(gs_cost_link(&gpu, GS_LINK_TO_DEVICE).bps, 45e9, 60e9);
+    /* What is the host's stays. */
+    const gs_work check = {GS_WORK_CHECK, {1, 1e9}};
+    assert_true(gs_cost_seconds(&gpu, &check) == gs_cost_seconds(&cpu, &check));
+    assert_int_equal(gpu.source[GS_WORK_SUM], GS_COST_DEFAULT);
 }
 
 /* Seconds that fall with bytes fit no speed: bytes take no time then, and a copy still has a speed that is a number. */
@@ -289,7 +321,7 @@ static void test_record__comes_back(void **state)
     assert_memory_equal(&back.limits, &r.limits, sizeof(r.limits));
     assert_true(back.read_bps == r.read_bps && back.write_bps == r.write_bps);
     gs_cost c;
-    gs_cost_from_record(&c, &back, 1);
+    gs_cost_from_record(&c, &back, 1, NULL);
     assert_true(fabs(c.read_bps / (3e9 / cbrt(0.8)) - 1) < 1e-9 && fabs(c.write_bps / (1.25e9 / cbrt(0.8)) - 1) < 1e-9);
     for (int k = 0; k < GS_WORK_KINDS; k++) {
         assert_true(back.fit.tasks[k] == r.fit.tasks[k]);
@@ -362,6 +394,7 @@ int main(void)
         cmocka_unit_test(test_cost__transfers_beside_make_a_task_longer),
         cmocka_unit_test(test_fit__one_large_task_does_not_outweigh_all_others),
         cmocka_unit_test(test_cost__links_are_fitted_else_measured_else_guessed),
+        cmocka_unit_test(test_cost__a_gpu_is_no_cpu),
         cmocka_unit_test(test_cost__a_link_has_a_speed_whatever_was_seen),
         cmocka_unit_test(test_cost__ceilings_replace_guesses),
         cmocka_unit_test(test_cost__products_are_those_of_the_fastest_shape),

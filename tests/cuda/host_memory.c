@@ -354,12 +354,19 @@ static gs_cu_result device_name(char *name, int bytes, int device)
 
 static gs_cu_result device_attribute(int *value, int attribute, int device)
 {
-    const char *const processors = getenv("GS_HOST_GPU_PROCESSORS");
+    const char *const given = getenv("GS_HOST_GPU_PROCESSORS");
+    const int processors = given != NULL ? atoi(given) : 1;
     (void)device;
-    *value = attribute == GS_CU_MAJOR        ? 9
-             : attribute != GS_CU_PROCESSORS ? 0
-             : processors != NULL            ? atoi(processors)
-                                             : 1;
+    if (getenv("GS_HOST_GPU_SPEED") != NULL && attribute != GS_CU_MAJOR && attribute != GS_CU_PROCESSORS)
+        return *value = 0, 0;
+    switch (attribute) { /* a slice of an H200, which has 132 processors and a bus of 6144 bits */
+    case GS_CU_MAJOR: *value = 9; break;
+    case GS_CU_CLOCK: *value = 1980000; break;
+    case GS_CU_MEMORY_CLOCK: *value = 3201000; break;
+    case GS_CU_MEMORY_BITS: *value = 6144 * processors / 132; break;
+    case GS_CU_PROCESSORS: *value = processors; break;
+    default: *value = 0;
+    }
     return 0;
 }
 

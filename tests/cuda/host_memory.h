@@ -4,6 +4,7 @@
  *   $GS_HOST_GPU_PEERS  "none": no GPU reaches another's memory; default: all do
  *   $GS_HOST_GPU_PROCESSORS  that each has, default 1: there is one, but launches are cut, and scratch is measured, by
  *                            the number
+ *   $GS_HOST_GPU_SPEED  "unknown": clocks and widths are; default: those of an H200, for that many processors
  *   $GS_HOST_GPU_BUS    where each is plugged in, "0000:17:00.0,0000:65:00.0"; default 0000:10:00.0, 0000:11:00.0, ...
  *
  * Each has memory of its own, which kernels of the others cannot touch. What is asked of a GPU must be asked by a

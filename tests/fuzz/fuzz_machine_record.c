@@ -87,7 +87,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     gs_cost_record_load(&r, DEVICE);
     /* Nothing is said of a record that is not taken: one of the defaults is in its place. */
     gs_fuzz_judge(memcmp(&r, &none, sizeof(r)) != 0 ? GS_OK : gs_fail(GS_EFORMAT, "no record"));
-    gs_cost_from_record(&c, &r, 2);
+    gs_cost_from_record(&c, &r, 2, NULL);
     check_cost(&c);
     return 0;
 }
