@@ -13,15 +13,17 @@
 #include "partition/input_graphbolt.h"
 #include "partition/input_igb.h"
 #include "partition/input_metis.h"
+#include "partition/input_mtx.h"
 #include "partition/input_npy.h"
 #include "partition/input_npz.h"
 #include "partition/input_ogb.h"
-#include "partition/input_text.h"
+#include "partition/input_snap.h"
 #include "partition/job.h"
 #include "partition/names.h"
 #include "partition/npy_edges.h"
 #include "partition/spill.h"
 #include "partition/stream.h"
+#include "partition/text_number.h" /* GS_TEXT_PADDING */
 
 #define KNOWN_FORMATS \
     "npy (a folder with edges.npy), npz (arrays in one file), snap (an edge list), mtx (MatrixMarket), csv (columns " \
@@ -141,7 +143,7 @@ static gs_status look_at_head(kind *out, const char *path, char *head)
 static gs_status look_into_file(kind *out, const char *path, uint64_t memory)
 {
     gs_stream *s = NULL;
-    char *const head = gs_calloc(HEAD_BYTES + 1, 1);
+    char *const head = gs_calloc(HEAD_BYTES + 1 + GS_TEXT_PADDING, 1);
     uint64_t got = 0;
     gs_status st;
 

@@ -3,8 +3,6 @@
 
 #include <ctype.h>
 #include <math.h>
-#include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 #include <strings.h>
 
@@ -12,6 +10,7 @@
 #include "partition/edge_text.h"
 #include "partition/text_ids.h"
 #include "partition/text_lines.h"
+#include "partition/text_number.h"
 
 #define MOST_COLUMNS 256u
 #define MOST_TYPES 65536u
@@ -45,36 +44,62 @@ static char find_delimiter(const char *line)
 
 static bool is_blank(char c, char delimiter) { return (c == ' ' || c == '\t' || c == '\r') && c != delimiter; }
 
-/* The field at *p, without blanks and quotes around it, ended by a 0; *p is behind it, NULL after the last. */
-static char *take_field(char **p, char delimiter)
+/* A field in quotes, at the first of them; NULL where there is no second. */
+static const char *take_quoted(gs_text_id *out, const char *at, char delimiter, const char **next)
 {
-    char *at = *p, *end;
+    const char *p = at + 1;
 
-    while (is_blank(*at, delimiter) || (delimiter == ' ' && *at == ' '))
-        at++;
-    if (*at == '"' && (end = strchr(at + 1, '"')) != NULL) {
-        *end = '\0';
-        for (end++; *end != '\0' && *end != delimiter && *end != '\t'; end++)
-            ;
-        *p = *end == '\0' ? NULL : end + 1;
-        return at + 1;
-    }
-    for (end = at; *end != '\0' && *end != delimiter && !(delimiter == ' ' && *end == '\t'); end++)
+    while (*p != '"' && !gs_part__is_end(*p))
+        p++;
+    if (*p != '"')
+        return NULL;
+    *out = gs_part__id_of_digits(at + 1);
+    out->is_number &= out->at + out->length == p;
+    out->length = (size_t)(p - out->at);
+    for (p++; !gs_part__is_end(*p) && *p != delimiter && *p != '\t'; p++)
         ;
-    char *next = *end == '\0' ? NULL : end + 1;
-    for (; end > at && (is_blank(end[-1], delimiter)); end--)
-        ;
-    *end = '\0';
-    if (delimiter == ' ' && next != NULL && *(next = gs_part__skip_blanks(next)) == '\0')
-        next = NULL; /* blanks at the end are no field */
-    *p = next;
-    return at;
+    *next = gs_part__is_end(*p) ? NULL : p + 1;
+    return p;
 }
 
-static role role_of(const char *name)
+/* The field at p, without blanks and quotes around it; *next is behind it, NULL after the last. Gives where it, and
+ * blanks behind it, end. */
+static const char *take_field(gs_text_id *out, const char *p, char delimiter, const char **next)
+{
+    while (is_blank(*p, delimiter) || (delimiter == ' ' && *p == ' '))
+        p++;
+    const char *end = *p == '"' ? take_quoted(out, p, delimiter, next) : NULL;
+    if (end != NULL)
+        return end;
+    *out = gs_part__id_of_digits(p);
+    end = p + out->length;
+    if (*end == delimiter) { /* as it is mostly */
+        *next = end + 1;
+    } else {
+        while (!gs_part__is_end(*end) && *end != delimiter && !(delimiter == ' ' && *end == '\t'))
+            end++;
+        const char *last = end;
+        while (last > p && is_blank(last[-1], delimiter))
+            last--;
+        out->is_number &= out->at + out->length == last;
+        out->length = (size_t)(last - p);
+        *next = gs_part__is_end(*end) ? NULL : end + 1;
+    }
+    if (delimiter == ' ' && *next != NULL) {
+        const char *const behind = gs_part__skip_blanks(*next);
+        *next = behind;
+        if (gs_part__is_end(*behind)) { /* blanks at the end are no field */
+            *next = NULL;
+            return behind;
+        }
+    }
+    return end;
+}
+
+static role role_of(const gs_text_id *name)
 {
     for (size_t i = 0; i < GS_ARRAY_LEN(names); i++)
-        if (strcasecmp(name, names[i].name) == 0)
+        if (strlen(names[i].name) == name->length && strncasecmp(name->at, names[i].name, name->length) == 0)
             return names[i].what;
     return UNREAD;
 }
@@ -86,125 +111,135 @@ static bool is_number(const char *field)
 
 bool gs_part__csv_looks(const char *line)
 {
-    char copy[1024];
     bool ends[ROLES] = {false};
+    gs_text_id name;
 
     if (strpbrk(line, ",;") != NULL)
         return true;
-    snprintf(copy, sizeof(copy), "%s", line);
-    for (char *p = copy; p != NULL;)
-        ends[role_of(take_field(&p, find_delimiter(line)))] = true;
+    for (const char *p = line; p != NULL;) {
+        take_field(&name, p, find_delimiter(line), &p);
+        ends[role_of(&name)] = true;
+    }
     return ends[SOURCE] && ends[DESTINATION];
 }
 
-/* Names of the columns; the line is taken apart. */
-static gs_status read_header(table *t, const gs_part_job *job, bool again, const gs_lines *l)
+/* Names of the columns. */
+static gs_status read_header(table *t, const gs_part_job *job, bool again, const gs_line *l)
 {
     uint32_t seen[ROLES] = {0};
+    gs_text_id name;
 
-    for (char *p = l->line; p != NULL; t->columns++) {
+    for (const char *p = l->text; p != NULL; t->columns++) {
         if (t->columns == MOST_COLUMNS)
-            return gs_part__lines_wrong(l, p, "more than 256 columns; leave out those that are no edge's");
-        char *const name = take_field(&p, t->delimiter);
-        const role what = role_of(name);
+            return gs_part__line_wrong(l, p, "more than 256 columns; leave out those that are no edge's");
+        take_field(&name, p, t->delimiter, &p);
+        const role what = role_of(&name);
         t->what[t->columns] = (uint8_t)what;
         if (what == UNREAD && !again)
-            gs_part__warn(job, "%s: the column '%.64s' is not read; columns are source, destination, weight, type",
-                          l->path, name);
+            gs_part__warn(job, "%s: the column '%.*s' is not read; columns are source, destination, weight, type",
+                          l->path, (int)GS_MIN(name.length, 64), name.at);
         if (what != UNREAD && seen[what]++ != 0)
-            return gs_part__lines_wrong(l, name, "a second column of this meaning; rename or remove one");
+            return gs_part__line_wrong(l, name.at, "a second column of this meaning; rename or remove one");
     }
     if (seen[SOURCE] == 0 || seen[DESTINATION] == 0)
-        return gs_part__lines_wrong(l, l->line,
-                                    "no columns called src and dst (or source and target, from and to); name them so");
+        return gs_part__line_wrong(l, l->text,
+                                   "no columns called src and dst (or source and target, from and to); name them so");
     return GS_OK;
 }
 
 /* Without names, two columns are source and destination; of more nobody knows the meaning. */
-static gs_status without_header(table *t, const gs_lines *l)
+static gs_status without_header(table *t, const gs_line *l)
 {
-    const char *p = l->line;
+    const char *p = l->text;
     for (t->columns = 1; (p = strchr(p, t->delimiter)) != NULL; p++)
         t->columns++;
     if (t->columns != 2)
-        return gs_part__lines_wrong(l, l->line,
-                                    "more or fewer than two columns, and no header that names them; put one above, "
-                                    "such as src,dst,weight");
+        return gs_part__line_wrong(l, l->text,
+                                   "more or fewer than two columns, and no header that names them; put one above, "
+                                   "such as src,dst,weight");
     t->what[0] = SOURCE;
     t->what[1] = DESTINATION;
     return GS_OK;
 }
 
-static gs_status take_type(uint32_t *out, char *field, const gs_lines *l)
+static gs_status take_weight(float *out, const gs_text_id *field, const gs_line *l)
+{
+    const char *after;
+    *out = gs_text_real32(field->at, &after);
+    return field->length > 0 && after == field->at + field->length && isfinite(*out)
+               ? GS_OK
+               : gs_part__line_wrong(l, field->at, "expected a finite weight");
+}
+
+static gs_status take_type(uint32_t *out, const gs_text_id *field, const gs_line *l)
 {
     uint64_t v = 0;
-    const gs_status st = gs_part__take_number(&v, &field, l, 0, MOST_TYPES - 1, "the edge type");
+    const gs_status st = gs_part__id_number(&v, l, field, MOST_TYPES - 1, "the edge type");
     *out = (uint32_t)v;
-    return st != GS_OK || *field == '\0' ? st : gs_part__lines_wrong(l, field, "expected one number a column");
+    return st;
 }
 
-static gs_status take_weight(float *out, char *field, const gs_lines *l)
+static bool is_comment(const char *text, char end)
 {
-    char *after;
-    *out = strtof(field, &after);
-    return after != field && *after == '\0' && isfinite(*out)
-               ? GS_OK
-               : gs_part__lines_wrong(l, field, "expected a finite weight");
+    const char *const p = gs_part__skip_blanks(text);
+    return *p == '#' || *p == end;
 }
 
-static gs_status read_row(gs_text_reading *r, const table *t, const gs_lines *l)
+static gs_status read_row(gs_edge_block *b, const gs_line *l, const char **end)
 {
-    gs_text_id ends[2] = {{NULL, 0}};
+    const gs_text_reading *const r = b->lines->context;
+    const table *const t = r->columns;
+    gs_text_id ends[2] = {{.at = NULL}}, field;
     uint32_t type = 0;
     float weight = 1;
     uint32_t c = 0;
     gs_status st = GS_OK;
 
-    for (char *p = l->line; p != NULL && st == GS_OK; c++) {
-        char *const field = take_field(&p, t->delimiter);
+    if (is_comment(l->text, '\n')) {
+        *end = strchr(l->text, '\n');
+        return GS_OK;
+    }
+    for (const char *p = l->text; p != NULL && st == GS_OK; c++) {
+        *end = take_field(&field, p, t->delimiter, &p);
         if (c == t->columns)
-            return gs_part__lines_wrong(l, field, "more columns than the first line has");
+            return gs_part__line_wrong(l, field.at, "more columns than the first line has");
         if (t->what[c] == SOURCE || t->what[c] == DESTINATION)
-            ends[t->what[c] == DESTINATION] = (gs_text_id){field, strlen(field)};
+            ends[t->what[c] == DESTINATION] = field;
         else if (t->what[c] == TYPE)
-            st = take_type(&type, field, l);
+            st = take_type(&type, &field, l);
         else if (t->what[c] == WEIGHT)
-            st = take_weight(&weight, field, l);
+            st = take_weight(&weight, &field, l);
     }
     if (st != GS_OK)
         return st;
     if (c < t->columns)
-        return gs_part__lines_wrong(l, l->line, "fewer columns than the first line has");
-    return gs_part__reading_put(r, l, ends, weight, type);
+        return gs_part__line_wrong(l, l->text, "fewer columns than the first line has");
+    return gs_part__reading_put(b, l, ends, weight, type);
 }
 
-static bool is_comment(const gs_lines *l)
+/* The first line that is no comment: names of columns, or an edge, which comes again. */
+static gs_status read_first(gs_text_reading *r, gs_lines *l, table *t)
 {
-    const char *const p = gs_part__skip_blanks(l->line);
-    return *p == '#' || *p == '\0';
-}
-
-/* The first line that is no comment; *header: it holds names, not an edge. */
-static gs_status read_first(gs_text_reading *r, gs_lines *l, table *t, bool *header)
-{
-    gs_part_input *const in = r->in;
-    bool more;
+    gs_part_input *const in = r->lines.in;
+    char *text;
     gs_status st;
 
     do {
-        if ((st = gs_part__lines_next(l, &more)) != GS_OK)
+        if ((st = gs_part__lines_next(l, &text)) != GS_OK)
             return st;
-        if (!more)
+        if (text == NULL)
             return gs_fail(GS_EFORMAT, "%s: holds no edge", in->path);
-    } while (is_comment(l));
-    if (l->number == 1 && strncmp(l->line, "\xef\xbb\xbf", 3) == 0)
-        l->line += 3; /* the mark that spreadsheets put in front of UTF-8 */
-    t->delimiter = find_delimiter(l->line);
-    const char *const p = gs_part__skip_blanks(l->line);
-    *header = !is_number(p + (*p == '"'));
-    const bool again = r->names != NULL && r->job->opt->ids == NULL; /* columns were named in the first reading */
-    if ((st = *header ? read_header(t, r->job, again, l) : without_header(t, l)) != GS_OK)
+    } while (is_comment(text, '\0'));
+    if (l->line.number == 1 && strncmp(text, "\xef\xbb\xbf", 3) == 0)
+        l->line.text += 3; /* the mark that spreadsheets put in front of UTF-8 */
+    t->delimiter = find_delimiter(l->line.text);
+    const char *const p = gs_part__skip_blanks(l->line.text);
+    const bool header = !is_number(p + (*p == '"'));
+    const bool again = r->names != NULL && r->lines.job->opt->ids == NULL; /* the first reading named columns */
+    if ((st = header ? read_header(t, r->lines.job, again, &l->line) : without_header(t, &l->line)) != GS_OK)
         return st;
+    if (!header)
+        gs_part__lines_back(l);
     in->weighted = memchr(t->what, WEIGHT, t->columns) != NULL;
     in->typed = memchr(t->what, TYPE, t->columns) != NULL;
     return gs_part__reading_begin(r);
@@ -214,18 +249,13 @@ static gs_status read_table(gs_text_reading *r)
 {
     gs_lines l;
     table t = {0};
-    bool header = false, more = true;
     gs_status st;
 
-    if ((st = gs_part__lines_open(&l, r->job, r->in->path, GS_LINE_LIMIT)) != GS_OK ||
-        (st = read_first(r, &l, &t, &header)) != GS_OK)
-        goto done;
-    if (!header)
-        st = read_row(r, &t, &l);
-    while (st == GS_OK && (st = gs_part__lines_next(&l, &more)) == GS_OK && more)
-        if (!is_comment(&l) && (st = read_row(r, &t, &l)) == GS_OK)
-            st = gs_part__lines_tick(r->job, &l, "reading edges");
-done:
+    r->lines.line = read_row;
+    r->columns = &t;
+    if ((st = gs_part__lines_open(&l, r->lines.job, r->lines.in->path)) == GS_OK &&
+        (st = read_first(r, &l, &t)) == GS_OK)
+        st = gs_part__reading_lines(r, &l);
     gs_part__lines_close(&l);
     return st;
 }

@@ -162,6 +162,23 @@ uint32_t *gs_part__spill_flush_put(gs_spill *s, uint32_t writer, uint32_t stream
     return buffer->data + (uint64_t)buffer->fill++ * s->words;
 }
 
+gs_status gs_part__spill_append(gs_spill *s, uint32_t writer, uint32_t stream, const uint32_t *record, uint64_t count)
+{
+    struct gs_spill_buffer *const buffer = &s->buffer[(uint64_t)writer * s->streams + stream];
+    gs_status st = GS_OK;
+
+    while (count > 0 && st == GS_OK) {
+        const uint32_t take = (uint32_t)GS_MIN(count, buffer->cap - buffer->fill);
+        memcpy(buffer->data + (uint64_t)buffer->fill * s->words, record, (size_t)take * s->words * 4u);
+        buffer->fill += take;
+        record += (uint64_t)take * s->words;
+        count -= take;
+        if (count > 0)
+            st = flush_lane(s, writer, stream);
+    }
+    return st;
+}
+
 gs_status gs_part__spill_failure(gs_spill *s)
 {
     pthread_mutex_lock(&s->lock);

@@ -22,6 +22,8 @@ gs_status gs_part__spill_make(gs_spill **out, const char *dir, const char *name,
 void gs_part__spill_free(gs_spill *s); /* NULL is allowed */
 /* The slow path of gs_part__spill_put(). */
 uint32_t *gs_part__spill_flush_put(gs_spill *s, uint32_t writer, uint32_t stream);
+/* Puts `count` records behind one another. */
+gs_status gs_part__spill_append(gs_spill *s, uint32_t writer, uint32_t stream, const uint32_t *record, uint64_t count);
 /* Why a put gave NULL; its text is in gs_last_error() of the thread that put. */
 gs_status gs_part__spill_failure(gs_spill *s);
 /* Writes what is buffered and frees the buffers; reading comes after. */

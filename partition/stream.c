@@ -6,13 +6,13 @@
 #include <string.h>
 #include <unistd.h>
 
-#include <zlib.h>
 #include <zstd.h>
 #include <zstd_errors.h>
 
 #include "base/alloc.h"
 #include "base/file.h"
 #include "base/size.h"
+#include "partition/gunzip.h"
 
 #define INPUT_BYTES (256u * GS_KIB)
 #define LEAST_WINDOW 10 /* log2 of the bytes that Zstandard looks back on, of which it takes 10 to 31 */
@@ -28,17 +28,10 @@ struct gs_stream {
     unsigned char *input;      /* [INPUT_BYTES] packed; NULL for plain files */
     uint64_t have, at;         /* bytes in `input`; those of them that are unpacked */
     bool between;              /* no frame is begun: the file may end here */
-    bool unpacking;            /* `z` is there */
     uint64_t frames;           /* that are whole */
-    z_stream z;
+    gs_gunzip *gzip;
     ZSTD_DCtx *zstd;
 };
-
-static void *take_zlib(void *context, unsigned count, unsigned size)
-{
-    (void)context;
-    return gs_malloc_array(count, size);
-}
 
 static void *take_zstd(void *context, size_t size)
 {
@@ -56,12 +49,8 @@ static gs_status no_memory(const gs_stream *s) { return gs_fail(GS_ENOMEM, "%s: 
 
 static gs_status begin_gzip(gs_stream *s)
 {
-    s->z.zalloc = take_zlib;
-    s->z.zfree = give;
-    if (inflateInit2(&s->z, 15 + 16) != Z_OK) /* the largest window; a gzip header */
-        return no_memory(s);
-    s->unpacking = true;
-    return GS_OK;
+    s->gzip = gs_part__gunzip_make();
+    return s->gzip != NULL ? GS_OK : no_memory(s);
 }
 
 static gs_status begin_zstandard(gs_stream *s, uint64_t memory)
@@ -119,8 +108,7 @@ void gs_part__stream_close(gs_stream *s)
 {
     if (s == NULL)
         return;
-    if (s->unpacking)
-        inflateEnd(&s->z);
+    gs_part__gunzip_free(s->gzip);
     ZSTD_freeDCtx(s->zstd);
     if (s->fd >= 0)
         close(s->fd);
@@ -161,22 +149,14 @@ static gs_status damaged(const gs_stream *s, const char *what)
 /* Unpacks some of `input` into [*at, end). */
 static gs_status step_gzip(gs_stream *s, unsigned char **at, const unsigned char *end)
 {
-    s->z.next_in = s->input + s->at;
-    s->z.avail_in = (unsigned)(s->have - s->at);
-    s->z.next_out = *at;
-    s->z.avail_out = (unsigned)GS_MIN(end - *at, 1 << 30);
-    const int rc = inflate(&s->z, Z_NO_FLUSH);
-    s->at = s->have - s->z.avail_in;
-    *at = s->z.next_out;
-    s->between = rc == Z_STREAM_END;
-    if (rc == Z_MEM_ERROR)
-        return no_memory(s);
-    if (rc != Z_OK && rc != Z_STREAM_END && rc != Z_BUF_ERROR)
-        return damaged(s, s->z.msg != NULL ? s->z.msg : "they cannot be unpacked");
-    if (s->between) { /* files made of several, as by cat or bgzip */
-        s->frames++;
-        inflateReset(&s->z);
-    }
+    const unsigned char *in = s->input + s->at;
+    const char *what = NULL;
+    const gs_status st = gs_part__gunzip_step(s->gzip, &in, s->input + s->have, at, end, &s->between, &what);
+
+    s->at = (uint64_t)(in - s->input);
+    if (st != GS_OK)
+        return st == GS_ENOMEM ? no_memory(s) : damaged(s, what);
+    s->frames += s->between; /* files made of several, as by cat or bgzip */
     return GS_OK;
 }
 
@@ -214,7 +194,7 @@ static gs_status skip_zeros(gs_stream *s)
         while (s->at < s->have && s->input[s->at] == 0)
             s->at++;
         if (s->at < s->have)
-            break;
+            return s->input[s->at] == 0x1f ? GS_OK : damaged(s, "something else follows them");
     }
     return st;
 }

@@ -22,40 +22,28 @@ gs_status gs_part__ids_option(const char *ids)
     return gs_fail(GS_EINVAL, ".ids %s: is neither keep nor compact", ids);
 }
 
-/* A number that a vertex may have; false where it is none. */
-static bool take_id(uint64_t *out, const gs_text_id *id)
+/* What take_number() says of a field that something else may be behind, as a comma: a 0 stands there meanwhile. Texts
+ * are their worker's own, and so may be written to. */
+gs_status gs_part__id_number(uint64_t *out, const gs_line *l, const gs_text_id *id, uint64_t most, const char *what)
 {
-    uint64_t v = 0;
-
-    if (id->length == 0 || id->length > 20)
-        return false;
-    for (size_t i = 0; i < id->length; i++) {
-        if (id->at[i] < '0' || id->at[i] > '9')
-            return false;
-        v = v > UINT32_MAX ? v : v * 10 + (uint64_t)(id->at[i] - '0');
+    if (id->is_number && id->number <= most) {
+        *out = id->number;
+        return GS_OK;
     }
-    *out = v;
-    return v <= GS_MOST_ID;
-}
+    char *const end = (char *)(uintptr_t)(id->at + id->length);
+    const char behind = *end, *p = id->at;
 
-/* Why an id cannot be taken as it is. The byte behind it is a 0 or a blank, or becomes one. */
-static gs_status refuse(const gs_lines *l, const gs_text_id *id, const char *what)
-{
-    const char behind = id->at[id->length];
-    char *p = id->at;
-    uint64_t v;
-
-    id->at[id->length] = '\0';
-    gs_status st = gs_part__take_number(&v, &p, l, 0, GS_MOST_ID, what);
-    if (st == GS_OK)
-        st = gs_part__lines_wrong(l, p, "expected one number a column");
-    id->at[id->length] = behind;
+    *end = '\0';
+    gs_status st = gs_part__take_number(out, &p, l, 0, most, what);
+    if (st == GS_OK && *p != '\0')
+        st = gs_part__line_wrong(l, p, "expected one number a column");
+    *end = behind;
     return st;
 }
 
-/* May ids be names, as this one is none that a vertex has? Where a list begins with numbers, a word in it is damage; so
- * is anywhere a number that no unsigned one of 64 bits is. */
-static bool may_be_name(const gs_text_reading *r, const gs_text_id *id)
+/* May ids be names, as this one, of the last entry, is none that a vertex has? Where a list begins with numbers, a word
+ * in it is damage; so is anywhere a number that no unsigned one of 64 bits is. */
+static bool may_be_name(const gs_edge_block *b, const gs_text_id *id)
 {
     const size_t sign = id->at[0] == '-' || id->at[0] == '+';
     size_t digits = sign;
@@ -67,75 +55,95 @@ static bool may_be_name(const gs_text_reading *r, const gs_text_id *id)
         fits = fits && v <= (UINT64_MAX - digit) / 10;
         v = v * 10 + digit;
     }
-    return digits > sign && digits == id->length ? sign == 0 && fits : r->in->edges == 0;
+    return digits > sign && digits == id->length ? sign == 0 && fits : b->seen.entries == 1;
 }
 
-static gs_status put_as_they_are(gs_text_reading *r, const gs_lines *l, const gs_text_id ends[2], float weight,
-                                 uint32_t type)
+/* An id that is none at first sight. Ends the reading where it is a name; the block is exact. */
+static gs_status look_closer(uint64_t *v, gs_edge_block *b, const gs_line *l, const gs_text_id *id, const char *what)
 {
-    static const char *const what[] = {"the source id", "the destination id"};
-    uint64_t v[2];
+    gs_text_reading *const r = b->lines->context;
 
-    for (int i = 0; i < 2; i++) {
-        if (take_id(&v[i], &ends[i]))
-            continue;
-        if (!r->look || ends[i].length == 0)
-            return refuse(l, &ends[i], what[i]);
-        if (!may_be_name(r, &ends[i]))
-            return gs_fail_hint(refuse(l, &ends[i], what[i]), ".ids compact takes all ids as names");
-        gs_part__warn(r->job,
-                      "%s: line %llu, column %llu: '%.*s' is no number from 0 to %u, so ids are taken as names; the "
-                      "store keeps them (.ids keep refuses them)",
-                      l->path, (unsigned long long)l->number, (unsigned long long)(ends[i].at - l->line) + 1,
-                      (int)GS_MIN(ends[i].length, 64), ends[i].at, GS_MOST_ID);
-        r->again = true;
-        return GS_EAGAIN;
-    }
-    r->most = GS_MAX(r->most, GS_MAX(v[0], v[1]));
-    return gs_part__text_put(r->in, v[0], v[1], weight, type);
+    if (!r->look || id->length == 0)
+        return gs_part__id_number(v, l, id, GS_MOST_ID, what);
+    if (!may_be_name(b, id))
+        return gs_fail_hint(gs_part__id_number(v, l, id, GS_MOST_ID, what), ".ids compact takes all ids as names");
+    snprintf(r->why, sizeof(r->why),
+             "%s: line %llu, column %llu: '%.*s' is no number from 0 to %u, so ids are taken as names; the store keeps "
+             "them (.ids keep refuses them)",
+             l->path, (unsigned long long)l->number, (unsigned long long)(id->at - l->text) + 1,
+             (int)GS_MIN(id->length, 64), id->at, GS_MOST_ID);
+    r->again = true;
+    return GS_EAGAIN;
 }
 
-static gs_status put_names(gs_text_reading *r, const gs_lines *l, const gs_text_id ends[2], float weight,
-                           uint32_t type)
+static gs_status put_names(gs_edge_block *b, const gs_line *l, const gs_text_id ends[2], float weight, uint32_t type)
 {
-    const gs_part_input *const in = r->in;
+    const gs_part_input *const in = b->lines->in;
+    const gs_text_reading *const r = b->lines->context;
     uint64_t key[2];
 
     for (int i = 0; i < 2; i++) {
         if (ends[i].length == 0)
-            return gs_part__lines_wrong(l, ends[i].at,
-                                        i == 0 ? "the source id is empty" : "the destination id is empty");
+            return gs_part__line_wrong(l, ends[i].at,
+                                       i == 0 ? "the source id is empty" : "the destination id is empty");
         if (ends[i].length > GS_MOST_NAME)
-            return gs_part__lines_wrong(l, ends[i].at, "an id of more than 4096 bytes");
+            return gs_part__line_wrong(l, ends[i].at, "an id of more than 4096 bytes");
         const gs_status st = gs_part__names_add(r->names, ends[i].at, ends[i].length, &key[i]);
         if (st != GS_OK)
             return st;
     }
-    uint32_t *const record = gs_part__spill_put(in->text, 0, 0);
+    uint32_t *const record = gs_part__edge_record(b);
     if (record == NULL)
-        return gs_part__spill_failure(in->text);
+        return GS_ENOMEM;
     memcpy(record, key, sizeof(key));
     if (in->weighted)
         memcpy(&record[4], &weight, 4);
     if (in->typed)
         record[4 + in->weighted] = type;
-    r->in->edges++;
     return GS_OK;
 }
 
-gs_status gs_part__reading_put(gs_text_reading *r, const gs_lines *l, const gs_text_id ends[2], float weight,
+static gs_status put_as_they_are(gs_edge_block *b, const gs_line *l, const gs_text_id ends[2], float weight,
+                                 uint32_t type)
+{
+    static const char *const what[] = {"the source id", "the destination id"};
+    uint64_t v[2] = {ends[0].number, ends[1].number};
+
+    for (int i = 0; i < 2; i++) {
+        if (ends[i].is_number && v[i] <= GS_MOST_ID)
+            continue;
+        const gs_status st = b->exact ? look_closer(&v[i], b, l, &ends[i], what[i]) : GS_EFORMAT;
+        if (st != GS_OK)
+            return st;
+    }
+    b->seen.most = GS_MAX(b->seen.most, GS_MAX(v[0], v[1]));
+    return gs_part__edge_put(b, v[0], v[1], weight, type);
+}
+
+gs_status gs_part__reading_put(gs_edge_block *b, const gs_line *l, const gs_text_id ends[2], float weight,
                                uint32_t type)
 {
-    return r->names == NULL ? put_as_they_are(r, l, ends, weight, type) : put_names(r, l, ends, weight, type);
+    const gs_text_reading *const r = b->lines->context;
+
+    b->seen.entries++;
+    return r->names != NULL ? put_names(b, l, ends, weight, type) : put_as_they_are(b, l, ends, weight, type);
 }
 
 gs_status gs_part__reading_begin(gs_text_reading *r)
 {
-    const uint32_t words = 4u + r->in->weighted + r->in->typed;
+    gs_part_input *const in = r->lines.in;
 
     if (r->names == NULL)
-        return gs_part__text_begin(r->in, r->job);
-    return gs_part__spill_make(&r->in->text, r->job->dir, "tmp.keys", 1, 1, words, 256 * GS_KIB);
+        return gs_part__text_begin(in, r->lines.job);
+    return gs_part__spill_make(&in->text, r->lines.job->dir, "tmp.keys", 1, 1, 4u + in->weighted + in->typed,
+                               256 * GS_KIB);
+}
+
+gs_status gs_part__reading_lines(gs_text_reading *r, gs_lines *l)
+{
+    r->lines.context = r;
+    r->lines.in_order = r->names != NULL;
+    return gs_part__edge_lines_read(&r->lines, l);
 }
 
 /* -- keys to vertices ------------------------------------------------------------------ */
@@ -172,7 +180,8 @@ static gs_status translate(gs_part_input *in, gs_part_job *job, gs_spill *keys, 
 /* The edges that were read become edges of vertices; *same: with another seed, please. */
 static gs_status compact(gs_text_reading *r, bool *same)
 {
-    gs_part_input *const in = r->in;
+    gs_part_input *const in = r->lines.in;
+    gs_part_job *const job = r->lines.job;
     gs_spill *const keys = in->text;
     uint64_t count = 0;
     gs_status st;
@@ -180,10 +189,10 @@ static gs_status compact(gs_text_reading *r, bool *same)
     if (in->edges == 0)
         return gs_fail(GS_EFORMAT, "%s: holds no edge", in->path);
     if ((st = gs_part__spill_finish(keys)) != GS_OK ||
-        (st = gs_part__names_number(r->names, r->job, &count, same)) != GS_OK || *same)
+        (st = gs_part__names_number(r->names, job, &count, same)) != GS_OK || *same)
         return st;
     in->text = NULL;
-    if ((st = gs_part__text_begin(in, r->job)) == GS_OK && (st = translate(in, r->job, keys, r->names)) == GS_OK)
+    if ((st = gs_part__text_begin(in, job)) == GS_OK && (st = translate(in, job, keys, r->names)) == GS_OK)
         st = gs_part__text_end(in);
     gs_part__spill_free(keys);
     gs_part__names_forget(r->names);
@@ -207,7 +216,7 @@ static gs_status read_names(gs_part_input *in, gs_part_job *job, gs_status (*rea
     bool same = true;
 
     for (uint64_t seed = 0; seed < MOST_TRIES && st == GS_OK && same; seed++) {
-        gs_text_reading r = {.in = in, .job = job};
+        gs_text_reading r = {.lines = {.in = in, .job = job}};
         begin_again(in);
         gs_part__names_free(in->names);
         in->names = NULL;
@@ -224,24 +233,26 @@ static gs_status read_names(gs_part_input *in, gs_part_job *job, gs_status (*rea
 gs_status gs_part__text_read(gs_part_input *in, gs_part_job *job, gs_status (*read)(gs_text_reading *r))
 {
     const char *const ids = job->opt->ids;
-    gs_text_reading r = {.in = in, .job = job, .look = ids == NULL};
+    gs_text_reading r = {.lines = {.in = in, .job = job}, .look = ids == NULL};
     gs_status st;
 
     if (ids != NULL && strcmp(ids, "compact") == 0)
         return read_names(in, job, read);
     st = read(&r);
-    if (st == GS_EAGAIN && r.again)
+    if (st == GS_OK && r.again) {
+        gs_part__warn(job, "%s", r.why);
         return read_names(in, job, read);
+    }
     if (st != GS_OK)
         return st;
-    if (r.look && in->edges > 0 && r.most > SPARE_VERTICES + SPARE_PER_EDGE * in->edges) {
+    if (r.look && in->edges > 0 && r.lines.seen.most > SPARE_VERTICES + SPARE_PER_EDGE * in->edges) {
         gs_part__warn(job,
                       "%s: the largest id is %llu, and there are %llu edges: ids are compacted, and the store keeps "
                       "them (.ids keep makes a vertex of each number)",
-                      in->path, (unsigned long long)r.most, (unsigned long long)in->edges);
+                      in->path, (unsigned long long)r.lines.seen.most, (unsigned long long)in->edges);
         return read_names(in, job, read);
     }
     if ((st = gs_part__text_end(in)) == GS_OK)
-        in->vertices = r.most + 1;
+        in->vertices = r.lines.seen.most + 1;
     return st;
 }

@@ -1,6 +1,7 @@
-/* The pieces that everything else stands on: sorts, bijection, division, spill. */
+/* The pieces that everything else stands on: sorts, bijection, division, spill, numbers in a text. */
 #include "graphs.h"
 
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -12,6 +13,7 @@
 #include "partition/permute.h"
 #include "partition/sort.h"
 #include "partition/spill.h"
+#include "partition/text_number.h"
 
 static uint64_t random_at(uint64_t i)
 {
@@ -182,6 +184,67 @@ static void test_spill__never_takes_a_file_that_is_there(void **state)
         assert_true(gs_path_exists(gs_test_path(*state, "tmp.same.%d", i)));
 }
 
+/* -- numbers in a text ---------------------------------------------------------------- */
+
+static void test_text__digits_are_a_number_wherever_they_end(void **state)
+{
+    static const char ends[] = ",\n \t\r-.:;/e\"\xff"; /* ':' and '/' stand beside the digits */
+    char text[64];
+    (void)state;
+
+    for (int digits = 0; digits <= 19; digits++) {
+        for (size_t e = 0; e < sizeof(ends); e++) { /* the 0 too */
+            uint64_t v = 0;
+            memset(text, '7', sizeof(text)); /* behind the end are digits again */
+            for (int i = 0; i < digits; i++)
+                text[i] = (char)('0' + random_at((uint64_t)(digits * 100 + i)) % 10);
+            text[digits] = ends[e];
+            assert_int_equal(gs_text_digits(text, &v) - text, digits);
+            text[digits] = '\0';
+            assert_int_equal(v, strtoull(text, NULL, 10));
+        }
+    }
+}
+
+static void check_real(const char *text)
+{
+    char padded[80], *want_end;
+    const char *after, *after32;
+    const double want = strtod(text, &want_end);
+    const float want32 = strtof(text, NULL);
+
+    snprintf(padded, sizeof(padded), "%s\n%16s", text, "");
+    const double got = gs_text_real(padded, &after);
+    const float got32 = gs_text_real32(padded, &after32);
+    if (after - padded != want_end - text || after32 != after || memcmp(&got, &want, 8) != 0 ||
+        memcmp(&got32, &want32, 4) != 0)
+        fail_msg("'%s': %.17g, %.9g; the C library: %.17g, %.9g", text, got, (double)got32, want, (double)want32);
+}
+
+/* Against the C library. 16777217 and the like lie half way between two floats; 8388609.4999999991 is nearest to a
+ * double that does, and so is rounded wrongly by way of it. */
+static void test_text__fractions_are_the_nearest_numbers(void **state)
+{
+    static const char *const texts[] = {
+        "0", "-0", "1.", ".5", "-.25e1", "0.1", "1e5", "1e", "1e+", "2E-3", "1e22", "1e23", "1e-22", "1e-30", "1e400",
+        "-1e-400", "1e-40", "3.4028236e38", "123456789012345", "1234567890123456", "0.000000000000001", "0x1p3", "inf",
+        "nan", "-", "+1.5", "e5", ".", "1.5.5", "16777217", "16777219", "8388609.5", "8388609.4999999991",
+        "0.50000002980232239", "00000000000000000000.5", "4.35", "1e1000000000000000000000"};
+    char text[64];
+    (void)state;
+
+    for (size_t i = 0; i < GS_ARRAY_LEN(texts); i++)
+        check_real(texts[i]);
+    for (uint64_t i = 0; i < 20000; i++) {
+        const uint64_t r = random_at(i);
+        const double v = (double)(int64_t)r / (double)(1ull << (r >> 8) % 63);
+        snprintf(text, sizeof(text), "%.*f", (int)(r % 12), v);
+        check_real(text);
+        snprintf(text, sizeof(text), "%.*g", (int)(r % 19), v);
+        check_real(text);
+    }
+}
+
 #define T(name) cmocka_unit_test_setup_teardown(name, gs_test_temp_setup, gs_test_temp_teardown)
 int main(void)
 {
@@ -192,6 +255,8 @@ int main(void)
         T(test_fastdiv__equals_division),
         T(test_spill__gives_back_every_record_of_a_stream),
         T(test_spill__never_takes_a_file_that_is_there),
+        T(test_text__digits_are_a_number_wherever_they_end),
+        T(test_text__fractions_are_the_nearest_numbers),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
