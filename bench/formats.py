@@ -1,8 +1,9 @@
 #!/usr/bin/env python3
-"""formats.py make FOLDER SCALE | rates OGB LOG - for formats.sh.
+"""formats.py make FOLDER SCALE | rates LOG FILE-OR-FOLDER - for formats.sh.
 
-make writes OGB's and IGB's layouts of one random graph, by Python alone. Packed files are of several members, each of
-which is packed once and written as often as it takes, as packing gigabytes would take longer than all else.
+make writes OGB's and IGB's layouts of one random graph, and its edges as SNAP, CSV with weights and MatrixMarket have
+them, and a ring of as many edges in METIS' format, packed, by Python alone. Packed files are of several members; each
+is packed once and written as often as it takes, as packing gigabytes would take longer than all else.
 rates prints compressed bytes over the seconds of reading that partition's output states, and what zlib alone takes.
 """
 import array
@@ -59,6 +60,28 @@ def make(folder, scale):
               packed("".join(f"{v}\n" for v in range(n * first // 10, n * last // 10))))
 
 
+def members(path, head, line, count, step=1_000_000):
+    """A packed text of `head` and `count` lines."""
+    write(path, packed(head), *(packed("".join(map(line, range(at, min(at + step, count))))) for at in
+                                range(0, count, step)))
+
+
+def make_texts(folder, scale):
+    """Weights have six digits, as float32 is printed."""
+    n, edges = VERTICES // scale, EDGES // scale
+    draw = random.Random(2)
+    ends = array.array("I", (int(draw.random() * n) for _ in range(2 * edges)))
+    weights = [f"{draw.random():.6f}" for _ in range(BLOCK)]
+    offsets = [1, 17, 4099, 20011][:EDGES // VERTICES]
+    members(f"{folder}/edges.snap.gz", "# a comment\n", lambda e: f"{ends[2 * e]}\t{ends[2 * e + 1]}\n", edges)
+    members(f"{folder}/edges.csv.gz", "src,dst,weight\n",
+            lambda e: f"{ends[2 * e]},{ends[2 * e + 1]},{weights[e % BLOCK]}\n", edges)
+    members(f"{folder}/edges.mtx.gz", f"%%MatrixMarket matrix coordinate pattern general\n{n} {n} {edges}\n",
+            lambda e: f"{ends[2 * e] + 1} {ends[2 * e + 1] + 1}\n", edges)
+    members(f"{folder}/edges.graph.gz", f"{n} {n * len(offsets)}\n",
+            lambda v: " ".join(f"{(v + o) % n + 1} {(v - o) % n + 1}" for o in offsets) + "\n", n)
+
+
 def unpack_alone(path):
     """Bytes and seconds; of members one after the other."""
     start, text = time.process_time(), 0
@@ -73,21 +96,22 @@ def unpack_alone(path):
     return text, time.process_time() - start
 
 
-def rates(ogb, log):
-    files = [os.path.join(folder, name) for folder, _, names in os.walk(ogb) for name in names if name.endswith(".gz")]
+def rates(log, path):
+    files = [path] if os.path.isfile(path) else [os.path.join(folder, name) for folder, _, names in os.walk(path)
+                                                 for name in names if name.endswith(".gz")]
     size = sum(os.path.getsize(f) for f in files)
     with open(log, encoding="utf-8") as file:
         reading = float(re.search(r"reading ([0-9.]+)", file.read()).group(1))
     alone = [unpack_alone(f) for f in files]
     text, seconds = sum(t for t, _ in alone), sum(s for _, s in alone)
-    print(f"ogb: {size / 1e6:.0f} MB compressed, {text / 1e6:.0f} MB of text; reading {reading:.2f} s: "
-          f"{size / 1e6 / reading:.0f} MB/s of compressed text, {text / 1e6 / reading:.0f} MB/s of text")
-    print(f"ogb: zlib alone, one processor: {seconds:.2f} s: {size / 1e6 / seconds:.0f} MB/s of compressed text; "
-          f"reading takes {reading / seconds:.2f} times that")
+    print(f"{os.path.basename(path):14} {size / 1e6:5.0f} MB packed, {text / 1e6:5.0f} MB of text; reading "
+          f"{reading:6.2f} s: {size / 1e6 / reading:4.0f} MB/s packed, {text / 1e6 / reading:4.0f} MB/s of text; zlib "
+          f"alone on one processor {size / 1e6 / seconds:4.0f} MB/s packed: {seconds / reading:.2f} times as fast")
 
 
 if __name__ == "__main__":
     if sys.argv[1] == "make":
         make(sys.argv[2], int(sys.argv[3]))
+        make_texts(sys.argv[2], int(sys.argv[3]))
     else:
         rates(sys.argv[2], sys.argv[3])
