@@ -189,3 +189,32 @@ gs_status gs_sampler_draw_group(gs_batch *out, const gs_sampler *s, gs_batch_are
     }
     return worst == GS_OK ? GS_OK : gs_fail(worst, "%s", line);
 }
+
+gs_status gs_sampler_fit(gs_sampler_options *options, const gs_adjacency *in, const gs_adjacency *out,
+                         const uint32_t *target, uint32_t targets, uint32_t trials)
+{
+    gs_sampler_options trial = *options;
+    uint64_t vertices = 0, edges = 0;
+    gs_sampler *s = NULL;
+    gs_batch_arena *a = NULL;
+    gs_status st;
+
+    trial.coverage = 0;
+    if ((st = gs_sampler_open(&s, in, out, target, targets, &trial)) == GS_OK)
+        st = gs_batch_arena_make(&a, s);
+    for (uint64_t k = 0; k < trials && st == GS_OK; k++) {
+        gs_batch b;
+        const uint64_t last = s->batches - 1u;
+        if ((st = gs_sampler_draw(&b, s, a, 0, (uint32_t)(trials > 1 ? last * k / (trials - 1) : 0))) != GS_OK)
+            break;
+        vertices = GS_MAX(vertices, b.vertices);
+        edges = GS_MAX(edges, b.edges);
+    }
+    if (st == GS_OK) {
+        options->most_vertices = (uint32_t)GS_MIN(s->limits.vertices, vertices + gs_div_up(vertices, 4));
+        options->most_edges = GS_MIN(s->limits.edges, edges + gs_div_up(edges, 4));
+    }
+    gs_batch_arena_free(a);
+    gs_sampler_close(s);
+    return st;
+}

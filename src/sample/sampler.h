@@ -61,6 +61,13 @@ uint32_t gs_sampler_batches(const gs_sampler *s); /* of an epoch */
 uint64_t gs_sampler_bytes(const gs_sampler *s);   /* of memory, arenas and adjacency excluded */
 const gs_batch_limits *gs_sampler_limits(const gs_sampler *s);
 
+/* Narrows the limits of the options by trial: draws `trials` batches of epoch 0, from its first to its last, and sets
+ * most_vertices and most_edges to the most that one of them had and a quarter more, where that is less than it can
+ * have. What can be is often many times what is, and so are plans for batches. Repeats to the bit. Takes an arena of
+ * the options' limits meanwhile, of which a batch touches what it needs. Errors as of gs_sampler_open(). */
+gs_status gs_sampler_fit(gs_sampler_options *options, const gs_adjacency *in, const gs_adjacency *out,
+                         const uint32_t *target, uint32_t targets, uint32_t trials);
+
 /* Takes limits.arena_bytes. GS_ENOMEM. */
 gs_status gs_batch_arena_make(gs_batch_arena **out, const gs_sampler *s);
 void gs_batch_arena_free(gs_batch_arena *a); /* NULL is allowed */

@@ -289,6 +289,36 @@ static void test_limits__are_kept_or_refused(void **state)
     drawn_graph_free(g);
 }
 
+static void test_fit__narrows_limits_to_what_batches_have(void **state)
+{
+    drawn_graph *g = drawn_graph_make(9000, 30000, 4, 0, false, 8);
+    gs_sampler_options o = {.kind = GS_SAMPLER_NEIGHBOR, .batch_size = 100, .hops = 3, .fanout = {10, 10, 10}};
+    uint64_t most_vertices = 0, most_edges = 0;
+    gs_sampler *s;
+    gs_batch_arena *a;
+    gs_batch b;
+    (void)state;
+    gs_assert_ok(gs_sampler_open(&s, &g->in, NULL, g->target, g->targets, &o));
+    assert_int_equal(gs_sampler_limits(s)->edges, 30000);
+    gs_sampler_close(s);
+    gs_assert_ok(gs_sampler_fit(&o, &g->in, NULL, g->target, g->targets, 30));
+    gs_assert_ok(gs_sampler_open(&s, &g->in, NULL, g->target, g->targets, &o));
+    gs_assert_ok(gs_batch_arena_make(&a, s));
+    for (uint32_t k = 0; k < 2 * gs_sampler_batches(s); k++) { /* and batches that were not tried fit, too */
+        gs_assert_ok(gs_sampler_draw(&b, s, a, k % 2, k / 2));
+        if (k % 2 == 0) {
+            most_vertices = GS_MAX(most_vertices, b.vertices);
+            most_edges = GS_MAX(most_edges, b.edges);
+        }
+    }
+    assert_int_equal(gs_sampler_batches(s), 30);
+    assert_int_equal(o.most_vertices, most_vertices + (most_vertices + 3) / 4);
+    assert_int_equal(o.most_edges, most_edges + (most_edges + 3) / 4);
+    gs_batch_arena_free(a);
+    gs_sampler_close(s);
+    drawn_graph_free(g);
+}
+
 static void test_open__refuses_what_makes_no_sense(void **state)
 {
     drawn_graph *g = drawn_graph_make(30, 60, 2, 0, false, 1);
@@ -321,6 +351,7 @@ int main(void)
         cmocka_unit_test(test_draws__of_a_hub_are_uniform_over_edges),
         cmocka_unit_test(test_group__has_the_same_bytes_for_every_number_of_threads),
         cmocka_unit_test(test_limits__are_kept_or_refused),
+        cmocka_unit_test(test_fit__narrows_limits_to_what_batches_have),
         cmocka_unit_test(test_open__refuses_what_makes_no_sense),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
