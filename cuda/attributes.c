@@ -65,6 +65,7 @@ bool gs_cuda_speed(const void *context, gs_gpu_speed *out)
         .lane_ops = lanes * attribute(c, GS_CU_PROCESSORS) * attribute(c, GS_CU_CLOCK) * 1e3,
         .host_bps = gs_cuda_pcie_bps(folder),
     };
+    out->rounding = c->compute_type == GS_CUBLAS_COMPUTE_TF32 ? 1 : c->compute_type == GS_CUBLAS_COMPUTE_BF16 ? 2 : 0;
     out->product_flops = 2 * out->lane_ops * rounded_gain(c);
     if (!(out->host_bps > 0))
         out->host_bps = usual_pcie_bps(c->major);

@@ -206,6 +206,7 @@ GS_API gs_status gs_print_model(void *file, const gs_train_options *options, con
 #define GS_LIMIT_GEMMS 5
 #define GS_LIMIT_GATHERS 3
 #define GS_LIMIT_EDGES 9
+#define GS_LIMIT_COPIES 5
 
 typedef struct gs_limits_report {
     double disk_read_bps, disk_write_bps; /* sequential, O_DIRECT; writes with fsync */
@@ -233,11 +234,21 @@ typedef struct gs_limits_report {
     } edges[GS_LIMIT_EDGES];
     double link_bps, link_request_seconds; /* a copy by one thread, as devices that share the processors make them; and
                                             * what each run of such a copy takes beside its bytes */
+    /* Of a GPU, else 0: */
+    double launch_seconds; /* of a kernel with next to nothing to do, one behind the other */
+    double tf32_flops, bf16_flops; /* of the fastest product of factors that are rounded so */
+    struct {
+        uint64_t bytes; /* of a copy: from pinned memory of the host, to it, and from another GPU (0: there is none) */
+        double in_bps, out_bps, between_bps;
+    } copies[GS_LIMIT_COPIES];
 } gs_limits_report;
 
 /* Measures the disk that holds the folder `dir` (a scratch file of 1 GiB, removed) and the
  * CPU device with `threads` threads (0: all). Takes about 20 seconds. */
 GS_API gs_status gs_measure_limits(gs_limits_report *out, const char *dir, uint32_t threads);
+/* The same on another device: "cpu", or a GPU, "cuda" and "cuda:0,1" (.device of gs_train_options), which is then
+ * planned for by these figures. NULL for `dir`: the disk is left out, and what was known of it stays. */
+GS_API gs_status gs_measure_device_limits(gs_limits_report *out, const char *dir, const char *device, uint32_t threads);
 
 /* Figures of one epoch: the one with the median time. */
 typedef struct gs_bench_report {

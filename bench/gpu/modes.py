@@ -180,6 +180,8 @@ def figures(run, at):
              read_gather)
     run.step("ceilings", 40, [at.program("bench_gpu"), "ceilings"],
              lambda said: (read_pinned(said), said.splitlines()))  # of Reddit's rows, whatever the scale
+    # plans of what follows are made with these
+    run.step("limits", 60, [at.program("gnnstream"), "bench", "limits", "--device", "cuda", "--no-disk"], plain)
     graph.result()
     typed = run.begin(lambda: make_typed(run, at))
     in_memory(run, at)

@@ -88,7 +88,8 @@ static void take_edges(gs_cost *c, const gs_limits *l)
     memset(&f, 0, sizeof(f));
     for (int i = 0; i < GS_LIMITS_EDGES; i++) {
         const double degree = l->edges[i].degree, width = l->edges[i].width;
-        const double targets = smaller(1e6 / larger(degree, 1), 65536), edges = targets * degree;
+        const double count = l->edge_count > 0 ? l->edge_count : 1e6,
+                     targets = smaller(count / larger(degree, 1), 65536), edges = targets * degree;
         if (!(l->edges[i].edges_per_second > 0))
             return;
         const gs_work w = {GS_WORK_SUM,
@@ -129,12 +130,14 @@ static void take_disk(gs_cost *c, const gs_limits *l)
 
 /* A narrow product's time is mostly that of its floats, which are an amount of their own: the fastest shape says what
  * operations take. Gradients' products run as fast as others (fitted to epochs: 0.9 to 1.1 times as long). */
-static void take_products(gs_cost *c, const gs_limits *l)
+static void take_products(gs_cost *c, const gs_limits *l, unsigned rounding)
 {
     double fastest = 0;
 
     for (int i = 0; i < GS_LIMITS_GEMMS; i++)
         fastest = larger(fastest, l->gemm[i].flops);
+    if (rounding > 0 && rounding <= GS_LIMITS_ROUNDED && l->rounded[rounding - 1] > 0)
+        fastest = l->rounded[rounding - 1];
     if (!(fastest > 0) || !(l->copy_bps > 0))
         return;
     const double moved = sizeof(float) / l->copy_bps / 2; /* a copied float is read and written */
@@ -147,10 +150,20 @@ static void take_products(gs_cost *c, const gs_limits *l)
     c->source[GS_WORK_MEMORY] = GS_COST_CEILING;
 }
 
-void gs_cost_take_limits(gs_cost *c, const gs_limits *l)
+/* Kernels that work of a kind is, by and large (cost_gpu.c has the same). */
+static void take_launches(gs_cost *c, const gs_limits *l)
+{
+    static const double kernels[] = {[GS_WORK_MEMORY] = 1, [GS_WORK_SUM] = 2, [GS_WORK_EDGES] = 2,
+                                     [GS_WORK_VERTEX] = 3};
+    for (int k = GS_WORK_MEMORY; k <= GS_WORK_VERTEX && l->launch_seconds > 0; k++)
+        c->seconds[k][0] = kernels[k] * l->launch_seconds;
+}
+
+void gs_cost_take_limits(gs_cost *c, const gs_limits *l, unsigned rounding)
 {
     take_disk(c, l);
     take_links(c, l);
-    take_products(c, l);
+    take_launches(c, l);
+    take_products(c, l, rounding);
     take_edges(c, l);
 }

@@ -67,8 +67,8 @@ const char *gs_cost_source_name(gs_cost_source s);
 void gs_cost_defaults(gs_cost *out, uint32_t threads);
 /* The same for what a GPU does: of `out` all but what the disk and the thread that reads it do. All of `g` is known. */
 void gs_cost_gpu_defaults(gs_cost *out, const gs_gpu_speed *g);
-/* Coefficients that a ceiling gives are taken from it; what it lacks stays. */
-void gs_cost_take_limits(gs_cost *c, const gs_limits *l);
+/* Coefficients that a ceiling gives are taken from it; what it lacks stays. `rounding`: of products (gpu_speed.h). */
+void gs_cost_take_limits(gs_cost *c, const gs_limits *l, unsigned rounding);
 double gs_cost_seconds(const gs_cost *c, const gs_work *w);
 /* Of devices with memory of their own. */
 gs_link gs_cost_link(const gs_cost *c, gs_link_way way);

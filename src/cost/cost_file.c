@@ -141,6 +141,22 @@ static void links_read(reader *r, const cJSON *o, gs_limits *l)
     }
 }
 
+/* Records of a processor have none. */
+static void gpu_read(reader *r, const cJSON *o, gs_limits *l)
+{
+    double gpu[GS_LIMITS_ROUNDED + 2] = {0};
+
+    if (cJSON_GetObjectItemCaseSensitive(o, "gpu") == NULL)
+        return;
+    table(r, o, "gpu", GS_LIMITS_ROUNDED + 2, gpu);
+    for (int i = 0; i < GS_LIMITS_ROUNDED + 2; i++)
+        r->fine = r->fine && gpu[i] >= 0 && gpu[i] <= (i == 0 ? LINK_SECONDS_MOST : RATE_MOST);
+    l->launch_seconds = gpu[0];
+    l->edge_count = count_of(r, gpu[1]);
+    for (int i = 0; i < GS_LIMITS_ROUNDED; i++)
+        l->rounded[i] = gpu[2 + i];
+}
+
 static void limits_read(reader *r, const cJSON *o, gs_limits *l)
 {
     double run[GS_LIMITS_RUNS * 2], depth[GS_LIMITS_DEPTHS], gemm[GS_LIMITS_GEMMS * GEMM_COLUMNS];
@@ -150,6 +166,7 @@ static void limits_read(reader *r, const cJSON *o, gs_limits *l)
     l->disk_write_bps = rate(r, o, "disk_write_bps");
     l->copy_bps = rate(r, o, "copy_bps");
     links_read(r, o, l);
+    gpu_read(r, o, l);
     table(r, o, "random_read", GS_LIMITS_RUNS * 2, run);
     table(r, o, "depth", GS_LIMITS_DEPTHS, depth);
     table(r, o, "at_depth", GS_LIMITS_RUNS * GS_LIMITS_DEPTHS, &l->at_depth[0][0]);
@@ -267,6 +284,9 @@ static cJSON *limits_write(const gs_limits *l)
     cJSON_AddNumberToObject(o, "disk_write_bps", l->disk_write_bps);
     cJSON_AddNumberToObject(o, "copy_bps", l->copy_bps);
     add_table(o, "links", link, GS_LINK_WAYS * 2);
+    if (l->launch_seconds > 0)
+        add_table(o, "gpu", (double[]){l->launch_seconds, l->edge_count, l->rounded[0], l->rounded[1]},
+                  GS_LIMITS_ROUNDED + 2);
     add_table(o, "random_read", run, GS_LIMITS_RUNS * 2);
     add_table(o, "depth", depth, GS_LIMITS_DEPTHS);
     add_table(o, "at_depth", &l->at_depth[0][0], GS_LIMITS_RUNS * GS_LIMITS_DEPTHS);
@@ -326,7 +346,7 @@ void gs_cost_from_record(gs_cost *out, const gs_cost_record *r, uint32_t threads
     gs_cost_defaults(out, threads);
     if (gpu != NULL)
         gs_cost_gpu_defaults(out, gpu);
-    gs_cost_take_limits(out, &r->limits);
+    gs_cost_take_limits(out, &r->limits, gpu != NULL ? gpu->rounding : 0);
     gs_fit_solve(&r->fit, out);
     if (r->read_bps > 0) {
         out->read_bps = r->read_bps;

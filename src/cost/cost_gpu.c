@@ -3,9 +3,9 @@
 
 #include "cost/cost.h"
 
-/* Of what the attributes say: bytes of rows that are gathered, and of rows read one after the other; lanes that
- * have work; products of tall and thin matrices; pinned copies, whose packets have headers. Published measurements of
- * GPUs of 2020 to 2023 lie within a quarter of each. */
+/* What of the attributes a run sees, guessed: of memory's rate for rows that are gathered, and for rows read one after
+ * the other; of lanes that have work; of products of tall and thin matrices; of pinned copies, whose packets have
+ * headers. */
 #define GATHERED 0.75
 #define STREAMED 0.85
 #define BUSY_LANES 0.4

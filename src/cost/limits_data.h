@@ -14,6 +14,8 @@
 #define GS_LIMITS_GEMMS 5
 #define GS_LIMITS_GATHERS 3
 #define GS_LIMITS_EDGES 9   /* three degrees by three widths */
+#define GS_LIMITS_COPIES 5  /* of 4K, 64K, 1M, 16M, 64M */
+#define GS_LIMITS_ROUNDED 2 /* products of factors rounded to tf32, to bf16 */
 
 /* What a copy between two memories goes over. */
 typedef enum gs_link_way {
@@ -54,6 +56,14 @@ typedef struct gs_limits {
         uint32_t degree, width; /* edges a target, floats a row */
         double edges_per_second;
     } edges[GS_LIMITS_EDGES];
+    uint32_t edge_count;   /* in each of them; 0: a million */
+    /* of a device with memory of its own; else 0 */
+    double launch_seconds; /* of a kernel with next to nothing to do, one behind the other */
+    double rounded[GS_LIMITS_ROUNDED]; /* operations a second of the fastest product */
+    struct {
+        uint64_t bytes;    /* of a copy, from and to pinned memory of the host */
+        double bps[GS_LINK_WAYS];
+    } copies[GS_LIMITS_COPIES];
 } gs_limits;
 
 #endif /* GS_COST_LIMITS_DATA_H */

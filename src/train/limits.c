@@ -10,7 +10,7 @@
 #include "device/device.h" /* gs_device_measure_* */
 
 /* Tall and thin, as a tile of vertices times a layer's weights is. */
-static const uint32_t gemm_shape[GS_LIMITS_GEMMS][3] = {
+const uint32_t gs_limits_gemm_shape[GS_LIMITS_GEMMS][3] = {
     {8192, 256, 64}, {8192, 64, 256}, {8192, 128, 128}, {8192, 602, 64}, {8192, 64, 16}};
 static const uint32_t gather_width[GS_LIMITS_GATHERS] = {16, 64, 256};
 #define EDGE_ROWS 65536u      /* the most that an index of two bytes names */
@@ -151,7 +151,7 @@ gs_status gs_limits_measure_device(gs_limits *out, unsigned threads)
     if ((st = gs_device_measure_copy(d, &l.copy_bps)) == GS_OK)
         st = measure_links(d, &l);
     for (uint32_t i = 0; i < GS_LIMITS_GEMMS && st == GS_OK; i++) {
-        const uint32_t *const s = gemm_shape[i];
+        const uint32_t *const s = gs_limits_gemm_shape[i];
         l.gemm[i].rows = s[0];
         l.gemm[i].in = s[1];
         l.gemm[i].out = s[2];

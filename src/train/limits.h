@@ -29,6 +29,13 @@ gs_status gs_limits_measure_disk(gs_limits *out, const char *dir, uint64_t bytes
 /* The device part, on the CPU device with `threads` threads (0: all). Untouched on failure. */
 gs_status gs_limits_measure_device(gs_limits *out, unsigned threads);
 
+/* [rows of a processor's, in, out] of the products that are measured; a GPU's have more rows. */
+extern const uint32_t gs_limits_gemm_shape[GS_LIMITS_GEMMS][3];
+
+/* The device part, on a device with memory of its own; copies between devices where `spec` names two ("cuda:0,1"). Some
+ * seconds. Untouched on failure. */
+gs_status gs_limits_measure_gpu(gs_limits *out, const char *spec);
+
 /* Everything, on the disk that holds `dir` and the CPU device with `threads`
  * threads (0: all). About 20 seconds. Untouched on failure. */
 gs_status gs_limits_measure(gs_limits *out, const char *dir, unsigned threads);

@@ -68,6 +68,8 @@ static void given__null_is_refused_with_words(void **state)
         NULLS(gs_print_model(NULL, &o, &graph, false)), NULLS(gs_print_model(stderr, NULL, &graph, false)),
         NULLS(gs_print_model(stderr, &o, NULL, false)),
         NULLS(gs_measure_limits(NULL, api_folder, 1)), NULLS(gs_measure_limits(&limits, NULL, 1)),
+        NULLS(gs_measure_device_limits(NULL, NULL, "cpu", 1)),
+        NULLS(gs_measure_device_limits(&limits, NULL, NULL, 1)),
         NULLS(gs_bench_train(NULL, api_store, &o)), NULLS(gs_bench_train(&bench, NULL, &o)),
         NULLS(gs_bench_train(&bench, api_store, NULL)),
     };

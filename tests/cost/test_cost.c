@@ -175,7 +175,7 @@ static void test_cost__links_are_fitted_else_measured_else_guessed(void **state)
 static void test_cost__a_gpu_is_no_cpu(void **state)
 {
     (void)state;
-    const gs_gpu_speed h200 = {4.8e12, 132 * 128 * 1.98e9, 2 * 132 * 128 * 1.98e9, 63e9};
+    const gs_gpu_speed h200 = {4.8e12, 132 * 128 * 1.98e9, 2 * 132 * 128 * 1.98e9, 63e9, 0};
     gs_cost_record r;
     gs_cost gpu, cpu;
     memset(&r, 0, sizeof(r));
@@ -195,6 +195,19 @@ static void test_cost__a_gpu_is_no_cpu(void **state)
     const gs_work check = {GS_WORK_CHECK, {1, 1e9}};
     assert_true(gs_cost_seconds(&gpu, &check) == gs_cost_seconds(&cpu, &check));
     assert_int_equal(gpu.source[GS_WORK_SUM], GS_COST_DEFAULT);
+    /* What was measured counts more: a launch, and products as they are rounded. */
+    const gs_work launch = {GS_WORK_MEMORY, {1}}, million = {GS_WORK_VERTEX, {0, 0, 1e6}};
+    gs_gpu_speed rounds = h200;
+    rounds.rounding = 1;
+    r.limits.launch_seconds = 7e-6;
+    r.limits.copy_bps = 2e12;
+    r.limits.gemm[0].flops = 50e12;
+    r.limits.rounded[0] = 300e12;
+    gs_cost_from_record(&gpu, &r, 16, &h200);
+    gs_cost_from_record(&cpu, &r, 16, &rounds);
+    assert_true(gs_cost_seconds(&gpu, &launch) == 7e-6);
+    assert_in(gs_cost_seconds(&gpu, &million), 0.999e6 / 50e12, 1.001e6 / 50e12);
+    assert_in(gs_cost_seconds(&cpu, &million), 0.999e6 / 300e12, 1.001e6 / 300e12);
 }
 
 /* Seconds that fall with bytes fit no speed: bytes take no time then, and a copy still has a speed that is a number. */
@@ -219,13 +232,13 @@ static void test_cost__ceilings_replace_guesses(void **state)
     gs_cost c;
     memset(&l, 0, sizeof(l));
     gs_cost_defaults(&c, 2);
-    gs_cost_take_limits(&c, &l);
+    gs_cost_take_limits(&c, &l, 0);
     assert_int_equal(c.disk_source, GS_COST_DEFAULT);
     l.disk_read_bps = 4e9;
     l.disk_write_bps = 1e9;
     l.random_read[0].bytes = 4096;
     l.random_read[0].bps = 4096 / 20e-6; /* 20 microseconds each, of which 1.024 at full speed */
-    gs_cost_take_limits(&c, &l);
+    gs_cost_take_limits(&c, &l, 0);
     assert_int_equal(c.disk_source, GS_COST_CEILING);
     assert_true(fabs(c.request_seconds - (20e-6 - 4096 / 4e9)) < 1e-9);
     assert_true(c.read_bps == 4e9 && c.write_bps == 1e9);
@@ -243,7 +256,7 @@ static void test_cost__products_are_those_of_the_fastest_shape(void **state)
     l.copy_bps = 20e9; /* 5e9 floats copied a second, each read and written */
     gs_cost_defaults(&guess, 2);
     c = guess;
-    gs_cost_take_limits(&c, &l);
+    gs_cost_take_limits(&c, &l, 0);
     assert_int_equal(c.source[GS_WORK_VERTEX], GS_COST_CEILING);
     const double flops = gs_cost_seconds(&c, &(gs_work){GS_WORK_VERTEX, {0, 0, 1e12}});
     assert_true(fabs(flops - 2) < 1e-9);
@@ -253,7 +266,7 @@ static void test_cost__products_are_those_of_the_fastest_shape(void **state)
     /* Nothing is known of products without both. */
     l.copy_bps = 0;
     c = guess;
-    gs_cost_take_limits(&c, &l);
+    gs_cost_take_limits(&c, &l, 0);
     assert_memory_equal(&c, &guess, sizeof(c));
 }
 

@@ -1,0 +1,334 @@
+/* limits_gpu.c - ceilings of a device with memory of its own, measured by the calls that a run makes. */
+#include <stdio.h>
+#include <string.h>
+
+#include "base/alloc.h"
+#include "base/clock.h"
+#include "base/philox.h"
+#include "base/size.h"
+#include "device/device.h"
+#include "train/limits.h"
+
+#define COPY_BYTES (64 * GS_MIB) /* of the largest copy */
+#define COPIES_MOST 256u         /* that are asked for one behind the other */
+#define ROUNDS 3                 /* of which the shortest counts */
+#define LAUNCHES 500u
+#define EDGE_ROWS 65536u         /* the most that an index of two bytes names */
+#define EDGES_MOST 1000000u
+#define EDGES_LEAST 16384u
+#define PRODUCT_SECONDS 50e-6    /* that a product's rows are chosen for, by the device's attributes */
+
+static const uint32_t degree[] = {2, 16, 128}, width[] = {16, 64, 256};
+
+/* Devices that one spec names. */
+typedef struct several {
+    gs_device *device[GS_DEVICE_COUNT_MOST];
+    uint32_t devices;
+} several;
+
+static gs_status open_several(several *s, const char *spec)
+{
+    const uint32_t named = GS_MAX(gs_device_count(spec), 1);
+    gs_status st = GS_OK;
+    s->devices = 0;
+    for (uint32_t i = 0; i < GS_MIN(named, GS_DEVICE_COUNT_MOST) && st == GS_OK; i++) {
+        st = gs_device_open_with(&s->device[i], &(gs_device_config){.spec = spec, .index = i});
+        s->devices += st == GS_OK;
+    }
+    return st;
+}
+
+static void close_several(several *s)
+{
+    for (uint32_t i = 0; i < s->devices; i++)
+        gs_device_quiet(s->device[i]);
+    for (uint32_t i = 0; i < s->devices; i++)
+        gs_device_give_memory(s->device[i]);
+    for (uint32_t i = 0; i < s->devices; i++)
+        gs_device_close(s->device[i]);
+}
+
+/* ---- copies ---- */
+
+typedef struct copier {
+    gs_device *device;
+    const gs_device *peer;
+    char *to, *from;
+    gs_device_way way;
+} copier;
+
+static gs_status copy_all(const copier *c, uint64_t bytes, uint32_t copies)
+{
+    uint64_t number = 0;
+    bool done = false;
+    gs_status st = GS_OK;
+    for (uint32_t i = 0; i < copies && st == GS_OK; i++) {
+        const uint64_t at = (uint64_t)i * bytes % COPY_BYTES;
+        st = gs_device_transfer(c->device, c->way, c->peer, c->to + at, c->from + at, bytes);
+    }
+    if (st == GS_OK)
+        st = gs_device_mark_transfers(c->device, c->way, &number);
+    return st == GS_OK ? gs_device_poll_transfers(c->device, c->way, number, true, &done) : st;
+}
+
+static gs_status time_copies(const copier *c, uint64_t bytes, double *bps)
+{
+    const uint32_t copies = (uint32_t)GS_MIN(COPY_BYTES / bytes, (uint64_t)COPIES_MOST);
+    double best = 1e30;
+    gs_status st = GS_OK;
+    for (int round = 0; round < ROUNDS && st == GS_OK; round++) {
+        const double begin = gs_now();
+        st = copy_all(c, bytes, copies);
+        best = GS_MIN(best, gs_now() - begin);
+    }
+    *bps = (double)copies * (double)bytes / best;
+    return st;
+}
+
+/* A way's copies of all sizes; what a copy takes beside its bytes is that of the smallest. */
+static gs_status measure_way(gs_limits *l, gs_link_way way, const copier *c)
+{
+    static const uint64_t bytes[GS_LIMITS_COPIES] = {4096, 65536, GS_MIB, 16 * GS_MIB, COPY_BYTES};
+    gs_status st = GS_OK;
+    double most = 0;
+    for (int i = 0; i < GS_LIMITS_COPIES && st == GS_OK; i++) {
+        l->copies[i].bytes = bytes[i];
+        st = time_copies(c, bytes[i], &l->copies[i].bps[way]);
+        most = GS_MAX(most, l->copies[i].bps[way]);
+    }
+    const double small = (double)bytes[0] / l->copies[0].bps[way];
+    l->link[way] = (gs_link){most, GS_MAX(small - (double)bytes[0] / most, 0)};
+    return st;
+}
+
+static gs_status measure_copies(gs_limits *l, several *s)
+{
+    char *const host = gs_alloc_pages(COPY_BYTES);
+    void *arena[2] = {NULL, NULL};
+    gs_status st = host == NULL ? gs_fail(GS_ENOMEM, "out of memory for measuring copies") : GS_OK;
+
+    for (uint32_t i = 0; i < GS_MIN(s->devices, 2u) && st == GS_OK; i++) {
+        const gs_device_range pinned = {i == 0 ? host : NULL, i == 0 ? COPY_BYTES : 0};
+        const gs_device_memory m = {.arena_bytes = COPY_BYTES, .host = {pinned}};
+        st = gs_device_take_memory(s->device[i], &m, &arena[i]);
+    }
+    if (st == GS_OK && (st = gs_device_join(s->device, GS_MIN(s->devices, 2u))) == GS_OK)
+        st = measure_way(l, GS_LINK_TO_DEVICE, &(copier){s->device[0], NULL, arena[0], host, GS_DEVICE_FROM_HOST});
+    if (st == GS_OK)
+        st = measure_way(l, GS_LINK_FROM_DEVICE, &(copier){s->device[0], NULL, host, arena[0], GS_DEVICE_TO_HOST});
+    if (st == GS_OK && s->devices > 1)
+        st = measure_way(l, GS_LINK_BETWEEN,
+                         &(copier){s->device[1], s->device[0], arena[1], arena[0], GS_DEVICE_FROM_PEER});
+    for (uint32_t i = 0; i < s->devices; i++)
+        gs_device_quiet(s->device[i]);
+    for (uint32_t i = 0; i < s->devices; i++)
+        gs_device_give_memory(s->device[i]);
+    gs_free_pages(host, COPY_BYTES);
+    return st;
+}
+
+/* ---- sums of rows, and launches ---- */
+
+/* A program whose stages are the sums of rows of each width. */
+typedef struct sums_program {
+    gs_array array[GS_ARRAY_LEN(width)];
+    gs_reg reg[GS_ARRAY_LEN(width)];
+    gs_edge_reg row[GS_ARRAY_LEN(width)];
+    gs_stage stage[GS_ARRAY_LEN(width)];
+    gs_program program;
+} sums_program;
+
+static void make_sums(sums_program *p)
+{
+    memset(p, 0, sizeof(*p));
+    for (uint32_t i = 0; i < GS_ARRAY_LEN(width); i++) {
+        p->array[i] = (gs_array){.dtype = GS_F32, .width = width[i], .store_id = -1};
+        p->reg[i] = (gs_reg){.kind = GS_REG_SUM, .dtype = GS_F32, .width = width[i], .array = GS_NONE};
+        p->row[i] = (gs_edge_reg){.kind = GS_EDGE_OPERAND, .width = width[i], .array = i};
+        p->stage[i] = (gs_stage){.sums = 1, .sum = {{.kind = GS_SUM_ADD}}, .regs = 1, .reg = &p->reg[i],
+                                 .edge_regs = 1, .edge_reg = &p->row[i]};
+    }
+    p->program = (gs_program){.arrays = GS_ARRAY_LEN(width), .array = p->array, .stages = GS_ARRAY_LEN(width),
+                              .stage = p->stage, .logits = GS_NONE};
+}
+
+/* On the device: rows, sums, and the edges of a chunk. */
+typedef struct sums {
+    gs_device *device;
+    char *operand, *acc, *image; /* of the arena */
+    char *host;                  /* the edges, as they are made */
+    uint64_t rows_bytes, image_bytes;
+    uint32_t edges;
+} sums;
+
+static gs_status bring(const sums *s, void *to, const void *from, uint64_t bytes)
+{
+    uint64_t number = 0;
+    bool done = false;
+    gs_status st = gs_device_transfer(s->device, GS_DEVICE_FROM_HOST, NULL, to, from, bytes);
+    if (st == GS_OK)
+        st = gs_device_mark_transfers(s->device, GS_DEVICE_FROM_HOST, &number);
+    return st == GS_OK ? gs_device_poll_transfers(s->device, GS_DEVICE_FROM_HOST, number, true, &done) : st;
+}
+
+/* A chunk of two intervals of EDGE_ROWS rows; `edges` of it, so many a target, to operands anywhere. */
+static gs_status make_chunk(const sums *s, gs_edges *e, uint32_t edges, uint32_t of_target)
+{
+    const uint32_t targets = GS_MAX(GS_MIN(edges / of_target, EDGE_ROWS), 1);
+    const uint64_t start_at = 2ull * EDGE_ROWS, index_at = start_at + 4ull * (EDGE_ROWS + 16);
+    uint16_t *const target = (void *)s->host, *const index = (void *)(s->host + index_at);
+    uint32_t *const start = (void *)(s->host + start_at), word[4];
+
+    for (uint32_t t = 0; t < targets; t++)
+        target[t] = (uint16_t)(t * (EDGE_ROWS / targets));
+    for (uint32_t t = 0; t <= targets; t++)
+        start[t] = t * of_target;
+    for (uint32_t k = 0; k < targets * of_target; k++) {
+        if (k % 4 == 0)
+            gs_philox4x32(word, (const uint32_t[4]){k, 1, 0, 0}, (const uint32_t[2]){17, 0});
+        index[k] = (uint16_t)(word[k % 4] % EDGE_ROWS);
+    }
+    *e = (gs_edges){.index_bytes = 2, .targets = targets, .target = s->image,
+                    .start = (const uint32_t *)(const void *)(s->image + start_at), .index = s->image + index_at,
+                    .operand_rows = EDGE_ROWS, .target_rows = EDGE_ROWS, .end = (uint64_t)targets * of_target};
+    return bring(s, s->image, s->host, s->image_bytes);
+}
+
+/* Seconds of one of `launches`, asked for one behind the other; the shortest of several times. */
+static gs_status time_launches(gs_device *d, const gs_edge_launch *l, uint32_t launches, double *seconds)
+{
+    gs_status st = GS_OK;
+    *seconds = 1e30;
+    for (int round = 0; round < ROUNDS && st == GS_OK; round++) {
+        const double begin = gs_now();
+        bool done = false;
+        for (uint32_t i = 0; i < launches && st == GS_OK; i++)
+            st = gs_device_run_edges(d, l);
+        if (st == GS_OK)
+            st = gs_device_poll(d, gs_device_last_launch(d), true, &done);
+        *seconds = GS_MIN(*seconds, (gs_now() - begin) / launches);
+    }
+    return st;
+}
+
+static gs_status measure_chunks(gs_limits *l, const sums *s)
+{
+    gs_edge_launch launch = {.operand = s->operand, .acc = (float *)(void *)s->acc, .width = width[0]};
+    gs_status st = make_chunk(s, &launch.edges, 1, 1);
+    if (st == GS_OK)
+        st = time_launches(s->device, &launch, LAUNCHES, &l->launch_seconds);
+    l->edge_count = s->edges;
+    for (uint32_t i = 0; i < GS_LIMITS_EDGES && st == GS_OK; i++) {
+        double seconds = 0;
+        l->edges[i].degree = degree[i / GS_ARRAY_LEN(width)];
+        l->edges[i].width = launch.width = width[i % GS_ARRAY_LEN(width)];
+        if (i % GS_ARRAY_LEN(width) == 0)
+            st = make_chunk(s, &launch.edges, s->edges, l->edges[i].degree);
+        if (st == GS_OK)
+            st = time_launches(s->device, &launch, 1, &seconds);
+        l->edges[i].edges_per_second = (double)launch.edges.end / seconds;
+    }
+    return st;
+}
+
+/* As many as a device reads the rows of in 0.1 ms, by its attributes. */
+static uint32_t edges_for(const gs_device *d)
+{
+    gs_gpu_speed speed;
+    if (!gs_device_speed(d, &speed))
+        return EDGES_MOST;
+    return (uint32_t)GS_MAX(GS_MIN(speed.memory_bps * 1e-4 / 256, (double)EDGES_MOST), (double)EDGES_LEAST);
+}
+
+static gs_status measure_sums(gs_limits *l, gs_device *d)
+{
+    sums s = {.device = d, .edges = edges_for(d), .rows_bytes = 4ull * EDGE_ROWS * width[GS_ARRAY_LEN(width) - 1]};
+    sums_program *const p = gs_calloc(1, sizeof(*p));
+    void *arena = NULL;
+    gs_status st;
+
+    s.image_bytes = gs_align_up(2ull * EDGE_ROWS + 4ull * (EDGE_ROWS + 16) + 2ull * s.edges, 4096);
+    s.host = gs_alloc_pages(s.image_bytes);
+    if (p == NULL || s.host == NULL) {
+        st = gs_fail(GS_ENOMEM, "out of memory for measuring edge sums");
+        goto done;
+    }
+    make_sums(p);
+    const gs_device_memory m = {.arena_bytes = 2 * s.rows_bytes + s.image_bytes};
+    if ((st = gs_device_prepare(d, &p->program)) != GS_OK || (st = gs_device_take_memory(d, &m, &arena)) != GS_OK ||
+        (st = gs_device_join(&d, 1)) != GS_OK)
+        goto done;
+    s.operand = arena;
+    s.acc = s.operand + s.rows_bytes;
+    s.image = s.acc + s.rows_bytes;
+    if ((st = gs_device_zero(d, arena, 2 * s.rows_bytes)) == GS_OK)
+        st = measure_chunks(l, &s);
+done:
+    gs_device_quiet(d);
+    gs_device_give_memory(d);
+    gs_free_pages(s.host, s.image_bytes);
+    gs_free(p);
+    return st;
+}
+
+/* ---- products ---- */
+
+static uint32_t rows_for(const gs_device *d, uint32_t in, uint32_t out)
+{
+    gs_gpu_speed speed = {.product_flops = 1e13};
+    (void)gs_device_speed(d, &speed);
+    return (uint32_t)GS_MAX(GS_MIN(speed.product_flops * PRODUCT_SECONDS / (2.0 * in * out), 1e6), 256);
+}
+
+/* Every shape with factors as they are; the fastest one with rounded ones. */
+static gs_status measure_products(gs_limits *l, const char *spec)
+{
+    static const char *const precision[1 + GS_LIMITS_ROUNDED] = {"fp32", "tf32", "bf16"};
+    gs_status st = GS_OK;
+    for (int p = 0; p < 1 + GS_LIMITS_ROUNDED && st == GS_OK; p++) {
+        gs_device *d = NULL;
+        if ((st = gs_device_open_with(&d, &(gs_device_config){.spec = spec, .matmul = precision[p]})) != GS_OK)
+            return st;
+        for (uint32_t i = 0; i < GS_LIMITS_GEMMS && st == GS_OK; i++) {
+            const uint32_t *const shape = gs_limits_gemm_shape[i];
+            const uint32_t rows = rows_for(d, shape[1], shape[2]);
+            double flops = 0;
+            st = gs_device_measure_gemm(d, rows, shape[1], shape[2], &flops);
+            if (p > 0) {
+                l->rounded[p - 1] = GS_MAX(l->rounded[p - 1], flops);
+                continue;
+            }
+            l->gemm[i].rows = rows;
+            l->gemm[i].in = shape[1];
+            l->gemm[i].out = shape[2];
+            l->gemm[i].flops = flops;
+        }
+        gs_device_close(d);
+    }
+    return st;
+}
+
+gs_status gs_limits_measure_gpu(gs_limits *out, const char *spec)
+{
+    gs_limits l = *out;
+    several s = {.devices = 0};
+    gs_status st = open_several(&s, spec);
+
+    if (st == GS_OK) {
+        snprintf(l.device_name, sizeof(l.device_name), "%s", gs_device_name(s.device[0]));
+        if ((st = gs_device_measure_copy(s.device[0], &l.copy_bps)) == GS_OK &&
+            (st = measure_copies(&l, &s)) == GS_OK)
+            st = measure_sums(&l, s.device[0]);
+    }
+    close_several(&s);
+    if (st == GS_OK)
+        st = measure_products(&l, spec);
+    for (int i = 0; i < GS_LIMITS_GATHERS && st == GS_OK; i++) { /* those of the largest degree, whose sums are few */
+        const int at = GS_LIMITS_EDGES - GS_LIMITS_GATHERS + i;
+        l.gather[i].width = l.edges[at].width;
+        l.gather[i].bps = l.edges[at].edges_per_second * l.edges[at].width * sizeof(float);
+    }
+    if (st == GS_OK)
+        *out = l;
+    return st;
+}
