@@ -72,9 +72,11 @@ static void print_page_name(FILE *out, const cli_command *c)
 
 static void print_head(FILE *out, const cli_command *c)
 {
+    const char *const name = c == NULL ? "" : c->name;
+
     fprintf(out, ".Dd %s\n.Dt GNNSTREAM", DATE);
-    for (const char *at = c == NULL ? "" : c->name; *at != '\0'; at++) {
-        if (at == c->name || *at == ' ')
+    for (const char *at = name; *at != '\0'; at++) {
+        if (at == name || *at == ' ')
             fputc('-', out);
         if (*at != ' ')
             fputc(*at - 'a' + 'A', out);
