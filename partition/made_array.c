@@ -13,6 +13,16 @@
 #define WRITE_BYTES (256 * GS_KIB)
 #define DATA_OFFSET 4096u /* whole blocks, as rows are read */
 
+/* "DIR/tmp.array, made of PATH"; NULL: no memory. */
+static char *place_of(const char *hidden, const char *path)
+{
+    const size_t bytes = strlen(hidden) + strlen(path) + 16;
+    char *const text = gs_malloc(bytes);
+    if (text != NULL)
+        snprintf(text, bytes, "%s, made of %s", hidden, path);
+    return text;
+}
+
 gs_status gs_part__made_begin(gs_made *m, gs_part_file *file, const gs_part_job *job, char *path)
 {
     char link[64], *hidden = NULL;
@@ -28,8 +38,9 @@ gs_status gs_part__made_begin(gs_made *m, gs_part_file *file, const gs_part_job 
     file->npy.dims = 1; /* so that it is closed, whatever follows */
     snprintf(link, sizeof(link), "/proc/self/fd/%d", file->npy.fd); /* its only name */
     file->opened_as = gs_strdup(link);
+    m->place = place_of(hidden, path);
     m->buffer = gs_malloc(WRITE_BYTES);
-    if (m->buffer == NULL || file->opened_as == NULL)
+    if (m->place == NULL || m->buffer == NULL || file->opened_as == NULL)
         st = gs_fail(GS_ENOMEM, "%s: no memory to read it", path);
 done:
     gs_free(hidden);
@@ -38,7 +49,7 @@ done:
 
 static gs_status flush(gs_made *m)
 {
-    const gs_status st = gs_pwrite_exact(m->file->npy.fd, m->buffer, m->fill, m->offset, m->file->path);
+    const gs_status st = gs_pwrite_exact(m->file->npy.fd, m->buffer, m->fill, m->offset, m->place);
     m->offset += m->fill;
     m->fill = 0;
     return st;
@@ -50,7 +61,7 @@ gs_status gs_part__made_put(gs_made *m, const void *bytes, uint64_t count)
     gs_status st = GS_OK;
 
     if (m->fill == 0 && count >= WRITE_BYTES) { /* large pieces go as they are */
-        st = gs_pwrite_exact(m->file->npy.fd, bytes, count, m->offset, m->file->path);
+        st = gs_pwrite_exact(m->file->npy.fd, bytes, count, m->offset, m->place);
         m->offset += count;
         return st;
     }
@@ -68,7 +79,7 @@ gs_status gs_part__made_put(gs_made *m, const void *bytes, uint64_t count)
 
 gs_status gs_part__made_write(const gs_made *m, const void *bytes, uint64_t count, uint64_t offset)
 {
-    return gs_pwrite_exact(m->file->npy.fd, bytes, count, DATA_OFFSET + offset, m->file->path);
+    return gs_pwrite_exact(m->file->npy.fd, bytes, count, DATA_OFFSET + offset, m->place);
 }
 
 gs_status gs_part__made_fill(gs_made *m, int value, uint64_t count)
@@ -116,5 +127,6 @@ gs_status gs_part__made_end_npy(gs_made *m)
 void gs_part__made_free(gs_made *m)
 {
     gs_free(m->buffer);
-    m->buffer = NULL;
+    gs_free(m->place);
+    m->buffer = m->place = NULL;
 }

@@ -11,6 +11,7 @@
 /* Written front to back by one thread. */
 typedef struct gs_made {
     gs_part_file *file;
+    char *place; /* what a write that fails is about: the folder that is full, and what was to go there */
     char *buffer;
     uint64_t fill, offset; /* bytes */
 } gs_made;

@@ -36,6 +36,14 @@ for size in 16k 64k 256k 1m 2m; do
     [ -e "$disk/store/manifest.json" ] && fail "a manifest on a full disk of $size" || pass
     rm -rf "${disk:?}"/*
 done
+# Tables are unpacked beside the store: it is that disk that is full, not the input's.
+mkdir -p "$work/tables/raw"
+seq 20000 | awk '{ print $1 - 1 "," $1 % 500 }' >"$work/tables/raw/edge.csv"
+echo 20000 >"$work/tables/raw/num-node-list.csv"
+remount size=256k
+refuse 1 "^gnnstream partition: $disk/.*, made of .*edge.csv: .*space" "$GNNSTREAM" partition "$work/tables" \
+    "$disk/store" --memory 64M
+[ -z "$(ls -A "$disk")" ] && pass || fail "left on a disk that was too small for tables: $(ls -A "$disk")"
 # A store that is there stays, and so does a generated graph, when there is no room for the one that is to replace it.
 remount size=4m
 run 'a small graph' "$GNNSTREAM" generate sbm "$disk/graph" --vertices 300 --edges 2000 --features 4 --classes 2 ||
