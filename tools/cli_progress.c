@@ -47,7 +47,7 @@ void cli_log_begin(void) { last_line = now(); }
 bool cli_log_is_due(void)
 {
     const char *const text = getenv("GS_LOG_EVERY");
-    const double every = text != NULL && atof(text) > 0 ? atof(text) : LOG_SECONDS, t = now();
+    const double stated = text != NULL ? strtod(text, NULL) : 0, every = stated > 0 ? stated : LOG_SECONDS, t = now();
 
     if (last_line < 0) /* the first question is asked when something begins */
         last_line = t;

@@ -91,8 +91,9 @@ uint32_t gs_lanes_ready(const gs_lanes *l, uint32_t lane)
     return task == GS_NONE || gs_lanes_missing_dep(l, task) != GS_NONE ? GS_NONE : task;
 }
 
-/* Does the task wait for a read that has begun for the next run? Then its memory has other bytes. */
-static inline bool comes_too_late(const gs_lanes *l, uint32_t task)
+/* Does the task wait for a read that has begun for the next run? Then its memory has other bytes. Only an assertion
+ * asks, and builds without those have no use for it. */
+__attribute__((unused)) static bool comes_too_late(const gs_lanes *l, uint32_t task)
 {
     const gs_task *const t = &l->plan->task[task];
     for (uint32_t i = 0; i < t->deps; i++)
