@@ -13,6 +13,9 @@
  * need it (8), input id (4); later position, input id, two degrees, label. */
 #define TABLE_BYTES_PER_VERTEX 20u
 #define LEAST_BUFFERS (1u * GS_MIB)
+/* Of a program that does nothing but this: code of its own and of its libraries, and what those allocate. In a larger
+ * process that calls the library the rest is its caller's. */
+#define PROCESS_BYTES (12 * GS_MIB)
 /* Of a chunk and direction: its entry in the table (40), and its record while that is written and read back (48). */
 #define TABLE_BYTES_PER_CHUNK 88u
 
@@ -22,7 +25,8 @@ void gs_part__job_init(gs_part_job *job, const gs_partition_options *opt, const 
     job->opt = opt;
     job->place = place;
     job->threads = GS_MIN(gs_machine_cpus(), GS_PART_MOST_THREADS);
-    job->memory = opt->memory != 0 ? opt->memory : gs_machine_free_memory() / 2;
+    job->given = opt->memory != 0 ? opt->memory : gs_machine_free_memory() / 2;
+    job->memory = job->given - GS_MIN(job->given, PROCESS_BYTES);
     job->buffers = job->memory / 4; /* until N is known */
     job->owner = pthread_self();
     job->failed = GS_OK;
@@ -31,32 +35,32 @@ void gs_part__job_init(gs_part_job *job, const gs_partition_options *opt, const 
 
 void gs_part__job_free(gs_part_job *job) { pthread_mutex_destroy(&job->lock); }
 
-/* Code, stacks and the C library's own heap; a share of a small bound. */
-static uint64_t reserve_bytes(uint64_t memory) { return GS_MIN(24 * GS_MIB, memory / 8); }
+/* Of what is left beside the process: threads' stacks and the slack of the C library's heap. */
+static uint64_t reserve_bytes(uint64_t memory) { return GS_MIN(12 * GS_MIB, memory / 8); }
 
-/* The memory that leaves so many bytes, in MiB, rounded up as a user types it. */
+/* The .memory that leaves so many bytes, in MiB, rounded up as a user types it. */
 static uint64_t least_mib(uint64_t bytes)
 {
     uint64_t mib = gs_div_up(bytes, GS_MIB);
     while (mib * GS_MIB - reserve_bytes(mib * GS_MIB) < bytes)
         mib++;
-    return mib;
+    return mib + gs_div_up(PROCESS_BYTES, GS_MIB);
 }
 
-gs_status gs_part__job_plan(gs_part_job *job, uint64_t vertices, uint64_t edges)
+gs_status gs_part__job_plan(gs_part_job *job, uint64_t vertices, uint64_t edges, uint64_t least)
 {
     const uint64_t parts = GS_MIN(job->opt->parts, vertices); /* 0: chosen by what is left */
     const uint64_t tables = vertices * TABLE_BYTES_PER_VERTEX;
     const uint64_t usable = job->memory - reserve_bytes(job->memory);
     char have[32];
 
-    if (usable < tables + LEAST_BUFFERS)
+    job->least = GS_MAX(least, LEAST_BUFFERS);
+    if (usable < tables + job->least)
         return gs_fail(GS_EBUDGET,
                        ".memory %s: is too little for %llu vertices and %llu edges; give at least %lluM with .memory",
-                       gs_size_format(have, sizeof(have), job->memory), (unsigned long long)vertices,
+                       gs_size_format(have, sizeof(have), job->given), (unsigned long long)vertices,
                        (unsigned long long)edges,
-                       (unsigned long long)least_mib(tables + 2 * parts * parts * TABLE_BYTES_PER_CHUNK +
-                                                     LEAST_BUFFERS));
+                       (unsigned long long)least_mib(tables + 2 * parts * parts * TABLE_BYTES_PER_CHUNK + job->least));
     job->buffers = job->before_chunks = usable - tables;
     return GS_OK;
 }
@@ -67,12 +71,12 @@ gs_status gs_part__job_plan_chunks(gs_part_job *job, uint32_t parts, uint32_t di
     const uint64_t others = job->memory - reserve_bytes(job->memory) - job->before_chunks;
     char have[32];
 
-    if (job->before_chunks < tables + LEAST_BUFFERS)
+    if (job->before_chunks < tables + job->least)
         return gs_fail(GS_EBUDGET,
                        ".memory %s: is too little for the tables of %u x %u chunks; give fewer .parts, or at least "
                        "%lluM with .memory",
-                       gs_size_format(have, sizeof(have), job->memory), parts, parts,
-                       (unsigned long long)least_mib(others + tables + LEAST_BUFFERS));
+                       gs_size_format(have, sizeof(have), job->given), parts, parts,
+                       (unsigned long long)least_mib(others + tables + job->least));
     job->buffers = job->before_chunks - tables;
     return GS_OK;
 }
@@ -80,7 +84,7 @@ gs_status gs_part__job_plan_chunks(gs_part_job *job, uint32_t parts, uint32_t di
 uint64_t gs_part__job_buffers(const gs_part_job *job, uint64_t memory)
 {
     const uint64_t taken = job->memory - reserve_bytes(job->memory) - job->buffers;
-    const uint64_t usable = memory - reserve_bytes(memory);
+    const uint64_t beside = memory - GS_MIN(memory, PROCESS_BYTES), usable = beside - reserve_bytes(beside);
     return usable > taken ? usable - taken : 0;
 }
 
@@ -88,6 +92,11 @@ uint32_t gs_part__job_most_parts(const gs_part_job *job, uint32_t directions)
 {
     const uint64_t chunks = job->before_chunks / 4 / TABLE_BYTES_PER_CHUNK / directions;
     return (uint32_t)GS_MAX(sqrt((double)chunks), 1.0);
+}
+
+uint64_t gs_part__least_memory(uint64_t bytes, unsigned parts)
+{
+    return gs_div_up(bytes * parts + PROCESS_BYTES, GS_MIB);
 }
 
 void gs_part__job_fail(gs_part_job *job, gs_status st)

@@ -20,10 +20,12 @@ typedef struct gs_part_job {
     const char *place; /* the store, as it was given */
     const char *dir;   /* the folder that it is made in; NULL before it is begun */
     uint32_t threads;
-    uint64_t memory;  /* the bound as stated */
+    uint64_t given;   /* the bound as stated, of the whole process */
+    uint64_t memory;  /* the part of it that is not the process's own */
     const uint8_t *split; /* [vertices] gs_split by input id, or NULL; from before the order is made */
     uint64_t labelled, train; /* vertices in a split, in that one */
     uint64_t buffers; /* what is left of it for buffers, after tables of O(N), and of O(P * P) once P is known */
+    uint64_t least;   /* that has to be left for them */
     uint64_t before_chunks; /* the same before those of O(P * P) */
     pthread_t owner;  /* the only thread that may call opt->progress */
     pthread_mutex_t lock; /* guards the two fields below */
@@ -34,15 +36,17 @@ typedef struct gs_part_job {
 
 void gs_part__job_init(gs_part_job *job, const gs_partition_options *opt, const char *place);
 void gs_part__job_free(gs_part_job *job);
-/* Splits the bound once N is known. GS_EBUDGET with the least that would do. */
-gs_status gs_part__job_plan(gs_part_job *job, uint64_t vertices, uint64_t edges);
+/* Splits the bound once N is known; `least`: bytes that buffers take at the least. GS_EBUDGET with what would do. */
+gs_status gs_part__job_plan(gs_part_job *job, uint64_t vertices, uint64_t edges, uint64_t least);
 /* The same once P is known: chunks have tables of `directions` (1 where the graph is symmetric). May be called again
  * with another P. */
 gs_status gs_part__job_plan_chunks(gs_part_job *job, uint32_t parts, uint32_t directions);
-/* Buffers that another bound would leave beside the tables as they are. */
+/* Buffers that another bound, as stated, would leave beside the tables as they are. */
 uint64_t gs_part__job_buffers(const gs_part_job *job, uint64_t memory);
 /* Most parts whose tables are a quarter of the buffers. */
 uint32_t gs_part__job_most_parts(const gs_part_job *job, uint32_t directions);
+/* The .memory, in MiB, of which one part in `parts` is `bytes` when a reader begins. */
+uint64_t gs_part__least_memory(uint64_t bytes, unsigned parts);
 /* Any thread: keeps the first failure and its text; tells the others to stop. */
 void gs_part__job_fail(gs_part_job *job, gs_status st);
 /* Any thread: true after a failure or an interrupt (which it records). */

@@ -273,7 +273,7 @@ gs_status gs_part__names_number(gs_names *n, gs_part_job *job, uint64_t *count, 
     if (n->count >= NONE - 1u)
         st = gs_fail(GS_EUNSUPPORTED, "%s: %llu vertices; a store holds fewer than 2^32 - 1", n->path,
                      (unsigned long long)n->count);
-    else if ((st = gs_part__job_plan(job, n->count, 0)) == GS_OK)
+    else if ((st = gs_part__job_plan(job, n->count, 0, 0)) == GS_OK)
         st = make_table(&m, same);
 done:
     if (m.fd >= 0)

@@ -73,6 +73,8 @@ typedef struct run {
 
 static uint64_t chunk_memory(const gs_part_job *job) { return job->buffers * 3 / 8; }
 static uint64_t row_memory(const gs_part_job *job) { return job->buffers * 3 / 8; }
+/* Of which row_memory() is what rows take at the least. */
+static uint64_t least_buffers(const gs_part_input *in) { return gs_div_up(gs_part__rows_least(in) * 8, 3); }
 
 static uint64_t sort_cap(const run *r, uint32_t threads, uint64_t rows)
 {
@@ -151,7 +153,7 @@ static gs_status read_graph(run *r)
     gs_status st;
 
     if ((st = gs_part__input_parse(&r->in, &r->job)) != GS_OK ||
-        (st = gs_part__job_plan(&r->job, r->in.vertices, r->in.edges)) != GS_OK ||
+        (st = gs_part__job_plan(&r->job, r->in.vertices, r->in.edges, least_buffers(&r->in))) != GS_OK ||
         (st = gs_part__labels_load(&r->labels, &r->in, &r->job)) != GS_OK ||
         (st = gs_part__splits_load(&r->split, r->split_count, &r->in, r->labels, &r->job)) != GS_OK)
         return st;
@@ -217,7 +219,7 @@ static gs_status check_largest(const run *r)
 {
     const gs_part_chunk_kind kind = {r->order.grid.rows, r->in.typed, r->in.weighted};
     char have[32];
-    uint64_t mib = gs_div_up(r->job.memory, GS_MIB);
+    uint64_t mib = gs_div_up(r->job.given, GS_MIB);
 
     if (r->largest <= sort_cap(r, 1, kind.rows))
         return GS_OK;
@@ -226,7 +228,7 @@ static gs_status check_largest(const run *r)
     return gs_fail(GS_EBUDGET,
                    ".memory %s: is too little for a chunk of %llu edges; use more .parts, or at least %lluM with "
                    ".memory",
-                   gs_size_format(have, sizeof(have), r->job.memory), (unsigned long long)r->largest,
+                   gs_size_format(have, sizeof(have), r->job.given), (unsigned long long)r->largest,
                    (unsigned long long)mib);
 }
 
@@ -463,9 +465,11 @@ static gs_status run_phases(run *r, gs_partition_report *report)
     gs_part_blocks facts = r->blocks; /* its numbers, after its file is gone */
     facts.spill = NULL;
     r->read_seconds = gs_now() - start;
+    gs_alloc_trim(); /* what a phase has given back is the next one's */
     if ((st = order_graph(r)) != GS_OK)
         return st;
     r->order_seconds = gs_now() - start - r->read_seconds;
+    gs_alloc_trim();
     if ((st = write_all(r, &facts)) != GS_OK || (st = gs_part__job_result(&r->job)) != GS_OK ||
         (st = finish(r, &facts)) != GS_OK)
         return st;
@@ -496,6 +500,7 @@ gs_status gs_partition(const char *input, const char *store_dir, const gs_partit
         return st;
     if ((r = gs_calloc(1, sizeof(*r))) == NULL)
         return gs_fail(GS_ENOMEM, "no memory");
+    gs_alloc_map_large(); /* tables are given back when they are freed */
     gs_part__job_init(&r->job, &own, store_dir);
     r->job.feature_type = feature_type;
     if ((st = gs_part__input_open(&r->in, &r->job, input)) == GS_OK &&

@@ -21,7 +21,10 @@
 #include "partition/rows_window.h"
 #include "partition/vertex_order.h"
 
-#define LEAST_SLOTS 16u
+#define LEAST_SLOTS 8u
+#define LEAST_PIECE (16 * GS_KIB)
+#define MOST_PIECE GS_MIB
+#define PIECES_SHARE 3 /* of the memory, at most, where that leaves pieces of LEAST_PIECE */
 /* Requests are of at most 1 MiB and a few blocks, but for rows longer than that: they go to the kernel whole. */
 #define MOST_REQUEST_BYTES (4u * GS_MIB)
 
@@ -100,9 +103,31 @@ static gs_status open_files(gs_rows *r)
     return r->in->form == GS_FORM_DENSE ? gs_io_add_file(r->io, &r->source, source, GS_IO_INPUT) : GS_OK;
 }
 
+/* Of a row of `width` values, each of `value_bytes` in the input: reads and one row in three forms. */
+static uint64_t reading_bytes(uint64_t width, uint64_t value_bytes, uint64_t piece)
+{
+    return GS_ROWS_PIECES * (GS_MAX(piece, width * value_bytes) + 3 * GS_BLOCK_BYTES) + width * 16;
+}
+
+static uint64_t value_bytes(const gs_part_file *f) { return f->npy.fd >= 0 ? gs_dtype_bytes(f->npy.dtype) : 4; }
+
+uint64_t gs_part__rows_least(const gs_part_input *in)
+{
+    const gs_npy *const label = &in->label.npy;
+    const uint64_t columns = label->fd >= 0 && label->dims == 2 ? GS_MIN(label->shape[1], UINT32_MAX) : 0;
+    uint64_t bytes = 0;
+
+    if (in->form != GS_FORM_NONE)
+        bytes = reading_bytes(in->features, value_bytes(&in->feature), LEAST_PIECE);
+    if (columns > 0)
+        bytes = GS_MAX(bytes, reading_bytes(columns, value_bytes(&in->label), LEAST_PIECE));
+    return bytes == 0 ? 0 : bytes + LEAST_SLOTS * GS_SUM_BYTES;
+}
+
 static gs_status make_buffers(gs_rows *r, uint64_t memory)
 {
-    const uint64_t pieces = GS_ROWS_PIECES * (GS_ROWS_PIECE_BYTES + 3 * GS_BLOCK_BYTES);
+    r->piece_bytes = GS_MIN(GS_MAX(memory / PIECES_SHARE / GS_ROWS_PIECES, LEAST_PIECE), MOST_PIECE);
+    const uint64_t pieces = reading_bytes(r->in->features, value_bytes(&r->in->feature), r->piece_bytes);
     const uint64_t left = memory > pieces ? memory - pieces : 0, all = r->windows + GS_ROWS_WRITES + LEAST_SLOTS;
     const uint64_t slots = GS_MIN(GS_MAX(left / GS_SUM_BYTES, LEAST_SLOTS), all);
 

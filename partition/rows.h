@@ -14,6 +14,9 @@
 gs_status gs_part__rows_write(gs_part_job *job, const gs_part_input *in, const gs_part_order *o,
                               gs_array_info *info, uint64_t memory);
 
+/* Bytes of `memory` that this and the next take at the least; 0 where nothing is to be done. */
+uint64_t gs_part__rows_least(const gs_part_input *in);
+
 /* The same with in->label, whose rows gs_part__label_rows() has seen, as the labels of in->task. */
 gs_status gs_part__label_rows_write(gs_part_job *job, const gs_part_input *in, const gs_part_order *o,
                                     gs_array_info *info, uint64_t memory);

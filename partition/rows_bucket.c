@@ -42,7 +42,7 @@ static uint64_t slot_bytes(const gs_rows *r, uint64_t buckets)
     /* at least a quarter of the slots, as cut_pool() has it */
     const uint64_t writes = GS_MIN(GS_ROWS_WRITES, GS_MAX(buckets / 2, 1));
     const uint64_t share = r->pool.bytes / (buckets + writes);
-    const uint64_t bytes = gs_align_down(GS_MIN(share, GS_ROWS_PIECE_BYTES), GS_BLOCK_BYTES);
+    const uint64_t bytes = gs_align_down(GS_MIN(share, r->piece_bytes), GS_BLOCK_BYTES);
     return bytes >= LEAST_SLOT_BYTES && bytes / (POSITION_BYTES + r->row_bytes) >= LEAST_SLOT_RECORDS ? bytes : 0;
 }
 

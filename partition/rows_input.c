@@ -145,7 +145,7 @@ static gs_status pass_dense(gs_rows *r)
     dense d = {.row_bytes = r->in->features * gs_dtype_bytes(f->npy.dtype)};
     gs_status st;
 
-    d.piece_rows = GS_MAX(GS_ROWS_PIECE_BYTES / d.row_bytes, 1);
+    d.piece_rows = GS_MAX(r->piece_bytes / d.row_bytes, 1);
     d.pieces = gs_div_up(r->in->vertices, d.piece_rows);
     d.buffer_bytes = gs_align_up(d.piece_rows * d.row_bytes, GS_BLOCK_BYTES) + 2 * GS_BLOCK_BYTES;
     if ((d.buffers = gs_alloc_pages(GS_ROWS_PIECES * d.buffer_bytes)) == NULL)
@@ -158,7 +158,7 @@ static gs_status pass_dense(gs_rows *r)
 
 /* -- CSR input -------------------------------------------------------------------- */
 
-#define CSR_PIECE 32768u
+#define CSR_PIECE 8192u
 
 /* Stored values of a CSR matrix, front to back. */
 typedef struct csr {
@@ -301,7 +301,7 @@ static void normal_row(float *dst, uint64_t seed, uint32_t id, uint32_t width)
 /* Made in store order, so this is one stream. */
 static gs_status pass_random(gs_rows *r)
 {
-    const uint64_t n = r->in->vertices, width = r->in->features, piece = GS_MAX(GS_ROWS_PIECE_BYTES / (width * 4), 1);
+    const uint64_t n = r->in->vertices, width = r->in->features, piece = GS_MAX(r->piece_bytes / (width * 4), 1);
     float *rows = gs_alloc_pages(piece * width * 4);
     gs_status st = rows != NULL ? GS_OK : gs_fail(GS_ENOMEM, "%s: no memory to make features", r->path);
 

@@ -20,7 +20,6 @@
 #include "partition/vertex_order.h"
 #include "store/store.h" /* GS_SUM_BYTES */
 
-#define GS_ROWS_PIECE_BYTES (1u * GS_MIB) /* of a read */
 #define GS_ROWS_PIECES 4u                 /* in memory: one in use, the others being read */
 #define GS_ROWS_WRITES 32u                /* under way, at most */
 
@@ -43,6 +42,7 @@ struct gs_rows {
     gs_array_id id; /* that is made: features, or labels that are rows */
     gs_dtype dtype;
     uint64_t row_bytes, bytes, windows;
+    uint64_t piece_bytes; /* of a read, but for rows longer than that: they are read one by one */
     uint64_t low, high; /* positions of this pass */
     gs_status (*put)(gs_rows *r, uint64_t position, const char *row); /* a row as it is at rest */
     uint32_t *slot; /* [windows] which slot holds it, GS_ROWS_NO_SLOT */

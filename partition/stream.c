@@ -3,6 +3,7 @@
 #include "partition/stream.h"
 
 #include <fcntl.h>
+#include <stdio.h>
 #include <string.h>
 #include <unistd.h>
 
@@ -13,6 +14,7 @@
 #include "base/file.h"
 #include "base/size.h"
 #include "partition/gunzip.h"
+#include "partition/job.h"
 
 #define INPUT_BYTES (256u * GS_KIB)
 #define LEAST_WINDOW 10 /* log2 of the bytes that Zstandard looks back on, of which it takes 10 to 31 */
@@ -160,10 +162,29 @@ static gs_status step_gzip(gs_stream *s, unsigned char **at, const unsigned char
     return GS_OK;
 }
 
+/* `from`: in the input, where the frame may begin. */
+static gs_status window_too_large(const gs_stream *s, uint64_t from)
+{
+    ZSTD_frameHeader h;
+    char least[40] = "";
+    uint64_t window = 1;
+
+    if (ZSTD_getFrameHeader(&h, s->input + from, s->have - from) == 0) {
+        while (window < h.windowSize)
+            window *= 2;
+        snprintf(least, sizeof(least), ", at least %lluM", (unsigned long long)gs_part__least_memory(window, 4));
+    }
+    return gs_fail(GS_EBUDGET,
+                   "%s: to unpack it takes a larger window than a quarter of .memory; give more%s, or pack it again "
+                   "with a smaller one",
+                   s->path, least);
+}
+
 static gs_status step_zstandard(gs_stream *s, unsigned char **at, const unsigned char *end)
 {
     ZSTD_inBuffer in = {s->input, s->have, s->at};
     ZSTD_outBuffer out = {*at, (size_t)(end - *at), 0};
+    const uint64_t from = s->at;
     const size_t rc = ZSTD_decompressStream(s->zstd, &out, &in);
 
     s->at = in.pos;
@@ -176,10 +197,7 @@ static gs_status step_zstandard(gs_stream *s, unsigned char **at, const unsigned
     if (ZSTD_getErrorCode(rc) == ZSTD_error_memory_allocation)
         return no_memory(s);
     if (ZSTD_getErrorCode(rc) == ZSTD_error_frameParameter_windowTooLarge)
-        return gs_fail(GS_EBUDGET,
-                       "%s: to unpack it takes a larger window than a quarter of .memory; give more, or pack it again "
-                       "with a smaller one",
-                       s->path);
+        return window_too_large(s, from);
     return damaged(s, ZSTD_getErrorName(rc));
 }
 

@@ -47,7 +47,7 @@ typedef struct gs_partition_options {
     const char *feature_type; /* at rest: "f32" (also where NULL), "bf16", "f16" */
     uint32_t parts;           /* intervals; 0: chosen by size */
     uint32_t random_features; /* 0: none; else columns, where the input has no features */
-    uint64_t memory;          /* bytes; 0: half of what is free */
+    uint64_t memory;          /* bytes resident at most, 12 MiB of them the program's; 0: half of what is free */
     uint64_t seed;
     bool undirected;          /* add the reverse of each edge that lacks it */
     bool force;               /* replace an existing store */

@@ -57,4 +57,16 @@ run 'many parts' "$GNNSTREAM" train "$work/many.store" --model sage --hidden 16 
     --host-memory 64M --metrics "$work/many.jsonl" || finish
 peak=$(column peak_host_bytes "$work/many.jsonl" | tail -n 1)
 [ "$peak" -le $((64 << 20)) ] && pass || fail "many parts: $peak bytes were resident, of 64 MiB"
+# Partitioning keeps what it names, too, of which the process's own memory is a part.
+for method in lp random; do
+    size=4K
+    for _ in 1 2 3; do # one for each of what it takes: vertices, chunks, the largest chunk
+        "$GNNSTREAM" partition "$work/many" "$work/small" --parts 30 --method $method --memory "${size:-1}" --force \
+            >"$work/stdout" 2>"$work/stderr" && break
+        size=$(sed -n 's/.*at least \([0-9]*M\).*/\1/p' "$work/stderr")
+    done
+    peak=$(sed -n 's/.*at most \([0-9]*\)\.[0-9] MiB resident/\1/p' "$work/stdout")
+    [ -n "$peak" ] && [ "$peak" -lt "${size%M}" ] && pass ||
+        fail "partition by $method: $peak MiB were resident of $size" "$work/stderr"
+done
 finish

@@ -45,7 +45,7 @@ static gs_status read_input(const char *path, const gs_partition_options *opt, b
     job.dir = gs_fuzz_folder(); /* of what text is parsed into */
     gs_status st = gs_part__input_open(&in, &job, path);
     if (st == GS_OK && (st = gs_part__input_parse(&in, &job)) == GS_OK &&
-        (st = gs_part__job_plan(&job, in.vertices, in.edges)) == GS_OK && (st = read_edges(&in)) == GS_OK &&
+        (st = gs_part__job_plan(&job, in.vertices, in.edges, 0)) == GS_OK && (st = read_edges(&in)) == GS_OK &&
         (st = gs_part__labels_load(&labels, &in, &job)) == GS_OK)
         st = gs_part__splits_load(&split, count, &in, labels, &job);
     *small = in.vertices <= STORE_VERTICES && in.edges <= STORE_EDGES && in.features <= STORE_FEATURES &&

@@ -121,7 +121,7 @@ void add_reverses(edge_list *list)
 gs_partition_options test_options(const char *method, uint32_t parts, uint64_t memory)
 {
     return (gs_partition_options){.size = sizeof(gs_partition_options), .method = method, .parts = parts,
-                                  .memory = memory, .feature_type = "f32", .seed = 5};
+                                  .memory = memory + TEST_PROCESS_BYTES, .feature_type = "f32", .seed = 5};
 }
 
 static uint32_t index_at(const void *section, uint64_t i, uint32_t bytes)

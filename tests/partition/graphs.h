@@ -36,6 +36,8 @@ void sort_edges(edge_list *list);
 /* Adds what an undirected graph lacks, slowly. */
 void add_reverses(edge_list *list);
 
+/* `memory` beside what a process has of its own. */
+#define TEST_PROCESS_BYTES (12 * GS_MIB)
 gs_partition_options test_options(const char *method, uint32_t parts, uint64_t memory);
 
 /* All edges of one direction, each chunk checked deeply and for its order; sorted. */
