@@ -70,6 +70,7 @@ static void expect_text(const char *dir, const char *name, const char *text, con
 static void test_formats__packed_texts_give_the_same_store(void **state)
 {
     static const char *const names[] = {"cora.txt", "cora.mtx", "cora.graph"};
+    gs_test_need_data("cora_formats/cora.txt"); /* without it there is nothing to free */
     char *const plain = strdup(gs_test_path(*state, "plain")), *const store = strdup(gs_test_path(*state, "s"));
 
     make_store(gs_test_need_data("cora_formats/cora.txt"), plain);
@@ -270,6 +271,7 @@ static void test_formats__metis_errors_name_line_and_column(void **state)
 
 static void test_formats__ogb_cora_gives_the_same_store(void **state)
 {
+    gs_test_need_data("cora_formats/ogb_cora");
     char *const plain = strdup(gs_test_path(*state, "plain")), *const store = strdup(gs_test_path(*state, "s"));
 
     make_store(gs_test_need_data("cora"), plain);
