@@ -44,8 +44,8 @@ static gs_status cuda_poll(void *context, uint64_t launch, bool wait, bool *done
         const gs_cu_result r = c->d->event_query(c->streams.finished[(c->streams.waited + 1) % GS_CUDA_FLIGHT]);
         if (r == GS_CU_NOT_READY)
             break;
-        st = gs_cuda_check(c, r, "a launch");
-        c->streams.waited += st == GS_OK;
+        if ((st = gs_cuda_check(c, r, "a launch")) == GS_OK)
+            gs_cuda_note_done(c);
     }
     if (wait && st == GS_OK)
         st = gs_cuda_wait(c, launch);
@@ -200,6 +200,8 @@ static const gs_device_ops cuda_ops = {
     .measure_transfer = gs_cuda_measure_transfer,
     .unpinned = cuda_unpinned,
     .speed = gs_cuda_speed,
+    .time_launches = gs_cuda_time_launches,
+    .launch_span = gs_cuda_launch_span,
     .bus_place = gs_cuda_bus_place,
     .join = gs_cuda_join,
     .transfer = gs_cuda_transfer,

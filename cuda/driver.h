@@ -76,6 +76,7 @@ enum { GS_NCCL_F32 = 7, GS_NCCL_F64 = 8, GS_NCCL_SUM = 0 };
     X(event_record, "cuEventRecord", (gs_cu_handle event, gs_cu_handle stream))                                     \
     X(event_query, "cuEventQuery", (gs_cu_handle event))                                                            \
     X(event_synchronize, "cuEventSynchronize", (gs_cu_handle event))                                                \
+    X(event_elapsed, "cuEventElapsedTime", (float *milliseconds, gs_cu_handle begin, gs_cu_handle end))             \
     X(module_load, "cuModuleLoadData", (gs_cu_handle *module, const void *image))                                   \
     X(module_unload, "cuModuleUnload", (gs_cu_handle module))                                                       \
     X(module_function, "cuModuleGetFunction", (gs_cu_handle *function, gs_cu_handle module, const char *name))      \

@@ -3,6 +3,7 @@
 
 #include <stdio.h>
 
+#include "base/clock.h"
 #include "base/size.h"
 #include "cuda/chain.h"
 #include "cuda/context.h"
@@ -24,13 +25,69 @@ void gs_cuda_drop_streams(gs_cuda *c)
 {
     gs_cuda_streams *const s = &c->streams;
     gs_cu_handle *const stream[] = {&s->in, &s->compute, &s->out};
-    for (uint32_t i = 0; i < GS_CUDA_FLIGHT; i++)
+    for (uint32_t i = 0; i < GS_CUDA_FLIGHT; i++) {
         if (s->finished[i] != NULL)
             c->d->event_destroy(s->finished[i]);
+        if (s->begun[i] != NULL)
+            c->d->event_destroy(s->begun[i]);
+    }
+    if (s->origin != NULL)
+        c->d->event_destroy(s->origin);
     for (size_t k = 0; k < GS_ARRAY_LEN(stream); k++)
         if (*stream[k] != NULL)
             c->d->stream_destroy(*stream[k]);
 }
+
+/* ---- times ---- */
+
+gs_status gs_cuda_time_launches(void *context)
+{
+    gs_cuda *const c = context;
+    gs_cuda_streams *const s = &c->streams;
+    gs_status st = s->origin == NULL ? gs_cuda_synchronize(c) : gs_cuda_enter(c);
+    for (uint32_t i = 0; i < GS_CUDA_FLIGHT && s->origin == NULL && st == GS_OK; i++) {
+        c->d->event_destroy(s->finished[i]); /* which keeps no time */
+        s->finished[i] = NULL;
+        if ((st = gs_cuda_check(c, c->d->event_create(&s->finished[i], 0), "making an event")) == GS_OK)
+            st = gs_cuda_check(c, c->d->event_create(&s->begun[i], 0), "making an event");
+    }
+    if (st == GS_OK && s->origin == NULL)
+        st = gs_cuda_check(c, c->d->event_create(&s->origin, 0), "making an event");
+    if (st == GS_OK)
+        st = gs_cuda_check(c, c->d->event_record(s->origin, s->compute), "an event");
+    if (st == GS_OK)
+        st = gs_cuda_check(c, c->d->event_synchronize(s->origin), "an event");
+    s->origin_now = gs_now();
+    return st;
+}
+
+/* Seconds are floats of milliseconds: a launch's length is asked for by itself, as its begin may be far from the
+ * origin. */
+void gs_cuda_note_done(gs_cuda *c)
+{
+    gs_cuda_streams *const s = &c->streams;
+    const uint32_t at = (uint32_t)(++s->waited % GS_CUDA_FLIGHT);
+    double *const span = s->span[s->waited % GS_DEVICE_TIMED];
+    float before = 0, length = 0;
+    if (s->origin == NULL)
+        return;
+    const bool known = c->d->event_elapsed(&before, s->origin, s->begun[at]) == 0 &&
+                       c->d->event_elapsed(&length, s->begun[at], s->finished[at]) == 0;
+    span[0] = known ? s->origin_now + before * 1e-3 : 0;
+    span[1] = known ? span[0] + length * 1e-3 : 0;
+}
+
+bool gs_cuda_launch_span(const void *context, uint64_t first, uint64_t last, double span[2])
+{
+    const gs_cuda_streams *const s = &((const gs_cuda *)context)->streams;
+    if (s->origin == NULL || last > s->waited || s->waited - first >= GS_DEVICE_TIMED)
+        return false;
+    span[0] = s->span[first % GS_DEVICE_TIMED][0];
+    span[1] = s->span[last % GS_DEVICE_TIMED][1];
+    return span[0] > 0 && span[1] >= span[0];
+}
+
+/* ---- launches ---- */
 
 static gs_cu_handle event_of(const gs_cuda *c, uint64_t ticket) { return c->streams.finished[ticket % GS_CUDA_FLIGHT]; }
 
@@ -39,7 +96,8 @@ gs_status gs_cuda_wait(gs_cuda *c, uint64_t ticket)
     gs_status st = GS_OK;
     while (c->streams.waited < ticket && st == GS_OK) {
         st = gs_cuda_check(c, c->d->event_synchronize(event_of(c, c->streams.waited + 1)), "a launch");
-        c->streams.waited += st == GS_OK;
+        if (st == GS_OK)
+            gs_cuda_note_done(c);
     }
     return st;
 }
@@ -68,7 +126,8 @@ gs_status gs_cuda_synchronize(gs_cuda *c)
     }
     if (st != GS_OK)
         return gs_fail(st, "%s", why);
-    c->streams.waited = c->streams.ticket;
+    while (c->streams.waited < c->streams.ticket)
+        gs_cuda_note_done(c);
     return GS_OK;
 }
 
@@ -112,6 +171,9 @@ gs_status gs_cuda_begin(gs_cuda *c)
     if (st == GS_OK && next > GS_CUDA_FLIGHT)
         st = gs_cuda_wait(c, next - GS_CUDA_FLIGHT);
     c->streams.ticket++;
+    if (st == GS_OK && c->streams.origin != NULL)
+        st = gs_cuda_check(c, c->d->event_record(c->streams.begun[c->streams.ticket % GS_CUDA_FLIGHT],
+                                                 c->streams.compute), "an event");
     return st;
 }
 

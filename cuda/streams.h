@@ -14,6 +14,10 @@ typedef struct gs_cuda_streams {
     gs_cu_handle in, compute, out; /* copies to the device, kernels, copies back */
     gs_cu_handle finished[GS_CUDA_FLIGHT]; /* events: of the launches under way */
     uint64_t ticket;               /* the last launch */
+    /* gs_cuda_time_launches(); else NULL and not used */
+    gs_cu_handle begun[GS_CUDA_FLIGHT], origin;
+    double origin_now;             /* gs_now() when `origin` was */
+    double span[GS_DEVICE_TIMED][2]; /* of the last launches that are done; 0: not known */
     uint64_t waited;               /* all up to this one are done */
     gs_device_copied copied;       /* for gs_device_take_copied() */
 } gs_cuda_streams;
@@ -31,6 +35,11 @@ gs_status gs_cuda_peek(void *context, void *to, const void *from, uint64_t bytes
 /* Begins a launch. Then kernels in `compute`, and gs_cuda_end(). */
 gs_status gs_cuda_begin(gs_cuda *c);
 gs_status gs_cuda_end(gs_cuda *c, gs_status st);
+/* gs_device_time_launches(), gs_device_launch_span(). */
+gs_status gs_cuda_time_launches(void *context);
+bool gs_cuda_launch_span(const void *context, uint64_t first, uint64_t last, double span[2]);
+/* The next launch is done, as its event says. */
+void gs_cuda_note_done(gs_cuda *c);
 /* Waits until launch `ticket` is done. */
 gs_status gs_cuda_wait(gs_cuda *c, uint64_t ticket);
 gs_status gs_cuda_synchronize(gs_cuda *c);

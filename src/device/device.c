@@ -236,6 +236,16 @@ const char *gs_device_unpinned(const gs_device *d)
     return d->ops->unpinned != NULL ? d->ops->unpinned(d->context) : NULL;
 }
 
+gs_status gs_device_time_launches(gs_device *d)
+{
+    return d->ops->time_launches != NULL ? d->ops->time_launches(d->context) : GS_OK;
+}
+
+bool gs_device_launch_span(const gs_device *d, uint64_t first, uint64_t last, double span[2])
+{
+    return d->ops->launch_span != NULL && first <= last && d->ops->launch_span(d->context, first, last, span);
+}
+
 bool gs_device_speed(const gs_device *d, gs_gpu_speed *out)
 {
     return d->ops->speed != NULL && d->ops->speed(d->context, out);

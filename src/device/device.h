@@ -258,6 +258,14 @@ uint64_t gs_device_last_launch(const gs_device *d);
 /* Is that launch done? `wait`: not before it is. Errors of any launch so far come out here. */
 gs_status gs_device_poll(gs_device *d, uint64_t launch, bool wait, bool *done);
 
+/* From now on the device's own clock says when its launches begin and end. Called again before each pass it brings that
+ * clock and gs_now() together, for which it waits. Does nothing on a device that has no clock. */
+gs_status gs_device_time_launches(gs_device *d);
+/* When launches `first` to `last` began and ended, by gs_now(). False: not known; `last` is not done, or they were many
+ * (GS_DEVICE_TIMED) launches ago. */
+#define GS_DEVICE_TIMED 64u
+bool gs_device_launch_span(const gs_device *d, uint64_t first, uint64_t last, double span[2]);
+
 /* ---- the update of parameters --------------------------------------------------
  *
  * A device with memory of its own may hold the learned parameters, their gradients and the optimiser's state for the

@@ -55,6 +55,8 @@ typedef struct gs_device_ops {
     gs_status (*put_state)(void *context, uint32_t run, const float *const *state);
     gs_status (*measure_transfer)(void *context, double *bytes_per_second);
     const char *(*unpinned)(const void *context);
+    gs_status (*time_launches)(void *context); /* both or none */
+    bool (*launch_span)(const void *context, uint64_t first, uint64_t last, double span[2]);
     bool (*speed)(const void *context, gs_gpu_speed *out);
     /* one of several that are not unified: */
     void (*bus_place)(const void *context, char place[GS_DEVICE_PLACE_BYTES]);

@@ -71,7 +71,8 @@ static gs_status begin_devices(gs_exec *e, uint32_t *begun)
             .made = e->args->made,
             .loss_weight = e->args->loss_weight,
         };
-        st = gs_device_begin_pass(x->device, &pass);
+        if ((st = gs_device_begin_pass(x->device, &pass)) == GS_OK && e->kernels != NULL)
+            st = gs_device_time_launches(x->device);
     }
     return st;
 }

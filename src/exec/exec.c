@@ -105,6 +105,9 @@ static gs_status take_tables(gs_exec *e, const gs_exec_config *c)
     if ((c->trace || c->plan->devices > 0) &&
         (e->span = gs_calloc((size_t)e->plan->tasks + 1, sizeof(*e->span))) == NULL)
         return no_memory("the trace", e->plan->tasks * GS_EXEC_TRACE_TASK_BYTES);
+    if (c->trace && c->plan->devices > 0 && !gs_device_unified(c->device[0]) &&
+        (e->kernels = gs_calloc((size_t)e->plan->tasks + 1, sizeof(*e->kernels))) == NULL)
+        return no_memory("the trace", e->plan->tasks * GS_EXEC_TRACE_TASK_BYTES);
     memcpy(e->files.file, c->file, e->files.count * sizeof(*e->files.file));
     memset(e->files.io_file, 0xff, e->files.count * sizeof(*e->files.io_file));
     return GS_OK;
@@ -227,6 +230,7 @@ void gs_exec_close(gs_exec *e)
     gs_exec__give_shares(e);
     gs_free(e->lane);
     gs_free(e->span);
+    gs_free(e->kernels);
     gs_free(e->transfers.runs_left);
     gs_free(e->chunks.seen);
     gs_free(e);
@@ -283,8 +287,9 @@ gs_status gs_exec_read_rows(gs_exec *e, uint32_t array, uint64_t first, uint64_t
 
 void gs_exec_span(const gs_exec *e, uint32_t task, double *begin, double *end)
 {
-    *begin = e->span[task][0];
-    *end = e->span[task][1];
+    const double *const span = e->kernels != NULL && e->kernels[task][1] > 0 ? e->kernels[task] : e->span[task];
+    *begin = span[0];
+    *end = span[1];
 }
 
 const char *gs_exec_io_name(const gs_exec *e)

@@ -126,7 +126,8 @@ void gs_exec_get_progress(const gs_exec *e, gs_exec_progress *out);
  * GS_EINTERRUPTED once `stop` (may be NULL) is set. */
 gs_status gs_exec_replay(gs_exec *e, uint32_t pass, const volatile int *stop, double *seconds);
 
-/* When `task` of the last run of its pass began and ended, seconds of one clock. The run was opened with `trace`. */
+/* When `task` of the last run of its pass began and ended, seconds of one clock; what a GPU computed, by its own. The
+ * run was opened with `trace`. */
 void gs_exec_span(const gs_exec *e, uint32_t task, double *begin, double *end);
 /* True for a task whose chunk was joined with others of its column: one of their tasks does the work of all. */
 bool gs_exec_is_joined(const gs_exec *e, uint32_t task);

@@ -49,6 +49,8 @@ struct gs_exec {
     /* of the pass being run, by the thread that runs the task */
     gs_lanes lanes;
     double (*span)[2];        /* [tasks] when a task began and ended, gs_now(); NULL: no trace */
+    double (*kernels)[2];     /* [tasks] the same of what it launched, by the device's clock; 0: not known. NULL: no
+                               * trace, or devices that compute on host memory */
 
     gs_exec_progress progress; /* of it, by whoever finishes a task; read by any thread: relaxed atomics, which order
                                 * nothing */

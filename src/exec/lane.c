@@ -54,6 +54,9 @@ gs_status gs_exec__retire(gs_exec_lane *l, bool wait)
         l->last = gs_now();
         if (e->span != NULL)
             e->span[task][1] = l->last;
+        if (e->kernels != NULL && l->kind == GS_LANE_COMPUTE &&
+            !gs_device_launch_span(e->on[l->device].device, l->flight[0].first, l->flight[0].number, e->kernels[task]))
+            memset(e->kernels[task], 0, sizeof(e->kernels[task]));
         l->flights--;
         memmove(&l->flight[0], &l->flight[1], l->flights * sizeof(l->flight[0]));
         gs_exec__finish(e, task);
@@ -63,7 +66,8 @@ gs_status gs_exec__retire(gs_exec_lane *l, bool wait)
     return st;
 }
 
-static gs_status note_flight(gs_exec_lane *l, uint32_t task)
+/* `first`: the task's first launch, if it has any. */
+static gs_status note_flight(gs_exec_lane *l, uint32_t task, uint64_t first)
 {
     gs_device *const d = l->e->on[l->device].device;
     uint64_t number = 0;
@@ -78,6 +82,7 @@ static gs_status note_flight(gs_exec_lane *l, uint32_t task)
     if (st != GS_OK)
         return st;
     l->flight[l->flights].task = task;
+    l->flight[l->flights].first = first;
     l->flight[l->flights++].number = number;
     return GS_OK;
 }
@@ -96,6 +101,7 @@ gs_status gs_exec__run_next(gs_exec_lane *l)
     gs_exec *const e = l->e;
     const uint32_t task = gs_lanes_next(&e->lanes, l->lane);
     const gs_task *const t = &e->plan->task[task];
+    uint64_t first = 0;
     double span[2];
     gs_status st;
 
@@ -104,6 +110,7 @@ gs_status gs_exec__run_next(gs_exec_lane *l)
     if (gs_exec__beginning != NULL)
         gs_exec__beginning(e, task);
     if (l->kind == GS_LANE_COMPUTE) {
+        first = e->kernels != NULL ? gs_device_last_launch(e->on[l->device].device) + 1 : 0;
         span[0] = gs_now();
         st = gs_exec__launch(e, &e->on[l->device], t);
         span[1] = gs_now();
@@ -114,7 +121,7 @@ gs_status gs_exec__run_next(gs_exec_lane *l)
     if (e->span != NULL)
         memcpy(e->span[task], span, sizeof(span));
     if (st == GS_OK && !gs_device_unified(e->on[l->device].device))
-        return note_flight(l, task);
+        return note_flight(l, task, first);
     l->last = span[1];
     if (st == GS_OK)
         gs_exec__finish(e, task);

@@ -23,7 +23,8 @@ typedef struct gs_exec_lane {
     double last;              /* when its last task ended */
     struct {
         uint32_t task;
-        uint64_t number;      /* the device's, of the launch or of the copies */
+        uint64_t number;      /* the device's, of the last launch or of the copies */
+        uint64_t first;       /* launch */
     } flight[GS_EXEC_FLIGHT]; /* begun on a device with memory of its own, oldest first */
     uint32_t flights;
     double busy_seconds, wait_seconds;

@@ -2,7 +2,8 @@
  *
  * Launches follow each other, so they are complete events ("X") on one thread of
  * the device, and so are the copies over a wire of several devices; transfers overlap, so they are asynchronous ones
- * ("b", "e"), which viewers stack. Times are microseconds from the pass's first task.
+ * ("b", "e"), which viewers stack. A GPU's kernels, by its own clock, have a track of their own beside that of the
+ * thread that asks for them. Times are microseconds from the pass's first task.
  */
 #include <errno.h>
 
@@ -88,6 +89,27 @@ static void write_launch(const gs_exec *e, const gs_task *t, double begin, doubl
     fprintf(out, "}}");
 }
 
+#define KERNEL_TRACKS 1000u /* behind all lanes */
+
+static void write_kernel_tracks(const gs_exec *e, FILE *out)
+{
+    for (uint32_t d = 0; d < e->devices && e->kernels != NULL; d++)
+        fprintf(out, ",\n{\"ph\":\"M\",\"pid\":1,\"tid\":%u,\"name\":\"thread_name\",\"args\":{\"name\":"
+                     "\"kernels of device %u\"}}", KERNEL_TRACKS + d, d);
+}
+
+/* What the task computed; which edges and rows, its launch says. */
+static void write_kernels(const gs_exec *e, uint32_t index, double origin, FILE *out)
+{
+    const gs_task *const t = &e->plan->task[index];
+    if (e->kernels == NULL || gs_task_is_copy(t->kind) || !(e->kernels[index][1] > 0))
+        return;
+    fprintf(out, ",\n{\"ph\":\"X\",\"pid\":1,\"tid\":%u,\"ts\":%.1f,\"dur\":%.1f,\"name\":\"kernels\",\"args\":{"
+                 "\"stage\":\"%s\",\"task\":\"%s\"}}", KERNEL_TRACKS + t->device,
+            (e->kernels[index][0] - origin) * 1e6, (e->kernels[index][1] - e->kernels[index][0]) * 1e6,
+            e->program->stage[t->stage].name, name_of(t));
+}
+
 static void write_transfer(const gs_exec *e, uint32_t index, double begin, double end, FILE *out)
 {
     const gs_task *t = &e->plan->task[index];
@@ -122,6 +144,7 @@ gs_status gs_exec_write_trace(const gs_exec *e, uint32_t pass, const char *other
         fprintf(out, ",\n{\"ph\":\"M\",\"pid\":1,\"tid\":%u,\"name\":\"thread_name\",\"args\":{\"name\":\"%s\"}}",
                 track_of(lane), name);
     }
+    write_kernel_tracks(e, out);
     for (uint32_t i = p->first_task; i < p->first_task + p->tasks; i++) {
         const gs_task *t = &e->plan->task[i];
         const double begin = e->span[i][0] - origin, end = e->span[i][1] - origin;
@@ -129,6 +152,7 @@ gs_status gs_exec_write_trace(const gs_exec *e, uint32_t pass, const char *other
             write_transfer(e, i, begin, end, out);
         else
             write_launch(e, t, begin, end - begin, out);
+        write_kernels(e, i, origin, out);
     }
     fprintf(out, "\n]}\n");
     /* The last call that failed is the one that set errno: it also stopped all after it. */

@@ -107,7 +107,7 @@ gs_status gs_session_plan(gs_session *s)
         .device_fixed = s->memory.device_fixed,
         .live_most = s->memory.live_most,
         .stop = s->config.options->stop,
-        .task_bytes = s->config.timed || s->machine.topology != NULL ? GS_EXEC_TRACE_TASK_BYTES : 0,
+        .task_bytes = GS_EXEC_TRACE_TASK_BYTES * (s->machine.topology != NULL ? 1 + s->config.timed : s->config.timed),
         .cost = &s->machine.cost,
         /* the selective plan is the one to be ordered */
         .no_swap = s->config.options->no_swap || config.needs.granules.words > 0,

@@ -26,11 +26,11 @@ faulty()
     chmod +x "$work/built/$program"
 }
 faulty tests/cuda/test_gpu_rows -=hang:40
-faulty bench/kernels/bench_gpu gather=crash:60 ceilings=lost:40
+faulty bench/kernels/bench_gpu gather=crash:45 ceilings=lost:40
 
 steps='^(versions|open|compile|kernel|generate|gather|ceilings)$'
 check_gpu() { LD_LIBRARY_PATH=$work/lib GS_HOST_GPU=$work/kernels exec "$source/tools/check-gpu" figures \
-    --built "$work/built" --scale 0.0001 --steps "$steps" --step-seconds 2 --work "$work/$1" --out "$work/$1/out"; }
+    --built "$work/built" --scale 0.0001 --steps "$steps" --step-seconds 5 --work "$work/$1" --out "$work/$1/out"; }
 (check_gpu whole) >"$work/said" 2>&1 && fail "check-gpu passes although steps fail" "$work/said"
 run "page, lines and logs" python3 - "$work/whole/out" <<'END'
 import json, pathlib, sys
@@ -40,7 +40,7 @@ want = {"versions": "ok", "open": "ok", "compile": "ok", "generate": "ok", "kern
         "ceilings": "failed"}
 got = {name: e["status"] for name, e in steps.items()}
 assert got == want, got
-assert "device cuda" in steps["ceilings"]["says"] and steps["kernel"]["seconds"] < 8, steps
+assert "device cuda" in steps["ceilings"]["says"] and steps["kernel"]["seconds"] < 12, steps
 page, failed = (out / "page.md").read_text(), (out / "failed.log").read_text()
 for name, status in got.items():
     assert f"| {name} | {steps[name]['status']} |" in page, page
@@ -60,5 +60,5 @@ wait $killed 2>/dev/null
 for step in versions open compile; do
     run "the page has $step" grep -q "^| $step | ok |" "$work/killed/out/page.md"
 done
-sleep 2.2 # the step's own deadline ends what is left
+sleep 5.2 # the step's own deadline ends what is left
 finish

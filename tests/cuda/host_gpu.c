@@ -424,6 +424,7 @@ static gs_cuda_driver driver = {
     .event_record = host_event_record,
     .event_query = host_event_query,
     .event_synchronize = host_event_synchronize,
+    .event_elapsed = host_event_elapsed,
     .module_load = module_load,
     .module_unload = module_unload,
     .module_function = module_function,

@@ -6,6 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <time.h>
 
 #include "host_disk.h"
 #include "host_memory.h"
@@ -21,6 +22,7 @@ typedef struct stream {
     int device;
     unsigned number;
     uint32_t issued, done;      /* pieces of work */
+    double ended[NAMES];        /* when each of the last was, by its time */
     uint32_t clock[HOST_CLOCKS]; /* what is before the next piece */
     host_work *first, *last;
     char name[NAMES][48];
@@ -31,6 +33,8 @@ typedef struct event {
     int device;
     unsigned stream;
     uint32_t time, clock[HOST_CLOCKS];
+    bool timing;
+    double asked; /* when it was recorded by the host */
 } event;
 
 /* Who was at a word of the device: times in their streams, 0 for nobody. Rows of an odd number of columns of two bytes
@@ -96,6 +100,14 @@ uint32_t host_streams_disk_ended(void) { return ++host_clock[HOST_DISK]; }
 
 /* ---- doing work ---- */
 
+/* A library in the place of CUDA's has nothing of the program's. */
+static double seconds_now(void)
+{
+    struct timespec t;
+    clock_gettime(CLOCK_MONOTONIC, &t);
+    return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
+}
+
 static void do_next(stream *s);
 static void abandon_lost(void);
 
@@ -116,7 +128,7 @@ static void do_next(stream *s)
         host_memory_open(1u << w->device);
         w->run(w);
         running = NULL;
-        s->done++;
+        s->ended[++s->done % NAMES] = seconds_now();
     }
     s->first = w->next;
     if (s->first == NULL)
@@ -256,8 +268,10 @@ gs_cu_result host_event_create_on(int device, gs_cu_handle *handle)
 
 gs_cu_result host_event_create(gs_cu_handle *handle, unsigned flags)
 {
-    (void)flags;
-    return host_event_create_on(host_current_device(), handle);
+    const gs_cu_result r = host_event_create_on(host_current_device(), handle);
+    if (r == 0)
+        ((event *)*handle)->timing = (flags & GS_CU_EVENT_DISABLE_TIMING) == 0;
+    return r;
 }
 
 gs_cu_result host_event_destroy(gs_cu_handle handle)
@@ -279,7 +293,8 @@ gs_cu_result host_event_record(gs_cu_handle handle, gs_cu_handle on)
         host_streams_submit(s, &(host_work){.run = run_nothing, .what = "event"}) != 0)
         return 1;
     join(s->clock, host_clock);
-    *e = (event){.recorded = true, .device = s->device, .stream = (unsigned)(s - streams), .time = s->issued};
+    *e = (event){.recorded = true, .device = s->device, .stream = (unsigned)(s - streams), .time = s->issued,
+                 .timing = e->timing, .asked = seconds_now()};
     memcpy(e->clock, s->clock, sizeof(e->clock));
     return 0;
 }
@@ -331,6 +346,25 @@ gs_cu_result host_event_query(gs_cu_handle handle)
     if (e->recorded && !is_dropped(e, -1) && streams[e->stream].done < e->time)
         return GS_CU_NOT_READY; /* and so until somebody waits */
     return host_event_synchronize(handle);
+}
+
+/* When its stream came to it. */
+static double reached(const event *e)
+{
+    const double before = streams[e->stream].ended[e->time % NAMES];
+    return before > e->asked ? before : e->asked;
+}
+
+/* As CUDA: both were made to keep time, were recorded and have been reached. */
+gs_cu_result host_event_elapsed(float *milliseconds, gs_cu_handle begin, gs_cu_handle end)
+{
+    const event *const a = begin, *const b = end;
+    if (a == NULL || b == NULL || !a->timing || !b->timing || !a->recorded || !b->recorded)
+        return HOST_INVALID_HANDLE;
+    if (streams[a->stream].done < a->time || streams[b->stream].done < b->time)
+        return GS_CU_NOT_READY;
+    *milliseconds = (float)((reached(b) - reached(a)) * 1e3);
+    return 0;
 }
 
 /* ---- races ---- */

@@ -53,6 +53,7 @@ gs_cu_result host_event_destroy(gs_cu_handle event);
 gs_cu_result host_event_record(gs_cu_handle event, gs_cu_handle stream);
 gs_cu_result host_event_query(gs_cu_handle event);
 gs_cu_result host_event_synchronize(gs_cu_handle event);
+gs_cu_result host_event_elapsed(float *milliseconds, gs_cu_handle begin, gs_cu_handle end);
 
 /* Copies `w` and puts it at the end of a stream. */
 gs_cu_result host_streams_submit(gs_cu_handle stream, const host_work *w);

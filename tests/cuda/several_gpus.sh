@@ -34,6 +34,21 @@ up=$(last copied_in_bytes chain) on=$(last forwarded_bytes chain) all=$(last cop
 run "copies: $up + $on, without a chain $all + $(last forwarded_bytes apart)" \
     test "$(last forwarded_bytes apart)" -eq 0 -a "$on" -gt 0 -a $((up + on)) -eq "$all"
 trace_of_a_chain "$work/trace.json"
+# What each device computes, by the device's clock: one after the other, after it was asked for and before it was heard
+# of, within what two clocks differ by.
+run "the trace shows kernels" python3 - "$work/trace.json" <<'END'
+import json, sys
+events = json.load(open(sys.argv[1]))["traceEvents"]
+tracks = {e["tid"]: e["args"]["name"] for e in events if e["name"] == "thread_name"}
+spans = lambda name: sorted((e["ts"], e["ts"] + e["dur"]) for e in events
+                            if e["ph"] == "X" and tracks[e["tid"]] == name)
+for d in range(4):
+    asked, kernels = spans(f"device {d}"), spans(f"kernels of device {d}")
+    assert 0 < len(kernels) <= len(asked), (len(kernels), len(asked))
+    assert all(a[1] <= b[0] + 1 for a, b in zip(kernels, kernels[1:])), kernels
+    assert all(any(a[0] - 200 <= k[0] and k[1] <= a[1] + 200 for a in asked) for k in kernels), (asked, kernels)
+    assert 0 < sum(k[1] - k[0] for k in kernels) < 200 * len(asked) + sum(a[1] - a[0] for a in asked)
+END
 
 # Where no file says what hangs where, GPUs under one PCIe switch are a chain, wherever they stand in --device: those at
 # 17 and 18 here.
