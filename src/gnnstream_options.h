@@ -86,14 +86,17 @@ typedef struct gs_train_options {
     bool residual;    /* what a hidden layer got is added to what comes of it */
     bool act_first;   /* the activation comes before the norm */
     const char *set;  /* "alpha=0.2,steps=5": constants of the model's text; NULL: as it has them */
-    gs_warn_fn warn;  /* gets a line for each parameter that no result depends on, and one where
-                       * memory that a GPU copies from cannot be pinned, with .context; may be NULL */
+    gs_warn_fn warn;  /* gets a line, with .context, for each parameter that no result depends on, where the store has
+                       * edge weights that the model has no use for, and where memory that a GPU copies from cannot be
+                       * pinned; may be NULL */
     uint32_t classes; /* of a prediction with weights that do not say, on a store without labels; 0: as those say */
     /* What is learned, of which labels, and what counts how much; docs/api.md. */
     const char *task;             /* "classify", "multilabel", "regress"; NULL: as the store's labels are */
     const char *class_weights;    /* "balanced", "1,2.5,..." or a .npy file: of classes; of several labels, of
                                    * those that are there; NULL: 1 */
     double label_smoothing;       /* of classes, in [0, 1): as PyTorch's */
+    bool ignore_edge_weights;     /* each edge counts 1, whatever the store says; a prediction does so, too, where
+                                   * its weights were trained so */
 } gs_train_options;
 
 /* The defaults: 2 layers of 64, relu, no dropout, 100 epochs of Adam at 0.01, on the cpu. `size`: of their struct. */

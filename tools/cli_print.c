@@ -232,7 +232,9 @@ void cli_print_overview(FILE *out)
 
 void cli_warn(void *context, const char *line)
 {
+    char text[2048];
+
     (void)context;
     cli_progress_end();
-    fprintf(stderr, "gnnstream: warning: %s\n", line);
+    fprintf(stderr, "gnnstream: warning: %s\n", cli_name_options(text, sizeof(text), line));
 }

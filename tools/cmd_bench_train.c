@@ -96,6 +96,7 @@ static int run(const cli_command *self, const void *options, const char *const *
     if (o.model == NULL)
         return cli_fail(self, CLI_USAGE, "--model is missing; see gnnstream help bench train");
     o.stop = cli_stop();
+    o.warn = cli_warn;
     o.on_epoch = show_epoch;
     cli_progress(NULL, "measuring the machine", -1);
     status = cli_result(self, gs_bench_train(&b, place[0], &o));

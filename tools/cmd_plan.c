@@ -123,6 +123,7 @@ static int run(const cli_command *self, const void *options, const char *const *
     if (train.model == NULL)
         return cli_fail(self, CLI_USAGE, "--model is missing; see gnnstream help plan");
     train.stop = cli_stop();
+    train.warn = cli_warn;
     if ((status = cli_result(self, gs_plan_train(&p, place[0], &train))) != CLI_DONE)
         return status;
     if (!o->json) {

@@ -69,6 +69,7 @@ static int run(const cli_command *self, const void *options, const char *const *
     if (o.dropout != 0 || o.input_dropout != 0)
         cli_warn(NULL, "a prediction has no dropout; what is given of it changes nothing");
     o.stop = cli_stop();
+    o.warn = cli_warn;
     if ((status = cli_result(self, predict(place[0], &o, t->weights, &r))) != CLI_DONE ||
         (t->ids != NULL && (status = cli_result(self, gs_write_ids(place[0], t->ids))) != CLI_DONE) ||
         (status = cli_result(self, gs_inspect_weights(&w, t->weights))) != CLI_DONE)

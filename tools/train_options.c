@@ -33,6 +33,8 @@ const cli_option train_model_options[] = {
     {"--act-first", CLI_FLAG, FIELD(act_first), NULL, "the activation before the norm", NULL, 0, 0},
     {"--set", CLI_TEXT, FIELD(set), "NAME=X,...", "constants of the model's text (appnp: alpha=0.2,steps=5)",
      "as it has them", 0, 0},
+    {"--ignore-edge-weights", CLI_FLAG, FIELD(ignore_edge_weights), NULL, "each edge counts 1, whatever the store says",
+     NULL, 0, 0},
     {0},
 };
 

@@ -5,7 +5,8 @@
 
 DATA has a folder `blogcatalog` with edges.npy, labels_multi.npy and {train,valid,test}_idx.npy. Features are seeded
 normal numbers. Tasks: its 39 labels, with and without pos_weight; numbers made of the features; which of
-its five most frequent labels as a class, weighted and smoothed; and a GCN of weighted edges, as a text of its own.
+its five most frequent labels as a class, weighted and smoothed; and a GCN of weighted edges, with self loops,
+doubled edges and weights of 0.
 Losses of all epochs are compared, then figures with scikit-learn's on the run's own logits. Ends with 1 where one
 differs."""
 import os
@@ -20,13 +21,6 @@ from sklearn import metrics as sk
 from torch_geometric.nn.models import GCN
 
 EPOCHS, HIDDEN, FEATURES = 50, 64, 64
-WEIGHTED = """# PyG's GCNConv with edge_weight, of graphs without self loops.
-layer gcn(h[in]) -> [out]:
-    param lin.weight[out, in], bias[out]
-    norm = rsqrt(sum(e.weight) + 1)
-    x = norm * (h @ lin.weight')
-    return norm * (sum(e.weight * u.x) + x) + bias
-"""
 SPLITS = ("train", "valid", "test")
 failed = []
 
@@ -79,8 +73,7 @@ def compare(name, folder, data, y, loss, width, weight=None, **options):
     net = model(width, first)
     tensor = None if weight is None else torch.from_numpy(weight)
     theirs, their_logits = pyg(net, torch.from_numpy(data["x"]), torch.from_numpy(data["edges"]), loss, tensor)
-    mine = "gcn" if weight is None else text(folder)
-    with gnnstream.Run(store, mine, hidden=HIDDEN, epochs=EPOCHS, lr=0.01, init=first, keep="last", **options) as run:
+    with gnnstream.Run(store, "gcn", hidden=HIDDEN, epochs=EPOCHS, lr=0.01, init=first, keep="last", **options) as run:
         losses = np.array([epoch.loss for epoch in run])
         now = run.evaluate()
         logits = run.logits()
@@ -92,23 +85,17 @@ def compare(name, folder, data, y, loss, width, weight=None, **options):
             say(f"{name}: {split} {figure} {value:.6f}", abs(getattr(now, f"{split}_{figure}") - value), 1e-9)
 
 
-def text(folder):
-    place = os.path.join(folder, "weighted.gnn")
-    with open(place, "w") as file:
-        file.write(WEIGHTED)
-    return place
-
-
 def weighted_forward(folder, data, y, weight):
-    """One pass of weighted edges, from the same weights."""
+    """One pass of weighted edges, from the same weights. float32 sums of a hub's thousands of edges differ by 2e-6 of the
+    largest logit between orders of the same edges; where degrees are Cora's, by 5e-7."""
     store, first = os.path.join(folder, "store"), os.path.join(folder, "first.safetensors")
     gnnstream.from_arrays(store, data["edges"], data["x"], y, **data["split"], edge_weight=weight, parts=3, force=True)
     net = model(y.shape[1], first)
     with torch.no_grad():
         want = net(torch.from_numpy(data["x"]), torch.from_numpy(data["edges"]),
                    edge_weight=torch.from_numpy(weight)).numpy()
-    got = gnnstream.predict(store, text(folder), first, hidden=HIDDEN)
-    say("gcn of weighted edges: logits, of the largest", np.abs(got - want).max() / np.abs(want).max(), 1e-6)
+    got = gnnstream.predict(store, "gcn", first, hidden=HIDDEN)
+    say("gcn of weighted edges: logits, of the largest", np.abs(got - want).max() / np.abs(want).max(), 4e-6)
 
 
 def main():
@@ -139,7 +126,12 @@ def main():
         compare("classify, weighted and smoothed", folder, data, classes,
                 lambda z: cross(weight=torch.from_numpy(weight), label_smoothing=0.1)(z[train], known[train]), 5,
                 class_weights="1,2,0.5,3,1.5", label_smoothing=0.1)
-        edge_weight = random.uniform(0.2, 2, data["edges"].shape[1]).astype(np.float32)
+        count, loops = len(labels), random.permutation(len(labels))[:len(labels) // 3]
+        doubled = data["edges"][:, random.permutation(data["edges"].shape[1])[:5000]]
+        data["edges"] = np.concatenate([data["edges"], doubled, np.stack([loops, loops])], axis=1)
+        edge_weight = random.uniform(0, 2, data["edges"].shape[1]).astype(np.float32)
+        edge_weight[random.random(len(edge_weight)) < 0.1] = 0
+        edge_weight[np.isin(data["edges"][1], loops[:count // 100])] = 0
         weighted_forward(folder, data, labels, edge_weight)
         compare("multilabel, weighted edges", folder, data, labels,
                 lambda z: bce()(z[train], truth[train]), labels.shape[1], weight=edge_weight)

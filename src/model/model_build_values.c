@@ -59,6 +59,45 @@ uint32_t gs_model__loops(gs_builder *b)
     return b->config->self_loops ? gs_ir_input(b->ir, "loops", 1, GS_F32) : gs_model__number(b, 0.0f);
 }
 
+uint32_t gs_model__is_loop(gs_builder *b)
+{
+    const uint32_t id = gs_ir_input(b->ir, "input_id", 1, GS_U32);
+    return gs_ir_binary(b->ir, GS_OP_IS_LOOP, gs_ir_unary(b->ir, GS_OP_SRC, id, 0), id);
+}
+
+/* Of several loops the mean: PyG keeps one of them, and does not say which. */
+uint32_t gs_model__loop_weight(gs_builder *b)
+{
+    gs_ir *const ir = b->ir;
+
+    if (!b->config->edge_weights || !b->config->self_loops)
+        return gs_model__number(b, 1.0f);
+    const uint32_t loops = gs_model__loops(b), weight = gs_ir_weight(ir);
+    const uint32_t sum = gs_ir_sum(ir, GS_OP_SUM_IN, gs_ir_binary(ir, GS_OP_MUL, weight, gs_model__is_loop(b)), false);
+    const uint32_t none = gs_ir_binary(ir, GS_OP_EQ, loops, gs_model__number(b, 0.0f));
+    return gs_ir_binary(ir, GS_OP_DIV, gs_ir_binary(ir, GS_OP_ADD, sum, none),
+                        gs_ir_binary(ir, GS_OP_MAX, loops, gs_model__number(b, 1.0f)));
+}
+
+/* The loops that are there are taken out by their number: exact with at most one a vertex, as 1 - 1 = 0. */
+uint32_t gs_model__gcn_norm(gs_builder *b)
+{
+    gs_ir *const ir = b->ir;
+    uint32_t degree, own, zero;
+
+    if (!b->config->edge_weights) {
+        degree = gs_model__degree(b);
+        degree = gs_ir_binary(ir, GS_OP_SUB, degree, gs_model__loops(b));
+        return gs_ir_unary(ir, GS_OP_RSQRT, gs_ir_binary(ir, GS_OP_ADD, degree, gs_model__number(b, 1.0f)), 0);
+    }
+    own = gs_ir_binary(ir, GS_OP_SUB, gs_model__number(b, 1.0f), gs_model__loops(b));
+    own = gs_ir_binary(ir, GS_OP_MUL, own, gs_model__loop_weight(b));
+    degree = gs_ir_binary(ir, GS_OP_ADD, gs_ir_sum(ir, GS_OP_SUM_IN, gs_ir_weight(ir), false), own);
+    zero = gs_model__number(b, 0.0f);
+    return gs_ir_ternary(ir, GS_OP_WHERE, gs_ir_binary(ir, GS_OP_EQ, degree, zero), zero,
+                         gs_ir_unary(ir, GS_OP_RSQRT, degree, 0));
+}
+
 /* input.0 is the network's input, input.1 what the second layer gets, and so on. */
 static uint32_t build_input(gs_builder *b, const char *name)
 {
@@ -81,6 +120,10 @@ uint32_t gs_model__lookup(gs_builder *b, const char *name)
         return gs_model__degree(b);
     if (strcmp(name, "loops") == 0)
         return gs_model__loops(b);
+    if (strcmp(name, "loop_weight") == 0)
+        return gs_model__loop_weight(b);
+    if (strcmp(name, "gcn_norm") == 0)
+        return gs_model__gcn_norm(b);
     if (strncmp(name, "input.", 6) == 0)
         return build_input(b, name);
     for (uint32_t i = 0; i < b->values; i++)

@@ -57,6 +57,12 @@ uint32_t gs_model__width(const gs_builder *b, const char *name);
 void gs_model__full_name(const gs_builder *b, char *out, size_t bytes, const char *prefix, const char *name);
 /* Self loops that the graph has, of each vertex. */
 uint32_t gs_model__loops(gs_builder *b);
+/* The weight of the self loop that PyG's add_remaining_self_loops() leaves each vertex with. */
+uint32_t gs_model__loop_weight(gs_builder *b);
+/* PyG's gcn_norm(): 1 / sqrt(sum of the weights into the vertex, with that loop), 0 where the sum is 0. */
+uint32_t gs_model__gcn_norm(gs_builder *b);
+/* 1 for the graph's self loops, 0 for its other edges. */
+uint32_t gs_model__is_loop(gs_builder *b);
 /* The vertex value or parameter called `name`, GS_IR_NONE where there is none (no error recorded). */
 uint32_t gs_model__lookup(gs_builder *b, const char *name);
 /* What a name says where an expression has it: x, u.x, e.weight. */

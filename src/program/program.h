@@ -240,6 +240,15 @@ static inline bool gs_stage_has_batches(const gs_stage *s)
     return false;
 }
 
+/* Does it look at the weights of edges? */
+static inline bool gs_stage_has_weights(const gs_stage *s)
+{
+    for (uint32_t r = 0; r < s->edge_regs; r++)
+        if (s->edge_reg[r].kind == GS_EDGE_WEIGHT)
+            return true;
+    return false;
+}
+
 /* A sum of rows of an array as they are, each times a number of its own where there is a scale: ADD or ADD_TYPE of an
  * OPERAND register, or ADD of the product of one with another of width 1, rounded to float32. A device sums such rows
  * faster than an edge program does, and each of these sums has a launch of its own; rows of two bytes are summed as a

@@ -7,7 +7,7 @@
 #include "base/size.h"
 #include "model/model.h" /* GS_MODEL_BASES */
 
-typedef enum kind { COUNT, REAL, LONG, TEXT, LIST, FILE_NAME } kind;
+typedef enum kind { COUNT, REAL, FLAG, LONG, TEXT, LIST, FILE_NAME } kind;
 
 /* Not here: the model, whose text counts and not its name; what says how much is trained (epochs, but for a cosine over
  * them), where results go, and what keeps numbers up to rounding at least. */
@@ -24,6 +24,7 @@ static const struct {
     ROW(clip_norm, REAL),      ROW(schedule, TEXT),   ROW(warmup, COUNT),   ROW(schedule_every, COUNT),
     ROW(schedule_by, REAL),    ROW(keep, TEXT),       ROW(patience, COUNT), ROW(epochs, COUNT),
     ROW(task, TEXT),           ROW(class_weights, LIST), ROW(label_smoothing, REAL),
+    ROW(ignore_edge_weights, FLAG),
 #undef ROW
 };
 
@@ -34,7 +35,7 @@ void gs_checkpoint_list_options(gs_checkpoint *c)
     c->options = GS_ARRAY_LEN(table);
     for (uint32_t k = 0; k < GS_ARRAY_LEN(table); k++)
         c->option[k] = (gs_checkpoint_option){.name = table[k].name,
-                                              .is_text = table[k].kind != COUNT && table[k].kind != REAL};
+                                              .is_text = table[k].kind >= LONG};
 }
 
 /* Numbers of 64 bits are text, as JSON's hold 53; of a file's name its checksum stands for it. */
@@ -53,6 +54,9 @@ static void take(gs_checkpoint_option *to, size_t k, const gs_train_options *o)
         break;
     case REAL:
         to->number = *(const double *)field;
+        break;
+    case FLAG:
+        to->number = *(const bool *)field;
         break;
     case LONG:
         snprintf(to->text, sizeof(to->text), "%llu", (unsigned long long)*(const uint64_t *)field);

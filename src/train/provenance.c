@@ -62,7 +62,8 @@ static void add_options(noted *n, const gs_train_options *o)
     for (uint32_t k = 0; k < c.options; k++) {
         const gs_checkpoint_option *const x = &c.option[k];
         if (strcmp(x->name, "epochs") == 0 || /* how many there were is said besides */
-            (strcmp(x->name, "bases") == 0 && o->bases == 0))
+            (strcmp(x->name, "bases") == 0 && o->bases == 0) ||
+            (strcmp(x->name, "ignore_edge_weights") == 0 && !o->ignore_edge_weights))
             continue;
         if (x->is_text && x->text[0] != '\0')
             add(n, x->name, x->text);
@@ -169,6 +170,8 @@ static gs_status take_all(gs_provenance *p, const gs_safetensors_note *note, uin
         (st = take_count(&s->edge_types, note, notes, "edge_types", path)) != GS_OK ||
         (st = take_count(&s->epochs, note, notes, "epochs", path)) != GS_OK)
         return st;
+    const char *const ignores = find(note, notes, "ignore_edge_weights");
+    p->ignores_edge_weights = ignores != NULL && strcmp(ignores, "1") == 0;
     if (text != NULL && strchr(text, '\n') != NULL && (p->text = gs_strdup(text)) == NULL)
         return gs_fail(GS_ENOMEM, "%s: out of memory", path);
     return GS_OK;
@@ -267,6 +270,7 @@ gs_status gs_provenance_complete(gs_train_options *o, const gs_provenance *p, co
             st = complete_count((uint32_t *)(void *)field, *(const uint32_t *)has, shape[k].name,
                                 *(const uint32_t *)(void *)normal, path);
     }
+    o->ignore_edge_weights |= p->ignores_edge_weights;
     if (st == GS_OK)
         st = complete_model(o, p, path);
     if (st == GS_OK && says)

@@ -27,6 +27,7 @@ gs_status gs_provenance_notes(gs_safetensors_note **note, uint32_t *notes, const
 typedef struct gs_provenance {
     gs_weights_summary summary;
     char *text; /* the model's; NULL: the file does not say */
+    bool ignores_edge_weights; /* as .ignore_edge_weights */
 } gs_provenance;
 
 /* Of a file of another program all is 0. GS_ENOTFOUND, GS_EFORMAT, GS_EIO, GS_ENOMEM. */

@@ -5,6 +5,7 @@
  *   run_numbers.c  what is done where numbers are not finite
  *   run_params.c who has the parameters
  *   run_files.c  result files
+ *   run_warn.c   lines about what is not as it may be thought
  *   run_weights.c that of the weights, which says how they came about
  *   run_arrays.c tensors and logits as arrays
  *   run_checkpoint.c, run_resume.c: its state as files, and back
@@ -74,6 +75,9 @@ gs_status gs_run__open_after(gs_run **out, const char *store, const gs_train_opt
 /* The session of a run with these options, which are whole (gs_train_options_read(), gs_train_options_check()). */
 gs_status gs_run__open_session(gs_session **out, const char *store, const gs_train_options *options, gs_run_kind kind,
                                uint64_t process_bytes, const gs_session_earlier *earlier);
+
+/* run_warn.c: a line for .warn about each thing that is computed otherwise than it may be thought. */
+void gs_run__warn(const gs_session *s);
 
 /* run_params.c: before a pass: where tensors were set, devices take them, and what is computed once is computed. */
 gs_status gs_run__place(gs_run *r);

@@ -87,31 +87,6 @@ static gs_status open_and_start(gs_run *r, const char *store, uint64_t process_b
     return gs_fail(st, "%s: is replaced again and again while it is opened", store);
 }
 
-/* What is learned in vain. */
-static void warn_of_parameters(const gs_run *r)
-{
-    const gs_program *const p = r->session->program;
-    char line[512];
-
-    for (uint32_t i = 0; r->kind == GS_RUN_TRAIN && r->options.warn != NULL && i < p->params; i++) {
-        if (p->param[i].fixed || p->param[i].learns)
-            continue;
-        snprintf(line, sizeof(line), "%s: the result does not depend on parameter %s, which stays as it starts",
-                 strchr(r->options.model, '\n') != NULL ? "the model" : r->options.model, p->param[i].name);
-        r->options.warn(r->options.context, line);
-    }
-}
-
-/* Memory that copies are slower from: once, though every device may say so. */
-static void warn_of_memory(const gs_run *r)
-{
-    const char *line = NULL;
-    for (uint32_t d = 0; d < r->session->machine.devices && line == NULL; d++)
-        line = gs_device_unpinned(r->session->machine.device[d]);
-    if (line != NULL && r->options.warn != NULL)
-        r->options.warn(r->options.context, line);
-}
-
 /* Everything but the memory of the run itself. */
 static gs_status open_run(gs_run *r, const char *store, uint64_t process_bytes)
 {
@@ -127,8 +102,7 @@ static gs_status open_run(gs_run *r, const char *store, uint64_t process_bytes)
         (st = gs_kept_lines_pour(&r->saver.lines, &r->metrics)) != GS_OK || (st = gs_run__place(r)) != GS_OK ||
         (st = gs_run__resume_state(r)) != GS_OK)
         return st;
-    warn_of_parameters(r);
-    warn_of_memory(r);
+    gs_run__warn(r->session);
     r->report.open_seconds = gs_now() - r->began;
     return GS_OK;
 }
@@ -363,6 +337,7 @@ gs_status gs_plan_train(gs_plan_report *out, const char *store, const gs_train_o
         (st = gs_train_options_read(&own, options)) != GS_OK || (st = gs_train_options_check(&own)) != GS_OK ||
         (st = gs_run__open_session(&session, store, &own, GS_RUN_TRAIN, 0, NULL)) != GS_OK)
         return st;
+    gs_run__warn(session);
     st = gs_session_describe(session, out);
     gs_session_close(session);
     return st;

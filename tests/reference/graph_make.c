@@ -11,6 +11,7 @@
  *              the edges
  *   csr        `rough` with its features as CSR arrays, empty rows among them
  */
+#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
@@ -104,6 +105,24 @@ static void write_ints(const char *dir, const char *name, const int64_t *data, s
     free(path);
 }
 
+/* Of each vertex: no sum of weights near 0 or below, which has no square root; so some lose their signs. The first have
+ * weights of 0 alone. */
+static void keep_degrees(const maker *m, float *weight)
+{
+    double *sum = ref_alloc(m->is.vertices, sizeof(double));
+    for (size_t v = 0; v < m->is.vertices; v++)
+        sum[v] = 0;
+    for (size_t i = 0; i < m->edges; i++)
+        sum[m->edge[i][1]] += (double)weight[i];
+    for (size_t i = 0; i < m->edges; i++) {
+        if (sum[m->edge[i][1]] < 1.0)
+            weight[i] = 0.25f + fabsf(weight[i]);
+        if (m->edge[i][1] < 6)
+            weight[i] = 0;
+    }
+    free(sum);
+}
+
 /* Copies of an edge differ in type and weight. Low-numbered targets see type 0 alone; weights lie around 1, some
  * below 0. */
 static void write_edge_data(maker *m, const char *dir, bool many)
@@ -117,6 +136,7 @@ static void write_edge_data(maker *m, const char *dir, bool many)
             type[i] = (uint8_t)(i == 0 ? 59 : i % 3 == 0 ? 7 : ref_random_below(&m->random, 60) / 4 * 4 + i % 2);
         weight[i] = (float)(1.0 + 0.5 * ref_random_normal(&m->random));
     }
+    keep_degrees(m, weight);
     char *path = ref_path(dir, "edge_types.npy");
     ref_npy_write(path, "u1", m->edges, 0, type);
     free(path);

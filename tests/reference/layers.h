@@ -5,7 +5,7 @@
  *
  * In formulas: N(v) is the multiset of in-edges u -> v with every copy and every self loop as the graph has
  * them; N'(v) is N(v) without self loops and with v itself exactly once (edge weight 1), as
- * torch_geometric's remove_self_loops and add_self_loops make it.
+ * torch_geometric's remove_self_loops and add_self_loops make it. (GCN and APPNP: of the weight that loops have.)
  */
 #ifndef GS_TESTS_REFERENCE_LAYERS_H
 #define GS_TESTS_REFERENCE_LAYERS_H

@@ -1,14 +1,41 @@
 /* layers_conv.c - models whose messages are a vertex's own row, scaled at most. */
+#include <math.h>
+#include <stdlib.h>
+
 #include "layers.h"
 
-/* Symmetric normalisation (Kipf and Welling, ICLR'17): over N'(v), sum of x(u) / sqrt(d(u) d(v)) with
- * d(v) = |N'(v)|. */
+/* Weights of the edges of N', where a vertex with self loops keeps their mean for its own. */
+static ref_node *remaining(ref_call *c)
+{
+    ref_node *const weight = ref_constant(c->tape, c->self->count, 1, c->self->weight);
+    double *const sum = ref_alloc(c->graph->vertices, sizeof(double));
+    size_t *const loops = ref_alloc(c->graph->vertices, sizeof(size_t));
+    for (size_t v = 0; v < c->graph->vertices; v++)
+        sum[v] = loops[v] = 0;
+    for (size_t i = 0; i < c->all->count; i++)
+        if (c->all->source[i] == c->all->target[i]) {
+            sum[c->all->target[i]] += c->all->weight[i];
+            loops[c->all->target[i]]++;
+        }
+    for (size_t i = 0; i < c->self->count; i++)
+        if (c->self->source[i] == c->self->target[i] && loops[c->self->source[i]] > 0)
+            weight->x[i] = sum[c->self->source[i]] / (double)loops[c->self->source[i]];
+    free(sum);
+    free(loops);
+    return weight;
+}
+
+/* Symmetric normalisation (Kipf and Welling, ICLR'17), as torch_geometric's gcn_norm: over N'(v), with w the weight of
+ * the edge, sum of w x(u) / sqrt(d(u) d(v)), d(v) = sum of w; 1 / sqrt(0) counts as 0. */
 static ref_node *smooth(ref_call *c, const ref_node *x)
 {
     ref_tape *const t = c->tape;
-    ref_node *const norm = ref_function(t, "rsqrt", 0, ref_count(c, c->self));
+    ref_node *const weight = remaining(c), *const degree = ref_sum(c, c->self, weight);
+    ref_node *const norm = ref_zeros(t, degree->rows, 1);
+    for (size_t v = 0; v < degree->rows; v++)
+        norm->x[v] = degree->x[v] == 0 ? 0 : 1 / sqrt(degree->x[v]);
     ref_node *const scale = ref_mul(t, ref_at_source(c, c->self, norm), ref_at_target(c, c->self, norm));
-    return ref_sum(c, c->self, ref_mul(t, ref_at_source(c, c->self, x), scale));
+    return ref_sum(c, c->self, ref_mul(t, ref_at_source(c, c->self, x), ref_mul(t, weight, scale)));
 }
 
 /* GCN, as GCNConv: smooth(W x) + b. */
