@@ -73,8 +73,8 @@ typedef enum gs_run_kind {
  *   GS_EFORMAT      damaged store, malformed model or weights
  *   GS_EBUDGET      which budget, and the smallest that works
  *   GS_EIO, GS_ENOMEM, GS_EDEVICE, GS_EINTERRUPTED
- * When a pass over the graph has failed or was interrupted, the run is only to be closed: further passes are
- * GS_EINVAL. */
+ * When a pass over the graph has failed or was interrupted, further passes are GS_EINVAL: the run is to be closed, or,
+ * where it was interrupted, finished before. */
 GS_API gs_status gs_run_open(gs_run **out, const char *store, const gs_train_options *options, gs_run_kind kind);
 /* Gives everything back; files that gs_run_finish() did not write are not there. NULL is allowed. Of a run that
  * .io_timeout ended, memory and threads stay until the process ends, as the disk or a GPU may still write there. */
@@ -166,7 +166,10 @@ GS_API gs_status gs_run_plan(const gs_run *run, gs_plan_report *out);
 
 /* Ends a run: evaluates the weights, writes the files that the options name (.save, .logits, .trace), all or none, and
  * fills `report`, which may be NULL. No pass can be run after it; tensors can still be had.
- * GS_EDEVICE: weights left the finite numbers. */
+ * GS_EDEVICE: weights left the finite numbers.
+ * A run that .stop has ended (GS_EINTERRUPTED) can be finished, too: .save and .logits get the best weights of the
+ * epochs that were evaluated (.keep), or those after the last whole epoch, with a pass for logits alone, and no look at
+ * .stop. Then GS_EINTERRUPTED comes again, with a line that says what was written. */
 GS_API gs_status gs_run_finish(gs_run *run, gs_train_report *report);
 
 /* gs_run_open(), .epochs epochs, gs_run_finish() and gs_run_close(), whose errors it has. `report` may be NULL. */

@@ -53,6 +53,8 @@ static gs_status train(gs_run *run, uint32_t epochs, cli_watch *watch, gs_train_
         }
     if (st == GS_OK)
         st = gs_run_finish(run, report);
+    if (st == GS_EINTERRUPTED) /* the results that there are */
+        st = gs_run_finish(run, report);
     return st;
 }
 

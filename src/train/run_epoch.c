@@ -35,12 +35,6 @@ static void add_stats(gs_epoch_report *e, const gs_exec_stats *x)
 
 /* ---- one epoch ----------------------------------------------------------- */
 
-static gs_status interrupted(const gs_run *r)
-{
-    return gs_fail(GS_EINTERRUPTED, "interrupted in epoch %u of %u; no weights or logits were written", r->epoch + 1,
-                   r->options.epochs);
-}
-
 /* The pass "eval" runs before the epoch's pass "train". */
 static bool evaluates(const gs_session *s, uint32_t epoch)
 {
@@ -118,11 +112,11 @@ static gs_status run_epoch(gs_run *r, gs_epoch_report *e)
     gs_status st;
 
     if (r->options.stop != NULL && *r->options.stop)
-        return interrupted(r);
+        return gs_run__stopped(r);
     r->evaluated = r->has_logits = false;
     if ((st = gs_run__place(r)) != GS_OK || (st = evaluate_epoch(r, e)) != GS_OK ||
         (st = train_and_update(r, e)) != GS_OK)
-        return st == GS_EINTERRUPTED ? interrupted(r) : st;
+        return st == GS_EINTERRUPTED ? gs_run__stopped(r) : st;
     e->seconds = gs_now() - began;
     e->peak_host_bytes = gs_process_peak_bytes();
     e->peak_device_bytes = r->session->plan->device_bytes;
@@ -147,7 +141,7 @@ gs_status gs_run_epoch(gs_run *run, gs_epoch_report *out)
     };
     gs_figures_none(&e.figures, &run->session->labels);
     if ((st = run_epoch(run, &e)) != GS_OK) {
-        run->state = GS_RUN_IS_FAILED;
+        run->state = st == GS_EINTERRUPTED && run->whole ? GS_RUN_IS_STOPPED : GS_RUN_IS_FAILED;
         return gs_run__checkpoint_failed(run, st);
     }
     run->whole = true;
@@ -173,7 +167,7 @@ static gs_status rank(gs_run *r)
     gs_ranks ranks;
     const gs_status st = gs_rank_logits(&ranks, r->session);
     if (st != GS_OK) {
-        r->state = GS_RUN_IS_FAILED;
+        r->state = st == GS_EINTERRUPTED ? GS_RUN_IS_STOPPED : GS_RUN_IS_FAILED;
         return gs_run__checkpoint_failed(r, st);
     }
     memcpy(r->report.figures.roc_auc, ranks.roc_auc, sizeof(ranks.roc_auc));
@@ -193,9 +187,9 @@ gs_status gs_run__evaluate(gs_run *r, gs_exec_stats *x)
     if ((st = gs_run__place(r)) == GS_OK)
         st = gs_session_run(s, pass, 0, false, stats);
     if (st != GS_OK) {
-        r->state = GS_RUN_IS_FAILED;
+        r->state = st == GS_EINTERRUPTED ? GS_RUN_IS_STOPPED : GS_RUN_IS_FAILED;
         if (st == GS_EINTERRUPTED)
-            (void)gs_fail(st, "interrupted in the last evaluation; no weights or logits were written");
+            (void)gs_run__stopped(r);
         return gs_run__checkpoint_failed(r, st);
     }
     const double loss = gs_figures_loss(&s->labels, &stats->metrics);

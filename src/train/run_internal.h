@@ -5,12 +5,14 @@
  *   run_numbers.c  what is done where numbers are not finite
  *   run_params.c who has the parameters
  *   run_files.c  result files
+ *   run_stop.c   what is left of a run that was stopped
  *   run_warn.c   lines about what is not as it may be thought
  *   run_weights.c that of the weights, which says how they came about
  *   run_arrays.c tensors and logits as arrays
  *   run_checkpoint.c, run_resume.c: its state as files, and back
  *
- * States: OPEN -- a pass fails --> FAILED; OPEN -- gs_run_finish() --> FINISHED. Passes run in OPEN alone.
+ * States: OPEN -- a pass fails --> FAILED; OPEN -- .stop ends a pass --> STOPPED; OPEN or STOPPED -- gs_run_finish() -->
+ * FINISHED. Passes run in OPEN alone, and of a run that was stopped the one that gives its logits.
  * What training changes is in `session` (parameters, learned or not, and the optimiser's state, on the host or on
  * devices), `optim` and `epoch`: that is what a checkpoint has. Dropout is drawn by seed and epoch alone; statistics of
  * a pass, gradients and what is computed once are made anew.
@@ -31,7 +33,7 @@
 #include "train/metrics_log.h"
 #include "train/optim.h"
 
-typedef enum gs_run_state { GS_RUN_IS_OPEN, GS_RUN_IS_FAILED, GS_RUN_IS_FINISHED } gs_run_state;
+typedef enum gs_run_state { GS_RUN_IS_OPEN, GS_RUN_IS_STOPPED, GS_RUN_IS_FAILED, GS_RUN_IS_FINISHED } gs_run_state;
 
 /* The checkpoints of a run. */
 typedef struct gs_run_saver {
@@ -78,6 +80,12 @@ gs_status gs_run__open_session(gs_session **out, const char *store, const gs_tra
 
 /* run_warn.c: a line for .warn about each thing that is computed otherwise than it may be thought. */
 void gs_run__warn(const gs_session *s);
+
+/* run_stop.c: in gs_run_finish(), of a run that was stopped: .save and .logits of the weights that there are. Returns
+ * GS_EINTERRUPTED, whose line says what was written, or the status of what could not be. */
+gs_status gs_run__finish_stopped(gs_run *r, gs_train_report *report);
+/* The line about a pass that was stopped. */
+gs_status gs_run__stopped(gs_run *r);
 
 /* run_params.c: before a pass: where tensors were set, devices take them, and what is computed once is computed. */
 gs_status gs_run__place(gs_run *r);

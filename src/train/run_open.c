@@ -258,13 +258,17 @@ gs_status gs_run_finish(gs_run *run, gs_train_report *report)
 {
     gs_status st;
 
-    if ((st = gs_check_given(run, "run")) != GS_OK || (st = gs_run__check_open(run)) != GS_OK ||
+    if ((st = gs_check_given(run, "run")) == GS_OK && run->state == GS_RUN_IS_STOPPED)
+        return gs_run__finish_stopped(run, report);
+    if (st != GS_OK || (st = gs_run__check_open(run)) != GS_OK ||
         (st = gs_run__bring(run)) != GS_OK || (!run->evaluated && (st = gs_run__evaluate(run, NULL)) != GS_OK) ||
         (st = choose_weights(run)) != GS_OK)
         return st;
     run->state = GS_RUN_IS_FINISHED;
-    if ((st = gs_run__write_files(run)) != GS_OK)
+    if ((st = gs_run__write_files(run)) != GS_OK) {
+        run->state = st == GS_EINTERRUPTED ? GS_RUN_IS_STOPPED : run->state;
         return st;
+    }
     if (run->options.profile && run->kind == GS_RUN_TRAIN) /* a cache: where it cannot be kept, the run is no worse */
         (void)gs_session_remember(run->session, &run->profile);
     st = fill_report(run);
@@ -294,6 +298,8 @@ gs_status gs_train(const char *store, const gs_train_options *options, gs_train_
                 run->options.on_epoch(run->options.context, &e);
         }
     if (st == GS_OK)
+        st = gs_run_finish(run, report);
+    if (run != NULL && run->state == GS_RUN_IS_STOPPED)
         st = gs_run_finish(run, report);
     gs_run_close(run);
     return st;

@@ -8,7 +8,9 @@ gs_status gs_run__check_open(const gs_run *r)
     if (r->state == GS_RUN_IS_OPEN)
         return GS_OK;
     return gs_fail(GS_EINVAL, "run: %s; close it and open another one",
-                   r->state == GS_RUN_IS_FAILED ? "a pass of it has failed" : "it is finished");
+                   r->state == GS_RUN_IS_FAILED    ? "a pass of it has failed"
+                   : r->state == GS_RUN_IS_STOPPED ? "it was stopped"
+                                                   : "it is finished");
 }
 
 gs_status gs_run__place(gs_run *r)

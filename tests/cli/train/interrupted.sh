@@ -1,6 +1,18 @@
-# Ctrl-C: status 1, one line, no results, no spill folder; the metrics are whole lines. Twice: ended by the signal, with
-# a line.
+# Ctrl-C: status 1, one line, no spill folder; the metrics are whole lines, and the weights and logits that were asked for
+# are those of the line. Twice: ended by the signal, with a line.
 small_store
+
+# The line names both files, and the logits are of the weights.
+wrote_what_it_says()
+{
+    grep -Eq 'interrupted in [^;]*; wrote w.safetensors and l.npy of the (best|last) weights, after epoch [0-9]+$' err ||
+        die "$(<err)"
+    gnnstream predict store --weights w.safetensors --logits p.npy >predicted
+    cmp l.npy p.npy || die "other logits than the weights': $(<err)"
+    grep -Fq "trained for $(sed -n 's/.*after epoch //p' err) epochs" predicted || die "$(<err) $(<predicted)"
+    rm -f w.safetensors l.npy p.npy
+}
+
 for signal in INT TERM; do
     for moment in early epochs; do
         rm -f m.jsonl
@@ -25,7 +37,12 @@ for signal in INT TERM; do
         [ $status -gt 128 ] && [ $moment = early ] && continue
         [ $status = 1 ] || die "exit status $status: $(<err)"
         [ "$(wc -l <err)" = 1 ] && grep -q 'gnnstream train: interrupted' err || die "$(<err)"
-        [ ! -s out ] && [ ! -e w.safetensors ] && [ ! -e l.npy ] || die 'a result was left'
+        [ ! -s out ] || die 'words on stdout'
+        if [ -s m.jsonl ]; then
+            wrote_what_it_says
+        else
+            [ ! -e w.safetensors ] && [ ! -e l.npy ] || die 'a result of no epoch'
+        fi
         [ ! -s m.jsonl ] || [ "$(tail -c 2 m.jsonl)" = '}' ] || die "metrics end in: $(tail -n 1 m.jsonl)"
         nothing_left
     done
@@ -44,6 +61,19 @@ start_epochs()
         sleep 0.1
     done
 }
+
+# --keep last; and with nothing to write the line ends there
+for options in '--keep last --device cpu:2 --dropout 0.5' '--keep best --dropout 0.5 --eval-every 1'; do
+    # shellcheck disable=SC2086
+    start_epochs --logits l.npy $options
+    kill -INT $pid
+    status=0
+    wait $pid || status=$?
+    [ $status = 1 ] && grep -q "of the ${options:7:4} weights" err || [ "${options:7:4}" = best ] ||
+        die "exit status $status: $(<err)"
+    wrote_what_it_says
+    nothing_left
+done
 
 start_epochs --no-cache
 kill -STOP $pid # so that both are there before it goes on

@@ -1,0 +1,77 @@
+/* run_stop.c - a run that .stop has ended: what it has learned by then is not lost.
+ *
+ * A step is all or nothing, so the weights are those after the last whole epoch, or the best ones before. */
+#include <stdio.h>
+#include <string.h>
+
+#include "train/run_internal.h"
+
+gs_status gs_run__stopped(gs_run *r)
+{
+    if (r->kind == GS_RUN_PREDICT)
+        return gs_fail(GS_EINTERRUPTED, "interrupted; nothing was written");
+    if (r->epoch >= r->options.epochs || gs_control_is_over(&r->control, r->epoch))
+        return gs_fail(GS_EINTERRUPTED, "interrupted in the last evaluation, after epoch %u of %u", r->epoch,
+                       r->options.epochs);
+    return gs_fail(GS_EINTERRUPTED, "interrupted in epoch %u of %u", r->epoch + 1, r->options.epochs);
+}
+
+/* No pass has to say which are better: of those after the last epoch nothing is known. */
+static gs_status choose_weights(gs_run *r)
+{
+    const gs_control *const c = &r->control;
+
+    r->report.kept_epochs = r->epoch;
+    if (!c->keeps_best || c->state.best_epoch == 0)
+        return GS_OK;
+    r->report.kept_epochs = c->state.best_epoch - 1;
+    r->evaluated = r->has_logits = r->has_previous = r->whole = false;
+    return gs_session_back_to_best(r->session);
+}
+
+/* The line about the pass again, and what there is of the run: `left`, which may be empty. */
+static gs_status say(gs_run *r, const char *left)
+{
+    const char *const folder = r->saver.folder.path;
+    char hint[1500], state[400] = "";
+
+    if (folder != NULL && r->epoch > 0 && r->saver.report.epoch == r->epoch)
+        snprintf(state, sizeof(state), "%s has its state after epoch %u", folder, r->epoch);
+    snprintf(hint, sizeof(hint), "%s%s%s", state, state[0] != '\0' && left[0] != '\0' ? "; " : "", left);
+    (void)gs_run__stopped(r);
+    return hint[0] != '\0' ? gs_fail_hint(GS_EINTERRUPTED, hint) : GS_EINTERRUPTED;
+}
+
+static gs_status say_what_was_written(gs_run *r)
+{
+    const gs_train_options *const o = &r->options;
+    char left[1024];
+
+    snprintf(left, sizeof(left), "wrote %s%s%s of the %s weights, after epoch %u", o->save != NULL ? o->save : "",
+             o->save != NULL && o->logits != NULL ? " and " : "", o->logits != NULL ? o->logits : "",
+             r->report.kept_epochs < r->epoch ? "best" : "last", r->report.kept_epochs);
+    return say(r, left);
+}
+
+gs_status gs_run__finish_stopped(gs_run *r, gs_train_report *report)
+{
+    const gs_train_options *const o = &r->options;
+    gs_status st;
+
+    if (r->kind == GS_RUN_PREDICT || (o->save == NULL && o->logits == NULL))
+        return say(r, "");
+    if (r->epoch == 0)
+        return say(r, "no epoch was done, so no weights or logits were written");
+    r->options.stop = NULL; /* it was heard */
+    r->state = GS_RUN_IS_OPEN;
+    if ((st = gs_run__bring(r)) != GS_OK || (st = choose_weights(r)) != GS_OK ||
+        (o->logits != NULL && !r->has_logits && (st = gs_run__evaluate(r, NULL)) != GS_OK))
+        return st;
+    r->state = GS_RUN_IS_FINISHED;
+    gs_outfile_abandon(&r->trace); /* of a whole epoch, which is not there */
+    if ((st = gs_run__write_files(r)) != GS_OK)
+        return st;
+    if (report != NULL)
+        *report = r->report;
+    return say_what_was_written(r);
+}
