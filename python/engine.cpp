@@ -373,6 +373,7 @@ public:
     }
     void stop() { call.stop = 1; }
 
+    uint32_t columns() { return gs_run_columns(open()); }
     void logits(Row out) { call([&] { return gs_run_logits(open(), out.data(), out.size()); }); }
     void write_logits(const std::string &path) { call([&] { return gs_run_write_logits(open(), path.c_str()); }); }
     void save(const std::string &path) { call([&] { return gs_run_save(open(), path.c_str()); }); }
@@ -434,6 +435,7 @@ NB_MODULE(_engine, m)
         .def("plan", &Run::plan)
         .def("progress", &Run::progress)
         .def("stop", &Run::stop)
+        .def("columns", &Run::columns)
         .def("logits", &Run::logits, "out"_a)
         .def("write_logits", &Run::write_logits, "path"_a)
         .def("save", &Run::save, "path"_a)

@@ -99,7 +99,10 @@ typedef struct gs_evaluation {
  * the weights before its update.) */
 GS_API gs_status gs_run_evaluate(gs_run *run, gs_evaluation *out);
 
-/* Logits of the weights as they are, float32 [vertices, classes], into `out` of `count` = vertices * classes numbers,
+/* Columns of what gs_run_logits() gives: classes, or with .embeddings the width of the rows; 0 for NULL. Does not
+ * block. */
+GS_API uint32_t gs_run_columns(const gs_run *run);
+/* Logits of the weights as they are, float32 [vertices, classes], into `out` of `count` = vertices * columns numbers,
  * in the order of the input. The array is the caller's and no part of .host_memory. Evaluates where the weights
  * have changed since. The run was opened with .keep_logits or .logits. GS_EINVAL says what `count` must be. */
 GS_API gs_status gs_run_logits(gs_run *run, float *out, uint64_t count);

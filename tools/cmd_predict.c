@@ -1,5 +1,6 @@
 #include <math.h>
 #include <stdio.h>
+#include <string.h>
 
 #include "results.h"
 #include "train_options.h"
@@ -8,7 +9,13 @@ static const cli_option opts[] = {
     {"--weights", CLI_TEXT, offsetof(train_command, weights), NULL, "W.safetensors",
      "the model's weights; required", NULL, 0, 0},
     {"--logits", CLI_TEXT, offsetof(train_command, train.logits), "logits", "OUT.npy",
-     "float32 [vertices, classes], input order; required", NULL, 0, 0},
+     "float32 [vertices, classes], input order", NULL, 0, 0},
+    {"--softmax", CLI_FLAG, offsetof(train_command, train.softmax), "softmax", NULL,
+     "probabilities for logits: softmax; of several labels sigmoid", NULL, 0, 0},
+    {"--argmax", CLI_TEXT, offsetof(train_command, train.argmax), "argmax", "OUT.npy",
+     "int64 [vertices]: the class of the largest logit", NULL, 0, 0},
+    {"--embeddings", CLI_TEXT, offsetof(train_command, embeddings), "embeddings", "OUT.npy",
+     "float32 [vertices, hidden]: what the last layer gets", NULL, 0, 0},
     {"--ids", CLI_TEXT, offsetof(train_command, ids), NULL, "FILE", "the input's own id of each row, one a line", NULL,
      0, 0},
     {"--classes", CLI_COUNT, offsetof(train_command, train.classes), "classes", "N",
@@ -39,19 +46,43 @@ static void say_what_of(const gs_weights_summary *w, const char *store)
 }
 
 /* gs_predict(), with a line about how far it is. */
-static gs_status predict(const char *store, gs_train_options *o, const char *weights, gs_train_report *r)
+static gs_status predict(const char *store, const gs_train_options *o, gs_train_report *r)
 {
     cli_watch *const watch = cli_watch_begin();
     gs_run *run = NULL;
     gs_status st;
 
-    o->init = weights;
     if ((st = gs_run_open(&run, store, o, GS_RUN_PREDICT)) == GS_OK) {
         cli_watch_run(watch, run);
         st = gs_run_finish(run, r);
     }
     cli_watch_end(watch);
     gs_run_close(run);
+    return st;
+}
+
+/* The rows before the last layer, by a pass that ends there. */
+static gs_status embed(const char *store, const train_command *t, const gs_train_options *options, gs_train_report *r)
+{
+    gs_train_options o = *options;
+
+    o.logits = t->embeddings;
+    o.argmax = NULL;
+    o.softmax = false;
+    o.embeddings = true;
+    return predict(store, &o, r);
+}
+
+static gs_status compute(const char *store, const train_command *t, const gs_train_options *o, gs_train_report *r)
+{
+    gs_train_report of_embeddings;
+    const bool alone = o->logits == NULL && o->argmax == NULL;
+    gs_status st = GS_OK;
+
+    if (!alone)
+        st = predict(store, o, r);
+    if (st == GS_OK && t->embeddings != NULL)
+        st = embed(store, t, o, alone ? r : &of_embeddings);
     return st;
 }
 
@@ -63,14 +94,20 @@ static int run(const cli_command *self, const void *options, const char *const *
     gs_train_report r;
     int status;
 
-    if (t->weights == NULL || o.logits == NULL)
+    if (t->weights == NULL || (o.logits == NULL && o.argmax == NULL && t->embeddings == NULL))
         return cli_fail(self, CLI_USAGE, "%s is missing; see gnnstream help predict",
-                        t->weights == NULL ? "--weights" : "--logits");
+                        t->weights == NULL ? "--weights" : "--logits, --argmax or --embeddings");
+    if (o.softmax && o.logits == NULL)
+        return cli_fail(self, CLI_USAGE, "--softmax: is of --logits, which is missing");
+    if (t->embeddings != NULL && ((o.logits != NULL && strcmp(o.logits, t->embeddings) == 0) ||
+                                  (o.argmax != NULL && strcmp(o.argmax, t->embeddings) == 0)))
+        return cli_fail(self, CLI_USAGE, "--embeddings %s: another output has this name", t->embeddings);
     if (o.dropout != 0 || o.input_dropout != 0)
         cli_warn(NULL, "a prediction has no dropout; what is given of it changes nothing");
     o.stop = cli_stop();
     o.warn = cli_warn;
-    if ((status = cli_result(self, predict(place[0], &o, t->weights, &r))) != CLI_DONE ||
+    o.init = t->weights;
+    if ((status = cli_result(self, compute(place[0], t, &o, &r))) != CLI_DONE ||
         (t->ids != NULL && (status = cli_result(self, gs_write_ids(place[0], t->ids))) != CLI_DONE) ||
         (status = cli_result(self, gs_inspect_weights(&w, t->weights))) != CLI_DONE)
         return status;
@@ -80,7 +117,7 @@ static int run(const cli_command *self, const void *options, const char *const *
     }
     say_what_of(&w, place[0]);
     print_results(&r);
-    if (!has_figures(&r))
+    if (!has_figures(&r) && (o.logits != NULL || o.argmax != NULL))
         puts("no vertex of a split has a label here: loss and accuracies are not known");
     return CLI_DONE;
 }

@@ -7,7 +7,7 @@
 /* First member of the struct of each of these commands. */
 typedef struct train_command {
     gs_train_options train;
-    const char *weights, *ids; /* predict */
+    const char *weights, *ids, *embeddings; /* predict */
     bool json;           /* plan, train, predict, bench train */
 } train_command;
 

@@ -114,13 +114,9 @@ class Run:
         self.epochs = options.get("epochs", 100)
         self.done = 0
         self._engine = None
-        self._task = options.get("task")
         self._summary = Store(store) if not isinstance(store, Store) else store
         with _Text(options) as plain:
             self._engine = _engine.Run(path(store), plain, predict)
-        says = _engine.inspect_weights(path(options["init"]))["classes"] if predict and "init" in options else 0
-        one = self._task == "regress" and self._summary.task == "classify"  # of the number that a class has
-        self._classes = options.get("classes") or says or (1 if one else self._summary.classes)
 
     def __enter__(self):
         return self
@@ -181,9 +177,10 @@ class Run:
     # ---- arrays
 
     def logits(self, out=None):
-        """Logits of the weights as they are, float32 [vertices, classes], in the order of the input, without dropout.
+        """Logits of the weights as they are, float32 [vertices, classes], in the order of the input, without dropout:
+        probabilities with ``softmax=True``, and of a prediction with ``embeddings=True`` what the last layer gets.
         `out`: the array to fill, which must be that; the engine writes into it and copies nothing on the way."""
-        shape = (self._summary.vertices, self._classes)
+        shape = (self._summary.vertices, self._engine.columns())
         if out is None:
             out = np.empty(shape, np.float32)
         elif out.shape != shape or out.dtype != np.float32 or not out.flags.c_contiguous:

@@ -38,6 +38,7 @@ typedef struct gs_model_config {
     float dropout, input_dropout;
     bool training;                 /* false: dropout is the identity */
     bool self_loops;               /* the graph has some; else `v.loops` is the constant 0 */
+    bool embeddings;               /* the root is what the last layer gets, in place of the logits */
 } gs_model_config;
 
 /* `name` is a built-in model ("gcn", "gat", ...), a path to a text, or, where it has a line end, a text itself. Syntax

@@ -377,6 +377,36 @@ static gs_status build_network(gs_builder *b, uint32_t h, uint32_t *out)
     return build_layer(b, out);
 }
 
+/* What the last layer gets; where a linear map stands behind all layers (jumping knowledge), what that gets. */
+static uint32_t before_last(const gs_builder *b, uint32_t logits)
+{
+    const gs_node *n = gs_ir_node(b->ir, logits);
+
+    if (b->m->network == NULL)
+        return b->input[b->config->layers - 1];
+    for (uint32_t k = 0; n->op == GS_OP_ADD && k < 2; k++)
+        if (gs_ir_node(b->ir, n->in[k])->type == GS_TYPE_P)
+            n = gs_ir_node(b->ir, n->in[1 - k]);
+    if ((n->op == GS_OP_MATMUL || n->op == GS_OP_MATMUL_T) &&
+        strncmp(gs_ir_node(b->ir, n->in[1])->name, "convs.", 6) != 0)
+        return n->in[0];
+    return b->calls > 0 ? b->input[b->calls - 1] : GS_IR_NONE;
+}
+
+/* The node that is the graph's result, among the logits' or in their place. */
+static gs_status choose_root(gs_builder *b, uint32_t *h)
+{
+    const uint32_t logits = *h;
+
+    if (gs_ir_status(b->ir) != GS_OK || !b->config->embeddings)
+        return gs_ir_status(b->ir);
+    *h = before_last(b, logits);
+    if (*h == GS_IR_NONE || gs_ir_node(b->ir, *h)->op == GS_OP_INPUT)
+        return gs_fail(GS_EINVAL, ".embeddings: nothing but the features stands before the last layer of model %s",
+                       b->m->path);
+    return GS_OK;
+}
+
 gs_status gs_model_build(gs_ir **out, const gs_model *m, const gs_model_config *config)
 {
     gs_builder b = {.m = m, .config = config, .next_site = config->layers, .reduction = GS_TEXT_NONE,
@@ -393,6 +423,8 @@ gs_status gs_model_build(gs_ir **out, const gs_model *m, const gs_model_config *
     if (config->training && config->input_dropout > 0)
         h = gs_ir_dropout(b.ir, h, config->input_dropout, 0);
     if ((st = m->network != NULL ? build_network(&b, h, &h) : build_layers(&b, h, &h)) != GS_OK)
+        goto done;
+    if ((st = choose_root(&b, &h)) != GS_OK)
         goto done;
     gs_ir_add_output(b.ir, GS_OUTPUT_LOGITS, h, GS_IR_NONE);
     if ((st = gs_ir_status(b.ir)) != GS_OK)

@@ -68,6 +68,7 @@ static gs_status add_pass(gs_session *s, const gs_model *model, const char *name
         .input_dropout = (float)o->input_dropout,
         .training = gradients,
         .self_loops = info->self_loops != 0,
+        .embeddings = o->embeddings,
     };
     const gs_compile_options compile = {
         .pass = name,
@@ -92,6 +93,7 @@ static gs_status add_pass(gs_session *s, const gs_model *model, const char *name
 
     if ((st = gs_model_build(&ir, model, &config)) != GS_OK)
         return st;
+    s->classes = gs_ir_node(ir, gs_ir_root(ir))->width;
     if (s->pass.labelled)
         st = gs_ir_add_loss(ir, s->labels.task, gs_store_array(s->store, GS_ARRAY_LABELS)->dtype);
     if (st == GS_OK && gradients)
@@ -155,8 +157,8 @@ gs_status gs_session_prepare(gs_session **out, const gs_session_config *config, 
     if ((st = gs_store_open(&s->store, config->store)) != GS_OK || (st = check_store(s)) != GS_OK ||
         (st = gs_session_choose_task(s)) != GS_OK)
         goto done;
-    s->pass.labelled =
-        gs_store_array(s->store, GS_ARRAY_LABELS)->present && gs_store_array(s->store, GS_ARRAY_SPLIT)->present;
+    s->pass.labelled = gs_store_array(s->store, GS_ARRAY_LABELS)->present &&
+                       gs_store_array(s->store, GS_ARRAY_SPLIT)->present && !config->options->embeddings;
     s->pass.ranked = s->pass.labelled && s->labels.task == GS_LEARN_MULTILABEL;
     if ((st = gs_session_open_devices(s)) != GS_OK || (st = compile_model(s)) != GS_OK)
         goto done;

@@ -44,10 +44,10 @@ static gs_status not_a_permutation(const gs_logits_job *job)
 
 /* Sizes: half of the memory for the window, a quarter for buckets, the rest for
  * a batch of rows and the bits. */
-static void dealer_sizes(dealer *d, const gs_logits_job *job)
+static void dealer_sizes(dealer *d, uint64_t logit_bytes, const gs_logits_job *job)
 {
     const uint64_t half = GS_MAX(job->memory, LEAST_MEMORY) / 2;
-    const uint64_t batch = half / 4 / d->row_bytes;
+    const uint64_t batch = half / 4 / logit_bytes;
 
     d->window_rows = GS_MAX(1, GS_MIN(half / d->row_bytes, d->rows));
     d->windows = (uint32_t)gs_div_up(d->rows, d->window_rows);
@@ -58,15 +58,16 @@ static void dealer_sizes(dealer *d, const gs_logits_job *job)
 
 static gs_status dealer_init(dealer *d, gs_outfile *o, uint64_t data_offset, const gs_logits_job *job)
 {
-    const uint64_t row_bytes = (uint64_t)job->classes * sizeof(float);
+    const uint64_t logit_bytes = (uint64_t)job->classes * sizeof(float);
+    const uint64_t row_bytes = job->form == GS_LOGITS_ARGMAX ? sizeof(int64_t) : logit_bytes;
 
     *d = (dealer){.job = job, .out = o, .data_offset = data_offset, .scratch = -1, .row_bytes = row_bytes};
     d->rows = gs_store_get_info(job->store)->vertices;
     d->record_bytes = row_bytes + sizeof(uint32_t);
-    dealer_sizes(d, job);
+    dealer_sizes(d, logit_bytes, job);
     d->window = gs_malloc_array(d->window_rows, row_bytes);
     d->seen = gs_calloc(d->window_rows / 8 + 1, 1);
-    d->batch = gs_malloc_array(d->batch_rows, row_bytes);
+    d->batch = gs_malloc_array(d->batch_rows, logit_bytes);
     d->dealt = gs_calloc(d->windows, sizeof(*d->dealt));
     if (d->windows > 1)
         d->buffer = gs_malloc_array(d->windows * d->buffer_records, d->record_bytes);
@@ -125,7 +126,37 @@ static gs_status check_row(const float *row, uint32_t classes, uint32_t id)
     return GS_OK;
 }
 
-static gs_status deal(dealer *d, uint32_t id, const float *row)
+/* In float64, of numbers below the row's largest, as libraries of float32 have it to their last bits. */
+static void softmax(float *row, uint32_t classes)
+{
+    float most = row[0];
+    double sum = 0;
+
+    for (uint32_t c = 1; c < classes; c++)
+        most = GS_MAX(most, row[c]);
+    for (uint32_t c = 0; c < classes; c++)
+        sum += exp((double)row[c] - (double)most);
+    for (uint32_t c = 0; c < classes; c++)
+        row[c] = (float)(exp((double)row[c] - (double)most) / sum);
+}
+
+/* The row in its form: itself, or `own`. */
+static const void *form_of(float *row, int64_t *own, const gs_logits_job *job)
+{
+    if (job->form == GS_LOGITS_SOFTMAX)
+        softmax(row, job->classes);
+    for (uint32_t c = 0; c < job->classes && job->form == GS_LOGITS_SIGMOID; c++)
+        row[c] = (float)(1 / (1 + exp(-(double)row[c])));
+    if (job->form != GS_LOGITS_ARGMAX)
+        return row;
+    *own = 0;
+    for (uint32_t c = 1; c < job->classes; c++)
+        if (row[c] > row[*own])
+            *own = c;
+    return own;
+}
+
+static gs_status deal(dealer *d, uint32_t id, const void *row)
 {
     const uint32_t w = (uint32_t)(id / d->window_rows);
     unsigned char *record;
@@ -153,9 +184,12 @@ static gs_status deal_rows(dealer *d, uint64_t first, uint64_t count, const uint
         if (d->job->stop != NULL && *d->job->stop)
             return gs_fail(GS_EINTERRUPTED, "%s: interrupted", d->out->path);
         st = d->job->source(d->job->context, first + at, n, d->batch);
-        for (uint64_t i = 0; i < n && st == GS_OK; i++)
-            if ((st = check_row(d->batch + i * d->job->classes, d->job->classes, id[at + i])) == GS_OK)
-                st = deal(d, id[at + i], d->batch + i * d->job->classes);
+        for (uint64_t i = 0; i < n && st == GS_OK; i++) {
+            float *const row = d->batch + i * d->job->classes;
+            int64_t own;
+            if ((st = check_row(row, d->job->classes, id[at + i])) == GS_OK)
+                st = deal(d, id[at + i], form_of(row, &own, d->job));
+        }
     }
     return st;
 }
@@ -254,7 +288,9 @@ static gs_status place_rows(float *out, const gs_logits_job *job, uint64_t first
             if ((st = check_row(batch + i * job->classes, job->classes, to)) != GS_OK)
                 break;
             seen[to / 8] |= (uint8_t)(1u << (to % 8));
-            memcpy(out + (uint64_t)to * job->classes, batch + i * job->classes, job->classes * sizeof(float));
+            int64_t own;
+            memcpy(out + (uint64_t)to * job->classes, form_of(batch + i * job->classes, &own, job),
+                   job->classes * sizeof(float));
         }
     }
     return st;

@@ -18,9 +18,18 @@
 /* Gives rows [first, first + rows) in store order, f32. */
 typedef gs_status (*gs_logits_source)(void *context, uint64_t first, uint64_t rows, float *dst);
 
+/* What becomes of a row. */
+typedef enum gs_logits_form {
+    GS_LOGITS_AS_THEY_ARE,
+    GS_LOGITS_SOFTMAX,
+    GS_LOGITS_SIGMOID, /* of each by itself */
+    GS_LOGITS_ARGMAX,  /* int64, one: the column of the largest, the first of equals */
+} gs_logits_form;
+
 typedef struct gs_logits_job {
     const gs_store *store;   /* for the input ids and the number of rows */
     uint32_t classes;
+    gs_logits_form form;
     uint64_t memory;         /* for buffers; what does not work at all is raised */
     const char *scratch_dir; /* folder for the scratch file, which has no name */
     gs_logits_source source;
@@ -28,11 +37,11 @@ typedef struct gs_logits_job {
     const volatile int *stop; /* may be NULL */
 } gs_logits_job;
 
-/* Fills what gs_npy_create() began, [vertices, classes], from its first row on.
+/* Fills what gs_npy_create() began, [vertices, classes] or of ARGMAX [vertices], from its first row on.
  * GS_EFORMAT names the store's file where input ids are damaged or are no permutation. */
 gs_status gs_logits_write(gs_outfile *o, uint64_t data_offset, const gs_logits_job *job);
 
-/* The same into `out`, [vertices, classes] of the caller's memory; scratch_dir is not used. */
+/* The same into `out`, [vertices, classes] of the caller's memory, but for ARGMAX; scratch_dir is not used. */
 gs_status gs_logits_place(float *out, const gs_logits_job *job);
 
 #endif /* GS_TRAIN_LOGITS_H */

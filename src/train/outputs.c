@@ -179,7 +179,8 @@ static gs_status check(const named *out, const gs_train_options *o, gs_run_kind 
 
 gs_status gs_outputs_check(const gs_train_options *o, gs_run_kind kind, const char *store)
 {
-    const named out[] = {{".save", o->save}, {".logits", o->logits}, {".metrics", o->metrics}, {".trace", o->trace}};
+    const named out[] = {{".save", o->save}, {".logits", o->logits}, {".argmax", o->argmax},
+                         {".metrics", o->metrics}, {".trace", o->trace}};
     const named folder = checkpoints_of(o, kind);
     gs_status st = folder.path != NULL ? check_folder(&folder, o, kind) : GS_OK;
 

@@ -91,6 +91,9 @@ gs_logits_job gs_run__logits_job(gs_run *r)
     return (gs_logits_job){
         .store = s->store,
         .classes = s->classes,
+        .form = !r->options.softmax                        ? GS_LOGITS_AS_THEY_ARE
+                : s->labels.task == GS_LEARN_MULTILABEL ? GS_LOGITS_SIGMOID
+                                                        : GS_LOGITS_SOFTMAX,
         .memory = s->memory.logits,
         .scratch_dir = gs_session_scratch_dir(s),
         .source = gs_session_logits,
@@ -108,6 +111,8 @@ gs_status gs_run__want_logits(gs_run *r)
     const gs_status st = gs_run__check_open(r);
     return st != GS_OK ? st : gs_run__evaluate(r, NULL);
 }
+
+uint32_t gs_run_columns(const gs_run *run) { return run == NULL ? 0 : run->session->classes; }
 
 gs_status gs_run_logits(gs_run *run, float *out, uint64_t count)
 {

@@ -140,6 +140,20 @@ static void describe(const gs_run *r, gs_checkpoint *c)
     gs_session_maker(s, c->maker);
 }
 
+/* Weights `value`, which had `epochs` updates, with what gs_run_save() says of them. */
+static gs_status write_weights(gs_run *r, gs_checkpoint *c, const char *dir, const char *name, float *const *value,
+                               uint32_t epochs)
+{
+    gs_safetensors_note *note = NULL;
+    uint32_t notes;
+    gs_status st = gs_run__describe_weights(r, epochs, &note, &notes);
+
+    if (st == GS_OK)
+        st = gs_section_write(c, dir, name, r->session->program, value, &(gs_section_notes){note, notes});
+    gs_free(note);
+    return st;
+}
+
 /* The model, then run after run of the optimiser's state, which may come through the same memory. */
 static gs_status write_sections(gs_run *r, gs_checkpoint *c, const char *dir)
 {
@@ -148,12 +162,12 @@ static gs_status write_sections(gs_run *r, gs_checkpoint *c, const char *dir)
     gs_status st = state != NULL ? GS_OK : gs_fail(GS_ENOMEM, "%s: out of memory", dir);
 
     if (st == GS_OK)
-        st = gs_section_write(c, dir, GS_SECTION_MODEL, s->program, s->run.params.value);
+        st = write_weights(r, c, dir, GS_SECTION_MODEL, s->run.params.value, r->epoch);
     if (st == GS_OK && r->control.keeps_best && r->control.state.best_epoch > 0)
-        st = gs_section_write(c, dir, GS_SECTION_BEST, s->program, s->run.params.best_value);
+        st = write_weights(r, c, dir, GS_SECTION_BEST, s->run.params.best_value, r->control.state.best_epoch - 1);
     for (uint32_t k = 0; st == GS_OK && k < s->config.states; k++)
         if ((st = gs_session_state(s, k, true, state)) == GS_OK)
-            st = gs_section_write(c, dir, gs_section_of_state(k), s->program, state);
+            st = gs_section_write(c, dir, gs_section_of_state(k), s->program, state, NULL);
     gs_free(state);
     return st;
 }

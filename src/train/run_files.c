@@ -30,18 +30,45 @@ static gs_status write_logits(gs_run *r, gs_outfile *o, uint64_t offset)
     return gs_session_explain_logits(r->session, gs_logits_write(o, offset, &job));
 }
 
+/* Probabilities and classes are of tasks that have such. */
+static gs_status check_forms(const gs_run *r)
+{
+    const gs_train_options *const o = &r->options;
+    const gs_learning task = r->session->labels.task;
+
+    if (o->softmax && (task == GS_LEARN_REGRESS || o->embeddings))
+        return gs_fail(GS_EINVAL, ".softmax: %s have no probabilities; leave it out",
+                       o->embeddings ? "embeddings" : "numbers that are predicted");
+    if (o->argmax != NULL && (task != GS_LEARN_CLASSIFY || o->embeddings))
+        return gs_fail(GS_EINVAL, ".argmax %s: is of one class a vertex, and these are %s", o->argmax,
+                       o->embeddings ? "embeddings"
+                       : task == GS_LEARN_REGRESS ? "numbers"
+                                                  : "several labels; a label is there where its logit is above 0");
+    return GS_OK;
+}
+
+static gs_status write_argmax(gs_run *r)
+{
+    gs_logits_job job = gs_run__logits_job(r);
+    job.form = GS_LOGITS_ARGMAX;
+    return gs_session_explain_logits(r->session, gs_logits_write(&r->argmax, r->argmax_offset, &job));
+}
+
 /* ---- the files that the options name ------------------------------------- */
 
 /* The metrics file comes last, as it replaces what was there. */
 gs_status gs_run__begin_files(gs_run *r)
 {
     const gs_train_options *const o = &r->options;
-    gs_status st = GS_OK;
+    gs_status st = check_forms(r);
 
-    if (o->save != NULL)
+    if (st == GS_OK && o->save != NULL)
         st = gs_run__begin_weights(r, &r->weights, o->save);
     if (st == GS_OK && o->logits != NULL)
         st = begin_logits(r, &r->logits, &r->logits_offset, o->logits);
+    if (st == GS_OK && o->argmax != NULL)
+        st = gs_npy_create(&r->argmax, &r->argmax_offset, o->argmax, GS_I64,
+                           gs_store_get_info(r->session->store)->vertices, 0);
     if (st == GS_OK && o->trace != NULL)
         st = gs_outfile_begin(&r->trace, o->trace);
     if (st == GS_OK)
@@ -96,11 +123,13 @@ static gs_status write_trace(gs_run *r)
 
 gs_status gs_run__write_files(gs_run *r)
 {
-    gs_outfile *const file[] = {&r->trace, &r->logits, &r->weights};
+    gs_outfile *const file[] = {&r->trace, &r->argmax, &r->logits, &r->weights};
     gs_status st = GS_OK;
 
     if (r->logits.path != NULL)
         st = write_logits(r, &r->logits, r->logits_offset);
+    if (st == GS_OK && r->argmax.path != NULL)
+        st = write_argmax(r);
     if (st == GS_OK && r->weights.path != NULL)
         st = gs_run__put_weights(r, &r->weights, r->report.kept_epochs);
     if (st == GS_OK && r->trace.path != NULL)
@@ -115,6 +144,7 @@ void gs_run__abandon_files(gs_run *r)
 {
     gs_outfile_abandon(&r->weights);
     gs_outfile_abandon(&r->logits);
+    gs_outfile_abandon(&r->argmax);
     gs_outfile_abandon(&r->trace);
 }
 

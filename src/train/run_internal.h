@@ -32,6 +32,7 @@
 #include "train/logits.h"
 #include "train/metrics_log.h"
 #include "train/optim.h"
+#include "train/safetensors.h"
 
 typedef enum gs_run_state { GS_RUN_IS_OPEN, GS_RUN_IS_STOPPED, GS_RUN_IS_FAILED, GS_RUN_IS_FINISHED } gs_run_state;
 
@@ -65,8 +66,8 @@ struct gs_run {
     gs_profile profile; /* what timed tasks say */
     gs_train_report report;
     gs_metrics_log metrics;
-    gs_outfile weights, logits, trace;
-    uint64_t logits_offset;
+    gs_outfile weights, logits, argmax, trace;
+    uint64_t logits_offset, argmax_offset;
     char *model_name, *model_text; /* as they were when it was opened; owned */
     gs_run_saver saver;
 };
@@ -128,12 +129,14 @@ gs_status gs_run__resume_state(gs_run *r);
 
 /* run_arrays.c: the run has logits of the parameters as they are; evaluates where it has not. */
 gs_status gs_run__want_logits(gs_run *r);
-gs_logits_job gs_run__logits_job(gs_run *r);
+gs_logits_job gs_run__logits_job(gs_run *r); /* in the form that .softmax says */
 
 /* run_weights.c: the model's name, text and checksum. */
 gs_status gs_run__identify_model(gs_run *r);
 /* Begins a file of weights, with its room on the disk; writes it, as of weights after `epochs` updates. */
 gs_status gs_run__begin_weights(gs_run *r, gs_outfile *o, const char *path);
+/* What weights after `epochs` updates say of themselves; *note is to be freed with gs_free(). GS_ENOMEM. */
+gs_status gs_run__describe_weights(const gs_run *r, uint32_t epochs, gs_safetensors_note **note, uint32_t *notes);
 gs_status gs_run__put_weights(gs_run *r, gs_outfile *o, uint32_t epochs);
 
 /* run_files.c: the files that the options name. Begun before the work, so that what cannot be written is refused. */

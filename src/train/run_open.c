@@ -28,7 +28,7 @@ gs_status gs_run__open_session(gs_session **out, const char *store, const gs_tra
         .options = options,
         .purpose = training ? GS_FOR_TRAINING : GS_FOR_PREDICTION,
         .classes = training ? 0 : options->classes,
-        .logits = !training || options->logits != NULL || options->keep_logits,
+        .logits = !training || options->logits != NULL || options->argmax != NULL || options->keep_logits,
         .timed = options->profile || (training && options->trace != NULL),
         .keep_best = training && (options->keep == NULL || strcmp(options->keep, "best") == 0),
         .eval_every = training ? options->eval_every : 0,
@@ -132,6 +132,8 @@ static gs_status take_options(gs_run *r, const char *store, const gs_train_optio
     if (r->kind == GS_RUN_TRAIN && o.classes != 0)
         return gs_fail(GS_EINVAL, ".classes %u: is of predictions; labels say how many there are to train on",
                        o.classes);
+    if (r->kind == GS_RUN_TRAIN && o.embeddings)
+        return gs_fail(GS_EINVAL, ".embeddings: are of predictions; train with .save, and predict with those weights");
     if (r->kind == GS_RUN_PREDICT) {
         st = check_features(store, &p, "");
         if (st == GS_OK && o.init != NULL && (st = gs_provenance_read(&p, o.init)) == GS_OK)
@@ -157,7 +159,7 @@ gs_status gs_run__open_after(gs_run **out, const char *store, const gs_train_opt
         return gs_fail(GS_EINVAL, "kind %d: is neither GS_RUN_TRAIN nor GS_RUN_PREDICT", (int)kind);
     if ((r = gs_calloc(1, sizeof(*r))) == NULL)
         return gs_fail(GS_ENOMEM, "out of memory");
-    r->weights = r->logits = r->trace = (gs_outfile)GS_OUTFILE_NONE;
+    r->weights = r->logits = r->argmax = r->trace = (gs_outfile)GS_OUTFILE_NONE;
     r->metrics = (gs_metrics_log)GS_METRICS_NONE;
     r->saver.folder = (gs_checkpoint_folder)GS_CHECKPOINT_FOLDER_NONE;
     r->kind = kind;

@@ -4,6 +4,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "base/size.h"
 #include "train/run_internal.h"
 
 gs_status gs_run__stopped(gs_run *r)
@@ -46,9 +47,14 @@ static gs_status say_what_was_written(gs_run *r)
 {
     const gs_train_options *const o = &r->options;
     char left[1024];
+    const char *const named[] = {o->save, o->logits, o->argmax};
+    size_t n = 0;
 
-    snprintf(left, sizeof(left), "wrote %s%s%s of the %s weights, after epoch %u", o->save != NULL ? o->save : "",
-             o->save != NULL && o->logits != NULL ? " and " : "", o->logits != NULL ? o->logits : "",
+    for (size_t k = 0; k < GS_ARRAY_LEN(named) && n < sizeof(left); k++)
+        if (named[k] != NULL)
+            n += (size_t)snprintf(left + n, sizeof(left) - n, "%s%s", n > 0 ? " and " : "wrote ", named[k]);
+    if (n < sizeof(left))
+        snprintf(left + n, sizeof(left) - n, " of the %s weights, after epoch %u",
              r->report.kept_epochs < r->epoch ? "best" : "last", r->report.kept_epochs);
     return say(r, left);
 }
@@ -58,14 +64,14 @@ gs_status gs_run__finish_stopped(gs_run *r, gs_train_report *report)
     const gs_train_options *const o = &r->options;
     gs_status st;
 
-    if (r->kind == GS_RUN_PREDICT || (o->save == NULL && o->logits == NULL))
+    if (r->kind == GS_RUN_PREDICT || (o->save == NULL && o->logits == NULL && o->argmax == NULL))
         return say(r, "");
     if (r->epoch == 0)
         return say(r, "no epoch was done, so no weights or logits were written");
     r->options.stop = NULL; /* it was heard */
     r->state = GS_RUN_IS_OPEN;
     if ((st = gs_run__bring(r)) != GS_OK || (st = choose_weights(r)) != GS_OK ||
-        (o->logits != NULL && !r->has_logits && (st = gs_run__evaluate(r, NULL)) != GS_OK))
+        ((o->logits != NULL || o->argmax != NULL) && !r->has_logits && (st = gs_run__evaluate(r, NULL)) != GS_OK))
         return st;
     r->state = GS_RUN_IS_FINISHED;
     gs_outfile_abandon(&r->trace); /* of a whole epoch, which is not there */

@@ -31,14 +31,20 @@ gs_status gs_run__begin_weights(gs_run *r, gs_outfile *o, const char *path)
     return st;
 }
 
-gs_status gs_run__put_weights(gs_run *r, gs_outfile *o, uint32_t epochs)
+gs_status gs_run__describe_weights(const gs_run *r, uint32_t epochs, gs_safetensors_note **note, uint32_t *notes)
 {
     const gs_session *const s = r->session;
     const gs_provenance_source from = {.options = &r->options, .model = r->model_name, .text = r->model_text,
                                        .store = s->store, .classes = s->classes, .epochs = epochs};
+    return gs_provenance_notes(note, notes, &from);
+}
+
+gs_status gs_run__put_weights(gs_run *r, gs_outfile *o, uint32_t epochs)
+{
+    const gs_session *const s = r->session;
     gs_safetensors_note *note = NULL;
     uint32_t notes;
-    gs_status st = gs_provenance_notes(&note, &notes, &from);
+    gs_status st = gs_run__describe_weights(r, epochs, &note, &notes);
 
     if (st == GS_OK)
         st = gs_safetensors_write(o, s->program, s->run.params.value, note, notes);

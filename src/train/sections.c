@@ -10,7 +10,6 @@
 #include "base/file.h"
 #include "base/hash.h"
 #include "base/size.h"
-#include "train/safetensors.h"
 
 #define PIECE (256u << 10) /* bytes that are read at a time */
 
@@ -42,10 +41,11 @@ static gs_status sum_file(uint64_t *checksum, int fd, uint64_t bytes, const char
     return st;
 }
 
-static gs_status write_file(gs_checkpoint_section *s, gs_outfile *o, const gs_program *p, float *const *value)
+static gs_status write_file(gs_checkpoint_section *s, gs_outfile *o, const gs_program *p, float *const *value,
+                            const gs_section_notes *n)
 {
     struct stat file;
-    gs_status st = gs_safetensors_write(o, p, value, NULL, 0);
+    gs_status st = gs_safetensors_write(o, p, value, n != NULL ? n->note : NULL, n != NULL ? n->notes : 0);
 
     if (st != GS_OK)
         return st;
@@ -57,7 +57,7 @@ static gs_status write_file(gs_checkpoint_section *s, gs_outfile *o, const gs_pr
 }
 
 gs_status gs_section_write(gs_checkpoint *c, const char *dir, const char *name, const gs_program *p,
-                           float *const *value)
+                           float *const *value, const gs_section_notes *n)
 {
     gs_checkpoint_section *const s = &c->section[c->sections];
     char *const path = gs_section_path(dir, name);
@@ -67,7 +67,7 @@ gs_status gs_section_write(gs_checkpoint *c, const char *dir, const char *name, 
     if (path == NULL)
         return gs_fail(GS_ENOMEM, "%s: out of memory", dir);
     if ((st = gs_outfile_begin(&o, path)) == GS_OK)
-        st = write_file(s, &o, p, value);
+        st = write_file(s, &o, p, value, n);
     gs_outfile_abandon(&o);
     gs_free(path);
     if (st == GS_OK) {

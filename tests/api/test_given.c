@@ -80,6 +80,7 @@ static void given__null_is_refused_with_words(void **state)
     assert_null(gs_size_format(NULL, 16, 1));
     assert_ptr_equal(gs_size_format(buffer, 0, 1), buffer);
     assert_int_equal(gs_run_tensors(NULL), 0);
+    assert_int_equal(gs_run_columns(NULL), 0);
     gs_train_options_sized(NULL, sizeof(o));
     gs_run_close(NULL);
     gs_run_close(run);
@@ -90,7 +91,7 @@ static void check_header(FILE *f, const char *test)
 {
     static const char *const others[] = {"gs_version", "gs_last_error", "gs_last_error_place", "gs_status_text",
                                          "gs_size_format",
-                                         "gs_run_tensors", "gs_run_close"};
+                                         "gs_run_tensors", "gs_run_columns", "gs_run_close"};
     char line[512];
 
     while (fgets(line, sizeof(line), f) != NULL) {

@@ -423,22 +423,42 @@ static void run__a_finished_run_has_no_more_passes(void **state)
     gs_run_close(run);
 }
 
-static void run__a_stopped_run_is_only_to_be_closed(void **state)
+static void run__a_stopped_run_is_closed_or_finished(void **state)
 {
+    static float before[LOGITS], after[LOGITS];
+    const char *const saved = gs_test_path(api_folder, "stopped.safetensors");
+    const char *const npy = gs_test_path(api_folder, "stopped.npy");
     volatile int stop = 0;
     gs_train_options o = api_options();
 
     (void)state;
     o.stop = &stop;
-    o.save = gs_test_path(api_folder, "never.safetensors");
-    gs_run *const run = open_run(&o);
-    run_epochs(run, 2);
-    stop = 1;
-    gs_assert_fails(gs_run_epoch(run, NULL), GS_EINTERRUPTED, "interrupted in epoch 3 of 6");
-    stop = 0;
-    gs_assert_fails(gs_run_epoch(run, NULL), GS_EINVAL, "has failed");
-    gs_run_close(run);
-    assert_false(gs_path_exists(gs_test_path(api_folder, "never.safetensors")));
+    o.save = saved;
+    o.logits = npy;
+    o.keep = "last";
+    for (int finished = 0; finished < 2; finished++) {
+        gs_run *const run = open_run(&o);
+        run_epochs(run, 2);
+        gs_assert_ok(gs_run_logits(run, before, LOGITS));
+        stop = 1;
+        gs_assert_fails(gs_run_epoch(run, NULL), GS_EINTERRUPTED, "interrupted in epoch 3 of 6");
+        gs_assert_fails(gs_run_epoch(run, NULL), GS_EINVAL, "it was stopped");
+        if (finished) {
+            gs_assert_fails(gs_run_finish(run, NULL), GS_EINTERRUPTED, "interrupted in epoch 3 of 6; wrote ");
+            gs_assert_fails(gs_run_finish(run, NULL), GS_EINVAL, "it is finished");
+        }
+        stop = 0;
+        gs_run_close(run);
+        assert_int_equal(gs_path_exists(saved), finished);
+        assert_int_equal(gs_path_exists(npy), finished);
+    }
+    o.save = o.logits = NULL;
+    o.keep_logits = true;
+    o.init = saved;
+    gs_run *const again = open_run(&o);
+    gs_assert_ok(gs_run_logits(again, after, LOGITS));
+    gs_run_close(again);
+    assert_memory_equal(before, after, sizeof(before));
 }
 
 static void run__prediction_has_no_epochs(void **state)
@@ -552,7 +572,7 @@ int main(void)
         cmocka_unit_test(run__any_allocation_may_fail),
         cmocka_unit_test(run__strings_of_options_are_copied),
         cmocka_unit_test(run__a_finished_run_has_no_more_passes),
-        cmocka_unit_test(run__a_stopped_run_is_only_to_be_closed),
+        cmocka_unit_test(run__a_stopped_run_is_closed_or_finished),
         cmocka_unit_test(run__prediction_has_no_epochs),
         cmocka_unit_test(run__progress_counts_to_what_is_planned),
     };

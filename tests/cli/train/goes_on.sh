@@ -26,7 +26,12 @@ for signal in $signals; do
     [ "$(wc -l <err)" = 2 ] && grep -q '^gnnstream train: interrupted .*; kept here has its state after epoch' err ||
         die "$signal: $(<err)"
     grep -q "^go on with: gnnstream train store .* --resume 'kept here'\$" err || die "$signal: $(<err)"
-    [ ! -e parts.safetensors ] || die 'a result was left'
+    grep -q '; wrote parts.safetensors of the [a-z]* weights, after epoch' err || die "$signal: $(<err)"
+    rm parts.safetensors
+    for weights in 'kept here'/epoch-*/{model,best}.safetensors; do # say what they are of
+        [ ! -e "$weights" ] || gnnstream predict store --weights "$weights" --argmax "$signal.npy" >predicted
+    done
+    [ -s "$signal.npy" ] && grep -q 'trained for [0-9]* epochs on store, this store' predicted || die "$(<predicted)"
     bash -c "$(sed -n 's/^go on with: //p' err)" >out 2>err || die "$signal: $(<err)"
     [ "$(wc -l <err)" = 1 ] && grep -q '^gnnstream train: goes on after epoch [0-9]*$' err || die "$signal: $(<err)"
     cmp whole.safetensors parts.safetensors || die "$signal: other weights"
