@@ -100,7 +100,7 @@ typedef struct gs_train_options {
     /* Other forms of logits. */
     bool softmax;                 /* probabilities in their place: of classes softmax, of several labels sigmoid */
     bool embeddings;              /* of predictions: what the last layer gets, [vertices, its width], in their place */
-    const char *argmax;           /* .npy, int64 [vertices], of classes: that of the largest logit, the first of equals */
+    const char *argmax;           /* .npy, int64 [vertices]: the class of the largest logit, the first of equals */
 } gs_train_options;
 
 /* The defaults: 2 layers of 64, relu, no dropout, 100 epochs of Adam at 0.01, on the cpu. `size`: of their struct. */

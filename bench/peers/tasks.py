@@ -86,8 +86,8 @@ def compare(name, folder, data, y, loss, width, weight=None, **options):
 
 
 def weighted_forward(folder, data, y, weight):
-    """One pass of weighted edges, from the same weights. float32 sums of a hub's thousands of edges differ by 2e-6 of the
-    largest logit between orders of the same edges; where degrees are Cora's, by 5e-7."""
+    """One pass of weighted edges, from the same weights. float32 sums of a hub's thousands of edges differ by 2e-6 of
+    the largest logit between orders of the same edges; where degrees are Cora's, by 5e-7."""
     store, first = os.path.join(folder, "store"), os.path.join(folder, "first.safetensors")
     gnnstream.from_arrays(store, data["edges"], data["x"], y, **data["split"], edge_weight=weight, parts=3, force=True)
     net = model(y.shape[1], first)

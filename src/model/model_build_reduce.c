@@ -104,7 +104,8 @@ static bool loops_differ(gs_builder *b, uint32_t value)
  * nothing by 0. */
 static uint32_t away_from_loops(gs_builder *b, uint32_t value, float away)
 {
-    return gs_ir_binary(b->ir, GS_OP_ADD, value, gs_ir_binary(b->ir, GS_OP_MUL, gs_model__is_loop(b), gs_model__number(b, away)));
+    const uint32_t far = gs_ir_binary(b->ir, GS_OP_MUL, gs_model__is_loop(b), gs_model__number(b, away));
+    return gs_ir_binary(b->ir, GS_OP_ADD, value, far);
 }
 
 /* softmax over the in-edges is exp(s - lse). With the vertex itself, whose score is t, and its L
@@ -166,7 +167,8 @@ static uint32_t build_sum(gs_builder *b, const gs_expr *e, uint32_t value)
         return gs_ir_sum(ir, GS_OP_SUM_IN, gs_ir_like(ir, &n, n.in), false);
     }
     if (self && loops_differ(b, value)) {
-        sum = gs_ir_binary(ir, GS_OP_MUL, value, gs_ir_binary(ir, GS_OP_SUB, gs_model__number(b, 1.0f), gs_model__is_loop(b)));
+        sum = gs_ir_binary(ir, GS_OP_SUB, gs_model__number(b, 1.0f), gs_model__is_loop(b));
+        sum = gs_ir_binary(ir, GS_OP_MUL, value, sum);
         sum = gs_ir_binary(ir, GS_OP_ADD, gs_ir_sum(ir, GS_OP_SUM_IN, sum, false), value_at_self(b, value));
         return mean ? mean_of(b, sum, self) : sum;
     }

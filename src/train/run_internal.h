@@ -11,8 +11,8 @@
  *   run_arrays.c tensors and logits as arrays
  *   run_checkpoint.c, run_resume.c: its state as files, and back
  *
- * States: OPEN -- a pass fails --> FAILED; OPEN -- .stop ends a pass --> STOPPED; OPEN or STOPPED -- gs_run_finish() -->
- * FINISHED. Passes run in OPEN alone, and of a run that was stopped the one that gives its logits.
+ * States: OPEN -- a pass fails --> FAILED; OPEN -- .stop ends a pass --> STOPPED; OPEN or STOPPED -- gs_run_finish()
+ * --> FINISHED. Passes run in OPEN alone, and of a run that was stopped the one that gives its logits.
  * What training changes is in `session` (parameters, learned or not, and the optimiser's state, on the host or on
  * devices), `optim` and `epoch`: that is what a checkpoint has. Dropout is drawn by seed and epoch alone; statistics of
  * a pass, gradients and what is computed once are made anew.
@@ -85,13 +85,13 @@ void gs_run__warn(const gs_session *s);
 /* run_stop.c: in gs_run_finish(), of a run that was stopped: .save and .logits of the weights that there are. Returns
  * GS_EINTERRUPTED, whose line says what was written, or the status of what could not be. */
 gs_status gs_run__finish_stopped(gs_run *r, gs_train_report *report);
-/* The line about a pass that was stopped. */
-gs_status gs_run__stopped(gs_run *r);
 
 /* run_params.c: before a pass: where tensors were set, devices take them, and what is computed once is computed. */
 gs_status gs_run__place(gs_run *r);
 /* The host has other tensors than before: the optimiser starts anew. */
 void gs_run__weights_changed(gs_run *r);
+/* The line about a pass that was stopped: GS_EINTERRUPTED. */
+gs_status gs_run__stopped(const gs_run *r);
 /* GS_OK where a pass can be run. */
 gs_status gs_run__check_open(const gs_run *r);
 /* The parameters are on the host as they are, and finite. */

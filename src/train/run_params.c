@@ -13,6 +13,16 @@ gs_status gs_run__check_open(const gs_run *r)
                                                    : "it is finished");
 }
 
+gs_status gs_run__stopped(const gs_run *r)
+{
+    if (r->kind == GS_RUN_PREDICT)
+        return gs_fail(GS_EINTERRUPTED, "interrupted; nothing was written");
+    if (r->epoch >= r->options.epochs || gs_control_is_over(&r->control, r->epoch))
+        return gs_fail(GS_EINTERRUPTED, "interrupted in the last evaluation, after epoch %u of %u", r->epoch,
+                       r->options.epochs);
+    return gs_fail(GS_EINTERRUPTED, "interrupted in epoch %u of %u", r->epoch + 1, r->options.epochs);
+}
+
 gs_status gs_run__place(gs_run *r)
 {
     gs_status st;

@@ -7,16 +7,6 @@
 #include "base/size.h"
 #include "train/run_internal.h"
 
-gs_status gs_run__stopped(gs_run *r)
-{
-    if (r->kind == GS_RUN_PREDICT)
-        return gs_fail(GS_EINTERRUPTED, "interrupted; nothing was written");
-    if (r->epoch >= r->options.epochs || gs_control_is_over(&r->control, r->epoch))
-        return gs_fail(GS_EINTERRUPTED, "interrupted in the last evaluation, after epoch %u of %u", r->epoch,
-                       r->options.epochs);
-    return gs_fail(GS_EINTERRUPTED, "interrupted in epoch %u of %u", r->epoch + 1, r->options.epochs);
-}
-
 /* No pass has to say which are better: of those after the last epoch nothing is known. */
 static gs_status choose_weights(gs_run *r)
 {

@@ -1,11 +1,12 @@
-# Ctrl-C: status 1, one line, no spill folder; the metrics are whole lines, and the weights and logits that were asked for
-# are those of the line. Twice: ended by the signal, with a line.
+# Ctrl-C: status 1, one line, no spill folder; the metrics are whole lines, and the weights and logits that were asked
+# for are those of the line. Twice: ended by the signal, with a line.
 small_store
 
 # The line names both files, and the logits are of the weights.
 wrote_what_it_says()
 {
-    grep -Eq 'interrupted in [^;]*; wrote w.safetensors and l.npy of the (best|last) weights, after epoch [0-9]+$' err ||
+    grep -Eq 'interrupted in [^;]*; wrote w.safetensors and l.npy of the (best|last) weights, after epoch [0-9]+$' \
+        err ||
         die "$(<err)"
     gnnstream predict store --weights w.safetensors --logits p.npy >predicted
     cmp l.npy p.npy || die "other logits than the weights': $(<err)"
