@@ -2,7 +2,7 @@
 small_store
 gnnstream train store --model gcn --hidden 6 --layers 3 --epochs 5 --save w.safetensors >result
 gnnstream predict store --weights w.safetensors --logits l.npy --argmax a.npy --embeddings e.npy >result
-gnnstream predict store --weights w.safetensors --logits p.npy --softmax --host-memory 64M >result
+gnnstream predict store --weights w.safetensors --logits p.npy --softmax >result
 gnnstream predict store --weights w.safetensors --embeddings alone.npy >result
 cmp e.npy alone.npy || die 'embeddings depend on what else is asked for'
 gnnstream train store --model gcn --hidden 6 --layers 3 --jk cat --epochs 2 --save j.safetensors >result
