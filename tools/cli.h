@@ -60,6 +60,10 @@ typedef struct cli_command {
     int (*run)(const struct cli_command *self, const void *options, const char *const *place);
 } cli_command;
 
+/* What the program does, in this process; argv[0] is not looked at. Returns the exit status; all that it says is
+ * written by then, or the status tells. */
+int cli_main(int argc, char **argv);
+
 /* Commands, NULL-terminated: gnnstream.c. */
 extern const cli_command *const cli_commands[];
 

@@ -2,7 +2,6 @@
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
 
 #include "cli.h"
 
@@ -122,24 +121,8 @@ static int dispatch(int argc, char **argv)
     return cli_run(c, argc - words, argv + words);
 }
 
-#define SPINS "1000"
-
-/* OpenMP's threads spin at barriers by default for milliseconds, which on a machine that does anything
- * else beside costs up to ten times the work itself (measured: 37 s an epoch for 6). Not at all is no better
- * where a launch takes as long as waking a thread (12.5 ms an epoch for 10). SPINS take some 15 us.
- * The runtime reads its settings when it is loaded, so they must be there before:
- * the program starts itself again, unless the user chose. */
-static void wait_with_little_spinning(char **argv)
+int cli_main(int argc, char **argv)
 {
-    if (getenv("OMP_WAIT_POLICY") != NULL || getenv("GOMP_SPINCOUNT") != NULL)
-        return;
-    if (setenv("OMP_WAIT_POLICY", "passive", 1) == 0 && setenv("GOMP_SPINCOUNT", SPINS, 1) == 0)
-        execv("/proc/self/exe", argv); /* where that fails, spinning is merely slower */
-}
-
-int main(int argc, char **argv)
-{
-    wait_with_little_spinning(argv);
     cli_memory_prepare();
     cli_signals_prepare();
     const int status = dispatch(argc, argv);

@@ -19,7 +19,7 @@
 #define WORDS_MOST 96
 #define OUTPUT_MOST (4u << 20) /* bytes of a stream that are looked at */
 
-int gnnstream_main(int argc, char **argv); /* tools/gnnstream.c */
+int cli_main(int argc, char **argv); /* tools/cli.h */
 
 /* stdout and stderr: the test's own, where a command's words go, and the words of the last one. */
 static struct {
@@ -140,7 +140,7 @@ int command_status(const char *line)
     fflush(NULL);
     redirect(0);
     redirect(1);
-    status = gnnstream_main(argc, argv);
+    status = cli_main(argc, argv);
     fflush(NULL);
     give_back(0);
     give_back(1);
