@@ -107,7 +107,7 @@ static void predicted_alike(const char *store, const char *model, size_t number)
 
 /* MODEL...: several devices give what one gives: logits of given weights bit for bit, weights learned to rounding,
  * whatever the parts, the topology and the memory; and the same run twice gives the same bits. Every layout is the
- * first model's, the others take them in turn; in a sanitized build there is one model in three. */
+ * first model's, the others take them in turn; in a sanitized build there is one model in five. */
 void matrix_several(const arguments *a)
 {
     static const struct {
@@ -130,18 +130,19 @@ void matrix_several(const arguments *a)
         const char *const model = a->word[m];
         const char *const store = store_of("rough", method_of(model), 8, "");
         result one = {0}, other = {0}, again = {0};
-        if (sanitized() && !in_turn(1, (size_t)m, 3))
+        if (sanitized() && !in_turn(1, (size_t)m, 5))
             continue;
         if (!layouts_train(&one, "rough", model, 1, ""))
             continue;
         ref_tensors_write("out/learned.safetensors", &one.weights, true);
+        const size_t turn = sanitized() ? (size_t)m / 5 : (size_t)m, turns = sanitized() ? 3 : 4;
         for (size_t i = 0; i < most; i++)
-            if (((m == 0 && !sanitized()) || in_turn(i, sanitized() ? (size_t)m / 3 : (size_t)m, 3)) &&
+            if (((m == 0 && !sanitized()) || in_turn(i, turn, turns)) &&
                 layouts_train(&other, "rough", model, layouts[i].parts, layouts[i].options))
                 same_results(&other, &one, 1e-4, text("%s: P=%u %s", model, layouts[i].parts, layouts[i].options));
-        if (!sanitized() || m % 2 == 0) /* the same bits: of every model in the build for speed */
+        if (!sanitized() || m % 2 == 0) /* the same logits: of every model in the build for speed */
             predicted_alike(store, model, (size_t)m);
-        if ((!sanitized() || m % 2 == 1) && layouts_train(&other, "rough", model, 8, "--device cpu:4") &&
+        if (in_turn(sanitized() ? 1 : 0, (size_t)m, 2) && layouts_train(&other, "rough", model, 8, "--device cpu:4") &&
             layouts_train(&again, "rough", model, 8, "--device cpu:4"))
             same_bits(&again, &other, text("%s: repeated on four devices", model));
         result_free(&one);
