@@ -52,3 +52,20 @@ while [ $killed -lt "$kills" ]; do
 done
 echo "$killed kills, $writing in the midst of a checkpoint, $damaged damaged checkpoints; $runs runs ended," \
     "each with the weights and metrics of the run that was not interrupted"
+
+# A store that is removed while a run trains on it costs the run nothing: all that it reads is open.
+cp -r store aside
+for try in 1 2 3 4 5; do
+    rm -rf parts.jsonl store
+    cp -r aside store
+    "${train[@]}" --save parts.safetensors --metrics parts.jsonl >out 2>err &
+    pid=$!
+    until [ -s parts.jsonl ]; do kill -0 $pid 2>kill.err || break; sleep 0.01; done
+    rm -r store
+    then=$(wc -l <parts.jsonl)
+    wait $pid || die "exit status $? without its store after $then epochs: $(<err)"
+    cmp whole.safetensors parts.safetensors || die "other weights where the store was removed"
+    [ "$then" -ge 60 ] || break # else it had ended before
+    [ $try -lt 5 ] || die "no run was under way when its store was removed"
+done
+echo "a store was removed after $then epochs"
