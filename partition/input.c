@@ -23,6 +23,7 @@
 #include "partition/npy_edges.h"
 #include "partition/spill.h"
 #include "partition/stream.h"
+#include "partition/text_lines.h" /* GS_TEXT_MARK */
 #include "partition/text_number.h" /* GS_TEXT_PADDING */
 
 #define KNOWN_FORMATS \
@@ -114,6 +115,8 @@ static bool has_two_words(const char *line)
 
 static gs_status look_at_head(kind *out, const char *path, char *head)
 {
+    if (strncmp(head, GS_TEXT_MARK, 3) == 0)
+        head += 3;
     const bool comment = head[strspn(head, " \t\r\n0123456789")] == '#';
 
     if (strncmp(head, "%%MatrixMarket", 14) == 0) {

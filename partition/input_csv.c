@@ -185,6 +185,22 @@ static bool is_comment(const char *text, char end)
     return *p == '#' || *p == end;
 }
 
+/* What take_quoted() has passed over: quotes are at a field's ends, and within it there are none. */
+static gs_status check_quotes(const gs_text_id *field, const gs_line *l, char delimiter)
+{
+    const char *p = field->at + field->length;
+
+    if (*field->at == '"' && (field->at == l->text || field->at[-1] != '"'))
+        return gs_part__line_wrong(l, field->at, "this quote is not closed in its line");
+    if (field->at == l->text || field->at[-1] != '"')
+        return GS_OK;
+    for (p++; is_blank(*p, delimiter); p++)
+        ;
+    return gs_part__is_end(*p) || *p == delimiter || (delimiter == ' ' && *p == '\t')
+               ? GS_OK
+               : gs_part__line_wrong(l, p, "more of a field behind its quotes; quotes within a field are not read");
+}
+
 static gs_status read_row(gs_edge_block *b, const gs_line *l, const char **end)
 {
     const gs_text_reading *const r = b->lines->context;
@@ -203,6 +219,8 @@ static gs_status read_row(gs_edge_block *b, const gs_line *l, const char **end)
         *end = take_field(&field, p, t->delimiter, &p);
         if (c == t->columns)
             return gs_part__line_wrong(l, field.at, "more columns than the first line has");
+        if ((st = check_quotes(&field, l, t->delimiter)) != GS_OK)
+            break;
         if (t->what[c] == SOURCE || t->what[c] == DESTINATION)
             ends[t->what[c] == DESTINATION] = field;
         else if (t->what[c] == TYPE)
@@ -230,8 +248,6 @@ static gs_status read_first(gs_text_reading *r, gs_lines *l, table *t)
         if (text == NULL)
             return gs_fail(GS_EFORMAT, "%s: holds no edge", in->path);
     } while (is_comment(text, '\0'));
-    if (l->line.number == 1 && strncmp(text, "\xef\xbb\xbf", 3) == 0)
-        l->line.text += 3; /* the mark that spreadsheets put in front of UTF-8 */
     t->delimiter = find_delimiter(l->line.text);
     const char *const p = gs_part__skip_blanks(l->line.text);
     const bool header = !is_number(p + (*p == '"'));

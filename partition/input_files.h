@@ -27,6 +27,7 @@ typedef struct gs_part_input {
     gs_status (*parse)(struct gs_part_input *in, gs_part_job *job); /* of a text file; else NULL */
     uint64_t vertices, edges;
     bool typed, weighted;
+    bool both_ways; /* the format has each edge in both directions, with one weight */
     bool two_rows;  /* `edge` is [2, E], all sources and then all destinations; else [E, 2] */
     uint32_t edge_types; /* stated, or found while reading: largest type + 1 */
     uint32_t classes, features;

@@ -196,6 +196,7 @@ gs_status gs_part__metis_read(gs_part_input *in, gs_part_job *job)
 
     if ((st = gs_part__lines_open(&l, job, in->path)) == GS_OK && (st = read_header(&m, &l)) == GS_OK) {
         in->weighted = m.weights;
+        in->both_ways = true;
         in->vertices = m.vertices;
         if ((st = gs_part__text_begin(in, job)) == GS_OK)
             st = read_vertices(&m, job, &l);

@@ -39,13 +39,16 @@ static gs_status meta_number(uint64_t *out, const cJSON *root, const char *key, 
     if (!cJSON_IsNumber(item) || !(item->valuedouble >= 0) || item->valuedouble > 1e15 ||
         floor(item->valuedouble) != item->valuedouble)
         return gs_fail(GS_EFORMAT, "%s: \"%s\" is not a whole number of 0 or more; correct or remove it", path, key);
+    for (const cJSON *other = item->next; other != NULL; other = other->next) /* which one readers disagree on */
+        if (strcmp(other->string, key) == 0)
+            return gs_fail(GS_EFORMAT, "%s: \"%s\" is there twice; remove one", path, key);
     *out = (uint64_t)item->valuedouble;
     return GS_OK;
 }
 
 static gs_status meta_parse(meta *m, const char *text, const char *path)
 {
-    cJSON *root = cJSON_Parse(text);
+    cJSON *root = cJSON_ParseWithOpts(text, NULL, true); /* and nothing behind it */
     gs_status st;
 
     if (!cJSON_IsObject(root))

@@ -163,7 +163,13 @@ static gs_status read_graph(run *r)
     r->job.split = r->split;
     r->job.train = r->split_count[0];
     r->job.labelled = r->split_count[0] + r->split_count[1] + r->split_count[2];
-    return gs_part__blocks_make(&r->blocks, &r->job, &r->in);
+    st = gs_part__blocks_make(&r->blocks, &r->job, &r->in);
+    if (st == GS_OK && r->in.both_ways && !r->blocks.symmetric)
+        st = gs_fail(GS_EFORMAT,
+                     "%s: lists an edge in the line of one of its ends alone, or with another weight at the other; the "
+                     "edges of this format have no direction",
+                     r->in.path);
+    return st;
 }
 
 static gs_status order_graph(run *r)

@@ -11,26 +11,6 @@
 #define READ_BYTES (64 * GS_KIB)
 #define SAFE_DIGITS 19 /* a number of so many fits 64 bits */
 
-gs_status gs_part__lines_open(gs_lines *l, const gs_part_job *job, const char *path)
-{
-    memset(l, 0, sizeof(*l));
-    l->line.path = path;
-    const gs_status st = gs_part__stream_open(&l->stream, path, job->memory / 4);
-    if (st != GS_OK)
-        return st;
-    if ((l->buffer = gs_malloc(READ_BYTES + GS_LINE_LIMIT + 1 + GS_TEXT_PADDING)) == NULL)
-        return gs_fail(GS_ENOMEM, "%s: no memory to read it", path);
-    l->at = l->end = l->buffer;
-    return GS_OK;
-}
-
-void gs_part__lines_close(gs_lines *l)
-{
-    gs_part__stream_close(l->stream);
-    gs_free(l->buffer);
-    memset(l, 0, sizeof(*l));
-}
-
 /* Moves what is left to the front and reads more behind it. */
 static gs_status refill(gs_lines *l)
 {
@@ -46,6 +26,28 @@ static gs_status refill(gs_lines *l)
     l->end += got;
     l->ended = got < READ_BYTES;
     return st;
+}
+
+gs_status gs_part__lines_open(gs_lines *l, const gs_part_job *job, const char *path)
+{
+    memset(l, 0, sizeof(*l));
+    l->line.path = path;
+    gs_status st = gs_part__stream_open(&l->stream, path, job->memory / 4);
+    if (st != GS_OK)
+        return st;
+    if ((l->buffer = gs_malloc(READ_BYTES + GS_LINE_LIMIT + 1 + GS_TEXT_PADDING)) == NULL)
+        return gs_fail(GS_ENOMEM, "%s: no memory to read it", path);
+    l->at = l->end = l->buffer;
+    if ((st = refill(l)) == GS_OK && l->end - l->at >= 3 && memcmp(l->at, GS_TEXT_MARK, 3) == 0)
+        l->at += 3;
+    return st;
+}
+
+void gs_part__lines_close(gs_lines *l)
+{
+    gs_part__stream_close(l->stream);
+    gs_free(l->buffer);
+    memset(l, 0, sizeof(*l));
 }
 
 gs_status gs_part__lines_next(gs_lines *l, char **text)

@@ -12,6 +12,7 @@
 #include "partition/stream.h"
 
 #define GS_LINE_LIMIT 65536u /* longest line of an edge list, bytes */
+#define GS_TEXT_MARK "\xef\xbb\xbf" /* that editors and spreadsheets put in front of UTF-8 */
 #define GS_ZERO_IN_TEXT "a byte of 0, which no text holds; the file is damaged, or no text"
 
 /* A line and where it is. */
@@ -29,7 +30,7 @@ typedef struct gs_lines {
     char *at, *end;
 } gs_lines;
 
-/* Close after a failure too. */
+/* A mark of UTF-8 at the beginning is passed over. Close after a failure too. */
 gs_status gs_part__lines_open(gs_lines *l, const gs_part_job *job, const char *path);
 void gs_part__lines_close(gs_lines *l);
 /* The next line, of at most GS_LINE_LIMIT bytes, is *text, ended by a 0; NULL at the end of the file. */

@@ -199,4 +199,9 @@ one '/proc' --spill /proc/gs_spill --no-cache
 one '/dev/full|space' --metrics /dev/full
 one 'smallest|at least|need' --host-memory 64K
 one 'smallest|at least|need' --device-memory 4K
+# Warnings name options, too, and not the library's fields.
+printf 'a b\nb c\n' >"$work/names"
+"$GNNSTREAM" partition "$work/names" "$work/names.store" >"$work/stdout" 2>"$work/stderr" &&
+    grep -q 'warning: .*(--ids keep refuses them)$' "$work/stderr" && pass ||
+    fail 'a warning names no option' "$work/stderr"
 finish

@@ -188,8 +188,14 @@ static void test_formats__columns_are_found_by_name(void **state)
     assert_non_null(strstr(warnings, "the column 'name' is not read"));
     edge bare[] = {{0, 1, 0, 0}, {3, 1, 0, 0}};
     want = (edge_list){bare, 2};
-    put_text(path, "0,1\n3,1\n");
-    gs_store_close(partition_and_check(path, gs_test_path(*state, "s"), &o, &want, 4, NULL));
+    static const char *const plain[] = {
+        "0,1\n3,1\n", "\xef\xbb\xbf" "0,1\n3,1\n", "\xef\xbb\xbf" "0 1\n3 1\n",
+        "\xef\xbb\xbf%%MatrixMarket matrix coordinate pattern general\n4 4 2\n1 2\n4 2\n",
+    };
+    for (size_t i = 0; i < GS_ARRAY_LEN(plain); i++) {
+        put_text(path, plain[i]);
+        gs_store_close(partition_and_check(path, gs_test_path(*state, "s"), &o, &want, 4, NULL));
+    }
     free(path);
 }
 
@@ -210,6 +216,10 @@ static void test_formats__csv_errors_name_line_and_column(void **state)
         {"src,dst,weight\n0,1,\n", "line 2, column 5: expected a finite weight"},
         {"src,dst,type\n0,1,65536\n", "line 2, column 5: the edge type is outside 0 to 65535"},
         {"src,dst\n", "holds no edge"},
+        {"src,dst\n\"a\"\"b\",c\n", "line 2, column 4: more of a field behind its quotes"},
+        {"src,dst\n\"a\" b,c\n", "line 2, column 5: more of a field behind its quotes"},
+        {"src,dst\n0,1\n\"2,3\n", "line 3, column 1: this quote is not closed in its line"},
+        {"src,dst\n\"a,b\n", "line 2, column 1: this quote is not closed in its line"},
     };
     for (size_t i = 0; i < GS_ARRAY_LEN(cases); i++)
         expect_text(*state, "e.csv", cases[i].text, cases[i].part);
@@ -262,6 +272,8 @@ static void test_formats__metis_errors_name_line_and_column(void **state)
         {"3 1 10\n\n1 1\n1\n", "line 2, column 1: the line ends before"},
         {"3 1\n2 x\n1\n\n", "line 2, column 3: expected a whole number"},
         {"3 1\n2x\n1\n\n", "line 2, column 1: a number ends"},
+        {"3 2\n2 3\n1\n2\n", "g.graph: lists an edge in the line of one of its ends alone"},
+        {"3 1 1\n2 5\n1 6\n\n", "g.graph: lists an edge in the line of one of its ends alone, or with another weight"},
     };
     for (size_t i = 0; i < GS_ARRAY_LEN(cases); i++)
         expect_text(*state, "g.graph", cases[i].text, cases[i].part);

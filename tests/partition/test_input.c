@@ -315,6 +315,10 @@ static void test_input__types_weights_and_meta_are_checked(void **state)
     write_npy(dir, "edge_weights.npy", GS_F32, weights, 3, 0);
     expect(dir, dir, GS_EFORMAT, "edge_weights.npy: row 2: the weight is not a finite");
     unlink(gs_test_path(dir, "edge_weights.npy"));
+    put_text(gs_test_path(dir, "meta.json"), "{\"num_nodes\": 4} {\"num_nodes\": 5}");
+    expect(dir, dir, GS_EFORMAT, "meta.json: is not a JSON object");
+    put_text(gs_test_path(dir, "meta.json"), "{\"num_nodes\": 4, \"num_nodes\": 5}");
+    expect(dir, dir, GS_EFORMAT, "meta.json: \"num_nodes\" is there twice");
     put_text(gs_test_path(dir, "meta.json"), "{\"num_nodes\": 5}");
     expect(dir, dir, GS_EFORMAT, "meta.json: num_nodes is 5, but the features have 4 rows");
     put_text(gs_test_path(dir, "meta.json"), "{\"num_nodes\": -1}");
