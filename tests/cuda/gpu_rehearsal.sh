@@ -25,7 +25,7 @@ faulty()
     } >"$work/built/$program"
     chmod +x "$work/built/$program"
 }
-faulty tests/cuda/test_gpu_rows -=hang:40
+faulty tests/cuda/test_gpu_columns -=hang:40
 faulty bench/kernels/bench_gpu gather=crash:45 ceilings=lost:40
 
 steps='^(versions|open|compile|kernel|generate|gather|ceilings)$'
