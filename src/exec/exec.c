@@ -5,6 +5,7 @@
 
 #include "base/alloc.h"
 #include "base/size.h"
+#include "exec/bind.h"
 #include "exec/load.h"
 #include "exec/several.h"
 
@@ -108,7 +109,8 @@ static gs_status take_tables(gs_exec *e, const gs_exec_config *c)
     if (c->trace && c->plan->devices > 0 && !gs_device_unified(c->device[0]) &&
         (e->kernels = gs_calloc((size_t)e->plan->tasks + 1, sizeof(*e->kernels))) == NULL)
         return no_memory("the trace", e->plan->tasks * GS_EXEC_TRACE_TASK_BYTES);
-    memcpy(e->files.file, c->file, e->files.count * sizeof(*e->files.file));
+    if (!c->bound)
+        memcpy(e->files.file, c->file, e->files.count * sizeof(*e->files.file));
     memset(e->files.io_file, 0xff, e->files.count * sizeof(*e->files.io_file));
     return GS_OK;
 }
@@ -143,7 +145,7 @@ static gs_status open_files(gs_exec *e, const gs_exec_config *c)
     const struct gs_io_buffer buffers[] = {
         {e->region[GS_REGION_RING], e->region_bytes[GS_REGION_RING]},
     };
-    const gs_io_config io = {.backend = c->io, .requests = REQUESTS, .depth = DEPTH, .flight_bytes = FLIGHT_BYTES,
+    const gs_io_config io = {.backend = c->io, .requests = c->bound ? 1 : REQUESTS, .depth = c->bound ? 1 : DEPTH, .flight_bytes = FLIGHT_BYTES,
                              .buffers = buffers,
                              .buffer_count = GS_ARRAY_LEN(buffers)};
     gs_status st;
@@ -151,7 +153,7 @@ static gs_status open_files(gs_exec *e, const gs_exec_config *c)
     if ((st = gs_io_open(&e->files.io, &io)) != GS_OK)
         return st;
     gs_io_set_patience(e->files.io, e->patience.look);
-    for (uint32_t f = 0; f < e->files.count; f++) {
+    for (uint32_t f = 0; f < e->files.count && !c->bound; f++) {
         if (!file_is_used(e, f) || has_place_in_other(&e->files, f))
             continue;
         const gs_io_mode mode = e->files.file[f].create ? GS_IO_CREATE : GS_IO_READ;
@@ -183,13 +185,15 @@ gs_status gs_exec_open(gs_exec **out, const gs_exec_config *config)
     e->chunks.weights = config->weights;
     e->chunks.chunk = config->chunk;
     e->files.verify = !config->no_verify;
+    e->bound = config->bound;
     gs_exec__take_patience(e, config);
-    if ((st = gs_lanes_open(&e->lanes, e->plan)) != GS_OK || (st = take_devices(e, config)) != GS_OK ||
+    if ((st = gs_exec__check_bound(e)) != GS_OK || (st = gs_lanes_open(&e->lanes, e->plan)) != GS_OK ||
+        (st = take_devices(e, config)) != GS_OK ||
         (st = gs_exec__take_lanes(e)) != GS_OK || (st = gs_exec__take_shares(e, config->gradients)) != GS_OK ||
         (st = take_tables(e, config)) != GS_OK || (st = take_regions(e, config)) != GS_OK ||
         (st = open_files(e, config)) != GS_OK ||
         (e->plan->devices > 0 && (st = gs_exec__several_open(e, config)) != GS_OK) ||
-        (st = gs_exec__load(e, GS_NONE)) != GS_OK || (st = gs_exec__merge_chunks(e)) != GS_OK)
+        (!e->bound && ((st = gs_exec__load(e, GS_NONE)) != GS_OK || (st = gs_exec__merge_chunks(e)) != GS_OK)))
         goto done;
     *out = e;
     e = NULL;

@@ -41,6 +41,8 @@ struct gs_exec {
     uint32_t devices;
     gs_exec_files files;
     gs_exec_chunks chunks;
+    const gs_exec_graph *graph; /* bound; else NULL */
+    bool bound;               /* opened for that */
     struct gs_exec_lane *lane; /* [lanes - GS_LANE_DEVICES] of all devices: lane.h */
     gs_exec_wires wires;      /* of copies as tasks */
     gs_exec_waiters waiters;

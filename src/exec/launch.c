@@ -1,17 +1,31 @@
 /* launch.c - a compute task meets its bytes: one launch on the device. */
 #include "base/clock.h"
 #include "base/size.h"
+#include "exec/bind.h"
 #include "exec/lane.h"
 #include "exec/watch.h"
 
-/* The chunk's edges as a launch sees them; it accumulates for `rows` rows of the target interval. */
-static gs_edges edges_of(const gs_exec *e, const gs_exec_device *x, const gs_task *t, const gs_chunk_view *v,
-                         uint32_t rows)
+/* The chunk's edges as a launch sees them, or those of the graph that is bound; it accumulates for `rows` rows of the
+ * target interval. */
+static gs_status edges_of(gs_edges *out, gs_exec *e, const gs_exec_device *x, const gs_task *t, uint32_t rows)
 {
-    return (gs_edges){.index_bytes = v->index_bytes, .targets = v->targets, .target = v->target, .start = v->start,
+    const gs_edges *const bound = gs_exec__bound_edges(e, t);
+    gs_chunk_view view, *const v = &view;
+
+    if (bound != NULL) {
+        *out = *bound;
+        out->operand_rows = gs_exec__interval_rows(e, t->operand);
+        out->target_rows = rows;
+        return GS_OK;
+    }
+    const gs_status st = gs_exec__view_chunk(e, x, t, v);
+    if (st != GS_OK)
+        return st;
+    *out = (gs_edges){.index_bytes = v->index_bytes, .targets = v->targets, .target = v->target, .start = v->start,
                       .index = v->index, .count = v->count, .weight = v->weight, .type = v->type,
                       .type_bytes = v->type_bytes, .operand_rows = gs_exec__interval_rows(e, t->operand),
                       .target_rows = rows, .end = gs_device_unified(x->device) ? 0 : v->edges};
+    return GS_OK;
 }
 
 static gs_row_sum rows_of(const gs_exec *e, const gs_task *t)
@@ -41,14 +55,14 @@ static gs_status launch_edges(gs_exec *e, gs_exec_device *x, const gs_task *t)
     const gs_stage *s = &e->program->stage[t->stage];
     const gs_row_sum rows = rows_of(e, t);
     const gs_array *const array = &e->program->array[rows.array];
-    gs_chunk_view view;
-    gs_status st;
+    gs_edges edges;
+    const gs_status st = edges_of(&edges, e, x, t, t->rows);
 
-    if ((st = gs_exec__view_chunk(e, x, t, &view)) != GS_OK)
+    if (st != GS_OK || gs_edges_none(&edges))
         return st;
-    if (rows.types != GS_TYPES_NONE && view.type_bytes == 0)
+    if (rows.types != GS_TYPES_NONE && edges.type_bytes == 0)
         return gs_fail(GS_EINVAL, "the model uses edge types, and this store's edges have none");
-    const gs_edge_launch l = {.edges = edges_of(e, x, t, &view, t->rows), .operand = gs_exec__at(e, x, t->source),
+    const gs_edge_launch l = {.edges = edges, .operand = gs_exec__at(e, x, t->source),
                               .acc = gs_exec__at(e, x, t->place), .dtype = array->dtype,
                               .scale = scale_of(e, x, t, &rows),
                               .width = GS_MIN(s->reg[s->sum[t->sum].reg].width, array->width),
@@ -64,11 +78,10 @@ static gs_accumulator accumulator_of(const gs_exec *e, const gs_exec_device *x, 
 }
 
 /* A chunk of an LSTM, as far as forward and backward have it in common. */
-static gs_sequence_launch sequence_of(const gs_exec *e, const gs_exec_device *x, const gs_task *t,
-                                      const gs_chunk_view *view)
+static gs_sequence_launch sequence_of(const gs_exec *e, const gs_task *t, const gs_edges *edges)
 {
     const gs_sum *m = &e->program->stage[t->stage].sum[0];
-    return (gs_sequence_launch){.edges = edges_of(e, x, t, view, gs_exec__interval_rows(e, t->target)),
+    return (gs_sequence_launch){.edges = *edges,
                                 .width = e->program->param[m->weight].cols, .weight = e->args->param[m->weight]};
 }
 
@@ -77,12 +90,12 @@ static gs_status launch_sequence(gs_exec *e, gs_exec_device *x, const gs_task *t
 {
     const gs_stage *s = &e->program->stage[t->stage];
     const gs_place *place = &e->plan->reg[t->first_reg];
-    gs_chunk_view view;
-    gs_status st;
+    gs_edges edges;
+    const gs_status st = edges_of(&edges, e, x, t, gs_exec__interval_rows(e, t->target));
 
-    if ((st = gs_exec__view_chunk(e, x, t, &view)) != GS_OK)
+    if (st != GS_OK || gs_edges_none(&edges))
         return st;
-    gs_sequence_launch l = sequence_of(e, x, t, &view);
+    gs_sequence_launch l = sequence_of(e, t, &edges);
     l.gates = gs_exec__at(e, x, t->source);
     l.state = gs_exec__at(e, x, place[GS_STATE]);
     l.cell = gs_exec__at(e, x, place[GS_STATE_CELL]);
@@ -100,26 +113,27 @@ static gs_status launch_program(gs_exec *e, gs_exec_device *x, const gs_task *t)
     const gs_stage *s = &e->program->stage[t->stage];
     const gs_place *place = &e->plan->reg[t->first_reg];
     gs_accumulator sum[GS_STAGE_SUMS];
-    gs_chunk_view view;
-    gs_status st;
+    const bool sequence = s->sum[0].kind == GS_SUM_LSTM;
+    gs_edges edges;
+    const gs_status st = edges_of(&edges, e, x, t, sequence ? gs_exec__interval_rows(e, t->target) : t->rows);
 
-    if ((st = gs_exec__view_chunk(e, x, t, &view)) != GS_OK)
+    if (st != GS_OK || gs_edges_none(&edges))
         return st;
     for (uint32_t r = 0; r < s->edge_regs; r++)
         x->edge_rows[r] = gs_exec__at(e, x, place[r]);
     for (uint32_t i = 0; i < s->sums; i++) /* sums of rows have tasks of their own */
         sum[i] = gs_stage_sums_rows(s, i) ? (gs_accumulator){0}
                                           : accumulator_of(e, x, &place[s->edge_regs + i * GS_SUM_PLACES]);
-    if (s->sum[0].kind == GS_SUM_LSTM) {
-        gs_sequence_launch l = sequence_of(e, x, t, &view);
+    if (sequence) {
+        gs_sequence_launch l = sequence_of(e, t, &edges);
         l.gates = x->edge_rows[s->sum[0].value];
         l.state = sum[0].acc;
         l.cell = sum[0].maximum;
         return gs_device_run_sequence(x->device, &l);
     }
-    if (view.type_bytes == 0 && gs_stage_has_types(s))
+    if (edges.type_bytes == 0 && gs_stage_has_types(s))
         return gs_fail(GS_EINVAL, "the model uses edge types, and this store's edges have none");
-    const gs_edge_program_launch l = {.program = e->program, .stage = s, .edges = edges_of(e, x, t, &view, t->rows),
+    const gs_edge_program_launch l = {.program = e->program, .stage = s, .edges = edges,
                                       .seed = e->args->seed, .epoch = e->args->epoch, .rows = x->edge_rows,
                                       .sum = sum, .param = e->args->param, .grad = x->grad};
     return gs_device_run_edge_program(x->device, &l);
@@ -189,7 +203,7 @@ static gs_status timed(gs_exec *e, gs_exec_device *x, const gs_task *t,
     return st;
 }
 
-gs_status gs_exec__launch(gs_exec *e, gs_exec_device *x, const gs_task *t)
+static gs_status launch(gs_exec *e, gs_exec_device *x, const gs_task *t)
 {
     switch (t->kind) {
     case GS_TASK_BEGIN:
@@ -213,4 +227,16 @@ gs_status gs_exec__launch(gs_exec *e, gs_exec_device *x, const gs_task *t)
     default:
         return gs_fail(GS_EINVAL, "task kind %d is not a computation", (int)t->kind);
     }
+}
+
+gs_status gs_exec__launch(gs_exec *e, gs_exec_device *x, const gs_task *t)
+{
+    gs_task there = *t;
+    gs_status st;
+
+    if (e->graph == NULL)
+        return launch(e, x, t);
+    if ((st = gs_exec__zero_behind(e, x, t)) != GS_OK || !gs_exec__clamp(e, &there))
+        return st;
+    return launch(e, x, &there);
 }

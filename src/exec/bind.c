@@ -1,0 +1,84 @@
+/* bind.c - a plan of many rows runs on a graph of fewer, which is in memory: what of each task is there. */
+#include "exec/bind.h"
+
+#include "base/size.h"
+#include "exec/load.h"
+
+gs_status gs_exec__check_bound(const gs_exec *e)
+{
+    if (!e->bound)
+        return GS_OK;
+    if (e->plan->devices > 0 || e->chunks.parts != 1)
+        return gs_fail(GS_EINVAL, "a graph in memory is bound to one interval of one device on host memory");
+    for (uint32_t i = 0; i < e->plan->tasks; i++)
+        if (e->plan->task[i].kind == GS_TASK_READ || e->plan->task[i].kind == GS_TASK_WRITE)
+            return gs_fail(GS_EINVAL, "a graph in memory is bound to a plan that keeps everything there");
+    return GS_OK;
+}
+
+void gs_exec_bind(gs_exec *e, const gs_exec_graph *graph)
+{
+    e->graph = graph;
+    e->chunks.vertices = graph->vertices;
+}
+
+void *gs_exec_rows(const gs_exec *e, uint32_t array)
+{
+    const gs_resident *const r = gs_exec__resident_of(e, array);
+    return r == NULL ? NULL : e->region[GS_REGION_RESIDENT] + r->offset;
+}
+
+static uint32_t rows_of(const gs_exec *e, uint32_t stage)
+{
+    return e->graph->rows != NULL ? e->graph->rows[stage] : e->graph->vertices;
+}
+
+/* Sums of rows are zeroed as bytes. States of a sequence are too, of all rows: who has no edges keeps them. */
+static void clamp_zero(const gs_exec *e, gs_task *t, uint64_t rows)
+{
+    const gs_stage *const s = &e->program->stage[t->stage];
+    if (t->sum < s->sums && gs_stage_sums_rows(s, t->sum))
+        t->bytes = GS_MIN(t->bytes, rows * s->reg[s->sum[t->sum].reg].width * sizeof(float));
+}
+
+bool gs_exec__clamp(const gs_exec *e, gs_task *t)
+{
+    const uint32_t rows = rows_of(e, t->stage);
+
+    switch (t->kind) {
+    case GS_TASK_VERTEX:
+    case GS_TASK_SELF:
+        if (t->first_row >= rows)
+            return false;
+        t->rows = (uint32_t)GS_MIN(t->rows, rows - t->first_row);
+        return true;
+    case GS_TASK_BEGIN:
+    case GS_TASK_FINISH:
+    case GS_TASK_EDGES:
+        t->rows = GS_MIN(t->rows, rows);
+        return t->rows > 0;
+    case GS_TASK_ZERO:
+        clamp_zero(e, t, rows);
+        return t->bytes > 0;
+    default:
+        return true;
+    }
+}
+
+gs_status gs_exec__zero_behind(gs_exec *e, gs_exec_device *x, const gs_task *t)
+{
+    const gs_stage *const s = &e->program->stage[t->stage];
+    const uint64_t first = rows_of(e, t->stage), end = e->graph->zeroed != NULL ? e->graph->zeroed[t->stage] : 0;
+    gs_status st = GS_OK;
+
+    if (t->kind != GS_TASK_VERTEX || t->first_row > 0)
+        return GS_OK;
+    for (uint32_t r = 0; r < s->regs && first < end && st == GS_OK; r++) {
+        const gs_reg *const reg = &s->reg[r];
+        if (reg->kind != GS_REG_TEMP || reg->array == GS_NONE)
+            continue;
+        const uint64_t row = (uint64_t)reg->width * gs_dtype_bytes(e->program->array[reg->array].dtype);
+        st = gs_device_zero(x->device, (uint8_t *)gs_exec_rows(e, reg->array) + first * row, (end - first) * row);
+    }
+    return st;
+}

@@ -1,0 +1,19 @@
+/* bind.h - a plan of many rows runs on a graph of fewer, which is in memory: what of each task is there. */
+#ifndef GS_EXEC_BIND_H
+#define GS_EXEC_BIND_H
+
+#include "exec/exec_run.h"
+
+/* A run that is opened to be bound has a plan of one interval that neither reads nor writes. */
+gs_status gs_exec__check_bound(const gs_exec *e);
+/* The task's part that is there: of the stage's rows. False: nothing of it. */
+bool gs_exec__clamp(const gs_exec *e, gs_task *t);
+/* The rest of what the stage stores becomes 0, as far as others read it: before the stage's first tile. */
+gs_status gs_exec__zero_behind(gs_exec *e, gs_exec_device *x, const gs_task *t);
+/* Those that the sums of the task's stage go over; NULL: no graph is bound. */
+static inline const gs_edges *gs_exec__bound_edges(const gs_exec *e, const gs_task *t)
+{
+    return e->graph != NULL ? &e->graph->edges[t->stage] : NULL;
+}
+
+#endif /* GS_EXEC_BIND_H */
