@@ -28,6 +28,15 @@ void *gs_exec_rows(const gs_exec *e, uint32_t array)
     return r == NULL ? NULL : e->region[GS_REGION_RESIDENT] + r->offset;
 }
 
+const void *gs_exec_kept_rows(const gs_exec *e, uint32_t array)
+{
+    const gs_array *const a = &e->program->array[array];
+    const gs_resident *const r = gs_exec__resident_of(e, array);
+    const bool all = r != NULL && r->load && r->first == 0 && r->offset < e->plan->lasting_bytes &&
+                     r->bytes >= e->chunks.vertices * a->width * gs_dtype_bytes(a->dtype);
+    return a->store_id >= 0 && all ? e->region[GS_REGION_RESIDENT] + r->offset : NULL;
+}
+
 static uint32_t rows_of(const gs_exec *e, uint32_t stage)
 {
     return e->graph->rows != NULL ? e->graph->rows[stage] : e->graph->vertices;

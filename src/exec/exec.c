@@ -145,8 +145,8 @@ static gs_status open_files(gs_exec *e, const gs_exec_config *c)
     const struct gs_io_buffer buffers[] = {
         {e->region[GS_REGION_RING], e->region_bytes[GS_REGION_RING]},
     };
-    const gs_io_config io = {.backend = c->io, .requests = c->bound ? 1 : REQUESTS, .depth = c->bound ? 1 : DEPTH, .flight_bytes = FLIGHT_BYTES,
-                             .buffers = buffers,
+    const gs_io_config io = {.backend = c->io, .requests = c->bound ? 1 : REQUESTS, .depth = c->bound ? 1 : DEPTH,
+                             .flight_bytes = FLIGHT_BYTES, .buffers = buffers,
                              .buffer_count = GS_ARRAY_LEN(buffers)};
     gs_status st;
 

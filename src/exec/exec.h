@@ -59,8 +59,9 @@ typedef struct gs_exec_config {
     /* Seconds without anything coming back, of transfers and from devices, after which stderr gets what each lane waits
      * for, and after which the run is given up; 0: never. */
     double say_after, end_after;
-    /* There are no files: what the plan would load, gs_exec_bind() and gs_exec_rows() bring. The plan is of one interval,
-     * as large as the largest graph to be bound, with everything in host memory; `file` and `chunk` are not looked at. */
+    /* There are no files: what the plan would load, gs_exec_bind() and gs_exec_rows() bring. The plan is of one
+     * interval, as large as the largest graph to be bound, with everything in host memory; `file` and `chunk` are not
+     * looked at. */
     bool bound;
 } gs_exec_config;
 
@@ -69,8 +70,8 @@ typedef struct gs_exec_graph {
     uint32_t vertices;      /* rows that are there: the first so many of those planned, 1 at least */
     const uint32_t *rows;   /* [stages] for how many, the first ones, a stage runs; NULL: for all that are there */
     const uint32_t *zeroed; /* [stages] up to which row what a stage stores becomes 0 behind `rows`; NULL: none */
-    const gs_edges *edges;  /* [stages] that a stage's sums go over: targets below its `rows`; {0}: none. operand_rows and
-                             * target_rows are filled in for each launch */
+    const gs_edges *edges;  /* [stages] that a stage's sums go over: targets below its `rows`; {0}: none. operand_rows
+                             * and target_rows are filled in for each launch */
 } gs_exec_graph;
 
 /* Takes all memory, opens the files, loads what stays in memories. GS_EINVAL: `bound`, with a plan that moves data. */
@@ -80,13 +81,16 @@ void gs_exec_close(gs_exec *e);
 /* The run was given up: what it works with (plan, program, devices, memory of parameters) must stay too. */
 bool gs_exec_gave_up(const gs_exec *e);
 
-/* From now on passes run on this graph, which is the caller's and stays as it is until another one is bound. Indices are
- * not checked here. Any number of times, between passes. */
+/* From now on passes run on this graph, which is the caller's and stays as it is until another one is bound. Indices
+ * are not checked here. Any number of times, between passes. */
 void gs_exec_bind(gs_exec *e, const gs_exec_graph *graph);
 /* Where the rows of an array of the program are, [rows planned, width] in the array's type: those that are there are
  * written before a pass, of what a pass reads and does not make, or read behind it. NULL where it has no place of its
  * own in host memory. */
 void *gs_exec_rows(const gs_exec *e, uint32_t array);
+
+/* Rows of a store's array where the run keeps all of them in host memory for good, else NULL. Nobody writes there. */
+const void *gs_exec_kept_rows(const gs_exec *e, uint32_t array);
 
 /* The first number of a pass that is not finite, in the order of its stages. */
 typedef struct gs_exec_fault {

@@ -1,5 +1,5 @@
-/* A plan of many rows runs on small graphs in memory, one after the other: what it gives is what they give edge by edge,
- * whatever the one before has left. */
+/* A plan of many rows runs on small graphs in memory, one after the other: what it gives is what they give edge by
+ * edge, whatever the one before has left. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -12,7 +12,8 @@ enum { MOST_EDGES = 9000 };
 
 static struct tiny tiny;
 static gs_chunk one[2];
-static gs_chunk_table table = {.vertices = TINY_ROWS, .parts = 1, .interval_rows = TINY_ROWS, .chunk = {&one[0], &one[1]}};
+static gs_chunk_table table = {
+    .vertices = TINY_ROWS, .parts = 1, .interval_rows = TINY_ROWS, .chunk = {&one[0], &one[1]}};
 
 /* Edges by their targets, as a device takes them. */
 struct side {
@@ -30,8 +31,8 @@ static struct graph {
 } graph;
 
 /* Those of targets below `targets` and operands below `operands`. */
-static void sort_edges(struct side *s, const uint32_t *target, const uint32_t *operand, uint32_t count, uint32_t targets,
-                       uint32_t operands)
+static void sort_edges(struct side *s, const uint32_t *target, const uint32_t *operand, uint32_t count,
+                       uint32_t targets, uint32_t operands)
 {
     uint32_t n = 0, edges = 0;
     for (uint32_t t = 0; t < targets; t++) {
