@@ -84,10 +84,10 @@ static gs_dtype labels_of(const gs_compile_options *o)
 static gs_status finish(const gs_compiler *k, gs_ir *ir)
 {
     gs_status st = GS_OK;
-    if (k->options->metrics || k->gradients)
+    if (!k->options->layer && (k->options->metrics || k->gradients))
         st = gs_ir_add_loss(ir, k->options->task, labels_of(k->options));
     if (st == GS_OK && k->gradients)
-        st = gs_ir_differentiate(ir);
+        st = k->options->layer ? gs_ir_differentiate_given(ir) : gs_ir_differentiate(ir);
     if (st == GS_OK && has_gradients(ir)) /* from the loss's gradient, which counts the metrics itself */
         gs_ir_drop_outputs(ir, GS_OUTPUT_LOSS);
     return st == GS_OK ? gs_ir_rewrite(ir, NULL, NULL) : st;
@@ -272,7 +272,7 @@ static gs_status move_and_finish(gs_compiler *k, gs_ir **ir, gs_ir **setup)
         st = list_weights(k);
     if (st == GS_OK && (!k->options->no_move || k->hoist))
         st = choose_moves(&cost, k, move);
-    if (st == GS_OK && k->hoist)
+    if (st == GS_OK && k->hoist && !k->options->layer)
         st = choose_hoisting(k, move, cost);
     if (st == GS_OK)
         st = make_variant(ir, setup, k, move);
@@ -303,8 +303,9 @@ static void show(const gs_compile_options *o, const char *after, const gs_ir *ir
 /* All passes; `setup` as gs_compile__hoist() has it. */
 static gs_status run_passes(gs_ir *ir, gs_ir **setup, const gs_program *program, const gs_compile_options *options)
 {
-    gs_compiler k = {.options = options, .program = program, .base = ir, .gradients = gs_ir_differentiated(ir),
-                     .hoist = options->hoist};
+    gs_compiler k = {.options = options, .program = program, .base = ir,
+                     .gradients = gs_ir_differentiated(ir) || options->layer,
+                     .hoist = options->hoist || options->layer};
     gs_ir *best = NULL;
     gs_status st;
 
@@ -356,13 +357,15 @@ static gs_status emit_setup(gs_program *program, const gs_ir *setup, const gs_co
     if (setup == NULL || gs_program_pass(program, "setup") != GS_NONE)
         return GS_OK;
     once.pass = "setup";
-    once.metrics = once.store_logits = false;
+    once.metrics = false;
+    once.store_logits = options->layer;
     return cut_and_emit(program, setup, &once);
 }
 
 gs_status gs_compile(gs_program *program, gs_ir *ir, const gs_compile_options *options)
 {
     const gs_program old = *program;
+    gs_compile_options rest = *options;
     gs_ir *setup = NULL;
     gs_status st;
 
@@ -372,8 +375,9 @@ gs_status gs_compile(gs_program *program, gs_ir *ir, const gs_compile_options *o
         st = run_passes(ir, &setup, program, options);
     if (st == GS_OK)
         st = emit_setup(program, setup, options);
+    rest.store_logits &= !options->layer;
     if (st == GS_OK)
-        st = cut_and_emit(program, ir, options);
+        st = cut_and_emit(program, ir, &rest);
     if (st != GS_OK)
         gs_compile__roll_back(program, &old);
     gs_ir_free(setup);

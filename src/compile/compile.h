@@ -32,6 +32,7 @@ typedef struct gs_compile_options {
     bool lean;            /* what is computed once also costs the memory that it stands in all the time */
     bool hoist;           /* what depends on no parameter is computed once, by a pass "setup" */
     bool batch;           /* products with the matrix of an edge's type are made edge by edge, in batches of a type */
+    bool layer;           /* the gradient of the root comes from outside: see gs_compile() */
     gs_dtype rest;        /* GS_F32, or GS_BF16: of what is stored for vertex programs alone, ... */
     uint32_t rest_width;  /* ... in rows of an even number, so many or more */
     double edges_per_vertex; /* for choices by volume */
@@ -41,6 +42,8 @@ typedef struct gs_compile_options {
     void *context;
 } gs_compile_options;
 
+#define GS_INPUT_GRAD "input_grad" /* rows of the gradient of "features" */
+
 /* Compiles `ir`, which it takes and frees, also on failure, and appends it to `program`
  * as one more pass. Where gradients were asked for (gs_ir_differentiate()) they are derived again
  * after operators have moved. Arrays of the store and parameters are shared by name with
@@ -48,7 +51,10 @@ typedef struct gs_compile_options {
  * one stage to a later one is stored, or done again from something that is:
  * fewest bytes win (compile_cut.c has the rule). With `hoist` the first pass that has something to hoist
  * puts a pass "setup" before itself, to be run once: its arrays ("hoisted.HASH") keep their rows, and
- * later passes read those of them that they compute, too. `program` is unchanged on failure:
+ * later passes read those of them that they compute, too. With `layer` the graph has no loss: gradients are those of
+ * gs_ir_differentiate_given(), and the pass is cut where the upstream gradient comes in. What does not depend on it is
+ * the pass "setup" then, which stores the root as program->logits and what the pass `pass` reads of it; that one gives
+ * parameters' gradients and the array GS_INPUT_GRAD. `program` is unchanged on failure:
  *   GS_EUNSUPPORTED  a matrix product or dropout on edges, with its place in the text
  *   GS_ENOTFOUND     a vertex array that the store does not have
  *   GS_EINVAL        shapes of leaves or parameters contradict each other

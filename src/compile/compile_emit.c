@@ -175,6 +175,12 @@ static gs_status emit_stored(gs_emitter *e, uint32_t v)
 
     for (uint32_t o = 0; o < gs_ir_outputs(e->c->ir); o++)
         if (gs_ir_output(e->c->ir, o)->kind == GS_OUTPUT_STORE && gs_ir_output(e->c->ir, o)->node == v) {
+            if (e->options->layer && gs_ir_differentiated(e->c->ir)) {
+                snprintf(a.name, sizeof(a.name), "%s", GS_INPUT_GRAD);
+                st = add_array(e, &e->array[v], &a);
+                e->p->result[e->p->results++] = e->array[v];
+                return st;
+            }
             st = gs_compile__hoisted_name(e->c->ir, v, a.name, sizeof(a.name));
             return st == GS_OK ? add_array(e, &e->array[v], &a) : st;
         }
@@ -434,6 +440,8 @@ static gs_status emit_pass(gs_emitter *e)
     e->p->pass[e->p->passes++] = q;
     if (e->options->store_logits)
         e->p->logits = e->array[gs_ir_root(e->c->ir)];
+    if (e->options->store_logits && e->options->layer)
+        e->p->result[e->p->results++] = e->p->logits;
     return gs_program_check(e->p);
 }
 
@@ -450,6 +458,7 @@ void gs_compile__roll_back(gs_program *p, const gs_program *old)
     p->stages = old->stages;
     p->passes = old->passes;
     p->logits = old->logits;
+    p->results = old->results;
 }
 
 gs_status gs_compile__emit(gs_program *p, const gs_cut *c, const gs_compile_options *options)

@@ -22,7 +22,7 @@ typedef struct gs_hoist {
     uint8_t *bits;  /* [nodes] */
     uint64_t *hash; /* [nodes] of what is computed */
     uint32_t root;
-    const gs_compile_options *options; /* NULL: for names */
+    const gs_compile_options *options; /* NULL: for names alone */
 } gs_hoist;
 
 static uint64_t mix(uint64_t h, uint64_t v)
@@ -50,11 +50,20 @@ static uint64_t hash_node(const gs_hoist *x, const gs_node *n)
     return h;
 }
 
+static bool is_layer(const gs_hoist *x) { return x->options != NULL && x->options->layer; }
+
+/* Of a layer: computed before the upstream gradient is known. Random numbers are the same in both of its passes. */
+static bool may_vary(const gs_hoist *x, const gs_node *n)
+{
+    if (is_layer(x))
+        return n->op == GS_OP_INPUT && strcmp(n->name, GS_IR_UPSTREAM) == 0;
+    return (n->op == GS_OP_PARAM && (!n->fixed || n->moving)) || gs_op_is_random(n->op);
+}
+
 static bool is_invariant(const gs_hoist *x, const gs_node *n)
 {
     const gs_op_class cls = gs_op_classof(n->op);
-    if ((n->op == GS_OP_PARAM && (!n->fixed || n->moving)) || gs_op_is_random(n->op) ||
-        cls == GS_CLASS_REDUCE || cls == GS_CLASS_STATISTIC || cls == GS_CLASS_LOSS)
+    if (may_vary(x, n) || cls == GS_CLASS_REDUCE || cls == GS_CLASS_STATISTIC || cls == GS_CLASS_LOSS)
         return false;
     for (uint32_t k = 0; k < gs_node_inputs(n); k++)
         if ((x->bits[n->in[k]] & INVARIANT) == 0)
@@ -67,8 +76,8 @@ static void classify(gs_hoist *x)
     for (uint32_t i = 0; i < gs_ir_count(x->ir); i++) {
         const gs_node *n = gs_ir_node(x->ir, i);
         x->bits[i] = is_invariant(x, n) ? INVARIANT : 0;
-        if (gs_compile__is_sum(n))
-            x->bits[i] |= NEEDS_EDGES;
+        if (gs_compile__is_sum(n) || (is_layer(x) && gs_op_classof(n->op) == GS_CLASS_MATMUL))
+            x->bits[i] |= NEEDS_EDGES; /* of a layer: or a product, which is not to be made twice either */
         for (uint32_t k = 0; k < gs_node_inputs(n); k++)
             x->bits[i] |= x->bits[n->in[k]] & NEEDS_EDGES;
         for (uint32_t k = 0; k < gs_node_inputs(n); k++)
@@ -116,7 +125,7 @@ static bool can_hoist(const gs_hoist *x, uint32_t i)
 {
     const gs_node *n = gs_ir_node(x->ir, i);
     return (x->bits[i] & (INVARIANT | NEEDS_EDGES)) == (INVARIANT | NEEDS_EDGES) && n->type == GS_TYPE_D &&
-           i != x->root && is_available(x, i);
+           (i != x->root || is_layer(x)) && is_available(x, i);
 }
 
 /* Is it narrower to store what the value is made of? */
@@ -179,7 +188,9 @@ static gs_status make_setup(gs_ir **out, const gs_hoist *x)
 
     if (st == GS_OK) {
         gs_ir_forward_only(setup);
-        gs_ir_drop_outputs(setup, GS_OUTPUT_LOGITS);
+        if (!is_layer(x))
+            gs_ir_drop_outputs(setup, GS_OUTPUT_LOGITS);
+        gs_ir_drop_outputs(setup, GS_OUTPUT_STORE);
         gs_ir_drop_outputs(setup, GS_OUTPUT_FOLLOW);
         for (uint32_t i = 0; i < gs_ir_count(x->ir); i++)
             if ((x->bits[i] & HOISTED) != 0)
@@ -223,7 +234,7 @@ gs_status gs_compile__hoist(gs_ir *ir, gs_ir **setup, const gs_program *program,
     gs_ir *once = NULL;
     gs_status st = hoist_open(&x, ir, program, options);
 
-    if (st != GS_OK || choose(&x) == 0)
+    if (st != GS_OK || (choose(&x) == 0 && !is_layer(&x)))
         goto done;
     if (setup != NULL && (st = make_setup(&once, &x)) != GS_OK)
         goto done;

@@ -17,7 +17,7 @@ typedef struct gs_tape {
     gs_ir *ir;
     uint32_t *grad; /* per node: what has flowed to it, GS_IR_NONE for nothing */
     uint32_t *edge; /* per vertex value: what has flowed to it on in-edges, not yet summed */
-    bool *needs;    /* some parameter is below it, and not only through operators that are flat */
+    bool *needs;    /* something that gradients are wanted of is below it, and not only through flat operators */
 } gs_tape;
 
 static uint32_t bin(const gs_tape *t, gs_op op, uint32_t a, uint32_t b)
@@ -424,11 +424,13 @@ static void through(gs_tape *t, uint32_t i)
     }
 }
 
-static void find_needs(const gs_ir *ir, bool *needs)
+/* `input`: a gradient flows to that one, too; NULL: to parameters alone. */
+static void find_needs(const gs_ir *ir, bool *needs, const char *input)
 {
     for (uint32_t i = 0; i < ir->nodes; i++) {
         const gs_node *n = &ir->node[i];
-        needs[i] = n->op == GS_OP_PARAM && !n->fixed;
+        needs[i] = (n->op == GS_OP_PARAM && !n->fixed) ||
+                   (n->op == GS_OP_INPUT && input != NULL && strcmp(n->name, input) == 0);
         for (uint32_t k = 0; k < gs_node_inputs(n) && !gs_op_is(n->op, GS_FACT_FLAT); k++)
             needs[i] |= needs[n->in[k]];
     }
@@ -468,10 +470,41 @@ static uint32_t loss_of(const gs_ir *ir)
     return GS_IR_NONE;
 }
 
+/* Everything that flows to the tape's nodes, from the root on, whose gradient is `seed`. */
+static void flow_back(gs_tape *t, uint32_t root, uint32_t seed)
+{
+    flow(t, root, seed);
+    for (uint32_t i = root + 1; i-- > 0 && t->ir->status == GS_OK;)
+        if (t->ir->node[i].op != GS_OP_INPUT && (t->grad[i] != GS_IR_NONE || t->edge[i] != GS_IR_NONE))
+            through(t, i);
+}
+
+static void tape_free(gs_tape *t)
+{
+    gs_free(t->grad);
+    gs_free(t->edge);
+    gs_free(t->needs);
+}
+
+static gs_status tape_open(gs_tape *t, gs_ir *ir)
+{
+    const uint32_t forward = ir->nodes;
+
+    *t = (gs_tape){.ir = ir};
+    t->grad = gs_malloc_array(forward, sizeof(*t->grad));
+    t->edge = gs_malloc_array(forward, sizeof(*t->edge));
+    t->needs = gs_calloc(forward, sizeof(*t->needs));
+    if (t->grad == NULL || t->edge == NULL || t->needs == NULL)
+        return gs_fail(GS_ENOMEM, "%s: no memory for the model's graph", ir->source);
+    memset(t->grad, 0xff, forward * sizeof(*t->grad)); /* GS_IR_NONE */
+    memset(t->edge, 0xff, forward * sizeof(*t->edge));
+    return GS_OK;
+}
+
 gs_status gs_ir_differentiate(gs_ir *ir)
 {
     gs_tape t = {.ir = ir};
-    uint32_t loss, root, forward;
+    uint32_t loss, root;
     gs_status st;
 
     gs_ir_drop_outputs(ir, GS_OUTPUT_GRAD);
@@ -481,26 +514,57 @@ gs_status gs_ir_differentiate(gs_ir *ir)
         return st;
     loss = loss_of(ir);
     root = ir->node[loss].in[0];
-    forward = ir->nodes;
-    t.grad = gs_malloc_array(forward, sizeof(*t.grad));
-    t.edge = gs_malloc_array(forward, sizeof(*t.edge));
-    t.needs = gs_calloc(forward, sizeof(*t.needs));
-    if (t.grad == NULL || t.edge == NULL || t.needs == NULL) {
-        st = gs_fail(GS_ENOMEM, "%s: no memory for the model's graph", ir->source);
-        goto done;
+    if ((st = tape_open(&t, ir)) == GS_OK) {
+        find_needs(ir, t.needs, NULL);
+        flow_back(&t, root, make_loss(ir, gradient_of(ir->node[loss].op), root, ir->node[loss].in[1]));
+        ir->differentiated = true;
+        st = ir->status;
     }
-    memset(t.grad, 0xff, forward * sizeof(*t.grad)); /* GS_IR_NONE */
-    memset(t.edge, 0xff, forward * sizeof(*t.edge));
-    find_needs(ir, t.needs);
-    flow(&t, root, make_loss(ir, gradient_of(ir->node[loss].op), root, ir->node[loss].in[1]));
-    for (uint32_t i = root + 1; i-- > 0 && ir->status == GS_OK;)
-        if (t.grad[i] != GS_IR_NONE || t.edge[i] != GS_IR_NONE)
-            through(&t, i);
-    ir->differentiated = true;
-    st = ir->status;
-done:
-    gs_free(t.grad);
-    gs_free(t.edge);
-    gs_free(t.needs);
+    tape_free(&t);
+    return st;
+}
+
+static uint32_t input_named(const gs_ir *ir, const char *name)
+{
+    for (uint32_t i = 0; i < ir->nodes; i++)
+        if (ir->node[i].op == GS_OP_INPUT && strcmp(ir->node[i].name, name) == 0)
+            return i;
+    return GS_IR_NONE;
+}
+
+/* The rows of what has flowed to an input. */
+static uint32_t gradient_of_input(const gs_tape *t, uint32_t input)
+{
+    uint32_t g = t->grad[input];
+
+    if (t->edge[input] != GS_IR_NONE)
+        accumulate(t, &g, gs_ir__sum(t->ir, GS_OP_SUM_IN, t->edge[input], false));
+    if (g == GS_IR_NONE || t->ir->status != GS_OK)
+        return GS_IR_NONE;
+    return fit(t, input, rows_of(t, g));
+}
+
+gs_status gs_ir_differentiate_given(gs_ir *ir)
+{
+    gs_tape t = {.ir = ir};
+    uint32_t root;
+    gs_status st;
+
+    gs_ir_drop_outputs(ir, GS_OUTPUT_GRAD);
+    gs_ir_drop_outputs(ir, GS_OUTPUT_STORE);
+    if ((st = gs_ir_normalise(ir)) != GS_OK)
+        return st;
+    root = gs_ir_root(ir);
+    if ((st = tape_open(&t, ir)) == GS_OK) {
+        const uint32_t features = input_named(ir, "features");
+        find_needs(ir, t.needs, "features");
+        flow_back(&t, root, gs_ir_input(ir, GS_IR_UPSTREAM, ir->node[root].width, GS_F32));
+        const uint32_t g = features == GS_IR_NONE ? GS_IR_NONE : gradient_of_input(&t, features);
+        if (g != GS_IR_NONE)
+            gs_ir_add_output(ir, GS_OUTPUT_STORE, g, GS_IR_NONE);
+        ir->differentiated = true;
+        st = ir->status;
+    }
+    tape_free(&t);
     return st;
 }

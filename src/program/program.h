@@ -314,6 +314,7 @@ typedef struct gs_program {
     gs_stage *stage;
     gs_pass *pass;
     uint32_t logits; /* array written by the predict pass, or GS_NONE */
+    uint32_t results, result[2]; /* of a layer: arrays that are read when their pass is over */
 } gs_program;
 
 /* An empty program; NULL when memory is short. */
