@@ -205,6 +205,46 @@ typedef struct gs_model_graph {
  * that this header needs no other. GS_EINVAL, GS_ENOTFOUND, GS_EFORMAT, GS_EUNSUPPORTED, GS_ENOMEM. */
 GS_API gs_status gs_print_model(void *file, const gs_train_options *options, const gs_model_graph *graph, bool dot);
 
+/* ---- one layer on a graph in memory --------------------------------------- */
+
+/* A layer of a model's text for programs that train by themselves, as PyTorch does: forward and backward on their
+ * arrays. All of it is in memory, which no budget bounds; nothing is read from a store. One thread at a time.
+ *
+ * Edges are counted as often as they stand there; vertices are numbered from 0. */
+typedef struct gs_layer_graph {
+    uint64_t vertices, edges;
+    const int64_t *source, *destination; /* [edges] */
+    const float *weight;                 /* [edges]; NULL: all 1 */
+    const int64_t *type;                 /* [edges], below edge_types; NULL: none */
+    uint32_t edge_types;                 /* 0 without types */
+} gs_layer_graph;
+
+typedef struct gs_layer gs_layer;
+
+/* Compiles the layer of `options->model` (of `options`, what speaks of the model, its .dropout, .seed and .threads
+ * count) for rows of `in` and `out` numbers, and takes all its memory. The graph is copied. The caller frees *out with
+ * gs_layer_close(). GS_EINVAL, GS_ENOTFOUND, GS_EFORMAT; GS_EUNSUPPORTED: batch statistics, which later calls would
+ * have to follow, and devices other than the CPU; GS_ENOMEM. */
+GS_API gs_status gs_layer_open(gs_layer **out, const gs_layer_graph *graph, uint32_t in, uint32_t out_width,
+                               const gs_train_options *options);
+GS_API void gs_layer_close(gs_layer *layer); /* NULL is allowed */
+/* Its parameters, without "convs.0." in front; 0 for NULL. Names live as long as the layer. GS_EINVAL beyond the
+ * last. */
+GS_API uint32_t gs_layer_tensors(const gs_layer *layer);
+GS_API gs_status gs_layer_tensor(const gs_layer *layer, uint32_t index, gs_tensor_info *out);
+/* Glorot uniform by options->seed, or what the text says that it starts as; `count` numbers, all of them. */
+GS_API gs_status gs_layer_start(const gs_layer *layer, uint32_t index, float *out, uint64_t count);
+
+/* y [vertices, out_width] of x [vertices, in]; parameter[k] has the numbers of tensor k, row-major. `training`: with
+ * dropout, by `step`, and what backward needs of it is kept until the next call. Arrays are read and written in these
+ * calls only. Blocks; uses all threads. */
+GS_API gs_status gs_layer_forward(gs_layer *layer, const float *x, const float *const *parameter, bool training,
+                                  uint32_t step, float *y);
+/* Of the last forward with `training`, whose parameters are given again: from the gradient of y those of x and of each
+ * parameter, which are overwritten; NULL: not wanted. GS_EINVAL: there was none. */
+GS_API gs_status gs_layer_backward(gs_layer *layer, const float *const *parameter, const float *y_gradient,
+                                   float *x_gradient, float *const *gradient);
+
 /* ---- what this machine can do -------------------------------------------- */
 
 #define GS_LIMIT_SIZES 5

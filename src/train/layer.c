@@ -1,0 +1,404 @@
+/* layer.c - one layer on a graph in memory: a program without loss, planned as one interval that stays in memory.
+ *
+ * The pass "setup" is the forward pass: compile puts there what does not depend on the gradient that comes from outside
+ * (compile.h, `layer`). "train" is the backward pass, "predict" a forward pass without dropout, of which nothing is
+ * kept. Rows go in and out through the places that the plan has for them; parameters and their gradients are the
+ * caller's. */
+#include <string.h>
+
+#include "base/alloc.h"
+#include "base/given.h"
+#include "base/size.h"
+#include "compile/compile.h"
+#include "device/device.h"
+#include "exec/exec.h"
+#include "gnnstream.h"
+#include "model/model.h"
+#include "schedule/schedule.h"
+#include "session/layer_edges.h"
+#include "session/model_of.h"
+#include "session/params.h"
+#include "store/store.h"
+#include "train/options.h"
+#include "train/safetensors.h"
+
+#define ANY_MEMORY (1ull << 56)
+#define PREFIX "convs.0."
+#define UPSTREAM_ID GS_ARRAY_COUNT /* beside those of a store */
+#define LEAST_SHARE (256 * GS_KIB) /* bytes that another thread is worth to copy */
+
+struct gs_layer {
+    gs_train_options options;
+    uint32_t in, out;
+    uint64_t vertices;
+    gs_layer_edges edges;
+    gs_chunk chunk[2];
+    gs_chunk_table table;
+    gs_device *device;
+    gs_program *program;
+    gs_plan *plan;
+    gs_exec *exec;
+    gs_exec_graph graph;
+    gs_edges *stage_edges;   /* [stages] */
+    gs_params params;        /* what they start as */
+    uint32_t *tensor;        /* [tensors] learned parameters */
+    uint32_t tensors;
+    const float **value;     /* [program->params] of a call */
+    float **gradient;
+    uint32_t forward, backward, predict;  /* passes */
+    uint32_t features, upstream, y, y_predict, dx; /* arrays, or GS_NONE */
+    uint32_t step;           /* of the last forward pass of training */
+    bool trained;            /* there was one, and what it kept is there */
+};
+
+/* ---- the program --------------------------------------------------------- */
+
+static uint32_t fill_leaves(gs_leaf *leaf, const gs_layer *l)
+{
+    uint32_t n = 0;
+    leaf[n++] = (gs_leaf){gs_array_stem(GS_ARRAY_FEATURES), GS_ARRAY_FEATURES, GS_F32, l->in};
+    leaf[n++] = (gs_leaf){gs_array_stem(GS_ARRAY_IN_DEGREE), GS_ARRAY_IN_DEGREE, GS_F32, 1};
+    leaf[n++] = (gs_leaf){gs_array_stem(GS_ARRAY_OUT_DEGREE), GS_ARRAY_OUT_DEGREE, GS_F32, 1};
+    leaf[n++] = (gs_leaf){gs_array_stem(GS_ARRAY_LOOPS), GS_ARRAY_LOOPS, GS_F32, 1};
+    leaf[n++] = (gs_leaf){gs_array_stem(GS_ARRAY_INPUT_ID), GS_ARRAY_INPUT_ID, GS_U32, 1};
+    leaf[n++] = (gs_leaf){GS_IR_UPSTREAM, UPSTREAM_ID, GS_F32, l->out};
+    return n;
+}
+
+static gs_status check_graph(const gs_ir *ir, const gs_model *model)
+{
+    for (uint32_t i = 0; i < gs_ir_count(ir); i++) {
+        const gs_node *const n = gs_ir_node(ir, i);
+        if (n->moving || gs_op_classof(n->op) == GS_CLASS_STATISTIC)
+            return gs_fail(GS_EUNSUPPORTED,
+                           "%s: statistics of all vertices, as batch_norm has them, are beyond a layer by itself; put "
+                           "the normalisation behind it", gs_model_name(model));
+    }
+    return GS_OK;
+}
+
+static gs_status add_pass(gs_layer *l, const gs_model *model, const gs_layer_graph *g, const char *name, bool training)
+{
+    const gs_train_options *const o = &l->options;
+    const gs_model_config config = {.layers = 1, .in_width = l->in, .hidden = l->out, .classes = l->out,
+                                    .heads = o->heads, .bases = o->bases, .edge_types = g->edge_types,
+                                    .edge_weights = g->weight != NULL, .act = o->activation,
+                                    .dropout = (float)o->dropout, .training = training,
+                                    .self_loops = l->edges.self_loops != 0};
+    gs_leaf leaf[GS_ARRAY_COUNT + 1];
+    const gs_compile_options compile = {.pass = name, .leaf = leaf, .leaves = fill_leaves(leaf, l),
+                                        .store_logits = true, .layer = training, .no_move = o->no_move,
+                                        .no_fuse = o->no_fuse, .rest = GS_F32,
+                                        .batch = g->edge_types > 0 && g->edge_types * g->vertices > g->edges,
+                                        .edges_per_vertex = (double)g->edges / (double)g->vertices, .stop = o->stop};
+    gs_ir *ir = NULL;
+    gs_status st = gs_model_build(&ir, model, &config);
+
+    if (st == GS_OK && (st = check_graph(ir, model)) != GS_OK)
+        gs_ir_free(ir);
+    return st == GS_OK ? gs_compile(l->program, ir, &compile) : st; /* takes the graph */
+}
+
+static uint32_t array_of(const gs_layer *l, int id)
+{
+    for (uint32_t a = 0; a < l->program->arrays; a++)
+        if (l->program->array[a].store_id == id)
+            return a;
+    return GS_NONE;
+}
+
+static uint32_t array_named(const gs_layer *l, const char *name)
+{
+    for (uint32_t a = 0; a < l->program->arrays; a++)
+        if (strcmp(l->program->array[a].name, name) == 0)
+            return a;
+    return GS_NONE;
+}
+
+static gs_status compile_model(gs_layer *l, const gs_layer_graph *g)
+{
+    gs_model *model = NULL;
+    gs_status st = gs_session_open_model(&model, &l->options);
+
+    if (st == GS_OK && (l->program = gs_program_new()) == NULL)
+        st = gs_fail(GS_ENOMEM, "out of memory for the compiled model");
+    if (st == GS_OK && (st = add_pass(l, model, g, "train", true)) == GS_OK) {
+        l->y = l->program->logits;
+        st = add_pass(l, model, g, "predict", false);
+    }
+    gs_model_close(model);
+    if (st != GS_OK)
+        return st;
+    l->y_predict = l->program->logits;
+    l->forward = gs_program_pass(l->program, "setup");
+    l->backward = gs_program_pass(l->program, "train");
+    l->predict = gs_program_pass(l->program, "predict");
+    l->features = array_of(l, GS_ARRAY_FEATURES);
+    l->upstream = array_of(l, UPSTREAM_ID);
+    l->dx = array_named(l, GS_INPUT_GRAD);
+    return gs_program_check(l->program);
+}
+
+/* ---- the plan ------------------------------------------------------------ */
+
+static gs_status make_plan(gs_layer *l, const gs_layer_graph *g)
+{
+    const gs_schedule_config config = {.program = l->program, .chunks = &l->table, .array_sum_bytes = GS_SUM_BYTES,
+                                       .host_memory = ANY_MEMORY, .device_memory = ANY_MEMORY, .unified = true,
+                                       .stop = l->options.stop, .no_swap = true};
+
+    for (int d = 0; d < 2; d++)
+        l->chunk[d] = (gs_chunk){.length = GS_BLOCK_BYTES, .edges = GS_MAX(g->edges, 1),
+                                 .targets = (uint32_t)g->vertices, .operands = (uint32_t)g->vertices};
+    l->table = (gs_chunk_table){.vertices = g->vertices, .parts = 1, .interval_rows = (uint32_t)g->vertices,
+                                .weights = g->weight != NULL, .type_bytes = l->edges.by[0].type_bytes,
+                                .chunk = {&l->chunk[0], &l->chunk[1]}};
+    return gs_schedule(&l->plan, &config);
+}
+
+static gs_status open_exec(gs_layer *l, const gs_layer_graph *g)
+{
+    const gs_exec_config config = {.program = l->program, .plan = l->plan, .device = &l->device, .gradients = true,
+                                   .parts = 1, .interval_rows = l->table.interval_rows, .vertices = l->vertices,
+                                   .index_bytes = gs_index_bytes(&l->table), .type_bytes = l->table.type_bytes,
+                                   .edge_types = g->edge_types, .weights = l->table.weights, .sets = 2, .bound = true};
+    return gs_exec_open(&l->exec, &config);
+}
+
+static void bind_graph(gs_layer *l)
+{
+    for (uint32_t k = 0; k < l->program->stages; k++)
+        if (l->program->stage[k].sums > 0)
+            l->stage_edges[k] = l->edges.by[l->program->stage[k].direction == GS_BY_SOURCE];
+    l->graph = (gs_exec_graph){.vertices = (uint32_t)l->vertices, .edges = l->stage_edges};
+    gs_exec_bind(l->exec, &l->graph);
+}
+
+static void fill_graph_arrays(const gs_layer *l)
+{
+    const struct {
+        int id;
+        const float *from;
+    } arrays[] = {{GS_ARRAY_IN_DEGREE, l->edges.in_degree}, {GS_ARRAY_OUT_DEGREE, l->edges.out_degree},
+                  {GS_ARRAY_LOOPS, l->edges.loops}};
+    const uint32_t id = array_of(l, GS_ARRAY_INPUT_ID);
+    uint32_t *const rows = id != GS_NONE ? gs_exec_rows(l->exec, id) : NULL;
+
+    for (size_t k = 0; k < GS_ARRAY_LEN(arrays); k++) {
+        const uint32_t a = array_of(l, arrays[k].id);
+        if (a != GS_NONE)
+            memcpy(gs_exec_rows(l->exec, a), arrays[k].from, l->vertices * sizeof(float));
+    }
+    for (uint64_t v = 0; rows != NULL && v < l->vertices; v++)
+        rows[v] = (uint32_t)v;
+}
+
+static gs_status list_tensors(gs_layer *l)
+{
+    const gs_program *const p = l->program;
+
+    l->tensor = gs_calloc(p->params + 1, sizeof(*l->tensor));
+    l->value = gs_calloc(p->params + 1, sizeof(*l->value));
+    l->gradient = gs_calloc(p->params + 1, sizeof(*l->gradient));
+    l->stage_edges = gs_calloc(p->stages + 1, sizeof(*l->stage_edges));
+    if (l->tensor == NULL || l->value == NULL || l->gradient == NULL || l->stage_edges == NULL)
+        return gs_fail(GS_ENOMEM, "out of memory for a layer");
+    for (uint32_t i = 0; i < p->params; i++)
+        if (!p->param[i].fixed)
+            l->tensor[l->tensors++] = i;
+    const gs_status st = gs_params_alloc(&l->params, p, true, 0);
+    if (st == GS_OK)
+        gs_params_init(&l->params, p, l->options.seed);
+    return st;
+}
+
+/* ---- opening ------------------------------------------------------------- */
+
+static gs_status check_given(const void *out, const gs_layer_graph *g, uint32_t in, uint32_t out_width,
+                             const gs_train_options *o)
+{
+    gs_status st;
+
+    if ((st = gs_check_given(out, "out")) != GS_OK || (st = gs_check_given(g, "graph")) != GS_OK ||
+        (st = gs_check_given(o, "options")) != GS_OK || (st = gs_check_given(o->model, ".model")) != GS_OK)
+        return st;
+    if (g->edges > 0 && ((st = gs_check_given(g->source, "graph.source")) != GS_OK ||
+                         (st = gs_check_given(g->destination, "graph.destination")) != GS_OK))
+        return st;
+    if (in == 0 || out_width == 0 || GS_MAX(in, out_width) > 1u << 20)
+        return gs_fail(GS_EINVAL, "in %u, out_width %u: must be 1 to 1048576", in, out_width);
+    if (o->dropout < 0 || o->dropout >= 1)
+        return gs_fail(GS_EINVAL, ".dropout %g: must be at least 0 and below 1", o->dropout);
+    return strcmp(o->device, "cpu") == 0
+               ? GS_OK
+               : gs_fail(GS_EUNSUPPORTED, ".device %s: a layer by itself runs on the processors; use cpu", o->device);
+}
+
+gs_status gs_layer_open(gs_layer **out, const gs_layer_graph *graph, uint32_t in, uint32_t out_width,
+                        const gs_train_options *options)
+{
+    gs_layer *l = NULL;
+    gs_train_options o;
+    gs_status st;
+
+    if ((st = gs_train_options_read(&o, options)) != GS_OK ||
+        (st = check_given(out, graph, in, out_width, &o)) != GS_OK)
+        return st;
+    if ((l = gs_calloc(1, sizeof(*l))) == NULL)
+        return gs_fail(GS_ENOMEM, "out of memory for a layer");
+    l->options = o;
+    l->in = in;
+    l->out = out_width;
+    l->vertices = graph->vertices;
+    if ((st = gs_layer_edges_make(&l->edges, graph)) != GS_OK || (st = compile_model(l, graph)) != GS_OK ||
+        (st = make_plan(l, graph)) != GS_OK || (st = gs_device_open(&l->device, "cpu", o.threads)) != GS_OK ||
+        (st = gs_device_prepare(l->device, l->program)) != GS_OK || (st = list_tensors(l)) != GS_OK ||
+        (st = open_exec(l, graph)) != GS_OK)
+        goto done;
+    bind_graph(l);
+    fill_graph_arrays(l);
+    *out = l;
+    l = NULL; /* now the caller's */
+done:
+    gs_layer_close(l);
+    return st;
+}
+
+void gs_layer_close(gs_layer *l)
+{
+    if (l == NULL)
+        return;
+    gs_exec_close(l->exec);
+    gs_plan_free(l->plan);
+    gs_params_free(&l->params);
+    gs_free(l->tensor);
+    gs_free(l->value);
+    gs_free(l->gradient);
+    gs_free(l->stage_edges);
+    gs_device_close(l->device);
+    gs_program_free(l->program);
+    gs_layer_edges_free(&l->edges);
+    gs_free(l);
+}
+
+/* ---- tensors ------------------------------------------------------------- */
+
+uint32_t gs_layer_tensors(const gs_layer *l) { return l != NULL ? l->tensors : 0; }
+
+static gs_status check_tensor(const gs_layer *l, uint32_t index)
+{
+    const gs_status st = gs_check_given(l, "layer");
+    if (st != GS_OK || index < l->tensors)
+        return st;
+    return gs_fail(GS_EINVAL, "index %u: the layer has %u tensors", index, l->tensors);
+}
+
+gs_status gs_layer_tensor(const gs_layer *l, uint32_t index, gs_tensor_info *out)
+{
+    gs_status st;
+
+    if ((st = check_tensor(l, index)) != GS_OK || (st = gs_check_given(out, "out")) != GS_OK)
+        return st;
+    const gs_param *const p = &l->program->param[l->tensor[index]];
+    const bool prefixed = strncmp(p->name, PREFIX, strlen(PREFIX)) == 0;
+    *out = (gs_tensor_info){.name = p->name + (prefixed ? strlen(PREFIX) : 0), .count = gs_param_elements(p),
+                            .learned = true};
+    out->dimensions = gs_safetensors_shape(out->shape, p);
+    return GS_OK;
+}
+
+gs_status gs_layer_start(const gs_layer *l, uint32_t index, float *out, uint64_t count)
+{
+    gs_status st;
+
+    if ((st = check_tensor(l, index)) != GS_OK || (st = gs_check_given(out, "out")) != GS_OK)
+        return st;
+    const uint32_t i = l->tensor[index];
+    if (count != gs_param_elements(&l->program->param[i]))
+        return gs_fail(GS_EINVAL, "count %llu: tensor %s has %llu numbers", (unsigned long long)count,
+                       l->program->param[i].name, (unsigned long long)gs_param_elements(&l->program->param[i]));
+    memcpy(out, l->params.value[i], count * sizeof(*out));
+    return GS_OK;
+}
+
+/* ---- passes -------------------------------------------------------------- */
+
+static void copy(void *dst, const void *src, uint64_t bytes)
+{
+    const uint64_t shares = (bytes + LEAST_SHARE - 1) / LEAST_SHARE;
+#pragma omp parallel for schedule(static) if (shares > 1)
+    for (uint64_t k = 0; k < shares; k++)
+        memcpy((char *)dst + k * LEAST_SHARE, (const char *)src + k * LEAST_SHARE,
+               GS_MIN(LEAST_SHARE, bytes - k * LEAST_SHARE));
+}
+
+static gs_status take_parameters(gs_layer *l, const float *const *parameter)
+{
+    gs_status st = l->tensors > 0 ? gs_check_given(parameter, "parameter") : GS_OK;
+
+    for (uint32_t i = 0; i < l->program->params && st == GS_OK; i++) {
+        l->value[i] = l->params.value[i]; /* of those that are not learned */
+        l->gradient[i] = l->params.grad[i];
+    }
+    for (uint32_t k = 0; k < l->tensors && st == GS_OK; k++) {
+        l->value[l->tensor[k]] = parameter[k];
+        st = gs_check_given(parameter[k], "parameter[k]");
+    }
+    return st;
+}
+
+static gs_status run(gs_layer *l, uint32_t pass, bool gradients)
+{
+    const gs_exec_args args = {.param = l->value, .grad = gradients ? l->gradient : NULL, .made = l->params.value,
+                               .statistic = l->params.statistic, .seed = l->options.seed, .epoch = l->step,
+                               .loss_scale = 1, .stop = l->options.stop};
+    gs_exec_stats stats = {0};
+    return gs_exec_run(l->exec, pass, &args, &stats);
+}
+
+gs_status gs_layer_forward(gs_layer *l, const float *x, const float *const *parameter, bool training, uint32_t step,
+                           float *y)
+{
+    gs_status st;
+
+    if ((st = gs_check_given(l, "layer")) != GS_OK || (st = gs_check_given(x, "x")) != GS_OK ||
+        (st = gs_check_given(y, "y")) != GS_OK || (st = take_parameters(l, parameter)) != GS_OK)
+        return st;
+    l->trained = false;
+    l->step = step;
+    if (l->features != GS_NONE)
+        copy(gs_exec_rows(l->exec, l->features), x, l->vertices * l->in * sizeof(float));
+    if ((st = run(l, training ? l->forward : l->predict, false)) != GS_OK)
+        return st;
+    l->trained = training;
+    copy(y, gs_exec_rows(l->exec, training ? l->y : l->y_predict), l->vertices * l->out * sizeof(float));
+    return GS_OK;
+}
+
+gs_status gs_layer_backward(gs_layer *l, const float *const *parameter, const float *y_gradient, float *x_gradient,
+                            float *const *gradient)
+{
+    const uint64_t bytes = l != NULL ? l->vertices * l->in * sizeof(float) : 0;
+    gs_status st;
+
+    if ((st = gs_check_given(l, "layer")) != GS_OK || (st = gs_check_given(y_gradient, "y_gradient")) != GS_OK ||
+        (st = take_parameters(l, parameter)) != GS_OK)
+        return st;
+    if (!l->trained)
+        return gs_fail(GS_EINVAL, "layer: there is no forward pass with `training` to go back through");
+    for (uint32_t k = 0; k < l->tensors; k++) {
+        const uint32_t i = l->tensor[k];
+        if (gradient != NULL && gradient[k] != NULL)
+            l->gradient[i] = gradient[k];
+        memset(l->gradient[i], 0, gs_param_elements(&l->program->param[i]) * sizeof(float));
+    }
+    if (l->upstream != GS_NONE)
+        copy(gs_exec_rows(l->exec, l->upstream), y_gradient, l->vertices * l->out * sizeof(float));
+    if ((st = run(l, l->backward, true)) != GS_OK || x_gradient == NULL)
+        return st;
+    if (l->dx == GS_NONE) /* y does not depend on x */
+        memset(x_gradient, 0, bytes);
+    else
+        copy(x_gradient, gs_exec_rows(l->exec, l->dx), bytes);
+    return GS_OK;
+}
