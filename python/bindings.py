@@ -10,7 +10,7 @@ from pathlib import Path
 
 OPTIONS = {"gs_generate_options", "gs_partition_options", "gs_train_options"}
 LOCAL = {"size", "context", "progress", "warn", "stop", "on_epoch"}  # engine.cpp sets these itself
-NOT_REPORTS = {"gs_model_graph"}
+NOT_REPORTS = {"gs_model_graph", "gs_layer_graph"}
 
 
 def read(path, seen):

@@ -12,9 +12,11 @@
 #include <optional>
 #include <string>
 #include <thread>
+#include <vector>
 
 #include <nanobind/nanobind.h>
 #include <nanobind/ndarray.h>
+#include <nanobind/stl/optional.h>
 #include <nanobind/stl/string.h>
 
 #include "gnnstream.h"
@@ -323,6 +325,22 @@ static std::string print_model(nb::dict values, uint32_t features, uint32_t clas
 using Row = nb::ndarray<float, nb::ndim<1>, nb::c_contig, nb::device::cpu>;
 using ConstRow = nb::ndarray<const float, nb::ndim<1>, nb::c_contig, nb::device::cpu>;
 
+/* (name, shape, learned) of each tensor. */
+template <class Get> static nb::list list_tensors(uint32_t count, const Get &get)
+{
+    nb::list l;
+    for (uint32_t i = 0; i < count; i++) {
+        gs_tensor_info info;
+        if (get(i, &info) != GS_OK)
+            fail(GS_EINVAL, gs_last_error());
+        nb::list shape;
+        for (uint32_t k = 0; k < info.dimensions; k++)
+            shape.append(info.shape[k]);
+        l.append(nb::make_tuple(info.name, nb::tuple(shape), info.learned));
+    }
+    return l;
+}
+
 class Run {
 public:
     Run(const std::string &store, nb::dict values, bool predict)
@@ -379,20 +397,11 @@ public:
     void save(const std::string &path) { call([&] { return gs_run_save(open(), path.c_str()); }); }
     void load(const std::string &path) { call([&] { return gs_run_load(open(), path.c_str()); }); }
 
-    /* (name, shape, learned) of each tensor. */
     nb::list tensors()
     {
-        nb::list l;
-        for (uint32_t i = 0; i < gs_run_tensors(open()); i++) {
-            gs_tensor_info info;
-            if (gs_run_tensor(run, i, &info) != GS_OK)
-                fail(GS_EINVAL, gs_last_error());
-            nb::list shape;
-            for (uint32_t k = 0; k < info.dimensions; k++)
-                shape.append(info.shape[k]);
-            l.append(nb::make_tuple(info.name, nb::tuple(shape), info.learned));
-        }
-        return l;
+        return list_tensors(gs_run_tensors(open()), [&](uint32_t i, gs_tensor_info *out) {
+            return gs_run_tensor(run, i, out);
+        });
     }
     void get_tensor(uint32_t i, Row out) { call([&] { return gs_run_get_tensor(open(), i, out.data(), out.size()); }); }
     void set_tensor(uint32_t i, ConstRow values)
@@ -407,6 +416,92 @@ private:
     gs_run *run = nullptr;
 };
 
+/* ---- a layer ----------------------------------------------------------------- */
+
+using Floats = nb::ndarray<float, nb::c_contig, nb::device::cpu>;
+using ConstFloats = nb::ndarray<const float, nb::c_contig, nb::device::cpu>;
+using ConstIds = nb::ndarray<const int64_t, nb::ndim<1>, nb::c_contig, nb::device::cpu>;
+
+/* Arrays, numpy's or torch's, are read and written where they are. */
+class Layer {
+public:
+    Layer(uint64_t vertices, ConstIds source, ConstIds destination, std::optional<ConstFloats> weight,
+          std::optional<ConstIds> type, uint32_t edge_types, uint32_t in, uint32_t out, nb::dict values)
+        : vertices(vertices), in(in), out(out)
+    {
+        Strings strings;
+        gs_train_options o = train_options(values, strings);
+        const uint64_t edges = source.size();
+        check(destination.size() == edges && (!weight || weight->size() == edges) && (!type || type->size() == edges),
+              "edges, their weights and their types must be as many");
+        const gs_layer_graph graph = {vertices, edges, source.data(), destination.data(),
+                                      weight ? weight->data() : nullptr, type ? type->data() : nullptr, edge_types};
+        call([&] { return gs_layer_open(&layer, &graph, in, out, &o); });
+    }
+    ~Layer()
+    {
+        call([&] { return gs_layer_close(layer), GS_OK; });
+    }
+
+    nb::list tensors()
+    {
+        return list_tensors(gs_layer_tensors(layer), [&](uint32_t i, gs_tensor_info *info) {
+            return gs_layer_tensor(layer, i, info);
+        });
+    }
+    void start(uint32_t i, Floats values)
+    {
+        call([&] { return gs_layer_start(layer, i, values.data(), values.size()); });
+    }
+    void forward(ConstFloats x, nb::list parameters, bool training, uint32_t step, Floats y)
+    {
+        const std::vector<const float *> parameter = pointers<ConstFloats, const float>(parameters);
+        check(x.size() == vertices * in && y.size() == vertices * out, "x must be [vertices, in], y [vertices, out]");
+        call([&] { return gs_layer_forward(layer, x.data(), parameter.data(), training, step, y.data()); });
+    }
+    void backward(nb::list parameters, ConstFloats y_gradient, std::optional<Floats> x_gradient, nb::list gradients)
+    {
+        const std::vector<const float *> parameter = pointers<ConstFloats, const float>(parameters);
+        const std::vector<float *> gradient = pointers<Floats, float>(gradients);
+        check(y_gradient.size() == vertices * out && (!x_gradient || x_gradient->size() == vertices * in),
+              "gradients have the shapes of x and y");
+        call([&] {
+            return gs_layer_backward(layer, parameter.data(), y_gradient.data(),
+                                     x_gradient ? x_gradient->data() : nullptr, gradient.data());
+        });
+    }
+
+private:
+    static void check(bool right, const char *what)
+    {
+        if (!right)
+            throw nb::value_error(what);
+    }
+    /* Where the arrays of a list are, one for each tensor and of its size; None is null. They live as long as it. */
+    template <class Array, class T> std::vector<T *> pointers(nb::list arrays) const
+    {
+        std::vector<T *> out;
+        check(arrays.size() == gs_layer_tensors(layer), "one array for each tensor of the layer");
+        for (nb::handle each : arrays) {
+            gs_tensor_info info;
+            gs_layer_tensor(layer, static_cast<uint32_t>(out.size()), &info);
+            if (each.is_none()) {
+                out.push_back(nullptr);
+                continue;
+            }
+            const Array array = nb::cast<Array>(each, false);
+            check(array.size() == info.count, "an array must have the shape of its tensor");
+            out.push_back(array.data());
+        }
+        return out;
+    }
+
+    Caller call;
+    gs_layer *layer = nullptr;
+    uint64_t vertices;
+    uint32_t in, out;
+};
+
 NB_MODULE(_engine, m)
 {
     auto names = [](const auto &fields) {
@@ -415,6 +510,7 @@ NB_MODULE(_engine, m)
             l.append(name);
         return nb::tuple(l);
     };
+    nb::set_leak_warnings(false); /* modules of other libraries may hold layers until the interpreter is gone */
     m.attr("version") = gs_version();
     m.attr("generate_fields") = names(gs_generate_options_fields);
     m.attr("partition_fields") = names(gs_partition_options_fields);
@@ -443,4 +539,13 @@ NB_MODULE(_engine, m)
         .def("tensors", &Run::tensors)
         .def("get_tensor", &Run::get_tensor, "index"_a, "out"_a)
         .def("set_tensor", &Run::set_tensor, "index"_a, "values"_a);
+    nb::class_<Layer>(m, "Layer")
+        .def(nb::init<uint64_t, ConstIds, ConstIds, std::optional<ConstFloats>, std::optional<ConstIds>, uint32_t,
+                      uint32_t, uint32_t, nb::dict>(),
+             "vertices"_a, "source"_a, "destination"_a, "weight"_a.none(), "type"_a.none(), "edge_types"_a, "in_width"_a,
+             "out_width"_a, "options"_a)
+        .def("tensors", &Layer::tensors)
+        .def("start", &Layer::start, "index"_a, "values"_a)
+        .def("forward", &Layer::forward, "x"_a, "parameters"_a, "training"_a, "step"_a, "y"_a)
+        .def("backward", &Layer::backward, "parameters"_a, "y_gradient"_a, "x_gradient"_a.none(), "gradients"_a);
 }

@@ -285,6 +285,30 @@ class Traced(unittest.TestCase):
         with self.assertRaisesRegex(gs.FormatError, r"gnn:2:15: .*\n *return h @\n +\^"):  # with its place
             self.outcome(gs.Model("layer broken(h[in]) -> [out]:\n    return h @\n"))
 
+    def test_a_layer_runs_on_arrays(self):
+        """What gnnstream.torch stands on, without torch: y = A x W', and its gradients, in whole numbers."""
+        from gnnstream import _engine
+        layer = gs.layer("h[in] -> [out]", "lin.weight[out, in]")(
+            lambda v, p: nn.sum(u.h for u in v.innbs) @ p["lin.weight"].T)
+        source, destination = np.array([0, 0, 2, 2, 1]), np.array([1, 2, 1, 1, 1])
+        engine = _engine.Layer(4, source, destination, None, None, 0, 2, 3, {"model": layer.text})
+        self.assertEqual(engine.tensors(), [("lin.weight", (3, 2), True)])
+        adjacency = np.zeros((4, 4), np.float32)
+        np.add.at(adjacency, (destination, source), 1)
+        x = np.arange(8, dtype=np.float32).reshape(4, 2) - 3
+        w = np.array([[1, 0], [2, -1], [0, 3]], np.float32)
+        g = np.arange(12, dtype=np.float32).reshape(4, 3) % 5 - 2
+        y, dx, dw = np.empty((4, 3), np.float32), np.empty_like(x), np.empty_like(w)
+        engine.forward(x, [w], True, 1, y)
+        self.assertTrue((y == adjacency @ x @ w.T).all())
+        engine.backward([w], g, dx, [dw])
+        self.assertTrue((dx == adjacency.T @ g @ w).all())
+        self.assertTrue((dw == g.T @ adjacency @ x).all())
+        with self.assertRaisesRegex(ValueError, "shape of its tensor"):
+            engine.forward(x, [w[:2].copy()], True, 1, y)
+        with self.assertRaisesRegex(ValueError, "vertex 4 is not one of"):
+            _engine.Layer(4, source + 2, destination, None, None, 0, 2, 3, {"model": layer.text})
+
     def test_what_the_compiler_makes(self):
         model = gs.Model(gs.layer("h[in] -> [out]", "w[out, in]", name="one")(
             lambda v, p: mean(u.h for u in v.innbs) @ p.w.T))
