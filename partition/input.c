@@ -163,7 +163,7 @@ static gs_status look_into_file(kind *out, const char *path, uint64_t memory)
 
 static gs_status find_kind(kind *out, const char *path, const char *format, uint64_t memory)
 {
-    if (!gs_path_exists(path))
+    if (gs_path_is_absent(path))
         return gs_fail(GS_ENOTFOUND, "%s: there is no such file or folder", path);
     if (format == NULL)
         return gs_path_is_dir(path) ? look_into_folder(out, path) : look_into_file(out, path, memory);

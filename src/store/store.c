@@ -67,7 +67,7 @@ static gs_status load_manifest(gs_manifest *m, const char *dir, uint64_t *manife
     gs_status st;
     if (path == NULL)
         return gs_fail(GS_ENOMEM, "%s: no memory to open it", dir);
-    if (!gs_path_exists(path))
+    if (gs_path_is_absent(path)) /* and not only out of reach */
         st = gs_fail(GS_ENOTFOUND,
                      "%s: no store here (it has no " GS_MANIFEST_NAME "); make one with partition", dir);
     else if ((st = gs_file_read_own(&text, manifest_bytes, path, GS_MANIFEST_LIMIT)) == GS_OK)

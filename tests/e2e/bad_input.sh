@@ -204,4 +204,9 @@ printf 'a b\nb c\n' >"$work/names"
 "$GNNSTREAM" partition "$work/names" "$work/names.store" >"$work/stdout" 2>"$work/stderr" &&
     grep -q 'warning: .*(--ids keep refuses them)$' "$work/stderr" && pass ||
     fail 'a warning names no option' "$work/stderr"
+# What is there and out of reach is not said to be missing.
+ln -s loop "$work/loop"
+refuse 1 'loop/manifest.json: is a link' "$GNNSTREAM" info "$work/loop"
+refuse 1 'name too long' "$GNNSTREAM" info "$work/$(printf 'y%.0s' {1..300})"
+refuse 1 'loop.*levels of symbolic links' "$GNNSTREAM" partition "$work/loop" "$work/loop.store"
 finish
