@@ -343,11 +343,14 @@ template <class Get> static nb::list list_tensors(uint32_t count, const Get &get
 
 class Run {
 public:
-    Run(const std::string &store, nb::dict values, bool predict)
+    Run(const std::string &store, nb::dict values, bool predict, nb::object warn)
+        : listener{call, nb::none(), warn}
     {
         Strings strings;
         gs_train_options o = train_options(values, strings, predict);
         o.stop = &call.stop;
+        o.warn = on_warn;
+        o.context = &listener;
         call([&] { return gs_run_open(&run, store.c_str(), &o, predict ? GS_RUN_PREDICT : GS_RUN_TRAIN); });
     }
     ~Run() { close(); }
@@ -413,6 +416,7 @@ private:
     gs_run *open() const { return run; }
 
     Caller call;
+    Listener listener;
     gs_run *run = nullptr;
 };
 
@@ -523,7 +527,7 @@ NB_MODULE(_engine, m)
     m.def("plan", plan, "store"_a, "options"_a);
     m.def("print_model", print_model, "options"_a, "features"_a, "classes"_a, "edge_types"_a, "dot"_a);
     nb::class_<Run>(m, "Run")
-        .def(nb::init<const std::string &, nb::dict, bool>(), "store"_a, "options"_a, "predict"_a)
+        .def(nb::init<const std::string &, nb::dict, bool, nb::object>(), "store"_a, "options"_a, "predict"_a, "warn"_a)
         .def("close", &Run::close)
         .def("epoch", &Run::epoch)
         .def("evaluate", &Run::evaluate)

@@ -1,6 +1,7 @@
 """Training and prediction."""
 import os
 import tempfile
+import warnings
 from collections.abc import Mapping
 from types import SimpleNamespace
 
@@ -103,7 +104,8 @@ class Run:
 
     `model` is the name of a built-in model, the path of a model's text, or a :class:`Model` traced from Python. Options
     are those of ``gs_train_options`` (``help(gnnstream.Run.options)`` names them). The interpreter's lock is free while
-    an epoch runs; Ctrl-C ends it and raises KeyboardInterrupt.
+    an epoch runs; Ctrl-C ends it and raises KeyboardInterrupt. What the engine has to say of the model or the store
+    (a parameter that nothing depends on, edge weights that the model ignores) is a warning.
     """
 
     #: Names of the options.
@@ -116,7 +118,10 @@ class Run:
         self._engine = None
         self._summary = Store(store) if not isinstance(store, Store) else store
         with _Text(options) as plain:
-            self._engine = _engine.Run(path(store), plain, predict)
+            lines = []  # what the engine says, and warnings are of this thread, where the caller's line is known
+            self._engine = _engine.Run(path(store), plain, predict, lines.append)
+        for line in lines:
+            warnings.warn(line, stacklevel=2)
 
     def __enter__(self):
         return self

@@ -285,11 +285,18 @@ class Traced(unittest.TestCase):
         with self.assertRaisesRegex(gs.FormatError, r"gnn:2:15: .*\n *return h @\n +\^"):  # with its place
             self.outcome(gs.Model("layer broken(h[in]) -> [out]:\n    return h @\n"))
 
+    def test_what_the_engine_says_is_a_warning(self):
+        idle = gs.layer("h[in] -> [out]", "w[out, in]", "idle[out]")(
+            lambda v, p: mean(u.h for u in v.innbs) @ p.w.T)
+        with self.assertWarnsRegex(UserWarning, "does not depend on parameter .*idle") as caught:
+            gs.Run(self.store, gs.Model(idle), epochs=1, hidden=8).close()
+        self.assertEqual(os.path.basename(caught.filename), "test_package.py")
+
     def test_a_layer_runs_on_arrays(self):
         """What gnnstream.torch stands on, without torch: y = A x W', and its gradients, in whole numbers."""
         from gnnstream import _engine
         layer = gs.layer("h[in] -> [out]", "lin.weight[out, in]")(
-            lambda v, p: nn.sum(u.h for u in v.innbs) @ p["lin.weight"].T)
+            lambda v, p: sum(u.h for u in v.innbs) @ p["lin.weight"].T)
         source, destination = np.array([0, 0, 2, 2, 1]), np.array([1, 2, 1, 1, 1])
         engine = _engine.Layer(4, source, destination, None, None, 0, 2, 3, {"model": layer.text})
         self.assertEqual(engine.tensors(), [("lin.weight", (3, 2), True)])
