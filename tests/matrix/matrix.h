@@ -146,7 +146,8 @@ void matrix_several(const arguments *a);
 void matrix_gpu(const arguments *a);
 void matrix_several_gpus(const arguments *a);
 
-/* Sanitized builds run each switch once, and leave what needs many runs to the others. */
+/* Sanitized builds run each switch once, and leave what needs many runs to the others; not where every case is asked
+ * for (GS_TEST_ALL). */
 bool sanitized(void);
 
 #endif /* GS_TESTS_MATRIX_MATRIX_H */
