@@ -100,6 +100,7 @@ typedef struct gs_train_options {
     /* Other forms of logits. */
     bool softmax;                 /* probabilities in their place: of classes softmax, of several labels sigmoid */
     bool embeddings;              /* of predictions: what the last layer gets, [vertices, its width], in their place */
+    const char *config;           /* name of the file that the options are from: weights say it; it is not read */
     const char *argmax;           /* .npy, int64 [vertices]: the class of the largest logit, the first of equals */
 } gs_train_options;
 

@@ -27,6 +27,7 @@ typedef enum cli_kind {
     CLI_SIZE,    /* uint64_t bytes: 64K, 1.5G */
     CLI_TEXT,    /* const char * */
     CLI_CHOICE,  /* const char *, one of `value`'s words, "adam|sgd" */
+    CLI_CONFIG,  /* a file of options; has no field */
 } cli_kind;
 
 typedef struct cli_option {
@@ -66,6 +67,11 @@ int cli_main(int argc, char **argv);
 
 /* Commands, NULL-terminated: gnnstream.c. */
 extern const cli_command *const cli_commands[];
+
+/* cli_parse.c: --config, for the commands that take a file of options. */
+extern const cli_option cli_config_options[];
+/* The file that was named, or NULL. */
+const char *cli_config_name(void);
 
 /* Parses and runs. `argv` starts after the command's name. */
 int cli_run(const cli_command *c, int argc, char **argv);

@@ -18,6 +18,8 @@ static values values_of(const cli_option *o)
 
     if (o->kind == CLI_CHOICE)
         return VALUES_WORDS;
+    if (o->kind == CLI_CONFIG)
+        return VALUES_FILES;
     if (o->kind != CLI_TEXT)
         return VALUES_NONE;
     if (strcmp(o->name, "--model") == 0)

@@ -7,8 +7,12 @@
 #include <string.h>
 
 #include "cli.h"
+#include "cli_config.h"
 
 #define MOST_OPTIONS 64
+static const char *config_path; /* of --config; NULL: none */
+static char config_place[512];  /* "FILE:LINE:COLUMN: " while an option of it gets its value, else "" */
+
 #define ERROR_BYTES 4096 /* the library's have 2048, and options are not much longer than fields */
 
 int cli_fail(const cli_command *c, int status, const char *fmt, ...)
@@ -16,7 +20,7 @@ int cli_fail(const cli_command *c, int status, const char *fmt, ...)
     va_list args;
 
     cli_progress_end();
-    fprintf(stderr, "gnnstream%s%s: ", c == NULL ? "" : " ", c == NULL ? "" : c->name);
+    fprintf(stderr, "gnnstream%s%s: %s", c == NULL ? "" : " ", c == NULL ? "" : c->name, config_place);
     va_start(args, fmt);
     vfprintf(stderr, fmt, args);
     va_end(args);
@@ -93,8 +97,9 @@ static int unknown_option(const cli_command *c, const char *name)
             list[n++] = o->name;
     list[n] = NULL;
     near = cli_nearest(name, list);
-    return cli_fail(c, CLI_USAGE, "unknown option %s%s%s; see gnnstream help %s", name,
-                    near == NULL ? "" : "; did you mean ", near == NULL ? "" : near, c->name);
+    const size_t dashes = config_place[0] != '\0' ? 2 : 0; /* which a file of options does not write */
+    return cli_fail(c, CLI_USAGE, "unknown option %s%s%s; see gnnstream help %s", name + dashes,
+                    near == NULL ? "" : "; did you mean ", near == NULL ? "" : near + dashes, c->name);
 }
 
 /* ---- values -------------------------------------------------------------- */
@@ -212,6 +217,9 @@ static int set_option(const cli_command *c, const cli_option *o, char *options, 
         return CLI_DONE;
     case CLI_CHOICE:
         return set_choice(c, o, field, text);
+    case CLI_CONFIG:
+        config_path = text;
+        return CLI_DONE;
     }
     return CLI_USAGE; /* no other kind */
 }
@@ -261,35 +269,108 @@ static bool asks_for_help(const char *word)
     return strcmp(word, "--help") == 0 || strcmp(word, "-h") == 0 || strcmp(word, "--help-all") == 0;
 }
 
-int cli_run(const cli_command *c, int argc, char **argv)
+#define HELPED (-1) /* no exit status: help was asked for, and is printed */
+
+static int take_words(const cli_command *c, char *options, int argc, char **argv, const char **place, size_t *places)
 {
-    _Alignas(16) char options[CLI_OPTIONS_BYTES] = {0};
-    const char *place[CLI_PLACES] = {NULL};
-    size_t places = 0;
     bool only_places = false;
     int status;
 
-    if (c->options_bytes > sizeof(options))
-        abort(); /* CLI_OPTIONS_BYTES is to be raised */
-    cli_remember(c, argc, argv);
-    c->defaults(options);
+    *places = 0;
     for (int i = 0; i < argc; i++) {
         if (!only_places && asks_for_help(argv[i])) {
             cli_print_help(stdout, c, strcmp(argv[i], "--help-all") == 0);
-            return CLI_DONE;
+            return HELPED;
         }
         if (!only_places && strcmp(argv[i], "--") == 0) {
             only_places = true;
         } else if (!only_places && argv[i][0] == '-' && argv[i][1] != '\0') {
             if ((status = take_option(c, options, argc, argv, &i)) != CLI_DONE)
                 return status;
-        } else if (places == CLI_PLACES || c->place[places] == NULL) {
+        } else if (*places == CLI_PLACES || c->place[*places] == NULL) {
             return cli_fail(c, CLI_USAGE, "%s: one argument too many; see gnnstream help %s", argv[i], c->name);
         } else {
-            place[places++] = argv[i];
+            place[(*places)++] = argv[i];
         }
     }
+    return CLI_DONE;
+}
+
+/* ---- a file of options --------------------------------------------------- */
+
+static int take_flag(const cli_command *c, const cli_option *o, char *options, const cli_config_entry *e)
+{
+    const bool yes = strcmp(e->text, "true") == 0;
+
+    if (e->form != CLI_CONFIG_PLAIN || (!yes && strcmp(e->text, "false") != 0))
+        return cli_fail(c, CLI_USAGE, "%s %s: must be true or false", e->key, e->text);
+    *(bool *)(options + o->field) = yes;
+    return CLI_DONE;
+}
+
+static int take_entry(const cli_command *c, char *options, const cli_config_entry *e)
+{
+    char name[256];
+
+    snprintf(name, sizeof(name), "--%s", e->key);
+    const cli_option *const o = find_option(c, name, strlen(name));
+    if (o == NULL)
+        return unknown_option(c, name);
+    if (o->kind == CLI_CONFIG)
+        return cli_fail(c, CLI_USAGE, "config: a file of options names no other");
+    if (e->form == CLI_CONFIG_PAIRS && strcmp(e->key, "set") != 0)
+        return cli_fail(c, CLI_USAGE, "%s: takes no NAME: NUMBER; that is for set", e->key);
+    return o->kind == CLI_FLAG ? take_flag(c, o, options, e) : set_option(c, o, options, e->text);
+}
+
+/* Over the defaults; the words of the command line come after. Texts stay until the program ends. */
+static int take_config(const cli_command *c, char *options)
+{
+    static cli_config config;
+    int status = CLI_DONE;
+
+    if (!cli_config_read(&config, config_path))
+        status = cli_fail(c, CLI_USAGE, "%s", config.error);
+    for (size_t k = 0; k < config.entries && status == CLI_DONE; k++) {
+        const cli_config_entry *const e = &config.entry[k];
+        snprintf(config_place, sizeof(config_place), "%s:%zu:%zu: ", config_path, e->line, e->column);
+        status = take_entry(c, options, e);
+    }
+    config_place[0] = '\0';
+    if (status != CLI_DONE)
+        cli_config_free(&config);
+    return status;
+}
+
+int cli_run(const cli_command *c, int argc, char **argv)
+{
+    _Alignas(16) char options[CLI_OPTIONS_BYTES] = {0};
+    const char *place[CLI_PLACES] = {NULL};
+    size_t places = 0;
+    int status;
+
+    if (c->options_bytes > sizeof(options))
+        abort(); /* CLI_OPTIONS_BYTES is to be raised */
+    config_path = NULL;
+    cli_remember(c, argc, argv);
+    c->defaults(options);
+    status = take_words(c, options, argc, argv, place, &places);
+    if (status == CLI_DONE && config_path != NULL) {
+        c->defaults(options);
+        if ((status = take_config(c, options)) == CLI_DONE)
+            status = take_words(c, options, argc, argv, place, &places);
+    }
+    if (status != CLI_DONE)
+        return status == HELPED ? CLI_DONE : status;
     if ((status = check_places(c, places)) != CLI_DONE)
         return status;
     return c->run(c, options, place);
 }
+
+const char *cli_config_name(void) { return config_path; }
+
+const cli_option cli_config_options[] = {
+    {"--config", CLI_CONFIG, 0, NULL, "FILE.yaml",
+     "a mapping of these options' names to values;\nwhat stands on the command line comes before", NULL, 0, 0},
+    {0},
+};

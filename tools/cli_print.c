@@ -92,6 +92,7 @@ const char *cli_default_text(const cli_option *o, const char *options)
 
     switch (o->kind) {
     case CLI_FLAG:
+    case CLI_CONFIG:
         return "";
     case CLI_TEXT:
     case CLI_CHOICE:

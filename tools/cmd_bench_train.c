@@ -120,6 +120,7 @@ const cli_command cmd_bench_train = {
                                  {"Learning", train_learning_options},
                                  {"Results", train_output_options},
                                  {"Machine", train_machine_options},
+                                 {"A file of options", cli_config_options},
                                  {0}},
     .defaults = defaults,
     .options_bytes = sizeof(train_command),

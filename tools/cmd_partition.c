@@ -55,7 +55,7 @@ const cli_command cmd_partition = {
     .summary = "Makes a store of a graph: chunks, vertex order, checksums.\n"
                "INPUT is a folder (of .npy files, OGB, IGB, GraphBolt), a .npz file or an edge list (SNAP, CSV,\n"
                "MatrixMarket, METIS), STORE a new folder.",
-    .group = (const cli_group[]){{"Options", opts}, {0}},
+    .group = (const cli_group[]){{"Options", opts}, {"A file of options", cli_config_options}, {0}},
     .defaults = defaults,
     .options_bytes = sizeof(gs_partition_options),
     .run = run,

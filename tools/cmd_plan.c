@@ -147,6 +147,7 @@ const cli_command cmd_plan = {
                                  {"Learning (as for train)", train_learning_options},
                                  {"Results (as for train; none are written)", train_output_options},
                                  {"Checkpoints (as for train; none are written)", train_checkpoint_options},
+                                 {"A file of options", cli_config_options},
                                  {0}},
     .defaults = train_command_defaults,
     .options_bytes = sizeof(train_command),

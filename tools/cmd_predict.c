@@ -132,6 +132,7 @@ const cli_command cmd_predict = {
                             {"Model", train_model_options},
                             {"Task", train_task_options},
                             {"Machine", train_machine_options},
+                            {"A file of options", cli_config_options},
                             {0}},
     .defaults = defaults,
     .options_bytes = sizeof(train_command),

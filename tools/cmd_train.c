@@ -71,6 +71,7 @@ static int run(const cli_command *self, const void *options, const char *const *
         return cli_fail(self, CLI_USAGE, "--model is missing; see gnnstream help train");
     o.stop = cli_stop();
     o.warn = cli_warn;
+    o.config = cli_config_name();
     cli_watch *const watch = cli_watch_begin();
     if ((st = gs_run_open(&opened, place[0], &o, GS_RUN_TRAIN)) == GS_OK) {
         cli_progress_end();
@@ -105,6 +106,7 @@ const cli_command cmd_train = {
                                  {"Results", train_output_options},
                                  {"Machine", train_machine_options},
                                  {"Checkpoints", train_checkpoint_options},
+                                 {"A file of options", cli_config_options},
                                  {0}},
     .defaults = train_command_defaults,
     .options_bytes = sizeof(train_command),

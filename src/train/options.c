@@ -70,7 +70,7 @@ static const size_t strings[] = {
     offsetof(gs_train_options, norm),     offsetof(gs_train_options, jk),
     offsetof(gs_train_options, set),
     offsetof(gs_train_options, task),     offsetof(gs_train_options, class_weights),
-    offsetof(gs_train_options, argmax),
+    offsetof(gs_train_options, argmax),   offsetof(gs_train_options, config),
 };
 
 static const char **string_at(gs_train_options *o, size_t k) { return (const char **)(void *)((char *)o + strings[k]); }

@@ -105,6 +105,8 @@ gs_status gs_provenance_notes(gs_safetensors_note **note, uint32_t *notes, const
     add_number(&n, "classes", from->classes);
     add_number(&n, "edge_types", info->edge_types);
     add_number(&n, "epochs", from->epochs);
+    if (from->options->config != NULL)
+        add(&n, "config", from->options->config);
     add_options(&n, from->options);
     *note = n.note;
     *notes = n.notes;
