@@ -53,42 +53,57 @@ static const char *doing(const char *pass)
     return strcmp(pass, "setup") == 0 ? "computing what no epoch changes" : pass;
 }
 
-/* "0:07 left, of the run 12:31" into `out`, or "". */
-static void say_left(char out[80], const cli_watch *w, const gs_progress *p, double done)
+/* What a line says behind its head and bar, in this order. */
+enum { PART_RATE, PART_LEFT, PART_RUN, PART_LOSS, PART_EPOCH, PARTS };
+typedef char line_part[48];
+
+/* "0:07 left" and ", of the run 12:31", or "". */
+static void say_left(line_part *part, const cli_watch *w, const gs_progress *p, double done)
 {
     const double spent = now() - w->pass_began;
     const bool trains = strcmp(p->pass, "train") == 0;
-    char a[24], b[24];
+    char text[24];
 
-    *out = '\0';
     if (done < TOO_EARLY && w->last.epoch == 0)
         return;
     const double whole = trains && w->last.epoch != 0 ? w->last.seconds : spent / (done < TOO_EARLY ? TOO_EARLY : done);
     const double left = whole * (1 - done);
     const uint32_t after = p->epochs > p->epoch + 1 ? p->epochs - p->epoch - 1 : 0;
+    snprintf(part[PART_LEFT], sizeof(line_part), "%s left", duration(text, left));
     if (trains && after > 0)
-        snprintf(out, 80, "%s left, of the run %s", duration(a, left), duration(b, left + after * whole));
-    else
-        snprintf(out, 80, "%s left", duration(a, left));
+        snprintf(part[PART_RUN], sizeof(line_part), ", of the run %s", duration(text, left + after * whole));
 }
 
-static void say_figures(char out[80], const gs_epoch_report *last)
+/* "; loss 0.1234, valid 0.8123" and ", 12.345 s an epoch", or "". */
+static void say_figures(line_part *part, const gs_epoch_report *last)
 {
-    int n = 0;
-
-    *out = '\0';
     if (last->epoch == 0)
         return;
-    n = snprintf(out, 80, "; loss %.4f", last->loss);
+    const int n = snprintf(part[PART_LOSS], sizeof(line_part), "; loss %.4f", last->loss);
     if (isfinite(judged_by(last)))
-        n += snprintf(out + n, 80 - (size_t)n, ", valid %.4f", judged_by(last));
-    snprintf(out + n, 80 - (size_t)n, ", %.3f s an epoch", last->seconds);
+        snprintf(part[PART_LOSS] + n, sizeof(line_part) - (size_t)n, ", valid %.4f", judged_by(last));
+    snprintf(part[PART_EPOCH], sizeof(line_part), ", %.3f s an epoch", last->seconds);
 }
 
-/* What does not fit goes: the bar, the figures, the rate, what is left. */
+/* What does not fit goes, in this order; the bar has what is left. */
+static size_t cut(line_part *part, size_t head, size_t columns)
+{
+    static const int first[] = {PART_EPOCH, PART_LOSS, PART_RATE, PART_RUN, PART_LEFT};
+    size_t used = head + 3; /* blanks before the parts, and a comma between rate and what is left */
+
+    for (int k = 0; k < PARTS; k++)
+        used += strlen(part[k]);
+    for (int k = 0; k < PARTS && used + 1 > columns; k++) {
+        used -= strlen(part[first[k]]);
+        part[first[k]][0] = '\0';
+    }
+    return used;
+}
+
 static void show(cli_watch *w, const gs_progress *p)
 {
-    char line[400], head[80], left[80], figures[80], rate[40] = "", bar[64];
+    char line[400], head[80], bar[64];
+    line_part part[PARTS] = {{0}};
     const double done = (double)p->tasks_done / p->tasks, spent = now() - w->pass_began;
     const char *const what = doing(p->pass);
 
@@ -97,23 +112,16 @@ static void show(cli_watch *w, const gs_progress *p)
     else
         snprintf(head, sizeof(head), "epoch %u of %u: %s %.0f %%", p->epoch < p->epochs ? p->epoch + 1 : p->epoch,
                  p->epochs, what, 100 * done);
-    say_left(left, w, p, done);
-    say_figures(figures, &w->last);
+    say_left(part, w, p, done);
+    say_figures(part, &w->last);
     if (spent > 0.2 && p->bytes_done > 0)
-        snprintf(rate, sizeof(rate), "%s/s", cli_size((uint64_t)((double)p->bytes_done / spent)));
-    char *const parts[] = {figures, rate, left};
-    const size_t columns = cli_shows_progress() ? cli_columns() : sizeof(line);
-    size_t used = strlen(head) + 3;
-    for (int k = 0; k < 3; k++)
-        used += strlen(parts[k]) + 2;
-    for (int k = 0; k < 3 && used + 1 > columns; k++) {
-        used -= strlen(parts[k]);
-        *parts[k] = '\0';
-    }
+        snprintf(part[PART_RATE], sizeof(line_part), "%s/s", cli_size((uint64_t)((double)p->bytes_done / spent)));
+    const size_t used = cut(part, strlen(head), cli_shows_progress() ? cli_columns() : sizeof(line));
     const unsigned width = cli_bar_width((unsigned)used + 1);
-    snprintf(line, sizeof(line), "%s%s%s%s%s%s%s%s", head, width > 0 ? " " : "",
-             width > 0 ? cli_bar(bar, width, done) : "", *rate != '\0' ? " " : "", rate,
-             *left != '\0' ? (*rate != '\0' ? ", " : " ") : "", left, figures);
+    const bool rate = part[PART_RATE][0] != '\0', left = part[PART_LEFT][0] != '\0';
+    snprintf(line, sizeof(line), "%s%s%s%s%s%s%s%s%s%s", head, width > 0 ? " " : "",
+             width > 0 ? cli_bar(bar, width, done) : "", rate ? " " : "", part[PART_RATE],
+             left ? (rate ? ", " : " ") : "", part[PART_LEFT], part[PART_RUN], part[PART_LOSS], part[PART_EPOCH]);
     cli_show_line(line);
 }
 

@@ -15,7 +15,7 @@ static const cli_option opts[] = {
      "folder on the disk to measure; 1 GiB is written there",
      NULL, 0, 0},
     {"--device", CLI_TEXT, offsetof(limits_options, device), NULL, "NAME",
-     "cpu; cuda, or cuda:0,1 for copies between GPUs too: what runs there is planned for by these figures", "cpu", 0,
+     "cpu; cuda, or cuda:0,1 for copies between GPUs too: what\nruns there is planned for by these figures", "cpu", 0,
      0},
     {"--no-disk", CLI_FLAG, offsetof(limits_options, no_disk), NULL, NULL, "measure the device alone", NULL, 0, 0},
     {"--threads", CLI_COUNT, offsetof(limits_options, threads), NULL, "N", "threads that compute", "all", 0, 4096},
