@@ -86,8 +86,9 @@ typedef struct gs_train_options {
     bool residual;    /* what a hidden layer got is added to what comes of it */
     bool act_first;   /* the activation comes before the norm */
     const char *set;  /* "alpha=0.2,steps=5": constants of the model's text; NULL: as it has them */
-    gs_warn_fn warn;  /* gets a line, with .context, for each parameter that no result depends on, where the store has
-                       * edge weights that the model has no use for, and where memory that a GPU copies from cannot be
+    gs_warn_fn warn;  /* gets a line, with .context, for each parameter that no result depends on, for options that
+                       * the network of a text has no use for (and that are not as usual), where the store has edge
+                       * weights that the model has no use for, and where memory that a GPU copies from cannot be
                        * pinned; may be NULL */
     uint32_t classes; /* of a prediction with weights that do not say, on a store without labels; 0: as those say */
     /* What is learned, of which labels, and what counts how much; docs/api.md. */

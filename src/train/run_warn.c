@@ -2,6 +2,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "session/model_of.h"
 #include "train/run_internal.h"
 
 static const char *model_of(const gs_train_options *o)
@@ -53,12 +54,71 @@ static void warn_of_memory(const gs_session *s)
         o->warn(o->context, line);
 }
 
+/* Does the text have the word, outside comments? */
+static bool has_word(const char *text, const char *word)
+{
+    static const char letters[] = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_.";
+    const size_t length = strlen(word);
+
+    while (*text != '\0') {
+        const size_t n = strspn(text, letters);
+        if (n == length && strncmp(text, word, length) == 0)
+            return true;
+        text += n > 0 ? n : *text == '#' ? strcspn(text, "\n") : 1;
+    }
+    return false;
+}
+
+static void say_in_vain(const gs_train_options *o, const char *option)
+{
+    char line[512];
+
+    snprintf(line, sizeof(line), "%s: the network of %s has no use for it, and is what it is without", option,
+             model_of(o));
+    o->warn(o->context, line);
+}
+
+/* Options that have other values than usual, and stand in no place of a network that a text has itself. */
+static void warn_of_options(const gs_session *s)
+{
+    const gs_train_options *const o = s->config.options;
+    const bool around = o->residual || strcmp(o->norm, "none") != 0 || strcmp(o->jk, "none") != 0;
+    gs_train_options usual;
+    gs_model *m = NULL;
+    char option[80];
+
+    gs_train_options_init(&usual);
+    if (around || gs_session_open_model(&m, o) != GS_OK)
+        return;
+    const bool own = gs_model_has_network(m);
+    const char *const text = gs_model_text(m);
+    if (own && o->layers != usual.layers) {
+        snprintf(option, sizeof(option), ".layers %u", o->layers);
+        say_in_vain(o, option);
+    }
+    if (o->hidden != usual.hidden && (own ? !has_word(text, "hidden") : o->layers == 1)) {
+        snprintf(option, sizeof(option), ".hidden %u", o->hidden);
+        say_in_vain(o, option);
+    }
+    if (own && strcmp(o->activation, usual.activation) != 0 && !has_word(text, "act") && !has_word(text, "norm_act")) {
+        snprintf(option, sizeof(option), ".activation %s", o->activation);
+        say_in_vain(o, option);
+    }
+    if (own && o->dropout != 0 && !has_word(text, "dropout")) {
+        snprintf(option, sizeof(option), ".dropout %g", o->dropout);
+        say_in_vain(o, option);
+    }
+    gs_model_close(m);
+}
+
 void gs_run__warn(const gs_session *s)
 {
     if (s->config.options->warn == NULL)
         return;
-    if (s->config.purpose == GS_FOR_TRAINING)
+    if (s->config.purpose == GS_FOR_TRAINING) {
         warn_of_parameters(s);
+        warn_of_options(s);
+    }
     warn_of_weights(s);
     warn_of_memory(s);
 }
