@@ -6,6 +6,8 @@ CORA is the plain folder (edges.npy, features.npy, labels.npy, the splits). What
 and OGB's tables by pandas (as ogb's packages are made), .npz and .npy by numpy, MatrixMarket and CSR by SciPy, edge
 lists by networkx, metadata.yaml by PyYAML, .zst by zstandard. A format whose library is missing is said to be left out.
 Stores differ in nothing but what the format cannot say: edge lists have no features, and IGB has its own splits.
+Then each file is read by the library whose format it is (pandas, networkx, SciPy; ogb's, torch_geometric's and DGL's
+own readers), which must get Cora: so what is read here is what that library means.
 """
 import gzip
 import importlib
@@ -81,6 +83,19 @@ class Check:
             failed.append(what)
 
 
+def reads(what, *pairs):
+    """What a format's own library gets of the file that was partitioned, beside Cora."""
+    wrong = [name for name, got, want in pairs if not np.array_equal(np.asarray(got), np.asarray(want))]
+    print(f"{'FAILED, other ' + ', '.join(wrong) if wrong else 'reads it back equal'}: {what}")
+    if wrong:
+        failed.append(what)
+
+
+def in_order(edges):
+    edges = np.asarray(edges, np.int64)
+    return edges[np.lexsort((edges[:, 1], edges[:, 0]))]
+
+
 def edge_lists(g, c, work):
     pandas, networkx, scipy = load("pandas"), load("networkx"), load("scipy.io")
     base, _ = c.store(plain(g, f"{work}/bare", x=False), "base-edges")
@@ -90,10 +105,14 @@ def edge_lists(g, c, work):
             if name != "csv.zst" or load("zstandard") is not None:
                 frame.to_csv(f"{work}/e.{name}", index=False, **options)
                 c.same(f"pandas {name}", f"{work}/e.{name}", base)
+                again = pandas.read_csv(f"{work}/e.{name}", **options)
+                reads(f"pandas {name}", ("edges", again[["src", "dst"]], g.edges))
     if networkx is not None:
         graph = networkx.from_edgelist(map(tuple, g.edges.tolist()), create_using=networkx.MultiDiGraph)
         networkx.write_edgelist(graph, f"{work}/e.txt", data=False)
         c.same("networkx edge list", f"{work}/e.txt", base)
+        again = networkx.read_edgelist(f"{work}/e.txt", create_using=networkx.MultiDiGraph, nodetype=int)
+        reads("networkx edge list", ("edges", in_order(list(again.edges())), in_order(g.edges)))
         networkx.write_edgelist(graph, f"{work}/e.txt.gz", data=False)
         c.same("networkx edge list, packed", f"{work}/e.txt.gz", base)
     if scipy is not None:
@@ -101,6 +120,8 @@ def edge_lists(g, c, work):
         matrix = sparse.coo_matrix((np.ones(len(g.edges), np.int8), (g.edges[:, 0], g.edges[:, 1])), (g.n, g.n))
         scipy.mmwrite(f"{work}/e.mtx", matrix, field="pattern", symmetry="general")
         c.same("SciPy MatrixMarket", f"{work}/e.mtx", base)
+        again = scipy.mmread(f"{work}/e.mtx")
+        reads("SciPy MatrixMarket", ("edges", in_order(np.stack([again.row, again.col], 1)), in_order(g.edges)))
         scipy.mmwrite(f"{work}/e.mtx", matrix, field="pattern", symmetry="symmetric")
         c.same("SciPy MatrixMarket, symmetric", f"{work}/e.mtx", base)
     order = np.lexsort((g.edges[:, 1], g.edges[:, 0]))
@@ -125,6 +146,11 @@ def archives(g, c, work, base):
                  attr_data=x.data, attr_indices=x.indices, attr_indptr=x.indptr, attr_shape=x.shape, labels=g.y,
                  **names)
             c.same(f"{save.__name__}: shchur's, by SciPy", f"{work}/s.npz", base)
+    geometric = load("torch_geometric.io")
+    if geometric is not None and load("scipy.sparse") is not None:
+        data = geometric.read_npz(f"{work}/s.npz", to_undirected=False)  # which makes positive features 1
+        reads("shchur's, by torch_geometric", ("edges", in_order(data.edge_index.numpy().T), in_order(g.edges)),
+              ("features", data.x.numpy(), (g.x > 0).astype(np.float32)), ("labels", data.y.numpy(), g.y))
 
 
 def ogb(g, c, work, base):
@@ -139,6 +165,10 @@ def ogb(g, c, work, base):
                         num_edges_list=[len(g.edges)])
     np.savez_compressed(f"{out}/raw/node-label.npz", node_label=g.y.astype(np.float32).reshape(-1, 1))
     c.same("OGB, as ogbn-papers100M", out, base)
+    reader = load("ogb.io.read_graph_raw")
+    if reader is not None:
+        graph = reader.read_binary_graph_raw(f"{out}/raw")[0]
+        reads("OGB's arrays, by ogb", ("edges", graph["edge_index"].T, g.edges), ("features", graph["node_feat"], g.x))
     if pandas is None:
         return
     for name in ("data.npz", "node-label.npz"):
@@ -147,6 +177,10 @@ def ogb(g, c, work, base):
                         ("num-node-list", [[g.n]]), ("num-edge-list", [[len(g.edges)]])):
         pandas.DataFrame(table).to_csv(f"{out}/raw/{name}.csv.gz", header=False, index=False)
     c.same("OGB tables, by pandas", out, base)
+    if reader is not None:
+        graph = reader.read_csv_graph_raw(f"{out}/raw")[0]
+        reads("OGB's tables, by ogb", ("edges", graph["edge_index"].T, g.edges),
+              ("features", np.float32(graph["node_feat"]), g.x))
 
 
 def igb(g, c, work):
@@ -187,13 +221,24 @@ def graphbolt(g, c, work):
         sets[{"valid": "validation"}.get(name, name) + "_set"] = [{"type": None, "data": [
             {"name": "seeds", "format": "numpy", "path": f"{name}.npy"},
             {"name": "labels", "format": "numpy", "path": f"{name}_labels.npy"}]}]
-    meta = {"dataset_name": "cora", "graph": {"nodes": [{"type": None, "num": g.n}],
-                                              "edges": [{"type": None, "format": "numpy", "path": "cites.npy"}]},
+    meta = {"dataset_name": "cora", "graph": {"nodes": [{"num": g.n}],
+                                              "edges": [{"format": "numpy", "path": "cites.npy"}]},
             "feature_data": [{"domain": "node", "type": None, "name": "feat", "format": "numpy", "path": "feat.npy"}],
             "tasks": [{"name": "node_classification", "num_classes": int(g.y.max()) + 1, **sets}]}
     with open(f"{out}/metadata.yaml", "w", encoding="utf-8") as file:
         yaml.safe_dump(meta, file)
     c.same("GraphBolt, metadata by PyYAML", out, base)
+    bolt = load("dgl.graphbolt")
+    if bolt is None:
+        return
+    data = bolt.OnDiskDataset(out).load()  # which turns the folder into its own form
+    graph, task = data.graph, data.tasks[0]
+    ends = np.stack([graph.indices.numpy(), np.repeat(np.arange(g.n), np.diff(graph.csc_indptr.numpy()))], 1)
+    sets = [("train", task.train_set), ("valid", task.validation_set), ("test", task.test_set)]
+    reads("GraphBolt, by DGL", ("edges", in_order(ends), in_order(g.edges)),
+          ("features", data.feature.read("node", None, "feat").numpy(), g.x),
+          *((name, [int(item[0]) for item in items], g.split[name]) for name, items in sets),
+          *((f"labels of {name}", [int(item[1]) for item in items], g.y[g.split[name]]) for name, items in sets))
 
 
 def types(g, c, work, base):
