@@ -131,6 +131,9 @@ def edge_lists(g, c, work):
     with open(f"{work}/e.graph", "w", encoding="ascii") as file:
         file.write(f"{g.n} {len(g.edges) // 2}\n" + "".join(" ".join(line) + "\n" for line in lines))
     c.same("METIS (plain Python)", f"{work}/e.graph", base)
+    if shutil.which("graphchk") is not None:
+        said = subprocess.run(["graphchk", f"{work}/e.graph"], capture_output=True, text=True, check=False).stdout
+        reads("METIS, by its graphchk", ("graph", "correct" in said and "errors" not in said, True))
 
 
 def archives(g, c, work, base):
@@ -260,7 +263,7 @@ def types(g, c, work, base):
 def main(program, cora, work):
     os.makedirs(work, exist_ok=True)
     left_out = [n for n in ("pandas", "networkx", "scipy", "yaml", "zstandard", "ogb", "dgl", "torch_geometric")
-                if load(n) is None]
+                if load(n) is None] + ["graphchk (Debian package metis)"] * (shutil.which("graphchk") is None)
     g, c = Graph(cora), Check(program, work)
     base, run = c.store(plain(g, f"{work}/plain"), "base")
     if run.returncode:
