@@ -1,7 +1,6 @@
 /* Outputs: whole or not at all, under no name that another could know, and never over what they must not replace. */
 #include "support/support.h"
 
-#include <dirent.h>
 #include <fcntl.h>
 #include <limits.h>
 #include <pthread.h>
@@ -28,17 +27,6 @@ static void assert_file_is(const char *path, const char *want)
     gs_free(text);
 }
 
-static int entries(const char *dir)
-{
-    DIR *const d = opendir(dir);
-    int n = 0;
-    assert_non_null(d);
-    for (const struct dirent *e; (e = readdir(d)) != NULL;)
-        n += strcmp(e->d_name, ".") != 0 && strcmp(e->d_name, "..") != 0;
-    closedir(d);
-    return n;
-}
-
 /* Each claim about files holds also where a file system has none without a name. */
 static void each_way(void (*body)(const char *dir), const char *dir)
 {
@@ -61,9 +49,9 @@ static void appears_at_the_end(const char *dir)
     gs_assert_ok(gs_outfile_reserve(&o, 4));
     gs_assert_ok(gs_outfile_write(&o, "w!", 2, 2)); /* a file takes it in any order */
     gs_assert_ok(gs_outfile_write(&o, "ne", 2, 0));
-    assert_int_equal(entries(dir), gs_outfile__all_named ? 2 : 1);
+    assert_int_equal(gs_test_entries(dir), gs_outfile__all_named ? 2 : 1);
     gs_outfile_abandon(&o);
-    assert_int_equal(entries(dir), 1);
+    assert_int_equal(gs_test_entries(dir), 1);
     assert_file_is(path, "old");
     gs_outfile_abandon(&o);
 
@@ -72,7 +60,7 @@ static void appears_at_the_end(const char *dir)
     gs_assert_ok(gs_outfile_finish(&o));
     gs_outfile_abandon(&o); /* nothing is left to abandon */
     assert_file_is(path, "new!");
-    assert_int_equal(entries(dir), 1);
+    assert_int_equal(gs_test_entries(dir), 1);
 }
 
 static void test_outfile__appears_at_the_end(void **state) { each_way(appears_at_the_end, *state); }
@@ -92,7 +80,7 @@ static void shown(const char *dir)
     assert_file_is(path, "line\n");
     gs_outfile_abandon(&o);
     assert_file_is(path, "line\n");
-    assert_int_equal(entries(dir), 2);
+    assert_int_equal(gs_test_entries(dir), 2);
 }
 
 static void test_outfile__may_be_watched(void **state) { each_way(shown, *state); }
@@ -130,7 +118,7 @@ static void two_at_once(const char *dir)
     assert_file_is(path, "aaaaaaaa");
     gs_assert_ok(gs_outfile_finish(&b));
     assert_file_is(path, "bb");
-    assert_int_equal(entries(dir), 1);
+    assert_int_equal(gs_test_entries(dir), 1);
 }
 
 static void test_outfile__two_at_once_do_not_mix(void **state) { each_way(two_at_once, *state); }
@@ -152,7 +140,7 @@ static void failed_write(const char *dir)
     setrlimit(RLIMIT_FSIZE, &old);
     gs_assert_fails(st, GS_EIO, "kept: write of");
     assert_file_is(path, "kept");
-    assert_int_equal(entries(dir), 1);
+    assert_int_equal(gs_test_entries(dir), 1);
 }
 
 static void test_outfile__a_failed_write_changes_nothing(void **state) { each_way(failed_write, *state); }
@@ -187,7 +175,7 @@ static void test_outfile__refuses_what_is_no_file(void **state)
         gs_assert_fails(gs_outfile_begin(&o, "/dev/random"), GS_EEXIST, "is a device");
     assert_null(o.path);
     assert_file_is(file, "mine");
-    assert_int_equal(entries(dir), 4);
+    assert_int_equal(gs_test_entries(dir), 4);
 }
 
 static void *read_pipe(void *context)
@@ -319,7 +307,7 @@ static void test_outfile__goes_to_a_folder_that_cannot_be_listed(void **state)
     gs_assert_ok(gs_file_write_atomic(gs_test_path(dir, "y"), "y", 1));
     gs_outfile__all_named = false;
     assert_int_equal(chmod(dir, 0700), 0);
-    assert_int_equal(entries(dir), 2);
+    assert_int_equal(gs_test_entries(dir), 2);
 }
 
 #define WITH_FOLDER(f) cmocka_unit_test_setup_teardown(f, gs_test_temp_setup, gs_test_temp_teardown)

@@ -1,7 +1,6 @@
 /* Names that cannot collide, and what a killed process leaves: gone with the next, never while it is in use. */
 #include "support/support.h"
 
-#include <dirent.h>
 #include <fcntl.h>
 #include <signal.h>
 #include <string.h>
@@ -11,17 +10,6 @@
 
 #include "base/file.h"
 #include "base/temporary.h"
-
-static int entries(const char *dir)
-{
-    DIR *const d = opendir(dir);
-    int n = 0;
-    assert_non_null(d);
-    for (const struct dirent *e; (e = readdir(d)) != NULL;)
-        n += strcmp(e->d_name, ".") != 0 && strcmp(e->d_name, "..") != 0;
-    closedir(d);
-    return n;
-}
 
 static void test_temporary__names_are_known_again_and_differ(void **state)
 {
@@ -50,11 +38,11 @@ static void test_temporary__a_folder_goes_with_its_parent(void **state)
     assert_string_not_equal(a.path, b.path);
     gs_test_write_file(gs_test_path(a.path, "arrays.bin"), "x", 1);
     gs_scratch_remove(&a); /* b is in the folder that a made */
-    assert_int_equal(entries(parent), 1);
+    assert_int_equal(gs_test_entries(parent), 1);
     assert_true(gs_path_is_dir(b.path));
     gs_scratch_remove(&b);
     gs_scratch_remove(&b);
-    assert_int_equal(entries(parent), 0); /* b found it there: it stays */
+    assert_int_equal(gs_test_entries(parent), 0); /* b found it there: it stays */
     gs_assert_ok(gs_scratch_make(&a, gs_test_path(*state, "nope2")));
     gs_scratch_remove(&a);
     assert_false(gs_path_exists(gs_test_path(*state, "nope2")));
@@ -99,13 +87,13 @@ static void test_temporary__what_is_in_use_stays_what_a_kill_left_goes(void **st
 
     gs_temporary_sweep(dir, alive);
     assert_true(gs_is_temporary(alive));
-    assert_int_equal(entries(dir), 2);
+    assert_int_equal(gs_test_entries(dir), 2);
     kill(pid, SIGKILL);
     assert_int_equal(waitpid(pid, &status, 0), pid);
-    assert_int_equal(entries(dir), 2);
+    assert_int_equal(gs_test_entries(dir), 2);
     gs_temporary_sweep(dir, alive);
     assert_string_equal(alive, "");
-    assert_int_equal(entries(dir), 0);
+    assert_int_equal(gs_test_entries(dir), 0);
 }
 
 /* Names alone are no proof: what is in there and is not ours stays. */
@@ -158,7 +146,7 @@ static void test_temporary__many_at_once_lose_nothing(void **state)
         assert_int_equal(waitpid(pid[p], &status, 0), pid[p]);
         assert_int_equal(status, 0);
     }
-    assert_true(!gs_path_exists(dir) || entries(dir) == 0);
+    assert_true(!gs_path_exists(dir) || gs_test_entries(dir) == 0);
 }
 
 static void test_temporary__an_unnamed_file_has_no_name(void **state)
@@ -166,7 +154,7 @@ static void test_temporary__an_unnamed_file_has_no_name(void **state)
     int fd = -1;
 
     gs_assert_ok(gs_unnamed_file(&fd, *state));
-    assert_int_equal(entries(*state), 0);
+    assert_int_equal(gs_test_entries(*state), 0);
     assert_int_equal(write(fd, "x", 1), 1);
     close(fd);
     gs_assert_fails(gs_unnamed_file(&fd, gs_test_path(*state, "absent")), GS_ENOTFOUND, "absent");

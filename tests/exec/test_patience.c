@@ -96,9 +96,9 @@ static void test_patience__ends_where_a_read_or_write_does_not_come_back(void **
     gives_up(GS_IO_AUTO, withhold_writes, "write of");
 }
 
-static void test_patience__says_but_does_not_end_a_slow_computation(void **state)
+/* A run on two devices whose copies are tasks, with a first task that takes so long. */
+static gs_exec *lingering(double seconds)
 {
-    (void)state;
     gs_exec *e = NULL;
 
     tiny_make(&tiny);
@@ -106,9 +106,17 @@ static void test_patience__says_but_does_not_end_a_slow_computation(void **state
     tiny.say_after = 0.05;
     tiny.end_after = 0.2;
     gs_assert_ok(tiny_open(&e, &tiny, 64 * GS_MIB, 32 * GS_MIB, GS_IO_AUTO));
-    takes = 0.5;
+    takes = seconds;
     begun = 0;
     gs_exec__beginning = linger;
+    return e;
+}
+
+static void test_patience__says_but_does_not_end_a_slow_computation(void **state)
+{
+    (void)state;
+    gs_exec *const e = lingering(0.5);
+
     gs_assert_ok(run(e));
     gs_exec__beginning = NULL;
     assert_contains(said, "nothing has come back for");
@@ -123,17 +131,9 @@ static void test_patience__says_but_does_not_end_a_slow_computation(void **state
 static void test_patience__ends_where_a_launch_does_not_come_back(void **state)
 {
     (void)state;
-    gs_exec *e = NULL;
+    gs_exec *const e = lingering(1e6);
 
-    tiny_make(&tiny);
-    tiny.copying = 2;
-    tiny.say_after = 0.05;
-    tiny.end_after = 0.2;
-    gs_assert_ok(tiny_open(&e, &tiny, 64 * GS_MIB, 32 * GS_MIB, GS_IO_AUTO));
     e->patience.launches = true;
-    takes = 1e6;
-    begun = 0;
-    gs_exec__beginning = linger;
     assert_int_equal(run(e), GS_EDEVICE);
     assert_contains(gs_last_error(), "has not come back for");
     gs_exec_close(e);

@@ -1,5 +1,6 @@
 #include "support/support.h"
 
+#include <dirent.h>
 #include <errno.h>
 #include <limits.h>
 #include <math.h>
@@ -204,6 +205,17 @@ void gs_test_write_file(const char *path, const void *data, size_t bytes)
         print_error("%s: cannot write it for the test: %s\n", path, strerror(errno));
         fail();
     }
+}
+
+int gs_test_entries(const char *dir)
+{
+    DIR *const d = opendir(dir);
+    int n = 0;
+    assert_non_null(d);
+    for (const struct dirent *e; (e = readdir(d)) != NULL;)
+        n += strcmp(e->d_name, ".") != 0 && strcmp(e->d_name, "..") != 0;
+    closedir(d);
+    return n;
 }
 
 const char *gs_test_data(const char *name)

@@ -57,6 +57,8 @@ int gs_test_temp_teardown(void **state);
 /* "dir/name", printf style; valid until the program ends, nothing to free. */
 const char *gs_test_path(const char *dir, const char *name, ...) __attribute__((format(printf, 2, 3)));
 void gs_test_write_file(const char *path, const void *data, size_t bytes);
+/* How many names a folder has, which must be there. */
+int gs_test_entries(const char *dir);
 
 /* Path of `name` within $GS_TEST_DATA, or the folder of real graphs beside the
  * sources; NULL where it is not there. Lives as gs_test_path() does. */
