@@ -226,7 +226,7 @@ gs_status gs_part__input_parse(gs_part_input *in, gs_part_job *job)
     if (job->opt->random_features == 0)
         return GS_OK;
     if (in->form != GS_FORM_NONE)
-        return gs_fail(GS_EINVAL, "random-features: %s has features of its own; leave the option out", in->path);
+        return gs_fail(GS_EINVAL, ".random_features: %s has features of its own; leave the option out", in->path);
     in->form = GS_FORM_RANDOM;
     in->features = job->opt->random_features;
     return GS_OK;

@@ -85,7 +85,7 @@ static uint64_t compute_cost(const gs_cut *c, const gs_node *n)
         flops = 2ull * n->width * at(c, n->in[0])->width;
     else if (gs_op_is_random(n->op))
         flops = 20ull * n->width; /* Philox: 10 rounds for 4 elements */
-    return flops * c->flop_cost;
+    return flops > GS_COST_MOST / GS_MAX(c->flop_cost, 1) ? GS_COST_MOST : flops * c->flop_cost;
 }
 
 void gs_compile__cut_free(gs_cut *c)

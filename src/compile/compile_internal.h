@@ -79,6 +79,7 @@ uint32_t gs_compile__partner(const gs_ir *ir, uint32_t i, const uint32_t *attend
 /* Costs are in fractions of a byte a vertex. */
 #define GS_COST_BYTE ((uint64_t)1 << 24)
 #define GS_COST_INF ((uint64_t)1 << 60)
+#define GS_COST_MOST ((uint64_t)1 << 48) /* of a value: above what loading the widest one costs; 4096 are no INF */
 
 typedef enum gs_cut_state { GS_CUT_UNUSED, GS_CUT_COMPUTED, GS_CUT_LOADED } gs_cut_state;
 

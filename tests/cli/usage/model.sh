@@ -35,3 +35,5 @@ gnnstream model rgcn_bases --bases 3 --edge-types 5 --features 10 >text
 grep -q 'param convs.0.weight\[30, 64\]' text && grep -q 'param convs.0.comp\[5, 3\]' text ||
     die "no three bases in: $(<text)"
 refused 1 "nosuch: neither a built-in model" gnnstream model nosuch
+# Products as wide as they may be are dear, and are computed even so.
+gnnstream model gcn --layers 3 --hidden 1048576 >out
