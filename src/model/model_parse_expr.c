@@ -134,7 +134,6 @@ static gs_status parse_type(gs_parser *p)
 static gs_status parse_layer_call(gs_parser *p, gs_expr *e)
 {
     gs_model *const m = p->m;
-    void *array = m->dim;
     gs_dim dim = {0};
     gs_status st;
 
@@ -143,8 +142,10 @@ static gs_status parse_layer_call(gs_parser *p, gs_expr *e)
         return st;
     if (!gs_parser__is_char(p, ','))
         return gs_parser__expected(p, "',' and the layer's width");
-    if ((st = gs_parser__next(p)) != GS_OK || (st = gs_parser__dim(p, &dim)) != GS_OK ||
-        (st = gs_parser__grow(p, &array, m->dims, sizeof(dim))) != GS_OK)
+    if ((st = gs_parser__next(p)) != GS_OK || (st = gs_parser__dim(p, &dim)) != GS_OK)
+        return st;
+    void *array = m->dim; /* what a layer around this one's value has is there by now */
+    if ((st = gs_parser__grow(p, &array, m->dims, sizeof(dim))) != GS_OK)
         return st;
     m->dim = array;
     e->dim = m->dims;
