@@ -144,7 +144,7 @@ static gs_status parse_layer_call(gs_parser *p, gs_expr *e)
         return gs_parser__expected(p, "',' and the layer's width");
     if ((st = gs_parser__next(p)) != GS_OK || (st = gs_parser__dim(p, &dim)) != GS_OK)
         return st;
-    void *array = m->dim; /* what a layer around this one's value has is there by now */
+    void *array = m->dim; /* now: layers in the expression have grown it */
     if ((st = gs_parser__grow(p, &array, m->dims, sizeof(dim))) != GS_OK)
         return st;
     m->dim = array;

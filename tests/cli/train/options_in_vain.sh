@@ -16,7 +16,7 @@ for option in '--layers 3' '--hidden 32' '--act elu' '--dropout 0.5'; do
     words="$option: the network of own.gnn has no use for it, and is what it is without"
     [ "$(<err)" = "gnnstream: warning: $words" ] || die "$option: $(<err)"
 done
-sed 's/, 8)/, hidden)/; s/relu(/dropout(act(/; s/, out)/), out)/; s/hidden))/hidden)))/' own.gnn >uses.gnn
+sed 's/, 8)/, hidden)/; s/relu(/dropout(act(/; s/, out)/), out)/' own.gnn >uses.gnn
 gnnstream plan store --model uses.gnn --hidden 32 --act elu --dropout 0.5 >result 2>err
 [ ! -s err ] || die "$(<err)"
 gnnstream plan store --model gcn --layers 1 --hidden 32 >result 2>err
