@@ -2,7 +2,7 @@
  *
  * A batch depends on the sampler's seed, the epoch and the number alone: not on threads, on budgets or on what was
  * drawn before. A sampler never changes after it was opened, so any number of threads may draw, each into an arena of
- * its own. Nothing is allocated while batches are drawn. docs/design/batches.md has the laws of all samplers.
+ * its own. Nothing is allocated while batches are drawn. docs/design/sampling.md has the laws of all samplers.
  */
 #ifndef GS_SAMPLE_SAMPLER_H
 #define GS_SAMPLE_SAMPLER_H

@@ -88,7 +88,8 @@ static void forget(candidate *x)
 static double epoch_seconds(const gs_session *s)
 {
     gs_pass_report r;
-    const uint32_t pass = s->pass.train != GS_NONE ? s->pass.train : s->pass.predict;
+    const uint32_t evaluating = s->pass.eval != GS_NONE ? s->pass.eval : s->pass.predict;
+    const uint32_t pass = s->pass.train != GS_NONE ? s->pass.train : evaluating;
     return gs_session_describe_pass(s, &r, pass) == GS_OK ? r.predicted.seconds : 0;
 }
 

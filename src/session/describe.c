@@ -12,7 +12,7 @@
 gs_status gs_session_describe_pass(const gs_session *s, gs_pass_report *out, uint32_t pass)
 {
     const gs_plan_pass *const planned = &s->plan->pass[pass];
-    const uint32_t parts = gs_store_chunks(s->store)->parts;
+    const uint32_t parts = s->config.batch != NULL ? 1 : gs_store_chunks(s->store)->parts;
     gs_predicted x;
     const gs_status st = gs_simulate(&x, &(gs_simulation_input){s->plan, s->program, s->edges.set, parts,
                                                                 &s->machine.cost, s->machine.topology, pass});
@@ -61,7 +61,7 @@ static gs_file_report *file_report(const gs_session *s, gs_plan_report *out, uin
 /* What the training pass moves, file by file. */
 static void describe_files(const gs_session *s, gs_plan_report *out)
 {
-    const gs_plan_pass *const pass = &s->plan->pass[s->pass.train];
+    const gs_plan_pass *const pass = &s->plan->pass[s->pass.train != GS_NONE ? s->pass.train : 0];
 
     for (uint32_t f = 0; f < s->program->arrays + s->edges.sets; f++)
         (void)file_report(s, out, f);

@@ -38,6 +38,8 @@
 #include "session/start.h"
 #include "store/store.h"
 
+typedef struct gs_batch_shape gs_batch_shape;
+
 typedef enum gs_purpose {
     GS_FOR_TRAINING,   /* passes "train", and "eval" or "predict" */
     GS_FOR_PREDICTION, /* pass "predict" */
@@ -63,6 +65,9 @@ typedef struct gs_session_config {
     uint32_t eval_every;  /* train passes from one evaluation to the next, where training computes other values;
                            * 0: none */
     const gs_session_earlier *earlier; /* NULL: this goes on from no other run */
+    const struct gs_batch_shape *batch; /* for gs_batches_open() (batches.h); else NULL */
+    bool on_batches;        /* training is another one's, on batches: this one has the parameters and evaluates */
+    uint64_t beside_bytes;  /* host memory that will be taken beside this one */
     uint64_t process_bytes; /* what another session of the process found resident before libraries touched any of what
                              * they are allowed; 0: this is the first */
 } gs_session_config;

@@ -122,6 +122,7 @@ void gs_session_charge_fixed(gs_session *s)
     const bool steps = gs_session_steps_on_device(s);
 
     charge(s, "process, store tables", s->memory.process, false);
+    charge(s, "batches", s->config.beside_bytes, false);
     charge(s, "best parameters", gs_session_keeps_best(s) ? one : 0, false);
     charge(s, "libraries (allowance)", LIBRARY_ALLOWANCE, false);
     s->memory.ranking = s->pass.ranked ? ranking_memory(s) : 0;

@@ -51,12 +51,12 @@ static gs_status plan_selective(gs_session *s, gs_schedule_config *config)
 }
 
 /* Where the train pass's own accuracies are the model's, the pass "eval" is for the final weights alone. */
-static bool evaluates_separately(const gs_session *s) { return s->pass.train != GS_NONE && s->pass.train_differs; }
+static bool evaluates_separately(const gs_session *s) { return s->pass.gradients && s->pass.train_differs; }
 
 static double evals_left_out(const gs_session *s)
 {
     const uint32_t every = s->config.eval_every;
-    return s->pass.train == GS_NONE ? 0 : !evaluates_separately(s) || every == 0 ? 1 : 1 - 1.0 / every;
+    return !s->pass.gradients ? 0 : !evaluates_separately(s) || every == 0 ? 1 : 1 - 1.0 / every;
 }
 
 /* Between devices on host memory nobody has to be told of a copy: another run of rows is another call of memcpy. */

@@ -4,6 +4,7 @@
 #include "base/alloc.h"
 #include "compile/compile.h"
 #include "model/model.h"
+#include "session/batches.h"
 #include "session/model_of.h"
 #include "session/session_prepare.h"
 
@@ -48,6 +49,14 @@ static uint32_t fill_leaves(gs_leaf leaf[GS_ARRAY_COUNT], const gs_store *store)
     return n;
 }
 
+static double edges_per_vertex(const gs_session *s)
+{
+    const gs_store_info *const info = gs_store_get_info(s->store);
+    const gs_batch_shape *const b = s->config.batch;
+    return b == NULL ? (double)info->edges / (double)info->vertices
+                     : (double)b->limits.edges / (double)b->limits.vertices;
+}
+
 /* Builds one pass's graph and compiles it. `gradients`: with the derivative. */
 static gs_status add_pass(gs_session *s, const gs_model *model, const char *name, bool gradients, bool logits)
 {
@@ -83,9 +92,10 @@ static gs_status add_pass(gs_session *s, const gs_model *model, const char *name
         .rest = strcmp(o->spill_type, "bf16") == 0 ? GS_BF16 : GS_F32,
         .lean = s->variant.lean != GS_NOT_TAKEN,
         .batch = s->variant.batch != GS_NOT_TAKEN,
-        .hoist = !o->no_hoist && s->config.purpose == GS_FOR_TRAINING,
+        .hoist = !o->no_hoist && s->config.purpose == GS_FOR_TRAINING && s->config.batch == NULL &&
+                 !s->config.on_batches,
         .no_fuse = o->no_fuse,
-        .edges_per_vertex = (double)info->edges / (double)info->vertices,
+        .edges_per_vertex = edges_per_vertex(s),
         .stop = o->stop,
     };
     gs_ir *ir = NULL;
@@ -112,13 +122,14 @@ static gs_status add_passes(gs_session *s, const gs_model *model)
     const bool training = s->config.purpose == GS_FOR_TRAINING, logits = s->config.logits || s->pass.ranked;
     gs_status st = GS_OK;
 
-    if (training)
+    s->pass.train_differs = s->config.on_batches;
+    if (training && !s->config.on_batches)
         st = add_pass(s, model, "train", true, false);
-    if (st == GS_OK && training)
+    if (st == GS_OK && training && !s->config.on_batches)
         s->pass.train_differs = gs_program_train_differs(s->program, gs_program_pass(s->program, "train"));
-    if (st == GS_OK && training && (s->pass.train_differs || !logits))
+    if (st == GS_OK && training && s->config.batch == NULL && (s->pass.train_differs || !logits))
         st = add_pass(s, model, "eval", false, false);
-    if (st == GS_OK && logits)
+    if (st == GS_OK && logits && s->config.batch == NULL)
         st = add_pass(s, model, "predict", false, true);
     if (st != GS_OK)
         return st;

@@ -38,7 +38,7 @@ gs_status gs_session_bring_params(gs_session *s)
 
 uint64_t gs_session_validates(const gs_session *s)
 {
-    const bool evaluated = s->pass.train != GS_NONE && (!s->pass.train_differs || s->config.eval_every != 0);
+    const bool evaluated = s->pass.gradients && (!s->pass.train_differs || s->config.eval_every != 0);
     return evaluated ? gs_store_get_info(s->store)->valid : 0;
 }
 

@@ -1,0 +1,43 @@
+/* batch_edges.h - the edges of a batch, as each stage goes over them.
+ *
+ * A stage that sums for the first hops takes the first part of the batch's chunk. A stage of the backward pass whose
+ * operands are of the first hops alone needs edges by source without all others: these are sorted anew, into memory
+ * that was taken before the run. One thread.
+ */
+#ifndef GS_SESSION_BATCH_EDGES_H
+#define GS_SESSION_BATCH_EDGES_H
+
+#include "device/device.h"
+#include "session/batch_hops.h"
+
+/* Edges by source whose destinations are in the first hops. */
+typedef struct gs_batch_flip {
+    uint32_t operands;     /* hops */
+    uint64_t rows, edges;  /* room */
+    void *target, *index, *type;
+    uint32_t *start;
+    float *weight;
+} gs_batch_flip;
+
+#define GS_BATCH_FLIPS GS_SAMPLE_HOPS
+
+typedef struct gs_batch_edges {
+    gs_hop_needs needs;
+    const gs_program *program;
+    gs_batch_flip flip[GS_BATCH_FLIPS];
+    uint32_t flips;
+    uint64_t bytes;        /* of all of them */
+    /* of the batch at hand, [stages] */
+    gs_edges *edges;
+    uint32_t *rows, *zeroed;
+} gs_batch_edges;
+
+/* Takes `needs`. edges_of[k]: most edges into rows of the first k hops, [needs.levels + 1]. GS_ENOMEM; release with
+ * gs_batch_edges_close() in any case. */
+gs_status gs_batch_edges_open(gs_batch_edges *e, gs_hop_needs *needs, const gs_program *p,
+                              const gs_batch_limits *limits, const uint64_t *edges_of);
+void gs_batch_edges_close(gs_batch_edges *e);
+/* Fills edges, rows and zeroed, which are of the batch's bytes. */
+void gs_batch_edges_fill(gs_batch_edges *e, const gs_batch *b);
+
+#endif /* GS_SESSION_BATCH_EDGES_H */

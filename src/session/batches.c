@@ -1,0 +1,203 @@
+/* batches.c - opening a training on batches: one program, one plan of the largest batch. */
+#include "session/batches.h"
+
+#include <string.h>
+
+#include "base/alloc.h"
+#include "base/size.h"
+#include "session/batches_internal.h"
+#include "session/describe.h"
+#include "session/session_prepare.h"
+
+/* The plan is compared with no other: there is one block and nothing to stage. What it takes is charged where the
+ * session over the whole graph is planned. */
+#define ANY_MEMORY (1ull << 56)
+
+/* ---- the plan ------------------------------------------------------------ */
+
+static void make_table(gs_batches *b)
+{
+    const gs_batch_limits *const l = &b->shape.limits;
+
+    for (int d = 0; d < 2; d++)
+        b->chunk[d] = (gs_chunk){.length = GS_BLOCK_BYTES, .edges = GS_MAX(l->edges, 1), .targets = l->vertices,
+                                 .operands = l->vertices};
+    b->table = (gs_chunk_table){.vertices = l->vertices, .parts = 1, .interval_rows = l->vertices,
+                                .weights = l->weights, .type_bytes = l->type_bytes,
+                                .chunk = {&b->chunk[0], &b->chunk[1]}};
+}
+
+static gs_status make_plan(gs_batches *b)
+{
+    gs_session *const s = b->session;
+    const gs_schedule_config config = {.program = s->program, .chunks = &b->table, .array_sum_bytes = GS_SUM_BYTES,
+                                       .host_memory = ANY_MEMORY, .device_memory = ANY_MEMORY, .unified = true,
+                                       .stop = s->config.options->stop, .no_swap = true};
+    gs_hop_needs needs = {0};
+    gs_status st;
+
+    gs_cost_defaults(&s->machine.cost, 1);
+    for (int d = 0; d < 2; d++)
+        s->edges.set[d] = (gs_edge_set){.chunk = &b->chunk[d]};
+    if ((st = gs_schedule(&s->plan, &config)) != GS_OK)
+        return st;
+    st = gs_hop_needs_find(&needs, s->program, s->pass.train, b->shape.hops, s->config.options->no_prune);
+    if (st == GS_OK)
+        st = gs_batch_edges_open(&b->edges, &needs, s->program, &b->shape.limits, b->shape.edges_of);
+    gs_hop_needs_drop(&needs);
+    return st;
+}
+
+/* Arrays of the store that batches pick rows of, but for features: bits of gs_array_id. */
+static uint32_t wanted_arrays(const gs_session *s)
+{
+    uint32_t wanted = 0;
+    for (uint32_t a = 0; a < s->program->arrays; a++) {
+        const int id = s->program->array[a].store_id;
+        if (id == GS_ARRAY_LABELS || id == GS_ARRAY_INPUT_ID)
+            wanted |= 1u << id;
+    }
+    return wanted;
+}
+
+static uint64_t narrow_bytes(const gs_session *s)
+{
+    uint64_t bytes = 0;
+    for (int id = 0; id < GS_ARRAY_COUNT; id++)
+        bytes += wanted_arrays(s) >> id & 1 ? gs_store_array(s->store, (gs_array_id)id)->bytes : 0;
+    return bytes;
+}
+
+static void count_bytes(gs_batches *b)
+{
+    gs_session *const s = b->session;
+    const uint64_t one = gs_params_elements(s->program) * sizeof(float);
+
+    b->bytes = s->plan->host_bytes + b->edges.bytes + narrow_bytes(s) +
+               gs_batch_rows_reading(b->shape.limits.vertices) + 3 * one + gs_params_sums(s->program) * sizeof(double) +
+               gs_device_scratch_bytes(s->machine.device[0], s->program) + gs_session_label_bytes(s);
+}
+
+/* Products with the matrix of an edge's type, edge by edge, where that is fewer than one for each vertex and type. */
+static gs_variant variant_of(const gs_batch_shape *b)
+{
+    const double all = (double)b->edge_types * b->limits.vertices;
+    return (gs_variant){.batch = all > (double)b->limits.edges ? GS_TAKEN_SHORTER : GS_NOT_TAKEN};
+}
+
+static gs_status check_device(const gs_session *s)
+{
+    if (s->machine.topology == NULL && gs_device_unified(s->machine.device[0]))
+        return GS_OK;
+    return gs_fail(GS_EUNSUPPORTED, ".device %s: batches are trained on one device that computes on host memory so "
+                   "far; use cpu, or .sampler none", s->config.options->device);
+}
+
+gs_status gs_batches_open(gs_batches **out, const gs_session_config *config)
+{
+    const gs_batch_shape *const shape = config->batch;
+    gs_batches *b = gs_calloc(1, sizeof(*b));
+    gs_status st;
+
+    if (b == NULL)
+        return gs_fail(GS_ENOMEM, "out of memory");
+    b->shape = *shape;
+    if ((st = gs_session_prepare(&b->session, config, variant_of(shape))) != GS_OK ||
+        (st = check_device(b->session)) != GS_OK)
+        goto done;
+    make_table(b);
+    if ((st = make_plan(b)) != GS_OK)
+        goto done;
+    count_bytes(b);
+    *out = b;
+    b = NULL;
+done:
+    gs_batches_close(b);
+    return st;
+}
+
+uint64_t gs_batches_bytes(const gs_batches *b) { return b->bytes; }
+
+gs_status gs_batches_describe(const gs_batches *b, const gs_session *whole, gs_pass_report *out)
+{
+    b->session->machine.cost = whole->machine.cost;
+    return gs_session_describe_pass(b->session, out, b->session->pass.train);
+}
+
+void gs_batches_close(gs_batches *b)
+{
+    if (b == NULL)
+        return;
+    gs_batch_rows_close(&b->rows);
+    gs_session_close(b->session);
+    gs_batch_edges_close(&b->edges);
+    gs_free(b);
+}
+
+/* ---- starting ------------------------------------------------------------ */
+
+/* Parameters and gradients of the same names are those of the whole graph's session; statistics are the batch's own. */
+static gs_status share_params(gs_batches *b)
+{
+    gs_session *const s = b->session, *const w = b->whole;
+    gs_params *const p = &s->run.params;
+
+    for (uint32_t i = 0; i < s->program->params; i++) {
+        uint32_t k = 0;
+        if (s->program->param[i].statistic != GS_STATISTIC_NONE)
+            continue;
+        while (k < w->program->params && strcmp(w->program->param[k].name, s->program->param[i].name) != 0)
+            k++;
+        if (k == w->program->params)
+            return gs_fail(GS_EINVAL, "parameter %s: is of training alone, and no evaluation has it",
+                           s->program->param[i].name);
+        p->value[i] = w->run.params.value[k];
+        p->grad[i] = w->run.params.grad[k];
+        w->program->param[k].learns = s->program->param[i].learns;
+    }
+    return GS_OK;
+}
+
+static gs_status open_exec(gs_batches *b)
+{
+    gs_session *const s = b->session;
+    const gs_exec_config config = {
+        .program = s->program,
+        .plan = s->plan,
+        .device = s->machine.device,
+        .gradients = true,
+        .parts = 1,
+        .interval_rows = b->table.interval_rows,
+        .vertices = b->table.vertices,
+        .index_bytes = gs_index_bytes(&b->table),
+        .type_bytes = b->table.type_bytes,
+        .edge_types = gs_store_get_info(s->store)->edge_types,
+        .weights = b->table.weights,
+        .sets = 2,
+        .say_after = 60,
+        .bound = true,
+    };
+    return gs_exec_open(&s->run.exec, &config);
+}
+
+static const uint8_t *features_of(const gs_session *w)
+{
+    for (uint32_t a = 0; a < w->program->arrays; a++)
+        if (w->program->array[a].store_id == GS_ARRAY_FEATURES)
+            return gs_exec_kept_rows(w->run.exec, a);
+    return NULL;
+}
+
+gs_status gs_batches_start(gs_batches *b, gs_session *whole)
+{
+    gs_session *const s = b->session;
+    gs_status st;
+
+    b->whole = whole;
+    if ((st = gs_params_alloc(&s->run.params, s->program, true, 0)) != GS_OK || (st = share_params(b)) != GS_OK ||
+        (st = gs_device_prepare(s->machine.device[0], s->program)) != GS_OK ||
+        (st = gs_batch_rows_open(&b->rows, s->store, wanted_arrays(s), features_of(whole), b->shape.limits.vertices)) !=
+            GS_OK)
+        return st;
+    return open_exec(b);
+}

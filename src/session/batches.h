@@ -1,0 +1,42 @@
+/* batches.h - a model trained on batches: each is a small store in memory, of one interval.
+ *
+ * There is no second engine. The train pass is compiled as ever, and planned once for a store of one interval with as
+ * many rows and edges as any batch may have, all in host memory. Then each batch is bound to that plan
+ * (exec.h, gs_exec_bind()): its rows are picked from the store, its edges are those that the sampler drew. Parameters
+ * and gradients are those of the session that evaluates the model on the whole graph. One thread.
+ */
+#ifndef GS_SESSION_BATCHES_H
+#define GS_SESSION_BATCHES_H
+
+#include "sample/sample_batch.h"
+#include "session/session.h"
+
+/* What batches can be. */
+struct gs_batch_shape {
+    gs_batch_limits limits;
+    uint32_t edge_types;
+    uint32_t hops;              /* as in gs_batch; 0: all rows are expanded */
+    uint64_t edges_of[GS_SAMPLE_HOPS + 2]; /* [k] most edges into rows of the first k hops, 1 the rows of the loss */
+};
+
+typedef struct gs_batches gs_batches;
+
+/* Compiles and plans; takes no memory of the run yet. `config` as for gs_session_open(), whose `batch` is the shape, of
+ * a store that is to be trained on. GS_EUNSUPPORTED: a device other than the CPU; GS_EINVAL, GS_ENOMEM and what
+ * preparing a session gives. */
+gs_status gs_batches_open(gs_batches **out, const gs_session_config *config);
+void gs_batches_close(gs_batches *b); /* NULL is allowed */
+/* Host memory that gs_batches_start() takes, of batches without the rest of the run. */
+uint64_t gs_batches_bytes(const gs_batches *b);
+/* The pass that trains the largest batch, at the costs that `whole` was planned with. */
+gs_status gs_batches_describe(const gs_batches *b, const gs_session *whole, gs_pass_report *out);
+
+/* Takes memory; parameters become those of `whole`, which has started and outlives this. Features are read from its
+ * memory where it keeps them. Blocks while it reads arrays. GS_ENOMEM, GS_EIO, GS_EFORMAT. */
+gs_status gs_batches_start(gs_batches *b, gs_session *whole);
+
+/* Forward, loss over the targets, backward: gradients are left in whole->run.params, statistics are followed. `step`
+ * keys dropout, as an epoch does. *mass: what the mean of the loss is over. */
+gs_status gs_batches_run(gs_batches *b, const gs_batch *batch, uint32_t step, double *mass, gs_exec_stats *out);
+
+#endif /* GS_SESSION_BATCHES_H */

@@ -1,0 +1,21 @@
+/* batches_internal.h - what a training on batches holds: batches.c takes and gives it back, batches_run.c uses it. */
+#ifndef GS_SESSION_BATCHES_INTERNAL_H
+#define GS_SESSION_BATCHES_INTERNAL_H
+
+#include "session/batch_edges.h"
+#include "session/batch_rows.h"
+#include "session/batches.h"
+
+struct gs_batches {
+    gs_batch_shape shape;
+    gs_session *session;     /* of the train pass */
+    gs_session *whole;       /* whose parameters are trained; from gs_batches_start() on */
+    gs_chunk chunk[2];
+    gs_chunk_table table;
+    gs_batch_edges edges;
+    gs_batch_rows rows;
+    gs_exec_graph graph;
+    uint64_t bytes;
+};
+
+#endif /* GS_SESSION_BATCHES_INTERNAL_H */

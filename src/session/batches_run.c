@@ -1,0 +1,136 @@
+/* batches_run.c - a batch meets the plan: its rows are picked, its edges are cut for each stage, its pass is run. */
+#include <math.h>
+#include <string.h>
+
+#include "base/size.h"
+#include "session/batches_internal.h"
+
+/* ---- rows ---------------------------------------------------------------- */
+
+/* Only the targets are of the loss, whatever split other rows are of. */
+static void fill_split(uint8_t *dst, const gs_batch *b)
+{
+    memset(dst, GS_SPLIT_TRAIN, b->targets);
+    memset(dst + b->targets, GS_SPLIT_NONE, b->vertices - b->targets);
+}
+
+static void fill_out_degree(float *dst, const gs_batch *b)
+{
+    const gs_chunk_view *const v = &b->view[GS_BY_SOURCE];
+    memset(dst, 0, b->vertices * sizeof(*dst));
+    for (uint32_t t = 0; t < v->targets; t++)
+        dst[v->index_bytes == 2 ? ((const uint16_t *)v->target)[t] : ((const uint32_t *)v->target)[t]] =
+            (float)(v->start[t + 1] - v->start[t]);
+}
+
+static void fill_floats(float *dst, const float *from, uint32_t rows)
+{
+    if (from != NULL)
+        memcpy(dst, from, rows * sizeof(*dst));
+    else
+        memset(dst, 0, rows * sizeof(*dst));
+}
+
+static gs_status fill_array(gs_batches *b, int id, void *dst, const gs_batch *batch)
+{
+    switch (id) {
+    case GS_ARRAY_SPLIT:
+        fill_split(dst, batch);
+        return GS_OK;
+    case GS_ARRAY_IN_DEGREE:
+        fill_floats(dst, batch->in_degree, batch->vertices);
+        return GS_OK;
+    case GS_ARRAY_LOOPS:
+        fill_floats(dst, batch->loops, batch->vertices);
+        return GS_OK;
+    case GS_ARRAY_OUT_DEGREE:
+        fill_out_degree(dst, batch);
+        return GS_OK;
+    default:
+        return gs_batch_rows_pick(&b->rows, (gs_array_id)id, batch->vertex, batch->vertices, dst);
+    }
+}
+
+static gs_status fill_rows(gs_batches *b, const gs_batch *batch)
+{
+    const gs_program *const p = b->session->program;
+    gs_status st = GS_OK;
+
+    for (uint32_t a = 0; a < p->arrays && st == GS_OK; a++) {
+        void *const dst = p->array[a].store_id < 0 ? NULL : gs_exec_rows(b->session->run.exec, a);
+        if (dst != NULL)
+            st = fill_array(b, p->array[a].store_id, dst, batch);
+    }
+    return st;
+}
+
+/* ---- the loss ------------------------------------------------------------ */
+
+static double known_labels(const gs_session *s, const uint8_t *rows, uint32_t targets)
+{
+    const gs_array_info *const info = gs_store_array(s->store, GS_ARRAY_LABELS);
+    const uint64_t n = (uint64_t)targets * info->width;
+    uint64_t known = 0;
+    for (uint64_t k = 0; k < n; k++)
+        known += info->dtype == GS_F32   ? !isnan(((const float *)(const void *)rows)[k])
+                 : info->dtype == GS_I32 ? ((const int32_t *)(const void *)rows)[k] >= 0
+                                         : rows[k] != GS_LABEL_UNKNOWN;
+    return (double)known;
+}
+
+/* What the mean of the batch's loss is over: as gs_session_read_labels() has it of all training vertices. */
+static double mass_of(const gs_batches *b, const gs_batch *batch)
+{
+    const gs_session *const s = b->session;
+    const float *const weight = b->whole->labels.weight;
+    const uint8_t *labels = NULL;
+    double sum = 0;
+
+    for (uint32_t a = 0; a < s->program->arrays; a++)
+        if (s->program->array[a].store_id == GS_ARRAY_LABELS)
+            labels = gs_exec_rows(s->run.exec, a);
+    if (s->labels.task != GS_LEARN_CLASSIFY)
+        return known_labels(s, labels, batch->targets);
+    if (weight == NULL)
+        return batch->targets;
+    for (uint32_t t = 0; t < batch->targets; t++) {
+        const int32_t class = ((const int32_t *)(const void *)labels)[t];
+        sum += class < 0 ? 0 : (double)weight[class];
+    }
+    return sum;
+}
+
+/* ---- a pass -------------------------------------------------------------- */
+
+gs_status gs_batches_run(gs_batches *b, const gs_batch *batch, uint32_t step, double *mass, gs_exec_stats *out)
+{
+    gs_session *const s = b->session, *const w = b->whole;
+    const uint64_t read = b->rows.read_bytes;
+    gs_status st = fill_rows(b, batch);
+
+    if (st != GS_OK)
+        return st;
+    gs_batch_edges_fill(&b->edges, batch);
+    b->graph = (gs_exec_graph){batch->vertices, b->edges.rows, b->edges.zeroed, b->edges.edges};
+    gs_exec_bind(s->run.exec, &b->graph);
+    *mass = mass_of(b, batch);
+    const gs_exec_args args = {
+        .param = (const float *const *)s->run.params.value,
+        .grad = s->run.params.grad,
+        .made = s->run.params.value,
+        .statistic = s->run.params.statistic,
+        .seed = s->config.options->seed,
+        .epoch = step,
+        .loss_scale = *mass > 0 ? (float)(1.0 / *mass) : 0.0f,
+        .loss_smoothing = (float)s->config.options->label_smoothing,
+        .loss_weight = w->labels.weight,
+        .stop = s->config.options->stop,
+    };
+    gs_params_zero_grads(&w->run.params);
+    gs_params_zero_sums(&s->run.params);
+    if ((st = gs_exec_run(s->run.exec, s->pass.train, &args, out)) != GS_OK)
+        return st;
+    out->read_bytes += b->rows.read_bytes - read;
+    gs_params_follow(&s->run.params, s->program, batch->vertices);
+    return GS_OK;
+}
