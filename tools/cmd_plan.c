@@ -144,6 +144,7 @@ const cli_command cmd_plan = {
                                  {"Model", train_model_options},
                                  {"Machine", train_machine_options},
                                  {"Task (as for train)", train_task_options},
+                                 {"Batches (as for train)", train_batch_options},
                                  {"Learning (as for train)", train_learning_options},
                                  {"Results (as for train; none are written)", train_output_options},
                                  {"Checkpoints (as for train; none are written)", train_checkpoint_options},

@@ -102,6 +102,7 @@ const cli_command cmd_train = {
     .group = (const cli_group[]){{"Output", train_json_options},
                                  {"Model", train_model_options},
                                  {"Task", train_task_options},
+                                 {"Batches", train_batch_options},
                                  {"Learning", train_learning_options},
                                  {"Results", train_output_options},
                                  {"Machine", train_machine_options},

@@ -48,6 +48,16 @@ const cli_option train_task_options[] = {
     {0},
 };
 
+const cli_option train_batch_options[] = {
+    {"--sampler", CLI_CHOICE, FIELD(sampler), "none|neighbor",
+     "train on batches that are drawn so; none: the whole graph is\none step", NULL, 0, 0},
+    {"--batch-size", CLI_COUNT, FIELD(batch_size), "B", "training vertices of a batch", NULL, 1, 1u << 30},
+    {"--fanout", CLI_TEXT, FIELD(fanout), "N,N,...",
+     "in-edges drawn of each vertex, the targets first, then hop by hop;\n0: all", "needed by neighbor", 0, 0},
+    {"--replace", CLI_FLAG, FIELD(replace), NULL, "draw edges with replacement", NULL, 0, 0},
+    {0},
+};
+
 const cli_option train_learning_options[] = {
     {"--epochs", CLI_COUNT, FIELD(epochs), "N", "passes over the whole graph", NULL, 0, 0},
     {"--optimizer", CLI_CHOICE, FIELD(optimizer), "adam|adamw|sgd", "as PyTorch defines them", NULL, 0, 0},

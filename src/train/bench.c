@@ -184,10 +184,14 @@ static void remember_disk(const gs_bench_report *b, const char *device)
 static gs_status measure_ceilings(gs_bench_report *b, const char *store, const gs_train_options *options,
                                   uint64_t *process_bytes)
 {
+    gs_run_batches *none = NULL;
     gs_session *s = NULL;
-    gs_status st = gs_run__open_session(&s, store, options, GS_RUN_TRAIN, 0, NULL);
+    gs_status st;
 
-    if (st != GS_OK)
+    if (options->sampler != NULL && gs_train_on_batches(options))
+        return gs_fail(GS_EUNSUPPORTED, ".sampler %s: benchmarks are of epochs over the whole graph; leave it out",
+                       options->sampler);
+    if ((st = gs_run__open_session(&s, store, options, GS_RUN_TRAIN, 0, NULL, &none)) != GS_OK)
         return st;
     *process_bytes = s->memory.process;
     find_shapes(b, s->program, &s->program->pass[s->pass.train]);

@@ -25,6 +25,7 @@ static const struct {
     ROW(schedule_by, REAL),    ROW(keep, TEXT),       ROW(patience, COUNT), ROW(epochs, COUNT),
     ROW(task, TEXT),           ROW(class_weights, LIST), ROW(label_smoothing, REAL),
     ROW(ignore_edge_weights, FLAG),
+    ROW(sampler, TEXT),        ROW(batch_size, COUNT), ROW(fanout, LIST),   ROW(replace, FLAG),
 #undef ROW
 };
 

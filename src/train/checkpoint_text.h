@@ -18,7 +18,7 @@
 #define GS_CHECKPOINT_JSON "checkpoint.json"
 #define GS_CHECKPOINT_JSON_MOST 65536u /* bytes */
 #define GS_CHECKPOINT_SECTIONS 8u
-#define GS_CHECKPOINT_OPTIONS 32u
+#define GS_CHECKPOINT_OPTIONS 48u
 #define GS_CHECKPOINT_WORDS 64u /* bytes of an option's or a section's text */
 
 /* A file NAME.safetensors. */

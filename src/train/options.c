@@ -13,6 +13,7 @@
 #include "train/checkpoint_pace.h"
 #include "train/control.h"
 #include "train/optim.h"
+#include "train/run_batches.h"
 
 #define MAX_WIDTH (1u << 20)
 
@@ -34,6 +35,8 @@ static const gs_train_options defaults = {
     .norm = "none",
     .jk = "none",
     .io_timeout = 600,
+    .sampler = "none",
+    .batch_size = 1024,
 };
 
 void gs_train_options_sized(gs_train_options *options, size_t size)
@@ -71,6 +74,7 @@ static const size_t strings[] = {
     offsetof(gs_train_options, set),
     offsetof(gs_train_options, task),     offsetof(gs_train_options, class_weights),
     offsetof(gs_train_options, argmax),   offsetof(gs_train_options, config),
+    offsetof(gs_train_options, sampler),  offsetof(gs_train_options, fanout),
 };
 
 static const char **string_at(gs_train_options *o, size_t k) { return (const char **)(void *)((char *)o + strings[k]); }
@@ -211,5 +215,5 @@ gs_status gs_train_options_check(const gs_train_options *o)
     if (o->spill_type == NULL || (strcmp(o->spill_type, "f32") != 0 && strcmp(o->spill_type, "bf16") != 0))
         return gs_fail(GS_EINVAL, ".spill_type %s: must be one of f32|bf16",
                        o->spill_type == NULL ? "(none)" : o->spill_type);
-    return GS_OK;
+    return gs_batch_options_check(o);
 }

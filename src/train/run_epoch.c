@@ -106,6 +106,24 @@ static gs_status train_and_update(gs_run *r, gs_epoch_report *e)
     return gs_run__check_step(r, e->epoch);
 }
 
+/* The same of an epoch that is a step for each batch: it is judged by the evaluation before it, if there was one. */
+static gs_status train_on_batches(gs_run *r, gs_epoch_report *e)
+{
+    gs_control *const c = &r->control;
+    gs_status st;
+
+    r->optim.lr = e->lr = gs_control_rate(c, e->epoch);
+    if (c->valid && gs_control_note(c, e->epoch, gs_figures_judge(&e->figures, e->accuracy), NAN) && c->keeps_best &&
+        (st = gs_session_keep_best(r->session)) != GS_OK)
+        return st;
+    if ((st = gs_run_batches_epoch(r, e)) != GS_OK)
+        return st;
+    if (!c->valid)
+        (void)gs_control_note(c, e->epoch, NAN, e->loss);
+    e->over = gs_control_is_over(c, e->epoch);
+    return GS_OK;
+}
+
 static gs_status run_epoch(gs_run *r, gs_epoch_report *e)
 {
     const double began = gs_now();
@@ -115,7 +133,7 @@ static gs_status run_epoch(gs_run *r, gs_epoch_report *e)
         return gs_run__stopped(r);
     r->evaluated = r->has_logits = false;
     if ((st = gs_run__place(r)) != GS_OK || (st = evaluate_epoch(r, e)) != GS_OK ||
-        (st = train_and_update(r, e)) != GS_OK)
+        (st = r->batches != NULL ? train_on_batches(r, e) : train_and_update(r, e)) != GS_OK)
         return st == GS_EINTERRUPTED ? gs_run__stopped(r) : st;
     e->seconds = gs_now() - began;
     e->peak_host_bytes = gs_process_peak_bytes();

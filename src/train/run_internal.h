@@ -32,6 +32,7 @@
 #include "train/logits.h"
 #include "train/metrics_log.h"
 #include "train/optim.h"
+#include "train/run_batches.h"
 #include "train/safetensors.h"
 
 typedef enum gs_run_state { GS_RUN_IS_OPEN, GS_RUN_IS_STOPPED, GS_RUN_IS_FAILED, GS_RUN_IS_FINISHED } gs_run_state;
@@ -53,6 +54,7 @@ struct gs_run {
     gs_run_kind kind;
     gs_run_state state;
     gs_session *session;
+    gs_run_batches *batches; /* that it trains on; NULL: on the whole graph */
     gs_optim optim;
     bool whole;        /* parameters and the optimiser's state are those after `epoch`, not in the midst of a step */
     gs_control control;
@@ -75,9 +77,10 @@ struct gs_run {
 /* run_open.c: gs_run_open() for a caller that had a session of its own before: `process_bytes`, gs_session_config. */
 gs_status gs_run__open_after(gs_run **out, const char *store, const gs_train_options *options, gs_run_kind kind,
                              uint64_t process_bytes);
-/* The session of a run with these options, which are whole (gs_train_options_read(), gs_train_options_check()). */
+/* The session of a run with these options, which are whole (gs_train_options_read(), gs_train_options_check()), and the
+ * batches that it trains on (NULL: none), to be closed before it also after a failure. */
 gs_status gs_run__open_session(gs_session **out, const char *store, const gs_train_options *options, gs_run_kind kind,
-                               uint64_t process_bytes, const gs_session_earlier *earlier);
+                               uint64_t process_bytes, const gs_session_earlier *earlier, gs_run_batches **batches);
 
 /* run_warn.c: a line for .warn about each thing that is computed otherwise than it may be thought. */
 void gs_run__warn(const gs_session *s);

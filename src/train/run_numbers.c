@@ -42,6 +42,13 @@ static void keep_good(gs_run *r, char *text, size_t bytes)
 
 /* ---- ending ---- */
 
+/* What a batch has left behind is not looked at: its session has none of what a whole graph's has. */
+static void find_fault(gs_run *r, uint32_t pass, uint32_t epoch, char *where)
+{
+    if (pass != GS_NONE)
+        gs_session_find_fault(r->session, pass, epoch, where);
+}
+
 /* `what` has left them, of `pass` in `epoch`. `stepped`: behind an update; else the weights as they are gave it. */
 static gs_status end_run(gs_run *r, uint32_t pass, uint32_t epoch, bool stepped, const char *what)
 {
@@ -52,7 +59,7 @@ static gs_status end_run(gs_run *r, uint32_t pass, uint32_t epoch, bool stepped,
         st = gs_session_back_to_previous(r->session);
     *where = '\0';
     if (st == GS_OK)
-        gs_session_find_fault(r->session, pass, epoch, where);
+        find_fault(r, pass, epoch, where);
     if (!stepped && r->has_previous)
         st = gs_session_back_to_previous(r->session);
     r->evaluated = r->has_logits = false;

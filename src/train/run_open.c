@@ -20,7 +20,7 @@
 /* ---- opening ------------------------------------------------------------- */
 
 gs_status gs_run__open_session(gs_session **out, const char *store, const gs_train_options *options, gs_run_kind kind,
-                               uint64_t process_bytes, const gs_session_earlier *earlier)
+                               uint64_t process_bytes, const gs_session_earlier *earlier, gs_run_batches **batches)
 {
     const bool training = kind == GS_RUN_TRAIN;
     gs_session_config config = {
@@ -41,6 +41,12 @@ gs_status gs_run__open_session(gs_session **out, const char *store, const gs_tra
     if ((st = gs_optim_open(&optim, options)) != GS_OK)
         return st;
     config.states = training ? gs_optim_states(&optim) : 0;
+    if (!training || !gs_train_on_batches(options))
+        return gs_session_open(out, &config);
+    if ((st = gs_run_batches_open(batches, &config)) != GS_OK)
+        return st;
+    config.on_batches = true;
+    config.beside_bytes = gs_run_batches_bytes(*batches);
     return gs_session_open(out, &config);
 }
 
@@ -66,7 +72,13 @@ static gs_status open_session(gs_run *r, const char *store, uint64_t process_byt
     if (same)
         earlier = (gs_session_earlier){c->host_memory, c->device_memory, c->cost};
     return gs_run__open_session(&r->session, store, &r->options, r->kind,
-                                same && process_bytes == 0 ? c->process_bytes : process_bytes, same ? &earlier : NULL);
+                                same && process_bytes == 0 ? c->process_bytes : process_bytes, same ? &earlier : NULL,
+                                &r->batches);
+}
+
+static gs_status start_batches(gs_run *r)
+{
+    return r->batches == NULL ? GS_OK : gs_run_batches_start(r->batches, r->session);
 }
 
 /* Once more where another store has taken the place of this one meanwhile. A run that goes on keeps to its store. */
@@ -78,11 +90,13 @@ static gs_status open_and_start(gs_run *r, const char *store, uint64_t process_b
         if ((st = open_session(r, store, process_bytes)) != GS_OK ||
             (r->kind == GS_RUN_TRAIN &&
              (st = gs_control_open(&r->control, &r->options, gs_session_validates(r->session), store)) != GS_OK) ||
-            (st = gs_session_start(r->session)) == GS_OK || st != GS_EIO || r->saver.from != NULL ||
-            gs_store_check_place(r->session->store) == GS_OK)
+            ((st = gs_session_start(r->session)) == GS_OK && (st = start_batches(r)) == GS_OK) || st != GS_EIO ||
+            r->saver.from != NULL || gs_store_check_place(r->session->store) == GS_OK)
             return st;
+        gs_run_batches_close(r->batches);
         gs_session_close(r->session);
         r->session = NULL;
+        r->batches = NULL;
     }
     return gs_fail(st, "%s: is replaced again and again while it is opened", store);
 }
@@ -185,6 +199,7 @@ void gs_run_close(gs_run *run)
     (void)gs_metrics_log_close(&run->metrics); /* gs_run_finish() has said what can be wrong with it */
     gs_run__abandon_files(run);
     gs_run__end_checkpoints(run);
+    gs_run_batches_close(run->batches);
     gs_session_close(run->session);
     gs_free(run->texts);
     gs_free(run->model_name);
@@ -212,6 +227,8 @@ static gs_status fill_report(gs_run *r)
                  gs_device_name(s->machine.device[0]));
     snprintf(out->io, sizeof(out->io), "%s", gs_exec_io_name(s->run.exec));
     snprintf(out->io_note, sizeof(out->io_note), "%s", gs_exec_io_note(s->run.exec));
+    if (r->batches != NULL)
+        return gs_run_batches_describe(r->batches, s, &out->plan);
     return s->pass.train == GS_NONE ? GS_OK : gs_session_describe_pass(s, &out->plan, s->pass.train);
 }
 
@@ -326,27 +343,40 @@ gs_status gs_predict(const char *store, const gs_train_options *options, const c
     return st;
 }
 
+/* The passes over the whole graph, and behind them the one that trains a batch. */
+static gs_status describe(const gs_session *s, const gs_run_batches *batches, gs_plan_report *out)
+{
+    const gs_status st = gs_session_describe(s, out);
+    if (st != GS_OK || batches == NULL || out->passes == GS_PLAN_PASSES)
+        return st;
+    return gs_run_batches_describe(batches, s, &out->pass[out->passes++]);
+}
+
 gs_status gs_run_plan(const gs_run *run, gs_plan_report *out)
 {
     gs_status st;
 
     if ((st = gs_check_given(run, "run")) != GS_OK || (st = gs_check_given(out, "out")) != GS_OK)
         return st;
-    return gs_session_describe(run->session, out);
+    return describe(run->session, run->batches, out);
 }
 
 gs_status gs_plan_train(gs_plan_report *out, const char *store, const gs_train_options *options)
 {
     gs_train_options own;
+    gs_run_batches *batches = NULL;
     gs_session *session = NULL;
     gs_status st;
 
     if ((st = gs_check_given(out, "out")) != GS_OK || (st = gs_check_given(store, "store")) != GS_OK ||
-        (st = gs_train_options_read(&own, options)) != GS_OK || (st = gs_train_options_check(&own)) != GS_OK ||
-        (st = gs_run__open_session(&session, store, &own, GS_RUN_TRAIN, 0, NULL)) != GS_OK)
+        (st = gs_train_options_read(&own, options)) != GS_OK || (st = gs_train_options_check(&own)) != GS_OK)
         return st;
-    gs_run__warn(session);
-    st = gs_session_describe(session, out);
+    if ((st = gs_run__open_session(&session, store, &own, GS_RUN_TRAIN, 0, NULL, &batches)) == GS_OK) {
+        if (batches == NULL)
+            gs_run__warn(session);
+        st = describe(session, batches, out);
+    }
+    gs_run_batches_close(batches);
     gs_session_close(session);
     return st;
 }

@@ -1,0 +1,273 @@
+/* run_batches.c - a run that trains on batches: sampling a group, then a step for each of it. */
+#include "train/run_batches.h"
+
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/alloc.h"
+#include "base/clock.h"
+#include "base/machine.h"
+#include "base/size.h"
+#include "sample/sampler.h"
+#include "session/store_rows.h"
+#include "train/run_internal.h"
+
+/* Batches that are sampled before the first of them is trained: enough for each thread to have its share. */
+#define GROUP 8u
+/* Of the host's memory, for the in-edges of all vertices and for a group of batches, at most. */
+#define ADJACENCY_SHARE 0.6
+#define GROUP_SHARE 0.5
+
+struct gs_run_batches {
+    gs_store *store;
+    gs_adjacency *in;
+    uint32_t *target; /* [targets] training vertices, ascending */
+    uint32_t targets, threads;
+    gs_sampler_options options;
+    gs_sampler *sampler;
+    gs_batch_shape shape;
+    gs_batches *engine;
+    uint32_t group, first; /* batches of a group; number of the first that is in memory */
+    gs_batch_arena *arena[GROUP];
+    gs_batch batch[GROUP];
+    double sample_seconds; /* of the epoch at hand */
+};
+
+/* ---- options ------------------------------------------------------------- */
+
+bool gs_train_on_batches(const gs_train_options *o) { return o->sampler != NULL && strcmp(o->sampler, "none") != 0; }
+
+/* "15,10,5". */
+static gs_status read_fanout(gs_sampler_options *out, const char *text)
+{
+    const char *at = text;
+
+    for (out->hops = 0; at != NULL; out->hops++) {
+        char *end;
+        const unsigned long n = strtoul(at, &end, 10);
+        if (end == at || *at == '-' || n > INT32_MAX || (*end != ',' && *end != '\0') || out->hops == GS_SAMPLE_HOPS)
+            return gs_fail(GS_EINVAL, ".fanout %s: must be up to %u numbers, one a hop, the targets' first: 15,10 (0: "
+                           "all in-edges)", text, GS_SAMPLE_HOPS);
+        out->fanout[out->hops] = (uint32_t)n;
+        at = *end == ',' ? end + 1 : NULL;
+    }
+    return GS_OK;
+}
+
+static gs_status read_options(gs_sampler_options *out, const gs_train_options *o)
+{
+    *out = (gs_sampler_options){.seed = o->seed, .batch_size = o->batch_size, .replace = o->replace};
+    if (strcmp(o->sampler, "neighbor") != 0)
+        return gs_fail(GS_EINVAL, ".sampler %s: must be one of none|neighbor", o->sampler);
+    if (o->fanout == NULL)
+        return gs_fail(GS_EINVAL, ".fanout: none given; .sampler neighbor needs how many in-edges each hop draws: "
+                       "15,10 (0: all)");
+    return read_fanout(out, o->fanout);
+}
+
+/* What speaks of batches and is given without any. */
+static gs_status check_none(const gs_train_options *o)
+{
+    if (o->fanout != NULL || o->replace)
+        return gs_fail(GS_EINVAL, "%s: is of batches; use it with .sampler neighbor",
+                       o->fanout != NULL ? ".fanout" : ".replace");
+    return GS_OK;
+}
+
+gs_status gs_batch_options_check(const gs_train_options *o)
+{
+    gs_sampler_options ignored;
+    gs_status st;
+
+    if (!gs_train_on_batches(o))
+        return check_none(o);
+    if ((st = read_options(&ignored, o)) != GS_OK)
+        return st;
+    if (o->batch_size == 0)
+        return gs_fail(GS_EINVAL, ".batch_size 0: must be at least 1");
+    if (strcmp(o->device, "cpu") != 0)
+        return gs_fail(GS_EUNSUPPORTED, ".device %s: batches are trained on the processors as one device so far; use "
+                       "cpu, or .sampler none", o->device);
+    if (o->trace != NULL || o->profile)
+        return gs_fail(GS_EUNSUPPORTED, "%s: is of passes over the whole graph; leave it out, or use .sampler none",
+                       o->trace != NULL ? ".trace" : ".profile");
+    return GS_OK;
+}
+
+/* ---- opening ------------------------------------------------------------- */
+
+static gs_status list_targets(gs_run_batches *b)
+{
+    const gs_store_info *const info = gs_store_get_info(b->store);
+    gs_block_reader r = {0};
+    uint64_t bytes;
+    gs_status st = gs_block_reader_open(&r, b->store, GS_ARRAY_SPLIT);
+
+    if (st == GS_OK && (b->target = gs_malloc_array(info->train + 1, sizeof(*b->target))) == NULL)
+        st = gs_fail(GS_ENOMEM, "out of memory for the list of training vertices");
+    for (uint64_t at = 0, k = 0; st == GS_OK && at < r.info->bytes; at += bytes, k++) {
+        if ((st = gs_block_reader_next(&r, k, &bytes)) != GS_OK)
+            break;
+        for (uint64_t i = 0; i < bytes && b->targets < info->train; i++)
+            if (((const uint8_t *)r.block)[i] == GS_SPLIT_TRAIN)
+                b->target[b->targets++] = (uint32_t)(at + i);
+    }
+    gs_block_reader_close(&r);
+    return st;
+}
+
+/* Most edges into the rows of the first hops: of each hop, what its fanouts draw for the rows that the one before can
+ * have reached. */
+static void bound_edges(gs_run_batches *b)
+{
+    const gs_sampler_options *const o = &b->options;
+    const uint64_t all = b->shape.limits.edges;
+    uint64_t frontier = GS_MIN(o->batch_size, b->targets), sum = 0;
+
+    for (uint32_t h = 0; h <= GS_SAMPLE_HOPS; h++) {
+        uint64_t most = all;
+        if (h < o->hops && o->fanout[h] > 0 && gs_mul_u64(&most, frontier, o->fanout[h]))
+            most = GS_MIN(most, all);
+        sum = GS_MIN(sum + (h < o->hops || o->hops == 0 ? most : 0), all);
+        frontier = most;
+        b->shape.edges_of[h + 1] = sum;
+    }
+}
+
+static gs_status open_sampler(gs_run_batches *b, const gs_session_config *config)
+{
+    const gs_train_options *const o = config->options;
+    const uint64_t host = o->host_memory != 0 ? o->host_memory : gs_machine_free_memory();
+    gs_status st;
+
+    if ((st = gs_store_open(&b->store, config->store)) != GS_OK)
+        return st;
+    if (!gs_store_array(b->store, GS_ARRAY_SPLIT)->present || gs_store_get_info(b->store)->train == 0)
+        return gs_fail(GS_ENOTFOUND, "%s: the store has no training vertices; its input needs a train_idx.npy",
+                       config->store);
+    if ((st = list_targets(b)) != GS_OK || (st = read_options(&b->options, o)) != GS_OK)
+        return st;
+    b->threads = o->threads != 0 ? o->threads : gs_machine_cpus();
+    b->options.arena_bytes = (uint64_t)(GROUP_SHARE * (double)host);
+    if ((st = gs_adjacency_load(&b->in, b->store, GS_BY_DEST, (uint64_t)(ADJACENCY_SHARE * (double)host))) != GS_OK ||
+        (st = gs_sampler_open(&b->sampler, b->in, NULL, b->target, b->targets, &b->options)) != GS_OK)
+        return st;
+    b->shape.limits = *gs_sampler_limits(b->sampler);
+    b->shape.hops = b->options.hops;
+    b->shape.edge_types = gs_store_get_info(b->store)->edge_types;
+    bound_edges(b);
+    const uint64_t fit = GS_MAX((uint64_t)(GROUP_SHARE * (double)host) / b->shape.limits.arena_bytes, 1);
+    b->group = (uint32_t)GS_MIN(GS_MIN(fit, GROUP), gs_sampler_batches(b->sampler));
+    return GS_OK;
+}
+
+gs_status gs_run_batches_open(gs_run_batches **out, const gs_session_config *config)
+{
+    gs_run_batches *b = gs_calloc(1, sizeof(*b));
+    gs_session_config own = *config;
+    gs_status st;
+
+    if (b == NULL)
+        return gs_fail(GS_ENOMEM, "out of memory");
+    own.batch = &b->shape;
+    if ((st = open_sampler(b, config)) == GS_OK)
+        st = gs_batches_open(&b->engine, &own);
+    if (st == GS_OK)
+        *out = b;
+    else
+        gs_run_batches_close(b);
+    return st;
+}
+
+void gs_run_batches_close(gs_run_batches *b)
+{
+    if (b == NULL)
+        return;
+    gs_batches_close(b->engine);
+    for (uint32_t k = 0; k < GROUP; k++)
+        gs_batch_arena_free(b->arena[k]);
+    gs_sampler_close(b->sampler);
+    gs_adjacency_free(b->in);
+    gs_free(b->target);
+    gs_store_close(b->store);
+    gs_free(b);
+}
+
+uint64_t gs_run_batches_bytes(const gs_run_batches *b)
+{
+    return gs_batches_bytes(b->engine) + b->group * b->shape.limits.arena_bytes;
+}
+
+gs_status gs_run_batches_describe(const gs_run_batches *b, const gs_session *whole, gs_pass_report *out)
+{
+    const gs_status st = gs_batches_describe(b->engine, whole, out);
+    snprintf(out->name, sizeof(out->name), "batch");
+    return st;
+}
+
+gs_status gs_run_batches_start(gs_run_batches *b, gs_session *whole)
+{
+    gs_status st = gs_batches_start(b->engine, whole);
+    for (uint32_t k = 0; k < b->group && st == GS_OK; k++)
+        st = gs_batch_arena_make(&b->arena[k], b->sampler);
+    return st;
+}
+
+/* ---- an epoch ------------------------------------------------------------ */
+
+/* The batch of this number; with it a group is sampled, where it is not in memory. */
+static gs_status draw(const gs_batch **out, gs_run_batches *b, uint32_t epoch, uint32_t number)
+{
+    const uint32_t of = number % b->group, left = gs_sampler_batches(b->sampler) - number;
+    gs_status st = GS_OK;
+
+    if (of == 0) {
+        const double began = gs_now();
+        st = gs_sampler_draw_group(b->batch, b->sampler, b->arena, GS_MIN(b->group, left), epoch, number, b->threads);
+        b->sample_seconds += gs_now() - began;
+    }
+    *out = &b->batch[of];
+    return st;
+}
+
+static void add_stats(gs_epoch_report *e, const gs_exec_stats *x)
+{
+    e->compute_seconds += x->compute_seconds;
+    e->edge_seconds += x->edge_seconds;
+    e->stall_seconds += x->stall_seconds;
+    e->read_bytes += x->read_bytes;
+}
+
+gs_status gs_run_batches_epoch(gs_run *r, gs_epoch_report *e)
+{
+    gs_run_batches *const b = r->batches;
+    const uint32_t batches = gs_sampler_batches(b->sampler);
+    double loss = 0, mass = 0, of;
+    gs_status st = GS_OK;
+
+    b->sample_seconds = 0;
+    for (uint32_t k = 0; k < batches && st == GS_OK; k++) {
+        const gs_batch *batch;
+        gs_exec_stats x = {0};
+        if (r->options.stop != NULL && *r->options.stop)
+            return gs_fail(GS_EINTERRUPTED, "interrupted");
+        if ((st = draw(&batch, b, e->epoch, k)) != GS_OK ||
+            (st = gs_batches_run(b->engine, batch, (e->epoch - 1) * batches + k + 1, &of, &x)) != GS_OK ||
+            (st = gs_run__check_pass(r, e->epoch, x.metrics.loss_sum)) != GS_OK)
+            return st;
+        loss += x.metrics.loss_sum;
+        mass += of;
+        add_stats(e, &x);
+        const double update = gs_now();
+        gs_run__before_step(r);
+        r->whole = false;
+        gs_optim_step(&r->optim, &r->session->run.params);
+        e->compute_seconds += gs_now() - update;
+        st = gs_run__check_step(r, e->epoch);
+    }
+    e->compute_seconds += b->sample_seconds;
+    e->loss = mass > 0 ? loss / mass : NAN;
+    return st;
+}

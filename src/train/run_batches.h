@@ -1,0 +1,34 @@
+/* run_batches.h - a run that trains on batches: an epoch is a step for each of them.
+ *
+ * A group of batches is sampled by all threads, into arenas that were taken before the first epoch, and trained one
+ * after the other. What an epoch reports is of all its batches: the loss is the mean over their targets.
+ */
+#ifndef GS_TRAIN_RUN_BATCHES_H
+#define GS_TRAIN_RUN_BATCHES_H
+
+#include "gnnstream.h"
+#include "session/batches.h"
+
+typedef struct gs_run gs_run;
+typedef struct gs_run_batches gs_run_batches;
+
+/* Do the options ask for batches? They have passed gs_train_options_check(). */
+bool gs_train_on_batches(const gs_train_options *o);
+/* GS_EINVAL names the field: what speaks of batches, and what does not go with them. */
+gs_status gs_batch_options_check(const gs_train_options *o);
+
+/* Loads the adjacency, opens the sampler, plans. `config` as the run's session has it. GS_EBUDGET: the adjacency or a
+ * group of batches does not fit .host_memory. Errors as gs_batches_open(), gs_adjacency_load(), gs_sampler_open(). */
+gs_status gs_run_batches_open(gs_run_batches **out, const gs_session_config *config);
+void gs_run_batches_close(gs_run_batches *b); /* NULL is allowed */
+/* Host memory that gs_run_batches_start() takes. */
+uint64_t gs_run_batches_bytes(const gs_run_batches *b);
+/* The pass that trains a batch, as planned; `whole`: the session whose costs of work are known. */
+gs_status gs_run_batches_describe(const gs_run_batches *b, const gs_session *whole, gs_pass_report *out);
+/* When `whole`, which evaluates, has started. */
+gs_status gs_run_batches_start(gs_run_batches *b, gs_session *whole);
+
+/* All batches of epoch e->epoch: a step each, at the rate e->lr. Fills the loss and what an epoch takes. */
+gs_status gs_run_batches_epoch(gs_run *r, gs_epoch_report *e);
+
+#endif /* GS_TRAIN_RUN_BATCHES_H */

@@ -1,0 +1,193 @@
+/* Training on batches through the public interface. With all in-edges and one batch an epoch is that of the whole
+ * graph; numbers do not depend on threads; what does not go with batches is refused in words. */
+#include <math.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "support/support.h"
+
+#include "api_graph.h"
+
+#define EPOCHS 3u
+
+static const char *eight; /* the same graph in eight parts */
+
+static int make(void **state)
+{
+    gs_partition_options p;
+    const int failed = api_graph_make(state);
+    gs_partition_options_init(&p);
+    p.parts = 8;
+    p.method = "random";
+    gs_assert_ok(gs_partition(gs_test_path(api_folder, "graph"), eight = gs_test_path(api_folder, "eight"), &p, NULL));
+    return failed;
+}
+
+/* Losses of the first epochs, and the weights after them as a file. */
+static void train(double loss[EPOCHS], const char *store, const gs_train_options *options, const char *weights)
+{
+    gs_run *run = NULL;
+    gs_assert_ok(gs_run_open(&run, store, options, GS_RUN_TRAIN));
+    for (uint32_t k = 0; k < EPOCHS; k++) {
+        gs_epoch_report e;
+        gs_assert_ok(gs_run_epoch(run, &e));
+        loss[k] = e.loss;
+    }
+    if (weights != NULL)
+        gs_assert_ok(gs_run_save(run, weights));
+    gs_run_close(run);
+}
+
+static gs_train_options batches_of(uint32_t size, const char *fanout)
+{
+    gs_train_options o = api_options();
+    o.epochs = EPOCHS;
+    o.eval_every = 0;
+    o.sampler = "neighbor";
+    o.batch_size = size;
+    o.fanout = fanout;
+    return o;
+}
+
+/* As many hops as steps of the model over edges; then the last hop's rows are the only ones without all in-edges, and
+ * none of their results is asked for. */
+static void test_batches__one_of_all_edges_is_an_epoch_of_the_whole_graph(void **state)
+{
+    static const struct {
+        const char *model, *fanout;
+    } cases[] = {{"gcn", "0,0"},     {"sage", "0,0"},      {"sage_max", "0,0"},          {"gat", "0,0"},
+                 {"gatv2", "0,0"},   {"gin", "0,0"},       {"appnp", "0,0,0,0,0,0,0,0,0,0"}, {"commnet", "0,0"},
+                 {"ggcn", "0,0"},    {"ggnn", "0,0,0,0,0,0,0,0"}, {"sage", "0,0,0"}};
+    (void)state;
+    for (size_t k = 0; k < sizeof(cases) / sizeof(cases[0]); k++)
+        for (int dropout = 0; dropout < 2; dropout++) {
+            double whole[EPOCHS], batch[EPOCHS];
+            gs_train_options o = batches_of(API_VERTICES, cases[k].fanout);
+            o.model = cases[k].model;
+            o.dropout = dropout ? 0.3 : 0;
+            o.lr = 0.01;
+            train(batch, dropout ? eight : api_store, &o, NULL);
+            o.sampler = "none";
+            o.fanout = NULL;
+            train(whole, dropout ? eight : api_store, &o, NULL);
+            for (uint32_t i = 0; i < EPOCHS; i++)
+                gs_assert_close(batch[i], whole[i], 2e-5);
+        }
+}
+
+/* Several steps an epoch; edges drawn, left out, drawn twice; statistics of a batch. */
+static void test_batches__threads_change_no_bit(void **state)
+{
+    static const char *const models[] = {"sage", "gat", "gcn"};
+    (void)state;
+    for (size_t k = 0; k < sizeof(models) / sizeof(models[0]); k++) {
+        double loss[2][EPOCHS];
+        const char *const path[2] = {gs_test_path(api_folder, "one.safetensors"),
+                               gs_test_path(api_folder, "two.safetensors")};
+        for (uint32_t t = 0; t < 2; t++) {
+            gs_train_options o = batches_of(17, "4,3");
+            o.model = models[k];
+            o.dropout = 0.2;
+            o.norm = k == 2 ? "batch" : "none";
+            o.replace = k == 1;
+            o.threads = t + 1;
+            train(loss[t], eight, &o, path[t]);
+            assert_true(loss[t][EPOCHS - 1] < loss[t][0]);
+        }
+        assert_memory_equal(loss[0], loss[1], sizeof(loss[0]));
+        api_assert_same_file(path[0], path[1]);
+    }
+}
+
+/* A budget in which features do not stay: they are read row by row, and nothing else changes. */
+static void test_batches__read_features_are_those_in_memory(void **state)
+{
+    double loss[2][EPOCHS];
+    gs_epoch_report e;
+    gs_run *run = NULL;
+    (void)state;
+    gs_train_options o = batches_of(17, "4,3");
+    o.model = "sage";
+    train(loss[0], eight, &o, NULL);
+    o.no_cache = true;
+    gs_assert_ok(gs_run_open(&run, eight, &o, GS_RUN_TRAIN));
+    for (uint32_t k = 0; k < EPOCHS; k++) {
+        gs_assert_ok(gs_run_epoch(run, &e));
+        assert_true(e.loss == loss[0][k] && e.read_bytes > 0);
+    }
+    gs_run_close(run);
+}
+
+/* Two epochs, and one more of another run from their checkpoint: the same bits as three. */
+static void test_batches__a_run_goes_on(void **state)
+{
+    double loss[EPOCHS];
+    gs_epoch_report e;
+    gs_run *run = NULL;
+    (void)state;
+    gs_train_options o = batches_of(17, "4,3");
+    o.model = "sage";
+    o.dropout = 0.2;
+    train(loss, eight, &o, gs_test_path(api_folder, "whole.safetensors"));
+    o.checkpoint = gs_test_path(api_folder, "checkpoints");
+    o.checkpoint_every = "2";
+    gs_assert_ok(gs_run_open(&run, eight, &o, GS_RUN_TRAIN));
+    for (uint32_t k = 0; k < EPOCHS - 1; k++)
+        gs_assert_ok(gs_run_epoch(run, &e));
+    gs_run_close(run);
+    o.resume = o.checkpoint;
+    o.batch_size = 18;
+    gs_assert_fails(gs_run_open(&run, eight, &o, GS_RUN_TRAIN), GS_EINVAL, ".batch_size 18");
+    o.batch_size = 17;
+    gs_assert_ok(gs_run_open(&run, eight, &o, GS_RUN_TRAIN));
+    gs_assert_ok(gs_run_epoch(run, &e));
+    assert_int_equal(e.epoch, EPOCHS);
+    assert_true(e.loss == loss[EPOCHS - 1]);
+    gs_assert_ok(gs_run_save(run, gs_test_path(api_folder, "on.safetensors")));
+    gs_run_close(run);
+    api_assert_same_file(gs_test_path(api_folder, "whole.safetensors"), gs_test_path(api_folder, "on.safetensors"));
+}
+
+static void expect_refusal(const gs_train_options *o, gs_status status, const char *words)
+{
+    gs_run *run = NULL;
+    gs_assert_fails(gs_run_open(&run, api_store, o, GS_RUN_TRAIN), status, words);
+    assert_null(run);
+}
+
+static void test_batches__what_does_not_go_with_them_is_refused(void **state)
+{
+    (void)state;
+    gs_train_options o = batches_of(10, NULL);
+    expect_refusal(&o, GS_EINVAL, ".fanout: none given");
+    o.fanout = "3,x";
+    expect_refusal(&o, GS_EINVAL, ".fanout 3,x");
+    o.fanout = "3,-1";
+    expect_refusal(&o, GS_EINVAL, ".fanout 3,-1");
+    o.fanout = "3,2";
+    o.batch_size = 0;
+    expect_refusal(&o, GS_EINVAL, ".batch_size 0");
+    o.batch_size = 10;
+    o.sampler = "some";
+    expect_refusal(&o, GS_EINVAL, ".sampler some");
+    o.sampler = "none";
+    expect_refusal(&o, GS_EINVAL, ".fanout: is of batches");
+    o.sampler = "neighbor";
+    o.device = "cpu:2";
+    expect_refusal(&o, GS_EUNSUPPORTED, ".device cpu:2");
+    o.device = "cpu";
+    o.host_memory = 20u << 20;
+    expect_refusal(&o, GS_EBUDGET, "host_memory");
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_batches__one_of_all_edges_is_an_epoch_of_the_whole_graph),
+        cmocka_unit_test(test_batches__threads_change_no_bit),
+        cmocka_unit_test(test_batches__read_features_are_those_in_memory),
+        cmocka_unit_test(test_batches__a_run_goes_on),
+        cmocka_unit_test(test_batches__what_does_not_go_with_them_is_refused),
+    };
+    return cmocka_run_group_tests(tests, make, api_graph_remove);
+}
