@@ -1,0 +1,253 @@
+/* A batch of neighbours, every model: its loss and all gradients are those of the float64 reference on the batch's own
+ * graph, with edges that were drawn, several batches in turn on one plan. */
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/alloc.h"
+#include "base/size.h"
+#include "reference/reference.h"
+#include "sample/sampler.h"
+#include "session/batches.h"
+#include "support/support.h"
+
+enum { BATCH = 24, BATCHES = 3 };
+
+static char *folder;
+
+/* A graph of the reference's, its store, and a sampler over it. */
+typedef struct world {
+    const char *store_path;
+    gs_store *store;
+    gs_adjacency *in;
+    gs_sampler *sampler;
+    gs_batch_arena *arena;
+    float *features, *degree, *loops; /* of all rows; of the batch at hand, counted */
+    int32_t *labels;
+    uint32_t width, classes;
+} world;
+
+static void *read_array(const world *w, gs_array_id id)
+{
+    size_t bytes;
+    char *const path = gs_store_array_path(w->store, id);
+    void *const all = ref_read_file(path, &bytes);
+    gs_free(path);
+    return all;
+}
+
+static void world_open(world *w, const char *kind, uint32_t parts)
+{
+    static uint32_t target[1000];
+    gs_partition_options p;
+    uint32_t targets = 0;
+
+    const char *const graph = gs_test_path(folder, "%s", kind);
+    w->store_path = gs_test_path(folder, "%s.%u", kind, parts);
+    ref_graph_make(kind, graph, 7);
+    gs_partition_options_init(&p);
+    p.parts = parts;
+    p.method = "random";
+    gs_assert_ok(gs_partition(graph, w->store_path, &p, NULL));
+    gs_assert_ok(gs_store_open(&w->store, w->store_path));
+    w->features = read_array(w, GS_ARRAY_FEATURES);
+    w->labels = read_array(w, GS_ARRAY_LABELS);
+    uint8_t *const split = read_array(w, GS_ARRAY_SPLIT);
+    const gs_store_info *const info = gs_store_get_info(w->store);
+    for (uint32_t v = 0; v < info->vertices; v++)
+        if (split[v] == GS_SPLIT_TRAIN)
+            target[targets++] = v;
+    free(split);
+    w->width = info->features;
+    w->classes = info->classes;
+    w->degree = ref_alloc(info->vertices, sizeof(float));
+    w->loops = ref_alloc(info->vertices, sizeof(float));
+    gs_assert_ok(gs_adjacency_load(&w->in, w->store, GS_BY_DEST, GS_GIB));
+    const gs_sampler_options o = {
+        .kind = GS_SAMPLER_NEIGHBOR, .seed = 5, .batch_size = BATCH, .hops = 2, .fanout = {4, 3}};
+    gs_assert_ok(gs_sampler_open(&w->sampler, w->in, NULL, target, targets, &o));
+    gs_assert_ok(gs_batch_arena_make(&w->arena, w->sampler));
+}
+
+static void world_close(world *w)
+{
+    gs_batch_arena_free(w->arena);
+    gs_sampler_close(w->sampler);
+    gs_adjacency_free(w->in);
+    gs_store_close(w->store);
+    free(w->features);
+    free(w->labels);
+    free(w->degree);
+    free(w->loops);
+}
+
+/* The batch's graph; its in-degrees become those that the reference counts: of rows that were not expanded, 0. */
+static ref_graph graph_of(world *w, gs_batch *b)
+{
+    const gs_chunk_view *const v = &b->view[GS_BY_DEST];
+    ref_graph g = {.vertices = b->vertices, .edges = b->edges, .width = w->width, .classes = w->classes,
+                   .types = GS_MAX(gs_store_get_info(w->store)->edge_types, 1)};
+    g.source = ref_alloc(g.edges, sizeof(*g.source));
+    g.target = ref_alloc(g.edges, sizeof(*g.target));
+    g.type = v->type_bytes == 0 ? NULL : ref_alloc(g.edges, sizeof(*g.type));
+    g.weight = v->weight == NULL ? NULL : ref_alloc(g.edges, sizeof(*g.weight));
+    g.feature = ref_alloc(g.vertices * g.width, sizeof(*g.feature));
+    g.label = ref_alloc(g.vertices, sizeof(*g.label));
+    g.split = ref_alloc(g.vertices, 1);
+    memset(w->degree, 0, b->vertices * sizeof(float));
+    memset(w->loops, 0, b->vertices * sizeof(float));
+    for (uint32_t t = 0; t < v->targets; t++)
+        for (uint32_t k = v->start[t]; k < v->start[t + 1]; k++) {
+            g.source[k] = v->index_bytes == 2 ? ((const uint16_t *)v->index)[k] : ((const uint32_t *)v->index)[k];
+            g.target[k] = v->index_bytes == 2 ? ((const uint16_t *)v->target)[t] : ((const uint32_t *)v->target)[t];
+            if (g.type != NULL)
+                g.type[k] = ((const uint8_t *)v->type)[k];
+            if (g.weight != NULL)
+                g.weight[k] = (double)v->weight[k];
+            w->degree[g.target[k]] += 1;
+            w->loops[g.target[k]] += g.source[k] == g.target[k];
+        }
+    for (uint32_t i = 0; i < b->vertices; i++) {
+        for (uint32_t c = 0; c < w->width; c++)
+            g.feature[i * w->width + c] = (double)w->features[(uint64_t)b->vertex[i] * w->width + c];
+        g.label[i] = w->labels[b->vertex[i]];
+        g.split[i] = i < b->targets ? REF_TRAIN : REF_NO_SPLIT;
+    }
+    b->in_degree = w->degree;
+    b->loops = b->loops == NULL ? NULL : w->loops;
+    return g;
+}
+
+static gs_batch_shape shape_of(const world *w)
+{
+    gs_batch_shape s = {.limits = *gs_sampler_limits(w->sampler), .hops = 2,
+                        .edge_types = gs_store_get_info(w->store)->edge_types};
+    for (size_t k = 1; k < GS_ARRAY_LEN(s.edges_of); k++)
+        s.edges_of[k] = s.limits.edges;
+    return s;
+}
+
+static void compare(const gs_session *s, ref_network *n, const char *model, uint32_t batch)
+{
+    for (uint32_t i = 0; i < s->program->params; i++) {
+        const gs_param *const p = &s->program->param[i];
+        const ref_tensor *const want = ref_tensors_find(&n->gradient, p->name);
+        double d[2], *got;
+        if (p->fixed)
+            continue;
+        assert_non_null(want);
+        const size_t size = ref_tensor_size(want);
+        got = ref_alloc(size, sizeof(*got));
+        for (size_t k = 0; k < size; k++)
+            got[k] = (double)s->run.params.grad[i][k];
+        ref_difference(d, got, want->value, size);
+        if (!(d[1] <= 2e-5))
+            fail_msg("%s, batch %u: gradient of %s: %.3g of the largest, %.3g of all", model, batch, p->name, d[0],
+                     d[1]);
+        free(got);
+    }
+}
+
+static void set_weights(gs_session *s, const ref_network *n)
+{
+    for (uint32_t i = 0; i < s->program->params; i++) {
+        const ref_tensor *const t = ref_tensors_find(&n->weight, s->program->param[i].name);
+        for (size_t k = 0; t != NULL && k < ref_tensor_size(t); k++)
+            s->run.params.value[i][k] = (float)t->value[k];
+    }
+}
+
+/* `text`: of the model, or its name in the zoo; `model`: what the reference calls it. */
+static void check_model(world *w, const char *text, const char *model, bool prune)
+{
+    const gs_batch_shape shape = shape_of(w);
+    gs_train_options o;
+    gs_batches *b = NULL;
+    gs_session *s = NULL;
+    uint32_t compared = 0;
+
+    gs_train_options_init(&o);
+    o.model = text;
+    o.hidden = 16;
+    o.host_memory = 512 * GS_MIB;
+    o.threads = 2;
+    o.no_prune = !prune;
+    gs_session_config config = {.store = w->store_path, .options = &o, .purpose = GS_FOR_TRAINING, .batch = &shape};
+    gs_assert_ok(gs_batches_open(&b, &config));
+    config.batch = NULL;
+    config.on_batches = true;
+    config.beside_bytes = gs_batches_bytes(b);
+    gs_assert_ok(gs_session_open(&s, &config));
+    gs_assert_ok(gs_session_start(s));
+    gs_assert_ok(gs_batches_start(b, s));
+    for (uint32_t k = 0; k < BATCHES; k++) {
+        gs_batch batch;
+        gs_exec_stats x;
+        double mass;
+        gs_assert_ok(gs_sampler_draw(&batch, w->sampler, w->arena, 1, k));
+        ref_graph g = graph_of(w, &batch);
+        ref_network n = ref_network_new(model, 2, 16, 1, 4, "relu", &g);
+        ref_network_init(&n, 3 + k);
+        set_weights(s, &n);
+        const double want = ref_network_backward(&n, &g);
+        gs_assert_ok(gs_batches_run(b, &batch, 1 + k, &mass, &x));
+        gs_assert_close(mass, batch.targets, 1e-12);
+        gs_assert_close(x.metrics.loss_sum / mass, want, 1e-5);
+        if (n.margin > 1e-6) { /* else float32 may be on the other side of a kink */
+            compare(s, &n, model, k);
+            compared++;
+        }
+        ref_network_free(&n);
+        ref_graph_free(&g);
+    }
+    assert_true(compared > 0);
+    gs_batches_close(b);
+    gs_session_close(s);
+}
+
+static void test_gradients__are_the_references(void **state)
+{
+    static const char *const models[] = {"gcn", "sage",  "sage_max", "sage_lstm", "gat", "gatv2",
+                                         "gin", "appnp", "commnet",  "ggcn",      "ggnn"};
+    world w = {0};
+    (void)state;
+    world_open(&w, "rough", 8);
+    for (size_t m = 0; m < GS_ARRAY_LEN(models); m++)
+        check_model(&w, models[m], models[m], true);
+    check_model(&w, "sage", "sage", false);
+    check_model(&w, GS_TEST_SOURCE_ROOT "/tests/e2e/texts/norms.gnn", "norms", true);
+    world_close(&w);
+}
+
+static void test_gradients__of_types_are_the_references(void **state)
+{
+    world w = {0};
+    (void)state;
+    world_open(&w, "typed", 1);
+    check_model(&w, "rgcn", "rgcn", true);
+    check_model(&w, "rgcn_bases", "rgcn_bases", true);
+    world_close(&w);
+}
+
+static int make(void **state)
+{
+    (void)state;
+    folder = gs_test_temp_dir();
+    return 0;
+}
+
+static int drop(void **state)
+{
+    (void)state;
+    gs_test_temp_remove(folder);
+    return 0;
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_gradients__are_the_references),
+        cmocka_unit_test(test_gradients__of_types_are_the_references),
+    };
+    return cmocka_run_group_tests(tests, make, drop);
+}
