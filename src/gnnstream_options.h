@@ -105,10 +105,12 @@ typedef struct gs_train_options {
     const char *argmax;           /* .npy, int64 [vertices]: the class of the largest logit, the first of equals */
     /* Batches: an epoch is a step for each of them, and evaluations are of the whole graph; docs/api.md. */
     const char *sampler; /* "none": the whole graph is one step; "neighbor": in-edges drawn hop by hop, as PyG's
-                          * NeighborLoader */
-    uint32_t batch_size; /* training vertices of a batch */
+                          * NeighborLoader; "cluster": intervals of the store and the edges within, as ClusterLoader;
+                          * "saint-node", "saint-edge", "saint-walk": GraphSAINT's, without its coefficients */
+    uint32_t batch_size; /* training vertices of a batch; intervals; of GraphSAINT, vertices, edges or walks */
     const char *fanout;  /* "15,10": in-edges drawn of each vertex, the targets first, then hop by hop; 0: all */
     bool replace;        /* edges are drawn with replacement */
+    uint32_t walk_length; /* edges of a walk of "saint-walk" */
 } gs_train_options;
 
 /* The defaults: 2 layers of 64, relu, no dropout, 100 epochs of Adam at 0.01, on the cpu. `size`: of their struct. */

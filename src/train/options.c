@@ -37,6 +37,7 @@ static const gs_train_options defaults = {
     .io_timeout = 600,
     .sampler = "none",
     .batch_size = 1024,
+    .walk_length = 2,
 };
 
 void gs_train_options_sized(gs_train_options *options, size_t size)

@@ -22,7 +22,7 @@
 
 struct gs_run_batches {
     gs_store *store;
-    gs_adjacency *in;
+    gs_adjacency *in, *out; /* out: of walks in a graph that is not symmetric; else NULL */
     uint32_t *target; /* [targets] training vertices, ascending */
     uint32_t targets, threads;
     gs_sampler_options options;
@@ -56,11 +56,30 @@ static gs_status read_fanout(gs_sampler_options *out, const char *text)
     return GS_OK;
 }
 
+static const char *const samplers[] = {
+    [GS_SAMPLER_NEIGHBOR] = "neighbor",     [GS_SAMPLER_CLUSTER] = "cluster",
+    [GS_SAMPLER_SAINT_NODE] = "saint-node", [GS_SAMPLER_SAINT_EDGE] = "saint-edge",
+    [GS_SAMPLER_SAINT_WALK] = "saint-walk",
+};
+
 static gs_status read_options(gs_sampler_options *out, const gs_train_options *o)
 {
-    *out = (gs_sampler_options){.seed = o->seed, .batch_size = o->batch_size, .replace = o->replace};
-    if (strcmp(o->sampler, "neighbor") != 0)
-        return gs_fail(GS_EINVAL, ".sampler %s: must be one of none|neighbor", o->sampler);
+    uint32_t kind = 0;
+
+    while (kind < GS_ARRAY_LEN(samplers) && strcmp(o->sampler, samplers[kind]) != 0)
+        kind++;
+    if (kind == GS_ARRAY_LEN(samplers))
+        return gs_fail(GS_EINVAL, ".sampler %s: must be one of none|neighbor|cluster|saint-node|saint-edge|saint-walk",
+                       o->sampler);
+    *out = (gs_sampler_options){.kind = (gs_sampler_kind)kind, .seed = o->seed, .batch_size = o->batch_size,
+                                .replace = o->replace, .walk_length = o->walk_length};
+    if (kind != GS_SAMPLER_NEIGHBOR && (o->fanout != NULL || o->replace))
+        return gs_fail(GS_EINVAL, "%s: is of .sampler neighbor; leave it out with %s",
+                       o->fanout != NULL ? ".fanout" : ".replace", o->sampler);
+    if (kind == GS_SAMPLER_SAINT_WALK && o->walk_length == 0)
+        return gs_fail(GS_EINVAL, ".walk_length 0: must be at least 1");
+    if (kind != GS_SAMPLER_NEIGHBOR)
+        return GS_OK;
     if (o->fanout == NULL)
         return gs_fail(GS_EINVAL, ".fanout: none given; .sampler neighbor needs how many in-edges each hop draws: "
                        "15,10 (0: all)");
@@ -151,8 +170,11 @@ static gs_status open_sampler(gs_run_batches *b, const gs_session_config *config
         return st;
     b->threads = o->threads != 0 ? o->threads : gs_machine_cpus();
     b->options.arena_bytes = (uint64_t)(GROUP_SHARE * (double)host);
-    if ((st = gs_adjacency_load(&b->in, b->store, GS_BY_DEST, (uint64_t)(ADJACENCY_SHARE * (double)host))) != GS_OK ||
-        (st = gs_sampler_open(&b->sampler, b->in, NULL, b->target, b->targets, &b->options)) != GS_OK)
+    const bool walks = b->options.kind == GS_SAMPLER_SAINT_WALK && !gs_store_get_info(b->store)->symmetric;
+    const uint64_t adjacency = (uint64_t)(ADJACENCY_SHARE * (double)host / (walks ? 2 : 1));
+    if ((st = gs_adjacency_load(&b->in, b->store, GS_BY_DEST, adjacency)) != GS_OK ||
+        (walks && (st = gs_adjacency_load(&b->out, b->store, GS_BY_SOURCE, adjacency)) != GS_OK) ||
+        (st = gs_sampler_open(&b->sampler, b->in, b->out, b->target, b->targets, &b->options)) != GS_OK)
         return st;
     b->shape.limits = *gs_sampler_limits(b->sampler);
     b->shape.hops = b->options.hops;
@@ -190,6 +212,7 @@ void gs_run_batches_close(gs_run_batches *b)
         gs_batch_arena_free(b->arena[k]);
     gs_sampler_close(b->sampler);
     gs_adjacency_free(b->in);
+    gs_adjacency_free(b->out);
     gs_free(b->target);
     gs_store_close(b->store);
     gs_free(b);
@@ -253,8 +276,11 @@ gs_status gs_run_batches_epoch(gs_run *r, gs_epoch_report *e)
         gs_exec_stats x = {0};
         if (r->options.stop != NULL && *r->options.stop)
             return gs_fail(GS_EINTERRUPTED, "interrupted");
-        if ((st = draw(&batch, b, e->epoch, k)) != GS_OK ||
-            (st = gs_batches_run(b->engine, batch, (e->epoch - 1) * batches + k + 1, &of, &x)) != GS_OK ||
+        if ((st = draw(&batch, b, e->epoch, k)) != GS_OK)
+            return st;
+        if (batch->targets == 0) /* there is nothing to learn of it */
+            continue;
+        if ((st = gs_batches_run(b->engine, batch, (e->epoch - 1) * batches + k + 1, &of, &x)) != GS_OK ||
             (st = gs_run__check_pass(r, e->epoch, x.metrics.loss_sum)) != GS_OK)
             return st;
         loss += x.metrics.loss_sum;

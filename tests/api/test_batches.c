@@ -99,6 +99,22 @@ static void test_batches__threads_change_no_bit(void **state)
     }
 }
 
+/* Subgraphs in place of neighbours: they learn, too. */
+static void test_batches__of_subgraphs_learn(void **state)
+{
+    static const char *const samplers[] = {"cluster", "saint-node", "saint-edge", "saint-walk"};
+    (void)state;
+    for (size_t k = 0; k < sizeof(samplers) / sizeof(samplers[0]); k++) {
+        double loss[EPOCHS];
+        gs_train_options o = batches_of(k == 0 ? 2 : 60, NULL);
+        o.model = "sage";
+        o.lr = 0.02;
+        o.sampler = samplers[k];
+        train(loss, eight, &o, NULL);
+        assert_true(loss[EPOCHS - 1] < loss[0]);
+    }
+}
+
 /* A budget in which features do not stay: they are read row by row, and nothing else changes. */
 static void test_batches__read_features_are_those_in_memory(void **state)
 {
@@ -185,6 +201,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_batches__one_of_all_edges_is_an_epoch_of_the_whole_graph),
         cmocka_unit_test(test_batches__threads_change_no_bit),
+        cmocka_unit_test(test_batches__of_subgraphs_learn),
         cmocka_unit_test(test_batches__read_features_are_those_in_memory),
         cmocka_unit_test(test_batches__a_run_goes_on),
         cmocka_unit_test(test_batches__what_does_not_go_with_them_is_refused),

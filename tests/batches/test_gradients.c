@@ -24,7 +24,7 @@ typedef struct world {
     gs_batch_arena *arena;
     float *features, *degree, *loops; /* of all rows; of the batch at hand, counted */
     int32_t *labels;
-    uint32_t width, classes;
+    uint32_t width, classes, hops;
 } world;
 
 static void *read_array(const world *w, gs_array_id id)
@@ -36,7 +36,7 @@ static void *read_array(const world *w, gs_array_id id)
     return all;
 }
 
-static void world_open(world *w, const char *kind, uint32_t parts)
+static void world_open(world *w, const char *kind, uint32_t parts, const gs_sampler_options *o)
 {
     static uint32_t target[1000];
     gs_partition_options p;
@@ -48,6 +48,7 @@ static void world_open(world *w, const char *kind, uint32_t parts)
     gs_partition_options_init(&p);
     p.parts = parts;
     p.method = "random";
+    p.force = true;
     gs_assert_ok(gs_partition(graph, w->store_path, &p, NULL));
     gs_assert_ok(gs_store_open(&w->store, w->store_path));
     w->features = read_array(w, GS_ARRAY_FEATURES);
@@ -63,9 +64,8 @@ static void world_open(world *w, const char *kind, uint32_t parts)
     w->degree = ref_alloc(info->vertices, sizeof(float));
     w->loops = ref_alloc(info->vertices, sizeof(float));
     gs_assert_ok(gs_adjacency_load(&w->in, w->store, GS_BY_DEST, GS_GIB));
-    const gs_sampler_options o = {
-        .kind = GS_SAMPLER_NEIGHBOR, .seed = 5, .batch_size = BATCH, .hops = 2, .fanout = {4, 3}};
-    gs_assert_ok(gs_sampler_open(&w->sampler, w->in, NULL, target, targets, &o));
+    gs_assert_ok(gs_sampler_open(&w->sampler, w->in, NULL, target, targets, o));
+    w->hops = o->hops;
     gs_assert_ok(gs_batch_arena_make(&w->arena, w->sampler));
 }
 
@@ -120,7 +120,7 @@ static ref_graph graph_of(world *w, gs_batch *b)
 
 static gs_batch_shape shape_of(const world *w)
 {
-    gs_batch_shape s = {.limits = *gs_sampler_limits(w->sampler), .hops = 2,
+    gs_batch_shape s = {.limits = *gs_sampler_limits(w->sampler), .hops = w->hops,
                         .edge_types = gs_store_get_info(w->store)->edge_types};
     for (size_t k = 1; k < GS_ARRAY_LEN(s.edges_of); k++)
         s.edges_of[k] = s.limits.edges;
@@ -205,13 +205,16 @@ static void check_model(world *w, const char *text, const char *model, bool prun
     gs_session_close(s);
 }
 
+static const gs_sampler_options neighbor = {
+    .kind = GS_SAMPLER_NEIGHBOR, .seed = 5, .batch_size = BATCH, .hops = 2, .fanout = {4, 3}};
+
 static void test_gradients__are_the_references(void **state)
 {
     static const char *const models[] = {"gcn", "sage",  "sage_max", "sage_lstm", "gat", "gatv2",
                                          "gin", "appnp", "commnet",  "ggcn",      "ggnn"};
     world w = {0};
     (void)state;
-    world_open(&w, "rough", 8);
+    world_open(&w, "rough", 8, &neighbor);
     for (size_t m = 0; m < GS_ARRAY_LEN(models); m++)
         check_model(&w, models[m], models[m], true);
     check_model(&w, "sage", "sage", false);
@@ -223,10 +226,26 @@ static void test_gradients__of_types_are_the_references(void **state)
 {
     world w = {0};
     (void)state;
-    world_open(&w, "typed", 1);
+    world_open(&w, "typed", 1, &neighbor);
     check_model(&w, "rgcn", "rgcn", true);
     check_model(&w, "rgcn_bases", "rgcn_bases", true);
     world_close(&w);
+}
+
+/* Subgraphs have no hops: every row has all its edges. */
+static void test_gradients__of_subgraphs_are_the_references(void **state)
+{
+    static const gs_sampler_options o[] = {
+        {.kind = GS_SAMPLER_CLUSTER, .seed = 5, .batch_size = 2},
+        {.kind = GS_SAMPLER_SAINT_WALK, .seed = 5, .batch_size = BATCH, .walk_length = 2}};
+    (void)state;
+    for (size_t k = 0; k < GS_ARRAY_LEN(o); k++) {
+        world w = {0};
+        world_open(&w, "rough", 8, &o[k]);
+        check_model(&w, "gcn", "gcn", true);
+        check_model(&w, "gat", "gat", true);
+        world_close(&w);
+    }
 }
 
 static int make(void **state)
@@ -247,6 +266,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_gradients__are_the_references),
+        cmocka_unit_test(test_gradients__of_subgraphs_are_the_references),
         cmocka_unit_test(test_gradients__of_types_are_the_references),
     };
     return cmocka_run_group_tests(tests, make, drop);
