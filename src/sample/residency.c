@@ -145,7 +145,7 @@ static void find_dues(gs_residency *r)
 
 void gs_residency_begin(gs_residency *r, const gs_batch *batch, uint32_t batches)
 {
-    assert(batches <= r->most_batches && r->at == r->batches);
+    assert(batches <= r->most_batches);
     r->batch = batch;
     r->batches = batches;
     r->at = r->furthest = r->frees = 0;
@@ -250,6 +250,12 @@ void gs_residency_next(gs_residency *r, gs_residency_step *step)
     r->at++;
 }
 
+void gs_residency_forget(gs_residency *r)
+{
+    memset(r->cached, 0xff, r->capacity * sizeof(*r->cached));
+    r->at = r->batches;
+}
+
 /* ---- opening ------------------------------------------------------------- */
 
 static void *part(unsigned char *memory, uint64_t *bytes, uint64_t count, uint64_t size)
@@ -309,7 +315,7 @@ gs_status gs_residency_open(gs_residency **out, uint32_t vertices, uint32_t rows
                        gs_size_format(text, sizeof(text), bytes));
     *r = of_shape(rows_per_item, capacity, batches, batch_rows);
     r->bytes = lay_out(r, (unsigned char *)r, vertices);
-    memset(r->cached, 0xff, capacity * sizeof(*r->cached));
+    gs_residency_forget(r);
     *out = r;
     return GS_OK;
 }

@@ -40,9 +40,12 @@ void gs_residency_close(gs_residency *r); /* NULL is allowed */
 uint64_t gs_residency_bytes(uint32_t vertices, uint32_t rows_per_item, uint32_t capacity, uint32_t batches,
                             uint32_t batch_rows);
 
-/* The next group; all steps of the one before were taken. The batches stand until their steps were taken. */
+/* The next group; of the one before, no more steps are taken. The batches stand until theirs were taken. */
 void gs_residency_begin(gs_residency *r, const gs_batch *batch, uint32_t batches);
 /* The next batch of the group; *step stands until the next call. */
 void gs_residency_next(gs_residency *r, gs_residency_step *step);
+
+/* What slots hold is not what the last step said: nothing is in them, and the group is over. */
+void gs_residency_forget(gs_residency *r);
 
 #endif /* GS_SAMPLE_RESIDENCY_H */

@@ -8,12 +8,45 @@
 #include "session/store_rows.h"
 
 /* Runs of blocks are read into this much memory at a time. Between two rows that are needed so many bytes are read
- * along: about as much as a request takes time for. */
+ * along: about as much as a request takes time for. With a cache, a block: on 2 busy cores with an NVMe disk and rows
+ * of 512 bytes, an epoch took 23 s with none (5.4 GiB), 12.6 s with one (6.7 GiB), 12.3 s with two (8.1 GiB). */
 #define WINDOW_BYTES (8 * GS_MIB)
 #define GAP_BYTES (16 * GS_KIB)
-#define REQUESTS 256u
+#define CACHE_GAP_BYTES GS_BLOCK_BYTES
+#define LEAST_SLOTS 64u
+#define REQUESTS 1024u
 
 uint64_t gs_batch_rows_reading(uint32_t most) { return WINDOW_BYTES + 2ull * most * sizeof(uint32_t); }
+
+/* ---- the cache's size ---------------------------------------------------- */
+
+uint64_t gs_row_cache_bytes(const gs_store *s, const gs_row_cache_shape *c, uint32_t most)
+{
+    if (c->slots == 0)
+        return 0;
+    return c->slots * c->item_bytes + most * sizeof(uint32_t) +
+           gs_residency_bytes((uint32_t)gs_store_get_info(s)->vertices, c->rows_per_item, c->slots, c->group, most);
+}
+
+gs_row_cache_shape gs_row_cache_shape_of(const gs_store *s, uint64_t bytes, uint32_t group, uint32_t most)
+{
+    const uint64_t row_bytes = gs_store_array(s, GS_ARRAY_FEATURES)->row_bytes;
+    gs_row_cache_shape c = {.group = group, .rows_per_item = 1};
+    uint64_t low = 0, high;
+
+    if (row_bytes == 0)
+        return (gs_row_cache_shape){0};
+    c.rows_per_item = (uint32_t)GS_MAX(1, GS_BLOCK_BYTES / row_bytes);
+    c.item_bytes = c.rows_per_item * row_bytes;
+    high = GS_MIN(bytes / c.item_bytes, gs_div_up(gs_store_get_info(s)->vertices, c.rows_per_item)) + 1;
+    while (high - low > 1) {
+        const uint64_t middle = (low + high) / 2;
+        c.slots = (uint32_t)middle;
+        *(gs_row_cache_bytes(s, &c, most) <= bytes ? &low : &high) = middle;
+    }
+    c.slots = (uint32_t)low;
+    return low < LEAST_SLOTS ? (gs_row_cache_shape){0} : c;
+}
 
 /* ---- opening ------------------------------------------------------------- */
 
@@ -53,13 +86,28 @@ static gs_status open_file(gs_batch_rows *r, uint32_t most)
     return st;
 }
 
-gs_status gs_batch_rows_open(gs_batch_rows *r, const gs_store *s, uint32_t wanted, const void *features,
-                             uint32_t most)
+static gs_status open_cache(gs_batch_rows *r, uint32_t most)
+{
+    const gs_row_cache_shape *const c = &r->cache;
+    r->slot = gs_alloc_pages(c->slots * c->item_bytes);
+    r->keep = gs_malloc_array(most, sizeof(*r->keep));
+    if (r->slot == NULL || r->keep == NULL)
+        return gs_fail(GS_ENOMEM, "out of memory for rows of features that stay");
+    return gs_residency_open(&r->plan, (uint32_t)gs_store_get_info(r->store)->vertices, c->rows_per_item, c->slots,
+                             c->group, most);
+}
+
+gs_status gs_batch_rows_open(gs_batch_rows *r, const gs_store *s, uint32_t wanted, const void *features, uint32_t most,
+                             const gs_row_cache_shape *cache)
 {
     gs_status st;
 
-    *r = (gs_batch_rows){.store = s, .features = features};
+    *r = (gs_batch_rows){.store = s, .features = features, .cache = {.rows_per_item = 1}};
     st = features == NULL ? open_file(r, most) : GS_OK;
+    if (features == NULL && cache->slots > 0 && st == GS_OK) {
+        r->cache = *cache;
+        st = open_cache(r, most);
+    }
     for (uint32_t id = 0; id < GS_ARRAY_COUNT && st == GS_OK; id++)
         if (wanted >> id & 1)
             st = load(r, (gs_array_id)id);
@@ -71,6 +119,10 @@ void gs_batch_rows_close(gs_batch_rows *r)
     gs_io_close(r->io);
     for (int id = 0; id < GS_ARRAY_COUNT; id++)
         gs_free(r->array[id]);
+    gs_residency_close(r->plan);
+    if (r->slot != NULL)
+        gs_free_pages(r->slot, r->cache.slots * r->cache.item_bytes);
+    gs_free(r->keep);
     gs_free(r->order);
     gs_free(r->scratch);
     if (r->bounce != NULL)
@@ -116,25 +168,35 @@ typedef struct window {
     uint32_t requests;
 } window;
 
-static uint64_t begin_of(uint64_t row, uint64_t row_bytes) { return gs_align_down(row * row_bytes, GS_BLOCK_BYTES); }
-static uint64_t end_of(uint64_t row, uint64_t row_bytes) { return gs_align_up((row + 1) * row_bytes, GS_BLOCK_BYTES); }
+/* Blocks of the item that a row is in; the last item may be short. */
+static uint64_t begin_of(const gs_batch_rows *r, uint64_t row, uint64_t row_bytes)
+{
+    return gs_align_down(row / r->cache.rows_per_item * r->cache.rows_per_item * row_bytes, GS_BLOCK_BYTES);
+}
+static uint64_t end_of(const gs_batch_rows *r, uint64_t row, uint64_t row_bytes)
+{
+    const uint64_t end = (row / r->cache.rows_per_item + 1) * r->cache.rows_per_item;
+    return gs_align_up(GS_MIN(end, gs_store_get_info(r->store)->vertices) * row_bytes, GS_BLOCK_BYTES);
+}
+static uint64_t gap_of(const gs_batch_rows *r) { return r->plan != NULL ? CACHE_GAP_BYTES : GAP_BYTES; }
 
 /* Submits one run of blocks from place `at` of order[] on; *next is the first place that it does not bring. `full`: the
  * window has no room for what follows. */
 static gs_status submit_run(gs_batch_rows *r, window *w, const uint32_t *row, uint32_t rows, uint64_t row_bytes,
                             uint32_t at, uint32_t *next, bool *full)
 {
-    const uint64_t begin = begin_of(row[r->order[at]], row_bytes);
-    uint64_t end = end_of(row[r->order[at]], row_bytes);
+    const uint64_t begin = begin_of(r, row[r->order[at]], row_bytes);
+    uint64_t end = end_of(r, row[r->order[at]], row_bytes);
     uint32_t k = at + 1;
 
     *full = w->requests == REQUESTS || end - begin > WINDOW_BYTES - w->used;
     if (*full)
         return GS_OK;
     for (; k < rows; k++) {
-        const uint64_t row_begin = begin_of(row[r->order[k]], row_bytes), row_end = end_of(row[r->order[k]], row_bytes);
-        *full = row_begin <= end + GAP_BYTES && row_end - begin > WINDOW_BYTES - w->used;
-        if (row_begin > end + GAP_BYTES || *full)
+        const uint64_t row_begin = begin_of(r, row[r->order[k]], row_bytes),
+                       row_end = end_of(r, row[r->order[k]], row_bytes);
+        *full = row_begin <= end + gap_of(r) && row_end - begin > WINDOW_BYTES - w->used;
+        if (row_begin > end + gap_of(r) || *full)
             break;
         end = GS_MAX(end, row_end);
     }
@@ -159,27 +221,61 @@ static gs_status wait_for(gs_batch_rows *r)
     return st;
 }
 
+/* `run` has the file's bytes from `begin` on, the row's item among them. */
+static void keep_item(gs_batch_rows *r, uint32_t slot, const uint8_t *run, uint64_t begin, uint64_t row,
+                      uint64_t row_bytes)
+{
+    const uint64_t first = row / r->cache.rows_per_item * r->cache.rows_per_item,
+                   end = GS_MIN(first + r->cache.rows_per_item, gs_store_get_info(r->store)->vertices);
+    memcpy(r->slot + slot * r->cache.item_bytes, run + (first * row_bytes - begin), (end - first) * row_bytes);
+}
+
 /* What the window's runs have brought, which follow each other there as they were made. */
-static void take_rows(const gs_batch_rows *r, const window *w, const uint32_t *row, uint64_t row_bytes, uint8_t *dst)
+static void take_rows(gs_batch_rows *r, const window *w, const uint32_t *row, uint64_t row_bytes, uint8_t *dst)
 {
     uint64_t begin = 0, end = 0, at = 0; /* of the run at hand, in the file; and where it is in the window */
     for (uint32_t k = w->first; k < w->end; k++) {
-        const uint64_t number = row[r->order[k]], b = begin_of(number, row_bytes), e = end_of(number, row_bytes);
-        if (k == w->first || b > end + GAP_BYTES) {
+        const uint64_t number = row[r->order[k]], b = begin_of(r, number, row_bytes), e = end_of(r, number, row_bytes);
+        if (k == w->first || b > end + gap_of(r)) {
             at += end - begin;
             begin = b;
             end = e;
         }
         end = GS_MAX(end, e);
         memcpy(dst + r->order[k] * row_bytes, r->bounce + at + (number * row_bytes - begin), row_bytes);
+        if (r->plan != NULL && r->keep[k] != GS_RESIDENCY_NONE)
+            keep_item(r, r->keep[k], r->bounce + at, begin, number, row_bytes);
     }
+}
+
+/* Rows that are in slots; the others, in order, are left to be read: how many. */
+static uint32_t take_cached(gs_batch_rows *r, const uint32_t *row, uint64_t row_bytes, uint8_t *dst)
+{
+    gs_residency_step step;
+    uint32_t left = 0;
+
+    gs_residency_next(r->plan, &step);
+    for (uint32_t e = 0; e < step.rows; e++) {
+        const uint32_t place = step.place[e];
+        if (step.from[e] == GS_RESIDENCY_NONE) {
+            r->order[left] = place;
+            r->keep[left++] = step.keep[e];
+            continue;
+        }
+        memcpy(dst + place * row_bytes, r->slot + step.from[e] * r->cache.item_bytes +
+                                            row[place] % r->cache.rows_per_item * row_bytes, row_bytes);
+    }
+    return left;
 }
 
 static gs_status read_rows(gs_batch_rows *r, uint64_t row_bytes, const uint32_t *row, uint32_t rows, uint8_t *dst)
 {
     gs_status st = GS_OK;
 
-    sort_places(r, row, rows);
+    if (r->plan != NULL)
+        rows = take_cached(r, row, row_bytes, dst);
+    else
+        sort_places(r, row, rows);
     for (uint32_t at = 0; at < rows && st == GS_OK;) {
         window w = {.first = at};
         bool full = false;
@@ -192,7 +288,15 @@ static gs_status read_rows(gs_batch_rows *r, uint64_t row_bytes, const uint32_t 
         if (st == GS_OK)
             take_rows(r, &w, row, row_bytes, dst);
     }
+    if (st != GS_OK && r->plan != NULL)
+        gs_residency_forget(r->plan);
     return st;
+}
+
+void gs_batch_rows_begin(gs_batch_rows *r, const gs_batch *batch, uint32_t batches)
+{
+    if (r->plan != NULL)
+        gs_residency_begin(r->plan, batch, batches);
 }
 
 gs_status gs_batch_rows_pick(gs_batch_rows *r, gs_array_id id, const uint32_t *row, uint32_t rows, void *dst)

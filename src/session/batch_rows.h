@@ -1,14 +1,22 @@
 /* batch_rows.h - a store's rows, picked for a batch.
  *
  * Narrow arrays (labels, input ids, ...) are in host memory. So are features where the evaluation keeps them there;
- * else rows are read from the file, those that lie together in one request. One thread.
+ * else rows are read from the file, those that lie together in one request, and a cache keeps those that batches of the
+ * group at hand, which are known, use next. One thread.
  */
 #ifndef GS_SESSION_BATCH_ROWS_H
 #define GS_SESSION_BATCH_ROWS_H
 
 #include "base/status.h"
 #include "io/io.h"
+#include "sample/residency.h"
 #include "store/store.h"
+
+/* Of the rows' cache. Zero: none. */
+typedef struct gs_row_cache_shape {
+    uint32_t slots, rows_per_item, group; /* group: batches of one, at most */
+    uint64_t item_bytes;
+} gs_row_cache_shape;
 
 typedef struct gs_batch_rows {
     const gs_store *store;
@@ -17,6 +25,10 @@ typedef struct gs_batch_rows {
     /* Rows of features that are read: */
     gs_io *io;
     uint32_t file;
+    gs_row_cache_shape cache;
+    gs_residency *plan;  /* NULL: no cache */
+    uint8_t *slot;       /* [cache.slots][cache.item_bytes] */
+    uint32_t *keep;      /* [most] of what is read, the slot of a place's item, or GS_RESIDENCY_NONE; with a cache */
     uint32_t *order;     /* [most] places of a batch by their row of the store */
     uint32_t *scratch;   /* [most] */
     uint8_t *bounce;     /* [GS_BATCH_WINDOW] */
@@ -24,13 +36,18 @@ typedef struct gs_batch_rows {
     uint64_t read_bytes; /* so far */
 } gs_batch_rows;
 
-/* Bytes that reading rows of features takes, for batches of `most` rows. */
+/* Bytes that reading rows of features takes, for batches of `most` rows, without a cache. */
 uint64_t gs_batch_rows_reading(uint32_t most);
+/* The cache of at most `bytes`, all that it takes included, for groups of `group` batches of `most` rows. */
+gs_row_cache_shape gs_row_cache_shape_of(const gs_store *s, uint64_t bytes, uint32_t group, uint32_t most);
+uint64_t gs_row_cache_bytes(const gs_store *s, const gs_row_cache_shape *c, uint32_t most);
 /* Reads the arrays of `wanted` (bits of gs_array_id), checked as they come. `features`: where all rows of these are,
  * the caller's; NULL: they are read as they are needed. GS_EIO, GS_EFORMAT, GS_ENOMEM; blocks. Release with
  * gs_batch_rows_close() in any case. */
-gs_status gs_batch_rows_open(gs_batch_rows *r, const gs_store *s, uint32_t wanted, const void *features,
-                             uint32_t most);
+gs_status gs_batch_rows_open(gs_batch_rows *r, const gs_store *s, uint32_t wanted, const void *features, uint32_t most,
+                             const gs_row_cache_shape *cache);
+/* These batches come next, each once and in this order; with a cache. */
+void gs_batch_rows_begin(gs_batch_rows *r, const gs_batch *batch, uint32_t batches);
 void gs_batch_rows_close(gs_batch_rows *r);
 
 /* dst[i] = row row[i] of the array. Rows that are read are not checked against the store's checksums, which are of more

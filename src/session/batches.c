@@ -116,7 +116,15 @@ done:
     return st;
 }
 
-uint64_t gs_batches_bytes(const gs_batches *b) { return b->bytes; }
+void gs_batches_set_cache(gs_batches *b, uint64_t bytes, uint32_t group)
+{
+    b->cache = gs_row_cache_shape_of(b->session->store, bytes, group, b->shape.limits.vertices);
+}
+
+uint64_t gs_batches_bytes(const gs_batches *b)
+{
+    return b->bytes + gs_row_cache_bytes(b->session->store, &b->cache, b->shape.limits.vertices);
+}
 
 gs_status gs_batches_describe(const gs_batches *b, const gs_session *whole, gs_pass_report *out)
 {
@@ -196,8 +204,8 @@ gs_status gs_batches_start(gs_batches *b, gs_session *whole)
     b->whole = whole;
     if ((st = gs_params_alloc(&s->run.params, s->program, true, 0)) != GS_OK || (st = share_params(b)) != GS_OK ||
         (st = gs_device_prepare(s->machine.device[0], s->program)) != GS_OK ||
-        (st = gs_batch_rows_open(&b->rows, s->store, wanted_arrays(s), features_of(whole), b->shape.limits.vertices)) !=
-            GS_OK)
+        (st = gs_batch_rows_open(&b->rows, s->store, wanted_arrays(s), features_of(whole), b->shape.limits.vertices,
+                                 &b->cache)) != GS_OK)
         return st;
     return open_exec(b);
 }

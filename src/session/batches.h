@@ -26,6 +26,9 @@ typedef struct gs_batches gs_batches;
  * preparing a session gives. */
 gs_status gs_batches_open(gs_batches **out, const gs_session_config *config);
 void gs_batches_close(gs_batches *b); /* NULL is allowed */
+/* Rows of features that the next of a group of `group` batches use stay in at most `bytes` of host memory where `whole`
+ * does not keep all. 0: none. Before gs_batches_bytes() is asked. */
+void gs_batches_set_cache(gs_batches *b, uint64_t bytes, uint32_t group);
 /* Host memory that gs_batches_start() takes, of batches without the rest of the run. */
 uint64_t gs_batches_bytes(const gs_batches *b);
 /* The pass that trains the largest batch, at the costs that `whole` was planned with. */
@@ -35,6 +38,8 @@ gs_status gs_batches_describe(const gs_batches *b, const gs_session *whole, gs_p
  * memory where it keeps them. Blocks while it reads arrays. GS_ENOMEM, GS_EIO, GS_EFORMAT. */
 gs_status gs_batches_start(gs_batches *b, gs_session *whole);
 
+/* A group was drawn: these batches are run next, each once and in this order. */
+void gs_batches_begin(gs_batches *b, const gs_batch *batch, uint32_t batches);
 /* Forward, loss over the targets, backward: gradients are left in whole->run.params, statistics are followed. `step`
  * keys dropout, as an epoch does. *mass: what the mean of the loss is over. */
 gs_status gs_batches_run(gs_batches *b, const gs_batch *batch, uint32_t step, double *mass, gs_exec_stats *out);

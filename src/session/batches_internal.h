@@ -14,6 +14,7 @@ struct gs_batches {
     gs_chunk_table table;
     gs_batch_edges edges;
     gs_batch_rows rows;
+    gs_row_cache_shape cache;
     gs_exec_graph graph;
     uint64_t bytes;
 };

@@ -100,6 +100,11 @@ static double mass_of(const gs_batches *b, const gs_batch *batch)
     return sum;
 }
 
+void gs_batches_begin(gs_batches *b, const gs_batch *batch, uint32_t batches)
+{
+    gs_batch_rows_begin(&b->rows, batch, batches);
+}
+
 /* ---- a pass -------------------------------------------------------------- */
 
 gs_status gs_batches_run(gs_batches *b, const gs_batch *batch, uint32_t step, double *mass, gs_exec_stats *out)

@@ -19,6 +19,11 @@
 /* Of the host's memory, for the in-edges of all vertices and for a group of batches, at most. */
 #define ADJACENCY_SHARE 0.6
 #define GROUP_SHARE 0.5
+/* And for rows of features that stay from batch to batch, of what is left, where they cannot all be there. */
+#define CACHE_SHARE 0.5
+/* Batches drawn by trial, and from which size on these say what a batch has. */
+#define TRIALS 16u
+#define TRIED_TARGETS 256u
 
 struct gs_run_batches {
     gs_store *store;
@@ -155,6 +160,15 @@ static void bound_edges(gs_run_batches *b)
     }
 }
 
+/* A batch of many targets has about as many rows as any other, and far fewer than its fanouts could reach. */
+static gs_status narrow_limits(gs_run_batches *b)
+{
+    bool drawn = b->options.batch_size >= TRIED_TARGETS;
+    for (uint32_t h = 0; h < b->options.hops; h++)
+        drawn &= b->options.fanout[h] > 0;
+    return drawn ? gs_sampler_fit(&b->options, b->in, b->out, b->target, b->targets, TRIALS) : GS_OK;
+}
+
 static gs_status open_sampler(gs_run_batches *b, const gs_session_config *config)
 {
     const gs_train_options *const o = config->options;
@@ -174,6 +188,7 @@ static gs_status open_sampler(gs_run_batches *b, const gs_session_config *config
     const uint64_t adjacency = (uint64_t)(ADJACENCY_SHARE * (double)host / (walks ? 2 : 1));
     if ((st = gs_adjacency_load(&b->in, b->store, GS_BY_DEST, adjacency)) != GS_OK ||
         (walks && (st = gs_adjacency_load(&b->out, b->store, GS_BY_SOURCE, adjacency)) != GS_OK) ||
+        (st = narrow_limits(b)) != GS_OK ||
         (st = gs_sampler_open(&b->sampler, b->in, b->out, b->target, b->targets, &b->options)) != GS_OK)
         return st;
     b->shape.limits = *gs_sampler_limits(b->sampler);
@@ -183,6 +198,25 @@ static gs_status open_sampler(gs_run_batches *b, const gs_session_config *config
     const uint64_t fit = GS_MAX((uint64_t)(GROUP_SHARE * (double)host) / b->shape.limits.arena_bytes, 1);
     b->group = (uint32_t)GS_MIN(GS_MIN(fit, GROUP), gs_sampler_batches(b->sampler));
     return GS_OK;
+}
+
+/* Rows of features are in memory from one batch to the next, where not all can be. */
+static void choose_cache(gs_run_batches *b, const gs_session_config *config)
+{
+    const uint64_t budget = config->options->host_memory, host = budget != 0 ? budget : gs_machine_free_memory(),
+                   taken = b->in->bytes + gs_run_batches_bytes(b),
+                   left = host > taken ? host - taken : 0,
+                   all = gs_store_array(b->store, GS_ARRAY_FEATURES)->bytes;
+
+    if (all > left)
+        gs_batches_set_cache(b->engine, (uint64_t)(CACHE_SHARE * (double)left), b->group);
+}
+
+bool gs_run_batches_shrink(gs_run_batches *b)
+{
+    const uint64_t had = gs_batches_bytes(b->engine);
+    gs_batches_set_cache(b->engine, 0, b->group);
+    return gs_batches_bytes(b->engine) < had;
 }
 
 gs_status gs_run_batches_open(gs_run_batches **out, const gs_session_config *config)
@@ -196,11 +230,13 @@ gs_status gs_run_batches_open(gs_run_batches **out, const gs_session_config *con
     own.batch = &b->shape;
     if ((st = open_sampler(b, config)) == GS_OK)
         st = gs_batches_open(&b->engine, &own);
-    if (st == GS_OK)
-        *out = b;
-    else
+    if (st != GS_OK) {
         gs_run_batches_close(b);
-    return st;
+        return st;
+    }
+    choose_cache(b, config);
+    *out = b;
+    return GS_OK;
 }
 
 void gs_run_batches_close(gs_run_batches *b)
@@ -249,6 +285,8 @@ static gs_status draw(const gs_batch **out, gs_run_batches *b, uint32_t epoch, u
     if (of == 0) {
         const double began = gs_now();
         st = gs_sampler_draw_group(b->batch, b->sampler, b->arena, GS_MIN(b->group, left), epoch, number, b->threads);
+        if (st == GS_OK)
+            gs_batches_begin(b->engine, b->batch, GS_MIN(b->group, left));
         b->sample_seconds += gs_now() - began;
     }
     *out = &b->batch[of];

@@ -23,6 +23,8 @@ gs_status gs_run_batches_open(gs_run_batches **out, const gs_session_config *con
 void gs_run_batches_close(gs_run_batches *b); /* NULL is allowed */
 /* Host memory that gs_run_batches_start() takes. */
 uint64_t gs_run_batches_bytes(const gs_run_batches *b);
+/* Gives up what a run does without, where the rest of it does not fit. False: there is nothing. */
+bool gs_run_batches_shrink(gs_run_batches *b);
 /* The pass that trains a batch, as planned; `whole`: the session whose costs of work are known. */
 gs_status gs_run_batches_describe(const gs_run_batches *b, const gs_session *whole, gs_pass_report *out);
 /* When `whole`, which evaluates, has started. */

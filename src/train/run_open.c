@@ -46,8 +46,11 @@ gs_status gs_run__open_session(gs_session **out, const char *store, const gs_tra
     if ((st = gs_run_batches_open(batches, &config)) != GS_OK)
         return st;
     config.on_batches = true;
-    config.beside_bytes = gs_run_batches_bytes(*batches);
-    return gs_session_open(out, &config);
+    do {
+        config.beside_bytes = gs_run_batches_bytes(*batches);
+        st = gs_session_open(out, &config);
+    } while (st == GS_EBUDGET && gs_run_batches_shrink(*batches));
+    return st;
 }
 
 static gs_status start_weights(gs_run *r)

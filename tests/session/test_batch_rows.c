@@ -1,0 +1,118 @@
+/* Rows that batches pick are those of the store, whatever stays between batches; and less is read then. */
+#include "support/support.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/alloc.h"
+#include "base/file.h"
+#include "base/size.h"
+#include "session/batch_rows.h"
+
+enum { VERTICES = 20000, BATCHES = 4, MOST = 900, GROUPS = 3 };
+
+static uint32_t rng;
+
+static uint32_t draw(uint32_t n)
+{
+    rng = rng * 1664525u + 1013904223u;
+    return (rng >> 8) % n;
+}
+
+static void make_group(gs_batch *b, uint32_t *list)
+{
+    static uint8_t seen[VERTICES];
+    for (uint32_t k = 0; k < BATCHES; k++) {
+        uint32_t *const vertex = list + k * MOST;
+        memset(seen, 0, sizeof(seen));
+        b[k] = (gs_batch){.vertex = vertex};
+        for (uint32_t i = 0; i < MOST - k; i++) { /* the last rows of the store among them, and many often */
+            const uint32_t v = i == 0 ? VERTICES - 1 : draw(2) ? draw(VERTICES) : draw(1000) * 7;
+            if (seen[v]++ == 0)
+                vertex[b[k].vertices++] = v;
+        }
+    }
+}
+
+/* Bytes read for the same groups, with a cache of so many bytes. */
+static uint64_t read_groups(const gs_store *s, const uint8_t *features, uint64_t cache_bytes)
+{
+    const uint64_t row = gs_store_array(s, GS_ARRAY_FEATURES)->row_bytes;
+    const gs_row_cache_shape shape = gs_row_cache_shape_of(s, cache_bytes, BATCHES, MOST);
+    uint32_t *list = malloc(BATCHES * MOST * sizeof(*list));
+    uint8_t *got = malloc(MOST * row);
+    gs_batch b[BATCHES];
+    gs_batch_rows r;
+
+    assert_true(gs_row_cache_bytes(s, &shape, MOST) <= cache_bytes);
+    assert_int_equal(shape.slots > 0, cache_bytes > 0);
+    rng = 3;
+    gs_assert_ok(gs_batch_rows_open(&r, s, 0, NULL, MOST, &shape));
+    gs_alloc_freeze(true);
+    for (uint32_t g = 0; g < GROUPS; g++) {
+        make_group(b, list);
+        gs_batch_rows_begin(&r, b, BATCHES);
+        for (uint32_t k = 0; k < BATCHES; k++) {
+            gs_assert_ok(gs_batch_rows_pick(&r, GS_ARRAY_FEATURES, b[k].vertex, b[k].vertices, got));
+            for (uint32_t i = 0; i < b[k].vertices; i++)
+                assert_memory_equal(got + i * row, features + b[k].vertex[i] * row, row);
+        }
+    }
+    gs_alloc_freeze(false);
+    assert_int_equal(gs_alloc_frozen_count(), 0);
+    const uint64_t bytes = r.read_bytes;
+    gs_batch_rows_close(&r);
+    free(got);
+    free(list);
+    return bytes;
+}
+
+static void check_width(const char *folder, uint32_t features)
+{
+    gs_generate_options g;
+    gs_partition_options p;
+    gs_store *s;
+    char *bytes;
+    uint64_t size;
+    const char *const graph = gs_test_path(folder, "graph%u", features),
+               *const store = gs_test_path(folder, "store%u", features);
+
+    gs_generate_options_init(&g);
+    g.vertices = VERTICES;
+    g.edges = 4 * VERTICES;
+    g.features = features;
+    gs_partition_options_init(&p);
+    p.parts = 4;
+    p.method = "natural";
+    gs_assert_ok(gs_generate("rmat", graph, &g));
+    gs_assert_ok(gs_partition(graph, store, &p, NULL));
+    gs_assert_ok(gs_store_open(&s, store));
+    gs_assert_ok(gs_file_read_all(&bytes, &size, gs_test_path(store, "features.bin"), GS_GIB));
+    const gs_row_cache_shape least = {.slots = 64, .rows_per_item = 4096 / (4 * features), .group = BATCHES,
+                                      .item_bytes = 4096 / (4 * features) * 4 * features};
+    const uint64_t none = read_groups(s, (const uint8_t *)bytes, 0),
+                   some = read_groups(s, (const uint8_t *)bytes, gs_row_cache_bytes(s, &least, MOST) + size / 5),
+                   all = read_groups(s, (const uint8_t *)bytes, size + 4 * GS_MIB);
+    assert_true(some < none);
+    assert_true(all < some && all < 2 * size); /* each row once, and blocks that two items share or that lie between */
+    gs_free(bytes);
+    gs_store_close(s);
+}
+
+/* Rows of 100 bytes, which do not fill a block and straddle two, and of 512. */
+static void test_rows__are_those_of_the_store_with_any_cache(void **state)
+{
+    (void)state;
+    char *folder = gs_test_temp_dir();
+    check_width(folder, 25);
+    check_width(folder, 128);
+    gs_test_temp_remove(folder);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_rows__are_those_of_the_store_with_any_cache),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
