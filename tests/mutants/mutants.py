@@ -4,12 +4,14 @@
     mutants.py make [--seed 14] [--count 40] [--build DIR] > list.json
         draws faults that compile, in turn over all rooms: a comparison flipped, a term dropped, off by one
     mutants.py run --build DIR [--list list.json] [--only 3,7] [--seconds 240] [--suites unit,e2e,cli]
-        builds and tests each, cheap tests first, until one fails or so much processor time is spent
+        builds and tests each, tests of the fault's room first, then the others, cheap ones first, until one fails or so
+        much processor time is spent
 
 Both patch the tree that this file is in, and put the file back; `run` on a scratch worktree only, never beside other
 work. A fault is known by its line's text, so lines may move, within a file or to another one of the same name; where
-the line is gone, the fault is "gone" and counts for neither side of a comparison. Equivalent faults, which nothing can
-observe, say so in the list, with the reason.
+the line is gone, the fault is "gone" and counts for neither side of a comparison. A test that does not end in time is
+no proof on a machine that others share: it is set aside, and where no other test fails the fault is "timeout", not
+"killed". Equivalent faults, which nothing can observe, say so in the list, with the reason.
 """
 import argparse
 import json
@@ -26,6 +28,7 @@ HERE = pathlib.Path(__file__).resolve().parent
 ROOT = HERE.parent.parent
 # Not looked at: failures of allocation and of the system, which the tests inject by other means, and words.
 SKIP = re.compile(r'^\s*(//|\*|/\*|#)|"|assert\(|NULL|GS_OK|GS_E[A-Z]+|errno|\'')
+ENDLESS_MOST = 3 # tests that do not end; more would not either
 OPERATORS = [
     ("comparison", r" < (?!<)", " <= "), ("comparison", r" <= ", " < "),
     ("comparison", r" > (?!>)", " >= "), ("comparison", r" >= ", " > "),
@@ -176,7 +179,7 @@ def processor_seconds():
 def run_tests(args, names, seconds):
     """Runs them until one fails; false where they did not end in this time."""
     tests = subprocess.Popen(["meson", "test", "-C", args.build, "--no-rebuild", "--num-processes", "1",
-                              "--maxfail", "1", "--timeout-multiplier", "10", *names],
+                              "--maxfail", "1", "--timeout-multiplier", "3", *names],
                              stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
     try:
         tests.wait(seconds)
@@ -187,41 +190,61 @@ def run_tests(args, names, seconds):
     return True
 
 
+def read_log(log):
+    """(name, result) of each test that the last run came to the end of."""
+    lines = log.read_text().split("\n") if log.exists() else []
+    return [(r["name"].split(" / ")[-1], r["result"]) for r in (json.loads(line) for line in lines if line)]
+
+
 def failures(args, tests):
-    """Builds and runs these until one fails: its name, "" where all pass, None where they do not build."""
+    """Builds and runs these until one fails: (its name, did it not end?); ("", False) where all pass, None where they
+    do not build."""
     if ninja(args.build, *sorted({n for _, _, names in tests for n in names})).returncode != 0:
         return None
     log = pathlib.Path(args.build) / "meson-logs/testlog.json"
     log.unlink(missing_ok=True)
-    if not run_tests(args, [name for name, _, _ in tests], 60 + args.patience * sum(t[1] for t in tests)):
-        return "no end: " + ", ".join(name for name, _, _ in tests[:2])
-    results = [json.loads(line) for line in log.read_text().split("\n") if line]
-    failed = [r["name"].split(" / ")[-1] for r in results if r["result"] in ("FAIL", "ERROR", "TIMEOUT")]
-    return failed[0] if failed else ""
+    in_time = run_tests(args, [name for name, _, _ in tests], 60 + args.patience * sum(t[1] for t in tests))
+    results = read_log(log)
+    failed = [(name, result == "TIMEOUT") for name, result in results if result in ("FAIL", "ERROR", "TIMEOUT")]
+    if not in_time:
+        ended = {name for name, result in results if result != "INTERRUPT"}
+        failed += [(name, True) for name, _, _ in tests if name not in ended][:1]
+    return min(failed, key=lambda f: f[1]) if failed else ("", False)
 
 
 def outcome(args, tests, room, fault_in, fault_out):
-    """What comes of a fault: (killed, survived, ...; by whom). A test that fails without it too is not asked again."""
-    begin, done = processor_seconds(), 0
+    """What comes of a fault: (killed, survived, timeout, ...; by whom). A test that fails without it too is not asked
+    again, and one that does not end is set aside."""
+    begin, done, endless = processor_seconds(), 0, []
+
+    def no_failure(words):
+        return ("timeout", ", ".join(endless)) if endless else ("survived", words)
+
     fault_in()
     for batch in batches(tests, room):
         while batch:
             if processor_seconds() - begin > args.seconds:
-                return "survived", f"{done} of {len(tests)} tests in {args.seconds:.0f} s"
-            failed = failures(args, batch)
-            if failed is None:
+                return no_failure(f"{done} of {len(tests)} tests in {args.seconds:.0f} s")
+            found = failures(args, batch)
+            if found is None:
                 return "unbuilt", ""
+            failed, is_endless = found
             if failed == "":
                 break
-            suspect = [t for t in tests if t[0] == failed]
-            fault_out()
-            if not suspect or failures(args, suspect) == "":
-                return "killed", failed
-            tests.remove(suspect[0])
+            if is_endless:
+                endless.append(failed)
+                if len(endless) == ENDLESS_MOST:
+                    return no_failure("")
+            else:
+                suspect = [t for t in tests if t[0] == failed]
+                fault_out()
+                if failures(args, suspect) == ("", False):
+                    return "killed", failed
+                tests.remove(suspect[0])
+                fault_in()
             batch = [t for t in batch if t[0] != failed]
-            fault_in()
         done += len(batch)
-    return "survived", f"all of {len(tests)} tests"
+    return no_failure(f"all of {len(tests)} tests")
 
 
 def learn(args):
