@@ -121,7 +121,7 @@ void gs_sample__bounds(gs_batch_limits *l, const gs_sampler *s)
 
 gs_status gs_sample__overflow(const gs_batch *b, const gs_sampler *s)
 {
-    return gs_fail(GS_EBUDGET, "batch %u of epoch %u has more than %u vertices or %llu edges, which is what its memory "
-                   "holds: give smaller batches, a smaller fanout or more memory", b->number, b->epoch,
+    return gs_fail(GS_EBUDGET, "batch %u of epoch %u has more than %u vertices or %llu edges, which is what there is "
+                   "room for: give smaller batches or a smaller fanout", b->number, b->epoch,
                    s->limits.vertices, (unsigned long long)s->limits.edges);
 }
