@@ -61,6 +61,15 @@ static bool append(reader *r, cli_config_entry *e, const char *text)
     return true;
 }
 
+/* Fit for a line of an error. */
+static bool is_plain(const yaml_event_t *scalar)
+{
+    for (size_t k = 0; k < scalar->data.scalar.length; k++)
+        if (scalar->data.scalar.value[k] < ' ' || scalar->data.scalar.value[k] == 127)
+            return false;
+    return true;
+}
+
 /* A word; where none is written, as in "lr:", there is no value. */
 static bool take_word(reader *r, const cli_config_entry *e, const char **word)
 {
@@ -69,7 +78,9 @@ static bool take_word(reader *r, const cli_config_entry *e, const char **word)
 
     if (r->event.type != YAML_SCALAR_EVENT)
         return wrong(r, &r->event.start_mark, "%s: must be a word, a list of words, or NAME: NUMBER", e->key);
-    if (strlen(text) != r->event.data.scalar.length || *text == '\0' || (plain && strcmp(text, "~") == 0) ||
+    if (!is_plain(&r->event))
+        return wrong(r, &r->event.start_mark, "%s: its value has a line end or another control character", e->key);
+    if (*text == '\0' || (plain && strcmp(text, "~") == 0) ||
         (plain && strcmp(text, "null") == 0))
         return wrong(r, &r->event.start_mark, "%s: has no value", e->key);
     *word = text;
@@ -127,7 +138,7 @@ static bool take_entry(reader *r)
 {
     const char *const key = (const char *)r->event.data.scalar.value;
 
-    if (r->event.type != YAML_SCALAR_EVENT || *key == '\0' || strlen(key) != r->event.data.scalar.length)
+    if (r->event.type != YAML_SCALAR_EVENT || *key == '\0' || !is_plain(&r->event))
         return wrong(r, &r->event.start_mark, "must be the name of an option and its value");
     for (size_t k = 0; k < r->out->entries; k++)
         if (strcmp(r->out->entry[k].key, key) == 0)
