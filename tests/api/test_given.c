@@ -8,6 +8,19 @@
 
 /* ---- NULL ------------------------------------------------------------------ */
 
+typedef struct given_call {
+    const char *call;
+    gs_status st;
+} given_call;
+#define NULLS(call) {#call, call}
+
+static void check_all_refused(const given_call *table, size_t calls)
+{
+    for (size_t i = 0; i < calls; i++)
+        if (table[i].st != GS_EINVAL)
+            fail_msg("%s: %s", table[i].call, gs_status_text(table[i].st));
+}
+
 /* One call of each public function for each of its parameters that must not be NULL; GS_OK is never right. */
 static void given__null_is_refused_with_words(void **state)
 {
@@ -33,11 +46,7 @@ static void given__null_is_refused_with_words(void **state)
     gs_generate_options_init(&g);
     gs_partition_options_init(&p);
     gs_assert_ok(gs_run_open(&run, api_store, &o, GS_RUN_TRAIN));
-#define NULLS(call) {#call, call}
-    const struct {
-        const char *call;
-        gs_status st;
-    } table[] = {
+    const given_call table[] = {
         NULLS(gs_size_parse(NULL, "1K")), NULLS(gs_size_parse(&bytes, NULL)),
         NULLS(gs_generate(NULL, "f", &g)), NULLS(gs_generate("rmat", NULL, &g)), NULLS(gs_generate("rmat", "f", NULL)),
         NULLS(gs_partition(NULL, "s", &p, NULL)), NULLS(gs_partition("i", NULL, &p, NULL)),
@@ -73,9 +82,7 @@ static void given__null_is_refused_with_words(void **state)
         NULLS(gs_bench_train(NULL, api_store, &o)), NULLS(gs_bench_train(&bench, NULL, &o)),
         NULLS(gs_bench_train(&bench, api_store, NULL)),
     };
-    for (size_t i = 0; i < sizeof(table) / sizeof(table[0]); i++)
-        if (table[i].st != GS_EINVAL)
-            fail_msg("%s: %s", table[i].call, gs_status_text(table[i].st));
+    check_all_refused(table, sizeof(table) / sizeof(table[0]));
     gs_assert_fails(gs_run_save(run, NULL), GS_EINVAL, "path: is NULL, where a value is due");
     assert_null(gs_size_format(NULL, 16, 1));
     assert_ptr_equal(gs_size_format(buffer, 0, 1), buffer);
@@ -86,12 +93,51 @@ static void given__null_is_refused_with_words(void **state)
     gs_run_close(run);
 }
 
-/* Each function of the header `f` stands in the table above (`test` is this file), or needs nothing but values. */
+/* So for a layer on a graph in memory: one edge, rows of two numbers to rows of three. */
+static void given__null_is_refused_by_a_layer(void **state)
+{
+    static const int64_t zero[1] = {0}, one[1] = {1};
+    const gs_layer_graph graph = {.vertices = 2, .edges = 1, .source = zero, .destination = one};
+    const gs_layer_graph no_source = {.vertices = 2, .edges = 1, .destination = one};
+    const gs_layer_graph no_destination = {.vertices = 2, .edges = 1, .source = zero};
+    const float x[4] = {0}, w[6] = {0}, *const parameters[2] = {w, w}, *const no_parameters[2] = {NULL, NULL};
+    float y[6], gradient[6];
+    gs_train_options o = api_options();
+    gs_layer *layer = NULL, *other = NULL;
+    gs_tensor_info tensor;
+
+    (void)state;
+    o.dropout = 0;
+    gs_assert_ok(gs_layer_open(&layer, &graph, 2, 3, &o));
+    assert_in_range(gs_layer_tensors(layer), 1, 2);
+    const given_call table[] = {
+        NULLS(gs_layer_open(NULL, &graph, 2, 3, &o)), NULLS(gs_layer_open(&other, NULL, 2, 3, &o)),
+        NULLS(gs_layer_open(&other, &graph, 2, 3, NULL)), NULLS(gs_layer_open(&other, &no_source, 2, 3, &o)),
+        NULLS(gs_layer_open(&other, &no_destination, 2, 3, &o)),
+        NULLS(gs_layer_tensor(NULL, 0, &tensor)), NULLS(gs_layer_tensor(layer, 0, NULL)),
+        NULLS(gs_layer_start(NULL, 0, y, 6)), NULLS(gs_layer_start(layer, 0, NULL, 6)),
+        NULLS(gs_layer_forward(NULL, x, parameters, true, 0, y)),
+        NULLS(gs_layer_forward(layer, NULL, parameters, true, 0, y)),
+        NULLS(gs_layer_forward(layer, x, NULL, true, 0, y)),
+        NULLS(gs_layer_forward(layer, x, no_parameters, true, 0, y)),
+        NULLS(gs_layer_forward(layer, x, parameters, true, 0, NULL)),
+        NULLS(gs_layer_backward(NULL, parameters, y, gradient, NULL)),
+        NULLS(gs_layer_backward(layer, NULL, y, gradient, NULL)),
+        NULLS(gs_layer_backward(layer, parameters, NULL, gradient, NULL)),
+    };
+    check_all_refused(table, sizeof(table) / sizeof(table[0]));
+    assert_int_equal(gs_layer_tensors(NULL), 0);
+    gs_layer_close(layer);
+    gs_layer_close(NULL);
+}
+
+/* Each function of the header `f` stands in a table above (`test` is this file), or needs nothing but values. */
 static void check_header(FILE *f, const char *test)
 {
     static const char *const others[] = {"gs_version", "gs_last_error", "gs_last_error_place", "gs_status_text",
                                          "gs_size_format",
-                                         "gs_run_tensors", "gs_run_columns", "gs_run_close"};
+                                         "gs_run_tensors", "gs_run_columns", "gs_run_close",
+                                         "gs_layer_tensors", "gs_layer_close"};
     char line[512];
 
     while (fgets(line, sizeof(line), f) != NULL) {
@@ -192,6 +238,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(given__null_is_refused_with_words),
+        cmocka_unit_test(given__null_is_refused_by_a_layer),
         cmocka_unit_test(given__every_public_function_is_asked),
         cmocka_unit_test(given__a_shorter_struct_has_defaults),
         cmocka_unit_test(given__a_longer_struct_must_end_in_zeros),
