@@ -147,8 +147,8 @@ int command_status(const char *line)
     return status;
 }
 
-/* Nothing but warnings that the matrix calls for, as it gives each model every graph and every option: edge weights that
- * the model does not look at, a width where one layer has none hidden. */
+/* Nothing but warnings that the matrix calls for, as it gives each model every graph and every option: edge weights
+ * that the model does not look at, a width where one layer has none hidden. */
 static bool silent_but_for_options_in_vain(const char *said)
 {
     static const char *const expected[] = {"does not look at the edge weights of", "has no use for it"};

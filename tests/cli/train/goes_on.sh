@@ -5,9 +5,9 @@ same='--model gcn --dropout 0.3 --epochs 400 --threads 1 --host-memory 256M --no
 # shellcheck disable=SC2086 # a list of words
 gnnstream train store $same --save whole.safetensors --metrics whole.jsonl >out
 
-signals='INT HUP TERM'
-[ -z "${GS_SANITIZED:-}" ] || signals=INT
-for signal in $signals; do
+# interrupt SIGNAL: a run that gets it once an epoch is done; its exit status is in $status
+interrupt()
+{
     rm -rf "kept here" parts.jsonl parts.safetensors
     set -m
     # shellcheck disable=SC2086
@@ -15,13 +15,23 @@ for signal in $signals; do
         --metrics parts.jsonl >out 2>err &
     pid=$!
     set +m
-    for _ in $(seq 600); do
+    for _ in $(seq 3000); do
         [ ! -s parts.jsonl ] || break
-        sleep 0.05
+        sleep 0.01
     done
-    kill -$signal $pid
+    kill -$1 $pid || true # it may be done
     status=0
     wait $pid || status=$?
+}
+
+signals='INT HUP TERM'
+[ -z "${GS_SANITIZED:-}" ] || signals=INT
+for signal in $signals; do
+    status=0
+    for _ in 1 2 3 4 5; do # again where it was done before the signal came
+        interrupt $signal
+        [ $status = 0 ] || break
+    done
     [ $status = 1 ] || die "$signal: exit status $status: $(<err)"
     [ "$(wc -l <err)" = 2 ] && grep -q '^gnnstream train: interrupted .*; kept here has its state after epoch' err ||
         die "$signal: $(<err)"
