@@ -88,7 +88,7 @@ for ((i = 1; i <= rounds; i++)); do
     confined "$host" "${command[@]}" --device-memory "${device}M" --host-memory "${host}M"
     status=$?
     peak=$(column peak_host_bytes "$work/metrics.jsonl" | tail -n 1)
-    if grep -q 'the loss is' "$work/stderr"; then # deep networks may leave the numbers: not a matter of memory
+    if grep -Eq 'the loss is|not finite' "$work/stderr"; then # deep networks may leave the numbers: no memory
         pass
         held=$((held + 1))
     elif [ $status -ne 0 ]; then
