@@ -5,14 +5,15 @@ same='--model gcn --dropout 0.3 --epochs 400 --threads 1 --host-memory 256M --no
 # shellcheck disable=SC2086 # a list of words
 gnnstream train store $same --save whole.safetensors --metrics whole.jsonl >out
 
-# interrupt SIGNAL: a run that gets it once an epoch is done; its exit status is in $status
+# interrupt SIGNAL: a run that gets it once an epoch is done, also where these tests run under nohup; its exit status
+# is in $status
 interrupt()
 {
     rm -rf "kept here" parts.jsonl parts.safetensors
     set -m
     # shellcheck disable=SC2086
-    gnnstream train store $same --checkpoint "kept here" --checkpoint-every 50 --save parts.safetensors \
-        --metrics parts.jsonl >out 2>err &
+    env --default-signal=HUP gnnstream train store $same --checkpoint "kept here" --checkpoint-every 50 \
+        --save parts.safetensors --metrics parts.jsonl >out 2>err &
     pid=$!
     set +m
     for _ in $(seq 3000); do
