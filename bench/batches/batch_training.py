@@ -66,8 +66,8 @@ def ours(a, epochs):
         before = resource.getrusage(resource.RUSAGE_CHILDREN)
         subprocess.run([a.gnnstream, "train", a.store, "--model", "sage", "--layers", "2", "--hidden", str(a.hidden),
                         "--sampler", "neighbor", "--batch-size", str(a.batch), "--fanout", a.fanout,
-                        "--eval-every", "0", "--epochs", str(epochs), "--threads", str(a.threads), "--metrics", f.name], check=True,
-                       stdout=subprocess.DEVNULL)
+                        "--eval-every", "0", "--epochs", str(epochs), "--threads", str(a.threads), "--metrics",
+                        f.name], check=True, stdout=subprocess.DEVNULL)
         after = resource.getrusage(resource.RUSAGE_CHILDREN)
         lines = [json.loads(line) for line in open(f.name, encoding="utf-8")]
     cpu = after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime
