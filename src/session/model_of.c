@@ -1,6 +1,8 @@
 /* model_of.c - options to the text that runs. */
 #include "session/model_of.h"
 
+#include <string.h>
+
 gs_status gs_session_open_model(gs_model **out, const gs_train_options *o)
 {
     const gs_model_changes changes = {
@@ -13,4 +15,10 @@ gs_status gs_session_open_model(gs_model **out, const gs_train_options *o)
         .set = o->set,
     };
     return gs_model_open_changed(out, o->model, &changes);
+}
+
+bool gs_session_model_changed(const gs_train_options *o)
+{
+    return o->residual || o->act_first || o->set != NULL || (o->norm != NULL && strcmp(o->norm, "none") != 0) ||
+           (o->jk != NULL && strcmp(o->jk, "none") != 0);
 }

@@ -140,20 +140,13 @@ static gs_status check_optimizer(const gs_train_options *o)
     return GS_OK;
 }
 
-/* Is anything else asked of the text than what it says? */
-static bool changes(const gs_train_options *o)
-{
-    return o->residual || o->act_first || o->set != NULL || (o->norm != NULL && strcmp(o->norm, "none") != 0) ||
-           (o->jk != NULL && strcmp(o->jk, "none") != 0);
-}
-
 /* More heads than one, and bases, need a model that has some; so do constants, and what stands around layers. */
 static gs_status check_widths(const gs_train_options *o)
 {
     gs_model *m = NULL;
     gs_status st;
 
-    if (o->heads == 1 && o->bases == 0 && !changes(o))
+    if (o->heads == 1 && o->bases == 0 && !gs_session_model_changed(o))
         return GS_OK;
     if ((st = gs_session_open_model(&m, o)) != GS_OK)
         return st;

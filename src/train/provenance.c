@@ -204,13 +204,6 @@ void gs_provenance_free(gs_provenance *p)
 
 /* ---- options of a prediction --------------------------------------------- */
 
-/* Texts are noted as they run: with what was put around their layers, and their constants as they were set. */
-static bool changes(const gs_train_options *o)
-{
-    return o->residual || o->act_first || o->set != NULL || (o->norm != NULL && strcmp(o->norm, "none") != 0) ||
-           (o->jk != NULL && strcmp(o->jk, "none") != 0);
-}
-
 static gs_status complete_model(gs_train_options *o, const gs_provenance *p, const char *path)
 {
     gs_model *m = NULL;
@@ -220,7 +213,8 @@ static gs_status complete_model(gs_train_options *o, const gs_provenance *p, con
         return o->model != NULL ? GS_OK
                                 : gs_fail(GS_EINVAL, ".model: none given, and %s does not say what model it is of; "
                                           "name it", path);
-    if (o->model == NULL && changes(o))
+    /* Texts are noted as they run: with what was put around their layers, and their constants as they were set. */
+    if (o->model == NULL && gs_session_model_changed(o))
         return gs_fail(GS_EINVAL, ".norm, .jk, .residual, .act_first and .set are in the text that the weights %s "
                        "have; leave them out", path);
     if (o->model == NULL) {
