@@ -1,0 +1,460 @@
+/* search.c - searches for the choice of memory that takes the least time.
+ *
+ * Memory is divided between sums (larger blocks: operand rows are read fewer
+ * times an epoch), the staging ring (reads run further ahead) and what stays
+ * resident. A plan is cheap to make, so candidates are made whole, played through
+ * with the cost model and compared by seconds.
+ */
+#include "schedule/search.h"
+
+#include "base/alloc.h"
+#include "base/size.h"
+#include "schedule/column_order.h"
+#include "schedule/device_cache.h"
+#include "schedule/emit.h"
+#include "schedule/keep.h"
+#include "schedule/refuse.h"
+#include "schedule/simulate.h"
+
+/* A ring larger than this no longer helps an SSD; the rest is better used to keep data. */
+#define RING_WANTED (128 * GS_MIB)
+/* Nor does one that a pass goes through a part of only once: what a run takes is written over, page by page, before its
+ * first epoch. This often what a pass puts into it, for pieces that outlive others; and never less than a MiB. */
+#define RING_ROUNDS 4u
+/* Of plans with more tasks than this, fewer are tried. */
+#define MANY_TASKS 200000u
+
+/* Seconds of an epoch, with wear; without a cost model, bytes. */
+static gs_status plan_cost(double *out, const gs_layout *l, const gs_plan *plan)
+{
+    const gs_program *const p = l->program;
+    const gs_cost *const cost = l->config->cost;
+    double sum = 0;
+    for (uint32_t i = 0; i < p->passes; i++) {
+        const gs_plan_pass *const pass = &plan->pass[i];
+        const double weight = gs_pass_weight(l, i), written = (double)pass->written_bytes;
+        const double copied = (double)(pass->upload_bytes + pass->forward_bytes + pass->download_bytes);
+        gs_predicted x = {.seconds = (double)pass->read_bytes + written + copied};
+        const gs_simulation_input input = {plan, p, l->set, l->parts, cost, l->config->topology, i};
+        gs_status st;
+        if (cost != NULL && (st = gs_simulate(&x, &input)) != GS_OK)
+            return st;
+        sum += weight * (x.seconds + (cost != NULL ? GS_WEAR_SHARE * written / cost->write_bps : 0));
+    }
+    *out = sum;
+    return GS_OK;
+}
+
+/* A plan with this arena, ring and kept bytes, if it exists and its real total,
+ * tables included, is within the host budget. */
+static gs_status try_choice(gs_plan **out, const gs_layout *l, gs_choice *c, uint64_t keep, uint64_t ring)
+{
+    gs_plan *plan = NULL;
+    gs_status st;
+
+    const bool whole = gs_choice_keep(c, l, l->config->force_spill ? 0 : keep);
+    c->ring_bytes = gs_align_down(whole ? GS_BLOCK_BYTES : ring, GS_BLOCK_BYTES);
+    c->ring_bytes = GS_MAX(c->ring_bytes, gs_align_up(c->device.load_most, GS_BLOCK_BYTES));
+    st = gs_emit(&plan, l, c);
+    if (st == GS_EAGAIN && !c->chunks_alone) {
+        c->chunks_alone = true;
+        st = gs_emit(&plan, l, c);
+        c->chunks_alone = false;
+    }
+    if (st != GS_OK)
+        return st;
+    if (plan->host_bytes > l->config->host_memory) {
+        gs_plan_free(plan);
+        return GS_EAGAIN;
+    }
+    *out = plan;
+    return GS_OK;
+}
+
+/* Host bytes left for ring and kept data under this arena, 0 where nothing is. */
+static uint64_t host_left(const gs_layout *l, const gs_choice *c, uint64_t tables)
+{
+    const gs_schedule_config *cfg = l->config;
+    const uint64_t used = cfg->host_fixed + tables + gs_choice_devices_bytes(c, l);
+    return used < cfg->host_memory ? cfg->host_memory - used : 0;
+}
+
+/* The best plan so far, and how it is made again: an arena that gives its blocks, and who gets what of the host's
+ * memory. */
+struct best {
+    gs_plan *plan; /* NULL: none was found, or there was no room for it beside the next one */
+    bool found;
+    double cost;
+    uint64_t arena, ring, keep;
+    uint64_t staging; /* of devices with copies as tasks; what they have besides is for what stays there */
+    bool whole;       /* gs_device_cache */
+    uint64_t capacity; /* of the cache; 0: there is none */
+    uint64_t tables;   /* bytes of the plan */
+    uint32_t tasks;
+};
+
+/* Is memory short for another plan beside the best one, which may be larger? */
+static bool is_short(const struct best *best, const gs_layout *l)
+{
+    const uint64_t most = l->config->live_most;
+    return most != 0 && gs_alloc_live_bytes() + best->tables + best->tables / 2 > most;
+}
+
+/* Then the best one is freed, to be made again. */
+static void make_room(struct best *best, const gs_layout *l)
+{
+    if (best->plan == NULL || !is_short(best, l))
+        return;
+    gs_plan_free(best->plan);
+    best->plan = NULL;
+}
+
+/* Keeps the better of the two and frees the other. */
+static gs_status compare(struct best *best, const gs_layout *l, const gs_choice *c, gs_plan *plan)
+{
+    double cost;
+    const gs_status st = plan_cost(&cost, l, plan);
+    const bool better = st == GS_OK && (!best->found || cost < best->cost);
+    gs_plan_free(better ? best->plan : plan);
+    if (better)
+        *best = (struct best){
+            .plan = plan,
+            .found = true,
+            .cost = cost,
+            .arena = c->held_bytes,
+            .ring = c->ring_bytes,
+            .keep = c->keep_bytes,
+            .staging = c->staging_bytes,
+            .whole = c->device.whole,
+            .capacity = c->host.plan != NULL ? c->cache_bytes : 0,
+            .tables = plan->table_bytes,
+            .tasks = plan->tasks,
+        };
+    return st;
+}
+
+/* With this ring; where that is too small for what is live together, with one that takes from what is kept. */
+static gs_status try_ring(struct best *best, const gs_layout *l, gs_choice *c, uint64_t left, uint64_t ring)
+{
+    gs_plan *plan = NULL;
+    make_room(best, l);
+    gs_status st = try_choice(&plan, l, c, left - ring, ring);
+    for (uint64_t keep = (left - ring) / 2; st == GS_EAGAIN && keep >= l->config->array_sum_bytes; keep /= 2)
+        st = try_choice(&plan, l, c, keep, left - keep);
+    if (st == GS_EAGAIN)
+        st = try_choice(&plan, l, c, 0, left);
+    return st == GS_OK ? compare(best, l, c, plan) : st;
+}
+
+/* Rings from the largest that helps down to a quarter of it: what one does not take is kept. Only
+ * the first may take more than its size. */
+static gs_status try_rings(struct best *best, const gs_layout *l, gs_choice *c, uint64_t left, bool many)
+{
+    const uint64_t largest = GS_MIN(left / 4 * 3, c->ring_most);
+    gs_status st = try_ring(best, l, c, left, largest);
+
+    for (uint64_t ring = largest / 2; many && st == GS_OK && ring >= largest / 4; ring /= 2) {
+        gs_plan *plan = NULL;
+        make_room(best, l);
+        const gs_status tried = try_choice(&plan, l, c, left - ring, ring);
+        if (tried == GS_EAGAIN)
+            break;
+        st = tried == GS_OK ? compare(best, l, c, plan) : tried;
+    }
+    return st;
+}
+
+/* Lists what devices access under this arena, in a plan that is thrown away: *tables and *tasks are its. */
+static gs_status probe_arena(const gs_layout *l, gs_choice *c, uint64_t *tables, uint32_t *tasks)
+{
+    gs_plan *probe = NULL;
+    gs_status st;
+
+    gs_choice_keep(c, l, 0);
+    c->ring_bytes = UINT64_MAX / 4;
+    c->device.tracing = c->device.devices > 0;
+    st = gs_emit(&probe, l, c);
+    c->device.tracing = false;
+    if (st != GS_OK)
+        return st;
+    c->ring_most = GS_MIN(RING_WANTED, GS_MAX(RING_ROUNDS * c->staged_bytes, GS_MIB));
+    *tables = probe->table_bytes;
+    *tasks = probe->tasks;
+    gs_plan_free(probe);
+    return GS_OK;
+}
+
+/* With what devices keep as it is. Tables are part of the budget but known only afterwards: `tables` were a like
+ * plan's. */
+static gs_status try_host(struct best *best, const gs_layout *l, gs_choice *c, uint64_t tables, bool many)
+{
+    const uint64_t left = host_left(l, c, tables + tables / 8);
+    gs_status st;
+
+    if (left < GS_BLOCK_BYTES)
+        return GS_EAGAIN;
+    gs_choice_keep(c, l, 0);
+    /* Whole in memory? Then there is nothing to stage. */
+    if (!l->config->force_spill && gs_choice_keep(c, l, left - GS_BLOCK_BYTES)) {
+        gs_plan *plan = NULL;
+        st = try_choice(&plan, l, c, left - GS_BLOCK_BYTES, GS_BLOCK_BYTES);
+        return st == GS_OK ? compare(best, l, c, plan) : st;
+    }
+    return try_rings(best, l, c, left, many);
+}
+
+/* What devices have for staging and for what stays there: `staging` of it is for the first. */
+static gs_status divide(gs_choice *c, const gs_layout *l, uint64_t staging, bool whole)
+{
+    c->staging_bytes = gs_align_down(GS_MIN(staging, c->spare_bytes), GS_BLOCK_BYTES);
+    c->device.whole = whole;
+    if (c->device.devices == 0)
+        return GS_OK;
+    if (c->staging_bytes == c->spare_bytes) {
+        gs_device_cache_drop_plan(c, l);
+        return GS_OK;
+    }
+    return gs_device_cache_plan(c, l, c->spare_bytes - c->staging_bytes);
+}
+
+/* Is all that the epochs' pass asks for on the devices? */
+static bool has_all(const gs_choice *c)
+{
+    if (c->cached_pass >= c->device.passes) /* nothing is trained */
+        return false;
+    for (uint32_t d = 0; d < c->device.devices; d++) {
+        const gs_cache_list *const list = &c->device.list[d * c->device.passes + c->cached_pass];
+        if (list->plan == NULL || list->plan->read_bytes > 0)
+            return false;
+    }
+    return c->device.devices > 0;
+}
+
+/* Plans with one arena. A first one tells the size of tables and what devices access. */
+static gs_status try_arena(struct best *best, const gs_layout *l, gs_choice *c, uint64_t arena)
+{
+    static const struct {
+        uint32_t share; /* of the device's spare memory, for staging */
+        bool whole;
+    } ways[] = {{1, false}, {4, true}, {16, true}, {2, true}, {4, false}};
+    uint64_t tables;
+    uint32_t tasks;
+    gs_status st;
+
+    if (!gs_choice_set_arena(c, l, arena))
+        return GS_EAGAIN;
+    make_room(best, l);
+    if ((st = gs_device_cache_begin(c, l)) != GS_OK || (st = probe_arena(l, c, &tables, &tasks)) != GS_OK)
+        return st;
+    const bool many = l->config->cost != NULL && tasks <= MANY_TASKS;
+    bool any = false;
+    for (size_t k = 0; k < (c->device.devices == 0 ? 1 : many ? GS_ARRAY_LEN(ways) : 2); k++) {
+        if ((st = divide(c, l, c->spare_bytes / ways[k].share, ways[k].whole)) != GS_OK)
+            return st;
+        const bool all = has_all(c);
+        st = try_host(best, l, c, tables, many);
+        if (st != GS_OK && st != GS_EAGAIN)
+            return st;
+        any = any || st == GS_OK;
+        if (st == GS_OK && all)
+            break;
+    }
+    return any ? GS_OK : GS_EAGAIN;
+}
+
+/* Devices as they were in the best plan so far, or for another order of columns. */
+static gs_status devices_again(const struct best *best, const gs_layout *l, gs_choice *c)
+{
+    uint64_t tables;
+    uint32_t tasks;
+    gs_status st;
+
+    if (c->device.devices == 0)
+        return GS_OK;
+    if ((st = gs_device_cache_begin(c, l)) != GS_OK || (st = probe_arena(l, c, &tables, &tasks)) != GS_OK)
+        return st;
+    return divide(c, l, best->staging, best->whole);
+}
+
+/* ---- the cache: what the store's data leaves to be kept is decided access by access ---- */
+
+/* Lists the accesses of the pass that is cached. */
+static gs_status trace_accesses(const gs_layout *l, gs_choice *c)
+{
+    gs_plan *probe = NULL;
+    gs_status st;
+
+    c->ring_bytes = UINT64_MAX / 4;
+    c->tracing = true;
+    st = gs_emit(&probe, l, c);
+    c->tracing = false;
+    gs_plan_free(probe);
+    return st;
+}
+
+/* GS_EAGAIN: it does not fit. The plan is compared with the best one, or given out where there is none. */
+static gs_status plan_cached(gs_plan **out, struct best *best, const gs_layout *l, gs_choice *c, uint64_t ring,
+                             uint64_t capacity)
+{
+    gs_cache_plan cache = {0};
+    gs_plan *plan = NULL;
+    gs_status st = trace_accesses(l, c);
+    const gs_cache_input in = {.access = c->host.access, .accesses = c->host.accesses, .units = gs_layout_units(l),
+                               .capacity = capacity, .across = true};
+
+    if (st != GS_OK || (st = gs_cache_plan_make(&cache, &in)) != GS_OK)
+        return st;
+    c->ring_bytes = ring;
+    c->host.plan = &cache;
+    c->cache_bytes = capacity;
+    if ((st = gs_emit(&plan, l, c)) == GS_OK && plan->host_bytes > l->config->host_memory) {
+        gs_plan_free(plan);
+        st = GS_EAGAIN;
+    }
+    if (st == GS_OK && best != NULL)
+        st = compare(best, l, c, plan);
+    else if (st == GS_OK)
+        *out = plan;
+    c->host.plan = NULL;
+    gs_cache_plan_drop(&cache);
+    return st;
+}
+
+/* With the best plan's blocks and ring; `keep`: arrays of the run go before what the cache could hold. */
+static gs_status try_cache(struct best *best, const gs_layout *l, gs_choice *c, uint64_t ring, bool keep)
+{
+    const uint64_t left = host_left(l, c, best->tables + best->tables / 8);
+    gs_status st;
+
+    if (left <= ring)
+        return GS_OK;
+    make_room(best, l);
+    gs_choice_keep(c, l, keep ? left - ring : 0);
+    st = plan_cached(NULL, best, l, c, ring, gs_align_down(left - ring - c->places.bytes, GS_BLOCK_BYTES));
+    return st == GS_EAGAIN ? GS_OK : st; /* the plan without it stands */
+}
+
+static gs_status with_cache(struct best *best, const gs_layout *l, gs_choice *c)
+{
+    const uint64_t ring = best->ring;
+    gs_status st = GS_OK;
+
+    if (c->cached_pass == l->program->passes || l->config->force_spill || best->cost == 0 || best->tasks > MANY_TASKS ||
+        !gs_choice_set_arena(c, l, best->arena))
+        return GS_OK;
+    if ((st = devices_again(best, l, c)) != GS_OK)
+        return st;
+    c->made_only = true;
+    for (int keep = 1; keep >= 0 && st == GS_OK; keep--)
+        st = try_cache(best, l, c, ring, keep);
+    c->made_only = false;
+    return st;
+}
+
+/* ---- the order of columns ---- */
+
+struct again {
+    const struct best *best;
+    const gs_layout *l;
+    gs_choice *c;
+};
+
+static gs_status plan_again(gs_plan **out, void *context)
+{
+    const struct again *const a = context;
+    const struct best *const b = a->best;
+    gs_status st;
+
+    if (!gs_choice_set_arena(a->c, a->l, b->arena))
+        return GS_EAGAIN;
+    if ((st = devices_again(b, a->l, a->c)) != GS_OK)
+        return st;
+    if (b->capacity == 0)
+        return try_choice(out, a->l, a->c, b->keep, b->ring);
+    a->c->made_only = true;
+    gs_choice_keep(a->c, a->l, b->keep);
+    st = plan_cached(out, NULL, a->l, a->c, b->ring, b->capacity);
+    a->c->made_only = false;
+    return st;
+}
+
+static gs_status with_order(struct best *best, const gs_layout *l, gs_choice *c)
+{
+    struct again again = {best, l, c};
+    if (c->cached_pass == l->program->passes || l->config->cost == NULL || l->config->no_swap ||
+        best->cost == 0 || best->tasks > MANY_TASKS || !gs_choice_set_arena(c, l, best->arena))
+        return GS_OK;
+    return gs_order_search(&best->plan, l, c, c->cached_pass, is_short(best, l), plan_again, &again);
+}
+
+static gs_status search(gs_plan **out, double *cost, const gs_layout *l, gs_choice *c)
+{
+    const gs_schedule_config *cfg = l->config;
+    const uint64_t least = gs_layout_least_arena(l);
+    struct best best = {0};
+    gs_status st = GS_OK;
+
+    if (cfg->device_memory < cfg->device_fixed + least)
+        return l->long_tiles ? GS_EAGAIN : gs_choice_refuse(c, l);
+    /* From all of the device's memory down to the least, by quarters. */
+    for (uint64_t arena = cfg->device_memory - cfg->device_fixed;; arena = arena / 4 * 3) {
+        arena = GS_MAX(arena, least);
+        if ((st = try_arena(&best, l, c, arena)) != GS_OK && st != GS_EAGAIN)
+            break;
+        st = GS_OK;
+        if (arena == least || (best.found && best.cost == 0))
+            break;
+        arena = GS_MIN(arena, c->held_bytes ? c->held_bytes : arena);
+    }
+    if (st == GS_OK && !best.found)
+        return l->long_tiles ? GS_EAGAIN : gs_choice_refuse(c, l);
+    if (st == GS_OK)
+        st = with_cache(&best, l, c);
+    if (st == GS_OK && best.plan == NULL)
+        st = plan_again(&best.plan, &(struct again){&best, l, c});
+    if (st == GS_OK)
+        st = with_order(&best, l, c);
+    if (st == GS_OK)
+        *out = best.plan;
+    else
+        gs_plan_free(best.plan);
+    *cost = best.cost;
+    return st;
+}
+
+/* With everything in memory, if there is room: GS_EAGAIN where there is not. */
+static gs_status keep_all(gs_plan **out, const gs_layout *l, gs_choice *c)
+{
+    const gs_schedule_config *cfg = l->config;
+    if (cfg->force_spill || cfg->device_memory < cfg->device_fixed ||
+        !gs_choice_set_arena(c, l, cfg->device_memory - cfg->device_fixed) || !gs_choice_keep(c, l, cfg->host_memory))
+        return GS_EAGAIN;
+    return try_choice(out, l, c, cfg->host_memory, GS_BLOCK_BYTES);
+}
+
+static gs_status schedule(gs_plan **out, double *cost, const gs_schedule_config *config, gs_tiles tiles)
+{
+    gs_layout l = {0};
+    gs_choice c = {0};
+    gs_status st;
+
+    if ((st = gs_layout_make(&l, config, tiles)) != GS_OK)
+        return st;
+    if ((st = gs_choice_make(&c, &l)) == GS_OK)
+        st = tiles == GS_TILES_IN_PLACE ? keep_all(out, &l, &c) : search(out, cost, &l, &c);
+    gs_choice_drop(&c);
+    gs_layout_drop(&l);
+    return st;
+}
+
+gs_status gs_schedule_search(gs_plan **out, double *cost, const gs_schedule_config *config)
+{
+    gs_status st = GS_EAGAIN;
+
+    /* What comes to devices with memory of their own is staged there, wherever it is on the host. */
+    if (config->topology == NULL)
+        st = schedule(out, cost, config, GS_TILES_IN_PLACE);
+    else if (!config->unified)
+        st = schedule(out, cost, config, GS_TILES_LONG);
+    return st == GS_EAGAIN ? schedule(out, cost, config, GS_TILES_SHORT) : st;
+}
