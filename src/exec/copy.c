@@ -72,6 +72,17 @@ static bool reserve(gs_exec_wires *w, const gs_task *t, uint64_t bytes, double r
     return true;
 }
 
+void gs_exec__pace(const gs_exec_lane *l, double span[2])
+{
+    const gs_exec *const e = l->e;
+    const double speed = e->several == NULL ? 1 : gs_topology_speed(&e->wires.topology, l->device);
+
+    if (speed == 1 || !gs_device_unified(e->on[l->device].device))
+        return;
+    span[1] = span[0] + (span[1] - span[0]) / speed;
+    sleep_until(span[1]);
+}
+
 gs_status gs_exec__copy(gs_exec_lane *l, const gs_task *t, double ready, double span[2])
 {
     gs_exec *const e = l->e;

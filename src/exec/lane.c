@@ -114,6 +114,7 @@ gs_status gs_exec__run_next(gs_exec_lane *l)
         span[0] = gs_now();
         st = gs_exec__launch(e, &e->on[l->device], t);
         span[1] = gs_now();
+        gs_exec__pace(l, span);
         l->busy_seconds += span[1] - span[0];
     } else {
         st = gs_exec__copy(l, t, ready_at(l, t), span);

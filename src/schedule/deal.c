@@ -1,7 +1,7 @@
 /* deal.c - which device has which target intervals of a stage.
  *
- * Runs of intervals, so that blocks are runs too, each of about the same predicted seconds: of the edges of its
- * columns, of its rows, and of what only this device copies.
+ * Runs of intervals, so that blocks are runs too, each of its device's share of the predicted seconds: of the edges of
+ * its columns, of its rows, and of what only this device copies. A device's share is as large as it is fast.
  */
 #include "schedule/deal.h"
 
@@ -60,6 +60,19 @@ static double interval_seconds(const gs_layout *l, uint32_t stage, uint32_t inte
                           : rows);
 }
 
+/* Of the devices before `end`, of all of them together. */
+static double share_before(const gs_schedule_config *config, uint32_t end)
+{
+    double before = 0, all = 0;
+
+    for (uint32_t d = 0; d < config->topology->devices; d++) {
+        const double share = config->share != NULL ? config->share[d] : gs_topology_speed(config->topology, d);
+        before += d < end ? share : 0;
+        all += share;
+    }
+    return before / all;
+}
+
 static void deal_stage(gs_choice *c, const gs_layout *l, uint32_t stage)
 {
     const uint32_t devices = gs_layout_devices(l);
@@ -71,9 +84,10 @@ static void deal_stage(gs_choice *c, const gs_layout *l, uint32_t stage)
         total += interval_seconds(l, stage, i);
     first[0] = 0;
     for (uint32_t d = 1; d <= devices; d++) {
+        const double share = share_before(l->config, d);
         for (; at < l->parts; at++) { /* up to the bound between two intervals that is nearest to the share */
             const double seconds = interval_seconds(l, stage, at);
-            if (before + seconds / 2 > total * d / devices)
+            if (before + seconds / 2 > total * share)
                 break;
             before += seconds;
         }

@@ -40,6 +40,8 @@ typedef struct gs_schedule_config {
     uint64_t device_memory;    /* budget, of each device */
     const gs_topology *topology; /* of devices with memory of their own, to which everything is copied; NULL: one that
                                 * computes on host memory */
+    const double *share;       /* [topology's devices] in proportion to which columns are dealt; NULL: as fast as they
+                                * are, or less for some where that is predicted to be shorter */
     bool no_chain;             /* each takes from the host what it needs */
     bool unified;              /* the device's memory is a part of the host's */
     uint64_t host_varies;      /* by so much host_fixed may be more when the same is asked again: a refusal names

@@ -187,7 +187,7 @@ static double compute(struct sim *s, const gs_task *t, double begin)
 {
     gs_work w;
     gs_task_work(&w, s->in->program, s->in->set, s->in->parts, t);
-    const double took = gs_cost_seconds(s->in->cost, &w);
+    const double took = gs_cost_seconds(s->in->cost, &w) / gs_topology_speed(s->in->topology, t->device);
     s->busy[t->device][is_along_edges(&w) ? 0 : 1] += took;
     return begin + took;
 }

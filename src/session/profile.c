@@ -109,6 +109,7 @@ static void observe(const gs_session *s, const gs_exec_stats *x, gs_fit *fit)
 {
     const gs_plan_pass *const pass = &s->plan->pass[s->pass.train];
     const uint32_t parts = gs_store_chunks(s->store)->parts;
+    const gs_topology *const topology = s->machine.topology;
     struct moved reads = moved_begin(s, GS_TASK_READ), writes = moved_begin(s, GS_TASK_WRITE);
     gs_work w;
 
@@ -120,7 +121,8 @@ static void observe(const gs_session *s, const gs_exec_stats *x, gs_fit *fit)
             continue;
         gs_exec_span(s->run.exec, i, &begin, &end);
         gs_task_work(&w, s->program, s->edges.set, parts, t);
-        observe_task(fit, &s->machine.cost, &w, end - begin,
+        const double speed = topology != NULL ? gs_topology_speed(topology, t->device) : 1;
+        observe_task(fit, &s->machine.cost, &w, (end - begin) * speed,
                      moved_in(&reads, begin, end) + moved_in(&writes, begin, end));
     }
     observe_copies(s, fit);

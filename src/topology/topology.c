@@ -14,6 +14,8 @@
 /* A wire slower than this would stand still, a faster one needs no throttle. */
 #define BPS_LEAST 1e3
 #define BPS_MOST 1e15
+/* A device slower than this is one that stands still. */
+#define SPEED_LEAST 1e-3
 
 void gs_topology_one_switch(gs_topology *out, uint32_t devices)
 {
@@ -26,6 +28,11 @@ uint32_t gs_topology_switch_of(const gs_topology *t, uint32_t device)
     while (s + 1 < t->switches && device >= t->at[s].first + t->at[s].devices)
         s++;
     return s;
+}
+
+double gs_topology_speed(const gs_topology *t, uint32_t device)
+{
+    return t->speed[device] > 0 ? t->speed[device] : 1;
 }
 
 static gs_status rate(double *out, const cJSON *of, const char *key, const char *path, uint32_t index)
@@ -41,9 +48,30 @@ static gs_status rate(double *out, const cJSON *of, const char *key, const char 
     return GS_OK;
 }
 
+/* Of the switch's devices, in order; nothing said: all are as fast. */
+static gs_status speeds(gs_topology *t, const cJSON *s, const char *path, uint32_t index)
+{
+    const cJSON *const list = cJSON_GetObjectItemCaseSensitive(s, "speeds");
+    const gs_topology_switch *const to = &t->at[index];
+    uint32_t device = to->first;
+
+    if (list == NULL)
+        return GS_OK;
+    if (!cJSON_IsArray(list) || cJSON_GetArraySize(list) != (int)to->devices)
+        return gs_fail(GS_EFORMAT, "%s: switch %u: \"speeds\" must be a list of a number for each of its %u devices",
+                       path, index, to->devices);
+    for (const cJSON *v = list->child; v != NULL; v = v->next, device++) {
+        if (!cJSON_IsNumber(v) || !(v->valuedouble >= SPEED_LEAST) || v->valuedouble > 1)
+            return gs_fail(GS_EFORMAT, "%s: switch %u: \"speeds\" must be shares of the fastest device's, from %g to 1",
+                           path, index, SPEED_LEAST);
+        t->speed[device] = v->valuedouble;
+    }
+    return GS_OK;
+}
+
 static gs_status read_switch(gs_topology *t, const cJSON *s, const char *path)
 {
-    static const char *const known[] = {"devices", "host_bps", "peer_bps"};
+    static const char *const known[] = {"devices", "host_bps", "peer_bps", "speeds"};
     const uint32_t index = t->switches;
     const cJSON *const n = cJSON_GetObjectItemCaseSensitive(s, "devices");
     gs_topology_switch *const to = &t->at[index];
@@ -57,8 +85,8 @@ static gs_status read_switch(gs_topology *t, const cJSON *s, const char *path)
             i++;
         if (i == GS_ARRAY_LEN(known))
             return gs_fail(GS_EFORMAT,
-                           "%s: switch %u: \"%.40s\" is not known; there are devices, host_bps and peer_bps", path,
-                           index, k->string);
+                           "%s: switch %u: \"%.40s\" is not known; there are devices, host_bps, peer_bps and speeds",
+                           path, index, k->string);
     }
     if (!cJSON_IsNumber(n) || !(n->valuedouble >= 1) || n->valuedouble > GS_TOPOLOGY_DEVICES ||
         n->valuedouble != floor(n->valuedouble) || t->devices + n->valuedouble > GS_TOPOLOGY_DEVICES)
@@ -71,7 +99,7 @@ static gs_status read_switch(gs_topology *t, const cJSON *s, const char *path)
     to->devices = (uint32_t)n->valuedouble;
     t->devices += to->devices;
     t->switches++;
-    return GS_OK;
+    return speeds(t, s, path, index);
 }
 
 static gs_status read_all(gs_topology *t, const cJSON *root, const char *path)

@@ -2,7 +2,7 @@
  *
  * Devices hang under switches. The devices of a switch share its wire to the host, in each direction, and form a
  * *chain*, in the order of their numbers: what one of them has, the next can take from it over a wire of their own.
- * Units: bytes per second; 0: as fast as it goes.
+ * Units: bytes per second; 0: as fast as it goes. Speeds of devices: shares of the fastest's.
  */
 #ifndef GS_TOPOLOGY_TOPOLOGY_H
 #define GS_TOPOLOGY_TOPOLOGY_H
@@ -23,6 +23,7 @@ typedef struct gs_topology_switch {
 typedef struct gs_topology {
     uint32_t devices, switches;
     gs_topology_switch at[GS_TOPOLOGY_DEVICES];
+    double speed[GS_TOPOLOGY_DEVICES]; /* of each device's computations, above 0, at most 1; 0: nothing said, 1 */
 } gs_topology;
 
 /* All devices (1 to GS_TOPOLOGY_DEVICES) under one switch, as fast as they go. */
@@ -34,5 +35,8 @@ gs_status gs_topology_load(gs_topology *out, const char *path, uint32_t devices)
 
 /* Number of the switch of a device. */
 uint32_t gs_topology_switch_of(const gs_topology *t, uint32_t device);
+
+/* Above 0, at most 1. */
+double gs_topology_speed(const gs_topology *t, uint32_t device);
 
 #endif /* GS_TOPOLOGY_TOPOLOGY_H */

@@ -88,6 +88,9 @@ void write_topologies(void)
     fputs("{\"switches\": [{\"devices\": 1, \"host_bps\": 2e9}, {\"devices\": 3, \"host_bps\": 3e9, \"peer_bps\": "
           "1e9}]}\n", f);
     ref_close(f, "lopsided.json");
+    f = ref_create("slow.json");
+    fputs("{\"switches\": [{\"devices\": 2, \"speeds\": [0.5, 1]}]}\n", f);
+    ref_close(f, "slow.json");
 }
 
 /* docs/design/results.md: of given weights, neither threads nor budgets nor devices change a bit. */
@@ -118,6 +121,7 @@ void matrix_several(const arguments *a)
                    {1, "--device cpu:4 --topology pairs.json"},
                    {8, "--device cpu:4 --topology lopsided.json --threads 8"},
                    {1, "--device cpu:2"},
+                   {8, "--device cpu:2 --topology slow.json"},
                    {8, "--device cpu:2"},
                    {3, "--device cpu:4"},
                    {8, "--device cpu:4 --no-chain"},

@@ -10,9 +10,10 @@
 #include "smallest_plan.h"
 #include "support/support.h"
 
-static const gs_topology one = {1, 1, {{0, 1, 0, 0}}}, two = {2, 1, {{0, 2, 0, 0}}}, four = {4, 1, {{0, 4, 0, 0}}},
-                         pairs = {4, 2, {{0, 2, 1e9, 2e9}, {2, 2, 1e9, 0}}},
-                         lopsided = {5, 3, {{0, 1, 0, 0}, {1, 3, 5e8, 0}, {4, 1, 0, 0}}};
+static const gs_topology one = {1, 1, {{0, 1, 0, 0}}, {0}}, two = {2, 1, {{0, 2, 0, 0}}, {0}},
+                         four = {4, 1, {{0, 4, 0, 0}}, {0}},
+                         pairs = {4, 2, {{0, 2, 1e9, 2e9}, {2, 2, 1e9, 0}}, {0}},
+                         lopsided = {5, 3, {{0, 1, 0, 0}, {1, 3, 5e8, 0}, {4, 1, 0, 0}}, {0}};
 static const gs_topology *const all[] = {&one, &two, &four, &pairs, &lopsided};
 
 static uint32_t plans_ahead; /* of those that were run: which read ahead of the next epoch */
@@ -189,10 +190,40 @@ static void test_several__columns_are_dealt_by_cost(void **state)
     fixture_drop(&f);
 }
 
+/* A device has as much of the columns as it is fast; and nothing where what it does would only hold others up. */
+static void test_several__slow_devices_have_less(void **state)
+{
+    static const gs_topology by_speed = {3, 1, {{0, 3, 0, 0}}, {1, 0.5, 0.25}},
+                             by_wire = {2, 2, {{0, 1, 1e9, 0}, {1, 1, 1e5, 0}}, {0}};
+    struct fixture f = {0};
+    gs_plan *plan = NULL;
+    gs_cost cost;
+    (void)state;
+    fixture_program(&f, 37, 16);
+    fixture_chunks(&f, 14000, 14, false, 5);
+    for (uint32_t i = 0; i < 14 * 14; i++)
+        f.chunk[0][i] = (gs_chunk){.edges = 1000, .targets = 1, .operands = 1, .offset = 8192ull * i, .length = 8192};
+    gs_schedule_config c = fixture_config(&f, 128 * GS_MIB, 1 * GS_MIB);
+    c.topology = &by_speed;
+    gs_assert_ok(gs_schedule(&plan, &c));
+    for (uint32_t d = 0; d < 3; d++) /* of 14 columns 8, 4 and 2 */
+        assert_int_equal(own_edges(plan, &f, 1, d), (8 >> d) * 14 * 1000);
+    gs_plan_free(plan);
+    gs_cost_defaults(&cost, 1);
+    c.cost = &cost;
+    c.topology = &by_wire;
+    gs_assert_ok(gs_schedule(&plan, &c));
+    assert_int_equal(own_edges(plan, &f, 1, 0), 14 * 14 * 1000);
+    assert_int_equal(own_edges(plan, &f, 1, 1), 0);
+    gs_plan_free(plan);
+    fixture_drop(&f);
+}
+
 /* Where wires are slow and all else is not, an epoch takes what goes over the busiest wire; a chain halves that. */
 static void test_several__slow_wires_are_what_is_predicted(void **state)
 {
-    static const gs_topology slow[2] = {{1, 1, {{0, 1, 1e6, 0}}}, {4, 2, {{0, 2, 1e6, 1e7}, {2, 2, 1e6, 1e7}}}};
+    static const gs_topology slow[2] = {{1, 1, {{0, 1, 1e6, 0}}, {0}},
+                                        {4, 2, {{0, 2, 1e6, 1e7}, {2, 2, 1e6, 1e7}}, {0}}};
     struct fixture f = {0};
     gs_cost cost;
     (void)state;
@@ -232,6 +263,7 @@ int main(void)
         cmocka_unit_test(test_several__smallest_budgets_named_work),
         cmocka_unit_test(test_several__a_chain_takes_a_vertex_chunk_once),
         cmocka_unit_test(test_several__columns_are_dealt_by_cost),
+        cmocka_unit_test(test_several__slow_devices_have_less),
         cmocka_unit_test(test_several__slow_wires_are_what_is_predicted),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

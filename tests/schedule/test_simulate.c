@@ -159,7 +159,7 @@ static void test_simulate__lanes_of_one_device_run_beside_each_other(void **stat
     gs_ahead ahead[1];
     fixture_make(&b);
     b.plan.devices = 1;
-    b.topology = (gs_topology){1, 1, {{0, 1, 1e8, 0}}};
+    b.topology = (gs_topology){1, 1, {{0, 1, 1e8, 0}}, {0}};
     const uint32_t r0 = add(&b, GS_TASK_READ, 10, GS_NONE, GS_NONE);
     const uint32_t u0 = add(&b, GS_TASK_UPLOAD, 10, r0, GS_NONE);
     add(&b, GS_TASK_ZERO, 20, u0, GS_NONE);
@@ -177,6 +177,20 @@ static void test_simulate__lanes_of_one_device_run_beside_each_other(void **stat
     assert_ms(run(&b).read_seconds, 20);
 }
 
+/* A slow device's computations take longer, its copies do not. */
+static void test_simulate__computations_are_as_slow_as_their_device(void **state)
+{
+    (void)state;
+    struct fixture b;
+    fixture_make(&b);
+    b.plan.devices = 1;
+    b.topology = (gs_topology){1, 1, {{0, 1, 1e8, 0}}, {0.25}};
+    const uint32_t u = add(&b, GS_TASK_UPLOAD, 10, GS_NONE, GS_NONE);
+    add(&b, GS_TASK_ZERO, 20, u, GS_NONE);
+    assert_ms(run(&b).seconds, 10 + 4 * 20);
+    assert_ms(run(&b).edge_seconds + run(&b).vertex_seconds, 80);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -186,6 +200,7 @@ int main(void)
         cmocka_unit_test(test_simulate__small_requests_cost_their_number),
         cmocka_unit_test(test_simulate__first_reads_are_made_in_the_run_before),
         cmocka_unit_test(test_simulate__lanes_of_one_device_run_beside_each_other),
+        cmocka_unit_test(test_simulate__computations_are_as_slow_as_their_device),
     };
     return cmocka_run_group_tests_name("schedule/simulate", tests, NULL, NULL);
 }

@@ -48,6 +48,16 @@ static void test_topology__switches_number_their_devices_in_order(void **state)
     assert_true(t.at[2].host_bps == 1e12);
 }
 
+static void test_topology__devices_may_be_slower_than_others(void **state)
+{
+    static const double want[] = {1, 1, 0.25, 1, 0.001};
+    gs_topology t;
+    (void)state;
+    gs_assert_ok(load(&t, "{\"switches\": [{\"devices\": 2}, {\"devices\": 3, \"speeds\": [0.25, 1, 0.001]}]}", 5));
+    for (uint32_t d = 0; d < 5; d++)
+        assert_true(gs_topology_speed(&t, d) == want[d]);
+}
+
 static void test_topology__what_is_none_is_refused(void **state)
 {
     static const struct {
@@ -73,6 +83,12 @@ static void test_topology__what_is_none_is_refused(void **state)
         {"{\"switches\": [{\"devices\": 2, \"host_bps\": -1e9}]}", "\"host_bps\" must be"},
         {"{\"switches\": [{\"devices\": 2, \"peer_bps\": 1e999}]}", "\"peer_bps\" must be"},
         {"{\"switches\": [{\"devices\": 2, \"peer_bps\": null}]}", "\"peer_bps\" must be"},
+        {"{\"switches\": [{\"devices\": 2, \"speeds\": 1}]}", "\"speeds\" must be a list"},
+        {"{\"switches\": [{\"devices\": 2, \"speeds\": [1]}]}", "a number for each of its 2 devices"},
+        {"{\"switches\": [{\"devices\": 2, \"speeds\": [1, 1, 1]}]}", "a number for each of its 2 devices"},
+        {"{\"switches\": [{\"devices\": 2, \"speeds\": [1, 0]}]}", "must be shares of the fastest device's"},
+        {"{\"switches\": [{\"devices\": 2, \"speeds\": [1, 1.5]}]}", "must be shares of the fastest device's"},
+        {"{\"switches\": [{\"devices\": 2, \"speeds\": [1, \"1\"]}]}", "must be shares of the fastest device's"},
     };
     gs_topology t;
     (void)state;
@@ -87,6 +103,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_topology__one_switch_holds_all),
         cmocka_unit_test(test_topology__switches_number_their_devices_in_order),
+        cmocka_unit_test(test_topology__devices_may_be_slower_than_others),
         cmocka_unit_test(test_topology__what_is_none_is_refused),
     };
     const int fd = mkstemp(path);
