@@ -20,8 +20,9 @@ void gs_exec__give_wires(gs_exec_wires *w);
 /* An UPLOAD, FORWARD or DOWNLOAD, which could begin at `ready` and ends no sooner than its wire allows; on a device
  * with memory of its own it is only begun. */
 gs_status gs_exec__copy(struct gs_exec_lane *l, const gs_task *t, double ready, double span[2]);
-/* A computation of the device took `span`; it takes until then what a device of the topology's speed would. */
-void gs_exec__pace(const struct gs_exec_lane *l, double span[2]);
+/* A computation of the device took `span`: waits, and moves the end, until it took what it would on a device of the
+ * topology's speed. */
+void gs_exec__pace(struct gs_exec_lane *l, double span[2]);
 /* Which of the device's ways the lane's copies go. */
 gs_device_way gs_exec__way_of(const struct gs_exec_lane *l);
 

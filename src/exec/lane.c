@@ -25,7 +25,7 @@ gs_status gs_exec__take_lanes(gs_exec *e)
 void gs_exec__enter_lane(gs_exec_lane *l)
 {
     l->owner = pthread_self();
-    l->busy_seconds = l->wait_seconds = 0;
+    l->busy_seconds = l->wait_seconds = l->owes = 0;
     l->bytes = 0;
     l->last = gs_now();
     l->flights = 0;

@@ -28,6 +28,7 @@ typedef struct gs_exec_lane {
     } flight[GS_EXEC_FLIGHT]; /* begun on a device with memory of its own, oldest first */
     uint32_t flights;
     double busy_seconds, wait_seconds;
+    double owes;              /* of a slow device: seconds still to be waited; below 0, waited too much */
     uint64_t bytes;           /* copied */
 } gs_exec_lane;
 

@@ -117,12 +117,11 @@ static void observe(const gs_session *s, const gs_exec_stats *x, gs_fit *fit)
         const gs_task *const t = &s->plan->task[i];
         double begin, end;
         if (t->kind == GS_TASK_READ || t->kind == GS_TASK_WRITE || gs_task_is_copy(t->kind) ||
-            gs_exec_is_joined(s->run.exec, i))
-            continue;
+            gs_exec_is_joined(s->run.exec, i) || (topology != NULL && gs_topology_speed(topology, t->device) < 1))
+            continue; /* what a slow device takes is not measured: it waits for it */
         gs_exec_span(s->run.exec, i, &begin, &end);
         gs_task_work(&w, s->program, s->edges.set, parts, t);
-        const double speed = topology != NULL ? gs_topology_speed(topology, t->device) : 1;
-        observe_task(fit, &s->machine.cost, &w, (end - begin) * speed,
+        observe_task(fit, &s->machine.cost, &w, end - begin,
                      moved_in(&reads, begin, end) + moved_in(&writes, begin, end));
     }
     observe_copies(s, fit);
