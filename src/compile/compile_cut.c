@@ -122,7 +122,7 @@ void gs_compile__cut_free(gs_cut *c)
     gs_free(c);
 }
 
-/* ---- one stage as a network: value v is the arc in_of(v) -> out_of(v) ---- */
+/* ---- one stage as a network: value v is the arc in_of(v) -> out_of(v); what cannot be loaded, a vertex ---- */
 
 typedef struct gs_network {
     gs_cut *c;
@@ -131,8 +131,23 @@ typedef struct gs_network {
     bool simple; /* no network: what can be loaded is */
 } gs_network;
 
-static uint32_t in_of(const gs_network *w, uint32_t v) { return w->c->search.vertex[v]; }
-static uint32_t out_of(const gs_network *w, uint32_t v) { return w->c->search.vertex[v] + 1; }
+/* search.vertex: twice the vertex, and 1 more where another one follows it, for the rows once they are loaded. */
+static uint32_t in_of(const gs_network *w, uint32_t v) { return w->c->search.vertex[v] / 2; }
+static uint32_t out_of(const gs_network *w, uint32_t v) { return in_of(w, v) + w->c->search.vertex[v] % 2; }
+
+/* GS_COST_INF: it cannot be loaded. */
+static uint64_t load_cost(const gs_network *w, uint32_t v)
+{
+    const gs_cut *c = w->c;
+    const gs_node *n = at(c, v);
+    const bool rows = gs_op_classof(n->op) != GS_CLASS_REDUCE && !is_loss(n) && !is_statistic(n);
+
+    if (n->op == GS_OP_INPUT)
+        return gs_compile__row_cost(c, v);
+    if (!rows || c->when.level[v] >= w->stage || (!c->keep.stored[v] && c->keep.may_not_store[v]))
+        return GS_COST_INF;
+    return gs_compile__row_cost(c, v) * (c->keep.stored[v] ? 1 : 2) + wear_cost(c, v);
+}
 
 static void visit(gs_network *w, uint32_t v)
 {
@@ -141,8 +156,11 @@ static void visit(gs_network *w, uint32_t v)
         return;
     c->search.seen[v] = 1;
     c->search.stack[w->top++] = v;
-    c->search.vertex[v] = gs_compile__flow_vertex(c->search.flow);
-    (void)gs_compile__flow_vertex(c->search.flow);
+    c->search.vertex[v] = 2 * gs_compile__flow_vertex(c->search.flow);
+    if (load_cost(w, v) < GS_COST_INF) {
+        (void)gs_compile__flow_vertex(c->search.flow);
+        c->search.vertex[v]++;
+    }
 }
 
 static void need(gs_network *w, uint32_t v)
@@ -167,20 +185,6 @@ static void for_each_goal(gs_network *w, void (*fn)(gs_network *w, uint32_t v))
     }
 }
 
-/* GS_COST_INF: it cannot be loaded. */
-static uint64_t load_cost(const gs_network *w, uint32_t v)
-{
-    const gs_cut *c = w->c;
-    const gs_node *n = at(c, v);
-    const bool rows = gs_op_classof(n->op) != GS_CLASS_REDUCE && !is_loss(n) && !is_statistic(n);
-
-    if (n->op == GS_OP_INPUT)
-        return gs_compile__row_cost(c, v);
-    if (!rows || c->when.level[v] >= w->stage || (!c->keep.stored[v] && c->keep.may_not_store[v]))
-        return GS_COST_INF;
-    return gs_compile__row_cost(c, v) * (c->keep.stored[v] ? 1 : 2) + wear_cost(c, v);
-}
-
 static void add_value(gs_network *w, uint32_t v)
 {
     gs_cut *c = w->c;
@@ -194,7 +198,8 @@ static void add_value(gs_network *w, uint32_t v)
     const uint64_t compute =
         n->op == GS_OP_INPUT || far || (here_only && c->when.level[v] != w->stage) ? GS_COST_INF : compute_cost(c, n);
     gs_compile__flow_arc(c->search.flow, w->source, in_of(w, v), compute);
-    gs_compile__flow_arc(c->search.flow, in_of(w, v), out_of(w, v), load);
+    if (load < GS_COST_INF)
+        gs_compile__flow_arc(c->search.flow, in_of(w, v), out_of(w, v), load);
     for (uint32_t k = 0; compute < GS_COST_INF && k < gs_node_inputs(n); k++) {
         visit(w, n->in[k]);
         gs_compile__flow_arc(c->search.flow, out_of(w, n->in[k]), in_of(w, v), GS_COST_INF);

@@ -15,9 +15,9 @@ struct gs_flow {
     uint32_t *first;                 /* [vertices] list of arcs out of a vertex */
     uint32_t *next, *to;             /* [arcs]; arc k ^ 1 is arc k backwards */
     uint64_t *left;                  /* [arcs] capacity not yet used */
-    uint32_t *depth;                 /* [vertices] arcs from the source, FAR where none lead there */
+    uint32_t *depth;                 /* [vertices] arcs to the sink, at the end from the source; FAR: no way */
     uint32_t *now;                   /* [vertices] arc that the walk tries next */
-    uint32_t *queue;                 /* [vertices] order of the search, then arcs of the walk */
+    uint32_t *queue;                 /* [vertices] order of the search */
 };
 
 gs_flow *gs_compile__flow_new(uint32_t vertices, uint32_t arcs)
@@ -79,82 +79,63 @@ void gs_compile__flow_arc(gs_flow *f, uint32_t from, uint32_t to, uint64_t capac
     half_arc(f, to, from, 0);
 }
 
-/* Depths over arcs with capacity left; true when the sink is reached. */
-static bool search(gs_flow *f, uint32_t source, uint32_t sink)
+/* Depths from `from`, against the arcs or along them, where capacity is left; true as soon as `goal` is reached:
+ * what is as deep leads to it no more. */
+static bool search(gs_flow *f, uint32_t from, uint32_t goal, bool against)
 {
+    const uint32_t *const first = f->first, *const next = f->next, *const to = f->to;
+    const uint64_t *const left = f->left;
+    uint32_t *const depth = f->depth, *const queue = f->queue;
     uint32_t head = 0, tail = 0;
-    memset(f->depth, 0xff, f->vertices * sizeof(*f->depth)); /* FAR */
-    f->depth[source] = 0;
-    f->queue[tail++] = source;
+
+    memset(depth, 0xff, f->vertices * sizeof(*depth)); /* FAR */
+    depth[from] = 0;
+    queue[tail++] = from;
     while (head < tail) {
-        const uint32_t v = f->queue[head++];
-        for (uint32_t k = f->first[v]; k != NO_ARC; k = f->next[k]) {
-            if (f->left[k] == 0 || f->depth[f->to[k]] != FAR)
+        const uint32_t v = queue[head++];
+        for (uint32_t k = first[v]; k != NO_ARC; k = next[k]) {
+            if (depth[to[k]] != FAR || left[k ^ against] == 0)
                 continue;
-            f->depth[f->to[k]] = f->depth[v] + 1;
-            f->queue[tail++] = f->to[k];
+            depth[to[k]] = depth[v] + 1;
+            if (to[k] == goal)
+                return true;
+            queue[tail++] = to[k];
         }
     }
-    return f->depth[sink] != FAR;
+    return false;
 }
 
-/* The arc to go on by from v, one level deeper, or NO_ARC. */
-static uint32_t step(gs_flow *f, uint32_t v)
+/* Has at most `most` flow into v by arcs from one level deeper each; how much that is. From the sink on, as the source
+ * leads to every vertex and most of what it gives ends there: each arc is looked at once. */
+static uint64_t pull(gs_flow *f, uint32_t v, uint32_t source, uint64_t most)
 {
-    uint32_t *k = &f->now[v];
-    while (*k != NO_ARC && (f->left[*k] == 0 || f->depth[f->to[*k]] != f->depth[v] + 1))
-        *k = f->next[*k];
-    return *k;
-}
+    uint64_t got = 0;
 
-/* Sends what the path of `length` arcs takes; the path is cut back to before the first full arc. */
-static uint64_t augment(gs_flow *f, uint32_t *length)
-{
-    uint64_t room = GS_COST_INF;
-    uint32_t full = 0;
-    for (uint32_t i = 0; i < *length; i++)
-        room = GS_MIN(room, f->left[f->queue[i]]);
-    for (uint32_t i = *length; i-- > 0;) {
-        f->left[f->queue[i]] -= room;
-        f->left[f->queue[i] ^ 1] += room;
-        if (f->left[f->queue[i]] == 0)
-            full = i;
-    }
-    *length = full;
-    return room;
-}
-
-/* All that goes by arcs one level deeper each, found by walking with backtracking. */
-static uint64_t block(gs_flow *f, uint32_t source, uint32_t sink)
-{
-    uint64_t total = 0;
-    uint32_t length = 0;
-    memcpy(f->now, f->first, f->vertices * sizeof(*f->now));
-    while (total < GS_COST_INF) {
-        const uint32_t v = length == 0 ? source : f->to[f->queue[length - 1]];
-        uint32_t k;
-        if (v == sink) {
-            total += augment(f, &length);
+    if (v == source)
+        return most;
+    for (uint32_t *k = &f->now[v]; *k != NO_ARC; *k = f->next[*k]) {
+        const uint32_t from = f->to[*k], arc = *k ^ 1;
+        if (f->left[arc] == 0 || f->depth[from] != f->depth[v] + 1)
             continue;
-        }
-        k = step(f, v);
-        if (k != NO_ARC) {
-            f->queue[length++] = k;
-            continue;
-        }
-        if (length == 0)
-            break;
-        f->depth[v] = FAR; /* a dead end */
-        length--;
+        const uint64_t more = pull(f, from, source, GS_MIN(most - got, f->left[arc]));
+        f->left[arc] -= more;
+        f->left[*k] += more;
+        got += more;
+        if (got == most)
+            break; /* the arc may have more for the next one who asks */
     }
-    return total;
+    return got;
 }
 
 uint64_t gs_compile__flow_run(gs_flow *f, uint32_t source, uint32_t sink)
 {
     uint64_t total = 0;
-    while (total < GS_COST_INF && search(f, source, sink))
-        total += block(f, source, sink);
+
+    while (total < GS_COST_INF && search(f, sink, source, true)) {
+        memcpy(f->now, f->first, f->vertices * sizeof(*f->now));
+        total += pull(f, sink, source, GS_COST_INF - total);
+    }
+    (void)search(f, source, NO_ARC, false); /* the source's side: what it still reaches */
     return total;
 }
 
