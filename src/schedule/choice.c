@@ -111,9 +111,11 @@ static uint64_t target_bytes(const gs_layout *l, uint32_t stage, uint32_t block)
     uint64_t row = 0;
     for (gs_array_use u = {0}; gs_stage_next_use(s, &u);) {
         gs_array_use same = {0}; /* the first of its kind */
+        if (u.role != GS_USE_TARGET)
+            continue;
         while (gs_stage_next_use(s, &same) && (same.role != u.role || same.array != u.array))
             continue;
-        if (u.role == GS_USE_TARGET && same.reg == u.reg)
+        if (same.reg == u.reg)
             row += l->row_bytes[u.array];
     }
     return row * block * l->span[stage];
