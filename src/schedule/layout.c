@@ -232,6 +232,17 @@ static void find_stores(gs_layout *l)
         }
 }
 
+static void find_uses(gs_layout *l)
+{
+    const uint32_t stages = l->program->stages;
+
+    for (uint32_t s = 0; s < stages; s++)
+        for (gs_array_use u = {0}; gs_stage_next_use(&l->program->stage[s], &u);)
+            if (u.array < l->program->arrays)
+                l->used[(size_t)u.array * stages + s] |=
+                    u.role == GS_USE_LOAD || u.role == GS_USE_STORE ? GS_USED_BY_VERTICES : GS_USED_BY_EDGES;
+}
+
 uint32_t gs_layout_made_by(const gs_layout *l, uint32_t array)
 {
     for (uint32_t s = 0; l->stored_by[array] == GS_NONE && l->spill_interval[array] > 0 && s < l->program->stages; s++)
@@ -258,15 +269,17 @@ gs_status gs_layout_make(gs_layout *out, const gs_schedule_config *config, gs_ti
 
     l.row_bytes = gs_calloc(p->arrays + 1, sizeof(*l.row_bytes));
     l.stored_by = gs_calloc(p->arrays + 1, sizeof(*l.stored_by));
+    l.used = gs_calloc((size_t)p->arrays * p->stages + 1, sizeof(*l.used));
     l.spill_interval = gs_calloc(p->arrays + 1, sizeof(*l.spill_interval));
     l.stage = gs_calloc(p->stages + 1, sizeof(*l.stage));
     l.stage_set = gs_calloc(p->stages + 1, sizeof(*l.stage_set));
     l.span = gs_calloc(p->stages + 1, sizeof(*l.span));
-    if (l.row_bytes == NULL || l.stored_by == NULL || l.spill_interval == NULL || l.stage == NULL ||
+    if (l.row_bytes == NULL || l.stored_by == NULL || l.used == NULL || l.spill_interval == NULL || l.stage == NULL ||
         l.stage_set == NULL || l.span == NULL)
         goto done;
     list_sets(&l);
     find_stores(&l);
+    find_uses(&l);
     measure_spans(&l);
     for (uint32_t a = 0; a < p->arrays; a++) {
         l.row_bytes[a] = p->array[a].width * (uint64_t)gs_dtype_bytes(p->array[a].dtype);
@@ -292,11 +305,13 @@ void gs_layout_drop(gs_layout *l)
         gs_free(l->stage[s].reg_offset);
     gs_free(l->row_bytes);
     gs_free(l->stored_by);
+    gs_free(l->used);
     gs_free(l->spill_interval);
     gs_free(l->stage);
     gs_free(l->stage_set);
     gs_free(l->span);
     l->row_bytes = l->spill_interval = NULL;
     l->stored_by = l->stage_set = l->span = NULL;
+    l->used = NULL;
     l->stage = NULL;
 }

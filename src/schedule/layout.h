@@ -28,6 +28,12 @@ typedef enum gs_tiles {
     GS_TILES_IN_PLACE, /* nothing is staged */
 } gs_tiles;
 
+/* Where a stage uses an array. */
+typedef enum gs_used {
+    GS_USED_BY_EDGES = 1,
+    GS_USED_BY_VERTICES = 2,
+} gs_used;
+
 typedef struct gs_layout {
     const gs_schedule_config *config;
     bool long_tiles;
@@ -42,6 +48,7 @@ typedef struct gs_layout {
     uint64_t *row_bytes;      /* [arrays] */
     uint32_t *stored_by;      /* [arrays] the stage whose vertex program stores it; GS_NONE: of the store, or of an edge
                                * pass */
+    uint8_t *used;            /* [arrays, stages] a set of gs_used */
     uint64_t *spill_interval; /* [arrays] bytes of an interval in a spill file; 0: a store array */
     gs_stage_layout *stage;   /* [stages] */
 } gs_layout;

@@ -43,11 +43,11 @@ static void use(gs_liveness *live, const gs_choice *c, const gs_layout *l, uint3
 
 static void use_in_stage(gs_liveness *live, const gs_choice *c, const gs_layout *l, uint32_t stage, uint32_t array)
 {
-    for (gs_array_use u = {0}; gs_stage_next_use(&l->program->stage[stage], &u);) {
-        const bool vertex = u.role == GS_USE_LOAD || u.role == GS_USE_STORE;
-        if (u.array == array)
-            use(live, c, l, stage, vertex ? vertex_point(stage) : edge_point(stage));
-    }
+    const unsigned used = l->used[(size_t)array * l->program->stages + stage];
+    if (used & GS_USED_BY_EDGES)
+        use(live, c, l, stage, edge_point(stage));
+    if (used & GS_USED_BY_VERTICES)
+        use(live, c, l, stage, vertex_point(stage));
 }
 
 static uint32_t pass_of(const gs_program *p, uint32_t stage)
