@@ -199,8 +199,13 @@ const char *gs_test_path(const char *dir, const char *name, ...)
 
 void gs_test_write_file(const char *path, const void *data, size_t bytes)
 {
-    FILE *const f = fopen(path, "wb");
-    const bool ok = f != NULL && fwrite(data, 1, bytes, f) == bytes;
+    /* A file that is written over is cut at the end, not emptied first: ext4 sends what stands in an emptied one to the
+     * disk when it is closed, and emptying it again waits for that. */
+    FILE *f = fopen(path, "r+b");
+    if (f == NULL)
+        f = fopen(path, "wb");
+    const bool ok = f != NULL && fwrite(data, 1, bytes, f) == bytes && fflush(f) == 0 &&
+                    ftruncate(fileno(f), (off_t)bytes) == 0;
     if ((f != NULL && fclose(f) != 0) || !ok) {
         print_error("%s: cannot write it for the test: %s\n", path, strerror(errno));
         fail();
