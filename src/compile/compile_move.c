@@ -1,7 +1,8 @@
 /* compile_move.c - products with a weight before or after the edges.
  *
  * A sum over edges, a scalar a vertex and a matrix commute:
- *     sum_in(s x) @ W' = sum_in(s (x @ W')),   s (x @ W') = (s x) @ W'.
+ *     sum_in(s x) @ W' = sum_in(s (x @ W')),   s (x @ W') = (s x) @ W',
+ * also where each edge counts as much as its weight.
  * "Transform first" pushes a product towards its inputs through sums, scalars and
  * additions; "aggregate first" pulls it the other way. Which is better is a matter of the
  * widths and of what has to be stored; compile.c tries both and counts bytes.
@@ -63,14 +64,36 @@ static bool is_product(const gs_ir *ir, const gs_mover *m, uint32_t i)
     return (n->op == GS_OP_MATMUL || n->op == GS_OP_MATMUL_T) && strcmp(gs_ir_node(ir, n->in[1])->name, m->name) == 0;
 }
 
-/* The operand of an edge sum that is a vertex value, or GS_IR_NONE. */
-static uint32_t sum_operand(const gs_ir *ir, const gs_node *n)
+/* An edge sum of a vertex value, each edge by itself or times its weight. */
+typedef struct gs_plain_sum {
+    uint32_t operand; /* GS_IR_NONE: it is no such sum */
+    uint32_t weight;  /* GS_IR_NONE: none */
+    bool self;
+} gs_plain_sum;
+
+static gs_plain_sum plain_sum(const gs_ir *ir, const gs_node *n)
 {
-    const gs_node *src;
+    gs_plain_sum sum = {GS_IR_NONE, GS_IR_NONE, n->self};
+    const gs_node *of;
+
     if (n->op != GS_OP_SUM_IN)
-        return GS_IR_NONE;
-    src = gs_ir_node(ir, n->in[0]);
-    return src->op == GS_OP_SRC ? src->in[0] : GS_IR_NONE;
+        return sum;
+    of = gs_ir_node(ir, n->in[0]);
+    for (int k = 0; of->op == GS_OP_MUL && !n->self && sum.weight == GS_IR_NONE && k < 2; k++)
+        sum.weight = gs_ir_node(ir, of->in[k])->op == GS_OP_WEIGHT ? of->in[k] : GS_IR_NONE;
+    if (sum.weight != GS_IR_NONE)
+        of = gs_ir_node(ir, of->in[of->in[0] == sum.weight ? 1 : 0]);
+    if (of->op == GS_OP_SRC)
+        sum.operand = of->in[0];
+    return sum;
+}
+
+/* The same sum of another vertex value. */
+static uint32_t sum_of(gs_ir *ir, const gs_plain_sum *like, uint32_t value)
+{
+    const uint32_t src = gs_ir_unary(ir, GS_OP_SRC, value, 0);
+    const uint32_t edges = like->weight == GS_IR_NONE ? src : gs_ir_binary(ir, GS_OP_MUL, like->weight, src);
+    return gs_ir_sum(ir, GS_OP_SUM_IN, edges, like->self);
 }
 
 /* For s * x, x * s, x / s with a scalar s a vertex or a number: which input is x; else -1. */
@@ -104,7 +127,7 @@ static bool has_sum(const gs_ir *ir, gs_mover *m, uint32_t i, int depth)
     int k;
     if (give_up(m, depth))
         return false;
-    if (sum_operand(ir, n) != GS_IR_NONE)
+    if (plain_sum(ir, n).operand != GS_IR_NONE)
         return true;
     if (n->op == GS_OP_NEG)
         return has_sum(ir, m, n->in[0], depth + 1);
@@ -117,13 +140,13 @@ static bool has_sum(const gs_ir *ir, gs_mover *m, uint32_t i, int depth)
 static uint32_t push(gs_ir *ir, gs_mover *m, uint32_t x, uint32_t w)
 {
     const gs_node n = *gs_ir_node(ir, x);
-    const uint32_t operand = sum_operand(ir, &n);
+    const gs_plain_sum sum = plain_sum(ir, &n);
     int k;
 
     if (!has_sum(ir, m, x, 0))
         return gs_ir_binary(ir, m->op, x, w);
-    if (operand != GS_IR_NONE)
-        return gs_ir_sum(ir, GS_OP_SUM_IN, gs_ir_unary(ir, GS_OP_SRC, push(ir, m, operand, w), 0), n.self);
+    if (sum.operand != GS_IR_NONE)
+        return sum_of(ir, &sum, push(ir, m, sum.operand, w));
     if (n.op == GS_OP_NEG)
         return gs_ir_unary(ir, GS_OP_NEG, push(ir, m, n.in[0], w), 0);
     if ((k = scaled_input(ir, &n)) >= 0) {
@@ -189,14 +212,12 @@ static uint32_t weight_below(const gs_ir *ir, const gs_mover *m, uint32_t value)
 }
 
 /* sum_in(x @ W) = sum_in(x) @ W; GS_IR_NONE where there is no such product. */
-static uint32_t pull_out_of_sum(gs_ir *to, gs_mover *m, const gs_node *n, uint32_t value)
+static uint32_t pull_out_of_sum(gs_ir *to, gs_mover *m, const gs_plain_sum *sum)
 {
-    const uint32_t x = pull(to, m, value, 0);
-    uint32_t s;
+    const uint32_t x = pull(to, m, sum->operand, 0);
     if (x == GS_IR_NONE)
         return x;
-    s = gs_ir_sum(to, GS_OP_SUM_IN, gs_ir_unary(to, GS_OP_SRC, x, 0), n->self);
-    return gs_ir_binary(to, m->op, s, weight_below(to, m, value));
+    return gs_ir_binary(to, m->op, sum_of(to, sum, x), weight_below(to, m, sum->operand));
 }
 
 /* a @ W + b @ W = (a + b) @ W, where that joins something to a sum. */
@@ -212,20 +233,20 @@ static uint32_t aggregate_first(gs_ir *to, gs_mover *m, const gs_node *n, const 
 {
     static const gs_op products[2] = {GS_OP_MATMUL_T, GS_OP_MATMUL};
     gs_node now = *n;
-    uint32_t operand, pulled = GS_IR_NONE;
+    uint32_t pulled = GS_IR_NONE;
 
     memcpy(now.in, in, sizeof(now.in));
-    operand = sum_operand(to, &now);
+    const gs_plain_sum sum = plain_sum(to, &now);
     for (int k = 0; k < 2 && pulled == GS_IR_NONE; k++) {
         m->op = products[k];
         m->work = MAX_WORK;
-        m->name = operand != GS_IR_NONE ? name_below(to, m, operand)
+        m->name = sum.operand != GS_IR_NONE ? name_below(to, m, sum.operand)
                   : is_addition(to, &now) ? name_below(to, m, in[0])
                                           : NULL;
         if (m->name == NULL)
             continue;
-        if (operand != GS_IR_NONE)
-            pulled = pull_out_of_sum(to, m, n, operand);
+        if (sum.operand != GS_IR_NONE)
+            pulled = pull_out_of_sum(to, m, &sum);
         else if (is_addition(to, &now))
             pulled = pull_out_of_addition(to, m, n, in);
     }

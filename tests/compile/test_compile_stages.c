@@ -3,6 +3,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/size.h"
 #include "cases.h"
 
 static gs_row_sum rows_of(const gs_stage *s, uint32_t sum)
@@ -286,6 +287,27 @@ static void test_stages__what_needs_no_parameter_is_computed_once(void **state)
     gs_program_free(p);
 }
 
+/* A product commutes with a sum of weighted edges, too: the weighted sum of features is made once. */
+static void test_stages__weighted_sums_are_computed_once(void **state)
+{
+    const test_case t = {
+        .model = "gcn", .layers = 2, .in = 100, .hidden = 16, .classes = 7, .hoist = true, .edge_weights = true};
+    gs_program *const p = gs_program_new();
+    uint32_t widest[2] = {0, 0}, sums[2] = {0, 0};
+    (void)state;
+    gs_assert_ok(compile_case(p, &t, "train"));
+    for (uint32_t k = 0; k < 2; k++) /* "setup", "train" */
+        for (uint32_t i = 0; i < p->pass[k].stages; i++) {
+            const gs_stage *const s = &p->stage[p->pass[k].first_stage + i];
+            for (uint32_t j = 0; j < s->sums; j++, sums[k]++)
+                widest[k] = GS_MAX(widest[k], s->reg[s->sum[j].reg].width);
+        }
+    assert_int_equal(widest[0], 100);
+    assert_int_equal(sums[1], 2); /* of layer 2, forward and backward */
+    assert_int_equal(widest[1], 7);
+    gs_program_free(p);
+}
+
 static void test_stages__attention_keeps_one_number_a_head(void **state)
 {
     /* Forward: one pass over the edges. Backward: one by source, one by destination, and of the
@@ -501,6 +523,7 @@ int main(void)
         cmocka_unit_test(test_stages__no_rounded_copy_of_what_stands_for_edges),
         cmocka_unit_test(test_stages__sage_training_transform_first),
         cmocka_unit_test(test_stages__what_needs_no_parameter_is_computed_once),
+        cmocka_unit_test(test_stages__weighted_sums_are_computed_once),
         cmocka_unit_test(test_stages__attention_keeps_one_number_a_head),
         cmocka_unit_test(test_stages__products_by_type_come_first_where_that_is_less),
         cmocka_unit_test_setup_teardown(test_stages__edge_programs_are_shared_or_not, gs_test_temp_setup,
