@@ -160,6 +160,8 @@ gs_status gs_cuda_write_code(gs_cuda_code *k, char **text, const gs_program *p, 
 
 void gs_cuda_free_code(gs_cuda_code *k)
 {
+    for (uint32_t i = 0; i < k->edges; i++)
+        gs_free(k->edge[i].held);
     gs_free(k->edge);
     gs_free(k->vertex);
     gs_free(k->sequence);
@@ -262,6 +264,8 @@ gs_status gs_cuda_find_code(gs_cuda *c)
         st = find(c, &e->run, e->k.name);
         if (st == GS_OK && !e->k.keeps)
             st = find(c, &e->merge, merge);
+        if (st == GS_OK && (e->held = gs_calloc(1, sizeof(*e->held))) == NULL)
+            st = no_memory();
     }
     for (uint32_t i = 0; i < k->vertices && st == GS_OK; i++)
         st = find(c, &k->vertex[i].run, k->vertex[i].k.name);

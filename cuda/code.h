@@ -10,10 +10,17 @@
 
 typedef struct gs_cuda gs_cuda;
 
+/* A launch over edges that is being put together. */
+typedef struct gs_cuda_held {
+    gs_edge_args args;
+    uint64_t blocks, merges, slots; /* of all its chunks: blocks, those of the merge, and sums of pieces of hubs */
+} gs_cuda_held;
+
 typedef struct gs_cuda_edge_code {
     gs_edge_kernel k;
     uint32_t stage;     /* GS_NONE: sums of rows */
     gs_cu_handle run, merge;
+    gs_cuda_held *held; /* where there are functions */
 } gs_cuda_edge_code;
 
 typedef struct gs_cuda_vertex_code {

@@ -56,6 +56,7 @@ struct gs_cuda {
     /* of the run */
     gs_cuda_memory memory;
     gs_cuda_chain chain;
+    bool grouping;           /* chunks of launches over edges are held until gs_cuda_end_group() */
     bool in_pass;
     gs_device_pass pass;
 };

@@ -23,6 +23,14 @@ typedef struct gs_kernel_input {
     uint32_t index;
 } gs_kernel_input;
 
+/* A pointer that each chunk of a launch has of its own, in args.own. */
+typedef enum gs_kernel_own_kind { GS_OWN_ACC, GS_OWN_MAXIMUM, GS_OWN_NORM, GS_OWN_ROWS } gs_kernel_own_kind;
+
+typedef struct gs_kernel_own {
+    gs_kernel_own_kind kind;
+    uint32_t index; /* of the kernel's sums; ROWS, at the target end: register */
+} gs_kernel_own;
+
 /* Sums of rows of an array, of which each may be scaled, or by type, of how many types (1: none); columns of the narrow
  * side. */
 typedef struct gs_row_sums {
@@ -35,7 +43,7 @@ typedef struct gs_row_sums {
 /* Sums over edges. Columns of the widest register are cut into slices; a group takes a target and a slice. */
 typedef struct gs_edge_kernel {
     char name[32];           /* and name_merge, for pieces of hubs */
-    gs_row_sums rows;        /* sums of rows: in[0], scaled by in[1] */
+    gs_row_sums rows;        /* sums of rows: in[0], scaled by in[1], to own[0] */
     uint32_t width;          /* columns that all registers are seen in */
     uint32_t vector;         /* neighbouring columns a lane: 1, 2 or 4; 8 of two bytes each */
     uint32_t lanes, slots;   /* of a group; vectors a lane */
@@ -44,11 +52,13 @@ typedef struct gs_edge_kernel {
     uint32_t batch;          /* edges whose rows a group loads before it looks at them */
     uint32_t blocks;         /* that a processor must hold, at least: what registers are limited to */
     uint32_t inputs;
-    gs_kernel_input input[GS_EDGE_INPUTS];
+    gs_kernel_input input[GS_EDGE_INPUTS]; /* at the operand end, and parameters */
+    uint32_t owns;
+    gs_kernel_own own[GS_EDGE_OWNS];
     uint32_t sums, sum[GS_EDGE_SUMS]; /* of the stage */
     uint32_t row_floats;     /* of the sums of one target: a hub's piece */
     uint32_t shared_floats;  /* a group */
-    bool keeps;              /* no sums: it stores the register `kept` of each edge, acc[0], in its place by type */
+    bool keeps;              /* no sums: it stores the register `kept` of each edge, own ACC, in its place by type */
     uint32_t kept;
 } gs_edge_kernel;
 

@@ -85,11 +85,11 @@ static float *table_of(const portion *k, uint32_t reg)
 
 static void set_portion(portion *k, uint32_t first, uint32_t edges)
 {
-    const gs_edge_args *const e = &k->run->args;
+    const gs_cuda_edges *const e = &k->run->edges;
     gs_u32 *const table = place_of(k, k->at.table);
     const uint64_t each = k->plan->types + 1ull;
-    k->a = (gs_batch_args){.index = e->index, .type = e->type, .index_bytes = e->index_bytes,
-                           .type_bytes = e->type_bytes, .first_edge = first, .edges = edges,
+    k->a = (gs_batch_args){.index = e->chunk.index, .type = e->chunk.type, .index_bytes = e->all.index_bytes,
+                           .type_bytes = e->all.type_bytes, .first_edge = first, .edges = edges,
                            .types = k->plan->types, .stretches = stretches_of(edges),
                            .order = place_of(k, k->at.order), .place = place_of(k, k->at.place),
                            .count = place_of(k, k->at.count), .total = place_of(k, k->at.total),
@@ -199,15 +199,15 @@ static gs_status run_portion(portion *k)
 
 gs_status gs_cuda_run_batches(gs_cuda *c, gs_cuda_edge_run *r, const gs_batch_plan *b)
 {
-    const uint32_t whole = r->args.edges, most = portion_of(c, b);
+    const uint32_t whole = r->edges.chunk.edges, most = portion_of(c, b);
     portion k = {.c = c, .plan = b, .run = r, .at = lay_out(b, most)};
     gs_status st = GS_OK;
     for (uint32_t done = 0; done < whole && st == GS_OK; done += k.a.edges) {
         const uint32_t edges = GS_MIN(most, whole - done);
         set_portion(&k, done, edges);
-        r->args.first_edge = done;
-        r->args.edges = edges;
-        r->args.place = k.a.place;
+        r->edges.all.first_edge = done;
+        r->edges.chunk.edges = edges;
+        r->edges.all.place = k.a.place;
         st = run_portion(&k);
     }
     return st;

@@ -23,10 +23,10 @@ static gs_status run_kernels(gs_cuda *c, gs_cuda_edge_run *r)
 
 static gs_status run_program(gs_cuda *c, const gs_edge_program_launch *l)
 {
-    gs_cuda_edge_run r = {.l = l, .args = gs_cuda_chunk_args(&l->edges)};
+    gs_cuda_edge_run r = {.l = l, .edges = gs_cuda_edges_of(&l->edges)};
     gs_status st = gs_cuda_begin(c);
-    r.args.epoch = l->epoch;
-    gs_random_key(r.args.key, l->seed, GS_RANDOM_EDGES);
+    r.edges.all.epoch = l->epoch;
+    gs_random_key(r.edges.all.key, l->seed, GS_RANDOM_EDGES);
     if (st == GS_OK)
         st = run_kernels(c, &r);
     return gs_cuda_end(c, st);

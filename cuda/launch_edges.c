@@ -1,46 +1,126 @@
 /* Kernels over the edges of a chunk: sums of rows, and those of edge programs. */
 #include "cuda/launch_edges.h"
 
+#include <string.h>
+
 #include "base/size.h"
 #include "cuda/context.h"
 #include "cuda/cuda_device.h"
 #include "cuda/streams.h"
 
-/* Stretches that a launch's edges are cut in for hubs. */
-uint32_t gs_cuda_stretches(const gs_edge_kernel *k)
+_Static_assert(sizeof(gs_edge_args) <= 4096, "arguments of a kernel are at most 4 KiB");
+
+/* Stretches that the edges of a chunk are cut in for hubs, at the most. */
+static uint32_t stretches_of(const gs_edge_kernel *k)
 {
     const uint64_t bytes = 2 * sizeof(float) * (uint64_t)GS_MAX(k->row_floats, 1u);
     return (uint32_t)GS_MAX(GS_MIN(GS_CUDA_HUB_BYTES / bytes, (uint64_t)GS_CUDA_HUB_STRETCHES), 1u);
 }
 
-/* What every launch is told of a chunk. */
-gs_edge_args gs_cuda_chunk_args(const gs_edges *e)
+uint64_t gs_cuda_hub_bytes(const gs_cuda *c, const gs_edge_kernel *k)
 {
-    return (gs_edge_args){.target = e->target,
-                          .index = e->index,
-                          .start = e->start,
-                          .type = e->type,
-                          .weight = e->weight,
-                          .targets = e->targets,
-                          .index_bytes = e->index_bytes,
-                          .type_bytes = e->type == NULL ? 0 : e->type_bytes,
-                          .edges = (uint32_t)e->end};
+    const uint64_t chunk = 2 * sizeof(float) * (uint64_t)stretches_of(k) * k->row_floats;
+    return k->row_floats > 0 && c->total_bytes >= GS_CUDA_MUCH_MEMORY ? GS_MAX(chunk, GS_CUDA_HUB_BYTES) : chunk;
 }
 
-/* Hubs are cut by the launch's sizes alone, so that results do not depend on anything else. */
-static gs_status launch_edges(gs_cuda *c, const gs_cuda_edge_code *code, gs_edge_args *a)
+gs_cuda_edges gs_cuda_edges_of(const gs_edges *e)
+{
+    return (gs_cuda_edges){.chunk = {.target = e->target,
+                                     .index = e->index,
+                                     .start = e->start,
+                                     .type = e->type,
+                                     .weight = e->weight,
+                                     .targets = e->targets,
+                                     .edges = (uint32_t)e->end},
+                           .all = {.index_bytes = e->index_bytes, .type_bytes = e->type == NULL ? 0 : e->type_bytes}};
+}
+
+/* ---- launches of several chunks ---- */
+
+/* Hubs are cut by the chunk's sizes alone, so that results do not depend on anything else. */
+static void cut_hubs(gs_edge_chunk *chunk, const gs_edge_kernel *k)
+{
+    const uint32_t each = (uint32_t)gs_div_up(chunk->edges, stretches_of(k));
+    chunk->piece_edges = GS_MAX(each, GS_CUDA_HUB_EDGES);
+    chunk->pieces = chunk->edges > chunk->piece_edges ? (uint32_t)gs_div_up(chunk->edges, chunk->piece_edges) : 0;
+}
+
+static uint64_t blocks_of(const gs_edge_kernel *k, uint64_t items)
+{
+    return gs_div_up(items, GS_BLOCK_LANES / k->lanes);
+}
+
+/* Has the launch room for one more chunk, with which it has all in common that chunks must have? */
+static bool takes(const gs_cuda *c, const gs_cuda_edge_code *code, const gs_edge_common *all,
+                  const gs_edge_chunk *chunk)
+{
+    const gs_cuda_held *const h = code->held;
+    const uint64_t slots = h->slots + 2ull * chunk->pieces;
+    return memcmp(&h->args.all, all, sizeof(*all)) == 0 && h->args.chunks < GS_EDGE_CHUNKS &&
+           (h->args.chunks + 1) * code->k.owns <= GS_EDGE_POINTERS &&
+           slots * code->k.row_floats * sizeof(float) <= c->state.scratch_bytes &&
+           h->blocks + blocks_of(&code->k, chunk->targets + 2ull * chunk->pieces) <= INT32_MAX;
+}
+
+/* Launches the chunks that are held, if there are any, and their hubs' pieces are added up. */
+static gs_status launch_held(gs_cuda *c, const gs_cuda_edge_code *code)
 {
     const gs_edge_kernel *const k = &code->k;
-    const uint32_t groups = GS_BLOCK_LANES / k->lanes;
+    gs_cuda_held *const h = code->held;
+    gs_status st = gs_cuda_launch(c, code->run, h->blocks, k->slices,
+                                  GS_BLOCK_LANES / k->lanes * k->shared_floats * (uint32_t)sizeof(float), &h->args,
+                                  k->name);
+    if (st == GS_OK && !k->keeps)
+        st = gs_cuda_launch(c, code->merge, h->merges, k->slices, 0, &h->args, k->name);
+    h->args.chunks = 0;
+    h->blocks = h->merges = h->slots = 0;
+    return st;
+}
 
-    a->piece_edges = (uint32_t)GS_MAX(gs_div_up(a->edges, gs_cuda_stretches(k)), (uint64_t)GS_CUDA_HUB_EDGES);
-    a->pieces = a->edges > a->piece_edges ? (uint32_t)gs_div_up(a->edges, a->piece_edges) : 0;
-    a->partial = (float *)(c->state.at + c->state.scratch_offset);
-    const gs_status st = gs_cuda_launch(c, code->run, gs_div_up(a->targets + 2ull * a->pieces, groups), k->slices,
-                                        groups * k->shared_floats * (uint32_t)sizeof(float), a, k->name);
-    if (st != GS_OK || a->pieces == 0 || k->keeps)
-        return st;
-    return gs_cuda_launch(c, code->merge, gs_div_up(2ull * a->pieces, groups), k->slices, 0, a, k->name);
+/* One more chunk, with its own pointers own[code->k.owns]; launched now, or with those that come after it. */
+static gs_status add_chunk(gs_cuda *c, const gs_cuda_edge_code *code, const gs_cuda_edges *e, float *const *own)
+{
+    gs_cuda_held *const h = code->held;
+    gs_edge_chunk chunk = e->chunk;
+    gs_status st = GS_OK;
+
+    cut_hubs(&chunk, &code->k);
+    if (h->args.chunks > 0 && !takes(c, code, &e->all, &chunk))
+        st = launch_held(c, code);
+    chunk.partial = (float *)(c->state.at + c->state.scratch_offset) + h->slots * code->k.row_floats;
+    chunk.first_block = (uint32_t)h->blocks;
+    chunk.first_merge = (uint32_t)h->merges;
+    h->blocks += blocks_of(&code->k, chunk.targets + 2ull * chunk.pieces);
+    h->merges += blocks_of(&code->k, 2ull * chunk.pieces);
+    h->slots += 2ull * chunk.pieces;
+    h->args.all = e->all;
+    h->args.owns = code->k.owns;
+    memcpy(&h->args.own[h->args.chunks * code->k.owns], own, code->k.owns * sizeof(*own));
+    h->args.chunk[h->args.chunks++] = chunk;
+    /* steps of a batch by type find what the ones before have made */
+    return st == GS_OK && (!c->grouping || e->all.place != NULL) ? launch_held(c, code) : st;
+}
+
+gs_status gs_cuda_begin_group(void *context)
+{
+    gs_cuda *const c = context;
+    const gs_status st = gs_cuda_begin(c);
+    c->grouping = true;
+    return st;
+}
+
+gs_status gs_cuda_end_group(void *context, gs_status st)
+{
+    gs_cuda *const c = context;
+    c->grouping = false;
+    for (uint32_t i = 0; i < c->code.edges; i++) {
+        gs_cuda_held *const h = c->code.edge[i].held;
+        if (st == GS_OK && h->args.chunks > 0)
+            st = launch_held(c, &c->code.edge[i]);
+        h->args.chunks = 0;
+        h->blocks = h->merges = h->slots = 0;
+    }
+    return gs_cuda_end(c, st);
 }
 
 /* ---- sums of rows ---- */
@@ -59,43 +139,46 @@ gs_status gs_cuda_run_edges(void *context, const gs_edge_launch *l)
     const gs_sum_types by = l->types == 0 ? GS_TYPES_NONE : l->pick ? GS_TYPES_OF_ROWS : GS_TYPES_OF_SUM;
     const gs_row_sums rows = {by, l->width, GS_MAX(l->types, 1), l->dtype, l->scale != NULL};
     const gs_cuda_edge_code *const code = find_rows(c, &rows);
-    gs_edge_args a = gs_cuda_chunk_args(&l->edges);
+    gs_cuda_edges e = gs_cuda_edges_of(&l->edges);
     gs_status st = gs_cuda_begin(c);
 
     if (code == NULL)
         st = gs_fail(GS_EINVAL, "device cuda: not prepared for sums of%s rows of %u %s of %u types",
                      rows.scaled ? " scaled" : "", l->width, gs_dtype_name(l->dtype), rows.types);
-    a.weight = NULL;
+    e.chunk.weight = NULL;
     if (l->types == 0) {
-        a.type = NULL;
-        a.type_bytes = 0;
+        e.chunk.type = NULL;
+        e.all.type_bytes = 0;
     }
-    a.in[0] = l->operand;
-    a.in[1] = l->scale;
-    a.acc[0] = l->acc;
+    e.all.in[0] = l->operand;
+    e.all.in[1] = l->scale;
     if (st == GS_OK)
-        st = launch_edges(c, code, &a);
+        st = add_chunk(c, code, &e, &l->acc);
     return gs_cuda_end(c, st);
 }
 
 /* ---- kernels of edge programs ---- */
 
+static float *own_of(const gs_cuda *c, const gs_cuda_edge_run *r, const gs_edge_kernel *k, const gs_kernel_own *own)
+{
+    const gs_accumulator *const sum = &r->l->sum[k->sum[own->kind == GS_OWN_ROWS ? 0 : own->index]];
+    return own->kind == GS_OWN_ROWS      ? (float *)c->where[own->index]
+           : own->kind == GS_OWN_ACC     ? sum->acc
+           : own->kind == GS_OWN_MAXIMUM ? sum->maximum
+                                         : sum->norm;
+}
+
 gs_status gs_cuda_run_edge_kernel(gs_cuda *c, const gs_cuda_edge_run *r, const gs_cuda_edge_code *code, float *kept)
 {
     const gs_edge_kernel *const k = &code->k;
-    gs_edge_args a = r->args;
+    float *own[GS_EDGE_OWNS];
+    gs_cuda_edges e = r->edges;
     for (uint32_t q = 0; q < k->inputs; q++)
-        a.in[q] = (const float *)(k->input[q].param ? gs_cuda_param(c, k->input[q].index)
-                                                    : c->where[k->input[q].index]);
-    for (uint32_t q = 0; q < k->sums; q++) {
-        const gs_accumulator *const sum = &r->l->sum[k->sum[q]];
-        a.acc[q] = sum->acc;
-        a.maximum[q] = sum->maximum;
-        a.norm[q] = sum->norm;
-    }
-    if (k->keeps)
-        a.acc[0] = kept;
-    return launch_edges(c, code, &a);
+        e.all.in[q] = (const float *)(k->input[q].param ? gs_cuda_param(c, k->input[q].index)
+                                                        : c->where[k->input[q].index]);
+    for (uint32_t q = 0; q < k->owns; q++)
+        own[q] = k->keeps && k->own[q].kind == GS_OWN_ACC ? kept : own_of(c, r, k, &k->own[q]);
+    return add_chunk(c, code, &e, own);
 }
 
 gs_status gs_cuda_run_edge_kernels(gs_cuda *c, const gs_cuda_edge_run *r)

@@ -154,16 +154,17 @@ typedef struct gather {
 static gs_status gather_once(gs_cuda *c, void *context)
 {
     gather *const g = context;
-    return gs_cuda_launch(c, g->function, gs_div_up(g->a.targets, GS_BLOCK_LANES / g->k.lanes), g->k.slices, 0, &g->a,
-                          g->k.name);
+    return gs_cuda_launch(c, g->function, gs_div_up(g->a.chunk[0].targets, GS_BLOCK_LANES / g->k.lanes), g->k.slices,
+                          0, &g->a, g->k.name);
 }
 
 #define DEGREE 32u
 
 /* Random indices, then starts: targets of DEGREE edges each. */
-static gs_status fill_chunk(gs_cuda *c, gs_cu_memory index, gs_cu_memory start, gs_cu_memory target,
-                            uint64_t table_rows)
+static gs_status fill_chunk(gs_cuda *c, const gs_edge_chunk *chunk, uint64_t table_rows)
 {
+    const gs_cu_memory index = (gs_cu_memory)chunk->index, start = (gs_cu_memory)chunk->start,
+                       target = (gs_cu_memory)chunk->target;
     const uint32_t targets = GATHER_EDGES / DEGREE;
     uint32_t *const host = gs_malloc_array(GATHER_EDGES, sizeof(*host));
     gs_status st;
@@ -227,16 +228,16 @@ gs_status gs_cuda_measure_gather(void *context, uint64_t table_rows, uint32_t wi
         st = take(c, &at, table + acc + index + 2 * start);
     if (st != GS_OK)
         goto done;
-    g.a = (gs_edge_args){.targets = targets, .index_bytes = 4, .edges = GATHER_EDGES,
-                         .piece_edges = GATHER_EDGES};
-    g.a.in[0] = (const float *)at;
-    g.a.acc[0] = (float *)(at + table);
-    g.a.index = (const void *)(at + table + acc);
-    g.a.start = (const gs_u32 *)(at + table + acc + index);
-    g.a.target = (const void *)(at + table + acc + index + start);
+    g.a = (gs_edge_args){.chunk = {{.targets = targets, .edges = GATHER_EDGES, .piece_edges = GATHER_EDGES}},
+                         .all = {.index_bytes = 4}, .chunks = 1, .owns = g.k.owns};
+    gs_edge_chunk *const chunk = &g.a.chunk[0];
+    g.a.all.in[0] = (const float *)at;
+    g.a.own[0] = (float *)(at + table);
+    chunk->index = (const void *)(at + table + acc);
+    chunk->start = (const gs_u32 *)(at + table + acc + index);
+    chunk->target = (const void *)(at + table + acc + index + start);
     if ((st = gs_cuda_check(c, c->d->fill(at, 0, table + acc, c->streams.compute), "filling memory")) == GS_OK &&
-        (st = fill_chunk(c, (gs_cu_memory)g.a.index, (gs_cu_memory)g.a.start, (gs_cu_memory)g.a.target, table_rows)) ==
-            GS_OK)
+        (st = fill_chunk(c, chunk, table_rows)) == GS_OK)
         st = time_calls(c, gather_once, &g, &seconds);
     if (st == GS_OK)
         *bytes_per_second = (double)GATHER_EDGES * width * sizeof(float) / seconds;

@@ -38,7 +38,7 @@ static uint64_t scratch_of(const gs_cuda *c, const gs_cuda_code *k, const gs_pro
                             (uint64_t)GS_CUDA_COLSUM_PARTS * GS_LOSS_FIGURES * gs_program_loss_columns(p) *
                                 sizeof(double));
     for (uint32_t i = 0; i < k->edges; i++)
-        bytes = GS_MAX(bytes, 2 * sizeof(float) * (uint64_t)gs_cuda_stretches(&k->edge[i].k) * k->edge[i].k.row_floats);
+        bytes = GS_MAX(bytes, gs_cuda_hub_bytes(c, &k->edge[i].k));
     for (uint32_t i = 0; i < p->params; i++)
         if (p->param[i].rows == 1 || is_mixed(p, i))
             bytes =

@@ -168,6 +168,8 @@ gs_status gs_cuda_begin(gs_cuda *c)
 {
     const uint64_t next = c->streams.ticket + 1; /* its events were those of GS_CUDA_FLIGHT launches before */
     gs_status st = gs_cuda_enter(c);
+    if (c->grouping)
+        return st;
     if (st == GS_OK && next > GS_CUDA_FLIGHT)
         st = gs_cuda_wait(c, next - GS_CUDA_FLIGHT);
     c->streams.ticket++;
@@ -179,6 +181,8 @@ gs_status gs_cuda_begin(gs_cuda *c)
 
 gs_status gs_cuda_end(gs_cuda *c, gs_status st)
 {
+    if (c->grouping)
+        return st;
     /* Recorded after a failure too: who waits for this launch must not wait for one of eight before. */
     const gs_status recorded =
         gs_cuda_check(c, c->d->event_record(event_of(c, c->streams.ticket), c->streams.compute), "an event");

@@ -32,7 +32,7 @@ gs_status gs_cuda_copy_out(gs_cuda *c, void *to, gs_cu_memory from, uint64_t byt
 /* gs_device_peek(): no part of what a pass copies. */
 gs_status gs_cuda_peek(void *context, void *to, const void *from, uint64_t bytes);
 
-/* Begins a launch. Then kernels in `compute`, and gs_cuda_end(). */
+/* Begins a launch. Then kernels in `compute`, and gs_cuda_end(). Within a group both do nothing: it is one launch. */
 gs_status gs_cuda_begin(gs_cuda *c);
 gs_status gs_cuda_end(gs_cuda *c, gs_status st);
 /* gs_device_time_launches(), gs_device_launch_span(). */

@@ -62,6 +62,9 @@ void gs_gen_over(gs_gen_writer *w, gs_gen_shape s);
 void gs_gen_reference(const gs_gen_writer *w, char *text, size_t bytes, const char *name, gs_gen_shape of,
                       gs_gen_shape in);
 
+/* Index of a chunk's own pointer in own[]. */
+uint32_t gs_gen_own(gs_gen_writer *w, gs_kernel_own_kind kind, uint32_t index);
+
 /* Registers that come from memory: those that all edges of a target share, now; those that change with the edge, for a
  * batch of edges ("batch7[b]"), and from there as the edge b's. */
 void gs_gen_load_registers(gs_gen_writer *w);

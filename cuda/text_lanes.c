@@ -224,10 +224,10 @@ static void write_mask(gs_gen_writer *w, const gs_instr *in)
     const gs_gen_shape s = gs_gen_shape_of(w, width);
     char scale[48], column[32];
     gs_generate_constant(scale, sizeof(scale), 1.0f / (1.0f - in->alpha));
-    fprintf(w->out, "    gs_u32 key%u[4] = {%uu, a.epoch, 0, 0};\n    gs_philox(key%u, a.key[0], a.key[1]);\n", in->dst,
-            in->site, in->dst);
-    fprintf(w->out, "    const gs_draw draw%u = gs_edge_draw(&a, it.target, k, r%u, r%u, %d);\n", in->dst, in->a.index,
-            in->b.index, in->self);
+    fprintf(w->out, "    gs_u32 key%u[4] = {%uu, a.all.epoch, 0, 0};\n", in->dst, in->site);
+    fprintf(w->out, "    gs_philox(key%u, a.all.key[0], a.all.key[1]);\n", in->dst);
+    fprintf(w->out, "    const gs_draw draw%u = gs_edge_draw(chunk, &a.all, it.target, k, r%u, r%u, %d);\n", in->dst,
+            in->a.index, in->b.index, in->self);
     const char *const value = "gs_draw_bits(&draw%u, %s, %uu, key%u) >= %uu ? %s : 0.0f;\n";
     if (s == GS_GEN_SINGLE) {
         fprintf(w->out, "    r%u = ", in->dst);
@@ -311,7 +311,7 @@ void gs_gen_keep_edge(gs_gen_writer *w)
     const uint32_t width = gs_gen_width(w, w->k->kept);
     char name[16], row[64];
     snprintf(name, sizeof(name), "r%u", w->k->kept);
-    snprintf(row, sizeof(row), "a.acc[0] + (gs_u64)place * %uu", width);
+    snprintf(row, sizeof(row), "own[%u] + (gs_u64)place * %uu", gs_gen_own(w, GS_OWN_ACC, 0), width);
     gs_gen_store(w, name, row, width);
 }
 
@@ -323,6 +323,20 @@ static uint32_t input_of(gs_gen_writer *w, bool param, uint32_t index)
     if (i == GS_NONE)
         gs_gen_refuse(w, "its edge program reads too many arrays and parameters");
     return i;
+}
+
+uint32_t gs_gen_own(gs_gen_writer *w, gs_kernel_own_kind kind, uint32_t index)
+{
+    gs_edge_kernel *const k = w->k;
+    for (uint32_t i = 0; i < k->owns; i++)
+        if (k->own[i].kind == kind && k->own[i].index == index)
+            return i;
+    if (k->owns == GS_EDGE_OWNS) {
+        gs_gen_refuse(w, "its edge program reads too many arrays of targets");
+        return 0;
+    }
+    k->own[k->owns] = (gs_kernel_own){kind, index};
+    return k->owns++;
 }
 
 bool gs_gen_is_made(const gs_gen_writer *w, uint32_t r)
@@ -356,7 +370,7 @@ void gs_gen_load_registers(gs_gen_writer *w)
         if (!w->needed[r] || w->per_edge[r] || w->s->edge_reg[r].kind == GS_EDGE_TEMP)
             continue;
         snprintf(name, sizeof(name), "r%u", r);
-        snprintf(row, sizeof(row), "a.in[%u] + row * %uu", input_of(w, false, r), gs_gen_width(w, r));
+        snprintf(row, sizeof(row), "own[%u] + row * %uu", gs_gen_own(w, GS_OWN_ROWS, r), gs_gen_width(w, r));
         gs_gen_declare(w, name, gs_gen_shape_of(w, gs_gen_width(w, r)));
         gs_gen_load(w, name, row, gs_gen_width(w, r));
     }
@@ -387,9 +401,11 @@ void gs_gen_point_batch(gs_gen_writer *w)
         char start[64];
         if (!gs_gen_is_batched(w, r) || reg->kind == GS_EDGE_WEIGHT)
             continue;
-        snprintf(start, sizeof(start), reg->kind == GS_EDGE_TARGET ? "(const char *)(a.in[%u] + row * %uu)"
-                                                                   : "(const char *)a.in[%u]",
-                 input_of(w, false, r), reg->kind == GS_EDGE_TARGET ? w->p->array[reg->array].width : 0);
+        if (reg->kind == GS_EDGE_TARGET)
+            snprintf(start, sizeof(start), "(const char *)(own[%u] + row * %uu)", gs_gen_own(w, GS_OWN_ROWS, r),
+                     w->p->array[reg->array].width);
+        else
+            snprintf(start, sizeof(start), "(const char *)a.all.in[%u]", input_of(w, false, r));
         if (is_one(w, r)) {
             fprintf(w->out, "    const char *const at%u = gs_made_address(%s + slice / %uu * %uu);\n", r, start, each,
                     bytes);
@@ -428,7 +444,7 @@ static void load_of_edge(gs_gen_writer *w, uint32_t r)
     const uint32_t v = w->k->vector, whole = wide ? whole_slots(w) : 0, row = w->k->lanes * v;
     char from[192], at[32];
     if (reg->kind == GS_EDGE_WEIGHT) {
-        fprintf(w->out, "    batch%u[b] = a.weight == 0 ? 1.0f : a.weight[k];\n", r);
+        fprintf(w->out, "    batch%u[b] = chunk->weight == 0 ? 1.0f : chunk->weight[k];\n", r);
         return;
     }
     for (uint32_t s = 0; s < (is_one(w, r) ? 1 : w->k->slots); s++) {
@@ -502,7 +518,7 @@ void gs_gen_load_params(gs_gen_writer *w)
                 continue;
             seen[from->index] = true;
             snprintf(name, sizeof(name), "p%u", from->index);
-            snprintf(row, sizeof(row), "a.in[%u]", input_of(w, true, from->index));
+            snprintf(row, sizeof(row), "a.all.in[%u]", input_of(w, true, from->index));
             gs_gen_declare(w, name, gs_gen_shape_of(w, w->p->param[from->index].cols));
             gs_gen_load(w, name, row, w->p->param[from->index].cols);
         }

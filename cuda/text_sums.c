@@ -97,14 +97,15 @@ static void point(gs_gen_writer *w, const char *prefix, bool piece, const char *
 {
     for (uint32_t i = 0; i < w->k->sums; i++) {
         const uint32_t width = sum_width(w, i), heads = heads_of(w, i), at = offset_of(w, i);
-        static const char part[] = "xmn", *const array[] = {"acc", "maximum", "norm"};
+        static const char part[] = "xmn";
         for (uint32_t q = 0; q < (heads > 0 ? 3u : 1u); q++) {
             fprintf(w->out, "    float *const %s%c%u = ", prefix, part[q], i);
             if (piece)
-                fprintf(w->out, "a.partial + (gs_u64)%s * %uu + %u;\n", slot, w->k->row_floats,
+                fprintf(w->out, "chunk->partial + (gs_u64)%s * %uu + %u;\n", slot, w->k->row_floats,
                         at + (q == 0 ? 0 : width + (q - 1) * heads));
             else
-                fprintf(w->out, "a.%s[%u] + row * %uu;\n", array[q], i, q == 0 ? width * types_of(w, i) : heads);
+                fprintf(w->out, "own[%u] + row * %uu;\n", gs_gen_own(w, GS_OWN_ACC + q, i),
+                        q == 0 ? width * types_of(w, i) : heads);
         }
     }
 }
@@ -282,23 +283,15 @@ void gs_gen_begin_sums(gs_gen_writer *w)
     point(w, "row_", false, "");
     each_sum(w, false, "", "row_", load_part);
     fprintf(w->out, "    }\n");
+    for (uint32_t i = 0; i < w->k->sums; i++)
+        if (by_type_of(w, i))
+            fprintf(w->out,
+                    "    float *const now_x%u = gs_made_rows(it.slot != GS_NO_SLOT ? chunk->partial + "
+                    "(gs_u64)it.slot * %uu + %u : own[%u] + row * %uu);\n",
+                    i, w->k->row_floats, offset_of(w, i), gs_gen_own(w, GS_OWN_ACC, i),
+                    sum_width(w, i) * types_of(w, i));
     if (any_by_type(w))
         fprintf(w->out, "    gs_u32 type_now = GS_NO_SLOT;\n");
-}
-
-/* Those by type, to or from where the lanes' type is. */
-static void move_by_type(gs_gen_writer *w, part_fn *body)
-{
-    for (uint32_t i = 0; i < w->k->sums; i++) {
-        if (!by_type_of(w, i))
-            continue;
-        fprintf(w->out,
-                "    {\n    float *const row_x%u = it.slot != GS_NO_SLOT ? a.partial + (gs_u64)it.slot * %uu + %u : "
-                "a.acc[%u] + row * %uu;\n",
-                i, w->k->row_floats, offset_of(w, i), i, sum_width(w, i) * types_of(w, i));
-        each_part(w, i, "", "row_", body);
-        fprintf(w->out, "    }\n");
-    }
 }
 
 /* An edge: edges of one type lie together, so sums by type seldom change places. */
@@ -306,10 +299,10 @@ void gs_gen_add_edge(gs_gen_writer *w)
 {
     if (any_by_type(w)) {
         fprintf(w->out, "    if (type_now != type) {\n    if (type_now != GS_NO_SLOT) {\n");
-        move_by_type(w, store_part);
+        each_sum(w, true, "", "now_", store_part);
         fprintf(w->out, "    }\n    type_now = type;\n");
         sync(w);
-        move_by_type(w, load_part);
+        each_sum(w, true, "", "now_", load_part);
         fprintf(w->out, "    }\n");
     }
     for (uint32_t i = 0; i < w->k->sums; i++)
@@ -320,7 +313,7 @@ void gs_gen_end_sums(gs_gen_writer *w)
 {
     sync(w);
     if (any_by_type(w))
-        move_by_type(w, store_part);
+        each_sum(w, true, "", "now_", store_part);
     fprintf(w->out, "    if (it.slot != GS_NO_SLOT) {\n");
     point(w, "row_", true, "it.slot");
     each_sum(w, false, "", "row_", store_part);
@@ -338,8 +331,8 @@ void gs_gen_merge_sums(gs_gen_writer *w)
         fprintf(w->out, "    for (gs_u32 type_now = 0; type_now < %u; type_now++) {\n", types_of(w, i));
         each_part(w, i, "", "", declare_part);
         each_part(w, i, "", "row_", load_part);
-        fprintf(w->out, "    for (gs_u32 slot = it.slot; slot == it.slot || gs_slot_within(&a, slot, it.target); slot "
-                        "= gs_next_slot(slot)) {\n");
+        fprintf(w->out, "    for (gs_u32 slot = it.slot; slot == it.slot || gs_slot_within(chunk, a.all.first_edge, "
+                        "slot, it.target); slot = gs_next_slot(slot)) {\n");
         point(w, "from_", true, "slot");
         each_part(w, i, "q", "", declare_part);
         each_part(w, i, "q", "from_", load_part);

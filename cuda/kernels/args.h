@@ -15,22 +15,38 @@ typedef unsigned long long gs_u64;
 
 #define GS_EDGE_INPUTS 32
 #define GS_EDGE_SUMS 4
+#define GS_EDGE_OWNS 24   /* pointers that a chunk has of its own, at the most: three a sum, and rows at its targets */
+#define GS_EDGE_CHUNKS 32 /* of a launch */
+#define GS_EDGE_POINTERS 176 /* that the chunks of a launch have of their own */
 #define GS_VERTEX_INPUTS 64
 
 /* Sums over the edges of a chunk. Work items are pieces of targets with more edges than `piece_edges` (hubs), two for
  * each stretch of that many edges, as at most two hubs meet in one; and the other targets. */
-typedef struct gs_edge_args {
+typedef struct gs_edge_chunk {
     const void *target, *index;
     const gs_u32 *start;
     const void *type;                  /* of edges; NULL: masks draw for type 0 */
     const float *weight;               /* NULL: 1 */
-    const float *in[GS_EDGE_INPUTS];   /* rows at either end and parameters; the generated code knows which */
-    float *acc[GS_EDGE_SUMS], *maximum[GS_EDGE_SUMS], *norm[GS_EDGE_SUMS];
     float *partial;                    /* [2 * pieces][floats of one target's sums] */
-    gs_u32 targets, index_bytes, type_bytes;
-    gs_u32 first_edge, edges, piece_edges, pieces; /* the edges may be some of the targets' only */
-    gs_u32 key[2], epoch;              /* masks: of gs_random_key(seed, GS_RANDOM_EDGES) */
+    gs_u32 targets, edges, piece_edges, pieces; /* the edges may be some of the targets' only */
+    gs_u32 first_block, first_merge;   /* the launch's blocks before its own, and those of its merge */
+} gs_edge_chunk;
+
+/* What the chunks of a launch have in common. */
+typedef struct gs_edge_common {
+    const float *in[GS_EDGE_INPUTS];   /* rows at the operand end and parameters; the generated code knows which */
     const gs_u32 *place;               /* [edges] which row of a table by type is the edge's; NULL: there is none */
+    gs_u32 index_bytes, type_bytes, first_edge;
+    gs_u32 key[2], epoch;              /* masks: of gs_random_key(seed, GS_RANDOM_EDGES) */
+} gs_edge_common;
+
+/* Chunks whose targets are different rows: each block has one of them. */
+typedef struct gs_edge_args {
+    gs_edge_chunk chunk[GS_EDGE_CHUNKS];
+    float *own[GS_EDGE_POINTERS];      /* [chunks][owns] sums and rows at the target end; the generated code knows
+                                        * which */
+    gs_edge_common all;
+    gs_u32 chunks, owns;
 } gs_edge_args;
 
 /* Edges of a portion in the order of their types (batch.cu). */

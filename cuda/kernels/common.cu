@@ -10,6 +10,12 @@ GS_DEVICE gs_u32 gs_number(const void *array, gs_u32 bytes, gs_u32 i)
     return bytes == 2 ? ((const gs_u16 *)array)[i] : ((const gs_u8 *)array)[i];
 }
 
+/* The same of 2 or 4 bytes, as indices have. */
+GS_DEVICE gs_u32 gs_index(const void *array, gs_u32 bytes, gs_u32 i)
+{
+    return bytes == 4 ? ((const gs_u32 *)array)[i] : ((const gs_u16 *)array)[i];
+}
+
 /* The edge whose numbers a lane loads, its o-th, of a batch that begins with edge `first`; the last edge where the
  * batch has fewer. */
 GS_DEVICE gs_u32 gs_own_edge(gs_u32 first, gs_u32 o, gs_u32 lanes, gs_u32 batch, gs_u32 end)
@@ -178,12 +184,13 @@ typedef struct gs_item {
     gs_u32 slot;             /* of a hub's piece: where its sums go */
 } gs_item;
 
-GS_DEVICE gs_u32 gs_owner(const gs_edge_args *a, gs_u32 edge)
+/* Number of the chunk that a block of the launch belongs to, or of its merge: the last that begins at or before it. */
+GS_DEVICE gs_u32 gs_chunk_of(const gs_edge_args *a, gs_u32 block, int merges)
 {
-    gs_u32 low = 0, high = a->targets;
-    while (high - low > 1) { /* start[low] <= edge < start[high] */
+    gs_u32 low = 0, high = a->chunks;
+    while (high - low > 1) {
         const gs_u32 mid = low + (high - low) / 2;
-        if (a->start[mid] <= edge)
+        if ((merges ? a->chunk[mid].first_merge : a->chunk[mid].first_block) <= block)
             low = mid;
         else
             high = mid;
@@ -191,55 +198,75 @@ GS_DEVICE gs_u32 gs_owner(const gs_edge_args *a, gs_u32 edge)
     return low;
 }
 
-/* Of the target's edges those of the launch: a target may begin before them, or end after them. */
-GS_DEVICE gs_u32 gs_first_of(const gs_edge_args *a, gs_u32 t)
+GS_DEVICE gs_u32 gs_owner(const gs_edge_chunk *c, gs_u32 edge)
 {
-    return a->start[t] > a->first_edge ? a->start[t] : a->first_edge;
+    gs_u32 low = 0, high = c->targets;
+    while (high - low > 1) { /* start[low] <= edge < start[high] */
+        const gs_u32 mid = low + (high - low) / 2;
+        if (c->start[mid] <= edge)
+            low = mid;
+        else
+            high = mid;
+    }
+    return low;
 }
-GS_DEVICE gs_u32 gs_end_of(const gs_edge_args *a, gs_u32 t)
+
+/* Of the target's edges those of the launch, which begin with `first`: a target may begin before them, or end after
+ * them. */
+GS_DEVICE gs_u32 gs_first_of(const gs_edge_chunk *c, gs_u32 first, gs_u32 t)
 {
-    const gs_u32 last = a->first_edge + a->edges;
-    return a->start[t + 1] < last ? a->start[t + 1] : last;
+    return c->start[t] > first ? c->start[t] : first;
+}
+GS_DEVICE gs_u32 gs_end_of(const gs_edge_chunk *c, gs_u32 first, gs_u32 t)
+{
+    return c->start[t + 1] < first + c->edges ? c->start[t + 1] : first + c->edges;
 }
 
 /* The first item of a stretch is the hub that its first edge belongs to, the second the one of its last edge. */
-GS_DEVICE gs_item gs_hub_item(const gs_edge_args *a, gs_u32 slot)
+GS_DEVICE gs_item gs_hub_item(const gs_edge_chunk *c, gs_u32 first_edge, gs_u32 slot)
 {
-    const gs_u32 first = a->first_edge + slot / 2 * a->piece_edges, last = a->first_edge + a->edges;
-    const gs_u32 end = last - first > a->piece_edges ? first + a->piece_edges : last;
-    const gs_u32 t = gs_owner(a, slot % 2 == 0 ? first : end - 1), begin = a->start[t], stop = a->start[t + 1];
+    const gs_u32 first = first_edge + slot / 2 * c->piece_edges, last = first_edge + c->edges;
+    const gs_u32 end = last - first > c->piece_edges ? first + c->piece_edges : last;
+    const gs_u32 t = gs_owner(c, slot % 2 == 0 ? first : end - 1), begin = c->start[t], stop = c->start[t + 1];
     gs_item r = {t, 0, 0, slot};
-    if (stop - begin <= a->piece_edges || (slot % 2 == 1 && begin <= first))
+    if (stop - begin <= c->piece_edges || (slot % 2 == 1 && begin <= first))
         return r; /* none, or the other item of the stretch has it */
     r.from = begin > first ? begin : first;
     r.to = stop < end ? stop : end;
     return r;
 }
 
-/* Pieces of hubs come first: they are the longest, and what begins last should not be. */
-GS_DEVICE gs_item gs_edge_item(const gs_edge_args *a, gs_u32 item)
+/* A chunk's pieces of hubs come first: they are the longest, and what begins last should not be. */
+GS_DEVICE gs_item gs_edge_item(const gs_edge_chunk *c, gs_u32 first_edge, gs_u32 item)
 {
-    const gs_u32 t = item - 2 * a->pieces;
+    const gs_u32 t = item - 2 * c->pieces;
     gs_item r = {0, 0, 0, GS_NO_SLOT};
-    if (item < 2 * a->pieces)
-        return gs_hub_item(a, item);
-    if (t >= a->targets)
+    if (item < 2 * c->pieces)
+        return gs_hub_item(c, first_edge, item);
+    if (t >= c->targets)
         return r;
     r.target = t;
-    if (a->pieces > 0 && a->start[t + 1] - a->start[t] > a->piece_edges)
+    if (c->pieces > 0 && c->start[t + 1] - c->start[t] > c->piece_edges)
         return r; /* a hub: its pieces do it */
-    r.from = gs_first_of(a, t);
-    r.to = gs_end_of(a, t);
+    r.from = gs_first_of(c, first_edge, t);
+    r.to = gs_end_of(c, first_edge, t);
     return r;
 }
 
+/* Of an item that has edges, what its sums are for: the slot, or the target. */
+GS_DEVICE gs_item gs_item_again(const gs_edge_chunk *c, gs_u32 item)
+{
+    const gs_item piece = {0, 0, 0, item}, whole = {item - 2 * c->pieces, 0, 0, GS_NO_SLOT};
+    return item < 2 * c->pieces ? piece : whole;
+}
+
 /* The hub that begins in this slot, whose pieces are to be added up; none elsewhere. */
-GS_DEVICE gs_item gs_merge_item(const gs_edge_args *a, gs_u32 slot)
+GS_DEVICE gs_item gs_merge_item(const gs_edge_chunk *c, gs_u32 first_edge, gs_u32 slot)
 {
     gs_item r = {0, 0, 0, slot};
-    if (slot < 2 * a->pieces)
-        r = gs_hub_item(a, slot);
-    if (r.from < r.to && r.from != gs_first_of(a, r.target))
+    if (slot < 2 * c->pieces)
+        r = gs_hub_item(c, first_edge, slot);
+    if (r.from < r.to && r.from != gs_first_of(c, first_edge, r.target))
         r.to = r.from;
     return r;
 }
@@ -247,9 +274,9 @@ GS_DEVICE gs_item gs_merge_item(const gs_edge_args *a, gs_u32 slot)
 /* Slot of the piece after `slot` of the same hub. */
 GS_DEVICE gs_u32 gs_next_slot(gs_u32 slot) { return (slot / 2 + 1) * 2; }
 /* True where the hub has edges in the slot's stretch. */
-GS_DEVICE int gs_slot_within(const gs_edge_args *a, gs_u32 slot, gs_u32 target)
+GS_DEVICE int gs_slot_within(const gs_edge_chunk *c, gs_u32 first_edge, gs_u32 slot, gs_u32 target)
 {
-    return slot / 2 < a->pieces && a->first_edge + slot / 2 * a->piece_edges < a->start[target + 1];
+    return slot / 2 < c->pieces && first_edge + slot / 2 * c->piece_edges < c->start[target + 1];
 }
 
 /* ---- masks of edges (program.h) ---- */
@@ -258,28 +285,30 @@ typedef struct gs_draw {
     gs_u32 source, destination, rank, type;
 } gs_draw;
 
-GS_DEVICE gs_u32 gs_edge_type(const gs_edge_args *a, gs_u32 k)
+GS_DEVICE gs_u32 gs_edge_type(const gs_edge_chunk *c, const gs_edge_common *all, gs_u32 k)
 {
-    return a->type == 0 ? 0 : gs_number(a->type, a->type_bytes, k);
+    return c->type == 0 ? 0 : gs_number(c->type, all->type_bytes, k);
 }
 
 /* Edges of the same ends and type that are before k; they lie side by side. */
-GS_DEVICE gs_u32 gs_edge_rank(const gs_edge_args *a, gs_u32 target, gs_u32 k)
+GS_DEVICE gs_u32 gs_edge_rank(const gs_edge_chunk *c, const gs_edge_common *all, gs_u32 target, gs_u32 k)
 {
-    const gs_u32 operand = gs_number(a->index, a->index_bytes, k), type = gs_edge_type(a, k), first = a->start[target];
+    const gs_u32 operand = gs_index(c->index, all->index_bytes, k), type = gs_edge_type(c, all, k);
+    const gs_u32 first = c->start[target];
     gs_u32 rank = 0;
-    for (; k > first && gs_number(a->index, a->index_bytes, k - 1) == operand && gs_edge_type(a, k - 1) == type; k--)
+    for (; k > first && gs_index(c->index, all->index_bytes, k - 1) == operand && gs_edge_type(c, all, k - 1) == type;
+         k--)
         rank++;
     return rank;
 }
 
-GS_DEVICE gs_draw gs_edge_draw(const gs_edge_args *a, gs_u32 target, gs_u32 k, float source, float destination,
-                               int loops_as_one)
+GS_DEVICE gs_draw gs_edge_draw(const gs_edge_chunk *c, const gs_edge_common *all, gs_u32 target, gs_u32 k, float source,
+                               float destination, int loops_as_one)
 {
     gs_draw d = {gs_bits_of_float(source), gs_bits_of_float(destination), 0, 0};
     if (!loops_as_one || d.source != d.destination) {
-        d.rank = gs_edge_rank(a, target, k);
-        d.type = gs_edge_type(a, k);
+        d.rank = gs_edge_rank(c, all, target, k);
+        d.type = gs_edge_type(c, all, k);
     }
     return d;
 }

@@ -51,6 +51,19 @@ GS_DEVICE const char *gs_made_address(const char *p)
     __builtin_assume(__isGlobal(p));
     return p;
 }
+GS_DEVICE float *gs_made_rows(float *p)
+{
+    asm("" : "+l"(p));
+    __builtin_assume(__isGlobal(p));
+    return p;
+}
+/* The same number, of which the compiler knows nothing: what it leads to is loaded again, and not kept in registers
+ * since it was used last. */
+GS_DEVICE unsigned gs_made_number(unsigned n)
+{
+    asm volatile("" : "+r"(n));
+    return n;
+}
 /* to[b] = own[b / lanes] of the group's lane b % lanes. */
 GS_DEVICE void gs_group_share(gs_u32 *to, const gs_u32 *own, unsigned count, unsigned lanes)
 {
@@ -141,6 +154,8 @@ GS_DEVICE float gs_group_exchange(float value, unsigned by, unsigned lanes)
     return gs_gpu->group_exchange(value, by, lanes);
 }
 GS_DEVICE const char *gs_made_address(const char *p) { return p; }
+GS_DEVICE float *gs_made_rows(float *p) { return p; }
+GS_DEVICE unsigned gs_made_number(unsigned n) { return n; }
 GS_DEVICE void gs_group_share(gs_u32 *to, const gs_u32 *own, unsigned count, unsigned lanes)
 {
     gs_gpu->group_share(to, own, count, lanes);

@@ -262,6 +262,16 @@ gs_status gs_device_begin_pass(gs_device *d, const gs_device_pass *pass)
     return d->ops->begin_pass == NULL ? GS_OK : d->ops->begin_pass(d->context, pass);
 }
 
+gs_status gs_device_begin_group(gs_device *d)
+{
+    return d->ops->begin_group == NULL ? GS_OK : d->ops->begin_group(d->context);
+}
+
+gs_status gs_device_end_group(gs_device *d, gs_status st)
+{
+    return d->ops->end_group == NULL ? st : d->ops->end_group(d->context, st);
+}
+
 gs_status gs_device_end_pass(gs_device *d) { return d->ops->end_pass == NULL ? GS_OK : d->ops->end_pass(d->context); }
 uint64_t gs_device_last_launch(const gs_device *d)
 {

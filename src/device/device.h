@@ -128,6 +128,14 @@ typedef struct gs_edge_launch {
 
 gs_status gs_device_run_edges(gs_device *d, const gs_edge_launch *l);
 
+/* Launches over edges between the two begin at the second, as few as the device can make of them; by number they are
+ * one. No two of them add to the same row of the same sum, and nothing else is launched between them. Within a pass,
+ * where they are of edge programs. `st`: what has happened between the two; where it is an error, nothing that waits is
+ * launched any more, and it is the answer. The second ends what the first began, whatever that has answered. A device
+ * on host memory makes each launch at once. */
+gs_status gs_device_begin_group(gs_device *d);
+gs_status gs_device_end_group(gs_device *d, gs_status st);
+
 /* Memory of one sum over the rows of a target interval. */
 typedef struct gs_accumulator {
     float *acc;     /* [rows, width] */

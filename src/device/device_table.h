@@ -41,6 +41,8 @@ typedef struct gs_device_ops {
     void (*quiet)(void *context);
     gs_status (*begin_pass)(void *context, const gs_device_pass *pass);
     gs_status (*end_pass)(void *context);
+    gs_status (*begin_group)(void *context); /* both or none */
+    gs_status (*end_group)(void *context, gs_status st);
     uint64_t (*last_launch)(const void *context);
     gs_status (*poll)(void *context, uint64_t launch, bool wait, bool *done);
     gs_device_copied (*take_copied)(void *context);

@@ -8,6 +8,7 @@
 #include "base/size.h"
 #include "device_fixture.h"
 #include "gpu_devices.h"
+#include "host_gpu.h"
 
 static const uint32_t widths[] = {1,  2,  3,  4,  5,   6,   7,   8,   12,  16,  17,  31,
                                   33, 40, 64, 65, 100, 128, 129, 256, 257, 300, 602, 1433};
@@ -97,14 +98,19 @@ static void free_case(rows_case *c)
         test_free(all[i]);
 }
 
+static gs_edge_launch launch_of(const rows_case *c, float *acc)
+{
+    return (gs_edge_launch){.edges = {.index_bytes = c->index_bytes, .targets = c->targets, .target = c->target,
+                                      .start = c->start, .index = c->index, .operand_rows = c->operand_rows,
+                                      .type = c->type, .type_bytes = c->type_bytes,
+                                      .target_rows = 2 * c->targets + 1},
+                            .operand = c->rows, .acc = acc, .dtype = c->kind.dtype, .scale = c->scale,
+                            .width = c->width, .types = c->how == ROWS ? 0 : c->types, .pick = c->how == PICK};
+}
+
 static void launch(gs_device *d, const rows_case *c, float *acc)
 {
-    const gs_edge_launch l = {.edges = {.index_bytes = c->index_bytes, .targets = c->targets, .target = c->target,
-                                        .start = c->start, .index = c->index, .operand_rows = c->operand_rows,
-                                        .type = c->type, .type_bytes = c->type_bytes,
-                                        .target_rows = 2 * c->targets + 1},
-                              .operand = c->rows, .acc = acc, .dtype = c->kind.dtype, .scale = c->scale,
-                              .width = c->width, .types = c->how == ROWS ? 0 : c->types, .pick = c->how == PICK};
+    const gs_edge_launch l = launch_of(c, acc);
     gs_alloc_freeze(true);
     const uint64_t frozen = gs_alloc_frozen_count();
     gs_assert_ok(launch_edges(d, &l));
@@ -112,16 +118,27 @@ static void launch(gs_device *d, const rows_case *c, float *acc)
     gs_alloc_freeze(false);
 }
 
+static void compare(const rows_case *c, const float *acc, double tolerance)
+{
+    for (size_t i = 0; i < c->acc_floats; i++)
+        if (!(fabs((double)acc[i] - (double)c->want[i]) <= tolerance * c->size[i]))
+            fail_msg("%s%s, width %u, how %d, element %zu: %.9g, not %.9g", gs_dtype_name(c->kind.dtype),
+                     c->kind.scaled ? ", scaled" : "", c->width, (int)c->how, i, (double)acc[i], (double)c->want[i]);
+}
+
+static float *sums_before(const rows_case *c)
+{
+    float *const acc = test_malloc(c->acc_floats * sizeof(float));
+    memcpy(acc, c->before, c->acc_floats * sizeof(float));
+    return acc;
+}
+
 static void check(gs_device *d, rows_case c, const uint32_t *degree, double tolerance)
 {
     make_case(&c, degree);
-    float *const acc = test_malloc(c.acc_floats * sizeof(float));
-    memcpy(acc, c.before, c.acc_floats * sizeof(float));
+    float *const acc = sums_before(&c);
     launch(d, &c, acc);
-    for (size_t i = 0; i < c.acc_floats; i++)
-        if (!(fabs((double)acc[i] - (double)c.want[i]) <= tolerance * c.size[i]))
-            fail_msg("%s%s, width %u, how %d, element %zu: %.9g, not %.9g", gs_dtype_name(c.kind.dtype),
-                     c.kind.scaled ? ", scaled" : "", c.width, (int)c.how, i, (double)acc[i], (double)c.want[i]);
+    compare(&c, acc, tolerance);
     test_free(acc);
     free_case(&c);
 }
@@ -211,6 +228,43 @@ static void test_cuda_rows__hubs_are_the_same_to_rounding(void **state)
     gs_device_close(d);
 }
 
+/* Chunks of a group are launched together, as many as a launch takes (32), and each has the sums that it has alone: of
+ * different sizes, some with hubs, some by another kernel. */
+static void test_cuda_rows__a_group_is_one_launch_of_each_kernel(void **state)
+{
+    enum { CHUNKS = 41, NARROW = 5 }; /* of those that are not NARROW, 33 */
+    rows_case c[CHUNKS];
+    gs_edge_launch l[CHUNKS];
+    float *acc[CHUNKS];
+    gs_device *const d = open_gpu();
+    (void)state;
+    prepare(d);
+    for (uint32_t i = 0; i < CHUNKS; i++) {
+        uint32_t degree[40];
+        for (uint32_t t = 0; t < 40; t++)
+            degree[t] = random_below(t, 4 + i, 9) + (i % 7 == 3 && t % 13 == 2 ? 900 + 40 * i : 0);
+        c[i] = (rows_case){.how = ROWS, .index_bytes = 4, .type_bytes = 1, .targets = 1 + i % 40, .operand_rows = 300,
+                           .width = i % NARROW == 0 && i < 40 ? 8 : 64, .types = 1};
+        make_case(&c[i], degree);
+        acc[i] = sums_before(&c[i]);
+        l[i] = launch_of(&c[i], acc[i]);
+        l[i].operand = c[c[i].width == 64].rows; /* of one operand interval */
+    }
+    const uint64_t before = gs_device_last_launch(d);
+    (void)host_gpu_take_counts();
+    gs_assert_ok(launch_edge_group(d, l, CHUNKS));
+    assert_int_equal(gs_device_last_launch(d), before + 1);
+    if (!real_gpu()) /* 33 of 64 columns in two, 8 of 8 columns in one; the hubs of the first and the last */
+        assert_int_equal(host_gpu_take_counts().launches, 2 + 1 + 2);
+    for (uint32_t i = 0; i < CHUNKS; i++) {
+        compare(&c[i], acc[i], i % 7 == 3 ? 1e-5 : 0);
+        test_free(acc[i]);
+    }
+    for (uint32_t i = 0; i < CHUNKS; i++)
+        free_case(&c[i]);
+    gs_device_close(d);
+}
+
 /* Calls are about the GPU that a thread turned to last; opening another one turns to that. */
 static void test_cuda_rows__a_gpu_is_measured_whichever_was_opened_last(void **state)
 {
@@ -237,6 +291,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_cuda_rows__every_width_and_way_in_the_order_of_the_edges),
         cmocka_unit_test(test_cuda_rows__hubs_are_the_same_to_rounding),
+        cmocka_unit_test(test_cuda_rows__a_group_is_one_launch_of_each_kernel),
         cmocka_unit_test(test_cuda_rows__a_gpu_is_measured_whichever_was_opened_last),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

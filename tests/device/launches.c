@@ -6,7 +6,7 @@
 #include "support/support.h"
 
 #define ALIGNMENT 256u
-#define COPIES 128u
+#define COPIES 256u
 
 /* Memory of the host that a launch names, and where its copy is in the arena. */
 typedef struct copied {
@@ -122,20 +122,43 @@ gs_status launch_vertex(gs_device *d, const gs_vertex_launch *l)
     return take_back(&k, st == GS_OK ? gs_device_run_vertex(d, &there) : st);
 }
 
-gs_status launch_edges(gs_device *d, const gs_edge_launch *l)
+static void add_edge_launch(copies *k, gs_edge_launch *l)
 {
     const uint64_t wide = (uint64_t)l->width * GS_MAX(l->types, 1);
+    add_edges(k, &l->edges);
+    add(k, &l->operand, l->edges.operand_rows * (l->pick ? wide : l->width) * gs_dtype_bytes(l->dtype), false);
+    add(k, &l->scale, l->edges.operand_rows * sizeof(float), false);
+    add(k, &l->acc, l->edges.target_rows * (l->pick ? l->width : wide) * sizeof(float), true);
+}
+
+gs_status launch_edges(gs_device *d, const gs_edge_launch *l)
+{
     gs_edge_launch there = *l;
     copies k = {.d = d};
 
     if (gs_device_unified(d))
         return gs_device_run_edges(d, l);
-    add_edges(&k, &there.edges);
-    add(&k, &there.operand, l->edges.operand_rows * (l->pick ? wide : l->width) * gs_dtype_bytes(l->dtype), false);
-    add(&k, &there.scale, l->edges.operand_rows * sizeof(float), false);
-    add(&k, &there.acc, l->edges.target_rows * (l->pick ? l->width : wide) * sizeof(float), true);
+    add_edge_launch(&k, &there);
     const gs_status st = bring(&k);
     return take_back(&k, st == GS_OK ? gs_device_run_edges(d, &there) : st);
+}
+
+gs_status launch_edge_group(gs_device *d, const gs_edge_launch *l, uint32_t count)
+{
+    gs_edge_launch there[LAUNCH_GROUP];
+    copies k = {.d = d};
+
+    assert_true(count <= LAUNCH_GROUP && !gs_device_unified(d));
+    memcpy(there, l, count * sizeof(*l));
+    for (uint32_t i = 0; i < count; i++)
+        add_edge_launch(&k, &there[i]);
+    gs_status st = bring(&k);
+    if (st != GS_OK)
+        return take_back(&k, st);
+    st = gs_device_begin_group(d);
+    for (uint32_t i = 0; i < count && st == GS_OK; i++)
+        st = gs_device_run_edges(d, &there[i]);
+    return take_back(&k, gs_device_end_group(d, st));
 }
 
 static uint32_t columns_of(const gs_program *p, const gs_edge_reg *r)

@@ -10,6 +10,9 @@
 
 gs_status launch_vertex(gs_device *d, const gs_vertex_launch *l);
 gs_status launch_edges(gs_device *d, const gs_edge_launch *l);
+/* The same of several, in a group. */
+#define LAUNCH_GROUP 48u
+gs_status launch_edge_group(gs_device *d, const gs_edge_launch *l, uint32_t count);
 gs_status launch_edge_program(gs_device *d, const gs_edge_program_launch *l);
 gs_status launch_begin_sum(gs_device *d, gs_sum_kind kind, const gs_accumulator *sum, uint32_t rows, uint32_t width,
                            uint32_t heads);
