@@ -31,10 +31,16 @@ uint8_t *gs_exec__chunk_state(const gs_exec *e, const gs_task *t)
     return &e->chunks.seen[(set * e->chunks.parts + t->target) * e->chunks.parts + t->operand];
 }
 
+static const gs_exec_chunk *chunk_of(const gs_exec *e, const gs_task *t)
+{
+    return &e->chunks.chunk[t->file - e->program->arrays][(uint64_t)t->target * e->chunks.parts + t->operand];
+}
+
+uint64_t gs_exec__chunk_edges(const gs_exec *e, const gs_task *t) { return chunk_of(e, t)->edges; }
+
 static gs_chunk_expect expect_of(const gs_exec *e, const gs_task *t)
 {
-    const gs_exec_chunk *const set = e->chunks.chunk[t->file - e->program->arrays];
-    const gs_exec_chunk *const c = &set[(uint64_t)t->target * e->chunks.parts + t->operand];
+    const gs_exec_chunk *const c = chunk_of(e, t);
     return (gs_chunk_expect){.target_rows = gs_exec__interval_rows(e, t->target),
                              .operand_rows = gs_exec__interval_rows(e, t->operand),
                              .index_bytes = e->chunks.index_bytes, .edges = c->edges, .targets = c->targets,

@@ -29,6 +29,8 @@ uint32_t gs_exec__interval_rows(const gs_exec *e, uint32_t interval);
 /* The chunk of a compute task, as its device sees it. Where the host sees it too, its indices are checked when they are
  * first used. */
 gs_status gs_exec__view_chunk(gs_exec *e, const struct gs_exec_device *x, const gs_task *t, gs_chunk_view *view);
+/* Edges of a compute task's chunk. */
+uint64_t gs_exec__chunk_edges(const gs_exec *e, const gs_task *t);
 /* Of a compute task's chunk. */
 uint8_t *gs_exec__chunk_state(const gs_exec *e, const gs_task *t);
 /* Before a chunk goes where the host cannot read it: what is on the host is what the chunk table says. */

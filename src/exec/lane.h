@@ -10,8 +10,8 @@
 
 #include "exec/exec_run.h"
 
-/* Tasks that a lane may have under way on a device with memory of its own: one runs, one's bytes are copied, one
- * waits. */
+/* What a lane may have under way on a device with memory of its own, each a task or several that were begun at once:
+ * one runs, one's bytes are copied, one waits. */
 #define GS_EXEC_FLIGHT 3u
 
 typedef struct gs_exec_lane {
@@ -22,7 +22,7 @@ typedef struct gs_exec_lane {
     pthread_t owner;          /* the thread that drives it, which alone calls the functions below */
     double last;              /* when its last task ended */
     struct {
-        uint32_t task;
+        uint32_t at, count;   /* tasks lanes.task[at .. +count) */
         uint64_t number;      /* the device's, of the last launch or of the copies */
         uint64_t first;       /* launch */
     } flight[GS_EXEC_FLIGHT]; /* begun on a device with memory of its own, oldest first */
@@ -36,8 +36,8 @@ typedef struct gs_exec_lane {
 gs_status gs_exec__take_lanes(gs_exec *e);
 /* A run of a pass begins, driven by this thread. */
 void gs_exec__enter_lane(gs_exec_lane *l);
-/* Begins the lane's next task, which is ready. A device with memory of its own may still have it under way after
- * that; else it is done. */
+/* Begins the lane's next task, which is ready, and where the device has memory of its own those that may begin with it.
+ * Such a device may still have them under way after that; else it is done. */
 gs_status gs_exec__run_next(gs_exec_lane *l);
 /* Takes in what was under way and is done, oldest first; `wait`: at least the oldest. */
 gs_status gs_exec__retire(gs_exec_lane *l, bool wait);

@@ -72,6 +72,10 @@ uint32_t gs_lanes_missing(const gs_lanes *l, uint32_t first_dep, uint32_t deps);
 uint32_t gs_lanes_missing_dep(const gs_lanes *l, uint32_t task);
 /* The lane's next task if it may begin, or GS_NONE. */
 uint32_t gs_lanes_ready(const gs_lanes *l, uint32_t lane);
+/* How many of the lane's next tasks may begin at once: 0; 1; or chunks of one operand interval that are all ready. Of
+ * those that come by copies of this pass it is half: while these are worked on, their places are not free for the next
+ * ones, which come meanwhile to the other half's. */
+uint32_t gs_lanes_ready_together(const gs_lanes *l, uint32_t lane);
 /* The lane's next task, which is ready, begins. */
 void gs_lanes_begin(gs_lanes *l, uint32_t lane);
 /* The task is over. It was under way, for this run or the next. */

@@ -164,6 +164,14 @@ typedef struct gs_plan {
     uint64_t table_bytes;      /* of this plan itself (part of host_bytes) */
 } gs_plan;
 
+/* May a device be given both at once? They are of chunks of one operand interval in one edge pass, and add to other
+ * rows or to another sum. `b` comes behind `a`. */
+static inline bool gs_tasks_go_together(const gs_task *a, const gs_task *b)
+{
+    return a->kind == GS_TASK_EDGES && b->kind == GS_TASK_EDGES && a->stage == b->stage && a->operand == b->operand &&
+           (a->target < b->target || (a->target == b->target && a->sum < b->sum));
+}
+
 /* An edge pass's task for one sum of rows; else it is for the stage's edge program. */
 static inline bool gs_task_sums_rows(const gs_task *t) { return t->kind == GS_TASK_EDGES && t->sum != GS_NONE; }
 

@@ -195,12 +195,50 @@ static void test_lanes__what_breaks_a_rule_is_named(void **state)
     gs_lanes_close(&f.lanes);
 }
 
+/* Four chunks that are copied for this pass; three tasks of two chunks that are there; something else. */
+static void test_lanes__chunks_of_one_operand_interval_are_ready_together(void **state)
+{
+    enum { UPLOADS = 4, FIRST_COPIED = UPLOADS, FIRST_THERE = 2 * UPLOADS, OTHER = FIRST_THERE + 3, ALL };
+    const uint32_t compute = GS_LANE_DEVICES + GS_LANE_COMPUTE, upload = GS_LANE_DEVICES + GS_LANE_UPLOAD;
+    gs_task task[ALL] = {[FIRST_THERE] = {.kind = GS_TASK_EDGES, .operand = 1, .sum = 0},
+                         [FIRST_THERE + 1] = {.kind = GS_TASK_EDGES, .operand = 1, .sum = GS_NONE},
+                         [FIRST_THERE + 2] = {.kind = GS_TASK_EDGES, .operand = 1, .target = 1},
+                         [OTHER] = {.kind = GS_TASK_ZERO}};
+    uint32_t dep[UPLOADS] = {0, 1, 2, 3};
+    gs_plan_pass pass = {.tasks = ALL};
+    gs_plan plan = {.tasks = ALL, .deps = UPLOADS, .passes = 1, .devices = 1, .task = task, .dep = dep, .pass = &pass};
+    gs_lanes l;
+    (void)state;
+    for (uint32_t i = 0; i < UPLOADS; i++) {
+        task[i] = (gs_task){.kind = GS_TASK_UPLOAD, .chunk_bytes = 4096};
+        task[FIRST_COPIED + i] = (gs_task){.kind = GS_TASK_EDGES, .target = i, .first_dep = i, .deps = 1};
+    }
+    gs_assert_ok(gs_lanes_open(&l, &plan));
+    gs_lanes_enter(&l, 0);
+    for (uint32_t i = 0; i < UPLOADS; i++) { /* half of those that have come, rounded up */
+        assert_int_equal(gs_lanes_ready_together(&l, compute), (i + 1) / 2);
+        begin(&l, upload, i);
+        finish(&l, i);
+    }
+    assert_int_equal(gs_lanes_ready_together(&l, compute), 2);
+    for (uint32_t i = 0; i < UPLOADS; i++)
+        begin(&l, compute, FIRST_COPIED + i);
+    assert_int_equal(gs_lanes_ready_together(&l, compute), 3);
+    for (uint32_t i = 0; i < 3; i++)
+        begin(&l, compute, FIRST_THERE + i);
+    assert_int_equal(gs_lanes_ready_together(&l, compute), 1);
+    begin(&l, compute, OTHER);
+    assert_int_equal(gs_lanes_ready_together(&l, compute), 0);
+    gs_lanes_close(&l);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_lanes__a_task_begins_in_its_turn_and_when_its_waits_are_over),
         cmocka_unit_test(test_lanes__the_next_run_begins_with_what_was_read_ahead),
         cmocka_unit_test(test_lanes__another_pass_begins_with_nothing),
+        cmocka_unit_test(test_lanes__chunks_of_one_operand_interval_are_ready_together),
         cmocka_unit_test(test_lanes__one_device_with_copies_has_lanes_of_its_own),
         cmocka_unit_test(test_lanes__what_breaks_a_rule_is_named),
     };
