@@ -32,6 +32,8 @@ struct sim {
     double wire_free[GS_TOPOLOGY_DEVICES][2]; /* of each switch: to its devices, to the host */
     double wire_seconds;                      /* of those */
     double busy[GS_PLAN_DEVICES][2];          /* of each device: along edges, other */
+    const gs_task *before[GS_PLAN_DEVICES];   /* what it computed last, NULL: nothing yet */
+    double launched[GS_PLAN_DEVICES];         /* when that, or what was launched with it first, began */
 };
 
 static const gs_task *task_at(const struct sim *s, uint32_t task) { return &s->in->plan->task[task]; }
@@ -183,12 +185,21 @@ static double transfer(struct sim *s, const gs_task *t, double begin)
     return s->now = GS_MAX(s->now, arrived) + check;
 }
 
-static double compute(struct sim *s, const gs_task *t, double begin)
+/* `ready`: when all that the task waits for was done. What was there when the launch before it began is a part of that,
+ * and takes no launch of its own. */
+static double compute(struct sim *s, const gs_task *t, double ready, double begin)
 {
+    const gs_task *const before = s->before[t->device];
     gs_work w;
     gs_task_work(&w, s->in->program, s->in->set, s->in->parts, t);
-    const double took = gs_cost_seconds(s->in->cost, &w) / gs_topology_speed(s->in->topology, t->device);
+    const bool joins = s->in->together && is_along_edges(&w) && before != NULL && gs_tasks_go_together(before, t) &&
+                       ready <= s->launched[t->device];
+    const double alone = gs_cost_seconds(s->in->cost, &w), launch = joins ? s->in->cost->seconds[w.kind][0] : 0;
+    const double took = (alone - launch) / gs_topology_speed(s->in->topology, t->device);
     s->busy[t->device][is_along_edges(&w) ? 0 : 1] += took;
+    s->before[t->device] = t;
+    if (!joins)
+        s->launched[t->device] = begin;
     return begin + took;
 }
 
@@ -226,6 +237,7 @@ static void run_on_threads(struct sim *s)
     s->begin = s->over;
     s->wire_seconds = 0;
     memset(s->busy, 0, sizeof(s->busy));
+    memset(s->before, 0, sizeof(s->before));
     for (uint32_t lane = 0; lane < s->lanes.lanes; lane++)
         s->lane_free[lane] = s->begin;
     for (uint32_t i = s->pass->first_task; i < s->pass->first_task + s->pass->tasks; i++) {
@@ -235,10 +247,10 @@ static void run_on_threads(struct sim *s)
             continue;
         gs_lanes_begin(&s->lanes, lane);
         const double free = lane < GS_LANE_DEVICES ? s->begin : s->lane_free[lane];
-        const double begin = last_end(s, t->first_dep, t->deps, free);
+        const double ready = last_end(s, t->first_dep, t->deps, s->begin), begin = GS_MAX(ready, free);
         s->end[i] = s->lane_free[lane] = lane < GS_LANE_DEVICES     ? transfer(s, t, begin)
                                          : gs_task_is_copy(t->kind) ? copy(s, t, begin)
-                                                                    : compute(s, t, begin);
+                                                                    : compute(s, t, ready, begin);
         s->over = GS_MAX(s->over, s->end[i]);
         gs_lanes_finish(&s->lanes, i);
         read_ahead(s);

@@ -26,6 +26,7 @@ typedef struct gs_simulation_input {
     const gs_cost *cost;
     const gs_topology *topology; /* of plans for several devices */
     uint32_t pass;
+    bool together;           /* chunks that are ready together are one launch: of devices with memory of their own */
 } gs_simulation_input;
 
 /* GS_ENOMEM. */

@@ -15,7 +15,8 @@ gs_status gs_session_describe_pass(const gs_session *s, gs_pass_report *out, uin
     const uint32_t parts = s->config.batch != NULL ? 1 : gs_store_chunks(s->store)->parts;
     gs_predicted x;
     const gs_status st = gs_simulate(&x, &(gs_simulation_input){s->plan, s->program, s->edges.set, parts,
-                                                                &s->machine.cost, s->machine.topology, pass});
+                                                                &s->machine.cost, s->machine.topology, pass,
+                                                                !gs_device_unified(s->machine.device[0])});
 
     if (st != GS_OK)
         return st;

@@ -167,7 +167,7 @@ static double simulated(const gs_session *s, const gs_cost *cost, double slower)
     gs_predicted x = {0};
     gs_cost_slow_disk(&c, slower);
     (void)gs_simulate(&x, &(gs_simulation_input){s->plan, s->program, s->edges.set, parts, &c, s->machine.topology,
-                                                 s->pass.train});
+                                                 s->pass.train, !gs_device_unified(s->machine.device[0])});
     return x.seconds;
 }
 

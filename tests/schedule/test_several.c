@@ -246,7 +246,7 @@ static void test_several__slow_wires_are_what_is_predicted(void **state)
                 t->kind == GS_TASK_UPLOAD ? gs_task_bytes(plan, t) : 0;
         }
         assert_int_equal(to_switch[0] + to_switch[1], plan->pass[0].upload_bytes);
-        gs_assert_ok(gs_simulate(&x, &(gs_simulation_input){plan, &f.p, f.set, 16, &cost, &slow[k], 0}));
+        gs_assert_ok(gs_simulate(&x, &(gs_simulation_input){plan, &f.p, f.set, 16, &cost, &slow[k], 0, false}));
         const double least = (double)GS_MAX(to_switch[0], to_switch[1]) / 1e6;
         assert_true(x.seconds >= least && x.seconds < 1.25 * least); /* stages end, and begin, with less than that */
         assert_string_equal(x.bottleneck, "copies to devices");

@@ -18,6 +18,8 @@ struct fixture {
     gs_plan plan;
     gs_cost cost;
     gs_topology topology; /* of a plan with copies as tasks */
+    gs_edge_set set;      /* of EDGES */
+    bool together;
 };
 
 /* Memory runs at 1e9 floats a second, the disk at 1e8 bytes, and nothing else takes any time. */
@@ -48,7 +50,7 @@ static uint32_t add(struct fixture *b, gs_task_kind kind, double milliseconds, u
 static gs_predicted run(const struct fixture *b)
 {
     gs_predicted x;
-    const gs_simulation_input in = {&b->plan, &b->program, NULL, 1, &b->cost, &b->topology, 0};
+    const gs_simulation_input in = {&b->plan, &b->program, &b->set, 3, &b->cost, &b->topology, 0, b->together};
     assert_int_equal(gs_simulate(&x, &in), GS_OK);
     return x;
 }
@@ -191,6 +193,34 @@ static void test_simulate__computations_are_as_slow_as_their_device(void **state
     assert_ms(run(&b).edge_seconds + run(&b).vertex_seconds, 80);
 }
 
+/* A chunk's edges take 3 ms, a launch 2. Of three chunks of one operand interval the second is there when the first is
+ * launched, the third comes while they are computed. */
+static void test_simulate__chunks_that_are_there_share_a_launch(void **state)
+{
+    (void)state;
+    struct fixture b;
+    gs_chunk chunk[9] = {{.edges = 0}};
+    fixture_make(&b);
+    for (uint32_t i = 0; i < 9; i++)
+        chunk[i].edges = 1000;
+    b.set.chunk = chunk;
+    b.plan.devices = 1;
+    b.topology = (gs_topology){1, 1, {{0, 1, 1e8, 0}}, {0}};
+    b.cost.seconds[GS_WORK_EDGES][0] = 2e-3;
+    b.cost.seconds[GS_WORK_EDGES][1] = 3e-6;
+    const uint32_t u0 = add(&b, GS_TASK_UPLOAD, 10, GS_NONE, GS_NONE);
+    const uint32_t u1 = add(&b, GS_TASK_UPLOAD, 2, GS_NONE, GS_NONE);
+    for (uint32_t i = 0; i < 4; i++) {
+        const uint32_t e = add(&b, GS_TASK_EDGES, 0, i == 0 ? u0 : i == 2 ? u1 : GS_NONE, GS_NONE);
+        b.task[e].target = i % 3;
+        b.task[e].operand = i / 3;
+        b.task[e].sum = GS_NONE;
+    }
+    assert_ms(run(&b).seconds, 10 + 4 * (2 + 3));
+    b.together = true;
+    assert_ms(run(&b).seconds, 10 + (2 + 3 + 3) + (2 + 3) + (2 + 3));
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -201,6 +231,7 @@ int main(void)
         cmocka_unit_test(test_simulate__first_reads_are_made_in_the_run_before),
         cmocka_unit_test(test_simulate__lanes_of_one_device_run_beside_each_other),
         cmocka_unit_test(test_simulate__computations_are_as_slow_as_their_device),
+        cmocka_unit_test(test_simulate__chunks_that_are_there_share_a_launch),
     };
     return cmocka_run_group_tests_name("schedule/simulate", tests, NULL, NULL);
 }
