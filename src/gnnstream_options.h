@@ -107,10 +107,11 @@ typedef struct gs_train_options {
     const char *sampler; /* "none": the whole graph is one step; "neighbor": in-edges drawn hop by hop, as PyG's
                           * NeighborLoader; "cluster": intervals of the store and the edges within, as ClusterLoader;
                           * "saint-node", "saint-edge", "saint-walk": GraphSAINT's, without its coefficients */
-    uint32_t batch_size; /* training vertices of a batch; intervals; of GraphSAINT, vertices, edges or walks */
+    uint32_t batch_size; /* training vertices of a batch; intervals; of GraphSAINT, vertices, edges or walks;
+                          * 0: 1024 */
     const char *fanout;  /* "15,10": in-edges drawn of each vertex, the targets first, then hop by hop; 0: all */
     bool replace;        /* edges are drawn with replacement */
-    uint32_t walk_length; /* edges of a walk of "saint-walk" */
+    uint32_t walk_length; /* edges of a walk of "saint-walk"; 0: 2 */
 } gs_train_options;
 
 /* The defaults: 2 layers of 64, relu, no dropout, 100 epochs of Adam at 0.01, on the cpu. `size`: of their struct. */

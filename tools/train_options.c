@@ -53,11 +53,11 @@ const cli_option train_batch_options[] = {
      "train on batches that are drawn so; none: the whole graph is\none step", NULL, 0, 0},
     {"--batch-size", CLI_COUNT, FIELD(batch_size), "B",
      "training vertices of a batch; of clusters, intervals of the\nstore; of GraphSAINT, vertices, edges or walks",
-     NULL, 1, 1u << 30},
+     "1024", 1, 1u << 30},
     {"--fanout", CLI_TEXT, FIELD(fanout), "N,N,...",
      "in-edges drawn of each vertex, the targets first, then hop by hop;\n0: all", "needed by neighbor", 0, 0},
     {"--replace", CLI_FLAG, FIELD(replace), NULL, "draw edges with replacement", NULL, 0, 0},
-    {"--walk-length", CLI_COUNT, FIELD(walk_length), "N", "edges of a walk of saint-walk", NULL, 1, 4096},
+    {"--walk-length", CLI_COUNT, FIELD(walk_length), "N", "edges of a walk of saint-walk", "2", 1, 4096},
     {0},
 };
 

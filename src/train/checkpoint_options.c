@@ -6,6 +6,7 @@
 #include "base/hash.h"
 #include "base/size.h"
 #include "model/model.h" /* GS_MODEL_BASES */
+#include "train/batch_options.h"
 
 typedef enum kind { COUNT, REAL, FLAG, LONG, TEXT, LIST, FILE_NAME } kind;
 
@@ -51,6 +52,10 @@ static void take(gs_checkpoint_option *to, size_t k, const gs_train_options *o)
         to->number = *(const uint32_t *)field;
         if (table[k].field == offsetof(gs_train_options, bases) && o->bases == 0)
             to->number = GS_MODEL_BASES;
+        if (table[k].field == offsetof(gs_train_options, batch_size))
+            to->number = gs_batch_size_of(o);
+        if (table[k].field == offsetof(gs_train_options, walk_length))
+            to->number = gs_walk_length_of(o);
         if (table[k].field == offsetof(gs_train_options, epochs) && strcmp(o->schedule, "cosine") != 0)
             to->number = 0;
         break;

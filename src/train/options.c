@@ -13,7 +13,7 @@
 #include "train/checkpoint_pace.h"
 #include "train/control.h"
 #include "train/optim.h"
-#include "train/run_batches.h"
+#include "train/batch_options.h"
 
 #define MAX_WIDTH (1u << 20)
 
@@ -36,8 +36,6 @@ static const gs_train_options defaults = {
     .jk = "none",
     .io_timeout = 600,
     .sampler = "none",
-    .batch_size = 1024,
-    .walk_length = 2,
 };
 
 void gs_train_options_sized(gs_train_options *options, size_t size)

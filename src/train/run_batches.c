@@ -3,8 +3,6 @@
 
 #include <math.h>
 #include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 
 #include "base/alloc.h"
 #include "base/clock.h"
@@ -12,6 +10,7 @@
 #include "base/size.h"
 #include "sample/sampler.h"
 #include "session/store_rows.h"
+#include "train/batch_options.h"
 #include "train/run_internal.h"
 
 /* Batches that are sampled before the first of them is trained: enough for each thread to have its share. */
@@ -39,86 +38,6 @@ struct gs_run_batches {
     gs_batch batch[GROUP];
     double sample_seconds; /* of the epoch at hand */
 };
-
-/* ---- options ------------------------------------------------------------- */
-
-bool gs_train_on_batches(const gs_train_options *o) { return o->sampler != NULL && strcmp(o->sampler, "none") != 0; }
-
-/* "15,10,5". */
-static gs_status read_fanout(gs_sampler_options *out, const char *text)
-{
-    const char *at = text;
-
-    for (out->hops = 0; at != NULL; out->hops++) {
-        char *end;
-        const unsigned long n = strtoul(at, &end, 10);
-        if (end == at || *at == '-' || n > INT32_MAX || (*end != ',' && *end != '\0') || out->hops == GS_SAMPLE_HOPS)
-            return gs_fail(GS_EINVAL, ".fanout %s: must be up to %u numbers, one a hop, the targets' first: 15,10 (0: "
-                           "all in-edges)", text, GS_SAMPLE_HOPS);
-        out->fanout[out->hops] = (uint32_t)n;
-        at = *end == ',' ? end + 1 : NULL;
-    }
-    return GS_OK;
-}
-
-static const char *const samplers[] = {
-    [GS_SAMPLER_NEIGHBOR] = "neighbor",     [GS_SAMPLER_CLUSTER] = "cluster",
-    [GS_SAMPLER_SAINT_NODE] = "saint-node", [GS_SAMPLER_SAINT_EDGE] = "saint-edge",
-    [GS_SAMPLER_SAINT_WALK] = "saint-walk",
-};
-
-static gs_status read_options(gs_sampler_options *out, const gs_train_options *o)
-{
-    uint32_t kind = 0;
-
-    while (kind < GS_ARRAY_LEN(samplers) && strcmp(o->sampler, samplers[kind]) != 0)
-        kind++;
-    if (kind == GS_ARRAY_LEN(samplers))
-        return gs_fail(GS_EINVAL, ".sampler %s: must be one of none|neighbor|cluster|saint-node|saint-edge|saint-walk",
-                       o->sampler);
-    *out = (gs_sampler_options){.kind = (gs_sampler_kind)kind, .seed = o->seed, .batch_size = o->batch_size,
-                                .replace = o->replace, .walk_length = o->walk_length};
-    if (kind != GS_SAMPLER_NEIGHBOR && (o->fanout != NULL || o->replace))
-        return gs_fail(GS_EINVAL, "%s: is of .sampler neighbor; leave it out with %s",
-                       o->fanout != NULL ? ".fanout" : ".replace", o->sampler);
-    if (kind == GS_SAMPLER_SAINT_WALK && o->walk_length == 0)
-        return gs_fail(GS_EINVAL, ".walk_length 0: must be at least 1");
-    if (kind != GS_SAMPLER_NEIGHBOR)
-        return GS_OK;
-    if (o->fanout == NULL)
-        return gs_fail(GS_EINVAL, ".fanout: none given; .sampler neighbor needs how many in-edges each hop draws: "
-                       "15,10 (0: all)");
-    return read_fanout(out, o->fanout);
-}
-
-/* What speaks of batches and is given without any. */
-static gs_status check_none(const gs_train_options *o)
-{
-    if (o->fanout != NULL || o->replace)
-        return gs_fail(GS_EINVAL, "%s: is of batches; use it with .sampler neighbor",
-                       o->fanout != NULL ? ".fanout" : ".replace");
-    return GS_OK;
-}
-
-gs_status gs_batch_options_check(const gs_train_options *o)
-{
-    gs_sampler_options ignored;
-    gs_status st;
-
-    if (!gs_train_on_batches(o))
-        return check_none(o);
-    if ((st = read_options(&ignored, o)) != GS_OK)
-        return st;
-    if (o->batch_size == 0)
-        return gs_fail(GS_EINVAL, ".batch_size 0: must be at least 1");
-    if (strcmp(o->device, "cpu") != 0)
-        return gs_fail(GS_EUNSUPPORTED, ".device %s: batches are trained on the processors as one device so far; use "
-                       "cpu, or .sampler none", o->device);
-    if (o->trace != NULL || o->profile)
-        return gs_fail(GS_EUNSUPPORTED, "%s: is of passes over the whole graph; leave it out, or use .sampler none",
-                       o->trace != NULL ? ".trace" : ".profile");
-    return GS_OK;
-}
 
 /* ---- opening ------------------------------------------------------------- */
 
@@ -180,7 +99,7 @@ static gs_status open_sampler(gs_run_batches *b, const gs_session_config *config
     if (!gs_store_array(b->store, GS_ARRAY_SPLIT)->present || gs_store_get_info(b->store)->train == 0)
         return gs_fail(GS_ENOTFOUND, "%s: the store has no training vertices; its input needs a train_idx.npy",
                        config->store);
-    if ((st = list_targets(b)) != GS_OK || (st = read_options(&b->options, o)) != GS_OK)
+    if ((st = list_targets(b)) != GS_OK || (st = gs_batch_options_read(&b->options, o)) != GS_OK)
         return st;
     b->threads = o->threads != 0 ? o->threads : gs_machine_cpus();
     b->options.arena_bytes = (uint64_t)(GROUP_SHARE * (double)host);

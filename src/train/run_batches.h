@@ -12,11 +12,6 @@
 typedef struct gs_run gs_run;
 typedef struct gs_run_batches gs_run_batches;
 
-/* Do the options ask for batches? They have passed gs_train_options_check(). */
-bool gs_train_on_batches(const gs_train_options *o);
-/* GS_EINVAL names the field: what speaks of batches, and what does not go with them. */
-gs_status gs_batch_options_check(const gs_train_options *o);
-
 /* Loads the adjacency, opens the sampler, plans. `config` as the run's session has it. GS_EBUDGET: the adjacency or a
  * group of batches does not fit .host_memory. Errors as gs_batches_open(), gs_adjacency_load(), gs_sampler_open(). */
 gs_status gs_run_batches_open(gs_run_batches **out, const gs_session_config *config);

@@ -8,6 +8,7 @@
 #include "base/machine.h"
 #include "base/size.h"
 #include "session/describe.h"
+#include "train/batch_options.h"
 #include "train/figures.h"
 #include "train/options.h"
 #include "train/outputs.h"

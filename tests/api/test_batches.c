@@ -69,6 +69,7 @@ static void test_batches__one_of_all_edges_is_an_epoch_of_the_whole_graph(void *
             train(batch, dropout ? eight : api_store, &o, NULL);
             o.sampler = "none";
             o.fanout = NULL;
+            o.batch_size = 0;
             train(whole, dropout ? eight : api_store, &o, NULL);
             for (uint32_t i = 0; i < EPOCHS; i++)
                 gs_assert_close(batch[i], whole[i], 2e-5);
@@ -181,14 +182,22 @@ static void test_batches__what_does_not_go_with_them_is_refused(void **state)
     o.fanout = "3,-1";
     expect_refusal(&o, GS_EINVAL, ".fanout 3,-1");
     o.fanout = "3,2";
-    o.batch_size = 0;
-    expect_refusal(&o, GS_EINVAL, ".batch_size 0");
-    o.batch_size = 10;
     o.sampler = "some";
     expect_refusal(&o, GS_EINVAL, ".sampler some");
     o.sampler = "none";
     expect_refusal(&o, GS_EINVAL, ".fanout: is of batches");
+    o.fanout = NULL;
+    expect_refusal(&o, GS_EINVAL, ".batch_size: is of batches");
+    o.batch_size = 0;
+    o.walk_length = 2;
+    expect_refusal(&o, GS_EINVAL, ".walk_length: is of batches");
     o.sampler = "neighbor";
+    o.fanout = "3,2";
+    expect_refusal(&o, GS_EINVAL, ".walk_length: is of .sampler saint-walk; leave it out with neighbor");
+    o.sampler = "cluster";
+    expect_refusal(&o, GS_EINVAL, ".fanout: is of .sampler neighbor");
+    o.sampler = "neighbor";
+    o.walk_length = 0;
     o.device = "cpu:2";
     expect_refusal(&o, GS_EUNSUPPORTED, ".device cpu:2");
     o.device = "cpu";

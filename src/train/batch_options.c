@@ -1,0 +1,101 @@
+#include "train/batch_options.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/size.h"
+
+#define BATCH_SIZE 1024u
+#define WALK_LENGTH 2u
+
+bool gs_train_on_batches(const gs_train_options *o) { return o->sampler != NULL && strcmp(o->sampler, "none") != 0; }
+uint32_t gs_batch_size_of(const gs_train_options *o) { return o->batch_size != 0 ? o->batch_size : BATCH_SIZE; }
+uint32_t gs_walk_length_of(const gs_train_options *o) { return o->walk_length != 0 ? o->walk_length : WALK_LENGTH; }
+
+/* "15,10,5". */
+static gs_status read_fanout(gs_sampler_options *out, const char *text)
+{
+    const char *at = text;
+
+    for (out->hops = 0; at != NULL; out->hops++) {
+        char *end;
+        const unsigned long n = strtoul(at, &end, 10);
+        if (end == at || *at == '-' || n > INT32_MAX || (*end != ',' && *end != '\0') || out->hops == GS_SAMPLE_HOPS)
+            return gs_fail(GS_EINVAL, ".fanout %s: must be up to %u numbers, one a hop, the targets' first: 15,10 (0: "
+                           "all in-edges)", text, GS_SAMPLE_HOPS);
+        out->fanout[out->hops] = (uint32_t)n;
+        at = *end == ',' ? end + 1 : NULL;
+    }
+    return GS_OK;
+}
+
+static const char *const samplers[] = {
+    [GS_SAMPLER_NEIGHBOR] = "neighbor",     [GS_SAMPLER_CLUSTER] = "cluster",
+    [GS_SAMPLER_SAINT_NODE] = "saint-node", [GS_SAMPLER_SAINT_EDGE] = "saint-edge",
+    [GS_SAMPLER_SAINT_WALK] = "saint-walk",
+};
+
+/* The field that is given though this sampler has no use for it, or NULL. */
+static const char *given_in_vain(const gs_train_options *o, gs_sampler_kind kind)
+{
+    if (kind != GS_SAMPLER_NEIGHBOR && o->fanout != NULL)
+        return ".fanout: is of .sampler neighbor";
+    if (kind != GS_SAMPLER_NEIGHBOR && o->replace)
+        return ".replace: is of .sampler neighbor";
+    if (kind != GS_SAMPLER_SAINT_WALK && o->walk_length != 0)
+        return ".walk_length: is of .sampler saint-walk";
+    return NULL;
+}
+
+gs_status gs_batch_options_read(gs_sampler_options *out, const gs_train_options *o)
+{
+    uint32_t kind = 0;
+
+    while (kind < GS_ARRAY_LEN(samplers) && strcmp(o->sampler, samplers[kind]) != 0)
+        kind++;
+    if (kind == GS_ARRAY_LEN(samplers))
+        return gs_fail(GS_EINVAL, ".sampler %s: must be one of none|neighbor|cluster|saint-node|saint-edge|saint-walk",
+                       o->sampler);
+    const char *const in_vain = given_in_vain(o, (gs_sampler_kind)kind);
+    if (in_vain != NULL)
+        return gs_fail(GS_EINVAL, "%s; leave it out with %s", in_vain, o->sampler);
+    *out = (gs_sampler_options){.kind = (gs_sampler_kind)kind, .seed = o->seed, .batch_size = gs_batch_size_of(o),
+                                .replace = o->replace, .walk_length = gs_walk_length_of(o)};
+    if (kind != GS_SAMPLER_NEIGHBOR)
+        return GS_OK;
+    if (o->fanout == NULL)
+        return gs_fail(GS_EINVAL, ".fanout: none given; .sampler neighbor needs how many in-edges each hop draws: "
+                       "15,10 (0: all)");
+    return read_fanout(out, o->fanout);
+}
+
+/* What speaks of batches and is given without any. */
+static gs_status check_none(const gs_train_options *o)
+{
+    const char *const given = o->fanout != NULL       ? ".fanout"
+                              : o->replace            ? ".replace"
+                              : o->batch_size != 0    ? ".batch_size"
+                              : o->walk_length != 0   ? ".walk_length"
+                                                      : NULL;
+    if (given != NULL)
+        return gs_fail(GS_EINVAL, "%s: is of batches; use it with .sampler, or leave it out", given);
+    return GS_OK;
+}
+
+gs_status gs_batch_options_check(const gs_train_options *o)
+{
+    gs_sampler_options ignored;
+    gs_status st;
+
+    if (!gs_train_on_batches(o))
+        return check_none(o);
+    if ((st = gs_batch_options_read(&ignored, o)) != GS_OK)
+        return st;
+    if (strcmp(o->device, "cpu") != 0)
+        return gs_fail(GS_EUNSUPPORTED, ".device %s: batches are trained on the processors as one device so far; use "
+                       "cpu, or .sampler none", o->device);
+    if (o->trace != NULL || o->profile)
+        return gs_fail(GS_EUNSUPPORTED, "%s: is of passes over the whole graph; leave it out, or use .sampler none",
+                       o->trace != NULL ? ".trace" : ".profile");
+    return GS_OK;
+}
