@@ -71,7 +71,7 @@ static gs_status least_host(uint64_t *out, const gs_layout *l, gs_choice *c, uin
 {
     const gs_schedule_config *cfg = l->config;
     uint64_t least = UINT64_MAX;
-    for (uint64_t arena = least_arena; arena <= 8 * least_arena; arena *= 2) {
+    for (uint64_t arena = least_arena; arena <= GS_REFUSED_ARENAS * least_arena; arena *= 2) {
         uint64_t ring = 0, tables = 0;
         gs_status st;
         if (arena > cfg->device_memory - cfg->device_fixed || !gs_choice_set_arena(c, l, arena))

@@ -4,6 +4,9 @@
 
 #include "schedule/choice.h"
 
+/* The least host memory is looked for with arenas of the least size, and twice as much, up to so many times. */
+#define GS_REFUSED_ARENAS 8u
+
 /* Of the host's memory, what devices take that compute on it. */
 uint64_t gs_choice_devices_bytes(const gs_choice *c, const gs_layout *l);
 /* GS_EBUDGET: says which budget is too small, and the smallest one that works. */

@@ -231,8 +231,9 @@ static bool has_all(const gs_choice *c)
     return c->device.devices > 0;
 }
 
-/* Plans with one arena. A first one tells the size of tables and what devices access. */
-static gs_status try_arena(struct best *best, const gs_layout *l, gs_choice *c, uint64_t arena)
+/* Plans with one arena. A first one tells the size of tables and what devices access; its ring being endless, a small
+ * ring's tables may be larger by half: `tight`. */
+static gs_status try_arena(struct best *best, const gs_layout *l, gs_choice *c, uint64_t arena, bool tight)
 {
     static const struct {
         uint32_t share; /* of the device's spare memory, for staging */
@@ -247,6 +248,7 @@ static gs_status try_arena(struct best *best, const gs_layout *l, gs_choice *c, 
     make_room(best, l);
     if ((st = gs_device_cache_begin(c, l)) != GS_OK || (st = probe_arena(l, c, &tables, &tasks)) != GS_OK)
         return st;
+    tables += tight ? tables / 2 : 0;
     const bool many = l->config->cost != NULL && tasks <= MANY_TASKS;
     bool any = false;
     for (size_t k = 0; k < (c->device.devices == 0 ? 1 : many ? GS_ARRAY_LEN(ways) : 2); k++) {
@@ -388,6 +390,19 @@ static gs_status with_order(struct best *best, const gs_layout *l, gs_choice *c)
     return gs_order_search(&best->plan, l, c, c->cached_pass, is_short(best, l), plan_again, &again);
 }
 
+/* The arenas of which a refusal names the least host memory: what it names must do. */
+static gs_status try_named(struct best *best, const gs_layout *l, gs_choice *c, uint64_t least)
+{
+    const uint64_t most = GS_MIN(l->config->device_memory - l->config->device_fixed, GS_REFUSED_ARENAS * least);
+    gs_status st = GS_OK;
+
+    for (uint64_t arena = least; arena <= most && !best->found && st == GS_OK; arena *= 2) {
+        st = try_arena(best, l, c, arena, true);
+        st = st == GS_EAGAIN ? GS_OK : st;
+    }
+    return st;
+}
+
 static gs_status search(gs_plan **out, double *cost, const gs_layout *l, gs_choice *c)
 {
     const gs_schedule_config *cfg = l->config;
@@ -400,13 +415,15 @@ static gs_status search(gs_plan **out, double *cost, const gs_layout *l, gs_choi
     /* From all of the device's memory down to the least, by quarters. */
     for (uint64_t arena = cfg->device_memory - cfg->device_fixed;; arena = arena / 4 * 3) {
         arena = GS_MAX(arena, least);
-        if ((st = try_arena(&best, l, c, arena)) != GS_OK && st != GS_EAGAIN)
+        if ((st = try_arena(&best, l, c, arena, false)) != GS_OK && st != GS_EAGAIN)
             break;
         st = GS_OK;
         if (arena == least || (best.found && best.cost == 0))
             break;
         arena = GS_MIN(arena, c->held_bytes ? c->held_bytes : arena);
     }
+    if (st == GS_OK && !best.found)
+        st = try_named(&best, l, c, least);
     if (st == GS_OK && !best.found)
         return l->long_tiles ? GS_EAGAIN : gs_choice_refuse(c, l);
     if (st == GS_OK)
