@@ -15,7 +15,7 @@
 
 /* Batches that are sampled before the first of them is trained: enough for each thread to have its share. */
 #define GROUP 8u
-/* Of the host's memory, for the in-edges of all vertices and for a group of batches, at most. */
+/* Of the host's memory, for the in-edges of all vertices, at most, and for a group of batches that is more than one. */
 #define ADJACENCY_SHARE 0.6
 #define GROUP_SHARE 0.5
 /* And for rows of features that stay from batch to batch, of what is left, where they cannot all be there. */
@@ -102,7 +102,6 @@ static gs_status open_sampler(gs_run_batches *b, const gs_session_config *config
     if ((st = list_targets(b)) != GS_OK || (st = gs_batch_options_read(&b->options, o)) != GS_OK)
         return st;
     b->threads = o->threads != 0 ? o->threads : gs_machine_cpus();
-    b->options.arena_bytes = (uint64_t)(GROUP_SHARE * (double)host);
     const bool walks = b->options.kind == GS_SAMPLER_SAINT_WALK && !gs_store_get_info(b->store)->symmetric;
     const uint64_t adjacency = (uint64_t)(ADJACENCY_SHARE * (double)host / (walks ? 2 : 1));
     if ((st = gs_adjacency_load(&b->in, b->store, GS_BY_DEST, adjacency)) != GS_OK ||
@@ -131,11 +130,14 @@ static void choose_cache(gs_run_batches *b, const gs_session_config *config)
         gs_batches_set_cache(b->engine, (uint64_t)(CACHE_SHARE * (double)left), b->group);
 }
 
+/* First the cache goes, then half of the group and half of that. */
 bool gs_run_batches_shrink(gs_run_batches *b)
 {
-    const uint64_t had = gs_batches_bytes(b->engine);
+    const uint64_t had = gs_run_batches_bytes(b);
     gs_batches_set_cache(b->engine, 0, b->group);
-    return gs_batches_bytes(b->engine) < had;
+    if (gs_run_batches_bytes(b) == had)
+        b->group = GS_MAX(b->group / 2, 1);
+    return gs_run_batches_bytes(b) < had;
 }
 
 gs_status gs_run_batches_open(gs_run_batches **out, const gs_session_config *config)

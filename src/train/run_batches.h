@@ -12,13 +12,14 @@
 typedef struct gs_run gs_run;
 typedef struct gs_run_batches gs_run_batches;
 
-/* Loads the adjacency, opens the sampler, plans. `config` as the run's session has it. GS_EBUDGET: the adjacency or a
- * group of batches does not fit .host_memory. Errors as gs_batches_open(), gs_adjacency_load(), gs_sampler_open(). */
+/* Loads the adjacency, opens the sampler, plans. `config` as the run's session has it. GS_EBUDGET: the adjacency does
+ * not fit .host_memory. Errors as gs_batches_open(), gs_adjacency_load(), gs_sampler_open(). */
 gs_status gs_run_batches_open(gs_run_batches **out, const gs_session_config *config);
 void gs_run_batches_close(gs_run_batches *b); /* NULL is allowed */
 /* Host memory that gs_run_batches_start() takes. */
 uint64_t gs_run_batches_bytes(const gs_run_batches *b);
-/* Gives up what a run does without, where the rest of it does not fit. False: there is nothing. */
+/* Before the start: gives up something that a run does without, where the rest of it does not fit. False: nothing is
+ * left, and batches are drawn one at a time. What is needed then does not depend on .host_memory. */
 bool gs_run_batches_shrink(gs_run_batches *b);
 /* The pass that trains a batch, as planned; `whole`: the session whose costs of work are known. */
 gs_status gs_run_batches_describe(const gs_run_batches *b, const gs_session *whole, gs_pass_report *out);

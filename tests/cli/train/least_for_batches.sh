@@ -1,0 +1,19 @@
+# The least --host-memory that a refusal names for a run on batches does, and 4 MiB less do not; also of a batch that
+# could have all edges, and where the sizes of groups and of what stays in memory follow the budget.
+gnnstream generate rmat graph --vertices 20000 --edges 400000 --features 16 --seed 1 >made
+gnnstream partition graph store --parts 4 --method natural >made
+for options in '--sampler neighbor --batch-size 500 --fanout 0,0' '--sampler neighbor --batch-size 500 --fanout 20,10' \
+    '--sampler saint-edge --batch-size 300' '--sampler cluster --batch-size 2'; do
+    # shellcheck disable=SC2206 # several words
+    plan=(gnnstream plan store --model sage $options --host-memory)
+    "${plan[@]}" 20M >out 2>err && die "20M is enough: $options"
+    least=$(sed -n 's/.*host-memory 20.0 MiB is too small.* at least \([0-9]*\)M.*/\1/p' err)
+    [ -n "$least" ] || die "$options: $(<err)"
+    does=$least less=4
+    [ -z "${GS_SANITIZED:-}" ] || does=$((least + least / 4)) less=$((least / 4)) # freed memory stays for a while
+    "${plan[@]}" "${does}M" >out 2>err || die "$options: $(<err)"
+    refused 1 'is too small' "${plan[@]}" $((least - less))M
+done
+# and the run is one
+gnnstream train store --model sage --sampler cluster --batch-size 2 --epochs 1 --host-memory "${does}M" >out 2>err ||
+    die "$(<err)"
