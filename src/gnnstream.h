@@ -133,8 +133,10 @@ GS_API gs_status gs_run_save(gs_run *run, const char *path);
 /* What a run has of checkpoints. */
 typedef struct gs_checkpoint_report {
     uint32_t resumed;    /* epochs that it had behind it when it was opened, of .resume; 0: none */
+    uint32_t resumed_batches; /* and batches of the next one */
     bool over;           /* .patience had run out by then: no epoch is left to train */
     uint32_t epoch;      /* of the newest checkpoint that it wrote or goes on from; 0: there is none */
+    uint32_t batches;    /* and so many of the epoch behind it, where that was stopped in its midst */
     uint32_t written, failed; /* by this run, and that it could not write (on a full disk, say): training goes on */
     uint64_t bytes;      /* of the last one written */
     double seconds;      /* that writing took, all together */
@@ -144,9 +146,9 @@ typedef struct gs_checkpoint_report {
     char error[512];     /* of the last that failed, or "" */
 } gs_checkpoint_report;
 
-/* Writes a checkpoint of the run as it is after its last whole epoch, besides those that are due by
+/* Writes a checkpoint of the run as it is after its last whole epoch, or step on a batch, besides those that are due by
  * .checkpoint_every; the last two are kept. Also of a run whose pass failed or was stopped: stopping writes one by
- * itself, and the error says so. GS_EINVAL: no .checkpoint, or no epoch is done. GS_EIO, GS_ENOMEM; GS_EDEVICE: weights
+ * itself, and the error says so. GS_EINVAL: no .checkpoint, or no step is done. GS_EIO, GS_ENOMEM; GS_EDEVICE: weights
  * left the finite numbers. */
 GS_API gs_status gs_run_checkpoint(gs_run *run);
 /* Does not block. */

@@ -21,10 +21,12 @@ static void say_where_from(const gs_run *run)
     gs_checkpoint_report c;
     char text[1024];
 
-    if (gs_run_checkpoints(run, &c) != GS_OK || c.resumed == 0)
+    if (gs_run_checkpoints(run, &c) != GS_OK || (c.resumed == 0 && c.resumed_batches == 0))
         return;
-    fprintf(stderr, "gnnstream train: goes on after epoch %u%s%s\n", c.resumed, c.note[0] != '\0' ? "; " : "",
-            cli_name_options(text, sizeof(text), c.note));
+    fprintf(stderr, "gnnstream train: goes on after epoch %u", c.resumed);
+    if (c.resumed_batches > 0)
+        fprintf(stderr, " and %u batches of the next", c.resumed_batches);
+    fprintf(stderr, "%s%s\n", c.note[0] != '\0' ? "; " : "", cli_name_options(text, sizeof(text), c.note));
 }
 
 /* Whatever ended it, there is a state to go on from. */
@@ -32,7 +34,7 @@ static void say_how_to_go_on(const gs_run *run)
 {
     gs_checkpoint_report c;
 
-    if (gs_run_checkpoints(run, &c) != GS_OK || c.epoch == 0)
+    if (gs_run_checkpoints(run, &c) != GS_OK || (c.epoch == 0 && c.batches == 0))
         return;
     fputs("go on with: ", stderr);
     cli_print_again(stderr, "--resume", c.folder);

@@ -11,7 +11,8 @@
 #include "base/size.h"
 
 #define FORMAT "gnnstream checkpoint"
-#define VERSION 1
+#define VERSION 1      /* of a state between two epochs, */
+#define VERSION_PART 2 /* and within one */
 #define HEX_DIGITS 16u
 #define TAIL "\"\n}\n" /* behind the digits of the checksum, which end the text */
 #define TAIL_BYTES (sizeof(TAIL) - 1)
@@ -133,6 +134,35 @@ static bool add_control(cJSON *root, const gs_control_state *s)
            add_number(to, "plateau_bad", s->plateau_bad) && add_hex(to, "factor", bits_of(s->factor));
 }
 
+/* All numbers of a part, as their bits. */
+#define PART_NUMBERS 27u
+_Static_assert(sizeof(gs_task_figures) == offsetof(gs_task_figures, micro_f1) + 21 * sizeof(double), "of a part");
+
+static void list_part(double number[PART_NUMBERS], const gs_epoch_part *p)
+{
+    const double first[] = {p->lr, p->loss, p->mass, p->accuracy[0], p->accuracy[1], p->accuracy[2]};
+    memcpy(number, first, sizeof(first));
+    memcpy(number + 6, (const char *)&p->figures + offsetof(gs_task_figures, micro_f1), 21 * sizeof(double));
+}
+
+static bool add_part(cJSON *root, const gs_epoch_part *p)
+{
+    double number[PART_NUMBERS];
+    char digits[HEX_DIGITS + 1];
+
+    if (!p->begun)
+        return true;
+    cJSON *const to = cJSON_AddObjectToObject(root, "part");
+    cJSON *const list = to == NULL ? NULL : cJSON_AddArrayToObject(to, "numbers");
+    bool ok = list != NULL && add_number(to, "batches", p->batches) && add_number(to, "of", p->of);
+    list_part(number, p);
+    for (uint32_t k = 0; ok && k < PART_NUMBERS; k++) {
+        snprintf(digits, sizeof(digits), "%016llx", (unsigned long long)bits_of(number[k]));
+        ok = cJSON_AddItemToArray(list, cJSON_CreateString(digits));
+    }
+    return ok;
+}
+
 static bool add_sections(cJSON *root, const gs_checkpoint *c)
 {
     cJSON *const to = cJSON_AddObjectToObject(root, "sections");
@@ -151,10 +181,12 @@ gs_status gs_checkpoint_format(char **text, uint64_t *bytes, const gs_checkpoint
     cJSON *const root = cJSON_CreateObject();
     char *printed = NULL, *own = NULL;
 
-    if (root != NULL && add_text(root, "format", FORMAT) && add_number(root, "version", VERSION) &&
+    if (root != NULL && add_text(root, "format", FORMAT) &&
+        add_number(root, "version", c->part.begun ? VERSION_PART : VERSION) &&
         add_number(root, "epoch", c->epoch) && add_number(root, "steps", (double)c->steps) &&
         add_hex(root, "store", c->store_id) && add_hex(root, "model", c->model_id) && add_options(root, c) &&
-        add_so_far(root, c) && add_control(root, &c->control) && add_plan(root, c) &&
+        add_so_far(root, c) &&
+        add_control(root, &c->control) && add_part(root, &c->part) && add_plan(root, c) &&
         add_sections(root, c) && add_hex(root, "checksum", 0))
         printed = cJSON_Print(root);
     cJSON_Delete(root);
@@ -282,15 +314,35 @@ static double take_bits(reader *r, const cJSON *object, const char *key)
     return v;
 }
 
+static void read_part(reader *r, const cJSON *root, gs_epoch_part *p)
+{
+    const cJSON *const from = item(r, root, "part", true), *const list = item(r, from, "numbers", true);
+    double number[PART_NUMBERS] = {0};
+
+    for (int k = 0; k < (int)PART_NUMBERS; k++) {
+        const cJSON *const digits = cJSON_GetArrayItem(list, k);
+        uint64_t bits = 0;
+        (void)item(r, from, "numbers", cJSON_IsString(digits) && strlen(digits->valuestring) == HEX_DIGITS &&
+                                           parse_hex(&bits, digits->valuestring));
+        memcpy(&number[k], &bits, sizeof(bits));
+    }
+    *p = (gs_epoch_part){.begun = true, .lr = number[0], .loss = number[1], .mass = number[2],
+                         .accuracy = {number[3], number[4], number[5]}};
+    p->of = (uint32_t)take_whole(r, from, "of", UINT32_MAX);
+    p->batches = (uint32_t)take_whole(r, from, "batches", p->of);
+    memcpy((char *)&p->figures + offsetof(gs_task_figures, micro_f1), number + 6, 21 * sizeof(double));
+}
+
 static void read_control(reader *r, const cJSON *root, gs_checkpoint *c)
 {
     const cJSON *const from = cJSON_GetObjectItemCaseSensitive(root, "control");
+    const double most = (double)c->epoch + c->part.begun; /* epochs that were judged */
 
     c->control = (gs_control_state){.best = take_bits(r, from, "best"),
-                                    .best_epoch = (uint32_t)take_whole(r, from, "best_epoch", c->epoch),
-                                    .last_better = (uint32_t)take_whole(r, from, "last_better", c->epoch),
+                                    .best_epoch = (uint32_t)take_whole(r, from, "best_epoch", most),
+                                    .last_better = (uint32_t)take_whole(r, from, "last_better", most),
                                     .plateau_best = take_bits(r, from, "plateau_best"),
-                                    .plateau_bad = (uint32_t)take_whole(r, from, "plateau_bad", c->epoch),
+                                    .plateau_bad = (uint32_t)take_whole(r, from, "plateau_bad", most),
                                     .factor = take_bits(r, from, "factor")};
 }
 
@@ -329,9 +381,9 @@ static void read_all(reader *r, const cJSON *root, gs_checkpoint *c)
     if (r->st == GS_OK && strcmp(format, FORMAT) != 0)
         r->st = gs_fail(GS_EFORMAT, "%s: is no text of a checkpoint", r->path);
     const uint64_t version = take_whole(r, root, "version", MOST_EXACT);
-    if (r->st == GS_OK && version != VERSION)
-        r->st = gs_fail(GS_EFORMAT, "%s: checkpoint version %llu, but this program reads version %d", r->path,
-                        (unsigned long long)version, VERSION);
+    if (r->st == GS_OK && version != VERSION && version != VERSION_PART)
+        r->st = gs_fail(GS_EFORMAT, "%s: checkpoint version %llu, but this program reads versions %d and %d", r->path,
+                        (unsigned long long)version, VERSION, VERSION_PART);
     c->epoch = (uint32_t)take_whole(r, root, "epoch", UINT32_MAX);
     c->steps = take_whole(r, root, "steps", MOST_EXACT);
     c->store_id = take_hex(r, root, "store");
@@ -343,6 +395,8 @@ static void read_all(reader *r, const cJSON *root, gs_checkpoint *c)
     c->lines_bytes = take_whole(r, so_far, "metrics_bytes", MOST_EXACT);
     c->lines_checksum = take_hex(r, so_far, "metrics_checksum");
     read_options(r, root, c);
+    if (version == VERSION_PART)
+        read_part(r, root, &c->part);
     read_control(r, root, c);
     read_plan(r, root, c);
     read_sections(r, root, c);

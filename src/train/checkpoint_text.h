@@ -12,6 +12,7 @@
 
 #include "base/status.h"
 #include "cost/cost.h"
+#include "gnnstream.h" /* gs_task_figures */
 #include "session/plan_id.h" /* GS_MAKER_BYTES */
 #include "train/control.h"
 
@@ -35,8 +36,18 @@ typedef struct gs_checkpoint_option {
     char text[GS_CHECKPOINT_WORDS];
 } gs_checkpoint_option;
 
+/* An epoch of several steps that is under way. */
+typedef struct gs_epoch_part {
+    bool begun;            /* it was judged by the evaluation before it, and its next batch is `batches` */
+    uint32_t batches, of;  /* done, of so many */
+    double lr, loss, mass; /* loss: the sum so far, over `mass` */
+    double accuracy[3];    /* of that evaluation; figures, too */
+    gs_task_figures figures;
+} gs_epoch_part;
+
 typedef struct gs_checkpoint {
     uint32_t epoch;      /* done */
+    gs_epoch_part part;  /* of the next one; without .figures.task */
     uint64_t steps;      /* of the optimiser */
     gs_control_state control;
     uint64_t store_id, model_id;

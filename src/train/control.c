@@ -108,5 +108,6 @@ bool gs_control_note(gs_control *c, uint32_t epoch, double valid, double loss)
 
 bool gs_control_is_over(const gs_control *c, uint32_t epoch)
 {
-    return c->patience != 0 && epoch - c->state.last_better >= c->patience;
+    const uint32_t last = c->state.last_better; /* of an epoch that was judged and is not done: above `epoch` */
+    return c->patience != 0 && epoch >= last && epoch - last >= c->patience;
 }

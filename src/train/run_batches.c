@@ -33,7 +33,8 @@ struct gs_run_batches {
     gs_sampler *sampler;
     gs_batch_shape shape;
     gs_batches *engine;
-    uint32_t group, first; /* batches of a group; number of the first that is in memory */
+    uint32_t group;       /* batches that are drawn at a time, at most */
+    uint32_t first, held; /* those in memory: [first, first + held) of the epoch */
     gs_batch_arena *arena[GROUP];
     gs_batch batch[GROUP];
     double sample_seconds; /* of the epoch at hand */
@@ -200,17 +201,18 @@ gs_status gs_run_batches_start(gs_run_batches *b, gs_session *whole)
 /* The batch of this number; with it a group is sampled, where it is not in memory. */
 static gs_status draw(const gs_batch **out, gs_run_batches *b, uint32_t epoch, uint32_t number)
 {
-    const uint32_t of = number % b->group, left = gs_sampler_batches(b->sampler) - number;
     gs_status st = GS_OK;
 
-    if (of == 0) {
+    if (number - b->first >= b->held) {
         const double began = gs_now();
-        st = gs_sampler_draw_group(b->batch, b->sampler, b->arena, GS_MIN(b->group, left), epoch, number, b->threads);
+        b->first = number;
+        b->held = GS_MIN(b->group, gs_sampler_batches(b->sampler) - number);
+        st = gs_sampler_draw_group(b->batch, b->sampler, b->arena, b->held, epoch, number, b->threads);
         if (st == GS_OK)
-            gs_batches_begin(b->engine, b->batch, GS_MIN(b->group, left));
+            gs_batches_begin(b->engine, b->batch, b->held);
         b->sample_seconds += gs_now() - began;
     }
-    *out = &b->batch[of];
+    *out = &b->batch[number - b->first];
     return st;
 }
 
@@ -222,37 +224,50 @@ static void add_stats(gs_epoch_report *e, const gs_exec_stats *x)
     e->read_bytes += x->read_bytes;
 }
 
+/* The batch's pass and its step, after which the weights are whole again. */
+static gs_status train_batch(gs_run *r, gs_epoch_report *e, const gs_batch *batch)
+{
+    gs_run_batches *const b = r->batches;
+    gs_exec_stats x = {0};
+    double mass;
+    gs_status st;
+
+    if ((st = gs_batches_run(b->engine, batch, (e->epoch - 1) * r->part.of + batch->number + 1, &mass, &x)) != GS_OK ||
+        (st = gs_run__check_pass(r, e->epoch, x.metrics.loss_sum)) != GS_OK)
+        return st;
+    r->part.loss += x.metrics.loss_sum;
+    r->part.mass += mass;
+    add_stats(e, &x);
+    const double update = gs_now();
+    gs_run__before_step(r);
+    r->whole = false;
+    gs_optim_step(&r->optim, &r->session->run.params);
+    e->compute_seconds += gs_now() - update;
+    st = gs_run__check_step(r, e->epoch);
+    r->whole = st == GS_OK;
+    return st;
+}
+
 gs_status gs_run_batches_epoch(gs_run *r, gs_epoch_report *e)
 {
     gs_run_batches *const b = r->batches;
-    const uint32_t batches = gs_sampler_batches(b->sampler);
-    double loss = 0, mass = 0, of;
+    gs_epoch_part *const p = &r->part;
     gs_status st = GS_OK;
 
     b->sample_seconds = 0;
-    for (uint32_t k = 0; k < batches && st == GS_OK; k++) {
+    b->held = 0;
+    p->of = gs_sampler_batches(b->sampler);
+    while (p->batches < p->of) {
         const gs_batch *batch;
-        gs_exec_stats x = {0};
         if (r->options.stop != NULL && *r->options.stop)
             return gs_fail(GS_EINTERRUPTED, "interrupted");
-        if ((st = draw(&batch, b, e->epoch, k)) != GS_OK)
+        if ((st = draw(&batch, b, e->epoch, p->batches)) != GS_OK)
             return st;
-        if (batch->targets == 0) /* there is nothing to learn of it */
-            continue;
-        if ((st = gs_batches_run(b->engine, batch, (e->epoch - 1) * batches + k + 1, &of, &x)) != GS_OK ||
-            (st = gs_run__check_pass(r, e->epoch, x.metrics.loss_sum)) != GS_OK)
+        if (batch->targets > 0 && (st = train_batch(r, e, batch)) != GS_OK) /* else there is nothing to learn of it */
             return st;
-        loss += x.metrics.loss_sum;
-        mass += of;
-        add_stats(e, &x);
-        const double update = gs_now();
-        gs_run__before_step(r);
-        r->whole = false;
-        gs_optim_step(&r->optim, &r->session->run.params);
-        e->compute_seconds += gs_now() - update;
-        st = gs_run__check_step(r, e->epoch);
+        if (++p->batches < p->of && (st = gs_run__checkpoint_if_due(r)) != GS_OK)
+            return st;
     }
     e->compute_seconds += b->sample_seconds;
-    e->loss = mass > 0 ? loss / mass : NAN;
-    return st;
+    return GS_OK;
 }

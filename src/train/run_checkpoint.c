@@ -1,7 +1,7 @@
 /* run_checkpoint.c - a run's state as a checkpoint: when one is due, when a pass was stopped, and when it is asked for.
  *
  * A step is all or nothing: the parameters change when a pass over the graph is over, so whenever a pass ends early,
- * they and the optimiser's state are those after the last whole epoch. */
+ * they and the optimiser's state are those after the last whole epoch, or, of a run on batches, after the last step. */
 #include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
@@ -120,6 +120,7 @@ static void describe(const gs_run *r, gs_checkpoint *c)
 
     *c = (gs_checkpoint){
         .epoch = r->epoch,
+        .part = r->part,
         .steps = r->optim.steps,
         .control = r->control.state,
         .store_id = gs_store_get_info(s->store)->id,
@@ -191,21 +192,24 @@ static gs_status write_text(const gs_checkpoint *c, const char *dir)
     return st;
 }
 
-/* The one that is kept beside the new one: that of this run, as a newer one in the folder may be damaged. */
-static uint32_t previous_of(const gs_run *r)
+/* The one that is kept beside the new one of this number: that of this run, as a newer one in the folder may be
+ * damaged. */
+static uint32_t previous_of(const gs_run *r, uint32_t number)
 {
-    const uint32_t last = r->saver.report.epoch;
+    const gs_checkpoint_report *const c = &r->saver.report;
+    const uint32_t last = gs_checkpoint_number(c->epoch, c->batches);
     uint32_t epoch = 0;
 
-    if (last > 0 && last < r->epoch)
+    if (last > 0 && last < number)
         return last;
-    return gs_checkpoint_before(r->saver.folder.path, r->epoch, &epoch) == GS_OK ? epoch : 0;
+    return gs_checkpoint_before(r->saver.folder.path, number, &epoch) == GS_OK ? epoch : 0;
 }
 
 static gs_status write_checkpoint(gs_run *r)
 {
     gs_run_saver *const s = &r->saver;
     gs_checkpoint *const c = gs_calloc(1, sizeof(*c));
+    const uint32_t number = gs_checkpoint_number(r->epoch, r->part.batches);
     char *dir = NULL;
     gs_status st;
 
@@ -215,7 +219,7 @@ static gs_status write_checkpoint(gs_run *r)
     if ((st = gs_checkpoint_begin(&s->folder, &dir)) == GS_OK) {
         if ((st = gs_kept_lines_sync(&s->lines)) == GS_OK && (st = write_sections(r, c, dir)) == GS_OK &&
             (st = write_text(c, dir)) == GS_OK)
-            st = gs_checkpoint_finish(&s->folder, dir, r->epoch, previous_of(r));
+            st = gs_checkpoint_finish(&s->folder, dir, number, previous_of(r, number));
         if (st != GS_OK)
             gs_checkpoint_abandon(dir);
     }
@@ -249,22 +253,25 @@ static gs_status save(gs_run *r)
         return st;
     }
     s->report.epoch = r->epoch;
+    s->report.batches = r->part.batches;
     s->report.written++;
     return GS_OK;
 }
 
 gs_status gs_run__checkpoint_if_due(gs_run *r)
 {
-    const bool last = r->epoch == r->options.epochs || gs_control_is_over(&r->control, r->epoch);
+    const bool within = r->part.begun;
+    const bool last = !within && (r->epoch == r->options.epochs || gs_control_is_over(&r->control, r->epoch));
 
-    if (r->saver.folder.path == NULL || !gs_checkpoint_is_due(&r->saver.pace, r->epoch, gs_now(), last))
+    if (r->saver.folder.path == NULL || (within && r->saver.pace.epochs != 0) ||
+        !gs_checkpoint_is_due(&r->saver.pace, r->epoch, gs_now(), last))
         return GS_OK;
     return save(r) == GS_EDEVICE ? GS_EDEVICE : GS_OK;
 }
 
 gs_status gs_run__checkpoint_failed(gs_run *r, gs_status st)
 {
-    char hint[600];
+    char hint[600], far[GS_HOW_FAR_BYTES];
 
     /* what left the finite numbers would do so again from there, and the last checkpoints are better; the weights may
      * be those of an epoch before */
@@ -275,10 +282,11 @@ gs_status gs_run__checkpoint_failed(gs_run *r, gs_status st)
         return st;
     char error[1200];
     snprintf(error, sizeof(error), "%s", gs_last_error());
-    if (r->epoch == 0)
+    const gs_checkpoint_report *const c = &r->saver.report;
+    if (!gs_run__has_learned(r))
         snprintf(hint, sizeof(hint), "no epoch was done, so there is nothing to go on from");
-    else if (r->saver.report.epoch == r->epoch || save(r) == GS_OK)
-        snprintf(hint, sizeof(hint), "%s has its state after epoch %u", r->saver.folder.path, r->epoch);
+    else if ((c->epoch == r->epoch && c->batches == r->part.batches) || save(r) == GS_OK)
+        snprintf(hint, sizeof(hint), "%s has its state after %s", r->saver.folder.path, gs_run__how_far(r, far));
     else
         snprintf(hint, sizeof(hint), "no checkpoint could be written: %s", gs_last_error());
     (void)gs_fail(st, "%s", error);
@@ -295,7 +303,7 @@ gs_status gs_run_checkpoint(gs_run *run)
         return st;
     if (run->saver.folder.path == NULL)
         return gs_fail(GS_EINVAL, "run: was opened without a folder for checkpoints; set .checkpoint");
-    if (run->epoch == 0)
+    if (!gs_run__has_learned(run))
         return gs_fail(GS_EINVAL, "run: no epoch is done, so there is nothing to go on from");
     if (!run->whole && run->state == GS_RUN_IS_FINISHED)
         return gs_fail(GS_EINVAL, "run: is finished, and has the weights of an epoch before; write it before that");

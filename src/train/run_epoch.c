@@ -49,7 +49,7 @@ static gs_status evaluate_epoch(gs_run *r, gs_epoch_report *e)
     gs_exec_stats x = {0};
     gs_status st;
 
-    if (!evaluates(r->session, e->epoch))
+    if (!evaluates(r->session, e->epoch) || r->part.begun)
         return GS_OK;
     if ((st = gs_session_run(r->session, r->session->pass.eval, e->epoch, false, &x)) != GS_OK)
         return st;
@@ -106,18 +106,38 @@ static gs_status train_and_update(gs_run *r, gs_epoch_report *e)
     return gs_run__check_step(r, e->epoch);
 }
 
-/* The same of an epoch that is a step for each batch: it is judged by the evaluation before it, if there was one. */
-static gs_status train_on_batches(gs_run *r, gs_epoch_report *e)
+/* An epoch that is a step for each batch is judged by the evaluation before it, if there was one. */
+static gs_status begin_part(gs_run *r, const gs_epoch_report *e)
 {
     gs_control *const c = &r->control;
+    const double lr = gs_control_rate(c, e->epoch);
     gs_status st;
 
-    r->optim.lr = e->lr = gs_control_rate(c, e->epoch);
     if (c->valid && gs_control_note(c, e->epoch, gs_figures_judge(&e->figures, e->accuracy), NAN) && c->keeps_best &&
         (st = gs_session_keep_best(r->session)) != GS_OK)
         return st;
+    r->part = (gs_epoch_part){.begun = true, .lr = lr, .figures = e->figures};
+    memcpy(r->part.accuracy, e->accuracy, sizeof(e->accuracy));
+    return GS_OK;
+}
+
+/* Begins, or goes on where it was stopped. */
+static gs_status train_on_batches(gs_run *r, gs_epoch_report *e)
+{
+    gs_control *const c = &r->control;
+    gs_epoch_part *const p = &r->part;
+    gs_status st;
+
+    if (!p->begun && (st = begin_part(r, e)) != GS_OK)
+        return st;
+    memcpy(p->figures.task, e->figures.task, sizeof(p->figures.task));
+    e->figures = p->figures;
+    memcpy(e->accuracy, p->accuracy, sizeof(e->accuracy));
+    r->optim.lr = e->lr = p->lr;
     if ((st = gs_run_batches_epoch(r, e)) != GS_OK)
         return st;
+    e->loss = p->mass > 0 ? p->loss / p->mass : NAN;
+    *p = (gs_epoch_part){0};
     if (!c->valid)
         (void)gs_control_note(c, e->epoch, NAN, e->loss);
     e->over = gs_control_is_over(c, e->epoch);
@@ -160,6 +180,10 @@ gs_status gs_run_epoch(gs_run *run, gs_epoch_report *out)
     gs_figures_none(&e.figures, &run->session->labels);
     if ((st = run_epoch(run, &e)) != GS_OK) {
         run->state = st == GS_EINTERRUPTED && run->whole ? GS_RUN_IS_STOPPED : GS_RUN_IS_FAILED;
+        if (run->part.batches > 0) { /* what it took is not lost either */
+            run->report.seconds += gs_now() - began;
+            run->report.read_bytes += e.read_bytes;
+        }
         return gs_run__checkpoint_failed(run, st);
     }
     run->whole = true;

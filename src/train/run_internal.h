@@ -56,8 +56,9 @@ struct gs_run {
     gs_session *session;
     gs_run_batches *batches; /* that it trains on; NULL: on the whole graph */
     gs_optim optim;
-    bool whole;        /* parameters and the optimiser's state are those after `epoch`, not in the midst of a step */
+    bool whole;        /* parameters and the optimiser's state are those after `epoch` and `part`, not in a step */
     gs_control control;
+    gs_epoch_part part; /* of the next epoch, on batches; not begun: the run is between two */
     uint32_t epoch;    /* done; written by the run's thread, read by any (gs_run_progress()) */
     bool placed;       /* devices have the parameters as they are, and what is computed once is of these */
     bool evaluated;    /* report.loss and report.accuracy are of the parameters as they are */
@@ -95,6 +96,10 @@ gs_status gs_run__place(gs_run *r);
 void gs_run__weights_changed(gs_run *r);
 /* The line about a pass that was stopped: GS_EINTERRUPTED. */
 gs_status gs_run__stopped(const gs_run *r);
+/* Has it made a step? And how far is it: "epoch 3", or "epoch 3 and 5 of 12 batches of the next". */
+#define GS_HOW_FAR_BYTES 80u
+bool gs_run__has_learned(const gs_run *r);
+const char *gs_run__how_far(const gs_run *r, char text[GS_HOW_FAR_BYTES]);
 /* GS_OK where a pass can be run. */
 gs_status gs_run__check_open(const gs_run *r);
 /* The parameters are on the host as they are, and finite. */
@@ -116,7 +121,8 @@ gs_status gs_run__evaluate(gs_run *r, gs_exec_stats *x);
  * too, when that is open; both do nothing where there are to be no checkpoints. */
 gs_status gs_run__begin_checkpoints(gs_run *r);
 gs_status gs_run__begin_lines(gs_run *r);
-/* After an epoch: one that is due. What cannot be written is noted. GS_EDEVICE: the weights are not finite. */
+/* After an epoch, or a step on a batch: one that is due. What cannot be written is noted. GS_EDEVICE: the
+ * weights are not finite. */
 gs_status gs_run__checkpoint_if_due(gs_run *r);
 /* A pass ended with `st`, which is not GS_OK: writes what there is after the last whole epoch, where that can be gone
  * on from, and has the last error say so. Returns `st`. */

@@ -1,4 +1,5 @@
 /* run_params.c - the parameters of a run: who has them, and are they as the host knows them? */
+#include <stdio.h>
 #include <string.h>
 
 #include "train/run_internal.h"
@@ -35,6 +36,17 @@ gs_status gs_run__place(gs_run *r)
     return st;
 }
 
+bool gs_run__has_learned(const gs_run *r) { return r->epoch > 0 || r->part.batches > 0; }
+
+const char *gs_run__how_far(const gs_run *r, char text[GS_HOW_FAR_BYTES])
+{
+    const int n = snprintf(text, GS_HOW_FAR_BYTES, "epoch %u", r->epoch);
+    if (r->part.batches > 0)
+        snprintf(text + n, GS_HOW_FAR_BYTES - (size_t)n, " and %u of %u batches of the next", r->part.batches,
+                 r->part.of);
+    return text;
+}
+
 void gs_run__weights_changed(gs_run *r)
 {
     gs_params *const p = &r->session->run.params;
@@ -44,6 +56,7 @@ void gs_run__weights_changed(gs_run *r)
             memset(p->state[k], 0, p->elements * sizeof(float));
     r->optim.steps = 0;
     gs_control_forget(&r->control);
+    r->part = (gs_epoch_part){0};
     r->placed = r->evaluated = r->has_logits = r->has_previous = false;
 }
 

@@ -57,7 +57,8 @@ static gs_status find_whole(gs_run *r, const char *path)
     while ((st = gs_checkpoint_before(path, before, &epoch)) == GS_OK && epoch > 0) {
         if ((s->from_dir = gs_checkpoint_dir(path, epoch)) == NULL)
             return gs_fail(GS_ENOMEM, "%s: out of memory", path);
-        if ((st = read_checkpoint(s->from, s->from_dir)) == GS_OK && s->from->epoch != epoch)
+        if ((st = read_checkpoint(s->from, s->from_dir)) == GS_OK &&
+            gs_checkpoint_number(s->from->epoch, s->from->part.batches) != epoch)
             st = gs_fail(GS_EFORMAT, "%s: is of epoch %u", s->from_dir, s->from->epoch);
         if (st == GS_OK && error[0] != '\0') {
             snprintf(text, sizeof(text), "a damaged checkpoint was passed over (%s)", error);
@@ -142,12 +143,14 @@ gs_status gs_run__resume_params(gs_run *r)
     const gs_checkpoint *const c = r->saver.from;
 
     r->epoch = c->epoch;
+    r->part = c->part;
     r->optim.steps = c->steps;
     r->report.epochs = c->epoch;
     r->report.seconds = c->seconds;
     r->report.read_bytes = c->read_bytes;
     r->report.written_bytes = c->written_bytes;
     r->saver.report.resumed = r->saver.report.epoch = c->epoch;
+    r->saver.report.resumed_batches = r->saver.report.batches = c->part.batches;
     if (gs_store_get_info(r->session->store)->id != c->store_id)
         return gs_fail(GS_EINVAL, "%s: became another store while the run was opened", gs_store_dir(r->session->store));
     return load_section(r, GS_SECTION_MODEL, r->session->run.params.value);
@@ -192,7 +195,7 @@ gs_status gs_run__resume_state(gs_run *r)
     st = load_states(r);
     if (st == GS_OK && r->control.keeps_best && r->control.state.best_epoch > 0)
         st = load_section(r, GS_SECTION_BEST, r->session->run.params.best_value);
-    r->saver.report.over = gs_control_is_over(&r->control, r->epoch);
+    r->saver.report.over = !r->part.begun && gs_control_is_over(&r->control, r->epoch);
     if (st == GS_OK)
         compare_plans(r);
     gs_free(r->saver.from);

@@ -1,4 +1,5 @@
 /* When a checkpoint is due, and its text: what it says comes back, and no byte of it may be another. */
+#include <math.h>
 #include <string.h>
 
 #include "support/support.h"
@@ -117,6 +118,25 @@ static void text__comes_back(void **state)
     gs_free(text);
 }
 
+/* Within an epoch on batches; some of its numbers are none. */
+static void text__of_a_part_comes_back(void **state)
+{
+    gs_checkpoint c = example(), back = {0};
+    char *text;
+    uint64_t bytes;
+
+    (void)state;
+    c.part = (gs_epoch_part){.begun = true, .batches = 3, .of = 7, .lr = 0.1, .loss = 1.0 / 3, .mass = 96,
+                             .accuracy = {NAN, 0.5, 0.25}, .figures = {.micro_f1 = {1, 2, 3}, .r2 = {4, 5, 6}}};
+    c.control.best_epoch = c.control.last_better = c.epoch + 1;
+    gs_assert_ok(gs_checkpoint_format(&text, &bytes, &c));
+    gs_checkpoint_list_options(&back);
+    gs_assert_ok(gs_checkpoint_parse(&back, text, bytes, "t"));
+    assert_memory_equal(&back.part, &c.part, sizeof(c.part));
+    assert_int_equal(back.control.best_epoch, c.epoch + 1);
+    gs_free(text);
+}
+
 static void text__no_byte_may_be_another(void **state)
 {
     const gs_checkpoint c = example();
@@ -140,12 +160,13 @@ static void text__no_byte_may_be_another(void **state)
 static void text__forged_values_are_refused(void **state)
 {
     static const char *const forged[][3] = {{"\"model\":\t{\n", "\"../..\":\t{\n", "sections"},
-                                            {"\"version\":\t1", "\"version\":\t2", "version 2"},
+                                            {"\"version\":\t1", "\"version\":\t3", "version 3"},
                                             {"\"epoch\":\t12", "\"epoch\":\t-2", "epoch"},
                                             {"\"epoch\":\t12", "\"epoch\":9e9", "epoch"},
                                             {"\"steps\":\t11", "\"steps\":1.5", "steps"},
                                             {"\"read_bps\":\t1000000000", "\"read_bps\":\t0000000000", "JSON"},
-                                            {"\"write_bps\":\t2", "\"write_bps\":\t-", "write_bps"}};
+                                            {"\"write_bps\":\t2", "\"write_bps\":\t-", "write_bps"},
+                                            {"\"version\":\t1", "\"version\":\t2", "part"}};
     const gs_checkpoint c = example();
     gs_checkpoint back = {0};
 
@@ -177,6 +198,7 @@ int main(void)
         cmocka_unit_test(pace__follows_epochs_and_time),
         cmocka_unit_test(pace__by_cost_takes_less_than_2_percent),
         cmocka_unit_test(text__comes_back),
+        cmocka_unit_test(text__of_a_part_comes_back),
         cmocka_unit_test(text__no_byte_may_be_another),
         cmocka_unit_test(text__forged_values_are_refused),
     };
