@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "base/alloc.h"
+#include "base/hash.h"
 #include "base/size.h"
 #include "session/store_rows.h"
 
@@ -16,7 +17,15 @@
 #define LEAST_SLOTS 64u
 #define REQUESTS 1024u
 
-uint64_t gs_batch_rows_reading(uint32_t most) { return WINDOW_BYTES + 2ull * most * sizeof(uint32_t); }
+static uint64_t blocks_of(const gs_store *s)
+{
+    return gs_div_up(gs_store_array(s, GS_ARRAY_FEATURES)->bytes, GS_BLOCK_BYTES);
+}
+
+uint64_t gs_batch_rows_reading(const gs_store *s, uint32_t most)
+{
+    return WINDOW_BYTES + (2ull * most + blocks_of(s)) * sizeof(uint32_t) + REQUESTS * sizeof(gs_batch_run);
+}
 
 /* ---- the cache's size ---------------------------------------------------- */
 
@@ -65,6 +74,30 @@ static gs_status load(gs_batch_rows *r, gs_array_id id)
     return st;
 }
 
+/* What a block of the disk is known by: the low half of its checksum. The file's last one may be short. */
+static uint32_t sum_of(const void *block, uint64_t at, uint64_t all)
+{
+    return (uint32_t)gs_hash64(block, GS_MIN(GS_BLOCK_BYTES, all - at));
+}
+
+/* The store's checksums are of more than is read for a row. So all are compared once, and each block gets its own. */
+static gs_status take_sums(gs_batch_rows *r)
+{
+    const uint64_t all = gs_store_array(r->store, GS_ARRAY_FEATURES)->bytes;
+    gs_block_reader reader = {0};
+    uint64_t bytes;
+    gs_status st = gs_block_reader_open(&reader, r->store, GS_ARRAY_FEATURES);
+
+    for (uint64_t at = 0, k = 0; st == GS_OK && at < all; at += bytes, k++) {
+        if ((st = gs_block_reader_next(&reader, k, &bytes)) != GS_OK)
+            break;
+        for (uint64_t b = 0; b < bytes; b += GS_BLOCK_BYTES)
+            r->sums[(at + b) / GS_BLOCK_BYTES] = sum_of((const uint8_t *)reader.block + b, at + b, all);
+    }
+    gs_block_reader_close(&reader);
+    return st;
+}
+
 static gs_status open_file(gs_batch_rows *r, uint32_t most)
 {
     char *path = NULL;
@@ -74,8 +107,12 @@ static gs_status open_file(gs_batch_rows *r, uint32_t most)
     r->order = gs_malloc_array(most, sizeof(*r->order));
     r->scratch = gs_malloc_array(most, sizeof(*r->scratch));
     r->bounce = gs_alloc_pages(WINDOW_BYTES);
-    if (r->order == NULL || r->scratch == NULL || r->bounce == NULL)
+    r->sums = gs_malloc_array(blocks_of(r->store) + 1, sizeof(*r->sums));
+    r->run = gs_malloc_array(REQUESTS, sizeof(*r->run));
+    if (r->order == NULL || r->scratch == NULL || r->bounce == NULL || r->sums == NULL || r->run == NULL)
         return gs_fail(GS_ENOMEM, "out of memory for reading rows of features");
+    if (gs_store_array(r->store, GS_ARRAY_FEATURES)->present && (st = take_sums(r)) != GS_OK)
+        return st;
     const struct gs_io_buffer buffer = {r->bounce, WINDOW_BYTES};
     const gs_io_config io = {.requests = REQUESTS, .depth = REQUESTS, .buffers = &buffer, .buffer_count = 1};
     if ((st = gs_io_open(&r->io, &io)) != GS_OK)
@@ -123,6 +160,8 @@ void gs_batch_rows_close(gs_batch_rows *r)
     if (r->slot != NULL)
         gs_free_pages(r->slot, r->cache.slots * r->cache.item_bytes);
     gs_free(r->keep);
+    gs_free(r->sums);
+    gs_free(r->run);
     gs_free(r->order);
     gs_free(r->scratch);
     if (r->bounce != NULL)
@@ -202,6 +241,7 @@ static gs_status submit_run(gs_batch_rows *r, window *w, const uint32_t *row, ui
     }
     const gs_io_request q = {.file = r->file, .offset = begin, .length = end - begin, .memory = r->bounce + w->used};
     *next = k;
+    r->run[w->requests] = (gs_batch_run){begin, end - begin};
     w->used += end - begin;
     w->requests++;
     r->read_bytes += end - begin;
@@ -219,6 +259,24 @@ static gs_status wait_for(gs_batch_rows *r)
                 st = gs_fail(done[i].status, "%s: rows of features could not be read", gs_store_dir(r->store));
     }
     return st;
+}
+
+/* Are the blocks that came those that were checked when the run began? */
+static gs_status check_blocks(const gs_batch_rows *r, const window *w)
+{
+    const uint64_t all = gs_store_array(r->store, GS_ARRAY_FEATURES)->bytes;
+    const uint8_t *block = r->bounce;
+
+    for (uint32_t q = 0; q < w->requests; q++)
+        for (uint64_t b = 0; b < r->run[q].bytes; b += GS_BLOCK_BYTES, block += GS_BLOCK_BYTES) {
+            const uint64_t at = r->run[q].begin + b;
+            if (sum_of(block, at, all) != r->sums[at / GS_BLOCK_BYTES])
+                return gs_fail(GS_EFORMAT, "%s/%s.bin: bytes %llu to %llu are not those that matched their checksum "
+                               "when the run began; see gnnstream verify, and make the store again",
+                               gs_store_dir(r->store), gs_array_stem(GS_ARRAY_FEATURES), (unsigned long long)at,
+                               (unsigned long long)GS_MIN(at + GS_BLOCK_BYTES, all));
+        }
+    return GS_OK;
 }
 
 /* `run` has the file's bytes from `begin` on, the row's item among them. */
@@ -285,7 +343,7 @@ static gs_status read_rows(gs_batch_rows *r, uint64_t row_bytes, const uint32_t 
         }
         const gs_status came = wait_for(r);
         st = st == GS_OK ? came : st;
-        if (st == GS_OK)
+        if (st == GS_OK && (st = check_blocks(r, &w)) == GS_OK)
             take_rows(r, &w, row, row_bytes, dst);
     }
     if (st != GS_OK && r->plan != NULL)

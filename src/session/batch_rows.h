@@ -18,6 +18,11 @@ typedef struct gs_row_cache_shape {
     uint64_t item_bytes;
 } gs_row_cache_shape;
 
+/* Bytes of the file, from `begin` on. */
+typedef struct gs_batch_run {
+    uint64_t begin, bytes;
+} gs_batch_run;
+
 typedef struct gs_batch_rows {
     const gs_store *store;
     uint8_t *array[GS_ARRAY_COUNT]; /* all rows, or NULL */
@@ -32,17 +37,20 @@ typedef struct gs_batch_rows {
     uint32_t *order;     /* [most] places of a batch by their row of the store */
     uint32_t *scratch;   /* [most] */
     uint8_t *bounce;     /* [GS_BATCH_WINDOW] */
+    gs_batch_run *run;   /* of the requests under way, as they lie in the bounce buffer */
+    uint32_t *sums;      /* [blocks of the file] what each is known by */
     uint32_t most;
     uint64_t read_bytes; /* so far */
 } gs_batch_rows;
 
 /* Bytes that reading rows of features takes, for batches of `most` rows, without a cache. */
-uint64_t gs_batch_rows_reading(uint32_t most);
+uint64_t gs_batch_rows_reading(const gs_store *s, uint32_t most);
 /* The cache of at most `bytes`, all that it takes included, for groups of `group` batches of `most` rows. */
 gs_row_cache_shape gs_row_cache_shape_of(const gs_store *s, uint64_t bytes, uint32_t group, uint32_t most);
 uint64_t gs_row_cache_bytes(const gs_store *s, const gs_row_cache_shape *c, uint32_t most);
 /* Reads the arrays of `wanted` (bits of gs_array_id), checked as they come. `features`: where all rows of these are,
- * the caller's; NULL: they are read as they are needed. GS_EIO, GS_EFORMAT, GS_ENOMEM; blocks. Release with
+ * the caller's; NULL: they are read as they are needed, and once now, so that what comes later can be checked by blocks
+ * of the disk. GS_EIO, GS_EFORMAT, GS_ENOMEM; blocks. Release with
  * gs_batch_rows_close() in any case. */
 gs_status gs_batch_rows_open(gs_batch_rows *r, const gs_store *s, uint32_t wanted, const void *features, uint32_t most,
                              const gs_row_cache_shape *cache);
@@ -50,8 +58,7 @@ gs_status gs_batch_rows_open(gs_batch_rows *r, const gs_store *s, uint32_t wante
 void gs_batch_rows_begin(gs_batch_rows *r, const gs_batch *batch, uint32_t batches);
 void gs_batch_rows_close(gs_batch_rows *r);
 
-/* dst[i] = row row[i] of the array. Rows that are read are not checked against the store's checksums, which are of more
- * bytes than a row. GS_EIO. */
+/* dst[i] = row row[i] of the array. GS_EIO; GS_EFORMAT: a block is not what it was when all were checked. */
 gs_status gs_batch_rows_pick(gs_batch_rows *r, gs_array_id id, const uint32_t *row, uint32_t rows, void *dst);
 
 #endif /* GS_SESSION_BATCH_ROWS_H */

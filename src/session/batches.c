@@ -74,7 +74,8 @@ static void count_bytes(gs_batches *b)
     const uint64_t one = gs_params_elements(s->program) * sizeof(float);
 
     b->bytes = s->plan->host_bytes + b->edges.bytes + narrow_bytes(s) +
-               gs_batch_rows_reading(b->shape.limits.vertices) + 3 * one + gs_params_sums(s->program) * sizeof(double) +
+               gs_batch_rows_reading(s->store, b->shape.limits.vertices) + 3 * one +
+               gs_params_sums(s->program) * sizeof(double) +
                gs_device_scratch_bytes(s->machine.device[0], s->program) + gs_session_label_bytes(s);
 }
 

@@ -1,6 +1,7 @@
 /* Rows that batches pick are those of the store, whatever stays between batches; and less is read then. */
 #include "support/support.h"
 
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -109,10 +110,64 @@ static void test_rows__are_those_of_the_store_with_any_cache(void **state)
     gs_test_temp_remove(folder);
 }
 
+static void turn_over(const char *path, long at)
+{
+    FILE *const f = fopen(path, "r+b");
+    assert_non_null(f);
+    assert_int_equal(fseek(f, at, SEEK_SET), 0);
+    const int was = fgetc(f);
+    assert_int_equal(fseek(f, at, SEEK_SET), 0);
+    assert_int_equal(fputc(was ^ 16, f), was ^ 16);
+    assert_int_equal(fclose(f), 0);
+}
+
+/* A byte that changes while a run goes on is seen by who reads its row, in the last, short block, too; one that changed
+ * before, when the run begins. */
+static void test_rows__a_flipped_byte_is_seen(void **state)
+{
+    char *folder = gs_test_temp_dir();
+    const char *const graph = gs_test_path(folder, "graph"), *const store = gs_test_path(folder, "store"),
+               *const file = gs_test_path(store, "features.bin");
+    const gs_row_cache_shape none = {0};
+    const uint32_t row[] = {3, 1000, 1998};
+    float got[3 * 25];
+    gs_generate_options g;
+    gs_partition_options p;
+    gs_batch_rows r;
+    gs_store *s;
+
+    (void)state;
+    gs_generate_options_init(&g);
+    g.vertices = 1999;
+    g.edges = 3000;
+    g.features = 25;
+    gs_partition_options_init(&p);
+    p.parts = 2;
+    p.method = "natural";
+    gs_assert_ok(gs_generate("rmat", graph, &g));
+    gs_assert_ok(gs_partition(graph, store, &p, NULL));
+    gs_assert_ok(gs_store_open(&s, store));
+    gs_assert_ok(gs_batch_rows_open(&r, s, 0, NULL, 3, &none));
+    gs_assert_ok(gs_batch_rows_pick(&r, GS_ARRAY_FEATURES, row, 3, got));
+    for (uint32_t k = 0; k < 3; k++) {
+        turn_over(file, (long)row[k] * 100 + 99);
+        gs_assert_fails(gs_batch_rows_pick(&r, GS_ARRAY_FEATURES, row, 3, got), GS_EFORMAT, "features.bin");
+        turn_over(file, (long)row[k] * 100 + 99);
+        gs_assert_ok(gs_batch_rows_pick(&r, GS_ARRAY_FEATURES, row, 3, got));
+    }
+    gs_batch_rows_close(&r);
+    turn_over(file, 5);
+    gs_assert_fails(gs_batch_rows_open(&r, s, 0, NULL, 3, &none), GS_EFORMAT, "features.bin");
+    gs_batch_rows_close(&r);
+    gs_store_close(s);
+    gs_test_temp_remove(folder);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_rows__are_those_of_the_store_with_any_cache),
+        cmocka_unit_test(test_rows__a_flipped_byte_is_seen),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
