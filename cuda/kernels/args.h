@@ -15,7 +15,8 @@ typedef unsigned long long gs_u64;
 
 #define GS_EDGE_INPUTS 32
 #define GS_EDGE_SUMS 4
-#define GS_EDGE_OWNS 24   /* pointers that a chunk has of its own, at the most: three a sum, and rows at its targets */
+/* Pointers that a chunk has of its own, at the most: three a sum, and rows at its targets. */
+#define GS_EDGE_OWNS (GS_EDGE_INPUTS + 3 * GS_EDGE_SUMS)
 #define GS_EDGE_CHUNKS 32 /* of a launch */
 #define GS_EDGE_POINTERS 176 /* that the chunks of a launch have of their own */
 #define GS_VERTEX_INPUTS 64
