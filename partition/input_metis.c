@@ -1,7 +1,9 @@
 /* input_metis.c - METIS graph files: `N M [FMT [NCON]]`, then line i has the neighbours of vertex i, from 1.
  *
- * Read in pieces that end at any blank, since the line of a hub may be longer than memory, one after the other, since
- * what a number means depends on how many stood before it in its line. Each edge stands in the lines of both its
+ * Read in blocks that end at a line's end, or at any blank where a hub's line is longer than a block. A line's number
+ * is its vertex. A worker reads a block as if its first line were vertex 0's. In the block's turn, the number of
+ * lines before it is known and is added to the vertices of its edges. A block that begins within a line, or in which
+ * something is wrong, is read in its turn, with what stood before known. Each edge stands in the lines of both its
  * ends. FMT has three digits: vertex sizes, vertex weights (NCON of them), edge weights. Only the last are the
  * store's; the others are for cutting the graph and are passed over. */
 #include "partition/input_metis.h"
@@ -18,18 +20,31 @@
 #define MOST_WEIGHT (1u << 24) /* whole numbers to here are exact as f32 */
 #define SAFE_DIGITS 19 /* a number of so many fits 64 bits */
 
+/* How far a reader is. */
+typedef struct place {
+    gs_line line;           /* the one that goes on; its text is where it would begin in the block */
+    uint64_t column;        /* of the block's first byte in it, from 0 */
+    uint64_t vertex, count; /* whose line it is, and its numbers so far */
+    uint64_t neighbour;     /* whose weight is next */
+    bool comment;           /* the line is one */
+} place;
+
+/* What all workers share. */
 typedef struct metis {
     gs_part_input *in;
-    gs_edge_lines lines;             /* for the records of a piece: in->path is said in its errors */
-    gs_line at;                      /* the line that a piece goes on with; its text is where it would begin */
-    uint64_t column;                 /* of the piece's first byte in it, from 0 */
-    uint64_t vertex, count;          /* whose line it is, and its numbers so far */
-    uint64_t neighbour;              /* whose weight is next */
-    bool comment;                    /* the line is one */
-    uint64_t vertices, edges;        /* as the header says */
-    uint64_t before;                 /* numbers of a line before its neighbours */
+    gs_edge_lines lines;      /* for the records of a block: in->path is said in its errors */
+    place at;                 /* behind the blocks whose turn was */
+    uint64_t vertices, edges; /* as the header says */
+    uint64_t before;          /* numbers of a line before its neighbours */
     bool weights;
 } metis;
+
+/* A worker's own. */
+typedef struct metis_block {
+    gs_edge_block edges; /* first, as it is released by its address */
+    place end;           /* behind the block, as if vertex 0's line were its first */
+    bool whole;          /* it was read to there */
+} metis_block;
 
 static gs_status check_header(metis *m, const gs_line *l, const char *end, const uint64_t *v, int count)
 {
@@ -50,23 +65,16 @@ static gs_status check_header(metis *m, const gs_line *l, const char *end, const
     return GS_OK;
 }
 
-/* The first line that is not empty and no comment. */
 static gs_status read_header(metis *m, gs_lines *lines)
 {
     const gs_line *const l = &lines->line;
     uint64_t v[4] = {0};
-    const char *p = "";
-    char *text = NULL;
+    const char *p;
     int count = 0;
-    gs_status st;
+    gs_status st = gs_part__lines_next_said(lines, &p, "holds no line with the number of vertices and of edges");
 
-    do {
-        if ((st = gs_part__lines_next(lines, &text)) != GS_OK)
-            return st;
-        if (text == NULL)
-            return gs_fail(GS_EFORMAT, "%s: holds no line with the number of vertices and of edges", l->path);
-        p = gs_part__skip_blanks(text);
-    } while (*text == '%' || *p == '\0');
+    if (st != GS_OK)
+        return st;
     for (; *p != '\0'; count++) {
         if (count == 4)
             return gs_part__line_wrong(l, p, "more than four numbers in the first line; say .format snap if this is a "
@@ -77,109 +85,144 @@ static gs_status read_header(metis *m, gs_lines *lines)
     return check_header(m, l, p, v, count);
 }
 
-/* -- pieces ------------------------------------------------------------------------------ */
+/* -- blocks ------------------------------------------------------------------------------ */
 
-/* `at` is in the piece that is being read; columns count from where its first line would begin. */
-static gs_status wrong(const metis *m, const char *at, const char *what)
+/* `at` is in the block that is being read; columns count from where its first line would begin. */
+static gs_status wrong(const place *w, const char *at, const char *what)
 {
-    return gs_fail(GS_EFORMAT, "%s: line %llu, column %llu: %s", m->at.path, (unsigned long long)m->at.number,
-                   (unsigned long long)(m->column + (uint64_t)(at - m->at.text)) + 1, what);
+    return gs_fail(GS_EFORMAT, "%s: line %llu, column %llu: %s", w->line.path, (unsigned long long)w->line.number,
+                   (unsigned long long)(w->column + (uint64_t)(at - w->line.text)) + 1, what);
 }
 
-/* The next number of the line of m->vertex. */
-static gs_status take(metis *m, gs_edge_block *b, const char *at, uint64_t value)
+/* The next number of the line of w->vertex. */
+static gs_status take(const metis *m, place *w, gs_edge_block *b, const char *at, uint64_t value)
 {
-    const uint64_t k = m->count++;
+    const uint64_t k = w->count++;
 
-    if (m->vertex == m->vertices)
-        return wrong(m, at, "more lines than the first line counts vertices");
+    if (w->vertex == m->vertices)
+        return wrong(w, at, "more lines than the first line counts vertices");
     if (k < m->before)
         return GS_OK;
     if (m->weights && (k - m->before) % 2 == 1) {
         if (value > MOST_WEIGHT)
-            return wrong(m, at, "the weight is above 16777216, to where whole numbers are exact");
-        return gs_part__edge_put(b, m->vertex, m->neighbour, (float)value, 0);
+            return wrong(w, at, "the weight is above 16777216, to where whole numbers are exact");
+        return gs_part__edge_put(b, w->vertex, w->neighbour, (float)value, 0);
     }
     if (value < 1 || value > m->vertices)
-        return wrong(m, at, "the neighbour is none of the vertices that the first line counts (ids start at 1)");
-    m->neighbour = value - 1;
-    return m->weights ? GS_OK : gs_part__edge_put(b, m->vertex, m->neighbour, 1, 0);
+        return wrong(w, at, "the neighbour is none of the vertices that the first line counts (ids start at 1)");
+    w->neighbour = value - 1;
+    return m->weights ? GS_OK : gs_part__edge_put(b, w->vertex, w->neighbour, 1, 0);
 }
 
 /* The line ends here. */
-static gs_status end_line(metis *m, const char *at)
+static gs_status end_line(const metis *m, place *w, const char *at)
 {
-    if (m->vertex < m->vertices && !m->comment) {
-        if (m->count < m->before)
-            return wrong(m, at, "the line ends before the vertex' sizes and weights that the first line announces");
-        if (m->weights && (m->count - m->before) % 2 == 1)
-            return wrong(m, at, "the line ends before the weight of its last edge");
-        m->vertex++;
-        m->count = 0;
+    if (w->vertex < m->vertices && !w->comment) {
+        if (w->count < m->before)
+            return wrong(w, at, "the line ends before the vertex' sizes and weights that the first line announces");
+        if (m->weights && (w->count - m->before) % 2 == 1)
+            return wrong(w, at, "the line ends before the weight of its last edge");
+        w->vertex++;
+        w->count = 0;
     }
-    m->comment = false;
-    m->column = 0;
-    m->at.text = at + 1;
-    m->at.number++;
+    w->comment = false;
+    w->column = 0;
+    w->line.text = at + 1;
+    w->line.number++;
     return GS_OK;
 }
 
 /* The number at *p. */
-static gs_status read_number(metis *m, gs_edge_block *b, const char **p, const char *end)
+static gs_status read_number(const metis *m, place *w, gs_edge_block *b, const char **p, const char *end)
 {
     const char *const at = *p;
     uint64_t value = 0;
 
     *p = gs_text_digits(at, &value);
     if (*p == at)
-        return wrong(m, at, "expected a whole number");
+        return wrong(w, at, "expected a whole number");
     if (*p < end && !gs_part__is_blank(**p) && **p != '\n')
-        return wrong(m, at, "a number ends in something that is neither a digit nor a blank");
-    return take(m, b, at, *p - at <= SAFE_DIGITS ? value : UINT64_MAX);
+        return wrong(w, at, "a number ends in something that is neither a digit nor a blank");
+    return take(m, w, b, at, *p - at <= SAFE_DIGITS ? value : UINT64_MAX);
+}
+
+/* The block follows `w`, which moves behind it. */
+static gs_status read_block(const metis *m, place *w, gs_edge_block *b, const gs_text_block *text)
+{
+    const char *p = text->text, *const end = p + text->bytes;
+    gs_status st = GS_OK;
+
+    b->count = 0;
+    w->line.text = p;
+    if (text->cut)
+        return wrong(w, p, "a word of more than 65536 bytes");
+    while (st == GS_OK && (p = gs_part__skip_blanks(p)) < end) {
+        w->comment |= *p == '%' && w->column == 0 && p == w->line.text;
+        if (w->comment && (p = memchr(p, '\n', (size_t)(end - p))) == NULL)
+            p = end; /* and the next block goes on with it */
+        else if (*p == '\n')
+            st = end_line(m, w, p++);
+        else
+            st = read_number(m, w, b, &p, end);
+    }
+    w->column += (uint64_t)(end - w->line.text);
+    return st;
+}
+
+static void parse(void *context, const gs_text_block *text, void *own)
+{
+    metis *const m = context;
+    metis_block *const b = own;
+
+    b->edges.lines = &m->lines;
+    b->edges.words = m->in->text->words;
+    b->end = (place){.line = {.path = m->in->path}};
+    b->whole = read_block(m, &b->end, &b->edges, text) == GS_OK;
+}
+
+/* False where only what stood before tells what the block's numbers are, or that there are too many lines. */
+static bool fits(const metis *m, const metis_block *b)
+{
+    const place *const w = &m->at;
+    return b->whole && w->column == 0 && w->vertex + b->end.vertex + (b->end.count > 0) <= m->vertices;
 }
 
 static gs_status pass(void *context, const gs_text_block *text, void *own)
 {
     metis *const m = context;
-    gs_edge_block *const b = own;
-    const char *p = text->text, *const end = p + text->bytes;
-    gs_status st = GS_OK;
+    metis_block *const b = own;
+    const place before = m->at;
+    gs_status st;
 
-    b->lines = &m->lines;
-    b->words = m->in->text->words;
-    m->at.text = p;
-    if (text->cut)
-        return wrong(m, p, "a word of more than 65536 bytes");
-    while (st == GS_OK && (p = gs_part__skip_blanks(p)) < end) {
-        m->comment |= *p == '%' && m->column == 0 && p == m->at.text;
-        if (m->comment && (p = memchr(p, '\n', (size_t)(end - p))) == NULL)
-            p = end; /* and the next piece goes on with it */
-        else if (*p == '\n')
-            st = end_line(m, p++);
-        else
-            st = read_number(m, b, &p, end);
+    if (fits(m, b)) {
+        for (uint64_t i = 0; i < b->edges.count; i++)
+            b->edges.record[i * b->edges.words] += (uint32_t)before.vertex;
+        m->at = b->end;
+        m->at.vertex += before.vertex;
+        m->at.line.number += before.line.number;
+    } else if ((st = read_block(m, &m->at, &b->edges, text)) != GS_OK) {
+        return st;
     }
-    m->column += (uint64_t)(end - m->at.text);
-    return st != GS_OK ? st : gs_part__edge_block_end(m->in, b);
+    return gs_part__edge_block_end(m->in, &b->edges);
 }
 
 static gs_status read_vertices(metis *m, gs_part_job *job, gs_lines *l)
 {
     const gs_text_reader reader = {.context = m, .doing = "reading edges", .limit = GS_LINE_LIMIT, .pieces = true,
-                                   .own_bytes = sizeof(gs_edge_block), .pass = pass,
+                                   .own_bytes = sizeof(metis_block), .parse = parse, .pass = pass,
                                    .release = gs_part__edge_block_release};
     const gs_part_input *const in = m->in;
     gs_status st;
 
-    m->at = l->line;
-    m->at.number++;
+    m->at.line = l->line;
+    m->at.line.number++;
     if ((st = gs_part__text_blocks(l, job, &reader)) != GS_OK)
         return st;
-    if (m->count > 0 && (st = end_line(m, m->at.text)) != GS_OK) /* the last line has no newline */
+    if (m->at.count > 0 && (st = end_line(m, &m->at, m->at.line.text)) != GS_OK) /* the last line has no newline */
         return st;
-    if (m->vertex != m->vertices)
+    if (m->at.vertex != m->vertices)
         return gs_fail(GS_EFORMAT, "%s: ends after the lines of %llu vertices; its first line says %llu", in->path,
-                       (unsigned long long)m->vertex, (unsigned long long)m->vertices);
+                       (unsigned long long)m->at.vertex, (unsigned long long)m->vertices);
     if (in->edges != 2 * m->edges)
         return gs_fail(GS_EFORMAT,
                        "%s: lists %llu neighbours; its first line says %llu edges, each of which stands in the "

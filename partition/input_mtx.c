@@ -38,18 +38,11 @@ static gs_status mtx_size(mtx *m, gs_lines *lines)
 {
     const gs_line *const l = &lines->line;
     uint64_t columns;
-    char *text;
     const char *p;
     gs_status st;
 
-    do {
-        if ((st = gs_part__lines_next(lines, &text)) != GS_OK)
-            return st;
-        if (text == NULL)
-            return gs_fail(GS_EFORMAT, "%s: ends before its size line", l->path);
-        p = gs_part__skip_blanks(text);
-    } while (*p == '%' || *p == '\0');
-    if ((st = gs_part__take_number(&m->rows, &p, l, 1, GS_MOST_ID + 1ull, "the number of rows")) != GS_OK)
+    if ((st = gs_part__lines_next_said(lines, &p, "ends before its size line")) != GS_OK ||
+        (st = gs_part__take_number(&m->rows, &p, l, 1, GS_MOST_ID + 1ull, "the number of rows")) != GS_OK)
         return st;
     const char *const at = p;
     if ((st = gs_part__take_number(&columns, &p, l, 1, GS_MOST_ID + 1ull, "the number of columns")) != GS_OK)

@@ -76,6 +76,21 @@ gs_status gs_part__lines_next(gs_lines *l, char **text)
     return st;
 }
 
+gs_status gs_part__lines_next_said(gs_lines *l, const char **p, const char *missing)
+{
+    char *text = NULL;
+
+    do {
+        const gs_status st = gs_part__lines_next(l, &text);
+        if (st != GS_OK)
+            return st;
+        if (text == NULL)
+            return gs_fail(GS_EFORMAT, "%s: %s", l->line.path, missing);
+        *p = gs_part__skip_blanks(text);
+    } while (**p == '%' || **p == '\0');
+    return GS_OK;
+}
+
 void gs_part__lines_back(gs_lines *l)
 {
     char *const newline = l->buffer + (l->line.text - l->buffer) + strlen(l->line.text);

@@ -35,6 +35,9 @@ gs_status gs_part__lines_open(gs_lines *l, const gs_part_job *job, const char *p
 void gs_part__lines_close(gs_lines *l);
 /* The next line, of at most GS_LINE_LIMIT bytes, is *text, ended by a 0; NULL at the end of the file. */
 gs_status gs_part__lines_next(gs_lines *l, char **text);
+/* The next line that is neither empty nor a comment, which begins with '%': *p is its first byte that is no blank.
+ * GS_EFORMAT, "FILE: `missing`", where the file ends before it. */
+gs_status gs_part__lines_next_said(gs_lines *l, const char **p, const char *missing);
 /* The line last given, of which nothing was changed, comes again. */
 void gs_part__lines_back(gs_lines *l);
 

@@ -279,6 +279,69 @@ static void test_formats__metis_errors_name_line_and_column(void **state)
         expect_text(*state, "g.graph", cases[i].text, cases[i].part);
 }
 
+#define RING 4000u
+#define HUB 3u
+
+static void put_neighbour(FILE *f, edge_list *list, uint32_t u, uint32_t v)
+{
+    const uint32_t weight = (u + 1) * (v + 1) % 97;
+    fprintf(f, " %u %u", v + 1, weight);
+    list->at[list->count++] = (edge){u, v, 0, (float)weight};
+}
+
+/* A ring where each vertex knows those 1 and 7 away, and a hub that all know, whose line is longer than a block.
+ * Comments stand between: vertex v's line is 4 + v + v / 500. `last` ends the last line. */
+static edge_list put_ring(const char *path, const char *last)
+{
+    static const uint32_t away[] = {1, 7, RING - 7, RING - 1};
+    edge_list list = {malloc(6 * RING * sizeof(edge)), 0};
+    FILE *const f = fopen(path, "w");
+
+    assert_non_null(f);
+    fprintf(f, "%% a ring\n%u %u 1\n", RING, 3 * RING - 5);
+    for (uint32_t u = 0; u < RING; u++) {
+        if (u % 500 == 0)
+            fprintf(f, "%% before %u\n", u + 1);
+        for (uint32_t v = 0; u == HUB && v < RING; v++)
+            if (v != HUB)
+                put_neighbour(f, &list, u, v);
+        if (u != HUB)
+            put_neighbour(f, &list, u, HUB);
+        for (size_t i = 0; u != HUB && i < GS_ARRAY_LEN(away); i++)
+            if ((u + away[i]) % RING != HUB)
+                put_neighbour(f, &list, u, (u + away[i]) % RING);
+        fputs(u + 1 < RING ? "\n" : last, f);
+    }
+    assert_int_equal(fclose(f), 0);
+    return list;
+}
+
+/* Blocks are read before it is known how many lines stand in front of them: edges and errors are the same. */
+static void test_formats__metis_blocks_know_their_vertices(void **state)
+{
+    static const struct {
+        const char *last, *part;
+    } cases[] = {
+        {" x\n", "line 4010, column 33: expected a whole number"},
+        {" 9\n", "line 4010, column 34: the line ends before the weight of its last edge"},
+        {"\n%\n\n5 5\n", "line 4013, column 1: more lines than the first line counts vertices"},
+        {" 5 5\n", "g.graph: lists 23991 neighbours"},
+    };
+    char *const path = strdup(gs_test_path(*state, "g.graph"));
+    gs_partition_options o = test_options("natural", 2, 8 * GS_MIB);
+    edge_list want = put_ring(path, "\n\n% the end\n");
+    sort_edges(&want);
+
+    gs_store_close(partition_and_check(path, gs_test_path(*state, "s"), &o, &want, RING, NULL));
+    edges_free(&want);
+    for (size_t i = 0; i < GS_ARRAY_LEN(cases); i++) {
+        edge_list list = put_ring(path, cases[i].last);
+        expect(*state, path, GS_EFORMAT, cases[i].part);
+        edges_free(&list);
+    }
+    free(path);
+}
+
 /* -- the Open Graph Benchmark ----------------------------------------------------------- */
 
 static void test_formats__ogb_cora_gives_the_same_store(void **state)
@@ -470,6 +533,7 @@ int main(void)
         T(test_formats__csv_errors_name_line_and_column),
         T(test_formats__metis_weights_and_sizes),
         T(test_formats__metis_errors_name_line_and_column),
+        T(test_formats__metis_blocks_know_their_vertices),
         T(test_formats__ogb_cora_gives_the_same_store),
         T(test_formats__ogb_tables_are_read_exactly),
         T(test_formats__ogb_errors_name_the_table),
