@@ -68,36 +68,35 @@ double gs_optim_norm(const gs_params *params)
     return sqrt(sum);
 }
 
-static void sgd(const gs_update u, gs_params *params)
+static void sgd(const gs_update u, const gs_optim_rows r)
 {
-    float *const restrict p = params->values;
-    const float *const restrict grad = params->grads;
+    float *const restrict p = r.value;
+    const float *const restrict grad = r.grad;
 
 #pragma omp simd
-    for (uint64_t i = 0; i < params->elements - params->fixed_elements; i++)
+    for (uint64_t i = 0; i < r.count; i++)
         p[i] = u.shrink * p[i] - u.rate * (u.scale * grad[i] + u.decay * p[i]);
 }
 
-static void momentum(const gs_update u, gs_params *params)
+static void momentum(const gs_update u, const gs_optim_rows r)
 {
-    float *const restrict p = params->values, *const restrict m = params->state[0];
-    const float *const restrict grad = params->grads;
+    float *const restrict p = r.value, *const restrict m = r.state[0];
+    const float *const restrict grad = r.grad;
 
 #pragma omp simd
-    for (uint64_t i = 0; i < params->elements - params->fixed_elements; i++) {
+    for (uint64_t i = 0; i < r.count; i++) {
         m[i] = u.momentum * m[i] + (u.scale * grad[i] + u.decay * p[i]);
         p[i] = u.shrink * p[i] - u.rate * m[i];
     }
 }
 
-static void adam(const gs_update u, gs_params *params)
+static void adam(const gs_update u, const gs_optim_rows r)
 {
-    float *const restrict p = params->values, *const restrict m = params->state[0];
-    float *const restrict v = params->state[1];
-    const float *const restrict grad = params->grads;
+    float *const restrict p = r.value, *const restrict m = r.state[0], *const restrict v = r.state[1];
+    const float *const restrict grad = r.grad;
 
 #pragma omp simd
-    for (uint64_t i = 0; i < params->elements - params->fixed_elements; i++) {
+    for (uint64_t i = 0; i < r.count; i++) {
         const float g = u.scale * grad[i] + u.decay * p[i];
         m[i] += u.add1 * (g - m[i]);
         v[i] = v[i] * u.keep2 + u.add2 * g * g;
@@ -105,14 +104,21 @@ static void adam(const gs_update u, gs_params *params)
     }
 }
 
-void gs_optim_apply(const gs_update *u, gs_params *params)
+void gs_optim_apply_to(const gs_update *u, const gs_optim_rows *r)
 {
     if (u->adam)
-        adam(*u, params);
+        adam(*u, *r);
     else if (u->momentum != 0)
-        momentum(*u, params);
+        momentum(*u, *r);
     else
-        sgd(*u, params);
+        sgd(*u, *r);
+}
+
+void gs_optim_apply(const gs_update *u, gs_params *params)
+{
+    const gs_optim_rows all = {.count = params->elements - params->fixed_elements, .value = params->values,
+                               .grad = params->grads, .state = {params->state[0], params->state[1]}};
+    gs_optim_apply_to(u, &all);
 }
 
 void gs_optim_step(gs_optim *o, gs_params *params)

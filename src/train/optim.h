@@ -35,6 +35,13 @@ uint32_t gs_optim_states(const gs_optim *o);
 gs_update gs_optim_next(gs_optim *o, double norm);
 /* The 2-norm of `params->grads`, added up in float64. */
 double gs_optim_norm(const gs_params *params);
+/* The same of any numbers, with the runs of state that the update works on. */
+typedef struct gs_optim_rows {
+    uint64_t count;
+    float *value, *state[2];
+    const float *grad;
+} gs_optim_rows;
+void gs_optim_apply_to(const gs_update *u, const gs_optim_rows *r);
 /* One step of `params->values` from `params->grads` (which stay as they are). */
 void gs_optim_apply(const gs_update *u, gs_params *params);
 /* All of these. */
