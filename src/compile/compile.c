@@ -67,7 +67,7 @@ static uint32_t bind_leaf(gs_ir *to, const gs_ir *from, uint32_t i, const uint32
 static bool has_gradients(const gs_ir *ir)
 {
     for (uint32_t i = 0; i < gs_ir_outputs(ir); i++)
-        if (gs_ir_output(ir, i)->kind == GS_OUTPUT_GRAD)
+        if (gs_ir_output(ir, i)->kind == GS_OUTPUT_GRAD || gs_ir_output(ir, i)->kind == GS_OUTPUT_GRAD_ROWS)
             return true;
     return false;
 }

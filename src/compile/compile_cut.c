@@ -180,7 +180,7 @@ static void for_each_goal(gs_network *w, void (*fn)(gs_network *w, uint32_t v))
     }
     for (uint32_t i = c->when.place_start[w->stage]; i < c->when.place_start[w->stage + 1]; i++) {
         const gs_output *const o = gs_ir_output(c->ir, c->when.by_place[i]);
-        if (o->kind != GS_OUTPUT_LOGITS && o->kind != GS_OUTPUT_STORE)
+        if (o->kind != GS_OUTPUT_LOGITS && !gs_compile__is_stored(o))
             fn(w, o->node);
     }
 }
@@ -454,7 +454,7 @@ static gs_status cut(gs_cut **out, const gs_ir *ir, const gs_compile_options *op
     c->rest_width = options->rest_width;
     c->flop_cost = GS_COST_BYTE / (options->recompute ? GS_FLOPS_PER_BYTE_WAITING : GS_FLOPS_PER_BYTE);
     for (uint32_t o = 0; o < gs_ir_outputs(ir); o++)
-        if (gs_ir_output(ir, o)->kind == GS_OUTPUT_STORE)
+        if (gs_compile__is_stored(gs_ir_output(ir, o)))
             c->keep.must_store[gs_ir_output(ir, o)->node] = c->keep.full[gs_ir_output(ir, o)->node] = true;
     if (options->store_logits)
         c->keep.must_store[gs_ir_root(ir)] = c->keep.full[gs_ir_root(ir)] = true;

@@ -34,18 +34,6 @@ static uint32_t find_array(const gs_program *p, const char *name)
     return GS_NONE;
 }
 
-static gs_status add_array(gs_emitter *e, uint32_t *out, const gs_array *a)
-{
-    void *array = e->p->array;
-    gs_status st = grow(&array, e->p->arrays, sizeof(*a));
-    if (st != GS_OK)
-        return st;
-    e->p->array = array;
-    e->p->array[e->p->arrays] = *a;
-    *out = e->p->arrays++;
-    return GS_OK;
-}
-
 /* ---- leaves ---- */
 
 static gs_status emit_input(gs_emitter *e, uint32_t v)
@@ -58,6 +46,8 @@ static gs_status emit_input(gs_emitter *e, uint32_t v)
         e->array[v] = find_array(e->p, n->name);
         return e->array[v] != GS_NONE ? GS_OK : gs_fail(GS_EINVAL, "compile: no pass has stored '%s'", n->name);
     }
+    if (gs_node_table(n) != NULL)
+        return gs_compile__table(e->p, &e->array[v], n);
     for (uint32_t i = 0; i < e->options->leaves; i++)
         if (strcmp(e->options->leaf[i].name, n->name) == 0)
             leaf = &e->options->leaf[i];
@@ -70,7 +60,7 @@ static gs_status emit_input(gs_emitter *e, uint32_t v)
     e->array[v] = find_array(e->p, n->name);
     if (e->array[v] == GS_NONE) {
         snprintf(a.name, sizeof(a.name), "%s", n->name);
-        return add_array(e, &e->array[v], &a);
+        return gs_program_add_array(e->p, &e->array[v], &a);
     }
     if (e->p->array[e->array[v]].dtype != n->dtype || e->p->array[e->array[v]].width != n->width)
         return gs_fail(GS_EINVAL, "two passes read '%s' with different shapes", n->name);
@@ -177,13 +167,15 @@ static gs_status emit_stored(gs_emitter *e, uint32_t v)
         if (gs_ir_output(e->c->ir, o)->kind == GS_OUTPUT_STORE && gs_ir_output(e->c->ir, o)->node == v) {
             if (e->options->layer && gs_ir_differentiated(e->c->ir)) {
                 snprintf(a.name, sizeof(a.name), "%s", GS_INPUT_GRAD);
-                st = add_array(e, &e->array[v], &a);
+                st = gs_program_add_array(e->p, &e->array[v], &a);
                 e->p->result[e->p->results++] = e->array[v];
                 return st;
             }
             st = gs_compile__hoisted_name(e->c->ir, v, a.name, sizeof(a.name));
-            return st == GS_OK ? add_array(e, &e->array[v], &a) : st;
+            return st == GS_OK ? gs_program_add_array(e->p, &e->array[v], &a) : st;
         }
+    if ((st = gs_compile__table_gradient(e->p, &e->array[v], e->c->ir, v)) != GS_OK || e->array[v] != GS_NONE)
+        return st;
     describe(e, v, label);
     snprintf(a.name, sizeof(a.name), "%.15s.%.44s", e->options->pass, label);
     for (uint32_t k = GS_MAX(2u, 1 + same_label(e->p, a.name)); find_array(e->p, a.name) != GS_NONE; k++) {
@@ -192,7 +184,7 @@ static gs_status emit_stored(gs_emitter *e, uint32_t v)
         base[strcspn(base, "#")] = 0;
         snprintf(a.name, sizeof(a.name), "%.52s#%u", base, k);
     }
-    return add_array(e, &e->array[v], &a);
+    return gs_program_add_array(e->p, &e->array[v], &a);
 }
 
 static gs_status emit_leaves(gs_emitter *e)
@@ -459,6 +451,7 @@ void gs_compile__roll_back(gs_program *p, const gs_program *old)
     p->passes = old->passes;
     p->logits = old->logits;
     p->results = old->results;
+    p->tables = old->tables;
 }
 
 gs_status gs_compile__emit(gs_program *p, const gs_cut *c, const gs_compile_options *options)

@@ -57,7 +57,7 @@ static bool may_vary(const gs_hoist *x, const gs_node *n)
 {
     if (is_layer(x))
         return n->op == GS_OP_INPUT && strcmp(n->name, GS_IR_UPSTREAM) == 0;
-    return (n->op == GS_OP_PARAM && (!n->fixed || n->moving)) || gs_op_is_random(n->op);
+    return (n->op == GS_OP_PARAM && (!n->fixed || n->moving)) || gs_node_table(n) != NULL || gs_op_is_random(n->op);
 }
 
 static bool is_invariant(const gs_hoist *x, const gs_node *n)

@@ -178,6 +178,18 @@ uint64_t gs_compile__flow_run(gs_flow *f, uint32_t source, uint32_t sink);
 /* After a run: is v on the source's side? */
 bool gs_compile__flow_source_side(const gs_flow *f, uint32_t v);
 
+/* ---- compile_tables.c ---- */
+
+/* The array of the table `n`, which is added where no pass before had it. */
+gs_status gs_compile__table(gs_program *p, uint32_t *array, const gs_node *n);
+/* The array for value v where it is the gradient of tables, which are there; else *array is GS_NONE. */
+gs_status gs_compile__table_gradient(gs_program *p, uint32_t *array, const gs_ir *ir, uint32_t v);
+/* Does the run, or another pass, read it when the pass is over? */
+static inline bool gs_compile__is_stored(const gs_output *o)
+{
+    return o->kind == GS_OUTPUT_STORE || o->kind == GS_OUTPUT_GRAD_ROWS;
+}
+
 /* ---- compile_hoist.c ---- */
 
 #define GS_HOISTED "hoisted." /* how names of arrays of the setup pass begin */

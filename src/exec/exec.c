@@ -123,6 +123,8 @@ static bool file_is_used(const gs_exec *e, uint32_t file)
             return true;
     }
     const bool made = file < e->program->arrays && e->program->array[file].store_id < 0; /* then some task writes it */
+    if (made && (e->program->array[file].lasting || e->program->array[file].result)) /* between passes, too */
+        return e->plan->spill_bytes[file] > 0;
     for (uint32_t i = 0; i < e->plan->residents && !made; i++)
         if (e->plan->resident[i].file == file && e->plan->resident[i].load)
             return true;

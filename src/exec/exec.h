@@ -165,6 +165,27 @@ gs_status gs_exec_write_trace(const gs_exec *e, uint32_t pass, const char *other
 /* Rows [first, first + rows) of an array that the last pass wrote, as f32, store order. */
 gs_status gs_exec_read_rows(gs_exec *e, uint32_t array, uint64_t first, uint64_t rows, float *dst);
 
+/* Rows of arrays of the run, f32, side by side: goes over all vertices in store order, by tiles of `tile` rows at most,
+ * none of two intervals. Between passes. */
+typedef struct gs_exec_column {
+    uint32_t array;
+    bool read, write;
+} gs_exec_column;
+#define GS_EXEC_COLUMNS 4u
+/* What becomes of rows [first, first + rows): row[k] are those of column k, [rows, width], as they are where it is
+ * read, to be written where it is written. */
+typedef gs_status gs_exec_sweep_fn(void *context, uint64_t first, uint64_t rows, float *const *row);
+typedef struct gs_exec_sweep_config {
+    const gs_exec_column *column; /* [columns] */
+    uint32_t columns;             /* GS_EXEC_COLUMNS at most */
+    uint64_t tile;                /* whole blocks of GS_BLOCK_BYTES of each column */
+    void *buffer;                 /* for what is spilled: two tiles of each column, in pages */
+    gs_exec_sweep_fn *fn;
+    void *context;
+} gs_exec_sweep_config;
+/* Adds the bytes that it moved to *read and *written. What `fn` returns but GS_OK ends it; GS_EIO. */
+gs_status gs_exec_sweep(gs_exec *e, const gs_exec_sweep_config *config, uint64_t *read, uint64_t *written);
+
 const char *gs_exec_io_name(const gs_exec *e);
 /* What limits of the system kept fast I/O off, "" for nothing. */
 const char *gs_exec_io_note(const gs_exec *e);

@@ -108,6 +108,12 @@ gs_status gs_ir_status(const gs_ir *ir)
     return ir->status;
 }
 
+const char *gs_node_table(const gs_node *n)
+{
+    const size_t prefix = strlen(GS_IR_TABLE);
+    return n->op == GS_OP_INPUT && strncmp(n->name, GS_IR_TABLE, prefix) == 0 ? n->name + prefix : NULL;
+}
+
 uint32_t gs_node_inputs(const gs_node *n)
 {
     const bool more = n->op == GS_OP_DROPOUT || gs_op_classof(n->op) == GS_CLASS_LOSS;
@@ -260,5 +266,6 @@ void gs_ir_forward_only(gs_ir *ir)
 {
     gs_ir_drop_outputs(ir, GS_OUTPUT_LOSS);
     gs_ir_drop_outputs(ir, GS_OUTPUT_GRAD);
+    gs_ir_drop_outputs(ir, GS_OUTPUT_GRAD_ROWS);
     ir->differentiated = false;
 }

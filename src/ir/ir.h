@@ -69,18 +69,19 @@ typedef enum gs_output_kind {
     GS_OUTPUT_LOSS,   /* a loss node without a gradient */
     GS_OUTPUT_STORE,  /* a value to be kept as an array */
     GS_OUTPUT_GRAD,   /* a REDUCE node, to be added to the gradient of `param` */
+    GS_OUTPUT_GRAD_ROWS, /* the rows of the gradient of the table `param`, an INPUT */
     GS_OUTPUT_FOLLOW, /* a STATISTIC node that the fixed `param` follows: its running mean over passes */
 } gs_output_kind;
 
 typedef struct gs_output {
     gs_output_kind kind;
     uint32_t node;
-    uint32_t param; /* GS_OUTPUT_GRAD, GS_OUTPUT_FOLLOW: the PARAM node */
+    uint32_t param; /* GS_OUTPUT_GRAD, GS_OUTPUT_FOLLOW: the PARAM node; GS_OUTPUT_GRAD_ROWS: the table */
 } gs_output;
 
 static inline bool gs_output_has_param(const gs_output *o)
 {
-    return o->kind == GS_OUTPUT_GRAD || o->kind == GS_OUTPUT_FOLLOW;
+    return o->kind == GS_OUTPUT_GRAD || o->kind == GS_OUTPUT_GRAD_ROWS || o->kind == GS_OUTPUT_FOLLOW;
 }
 
 /* `source` names the text in error messages. NULL when memory is short. */
@@ -113,6 +114,11 @@ void gs_ir_at(gs_ir *ir, uint32_t line, uint32_t column);
 uint32_t gs_ir_error(gs_ir *ir, gs_status st, const char *fmt, ...) __attribute__((format(printf, 3, 4)));
 /* Leaves of the same name are the same node; another shape is an error. */
 uint32_t gs_ir_input(gs_ir *ir, const char *name, uint32_t width, gs_dtype dtype);
+/* Learned rows of vertices: an input whose name in the graph begins with GS_IR_TABLE, as no other's does. */
+#define GS_IR_TABLE "table."
+uint32_t gs_ir_table(gs_ir *ir, const char *name, uint32_t width);
+/* Its name in files, or NULL where the node is no table. */
+const char *gs_node_table(const gs_node *n);
 uint32_t gs_ir_param(gs_ir *ir, const char *name, uint32_t dims, uint32_t rows, uint32_t cols);
 /* Says what files call the parameter's shape, and whether it is learned. */
 void gs_ir_param_shape(gs_ir *ir, uint32_t param, uint32_t dims, const uint32_t *shape, bool fixed);

@@ -424,12 +424,12 @@ static void through(gs_tape *t, uint32_t i)
     }
 }
 
-/* `input`: a gradient flows to that one, too; NULL: to parameters alone. */
+/* `input`: a gradient flows to that one, too; NULL: to parameters and tables alone. */
 static void find_needs(const gs_ir *ir, bool *needs, const char *input)
 {
     for (uint32_t i = 0; i < ir->nodes; i++) {
         const gs_node *n = &ir->node[i];
-        needs[i] = (n->op == GS_OP_PARAM && !n->fixed) ||
+        needs[i] = (n->op == GS_OP_PARAM && !n->fixed) || gs_node_table(n) != NULL ||
                    (n->op == GS_OP_INPUT && input != NULL && strcmp(n->name, input) == 0);
         for (uint32_t k = 0; k < gs_node_inputs(n) && !gs_op_is(n->op, GS_FACT_FLAT); k++)
             needs[i] |= needs[n->in[k]];
@@ -501,6 +501,28 @@ static gs_status tape_open(gs_tape *t, gs_ir *ir)
     return GS_OK;
 }
 
+/* The rows of what has flowed to an input. */
+static uint32_t gradient_of_input(const gs_tape *t, uint32_t input)
+{
+    uint32_t g = t->grad[input];
+
+    if (t->edge[input] != GS_IR_NONE)
+        accumulate(t, &g, gs_ir__sum(t->ir, GS_OP_SUM_IN, t->edge[input], false));
+    if (g == GS_IR_NONE || t->ir->status != GS_OK)
+        return GS_IR_NONE;
+    return fit(t, input, rows_of(t, g));
+}
+
+/* What the run reads when the pass is over. */
+static void add_tables(const gs_tape *t, uint32_t forward)
+{
+    for (uint32_t i = 0; i < forward && t->ir->status == GS_OK; i++) {
+        const uint32_t g = gs_node_table(&t->ir->node[i]) == NULL ? GS_IR_NONE : gradient_of_input(t, i);
+        if (g != GS_IR_NONE)
+            gs_ir_add_output(t->ir, GS_OUTPUT_GRAD_ROWS, g, i);
+    }
+}
+
 gs_status gs_ir_differentiate(gs_ir *ir)
 {
     gs_tape t = {.ir = ir};
@@ -508,6 +530,7 @@ gs_status gs_ir_differentiate(gs_ir *ir)
     gs_status st;
 
     gs_ir_drop_outputs(ir, GS_OUTPUT_GRAD);
+    gs_ir_drop_outputs(ir, GS_OUTPUT_GRAD_ROWS);
     if (loss_of(ir) == GS_IR_NONE)
         return gs_fail(GS_EINVAL, "%s: there is no loss to differentiate", ir->source);
     if ((st = gs_ir_normalise(ir)) != GS_OK)
@@ -515,8 +538,10 @@ gs_status gs_ir_differentiate(gs_ir *ir)
     loss = loss_of(ir);
     root = ir->node[loss].in[0];
     if ((st = tape_open(&t, ir)) == GS_OK) {
+        const uint32_t forward = ir->nodes;
         find_needs(ir, t.needs, NULL);
         flow_back(&t, root, make_loss(ir, gradient_of(ir->node[loss].op), root, ir->node[loss].in[1]));
+        add_tables(&t, forward);
         ir->differentiated = true;
         st = ir->status;
     }
@@ -530,18 +555,6 @@ static uint32_t input_named(const gs_ir *ir, const char *name)
         if (ir->node[i].op == GS_OP_INPUT && strcmp(ir->node[i].name, name) == 0)
             return i;
     return GS_IR_NONE;
-}
-
-/* The rows of what has flowed to an input. */
-static uint32_t gradient_of_input(const gs_tape *t, uint32_t input)
-{
-    uint32_t g = t->grad[input];
-
-    if (t->edge[input] != GS_IR_NONE)
-        accumulate(t, &g, gs_ir__sum(t->ir, GS_OP_SUM_IN, t->edge[input], false));
-    if (g == GS_IR_NONE || t->ir->status != GS_OK)
-        return GS_IR_NONE;
-    return fit(t, input, rows_of(t, g));
 }
 
 gs_status gs_ir_differentiate_given(gs_ir *ir)

@@ -71,6 +71,13 @@ uint32_t gs_ir_input(gs_ir *ir, const char *name, uint32_t width, gs_dtype dtype
     return make_leaf(ir, &n, name);
 }
 
+uint32_t gs_ir_table(gs_ir *ir, const char *name, uint32_t width)
+{
+    char full[2 * GS_IR_NAME_BYTES];
+    snprintf(full, sizeof(full), GS_IR_TABLE "%s", name);
+    return gs_ir_input(ir, full, width, GS_F32);
+}
+
 uint32_t gs_ir_param(gs_ir *ir, const char *name, uint32_t dims, uint32_t rows, uint32_t cols)
 {
     gs_node n = gs_ir__blank(GS_OP_PARAM, GS_IR_NONE, GS_IR_NONE);

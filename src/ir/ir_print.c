@@ -15,7 +15,7 @@ static const char *output_name(gs_output_kind kind)
 /* What an output is for a parameter. */
 static const char *param_role(gs_output_kind kind)
 {
-    return kind == GS_OUTPUT_GRAD ? "gradient of" : "running mean in";
+    return kind == GS_OUTPUT_FOLLOW ? "running mean in" : "gradient of";
 }
 
 static void print_node(const gs_ir *ir, uint32_t i, FILE *out)
@@ -38,7 +38,7 @@ static void print_node(const gs_ir *ir, uint32_t i, FILE *out)
     if (n->op == GS_OP_PARAM && n->dims == 2)
         fprintf(out, "[%u, %u]", n->rows, n->width);
     else
-        fprintf(out, "[%u]", n->width);
+        fprintf(out, "[%s%u]", gs_node_table(n) != NULL ? "vertices, " : "", n->width);
     if (n->dtype != GS_F32)
         fprintf(out, " %s", gs_dtype_name(n->dtype));
     if (n->name[0] != 0)

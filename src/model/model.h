@@ -64,6 +64,8 @@ bool gs_model_has_heads(const gs_model *m);
 
 /* Does any width speak of bases? */
 bool gs_model_has_bases(const gs_model *m);
+/* Has it learned rows of vertices, param NAME[vertices, n]? Only then a graph may be without features. */
+bool gs_model_has_tables(const gs_model *m);
 
 /* Builds the network's forward graph, with its logits marked as the root.
  * Shape and type errors are GS_EFORMAT at line and column. The caller frees *out with gs_ir_free(). */

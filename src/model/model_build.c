@@ -124,12 +124,33 @@ static uint32_t build_picked(gs_builder *b, const gs_text_param *p, const char *
     return w;
 }
 
+/* [vertices, n]: learned rows of vertices, which are a value like any other. */
+static bool is_table(const gs_builder *b, const gs_text_param *p)
+{
+    return gs_model__is_of_vertices(p) && gs_model__width(b, "vertices") == 0;
+}
+
+static uint32_t build_table(gs_builder *b, const gs_text_param *p, const char *name)
+{
+    const uint32_t width = p->dims == 2 ? width_of(b, &p->dim[1]) : 0;
+
+    gs_ir_at(b->ir, p->line, p->column);
+    if (p->dims != 2 || p->fixed)
+        return gs_ir_error(b->ir, GS_EFORMAT, "'%s': what has a row for each vertex is param %s[vertices, n]", p->name,
+                           p->name);
+    return gs_ir_table(b->ir, name, width);
+}
+
 static void build_params(gs_builder *b)
 {
     char name[2 * GS_TEXT_NAME + 16];
     for (uint32_t i = 0; i < b->l->params; i++) {
         const gs_text_param *p = &b->l->param[i];
         gs_model__full_name(b, name, sizeof(name), "", p->name);
+        if (is_table(b, p)) {
+            b->param[i] = build_table(b, p, name);
+            continue;
+        }
         if (is_picked(b, p->name)) {
             b->param[i] = build_picked(b, p, name);
             continue;
@@ -294,6 +315,27 @@ bool gs_model_has_bases(const gs_model *m)
     return false;
 }
 
+bool gs_model__is_of_vertices(const gs_text_param *p)
+{
+    return p->dim[0].factors == 1 && strcmp(p->dim[0].factor[0].name, "vertices") == 0;
+}
+
+static bool layer_has_tables(const gs_text_layer *l)
+{
+    bool found = false;
+    for (uint32_t i = 0; i < l->params; i++)
+        found = found || gs_model__is_of_vertices(&l->param[i]);
+    return found;
+}
+
+bool gs_model_has_tables(const gs_model *m)
+{
+    bool found = m->network != NULL && layer_has_tables(m->network);
+    for (uint32_t l = 0; l < m->layers; l++)
+        found = found || layer_has_tables(&m->layer[l]);
+    return found;
+}
+
 static gs_status check_config(const gs_model *m, const gs_model_config *c, gs_builder *b)
 {
     if (c->layers == 0 || c->layers > GS_MODEL_MOST_LAYERS)
@@ -302,7 +344,7 @@ static gs_status check_config(const gs_model *m, const gs_model_config *c, gs_bu
         return gs_fail(GS_EINVAL, ".heads %u: model %s has no attention heads; leave it at 1", c->heads, m->path);
     if (c->bases > 0 && !gs_model_has_bases(m))
         return gs_fail(GS_EINVAL, ".bases %u: model %s has no bases; leave it out", c->bases, m->path);
-    if (c->in_width == 0)
+    if (c->in_width == 0 && !gs_model_has_tables(m))
         return gs_fail(GS_EINVAL, "%s: the graph has no features for the first layer", m->path);
     if (c->classes == 0 || (c->layers > 1 && c->hidden == 0))
         return gs_fail(GS_EINVAL, "%s: widths %u (hidden) and %u (classes) must not be 0", m->path, c->hidden,
@@ -354,7 +396,7 @@ static gs_status build_layers(gs_builder *b, uint32_t h, uint32_t *out)
         b->l = &b->m->layer[text_layer(b->m, c, i)];
         b->index = i;
         b->here = b->input[i] = h;
-        b->in = i == 0 ? c->in_width : c->hidden;
+        b->in = i == 0 ? gs_model__in_width(c) : c->hidden;
         b->out = last ? c->classes : c->hidden;
         if ((st = build_layer(b, &h)) != GS_OK)
             return st;
@@ -371,7 +413,7 @@ static gs_status build_network(gs_builder *b, uint32_t h, uint32_t *out)
     b->l = b->m->network;
     b->network = true;
     b->here = h;
-    b->in = b->config->in_width;
+    b->in = gs_model__in_width(b->config);
     b->out = b->config->classes;
     b->next_site = 1;
     return build_layer(b, out);
@@ -419,7 +461,8 @@ gs_status gs_model_build(gs_ir **out, const gs_model *m, const gs_model_config *
     if ((b.ir = gs_ir_new(m->path, false)) == NULL)
         return gs_fail(GS_ENOMEM, "%s: no memory for the model's graph", m->path);
     gs_ir_set_text(b.ir, m->text);
-    h = gs_ir_input(b.ir, "features", config->in_width, GS_F32);
+    /* of a graph without features nothing may read them: the store will not have them */
+    h = gs_ir_input(b.ir, "features", gs_model__in_width(config), GS_F32);
     if (config->training && config->input_dropout > 0)
         h = gs_ir_dropout(b.ir, h, config->input_dropout, 0);
     if ((st = m->network != NULL ? build_network(&b, h, &h) : build_layers(&b, h, &h)) != GS_OK)

@@ -72,6 +72,12 @@ void gs_model__fit_heads(gs_builder *b, uint32_t *x, uint32_t *y);
 /* The operator of both, after that. */
 uint32_t gs_model__binary(gs_builder *b, gs_op op, uint32_t x, uint32_t y);
 
+/* [vertices, ...]: is it learned rows of vertices? Of a layer whose input's width is called so it is not. */
+bool gs_model__is_of_vertices(const gs_text_param *p);
+
+/* Columns of what the network gets: of a graph without features some, as long as nothing reads them. */
+static inline uint32_t gs_model__in_width(const gs_model_config *c) { return c->in_width > 0 ? c->in_width : 1; }
+
 static inline bool gs_model__is_of_edges(const gs_node *n)
 {
     return (n->type & GS_TYPE_S) != 0;

@@ -25,9 +25,22 @@ void gs_program_free(gs_program *p)
     }
     gs_free(p->array);
     gs_free(p->param);
+    gs_free(p->table);
     gs_free(p->stage);
     gs_free(p->pass);
     gs_free(p);
+}
+
+gs_status gs_program_add_array(gs_program *p, uint32_t *out, const gs_array *a)
+{
+    gs_array *const arrays = gs_realloc(p->array, (p->arrays + 1ull) * sizeof(*a));
+
+    if (arrays == NULL)
+        return gs_fail(GS_ENOMEM, "no memory for an array of the program");
+    p->array = arrays;
+    p->array[p->arrays] = *a;
+    *out = p->arrays++;
+    return GS_OK;
 }
 
 uint32_t gs_program_pass(const gs_program *p, const char *name)

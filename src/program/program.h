@@ -36,6 +36,8 @@ typedef struct gs_array {
     gs_dtype dtype;           /* made by the run: GS_F32, or GS_BF16 (an even width) if no edge program reads it */
     uint32_t width;
     int store_id;             /* gs_array_id of the store, or -1: made by the run */
+    bool lasting;             /* of the run; no pass makes it: it keeps its rows, and changes between passes alone */
+    bool result;              /* of the run, which reads it when the pass that makes it is over */
 } gs_array;
 
 /* What a pass computes over all vertices and later stages of the pass read as a parameter. */
@@ -55,6 +57,16 @@ typedef struct gs_param {
     uint32_t running;         /* of a statistic: the fixed parameter that follows it from pass to pass, or GS_NONE */
     uint32_t shape_dims, shape[3]; /* as files have it, where that is not dims, rows, cols; 0: it is */
 } gs_param;
+
+/* Learned rows of vertices, [vertices, width]. */
+typedef struct gs_table {
+    char name[GS_NAME_BYTES]; /* in files */
+    uint32_t width;
+    uint32_t array;    /* lasting */
+    uint32_t gradient; /* array, a result of the pass "train"; GS_NONE: no result depends on the table */
+    /* Lasting arrays like it that whoever trains adds: runs of optimiser state, and its best rows; GS_NONE: none. */
+    uint32_t state[2], best;
+} gs_table;
 
 typedef enum gs_reg_kind {
     GS_REG_LOAD, /* rows of `array`, in that array's type; never written */
@@ -314,6 +326,8 @@ typedef struct gs_program {
     gs_stage *stage;
     gs_pass *pass;
     uint32_t logits; /* array written by the predict pass, or GS_NONE */
+    uint32_t tables;
+    gs_table *table;
     uint32_t results, result[2]; /* of a layer: arrays that are read when their pass is over */
 } gs_program;
 
@@ -321,6 +335,8 @@ typedef struct gs_program {
 gs_program *gs_program_new(void);
 void gs_program_free(gs_program *p); /* NULL is allowed */
 
+/* Adds an array; *out gets its index. GS_ENOMEM. */
+gs_status gs_program_add_array(gs_program *p, uint32_t *out, const gs_array *a);
 /* Index of the pass of this name, GS_NONE where there is none. */
 uint32_t gs_program_pass(const gs_program *p, const char *name);
 uint64_t gs_param_elements(const gs_param *p);

@@ -44,6 +44,8 @@ static gs_status check_regs(const gs_checker *c, const gs_stage *s)
             c->reg_ready[r] = true;
         } else if (c->p->array[g->array].store_id >= 0) {
             return FAIL(c, "register %u would overwrite the store's array %s", r, c->p->array[g->array].name);
+        } else if (c->p->array[g->array].lasting) {
+            return FAIL(c, "register %u would overwrite %s, which no pass makes", r, c->p->array[g->array].name);
         }
     }
     return GS_OK;
@@ -363,7 +365,7 @@ static gs_status check_pass(const gs_program *p, const gs_pass *q)
     for (uint32_t i = 0; i < p->params; i++)
         c.made[i] = GS_NONE;
     for (uint32_t a = 0; a < p->arrays; a++)
-        c.array_ready[a] = p->array[a].store_id >= 0;
+        c.array_ready[a] = p->array[a].store_id >= 0 || p->array[a].lasting;
     if (q != setup_pass(p))
         mark_stored(p, setup_pass(p), c.array_ready);
     for (uint32_t s = q->first_stage; s < q->first_stage + q->stages && st == GS_OK; s++)
@@ -391,6 +393,20 @@ static gs_status check_params(const gs_program *p)
     return GS_OK;
 }
 
+static gs_status check_tables(const gs_program *p)
+{
+    for (uint32_t i = 0; i < p->tables; i++) {
+        const gs_table *const t = &p->table[i];
+        const bool there = t->array < p->arrays && p->array[t->array].lasting && p->array[t->array].width == t->width;
+        const bool result = t->gradient == GS_NONE || (t->gradient < p->arrays && p->array[t->gradient].result &&
+                                                       p->array[t->gradient].width == t->width);
+        if (!there || !result)
+            return gs_fail(GS_EINVAL, "program: table %u (%s) has no array of its own, or no gradient like it", i,
+                           t->name);
+    }
+    return GS_OK;
+}
+
 gs_status gs_program_check(const gs_program *p)
 {
     gs_status st = check_params(p);
@@ -403,6 +419,8 @@ gs_status gs_program_check(const gs_program *p)
             (p->array[i].store_id < 0 && p->array[i].dtype != GS_F32 &&
              (p->array[i].dtype != GS_BF16 || p->array[i].width % 2 != 0)))
             return gs_fail(GS_EINVAL, "program: array %u (%s) has no valid type or width", i, p->array[i].name);
+    if ((st = check_tables(p)) != GS_OK)
+        return st;
     if (p->logits != GS_NONE && p->logits >= p->arrays)
         return gs_fail(GS_EINVAL, "program: the logits are array %u of %u", p->logits, p->arrays);
     for (uint32_t i = 0; i < p->passes && st == GS_OK; i++)

@@ -132,7 +132,7 @@ void gs_program_print(const gs_program *p, FILE *out)
 {
     for (uint32_t i = 0; i < p->arrays; i++)
         fprintf(out, "array %s %s[%u]%s\n", p->array[i].name, gs_dtype_name(p->array[i].dtype), p->array[i].width,
-                p->array[i].store_id >= 0 ? " (store)" : "");
+                p->array[i].store_id >= 0 ? " (store)" : p->array[i].lasting ? " (lasting)" : "");
     for (uint32_t i = 0; i < p->params; i++) {
         if (p->param[i].dims == 2)
             fprintf(out, "param %s[%u, %u]\n", p->param[i].name, p->param[i].rows, p->param[i].cols);
@@ -140,6 +140,8 @@ void gs_program_print(const gs_program *p, FILE *out)
             fprintf(out, "%s %s[%u]\n", p->param[i].statistic != GS_STATISTIC_NONE ? "statistic" : "param",
                     p->param[i].name, p->param[i].cols);
     }
+    for (uint32_t i = 0; i < p->tables; i++)
+        fprintf(out, "table %s[vertices, %u]\n", p->table[i].name, p->table[i].width);
     for (uint32_t i = 0; i < p->passes; i++) {
         fprintf(out, "pass %s\n", p->pass[i].name);
         for (uint32_t s = 0; s < p->pass[i].stages; s++)

@@ -11,9 +11,11 @@
 #include "base/size.h"
 #include "schedule/emit_tasks.h"
 
-/* Does the pass write the array? Then a first read of it would be of the wrong epoch. */
+/* Does the pass write the array, or the run behind it? Then a first read of it would be of the wrong epoch. */
 static bool is_written(const struct emitter *e, uint32_t file)
 {
+    if (file < e->l->program->arrays && e->l->program->array[file].lasting)
+        return true;
     for (uint32_t i = 0; file < e->l->program->arrays && i < e->l->parts; i++)
         if (e->spill.written[(uint64_t)file * e->l->parts + i][0] != GS_NONE)
             return true;

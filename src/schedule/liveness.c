@@ -77,9 +77,10 @@ static gs_liveness liveness_of_array(const gs_choice *c, const gs_layout *l, uin
 
     for (uint32_t s = 0; s < p->stages; s++)
         use_in_stage(&live, c, l, s, array);
-    if (live.first > live.last || pass_of(p, live.first / 2) != pass_of(p, live.last / 2))
+    if (p->array[array].lasting || live.first > live.last || pass_of(p, live.first / 2) != pass_of(p, live.last / 2))
         return ALWAYS;
-    if (array == p->logits || (p->results > 0 && array == p->result[0]) || (p->results > 1 && array == p->result[1]))
+    if (array == p->logits || p->array[array].result || (p->results > 0 && array == p->result[0]) ||
+        (p->results > 1 && array == p->result[1]))
         live.last = UINT32_MAX; /* the run reads them when the pass is over */
     return live;
 }

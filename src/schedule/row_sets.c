@@ -24,7 +24,10 @@ static void settle(struct finder *f, uint32_t *needed, uint32_t k, uint32_t repo
         rows = gs_rows__unite(f, rows, reported);
     for (uint32_t r = 0; r < s->regs; r++)
         if (s->reg[r].kind == GS_REG_TEMP && s->reg[r].array != GS_NONE) {
-            const uint32_t array = s->reg[r].array, held = array == p->logits ? GS_ALL_ROWS : needed[array];
+            const uint32_t array = s->reg[r].array;
+            const uint32_t held = array == p->logits         ? GS_ALL_ROWS
+                                  : p->array[array].result ? f->array[array] /* the rest reads as 0 */
+                                                             : needed[array];
             rows = gs_rows__unite(f, rows, held);
             f->out.array[array] = sup->everything ? GS_ALL_ROWS : held;
         }

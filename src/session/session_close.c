@@ -5,6 +5,7 @@
 #include "base/temporary.h"
 #include "session/prune.h"
 #include "session/session.h"
+#include "session/tables.h"
 
 /* Held, so that who looks for lost memory sees that it is on purpose. */
 static gs_session *given_up;
@@ -38,6 +39,7 @@ void gs_session_close(gs_session *s)
     gs_session_drop_pruned(s);
     gs_session_drop_labels(s);
     gs_free(s->edges.stage_set);
+    gs_session_free_tables(s);
     gs_params_free(&s->run.params);
     gs_plan_free(s->plan);
     gs_program_free(s->program);

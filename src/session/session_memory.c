@@ -5,6 +5,7 @@
 #include "base/machine.h"
 #include "base/size.h"
 #include "session/session.h"
+#include "session/tables.h"
 
 /* Memory that libraries take after the budgets are drawn up: code pages of
  * oneDNN and OpenMP touched for the first time, kernels generated at run time,
@@ -85,7 +86,10 @@ static uint64_t logits_memory(const gs_session *s)
     const uint64_t share = GS_MAX(GS_MIN(s->memory.host / LOGITS_SHARE, LOGITS_MOST), LOGITS_LEAST);
     uint64_t whole;
 
-    if (!gs_mul_u64(&whole, info->vertices, 2 * sizeof(float) * ((uint64_t)s->classes + 1)))
+    uint64_t columns = s->classes;
+    for (uint32_t t = 0; t < s->program->tables; t++)
+        columns = GS_MAX(columns, s->program->table[t].width);
+    if (!gs_mul_u64(&whole, info->vertices, 2 * sizeof(float) * (columns + 1)))
         return share;
     return GS_MIN(whole + GS_SUM_BYTES, share);
 }
@@ -123,11 +127,12 @@ void gs_session_charge_fixed(gs_session *s)
 
     charge(s, "process, store tables", s->memory.process, false);
     charge(s, "batches", s->config.beside_bytes, false);
+    charge(s, "rows of learned tables", gs_session_sweep_bytes(s), false);
     charge(s, "best parameters", gs_session_keeps_best(s) ? one : 0, false);
     charge(s, "libraries (allowance)", LIBRARY_ALLOWANCE, false);
     s->memory.ranking = s->pass.ranked ? ranking_memory(s) : 0;
     charge(s, "labels, their ranking", gs_session_label_bytes(s) + s->memory.ranking, false);
-    if (s->config.logits)
+    if (s->config.logits || s->program->tables > 0) /* or rows of tables, in a file of weights */
         charge(s, "logits in input order", s->memory.logits = logits_memory(s), false);
     if (!gs_device_unified(s->machine.device[0])) { /* each has all; the host has the gradients of each, too */
         charge(s, "parameters", one, true);

@@ -7,6 +7,7 @@
 #include "session/batches.h"
 #include "session/model_of.h"
 #include "session/session_prepare.h"
+#include "session/tables.h"
 
 #define REST_WIDTH 16 /* narrower rows are never rounded: they are little, and kept in memory first */
 
@@ -20,10 +21,6 @@ static gs_status check_store(const gs_session *s)
 
     if (info->vertices == 0)
         return gs_fail(GS_ENOTFOUND, "%s: the store has no vertices", dir);
-    if (info->features == 0)
-        return gs_fail(GS_ENOTFOUND,
-                       "%s: the store has no features; make it with .random_features, or from an input that has some",
-                       dir);
     if (info->classes == 0 && training)
         return gs_fail(GS_ENOTFOUND, "%s: the store has no labels to train on", dir);
     if (info->classes == 0 && s->config.classes == 0)
@@ -139,6 +136,17 @@ static gs_status add_passes(gs_session *s, const gs_model *model)
     return gs_program_check(s->program);
 }
 
+/* A model that learns rows of vertices may do without. */
+static gs_status check_features(const gs_session *s, const gs_model *model)
+{
+    if (gs_store_get_info(s->store)->features > 0 || gs_model_has_tables(model))
+        return GS_OK;
+    return gs_fail(GS_ENOTFOUND,
+                   "%s: the store has no features; make it with .random_features, or from an input that has some, or "
+                   "train a model that learns them (param NAME[vertices, N])",
+                   gs_store_dir(s->store));
+}
+
 static gs_status compile_model(gs_session *s)
 {
     gs_model *model = NULL;
@@ -146,7 +154,9 @@ static gs_status compile_model(gs_session *s)
 
     if (st != GS_OK)
         return st;
-    if ((s->program = gs_program_new()) == NULL)
+    if ((st = check_features(s, model)) != GS_OK)
+        ; /* said */
+    else if ((s->program = gs_program_new()) == NULL)
         st = gs_fail(GS_ENOMEM, "out of memory for the compiled model");
     else
         st = add_passes(s, model);
@@ -171,7 +181,8 @@ gs_status gs_session_prepare(gs_session **out, const gs_session_config *config, 
     s->pass.labelled = gs_store_array(s->store, GS_ARRAY_LABELS)->present &&
                        gs_store_array(s->store, GS_ARRAY_SPLIT)->present && !config->options->embeddings;
     s->pass.ranked = s->pass.labelled && s->labels.task == GS_LEARN_MULTILABEL;
-    if ((st = gs_session_open_devices(s)) != GS_OK || (st = compile_model(s)) != GS_OK)
+    if ((st = gs_session_open_devices(s)) != GS_OK || (st = compile_model(s)) != GS_OK ||
+        (st = gs_session_add_tables(s, gs_session_keeps_best(s))) != GS_OK)
         goto done;
     *out = s;
     s = NULL; /* now the caller's */

@@ -2,6 +2,7 @@
 #include <string.h>
 
 #include "session/session.h"
+#include "session/tables.h"
 
 bool gs_session_steps_on_device(const gs_session *s)
 {
@@ -47,6 +48,9 @@ bool gs_session_keeps_best(const gs_session *s) { return s->config.keep_best && 
 gs_status gs_session_keep_best(gs_session *s)
 {
     gs_params *const p = &s->run.params;
+    const gs_status st = gs_session_copy_tables(s, true);
+    if (st != GS_OK)
+        return st;
     memcpy(p->best, p->values, p->elements * sizeof(float));
     return gs_session_steps_on_device(s) ? gs_device_bring_params(s->machine.device[0], p->best_value) : GS_OK;
 }
@@ -54,6 +58,9 @@ gs_status gs_session_keep_best(gs_session *s)
 gs_status gs_session_back_to_best(gs_session *s)
 {
     gs_params *const p = &s->run.params;
+    const gs_status st = gs_session_copy_tables(s, false);
+    if (st != GS_OK)
+        return st;
     memcpy(p->values, p->best, p->elements * sizeof(float));
     return gs_session_keep_params(s);
 }

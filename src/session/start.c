@@ -7,6 +7,7 @@
 #include "base/temporary.h"
 #include "session/prune.h"
 #include "session/session.h"
+#include "session/tables.h"
 
 #define SAY_AFTER 60.0 /* seconds in which nothing comes back, after which stderr is told */
 
@@ -190,6 +191,8 @@ static gs_status start(gs_session *s)
     if (st == GS_OK && gs_session_keeps_best(s))
         st = gs_params_take_best(&s->run.params);
     if (st != GS_OK)
+        return st;
+    if ((st = gs_session_take_tables(s)) != GS_OK)
         return st;
     if (plan_spills(s) && ((st = make_spill_dir(s)) != GS_OK || (st = check_disk(s)) != GS_OK))
         return st;

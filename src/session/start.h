@@ -19,6 +19,8 @@ typedef struct gs_session_run_state {
     gs_exec_chunk *chunk[GS_EDGE_SETS]; /* what exec knows of each; NULL where no stage uses it */
     char **path;                        /* [arrays + sets] of the run's files; exec speaks of them */
     gs_scratch spill;                   /* the run's own folder, or none */
+    void *sweep;                        /* gs_session_sweep_bytes() of staging, where the program has tables */
+    uint64_t swept[2];                  /* bytes that sweeps have read and written */
 } gs_session_run_state;
 
 /* Takes parameters (zeroed) and all memory of the plan, makes the spill files. */

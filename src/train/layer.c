@@ -69,6 +69,10 @@ static gs_status check_graph(const gs_ir *ir, const gs_model *model)
 {
     for (uint32_t i = 0; i < gs_ir_count(ir); i++) {
         const gs_node *const n = gs_ir_node(ir, i);
+        if (gs_node_table(n) != NULL)
+            return gs_fail(GS_EUNSUPPORTED,
+                           "%s: table %s[vertices, %u] is learned by whole runs; give a layer those rows as its input",
+                           gs_model_name(model), gs_node_table(n), n->width);
         if (n->moving || gs_op_classof(n->op) == GS_CLASS_STATISTIC)
             return gs_fail(GS_EUNSUPPORTED,
                            "%s: statistics of all vertices, as batch_norm has them, are beyond a layer by itself; put "

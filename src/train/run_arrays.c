@@ -79,8 +79,7 @@ gs_status gs_run_set_tensor(gs_run *run, uint32_t index, const float *values, ui
     if (run->placed && (st = gs_session_bring_params(run->session)) != GS_OK)
         return st;
     memcpy(run->session->run.params.value[i], values, count * sizeof(float));
-    gs_run__weights_changed(run);
-    return GS_OK;
+    return gs_run__weights_changed(run);
 }
 
 /* ---- logits -------------------------------------------------------------- */

@@ -65,8 +65,11 @@ static gs_status step(gs_session *s, gs_optim *o)
     gs_status st;
 
     if (!gs_session_steps_on_device(s)) {
-        gs_optim_step(o, &s->run.params);
-        return GS_OK;
+        if ((st = gs_run__gradient_norm(&norm, s, o)) != GS_OK)
+            return st;
+        const gs_update u = gs_optim_next(o, norm);
+        gs_optim_apply(&u, &s->run.params);
+        return gs_run__step_tables(s, &u);
     }
     if (o->clip > 0 && (st = gs_session_gradient_norm(s, &norm)) != GS_OK)
         return st;
@@ -99,8 +102,11 @@ static gs_status train_and_update(gs_run *r, gs_epoch_report *e)
     e->over = gs_control_is_over(&r->control, e->epoch);
     gs_run__before_step(r);
     r->whole = false;
+    const uint64_t swept[2] = {s->run.swept[0], s->run.swept[1]};
     if ((st = step(s, &r->optim)) != GS_OK)
         return st;
+    e->read_bytes += s->run.swept[0] - swept[0];
+    e->written_bytes += s->run.swept[1] - swept[1];
     gs_params_follow(&s->run.params, s->program, gs_store_get_info(s->store)->vertices);
     e->compute_seconds += gs_now() - update;
     return gs_run__check_step(r, e->epoch);

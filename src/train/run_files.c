@@ -179,9 +179,9 @@ gs_status gs_run_load(gs_run *run, const char *path)
         (st = gs_run__check_open(run)) != GS_OK)
         return st;
     s = run->session;
-    if ((st = gs_safetensors_load(s->run.params.value, s->program, path)) == GS_OK)
-        gs_run__weights_changed(run);
-    return st;
+    const gs_safetensors_tables tables = gs_run__tables(run);
+    st = gs_safetensors_load_tables(s->run.params.value, s->program, &tables, path);
+    return st == GS_OK ? gs_run__weights_changed(run) : st;
 }
 
 gs_status gs_run_write_logits(gs_run *run, const char *path)

@@ -7,6 +7,7 @@
  *   run_files.c  result files
  *   run_stop.c   what is left of a run that was stopped
  *   run_warn.c   lines about what is not as it may be thought
+ *   run_tables.c learned rows of vertices: their step, and in files
  *   run_weights.c that of the weights, which says how they came about
  *   run_arrays.c tensors and logits as arrays
  *   run_checkpoint.c, run_resume.c: its state as files, and back
@@ -93,7 +94,7 @@ gs_status gs_run__finish_stopped(gs_run *r, gs_train_report *report);
 /* run_params.c: before a pass: where tensors were set, devices take them, and what is computed once is computed. */
 gs_status gs_run__place(gs_run *r);
 /* The host has other tensors than before: the optimiser starts anew. */
-void gs_run__weights_changed(gs_run *r);
+gs_status gs_run__weights_changed(gs_run *r);
 /* The line about a pass that was stopped: GS_EINTERRUPTED. */
 gs_status gs_run__stopped(const gs_run *r);
 /* Has it made a step? And how far is it: "epoch 3", or "epoch 3 and 5 of 12 batches of the next". */
@@ -139,6 +140,15 @@ gs_status gs_run__resume_state(gs_run *r);
 /* run_arrays.c: the run has logits of the parameters as they are; evaluates where it has not. */
 gs_status gs_run__want_logits(gs_run *r);
 gs_logits_job gs_run__logits_job(gs_run *r); /* in the form that .softmax says */
+
+/* run_tables.c: the 2-norm of all gradients, 0 where none are clipped; a step of tables. The parameters' is made by
+ * whoever has them. GS_EDEVICE: a step left rows that are not finite. */
+gs_status gs_run__gradient_norm(double *out, gs_session *s, const gs_optim *o);
+gs_status gs_run__step_tables(gs_session *s, const gs_update *u);
+/* How files of weights get them, and give them back. */
+gs_safetensors_tables gs_run__tables(gs_run *r);
+/* What a run with tables cannot do is refused. */
+gs_status gs_run__check_tables(const gs_run *r);
 
 /* run_weights.c: the model's name, text and checksum. */
 gs_status gs_run__identify_model(gs_run *r);

@@ -33,6 +33,10 @@ static void keep_good(gs_run *r, char *text, size_t bytes)
     *text = '\0';
     if (r->weights.path == NULL)
         return;
+    if (r->session->program->tables > 0) { /* whose rows before an update are not kept */
+        snprintf(text, bytes, "; nothing was saved");
+        return;
+    }
     snprintf(path, sizeof(path), "%s", r->weights.path);
     if (r->good_epoch == 0) /* what the run began with is worth no file */
         snprintf(text, bytes, "; %s was not written", path);

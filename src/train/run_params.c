@@ -2,6 +2,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "session/tables.h"
 #include "train/run_internal.h"
 
 gs_status gs_run__check_open(const gs_run *r)
@@ -47,7 +48,7 @@ const char *gs_run__how_far(const gs_run *r, char text[GS_HOW_FAR_BYTES])
     return text;
 }
 
-void gs_run__weights_changed(gs_run *r)
+gs_status gs_run__weights_changed(gs_run *r)
 {
     gs_params *const p = &r->session->run.params;
 
@@ -58,6 +59,7 @@ void gs_run__weights_changed(gs_run *r)
     gs_control_forget(&r->control);
     r->part = (gs_epoch_part){0};
     r->placed = r->evaluated = r->has_logits = r->has_previous = false;
+    return gs_session_clear_table_state(r->session);
 }
 
 gs_status gs_run__bring(gs_run *r)

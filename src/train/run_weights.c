@@ -26,7 +26,10 @@ gs_status gs_run__begin_weights(gs_run *r, gs_outfile *o, const char *path)
 {
     gs_status st = gs_outfile_begin(o, path);
 
-    if (st == GS_OK && (st = gs_safetensors_reserve(o, r->session->program, r->session->run.params.value)) != GS_OK)
+    const gs_safetensors_tables tables = gs_run__tables(r);
+
+    if (st == GS_OK && (st = gs_safetensors_reserve_tables(o, r->session->program, r->session->run.params.value,
+                                                           &tables)) != GS_OK)
         gs_outfile_abandon(o);
     return st;
 }
@@ -42,12 +45,13 @@ gs_status gs_run__describe_weights(const gs_run *r, uint32_t epochs, gs_safetens
 gs_status gs_run__put_weights(gs_run *r, gs_outfile *o, uint32_t epochs)
 {
     const gs_session *const s = r->session;
+    const gs_safetensors_tables tables = gs_run__tables(r);
     gs_safetensors_note *note = NULL;
     uint32_t notes;
     gs_status st = gs_run__describe_weights(r, epochs, &note, &notes);
 
     if (st == GS_OK)
-        st = gs_safetensors_write(o, s->program, s->run.params.value, note, notes);
+        st = gs_safetensors_write_tables(o, s->program, s->run.params.value, &tables, note, notes);
     gs_free(note);
     return st;
 }

@@ -128,31 +128,74 @@ static const char *shape_text(char out[SHAPE_TEXT], uint32_t dims, const uint64_
     return out;
 }
 
-static gs_status match_shape(const entry *e, const gs_param *q, const char *path)
+static gs_status other_shape(const entry *e, const char *name, uint32_t dims, const uint64_t *want, const char *path)
 {
     char has[SHAPE_TEXT], wants[SHAPE_TEXT];
+
+    if (e->dims == dims && memcmp(e->shape, want, dims * sizeof(*want)) == 0)
+        return GS_OK;
+    return gs_fail(GS_EFORMAT,
+                   "%s: tensor \"%s\" has shape %s, the model wants %s; check .hidden, .layers and .model", path, name,
+                   shape_text(has, e->dims, e->shape), shape_text(wants, dims, want));
+}
+
+static gs_status match_shape(const entry *e, const gs_param *q, const char *path)
+{
     uint64_t want[3];
     const uint32_t dims = gs_safetensors_shape(want, q);
 
     if ((e->dtype == GS_I64) != q->counter)
         return gs_fail(GS_EFORMAT, "%s: tensor \"%s\" is %s", path, q->name,
                        q->counter ? "a count and must be I64" : "of type I64; F32, F16, BF16 and F64 can be read");
-    if (e->dims == dims && memcmp(e->shape, want, dims * sizeof(*want)) == 0)
-        return GS_OK;
-    return gs_fail(GS_EFORMAT,
-                   "%s: tensor \"%s\" has shape %s, the model wants %s; check .hidden, .layers and .model", path,
-                   q->name, shape_text(has, e->dims, e->shape), shape_text(wants, dims, want));
+    return other_shape(e, q->name, dims, want, path);
 }
 
-/* Fills `found` ([params]) with where each of the program's tensors is. */
-static gs_status match_entries(entry *found, const cJSON *header, const gs_program *p, float *const *value,
-                               uint64_t data_bytes, const char *path)
+/* What a file must have: parameters, and tables behind them. */
+typedef struct wanted {
+    const gs_program *p;
+    float *const *value;
+    const gs_safetensors_tables *tables; /* NULL: it has none */
+} wanted;
+
+static uint32_t wanted_tensors(const wanted *w) { return w->p->params + (w->tables != NULL ? w->p->tables : 0); }
+
+/* The tensor's name, or NULL where the file does not have it. */
+static const char *wanted_name(const wanted *w, uint32_t i)
+{
+    if (i >= w->p->params)
+        return w->p->table[i - w->p->params].name;
+    return gs_safetensors_has(&w->p->param[i]) && w->value[i] != NULL ? w->p->param[i].name : NULL;
+}
+
+static uint32_t wanted_shape(const wanted *w, uint32_t i, uint64_t shape[3])
+{
+    if (i < w->p->params)
+        return gs_safetensors_shape(shape, &w->p->param[i]);
+    shape[0] = w->tables->vertices;
+    shape[1] = w->p->table[i - w->p->params].width;
+    return 2;
+}
+
+static gs_status match_wanted(const entry *e, const wanted *w, uint32_t i, const char *path)
+{
+    uint64_t want[3];
+
+    if (i < w->p->params)
+        return match_shape(e, &w->p->param[i], path);
+    if (e->dtype != GS_F32)
+        return gs_fail(GS_EFORMAT, "%s: table \"%s\" is not F32", path, wanted_name(w, i));
+    return other_shape(e, wanted_name(w, i), wanted_shape(w, i, want), want, path);
+}
+
+/* Fills `found` ([tensors]) with where each of them is. */
+static gs_status match_entries(entry *found, const cJSON *header, const wanted *w, uint64_t data_bytes,
+                               const char *path)
 {
     char text[SHAPE_TEXT], name[NAME_TEXT];
     const cJSON *item;
     gs_status st;
 
-    for (uint32_t i = 0; i < p->params; i++)
+    for (uint32_t i = 0; i < wanted_tensors(w); i++)
         found[i].dims = UINT32_MAX; /* not seen */
     cJSON_ArrayForEach(item, header)
     {
@@ -163,26 +206,25 @@ static gs_status match_entries(entry *found, const cJSON *header, const gs_progr
             continue;
         if ((st = parse_entry(&e, item, data_bytes, path)) != GS_OK)
             return st;
-        while (i < p->params && (!gs_safetensors_has(&p->param[i]) || value[i] == NULL ||
-                                 strcmp(p->param[i].name, item->string) != 0))
+        while (i < wanted_tensors(w) && (wanted_name(w, i) == NULL || strcmp(wanted_name(w, i), item->string) != 0))
             i++;
-        if (i == p->params)
+        if (i == wanted_tensors(w))
             return gs_fail(GS_EFORMAT, "%s: unexpected tensor \"%s\" %s: the model has none of that name", path,
                            printable(name, item->string), shape_text(text, e.dims, e.shape));
         if (found[i].dims != UINT32_MAX)
             return gs_fail(GS_EFORMAT, "%s: tensor \"%s\" is there twice; the header is damaged", path,
-                           p->param[i].name);
-        if ((st = match_shape(&e, &p->param[i], path)) != GS_OK)
+                           wanted_name(w, i));
+        if ((st = match_wanted(&e, w, i, path)) != GS_OK)
             return st;
         found[i] = e;
-        found[i].name = p->param[i].name;
+        found[i].name = wanted_name(w, i);
     }
-    for (uint32_t i = 0; i < p->params; i++)
-        if (gs_safetensors_has(&p->param[i]) && value[i] != NULL && found[i].dims == UINT32_MAX) {
+    for (uint32_t i = 0; i < wanted_tensors(w); i++)
+        if (wanted_name(w, i) != NULL && found[i].dims == UINT32_MAX) {
             uint64_t want[3];
-            const uint32_t dims = gs_safetensors_shape(want, &p->param[i]);
+            const uint32_t dims = wanted_shape(w, i, want);
             return gs_fail(GS_EFORMAT, "%s: tensor \"%s\" is missing; the model wants it with shape %s", path,
-                           p->param[i].name, shape_text(text, dims, want));
+                           wanted_name(w, i), shape_text(text, dims, want));
         }
     return GS_OK;
 }
@@ -269,16 +311,19 @@ static gs_status read_tensor(float *dst, const entry *e, const gs_param *q, int 
     return st;
 }
 
-/* All are looked at before the first is taken, where they are to be finite. */
-static gs_status read_tensors(float *const *value, const entry *found, const gs_program *p, bool finite, int fd,
-                              uint64_t data_at, const char *path)
+/* All parameters are looked at before the first is taken, where they are to be finite. Tables come last. */
+static gs_status read_tensors(const wanted *w, const entry *found, bool finite, int fd, uint64_t data_at,
+                              const char *path)
 {
+    const gs_program *const p = w->p;
     gs_status st = GS_OK;
 
     for (int take = finite ? 0 : 1; take < 2; take++)
         for (uint32_t i = 0; i < p->params && st == GS_OK; i++)
-            if (gs_safetensors_has(&p->param[i]) && value[i] != NULL)
-                st = read_tensor(take ? value[i] : NULL, &found[i], &p->param[i], fd, data_at, path);
+            if (wanted_name(w, i) != NULL)
+                st = read_tensor(take ? w->value[i] : NULL, &found[i], &p->param[i], fd, data_at, path);
+    for (uint32_t i = p->params; i < wanted_tensors(w) && st == GS_OK; i++)
+        st = w->tables->read(w->tables->context, i - p->params, fd, data_at + found[i].begin, path);
     return st;
 }
 
@@ -334,18 +379,18 @@ static gs_status open_file(int *fd, cJSON **header, uint64_t *data_at, uint64_t 
     return read_header(header, *fd, length, path);
 }
 
-static gs_status load(float *const *value, const gs_program *p, bool finite, const char *path)
+static gs_status load(const wanted *w, bool finite, const char *path)
 {
-    entry *const found = gs_calloc((size_t)p->params + 1, sizeof(*found));
+    entry *const found = gs_calloc((size_t)wanted_tensors(w) + 1, sizeof(*found));
     uint64_t bytes = 0, data_at = 0;
     cJSON *header = NULL;
     int fd = -1;
     gs_status st = found != NULL ? GS_OK : gs_fail(GS_ENOMEM, "%s: out of memory", path);
 
     if (st == GS_OK && (st = open_file(&fd, &header, &data_at, &bytes, path)) == GS_OK &&
-        (st = match_entries(found, header, p, value, bytes - data_at, path)) == GS_OK &&
-        (st = check_places(found, p->params, bytes - data_at, path)) == GS_OK)
-        st = read_tensors(value, found, p, finite, fd, data_at, path);
+        (st = match_entries(found, header, w, bytes - data_at, path)) == GS_OK &&
+        (st = check_places(found, wanted_tensors(w), bytes - data_at, path)) == GS_OK)
+        st = read_tensors(w, found, finite, fd, data_at, path);
     cJSON_Delete(header);
     gs_free(found);
     if (fd >= 0)
@@ -355,12 +400,18 @@ static gs_status load(float *const *value, const gs_program *p, bool finite, con
 
 gs_status gs_safetensors_load(float *const *value, const gs_program *p, const char *path)
 {
-    return load(value, p, true, path);
+    return gs_safetensors_load_tables(value, p, NULL, path);
+}
+
+gs_status gs_safetensors_load_tables(float *const *value, const gs_program *p, const gs_safetensors_tables *tables,
+                                     const char *path)
+{
+    return load(&(wanted){p, value, tables}, true, path);
 }
 
 gs_status gs_safetensors_load_state(float *const *value, const gs_program *p, const char *path)
 {
-    return load(value, p, false, path);
+    return load(&(wanted){p, value, NULL}, false, path);
 }
 
 /* ---- notes --------------------------------------------------------------- */

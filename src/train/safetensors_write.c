@@ -39,13 +39,12 @@ uint32_t gs_safetensors_shape(uint64_t shape[3], const gs_param *q)
     return q->dims == 1 ? 1 : 2;
 }
 
-static bool add_tensor(cJSON *header, const gs_param *q, uint64_t begin, uint64_t end)
+static bool add_entry(cJSON *header, const char *name, const char *dtype, uint32_t dims, const uint64_t *size,
+                      uint64_t begin, uint64_t end)
 {
-    cJSON *const entry = cJSON_AddObjectToObject(header, q->name), *shape, *span;
-    uint64_t size[3];
-    const uint32_t dims = gs_safetensors_shape(size, q);
+    cJSON *const entry = cJSON_AddObjectToObject(header, name), *shape, *span;
 
-    if (entry == NULL || cJSON_AddStringToObject(entry, "dtype", q->counter ? "I64" : "F32") == NULL ||
+    if (entry == NULL || cJSON_AddStringToObject(entry, "dtype", dtype) == NULL ||
         (shape = cJSON_AddArrayToObject(entry, "shape")) == NULL)
         return false;
     for (uint32_t d = 0; d < dims; d++)
@@ -56,8 +55,29 @@ static bool add_tensor(cJSON *header, const gs_param *q, uint64_t begin, uint64_
            cJSON_AddItemToArray(span, cJSON_CreateNumber((double)end));
 }
 
+static bool add_tensor(cJSON *header, const gs_param *q, uint64_t begin, uint64_t end)
+{
+    uint64_t size[3];
+    const uint32_t dims = gs_safetensors_shape(size, q);
+    return add_entry(header, q->name, q->counter ? "I64" : "F32", dims, size, begin, end);
+}
+
+static uint64_t table_bytes(const gs_table *t, uint64_t vertices) { return vertices * t->width * sizeof(float); }
+
+static bool add_tables(cJSON *header, const gs_program *p, const gs_safetensors_tables *tables, uint64_t at)
+{
+    bool whole = true;
+    for (uint32_t t = 0; tables != NULL && t < p->tables && whole; t++) {
+        const uint64_t size[] = {tables->vertices, p->table[t].width}, end = at + table_bytes(&p->table[t], size[0]);
+        whole = add_entry(header, p->table[t].name, "F32", 2, size, at, end);
+        at = end;
+    }
+    return whole;
+}
+
 /* The header's text, or NULL; free with cJSON_free(). */
-static char *header_text(const gs_program *p, float *const *value, const gs_safetensors_note *note, uint32_t notes)
+static char *header_text(const gs_program *p, float *const *value, const gs_safetensors_tables *tables,
+                         const gs_safetensors_note *note, uint32_t notes)
 {
     cJSON *const header = cJSON_CreateObject();
     cJSON *const meta = header == NULL ? NULL : cJSON_AddObjectToObject(header, "__metadata__");
@@ -76,6 +96,8 @@ static char *header_text(const gs_program *p, float *const *value, const gs_safe
             goto done;
         at += bytes;
     }
+    if (!add_tables(header, p, tables, at))
+        goto done;
     text = cJSON_PrintUnformatted(header);
 done:
     cJSON_Delete(header);
@@ -91,9 +113,10 @@ static void store_u64(unsigned char out[8], uint64_t v)
 /* The header behind its length, padded with spaces to a multiple of 8, in one piece of `*bytes`; free with
  * gs_free(). */
 static gs_status make_head(char **out, uint64_t *bytes, const gs_program *p, float *const *value,
-                           const gs_safetensors_note *note, uint32_t notes, const char *path)
+                           const gs_safetensors_tables *tables, const gs_safetensors_note *note, uint32_t notes,
+                           const char *path)
 {
-    char *const text = header_text(p, value, note, notes), *head = NULL;
+    char *const text = header_text(p, value, tables, note, notes), *head = NULL;
     const size_t length = text == NULL ? 0 : strlen(text), padded = (size_t)gs_align_up(length, 8);
 
     if (text == NULL || (head = gs_malloc(8 + padded)) == NULL) {
@@ -115,24 +138,33 @@ static gs_status make_head(char **out, uint64_t *bytes, const gs_program *p, flo
     return GS_OK;
 }
 
-gs_status gs_safetensors_reserve(gs_outfile *o, const gs_program *p, float *const *value)
+gs_status gs_safetensors_reserve_tables(gs_outfile *o, const gs_program *p, float *const *value,
+                                        const gs_safetensors_tables *tables)
 {
     char *head = NULL;
     uint64_t bytes = 0;
-    const gs_status st = make_head(&head, &bytes, p, value, NULL, 0, o->path);
+    const gs_status st = make_head(&head, &bytes, p, value, tables, NULL, 0, o->path);
 
     gs_free(head);
     for (uint32_t k = 0, i; (i = gs_safetensors_param(p, k)) != GS_NONE; k++)
         bytes += value[i] == NULL ? 0 : file_bytes(&p->param[i]);
+    for (uint32_t t = 0; tables != NULL && t < p->tables; t++)
+        bytes += table_bytes(&p->table[t], tables->vertices);
     return st != GS_OK ? st : gs_outfile_reserve(o, bytes);
 }
 
-gs_status gs_safetensors_write(gs_outfile *o, const gs_program *p, float *const *value,
-                               const gs_safetensors_note *note, uint32_t notes)
+gs_status gs_safetensors_reserve(gs_outfile *o, const gs_program *p, float *const *value)
+{
+    return gs_safetensors_reserve_tables(o, p, value, NULL);
+}
+
+gs_status gs_safetensors_write_tables(gs_outfile *o, const gs_program *p, float *const *value,
+                                      const gs_safetensors_tables *tables, const gs_safetensors_note *note,
+                                      uint32_t notes)
 {
     char *head = NULL;
     uint64_t at = 0;
-    gs_status st = make_head(&head, &at, p, value, note, notes, o->path);
+    gs_status st = make_head(&head, &at, p, value, tables, note, notes, o->path);
 
     if (st == GS_OK)
         st = gs_outfile_write(o, head, at, 0);
@@ -145,6 +177,16 @@ gs_status gs_safetensors_write(gs_outfile *o, const gs_program *p, float *const 
         st = gs_outfile_write(o, p->param[i].counter ? (const void *)count : value[i], bytes, at);
         at += bytes;
     }
+    for (uint32_t t = 0; tables != NULL && t < p->tables && st == GS_OK; t++) {
+        st = tables->write(tables->context, t, o, at);
+        at += table_bytes(&p->table[t], tables->vertices);
+    }
     gs_free(head);
     return st == GS_OK ? gs_outfile_cut(o, at) : st;
+}
+
+gs_status gs_safetensors_write(gs_outfile *o, const gs_program *p, float *const *value,
+                               const gs_safetensors_note *note, uint32_t notes)
+{
+    return gs_safetensors_write_tables(o, p, value, NULL, note, notes);
 }

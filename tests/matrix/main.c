@@ -20,6 +20,7 @@ int main(int argc, char **argv)
         {"rounded", matrix_rounded},
         {"half-features", matrix_half_features},
         {"less-work", matrix_less_work},
+        {"tables", matrix_tables},
         {"several", matrix_several},
         {"gpu", matrix_gpu},
         {"several-gpus", matrix_several_gpus},

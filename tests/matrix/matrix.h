@@ -142,6 +142,7 @@ void matrix_properties(const arguments *a);
 void matrix_rounded(const arguments *a);
 void matrix_half_features(const arguments *a);
 void matrix_less_work(const arguments *a);
+void matrix_tables(const arguments *a);
 void matrix_several(const arguments *a);
 void matrix_gpu(const arguments *a);
 void matrix_several_gpus(const arguments *a);

@@ -34,8 +34,11 @@ static void add_stage(gs_program *p, uint32_t i, const gs_reg *regs, uint32_t n,
 /* y = drop(x) @ W' stored; then loss of sum_in(y) + B, with gradients of B and W. */
 static gs_program *valid(void)
 {
-    static const gs_array arrays[ARRAYS] = {{"x", GS_F32, 4, 0}, {"labels", GS_I32, 1, 1}, {"split", GS_U8, 1, 2},
-                                            {"input_id", GS_U32, 1, 3}, {"y", GS_F32, 3, -1}};
+    static const gs_array arrays[ARRAYS] = {{.name = "x", .dtype = GS_F32, .width = 4, .store_id = 0},
+                                            {.name = "labels", .dtype = GS_I32, .width = 1, .store_id = 1},
+                                            {.name = "split", .dtype = GS_U8, .width = 1, .store_id = 2},
+                                            {.name = "input_id", .dtype = GS_U32, .width = 1, .store_id = 3},
+                                            {.name = "y", .dtype = GS_F32, .width = 3, .store_id = -1}};
     static const gs_param params[PARAMS] = {{.name = "w", .dims = 2, .rows = 3, .cols = 4},
                                              {.name = "b", .dims = 1, .rows = 1, .cols = 3, .zero_init = true}};
     const gs_reg r0[] = {{GS_REG_LOAD, GS_F32, 4, X}, {GS_REG_LOAD, GS_U32, 1, IDS}, {GS_REG_TEMP, GS_F32, 4, GS_NONE},
@@ -141,6 +144,7 @@ static void test_check__each_rule_has_its_text(void **state)
     BROKEN(s0->reg[0].width = 5, "register 0 does not fit array x");
     BROKEN(s0->reg[0].array = Y, "register 0 does not fit array y");
     BROKEN(s0->reg[2].array = X, "register 2 would overwrite the store's array x");
+    BROKEN(p->array[Y].lasting = true, "register 3 would overwrite y, which no pass makes");
     BROKEN((s1->reg[4].array = Y), "stage 1 (second): array y is stored twice");
     BROKEN(s0->instr[0].dst = 0, "stage 0 (first), instruction 0: writes register 0, which is no scratch register");
     BROKEN(s0->instr[1].dst = 2, "instruction 1: register 2 is written twice");
@@ -396,8 +400,8 @@ static gs_program *with_sequence(bool back)
     gs_program *p = with_edges();
     gs_stage *s = &p->stage[2];
     p->array = gs_realloc(p->array, SEQUENCE_ARRAYS * sizeof(*p->array));
-    p->array[Z] = (gs_array){"z", GS_F32, 12, 4};
-    p->array[DZ] = (gs_array){"dz", GS_F32, 12, -1};
+    p->array[Z] = (gs_array){.name = "z", .dtype = GS_F32, .width = 12, .store_id = 4};
+    p->array[DZ] = (gs_array){.name = "dz", .dtype = GS_F32, .width = 12, .store_id = -1};
     p->arrays = SEQUENCE_ARRAYS;
     p->param = gs_realloc(p->param, 3 * sizeof(*p->param));
     p->param[2] = (gs_param){.name = "hh", .dims = 2, .rows = 12, .cols = 3, .running = GS_NONE};

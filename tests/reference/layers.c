@@ -261,7 +261,7 @@ ref_layer ref_layer_of(const char *model)
         {"rgcn", ref_layer_rgcn},         {"rgcn_bases", ref_layer_rgcn_bases},
              {"ggnn", ref_layer_ggnn},     {"mixed", ref_layer_mixed},
         {"gates", ref_layer_gates},     {"walk", ref_layer_walk},       {"sage_lstm", ref_layer_sage_lstm},
-        {"steps", ref_layer_steps},
+        {"steps", ref_layer_steps},     {"tables", ref_layer_tables},
         {"rows", ref_layer_rows},         {"norms", ref_layer_norms},     {"columns", ref_layer_columns},
         {"functions", ref_layer_functions}, {"picks", ref_layer_picks}, {"jumps", ref_layer_jumps},
     };

@@ -111,6 +111,7 @@ ref_node *ref_layer_walk(ref_call *c, const ref_node *h);
 ref_node *ref_layer_rows(ref_call *c, const ref_node *h);
 ref_node *ref_layer_functions(ref_call *c, const ref_node *h);
 ref_node *ref_layer_picks(ref_call *c, const ref_node *h);
+ref_node *ref_layer_tables(ref_call *c, const ref_node *h);
 ref_node *ref_layer_norms(ref_call *c, const ref_node *h);    /* layers_norms.c: and these too */
 ref_node *ref_layer_columns(ref_call *c, const ref_node *h);
 ref_node *ref_layer_jumps(ref_call *c, const ref_node *h);

@@ -146,6 +146,21 @@ static ref_node *number_by_type(ref_call *c, const char *name)
                       c->all->count);
 }
 
+/* tables.gnn, with the learned rows h and o of vertices and the layer's input x: W x + S (sum over N(v) of
+ * sigmoid(h(u) + h(v)) * h(u), plus sum over N'(v) of h(u)) + sigmoid(o) * o + b. */
+ref_node *ref_layer_tables(ref_call *c, const ref_node *x)
+{
+    ref_tape *const t = c->tape;
+    ref_node *const h = ref_matrix(c, "h", c->graph->vertices, 6), *const s = ref_matrix(c, "s", c->out, 6);
+    ref_node *const own = ref_matrix(c, "own", c->graph->vertices, c->out);
+    ref_node *const gated = ref_sum(c, c->all, gate(c, c->all, h, h, h));
+    ref_node *const near = ref_sum(c, c->self, ref_at_source(c, c->self, h));
+    ref_node *const told = ref_add(t, ref_matmul_t(t, x, ref_matrix(c, "w", c->out, c->in)),
+                                   ref_matmul_t(t, ref_add(t, gated, near), s));
+    return ref_add(t, ref_add(t, told, ref_mul(t, ref_function(t, "sigmoid", 0, own), own)),
+                   ref_vector(c, "b", c->out));
+}
+
 /* picks.gnn: x = W h, y = Q h; over N(v), with the rows b, the numbers t and the number of columns n of h,
  *   gated = sum of sigmoid(x(u) y(v) / sqrt(n) + t) (x(u) + b),
  *   seen = sum of softmax(leaky_relu(s(u) + t, 0.3)) x(u),

@@ -357,7 +357,7 @@ static void test_backward__agrees_with_finite_differences(void **state)
     static const char *const models[] = {"gcn", "sage", "sage_max", "gin", "appnp", "commnet", "gat",
                                          "gatv2", "ggcn", "rgcn", "ggnn", "mixed", "gates", "walk", "sage_lstm",
                                          "rgcn_bases", "rows", "norms", "columns", "steps", "functions",
-                                         "picks"};
+                                         "picks", "tables"};
     static const char *const acts[] = {"relu", "elu", "tanh"};
     for (size_t i = 0; i < 5; i++) {
         ref_graph g = made_graph(kinds[i]);

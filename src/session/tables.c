@@ -1,0 +1,226 @@
+#include "session/tables.h"
+
+#include <math.h>
+#include <string.h>
+
+#include "base/alloc.h"
+#include "base/philox.h"
+#include "base/size.h"
+#include "session/session.h"
+#include "session/store_rows.h"
+
+#define TILE_BYTES (512 * GS_KIB) /* of a column, where a block of its rows is not more */
+#define TWO_PI     6.283185307179586
+
+/* ---- arrays ---- */
+
+static gs_status add(gs_session *s, uint32_t *out, const gs_table *t, const char *what)
+{
+    gs_array a = {.dtype = GS_F32, .width = t->width, .store_id = -1, .lasting = true};
+    snprintf(a.name, sizeof(a.name), "%.45s.%s", t->name, what);
+    return gs_program_add_array(s->program, out, &a);
+}
+
+static gs_status check_place(const gs_session *s)
+{
+    const char *const name = s->program->table[0].name;
+
+    if (s->config.batch != NULL || s->config.on_batches)
+        return gs_fail(GS_EUNSUPPORTED,
+                       ".sampler %s: table %s[vertices, %u] is updated by whole epochs; leave .sampler out",
+                       s->config.options->sampler, name, s->program->table[0].width);
+    if (s->machine.topology != NULL || !gs_device_unified(s->machine.device[0]))
+        return gs_fail(GS_EUNSUPPORTED,
+                       ".device %s: table %s[vertices, %u] is updated in host memory, where only the device cpu "
+                       "computes; use that", s->config.options->device, name, s->program->table[0].width);
+    return GS_OK;
+}
+
+gs_status gs_session_add_tables(gs_session *s, bool best)
+{
+    const bool training = s->config.purpose == GS_FOR_TRAINING;
+    gs_program *const p = s->program;
+    gs_status st = p->tables > 0 ? check_place(s) : GS_OK;
+
+    for (uint32_t i = 0; i < p->tables && training && st == GS_OK; i++) {
+        gs_table *const t = &p->table[i];
+        for (uint32_t k = 0; k < s->config.states && t->gradient != GS_NONE && st == GS_OK; k++)
+            st = add(s, &t->state[k], t, k == 0 ? "exp_avg" : "exp_avg_sq");
+        if (st == GS_OK && best)
+            st = add(s, &t->best, t, "best");
+    }
+    return st;
+}
+
+/* ---- going over rows ---- */
+
+/* Rows of a tile: whole blocks of the disk. */
+static uint64_t tile_rows(const gs_session *s, uint32_t width)
+{
+    uint64_t least = 1;
+    while (least * width % (GS_BLOCK_BYTES / sizeof(float)) != 0)
+        least *= 2;
+    const uint64_t interval = gs_align_up(gs_store_chunks(s->store)->interval_rows, least);
+    return GS_MIN(GS_MAX(gs_align_down(TILE_BYTES / (sizeof(float) * width), least), least), interval);
+}
+
+static uint64_t id_bytes(uint64_t rows) { return gs_align_up(rows * sizeof(uint32_t), GS_BLOCK_BYTES); }
+
+uint64_t gs_session_sweep_bytes(const gs_session *s)
+{
+    uint64_t most = 0;
+    for (uint32_t i = 0; i < s->program->tables; i++) {
+        const uint64_t rows = tile_rows(s, s->program->table[i].width);
+        const uint64_t columns = s->pass.gradients ? GS_EXEC_COLUMNS : 1;
+        most = GS_MAX(most, id_bytes(rows) + 2 * columns * rows * s->program->table[i].width * sizeof(float));
+    }
+    return most > 0 ? most + GS_SUM_BYTES : 0; /* and a block of input ids */
+}
+
+gs_status gs_session_take_tables(gs_session *s)
+{
+    const uint64_t bytes = gs_session_sweep_bytes(s);
+    if (bytes > 0 && (s->run.sweep = gs_alloc_pages(bytes)) == NULL)
+        return gs_fail(GS_ENOMEM, "no memory for rows of learned tables (%llu bytes)", (unsigned long long)bytes);
+    return GS_OK;
+}
+
+void gs_session_free_tables(gs_session *s)
+{
+    if (s->run.sweep != NULL)
+        gs_free_pages(s->run.sweep, gs_session_sweep_bytes(s));
+    s->run.sweep = NULL;
+}
+
+typedef struct going {
+    gs_session_rows_fn *fn;
+    void *context;
+    gs_block_reader reader;
+    uint32_t *id;              /* of the tile; NULL: nobody asks for them */
+    uint64_t at, left, block;  /* in the reader's block: the next id, how many; the next block */
+} going;
+
+static gs_status next_ids(going *g, uint64_t rows)
+{
+    for (uint64_t done = 0; done < rows;) {
+        if (g->left == 0) {
+            uint64_t bytes;
+            const gs_status st = gs_block_reader_next(&g->reader, g->block++, &bytes);
+            if (st != GS_OK)
+                return st;
+            g->at = 0;
+            g->left = bytes / sizeof(uint32_t);
+        }
+        const uint64_t n = GS_MIN(g->left, rows - done);
+        memcpy(g->id + done, (const uint32_t *)g->reader.block + g->at, n * sizeof(*g->id));
+        g->at += n;
+        g->left -= n;
+        done += n;
+    }
+    return GS_OK;
+}
+
+static gs_status go_on(void *context, uint64_t first, uint64_t rows, float *const *row)
+{
+    going *const g = context;
+    const gs_status st = g->id != NULL ? next_ids(g, rows) : GS_OK;
+    (void)first;
+    return st == GS_OK ? g->fn(g->context, rows, row, g->id) : st;
+}
+
+gs_status gs_session_sweep(gs_session *s, uint32_t t, const gs_exec_column *column, uint32_t columns, bool ids,
+                           gs_session_rows_fn *fn, void *context)
+{
+    const uint64_t rows = tile_rows(s, s->program->table[t].width);
+    going g = {.fn = fn, .context = context, .id = ids ? s->run.sweep : NULL};
+    const gs_exec_sweep_config config = {.column = column, .columns = columns, .tile = rows, .fn = go_on,
+                                         .buffer = (uint8_t *)s->run.sweep + id_bytes(rows), .context = &g};
+    gs_status st = ids ? gs_block_reader_open(&g.reader, s->store, GS_ARRAY_INPUT_ID) : GS_OK;
+
+    if (st == GS_OK)
+        st = gs_exec_sweep(s->run.exec, &config, &s->run.swept[0], &s->run.swept[1]);
+    if (ids)
+        gs_block_reader_close(&g.reader);
+    return st;
+}
+
+/* ---- first rows ---- */
+
+typedef struct drawing {
+    uint32_t key[2], table, width;
+} drawing;
+
+/* Two numbers of N(0, 1) from 64 random bits (Box and Muller, 1958). */
+static void draw_row(float *row, const drawing *d, uint32_t id)
+{
+    for (uint32_t c = 0; c < d->width; c += 2) {
+        const uint32_t counter[4] = {id, c / 2, d->table, 0};
+        uint32_t word[4];
+        gs_philox4x32(word, counter, d->key);
+        const double length = sqrt(-2 * log(gs_uniform_open(word[0]))), angle = TWO_PI * gs_uniform_open(word[1]);
+        row[c] = (float)(length * cos(angle));
+        if (c + 1 < d->width)
+            row[c + 1] = (float)(length * sin(angle));
+    }
+}
+
+static gs_status draw(void *context, uint64_t rows, float *const *row, const uint32_t *id)
+{
+    const drawing *const d = context;
+#pragma omp parallel for schedule(static)
+    for (uint64_t r = 0; r < rows; r++)
+        draw_row(row[0] + r * d->width, d, id[r]);
+    return GS_OK;
+}
+
+static gs_status clear(void *context, uint64_t rows, float *const *row, const uint32_t *id)
+{
+    (void)id;
+    memset(row[0], 0, rows * *(const uint32_t *)context * sizeof(float));
+    return GS_OK;
+}
+
+gs_status gs_session_clear_table_state(gs_session *s)
+{
+    gs_status st = GS_OK;
+    for (uint32_t t = 0; t < s->program->tables; t++)
+        for (uint32_t k = 0; k < 2 && st == GS_OK; k++) {
+            const gs_exec_column column = {.array = s->program->table[t].state[k], .write = true};
+            if (column.array != GS_NONE)
+                st = gs_session_sweep(s, t, &column, 1, false, clear, &s->program->table[t].width);
+        }
+    return st;
+}
+
+gs_status gs_session_start_tables(gs_session *s)
+{
+    gs_status st = GS_OK;
+    for (uint32_t t = 0; t < s->program->tables && st == GS_OK; t++) {
+        const gs_exec_column column = {.array = s->program->table[t].array, .write = true};
+        drawing d = {.table = t, .width = s->program->table[t].width};
+        gs_random_key(d.key, s->config.options->seed, GS_RANDOM_TABLE);
+        st = gs_session_sweep(s, t, &column, 1, true, draw, &d);
+    }
+    return st;
+}
+
+/* ---- the best ---- */
+
+static gs_status copy(void *context, uint64_t rows, float *const *row, const uint32_t *id)
+{
+    (void)id;
+    memcpy(row[1], row[0], rows * *(const uint32_t *)context * sizeof(float));
+    return GS_OK;
+}
+
+gs_status gs_session_copy_tables(gs_session *s, bool to_best)
+{
+    gs_status st = GS_OK;
+    for (uint32_t t = 0; t < s->program->tables && st == GS_OK; t++) {
+        const uint32_t now = s->program->table[t].array, best = s->program->table[t].best;
+        const gs_exec_column column[] = {{.array = to_best ? now : best, .read = true},
+                                         {.array = to_best ? best : now, .write = true}};
+        st = gs_session_sweep(s, t, column, 2, false, copy, &s->program->table[t].width);
+    }
+    return st;
+}

@@ -1,0 +1,32 @@
+/* tables.h - learned rows of vertices of a run: where their state is, and going over all of them.
+ *
+ * docs/design/tables.md. One thread; everything but adding and charging is for a started session, between passes.
+ */
+#ifndef GS_SESSION_TABLES_H
+#define GS_SESSION_TABLES_H
+
+#include "exec/exec.h"
+
+typedef struct gs_session gs_session;
+
+/* When the program is compiled: arrays for the optimiser's state and, where they are kept, the best rows.
+ * GS_EUNSUPPORTED: devices, or batches, that cannot update tables. GS_ENOMEM. */
+gs_status gs_session_add_tables(gs_session *s, bool best);
+/* Host memory for rows that are spilled, 0 without tables; it is taken, and given back. */
+uint64_t gs_session_sweep_bytes(const gs_session *s);
+gs_status gs_session_take_tables(gs_session *s);
+void gs_session_free_tables(gs_session *s);
+
+/* Goes over columns of the width of table `t`, with their input ids where they are asked for: gs_exec_sweep(). */
+typedef gs_status gs_session_rows_fn(void *context, uint64_t rows, float *const *row, const uint32_t *id);
+gs_status gs_session_sweep(gs_session *s, uint32_t t, const gs_exec_column *column, uint32_t columns, bool ids,
+                           gs_session_rows_fn *fn, void *context);
+
+/* First rows, from N(0, 1) by seed, input id and table. The optimiser's state is 0 when a run starts. */
+gs_status gs_session_start_tables(gs_session *s);
+/* State of 0 alone: the tables have other rows. */
+gs_status gs_session_clear_table_state(gs_session *s);
+/* The rows become the best ones, or the best ones the rows. */
+gs_status gs_session_copy_tables(gs_session *s, bool to_best);
+
+#endif /* GS_SESSION_TABLES_H */

@@ -1,0 +1,105 @@
+/* vertex_rows.c - learned rows of vertices: their optimisers, their files, and that no layout changes a bit of them. */
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "matrix.h"
+
+/* Five steps of Adam are the reference's, of every row, in memory and spilled. */
+static void adam(void)
+{
+    static const char *const ways[] = {"", "--no-cache", "--no-cache --no-prune --threads 1"};
+    const network n = network_of("tables");
+    const learning l = {.optimizer = "adam", .epochs = 5, .lr = 0.02, .weight_decay = 0.01, .margin = 1e-7};
+    yardstick y = reference_of("rough", &n, &l);
+    result r = {0};
+
+    for (unsigned i = 0; i < 3; i++) {
+        const char *const line = text("%s %s %s --init %s %s", store_of("rough", "fennel", i == 1 ? 8 : 3, ""),
+                                      network_options(&n), learning_options(&l), y.init, ways[i]);
+        if (train(&r, "%s", line))
+            same_results(&r, &y.end, 1e-3, line);
+    }
+    result_free(&r);
+    yardstick_free(&y);
+}
+
+/* One step of SGD at a rate of 1 with clipped gradients moves all tensors together by as much as they may. */
+static void clipped(void)
+{
+    const network n = network_of("tables");
+    const learning l = {.optimizer = "sgd", .epochs = 1, .lr = 1, .margin = 1e-7};
+    yardstick y = reference_of("rough", &n, &l);
+    result r = {0};
+    double moved = 0;
+
+    if (train(&r, "%s %s %s --init %s --no-cache --clip-norm 0.01", store_of("rough", "fennel", 3, ""),
+              network_options(&n), learning_options(&l), y.init)) {
+        for (size_t t = 0; t < y.start.count; t++) {
+            const ref_tensor *const now = ref_tensors_find(&r.weights, y.start.tensor[t].name);
+            for (size_t k = 0; now != NULL && k < ref_tensor_size(now); k++)
+                moved += pow(now->value[k] - y.start.tensor[t].value[k], 2);
+        }
+        check_near(sqrt(moved), 0.01, 1e-4, "a clipped step's length");
+    }
+    result_free(&r);
+    yardstick_free(&y);
+}
+
+#define ALONE "--model texts/alone.gnn --layers 1"
+
+/* A graph without features, and a text that has no other parameter than rows: threads and budgets change no bit, and
+ * neither do weights that go out and in again. */
+static void alone(void)
+{
+    static const char *const ways[] = {"--threads 1", "--no-cache", "--no-cache --threads 3 --no-prune",
+                                       "--no-selective"};
+    const char *const line = ALONE " --epochs 4 --seed 3 --lr 0.05 --momentum 0.9 --optimizer sgd";
+    result one = {0}, other = {0};
+
+    graph_of("rough");
+    mkdir("bare", 0777);
+    static const char *const files[] = {"edges.npy", "labels.npy", "train_idx.npy", "valid_idx.npy", "test_idx.npy"};
+    for (size_t i = 0; i < sizeof(files) / sizeof(files[0]); i++)
+        if (symlink(text("../rough/%s", files[i]), text("bare/%s", files[i])) != 0)
+            ref_die("bare/%s: cannot link", files[i]);
+    const char *const store = store_of("bare", "fennel", 8, "");
+    if (!train(&one, "%s %s", store, line))
+        return;
+    for (size_t i = 0; i < sizeof(ways) / sizeof(ways[0]); i++)
+        if (train(&other, "%s %s %s", store, line, ways[i]))
+            same_bits(&other, &one, text("rows alone, %s", ways[i]));
+    if (train(&other, "%s %s", store_of("bare", "random", 3, ""), line))
+        same_results(&other, &one, 1e-4, "rows alone, another partition");
+    ref_tensors_write("out/rows.safetensors", &one.weights, true);
+    if (command("predict %s " ALONE " --weights out/rows.safetensors --logits out/p.npy --no-cache",
+                store)) {
+        result_free(&other);
+        other.logits = npy_values("out/p.npy", &other.rows, &other.columns);
+        same_logits(&other, &one, 0, "rows out and in again, bit for bit");
+    }
+    result_free(&one);
+    result_free(&other);
+}
+
+static void refused(void)
+{
+    static const char *const options[] = {"--device cpu:2", "--device cpu:1", "--checkpoint out/checkpoints",
+                                          "--sampler neighbor --batch-size 16 --fanout 2"};
+
+    for (size_t i = 0; i < sizeof(options) / sizeof(options[0]); i++)
+        check(command_status(text("train %s " ALONE " --epochs 1 %s",
+                                  store_of("bare", "fennel", 8, ""), options[i])) == 1,
+              "%s is not refused", options[i]);
+}
+
+void matrix_tables(const arguments *a)
+{
+    (void)a;
+    adam();
+    clipped();
+    alone();
+    refused();
+}
