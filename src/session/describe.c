@@ -8,6 +8,7 @@
 #include "schedule/simulate.h"
 #include "session/describe.h"
 #include "session/session.h"
+#include "session/tables.h"
 
 gs_status gs_session_describe_pass(const gs_session *s, gs_pass_report *out, uint32_t pass)
 {
@@ -57,6 +58,31 @@ static gs_file_report *file_report(const gs_session *s, gs_plan_report *out, uin
     out->files = GS_MAX(out->files, at + 1);
     snprintf(f->name, sizeof(f->name), "%s", at < file ? "others" : name);
     return f;
+}
+
+/* Of an array's rows, what its kept intervals leave on the disk. */
+static uint64_t spilled_bytes(const gs_session *s, uint32_t array)
+{
+    uint64_t bytes = gs_store_get_info(s->store)->vertices * s->program->array[array].width * sizeof(float);
+    for (uint32_t i = 0; i < s->plan->residents; i++)
+        if (s->plan->resident[i].file == array && s->plan->resident[i].memory == 0)
+            bytes -= GS_MIN(bytes, s->plan->resident[i].bytes);
+    return bytes;
+}
+
+/* What updating tables moves behind the pass. */
+static void describe_tables(const gs_session *s, gs_plan_report *out)
+{
+    for (uint32_t i = 0; i < s->program->tables && s->pass.train != GS_NONE; i++) {
+        const gs_table *const t = &s->program->table[i];
+        const uint32_t array[] = {t->gradient, t->array, t->state[0], t->state[1]};
+        for (size_t k = 0; k < GS_ARRAY_LEN(array) && t->gradient != GS_NONE; k++)
+            if (array[k] != GS_NONE) {
+                gs_file_report *const f = file_report(s, out, array[k]);
+                f->read_bytes += spilled_bytes(s, array[k]);
+                f->written_bytes += k == 0 ? 0 : spilled_bytes(s, array[k]);
+            }
+    }
 }
 
 /* What the training pass moves, file by file. */
@@ -145,7 +171,7 @@ gs_status gs_session_describe(const gs_session *s, gs_plan_report *out)
     *out = (gs_plan_report){
         .vertices = info->vertices,
         .edges = info->edges,
-        .parameters = gs_params_learned(s->program),
+        .parameters = gs_session_learned(s),
         .host_memory = s->memory.host,
         .device_memory = s->memory.device,
         .host_bytes = s->plan->host_bytes,
@@ -160,6 +186,7 @@ gs_status gs_session_describe(const gs_session *s, gs_plan_report *out)
         if ((st = gs_session_describe_pass(s, &out->pass[p], p)) != GS_OK)
             return st;
     describe_files(s, out);
+    describe_tables(s, out);
     describe_links(s, out);
     snprintf(out->basis, sizeof(out->basis), "%s", least_known(s));
     memcpy(out->item, s->memory.item, sizeof(out->item));

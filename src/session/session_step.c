@@ -4,6 +4,13 @@
 #include "session/session.h"
 #include "session/tables.h"
 
+/* A model may have no parameters beside tables, and then no memory of theirs. */
+static void copy_values(float *to, const float *from, uint64_t elements)
+{
+    if (elements > 0)
+        memcpy(to, from, elements * sizeof(float));
+}
+
 bool gs_session_steps_on_device(const gs_session *s)
 {
     return s->pass.gradients && gs_device_steps(s->machine.device[0]);
@@ -51,7 +58,7 @@ gs_status gs_session_keep_best(gs_session *s)
     const gs_status st = gs_session_copy_tables(s, true);
     if (st != GS_OK)
         return st;
-    memcpy(p->best, p->values, p->elements * sizeof(float));
+    copy_values(p->best, p->values, p->elements);
     return gs_session_steps_on_device(s) ? gs_device_bring_params(s->machine.device[0], p->best_value) : GS_OK;
 }
 
@@ -61,7 +68,7 @@ gs_status gs_session_back_to_best(gs_session *s)
     const gs_status st = gs_session_copy_tables(s, false);
     if (st != GS_OK)
         return st;
-    memcpy(p->values, p->best, p->elements * sizeof(float));
+    copy_values(p->values, p->best, p->elements);
     return gs_session_keep_params(s);
 }
 
@@ -70,7 +77,7 @@ void gs_session_keep_previous(gs_session *s)
 {
     gs_params *const p = &s->run.params;
     const uint64_t first = gs_session_steps_on_device(s) ? p->elements - p->fixed_elements : 0;
-    memcpy(p->previous + first, p->values + first, (p->elements - first) * sizeof(float));
+    copy_values(p->previous + first, p->values + first, p->elements - first);
 }
 
 gs_status gs_session_back_to_previous(gs_session *s)
@@ -81,7 +88,7 @@ gs_status gs_session_back_to_previous(gs_session *s)
 
     if (gs_session_steps_on_device(s))
         st = gs_device_bring_previous(s->machine.device[0], p->value);
-    memcpy(p->values + first, p->previous + first, (p->elements - first) * sizeof(float));
+    copy_values(p->values + first, p->previous + first, p->elements - first);
     return st == GS_OK ? gs_session_keep_params(s) : st;
 }
 

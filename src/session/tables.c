@@ -44,12 +44,20 @@ gs_status gs_session_add_tables(gs_session *s, bool best)
 
     for (uint32_t i = 0; i < p->tables && training && st == GS_OK; i++) {
         gs_table *const t = &p->table[i];
-        for (uint32_t k = 0; k < s->config.states && t->gradient != GS_NONE && st == GS_OK; k++)
+        for (uint32_t k = 0; k < s->config.states && st == GS_OK; k++)
             st = add(s, &t->state[k], t, k == 0 ? "exp_avg" : "exp_avg_sq");
         if (st == GS_OK && best)
             st = add(s, &t->best, t, "best");
     }
     return st;
+}
+
+uint64_t gs_session_learned(const gs_session *s)
+{
+    uint64_t n = gs_params_learned(s->program);
+    for (uint32_t t = 0; t < s->program->tables; t++)
+        n += gs_store_get_info(s->store)->vertices * s->program->table[t].width;
+    return n;
 }
 
 /* ---- going over rows ---- */

@@ -17,6 +17,9 @@ uint64_t gs_session_sweep_bytes(const gs_session *s);
 gs_status gs_session_take_tables(gs_session *s);
 void gs_session_free_tables(gs_session *s);
 
+/* Numbers that are learned, those of tables too. */
+uint64_t gs_session_learned(const gs_session *s);
+
 /* Goes over columns of the width of table `t`, with their input ids where they are asked for: gs_exec_sweep(). */
 typedef gs_status gs_session_rows_fn(void *context, uint64_t rows, float *const *row, const uint32_t *id);
 gs_status gs_session_sweep(gs_session *s, uint32_t t, const gs_exec_column *column, uint32_t columns, bool ids,

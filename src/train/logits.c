@@ -117,9 +117,9 @@ static gs_status place(dealer *d, uint64_t base, uint32_t id, const void *row)
 }
 
 /* A row of logits that a user can compare. */
-static gs_status check_row(const float *row, uint32_t classes, uint32_t id)
+static gs_status check_row(const float *row, const gs_logits_job *job, uint32_t id)
 {
-    for (uint32_t c = 0; c < classes; c++)
+    for (uint32_t c = 0; c < job->classes && job->form != GS_LOGITS_ROWS; c++)
         if (!isfinite(row[c]))
             return gs_fail(GS_EDEVICE, "the logit of vertex %u for class %u is %s", id, c,
                            isnan(row[c]) ? "not a number" : "infinite");
@@ -187,7 +187,7 @@ static gs_status deal_rows(dealer *d, uint64_t first, uint64_t count, const uint
         for (uint64_t i = 0; i < n && st == GS_OK; i++) {
             float *const row = d->batch + i * d->job->classes;
             int64_t own;
-            if ((st = check_row(row, d->job->classes, id[at + i])) == GS_OK)
+            if ((st = check_row(row, d->job, id[at + i])) == GS_OK)
                 st = deal(d, id[at + i], form_of(row, &own, d->job));
         }
     }
@@ -285,7 +285,7 @@ static gs_status place_rows(float *out, const gs_logits_job *job, uint64_t first
             const uint32_t to = id[at + i];
             if (to >= vertices || (seen[to / 8] >> (to % 8) & 1))
                 return not_a_permutation(job);
-            if ((st = check_row(batch + i * job->classes, job->classes, to)) != GS_OK)
+            if ((st = check_row(batch + i * job->classes, job, to)) != GS_OK)
                 break;
             seen[to / 8] |= (uint8_t)(1u << (to % 8));
             int64_t own;

@@ -21,6 +21,7 @@ typedef gs_status (*gs_logits_source)(void *context, uint64_t first, uint64_t ro
 /* What becomes of a row. */
 typedef enum gs_logits_form {
     GS_LOGITS_AS_THEY_ARE,
+    GS_LOGITS_ROWS, /* of no logits: the same, and they need not be finite */
     GS_LOGITS_SOFTMAX,
     GS_LOGITS_SIGMOID, /* of each by itself */
     GS_LOGITS_ARGMAX,  /* int64, one: the column of the largest, the first of equals */

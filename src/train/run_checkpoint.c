@@ -72,7 +72,10 @@ static uint64_t bytes_of(const gs_run *r)
 {
     const gs_session *const s = r->session;
     const uint64_t runs = 1 + s->config.states + (gs_session_keeps_best(s) ? 1 : 0);
-    return runs * s->run.params.elements * sizeof(float);
+    uint64_t elements = s->run.params.elements;
+    for (uint32_t t = 0; t < s->program->tables; t++)
+        elements += gs_store_get_info(s->store)->vertices * s->program->table[t].width;
+    return runs * elements * sizeof(float);
 }
 
 gs_status gs_run__begin_lines(gs_run *r)
@@ -143,14 +146,15 @@ static void describe(const gs_run *r, gs_checkpoint *c)
 
 /* Weights `value`, which had `epochs` updates, with what gs_run_save() says of them. */
 static gs_status write_weights(gs_run *r, gs_checkpoint *c, const char *dir, const char *name, float *const *value,
-                               uint32_t epochs)
+                               gs_run_rows rows, uint32_t epochs)
 {
+    const gs_safetensors_tables tables = gs_run__tables(r, rows);
     gs_safetensors_note *note = NULL;
     uint32_t notes;
     gs_status st = gs_run__describe_weights(r, epochs, &note, &notes);
 
     if (st == GS_OK)
-        st = gs_section_write(c, dir, name, r->session->program, value, &(gs_section_notes){note, notes});
+        st = gs_section_write(c, dir, name, r->session->program, value, &tables, &(gs_section_notes){note, notes});
     gs_free(note);
     return st;
 }
@@ -163,12 +167,15 @@ static gs_status write_sections(gs_run *r, gs_checkpoint *c, const char *dir)
     gs_status st = state != NULL ? GS_OK : gs_fail(GS_ENOMEM, "%s: out of memory", dir);
 
     if (st == GS_OK)
-        st = write_weights(r, c, dir, GS_SECTION_MODEL, s->run.params.value, r->epoch);
+        st = write_weights(r, c, dir, GS_SECTION_MODEL, s->run.params.value, GS_RUN_ROWS, r->epoch);
     if (st == GS_OK && r->control.keeps_best && r->control.state.best_epoch > 0)
-        st = write_weights(r, c, dir, GS_SECTION_BEST, s->run.params.best_value, r->control.state.best_epoch - 1);
-    for (uint32_t k = 0; st == GS_OK && k < s->config.states; k++)
+        st = write_weights(r, c, dir, GS_SECTION_BEST, s->run.params.best_value, GS_RUN_ROWS_BEST,
+                           r->control.state.best_epoch - 1);
+    for (uint32_t k = 0; st == GS_OK && k < s->config.states; k++) {
+        const gs_safetensors_tables tables = gs_run__tables(r, GS_RUN_ROWS_STATE + k);
         if ((st = gs_session_state(s, k, true, state)) == GS_OK)
-            st = gs_section_write(c, dir, gs_section_of_state(k), s->program, state, NULL);
+            st = gs_section_write(c, dir, gs_section_of_state(k), s->program, state, &tables, NULL);
+    }
     gs_free(state);
     return st;
 }

@@ -145,10 +145,9 @@ gs_logits_job gs_run__logits_job(gs_run *r); /* in the form that .softmax says *
  * whoever has them. GS_EDEVICE: a step left rows that are not finite. */
 gs_status gs_run__gradient_norm(double *out, gs_session *s, const gs_optim *o);
 gs_status gs_run__step_tables(gs_session *s, const gs_update *u);
-/* How files of weights get them, and give them back. */
-gs_safetensors_tables gs_run__tables(gs_run *r);
-/* What a run with tables cannot do is refused. */
-gs_status gs_run__check_tables(const gs_run *r);
+/* How files get their rows, the best ones, or run k of the optimiser's state (_STATE + k), and give them back. */
+typedef enum gs_run_rows { GS_RUN_ROWS, GS_RUN_ROWS_BEST, GS_RUN_ROWS_STATE } gs_run_rows;
+gs_safetensors_tables gs_run__tables(gs_run *r, gs_run_rows rows);
 
 /* run_weights.c: the model's name, text and checksum. */
 gs_status gs_run__identify_model(gs_run *r);

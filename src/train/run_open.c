@@ -58,7 +58,7 @@ gs_status gs_run__open_session(gs_session **out, const char *store, const gs_tra
 static gs_status start_weights(gs_run *r)
 {
     gs_session *const s = r->session;
-    const gs_safetensors_tables tables = gs_run__tables(r);
+    const gs_safetensors_tables tables = gs_run__tables(r, GS_RUN_ROWS);
 
     if (r->saver.from != NULL)
         return gs_run__resume_params(r);
@@ -117,8 +117,7 @@ static gs_status open_run(gs_run *r, const char *store, uint64_t process_bytes)
     if ((st = gs_optim_open(&r->optim, o)) != GS_OK ||
         (st = gs_outputs_check(o, r->kind, store)) != GS_OK || (st = gs_run__identify_model(r)) != GS_OK ||
         (st = gs_run__find_checkpoint(r, store)) != GS_OK || (st = gs_run__begin_checkpoints(r)) != GS_OK ||
-        (st = open_and_start(r, store, process_bytes)) != GS_OK || (st = gs_run__check_tables(r)) != GS_OK ||
-        (st = start_weights(r)) != GS_OK ||
+        (st = open_and_start(r, store, process_bytes)) != GS_OK || (st = start_weights(r)) != GS_OK ||
         (st = gs_run__begin_lines(r)) != GS_OK || (st = gs_run__begin_files(r)) != GS_OK ||
         (st = gs_kept_lines_pour(&r->saver.lines, &r->metrics)) != GS_OK || (st = gs_run__place(r)) != GS_OK ||
         (st = gs_run__resume_state(r)) != GS_OK)
@@ -221,9 +220,7 @@ static gs_status fill_report(gs_run *r)
     gs_session *const s = r->session;
     gs_train_report *const out = &r->report;
 
-    out->parameters = gs_params_learned(s->program);
-    for (uint32_t t = 0; t < s->program->tables; t++)
-        out->parameters += gs_store_get_info(s->store)->vertices * s->program->table[t].width;
+    out->parameters = gs_session_learned(s);
     out->peak_host_bytes = gs_process_peak_bytes();
     out->peak_device_bytes = s->plan->device_bytes;
     if (s->machine.topology == NULL)

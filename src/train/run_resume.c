@@ -124,8 +124,9 @@ gs_status gs_run__find_checkpoint(gs_run *r, const char *store)
 
 /* ---- taking its state ---------------------------------------------------- */
 
-static gs_status load_section(gs_run *r, const char *name, float *const *value)
+static gs_status load_section(gs_run *r, const char *name, float *const *value, gs_run_rows rows)
 {
+    const gs_safetensors_tables tables = gs_run__tables(r, rows);
     char *path;
     gs_status st;
 
@@ -133,7 +134,7 @@ static gs_status load_section(gs_run *r, const char *name, float *const *value)
         return gs_fail(GS_EFORMAT, "%s: has no section \"%s\"", r->saver.from_dir, name);
     if ((path = gs_section_path(r->saver.from_dir, name)) == NULL)
         return gs_fail(GS_ENOMEM, "%s: out of memory", r->saver.from_dir);
-    st = gs_safetensors_load_state(value, r->session->program, path);
+    st = gs_safetensors_load_state(value, r->session->program, &tables, path);
     gs_free(path);
     return st;
 }
@@ -153,7 +154,7 @@ gs_status gs_run__resume_params(gs_run *r)
     r->saver.report.resumed_batches = r->saver.report.batches = c->part.batches;
     if (gs_store_get_info(r->session->store)->id != c->store_id)
         return gs_fail(GS_EINVAL, "%s: became another store while the run was opened", gs_store_dir(r->session->store));
-    return load_section(r, GS_SECTION_MODEL, r->session->run.params.value);
+    return load_section(r, GS_SECTION_MODEL, r->session->run.params.value, GS_RUN_ROWS);
 }
 
 static gs_status load_states(gs_run *r)
@@ -164,7 +165,7 @@ static gs_status load_states(gs_run *r)
 
     for (uint32_t k = 0; st == GS_OK && k < s->config.states; k++)
         if ((st = gs_session_state(s, k, false, state)) == GS_OK &&
-            (st = load_section(r, gs_section_of_state(k), state)) == GS_OK)
+            (st = load_section(r, gs_section_of_state(k), state, GS_RUN_ROWS_STATE + k)) == GS_OK)
             st = gs_session_put_state(s, k, state);
     gs_free(state);
     return st;
@@ -194,7 +195,7 @@ gs_status gs_run__resume_state(gs_run *r)
     r->control.state = r->saver.from->control;
     st = load_states(r);
     if (st == GS_OK && r->control.keeps_best && r->control.state.best_epoch > 0)
-        st = load_section(r, GS_SECTION_BEST, r->session->run.params.best_value);
+        st = load_section(r, GS_SECTION_BEST, r->session->run.params.best_value, GS_RUN_ROWS_BEST);
     r->saver.report.over = !r->part.begun && gs_control_is_over(&r->control, r->epoch);
     if (st == GS_OK)
         compare_plans(r);

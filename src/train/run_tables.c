@@ -7,19 +7,6 @@
 #include "session/tables.h"
 #include "train/run_internal.h"
 
-gs_status gs_run__check_tables(const gs_run *r)
-{
-    const gs_program *const p = r->session->program;
-
-    if (p->tables == 0)
-        return GS_OK;
-    if (r->kind == GS_RUN_TRAIN && (r->options.checkpoint != NULL || r->options.resume != NULL))
-        return gs_fail(GS_EUNSUPPORTED,
-                       "%s: checkpoints have no tables yet, and the model has %s[vertices, %u]; leave it out",
-                       r->options.checkpoint != NULL ? ".checkpoint" : ".resume", p->table[0].name, p->table[0].width);
-    return GS_OK;
-}
-
 /* ---- in files ---- */
 
 #define EXPONENT 0x7F800000u /* all ones: infinite or not a number */
@@ -48,20 +35,26 @@ static gs_status rows_of(void *context, uint64_t first, uint64_t rows, float *ds
     return gs_exec_read_rows(x->session->run.exec, x->array, first, rows, dst);
 }
 
-static gs_status write_rows(void *context, uint32_t table, gs_outfile *o, uint64_t at)
+static uint32_t array_of(const gs_table *t, uint32_t rows)
+{
+    return rows == GS_RUN_ROWS ? t->array : rows == GS_RUN_ROWS_BEST ? t->best : t->state[rows - GS_RUN_ROWS_STATE];
+}
+
+static gs_status write_rows(void *context, uint32_t rows, uint32_t table, gs_outfile *o, uint64_t at)
 {
     gs_run *const r = context;
     gs_session *const s = r->session;
-    source x = {s, s->program->table[table].array};
+    source x = {s, array_of(&s->program->table[table], rows)};
     const gs_logits_job job = {.store = s->store, .classes = s->program->table[table].width, .source = rows_of,
-                               .form = GS_LOGITS_AS_THEY_ARE, .memory = s->memory.logits, .context = &x,
-                               .scratch_dir = gs_session_scratch_dir(s), .stop = r->options.stop};
+                               .form = GS_LOGITS_ROWS, .memory = s->memory.logits, .context = &x,
+                               .scratch_dir = gs_session_scratch_dir(s)}; /* a run that was stopped is saved, too */
     return gs_logits_write(o, at, &job);
 }
 
 typedef struct reading {
     int fd;
     uint64_t at, row;
+    bool finite; /* they must be */
     const char *path;
 } reading;
 
@@ -73,24 +66,25 @@ static gs_status take_rows(void *context, uint64_t rows, float *const *row, cons
 
     for (uint64_t r = 0; r < rows && st == GS_OK; r++)
         st = gs_pread_exact(f->fd, (char *)row[0] + r * f->row, f->row, f->at + id[r] * f->row, f->path);
-    if (st != GS_OK || is_finite(row[0], rows * f->row / sizeof(float)))
+    if (st != GS_OK || !f->finite || is_finite(row[0], rows * f->row / sizeof(float)))
         return st;
     return gs_fail(GS_EFORMAT, "%s: a table has numbers that are not finite; the weights are of no use", f->path);
 }
 
-static gs_status read_rows(void *context, uint32_t table, int fd, uint64_t at, const char *path)
+static gs_status read_rows(void *context, uint32_t rows, uint32_t table, int fd, uint64_t at, const char *path)
 {
     gs_run *const r = context;
     gs_session *const s = r->session;
-    const gs_exec_column column = {.array = s->program->table[table].array, .write = true};
-    reading f = {.fd = fd, .at = at, .row = s->program->table[table].width * sizeof(float), .path = path};
+    const gs_exec_column column = {.array = array_of(&s->program->table[table], rows), .write = true};
+    reading f = {.fd = fd, .at = at, .row = s->program->table[table].width * sizeof(float), .path = path,
+                 .finite = rows == GS_RUN_ROWS};
     return gs_session_sweep(s, table, &column, 1, true, take_rows, &f);
 }
 
-gs_safetensors_tables gs_run__tables(gs_run *r)
+gs_safetensors_tables gs_run__tables(gs_run *r, gs_run_rows rows)
 {
-    return (gs_safetensors_tables){.vertices = gs_store_get_info(r->session->store)->vertices, .write = write_rows,
-                                   .read = read_rows, .context = r};
+    return (gs_safetensors_tables){.vertices = gs_store_get_info(r->session->store)->vertices, .run = rows,
+                                   .write = write_rows, .read = read_rows, .context = r};
 }
 
 /* ---- the norm ---- */

@@ -26,7 +26,7 @@ gs_status gs_run__begin_weights(gs_run *r, gs_outfile *o, const char *path)
 {
     gs_status st = gs_outfile_begin(o, path);
 
-    const gs_safetensors_tables tables = gs_run__tables(r);
+    const gs_safetensors_tables tables = gs_run__tables(r, GS_RUN_ROWS);
 
     if (st == GS_OK && (st = gs_safetensors_reserve_tables(o, r->session->program, r->session->run.params.value,
                                                            &tables)) != GS_OK)
@@ -45,7 +45,7 @@ gs_status gs_run__describe_weights(const gs_run *r, uint32_t epochs, gs_safetens
 gs_status gs_run__put_weights(gs_run *r, gs_outfile *o, uint32_t epochs)
 {
     const gs_session *const s = r->session;
-    const gs_safetensors_tables tables = gs_run__tables(r);
+    const gs_safetensors_tables tables = gs_run__tables(r, GS_RUN_ROWS);
     gs_safetensors_note *note = NULL;
     uint32_t notes;
     gs_status st = gs_run__describe_weights(r, epochs, &note, &notes);

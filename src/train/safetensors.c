@@ -323,7 +323,7 @@ static gs_status read_tensors(const wanted *w, const entry *found, bool finite, 
             if (wanted_name(w, i) != NULL)
                 st = read_tensor(take ? w->value[i] : NULL, &found[i], &p->param[i], fd, data_at, path);
     for (uint32_t i = p->params; i < wanted_tensors(w) && st == GS_OK; i++)
-        st = w->tables->read(w->tables->context, i - p->params, fd, data_at + found[i].begin, path);
+        st = w->tables->read(w->tables->context, w->tables->run, i - p->params, fd, data_at + found[i].begin, path);
     return st;
 }
 
@@ -409,9 +409,10 @@ gs_status gs_safetensors_load_tables(float *const *value, const gs_program *p, c
     return load(&(wanted){p, value, tables}, true, path);
 }
 
-gs_status gs_safetensors_load_state(float *const *value, const gs_program *p, const char *path)
+gs_status gs_safetensors_load_state(float *const *value, const gs_program *p, const gs_safetensors_tables *tables,
+                                    const char *path)
 {
-    return load(&(wanted){p, value, NULL}, false, path);
+    return load(&(wanted){p, value, tables}, false, path);
 }
 
 /* ---- notes --------------------------------------------------------------- */

@@ -38,11 +38,13 @@ gs_status gs_safetensors_write(gs_outfile *o, const gs_program *p, float *const 
                                const gs_safetensors_note *note, uint32_t notes);
 
 /* The same with the tables of `p` as tensors [vertices, width] behind its parameters, F32 when read; NULL: without.
- * `write` puts the rows of one into the file from byte `at` on, in input order; `read` takes them from there. */
+ * `write` puts the rows of one into the file from byte `at` on, in input order; `read` takes them from there; `run`: of
+ * which of the arrays that a table has. */
 typedef struct gs_safetensors_tables {
     uint64_t vertices;
-    gs_status (*write)(void *context, uint32_t table, gs_outfile *o, uint64_t at);
-    gs_status (*read)(void *context, uint32_t table, int fd, uint64_t at, const char *path);
+    uint32_t run;
+    gs_status (*write)(void *context, uint32_t run, uint32_t table, gs_outfile *o, uint64_t at);
+    gs_status (*read)(void *context, uint32_t run, uint32_t table, int fd, uint64_t at, const char *path);
     void *context;
 } gs_safetensors_tables;
 gs_status gs_safetensors_reserve_tables(gs_outfile *o, const gs_program *p, float *const *value,
@@ -53,6 +55,11 @@ gs_status gs_safetensors_write_tables(gs_outfile *o, const gs_program *p, float 
 gs_status gs_safetensors_load_tables(float *const *value, const gs_program *p, const gs_safetensors_tables *tables,
                                      const char *path);
 
+/* The same of a run's state, whose numbers need not be finite (a moment may be infinite where a weight is not); on
+ * failure `value` may be filled in part. */
+gs_status gs_safetensors_load_state(float *const *value, const gs_program *p, const gs_safetensors_tables *tables,
+                                    const char *path);
+
 /* The notes of a file: *notes of them in *note, one block of memory to be freed with gs_free(). Texts are the file's
  * and not to be trusted. GS_ENOTFOUND, GS_EIO, GS_ENOMEM; GS_EFORMAT: no such file, or one whose notes are no texts. */
 gs_status gs_safetensors_read_notes(gs_safetensors_note **note, uint32_t *notes, const char *path);
@@ -62,8 +69,4 @@ gs_status gs_safetensors_read_notes(gs_safetensors_note **note, uint32_t *notes,
  *   GS_EFORMAT  not such a file, damaged, or other tensors than `p` has: the
  *               text names the tensor and both shapes. `value` is untouched. */
 gs_status gs_safetensors_load(float *const *value, const gs_program *p, const char *path);
-/* The same of a run's state, whose numbers need not be finite (a moment may be infinite where a weight is not); on
- * failure `value` may be filled in part. */
-gs_status gs_safetensors_load_state(float *const *value, const gs_program *p, const char *path);
-
 #endif /* GS_TRAIN_SAFETENSORS_H */

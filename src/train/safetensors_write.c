@@ -178,7 +178,7 @@ gs_status gs_safetensors_write_tables(gs_outfile *o, const gs_program *p, float 
         at += bytes;
     }
     for (uint32_t t = 0; tables != NULL && t < p->tables && st == GS_OK; t++) {
-        st = tables->write(tables->context, t, o, at);
+        st = tables->write(tables->context, tables->run, t, o, at);
         at += table_bytes(&p->table[t], tables->vertices);
     }
     gs_free(head);

@@ -42,10 +42,11 @@ static gs_status sum_file(uint64_t *checksum, int fd, uint64_t bytes, const char
 }
 
 static gs_status write_file(gs_checkpoint_section *s, gs_outfile *o, const gs_program *p, float *const *value,
-                            const gs_section_notes *n)
+                            const gs_safetensors_tables *tables, const gs_section_notes *n)
 {
     struct stat file;
-    gs_status st = gs_safetensors_write(o, p, value, n != NULL ? n->note : NULL, n != NULL ? n->notes : 0);
+    gs_status st =
+        gs_safetensors_write_tables(o, p, value, tables, n != NULL ? n->note : NULL, n != NULL ? n->notes : 0);
 
     if (st != GS_OK)
         return st;
@@ -57,7 +58,7 @@ static gs_status write_file(gs_checkpoint_section *s, gs_outfile *o, const gs_pr
 }
 
 gs_status gs_section_write(gs_checkpoint *c, const char *dir, const char *name, const gs_program *p,
-                           float *const *value, const gs_section_notes *n)
+                           float *const *value, const gs_safetensors_tables *tables, const gs_section_notes *n)
 {
     gs_checkpoint_section *const s = &c->section[c->sections];
     char *const path = gs_section_path(dir, name);
@@ -67,7 +68,7 @@ gs_status gs_section_write(gs_checkpoint *c, const char *dir, const char *name, 
     if (path == NULL)
         return gs_fail(GS_ENOMEM, "%s: out of memory", dir);
     if ((st = gs_outfile_begin(&o, path)) == GS_OK)
-        st = write_file(s, &o, p, value, n);
+        st = write_file(s, &o, p, value, tables, n);
     gs_outfile_abandon(&o);
     gs_free(path);
     if (st == GS_OK) {

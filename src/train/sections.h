@@ -24,9 +24,10 @@ typedef struct gs_section_notes {
     uint32_t notes;
 } gs_section_notes;
 
-/* Writes one, whose tensors are those of `p` with a `value`, syncs it, and adds it to `c`. `n` may be NULL. */
+/* Writes one, whose tensors are those of `p` with a `value`, and its tables, syncs it, and adds it to `c`. `n` may be
+ * NULL. */
 gs_status gs_section_write(gs_checkpoint *c, const char *dir, const char *name, const gs_program *p,
-                           float *const *value, const gs_section_notes *n);
+                           float *const *value, const gs_safetensors_tables *tables, const gs_section_notes *n);
 /* GS_EFORMAT: not as it was written. GS_ENOTFOUND, GS_EIO, GS_ENOMEM. */
 gs_status gs_section_check(const gs_checkpoint_section *section, const char *dir);
 

@@ -84,9 +84,29 @@ static void alone(void)
     result_free(&other);
 }
 
+/* Rows, their best and their moments go into checkpoints and out again: 2 + 3 epochs are 5, bit for bit. */
+static void resumed(void)
+{
+    static const char *const runs[] = {"--epochs 5 --save out/whole.safetensors",
+                                       "--epochs 2 --checkpoint out/checkpoints --checkpoint-every 1",
+                                       "--epochs 5 --resume out/checkpoints --save out/rest.safetensors"};
+    bool whole = true;
+
+    for (size_t i = 0; i < sizeof(runs) / sizeof(runs[0]) && whole; i++) /* what is resumed is said on stderr */
+        whole = check(command_status(text("train %s --model texts/tables.gnn --hidden 8 --lr 0.05 --no-cache %s",
+                                          store_of("rough", "fennel", 3, ""), runs[i])) == 0, "%s", runs[i]);
+    if (!whole)
+        return;
+    result want = {.weights = ref_tensors_read("out/whole.safetensors")},
+           rest = {.weights = ref_tensors_read("out/rest.safetensors")};
+    same_weights(&rest, &want, 0, "2 + 3 epochs against 5");
+    result_free(&want);
+    result_free(&rest);
+}
+
 static void refused(void)
 {
-    static const char *const options[] = {"--device cpu:2", "--device cpu:1", "--checkpoint out/checkpoints",
+    static const char *const options[] = {"--device cpu:2", "--device cpu:1",
                                           "--sampler neighbor --batch-size 16 --fanout 2"};
 
     for (size_t i = 0; i < sizeof(options) / sizeof(options[0]); i++)
@@ -101,5 +121,6 @@ void matrix_tables(const arguments *a)
     adam();
     clipped();
     alone();
+    resumed();
     refused();
 }
