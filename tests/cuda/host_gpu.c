@@ -10,6 +10,7 @@
 #include "host_compiler.h"
 #include "host_memory.h"
 #include "host_nccl.h"
+#include "host_products.h"
 #include "host_streams.h"
 
 /* kernels/gpu.h, for the host; the library that is made has the same. */
@@ -41,9 +42,7 @@ static struct {
     float slot[2][GS_BLOCK_LANES]; /* what lanes exchange, in turns: who reads has not yet come to the barrier after
                                     * this one */
     unsigned number[2][GS_BLOCK_LANES][SHARED_NUMBERS]; /* the same, of numbers of edges */
-    struct {
-        float a[4], b[2];
-    } factor[2][GS_BLOCK_LANES];   /* the same, of products */
+    host_factor factor[2][GS_BLOCK_LANES]; /* the same, of products */
 } gpu;
 
 /* ---- barriers ---- */
@@ -114,33 +113,14 @@ static unsigned warp_votes(int yes)
     return votes;
 }
 
-/* To 10 bits behind the first, ties away from 0. */
-static float to_tf32(float x)
-{
-    uint32_t bits;
-    memcpy(&bits, &x, sizeof(bits));
-    if ((bits & 0x7f800000u) != 0x7f800000u)
-        bits = (bits + 0x1000u) & ~0x1fffu;
-    memcpy(&x, &bits, sizeof(bits));
-    return x;
-}
-
 /* A tensor core: which lane has which numbers is as gpu.h says. */
 static void warp_multiply(float c[4], const float a[4], const float b[2])
 {
     const unsigned lane = fibres_current(), first = lane / 32 * 32, g = lane % 32 / 4, t = lane % 4;
     const unsigned turn = gpu.passed[first] % 2;
-    for (int i = 0; i < 4; i++)
-        gpu.factor[turn][lane].a[i] = to_tf32(a[i]);
-    for (int i = 0; i < 2; i++)
-        gpu.factor[turn][lane].b[i] = to_tf32(b[i]);
+    host_factor_of(&gpu.factor[turn][lane], a, b);
     group_sync(32);
-    for (unsigned i = 0; i < 4; i++) {
-        const unsigned row = i / 2, column = 2 * t + i % 2;
-        for (unsigned k = 0; k < 8; k++)
-            c[i] += gpu.factor[turn][first + 4 * g + k % 4].a[row + k / 4 * 2] *
-                    gpu.factor[turn][first + 4 * column + k % 4].b[k / 4];
-    }
+    host_tile_part(c, &gpu.factor[turn][first + 4 * g], &gpu.factor[turn][first + 8 * t]);
 }
 
 /* ---- modules ---- */
@@ -338,35 +318,18 @@ static gs_cu_result blas_workspace(gs_cu_handle blas, void *memory, size_t bytes
     return 0;
 }
 
-typedef struct host_product {
-    int ta, tb, m, n, k, lda, ldb, ldc;
-    float by, keep;
-    const float *a, *b;
-    float *to;
-} host_product;
-
 static size_t matrix_bytes(int rows, int cols, int ld)
 {
     return sizeof(float) * ((size_t)ld * (size_t)(cols - 1) + (size_t)rows);
 }
 
-/* Column-major, as cuBLAS. */
 static void run_product(const host_work *w)
 {
     const host_product *const p = w->more;
-    const size_t lda = (size_t)p->lda, ldb = (size_t)p->ldb, ldc = (size_t)p->ldc;
     host_streams_access(p->a, matrix_bytes(p->ta ? p->k : p->m, p->ta ? p->m : p->k, p->lda), false);
     host_streams_access(p->b, matrix_bytes(p->tb ? p->n : p->k, p->tb ? p->k : p->n, p->ldb), false);
     host_streams_access(p->to, matrix_bytes(p->m, p->n, p->ldc), true);
-    for (size_t j = 0; j < (size_t)p->n; j++)
-        for (size_t i = 0; i < (size_t)p->m; i++) {
-            float sum = 0;
-            for (size_t q = 0; q < (size_t)p->k; q++)
-                sum +=
-                    (p->ta ? p->a[i * lda + q] : p->a[q * lda + i]) * (p->tb ? p->b[q * ldb + j] : p->b[j * ldb + q]);
-            float *const z = &p->to[j * ldc + i];
-            *z = p->by * sum + (p->keep == 0 ? 0 : p->keep * *z);
-        }
+    host_product_run(p);
 }
 
 static gs_cu_result gemm(gs_cu_handle blas, int ta, int tb, int m, int n, int k, const void *alpha, const void *a,

@@ -196,13 +196,14 @@ static void test_edge_program__dropout_of_edges(void **state)
 
 static void test_edge_program__dropout_of_a_hubs_edges(void **state)
 {
-    const uint32_t degree[3] = {2, 30000, 5};
+    enum { HUB = 9000, RUN = 6000 };
+    const uint32_t degree[3] = {2, HUB, 5};
     edge_fixture b;
     (void)state;
     edges_init(&b, 2, 3, degree, 61);
     edges_make_parallel(&b);
-    for (uint32_t k = 0; k < 30000; k++) /* one run longer than a piece */
-        ((uint16_t *)b.index)[2 + k] = k < 20000 ? 4 : 5;
+    for (uint32_t k = 0; k < HUB; k++) /* one run longer than a piece; a GPU's lanes walk back over it for each edge */
+        ((uint16_t *)b.index)[2 + k] = k < RUN ? 4 : 5;
     memset(b.type, 0, b.edges);
     add_sum(&b, GS_SUM_ADD, edges_mask(&b, 2, add_operand_id(&b, 0), add_target_id(&b, 500), false));
     edges_check(&b, 0);
