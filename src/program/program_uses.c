@@ -143,7 +143,7 @@ static bool use_of_sum(const gs_stage *s, uint32_t sum, uint32_t which, gs_array
         u->array = m->array;
         return which == SUM_OPERAND;
     }
-    if (!gs_sum_of_rows(&rows, s, sum) || (!m->self && (which == SUM_OWN || which == SUM_OWN_SCALE)))
+    if ((!m->self && (which == SUM_OWN || which == SUM_OWN_SCALE)) || !gs_sum_of_rows(&rows, s, sum))
         return false;
     u->role = which == SUM_OPERAND ? GS_USE_OPERAND : which == SUM_SCALE ? GS_USE_SCALE : GS_USE_OWN;
     u->array = which == SUM_OPERAND || which == SUM_OWN ? rows.array : rows.scale;
