@@ -60,7 +60,7 @@ static void test_plan__is_held_alone_where_memory_is_short(void **state)
     (void)state;
     gs_cost_defaults(&cost, 2);
     fixture_program(&f, 37, 16);
-    fixture_chunks(&f, 90000, 90, false, 5);
+    fixture_chunks(&f, 60000, 60, false, 5);
     gs_schedule_config c = fixture_config(&f, 24 * GS_MIB, 2 * GS_MIB);
     c.cost = &cost;
     for (int k = 0; k < 2; k++) {
