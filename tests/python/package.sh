@@ -24,7 +24,7 @@ else
     nanobind=$work/build/nanobind
     cp -r "$source/python/gnnstream" "$work/gnnstream"
     python3 "$source/python/bindings.py" "$source/src/gnnstream.h" >"$work/fields.h"
-    flags=(-std=c++17 -O1 -fPIC -fvisibility=hidden -fno-strict-aliasing -I"$include" -I"$nanobind/include"
+    flags=(-std=c++17 -O0 -fPIC -fvisibility=hidden -fno-strict-aliasing -I"$include" -I"$nanobind/include"
            -I"$nanobind/ext/robin_map/include")
     g++ "${flags[@]}" -w -DNB_COMPACT_ASSERTIONS -c "$nanobind/src/nb_combined.cpp" -o "$work/nanobind.o" &
     g++ "${flags[@]}" -Wall -Wextra -Werror -isystem "$nanobind/include" -I"$source/src" -I"$work" \
