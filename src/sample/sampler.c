@@ -38,7 +38,8 @@ static gs_status check_options(const gs_sampler_options *o, const gs_adjacency *
     if (o->kind == GS_SAMPLER_NEIGHBOR)
         return check_neighbor(o, in, targets);
     if (o->kind == GS_SAMPLER_CLUSTER && o->batch_size > in->parts)
-        return gs_fail(GS_EINVAL, "batches of %u intervals, and the store has %u", o->batch_size, in->parts);
+        return gs_fail(GS_EINVAL, "batches of %u intervals, and the store has %u: give a batch size of fewer",
+                       o->batch_size, in->parts);
     if (is_saint(o) && in->edges == 0)
         return gs_fail(GS_EINVAL, "the graph has no edges to draw a subgraph by");
     if (o->kind == GS_SAMPLER_SAINT_WALK && o->walk_length == 0)

@@ -19,6 +19,8 @@ refused 1 'is a folder' gnnstream train store --model folder
 rmdir folder
 t 'no/such' --metrics no/such/m.jsonl
 refused 1 'nomodel' gnnstream train store --model nomodel
+refused 2 'batches of 1024 intervals, and the store has 3: give a batch size of fewer' \
+    gnnstream train store --model gcn --sampler cluster
 refused 2 '--act wobble' gnnstream train store --model gcn --act wobble
 gnnstream train store --model gcn --hidden 8 --epochs 1 --save narrow.safetensors >result
 t '"convs.0.lin.weight" has shape [8, 12], the model wants [16, 12]' --hidden 16 --init narrow.safetensors
