@@ -33,6 +33,6 @@ void gs_session_note_plan(gs_session *s);
 /* Of the process, beside what is accounted for; `before`: what a session before this one found, or 0. */
 uint64_t gs_session_process_bytes(uint64_t before);
 /* A plan should be the same when it is made again: what the process holds differs by some pages. */
-#define GS_SESSION_PROCESS_STEP (2 * GS_MIB)
+#define GS_SESSION_PROCESS_STEP (1 * GS_MIB)
 
 #endif /* GS_SESSION_SESSION_MEMORY_H */
