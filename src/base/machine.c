@@ -5,13 +5,16 @@
 #include "base/machine.h"
 
 #include <ctype.h>
+#include <elf.h>
 #include <fcntl.h>
 #include <limits.h>
+#include <link.h>
 #include <sched.h>
 #include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
 #include <unistd.h>
 
 #include "base/alloc.h"
@@ -276,6 +279,57 @@ static uint64_t own_status_bytes(const char *key)
 
 uint64_t gs_process_resident_bytes(void) { return own_status_bytes("VmRSS:"); }
 uint64_t gs_process_peak_bytes(void) { return own_status_bytes("VmHWM:"); }
+
+/* Of these, training calls little or nothing once it has begun: what reads compressed input and files of options,
+ * orders vertices and finds GPUs, and what oneDNN loads beside them. What it does call is in LIBRARY_ALLOWANCE. */
+static const char *const idle_libraries[] = {
+    "libisal.",  "libminizip.", "libmetis.",  "libyaml-",   "libz.",     "libzstd.",
+    "libhwloc.", "libudev.",    "libOpenCL.", "libstdc++.", "libgcc_s.",
+};
+
+static bool is_idle(const char *path)
+{
+    const char *const slash = strrchr(path, '/'), *const name = slash == NULL ? path : slash + 1;
+
+    for (size_t i = 0; i < sizeof(idle_libraries) / sizeof(idle_libraries[0]); i++)
+        if (strncmp(name, idle_libraries[i], strlen(idle_libraries[i])) == 0)
+            return true;
+    return false;
+}
+
+/* Were addresses written into its code? Then its pages are not what the file has. */
+static bool has_text_relocations(const struct dl_phdr_info *o)
+{
+    for (size_t i = 0; i < o->dlpi_phnum; i++) {
+        if (o->dlpi_phdr[i].p_type != PT_DYNAMIC)
+            continue;
+        const ElfW(Dyn) *d = (const ElfW(Dyn) *)(o->dlpi_addr + o->dlpi_phdr[i].p_vaddr);
+        for (; d->d_tag != DT_NULL; d++)
+            if (d->d_tag == DT_TEXTREL || (d->d_tag == DT_FLAGS && (d->d_un.d_val & DF_TEXTREL) != 0))
+                return true;
+    }
+    return false;
+}
+
+static int drop_idle(struct dl_phdr_info *o, size_t bytes, void *context)
+{
+    const uintptr_t page = (uintptr_t)sysconf(_SC_PAGESIZE);
+
+    (void)bytes;
+    (void)context;
+    if (o->dlpi_name == NULL || !is_idle(o->dlpi_name) || has_text_relocations(o))
+        return 0;
+    for (size_t i = 0; i < o->dlpi_phnum; i++) {
+        const ElfW(Phdr) *const h = &o->dlpi_phdr[i];
+        const uintptr_t from = (o->dlpi_addr + h->p_vaddr + page - 1) / page * page;
+        const uintptr_t to = (o->dlpi_addr + h->p_vaddr + h->p_filesz) / page * page;
+        if (h->p_type == PT_LOAD && (h->p_flags & PF_W) == 0 && from < to)
+            madvise((void *)from, to - from, MADV_DONTNEED); // NOLINT(performance-no-int-to-ptr)
+    }
+    return 0;
+}
+
+void gs_process_drop_idle_code(void) { dl_iterate_phdr(drop_idle, NULL); }
 
 static void visit_cpu(const char *dir, bool v2, void *context)
 {

@@ -10,6 +10,9 @@ uint64_t gs_machine_free_memory(void);
 /* Resident bytes of this process now, and the most there ever were (VmHWM). */
 uint64_t gs_process_resident_bytes(void);
 uint64_t gs_process_peak_bytes(void);
+/* Gives back the pages of code that loading touched, of libraries that training does not call. What is called after all
+ * is read from its file again. */
+void gs_process_drop_idle_code(void);
 /* The processors' model name, "unknown" where the system does not say. */
 #define GS_PROCESSOR_BYTES 128
 void gs_processor_name(char out[GS_PROCESSOR_BYTES]);

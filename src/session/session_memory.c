@@ -111,6 +111,7 @@ static uint64_t ranking_memory(const gs_session *s)
 uint64_t gs_session_process_bytes(uint64_t before)
 {
     gs_alloc_trim();
+    gs_process_drop_idle_code();
     const uint64_t now = gs_align_up(gs_process_resident_bytes(), GS_SESSION_PROCESS_STEP);
     if (before == 0)
         return now;

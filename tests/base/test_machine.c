@@ -2,6 +2,7 @@
  * as kernels and containers show them. */
 #include "support/support.h"
 
+#include <dlfcn.h>
 #include <sched.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -217,6 +218,27 @@ static void test_machine__keeps_no_memory(void **state)
     assert_int_equal(gs_alloc_frozen_count(), violations);
 }
 
+/* The runtime of C++ is loaded for oneDNN: its code is touched, given back, and used again. */
+static void test_machine__idle_code_is_given_back_and_comes_again(void **state)
+{
+    char *(*demangle)(const char *, char *, size_t *, int *);
+    int status = -1;
+
+    (void)state;
+    void *const library = dlopen("libstdc++.so.6", RTLD_NOW);
+    assert_non_null(library);
+    *(void **)&demangle = dlsym(library, "__cxa_demangle");
+    assert_non_null(demangle);
+    const uint64_t resident = gs_process_resident_bytes();
+    gs_process_drop_idle_code();
+    assert_true(gs_process_resident_bytes() + 256 * GS_KIB < resident);
+    char *const name = demangle("_ZN3foo3barEi", NULL, NULL, &status);
+    assert_int_equal(status, 0);
+    assert_string_equal(name, "foo::bar(int)");
+    free(name);
+    dlclose(library);
+}
+
 #define WITH_FOLDER(test) cmocka_unit_test_setup_teardown(test, gs_test_temp_setup, gs_test_temp_teardown)
 
 int main(void)
@@ -231,6 +253,7 @@ int main(void)
         WITH_FOLDER(test_machine__memory_is_never_zero),
         WITH_FOLDER(test_machine__quota_limits_processors),
         cmocka_unit_test(test_machine__real_numbers_are_plausible),
+        cmocka_unit_test(test_machine__idle_code_is_given_back_and_comes_again),
         WITH_FOLDER(test_machine__keeps_no_memory),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
