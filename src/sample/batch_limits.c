@@ -30,6 +30,11 @@ static void bound_neighbors(uint64_t *rows, uint64_t *edges, const gs_sampler *s
     *edges = o->replace ? sum : GS_MIN(sum, all);
 }
 
+uint32_t gs_sampler_targets(const gs_sampler *s, uint32_t number)
+{
+    return GS_MIN(s->options.batch_size, s->targets - number * s->options.batch_size);
+}
+
 /* The `count` greatest of `n` values have this sum; values are lost. */
 static uint64_t greatest(uint64_t *value, uint32_t n, uint32_t count)
 {

@@ -210,18 +210,18 @@ static void count_degrees(const drawing *d, const gs_batch *b)
     }
 }
 
-gs_status gs_sample__neighbor(gs_batch *b, const gs_sampler *s, gs_batch_arena *a)
+gs_status gs_sample__neighbor(gs_batch *b, const gs_sampler *s, gs_batch_arena *a, uint32_t first, uint32_t count)
 {
     drawing d = {.s = s, .a = a, .b = b};
     const gs_order order = gs_order_of(s->options.seed, b->epoch, s->targets);
-    const uint32_t first = b->number * s->options.batch_size;
+    const uint32_t from = b->number * s->options.batch_size + first;
     gs_status st;
 
     b->hops = s->options.hops;
-    b->targets = b->hop_end[0] = GS_MIN(s->options.batch_size, s->targets - first);
+    b->targets = b->hop_end[0] = GS_MIN(count, gs_sampler_targets(s, b->number) - first);
     for (uint32_t i = 0; i < b->targets; i++) {
         const uint32_t row =
-            gs_unique_put(&a->unique, s->target[s->options.ordered ? first + i : gs_order_at(&order, first + i)]);
+            gs_unique_put(&a->unique, s->target[s->options.ordered ? from + i : gs_order_at(&order, from + i)]);
         assert(row == i); /* a target is there once */
         (void)row;
     }

@@ -21,6 +21,7 @@
 
 typedef struct gs_batch {
     uint32_t epoch, number;    /* with the sampler's seed: what the batch depends on */
+    bool overflows;            /* it has more than the limits: all below is 0 */
     uint32_t vertices;
     uint32_t targets;          /* rows [0, targets): those that the loss is of */
     uint32_t expanded;         /* rows [0, expanded): those whose in-edges were drawn */

@@ -67,8 +67,9 @@ uint32_t gs_sample__most_places(const gs_sampler_options *o);
 /* assemble.c: sorts the raw edges into the batch's two chunks. Its vertices and `expanded` are set. */
 void gs_sample__assemble(gs_batch *b, const gs_sampler *s, gs_batch_arena *a);
 
-/* Each fills vertices, targets, expanded, hops, degrees and the raw edges. */
-gs_status gs_sample__neighbor(gs_batch *b, const gs_sampler *s, gs_batch_arena *a);
+/* Each fills vertices, targets, expanded, hops, degrees and the raw edges. NEIGHBOR: of the batch's targets from
+ * `first` on, at most `count`. */
+gs_status gs_sample__neighbor(gs_batch *b, const gs_sampler *s, gs_batch_arena *a, uint32_t first, uint32_t count);
 gs_status gs_sample__cluster(gs_batch *b, const gs_sampler *s, gs_batch_arena *a);
 gs_status gs_sample__saint(gs_batch *b, const gs_sampler *s, gs_batch_arena *a);
 

@@ -147,6 +147,12 @@ const gs_batch_limits *gs_sampler_limits(const gs_sampler *s) { return &s->limit
 
 gs_status gs_sampler_draw(gs_batch *out, const gs_sampler *s, gs_batch_arena *a, uint32_t epoch, uint32_t number)
 {
+    return gs_sampler_draw_part(out, s, a, epoch, number, 0, UINT32_MAX);
+}
+
+gs_status gs_sampler_draw_part(gs_batch *out, const gs_sampler *s, gs_batch_arena *a, uint32_t epoch, uint32_t number,
+                               uint32_t first, uint32_t count)
+{
     gs_batch b = {.epoch = epoch, .number = number};
     gs_status st;
 
@@ -155,7 +161,7 @@ gs_status gs_sampler_draw(gs_batch *out, const gs_sampler *s, gs_batch_arena *a,
         gs_unique_clear(&a->unique);
     a->raw.count = 0;
     a->pendings = 0;
-    st = s->options.kind == GS_SAMPLER_NEIGHBOR  ? gs_sample__neighbor(&b, s, a)
+    st = s->options.kind == GS_SAMPLER_NEIGHBOR  ? gs_sample__neighbor(&b, s, a, first, count)
          : s->options.kind == GS_SAMPLER_CLUSTER ? gs_sample__cluster(&b, s, a)
                                                  : gs_sample__saint(&b, s, a);
     if (st != GS_OK)
@@ -181,6 +187,7 @@ gs_status gs_sampler_draw_group(gs_batch *out, const gs_sampler *s, gs_batch_are
         const gs_status st = gs_sampler_draw(&out[k], s, arena[k], epoch, first + k);
         if (st == GS_OK)
             continue;
+        out[k] = (gs_batch){.epoch = epoch, .number = first + k, .overflows = st == GS_EBUDGET};
 #pragma omp critical(gs_sampler_error)
         if (k < of) { /* the line is the thread's that failed */
             worst = st;

@@ -76,8 +76,17 @@ void gs_batch_arena_free(gs_batch_arena *a); /* NULL is allowed */
  * vertices or edges than the limits. */
 gs_status gs_sampler_draw(gs_batch *out, const gs_sampler *s, gs_batch_arena *a, uint32_t epoch, uint32_t number);
 
+/* Of GS_SAMPLER_NEIGHBOR: targets of the batch, and a part of it, those from `first` on, at most `count`, in the order
+ * that the batch has them, with what they reach: as a batch of these alone. With all in-edges the parts of a batch give
+ * what the batch gives; else a vertex that one part reaches at another hop than the batch is drawn at that one's
+ * fanout. */
+uint32_t gs_sampler_targets(const gs_sampler *s, uint32_t number);
+gs_status gs_sampler_draw_part(gs_batch *out, const gs_sampler *s, gs_batch_arena *a, uint32_t epoch, uint32_t number,
+                               uint32_t first, uint32_t count);
+
 /* Draws `count` batches from `first` on, batch first + k into arena[k] and out[k], on at most `threads` threads. The
- * error is that of the first batch that has one; others may have been drawn then. */
+ * error is that of the first batch that has one. GS_EBUDGET: those that have more than the limits say that they
+ * overflow, and all others were drawn. */
 gs_status gs_sampler_draw_group(gs_batch *out, const gs_sampler *s, gs_batch_arena *const *arena, uint32_t count,
                                 uint32_t epoch, uint32_t first, uint32_t threads);
 

@@ -217,7 +217,8 @@ static uint64_t end_of(const gs_batch_rows *r, uint64_t row, uint64_t row_bytes)
     const uint64_t end = (row / r->cache.rows_per_item + 1) * r->cache.rows_per_item;
     return gs_align_up(GS_MIN(end, gs_store_get_info(r->store)->vertices) * row_bytes, GS_BLOCK_BYTES);
 }
-static uint64_t gap_of(const gs_batch_rows *r) { return r->plan != NULL ? CACHE_GAP_BYTES : GAP_BYTES; }
+static bool is_planned(const gs_batch_rows *r) { return r->plan != NULL && !r->apart; }
+static uint64_t gap_of(const gs_batch_rows *r) { return is_planned(r) ? CACHE_GAP_BYTES : GAP_BYTES; }
 
 /* Submits one run of blocks from place `at` of order[] on; *next is the first place that it does not bring. `full`: the
  * window has no room for what follows. */
@@ -301,7 +302,7 @@ static void take_rows(gs_batch_rows *r, const window *w, const uint32_t *row, ui
         }
         end = GS_MAX(end, e);
         memcpy(dst + r->order[k] * row_bytes, r->bounce + at + (number * row_bytes - begin), row_bytes);
-        if (r->plan != NULL && r->keep[k] != GS_RESIDENCY_NONE)
+        if (is_planned(r) && r->keep[k] != GS_RESIDENCY_NONE)
             keep_item(r, r->keep[k], r->bounce + at, begin, number, row_bytes);
     }
 }
@@ -330,7 +331,7 @@ static gs_status read_rows(gs_batch_rows *r, uint64_t row_bytes, const uint32_t 
 {
     gs_status st = GS_OK;
 
-    if (r->plan != NULL)
+    if (is_planned(r))
         rows = take_cached(r, row, row_bytes, dst);
     else
         sort_places(r, row, rows);
@@ -346,10 +347,19 @@ static gs_status read_rows(gs_batch_rows *r, uint64_t row_bytes, const uint32_t 
         if (st == GS_OK && (st = check_blocks(r, &w)) == GS_OK)
             take_rows(r, &w, row, row_bytes, dst);
     }
-    if (st != GS_OK && r->plan != NULL)
+    if (st != GS_OK && is_planned(r))
         gs_residency_forget(r->plan);
     return st;
 }
+
+void gs_batch_rows_pass(gs_batch_rows *r)
+{
+    gs_residency_step none;
+    if (r->plan != NULL)
+        gs_residency_next(r->plan, &none);
+}
+
+void gs_batch_rows_apart(gs_batch_rows *r, bool apart) { r->apart = apart; }
 
 void gs_batch_rows_begin(gs_batch_rows *r, const gs_batch *batch, uint32_t batches)
 {

@@ -40,6 +40,7 @@ typedef struct gs_batch_rows {
     gs_batch_run *run;   /* of the requests under way, as they lie in the bounce buffer */
     uint32_t *sums;      /* [blocks of the file] what each is known by */
     uint32_t most;
+    bool apart;          /* rows are not those that the plan has next */
     uint64_t read_bytes; /* so far */
 } gs_batch_rows;
 
@@ -56,6 +57,10 @@ gs_status gs_batch_rows_open(gs_batch_rows *r, const gs_store *s, uint32_t wante
                              const gs_row_cache_shape *cache);
 /* These batches come next, each once and in this order; with a cache. */
 void gs_batch_rows_begin(gs_batch_rows *r, const gs_batch *batch, uint32_t batches);
+/* The next of them is passed over, as it has no rows: nothing is picked for it but by gs_batch_rows_apart(). */
+void gs_batch_rows_pass(gs_batch_rows *r);
+/* From here on rows are picked that are of none of these batches (true), or of the next of them again. */
+void gs_batch_rows_apart(gs_batch_rows *r, bool apart);
 void gs_batch_rows_close(gs_batch_rows *r);
 
 /* dst[i] = row row[i] of the array. GS_EIO; GS_EFORMAT: a block is not what it was when all were checked. */

@@ -44,4 +44,12 @@ void gs_batches_begin(gs_batches *b, const gs_batch *batch, uint32_t batches);
  * keys dropout, as an epoch does. *mass: what the mean of the loss is over. */
 gs_status gs_batches_run(gs_batches *b, const gs_batch *batch, uint32_t step, double *mass, gs_exec_stats *out);
 
+/* The same of a batch in parts, which is next in the group and overflows: between begin and end, gradients of each
+ * part's sum of losses are added up. `part` from 0 keys dropout, too. The mean of all is over the sum of the masses,
+ * which gs_batches_end_parts() is given. */
+void gs_batches_begin_parts(gs_batches *b);
+gs_status gs_batches_run_part(gs_batches *b, const gs_batch *batch, uint32_t step, uint32_t part, double *mass,
+                              gs_exec_stats *out);
+void gs_batches_end_parts(gs_batches *b, double mass);
+
 #endif /* GS_SESSION_BATCHES_H */

@@ -107,7 +107,9 @@ void gs_batches_begin(gs_batches *b, const gs_batch *batch, uint32_t batches)
 
 /* ---- a pass -------------------------------------------------------------- */
 
-gs_status gs_batches_run(gs_batches *b, const gs_batch *batch, uint32_t step, double *mass, gs_exec_stats *out)
+/* Gradients are added to those that are there: of the losses' mean, or of their sum. */
+static gs_status run_pass(gs_batches *b, const gs_batch *batch, uint32_t step, bool mean, double *mass,
+                          gs_exec_stats *out)
 {
     gs_session *const s = b->session, *const w = b->whole;
     const uint64_t read = b->rows.read_bytes;
@@ -126,16 +128,45 @@ gs_status gs_batches_run(gs_batches *b, const gs_batch *batch, uint32_t step, do
         .statistic = s->run.params.statistic,
         .seed = s->config.options->seed,
         .epoch = step,
-        .loss_scale = *mass > 0 ? (float)(1.0 / *mass) : 0.0f,
+        .loss_scale = !mean ? 1.0f : *mass > 0 ? (float)(1.0 / *mass) : 0.0f,
         .loss_smoothing = (float)s->config.options->label_smoothing,
         .loss_weight = w->labels.weight,
         .stop = s->config.options->stop,
     };
-    gs_params_zero_grads(&w->run.params);
     gs_params_zero_sums(&s->run.params);
     if ((st = gs_exec_run(s->run.exec, s->pass.train, &args, out)) != GS_OK)
         return st;
     out->read_bytes += b->rows.read_bytes - read;
     gs_params_follow(&s->run.params, s->program, batch->vertices);
     return GS_OK;
+}
+
+gs_status gs_batches_run(gs_batches *b, const gs_batch *batch, uint32_t step, double *mass, gs_exec_stats *out)
+{
+    gs_params_zero_grads(&b->whole->run.params);
+    return run_pass(b, batch, step, true, mass, out);
+}
+
+void gs_batches_begin_parts(gs_batches *b)
+{
+    gs_batch_rows_pass(&b->rows);
+    gs_batch_rows_apart(&b->rows, true);
+    gs_params_zero_grads(&b->whole->run.params);
+}
+
+/* Parts have other rows under the same numbers: theirs are keys of their own. */
+gs_status gs_batches_run_part(gs_batches *b, const gs_batch *batch, uint32_t step, uint32_t part, double *mass,
+                              gs_exec_stats *out)
+{
+    return run_pass(b, batch, step ^ part << 20, false, mass, out);
+}
+
+void gs_batches_end_parts(gs_batches *b, double mass)
+{
+    gs_params *const p = &b->whole->run.params;
+    const float scale = mass > 0 ? (float)(1.0 / mass) : 0.0f;
+
+    gs_batch_rows_apart(&b->rows, false);
+    for (uint64_t k = 0; k < p->elements; k++)
+        p->grads[k] *= scale;
 }

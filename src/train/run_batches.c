@@ -208,6 +208,8 @@ static gs_status draw(const gs_batch **out, gs_run_batches *b, uint32_t epoch, u
         b->first = number;
         b->held = GS_MIN(b->group, gs_sampler_batches(b->sampler) - number);
         st = gs_sampler_draw_group(b->batch, b->sampler, b->arena, b->held, epoch, number, b->threads);
+        if (st == GS_EBUDGET && b->options.kind == GS_SAMPLER_NEIGHBOR)
+            st = GS_OK; /* those that overflow go in parts */
         if (st == GS_OK)
             gs_batches_begin(b->engine, b->batch, b->held);
         b->sample_seconds += gs_now() - began;
@@ -224,20 +226,65 @@ static void add_stats(gs_epoch_report *e, const gs_exec_stats *x)
     e->read_bytes += x->read_bytes;
 }
 
+/* What a pass comes to. */
+typedef struct pass_sums {
+    double loss, mass;
+} pass_sums;
+
+/* A batch for which there is no room: its targets in parts, halved until each has room, in the arena where the batch is
+ * not. Gradients come to those of the mean over all targets. */
+static gs_status run_parts(gs_run *r, gs_epoch_report *e, const gs_batch *whole, uint32_t step, pass_sums *sums)
+{
+    gs_run_batches *const b = r->batches;
+    gs_batch_arena *const arena = b->arena[whole->number - b->first];
+    const uint32_t targets = gs_sampler_targets(b->sampler, whole->number);
+    uint32_t count = (targets + 1) / 2, part = 0;
+    gs_status st = GS_OK;
+
+    gs_batches_begin_parts(b->engine);
+    for (uint32_t first = 0; first < targets && st == GS_OK;) {
+        gs_exec_stats x = {0};
+        gs_batch batch;
+        double mass;
+        st = gs_sampler_draw_part(&batch, b->sampler, arena, whole->epoch, whole->number, first, count);
+        if (st == GS_EBUDGET && count > 1) {
+            count = (count + 1) / 2;
+            st = GS_OK;
+            continue;
+        }
+        if (st != GS_OK || (st = gs_batches_run_part(b->engine, &batch, step, part++, &mass, &x)) != GS_OK)
+            break;
+        sums->loss += x.metrics.loss_sum;
+        sums->mass += mass;
+        add_stats(e, &x);
+        first += batch.targets;
+    }
+    gs_batches_end_parts(b->engine, sums->mass);
+    return st;
+}
+
+static gs_status run_whole(gs_run *r, gs_epoch_report *e, const gs_batch *batch, uint32_t step, pass_sums *sums)
+{
+    gs_exec_stats x = {0};
+    const gs_status st = gs_batches_run(r->batches->engine, batch, step, &sums->mass, &x);
+
+    sums->loss = x.metrics.loss_sum;
+    add_stats(e, &x);
+    return st;
+}
+
 /* The batch's pass and its step, after which the weights are whole again. */
 static gs_status train_batch(gs_run *r, gs_epoch_report *e, const gs_batch *batch)
 {
-    gs_run_batches *const b = r->batches;
-    gs_exec_stats x = {0};
-    double mass;
+    const uint32_t step = (e->epoch - 1) * r->part.of + batch->number + 1;
+    pass_sums sums = {0};
     gs_status st;
 
-    if ((st = gs_batches_run(b->engine, batch, (e->epoch - 1) * r->part.of + batch->number + 1, &mass, &x)) != GS_OK ||
-        (st = gs_run__check_pass(r, e->epoch, x.metrics.loss_sum)) != GS_OK)
+    if ((st = (batch->overflows ? run_parts : run_whole)(r, e, batch, step, &sums)) != GS_OK ||
+        (st = gs_run__check_pass(r, e->epoch, sums.loss)) != GS_OK)
         return st;
-    r->part.loss += x.metrics.loss_sum;
-    r->part.mass += mass;
-    add_stats(e, &x);
+    r->part.loss += sums.loss;
+    r->part.mass += sums.mass;
     const double update = gs_now();
     gs_run__before_step(r);
     r->whole = false;
@@ -263,7 +310,8 @@ gs_status gs_run_batches_epoch(gs_run *r, gs_epoch_report *e)
             return gs_fail(GS_EINTERRUPTED, "interrupted");
         if ((st = draw(&batch, b, e->epoch, p->batches)) != GS_OK)
             return st;
-        if (batch->targets > 0 && (st = train_batch(r, e, batch)) != GS_OK) /* else there is nothing to learn of it */
+        const bool teaches = batch->targets > 0 || batch->overflows;
+        if (teaches && (st = train_batch(r, e, batch)) != GS_OK)
             return st;
         if (++p->batches < p->of && (st = gs_run__checkpoint_if_due(r)) != GS_OK)
             return st;

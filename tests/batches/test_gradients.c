@@ -205,6 +205,55 @@ static void check_model(world *w, const char *text, const char *model, bool prun
     gs_session_close(s);
 }
 
+/* Gradients of a batch that goes in parts of 5 targets are the reference's of the whole batch. There is a hop more than
+ * layers, as the reference counts in-degrees: the last hop's are 0. */
+static void check_parts(world *w, const char *model)
+{
+    const gs_batch_shape shape = shape_of(w);
+    gs_train_options o;
+    gs_batches *b = NULL;
+    gs_session *s = NULL;
+    gs_batch batch;
+    double mass = 0, loss = 0;
+
+    gs_train_options_init(&o);
+    o.model = model;
+    o.hidden = 16;
+    o.host_memory = 512 * GS_MIB;
+    gs_session_config config = {.store = w->store_path, .options = &o, .purpose = GS_FOR_TRAINING, .batch = &shape};
+    gs_assert_ok(gs_batches_open(&b, &config));
+    config.batch = NULL;
+    config.on_batches = true;
+    gs_assert_ok(gs_session_open(&s, &config));
+    gs_assert_ok(gs_session_start(s));
+    gs_assert_ok(gs_batches_start(b, s));
+    gs_assert_ok(gs_sampler_draw(&batch, w->sampler, w->arena, 1, 0));
+    const uint32_t targets = batch.targets;
+    ref_graph g = graph_of(w, &batch);
+    ref_network n = ref_network_new(model, 2, 16, 1, 4, "relu", &g);
+    ref_network_init(&n, 3);
+    set_weights(s, &n);
+    const double want = ref_network_backward(&n, &g);
+    gs_batches_begin_parts(b);
+    for (uint32_t first = 0, part = 0; first < targets; first += batch.targets, part++) {
+        gs_exec_stats x;
+        double of;
+        gs_assert_ok(gs_sampler_draw_part(&batch, w->sampler, w->arena, 1, 0, first, 5));
+        assert_int_equal(batch.targets, GS_MIN(5, targets - first));
+        gs_assert_ok(gs_batches_run_part(b, &batch, 1, part, &of, &x));
+        mass += of;
+        loss += x.metrics.loss_sum;
+    }
+    gs_batches_end_parts(b, mass);
+    gs_assert_close(mass, targets, 1e-12);
+    gs_assert_close(loss / mass, want, 1e-5);
+    compare(s, &n, model, 0);
+    ref_network_free(&n);
+    ref_graph_free(&g);
+    gs_batches_close(b);
+    gs_session_close(s);
+}
+
 static const gs_sampler_options neighbor = {
     .kind = GS_SAMPLER_NEIGHBOR, .seed = 5, .batch_size = BATCH, .hops = 2, .fanout = {4, 3}};
 
@@ -229,6 +278,18 @@ static void test_gradients__of_types_are_the_references(void **state)
     world_open(&w, "typed", 1, &neighbor);
     check_model(&w, "rgcn", "rgcn", true);
     check_model(&w, "rgcn_bases", "rgcn_bases", true);
+    world_close(&w);
+}
+
+static void test_gradients__of_parts_are_those_of_the_batch(void **state)
+{
+    static const char *const models[] = {"gcn", "sage", "gat", "gin"};
+    const gs_sampler_options all = {.kind = GS_SAMPLER_NEIGHBOR, .seed = 5, .batch_size = BATCH, .hops = 3};
+    world w = {0};
+    (void)state;
+    world_open(&w, "rough", 8, &all);
+    for (size_t m = 0; m < GS_ARRAY_LEN(models); m++)
+        check_parts(&w, models[m]);
     world_close(&w);
 }
 
@@ -266,6 +327,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_gradients__are_the_references),
+        cmocka_unit_test(test_gradients__of_parts_are_those_of_the_batch),
         cmocka_unit_test(test_gradients__of_subgraphs_are_the_references),
         cmocka_unit_test(test_gradients__of_types_are_the_references),
     };
