@@ -68,18 +68,26 @@ static bool takes(const gs_sum *m, uint32_t reg)
     return m->value == reg || (two && m->score == reg);
 }
 
+/* The registers of each sum of rows; of other sums GS_NONE. */
+static void list_row_regs(row_regs *out, const gs_stage *s)
+{
+    for (uint32_t i = 0; i < s->sums; i++) {
+        out[i] = (row_regs){GS_NONE, GS_NONE, GS_NONE};
+        (void)find_row_regs(&out[i], s, i);
+    }
+}
+
 /* Does an edge program need the register, but for products that are sums of rows? */
-static bool has_other_use(const gs_stage *s, uint32_t reg)
+static bool has_other_use(const gs_stage *s, const row_regs *rows, uint32_t reg)
 {
     for (uint32_t i = 0; i < s->sums; i++)
-        if (!gs_stage_sums_rows(s, i) && takes(&s->sum[i], reg))
+        if (rows[i].row == GS_NONE && takes(&s->sum[i], reg))
             return true;
     for (uint32_t k = 0; k < s->edge_instrs; k++) {
         const gs_instr *const in = &s->edge_instr[k];
         bool of_rows = false;
-        row_regs r;
         for (uint32_t i = 0; i < s->sums; i++)
-            of_rows = of_rows || (find_row_regs(&r, s, i) && r.product == in->dst);
+            of_rows = of_rows || (rows[i].row != GS_NONE && rows[i].product == in->dst);
         if (!of_rows && (reads(&in->a, reg) || reads(&in->b, reg)))
             return true;
     }
@@ -88,10 +96,12 @@ static bool has_other_use(const gs_stage *s, uint32_t reg)
 
 bool gs_edge_reg_only_rows(const gs_stage *s, uint32_t reg)
 {
-    row_regs r;
+    row_regs rows[GS_STAGE_SUMS];
+
+    list_row_regs(rows, s);
     for (uint32_t i = 0; i < s->sums; i++)
-        if (find_row_regs(&r, s, i) && (reg == r.row || reg == r.number || reg == r.product))
-            return !has_other_use(s, reg);
+        if (rows[i].row != GS_NONE && (reg == rows[i].row || reg == rows[i].number || reg == rows[i].product))
+            return !has_other_use(s, rows, reg);
     return false;
 }
 

@@ -22,6 +22,7 @@ gs_status gs_choice_make(gs_choice *out, const gs_layout *l)
     c.rank = gs_calloc(files, sizeof(*c.rank));
     c.mask = gs_calloc(l->config->needs.granules.words + 1, sizeof(*c.mask));
     c.places.offset = gs_calloc(files, sizeof(*c.places.offset));
+    c.places.live = gs_calloc(l->program->arrays + 1, sizeof(*c.places.live));
     c.places.sum_offset = gs_calloc(sums + 1, sizeof(*c.places.sum_offset));
     c.places.sum_array = gs_calloc(sums + 1, sizeof(*c.places.sum_array));
     c.places.allocation = gs_calloc(files + sums, sizeof(*c.places.allocation));
@@ -33,8 +34,8 @@ gs_status gs_choice_make(gs_choice *out, const gs_layout *l)
     c.deal = gs_calloc((size_t)(l->program->stages + 1) * (gs_layout_devices(l) + 1), sizeof(*c.deal));
     if (c.block == NULL || c.group == NULL || c.kept_intervals == NULL || c.kept_edges == NULL ||
         c.operand_uses == NULL || c.rank == NULL || c.mask == NULL || c.places.offset == NULL ||
-        c.places.sum_offset == NULL || c.places.sum_array == NULL || c.places.allocation == NULL ||
-        c.places.unplaced == NULL || c.order == NULL || c.deal == NULL) {
+        c.places.live == NULL || c.places.sum_offset == NULL || c.places.sum_array == NULL ||
+        c.places.allocation == NULL || c.places.unplaced == NULL || c.order == NULL || c.deal == NULL) {
         gs_choice_drop(&c);
         return gs_fail(GS_ENOMEM, "out of memory while planning");
     }
@@ -58,6 +59,7 @@ void gs_choice_drop(gs_choice *c)
     gs_free(c->rank);
     gs_free(c->mask);
     gs_free(c->places.offset);
+    gs_free(c->places.live);
     gs_free(c->places.sum_offset);
     gs_free(c->places.sum_array);
     gs_free(c->places.allocation);
@@ -107,16 +109,15 @@ static uint64_t block_bytes(const gs_layout *l, uint32_t stage, uint32_t block, 
  * bound a block as its sums do: a device with memory of its own must hold both. */
 static uint64_t target_bytes(const gs_layout *l, uint32_t stage, uint32_t block)
 {
-    const gs_stage *s = &l->program->stage[stage];
     uint64_t row = 0;
-    for (gs_array_use u = {0}; gs_stage_next_use(s, &u);) {
-        gs_array_use same = {0}; /* the first of its kind */
-        if (u.role != GS_USE_TARGET)
+    for (const gs_array_use *u = gs_layout_uses(l, stage); u < gs_layout_uses(l, stage + 1); u++) {
+        const gs_array_use *same = gs_layout_uses(l, stage); /* the first of its kind */
+        if (u->role != GS_USE_TARGET)
             continue;
-        while (gs_stage_next_use(s, &same) && (same.role != u.role || same.array != u.array))
-            continue;
-        if (same.reg == u.reg)
-            row += l->row_bytes[u.array];
+        while (same->role != u->role || same->array != u->array)
+            same++;
+        if (same == u)
+            row += l->row_bytes[u->array];
     }
     return row * block * l->span[stage];
 }

@@ -23,6 +23,7 @@ typedef struct gs_places {
     bool sums;                /* sums stand there too */
     uint64_t bytes;
     uint64_t *offset;         /* [files] of what is kept */
+    gs_liveness *live;        /* [arrays] */
     uint64_t *sum_offset;     /* [stages * GS_STAGE_SUMS] UINT64_MAX: in the arena */
     uint32_t *sum_array;      /* [stages * GS_STAGE_SUMS] array in whose place it is added up, or GS_NONE */
     gs_allocation *allocation; /* [allocations] by place */

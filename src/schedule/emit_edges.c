@@ -41,11 +41,11 @@ static uint32_t find_or_add(uint32_t *list, uint32_t *count, uint32_t array)
 void gs_emit__list_ends(struct emitter *e)
 {
     e->ends.operands = e->ends.targets = 0;
-    for (gs_array_use u = {0}; gs_stage_next_use(gs_emit__stage(e), &u);) {
-        if (u.role == GS_USE_OPERAND || u.role == GS_USE_SCALE)
-            find_or_add(e->ends.operand_array, &e->ends.operands, u.array);
-        else if (u.role == GS_USE_TARGET)
-            find_or_add(e->ends.target_array, &e->ends.targets, u.array);
+    for (const gs_array_use *u = gs_layout_uses(e->l, e->stage); u < gs_layout_uses(e->l, e->stage + 1); u++) {
+        if (u->role == GS_USE_OPERAND || u->role == GS_USE_SCALE)
+            find_or_add(e->ends.operand_array, &e->ends.operands, u->array);
+        else if (u->role == GS_USE_TARGET)
+            find_or_add(e->ends.target_array, &e->ends.targets, u->array);
     }
 }
 
@@ -216,21 +216,6 @@ static gs_status add_program_task(struct emitter *e, const gs_task *like, uint32
     return gs_emit__task(e, &t, last);
 }
 
-static uint64_t gathered_row_bytes(const struct emitter *e)
-{
-    const gs_stage *s = gs_emit__stage(e);
-    uint64_t bytes = 0;
-    for (gs_array_use u = {0}; gs_stage_next_use(s, &u);) {
-        gs_row_sum rows;
-        const bool by_type = u.sum != GS_NONE && gs_sum_of_rows(&rows, s, u.sum) && rows.types != GS_TYPES_NONE;
-        if (u.role == GS_USE_OPERAND && u.sum == GS_NONE)
-            bytes += 4ull * s->edge_reg[u.reg].width;
-        else if (u.role == GS_USE_OPERAND || u.role == GS_USE_SCALE)
-            bytes += by_type ? 4ull * gs_sum_width(s, u.sum, GS_SUM_ACC) : e->l->row_bytes[u.array];
-    }
-    return bytes;
-}
-
 /* Chunks of one operand interval come one by one, each as it is wanted. */
 static bool is_alone(const struct emitter *e) { return e->ends.group_end - e->ends.group_first == 1; }
 
@@ -256,7 +241,7 @@ static gs_status sum_chunk(struct emitter *e, struct block b, uint32_t local, ui
         st = add_program_task(e, &t, local, chunk, last);
     gs_emit__release(e, chunk, *last);
     e->stage_edges += c->edges;
-    e->pass->edge_bytes += c->edges * gathered_row_bytes(e);
+    e->pass->edge_bytes += c->edges * e->l->stage[e->stage].gathered_bytes;
     return st;
 }
 

@@ -92,10 +92,9 @@ uint32_t gs_emit__needed_end(const struct emitter *e, uint32_t operand, const ui
 /* Where an operand interval is there for its own rows alone, those of other arrays are nobody's. */
 static bool is_read(const struct emitter *e, struct block b, uint32_t operand, uint32_t array)
 {
-    const gs_stage *s = gs_emit__stage(e);
     bool own = false;
-    for (gs_array_use u = {0}; gs_stage_next_use(s, &u);)
-        own = own || (u.role == GS_USE_OWN && u.array == array && gs_emit__adds_own(e, b, operand, u.sum));
+    for (const gs_array_use *u = gs_layout_uses(e->l, e->stage); u < gs_layout_uses(e->l, e->stage + 1); u++)
+        own = own || (u->role == GS_USE_OWN && u->array == array && gs_emit__adds_own(e, b, operand, u->sum));
     return own || has_edges(e, b, operand);
 }
 

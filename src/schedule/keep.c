@@ -57,12 +57,11 @@ static void count_uses(const gs_choice *c, const gs_layout *l, double *uses)
 
     memset(uses, 0, files * sizeof(*uses));
     for (uint32_t s = 0; s < p->stages; s++) {
-        const gs_stage *const stage = &p->stage[s];
         const double weight = stage_weight(l, s);
-        if (stage->sums)
+        if (p->stage[s].sums)
             uses[GS_FILE_EDGES(p, l->stage_set[s])] += weight * sweeps_of(c, l, s);
-        for (gs_array_use u = {0}; gs_stage_next_use(stage, &u);)
-            uses[u.array] += weight * times_used(c, l, s, u.role);
+        for (const gs_array_use *u = gs_layout_uses(l, s); u < gs_layout_uses(l, s + 1); u++)
+            uses[u->array] += weight * times_used(c, l, s, u->role);
     }
     /* Between passes the run goes over tables, their state and their gradients. */
     for (uint32_t a = 0; a < p->arrays; a++)
@@ -71,24 +70,11 @@ static void count_uses(const gs_choice *c, const gs_layout *l, double *uses)
         uses[f] *= c->device.host_share[f];
 }
 
-static uint64_t edge_file_bytes(const gs_layout *l, uint32_t set)
-{
-    if (l->chunks->shared && set == GS_BY_SOURCE)
-        return 0;
-    const uint64_t n = (uint64_t)l->parts * l->parts;
-    uint64_t end = 0;
-    for (uint64_t i = 0; i < n; i++) {
-        const gs_chunk *c = &l->set[set].chunk[i];
-        end = c->length ? GS_MAX(end, c->offset + c->length) : end;
-    }
-    return end;
-}
-
 static uint64_t file_bytes(const gs_layout *l, uint32_t file)
 {
     if (file < l->program->arrays)
         return l->row_bytes[file] * l->chunks->vertices;
-    return edge_file_bytes(l, file - l->program->arrays);
+    return l->set_bytes[file - l->program->arrays];
 }
 
 /* Keeps the first `room` bytes of `file`, or what is whole of them. */
@@ -96,7 +82,7 @@ static void keep_part(gs_choice *c, const gs_layout *l, uint32_t file, uint64_t 
 {
     if (file >= l->program->arrays) {
         const uint32_t set = file - l->program->arrays;
-        c->kept_edges[set] = GS_MIN(edge_file_bytes(l, set), room);
+        c->kept_edges[set] = GS_MIN(l->set_bytes[set], room);
     } else {
         const uint64_t interval = l->row_bytes[file] * l->chunks->interval_rows;
         if (room >= gs_choice_room(l, file_bytes(l, file)))
@@ -167,6 +153,7 @@ bool gs_choice_keep(gs_choice *c, const gs_layout *l, uint64_t bytes)
     bool whole = true;
 
     c->keep_bytes = bytes;
+    gs_liveness_find(c, l);
     rank_files(c, l);
     keep_nothing(c, l);
     if (keep_whole(c, l, bytes))

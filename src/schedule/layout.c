@@ -134,6 +134,41 @@ done:
     return st;
 }
 
+static uint64_t gathered_bytes(const gs_layout *l, const gs_stage *s)
+{
+    uint64_t bytes = 0;
+    for (gs_array_use u = {0}; gs_stage_next_use(s, &u);) {
+        gs_row_sum rows;
+        const bool by_type = u.sum != GS_NONE && gs_sum_of_rows(&rows, s, u.sum) && rows.types != GS_TYPES_NONE;
+        if (u.role == GS_USE_OPERAND && u.sum == GS_NONE)
+            bytes += 4ull * s->edge_reg[u.reg].width;
+        else if (u.role == GS_USE_OPERAND || u.role == GS_USE_SCALE)
+            bytes += by_type ? 4ull * gs_sum_width(s, u.sum, GS_SUM_ACC) : l->row_bytes[u.array];
+    }
+    return bytes;
+}
+
+static gs_status list_uses(gs_layout *l)
+{
+    const gs_program *const p = l->program;
+    uint64_t uses = 0;
+
+    for (uint32_t s = 0; s < p->stages; s++)
+        for (gs_array_use u = {0}; gs_stage_next_use(&p->stage[s], &u);)
+            uses++;
+    l->use = gs_malloc_array(uses + 1, sizeof(*l->use));
+    l->first_use = gs_malloc_array((size_t)p->stages + 1, sizeof(*l->first_use));
+    if (l->use == NULL || l->first_use == NULL)
+        return GS_ENOMEM;
+    l->first_use[0] = 0;
+    for (uint32_t s = 0; s < p->stages; s++) {
+        l->first_use[s + 1] = l->first_use[s];
+        for (gs_array_use u = {0}; gs_stage_next_use(&p->stage[s], &u);)
+            l->use[l->first_use[s + 1]++] = u;
+    }
+    return GS_OK;
+}
+
 static const gs_row_runs *runs_of(const gs_layout *l, uint32_t stage)
 {
     const gs_row_runs *r = l->config->needs.stage_rows ? &l->config->needs.stage_rows[stage] : NULL;
@@ -221,6 +256,29 @@ static void list_sets(gs_layout *l)
     }
 }
 
+static void measure_sets(gs_layout *l)
+{
+    for (uint32_t k = 0; k < l->sets; k++) {
+        const bool shared = l->chunks->shared && k == GS_BY_SOURCE;
+        for (uint64_t i = 0; !shared && i < (uint64_t)l->parts * l->parts; i++) {
+            const gs_chunk *const c = &l->set[k].chunk[i];
+            l->set_bytes[k] = c->length ? GS_MAX(l->set_bytes[k], c->offset + c->length) : l->set_bytes[k];
+        }
+    }
+}
+
+static void find_sparse(gs_layout *l)
+{
+    for (uint32_t a = 0; a < l->program->arrays; a++) {
+        const uint32_t stage = l->stored_by[a];
+        uint64_t rows = 0;
+        for (uint32_t i = 0; stage != GS_NONE && i < l->parts; i++)
+            for (uint32_t k = 0; k < gs_layout_runs(l, stage, i); k++)
+                rows += gs_layout_run(l, stage, i, k).rows;
+        l->sparse[a] = stage != GS_NONE && rows < l->chunks->vertices / 2;
+    }
+}
+
 static void find_stores(gs_layout *l)
 {
     memset(l->stored_by, 0xff, l->program->arrays * sizeof(*l->stored_by)); /* GS_NONE */
@@ -230,17 +288,6 @@ static void find_stores(gs_layout *l)
             if (reg->kind == GS_REG_TEMP && reg->array != GS_NONE)
                 l->stored_by[reg->array] = s;
         }
-}
-
-static void find_uses(gs_layout *l)
-{
-    const uint32_t stages = l->program->stages;
-
-    for (uint32_t s = 0; s < stages; s++)
-        for (gs_array_use u = {0}; gs_stage_next_use(&l->program->stage[s], &u);)
-            if (u.array < l->program->arrays)
-                l->used[(size_t)u.array * stages + s] |=
-                    u.role == GS_USE_LOAD || u.role == GS_USE_STORE ? GS_USED_BY_VERTICES : GS_USED_BY_EDGES;
 }
 
 uint32_t gs_layout_made_by(const gs_layout *l, uint32_t array)
@@ -269,26 +316,29 @@ gs_status gs_layout_make(gs_layout *out, const gs_schedule_config *config, gs_ti
 
     l.row_bytes = gs_calloc(p->arrays + 1, sizeof(*l.row_bytes));
     l.stored_by = gs_calloc(p->arrays + 1, sizeof(*l.stored_by));
-    l.used = gs_calloc((size_t)p->arrays * p->stages + 1, sizeof(*l.used));
     l.spill_interval = gs_calloc(p->arrays + 1, sizeof(*l.spill_interval));
     l.stage = gs_calloc(p->stages + 1, sizeof(*l.stage));
     l.stage_set = gs_calloc(p->stages + 1, sizeof(*l.stage_set));
     l.span = gs_calloc(p->stages + 1, sizeof(*l.span));
-    if (l.row_bytes == NULL || l.stored_by == NULL || l.used == NULL || l.spill_interval == NULL || l.stage == NULL ||
-        l.stage_set == NULL || l.span == NULL)
+    l.sparse = gs_calloc(p->arrays + 1, sizeof(*l.sparse));
+    if (l.row_bytes == NULL || l.stored_by == NULL || l.spill_interval == NULL || l.stage == NULL ||
+        l.stage_set == NULL || l.span == NULL || l.sparse == NULL || list_uses(&l) != GS_OK)
         goto done;
     list_sets(&l);
+    measure_sets(&l);
     find_stores(&l);
-    find_uses(&l);
+    find_sparse(&l);
     measure_spans(&l);
     for (uint32_t a = 0; a < p->arrays; a++) {
         l.row_bytes[a] = p->array[a].width * (uint64_t)gs_dtype_bytes(p->array[a].dtype);
         if (p->array[a].store_id < 0)
             l.spill_interval[a] = gs_align_up(l.row_bytes[a] * config->chunks->interval_rows, GS_BLOCK_BYTES);
     }
-    for (uint32_t s = 0; s < p->stages; s++)
+    for (uint32_t s = 0; s < p->stages; s++) {
         if ((st = layout_stage(&l, &p->stage[s], &l.stage[s])) != GS_OK)
             goto done;
+        l.stage[s].gathered_bytes = gathered_bytes(&l, &p->stage[s]);
+    }
     *out = l;
     st = GS_OK;
 done:
@@ -305,13 +355,17 @@ void gs_layout_drop(gs_layout *l)
         gs_free(l->stage[s].reg_offset);
     gs_free(l->row_bytes);
     gs_free(l->stored_by);
-    gs_free(l->used);
     gs_free(l->spill_interval);
     gs_free(l->stage);
     gs_free(l->stage_set);
     gs_free(l->span);
+    gs_free(l->sparse);
+    gs_free(l->use);
+    gs_free(l->first_use);
+    l->sparse = NULL;
+    l->use = NULL;
+    l->first_use = NULL;
     l->row_bytes = l->spill_interval = NULL;
     l->stored_by = l->stage_set = l->span = NULL;
-    l->used = NULL;
     l->stage = NULL;
 }

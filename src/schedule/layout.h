@@ -19,6 +19,7 @@ typedef struct gs_stage_layout {
     uint32_t tile_rows;
     uint64_t scratch_bytes;   /* registers of a tile that live in the arena */
     uint64_t *reg_offset;     /* [regs] in scratch, UINT64_MAX where not there */
+    uint64_t gathered_bytes;  /* of rows at the operand end that an edge takes */
 } gs_stage_layout;
 
 /* How many rows a launch of a vertex program has. */
@@ -27,12 +28,6 @@ typedef enum gs_tiles {
     GS_TILES_LONG,     /* staged too, for devices whose launches take long to ask for */
     GS_TILES_IN_PLACE, /* nothing is staged */
 } gs_tiles;
-
-/* Where a stage uses an array. */
-typedef enum gs_used {
-    GS_USED_BY_EDGES = 1,
-    GS_USED_BY_VERTICES = 2,
-} gs_used;
 
 typedef struct gs_layout {
     const gs_schedule_config *config;
@@ -48,10 +43,19 @@ typedef struct gs_layout {
     uint64_t *row_bytes;      /* [arrays] */
     uint32_t *stored_by;      /* [arrays] the stage whose vertex program stores it; GS_NONE: of the store, or of an edge
                                * pass */
-    uint8_t *used;            /* [arrays, stages] a set of gs_used */
     uint64_t *spill_interval; /* [arrays] bytes of an interval in a spill file; 0: a store array */
     gs_stage_layout *stage;   /* [stages] */
+    gs_array_use *use;        /* what stages use, stage by stage, as gs_stage_next_use() says: planning asks often */
+    uint32_t *first_use;      /* [stages + 1] */
+    bool *sparse;             /* [arrays] the run makes less than half of its rows */
+    uint64_t set_bytes[GS_EDGE_SETS]; /* of a set's edge file; 0 where another set has the same one */
 } gs_layout;
+
+/* Uses that the stage makes of arrays: from here to those of the next stage. */
+static inline const gs_array_use *gs_layout_uses(const gs_layout *l, uint32_t stage)
+{
+    return &l->use[l->first_use[stage]];
+}
 
 /* The stage that makes an array, in its vertex program or its edge pass; GS_NONE: the store has it. */
 uint32_t gs_layout_made_by(const gs_layout *l, uint32_t array);

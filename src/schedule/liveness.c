@@ -41,15 +41,6 @@ static void use(gs_liveness *live, const gs_choice *c, const gs_layout *l, uint3
     live->last = GS_MAX(live->last, both ? vertex_point(stage) : point);
 }
 
-static void use_in_stage(gs_liveness *live, const gs_choice *c, const gs_layout *l, uint32_t stage, uint32_t array)
-{
-    const unsigned used = l->used[(size_t)array * l->program->stages + stage];
-    if (used & GS_USED_BY_EDGES)
-        use(live, c, l, stage, edge_point(stage));
-    if (used & GS_USED_BY_VERTICES)
-        use(live, c, l, stage, vertex_point(stage));
-}
-
 static uint32_t pass_of(const gs_program *p, uint32_t stage)
 {
     uint32_t i = 0;
@@ -58,25 +49,9 @@ static uint32_t pass_of(const gs_program *p, uint32_t stage)
     return i;
 }
 
-/* Less than half of its rows are made: zeroing the others would cost more than their place does. */
-static bool is_sparse(const gs_layout *l, uint32_t array)
+/* Of an array of the run, from its first use to its last. */
+static gs_liveness liveness_of_uses(const gs_program *p, uint32_t array, gs_liveness live)
 {
-    const uint32_t stage = l->stored_by[array];
-    uint64_t rows = 0;
-    for (uint32_t i = 0; stage != GS_NONE && i < l->parts; i++)
-        for (uint32_t k = 0; k < gs_layout_runs(l, stage, i); k++)
-            rows += gs_layout_run(l, stage, i, k).rows;
-    return stage != GS_NONE && rows < l->chunks->vertices / 2;
-}
-
-/* Of an array of the run. */
-static gs_liveness liveness_of_array(const gs_choice *c, const gs_layout *l, uint32_t array)
-{
-    const gs_program *const p = l->program;
-    gs_liveness live = {UINT32_MAX, 0};
-
-    for (uint32_t s = 0; s < p->stages; s++)
-        use_in_stage(&live, c, l, s, array);
     if (p->array[array].lasting || live.first > live.last || pass_of(p, live.first / 2) != pass_of(p, live.last / 2))
         return ALWAYS;
     if (array == p->logits || p->array[array].result || (p->results > 0 && array == p->result[0]) ||
@@ -85,12 +60,29 @@ static gs_liveness liveness_of_array(const gs_choice *c, const gs_layout *l, uin
     return live;
 }
 
+void gs_liveness_find(gs_choice *c, const gs_layout *l)
+{
+    const gs_program *const p = l->program;
+    gs_liveness *const live = c->places.live;
+
+    for (uint32_t a = 0; a < p->arrays; a++)
+        live[a] = (gs_liveness){UINT32_MAX, 0};
+    for (uint32_t s = 0; s < p->stages; s++)
+        for (const gs_array_use *u = gs_layout_uses(l, s); u < gs_layout_uses(l, s + 1); u++) {
+            const bool vertex = u->role == GS_USE_LOAD || u->role == GS_USE_STORE;
+            use(&live[u->array], c, l, s, vertex ? vertex_point(s) : edge_point(s));
+        }
+    for (uint32_t a = 0; a < p->arrays; a++)
+        live[a] = liveness_of_uses(p, a, live[a]);
+}
+
+/* Where less than half of its rows are made, zeroing the others would cost more than their place does. */
 static gs_liveness liveness_of(const gs_choice *c, const gs_layout *l, uint32_t file)
 {
     const gs_program *const p = l->program;
-    if (!c->places.shares || file >= p->arrays || p->array[file].store_id >= 0 || is_sparse(l, file))
+    if (!c->places.shares || file >= p->arrays || p->array[file].store_id >= 0 || l->sparse[file])
         return ALWAYS;
-    return liveness_of_array(c, l, file);
+    return c->places.live[file];
 }
 
 static bool meet(const gs_allocation *a, const gs_allocation *b)
@@ -199,7 +191,7 @@ static uint32_t alias_of(const gs_choice *c, const gs_layout *l, uint32_t stage,
     for (uint32_t r = 0; r < s->regs; r++) {
         const gs_reg *const reg = &s->reg[r];
         bool taken = reg->kind != GS_REG_TEMP || reg->array == GS_NONE || reg->width != s->reg[m->reg].width ||
-                     reg->dtype != GS_F32 || is_sparse(l, reg->array);
+                     reg->dtype != GS_F32 || l->sparse[reg->array];
         for (uint32_t i = 0; i < sum && !taken; i++)
             taken = c->places.sum_array[stage * GS_STAGE_SUMS + i] == reg->array;
         if (!taken && takes_over(s, m->reg, r))
@@ -312,7 +304,7 @@ static gs_liveness spilled_liveness(const gs_choice *c, const gs_layout *l, uint
     const uint32_t stage = l->stored_by[array];
     if (stage == GS_NONE || is_partial(l, array) || leaves_out(l, stage))
         return ALWAYS;
-    const gs_liveness live = liveness_of_array(c, l, array);
+    const gs_liveness live = c->places.live[array];
     return (gs_liveness){live.first / 2 * 2, live.last | 1};
 }
 

@@ -4,6 +4,8 @@
 
 #include "schedule/choice.h"
 
+/* When each array of the run is there, with the blocks that there are. */
+void gs_liveness_find(gs_choice *c, const gs_layout *l);
 /* Nothing has a place. */
 void gs_liveness_begin(gs_choice *c, const gs_layout *l);
 /* How many of `bytes` a file can have below `limit`. */

@@ -43,8 +43,8 @@ static uint64_t tile_bytes(const gs_layout *l)
     uint64_t most = 0;
     for (uint32_t s = 0; s < l->program->stages; s++) {
         uint64_t row = 0;
-        for (gs_array_use u = {0}; gs_stage_next_use(&l->program->stage[s], &u);)
-            row += u.role == GS_USE_LOAD || u.role == GS_USE_STORE ? l->row_bytes[u.array] : 0;
+        for (const gs_array_use *u = gs_layout_uses(l, s); u < gs_layout_uses(l, s + 1); u++)
+            row += u->role == GS_USE_LOAD || u->role == GS_USE_STORE ? l->row_bytes[u->array] : 0;
         most = GS_MAX(most, row * l->stage[s].tile_rows);
     }
     return most;
