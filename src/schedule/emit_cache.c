@@ -6,6 +6,7 @@
  */
 #include "schedule/emit_cache.h"
 
+#include <stdlib.h>
 #include <string.h>
 
 #include "base/alloc.h"
@@ -176,6 +177,13 @@ static bool is_there(const struct emitter *e, const struct cache *k, uint32_t un
            (by == GS_NONE || by < p->first_stage || by - p->first_stage >= p->stages);
 }
 
+static int by_place(const void *a, const void *b, void *cells)
+{
+    const struct cell *const cell = cells;
+    const uint64_t x = cell[*(const uint32_t *)a].place, y = cell[*(const uint32_t *)b].place;
+    return (x > y) - (x < y);
+}
+
 static void begin(struct emitter *e, struct cache *k, uint32_t pass)
 {
     const uint32_t units = gs_layout_units(e->l);
@@ -195,6 +203,7 @@ static void begin(struct emitter *e, struct cache *k, uint32_t pass)
         if (c->held)
             k->occupant[k->occupants++] = u;
     }
+    qsort_r(k->occupant, k->occupants, sizeof(*k->occupant), by_place, k->cell);
 }
 
 void gs_emit__cache_begin(struct emitter *e)
@@ -271,26 +280,44 @@ static gs_status take_vacated(struct emitter *e, struct cache *k, uint64_t at, u
     return st;
 }
 
+/* The first occupant that ends after `at`: they are disjoint. */
+static uint32_t occupant_after(const struct emitter *e, const struct cache *k, uint64_t at)
+{
+    uint32_t low = 0, high = k->occupants;
+    while (low < high) {
+        const uint32_t middle = low + (high - low) / 2, unit = k->occupant[middle];
+        if (k->cell[unit].place + bytes_of(e, k, unit) <= at)
+            low = middle + 1;
+        else
+            high = middle;
+    }
+    return low;
+}
+
+static void drop_occupants(struct cache *k, uint32_t first, uint32_t end)
+{
+    memmove(&k->occupant[first], &k->occupant[end], (k->occupants - end) * sizeof(*k->occupant));
+    k->occupants -= end - first;
+}
+
 /* The next task waits for whoever used [at, +bytes), who then has left. The cache's plan knows how long uses are, but
  * not of vertex programs of pruned stages: where one of those goes on, GS_EAGAIN. */
 static gs_status evict(struct emitter *e, struct cache *k, uint64_t at, uint64_t bytes)
 {
-    uint32_t kept = 0;
+    const uint32_t first = occupant_after(e, k, at);
+    uint32_t i = first;
     gs_status st = k->vacancies > 0 ? take_vacated(e, k, at, bytes) : GS_OK;
-    for (uint32_t i = 0; i < k->occupants && st == GS_OK; i++) {
+
+    for (; st == GS_OK && i < k->occupants && k->cell[k->occupant[i]].place < at + bytes; i++) {
         struct cell *const c = &k->cell[k->occupant[i]];
         const uint64_t end = c->place + bytes_of(e, k, k->occupant[i]);
-        if (c->place >= at + bytes || at >= end) {
-            k->occupant[kept++] = k->occupant[i];
-            continue;
-        }
         if (c->inside > 0)
             return GS_EAGAIN;
         wait_for_users(e, c);
         st = k->on == 0 ? GS_OK : vacate_rest(k, c->place, end, at, bytes, later(e, c->read, c->last));
         c->place = GS_CACHE_NOWHERE;
     }
-    k->occupants = kept;
+    drop_occupants(k, first, i);
     return st;
 }
 
@@ -304,13 +331,17 @@ static gs_status settle(struct emitter *e, struct cache *k, uint32_t unit, uint6
         return st;
     /* Bytes of it that nobody keeps any more may stand elsewhere. */
     if (c->place != GS_CACHE_NOWHERE) {
+        const uint32_t was = occupant_after(e, k, c->place);
         wait_for_users(e, c);
         st = k->on == 0 ? GS_OK : vacate(k, c->place, c->place + bytes_of(e, k, unit), later(e, c->read, c->last));
-    } else {
-        k->occupant[k->occupants++] = unit;
+        drop_occupants(k, was, was + 1);
     }
     if (st != GS_OK)
         return st;
+    const uint32_t now = occupant_after(e, k, place);
+    memmove(&k->occupant[now + 1], &k->occupant[now], (k->occupants - now) * sizeof(*k->occupant));
+    k->occupant[now] = unit;
+    k->occupants++;
     c->place = place;
     c->read = c->last = GS_NONE;
     return GS_OK;

@@ -62,7 +62,7 @@ struct vacated {
 struct cache {
     uint32_t on;        /* 1 + device; 0: the host's */
     struct cell *cell;  /* [units]; NULL: there is none */
-    uint32_t *occupant; /* [occupants] units that are there */
+    uint32_t *occupant; /* [occupants] units that are there, by place */
     uint32_t occupants, accesses; /* accesses: of the pass so far */
     struct vacated *vacated; /* [vacancies] of a device: those who take the bytes are of several lanes */
     uint32_t vacancies, vacated_room;

@@ -20,12 +20,12 @@ void gs_ring_drop(gs_ring_sim *r)
 {
     gs_free(r->piece);
     r->piece = NULL;
-    r->pieces = r->room = 0;
+    r->pieces = r->before = r->room = 0;
 }
 
 void gs_ring_reset(gs_ring_sim *r)
 {
-    r->pieces = 0;
+    r->pieces = r->before = 0;
     r->head = 0;
     r->taken = 0;
 }
@@ -53,13 +53,19 @@ void gs_ring_lasting_end(gs_ring_sim *r, uint64_t head)
         r->head = head;
 }
 
+/* The i-th by offset. */
+static gs_ring_piece *piece_at(const gs_ring_sim *r, uint32_t i)
+{
+    return &r->piece[i < r->before ? i : i + (r->room - r->pieces)];
+}
+
 /* First piece that ends after `offset`. */
 static uint32_t piece_after(const gs_ring_sim *r, uint64_t offset)
 {
     uint32_t low = 0, high = r->pieces;
     while (low < high) {
         const uint32_t mid = low + (high - low) / 2;
-        if (r->piece[mid].offset + r->piece[mid].bytes <= offset)
+        if (piece_at(r, mid)->offset + piece_at(r, mid)->bytes <= offset)
             low = mid + 1;
         else
             high = mid;
@@ -70,9 +76,9 @@ static uint32_t piece_after(const gs_ring_sim *r, uint64_t offset)
 /* End of the first live piece that meets [at, at + bytes), 0 where none does. */
 static uint64_t blocked_until(const gs_ring_sim *r, uint64_t at, uint64_t bytes)
 {
-    for (uint32_t i = piece_after(r, at); i < r->pieces && r->piece[i].offset < at + bytes; i++)
-        if (r->piece[i].release == GS_NONE)
-            return r->piece[i].offset + r->piece[i].bytes;
+    for (uint32_t i = piece_after(r, at); i < r->pieces && piece_at(r, i)->offset < at + bytes; i++)
+        if (piece_at(r, i)->release == GS_NONE)
+            return piece_at(r, i)->offset + piece_at(r, i)->bytes;
     return 0;
 }
 
@@ -107,9 +113,30 @@ static gs_status grow(gs_ring_sim *r)
     gs_ring_piece *piece = gs_realloc(r->piece, room * sizeof(*piece));
     if (piece == NULL)
         return gs_fail(GS_ENOMEM, "out of memory while planning");
+    memmove(&piece[r->before + room - r->pieces], &piece[r->before + r->room - r->pieces],
+            (r->pieces - r->before) * sizeof(*piece));
     r->piece = piece;
     r->room = room;
     return GS_OK;
+}
+
+/* The unused part of the array comes to stand behind the first `count` pieces. */
+static void open_behind(gs_ring_sim *r, uint32_t count)
+{
+    const uint32_t unused = r->room - r->pieces;
+    gs_ring_piece *const p = r->piece;
+
+    if (count < r->before)
+        memmove(&p[count + unused], &p[count], (r->before - count) * sizeof(*p));
+    else
+        memmove(&p[r->before], &p[r->before + unused], (count - r->before) * sizeof(*p));
+    r->before = count;
+}
+
+static void append(gs_ring_sim *r, gs_ring_piece p)
+{
+    r->piece[r->before++] = p;
+    r->pieces++;
 }
 
 gs_status gs_ring_take(gs_ring_sim *r, uint64_t bytes, uint64_t *offset, uint32_t *waits, uint32_t room,
@@ -127,8 +154,8 @@ gs_status gs_ring_take(gs_ring_sim *r, uint64_t bytes, uint64_t *offset, uint32_
     const uint32_t first = piece_after(r, at);
     uint32_t last = first;
     gs_ring_piece before = {0}, tail = {0};
-    for (; last < r->pieces && r->piece[last].offset < at + bytes; last++) {
-        const gs_ring_piece p = r->piece[last];
+    for (; last < r->pieces && piece_at(r, last)->offset < at + bytes; last++) {
+        const gs_ring_piece p = *piece_at(r, last);
         if (*wait_count < room)
             waits[(*wait_count)++] = p.release;
         else
@@ -143,16 +170,13 @@ gs_status gs_ring_take(gs_ring_sim *r, uint64_t bytes, uint64_t *offset, uint32_
             tail.offset = at + bytes;
         }
     }
-    gs_ring_piece added[3];
-    uint32_t n = 0;
+    open_behind(r, first);
+    r->pieces -= last - first;
     if (before.bytes)
-        added[n++] = before;
-    added[n++] = (gs_ring_piece){.offset = at, .bytes = bytes, .release = GS_NONE};
+        append(r, before);
+    append(r, (gs_ring_piece){.offset = at, .bytes = bytes, .release = GS_NONE});
     if (tail.bytes)
-        added[n++] = tail;
-    memmove(&r->piece[first + n], &r->piece[last], (r->pieces - last) * sizeof(r->piece[0]));
-    memcpy(&r->piece[first], added, n * sizeof(added[0]));
-    r->pieces = r->pieces - (last - first) + n;
+        append(r, tail);
     r->head = at + bytes;
     r->taken += bytes;
     r->most = GS_MAX(r->most, r->taken);
@@ -163,17 +187,17 @@ gs_status gs_ring_take(gs_ring_sim *r, uint64_t bytes, uint64_t *offset, uint32_
 void gs_ring_release(gs_ring_sim *r, uint64_t offset, uint32_t task)
 {
     const uint32_t i = piece_after(r, offset);
-    if (i < r->pieces && r->piece[i].offset == offset && r->piece[i].release == GS_NONE)
-        r->piece[i].release = task;
+    if (i < r->pieces && piece_at(r, i)->offset == offset && piece_at(r, i)->release == GS_NONE)
+        piece_at(r, i)->release = task;
 }
 
 bool gs_ring_users(const gs_ring_sim *r, uint64_t offset, uint64_t bytes, uint32_t *waits, uint32_t room,
                    uint32_t *wait_count)
 {
-    for (uint32_t i = piece_after(r, offset); i < r->pieces && r->piece[i].offset < offset + bytes; i++) {
-        if (r->piece[i].release == GS_NONE || *wait_count == room)
+    for (uint32_t i = piece_after(r, offset); i < r->pieces && piece_at(r, i)->offset < offset + bytes; i++) {
+        if (piece_at(r, i)->release == GS_NONE || *wait_count == room)
             return false;
-        waits[(*wait_count)++] = r->piece[i].release;
+        waits[(*wait_count)++] = piece_at(r, i)->release;
     }
     return true;
 }

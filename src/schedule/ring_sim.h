@@ -17,8 +17,9 @@ typedef struct gs_ring_sim {
     uint64_t bytes, head;
     uint64_t taken, most; /* bytes taken since it was reset; the most of any time between two resets */
     bool lasting_at_end; /* where the last lasting pieces went */
-    gs_ring_piece *piece; /* sorted by offset, disjoint */
-    uint32_t pieces, room;
+    gs_ring_piece *piece; /* [room] sorted by offset, disjoint; the unused part of the array stands behind the first
+                           * `before` of them, where the last piece was taken: the next one mostly follows it */
+    uint32_t pieces, before, room;
 } gs_ring_sim;
 
 void gs_ring_init(gs_ring_sim *r, uint64_t bytes);
