@@ -30,12 +30,13 @@ def _need(file, source, names):
 def _numbers(column, name, source):
     """A column of a batch as [rows] or, of lists, [rows, length]."""
     import pyarrow as pa
+    import pyarrow.compute as pc
 
     if column.null_count:
         raise ValueError(f"{path(source)}: column {name!r} has empty values")
     if pa.types.is_list(column.type) or pa.types.is_large_list(column.type) or pa.types.is_fixed_size_list(column.type):
         values = column.flatten().to_numpy(zero_copy_only=False)
-        if len(column) and values.size % len(column):
+        if len(pc.unique(pc.list_value_length(column))) > 1:
             raise ValueError(f"{path(source)}: column {name!r} has lists of different lengths")
         return values.reshape(len(column), -1)
     return column.to_numpy(zero_copy_only=False)

@@ -3,8 +3,10 @@
 library where it is installed, gives the same store, byte for byte.
 
 CORA is the plain folder (edges.npy, features.npy, labels.npy, the splits). What is written by which library: CSV, TSV
-and OGB's tables by pandas (as ogb's packages are made), .npz and .npy by numpy, MatrixMarket and CSR by SciPy, edge
-lists by networkx, metadata.yaml by PyYAML, .zst by zstandard. A format whose library is missing is said to be left out.
+and OGB's tables by pandas (as ogb's packages are made), OGB's arrays by ogb's DatasetSaver, .npz and .npy by numpy,
+MatrixMarket and CSR by SciPy, edge lists by networkx, METIS' format by networkit (pymetis writes none), Parquet by
+pyarrow and pandas (read by this project's Python package), metadata.yaml by PyYAML (DGL writes none), .zst by
+zstandard. A format whose library is missing is said to be left out.
 Stores differ in nothing but what the format cannot say: edge lists have no features, and IGB has its own splits.
 Then each file is read by the library whose format it is (pandas, networkx, SciPy; ogb's, torch_geometric's and DGL's
 own readers), which must get Cora: so what is read here is what that library means.
@@ -124,6 +126,15 @@ def edge_lists(g, c, work):
         reads("SciPy MatrixMarket", ("edges", in_order(np.stack([again.row, again.col], 1)), in_order(g.edges)))
         scipy.mmwrite(f"{work}/e.mtx", matrix, field="pattern", symmetry="symmetric")
         c.same("SciPy MatrixMarket, symmetric", f"{work}/e.mtx", base)
+    networkit = load("networkit")
+    if networkit is not None:
+        graph = networkit.Graph(g.n)
+        for u, v in g.edges[g.edges[:, 0] < g.edges[:, 1]]:
+            graph.addEdge(u, v)
+        networkit.writeGraph(graph, f"{work}/k.graph", networkit.Format.METIS)
+        c.same("METIS, by networkit", f"{work}/k.graph", base)
+        again = np.array(list(networkit.readGraph(f"{work}/k.graph", networkit.Format.METIS).iterEdges()))
+        reads("METIS, by networkit", ("edges", in_order(np.concatenate([again, again[:, ::-1]])), in_order(g.edges)))
     order = np.lexsort((g.edges[:, 1], g.edges[:, 0]))
     lines = [[] for _ in range(g.n)]
     for u, v in g.edges[order]:
@@ -156,6 +167,21 @@ def archives(g, c, work, base):
               ("features", data.x.numpy(), (g.x > 0).astype(np.float32)), ("labels", data.y.numpy(), g.y))
 
 
+def by_ogb(g, work):
+    """A folder of ogb's own writer, without splits, which it keeps as a torch file and OGB's packages as tables."""
+    here = os.getcwd()
+    shutil.rmtree(f"{work}/submission_ogbn_cora", ignore_errors=True)
+    os.chdir(work)  # where it writes
+    try:
+        saver = load("ogb.io").DatasetSaver(dataset_name="ogbn-cora", is_hetero=False, version=1)
+        saver.save_graph_list([{"edge_index": g.edges.T, "num_nodes": g.n, "node_feat": g.x}])
+        saver.save_target_labels(g.y.reshape(-1, 1))
+    finally:
+        os.chdir(here)
+    raw = next(folder for folder, _, names in os.walk(f"{work}/submission_ogbn_cora") if "data.npz" in names)
+    return os.path.dirname(raw)
+
+
 def ogb(g, c, work, base):
     pandas = load("pandas")
     out = fresh(f"{work}/ogb")
@@ -170,6 +196,10 @@ def ogb(g, c, work, base):
     c.same("OGB, as ogbn-papers100M", out, base)
     reader = load("ogb.io.read_graph_raw")
     if reader is not None:
+        saved = by_ogb(g, work)
+        os.makedirs(f"{saved}/split")
+        shutil.copytree(f"{out}/split/public", f"{saved}/split/public")
+        c.same("OGB's arrays, by ogb's DatasetSaver", saved, base)
         graph = reader.read_binary_graph_raw(f"{out}/raw")[0]
         reads("OGB's arrays, by ogb", ("edges", graph["edge_index"].T, g.edges), ("features", graph["node_feat"], g.x))
     if pandas is None:
@@ -244,6 +274,47 @@ def graphbolt(g, c, work):
           *((f"labels of {name}", [int(item[1]) for item in items], g.y[g.split[name]]) for name, items in sets))
 
 
+def parquet(g, c, work, base):
+    arrow, pandas, gnnstream = load("pyarrow.parquet"), load("pandas"), load("gnnstream")
+    if arrow is None or gnnstream is None:
+        return
+    import pyarrow as pa
+    split = np.full(g.n, "", object)
+    for name, ids in g.split.items():
+        split[ids] = name
+    edges = {"src": g.edges[:, 0], "dst": g.edges[:, 1]}
+    rows = {"x": pa.FixedSizeListArray.from_arrays(pa.array(g.x.ravel()), g.x.shape[1]), "y": g.y, "split": split}
+    options = {"features": "x", "label": "y", "split": "split", "force": True, "method": "fennel", "parts": 4,
+               "memory": "64M"}
+
+    def read(what, bare):
+        folder = f"{work}/from-parquet"
+        if bare:
+            gnnstream.from_parquet(folder, f"{work}/e.parquet", force=True, method="fennel", parts=4, memory="64M")
+        else:
+            gnnstream.from_parquet(folder, f"{work}/e.parquet", f"{work}/v.parquet", **options)
+        why = same(c.store(f"{work}/bare", "base-edges")[0] if bare else base, folder)
+        print(f"{'FAILED ' + why if why else 'same'}: {what}")
+        if why:
+            failed.append(what)
+
+    arrow.write_table(pa.table(edges), f"{work}/e.parquet")
+    arrow.write_table(pa.table(rows), f"{work}/v.parquet")
+    read("Parquet, by pyarrow", False)
+    read("Parquet of edges alone, by pyarrow", True)
+    if pandas is not None:
+        pandas.DataFrame(edges).to_parquet(f"{work}/e.parquet", index=False)
+        pandas.DataFrame({"x": list(g.x), "y": g.y, "split": split}).to_parquet(f"{work}/v.parquet", index=False)
+        read("Parquet, by pandas", False)
+    uneven = pa.table({"x": [[1.0], [2.0, 3.0, 4.0]] + [[1.0, 2.0]] * (g.n - 2), "y": g.y, "split": split})
+    arrow.write_table(uneven, f"{work}/v.parquet")
+    try:
+        read("Parquet whose lists have different lengths", False)
+        failed.append("uneven lists")
+    except ValueError as error:
+        print(f"{'refused' if 'lists of different lengths' in str(error) else 'FAILED'}: {error}")
+
+
 def types(g, c, work, base):
     for kind in ("int32", "uint32", "uint64", "int64"):
         out = plain(g, f"{work}/typed")
@@ -262,7 +333,8 @@ def types(g, c, work, base):
 
 def main(program, cora, work):
     os.makedirs(work, exist_ok=True)
-    left_out = [n for n in ("pandas", "networkx", "scipy", "yaml", "zstandard", "ogb", "dgl", "torch_geometric")
+    left_out = [n for n in ("pandas", "networkx", "networkit", "scipy", "yaml", "zstandard", "pyarrow", "gnnstream",
+                            "ogb", "dgl", "torch_geometric")
                 if load(n) is None] + ["graphchk (Debian package metis)"] * (shutil.which("graphchk") is None)
     g, c = Graph(cora), Check(program, work)
     base, run = c.store(plain(g, f"{work}/plain"), "base")
@@ -273,6 +345,7 @@ def main(program, cora, work):
     ogb(g, c, work, base)
     igb(g, c, work)
     graphbolt(g, c, work)
+    parquet(g, c, work, base)
     types(g, c, work, base)
     print("not installed, so not asked: " + (", ".join(left_out) or "none"))
     sys.exit(1 if failed else 0)
