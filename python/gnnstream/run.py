@@ -94,6 +94,13 @@ class _Tensors(Mapping):
         return len(self._info)
 
 
+class _Closed:
+    """In the engine's place once a run is closed."""
+
+    def __getattr__(self, _):
+        raise ValueError("the run is closed; take dict(run.state_dict()) and run.logits() before")
+
+
 class Run:
     """A model on a store, with its weights and its optimiser::
 
@@ -115,6 +122,7 @@ class Run:
         options = check({"model": model, "keep_logits": True, **options}, self.options, "Run()")
         self.epochs = options.get("epochs", 100)
         self.done = 0
+        self.over = False  # `patience` has run out
         self._engine = None
         self._summary = Store(store) if not isinstance(store, Store) else store
         with _Text(options) as plain:
@@ -131,20 +139,21 @@ class Run:
 
     def close(self):
         """Gives memory and files back. A run that is no longer referred to does so by itself."""
-        if self._engine is not None:
+        if self._engine is not None and not isinstance(self._engine, _Closed):
             self._engine.close()
+            self._engine = _Closed()
 
     # ---- epochs
 
     def epoch(self):
         """One more epoch: forward, backward, update. `epochs` does not bound how many there may be."""
         report = Epoch(**_flat(self._engine.epoch()))
-        self.done = report.epoch
+        self.done, self.over = report.epoch, report.over
         return report
 
     def __iter__(self):
-        """Epochs, up to `epochs` of them."""
-        while self.done < self.epochs:
+        """Epochs, up to `epochs` of them, or until `patience` has run out."""
+        while self.done < self.epochs and not self.over:
             yield self.epoch()
 
     def fit(self, *callbacks):

@@ -77,6 +77,21 @@ class Package(unittest.TestCase):
             self.assertAlmostEqual(run.evaluate().valid_acc, best.best)
             self.assertEqual(best.best, builtin_max(e.valid_acc for e in past))
 
+    def test_patience_ends_the_loop(self):
+        with gs.Run(self.store, **self.options(epochs=200, lr=0.05, patience=5)) as run:
+            past = list(run)
+        figures = [e.valid_acc for e in past]
+        self.assertEqual(len(past), figures.index(builtin_max(figures)) + 1 + 5)
+        self.assertLess(len(past), 200)
+
+    def test_a_closed_run_says_so(self):
+        with gs.Run(self.store, **self.options()) as run:
+            state = run.state_dict()
+        for ask in (run.logits, run.epoch, lambda: dict(state)):
+            with self.assertRaisesRegex(ValueError, "the run is closed"):
+                ask()
+        run.close()
+
     def test_logits_fill_the_given_array_in_input_order(self):
         with gs.Run(self.store, **self.options(epochs=40)) as run:
             for _ in run:
