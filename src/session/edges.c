@@ -11,17 +11,12 @@
 #define NEED_MOST (64 * GS_MIB)
 #define SETS_EXPECTED 6 /* edge sets of a model of a few layers */
 
-static uint64_t left_of(const gs_session *s)
-{
-    return s->memory.host > s->memory.host_fixed ? s->memory.host - s->memory.host_fixed : 0;
-}
-
 gs_status gs_session_list_edges(gs_session *s)
 {
     const gs_chunk_table *const t = gs_store_chunks(s->store);
 
     if (s->edges.scans != NULL)
-        s->edges.scans->most = GS_MAX(s->edges.scans->bytes, left_of(s) / NEED_SHARE);
+        s->edges.scans->most = GS_MAX(s->edges.scans->bytes, gs_session_left(&s->memory) / NEED_SHARE);
     s->edges.sets = 2;
     for (uint32_t d = 0; d < 2; d++)
         s->edges.set[d] = (gs_edge_set){.chunk = t->chunk[d]};
@@ -46,10 +41,10 @@ gs_granules gs_session_granules(const gs_session *s)
 {
     const gs_chunk_table *const t = gs_store_chunks(s->store);
     const uint64_t chunks = (uint64_t)t->parts * t->parts * SETS_EXPECTED;
-    const uint64_t most = GS_MIN(left_of(s) / NEED_SHARE, NEED_MOST);
+    const uint64_t most = GS_MIN(gs_session_left(&s->memory) / NEED_SHARE, NEED_MOST);
 
     /* One interval needs all of itself, and a chunk that no buffer can hold is not looked into. */
-    if (t->parts == 1 || gs_edge_scan_least(s->store) > left_of(s) / 2)
+    if (t->parts == 1 || gs_edge_scan_least(s->store) > gs_session_left(&s->memory) / 2)
         return (gs_granules){0};
     for (uint32_t rows = GS_GRANULE_ROWS; rows <= t->interval_rows / 2; rows *= 2) {
         const gs_granules g = gs_granules_of(t, rows);
@@ -75,7 +70,7 @@ gs_status gs_session_read_needs(gs_session *s, gs_granules g)
         const gs_scan_answer answer = {{bits}, {(uint64_t)t->parts * t->parts * g.words * sizeof(*bits)}};
         if (gs_scans_find(s->edges.scans, &key, &answer))
             continue;
-        if ((st = gs_edge_needs(s->store, (gs_direction)d, left_of(s) / 2, g, bits)) == GS_OK)
+        if ((st = gs_edge_needs(s->store, (gs_direction)d, gs_session_left(&s->memory) / 2, g, bits)) == GS_OK)
             gs_scans_keep(s->edges.scans, &key, &answer);
     }
     return st;

@@ -24,10 +24,7 @@
 #define SETS_EXPECTED 24
 #define SETS_SHARE 16 /* of what the budget leaves */
 
-static uint64_t scan_memory(const gs_session *s)
-{
-    return s->memory.host > s->memory.host_fixed ? (s->memory.host - s->memory.host_fixed) / 2 : 0;
-}
+static uint64_t scan_memory(const gs_session *s) { return gs_session_left(&s->memory) / 2; }
 
 /* As fine as the budget allows: single rows for all but the largest graphs. */
 static gs_granules row_granules(const gs_session *s)

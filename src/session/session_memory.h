@@ -5,6 +5,7 @@
 #include <stdint.h>
 
 #include "base/status.h"
+#include "base/size.h"
 #include "gnnstream.h" /* gs_memory_item */
 #include "schedule/schedule.h" /* gs_refusal */
 
@@ -26,6 +27,17 @@ typedef struct gs_session_memory {
 /* The budgets, and into the account what a run takes beside its plan. */
 void gs_session_set_budgets(gs_session *s);
 void gs_session_charge_fixed(gs_session *s);
+/* Of a budget that cannot work, to find which one would. */
+#define GS_SESSION_REFUSED_LEFT (4 * GS_MIB)
+
+/* Of the host's budget, what is left beside what is fixed so far. A budget below that is refused, with one that would
+ * do. A run with that one leaves out rows and edges, and so needs less of devices: they are found with some memory, as
+ * it would find them. */
+static inline uint64_t gs_session_left(const gs_session_memory *m)
+{
+    return m->host > m->host_fixed ? m->host - m->host_fixed : GS_SESSION_REFUSED_LEFT;
+}
+
 /* Chunk tables of the sets that the run uses, once they are known. */
 void gs_session_charge_sets(gs_session *s);
 /* The plan's own regions, for people. */
