@@ -272,6 +272,7 @@ static gs_status read_table(gs_text_reading *r)
     if ((st = gs_part__lines_open(&l, r->lines.job, r->lines.in->path)) == GS_OK &&
         (st = read_first(r, &l, &t)) == GS_OK)
         st = gs_part__reading_lines(r, &l);
+    r->columns = NULL;
     gs_part__lines_close(&l);
     return st;
 }
