@@ -2,7 +2,9 @@
 #include "cuda/attributes.h"
 
 #include <ctype.h>
+#include <math.h>
 #include <stdio.h>
+#include <stdlib.h>
 
 #include "cuda/chain.h"
 #include "cuda/cuda_device.h"
@@ -16,15 +18,14 @@ static double attribute(const gs_cuda *c, int which)
 /* The number that a file of sysfs begins with ("32.0 GT/s PCIe"); 0: there is none. */
 static double number_in(const char *folder, const char *name)
 {
-    char path[256];
-    double value = 0;
+    char path[256], line[64];
     snprintf(path, sizeof(path), "%s/%s", folder, name);
     FILE *const in = fopen(path, "re");
     if (in == NULL)
         return 0;
-    const bool found = fscanf(in, "%lf", &value) == 1 && value > 0;
+    const double value = fgets(line, sizeof(line), in) != NULL ? strtod(line, NULL) : 0;
     fclose(in);
-    return found ? value : 0;
+    return isfinite(value) && value > 0 ? value : 0;
 }
 
 double gs_cuda_pcie_bps(const char *folder)
