@@ -6,6 +6,7 @@
 
 #include "base/alloc.h"
 #include "base/size.h"
+#include "schedule/first_fit.h"
 
 /* Epochs simulated to see what they hold at their ends: what the first ones do is due to the empty beginning. */
 #define EPOCHS 6u
@@ -216,71 +217,6 @@ static void link_accesses(choosing *c, uint32_t *last)
 
 /* -- addresses ------------------------------------------------------------------------ */
 
-/* Consecutive holds of one unit: one address from access `from` to access `to`, which may lie in the next
- * epoch; from == to: always. */
-typedef struct chain {
-    uint64_t at, bytes;
-    uint32_t from, to, until; /* until: the last hit is in use at least up to here */
-} chain;
-
-static bool meet(const chain *a, const chain *b)
-{
-    const bool a_wraps = a->to <= a->from, b_wraps = b->to <= b->from;
-
-    if (a->from == a->to || b->from == b->to || (a_wraps && b_wraps))
-        return true;
-    if (!a_wraps && !b_wraps)
-        return a->from <= b->until && b->from <= a->until;
-    return a_wraps ? b->from <= a->until || b->until >= a->from : a->from <= b->until || a->until >= b->from;
-}
-
-static int by_time(const void *a, const void *b)
-{
-    const chain *x = a, *y = b;
-    const int kind_x = x->from == x->to  ? 0
-                       : x->to < x->from ? 1
-                                         : 2,
-              kind_y = y->from == y->to  ? 0
-                       : y->to < y->from ? 1
-                                         : 2;
-
-    if (kind_x != kind_y)
-        return kind_x - kind_y;
-    return (x->from > y->from) - (x->from < y->from);
-}
-
-/* First fit among `placed`, sorted by address, those that end before `c` begins left out for good by the
- * caller. False: no room. */
-static bool first_fit(chain *c, const chain *placed, uint32_t count, uint64_t capacity, uint32_t *position)
-{
-    uint64_t at = 0;
-    uint32_t i = 0;
-
-    for (*position = 0; i < count; i++) {
-        if (!meet(c, &placed[i]))
-            continue;
-        if (at + c->bytes <= placed[i].at)
-            break;
-        at = GS_MAX(at, placed[i].at + placed[i].bytes);
-    }
-    if (at + c->bytes > capacity)
-        return false;
-    c->at = at;
-    while (*position < count && placed[*position].at < at)
-        (*position)++;
-    return true;
-}
-
-/* What has ended before `now` cannot meet those that come: they begin later. */
-static uint32_t drop_ended(chain *placed, uint32_t count, uint32_t now)
-{
-    uint32_t kept = 0;
-    for (uint32_t i = 0; i < count; i++)
-        if (placed[i].to <= placed[i].from || placed[i].until >= now)
-            placed[kept++] = placed[i];
-    return kept;
-}
-
 /* Access k, and those after it while the unit is held. */
 static uint32_t chain_end(const choosing *c, uint32_t k)
 {
@@ -290,14 +226,15 @@ static uint32_t chain_end(const choosing *c, uint32_t k)
     return to;
 }
 
-static chain chain_from(const choosing *c, uint32_t k)
+static gs_cache_stay stay_from(const choosing *c, uint32_t k)
 {
     const uint32_t to = chain_end(c, k), until = GS_MAX(c->access[to].until, to);
-    return (chain){.bytes = c->access[k].bytes, .from = k, .to = to, .until = until};
+    return (gs_cache_stay){.bytes = c->access[k].bytes, .from = k, .to = to, .until = until};
 }
 
-static void place_chain(gs_cache_plan *p, choosing *c, const chain *x, bool found)
+static void apply_stay(gs_cache_plan *p, choosing *c, const gs_cache_stay *x)
 {
+    const bool found = x->at != GS_CACHE_NOWHERE;
     uint32_t k = x->from;
     do {
         p->stays[k] = c->hold[k] = found;
@@ -310,26 +247,26 @@ static void place_chain(gs_cache_plan *p, choosing *c, const chain *x, bool foun
         p->used_bytes = GS_MAX(p->used_bytes, x->at + x->bytes);
 }
 
-static uint32_t list_chains(const choosing *c, chain *chains, bool *held_before)
+/* A stay is consecutive holds of one unit. It begins where a unit is held and was not held before; a unit that has no
+ * such access is held for ever, and counts once, from its lowest access on. `held_before`, `seen`: [accesses]. */
+static uint32_t list_stays(const choosing *c, gs_cache_stay *stay, bool *held_before, bool *seen)
 {
     uint32_t count = 0;
 
     memset(held_before, 0, c->accesses * sizeof(*held_before));
+    memset(seen, 0, c->accesses * sizeof(*seen));
     for (uint32_t k = 0; k < c->accesses; k++)
         if (c->hold[k])
             held_before[c->following[k]] = true;
-    for (uint32_t k = 0; k < c->accesses; k++) {
-        if (!c->hold[k])
-            continue;
-        if (held_before[k] && chain_end(c, k) != k)
-            continue; /* not its first */
-        bool first = true;
-        for (uint32_t i = c->following[k]; held_before[k] && i != k; i = c->following[i])
-            first = first && i > k; /* held for ever: it counts once */
-        if (first)
-            chains[count++] = chain_from(c, k);
+    for (uint32_t for_ever = 0; for_ever < 2; for_ever++) {
+        for (uint32_t k = 0; k < c->accesses; k++) {
+            if (!c->hold[k] || seen[k] || (held_before[k] && !for_ever))
+                continue;
+            for (uint32_t i = k; c->hold[i] && !seen[i]; i = c->following[i])
+                seen[i] = true;
+            stay[count++] = stay_from(c, k);
+        }
     }
-    qsort(chains, count, sizeof(*chains), by_time);
     return count;
 }
 
@@ -350,34 +287,26 @@ static void place_fixed(gs_cache_plan *p, const gs_cache_input *in, uint64_t *pl
 
 static gs_status place_all(gs_cache_plan *p, choosing *c, const gs_cache_input *in)
 {
-    chain *chains = gs_malloc_array(c->accesses, sizeof(*chains)),
-          *placed = gs_malloc_array((uint64_t)c->accesses + in->fixeds, sizeof(*placed));
-    bool *held_before = gs_malloc_array(c->accesses, sizeof(*held_before));
+    gs_cache_stay *stay = gs_malloc_array(c->accesses, sizeof(*stay));
+    bool *held_before = gs_malloc_array(c->accesses, sizeof(*held_before)),
+         *seen = gs_malloc_array(c->accesses, sizeof(*seen));
     uint64_t *place_of = gs_malloc_array(in->units + 1ull, sizeof(*place_of));
-    const bool ok = chains != NULL && placed != NULL && held_before != NULL && place_of != NULL;
-    const uint32_t count = ok ? list_chains(c, chains, held_before) : 0;
-    uint32_t live = 0, position;
+    gs_status st = GS_OK;
 
-    for (; ok && live < in->fixeds; live++)
-        placed[live] = (chain){.at = in->fixed[live].place, .bytes = in->fixed[live].bytes};
-    if (ok)
+    if (stay == NULL || held_before == NULL || seen == NULL || place_of == NULL)
+        st = gs_fail(GS_ENOMEM, "out of memory while planning");
+    if (st == GS_OK) {
+        const uint32_t count = list_stays(c, stay, held_before, seen);
+        st = gs_first_fit(stay, count, c->accesses, c->capacity, in->fixed, in->fixeds);
         place_fixed(p, in, place_of);
-    for (uint32_t i = 0; i < count; i++) {
-        if (chains[i].to > chains[i].from)
-            live = drop_ended(placed, live, chains[i].from);
-        const bool found = first_fit(&chains[i], placed, live, c->capacity, &position);
-        if (found) {
-            memmove(&placed[position + 1], &placed[position], (live - position) * sizeof(*placed));
-            placed[position] = chains[i];
-            live++;
-        }
-        place_chain(p, c, &chains[i], found);
+        for (uint32_t i = 0; st == GS_OK && i < count; i++)
+            apply_stay(p, c, &stay[i]);
     }
-    gs_free(chains);
-    gs_free(placed);
+    gs_free(stay);
     gs_free(held_before);
+    gs_free(seen);
     gs_free(place_of);
-    return ok ? GS_OK : gs_fail(GS_ENOMEM, "out of memory while planning");
+    return st;
 }
 
 /* -- the plan ---------------------------------------------------------------------------- */
