@@ -91,11 +91,17 @@ static bool cuda_unified(const void *context)
     return false;
 }
 
-static uint64_t cuda_free_memory(const void *context)
+#define ASKING_MEMORY "asking for its memory"
+
+static gs_status cuda_free_memory(const void *context, uint64_t *bytes)
 {
     const gs_cuda *const c = context;
     size_t free_bytes = 0, total = 0;
-    return gs_cuda_enter(c) == GS_OK && c->d->memory_info(&free_bytes, &total) == 0 ? free_bytes : 0;
+    gs_status st = gs_cuda_enter(c);
+
+    if (st == GS_OK && (st = gs_cuda_check(c, c->d->memory_info(&free_bytes, &total), ASKING_MEMORY)) == GS_OK)
+        *bytes = free_bytes;
+    return st;
 }
 
 static gs_status find_gpu(gs_cuda *c, unsigned ordinal)
@@ -129,7 +135,7 @@ static gs_status find_gpu(gs_cuda *c, unsigned ordinal)
 static gs_status ask_memory(gs_cuda *c)
 {
     size_t free_bytes = 0, total = 0;
-    const gs_status st = gs_cuda_check(c, c->d->memory_info(&free_bytes, &total), "asking for its memory");
+    const gs_status st = gs_cuda_check(c, c->d->memory_info(&free_bytes, &total), ASKING_MEMORY);
     c->total_bytes = total;
     return st;
 }

@@ -30,9 +30,11 @@ static gs_device *open_device(const char *spec, const char *matmul)
 static void say_device(gs_device *d, double seconds)
 {
     char place[GS_DEVICE_PLACE_BYTES];
+    uint64_t free_bytes;
+    bench_need(gs_device_free_memory(d, &free_bytes));
     gs_device_bus_place(d, place);
     printf("%s at %s, %.1f GiB free; opened in %.2f s\n", gs_device_name(d), place,
-           (double)gs_device_free_memory(d) / (double)GS_GIB, seconds);
+           (double)free_bytes / (double)GS_GIB, seconds);
     fflush(stdout);
 }
 

@@ -43,9 +43,10 @@ void gs_device_close(gs_device *d)
 }
 
 const char *gs_device_name(const gs_device *d) { return d->ops->name(d->context); }
-uint64_t gs_device_free_memory(const gs_device *d)
+gs_status gs_device_free_memory(const gs_device *d, uint64_t *bytes)
 {
-    return d->ops->free_memory == NULL ? 0 : d->ops->free_memory(d->context);
+    *bytes = 0;
+    return d->ops->free_memory == NULL ? GS_OK : d->ops->free_memory(d->context, bytes);
 }
 bool gs_device_unified(const gs_device *d) { return d->ops->unified(d->context); }
 

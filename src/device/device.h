@@ -49,8 +49,8 @@ typedef struct gs_device_config {
 gs_status gs_device_open_with(gs_device **out, const gs_device_config *config);
 void gs_device_close(gs_device *d);
 const char *gs_device_name(const gs_device *d); /* "cpu (AVX2, 2 threads)" */
-/* Of a device with memory of its own: what is free of it; 0 for others. */
-uint64_t gs_device_free_memory(const gs_device *d);
+/* Of a device with memory of its own: what is free of it; 0 for others. GS_EDEVICE: the device does not answer. */
+gs_status gs_device_free_memory(const gs_device *d, uint64_t *bytes);
 /* Of a GPU, by its attributes. False: not known, or another device. */
 bool gs_device_speed(const gs_device *d, gs_gpu_speed *out);
 /* Where a GPU is plugged in, "0000:3b:00.0"; "" for other devices and where it is not known. Devices on one GPU have

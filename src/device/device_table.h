@@ -35,7 +35,7 @@ typedef struct gs_device_ops {
     gs_status (*measure_gather)(void *context, uint64_t table_rows, uint32_t width, double *bytes_per_second);
     gs_status (*measure_copy)(void *context, double *bytes_per_second);
     /* not unified: */
-    uint64_t (*free_memory)(const void *context);
+    gs_status (*free_memory)(const void *context, uint64_t *bytes);
     gs_status (*take_memory)(void *context, const gs_device_memory *m, void **arena);
     void (*give_memory)(void *context);
     void (*quiet)(void *context);

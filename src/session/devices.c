@@ -79,14 +79,18 @@ static bool same_gpu(const gs_device *a, const gs_device *b)
     return strcmp(at[0], at[1]) == 0;
 }
 
-uint64_t gs_session_free_device_memory(const gs_session *s)
+gs_status gs_session_free_device_memory(const gs_session *s, uint64_t *bytes)
 {
-    uint64_t least = UINT64_MAX;
-    for (uint32_t d = 0; d < s->machine.devices; d++) {
+    gs_status st = GS_OK;
+
+    *bytes = UINT64_MAX;
+    for (uint32_t d = 0; d < s->machine.devices && st == GS_OK; d++) {
         uint32_t sharing = 0;
+        uint64_t of_gpu;
         for (uint32_t k = 0; k < s->machine.devices; k++)
             sharing += same_gpu(s->machine.device[d], s->machine.device[k]);
-        least = GS_MIN(least, gs_device_free_memory(s->machine.device[d]) / sharing);
+        st = gs_device_free_memory(s->machine.device[d], &of_gpu);
+        *bytes = GS_MIN(*bytes, of_gpu / sharing);
     }
-    return least;
+    return st;
 }

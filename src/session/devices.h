@@ -28,7 +28,8 @@ typedef struct gs_session_machine {
 void gs_session_cost_of(const gs_session *s, gs_cost *out, const gs_cost_record *record);
 /* Opens the devices that the options name, and reads how they hang together. */
 gs_status gs_session_open_devices(gs_session *s);
-/* Free memory of each device, where they have their own: devices on one GPU share its. */
-uint64_t gs_session_free_device_memory(const gs_session *s);
+/* Free memory of each device, where they have their own: devices on one GPU share its. GS_EDEVICE: one does not
+ * answer. */
+gs_status gs_session_free_device_memory(const gs_session *s, uint64_t *bytes);
 
 #endif /* GS_SESSION_DEVICES_H */

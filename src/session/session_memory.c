@@ -59,12 +59,14 @@ static uint64_t default_budget(uint64_t free, double share, uint64_t earlier)
     return earlier > 0 && earlier <= most ? earlier : (uint64_t)(share * (double)free);
 }
 
-void gs_session_set_budgets(gs_session *s)
+gs_status gs_session_set_budgets(gs_session *s)
 {
     const gs_train_options *const o = s->config.options;
 
     const gs_session_earlier *const e = s->config.earlier;
     const bool unified = gs_device_unified(s->machine.device[0]);
+    uint64_t free_bytes = 0;
+    gs_status st = GS_OK;
 
     s->memory.host = o->host_memory;
     if (s->memory.host == 0)
@@ -73,10 +75,10 @@ void gs_session_set_budgets(gs_session *s)
     if (s->memory.device == 0 && unified)
         s->memory.device = e != NULL && e->device_memory <= s->memory.host ? e->device_memory
                                                                            : s->memory.host / 2 / s->machine.devices;
-    else if (s->memory.device == 0)
-        s->memory.device =
-            default_budget(gs_session_free_device_memory(s), GPU_SHARE, e == NULL ? 0 : e->device_memory);
+    else if (s->memory.device == 0 && (st = gs_session_free_device_memory(s, &free_bytes)) == GS_OK)
+        s->memory.device = default_budget(free_bytes, GPU_SHARE, e == NULL ? 0 : e->device_memory);
     s->memory.live_most = live_most(s);
+    return st;
 }
 
 /* What gs_logits_write() may use: enough for one window where that is little. */

@@ -24,8 +24,9 @@ typedef struct gs_session_memory {
     gs_refusal refused;         /* of a plan that does not fit: what would */
 } gs_session_memory;
 
-/* The budgets, and into the account what a run takes beside its plan. */
-void gs_session_set_budgets(gs_session *s);
+/* The budgets, and into the account what a run takes beside its plan. GS_EDEVICE: a device that was asked for what is
+ * free of its memory does not answer. */
+gs_status gs_session_set_budgets(gs_session *s);
 void gs_session_charge_fixed(gs_session *s);
 /* Of a budget that cannot work, to find which one would. */
 #define GS_SESSION_REFUSED_LEFT (4 * GS_MIB)

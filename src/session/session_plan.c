@@ -83,7 +83,8 @@ gs_status gs_session_plan(gs_session *s)
 
     if (gs_params_elements(s->program) > UINT64_MAX / 64)
         return gs_fail(GS_EINVAL, "the model's parameters are beyond what memory can hold; check .hidden");
-    gs_session_set_budgets(s);
+    if ((st = gs_session_set_budgets(s)) != GS_OK)
+        return st;
     gs_session_charge_fixed(s);
     recall_machine(s);
     if ((st = gs_session_list_edges(s)) != GS_OK)

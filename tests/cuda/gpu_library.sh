@@ -121,6 +121,10 @@ done
 for n in $lost; do
     fails "lost:$n" 'device cuda:0: the GPU is lost, .*CUDA_ERROR_UNKNOWN'
 done
+# When it opens, and when a budget is to be found: it says that it is lost, not that the budget is too small.
+for n in 1 2; do
+    fails "asked:$n" 'device cuda:0: the GPU is lost, at asking for its memory: .*CUDA_ERROR_UNKNOWN'
+done
 
 # Two GPUs: what is copied between them is what the run says, NCCL adds up where it is there, and the one that fails is
 # named.
@@ -142,6 +146,7 @@ fails "memory:2@1" 'device cuda:1: taking --device-memory: the GPU is out of mem
 for n in 1 6 20; do
     fails "kernel:$n@1" 'device cuda:1: a kernel failed, .*CUDA_ERROR_LAUNCH_FAILED' --device cuda:0,1
 done
+fails "asked:2@1" 'device cuda:1: the GPU is lost, at asking for its memory: .*CUDA_ERROR_UNKNOWN' --device cuda:0,1
 for n in $second_lost; do
     fails "lost:$n@1" 'device cuda:1: the GPU is lost, .*CUDA_ERROR_UNKNOWN' --device cuda:0,1
 done

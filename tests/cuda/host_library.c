@@ -15,7 +15,7 @@ enum { PEER_UNSUPPORTED = 217, LAUNCH_FAILED = 719, NOT_PERMITTED = 800, UNKNOWN
 static struct {
     const gs_cuda_driver *table;
     const char *kind;         /* of the fault; "" for none */
-    unsigned long n, calls, launches, allocations, peers;
+    unsigned long n, calls, launches, allocations, peers, asked;
     int at;                   /* the GPU that it is about; -1: any */
     gs_cu_result sticky;      /* what every call answers from now on */
 } library;
@@ -109,6 +109,8 @@ static gs_cu_result before_call(enum host_part part, const char *symbol)
         return GS_CU_NO_DEVICE;
     if ((fault_is("lost") || fault_is("hang") || fault_is("crash")) && concerned() && ++library.calls == library.n)
         break_down();
+    if (fault_is("asked") && concerned() && strcmp(symbol, "cuMemGetInfo_v2") == 0 && ++library.asked == library.n)
+        lose(UNKNOWN);
     const gs_cu_result before = answer(part);
     if (fault_is("kernel") && concerned() && strcmp(symbol, "cuLaunchKernel") == 0 && ++library.launches == library.n)
         lose(LAUNCH_FAILED); /* seen by what comes after */

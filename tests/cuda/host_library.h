@@ -9,10 +9,11 @@
  *   GS_HOST_GPU_CUDA   release of the driver and of what is beside it, as cuDriverGetVersion() has it; default 13000
  *   GS_HOST_GPU_FAULT  "memory:N": the N-th allocation finds none left; "kernel:N": the N-th kernel fails while it
  *                      runs, which every later call answers; "lost:N": the N-th call and every later one finds no GPU
- *                      any more; "hang:N": the N-th call never returns, whatever signal but SIGKILL comes; "crash:N":
- *                      it ends the program by SIGSEGV; "peer:N": the N-th copy between GPUs is refused; "pin": no host
- *                      memory can be pinned; "none": there is no GPU. "KIND:N@G": only calls about GPU number G count
- *                      and fail
+ *                      any more; "asked:N": so do the N-th that asks for its free memory and every later call;
+ *                      "hang:N": the N-th call never returns, whatever signal but SIGKILL comes; "crash:N": it ends
+ *                      the program by SIGSEGV; "peer:N": the N-th copy between GPUs is refused; "pin": no host memory
+ *                      can be pinned; "none": there is no GPU. "KIND:N@G": only calls about GPU number G count and
+ *                      fail
  *   GS_HOST_GPU_LOG    file that a line of counts is added to when the GPU is given back
  */
 #ifndef GS_TESTS_CUDA_HOST_LIBRARY_H
