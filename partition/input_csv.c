@@ -123,7 +123,19 @@ bool gs_part__csv_looks(const char *line)
     return ends[SOURCE] && ends[DESTINATION];
 }
 
-/* Names of the columns. */
+static void warn_of_unread(const table *t, const gs_part_job *job, const gs_line *l)
+{
+    gs_text_id name;
+
+    for (const char *p = l->text; p != NULL;) {
+        take_field(&name, p, t->delimiter, &p);
+        if (role_of(&name) == UNREAD)
+            gs_part__warn(job, "%s: the column '%.*s' is not read; columns are source, destination, weight, type",
+                          l->path, (int)GS_MIN(name.length, 64), name.at);
+    }
+}
+
+/* Names of the columns. What is not read is told of once, and where the header is good. */
 static gs_status read_header(table *t, const gs_part_job *job, bool again, const gs_line *l)
 {
     uint32_t seen[ROLES] = {0};
@@ -135,15 +147,14 @@ static gs_status read_header(table *t, const gs_part_job *job, bool again, const
         take_field(&name, p, t->delimiter, &p);
         const role what = role_of(&name);
         t->what[t->columns] = (uint8_t)what;
-        if (what == UNREAD && !again)
-            gs_part__warn(job, "%s: the column '%.*s' is not read; columns are source, destination, weight, type",
-                          l->path, (int)GS_MIN(name.length, 64), name.at);
         if (what != UNREAD && seen[what]++ != 0)
             return gs_part__line_wrong(l, name.at, "a second column of this meaning; rename or remove one");
     }
     if (seen[SOURCE] == 0 || seen[DESTINATION] == 0)
         return gs_part__line_wrong(l, l->text,
                                    "no columns called src and dst (or source and target, from and to); name them so");
+    if (!again)
+        warn_of_unread(t, job, l);
     return GS_OK;
 }
 

@@ -223,6 +223,17 @@ static void test_formats__csv_errors_name_line_and_column(void **state)
     };
     for (size_t i = 0; i < GS_ARRAY_LEN(cases); i++)
         expect_text(*state, "e.csv", cases[i].text, cases[i].part);
+
+    /* One line says what is wrong: columns of a header that is refused are no news. */
+    gs_partition_options o = test_options("natural", 2, 8 * GS_MIB);
+    char *const path = strdup(gs_test_path(*state, "e.csv")), *const store = strdup(gs_test_path(*state, "s"));
+    o.warn = keep_warning;
+    warnings[0] = '\0';
+    put_text(path, "citing,cited\n0,1\n");
+    assert_int_equal(gs_partition(path, store, &o, NULL), GS_EFORMAT);
+    assert_string_equal(warnings, "");
+    free(store);
+    free(path);
 }
 
 /* -- METIS --------------------------------------------------------------------------- */
