@@ -5,10 +5,15 @@
 #include <stdio.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <sys/syscall.h>
 #include <unistd.h>
 
 #include "base/alloc.h"
 #include "base/file.h"
+
+/* read() of this program: as of a slow file system, where `most` says so. */
+static size_t most = SIZE_MAX;
+ssize_t read(int fd, void *to, size_t bytes) { return syscall(SYS_read, fd, to, bytes < most ? bytes : most); }
 
 static void test_file__reads_what_it_wrote(void **state)
 {
@@ -107,6 +112,22 @@ static void test_file__read_all_reads_files_of_unknown_size(void **state)
     gs_assert_fails(gs_file_read_all(&text, &bytes, "/proc/self/status", 100), GS_EFORMAT, "larger than the 100");
 }
 
+static void test_file__read_all_goes_on_where_a_read_stops(void **state)
+{
+    const char *const path = gs_test_path(*state, "f");
+    char *text = NULL;
+    uint64_t bytes = 0;
+
+    gs_test_write_file(path, "0123456789", 10);
+    most = 3;
+    const gs_status st = gs_file_read_all(&text, &bytes, path, 100);
+    most = SIZE_MAX;
+    gs_assert_ok(st);
+    assert_int_equal(bytes, 10);
+    assert_string_equal(text, "0123456789");
+    gs_free(text);
+}
+
 static void test_file__no_memory_is_said(void **state)
 {
     const char *const path = gs_test_path(*state, "f");
@@ -199,6 +220,7 @@ int main(void)
         WITH_FOLDER(test_file__open_refuses_what_is_no_file),
         WITH_FOLDER(test_file__read_all_keeps_its_limit),
         cmocka_unit_test(test_file__read_all_reads_files_of_unknown_size),
+        WITH_FOLDER(test_file__read_all_goes_on_where_a_read_stops),
         WITH_FOLDER(test_file__no_memory_is_said),
         cmocka_unit_test(test_file__paths_join),
         WITH_FOLDER(test_file__mkdir_takes_what_is_there),

@@ -280,6 +280,11 @@ static void test_stages__what_needs_no_parameter_is_computed_once(void **state)
     assert_int_equal(p->pass[0].stages, 1);
     assert_int_equal(p->stage[p->pass[2].first_stage].sums, 0);
     gs_program_free(p);
+    p = gs_program_new(); /* a pass with one output alone */
+    gs_assert_ok(compile_case(p, &t, "predict"));
+    assert_int_equal(p->passes, 2);
+    assert_string_equal(p->pass[0].name, "setup");
+    gs_program_free(p);
     t.input_dropout = 0.5f; /* then the features are others in every epoch */
     p = gs_program_new();
     gs_assert_ok(compile_case(p, &t, "train"));

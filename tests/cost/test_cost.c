@@ -145,6 +145,34 @@ static void test_fit__one_large_task_does_not_outweigh_all_others(void **state)
     assert_true(fabs(gs_cost_seconds(&c, &large) - 1e-3 * 13 / 11) < 2e-5);
 }
 
+/* A machine whose sums take 2 ns an edge and 0.25 ns a number: what `bench limits` saw of it, a million edges of each
+ * shape, is what the model has for these. */
+static void test_cost__measured_sums_come_back(void **state)
+{
+    static const uint32_t degrees[] = {4, 32, 256}, widths[] = {16, 64, 256};
+    gs_limits l;
+    gs_cost c;
+    (void)state;
+
+    memset(&l, 0, sizeof(l));
+    for (int i = 0; i < GS_LIMITS_EDGES; i++) {
+        l.edges[i].degree = degrees[i / 3];
+        l.edges[i].width = widths[i % 3];
+        l.edges[i].edges_per_second = 1 / (2e-9 + 0.25e-9 * widths[i % 3]);
+    }
+    gs_cost_defaults(&c, 2);
+    gs_cost_take_limits(&c, &l, 0);
+    assert_int_equal(c.source[GS_WORK_SUM], GS_COST_CEILING);
+    for (int i = 0; i < GS_LIMITS_EDGES; i++) {
+        const double width = widths[i % 3], targets = fmin(1e6 / degrees[i / 3], 65536),
+                     edges = targets * degrees[i / 3];
+        const gs_work w = {GS_WORK_SUM, {1, edges, edges * width, 65536 * (1 - exp(-edges / 65536)) * width,
+                                         targets * width}};
+        const double seconds = edges * (2e-9 + 0.25e-9 * width);
+        assert_in(gs_cost_seconds(&c, &w) / seconds, 0.9, 1.1);
+    }
+}
+
 /* Copies of one run and of many, at 5 GB/s and 2 microseconds a run; one way was seen, one measured, one neither. */
 static void test_cost__links_are_fitted_else_measured_else_guessed(void **state)
 {
@@ -400,6 +428,7 @@ static void test_record__nothing_in_it_is_trusted(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_cost__measured_sums_come_back),
         cmocka_unit_test(test_fit__finds_what_the_observations_were_made_of),
         cmocka_unit_test(test_fit__no_coefficient_is_negative),
         cmocka_unit_test(test_fit__few_tasks_change_nothing),

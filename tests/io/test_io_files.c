@@ -263,6 +263,39 @@ static void test_io_files__config_out_of_range_is_refused(void **state)
 }
 
 /* A piece size that is no multiple of a block is rounded up. */
+/* What came is not read again: only a direct transfer must go on at the start of a block. */
+static void test_io_files__a_piece_goes_on_where_it_stopped(void **state)
+{
+    static const struct {
+        bool direct;
+        int64_t came;
+        uint64_t kept;
+    } cases[] = {{false, 100, 100}, {false, 4196, 4196}, {true, 4196, 4096}, {true, 8192, 8192}};
+    char memory[1];
+    fixture b;
+
+    fixture_open(&b, *state, 1, 1, 0, 4096);
+    fixture_make_file(&b, "f", 3 * 4096, 1);
+    char path[512];
+    snprintf(path, sizeof(path), "%s/f", b.dir);
+    gs_io__file file = {.path = path, .fd = open(path, O_RDONLY)};
+    assert_true(file.fd >= 0);
+    for (size_t i = 0; i < GS_ARRAY_LEN(cases); i++) {
+        gs_io__piece p = {.fd = file.fd, .direct = cases[i].direct, .bytes = 3 * 4096, .needed = 3 * 4096,
+                          .left = 3 * 4096, .memory = memory, .length = 3 * 4096, .counts = 3 * 4096,
+                          .result = cases[i].came};
+        uint64_t moved = 0;
+        gs_status st = GS_OK;
+        int error = 0;
+        assert_int_equal(gs_io__judge(&p, &file, &moved, &st, &error), GS_IO__AGAIN);
+        assert_int_equal(moved, cases[i].kept);
+        assert_int_equal(p.offset, cases[i].kept);
+        assert_int_equal(p.left, 3 * 4096 - cases[i].kept);
+    }
+    close(file.fd);
+    fixture_close(&b);
+}
+
 static void test_io_files__odd_piece_size_keeps_alignment(void **state)
 {
     gs_io_counters n;
@@ -320,6 +353,8 @@ int main(void)
         BOTH(test_io_files__refused_direct_transfer_goes_on_buffered),
         BOTH(test_io_files__buffered_reads_leave_the_page_cache),
         BOTH(test_io_files__slow_progress_is_not_given_up),
+        {.name = "a piece goes on where it stopped", .test_func = test_io_files__a_piece_goes_on_where_it_stopped,
+         .initial_state = (void *)(uintptr_t)&plain[0]},
         BOTH(test_io_files__odd_piece_size_keeps_alignment),
         cmocka_unit_test(test_io_files__config_out_of_range_is_refused),
     };

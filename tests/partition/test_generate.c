@@ -10,7 +10,9 @@
 #include "base/alloc.h"
 #include "base/file.h"
 #include "base/npy.h"
+#include "base/philox.h"
 #include "base/size.h"
+#include "partition/generate_kinds.h"
 
 static const char *const files[] = {"edges.npy",     "features.npy", "labels.npy", "train_idx.npy",
                                     "valid_idx.npy", "test_idx.npy", "meta.json"};
@@ -70,6 +72,40 @@ static void test_generate__rmat_has_the_shape_asked_for(void **state)
     free(pairs);
     free(labels);
     free(g);
+}
+
+/* R-MAT by its definition: at each level a number of 16 bits chooses the quadrant, of probabilities 0.57, 0.19, 0.19
+ * and 0.05 rounded to 1/65536; of 320,000 such numbers some lie on each of the bounds. */
+static void test_generate__rmat_takes_quadrants_by_their_probabilities(void **state)
+{
+    enum { N = 1 << 16, E = 20000, LEVELS = 16 };
+    static const double to[3] = {0.57, 0.57 + 0.19, 0.57 + 0.19 + 0.19};
+    const gs_generate_options o = options(N, E, 0, 2);
+    gs_gen g = {.opt = &o, .n = N, .edges = E, .classes = 2, .ids = gs_part__permute_make(N, 3, 1)};
+    int64_t *const pairs = malloc(E * sizeof(*pairs) * 2);
+    (void)state;
+
+    gs_random_key(g.key, 3, 1);
+    gs_gen__rmat_edges(&g, pairs, 7, E);
+    for (uint32_t i = 0; i < E; i++) {
+        uint64_t ends[2] = {0, 0};
+        for (uint32_t attempt = 0; ends[0] == ends[1]; attempt++) {
+            ends[0] = ends[1] = 0;
+            for (uint32_t level = 0; level < LEVELS; level++) {
+                const uint32_t counter[4] = {i + 7, 0, attempt, GS_GEN_EDGE | level / 8};
+                uint32_t drawn[4];
+                gs_philox4x32(drawn, counter, g.key);
+                const long r = drawn[level % 8 / 2] >> 16 * (level % 2) & 0xffff;
+                const int quadrant = (r >= lround(65536 * to[0])) + (r >= lround(65536 * to[1])) +
+                                     (r >= lround(65536 * to[2]));
+                ends[0] = 2 * ends[0] + (uint64_t)quadrant / 2;
+                ends[1] = 2 * ends[1] + (uint64_t)quadrant % 2;
+            }
+        }
+        assert_int_equal(pairs[2 * i], gs_part__scramble(&g.ids, ends[0]));
+        assert_int_equal(pairs[2 * i + 1], gs_part__scramble(&g.ids, ends[1]));
+    }
+    free(pairs);
 }
 
 static void test_generate__splits_are_disjoint_shares(void **state)
@@ -262,6 +298,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         T(test_generate__rmat_has_the_shape_asked_for),
+        cmocka_unit_test(test_generate__rmat_takes_quadrants_by_their_probabilities),
         T(test_generate__splits_are_disjoint_shares),
         T(test_generate__same_bytes_for_any_thread_count),
         T(test_generate__sbm_needs_the_graph),
