@@ -77,14 +77,15 @@ bool gs_exec__clamp(const gs_exec *e, gs_task *t)
 gs_status gs_exec__zero_behind(gs_exec *e, gs_exec_device *x, const gs_task *t)
 {
     const gs_stage *const s = &e->program->stage[t->stage];
-    const uint64_t first = rows_of(e, t->stage), end = e->graph->zeroed != NULL ? e->graph->zeroed[t->stage] : 0;
+    const uint64_t first = rows_of(e, t->stage);
     gs_status st = GS_OK;
 
-    if (t->kind != GS_TASK_VERTEX || t->first_row > 0)
+    if (t->kind != GS_TASK_VERTEX || t->first_row > 0 || e->graph->zeroed == NULL)
         return GS_OK;
-    for (uint32_t r = 0; r < s->regs && first < end && st == GS_OK; r++) {
+    for (uint32_t r = 0; r < s->regs && st == GS_OK; r++) {
         const gs_reg *const reg = &s->reg[r];
-        if (reg->kind != GS_REG_TEMP || reg->array == GS_NONE)
+        const uint64_t end = reg->kind == GS_REG_TEMP && reg->array != GS_NONE ? e->graph->zeroed[reg->array] : 0;
+        if (first >= end)
             continue;
         const uint64_t row = (uint64_t)reg->width * gs_dtype_bytes(e->program->array[reg->array].dtype);
         st = gs_device_zero(x->device, (uint8_t *)gs_exec_rows(e, reg->array) + first * row, (end - first) * row);

@@ -69,7 +69,7 @@ typedef struct gs_exec_config {
 typedef struct gs_exec_graph {
     uint32_t vertices;      /* rows that are there: the first so many of those planned, 1 at least */
     const uint32_t *rows;   /* [stages] for how many, the first ones, a stage runs; NULL: for all that are there */
-    const uint32_t *zeroed; /* [stages] up to which row what a stage stores becomes 0 behind `rows`; NULL: none */
+    const uint32_t *zeroed; /* [arrays] up to which row one becomes 0 behind its stage's `rows`; NULL: none */
     const gs_edges *edges;  /* [stages] that a stage's sums go over: targets below its `rows`; {0}: none. operand_rows
                              * and target_rows are filled in for each launch */
 } gs_exec_graph;

@@ -64,7 +64,7 @@ gs_status gs_batch_edges_open(gs_batch_edges *e, gs_hop_needs *needs, const gs_p
     *needs = (gs_hop_needs){0};
     e->edges = gs_calloc(p->stages + 1, sizeof(*e->edges));
     e->rows = gs_calloc(p->stages + 1, sizeof(*e->rows));
-    e->zeroed = gs_calloc(p->stages + 1, sizeof(*e->zeroed));
+    e->zeroed = gs_calloc(p->arrays + 1, sizeof(*e->zeroed));
     if (e->edges == NULL || e->rows == NULL || e->zeroed == NULL)
         return gs_fail(GS_ENOMEM, "out of memory for the edges of a batch");
     for (uint32_t k = 0; k < p->stages && st == GS_OK; k++)
@@ -164,10 +164,11 @@ void gs_batch_edges_fill(gs_batch_edges *e, const gs_batch *b)
         flipped[i] = targets == 0 ? (gs_edges){0}
                                   : flip(&e->flip[i], &b->view[0], targets, gs_hop_rows(b, operands + 1));
     }
+    for (uint32_t a = 0; a < e->program->arrays; a++)
+        e->zeroed[a] = gs_hop_rows(b, n->zeroed[a]);
     for (uint32_t k = 0; k < e->program->stages; k++) {
         const gs_stage *const s = &e->program->stage[k];
         e->rows[k] = gs_hop_rows(b, n->rows[k]);
-        e->zeroed[k] = gs_hop_rows(b, n->zeroed[k]);
         if (s->sums == 0)
             continue;
         e->edges[k] = flips(n, e->program, k) ? flipped[flip_of(e, n->operands[k]) - e->flip] : whole[s->direction];

@@ -27,7 +27,7 @@ typedef struct gs_batch_edges {
     gs_batch_flip flip[GS_BATCH_FLIPS];
     uint32_t flips;
     uint64_t bytes;        /* of all of them */
-    /* of the batch at hand, [stages] */
+    /* of the batch at hand: [stages], and zeroed [arrays] */
     gs_edges *edges;
     uint32_t *rows, *zeroed;
 } gs_batch_edges;

@@ -51,17 +51,12 @@ static uint32_t read_levels(const gs_hop_needs *n, const gs_stage *s, uint32_t s
     return targets == 0 ? 0 : n->layered ? GS_MIN(targets + 1, n->levels) : n->levels;
 }
 
-/* Where an array is read behind what its stage runs for. */
+/* How far each array is read, also behind the rows that its stage runs for. */
 static void find_zeroed(gs_hop_needs *n, const gs_program *p)
 {
     for (uint32_t k = 0; k < p->stages; k++)
-        for (uint32_t j = 0; j < p->stages; j++)
-            for (gs_array_use u = {0}; gs_stage_next_use(&p->stage[j], &u);)
-                for (uint32_t r = 0; r < p->stage[k].regs; r++) {
-                    const gs_reg *const reg = &p->stage[k].reg[r];
-                    if (reg->kind == GS_REG_TEMP && reg->array == u.array && u.array != GS_NONE)
-                        n->zeroed[k] = GS_MAX(n->zeroed[k], read_levels(n, &p->stage[j], j, u.role));
-                }
+        for (gs_array_use u = {0}; gs_stage_next_use(&p->stage[k], &u);)
+            n->zeroed[u.array] = GS_MAX(n->zeroed[u.array], read_levels(n, &p->stage[k], k, u.role));
 }
 
 gs_status gs_hop_needs_find(gs_hop_needs *out, const gs_program *p, uint32_t train, uint32_t hops, bool all)
@@ -71,11 +66,12 @@ gs_status gs_hop_needs_find(gs_hop_needs *out, const gs_program *p, uint32_t tra
     const uint64_t first = 1;
     const uint64_t **const reported = gs_calloc(p->passes + 1, sizeof(*reported));
     uint32_t **const member[] = {&n.rows, &n.targets, &n.operands, &n.zeroed};
+    const uint32_t most = GS_MAX(p->stages, p->arrays) + 1;
     gs_row_sets sets = {0};
     gs_status st = reported == NULL ? GS_ENOMEM : GS_OK;
 
     for (size_t k = 0; k < GS_ARRAY_LEN(member); k++)
-        if ((*member[k] = gs_calloc(p->stages + 1, sizeof(**member[k]))) == NULL)
+        if ((*member[k] = gs_calloc(most, sizeof(**member[k]))) == NULL)
             st = GS_ENOMEM;
     if (st != GS_OK)
         st = gs_fail(st, "out of memory for the rows that a batch's loss sees");

@@ -21,7 +21,7 @@ typedef struct gs_hop_needs {
     uint32_t *rows;         /* [stages] that the stage runs for */
     uint32_t *targets;      /* [stages] whose sums are needed: within `rows` */
     uint32_t *operands;     /* [stages] edges from other rows add nothing */
-    uint32_t *zeroed;       /* [stages] that others read of what the stage stores: the rest of them is 0 */
+    uint32_t *zeroed;       /* [arrays] that are read: what no stage makes of them is 0 */
 } gs_hop_needs;
 
 /* Of the pass `train`, whose loss is of the first hop. `hops`: as in gs_batch. `all`: nothing is left out. GS_ENOMEM.

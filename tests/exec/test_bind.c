@@ -25,7 +25,7 @@ struct side {
 static struct graph {
     uint32_t src[MOST_EDGES], dst[MOST_EDGES], count;
     struct side side[2];
-    uint32_t rows[2], zeroed[2];
+    uint32_t rows[2], zeroed[TINY_ARRAYS];
     gs_edges edges[2];
     gs_exec_graph bound;
 } graph;
@@ -63,7 +63,7 @@ static void make_graph(uint32_t vertices, uint32_t edges, uint32_t h_rows, uint3
     sort_edges(&graph.side[1], graph.src, graph.dst, edges, out_rows, h_rows);
     graph.rows[0] = h_rows;
     graph.rows[1] = out_rows;
-    graph.zeroed[0] = vertices;
+    graph.zeroed[TINY_H] = vertices;
     for (int k = 0; k < 2; k++)
         graph.edges[k] = graph.side[k].edges;
     graph.bound = (gs_exec_graph){vertices, graph.rows, graph.zeroed, graph.edges};
