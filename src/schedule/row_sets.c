@@ -40,11 +40,14 @@ static void settle(struct finder *f, uint32_t *needed, uint32_t k, uint32_t repo
     const uint32_t read = s->sums == 0                   ? f->none
                           : out->operands != GS_ALL_ROWS ? out->operands
                                                          : gs_rows__reach(f, s->direction, out->targets);
+    gs_rows__demand(f, f->demand, k, rows);
     for (gs_array_use u = {0}; gs_stage_next_use(s, &u);) {
         if (u.role == GS_USE_OPERAND || u.role == GS_USE_SCALE)
             need(f, needed, u.array, read);
-        else if (u.role == GS_USE_TARGET || u.role == GS_USE_OWN || u.role == GS_USE_LOAD)
-            need(f, needed, u.array, rows);
+        else if (u.role == GS_USE_TARGET || u.role == GS_USE_OWN)
+            need(f, needed, u.array, u.role == GS_USE_TARGET && f->c->few_loads ? out->targets : rows);
+        else if (u.role == GS_USE_LOAD)
+            need(f, needed, u.array, f->c->few_loads ? f->demand[u.reg] : rows);
     }
 }
 
@@ -67,6 +70,14 @@ static gs_status settle_all(struct finder *f)
     return f->status;
 }
 
+static size_t most_regs(const gs_program *p)
+{
+    size_t regs = 1;
+    for (uint32_t k = 0; k < p->stages; k++)
+        regs = GS_MAX(regs, p->stage[k].regs);
+    return regs;
+}
+
 static gs_status finder_open(struct finder *f)
 {
     const gs_program *p = f->c->program;
@@ -80,9 +91,10 @@ static gs_status finder_open(struct finder *f)
     f->out.array = gs_calloc(p->arrays + 1, sizeof(*f->out.array));
     f->array = gs_calloc(p->arrays + 1, sizeof(*f->array));
     f->support = gs_calloc(p->stages + 1, sizeof(*f->support));
+    f->demand = gs_calloc(most_regs(p), sizeof(*f->demand));
     uint64_t *empty = gs_calloc(f->words, sizeof(*empty));
     if (f->out.bits == NULL || f->out.stage == NULL || f->out.array == NULL || f->array == NULL || f->support == NULL ||
-        empty == NULL) {
+        f->demand == NULL || empty == NULL) {
         gs_free(empty);
         return gs_fail(GS_ENOMEM, "out of memory for the rows that a loss sees");
     }
@@ -104,6 +116,9 @@ gs_status gs_row_sets_find(gs_row_sets *out, const gs_row_sets_config *config)
         f.out = (gs_row_sets){0};
     }
     gs_row_sets_drop(&f.out);
+    for (uint32_t k = 0; f.support != NULL && k < config->program->stages; k++)
+        gs_free(f.support[k].reg);
+    gs_free(f.demand);
     gs_free(f.array);
     gs_free(f.support);
     return st;

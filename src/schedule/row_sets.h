@@ -13,6 +13,7 @@
 #ifndef GS_SCHEDULE_ROW_SETS_H
 #define GS_SCHEDULE_ROW_SETS_H
 
+#include <stdbool.h>
 #include <stdint.h>
 
 #include "base/status.h"
@@ -63,6 +64,7 @@ typedef struct gs_row_sets_config {
     const uint64_t *train;    /* rows whose loss counts */
     /* [passes] rows whose loss or accuracy a pass reports; NULL: all rows of the pass are needed. */
     const uint64_t *const *reported;
+    bool few_loads;           /* stages read rows only where they change something; else wherever they run */
     gs_reach_fn *reach;
     void *context;
 } gs_row_sets_config;

@@ -2,6 +2,7 @@
  *
  *   row_bits      sets as numbers: union, intersection, what their edges name; equal ones are one
  *   row_support   outside which rows every register and array is 0
+ *   row_demand    on which rows a vertex program's loads count
  *   row_sets      from the last stage to the first: which rows are needed
  */
 #ifndef GS_SCHEDULE_ROW_SETS_INTERNAL_H
@@ -24,9 +25,11 @@ struct finder {
     } known[32];         /* reaches that were found */
     uint32_t knowns;
     uint32_t *array;     /* [arrays] outside this set an array's rows are 0 */
+    uint32_t *demand;    /* [most registers of a stage] */
     struct support {
         uint32_t reduced;  /* rows that sums over all vertices need */
         uint32_t operands, targets; /* edges outside of either add 0 */
+        uint32_t *reg;     /* [regs] outside this set a register is 0; NULL: not known */
         bool loss, everything;
     } *support;          /* [stages] */
 };
@@ -42,5 +45,8 @@ uint32_t gs_rows__reach(struct finder *f, uint32_t direction, uint32_t of);
 bool gs_rows__unsafe(const gs_program *p);
 /* Fills f->array and f->support of every stage but those of "setup". */
 gs_status gs_rows__support(struct finder *f);
+/* out[regs]: of the registers that stage k loads, the rows on which their value changes something, where its vertex
+ * program runs for `rows`. */
+void gs_rows__demand(struct finder *f, uint32_t *out, uint32_t k, uint32_t rows);
 
 #endif /* GS_SCHEDULE_ROW_SETS_INTERNAL_H */

@@ -133,36 +133,39 @@ static bool has_sequences(const gs_program *p)
 
 static bool is_setup(const gs_pass *p) { return strcmp(p->name, "setup") == 0; }
 
+static void find_stage(struct finder *f, const gs_stage *s, struct support *out, struct ends *edge)
+{
+    if ((out->reg = gs_malloc_array(s->regs + 1, sizeof(*out->reg))) == NULL) {
+        f->status = gs_fail(GS_ENOMEM, "out of memory for the rows that a loss sees");
+        return;
+    }
+    for (uint32_t r = 0; r < s->regs; r++)
+        out->reg[r] = s->reg[r].kind == GS_REG_LOAD ? f->array[s->reg[r].array] : GS_ALL_ROWS;
+    edge_program(f, s, edge);
+    edge_sums(f, s, out, edge, out->reg);
+    vertex_program(f, s, out, out->reg);
+}
+
 gs_status gs_rows__support(struct finder *f)
 {
     const gs_program *p = f->c->program;
     const bool sequences = has_sequences(p);
-    uint32_t regs = 1, edge_regs = 1;
+    uint32_t edge_regs = 1;
 
-    for (uint32_t k = 0; k < p->stages; k++) {
-        regs = GS_MAX(regs, p->stage[k].regs);
+    for (uint32_t k = 0; k < p->stages; k++)
         edge_regs = GS_MAX(edge_regs, p->stage[k].edge_regs);
-    }
-    uint32_t *reg = gs_calloc(regs, sizeof(*reg));
     struct ends *edge = gs_calloc(edge_regs, sizeof(*edge));
-    if (reg == NULL || edge == NULL)
+    if (edge == NULL)
         f->status = gs_fail(GS_ENOMEM, "out of memory for the rows that a loss sees");
     for (uint32_t q = 0; q < p->passes && f->status == GS_OK; q++)
         for (uint32_t k = p->pass[q].first_stage; k < p->pass[q].first_stage + p->pass[q].stages; k++) {
-            const gs_stage *s = &p->stage[k];
             struct support *out = &f->support[k];
             *out = (struct support){.reduced = f->none};
             out->everything = sequences || is_setup(&p->pass[q]) || f->c->reported[q] == NULL ||
                               gs_program_needs_all_rows(p, q);
-            if (out->everything)
-                continue;
-            for (uint32_t r = 0; r < s->regs; r++)
-                reg[r] = s->reg[r].kind == GS_REG_LOAD ? f->array[s->reg[r].array] : GS_ALL_ROWS;
-            edge_program(f, s, edge);
-            edge_sums(f, s, out, edge, reg);
-            vertex_program(f, s, out, reg);
+            if (!out->everything && f->status == GS_OK)
+                find_stage(f, &p->stage[k], out, edge);
         }
-    gs_free(reg);
     gs_free(edge);
     return f->status;
 }

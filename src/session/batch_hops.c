@@ -78,7 +78,8 @@ gs_status gs_hop_needs_find(gs_hop_needs *out, const gs_program *p, uint32_t tra
     else if (!all)
         reported[train] = &first;
     const gs_row_sets_config config = {.program = p, .chunks = &chunks, .granules = gs_granules_of(&chunks, ROWS),
-                                       .train = &first, .reported = reported, .reach = reach, .context = &n};
+                                       .train = &first, .reported = reported, .few_loads = true,
+                                       .reach = reach, .context = &n};
     if (st == GS_OK && (st = gs_row_sets_find(&sets, &config)) == GS_OK) {
         for (uint32_t k = 0; k < p->stages; k++) {
             n.rows[k] = levels_of(&n, &sets, sets.stage[k].rows);

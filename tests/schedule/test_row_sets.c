@@ -8,15 +8,15 @@
 
 #define ROWS 100u /* two intervals of 50 */
 
-enum { FEATURES, Y, G, ARRAYS };
+enum { FEATURES, Y, G, Z, ARRAYS };
 
 /* Edges u -> v: 5 hears 3 and 41, 9 hears itself, 60 hears 5. */
 static const uint32_t edge[][2] = {{3, 5}, {41, 5}, {9, 9}, {5, 60}};
 
 struct fixture {
     gs_array array[ARRAYS];
-    gs_reg reg[3][4];
-    gs_instr instr[3][2];
+    gs_reg reg[3][6];
+    gs_instr instr[3][4];
     gs_edge_reg edge_reg[3][GS_ROW_SUM_REGS];
     gs_instr product[3][1];
     gs_stage stage[3];
@@ -220,6 +220,43 @@ static void test_row_sets__gaps_are_filled_where_partial_sums_are_unsafe(void **
     gs_row_sets_drop(&s);
 }
 
+/* Stage 2 makes of what it loads of Y the result `first`(Y) times its sum, and 1 more; the sum is 0 but at 3 and 41. */
+static void find_kept_factor(gs_row_sets *s, struct fixture *b, gs_op first, bool few_loads)
+{
+    const uint64_t *const reported[] = {b->reported};
+    make(b, GS_OP_RELU);
+    b->array[Z].result = true;
+    b->reg[2][1] = (gs_reg){GS_REG_LOAD, GS_F32, 4, Y};
+    b->reg[2][3] = (gs_reg){GS_REG_TEMP, GS_F32, 4, GS_NONE};
+    b->reg[2][4] = (gs_reg){GS_REG_TEMP, GS_F32, 4, Z};
+    b->stage[2].regs = 5;
+    b->stage[2].instrs = 3;
+    b->instr[2][0] = (gs_instr){.op = first, .dst = 2, .a = {GS_FROM_REG, 1, 0}};
+    b->instr[2][1] = (gs_instr){.op = GS_OP_MUL, .dst = 3, .a = {GS_FROM_REG, 2, 0}, .b = {GS_FROM_REG, 0, 0}};
+    b->instr[2][2] = (gs_instr){.op = GS_OP_ADD, .dst = 4, .a = {GS_FROM_REG, 3, 0}, .b = {GS_FROM_CONST, 0, 1}};
+    gs_assert_ok(gs_row_sets_find(s, &(gs_row_sets_config){.program = &b->p, .chunks = &b->chunks, .granules = b->g,
+                                                           .train = b->train, .reported = reported, .reach = reach,
+                                                           .context = b, .few_loads = few_loads}));
+}
+
+/* A product needs its one side only where the other is not 0, unless 0 could become infinite on the way there. */
+static void test_row_sets__of_factors_that_count_in_few_rows(void **state)
+{
+    (void)state;
+    struct fixture b;
+    gs_row_sets s;
+    find_kept_factor(&s, &b, GS_OP_SIGMOID, true);
+    assert_int_equal(s.stage[2].rows, GS_ALL_ROWS);
+    EXPECT(&s, s.stage[0].rows, 3, 41, 9);
+    gs_row_sets_drop(&s);
+    find_kept_factor(&s, &b, GS_OP_SIGMOID, false);
+    assert_int_equal(s.stage[0].rows, GS_ALL_ROWS);
+    gs_row_sets_drop(&s);
+    find_kept_factor(&s, &b, GS_OP_LOG, true);
+    assert_int_equal(s.stage[0].rows, GS_ALL_ROWS);
+    gs_row_sets_drop(&s);
+}
+
 /* Without rows to report on, a pass needs all. */
 static void test_row_sets__a_pass_without_a_report_needs_all(void **state)
 {
@@ -270,6 +307,7 @@ int main(void)
         cmocka_unit_test(test_row_sets__a_value_that_is_not_zero_needs_all),
         cmocka_unit_test(test_row_sets__know_which_functions_keep_zero),
         cmocka_unit_test(test_row_sets__gaps_are_filled_where_partial_sums_are_unsafe),
+        cmocka_unit_test(test_row_sets__of_factors_that_count_in_few_rows),
         cmocka_unit_test(test_row_sets__a_pass_without_a_report_needs_all),
         cmocka_unit_test(test_row_runs__are_far_apart),
     };
