@@ -148,8 +148,10 @@ static gs_status prepare(gs_session **out, choosing *c, candidate *x, gs_variant
     return GS_OK;
 }
 
-static gs_status plan(gs_session *s, candidate *x)
+/* `sizes`: a refusal says what would do. It makes larger plans to find out, so it is for runs that do not begin. */
+static gs_status plan(gs_session *s, candidate *x, bool sizes)
 {
+    s->memory.sizes = sizes;
     const gs_status st = gs_session_plan(s);
     learn(x, s);
     return st;
@@ -165,7 +167,7 @@ static gs_status open_again(choosing *c)
         return GS_OK;
     if ((st = prepare(&c->s, c, &same, c->best.variant)) != GS_OK)
         return st;
-    st = plan(c->s, &same);
+    st = plan(c->s, &same, true);
     forget(&same);
     return st;
 }
@@ -196,7 +198,7 @@ static void try_another(choosing *c, gs_variant variant, bool (*is_better)(candi
         goto done;
     if (!has_room(c, plans))
         close_best(c);
-    if (plan(other, &x) == GS_OK && is_better(&x, &c->best))
+    if (plan(other, &x, false) == GS_OK && is_better(&x, &c->best))
         take(c, &other, &x);
 done:
     gs_session_close(other);
@@ -252,9 +254,9 @@ static bool asks_less(const candidate *x, const candidate *than)
     return a->host + a->device < b->host + b->device;
 }
 
-/* The first program has no plan within the budgets: another one may have. Else the error is of the one that needs
- * least. */
-static gs_status fit_another(choosing *c)
+/* The first program has no plan within the budgets: another one may have. `sizes`: none has, and the error is of the
+ * one that needs least. */
+static gs_status fit_another(choosing *c, bool sizes)
 {
     static const gs_variant variants[] = {
         {.recompute = GS_TAKEN_TO_FIT},
@@ -275,9 +277,9 @@ static gs_status fit_another(choosing *c)
         if (variants[k].batch != GS_NOT_TAKEN ? !c->may_batch : c->o->purpose != GS_FOR_TRAINING)
             continue;
         if ((st = prepare(&other, c, &x, variants[k])) == GS_OK)
-            st = same_program(&x, &c->best) ? GS_EBUDGET : plan(other, &x);
+            st = same_program(&x, &c->best) ? GS_EBUDGET : plan(other, &x, sizes);
         fits = st == GS_OK;
-        if (other != NULL && st == GS_EBUDGET && asks_less(&x, &c->best)) {
+        if (sizes && other != NULL && st == GS_EBUDGET && asks_less(&x, &c->best)) {
             snprintf(error, sizeof(error), "%s", gs_last_error());
             take(c, &other, &x);
         } else if (fits) {
@@ -287,6 +289,19 @@ static gs_status fit_another(choosing *c)
         forget(&x);
     }
     return fits ? GS_OK : gs_fail(GS_EBUDGET, "%s", error);
+}
+
+/* No program fits: which budget is too small, and what would do? */
+static gs_status say_sizes(choosing *c)
+{
+    gs_status st;
+
+    close_best(c);
+    forget(&c->best);
+    if ((st = prepare(&c->s, c, &c->best, (gs_variant){0})) != GS_OK)
+        return st;
+    st = plan(c->s, &c->best, true);
+    return st == GS_EBUDGET && is_refused(&c->best) ? fit_another(c, true) : st;
 }
 
 /* The last error names a budget that was not asked for. */
@@ -319,9 +334,9 @@ static gs_status choose_first(choosing *c)
     c->may_batch = may_batch(c->s);
     c->devices = c->s->machine.devices;
     c->features = gs_store_get_info(c->s->store)->features;
-    st = plan(c->s, &c->best);
-    if (st == GS_EBUDGET && is_refused(&c->best))
-        st = fit_another(c);
+    st = plan(c->s, &c->best, false);
+    if (st == GS_EBUDGET && (st = fit_another(c, false)) == GS_EBUDGET)
+        st = say_sizes(c);
     if (st == GS_EBUDGET && c->best.refused.device != 0 && c->o->options->device_memory == 0)
         st = explain_default(c);
     return st;

@@ -21,7 +21,8 @@ typedef struct gs_session_memory {
     uint64_t live_most;         /* of the heap, while plans are made: gs_schedule_config */
     uint64_t logits;            /* for gs_logits_write(); 0: none wanted */
     uint64_t ranking;           /* for gs_rank_logits(); 0: none */
-    gs_refusal refused;         /* of a plan that does not fit: what would */
+    gs_refusal refused;         /* of a plan that does not fit: what would, */
+    bool sizes;                 /* where that is asked for: finding it takes the memory of plans that do not fit */
 } gs_session_memory;
 
 /* The budgets, and into the account what a run takes beside its plan. GS_EDEVICE: a device that was asked for what is

@@ -46,7 +46,7 @@ static gs_status plan_selective(gs_session *s, gs_schedule_config *config)
         return st == GS_EBUDGET ? GS_OK : st;
     gs_session_drop_read_needs(s); /* the first plan knew those of pruned edges */
     config->no_swap = no_swap;
-    config->no_sizes = false;
+    config->no_sizes = !s->memory.sizes;
     return gs_schedule(&s->plan, config);
 }
 
@@ -122,6 +122,7 @@ gs_status gs_session_plan(gs_session *s)
                   .stage_rows = s->edges.stage_rows, .array_rows = s->edges.array_rows,
                   .granules = config.needs.granules},
         .refusal = &s->memory.refused,
+        .no_sizes = !s->memory.sizes,
     };
     if ((st = gs_schedule(&s->plan, &config)) != GS_OK)
         return st;
